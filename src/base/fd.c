@@ -1,0 +1,215 @@
+/* Descriptors. Invariant: nothing here returns a descriptor without close-on-exec. */
+#include "config.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int
+hr_fd_open_stdio(struct hr_err *err)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR);
+		if (fd < 0)
+			return hr_err_sys(err, errno, "/dev/null");
+	} while (fd <= STDERR_FILENO);
+	(void)close(fd);
+	return 0;
+}
+
+void
+hr_fd_close_from(int lowest)
+{
+	long fd, end;
+
+	if (syscall(SYS_close_range, (unsigned)lowest, ~0u, 0u) == 0)
+		return;
+	end = sysconf(_SC_OPEN_MAX); /* kernels before 5.9 */
+	for (fd = lowest; fd < end; fd++)
+		(void)close((int)fd);
+}
+
+static int
+fd_flag(int fd, int get, int set, int flag, bool on)
+{
+	int flags = fcntl(fd, get);
+	int want;
+
+	if (flags < 0)
+		return -1;
+	want = on ? flags | flag : flags & ~flag;
+	return want == flags ? 0 : fcntl(fd, set, want);
+}
+
+int
+hr_fd_cloexec(int fd, bool on, struct hr_err *err)
+{
+	if (fd_flag(fd, F_GETFD, F_SETFD, FD_CLOEXEC, on) != 0)
+		return hr_err_sys(err, errno, "descriptor %d: close-on-exec", fd);
+	return 0;
+}
+
+int
+hr_fd_nonblock(int fd, bool on, struct hr_err *err)
+{
+	if (fd_flag(fd, F_GETFL, F_SETFL, O_NONBLOCK, on) != 0)
+		return hr_err_sys(err, errno, "descriptor %d: non-blocking", fd);
+	return 0;
+}
+
+int
+hr_fd_write_full(int fd, const void *p, size_t len, struct hr_err *err)
+{
+	const char *at = p;
+
+	while (len > 0) {
+		ssize_t n = write(fd, at, len);
+
+		if (n < 0) {
+			if (errno == EINTR)
+				continue;
+			return hr_err_sys(err, errno, "write");
+		}
+		at += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+ssize_t
+hr_fd_read(int fd, void *p, size_t len)
+{
+	ssize_t n;
+
+	do {
+		n = read(fd, p, len);
+	} while (n < 0 && errno == EINTR);
+	return n;
+}
+
+ssize_t
+hr_fd_read_full(int fd, void *p, size_t len, struct hr_err *err)
+{
+	size_t got = 0;
+
+	while (got < len) {
+		ssize_t n = hr_fd_read(fd, (char *)p + got, len - got);
+
+		if (n < 0)
+			return hr_err_sys(err, errno, "read");
+		if (n == 0)
+			break;
+		got += (size_t)n;
+	}
+	return (ssize_t)got;
+}
+
+int
+hr_fd_send(int sock, const void *p, size_t len, int pass, struct hr_err *err)
+{
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)p, .iov_len = len};
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t n;
+
+	if (pass >= 0) {
+		struct cmsghdr *c;
+
+		memset(&control, 0, sizeof(control));
+		msg.msg_control = control.room;
+		msg.msg_controllen = sizeof(control.room);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &pass, sizeof(int));
+	}
+	do {
+		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return hr_err_sys(err, errno, "sendmsg");
+	if ((size_t)n != len)
+		return hr_err_set(err, HR_E_PROTO, "sent %zd of %zu bytes", n, len);
+	return 0;
+}
+
+/* Keeps the first descriptor that came, closes the others. */
+static int
+fd_take_passed(struct msghdr *msg)
+{
+	struct cmsghdr *c;
+	int kept = -1;
+
+	for (c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
+		size_t i, n;
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+			if (kept < 0)
+				kept = fd;
+			else
+				(void)close(fd);
+		}
+	}
+	return kept;
+}
+
+ssize_t
+hr_fd_recv(int sock, void *p, size_t cap, int *ret_pass, struct hr_err *err)
+{
+	struct iovec iov = {.iov_base = p, .iov_len = cap};
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(4 * sizeof(int))];
+	} control;
+	struct msghdr msg = {.msg_iov = &iov,
+	    .msg_iovlen = 1,
+	    .msg_control = control.room,
+	    .msg_controllen = sizeof(control.room)};
+	ssize_t n;
+	int pass;
+
+	do {
+		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return hr_err_sys(err, errno, "recvmsg");
+	pass = fd_take_passed(&msg);
+	if ((msg.msg_flags & MSG_TRUNC) != 0) {
+		hr_fd_close(&pass);
+		return hr_err_set(err, HR_E_TOOLARGE, "a packet of more than %zu bytes", cap);
+	}
+	if (ret_pass != NULL)
+		*ret_pass = pass;
+	else
+		hr_fd_close(&pass);
+	return n;
+}
+
+void
+hr_fd_close(int *fd)
+{
+	int saved = errno;
+
+	if (*fd >= 0)
+		(void)close(*fd);
+	*fd = -1;
+	errno = saved;
+}

@@ -1,0 +1,39 @@
+/* hr_fd: descriptors with care: close-on-exec from birth, whole reads and writes, passing. */
+#ifndef HR_BASE_FD_H
+#define HR_BASE_FD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* Opens /dev/null on each of 0, 1, 2 that is closed, so that no later descriptor lands there. */
+int hr_fd_open_stdio(struct hr_err *err);
+
+/* Closes every descriptor from `lowest` up: what the program that started us left open. */
+void hr_fd_close_from(int lowest);
+
+int hr_fd_cloexec(int fd, bool on, struct hr_err *err);
+int hr_fd_nonblock(int fd, bool on, struct hr_err *err);
+
+/* Blocking: all of len bytes, short calls and EINTR repeated. On a non-blocking fd EAGAIN is an
+ * error. write_full: 0 or -1; a closed reader is EPIPE only where SIGPIPE is ignored. */
+int hr_fd_write_full(int fd, const void *p, size_t len, struct hr_err *err);
+/* The bytes read: less than len only at the end of the file; -1 on error. */
+ssize_t hr_fd_read_full(int fd, void *p, size_t len, struct hr_err *err);
+/* One read, EINTR repeated: bytes, 0 at the end, -1 with errno (EAGAIN: nothing now). */
+ssize_t hr_fd_read(int fd, void *p, size_t len);
+
+/* One packet (or the start of a stream) with a descriptor beside it; pass -1: none. The sender
+ * keeps `pass`. Never raises SIGPIPE. A short write is an error: packets are whole. */
+int hr_fd_send(int sock, const void *p, size_t len, int pass, struct hr_err *err);
+/* One packet: bytes, 0 at the end, -1 on error (err->sys EAGAIN: nothing now). *ret_pass: the
+ * descriptor that came with it, close-on-exec and the caller's, or -1; more than one are closed.
+ * A packet longer than cap is HR_E_TOOLARGE, its descriptor closed. */
+ssize_t hr_fd_recv(int sock, void *p, size_t cap, int *ret_pass, struct hr_err *err);
+
+/* Closes *fd unless it is -1, and makes it -1. errno is kept. */
+void hr_fd_close(int *fd);
+
+#endif

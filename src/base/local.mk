@@ -1,0 +1,15 @@
+noinst_LTLIBRARIES += libbase.la
+libbase_la_SOURCES = \
+	%D%/err.c %D%/err.h \
+	%D%/buf.c %D%/buf.h \
+	%D%/fd.c %D%/fd.h \
+	%D%/log.c %D%/log.h \
+	%D%/path.c %D%/path.h \
+	%D%/quote.c %D%/quote.h \
+	%D%/spawn.c %D%/spawn.h
+
+# apart: only programs with an event loop need libevent
+noinst_LTLIBRARIES += libloop.la
+libloop_la_SOURCES = %D%/loop.c %D%/loop.h
+libloop_la_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS)
+libloop_la_LIBADD = libbase.la $(EVENT_LIBS)

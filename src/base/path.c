@@ -1,0 +1,230 @@
+/* Paths and trees. Invariant: below the top of a walk no symbolic link is followed. */
+#include "config.h"
+
+#include "base/path.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+char *
+hr_path_join(const char *dir, const char *name)
+{
+	size_t n = strlen(dir);
+	struct hr_buf b;
+	char *path;
+
+	if (name[0] == '/')
+		return strdup(name);
+	hr_buf_init(&b, n + strlen(name) + 1);
+	hr_buf_adds(&b, dir);
+	if (n > 0 && dir[n - 1] != '/')
+		hr_buf_addc(&b, '/');
+	hr_buf_adds(&b, name);
+	path = hr_buf_take(&b);
+	hr_buf_done(&b);
+	return path;
+}
+
+char *
+hr_path_absolute(const char *path, struct hr_err *err)
+{
+	char *cwd, *joined;
+
+	if (path[0] == '/') {
+		joined = strdup(path);
+	} else {
+		cwd = getcwd(NULL, 0);
+		if (cwd == NULL) {
+			(void)hr_err_sys(err, errno, "current directory");
+			return NULL;
+		}
+		joined = hr_path_join(cwd, path);
+		free(cwd);
+	}
+	if (joined == NULL)
+		(void)hr_err_nomem(err);
+	return joined;
+}
+
+int
+hr_path_mkdirs(const char *path, mode_t mode, unsigned *ret_made, struct hr_err *err)
+{
+	char *copy = strdup(path), *at;
+	unsigned made = 0;
+	struct stat st;
+	int r = 0;
+
+	if (copy == NULL)
+		return hr_err_nomem(err);
+	for (at = copy; r == 0 && at != NULL;) {
+		at = strchr(at + 1, '/');
+		if (at != NULL)
+			*at = '\0';
+		if (mkdir(copy, mode) == 0)
+			made++;
+		else if (errno != EEXIST)
+			/* EROFS and the like for what exists all the same is no error */
+			r = stat(copy, &st) == 0 && S_ISDIR(st.st_mode)
+				? 0
+				: hr_err_sys(err, errno, "%s", copy);
+		if (at != NULL)
+			*at = '/';
+	}
+	if (r == 0 && (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)))
+		r = hr_err_sys(err, ENOTDIR, "%s", path);
+	if (ret_made != NULL)
+		*ret_made = made;
+	free(copy);
+	return r;
+}
+
+int
+hr_path_read(const char *path, struct hr_buf *b, struct hr_err *err)
+{
+	char chunk[4096];
+	ssize_t n;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return hr_err_sys(err, errno, "%s", path);
+	while ((n = hr_fd_read(fd, chunk, sizeof(chunk))) > 0) {
+		hr_buf_add(b, chunk, (size_t)n);
+		if (b->fail != HR_OK)
+			break;
+	}
+	if (n < 0)
+		(void)hr_err_sys(err, errno, "%s", path);
+	hr_fd_close(&fd);
+	if (n < 0)
+		return -1;
+	if (hr_buf_check(b, err) != 0) {
+		hr_err_prefix(err, "%s", path);
+		return -1;
+	}
+	return 0;
+}
+
+int
+hr_path_write(const char *path, const void *p, size_t len, mode_t mode, struct hr_err *err)
+{
+	struct hr_buf tmp;
+	int fd, r = -1;
+
+	hr_buf_init(&tmp, strlen(path) + 16);
+	hr_buf_addf(&tmp, "%s.XXXXXX", path);
+	if (hr_buf_check(&tmp, err) != 0)
+		goto out;
+	fd = mkostemp(tmp.p, O_CLOEXEC);
+	if (fd < 0) {
+		(void)hr_err_sys(err, errno, "%s", path);
+		goto out;
+	}
+	if (hr_fd_write_full(fd, p, len, err) != 0)
+		hr_err_prefix(err, "%s", path);
+	else if (fchmod(fd, mode) != 0 || rename(tmp.p, path) != 0)
+		(void)hr_err_sys(err, errno, "%s", path);
+	else
+		r = 0;
+	hr_fd_close(&fd);
+	if (r != 0)
+		(void)unlink(tmp.p);
+out:
+	hr_buf_done(&tmp);
+	return r;
+}
+
+struct walk {
+	hr_path_visit_fn *fn;
+	void *arg;
+	unsigned skipped;
+};
+
+static int walk_entry(struct walk *w, int dirfd, const char *name, unsigned depth);
+
+static int
+walk_directory(struct walk *w, int dirfd, const char *name, unsigned depth)
+{
+	int fd, r = 0;
+	struct dirent *e;
+	DIR *d;
+
+	fd = depth < HR_PATH_DEPTH
+		 ? openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+		 : -1;
+	d = fd >= 0 ? fdopendir(fd) : NULL;
+	if (d == NULL) {
+		hr_fd_close(&fd);
+		w->skipped++;
+		return 0;
+	}
+	while (r >= 0 && (e = readdir(d)) != NULL) {
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			r = walk_entry(w, fd, e->d_name, depth + 1);
+	}
+	(void)closedir(d);
+	return r < 0 ? r : 0;
+}
+
+static int
+walk_entry(struct walk *w, int dirfd, const char *name, unsigned depth)
+{
+	struct stat st;
+	int r;
+
+	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+		if (errno != ENOENT && errno != ENOTDIR) /* otherwise it is gone meanwhile */
+			w->skipped++;
+		return 0;
+	}
+	if (S_ISDIR(st.st_mode)) {
+		r = walk_directory(w, dirfd, name, depth);
+		if (r < 0)
+			return r;
+	}
+	return w->fn(dirfd, name, &st, w->arg);
+}
+
+int
+hr_path_walk(const char *path, hr_path_visit_fn *fn, void *arg, unsigned *ret_skipped)
+{
+	struct walk w = {fn, arg, 0};
+	int r = walk_entry(&w, AT_FDCWD, path, 0);
+
+	if (ret_skipped != NULL)
+		*ret_skipped = w.skipped;
+	return r < 0 ? r : 0;
+}
+
+static int
+remove_one(int dirfd, const char *name, const struct stat *st, void *arg)
+{
+	int *first = arg;
+
+	if (unlinkat(dirfd, name, S_ISDIR(st->st_mode) ? AT_REMOVEDIR : 0) != 0 &&
+	    errno != ENOENT && *first == 0)
+		*first = errno;
+	return 0;
+}
+
+int
+hr_path_remove(const char *path, struct hr_err *err)
+{
+	struct stat st;
+	unsigned skipped;
+	int first = 0;
+
+	(void)hr_path_walk(path, remove_one, &first, &skipped); /* remove_one never stops it */
+	/* an empty directory that was skipped is removed all the same */
+	if (first == 0 && skipped > 0 && lstat(path, &st) == 0)
+		first = EIO;
+	if (first != 0)
+		return hr_err_sys(err, first, "%s: remove", path);
+	return 0;
+}

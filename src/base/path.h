@@ -1,0 +1,41 @@
+/* hr_path: names of files, and the few operations on files that several programs need. Everything
+ * that walks or removes goes by directory descriptors and never follows a symbolic link, since
+ * others may write in the directories we look after. */
+#ifndef HR_BASE_PATH_H
+#define HR_BASE_PATH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* "dir/name" with one slash between; an absolute name replaces dir. The caller frees; NULL: no
+ * memory. */
+char *hr_path_join(const char *dir, const char *name);
+/* An absolute form of path without looking at the disk ("." and ".." stay); the caller frees. */
+char *hr_path_absolute(const char *path, struct hr_err *err);
+
+/* mkdir -p: every missing directory with `mode` (umask applies). *ret_made (may be NULL): how many
+ * were made. An existing last component that is not a directory is an error. */
+int hr_path_mkdirs(const char *path, mode_t mode, unsigned *ret_made, struct hr_err *err);
+
+/* The whole file, at most the cap of b. */
+int hr_path_read(const char *path, struct hr_buf *b, struct hr_err *err);
+/* Old or new, never half: a temporary beside it, then rename. */
+int hr_path_write(const char *path, const void *p, size_t len, mode_t mode, struct hr_err *err);
+
+/* Called for everything below and for the top itself, after what is in it; a negative return stops
+ * the walk. dirfd and name are for the *at() calls with AT_SYMLINK_NOFOLLOW. */
+typedef int hr_path_visit_fn(int dirfd, const char *name, const struct stat *st, void *arg);
+/* 0, or the negative return of fn. What cannot be looked at or opened is skipped: *ret_skipped (may
+ * be NULL) counts it. Directories deeper than HR_PATH_DEPTH count as such. */
+#define HR_PATH_DEPTH 256
+int hr_path_walk(const char *path, hr_path_visit_fn *fn, void *arg, unsigned *ret_skipped);
+
+/* rm -r: no error if there is nothing. */
+int hr_path_remove(const char *path, struct hr_err *err);
+
+#endif

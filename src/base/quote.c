@@ -1,0 +1,104 @@
+/* Quoting. Pure functions of (pointer, length). */
+#include "config.h"
+
+#include "base/quote.h"
+
+#include <stdbool.h>
+
+/* RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
+size_t
+hr_utf8_len(const char *s, size_t len)
+{
+	const unsigned char *u = (const unsigned char *)s;
+	unsigned char low = 0x80, high = 0xBF;
+	size_t n, i;
+
+	if (u[0] < 0x80)
+		return 1;
+	if (u[0] < 0xC2 || u[0] > 0xF4)
+		return 0;
+	n = u[0] < 0xE0 ? 2 : u[0] < 0xF0 ? 3 : 4;
+	if (n > len)
+		return 0;
+	if (u[0] == 0xE0)
+		low = 0xA0;
+	else if (u[0] == 0xED)
+		high = 0x9F;
+	else if (u[0] == 0xF0)
+		low = 0x90;
+	else if (u[0] == 0xF4)
+		high = 0x8F;
+	if (u[1] < low || u[1] > high)
+		return 0;
+	for (i = 2; i < n; i++) {
+		if (u[i] < 0x80 || u[i] > 0xBF)
+			return 0;
+	}
+	return n;
+}
+
+static bool
+is_control(const char *s, size_t n)
+{
+	unsigned char c = (unsigned char)s[0];
+
+	if (n == 1)
+		return c < 0x20 || c == 0x7F;
+	return n == 2 && c == 0xC2 && (unsigned char)s[1] < 0xA0; /* C1 */
+}
+
+void
+hr_quote_text(struct hr_buf *b, const char *s, size_t len)
+{
+	size_t i = 0;
+
+	while (i < len) {
+		size_t n = hr_utf8_len(s + i, len - i);
+
+		if (n > 0 && !is_control(s + i, n)) {
+			hr_buf_add(b, s + i, n);
+			i += n;
+			continue;
+		}
+		hr_buf_addf(b, "\\x%02x", (unsigned char)s[i]);
+		i++;
+	}
+}
+
+static void
+quote_json_char(struct hr_buf *b, unsigned char c)
+{
+	static const char shorts[] = "b\bf\fn\nr\rt\t\"\"\\\\";
+	size_t i;
+
+	for (i = 0; i + 1 < sizeof(shorts); i += 2) {
+		if ((unsigned char)shorts[i + 1] == c) {
+			hr_buf_addf(b, "\\%c", shorts[i]);
+			return;
+		}
+	}
+	if (c < 0x20)
+		hr_buf_addf(b, "\\u%04x", c);
+	else
+		hr_buf_addc(b, (char)c);
+}
+
+void
+hr_quote_json(struct hr_buf *b, const char *s, size_t len)
+{
+	size_t i = 0;
+
+	hr_buf_addc(b, '"');
+	while (i < len) {
+		size_t n = hr_utf8_len(s + i, len - i);
+
+		if (n == 1)
+			quote_json_char(b, (unsigned char)s[i]);
+		else if (n > 1)
+			hr_buf_add(b, s + i, n);
+		else
+			hr_buf_adds(b, "\xEF\xBF\xBD");
+		i += n > 0 ? n : 1;
+	}
+	hr_buf_addc(b, '"');
+}

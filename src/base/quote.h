@@ -1,0 +1,19 @@
+/* hr_quote: bytes of unknown origin made safe for a log line, a JSON text or a message. */
+#ifndef HR_BASE_QUOTE_H
+#define HR_BASE_QUOTE_H
+
+#include <stddef.h>
+
+#include "base/buf.h"
+
+/* One line of plain text: control characters (C0, DEL, C1) and bytes that are not UTF-8 become
+ * \xHH, so that no escape sequence and no forged line reaches a terminal or a log. */
+void hr_quote_text(struct hr_buf *b, const char *s, size_t len);
+
+/* A JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD. */
+void hr_quote_json(struct hr_buf *b, const char *s, size_t len);
+
+/* Length of the valid UTF-8 character at s (1 to 4), 0 if there is none. len >= 1. */
+size_t hr_utf8_len(const char *s, size_t len);
+
+#endif

@@ -1,0 +1,261 @@
+/* fork + exec. The child reports a failed step through a close-on-exec pipe: end of file there
+ * means that exec succeeded, so a missing program is an error value here and not a mysterious exit
+ * 127. */
+#include "config.h"
+
+#include "base/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+#define SPAWN_FDS_MAX 16
+
+enum spawn_step {
+	STEP_NONE,
+	STEP_SIGNALS,
+	STEP_SESSION,
+	STEP_FDS,
+	STEP_LIMITS,
+	STEP_USER,
+	STEP_DEATH,
+	STEP_EXEC
+};
+
+static const char *const spawn_step_names[] = {"", "reset signals", "new session",
+    "place descriptors", "set limits", "change user", "tie to the parent", "exec"};
+
+struct spawn_failure {
+	enum spawn_step step;
+	int sys;
+};
+
+/* Handlers end with exec, but what is ignored stays ignored: reset it. All calls below are
+ * async-signal-safe. */
+static int
+child_reset_signals(void)
+{
+	struct sigaction sa = {.sa_handler = SIG_DFL};
+	sigset_t none;
+	int sig;
+
+	(void)sigemptyset(&sa.sa_mask);
+	for (sig = 1; sig < NSIG; sig++) {
+		/* EINVAL: SIGKILL, SIGSTOP and libc's own signals. */
+		if (sigaction(sig, &sa, NULL) != 0 && errno != EINVAL)
+			return -1;
+	}
+	(void)sigemptyset(&none);
+	return sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static int
+child_session(const struct hr_spawn *s)
+{
+	if (s->setsid && setsid() < 0)
+		return -1;
+	return s->setpgid ? setpgid(0, 0) : 0;
+}
+
+static int
+child_user(const struct hr_spawn *s)
+{
+	if (s->user != NULL && (setgroups(s->user->ngroups, s->user->groups) != 0 ||
+				   setgid(s->user->gid) != 0 || setuid(s->user->uid) != 0))
+		return -1;
+	if (s->dir != NULL && chdir(s->dir) != 0)
+		return chdir("/");
+	return 0;
+}
+
+/* After the change of user, which would undo it. */
+static int
+child_death(const struct hr_spawn *s, pid_t parent)
+{
+	if (s->pdeathsig == 0)
+		return 0;
+	if (prctl(PR_SET_PDEATHSIG, s->pdeathsig) != 0)
+		return -1;
+	if (getppid() != parent) /* it died before the line above */
+		_exit(0);
+	return 0;
+}
+
+/* Numbers may cross (from 3 to 4 and from 4 to 3): first everything moves above all targets. */
+static int
+child_place_fds(const struct hr_spawn *s, int *report)
+{
+	int high[SPAWN_FDS_MAX];
+	int top = STDERR_FILENO, null;
+	bool std[3] = {false, false, false};
+	size_t i;
+
+	for (i = 0; i < s->nfds; i++) {
+		if (s->fds[i].to > top)
+			top = s->fds[i].to;
+		if (s->fds[i].to <= STDERR_FILENO)
+			std[s->fds[i].to] = true;
+	}
+	*report = fcntl(*report, F_DUPFD_CLOEXEC, top + 1);
+	if (*report < 0)
+		return -1;
+	for (i = 0; i < s->nfds; i++) {
+		high[i] = fcntl(s->fds[i].from, F_DUPFD_CLOEXEC, top + 1);
+		if (high[i] < 0)
+			return -1;
+	}
+	for (i = 0; i < s->nfds; i++) {
+		if (dup2(high[i], s->fds[i].to) < 0)
+			return -1;
+	}
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null < 0)
+		return -1;
+	for (i = 0; i < 3; i++) {
+		if (!std[i] && null != (int)i && dup2(null, (int)i) < 0)
+			return -1;
+	}
+	return null <= STDERR_FILENO ? fcntl(null, F_SETFD, 0) : close(null);
+}
+
+static int
+child_limits(const struct hr_spawn *s)
+{
+	if (s->umask >= 0)
+		(void)umask((mode_t)s->umask);
+	if (s->nofile != NULL && setrlimit(RLIMIT_NOFILE, s->nofile) != 0)
+		return -1;
+	return 0;
+}
+
+static void __attribute__((noreturn)) child_run(const struct hr_spawn *s, pid_t parent, int report)
+{
+	struct spawn_failure f = {STEP_NONE, 0};
+
+	if (child_reset_signals() != 0)
+		f.step = STEP_SIGNALS;
+	else if (child_session(s) != 0)
+		f.step = STEP_SESSION;
+	else if (child_place_fds(s, &report) != 0)
+		f.step = STEP_FDS;
+	else if (child_limits(s) != 0) /* last: a low limit would forbid the moves above */
+		f.step = STEP_LIMITS;
+	else if (child_user(s) != 0)
+		f.step = STEP_USER;
+	else if (child_death(s, parent) != 0)
+		f.step = STEP_DEATH;
+	if (f.step == STEP_NONE) {
+		char *const *argv = (char *const *)(uintptr_t)s->argv; /* exec changes nothing */
+
+		if (s->envp != NULL)
+			(void)execvpe(s->path, argv, s->envp);
+		else
+			(void)execvp(s->path, argv);
+		f.step = STEP_EXEC;
+	}
+	f.sys = errno;
+	(void)hr_fd_write_full(report, &f, sizeof(f), NULL); /* nobody else to tell */
+	_exit(127);
+}
+
+static int
+spawn_wait_exec(const struct hr_spawn *s, pid_t pid, int report, struct hr_err *err)
+{
+	struct spawn_failure f;
+	ssize_t n = hr_fd_read_full(report, &f, sizeof(f), NULL);
+
+	if (n == 0)
+		return 0;
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	if (n != (ssize_t)sizeof(f))
+		return hr_err_set(err, HR_E_SYS, "%s: died before exec", s->path);
+	return hr_err_sys(err, f.sys, "%s: %s", s->path, spawn_step_names[f.step]);
+}
+
+pid_t
+hr_spawn(const struct hr_spawn *s, struct hr_err *err)
+{
+	sigset_t all, old;
+	pid_t parent = getpid(), pid;
+	int report[2], sys;
+
+	hr_assert(s->nfds <= SPAWN_FDS_MAX);
+	if (pipe2(report, O_CLOEXEC) != 0)
+		return hr_err_sys(err, errno, "%s: pipe", s->path);
+	/* No handler of the caller may run in the child. */
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, &old);
+	pid = fork();
+	sys = errno;
+	if (pid == 0)
+		child_run(s, parent, report[1]);
+	(void)sigprocmask(SIG_SETMASK, &old, NULL);
+	hr_fd_close(&report[1]);
+	if (pid < 0)
+		(void)hr_err_sys(err, sys, "%s: fork", s->path);
+	else if (spawn_wait_exec(s, pid, report[0], err) != 0)
+		pid = -1;
+	hr_fd_close(&report[0]);
+	return pid;
+}
+
+/* Reads to the end, keeps what fits: the writer must not block on a full pipe. */
+static void
+spawn_drain(int fd, char *text, size_t cap)
+{
+	char chunk[512];
+	size_t len = 0;
+	ssize_t n;
+
+	while ((n = hr_fd_read(fd, chunk, sizeof(chunk))) > 0) {
+		size_t fits = (size_t)n;
+
+		if (cap == 0)
+			continue;
+		if (fits > cap - 1 - len)
+			fits = cap - 1 - len;
+		memcpy(text + len, chunk, fits);
+		len += fits;
+	}
+	if (cap > 0)
+		text[len] = '\0';
+}
+
+int
+hr_spawn_wait(const char *const *argv, char *text, size_t cap, struct hr_err *err)
+{
+	int said[2], status = 0;
+	pid_t pid, got;
+
+	if (pipe2(said, O_CLOEXEC) != 0)
+		return hr_err_sys(err, errno, "%s: pipe", argv[0]);
+	pid = hr_spawn(&(const struct hr_spawn){.path = argv[0],
+			   .argv = argv,
+			   .fds = &(const struct hr_spawn_fd){said[1], STDERR_FILENO},
+			   .nfds = 1,
+			   .umask = -1},
+	    err);
+	hr_fd_close(&said[1]);
+	if (pid >= 0)
+		spawn_drain(said[0], text, cap);
+	hr_fd_close(&said[0]);
+	if (pid < 0)
+		return -1;
+	do {
+		got = waitpid(pid, &status, 0);
+	} while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return hr_err_sys(err, errno, "%s: wait", argv[0]);
+	return status;
+}

@@ -1,0 +1,52 @@
+/* hr_spawn: fork and exec one program in a known state. */
+#ifndef HR_BASE_SPAWN_H
+#define HR_BASE_SPAWN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+struct rlimit;
+
+struct hr_spawn_fd {
+	int from; /* a descriptor of the caller */
+	int to;   /* its number in the program */
+};
+
+/* Who the program becomes; only root can. */
+struct hr_spawn_user {
+	uid_t uid;
+	gid_t gid;
+	const gid_t *groups;
+	size_t ngroups;
+};
+
+struct hr_spawn {
+	const char *path; /* without '/': looked for on PATH */
+	const char *const *argv;
+	char *const *envp; /* NULL: the caller's environment */
+	/* 0, 1, 2 that are not named become /dev/null; every other descriptor of the caller is
+	 * expected to be close-on-exec */
+	const struct hr_spawn_fd *fds;
+	size_t nfds;
+	bool setsid;                      /* own session and process group */
+	bool setpgid;                     /* own process group only */
+	int pdeathsig;                    /* signal to it at the caller's death, 0: none */
+	int umask;                        /* -1: the caller's */
+	const struct rlimit *nofile;      /* NULL: the caller's */
+	const struct hr_spawn_user *user; /* NULL: the caller's */
+	const char *dir; /* NULL: the caller's; one that cannot be entered (as user) becomes "/" */
+};
+
+/* The process id after a successful exec; -1 with the failed step in *err when the program could
+ * not be started (no child is left then). Blocks until exec. The program starts with no signal
+ * blocked and none ignored or handled. */
+pid_t hr_spawn(const struct hr_spawn *s, struct hr_err *err);
+
+/* Runs a program to its end with stdin and stdout on /dev/null: its wait status, or -1 if it
+ * cannot be started. What it writes on stderr goes to the NUL-terminated `text`, cut at cap. */
+int hr_spawn_wait(const char *const *argv, char *text, size_t cap, struct hr_err *err);
+
+#endif

@@ -1,0 +1,48 @@
+/* hr_evclass: what the original's event classes take: one constant row per class (events.md 4, 6).
+ * The order of the rows is that of the lists in the error texts. */
+#ifndef HR_PROTO_EVCLASS_H
+#define HR_PROTO_EVCLASS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum hr_arg_default {
+	HR_ARG_END = 0, /* closes a list of arguments */
+	HR_ARG_REQUIRED,
+	HR_ARG_NULL,
+	HR_ARG_FALSE,
+	HR_ARG_TRUE,
+	HR_ARG_INT,  /* number */
+	HR_ARG_STR,  /* text */
+	HR_ARG_LIST, /* empty */
+	HR_ARG_DICT, /* empty */
+};
+
+struct hr_arg_spec {
+	const char *name;
+	enum hr_arg_default def;
+	int number;
+	const char *text;
+};
+
+struct hr_event_class {
+	const char *type;   /* "run" */
+	const char *member; /* of the enumeration: "RUN" */
+	const char *cls;    /* "CmdRunAction" */
+	bool open;          /* takes unknown arguments and ignores them */
+	const struct hr_arg_spec *args;
+};
+
+extern const struct hr_event_class hr_action_classes[];
+extern const size_t hr_action_classes_n;
+extern const struct hr_event_class hr_observation_classes[];
+extern const size_t hr_observation_classes_n;
+
+/* NULL: no class of that type. */
+const struct hr_event_class *hr_action_class(const char *type, size_t len);
+const struct hr_event_class *hr_observation_class(const char *type, size_t len);
+
+/* NULL: the class has no such argument. */
+const struct hr_arg_spec *hr_event_class_arg(const struct hr_event_class *c, const char *name);
+
+#endif

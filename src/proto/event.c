@@ -1,0 +1,431 @@
+/* Decoding actions: the legacy rewriting, the binding of arguments, the checks of metadata. The
+ * order of the steps is the original's, since it decides which of several errors is answered. */
+#include "config.h"
+
+#include "proto/event.h"
+
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "proto/pyliteral.h"
+#include "proto/pyrepr.h"
+
+static struct json_object *
+member(struct json_object *d, const char *key)
+{
+	struct json_object *v = NULL;
+
+	(void)json_object_object_get_ex(d, key, &v); /* absent and null are both NULL */
+	return v;
+}
+
+static bool
+has(struct json_object *d, const char *key)
+{
+	return json_object_object_get_ex(d, key, NULL) != 0;
+}
+
+/* Takes v. */
+static int
+set(struct json_object *d, const char *key, struct json_object *v, struct hr_buf *why)
+{
+	if (json_object_object_add(d, key, v) == 0)
+		return 0;
+	json_object_put(v);
+	why->fail = HR_E_NOMEM;
+	return -1;
+}
+
+/* The value moves from one key to another, as `d[to] = d.pop(from)`. */
+static int
+rename_key(struct json_object *d, const char *from, const char *to, struct hr_buf *why)
+{
+	struct json_object *v = json_object_get(member(d, from));
+
+	json_object_object_del(d, from);
+	return set(d, to, v, why);
+}
+
+/* ActionSecurityRisk(v): 1.0 and true equal members, too. */
+static const char *
+risk_member(struct json_object *v, int *ret_value)
+{
+	static const char *const names[] = {
+	    "<ActionSecurityRisk.UNKNOWN: -1>",
+	    "<ActionSecurityRisk.LOW: 0>",
+	    "<ActionSecurityRisk.MEDIUM: 1>",
+	    "<ActionSecurityRisk.HIGH: 2>",
+	};
+	enum hr_py_type t = hr_json_type(v);
+	int i;
+
+	if (t != HR_PY_BOOL && t != HR_PY_INT && t != HR_PY_FLOAT)
+		return NULL;
+	for (i = -1; i <= 2; i++)
+		if (json_object_get_double(v) == i) {
+			*ret_value = i;
+			return names[i + 1];
+		}
+	return NULL;
+}
+
+static int
+rewrite_risk(struct json_object *args, struct hr_buf *why)
+{
+	struct json_object *v = member(args, "security_risk"), *named;
+	const char *name;
+	int value;
+
+	if (v == NULL)
+		return 0;
+	name = risk_member(v, &value);
+	if (name == NULL) {
+		json_object_object_del(args, "security_risk");
+		return 0;
+	}
+	named = hr_pyrepr_named_int(value, name);
+	if (named == NULL) {
+		why->fail = HR_E_NOMEM;
+		return -1;
+	}
+	return set(args, "security_risk", named, why);
+}
+
+/* dict.update() with what the literal says. */
+static int
+args_update(struct json_object *args, struct json_object *from, struct hr_buf *why)
+{
+	enum hr_py_type t = hr_json_type(from);
+
+	if (t == HR_PY_STR || t == HR_PY_LIST)
+		return 0; /* a ValueError there, which is ignored */
+	if (t != HR_PY_DICT) {
+		hr_buf_addf(why, "'%s' object is not iterable", hr_py_type_name(t));
+		return -1;
+	}
+	json_object_object_foreach(from, key, value)
+	{
+		if (set(args, key, json_object_get(value), why) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int
+rewrite_translated(struct json_object *args, struct hr_buf *why)
+{
+	static const char head[] = "print(file_editor(**", tail[] = "))";
+	const size_t head_len = sizeof(head) - 1, tail_len = sizeof(tail) - 1;
+	struct json_object *code, *literal = NULL;
+	const char *s;
+	size_t len;
+	int r = 0;
+
+	if (!has(args, "translated_ipython_code"))
+		return 0;
+	code = json_object_get(member(args, "translated_ipython_code"));
+	json_object_object_del(args, "translated_ipython_code");
+	if (code != NULL && hr_json_type(code) != HR_PY_STR) {
+		hr_buf_addf(why, "'%s' object has no attribute 'startswith'",
+		    hr_py_type_name(hr_json_type(code)));
+		r = -1;
+	} else if (code != NULL) {
+		s = hr_json_str(code, &len);
+		if (len >= head_len + tail_len && memcmp(s, head, head_len) == 0 &&
+		    memcmp(s + len - tail_len, tail, tail_len) == 0 &&
+		    hr_pyliteral(s + head_len, len - head_len - tail_len, &literal) == 0) {
+			r = args_update(args, literal, why);
+			json_object_put(literal);
+		}
+	}
+	json_object_put(code);
+	if (r == 0 && hr_json_str_is(member(args, "command"), "view"))
+		json_object_object_del(args, "command");
+	return r;
+}
+
+/* events.md 3, 4. */
+static int
+rewrite_legacy(struct json_object *args, struct hr_buf *why)
+{
+	json_object_object_del(args, "timestamp");
+	if (member(args, "is_confirmed") != NULL) {
+		if (rename_key(args, "is_confirmed", "confirmation_state", why) < 0)
+			return -1;
+	} else {
+		json_object_object_del(args, "is_confirmed");
+	}
+	if (has(args, "images_urls") && rename_key(args, "images_urls", "image_urls", why) < 0)
+		return -1;
+	if (rewrite_risk(args, why) < 0)
+		return -1;
+	json_object_object_del(args, "keep_prompt");
+	json_object_object_del(args, "task_completed");
+	return rewrite_translated(args, why);
+}
+
+static void
+say_missing(const struct hr_event_class *c, struct json_object *args, int n, struct hr_buf *why)
+{
+	const struct hr_arg_spec *a;
+	int i = 0;
+
+	hr_buf_addf(why, "%s.__init__() missing %d required positional argument%s: ", c->cls, n,
+	    n == 1 ? "" : "s");
+	for (a = c->args; a->def != HR_ARG_END; a++) {
+		if (a->def != HR_ARG_REQUIRED || has(args, a->name))
+			continue;
+		if (i > 0)
+			hr_buf_adds(why, n == 2 ? " and " : i == n - 1 ? ", and " : ", ");
+		hr_buf_addf(why, "'%s'", a->name);
+		i++;
+	}
+}
+
+int
+hr_event_bind(
+    const struct hr_event_class *c, struct json_object *args, const char *own, struct hr_buf *why)
+{
+	const struct hr_arg_spec *a;
+	struct hr_buf tmp;
+	const char *s;
+	size_t len;
+	int missing = 0;
+
+	json_object_object_foreach(args, key, value)
+	{
+		(void)value;
+		if (strcmp(key, "self") == 0) {
+			hr_buf_addf(
+			    why, "%s.__init__() got multiple values for argument 'self'", c->cls);
+			return -1;
+		}
+		if (c->open || strcmp(key, own) == 0 || hr_event_class_arg(c, key) != NULL)
+			continue;
+		hr_buf_init(&tmp, HR_JSON_BODY_MAX);
+		s = hr_json_key(key, &tmp, &len);
+		hr_buf_addf(why, "%s.__init__() got an unexpected keyword argument '", c->cls);
+		hr_buf_add(why, s, len);
+		hr_buf_addc(why, '\'');
+		hr_buf_done(&tmp);
+		return -1;
+	}
+	for (a = c->args; a->def != HR_ARG_END; a++)
+		missing += a->def == HR_ARG_REQUIRED && !has(args, a->name);
+	if (missing == 0)
+		return 0;
+	say_missing(c, args, missing, why);
+	return -1;
+}
+
+/* E7: exactly one of ids and range; summary and its offset both or neither. */
+static int
+check_condensation(const struct hr_event *ev, struct hr_buf *why)
+{
+	bool ids = member(ev->args, "forgotten_event_ids") != NULL;
+	bool range = member(ev->args, "forgotten_events_start_id") != NULL &&
+		     member(ev->args, "forgotten_events_end_id") != NULL;
+	bool summary = member(ev->args, "summary") != NULL;
+	bool offset = member(ev->args, "summary_offset") != NULL;
+
+	if (ids != range && summary == offset)
+		return 0;
+	hr_buf_adds(why, "Invalid configuration of the optional fields.");
+	return -1;
+}
+
+static void
+say_unknown_action(struct json_object *type, struct hr_buf *why)
+{
+	size_t i;
+
+	hr_buf_adds(why, "'action['action']=");
+	hr_pyrepr(why, type);
+	hr_buf_adds(why, "' is not defined. Available actions: dict_keys([");
+	for (i = 0; i < hr_action_classes_n; i++)
+		hr_buf_addf(why, "%s<ActionType.%s: '%s'>", i > 0 ? ", " : "",
+		    hr_action_classes[i].member, hr_action_classes[i].type);
+	hr_buf_adds(why, "])");
+}
+
+static int
+decode_args(struct json_object *d, struct hr_event *ev, struct hr_buf *why)
+{
+	struct hr_buf text;
+	int r;
+
+	hr_buf_init(&text, HR_JSON_BODY_MAX);
+	if (ev->args == NULL) {
+		/* no args at all: an empty dictionary that the text does not show */
+		struct json_object *none = json_object_new_object();
+
+		r = none != NULL ? hr_event_bind(ev->cls, none, "action", &text) : -1;
+		if (none == NULL)
+			text.fail = HR_E_NOMEM;
+		json_object_put(none);
+	} else {
+		r = hr_event_bind(ev->cls, ev->args, "action", &text);
+	}
+	if (r < 0) {
+		hr_buf_adds(why, "action=");
+		hr_pyrepr(why, d);
+		hr_buf_adds(why, " has the wrong arguments: ");
+		hr_buf_add(why, hr_buf_str(&text), text.len);
+		if (text.fail != HR_OK)
+			why->fail = text.fail;
+	}
+	hr_buf_done(&text);
+	return r;
+}
+
+static int
+take_args(struct json_object *d, struct hr_event *ev, struct hr_buf *why)
+{
+	enum hr_py_type t;
+
+	ev->args = member(d, "args");
+	t = hr_json_type(ev->args);
+	if (t == HR_PY_LIST) {
+		hr_buf_adds(why, "pop expected at most 1 argument, got 2");
+		return -1;
+	}
+	if (t != HR_PY_DICT) {
+		hr_buf_addf(why, "'%s' object has no attribute 'pop'", hr_py_type_name(t));
+		return -1;
+	}
+	if (rewrite_legacy(ev->args, why) < 0)
+		return -1;
+	ev->has_dispatch = json_object_object_get_ex(ev->args, "action", &ev->dispatch);
+	return 0;
+}
+
+static int
+decode_action(struct json_object *d, struct hr_event *ev, struct hr_buf *why)
+{
+	struct json_object *type = member(d, "action");
+	const char *s;
+	size_t len;
+
+	if (hr_json_type(type) == HR_PY_STR) {
+		s = hr_json_str(type, &len);
+		ev->cls = hr_action_class(s, len);
+	}
+	if (ev->cls == NULL) {
+		say_unknown_action(type, why);
+		return -1;
+	}
+	if (has(d, "args") && take_args(d, ev, why) < 0)
+		return -1;
+	if (decode_args(d, ev, why) < 0)
+		return -1;
+	if (strcmp(ev->cls->type, "condensation") == 0)
+		return check_condensation(ev, why);
+	return 0;
+}
+
+/* Of the metadata only these two can be wrong; tool_call_metadata is taken as it comes, since the
+ * original validates and discards it (events.md 10). */
+static int
+check_metadata(struct json_object *d, struct hr_buf *why)
+{
+	struct json_object *v, *cost;
+	enum hr_py_type t;
+
+	if (has(d, "source")) {
+		v = member(d, "source");
+		if (!hr_json_str_is(v, "agent") && !hr_json_str_is(v, "user") &&
+		    !hr_json_str_is(v, "environment")) {
+			hr_pyrepr(why, v);
+			hr_buf_adds(why, " is not a valid EventSource");
+			return -1;
+		}
+	}
+	v = member(d, "llm_metrics");
+	cost = hr_json_type(v) == HR_PY_DICT ? member(v, "accumulated_cost") : NULL;
+	t = hr_json_type(cost);
+	if ((t == HR_PY_INT || t == HR_PY_FLOAT) && json_object_get_double(cost) < 0) {
+		hr_buf_adds(why, "Total cost cannot be negative.");
+		return -1;
+	}
+	return 0;
+}
+
+int
+hr_event_decode(struct json_object *d, struct hr_event *ret, struct hr_buf *why)
+{
+	struct hr_event ev = {.cls = NULL};
+
+	if (has(d, "action")) {
+		if (decode_action(d, &ev, why) < 0 || check_metadata(d, why) < 0)
+			return -1;
+		ev.timeout = member(d, "timeout");
+		ev.id = member(d, "id");
+		ev.timestamp = member(d, "timestamp");
+		*ret = ev;
+		return 0;
+	}
+	if (!has(d, "observation")) {
+		hr_buf_adds(why, "Unknown event type: ");
+		hr_pyrepr(why, d);
+	} else if (hr_event_check_observation(d, why) == 0 && check_metadata(d, why) == 0) {
+		hr_buf_adds(why, "400: Invalid action type");
+	}
+	return -1;
+}
+
+static void
+arg_default(const struct hr_arg_spec *a, struct hr_arg *ret)
+{
+	switch (a->def) {
+	case HR_ARG_FALSE:
+	case HR_ARG_TRUE:
+		ret->type = HR_PY_BOOL;
+		ret->number = a->def == HR_ARG_TRUE;
+		break;
+	case HR_ARG_INT:
+		ret->type = HR_PY_INT;
+		ret->number = a->number;
+		break;
+	case HR_ARG_STR:
+		ret->type = HR_PY_STR;
+		ret->text.p = a->text;
+		ret->text.len = strlen(a->text);
+		break;
+	case HR_ARG_LIST: ret->type = HR_PY_LIST; break;
+	case HR_ARG_DICT: ret->type = HR_PY_DICT; break;
+	default: ret->type = HR_PY_NONE; break;
+	}
+	ret->truth = ret->number != 0 || ret->text.len > 0;
+}
+
+void
+hr_event_arg(const struct hr_event *ev, const char *name, struct hr_arg *ret)
+{
+	const struct hr_arg_spec *a = hr_event_class_arg(ev->cls, name);
+	bool negative;
+	size_t len;
+
+	hr_assert(a != NULL);
+	*ret = (struct hr_arg){.text = {"", 0}};
+	if (ev->args == NULL || !json_object_object_get_ex(ev->args, name, &ret->given)) {
+		arg_default(a, ret);
+		return;
+	}
+	ret->type = hr_json_type(ret->given);
+	ret->truth = hr_py_truthy(ret->given);
+	if (ret->type == HR_PY_STR)
+		ret->text.p = hr_json_str(ret->given, &ret->text.len);
+	else if (ret->type == HR_PY_BOOL ||
+		 (ret->type == HR_PY_INT && hr_json_big_int(ret->given, &negative, &len) == NULL))
+		ret->number = json_object_get_int64(ret->given);
+}
+
+bool
+hr_event_truth(const struct hr_event *ev, const char *name)
+{
+	struct hr_arg a;
+
+	hr_event_arg(ev, name, &a);
+	return a.truth;
+}

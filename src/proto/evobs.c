@@ -1,0 +1,155 @@
+/* Checking an observation that was sent where an action belongs. The original decodes it before it
+ * refuses it, so the errors of decoding come first (events.md 3.1 E8, 8). The fields of `metadata`
+ * are not checked: their errors are pages of another library's text, and the answer is a 500 either
+ * way. */
+#include "config.h"
+
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "proto/event.h"
+#include "proto/pyrepr.h"
+
+/* KeyError's text is the repr of its message. */
+static void
+say_unknown(struct json_object *type, struct hr_buf *why)
+{
+	struct hr_buf text;
+	size_t i;
+
+	hr_buf_init(&text, HR_JSON_BODY_MAX * 4);
+	hr_buf_adds(&text, "'observation['observation']=");
+	hr_pyrepr(&text, type);
+	hr_buf_adds(&text, "' is not defined. Available observations: dict_keys([");
+	for (i = 0; i < hr_observation_classes_n; i++)
+		hr_buf_addf(&text, "%s<ObservationType.%s: '%s'>", i > 0 ? ", " : "",
+		    hr_observation_classes[i].member, hr_observation_classes[i].type);
+	hr_buf_adds(&text, "])");
+	hr_pyrepr_str(why, hr_buf_str(&text), text.len);
+	if (text.fail != HR_OK)
+		why->fail = text.fail;
+	hr_buf_done(&text);
+}
+
+/* Not a dictionary: the text of the first operation that fails on it. */
+static void
+say_bad_extras(const struct hr_event_class *c, struct json_object *extras, struct hr_buf *why)
+{
+	enum hr_py_type t = hr_json_type(extras);
+
+	if (t != HR_PY_STR && t != HR_PY_LIST)
+		hr_buf_addf(why, "argument of type '%s' is not iterable", hr_py_type_name(t));
+	else if (c->open)
+		hr_buf_addf(why, t == HR_PY_STR
+				     ? "'str' object does not support item assignment"
+				     : "list indices must be integers or slices, not str");
+	else
+		hr_buf_addf(why, "%s() argument after ** must be a mapping, not %s", c->cls,
+		    hr_py_type_name(t));
+}
+
+static int
+check_recall(struct json_object *extras, struct hr_buf *why)
+{
+	static const struct hr_arg_spec args[] = {{"name", HR_ARG_REQUIRED, 0, NULL},
+	    {"trigger", HR_ARG_REQUIRED, 0, NULL}, {"content", HR_ARG_REQUIRED, 0, NULL},
+	    {NULL, HR_ARG_END, 0, NULL}};
+	static const struct hr_event_class knowledge = {"", "", "MicroagentKnowledge", false, args};
+	struct json_object *v, *item;
+	size_t i;
+
+	if (json_object_object_get_ex(extras, "recall_type", &v) &&
+	    !hr_json_str_is(v, "workspace_context") && !hr_json_str_is(v, "knowledge")) {
+		hr_pyrepr(why, v);
+		hr_buf_adds(why, " is not a valid RecallType");
+		return -1;
+	}
+	if (!json_object_object_get_ex(extras, "microagent_knowledge", &v) ||
+	    hr_json_type(v) != HR_PY_LIST)
+		return 0;
+	for (i = 0; i < json_object_array_length(v); i++) {
+		item = json_object_array_get_idx(v, i);
+		if (hr_json_type(item) == HR_PY_DICT &&
+		    hr_event_bind(&knowledge, item, "", why) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* exit_code and command_id move into metadata, which other classes than `run` do not know. */
+static int
+rewrite_extras(struct json_object *extras, struct hr_buf *why)
+{
+	static const char *const legacy[] = {"exit_code", "command_id"};
+	struct json_object *metadata;
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		if (!json_object_object_get_ex(extras, legacy[i], NULL))
+			continue;
+		json_object_object_del(extras, legacy[i]);
+		if (json_object_object_get_ex(extras, "metadata", &metadata) && metadata != NULL)
+			continue;
+		metadata = json_object_new_object();
+		if (metadata == NULL || json_object_object_add(extras, "metadata", metadata) < 0) {
+			json_object_put(metadata);
+			why->fail = HR_E_NOMEM;
+			return -1;
+		}
+	}
+	json_object_object_del(extras, "formatted_output_and_error");
+	return 0;
+}
+
+static int
+check_extras(const struct hr_event_class *c, struct json_object *extras, struct hr_buf *why)
+{
+	if (rewrite_extras(extras, why) < 0)
+		return -1;
+	if (strcmp(c->type, "recall") == 0 && check_recall(extras, why) < 0)
+		return -1;
+	if (json_object_object_get_ex(extras, "content", NULL)) {
+		hr_buf_addf(why, "%s() got multiple values for keyword argument 'content'", c->cls);
+		return -1;
+	}
+	return hr_event_bind(c, extras, "observation", why);
+}
+
+int
+hr_event_check_observation(struct json_object *d, struct hr_buf *why)
+{
+	struct json_object *type = NULL, *extras = NULL;
+	const struct hr_event_class *c = NULL;
+	const char *s;
+	size_t len;
+	int r;
+
+	(void)json_object_object_get_ex(d, "observation", &type); /* the caller looked */
+	if (hr_json_type(type) == HR_PY_LIST || hr_json_type(type) == HR_PY_DICT) {
+		hr_buf_addf(why, "unhashable type: '%s'", hr_py_type_name(hr_json_type(type)));
+		return -1;
+	}
+	if (hr_json_type(type) == HR_PY_STR) {
+		s = hr_json_str(type, &len);
+		c = hr_observation_class(s, len);
+	}
+	if (c == NULL) {
+		say_unknown(type, why);
+		return -1;
+	}
+	if (json_object_object_get_ex(d, "extras", &extras)) {
+		if (hr_json_type(extras) == HR_PY_DICT)
+			return check_extras(c, extras, why);
+		say_bad_extras(c, extras, why);
+		return -1;
+	}
+	extras = json_object_new_object();
+	if (extras == NULL) {
+		why->fail = HR_E_NOMEM;
+		return -1;
+	}
+	r = check_extras(c, extras, why);
+	json_object_put(extras);
+	return r;
+}

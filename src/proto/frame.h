@@ -1,0 +1,134 @@
+/* hr_frame: the messages between a worker and the keeper of a shell, over a Unix stream socket.
+ *
+ * A frame is a 12-byte header (magic, type, payload length; all in the machine's byte order: both
+ * ends are programs of one build on one machine) and a payload of fields. A field is a 32-bit tag,
+ * a 32-bit length and that many bytes. Unknown tags are skipped; an unknown type, a wrong version,
+ * a length over the limit or a field that passes the end closes the connection. */
+#ifndef HR_PROTO_FRAME_H
+#define HR_PROTO_FRAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define HR_FRAME_MAGIC 0x48523031u /* "HR01": name and version */
+#define HR_FRAME_HEADER 12
+#define HR_FRAME_MAX (256u << 20) /* no payload may be longer: a hidden observation is not cut */
+
+enum hr_frame_type {
+	HR_FRAME_RUN = 1,      /* worker -> keeper: run or input, see hr_run_request */
+	HR_FRAME_RESULT = 2,   /* keeper -> worker: hr_run_result; the keeper then closes */
+	HR_FRAME_STATUS = 3,   /* worker -> keeper: empty */
+	HR_FRAME_STATE = 4,    /* keeper -> worker: hr_session_state */
+	HR_FRAME_FOLLOW = 5,   /* worker -> keeper: hr_follow_request */
+	HR_FRAME_OUTPUT = 6,   /* keeper -> worker: hr_output_piece, many of them; the end of the
+				  connection is the end */
+	HR_FRAME_PRESS = 7,    /* worker -> keeper: hr_press_request; answered with a STATE */
+	HR_FRAME_UNKNOWN = 8,  /* keeper -> worker: empty; nothing is known of a RUN that came
+				  `again` */
+	HR_FRAME_ACT = 16,     /* worker -> plugin: hr_act_request */
+	HR_FRAME_ANSWER = 17,  /* plugin -> worker: hr_act_answer; the plugin then closes */
+	HR_FRAME_REFUSED = 18, /* supervisor -> worker, for a plugin that cannot start: reason */
+};
+
+/* One `run` action as the keeper needs it. Borrowed pointers, lengths beside them. */
+struct hr_run_request {
+	const char *command; /* not stripped; may hold any byte but NUL */
+	size_t command_len;
+	bool is_input;
+	bool blocking;
+	bool hidden;      /* truthiness of the action's flag: the observation is not truncated */
+	bool has_timeout; /* false: no hard limit */
+	double timeout;   /* seconds; 0 counts as none; may be negative, huge, inf or nan */
+	const char *key;  /* at-most-once key, "" if none */
+	size_t key_len;
+	uint32_t attempt; /* of the journal's entry of that key; 0: it has none */
+	bool again;       /* it was begun before: to be joined or told of, never to be done */
+};
+
+/* What came of it: an observation, or an error observation (is_error: content only). */
+struct hr_run_result {
+	bool is_error;
+	bool hidden;            /* to be echoed in extras.hidden */
+	bool has_metadata;      /* false: username, hostname, working_dir, py path are null */
+	int64_t exit_code, pid; /* -1 without metadata */
+	struct hr_span {
+		const char *p;
+		size_t len;
+	} content, command, username, hostname, working_dir, py_path, prefix, suffix;
+};
+
+/* One action as a plugin is given it (PROTOCOL). Borrowed. */
+struct hr_act_request {
+	struct hr_span type;        /* of the action: "run_ipython" */
+	struct hr_span action;      /* JSON text: {"action": type, "args": {...}, "timeout": ...} */
+	struct hr_span working_dir; /* current directory of the shell; "" if it is not known */
+	struct hr_span key;         /* at-most-once key, "" if none */
+	bool again; /* it was begun before: to be joined or told of, never to be done */
+};
+
+/* What it answers, or why nobody does. */
+struct hr_act_answer {
+	int64_t status;        /* of HTTP; 200 if it was left out */
+	struct hr_span body;   /* JSON text, sent as it is */
+	struct hr_span reason; /* HR_FRAME_REFUSED only */
+};
+
+struct hr_session_state {
+	bool ready;                  /* the first prompt was seen */
+	bool running;                /* a command has not completed */
+	struct hr_span working_dir;  /* current directory of the shell as last reported */
+	struct hr_span reason;       /* why not ready, or why a PRESS was refused; "" otherwise */
+	uint64_t log_start, log_end; /* offsets of the output that is kept */
+};
+
+struct hr_follow_request {
+	uint64_t offset;
+	bool stays; /* until one side goes; otherwise to what is there now */
+};
+
+/* Bytes of output. Those between two pieces were too old to be kept. */
+struct hr_output_piece {
+	uint64_t offset;
+	struct hr_span bytes;
+};
+
+struct hr_press_request {
+	int64_t signal; /* to the foreground; 0: the text is typed */
+	struct hr_span text;
+};
+
+/* Encoders append one whole frame to b (check b afterwards). */
+void hr_frame_put_run(struct hr_buf *b, const struct hr_run_request *r);
+void hr_frame_put_result(struct hr_buf *b, const struct hr_run_result *r);
+void hr_frame_put_status(struct hr_buf *b);
+void hr_frame_put_follow(struct hr_buf *b, const struct hr_follow_request *r);
+void hr_frame_put_output(struct hr_buf *b, const struct hr_output_piece *o);
+void hr_frame_put_press(struct hr_buf *b, const struct hr_press_request *r);
+void hr_frame_put_unknown(struct hr_buf *b);
+void hr_frame_put_state(struct hr_buf *b, const struct hr_session_state *s);
+void hr_frame_put_act(struct hr_buf *b, const struct hr_act_request *r);
+void hr_frame_put_answer(struct hr_buf *b, const struct hr_act_answer *a);
+void hr_frame_put_refused(struct hr_buf *b, const char *reason);
+
+/* Looks at the first bytes of a stream. 1: a whole frame, *ret_type, *ret_payload, *ret_len set,
+ * *ret_used bytes of input consumed; 0: more bytes are needed, *ret_need in all; -1: not our
+ * protocol (HR_E_PROTO or HR_E_TOOLARGE). Pure. */
+int hr_frame_get(const void *p, size_t len, uint32_t *ret_type, const char **ret_payload,
+    size_t *ret_len, size_t *ret_used, size_t *ret_need, struct hr_err *err);
+
+/* Decoders of a payload; results borrow from it. Missing fields keep their zero values. */
+int hr_frame_get_run(const void *p, size_t len, struct hr_run_request *ret, struct hr_err *err);
+int hr_frame_get_result(const void *p, size_t len, struct hr_run_result *ret, struct hr_err *err);
+int
+hr_frame_get_follow(const void *p, size_t len, struct hr_follow_request *ret, struct hr_err *err);
+int hr_frame_get_output(const void *p, size_t len, struct hr_output_piece *ret, struct hr_err *err);
+int hr_frame_get_press(const void *p, size_t len, struct hr_press_request *ret, struct hr_err *err);
+int hr_frame_get_state(const void *p, size_t len, struct hr_session_state *ret, struct hr_err *err);
+int hr_frame_get_act(const void *p, size_t len, struct hr_act_request *ret, struct hr_err *err);
+int hr_frame_get_answer(const void *p, size_t len, struct hr_act_answer *ret, struct hr_err *err);
+
+#endif

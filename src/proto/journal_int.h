@@ -1,0 +1,18 @@
+/* Inside of hr_journal: journal.c has the entries, journal_tidy.c their bounds. */
+#ifndef HR_PROTO_JOURNAL_INT_H
+#define HR_PROTO_JOURNAL_INT_H
+
+#include "proto/journal.h"
+
+#define JOURNAL_NAME 32 /* room for a name: 16 digits, or a spare file's */
+#define JOURNAL_SPARE ".spare."
+
+void journal_name(char *name, uint64_t digest);
+
+/* Down to these numbers, and nothing older than age_ms. entries_max JOURNAL_HALF: half of those
+ * that there are. */
+#define JOURNAL_HALF (-1)
+void
+journal_drop_oldest(struct hr_journal *j, int64_t entries_max, int64_t bytes_max, int64_t age_ms);
+
+#endif

@@ -1,0 +1,158 @@
+/* The bounds of the journal: the oldest entries go, and what dead processes left. */
+#include "config.h"
+
+#include "proto/journal.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "proto/journal_int.h"
+
+#define TIDY_MIN_MS 60000 /* age is looked at no more often */
+
+struct old {
+	int64_t at; /* CLOCK_REALTIME of the last change */
+	int64_t bytes;
+	uint64_t digest;
+};
+
+static int
+old_compare(const void *a, const void *b)
+{
+	const struct old *x = a, *y = b;
+
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Unless it is in somebody's hands. */
+static bool
+drop_unlocked(struct hr_journal *j, const char *name)
+{
+	int fd = openat(j->dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	bool dropped = false;
+
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+		dropped = unlinkat(j->dir, name, 0) == 0;
+	hr_fd_close(&fd);
+	return dropped;
+}
+
+/* All entries, oldest first; the caller frees. NULL: none, or no memory for them. */
+static struct old *
+list_entries(struct hr_journal *j, size_t *ret_n)
+{
+	int fd = openat(j->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	struct old *v = NULL, *more;
+	size_t n = 0, room = 0;
+	struct dirent *e;
+	struct stat st;
+	char *end;
+
+	if (d == NULL)
+		hr_fd_close(&fd);
+	while (d != NULL && (e = readdir(d)) != NULL) {
+		uint64_t digest = strtoull(e->d_name, &end, 16);
+
+		if (strncmp(e->d_name, JOURNAL_SPARE, sizeof(JOURNAL_SPARE) - 1) == 0)
+			drop_unlocked(j, e->d_name);
+		if (end != e->d_name + 16 || *end != '\0' ||
+		    fstatat(j->dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+			continue;
+		if (n == room) {
+			room = room > 0 ? 2 * room : 256;
+			more = realloc(v, room * sizeof(*v));
+			if (more == NULL)
+				break; /* those that were seen are some of the old ones */
+			v = more;
+		}
+		v[n++] =
+		    (struct old){(int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000,
+			(int64_t)st.st_blocks * 512, digest};
+	}
+	if (d != NULL)
+		(void)closedir(d);
+	*ret_n = n;
+	if (n > 0)
+		qsort(v, n, sizeof(*v), old_compare);
+	return v;
+}
+
+void
+journal_drop_oldest(struct hr_journal *j, int64_t entries_max, int64_t bytes_max, int64_t age_ms)
+{
+	int64_t entries = 0, bytes = 0, had_entries = 0, had_bytes = 0, now;
+	char name[JOURNAL_NAME];
+	struct timespec ts;
+	struct old *v;
+	size_t n, i;
+
+	(void)clock_gettime(CLOCK_REALTIME, &ts); /* what files are stamped with */
+	now = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	if (j->counts != NULL) {
+		had_entries = atomic_load(&j->counts->entries);
+		had_bytes = atomic_load(&j->counts->bytes);
+	}
+	v = list_entries(j, &n);
+	for (i = 0; i < n; i++)
+		bytes += v[i].bytes;
+	entries = (int64_t)n;
+	if (entries_max == JOURNAL_HALF)
+		entries_max = entries / 2;
+	for (i = 0; i < n; i++) {
+		if (entries <= entries_max && bytes <= bytes_max && now - v[i].at <= age_ms)
+			break;
+		journal_name(name, v[i].digest);
+		if (!drop_unlocked(j, name))
+			continue;
+		entries--;
+		bytes -= v[i].bytes;
+	}
+	free(v);
+	/* what others add meanwhile stays counted, perhaps twice until the next time */
+	if (j->counts != NULL) {
+		atomic_fetch_add(&j->counts->entries, entries - had_entries);
+		atomic_fetch_add(&j->counts->bytes, bytes - had_bytes);
+	}
+}
+
+static bool
+is_over(const struct hr_journal *j)
+{
+	return atomic_load(&j->counts->entries) > j->entries_max ||
+	       atomic_load(&j->counts->bytes) > j->bytes_max;
+}
+
+void
+hr_journal_tidy(struct hr_journal *j, int64_t now_ms)
+{
+	int64_t wait = j->age_max_ms / 4 > TIDY_MIN_MS ? j->age_max_ms / 4 : TIDY_MIN_MS, last, had;
+
+	if (j->dir < 0 || j->counts == NULL)
+		return;
+	last = atomic_load(&j->counts->tidied_ms);
+	if (last != 0 && now_ms - last < wait && !is_over(j))
+		return;
+	do {
+		/* one at a time; of the directory, not of an entry */
+		if (flock(j->dir, LOCK_EX | LOCK_NB) != 0)
+			return;
+		atomic_store(&j->counts->tidied_ms, now_ms);
+		had = atomic_load(&j->counts->entries);
+		/* a quarter less, so that it is not done again at once */
+		if (last != 0 && is_over(j))
+			journal_drop_oldest(
+			    j, j->entries_max / 4 * 3, j->bytes_max / 4 * 3, j->age_max_ms);
+		else
+			journal_drop_oldest(j, j->entries_max, j->bytes_max, j->age_max_ms);
+		(void)flock(j->dir, LOCK_UN);
+		/* who added one more and found us at it has gone */
+	} while (is_over(j) && atomic_load(&j->counts->entries) < had);
+}

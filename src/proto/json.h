@@ -1,0 +1,72 @@
+/* hr_json: the only place that calls json-c's parser and that writes JSON.
+ *
+ * Reading follows Python's json.loads(bytes), writing its json.dumps(ensure_ascii=False,
+ * allow_nan=False, separators=(",", ":")) (http-api.md 1.1, 4.9). Strings inside are generalised
+ * UTF-8 (utf8.h). A JSON null is a NULL json_object, as everywhere in json-c. */
+#ifndef HR_PROTO_JSON_H
+#define HR_PROTO_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <json-c/json_object.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "proto/jsonscan.h"
+
+/* No JSON body is longer (the reader of a body sees to it): a tree takes many times its text. */
+#define HR_JSON_BODY_MAX (64u << 20)
+
+/* A whole body: byte order marks and UTF-16/32 as Python detects them, NaN and Infinity, any
+ * integer, the last of equal keys at the place of the first. 0: *ret is the caller's
+ * (json_object_put it; NULL for null); -1: *ret_error says why. */
+int hr_json_decode(
+    const void *p, size_t len, struct json_object **ret, struct hr_json_error *ret_error);
+
+/* What a value is in Python. json-c's own types do not tell big integers from floats. */
+enum hr_py_type {
+	HR_PY_NONE,
+	HR_PY_BOOL,
+	HR_PY_INT,
+	HR_PY_FLOAT,
+	HR_PY_STR,
+	HR_PY_LIST,
+	HR_PY_DICT,
+};
+enum hr_py_type hr_json_type(struct json_object *v);
+
+/* The digits of an integer that does not fit int64_t, borrowed; NULL for everything else. */
+const char *hr_json_big_int(struct json_object *v, bool *ret_negative, size_t *ret_len);
+
+/* A string's bytes; v must be one. May hold nulls and surrogates. */
+const char *hr_json_str(struct json_object *v, size_t *ret_len);
+
+/* Does v equal this text? false for other types. */
+bool hr_json_str_is(struct json_object *v, const char *text);
+
+/* What to do with bytes that are not valid UTF-8, and with surrogates, in a string to be written.
+ */
+enum hr_json_bad { HR_JSON_REFUSE, HR_JSON_REPLACE };
+
+/* A JSON string with its quotes. HR_JSON_REPLACE puts U+FFFD and cannot fail; HR_JSON_REFUSE: -1
+ * (a 500, as in the original). Check b for memory. */
+int hr_json_put_str(struct hr_buf *b, const char *p, size_t len, enum hr_json_bad bad);
+/* The same without the quotes, for a string of several parts. */
+int hr_json_put_text(struct hr_buf *b, const char *p, size_t len, enum hr_json_bad bad);
+
+/* Any value. -1: a NaN, an infinity or a surrogate in it. Keys that begin with "_sa" are left out,
+ * as FastAPI's encoder does. */
+int hr_json_put(struct hr_buf *b, struct json_object *v);
+
+/* Python's text of an integer; v must be HR_PY_INT. */
+void hr_json_put_int(struct hr_buf *b, struct json_object *v);
+
+/* A key as json-c holds it, with its null characters back (utf8.h): the key itself, or in tmp. */
+const char *hr_json_key(const char *key, struct hr_buf *tmp, size_t *ret_len);
+
+/* Python's float text: shortest form that reads back, always with '.' or exponent; nan, inf. */
+void hr_json_put_float(struct hr_buf *b, double d);
+
+#endif

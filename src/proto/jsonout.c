@@ -1,0 +1,374 @@
+/* Writing JSON: one escaper, one serialiser. The escaper is the hottest loop of a worker (every
+ * byte of every observation): plain text goes through eight bytes at a time. */
+#include "config.h"
+
+#include "proto/json.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "proto/swar.h"
+#include "proto/utf8.h"
+
+#define CHUNK 4096 /* input bytes per reservation */
+#define WORST 6    /* output bytes for one input byte: \u00XX */
+#define REPLACEMENT "\xEF\xBF\xBD"
+
+static size_t
+escape_byte(char *out, unsigned char c)
+{
+	static const char hex[] = "0123456789abcdef";
+	static const char letters[0x20] = {
+	    ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
+
+	out[0] = '\\';
+	if (c >= 0x20) {
+		out[1] = (char)c; /* '"' or '\\' */
+		return 2;
+	}
+	if (letters[c] != 0) {
+		out[1] = letters[c];
+		return 2;
+	}
+	memcpy(out + 1, "u00", 3);
+	out[4] = hex[c >> 4];
+	out[5] = hex[c & 15];
+	return 6;
+}
+
+/* One character beyond ASCII at *p: moves *p over it. Returns bytes written, 0: refused. */
+static size_t
+put_wide(char *out, const char **p, const char *end, enum hr_json_bad bad)
+{
+	size_t n;
+	int32_t cp = hr_utf8_next(*p, end, &n);
+
+	if (cp < 0 || hr_utf8_is_surrogate(cp)) {
+		if (bad == HR_JSON_REFUSE)
+			return 0;
+		memcpy(out, REPLACEMENT, 3);
+		*p += n;
+		return 3;
+	}
+	memcpy(out, *p, n);
+	*p += n;
+	return n;
+}
+
+/* Copies what needs no escape, up to seven bytes, and moves *p and *o to the first that may; true
+ * if a whole word did not. There is room to write eight bytes. */
+static bool
+copy_word(char **o, const char **p)
+{
+	uint64_t w, mask;
+	unsigned n = 8;
+
+	memcpy(&w, *p, sizeof(w));
+	memcpy(*o, *p, sizeof(w));
+	mask = hr_swar_special(w) | (w & HR_SWAR_HIGH);
+	if (mask != 0)
+		n = hr_swar_before(mask);
+	*o += n;
+	*p += n;
+	return mask == 0;
+}
+
+/* Escapes from p up to `stop` or a little further (a character that begins before it). */
+static const char *
+escape_chunk(char **out, const char *p, const char *stop, const char *end, enum hr_json_bad bad)
+{
+	char *o = *out;
+	size_t n;
+
+	while (p < stop) {
+		if (stop - p >= 8 && copy_word(&o, &p))
+			continue;
+		if ((unsigned char)*p >= 0x80) {
+			do {
+				n = put_wide(o, &p, end, bad);
+				if (n == 0)
+					return NULL;
+				o += n;
+			} while (p < stop && (unsigned char)*p >= 0x80);
+		} else if (hr_swar_byte_special((unsigned char)*p)) {
+			o += escape_byte(o, (unsigned char)*p++);
+		} else {
+			*o++ = *p++;
+		}
+	}
+	*out = o;
+	return p;
+}
+
+int
+hr_json_put_text(struct hr_buf *b, const char *p, size_t len, enum hr_json_bad bad)
+{
+	const char *end, *stop;
+	char *out, *o;
+
+	if (len == 0)
+		return 0; /* p may then be NULL */
+	end = p + len;
+	while (p < end) {
+		stop = (size_t)(end - p) > CHUNK ? p + CHUNK : end;
+		out = hr_buf_reserve(b, (size_t)(stop - p) * WORST + 8);
+		if (out == NULL)
+			return 0; /* sticky in b */
+		o = out;
+		p = escape_chunk(&o, p, stop, end, bad);
+		if (p == NULL)
+			return -1;
+		hr_buf_grew(b, (size_t)(o - out));
+	}
+	return 0;
+}
+
+int
+hr_json_put_str(struct hr_buf *b, const char *p, size_t len, enum hr_json_bad bad)
+{
+	hr_buf_addc(b, '"');
+	if (hr_json_put_text(b, p, len, bad) < 0)
+		return -1;
+	hr_buf_addc(b, '"');
+	return 0;
+}
+
+/* 0.DIGITS * 10^point */
+struct decimal {
+	char digits[20];
+	int n;
+	int point;
+};
+
+static void
+decimal_round(struct decimal *x, double d, int digits)
+{
+	char s[40];
+
+	/* "D.DDDe+XX"; the program never leaves the C locale */
+	(void)snprintf(s, sizeof(s), "%.*e", digits - 1, d);
+	x->n = digits;
+	x->digits[0] = s[0];
+	memcpy(x->digits + 1, s + 2, (size_t)digits - 1);
+	x->point = (int)strtol(strchr(s, 'e') + 1, NULL, 10) + 1;
+}
+
+static bool
+decimal_reads_back(const struct decimal *x, double d)
+{
+	char s[48];
+
+	(void)snprintf(s, sizeof(s), "0.%.*se%d", x->n, x->digits, x->point);
+	return strtod(s, NULL) == d;
+}
+
+static void
+decimal_step_up(struct decimal *x)
+{
+	int i = x->n - 1;
+
+	while (i >= 0 && x->digits[i] == '9')
+		x->digits[i--] = '0';
+	if (i >= 0) {
+		x->digits[i]++;
+	} else {
+		x->digits[0] = '1';
+		x->point++;
+	}
+}
+
+/* The shortest decimal that reads back as d > 0. Up to 15 digits every decimal survives the way
+ * through a double, so that form with its zeros cut is it; subnormals have fewer. */
+static void
+decimal_shortest(struct decimal *x, double d)
+{
+	int digits;
+
+	for (digits = d < DBL_MIN ? 1 : 15; digits < 17; digits++) {
+		decimal_round(x, d, digits);
+		if (decimal_reads_back(x, d))
+			break;
+		/* Below a power of two the gap is half as wide: the nearest decimal may miss while
+		 * its upper neighbour does not (2**-44). */
+		if (digits == 16) {
+			decimal_step_up(x);
+			if (decimal_reads_back(x, d))
+				break;
+		}
+	}
+	if (digits == 17)
+		decimal_round(x, d, 17);
+	while (x->n > 1 && x->digits[x->n - 1] == '0')
+		x->n--;
+}
+
+static void
+put_zeros(struct hr_buf *b, int n)
+{
+	while (n-- > 0)
+		hr_buf_addc(b, '0');
+}
+
+static void
+put_decimal(struct hr_buf *b, const struct decimal *x)
+{
+	if (x->point <= -4 || x->point > 16) {
+		hr_buf_addc(b, x->digits[0]);
+		if (x->n > 1)
+			hr_buf_addf(b, ".%.*s", x->n - 1, x->digits + 1);
+		hr_buf_addf(b, "e%c%02d", x->point > 0 ? '+' : '-', abs(x->point - 1));
+	} else if (x->point <= 0) {
+		hr_buf_adds(b, "0.");
+		put_zeros(b, -x->point);
+		hr_buf_add(b, x->digits, (size_t)x->n);
+	} else if (x->point >= x->n) {
+		hr_buf_add(b, x->digits, (size_t)x->n);
+		put_zeros(b, x->point - x->n);
+		hr_buf_adds(b, ".0");
+	} else {
+		hr_buf_addf(
+		    b, "%.*s.%.*s", x->point, x->digits, x->n - x->point, x->digits + x->point);
+	}
+}
+
+void
+hr_json_put_float(struct hr_buf *b, double d)
+{
+	struct decimal x;
+
+	if (isnan(d)) {
+		hr_buf_adds(b, "nan");
+		return;
+	}
+	if (signbit(d))
+		hr_buf_addc(b, '-');
+	d = fabs(d);
+	if (isinf(d)) {
+		hr_buf_adds(b, "inf");
+	} else if (d == 0) {
+		hr_buf_adds(b, "0.0");
+	} else {
+		decimal_shortest(&x, d);
+		put_decimal(b, &x);
+	}
+}
+
+void
+hr_json_put_int(struct hr_buf *b, struct json_object *v)
+{
+	bool negative;
+	size_t len;
+	const char *digits = hr_json_big_int(v, &negative, &len);
+
+	if (digits == NULL) {
+		hr_buf_addf(b, "%" PRId64, json_object_get_int64(v));
+		return;
+	}
+	if (negative)
+		hr_buf_addc(b, '-');
+	hr_buf_add(b, digits, len);
+}
+
+const char *
+hr_json_key(const char *key, struct hr_buf *tmp, size_t *ret_len)
+{
+	const char *nul = strstr(key, "\xC0\x80");
+
+	if (nul == NULL) {
+		*ret_len = strlen(key);
+		return key;
+	}
+	hr_buf_reset(tmp);
+	for (; nul != NULL; nul = strstr(key, "\xC0\x80")) {
+		hr_buf_add(tmp, key, (size_t)(nul - key));
+		hr_buf_addc(tmp, '\0');
+		key = nul + 2;
+	}
+	hr_buf_adds(tmp, key);
+	*ret_len = tmp->len;
+	return hr_buf_str(tmp);
+}
+
+static int
+put_key(struct hr_buf *b, const char *key)
+{
+	struct hr_buf tmp;
+	const char *s;
+	size_t len;
+	int r;
+
+	hr_buf_init(&tmp, strlen(key));
+	s = hr_json_key(key, &tmp, &len);
+	r = hr_json_put_str(b, s, len, HR_JSON_REFUSE);
+	if (tmp.fail != HR_OK)
+		b->fail = tmp.fail;
+	hr_buf_done(&tmp);
+	return r;
+}
+
+static int
+put_dict(struct hr_buf *b, struct json_object *v)
+{
+	bool first = true;
+
+	hr_buf_addc(b, '{');
+	json_object_object_foreach(v, key, value)
+	{
+		if (strncmp(key, "_sa", 3) == 0)
+			continue;
+		if (!first)
+			hr_buf_addc(b, ',');
+		first = false;
+		if (put_key(b, key) < 0)
+			return -1;
+		hr_buf_addc(b, ':');
+		if (hr_json_put(b, value) < 0)
+			return -1;
+	}
+	hr_buf_addc(b, '}');
+	return 0;
+}
+
+static int
+put_list(struct hr_buf *b, struct json_object *v)
+{
+	size_t i, n = json_object_array_length(v);
+
+	hr_buf_addc(b, '[');
+	for (i = 0; i < n; i++) {
+		if (i > 0)
+			hr_buf_addc(b, ',');
+		if (hr_json_put(b, json_object_array_get_idx(v, i)) < 0)
+			return -1;
+	}
+	hr_buf_addc(b, ']');
+	return 0;
+}
+
+int
+hr_json_put(struct hr_buf *b, struct json_object *v)
+{
+	const char *s;
+	size_t len;
+
+	switch (hr_json_type(v)) {
+	case HR_PY_NONE: hr_buf_adds(b, "null"); return 0;
+	case HR_PY_BOOL: hr_buf_adds(b, json_object_get_boolean(v) ? "true" : "false"); return 0;
+	case HR_PY_INT: hr_json_put_int(b, v); return 0;
+	case HR_PY_FLOAT:
+		if (!isfinite(json_object_get_double(v)))
+			return -1;
+		hr_json_put_float(b, json_object_get_double(v));
+		return 0;
+	case HR_PY_STR: s = hr_json_str(v, &len); return hr_json_put_str(b, s, len, HR_JSON_REFUSE);
+	case HR_PY_LIST: return put_list(b, v);
+	case HR_PY_DICT: return put_dict(b, v);
+	}
+	return 0;
+}

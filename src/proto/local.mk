@@ -1,0 +1,26 @@
+# libproto: no library behind it, so that the keeper and the supervisor can link it.
+# libprotojson: JSON, Python texts, events and answers, for the workers.
+noinst_LTLIBRARIES += libproto.la libprotojson.la
+libproto_la_SOURCES = \
+	%D%/channel.c %D%/channel.h \
+	%D%/frame.c %D%/frame.h \
+	%D%/journal.c %D%/journal.h %D%/journal_int.h \
+	%D%/journal_tidy.c \
+	%D%/scoreboard.c %D%/scoreboard.h %D%/metrics.h
+libprotojson_la_SOURCES = \
+	%D%/evclass.c %D%/evclass.h \
+	%D%/event.c %D%/event.h \
+	%D%/evobs.c \
+	%D%/httperr.c %D%/httperr.h \
+	%D%/json.c %D%/json.h \
+	%D%/jsonout.c \
+	%D%/jsonscan.c %D%/jsonscan.h \
+	%D%/obs.c %D%/obs.h \
+	%D%/pyliteral.c %D%/pyliteral.h \
+	%D%/pylower.c %D%/pylower.h \
+	%D%/pyrepr.c %D%/pyrepr.h \
+	%D%/swar.h \
+	%D%/utf8.c %D%/utf8.h
+libprotojson_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(UTF8PROC_CFLAGS)
+libprotojson_la_LIBADD = $(JSONC_LIBS) $(UTF8PROC_LIBS) -lm
+EXTRA_DIST += %D%/PROTOCOL

@@ -1,0 +1,33 @@
+/* hr_metrics: what has happened since the server started, as counters on the scoreboard. Whoever
+ * does a thing adds to its counter; nothing is ever subtracted. They survive every worker, and end
+ * with the supervisor. */
+#ifndef HR_PROTO_METRICS_H
+#define HR_PROTO_METRICS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define HR_METRICS_ACTIONS 32 /* at least hr_action_classes_n */
+#define HR_METRICS_BUCKETS 16 /* at least the bounds of the histogram and one */
+#define HR_METRICS_EXITS 257  /* 0 to 255, and all others */
+
+enum hr_clock { HR_CLOCK_NONE, HR_CLOCK_NO_OUTPUT, HR_CLOCK_HARD, HR_CLOCKS };
+enum hr_restart { HR_RESTART_WORKER, HR_RESTART_SESSION, HR_RESTART_NGINX, HR_RESTARTS };
+
+struct hr_action_metrics {
+	_Atomic uint64_t ok, errors, failed; /* observation, error observation, no 200 */
+	_Atomic uint64_t microseconds;
+	_Atomic uint64_t buckets[HR_METRICS_BUCKETS]; /* not cumulative */
+};
+
+struct hr_metrics {
+	struct hr_action_metrics actions[HR_METRICS_ACTIONS]; /* as in hr_action_classes */
+	_Atomic uint64_t exits[HR_METRICS_EXITS];
+	_Atomic uint64_t clocks[HR_CLOCKS];
+	_Atomic uint64_t still_running; /* answers about a command that goes on */
+	_Atomic uint64_t output_bytes;
+	_Atomic uint64_t answers[6];            /* by the first digit of the status */
+	_Atomic uint64_t restarts[HR_RESTARTS]; /* supervisor */
+};
+
+#endif

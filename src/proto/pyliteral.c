@@ -1,0 +1,468 @@
+/* Recursive descent over the text; depth bounded as for JSON. */
+#include "config.h"
+
+#include "proto/pyliteral.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "base/buf.h"
+#include "proto/json.h"
+#include "proto/utf8.h"
+
+struct lit {
+	const char *p;
+	const char *end;
+	unsigned depth;
+};
+
+static int lit_value(struct lit *l, struct json_object **ret);
+
+static bool
+at_char(const struct lit *l, char c)
+{
+	return l->p < l->end && *l->p == c;
+}
+
+/* Only ever called inside brackets or at the ends, where newlines do not count. */
+static void
+lit_space(struct lit *l)
+{
+	while (l->p < l->end) {
+		if (*l->p == '#') {
+			while (l->p < l->end && *l->p != '\n')
+				l->p++;
+		} else if (strchr(" \t\n\r\f", *l->p) != NULL) {
+			l->p++;
+		} else {
+			return;
+		}
+	}
+}
+
+static int
+hex_digits(struct lit *l, int n, uint32_t *ret)
+{
+	uint32_t v = 0;
+	char c;
+
+	while (n-- > 0) {
+		if (l->p == l->end)
+			return -1;
+		c = *l->p++;
+		if (c >= '0' && c <= '9')
+			v = v << 4 | (uint32_t)(c - '0');
+		else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
+			v = v << 4 | (uint32_t)((c | 0x20) - 'a' + 10);
+		else
+			return -1;
+	}
+	*ret = v;
+	return v <= 0x10FFFF ? 0 : -1;
+}
+
+static void
+add_code_point(struct hr_buf *b, uint32_t cp)
+{
+	char out[4];
+
+	hr_buf_add(b, out, hr_utf8_put(out, cp));
+}
+
+static void
+octal_escape(struct lit *l, struct hr_buf *b)
+{
+	uint32_t v = 0;
+	int n;
+
+	for (n = 0; n < 3 && l->p < l->end && *l->p >= '0' && *l->p <= '7'; n++)
+		v = v << 3 | (uint32_t)(*l->p++ - '0');
+	add_code_point(b, v);
+}
+
+/* l->p is behind a backslash. */
+static int
+lit_escape(struct lit *l, struct hr_buf *b)
+{
+	static const char from[] = "\\'\"abfnrtv", to[] = "\\'\"\a\b\f\n\r\t\v";
+	const char *known;
+	uint32_t cp;
+	char c;
+
+	if (l->p == l->end)
+		return -1;
+	c = *l->p;
+	if (c >= '0' && c <= '7') {
+		octal_escape(l, b);
+		return 0;
+	}
+	l->p++;
+	known = strchr(from, c);
+	if (c == '\n')
+		return 0;
+	if (known != NULL) {
+		hr_buf_addc(b, to[known - from]);
+		return 0;
+	}
+	if (c == 'x' || c == 'u' || c == 'U') {
+		if (hex_digits(l, c == 'x' ? 2 : c == 'u' ? 4 : 8, &cp) < 0)
+			return -1;
+		add_code_point(b, cp);
+		return 0;
+	}
+	if (c == 'N')
+		return -1;
+	hr_buf_addc(b, '\\'); /* an unknown escape stays as it is */
+	hr_buf_addc(b, c);
+	return 0;
+}
+
+/* The text of a string from behind its opening quotes to behind its closing ones. */
+static int
+string_body(struct lit *l, struct hr_buf *b, char quote, bool triple, bool raw)
+{
+	while (l->p < l->end) {
+		char c = *l->p;
+
+		if (c == quote &&
+		    (!triple || (l->end - l->p >= 3 && l->p[1] == c && l->p[2] == c))) {
+			l->p += triple ? 3 : 1;
+			return 0;
+		}
+		if (c == '\n' && !triple)
+			return -1;
+		l->p++;
+		if (c != '\\') {
+			hr_buf_addc(b, c);
+		} else if (raw) {
+			hr_buf_addc(b, c);
+			if (l->p == l->end)
+				return -1;
+			hr_buf_addc(b, *l->p++); /* a quote behind it does not end the string */
+		} else if (lit_escape(l, b) < 0) {
+			return -1;
+		}
+	}
+	return -1;
+}
+
+/* Is there a string at l->p? *ret_prefix: bytes before its quote; *ret_raw. */
+static bool
+string_starts(const struct lit *l, size_t *ret_prefix, bool *ret_raw)
+{
+	size_t n = 0;
+
+	*ret_raw = at_char(l, 'r') || at_char(l, 'R');
+	if (*ret_raw || at_char(l, 'u') || at_char(l, 'U'))
+		n = 1;
+	*ret_prefix = n;
+	return (size_t)(l->end - l->p) > n && (l->p[n] == '\'' || l->p[n] == '"');
+}
+
+/* One or more string literals side by side. */
+static int
+lit_string(struct lit *l, struct json_object **ret)
+{
+	struct hr_buf b;
+	size_t prefix;
+	bool raw, triple, fine = true;
+
+	hr_buf_init(&b, (size_t)(l->end - l->p) * 2 + 16);
+	while (fine && string_starts(l, &prefix, &raw)) {
+		char quote;
+
+		l->p += prefix;
+		quote = *l->p;
+		triple = l->end - l->p >= 3 && l->p[1] == quote && l->p[2] == quote;
+		l->p += triple ? 3 : 1;
+		fine = string_body(l, &b, quote, triple, raw) == 0;
+		lit_space(l);
+	}
+	*ret = NULL;
+	if (fine && b.fail == HR_OK)
+		*ret = json_object_new_string_len(hr_buf_str(&b), (int)b.len);
+	hr_buf_done(&b);
+	return *ret != NULL ? 0 : -1;
+}
+
+static bool
+is_word_char(char c)
+{
+	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_' ||
+	       c == '.';
+}
+
+/* 0x, 0o and 0b; the digits are in s without underscores. */
+static int
+radix_number(const char *s, struct json_object **ret)
+{
+	static const char marks[] = "xob";
+	static const int bases[] = {16, 8, 2};
+	const char *mark = strchr(marks, s[1] | 0x20);
+	unsigned long long v;
+	char *end;
+
+	if (mark == NULL || s[2] == '\0')
+		return -1;
+	v = strtoull(s + 2, &end, bases[mark - marks]);
+	if (*end != '\0' || v > INT64_MAX)
+		return -1;
+	*ret = json_object_new_int64((int64_t)v);
+	return *ret != NULL ? 0 : -1;
+}
+
+static int
+decimal_number(const char *s, bool negative, struct json_object **ret)
+{
+	struct hr_json_error e;
+	struct hr_buf b;
+	char *end;
+	double d;
+	int r;
+
+	if (strspn(s, "0123456789") != strlen(s)) {
+		d = strtod(s, &end);
+		if (end == s || *end != '\0' || strpbrk(s, "xXnN") != NULL)
+			return -1;
+		*ret = json_object_new_double(negative ? -d : d);
+		return *ret != NULL ? 0 : -1;
+	}
+	if (s[0] == '0' && strspn(s, "0") != strlen(s))
+		return -1;
+	while (s[0] == '0' && s[1] != '\0')
+		s++;
+	hr_buf_init(&b, strlen(s) + 2);
+	hr_buf_addf(&b, "%s%s", negative ? "-" : "", s);
+	r = b.fail == HR_OK ? hr_json_decode(b.p, b.len, ret, &e) : -1;
+	hr_buf_done(&b);
+	return r;
+}
+
+static int
+negate(struct json_object *v)
+{
+	return json_object_set_int64(v, -json_object_get_int64(v)) != 0 ? 0 : -1;
+}
+
+static bool
+is_digit_of(char c, bool radix)
+{
+	return (c >= '0' && c <= '9') || (radix && (c | 0x20) >= 'a' && (c | 0x20) <= 'f');
+}
+
+/* Copies a number without its underscores. False: an underscore is not between digits. */
+static bool
+number_copy(struct lit *l, struct hr_buf *b)
+{
+	const char *s = l->p;
+	bool radix = l->end - s > 1 && s[0] == '0' && strchr("xXoObB", s[1]) != NULL;
+
+	for (; l->p < l->end; l->p++) {
+		char c = *l->p, before = b->len > 0 ? l->p[-1] : '\0';
+
+		if (c == '_') {
+			if (!(is_digit_of(before, radix) || (radix && b->len == 2)) ||
+			    l->end - l->p < 2 || !is_digit_of(l->p[1], radix))
+				return false;
+			continue;
+		}
+		if (!is_word_char(c) &&
+		    !((c == '+' || c == '-') && !radix && (before | 0x20) == 'e'))
+			break;
+		hr_buf_addc(b, c);
+	}
+	return b->len > 0 && b->fail == HR_OK;
+}
+
+static int
+lit_number(struct lit *l, struct json_object **ret)
+{
+	bool negative = at_char(l, '-');
+	struct hr_buf b;
+	int r = -1;
+
+	if (negative || at_char(l, '+')) {
+		l->p++;
+		lit_space(l);
+	}
+	hr_buf_init(&b, (size_t)(l->end - l->p) + 1);
+	if (number_copy(l, &b)) {
+		if (b.len > 1 && b.p[0] == '0' && strchr("xXoObB", b.p[1]) != NULL) {
+			r = radix_number(b.p, ret);
+			if (r == 0 && negative)
+				r = negate(*ret);
+		} else {
+			r = decimal_number(b.p, negative, ret);
+		}
+	}
+	hr_buf_done(&b);
+	return r;
+}
+
+static bool
+lit_word(struct lit *l, const char *word)
+{
+	size_t n = strlen(word), room = (size_t)(l->end - l->p);
+
+	if (room < n || memcmp(l->p, word, n) != 0 || (room > n && is_word_char(l->p[n])))
+		return false;
+	l->p += n;
+	return true;
+}
+
+/* A list, a tuple, or a value in parentheses; l->p is behind the bracket. */
+static int
+lit_sequence(struct lit *l, char close, struct json_object **ret)
+{
+	struct json_object *list = json_object_new_array(), *v;
+	bool comma = false;
+
+	if (list == NULL)
+		return -1;
+	for (lit_space(l); !at_char(l, close); lit_space(l)) {
+		if (json_object_array_length(list) > 0 && !comma)
+			goto fail;
+		if (lit_value(l, &v) < 0)
+			goto fail;
+		if (json_object_array_add(list, v) < 0) {
+			json_object_put(v);
+			goto fail;
+		}
+		lit_space(l);
+		comma = at_char(l, ',');
+		l->p += comma;
+	}
+	l->p++;
+	if (close == ')' && !comma && json_object_array_length(list) == 1) {
+		*ret = json_object_get(json_object_array_get_idx(list, 0));
+		json_object_put(list);
+	} else {
+		*ret = list;
+	}
+	return 0;
+fail:
+	json_object_put(list);
+	return -1;
+}
+
+static int
+lit_member(struct lit *l, struct json_object *dict)
+{
+	struct json_object *key, *v;
+	const char *s;
+	size_t len;
+	int r = -1;
+
+	if (lit_value(l, &key) < 0)
+		return -1;
+	lit_space(l);
+	if (hr_json_type(key) != HR_PY_STR || !at_char(l, ':'))
+		goto out;
+	s = hr_json_str(key, &len);
+	l->p++;
+	if (strlen(s) != len || lit_value(l, &v) < 0)
+		goto out;
+	r = json_object_object_add(dict, s, v);
+	if (r < 0)
+		json_object_put(v);
+out:
+	json_object_put(key);
+	return r;
+}
+
+static int
+lit_dict(struct lit *l, struct json_object **ret)
+{
+	struct json_object *dict = json_object_new_object();
+	bool comma = true;
+
+	if (dict == NULL)
+		return -1;
+	for (lit_space(l); !at_char(l, '}'); lit_space(l)) {
+		if (!comma || lit_member(l, dict) < 0) {
+			json_object_put(dict);
+			return -1;
+		}
+		lit_space(l);
+		comma = at_char(l, ',');
+		l->p += comma;
+	}
+	l->p++;
+	*ret = dict;
+	return 0;
+}
+
+static int
+lit_bracket(struct lit *l, struct json_object **ret)
+{
+	char c = *l->p;
+	int r;
+
+	if (l->depth == HR_JSON_DEPTH)
+		return -1;
+	l->depth++;
+	l->p++;
+	r = c == '{' ? lit_dict(l, ret) : lit_sequence(l, c == '[' ? ']' : ')', ret);
+	l->depth--;
+	return r;
+}
+
+static int
+lit_value(struct lit *l, struct json_object **ret)
+{
+	size_t prefix;
+	bool raw, truth;
+
+	lit_space(l);
+	*ret = NULL;
+	if (l->p == l->end)
+		return -1;
+	if (*l->p == '{' || *l->p == '[' || *l->p == '(')
+		return lit_bracket(l, ret);
+	if (string_starts(l, &prefix, &raw))
+		return lit_string(l, ret);
+	if (lit_word(l, "None"))
+		return 0;
+	truth = lit_word(l, "True");
+	if (truth || lit_word(l, "False")) {
+		*ret = json_object_new_boolean(truth);
+		return *ret != NULL ? 0 : -1;
+	}
+	return lit_number(l, ret);
+}
+
+static bool
+is_source(const char *p, size_t len)
+{
+	const char *end = p + len;
+	size_t n;
+	int32_t cp;
+
+	for (; p < end; p += n) {
+		cp = hr_utf8_next(p, end, &n);
+		if (cp <= 0 || hr_utf8_is_surrogate(cp))
+			return false;
+	}
+	return true;
+}
+
+int
+hr_pyliteral(const char *p, size_t len, struct json_object **ret)
+{
+	struct lit l = {.p = p, .end = p + len};
+	struct json_object *v;
+
+	if (!is_source(p, len) || lit_value(&l, &v) < 0)
+		return -1;
+	lit_space(&l);
+	if (l.p != l.end) {
+		json_object_put(v);
+		return -1;
+	}
+	*ret = v;
+	return 0;
+}

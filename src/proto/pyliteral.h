@@ -1,0 +1,15 @@
+/* hr_pyliteral: a Python literal as ast.literal_eval() takes it, for one legacy argument whose
+ * value is Python source (events.md 3, 4.6). Strings, numbers, True, False, None, lists, tuples (as
+ * lists) and dictionaries with string keys. Bytes, sets, complex numbers and \N{...} are refused:
+ * they have no JSON form, or need the names of all characters. */
+#ifndef HR_PROTO_PYLITERAL_H
+#define HR_PROTO_PYLITERAL_H
+
+#include <stddef.h>
+
+struct json_object;
+
+/* 0: *ret is the caller's (NULL for None); -1: not such a literal. Pure. */
+int hr_pyliteral(const char *p, size_t len, struct json_object **ret);
+
+#endif

@@ -1,0 +1,13 @@
+/* hr_pylower: Python's str.lower(), by which lists of files are sorted (http-api.md 4.5). */
+#ifndef HR_PROTO_PYLOWER_H
+#define HR_PROTO_PYLOWER_H
+
+#include <stddef.h>
+
+#include "base/buf.h"
+
+/* Appends the lower-cased text; p is valid UTF-8. Full mapping: U+0130 becomes two characters, and
+ * a capital sigma at the end of a word the final small one. */
+void hr_pylower(struct hr_buf *b, const char *p, size_t len);
+
+#endif

@@ -1,0 +1,28 @@
+/* hr_pyrepr: Python's repr(), which the original puts into its error texts (events.md 9).
+ * All append; the caller checks the buffer. Results are ASCII where a character is not printable,
+ * so a lone surrogate of the input comes out as text ('\udc80'). */
+#ifndef HR_PROTO_PYREPR_H
+#define HR_PROTO_PYREPR_H
+
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "proto/json.h"
+
+void hr_pyrepr(struct hr_buf *b, struct json_object *v);
+void hr_pyrepr_str(struct hr_buf *b, const char *p, size_t len); /* generalised UTF-8 */
+void hr_pyrepr_bytes(struct hr_buf *b, const void *p, size_t len);
+
+/* An int object whose repr is `text` (static) instead of its digits, as of an enumeration's member
+ * in a dictionary. NULL: no memory. The caller owns it. */
+struct json_object *hr_pyrepr_named_int(int value, const char *text);
+
+/* "NoneType", "int", ...: what Python's messages call the type. */
+const char *hr_py_type_name(enum hr_py_type t);
+
+bool hr_py_truthy(struct json_object *v);
+
+/* float(v). 0, or -1 with Python's error text in why. v is not null. */
+int hr_py_float(struct json_object *v, double *ret, struct hr_buf *why);
+
+#endif

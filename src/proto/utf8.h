@@ -1,0 +1,73 @@
+/* hr_utf8: code points in the strings of a request.
+ *
+ * A Python string may hold lone surrogates and JSON can express them, so inside the worker text is
+ * "generalised UTF-8": valid UTF-8 in which U+D800..U+DFFF may also occur, three bytes each. The
+ * two bytes C0 80 stand for U+0000 in the keys of objects, which json-c keeps as C strings; they
+ * occur nowhere else. */
+#ifndef HR_PROTO_UTF8_H
+#define HR_PROTO_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* First continuation byte allowed after each lead, so that overlong forms and values beyond
+ * U+10FFFF are refused at the second byte (Unicode table 3-7, but for surrogates). */
+static inline bool
+hr_utf8_second_fits(unsigned char lead, unsigned char second)
+{
+	switch (lead) {
+	case 0xE0: return second >= 0xA0 && second <= 0xBF;
+	case 0xF0: return second >= 0x90 && second <= 0xBF;
+	case 0xF4: return second >= 0x80 && second <= 0x8F;
+	default: return second >= 0x80 && second <= 0xBF;
+	}
+}
+
+/* The code point at p (p < end) and its length. -1: malformed, *ret_len is then the number of bytes
+ * that one U+FFFD stands for (the maximal subpart, at least 1). Surrogates are code points here. */
+static inline int32_t
+hr_utf8_next(const char *p, const char *end, size_t *ret_len)
+{
+	const unsigned char *s = (const unsigned char *)p;
+	size_t room = (size_t)(end - p), want, i;
+	int32_t cp;
+
+	*ret_len = 1;
+	if (s[0] < 0x80)
+		return s[0];
+	if (s[0] < 0xC2 || s[0] > 0xF4)
+		return -1;
+	want = s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
+	if (room < 2 || !hr_utf8_second_fits(s[0], s[1]))
+		return -1;
+	cp = s[0] & (0xFF >> (want + 1));
+	cp = cp << 6 | (s[1] & 0x3F);
+	for (i = 2; i < want; i++) {
+		*ret_len = i;
+		if (i >= room || (s[i] & 0xC0) != 0x80)
+			return -1;
+		cp = cp << 6 | (s[i] & 0x3F);
+	}
+	*ret_len = want;
+	return cp;
+}
+
+size_t hr_utf8_put(char out[4], uint32_t cp); /* bytes written: 1 to 4; surrogates are written */
+
+static inline bool
+hr_utf8_is_surrogate(int32_t cp)
+{
+	return cp >= 0xD800 && cp <= 0xDFFF;
+}
+
+/* Characters in the first len bytes of well-formed text. */
+size_t hr_utf8_count(const char *p, size_t len);
+
+/* True if all of it is generalised UTF-8. */
+bool hr_utf8_valid(const char *p, size_t len);
+
+/* Python's str.strip(): moves both ends over Unicode white space. */
+void hr_utf8_strip(const char **p, size_t *len);
+
+#endif

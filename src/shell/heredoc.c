@@ -1,0 +1,94 @@
+/* Bodies of here-documents. */
+#include "config.h"
+
+#include "shell/heredoc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int
+hr_shell_heredoc_add(
+    struct hr_shell_lex *lx, const struct hr_shell_token *delim, bool strip_tabs, size_t tag)
+{
+	struct hr_shell_heredoc *d;
+
+	if (lx->n_docs == lx->room_docs) {
+		size_t room = lx->room_docs ? lx->room_docs * 2 : 4;
+		struct hr_shell_heredoc *v = realloc(lx->docs, room * sizeof *v);
+
+		if (!v)
+			goto nomem;
+		lx->docs = v;
+		lx->room_docs = room;
+	}
+	d = &lx->docs[lx->n_docs];
+	d->delim = malloc(delim->vlen + 1);
+	if (!d->delim)
+		goto nomem;
+	memcpy(d->delim, delim->val, delim->vlen);
+	d->delim_len = delim->vlen;
+	d->strip_tabs = strip_tabs;
+	d->tag = tag;
+	lx->n_docs++;
+	return 0;
+nomem:
+	lx->st->nomem = true;
+	return -1;
+}
+
+/* Reads one line, joined lines counting as one, and compares it on the way. Returns 1 if it is the
+ * delimiter, 0 if not, -1 at the end of the text. */
+static int
+heredoc_line(struct hr_shell_lex *lx, const struct hr_shell_heredoc *d)
+{
+	size_t n = 0;
+	bool same = true;
+	int c = hr_shell_lex_getc(lx, true);
+
+	if (c < 0)
+		return -1;
+	while (d->strip_tabs && c == '\t')
+		c = hr_shell_lex_getc(lx, true);
+	for (; c >= 0 && c != '\n'; c = hr_shell_lex_getc(lx, true)) {
+		if (n >= d->delim_len || (unsigned char)d->delim[n] != c)
+			same = false;
+		n++;
+	}
+	return same && n == d->delim_len;
+}
+
+static int
+heredoc_read(struct hr_shell_lex *lx, const struct hr_shell_heredoc *d)
+{
+	size_t start, end;
+	int r;
+
+	(void)hr_shell_lex_peekc(lx); /* a backslash-newline at the start is not part of it */
+	start = lx->pos;
+	do
+		r = heredoc_line(lx, d);
+	while (r == 0);
+	if (r < 0)
+		return -1;
+	/* The newline that ends the last line is not part of the body. */
+	end = lx->pos - 1 < lx->len ? lx->pos - 1 : lx->len;
+	lx->docs_end = end;
+	if (lx->on_heredoc)
+		lx->on_heredoc(lx->on_heredoc_arg, d->tag, start, end);
+	return 0;
+}
+
+int
+hr_shell_heredocs_read(struct hr_shell_lex *lx)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < lx->n_docs; i++) {
+		if (r == 0)
+			r = heredoc_read(lx, &lx->docs[i]);
+		free(lx->docs[i].delim);
+	}
+	lx->n_docs = 0;
+	lx->n_joins = 0;
+	return r;
+}

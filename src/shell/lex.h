@@ -1,0 +1,133 @@
+/* Inside shell/: one word-by-word reading of bash text, for the splitter alone.
+ *
+ * The rules are not those of bash's own grammar but of the parser of the original server, whose
+ * verdicts are the contract. Positions are byte offsets into the text given to hr_shell_lex_init().
+ * Functions return -1 when the text cannot be parsed, or when memory is short: then `nomem` is set
+ * in the state. */
+#ifndef HR_SHELL_LEX_H
+#define HR_SHELL_LEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Shared by a parse and all parses nested in its words. */
+struct hr_shell_state {
+	int depth;     /* open brackets, substitutions and compound commands */
+	bool exact;    /* reproduce accidents that make commands out of what bash takes for none */
+	size_t reread; /* bytes read again so far */
+	bool nomem;
+	bool last_doc_nested; /* the here-document announced last is in a substitution */
+};
+
+/* Deeper nesting counts as unparsable: bounds both our stack and, since every level of $( )
+ * reads its text again, our time. */
+#define HR_SHELL_MAX_DEPTH 1000
+#define HR_SHELL_SUBST_DEPTH 20 /* what one level of $( ) counts */
+
+/* Bytes that may be read again on account of `exact`: all of them in any text that a person writes,
+ * a bound on the time for one that is made to repeat it. */
+#define HR_SHELL_REREAD_MAX (16u << 20)
+
+int hr_shell_enter(struct hr_shell_state *st, int levels); /* -1: too deep */
+void hr_shell_leave(struct hr_shell_state *st, int levels);
+
+enum hr_shell_tok {
+	HR_TOK_START, /* before the first token */
+	HR_TOK_EOF,
+	HR_TOK_NEWLINE,
+	HR_TOK_WORD,
+	HR_TOK_ASSIGN,     /* name=..., where an assignment may stand */
+	HR_TOK_NUMBER,     /* digits directly before < or > or after <& or >& */
+	HR_TOK_REDIR_WORD, /* {name} directly before < or > */
+	HR_TOK_DASH,       /* - after <& or >& */
+
+	HR_TOK_IF, /* reserved words */
+	HR_TOK_THEN,
+	HR_TOK_ELSE,
+	HR_TOK_ELIF,
+	HR_TOK_FI,
+	HR_TOK_FOR,
+	HR_TOK_WHILE,
+	HR_TOK_UNTIL,
+	HR_TOK_DO,
+	HR_TOK_DONE,
+	HR_TOK_IN,
+	HR_TOK_FUNCTION,
+	HR_TOK_LBRACE,
+	HR_TOK_RBRACE,
+	HR_TOK_BANG,
+	HR_TOK_UNSUPPORTED, /* case esac select time coproc [[ ]]: nothing can follow from them */
+
+	HR_TOK_AND_AND, /* operators */
+	HR_TOK_OR_OR,
+	HR_TOK_AMP,
+	HR_TOK_SEMI,
+	HR_TOK_SEMI_SEMI, /* ;; ;& ;;& */
+	HR_TOK_PIPE,
+	HR_TOK_PIPE_AMP,
+	HR_TOK_LPAREN,
+	HR_TOK_RPAREN,
+	HR_TOK_REDIR,         /* < > >> >| <> */
+	HR_TOK_REDIR_DUP,     /* <& >& */
+	HR_TOK_REDIR_BOTH,    /* &> &>>: takes no number before it */
+	HR_TOK_REDIR_HERESTR, /* <<< */
+	HR_TOK_REDIR_HEREDOC, /* << <<- */
+};
+
+struct hr_shell_token {
+	enum hr_shell_tok type;
+	size_t start, end; /* in the text */
+	const char *val;   /* words: the text without its backslash-newlines */
+	size_t vlen;
+	char *own;       /* where val points if it had any; freed by hr_shell_token_done() */
+	bool strip_tabs; /* REDIR_HEREDOC: the <<- form */
+};
+
+struct hr_shell_heredoc {
+	char *delim;
+	size_t delim_len;
+	bool strip_tabs;
+	size_t tag; /* the caller's, handed back to `on_heredoc` */
+};
+
+struct hr_shell_lex {
+	const char *s;
+	size_t len;
+	size_t pos;
+	bool ends_nl; /* if not, a newline is read after the last character */
+	struct hr_shell_state *st;
+
+	enum hr_shell_tok last, before_last; /* types of the tokens already read */
+	bool last_brace;                     /* the last one was a word { or } */
+
+	size_t *joins; /* backslash-newlines dropped in the current token */
+	size_t n_joins, room_joins;
+
+	struct hr_shell_heredoc *docs; /* announced, body not read yet */
+	size_t n_docs, room_docs;
+	size_t docs_end; /* of the body read last; the caller resets it */
+	void (*on_heredoc)(
+	    void *arg, size_t tag, size_t start, size_t end); /* a body; may be NULL */
+	void *on_heredoc_arg;
+};
+
+void
+hr_shell_lex_init(struct hr_shell_lex *lx, const char *s, size_t len, struct hr_shell_state *st);
+void hr_shell_lex_done(struct hr_shell_lex *lx);
+
+/* The next token. Reading a newline reads the bodies of the here-documents announced so far. */
+int hr_shell_lex_next(struct hr_shell_lex *lx, struct hr_shell_token *ret);
+void hr_shell_token_done(struct hr_shell_token *tok);
+
+/* The next character, or -1 at the end. With `join`, backslash-newlines are passed over. */
+int hr_shell_lex_getc(struct hr_shell_lex *lx, bool join);
+int hr_shell_lex_peekc(struct hr_shell_lex *lx);
+static inline void
+hr_shell_lex_ungetc(struct hr_shell_lex *lx)
+{
+	lx->pos--;
+}
+
+bool hr_shell_is_break(int c); /* ends a word: blank, newline, or one of ; & | ( ) < > */
+
+#endif

@@ -1,0 +1,197 @@
+/* From complete commands to pieces: each command takes along what stands between it and the next.
+ */
+#include "config.h"
+
+#include "shell/split.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "shell/parse.h"
+#include "shell/text.h"
+
+struct span {
+	size_t start, end;
+};
+
+struct spans {
+	struct span *v;
+	size_t n, room;
+	bool nomem;
+};
+
+static void
+spans_add(void *arg, size_t start, size_t end)
+{
+	struct spans *sp = arg;
+
+	if (sp->n == sp->room) {
+		size_t room = sp->room ? sp->room * 2 : 16;
+		struct span *v = realloc(sp->v, room * sizeof *v);
+
+		if (!v) {
+			sp->nomem = true;
+			return;
+		}
+		sp->v = v;
+		sp->room = room;
+	}
+	sp->v[sp->n++] = (struct span){start, end};
+}
+
+void
+hr_shell_pieces_done(struct hr_shell_pieces *p)
+{
+	free(p->v);
+	free(p->store);
+	memset(p, 0, sizeof *p);
+}
+
+static int
+pieces_alloc(struct hr_shell_pieces *p, size_t n, size_t bytes, struct hr_err *err)
+{
+	memset(p, 0, sizeof *p);
+	p->v = calloc(n, sizeof *p->v);
+	p->store = malloc(bytes + n);
+	if (p->v && p->store)
+		return 0;
+	hr_shell_pieces_done(p);
+	return hr_err_nomem(err);
+}
+
+/* Appends s to the piece being written at *at, without white space at its end. */
+static void
+piece_add(struct hr_shell_piece *piece, char **at, const char *s, size_t len)
+{
+	len = hr_shell_rstrip(s, len);
+	memcpy(*at, s, len);
+	*at += len;
+	piece->len += len;
+}
+
+static struct hr_shell_piece *
+piece_begin(struct hr_shell_pieces *p, const char *at)
+{
+	struct hr_shell_piece *piece = &p->v[p->n++];
+
+	piece->text = at;
+	return piece;
+}
+
+static int
+build(const char *text, size_t len, const struct spans *sp, struct hr_shell_pieces *ret,
+    struct hr_err *err)
+{
+	struct hr_shell_piece *piece;
+	char *at;
+
+	if (pieces_alloc(ret, sp->n + 1, len, err))
+		return -1;
+	at = ret->store;
+	if (hr_shell_rstrip(text, sp->v[0].start) > 0) {
+		piece = piece_begin(ret, at);
+		piece->comment = true;
+		piece_add(piece, &at, text, sp->v[0].start);
+		*at++ = '\0';
+	}
+	for (size_t i = 0; i < sp->n; i++) {
+		const struct span *s = &sp->v[i];
+		size_t next = i + 1 < sp->n ? s[1].start : len;
+
+		piece = piece_begin(ret, at);
+		piece_add(piece, &at, text + s->start, s->end - s->start);
+		piece_add(piece, &at, text + s->end, next - s->end);
+		*at++ = '\0';
+	}
+	ret->verdict = HR_SHELL_PARSED;
+	return 0;
+}
+
+static int
+build_single(const char *text, size_t len, enum hr_shell_verdict verdict,
+    struct hr_shell_pieces *ret, struct hr_err *err)
+{
+	if (pieces_alloc(ret, 1, len, err))
+		return -1;
+	if (len > 0)
+		memcpy(ret->store, text, len);
+	ret->store[len] = '\0';
+	ret->v[0].text = ret->store;
+	ret->v[0].len = len;
+	ret->n = 1;
+	ret->verdict = verdict;
+	return 0;
+}
+
+static int
+split(const char *text, size_t len, bool exact, struct hr_shell_pieces *ret, struct hr_err *err)
+{
+	struct hr_shell_state st = {.exact = exact};
+	struct spans sp = {0};
+	struct hr_shell_visitor visitor = {.end = spans_add, .arg = &sp};
+	int r;
+
+	if (hr_shell_rstrip(text, len) == 0)
+		return build_single("", 0, HR_SHELL_BLANK, ret, err);
+	r = hr_shell_units(text, len, &visitor, &st);
+	if (st.nomem || sp.nomem)
+		r = hr_err_nomem(err);
+	else if (r == 0)
+		r = build(text, len, &sp, ret, err);
+	else
+		r = build_single(text, len, HR_SHELL_UNPARSABLE, ret, err);
+	free(sp.v);
+	return r;
+}
+
+int
+hr_shell_split(const char *text, size_t len, struct hr_shell_pieces *ret, struct hr_err *err)
+{
+	return split(text, len, true, ret, err);
+}
+
+int
+hr_shell_split_for_run(
+    const char *text, size_t len, struct hr_shell_pieces *ret, struct hr_err *err)
+{
+	return split(text, len, false, ret, err);
+}
+
+bool
+hr_shell_pieces_refused(const struct hr_shell_pieces *p)
+{
+	size_t commands = 0;
+
+	for (size_t i = 0; i < p->n; i++)
+		commands += !p->v[i].comment;
+	return commands > 1;
+}
+
+char *
+hr_shell_refusal_text(const struct hr_shell_pieces *p, size_t *ret_len, struct hr_err *err)
+{
+	struct hr_buf b;
+	size_t len;
+	char *s;
+
+	hr_buf_init(&b, (size_t)-1 / 2);
+	hr_buf_adds(&b,
+	    "ERROR: Cannot execute multiple commands at once.\n"
+	    "Please run each command separately OR chain them into a single command via "
+	    "&& or ;\n"
+	    "Provided commands:");
+	for (size_t i = 0; i < p->n; i++) {
+		hr_buf_addf(&b, "\n(%zu) ", i + 1);
+		hr_buf_add(&b, p->v[i].text, p->v[i].len);
+	}
+	len = b.len;
+	if (hr_buf_check(&b, err)) {
+		hr_buf_done(&b);
+		return NULL;
+	}
+	s = hr_buf_take(&b);
+	if (ret_len)
+		*ret_len = len;
+	return s;
+}

@@ -1,0 +1,49 @@
+/* Does a text hold one shell command or several? The rules are those of the
+ * original server's parser: what it takes for complete commands, and its verdict "cannot parse". */
+#ifndef HR_SHELL_SPLIT_H
+#define HR_SHELL_SPLIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+enum hr_shell_verdict {
+	HR_SHELL_PARSED,
+	HR_SHELL_UNPARSABLE, /* one piece: the whole text, unchanged */
+	HR_SHELL_BLANK,      /* one empty piece */
+};
+
+struct hr_shell_piece {
+	const char *text; /* NUL-terminated; may hold NULs */
+	size_t len;
+	bool comment; /* no command: comment lines and backslash-newlines only */
+};
+
+struct hr_shell_pieces {
+	enum hr_shell_verdict verdict;
+	size_t n; /* at least 1 after success */
+	struct hr_shell_piece *v;
+	char *store; /* the pieces' bytes */
+};
+
+void hr_shell_pieces_done(struct hr_shell_pieces *p); /* all zero is fine; as is a second time */
+
+/* The function contract of 5.1, accidents included. Text that the original's parser does not
+ * survive (3.7) gets the pieces that bash would see, or one. Time is proportional to `len` times
+ * the depth of nesting, which is limited. 0, or -1 with HR_E_NOMEM. */
+int hr_shell_split(const char *text, size_t len, struct hr_shell_pieces *ret, struct hr_err *err);
+
+/* What execute() does with the text (IMPROVE of 3.6): pieces that are comments are no commands, and
+ * a comment directly behind ; & or ) is a comment. */
+int hr_shell_split_for_run(
+    const char *text, size_t len, struct hr_shell_pieces *ret, struct hr_err *err);
+
+/* Whether the pieces of hr_shell_split_for_run() must be refused: two or more commands. */
+bool hr_shell_pieces_refused(const struct hr_shell_pieces *p);
+
+/* The content of the error observation of 3.6, all pieces listed. The caller frees; NULL: out of
+ * memory. *ret_len may be NULL. */
+char *hr_shell_refusal_text(const struct hr_shell_pieces *p, size_t *ret_len, struct hr_err *err);
+
+#endif

@@ -1,0 +1,196 @@
+/* Where words and quoted stretches end. Nothing is interpreted here; expand.c looks inside. */
+#include "config.h"
+
+#include "shell/word.h"
+
+#include <string.h>
+
+static bool
+is_quote(int c)
+{
+	return c == '\'' || c == '"' || c == '`';
+}
+
+/* $( ${ $[ with the dollar and the bracket read. */
+static int
+dollar_skip(struct hr_shell_lex *lx, int bracket, unsigned flags)
+{
+	if (bracket == '(')
+		return hr_shell_comsub_skip(lx);
+	if (bracket == '{')
+		return hr_shell_pair_skip(lx, '{', '}', HR_PAIR_BRACE | flags);
+	return hr_shell_pair_skip(lx, '[', ']', flags);
+}
+
+struct pair {
+	int open, close;
+	unsigned flags;
+	size_t count;
+	bool pass;   /* the next character is quoted */
+	bool dollar; /* the last one was a $ */
+	/* What a ' means in "${name...}": nothing behind the name or :-, a quote behind # % / ^ ,
+	 */
+	enum { BRACE_START, BRACE_NAME, BRACE_PATTERN, BRACE_OTHER } brace;
+};
+
+static void
+pair_brace(struct pair *p, int c)
+{
+	if (p->brace == BRACE_START)
+		p->brace = c && strchr("#%^,~:-=?+/", c) ? BRACE_OTHER : BRACE_NAME;
+	else if (p->brace == BRACE_NAME && c && strchr("#%^,/", c))
+		p->brace = BRACE_PATTERN;
+}
+
+/* Is c, a ', an ordinary character? */
+static bool
+pair_plain_quote(const struct pair *p, int c)
+{
+	return c == '\'' && p->open == '{' && (p->flags & HR_PAIR_DQUOTE) &&
+	       p->brace != BRACE_PATTERN;
+}
+
+/* A quote or expansion that begins with c. */
+static int
+pair_nested(struct hr_shell_lex *lx, const struct pair *p, int c)
+{
+	if (p->open != p->close && is_quote(c)) {
+		if (c != '\'')
+			return hr_shell_pair_skip(lx, c, c, 0);
+		return hr_shell_pair_skip(lx, c, c, p->dollar ? HR_PAIR_ANSI : 0);
+	}
+	if (p->open != '"')
+		return 0;
+	if (c == '`')
+		return hr_shell_pair_skip(lx, c, c, 0);
+	if (p->dollar && (c == '(' || c == '{' || c == '['))
+		return dollar_skip(lx, c, HR_PAIR_DQUOTE);
+	return 0;
+}
+
+static int
+pair_body(struct hr_shell_lex *lx, struct pair *p)
+{
+	for (;;) {
+		int c = hr_shell_lex_getc(lx, p->open != '\'' && !p->pass);
+
+		if (c < 0)
+			return -1;
+		if (p->pass) {
+			p->pass = false;
+			p->dollar = false;
+			continue;
+		}
+		if (c == p->close) {
+			if (--p->count == 0)
+				return 0;
+		} else if (c == p->open && (!(p->flags & HR_PAIR_BRACE) || p->dollar)) {
+			p->count++;
+		}
+		if (p->open == '\'') {
+			p->pass = (p->flags & HR_PAIR_ANSI) && c == '\\';
+			continue;
+		}
+		if (p->open == '{')
+			pair_brace(p, c);
+		if (pair_plain_quote(p, c))
+			continue; /* and a $ before it goes with what follows */
+		if (c == '\\')
+			p->pass = true;
+		else if (pair_nested(lx, p, c))
+			return -1;
+		p->dollar = c == '$';
+	}
+}
+
+int
+hr_shell_pair_skip(struct hr_shell_lex *lx, int open, int close, unsigned flags)
+{
+	struct pair p = {.open = open, .close = close, .flags = flags, .count = 1};
+	int r;
+
+	if (hr_shell_enter(lx->st, 1))
+		return -1;
+	r = pair_body(lx, &p);
+	hr_shell_leave(lx->st, 1);
+	return r;
+}
+
+/* After c, which is $, < or >, in a word. *ret_taken: more than c belongs to it. */
+static int
+word_expansion(struct hr_shell_lex *lx, int c, bool *ret_taken)
+{
+	int next = hr_shell_lex_getc(lx, true);
+
+	*ret_taken = true;
+	if (next == '(' || (c == '$' && (next == '{' || next == '[')))
+		return dollar_skip(lx, next, 0);
+	if (c == '$' && next == '\'')
+		return hr_shell_pair_skip(lx, next, next, HR_PAIR_ANSI);
+	if (c == '$' && next == '"')
+		return hr_shell_pair_skip(lx, next, next, HR_PAIR_DQUOTE);
+	if (c == '$' && next == '$')
+		return 0;
+	if (next >= 0)
+		hr_shell_lex_ungetc(lx);
+	*ret_taken = false;
+	return 0;
+}
+
+/* A quoted character, string or expansion beginning with c. *ret_taken: it was one. */
+static int
+word_part(struct hr_shell_lex *lx, int c, struct hr_shell_word *w, bool *ret_taken)
+{
+	*ret_taken = true;
+	if (c == '\\') {
+		w->quoted = true;
+		(void)hr_shell_lex_getc(lx, false);
+		return 0;
+	}
+	if (is_quote(c)) {
+		w->quoted = true;
+		return hr_shell_pair_skip(lx, c, c, c == '"' ? HR_PAIR_DQUOTE : 0);
+	}
+	if (c != '$' && c != '<' && c != '>') {
+		*ret_taken = false;
+		return 0;
+	}
+	if (word_expansion(lx, c, ret_taken))
+		return -1;
+	if (c == '$' || *ret_taken)
+		w->dollar = true;
+	return 0;
+}
+
+/* Makes c, a break character read at `at`, the next character again. The original goes back one
+ * character only even if < or > made it read on over a backslash-newline, so that `a>\` newline `b`
+ * falls apart. */
+static void
+word_unread(struct hr_shell_lex *lx, int c, size_t at)
+{
+	if (!lx->st->exact)
+		lx->pos = at;
+	else if ((c != '<' && c != '>') || hr_shell_lex_peekc(lx) >= 0)
+		hr_shell_lex_ungetc(lx);
+}
+
+int
+hr_shell_word_skip(struct hr_shell_lex *lx, struct hr_shell_word *ret)
+{
+	memset(ret, 0, sizeof *ret);
+	for (;;) {
+		int c = hr_shell_lex_getc(lx, true);
+		bool taken = false;
+
+		ret->next = c;
+		ret->end = lx->pos - (c >= 0);
+		if (c < 0)
+			return 0;
+		if (word_part(lx, c, ret, &taken))
+			return -1;
+		if (!taken && hr_shell_is_break(c)) {
+			word_unread(lx, c, ret->end);
+			return 0;
+		}
+	}
+}

@@ -1,0 +1,28 @@
+/* Inside shell/: finding the end of words, quotes, expansions and substitutions. */
+#ifndef HR_SHELL_WORD_H
+#define HR_SHELL_WORD_H
+
+#include "shell/lex.h"
+
+struct hr_shell_word {
+	size_t end;  /* where it ends */
+	int next;    /* the character that ends it, which stays unread; -1: the end of the text */
+	bool quoted; /* a quote or backslash occurs in it */
+	bool dollar; /* an expansion occurs in it */
+};
+
+/* Reads a word, whose first character has not been read. */
+int hr_shell_word_skip(struct hr_shell_lex *lx, struct hr_shell_word *ret);
+
+/* Flags of hr_shell_pair_skip(). */
+#define HR_PAIR_DQUOTE 1u /* within double quotes */
+#define HR_PAIR_BRACE 2u  /* ${...}: a further { does not need its own } */
+#define HR_PAIR_ANSI 4u   /* $'...': a backslash quotes */
+
+/* Reads to the `close` that matches an `open` already read. open == close: a quote. */
+int hr_shell_pair_skip(struct hr_shell_lex *lx, int open, int close, unsigned flags);
+
+/* Reads to the end of $( ), <( ) or >( ), whose opening is already read. */
+int hr_shell_comsub_skip(struct hr_shell_lex *lx);
+
+#endif

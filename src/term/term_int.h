@@ -1,0 +1,321 @@
+/* What the modules of term/ share; for them only.
+ *
+ * A row is stored as bytes (up to eight in the row itself) while it is plain ASCII and as cells
+ * once it is not; on its way into the history it becomes bytes (UTF-8) again. `used` and `size`
+ * repeat tmux's cellused and cellsize, which decide about blanks at the end of a row and about rows
+ * that count as empty. */
+#ifndef HR_TERM_TERM_INT_H
+#define HR_TERM_TERM_INT_H
+
+#include "term/term.h"
+
+#define TERM_MAX_COLS 3000 /* of 21 bytes each: a row's text must fit uint16_t */
+
+enum {
+	ROW_WRAPPED = 1, /* the terminal continued it on the next row */
+	ROW_CELLS = 2,   /* data is struct term_cells */
+	ROW_DIRTY = 4,   /* to be looked at by hr_term_generation() */
+	ROW_COUNTED = 8, /* its hash is part of the sum */
+};
+
+struct term_row {
+	union {
+		void *data;
+		char few[8]; /* the bytes, if room is 0 */
+	};
+	uint16_t used; /* columns in use; those from len on are blank */
+	uint16_t len;  /* columns held in data; history: bytes */
+	uint16_t room; /* allocated: bytes, or cells */
+	uint8_t size;  /* tmux's cellsize: index into hr_term.sizes */
+	uint8_t flags;
+	uint32_t hash; /* valid if ROW_COUNTED */
+};
+
+/* A cell is a code point, with flags; or PAD, the right half of a wide character; or the index of a
+ * term_extra: a character with what combines with it. */
+#define CELL_PAD 0x80000000u
+#define CELL_EXTRA 0x40000000u
+#define CELL_WIDE 0x20000000u
+#define CELL_VALUE 0x001fffffu
+
+#define TERM_ROW_SLACK 64 /* bytes that a row of the history may waste */
+#define TERM_JOINER 0x200d
+#define TERM_CELL_BYTES 21 /* tmux's UTF8_SIZE: what combines beyond it is dropped */
+
+struct term_extra {
+	uint8_t len;
+	char bytes[TERM_CELL_BYTES];
+};
+
+struct term_cells {
+	struct term_extra *extra;
+	uint16_t extra_len, extra_room;
+	uint32_t cell[];
+};
+
+/* The rows of a screen. Rows from `room` on are empty and not allocated. Once all are allocated the
+ * array is a ring beginning at `top`, which is 0 until then. */
+struct term_screen {
+	struct term_row *row;
+	unsigned room;
+	unsigned top;
+};
+
+struct term_pen {
+	uint16_t attr;
+	bool fg, bg; /* set to something else than the default */
+};
+
+struct term_charset {
+	bool shifted, g0_acs, g1_acs;
+};
+
+enum term_state {
+	ST_GROUND,
+	ST_ESC,
+	ST_ESC_INTERM,
+	ST_CSI_ENTER,
+	ST_CSI_PARAM,
+	ST_CSI_INTERM,
+	ST_CSI_IGNORE,
+	ST_DCS_ENTER,
+	ST_DCS_PARAM,
+	ST_DCS_INTERM,
+	ST_DCS_DATA,
+	ST_DCS_ESC,
+	ST_DCS_IGNORE,
+	ST_OSC,
+	ST_STRING, /* APC, PM, SOS, title: until ST */
+};
+
+#define TERM_PARAM_BYTES 63
+#define TERM_PARAMS 23
+#define PARAM_MISSING (-2)
+#define PARAM_TEXT (-1) /* has colons */
+#define TERM_CLEARS 8
+#define TERM_REPLY_BYTES 256
+
+struct term_parser {
+	enum term_state state;
+	bool discard; /* the sequence is too long */
+	char interm[3];
+	uint8_t interm_len;
+	uint8_t param_len;
+	char param[TERM_PARAM_BYTES + 1];
+	int arg[TERM_PARAMS + 1];
+	uint8_t arg_at[TERM_PARAMS + 1]; /* where it starts in param */
+	unsigned args;
+	int last; /* character REP repeats, or -1 */
+	uint8_t utf8[4];
+	uint8_t utf8_want, utf8_have;
+	bool utf8_bad;
+};
+
+struct hr_term {
+	unsigned cols, rows, history_limit;
+	unsigned sizes[4]; /* 0, cols/4, cols/2, cols: how tmux grows a row */
+	size_t max_bytes;
+	size_t bytes; /* allocated beside this struct */
+
+	/* screen */
+	struct term_screen screen, main; /* main: set aside while `alternate` */
+	bool alternate;
+	unsigned cx, cy;       /* cx == cols: the next character wraps */
+	unsigned upper, lower; /* scroll region, inclusive */
+	bool wrap, insert, origin, app_cursor, bracketed_paste;
+	bool lf_is_crlf;
+	struct term_pen pen;
+	struct term_charset charset;
+	uint8_t tabs[(TERM_MAX_COLS + 7) / 8];
+	struct { /* DECSC */
+		struct term_pen pen;
+		struct term_charset charset;
+		unsigned cx, cy;
+		bool origin;
+	} saved;
+	struct { /* mode 1049 */
+		struct term_pen pen;
+		unsigned cx, cy;
+		bool valid;
+	} alt_saved;
+	bool joiner;         /* a zero width joiner waits for the next character... */
+	uint64_t joiner_end; /* ...that comes before this offset of input */
+
+	/* history: a ring; slots out of use may hold a buffer to use again */
+	struct term_row *hist;
+	unsigned hist_room, hist_head, hist_len;
+	uint64_t base; /* number of the oldest row */
+	uint64_t dropped;
+	uint64_t clears;
+	uint64_t clear_top[TERM_CLEARS]; /* number of the top row after the last clearings */
+
+	/* change */
+	uint64_t sum;                 /* of hash * HASH_BASE ^ number, over counted rows */
+	uint64_t counted;             /* how many those are */
+	uint64_t power_number, power; /* of the row last asked for */
+	uint64_t dirty_lo, dirty_hi;  /* rows that may be dirty; none if lo > hi */
+	uint64_t generation, fingerprint;
+
+	struct term_parser parser;
+	uint64_t fed; /* bytes of input so far, exact when term_put() is called */
+	char reply[TERM_REPLY_BYTES];
+	size_t reply_len;
+};
+
+/* --- term.c: memory, replies --- */
+/* realloc that counts and keeps the limit: drops history until there is room. NULL: impossible, the
+ * old block is untouched. Frees if new_size is 0. */
+void *term_realloc(struct hr_term *t, void *p, size_t old_size, size_t new_size);
+void term_reply(struct hr_term *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static inline uint64_t
+term_top(const struct hr_term *t)
+{
+	return t->base + t->hist_len;
+}
+
+/* --- row.c --- */
+/* The caller marks the row dirty; x and n stay within cols. Without memory the row stays
+ * as it is. */
+uint32_t term_row_get(const struct term_row *r, unsigned x);
+void term_row_set(struct hr_term *t, struct term_row *r, unsigned x, uint32_t cell);
+void term_row_put(struct hr_term *t, struct term_row *r, unsigned x, const uint8_t *p, unsigned n);
+void term_row_erase(struct term_row *r, unsigned x, unsigned n);
+void term_row_insert(struct hr_term *t, struct term_row *r, unsigned x, unsigned n);
+void term_row_delete(struct hr_term *t, struct term_row *r, unsigned x, unsigned n);
+void term_row_clear(struct hr_term *t, struct term_row *r); /* as new; may keep its memory */
+void term_row_free(struct hr_term *t, struct term_row *r);
+static inline char *
+term_row_bytes(struct term_row *r)
+{
+	return r->room > 0 ? r->data : r->few;
+}
+static inline const char *
+term_row_bytes_const(const struct term_row *r)
+{
+	return r->room > 0 ? r->data : r->few;
+}
+static inline unsigned
+term_row_room(const struct term_row *r)
+{
+	return r->room > 0 ? r->room : sizeof(r->few);
+}
+void term_row_seal(struct hr_term *t, struct term_row *r); /* into the form of the history */
+static inline bool
+term_row_needs_seal(const struct term_row *r)
+{
+	return r->room > TERM_ROW_SLACK || r->flags & (ROW_CELLS | ROW_WRAPPED);
+}
+static inline void
+term_row_grow_size(const struct hr_term *t, struct term_row *r, unsigned n)
+{
+	if (n > t->sizes[r->size])
+		r->size = n < t->sizes[1] ? 1 : n < t->sizes[2] ? 2 : 3;
+}
+/* Bytes of a cell, at most TERM_CELL_BYTES; 0 for PAD. */
+unsigned term_cell_bytes(const struct term_row *r, uint32_t cell, char *out);
+/* A cell for these bytes, or 0 if out of memory. */
+uint32_t
+term_row_extra(struct hr_term *t, struct term_row *r, const char *p, unsigned n, bool wide);
+unsigned term_utf8(uint32_t cp, char *out);
+
+/* --- grid.c: rows of the screen --- */
+struct term_row *term_grid_row(const struct hr_term *t, unsigned y); /* NULL: empty */
+struct term_row *term_grid_allocate(struct hr_term *t, unsigned y);  /* NULL: no memory */
+void term_grid_unwrap_above(struct hr_term *t, unsigned y);
+void term_grid_clear_part(struct hr_term *t, unsigned y, unsigned x, unsigned n, bool bg);
+void term_grid_clear_rows(struct hr_term *t, unsigned y, unsigned n, bool bg);
+void term_grid_clear_all(struct hr_term *t, bool bg); /* into the history if there is one */
+void term_grid_scroll_up(struct hr_term *t, unsigned n, bool bg);   /* the region */
+void term_grid_scroll_down(struct hr_term *t, unsigned n, bool bg); /* the region */
+void term_grid_insert_rows(struct hr_term *t, unsigned y, unsigned n, bool bg);
+void term_grid_delete_rows(struct hr_term *t, unsigned y, unsigned n, bool bg);
+void term_grid_free(struct hr_term *t, struct term_screen *s);
+
+/* --- history.c --- */
+void term_history_push(struct hr_term *t, struct term_row *r); /* *r becomes an empty row */
+void term_history_clear(struct hr_term *t);
+bool term_history_relieve(struct hr_term *t); /* gives memory back; false: nothing left */
+static inline struct term_row *
+term_history_row(const struct hr_term *t, unsigned i)
+{
+	unsigned at = t->hist_head + i;
+
+	return &t->hist[at < t->hist_room ? at : at - t->hist_room];
+}
+/* The last step of a push, for a sealed row and a history with room. */
+static inline void
+term_history_take(struct hr_term *t, struct term_row *r)
+{
+	struct term_row *slot = term_history_row(t, t->hist_len++), spare = *slot;
+
+	*slot = *r;
+	/* The buffer found in the slot is of use, what was in it is not. */
+	r->data = spare.data;
+	r->room = spare.room;
+	r->used = r->len = 0;
+	r->size = r->flags = 0;
+}
+
+/* --- text.c --- */
+bool term_is_space(uint32_t cp);               /* Python's str.isspace() */
+size_t term_rstrip(const char *p, size_t len); /* length without white space at the end */
+
+/* --- change.c --- */
+void term_change_reset(struct hr_term *t);
+void term_change_dirty(struct hr_term *t, struct term_row *r, uint64_t number);
+void term_change_forget(struct hr_term *t, struct term_row *r, uint64_t number);
+
+/* A row of the screen for writing, marked dirty; NULL: no memory. */
+static inline struct term_row *
+term_grid_write(struct hr_term *t, unsigned y)
+{
+	unsigned at = t->screen.top + y;
+	struct term_row *r;
+
+	if (y < t->screen.room)
+		r = &t->screen.row[at < t->rows ? at : at - t->rows];
+	else if ((r = term_grid_allocate(t, y)) == NULL)
+		return NULL;
+	if (!(r->flags & ROW_DIRTY))
+		term_change_dirty(t, r, term_top(t) + y);
+	return r;
+}
+
+/* --- screen.c: what sequences do --- */
+void term_move(struct hr_term *t, int x, int y, bool with_origin); /* -1: keep */
+void term_up(struct hr_term *t, unsigned n);
+void term_down(struct hr_term *t, unsigned n);
+void term_right(struct hr_term *t, unsigned n);
+void term_left(struct hr_term *t, unsigned n);
+void term_backspace(struct hr_term *t);
+void term_tab(struct hr_term *t);
+void term_back_tab(struct hr_term *t, unsigned n);
+void term_linefeed(struct hr_term *t, bool wrapped, bool bg);
+void term_reverse_index(struct hr_term *t);
+void term_region(struct hr_term *t, unsigned upper, unsigned lower);
+void term_erase_line(struct hr_term *t, int how);
+void term_erase_screen(struct hr_term *t, int how);
+void term_align(struct hr_term *t);
+void term_save(struct hr_term *t);
+void term_restore(struct hr_term *t);
+void term_alternate_on(struct hr_term *t, bool cursor);
+void term_alternate_off(struct hr_term *t, bool cursor);
+void term_tabs_default(struct hr_term *t);
+void term_full_reset(struct hr_term *t); /* RIS */
+
+/* --- put.c: characters --- */
+void term_put_ascii(struct hr_term *t, const uint8_t *p, size_t n);
+void term_put(struct hr_term *t, uint32_t cp, int width);
+
+/* --- flood.c --- */
+size_t term_flood(struct hr_term *t, const uint8_t *b, size_t len); /* bytes taken, maybe none */
+
+/* --- parser.c, csi.c, sgr.c --- */
+size_t term_ascii_run(const uint8_t *b, size_t len); /* how many bytes are printable ASCII */
+void term_parse(struct hr_term *t, const uint8_t *p, size_t len);
+void term_esc(struct hr_term *t, uint8_t final);
+void term_csi(struct hr_term *t, uint8_t final);
+void term_sgr(struct hr_term *t);
+int term_arg(const struct hr_term *t, unsigned i, int least, int absent);
+
+#endif
