@@ -1,0 +1,212 @@
+/* The observations: content from the view, prefixes and suffixes word for word as clients know
+ * them. */
+#include "config.h"
+
+#include "session/core_int.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "session/hook.h"
+#include "session/view.h"
+#include "shell/pyfloat.h"
+#include "shell/text.h"
+
+#define ADVICE                                                                                     \
+	"You may wait longer to see additional output by sending empty command '', send other "    \
+	"commands to interact with the current process, send keys (\"C-c\", \"C-z\", \"C-d\") to " \
+	"interrupt/kill the previous command before sending your new command, or use the timeout " \
+	"parameter in execute_bash for future commands."
+#define CONTINUED "[Below is the output of the previous command.]\n"
+
+static struct hr_core_text
+text_of(const struct hr_buf *b)
+{
+	return (struct hr_core_text){hr_buf_str(b), b->len};
+}
+
+static void
+give(struct hr_core *c, const struct hr_core_result *r)
+{
+	c->active = c->to_type = false;
+	c->ops.result(c->arg, r);
+}
+
+void
+core_answer_error(struct hr_core *c, const char *text, size_t len)
+{
+	const struct hr_core_result r = {.is_error = true,
+	    .hidden = c->hidden,
+	    .exit_code = -1,
+	    .job = -1,
+	    .content = {text, len}};
+
+	give(c, &r);
+}
+
+void
+core_answer_nothing(struct hr_core *c, const char *text)
+{
+	const struct hr_core_result r = {
+	    .hidden = c->hidden, .exit_code = -1, .job = -1, .content = {text, strlen(text)}};
+
+	give(c, &r);
+}
+
+static size_t
+count_lines(const struct hr_buf *b)
+{
+	const char *p = hr_buf_str(b), *end = p + b->len;
+	size_t n = b->len > 0;
+
+	while ((p = memchr(p, '\n', (size_t)(end - p))) != NULL) {
+		n++;
+		p++;
+	}
+	return n;
+}
+
+static void
+truncate_content(struct hr_buf *content)
+{
+	struct hr_buf cut;
+	size_t head, tail;
+
+	if (content->len == 0 || !hr_shell_truncation(content->p, content->len, &head, &tail))
+		return;
+	hr_buf_init(&cut, content->cap);
+	hr_buf_add(&cut, content->p, head);
+	hr_buf_adds(&cut, hr_shell_truncated_mark);
+	hr_buf_add(&cut, content->p + tail, content->len - tail);
+	hr_buf_done(content);
+	*content = cut; /* with its error, if any */
+}
+
+/* Content and prefix of every run observation. */
+static int
+take(struct hr_core *c, struct hr_buf *content, struct hr_buf *prefix, bool completed,
+    struct hr_err *err)
+{
+	const char *echoed = c->echoed ? hr_buf_str(&c->command) : NULL;
+	const char *trace = completed && c->traced ? c->config.hook->prompt_command : NULL;
+	bool lost;
+
+	if (hr_view_take(
+		c->view, echoed, c->echoed ? c->command.len : 0, trace, content, &lost, err) < 0)
+		return -1;
+	if (lost)
+		hr_buf_addf(prefix,
+		    "[Previous command outputs are truncated. Showing the last %zu lines of the "
+		    "output below.]\n",
+		    count_lines(content));
+	if (!completed && c->observations > 0)
+		hr_buf_adds(prefix, CONTINUED);
+	if (!c->hidden)
+		truncate_content(content);
+	return hr_buf_check(content, err) < 0 ? -1 : hr_buf_check(prefix, err);
+}
+
+static void
+answer_run(struct hr_core *c, bool completed, struct hr_buf *suffix)
+{
+	struct hr_buf content, prefix;
+	struct hr_err err = {0};
+	struct hr_core_result r = {.hidden = c->hidden, .exit_code = -1, .job = -1};
+
+	hr_buf_init(&content, CORE_COMMAND_CAP);
+	hr_buf_init(&prefix, CORE_FIELD_CAP);
+	if (take(c, &content, &prefix, completed, &err) < 0 || hr_buf_check(suffix, &err) < 0) {
+		core_answer_error(c, err.msg, strlen(err.msg));
+		goto out;
+	}
+	r.command = text_of(&c->command);
+	r.content = text_of(&content);
+	r.prefix = text_of(&prefix);
+	r.suffix = text_of(suffix);
+	if (completed) {
+		r.has_metadata = true;
+		r.exit_code = c->exit_code;
+		r.job = c->job;
+		r.username = text_of(&c->username);
+		r.hostname = (struct hr_core_text){c->config.hostname, strlen(c->config.hostname)};
+		r.working_dir = text_of(&c->cwd);
+		r.py_path = text_of(&c->py_path);
+	}
+	give(c, &r);
+out:
+	hr_buf_done(&content);
+	hr_buf_done(&prefix);
+}
+
+void
+core_answer_completed(struct hr_core *c)
+{
+	struct hr_buf suffix;
+
+	hr_buf_init(&suffix, CORE_FIELD_CAP);
+	hr_buf_addf(&suffix, "\n[The command completed with exit code %d.", c->exit_code);
+	if (c->special && c->command.len == 3)
+		hr_buf_addf(&suffix, " CTRL+%c was sent.", toupper((unsigned char)c->command.p[2]));
+	hr_buf_adds(&suffix, "]");
+	if (c->ops.why != NULL)
+		c->ops.why(c->arg, c->exit_code, &suffix);
+	hr_buf_add(&suffix, hr_buf_str(&c->notice), c->notice.len);
+	hr_buf_reset(&c->notice);
+	c->running = c->ended = false;
+	answer_run(c, true, &suffix);
+	c->observations = 0;
+	hr_view_reset(c->view, !c->own);
+	hr_buf_done(&suffix);
+}
+
+/* The command goes on: what was shown is remembered. */
+static void
+answer_unfinished(struct hr_core *c, struct hr_buf *suffix)
+{
+	struct hr_err err = {0};
+
+	answer_run(c, false, suffix);
+	c->running = true;
+	c->observations++;
+	/* without memory for it the next observation repeats text: better than none */
+	(void)hr_view_mark(c->view, &err);
+	hr_buf_done(suffix);
+}
+
+void
+core_answer_no_change(struct hr_core *c)
+{
+	struct hr_buf suffix;
+
+	hr_buf_init(&suffix, CORE_FIELD_CAP);
+	hr_buf_addf(&suffix, "\n[The command has no new output after %lld seconds. " ADVICE "]",
+	    (long long)(c->config.no_change_ms / 1000));
+	answer_unfinished(c, &suffix);
+}
+
+void
+core_answer_timeout(struct hr_core *c)
+{
+	struct hr_buf suffix;
+
+	hr_buf_init(&suffix, CORE_FIELD_CAP);
+	hr_buf_adds(&suffix, "\n[The command timed out after ");
+	hr_pyfloat(&suffix, c->timeout);
+	hr_buf_adds(&suffix, " seconds. " ADVICE "]");
+	answer_unfinished(c, &suffix);
+}
+
+void
+core_answer_refused(struct hr_core *c)
+{
+	struct hr_buf suffix;
+
+	hr_buf_init(&suffix, CORE_COMMAND_CAP);
+	hr_buf_adds(&suffix, "\n[Your command \"");
+	hr_buf_add(&suffix, hr_buf_str(&c->command), c->command.len);
+	hr_buf_adds(&suffix,
+	    "\" is NOT executed. The previous command is still running - You CANNOT send new "
+	    "commands until the previous command is completed. By setting `is_input` to `true`, "
+	    "you can interact with the current process: " ADVICE "]");
+	answer_unfinished(c, &suffix);
+}

@@ -1,0 +1,475 @@
+/* Connections: one frame in, one frame out. RUN requests wait in order of arrival; STATUS is
+ * answered at once. A peer that leaves does not take its command with it. */
+#include "config.h"
+
+#include "session/keeper_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "proto/frame.h"
+
+/* A command of 64 MB and its fields; the worker's limit on a body is lower. */
+#define IN_CAP (80u << 20)
+#define ACCEPT_PAUSE_MS 100
+
+static void
+client_free(struct client *c)
+{
+	TAILQ_REMOVE(&c->keeper->clients, c, link);
+	hr_watch_free(c->readable);
+	hr_watch_free(c->writable);
+	hr_fd_close(&c->fd);
+	hr_buf_done(&c->in);
+	hr_buf_done(&c->out);
+	free(c);
+}
+
+void
+client_free_all(struct hr_keeper *k)
+{
+	struct client *c;
+	size_t i;
+
+	hr_watch_free(k->listener);
+	hr_watch_free(k->accept_again);
+	k->listener = k->accept_again = NULL;
+	while ((c = TAILQ_FIRST(&k->clients)) != NULL)
+		client_free(c);
+	for (i = 0; i < LOST_RESULTS; i++) {
+		free(k->lost[i].key);
+		hr_buf_done(&k->lost[i].out);
+	}
+}
+
+/* The answer went out, or nobody waits for it. */
+static void
+client_over(struct client *c)
+{
+	struct hr_keeper *k = c->keeper;
+
+	client_free(c);
+	if (k->config->is_static)
+		keeper_stop(k);
+}
+
+static void on_client_writable(void *arg);
+static void answer(struct client *c);
+
+/* ---- at most once ----
+ *
+ * A worker may die with a request in hand; nginx then gives the same request, with the same key, to
+ * another one. While the first is waiting or running the second joins it. The last results are kept
+ * for it: one that was handed over may have died with the worker before it stood in the journal. */
+
+static bool
+same_key(const struct client *a, const struct client *b)
+{
+	return a->key_len > 0 && a->key_len == b->key_len &&
+	       memcmp(a->key, b->key, a->key_len) == 0;
+}
+
+/* Whether another request with this key will be, or was, answered for both. */
+static bool
+client_join(struct client *c)
+{
+	struct hr_keeper *k = c->keeper;
+	struct client *other;
+	size_t i;
+
+	TAILQ_FOREACH(other, &k->clients, link)
+	{
+		if (other != c && (other->queued || other == k->active) && same_key(other, c)) {
+			c->joined = true;
+			if (other->attempt < c->attempt)
+				other->attempt = c->attempt;
+			return true;
+		}
+	}
+	for (i = 0; i < LOST_RESULTS; i++) {
+		if (k->lost[i].key_len != c->key_len || c->key_len == 0 ||
+		    memcmp(k->lost[i].key, c->key, c->key_len) != 0)
+			continue;
+		hr_buf_done(&c->out);
+		c->out = k->lost[i].out;
+		free(k->lost[i].key);
+		memset(&k->lost[i], 0, sizeof(k->lost[i]));
+		c->has_result = true; /* it may be lost once more */
+		answer(c);
+		return true;
+	}
+	return false;
+}
+
+/* The result of c, for those that joined it. */
+static void
+client_share(const struct client *c)
+{
+	struct client *other, *next;
+
+	for (other = TAILQ_FIRST(&c->keeper->clients); other != NULL; other = next) {
+		next = TAILQ_NEXT(other, link);
+		if (!other->joined || !same_key(other, c))
+			continue;
+		other->joined = false;
+		hr_buf_add(&other->out, hr_buf_str(&c->out), c->out.len);
+		if (c->out.fail != HR_OK)
+			other->out.fail = c->out.fail; /* half of it is none */
+		other->has_result = true;
+		answer(other);
+	}
+}
+
+/* Without memory for it a repetition is told that it is lost. */
+static void
+client_keep_result(struct client *c)
+{
+	struct hr_keeper *k = c->keeper;
+	struct lost_result *l = &k->lost[k->lost_next];
+
+	if (c->key_len == 0 || c->out.len > LOST_MAX || k->config->is_static)
+		return;
+	k->lost_next = (k->lost_next + 1) % LOST_RESULTS;
+	free(l->key);
+	hr_buf_done(&l->out);
+	l->key_len = 0;
+	l->key = malloc(c->key_len);
+	if (l->key == NULL) {
+		hr_log(HR_LOG_ERROR, "a result is lost: out of memory");
+		return;
+	}
+	memcpy(l->key, c->key, c->key_len);
+	l->key_len = c->key_len;
+	l->out = c->out;
+	hr_buf_init(&c->out, 0);
+}
+
+static void
+client_send(struct client *c)
+{
+	struct hr_err err = {0};
+	ssize_t n;
+
+	while (c->sent < c->out.len) {
+		n = send(
+		    c->fd, c->out.p + c->sent, c->out.len - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n >= 0) {
+			c->sent += (size_t)n;
+			continue;
+		}
+		if (errno == EINTR)
+			continue;
+		if (errno == EAGAIN) {
+			if (c->writable == NULL)
+				c->writable = hr_loop_writable(
+				    c->keeper->loop, c->fd, on_client_writable, c, &err);
+			if (c->writable != NULL)
+				return;
+		}
+		break;
+	}
+	if (c->has_result)
+		client_keep_result(c);
+	client_over(c);
+}
+
+static void
+on_client_writable(void *arg)
+{
+	client_send(arg);
+}
+
+static void
+answer(struct client *c)
+{
+	struct hr_err err = {0};
+
+	c->queued = false;
+	if (hr_buf_check(&c->out, &err) < 0) {
+		hr_log(HR_LOG_ERROR, "answer lost: %s", err.msg);
+		client_over(c);
+		return;
+	}
+	client_send(c);
+}
+
+static struct hr_span
+span_of(const struct hr_core_text *t)
+{
+	return (struct hr_span){t->p, t->len};
+}
+
+void
+client_result(struct hr_keeper *k, const struct hr_core_result *r)
+{
+	struct client *c = k->active;
+	struct hr_run_result out = {
+	    .is_error = r->is_error,
+	    .hidden = r->hidden,
+	    .has_metadata = r->has_metadata,
+	    .exit_code = r->exit_code,
+	    .pid = r->job,
+	    .content = span_of(&r->content),
+	    .command = span_of(&r->command),
+	    .username = span_of(&r->username),
+	    .hostname = span_of(&r->hostname),
+	    .working_dir = span_of(&r->working_dir),
+	    .py_path = span_of(&r->py_path),
+	    .prefix = span_of(&r->prefix),
+	    .suffix = span_of(&r->suffix),
+	};
+
+	k->active = NULL;
+	hr_frame_put_result(&c->out, &out);
+	c->has_result = true;
+	client_share(c);
+	answer(c);
+}
+
+/* ---- reading ---- */
+
+static void
+answer_state(struct client *c, const char *refused)
+{
+	struct hr_keeper *k = c->keeper;
+	const char *dir = hr_core_working_dir(k->core);
+	const char *why = refused != NULL      ? refused
+			  : k->failure != NULL ? k->failure
+			  : !k->is_ready       ? "the shell has not shown its first prompt"
+					       : "";
+	struct hr_session_state state = {
+	    .ready = k->is_ready && k->failure == NULL,
+	    .running = hr_core_running(k->core),
+	    .working_dir = {dir, strlen(dir)},
+	    .reason = {why, strlen(why)},
+	    .log_start = hr_outlog_start(&k->outlog),
+	    .log_end = k->outlog.end,
+	};
+
+	hr_frame_put_state(&c->out, &state);
+	answer(c);
+}
+
+void
+client_next(struct hr_keeper *k)
+{
+	struct hr_run_request run;
+	struct hr_core_request r = {0};
+	struct client *c;
+	const char *payload;
+	size_t len, used, need;
+	uint32_t type;
+
+	while (k->is_ready && k->active == NULL && !hr_core_busy(k->core) && !k->stopping) {
+		TAILQ_FOREACH(c, &k->clients, link)
+		{
+			if (c->queued)
+				break;
+		}
+		if (c == NULL)
+			return;
+		c->queued = false;
+		if (hr_frame_get(c->in.p, c->in.len, &type, &payload, &len, &used, &need, NULL) !=
+			1 ||
+		    hr_frame_get_run(payload, len, &run, NULL) < 0) {
+			client_over(c);
+			continue;
+		}
+		r.command = run.command;
+		r.command_len = run.command_len;
+		r.is_input = run.is_input;
+		r.blocking = run.blocking;
+		r.hidden = run.hidden;
+		r.has_timeout = run.has_timeout;
+		r.timeout = run.timeout;
+		/* a later attempt is about to come, or has been made elsewhere */
+		if (!hr_journal_begin(&k->journal, c->key, c->key_len, c->attempt)) {
+			client_over(c);
+			continue;
+		}
+		k->active = c;
+		keeper_request(k, &r);
+	}
+}
+
+/* A whole frame is in c->in. */
+static void
+client_dispatch(struct client *c, uint32_t type, const char *payload, size_t len)
+{
+	struct hr_keeper *k = c->keeper;
+	struct hr_follow_request follow;
+	struct hr_press_request press;
+	struct hr_run_request run;
+
+	switch (type) {
+	case HR_FRAME_STATUS: answer_state(c, NULL); return;
+	case HR_FRAME_FOLLOW:
+		if (hr_frame_get_follow(payload, len, &follow, NULL) < 0)
+			break;
+		follow_add(k, c->fd, &follow);
+		c->fd = -1;
+		client_over(c);
+		return;
+	case HR_FRAME_PRESS:
+		if (hr_frame_get_press(payload, len, &press, NULL) < 0)
+			break;
+		answer_state(c, follow_press(k, &press));
+		return;
+	case HR_FRAME_RUN:
+		if (hr_frame_get_run(payload, len, &run, NULL) < 0)
+			break;
+		/* from now on only its end could be read: that is noticed when we answer */
+		hr_watch_free(c->readable);
+		c->readable = NULL;
+		c->key = run.key;
+		c->key_len = run.key_len;
+		c->attempt = run.attempt;
+		if (client_join(c))
+			return;
+		if (run.again) {
+			hr_frame_put_unknown(&c->out);
+			answer(c);
+			return;
+		}
+		c->queued = true;
+		keeper_arm(k);
+		return;
+	default: break;
+	}
+	hr_log(HR_LOG_WARNING, "connection closed: not our protocol");
+	client_over(c);
+}
+
+/* Whether the rest of the request is to come; otherwise c may be gone. */
+static bool
+client_read(struct client *c)
+{
+	struct hr_err err = {0};
+	const char *payload;
+	size_t len, used, need;
+	uint32_t type;
+	ssize_t n;
+	char *room;
+	int found;
+
+	room = hr_buf_reserve(&c->in, 16384);
+	if (room == NULL) {
+		client_over(c);
+		return false;
+	}
+	n = hr_fd_read(c->fd, room, 16384);
+	if (n < 0 && errno == EAGAIN)
+		return true;
+	if (n <= 0) {
+		client_over(c);
+		return false;
+	}
+	hr_buf_grew(&c->in, (size_t)n);
+	found = hr_frame_get(c->in.p, c->in.len, &type, &payload, &len, &used, &need, &err);
+	if (found == 1) {
+		client_dispatch(c, type, payload, len);
+	} else if (found < 0) {
+		hr_log(HR_LOG_WARNING, "connection closed: %s", err.msg);
+		client_over(c);
+	}
+	return found == 0;
+}
+
+static void
+on_client_readable(void *arg)
+{
+	struct client *c = arg;
+	struct hr_keeper *k = c->keeper;
+
+	(void)client_read(c); /* the watch stays where more is to come */
+	keeper_arm(k);
+}
+
+int
+client_add(struct hr_keeper *k, int fd, struct hr_err *err)
+{
+	struct client *c = calloc(1, sizeof(*c));
+
+	if (c == NULL) {
+		hr_fd_close(&fd);
+		return hr_err_nomem(err);
+	}
+	c->keeper = k;
+	c->fd = fd;
+	hr_buf_init(&c->in, IN_CAP);
+	hr_buf_init(&c->out, HR_FRAME_MAX + HR_FRAME_HEADER);
+	TAILQ_INSERT_TAIL(&k->clients, c, link);
+	/* an accepted connection is so from birth */
+	if (k->config->is_static && hr_fd_nonblock(fd, true, err) < 0) {
+		client_free(c);
+		return -1;
+	}
+	/* the request is nearly always there already, and no watch is needed */
+	if (!client_read(c))
+		return 0;
+	c->readable = hr_loop_readable(k->loop, fd, on_client_readable, c, err);
+	if (c->readable == NULL) {
+		client_free(c);
+		return -1;
+	}
+	return 0;
+}
+
+/* No descriptor or no memory is left: the connection waits in the queue, and would wake us again
+ * and again. */
+static void
+pause_accepting(struct hr_keeper *k)
+{
+	struct hr_err err = {0};
+
+	if (hr_watch_arm(k->accept_again, ACCEPT_PAUSE_MS, &err) < 0)
+		return;
+	hr_watch_free(k->listener);
+	k->listener = NULL;
+}
+
+static void
+on_listener(void *arg)
+{
+	struct hr_keeper *k = arg;
+	struct hr_err err = {0};
+	int fd;
+
+	/* one a turn: there is seldom another */
+	fd = accept4(k->config->serve_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0) {
+		if (client_add(k, fd, &err) < 0)
+			hr_log(HR_LOG_ERROR, "connection refused: %s", err.msg);
+	} else if (errno != EINTR && errno != ECONNABORTED && errno != EAGAIN) {
+		hr_log(HR_LOG_ERROR, "accept: %s", strerror(errno));
+		pause_accepting(k);
+	}
+	keeper_arm(k);
+}
+
+static void
+on_accept_again(void *arg)
+{
+	struct hr_keeper *k = arg;
+	struct hr_err err = {0};
+
+	k->listener = hr_loop_readable(k->loop, k->config->serve_fd, on_listener, k, &err);
+	if (k->listener == NULL && hr_watch_arm(k->accept_again, ACCEPT_PAUSE_MS, NULL) < 0)
+		hr_log(HR_LOG_ERROR, "no connection is accepted any more: %s", err.msg);
+}
+
+int
+client_listen(struct hr_keeper *k, struct hr_err *err)
+{
+	if (hr_fd_nonblock(k->config->serve_fd, true, err) < 0)
+		return -1;
+	k->accept_again = hr_loop_timer(k->loop, on_accept_again, k, err);
+	if (k->accept_again == NULL)
+		return -1;
+	k->listener = hr_loop_readable(k->loop, k->config->serve_fd, on_listener, k, err);
+	return k->listener != NULL ? 0 : -1;
+}

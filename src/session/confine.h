@@ -1,0 +1,34 @@
+/* hr_confine: the limits of a shell and of all that it starts: control groups that it joins,
+ * resource limits for what no group limits; and what became of a command because of them. */
+#ifndef HR_SESSION_CONFINE_H
+#define HR_SESSION_CONFINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+#define HR_CONFINE_GROUPS 2 /* memory and pids are two directories in version 1 */
+
+struct hr_confine {
+	const char *groups[HR_CONFINE_GROUPS]; /* directories, made by the supervisor */
+	size_t ngroups;
+	uint64_t memory, processes, files; /* RLIMIT_AS, _NPROC, _NOFILE; 0: as they are */
+	bool no_new_privileges;
+	unsigned oom_score;                  /* 0: the keeper's */
+	uint64_t memory_kills, pids_refused; /* of the groups, at the last look */
+};
+
+/* In the child between fork and exec, while it is still who the keeper is: only system calls. What
+ * cannot be done is left: a shell without a limit is better than none. When memory runs out for
+ * all, what the shell runs is ended before the keeper is. */
+void hr_confine_enter(const struct hr_confine *c);
+/* The same, after it has become the shell's user: counts of processes are counted by user. */
+void hr_confine_limit(const struct hr_confine *c);
+
+/* What the kernel did since the last look, as further lines for an observation; nothing is the
+ * usual case. dir: the shell's directory, asked whether its disk is full; NULL: not asked. */
+void hr_confine_why(struct hr_confine *c, const char *dir, struct hr_buf *out);
+
+#endif

@@ -1,0 +1,541 @@
+/* The state machine. Two questions are kept apart: what the shell does (enum phase) and what the
+ * client was told (running: its last answer said that the command goes on; ended: it has ended
+ * since, and the completion waits to be collected). */
+#include "config.h"
+
+#include "session/core.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "session/core_int.h"
+#include "session/view.h"
+#include "shell/keys.h"
+#include "shell/split.h"
+#include "shell/text.h"
+
+/* A shell that shows a prompt reports before it does; only a lost hook makes this pass. */
+#define SUSPECT_MS 60
+/* On Linux 6.18 an epoll on a PTY master was seen to miss the shell's last bytes, about once in 300
+ * starts under load; a read finds them. The caller reads before each hr_core_timer(). */
+#define LOOK_MS 30
+#define BLIND_LOOK_MS 1 /* readline does not print to the terminal */
+#define READY_MS 2000   /* the longest pause between two looks, after some 4 s in all */
+#define START_MS 20000
+#define AGAIN_MAX 20 /* times C-c is repeated */
+
+#define NOT_READY                                                                                  \
+	"ERROR: The shell is not ready: it is still busy with its start-up files. The command "    \
+	"was "                                                                                     \
+	"NOT executed; send it again."
+
+struct hr_core *
+hr_core_new(const struct hr_core_config *config, const struct hr_core_ops *ops, void *arg,
+    struct hr_err *err)
+{
+	struct hr_core *c = calloc(1, sizeof(*c));
+
+	if (c == NULL) {
+		(void)hr_err_nomem(err);
+		return NULL;
+	}
+	c->view = hr_view_new(err);
+	if (c->view == NULL) {
+		free(c);
+		return NULL;
+	}
+	c->config = *config;
+	c->ops = *ops;
+	c->arg = arg;
+	c->phase = PHASE_STARTING;
+	c->phase_deadline = c->suspect_at = INT64_MAX;
+	c->job = -1;
+	c->marked = true;
+	hr_buf_init(&c->command, CORE_COMMAND_CAP);
+	hr_buf_init(&c->cwd, CORE_FIELD_CAP);
+	hr_buf_init(&c->username, CORE_FIELD_CAP);
+	hr_buf_init(&c->py_path, CORE_FIELD_CAP);
+	hr_buf_init(&c->notice, CORE_FIELD_CAP);
+	return c;
+}
+
+void
+hr_core_free(struct hr_core *c)
+{
+	if (c == NULL)
+		return;
+	hr_view_free(c->view);
+	hr_buf_done(&c->command);
+	hr_buf_done(&c->cwd);
+	hr_buf_done(&c->username);
+	hr_buf_done(&c->py_path);
+	hr_buf_done(&c->notice);
+	free(c);
+}
+
+bool
+hr_core_busy(const struct hr_core *c)
+{
+	return c->active;
+}
+
+bool
+hr_core_running(const struct hr_core *c)
+{
+	return (c->running && !c->ended) || c->phase == PHASE_TYPED || c->phase == PHASE_BUSY;
+}
+
+bool
+hr_core_alive(const struct hr_core *c)
+{
+	return c->phase != PHASE_STARTING && c->phase != PHASE_DEAD;
+}
+
+bool
+hr_core_typed(const struct hr_core *c)
+{
+	return c->phase == PHASE_TYPED;
+}
+
+const char *
+hr_core_working_dir(const struct hr_core *c)
+{
+	return hr_buf_str(&c->cwd);
+}
+
+static void
+set_text(struct hr_buf *b, const char *s)
+{
+	hr_buf_reset(b);
+	hr_buf_adds(b, s);
+}
+
+void
+core_set_phase(struct hr_core *c, enum phase phase, int64_t deadline)
+{
+	c->phase = phase;
+	c->phase_deadline = deadline;
+	c->suspect_at = INT64_MAX;
+	c->interrupting = false;
+}
+
+/* ---- the clocks of a request ---- */
+
+static void
+start_clocks(struct hr_core *c, const struct hr_core_request *r, int64_t now)
+{
+	double ms;
+
+	c->start = c->last_change = now;
+	c->generation = hr_view_generation(c->view);
+	c->blocking = r->blocking;
+	c->hard_at = INT64_MAX;
+	c->timeout = r->timeout;
+	if (!r->has_timeout || r->timeout == 0 || isnan(r->timeout))
+		return;
+	ms = r->timeout * 1000.0;
+	/* beyond some 100 years there is no difference to never */
+	if (ms < 3.2e12)
+		c->hard_at = now + (ms < 0 ? 0 : (int64_t)ms + ((double)(int64_t)ms < ms));
+}
+
+static int64_t
+no_change_at(const struct hr_core *c)
+{
+	return c->blocking ? INT64_MAX : c->last_change + c->config.no_change_ms;
+}
+
+int64_t
+hr_core_deadline(const struct hr_core *c)
+{
+	int64_t at = c->phase_deadline < c->suspect_at ? c->phase_deadline : c->suspect_at;
+
+	if (c->active) {
+		if (c->hard_at < at)
+			at = c->hard_at;
+		if (!c->to_type && no_change_at(c) < at)
+			at = no_change_at(c);
+	}
+	return at;
+}
+
+/* Readline must take the terminal soon; if its mark is missed, a look at the terminal tells. */
+static void
+look_again(struct hr_core *c, int64_t now)
+{
+	c->look_ms = c->marked ? LOOK_MS : BLIND_LOOK_MS;
+	c->phase_deadline = now + c->look_ms;
+}
+
+/* ---- requests ---- */
+
+static void
+execute(struct hr_core *c, int64_t now)
+{
+	c->running = c->ended = false;
+	c->observations = 0;
+	c->again = 0;
+	c->to_type = true;
+	if (c->phase == PHASE_READY)
+		core_type_command(c, now);
+	else if (c->phase == PHASE_PREPARING && c->phase_deadline == INT64_MAX)
+		look_again(c, now);
+}
+
+/* Finds the key that the text stands for, if it is one. False: the answer was given. */
+static bool
+find_key(struct hr_core *c, bool is_input)
+{
+	struct hr_err err = {0};
+	int found;
+
+	c->key_len = 0;
+	c->special = hr_key_is_special(hr_buf_str(&c->command), c->command.len);
+	if (!c->special && !is_input)
+		return true;
+	found = hr_key_bytes(hr_buf_str(&c->command), c->command.len,
+	    hr_view_application_cursor(c->view), c->key, sizeof(c->key), &c->key_len, &err);
+	if (found < 0) {
+		core_answer_error(c, err.msg, strlen(err.msg));
+		return false;
+	}
+	return true;
+}
+
+/* More than one is refused. False: the answer was given. */
+static bool
+is_one_command(struct hr_core *c)
+{
+	struct hr_shell_pieces pieces;
+	struct hr_err err = {0};
+	char *refusal = NULL;
+	size_t len = 0;
+
+	if (hr_shell_split_for_run(hr_buf_str(&c->command), c->command.len, &pieces, &err) < 0) {
+		core_answer_error(c, err.msg, strlen(err.msg));
+		return false;
+	}
+	if (!hr_shell_pieces_refused(&pieces)) {
+		hr_shell_pieces_done(&pieces);
+		return true;
+	}
+	refusal = hr_shell_refusal_text(&pieces, &len, &err);
+	hr_shell_pieces_done(&pieces);
+	if (refusal != NULL)
+		core_answer_error(c, refusal, len);
+	else
+		core_answer_error(c, err.msg, strlen(err.msg));
+	free(refusal);
+	return false;
+}
+
+static void
+request_idle(struct hr_core *c, const struct hr_core_request *r, int64_t now)
+{
+	if (c->command.len == 0)
+		core_answer_nothing(c, "ERROR: No previous running command to retrieve logs from.");
+	else if (r->is_input)
+		core_answer_nothing(c, "ERROR: No previous running command to interact with.");
+	else
+		execute(c, now);
+}
+
+static void
+request_running(struct hr_core *c, const struct hr_core_request *r, int64_t now)
+{
+	if (c->command.len > 0 && !r->is_input) {
+		if (c->ended)
+			execute(c, now);
+		else
+			core_answer_refused(c);
+		return;
+	}
+	if (c->ended) {
+		/* the text was meant for the program that has ended */
+		c->special = false;
+		core_answer_completed(c);
+	} else if (c->command.len > 0) {
+		core_type_input(c, now);
+	}
+}
+
+void
+hr_core_request(struct hr_core *c, const struct hr_core_request *r, int64_t now)
+{
+	const char *p;
+	size_t len;
+
+	hr_assert(!c->active);
+	c->active = true;
+	c->hidden = r->hidden;
+	c->echoed = false;
+	p = hr_shell_strip(r->command, r->command_len, &len);
+	hr_buf_reset(&c->command);
+	hr_buf_add(&c->command, p, len);
+	if (c->command.fail != HR_OK) {
+		core_answer_error(c, "the command is too long", 23);
+		return;
+	}
+	start_clocks(c, r, now);
+	if (c->phase == PHASE_DEAD) {
+		core_restart(c, now);
+		if (!c->active)
+			return;
+	}
+	if (!find_key(c, r->is_input))
+		return;
+	if (!r->is_input && !c->special && c->command.len > 0 && !is_one_command(c))
+		return;
+	if (c->running)
+		request_running(c, r, now);
+	else
+		request_idle(c, r, now);
+}
+
+/* ---- the shell ---- */
+
+void
+hr_core_started(struct hr_core *c, const char *dir, int64_t now)
+{
+	set_text(&c->cwd, dir);
+	core_set_phase(c, PHASE_STARTING, now + START_MS);
+}
+
+void
+core_restart(struct hr_core *c, int64_t now)
+{
+	struct hr_err err = {0};
+	const char *dir = c->ops.restart(c->arg, &err);
+
+	if (dir == NULL) {
+		core_set_phase(c, PHASE_DEAD, INT64_MAX);
+		if (c->active)
+			core_answer_error(c, err.msg, strlen(err.msg));
+		return;
+	}
+	hr_core_started(c, dir, now);
+}
+
+/* The command in hand, or the one the client was told about, is over. */
+static void
+command_over(struct hr_core *c)
+{
+	if (c->active) {
+		core_answer_completed(c);
+	} else if (c->running) {
+		c->ended = true;
+	} else {
+		/* a prompt of its own (a signal at rest): nobody is told */
+		return;
+	}
+}
+
+static void
+accept_prompt(struct hr_core *c, const struct hr_core_prompt *p)
+{
+	if (!c->ended) { /* else nobody was told of the last one yet */
+		c->exit_code = p->exit_code;
+		c->job = p->job;
+	}
+	c->own = p->own;
+	c->traced = strchr(p->flags, 'v') != NULL;
+	set_text(&c->username, p->username);
+	set_text(&c->py_path, p->py_path);
+	if (p->working_dir[0] != '\0')
+		set_text(&c->cwd, p->working_dir);
+}
+
+static void
+become_ready(struct hr_core *c, bool marked, int64_t now)
+{
+	core_set_phase(c, PHASE_READY, INT64_MAX);
+	c->marked = marked;
+	if (c->to_type)
+		core_type_command(c, now);
+}
+
+static void
+notice_output(struct hr_core *c, int64_t now)
+{
+	uint64_t generation = hr_view_generation(c->view);
+	bool readline = hr_view_readline(c->view);
+
+	if (generation != c->generation) {
+		c->generation = generation;
+		c->last_change = now;
+	}
+	if (c->phase == PHASE_PREPARING && readline) {
+		become_ready(c, true, now);
+		return;
+	}
+	if (c->phase == PHASE_TYPED && hr_view_echo_over(c->view)) {
+		c->phase_deadline = INT64_MAX;
+		if (hr_view_started(c->view))
+			core_set_phase(c, PHASE_BUSY, INT64_MAX);
+	}
+	if (c->phase != PHASE_BUSY && c->phase != PHASE_HEALING)
+		return;
+	if (!readline)
+		c->suspect_at = INT64_MAX;
+	else if (c->suspect_at == INT64_MAX)
+		c->suspect_at = now + SUSPECT_MS;
+}
+
+void
+hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
+{
+	enum phase was = c->phase;
+
+	if (was == PHASE_DEAD)
+		return;
+	accept_prompt(c, p);
+	core_set_phase(c, PHASE_PREPARING, INT64_MAX);
+	look_again(c, now);
+	if (was == PHASE_STARTING) {
+		/* but what an old shell left unread may be seen */
+		if (!c->ended)
+			hr_view_reset(c->view, !c->own);
+	} else if (was == PHASE_TYPED || was == PHASE_BUSY || was == PHASE_HEALING) {
+		command_over(c);
+	}
+	if (p->own)
+		c->ops.ack(c->arg, was == PHASE_STARTING || was == PHASE_HEALING);
+	else
+		notice_output(c, now); /* it did not wait: its readline may be there already */
+	if (was == PHASE_STARTING)
+		c->ops.ready(c->arg);
+	if (c->phase == PHASE_PREPARING && !p->edits)
+		core_type_editing(c, now);
+}
+
+void
+hr_core_exited(struct hr_core *c, int exit_code, int64_t now)
+{
+	bool answer = c->active && !c->to_type, started = c->phase != PHASE_STARTING;
+
+	if (c->phase == PHASE_DEAD)
+		return;
+	hr_view_shell_ended(c->view);
+	if (!c->ended) {
+		c->exit_code = exit_code;
+		c->job = -1;
+	}
+	c->traced = false;
+	core_set_phase(c, PHASE_DEAD, INT64_MAX);
+	core_restart(c, now);
+	if (started) {
+		hr_buf_reset(&c->notice);
+		hr_buf_addf(&c->notice,
+		    "\n[The shell exited and has been restarted in %s. Exported variables were "
+		    "kept; shell variables, functions and jobs were lost.]",
+		    hr_buf_str(&c->cwd));
+	}
+	if (answer && c->active)
+		core_answer_completed(c);
+	else if (c->running)
+		c->ended = true;
+}
+
+void
+hr_core_output(struct hr_core *c, const char *p, size_t len, int64_t now)
+{
+	if (c->phase == PHASE_STARTING)
+		return; /* nothing of the start-up may be seen */
+	hr_view_feed(c->view, p, len);
+	notice_output(c, now);
+}
+
+size_t
+hr_core_replies(struct hr_core *c, char *buf, size_t cap)
+{
+	size_t n = hr_view_replies(c->view, buf, cap);
+
+	/* at a prompt nobody asked: they would be typed into the shell */
+	return c->phase == PHASE_BUSY || c->phase == PHASE_TYPED ? n : 0;
+}
+
+/* ---- time ---- */
+
+/* The prompt is there, the report is not: PROMPT_COMMAND was unset, or does nothing any more. A
+ * command that reads a line with readline itself (read -e) looks the same; the text tells. */
+static void
+suspect(struct hr_core *c, int64_t now)
+{
+	c->suspect_at = INT64_MAX;
+	if (!hr_view_readline(c->view) || !c->ops.in_readline(c->arg))
+		return;
+	if (c->phase == PHASE_HEALING)
+		hr_core_exited(c, 137, now); /* nothing is executed any more */
+	else if (c->phase == PHASE_BUSY && !c->reads_line)
+		core_type_heal(c, now);
+}
+
+/* The hook was left, readline was not seen. */
+static void
+prepare_overdue(struct hr_core *c, int64_t now)
+{
+	c->look_ms *= 2;
+	if (c->ops.in_readline(c->arg)) {
+		become_ready(c, false, now);
+	} else if (c->look_ms < READY_MS) {
+		c->phase_deadline = now + c->look_ms;
+	} else if (!c->to_type) {
+		c->phase_deadline = INT64_MAX; /* nobody waits for it */
+	} else if (c->again++ == 0) {
+		/* something in PROMPT_COMMAND behind the hook */
+		hr_view_expect_line(c->view);
+		c->ops.type(c->arg, "\003", 1, false);
+		c->phase_deadline = now + READY_MS;
+	} else {
+		hr_core_exited(c, 137, now);
+	}
+}
+
+/* The shell does not do its part. What it runs in the foreground is never judged here. */
+static void
+phase_overdue(struct hr_core *c, int64_t now)
+{
+	if (c->interrupting) {
+		if (c->again++ < AGAIN_MAX)
+			core_type_interrupt(c, now);
+		else
+			core_set_phase(c, c->phase, INT64_MAX); /* it ignores them */
+		return;
+	}
+	switch (c->phase) {
+	case PHASE_PREPARING: prepare_overdue(c, now); break;
+	case PHASE_TYPED:
+		if (c->ops.in_readline(c->arg)) {
+			hr_core_exited(c, 137, now); /* its keys do not do what they should */
+			break;
+		}
+		hr_view_end_echo(c->view); /* the mark was missed */
+		core_set_phase(c, PHASE_BUSY, INT64_MAX);
+		break;
+	case PHASE_STARTING:
+	case PHASE_HEALING:
+	case PHASE_EDITING: hr_core_exited(c, 137, now); break;
+	default: c->phase_deadline = INT64_MAX; break;
+	}
+}
+
+void
+hr_core_timer(struct hr_core *c, int64_t now)
+{
+	if (now >= c->suspect_at)
+		suspect(c, now);
+	if (now >= c->phase_deadline)
+		phase_overdue(c, now);
+	if (!c->active)
+		return;
+	if (c->to_type) {
+		if (now >= c->hard_at)
+			core_answer_error(c, NOT_READY, sizeof(NOT_READY) - 1);
+	} else if (now >= no_change_at(c)) {
+		core_answer_no_change(c);
+	} else if (now >= c->hard_at) {
+		core_answer_timeout(c);
+	}
+}

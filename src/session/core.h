@@ -1,0 +1,111 @@
+/* hr_core: one shell as a state machine.
+ *
+ * Fed with requests, terminal bytes, prompt reports, the shell's end and the time; acts only
+ * through struct hr_core_ops. Knows no descriptors and no clock, so every path can be tested. Times
+ * are milliseconds of one monotonic clock. Results are given from inside the hr_core_*() calls. */
+#ifndef HR_SESSION_CORE_H
+#define HR_SESSION_CORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct hr_buf;
+struct hr_core;
+struct hr_hook;
+struct hr_session_result;
+
+/* A `run` action; the core copies what it keeps. */
+struct hr_core_request {
+	const char *command; /* as the client sent it; NUL bytes were refused before */
+	size_t command_len;
+	bool is_input;
+	bool blocking;
+	bool hidden;
+	bool has_timeout;
+	double timeout; /* seconds */
+};
+
+struct hr_core_text {
+	const char *p;
+	size_t len;
+};
+
+/* Borrowed for the call. The fields of struct hr_run_result (proto/frame.h), without the wire. */
+struct hr_core_result {
+	bool is_error;
+	bool hidden;
+	bool has_metadata;
+	int exit_code;
+	int job; /* -1: none */
+	struct hr_core_text content, command, username, hostname, working_dir, py_path, prefix,
+	    suffix;
+};
+
+/* What the shell said at a prompt; borrowed for the call. */
+struct hr_core_prompt {
+	int exit_code;
+	int job;
+	const char *username, *working_dir, *py_path;
+	const char *flags; /* $- */
+	bool own;          /* the session's own shell, not a child of it: it waits for an ack */
+	bool edits;        /* it reads its commands with readline */
+};
+
+struct hr_core_ops {
+	/* Bytes to the terminal, as if typed; queued, never blocks. `literal`: control characters
+	 * in them must reach readline as they are. */
+	void (*type)(void *arg, const char *p, size_t len, bool literal);
+	/* The shell waits: put the terminal modes right, drop unread input, then send the line.
+	 * `careful`: the command may have changed line editing or the environment. */
+	void (*ack)(void *arg, bool careful);
+	/* Whether bash itself has the terminal, in readline's mode. */
+	bool (*in_readline)(void *arg);
+	/* Whether what readline prints does not come to the terminal: exec 2>file. */
+	bool (*blind)(void *arg);
+	/* Whether the terminal shows what is typed (ECHO), or its program may do so itself. */
+	bool (*echoes)(void *arg);
+	/* The shell ended or must go: end what is left of it and start another in the old
+	 * directory. The directory it was started in (borrowed), or NULL with *err. */
+	const char *(*restart)(void *arg, struct hr_err *err);
+	void (*result)(void *arg, const struct hr_core_result *r); /* of the one request in hand */
+	void (*ready)(void *arg);                                  /* first prompt of a shell */
+	/* What else there is to say about a command that ended: lines, or nothing. May be NULL. */
+	void (*why)(void *arg, int exit_code, struct hr_buf *out);
+};
+
+struct hr_core_config {
+	int64_t no_change_ms;       /* no-output clock, > 0 */
+	const char *hostname;       /* up to the first dot */
+	const struct hr_hook *hook; /* borrowed for good */
+};
+
+struct hr_core *hr_core_new(const struct hr_core_config *config, const struct hr_core_ops *ops,
+    void *arg, struct hr_err *err);
+void hr_core_free(struct hr_core *c);
+/* The first shell was started in dir; later ones are by ops->restart. */
+void hr_core_started(struct hr_core *c, const char *dir, int64_t now);
+
+/* One at a time: only when the result of the one before was given. */
+void hr_core_request(struct hr_core *c, const struct hr_core_request *r, int64_t now);
+bool hr_core_busy(const struct hr_core *c);    /* a request is in hand */
+bool hr_core_running(const struct hr_core *c); /* a command was started and has not ended */
+bool
+hr_core_typed(const struct hr_core *c); /* readline was given a command and may still read it */
+bool hr_core_alive(const struct hr_core *c); /* a shell is there and has shown a prompt */
+const char *hr_core_working_dir(const struct hr_core *c);
+
+void hr_core_output(struct hr_core *c, const char *p, size_t len, int64_t now);
+void hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now);
+/* The shell's process ended: its exit code, or 128 + signal. All its output was given before. */
+void hr_core_exited(struct hr_core *c, int exit_code, int64_t now);
+void hr_core_timer(struct hr_core *c, int64_t now);
+int64_t
+hr_core_deadline(const struct hr_core *c); /* when hr_core_timer() is due; INT64_MAX: never */
+
+/* Answers of the terminal to queries of the running program, to be typed. 0: none. */
+size_t hr_core_replies(struct hr_core *c, char *buf, size_t cap);
+
+#endif

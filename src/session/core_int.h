@@ -1,0 +1,79 @@
+/* Inside of hr_core: core.c moves the state, answer.c builds what the client is told. */
+#ifndef HR_SESSION_CORE_INT_H
+#define HR_SESSION_CORE_INT_H
+
+#include "base/buf.h"
+#include "session/core.h"
+
+#define CORE_COMMAND_CAP (64u << 20)
+#define CORE_FIELD_CAP (1u << 20)
+
+enum phase {
+	PHASE_STARTING,  /* no report since it was started */
+	PHASE_PREPARING, /* reported and acked; readline is about to take the terminal */
+	PHASE_READY,     /* readline waits for a command */
+	PHASE_TYPED,     /* a command was typed; not known to be whole yet */
+	PHASE_BUSY,      /* it runs */
+	PHASE_HEALING,   /* the hook was typed by us */
+	PHASE_EDITING,   /* readline was turned off; `set -o emacs` was typed by us */
+	PHASE_DEAD,      /* no shell; the next request tries again */
+};
+
+struct hr_core {
+	struct hr_core_config config;
+	struct hr_core_ops ops;
+	void *arg;
+	struct hr_view *view;
+
+	enum phase phase;
+	int64_t phase_deadline, suspect_at, look_ms;
+
+	bool running;          /* the client was told that a command goes on */
+	bool ended;            /* ... and it has ended since */
+	unsigned observations; /* given for the running command */
+
+	/* the request in hand */
+	bool active, hidden, blocking;
+	bool to_type;          /* waits for readline */
+	bool special;          /* the text is a special key: C-x */
+	bool echoed;           /* the terminal may show the input */
+	bool reads_line;       /* the command uses readline itself */
+	struct hr_buf command; /* stripped */
+	char key[8];
+	size_t key_len;
+	bool interrupting; /* readline was sent a C-c; phase_deadline is for the next one */
+	unsigned again;    /* times it was repeated */
+	double timeout;
+	int64_t start, last_change, hard_at;
+	uint64_t generation;
+
+	/* last prompt */
+	int exit_code, job;
+	bool own; /* shown by the session's own shell, not a child of it */
+	bool
+	    marked; /* readline marked its taking the terminal, and will mark the end of the echo */
+	bool traced; /* set -v */
+	struct hr_buf cwd, username, py_path;
+	struct hr_buf notice; /* to be told with the next completion */
+};
+
+/* core.c */
+void core_set_phase(struct hr_core *c, enum phase phase, int64_t deadline);
+void core_restart(struct hr_core *c, int64_t now);
+
+/* typing.c */
+void core_type_command(struct hr_core *c, int64_t now);   /* the request in hand, to readline */
+void core_type_input(struct hr_core *c, int64_t now);     /* the same, to whatever runs */
+void core_type_interrupt(struct hr_core *c, int64_t now); /* C-c, until a prompt comes */
+void core_type_heal(struct hr_core *c, int64_t now);      /* the hook */
+void core_type_editing(struct hr_core *c, int64_t now);   /* readline, to a shell without it */
+
+/* answer.c: each gives the one result and ends the request. */
+void core_answer_completed(struct hr_core *c);
+void core_answer_no_change(struct hr_core *c);
+void core_answer_timeout(struct hr_core *c);
+void core_answer_refused(struct hr_core *c);
+void core_answer_nothing(struct hr_core *c, const char *text); /* no command to speak of */
+void core_answer_error(struct hr_core *c, const char *text, size_t len);
+
+#endif

@@ -1,0 +1,144 @@
+/* What `su USER -` leaves in the environment, without su: HOME and SHELL always, USER and LOGNAME
+ * unless root; the rest is kept. */
+#include "config.h"
+
+#include "session/environ.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "session/shellproc.h"
+
+/* Ours alone (SESSION_API_KEY should be gone already), and what would be another terminal's or
+ * another shell's. */
+static const char *const removed[] = {"SESSION_API_KEY=", "NOTIFY_SOCKET=", "LISTEN_FDS=",
+    "LISTEN_PID=", "LISTEN_FDNAMES=", "WATCHDOG_USEC=", "WATCHDOG_PID=", "INVOCATION_ID=",
+    "JOURNAL_STREAM=", "MAINPID=", "TMUX=", "TMUX_PANE=", "TERM=", "TERM_PROGRAM=",
+    "TERM_PROGRAM_VERSION=", "COLUMNS=", "LINES=", "OLDPWD=", "PWD=", "SHLVL=", "_="};
+/* These change how bash starts, or how it shows its prompt. */
+static const char *const unsettling[] = {
+    "BASHOPTS=", "BASH_ENV=", "BASH_XTRACEFD=", "POSIXLY_CORRECT=", "PROMPT_COMMAND=", "PS0=",
+    "PS1=", "PS2=", "SHELLOPTS=", "__hr_a=", "__hr_n=", "__hr_p="};
+
+static bool
+is_one_of(const char *entry, const char *const *list, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (strncmp(entry, list[i], strlen(list[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_removed(const char *entry)
+{
+	return strncmp(entry, "HANDRAIL_", 9) == 0 ||
+	       is_one_of(entry, removed, sizeof(removed) / sizeof(removed[0])) ||
+	       is_one_of(entry, unsettling, sizeof(unsettling) / sizeof(unsettling[0]));
+}
+
+static bool
+has_terminfo(const char *name)
+{
+	static const char *const dirs[] = {
+	    "/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo", "/usr/lib/terminfo"};
+	char path[96];
+	size_t i;
+
+	for (i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%c/%s", dirs[i], name[0], name);
+		if (access(path, R_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The terminal model speaks tmux's language. */
+static const char *
+choose_term(void)
+{
+	static const char *const names[] = {"tmux-256color", "tmux", "screen-256color", "screen"};
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (has_terminfo(names[i]))
+			return names[i];
+	}
+	return "vt100";
+}
+
+/* Appends NAME=value, replacing an earlier entry of the name. Room is there. */
+static int
+put(char **list, size_t *n, const char *name, const char *value)
+{
+	size_t len = strlen(name), i;
+	char *entry;
+
+	if (asprintf(&entry, "%s=%s", name, value) < 0)
+		return -1;
+	for (i = 0; i < *n; i++) {
+		if (strncmp(list[i], name, len) == 0 && list[i][len] == '=') {
+			free(list[i]);
+			list[i] = entry;
+			return 0;
+		}
+	}
+	list[(*n)++] = entry;
+	return 0;
+}
+
+char **
+hr_environ_for_shell(
+    char *const *ours, const struct hr_shell_user *user, const char *bash, struct hr_err *err)
+{
+	size_t n = 0, count = 0;
+	char **list;
+
+	while (ours[count] != NULL)
+		count++;
+	list = calloc(count + 8, sizeof(*list));
+	if (list == NULL)
+		goto nomem;
+	for (; *ours != NULL; ours++) {
+		if (is_removed(*ours))
+			continue;
+		list[n] = strdup(*ours);
+		if (list[n] == NULL)
+			goto nomem;
+		n++;
+	}
+	if (put(list, &n, "TERM", choose_term()) < 0)
+		goto nomem;
+	if (user->login) {
+		if (put(list, &n, "HOME", user->home) < 0 || put(list, &n, "SHELL", bash) < 0)
+			goto nomem;
+	}
+	if (user->login && user->uid != 0) {
+		if (put(list, &n, "USER", user->name) < 0 ||
+		    put(list, &n, "LOGNAME", user->name) < 0)
+			goto nomem;
+	}
+	return list;
+nomem:
+	hr_environ_free(list);
+	(void)hr_err_nomem(err);
+	return NULL;
+}
+
+void
+hr_environ_free(char **list)
+{
+	size_t i;
+
+	if (list == NULL)
+		return;
+	for (i = 0; list[i] != NULL; i++)
+		free(list[i]);
+	free(list);
+}

@@ -1,0 +1,122 @@
+/* The files that keeper and shell share: two FIFOs by which the shell speaks, one by which it is
+ * answered, and what it reads when it starts. Secrets do not stay on the disk. */
+#include "config.h"
+
+#include "session/keeper_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "session/exports.h"
+
+/* Names in the state directory; those of the FIFOs are in session/hook.h. */
+#define RC "rc"
+#define EXPORTS "exports"
+#define TEXT_CAP (8u << 20)
+
+int
+files_put_rc(struct hr_keeper *k, bool no_user_files, struct hr_err *err)
+{
+	struct hr_buf text;
+	int result;
+
+	hr_buf_init(&text, TEXT_CAP);
+	hr_hook_rcfile(&k->hook, no_user_files, &text);
+	result = hr_buf_check(&text, err);
+	if (result == 0)
+		result = hr_statedir_put(&k->state, RC, text.p, text.len, err);
+	k->rc_there = result == 0;
+	hr_buf_done(&text);
+	return result;
+}
+
+bool
+files_put_exports(struct hr_keeper *k)
+{
+	struct hr_err err = {0};
+	struct hr_buf kept;
+
+	if (k->exports.len == 0)
+		return false;
+	hr_buf_init(&kept, HR_REPORT_MAX);
+	hr_exports_keep(k->exports.p, k->exports.len, &kept);
+	k->exports_there =
+	    hr_buf_check(&kept, &err) == 0 &&
+	    hr_statedir_put(&k->state, EXPORTS, hr_buf_str(&kept), kept.len, &err) == 0;
+	if (!k->exports_there)
+		hr_log(HR_LOG_WARNING, "exported variables could not be kept: %s", err.msg);
+	hr_buf_done(&kept);
+	return k->exports_there;
+}
+
+void
+files_forget(struct hr_keeper *k)
+{
+	if (k->rc_there)
+		hr_statedir_remove(&k->state, RC);
+	if (k->exports_there)
+		hr_statedir_remove(&k->state, EXPORTS);
+	k->rc_there = k->exports_there = false;
+}
+
+/* The name of a file in the directory, for hr_statedir_*(). */
+static const char *
+name_in(const char *path)
+{
+	return strrchr(path, '/') + 1;
+}
+
+static int
+open_fifos(struct hr_keeper *k, struct hr_err *err)
+{
+	static const char *const left[] = {
+	    RC, EXPORTS, HR_HOOK_REPORT, HR_HOOK_EXPORTS, HR_HOOK_ACK};
+	struct hr_statedir *d = &k->state;
+
+	hr_statedir_sweep(d, left, sizeof(left) / sizeof(left[0]));
+	k->report_fd = hr_statedir_fifo(d, name_in(k->hook.report_path), HR_STATEDIR_ANYBODY, err);
+	if (k->report_fd < 0)
+		return -1;
+	k->exports_fd = hr_statedir_fifo(d, name_in(k->hook.exports_path), HR_STATEDIR_USER, err);
+	if (k->exports_fd < 0)
+		return -1;
+	k->ack_fd = hr_statedir_fifo(d, name_in(k->hook.ack_path), HR_STATEDIR_USER, err);
+	return k->ack_fd >= 0 ? 0 : -1;
+}
+
+int
+files_open(struct hr_keeper *k, struct hr_err *err)
+{
+	const char *dir = k->config->state_dir;
+
+	k->rcfile = hr_path_join(dir, RC);
+	k->exports_path = hr_path_join(dir, EXPORTS);
+	if (k->rcfile == NULL || k->exports_path == NULL)
+		return hr_err_nomem(err);
+	if (hr_hook_init(&k->hook, dir, err) < 0 ||
+	    hr_statedir_open(&k->state, dir, k->user.uid, k->user.gid, k->user.change, err) < 0)
+		return -1;
+	return open_fifos(k, err);
+}
+
+void
+files_close(struct hr_keeper *k)
+{
+	hr_fd_close(&k->report_fd);
+	hr_fd_close(&k->exports_fd);
+	hr_fd_close(&k->ack_fd);
+	if (k->hook.prompt_command != NULL) {
+		hr_statedir_remove(&k->state, name_in(k->hook.report_path));
+		hr_statedir_remove(&k->state, name_in(k->hook.exports_path));
+		hr_statedir_remove(&k->state, name_in(k->hook.ack_path));
+	}
+	files_forget(k);
+	hr_statedir_close(&k->state);
+	hr_hook_done(&k->hook);
+	free(k->rcfile);
+	free(k->exports_path);
+	k->rcfile = k->exports_path = NULL;
+}

@@ -1,0 +1,188 @@
+/* Those who look on: each is given the output from an offset, as fast as it reads, and holds up
+ * nobody. One that is slower than the log is long misses bytes, which the offsets tell it. */
+#include "config.h"
+
+#include "session/keeper_int.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "proto/frame.h"
+
+#define FOLLOWERS_MAX 64
+#define PIECE_MAX (64u << 10)
+
+struct follower {
+	TAILQ_ENTRY(follower) link;
+	struct hr_keeper *keeper;
+	int fd;
+	struct hr_watch *readable, *writable;
+	bool stays; /* waits for more at the end */
+	bool told;  /* where it begins */
+	uint64_t at;
+	struct hr_buf out;
+	size_t sent;
+};
+
+static void
+follower_free(struct follower *f)
+{
+	TAILQ_REMOVE(&f->keeper->followers, f, link);
+	f->keeper->nfollowers--;
+	hr_watch_free(f->readable);
+	hr_watch_free(f->writable);
+	hr_fd_close(&f->fd);
+	hr_buf_done(&f->out);
+	free(f);
+}
+
+void
+follow_free_all(struct hr_keeper *k)
+{
+	struct follower *f;
+
+	while ((f = TAILQ_FIRST(&k->followers)) != NULL)
+		follower_free(f);
+}
+
+/* The next frame, if there is something to say. */
+static bool
+follower_fill(struct follower *f)
+{
+	const struct hr_outlog *log = &f->keeper->outlog;
+	struct hr_output_piece piece;
+	size_t len;
+
+	if (f->at < hr_outlog_start(log))
+		f->at = hr_outlog_start(log);
+	piece.bytes.p = hr_outlog_at(log, f->at, &len);
+	if (len == 0 && f->told)
+		return false;
+	piece.bytes.len = len < PIECE_MAX ? len : PIECE_MAX;
+	piece.offset = f->at;
+	f->told = true;
+	hr_buf_reset(&f->out);
+	f->sent = 0;
+	hr_frame_put_output(&f->out, &piece);
+	f->at += piece.bytes.len;
+	return true;
+}
+
+static void on_follower_writable(void *arg);
+
+/* false: it is gone. */
+static bool
+follower_pump(struct follower *f)
+{
+	ssize_t n;
+
+	for (;;) {
+		if (f->sent == f->out.len && !follower_fill(f))
+			break;
+		if (f->out.fail != HR_OK)
+			goto gone;
+		n = send(
+		    f->fd, f->out.p + f->sent, f->out.len - f->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n >= 0) {
+			f->sent += (size_t)n;
+			continue;
+		}
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN)
+			goto gone;
+		if (f->writable == NULL)
+			f->writable =
+			    hr_loop_writable(f->keeper->loop, f->fd, on_follower_writable, f, NULL);
+		if (f->writable == NULL)
+			goto gone;
+		return true;
+	}
+	if (f->stays) {
+		hr_watch_free(f->writable);
+		f->writable = NULL;
+		return true;
+	}
+gone:
+	follower_free(f);
+	return false;
+}
+
+static void
+on_follower_writable(void *arg)
+{
+	(void)follower_pump(arg);
+}
+
+/* It has nothing more to say, so this is its end. */
+static void
+on_follower_readable(void *arg)
+{
+	follower_free(arg);
+}
+
+void
+follow_wake(struct hr_keeper *k)
+{
+	struct follower *f, *next;
+
+	for (f = TAILQ_FIRST(&k->followers); f != NULL; f = next) {
+		next = TAILQ_NEXT(f, link);
+		if (f->writable == NULL)
+			(void)follower_pump(f);
+	}
+}
+
+void
+follow_add(struct hr_keeper *k, int fd, const struct hr_follow_request *r)
+{
+	struct follower *f = k->nfollowers < FOLLOWERS_MAX ? calloc(1, sizeof(*f)) : NULL;
+	struct hr_err err = {0};
+
+	if (f == NULL) {
+		hr_log(HR_LOG_WARNING, "too many follow the output, or no memory is left");
+		hr_fd_close(&fd);
+		return;
+	}
+	f->keeper = k;
+	f->fd = fd;
+	f->stays = r->stays;
+	f->at = r->offset < k->outlog.end ? r->offset : k->outlog.end;
+	hr_buf_init(&f->out, PIECE_MAX + 1024);
+	TAILQ_INSERT_TAIL(&k->followers, f, link);
+	k->nfollowers++;
+	f->readable = hr_loop_readable(k->loop, fd, on_follower_readable, f, &err);
+	if (f->readable == NULL) {
+		hr_log(HR_LOG_ERROR, "%s", err.msg);
+		follower_free(f);
+		return;
+	}
+	(void)follower_pump(f);
+}
+
+/* ---- input and signals from outside of an action ---- */
+
+const char *
+follow_press(struct hr_keeper *k, const struct hr_press_request *r)
+{
+	pid_t group = 0;
+
+	/* at a prompt this would be a command that nobody asked for as one */
+	if (!hr_core_running(k->core) && !hr_core_busy(k->core))
+		return "no command is running";
+	if (r->signal == 0) {
+		shell_ops.type(k, r->text.p, r->text.len, false);
+		return NULL;
+	}
+	if (ioctl(k->shell.master, TIOCGPGRP, &group) < 0 || group <= 1 || group == k->shell.pid)
+		return "no command is running in the foreground";
+	if (kill(-group, (int)r->signal) < 0)
+		return strerror(errno);
+	return NULL;
+}

@@ -1,0 +1,241 @@
+/* The texts given to bash. Everything is immune to set -e, -u, -x, -C and to DEBUG traps that
+ * print: the outer group sends all output, of traps and traces as well, to /dev/null. */
+#include "config.h"
+
+#include "session/hook.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/path.h"
+#include "session/report.h"
+
+#define TEXT_CAP (1u << 20)
+
+static void
+add_quoted(struct hr_buf *b, const char *s)
+{
+	hr_buf_addc(b, '\'');
+	for (; *s != '\0'; s++) {
+		if (*s == '\'')
+			hr_buf_adds(b, "'\\''");
+		else
+			hr_buf_addc(b, *s);
+	}
+	hr_buf_addc(b, '\'');
+}
+
+/* `len` (at most HR_HOOK_NONCE_LEN) random hex digits and a NUL. */
+static int
+make_nonce(char *nonce, size_t len, struct hr_err *err)
+{
+	static const char hex[] = "0123456789abcdef";
+	uint8_t raw[HR_HOOK_NONCE_LEN / 2];
+	ssize_t n;
+	size_t i;
+
+	do
+		n = getrandom(raw, sizeof(raw), 0);
+	while (n < 0 && errno == EINTR);
+	if (n != (ssize_t)sizeof(raw))
+		return hr_err_sys(err, errno, "no random bytes");
+	for (i = 0; i < len; i++)
+		nonce[i] = hex[raw[i / 2] >> (i % 2 == 0 ? 4 : 0) & 15];
+	nonce[len] = '\0';
+	return 0;
+}
+
+/* $? must be expanded by the first command. A child bash has no nonce and does not wait for an ack:
+ * nobody may be there to give it. The text is read and run at every prompt: what is seldom needed
+ * comes with an ack. PS1 is emptied only where it is set, since assigning to a read-only variable
+ * would end the text there: hence last. The backslashes keep aliases away; after a syntax error
+ * within [[ bash 5.2 trips over the next [[, which must not be this one. */
+static char *
+prompt_command(const struct hr_hook *h, struct hr_err *err)
+{
+	struct hr_buf b;
+	char *text;
+
+	hr_buf_init(&b, TEXT_CAP);
+	hr_buf_adds(&b,
+	    "{ \\builtin printf '%s\\0' " HR_REPORT_PROMPT
+	    " \"${__hr_n-}\" \"$$\" \"$?\" \"${!-}\" \"$EUID\" \"${PWD-}\""
+	    " \"${PATH-}\" \"${!PROMPT_COMMAND[*]}:${PROMPT_COMMAND+${#PROMPT_COMMAND}}:${PS0-}\" "
+	    "\"$-\""
+	    " \"${SHELLOPTS-}\" >>");
+	add_quoted(&b, h->report_path);
+	hr_buf_adds(&b, "; \\builtin test -z \"${__hr_n-}\" || { \\builtin read -r __hr_a <");
+	add_quoted(&b, h->ack_path);
+	hr_buf_adds(&b, "; \\builtin eval \"${__hr_a-}\"; };"
+			" \\builtin test -z \"${PS1-}${PS2-}\" || PS1= PS2=; }"
+			" >/dev/null 2>&1 || \\builtin :");
+	text = hr_buf_take(&b);
+	if (text == NULL)
+		(void)hr_buf_check(&b, err);
+	hr_buf_done(&b);
+	return text;
+}
+
+/* A FIFO that everybody may write to has a name that cannot be guessed: who is not given it in the
+ * environment, and cannot list the directory, does not find it. */
+static char *
+random_path(const char *dir, const char *prefix, struct hr_err *err)
+{
+	char name[32], digits[17];
+
+	if (make_nonce(digits, sizeof(digits) - 1, err) < 0)
+		return NULL;
+	(void)snprintf(name, sizeof(name), "%s%s", prefix, digits);
+	return hr_path_join(dir, name);
+}
+
+int
+hr_hook_init(struct hr_hook *h, const char *dir, struct hr_err *err)
+{
+	memset(h, 0, sizeof(*h));
+	if (make_nonce(h->nonce, HR_HOOK_NONCE_LEN, err) < 0)
+		return -1;
+	h->report_path = random_path(dir, HR_HOOK_REPORT, err);
+	h->exports_path = random_path(dir, HR_HOOK_EXPORTS, err);
+	h->ack_path = random_path(dir, HR_HOOK_ACK, err);
+	if (h->report_path == NULL || h->exports_path == NULL || h->ack_path == NULL) {
+		hr_hook_done(h);
+		return hr_err_nomem(err);
+	}
+	h->prompt_command = prompt_command(h, err);
+	if (h->prompt_command == NULL) {
+		hr_hook_done(h);
+		return -1;
+	}
+	/* characters are bytes unless the directory's name is special: then it never matches, and
+	 * the shell is always made to compare */
+	if (asprintf(&h->expected, "0:%zu:%s", strlen(h->prompt_command), HR_HOOK_STARTED) < 0) {
+		h->expected = NULL;
+		hr_hook_done(h);
+		return hr_err_nomem(err);
+	}
+	return 0;
+}
+
+void
+hr_hook_done(struct hr_hook *h)
+{
+	free(h->report_path);
+	free(h->exports_path);
+	free(h->ack_path);
+	free(h->prompt_command);
+	free(h->expected);
+	memset(h, 0, sizeof(*h));
+}
+
+/* Also under set -a: what is ours alone is not for the environment. */
+static void
+add_setup(const struct hr_hook *h, struct hr_buf *out)
+{
+	hr_buf_adds(out, "PROMPT_COMMAND=");
+	add_quoted(out, h->prompt_command);
+	hr_buf_addf(out,
+	    "; PS0=$'\\e]777;0\\a'; PS1= PS2=; export PROMPT_COMMAND PS1 PS2;"
+	    " __hr_n=%s __hr_p=$PS0$PROMPT_COMMAND; export -n __hr_n __hr_p PS0",
+	    h->nonce);
+}
+
+void
+hr_hook_rcfile(const struct hr_hook *h, bool no_user_files, struct hr_buf *out)
+{
+	if (!no_user_files)
+		hr_buf_adds(out, "[[ ! -f ~/.bashrc ]] || . ~/.bashrc\n");
+	/* History expansion rewrites commands such as echo "a!b". */
+	hr_buf_adds(out, "set +H -o emacs\nunset -v PROMPT_COMMAND TMOUT\n");
+	hr_hook_ack_readline(out);
+	hr_buf_adds(out, "\n");
+	add_setup(h, out);
+	hr_buf_adds(out, "\n");
+}
+
+void
+hr_hook_heal(const struct hr_hook *h, struct hr_buf *out)
+{
+	/* In POSIX mode special builtins are found before functions of the same name, and the mode
+	 * can be entered by an assignment alone, which here keeps $? as well. printf -v fails on a
+	 * read-only variable; an assignment would end the line. */
+	hr_buf_adds(out,
+	    " { POSIXLY_CORRECT=$?; \\enable unset builtin test printf read eval export"
+	    " bind set exit . :; \\unset -f builtin unset export test printf read eval set"
+	    " exit . : bind enable; \\builtin printf -v __hr_s %s \"$POSIXLY_CORRECT\";"
+	    " \\unset -v POSIXLY_CORRECT PROMPT_COMMAND PS0; ");
+	hr_hook_ack_nonce(h, out);
+	hr_buf_adds(out, "\\builtin printf -v PS0 '\\e]777;0\\a';"
+			 " \\builtin printf -v PROMPT_COMMAND %s ");
+	add_quoted(out, h->prompt_command);
+	hr_buf_adds(out, "; \\builtin printf -v __hr_p %s \"$PS0$PROMPT_COMMAND\";"
+			 " \\builtin printf -v PS1 %s ''; \\builtin printf -v PS2 %s '';"
+			 " \\builtin export PROMPT_COMMAND PS1 PS2;"
+			 " \\builtin export -n __hr_n __hr_p __hr_s PS0;"
+			 /* what cannot be put back ends the shell: another takes its place */
+			 " \\builtin test \"$PROMPT_COMMAND\" = ");
+	add_quoted(out, h->prompt_command);
+	hr_buf_adds(out, " || \\builtin exit \"$__hr_s\"; (\\builtin exit \"$__hr_s\"); }"
+			 " >/dev/null 2>&1");
+}
+
+void
+hr_hook_editing(int status, struct hr_buf *out)
+{
+	hr_buf_addf(out, " \\set -o emacs; (\\exit %d)\n", status);
+}
+
+void
+hr_hook_ack_readline(struct hr_buf *out)
+{
+	/* a paste is drawn once, not in inverse video and then again; since bash 5.2 */
+	hr_buf_adds(out, "\\builtin bind 'set enable-bracketed-paste on'; "
+			 "\\builtin bind 'set enable-active-region off' 2>/dev/null; "
+			 "\\builtin bind '\"\\C-m\": accept-line'; "
+			 "\\builtin bind '\"\\C-v\": quoted-insert'; "
+			 "\\builtin bind '\"\\e[200~\": bracketed-paste-begin'; ");
+}
+
+/* What a command put beside the hook, or in its place, goes: it could hide $? of the next one, or
+ * not end. */
+void
+hr_hook_ack_restore(struct hr_buf *out)
+{
+	hr_buf_adds(out, "\\builtin test \"${PS0-}${PROMPT_COMMAND[*]-}\" = \"${__hr_p-}\" ||"
+			 " { \\builtin unset -v PS0 PROMPT_COMMAND;"
+			 " \\builtin printf -v PS0 %s \"${__hr_p:0:8}\";"
+			 " \\builtin printf -v PROMPT_COMMAND %s \"${__hr_p:8}\";"
+			 " \\builtin export PROMPT_COMMAND; }; ");
+}
+
+void
+hr_hook_ack_unexport(struct hr_buf *out)
+{
+	hr_buf_adds(out, "\\builtin export -n __hr_a PS0; ");
+}
+
+void
+hr_hook_ack_nonce(const struct hr_hook *h, struct hr_buf *out)
+{
+	hr_buf_addf(out, "\\builtin printf -v __hr_n %%s %s; ", h->nonce);
+}
+
+void
+hr_hook_ack_snapshot(const struct hr_hook *h, struct hr_buf *out)
+{
+	hr_buf_adds(out, "{ \\builtin export -p; \\builtin printf '\\0'; } >>");
+	add_quoted(out, h->exports_path);
+	hr_buf_adds(out, "; ");
+}
+
+void
+hr_hook_ack_source(const char *path, struct hr_buf *out)
+{
+	hr_buf_adds(out, "\\builtin . ");
+	add_quoted(out, path);
+	hr_buf_adds(out, "; ");
+}

@@ -1,0 +1,66 @@
+/* hr_hook: what bash is told to do at every prompt.
+ *
+ * Completion travels out of band. PROMPT_COMMAND appends one report (session/report.h) to a FIFO
+ * and, in the session's own shell, waits for one line on a second FIFO before it lets readline take
+ * the terminal. That line (the "ack") is the one moment at which the shell surely neither reads nor
+ * changes its terminal: the keeper then puts the terminal modes right and throws away input that
+ * nobody read. The line may carry shell code. No program is run and no process made.
+ *
+ * FIFOs by name rather than an inherited descriptor: nothing of ours is open in the user's
+ * programs, `exec 9>&-` cannot cut the channel, and a child bash finds it again. */
+#ifndef HR_SESSION_HOOK_H
+#define HR_SESSION_HOOK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define HR_HOOK_NONCE_LEN 32 /* hex digits */
+
+/* Printed by PS0, after a command was read completely and before it runs: tells a command that
+ * started from one that waits for the rest of its text. A terminal shows nothing for it. */
+#define HR_HOOK_STARTED "\033]777;0\a"
+
+/* How the names of the FIFOs begin. */
+#define HR_HOOK_REPORT "report."
+#define HR_HOOK_EXPORTS "vars."
+#define HR_HOOK_ACK "ack."
+
+struct hr_hook {
+	char *report_path;  /* FIFO shell -> keeper; child shells know it, too */
+	char *exports_path; /* FIFO shell -> keeper, only for the shell's user: its successor runs
+			       it */
+	char *ack_path;     /* FIFO keeper -> shell */
+	char *prompt_command;
+	char *expected;                    /* how a report describes it */
+	char nonce[HR_HOOK_NONCE_LEN + 1]; /* known to the session's own shell, never exported */
+};
+
+/* Paths below dir, a fresh nonce, the text of PROMPT_COMMAND. */
+int hr_hook_init(struct hr_hook *h, const char *dir, struct hr_err *err);
+void hr_hook_done(struct hr_hook *h);
+
+/* The start-up file: the user's own first (unless no_user_files), then ours. */
+void hr_hook_rcfile(const struct hr_hook *h, bool no_user_files, struct hr_buf *out);
+
+/* A command line that puts the hook back and keeps $?: for a shell that shows a prompt without
+ * having reported. Works when builtins were redefined as functions or disabled. Where
+ * PROMPT_COMMAND is read-only and another's, the shell exits with $?. */
+void hr_hook_heal(const struct hr_hook *h, struct hr_buf *out);
+
+/* For a shell that reads its commands without readline: a whole line, its end included, to be typed
+ * at the terminal in canonical mode. `status` is $? afterwards. */
+void hr_hook_editing(int status, struct hr_buf *out);
+
+/* Pieces of an ack line, each ended by a blank or "; ". */
+void hr_hook_ack_readline(struct hr_buf *out); /* keys and paste as we need them */
+/* PS0 and PROMPT_COMMAND, where they are other than ours. */
+void hr_hook_ack_restore(struct hr_buf *out);
+void hr_hook_ack_unexport(struct hr_buf *out); /* under set -a, what is ours alone */
+void hr_hook_ack_nonce(const struct hr_hook *h, struct hr_buf *out);    /* it was changed */
+void hr_hook_ack_snapshot(const struct hr_hook *h, struct hr_buf *out); /* exported variables */
+void hr_hook_ack_source(const char *path, struct hr_buf *out);
+
+#endif

@@ -1,0 +1,330 @@
+/* One shell and its loop: set-up, the commands before readiness, timers, the end. */
+#include "config.h"
+
+#include "session/keeper_int.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "session/environ.h"
+
+#define INIT_TIMEOUT_S 300.0
+/* Most commands are over in less. Meanwhile the terminal is left unread: five writes of readline
+ * then cost one wake-up instead of five. */
+#define QUICK_MS 2
+
+extern char **environ;
+
+static void
+on_timer(void *arg)
+{
+	struct hr_keeper *k = arg;
+
+	k->timer_at = INT64_MAX;
+	shell_drain(k); /* see LOOK_MS in core.c */
+	shell_answer(k);
+	hr_core_timer(k->core, hr_now_ms());
+	keeper_arm(k);
+}
+
+/* Texts after which line editing, the hook or exported variables may be other than they were. */
+static bool
+is_suspicious(const char *p, size_t len)
+{
+	static const char *const words[] = {"bind", "inputrc", "INPUTRC", "set ", "TERM", "export",
+	    "declare", "typeset", "source", ". ", "unset", "eval", "exec", "exit", "readonly",
+	    "PROMPT_COMMAND", "PS0"};
+	size_t i;
+
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (memmem(p, len, words[i], strlen(words[i])) != NULL)
+			return true;
+	}
+	return false;
+}
+
+/* ---- readiness ---- */
+
+static void
+tell(struct hr_keeper *k, const char *text)
+{
+	int fd = k->notify_fd;
+
+	if (fd < 0)
+		return;
+	if (hr_fd_write_full(fd, text, strlen(text), NULL) < 0)
+		hr_log(HR_LOG_WARNING, "nobody reads the readiness line");
+	(void)close(fd);
+	k->notify_fd = -1;
+}
+
+static void
+fail_start(struct hr_keeper *k, const char *what, const char *why, size_t why_len)
+{
+	char line[400], *p;
+
+	if (k->failure != NULL)
+		return;
+	(void)snprintf(
+	    line, sizeof(line), "%s: %.*s", what, (int)(why_len < 300 ? why_len : 300), why);
+	for (p = line; *p != '\0'; p++) {
+		if (iscntrl((unsigned char)*p))
+			*p = ' '; /* one line, and nothing for a terminal that shows the log */
+	}
+	k->failure = strdup(line);
+	hr_log(HR_LOG_ERROR, "%s", line);
+	(void)snprintf(line, sizeof(line), "failed %s\n", k->failure != NULL ? k->failure : what);
+	tell(k, line);
+	keeper_stop(k);
+}
+
+/* The next command before readiness, or readiness. */
+static void
+init_next(struct hr_keeper *k)
+{
+	struct hr_core_request r = {
+	    .blocking = true, .has_timeout = true, .timeout = INIT_TIMEOUT_S};
+
+	if (k->init_next < k->config->n_init_commands) {
+		r.command = k->config->init_commands[k->init_next];
+		r.command_len = strlen(r.command);
+		hr_core_request(k->core, &r, hr_now_ms());
+		return;
+	}
+	k->is_ready = true;
+	(void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0); /* from now on we are worth adopting */
+	tell(k, "ready\n");
+}
+
+static void
+op_result(void *arg, const struct hr_core_result *r)
+{
+	struct hr_keeper *k = arg;
+
+	if (k->active != NULL) {
+		client_result(k, r);
+		return;
+	}
+	if (r->is_error || r->exit_code != 0) {
+		fail_start(k,
+		    k->init_next < k->config->n_init_commands
+			? k->config->init_commands[k->init_next]
+			: "shell",
+		    r->content.p, r->content.len);
+		return;
+	}
+	k->init_next++;
+}
+
+static void
+op_ready(void *arg)
+{
+	struct hr_keeper *k = arg;
+
+	k->prompted = true;
+}
+
+/* After every event: a start that waits for us goes on. Not from inside the core's callbacks. */
+static void
+keeper_step(struct hr_keeper *k)
+{
+	while (!k->is_ready && k->failure == NULL && !k->stopping && k->prompted &&
+	       !hr_core_busy(k->core))
+		init_next(k);
+	if (!k->is_ready && !k->stopping && k->shell.pid == 0)
+		fail_start(k, "shell", "it ended before its first prompt", 32);
+}
+
+void
+keeper_request(struct hr_keeper *k, const struct hr_core_request *r)
+{
+	k->suspicious |= is_suspicious(r->command, r->command_len);
+	/* the clock's milliseconds are rounded down: no time-out may come early */
+	hr_core_request(k->core, r, hr_now_ms() + 1);
+}
+
+/* A command was typed: its end may be near. */
+static void
+wait_quickly(struct hr_keeper *k)
+{
+	struct pollfd quick = {.fd = k->report_fd, .events = POLLIN};
+
+	if (!k->quick)
+		return;
+	k->quick = false;
+	if (hr_core_busy(k->core) && hr_core_typed(k->core) && k->typed.len == 0 &&
+	    poll(&quick, 1, QUICK_MS) > 0) {
+		prompt_read(k);
+		keeper_step(k);
+		client_next(k);
+	}
+}
+
+void
+keeper_arm(struct hr_keeper *k)
+{
+	int64_t at, now;
+	struct hr_err err = {0};
+
+	keeper_step(k);
+	client_next(k);
+	wait_quickly(k);
+	follow_wake(k);
+	at = hr_core_deadline(k->core);
+	if (at == k->timer_at || k->timer == NULL)
+		return;
+	k->timer_at = at;
+	if (at == INT64_MAX) {
+		hr_watch_disarm(k->timer);
+		return;
+	}
+	now = hr_now_ms();
+	if (hr_watch_arm(k->timer, at > now ? at - now : 0, &err) < 0)
+		hr_log(HR_LOG_ERROR, "timer: %s", err.msg);
+}
+
+/* ---- the end ---- */
+
+void
+keeper_stop(struct hr_keeper *k)
+{
+	if (k->stopping)
+		return;
+	k->stopping = true;
+	hr_loop_stop(k->loop);
+}
+
+static void
+on_sigterm(void *arg)
+{
+	keeper_stop(arg);
+}
+
+/* ---- set-up ---- */
+
+static int
+open_loop(struct hr_keeper *k, struct hr_err *err)
+{
+	k->loop = hr_loop_new_few(err);
+	if (k->loop == NULL)
+		return -1;
+	k->timer = hr_loop_timer(k->loop, on_timer, k, err);
+	k->sigchld = hr_loop_signal(k->loop, SIGCHLD, shell_on_child, k, err);
+	k->sigterm = hr_loop_signal(k->loop, SIGTERM, on_sigterm, k, err);
+	k->sigint = hr_loop_signal(k->loop, SIGINT, on_sigterm, k, err);
+	if (k->timer == NULL || k->sigchld == NULL || k->sigterm == NULL || k->sigint == NULL)
+		return -1;
+	return 0;
+}
+
+static int
+open_core(struct hr_keeper *k, struct hr_err *err)
+{
+	struct hr_core_config config = {
+	    .no_change_ms = k->config->no_change_ms, .hostname = k->hostname, .hook = &k->hook};
+	struct hr_core_ops ops = shell_ops;
+
+	ops.result = op_result;
+	ops.ready = op_ready;
+	if (gethostname(k->hostname, sizeof(k->hostname) - 1) < 0)
+		return hr_err_sys(err, errno, "gethostname");
+	k->hostname[strcspn(k->hostname, ".")] = '\0';
+	k->core = hr_core_new(&config, &ops, k, err);
+	if (k->core == NULL)
+		return -1;
+	return 0;
+}
+
+static int
+keeper_open(struct hr_keeper *k, struct hr_err *err)
+{
+	if (hr_shell_user_find(&k->user, k->config->user, k->config->change_user, err) < 0)
+		return -1;
+	k->user.confine = k->config->confine;
+	if (hr_outlog_init(&k->outlog, k->config->output_log, err) < 0)
+		return -1;
+	k->journal.sync = k->config->journal_sync;
+	/* without it nobody could know later what was begun */
+	if (k->config->journal != NULL && hr_journal_open(&k->journal, k->config->journal, err) < 0)
+		return -1;
+	k->environ = hr_environ_for_shell(environ, &k->user, k->config->bash, err);
+	if (k->environ == NULL || open_loop(k, err) < 0 || files_open(k, err) < 0 ||
+	    prompt_open(k, err) < 0 || open_core(k, err) < 0)
+		return -1;
+	if (shell_start(k, k->config->work_dir, err) < 0)
+		return -1;
+	hr_core_started(k->core, k->dir, hr_now_ms());
+	if (k->config->is_static)
+		return client_add(k, k->config->serve_fd, err);
+	return client_listen(k, err);
+}
+
+static void
+keeper_done(struct hr_keeper *k)
+{
+	client_free_all(k);
+	follow_free_all(k);
+	hr_outlog_done(&k->outlog);
+	hr_journal_close(&k->journal);
+	shell_close(k, !k->config->is_static);
+	hr_core_free(k->core);
+	hr_watch_free(k->timer);
+	hr_watch_free(k->sigchld);
+	hr_watch_free(k->sigterm);
+	hr_watch_free(k->sigint);
+	hr_loop_free(k->loop);
+	hr_report_reader_done(&k->reports);
+	hr_buf_done(&k->typed);
+	hr_buf_done(&k->exports);
+	hr_buf_done(&k->exports_in);
+	hr_buf_done(&k->py_path);
+	hr_environ_free(k->environ);
+	hr_shell_user_done(&k->user);
+	free(k->known_name);
+	free(k->dir);
+	free(k->failure);
+}
+
+int
+hr_keeper_run(const struct hr_keeper_config *config, struct hr_err *err)
+{
+	struct hr_keeper k = {.config = config,
+	    .notify_fd = config->notify_fd,
+	    .report_fd = -1,
+	    .exports_fd = -1,
+	    .ack_fd = -1,
+	    .timer_at = INT64_MAX};
+	char line[300];
+	int result = -1;
+
+	TAILQ_INIT(&k.clients);
+	TAILQ_INIT(&k.followers);
+	hr_journal_init(&k.journal);
+	hr_shellproc_init(&k.shell);
+	hr_statedir_init(&k.state);
+	hr_report_reader_init(&k.reports);
+	hr_buf_init(&k.typed, 128u << 20);
+	hr_buf_init(&k.exports, HR_REPORT_MAX);
+	hr_buf_init(&k.exports_in, HR_REPORT_MAX);
+	hr_buf_init(&k.py_path, 1u << 20);
+	if (keeper_open(&k, err) < 0) {
+		(void)snprintf(line, sizeof(line), "failed %s\n", err->msg);
+		tell(&k, line);
+	} else {
+		keeper_arm(&k);
+		result = hr_loop_run(k.loop, err);
+		if (k.failure != NULL)
+			result = hr_err_set(err, HR_E_GONE, "%s", k.failure);
+	}
+	keeper_done(&k);
+	return result;
+}

@@ -1,0 +1,35 @@
+/* hr_keeper: the process around one shell: its terminal, its FIFOs and the socket it serves. */
+#ifndef HR_SESSION_KEEPER_H
+#define HR_SESSION_KEEPER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct hr_confine;
+
+struct hr_keeper_config {
+	const char *name;
+	const char *user; /* of the shell */
+	bool change_user; /* become it */
+	const char *work_dir;
+	const char *state_dir; /* for session/statedir.h */
+	const char *journal;   /* directory (proto/journal.h); NULL: none */
+	bool journal_sync;
+	const char *bash;
+	int64_t no_change_ms;
+	const char *const *init_commands; /* run before readiness, must succeed */
+	size_t n_init_commands;
+	size_t output_log;          /* bytes of output to keep for those who look on */
+	struct hr_confine *confine; /* of the shell */
+	bool is_static;             /* serve_fd is one connection, not a listener */
+	int notify_fd;              /* -1: none */
+	int serve_fd;
+};
+
+/* Serves until SIGTERM, SIGINT or, static, the one answer. 0: ended as asked. */
+int hr_keeper_run(const struct hr_keeper_config *config, struct hr_err *err);
+
+#endif

@@ -1,0 +1,152 @@
+/* Inside of hr_keeper: keeper.c owns the shell, client.c the connections. */
+#ifndef HR_SESSION_KEEPER_INT_H
+#define HR_SESSION_KEEPER_INT_H
+
+#include <sys/queue.h>
+
+#include "base/buf.h"
+#include "base/loop.h"
+#include "proto/journal.h"
+#include "session/core.h"
+#include "session/hook.h"
+#include "session/outlog.h"
+#include "session/keeper.h"
+#include "session/report.h"
+#include "session/shellproc.h"
+#include "session/statedir.h"
+
+struct client {
+	TAILQ_ENTRY(client) link;
+	struct hr_keeper *keeper;
+	int fd;
+	struct hr_watch *readable, *writable;
+	struct hr_buf in, out;
+	size_t sent;
+	const char *key; /* of a RUN request: in `in` */
+	size_t key_len;
+	uint32_t attempt; /* in the journal */
+	bool joined;      /* gets the result of another with its key */
+	bool has_result;  /* out holds what must not be lost */
+	bool queued;      /* RUN waits */
+};
+TAILQ_HEAD(client_list, client);
+
+#define LOST_RESULTS 8      /* the last ones, whether or not they could be handed over */
+#define LOST_MAX (1u << 20) /* bytes of each */
+struct lost_result {
+	char *key;
+	size_t key_len;
+	struct hr_buf out;
+};
+
+struct hr_keeper {
+	const struct hr_keeper_config *config;
+	struct hr_loop *loop;
+	struct hr_core *core;
+
+	/* the shell */
+	struct hr_hook hook;
+	struct hr_shell_user user;
+	struct hr_shellproc shell;
+	char **environ;
+	char *dir; /* in which the shell was started last */
+	struct hr_statedir state;
+	char *rcfile, *exports_path;
+	bool rc_there, exports_there; /* until the shell has read them: they hold secrets */
+	unsigned starts;              /* without a prompt so far */
+	bool restarted, prompted;
+	bool suspicious; /* the command may touch line editing or the environment */
+	/* of the shell that waits for an ack */
+	bool renonce;   /* it lost its nonce */
+	bool rehook;    /* PS0 or PROMPT_COMMAND are other than they were */
+	bool allexport; /* set -a */
+
+	/* those who look on */
+	struct hr_outlog outlog;
+	TAILQ_HEAD(, follower) followers;
+	unsigned nfollowers;
+
+	/* the terminal */
+	struct hr_watch *master_readable, *master_writable;
+	struct hr_buf typed; /* its first typed_at bytes were written */
+	size_t typed_at;
+	bool literal;
+	bool answered; /* by the terminal, since the last prompt */
+	bool quick;    /* what was typed last is soon read */
+
+	/* reports */
+	int report_fd, exports_fd, ack_fd;
+	struct hr_watch *report_readable, *exports_readable;
+	struct hr_report_reader reports;
+	struct hr_buf exports, exports_in; /* `export -p`: the last whole one, one on its way */
+	int64_t exports_at;                /* when it was asked for */
+	char hostname[256];
+	uid_t known_uid;
+	gid_t known_gid;
+	char *known_name; /* of known_uid */
+	struct hr_buf py_path;
+
+	struct hr_watch *timer, *sigchld, *sigterm, *sigint;
+	int64_t timer_at;
+	bool stopping;
+
+	/* requests */
+	struct hr_watch *listener, *accept_again;
+	struct client_list clients;
+	struct hr_journal journal;
+	struct lost_result lost[LOST_RESULTS]; /* oldest replaced */
+	size_t lost_next;
+	struct client *active; /* NULL while busy: a command of our own */
+	size_t init_next;
+	bool is_ready;
+	int notify_fd; /* -1: told, or nobody to tell */
+	char *failure; /* why it never will be */
+};
+
+/* keeper.c */
+void keeper_request(struct hr_keeper *k, const struct hr_core_request *r);
+void keeper_stop(struct hr_keeper *k);
+void keeper_arm(struct hr_keeper *k); /* after anything moved the core: what waits, and the timer */
+
+/* shell.c: the operations of the core on the real shell */
+void shell_close(struct hr_keeper *k, bool kill_all);
+int shell_start(struct hr_keeper *k, const char *dir, struct hr_err *err);
+void shell_drain(struct hr_keeper *k);  /* reads the terminal empty */
+void shell_answer(struct hr_keeper *k); /* the terminal's answers to what was read */
+/* The program has ended: answers that it did not read are dropped, and their echo was its own. */
+void shell_unanswer(struct hr_keeper *k);
+/* What the last command did not read is not for the shell. Of its own shell the terminal is emptied
+ * by the ack. */
+void shell_drop_input(struct hr_keeper *k, bool own);
+void shell_on_child(void *arg);
+extern const struct hr_core_ops shell_ops; /* all but result and ready */
+
+/* prompt.c: what the shell says */
+int prompt_open(struct hr_keeper *k, struct hr_err *err);
+void prompt_close(struct hr_keeper *k);
+void prompt_read(struct hr_keeper *k); /* the reports that are there */
+
+/* files.c */
+int files_open(struct hr_keeper *k, struct hr_err *err);
+void files_close(struct hr_keeper *k); /* and removes them */
+int files_put_rc(struct hr_keeper *k, bool no_user_files, struct hr_err *err);
+bool files_put_exports(struct hr_keeper *k); /* false: there are none */
+void files_forget(struct hr_keeper *k);      /* the shell has read both */
+
+struct hr_follow_request;
+struct hr_press_request;
+
+/* follow.c */
+void follow_add(struct hr_keeper *k, int fd, const struct hr_follow_request *r); /* takes fd */
+void follow_wake(struct hr_keeper *k); /* there may be new output */
+const char *follow_press(struct hr_keeper *k, const struct hr_press_request *r); /* why not */
+void follow_free_all(struct hr_keeper *k);
+
+/* client.c */
+int client_listen(struct hr_keeper *k, struct hr_err *err);
+int client_add(struct hr_keeper *k, int fd, struct hr_err *err);
+void client_next(struct hr_keeper *k); /* hands the oldest request to an idle core */
+void client_result(struct hr_keeper *k, const struct hr_core_result *r);
+void client_free_all(struct hr_keeper *k);
+
+#endif

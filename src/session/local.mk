@@ -1,0 +1,32 @@
+# the state machine and what it is made of, without descriptors: unit tests link it
+noinst_LTLIBRARIES += libsession.la
+libsession_la_SOURCES = \
+	%D%/answer.c \
+	%D%/core.c %D%/core.h %D%/core_int.h \
+	%D%/echo.c %D%/echo.h \
+	%D%/exports.c %D%/exports.h \
+	%D%/hook.c %D%/hook.h \
+	%D%/report.c %D%/report.h \
+	%D%/typing.c \
+	%D%/view.c %D%/view.h
+libsession_la_LIBADD = libterm.la libshell.la libbase.la
+
+noinst_LTLIBRARIES += libkeeper.la
+libkeeper_la_SOURCES = \
+	%D%/client.c \
+	%D%/confine.c %D%/confine.h \
+	%D%/environ.c %D%/environ.h \
+	%D%/files.c \
+	%D%/follow.c \
+	%D%/keeper.c %D%/keeper.h %D%/keeper_int.h \
+	%D%/outlog.c %D%/outlog.h \
+	%D%/prompt.c \
+	%D%/python.c %D%/python.h \
+	%D%/shell.c \
+	%D%/shellproc.c %D%/shellproc.h \
+	%D%/statedir.c %D%/statedir.h
+libkeeper_la_LIBADD = libsession.la libproto.la libloop.la -lutil
+
+pkglibexec_PROGRAMS += handrail-session
+handrail_session_SOURCES = %D%/main.c
+handrail_session_LDADD = libkeeper.la

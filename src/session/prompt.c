@@ -1,0 +1,192 @@
+/* What the shell says at its prompts, and what it may have got wrong: every report is checked
+ * against the process table and the terminal before the core hears of it. */
+#include "config.h"
+
+#include "session/keeper_int.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "session/python.h"
+
+/* Reads in one turn: whoever floods the FIFO must not keep us from everything else. */
+#define READS 32
+
+static const char *
+name_of(struct hr_keeper *k, uid_t uid)
+{
+	const struct passwd *pw;
+
+	if (k->known_name == NULL || k->known_uid != uid) {
+		pw = getpwuid(uid);
+		k->known_gid = pw != NULL ? pw->pw_gid : (gid_t)-1;
+		free(k->known_name);
+		k->known_name =
+		    strdup(pw != NULL ? pw->pw_name : "I have no name!"); /* bash's \u */
+		k->known_uid = uid;
+	}
+	return k->known_name != NULL ? k->known_name : "";
+}
+
+/* The shell's own word for its directory, unless the variable was changed. */
+static const char *
+working_dir(const struct hr_report *r, char *link, size_t cap)
+{
+	static const char deleted[] = " (deleted)";
+	char proc[64];
+	struct stat said, real;
+	ssize_t n, cut;
+
+	(void)snprintf(proc, sizeof(proc), "/proc/%d/cwd", (int)r->pid);
+	if (r->pwd[0] == '/' && stat(r->pwd, &said) == 0 && stat(proc, &real) == 0 &&
+	    said.st_dev == real.st_dev && said.st_ino == real.st_ino)
+		return r->pwd;
+	n = readlink(proc, link, cap - 1);
+	if (n <= 0)
+		return r->pwd;
+	link[n] = '\0';
+	cut = n - (ssize_t)strlen(deleted);
+	if (cut <= 0 || strcmp(link + cut, deleted) != 0)
+		return link;
+	/* a removed directory keeps the name the shell knows it by */
+	link[cut] = '\0';
+	return r->pwd[0] == '/' ? r->pwd : link;
+}
+
+/* With the rights of the shell's user: what that user cannot see, the shell does not find. */
+static void
+find_python(struct hr_keeper *k, const struct hr_report *r, const char *cwd)
+{
+	bool change = geteuid() == 0 && r->euid != 0;
+
+	hr_buf_reset(&k->py_path);
+	if (change) {
+		(void)setfsgid(k->known_gid); /* no error is told */
+		(void)setfsuid(r->euid);
+	}
+	hr_python_find(r->path, cwd, k->user.home, &k->py_path);
+	if (change) {
+		(void)setfsuid(0);
+		(void)setfsgid(getegid());
+	}
+}
+
+/* Whether a list "a:b:c" has the word. */
+static bool
+has_option(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+	const char *p = list;
+
+	while ((p = strstr(p, word)) != NULL) {
+		if ((p == list || p[-1] == ':') && (p[len] == ':' || p[len] == '\0'))
+			return true;
+		p += len;
+	}
+	return false;
+}
+
+static void
+at_prompt(struct hr_keeper *k, const struct hr_report *r)
+{
+	struct hr_core_prompt p = {.exit_code = r->exit_code, .job = r->job, .flags = r->flags};
+	bool known = r->pid == k->shell.pid && strcmp(r->nonce, k->hook.nonce) == 0;
+	char link[8192];
+
+	if (!known && !hr_shellproc_foreground(&k->shell, r->pid))
+		return; /* on another terminal, in the background, or not a shell of ours */
+	/* who has a nonce waits for an ack, even if it is a wrong one */
+	p.own = r->pid == k->shell.pid && r->nonce[0] != '\0';
+	k->renonce = p.own && !known;
+	k->rehook = strcmp(r->hook, k->hook.expected) != 0;
+	k->allexport = strchr(r->flags, 'a') != NULL;
+	p.edits = has_option(r->options, "emacs") || has_option(r->options, "vi");
+	if (p.own)
+		files_forget(k);
+	p.username = name_of(k, r->euid);
+	p.working_dir = working_dir(r, link, sizeof(link));
+	find_python(k, r, p.working_dir);
+	p.py_path = hr_buf_str(&k->py_path);
+	k->starts = 0;
+	shell_unanswer(k);
+	shell_drop_input(k, p.own);
+	hr_core_prompt(k->core, &p, hr_now_ms());
+}
+
+void
+prompt_read(struct hr_keeper *k)
+{
+	struct hr_report r;
+	char bytes[8192];
+	ssize_t n;
+	int turns = READS;
+
+	while (turns-- > 0 && (n = hr_fd_read(k->report_fd, bytes, sizeof(bytes))) > 0) {
+		hr_report_feed(&k->reports, bytes, (size_t)n);
+		for (;;) {
+			hr_report_next(&k->reports, &r);
+			if (r.nonce == NULL)
+				break;
+			/* all that was written before the report is in the terminal by now */
+			shell_drain(k);
+			at_prompt(k, &r);
+		}
+		if ((size_t)n < sizeof(bytes))
+			break;
+	}
+}
+
+static void
+on_report(void *arg)
+{
+	prompt_read(arg);
+	keeper_arm(arg);
+}
+
+/* The exported variables, each set ended by a NUL. One that is too long is not kept. */
+static void
+on_exports(void *arg)
+{
+	struct hr_keeper *k = arg;
+	char bytes[8192];
+	const char *p, *nul;
+	ssize_t n;
+	int turns = READS;
+
+	while (turns-- > 0 && (n = hr_fd_read(k->exports_fd, bytes, sizeof(bytes))) > 0) {
+		for (p = bytes; (nul = memchr(p, '\0', (size_t)(bytes + n - p))) != NULL;
+		     p = nul + 1) {
+			hr_buf_add(&k->exports_in, p, (size_t)(nul - p));
+			if (k->exports_in.fail == HR_OK) {
+				struct hr_buf old = k->exports;
+
+				k->exports = k->exports_in;
+				k->exports_in = old;
+			}
+			hr_buf_reset(&k->exports_in);
+		}
+		hr_buf_add(&k->exports_in, p, (size_t)(bytes + n - p));
+	}
+}
+
+int
+prompt_open(struct hr_keeper *k, struct hr_err *err)
+{
+	k->report_readable = hr_loop_readable(k->loop, k->report_fd, on_report, k, err);
+	k->exports_readable = hr_loop_readable(k->loop, k->exports_fd, on_exports, k, err);
+	return k->report_readable != NULL && k->exports_readable != NULL ? 0 : -1;
+}
+
+void
+prompt_close(struct hr_keeper *k)
+{
+	hr_watch_free(k->report_readable);
+	hr_watch_free(k->exports_readable);
+	k->report_readable = k->exports_readable = NULL;
+}

@@ -1,0 +1,101 @@
+/* As bash 5.2's find_user_command() does it: the first executable file, or, if there is none, the
+ * first thing of that name unless it is a directory. */
+#include "config.h"
+
+#include "session/python.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAME "python"
+#define TEXT_CAP (1u << 20)
+
+enum found { NOTHING, A_DIRECTORY, A_FILE, A_PROGRAM };
+
+static enum found
+look_at(const char *name, const char *cwd)
+{
+	struct hr_buf full;
+	struct stat st;
+	enum found found = NOTHING;
+
+	hr_buf_init(&full, TEXT_CAP);
+	if (name[0] != '/') {
+		hr_buf_adds(&full, cwd);
+		hr_buf_addc(&full, '/');
+	}
+	hr_buf_adds(&full, name);
+	if (full.fail == HR_OK && stat(full.p, &st) == 0) {
+		if (S_ISDIR(st.st_mode))
+			found = A_DIRECTORY;
+		else
+			found =
+			    faccessat(AT_FDCWD, full.p, X_OK, AT_EACCESS) == 0 ? A_PROGRAM : A_FILE;
+	}
+	hr_buf_done(&full);
+	return found;
+}
+
+/* "dir/python" for an entry of PATH. */
+static void
+add_name(const char *entry, size_t len, const char *home, struct hr_buf *out)
+{
+	size_t start = out->len;
+
+	if (len > 0 && entry[0] == '~' && (len == 1 || entry[1] == '/')) {
+		hr_buf_adds(out, home);
+		entry++;
+		len--;
+	} else if (len == 0) {
+		hr_buf_addc(out, '.');
+	}
+	hr_buf_add(out, entry, len);
+	if (out->len == start || out->p[out->len - 1] != '/')
+		hr_buf_addc(out, '/');
+	hr_buf_adds(out, NAME);
+}
+
+/* Takes back what was appended. */
+static void
+cut(struct hr_buf *out, size_t start)
+{
+	out->len = start;
+	if (out->p != NULL)
+		out->p[start] = '\0';
+}
+
+void
+hr_python_find(const char *path, const char *cwd, const char *home, struct hr_buf *out)
+{
+	const char *end, *entry, *file = NULL;
+	size_t start = out->len;
+	enum found found, first = NOTHING;
+
+	if (path[0] == '\0') {
+		/* no PATH: what is in the directory itself */
+		add_name(cwd, strlen(cwd), "", out);
+		if (out->fail == HR_OK && look_at(out->p + start, "") != A_PROGRAM)
+			cut(out, start);
+		return;
+	}
+	for (entry = path;; entry = end + 1) {
+		end = strchrnul(entry, ':');
+		add_name(entry, (size_t)(end - entry), home, out);
+		if (out->fail != HR_OK)
+			return;
+		found = look_at(out->p + start, cwd);
+		if (found == A_PROGRAM)
+			return;
+		if (first == NOTHING) {
+			first = found;
+			file = entry;
+		}
+		cut(out, start);
+		if (*end == '\0')
+			break;
+	}
+	if (first == A_FILE)
+		add_name(file, (size_t)(strchrnul(file, ':') - file), home, out);
+}

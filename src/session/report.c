@@ -1,0 +1,142 @@
+/* Reading reports. Invariant: in.p[0 .. used) was handed out and is dropped at the next call. */
+#include "config.h"
+
+#include "session/report.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIELDS 11
+
+void
+hr_report_reader_init(struct hr_report_reader *r)
+{
+	hr_buf_init(&r->in, HR_REPORT_MAX);
+	r->used = 0;
+}
+
+void
+hr_report_reader_done(struct hr_report_reader *r)
+{
+	hr_buf_done(&r->in);
+}
+
+void
+hr_report_feed(struct hr_report_reader *r, const void *p, size_t len)
+{
+	hr_buf_drop_front(&r->in, r->used);
+	r->used = 0;
+	hr_buf_add(&r->in, p, len);
+	if (r->in.fail != HR_OK)
+		hr_buf_reset(&r->in);
+}
+
+/* A whole decimal number in [min, max], as the shell writes it. */
+static bool
+take_number(const char *s, long long min, long long max, long long *ret)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)s[0]))
+		return false;
+	errno = 0;
+	*ret = strtoll(s, &end, 10);
+	return *end == '\0' && errno == 0 && *ret >= min && *ret <= max;
+}
+
+/* Splits the first n NUL-ended fields; the bytes they take, 0 if there are not that many yet. */
+static size_t
+take_fields(const char *p, size_t len, const char **ret, size_t n)
+{
+	const char *nul;
+	size_t i, off = 0;
+
+	for (i = 0; i < n; i++) {
+		nul = memchr(p + off, '\0', len - off);
+		if (nul == NULL)
+			return 0;
+		ret[i] = p + off;
+		off = (size_t)(nul - p) + 1;
+	}
+	return off;
+}
+
+/* Whether a field is the word, or ends in it: another program may have written without a NUL. */
+static bool
+field_is(const char *f, const char *word)
+{
+	size_t n = strlen(f), w = strlen(word);
+
+	return n >= w && memcmp(f + n - w, word, w) == 0;
+}
+
+static int
+is_option(int c)
+{
+	return islower(c) || c == '-' || c == ':';
+}
+
+static bool
+all(const char *s, int (*is)(int))
+{
+	for (; *s != '\0'; s++) {
+		if (!is((unsigned char)*s))
+			return false;
+	}
+	return true;
+}
+
+/* False: they cannot come from the hook. Then a report may begin among them. */
+static bool
+fill(const char **f, struct hr_report *ret)
+{
+	long long pid, exit_code, euid, job = -1;
+
+	/* the nonce may be any text: a command can change it */
+	if (!take_number(f[2], 1, INT_MAX, &pid) || !take_number(f[3], 0, 255, &exit_code) ||
+	    (f[4][0] != '\0' && !take_number(f[4], 1, INT_MAX, &job)) ||
+	    !take_number(f[5], 0, UINT_MAX, &euid) || (f[6][0] != '/' && f[6][0] != '\0') ||
+	    !all(f[9], isalpha) || !all(f[10], is_option))
+		return false;
+	ret->nonce = f[1];
+	ret->pid = (pid_t)pid;
+	ret->exit_code = (int)exit_code;
+	ret->job = (pid_t)job;
+	ret->euid = (uid_t)euid;
+	ret->pwd = f[6];
+	ret->path = f[7];
+	ret->hook = f[8];
+	ret->flags = f[9];
+	ret->options = f[10];
+	return true;
+}
+
+void
+hr_report_next(struct hr_report_reader *r, struct hr_report *ret)
+{
+	const char *f[FIELDS], *p, *end;
+	size_t n;
+
+	memset(ret, 0, sizeof(*ret));
+	hr_buf_drop_front(&r->in, r->used);
+	r->used = 0;
+	p = hr_buf_str(&r->in);
+	end = p + r->in.len;
+	while (take_fields(p, (size_t)(end - p), f, 1) > 0) {
+		n = 0;
+		if (field_is(f[0], HR_REPORT_PROMPT)) {
+			n = take_fields(p, (size_t)(end - p), f, FIELDS);
+			if (n == 0)
+				break; /* its rest is on the way */
+			if (fill(f, ret)) {
+				r->used = (size_t)(p - r->in.p) + n;
+				return;
+			}
+		}
+		p += strlen(f[0]) + 1;
+	}
+	r->used = (size_t)(p - hr_buf_str(&r->in)); /* garbage */
+}

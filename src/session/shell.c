@@ -1,0 +1,363 @@
+/* The core's hands: terminal, FIFOs, process. */
+#include "config.h"
+
+#include "session/keeper_int.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "session/confine.h"
+
+/* A snapshot of the exported variables costs some 50 us: at most one a second in a fast series. */
+#define SNAPSHOT_MS 1000
+#define TEXT_CAP (8u << 20)
+#define READ_SIZE 65536
+#define FULL_SIZE 1024  /* after a shorter read there is nearly always nothing */
+#define QUICK_BYTES 512 /* readline takes them in a millisecond */
+#define ACK_MAX 4096    /* PIPE_BUF: written whole or not at all */
+
+static void
+drop_master(struct hr_keeper *k)
+{
+	hr_watch_free(k->master_readable);
+	hr_watch_free(k->master_writable);
+	k->master_readable = k->master_writable = NULL;
+	hr_buf_reset(&k->typed);
+	k->typed_at = 0;
+	k->answered = false;
+}
+
+void
+shell_close(struct hr_keeper *k, bool kill_all)
+{
+	drop_master(k);
+	hr_shellproc_hangup(&k->shell, kill_all);
+	prompt_close(k);
+	files_close(k);
+}
+
+/* ---- terminal output ---- */
+
+void
+shell_answer(struct hr_keeper *k)
+{
+	char reply[256];
+	size_t len = hr_core_replies(k->core, reply, sizeof(reply));
+
+	if (len == 0)
+		return;
+	prompt_read(k); /* the program that asked may have ended: nobody would read it */
+	if (!hr_core_running(k->core))
+		return;
+	k->answered = true;
+	shell_ops.type(k, reply, len, false);
+}
+
+void
+shell_unanswer(struct hr_keeper *k)
+{
+	if (!k->answered)
+		return;
+	k->answered = false;
+	hr_shellproc_flush(&k->shell);
+	shell_drain(k);
+}
+
+/* Reads at most `turns` times. `all`: until nothing is there, in the terminal's queue either. */
+static void
+read_master(struct hr_keeper *k, int turns, bool all)
+{
+	static char bytes[READ_SIZE]; /* one loop, one thread */
+	ssize_t n;
+
+	while (turns-- > 0 && k->shell.master >= 0) {
+		n = hr_fd_read(k->shell.master, bytes, sizeof(bytes));
+		if (n > 0) {
+			hr_outlog_add(&k->outlog, bytes, (size_t)n);
+			hr_core_output(k->core, bytes, (size_t)n, hr_now_ms());
+			if (!all && n < FULL_SIZE)
+				break;
+			continue;
+		}
+		if (n < 0 && errno != EAGAIN) {
+			/* EIO cannot be: the slave is open here. Do not spin on whatever it is. */
+			hr_watch_free(k->master_readable);
+			k->master_readable = NULL;
+		}
+		break;
+	}
+}
+
+/* Up to a bound: a background job may print for ever. The terminal holds less than this. */
+void
+shell_drain(struct hr_keeper *k)
+{
+	read_master(k, 64, true);
+}
+
+static void
+on_master(void *arg)
+{
+	struct hr_keeper *k = arg;
+
+	read_master(k, 16, false); /* then requests and timers have their turn */
+	shell_answer(k);
+	keeper_arm(k);
+}
+
+/* ---- typing ---- */
+
+void
+shell_drop_input(struct hr_keeper *k, bool own)
+{
+	hr_buf_reset(&k->typed);
+	k->typed_at = 0;
+	hr_watch_free(k->master_writable);
+	k->master_writable = NULL;
+	if (!own)
+		hr_shellproc_flush(&k->shell);
+}
+
+/* In pieces: a terminal that is not read takes some 4 kB, and echoes what it takes. */
+static void
+write_typed(struct hr_keeper *k)
+{
+	size_t left;
+	ssize_t n;
+
+	while ((left = k->typed.len - k->typed_at) > 0 && k->shell.master >= 0) {
+		if (k->literal)
+			hr_shellproc_literal(&k->shell);
+		n = write(k->shell.master, k->typed.p + k->typed_at, left < 1024 ? left : 1024);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n < 0)
+			break; /* the shell's end will be noticed as such */
+		k->typed_at += (size_t)n;
+	}
+	hr_buf_reset(&k->typed);
+	k->typed_at = 0;
+}
+
+static void
+on_writable(void *arg)
+{
+	struct hr_keeper *k = arg;
+
+	write_typed(k);
+	if (k->typed.len == 0) {
+		hr_watch_free(k->master_writable);
+		k->master_writable = NULL;
+	}
+}
+
+static void
+op_type(void *arg, const char *p, size_t len, bool literal)
+{
+	struct hr_keeper *k = arg;
+	struct hr_err err = {0};
+
+	k->literal = literal;
+	hr_buf_add(&k->typed, p, len);
+	if (k->typed.fail != HR_OK)
+		hr_log(HR_LOG_ERROR, "input for the shell was lost: out of memory");
+	if (k->master_writable != NULL)
+		return;
+	write_typed(k);
+	k->quick = k->typed.len == 0 && len <= QUICK_BYTES;
+	if (k->typed.len == 0)
+		return;
+	k->master_writable = hr_loop_writable(k->loop, k->shell.master, on_writable, k, &err);
+	if (k->master_writable == NULL)
+		hr_log(HR_LOG_ERROR, "input for the shell waits for ever: %s", err.msg);
+}
+
+/* ---- the ack ---- */
+
+static void
+add_init_commands(struct hr_keeper *k, struct hr_buf *line)
+{
+	size_t i;
+
+	for (i = 0; i < k->config->n_init_commands; i++) {
+		/* the directory was kept */
+		if (strncmp(k->config->init_commands[i], "cd ", 3) == 0)
+			continue;
+		hr_buf_adds(line, k->config->init_commands[i]);
+		hr_buf_adds(line, "; ");
+	}
+}
+
+static void
+op_ack(void *arg, bool careful)
+{
+	struct hr_keeper *k = arg;
+	struct hr_buf line;
+	int64_t now = hr_now_ms();
+	char stale[256];
+	bool snapshot;
+	ssize_t n = -1;
+
+	hr_shellproc_tidy(&k->shell);
+	hr_buf_init(&line, TEXT_CAP);
+	if (k->restarted) {
+		k->restarted = false;
+		if (files_put_exports(k))
+			hr_hook_ack_source(k->exports_path, &line);
+		add_init_commands(k, &line);
+	}
+	if (careful || k->suspicious)
+		hr_hook_ack_readline(&line);
+	snapshot = k->suspicious || now - k->exports_at >= SNAPSHOT_MS;
+	/* another text of the same length is not seen at once */
+	if (careful || k->rehook || snapshot)
+		hr_hook_ack_restore(&line);
+	if (k->allexport)
+		hr_hook_ack_unexport(&line);
+	if (snapshot) {
+		k->exports_at = now;
+		hr_hook_ack_snapshot(&k->hook, &line);
+	}
+	k->suspicious = false;
+	if (k->renonce)
+		hr_hook_ack_nonce(&k->hook, &line);
+	hr_buf_addc(&line, '\n');
+	if (line.fail != HR_OK) {
+		hr_buf_reset(&line);
+		hr_buf_addc(&line, '\n');
+	}
+	/* an interrupted shell may have left one unread */
+	while (hr_fd_read(k->ack_fd, stale, sizeof(stale)) > 0)
+		;
+	/* more than a pipe holds would stop the shell in the middle of it */
+	if (line.len <= ACK_MAX)
+		n = write(k->ack_fd, hr_buf_str(&line), line.len);
+	if (n != (ssize_t)line.len && write(k->ack_fd, "\n", 1) != 1)
+		hr_log(HR_LOG_ERROR, "cannot answer the shell: %s", strerror(errno));
+	hr_buf_done(&line);
+}
+
+static bool
+op_in_readline(void *arg)
+{
+	const struct hr_keeper *k = arg;
+
+	return hr_shellproc_raw(&k->shell) && hr_shellproc_foreground(&k->shell, k->shell.pid);
+}
+
+static bool
+op_blind(void *arg)
+{
+	const struct hr_keeper *k = arg;
+
+	return !hr_shellproc_shows(&k->shell, STDERR_FILENO);
+}
+
+static bool
+op_echoes(void *arg)
+{
+	const struct hr_keeper *k = arg;
+
+	return hr_shellproc_echoes(&k->shell);
+}
+
+/* ---- the process ---- */
+
+int
+shell_start(struct hr_keeper *k, const char *dir, struct hr_err *err)
+{
+	char *where = NULL;
+
+	if (k->starts >= 2) {
+		k->starts = 0; /* the next request tries again */
+		return hr_err_set(err, HR_E_GONE, "the shell ends before its first prompt");
+	}
+	if (k->starts == 1)
+		hr_log(HR_LOG_WARNING, "no prompt: trying without the user's start-up files");
+	if (files_put_rc(k, k->starts > 0, err) < 0)
+		return -1;
+	k->starts++;
+	if (hr_shellproc_start(
+		&k->shell, k->config->bash, k->rcfile, &k->user, k->environ, dir, &where, err) < 0)
+		return -1;
+	free(k->dir);
+	k->dir = where;
+	k->master_readable = hr_loop_readable(k->loop, k->shell.master, on_master, k, err);
+	return k->master_readable != NULL ? 0 : -1;
+}
+
+static const char *
+op_restart(void *arg, struct hr_err *err)
+{
+	struct hr_keeper *k = arg;
+	pid_t old = k->shell.pid;
+
+	drop_master(k);
+	if (old > 0) {
+		hr_log(HR_LOG_WARNING, "shell %d is replaced", (int)old);
+		hr_shellproc_hangup(&k->shell, false);
+		(void)kill(old, SIGKILL);
+		k->shell.pid = 0; /* its end, however late, is nobody's business any more */
+	}
+	k->restarted = k->prompted;
+	if (shell_start(k, hr_core_working_dir(k->core), err) < 0) {
+		hr_log(HR_LOG_ERROR, "no shell: %s", err->msg);
+		return NULL;
+	}
+	return k->dir;
+}
+
+void
+shell_on_child(void *arg)
+{
+	struct hr_keeper *k = arg;
+	pid_t pid;
+	int status;
+
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+		if (pid != k->shell.pid)
+			continue;
+		if (WIFSTOPPED(status)) {
+			(void)kill(pid, SIGCONT); /* `kill -STOP $$`: nobody else would */
+			continue;
+		}
+		prompt_read(k);
+		shell_drain(k);
+		drop_master(k);
+		hr_shellproc_hangup(&k->shell, false);
+		k->shell.pid = 0;
+		if (!k->stopping)
+			hr_core_exited(k->core,
+			    WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+			    hr_now_ms());
+	}
+	keeper_arm(k);
+}
+
+static void
+op_why(void *arg, int exit_code, struct hr_buf *out)
+{
+	struct hr_keeper *k = arg;
+
+	hr_confine_why(
+	    k->config->confine, exit_code != 0 ? hr_core_working_dir(k->core) : NULL, out);
+}
+
+const struct hr_core_ops shell_ops = {
+    .type = op_type,
+    .ack = op_ack,
+    .in_readline = op_in_readline,
+    .blind = op_blind,
+    .echoes = op_echoes,
+    .restart = op_restart,
+    .why = op_why,
+};

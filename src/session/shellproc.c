@@ -1,0 +1,415 @@
+/* A bash on a PTY. The slave stays open here, too: its modes are read and set through it, and its
+ * unread input can be dropped only from that side. The shell's end is seen as its process ends. */
+#include "config.h"
+
+#include "session/shellproc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <pty.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "session/confine.h"
+
+void
+hr_shellproc_init(struct hr_shellproc *s)
+{
+	s->pid = 0;
+	s->master = s->slave = -1;
+}
+
+int
+hr_shell_user_find(struct hr_shell_user *u, const char *name, bool change, struct hr_err *err)
+{
+	const struct passwd *pw;
+
+	memset(u, 0, sizeof(*u));
+	errno = 0;
+	pw = change ? getpwnam(name) : getpwuid(geteuid());
+	if (pw == NULL && change) {
+		if (errno != 0)
+			return hr_err_sys(err, errno, "user \"%s\"", name);
+		return hr_err_set(err, HR_E_NOTFOUND, "there is no user \"%s\"", name);
+	}
+	u->uid = pw != NULL ? pw->pw_uid : geteuid();
+	u->gid = pw != NULL ? pw->pw_gid : getegid();
+	u->change = change && u->uid != geteuid();
+	u->login = change;
+	u->name = strdup(pw != NULL ? pw->pw_name : name);
+	u->home = strdup(pw != NULL ? pw->pw_dir : "/");
+	if (u->name == NULL || u->home == NULL) {
+		hr_shell_user_done(u);
+		return hr_err_nomem(err);
+	}
+	return 0;
+}
+
+void
+hr_shell_user_done(struct hr_shell_user *u)
+{
+	free(u->name);
+	free(u->home);
+	u->name = u->home = NULL;
+}
+
+/* ---- the child ---- */
+
+/* Cuts the last component off; false: nothing above. */
+static bool
+parent_of(char *dir)
+{
+	char *slash = strrchr(dir, '/');
+
+	if (slash == NULL || strcmp(dir, "/") == 0)
+		return false;
+	if (slash == dir)
+		slash++;
+	*slash = '\0';
+	return true;
+}
+
+static void
+child_fail(int fd, const char *step)
+{
+	char text[200];
+	int n = snprintf(text, sizeof(text), "%s: %s", step, strerror(errno));
+
+	if (n > 0)
+		(void)!write(fd, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
+	_exit(126);
+}
+
+static void
+child_reset_signals(void)
+{
+	static const unsigned long dfl[4]; /* the kernel's struct sigaction, all zero: SIG_DFL */
+	sigset_t none;
+	int i;
+
+	/* the library's signal() refuses 32 and 33, which a caller may have left ignored */
+	for (i = 1; i < NSIG; i++)
+		(void)syscall(SYS_rt_sigaction, i, dfl, NULL, 8); /* some cannot be set */
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Runs in the child; tells the parent the directory as "/dir", a failure as anything else. */
+static void
+child_run(int slave, int tell, const char *bash, const char *rcfile,
+    const struct hr_shell_user *user, char *const *envp, char *dir)
+{
+	const char *const argv[] = {"bash", "--noprofile", "--rcfile", rcfile, "-i", NULL};
+
+	child_reset_signals();
+	if (setsid() < 0 || ioctl(slave, TIOCSCTTY, 0) < 0)
+		child_fail(tell, "controlling terminal");
+	if (dup2(slave, 0) < 0 || dup2(slave, 1) < 0 || dup2(slave, 2) < 0)
+		child_fail(tell, "standard streams");
+	if (user->confine != NULL)
+		hr_confine_enter(user->confine);
+	if (user->change) {
+		if (setgid(user->gid) < 0 || initgroups(user->name, user->gid) < 0 ||
+		    setuid(user->uid) < 0)
+			child_fail(tell, "cannot become the shell's user");
+	}
+	if (user->confine != NULL)
+		hr_confine_limit(user->confine);
+	while (chdir(dir) < 0) {
+		if (!parent_of(dir))
+			child_fail(tell, "no directory to start in");
+	}
+	/* The hang-up of a killed keeper's terminal may come right before bash opens the hook's
+	 * pipe, and then is not looked at while it waits there: this comes once more. Cleared by
+	 * setuid(), so now. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGHUP, 0, 0, 0);
+	(void)!write(tell, dir, strlen(dir) + 1);
+	execve(bash, (char *const *)argv, envp);
+	child_fail(tell, bash);
+}
+
+/* ---- starting ---- */
+
+static int
+open_terminal(struct hr_shellproc *s, const struct hr_shell_user *user, struct hr_err *err)
+{
+	const struct winsize size = {.ws_row = HR_SHELL_ROWS, .ws_col = HR_SHELL_COLS};
+	struct termios t;
+
+	if (openpty(&s->master, &s->slave, NULL, NULL, &size) < 0)
+		return hr_err_sys(err, errno, "no pseudo-terminal");
+	if (hr_fd_cloexec(s->master, true, err) < 0 || hr_fd_cloexec(s->slave, true, err) < 0 ||
+	    hr_fd_nonblock(s->master, true, err) < 0)
+		return -1;
+	if (tcgetattr(s->slave, &t) == 0) {
+		t.c_iflag |= IUTF8;
+		(void)tcsetattr(s->slave, TCSANOW, &t); /* erases by character: a nicety */
+	}
+	if (user->change && fchown(s->slave, user->uid, (gid_t)-1) < 0)
+		return hr_err_sys(err, errno, "the terminal's owner");
+	return 0;
+}
+
+/* What the child said before exec: the directory and nothing after it is success. */
+static int
+read_child(int fd, char **ret_dir, struct hr_err *err)
+{
+	char text[8192];
+	ssize_t n = hr_fd_read_full(fd, text, sizeof(text) - 1, err);
+	char *nul;
+
+	if (n < 0)
+		return -1;
+	text[n] = '\0';
+	if (n == 0)
+		return hr_err_set(err, HR_E_SYS, "the shell could not be started");
+	if (text[0] != '/')
+		return hr_err_set(err, HR_E_SYS, "%s", text);
+	/* "/dir" NUL; the reason why exec failed would follow */
+	nul = memchr(text, '\0', (size_t)n);
+	if (nul != NULL && nul + 1 < text + n)
+		return hr_err_set(err, HR_E_SYS, "%s", nul + 1);
+	*ret_dir = strdup(text);
+	return *ret_dir != NULL ? 0 : hr_err_nomem(err);
+}
+
+int
+hr_shellproc_start(struct hr_shellproc *s, const char *bash, const char *rcfile,
+    const struct hr_shell_user *user, char *const *envp, const char *dir, char **ret_dir,
+    struct hr_err *err)
+{
+	int tell[2] = {-1, -1};
+	char *at = strdup(dir);
+	int result = -1, failed;
+	sigset_t all, was;
+	pid_t pid;
+
+	*ret_dir = NULL;
+	if (at == NULL)
+		return hr_err_nomem(err);
+	if (access(bash, X_OK) < 0) {
+		(void)hr_err_sys(err, errno, "%s", bash);
+		goto out;
+	}
+	if (open_terminal(s, user, err) < 0)
+		goto out;
+	if (pipe2(tell, O_CLOEXEC) < 0) {
+		(void)hr_err_sys(err, errno, "pipe");
+		goto out;
+	}
+	/* a handler of ours must not run in the child */
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, &was);
+	pid = fork();
+	if (pid == 0)
+		child_run(s->slave, tell[1], bash, rcfile, user, envp, at);
+	failed = errno;
+	(void)sigprocmask(SIG_SETMASK, &was, NULL);
+	if (pid < 0) {
+		(void)hr_err_sys(err, failed, "fork");
+		goto out;
+	}
+	hr_fd_close(&tell[1]);
+	if (read_child(tell[0], ret_dir, err) < 0) {
+		(void)kill(pid, SIGKILL);
+		(void)waitpid(pid, NULL, 0);
+		goto out;
+	}
+	s->pid = pid;
+	result = 0;
+out:
+	hr_fd_close(&tell[0]);
+	hr_fd_close(&tell[1]);
+	if (result < 0) {
+		hr_fd_close(&s->master);
+		hr_fd_close(&s->slave);
+	}
+	free(at);
+	return result;
+}
+
+/* ---- the terminal ---- */
+
+void
+hr_shellproc_tidy(struct hr_shellproc *s)
+{
+	struct termios t = {0}, was; /* libc fills in only a part */
+
+	if (s->slave < 0 || tcgetattr(s->slave, &t) < 0)
+		return;
+	was = t;
+	t.c_iflag |= ICRNL;
+	t.c_iflag &= ~(tcflag_t)(INLCR | IGNCR | ISTRIP | IUCLC | PARMRK | IGNBRK);
+	t.c_oflag |= OPOST | ONLCR;
+	t.c_oflag &= ~(tcflag_t)(OLCUC | OCRNL | ONOCR | ONLRET);
+	t.c_lflag |= ICANON | ISIG | IEXTEN | ECHO | ECHOE | ECHOK | ECHOCTL | ECHOKE;
+	t.c_lflag &= ~(tcflag_t)(ECHONL | NOFLSH | TOSTOP | XCASE | FLUSHO);
+	t.c_cflag |= CREAD;
+	t.c_cflag = (t.c_cflag & ~(tcflag_t)(CSIZE | PARENB)) | CS8;
+	t.c_cc[VMIN] = 1;
+	t.c_cc[VTIME] = 0;
+	if (memcmp(&t, &was, sizeof(t)) != 0)
+		(void)tcsetattr(s->slave, TCSANOW, &t); /* nothing better can be done */
+	(void)tcflush(s->slave, TCIFLUSH);              /* a terminal: cannot fail */
+}
+
+void
+hr_shellproc_flush(struct hr_shellproc *s)
+{
+	struct pollfd p = {.fd = s->slave, .events = POLLIN};
+
+	if (s->slave < 0)
+		return;
+	/* what was just typed is on its way still: poll() of an empty terminal fetches it */
+	(void)tcflush(s->slave, TCIFLUSH);
+	(void)poll(&p, 1, 0);
+	(void)tcflush(s->slave, TCIFLUSH);
+}
+
+void
+hr_shellproc_literal(struct hr_shellproc *s)
+{
+	struct termios t;
+
+	if (s->slave < 0 || tcgetattr(s->slave, &t) < 0 || (t.c_lflag & ICANON) != 0)
+		return;
+	t.c_lflag &= ~(tcflag_t)(ISIG | IEXTEN);
+	t.c_iflag &= ~(tcflag_t)(IXON | ICRNL | INLCR | IGNCR | ISTRIP);
+	(void)tcsetattr(s->slave, TCSANOW, &t);
+}
+
+bool
+hr_shellproc_raw(const struct hr_shellproc *s)
+{
+	struct termios t;
+
+	return s->slave >= 0 && tcgetattr(s->slave, &t) == 0 && (t.c_lflag & ICANON) == 0;
+}
+
+bool
+hr_shellproc_echoes(const struct hr_shellproc *s)
+{
+	struct termios t;
+
+	if (s->slave < 0 || tcgetattr(s->slave, &t) < 0)
+		return false;
+	return (t.c_lflag & (ICANON | ECHO)) != ICANON;
+}
+
+bool
+hr_shellproc_shows(const struct hr_shellproc *s, int fd)
+{
+	struct stat shown, terminal;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)s->pid, fd);
+	return s->slave >= 0 && stat(path, &shown) == 0 && fstat(s->slave, &terminal) == 0 &&
+	       S_ISCHR(shown.st_mode) &&
+	       (shown.st_rdev == terminal.st_rdev || shown.st_rdev == makedev(5, 0) /* /dev/tty */);
+}
+
+bool
+hr_shellproc_foreground(const struct hr_shellproc *s, pid_t pid)
+{
+	pid_t group;
+
+	if (s->slave < 0 || s->pid <= 0 || pid <= 0)
+		return false;
+	/* only the master may ask for a terminal that is not the caller's own */
+	if (ioctl(s->master, TIOCGPGRP, &group) < 0)
+		return false;
+	return getpgid(pid) == group && getsid(pid) == s->pid;
+}
+
+/* ---- the end ---- */
+
+#define MEMBERS 256
+#define GRACE_MS 500
+
+/* Signals every process of the session, found in /proc: background jobs have groups of their own.
+ * Where ret_fds is given, a pidfd for each of the first MEMBERS; the number of them. */
+static size_t
+signal_session(pid_t sid, int signo, struct pollfd *ret_fds)
+{
+	DIR *d = opendir("/proc");
+	const struct dirent *e;
+	size_t n = 0;
+	char *end;
+	long pid;
+	int fd;
+
+	if (d == NULL)
+		return 0;
+	while ((e = readdir(d)) != NULL) {
+		pid = strtol(e->d_name, &end, 10);
+		if (pid <= 1 || *end != '\0' || getsid((pid_t)pid) != sid)
+			continue;
+		fd = ret_fds != NULL && n < MEMBERS ? (int)syscall(SYS_pidfd_open, (pid_t)pid, 0)
+						    : -1;
+		if (fd >= 0)
+			ret_fds[n++] = (struct pollfd){.fd = fd, .events = POLLIN};
+		(void)kill((pid_t)pid, signo); /* it may just have ended */
+	}
+	(void)closedir(d);
+	return n;
+}
+
+/* Until all have ended, but not for long. */
+static void
+wait_for_ends(struct pollfd *fds, size_t n)
+{
+	struct timespec now, until;
+	size_t i, left = n;
+	int64_t ms = GRACE_MS;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
+	while (left > 0 && ms > 0 && (poll(fds, n, (int)ms) > 0 || errno == EINTR)) {
+		for (i = left = 0; i < n; i++) {
+			if (fds[i].revents != 0)
+				hr_fd_close(&fds[i].fd); /* poll passes over -1 */
+			left += fds[i].fd >= 0;
+		}
+		(void)clock_gettime(CLOCK_MONOTONIC, &now);
+		ms = GRACE_MS - (now.tv_sec - until.tv_sec) * 1000 -
+		     (now.tv_nsec - until.tv_nsec) / 1000000;
+	}
+	for (i = 0; i < n; i++)
+		hr_fd_close(&fds[i].fd);
+}
+
+void
+hr_shellproc_hangup(struct hr_shellproc *s, bool kill_all)
+{
+	struct pollfd *fds = kill_all ? calloc(MEMBERS, sizeof(*fds)) : NULL;
+	size_t n = 0;
+
+	if (s->pid > 0) {
+		n = signal_session(s->pid, SIGHUP, fds);
+		(void)signal_session(s->pid, SIGCONT, NULL);
+	}
+	/* who is in the middle of printing must not wait for us */
+	hr_fd_close(&s->master);
+	hr_fd_close(&s->slave);
+	if (fds != NULL)
+		wait_for_ends(fds, n);
+	if (s->pid > 0 && kill_all)
+		(void)signal_session(s->pid, SIGKILL, NULL);
+	free(fds);
+}

@@ -1,0 +1,66 @@
+/* hr_shellproc: one bash on one PTY: started as the right user, its terminal looked after, ended.
+ */
+#ifndef HR_SESSION_SHELLPROC_H
+#define HR_SESSION_SHELLPROC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+#define HR_SHELL_COLS 1000
+#define HR_SHELL_ROWS 1000
+
+struct hr_confine;
+
+struct hr_shell_user {
+	char *name, *home;
+	uid_t uid;
+	gid_t gid;
+	bool change;                      /* become this user; otherwise stay who we are */
+	bool login;                       /* as `su` does: its home and shell are announced */
+	const struct hr_confine *confine; /* borrowed; NULL: no limits */
+};
+
+/* Looks the name up. Not change: the caller's own identity under its own name and home. */
+int hr_shell_user_find(struct hr_shell_user *u, const char *name, bool change, struct hr_err *err);
+void hr_shell_user_done(struct hr_shell_user *u);
+
+struct hr_shellproc {
+	pid_t pid;  /* the shell: leader of its session; 0: none */
+	int master; /* ours, non-blocking, close-on-exec; -1: none */
+	int slave;  /* ours, to read and set the terminal's modes */
+};
+
+void hr_shellproc_init(struct hr_shellproc *s);
+
+/* bash, interactive, with the given start-up file, in `dir` or the nearest directory above it that
+ * the user can enter. NULL environment entries end the list; it is used as it is. *ret_dir: the
+ * directory (the caller frees). */
+int hr_shellproc_start(struct hr_shellproc *s, const char *bash, const char *rcfile,
+    const struct hr_shell_user *user, char *const *envp, const char *dir, char **ret_dir,
+    struct hr_err *err);
+
+/* Puts back the modes that a person at a prompt needs (canonical input, echo, signals, output
+ * processing) and drops input that nobody read. Special characters and the window size stay the
+ * user's. */
+void hr_shellproc_tidy(struct hr_shellproc *s);
+
+/* The same for the input alone; what was typed a moment ago is gone, too, and its echo there. */
+void hr_shellproc_flush(struct hr_shellproc *s);
+
+/* Lets control characters through to readline until it leaves the terminal again. */
+void hr_shellproc_literal(struct hr_shellproc *s);
+
+bool hr_shellproc_raw(const struct hr_shellproc *s);    /* canonical mode is off */
+bool hr_shellproc_echoes(const struct hr_shellproc *s); /* not (echo off in canonical mode) */
+bool hr_shellproc_shows(const struct hr_shellproc *s, int fd); /* the shell's fd is this terminal */
+bool
+hr_shellproc_foreground(const struct hr_shellproc *s, pid_t pid); /* pid's group has the terminal */
+
+/* Hangs up: SIGHUP and SIGCONT to every process of the session, descriptors closed. With
+ * kill_all SIGKILL follows for who has not ended half a second later. Does not reap the shell. */
+void hr_shellproc_hangup(struct hr_shellproc *s, bool kill_all);
+
+#endif

@@ -1,0 +1,151 @@
+/* Invariant: while fd is open, nobody but us can make, rename or remove an entry of the directory.
+ */
+#include "config.h"
+
+#include "session/statedir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+void
+hr_statedir_init(struct hr_statedir *d)
+{
+	memset(d, 0, sizeof(*d));
+	d->fd = -1;
+}
+
+/* Makes it ours: ownership first, since only then nobody can undo what follows. */
+static int
+take_directory(struct hr_statedir *d, const char *path, struct hr_err *err)
+{
+	struct stat st;
+
+	if (fstat(d->fd, &st) < 0)
+		return hr_err_sys(err, errno, "%s", path);
+	if (st.st_uid != geteuid()) {
+		if (!d->give || st.st_uid != d->uid)
+			return hr_err_set(
+			    err, HR_E_INVAL, "%s: belongs to user %ld", path, (long)st.st_uid);
+		if (fchown(d->fd, geteuid(), getegid()) < 0)
+			return hr_err_sys(err, errno, "%s: owner", path);
+	}
+	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		return hr_err_set(err, HR_E_INVAL, "%s: others may write in it (mode %04o)", path,
+		    (unsigned)(st.st_mode & 07777));
+	if ((st.st_mode & S_IXOTH) == 0 && fchmod(d->fd, 0711) < 0)
+		return hr_err_sys(err, errno, "%s: mode", path);
+	return 0;
+}
+
+int
+hr_statedir_open(
+    struct hr_statedir *d, const char *path, uid_t uid, gid_t gid, bool give, struct hr_err *err)
+{
+	d->uid = uid;
+	d->gid = gid;
+	d->give = give;
+	d->fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (d->fd < 0)
+		return hr_err_sys(err, errno, "%s", path);
+	if (take_directory(d, path, err) < 0) {
+		hr_statedir_close(d);
+		return -1;
+	}
+	return 0;
+}
+
+void
+hr_statedir_close(struct hr_statedir *d)
+{
+	hr_fd_close(&d->fd);
+}
+
+/* Owner and mode past the umask; the mode last, since a change of owner may cut it. */
+static int
+share(const struct hr_statedir *d, int fd, bool give, mode_t mode, struct hr_err *err)
+{
+	if (give && fchown(fd, d->uid, d->gid) < 0)
+		return hr_err_sys(err, errno, "owner");
+	return fchmod(fd, mode) == 0 ? 0 : hr_err_sys(err, errno, "mode");
+}
+
+int
+hr_statedir_fifo(
+    struct hr_statedir *d, const char *name, enum hr_statedir_use use, struct hr_err *err)
+{
+	bool theirs = use == HR_STATEDIR_USER;
+	struct stat st;
+	int fd;
+
+	hr_statedir_remove(d, name);
+	if (mkfifoat(d->fd, name, 0600) < 0)
+		return hr_err_sys(err, errno, "%s", name);
+	fd = openat(d->fd, name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return hr_err_sys(err, errno, "%s", name);
+	if (fstat(fd, &st) < 0 || !S_ISFIFO(st.st_mode)) {
+		(void)hr_err_set(err, HR_E_SYS, "%s: no FIFO", name);
+		hr_fd_close(&fd);
+	} else if (share(d, fd, d->give && theirs, theirs ? 0600 : 0622, err) < 0) {
+		hr_err_prefix(err, "%s", name);
+		hr_fd_close(&fd);
+	}
+	return fd;
+}
+
+int
+hr_statedir_put(
+    struct hr_statedir *d, const char *name, const void *p, size_t len, struct hr_err *err)
+{
+	int fd, result = -1;
+
+	hr_statedir_remove(d, name);
+	fd = openat(d->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return hr_err_sys(err, errno, "%s", name);
+	if (hr_fd_write_full(fd, p, len, err) < 0 || share(d, fd, d->give, 0400, err) < 0)
+		hr_err_prefix(err, "%s", name);
+	else
+		result = 0;
+	hr_fd_close(&fd);
+	if (result < 0)
+		hr_statedir_remove(d, name);
+	return result;
+}
+
+void
+hr_statedir_remove(struct hr_statedir *d, const char *name)
+{
+	if (d->fd >= 0 && unlinkat(d->fd, name, 0) < 0 && errno == EISDIR)
+		(void)unlinkat(d->fd, name, AT_REMOVEDIR); /* else O_EXCL will say it */
+}
+
+void
+hr_statedir_sweep(struct hr_statedir *d, const char *const *prefixes, size_t n)
+{
+	const struct dirent *e;
+	size_t i;
+	DIR *dir;
+	int fd = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	dir = fd >= 0 ? fdopendir(fd) : NULL;
+	if (dir == NULL) {
+		hr_fd_close(&fd);
+		return;
+	}
+	while ((e = readdir(dir)) != NULL) {
+		for (i = 0; i < n; i++) {
+			if (strncmp(e->d_name, prefixes[i], strlen(prefixes[i])) == 0) {
+				hr_statedir_remove(d, e->d_name);
+				break;
+			}
+		}
+	}
+	(void)closedir(dir);
+}

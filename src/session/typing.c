@@ -1,0 +1,280 @@
+/* What is typed into the terminal, and what the shell is then expected to do within which time. */
+#include "config.h"
+
+#include "session/core_int.h"
+
+#include <string.h>
+
+#include "session/hook.h"
+#include "session/view.h"
+
+#define PASTE_BEGIN "\033[200~"
+#define PASTE_END "\033[201~"
+#define HEAL_MS 2000
+/* readline takes a line in some 2.3 us a byte */
+#define TAKE_MS 4000
+#define TAKE_BYTES_PER_MS 50
+#define REDRAW_BYTES_PER_MS 5000
+#define QUOTED_MAX 8
+#define WHOLE_MAX 1024 /* what the keeper gives the terminal at once */
+/* A C-c between the moment readline has the terminal and the one it has its signal handlers is
+ * taken note of, but not acted on before the next key. */
+#define AGAIN_MS 50
+
+/* Bytes that can be pasted as they are: up to a CR, which readline would make an LF, or to the mark
+ * that ends a paste. */
+static size_t
+pasteable(const char *p, size_t len)
+{
+	const char *cr = memchr(p, '\r', len);
+	const char *end =
+	    memmem(p, cr != NULL ? (size_t)(cr - p) : len, PASTE_END, strlen(PASTE_END));
+
+	return end != NULL ? (size_t)(end - p) : cr != NULL ? (size_t)(cr - p) : len;
+}
+
+/* Whether the terminal would take a byte for a key of its own. */
+static bool
+has_control(const char *p, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)p[i];
+
+		if ((c < 0x20 && c != '\n' && c != '\t' && c != '\r') || c == 0x7f)
+			return true;
+	}
+	return false;
+}
+
+/* How often C-v is needed. */
+static size_t
+count_quoted(const char *p, size_t len)
+{
+	size_t n, count = 0;
+
+	while ((n = pasteable(p, len)) < len) {
+		p += n + 1;
+		len -= n + 1;
+		count++;
+	}
+	return count;
+}
+
+/* Each write wakes the terminal's reader: the usual command is one. false: it is not of that kind.
+ */
+static bool
+type_whole(struct hr_core *c, const char *p, size_t len, bool literal)
+{
+	static const char begin[] = PASTE_BEGIN, end[] = PASTE_END "\r";
+	char text[WHOLE_MAX];
+	size_t n = sizeof(begin) - 1;
+
+	if (len == 0 || len > sizeof(text) - sizeof(begin) - sizeof(end) || pasteable(p, len) < len)
+		return false;
+	memcpy(text, begin, n);
+	memcpy(text + n, p, len);
+	n += len;
+	memcpy(text + n, end, sizeof(end) - 1);
+	c->ops.type(c->arg, text, n + sizeof(end) - 1, literal);
+	return true;
+}
+
+/* Text for readline: pasted, newlines and tabs arrive as they are and several lines are run as one.
+ * What cannot be pasted goes between two pastes, quoted by C-v. */
+static void
+type_paste(struct hr_core *c, const char *p, size_t len)
+{
+	bool literal = has_control(p, len);
+	size_t n;
+
+	if (type_whole(c, p, len, literal))
+		return;
+	for (;;) {
+		n = pasteable(p, len);
+		if (n > 0) {
+			c->ops.type(c->arg, PASTE_BEGIN, strlen(PASTE_BEGIN), literal);
+			c->ops.type(c->arg, p, n, literal);
+			c->ops.type(c->arg, PASTE_END, strlen(PASTE_END), literal);
+		}
+		if (n == len)
+			break;
+		c->ops.type(c->arg, "\026", 1, literal);
+		c->ops.type(c->arg, p + n, 1, literal);
+		p += n + 1;
+		len -= n + 1;
+	}
+	c->ops.type(c->arg, "\r", 1, literal);
+}
+
+/* readline draws the whole line after each paste: a text with carriage returns all over would take
+ * it seconds. Such a text is given to eval instead, as one word. */
+static void
+type_eval(struct hr_core *c, const char *p, size_t len)
+{
+	struct hr_buf line;
+
+	hr_buf_init(&line, 2 * CORE_COMMAND_CAP);
+	hr_buf_adds(&line, "\\builtin eval $'");
+	for (; len > 0; p++, len--) {
+		if (*p == '\r')
+			hr_buf_adds(&line, "\\r");
+		else if (*p == '\033')
+			hr_buf_adds(&line, "\\e");
+		else if (*p == '\'' || *p == '\\')
+			hr_buf_addf(&line, "\\%c", *p);
+		else
+			hr_buf_addc(&line, *p);
+	}
+	hr_buf_adds(&line, "'");
+	if (line.fail == HR_OK)
+		type_paste(c, line.p, line.len);
+	else
+		type_paste(c, "false # out of memory", 21); /* and not half of the text */
+	hr_buf_done(&line);
+}
+
+static int64_t
+take_deadline(const char *p, size_t len, int64_t now)
+{
+	int64_t redraw_ms = 1 + (int64_t)(len / REDRAW_BYTES_PER_MS);
+
+	return now + TAKE_MS + (int64_t)(len / TAKE_BYTES_PER_MS) +
+	       (int64_t)count_quoted(p, len) * redraw_ms;
+}
+
+/* A text for a readline that marks the end of its echo. */
+static void
+type_line(struct hr_core *c, const char *p, size_t len, int64_t now)
+{
+	hr_view_expect_echo(c->view, p, len);
+	type_paste(c, p, len);
+	core_set_phase(c, PHASE_TYPED, take_deadline(p, len, now));
+}
+
+/* Bash in readline must come back with a new prompt. */
+void
+core_type_interrupt(struct hr_core *c, int64_t now)
+{
+	c->ops.type(c->arg, "\003", 1, false);
+	c->phase_deadline = now + AGAIN_MS;
+	c->interrupting = true;
+}
+
+/* A key at an idle prompt: these bring a new prompt, or end the shell. Any other would only edit
+ * the empty line, and what it leaves (a search, an old line, half a key sequence) would become part
+ * of the next command: it is not typed. */
+static void
+type_key(struct hr_core *c, int64_t now)
+{
+	switch (c->key[0]) {
+	case '\003':
+		core_set_phase(c, PHASE_BUSY, INT64_MAX);
+		core_type_interrupt(c, now);
+		break;
+	case '\004':
+	case '\n':
+	case '\r':
+		core_set_phase(c, PHASE_BUSY, INT64_MAX);
+		c->ops.type(c->arg, c->key, c->key_len, false);
+		break;
+	default: core_answer_completed(c); break;
+	}
+}
+
+/* `read -e` shows what looks like a prompt. */
+static bool
+uses_readline(const char *p, size_t len)
+{
+	return memmem(p, len, "read", 4) != NULL && memmem(p, len, "-e", 2) != NULL;
+}
+
+void
+core_type_command(struct hr_core *c, int64_t now)
+{
+	const char *p = hr_buf_str(&c->command);
+	size_t len = c->command.len;
+
+	c->to_type = false;
+	c->last_change = now;
+	c->reads_line = false;
+	c->again = 0;
+	if (c->key_len > 0) {
+		type_key(c, now);
+		return;
+	}
+	c->reads_line = uses_readline(p, len);
+	if (c->marked) {
+		hr_view_expect_echo(c->view, p, len);
+		core_set_phase(c, PHASE_TYPED, take_deadline(p, len, now));
+	} else {
+		c->echoed = !c->ops.blind(c->arg);
+		core_set_phase(c, PHASE_BUSY, INT64_MAX);
+	}
+	if (count_quoted(p, len) > QUOTED_MAX)
+		type_eval(c, p, len);
+	else
+		type_paste(c, p, len);
+}
+
+/* Text for the program that has the terminal; or for bash where it waits for the rest of a command.
+ */
+void
+core_type_input(struct hr_core *c, int64_t now)
+{
+	const char *p = hr_buf_str(&c->command);
+	bool unfinished = c->phase == PHASE_TYPED && hr_view_readline(c->view);
+
+	c->again = 0;
+	if (c->phase != PHASE_TYPED && c->phase != PHASE_BUSY) {
+		/* its program has ended: as where the prompt was there already */
+		c->special = false;
+		return;
+	}
+	if (unfinished && c->key_len == 0) {
+		type_line(c, p, c->command.len, now);
+		return;
+	}
+	if (unfinished && c->key[0] == '\003') {
+		core_type_interrupt(c, now);
+		return;
+	}
+	if (c->key_len > 0) {
+		c->ops.type(c->arg, c->key, c->key_len, false);
+		return;
+	}
+	c->echoed = c->ops.echoes(c->arg);
+	c->ops.type(c->arg, p, c->command.len, false);
+	c->ops.type(c->arg, "\r", 1, false);
+}
+
+void
+core_type_heal(struct hr_core *c, int64_t now)
+{
+	struct hr_buf line;
+
+	hr_buf_init(&line, CORE_COMMAND_CAP);
+	hr_hook_heal(c->config.hook, &line);
+	if (line.fail == HR_OK) {
+		type_line(c, line.p, line.len, now);
+		core_set_phase(c, PHASE_HEALING, now + HEAL_MS);
+	}
+	hr_buf_done(&line);
+}
+
+/* Without readline a command could be no longer than a line of the terminal. */
+void
+core_type_editing(struct hr_core *c, int64_t now)
+{
+	struct hr_buf line;
+
+	hr_buf_init(&line, CORE_FIELD_CAP);
+	hr_hook_editing(c->exit_code, &line);
+	if (line.fail == HR_OK) {
+		hr_view_expect_line(c->view);
+		c->ops.type(c->arg, line.p, line.len, false);
+		core_set_phase(c, PHASE_EDITING, now + HEAL_MS);
+	}
+	hr_buf_done(&line);
+}

@@ -1,0 +1,400 @@
+/* Invariant: shown is the whole text as of the last mark, empty if there was none since the reset;
+ * mark_row is the absolute row of the cursor then, and row_text what stood from that row on. */
+#include "config.h"
+
+#include "session/view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/echo.h"
+#include "session/hook.h"
+#include "shell/text.h"
+#include "term/term.h"
+
+/* Between 10 001 and 11 363 lines of a long output must be kept (long outputs are checked for line
+ * 40000 of 50000). The terminal drops a tenth of the limit at a time, so with 10 300 at least
+ * 10 270 and at most 11 299 are there. */
+#define HISTORY_ROWS 10300
+/* 11 300 rows of 1000 columns of 4 bytes, and the scratch of one copy */
+#define TEXT_CAP (64u << 20)
+
+#define ECHO_CAP (64u << 10) /* a longer line's echo is dropped with all that comes with it */
+
+#define LEAVE_READLINE "\033[?2004l\r"
+
+struct hr_view {
+	struct hr_term *term;
+	struct hr_buf
+	    held;  /* echo: the tail that may begin LEAVE_READLINE; after it: HR_HOOK_STARTED */
+	bool echo; /* dropping */
+	bool echo_line;              /* dropping, up to a newline */
+	struct hr_buf typed, echoed; /* the line, and what came since; void once it failed */
+	bool watch_start;            /* looking for HR_HOOK_STARTED */
+	bool started;
+	struct hr_buf shown;
+	struct hr_buf shown_screen; /* the alternate screen at the last mark */
+	struct hr_buf row_text;
+	uint64_t mark_row, mark_dropped;
+	bool marked;
+};
+
+struct hr_view *
+hr_view_new(struct hr_err *err)
+{
+	const struct hr_term_config config = {.history = HISTORY_ROWS};
+	struct hr_view *v = calloc(1, sizeof(*v));
+
+	if (v == NULL) {
+		(void)hr_err_nomem(err);
+		return NULL;
+	}
+	v->term = hr_term_new(&config);
+	if (v->term == NULL) {
+		free(v);
+		(void)hr_err_nomem(err);
+		return NULL;
+	}
+	hr_buf_init(&v->held, 64);
+	hr_buf_init(&v->typed, ECHO_CAP);
+	hr_buf_init(&v->echoed, 2 * ECHO_CAP);
+	hr_buf_init(&v->shown, TEXT_CAP);
+	hr_buf_init(&v->shown_screen, TEXT_CAP);
+	hr_buf_init(&v->row_text, TEXT_CAP);
+	return v;
+}
+
+void
+hr_view_free(struct hr_view *v)
+{
+	if (v == NULL)
+		return;
+	hr_term_free(v->term);
+	hr_buf_done(&v->held);
+	hr_buf_done(&v->typed);
+	hr_buf_done(&v->echoed);
+	hr_buf_done(&v->shown);
+	hr_buf_done(&v->shown_screen);
+	hr_buf_done(&v->row_text);
+	free(v);
+}
+
+/* Looks for `word` in what is held and in the new bytes: the number of new bytes up to its end, or
+ * -1 if it is not there; then its possible beginning at the end is held. */
+static ssize_t
+find_word(struct hr_buf *held, const char *word, const char *p, size_t len)
+{
+	size_t n = strlen(word), i, have = held->len, keep;
+	char joint[64];
+	const char *hit;
+
+	/* across the boundary: what is held and the first n - 1 new bytes */
+	if (have > 0) {
+		memcpy(joint, held->p, have);
+		i = len < n - 1 ? len : n - 1;
+		memcpy(joint + have, p, i);
+		hit = memmem(joint, have + i, word, n);
+		if (hit != NULL) {
+			hr_buf_reset(held);
+			return (ssize_t)((size_t)(hit - joint) + n - have);
+		}
+	}
+	hit = memmem(p, len, word, n);
+	if (hit != NULL) {
+		hr_buf_reset(held);
+		return (ssize_t)((size_t)(hit - p) + n);
+	}
+	keep = n - 1;
+	if (len >= keep) {
+		hr_buf_reset(held);
+		hr_buf_add(held, p + len - keep, keep);
+	} else {
+		hr_buf_add(held, p, len);
+		if (held->len > keep)
+			hr_buf_drop_front(held, held->len - keep);
+	}
+	return -1;
+}
+
+/* The echo is over: what others printed into it. */
+static void
+show_others(struct hr_view *v)
+{
+	size_t len = v->echoed.len - strlen(LEAVE_READLINE);
+	struct hr_buf rest;
+
+	if (v->typed.fail != HR_OK || v->echoed.fail != HR_OK)
+		return;
+	hr_buf_init(&rest, 2 * ECHO_CAP);
+	if (hr_echo_remove(v->echoed.p, len, hr_buf_str(&v->typed), v->typed.len, &rest) &&
+	    rest.len > 0)
+		hr_term_feed(v->term, rest.p, rest.len);
+	hr_buf_done(&rest);
+}
+
+void
+hr_view_feed(struct hr_view *v, const char *p, size_t len)
+{
+	const char *nl;
+	ssize_t n;
+
+	if (v->echo_line) {
+		nl = memchr(p, '\n', len);
+		if (nl == NULL)
+			return;
+		v->echo_line = false;
+		len -= (size_t)(nl + 1 - p);
+		p = nl + 1;
+	}
+	if (v->echo) {
+		n = find_word(&v->held, LEAVE_READLINE, p, len);
+		hr_buf_add(&v->echoed, p, n < 0 ? len : (size_t)n);
+		if (n < 0)
+			return;
+		v->echo = false;
+		show_others(v);
+		hr_term_feed(v->term, LEAVE_READLINE, strlen(LEAVE_READLINE));
+		p += n;
+		len -= (size_t)n;
+		v->watch_start = true;
+	}
+	if (len == 0)
+		return;
+	if (v->watch_start && find_word(&v->held, HR_HOOK_STARTED, p, len) >= 0) {
+		v->watch_start = false;
+		v->started = true;
+	}
+	hr_term_feed(v->term, p, len);
+}
+
+void
+hr_view_expect_echo(struct hr_view *v, const char *p, size_t len)
+{
+	unsigned col, row;
+
+	hr_term_cursor(v->term, &col, &row);
+	if (col > 0)
+		hr_term_feed(v->term, "\r\n", 2);
+	hr_buf_reset(&v->held);
+	hr_buf_reset(&v->echoed);
+	hr_buf_reset(&v->typed);
+	hr_buf_add(&v->typed, p, len);
+	v->echo = true;
+	v->watch_start = false;
+	v->started = false;
+}
+
+void
+hr_view_expect_line(struct hr_view *v)
+{
+	v->echo_line = true;
+}
+
+void
+hr_view_end_echo(struct hr_view *v)
+{
+	hr_buf_reset(&v->held);
+	v->echo = v->echo_line = false;
+}
+
+bool
+hr_view_echo_over(const struct hr_view *v)
+{
+	return !v->echo;
+}
+
+bool
+hr_view_started(const struct hr_view *v)
+{
+	return v->started;
+}
+
+bool
+hr_view_readline(const struct hr_view *v)
+{
+	return !v->echo && hr_term_bracketed_paste(v->term);
+}
+
+uint64_t
+hr_view_generation(struct hr_view *v)
+{
+	return hr_term_generation(v->term);
+}
+
+static void
+strip_end(struct hr_buf *text)
+{
+	if (text->len > 0)
+		text->len = hr_shell_rstrip(text->p, text->len);
+}
+
+/* First byte of the first line of text that differs from `old`; its end if nothing was added. */
+static size_t
+first_changed_line(const char *text, size_t len, const char *old, size_t old_len)
+{
+	size_t i, line = 0, n = len < old_len ? len : old_len;
+
+	for (i = 0; i < n && text[i] == old[i]; i++) {
+		if (text[i] == '\n')
+			line = i + 1;
+	}
+	if (i == len && (i == old_len || old[i] == '\n'))
+		return len; /* lines were taken back */
+	return line;
+}
+
+/* Rows were dropped since the mark: only what stands from the marked row on can be compared. */
+static void
+new_after_drop(struct hr_view *v, struct hr_buf *text, size_t *ret_from, bool *ret_lost)
+{
+	uint64_t first = hr_term_first_row(v->term);
+
+	if (v->mark_row < first) {
+		*ret_lost = v->mark_row + 1 < first || v->row_text.len > 0;
+		*ret_from = 0;
+		return;
+	}
+	hr_buf_reset(text);
+	hr_term_text_from(v->term, v->mark_row, text);
+	*ret_from = 0;
+	if (text->len >= v->row_text.len && v->row_text.len > 0 &&
+	    memcmp(text->p, v->row_text.p, v->row_text.len) == 0)
+		*ret_from = v->row_text.len;
+}
+
+/* Where the text that was not handed out begins in *text (which may be taken anew). */
+static size_t
+new_from(struct hr_view *v, struct hr_buf *text, bool *ret_lost)
+{
+	size_t from;
+
+	if (!v->marked) {
+		*ret_lost = hr_term_rows_dropped(v->term) > 0;
+		return 0;
+	}
+	if (hr_term_alternate(v->term)) {
+		hr_buf_reset(text);
+		hr_term_text_screen(v->term, text);
+		strip_end(text);
+		if (text->len == v->shown_screen.len && text->len > 0 &&
+		    memcmp(text->p, v->shown_screen.p, text->len) == 0)
+			return text->len;
+		return 0;
+	}
+	if (hr_term_rows_dropped(v->term) > v->mark_dropped) {
+		new_after_drop(v, text, &from, ret_lost);
+		return from;
+	}
+	if (text->len >= v->shown.len &&
+	    (v->shown.len == 0 || memcmp(text->p, v->shown.p, v->shown.len) == 0))
+		return v->shown.len;
+	if (text->len == 0)
+		return 0;
+	return first_changed_line(text->p, text->len, v->shown.p, v->shown.len);
+}
+
+int
+hr_view_take(struct hr_view *v, const char *echoed, size_t echoed_len, const char *trace,
+    struct hr_buf *out, bool *ret_lost, struct hr_err *err)
+{
+	struct hr_buf text;
+	size_t from, len, n;
+	const char *p;
+	int result = -1;
+
+	*ret_lost = false;
+	hr_buf_init(&text, TEXT_CAP);
+	hr_term_text(v->term, &text);
+	strip_end(&text);
+	from = new_from(v, &text, ret_lost);
+	if (hr_buf_check(&text, err) < 0)
+		goto out;
+	strip_end(&text);
+	from = from < text.len ? from : text.len;
+	p = hr_buf_str(&text) + from;
+	len = text.len - from;
+	if (trace != NULL && (n = strlen(trace)) <= len && memcmp(p + len - n, trace, n) == 0)
+		len = hr_shell_rstrip(p, len - n);
+	n = hr_shell_lstrip(p, len);
+	p += n;
+	len -= n;
+	n = echoed_len > 0 ? hr_echo_length(p, len, echoed, echoed_len) : 0;
+	if (n > 0) {
+		p += n;
+		len -= n;
+		n = hr_shell_lstrip(p, len);
+		p += n;
+		len -= n;
+	}
+	hr_buf_add(out, p, len);
+	result = hr_buf_check(out, err);
+out:
+	hr_buf_done(&text);
+	return result;
+}
+
+int
+hr_view_mark(struct hr_view *v, struct hr_err *err)
+{
+	struct hr_term_mark m = hr_term_mark(v->term);
+
+	if (hr_term_alternate(v->term)) {
+		/* the main screen is as it was when last marked */
+		hr_buf_reset(&v->shown_screen);
+		hr_term_text_screen(v->term, &v->shown_screen);
+		strip_end(&v->shown_screen);
+		v->marked = true;
+		return hr_buf_check(&v->shown_screen, err);
+	}
+	hr_buf_reset(&v->shown);
+	hr_buf_reset(&v->row_text);
+	hr_buf_reset(&v->shown_screen);
+	hr_term_text(v->term, &v->shown);
+	strip_end(&v->shown);
+	hr_term_text_from(v->term, m.row, &v->row_text);
+	strip_end(&v->row_text);
+	v->mark_row = m.row;
+	v->mark_dropped = hr_term_rows_dropped(v->term);
+	v->marked = true;
+	if (hr_buf_check(&v->shown, err) < 0)
+		return -1;
+	return hr_buf_check(&v->row_text, err);
+}
+
+void
+hr_view_reset(struct hr_view *v, bool keep_readline)
+{
+	bool readline = keep_readline && hr_view_readline(v);
+
+	hr_term_reset(v->term);
+	if (readline)
+		hr_term_feed(v->term, "\033[?2004h", 8);
+	hr_buf_done(&v->shown);
+	hr_buf_done(&v->shown_screen);
+	hr_buf_done(&v->row_text);
+	hr_buf_reset(&v->held);
+	v->echo = v->echo_line = v->watch_start = v->started = v->marked = false;
+	v->mark_row = v->mark_dropped = 0;
+}
+
+void
+hr_view_shell_ended(struct hr_view *v)
+{
+	static const char modes[] = "\033[?2004l\033[?1l";
+
+	hr_buf_reset(&v->held);
+	v->echo = v->echo_line = v->watch_start = v->started = false;
+	hr_term_feed(v->term, modes, sizeof(modes) - 1);
+}
+
+size_t
+hr_view_replies(struct hr_view *v, char *buf, size_t cap)
+{
+	return hr_term_replies(v->term, buf, cap);
+}
+
+bool
+hr_view_application_cursor(const struct hr_view *v)
+{
+	return hr_term_application_cursor(v->term);
+}

@@ -1,0 +1,58 @@
+/* hr_view: what a client has seen of the terminal, and what is new.
+ *
+ * Takes the bytes of the PTY, keeps the echo of commands out of them, and gives the text of each
+ * observation: everything not handed out before. Pure. */
+#ifndef HR_SESSION_VIEW_H
+#define HR_SESSION_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+struct hr_view;
+struct hr_term;
+
+struct hr_view *hr_view_new(struct hr_err *err);
+void hr_view_free(struct hr_view *v);
+
+/* Bytes from the PTY. */
+void hr_view_feed(struct hr_view *v, const char *p, size_t len);
+
+/* The line p was given to readline: what follows is its echo, up to the sequence with which
+ * readline leaves the terminal to the command. What a background job prints meanwhile is kept if
+ * the echo can be told from it. If text stands on the current row a new row is begun, so that the
+ * command's output does not run into it. */
+void hr_view_expect_echo(struct hr_view *v, const char *p, size_t len);
+/* A line was typed where the terminal itself echoes it: what follows up to a newline is its echo.
+ */
+void hr_view_expect_line(struct hr_view *v);
+void hr_view_end_echo(struct hr_view *v);        /* what comes from now on is output */
+bool hr_view_echo_over(const struct hr_view *v); /* readline took the line */
+bool hr_view_started(const struct hr_view *v);   /* HR_HOOK_STARTED was seen since */
+bool hr_view_readline(const struct hr_view *v);  /* readline waits for input now */
+
+/* Changes if, and only if, the text shown changed. */
+uint64_t hr_view_generation(struct hr_view *v);
+
+/* The new text appended to *out, white space at both ends taken off. `echoed` (may be NULL): a text
+ * that the terminal may have echoed at the start of it, removed once if it is there. `trace` (may
+ * be NULL): a text that set -v printed at the end, removed. *ret_lost: rows never handed out were
+ * dropped by the history limit. Nothing is remembered as handed out until hr_view_mark(). */
+int hr_view_take(struct hr_view *v, const char *echoed, size_t echoed_len, const char *trace,
+    struct hr_buf *out, bool *ret_lost, struct hr_err *err);
+int hr_view_mark(struct hr_view *v, struct hr_err *err);
+
+/* An empty terminal; everything counts as handed out. keep_readline: readline may wait already. */
+void hr_view_reset(struct hr_view *v, bool keep_readline);
+
+/* What the shell itself set on the terminal, or began to print, is void. */
+void hr_view_shell_ended(struct hr_view *v);
+
+/* Answers of the terminal to queries (DSR, DA) since the last call. */
+size_t hr_view_replies(struct hr_view *v, char *buf, size_t cap);
+bool hr_view_application_cursor(const struct hr_view *v);
+
+#endif
