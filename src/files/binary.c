@@ -1,0 +1,115 @@
+/* Binary or text. Most files are settled by one pass over the bytes; a charset is looked for only
+ * when that would change the verdict. */
+#include "config.h"
+
+#include "files/binary.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "files/charset.h"
+#include "files/guess.h"
+#include "proto/utf8.h"
+
+enum byte_class {
+	IS_PRINTABLE = 1, /* counts as text in p */
+	IS_LOW = 2,       /* below 0x7F */
+	IS_BAD = 4,       /* 0x00 or 0xFF */
+};
+
+static unsigned char
+classify(unsigned b)
+{
+	bool printable =
+	    (b >= 0x20 && b <= 0x7E) || (b >= 0x08 && b <= 0x0A) || b == 0x0C || b == 0x0D;
+
+	return (unsigned char)((printable ? IS_PRINTABLE : 0) | (b < 0x7F ? IS_LOW : 0) |
+			       (b == 0x00 || b == 0xFF ? IS_BAD : 0));
+}
+
+/* Rule d. All comparisons are strict; in integers, so that 0.3 of 1000 bytes is exact. */
+static bool
+is_suspect(size_t odd, size_t low, size_t len)
+{
+	return (odd * 10 > len * 3 && low * 20 < len) || (odd * 5 > len * 4 && low * 5 > len * 4);
+}
+
+/* 1.2 rule 2. */
+static bool
+is_sure_utf8(const char *p, size_t len)
+{
+	const char *end = p + len;
+	unsigned many = 0;
+	size_t n;
+	int32_t cp;
+
+	for (; p < end; p += n) {
+		cp = hr_utf8_next(p, end, &n);
+		if (cp < 0 || hr_utf8_is_surrogate(cp) || (cp >= 0x10000 && cp <= 0x1FFFF) ||
+		    cp == 0x0E || cp == 0x0F || cp == 0x1B)
+			return false;
+		many += n > 1;
+	}
+	return many >= 4;
+}
+
+/* Rule e. */
+static bool
+is_decodable(const char *p, size_t len)
+{
+	enum hr_bom bom = hr_charset_bom(p, len);
+
+	switch (bom) {
+	case HR_BOM_NONE: break;
+	case HR_BOM_ODD: return false;
+	default: return hr_charset_fits(hr_charset_of_bom(bom), p, len);
+	}
+	if (hr_charset_has_high(p, len) && hr_charset_check_utf8(p, len, NULL) == 0)
+		return is_sure_utf8(p, len);
+	return hr_guess_sure(p, len);
+}
+
+bool
+hr_binary_head(const void *p, size_t len)
+{
+	const unsigned char *s = p;
+	size_t i, odd = 0, low = 0;
+	unsigned bad = 0, c;
+	bool suspect;
+
+	if (len == 0)
+		return false;
+	for (i = 0; i < len; i++) {
+		c = classify(s[i]);
+		odd += (c & IS_PRINTABLE) == 0;
+		low += (c & IS_LOW) != 0;
+		bad |= c & IS_BAD;
+	}
+	suspect = is_suspect(odd, low, len);
+	if (!suspect && bad == 0)
+		return false;
+	return !is_decodable(p, len); /* then it is suspect or holds a bad byte: binary */
+}
+
+bool
+hr_binary_name(const char *path, size_t len)
+{
+	return len >= 4 && memcmp(path + len - 4, ".pyc", 4) == 0;
+}
+
+bool
+hr_binary_file(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char head[HR_BINARY_HEAD];
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	n = hr_fd_read_full(fd, head, sizeof(head), NULL);
+	hr_fd_close(&fd);
+	return n > 0 && hr_binary_head(head, (size_t)n);
+}

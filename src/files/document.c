@@ -1,0 +1,288 @@
+/* Documents as text: one converter per suffix. The text of a PDF is pdftotext's, that of an
+ * office document handrail-office's; nothing here can listen to sound, and says so in the words of
+ * the contract. */
+#include "config.h"
+
+#include "files/document.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/spawn.h"
+#include "files/charset.h"
+#include "files/kind.h"
+#include "files/purepath.h"
+#include "files/pytext.h"
+#include "files/textfile.h"
+
+#define FILE_MAX (10u << 20)
+#define TEXT_MAX (64u << 20)
+#define KIND_MAX 4096
+
+/* ---- programs ---- */
+
+static bool
+is_installed(const char *name)
+{
+	const char *p = getenv("PATH"), *end;
+	struct hr_buf b;
+	bool found = false;
+
+	for (; p != NULL && !found; p = *end == ':' ? end + 1 : NULL) {
+		end = strchrnul(p, ':');
+		hr_buf_init(&b, (size_t)(end - p) + strlen(name) + 2);
+		hr_buf_add(&b, p, (size_t)(end - p));
+		hr_buf_addc(&b, '/');
+		hr_buf_adds(&b, name);
+		found = b.fail == HR_OK && end > p && access(b.p, X_OK) == 0;
+		hr_buf_done(&b);
+	}
+	return found;
+}
+
+/* What a program writes, given the file on its stdin: its wait status, or -1. */
+static int
+run(const char *const *argv, const char *file, struct hr_buf *out, struct hr_err *err)
+{
+	int ends[2], status = -1, in = open(file, O_RDONLY | O_CLOEXEC);
+	struct hr_spawn s = {.path = argv[0], .argv = argv, .setsid = true, .umask = -1};
+	struct hr_spawn_fd fds[2] = {{in, STDIN_FILENO}, {-1, STDOUT_FILENO}};
+	ssize_t n = 0;
+	char *room;
+	pid_t pid;
+
+	if (in < 0)
+		return hr_err_sys(err, errno, "open");
+	if (pipe2(ends, O_CLOEXEC) < 0) {
+		(void)hr_err_sys(err, errno, "pipe");
+		hr_fd_close(&in);
+		return -1;
+	}
+	fds[1].from = ends[1];
+	s.fds = fds;
+	s.nfds = 2;
+	s.pdeathsig = SIGKILL;
+	pid = hr_spawn(&s, err);
+	hr_fd_close(&in);
+	hr_fd_close(&ends[1]);
+	while (pid >= 0) {
+		room = hr_buf_reserve(out, 65536);
+		n = room != NULL ? hr_fd_read(ends[0], room, 65536) : -1;
+		if (n <= 0)
+			break;
+		hr_buf_grew(out, (size_t)n);
+	}
+	hr_fd_close(&ends[0]); /* one that writes on gets SIGPIPE */
+	while (pid >= 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (pid < 0)
+		return -1;
+	if (n < 0)
+		return hr_err_set(err, HR_E_SYS, "%s failed", argv[0]);
+	return status;
+}
+
+/* What a converter is given. */
+struct source {
+	const char *libexec_dir, *file, *suffix;
+	struct hr_buf *bytes; /* all of the file */
+};
+
+/* ---- converters: 0 and Markdown in raw; 1: no such document; -1: why ---- */
+
+static int
+convert_pdf(const struct source *d, struct hr_buf *raw, struct hr_buf *why)
+{
+	const char *const argv[] = {"pdftotext", "-q", "-enc", "UTF-8", "--", d->file, "-", NULL};
+	const struct hr_buf *bytes = d->bytes;
+	struct hr_err err = {.code = HR_OK};
+	int status;
+
+	/* readers look for it in the first 1024 bytes */
+	if (memmem(bytes->p, bytes->len < 1024 ? bytes->len : 1024, "%PDF-", 5) == NULL)
+		return 1;
+	if (!is_installed(argv[0])) {
+		hr_buf_adds(
+		    why, "pdftotext (of poppler-utils), which reads PDF files, is not installed");
+		return -1;
+	}
+	status = run(argv, d->file, raw, &err);
+	if (status > 0)
+		hr_buf_adds(why, "pdftotext failed");
+	else if (status < 0)
+		hr_buf_adds(why, err.msg);
+	return status == 0 ? 0 : -1;
+}
+
+static int
+convert_sound(const struct source *d, struct hr_buf *raw, struct hr_buf *why)
+{
+	(void)d;
+	(void)why;
+	hr_buf_adds(raw, "### Audio Transcript:\nError. Could not transcribe this audio.");
+	return 0;
+}
+
+static int
+convert_packed_sound(const struct source *d, struct hr_buf *raw, struct hr_buf *why)
+{
+	if (is_installed("ffmpeg") || is_installed("avconv"))
+		return convert_sound(d, raw, why);
+	hr_buf_adds(raw, "\n\n### Audio Transcript:\nTranscription unavailable - ffmpeg/avconv not "
+			 "installed.");
+	return 0;
+}
+
+/* By a program of our own, which says why on its stdout when its status is 1. */
+static int
+convert_office(const struct source *d, struct hr_buf *raw, struct hr_buf *why)
+{
+	const char *argv[] = {NULL, d->suffix + 1, NULL};
+	struct hr_err err = {.code = HR_OK};
+	char *program;
+	int status;
+
+	if (d->bytes->len < 4 || memcmp(d->bytes->p, "PK\3\4", 4) != 0)
+		return 1;
+	program = d->libexec_dir != NULL && d->libexec_dir[0] != '\0'
+		      ? hr_path_join(d->libexec_dir, "handrail-office")
+		      : NULL;
+	if (program == NULL) {
+		hr_buf_adds(why, "handrail-office, which reads office documents, is missing");
+		return -1;
+	}
+	argv[0] = program;
+	status = run(argv, d->file, raw, &err);
+	free(program);
+	if (status == 0)
+		return 0;
+	if (status < 0)
+		hr_buf_adds(why, err.msg);
+	else if (WIFEXITED(status) && WEXITSTATUS(status) == 1 && raw->len > 0)
+		hr_buf_add(why, raw->p, raw->len);
+	else
+		hr_buf_adds(why, "the document needs too much time or memory, or is damaged");
+	return -1;
+}
+
+static const struct converter {
+	const char *suffix;
+	int (*convert)(const struct source *d, struct hr_buf *raw, struct hr_buf *why);
+} converters[] = {
+    {".pdf", convert_pdf},
+    {".docx", convert_office},
+    {".pptx", convert_office},
+    {".xlsx", convert_office},
+    {".wav", convert_sound},
+    {".mp3", convert_packed_sound},
+    {".m4a", convert_packed_sound},
+    {".flac", convert_packed_sound},
+};
+
+static const struct converter *
+find_converter(const char *path, size_t len)
+{
+	struct hr_span s = hr_purepath_suffix(path, len);
+	size_t i;
+
+	for (i = 0; i < sizeof(converters) / sizeof(converters[0]); i++)
+		if (s.len == strlen(converters[i].suffix) &&
+		    strncasecmp(s.p, converters[i].suffix, s.len) == 0)
+			return &converters[i];
+	return NULL;
+}
+
+/* ---- the whole ---- */
+
+/* Each line right-stripped, at most one empty line after the other. */
+static void
+tidy(struct hr_buf *out, const char *p, size_t len)
+{
+	const char *end = p + len, *next;
+	unsigned newlines = 0;
+	size_t n;
+
+	for (;; p = next + 1) {
+		next = memchr(p, '\n', (size_t)(end - p));
+		n = hr_pytext_rstrip(p, (size_t)((next != NULL ? next : end) - p));
+		if (n > 0)
+			newlines = 0;
+		hr_buf_add(out, p, n);
+		if (next == NULL)
+			return;
+		if (newlines < 2)
+			hr_buf_addc(out, '\n');
+		newlines++;
+	}
+}
+
+/* What it is instead. */
+static void
+refuse_kind(const struct hr_buf *bytes, struct hr_buf *why)
+{
+	struct hr_buf kind;
+
+	hr_buf_init(&kind, KIND_MAX);
+	hr_kind_describe(&kind, bytes->p, bytes->len);
+	if (kind.fail == HR_OK && kind.len > 0 &&
+	    hr_charset_check_utf8(kind.p, kind.len, NULL) == 0)
+		hr_buf_addf(why, " but %s", kind.p);
+	hr_buf_done(&kind);
+}
+
+static int
+to_markdown(
+    const struct source *d, const struct converter *c, struct hr_buf *raw, struct hr_buf *why)
+{
+	struct hr_buf *bytes = d->bytes;
+	const struct hr_encoding utf8 = {.charset = &hr_charset_utf8};
+	struct hr_err err = {.code = HR_OK};
+	int r;
+
+	if (hr_textfile_read(d->file, bytes, &err) < 0) {
+		hr_buf_adds(why, strerror(err.sys));
+		return -1;
+	}
+	if (bytes->len == 0) {
+		hr_buf_adds(why, "Input was empty");
+		return -1;
+	}
+	r = c != NULL ? c->convert(d, raw, why) : 1;
+	if (r <= 0)
+		return r;
+	if (hr_textfile_decode(bytes, &utf8, raw, NULL) == 0)
+		return 0;
+	hr_buf_adds(why, "it is neither such a document nor text");
+	refuse_kind(bytes, why);
+	return -1;
+}
+
+int
+hr_document_text(const char *libexec_dir, const char *file, const char *path, size_t len,
+    struct hr_buf *text, struct hr_buf *why)
+{
+	const struct converter *c = find_converter(path, len);
+	struct hr_buf bytes, raw;
+	const struct source d = {libexec_dir, file, c != NULL ? c->suffix : "", &bytes};
+	int r;
+
+	hr_buf_init(&bytes, FILE_MAX + 1);
+	hr_buf_init(&raw, TEXT_MAX);
+	r = to_markdown(&d, c, &raw, why);
+	if (r == 0)
+		tidy(text, hr_buf_str(&raw), raw.len);
+	if (raw.fail != HR_OK)
+		text->fail = raw.fail;
+	hr_buf_done(&bytes);
+	hr_buf_done(&raw);
+	return r;
+}

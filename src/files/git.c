@@ -1,0 +1,511 @@
+/* Changes and diffs. */
+#include "config.h"
+
+#include "files/git.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "files/gitrun.h"
+#include "proto/json.h"
+#include "proto/pyrepr.h"
+#include "proto/utf8.h"
+
+#define OUTPUT_MAX (256u << 20)
+#define EMPTY_TREE "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
+#define RUN(out, directory, ...) hr_gitrun(directory, (const char *const[]){__VA_ARGS__, NULL}, out)
+
+/* ---- JSON as json.dumps() prints it: ASCII only ---- */
+
+static void
+put_ascii(struct hr_buf *json, const char *p, size_t len)
+{
+	const char *end;
+	struct hr_buf raw;
+	size_t n;
+	int32_t cp;
+
+	hr_buf_init(&raw, OUTPUT_MAX);
+	(void)hr_json_put_str(&raw, p, len, HR_JSON_REPLACE); /* cannot fail so */
+	p = hr_buf_str(&raw);
+	for (end = p + raw.len; p < end; p += n) {
+		cp = hr_utf8_next(p, end, &n);
+		if (cp < 0x80)
+			hr_buf_add(json, p, n);
+		else if (cp < 0x10000)
+			hr_buf_addf(json, "\\u%04x", (unsigned)cp);
+		else
+			hr_buf_addf(json, "\\u%04x\\u%04x", 0xD7C0u + ((unsigned)cp >> 10),
+			    0xDC00u | ((unsigned)cp & 0x3FF));
+	}
+	if (raw.fail != HR_OK)
+		json->fail = raw.fail;
+	hr_buf_done(&raw);
+}
+
+/* ---- the revision to compare with ---- */
+
+/* The last word of the line "HEAD branch: main". */
+static bool
+default_branch(const char *repo, struct hr_buf *name)
+{
+	struct hr_buf out;
+	const char *line, *word;
+	size_t n;
+
+	hr_buf_init(&out, OUTPUT_MAX);
+	hr_buf_reset(name);
+	if (RUN(&out, repo, "remote", "show", "origin") == 0) {
+		line = strstr(hr_buf_str(&out), "HEAD branch");
+		n = line != NULL ? strcspn(line, "\n") : 0;
+		while (n > 0 && (line[n - 1] == ' ' || line[n - 1] == '\t'))
+			n--;
+		for (word = line + n; n > 0 && word > line && word[-1] != ' ' && word[-1] != '\t';)
+			word--;
+		if (n > 0)
+			hr_buf_add(name, word, (size_t)(line + n - word));
+	}
+	hr_buf_done(&out);
+	return name->len > 0;
+}
+
+static bool
+is_ref(const char *repo, const char *prefix, const char *name, struct hr_buf *ref)
+{
+	struct hr_buf full;
+	bool found;
+
+	hr_buf_init(&full, PATH_MAX);
+	hr_buf_adds(&full, prefix);
+	hr_buf_adds(&full, name);
+	found = full.fail == HR_OK &&
+		RUN(ref, repo, "rev-parse", "--verify", hr_buf_str(&full)) == 0 && ref->len > 0;
+	hr_buf_done(&full);
+	return found;
+}
+
+/* The first that exists. false: this is no repository. The default branch costs a question to the
+ * remote side, so it is asked for only if it decides. */
+static bool
+reference(const char *repo, struct hr_buf *ref)
+{
+	struct hr_buf name, base;
+	bool found;
+
+	hr_buf_init(&name, OUTPUT_MAX);
+	hr_buf_init(&base, OUTPUT_MAX);
+	found = RUN(&name, repo, "rev-parse", "--abbrev-ref", "HEAD") == 0 && name.len > 0 &&
+		is_ref(repo, "origin/", name.p, ref);
+	if (!found && default_branch(repo, &name)) {
+		struct hr_buf remote;
+
+		hr_buf_init(&remote, PATH_MAX);
+		hr_buf_addf(&remote, "origin/%s", name.p);
+		found = remote.fail == HR_OK &&
+			RUN(&base, repo, "merge-base", "HEAD", hr_buf_str(&remote)) == 0 &&
+			base.len > 0 && is_ref(repo, "", base.p, ref);
+		hr_buf_done(&remote);
+		if (!found)
+			found = is_ref(repo, "origin/", name.p, ref);
+	}
+	if (!found)
+		found = is_ref(repo, "", EMPTY_TREE, ref);
+	hr_buf_done(&name);
+	hr_buf_done(&base);
+	return found;
+}
+
+/* ---- changes ---- */
+
+struct change {
+	char status;
+	char *path;
+};
+
+struct changes {
+	struct hr_buf list; /* struct change */
+	struct hr_buf why;  /* not empty: it failed */
+};
+
+static void
+changes_add(struct changes *c, char status, const char *prefix, const char *path, size_t len)
+{
+	struct change one = {status, NULL};
+	struct hr_buf full;
+
+	hr_buf_init(&full, OUTPUT_MAX);
+	if (prefix != NULL)
+		hr_buf_addf(&full, "%s/", prefix);
+	hr_buf_add(&full, path, len);
+	one.path = hr_buf_take(&full);
+	hr_buf_done(&full);
+	if (one.path == NULL) {
+		c->list.fail = HR_E_NOMEM;
+		return;
+	}
+	hr_buf_add(&c->list, &one, sizeof(one));
+	if (c->list.fail != HR_OK)
+		free(one.path);
+}
+
+static void
+changes_done(struct changes *c)
+{
+	struct change *one = (struct change *)(void *)c->list.p;
+	size_t i;
+
+	for (i = 0; i < c->list.len / sizeof(*one); i++)
+		free(one[i].path);
+	hr_buf_done(&c->list);
+	hr_buf_done(&c->why);
+}
+
+/* "unexpected_value_in_git_diff:['A\ta.txt', 'A\tb b.txt']" */
+static void
+fail_lines(struct changes *c, const char *what, const char *text)
+{
+	size_t n;
+
+	hr_buf_addf(&c->why, "%s:[", what);
+	for (; *text != '\0'; text += n + (text[n] == '\n')) {
+		n = strcspn(text, "\n");
+		hr_pyrepr_str(&c->why, text, n);
+		if (text[n] == '\n')
+			hr_buf_adds(&c->why, ", ");
+	}
+	hr_buf_addc(&c->why, ']');
+}
+
+/* Up to four words of a line. */
+static size_t
+split_words(const char *p, size_t len, const char *words[4], size_t lens[4])
+{
+	size_t n = 0, i = 0;
+
+	for (;;) {
+		while (i < len && strchr(" \t\r\v\f", p[i]) != NULL)
+			i++;
+		if (i == len || n == 4)
+			return n;
+		words[n] = p + i;
+		while (i < len && strchr(" \t\r\v\f", p[i]) == NULL)
+			i++;
+		lens[n] = (size_t)(p + i - words[n]);
+		n++;
+	}
+}
+
+/* One line of diff --name-status. false: it failed. */
+static bool
+parse_line(struct changes *c, const char *prefix, const char *p, size_t len, const char *all)
+{
+	const char *w[4];
+	size_t l[4], n = split_words(p, len, w, l);
+	char status = '\0';
+
+	if (n == 3 && (w[0][0] == 'R' || w[0][0] == 'C')) {
+		if (w[0][0] == 'R')
+			changes_add(c, 'D', prefix, w[1], l[1]);
+		changes_add(c, 'A', prefix, w[2], l[2]);
+		return true;
+	}
+	if (n != 2) {
+		fail_lines(c, "unexpected_value_in_git_diff", all);
+		return false;
+	}
+	if (l[0] == 1 && strchr("MADU", w[0][0]) != NULL)
+		status = w[0][0];
+	else if (l[0] == 1 && w[0][0] == '*')
+		status = 'M';
+	else if (l[0] == 2 && memcmp(w[0], "??", 2) == 0)
+		status = 'A';
+	if (status == '\0') {
+		fail_lines(c, "unexpected_status_in_git_diff", all);
+		return false;
+	}
+	changes_add(c, status, prefix, w[1], l[1]);
+	return true;
+}
+
+static void
+changes_of(struct changes *c, const char *repo, const char *prefix)
+{
+	struct hr_buf ref, out;
+	const char *p;
+	size_t n;
+
+	hr_buf_init(&ref, OUTPUT_MAX);
+	hr_buf_init(&out, OUTPUT_MAX);
+	if (!reference(repo, &ref))
+		goto done;
+	if (RUN(&out, repo, "diff", "--name-status", ref.p) < 0)
+		goto failed;
+	for (p = hr_buf_str(&out); *p != '\0'; p += n + (p[n] == '\n')) {
+		n = strcspn(p, "\n");
+		if (!parse_line(c, prefix, p, n, hr_buf_str(&out)))
+			goto done;
+	}
+	if (RUN(&out, repo, "ls-files", "--others", "--exclude-standard") < 0)
+		goto failed;
+	for (p = hr_buf_str(&out); *p != '\0'; p += n + (p[n] == '\n')) {
+		n = strcspn(p, "\n");
+		changes_add(c, 'A', prefix, p, n);
+	}
+	goto done;
+failed:
+	hr_buf_add(&c->why, hr_buf_str(&out), out.len);
+done:
+	hr_buf_done(&ref);
+	hr_buf_done(&out);
+}
+
+/* The names of direct, not hidden subdirectories that hold ".git", each with its NUL. */
+static void
+repositories(const char *directory, struct hr_buf *names)
+{
+	DIR *d = opendir(directory);
+	struct dirent *e;
+	struct stat st;
+	struct hr_buf path;
+
+	if (d == NULL)
+		return;
+	hr_buf_init(&path, PATH_MAX);
+	while ((e = readdir(d)) != NULL) {
+		hr_buf_reset(&path);
+		hr_buf_addf(&path, "%s/.git", e->d_name);
+		if (e->d_name[0] != '.' && path.fail == HR_OK &&
+		    fstatat(dirfd(d), path.p, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			hr_buf_add(names, e->d_name, strlen(e->d_name) + 1);
+	}
+	hr_buf_done(&path);
+	(void)closedir(d); /* only read from */
+}
+
+/* Drops what lies in a repository of its own; as in the original the name alone decides, so that
+ * "foo" also hides "foobar.txt". */
+static void
+drop_nested(struct changes *c, const struct hr_buf *names)
+{
+	struct change *one = (struct change *)(void *)c->list.p;
+	size_t n = c->list.len / sizeof(*one), i, kept = 0;
+	const char *name;
+
+	for (i = 0; i < n; i++) {
+		for (name = names->p; name < names->p + names->len; name += strlen(name) + 1)
+			if (strncmp(one[i].path, name, strlen(name)) == 0)
+				break;
+		if (name < names->p + names->len)
+			free(one[i].path);
+		else
+			one[kept++] = one[i];
+	}
+	c->list.len = kept * sizeof(*one);
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	const struct change *x = a, *y = b;
+	int c = strcmp(x->path, y->path);
+
+	return c != 0 ? c : (x->status > y->status) - (x->status < y->status);
+}
+
+static void
+put_changes(struct changes *c, struct hr_buf *json)
+{
+	struct change *one = (struct change *)(void *)c->list.p;
+	size_t n = c->list.len / sizeof(*one), i;
+
+	if (n > 0)
+		qsort(one, n, sizeof(*one), compare);
+	hr_buf_addc(json, '[');
+	for (i = 0; i < n; i++) {
+		hr_buf_addf(
+		    json, "%s{\"status\": \"%c\", \"path\": ", i > 0 ? ", " : "", one[i].status);
+		put_ascii(json, one[i].path, strlen(one[i].path));
+		hr_buf_addc(json, '}');
+	}
+	hr_buf_addc(json, ']');
+}
+
+void
+hr_git_changes(const char *directory, struct hr_buf *json)
+{
+	struct changes c;
+	struct hr_buf names;
+	const char *name;
+	char *repo;
+
+	hr_buf_init(&c.list, OUTPUT_MAX);
+	hr_buf_init(&c.why, OUTPUT_MAX);
+	hr_buf_init(&names, OUTPUT_MAX);
+	repositories(directory, &names);
+	changes_of(&c, directory, NULL);
+	if (names.len > 0 && c.list.len > 0)
+		drop_nested(&c, &names);
+	for (name = names.p; c.why.len == 0 && name != NULL && name < names.p + names.len;
+	     name += strlen(name) + 1) {
+		repo = hr_path_join(directory, name);
+		if (repo != NULL)
+			changes_of(&c, repo, name);
+		else
+			c.list.fail = HR_E_NOMEM;
+		free(repo);
+	}
+	if (c.list.fail != HR_OK || c.why.fail != HR_OK || names.fail != HR_OK) {
+		hr_buf_reset(&c.why);
+		hr_buf_adds(&c.why, "out of memory");
+	}
+	if (c.why.len > 0) {
+		hr_buf_adds(json, "{\"error\": ");
+		put_ascii(json, c.why.p, c.why.len);
+		hr_buf_addc(json, '}');
+	} else {
+		put_changes(&c, json);
+	}
+	hr_buf_done(&names);
+	changes_done(&c);
+}
+
+/* ---- one file ---- */
+
+void
+hr_git_join_lines(struct hr_buf *b, const char *p, size_t len)
+{
+	const char *end = p + len;
+	size_t n;
+	int32_t cp;
+
+	for (; p < end; p += n) {
+		cp = hr_utf8_next(p, end, &n);
+		if (cp == '\r' && p + 1 < end && p[1] == '\n')
+			n = 2;
+		if ((cp >= '\n' && cp <= '\r') || (cp >= 0x1C && cp <= 0x1E) || cp == 0x85 ||
+		    cp == 0x2028 || cp == 0x2029) {
+			if (p + n < end) /* the last line's end is dropped */
+				hr_buf_addc(b, '\n');
+		} else {
+			hr_buf_add(b, p, n);
+		}
+	}
+}
+
+/* The nearest directory above the file with a directory ".git" in it; *ret_rest: the file's name
+ * from there. path is cut at the place. */
+static bool
+closest_repository(char *path, const char **ret_rest)
+{
+	struct hr_buf git;
+	struct stat st;
+	char *slash;
+	bool found = false;
+
+	hr_buf_init(&git, PATH_MAX + 8);
+	for (slash = strrchr(path, '/'); slash != NULL && !found;) {
+		hr_buf_reset(&git);
+		hr_buf_add(&git, path, (size_t)(slash - path));
+		hr_buf_adds(&git, "/.git");
+		found = git.fail == HR_OK && stat(git.p, &st) == 0 && S_ISDIR(st.st_mode);
+		if (found) {
+			*slash = '\0';
+			*ret_rest = slash + 1;
+		} else {
+			slash = memrchr(path, '/', (size_t)(slash - path));
+		}
+	}
+	hr_buf_done(&git);
+	return found;
+}
+
+static int
+fail(struct hr_buf *why, const char *text)
+{
+	hr_buf_adds(why, text);
+	return -1;
+}
+
+static int
+read_text(const char *path, struct hr_buf *text, struct hr_buf *why)
+{
+	struct hr_err err = {.code = HR_OK};
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return fail(why, strerror(errno));
+	if (st.st_size > (off_t)HR_GIT_FILE_MAX)
+		return fail(why, "file_to_large");
+	if (hr_path_read(path, text, &err) < 0)
+		return fail(why, err.code == HR_E_TOOLARGE ? "file_to_large" : err.msg);
+	if (!hr_utf8_valid(hr_buf_str(text), text->len))
+		return fail(why, "the file is not UTF-8");
+	return 0;
+}
+
+static int
+put_diff(char *path, struct hr_buf *json, struct hr_buf *why)
+{
+	struct hr_buf modified, original, ref, name, lines;
+	const char *rest = NULL;
+	int r = -1;
+
+	hr_buf_init(&modified, HR_GIT_FILE_MAX);
+	hr_buf_init(&original, OUTPUT_MAX);
+	hr_buf_init(&ref, OUTPUT_MAX);
+	hr_buf_init(&name, OUTPUT_MAX);
+	hr_buf_init(&lines, HR_GIT_FILE_MAX);
+	if (read_text(path, &modified, why) < 0) {
+		/* said */
+	} else if (!closest_repository(path, &rest)) {
+		(void)fail(why, "no_repository");
+	} else {
+		if (path[0] == '\0') /* the repository is the root directory */
+			path = (char[]){"/"};
+		hr_buf_addf(
+		    &name, "%s:%s", reference(path, &ref) ? hr_buf_str(&ref) : "None", rest);
+		if (RUN(&original, path, "show", hr_buf_str(&name)) < 0)
+			hr_buf_reset(&original);
+		hr_git_join_lines(&lines, hr_buf_str(&modified), modified.len);
+		if (original.fail != HR_OK || !hr_utf8_valid(hr_buf_str(&original), original.len)) {
+			(void)fail(why, "the original is not UTF-8");
+		} else {
+			hr_buf_adds(json, "{\"modified\": ");
+			put_ascii(json, hr_buf_str(&lines), lines.len);
+			hr_buf_adds(json, ", \"original\": ");
+			put_ascii(json, hr_buf_str(&original), original.len);
+			hr_buf_addc(json, '}');
+			r = 0;
+		}
+	}
+	hr_buf_done(&modified);
+	hr_buf_done(&original);
+	hr_buf_done(&ref);
+	hr_buf_done(&name);
+	hr_buf_done(&lines);
+	return r;
+}
+
+int
+hr_git_diff(const char *path, struct hr_buf *json, struct hr_buf *why)
+{
+	char *real = realpath(path, NULL);
+	int r;
+
+	if (real == NULL)
+		return fail(why, strerror(errno));
+	r = put_diff(real, json, why);
+	free(real);
+	if (r == 0 && json->fail != HR_OK)
+		return fail(why, "out of memory");
+	return r;
+}

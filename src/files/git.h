@@ -1,0 +1,21 @@
+/* hr_git: what the "changes" view of a client shows (files.md 5): the work tree against the branch
+ * it came from, as JSON that Python's json.dumps() would print. Runs git(1), in the environment of
+ * the process; it never asks for a password. */
+#ifndef HR_FILES_GIT_H
+#define HR_FILES_GIT_H
+
+#include "base/buf.h"
+
+#define HR_GIT_FILE_MAX (1u << 20) /* a larger file has no diff */
+
+/* The list of {"status","path"} for directory and the repositories right below it, or {"error"}. */
+void hr_git_changes(const char *directory, struct hr_buf *json);
+
+/* {"modified","original"} for a file. 0, or -1 with the reason in why. */
+int hr_git_diff(const char *path, struct hr_buf *json, struct hr_buf *why);
+
+/* Text with Python's universal line ends, split with str.splitlines() and joined by newlines: pure.
+ */
+void hr_git_join_lines(struct hr_buf *b, const char *p, size_t len);
+
+#endif

@@ -1,0 +1,55 @@
+/* handrail-git: the "changes" view of a client, for sandboxes with and without Python. What the
+ * original's clients call (git_changes.py, git_diff.py) leads here, see runtime-image. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "files/git.h"
+
+#define OUTPUT_MAX (1u << 30)
+
+static int
+usage(int status)
+{
+	static const char text[] = "usage: handrail-git changes\n"
+				   "       handrail-git diff FILE\n";
+
+	(void)hr_fd_write_full(status == 0 ? STDOUT_FILENO : STDERR_FILENO, text, sizeof(text) - 1,
+	    NULL); /* nobody to tell */
+	return status;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct hr_buf json, why;
+	int r = 0;
+
+	if (argc == 2 && strcmp(argv[1], "--help") == 0)
+		return usage(0);
+	if (!(argc == 2 && strcmp(argv[1], "changes") == 0) &&
+	    !(argc == 3 && strcmp(argv[1], "diff") == 0))
+		return usage(2);
+	hr_buf_init(&json, OUTPUT_MAX);
+	hr_buf_init(&why, OUTPUT_MAX);
+	/* a question that nobody hears would wait for ever */
+	(void)setenv("GIT_TERMINAL_PROMPT", "0", 1);
+	if (argc == 2)
+		hr_git_changes(".", &json);
+	else
+		r = hr_git_diff(argv[2], &json, &why);
+	if (r == 0) {
+		hr_buf_addc(&json, '\n');
+		r = hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&json), json.len, NULL);
+	} else {
+		hr_buf_addc(&why, '\n');
+		(void)hr_fd_write_full(STDERR_FILENO, hr_buf_str(&why), why.len, NULL);
+	}
+	hr_buf_done(&json);
+	hr_buf_done(&why);
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

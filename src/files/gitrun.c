@@ -1,0 +1,130 @@
+/* stdout comes by a pipe that is read to its end, stderr goes to a file in memory: nothing waits
+ * for two things at once. */
+#include "config.h"
+
+#include "files/gitrun.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/spawn.h"
+#include "proto/utf8.h"
+
+#define ARGS_MAX 16
+#define CHUNK (64u << 10)
+
+static void
+strip(struct hr_buf *b)
+{
+	const char *p = hr_buf_str(b);
+	size_t len = b->len;
+
+	hr_utf8_strip(&p, &len);
+	if (len == b->len)
+		return;
+	hr_buf_drop_front(b, (size_t)(p - b->p));
+	b->len = len;
+	b->p[len] = '\0';
+}
+
+static int
+read_all(int fd, struct hr_buf *b)
+{
+	ssize_t n;
+	char *p;
+
+	do {
+		p = hr_buf_reserve(b, CHUNK);
+		if (p == NULL)
+			return -1;
+		n = hr_fd_read(fd, p, CHUNK);
+		if (n > 0)
+			hr_buf_grew(b, (size_t)n);
+	} while (n > 0);
+	return n < 0 ? -1 : 0;
+}
+
+static int
+fail_text(struct hr_buf *out, const char *what, int sys)
+{
+	hr_buf_reset(out);
+	hr_buf_addf(out, "%s: %s", what, strerror(sys));
+	return -1;
+}
+
+/* The end of a git whose output is in out and whose complaints are in errors. */
+static int
+conclude(pid_t pid, int errors, struct hr_buf *out)
+{
+	struct hr_buf text;
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return fail_text(out, "git", errno);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+		strip(out);
+		return 0;
+	}
+	/* a shell's numbers for a signal */
+	status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	hr_buf_init(&text, out->cap);
+	hr_buf_addf(&text, "error_running_cmd:%d:", status);
+	if (lseek(errors, 0, SEEK_END) > 0) {
+		(void)lseek(errors, 0, SEEK_SET); /* a memory file: cannot fail */
+		(void)read_all(errors, &text);
+	} else {
+		hr_buf_add(&text, hr_buf_str(out), out->len);
+	}
+	hr_buf_reset(out);
+	hr_buf_add(out, hr_buf_str(&text), text.len);
+	hr_buf_done(&text);
+	return -1;
+}
+
+int
+hr_gitrun(const char *directory, const char *const *args, struct hr_buf *out)
+{
+	const char *argv[ARGS_MAX] = {"git", "-C", directory, "--no-pager"};
+	int pair[2], errors = memfd_create("git", MFD_CLOEXEC), r;
+	size_t n = 4;
+	struct hr_err err = {.code = HR_OK};
+	pid_t pid;
+
+	hr_buf_reset(out);
+	for (; *args != NULL; args++) {
+		hr_assert(n + 1 < ARGS_MAX);
+		argv[n++] = *args;
+	}
+	argv[n] = NULL;
+	if (errors < 0)
+		return fail_text(out, "memfd_create", errno);
+	if (pipe2(pair, O_CLOEXEC) < 0) {
+		hr_fd_close(&errors);
+		return fail_text(out, "pipe", errno);
+	}
+	pid = hr_spawn(&(const struct hr_spawn){.path = "git",
+			   .argv = argv,
+			   .fds = (const struct hr_spawn_fd[]){{pair[1], 1}, {errors, 2}},
+			   .nfds = 2,
+			   .umask = -1},
+	    &err);
+	hr_fd_close(&pair[1]);
+	if (pid < 0) {
+		hr_buf_adds(out, err.msg);
+		r = -1;
+	} else {
+		(void)read_all(pair[0], out); /* too much of it is seen in out->fail */
+		hr_fd_close(&pair[0]);        /* git ends if it has more to say */
+		r = conclude(pid, errors, out);
+	}
+	hr_fd_close(&pair[0]);
+	hr_fd_close(&errors);
+	return r;
+}

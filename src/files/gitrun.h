@@ -1,0 +1,11 @@
+/* hr_gitrun: one call of git(1), and what it printed. */
+#ifndef HR_FILES_GITRUN_H
+#define HR_FILES_GITRUN_H
+
+#include "base/buf.h"
+
+/* Runs `git -C directory --no-pager args...` (NULL-terminated). 0: out holds what it wrote on
+ * stdout, white space at both ends removed; -1: it failed, out holds the text of the contract. */
+int hr_gitrun(const char *directory, const char *const *args, struct hr_buf *out);
+
+#endif

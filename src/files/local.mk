@@ -1,0 +1,89 @@
+# what is done with the user's files, for the actions and the workers
+noinst_LTLIBRARIES += libfiles.la
+libfiles_la_SOURCES = \
+	%D%/atomic.c %D%/atomic.h \
+	%D%/binary.c %D%/binary.h \
+	%D%/charset.c %D%/charset.h \
+	%D%/charsetname.c \
+	%D%/diff.c %D%/diff.h \
+	%D%/document.c %D%/document.h \
+	%D%/edchange.c \
+	%D%/eddir.c \
+	%D%/eddoc.c \
+	%D%/edfile.c \
+	%D%/editor.c %D%/editor.h %D%/editor_int.h \
+	%D%/edview.c \
+	%D%/encoding.c %D%/encoding.h \
+	%D%/filebody.c %D%/filebody.h \
+	%D%/guess.c %D%/guess.h \
+	%D%/history.c %D%/history.h \
+	%D%/kind.c %D%/kind.h \
+	%D%/moment.h \
+	%D%/multipart.c %D%/multipart.h \
+	%D%/params.c %D%/params.h \
+	%D%/purepath.c %D%/purepath.h \
+	%D%/pytext.c %D%/pytext.h \
+	%D%/readwrite.c %D%/readwrite.h \
+	%D%/textfile.c %D%/textfile.h \
+	%D%/viewpage.c %D%/viewpage.h \
+	%D%/zip.c %D%/zip.h
+libfiles_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(MAGIC_CFLAGS) $(UCHARDET_CFLAGS)
+libfiles_la_LIBADD = libplace.la libprotojson.la libbase.la $(MAGIC_LIBS) $(UCHARDET_LIBS) $(DL_LIBS)
+
+# where files go and how they get there: all that the module below needs of them
+noinst_LTLIBRARIES += libplace.la
+libplace_la_SOURCES = \
+	%D%/beneath.c %D%/beneath.h \
+	%D%/oserror.c %D%/oserror.h \
+	%D%/replace.c %D%/replace.h \
+	%D%/spool.c %D%/spool.h \
+	%D%/target.c %D%/target.h
+libplace_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+libplace_la_LIBADD = libprotojson.la libbase.la
+
+# What needs libarchive: a module, for the few workers that need it. Tests link its parts.
+noinst_LTLIBRARIES += libarchives.la
+libarchives_la_SOURCES = \
+	%D%/merge.c \
+	%D%/pack.c %D%/pack.h \
+	%D%/unpack.c %D%/unpack.h %D%/unpack_int.h
+libarchives_la_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS) $(JSONC_CFLAGS)
+libarchives_la_LIBADD = $(ARCHIVE_LIBS)
+
+modulesdir = $(pkglibexecdir)
+modules_LTLIBRARIES = handrail-zip.la
+handrail_zip_la_SOURCES = %D%/zip_module.c
+handrail_zip_la_LDFLAGS = -module -avoid-version -shared -export-symbols-regex '^hr_zip_module$$' \
+	$(SHARED_LDFLAGS) $(SAN_CFLAGS)
+handrail_zip_la_LIBADD = libarchives.la libplace.la
+
+# where programs that run from the build tree look for it
+noinst_DATA += handrail-zip.so
+handrail-zip.so: handrail-zip.la
+	$(AM_V_GEN)cp -f .libs/handrail-zip.so $@
+CLEANFILES += handrail-zip.so
+
+# the "changes" view of a client; run by commands of the sandbox
+pkglibexec_PROGRAMS += handrail-git
+handrail_git_SOURCES = \
+	%D%/git.c %D%/git.h \
+	%D%/git_main.c \
+	%D%/gitrun.c %D%/gitrun.h
+handrail_git_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+handrail_git_LDADD = libprotojson.la libbase.la
+
+# Office documents as text: a program, so that what they need is in no worker. Tests link its parts.
+noinst_LTLIBRARIES += liboffice.la
+liboffice_la_SOURCES = \
+	%D%/docx.c \
+	%D%/office.h %D%/office_int.h \
+	%D%/ooparts.c \
+	%D%/oorels.c \
+	%D%/ooxml.c \
+	%D%/pptx.c \
+	%D%/xlsx.c
+liboffice_la_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS) $(EXPAT_CFLAGS)
+liboffice_la_LIBADD = libbase.la $(ARCHIVE_LIBS) $(EXPAT_LIBS) -lm
+pkglibexec_PROGRAMS += handrail-office
+handrail_office_SOURCES = %D%/office_main.c
+handrail_office_LDADD = liboffice.la libbase.la

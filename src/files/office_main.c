@@ -1,0 +1,80 @@
+/* handrail-office KIND: the document on stdin as Markdown on stdout. The status is 1 if it cannot
+ * be read, and stdout then says why. A program of its own: what a document breaks or uses up is
+ * this process, and no worker has the libraries in it. */
+#include "config.h"
+
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "files/office.h"
+
+#define FILE_MAX (11u << 20) /* the editor takes 10 */
+#define CHUNK 65536
+#define SECONDS 20
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+static void
+limit(int what, rlim_t most)
+{
+	struct rlimit l = {most, most};
+
+	(void)setrlimit(what, &l); /* a second line of defence */
+}
+
+static int
+read_all(struct hr_buf *b, struct hr_err *err)
+{
+	ssize_t n;
+	char *room;
+
+	do {
+		room = hr_buf_reserve(b, CHUNK);
+		if (room == NULL)
+			return hr_buf_check(b, err);
+		n = hr_fd_read(STDIN_FILENO, room, CHUNK);
+		if (n > 0)
+			hr_buf_grew(b, (size_t)n);
+	} while (n > 0);
+	return n == 0 ? 0 : hr_err_set(err, HR_E_SYS, "the document cannot be read");
+}
+
+int
+main(int argc, char **argv)
+{
+	struct hr_err err = {.code = HR_OK};
+	struct hr_buf bytes, text;
+	int r;
+
+	if (argc != 2) {
+		(void)fprintf(stderr, "usage: handrail-office docx|pptx|xlsx <DOCUMENT\n");
+		return 2;
+	}
+	limit(RLIMIT_CPU, SECONDS);
+	limit(RLIMIT_CORE, 0);
+#ifndef SANITIZED
+	limit(RLIMIT_AS, (rlim_t)1 << 30);
+#endif
+	hr_buf_init(&bytes, FILE_MAX);
+	hr_buf_init(&text, HR_OFFICE_TEXT_MAX);
+	r = read_all(&bytes, &err);
+	if (r == 0)
+		r = hr_office_text(argv[1], bytes.p, bytes.len, &text, &err);
+	if (r != 0) {
+		hr_buf_reset(&text);
+		hr_buf_adds(&text, err.msg);
+	}
+	if (hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&text), text.len, &err) < 0)
+		r = -1;
+	hr_buf_done(&bytes);
+	hr_buf_done(&text);
+	return r == 0 ? 0 : 1;
+}

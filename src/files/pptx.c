@@ -1,0 +1,207 @@
+/* Slides as Markdown: titles, the text of shapes, tables, names of pictures, notes. */
+#include "config.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "files/office.h"
+#include "files/office_int.h"
+
+/* The paragraphs of a text body, one a line. */
+static void
+body_text(const struct node *body, struct hr_buf *out)
+{
+	const struct node *p, *n;
+	bool first = true;
+
+	for (p = body != NULL ? body->first : NULL; p != NULL; p = p->next) {
+		if (!node_is(p, "p"))
+			continue;
+		if (!first)
+			hr_buf_addc(out, '\n');
+		first = false;
+		for (n = p->first; n != NULL; n = node_next(n, p, true)) {
+			if (n->text != NULL && node_is(n->parent, "t"))
+				hr_buf_adds(out, n->text);
+			else if (node_is(n, "br"))
+				hr_buf_addc(out, '\n');
+		}
+	}
+}
+
+static bool
+is_title(const struct node *shape)
+{
+	const struct node *ph = node_below(node_child(shape, "nvSpPr"), "ph");
+	const char *type = node_attr(ph, "type");
+
+	return type != NULL && (strcmp(type, "title") == 0 || strcmp(type, "ctrTitle") == 0);
+}
+
+static void
+shape_read(const struct node *shape, bool title, struct hr_buf *out)
+{
+	struct hr_buf text;
+	const char *p;
+
+	hr_buf_init(&text, HR_OFFICE_TEXT_MAX);
+	body_text(node_child(shape, "txBody"), &text);
+	p = hr_buf_str(&text);
+	if (title) {
+		hr_buf_adds(out, "# ");
+		p += strspn(p, " \t\n");
+	}
+	hr_buf_adds(out, p);
+	hr_buf_addc(out, '\n');
+	hr_buf_done(&text);
+}
+
+static void
+table_read(const struct node *table, struct hr_buf *out)
+{
+	const struct node *row, *cell;
+	struct hr_buf text;
+	size_t columns;
+	bool first = true;
+
+	hr_buf_addc(out, '\n');
+	for (row = table->first; row != NULL; row = row->next) {
+		if (!node_is(row, "tr"))
+			continue;
+		hr_buf_addc(out, '|');
+		columns = 0;
+		for (cell = row->first; cell != NULL; cell = cell->next) {
+			if (!node_is(cell, "tc"))
+				continue;
+			hr_buf_init(&text, HR_OFFICE_TEXT_MAX);
+			body_text(node_child(cell, "txBody"), &text);
+			office_trim(&text);
+			hr_buf_addc(out, ' ');
+			office_add_flat(out, hr_buf_str(&text), text.len, true);
+			hr_buf_adds(out, " |");
+			hr_buf_done(&text);
+			columns++;
+		}
+		hr_buf_addc(out, '\n');
+		if (first)
+			office_add_rule(out, columns);
+		first = false;
+	}
+}
+
+static void
+picture_read(const struct node *picture, struct hr_buf *out)
+{
+	const struct node *about = node_below(picture, "cNvPr");
+	const char *alt = node_attr(about, "descr"), *name = node_attr(about, "name");
+
+	if (name == NULL)
+		name = "";
+	hr_buf_adds(out, "\n![");
+	hr_buf_adds(out, alt != NULL && *alt != '\0' ? alt : name);
+	hr_buf_adds(out, "](");
+	for (; *name != '\0'; name++)
+		if (isalnum((unsigned char)*name) || *name == '_' || (unsigned char)*name >= 0x80)
+			hr_buf_addc(out, *name);
+	hr_buf_adds(out, ".jpg)\n");
+}
+
+static void
+shapes_read(const struct node *tree, struct hr_buf *out)
+{
+	const struct node *n, *table;
+	bool titled = false, title;
+
+	for (n = tree->first; n != NULL && out->fail == HR_OK; n = n->next) {
+		if (node_is(n, "sp")) {
+			title = !titled && is_title(n);
+			titled = titled || title;
+			shape_read(n, title, out);
+		} else if (node_is(n, "pic")) {
+			picture_read(n, out);
+		} else if (node_is(n, "graphicFrame")) {
+			table = node_below(n, "tbl");
+			if (table != NULL)
+				table_read(table, out);
+		} else if (node_is(n, "grpSp")) {
+			shapes_read(n, out);
+		}
+	}
+}
+
+static int
+notes_read(const struct parts *ps, const char *part, struct hr_buf *out, struct hr_err *err)
+{
+	struct tree *t = tree_of(ps, part, err);
+	const struct node *n, *root;
+	const char *type;
+
+	if (t == NULL)
+		return -1;
+	hr_buf_adds(out, "\n\n### Notes:\n");
+	root = tree_root(t);
+	for (n = root; n != NULL; n = node_next(n, root, true)) {
+		if (!node_is(n, "sp"))
+			continue;
+		type = node_attr(node_below(node_child(n, "nvSpPr"), "ph"), "type");
+		if (type == NULL || strcmp(type, "body") != 0)
+			continue;
+		body_text(node_child(n, "txBody"), out);
+		break;
+	}
+	office_trim(out);
+	tree_free(t);
+	return 0;
+}
+
+static int
+slide_read(const struct parts *ps, const char *part, struct hr_buf *out, struct hr_err *err)
+{
+	struct tree *t = tree_of(ps, part, err);
+	struct rels rels = {NULL, NULL};
+	const struct node *shapes;
+	const char *notes;
+	int r = -1;
+
+	if (t != NULL && rels_open(&rels, ps, part, err) == 0) {
+		shapes = node_below(tree_root(t), "spTree");
+		if (shapes != NULL)
+			shapes_read(shapes, out);
+		office_trim(out);
+		notes = rels_of_type(&rels, "notesSlide");
+		r = notes != NULL && parts_find(ps, notes) != NULL ? notes_read(ps, notes, out, err)
+								   : 0;
+	}
+	rels_done(&rels);
+	tree_free(t);
+	return r;
+}
+
+int
+pptx_convert(const struct parts *ps, const char *part, struct hr_buf *out, struct hr_err *err)
+{
+	struct tree *t = tree_of(ps, part, err);
+	struct rels rels = {NULL, NULL};
+	const struct node *n = NULL;
+	const char *slide;
+	unsigned number = 0;
+	int r = -1;
+
+	if (t != NULL && rels_open(&rels, ps, part, err) == 0) {
+		n = node_child(tree_root(t), "sldIdLst");
+		r = 0;
+	}
+	for (n = n != NULL ? n->first : NULL; n != NULL && r == 0 && out->fail == HR_OK;
+	     n = n->next) {
+		slide = rels_target(&rels, node_attr(n, "r:id"));
+		if (!node_is(n, "sldId") || slide == NULL)
+			continue;
+		hr_buf_addf(
+		    out, "%s<!-- Slide number: %u -->\n", number > 0 ? "\n\n" : "", number + 1);
+		number++;
+		r = slide_read(ps, slide, out, err);
+	}
+	rels_done(&rels);
+	tree_free(t);
+	return r;
+}

@@ -1,0 +1,188 @@
+/* Python's str methods on UTF-8. */
+#include "config.h"
+
+#include "files/pytext.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "proto/utf8.h"
+
+void
+hr_pytext_universal(struct hr_buf *text, size_t from)
+{
+	char *p, *out, *end;
+
+	if (text->len <= from)
+		return;
+	end = text->p + text->len;
+	p = memchr(text->p + from, '\r', text->len - from);
+	if (p == NULL)
+		return;
+	for (out = p; p < end; p++) {
+		if (*p != '\r') {
+			*out++ = *p;
+			continue;
+		}
+		*out++ = '\n';
+		if (p + 1 < end && p[1] == '\n')
+			p++;
+	}
+	text->len = (size_t)(out - text->p);
+	*out = '\0';
+}
+
+size_t
+hr_pytext_newlines(const char *p, size_t len)
+{
+	const char *end = p + len;
+	size_t n = 0;
+
+	while ((p = memchr(p, '\n', (size_t)(end - p))) != NULL) {
+		n++;
+		p++;
+	}
+	return n;
+}
+
+size_t
+hr_pytext_lines(const char *p, size_t len)
+{
+	return hr_pytext_newlines(p, len) + (len > 0 && p[len - 1] != '\n');
+}
+
+size_t
+hr_pytext_line_at(const char *p, size_t len, size_t line)
+{
+	const char *end = p + len, *at = p;
+
+	while (line > 0 && at < end) {
+		at = memchr(at, '\n', (size_t)(end - at));
+		if (at == NULL)
+			return len;
+		at++;
+		line--;
+	}
+	return (size_t)(at - p);
+}
+
+/* The bytes of the line break at p, 0 if there is none (files.md 0.3, the extended set). */
+static size_t
+line_break(const char *p, const char *end)
+{
+	const unsigned char *s = (const unsigned char *)p;
+	size_t room = (size_t)(end - p);
+
+	switch (s[0]) {
+	case '\r': return room > 1 && s[1] == '\n' ? 2 : 1;
+	case '\n':
+	case 0x0B:
+	case 0x0C:
+	case 0x1C:
+	case 0x1D:
+	case 0x1E: return 1;
+	case 0xC2: return room > 1 && s[1] == 0x85 ? 2 : 0;
+	case 0xE2: return room > 2 && s[1] == 0x80 && (s[2] == 0xA8 || s[2] == 0xA9) ? 3 : 0;
+	default: return 0;
+	}
+}
+
+void
+hr_pytext_rejoin(struct hr_buf *b, const char *p, size_t len)
+{
+	const char *end = p + len, *from = p;
+	size_t n;
+
+	while (p < end) {
+		n = line_break(p, end);
+		if (n == 0) {
+			p++;
+			continue;
+		}
+		hr_buf_add(b, from, (size_t)(p - from));
+		p += n;
+		from = p;
+		if (p < end)
+			hr_buf_addc(b, '\n');
+	}
+	hr_buf_add(b, from, (size_t)(end - from));
+}
+
+size_t
+hr_pytext_prefix(const char *p, size_t len, size_t chars)
+{
+	size_t i;
+
+	if (len <= chars)
+		return len;
+	for (i = 0; i < len; i++) {
+		if (((unsigned char)p[i] & 0xC0) == 0x80)
+			continue;
+		if (chars == 0)
+			return i;
+		chars--;
+	}
+	return len;
+}
+
+size_t
+hr_pytext_rstrip(const char *p, size_t len)
+{
+	const char *s = p;
+	char last;
+	size_t n = len;
+
+	if (len == 0)
+		return 0;
+	/* nearly every line: nothing to look up */
+	last = p[len - 1];
+	if (last > ' ' && last < 0x7F)
+		return len;
+	hr_utf8_strip(&s, &n);
+	return n == 0 ? 0 : (size_t)(s - p) + n;
+}
+
+static size_t
+slice_index(size_t n, int64_t i)
+{
+	if (i < 0)
+		return (uint64_t) - (i + 1) >= n ? 0 : n - (size_t) - (i + 1) - 1;
+	return (uint64_t)i > n ? n : (size_t)i;
+}
+
+void
+hr_pytext_slice(size_t n, int64_t start, int64_t end, size_t *ret_from, size_t *ret_to)
+{
+	*ret_from = slice_index(n, start);
+	*ret_to = slice_index(n, end);
+	if (*ret_to < *ret_from)
+		*ret_to = *ret_from;
+}
+
+int
+hr_pytext_int(const char *p, size_t len, int64_t *ret)
+{
+	bool negative = false, digit = false;
+	int64_t v = 0;
+	const char *end;
+
+	hr_utf8_strip(&p, &len);
+	end = p + len;
+	if (p < end && (*p == '+' || *p == '-'))
+		negative = *p++ == '-';
+	for (; p < end; p++) {
+		if (*p == '_' && digit && p + 1 < end) {
+			digit = false;
+			continue;
+		}
+		if (*p < '0' || *p > '9')
+			return -1;
+		digit = true;
+		if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *p - '0', &v))
+			v = INT64_MAX;
+	}
+	if (!digit)
+		return -1;
+	*ret = negative ? -v : v;
+	return 0;
+}

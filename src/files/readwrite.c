@@ -1,0 +1,385 @@
+/* read and write as they are without the editor. */
+#include "config.h"
+
+#include "files/readwrite.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "files/atomic.h"
+#include "files/charset.h"
+#include "files/oserror.h"
+#include "files/purepath.h"
+#include "files/pytext.h"
+#include "files/textfile.h"
+
+#define TEXT_MAX (512u << 20)
+#define MIME_TYPES "/etc/mime.types"
+#define MIME_TYPES_MAX (1u << 20)
+
+static enum hr_rw_result
+say(struct hr_buf *text, const char *before, struct hr_span path, const char *after)
+{
+	hr_buf_adds(text, before);
+	hr_buf_add(text, path.p, path.len);
+	hr_buf_adds(text, after);
+	return HR_RW_ERROR;
+}
+
+static enum hr_rw_result
+raise_os(struct hr_buf *text, const struct hr_err *err, struct hr_span path)
+{
+	if (err->code == HR_E_NOMEM)
+		text->fail = HR_E_NOMEM;
+	hr_oserror_add(text, err->sys, path.p, path.len);
+	return HR_RW_RAISED;
+}
+
+/* ---- read ---- */
+
+static const struct media {
+	const char *suffix;
+	const char *type;
+	const char *bare; /* of a file whose whole name is the suffix */
+} medias[] = {
+    {".png", "image/png", "image/png"}, {".jpg", "image/jpeg", "image/png"},
+    {".jpeg", "image/jpeg", "image/png"}, {".bmp", "image/bmp", "image/png"},
+    {".gif", "image/gif", "image/png"}, {".pdf", "application/pdf", "application/pdf"},
+    {".mp4", "video/mp4", "video/mp4"}, {".webm", "video/webm", "video/mp4"},
+    {".ogg", NULL, "video/mp4"}, /* see ogg_type() */
+};
+
+/* The one type that the original takes from the system's table instead of its own. */
+static const char *
+ogg_type(void)
+{
+	const char *p, *end;
+	bool listed = false;
+	struct hr_buf b;
+
+	hr_buf_init(&b, MIME_TYPES_MAX);
+	if (hr_path_read(MIME_TYPES, &b, NULL) == 0) {
+		p = hr_buf_str(&b);
+		end = p + b.len;
+		while (!listed && (p = memmem(p, (size_t)(end - p), "ogg", 3)) != NULL) {
+			/* a word of its own, behind the type */
+			listed = p > b.p && strchr(" \t", p[-1]) != NULL &&
+				 (p + 3 == end || strchr(" \t\r\n", p[3]) != NULL);
+			p++;
+		}
+	}
+	hr_buf_done(&b);
+	return listed ? "audio/ogg" : "video/mp4";
+}
+
+/* NULL: it is text. */
+static const char *
+media_type(struct hr_span path)
+{
+	const struct media *m;
+	size_t i, n;
+
+	for (i = 0; i < sizeof(medias) / sizeof(medias[0]); i++) {
+		m = &medias[i];
+		n = strlen(m->suffix);
+		if (path.len < n || strncasecmp(path.p + path.len - n, m->suffix, n) != 0)
+			continue;
+		if (path.len == n || path.p[path.len - n - 1] == '/')
+			return m->bare;
+		return m->type != NULL ? m->type : ogg_type();
+	}
+	return NULL;
+}
+
+bool
+hr_rw_is_media(struct hr_span path)
+{
+	return media_type(path) != NULL;
+}
+
+static void
+put_base64(struct hr_buf *b, const unsigned char *p, size_t len)
+{
+	static const char digits[] =
+	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	char *out = hr_buf_reserve(b, (len + 2) / 3 * 4);
+	size_t i, rest, n = 0;
+	unsigned v;
+
+	if (out == NULL)
+		return;
+	for (i = 0; i < len; i += 3) {
+		rest = len - i;
+		v = (unsigned)p[i] << 16 | (rest > 1 ? (unsigned)p[i + 1] << 8 : 0) |
+		    (rest > 2 ? p[i + 2] : 0);
+		out[n++] = digits[v >> 18];
+		out[n++] = digits[v >> 12 & 63];
+		out[n++] = rest > 1 ? digits[v >> 6 & 63] : '=';
+		out[n++] = rest > 2 ? digits[v & 63] : '=';
+	}
+	hr_buf_grew(b, n);
+}
+
+void
+hr_rw_slice(const char *p, size_t len, int64_t start, int64_t end, size_t *ret_from, size_t *ret_to)
+{
+	int64_t n, begin, stop;
+
+	*ret_from = 0;
+	*ret_to = len;
+	if (start <= 0 && end == -1)
+		return; /* all of it: nothing is counted */
+	n = (int64_t)hr_pytext_lines(p, len);
+	start = start < 0 ? 0 : start > n ? n : start;
+	if (end != -1) {
+		end = end < 0 ? 0 : end > n ? n : end;
+		begin = start < n - 2 ? start : n - 2;
+		begin = begin < 0 ? 0 : begin;
+		stop = end > begin + 1 ? end : begin + 1;
+		*ret_from = hr_pytext_line_at(p, len, (size_t)begin);
+		*ret_to = *ret_from +
+			  hr_pytext_line_at(p + *ret_from, len - *ret_from, (size_t)(stop - begin));
+		return;
+	}
+	*ret_from = hr_pytext_line_at(p, len, (size_t)start);
+}
+
+static enum hr_rw_result
+put_text(const struct hr_read *q, struct hr_buf *bytes, struct hr_buf *text)
+{
+	const struct hr_encoding utf8 = {.charset = &hr_charset_utf8};
+	size_t from, to;
+
+	if (hr_textfile_decode(bytes, &utf8, text, NULL) < 0)
+		return say(text, "File could not be decoded as utf-8: ", q->path, ".");
+	hr_rw_slice(hr_buf_str(text), text->len, q->start, q->end, &from, &to);
+	if (text->len > to)
+		text->len = to;
+	if (from > 0)
+		hr_buf_drop_front(text, from);
+	return HR_RW_DONE;
+}
+
+static enum hr_rw_result
+refuse_read(const struct hr_read *q, const struct hr_err *err, struct hr_buf *text)
+{
+	switch (err->sys) {
+	case ENOENT:
+		if (q->cwd.p == NULL)
+			return HR_RW_CWD;
+		(void)say(text, "File not found: ", q->path, "");
+		return say(text, ". Your current working directory is ", q->cwd, ".");
+	case EISDIR:
+		return say(text, "Path is a directory: ", q->path, ". You can only read files");
+	default: return raise_os(text, err, q->path);
+	}
+}
+
+enum hr_rw_result
+hr_rw_read(const struct hr_read *q, struct hr_buf *text)
+{
+	char *file = hr_purepath_bytes(q->path.p, q->path.len, text);
+	const char *media = media_type(q->path);
+	enum hr_rw_result r = HR_RW_DONE;
+	struct hr_err err = {.code = HR_OK};
+	struct hr_buf bytes;
+
+	if (file == NULL)
+		return HR_RW_RAISED;
+	hr_buf_init(&bytes, HR_READ_MAX);
+	if (hr_textfile_read(file, &bytes, &err) < 0) {
+		r = refuse_read(q, &err, text);
+	} else if (media != NULL) {
+		hr_buf_addf(text, "data:%s;base64,", media);
+		put_base64(text, (const unsigned char *)hr_buf_str(&bytes), bytes.len);
+	} else {
+		r = put_text(q, &bytes, text);
+	}
+	hr_buf_done(&bytes);
+	free(file);
+	return r;
+}
+
+/* ---- write ---- */
+
+/* Python clamps the two slices OLD[:start] and OLD[end:] each for itself. */
+void
+hr_rw_insert(
+    struct hr_buf *b, const struct hr_span *old, struct hr_span content, int64_t start, int64_t end)
+{
+	size_t n, from, to;
+
+	n = old != NULL ? hr_pytext_lines(old->p, old->len) : 0;
+	if (old != NULL && start != 0) {
+		hr_pytext_slice(n, 0, start, &from, &to);
+		hr_buf_add(b, old->p, hr_pytext_line_at(old->p, old->len, to));
+	}
+	hr_buf_add(b, content.p, content.len);
+	hr_buf_addc(b, '\n');
+	if (old != NULL && end != -1) {
+		hr_pytext_slice(n, end, INT64_MAX, &from, &to);
+		from = hr_pytext_line_at(old->p, old->len, from);
+		hr_buf_add(b, old->p + from, old->len - from);
+	}
+}
+
+/* Directories above the file. 0, or -1 with the errno. */
+static int
+make_parents(const char *file, struct hr_err *err)
+{
+	const char *slash = strrchr(file, '/');
+	struct stat st;
+	char *dir;
+	int r = 0;
+
+	if (slash == NULL || slash == file)
+		return 0;
+	dir = strndup(file, (size_t)(slash - file));
+	if (dir == NULL)
+		return hr_err_nomem(err);
+	/* what exists and is no directory is for the open to say */
+	if (stat(dir, &st) < 0)
+		r = hr_path_mkdirs(dir, 0777, NULL, err);
+	free(dir);
+	return r;
+}
+
+/* The content that the existing file gets; `after` is the new text. */
+static enum hr_rw_result
+merge(const struct hr_write *q, const char *file, struct hr_buf *after, struct hr_buf *text)
+{
+	const struct hr_encoding utf8 = {.charset = &hr_charset_utf8};
+	enum hr_rw_result r = HR_RW_DONE;
+	struct hr_err err = {.code = HR_OK};
+	struct hr_buf bytes, old;
+	struct hr_span span;
+
+	hr_buf_init(&bytes, HR_READ_MAX);
+	hr_buf_init(&old, HR_READ_MAX);
+	if (hr_textfile_read(file, &bytes, &err) < 0) {
+		if (err.sys == EISDIR)
+			r = say(text, "Path is a directory: ", q->path,
+			    ". You can only write to files");
+		else if (err.sys == ENOENT)
+			hr_rw_insert(after, NULL, q->content, 0, -1); /* it is gone again */
+		else
+			r = raise_os(text, &err, q->path);
+	} else if (hr_textfile_decode(&bytes, &utf8, &old, NULL) < 0) {
+		r = say(text, "File could not be decoded as utf-8: ", q->path, "");
+	} else {
+		span = (struct hr_span){hr_buf_str(&old), old.len};
+		hr_rw_insert(after, &span, q->content, q->start, q->end);
+	}
+	hr_buf_done(&bytes);
+	hr_buf_done(&old);
+	return r;
+}
+
+static enum hr_rw_result
+say_written(const struct hr_write *q, int sys, struct hr_buf *text)
+{
+	(void)say(
+	    text, "File ", q->path, " written, but failed to change ownership and permissions: ");
+	hr_oserror_add(text, sys, q->path.p, q->path.len);
+	return HR_RW_ERROR;
+}
+
+/* A new file gets mode and owner before it gets its name: whoever may write in its directory could
+ * put a link in its place and have another file given away. *ret_refused: the errno of that. */
+static int
+store_bytes(const struct hr_write *q, const char *file, const struct hr_buf *bytes,
+    int *ret_refused, struct hr_err *err)
+{
+	struct hr_atomic a;
+
+	if (hr_atomic_open(&a, file, 0666, err) < 0)
+		return err->code == HR_E_UNSUPPORTED
+			   ? hr_atomic_write_telling(
+				 file, hr_buf_str(bytes), bytes->len, 0666, q->moment, err)
+			   : -1;
+	if (hr_fd_write_full(a.fd, hr_buf_str(bytes), bytes->len, err) < 0) {
+		hr_atomic_abort(&a);
+		return -1;
+	}
+	if (a.old < 0 && (fchmod(a.fd, 0664) < 0 || fchown(a.fd, q->owner, (gid_t)q->owner) < 0))
+		*ret_refused = errno;
+	a.moment = q->moment;
+	return hr_atomic_commit(&a, err);
+}
+
+static enum hr_rw_result
+store(const struct hr_write *q, const char *file, const struct hr_buf *after, struct hr_buf *text)
+{
+	struct hr_err err = {.code = HR_OK};
+	int refused = 0;
+
+	if (after->fail != HR_OK) {
+		text->fail = after->fail;
+		return HR_RW_RAISED;
+	}
+	if (store_bytes(q, file, after, &refused, &err) < 0) {
+		if (err.sys == EISDIR)
+			return say(text, "Path is a directory: ", q->path,
+			    ". You can only write to files");
+		if (err.sys == ENOENT)
+			return say(text, "File not found: ", q->path, "");
+		return raise_os(text, &err, q->path);
+	}
+	return refused != 0 ? say_written(q, refused, text) : HR_RW_DONE;
+}
+
+/* As Python's os.path.exists(), but a file that cannot be looked at for a moment is not taken for
+ * none: its text would be lost. 1, 0, or -1 with errno. */
+static int
+exists(const char *file)
+{
+	struct stat st;
+
+	if (stat(file, &st) == 0)
+		return 1;
+	switch (errno) {
+	case ENOENT:
+	case ENOTDIR:
+	case ELOOP:
+	case EACCES:
+	case ENAMETOOLONG: return 0;
+	default: return -1;
+	}
+}
+
+enum hr_rw_result
+hr_rw_write(const struct hr_write *q, struct hr_buf *text)
+{
+	char *file = hr_purepath_bytes(q->path.p, q->path.len, text);
+	enum hr_rw_result r = HR_RW_DONE;
+	struct hr_err err = {.code = HR_OK};
+	struct hr_buf after;
+	int existed;
+
+	if (file == NULL)
+		return HR_RW_RAISED;
+	hr_buf_init(&after, TEXT_MAX);
+	existed = exists(file);
+	if (existed < 0)
+		(void)hr_err_sys(&err, errno, "%s", file);
+	if (hr_charset_check_text(q->content.p, q->content.len, text) < 0)
+		r = HR_RW_RAISED;
+	else if (existed < 0 || (existed == 0 && make_parents(file, &err) < 0))
+		r = raise_os(text, &err, q->path);
+	else if (existed > 0)
+		r = merge(q, file, &after, text);
+	else
+		hr_rw_insert(&after, NULL, q->content, 0, -1);
+	if (r == HR_RW_DONE)
+		r = store(q, file, &after, text);
+	hr_buf_done(&after);
+	free(file);
+	return r;
+}

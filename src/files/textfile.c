@@ -1,0 +1,77 @@
+/* Reading whole files. */
+#include "config.h"
+
+#include "files/textfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "files/charset.h"
+#include "files/pytext.h"
+
+#define PIECE (64u << 10)
+
+int
+hr_textfile_read(const char *path, struct hr_buf *b, struct hr_err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	size_t want = PIECE;
+	ssize_t n = -1;
+	char *room;
+
+	if (fd < 0)
+		return hr_err_sys(err, errno, "%s", path);
+	if (fstat(fd, &st) == 0) {
+		n = S_ISDIR(st.st_mode) ? -1 : 0;
+		errno = EISDIR;
+	}
+	/* one byte more than there should be, so that the first read also finds the end */
+	if (n == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size < b->cap)
+		want = (size_t)st.st_size + 1;
+	while (n >= 0) {
+		if (b->len == b->cap) {
+			errno = EFBIG;
+			n = -1;
+			break;
+		}
+		if (want > b->cap - b->len)
+			want = b->cap - b->len;
+		room = hr_buf_reserve(b, want);
+		if (room == NULL)
+			break;
+		n = hr_fd_read(fd, room, want);
+		if (n <= 0)
+			break;
+		hr_buf_grew(b, (size_t)n);
+		want = (size_t)n < want ? want - (size_t)n : PIECE;
+	}
+	if (n < 0)
+		(void)hr_err_sys(err, errno, "%s", path);
+	hr_fd_close(&fd);
+	return n < 0 ? -1 : hr_buf_check(b, err);
+}
+
+int
+hr_textfile_decode(
+    struct hr_buf *bytes, const struct hr_encoding *e, struct hr_buf *text, struct hr_buf *why)
+{
+	struct hr_buf swap;
+	size_t from = text->len;
+
+	if (e->charset->kind == HR_CHARSET_UTF8 && !e->mark && from == 0) {
+		if (hr_charset_check_utf8(hr_buf_str(bytes), bytes->len, why) < 0)
+			return -1;
+		swap = *text;
+		*text = *bytes;
+		text->cap = swap.cap > bytes->cap ? swap.cap : bytes->cap;
+		*bytes = swap;
+	} else if (hr_charset_decode(e->charset, hr_buf_str(bytes), bytes->len, text, why) < 0) {
+		return -1;
+	}
+	hr_pytext_universal(text, from);
+	return 0;
+}

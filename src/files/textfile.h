@@ -1,0 +1,22 @@
+/* hr_textfile: a file's bytes and its text. */
+#ifndef HR_FILES_TEXTFILE_H
+#define HR_FILES_TEXTFILE_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "files/encoding.h"
+#include "proto/frame.h"
+
+/* Appends all bytes of path, at most the cap of b. 0; -1: err->sys is the errno, EFBIG for a file
+ * that is longer, HR_E_NOMEM. Never waits for a FIFO: without a writer it is empty. */
+int hr_textfile_read(const char *path, struct hr_buf *b, struct hr_err *err);
+
+/* Text mode (files.md 0.3): the text of some bytes in a charset, line ends made "\n". 0; -1: the
+ * codec's message is in why. The bytes are used up: where they are the text already they become it
+ * without a copy. */
+int hr_textfile_decode(
+    struct hr_buf *bytes, const struct hr_encoding *e, struct hr_buf *text, struct hr_buf *why);
+
+#endif
