@@ -1,0 +1,498 @@
+/* read, write and edit: what is done is in files/, here are the arguments and the answers
+ * (files.md 0.5, 1, 2, 3.1). */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "actions/action.h"
+#include "actions/shell.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "files/binary.h"
+#include "files/editor.h"
+#include "files/history.h"
+#include "files/purepath.h"
+#include "files/readwrite.h"
+#include "proto/obs.h"
+#include "proto/pyrepr.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define PATH_TEXT_MAX (64u << 20)
+#define UNDO "undo" /* in the run directory */
+
+/* ---- answers ---- */
+
+static void
+put_observation(struct hr_answer *ret, const struct hr_obs *o)
+{
+	hr_answer_reset(ret);
+	if (hr_obs_put(&ret->body, o) < 0)
+		hr_answer_generic(ret);
+	hr_answer_settle(ret);
+}
+
+/* For a text that may have failed. */
+static void
+put_error(struct hr_answer *ret, const struct hr_buf *text)
+{
+	if (text->fail != HR_OK)
+		hr_answer_generic(ret);
+	else
+		hr_action_error(ret, hr_buf_str(text), text->len);
+}
+
+static void
+put_read(struct hr_answer *ret, struct hr_span path, const char *impl, const struct hr_buf *content)
+{
+	const struct hr_obs_extra extras[] = {
+	    {.name = "path", .kind = HR_OBS_STR, .str = path},
+	    {.name = "impl_source", .kind = HR_OBS_STR, .str = {impl, strlen(impl)}},
+	};
+	const struct hr_obs o = {.type = "read",
+	    .message = {HR_OBS_SPAN("I read the file "), path, HR_OBS_SPAN(".")},
+	    .content = {hr_buf_str(content), content->len},
+	    .extras = extras,
+	    .extras_n = COUNT(extras),
+	    .bad = HR_JSON_REFUSE};
+
+	if (content->fail != HR_OK)
+		hr_answer_generic(ret);
+	else
+		put_observation(ret, &o);
+}
+
+/* "'int' object has no attribute 'endswith'" */
+static void
+raise_attribute(struct hr_answer *ret, enum hr_py_type t, const char *attribute)
+{
+	struct hr_buf why;
+
+	hr_buf_init(&why, 256);
+	hr_buf_addf(&why, "'%s' object has no attribute '%s'", hr_py_type_name(t), attribute);
+	hr_answer_internal(ret, &why);
+	hr_buf_done(&why);
+}
+
+static int64_t
+arg_int(const struct hr_arg *a)
+{
+	bool negative = false;
+	size_t len;
+
+	if (a->given != NULL && hr_json_type(a->given) == HR_PY_INT &&
+	    hr_json_big_int(a->given, &negative, &len) != NULL)
+		return negative ? INT64_MIN : INT64_MAX;
+	return a->number;
+}
+
+static bool
+is_int(const struct hr_arg *a)
+{
+	return a->type == HR_PY_INT || a->type == HR_PY_BOOL;
+}
+
+/* What Python says of comparing such an argument with a number. */
+static void
+raise_not_int(struct hr_answer *ret, const struct hr_arg *start, const struct hr_arg *end)
+{
+	struct hr_buf why;
+
+	hr_buf_init(&why, 256);
+	if (!is_int(start))
+		hr_buf_addf(&why, "'>' not supported between instances of 'int' and '%s'",
+		    hr_py_type_name(start->type));
+	else
+		hr_buf_addf(&why, "'<' not supported between instances of '%s' and 'int'",
+		    hr_py_type_name(end->type));
+	hr_answer_internal(ret, &why);
+	hr_buf_done(&why);
+}
+
+/* ---- paths ---- */
+
+/* The directory of the shell as it last reported it. Asking waits for no command. */
+static void
+put_shell_dir(const struct hr_action_env *env, struct hr_buf *dir)
+{
+	struct hr_err err = {.code = HR_OK};
+	struct hr_session_state state;
+	struct hr_buf frame;
+
+	hr_buf_init(&frame, HR_FRAME_MAX + HR_FRAME_HEADER + (64u << 10));
+	if (hr_shell_state(env->run_dir, &frame, &state, &err) == 0 && state.working_dir.len > 0) {
+		hr_purepath_text(dir, state.working_dir.p, state.working_dir.len);
+	} else {
+		if (err.code != HR_OK)
+			hr_log(HR_LOG_WARNING, "the shell's directory is not known: %s", err.msg);
+		hr_purepath_text(dir, env->work_dir, strlen(env->work_dir));
+	}
+	hr_buf_done(&frame);
+}
+
+/* The normalised absolute path, and the shell's directory if that was needed. */
+static void
+resolve(
+    const struct hr_action_env *env, struct hr_span path, struct hr_buf *full, struct hr_buf *cwd)
+{
+	if (path.len == 0 || path.p[0] != '/')
+		put_shell_dir(env, cwd);
+	hr_purepath_join(full, (struct hr_span){hr_buf_str(cwd), cwd->len}, path.p, path.len);
+	if (cwd->fail != HR_OK)
+		full->fail = cwd->fail;
+}
+
+static struct hr_span
+span_of(const struct hr_buf *b)
+{
+	return (struct hr_span){hr_buf_str(b), b->len};
+}
+
+static char *
+undo_dir(const struct hr_action_env *env)
+{
+	return hr_path_join(env->run_dir, UNDO);
+}
+
+/* The moment of a change. */
+static void
+mark(const void *arg)
+{
+	const struct hr_action_env *env = arg;
+
+	if (env->entry != NULL)
+		hr_journal_mark(env->journal, env->entry);
+}
+
+/* ---- read ---- */
+
+/* 1, 0; -1: no such path can be asked for, and why. */
+static int
+is_binary(struct hr_span path, struct hr_buf *why)
+{
+	char *file;
+	bool binary;
+
+	if (hr_binary_name(path.p, path.len))
+		return 1;
+	file = hr_purepath_bytes(path.p, path.len, why); /* relative to our own directory */
+	if (file == NULL)
+		return -1;
+	binary = hr_binary_file(file);
+	free(file);
+	return binary ? 1 : 0;
+}
+
+static void
+answer_edit_text(struct hr_buf *content, enum hr_edit_result r, const struct hr_buf *text)
+{
+	if (r == HR_EDIT_ERROR)
+		hr_buf_adds(content, "ERROR:\n");
+	hr_buf_add(content, hr_buf_str(text), text->len);
+	if (text->fail != HR_OK)
+		content->fail = text->fail;
+}
+
+static enum hr_edit_result
+run_editor(const struct hr_action_env *env, const struct hr_edit *q, struct hr_buf *text,
+    struct hr_buf *diff)
+{
+	struct hr_editor editor = {.root = {env->work_dir, strlen(env->work_dir)}};
+	enum hr_edit_result r = HR_EDIT_ERROR;
+	char *dir = undo_dir(env);
+
+	if (dir == NULL) {
+		text->fail = HR_E_NOMEM;
+		return r;
+	}
+	editor.history_dir = dir;
+	editor.libexec_dir = env->libexec_dir;
+	r = hr_editor_run(&editor, q, text, diff);
+	free(dir);
+	return r;
+}
+
+static void
+read_by_editor(const struct hr_action_env *env, const struct hr_event *ev,
+    const struct hr_arg *path, struct hr_answer *ret)
+{
+	struct hr_edit q = {.command = HR_OBS_SPAN("view"), .path = path->given};
+	struct hr_buf text, diff, content;
+	struct hr_arg range;
+	enum hr_edit_result r;
+
+	hr_event_arg(ev, "view_range", &range);
+	q.view_range = range.given;
+	hr_buf_init(&text, HR_EDIT_TEXT_MAX);
+	hr_buf_init(&diff, HR_EDIT_TEXT_MAX);
+	hr_buf_init(&content, HR_EDIT_TEXT_MAX + 16);
+	r = run_editor(env, &q, &text, &diff);
+	if (r == HR_EDIT_RAISED) {
+		hr_answer_internal(ret, &text);
+	} else {
+		answer_edit_text(&content, r, &text);
+		put_read(ret, path->text, "oh_aci", &content);
+	}
+	hr_buf_done(&text);
+	hr_buf_done(&diff);
+	hr_buf_done(&content);
+}
+
+static void
+read_plainly(const struct hr_action_env *env, const struct hr_event *ev, struct hr_span path,
+    struct hr_answer *ret)
+{
+	struct hr_buf full, cwd, text;
+	struct hr_arg start, end;
+	struct hr_read q = {.end = -1};
+	enum hr_rw_result r;
+	bool numbers;
+
+	hr_event_arg(ev, "start", &start);
+	hr_event_arg(ev, "end", &end);
+	numbers = is_int(&start) && is_int(&end);
+	if (numbers) {
+		q.start = arg_int(&start);
+		q.end = arg_int(&end);
+	}
+	hr_buf_init(&full, PATH_TEXT_MAX);
+	hr_buf_init(&cwd, PATH_TEXT_MAX);
+	hr_buf_init(&text, HR_ANSWER_MAX);
+	resolve(env, path, &full, &cwd);
+	q.path = span_of(&full);
+	if (cwd.len > 0)
+		q.cwd = span_of(&cwd);
+	r = hr_rw_read(&q, &text);
+	if (r == HR_RW_CWD) {
+		put_shell_dir(env, &cwd);
+		q.cwd = span_of(&cwd);
+		r = hr_rw_read(&q, &text);
+	}
+	if (full.fail != HR_OK || cwd.fail != HR_OK)
+		hr_answer_generic(ret);
+	else if (r == HR_RW_RAISED)
+		hr_answer_internal(ret, &text);
+	else if (r == HR_RW_ERROR)
+		put_error(ret, &text);
+	else if (!numbers && !hr_rw_is_media(q.path))
+		raise_not_int(ret, &start, &end);
+	else
+		put_read(ret, q.path, "default", &text);
+	hr_buf_done(&full);
+	hr_buf_done(&cwd);
+	hr_buf_done(&text);
+}
+
+static void
+perform_read(const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret)
+{
+	static const char binary[] = "ERROR_BINARY_FILE";
+	struct hr_arg path, impl;
+	struct hr_buf why;
+	int r;
+
+	hr_event_arg(ev, "path", &path);
+	hr_event_arg(ev, "impl_source", &impl);
+	if (path.type != HR_PY_STR) {
+		raise_attribute(ret, path.type, "endswith");
+		return;
+	}
+	hr_buf_init(&why, 256);
+	r = is_binary(path.text, &why);
+	if (r < 0)
+		hr_answer_internal(ret, &why);
+	else if (r > 0)
+		hr_action_error(ret, binary, sizeof(binary) - 1);
+	else if (hr_json_str_is(impl.given, "oh_aci"))
+		read_by_editor(env, ev, &path, ret);
+	else
+		read_plainly(env, ev, path.text, ret);
+	hr_buf_done(&why);
+}
+
+/* ---- write ---- */
+
+static void
+answer_write(struct hr_answer *ret, struct hr_span path)
+{
+	const struct hr_obs_extra extras[] = {{.name = "path", .kind = HR_OBS_STR, .str = path}};
+	const struct hr_obs o = {.type = "write",
+	    .message = {HR_OBS_SPAN("I wrote to the file "), path, HR_OBS_SPAN(".")},
+	    .content = HR_OBS_SPAN(""),
+	    .extras = extras,
+	    .extras_n = COUNT(extras),
+	    .bad = HR_JSON_REFUSE};
+
+	put_observation(ret, &o);
+}
+
+/* In its turn, as an edit is. */
+static enum hr_rw_result
+write_in_turn(const struct hr_action_env *env, const struct hr_write *q, struct hr_buf *text)
+{
+	struct hr_err err = {.code = HR_OK};
+	enum hr_rw_result r = HR_RW_RAISED;
+	struct hr_history turn;
+	char *dir = undo_dir(env);
+
+	if (dir == NULL) {
+		text->fail = HR_E_NOMEM;
+		return r;
+	}
+	if (hr_history_open(&turn, dir, &err) < 0) {
+		hr_buf_adds(text, err.msg);
+	} else {
+		r = hr_rw_write(q, text);
+		hr_history_close(&turn);
+	}
+	free(dir);
+	return r;
+}
+
+static void
+perform_write(const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret)
+{
+	struct hr_arg path, content, start, end;
+	struct hr_buf full, cwd, text;
+	const struct hr_moment moment = {mark, env};
+	struct hr_write q = {.owner = env->user_id, .moment = &moment};
+	enum hr_rw_result r;
+
+	hr_event_arg(ev, "path", &path);
+	hr_event_arg(ev, "content", &content);
+	hr_event_arg(ev, "start", &start);
+	hr_event_arg(ev, "end", &end);
+	if (content.type != HR_PY_STR) {
+		raise_attribute(ret, content.type, "split");
+		return;
+	}
+	if (path.type != HR_PY_STR) {
+		raise_attribute(ret, path.type, "startswith");
+		return;
+	}
+	if (!is_int(&start) || !is_int(&end)) {
+		raise_not_int(ret, &start, &end);
+		return;
+	}
+	hr_buf_init(&full, PATH_TEXT_MAX);
+	hr_buf_init(&cwd, PATH_TEXT_MAX);
+	hr_buf_init(&text, PATH_TEXT_MAX);
+	resolve(env, path.text, &full, &cwd);
+	q.path = span_of(&full);
+	q.content = content.text;
+	q.start = arg_int(&start);
+	q.end = arg_int(&end);
+	r = full.fail == HR_OK ? write_in_turn(env, &q, &text) : HR_RW_RAISED;
+	if (full.fail != HR_OK)
+		hr_answer_generic(ret);
+	else if (r == HR_RW_RAISED)
+		hr_answer_internal(ret, &text);
+	else if (r == HR_RW_ERROR)
+		put_error(ret, &text);
+	else
+		answer_write(ret, q.path);
+	hr_buf_done(&full);
+	hr_buf_done(&cwd);
+	hr_buf_done(&text);
+}
+
+/* ---- edit ---- */
+
+static void
+answer_edit(struct hr_answer *ret, struct hr_span path, const struct hr_edit *q,
+    const struct hr_buf *content, const struct hr_buf *diff)
+{
+	const struct hr_obs_extra extras[] = {
+	    {.name = "path", .kind = HR_OBS_STR, .str = path},
+	    {.name = "prev_exist", .kind = HR_OBS_BOOL, .number = 0},
+	    {.name = "old_content", .kind = HR_OBS_JSON, .json = q->old_str},
+	    {.name = "new_content", .kind = HR_OBS_JSON, .json = q->new_str},
+	    {.name = "impl_source", .kind = HR_OBS_STR, .str = HR_OBS_SPAN("oh_aci")},
+	    {.name = "diff", .kind = HR_OBS_STR, .str = span_of(diff)},
+	    {.name = "_diff_cache", .kind = HR_OBS_NULL},
+	};
+	const struct hr_obs o = {.type = "edit",
+	    .message = {HR_OBS_SPAN("I edited the file "), path, HR_OBS_SPAN(".")},
+	    .content = span_of(content),
+	    .extras = extras,
+	    .extras_n = COUNT(extras),
+	    .bad = HR_JSON_REFUSE};
+
+	if (content->fail != HR_OK || diff->fail != HR_OK)
+		hr_answer_generic(ret);
+	else
+		put_observation(ret, &o);
+}
+
+static void
+edit(const struct hr_action_env *env, const struct hr_arg *path, const struct hr_edit *q,
+    struct hr_answer *ret)
+{
+	struct hr_buf text, diff, content, shown;
+	struct hr_span name = path->text;
+	enum hr_edit_result r;
+
+	hr_buf_init(&text, HR_EDIT_TEXT_MAX);
+	hr_buf_init(&diff, HR_EDIT_TEXT_MAX);
+	hr_buf_init(&content, HR_EDIT_TEXT_MAX + 16);
+	hr_buf_init(&shown, PATH_TEXT_MAX);
+	r = run_editor(env, q, &text, &diff);
+	if (path->type != HR_PY_STR) {
+		hr_pyrepr(&shown, path->given);
+		name = span_of(&shown);
+	}
+	if (r == HR_EDIT_RAISED) {
+		hr_answer_internal(ret, &text);
+	} else {
+		answer_edit_text(&content, r, &text);
+		answer_edit(ret, name, q, &content, &diff);
+	}
+	hr_buf_done(&text);
+	hr_buf_done(&diff);
+	hr_buf_done(&content);
+	hr_buf_done(&shown);
+}
+
+static struct json_object *
+given(const struct hr_event *ev, const char *name)
+{
+	struct hr_arg a;
+
+	hr_event_arg(ev, name, &a);
+	return a.given;
+}
+
+static void
+perform_edit(const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret)
+{
+	const struct hr_moment moment = {mark, env};
+	struct hr_edit q = {.path = given(ev, "path"),
+	    .file_text = given(ev, "file_text"),
+	    .old_str = given(ev, "old_str"),
+	    .new_str = given(ev, "new_str"),
+	    .insert_line = given(ev, "insert_line"),
+	    .moment = &moment};
+	struct hr_arg path, command, impl;
+	struct hr_buf name;
+
+	hr_event_arg(ev, "path", &path);
+	hr_event_arg(ev, "command", &command);
+	hr_event_arg(ev, "impl_source", &impl);
+	hr_buf_init(&name, PATH_TEXT_MAX);
+	if (impl.type != HR_PY_STR || impl.text.len != 6 || memcmp(impl.text.p, "oh_aci", 6) != 0) {
+		hr_answer_internal(ret, &name); /* with no text */
+		hr_buf_done(&name);
+		return;
+	}
+	q.command = command.text;
+	if (command.type != HR_PY_STR) {
+		hr_pyrepr(&name, command.given);
+		q.command = span_of(&name);
+	}
+	edit(env, &path, &q, ret);
+	hr_buf_done(&name);
+}
+
+const struct hr_action_ops hr_act_read = {"read", perform_read};
+const struct hr_action_ops hr_act_write = {"write", perform_write};
+const struct hr_action_ops hr_act_edit = {"edit", perform_edit};

@@ -1,0 +1,80 @@
+/* Actions of the contract that only a plugin can perform; without one they are answered as the
+ * original does. */
+#include "config.h"
+
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "actions/action.h"
+#include "actions/plugin.h"
+#include "base/fd.h"
+#include "proto/pyrepr.h"
+
+static struct json_object *
+action_of(const struct hr_event *ev)
+{
+	struct json_object *o = json_object_new_object(),
+			   *type = json_object_new_string(ev->cls->type);
+
+	if (o == NULL || type == NULL || json_object_object_add(o, "action", type) != 0) {
+		json_object_put(o);
+		json_object_put(type);
+		return NULL;
+	}
+	if (json_object_object_add(o, "args", json_object_get(ev->args)) != 0 ||
+	    json_object_object_add(o, "timeout", json_object_get(ev->timeout)) != 0) {
+		json_object_put(o); /* frees what was added */
+		return NULL;
+	}
+	return o;
+}
+
+/* false: no plugin takes it, ret is untouched. */
+static bool
+ask_plugin(const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret)
+{
+	const char *type = ev->cls->type;
+	int fd = hr_plugin_connect(env->run_dir, type, strlen(type), NULL);
+	struct json_object *action;
+	double limit_s = 0;
+	struct hr_buf why;
+
+	if (fd < 0)
+		return false;
+	hr_buf_init(&why, HR_JSON_BODY_MAX);
+	action = action_of(ev);
+	if (ev->timeout != NULL && hr_py_float(ev->timeout, &limit_s, &why) < 0)
+		hr_answer_internal(ret, &why);
+	else if (action == NULL)
+		hr_answer_generic(ret);
+	else
+		hr_plugin_perform(env, fd, type, action, limit_s, ret);
+	json_object_put(action);
+	hr_buf_done(&why);
+	hr_fd_close(&fd);
+	return true;
+}
+
+static void
+perform_run_ipython(
+    const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret)
+{
+	if (!ask_plugin(env, ev, ret))
+		hr_answer_detail(ret, 500,
+		    "Internal server error: JupyterRequirement not found. Unable to run IPython "
+		    "action.");
+}
+
+static void
+perform_browse(const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret)
+{
+	static const char text[] = "Browser functionality is not supported or disabled.";
+
+	if (!ask_plugin(env, ev, ret))
+		hr_action_error(ret, text, strlen(text));
+}
+
+const struct hr_action_ops hr_act_run_ipython = {"run_ipython", perform_run_ipython};
+const struct hr_action_ops hr_act_browse = {"browse", perform_browse};
+const struct hr_action_ops hr_act_browse_interactive = {"browse_interactive", perform_browse};

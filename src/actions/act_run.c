@@ -1,0 +1,259 @@
+/* run: checked here, executed by the keeper of a shell. Whatever goes wrong is a 200 with an error
+ * observation (events.md 5.1), and nothing is sent unless all of the request is right. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "actions/action.h"
+#include "actions/shell.h"
+#include "base/fd.h"
+#include "proto/channel.h"
+#include "proto/obs.h"
+#include "proto/pyrepr.h"
+#include "proto/utf8.h"
+
+#define TRIES 8                 /* keepers that die before they begin */
+#define STATIC_TIMEOUT_MS 60000 /* for the supervisor to start a shell, not for its command */
+
+/* UnicodeEncodeError's text for the first lone surrogate, if there is one. */
+static int
+check_encodable(const char *p, size_t len, struct hr_buf *why)
+{
+	const char *end = p + len;
+	size_t n, at = 0, run;
+	int32_t cp;
+
+	for (; p < end; p += n, at++) {
+		cp = hr_utf8_next(p, end, &n);
+		if (!hr_utf8_is_surrogate(cp))
+			continue;
+		for (run = 0; p < end && hr_utf8_is_surrogate(hr_utf8_next(p, end, &n)); p += n)
+			run++;
+		if (run == 1)
+			hr_buf_addf(why,
+			    "'utf-8' codec can't encode character '\\u%04x' in position %zu: "
+			    "surrogates not allowed",
+			    (unsigned)cp, at);
+		else
+			hr_buf_addf(why,
+			    "'utf-8' codec can't encode characters in position %zu-%zu: "
+			    "surrogates not allowed",
+			    at, at + run - 1);
+		return -1;
+	}
+	return 0;
+}
+
+static int
+check_text(struct hr_span s, struct hr_buf *why)
+{
+	if (memchr(s.p, '\0', s.len) != NULL) {
+		hr_buf_adds(why, "embedded null byte");
+		return -1;
+	}
+	return check_encodable(s.p, s.len, why);
+}
+
+/* The contract wants the type of the command looked at before the limit's. */
+static int
+request_fill(const struct hr_event *ev, struct hr_run_request *req, struct hr_buf *why)
+{
+	struct hr_arg command;
+
+	hr_event_arg(ev, "command", &command);
+	if (command.type != HR_PY_STR) {
+		hr_buf_addf(
+		    why, "'%s' object has no attribute 'strip'", hr_py_type_name(command.type));
+		return -1;
+	}
+	/* the keeper strips it as well; positions in error texts count from here */
+	hr_utf8_strip(&command.text.p, &command.text.len);
+	if (check_text(command.text, why) < 0)
+		return -1;
+	req->command = command.text.p;
+	req->command_len = command.text.len;
+	req->is_input = hr_event_truth(ev, "is_input");
+	req->blocking = hr_event_truth(ev, "blocking");
+	req->hidden = hr_event_truth(ev, "hidden");
+	req->has_timeout = ev->timeout != NULL;
+	return ev->timeout == NULL ? 0 : hr_py_float(ev->timeout, &req->timeout, why);
+}
+
+/* The supervisor is dead, and where there is no shell its keeper, too: nothing was done, and
+ * another supervisor will be there. */
+static int
+refuse_for_now(struct hr_answer *ret, const struct hr_err *err)
+{
+	hr_answer_detail(ret, 503, err->msg);
+	ret->retry_after_s = 1;
+	return -1;
+}
+
+/* A new shell for this action alone. */
+static int
+static_open(const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret,
+    struct hr_buf *why)
+{
+	struct hr_channel_answer answer;
+	struct hr_err err = {.code = HR_OK};
+	struct hr_span dir = {"", 0};
+	struct hr_arg cwd;
+
+	hr_event_arg(ev, "cwd", &cwd);
+	if (cwd.truth) {
+		if (cwd.type != HR_PY_STR) {
+			hr_buf_addf(why, "expected str, bytes or os.PathLike object, not %s",
+			    hr_py_type_name(cwd.type));
+			return -1;
+		}
+		dir = cwd.text;
+		if (check_text(dir, why) < 0)
+			return -1;
+	}
+	if (dir.len >= HR_CHANNEL_MAX) {
+		hr_buf_adds(why, "[Errno 36] File name too long: ");
+		hr_pyrepr_str(why, dir.p, dir.len);
+		return -1;
+	}
+	if (hr_channel_ask(env->channel, HR_CHANNEL_STATIC, dir.p, dir.len,
+		HR_CHANNEL_STATIC_ANSWER, STATIC_TIMEOUT_MS, &answer, &err) < 0) {
+		hr_err_prefix(&err, "a new shell cannot be started");
+		return refuse_for_now(ret, &err);
+	}
+	if (answer.fd < 0)
+		hr_buf_add(why, answer.text, answer.len);
+	return answer.fd;
+}
+
+static const char lost_text[] =
+    "The command was begun, but its result is lost: the processes that had it were killed. It is "
+    "not run a second time.";
+
+static int
+shell_open(const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret,
+    struct hr_buf *why)
+{
+	struct hr_err err = {.code = HR_OK};
+	int fd;
+
+	if (hr_event_truth(ev, "is_static"))
+		return static_open(env, ev, ret, why);
+	fd = hr_shell_connect(env->run_dir, &err);
+	return fd >= 0 ? fd : refuse_for_now(ret, &err);
+}
+
+/* Only the suffix says which clock ended the waiting. */
+static enum hr_clock
+clock_of(const struct hr_run_result *r)
+{
+	static const struct {
+		const char *text;
+		enum hr_clock clock;
+	} rows[] = {{"\n[The command has no new output after ", HR_CLOCK_NO_OUTPUT},
+	    {"\n[The command timed out after ", HR_CLOCK_HARD}};
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		size_t n = strlen(rows[i].text);
+
+		if (r->suffix.len >= n && memcmp(r->suffix.p, rows[i].text, n) == 0)
+			return rows[i].clock;
+	}
+	return HR_CLOCK_NONE;
+}
+
+static void
+run_answer(struct hr_answer *ret, const struct hr_run_result *r, const char *session,
+    const struct hr_arg *hidden)
+{
+	hr_answer_reset(ret);
+	if (hr_obs_put_run(&ret->body, r, hidden) < 0)
+		hr_answer_generic(ret);
+	hr_answer_settle(ret);
+	ret->note.error = r->is_error;
+	ret->note.session = session;
+	ret->note.clock = clock_of(r);
+	ret->note.exit_code = r->exit_code;
+	ret->note.output = r->content.len;
+}
+
+/* By the keeper of a shell. One that dies before it began left nothing behind: the next one is
+ * asked. -1 with *err, or with `why` or ret (a status other than 200) filled. */
+static int
+run_somewhere(const struct hr_action_env *env, const struct hr_event *ev,
+    const struct hr_run_request *req, struct hr_buf *frame, struct hr_run_result *result,
+    struct hr_answer *ret, struct hr_buf *why, struct hr_err *err)
+{
+	int tries = TRIES, fd, r;
+
+	/* its shell ended with it, and nobody else knows */
+	if (env->again && hr_event_truth(ev, "is_static"))
+		return hr_err_set(err, HR_E_NOTFOUND, "a static session");
+	do {
+		fd = shell_open(env, ev, ret, why);
+		if (fd < 0)
+			return -1;
+		hr_buf_reset(frame);
+		r = hr_shell_run(fd, req, frame, result, err);
+		hr_fd_close(&fd);
+	} while (r < 0 && err->code == HR_E_GONE && env->entry != NULL &&
+		 !hr_journal_begun(env->entry) && --tries > 0);
+	return r;
+}
+
+/* 0 when the answer is made; -1: why holds the text of an error observation. */
+static int
+run(const struct hr_action_env *env, const struct hr_event *ev, const struct hr_arg *hidden,
+    struct hr_answer *ret, struct hr_buf *why)
+{
+	struct hr_run_request req = {
+	    .key = env->key.p, .key_len = env->key.len, .again = env->again};
+	struct hr_err err = {.code = HR_OK};
+	struct hr_run_result result;
+	struct hr_buf frame;
+	int r;
+
+	if (request_fill(ev, &req, why) < 0)
+		return -1;
+	if (env->entry != NULL)
+		req.attempt = env->entry->attempt;
+	hr_buf_init(&frame, HR_FRAME_MAX + HR_FRAME_HEADER + (64u << 10));
+	r = run_somewhere(env, ev, &req, &frame, &result, ret, why, &err);
+	if (r == 0)
+		run_answer(
+		    ret, &result, hr_event_truth(ev, "is_static") ? "static" : "default", hidden);
+	else if (err.code == HR_E_NOTFOUND)
+		hr_answer_detail(ret, 500, lost_text);
+	else if (err.code == HR_E_GONE)
+		hr_buf_adds(why, "Bash session was likely interrupted...");
+	else
+		hr_buf_adds(why, err.msg);
+	hr_buf_done(&frame);
+	return r == 0 || ret->status != 200 ? 0 : -1;
+}
+
+static void
+perform_run(const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret)
+{
+	struct hr_arg hidden;
+	struct hr_buf why;
+
+	hr_event_arg(ev, "hidden", &hidden);
+	hr_answer_reset(ret);
+	if (hidden.given != NULL && hr_json_put(&ret->body, hidden.given) < 0) {
+		/* the answer could not be written, so nothing is run */
+		hr_answer_generic(ret);
+		return;
+	}
+	hr_buf_init(&why, HR_JSON_BODY_MAX);
+	if (run(env, ev, &hidden, ret, &why) < 0) {
+		if (why.fail != HR_OK)
+			hr_answer_generic(ret);
+		else
+			hr_action_error(ret, hr_buf_str(&why), why.len);
+	}
+	hr_buf_done(&why);
+}
+
+const struct hr_action_ops hr_act_run = {"run", perform_run};

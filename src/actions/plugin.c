@@ -1,0 +1,257 @@
+/* Actions of plugins. DIR/action/TYPE leads to the socket of whoever takes them
+ * (supervisor/rundir.h); behind it is the plugin, or the supervisor who says why it is not there.
+ */
+#include "config.h"
+
+#include "actions/plugin.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "actions/shell.h"
+#include "base/fd.h"
+#include "proto/frame.h"
+#include "proto/json.h"
+
+#define FIRST_READ (64u << 10) /* before the length of the answer is known */
+#define GRACE_S 30             /* for a plugin that keeps its limit itself */
+#define LIMIT_MAX_S 1e9
+#define TYPE_MAX 64
+
+static bool
+type_fits(const char *type, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		if (!((type[i] >= '0' && type[i] <= '9') ||
+			((type[i] | 0x20) >= 'a' && (type[i] | 0x20) <= 'z') || type[i] == '_' ||
+			type[i] == '-'))
+			return false;
+	return len > 0 && len <= TYPE_MAX;
+}
+
+/* 0; -1: no plugin can have such a socket. */
+static int
+socket_path(struct sockaddr_un *sa, const char *run_dir, const char *type, size_t len)
+{
+	int n =
+	    snprintf(sa->sun_path, sizeof(sa->sun_path), "%s/action/%.*s", run_dir, (int)len, type);
+
+	return n < 0 || (size_t)n >= sizeof(sa->sun_path) ? -1 : 0;
+}
+
+int
+hr_plugin_connect(const char *run_dir, const char *type, size_t len, struct hr_err *err)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	int fd;
+
+	if (!type_fits(type, len))
+		return hr_err_set(err, HR_E_NOTFOUND, "no plugin can have such a type");
+	if (socket_path(&sa, run_dir, type, len) < 0)
+		return hr_err_set(err, HR_E_NOTFOUND, "no plugin can have such a name");
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return hr_err_sys(err, errno, "socket");
+	while (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0) {
+		if (errno == EINTR)
+			continue;
+		if (errno == ENOENT)
+			(void)hr_err_set(err, HR_E_NOTFOUND, "no plugin takes such actions");
+		else
+			(void)hr_err_sys(err, errno, "the plugin cannot be reached");
+		hr_fd_close(&fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int
+plugin_send(const struct hr_action_env *env, int fd, const char *type, struct json_object *action,
+    struct hr_err *err)
+{
+	struct hr_act_request req = {
+	    .type = {type, strlen(type)}, .key = env->key, .again = env->again};
+	struct hr_session_state state = {.working_dir = {"", 0}};
+	struct hr_buf json, frame, shell;
+	int r = -1;
+
+	hr_buf_init(&json, HR_FRAME_MAX);
+	hr_buf_init(&frame, HR_FRAME_MAX + HR_FRAME_HEADER);
+	hr_buf_init(&shell, HR_FRAME_MAX + HR_FRAME_HEADER + FIRST_READ);
+	if (hr_json_put(&json, action) < 0) {
+		(void)hr_err_set(err, HR_E_INVAL, "the action has no JSON form");
+	} else if (hr_buf_check(&json, err) == 0) {
+		/* without it the plugin keeps to the directory it knows */
+		(void)hr_shell_state(env->run_dir, &shell, &state, NULL);
+		req.action = (struct hr_span){json.p, json.len};
+		req.working_dir = state.working_dir;
+		hr_frame_put_act(&frame, &req);
+		r = hr_buf_check(&frame, err);
+	}
+	if (r == 0 && env->journal != NULL)
+		hr_journal_mark(env->journal, env->entry);
+	/* refused before all of it was read: the reason can be read all the same */
+	if (r == 0 && hr_fd_write_full(fd, frame.p, frame.len, err) < 0 &&
+	    (err == NULL || err->sys != EPIPE))
+		r = -1;
+	hr_buf_done(&json);
+	hr_buf_done(&frame);
+	hr_buf_done(&shell);
+	return r;
+}
+
+static int
+plugin_receive(
+    int fd, struct hr_buf *frame, uint32_t *ret_type, struct hr_act_answer *ret, struct hr_err *err)
+{
+	const char *payload = NULL;
+	size_t len = 0, used, need = HR_FRAME_HEADER, want;
+	ssize_t n;
+	char *p;
+	int r;
+
+	for (;;) {
+		r = hr_frame_get(frame->p, frame->len, ret_type, &payload, &len, &used, &need, err);
+		if (r < 0)
+			return -1;
+		if (r > 0)
+			break;
+		want = need - frame->len > FIRST_READ ? need - frame->len : FIRST_READ;
+		p = hr_buf_reserve(frame, want);
+		if (p == NULL)
+			return hr_buf_check(frame, err);
+		n = hr_fd_read(fd, p, want);
+		if (n < 0 && errno == EAGAIN)
+			return hr_err_set(err, HR_E_TIMEOUT, "the plugin did not answer in time");
+		if (n < 0 && errno != ECONNRESET)
+			return hr_err_sys(err, errno, "read");
+		if (n <= 0)
+			return hr_err_set(
+			    err, HR_E_GONE, "the plugin ended while it performed the action");
+		hr_buf_grew(frame, (size_t)n);
+	}
+	if (*ret_type != HR_FRAME_ANSWER && *ret_type != HR_FRAME_REFUSED)
+		return hr_err_set(err, HR_E_PROTO, "the plugin sent a frame of type %u", *ret_type);
+	return hr_frame_get_answer(payload, len, ret, err);
+}
+
+/* What goes to a client is JSON, whoever wrote the plugin. */
+static int
+take_answer(const struct hr_act_answer *a, struct hr_answer *ret, struct hr_err *err)
+{
+	struct hr_json_facts facts;
+	struct hr_json_error e;
+
+	if (a->status < 200 || a->status > 599)
+		return hr_err_set(
+		    err, HR_E_PROTO, "the plugin answered with status %lld", (long long)a->status);
+	if (hr_json_scan(a->body.p, a->body.len, &facts, &e) < 0)
+		return hr_err_set(err, HR_E_PROTO, "the plugin's answer is not JSON");
+	ret->status = (int)a->status;
+	hr_buf_add(&ret->body, a->body.p, a->body.len);
+	hr_answer_settle(ret);
+	return 0;
+}
+
+static void
+set_limit(int fd, double limit_s)
+{
+	struct timeval tv = {0};
+
+	if (!(limit_s > 0) || !isfinite(limit_s) || limit_s > LIMIT_MAX_S)
+		return;
+	tv.tv_sec = (time_t)limit_s + GRACE_S;
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+}
+
+void
+hr_plugin_perform(const struct hr_action_env *env, int fd, const char *type,
+    struct json_object *action, double limit_s, struct hr_answer *ret)
+{
+	struct hr_err err = {.code = HR_OK};
+	struct hr_act_answer answer;
+	struct hr_buf frame, why;
+	uint32_t kind = 0;
+	int r;
+
+	hr_answer_reset(ret);
+	hr_buf_init(&frame, HR_FRAME_MAX + HR_FRAME_HEADER + FIRST_READ);
+	hr_buf_init(&why, sizeof(err.msg) + HR_FRAME_HEADER);
+	set_limit(fd, limit_s);
+	r = plugin_send(env, fd, type, action, &err);
+	if (r == 0)
+		r = plugin_receive(fd, &frame, &kind, &answer, &err);
+	if (r == 0 && kind == HR_FRAME_REFUSED) {
+		hr_buf_add(&why, answer.reason.p, answer.reason.len);
+		hr_answer_internal(ret, &why);
+	} else if (r == 0) {
+		r = take_answer(&answer, ret, &err);
+	}
+	if (r < 0) {
+		hr_answer_reset(ret);
+		hr_action_error(ret, err.msg, strlen(err.msg));
+	}
+	hr_buf_done(&frame);
+	hr_buf_done(&why);
+}
+
+/* The type, if the contract does not know it and a plugin may; NULL. */
+static const char *
+custom_type(struct json_object *action, size_t *ret_len)
+{
+	struct json_object *type = NULL;
+	const char *name;
+
+	if (!json_object_object_get_ex(action, "action", &type) || hr_json_type(type) != HR_PY_STR)
+		return NULL;
+	name = hr_json_str(type, ret_len);
+	return type_fits(name, *ret_len) && hr_action_class(name, *ret_len) == NULL ? name : NULL;
+}
+
+bool
+hr_plugin_takes(const char *run_dir, struct json_object *action)
+{
+	struct sockaddr_un sa;
+	const char *name;
+	size_t len;
+
+	name = custom_type(action, &len);
+	return name != NULL && socket_path(&sa, run_dir, name, len) == 0 &&
+	       access(sa.sun_path, F_OK) == 0;
+}
+
+bool
+hr_plugin_custom(const struct hr_action_env *env, struct json_object *action, struct hr_answer *ret)
+{
+	struct json_object *timeout = NULL;
+	double limit_s = 0;
+	const char *name;
+	char text[TYPE_MAX + 1];
+	size_t len;
+	int fd;
+
+	name = custom_type(action, &len);
+	if (name == NULL)
+		return false;
+	fd = hr_plugin_connect(env->run_dir, name, len, NULL);
+	if (fd < 0)
+		return false;
+	memcpy(text, name, len);
+	text[len] = '\0';
+	if (json_object_object_get_ex(action, "timeout", &timeout) &&
+	    (hr_json_type(timeout) == HR_PY_INT || hr_json_type(timeout) == HR_PY_FLOAT))
+		limit_s = json_object_get_double(timeout);
+	hr_plugin_perform(env, fd, text, action, limit_s, ret);
+	hr_fd_close(&fd);
+	return true;
+}

@@ -1,0 +1,189 @@
+/* Frames over a blocking Unix socket. */
+#include "config.h"
+
+#include "actions/shell.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+/* Before the length of the answer is known. */
+#define FIRST_READ (64u << 10)
+#define STATE_LIMIT_S 5
+
+int
+hr_shell_connect(const char *run_dir, struct hr_err *err)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	int fd, n;
+
+	n = snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/session.sock", run_dir);
+	if (n < 0 || (size_t)n >= sizeof(sa.sun_path))
+		return hr_err_set(err, HR_E_INVAL, "the run directory's name is too long");
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return hr_err_sys(err, errno, "socket");
+	while (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0) {
+		if (errno == EINTR)
+			continue;
+		(void)hr_err_sys(err, errno, "the shell cannot be reached");
+		hr_fd_close(&fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* The keeper died: before it read all of the request, or later. */
+static int
+shell_gone(struct hr_err *err)
+{
+	return hr_err_set(err, HR_E_GONE, "the shell's keeper went away");
+}
+
+static int
+shell_send(int fd, const struct hr_run_request *req, struct hr_err *err)
+{
+	struct hr_buf b;
+	int r;
+
+	hr_buf_init(&b, HR_FRAME_MAX + HR_FRAME_HEADER);
+	hr_frame_put_run(&b, req);
+	r = hr_buf_check(&b, err);
+	if (r == 0)
+		r = hr_fd_write_full(fd, b.p, b.len, err);
+	hr_buf_done(&b);
+	if (r < 0 && (err->sys == EPIPE || err->sys == ECONNRESET))
+		return shell_gone(err);
+	return r;
+}
+
+/* Reads until b holds `need` bytes. */
+static int
+shell_fill(int fd, struct hr_buf *b, size_t need, struct hr_err *err)
+{
+	size_t want;
+	ssize_t n;
+	char *p;
+
+	while (b->len < need) {
+		want = need - b->len > FIRST_READ ? need - b->len : FIRST_READ;
+		p = hr_buf_reserve(b, want);
+		if (p == NULL)
+			return hr_buf_check(b, err);
+		n = hr_fd_read(fd, p, want);
+		if (n == 0 || (n < 0 && errno == ECONNRESET))
+			return shell_gone(err);
+		if (n < 0)
+			return hr_err_sys(err, errno, "read");
+		hr_buf_grew(b, (size_t)n);
+	}
+	return 0;
+}
+
+/* The payload of the answer, in frame. */
+static int
+shell_receive(int fd, struct hr_buf *frame, uint32_t want, const char **ret_payload,
+    size_t *ret_len, struct hr_err *err)
+{
+	size_t used, need = HR_FRAME_HEADER;
+	uint32_t type = 0;
+	int r;
+
+	do {
+		if (shell_fill(fd, frame, need, err) < 0)
+			return -1;
+		r = hr_frame_get(
+		    frame->p, frame->len, &type, ret_payload, ret_len, &used, &need, err);
+	} while (r == 0);
+	if (r < 0)
+		return -1;
+	if (type == HR_FRAME_UNKNOWN)
+		return hr_err_set(err, HR_E_NOTFOUND, "the shell's keeper knows nothing of it");
+	if (type != want)
+		return hr_err_set(
+		    err, HR_E_PROTO, "the shell's keeper sent a frame of type %u", type);
+	return 0;
+}
+
+int
+hr_shell_run(int fd, const struct hr_run_request *req, struct hr_buf *frame,
+    struct hr_run_result *ret, struct hr_err *err)
+{
+	const char *payload = NULL;
+	size_t len = 0;
+
+	if (shell_send(fd, req, err) < 0 ||
+	    shell_receive(fd, frame, HR_FRAME_RESULT, &payload, &len, err) < 0)
+		return -1;
+	return hr_frame_get_result(payload, len, ret, err);
+}
+
+/* One question that is answered at once. frame: the question, then the answer. */
+static int
+shell_ask(const char *run_dir, struct hr_buf *ask, struct hr_buf *frame,
+    struct hr_session_state *ret, struct hr_err *err)
+{
+	const struct timeval limit = {.tv_sec = STATE_LIMIT_S};
+	int fd = hr_shell_connect(run_dir, err), r = -1;
+	const char *payload = NULL;
+	size_t len = 0;
+
+	if (fd < 0)
+		return -1;
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	if (hr_buf_check(ask, err) == 0 && hr_fd_write_full(fd, ask->p, ask->len, err) == 0 &&
+	    shell_receive(fd, frame, HR_FRAME_STATE, &payload, &len, err) == 0)
+		r = hr_frame_get_state(payload, len, ret, err);
+	hr_fd_close(&fd);
+	return r;
+}
+
+int
+hr_shell_state(
+    const char *run_dir, struct hr_buf *frame, struct hr_session_state *ret, struct hr_err *err)
+{
+	struct hr_buf ask;
+	int r;
+
+	hr_buf_init(&ask, HR_FRAME_HEADER);
+	hr_frame_put_status(&ask);
+	r = shell_ask(run_dir, &ask, frame, ret, err);
+	hr_buf_done(&ask);
+	return r;
+}
+
+int
+hr_shell_press(const char *run_dir, const struct hr_press_request *req, struct hr_buf *frame,
+    struct hr_session_state *ret, struct hr_err *err)
+{
+	struct hr_buf ask;
+	int r;
+
+	hr_buf_init(&ask, HR_FRAME_MAX + HR_FRAME_HEADER);
+	hr_frame_put_press(&ask, req);
+	r = shell_ask(run_dir, &ask, frame, ret, err);
+	hr_buf_done(&ask);
+	return r;
+}
+
+int
+hr_shell_follow(const char *run_dir, const struct hr_follow_request *req, struct hr_err *err)
+{
+	int fd = hr_shell_connect(run_dir, err);
+	struct hr_buf ask;
+
+	if (fd < 0)
+		return -1;
+	hr_buf_init(&ask, 256);
+	hr_frame_put_follow(&ask, req);
+	if (hr_buf_check(&ask, err) != 0 || hr_fd_write_full(fd, ask.p, ask.len, err) != 0)
+		hr_fd_close(&fd);
+	hr_buf_done(&ask);
+	return fd;
+}

@@ -1,0 +1,33 @@
+/* hr_shell: a worker's talk with the keeper of a shell: one connection, one request frame, one
+ * answer frame. */
+#ifndef HR_ACTIONS_SHELL_H
+#define HR_ACTIONS_SHELL_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "proto/frame.h"
+
+/* A connection to the default session; -1 on failure. The caller closes it. */
+int hr_shell_connect(const char *run_dir, struct hr_err *err);
+
+/* Sends the request and waits for its result, for as long as the command takes: the client's
+ * going away ends nothing. frame is filled with the answer, *ret borrows from it. -1: HR_E_GONE if
+ * the keeper closed without an answer, HR_E_NOTFOUND if it does not know of a request that came
+ * again, HR_E_PROTO, HR_E_SYS, HR_E_NOMEM, HR_E_TOOLARGE. */
+int hr_shell_run(int fd, const struct hr_run_request *req, struct hr_buf *frame,
+    struct hr_run_result *ret, struct hr_err *err);
+
+/* Asks the default session's keeper how its shell is; it answers at once, whatever runs. frame is
+ * filled, *ret borrows from it. -1 also when it takes longer than some seconds. */
+int hr_shell_state(
+    const char *run_dir, struct hr_buf *frame, struct hr_session_state *ret, struct hr_err *err);
+
+/* Types text for, or sends a signal to, the command that runs in the default session. The state's
+ * reason says why it was refused. As hr_shell_state(). */
+int hr_shell_press(const char *run_dir, const struct hr_press_request *req, struct hr_buf *frame,
+    struct hr_session_state *ret, struct hr_err *err);
+
+/* A connection on which OUTPUT frames come; -1 on failure. The caller reads and closes it. */
+int hr_shell_follow(const char *run_dir, const struct hr_follow_request *req, struct hr_err *err);
+
+#endif

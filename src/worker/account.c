@@ -1,0 +1,68 @@
+/* The effective identity alone changes: the real and the saved one stay root's, so that the account
+ * that we are for a moment cannot signal or trace us. */
+#include "config.h"
+
+#include "worker/account.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+
+void
+hr_account_find(struct hr_account *a, uid_t uid)
+{
+	const struct passwd *pw = getpwuid(uid);
+
+	memset(a, 0, sizeof(*a));
+	a->uid = uid;
+	a->gid = pw != NULL ? pw->pw_gid : (gid_t)uid;
+	a->ngroups = HR_ACCOUNT_GROUPS;
+	/* of one with more groups as many as there is room for count, which is never too much */
+	if (pw == NULL || (getgrouplist(pw->pw_name, a->gid, a->groups, &a->ngroups) < 0 &&
+			      a->ngroups < HR_ACCOUNT_GROUPS)) {
+		a->groups[0] = a->gid;
+		a->ngroups = 1;
+	}
+	if (a->ngroups > HR_ACCOUNT_GROUPS)
+		a->ngroups = HR_ACCOUNT_GROUPS;
+}
+
+int
+hr_account_enter(const struct hr_account *a, struct hr_account_own *own)
+{
+	int sys;
+
+	own->changed = false;
+	if (geteuid() != 0 || a->uid == 0)
+		return 0;
+	own->gid = getegid();
+	own->ngroups = getgroups(HR_ACCOUNT_GROUPS, own->groups);
+	if (own->ngroups < 0)
+		return -1;
+	own->changed = true;
+	if (setgroups((size_t)a->ngroups, a->groups) == 0 && setegid(a->gid) == 0 &&
+	    seteuid(a->uid) == 0)
+		return 0;
+	sys = errno;
+	hr_account_leave(own);
+	own->changed = false;
+	errno = sys;
+	return -1;
+}
+
+void
+hr_account_leave(const struct hr_account_own *own)
+{
+	int sys = errno;
+
+	if (!own->changed)
+		return;
+	hr_assert(seteuid(0) == 0 && setegid(own->gid) == 0);
+	/* where groups may not be set at all they were not changed either */
+	hr_assert(setgroups((size_t)own->ngroups, own->groups) == 0 || errno == EPERM);
+	errno = sys;
+}

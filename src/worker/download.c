@@ -1,0 +1,267 @@
+/* GET /download_files (http-api.md 4.4): a tree as an archive. GET /download_file, of our own: one
+ * file as it is, with Range and ETag.
+ *
+ * Who may read what: the request has passed the key, and the file is opened here, as the server's
+ * identity. If nginx's account may read it as well, nginx is told to send it (sendfile): by a
+ * header that it takes from this program for this path alone, with the name that the open file has
+ * in the kernel, on which it follows no link. What only the server may read is sent from here, in
+ * the same form. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "files/filebody.h"
+#include "files/oserror.h"
+#include "files/target.h"
+#include "files/zip.h"
+#include "worker/invalid.h"
+#include "worker/worker.h"
+
+#define QUERY_MAX (64u << 10)
+
+/* Python's quote(): letters, digits, "_.-~" and '/' stay. */
+static void
+put_quoted(struct hr_buf *b, const char *p)
+{
+	for (; *p != '\0'; p++) {
+		unsigned char c = (unsigned char)*p;
+
+		if ((c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
+		    strchr("_.-~/", c) != NULL)
+			hr_buf_addc(b, *p);
+		else
+			hr_buf_addf(b, "%%%02X", c);
+	}
+}
+
+/* As Starlette names a file. */
+static void
+add_disposition(struct hr_answer *ret, const char *path, const char *suffix)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash != NULL ? slash + 1 : path;
+	struct hr_buf plain, quoted, value;
+
+	hr_buf_init(&plain, QUERY_MAX);
+	hr_buf_init(&quoted, QUERY_MAX * 3);
+	hr_buf_init(&value, QUERY_MAX * 4);
+	hr_buf_adds(&plain, name);
+	hr_buf_adds(&plain, suffix);
+	put_quoted(&quoted, hr_buf_str(&plain));
+	if (strcmp(hr_buf_str(&plain), hr_buf_str(&quoted)) == 0)
+		hr_buf_addf(&value, "attachment; filename=\"%s\"", hr_buf_str(&plain));
+	else
+		hr_buf_addf(&value, "attachment; filename*=utf-8''%s", hr_buf_str(&quoted));
+	if (plain.fail != HR_OK || quoted.fail != HR_OK || value.fail != HR_OK)
+		ret->headers.fail = HR_E_NOMEM;
+	else
+		hr_answer_header(ret, "Content-Disposition", hr_buf_str(&value));
+	hr_buf_done(&plain);
+	hr_buf_done(&quoted);
+	hr_buf_done(&value);
+}
+
+/* The parameter. false: answered. */
+static bool
+wanted_path(const struct hr_request *r, struct hr_buf *path, struct hr_answer *ret)
+{
+	struct hr_buf errors;
+	bool found = hr_request_query(r, "path", path);
+
+	if (path->fail != HR_OK) {
+		hr_answer_generic(ret);
+	} else if (!found) {
+		hr_invalid_init(&errors);
+		hr_invalid_missing(&errors, "'query', 'path'");
+		hr_invalid_answer(&errors, ret);
+	} else if (hr_buf_str(path)[0] != '/') {
+		hr_answer_detail(ret, 500, "400: Path must be an absolute path");
+	} else if (strlen(hr_buf_str(path)) != path->len) {
+		hr_answer_detail(ret, 500, "404: File not found");
+	} else {
+		return true;
+	}
+	return false;
+}
+
+void
+hr_handle_download(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	struct hr_stream s = {.length = -1};
+	struct hr_err err = {.code = HR_OK};
+	const struct hr_zip *zip;
+	struct hr_buf path, why;
+
+	hr_buf_init(&path, QUERY_MAX);
+	hr_buf_init(&why, HR_TARGET_TEXT_MAX);
+	if (wanted_path(r, &path, ret)) {
+		zip = hr_zip_load(w->libexec_dir, &err);
+		s.arg = zip != NULL ? zip->pack_open(hr_buf_str(&path), &why) : NULL;
+		if (zip == NULL) {
+			hr_log(HR_LOG_ERROR, "%s", err.msg);
+			hr_answer_detail(ret, 500, err.msg);
+		} else if (s.arg != NULL) {
+			s.send = zip->pack_send;
+			s.done = zip->pack_free;
+			ret->content_type = "application/zip";
+			add_disposition(ret, hr_buf_str(&path), ".zip");
+			hr_answer_stream(ret, &s);
+		} else if (why.fail != HR_OK) {
+			hr_answer_generic(ret);
+		} else {
+			hr_answer_detail(ret, 500, hr_buf_str(&why));
+		}
+	}
+	hr_buf_done(&path);
+	hr_buf_done(&why);
+}
+
+/* ---- one file ---- */
+
+/* The name that the kernel has for an open file, if it is an ordinary one. */
+static bool
+real_name(int fd, char *name, size_t cap)
+{
+	char proc[64];
+	ssize_t n;
+
+	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	n = readlink(proc, name, cap - 1);
+	if (n <= 0 || name[0] != '/')
+		return false;
+	name[n] = '\0';
+	return true;
+}
+
+/* true: nginx sends it. */
+static bool
+leave_to_nginx(const struct hr_worker *w, int fd, const struct stat *st, struct hr_answer *ret)
+{
+	char name[PATH_MAX];
+	struct hr_buf uri;
+	struct stat there;
+	bool left = false;
+
+	/* the same file still, not one that was removed and has another in its place */
+	if (!real_name(fd, name, sizeof(name)) || lstat(name, &there) < 0 ||
+	    there.st_dev != st->st_dev || there.st_ino != st->st_ino ||
+	    !hr_edge_reads(&w->edge, name))
+		return false;
+	hr_buf_init(&uri, sizeof(name) * 3 + 16);
+	hr_buf_adds(&uri, "/-/file");
+	put_quoted(&uri, name);
+	if (uri.fail == HR_OK) {
+		hr_answer_header(ret, "X-Accel-Redirect", hr_buf_str(&uri));
+		left = true;
+	}
+	hr_buf_done(&uri);
+	return left;
+}
+
+static const char *
+text(const char *header)
+{
+	return header != NULL ? header : "";
+}
+
+/* Takes fd. */
+static void
+send_ourselves(const struct hr_request *r, int fd, const struct stat *st, struct hr_answer *ret)
+{
+	struct hr_stream s = {.send = hr_filebody_send, .done = hr_filebody_free};
+	struct hr_buf etag, date, part;
+	off_t from = 0, len = st->st_size;
+	enum hr_range range = HR_RANGE_ALL;
+
+	hr_buf_init(&etag, 64);
+	hr_buf_init(&date, 64);
+	hr_buf_init(&part, 128);
+	hr_filebody_etag(&etag, st->st_mtime, st->st_size);
+	hr_filebody_date(&date, st->st_mtime);
+	hr_answer_header(ret, "ETag", hr_buf_str(&etag));
+	hr_answer_header(ret, "Last-Modified", hr_buf_str(&date));
+	hr_answer_header(ret, "Accept-Ranges", "bytes");
+	if (text(r->if_range)[0] == '\0' || strcmp(r->if_range, hr_buf_str(&etag)) == 0 ||
+	    strcmp(r->if_range, hr_buf_str(&date)) == 0)
+		range = hr_range_parse(text(r->range), st->st_size, &from, &len);
+	if (hr_filebody_matches(text(r->if_none_match), hr_buf_str(&etag))) {
+		ret->status = 304;
+		ret->content_type = NULL;
+		hr_fd_close(&fd);
+	} else if (range == HR_RANGE_NONE) {
+		ret->status = 416;
+		hr_buf_addf(&part, "bytes */%lld", (long long)st->st_size);
+		hr_answer_header(ret, "Content-Range", hr_buf_str(&part));
+		hr_fd_close(&fd);
+	} else {
+		if (range == HR_RANGE_PART) {
+			ret->status = 206;
+			hr_buf_addf(&part, "bytes %lld-%lld/%lld", (long long)from,
+			    (long long)(from + len - 1), (long long)st->st_size);
+			hr_answer_header(ret, "Content-Range", hr_buf_str(&part));
+		}
+		s.length = len;
+		s.arg = hr_filebody_new(fd, from, len);
+		if (s.arg != NULL)
+			hr_answer_stream(ret, &s);
+		else
+			hr_answer_generic(ret);
+	}
+	hr_buf_done(&etag);
+	hr_buf_done(&date);
+	hr_buf_done(&part);
+}
+
+static void
+download_one(
+    const struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct hr_buf why;
+	struct stat st;
+
+	hr_buf_init(&why, HR_TARGET_TEXT_MAX);
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) {
+		hr_answer_detail(ret, 500, "404: File not found");
+	} else if (fd < 0 || fstat(fd, &st) < 0) {
+		(void)hr_oserror_put(&why, errno, path);
+		hr_answer_detail(ret, 500, hr_buf_str(&why));
+	} else if (!S_ISREG(st.st_mode)) {
+		hr_answer_detail(ret, 500,
+		    S_ISDIR(st.st_mode) ? "400: Path is a directory" : "400: Not a regular file");
+	} else {
+		ret->content_type = "application/octet-stream";
+		add_disposition(ret, path, "");
+		if (r->direct || !leave_to_nginx(w, fd, &st, ret)) {
+			hr_answer_header(ret, "X-Content-Type-Options", "nosniff");
+			send_ourselves(r, fd, &st, ret);
+			fd = -1;
+		}
+	}
+	hr_fd_close(&fd);
+	hr_buf_done(&why);
+}
+
+void
+hr_handle_download_one(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	struct hr_buf path;
+
+	if (strcmp(r->method, "GET") != 0 && strcmp(r->method, "HEAD") != 0) {
+		hr_answer_detail(ret, 405, "Method Not Allowed");
+		return;
+	}
+	hr_buf_init(&path, QUERY_MAX);
+	if (wanted_path(r, &path, ret))
+		download_one(w, r, hr_buf_str(&path), ret);
+	hr_buf_done(&path);
+}

@@ -1,0 +1,214 @@
+/* POST /execute_action (http-api.md 4.2): body, validation, event, dispatch. */
+#include "config.h"
+
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "actions/action.h"
+#include "actions/plugin.h"
+#include "proto/json.h"
+#include "proto/pyrepr.h"
+#include "worker/body.h"
+#include "worker/invalid.h"
+#include "worker/key.h"
+#include "worker/trace.h"
+#include "worker/once.h"
+#include "worker/worker.h"
+
+/* The answer repeats a body that is not JSON, four characters a byte: no need to take much. */
+#define OTHER_BODY_MAX (1u << 20)
+#define WHY_MAX (16u << 20)
+
+static const char not_an_object[] =
+    "Input should be a valid dictionary or object to extract fields from";
+
+static void
+refuse_syntax(const struct hr_json_error *e, struct hr_answer *ret)
+{
+	struct hr_buf errors, loc, ctx;
+
+	hr_invalid_init(&errors);
+	hr_buf_init(&loc, 64);
+	hr_buf_init(&ctx, 256);
+	hr_buf_addf(&loc, "'body', %zu", e->pos);
+	hr_invalid_open(&errors, "json_invalid", hr_buf_str(&loc), "JSON decode error");
+	hr_buf_adds(&errors, "{}");
+	hr_buf_adds(&ctx, ", 'ctx': {'error': ");
+	hr_pyrepr_str(&ctx, e->text, strlen(e->text));
+	hr_buf_addc(&ctx, '}');
+	hr_invalid_close(&errors, hr_buf_str(&ctx));
+	if (loc.fail != HR_OK || ctx.fail != HR_OK)
+		errors.fail = HR_E_NOMEM;
+	hr_buf_done(&loc);
+	hr_buf_done(&ctx);
+	hr_invalid_answer(&errors, ret);
+}
+
+static void
+refuse_json(const struct hr_json_error *e, struct hr_answer *ret)
+{
+	if (e->verdict == HR_JSON_SYNTAX)
+		refuse_syntax(e, ret);
+	else if (e->verdict == HR_JSON_NOMEM)
+		hr_answer_generic(ret);
+	else
+		hr_answer_detail(ret, 400, "There was an error parsing the body");
+}
+
+static void
+refuse_missing(struct hr_answer *ret)
+{
+	struct hr_buf errors;
+
+	hr_invalid_init(&errors);
+	hr_invalid_missing(&errors, "'body',");
+	hr_invalid_answer(&errors, ret);
+}
+
+/* A body that was not parsed stays bytes, which are no object. */
+static void
+refuse_bytes(const struct hr_buf *body, struct hr_answer *ret)
+{
+	struct hr_buf errors;
+
+	hr_invalid_init(&errors);
+	hr_invalid_open(&errors, "model_attributes_type", "'body',", not_an_object);
+	hr_pyrepr_bytes(&errors, hr_buf_str(body), body->len);
+	hr_invalid_close(&errors, NULL);
+	hr_invalid_answer(&errors, ret);
+}
+
+/* The action inside the body; NULL: answered. */
+static struct json_object *
+validate(struct json_object *body, struct hr_answer *ret)
+{
+	struct json_object *action = NULL, *input = body;
+	struct hr_buf errors;
+
+	if (body == NULL) {
+		refuse_missing(ret);
+		return NULL;
+	}
+	hr_invalid_init(&errors);
+	if (hr_json_type(body) != HR_PY_DICT) {
+		hr_invalid_open(&errors, "model_attributes_type", "'body',", not_an_object);
+	} else if (!json_object_object_get_ex(body, "action", &action)) {
+		hr_invalid_open(&errors, "missing", "'body', 'action'", "Field required");
+	} else if (hr_json_type(action) != HR_PY_DICT) {
+		hr_invalid_open(
+		    &errors, "dict_type", "'body', 'action'", "Input should be a valid dictionary");
+		input = action;
+	} else {
+		hr_buf_done(&errors);
+		return action;
+	}
+	hr_pyrepr(&errors, input);
+	hr_invalid_close(&errors, NULL);
+	hr_invalid_answer(&errors, ret);
+	return NULL;
+}
+
+static struct json_object *
+member(struct json_object *action, const char *name)
+{
+	struct json_object *v = NULL;
+
+	(void)json_object_object_get_ex(action, name, &v); /* absent and null are both NULL */
+	return v;
+}
+
+/* An action that only a plugin knows. false: no plugin takes it. The key is known before the plugin
+ * is asked: one that waits for the first of its name must not hold a connection meanwhile. */
+static bool
+perform_custom(struct hr_worker *w, const struct hr_request *r, const struct hr_action_env *of,
+    struct json_object *action, struct hr_answer *ret)
+{
+	const struct hr_event ev = {
+	    .id = member(action, "id"), .timestamp = member(action, "timestamp")};
+	struct hr_action_env env = *of;
+	struct hr_buf key;
+	bool taken = true;
+
+	if (!hr_plugin_takes(env.run_dir, action))
+		return false;
+	hr_buf_init(&key, HR_KEY_MAX);
+	hr_key_make(&key, r, &ev, &w->body);
+	env.key = (struct hr_span){hr_buf_str(&key), key.len};
+	env.journal = &w->journal;
+	env.entry = &w->once;
+	if (hr_buf_check(&key, NULL) < 0) {
+		hr_answer_generic(ret);
+	} else if (hr_once_enter(w, env.key, ret)) {
+		taken = hr_plugin_custom(&env, action, ret);
+		if (taken)
+			hr_once_leave(w, ret);
+		else
+			hr_journal_undo(&w->journal, &w->once);
+	}
+	if (taken)
+		hr_buf_add(&ret->key, env.key.p, env.key.len);
+	hr_buf_done(&key);
+	return taken;
+}
+
+static void
+perform(struct hr_worker *w, const struct hr_request *r, struct json_object *action,
+    struct hr_answer *ret)
+{
+	struct hr_action_env env = {.run_dir = w->run_dir,
+	    .work_dir = w->work_dir,
+	    .libexec_dir = w->libexec_dir,
+	    .channel = w->channel,
+	    .user_id = w->user_id};
+	struct hr_buf why, key;
+	struct hr_event ev;
+
+	if (perform_custom(w, r, &env, action, ret))
+		return;
+	hr_buf_init(&why, WHY_MAX);
+	if (hr_event_decode(action, &ev, &why) < 0) {
+		hr_answer_internal(ret, &why);
+		hr_buf_done(&why);
+		return;
+	}
+	hr_buf_done(&why);
+	atomic_store(&w->board->last_execution_ns, hr_worker_wall_ns());
+	hr_buf_init(&key, HR_KEY_MAX);
+	hr_key_make(&key, r, &ev, &w->body);
+	if (hr_buf_check(&key, NULL) < 0) {
+		hr_answer_generic(ret); /* nothing may run without its key */
+	} else {
+		env.key.p = hr_buf_str(&key);
+		env.key.len = key.len;
+		hr_once_perform(w, &env, &ev, ret);
+		if (!ret->replayed) /* an answer, but no action */
+			ret->note.cls = ev.cls;
+		hr_buf_add(&ret->key, env.key.p, env.key.len); /* cut short at worst */
+		hr_trace_next(r->traceparent, r->request_id, ret->trace);
+	}
+	hr_buf_done(&key);
+}
+
+void
+hr_handle_execute(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	bool json = hr_body_is_json(r->content_type);
+	struct json_object *body = NULL, *action;
+	struct hr_json_error e;
+
+	if (hr_worker_body(w, r, json ? HR_JSON_BODY_MAX : OTHER_BODY_MAX, ret) < 0)
+		return;
+	if (w->body.len == 0) {
+		refuse_missing(ret);
+	} else if (!json) {
+		refuse_bytes(&w->body, ret);
+	} else if (hr_json_decode(w->body.p, w->body.len, &body, &e) < 0) {
+		refuse_json(&e, ret);
+	} else {
+		action = validate(body, ret);
+		if (action != NULL)
+			perform(w, r, action, ret);
+		json_object_put(body);
+	}
+}

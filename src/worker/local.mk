@@ -1,0 +1,37 @@
+include src/actions/local.mk
+
+# everything but the edge to libfcgi, so that tests and fuzzers need no server
+noinst_LTLIBRARIES += libworker.la
+libworker_la_SOURCES = \
+	%D%/account.c %D%/account.h \
+	%D%/auth.c %D%/auth.h \
+	%D%/body.c %D%/body.h \
+	%D%/execute.c \
+	%D%/download.c \
+	%D%/edge.c %D%/edge.h \
+	%D%/info.c \
+	%D%/invalid.c %D%/invalid.h \
+	%D%/key.c %D%/key.h \
+	%D%/list.c \
+	%D%/live.c \
+	%D%/mcp.c \
+	%D%/metrics.c %D%/metrics.h \
+	%D%/once.c %D%/once.h \
+	%D%/request.h \
+	%D%/route.c \
+	%D%/simple.c \
+	%D%/stats.c %D%/stats.h \
+	%D%/trace.c %D%/trace.h \
+	%D%/upload.c \
+	%D%/view.c \
+	%D%/worker.c %D%/worker.h
+libworker_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+libworker_la_LIBADD = libactions.la libfiles.la libprotojson.la libproto.la libbase.la
+
+pkglibexec_PROGRAMS += handrail-worker
+handrail_worker_SOURCES = \
+	%D%/accept.c %D%/fcgi.h \
+	%D%/main.c \
+	%D%/reply.c %D%/reply.h
+handrail_worker_CFLAGS = $(AM_CFLAGS) $(FCGI_CFLAGS) $(JSONC_CFLAGS)
+handrail_worker_LDADD = libworker.la $(FCGI_LIBS)

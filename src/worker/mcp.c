@@ -1,0 +1,163 @@
+/* POST /update_mcp_server (http-api.md 4.7, 6.1): checked in full, then handed to the plugin that
+ * is the proxy. */
+#include "config.h"
+
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "actions/plugin.h"
+#include "base/fd.h"
+#include "proto/json.h"
+#include "proto/utf8.h"
+#include "worker/worker.h"
+
+#define UPDATE_LIMIT_S 30
+
+static bool
+text_member(struct json_object *server, const char *key, const char **ret, size_t *ret_len)
+{
+	struct json_object *v = NULL;
+
+	if (!json_object_object_get_ex(server, key, &v) || hr_json_type(v) != HR_PY_STR)
+		return false;
+	*ret = hr_json_str(v, ret_len);
+	hr_utf8_strip(ret, ret_len);
+	return *ret_len > 0;
+}
+
+static bool
+name_fits(const char *p, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		if (!((p[i] >= '0' && p[i] <= '9') ||
+			((p[i] | 0x20) >= 'a' && (p[i] | 0x20) <= 'z') || p[i] == '_' ||
+			p[i] == '-'))
+			return false;
+	return true;
+}
+
+static bool
+args_fit(struct json_object *args)
+{
+	size_t i;
+
+	if (hr_json_type(args) != HR_PY_LIST)
+		return args == NULL || hr_json_type(args) == HR_PY_STR;
+	for (i = 0; i < json_object_array_length(args); i++)
+		if (hr_json_type(json_object_array_get_idx(args, i)) != HR_PY_STR)
+			return false;
+	return true;
+}
+
+static bool
+env_fits(struct json_object *env)
+{
+	if (hr_json_type(env) != HR_PY_DICT)
+		return env == NULL || hr_json_type(env) == HR_PY_STR;
+	json_object_object_foreach(env, key, value)
+	{
+		(void)key;
+		if (hr_json_type(value) != HR_PY_STR)
+			return false;
+	}
+	return true;
+}
+
+static bool
+server_fits(struct json_object *server)
+{
+	struct json_object *args = NULL, *env = NULL;
+	const char *p;
+	size_t len;
+
+	if (hr_json_type(server) != HR_PY_DICT || !text_member(server, "name", &p, &len) ||
+	    !name_fits(p, len) || !text_member(server, "command", &p, &len) ||
+	    memchr(p, ' ', len) != NULL)
+		return false;
+	(void)json_object_object_get_ex(server, "args", &args); /* absent is null */
+	(void)json_object_object_get_ex(server, "env", &env);
+	return args_fit(args) && env_fits(env);
+}
+
+/* {"action": TYPE, "args": {"servers": body}} */
+static struct json_object *
+action_of(const char *type, struct json_object *body)
+{
+	struct json_object *o = json_object_new_object(), *args = json_object_new_object();
+
+	if (o == NULL || args == NULL || json_object_object_add(o, "args", args) != 0) {
+		json_object_put(o);
+		json_object_put(args);
+		return NULL;
+	}
+	if (json_object_object_add(o, "action", json_object_new_string(type)) == 0 &&
+	    json_object_object_add(args, "servers", json_object_get(body)) == 0)
+		return o;
+	json_object_put(o);
+	return NULL;
+}
+
+/* false: there is no such plugin. */
+static bool
+forward(const struct hr_worker *w, struct json_object *body, struct hr_answer *ret)
+{
+	static const char type[] = "update_mcp_server";
+	const struct hr_action_env env = {
+	    .run_dir = w->run_dir, .work_dir = w->work_dir, .channel = w->channel, .key = {"", 0}};
+	int fd = hr_plugin_connect(w->run_dir, type, sizeof(type) - 1, NULL);
+	struct json_object *action = fd >= 0 ? action_of(type, body) : NULL;
+
+	if (fd < 0)
+		return false;
+	if (action == NULL)
+		hr_answer_generic(ret);
+	else
+		hr_plugin_perform(&env, fd, type, action, UPDATE_LIMIT_S, ret);
+	/* a plugin that broke off is an error observation, which nobody looks for here */
+	if (ret->status == 200 && strstr(hr_buf_str(&ret->body), "router_error_log") == NULL)
+		hr_answer_generic(ret);
+	json_object_put(action);
+	hr_fd_close(&fd);
+	return true;
+}
+
+static void
+update(const struct hr_worker *w, struct json_object *body, struct hr_answer *ret)
+{
+	size_t i;
+
+	if (hr_json_type(body) != HR_PY_LIST) {
+		hr_answer_detail(ret, 400, "Request must be a list of MCP tools to sync");
+		return;
+	}
+	for (i = 0; i < json_object_array_length(body); i++)
+		if (!server_fits(json_object_array_get_idx(body, i))) {
+			hr_answer_generic(ret);
+			return;
+		}
+	if (forward(w, body, ret))
+		return;
+	if (i > 0)
+		hr_answer_detail(ret, 501, "update_mcp_server is not available in this build");
+	else
+		hr_buf_adds(&ret->body,
+		    "{\"detail\":\"MCP server updated successfully\",\"router_error_log\":\"\"}");
+}
+
+void
+hr_handle_mcp(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	struct json_object *body = NULL;
+	struct hr_json_error e;
+
+	if (hr_worker_body(w, r, HR_JSON_BODY_MAX, ret) < 0)
+		return;
+	if (hr_json_decode(hr_buf_str(&w->body), w->body.len, &body, &e) < 0)
+		hr_answer_generic(ret);
+	else
+		update(w, body, ret);
+	json_object_put(body);
+}

@@ -1,0 +1,14 @@
+/* What a worker adds to the counters, and GET /metrics (Prometheus text format 0.0.4). */
+#ifndef HR_WORKER_METRICS_H
+#define HR_WORKER_METRICS_H
+
+#include <stdint.h>
+
+#include "proto/httperr.h"
+#include "proto/scoreboard.h"
+
+/* One request was answered. ns: how long its action took; only looked at if the answer's note names
+ * an action. */
+void hr_metrics_count(struct hr_scoreboard *board, const struct hr_answer *a, int64_t ns);
+
+#endif

@@ -1,0 +1,138 @@
+/* At most once. Invariant: from enter to leave the entry of the request is ours and locked; nothing
+ * is answered before it stands in the journal. */
+#include "config.h"
+
+#include "worker/once.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "worker/key.h"
+#include "worker/worker.h"
+
+#define TAG_STATUS 0xffffu
+#define TAG_JSON 0x10000u
+
+static const char dropped_text[] =
+    "The action was done, but its answer was too long to be kept and cannot be given again.";
+
+static void
+answer_again(struct hr_answer *ret, uint32_t tag)
+{
+	ret->status = (int)(tag & TAG_STATUS);
+	if ((tag & TAG_JSON) == 0)
+		ret->content_type = NULL;
+	ret->replayed = true;
+	hr_answer_settle(ret);
+}
+
+/* The journal cannot be written. That the disk is full must not keep anybody from making room, so
+ * the action is done all the same unless the operator wants it otherwise. True: answered. */
+static bool
+refuse_unjournaled(struct hr_worker *w, const struct hr_err *err, struct hr_answer *ret)
+{
+	if (err->code == HR_E_INVAL) {
+		hr_answer_detail(ret, 500, err->msg);
+		return true;
+	}
+	if (!w->journal.failing)
+		hr_log(HR_LOG_ERROR, "%s; actions are %s until it can be written", err->msg,
+		    w->journal.required ? "refused" : "done without it");
+	w->journal.failing = true;
+	if (!w->journal.required)
+		return false;
+	hr_answer_detail(ret, 503, "The journal of actions cannot be written; nothing was done.");
+	ret->retry_after_s = 1;
+	return true;
+}
+
+/* *ret_found is NEW or BEGUN where it is true. */
+static bool
+once_enter(struct hr_worker *w, struct hr_span key, enum hr_journal_found *ret_found,
+    struct hr_answer *ret)
+{
+	struct hr_err err = {.code = HR_OK};
+	uint32_t tag = 0;
+
+	hr_answer_reset(ret);
+	w->once_forget = key.len > 0 && key.p[0] == HR_KEY_OF_NGINX;
+	if (hr_journal_enter(
+		&w->journal, key.p, key.len, &w->once, ret_found, &tag, &ret->body, &err) < 0) {
+		hr_answer_reset(ret);
+		*ret_found = HR_JOURNAL_NEW;
+		return !refuse_unjournaled(w, &err, ret);
+	}
+	if (*ret_found == HR_JOURNAL_NEW || *ret_found == HR_JOURNAL_BEGUN)
+		return true;
+	if (*ret_found == HR_JOURNAL_DONE)
+		answer_again(ret, tag);
+	else
+		hr_answer_detail(ret, 500, dropped_text);
+	hr_journal_leave(&w->journal, &w->once, false);
+	return false;
+}
+
+bool
+hr_once_enter(struct hr_worker *w, struct hr_span key, struct hr_answer *ret)
+{
+	enum hr_journal_found found;
+
+	if (!once_enter(w, key, &found, ret))
+		return false;
+	if (found == HR_JOURNAL_NEW)
+		return true;
+	hr_answer_detail(ret, 500, hr_answer_unknown);
+	hr_once_leave(w, ret);
+	return false;
+}
+
+/* 503 with Retry-After says that nothing was done and that one may try again; or, of what has
+ * begun, that it will be known later. Without, it is the answer of a plugin. */
+void
+hr_once_leave(struct hr_worker *w, const struct hr_answer *ret)
+{
+	uint32_t tag = (uint32_t)ret->status | (ret->content_type != NULL ? TAG_JSON : 0);
+	bool later = ret->status == 503 && ret->retry_after_s > 0;
+
+	if (w->once.fd < 0)
+		return;
+	if (later && !hr_journal_begun(&w->once))
+		hr_journal_undo(&w->journal, &w->once);
+	else if (later)
+		hr_journal_leave(&w->journal, &w->once, false);
+	else
+		hr_journal_done(&w->journal, &w->once, tag, hr_buf_str(&ret->body), ret->body.len);
+}
+
+void
+hr_once_perform(struct hr_worker *w, struct hr_action_env *env, const struct hr_event *ev,
+    struct hr_answer *ret)
+{
+	enum hr_repeat repeat = hr_action_repeat(ev);
+	enum hr_journal_found found;
+
+	if (repeat == HR_REPEAT_FREE) {
+		hr_action_perform(env, ev, ret);
+		return;
+	}
+	if (!once_enter(w, env->key, &found, ret))
+		return;
+	env->journal = &w->journal;
+	env->entry = &w->once;
+	env->again = found == HR_JOURNAL_BEGUN;
+	if (env->again && repeat != HR_REPEAT_JOIN) {
+		hr_answer_detail(ret, 500, hr_answer_unknown);
+	} else {
+		if (repeat == HR_REPEAT_NEVER)
+			hr_journal_mark(&w->journal, &w->once);
+		hr_action_perform(env, ev, ret);
+	}
+	hr_once_leave(w, ret);
+}
+
+void
+hr_once_sent(struct hr_worker *w, bool sent)
+{
+	hr_journal_leave(&w->journal, &w->once, sent && w->once_forget);
+	hr_journal_tidy(&w->journal, hr_worker_mono_ns() / 1000000);
+}

@@ -1,0 +1,57 @@
+/* hr_request: a request as the worker sees it, and what handles it. No FastCGI here: hr_handle() is
+ * a function of the request, so that tests and the fuzzer need no server (fcgi.c is the edge). */
+#ifndef HR_WORKER_REQUEST_H
+#define HR_WORKER_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "proto/httperr.h"
+
+struct hr_worker;
+
+/* Where the body comes from. */
+struct hr_body {
+	/* Some bytes (> 0), 0 at the end, -1 if the sender broke off. */
+	ssize_t (*read)(void *ctx, char *p, size_t len);
+	void *ctx;
+};
+
+/* Strings are NUL-terminated and borrowed; "" stands for a header that is absent. */
+struct hr_request {
+	const char *method;
+	const char *uri; /* as the client sent it: percent-encoded, with its query */
+	const char *content_type;
+	const char *session_key;     /* X-Session-API-Key; the first one if repeated */
+	const char *authorization;   /* NULL as well: absent */
+	const char *host;            /* Host */
+	const char *scheme;          /* "http" or "https" */
+	const char *client_id;       /* X-Request-ID */
+	const char *idempotency_key; /* Idempotency-Key */
+	const char *request_id;      /* nginx's own */
+	const char *traceparent;     /* of W3C Trace Context */
+	/* of /download_file; NULL as well: absent */
+	const char *range, *if_range, *if_none_match;
+	bool direct;        /* nginx could not send the file */
+	bool viewer;        /* came to the file viewer, which is another server */
+	const char *remote; /* address of the client; of the viewer alone, NULL as well: absent */
+	struct hr_body body;
+
+	/* set by hr_handle() */
+	struct hr_buf *path; /* decoded; may hold nulls */
+	const char *query;   /* inside uri, behind '?', or "" */
+};
+
+/* Answers the request; ret is filled whatever happens. Blocks as long as the answer takes. */
+void hr_handle(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret);
+
+/* The decoded path and the query of a target; 0 or -1 for memory. */
+int hr_request_split(struct hr_request *r);
+
+/* The value of a query parameter, form-decoded, appended to ret; the last one counts if repeated.
+ * false: there is none. */
+bool hr_request_query(const struct hr_request *r, const char *name, struct hr_buf *ret);
+
+#endif

@@ -1,0 +1,222 @@
+/* From a request to its handler (http-api.md 1.2): the key first, then the path exactly as the
+ * client sent it, decoded once, then the method. nginx's own idea of the path is not used. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/utf8.h"
+#include "worker/worker.h"
+
+struct route {
+	const char *path;
+	const char *method; /* NULL: any */
+	bool open;          /* needs no key, for any method */
+	hr_handler_fn *handle;
+};
+
+static const struct route routes[] = {
+    {"/alive", "GET", true, hr_handle_alive},
+    {"/server_info", "GET", true, hr_handle_info},
+    {"/execute_action", "POST", false, hr_handle_execute},
+    {"/list_files", "POST", false, hr_handle_list},
+    {"/upload_file", "POST", false, hr_handle_upload},
+    {"/download_files", "GET", false, hr_handle_download},
+    {"/download_file", NULL, false, hr_handle_download_one},
+    {"/update_mcp_server", "POST", false, hr_handle_mcp},
+    {"/vscode/connection_token", "GET", false, hr_handle_token},
+    {"/ready", "GET", false, hr_handle_ready},
+    {"/metrics", "GET", false, hr_handle_metrics},
+    /* doc/live.md */
+    {"/handrail/v1/session", "GET", false, hr_handle_live_session},
+    {"/handrail/v1/output", "GET", false, hr_handle_live_output},
+    {"/handrail/v1/input", "POST", false, hr_handle_live_input},
+    {"/handrail/v1/signal", "POST", false, hr_handle_live_signal},
+    /* for nginx's auth_request, which passes the method of the request it asks for */
+    {"/-/auth", NULL, false, hr_handle_auth},
+    {"/-/bearer", NULL, false, hr_handle_bearer},
+};
+
+/* Of the file viewer, which asks nobody for a key. */
+static const struct route viewer_routes[] = {
+    {"/", "GET", true, hr_handle_viewer},
+    {"/view", "GET", true, hr_handle_view},
+};
+
+static const struct route *
+route_find(const struct hr_request *r, size_t len)
+{
+	const struct route *table = r->viewer ? viewer_routes : routes;
+	size_t i, n = r->viewer ? sizeof(viewer_routes) / sizeof(viewer_routes[0])
+				: sizeof(routes) / sizeof(routes[0]);
+
+	for (i = 0; i < n; i++)
+		if (strlen(table[i].path) == len &&
+		    memcmp(table[i].path, hr_buf_str(r->path), len) == 0)
+			return &table[i];
+	return NULL;
+}
+
+static int
+hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Percent-decoding as Python's unquote: a broken escape stays as it is. */
+static void
+decode_percent(struct hr_buf *b, const char *p, size_t len, bool form)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++) {
+		if (p[i] == '%' && len - i > 2 && hex_value(p[i + 1]) >= 0 &&
+		    hex_value(p[i + 2]) >= 0) {
+			hr_buf_addc(b, (char)(hex_value(p[i + 1]) << 4 | hex_value(p[i + 2])));
+			i += 2;
+		} else {
+			hr_buf_addc(b, form && p[i] == '+' ? ' ' : p[i]);
+		}
+	}
+}
+
+int
+hr_request_split(struct hr_request *r)
+{
+	size_t len = strcspn(r->uri, "?");
+
+	r->query = r->uri[len] == '?' ? r->uri + len + 1 : "";
+	hr_buf_reset(r->path);
+	decode_percent(r->path, r->uri, len, false);
+	return r->path->fail == HR_OK ? 0 : -1;
+}
+
+/* Bytes that are not UTF-8 become U+FFFD. */
+static void
+put_text(struct hr_buf *b, const struct hr_buf *from)
+{
+	const char *p = hr_buf_str(from), *end = p + from->len;
+	size_t n;
+	int32_t cp;
+
+	for (; p < end; p += n) {
+		cp = hr_utf8_next(p, end, &n);
+		if (cp >= 0 && !hr_utf8_is_surrogate(cp)) {
+			hr_buf_add(b, p, n);
+			continue;
+		}
+		hr_buf_adds(b, "\xEF\xBF\xBD");
+		if (cp >= 0)
+			n = 1; /* to Python each byte of a surrogate is wrong by itself */
+	}
+}
+
+bool
+hr_request_query(const struct hr_request *r, const char *name, struct hr_buf *ret)
+{
+	const char *p = r->query, *equals;
+	size_t len, key_len, room = strlen(r->query) + 1;
+	struct hr_buf text;
+	bool found = false;
+
+	hr_buf_init(&text, room);
+	for (; *p != '\0'; p += len + (p[len] == '&')) {
+		len = strcspn(p, "&");
+		equals = memchr(p, '=', len);
+		key_len = equals != NULL ? (size_t)(equals - p) : len;
+		hr_buf_reset(&text);
+		decode_percent(&text, p, key_len, true);
+		if (text.len != strlen(name) || memcmp(hr_buf_str(&text), name, text.len) != 0)
+			continue;
+		found = true;
+		hr_buf_reset(&text);
+		if (equals != NULL)
+			decode_percent(&text, equals + 1, len - key_len - 1, true);
+		hr_buf_reset(ret);
+		put_text(ret, &text);
+	}
+	if (text.fail != HR_OK)
+		ret->fail = text.fail;
+	hr_buf_done(&text);
+	return found;
+}
+
+/* Python's quote() with the characters that Starlette leaves alone in a URL. */
+static void
+put_quoted(struct hr_buf *b, const char *p)
+{
+	for (; *p != '\0'; p++) {
+		unsigned char c = (unsigned char)*p;
+
+		if ((c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
+		    strchr("_.-~:/%#?=@[]!$&'()*+,;", c) != NULL)
+			hr_buf_addc(b, *p);
+		else
+			hr_buf_addf(b, "%%%02X", c);
+	}
+}
+
+/* "/alive/" and "/alive//" lead to "/alive". */
+static bool
+redirect(const struct hr_request *r, struct hr_answer *ret)
+{
+	const struct route *found;
+	size_t len = r->path->len;
+
+	while (len > 1 && r->path->p[len - 1] == '/')
+		len--;
+	found = len < r->path->len ? route_find(r, len) : NULL;
+	if (found == NULL || found->method == NULL)
+		return false;
+	hr_answer_reset(ret);
+	ret->status = 307;
+	ret->content_type = NULL;
+	if (r->host[0] != '\0') {
+		put_quoted(&ret->location, r->scheme);
+		hr_buf_adds(&ret->location, "://");
+		put_quoted(&ret->location, r->host);
+	}
+	hr_buf_adds(&ret->location, found->path);
+	if (r->query[0] != '\0') {
+		hr_buf_addc(&ret->location, '?');
+		put_quoted(&ret->location, r->query);
+	}
+	hr_answer_settle(ret);
+	return true;
+}
+
+static void
+route(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	const struct route *found = route_find(r, r->path->len);
+
+	if (!r->viewer && (found == NULL || !found->open) &&
+	    !hr_auth_passes(&w->auth, r->session_key)) {
+		hr_answer_detail(ret, 403, "Invalid API Key");
+	} else if (found == NULL) {
+		if (!redirect(r, ret))
+			hr_answer_detail(ret, 404, "Not Found");
+	} else if (found->method != NULL && strcmp(found->method, r->method) != 0) {
+		hr_answer_detail(ret, 405, "Method Not Allowed");
+		if (r->viewer)
+			hr_answer_header(ret, "Allow", found->method);
+	} else {
+		hr_worker_stage(w, HR_STAGE_RUNNING); /* reading again while it reads a body */
+		found->handle(w, r, ret);
+	}
+}
+
+void
+hr_handle(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	hr_answer_reset(ret);
+	r->path = &w->path;
+	if (hr_request_split(r) < 0)
+		hr_answer_generic(ret);
+	else
+		route(w, r, ret);
+	hr_answer_settle(ret);
+}

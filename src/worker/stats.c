@@ -1,0 +1,169 @@
+/* Reads /proc of our own processes. A process that ends in between counts as nothing. */
+#include "config.h"
+
+#include "worker/stats.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS 1000000000
+#define WINDOW_NS (NS / 10)
+
+struct sums {
+	uint64_t rss, vms, read_bytes, write_bytes;
+	int64_t cpu_ns;
+};
+
+/* The text of /proc/<pid>/<name>, "" if it cannot be read. */
+static void
+proc_read(int32_t pid, const char *name, char *buf, size_t cap)
+{
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	buf[0] = '\0';
+	(void)snprintf(path, sizeof(path), "/proc/%" PRId32 "/%s", pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	do
+		n = read(fd, buf, cap - 1); /* these files come in one piece */
+	while (n < 0 && errno == EINTR);
+	buf[n > 0 ? n : 0] = '\0';
+	(void)close(fd); /* only read from */
+}
+
+static uint64_t
+line_value(const char *text, const char *name)
+{
+	const char *p = strstr(text, name);
+
+	return p != NULL ? strtoull(p + strlen(name), NULL, 10) : 0;
+}
+
+/* utime and stime are the 12th and 13th field behind the name, which may hold anything. */
+static int64_t
+cpu_of(const char *stat)
+{
+	const char *p = strrchr(stat, ')');
+	unsigned long long utime, stime;
+	int i;
+
+	if (p == NULL)
+		return 0;
+	for (i = 0; i < 12 && p != NULL; i++)
+		p = strchr(p + 1, ' ');
+	if (p == NULL || sscanf(p, " %llu %llu", &utime, &stime) != 2)
+		return 0;
+	return (int64_t)((utime + stime) * (NS / (unsigned long)sysconf(_SC_CLK_TCK)));
+}
+
+static void
+sums_add(struct sums *s, int32_t pid)
+{
+	unsigned long long pages, resident;
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	char buf[1024];
+
+	if (pid <= 0)
+		return;
+	proc_read(pid, "statm", buf, sizeof(buf));
+	if (sscanf(buf, "%llu %llu", &pages, &resident) == 2) {
+		s->vms += pages * page;
+		s->rss += resident * page;
+	}
+	proc_read(pid, "stat", buf, sizeof(buf));
+	s->cpu_ns += cpu_of(buf);
+	proc_read(pid, "io", buf, sizeof(buf));
+	s->read_bytes += line_value(buf, "\nread_bytes: ");
+	s->write_bytes += line_value(buf, "\nwrite_bytes: ");
+}
+
+static double
+one_decimal(double d)
+{
+	char buf[64];
+
+	(void)snprintf(buf, sizeof(buf), "%.1f", d); /* rounds as Python's round(d, 1) */
+	return strtod(buf, NULL);
+}
+
+static int64_t
+clock_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(id, &ts); /* cannot fail for these clocks */
+	return (int64_t)ts.tv_sec * NS + ts.tv_nsec;
+}
+
+static double
+cpu_percent(struct hr_stats *s, const struct hr_scoreboard *board, int64_t now, int64_t cpu_ns)
+{
+	int64_t wall, used;
+
+	if (s->wall_ns == 0) {
+		wall = clock_ns(CLOCK_REALTIME) - atomic_load(&board->started_ns);
+		used = cpu_ns;
+	} else {
+		wall = now - s->wall_ns;
+		used = cpu_ns - s->cpu_ns;
+	}
+	s->wall_ns = now;
+	s->cpu_ns = cpu_ns;
+	/* workers that ended took their time with them */
+	return wall > 0 && used > 0 ? one_decimal(100.0 * (double)used / (double)wall) : 0;
+}
+
+static void
+sample_disk(struct hr_stats_now *ret)
+{
+	struct statvfs v;
+	double user;
+
+	if (statvfs("/", &v) < 0)
+		return;
+	ret->disk_total = (uint64_t)v.f_blocks * v.f_frsize;
+	ret->disk_used = ret->disk_total - (uint64_t)v.f_bfree * v.f_frsize;
+	ret->disk_free = (uint64_t)v.f_bavail * v.f_frsize;
+	user = (double)(ret->disk_used + ret->disk_free);
+	ret->disk_percent = user > 0 ? one_decimal((double)ret->disk_used / user * 100) : 0;
+}
+
+void
+hr_stats_sample(struct hr_stats *s, const struct hr_scoreboard *board, struct hr_stats_now *ret)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct sums sums = {0};
+	struct sysinfo si;
+	size_t i;
+
+	if (s->wall_ns != 0 && now - s->wall_ns < WINDOW_NS) {
+		*ret = s->last;
+		return;
+	}
+	memset(ret, 0, sizeof(*ret));
+	sums_add(&sums, atomic_load(&board->supervisor_pid));
+	sums_add(&sums, atomic_load(&board->session_pid));
+	for (i = 0; i < HR_SCOREBOARD_SLOTS; i++)
+		if (atomic_load(&board->slots[i].stage) != HR_STAGE_FREE)
+			sums_add(&sums, atomic_load(&board->slots[i].pid));
+	ret->cpu_percent = cpu_percent(s, board, now, sums.cpu_ns);
+	sample_disk(ret);
+	ret->rss = sums.rss;
+	ret->vms = sums.vms;
+	ret->read_bytes = sums.read_bytes;
+	ret->write_bytes = sums.write_bytes;
+	if (sysinfo(&si) == 0 && si.totalram > 0)
+		ret->memory_percent = (double)sums.rss / ((double)si.totalram * si.mem_unit) * 100;
+	s->last = *ret;
+}

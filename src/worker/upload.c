@@ -1,0 +1,536 @@
+/* POST /upload_file (http-api.md 4.3). The body is written to disk as it arrives, so the checks
+ * that the original makes before it looks at the file come here after it was received: a request
+ * that fails leaves nothing, and is read to its end so that the answer is the same.
+ *
+ * At most once, where the client names its request: the journal is asked when all has come, since
+ * only then it is known what the request is, and since until then nothing was done. The name goes
+ * with the file's name, size and digest and where it is to go, not with the bytes of the body: a
+ * client that sends its request again makes a new boundary. */
+#include "config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/log.h"
+#include "files/multipart.h"
+#include "files/oserror.h"
+#include "files/params.h"
+#include "files/spool.h"
+#include "files/zip.h"
+#include "proto/json.h"
+#include "proto/pyrepr.h"
+#include "proto/utf8.h"
+#include "worker/body.h"
+#include "worker/invalid.h"
+#include "worker/key.h"
+#include "worker/once.h"
+#include "worker/worker.h"
+
+#define QUERY_MAX (64u << 10)
+#define CHUNK (128u << 10)
+/* Starlette's */
+#define PARTS_MAX 1000
+#define FIELD_MAX (1024u * 1024u)
+#define FORM_MAX (16u << 20) /* of a form that is not multipart */
+
+enum part { PART_OTHER_FILE, PART_OTHER_FIELD, PART_FILE, PART_FIELD };
+enum got { GOT_NOTHING, GOT_FILE, GOT_FIELD };
+
+/* A part named "file" with a file name. */
+struct incoming {
+	struct hr_spool spool;
+	struct hr_buf name;
+	int sys;               /* why its bytes are not on the disk */
+	uint64_t size, digest; /* of what came, if the request has a name */
+};
+
+struct upload {
+	struct hr_worker *w;
+	bool named; /* by the client, see worker/key.h */
+	struct hr_buf destination, recursive_text;
+	bool recursive, recursive_fine;
+
+	enum part part;
+	struct incoming now, last; /* being received; complete */
+	struct hr_buf field, last_field;
+	size_t field_len; /* of a field whose text is not wanted */
+	unsigned files, fields;
+	enum got got;
+	const char *refused; /* the text of a 400; NULL: none */
+};
+
+/* ---- parameters ---- */
+
+/* pydantic's booleans. */
+static bool
+parse_bool(const struct hr_buf *text, bool *ret)
+{
+	static const char *const words[] = {
+	    "0", "off", "f", "false", "n", "no", "1", "on", "t", "true", "y", "yes"};
+	size_t i;
+
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (text->len == strlen(words[i]) && strcasecmp(hr_buf_str(text), words[i]) == 0) {
+			*ret = i >= 6;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void
+incoming_init(struct incoming *in)
+{
+	hr_spool_init(&in->spool);
+	hr_buf_init(&in->name, HR_MULTIPART_HEADERS_MAX * 2);
+	in->sys = 0;
+	in->size = 0;
+	in->digest = HR_KEY_DIGEST;
+}
+
+static void
+incoming_done(struct incoming *in)
+{
+	hr_spool_close(&in->spool);
+	hr_buf_done(&in->name);
+	in->sys = 0;
+}
+
+static void
+upload_init(struct upload *u, struct hr_worker *w, const struct hr_request *r)
+{
+	memset(u, 0, sizeof(*u));
+	u->w = w;
+	u->named = hr_key_is_named(r);
+	hr_buf_init(&u->destination, QUERY_MAX);
+	hr_buf_init(&u->recursive_text, QUERY_MAX);
+	hr_buf_init(&u->field, FIELD_MAX);
+	hr_buf_init(&u->last_field, FIELD_MAX * 4);
+	incoming_init(&u->now);
+	incoming_init(&u->last);
+	if (!hr_request_query(r, "destination", &u->destination))
+		hr_buf_adds(&u->destination, "/");
+	u->recursive_fine = !hr_request_query(r, "recursive", &u->recursive_text) ||
+			    parse_bool(&u->recursive_text, &u->recursive);
+}
+
+static void
+upload_done(struct upload *u)
+{
+	hr_buf_done(&u->destination);
+	hr_buf_done(&u->recursive_text);
+	hr_buf_done(&u->field);
+	hr_buf_done(&u->last_field);
+	incoming_done(&u->now);
+	incoming_done(&u->last);
+}
+
+static bool
+has_null(const struct hr_buf *b)
+{
+	return memchr(hr_buf_str(b), '\0', b->len) != NULL;
+}
+
+static bool
+is_zip_name(const struct hr_buf *name)
+{
+	return name->len >= 4 && memcmp(name->p + name->len - 4, ".zip", 4) == 0;
+}
+
+/* ---- parts ---- */
+
+/* UTF-8, or else the bytes as Latin-1 has them. */
+static void
+put_decoded(struct hr_buf *b, const char *p, size_t len)
+{
+	const char *q = p, *end = p + len;
+	size_t n;
+	int32_t cp;
+	char utf8[4];
+
+	for (; q < end; q += n) {
+		cp = hr_utf8_next(q, end, &n);
+		if (cp < 0 || hr_utf8_is_surrogate(cp))
+			break;
+	}
+	if (q == end) {
+		hr_buf_add(b, p, len);
+		return;
+	}
+	for (; p < end; p++)
+		hr_buf_add(b, utf8, hr_utf8_put(utf8, (unsigned char)*p));
+}
+
+/* An old browser's name with all its directories. */
+static void
+put_file_name(struct hr_buf *b, const struct hr_buf *value)
+{
+	const char *p = hr_buf_str(value), *slash;
+	size_t len = value->len;
+
+	if ((len >= 3 && p[1] == ':' && p[2] == '\\') ||
+	    (len >= 2 && p[0] == '\\' && p[1] == '\\')) {
+		slash = memrchr(p, '\\', len);
+		len -= (size_t)(slash + 1 - p);
+		p = slash + 1;
+	}
+	put_decoded(b, p, len);
+}
+
+/* Where the bytes go until it is known that all have come: the directory of the file, so that it
+ * need only be named. Failures are told when the part is complete. */
+static void
+open_spool(struct upload *u, struct incoming *in)
+{
+	const char *destination = hr_buf_str(&u->destination);
+	bool zip = u->recursive || is_zip_name(&in->name);
+	struct hr_target t = {.dir = -1};
+	struct hr_buf why;
+
+	in->sys = EIO;
+	if (destination[0] != '/' || in->name.fail != HR_OK)
+		return; /* it will be refused anyway */
+	hr_buf_init(&why, HR_TARGET_TEXT_MAX);
+	errno = 0;
+	if (!zip && !has_null(&in->name) &&
+	    hr_target_open(&t, destination, hr_buf_str(&in->name), u->w->work_dir, &why) == 0)
+		in->sys = hr_spool_open_at(&in->spool, t.dir) < 0 ? errno : 0;
+	else
+		in->sys = hr_spool_open(&in->spool, destination) < 0 ? errno : 0;
+	if (t.text != NULL)
+		hr_target_close(&t);
+	hr_buf_done(&why);
+}
+
+static int
+refuse(struct upload *u, const char *text)
+{
+	u->refused = text;
+	return -1;
+}
+
+static int
+part_begin(void *arg, const char *disposition, size_t len)
+{
+	struct upload *u = arg;
+	struct hr_buf value;
+	bool named, is_file, wanted;
+
+	hr_buf_init(&value, HR_MULTIPART_HEADERS_MAX);
+	named = disposition != NULL && hr_params_get(disposition, len, "name", &value);
+	wanted = named && value.len == 4 && memcmp(value.p, "file", 4) == 0;
+	is_file = named && hr_params_get(disposition, len, "filename", &value);
+	u->part = wanted    ? (is_file ? PART_FILE : PART_FIELD)
+		  : is_file ? PART_OTHER_FILE
+			    : PART_OTHER_FIELD;
+	hr_buf_reset(&u->field);
+	u->field_len = 0;
+	if (u->part == PART_FILE) {
+		incoming_done(&u->now);
+		incoming_init(&u->now);
+		put_file_name(&u->now.name, &value);
+	}
+	hr_buf_done(&value);
+	if (!named)
+		return refuse(u, "The Content-Disposition header field \"name\" must be provided.");
+	if (is_file && ++u->files > PARTS_MAX)
+		return refuse(u, "Too many files. Maximum number of files is 1000.");
+	if (!is_file && ++u->fields > PARTS_MAX)
+		return refuse(u, "Too many fields. Maximum number of fields is 1000.");
+	if (u->part == PART_FILE)
+		open_spool(u, &u->now);
+	return 0;
+}
+
+static int
+part_data(void *arg, const char *p, size_t len)
+{
+	struct upload *u = arg;
+
+	switch (u->part) {
+	case PART_OTHER_FILE: return 0;
+	case PART_FILE:
+		if (u->named) {
+			u->now.size += len;
+			u->now.digest = hr_key_digest(u->now.digest, p, len);
+		}
+		if (u->now.sys == 0 && hr_spool_write(&u->now.spool, p, len) < 0) {
+			u->now.sys = errno;
+			hr_spool_close(&u->now.spool); /* gives the disk its space back */
+		}
+		return 0;
+	case PART_OTHER_FIELD:
+	case PART_FIELD: break;
+	}
+	u->field_len += len;
+	if (u->field_len > FIELD_MAX)
+		return refuse(u, "Part exceeded maximum size of 1024KB.");
+	if (u->part == PART_FIELD)
+		hr_buf_add(&u->field, p, len);
+	return 0;
+}
+
+static int
+part_end(void *arg)
+{
+	struct upload *u = arg;
+
+	if (u->part == PART_FILE) {
+		incoming_done(&u->last);
+		u->last = u->now;
+		incoming_init(&u->now);
+		u->got = GOT_FILE;
+	} else if (u->part == PART_FIELD) {
+		hr_buf_reset(&u->last_field);
+		put_decoded(&u->last_field, hr_buf_str(&u->field), u->field.len);
+		if (u->field.fail != HR_OK)
+			u->last_field.fail = u->field.fail;
+		u->got = GOT_FIELD;
+	}
+	return 0;
+}
+
+/* 0, or -1 with the text of the 400 in u->refused. */
+static int
+receive_multipart(struct upload *u, const struct hr_request *r)
+{
+	static const struct hr_multipart_ops ops = {part_begin, part_data, part_end};
+	static const char unreadable[] = "There was an error parsing the body";
+	struct hr_multipart m;
+	struct hr_buf boundary;
+	ssize_t n = 0;
+	char *p;
+	int fine;
+
+	hr_buf_init(&boundary, HR_MULTIPART_BOUNDARY_MAX + 1);
+	if (!hr_params_get(r->content_type, strlen(r->content_type), "boundary", &boundary)) {
+		hr_buf_done(&boundary);
+		return refuse(u, "Missing boundary in multipart.");
+	}
+	fine = hr_multipart_init(&m, hr_buf_str(&boundary), boundary.len, &ops, u);
+	hr_buf_reset(&u->w->body);
+	p = hr_buf_reserve(&u->w->body, CHUNK);
+	while (fine == 0 && p != NULL && (n = r->body.read(r->body.ctx, p, CHUNK)) > 0)
+		fine = hr_multipart_feed(&m, p, (size_t)n, NULL);
+	hr_multipart_done(&m);
+	hr_buf_done(&boundary);
+	if (fine == 0 && p != NULL && n == 0)
+		return 0;
+	return refuse(u, u->refused != NULL ? u->refused : unreadable);
+}
+
+/* application/x-www-form-urlencoded can hold a field "file", but no file. */
+static void
+receive_form(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
+{
+	struct hr_request as_query = {.query = NULL};
+
+	if (hr_worker_body(u->w, r, FORM_MAX, ret) < 0) {
+		u->refused = "";
+		return;
+	}
+	as_query.query = hr_buf_str(&u->w->body);
+	if (hr_request_query(&as_query, "file", &u->last_field))
+		u->got = GOT_FIELD;
+}
+
+/* ---- when all has come ---- */
+
+static void
+answer_invalid(struct upload *u, struct hr_answer *ret)
+{
+	static const char message[] = "Value error, Expected UploadFile, received: <class 'str'>";
+	struct hr_buf errors;
+
+	hr_invalid_init(&errors);
+	if (!u->recursive_fine) {
+		hr_invalid_open(&errors, "bool_parsing", "'query', 'recursive'",
+		    "Input should be a valid boolean, unable to interpret input");
+		hr_pyrepr_str(&errors, hr_buf_str(&u->recursive_text), u->recursive_text.len);
+		hr_invalid_close(&errors, NULL);
+	}
+	if (u->got == GOT_NOTHING) {
+		hr_invalid_missing(&errors, "'body', 'file'");
+	} else if (u->got == GOT_FIELD) {
+		hr_invalid_open(&errors, "value_error", "'body', 'file'", message);
+		hr_pyrepr_str(&errors, hr_buf_str(&u->last_field), u->last_field.len);
+		hr_invalid_close(&errors, ", 'ctx': {'error': ValueError(\"Expected UploadFile, "
+					  "received: <class 'str'>\")}");
+	}
+	if (u->recursive_text.fail != HR_OK || u->last_field.fail != HR_OK)
+		errors.fail = HR_E_NOMEM;
+	hr_invalid_answer(&errors, ret);
+}
+
+/* Nothing of it can be seen yet. */
+static void
+mark(const void *arg)
+{
+	const struct upload *u = arg;
+
+	hr_journal_mark(&u->w->journal, &u->w->once);
+}
+
+/* A file with its own name. */
+static int
+place_file(struct upload *u, struct hr_buf *why)
+{
+	struct hr_target t;
+	int r = hr_target_open(
+	    &t, hr_buf_str(&u->destination), hr_buf_str(&u->last.name), u->w->work_dir, why);
+
+	if (r == 0 && u->last.sys != 0)
+		r = hr_oserror_put(why, u->last.sys, t.text);
+	if (r == 0)
+		mark(u);
+	if (r == 0)
+		r = hr_spool_place(&u->last.spool, &t, why);
+	hr_target_close(&t);
+	return r;
+}
+
+/* The archive itself is never seen in the directory, but for one that is none: that is kept as the
+ * file it is, as in the original. */
+static int
+place_zip(struct upload *u, bool *ret_too_large, bool *ret_kept, struct hr_buf *why)
+{
+	const char *destination = hr_buf_str(&u->destination);
+	char *name = hr_target_join(destination, hr_buf_str(&u->last.name));
+	const struct hr_moment moment = {mark, u};
+	const struct hr_zip *zip;
+	struct hr_err err = {.code = HR_OK};
+	int r = -1;
+
+	if (name == NULL) {
+		(void)hr_oserror_put(why, ENOMEM, NULL);
+	} else if (u->last.sys != 0) {
+		(void)hr_oserror_put(why, u->last.sys, name);
+	} else if ((zip = hr_zip_load(u->w->libexec_dir, &err)) == NULL) {
+		hr_log(HR_LOG_ERROR, "%s", err.msg);
+		(void)hr_oserror_text(why, err.msg, NULL);
+	} else if (zip->is_zip(u->last.spool.fd)) {
+		r = zip->unpack(u->last.spool.fd, name, destination, &u->w->unpack_limits, &moment,
+		    ret_too_large, why);
+	} else if (place_file(u, why) == 0) {
+		*ret_kept = true;
+		hr_buf_reset(why);
+		hr_buf_adds(why, name);
+		hr_buf_adds(why, " is not a zip file");
+	}
+	free(name);
+	return r;
+}
+
+/* 0, or -1 with the text of the answer. */
+static int
+place(struct upload *u, bool *ret_too_large, struct hr_buf *why)
+{
+	const char *destination = hr_buf_str(&u->destination);
+	bool zip = is_zip_name(&u->last.name), kept = false;
+	size_t made = 0;
+	int r;
+
+	if (destination[0] != '/')
+		return hr_oserror_text(why, "400: Destination must be an absolute path", NULL);
+	if (has_null(&u->destination))
+		return hr_oserror_text(why, "mkdir: embedded null character in path", NULL);
+	if (hr_target_mkdirs(destination, &made, why) < 0)
+		return -1;
+	if (u->recursive && !zip)
+		r = hr_oserror_text(why, "400: Recursive uploads must be zip files", NULL);
+	else if (has_null(&u->last.name))
+		r = hr_oserror_text(why, "embedded null byte", NULL);
+	else if (zip)
+		r = place_zip(u, ret_too_large, &kept, why);
+	else
+		r = place_file(u, why);
+	if (r < 0 && !kept)
+		hr_target_rmdirs(destination, made);
+	return r;
+}
+
+static void
+answer_done(struct upload *u, struct hr_answer *ret)
+{
+	hr_buf_adds(&ret->body, "{\"filename\":");
+	(void)hr_json_put_str(&ret->body, hr_buf_str(&u->last.name), u->last.name.len,
+	    HR_JSON_REPLACE); /* was decoded: nothing to replace */
+	hr_buf_adds(&ret->body, ",\"destination\":");
+	(void)hr_json_put_str(
+	    &ret->body, hr_buf_str(&u->destination), u->destination.len, HR_JSON_REPLACE);
+	hr_buf_addf(&ret->body, ",\"recursive\":%s}", u->recursive ? "true" : "false");
+}
+
+static void
+finish(struct upload *u, struct hr_answer *ret)
+{
+	bool too_large = false;
+	struct hr_buf why;
+
+	hr_buf_init(&why, HR_TARGET_TEXT_MAX);
+	if (u->destination.fail != HR_OK || u->last.name.fail != HR_OK)
+		hr_answer_generic(ret);
+	else if (place(u, &too_large, &why) == 0)
+		answer_done(u, ret);
+	else if (why.fail != HR_OK)
+		hr_answer_generic(ret);
+	else
+		hr_answer_detail(ret, too_large ? 413 : 500, hr_buf_str(&why));
+	hr_buf_done(&why);
+}
+
+static void
+finish_once(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
+{
+	struct hr_buf what, key;
+	struct hr_span span;
+
+	hr_buf_init(&what, QUERY_MAX * 4); /* a name may take two */
+	hr_buf_init(&key, HR_KEY_MAX);
+	hr_buf_adds(&what, "upload");
+	hr_buf_addc(&what, '\0'); /* no body of an action begins like this */
+	hr_buf_add(&what, hr_buf_str(&u->destination), u->destination.len);
+	hr_buf_addc(&what, '\0');
+	hr_buf_add(&what, hr_buf_str(&u->last.name), u->last.name.len);
+	hr_buf_addf(&what, "%c%d %" PRIu64 " %016" PRIx64, '\0', u->recursive, u->last.size,
+	    u->last.digest);
+	hr_key_named(&key, r, &what);
+	span = (struct hr_span){hr_buf_str(&key), key.len};
+	if (hr_buf_check(&what, NULL) < 0 || hr_buf_check(&key, NULL) < 0) {
+		hr_answer_generic(ret);
+	} else if (hr_once_enter(u->w, span, ret)) {
+		finish(u, ret);
+		hr_once_leave(u->w, ret);
+	}
+	hr_buf_add(&ret->key, span.p, span.len);
+	hr_buf_done(&what);
+	hr_buf_done(&key);
+}
+
+void
+hr_handle_upload(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	struct upload u;
+
+	upload_init(&u, w, r);
+	hr_worker_stage(w, HR_STAGE_READING);
+	if (hr_body_is_type(r->content_type, "multipart/form-data")) {
+		if (receive_multipart(&u, r) < 0)
+			hr_answer_detail(ret, 400, u.refused);
+	} else if (hr_body_is_type(r->content_type, "application/x-www-form-urlencoded")) {
+		receive_form(&u, r, ret);
+	}
+	hr_worker_stage(w, HR_STAGE_RUNNING);
+	if (u.refused == NULL) {
+		if (!u.recursive_fine || u.got != GOT_FILE)
+			answer_invalid(&u, ret);
+		else if (u.named)
+			finish_once(&u, r, ret);
+		else
+			finish(&u, ret);
+	}
+	upload_done(&u);
+}

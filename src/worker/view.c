@@ -1,0 +1,171 @@
+/* The file viewer (http-api.md 7): a server of its own, on loopback, that asks for no key. What it
+ * shows it opens with the rights of the shell's account: whoever can reach it is in the sandbox,
+ * and gets to see no more here than with cat. Texts of the client are shown as text, not as HTML,
+ * other than in the original. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "files/oserror.h"
+#include "files/viewpage.h"
+#include "worker/account.h"
+#include "worker/worker.h"
+
+#define QUERY_MAX (64u << 10)
+#define TEXT_MAX (256u << 10)
+
+static const char html[] = "text/html; charset=utf-8";
+
+void
+hr_handle_viewer(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	(void)w;
+	(void)r;
+	hr_buf_adds(&ret->body, "{\"status\":\"File viewer server is running\"}");
+}
+
+/* why: a further paragraph, or NULL. */
+static void
+answer_error(
+    struct hr_answer *ret, int status, const char *heading, const char *path, const char *why)
+{
+	ret->status = status;
+	ret->content_type = html;
+	hr_buf_addf(&ret->body, "<h1>%s</h1><p>", heading);
+	hr_viewpage_escape(&ret->body, path, false);
+	hr_buf_adds(&ret->body, "</p>");
+	if (why == NULL)
+		return;
+	hr_buf_adds(&ret->body, "<p>");
+	hr_viewpage_escape(&ret->body, why, false);
+	hr_buf_adds(&ret->body, "</p>");
+}
+
+struct found {
+	int exists; /* -1: no; 0: a file; 1: a directory */
+	int fd;     /* -1: not opened */
+	int sys;    /* why not; 0: it was not tried */
+	struct stat st;
+};
+
+/* As the shell's account. A file that it cannot show is not opened at all. */
+static void
+look(const struct hr_worker *w, const char *path, bool wanted, struct found *ret)
+{
+	struct hr_account_own own;
+	struct hr_account shell;
+
+	*ret = (struct found){.exists = -1, .fd = -1};
+	hr_account_find(&shell, w->shell_uid);
+	if (hr_account_enter(&shell, &own) < 0) {
+		ret->exists = 0;
+		ret->sys = errno;
+		return;
+	}
+	if (stat(path, &ret->st) == 0)
+		ret->exists = S_ISDIR(ret->st.st_mode) ? 1 : 0;
+	if (ret->exists == 0 && wanted) {
+		ret->fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		if (ret->fd < 0 || fstat(ret->fd, &ret->st) < 0)
+			ret->sys = errno;
+	}
+	hr_account_leave(&own);
+}
+
+/* Takes f->fd. */
+static void
+show(struct found *f, const char *path, const char *type, struct hr_answer *ret)
+{
+	struct hr_stream s = {.send = hr_viewpage_send, .done = hr_viewpage_free};
+
+	s.arg = hr_viewpage_new(f->fd, f->st.st_size, path, type, &s.length);
+	f->fd = -1;
+	if (s.arg == NULL) {
+		hr_answer_generic(ret);
+		return;
+	}
+	ret->content_type = html;
+	hr_answer_header(ret, "X-Content-Type-Options", "nosniff");
+	hr_answer_stream(ret, &s);
+}
+
+static void
+view(const struct hr_worker *w, const char *path, struct hr_answer *ret)
+{
+	static const char failed[] = "Error viewing file";
+	struct hr_buf ext, why;
+	struct found f;
+	const char *type;
+
+	hr_buf_init(&ext, TEXT_MAX);
+	hr_buf_init(&why, TEXT_MAX);
+	type = hr_viewpage_type(path, &ext);
+	look(w, path, type != NULL, &f);
+	if (f.exists < 0) {
+		answer_error(ret, 404, "Error: File not found", path, NULL);
+	} else if (f.exists > 0) {
+		answer_error(ret, 400, "Error: Path is a directory", path, NULL);
+	} else if (type == NULL) {
+		hr_buf_addf(&why, "Unsupported file extension: %s. Supported extensions are: %s",
+		    hr_buf_str(&ext), HR_VIEWPAGE_TYPES);
+		answer_error(ret, 500, failed, path, hr_buf_str(&why));
+	} else if (f.sys == ENOENT) { /* gone meanwhile */
+		hr_buf_addf(&why,
+		    "File not found locally: %s. Please download the file to the local machine and "
+		    "try again.",
+		    path);
+		answer_error(ret, 500, failed, path, hr_buf_str(&why));
+	} else if (f.sys != 0) {
+		(void)hr_oserror_put(&why, f.sys, path);
+		answer_error(ret, 500, failed, path, hr_buf_str(&why));
+	} else if (!S_ISREG(f.st.st_mode)) {
+		answer_error(ret, 500, failed, path, "Not a regular file");
+	} else {
+		show(&f, path, type, ret);
+	}
+	if (ext.fail != HR_OK || why.fail != HR_OK)
+		hr_answer_generic(ret);
+	hr_fd_close(&f.fd);
+	hr_buf_done(&ext);
+	hr_buf_done(&why);
+}
+
+static bool
+is_local(const char *remote)
+{
+	return strcmp(remote, "127.0.0.1") == 0 || strcmp(remote, "::1") == 0 ||
+	       strcmp(remote, "localhost") == 0;
+}
+
+void
+hr_handle_view(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	struct hr_buf path;
+
+	hr_buf_init(&path, QUERY_MAX);
+	if (!hr_request_query(r, "path", &path) && path.fail == HR_OK) {
+		ret->status = 422;
+		hr_buf_adds(&ret->body,
+		    "{\"detail\":[{\"type\":\"missing\",\"loc\":[\"query\",\"path\"],"
+		    "\"msg\":\"Field required\",\"input\":null}]}");
+	} else if (path.fail != HR_OK) {
+		hr_answer_generic(ret);
+	} else if (!is_local(r->remote != NULL ? r->remote : "")) {
+		ret->status = 403;
+		ret->content_type = html;
+		hr_buf_adds(&ret->body, "<h1>Access Denied</h1><p>This endpoint is only accessible "
+					"from localhost</p>");
+	} else if (hr_buf_str(&path)[0] != '/') {
+		answer_error(ret, 400, "Error: Path must be absolute", hr_buf_str(&path), NULL);
+	} else if (strlen(hr_buf_str(&path)) != path.len) {
+		answer_error(ret, 404, "Error: File not found", hr_buf_str(&path), NULL);
+	} else {
+		view(w, hr_buf_str(&path), ret);
+	}
+	hr_buf_done(&path);
+}

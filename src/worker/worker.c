@@ -1,0 +1,101 @@
+/* The state of a worker process and the parts that several handlers use. */
+#include "config.h"
+
+#include "worker/worker.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "proto/json.h"
+
+#define KEEP_MAX (1u << 20) /* a bigger body's memory goes back */
+#define READ_SIZE (64u << 10)
+#define PATH_BYTES_MAX (64u << 10)
+
+void
+hr_worker_init(struct hr_worker *w, const char *run_dir, const char *work_dir,
+    struct hr_scoreboard *board, struct hr_worker_slot *slot)
+{
+	memset(w, 0, sizeof(*w));
+	w->run_dir = run_dir;
+	w->work_dir = work_dir;
+	w->libexec_dir = "";
+	w->channel = -1;
+	w->shell_uid = 65534; /* nobody */
+	w->board = board;
+	w->slot = slot;
+	hr_journal_init(&w->journal);
+	w->journal.counts = &board->journal;
+	w->once.fd = -1;
+	hr_buf_init(&w->body, HR_JSON_BODY_MAX + READ_SIZE);
+	hr_buf_init(&w->path, PATH_BYTES_MAX);
+}
+
+void
+hr_worker_done(struct hr_worker *w)
+{
+	hr_buf_done(&w->body);
+	hr_buf_done(&w->path);
+	hr_auth_done(&w->auth);
+	hr_journal_close(&w->journal);
+}
+
+static int64_t
+clock_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(id, &ts); /* cannot fail for these clocks */
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+int64_t
+hr_worker_wall_ns(void)
+{
+	return clock_ns(CLOCK_REALTIME);
+}
+
+int64_t
+hr_worker_mono_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+void
+hr_worker_stage(struct hr_worker *w, enum hr_worker_stage stage)
+{
+	atomic_store(&w->slot->since_ns, clock_ns(CLOCK_MONOTONIC));
+	atomic_store(&w->slot->stage, (uint32_t)stage);
+}
+
+int
+hr_worker_body(struct hr_worker *w, const struct hr_request *r, size_t cap, struct hr_answer *ret)
+{
+	ssize_t n;
+	char *p;
+
+	hr_worker_stage(w, HR_STAGE_READING);
+	if (w->body.room > KEEP_MAX)
+		hr_buf_done(&w->body);
+	hr_buf_reset(&w->body);
+	do {
+		p = hr_buf_reserve(&w->body, READ_SIZE);
+		if (p == NULL) {
+			hr_answer_generic(ret);
+			return -1;
+		}
+		n = r->body.read(r->body.ctx, p, READ_SIZE);
+		if (n > 0)
+			hr_buf_grew(&w->body, (size_t)n);
+		if (w->body.len > cap) {
+			hr_answer_detail(ret, 413, "Request Entity Too Large");
+			return -1;
+		}
+	} while (n > 0);
+	if (n < 0) {
+		hr_answer_detail(ret, 400, "There was an error parsing the body");
+		return -1;
+	}
+	hr_worker_stage(w, HR_STAGE_RUNNING);
+	return 0;
+}

@@ -1,0 +1,79 @@
+/* hr_worker: what one worker process knows. Nothing in it would be missed by a client. */
+#ifndef HR_WORKER_WORKER_H
+#define HR_WORKER_WORKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "files/unpack.h"
+#include "proto/journal.h"
+#include "proto/scoreboard.h"
+#include "worker/auth.h"
+#include "worker/edge.h"
+#include "worker/request.h"
+#include "worker/stats.h"
+
+struct hr_worker {
+	const char *run_dir;
+	const char *work_dir;
+	uid_t user_id;           /* owner of the files that actions make */
+	const char *libexec_dir; /* of our modules and programs; "": there are none (tests) */
+	int channel;             /* to the supervisor, -1: none (tests) */
+	struct hr_scoreboard *board;
+	struct hr_worker_slot *slot;
+	struct hr_auth auth;
+	struct hr_stats stats;
+	struct hr_unpack_limits unpack_limits;
+	struct hr_edge edge;
+	bool was_ready; /* the server has been ready once in this process' time */
+	struct hr_journal journal;
+	struct hr_journal_entry once; /* of the request in hand, see worker/once.h */
+	bool once_forget;
+	uid_t shell_uid; /* whose rights count for the file viewer */
+
+	/* kept from request to request, so that none of them allocates what the last one had */
+	struct hr_buf body;
+	struct hr_buf path;
+};
+
+/* board and slot are the caller's. */
+void hr_worker_init(struct hr_worker *w, const char *run_dir, const char *work_dir,
+    struct hr_scoreboard *board, struct hr_worker_slot *slot);
+void hr_worker_done(struct hr_worker *w);
+
+/* Tells the scoreboard. */
+void hr_worker_stage(struct hr_worker *w, enum hr_worker_stage stage);
+
+/* Reads the whole body into w->body (valid until the next request). 0; -1: answered, as it is
+ * longer than cap (413) or there is no memory. */
+int
+hr_worker_body(struct hr_worker *w, const struct hr_request *r, size_t cap, struct hr_answer *ret);
+
+int64_t hr_worker_wall_ns(void); /* CLOCK_REALTIME */
+int64_t hr_worker_mono_ns(void); /* CLOCK_MONOTONIC */
+
+/* The handlers, one a file; the table is in route.c. */
+typedef void hr_handler_fn(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret);
+hr_handler_fn hr_handle_alive;
+hr_handler_fn hr_handle_auth;
+hr_handler_fn hr_handle_bearer;
+hr_handler_fn hr_handle_download;
+hr_handler_fn hr_handle_download_one;
+hr_handler_fn hr_handle_execute;
+hr_handler_fn hr_handle_info;
+hr_handler_fn hr_handle_list;
+hr_handler_fn hr_handle_live_input;
+hr_handler_fn hr_handle_live_output;
+hr_handler_fn hr_handle_live_session;
+hr_handler_fn hr_handle_live_signal;
+hr_handler_fn hr_handle_mcp;
+hr_handler_fn hr_handle_metrics;
+hr_handler_fn hr_handle_ready;
+hr_handler_fn hr_handle_token;
+hr_handler_fn hr_handle_upload;
+hr_handler_fn hr_handle_view;
+hr_handler_fn hr_handle_viewer;
+
+#endif
