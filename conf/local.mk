@@ -1,0 +1,50 @@
+# Templates that handraild fills at run time.
+pkgdata_DATA = \
+	%D%/nginx.conf.in \
+	%D%/handrail-http.conf.in \
+	%D%/handrail-site.conf.in \
+	%D%/handrail-locations.conf.in \
+	%D%/handrail-viewer.conf.in
+
+# What the shipped plugins say of themselves, read at run time: handrail-plugin(5).
+plugins_jupyterdir = $(pkgdatadir)/plugins/jupyter
+dist_plugins_jupyter_DATA = %D%/plugins/jupyter/plugin.json
+plugins_mcpdir = $(pkgdatadir)/plugins/mcp
+dist_plugins_mcp_DATA = %D%/plugins/mcp/plugin.json
+plugins_agent_skillsdir = $(pkgdatadir)/plugins/agent_skills
+dist_plugins_agent_skills_DATA = %D%/plugins/agent_skills/plugin.json
+skillsdir = $(pkgdatadir)/plugins/agent_skills/python
+dist_skills_DATA = \
+	%D%/plugins/agent_skills/python/agentskills.py \
+	%D%/plugins/agent_skills/python/handrail_skills.py
+skills_originaldir = $(skillsdir)/openhands/runtime/plugins/agent_skills
+dist_skills_original_DATA = \
+	%D%/plugins/agent_skills/python/openhands/runtime/plugins/agent_skills/agentskills.py
+plugins_vscodedir = $(pkgdatadir)/plugins/vscode
+dist_plugins_vscode_DATA = %D%/plugins/vscode/plugin.json
+
+# Filled at build time; $(do_subst) is used for the manual as well.
+do_subst = $(SED) \
+	-e 's|[@]sbindir[@]|$(sbindir)|g' \
+	-e 's|[@]sysconfdir[@]|$(sysconfdir)|g' \
+	-e 's|[@]pkgdatadir[@]|$(pkgdatadir)|g' \
+	-e 's|[@]runstatedir[@]|$(runstatedir)|g' \
+	-e 's|[@]NGINX_PATH[@]|$(NGINX_PATH)|g'
+
+exampledir = $(docdir)/examples
+nodist_example_DATA = %D%/handrail.conf.json
+dist_example_DATA = %D%/handrail.logrotate
+nodist_systemdsystemunit_DATA = %D%/handraild.service
+
+%D%/handrail.conf.json: %D%/handrail.conf.json.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) %D% && $(do_subst) $(srcdir)/%D%/handrail.conf.json.in >$@
+%D%/handraild.service: %D%/handraild.service.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) %D% && $(do_subst) $(srcdir)/%D%/handraild.service.in >$@
+
+CLEANFILES += %D%/handrail.conf.json %D%/handraild.service
+EXTRA_DIST += \
+	%D%/nginx.conf.in %D%/handrail-http.conf.in %D%/handrail-locations.conf.in \
+	%D%/handrail-site.conf.in %D%/handrail-viewer.conf.in \
+	%D%/handrail.conf.json.in %D%/handraild.service.in
+
+dist_doc_DATA = doc/live.md doc/live.openapi.json

@@ -1,0 +1,301 @@
+"""Functions for agents in the kernel of run_ipython: a window on one file, searches, readers of
+documents. They print; they return nothing. A mistake is printed as a line that begins with ERROR.
+
+The readers of PDF and LaTeX need PyPDF2 (or pypdf) and pylatexenc and say so when those are missing;
+everything else needs Python alone.
+"""
+
+import os
+import xml.etree.ElementTree
+import zipfile
+
+__all__ = ['open_file', 'goto_line', 'scroll_down', 'scroll_up', 'search_dir', 'search_file',
+           'find_file', 'parse_pdf', 'parse_docx', 'parse_latex', 'parse_pptx']
+
+WINDOW = 100
+MANY_FILES = 100
+
+_file = None
+_line = 1
+
+
+def _fail(text):
+    print('ERROR: ' + text)
+
+
+def _lines(path):
+    with open(path, encoding='utf-8', errors='replace') as f:
+        return f.readlines()
+
+
+def _total(path):
+    return max(1, len(_lines(path)))
+
+
+def _show(line, size, centred=True):
+    """The header and the window, as printed."""
+    global _line
+    with open(_file, encoding='utf-8', errors='replace') as f:
+        text = f.read()
+    total = max(1, text.count('\n') + (0 if text.endswith('\n') or not text else 1))
+    if not text.endswith('\n'):
+        text += '\n'
+    lines = text.splitlines(True)
+    count = len(lines)
+    _line = line = min(max(line, 1), count)
+    half = max(1, size // 2)
+    start, end = (line - half, line + half) if centred else (line, line + size)
+    start, end = max(1, start), min(count, end)
+    if start == 1:
+        end = min(count, size)
+    if end == count:
+        start = max(1, end - size + 1)
+    out = ['[File: %s (%d lines total)]\n' % (os.path.abspath(_file), total)]
+    out.append('(%d more lines above)\n' % (start - 1) if start > 1
+               else '(this is the beginning of the file)\n')
+    for number in range(start, end + 1):
+        one = lines[number - 1]
+        out.append('%d|%s' % (number, one if one.endswith('\n') else one + '\n'))
+    out.append('(%d more lines below)\n' % (count - end) if end < count
+               else '(this is the end of the file)\n')
+    return ''.join(out).rstrip()
+
+
+def open_file(path, line_number=1, context_lines=WINDOW):
+    """Opens a file and shows the lines around a line.
+
+    Args:
+        path: path of the file.
+        line_number: the line in the middle, from 1.
+        context_lines: how many lines to show, at most 100.
+    """
+    global _file, _line
+    if not os.path.isfile(path):
+        return _fail('File %s not found.' % path)
+    _file, _line = os.path.abspath(path), 1
+    total = _total(_file)
+    if not isinstance(line_number, int) or not 1 <= line_number <= total:
+        return _fail('Line number must be between 1 and %d' % total)
+    if context_lines is None or context_lines < 1:
+        context_lines = WINDOW
+    text = _show(line_number, min(context_lines, WINDOW))
+    if text.endswith('more lines below)'):
+        text += '\n[Use `scroll_down` to view the next 100 lines of the file!]'
+    print(text)
+
+
+def _is_open():
+    if _file is not None and os.path.isfile(_file):
+        return True
+    _fail('No file open. Use the open_file function first.')
+    return False
+
+
+def goto_line(line_number):
+    """Shows the open file around a line.
+
+    Args:
+        line_number: the line, from 1.
+    """
+    if not _is_open():
+        return
+    total = _total(_file)
+    if not isinstance(line_number, int) or not 1 <= line_number <= total:
+        return _fail('Line number must be between 1 and %d.' % total)
+    print(_show(line_number, WINDOW))
+
+
+def scroll_down():
+    """Shows the next 100 lines of the open file."""
+    if _is_open():
+        print(_show(min(_line + WINDOW, _total(_file)), WINDOW, centred=False))
+
+
+def scroll_up():
+    """Shows the 100 lines before those shown."""
+    if _is_open():
+        print(_show(max(_line - WINDOW, 1), WINDOW, centred=False))
+
+
+def _matches(term, path):
+    with open(path, encoding='utf-8', errors='ignore') as f:
+        return [(number, line.strip()) for number, line in enumerate(f, 1) if term in line]
+
+
+def search_dir(search_term, dir_path='./'):
+    """Searches the files below a directory for a text; files whose names begin with a dot are left
+    out.
+
+    Args:
+        search_term: the text.
+        dir_path: path of the directory.
+    """
+    if not os.path.isdir(dir_path):
+        return _fail('Directory %s not found' % dir_path)
+    found, files = [], 0
+    for top, _, names in os.walk(dir_path):
+        for name in names:
+            path = os.path.join(top, name)
+            if name.startswith('.') or not os.path.isfile(path):
+                continue  # a pipe would be waited for
+            try:
+                hits = _matches(search_term, path)
+            except OSError:
+                continue
+            found += ['%s (Line %d): %s' % (path, number, line) for number, line in hits]
+            files += bool(hits)
+    if not found:
+        print('No matches found for "%s" in %s' % (search_term, dir_path))
+    elif files > MANY_FILES:
+        print('More than %d files matched for "%s" in %s. Please narrow your search.'
+              % (files, search_term, dir_path))
+    else:
+        print('[Found %d matches for "%s" in %s]' % (len(found), search_term, dir_path))
+        print('\n'.join(found))
+        print('[End of matches for "%s" in %s]' % (search_term, dir_path))
+
+
+def search_file(search_term, file_path=None):
+    """Searches a file for a text.
+
+    Args:
+        search_term: the text.
+        file_path: path of the file; the open one if it is left out.
+    """
+    if file_path is None:
+        file_path = _file
+    if file_path is None:
+        return _fail('No file specified or open. Use the open_file function first.')
+    if not os.path.isfile(file_path):
+        return _fail('File %s not found.' % file_path)
+    found = _matches(search_term, file_path)
+    if not found:
+        return print('[No matches found for "%s" in %s]' % (search_term, file_path))
+    print('[Found %d matches for "%s" in %s]' % (len(found), search_term, file_path))
+    for number, line in found:
+        print('Line %d: %s' % (number, line))
+    print('[End of matches for "%s" in %s]' % (search_term, file_path))
+
+
+def find_file(file_name, dir_path='./'):
+    """Finds the files below a directory whose names hold a text.
+
+    Args:
+        file_name: the text.
+        dir_path: path of the directory.
+    """
+    if not os.path.isdir(dir_path):
+        return _fail('Directory %s not found' % dir_path)
+    found = [os.path.join(top, name) for top, _, names in os.walk(dir_path)
+             for name in names if file_name in name]
+    if not found:
+        return print('[No matches found for "%s" in %s]' % (file_name, dir_path))
+    print('[Found %d matches for "%s" in %s]' % (len(found), file_name, dir_path))
+    print('\n'.join(found))
+    print('[End of matches for "%s" in %s]' % (file_name, dir_path))
+
+
+# ---- documents ----
+
+_WORD = '{http://schemas.openxmlformats.org/wordprocessingml/2006/main}'
+_DRAW = '{http://schemas.openxmlformats.org/drawingml/2006/main}'
+_SHOW = '{http://schemas.openxmlformats.org/presentationml/2006/main}'
+_LINK = '{http://schemas.openxmlformats.org/officeDocument/2006/relationships}'
+
+
+def parse_pdf(file_path):
+    """Prints the text of a PDF file.
+
+    Args:
+        file_path: path of the file.
+    """
+    print('[Reading PDF file from %s]' % file_path)
+    try:
+        from pypdf import PdfReader
+    except ImportError:
+        try:
+            from PyPDF2 import PdfReader
+        except ImportError:
+            return _fail('there is no reader of PDF files: apt-get install python3-pypdf2')
+    pages = PdfReader(file_path).pages
+    print(''.join('@@ Page %d @@\n%s\n\n' % (number, page.extract_text())
+                  for number, page in enumerate(pages, 1)).strip())
+
+
+def _paragraph(node):
+    text = []
+    for part in node.iter():
+        if part.tag == _WORD + 't':
+            text.append(part.text or '')
+        elif part.tag == _WORD + 'tab':
+            text.append('\t')
+        elif part.tag in (_WORD + 'br', _WORD + 'cr'):
+            text.append('\n')
+    return ''.join(text)
+
+
+def parse_docx(file_path):
+    """Prints the paragraphs of a DOCX file.
+
+    Args:
+        file_path: path of the file.
+    """
+    print('[Reading DOCX file from %s]' % file_path)
+    with zipfile.ZipFile(file_path) as z:
+        body = xml.etree.ElementTree.fromstring(z.read('word/document.xml')).find(_WORD + 'body')
+    paragraphs = [] if body is None else body.findall(_WORD + 'p')
+    print(''.join('@@ Page %d @@\n%s\n\n' % (number, _paragraph(p))
+                  for number, p in enumerate(paragraphs, 1)))
+
+
+def parse_latex(file_path):
+    """Prints a LaTeX file as plain text.
+
+    Args:
+        file_path: path of the file.
+    """
+    print('[Reading LaTex file from %s]' % file_path)
+    try:
+        from pylatexenc.latex2text import LatexNodes2Text
+    except ImportError:
+        return _fail('there is no reader of LaTeX files: apt-get install python3-pylatexenc')
+    with open(file_path, encoding='utf-8', errors='replace') as f:
+        print(LatexNodes2Text().latex_to_text(f.read()).strip())
+
+
+def _slides(z):
+    """The slides in their order."""
+    show = xml.etree.ElementTree.fromstring(z.read('ppt/presentation.xml'))
+    links = xml.etree.ElementTree.fromstring(z.read('ppt/_rels/presentation.xml.rels'))
+    target = {link.get('Id'): link.get('Target') for link in links}
+    for slide in show.iter(_SHOW + 'sldId'):
+        name = target[slide.get(_LINK + 'id')]
+        path = name[1:] if name.startswith('/') else os.path.normpath('ppt/' + name)
+        yield xml.etree.ElementTree.fromstring(z.read(path))
+
+
+def _shape_text(shape):
+    lines = []
+    for paragraph in shape.iter(_DRAW + 'p'):
+        lines.append(''.join('\v' if part.tag == _DRAW + 'br' else part.text or ''
+                             for part in paragraph.iter()
+                             if part.tag in (_DRAW + 't', _DRAW + 'br')))
+    return '\n'.join(lines)
+
+
+def parse_pptx(file_path):
+    """Prints the text of a PPTX file.
+
+    Args:
+        file_path: path of the file.
+    """
+    print('[Reading PowerPoint file from %s]' % file_path)
+    try:
+        out = []
+        with zipfile.ZipFile(file_path) as z:
+            for number, slide in enumerate(_slides(z), 1):
+                out.append('@@ Slide %d @@' % number)
+                out += [_shape_text(body) for body in slide.iter(_SHOW + 'txBody')]
+        print('\n'.join(out))
+    except Exception as error:
+        print('Error reading PowerPoint file: %s' % error)

@@ -1,0 +1,167 @@
+/* Messages of workers. Only 'S' carries text, and it is handed on as one word of a command line. */
+#include "config.h"
+
+#include "supervisor/channel.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "proto/channel.h"
+#include "supervisor/ready.h"
+#include "supervisor/server.h"
+
+static void
+on_full(struct hr_worker *w, const char *p, size_t len)
+{
+	(void)p;
+	(void)len;
+	hr_pool_full(w->pool);
+}
+
+static void
+on_static(struct hr_worker *w, const char *p, size_t len)
+{
+	char dir[HR_CHANNEL_MAX];
+
+	if (memchr(p, '\0', len) != NULL) {
+		hr_channel_give_static(w, -1, "the directory's name holds a NUL");
+		return;
+	}
+	memcpy(dir, p, len);
+	dir[len] = '\0';
+	hr_statics_new(&w->pool->server->statics, w, dir);
+}
+
+static void
+on_ready(struct hr_worker *w, const char *p, size_t len)
+{
+	struct hr_err err = {0};
+	struct hr_buf b;
+
+	(void)p;
+	(void)len;
+	hr_buf_init(&b, HR_CHANNEL_MAX);
+	hr_buf_addc(&b, HR_CHANNEL_READY_ANSWER);
+	hr_ready_json(&b, w->pool->server);
+	if (hr_buf_check(&b, &err) != 0 || hr_fd_send(w->channel, b.p, b.len, -1, &err) != 0)
+		hr_log(HR_LOG_WARNING, "%s: readiness: %s", w->child.name, err.msg);
+	hr_buf_done(&b);
+}
+
+/* pools, by their index */
+#define ACTIONS (1u << 2)
+#define ANY (~0u)
+
+static const struct message {
+	char type;
+	unsigned pools; /* who may send it */
+	bool has_text;
+	void (*fn)(struct hr_worker *w, const char *p, size_t len);
+} messages[] = {
+    {HR_CHANNEL_FULL, ANY, false, on_full},
+    {HR_CHANNEL_STATIC, ACTIONS, true, on_static},
+    {HR_CHANNEL_READY, ANY, false, on_ready},
+};
+
+static const struct message *
+message_find(const struct hr_worker *w, const char *p, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
+		const struct message *m = &messages[i];
+
+		if (m->type == p[0] && (m->pools & 1u << w->pool->index) != 0 &&
+		    (m->has_text || len == 1))
+			return m;
+	}
+	return NULL;
+}
+
+static void
+channel_readable(void *arg)
+{
+	struct hr_worker *w = arg;
+	char packet[HR_CHANNEL_MAX];
+	const struct message *m;
+	struct hr_err err = {0};
+	ssize_t n = hr_fd_recv(w->channel, packet, sizeof(packet), NULL, &err);
+
+	if (n < 0 && err.sys == EAGAIN)
+		return;
+	m = n > 0 ? message_find(w, packet, (size_t)n) : NULL;
+	if (m != NULL) {
+		m->fn(w, packet + 1, (size_t)n - 1);
+		return;
+	}
+	/* the worker then ends after its request, and another one takes its place */
+	if (n > 0)
+		hr_log(HR_LOG_ERROR, "%s sent a message of %zd bytes that it may not send (0x%02x)",
+		    w->child.name, n, (unsigned char)packet[0]);
+	hr_channel_close(w);
+}
+
+int
+hr_channel_open(struct hr_worker *w, int *ret_child, struct hr_err *err)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+		return hr_err_sys(err, errno, "channel");
+	w->channel = pair[0];
+	/* only our end: a worker may wait for its answer, we never wait for a worker */
+	if (hr_fd_nonblock(pair[0], true, err) == 0)
+		w->channel_watch =
+		    hr_loop_readable(w->pool->server->loop, pair[0], channel_readable, w, err);
+	if (w->channel_watch == NULL) {
+		hr_fd_close(&w->channel);
+		hr_fd_close(&pair[1]);
+		return -1;
+	}
+	*ret_child = pair[1];
+	return 0;
+}
+
+void
+hr_channel_close(struct hr_worker *w)
+{
+	hr_watch_free(w->channel_watch);
+	w->channel_watch = NULL;
+	hr_fd_close(&w->channel);
+}
+
+struct hr_worker *
+hr_channel_find(const struct hr_server *s, int slot, pid_t pid)
+{
+	struct hr_worker *w;
+	unsigned i;
+
+	for (i = 0; i < HR_SERVER_POOLS; i++) {
+		LIST_FOREACH(w, &s->pools[i].workers, entry)
+		{
+			if (w->slot == slot && w->child.pid == pid && w->channel >= 0)
+				return w;
+		}
+	}
+	return NULL;
+}
+
+void
+hr_channel_give_static(struct hr_worker *w, int sock, const char *reason)
+{
+	struct hr_err err = {0};
+	struct hr_buf b;
+
+	hr_buf_init(&b, HR_CHANNEL_MAX);
+	hr_buf_addc(&b, HR_CHANNEL_STATIC_ANSWER);
+	if (reason != NULL)
+		hr_buf_adds(&b, reason);
+	if (hr_buf_check(&b, &err) != 0 ||
+	    hr_fd_send(w->channel, b.p, b.len, reason == NULL ? sock : -1, &err) != 0)
+		hr_log(HR_LOG_WARNING, "%s: static session: %s", w->child.name, err.msg);
+	hr_buf_done(&b);
+}

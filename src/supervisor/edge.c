@@ -1,0 +1,133 @@
+/* Certificates and limits of nginx. The zones have one size for ever: nginx refuses to change it at
+ * a reload. */
+#include "config.h"
+
+#include "supervisor/edge.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "supervisor/settings.h"
+#include "supervisor/template.h"
+
+#define PART_MAX 8192
+
+/* line holds @value@; nothing where the value is empty. */
+static int
+put_value(
+    struct hr_buf *b, const char *key, const char *line, const char *value, struct hr_err *err)
+{
+	const struct hr_place place = {"value", value, false};
+
+	if (value[0] == '\0')
+		return 0;
+	if (hr_template_fill(b, line, strlen(line), &place, 1, err) == 0)
+		return 0;
+	hr_err_prefix(err, "%s", key);
+	return -1;
+}
+
+static int
+compose_tls(struct hr_edge *e, const struct hr_settings *c, struct hr_err *err)
+{
+	if (c->tls_certificate[0] == '\0')
+		return 0;
+	hr_buf_adds(&e->listen, c->http2 ? " ssl http2" : " ssl");
+	if (put_value(&e->tls, "tls_certificate", "\t\tssl_certificate @value@;\n",
+		c->tls_certificate, err) != 0 ||
+	    put_value(&e->tls, "tls_certificate_key", "\t\tssl_certificate_key @value@;\n",
+		c->tls_certificate_key, err) != 0 ||
+	    put_value(&e->tls, "tls_ciphers", "\t\tssl_ciphers @value@;\n", c->tls_ciphers, err) !=
+		0 ||
+	    put_value(&e->tls, "tls_client_ca",
+		"\t\tssl_client_certificate @value@;\n\t\tssl_verify_client on;\n"
+		"\t\tssl_verify_depth 4;\n",
+		c->tls_client_ca, err) != 0 ||
+	    put_value(
+		&e->tls, "tls_client_crl", "\t\tssl_crl @value@;\n", c->tls_client_crl, err) != 0)
+		return -1;
+	hr_buf_addf(&e->tls, "\t\tssl_protocols %sTLSv1.3;\n",
+	    strcmp(c->tls_min_version, "1.3") == 0 ? "" : "TLSv1.2 ");
+	/* tickets are sealed with a key that lives as long as nginx does: no forward secrecy */
+	hr_buf_adds(&e->tls, "\t\tssl_session_tickets off;\n"
+			     "\t\tssl_session_cache shared:handrail_tls:1m;\n");
+	return 0;
+}
+
+/* One kind of client: what tells it, and its three numbers. */
+struct kind {
+	const char *name, *variable;
+	long long rate, burst, connections;
+};
+
+static void
+compose_kind(struct hr_edge *e, const struct kind *k)
+{
+	if (k->rate > 0) {
+		hr_buf_addf(&e->zones, "limit_req_zone %s zone=handrail_%s_rate:2m rate=%lldr/m;\n",
+		    k->variable, k->name, k->rate);
+		hr_buf_addf(&e->limits, "limit_req zone=handrail_%s_rate burst=%lld nodelay;\n",
+		    k->name, k->burst);
+	}
+	if (k->connections > 0) {
+		hr_buf_addf(&e->zones, "limit_conn_zone %s zone=handrail_%s_connections:2m;\n",
+		    k->variable, k->name);
+		hr_buf_addf(&e->limits, "limit_conn handrail_%s_connections %lld;\n", k->name,
+		    k->connections);
+		hr_buf_addf(&e->live_limits, "\tlimit_conn handrail_%s_connections %lld;\n",
+		    k->name, k->connections);
+	}
+}
+
+static void
+compose_limits(struct hr_edge *e, const struct hr_settings *c)
+{
+	const struct kind kinds[] = {
+	    {"address", "$binary_remote_addr", c->address_requests_per_minute, c->address_burst,
+		c->address_connections},
+	    /* a request without a key is not counted here: it gets no further than 403 */
+	    {"key", "$http_x_session_api_key", c->key_requests_per_minute, c->key_burst,
+		c->key_connections},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		compose_kind(e, &kinds[i]);
+	hr_buf_adds(&e->limits, "limit_req_status 429;\nlimit_req_log_level notice;\n"
+				"limit_conn_status 429;\nlimit_conn_log_level notice;\n");
+	/* a place with counts of its own does not have those of the server */
+	hr_buf_add(&e->action_limits, hr_buf_str(&e->live_limits), e->live_limits.len);
+	/* nginx has one status for all the counts of a place, and does not say which was full */
+	hr_buf_addf(
+	    &e->action_limits, "\tlimit_conn_status %d;\n", e->action_limits.len > 0 ? 429 : 503);
+}
+
+int
+hr_edge_compose(struct hr_edge *e, const struct hr_settings *c, struct hr_err *err)
+{
+	struct hr_buf *const parts[] = {
+	    &e->listen, &e->tls, &e->zones, &e->limits, &e->action_limits, &e->live_limits};
+	size_t i;
+
+	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		hr_buf_init(parts[i], PART_MAX);
+	if (compose_tls(e, c, err) != 0)
+		return -1;
+	compose_limits(e, c);
+	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		if (hr_buf_check(parts[i], err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+void
+hr_edge_done(struct hr_edge *e)
+{
+	hr_buf_done(&e->listen);
+	hr_buf_done(&e->tls);
+	hr_buf_done(&e->zones);
+	hr_buf_done(&e->limits);
+	hr_buf_done(&e->action_limits);
+	hr_buf_done(&e->live_limits);
+}

@@ -1,0 +1,37 @@
+/* hr_keeper_args: how handrail-session is started (proto/PROTOCOL). */
+#ifndef HR_SUPERVISOR_KEEPERARGS_H
+#define HR_SUPERVISOR_KEEPERARGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+struct hr_child;
+struct hr_server;
+
+#define HR_KEEPER_ARGS 40
+#define HR_KEEPER_SOCKET_FD 4 /* its number in the keeper */
+
+struct hr_keeper_args {
+	const char *v[HR_KEEPER_ARGS]; /* NULL-terminated; own strings below, others borrowed */
+	size_t n;
+	char *path, *state_dir, *cd;
+	char timeout[24], memory[24], processes[24], files[24], oom[24], log[24];
+};
+
+/* name is also that of the directory below DIR/shell; dir: where the shell starts. A default
+ * session gets the commands that come before readiness, a static one serves one connection. done()
+ * also after a failed init. */
+int hr_keeper_args_init(struct hr_keeper_args *a, const struct hr_server *s, const char *name,
+    const char *dir, bool is_static, struct hr_err *err);
+void hr_keeper_args_done(struct hr_keeper_args *a);
+
+/* Makes the state directory and starts the program with the two descriptors. */
+int hr_keeper_spawn(const struct hr_server *s, struct hr_child *c, const struct hr_keeper_args *a,
+    int ready, int sock, struct hr_err *err);
+
+/* "cd 'dir'" for bash, whatever bytes dir holds; the caller frees. NULL: no memory. */
+char *hr_keeper_cd(const char *dir);
+
+#endif

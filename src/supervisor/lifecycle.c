@@ -1,0 +1,452 @@
+/* The life of a server, as one sequence of stages. Parts report that something changed; only here
+ * it is decided what follows from it. */
+#include "config.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "supervisor/ready.h"
+#include "supervisor/server.h"
+
+#define STRAYS_TERM_MS 1000 /* for what commands left running, between SIGTERM and SIGKILL */
+#define STRAYS_KILL_MS 2000 /* then it is left alone: somebody else's setuid program */
+#define EDGE_FAST_MS 2000   /* for nginx, between SIGTERM and SIGKILL */
+
+static const char *const pool_names[HR_SERVER_POOLS] = {"control", "files", "action", "live"};
+
+#define POOL_LIVE 3
+
+int
+hr_server_take_slot(struct hr_server *s)
+{
+	int i;
+
+	for (i = 0; i < HR_SCOREBOARD_SLOTS; i++) {
+		if (!s->slot_used[i]) {
+			s->slot_used[i] = true;
+			return i;
+		}
+	}
+	return -1;
+}
+
+void
+hr_server_give_slot(struct hr_server *s, int slot)
+{
+	hr_assert(slot >= 0 && slot < HR_SCOREBOARD_SLOTS);
+	s->slot_used[slot] = false;
+}
+
+static void
+stage_set(struct hr_server *s, enum hr_server_stage stage)
+{
+	hr_assert(stage > s->stage);
+	s->stage = stage;
+	s->again = true;
+	hr_watch_disarm(s->patience);
+}
+
+static bool
+pools_all(const struct hr_server *s, bool (*is)(const struct hr_pool *p))
+{
+	unsigned i;
+
+	for (i = 0; i < HR_SERVER_POOLS; i++) {
+		if (!is(&s->pools[i]))
+			return false;
+	}
+	return true;
+}
+
+/* ---- the way up ---- */
+
+/* The port opens when everything behind it answers, not before. */
+static void
+open_port(struct hr_server *s)
+{
+	struct hr_err err = {0};
+
+	atomic_store(&s->board->ready, 1); /* /alive says so from now on */
+	if (hr_listen_start(s->listener, &s->listen, &err) != 0)
+		hr_server_start_failed(
+		    s, err.code == HR_E_BUSY ? HR_EXIT_REFUSED : HR_EXIT_START, err.msg);
+	else if (hr_nginx_start(&s->nginx, &err) != 0)
+		hr_server_start_failed(s, HR_EXIT_START, err.msg);
+}
+
+static void
+step_starting(struct hr_server *s)
+{
+	unsigned i;
+
+	if (s->keeper.state != HR_KEEPER_READY || !hr_plugins_settled(&s->plugins))
+		return;
+	if (s->settings.start_nginx && s->nginx.state == HR_NGINX_DOWN) {
+		open_port(s);
+		return;
+	}
+	if (s->settings.start_nginx && s->nginx.state != HR_NGINX_UP)
+		return;
+	stage_set(s, HR_SERVER_RUNNING);
+	atomic_store(&s->board->ready, 1);
+	for (i = 0; i < HR_SERVER_POOLS; i++)
+		hr_pool_fill(&s->pools[i]);
+	if (s->settings.start_nginx)
+		hr_log(HR_LOG_NOTICE, "ready: listening on %s", s->listen.text);
+	else
+		hr_log(HR_LOG_NOTICE, "ready: FastCGI sockets in %s/fcgi", s->run.path);
+	hr_notify_send(&s->notify, "READY=1\nSTATUS=listening on %s\n",
+	    s->settings.start_nginx ? s->listen.text : s->run.path);
+}
+
+/* ---- the way down ---- */
+
+static void
+stop_workers(struct hr_server *s)
+{
+	unsigned i;
+
+	for (i = 0; i < HR_SERVER_POOLS; i++)
+		hr_pool_stop(&s->pools[i], s->urgency > 0);
+}
+
+static void
+stop_strays(struct hr_server *s)
+{
+	if (hr_children_signal_strays(&s->kids, true, SIGTERM) == 0 || s->patience == NULL ||
+	    hr_watch_arm(s->patience, STRAYS_TERM_MS, NULL) != 0)
+		stage_set(s, HR_SERVER_ENDED);
+}
+
+static void
+arm_stop_timeout(struct hr_server *s)
+{
+	if (s->settings.stop_timeout > 0 && s->patience != NULL)
+		(void)hr_watch_arm(s->patience, s->settings.stop_timeout * 1000, NULL);
+}
+
+static void
+step_ending(struct hr_server *s)
+{
+	switch (s->stage) {
+	case HR_SERVER_ENDING_EDGE:
+		if (!hr_nginx_gone(&s->nginx))
+			return;
+		stage_set(s, HR_SERVER_ENDING_WORKERS);
+		arm_stop_timeout(s);
+		stop_workers(s);
+		return;
+	case HR_SERVER_ENDING_WORKERS:
+		if (!pools_all(s, hr_pool_gone))
+			return;
+		stage_set(s, HR_SERVER_ENDING_SESSIONS);
+		hr_keeper_stop(&s->keeper, s->urgency > 0);
+		hr_statics_stop(&s->statics, s->urgency > 0);
+		hr_plugins_stop(&s->plugins, s->urgency > 0);
+		return;
+	case HR_SERVER_ENDING_SESSIONS:
+		if (s->keeper.state != HR_KEEPER_STOPPED || !hr_statics_gone(&s->statics) ||
+		    !hr_plugins_gone(&s->plugins))
+			return;
+		stage_set(s, HR_SERVER_ENDING_STRAYS);
+		stop_strays(s);
+		return;
+	case HR_SERVER_ENDING_STRAYS:
+		if (hr_children_signal_strays(&s->kids, true, 0) == 0)
+			stage_set(s, HR_SERVER_ENDED);
+		return;
+	default: hr_loop_stop(s->loop); return;
+	}
+}
+
+/* An nginx that is starting has not said who it is: the next image could not tell it to end. */
+static void
+step_running(struct hr_server *s)
+{
+	struct hr_err err = {0};
+
+	atomic_store(&s->board->ready, hr_ready_now(s) ? 1 : 0);
+	if (!s->upgrade || (s->settings.start_nginx && s->nginx.state != HR_NGINX_UP))
+		return;
+	s->upgrade = false;
+	hr_reexec_go(s, &err);
+	hr_log(HR_LOG_ERROR, "upgrade refused, nothing has changed: %s", err.msg);
+}
+
+void
+hr_server_changed(struct hr_server *s)
+{
+	s->again = true;
+	if (s->advancing) /* we are below ourselves */
+		return;
+	s->advancing = true;
+	while (s->again) {
+		s->again = false;
+		if (s->stage == HR_SERVER_STARTING)
+			step_starting(s);
+		else if (s->stage > HR_SERVER_RUNNING)
+			step_ending(s);
+		else
+			step_running(s);
+	}
+	s->advancing = false;
+}
+
+static void
+end_begin(struct hr_server *s)
+{
+	/* nobody can have a request under way before the port is open */
+	if (s->stage == HR_SERVER_STARTING)
+		s->urgency = 1;
+	stage_set(s, HR_SERVER_ENDING_EDGE);
+	atomic_store(&s->board->ready, 0);
+	hr_notify_send(&s->notify, "STOPPING=1\nSTATUS=waiting for requests under way\n");
+	hr_fd_close(&s->listener); /* from now on a connect is refused */
+	hr_viewer_close(&s->viewer);
+	arm_stop_timeout(s);
+	if (s->urgency > 0 && s->patience != NULL)
+		(void)hr_watch_arm(s->patience, EDGE_FAST_MS, NULL);
+	hr_pool_stop(&s->pools[POOL_LIVE], s->urgency > 0);
+	hr_nginx_stop(&s->nginx, s->urgency > 0);
+	hr_plugins_stop_http(
+	    &s->plugins); /* a stream has no end of its own for nginx to wait for */
+	hr_server_changed(s);
+}
+
+static void
+strays_press(struct hr_server *s)
+{
+	unsigned left = hr_children_signal_strays(&s->kids, true, SIGKILL);
+
+	if (left > 0 && !s->strays_killed && s->patience != NULL &&
+	    hr_watch_arm(s->patience, STRAYS_KILL_MS, NULL) == 0) {
+		s->strays_killed = true;
+		return;
+	}
+	if (left > 0)
+		hr_log(HR_LOG_WARNING, "%u processes cannot be ended", left);
+	stage_set(s, HR_SERVER_ENDED);
+}
+
+/* Presses the present stage. */
+static void
+end_press(struct hr_server *s)
+{
+	s->urgency++;
+	switch (s->stage) {
+	case HR_SERVER_ENDING_EDGE:
+		hr_nginx_stop(&s->nginx, true);
+		if (s->urgency > 1 || s->patience == NULL ||
+		    hr_watch_arm(s->patience, EDGE_FAST_MS, NULL) != 0)
+			hr_nginx_kill(&s->nginx);
+		break;
+	case HR_SERVER_ENDING_WORKERS: stop_workers(s); break;
+	case HR_SERVER_ENDING_SESSIONS:
+		hr_keeper_stop(&s->keeper, true);
+		hr_statics_stop(&s->statics, true);
+		hr_plugins_stop(&s->plugins, true);
+		if (s->urgency > 1)
+			(void)hr_children_signal_strays(&s->kids, true, SIGKILL);
+		break;
+	case HR_SERVER_ENDING_STRAYS: strays_press(s); break;
+	default: break;
+	}
+	hr_server_changed(s);
+}
+
+static void
+patience_over(void *arg)
+{
+	struct hr_server *s = arg;
+
+	if (s->stage != HR_SERVER_ENDING_STRAYS)
+		hr_log(HR_LOG_WARNING, "waited long enough: what is still under way is cut");
+	end_press(s);
+}
+
+void
+hr_server_stop(struct hr_server *s, int signo)
+{
+	if (s->stage <= HR_SERVER_RUNNING) {
+		s->exit_signal = signo;
+		hr_log(HR_LOG_NOTICE, "ending (%s)", strsignal(signo));
+		end_begin(s);
+	} else {
+		hr_log(HR_LOG_NOTICE, "ending at once (%s again)", strsignal(signo));
+		end_press(s);
+	}
+}
+
+void
+hr_server_start_failed(struct hr_server *s, int status, const char *why)
+{
+	if (s->stage != HR_SERVER_STARTING)
+		return;
+	hr_log(HR_LOG_ERROR, "start-up failed: %s", why);
+	s->exit_status = status;
+	end_begin(s);
+}
+
+/* ---- signals ---- */
+
+static void
+on_term(void *arg)
+{
+	hr_server_stop(arg, SIGTERM);
+}
+
+static void
+on_int(void *arg)
+{
+	hr_server_stop(arg, SIGINT);
+}
+
+static void
+on_quit(void *arg)
+{
+	struct hr_server *s = arg;
+
+	hr_server_stop(s, SIGQUIT);
+	if (s->urgency == 0)
+		end_press(s);
+}
+
+static void
+on_hup(void *arg)
+{
+	hr_server_reload(arg);
+}
+
+static void
+on_usr1(void *arg)
+{
+	hr_server_reopen_logs(arg);
+}
+
+static void
+on_usr2(void *arg)
+{
+	struct hr_server *s = arg;
+
+	if (s->stage != HR_SERVER_RUNNING) {
+		hr_log(HR_LOG_WARNING, "no upgrade while starting or ending");
+		return;
+	}
+	s->upgrade = true;
+	hr_server_changed(s);
+}
+
+static void
+on_child(void *arg)
+{
+	struct hr_server *s = arg;
+
+	hr_children_reap(&s->kids);
+	hr_nginx_check_orphans(&s->nginx);
+	hr_server_changed(s);
+}
+
+static int
+watch_signals(struct hr_server *s, struct hr_err *err)
+{
+	static const struct {
+		int signo;
+		hr_watch_fn *fn;
+	} table[] = {{SIGCHLD, on_child}, {SIGTERM, on_term}, {SIGINT, on_int}, {SIGQUIT, on_quit},
+	    {SIGHUP, on_hup}, {SIGUSR1, on_usr1}, {SIGUSR2, on_usr2}};
+	sigset_t none;
+	size_t i;
+
+	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		s->signals[i] = hr_loop_signal(s->loop, table[i].signo, table[i].fn, s, err);
+		if (s->signals[i] == NULL)
+			return -1;
+	}
+	/* blocked since main() began: what came meanwhile arrives now */
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	return 0;
+}
+
+/* ---- all of it ---- */
+
+static int
+start_parts(struct hr_server *s, struct hr_err *err)
+{
+	unsigned i;
+
+	s->patience = hr_loop_timer(s->loop, patience_over, s, err);
+	if (s->patience == NULL || watch_signals(s, err) != 0 ||
+	    hr_keeper_open(&s->keeper, err) != 0 || hr_plugins_open(&s->plugins, err) != 0)
+		return -1;
+	for (i = 0; i < HR_SERVER_POOLS; i++) {
+		if (hr_pool_open(&s->pools[i], err) != 0)
+			return -1;
+	}
+	if (s->settings.start_nginx && hr_nginx_configure(s, &s->settings, false, err) != 0)
+		return -1;
+	/* the shell takes longest: workers start while it does */
+	if (hr_keeper_start(&s->keeper, err) != 0)
+		return -1;
+	for (i = 0; i < HR_SERVER_POOLS; i++)
+		hr_pool_fill(&s->pools[i]);
+	hr_plugins_start(&s->plugins);
+	return 0;
+}
+
+static void
+free_parts(struct hr_server *s)
+{
+	size_t i;
+
+	for (i = 0; i < HR_SERVER_POOLS; i++)
+		hr_pool_close(&s->pools[i]);
+	hr_nginx_done(&s->nginx);
+	hr_plugins_done(&s->plugins);
+	hr_statics_done(&s->statics);
+	hr_keeper_done(&s->keeper);
+	hr_watch_free(s->patience);
+	for (i = 0; i < sizeof(s->signals) / sizeof(s->signals[0]); i++)
+		hr_watch_free(s->signals[i]);
+	hr_loop_free(s->loop);
+	s->loop = NULL;
+}
+
+void
+hr_server_init(struct hr_server *s)
+{
+	unsigned i;
+
+	memset(s, 0, sizeof(*s));
+	s->listener = s->board_fd = s->log_fd = -1;
+	s->viewer.fd = s->viewer.port = -1;
+	s->keys.fd = s->notify.fd = s->run.lock = -1;
+	hr_keeper_init(&s->keeper, s);
+	hr_statics_init(&s->statics, s);
+	hr_nginx_init(&s->nginx, s);
+	hr_plugins_init(&s->plugins, s);
+	for (i = 0; i < HR_SERVER_POOLS; i++)
+		hr_pool_init(&s->pools[i], s, i, pool_names[i]);
+}
+
+int
+hr_server_run(struct hr_server *s, struct hr_err *err)
+{
+	int r;
+
+	s->loop = hr_loop_new(err);
+	if (s->loop == NULL)
+		return -1;
+	hr_children_init(&s->kids, s->loop);
+	if (start_parts(s, err) != 0)
+		hr_server_start_failed(s, HR_EXIT_START, err->msg);
+	hr_server_changed(s);
+	r = hr_loop_run(s->loop, err);
+	free_parts(s);
+	return r;
+}

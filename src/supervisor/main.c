@@ -1,0 +1,101 @@
+/* handraild: the supervisor of one sandbox's server. */
+#include "config.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "supervisor/server.h"
+
+/* SIGTERM and its like wait until the loop can act on them; long steps ask for them. */
+static void
+block_signals(void)
+{
+	static const int held[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
+	sigset_t set;
+	size_t i;
+
+	(void)sigemptyset(&set);
+	for (i = 0; i < sizeof(held) / sizeof(held[0]); i++)
+		(void)sigaddset(&set, held[i]);
+	(void)sigprocmask(SIG_SETMASK, &set, NULL);
+	(void)signal(SIGPIPE, SIG_IGN);
+}
+
+static int
+fail(int status, const struct hr_err *err)
+{
+	hr_log(HR_LOG_ERROR, "%s", err->msg);
+	return status;
+}
+
+static int
+usage_error(const struct hr_err *err)
+{
+	hr_options_usage(stderr);
+	(void)fprintf(stderr, "handraild: error: %s\n", err->msg);
+	return HR_EXIT_USAGE;
+}
+
+static int
+act(struct hr_server *s)
+{
+	switch (s->options.action) {
+	case HR_ACTION_CHECK: return hr_server_check(s);
+	case HR_ACTION_PRINT_NGINX: return hr_server_print_nginx(s);
+	default: return hr_server_serve(s);
+	}
+}
+
+/* As the original: who was ended by a signal dies by it. Process 1 cannot and says it by its
+ * status. */
+static int
+end(int status, int signo)
+{
+	sigset_t none;
+
+	if (status != 0 || signo == 0)
+		return status;
+	(void)signal(signo, SIG_DFL);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)raise(signo);
+	return 128 + signo;
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct hr_server s;
+	struct hr_err err = {0};
+	int status = HR_EXIT_START, signo;
+
+	if (hr_fd_open_stdio(&err) != 0)
+		return HR_EXIT_START;
+	block_signals();
+	hr_server_init(&s);
+	hr_log_setup("handraild", HR_LOG_TEXT, HR_LOG_INFO);
+	if (hr_reexec_begin(&s, argv, &err) != 0)
+		return fail(HR_EXIT_START, &err);
+	if (hr_keys_take_environment(&s.keys, &err) != 0)
+		return fail(HR_EXIT_USAGE, &err);
+	if (hr_options_parse(&s.options, argc, argv, &err) != 0)
+		return usage_error(&err);
+	if (s.options.action == HR_ACTION_HELP) {
+		hr_options_help(stdout);
+		return 0;
+	}
+	if (s.options.action == HR_ACTION_VERSION) {
+		(void)printf("handraild (%s) %s\n", PACKAGE_NAME, PACKAGE_VERSION);
+		return 0;
+	}
+	if (hr_server_settings(&s, &status, &err) != 0)
+		status = status == HR_EXIT_USAGE ? usage_error(&err) : fail(status, &err);
+	else
+		status = act(&s);
+	signo = s.exit_signal;
+	hr_server_release(&s);
+	return end(status, signo);
+}

@@ -1,0 +1,523 @@
+/* nginx. Invariant: the configuration in DIR/nginx/nginx.conf is one that nginx accepted, or the
+ * first one of this start. */
+#include "config.h"
+
+#include "supervisor/nginx.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/path.h"
+#include "base/spawn.h"
+#include "supervisor/edge.h"
+#include "supervisor/server.h"
+#include "supervisor/template.h"
+
+#define LISTEN_FD 3 /* in nginx */
+#define VIEWER_FD 4
+#define PROBE_MS 10000
+#define OOM_NGINX (-300)
+
+int
+hr_nginx_line(const char *line, size_t len, size_t *ret_skip)
+{
+	static const struct {
+		const char *name;
+		enum hr_log_level level;
+	} levels[] = {{"emerg", HR_LOG_ERROR}, {"alert", HR_LOG_ERROR}, {"crit", HR_LOG_ERROR},
+	    {"error", HR_LOG_ERROR}, {"warn", HR_LOG_WARNING}, {"notice", HR_LOG_INFO},
+	    {"info", HR_LOG_DEBUG}, {"debug", HR_LOG_DEBUG}};
+	/* "2026/11/20 13:38:13 [notice] 9#9: text", or "nginx: [emerg] text" before it has a log */
+	const char *open = len > 7 && memcmp(line, "nginx: [", 8) == 0     ? line + 7
+			   : len > 20 && line[4] == '/' && line[20] == '[' ? line + 20
+									   : NULL;
+	const char *close = open != NULL ? memchr(open, ']', len - (size_t)(open - line)) : NULL;
+	size_t i, at;
+
+	*ret_skip = 0;
+	if (close == NULL)
+		return HR_LOG_INFO;
+	for (i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+		size_t n = strlen(levels[i].name);
+
+		if ((size_t)(close - open) == n + 1 && memcmp(open + 1, levels[i].name, n) == 0)
+			break;
+	}
+	if (i == sizeof(levels) / sizeof(levels[0]))
+		return HR_LOG_INFO;
+	at = (size_t)(close - line) + 1;
+	if (at < len && line[at] == ' ')
+		at++;
+	*ret_skip = at;
+	return (int)levels[i].level;
+}
+
+/* ---- configuration ---- */
+
+struct values {
+	char numbers[16][24];
+	size_t nnumbers;
+	struct hr_place v[32];
+	size_t n;
+	struct hr_buf user, access_log, http, locations, plugins, site, viewer;
+	struct hr_edge edge;
+};
+
+static void
+values_add(struct values *v, const char *name, const char *value, bool whole)
+{
+	hr_assert(v->n < sizeof(v->v) / sizeof(v->v[0]));
+	v->v[v->n++] = (struct hr_place){name, value, whole};
+}
+
+static void
+values_number(struct values *v, const char *name, long long n)
+{
+	char *text = v->numbers[v->nnumbers];
+
+	hr_assert(v->nnumbers < sizeof(v->numbers) / sizeof(v->numbers[0]));
+	(void)snprintf(text, sizeof(v->numbers[0]), "%lld", n);
+	v->nnumbers++;
+	values_add(v, name, text, false);
+}
+
+/* What the kernel grants; nginx complains about more. */
+static long long
+connections(const struct hr_settings *c)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY &&
+	    c->nginx_connections > (long long)lim.rlim_cur)
+		return (long long)lim.rlim_cur;
+	return c->nginx_connections;
+}
+
+static void
+values_init(struct values *v, const struct hr_server *s, const struct hr_settings *c)
+{
+	enum hr_log_level level = HR_LOG_INFO;
+
+	memset(v, 0, sizeof(*v));
+	hr_buf_init(&v->user, 256);
+	hr_buf_init(&v->access_log, 4096);
+	hr_buf_init(&v->http, 65536);
+	hr_buf_init(&v->locations, 65536);
+	hr_buf_init(&v->plugins, 65536);
+	hr_plugins_nginx(&v->plugins, &s->plugins, s->run.path);
+	values_add(v, "plugins", hr_buf_str(&v->plugins), true);
+	hr_buf_init(&v->site, 1 << 18);
+	hr_buf_init(&v->viewer, 65536);
+	values_add(v, "run_dir", s->run.path, false);
+	values_add(v, "listen", s->listen.text, false);
+	values_number(v, "nginx_workers", c->nginx_workers);
+	values_number(v, "nginx_connections", connections(c));
+	values_number(v, "client_max_body_bytes", c->client_max_body_bytes);
+	values_number(v, "client_header_timeout", c->client_header_timeout);
+	values_number(v, "client_body_timeout", c->client_body_timeout);
+	values_number(v, "keepalive_timeout", c->keepalive_timeout);
+	values_number(v, "fastcgi_timeout", c->fastcgi_timeout);
+	values_number(v, "client_send_timeout", c->client_send_timeout);
+	values_number(v, "client_max_header_bytes", c->client_max_header_bytes);
+	values_number(v, "action_limit", c->action_workers_max);
+	values_number(v, "live_limit", c->live_workers_max);
+	(void)hr_log_level_parse(c->log_level, &level); /* was checked */
+	values_add(v, "error_level", level == HR_LOG_DEBUG ? "info" : "warn", false);
+}
+
+static int
+values_edge(struct values *v, const struct hr_settings *c, struct hr_err *err)
+{
+	if (hr_edge_compose(&v->edge, c, err) != 0)
+		return -1;
+	values_add(v, "listen_more", hr_buf_str(&v->edge.listen), true);
+	values_add(v, "tls", hr_buf_str(&v->edge.tls), true);
+	values_add(v, "limit_zones", hr_buf_str(&v->edge.zones), true);
+	values_add(v, "limits", hr_buf_str(&v->edge.limits), true);
+	values_add(v, "action_limits", hr_buf_str(&v->edge.action_limits), true);
+	values_add(v, "live_limits", hr_buf_str(&v->edge.live_limits), true);
+	return 0;
+}
+
+static int
+fill(struct hr_buf *out, const struct hr_server *s, const char *file, const struct values *v,
+    struct hr_err *err)
+{
+	char *path = hr_path_join(s->datadir, file);
+	struct hr_buf text;
+	int r;
+
+	if (path == NULL)
+		return hr_err_nomem(err);
+	hr_buf_init(&text, 65536);
+	r = hr_path_read(path, &text, err);
+	if (r == 0) {
+		r = hr_template_fill(out, hr_buf_str(&text), text.len, v->v, v->n, err);
+		if (r != 0)
+			hr_err_prefix(err, "%s", path);
+	}
+	hr_buf_done(&text);
+	free(path);
+	return r;
+}
+
+/* The site holds the other two and the log as whole directives. */
+static int
+fill_site(struct hr_buf *out, const struct hr_server *s, const struct hr_settings *c,
+    struct values *v, struct hr_err *err)
+{
+	if (strcmp(c->access_log, "off") != 0) {
+		const struct hr_place path = {"access_log", c->access_log, false};
+
+		if (hr_template_fill(&v->access_log, "access_log @access_log@ handrail;", 33, &path,
+			1, err) != 0)
+			return -1;
+	}
+	values_add(v, "access_log", hr_buf_str(&v->access_log), true);
+	if (s->viewer.fd >= 0) {
+		values_number(v, "viewer_port", s->viewer.port);
+		if (fill(&v->viewer, s, "handrail-viewer.conf.in", v, err) != 0)
+			return -1;
+	}
+	values_add(v, "viewer", hr_buf_str(&v->viewer), true);
+	if (fill(&v->http, s, "handrail-http.conf.in", v, err) != 0 ||
+	    fill(&v->locations, s, "handrail-locations.conf.in", v, err) != 0)
+		return -1;
+	values_add(v, "http", hr_buf_str(&v->http), true);
+	values_add(v, "locations", hr_buf_str(&v->locations), true);
+	return fill(out, s, "handrail-site.conf.in", v, err);
+}
+
+/* nginx.conf holds the site and the account. */
+static int
+fill_all(struct hr_buf *out, const struct hr_server *s, const struct hr_settings *c,
+    struct values *v, struct hr_err *err)
+{
+	if (s->id.nginx_user != NULL)
+		hr_buf_addf(&v->user, "user %s %s;", s->id.nginx_user, s->id.nginx_group);
+	if (hr_buf_check(&v->user, err) != 0 || fill_site(&v->site, s, c, v, err) != 0)
+		return -1;
+	values_add(v, "user", hr_buf_str(&v->user), true);
+	values_add(v, "site", hr_buf_str(&v->site), true);
+	return fill(out, s, "nginx.conf.in", v, err);
+}
+
+int
+hr_nginx_compose(struct hr_buf *out, const char *part, const struct hr_server *s,
+    const struct hr_settings *c, struct hr_err *err)
+{
+	struct values v;
+	int r;
+
+	values_init(&v, s, c);
+	if (hr_buf_check(&v.plugins, err) != 0 || values_edge(&v, c, err) != 0)
+		r = -1;
+	else if (strcmp(part, "http") == 0)
+		r = fill(out, s, "handrail-http.conf.in", &v, err);
+	else if (strcmp(part, "server") == 0)
+		r = fill(out, s, "handrail-locations.conf.in", &v, err);
+	else if (strcmp(part, "site") == 0)
+		r = fill_site(out, s, c, &v, err);
+	else
+		r = fill_all(out, s, c, &v, err);
+	hr_edge_done(&v.edge);
+	hr_buf_done(&v.user);
+	hr_buf_done(&v.access_log);
+	hr_buf_done(&v.http);
+	hr_buf_done(&v.locations);
+	hr_buf_done(&v.plugins);
+	hr_buf_done(&v.site);
+	hr_buf_done(&v.viewer);
+	return r;
+}
+
+static int
+test_file(const struct hr_settings *c, const char *dir, const char *file, struct hr_err *err)
+{
+	const char *argv[] = {c->nginx, "-t", "-q", "-e", "stderr", "-p", dir, "-c", file, NULL};
+	char said[sizeof(err->msg)];
+	int status = hr_spawn_wait(argv, said, sizeof(said), err);
+
+	if (status < 0)
+		return -1;
+	said[strcspn(said, "\n")] = '\0';
+	return status == 0
+		   ? 0
+		   : hr_err_set(err, HR_E_INVAL, "nginx refuses its configuration: %s", said);
+}
+
+int
+hr_nginx_configure(
+    const struct hr_server *s, const struct hr_settings *c, bool test, struct hr_err *err)
+{
+	char *dir = hr_rundir_file(&s->run, "nginx"), *file = NULL, *fresh = NULL;
+	struct hr_buf text;
+	int r = -1;
+
+	hr_buf_init(&text, 1 << 18);
+	if (dir != NULL) {
+		file = hr_path_join(dir, "nginx.conf");
+		fresh = hr_path_join(dir, "nginx.conf.new");
+	}
+	if (file == NULL || fresh == NULL)
+		(void)hr_err_nomem(err);
+	else if (hr_nginx_compose(&text, "all", s, c, err) == 0 &&
+		 hr_path_write(fresh, hr_buf_str(&text), text.len, 0600, err) == 0 &&
+		 (!test || test_file(c, dir, fresh, err) == 0))
+		r = rename(fresh, file) == 0 ? 0 : hr_err_sys(err, errno, "%s", file);
+	if (r != 0 && fresh != NULL)
+		(void)unlink(fresh);
+	hr_buf_done(&text);
+	free(dir);
+	free(file);
+	free(fresh);
+	return r;
+}
+
+/* ---- the process ---- */
+
+static void
+nginx_set(struct hr_nginx *n, enum hr_nginx_state state)
+{
+	n->state = state;
+	atomic_store(&n->server->board->nginx_pid, n->child.pid);
+	hr_server_changed(n->server);
+}
+
+static void
+nginx_answered(void *arg, bool ok, const char *answer)
+{
+	struct hr_nginx *n = arg;
+
+	if (n->state != HR_NGINX_STARTING)
+		return;
+	if (ok) {
+		hr_log(HR_LOG_DEBUG, "nginx answers: %s", answer);
+	} else {
+		hr_log(HR_LOG_ERROR, "the server does not answer its own question: %.120s", answer);
+		hr_server_start_failed(n->server, HR_EXIT_START, "the server does not answer");
+		if (n->state != HR_NGINX_STARTING) /* it is being ended */
+			return;
+	}
+	/* it runs; what may be wrong is with a worker, and that is watched */
+	nginx_set(n, HR_NGINX_UP);
+}
+
+static void
+nginx_start_again(void *arg)
+{
+	struct hr_nginx *n = arg;
+	struct hr_err err = {0};
+
+	if (n->state == HR_NGINX_DOWN && hr_nginx_start(n, &err) != 0) {
+		hr_log(HR_LOG_ERROR, "nginx: %s", err.msg);
+		(void)hr_watch_arm(
+		    n->restart, hr_backoff_next(&n->backoff, false, 0, hr_now_ms()) + 50, NULL);
+	}
+}
+
+/* The workers of a dead master go on with their requests and take no new ones; ours is the socket,
+ * so the next master need not wait for them. */
+static void
+nginx_orphans(struct hr_nginx *n, pid_t group)
+{
+	if (kill(-group, SIGQUIT) != 0)
+		return; /* nobody is left in it */
+	if (n->norphans == HR_NGINX_ORPHANS) {
+		(void)kill(-n->orphans[0], SIGKILL);
+		memmove(n->orphans, n->orphans + 1, sizeof(n->orphans) - sizeof(n->orphans[0]));
+		n->norphans--;
+	}
+	n->orphans[n->norphans++] = group;
+}
+
+static void
+nginx_ended(void *arg, const struct hr_exit *how)
+{
+	struct hr_nginx *n = arg;
+	int64_t delay;
+
+	hr_probe_stop(&n->probe);
+	if (n->state == HR_NGINX_STOPPING) {
+		if (how->killed)
+			nginx_orphans(n, how->pid);
+		nginx_set(n, HR_NGINX_STOPPED);
+		return;
+	}
+	atomic_fetch_add(&n->server->board->metrics.restarts[HR_RESTART_NGINX], 1);
+	delay = hr_backoff_next(&n->backoff, n->state == HR_NGINX_UP, how->age_ms, hr_now_ms());
+	hr_log(HR_LOG_ERROR, "nginx ended (%s) after %lld ms; it starts again in %lld ms",
+	    hr_exit_text(how), (long long)how->age_ms, (long long)delay);
+	nginx_orphans(n, how->pid);
+	nginx_set(n, HR_NGINX_DOWN);
+	if (how->code != 0 || how->killed)
+		hr_server_start_failed(n->server, HR_EXIT_START, "nginx did not start");
+	if (n->state != HR_NGINX_DOWN)
+		return;
+	if (delay == 0)
+		nginx_start_again(n);
+	else if (hr_watch_arm(n->restart, delay, NULL) != 0)
+		hr_log(HR_LOG_ERROR, "no memory for a timer: nginx is not started again");
+}
+
+void
+hr_nginx_init(struct hr_nginx *n, struct hr_server *server)
+{
+	memset(n, 0, sizeof(*n));
+	n->server = server;
+	n->probe.fd = -1;
+	n->child.kids = &server->kids;
+	n->child.arg = n;
+	n->child.on_exit = nginx_ended;
+	n->child.on_line = hr_nginx_line;
+	(void)snprintf(n->child.name, sizeof(n->child.name), "nginx");
+}
+
+static int
+nginx_spawn(struct hr_nginx *n, const char *dir, const char *file, struct hr_err *err)
+{
+	const struct hr_server *s = n->server;
+	const char *argv[] = {"nginx", "-e", "stderr", "-p", dir, "-c", file, NULL};
+	const struct hr_spawn_fd fds[] = {{s->listener, LISTEN_FD}, {s->viewer.fd, VIEWER_FD}};
+	char inherit[24], path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
+	char *envp[] = {inherit, path, NULL};
+
+	if (s->viewer.fd >= 0)
+		(void)snprintf(inherit, sizeof(inherit), "NGINX=%d;%d;", LISTEN_FD, VIEWER_FD);
+	else
+		(void)snprintf(inherit, sizeof(inherit), "NGINX=%d;", LISTEN_FD);
+	/* without us nobody would restart it: it ends in order, its requests are answered */
+	return hr_child_start(&n->child,
+	    &(const struct hr_spawn){.path = s->settings.nginx,
+		.argv = argv,
+		.envp = envp,
+		.fds = fds,
+		.nfds = s->viewer.fd >= 0 ? 2 : 1,
+		.setsid = true,
+		.pdeathsig = SIGQUIT,
+		.umask = 022},
+	    OOM_NGINX, err);
+}
+
+/* For a successor. nginx's own file comes late and goes before its last worker. */
+static void
+note_group(const struct hr_nginx *n, const char *dir)
+{
+	char *path = hr_path_join(dir, "group"), text[24];
+	struct hr_err err = {0};
+	int len = snprintf(text, sizeof(text), "%ld\n", (long)n->child.pid);
+
+	if (path == NULL || hr_path_write(path, text, (size_t)len, 0600, &err) != 0)
+		hr_log(HR_LOG_WARNING, "nginx's group is not noted: %s", err.msg);
+	free(path);
+}
+
+int
+hr_nginx_start(struct hr_nginx *n, struct hr_err *err)
+{
+	const struct hr_server *s = n->server;
+	char *dir = hr_rundir_file(&s->run, "nginx"), *file = NULL;
+	struct sockaddr_storage self;
+	int r = -1;
+
+	if (n->restart == NULL)
+		n->restart = hr_loop_timer(s->loop, nginx_start_again, n, err);
+	if (dir != NULL)
+		file = hr_path_join(dir, "nginx.conf");
+	if (file == NULL)
+		(void)hr_err_nomem(err);
+	else if (n->restart != NULL)
+		r = nginx_spawn(n, dir, file, err);
+	if (r == 0)
+		note_group(n, dir);
+	free(dir);
+	free(file);
+	if (r != 0)
+		return -1;
+	n->state = HR_NGINX_STARTING;
+	hr_listen_self(&s->listen, &self);
+	if (hr_probe_start(&n->probe, s->loop, &self, s->listen.len,
+		s->settings.tls_certificate[0] != '\0' ? "HTTP/1.1 400" : "HTTP/1.1 200", PROBE_MS,
+		nginx_answered, n, err) != 0) {
+		/* a machine where one cannot reach oneself is odd, but nginx does run */
+		hr_log(HR_LOG_WARNING, "the server cannot ask itself whether it answers: %s",
+		    err->msg);
+		nginx_set(n, HR_NGINX_UP);
+	}
+	return 0;
+}
+
+void
+hr_nginx_reload(struct hr_nginx *n)
+{
+	hr_child_signal(&n->child, SIGHUP);
+}
+
+void
+hr_nginx_reopen_logs(struct hr_nginx *n)
+{
+	hr_child_signal(&n->child, SIGUSR1);
+}
+
+void
+hr_nginx_stop(struct hr_nginx *n, bool fast)
+{
+	unsigned i;
+
+	hr_watch_disarm(n->restart);
+	hr_probe_stop(&n->probe);
+	for (i = 0; fast && i < n->norphans; i++)
+		(void)kill(-n->orphans[i], SIGKILL);
+	if (n->child.pid == 0) {
+		n->state = HR_NGINX_STOPPED;
+		return;
+	}
+	n->state = HR_NGINX_STOPPING;
+	hr_child_signal(&n->child, fast ? SIGTERM : SIGQUIT);
+}
+
+void
+hr_nginx_kill(struct hr_nginx *n)
+{
+	unsigned i;
+
+	hr_child_signal_group(&n->child, SIGKILL);
+	for (i = 0; i < n->norphans; i++)
+		(void)kill(-n->orphans[i], SIGKILL);
+}
+
+void
+hr_nginx_check_orphans(struct hr_nginx *n)
+{
+	unsigned i, kept = 0;
+
+	for (i = 0; i < n->norphans; i++) {
+		if (kill(-n->orphans[i], 0) == 0)
+			n->orphans[kept++] = n->orphans[i];
+	}
+	n->norphans = kept;
+}
+
+bool
+hr_nginx_gone(const struct hr_nginx *n)
+{
+	return n->state == HR_NGINX_STOPPED && n->norphans == 0;
+}
+
+void
+hr_nginx_done(struct hr_nginx *n)
+{
+	hr_probe_stop(&n->probe);
+	hr_watch_free(n->restart);
+	n->restart = NULL;
+}

@@ -1,0 +1,67 @@
+/* hr_nginx: the front of the server: its configuration, its process, its successors.
+ *
+ * nginx inherits the listening socket from us (the NGINX variable of its own binary upgrade). When
+ * its master is killed, its orphaned workers are told to finish what they have and a new master
+ * starts on the same socket: no connection is refused and no request under way is cut. */
+#ifndef HR_SUPERVISOR_NGINX_H
+#define HR_SUPERVISOR_NGINX_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "supervisor/child.h"
+#include "supervisor/probe.h"
+
+struct hr_server;
+struct hr_settings;
+
+enum hr_nginx_state {
+	HR_NGINX_DOWN,     /* not running, a start may be due */
+	HR_NGINX_STARTING, /* running, has not answered yet */
+	HR_NGINX_UP,
+	HR_NGINX_STOPPING,
+	HR_NGINX_STOPPED, /* for good */
+};
+
+#define HR_NGINX_ORPHANS 16
+
+struct hr_nginx {
+	struct hr_server *server;
+	struct hr_child child;
+	enum hr_nginx_state state;
+	struct hr_probe probe;
+	struct hr_backoff backoff;
+	struct hr_watch *restart;
+	pid_t orphans[HR_NGINX_ORPHANS]; /* process groups of dead masters */
+	unsigned norphans;
+};
+
+/* The parts of the configuration: what goes into http { } ("http"), into server { } ("server"),
+ * both with a server { } around the second ("site"), or the whole ("all"). Reads the
+ * template (nginx.conf.in and so on) from the data directory. */
+int hr_nginx_compose(struct hr_buf *out, const char *part, const struct hr_server *server,
+    const struct hr_settings *c, struct hr_err *err);
+
+/* Writes DIR/nginx/nginx.conf. With test nginx is asked first whether it is right, which blocks for
+ * the run of `nginx -t`; on an error the old file stays. */
+int hr_nginx_configure(
+    const struct hr_server *server, const struct hr_settings *c, bool test, struct hr_err *err);
+
+void hr_nginx_init(struct hr_nginx *n, struct hr_server *server);
+int hr_nginx_start(struct hr_nginx *n, struct hr_err *err); /* the socket must be listening */
+void hr_nginx_reload(struct hr_nginx *n);                   /* after hr_nginx_configure() */
+void hr_nginx_reopen_logs(struct hr_nginx *n);
+/* Gracefully: requests under way are answered. fast: at once. Ends in HR_NGINX_STOPPED. */
+void hr_nginx_stop(struct hr_nginx *n, bool fast);
+void hr_nginx_kill(struct hr_nginx *n);
+/* After unknown processes were reaped: forgets orphans that are gone. */
+void hr_nginx_check_orphans(struct hr_nginx *n);
+bool hr_nginx_gone(const struct hr_nginx *n); /* stopped, and no orphan is left */
+void hr_nginx_done(struct hr_nginx *n);
+
+/* Level and text of a line of nginx's log, see hr_child_line_fn. */
+int hr_nginx_line(const char *line, size_t len, size_t *ret_skip);
+
+#endif

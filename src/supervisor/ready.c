@@ -1,0 +1,120 @@
+/* What works and what does not, for people and probes. */
+#include "config.h"
+
+#include "supervisor/ready.h"
+
+#include <string.h>
+
+#include "base/quote.h"
+#include "supervisor/server.h"
+
+static const char *
+keeper_state(const struct hr_keeper *k)
+{
+	switch (k->state) {
+	case HR_KEEPER_READY: return "ready";
+	case HR_KEEPER_STARTING: return "starting";
+	case HR_KEEPER_DOWN: return "restarting";
+	case HR_KEEPER_STOPPING:
+	case HR_KEEPER_STOPPED: break;
+	}
+	return "stopping";
+}
+
+static const char *
+nginx_state(const struct hr_server *s)
+{
+	if (!s->settings.start_nginx)
+		return "not ours";
+	switch (s->nginx.state) {
+	case HR_NGINX_UP: return "ready";
+	case HR_NGINX_STARTING: return "starting";
+	case HR_NGINX_DOWN: return "restarting";
+	case HR_NGINX_STOPPING:
+	case HR_NGINX_STOPPED: break;
+	}
+	return "stopping";
+}
+
+static const char *
+pool_state(const struct hr_pool *p)
+{
+	if (p->stopping)
+		return "stopping";
+	if (hr_pool_failing(p))
+		return "failing";
+	return hr_pool_count(p, NULL) > 0 ? "ready" : "starting";
+}
+
+/* The first thing that is wrong, or NULL. */
+static const char *
+why_not(const struct hr_server *s)
+{
+	unsigned i;
+
+	if (s->stage > HR_SERVER_RUNNING)
+		return "the server is ending";
+	if (s->keeper.state != HR_KEEPER_READY)
+		return s->keeper.reason[0] != '\0' ? s->keeper.reason : "the shell is starting";
+	for (i = 0; i < HR_SERVER_POOLS; i++) {
+		if (hr_pool_failing(&s->pools[i]))
+			return "workers end as soon as they start";
+		if (hr_pool_gone(&s->pools[i]))
+			return "workers are starting";
+	}
+	if (!hr_plugins_settled(&s->plugins) && s->stage != HR_SERVER_RUNNING)
+		return "plugins are starting";
+	if (s->settings.start_nginx && s->nginx.state != HR_NGINX_UP)
+		return "nginx is starting";
+	return s->stage == HR_SERVER_RUNNING ? NULL : "the server is starting";
+}
+
+bool
+hr_ready_now(const struct hr_server *s)
+{
+	return why_not(s) == NULL;
+}
+
+static void
+put_text(struct hr_buf *b, const char *text)
+{
+	hr_quote_json(b, text, strlen(text));
+}
+
+static void
+put_pools(struct hr_buf *b, const struct hr_server *s)
+{
+	unsigned i, n, busy;
+
+	for (i = 0; i < HR_SERVER_POOLS; i++) {
+		const struct hr_pool *p = &s->pools[i];
+
+		n = hr_pool_count(p, &busy);
+		hr_buf_addf(b,
+		    ",\"pool_%s\":{\"state\":\"%s\",\"workers\":%u,\"busy\":%u,\"max\":%u}",
+		    p->name, pool_state(p), n, busy, p->max);
+	}
+}
+
+void
+hr_ready_json(struct hr_buf *b, const struct hr_server *s)
+{
+	const char *why = why_not(s);
+
+	hr_buf_addf(b, "{\"status\":\"%s\",\"reason\":", why == NULL ? "ready" : "not ready");
+	if (why != NULL)
+		put_text(b, why);
+	else
+		hr_buf_adds(b, "null");
+	hr_buf_addf(b, ",\"components\":{\"session\":{\"state\":\"%s\"", keeper_state(&s->keeper));
+	if (s->keeper.reason[0] != '\0') {
+		hr_buf_adds(b, ",\"reason\":");
+		put_text(b, s->keeper.reason);
+	}
+	hr_buf_addf(b, "},\"static_sessions\":{\"count\":%u},\"nginx\":{\"state\":\"%s\"}",
+	    s->statics.count, nginx_state(s));
+	put_pools(b, s);
+	hr_buf_adds(b, ",\"plugins\":");
+	hr_plugins_json(b, &s->plugins);
+	hr_buf_adds(b, "}}");
+}

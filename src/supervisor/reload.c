@@ -1,0 +1,167 @@
+/* Settings from all sources, and what a running server does with new ones. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/path.h"
+#include "supervisor/server.h"
+
+static const char *
+environment_get(const char *name)
+{
+	return getenv(name);
+}
+
+static int
+load_error(int *ret_status, int status)
+{
+	if (ret_status != NULL)
+		*ret_status = status;
+	return -1;
+}
+
+/* Children are elsewhere, and so may we be after a change of directory: names become absolute. */
+static int
+make_absolute(char **path, struct hr_err *err)
+{
+	char *whole;
+
+	if ((*path)[0] == '\0' || (*path)[0] == '/')
+		return 0;
+	whole = hr_path_absolute(*path, err);
+	if (whole == NULL)
+		return -1;
+	free(*path);
+	*path = whole;
+	return 0;
+}
+
+int
+hr_server_load(struct hr_settings *c, const struct hr_options *o, const char *config_file,
+    int *ret_status, struct hr_err *err)
+{
+	if (hr_settings_init(c, err) != 0)
+		return load_error(ret_status, HR_EXIT_START);
+	if (config_file != NULL && hr_settings_read(c, config_file, err) != 0)
+		return load_error(ret_status, HR_EXIT_USAGE);
+	/* as the original: its variables are read while it starts */
+	if (hr_settings_environment(c, environment_get, err) != 0)
+		return load_error(ret_status, HR_EXIT_START);
+	if (hr_settings_options(c, o, err) != 0 || hr_settings_check(c, err) != 0)
+		return load_error(ret_status, HR_EXIT_USAGE);
+	if (make_absolute(&c->working_dir, err) != 0 || make_absolute(&c->log_file, err) != 0 ||
+	    make_absolute(&c->state_dir, err) != 0 ||
+	    make_absolute(&c->session_api_key_file, err) != 0 ||
+	    make_absolute(&c->tls_certificate, err) != 0 ||
+	    make_absolute(&c->tls_certificate_key, err) != 0 ||
+	    make_absolute(&c->tls_client_ca, err) != 0 ||
+	    make_absolute(&c->tls_client_crl, err) != 0)
+		return load_error(ret_status, HR_EXIT_START);
+	return 0;
+}
+
+int
+hr_server_open_log(struct hr_server *s, struct hr_err *err)
+{
+	const struct hr_settings *c = &s->settings;
+	enum hr_log_level level = HR_LOG_INFO;
+	int fd = -1;
+
+	if (c->log_file[0] != '\0') {
+		fd = open(c->log_file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0640);
+		if (fd < 0)
+			return hr_err_sys(err, errno, "log file %s", c->log_file);
+	}
+	hr_log_set_fd(fd >= 0 ? fd : STDERR_FILENO);
+	hr_fd_close(&s->log_fd);
+	s->log_fd = fd;
+	(void)hr_log_level_parse(c->log_level, &level); /* was checked */
+	hr_log_setup(
+	    "handraild", strcmp(c->log_format, "json") == 0 ? HR_LOG_JSON : HR_LOG_TEXT, level);
+	return 0;
+}
+
+void
+hr_server_reopen_logs(struct hr_server *s)
+{
+	struct hr_err err = {0};
+
+	if (hr_server_open_log(s, &err) != 0)
+		hr_log(HR_LOG_ERROR, "%s", err.msg); /* the old file stays open */
+	hr_nginx_reopen_logs(&s->nginx);
+}
+
+/* The address is the old one; what it asks of a client may not shrink to nothing. */
+static int
+stays_closed(const struct hr_server *s, const struct hr_settings *fresh, const struct hr_keys *keys,
+    struct hr_err *err)
+{
+	bool has_key = keys->from_environment ? s->keys.count > 0 : keys->count > 0;
+
+	if (!s->listen.public || has_key || s->settings.allow_unauthenticated ||
+	    fresh->tls_client_ca[0] != '\0')
+		return 0;
+	return hr_err_set(err, HR_E_INVAL,
+	    "%s can be reached from elsewhere and there would be no session key", s->listen.text);
+}
+
+/* Everything that can go wrong goes wrong here, while the old settings are still in force. */
+static int
+apply(struct hr_server *s, struct hr_settings *fresh, struct hr_err *err)
+{
+	struct hr_keys keys = {.fd = -1, .from_environment = s->keys.from_environment};
+	const char *stays;
+
+	if (hr_keys_read_file(&keys, fresh->session_api_key_file, err) != 0)
+		return -1;
+	if (s->settings.start_nginx && (stays_closed(s, fresh, &keys, err) != 0 ||
+					   hr_nginx_configure(s, fresh, true, err) != 0)) {
+		hr_keys_done(&keys);
+		return -1;
+	}
+	if (!keys.from_environment) {
+		hr_keys_done(&s->keys);
+		s->keys = keys;
+	}
+	stays = hr_settings_adopt(&s->settings, fresh);
+	if (stays != NULL)
+		hr_log(HR_LOG_WARNING, "a new value of \"%s\" needs a restart", stays);
+	if (hr_server_open_log(s, err) != 0)
+		hr_log(HR_LOG_ERROR, "%s", err->msg);
+	return 0;
+}
+
+void
+hr_server_reload(struct hr_server *s)
+{
+	struct hr_settings fresh;
+	struct hr_err err = {0};
+	unsigned i;
+
+	if (s->stage != HR_SERVER_RUNNING) {
+		hr_log(HR_LOG_WARNING, "no reload while starting or ending");
+		return;
+	}
+	hr_notify_send(
+	    &s->notify, "RELOADING=1\nMONOTONIC_USEC=%lld\n", (long long)hr_now_ms() * 1000);
+	if (hr_server_load(&fresh, &s->options, s->config_file, NULL, &err) != 0 ||
+	    apply(s, &fresh, &err) != 0) {
+		hr_log(HR_LOG_ERROR, "reload refused, nothing has changed: %s", err.msg);
+	} else {
+		if (s->settings.start_nginx)
+			hr_nginx_reload(&s->nginx);
+		for (i = 0; i < HR_SERVER_POOLS; i++)
+			hr_pool_recycle(&s->pools[i]);
+		hr_log(HR_LOG_NOTICE, "reloaded");
+	}
+	hr_settings_done(&fresh);
+	hr_notify_send(&s->notify, "READY=1\n");
+}

@@ -1,0 +1,49 @@
+/* The keepers of shells: the one of the default session, which all workers reach through one
+ * socket, and those of static sessions, one for each action that asks for a fresh shell. */
+#ifndef HR_SUPERVISOR_SESSION_H
+#define HR_SUPERVISOR_SESSION_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "supervisor/adopt.h"
+#include "supervisor/child.h"
+#include "supervisor/readyline.h"
+
+struct hr_server;
+struct hr_watch;
+
+enum hr_keeper_state {
+	HR_KEEPER_DOWN, /* a start may be due */
+	HR_KEEPER_STARTING,
+	HR_KEEPER_READY,
+	HR_KEEPER_STOPPING,
+	HR_KEEPER_STOPPED,
+};
+
+struct hr_keeper {
+	struct hr_server *server;
+	struct hr_child child;
+	int listener; /* stays while keepers come and go: requests wait in its queue */
+	enum hr_keeper_state state;
+	struct hr_readyline line;
+	char reason[240]; /* of the last failure, "" if none */
+	struct hr_backoff backoff;
+	struct hr_watch *restart;  /* armed: when to start again */
+	struct hr_watch *patience; /* armed: how long it may take to get ready or to end */
+	struct hr_adopt adopted;   /* a predecessor's, until it ends */
+	struct hr_watch *adopted_end;
+	uint64_t digest; /* of the command line */
+};
+
+void hr_keeper_init(struct hr_keeper *k, struct hr_server *server);
+/* Looks for the keeper of a killed predecessor; true: hr_keeper_start() will take it over, what it
+ * uses in the run directory must stay. */
+bool hr_keeper_find(struct hr_keeper *k);
+int hr_keeper_open(struct hr_keeper *k, struct hr_err *err); /* makes the socket */
+int hr_keeper_start(struct hr_keeper *k, struct hr_err *err);
+void hr_keeper_stop(struct hr_keeper *k, bool fast); /* ends in HR_KEEPER_STOPPED */
+void hr_keeper_done(struct hr_keeper *k);
+
+#endif

@@ -1,0 +1,352 @@
+/* From settings to a server that runs: each step in the order in which it may fail, so that
+ * whatever refuses us does so before work is done. */
+#include "config.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "supervisor/childenv.h"
+#include "supervisor/oldnginx.h"
+#include "supervisor/plugins.h"
+#include "supervisor/server.h"
+
+#define DEFAULT_CONFIG HR_SYSCONFDIR "/handrail/handrail.conf.json"
+#define BIND_TRIES 60 /* while a killed predecessor's nginx lets go of the port */
+#define BIND_WAIT_MS 50
+#define NOFILE_WANTED 65536
+
+extern char **environ;
+
+static int
+pending_stop(void)
+{
+	static const int stops[] = {SIGTERM, SIGINT, SIGQUIT};
+	sigset_t set;
+	size_t i;
+
+	if (sigpending(&set) != 0)
+		return 0;
+	for (i = 0; i < sizeof(stops) / sizeof(stops[0]); i++) {
+		if (sigismember(&set, stops[i]) == 1)
+			return stops[i];
+	}
+	return 0;
+}
+
+static bool
+stop_is_pending(void)
+{
+	return pending_stop() != 0;
+}
+
+static int
+fail(int status, const struct hr_err *err)
+{
+	hr_log(HR_LOG_ERROR, "%s", err->msg);
+	return status;
+}
+
+int
+hr_server_settings(struct hr_server *s, int *ret_status, struct hr_err *err)
+{
+	const char *libexecdir = getenv("HANDRAIL_LIBEXECDIR"),
+		   *datadir = getenv("HANDRAIL_DATADIR");
+
+	s->libexecdir = libexecdir != NULL ? libexecdir : HR_PKGLIBEXECDIR;
+	s->datadir = datadir != NULL ? datadir : HR_PKGDATADIR;
+	s->config_file = s->options.config_file;
+	if (s->config_file == NULL && access(DEFAULT_CONFIG, F_OK) == 0)
+		s->config_file = DEFAULT_CONFIG;
+	if (hr_server_load(&s->settings, &s->options, s->config_file, ret_status, err) != 0)
+		return -1;
+	*ret_status = HR_EXIT_START;
+	return hr_server_open_log(s, err);
+}
+
+/* The process itself: what it may open, who its orphans belong to, what others may see of it. */
+static void
+set_process(struct hr_server *s)
+{
+	struct rlimit lim;
+
+	s->umask_given = (int)umask(022);
+	if (getrlimit(RLIMIT_NOFILE, &s->nofile_given) == 0) {
+		lim = s->nofile_given;
+		lim.rlim_cur = lim.rlim_max > NOFILE_WANTED ? NOFILE_WANTED : lim.rlim_max;
+		if (lim.rlim_cur > s->nofile_given.rlim_cur)
+			(void)setrlimit(RLIMIT_NOFILE, &lim); /* else fewer connections */
+	}
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* since Linux 3.4 */
+	/* we hold the key: nobody traces us, reads our memory or opens our descriptors */
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
+static struct hr_rundir_place
+place(const struct hr_server *s)
+{
+	return (struct hr_rundir_place){.wanted = s->settings.run_dir,
+	    .runstatedir = HR_RUNSTATEDIR,
+	    .xdg_runtime_dir = getenv("XDG_RUNTIME_DIR"),
+	    .tmpdir = getenv("TMPDIR"),
+	    .port = s->settings.port,
+	    .privileged = geteuid() == 0};
+}
+
+/* What the original refuses before it starts anything. */
+static int
+check_request(struct hr_server *s, int *ret_status, struct hr_err *err)
+{
+	const struct hr_settings *c = &s->settings;
+
+	*ret_status = HR_EXIT_REFUSED;
+	if (hr_plugins_load(&s->plugins, err) != 0)
+		return -1;
+	*ret_status = HR_EXIT_START;
+	if (c->working_dir[0] == '\0')
+		return hr_err_set(err, HR_E_INVAL, "--working-dir is needed");
+	if (!c->enable_browser && c->browsergym_eval_env[0] != '\0')
+		return hr_err_set(err, HR_E_INVAL,
+		    "Browser environment is not enabled in config, but browsergym_eval_env is set");
+	return 0;
+}
+
+/* The nginx of a killed predecessor is told to end: readable when it has; -1: it is not known. */
+static int
+old_nginx(const struct hr_server *s)
+{
+	char *path = hr_rundir_file(&s->run, "nginx/group");
+	struct hr_buf text;
+	pid_t pid = 0;
+	int fd = -1;
+
+	hr_buf_init(&text, 64);
+	if (path != NULL && hr_path_read(path, &text, NULL) == 0)
+		pid = (pid_t)strtol(hr_buf_str(&text), NULL, 10);
+	hr_buf_done(&text);
+	free(path);
+	if (pid > 1) {
+		fd = (int)syscall(SYS_pidfd_open, pid, 0u);
+		/* the master heard of it by itself, but it may be dead, too */
+		hr_oldnginx_quit(pid);
+	}
+	return fd;
+}
+
+/* It lets go of the port as soon as it notices, and ends when its requests are answered: the end is
+ * an event, what comes before is none. */
+static int
+bind_port(struct hr_server *s, struct hr_err *err)
+{
+	struct pollfd p = {.fd = s->run.inherited ? old_nginx(s) : -1, .events = POLLIN};
+	int tries = s->run.inherited ? BIND_TRIES : 0;
+
+	hr_reexec_check_listener(s);
+	while (s->listener < 0) {
+		s->listener = hr_listen_bind(&s->listen, err);
+		if (s->listener >= 0 || err->code != HR_E_BUSY || tries-- == 0 || stop_is_pending())
+			break;
+		if (poll(&p, 1, BIND_WAIT_MS) > 0)
+			hr_fd_close(&p.fd);
+		/* one that was told while it started forgets it, and may not have said who it is */
+		if (tries % 4 == 0) {
+			hr_fd_close(&p.fd);
+			p.fd = old_nginx(s);
+		}
+	}
+	hr_fd_close(&p.fd);
+	return s->listener >= 0 ? 0 : -1;
+}
+
+/* The port and the run directory: whatever refuses us does so before any work is done. */
+static int
+claim(struct hr_server *s, int *ret_status, struct hr_err *err)
+{
+	const struct hr_rundir_place where = place(s);
+
+	*ret_status = HR_EXIT_USAGE;
+	if (hr_keys_read_file(&s->keys, s->settings.session_api_key_file, err) != 0 ||
+	    hr_listen_choose(&s->listen, &s->settings, s->keys.count > 0, err) != 0)
+		return -1;
+	*ret_status = HR_EXIT_REFUSED;
+	if (hr_rundir_open(&s->run, &where, err) != 0)
+		return -1;
+	if (!s->settings.start_nginx)
+		return 0;
+	if (bind_port(s, err) != 0)
+		return -1;
+	hr_viewer_open(&s->viewer, &s->settings);
+	return 0;
+}
+
+/* The name is the same at each start: a shell that outlived us is in it. */
+static void
+limit_shells(struct hr_server *s)
+{
+	struct hr_err err = {0};
+	char name[40];
+
+	(void)snprintf(name, sizeof(name), "handrail-%lld", s->settings.port);
+	if (hr_cgroup_open(&s->cgroup, "/proc", name, hr_settings_memory(&s->settings),
+		(uint64_t)s->settings.max_processes, &err) != 0)
+		hr_log(HR_LOG_WARNING,
+		    "no control group for all limits of the shell, its processes are limited one "
+		    "by one: %s",
+		    err.msg);
+}
+
+static int
+prepare(struct hr_server *s, struct hr_err *err)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	s->journal = hr_rundir_journal(&s->run, s->settings.state_dir, s->settings.port);
+	if (s->journal == NULL)
+		return hr_err_nomem(err);
+	if (hr_identity_prepare(
+		&s->id, &s->settings, getenv("USER"), "/etc", stop_is_pending, err) != 0 ||
+	    hr_rundir_prepare(&s->run, s->id.nginx_uid, hr_keeper_find(&s->keeper), err) != 0 ||
+	    hr_rundir_make_journal(s->journal, err) != 0 ||
+	    hr_plugins_write_token(&s->run, NULL, err) != 0)
+		return -1;
+	limit_shells(s);
+	s->child_env = hr_childenv_new(environ, err);
+	if (s->child_env == NULL)
+		return -1;
+	s->board = hr_scoreboard_create(&s->board_fd, err);
+	if (s->board == NULL)
+		return -1;
+	atomic_store(&s->board->supervisor_pid, getpid());
+	atomic_store(&s->board->started_ns, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
+	return 0;
+}
+
+/* A secret that commands can read is none. Its directory may still keep them out: only a word. */
+static void
+warn_readable(const char *setting, const char *path)
+{
+	struct stat st;
+
+	if (path[0] != '\0' && stat(path, &st) == 0 && (st.st_mode & S_IROTH) != 0)
+		hr_log(HR_LOG_WARNING, "%s: %s can be read by everybody", setting, path);
+}
+
+static void
+announce(const struct hr_server *s)
+{
+	const struct hr_settings *c = &s->settings;
+
+	hr_log(HR_LOG_NOTICE, "handraild %s, process %ld, run directory %s", PACKAGE_VERSION,
+	    (long)getpid(), s->run.path);
+	if (c->max_memory_gb > 0)
+		hr_log(HR_LOG_INFO, "memory limit of the shell: %lld MB", c->max_memory_gb * 1024);
+	warn_readable("session_api_key_file", c->session_api_key_file);
+	warn_readable("tls_certificate_key", c->tls_certificate_key);
+	if (!s->listen.public && s->keys.count == 0 && c->listen[0] == '\0' && c->start_nginx)
+		hr_log(HR_LOG_NOTICE,
+		    "no session key: listening on loopback only; set SESSION_API_KEY, or say "
+		    "--allow-unauthenticated");
+	if (s->listen.public && s->keys.count == 0 && c->tls_client_ca[0] == '\0')
+		hr_log(HR_LOG_WARNING, "%s is open to everybody: there is no session key",
+		    s->listen.text);
+}
+
+int
+hr_server_serve(struct hr_server *s)
+{
+	struct hr_err err = {0};
+	int status = HR_EXIT_START;
+
+	set_process(s);
+	if (hr_notify_open(&s->notify, getenv("NOTIFY_SOCKET"), &err) != 0)
+		hr_log(HR_LOG_WARNING, "%s", err.msg);
+	if (check_request(s, &status, &err) != 0 || claim(s, &status, &err) != 0)
+		return fail(status, &err);
+	announce(s);
+	if (prepare(s, &err) != 0) {
+		s->exit_signal = pending_stop();
+		return s->exit_signal != 0 ? 0 : fail(HR_EXIT_START, &err);
+	}
+	if (hr_server_run(s, &err) != 0)
+		return fail(HR_EXIT_START, &err);
+	return s->exit_status;
+}
+
+/* A temporary run directory for nginx to look at, and nothing else. */
+int
+hr_server_check(struct hr_server *s)
+{
+	struct hr_rundir_place where = place(s);
+	struct hr_err err = {0};
+	int status;
+
+	where.wanted = "";
+	where.privileged = false;
+	where.xdg_runtime_dir = NULL;
+	if (check_request(s, &status, &err) != 0)
+		return fail(status, &err);
+	if (hr_keys_read_file(&s->keys, s->settings.session_api_key_file, &err) != 0 ||
+	    hr_listen_choose(&s->listen, &s->settings, s->keys.count > 0, &err) != 0 ||
+	    hr_identity_nginx(&s->id, s->settings.nginx_user, &err) != 0 ||
+	    hr_rundir_open(&s->run, &where, &err) != 0 ||
+	    hr_rundir_prepare(&s->run, s->id.nginx_uid, false, &err) != 0 ||
+	    hr_nginx_configure(s, &s->settings, true, &err) != 0)
+		return fail(HR_EXIT_USAGE, &err);
+	(void)puts("handraild: the configuration is right");
+	return 0;
+}
+
+int
+hr_server_print_nginx(struct hr_server *s)
+{
+	const struct hr_rundir_place where = place(s);
+	struct hr_err err = {0};
+	struct hr_buf text;
+	int ok;
+
+	hr_buf_init(&text, 1 << 18);
+	s->run.path = hr_rundir_name(&where, &err);
+	ok = s->run.path != NULL && hr_plugins_load(&s->plugins, &err) == 0 &&
+	     hr_keys_read_file(&s->keys, s->settings.session_api_key_file, &err) == 0 &&
+	     hr_listen_choose(&s->listen, &s->settings, s->keys.count > 0, &err) == 0 &&
+	     hr_identity_nginx(&s->id, s->settings.nginx_user, &err) == 0 &&
+	     hr_nginx_compose(&text, s->options.nginx_part, s, &s->settings, &err) == 0 &&
+	     hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&text), text.len, &err) == 0;
+	hr_buf_done(&text);
+	return ok ? 0 : fail(HR_EXIT_USAGE, &err);
+}
+
+void
+hr_server_release(struct hr_server *s)
+{
+	hr_fd_close(&s->listener);
+	hr_viewer_close(&s->viewer);
+	hr_rundir_close(&s->run);
+	hr_plugins_done(&s->plugins); /* again: of a server that never ran */
+	free(s->journal);
+	s->journal = NULL;
+	hr_scoreboard_detach(s->board);
+	hr_fd_close(&s->board_fd);
+	hr_childenv_free(s->child_env);
+	hr_identity_done(&s->id);
+	hr_keys_done(&s->keys);
+	hr_cgroup_close(&s->cgroup);
+	hr_notify_close(&s->notify);
+	hr_reexec_done(&s->reexec);
+	hr_settings_done(&s->settings);
+	hr_log_set_fd(STDERR_FILENO);
+	hr_fd_close(&s->log_fd);
+}

@@ -1,0 +1,20 @@
+/* hr_viewer: where the file viewer listens (http-api.md 5 and 7): a port of its own, on loopback,
+ * which nginx serves; and the file that tells it to whoever wants to look at something. */
+#ifndef HR_SUPERVISOR_VIEWER_H
+#define HR_SUPERVISOR_VIEWER_H
+
+#include "base/err.h"
+
+struct hr_settings;
+
+struct hr_viewer {
+	int fd;   /* listening; -1: there is no viewer */
+	int port; /* -1: none was free */
+};
+
+/* Takes a port and writes the file; that it cannot be written is only logged. Without a free port
+ * there is no viewer, which is no error. Whoever connects waits until nginx runs. */
+void hr_viewer_open(struct hr_viewer *v, const struct hr_settings *c);
+void hr_viewer_close(struct hr_viewer *v);
+
+#endif
