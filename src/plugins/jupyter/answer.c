@@ -1,0 +1,127 @@
+/* The observation of a cell: its text, stripped at the end, and two lines about where it ran. */
+#include "config.h"
+
+#include "plugins/jupyter/answer.h"
+
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "proto/frame.h"
+#include "proto/httperr.h"
+#include "proto/json.h"
+#include "proto/obs.h"
+#include "proto/utf8.h"
+
+#define CONTENT_MAX (HR_CELL_TEXT_MAX + (1u << 20))
+
+/* Python's rstrip(). */
+static size_t
+stripped_len(const struct hr_buf *b)
+{
+	const char *p = hr_buf_str(b);
+	size_t len = b->len;
+
+	hr_utf8_strip(&p, &len);
+	return len > 0 ? (size_t)(p - hr_buf_str(b)) + len : 0;
+}
+
+static void
+put_content(struct hr_buf *b, const struct hr_cell_answer *a)
+{
+	hr_buf_adds(b, a->first_words);
+	if (a->cell->has_text || a->last_words[0] == '\0')
+		hr_cell_put(b, a->cell);
+	if (a->last_words[0] != '\0') {
+		if (b->len > 0 && b->p[b->len - 1] != '\n')
+			hr_buf_addc(b, '\n');
+		hr_buf_adds(b, a->last_words);
+	}
+	if (b->fail == HR_OK)
+		b->len = stripped_len(b);
+	if (a->include_extra)
+		hr_buf_addf(b,
+		    "\n[Jupyter current working directory: %s]\n[Jupyter Python interpreter: %s]",
+		    a->dir, a->path);
+}
+
+/* NULL: none. */
+static struct json_object *
+image_list(const struct hr_cell *cell)
+{
+	struct json_object *list = NULL;
+	struct hr_json_error e;
+	struct hr_buf text;
+
+	if (cell->images.len == 0)
+		return NULL;
+	hr_buf_init(&text, cell->images.len + 2);
+	hr_buf_addc(&text, '[');
+	hr_buf_add(&text, cell->images.p, cell->images.len);
+	hr_buf_addc(&text, ']');
+	if (text.fail == HR_OK && hr_json_decode(text.p, text.len, &list, &e) != 0)
+		list = NULL;
+	hr_buf_done(&text);
+	return list;
+}
+
+static void
+put_frame(struct hr_buf *b, int status, const struct hr_buf *body)
+{
+	const struct hr_act_answer a = {.status = status, .body = {hr_buf_str(body), body->len}};
+
+	if (body->fail != HR_OK)
+		b->fail = body->fail;
+	hr_frame_put_answer(b, &a);
+}
+
+void
+hr_answer_put_cell(struct hr_buf *b, const struct hr_cell_answer *a)
+{
+	struct json_object *images = image_list(a->cell);
+	const struct hr_obs_extra extras[] = {
+	    {.name = "code", .kind = HR_OBS_STR, .str = {a->code, a->code_len}},
+	    {.name = "image_urls", .kind = HR_OBS_JSON, .json = images}};
+	struct hr_obs o = {.type = "run_ipython",
+	    .message = {HR_OBS_SPAN("Code executed in IPython cell.")},
+	    .extras = extras,
+	    .extras_n = 2,
+	    .has_success = true,
+	    .success = true,
+	    .bad = HR_JSON_REPLACE};
+	struct hr_buf content, body;
+
+	hr_buf_init(&content, CONTENT_MAX);
+	hr_buf_init(&body, HR_FRAME_MAX);
+	put_content(&content, a);
+	o.content = (struct hr_span){hr_buf_str(&content), content.len};
+	if (hr_obs_put(&body, &o) != 0 || content.fail != HR_OK || body.fail != HR_OK)
+		hr_answer_put_error(b, "The output of the cell is too large to be answered.");
+	else
+		put_frame(b, 200, &body);
+	json_object_put(images);
+	hr_buf_done(&content);
+	hr_buf_done(&body);
+}
+
+void
+hr_answer_put_error(struct hr_buf *b, const char *why)
+{
+	struct hr_buf body;
+
+	hr_buf_init(&body, HR_FRAME_MAX);
+	hr_obs_put_error(&body, why, strlen(why));
+	put_frame(b, 200, &body);
+	hr_buf_done(&body);
+}
+
+void
+hr_answer_put_unknown(struct hr_buf *b)
+{
+	struct hr_answer a;
+
+	hr_answer_init(&a);
+	hr_answer_detail(&a, 500, hr_answer_unknown);
+	put_frame(b, a.status, &a.body);
+	hr_answer_done(&a);
+}

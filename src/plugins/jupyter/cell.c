@@ -1,0 +1,249 @@
+/* Cells. The rules of what is shown are those of the original, but that both the reply and the idle
+ * status are waited for, so that no late output is lost. */
+#include "config.h"
+
+#include "plugins/jupyter/cell.h"
+
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "proto/json.h"
+
+void
+hr_cell_init(struct hr_cell *c)
+{
+	memset(c, 0, sizeof(*c));
+	hr_buf_init(&c->text, HR_CELL_TEXT_MAX);
+	hr_buf_init(&c->images, HR_CELL_TEXT_MAX);
+}
+
+void
+hr_cell_done(struct hr_cell *c)
+{
+	hr_buf_done(&c->text);
+	hr_buf_done(&c->images);
+}
+
+void
+hr_cell_begin(struct hr_cell *c)
+{
+	hr_cell_done(c);
+	hr_cell_init(c);
+}
+
+bool
+hr_cell_over(const struct hr_cell *c)
+{
+	return c->replied && c->idle;
+}
+
+static bool
+is_mine(const struct hr_cell *c, const struct hr_wire_message *m)
+{
+	return c->id[0] != '\0' && strcmp(m->parent_id, c->id) == 0;
+}
+
+static struct json_object *
+member(struct json_object *o, const char *key, enum hr_py_type type)
+{
+	struct json_object *v = NULL;
+
+	if (hr_json_type(o) != HR_PY_DICT || !json_object_object_get_ex(o, key, &v) ||
+	    hr_json_type(v) != type)
+		return NULL;
+	return v;
+}
+
+static void
+add_text(struct hr_cell *c, const char *p, size_t len)
+{
+	c->has_text = true;
+	if (c->dropped > 0 || len > c->text.cap - c->text.len) {
+		c->dropped += len;
+		return;
+	}
+	hr_buf_add(&c->text, p, len);
+	if (c->text.fail != HR_OK) { /* no memory: what there was is kept */
+		c->text.fail = HR_OK;
+		c->dropped += len;
+	}
+}
+
+static void
+add_string(struct hr_cell *c, struct json_object *v)
+{
+	const char *p;
+	size_t len;
+
+	if (v == NULL)
+		return;
+	p = hr_json_str(v, &len);
+	add_text(c, p, len);
+}
+
+/* Some kernels put line ends into the base64 text, which no data URL may hold. */
+static void
+add_image(struct hr_cell *c, struct json_object *v)
+{
+	size_t len, i, at = c->images.len;
+	const char *p = hr_json_str(v, &len);
+	struct hr_buf url;
+
+	hr_buf_init(&url, HR_CELL_TEXT_MAX);
+	hr_buf_adds(&url, "data:image/png;base64,");
+	for (i = 0; i < len; i++)
+		if (strchr(" \t\r\n\f\v", p[i]) == NULL || p[i] == '\0')
+			hr_buf_addc(&url, p[i]);
+	if (url.fail == HR_OK) {
+		if (at > 0)
+			hr_buf_addc(&c->images, ',');
+		(void)hr_json_put_str(&c->images, url.p, url.len, HR_JSON_REPLACE);
+	}
+	if (url.fail != HR_OK || c->images.fail != HR_OK) {
+		c->images.fail = HR_OK;
+		c->images.len = at;
+		c->dropped += len;
+	}
+	hr_buf_done(&url);
+}
+
+static void
+add_display(struct hr_cell *c, struct json_object *content)
+{
+	struct json_object *data = member(content, "data", HR_PY_DICT), *image;
+
+	image = member(data, "image/png", HR_PY_STR);
+	add_string(c, member(data, "text/plain", HR_PY_STR));
+	if (image != NULL) {
+		c->has_text = true; /* of a picture nobody says that there was no output */
+		add_image(c, image);
+	}
+}
+
+static void
+add_error(struct hr_cell *c, struct json_object *content)
+{
+	struct json_object *lines = member(content, "traceback", HR_PY_LIST), *line;
+	size_t i;
+
+	add_text(c, "", 0);
+	for (i = 0; lines != NULL && i < json_object_array_length(lines); i++) {
+		line = json_object_array_get_idx(lines, i);
+		if (i > 0)
+			add_text(c, "\n", 1);
+		if (hr_json_type(line) == HR_PY_STR)
+			add_string(c, line);
+	}
+	c->failed = true;
+}
+
+void
+hr_cell_output(struct hr_cell *c, const struct hr_wire_message *m)
+{
+	struct json_object *state;
+
+	if (!is_mine(c, m))
+		return;
+	if (strcmp(m->type, "status") == 0) {
+		state = member(m->content, "execution_state", HR_PY_STR);
+		c->idle = c->idle || (state != NULL && hr_json_str_is(state, "idle"));
+	} else if (c->failed) {
+		return;
+	} else if (strcmp(m->type, "stream") == 0) {
+		add_string(c, member(m->content, "text", HR_PY_STR));
+	} else if (strcmp(m->type, "execute_result") == 0 || strcmp(m->type, "display_data") == 0) {
+		add_display(c, m->content);
+	} else if (strcmp(m->type, "error") == 0) {
+		add_error(c, m->content);
+	}
+}
+
+/* exit() and quit() end the kernel a moment after their reply. */
+static bool
+asks_exit(struct json_object *content)
+{
+	struct json_object *payload = member(content, "payload", HR_PY_LIST), *p, *source, *keep;
+	size_t i;
+
+	for (i = 0; payload != NULL && i < json_object_array_length(payload); i++) {
+		p = json_object_array_get_idx(payload, i);
+		source = member(p, "source", HR_PY_STR);
+		keep = member(p, "keepkernel", HR_PY_BOOL);
+		if (source != NULL && hr_json_str_is(source, "ask_exit") &&
+		    (keep == NULL || !json_object_get_boolean(keep)))
+			return true;
+	}
+	return false;
+}
+
+void
+hr_cell_reply(struct hr_cell *c, const struct hr_wire_message *m)
+{
+	struct json_object *status;
+
+	if (!is_mine(c, m))
+		return;
+	status = member(m->content, "status", HR_PY_STR);
+	c->aborted = status != NULL && hr_json_str_is(status, "aborted");
+	c->exiting = asks_exit(m->content);
+	c->replied = true;
+}
+
+/* The length of the sequence at p, or 0. */
+static size_t
+colour_len(const char *p, size_t len)
+{
+	size_t at = 2, numbers = 0, digits;
+
+	if (len < 4 || p[0] != '\033' || p[1] != '[')
+		return 0;
+	for (;;) {
+		for (digits = 0; at < len && p[at] >= '0' && p[at] <= '9'; at++)
+			digits++;
+		if (digits == 0 || ++numbers > 3 || at == len)
+			return 0;
+		if (p[at] == 'm')
+			return at + 1;
+		if (p[at++] != ';')
+			return 0;
+	}
+}
+
+void
+hr_cell_strip_colours(struct hr_buf *b)
+{
+	size_t from = 0, to = 0, skip;
+
+	while (from < b->len) {
+		skip = b->p[from] == '\033' ? colour_len(b->p + from, b->len - from) : 0;
+		if (skip > 0)
+			from += skip;
+		else
+			b->p[to++] = b->p[from++];
+	}
+	if (b->p != NULL) {
+		b->len = to;
+		b->p[to] = '\0';
+	}
+}
+
+void
+hr_cell_put(struct hr_buf *b, const struct hr_cell *c)
+{
+	struct hr_buf text;
+
+	if (!c->has_text) {
+		hr_buf_adds(b, "[Code executed successfully with no output]");
+		return;
+	}
+	hr_buf_init(&text, HR_CELL_TEXT_MAX);
+	hr_buf_add(&text, c->text.p, c->text.len);
+	hr_cell_strip_colours(&text);
+	hr_buf_add(b, text.p, text.len);
+	if (text.fail != HR_OK)
+		b->fail = text.fail;
+	if (c->dropped > 0)
+		hr_buf_addf(b, "\n[%zu more bytes of output were not kept]", c->dropped);
+	hr_buf_done(&text);
+}

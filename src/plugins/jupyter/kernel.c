@@ -1,0 +1,282 @@
+/* The kernel. It binds Unix sockets in our directory, so that no port is guessed and none is open
+ * for others; who does not know the key of the connection file cannot talk to it. */
+#include "config.h"
+
+#include "plugins/jupyter/kernel.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <zmq.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/spawn.h"
+#include "proto/json.h"
+
+#define CODE_MAX (128u << 20)
+#define LAST_WORDS_MS 50 /* between two messages of a kernel that has ended */
+
+enum kernel_port { PORT_SHELL = 1, PORT_IOPUB, PORT_STDIN, PORT_CONTROL, PORT_HEARTBEAT };
+
+int
+hr_kernel_init(struct hr_kernel *k, const char *dir, struct hr_err *err)
+{
+	memset(k, 0, sizeof(*k));
+	k->pidfd = -1;
+	hr_cell_init(&k->cell);
+	k->dir = strdup(dir);
+	k->file = hr_path_join(dir, "kernel.json");
+	k->zmq = zmq_ctx_new();
+	if (k->dir == NULL || k->file == NULL || k->zmq == NULL)
+		return hr_err_nomem(err);
+	return 0;
+}
+
+static void
+close_sockets(struct hr_kernel *k)
+{
+	void **const all[] = {&k->shell, &k->iopub, &k->control};
+	size_t i;
+
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (*all[i] != NULL)
+			(void)zmq_close(*all[i]);
+		*all[i] = NULL;
+	}
+}
+
+static void
+forget(struct hr_kernel *k)
+{
+	close_sockets(k);
+	hr_fd_close(&k->pidfd);
+	k->pid = 0;
+	k->running = false;
+	if (k->file != NULL)
+		(void)unlink(k->file);
+}
+
+void
+hr_kernel_done(struct hr_kernel *k)
+{
+	hr_kernel_kill(k);
+	if (k->zmq != NULL)
+		(void)zmq_ctx_term(k->zmq);
+	hr_cell_done(&k->cell);
+	free(k->dir);
+	free(k->file);
+	k->zmq = NULL;
+	k->dir = k->file = NULL;
+}
+
+static int
+write_file(struct hr_kernel *k, struct hr_err *err)
+{
+	struct hr_buf b;
+	int r;
+
+	hr_buf_init(&b, 8192);
+	hr_buf_adds(&b, "{\"transport\":\"ipc\",\"ip\":");
+	(void)hr_json_put_str(&b, k->dir, strlen(k->dir), HR_JSON_REPLACE);
+	b.len -= b.len > 0; /* into the string again: the sockets are DIR/k-1 ... DIR/k-5 */
+	hr_buf_addf(&b,
+	    "/k\",\"shell_port\":%d,\"iopub_port\":%d,\"stdin_port\":%d,\"control_port\":%d,"
+	    "\"hb_port\":%d,\"key\":\"%s\",\"signature_scheme\":\"hmac-sha256\","
+	    "\"kernel_name\":\"python3\"}",
+	    PORT_SHELL, PORT_IOPUB, PORT_STDIN, PORT_CONTROL, PORT_HEARTBEAT, k->wire.key);
+	r = hr_buf_check(&b, err);
+	if (r == 0)
+		r = hr_path_write(k->file, b.p, b.len, 0600, err);
+	hr_buf_done(&b);
+	return r;
+}
+
+static void *
+open_socket(struct hr_kernel *k, int type, enum kernel_port port, struct hr_err *err)
+{
+	void *s = zmq_socket(k->zmq, type);
+	const int zero = 0, soon_ms = 10; /* it asks again while the kernel starts */
+	char name[512];
+
+	(void)snprintf(name, sizeof(name), "ipc://%s/k-%d", k->dir, (int)port);
+	/* no limit in number: a kernel that finds no room for output would lose it */
+	if (s != NULL && zmq_setsockopt(s, ZMQ_LINGER, &zero, sizeof(zero)) == 0 &&
+	    zmq_setsockopt(s, ZMQ_RCVHWM, &zero, sizeof(zero)) == 0 &&
+	    zmq_setsockopt(s, ZMQ_RECONNECT_IVL, &soon_ms, sizeof(soon_ms)) == 0 &&
+	    (type != ZMQ_SUB || zmq_setsockopt(s, ZMQ_SUBSCRIBE, "", 0) == 0) &&
+	    zmq_connect(s, name) == 0)
+		return s;
+	(void)hr_err_set(err, HR_E_SYS, "%s: %s", name, zmq_strerror(zmq_errno()));
+	if (s != NULL)
+		(void)zmq_close(s);
+	return NULL;
+}
+
+static void
+remove_sockets(const struct hr_kernel *k)
+{
+	char name[512];
+	int i;
+
+	for (i = PORT_SHELL; i <= PORT_HEARTBEAT; i++) {
+		(void)snprintf(name, sizeof(name), "%s/k-%d", k->dir, i);
+		(void)unlink(name);
+	}
+}
+
+static int
+spawn(struct hr_kernel *k, const char *python, char *const *envp, struct hr_err *err)
+{
+	const char *argv[] = {python, "-m", "ipykernel_launcher", "-f", k->file, NULL};
+	/* what it says on these goes to the log; output of cells takes another way */
+	const struct hr_spawn_fd fds[] = {
+	    {STDERR_FILENO, STDOUT_FILENO}, {STDERR_FILENO, STDERR_FILENO}};
+
+	k->pid = hr_spawn(&(const struct hr_spawn){.path = python,
+			      .argv = argv,
+			      .envp = envp,
+			      .fds = fds,
+			      .nfds = 2,
+			      .setsid = true,
+			      .pdeathsig = SIGKILL,
+			      .umask = -1},
+	    err);
+	if (k->pid < 0) {
+		k->pid = 0;
+		return -1;
+	}
+	k->pidfd = (int)syscall(SYS_pidfd_open, k->pid, 0u);
+	return k->pidfd >= 0 ? 0 : hr_err_sys(err, errno, "pidfd_open");
+}
+
+int
+hr_kernel_start(struct hr_kernel *k, const char *python, char *const *envp, struct hr_err *err)
+{
+	hr_assert(k->pid == 0);
+	remove_sockets(k);
+	if (hr_wire_init(&k->wire, err) != 0 || write_file(k, err) != 0 ||
+	    spawn(k, python, envp, err) != 0 ||
+	    (k->shell = open_socket(k, ZMQ_DEALER, PORT_SHELL, err)) == NULL ||
+	    (k->iopub = open_socket(k, ZMQ_SUB, PORT_IOPUB, err)) == NULL ||
+	    (k->control = open_socket(k, ZMQ_DEALER, PORT_CONTROL, err)) == NULL) {
+		hr_kernel_kill(k);
+		return -1;
+	}
+	return 0;
+}
+
+void
+hr_kernel_kill(struct hr_kernel *k)
+{
+	if (k->pid > 1) {
+		(void)kill(-k->pid, SIGKILL);
+		while (waitpid(k->pid, &k->status, 0) < 0 && errno == EINTR)
+			;
+	}
+	forget(k);
+}
+
+void
+hr_kernel_shutdown(struct hr_kernel *k)
+{
+	static const char content[] = "{\"restart\":false}";
+	char id[HR_WIRE_ID];
+
+	if (k->pid > 1 && hr_wire_send(&k->wire, k->control, "shutdown_request", content,
+			      strlen(content), id, NULL) != 0)
+		(void)kill(k->pid, SIGTERM);
+}
+
+void
+hr_kernel_interrupt(const struct hr_kernel *k)
+{
+	if (k->pid > 1)
+		(void)kill(k->pid, SIGINT);
+}
+
+int
+hr_kernel_ask(struct hr_kernel *k, struct hr_err *err)
+{
+	hr_cell_begin(&k->cell);
+	k->running =
+	    hr_wire_send(&k->wire, k->shell, "kernel_info_request", "{}", 2, k->cell.id, err) == 0;
+	return k->running ? 0 : -1;
+}
+
+int
+hr_kernel_execute(struct hr_kernel *k, const char *code, size_t len, struct hr_err *err)
+{
+	struct hr_buf b;
+	int r = -1;
+
+	hr_cell_begin(&k->cell);
+	hr_buf_init(&b, CODE_MAX);
+	hr_buf_adds(&b, "{\"code\":");
+	(void)hr_json_put_str(&b, code, len, HR_JSON_REPLACE);
+	hr_buf_adds(&b, ",\"silent\":false,\"store_history\":false,\"user_expressions\":{},"
+			"\"allow_stdin\":false,\"stop_on_error\":false}");
+	if (hr_buf_check(&b, err) == 0)
+		r = hr_wire_send(
+		    &k->wire, k->shell, "execute_request", b.p, b.len, k->cell.id, err);
+	hr_buf_done(&b);
+	k->running = r == 0;
+	return r;
+}
+
+static bool
+receive_one(struct hr_kernel *k, void *sock, bool is_reply)
+{
+	struct hr_wire_message m;
+	struct hr_err err = {0};
+	int r = hr_wire_receive(&k->wire, sock, &m, &err);
+
+	if (r < 0)
+		hr_log(HR_LOG_WARNING, "%s", err.msg);
+	if (r > 0) {
+		if (is_reply)
+			hr_cell_reply(&k->cell, &m);
+		else
+			hr_cell_output(&k->cell, &m);
+		hr_wire_message_done(&m);
+	}
+	return r != 0;
+}
+
+bool
+hr_kernel_receive(struct hr_kernel *k)
+{
+	if (k->pid == 0)
+		return false;
+	while (receive_one(k, k->iopub, false))
+		;
+	while (receive_one(k, k->shell, true))
+		;
+	/* output is older than the reply, but comes by another way */
+	while (receive_one(k, k->iopub, false))
+		;
+	if (!k->running || !hr_cell_over(&k->cell))
+		return false;
+	k->running = false;
+	return true;
+}
+
+void
+hr_kernel_ended(struct hr_kernel *k)
+{
+	zmq_pollitem_t item = {.socket = k->iopub, .events = ZMQ_POLLIN};
+
+	while (waitpid(k->pid, &k->status, 0) < 0 && errno == EINTR)
+		;
+	while (zmq_poll(&item, 1, LAST_WORDS_MS) > 0)
+		while (receive_one(k, k->iopub, false))
+			;
+	forget(k);
+}

@@ -1,0 +1,294 @@
+/* The loop. zmq_poll() is what waits, since it knows ZeroMQ's sockets as well as descriptors.
+ * Invariant: a client has a job exactly from the end of its request to the end of its answer. */
+#include "config.h"
+
+#include "plugins/jupyter/serve.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <zmq.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/loop.h"
+
+#define CLIENTS_MAX 512 /* as many as there may be workers, and more */
+#define READ_STEP (64u << 10)
+#define READS_A_TURN 16
+#define FIXED 5     /* items before those of the clients */
+#define END_MS 2000 /* for the kernel to end when asked */
+
+enum { ITEM_SIGNAL, ITEM_LISTENER, ITEM_PIDFD, ITEM_SHELL, ITEM_IOPUB };
+
+struct client {
+	int fd;
+	struct hr_buf in;
+	struct hr_job *job;
+	size_t sent;
+};
+
+struct serve {
+	struct hr_jupyter *j;
+	int listener, ready, signals;
+	bool ending;
+	struct client clients[CLIENTS_MAX];
+	size_t nclients;
+	zmq_pollitem_t items[FIXED + CLIENTS_MAX];
+};
+
+static void
+client_close(struct serve *s, struct client *c)
+{
+	if (c->job != NULL)
+		hr_jupyter_release(s->j, c->job);
+	hr_buf_done(&c->in);
+	hr_fd_close(&c->fd);
+	c->job = NULL;
+}
+
+static void
+client_accept(struct serve *s)
+{
+	int fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct client *c;
+
+	if (fd < 0)
+		return;
+	hr_assert(s->nclients < CLIENTS_MAX);
+	c = &s->clients[s->nclients++];
+	memset(c, 0, sizeof(*c));
+	c->fd = fd;
+	hr_buf_init(&c->in, HR_FRAME_MAX + HR_FRAME_HEADER + READ_STEP);
+}
+
+static int
+client_request(struct serve *s, struct client *c, struct hr_err *err)
+{
+	struct hr_act_request req;
+	const char *payload = NULL;
+	size_t len = 0, used, need;
+	uint32_t type = 0;
+	int r = hr_frame_get(c->in.p, c->in.len, &type, &payload, &len, &used, &need, err);
+
+	if (r <= 0)
+		return r;
+	if (type != HR_FRAME_ACT)
+		return hr_err_set(err, HR_E_PROTO, "a frame of type %u", type);
+	if (hr_frame_get_act(payload, len, &req, err) != 0)
+		return -1;
+	c->job = hr_jupyter_submit(s->j, &req, err);
+	if (c->job == NULL)
+		return -1;
+	hr_buf_done(&c->in);
+	return 0;
+}
+
+static int
+client_read(struct serve *s, struct client *c, struct hr_err *err)
+{
+	int i;
+
+	for (i = 0; i < READS_A_TURN && c->job == NULL; i++) {
+		char *p = hr_buf_reserve(&c->in, READ_STEP);
+		ssize_t n;
+
+		if (p == NULL)
+			return hr_buf_check(&c->in, err);
+		n = hr_fd_read(c->fd, p, READ_STEP);
+		if (n < 0 && errno == EAGAIN)
+			return 0;
+		if (n <= 0)
+			return hr_err_set(err, HR_E_GONE, "a worker went away");
+		hr_buf_grew(&c->in, (size_t)n);
+		if (client_request(s, c, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* -1 also when all is sent: the connection has served. */
+static int
+client_write(struct client *c)
+{
+	const struct hr_buf *b = &c->job->answer;
+	ssize_t n;
+
+	if (b->fail != HR_OK)
+		return -1;
+	n = send(c->fd, b->p + c->sent, b->len - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -1;
+	c->sent += (size_t)n;
+	return c->sent < b->len ? 0 : -1;
+}
+
+/* A worker that has gone, or that says something after its request, is of no use any more; its cell
+ * goes on all the same. */
+static int
+client_turn(struct serve *s, struct client *c, short events)
+{
+	struct hr_err err = {0};
+
+	if (c->job == NULL)
+		return (events & (ZMQ_POLLIN | ZMQ_POLLERR)) != 0 ? client_read(s, c, &err) : 0;
+	if (c->job->done)
+		return client_write(c);
+	return (events & (ZMQ_POLLIN | ZMQ_POLLERR)) != 0 ? -1 : 0;
+}
+
+static void
+clients_turn(struct serve *s, size_t polled)
+{
+	size_t i;
+
+	for (i = 0; i < s->nclients; i++) {
+		short events = i < polled ? s->items[FIXED + i].revents : 0;
+
+		if (client_turn(s, &s->clients[i], events) != 0)
+			client_close(s, &s->clients[i]);
+	}
+	/* only now: until here, numbers were those of the items */
+	for (i = 0; i < s->nclients;) {
+		if (s->clients[i].fd < 0)
+			s->clients[i] = s->clients[--s->nclients];
+		else
+			i++;
+	}
+}
+
+static void
+tell_ready(struct serve *s)
+{
+	char text[256];
+
+	if (s->ready < 0 || (!s->j->was_ready && s->j->failure[0] == '\0'))
+		return;
+	(void)snprintf(
+	    text, sizeof(text), s->j->was_ready ? "ready\n" : "failed %s\n", s->j->failure);
+	(void)hr_fd_write_full(s->ready, text, strlen(text), NULL);
+	hr_fd_close(&s->ready);
+	if (!s->j->was_ready)
+		s->ending = true;
+}
+
+static size_t
+fill_items(struct serve *s)
+{
+	const struct hr_kernel *k = &s->j->kernel;
+	size_t i;
+
+	memset(s->items, 0, sizeof(s->items[0]) * (FIXED + s->nclients));
+	s->items[ITEM_SIGNAL].fd = s->signals;
+	s->items[ITEM_LISTENER].fd = s->listener;
+	/* a descriptor that is always quiet stands for what is not there */
+	s->items[ITEM_PIDFD].fd = k->pid != 0 ? k->pidfd : s->signals;
+	s->items[ITEM_SHELL].fd = s->items[ITEM_IOPUB].fd = s->signals;
+	if (k->pid != 0) {
+		s->items[ITEM_SHELL].socket = k->shell;
+		s->items[ITEM_IOPUB].socket = k->iopub;
+	}
+	for (i = 0; i < FIXED; i++)
+		s->items[i].events = ZMQ_POLLIN;
+	if (s->nclients == CLIENTS_MAX || s->ready >= 0)
+		s->items[ITEM_LISTENER].events = 0;
+	for (i = 0; i < s->nclients; i++) {
+		const struct client *c = &s->clients[i];
+
+		s->items[FIXED + i].fd = c->fd;
+		s->items[FIXED + i].events =
+		    c->job != NULL && c->job->done ? ZMQ_POLLOUT : ZMQ_POLLIN;
+	}
+	return s->nclients;
+}
+
+static long
+wait_ms(const struct serve *s)
+{
+	int64_t left;
+
+	if (s->j->deadline_ms < 0)
+		return -1;
+	left = s->j->deadline_ms - hr_now_ms();
+	return left > 0 ? (long)left : 0;
+}
+
+static int
+turn(struct serve *s, struct hr_err *err)
+{
+	size_t polled = fill_items(s);
+
+	if (zmq_poll(s->items, (int)(FIXED + polled), wait_ms(s)) < 0 && zmq_errno() != EINTR)
+		return hr_err_set(err, HR_E_SYS, "zmq_poll: %s", zmq_strerror(zmq_errno()));
+	if (s->items[ITEM_SIGNAL].revents != 0)
+		s->ending = true;
+	hr_jupyter_received(s->j);
+	if (s->j->kernel.pid != 0 && s->items[ITEM_PIDFD].fd == s->j->kernel.pidfd &&
+	    s->items[ITEM_PIDFD].revents != 0)
+		hr_jupyter_ended(s->j);
+	if (s->j->deadline_ms >= 0 && s->j->deadline_ms <= hr_now_ms())
+		hr_jupyter_late(s->j);
+	clients_turn(s, polled);
+	if (s->items[ITEM_LISTENER].revents != 0)
+		client_accept(s);
+	hr_jupyter_advance(s->j, s->ready >= 0);
+	tell_ready(s);
+	/* answers that this turn made */
+	clients_turn(s, 0);
+	return 0;
+}
+
+/* Its own handlers of the end may run, for a moment. */
+static void
+end_kernel(struct hr_kernel *k)
+{
+	zmq_pollitem_t item = {.fd = k->pidfd, .events = ZMQ_POLLIN};
+
+	if (k->pid == 0)
+		return;
+	hr_kernel_interrupt(k);
+	hr_kernel_shutdown(k);
+	(void)zmq_poll(&item, 1, END_MS);
+	hr_kernel_kill(k);
+}
+
+int
+hr_serve(struct hr_jupyter *j, int listener, int ready, struct hr_err *err)
+{
+	struct serve *s = calloc(1, sizeof(*s));
+	sigset_t set;
+	int r = 0;
+
+	if (s == NULL)
+		return hr_err_nomem(err);
+	s->j = j;
+	s->listener = listener;
+	s->ready = ready;
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	s->signals = signalfd(-1, &set, SFD_CLOEXEC);
+	if (s->signals < 0)
+		r = hr_err_sys(err, errno, "signalfd");
+	if (r == 0) {
+		hr_jupyter_advance(j, true);
+		tell_ready(s); /* why not, if it cannot even be started */
+	}
+	while (r == 0 && !s->ending)
+		r = turn(s, err);
+	tell_ready(s);
+	end_kernel(&j->kernel);
+	while (s->nclients > 0)
+		client_close(s, &s->clients[--s->nclients]);
+	hr_fd_close(&s->ready);
+	hr_fd_close(&s->signals);
+	free(s);
+	if (r == 0 && !j->was_ready)
+		return hr_err_set(err, HR_E_GONE, "%s", j->failure);
+	return r;
+}

@@ -1,0 +1,265 @@
+/* The wire: routing frames, "<IDS|MSG>", signature, header, parent header, metadata, content, and
+ * buffers, which nobody needs here. */
+#include "config.h"
+
+#include "plugins/jupyter/wire.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include <json-c/json.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/params.h>
+#include <zmq.h>
+
+#include "base/buf.h"
+#include "proto/json.h"
+
+#define DELIMITER "<IDS|MSG>"
+#define PARTS 4 /* that are signed */
+#define FRAMES_MAX 32
+#define HEADER_MAX 1024
+
+static void
+put_hex(char *to, const unsigned char *p, size_t n)
+{
+	static const char digits[] = "0123456789abcdef";
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		to[2 * i] = digits[p[i] >> 4];
+		to[2 * i + 1] = digits[p[i] & 15];
+	}
+	to[2 * n] = '\0';
+}
+
+int
+hr_wire_random(char ret[HR_WIRE_ID], struct hr_err *err)
+{
+	unsigned char bytes[16];
+
+	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+		return hr_err_sys(err, errno, "getrandom");
+	put_hex(ret, bytes, sizeof(bytes));
+	return 0;
+}
+
+int
+hr_wire_init(struct hr_wire *w, struct hr_err *err)
+{
+	if (hr_wire_random(w->key, err) != 0)
+		return -1;
+	return hr_wire_random(w->session, err);
+}
+
+int
+hr_wire_sign(const char *key, const struct hr_wire_part *parts, size_t n, char ret[HR_WIRE_MAC],
+    struct hr_err *err)
+{
+	char digest[] = "SHA256";
+	const OSSL_PARAM params[] = {
+	    OSSL_PARAM_construct_utf8_string("digest", digest, 0), OSSL_PARAM_construct_end()};
+	EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+	EVP_MAC_CTX *ctx = mac != NULL ? EVP_MAC_CTX_new(mac) : NULL;
+	unsigned char bytes[32];
+	size_t i, len = 0;
+	int ok;
+
+	ok = ctx != NULL && EVP_MAC_init(ctx, (const unsigned char *)key, strlen(key), params) == 1;
+	for (i = 0; ok && i < n; i++)
+		ok = EVP_MAC_update(ctx, parts[i].p, parts[i].len) == 1;
+	ok = ok && EVP_MAC_final(ctx, bytes, &len, sizeof(bytes)) == 1 && len == sizeof(bytes);
+	EVP_MAC_CTX_free(ctx);
+	EVP_MAC_free(mac);
+	if (!ok)
+		return hr_err_set(err, HR_E_NOMEM, "a message cannot be signed");
+	put_hex(ret, bytes, sizeof(bytes));
+	return 0;
+}
+
+static void
+put_header(struct hr_buf *b, const struct hr_wire *w, const char *type, const char *id)
+{
+	struct timespec now;
+	struct tm tm;
+	char date[40];
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	(void)gmtime_r(&now.tv_sec, &tm);
+	(void)strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
+	hr_buf_addf(b,
+	    "{\"msg_id\":\"%s\",\"session\":\"%s\",\"username\":\"\",\"date\":\"%s.%06ldZ\","
+	    "\"msg_type\":\"%s\",\"version\":\"5.3\"}",
+	    id, w->session, date, now.tv_nsec / 1000, type);
+}
+
+int
+hr_wire_send(const struct hr_wire *w, void *sock, const char *type, const char *content, size_t len,
+    char ret_id[HR_WIRE_ID], struct hr_err *err)
+{
+	struct hr_wire_part parts[PARTS] = {{NULL, 0}, {"{}", 2}, {"{}", 2}, {content, len}};
+	char id[HR_WIRE_ID], mac[HR_WIRE_MAC];
+	struct hr_buf header;
+	size_t i;
+	int ok;
+
+	if (hr_wire_random(id, err) != 0)
+		return -1;
+	hr_buf_init(&header, HEADER_MAX);
+	put_header(&header, w, type, id);
+	parts[0] = (struct hr_wire_part){header.p, header.len};
+	ok = hr_buf_check(&header, err) == 0 && hr_wire_sign(w->key, parts, PARTS, mac, err) == 0;
+	if (!ok) {
+		hr_buf_done(&header);
+		return -1;
+	}
+	/* the sockets are never full: there is one request at a time */
+	ok = zmq_send(sock, DELIMITER, strlen(DELIMITER), ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0 &&
+	     zmq_send(sock, mac, strlen(mac), ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0;
+	for (i = 0; ok && i < PARTS; i++)
+		ok = zmq_send(sock, parts[i].p, parts[i].len,
+			 ZMQ_DONTWAIT | (i + 1 < PARTS ? ZMQ_SNDMORE : 0)) >= 0;
+	hr_buf_done(&header);
+	if (!ok)
+		return hr_err_set(
+		    err, HR_E_SYS, "a message cannot be sent: %s", zmq_strerror(zmq_errno()));
+	memcpy(ret_id, id, sizeof(id));
+	return 0;
+}
+
+/* ---- what comes ---- */
+
+struct frames {
+	zmq_msg_t v[FRAMES_MAX];
+	size_t n;
+};
+
+/* 1: all frames of one message; 0: none is there; -1: too many frames. */
+static int
+frames_receive(struct frames *f, void *sock)
+{
+	zmq_msg_t m;
+	int more = 1, r = 1;
+
+	f->n = 0;
+	while (more) {
+		(void)zmq_msg_init(&m);
+		/* the frames of a message come all or none: only the first may be missing */
+		if (zmq_msg_recv(&m, sock, ZMQ_DONTWAIT) < 0) {
+			(void)zmq_msg_close(&m);
+			return f->n == 0 && r > 0 ? 0 : -1;
+		}
+		more = zmq_msg_more(&m);
+		if (f->n < FRAMES_MAX) {
+			(void)zmq_msg_init(&f->v[f->n]);
+			(void)zmq_msg_move(&f->v[f->n++], &m);
+		} else {
+			r = -1;
+		}
+		(void)zmq_msg_close(&m);
+	}
+	return r;
+}
+
+static void
+frames_free(struct frames *f)
+{
+	size_t i;
+
+	for (i = 0; i < f->n; i++)
+		(void)zmq_msg_close(&f->v[i]);
+	f->n = 0;
+}
+
+static bool
+frame_is(zmq_msg_t *m, const char *p, size_t len)
+{
+	return zmq_msg_size(m) == len && memcmp(zmq_msg_data(m), p, len) == 0;
+}
+
+/* Where the four parts begin; 0: there are none, or not signed by who knows the key. */
+static size_t
+frames_check(const struct hr_wire *w, struct frames *f)
+{
+	struct hr_wire_part parts[PARTS];
+	char mac[HR_WIRE_MAC];
+	size_t at, i;
+
+	for (at = 0; at < f->n && !frame_is(&f->v[at], DELIMITER, strlen(DELIMITER)); at++)
+		;
+	if (at + 2 + PARTS > f->n)
+		return 0;
+	for (i = 0; i < PARTS; i++)
+		parts[i] = (struct hr_wire_part){
+		    zmq_msg_data(&f->v[at + 2 + i]), zmq_msg_size(&f->v[at + 2 + i])};
+	if (hr_wire_sign(w->key, parts, PARTS, mac, NULL) != 0 ||
+	    zmq_msg_size(&f->v[at + 1]) != HR_WIRE_MAC - 1 ||
+	    CRYPTO_memcmp(mac, zmq_msg_data(&f->v[at + 1]), HR_WIRE_MAC - 1) != 0)
+		return 0;
+	return at + 2;
+}
+
+static struct json_object *
+object_of(zmq_msg_t *m)
+{
+	struct json_object *v = NULL;
+	struct hr_json_error e;
+
+	if (hr_json_decode(zmq_msg_data(m), zmq_msg_size(m), &v, &e) != 0)
+		return NULL;
+	if (hr_json_type(v) == HR_PY_DICT)
+		return v;
+	json_object_put(v);
+	return NULL;
+}
+
+static const char *
+member_text(struct json_object *o, const char *key)
+{
+	struct json_object *v = NULL;
+
+	if (o == NULL || !json_object_object_get_ex(o, key, &v) || hr_json_type(v) != HR_PY_STR)
+		return "";
+	return json_object_get_string(v);
+}
+
+int
+hr_wire_receive(
+    const struct hr_wire *w, void *sock, struct hr_wire_message *ret, struct hr_err *err)
+{
+	struct hr_wire_message m = {NULL, NULL, NULL, "", ""};
+	struct frames f;
+	size_t at = 0;
+	int r = frames_receive(&f, sock);
+
+	if (r > 0)
+		at = frames_check(w, &f);
+	if (at > 0) {
+		m.header = object_of(&f.v[at]);
+		m.parent = object_of(&f.v[at + 1]);
+		m.content = object_of(&f.v[at + 3]);
+	}
+	frames_free(&f);
+	if (r == 0)
+		return 0;
+	if (m.header == NULL || m.parent == NULL || m.content == NULL) {
+		hr_wire_message_done(&m);
+		return hr_err_set(err, HR_E_PROTO, "a message that the kernel did not send");
+	}
+	m.type = member_text(m.header, "msg_type");
+	m.parent_id = member_text(m.parent, "msg_id");
+	*ret = m;
+	return 1;
+}
+
+void
+hr_wire_message_done(struct hr_wire_message *m)
+{
+	json_object_put(m->header);
+	json_object_put(m->parent);
+	json_object_put(m->content);
+	memset(m, 0, sizeof(*m));
+}

@@ -1,0 +1,32 @@
+# The programs behind the manifests in conf/plugins. What one of them cannot be built without is in
+# configure; the others do not need it.
+if JUPYTER
+# everything but main(), so that tests can link it
+noinst_LTLIBRARIES += libjupyter.la
+libjupyter_la_SOURCES = \
+	%D%/jupyter/answer.c %D%/jupyter/answer.h \
+	%D%/jupyter/cell.c %D%/jupyter/cell.h \
+	%D%/jupyter/jupyter.c %D%/jupyter/jupyter.h \
+	%D%/jupyter/kernel.c %D%/jupyter/kernel.h \
+	%D%/jupyter/serve.c %D%/jupyter/serve.h \
+	%D%/jupyter/wire.c %D%/jupyter/wire.h
+libjupyter_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(ZMQ_CFLAGS) $(MACS_CFLAGS)
+libjupyter_la_LIBADD = libprotojson.la libproto.la libloop.la libbase.la $(ZMQ_LIBS) $(MACS_LIBS)
+
+pkglibexec_PROGRAMS += handrail-jupyter
+handrail_jupyter_SOURCES = %D%/jupyter/main.c
+handrail_jupyter_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+handrail_jupyter_LDADD = libjupyter.la
+endif
+
+pkglibexec_PROGRAMS += handrail-mcp
+handrail_mcp_SOURCES = \
+	%D%/mcp/child.c \
+	%D%/mcp/http.c \
+	%D%/mcp/hub.h \
+	%D%/mcp/main.c \
+	%D%/mcp/rpc.c \
+	%D%/mcp/session.c \
+	%D%/mcp/update.c
+handrail_mcp_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(EVHTTP_CFLAGS)
+handrail_mcp_LDADD = libprotojson.la libproto.la libloop.la libbase.la $(EVHTTP_LIBS)

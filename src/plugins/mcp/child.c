@@ -1,0 +1,557 @@
+/* A server over stdin and stdout: a message of JSON-RPC a line. It is started by its first use and
+ * again after its death. Invariant: pending requests of a child without a process are failing. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <json-c/json.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/spawn.h"
+#include "plugins/mcp/hub.h"
+#include "proto/json.h"
+
+#define PROTOCOL "2025-06-18"
+#define START_S 30
+#define END_MS 100
+#define AGAIN_MS 1000 /* no new start so soon after one that failed */
+#define LINE_MAX_BYTES (64u << 20)
+#define ARGS_MAX 256
+
+struct mcp_pending {
+	TAILQ_ENTRY(mcp_pending) entry;
+	struct mcp_child *child;
+	int64_t id;
+	bool progress, sent;
+	char *text; /* until it is sent */
+	struct event *timer;
+	mcp_pending_fn *fn;
+	void *arg;
+	int limit_s;
+};
+
+static void child_failed(struct mcp_child *c, const char *why);
+
+static void
+pending_free(struct mcp_pending *p)
+{
+	TAILQ_REMOVE(&p->child->pending, p, entry);
+	if (p->timer != NULL)
+		event_free(p->timer);
+	free(p->text);
+	free(p);
+}
+
+static void
+pending_answer(struct mcp_pending *p, struct json_object *result, struct json_object *error,
+    const char *failure)
+{
+	mcp_pending_fn *fn = p->fn;
+	void *arg = p->arg;
+
+	pending_free(p);
+	fn(arg, result, error, failure);
+}
+
+static void
+child_write(struct mcp_child *c, const char *text)
+{
+	if (c->in == NULL)
+		return;
+	(void)bufferevent_write(c->in, text, strlen(text));
+	(void)bufferevent_write(c->in, "\n", 1);
+}
+
+static void
+pending_late(evutil_socket_t fd, short what, void *arg)
+{
+	struct mcp_pending *p = arg;
+	char why[200];
+
+	(void)fd;
+	(void)what;
+	(void)snprintf(why, sizeof(why), "MCP server %.64s did not answer within %d seconds",
+	    p->child->name, p->limit_s);
+	pending_answer(p, NULL, NULL, why);
+}
+
+static void
+pending_send(struct mcp_pending *p)
+{
+	const struct timeval limit = {.tv_sec = p->limit_s};
+
+	child_write(p->child, p->text);
+	free(p->text);
+	p->text = NULL;
+	p->sent = true;
+	if (p->timer != NULL)
+		(void)evtimer_add(p->timer, &limit);
+}
+
+void
+mcp_pending_cancel(struct mcp_pending *p)
+{
+	char text[160];
+
+	if (p->sent) {
+		(void)snprintf(text, sizeof(text),
+		    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":"
+		    "{\"requestId\":%lld}}",
+		    (long long)p->id);
+		child_write(p->child, text);
+	}
+	pending_free(p);
+}
+
+/* ---- what it says ---- */
+
+static void
+child_ready(struct mcp_child *c)
+{
+	struct mcp_pending *p;
+
+	evtimer_del(c->timer);
+	c->state = MCP_CHILD_READY;
+	c->reason[0] = '\0';
+	hr_log(HR_LOG_INFO, "MCP server %s is ready (process %ld)", c->name, (long)c->pid);
+	child_write(c, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}");
+	TAILQ_FOREACH(p, &c->pending, entry)
+	{
+		if (!p->sent)
+			pending_send(p);
+	}
+	mcp_update_changed(c->hub);
+}
+
+static void
+initialized(void *arg, struct json_object *result, struct json_object *error, const char *failure)
+{
+	struct mcp_child *c = arg;
+	char why[sizeof(c->reason)];
+
+	(void)result;
+	if (failure != NULL) /* it is being told elsewhere */
+		return;
+	if (error == NULL) {
+		child_ready(c);
+		return;
+	}
+	(void)snprintf(
+	    why, sizeof(why), "it refuses to start: %.120s", mcp_member_text(error, "message"));
+	child_failed(c, why);
+}
+
+static struct mcp_pending *
+pending_find(struct mcp_child *c, struct json_object *id)
+{
+	struct mcp_pending *p;
+
+	if (!json_object_is_type(id, json_type_int))
+		return NULL;
+	TAILQ_FOREACH(p, &c->pending, entry)
+	{
+		if (p->sent && p->id == json_object_get_int64(id))
+			return p;
+	}
+	return NULL;
+}
+
+/* It may ask us as well; we offer nothing but to be there. */
+static void
+answer_request(struct mcp_child *c, struct json_object *id, const char *method)
+{
+	struct json_object *answer = json_object_new_object();
+	struct json_object *what =
+	    strcmp(method, "ping") == 0 ? json_tokener_parse("{}")
+	    : strcmp(method, "roots/list") == 0
+		? json_tokener_parse("{\"roots\":[]}")
+		: json_tokener_parse("{\"code\":-32601,\"message\":\"Method not found\"}");
+	const char *key = json_object_object_length(what) == 2 ? "error" : "result";
+
+	(void)json_object_object_add(answer, "jsonrpc", json_object_new_string("2.0"));
+	(void)json_object_object_add(answer, "id", json_object_get(id));
+	(void)json_object_object_add(answer, key, what);
+	child_write(c, mcp_text(answer));
+	json_object_put(answer);
+}
+
+static void
+take_notification(struct mcp_child *c, const char *method, struct json_object *params)
+{
+	struct mcp_pending *p;
+
+	if (strcmp(method, "notifications/progress") == 0) {
+		p = pending_find(c, mcp_member(params, "progressToken"));
+		if (p != NULL && p->progress)
+			mcp_call_progress(p->arg, params);
+	} else if (strcmp(method, "notifications/message") == 0 ||
+		   strcmp(method, "notifications/tools/list_changed") == 0 ||
+		   strcmp(method, "notifications/prompts/list_changed") == 0 ||
+		   strcmp(method, "notifications/resources/list_changed") == 0) {
+		mcp_hub_notify(c->hub, method, params);
+	}
+}
+
+static void
+take_message(struct mcp_child *c, struct json_object *m)
+{
+	struct json_object *id = mcp_member(m, "id"), *result = mcp_member(m, "result"),
+			   *error = mcp_member(m, "error");
+	const char *method = mcp_member_text(m, "method");
+	struct mcp_pending *p;
+
+	if (method[0] != '\0' && id != NULL) {
+		answer_request(c, id, method);
+	} else if (method[0] != '\0') {
+		take_notification(c, method, mcp_member(m, "params"));
+	} else {
+		p = pending_find(c, id);
+		if (p != NULL && (result != NULL || error != NULL))
+			pending_answer(p, error == NULL ? result : NULL, error, NULL);
+	}
+}
+
+static void
+take_line(struct mcp_child *c, const char *line, size_t len)
+{
+	struct json_object *m = NULL;
+	struct hr_json_error e;
+
+	if (hr_json_decode(line, len, &m, &e) != 0 || hr_json_type(m) != HR_PY_DICT)
+		hr_log(HR_LOG_WARNING, "MCP server %s wrote a line that is no message", c->name);
+	else
+		take_message(c, m);
+	json_object_put(m);
+}
+
+static void
+child_readable(struct bufferevent *b, void *arg)
+{
+	struct mcp_child *c = arg;
+	struct evbuffer *in = bufferevent_get_input(b);
+	size_t len;
+	char *line;
+
+	/* it may be ended by what it says */
+	while (c->out == b && (line = evbuffer_readln(in, &len, EVBUFFER_EOL_LF)) != NULL) {
+		if (len > 0)
+			take_line(c, line, len);
+		free(line);
+	}
+	if (c->out == b && evbuffer_get_length(in) > LINE_MAX_BYTES)
+		child_failed(c, "it wrote a line without end");
+}
+
+/* ---- its process ---- */
+
+static void
+close_pipes(struct mcp_child *c)
+{
+	if (c->in != NULL)
+		bufferevent_free(c->in);
+	if (c->out != NULL)
+		bufferevent_free(c->out);
+	c->in = c->out = NULL;
+}
+
+/* stdin was closed: a good server ends by itself; the others are in its group. */
+static void
+end_process(struct mcp_child *c)
+{
+	close_pipes(c);
+	if (c->pid > 1) {
+		(void)kill(-c->pid, SIGTERM);
+		(void)kill(-c->pid, SIGKILL);
+		while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	c->pid = 0;
+	c->state = MCP_CHILD_OFF;
+}
+
+static void
+child_failed(struct mcp_child *c, const char *why)
+{
+	char text[sizeof(c->reason) + 100];
+	int64_t end = c->next_id;
+	struct mcp_pending *p;
+
+	if (why != c->reason)
+		(void)snprintf(c->reason, sizeof(c->reason), "%s", why);
+	hr_log(HR_LOG_WARNING, "MCP server %s: %s", c->name, c->reason);
+	if (c->state != MCP_CHILD_READY)
+		c->failed_ms = hr_now_ms();
+	(void)evtimer_del(c->timer);
+	end_process(c);
+	(void)snprintf(
+	    text, sizeof(text), "MCP server %.64s is not available: %s", c->name, c->reason);
+	/* an answer may ask again: only those that are there now fail */
+	while ((p = TAILQ_FIRST(&c->pending)) != NULL && p->id < end)
+		pending_answer(p, NULL, NULL, text);
+	mcp_update_changed(c->hub);
+}
+
+static void
+child_event(struct bufferevent *b, short what, void *arg)
+{
+	struct mcp_child *c = arg;
+	struct pollfd p = {.fd = -1, .events = POLLIN};
+	char why[100];
+	int status = 0;
+
+	(void)b;
+	if ((what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) == 0)
+		return;
+	/* an ending process closes its pipes a moment before it can be waited for */
+	p.fd = (int)syscall(SYS_pidfd_open, c->pid, 0u);
+	(void)poll(&p, p.fd >= 0, END_MS);
+	hr_fd_close(&p.fd);
+	if (waitpid(c->pid, &status, WNOHANG) == c->pid) {
+		(void)kill(-c->pid, SIGKILL);
+		c->pid = 0;
+		if (WIFSIGNALED(status))
+			(void)snprintf(why, sizeof(why), "it ended (signal %d)", WTERMSIG(status));
+		else
+			(void)snprintf(why, sizeof(why), "it ended (exit %d)", WEXITSTATUS(status));
+		child_failed(c, why);
+	} else {
+		child_failed(c, "it closed its output");
+	}
+}
+
+static void
+child_late(evutil_socket_t fd, short what, void *arg)
+{
+	struct mcp_child *c = arg;
+	char why[100];
+
+	(void)fd;
+	(void)what;
+	(void)snprintf(
+	    why, sizeof(why), "it did not answer within %d seconds after its start", START_S);
+	if (c->state == MCP_CHILD_STARTING)
+		child_failed(c, why);
+	else if (c->state == MCP_CHILD_OFF) /* a start was refused; now it is told */
+		child_failed(c, c->reason);
+}
+
+static char **
+environment_of(const struct mcp_child *c)
+{
+	static const char *const passed[] = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"};
+	struct json_object *env = mcp_member(c->config, "env");
+	size_t room = sizeof(passed) / sizeof(passed[0]), n = 0, i;
+	char **list;
+
+	if (env != NULL)
+		room += (size_t)json_object_object_length(env);
+	list = calloc(room + 1, sizeof(*list));
+	for (i = 0; list != NULL && i < sizeof(passed) / sizeof(passed[0]); i++) {
+		const char *value = getenv(passed[i]);
+
+		if (value != NULL && mcp_member(env, passed[i]) == NULL &&
+		    asprintf(&list[n], "%s=%s", passed[i], value) >= 0)
+			n++;
+	}
+	if (list == NULL || env == NULL)
+		return list;
+	json_object_object_foreach(env, key, value)
+	{
+		if (asprintf(&list[n], "%s=%s", key, json_object_get_string(value)) >= 0)
+			n++;
+		else
+			list[n] = NULL;
+	}
+	return list;
+}
+
+static int
+child_spawn(struct mcp_child *c, int in, int out, struct hr_err *err)
+{
+	struct json_object *args = mcp_member(c->config, "args");
+	const struct hr_spawn_fd fds[] = {
+	    {in, STDIN_FILENO}, {out, STDOUT_FILENO}, {STDERR_FILENO, STDERR_FILENO}};
+	const char *argv[ARGS_MAX + 2];
+	char **env = environment_of(c);
+	size_t n = 0, i;
+	pid_t pid;
+
+	if (env == NULL)
+		return hr_err_nomem(err);
+	argv[n++] = mcp_member_text(c->config, "command");
+	for (i = 0; args != NULL && i < json_object_array_length(args) && i < ARGS_MAX; i++)
+		argv[n++] = json_object_get_string(json_object_array_get_idx(args, i));
+	argv[n] = NULL;
+	pid = hr_spawn(&(const struct hr_spawn){.path = argv[0],
+			   .argv = argv,
+			   .envp = env,
+			   .fds = fds,
+			   .nfds = 3,
+			   .setsid = true,
+			   .pdeathsig = SIGKILL,
+			   .umask = -1},
+	    err);
+	for (i = 0; env[i] != NULL; i++)
+		free(env[i]);
+	free(env);
+	if (pid < 0)
+		return -1;
+	c->pid = pid;
+	return 0;
+}
+
+static int
+child_pipes(struct mcp_child *c, int in, int out)
+{
+	if (hr_fd_nonblock(in, true, NULL) != 0 || hr_fd_nonblock(out, true, NULL) != 0)
+		return -1;
+	c->in = bufferevent_socket_new(c->hub->base, in, BEV_OPT_CLOSE_ON_FREE);
+	c->out = bufferevent_socket_new(c->hub->base, out, BEV_OPT_CLOSE_ON_FREE);
+	if (c->in == NULL)
+		hr_fd_close(&in);
+	if (c->out == NULL)
+		hr_fd_close(&out);
+	if (c->in == NULL || c->out == NULL)
+		return -1;
+	bufferevent_setcb(c->in, NULL, NULL, child_event, c);
+	bufferevent_setcb(c->out, child_readable, NULL, child_event, c);
+	return bufferevent_enable(c->in, EV_WRITE) == 0 ? bufferevent_enable(c->out, EV_READ) : -1;
+}
+
+static void
+send_initialize(struct mcp_child *c)
+{
+	const struct timeval limit = {.tv_sec = START_S};
+	struct json_object *params = json_tokener_parse(
+	    "{\"protocolVersion\":\"" PROTOCOL "\",\"capabilities\":{},"
+	    "\"clientInfo\":{\"name\":\"handrail\",\"version\":\"" PACKAGE_VERSION "\"}}");
+	struct mcp_pending *p;
+
+	c->state = MCP_CHILD_STARTING;
+	(void)evtimer_add(c->timer, &limit);
+	p = mcp_child_request(c, "initialize", params, false, 0, initialized, c);
+	json_object_put(params);
+	if (p != NULL)
+		pending_send(p);
+}
+
+void
+mcp_child_start(struct mcp_child *c)
+{
+	const struct timeval at_once = {0};
+	struct hr_err err = {0};
+	int in[2] = {-1, -1}, out[2] = {-1, -1};
+
+	if (c->state != MCP_CHILD_OFF || evtimer_pending(c->timer, NULL))
+		return;
+	/* who asks is told why, and not from below himself */
+	if (c->failed_ms != 0 && hr_now_ms() - c->failed_ms < AGAIN_MS) {
+		(void)evtimer_add(c->timer, &at_once);
+		return;
+	}
+	if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0)
+		(void)hr_err_sys(&err, errno, "pipe");
+	else
+		(void)child_spawn(c, in[0], out[1], &err);
+	hr_fd_close(&in[0]);
+	hr_fd_close(&out[1]);
+	if (c->pid == 0) {
+		hr_fd_close(&in[1]);
+		hr_fd_close(&out[0]);
+		(void)snprintf(c->reason, sizeof(c->reason), "%.190s", err.msg);
+		(void)evtimer_add(c->timer, &at_once);
+	} else if (child_pipes(c, in[1], out[0]) != 0) {
+		end_process(c);
+		(void)snprintf(c->reason, sizeof(c->reason), "out of memory");
+		(void)evtimer_add(c->timer, &at_once);
+	} else {
+		send_initialize(c);
+	}
+}
+
+struct mcp_pending *
+mcp_child_request(struct mcp_child *c, const char *method, struct json_object *params,
+    bool progress, int limit_s, mcp_pending_fn *fn, void *arg)
+{
+	struct mcp_pending *p = calloc(1, sizeof(*p));
+	struct json_object *m = json_object_new_object(), *copy = NULL;
+
+	if (p == NULL || m == NULL) {
+		free(p);
+		json_object_put(m);
+		return NULL;
+	}
+	*p = (struct mcp_pending){
+	    .child = c, .id = c->next_id++, .progress = progress, .fn = fn, .arg = arg};
+	p->limit_s = limit_s;
+	if (limit_s > 0)
+		p->timer = evtimer_new(c->hub->base, pending_late, p);
+	(void)json_object_object_add(m, "jsonrpc", json_object_new_string("2.0"));
+	(void)json_object_object_add(m, "id", json_object_new_int64(p->id));
+	(void)json_object_object_add(m, "method", json_object_new_string(method));
+	if (params != NULL && json_object_deep_copy(params, &copy, NULL) == 0) {
+		/* tokens of two clients may be the same: to the server it is our number */
+		if (progress)
+			(void)json_object_object_add(mcp_member(copy, "_meta"), "progressToken",
+			    json_object_new_int64(p->id));
+		(void)json_object_object_add(m, "params", copy);
+	}
+	p->text = strdup(mcp_text(m));
+	json_object_put(m);
+	TAILQ_INSERT_TAIL(&c->pending, p, entry);
+	if (p->text == NULL || (limit_s > 0 && p->timer == NULL)) {
+		pending_free(p);
+		return NULL;
+	}
+	if (c->state == MCP_CHILD_READY)
+		pending_send(p);
+	else
+		mcp_child_start(c);
+	return p;
+}
+
+struct mcp_child *
+mcp_child_new(struct mcp_hub *hub, struct json_object *config)
+{
+	struct mcp_child *c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return NULL;
+	TAILQ_INIT(&c->pending);
+	c->hub = hub;
+	c->config = config;
+	c->name = mcp_member_text(config, "name");
+	c->timer = evtimer_new(hub->base, child_late, c);
+	if (c->timer == NULL) {
+		free(c);
+		return NULL;
+	}
+	return c;
+}
+
+void
+mcp_child_free(struct mcp_child *c)
+{
+	while (!TAILQ_EMPTY(&c->pending))
+		pending_answer(TAILQ_FIRST(&c->pending), NULL, NULL, "the MCP server was removed");
+	mcp_rpc_child_gone(c->hub, c);
+	end_process(c);
+	event_free(c->timer);
+	json_object_put(c->config);
+	json_object_put(c->tools);
+	free(c);
+}

@@ -1,0 +1,150 @@
+/* Clients of the proxy, and the helpers that all parts use. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include <event2/event.h>
+#include <event2/http.h>
+#include <json-c/json.h>
+
+#include "plugins/mcp/hub.h"
+
+#define PING_S 15
+#define SESSIONS_MAX 1000 /* streamable ones have no end of their own: the oldest goes */
+
+const char *
+mcp_text(struct json_object *v)
+{
+	const char *text = json_object_to_json_string_ext(
+	    v, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+
+	return text != NULL ? text : "null";
+}
+
+struct json_object *
+mcp_member(struct json_object *v, const char *key)
+{
+	struct json_object *m = NULL;
+
+	if (v == NULL || !json_object_is_type(v, json_type_object) ||
+	    !json_object_object_get_ex(v, key, &m))
+		return NULL;
+	return m;
+}
+
+const char *
+mcp_member_text(struct json_object *v, const char *key)
+{
+	struct json_object *m = mcp_member(v, key);
+
+	return m != NULL && json_object_is_type(m, json_type_string) ? json_object_get_string(m)
+								     : "";
+}
+
+static void
+session_ping(evutil_socket_t fd, short what, void *arg)
+{
+	struct mcp_session *s = arg;
+	char text[64];
+	time_t now = time(NULL);
+	struct tm tm;
+
+	(void)fd;
+	(void)what;
+	(void)gmtime_r(&now, &tm);
+	(void)strftime(text, sizeof(text), ": ping - %Y-%m-%d %H:%M:%S+00:00\r\n\r\n", &tm);
+	if (s->stream != NULL)
+		mcp_http_event(s->stream, NULL, text);
+}
+
+struct mcp_session *
+mcp_session_new(struct mcp_hub *hub, bool streamable)
+{
+	const struct timeval every = {.tv_sec = PING_S};
+	struct mcp_session *s = calloc(1, sizeof(*s)), *other;
+	unsigned char bytes[16];
+	size_t i, n = 0;
+
+	if (s == NULL || getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
+		free(s);
+		return NULL;
+	}
+	for (i = 0; i < sizeof(bytes); i++)
+		(void)snprintf(s->id + 2 * i, 3, "%02x", bytes[i]);
+	s->hub = hub;
+	s->streamable = streamable;
+	TAILQ_INIT(&s->calls);
+	s->ping = event_new(hub->base, -1, EV_PERSIST, session_ping, s);
+	if (s->ping == NULL || event_add(s->ping, &every) != 0) {
+		if (s->ping != NULL)
+			event_free(s->ping);
+		free(s);
+		return NULL;
+	}
+	TAILQ_FOREACH(other, &hub->sessions, entry)
+	{
+		n += other->streamable;
+	}
+	other = TAILQ_FIRST(&hub->sessions);
+	if (n >= SESSIONS_MAX && other->streamable && TAILQ_EMPTY(&other->calls))
+		mcp_session_free(other);
+	TAILQ_INSERT_TAIL(&hub->sessions, s, entry);
+	return s;
+}
+
+void
+mcp_session_free(struct mcp_session *s)
+{
+	struct evhttp_request *stream = s->stream;
+
+	while (!TAILQ_EMPTY(&s->calls))
+		mcp_call_cancel(TAILQ_FIRST(&s->calls));
+	TAILQ_REMOVE(&s->hub->sessions, s, entry);
+	event_free(s->ping);
+	s->stream = NULL;
+	free(s);
+	if (stream != NULL)
+		mcp_http_end(stream);
+}
+
+struct mcp_session *
+mcp_session_find(struct mcp_hub *hub, const char *id, bool streamable)
+{
+	struct mcp_session *s;
+
+	TAILQ_FOREACH(s, &hub->sessions, entry)
+	{
+		if (s->streamable == streamable && strcmp(s->id, id) == 0)
+			return s;
+	}
+	return NULL;
+}
+
+void
+mcp_session_notify(struct mcp_session *s, struct json_object *message)
+{
+	if (s->stream != NULL)
+		mcp_http_message(s->stream, message);
+}
+
+void
+mcp_hub_notify(struct mcp_hub *hub, const char *method, struct json_object *params)
+{
+	struct json_object *m = json_object_new_object();
+	struct mcp_session *s;
+
+	(void)json_object_object_add(m, "jsonrpc", json_object_new_string("2.0"));
+	(void)json_object_object_add(m, "method", json_object_new_string(method));
+	if (params != NULL)
+		(void)json_object_object_add(m, "params", json_object_get(params));
+	TAILQ_FOREACH(s, &hub->sessions, entry)
+	{
+		if (s->initialized)
+			mcp_session_notify(s, m);
+	}
+	json_object_put(m);
+}

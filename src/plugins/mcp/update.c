@@ -1,0 +1,476 @@
+/* POST /update_mcp_server, handed on by a worker. The new list replaces the old one; a server that
+ * has not changed goes on. All are started at once, and the answer waits a moment for those that
+ * fail, since it is the only place where a host looks. */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <json-c/json.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "plugins/mcp/hub.h"
+#include "proto/frame.h"
+#include "proto/json.h"
+
+#define WAIT_MS 2000
+#define LOG_MAX 65536
+
+struct mcp_update {
+	LIST_ENTRY(mcp_update) entry;
+	struct mcp_hub *hub;
+	struct bufferevent *peer;
+	struct event *timer;
+	bool applied, answered;
+};
+
+static void
+update_free(struct mcp_update *u)
+{
+	LIST_REMOVE(u, entry);
+	bufferevent_free(u->peer);
+	event_free(u->timer);
+	free(u);
+}
+
+/* ---- one entry ---- */
+
+static bool
+blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* One word from *at; -1: a quote is open. */
+static int
+split_word(const char **at, struct hr_buf *word)
+{
+	const char *p = *at;
+	char quote = '\0';
+
+	for (; *p != '\0' && (quote != '\0' || !blank(*p)); p++) {
+		if (quote == '\0' && (*p == '\'' || *p == '"')) {
+			quote = *p;
+		} else if (quote != '\0' && *p == quote) {
+			quote = '\0';
+		} else if (*p == '\\' && quote != '\'') {
+			/* inside double quotes only before what is special there */
+			if (quote == '"' && p[1] != '"' && p[1] != '\\')
+				hr_buf_addc(word, '\\');
+			if (*++p == '\0')
+				return -1;
+			hr_buf_addc(word, *p);
+		} else {
+			hr_buf_addc(word, *p);
+		}
+	}
+	*at = p;
+	return quote == '\0' ? 0 : -1;
+}
+
+struct json_object *
+mcp_split_words(const char *text)
+{
+	struct json_object *list = json_object_new_array();
+	struct hr_buf word;
+	int r = 0;
+
+	hr_buf_init(&word, strlen(text) + 1);
+	for (;;) {
+		while (blank(*text))
+			text++;
+		if (*text == '\0')
+			break;
+		hr_buf_reset(&word);
+		r = split_word(&text, &word);
+		if (r != 0 || word.fail != HR_OK)
+			break;
+		(void)json_object_array_add(
+		    list, json_object_new_string_len(hr_buf_str(&word), (int)word.len));
+	}
+	if (word.fail != HR_OK || r != 0) {
+		json_object_put(list);
+		list = NULL;
+	}
+	hr_buf_done(&word);
+	return list;
+}
+
+static struct json_object *
+stripped(const char *p, size_t len)
+{
+	while (len > 0 && blank(*p)) {
+		p++;
+		len--;
+	}
+	while (len > 0 && blank(p[len - 1]))
+		len--;
+	return json_object_new_string_len(p, (int)len);
+}
+
+static bool
+variable_fits(const char *p)
+{
+	const char *at;
+
+	for (at = p; *at != '\0'; at++)
+		if (!((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || *at == '_' ||
+			(at > p && *at >= '0' && *at <= '9')))
+			return false;
+	return at > p;
+}
+
+/* "A=1, B=2"; NULL: a piece has no '=' or no name. */
+static struct json_object *
+split_variables(const char *text)
+{
+	struct json_object *env = json_object_new_object(), *piece, *name;
+	const char *end, *equals, *p;
+	bool fits = true;
+
+	for (; fits && *text != '\0'; text = *end == ',' ? end + 1 : end) {
+		end = strchrnul(text, ',');
+		piece = stripped(text, (size_t)(end - text));
+		p = json_object_get_string(piece);
+		equals = strchr(p, '=');
+		if (p[0] != '\0' && equals != NULL) {
+			name = stripped(p, (size_t)(equals - p));
+			fits = variable_fits(json_object_get_string(name));
+			if (fits)
+				(void)json_object_object_add(env, json_object_get_string(name),
+				    json_object_new_string(equals + 1));
+			json_object_put(name);
+		} else {
+			fits = p[0] == '\0';
+		}
+		json_object_put(piece);
+	}
+	if (fits)
+		return env;
+	json_object_put(env);
+	return NULL;
+}
+
+static struct json_object *
+args_of(struct json_object *v)
+{
+	size_t i;
+
+	if (v == NULL)
+		return json_object_new_array();
+	if (json_object_is_type(v, json_type_string))
+		return mcp_split_words(json_object_get_string(v));
+	if (!json_object_is_type(v, json_type_array))
+		return NULL;
+	for (i = 0; i < json_object_array_length(v); i++)
+		if (!json_object_is_type(json_object_array_get_idx(v, i), json_type_string))
+			return NULL;
+	return json_object_get(v);
+}
+
+static struct json_object *
+env_of(struct json_object *v)
+{
+	if (v == NULL)
+		return json_object_new_object();
+	if (json_object_is_type(v, json_type_string))
+		return split_variables(json_object_get_string(v));
+	if (!json_object_is_type(v, json_type_object))
+		return NULL;
+	json_object_object_foreach(v, key, value)
+	{
+		(void)key;
+		if (!json_object_is_type(value, json_type_string))
+			return NULL;
+	}
+	return json_object_get(v);
+}
+
+struct json_object *
+mcp_normal_config(struct json_object *entry)
+{
+	const char *name = mcp_member_text(entry, "name"),
+		   *command = mcp_member_text(entry, "command");
+	struct json_object *n = json_object_new_object(),
+			   *args = args_of(mcp_member(entry, "args")),
+			   *env = env_of(mcp_member(entry, "env"));
+
+	if (n != NULL && name[0] != '\0' && command[0] != '\0' && args != NULL && env != NULL) {
+		(void)json_object_object_add(n, "name", stripped(name, strlen(name)));
+		(void)json_object_object_add(n, "command", stripped(command, strlen(command)));
+		(void)json_object_object_add(n, "args", args);
+		(void)json_object_object_add(n, "env", env);
+		return n;
+	}
+	json_object_put(n);
+	json_object_put(args);
+	json_object_put(env);
+	return NULL;
+}
+
+/* ---- the list ---- */
+
+static struct mcp_child *
+find_child(struct mcp_child_list *list, const char *name)
+{
+	struct mcp_child *c;
+
+	TAILQ_FOREACH(c, list, entry)
+	{
+		if (strcmp(c->name, name) == 0)
+			return c;
+	}
+	return NULL;
+}
+
+/* A later entry of a name takes the place of the earlier one. */
+static struct json_object *
+normal_list(struct json_object *servers)
+{
+	struct json_object *all = json_object_new_object(), *config;
+	size_t i;
+
+	if (!json_object_is_type(servers, json_type_array)) {
+		json_object_put(all);
+		return NULL;
+	}
+	for (i = 0; i < json_object_array_length(servers); i++) {
+		config = mcp_normal_config(json_object_array_get_idx(servers, i));
+		if (config == NULL) {
+			json_object_put(all);
+			return NULL;
+		}
+		(void)json_object_object_add(all, mcp_member_text(config, "name"), config);
+	}
+	return all;
+}
+
+static void
+replace(struct mcp_hub *hub, struct json_object *configs)
+{
+	struct mcp_child_list fresh = TAILQ_HEAD_INITIALIZER(fresh);
+	struct mcp_child *c;
+
+	json_object_object_foreach(configs, name, config)
+	{
+		c = find_child(&hub->children, name);
+		if (c != NULL && json_object_equal(c->config, config))
+			TAILQ_REMOVE(&hub->children, c, entry);
+		else
+			c = mcp_child_new(hub, json_object_get(config));
+		if (c != NULL)
+			TAILQ_INSERT_TAIL(&fresh, c, entry);
+	}
+	while ((c = TAILQ_FIRST(&hub->children)) != NULL) {
+		TAILQ_REMOVE(&hub->children, c, entry);
+		hr_log(HR_LOG_INFO, "MCP server %s is removed", c->name);
+		mcp_child_free(c);
+	}
+	TAILQ_CONCAT(&hub->children, &fresh, entry);
+	hub->mounted = hub->mounted || !TAILQ_EMPTY(&hub->children);
+	mcp_hub_notify(hub, "notifications/tools/list_changed", NULL);
+	TAILQ_FOREACH(c, &hub->children, entry)
+	{
+		mcp_child_start(c);
+	}
+}
+
+/* ---- the answer ---- */
+
+static void
+send_answer(struct mcp_update *u, int status, const struct hr_buf *body)
+{
+	const struct hr_act_answer a = {.status = status, .body = {hr_buf_str(body), body->len}};
+	struct hr_buf frame;
+
+	hr_buf_init(&frame, LOG_MAX * 2);
+	hr_frame_put_answer(&frame, &a);
+	if (frame.fail == HR_OK)
+		(void)bufferevent_write(u->peer, frame.p, frame.len);
+	hr_buf_done(&frame);
+	u->answered = true; /* freed when it has gone out */
+}
+
+static bool
+settled(const struct mcp_hub *hub)
+{
+	const struct mcp_child *c;
+
+	TAILQ_FOREACH(c, &hub->children, entry)
+	{
+		if (c->state != MCP_CHILD_READY &&
+		    (c->state != MCP_CHILD_OFF || evtimer_pending(c->timer, NULL)))
+			return false;
+	}
+	return true;
+}
+
+static void
+answer(struct mcp_update *u)
+{
+	const struct mcp_child *c;
+	struct hr_buf log, body;
+
+	hr_buf_init(&log, LOG_MAX);
+	hr_buf_init(&body, LOG_MAX);
+	TAILQ_FOREACH(c, &u->hub->children, entry)
+	{
+		if (c->state == MCP_CHILD_OFF && c->reason[0] != '\0')
+			hr_buf_addf(&log, "%s%s: %s", log.len > 0 ? "; " : "", c->name, c->reason);
+	}
+	hr_buf_adds(&body, "{\"detail\":\"MCP server updated successfully\",\"router_error_log\":");
+	(void)hr_json_put_str(&body, hr_buf_str(&log), log.len, HR_JSON_REPLACE);
+	hr_buf_addc(&body, '}');
+	send_answer(u, 200, &body);
+	hr_buf_done(&log);
+	hr_buf_done(&body);
+}
+
+void
+mcp_update_changed(struct mcp_hub *hub)
+{
+	struct mcp_update *u;
+
+	LIST_FOREACH(u, &hub->updating, entry)
+	{
+		if (u->applied && !u->answered && settled(hub))
+			answer(u);
+	}
+}
+
+static void
+waited(evutil_socket_t fd, short what, void *arg)
+{
+	struct mcp_update *u = arg;
+
+	(void)fd;
+	(void)what;
+	if (!u->answered)
+		answer(u);
+}
+
+static void
+apply(struct mcp_update *u, const struct hr_act_request *req)
+{
+	const struct timeval limit = {WAIT_MS / 1000, WAIT_MS % 1000 * 1000};
+	struct json_object *action = NULL, *configs = NULL;
+	struct hr_json_error e;
+	struct hr_buf body;
+
+	if (hr_json_decode(req->action.p, req->action.len, &action, &e) == 0)
+		configs = normal_list(mcp_member(mcp_member(action, "args"), "servers"));
+	if (configs == NULL) {
+		hr_buf_init(&body, 200);
+		hr_buf_adds(&body,
+		    "{\"detail\":\"An unexpected error occurred. Please try again later.\"}");
+		send_answer(u, 500, &body);
+		hr_buf_done(&body);
+	} else {
+		u->applied = true;
+		replace(u->hub, configs);
+		if (settled(u->hub))
+			answer(u);
+		else
+			(void)evtimer_add(u->timer, &limit);
+	}
+	json_object_put(configs);
+	json_object_put(action);
+}
+
+static void
+readable(struct bufferevent *b, void *arg)
+{
+	struct mcp_update *u = arg;
+	struct evbuffer *in = bufferevent_get_input(b);
+	size_t len = evbuffer_get_length(in), n = 0, used, need;
+	const char *payload = NULL;
+	struct hr_act_request req;
+	uint32_t type = 0;
+	int r;
+
+	if (u->applied || u->answered)
+		return;
+	r = hr_frame_get(evbuffer_pullup(in, -1), len, &type, &payload, &n, &used, &need, NULL);
+	if (r == 0)
+		return;
+	if (r < 0 || type != HR_FRAME_ACT || hr_frame_get_act(payload, n, &req, NULL) != 0)
+		update_free(u);
+	else
+		apply(u, &req);
+}
+
+static void
+written(struct bufferevent *b, void *arg)
+{
+	struct mcp_update *u = arg;
+
+	(void)b;
+	if (u->answered)
+		update_free(u);
+}
+
+static void
+broken(struct bufferevent *b, short what, void *arg)
+{
+	(void)b;
+	if ((what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) != 0)
+		update_free(arg);
+}
+
+static void
+acceptable(evutil_socket_t listener, short what, void *arg)
+{
+	struct mcp_hub *hub = arg;
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct mcp_update *u;
+
+	(void)what;
+	if (fd < 0)
+		return;
+	u = calloc(1, sizeof(*u));
+	if (u != NULL) {
+		u->hub = hub;
+		u->peer = bufferevent_socket_new(hub->base, fd, BEV_OPT_CLOSE_ON_FREE);
+		u->timer = evtimer_new(hub->base, waited, u);
+	}
+	if (u == NULL || u->peer == NULL || u->timer == NULL) {
+		if (u != NULL && u->peer != NULL)
+			bufferevent_free(u->peer);
+		else
+			hr_fd_close(&fd);
+		if (u != NULL && u->timer != NULL)
+			event_free(u->timer);
+		free(u);
+		return;
+	}
+	LIST_INSERT_HEAD(&hub->updating, u, entry);
+	bufferevent_setcb(u->peer, readable, written, broken, u);
+	(void)bufferevent_enable(u->peer, EV_READ | EV_WRITE);
+}
+
+int
+mcp_update_open(struct mcp_hub *hub, int listener, struct hr_err *err)
+{
+	hub->accepts = event_new(hub->base, listener, EV_READ | EV_PERSIST, acceptable, hub);
+	if (hub->accepts == NULL || event_add(hub->accepts, NULL) != 0)
+		return hr_err_nomem(err);
+	return 0;
+}
+
+void
+mcp_update_done(struct mcp_hub *hub)
+{
+	while (!LIST_EMPTY(&hub->updating))
+		update_free(LIST_FIRST(&hub->updating));
+	if (hub->accepts != NULL)
+		event_free(hub->accepts);
+	hub->accepts = NULL;
+}
