@@ -1,0 +1,69 @@
+/* The handrail command: what its subcommands share. */
+#ifndef HR_CLI_CLI_H
+#define HR_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "host/handrail.h"
+
+/* Exit statuses beside those of commands. */
+enum { CLI_OK, CLI_ERROR, CLI_USAGE, CLI_NOT_FOUND, CLI_TIMEOUT, CLI_DISCONNECTED };
+#define CLI_COMMAND_TIMEOUT 124 /* as timeout(1) has it */
+
+struct cli_option {
+	char letter; /* below 32: without a short form */
+	const char *name;
+	const char *arg; /* NULL: takes none */
+	const char *help;
+};
+
+struct cli_args {
+	struct cli_given {
+		char letter;
+		const char *value;
+	} * given;
+	size_t n;
+	int argc; /* what is left */
+	char **argv;
+};
+
+/* What every subcommand is given. */
+struct cli {
+	const char *name; /* of the sandbox */
+	bool json, quiet;
+	char *state_dir;
+	const char *const *env;
+	struct hr_config *config;
+};
+
+struct cli_command {
+	const char *name, *args, *help;
+	const struct cli_option *options; /* ends with a name of NULL; NULL: none of its own */
+	int min, max;                     /* number of arguments; max -1: any */
+	int (*run)(struct cli *c, const struct cli_args *a);
+};
+
+extern const struct cli_command *const cli_commands[];
+extern const size_t cli_commands_n;
+extern const struct cli_option cli_common[];
+
+/* The last value of an option; NULL: not given ("" for one without argument). */
+const char *cli_value(const struct cli_args *a, char letter);
+/* The next value of an option that may be repeated; *at starts with 0. NULL: no more. */
+const char *cli_next(const struct cli_args *a, char letter, size_t *at);
+
+/* "handrail: text" on stderr, and the exit status that fits the error. */
+int cli_fail(const struct hr_error *err);
+int cli_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* to stderr */
+
+/* The named sandbox, connected; NULL: *ret_status is the exit status, all is said. */
+struct hr_sandbox *cli_attach(struct cli *c, int *ret_status);
+
+/* Writes all of it to stdout; CLI_ERROR (said) if that fails. */
+int cli_out(const void *p, size_t len);
+int cli_outs(const char *s);
+
+#endif

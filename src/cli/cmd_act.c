@@ -1,0 +1,175 @@
+/* run, py, read, write, edit: actions in a sandbox. */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <json-c/json_object.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "cli/commands.h"
+#include "cli/observation.h"
+#include "shell/quote.h"
+
+#define INPUT_MAX (32u << 20)
+
+/* All of standard input. */
+static int
+read_input(struct hr_buf *b)
+{
+	ssize_t n;
+	char *room;
+
+	do {
+		room = hr_buf_reserve(b, 65536);
+		if (room == NULL)
+			return cli_usage("standard input is too long");
+		n = hr_fd_read(0, room, 65536);
+		if (n < 0)
+			return cli_usage("standard input: %s", strerror(errno));
+		hr_buf_grew(b, (size_t)n);
+	} while (n > 0);
+	return CLI_OK;
+}
+
+static int
+seconds(const struct cli_args *a, double *ret)
+{
+	const char *text = cli_value(a, 't');
+	char *stop;
+
+	*ret = 0;
+	if (text == NULL)
+		return CLI_OK;
+	*ret = strtod(text, &stop);
+	if (*stop != '\0' || !(*ret > 0 && *ret < 1e7))
+		return cli_usage("--timeout takes a number of seconds, not \"%s\"", text);
+	return CLI_OK;
+}
+
+/* ---- run ---- */
+
+static const struct cli_option run_options[] = {
+    {'t', "timeout", "SECONDS", "give up waiting then [sandbox.timeout]"},
+    {'i', "input", NULL, "it is input for the command that runs"},
+    {1, "cwd", "DIR", "in this directory, in a shell of its own"},
+    {0, NULL, NULL, NULL},
+};
+
+static int
+run(struct cli *c, const struct cli_args *a)
+{
+	struct json_object *args;
+	struct hr_buf b;
+	double timeout;
+	int rc = seconds(a, &timeout), bad = 0;
+
+	if (rc != CLI_OK)
+		return rc;
+	hr_buf_init(&b, INPUT_MAX);
+	/* one word is a line for the shell, several are a command and its arguments */
+	for (int i = 0; i < a->argc; i++) {
+		if (i > 0)
+			hr_buf_addc(&b, ' ');
+		if (a->argc == 1)
+			hr_buf_adds(&b, a->argv[i]);
+		else
+			hr_shell_quote(&b, a->argv[i], strlen(a->argv[i]));
+	}
+	args = cli_object("command", hr_buf_str(&b), NULL);
+	hr_buf_done(&b);
+	if (args != NULL && cli_value(a, 'i') != NULL)
+		bad |= json_object_object_add(args, "is_input", json_object_new_string("true"));
+	if (args != NULL && cli_value(a, 1) != NULL) {
+		bad |= json_object_object_add(args, "cwd", json_object_new_string(cli_value(a, 1)));
+		bad |= json_object_object_add(args, "is_static", json_object_new_boolean(true));
+	}
+	/* who gives a limit waits for it, output or not */
+	if (args != NULL && timeout > 0)
+		bad |= json_object_object_add(args, "blocking", json_object_new_boolean(true));
+	if (args == NULL || bad != 0) {
+		json_object_put(args);
+		return cli_usage("out of memory");
+	}
+	return cli_act(c, "run", args, timeout);
+}
+
+const struct cli_command cli_run = {"run", "COMMAND [ARGUMENT]...",
+    "Run a command in the sandbox's shell, with its exit status.", run_options, 1, -1, run};
+
+/* ---- py ---- */
+
+static const struct cli_option py_options[] = {
+    {'t', "timeout", "SECONDS", "give up waiting then [sandbox.timeout]"},
+    {0, NULL, NULL, NULL},
+};
+
+static int
+py(struct cli *c, const struct cli_args *a)
+{
+	struct hr_buf b;
+	double timeout;
+	int rc = seconds(a, &timeout);
+
+	if (rc != CLI_OK)
+		return rc;
+	hr_buf_init(&b, INPUT_MAX);
+	if (a->argc == 1 && strcmp(a->argv[0], "-") != 0)
+		hr_buf_adds(&b, a->argv[0]);
+	else
+		rc = read_input(&b);
+	if (rc == CLI_OK)
+		rc = cli_act(c, "run_ipython", cli_object("code", hr_buf_str(&b), NULL), timeout);
+	hr_buf_done(&b);
+	return rc;
+}
+
+const struct cli_command cli_py = {"py", "[CODE|-]",
+    "Run Python in the sandbox's notebook; from standard input without CODE.", py_options, 0, 1,
+    py};
+
+/* ---- files ---- */
+
+static int
+read_file(struct cli *c, const struct cli_args *a)
+{
+	return cli_act(c, "read", cli_object("path", a->argv[0], NULL), 0);
+}
+
+const struct cli_command cli_read = {
+    "read", "PATH", "Print a file of the sandbox.", NULL, 1, 1, read_file};
+
+static int
+write_file(struct cli *c, const struct cli_args *a)
+{
+	struct hr_buf b;
+	int rc;
+
+	hr_buf_init(&b, INPUT_MAX);
+	rc = read_input(&b);
+	if (rc == CLI_OK && b.len > 0 && memchr(b.p, '\0', b.len) != NULL)
+		rc = cli_usage("standard input is not text; \"handrail put\" copies any file");
+	if (rc == CLI_OK)
+		rc = cli_act(
+		    c, "write", cli_object("path", a->argv[0], "content", hr_buf_str(&b), NULL), 0);
+	hr_buf_done(&b);
+	return rc;
+}
+
+const struct cli_command cli_write = {
+    "write", "PATH", "Write standard input to a file of the sandbox.", NULL, 1, 1, write_file};
+
+static int
+edit_file(struct cli *c, const struct cli_args *a)
+{
+	return cli_act(c, "edit",
+	    cli_object("path", a->argv[0], "command", "str_replace", "old_str", a->argv[1],
+		"new_str", a->argv[2], "impl_source", "oh_aci", NULL),
+	    0);
+}
+
+const struct cli_command cli_edit = {"edit", "PATH OLD NEW",
+    "Replace a text that occurs once in a file of the sandbox.", NULL, 3, 3, edit_file};

@@ -1,0 +1,72 @@
+/* build: runtime images. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/quote.h"
+#include "base/buf.h"
+#include "base/fd.h"
+#include "cli/commands.h"
+
+static const struct cli_option build_options[] = {
+    {'b', "base", "IMAGE", "what it is built on [sandbox.base_container_image]"},
+    {'f', "force", NULL, "from the base, whatever exists"},
+    {1, "retag", NULL, "with --force: take over names that exist"},
+    {'d', "dry-run", NULL, "only say what it would be called"},
+    {'o', "folder", "DIR", "leave the build folder there"},
+    {2, "no-pull", NULL, "ask no registry"},
+    {3, "allow-registry-port", NULL, "a base such as host:5000/name:tag"},
+    {0, NULL, NULL, NULL},
+};
+
+static void
+on_progress(void *arg, const char *text)
+{
+	struct cli *c = arg;
+	struct hr_buf b;
+	size_t n = strlen(text);
+
+	while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
+		n--;
+	if (c->quiet || n == 0)
+		return;
+	hr_buf_init(&b, 1 << 20);
+	hr_quote_text(&b, text, n);
+	hr_buf_addc(&b, '\n');
+	(void)hr_fd_write_full(2, hr_buf_str(&b), b.len, NULL);
+	hr_buf_done(&b);
+}
+
+static int
+build(struct cli *c, const struct cli_args *a)
+{
+	struct hr_build_options o = {
+	    .base = cli_value(a, 'b'),
+	    .folder = cli_value(a, 'o'),
+	    .environ = c->env,
+	    .force = cli_value(a, 'f') != NULL,
+	    .retag = cli_value(a, 1) != NULL,
+	    .dry_run = cli_value(a, 'd') != NULL,
+	    .pull = cli_value(a, 2) == NULL,
+	    .registry_port = cli_value(a, 3) != NULL,
+	    .progress = on_progress,
+	    .arg = c,
+	};
+	struct hr_error err = {0};
+	char *name = NULL;
+	struct hr_buf b;
+	int rc;
+
+	if (hr_build_image(c->config, &o, &name, &err) != 0)
+		return cli_fail(&err);
+	hr_buf_init(&b, 1 << 16);
+	hr_buf_addf(&b, c->json ? "{\"image\":\"%s\"}\n" : "%s\n", name);
+	rc = cli_out(hr_buf_str(&b), b.len);
+	hr_buf_done(&b);
+	free(name);
+	return rc;
+}
+
+const struct cli_command cli_build = {
+    "build", "", "Build a runtime image, or find it; prints its name.", build_options, 0, 0, build};

@@ -1,0 +1,106 @@
+/* ls, put, get: files of a sandbox. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <json-c/json_object.h>
+
+#include "base/buf.h"
+#include "base/quote.h"
+#include "cli/commands.h"
+#include "host/zip.h"
+#include "proto/json.h"
+
+static int
+ls(struct cli *c, const struct cli_args *a)
+{
+	struct json_object *list = NULL;
+	struct hr_error err = {0};
+	struct hr_json_error why;
+	struct hr_sandbox *s;
+	struct hr_buf b;
+	char *text = NULL;
+	int rc = CLI_ERROR;
+
+	s = cli_attach(c, &rc);
+	if (s == NULL)
+		return rc;
+	if (hr_sandbox_list_files(s, a->argc > 0 ? a->argv[0] : NULL, &text, &err) != 0) {
+		rc = cli_fail(&err);
+	} else if (c->json) {
+		rc = cli_outs(text);
+		rc = rc == CLI_OK ? cli_outs("\n") : rc;
+	} else if (hr_json_decode(text, strlen(text), &list, &why) == 0) {
+		hr_buf_init(&b, 64u << 20);
+		for (size_t i = 0; i < json_object_array_length(list); i++) {
+			const char *name =
+			    json_object_get_string(json_object_array_get_idx(list, i));
+
+			hr_quote_text(&b, name, strlen(name));
+			hr_buf_addc(&b, '\n');
+		}
+		rc = cli_out(hr_buf_str(&b), b.len);
+		hr_buf_done(&b);
+	}
+	json_object_put(list);
+	free(text);
+	hr_sandbox_free(s);
+	return rc;
+}
+
+const struct cli_command cli_ls = {
+    "ls", "[PATH]", "List a directory of the sandbox.", NULL, 0, 1, ls};
+
+static int
+put(struct cli *c, const struct cli_args *a)
+{
+	struct hr_error err = {0};
+	struct hr_sandbox *s;
+	struct stat st;
+	int rc = CLI_ERROR;
+
+	if (stat(a->argv[0], &st) != 0) {
+		cli_say("Source file %s does not exist.", a->argv[0]);
+		return CLI_NOT_FOUND;
+	}
+	s = cli_attach(c, &rc);
+	if (s != NULL)
+		rc = hr_sandbox_copy_to(s, a->argv[0], a->argv[1], S_ISDIR(st.st_mode), &err) == 0
+			 ? CLI_OK
+			 : cli_fail(&err);
+	hr_sandbox_free(s);
+	return rc;
+}
+
+const struct cli_command cli_put = {"put", "FILE|DIR DIRECTORY",
+    "Copy a file or a directory into a directory of the sandbox.", NULL, 2, 2, put};
+
+static int
+get(struct cli *c, const struct cli_args *a)
+{
+	const char *to = a->argc > 1 ? a->argv[1] : ".";
+	struct hr_error err = {0};
+	struct hr_sandbox *s;
+	char *zip = NULL;
+	int rc = CLI_ERROR;
+
+	s = cli_attach(c, &rc);
+	if (s == NULL)
+		return rc;
+	if (hr_sandbox_copy_from(s, a->argv[0], &zip, &err) != 0 ||
+	    hr_zip_extract(zip, to, &err) != 0)
+		rc = cli_fail(&err);
+	else
+		rc = CLI_OK;
+	if (zip != NULL)
+		(void)unlink(zip);
+	free(zip);
+	hr_sandbox_free(s);
+	return rc;
+}
+
+const struct cli_command cli_get = {"get", "PATH [DIRECTORY]",
+    "Copy what is in a directory of the sandbox into one of yours.", NULL, 1, 2, get};

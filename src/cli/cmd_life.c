@@ -1,0 +1,318 @@
+/* up, ps, pause, resume, down: the life of sandboxes. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json_object.h>
+
+#include "base/buf.h"
+#include "cli/commands.h"
+#include "host/strv.h"
+#include "proto/json.h"
+
+static void
+note(void *arg, const char *text)
+{
+	struct cli *c = arg;
+
+	if (!c->quiet)
+		cli_say("%s", text);
+}
+
+static void
+put_field(struct hr_buf *b, const char *name, const char *text, bool last)
+{
+	hr_buf_addf(b, "\"%s\":", name);
+	if (text != NULL)
+		(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
+	else
+		hr_buf_adds(b, "null");
+	hr_buf_adds(b, last ? "}\n" : ",");
+}
+
+/* ---- up ---- */
+
+static const struct cli_option up_options[] = {
+    {'e', "env", "NAME=VALUE", "a variable for the sandbox; may be repeated"},
+    {'p', "plugin", "NAME", "jupyter, agent_skills, vscode; may be repeated"},
+    {0, NULL, NULL, NULL},
+};
+
+static int
+show_up(struct cli *c, struct hr_sandbox *s)
+{
+	struct hr_buf b;
+	int rc;
+
+	hr_buf_init(&b, 1 << 16);
+	if (c->json) {
+		hr_buf_addc(&b, '{');
+		put_field(&b, "sid", hr_sandbox_id(s), false);
+		put_field(&b, "url", hr_sandbox_url(s), true);
+	} else {
+		hr_buf_addf(&b, "%s %s\n", hr_sandbox_id(s),
+		    hr_sandbox_url(s) != NULL ? hr_sandbox_url(s) : "-");
+	}
+	rc = cli_out(hr_buf_str(&b), b.len);
+	hr_buf_done(&b);
+	return rc;
+}
+
+static int
+up(struct cli *c, const struct cli_args *a)
+{
+	struct hr_strv env = {0}, plugins = {0};
+	struct hr_sandbox_options o = {
+	    .sid = c->name,
+	    .environ = c->env,
+	    .headless = true,
+	    .detach = true,
+	    .state_dir = c->state_dir,
+	    .log = note,
+	    .log_arg = c,
+	};
+	struct hr_sandbox *s = NULL;
+	struct hr_error err = {0};
+	const char *text;
+	size_t at = 0;
+	int rc = CLI_ERROR;
+
+	while ((text = cli_next(a, 'e', &at)) != NULL) {
+		if (strchr(text, '=') == NULL || *text == '=') {
+			rc = cli_usage("--env takes NAME=VALUE, not \"%s\"", text);
+			goto out;
+		}
+		hr_strv_set_env(&env, text);
+	}
+	for (at = 0; (text = cli_next(a, 'p', &at)) != NULL;)
+		hr_strv_add(&plugins, text);
+	if (env.failed || plugins.failed) {
+		rc = cli_usage("out of memory");
+		goto out;
+	}
+	o.env = hr_strv_list(&env);
+	o.plugins = hr_strv_list(&plugins);
+	s = hr_sandbox_open(c->config, &o, &err);
+	if (s == NULL || hr_sandbox_connect(s, &err) != 0)
+		rc = cli_fail(&err);
+	else
+		rc = show_up(c, s);
+out:
+	hr_sandbox_free(s);
+	hr_strv_done(&env);
+	hr_strv_done(&plugins);
+	return rc;
+}
+
+const struct cli_command cli_up = {
+    "up", "", "Start a sandbox, or find it running.", up_options, 0, 0, up};
+
+/* ---- setup ---- */
+
+static int
+setup(struct cli *c, const struct cli_args *a)
+{
+	struct hr_error err = {0};
+	struct hr_sandbox *s;
+	int rc = CLI_ERROR, status = 0;
+
+	(void)a;
+	s = cli_attach(c, &rc);
+	if (s == NULL)
+		return rc;
+	if (hr_sandbox_run_setup_script(s, &status, &err) != 0 ||
+	    hr_sandbox_install_git_hooks(s, &err) != 0)
+		rc = cli_fail(&err);
+	else
+		rc = status < 0 ? CLI_COMMAND_TIMEOUT : status;
+	hr_sandbox_free(s);
+	return rc;
+}
+
+const struct cli_command cli_setup = {"setup", "",
+    "Run the repository's .openhands/setup.sh and install its hook.", NULL, 0, 0, setup};
+
+/* ---- ps ---- */
+
+static const char *
+text_in(struct json_object *o, const char *name)
+{
+	struct json_object *v = NULL;
+
+	(void)json_object_object_get_ex(o, name, &v);
+	return v != NULL ? json_object_get_string(v) : "-";
+}
+
+static const char *
+state_of(struct cli *c, const char *sid)
+{
+	struct hr_sandbox_options o = {.sid = sid,
+	    .environ = c->env,
+	    .attach = true,
+	    .headless = true,
+	    .state_dir = c->state_dir};
+	struct hr_sandbox *s = hr_sandbox_open(c->config, &o, NULL);
+	const char *state =
+	    s != NULL && hr_sandbox_connect(s, NULL) == 0 ? hr_sandbox_state(s) : "exited";
+
+	hr_sandbox_free(s);
+	return state;
+}
+
+static int
+ps(struct cli *c, const struct cli_args *a)
+{
+	struct json_object *list = NULL, *o;
+	struct hr_error err = {0};
+	struct hr_json_error why;
+	struct hr_buf b;
+	char *text = hr_sandbox_list(c->state_dir, &err);
+	int rc;
+
+	(void)a;
+	if (text == NULL || hr_json_decode(text, strlen(text), &list, &why) != 0) {
+		free(text);
+		return cli_fail(&err);
+	}
+	hr_buf_init(&b, 16 << 20);
+	if (c->json)
+		hr_buf_addc(&b, '[');
+	else
+		hr_buf_addf(&b, "%-24s %-12s %-9s %s\n", "NAME", "RUNTIME", "STATE", "URL");
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		o = json_object_array_get_idx(list, i);
+		if (c->json) {
+			hr_buf_adds(&b, i > 0 ? ",{" : "{");
+			put_field(&b, "sid", text_in(o, "sid"), false);
+			put_field(&b, "runtime", text_in(o, "runtime"), false);
+			put_field(&b, "state", state_of(c, text_in(o, "sid")), false);
+			put_field(&b, "url", text_in(o, "url"), true);
+		} else {
+			hr_buf_addf(&b, "%-24s %-12s %-9s %s\n", text_in(o, "sid"),
+			    text_in(o, "runtime"), state_of(c, text_in(o, "sid")),
+			    text_in(o, "url"));
+		}
+	}
+	if (c->json)
+		hr_buf_adds(&b, "]\n");
+	rc = cli_out(hr_buf_str(&b), b.len);
+	hr_buf_done(&b);
+	json_object_put(list);
+	free(text);
+	return rc;
+}
+
+const struct cli_command cli_ps = {"ps", "", "List the sandboxes.", NULL, 0, 0, ps};
+
+/* ---- pause, resume ---- */
+
+static int
+pause_it(struct cli *c, const struct cli_args *a)
+{
+	struct hr_error err = {0};
+	struct hr_sandbox *s;
+	int rc = CLI_ERROR;
+
+	(void)a;
+	s = cli_attach(c, &rc);
+	if (s != NULL)
+		rc = hr_sandbox_pause(s, &err) == 0 ? CLI_OK : cli_fail(&err);
+	hr_sandbox_free(s);
+	return rc;
+}
+
+const struct cli_command cli_pause = {
+    "pause", "", "Stop a sandbox in such a way that it can go on.", NULL, 0, 0, pause_it};
+
+static int
+resume(struct cli *c, const struct cli_args *a)
+{
+	struct hr_error err = {0};
+	struct hr_sandbox *s;
+	int rc = CLI_ERROR;
+
+	(void)a;
+	s = cli_attach(c, &rc);
+	if (s != NULL)
+		rc = hr_sandbox_resume(s, &err) == 0 ? CLI_OK : cli_fail(&err);
+	hr_sandbox_free(s);
+	return rc;
+}
+
+const struct cli_command cli_resume = {
+    "resume", "", "Let a paused sandbox go on.", NULL, 0, 0, resume};
+
+/* ---- down ---- */
+
+static const struct cli_option down_options[] = {
+    {'a', "all", NULL, "every sandbox"},
+    {0, NULL, NULL, NULL},
+};
+
+static int
+down_one(struct cli *c, const char *sid)
+{
+	struct hr_sandbox_options o = {.sid = sid,
+	    .environ = c->env,
+	    .attach = true,
+	    .headless = true,
+	    .state_dir = c->state_dir,
+	    .log = note,
+	    .log_arg = c};
+	struct hr_error err = {0};
+	struct hr_sandbox *s = hr_sandbox_open(c->config, &o, &err);
+	int rc = CLI_OK;
+
+	if (s == NULL) {
+		rc = cli_fail(&err);
+	} else if (hr_sandbox_connect(s, &err) != 0 && err.code == HR_ERROR_NOT_FOUND) {
+		rc = cli_fail(&err);
+	} else if (hr_sandbox_delete(s, &err) != 0) {
+		/* what has ended already is cleared away all the same */
+		rc = cli_fail(&err);
+	}
+	hr_sandbox_free(s);
+	return rc;
+}
+
+static int
+down_all(struct cli *c)
+{
+	struct json_object *list = NULL;
+	struct hr_error err = {0};
+	struct hr_json_error why;
+	char *text = hr_sandbox_list(c->state_dir, &err);
+	int rc = CLI_OK, one;
+
+	if (text == NULL || hr_json_decode(text, strlen(text), &list, &why) != 0) {
+		free(text);
+		return cli_fail(&err);
+	}
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		one = down_one(c, text_in(json_object_array_get_idx(list, i), "sid"));
+		rc = one != CLI_OK ? one : rc;
+	}
+	json_object_put(list);
+	free(text);
+	return rc;
+}
+
+static int
+down(struct cli *c, const struct cli_args *a)
+{
+	int rc = CLI_OK, one;
+
+	if (cli_value(a, 'a') != NULL)
+		return down_all(c);
+	if (a->argc == 0)
+		return down_one(c, c->name);
+	for (int i = 0; i < a->argc; i++) {
+		one = down_one(c, a->argv[i]);
+		rc = one != CLI_OK ? one : rc;
+	}
+	return rc;
+}
+
+const struct cli_command cli_down = {
+    "down", "[NAME]...", "End a sandbox and remove what belongs to it.", down_options, 0, -1, down};

@@ -1,0 +1,30 @@
+/* The table of subcommands, in the order of the help. */
+#include "config.h"
+
+#include "cli/commands.h"
+
+const struct cli_command *const cli_commands[] = {
+    &cli_up,
+    &cli_setup,
+    &cli_ps,
+    &cli_run,
+    &cli_py,
+    &cli_sh,
+    &cli_ls,
+    &cli_read,
+    &cli_write,
+    &cli_edit,
+    &cli_put,
+    &cli_get,
+    &cli_logs,
+    &cli_top,
+    &cli_pause,
+    &cli_resume,
+    &cli_down,
+    &cli_build,
+    &cli_config,
+    &cli_completion,
+    &cli_version,
+};
+
+const size_t cli_commands_n = sizeof(cli_commands) / sizeof(*cli_commands);

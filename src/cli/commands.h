@@ -1,0 +1,11 @@
+/* The subcommands, each a row. */
+#ifndef HR_CLI_COMMANDS_H
+#define HR_CLI_COMMANDS_H
+
+#include "cli/cli.h"
+
+extern const struct cli_command cli_build, cli_completion, cli_config, cli_down, cli_edit, cli_get,
+    cli_logs, cli_ls, cli_pause, cli_ps, cli_put, cli_py, cli_read, cli_resume, cli_run, cli_setup,
+    cli_sh, cli_top, cli_up, cli_version, cli_write;
+
+#endif

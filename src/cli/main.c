@@ -1,0 +1,404 @@
+/* handrail: finds the subcommand, reads options and configuration, runs it. */
+#include "config.h"
+
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/quote.h"
+#include "host/error.h"
+
+#define OPTIONS_MAX 40
+#define SAY_MAX 4096
+
+const struct cli_option cli_common[] = {
+    {'n', "name", "NAME", "the sandbox [default]"},
+    {'r', "runtime", "KIND", "local, docker, ... [core.runtime]"},
+    {'c', "config-file", "FILE", "settings [config.toml]"},
+    {'s', "set", "KEY=VALUE", "one setting, as sandbox.timeout=60"},
+    {'j', "json", NULL, "answer in JSON"},
+    {'q', "quiet", NULL, "no notes on stderr"},
+    {'h', "help", NULL, "this text"},
+    {0, NULL, NULL, NULL},
+};
+
+/* ---- what subcommands use ---- */
+
+void
+cli_say(const char *fmt, ...)
+{
+	char text[SAY_MAX];
+	struct hr_buf b;
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	/* what a sandbox said may hold escape sequences */
+	hr_buf_init(&b, SAY_MAX * 8);
+	for (char *line = text, *next; line != NULL; line = next) {
+		next = strchr(line, '\n');
+		if (next != NULL)
+			*next++ = '\0';
+		hr_buf_adds(&b, b.len == 0 ? "handrail: " : "\n    ");
+		hr_quote_text(&b, line, strlen(line));
+	}
+	hr_buf_addc(&b, '\n');
+	(void)hr_fd_write_full(2, hr_buf_str(&b), b.len, NULL); /* nobody is left to be told */
+	hr_buf_done(&b);
+}
+
+int
+cli_usage(const char *fmt, ...)
+{
+	char text[SAY_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	cli_say("%s", text);
+	return CLI_USAGE;
+}
+
+int
+cli_fail(const struct hr_error *err)
+{
+	cli_say("%s", err->text);
+	switch (err->code) {
+	case HR_ERROR_NOT_FOUND:
+	case HR_ERROR_NOENT: return CLI_NOT_FOUND;
+	case HR_ERROR_TIMEOUT:
+	case HR_ERROR_HTTP_TIMEOUT:
+	case HR_ERROR_OSTIMEOUT: return CLI_TIMEOUT;
+	case HR_ERROR_DISCONNECTED:
+	case HR_ERROR_HTTP_NETWORK:
+	case HR_ERROR_HTTP_PROTOCOL: return CLI_DISCONNECTED;
+	default: return CLI_ERROR;
+	}
+}
+
+const char *
+cli_value(const struct cli_args *a, char letter)
+{
+	const char *found = NULL;
+
+	for (size_t i = 0; i < a->n; i++)
+		if (a->given[i].letter == letter)
+			found = a->given[i].value;
+	return found;
+}
+
+const char *
+cli_next(const struct cli_args *a, char letter, size_t *at)
+{
+	for (; *at < a->n; (*at)++)
+		if (a->given[*at].letter == letter)
+			return a->given[(*at)++].value;
+	return NULL;
+}
+
+int
+cli_out(const void *p, size_t len)
+{
+	struct hr_err e = {0};
+
+	if (hr_fd_write_full(1, p, len, &e) == 0)
+		return CLI_OK;
+	cli_say("standard output: %s", e.msg);
+	return CLI_ERROR;
+}
+
+int
+cli_outs(const char *s)
+{
+	return cli_out(s, strlen(s));
+}
+
+static void
+note(void *arg, const char *text)
+{
+	struct cli *c = arg;
+
+	if (!c->quiet)
+		cli_say("%s", text);
+}
+
+struct hr_sandbox *
+cli_attach(struct cli *c, int *ret_status)
+{
+	struct hr_sandbox_options o = {
+	    .sid = c->name,
+	    .environ = c->env,
+	    .attach = true,
+	    .headless = true,
+	    .state_dir = c->state_dir,
+	    .log = note,
+	    .log_arg = c,
+	};
+	struct hr_error err = {0};
+	struct hr_sandbox *s = hr_sandbox_open(c->config, &o, &err);
+
+	if (s == NULL || hr_sandbox_connect(s, &err) != 0) {
+		*ret_status = cli_fail(&err);
+		hr_sandbox_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+/* ---- options ---- */
+
+static int
+add_given(struct cli_args *a, char letter, const char *value)
+{
+	struct cli_given *g = reallocarray(a->given, a->n + 1, sizeof(*g));
+
+	if (g == NULL)
+		return -1;
+	a->given = g;
+	a->given[a->n++] = (struct cli_given){letter, value};
+	return 0;
+}
+
+static size_t
+add_options(const struct cli_option *o, struct option *longs, size_t n, char *shorts)
+{
+	size_t at = strlen(shorts);
+
+	for (; o != NULL && o->name != NULL; o++) {
+		hr_assert(n < OPTIONS_MAX - 1);
+		longs[n++] = (struct option){
+		    o->name, o->arg != NULL ? required_argument : no_argument, NULL, o->letter};
+		if (o->letter < 32)
+			continue;
+		shorts[at++] = o->letter;
+		if (o->arg != NULL)
+			shorts[at++] = ':';
+	}
+	shorts[at] = '\0';
+	return n;
+}
+
+static void
+nearest_option(const char *word, const struct option *longs, size_t n)
+{
+	const char *names[OPTIONS_MAX], *near;
+
+	for (size_t i = 0; i < n; i++)
+		names[i] = longs[i].name;
+	near = strncmp(word, "--", 2) == 0 ? hr_nearest(word + 2, names, n) : NULL;
+	if (near != NULL)
+		cli_say("is \"--%s\" meant?", near);
+}
+
+/* Options stand before the first argument, so that a command's own are its own. */
+static int
+read_options(const struct cli_command *cmd, int argc, char **argv, struct cli_args *a)
+{
+	char shorts[3 * OPTIONS_MAX] = "+:";
+	struct option longs[OPTIONS_MAX] = {0};
+	size_t n = add_options(cli_common, longs, 0, shorts);
+	int c;
+
+	n = add_options(cmd->options, longs, n, shorts);
+	opterr = 0;
+	optind = 1;
+	while ((c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+		if (c == ':')
+			return cli_usage(
+			    "%s: option \"%s\" needs a value", cmd->name, argv[optind - 1]);
+		if (c == '?') {
+			const char *word = argv[optind - 1];
+
+			if (optopt != 0 && optopt > 32 && strncmp(word, "--", 2) != 0)
+				return cli_usage(
+				    "%s: there is no option \"-%c\"; see \"handrail %s --help\"",
+				    cmd->name, optopt, cmd->name);
+			cli_say("%s: there is no option \"%s\", or it takes no value; see "
+				"\"handrail %s --help\"",
+			    cmd->name, word, cmd->name);
+			nearest_option(word, longs, n);
+			return CLI_USAGE;
+		}
+		if (add_given(a, (char)c, optarg != NULL ? optarg : "") != 0)
+			return cli_usage("out of memory");
+	}
+	a->argc = argc - optind;
+	a->argv = argv + optind;
+	return CLI_OK;
+}
+
+static void
+put_options(struct hr_buf *b, const struct cli_option *o)
+{
+	char left[64];
+
+	for (; o != NULL && o->name != NULL; o++) {
+		(void)snprintf(left, sizeof(left), "%c%c%s --%s%s%s", o->letter < 32 ? ' ' : '-',
+		    o->letter < 32 ? ' ' : o->letter, o->letter < 32 ? " " : ",", o->name,
+		    o->arg != NULL ? " " : "", o->arg != NULL ? o->arg : "");
+		hr_buf_addf(b, "  %-30s %s\n", left, o->help);
+	}
+}
+
+static int
+help_of(const struct cli_command *cmd)
+{
+	struct hr_buf b;
+	int rc;
+
+	hr_buf_init(&b, 1 << 20);
+	hr_buf_addf(&b, "usage: handrail %s [OPTION]...%s%s\n\n%s\n\n", cmd->name,
+	    *cmd->args != '\0' ? " " : "", cmd->args, cmd->help);
+	put_options(&b, cmd->options);
+	put_options(&b, cli_common);
+	rc = cli_out(hr_buf_str(&b), b.len);
+	hr_buf_done(&b);
+	return rc;
+}
+
+static int
+help(void)
+{
+	struct hr_buf b;
+	int rc;
+
+	hr_buf_init(&b, 1 << 20);
+	hr_buf_adds(&b, "usage: handrail COMMAND [OPTION]... [ARGUMENT]...\n\n");
+	for (size_t i = 0; i < cli_commands_n; i++)
+		hr_buf_addf(&b, "  %-12s%s\n", cli_commands[i]->name, cli_commands[i]->help);
+	hr_buf_adds(&b, "\nOptions of every command:\n");
+	put_options(&b, cli_common);
+	hr_buf_adds(&b, "\nSee handrail(1).\n");
+	rc = cli_out(hr_buf_str(&b), b.len);
+	hr_buf_done(&b);
+	return rc;
+}
+
+/* ---- the way to a subcommand ---- */
+
+static const struct cli_command *
+find_command(const char *name)
+{
+	const char *names[64];
+	const char *near;
+	size_t n = 0;
+
+	for (size_t i = 0; i < cli_commands_n && n < 64; i++) {
+		if (strcmp(cli_commands[i]->name, name) == 0)
+			return cli_commands[i];
+		names[n++] = cli_commands[i]->name;
+	}
+	near = hr_nearest(name, names, n);
+	cli_say("there is no command \"%s\"%s%s%s", name, near != NULL ? "; is \"" : "",
+	    near != NULL ? near : "", near != NULL ? "\" meant?" : "; see \"handrail --help\"");
+	return NULL;
+}
+
+static char *
+state_directory(const char *const *env)
+{
+	static const char *const places[][2] = {{"HANDRAIL_STATE_DIR", ""},
+	    {"XDG_STATE_HOME", "/handrail"}, {"HOME", "/.local/state/handrail"}};
+	const char *base;
+	char *dir = NULL;
+
+	(void)env;
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		base = getenv(places[i][0]);
+		if (base != NULL && *base != '\0')
+			return asprintf(&dir, "%s%s", base, places[i][1]) < 0 ? NULL : dir;
+	}
+	return asprintf(&dir, "/tmp/handrail-%ld", (long)getuid()) < 0 ? NULL : dir;
+}
+
+static int
+load_config(struct cli *c, const struct cli_args *a)
+{
+	struct hr_error err = {0};
+	const char *pair, *eq;
+	char key[128];
+	size_t at = 0;
+
+	c->config = hr_config_new(&err);
+	if (c->config == NULL ||
+	    hr_config_load(c->config, cli_value(a, 'c'), c->env, note, c, &err) != 0)
+		return cli_fail(&err);
+	while ((pair = cli_next(a, 's', &at)) != NULL) {
+		eq = strchr(pair, '=');
+		if (eq == NULL || (size_t)(eq - pair) >= sizeof(key))
+			return cli_usage("--set takes KEY=VALUE, not \"%s\"", pair);
+		memcpy(key, pair, (size_t)(eq - pair));
+		key[eq - pair] = '\0';
+		if (hr_config_set(c->config, key, eq + 1, &err) != 0) {
+			cli_say("%s", err.text);
+			return CLI_USAGE;
+		}
+	}
+	if (cli_value(a, 'r') != NULL &&
+	    hr_config_set(c->config, "core.runtime", cli_value(a, 'r'), &err) != 0)
+		return cli_fail(&err);
+	return CLI_OK;
+}
+
+static int
+run_command(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
+{
+	int rc;
+
+	if (cli_value(a, 'h') != NULL)
+		return help_of(cmd);
+	if (a->argc < cmd->min)
+		return cli_usage("usage: handrail %s [OPTION]... %s", cmd->name, cmd->args);
+	if (cmd->max >= 0 && a->argc > cmd->max)
+		return cli_usage(
+		    "%s: \"%s\" is one argument too many; usage: handrail %s [OPTION]... %s",
+		    cmd->name, a->argv[cmd->max], cmd->name, cmd->args);
+	c->name = cli_value(a, 'n') != NULL ? cli_value(a, 'n') : "default";
+	c->json = cli_value(a, 'j') != NULL;
+	c->quiet = cli_value(a, 'q') != NULL;
+	c->state_dir = state_directory(c->env);
+	if (c->state_dir == NULL)
+		return cli_usage("out of memory");
+	rc = load_config(c, a);
+	return rc == CLI_OK ? cmd->run(c, a) : rc;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct cli c = {.env = (const char *const *)environ};
+	struct cli_args a = {0};
+	const struct cli_command *cmd;
+	int rc;
+
+	if (hr_fd_open_stdio(NULL) != 0)
+		return CLI_ERROR;
+	(void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error like others */
+	if (argc < 2) {
+		(void)help();
+		return CLI_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+	    strcmp(argv[1], "help") == 0)
+		return help();
+	cmd = find_command(strcmp(argv[1], "--version") == 0 ? "version" : argv[1]);
+	if (cmd == NULL)
+		return CLI_USAGE;
+	rc = read_options(cmd, argc - 1, argv + 1, &a);
+	if (rc == CLI_OK)
+		rc = run_command(&c, cmd, &a);
+	hr_config_free(c.config);
+	free(c.state_dir);
+	free(a.given);
+	return rc;
+}

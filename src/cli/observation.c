@@ -1,0 +1,150 @@
+/* One action, from words to an exit status. */
+#include "config.h"
+
+#include "cli/observation.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json_object.h>
+
+#include "proto/json.h"
+
+struct json_object *
+cli_object(const char *name, ...)
+{
+	struct json_object *o = json_object_new_object(), *v;
+	const char *value;
+	va_list ap;
+
+	va_start(ap, name);
+	for (; o != NULL && name != NULL; name = va_arg(ap, const char *)) {
+		value = va_arg(ap, const char *);
+		v = json_object_new_string(value);
+		if (v == NULL || json_object_object_add(o, name, v) != 0) {
+			json_object_put(v);
+			json_object_put(o);
+			o = NULL;
+		}
+	}
+	va_end(ap);
+	return o;
+}
+
+static struct json_object *
+member(struct json_object *o, const char *name)
+{
+	struct json_object *v = NULL;
+
+	if (json_object_is_type(o, json_type_object))
+		(void)json_object_object_get_ex(o, name, &v);
+	return v;
+}
+
+/* An error observation, or the editor's own way of saying that it did nothing. */
+static bool
+is_error(struct json_object *obs)
+{
+	const char *type = json_object_get_string(member(obs, "observation"));
+	const char *content = json_object_get_string(member(obs, "content"));
+
+	if (type == NULL)
+		return false;
+	return strcmp(type, "error") == 0 || (strcmp(type, "edit") == 0 && content != NULL &&
+						 strncmp(content, "ERROR:\n", 7) == 0);
+}
+
+static int
+status_of(struct json_object *obs)
+{
+	struct json_object *v = member(member(member(obs, "extras"), "metadata"), "exit_code");
+	int code;
+
+	if (is_error(obs))
+		return CLI_ERROR;
+	if (v == NULL)
+		return CLI_OK;
+	code = json_object_get_int(v);
+	/* -1: it still runs */
+	return code < 0 ? CLI_COMMAND_TIMEOUT : code & 0xFF;
+}
+
+static int
+show(struct cli *c, const char *text, struct json_object *obs)
+{
+	struct json_object *content = member(obs, "content");
+	struct json_object *suffix = member(member(member(obs, "extras"), "metadata"), "suffix");
+	struct json_object *code = member(member(member(obs, "extras"), "metadata"), "exit_code");
+	const char *p;
+	int rc, n;
+
+	if (c->json) {
+		rc = cli_outs(text);
+		return rc == CLI_OK ? cli_outs("\n") : rc;
+	}
+	p = json_object_get_string(content);
+	if (p == NULL)
+		return CLI_OK;
+	if (is_error(obs)) {
+		cli_say("%s", p);
+		return CLI_OK;
+	}
+	n = json_object_get_string_len(content);
+	rc = cli_out(p, (size_t)n);
+	if (rc == CLI_OK && n > 0 && p[n - 1] != '\n')
+		rc = cli_outs("\n");
+	if (code != NULL && json_object_get_int(code) < 0 && suffix != NULL && !c->quiet)
+		cli_say("%s", json_object_get_string(suffix));
+	return rc;
+}
+
+static char *
+action_text(const char *type, struct json_object *args, double timeout_s)
+{
+	struct hr_buf b;
+	char *text;
+
+	hr_buf_init(&b, 64u << 20);
+	hr_buf_addf(&b, "{\"action\":\"%s\",", type);
+	if (timeout_s > 0)
+		hr_buf_addf(&b, "\"timeout\":%.3f,", timeout_s);
+	hr_buf_adds(&b, "\"args\":");
+	if (args == NULL || hr_json_put(&b, args) != 0) {
+		hr_buf_done(&b);
+		return NULL;
+	}
+	hr_buf_addc(&b, '}');
+	text = hr_buf_take(&b);
+	hr_buf_done(&b);
+	return text;
+}
+
+int
+cli_act(struct cli *c, const char *type, struct json_object *args, double timeout_s)
+{
+	char *action = action_text(type, args, timeout_s), *text = NULL;
+	struct json_object *obs = NULL;
+	struct hr_error err = {0};
+	struct hr_json_error why;
+	struct hr_sandbox *s;
+	int rc = CLI_ERROR, shown;
+
+	json_object_put(args);
+	if (action == NULL)
+		return cli_usage("what was given is no text, or too long");
+	s = cli_attach(c, &rc);
+	if (s != NULL) {
+		if (hr_sandbox_action(s, action, &text, &err) != 0) {
+			rc = cli_fail(&err);
+		} else if (hr_json_decode(text, strlen(text), &obs, &why) == 0) {
+			shown = show(c, text, obs);
+			rc = shown != CLI_OK ? shown : status_of(obs);
+		}
+	}
+	json_object_put(obs);
+	hr_sandbox_free(s);
+	free(text);
+	free(action);
+	return rc;
+}

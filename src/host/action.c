@@ -1,0 +1,338 @@
+/* Actions: what the client side decides by itself, and what it asks the server
+ * (runtimes.md 2.5, 2.6, 4.3). */
+#include "config.h"
+
+#include "host/sandbox.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include <json-c/json_object.h>
+
+#include "host/error.h"
+#include "host/tasks.h"
+#include "proto/json.h"
+
+#define ACTION_MAX (64u << 20)
+
+static const char *const runnable[] = {
+    "run", "run_ipython", "read", "write", "edit", "browse", "browse_interactive", "call_tool_mcp"};
+static const char *const known[] = {"null", "think", "finish", "reject", "delegate", "recall",
+    "change_agent_state", "message", "system", "condensation", "condensation_request",
+    "task_tracking", "loop_recovery"};
+
+static bool
+among(const char *const *list, size_t n, const char *word)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(list[i], word) == 0)
+			return true;
+	return false;
+}
+
+static struct json_object *
+member(struct json_object *o, const char *name)
+{
+	struct json_object *v = NULL;
+
+	if (json_object_is_type(o, json_type_object))
+		(void)json_object_object_get_ex(o, name, &v);
+	return v;
+}
+
+static const char *
+member_text(struct json_object *o, const char *name)
+{
+	struct json_object *v = member(o, name);
+
+	return json_object_is_type(v, json_type_string) ? json_object_get_string(v) : NULL;
+}
+
+static struct json_object *
+new_observation(const char *type, const char *content, struct hr_error *err)
+{
+	struct json_object *o = json_object_new_object(), *extras = json_object_new_object();
+	int bad = o == NULL || extras == NULL;
+
+	if (!bad) {
+		bad |= json_object_object_add(o, "observation", json_object_new_string(type));
+		bad |= json_object_object_add(o, "content", json_object_new_string(content));
+		bad |= json_object_object_add(o, "extras", extras);
+		if (strcmp(type, "error") == 0)
+			bad |=
+			    json_object_object_add(extras, "error_id", json_object_new_string(""));
+		extras = NULL;
+	}
+	if (bad != 0) {
+		json_object_put(extras);
+		json_object_put(o);
+		(void)hr_error_nomem(err);
+		return NULL;
+	}
+	return o;
+}
+
+static bool
+has_operation(const struct hr_sandbox *s)
+{
+	return s->ops->action != NULL || s->endpoint.url != NULL;
+}
+
+/* The decision list. 1: *ret is the answer, 0: the action is to be executed. */
+static int
+decide(struct hr_sandbox *s, struct json_object *a, const char *type, struct json_object **ret,
+    struct hr_error *err)
+{
+	const char *state = member_text(member(a, "args"), "confirmation_state");
+	char text[200];
+
+	if (strcmp(type, "think") == 0) {
+		*ret = new_observation("think", "Your thought has been logged.", err);
+	} else if (strcmp(type, "task_tracking") == 0) {
+		*ret = hr_tasks_act(s, member(a, "args"), err);
+	} else if (among(known, sizeof(known) / sizeof(*known), type)) {
+		*ret = new_observation("null", "", err);
+	} else if (state != NULL && strcmp(state, "awaiting_confirmation") == 0) {
+		*ret = new_observation("null", "", err);
+	} else if (!among(runnable, sizeof(runnable) / sizeof(*runnable), type)) {
+		(void)snprintf(text, sizeof(text), "Action %.100s does not exist.", type);
+		*ret = new_observation("error", text, err);
+	} else if (!has_operation(s)) {
+		(void)snprintf(
+		    text, sizeof(text), "Action %s is not supported in the current runtime.", type);
+		*ret = new_observation("error", text, err);
+	} else if (state != NULL && strcmp(state, "rejected") == 0) {
+		*ret = new_observation("user_rejected",
+		    "Action has been rejected by the user! Waiting for further user input.", err);
+	} else {
+		return 0;
+	}
+	return *ret != NULL ? 1 : -1;
+}
+
+/* 2.5: no time limit means the configured one, and not blocking. */
+static int
+give_timeout(struct hr_sandbox *s, struct json_object *a, double *ret_s, struct hr_error *err)
+{
+	struct json_object *t = member(a, "timeout"), *args = member(a, "args");
+	int bad = 0;
+
+	if (json_object_is_type(t, json_type_int) || json_object_is_type(t, json_type_double)) {
+		*ret_s = json_object_get_double(t);
+		return 0;
+	}
+	*ret_s = (double)hr_config_int(s->config, "sandbox.timeout");
+	bad |= json_object_object_add(a, "timeout", json_object_new_double(*ret_s));
+	if (json_object_is_type(args, json_type_object) && member(args, "blocking") != NULL)
+		bad |= json_object_object_add(args, "blocking", json_object_new_boolean(false));
+	return bad != 0 ? hr_error_nomem(err) : 0;
+}
+
+static void
+request_id(char *out, size_t cap)
+{
+	static const char digits[] = "0123456789abcdef";
+	unsigned char r[16] = {0};
+	size_t n = (size_t)snprintf(out, cap, "X-Request-ID: ");
+
+	/* cannot fail for so few bytes; equal ones would be one action */
+	(void)!getrandom(r, sizeof(r), 0);
+	for (size_t i = 0; i < sizeof(r) && n + 2 < cap; i++) {
+		out[n++] = digits[r[i] >> 4];
+		out[n++] = digits[r[i] & 15];
+	}
+	out[n] = '\0';
+}
+
+static int
+post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
+    struct json_object **ret, struct hr_error *err)
+{
+	char id[64];
+	const char *const headers[] = {"Content-Type: application/json", id, NULL};
+	struct hr_http_request r = {
+	    .method = "POST",
+	    .url = "/execute_action",
+	    .headers = headers,
+	    .body = body->p,
+	    .body_len = body->len,
+	    .timeout_s = (unsigned)timeout_s + 5,
+	    .watch_fd = -1,
+	};
+	struct hr_http_answer a;
+	struct hr_json_error why;
+	struct hr_error mine = {0};
+	int rc;
+
+	/* the same for every attempt: what was begun is joined, not begun again */
+	request_id(id, sizeof(id));
+	rc = hr_client_send(&s->client, &r, &a, &mine);
+	if (rc == 0 && (hr_json_decode(hr_buf_str(&a.body), a.body.len, ret, &why) != 0 ||
+			   !json_object_is_type(*ret, json_type_object))) {
+		json_object_put(*ret);
+		*ret = NULL;
+		rc = hr_error_set(&mine, HR_ERROR_VALUE, "the server's answer is no observation");
+	}
+	hr_http_answer_done(&a);
+	if (rc != 0 && mine.code == HR_ERROR_HTTP_TIMEOUT)
+		(void)hr_error_set(&mine, HR_ERROR_TIMEOUT,
+		    "Runtime failed to return execute_action before the requested timeout of %.*fs",
+		    timeout_s == (double)(int64_t)timeout_s ? 1 : 3, timeout_s);
+	if (rc != 0 && err != NULL)
+		*err = mine;
+	return rc;
+}
+
+static int
+by_backend(struct hr_sandbox *s, struct json_object *action, struct json_object **ret,
+    struct hr_error *err)
+{
+	struct hr_json_error why;
+	char *text = NULL;
+	struct hr_buf b;
+	int rc;
+
+	hr_buf_init(&b, ACTION_MAX);
+	if (hr_json_put(&b, action) != 0 || hr_buf_check(&b, NULL) != 0) {
+		hr_buf_done(&b);
+		return hr_error_set(err, HR_ERROR_VALUE, "the action has no JSON form");
+	}
+	rc = s->ops->action(s->self, b.p, &text, err);
+	hr_buf_done(&b);
+	if (rc == 0 && hr_json_decode(text, strlen(text), ret, &why) != 0)
+		rc = hr_error_set(err, HR_ERROR_VALUE, "the backend's answer is no observation");
+	free(text);
+	return rc;
+}
+
+int
+hr_sandbox_execute(struct hr_sandbox *s, struct json_object *action, double timeout_s,
+    struct json_object **ret, struct hr_error *err)
+{
+	struct hr_buf b;
+	int rc;
+
+	if (!s->connected)
+		return hr_error_set(err, HR_ERROR_RUNTIME, "the sandbox is not connected");
+	if (s->ops->action != NULL)
+		return by_backend(s, action, ret, err);
+	hr_buf_init(&b, ACTION_MAX);
+	hr_buf_adds(&b, "{\"action\":");
+	rc = hr_json_put(&b, action);
+	hr_buf_addc(&b, '}');
+	if (rc != 0 || hr_buf_check(&b, NULL) != 0)
+		rc = hr_error_set(err, HR_ERROR_VALUE, "the action has no JSON form");
+	else
+		rc = post_action(s, &b, timeout_s, ret, err);
+	hr_buf_done(&b);
+	return rc;
+}
+
+/* What the observation takes over from the action. */
+static int
+complete(struct json_object *obs, struct json_object *a, struct hr_error *err)
+{
+	struct json_object *id = member(a, "id"), *meta = member(a, "tool_call_metadata");
+	struct json_object *extras = member(obs, "extras");
+	int bad = 0;
+
+	if (json_object_get_boolean(member(member(a, "args"), "hidden")) &&
+	    json_object_is_type(extras, json_type_object))
+		bad |= json_object_object_add(extras, "hidden", json_object_new_boolean(true));
+	if (id != NULL)
+		bad |= json_object_object_add(obs, "cause", json_object_get(id));
+	if (meta != NULL)
+		bad |= json_object_object_add(obs, "tool_call_metadata", json_object_get(meta));
+	return bad != 0 ? hr_error_nomem(err) : 0;
+}
+
+static char *
+text_of(struct json_object *o, struct hr_error *err)
+{
+	struct hr_buf b;
+	char *text = NULL;
+
+	hr_buf_init(&b, ACTION_MAX * 2);
+	if (hr_json_put(&b, o) != 0)
+		(void)hr_error_set(err, HR_ERROR_VALUE, "the observation has no JSON form");
+	else if ((text = hr_buf_take(&b)) == NULL)
+		(void)hr_error_nomem(err);
+	hr_buf_done(&b);
+	return text;
+}
+
+int
+hr_sandbox_action(
+    struct hr_sandbox *s, const char *action, char **ret_observation, struct hr_error *err)
+{
+	struct json_object *a = NULL, *obs = NULL;
+	struct hr_json_error why;
+	const char *type;
+	double timeout_s;
+	int rc = -1;
+
+	if (hr_json_decode(action, strlen(action), &a, &why) != 0 ||
+	    (type = member_text(a, "action")) == NULL) {
+		(void)hr_error_set(
+		    err, HR_ERROR_VALUE, "an action is a JSON object with the text \"action\"");
+		goto out;
+	}
+	if (give_timeout(s, a, &timeout_s, err) != 0)
+		goto out;
+	rc = decide(s, a, type, &obs, err);
+	if (rc == 0)
+		rc = hr_sandbox_execute(s, a, timeout_s, &obs, err);
+	if (rc >= 0)
+		rc = complete(obs, a, err);
+	if (rc == 0)
+		rc = (*ret_observation = text_of(obs, err)) != NULL ? 0 : -1;
+out:
+	json_object_put(obs);
+	json_object_put(a);
+	return rc;
+}
+
+int
+hr_sandbox_run(struct hr_sandbox *s, const char *command, double timeout_s, int *ret_exit,
+    struct hr_buf *b, struct hr_error *err)
+{
+	struct json_object *a = json_object_new_object(), *args = json_object_new_object();
+	struct json_object *obs = NULL, *code;
+	const char *content;
+	int bad, rc = -1;
+
+	if (a == NULL || args == NULL) {
+		json_object_put(a);
+		json_object_put(args);
+		return hr_error_nomem(err);
+	}
+	bad = json_object_object_add(a, "action", json_object_new_string("run"));
+	bad |= json_object_object_add(args, "command", json_object_new_string(command));
+	bad |= json_object_object_add(args, "hidden", json_object_new_boolean(true));
+	bad |= json_object_object_add(args, "blocking", json_object_new_boolean(true));
+	bad |= json_object_object_add(a, "args", args);
+	bad |= json_object_object_add(a, "timeout", json_object_new_double(timeout_s));
+	if (bad != 0)
+		(void)hr_error_nomem(err);
+	else
+		rc = hr_sandbox_execute(s, a, timeout_s, &obs, err);
+	if (rc == 0) {
+		code = member(member(member(obs, "extras"), "metadata"), "exit_code");
+		*ret_exit =
+		    strcmp(member_text(obs, "observation") != NULL ? member_text(obs, "observation")
+								   : "",
+			"run") == 0 &&
+			    code != NULL
+			? json_object_get_int(code)
+			: -1;
+		content = member_text(obs, "content");
+		if (b != NULL && content != NULL)
+			hr_buf_adds(b, content);
+	}
+	json_object_put(obs);
+	json_object_put(a);
+	return rc;
+}

@@ -1,0 +1,231 @@
+/* Requests with patience. */
+#include "config.h"
+
+#include "host/client.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json_object.h>
+
+#include "host/error.h"
+#include "proto/json.h"
+
+#define HEADERS_MAX 8
+#define TOO_MANY 429
+#define ATTEMPTS_429 3
+#define ATTEMPTS_BROKEN 5
+#define URL_MAX 65536
+
+int
+hr_client_init(struct hr_client *c, const struct hr_endpoint *e, struct hr_error *err)
+{
+	struct hr_err he = {0};
+	size_t n;
+
+	memset(c, 0, sizeof(*c));
+	c->wait_unit_ms = 1000;
+	c->http = hr_http_new(&he);
+	c->url = strdup(e->url != NULL ? e->url : "");
+	if (e->unix_socket != NULL)
+		c->unix_socket = strdup(e->unix_socket);
+	if (e->key != NULL && asprintf(&c->key_header, "X-Session-API-Key: %s", e->key) < 0)
+		c->key_header = NULL;
+	if (c->http == NULL || c->url == NULL ||
+	    (e->unix_socket != NULL && c->unix_socket == NULL) ||
+	    (e->key != NULL && c->key_header == NULL)) {
+		hr_client_done(c);
+		return hr_error_nomem(err);
+	}
+	for (n = strlen(c->url); n > 0 && c->url[n - 1] == '/'; n--)
+		c->url[n - 1] = '\0';
+	return 0;
+}
+
+void
+hr_client_done(struct hr_client *c)
+{
+	hr_http_free(c->http);
+	free(c->url);
+	free(c->unix_socket);
+	free(c->key_header);
+	memset(c, 0, sizeof(*c));
+}
+
+static int
+fault_error(const struct hr_http_answer *a, const struct hr_err *he, struct hr_error *err)
+{
+	enum hr_error_code code = HR_ERROR_RUNTIME;
+
+	switch (a->fault) {
+	case HR_HTTP_CONNECT:
+	case HR_HTTP_READ:
+	case HR_HTTP_WRITE: code = HR_ERROR_HTTP_NETWORK; break;
+	case HR_HTTP_CONNECT_TIMEOUT:
+	case HR_HTTP_READ_TIMEOUT: code = HR_ERROR_HTTP_TIMEOUT; break;
+	case HR_HTTP_PROTOCOL: code = HR_ERROR_HTTP_PROTOCOL; break;
+	default: break;
+	}
+	(void)hr_error_from(err, code, he);
+	if (err != NULL && code != HR_ERROR_RUNTIME)
+		err->cls = hr_http_fault_name(a->fault);
+	return -1;
+}
+
+static int
+send_raw(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
+    struct hr_error *err)
+{
+	const char *headers[HEADERS_MAX];
+	struct hr_http_request whole = *r;
+	struct hr_err he = {0};
+	struct hr_buf url;
+	size_t n = 0;
+	int rc;
+
+	if (c->key_header != NULL)
+		headers[n++] = c->key_header;
+	for (size_t i = 0; r->headers != NULL && r->headers[i] != NULL; i++) {
+		hr_assert(n < HEADERS_MAX - 1);
+		headers[n++] = r->headers[i];
+	}
+	headers[n] = NULL;
+	whole.headers = headers;
+	hr_buf_init(&url, URL_MAX);
+	hr_buf_adds(&url, c->url);
+	hr_buf_adds(&url, r->url);
+	whole.url = hr_buf_str(&url);
+	whole.unix_socket = c->unix_socket;
+	whole.watch_fd = r->watch_fd;
+	memset(ret, 0, sizeof(*ret));
+	rc = hr_buf_check(&url, &he);
+	if (rc == 0)
+		rc = hr_http_do(c->http, &whole, ret, &he);
+	hr_buf_done(&url);
+	return rc == 0 ? 0 : fault_error(ret, &he, err);
+}
+
+int
+hr_client_send_once(struct hr_client *c, const struct hr_http_request *r,
+    struct hr_http_answer *ret, struct hr_error *err)
+{
+	return send_raw(c, r, ret, err);
+}
+
+/* 3.3: the text of a status that is no success. */
+static void
+status_error(const struct hr_client *c, const struct hr_http_request *r,
+    const struct hr_http_answer *a, struct hr_error *err)
+{
+	const char *kind = a->status >= 500   ? "Server error"
+			   : a->status >= 400 ? "Client error"
+			   : a->status >= 300 ? "Redirect response"
+					      : "Informational response";
+	struct json_object *o = NULL, *detail = NULL;
+	struct hr_json_error why;
+	size_t n;
+
+	(void)hr_error_set(err, HR_ERROR_HTTP_STATUS,
+	    "%s '%ld %s' for url '%s%s'\nFor more information check: "
+	    "https://developer.mozilla.org/en-US/docs/Web/HTTP/Status/%ld",
+	    kind, a->status, a->reason, c->url, r->url, a->status);
+	if (err == NULL)
+		return;
+	err->status = (int)a->status;
+	if (a->body.len > 0 && hr_json_decode(a->body.p, a->body.len, &o, &why) == 0 &&
+	    json_object_is_type(o, json_type_object) &&
+	    json_object_object_get_ex(o, "detail", &detail) && detail != NULL) {
+		n = strlen(err->text);
+		(void)snprintf(err->text + n, sizeof(err->text) - n, "\nDetails: %s",
+		    json_object_get_string(detail));
+	}
+	json_object_put(o);
+}
+
+unsigned
+hr_client_backoff(unsigned k, unsigned min_s, unsigned max_s)
+{
+	unsigned wait = k > 16 ? max_s : 1u << (k - 1);
+
+	wait = wait < max_s ? wait : max_s;
+	return wait > min_s ? wait : min_s;
+}
+
+/* True when the caller's descriptor ended the wait. */
+static bool
+wait_cancelled(const struct hr_client *c, int watch_fd, unsigned seconds)
+{
+	struct pollfd p = {.fd = watch_fd, .events = POLLIN};
+
+	/* an interrupted wait is over: the next attempt comes early */
+	return poll(&p, watch_fd >= 0 ? 1 : 0, (int)(seconds * c->wait_unit_ms)) > 0;
+}
+
+static int
+exhausted(struct hr_error *err)
+{
+	enum hr_error_code last;
+	char cls[64];
+	int status;
+
+	if (err == NULL)
+		return -1;
+	last = err->code;
+	status = err->status;
+	(void)snprintf(cls, sizeof(cls), "%s", err->cls);
+	(void)hr_error_set(
+	    err, HR_ERROR_RETRY, "RetryError[<Future state=finished raised %s>]", cls);
+	err->last = last;
+	err->status = status;
+	return -1;
+}
+
+static bool
+may_repeat(const struct hr_http_request *r)
+{
+	return r->source == NULL && r->sink == NULL;
+}
+
+/* 3.3: 429 is asked again, everything else is not. */
+static int
+send_status(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
+    struct hr_error *err)
+{
+	for (unsigned k = 1;; k++) {
+		if (send_raw(c, r, ret, err) != 0)
+			return -1;
+		if (ret->status >= 200 && ret->status < 300)
+			return 0;
+		status_error(c, r, ret, err);
+		if (ret->status != TOO_MANY || !may_repeat(r))
+			return -1;
+		if (k == ATTEMPTS_429)
+			return exhausted(err);
+		if (wait_cancelled(c, r->watch_fd, hr_client_backoff(k, 4, 60)))
+			return -1;
+		hr_http_answer_done(ret);
+	}
+}
+
+int
+hr_client_send(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
+    struct hr_error *err)
+{
+	struct hr_error mine;
+
+	if (err == NULL)
+		err = &mine;
+	for (unsigned k = 1;; k++) {
+		if (send_status(c, r, ret, err) == 0)
+			return 0;
+		if (err->code != HR_ERROR_HTTP_PROTOCOL || !may_repeat(r))
+			return -1;
+		if (k == ATTEMPTS_BROKEN)
+			return exhausted(err);
+		if (wait_cancelled(c, r->watch_fd, hr_client_backoff(k, 4, 15)))
+			return -1;
+		hr_http_answer_done(ret);
+	}
+}

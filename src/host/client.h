@@ -1,0 +1,32 @@
+/* hr_client: requests to the server in a sandbox, with the original client's retries and error
+ * texts (runtimes.md 3, 4.1). */
+#ifndef HR_HOST_CLIENT_H
+#define HR_HOST_CLIENT_H
+
+#include "host/handrail-backend.h"
+#include "http/http.h"
+
+struct hr_client {
+	struct hr_http *http;
+	char *url; /* without a slash at its end */
+	char *unix_socket;
+	char *key_header;      /* "X-Session-API-Key: ..."; NULL: none */
+	unsigned wait_unit_ms; /* what the formulas call a second: 1000, but for tests */
+};
+
+int hr_client_init(struct hr_client *c, const struct hr_endpoint *e, struct hr_error *err);
+void hr_client_done(struct hr_client *c); /* of one that is zeroed or initialised */
+
+/* r->url is a path here ("/alive"), and r->headers are further ones. A status outside of 2xx is
+ * HR_ERROR_HTTP_STATUS; repeated are 429 (3 attempts) and broken answers (5 attempts), and then it
+ * is HR_ERROR_RETRY. The caller frees the answer's body in both cases. */
+int hr_client_send(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
+    struct hr_error *err);
+/* The same once, with no look at the status. */
+int hr_client_send_once(struct hr_client *c, const struct hr_http_request *r,
+    struct hr_http_answer *ret, struct hr_error *err);
+
+/* 3.4: the wait before attempt k + 1, in seconds. */
+unsigned hr_client_backoff(unsigned k, unsigned min_s, unsigned max_s);
+
+#endif

@@ -1,0 +1,24 @@
+/* hr_dockerspec: from settings to the body of the Engine's create call (runtimes.md 7.4, 7.5,
+ * 20, 21.2). */
+#ifndef HR_HOST_DOCKERSPEC_H
+#define HR_HOST_DOCKERSPEC_H
+
+#include "host/handrail-backend.h"
+
+struct json_object;
+
+struct hr_dockerspec {
+	const struct hr_backend_host *host;
+	const char *image;
+	const char *const *command;
+	const char *key; /* SESSION_API_KEY; NULL: none */
+	int port, vscode_port, app_ports[2];
+};
+
+/* The caller's; NULL with *err: a value that is wrong is named. Pure. */
+struct json_object *hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_error *err);
+
+/* "4G" to bytes; -1 for what is no size. "" is 0. */
+long long hr_size_parse(const char *text);
+
+#endif

@@ -1,0 +1,81 @@
+/* handrail-backend.h: one kind of sandbox, as a table of functions. For those who add a kind: a
+ * shared object libhandrail-backend-NAME.so in the backend directory that exports
+ * hr_backend_entry(). */
+#ifndef HR_HOST_HANDRAIL_BACKEND_H
+#define HR_HOST_HANDRAIL_BACKEND_H
+
+#include "handrail.h" /* beside it where they are installed */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Goes up when the table changes in a way that older backends cannot know. */
+#define HR_BACKEND_ABI 1
+
+/* What the library tells a backend. Everything is borrowed and lives as long as the sandbox. */
+struct hr_backend_host {
+	const struct hr_config *config;
+	const char *sid;
+	const char *const *plugins;
+	const char *const *env;     /* variables for the sandbox: "NAME=value" */
+	const char *const *environ; /* the caller's environment */
+	bool attach, detach;
+	const char *state_dir; /* NULL: none */
+	void (*log)(void *arg, const char *text);
+	void (*status)(void *arg, const char *status);
+	void *arg;
+};
+
+/* Where the sandbox's server is reached. */
+struct hr_endpoint {
+	const char *url;         /* "http://127.0.0.1:30000"; NULL: there is no server */
+	const char *unix_socket; /* NULL: TCP */
+	const char *key;         /* X-Session-API-Key; NULL: none */
+};
+
+/* open, free and connect are required; NULL elsewhere means that it is done over the server, or
+ * that this kind cannot do it. Each int is 0, or -1 with *err. */
+struct hr_sandbox_ops {
+	unsigned abi; /* HR_BACKEND_ABI */
+	const char *name;
+
+	int (*open)(const struct hr_backend_host *h, void **ret_self, struct hr_error *err);
+	void (*free)(void *self);
+	/* Makes or finds the sandbox and waits until it answers. *ret_made: it was made now. */
+	int (*connect)(void *self, bool *ret_made, struct hr_error *err);
+	void (*endpoint)(void *self, struct hr_endpoint *ret);
+
+	/* What to keep so that another process finds it again, as a JSON object (the library
+	 * frees), and the way back, after open and instead of connect. */
+	char *(*record)(void *self, struct hr_error *err);
+	int (*restore)(void *self, const char *record, struct hr_error *err);
+
+	/* Is it still there? "running", "paused", "exited", "gone": constant. */
+	const char *(*state)(void *self);
+
+	int (*action)(void *self, const char *action, char **ret, struct hr_error *err);
+	int (*copy_to)(
+	    void *self, const char *from, const char *to, bool recursive, struct hr_error *err);
+	int (*copy_from)(void *self, const char *path, char **ret_file, struct hr_error *err);
+	int (*list_files)(void *self, const char *path, char **ret_json, struct hr_error *err);
+	int (*add_env)(void *self, const char *const *env, struct hr_error *err);
+
+	int (*pause)(void *self, struct hr_error *err);
+	int (*resume)(void *self, struct hr_error *err);
+	int (*close)(void *self, struct hr_error *err);
+	int (*destroy)(void *self, struct hr_error *err);
+
+	int (*logs)(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error *err);
+	int (*stats)(void *self, char **ret_json, struct hr_error *err);
+	int (*exec)(void *self, const char *const *argv, int *ret_status, struct hr_error *err);
+};
+
+/* What a loadable backend exports. abi is the library's; NULL: it cannot work with that one. */
+const struct hr_sandbox_ops *hr_backend_entry(unsigned abi);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

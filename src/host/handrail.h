@@ -1,0 +1,175 @@
+/* handrail.h: sandboxes for programs. The one public header of libhandrail.
+ *
+ * Nothing here ends the process, keeps state outside of the objects below, or prints. Every
+ * function that can fail takes a struct hr_error of the caller's (or NULL), returns 0 or an object
+ * for success and -1 or NULL for failure. One thread uses an object at a time. Texts are UTF-8. */
+#ifndef HR_HOST_HANDRAIL_H
+#define HR_HOST_HANDRAIL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- errors ---- */
+
+enum hr_error_code {
+	HR_ERROR_NONE = 0,
+	HR_ERROR_RUNTIME,
+	HR_ERROR_BUILD,
+	HR_ERROR_TIMEOUT,
+	HR_ERROR_UNAVAILABLE,
+	HR_ERROR_NOT_READY,
+	HR_ERROR_DISCONNECTED,
+	HR_ERROR_NOT_FOUND,
+	HR_ERROR_HTTP_STATUS,
+	HR_ERROR_HTTP_TIMEOUT,
+	HR_ERROR_HTTP_NETWORK,
+	HR_ERROR_HTTP_PROTOCOL,
+	HR_ERROR_RETRY, /* the last of several attempts failed; not an HTTP error itself */
+	HR_ERROR_VALUE,
+	HR_ERROR_PERMISSION,
+	HR_ERROR_NOENT,
+	HR_ERROR_OSTIMEOUT,
+	HR_ERROR_MEMORY,
+	HR_ERROR_SYSTEM, /* a system call failed */
+};
+
+struct hr_error {
+	enum hr_error_code code;
+	enum hr_error_code last; /* HR_ERROR_RETRY: what the last attempt failed with */
+	int status;              /* HR_ERROR_HTTP_STATUS: 404 and so on */
+	const char *cls;         /* the kind's name in messages, "AgentRuntimeError"; constant */
+	char text[1000];
+};
+
+const char *hr_version(void);
+
+/* ---- configuration ---- */
+
+struct hr_config;
+
+/* What is wrong without being an error, such as an unknown key. */
+typedef void hr_warn_fn(void *arg, const char *text);
+
+struct hr_config *hr_config_new(struct hr_error *err); /* all defaults */
+void hr_config_free(struct hr_config *c);              /* NULL: nothing */
+
+/* Defaults are overridden by the TOML file, that by the environment. file: NULL for config.toml in
+ * the current directory; a missing one is no error. env: "NAME=value" texts, NULL-terminated, such
+ * as environ; NULL: none. A file ".env" from the current directory upwards adds what env lacks. */
+int hr_config_load(struct hr_config *c, const char *file, const char *const *env, hr_warn_fn *warn,
+    void *arg, struct hr_error *err);
+
+/* "SECTION.KEY", as "sandbox.timeout" or "core.runtime". set takes the text that the environment
+ * would hold. Reading: NULL, 0 or false for what is not set or not of that type; texts are borrowed
+ * until the next change. */
+int hr_config_set(struct hr_config *c, const char *key, const char *value, struct hr_error *err);
+const char *hr_config_text(const struct hr_config *c, const char *key);
+long long hr_config_int(const struct hr_config *c, const char *key);
+bool hr_config_bool(const struct hr_config *c, const char *key);
+/* All of it as JSON, secrets masked; the caller frees. */
+char *hr_config_json(const struct hr_config *c, struct hr_error *err);
+
+/* ---- sandboxes ---- */
+
+struct hr_sandbox;
+
+typedef void hr_status_fn(void *arg, const char *level, const char *status, const char *message);
+
+struct hr_sandbox_options {
+	const char *sid;            /* NULL: "default" */
+	const char *const *plugins; /* NULL-terminated; NULL: none */
+	const char *const *env;     /* "NAME=value" for the sandbox, NULL-terminated; NULL: none */
+	const char *const *environ; /* the caller's environment; NULL: empty */
+	bool attach;                /* never make, never destroy */
+	bool headless;              /* without the plugin vscode */
+	bool detach;                /* it outlives this process */
+	const char *state_dir;      /* where sandboxes are recorded; NULL: nowhere */
+	hr_status_fn *status;
+	void *status_arg;
+	hr_warn_fn *log; /* lines for people */
+	void *log_arg;
+};
+
+/* The backend is the configuration's core.runtime. The configuration is copied. */
+struct hr_sandbox *hr_sandbox_open(
+    const struct hr_config *c, const struct hr_sandbox_options *o, struct hr_error *err);
+void hr_sandbox_free(struct hr_sandbox *s); /* without closing; NULL: nothing */
+
+int hr_sandbox_connect(struct hr_sandbox *s, struct hr_error *err);
+
+/* An action as JSON text, {"action": "run", "args": {...}}; the observation as JSON text is the
+ * caller's to free. What the client side decides by itself is decided (no request is made then). */
+int hr_sandbox_action(
+    struct hr_sandbox *s, const char *action, char **ret_observation, struct hr_error *err);
+
+int hr_sandbox_copy_to(struct hr_sandbox *s, const char *host_path, const char *sandbox_path,
+    bool recursive, struct hr_error *err);
+/* *ret_file: a zip file in the temporary directory; the caller removes and frees it. */
+int hr_sandbox_copy_from(
+    struct hr_sandbox *s, const char *sandbox_path, char **ret_file, struct hr_error *err);
+/* A JSON array of names; path NULL: the sandbox's first directory. The caller frees. */
+int hr_sandbox_list_files(
+    struct hr_sandbox *s, const char *path, char **ret_json, struct hr_error *err);
+/* Names upper-cased, values exact, also for later shells. "NAME=value", NULL-terminated. */
+int hr_sandbox_add_env(struct hr_sandbox *s, const char *const *env, struct hr_error *err);
+
+/* What a repository brings, in the shell's directory: .openhands/setup.sh is run (*ret_status: how
+ * it ended, 0 if there is none), .openhands/pre-commit.sh becomes git's hook before a commit.
+ * Failures of the hook's steps are only logged. */
+int hr_sandbox_run_setup_script(struct hr_sandbox *s, int *ret_status, struct hr_error *err);
+int hr_sandbox_install_git_hooks(struct hr_sandbox *s, struct hr_error *err);
+
+int hr_sandbox_pause(struct hr_sandbox *s, struct hr_error *err);
+int hr_sandbox_resume(struct hr_sandbox *s, struct hr_error *err);
+int hr_sandbox_close(struct hr_sandbox *s, struct hr_error *err);
+/* Destroys whatever belongs to it. */
+int hr_sandbox_delete(struct hr_sandbox *s, struct hr_error *err);
+
+/* Its log, to the end or on and on, as lines; stops when fn returns non-zero. */
+typedef int hr_line_fn(void *arg, const char *line, size_t len);
+int
+hr_sandbox_logs(struct hr_sandbox *s, bool follow, hr_line_fn *fn, void *arg, struct hr_error *err);
+/* What it uses: a JSON object; the caller frees. */
+int hr_sandbox_stats(struct hr_sandbox *s, char **ret_json, struct hr_error *err);
+/* Runs a program in it with the caller's terminal; *ret_status as a shell reports it. */
+int hr_sandbox_exec(
+    struct hr_sandbox *s, const char *const *argv, int *ret_status, struct hr_error *err);
+
+/* Is it still there? "running", "paused", "exited", "gone" and the like: constant. */
+const char *hr_sandbox_state(struct hr_sandbox *s);
+
+/* Borrowed, NULL for none. */
+const char *hr_sandbox_url(const struct hr_sandbox *s);
+const char *hr_sandbox_id(const struct hr_sandbox *s);
+const char *hr_sandbox_session_api_key(const struct hr_sandbox *s);
+const char *hr_sandbox_status(const struct hr_sandbox *s);
+
+/* ---- images ---- */
+
+struct hr_build_options {
+	const char *base;           /* NULL: sandbox.base_container_image */
+	const char *folder;         /* where the build folder is left; NULL: nowhere */
+	const char *const *environ; /* the caller's environment; NULL: empty */
+	bool force, retag, dry_run;
+	bool pull;          /* images that are not here may be in their registry */
+	bool registry_port; /* "host:5000/name:tag" is a name */
+	void (*progress)(void *arg, const char *text); /* NULL: none */
+	void *arg;
+};
+
+/* The runtime image on that base exists afterwards (unless dry_run); its name is the caller's. */
+int hr_build_image(const struct hr_config *c, const struct hr_build_options *o, char **ret_name,
+    struct hr_error *err);
+
+/* The recorded sandboxes as a JSON array; the caller frees. */
+char *hr_sandbox_list(const char *state_dir, struct hr_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

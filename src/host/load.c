@@ -1,0 +1,323 @@
+/* Where settings come from: the TOML file, ".env", the environment; and what follows from them. */
+#include "config.h"
+
+#include "host/settings.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "base/buf.h"
+#include "base/path.h"
+#include "host/error.h"
+#include "host/toml.h"
+
+#define DOTENV_MAX (1u << 20)
+#define NAME_MAX_LEN 96
+
+/* ---- TOML ---- */
+
+static bool
+fits(const struct hr_key *k, struct json_object *v)
+{
+	switch (k->type) {
+	case HR_KEY_TEXT: return json_object_is_type(v, json_type_string);
+	case HR_KEY_INT: return json_object_is_type(v, json_type_int);
+	case HR_KEY_FLOAT:
+		return json_object_is_type(v, json_type_double) ||
+		       json_object_is_type(v, json_type_int);
+	case HR_KEY_BOOL: return json_object_is_type(v, json_type_boolean);
+	case HR_KEY_LIST: return json_object_is_type(v, json_type_array);
+	case HR_KEY_MAP: return json_object_is_type(v, json_type_object);
+	}
+	return false;
+}
+
+/* The section's keys go back to their defaults first: it is replaced as a whole. */
+static int
+reset_section(struct hr_config *c, const char *section, struct hr_error *err)
+{
+	struct hr_config *fresh = hr_config_new(err);
+	struct json_object *s = NULL;
+
+	if (fresh == NULL)
+		return -1;
+	(void)json_object_object_get_ex(fresh->values, section, &s);
+	if (json_object_object_add(c->values, section, json_object_get(s)) != 0) {
+		json_object_put(s);
+		hr_config_free(fresh);
+		return hr_error_nomem(err);
+	}
+	hr_config_free(fresh);
+	return 0;
+}
+
+static int
+section_error(const char *section, const char *file, const char *why, struct hr_error *err)
+{
+	if (strcmp(section, "kubernetes") == 0)
+		return hr_error_set(
+		    err, HR_ERROR_VALUE, "Invalid kubernetes configuration: %s", why);
+	if (strcmp(section, "mcp") == 0)
+		return hr_error_set(err, HR_ERROR_VALUE, "Error in MCP sections in %s", file);
+	return hr_error_set(err, HR_ERROR_VALUE, "Error in [%s] section in %s", section, file);
+}
+
+static int apply_section(struct hr_config *c, const char *section, struct json_object *table,
+    const char *file, struct hr_error *err);
+
+static int
+apply_key(struct hr_config *c, const char *section, const char *name, struct json_object *v,
+    const char *file, struct hr_error *err)
+{
+	const struct hr_key *k = hr_key_find(section, name, strlen(name));
+	bool lax = strcmp(section, "core") == 0;
+	char inner[NAME_MAX_LEN], why[160];
+	const char *near;
+
+	if (k == NULL && json_object_is_type(v, json_type_object)) {
+		(void)snprintf(inner, sizeof(inner), "%s.%s", section, name);
+		if (hr_section_known(inner))
+			return apply_section(c, inner, v, file, err);
+	}
+	if (k == NULL) {
+		near = hr_key_nearest(section, name);
+		hr_config_warn(c, "Unknown config key \"%s\" in [%s] section%s%s%s", name, section,
+		    near != NULL ? "; is \"" : "", near != NULL ? near : "",
+		    near != NULL ? "\" meant?" : "");
+		(void)snprintf(why, sizeof(why), "unknown key \"%.100s\"", name);
+		return lax ? 0 : section_error(section, file, why, err);
+	}
+	if (!fits(k, v)) {
+		hr_config_warn(c, "The value of \"%s\" in [%s] is of another type", name, section);
+		(void)snprintf(why, sizeof(why), "\"%s\" is of another type", k->name);
+		return lax ? 0 : section_error(section, file, why, err);
+	}
+	return hr_config_put(c, k, json_object_get(v), err);
+}
+
+static int
+apply_section(struct hr_config *c, const char *section, struct json_object *table, const char *file,
+    struct hr_error *err)
+{
+	if (strcmp(section, "core") != 0 && reset_section(c, section, err) != 0)
+		return -1;
+	json_object_object_foreach(table, name, v)
+	{
+		if (apply_key(c, section, name, v, file, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+int
+hr_config_apply(
+    struct hr_config *c, struct json_object *root, const char *file, struct hr_error *err)
+{
+	if (!json_object_object_get_ex(root, "core", NULL))
+		hr_config_warn(c, "No [core] section in %s", file);
+	json_object_object_foreach(root, section, table)
+	{
+		if (hr_section_foreign(section))
+			continue;
+		if (!hr_section_known(section) || !json_object_is_type(table, json_type_object)) {
+			hr_config_warn(c, "Unknown section [%s] in %s", section, file);
+			continue;
+		}
+		if (apply_section(c, section, table, file, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int
+load_toml(struct hr_config *c, const char *file, struct hr_error *err)
+{
+	const char *base = strrchr(file, '/') != NULL ? strrchr(file, '/') + 1 : file;
+	struct json_object *root = NULL;
+	struct hr_err e = {0};
+	struct hr_buf b;
+	int rc = 0;
+
+	hr_buf_init(&b, HR_TOML_MAX);
+	if (hr_path_read(file, &b, &e) != 0) {
+		if (e.sys != ENOENT)
+			hr_config_warn(c, "%s", e.msg);
+	} else if (hr_toml_parse(hr_buf_str(&b), b.len, &root, &e) != 0) {
+		hr_config_warn(c,
+		    "Cannot parse config from toml, toml values have not been applied. %s: %s",
+		    file, e.msg);
+	} else {
+		rc = hr_config_apply(c, root, base, err);
+		json_object_put(root);
+	}
+	hr_buf_done(&b);
+	return rc;
+}
+
+/* ---- the environment ---- */
+
+static void
+variable_name(const struct hr_key *k, char *name)
+{
+	const char *parts[2] = {strcmp(k->section, "core") == 0 ? "" : k->section, k->name};
+	size_t n = 0;
+
+	for (size_t i = 0; i < 2; i++) {
+		for (const char *p = parts[i]; *p != '\0' && n < NAME_MAX_LEN - 2; p++)
+			name[n++] = (char)(*p == '.' ? '_' : toupper((unsigned char)*p));
+		if (i == 0 && n > 0)
+			name[n++] = '_';
+	}
+	name[n] = '\0';
+}
+
+static bool
+sensitive(const char *name)
+{
+	return strstr(name, "KEY") != NULL || strstr(name, "TOKEN") != NULL ||
+	       strstr(name, "SECRET") != NULL;
+}
+
+static int
+load_environment(struct hr_config *c, const char *const *env, struct hr_error *err)
+{
+	char name[NAME_MAX_LEN];
+	struct json_object *v;
+	const char *text;
+
+	for (size_t i = 0; i < hr_keys_all_n; i++) {
+		variable_name(&hr_keys_all[i], name);
+		text = hr_env_get(env, name);
+		if (text == NULL)
+			continue;
+		v = hr_config_convert(&hr_keys_all[i], text, NULL);
+		if (v == NULL)
+			hr_config_warn(c,
+			    "Error setting env var %s=%s: check that the value is of the right "
+			    "type",
+			    name, sensitive(name) ? "******" : text);
+		else if (hr_config_put(c, &hr_keys_all[i], v, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- .env: NAME=value lines, perhaps with "export" and quotes ---- */
+
+static void
+dotenv_line(char *line, const char **ret_entry)
+{
+	char *eq, *value, *end;
+
+	while (isspace((unsigned char)*line))
+		line++;
+	if (strncmp(line, "export ", 7) == 0)
+		line += 7;
+	eq = strchr(line, '=');
+	*ret_entry = NULL;
+	if (*line == '#' || eq == NULL || eq == line)
+		return;
+	value = eq + 1;
+	end = value + strlen(value);
+	while (end > value && isspace((unsigned char)end[-1]))
+		*--end = '\0';
+	if (end - value >= 2 && (*value == '"' || *value == '\'') && end[-1] == *value) {
+		end[-1] = '\0';
+		memmove(value, value + 1, strlen(value));
+	}
+	*ret_entry = line;
+}
+
+/* The nearest .env from the current directory upwards, into b. */
+static int
+find_dotenv(struct hr_buf *b)
+{
+	char *dir = getcwd(NULL, 0), *path, *slash;
+	int rc = -1;
+
+	while (dir != NULL && rc != 0) {
+		path = hr_path_join(*dir != '\0' ? dir : "/", ".env");
+		if (path == NULL)
+			break;
+		rc = hr_path_read(path, b, NULL);
+		free(path);
+		slash = strrchr(dir, '/');
+		if (rc == 0 || slash == NULL)
+			break;
+		*slash = '\0';
+	}
+	free(dir);
+	return rc;
+}
+
+/* env and behind it the lines of .env that it lacks; the caller frees the array only. */
+static const char **
+merged_environment(const char *const *env, struct hr_buf *text)
+{
+	size_t n = 0, room = 1;
+	const char **all, *entry;
+	char *line, *next, *eq;
+
+	for (; env != NULL && env[n] != NULL; n++)
+		;
+	if (find_dotenv(text) != 0)
+		hr_buf_reset(text);
+	for (const char *p = hr_buf_str(text); *p != '\0'; p++)
+		room += *p == '\n';
+	all = calloc(n + room + 1, sizeof(*all));
+	if (all == NULL)
+		return NULL;
+	if (n > 0)
+		memcpy(all, env, n * sizeof(*all));
+	for (line = text->p; line != NULL && *line != '\0'; line = next) {
+		next = strchr(line, '\n');
+		if (next != NULL)
+			*next++ = '\0';
+		dotenv_line(line, &entry);
+		if (entry == NULL)
+			continue;
+		eq = strchr(entry, '=');
+		*eq = '\0';
+		/* an existing variable wins, an empty one as well */
+		size_t i = 0, len = strlen(entry);
+		while (i < n && !(strncmp(all[i], entry, len) == 0 && all[i][len] == '='))
+			i++;
+		*eq = '=';
+		if (i == n)
+			all[n++] = entry;
+	}
+	return all;
+}
+
+int
+hr_config_load(struct hr_config *c, const char *file, const char *const *env, hr_warn_fn *warn,
+    void *arg, struct hr_error *err)
+{
+	struct hr_buf text;
+	const char **all;
+	int rc;
+
+	hr_buf_init(&text, DOTENV_MAX);
+	all = merged_environment(env, &text);
+	if (all == NULL) {
+		hr_buf_done(&text);
+		return hr_error_nomem(err);
+	}
+	c->warn = warn;
+	c->warn_arg = arg;
+	rc = load_toml(c, file != NULL ? file : "config.toml", err);
+	if (rc == 0)
+		rc = load_environment(c, all, err);
+	if (rc == 0)
+		rc = hr_config_finish(c, err);
+	c->warn = NULL;
+	free(all);
+	hr_buf_done(&text);
+	return rc;
+}

@@ -1,0 +1,47 @@
+# libhandrail: the only library that is installed. Tests link libhost, which exports everything.
+noinst_LTLIBRARIES += libhost.la
+libhost_la_SOURCES = \
+	%D%/action.c %D%/backends.c %D%/build.c \
+	%D%/client.c %D%/client.h \
+	%D%/command.c %D%/command.h \
+	%D%/docker.c %D%/docker_int.h %D%/dockermake.c %D%/dockerspec.c %D%/dockerspec.h \
+	%D%/engine.c %D%/engine.h \
+	%D%/envquote.c %D%/envquote.h \
+	%D%/error.c %D%/error.h \
+	%D%/finish.c %D%/load.c %D%/local.c \
+	%D%/logfile.c %D%/logfile.h \
+	%D%/portlock.c %D%/portlock.h \
+	%D%/proc.c %D%/proc.h \
+	%D%/record.c %D%/repo.c %D%/sandbox.c %D%/sandbox.h \
+	%D%/schema.c %D%/schema.h \
+	%D%/settings.c %D%/settings.h \
+	%D%/setup.c \
+	%D%/strv.c %D%/strv.h \
+	%D%/tarfile.c %D%/tarfile.h \
+	%D%/tasks.c %D%/tasks.h \
+	%D%/toml.c %D%/toml.h %D%/toml_int.h %D%/tomlvalue.c \
+	%D%/transfer.c \
+	%D%/volumes.c %D%/volumes.h \
+	%D%/zip.c %D%/zip.h
+libhost_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_SBINDIR='"$(sbindir)"' -DHR_BACKENDDIR='"$(pkglibdir)/backends"' \
+	-DHR_IMAGE_KIT='"$(pkgdatadir)/image"'
+libhost_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(ARCHIVE_CFLAGS)
+libhost_la_LIBADD = $(ARCHIVE_LIBS) $(JSONC_LIBS)
+# with all that it is made of: a library of libraries would be linked twice
+HOST_PARTS = libhost.la libimagekit.la libhttp.la libshell.la libprotojson.la libbase.la
+
+include_HEADERS = %D%/handrail.h %D%/handrail-backend.h
+lib_LTLIBRARIES = libhandrail.la
+libhandrail_la_SOURCES =
+libhandrail_la_LIBADD = $(HOST_PARTS)
+libhandrail_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -no-undefined \
+	-Wl,--version-script=$(srcdir)/%D%/libhandrail.map
+EXTRA_libhandrail_la_DEPENDENCIES = %D%/libhandrail.map
+pkgconfigdir = $(libdir)/pkgconfig
+nodist_pkgconfig_DATA = %D%/handrail.pc
+%D%/handrail.pc: %D%/handrail.pc.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) %D% && $(SED) -e 's|[@]prefix[@]|$(prefix)|g' -e 's|[@]libdir[@]|$(libdir)|g' \
+		-e 's|[@]includedir[@]|$(includedir)|g' -e 's|[@]VERSION[@]|$(VERSION)|g' \
+		-e 's|[@]pkglibdir[@]|$(pkglibdir)|g' $(srcdir)/%D%/handrail.pc.in >$@
+CLEANFILES += %D%/handrail.pc
+EXTRA_DIST += %D%/libhandrail.map %D%/handrail.pc.in

@@ -1,0 +1,221 @@
+/* Lock files, one a port. Whoever unlinks one holds it, so that after locking the name is looked at
+ * again: another may have removed it meanwhile. */
+#include "config.h"
+
+#include "host/portlock.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "host/error.h"
+
+#define RANDOM_PICKS 10
+
+void
+hr_port_range(enum hr_port_use use, int *ret_min, int *ret_max)
+{
+	static const int ranges[2][4][2] = {
+	    {{30000, 39999}, {40000, 49999}, {50000, 54999}, {55000, 59999}},
+	    {{30000, 34999}, {35000, 39999}, {40000, 44999}, {45000, 49151}},
+	};
+	static const char wsl[] = "microsoft-standard-WSL2";
+	struct utsname u;
+	int which = 0;
+
+	if (uname(&u) == 0 && strlen(u.release) >= sizeof(wsl) - 1 &&
+	    strcmp(u.release + strlen(u.release) - (sizeof(wsl) - 1), wsl) == 0)
+		which = 1;
+	*ret_min = ranges[which][use][0];
+	*ret_max = ranges[which][use][1];
+}
+
+static int
+directory(const char *dir, char *path, size_t cap, struct hr_error *err)
+{
+	const char *tmp = dir;
+	struct hr_err e = {0};
+	int n;
+
+	if (dir == NULL)
+		tmp = "/tmp";
+	n = snprintf(path, cap, dir == NULL ? "%s/openhands_port_locks" : "%s", tmp);
+	if (n < 0 || (size_t)n >= cap - 32)
+		return hr_error_set(err, HR_ERROR_VALUE, "the directory's name is too long");
+	if (access(path, F_OK) == 0)
+		return 0;
+	/* others on this machine hand out ports as well */
+	if (hr_path_mkdirs(path, 0777, NULL, &e) != 0)
+		return hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	if (dir == NULL)
+		(void)chmod(path, 01777); /* only its maker may; the umask was in the way */
+	return 0;
+}
+
+/* 1: locked, 0: another has it, -1: error. The file is the one with that name. */
+static int
+lock_named(const char *path, int *ret_fd)
+{
+	struct stat by_fd, by_name;
+	int fd, e;
+
+	for (;;) {
+		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+		if (fd < 0)
+			return errno == EACCES ? 0 : -1;
+		if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+			e = errno;
+			hr_fd_close(&fd);
+			if (e == EINTR)
+				continue;
+			errno = e;
+			return e == EWOULDBLOCK ? 0 : -1;
+		}
+		if (fstat(fd, &by_fd) == 0 && stat(path, &by_name) == 0 &&
+		    by_fd.st_ino == by_name.st_ino && by_fd.st_dev == by_name.st_dev) {
+			*ret_fd = fd;
+			return 1;
+		}
+		hr_fd_close(&fd); /* it was unlinked before we had it */
+	}
+}
+
+int
+hr_portlock_acquire(struct hr_portlock *l, const char *dir, int port, struct hr_error *err)
+{
+	char text[16];
+	size_t n;
+	int rc;
+
+	if (l->fd >= 0 && l->port == port)
+		return 0;
+	hr_portlock_release(l);
+	if (directory(dir, l->path, sizeof(l->path), err) != 0)
+		return -1;
+	n = strlen(l->path);
+	(void)snprintf(l->path + n, sizeof(l->path) - n, "/port_%d.lock", port);
+	rc = lock_named(l->path, &l->fd);
+	if (rc < 0)
+		return hr_error_sys(err, errno, "lock %s", l->path);
+	if (rc == 0)
+		return hr_error_set(
+		    err, HR_ERROR_UNAVAILABLE, "Could not acquire lock for port %d", port);
+	l->port = port;
+	n = (size_t)snprintf(text, sizeof(text), "%d\n", port);
+	/* for people; the lock is what counts */
+	if (ftruncate(l->fd, 0) == 0)
+		(void)hr_fd_write_full(l->fd, text, n, NULL);
+	return 0;
+}
+
+void
+hr_portlock_release(struct hr_portlock *l)
+{
+	if (l->fd < 0)
+		return;
+	(void)unlink(l->path); /* while it is held: see above */
+	hr_fd_close(&l->fd);
+	l->port = 0;
+}
+
+static bool
+port_is_free(const char *address, int port)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+	int fd, on = 1;
+	bool is_free;
+
+	if (inet_pton(AF_INET, address, &a.sin_addr) != 1)
+		a.sin_addr.s_addr = htonl(INADDR_ANY);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	is_free = bind(fd, (struct sockaddr *)&a, sizeof(a)) == 0;
+	hr_fd_close(&fd);
+	return is_free;
+}
+
+static int
+random_in(int min, int max)
+{
+	uint32_t r = 0;
+
+	/* cannot fail for so few bytes once the kernel has its entropy; 0 is a port as well */
+	(void)!getrandom(&r, sizeof(r), 0);
+	return min + (int)(r % (uint32_t)(max - min + 1));
+}
+
+static int
+try_port(
+    struct hr_portlock *l, const char *dir, int port, const char *address, struct hr_error *err)
+{
+	if (hr_portlock_acquire(l, dir, port, err) != 0)
+		return -1;
+	if (port_is_free(address, port))
+		return 0;
+	hr_portlock_release(l);
+	return hr_error_set(err, HR_ERROR_UNAVAILABLE, "port %d is in use", port);
+}
+
+int
+hr_portlock_find(struct hr_portlock *l, const char *dir, int min, int max, int attempts,
+    const char *address, struct hr_error *err)
+{
+	int picks = attempts / 2 < RANDOM_PICKS ? attempts / 2 : RANDOM_PICKS;
+	int left = attempts - picks, start;
+
+	for (int i = 0; i < picks; i++)
+		if (try_port(l, dir, random_in(min, max), address, err) == 0)
+			return 0;
+	start = random_in(min, max - left > min ? max - left : min);
+	for (int i = 0; i < left; i++)
+		if (try_port(l, dir, min + (start - min + i) % (max - min + 1), address, err) == 0)
+			return 0;
+	return hr_error_set(err, HR_ERROR_UNAVAILABLE, "no free port from %d to %d", min, max);
+}
+
+unsigned
+hr_portlock_clean(const char *dir, long max_age_s)
+{
+	char path[512], *name;
+	struct dirent *e;
+	unsigned removed = 0;
+	struct stat st;
+	DIR *d;
+	int fd;
+
+	if (directory(dir, path, sizeof(path), NULL) != 0 || (d = opendir(path)) == NULL)
+		return 0;
+	while ((e = readdir(d)) != NULL) {
+		size_t n = strlen(e->d_name);
+
+		if (strncmp(e->d_name, "port_", 5) != 0 || n < 5 ||
+		    strcmp(e->d_name + n - 5, ".lock") != 0 ||
+		    fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+		    time(NULL) - st.st_mtime <= max_age_s)
+			continue;
+		name = hr_path_join(path, e->d_name);
+		if (name != NULL && lock_named(name, &fd) == 1) {
+			removed += unlink(name) == 0;
+			hr_fd_close(&fd);
+		}
+		free(name);
+	}
+	(void)closedir(d);
+	return removed;
+}

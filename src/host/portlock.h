@@ -1,0 +1,36 @@
+/* hr_portlock: ports that several processes of this machine hand out to their sandboxes, each to
+ * one (runtimes.md 6). */
+#ifndef HR_HOST_PORTLOCK_H
+#define HR_HOST_PORTLOCK_H
+
+#include "host/handrail.h"
+
+struct hr_portlock {
+	int fd; /* -1: not held */
+	int port;
+	char path[512];
+};
+
+#define HR_PORTLOCK_NONE                                                                           \
+	{                                                                                          \
+		.fd = -1                                                                           \
+	}
+
+enum hr_port_use { HR_PORT_SERVER, HR_PORT_VSCODE, HR_PORT_APP1, HR_PORT_APP2 };
+
+/* 6.1: the range of a use on this machine. */
+void hr_port_range(enum hr_port_use use, int *ret_min, int *ret_max);
+
+/* dir: NULL for the shared one below the temporary directory. Never waits: a port that another has
+ * is no port for us. 0: held; HR_ERROR_UNAVAILABLE if another has it. */
+int hr_portlock_acquire(struct hr_portlock *l, const char *dir, int port, struct hr_error *err);
+void hr_portlock_release(struct hr_portlock *l); /* twice is fine */
+
+/* A locked port on which a server could listen: some at random, then in sequence (6.3). */
+int hr_portlock_find(struct hr_portlock *l, const char *dir, int min, int max, int attempts,
+    const char *address, struct hr_error *err);
+
+/* Removes lock files that nobody holds and that are older than max_age_s; their number. */
+unsigned hr_portlock_clean(const char *dir, long max_age_s);
+
+#endif

@@ -1,0 +1,216 @@
+/* Records of sandboxes: a file for each, so that another process finds it again. Holds the session
+ * key, so it is the user's alone. */
+#include "config.h"
+
+#include "host/sandbox.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <json-c/json_object.h>
+
+#include "base/path.h"
+#include "host/error.h"
+#include "proto/json.h"
+
+#define RECORD_MAX (1u << 20)
+#define SUFFIX ".json"
+
+char *
+hr_record_path(const char *state_dir, const char *sid, const char *suffix)
+{
+	char *path = NULL;
+
+	return asprintf(&path, "%s/%s%s", state_dir, sid, suffix) < 0 ? NULL : path;
+}
+
+static void
+put_text(struct hr_buf *b, const char *name, const char *text)
+{
+	hr_buf_addf(b, "\"%s\":", name);
+	if (text == NULL)
+		hr_buf_adds(b, "null");
+	else
+		(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
+}
+
+int
+hr_record_save(struct hr_sandbox *s, struct hr_error *err)
+{
+	char *inner = NULL, *path;
+	struct hr_err e = {0};
+	struct hr_buf b;
+	int rc;
+
+	if (s->ops->record == NULL)
+		return 0;
+	inner = s->ops->record(s->self, err);
+	if (inner == NULL)
+		return -1;
+	path = hr_record_path(s->state_dir, s->sid, SUFFIX);
+	hr_buf_init(&b, RECORD_MAX);
+	hr_buf_addc(&b, '{');
+	put_text(&b, "sid", s->sid);
+	hr_buf_addc(&b, ',');
+	put_text(&b, "runtime", s->ops->name);
+	hr_buf_addc(&b, ',');
+	put_text(&b, "url", s->endpoint.url);
+	hr_buf_addf(&b, ",\"created\":%lld,\"backend\":%s}\n", (long long)time(NULL), inner);
+	rc = path == NULL ? hr_err_nomem(&e) : hr_buf_check(&b, &e);
+	if (rc == 0)
+		rc = hr_path_mkdirs(s->state_dir, 0700, NULL, &e);
+	if (rc == 0)
+		rc = hr_path_write(path, b.p, b.len, 0600, &e);
+	hr_buf_done(&b);
+	free(inner);
+	free(path);
+	return rc == 0 ? 0 : hr_error_from(err, HR_ERROR_SYSTEM, &e);
+}
+
+static char *
+copy_text(struct json_object *o, const char *name)
+{
+	struct json_object *v = NULL;
+
+	(void)json_object_object_get_ex(o, name, &v);
+	return json_object_is_type(v, json_type_string) ? strdup(json_object_get_string(v)) : NULL;
+}
+
+/* NULL and *err for a broken one; NULL and no error if there is none. */
+static struct json_object *
+read_record(const char *path, struct hr_error *err)
+{
+	struct json_object *o = NULL;
+	struct hr_json_error why;
+	struct hr_err e = {0};
+	struct hr_buf b;
+
+	if (err != NULL)
+		err->code = HR_ERROR_NONE;
+	hr_buf_init(&b, RECORD_MAX);
+	if (hr_path_read(path, &b, &e) != 0) {
+		if (e.sys != ENOENT)
+			(void)hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	} else if (hr_json_decode(hr_buf_str(&b), b.len, &o, &why) != 0 ||
+		   !json_object_is_type(o, json_type_object)) {
+		json_object_put(o);
+		o = NULL;
+		(void)hr_error_set(err, HR_ERROR_VALUE, "%s is damaged; remove it", path);
+	}
+	hr_buf_done(&b);
+	return o;
+}
+
+int
+hr_record_load(const char *state_dir, const char *sid, char **ret_runtime, char **ret_url,
+    char **ret, struct hr_error *err)
+{
+	char *path = hr_record_path(state_dir, sid, SUFFIX);
+	struct json_object *o, *inner = NULL;
+	struct hr_error mine = {0};
+	struct hr_buf b;
+
+	if (path == NULL)
+		return hr_error_nomem(err);
+	o = read_record(path, &mine);
+	free(path);
+	if (o == NULL) {
+		if (mine.code != HR_ERROR_NONE && err != NULL)
+			*err = mine;
+		return mine.code != HR_ERROR_NONE ? -1 : 0;
+	}
+	if (ret_runtime != NULL)
+		*ret_runtime = copy_text(o, "runtime");
+	if (ret_url != NULL)
+		*ret_url = copy_text(o, "url");
+	if (ret != NULL && json_object_object_get_ex(o, "backend", &inner)) {
+		hr_buf_init(&b, RECORD_MAX);
+		(void)hr_json_put(&b, inner);
+		*ret = hr_buf_take(&b);
+		hr_buf_done(&b);
+	}
+	json_object_put(o);
+	return 0;
+}
+
+void
+hr_record_remove(struct hr_sandbox *s)
+{
+	static const char *const suffixes[] = {SUFFIX, ".log"};
+	char *path;
+
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
+		path = hr_record_path(s->state_dir, s->sid, suffixes[i]);
+		if (path != NULL)
+			(void)unlink(path); /* there may be none */
+		free(path);
+	}
+}
+
+static int
+by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* "{"sid":...,"runtime":...,"url":...,"created":...}" */
+static void
+put_record(struct hr_buf *b, const char *dir, const char *file)
+{
+	static const char *const names[] = {"sid", "runtime", "url", "created"};
+	struct json_object *o, *v;
+	char *path = hr_path_join(dir, file);
+	bool first = true;
+
+	o = path != NULL ? read_record(path, NULL) : NULL;
+	free(path);
+	if (o == NULL)
+		return;
+	hr_buf_adds(b, b->len > 1 ? ",{" : "{");
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (!json_object_object_get_ex(o, names[i], &v))
+			continue;
+		hr_buf_addf(b, "%s\"%s\":", first ? "" : ",", names[i]);
+		(void)hr_json_put(b, v);
+		first = false;
+	}
+	hr_buf_addc(b, '}');
+	json_object_put(o);
+}
+
+char *
+hr_sandbox_list(const char *state_dir, struct hr_error *err)
+{
+	DIR *dir = opendir(state_dir);
+	struct hr_strv files = {0};
+	struct dirent *e;
+	struct hr_buf b;
+	char *text;
+
+	while (dir != NULL && (e = readdir(dir)) != NULL) {
+		size_t n = strlen(e->d_name), s = strlen(SUFFIX);
+
+		if (e->d_name[0] != '.' && n > s && strcmp(e->d_name + n - s, SUFFIX) == 0)
+			hr_strv_add(&files, e->d_name);
+	}
+	if (dir != NULL)
+		(void)closedir(dir);
+	if (files.n > 1)
+		qsort(files.v, files.n, sizeof(*files.v), by_text);
+	hr_buf_init(&b, RECORD_MAX * 16);
+	hr_buf_addc(&b, '[');
+	for (size_t i = 0; i < files.n; i++)
+		put_record(&b, state_dir, files.v[i]);
+	hr_buf_addc(&b, ']');
+	hr_strv_done(&files);
+	text = hr_buf_take(&b);
+	hr_buf_done(&b);
+	if (text == NULL)
+		(void)hr_error_nomem(err);
+	return text;
+}

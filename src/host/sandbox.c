@@ -1,0 +1,330 @@
+/* Sandboxes of every kind: what is the same for all of them. */
+#include "config.h"
+
+#include "host/sandbox.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json_object.h>
+
+#include "host/error.h"
+
+#define SID_MAX 200
+#define LINE_MAX_LEN 2000
+
+const char *
+hr_version(void)
+{
+	return PACKAGE_VERSION;
+}
+
+bool
+hr_sid_valid(const char *sid)
+{
+	size_t n = strlen(sid);
+
+	if (n == 0 || n > SID_MAX || !isalnum((unsigned char)sid[0]))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)sid[i]) && strchr("_.-", sid[i]) == NULL)
+			return false;
+	return true;
+}
+
+void
+hr_sandbox_report(struct hr_sandbox *s, const char *level, const char *status, const char *text)
+{
+	s->runtime_status = status;
+	if (s->status != NULL)
+		s->status(s->status_arg, level, status, text);
+}
+
+void
+hr_sandbox_log(struct hr_sandbox *s, const char *fmt, ...)
+{
+	char text[LINE_MAX_LEN];
+	va_list ap;
+
+	if (s->log == NULL)
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	s->log(s->log_arg, text);
+}
+
+static void
+host_log(void *arg, const char *text)
+{
+	hr_sandbox_log(arg, "%s", text);
+}
+
+static void
+host_status(void *arg, const char *status)
+{
+	hr_sandbox_report(arg, "info", status, "");
+}
+
+/* 2.1: SANDBOX_ENV_*, the linter's switch, then what the caller gives. */
+static void
+initial_env(struct hr_sandbox *s, const struct hr_sandbox_options *o)
+{
+	static const char prefix[] = "SANDBOX_ENV_";
+	const char *const *e;
+
+	for (e = o->environ; e != NULL && *e != NULL; e++)
+		if (strncmp(*e, prefix, sizeof(prefix) - 1) == 0 &&
+		    strchr(*e, '=') != *e + sizeof(prefix) - 1)
+			hr_strv_set_env(&s->env, *e + sizeof(prefix) - 1);
+	if (hr_config_bool(s->config, "sandbox.enable_auto_lint"))
+		hr_strv_set_env(&s->env, "ENABLE_AUTO_LINT=true");
+	for (e = o->env; e != NULL && *e != NULL; e++)
+		hr_strv_set_env(&s->env, *e);
+}
+
+static int
+sandbox_init(struct hr_sandbox *s, const struct hr_config *c, const struct hr_sandbox_options *o,
+    struct hr_error *err)
+{
+	const char *sid = o->sid != NULL ? o->sid : "default";
+
+	if (!hr_sid_valid(sid))
+		return hr_error_set(err, HR_ERROR_VALUE,
+		    "\"%s\" is no name for a sandbox: letters, digits, '_', '.', '-'", sid);
+	s->config = hr_config_copy(c, err);
+	if (s->config == NULL)
+		return -1;
+	s->sid = strdup(sid);
+	s->state_dir = o->state_dir != NULL ? strdup(o->state_dir) : NULL;
+	s->status = o->status;
+	s->status_arg = o->status_arg;
+	s->log = o->log;
+	s->log_arg = o->log_arg;
+	s->attach = o->attach;
+	hr_strv_add_all(&s->plugins, o->plugins);
+	if (!o->headless)
+		hr_strv_add(&s->plugins, "vscode");
+	hr_strv_add_all(&s->environ, o->environ);
+	initial_env(s, o);
+	if (s->sid == NULL || (o->state_dir != NULL && s->state_dir == NULL) || s->plugins.failed ||
+	    s->env.failed || s->environ.failed)
+		return hr_error_nomem(err);
+	s->host = (struct hr_backend_host){
+	    .config = s->config,
+	    .sid = s->sid,
+	    .plugins = hr_strv_list(&s->plugins),
+	    .env = hr_strv_list(&s->env),
+	    .environ = hr_strv_list(&s->environ),
+	    .attach = o->attach,
+	    .detach = o->detach,
+	    .state_dir = s->state_dir,
+	    .log = host_log,
+	    .status = host_status,
+	    .arg = s,
+	};
+	return 0;
+}
+
+struct hr_sandbox *
+hr_sandbox_open(const struct hr_config *c, const struct hr_sandbox_options *o, struct hr_error *err)
+{
+	struct hr_sandbox *s = calloc(1, sizeof(*s));
+	const char *name = hr_config_text(c, "core.runtime");
+	char *recorded = NULL;
+
+	if (s == NULL) {
+		(void)hr_error_nomem(err);
+		return NULL;
+	}
+	if (sandbox_init(s, c, o, err) != 0)
+		goto fail;
+	/* one that is there is of the kind it was made as */
+	if (o->attach && s->state_dir != NULL) {
+		if (hr_record_load(s->state_dir, s->sid, &recorded, NULL, NULL, err) != 0)
+			goto fail;
+		if (recorded != NULL)
+			name = recorded;
+	}
+	s->ops = hr_backend_find(
+	    name != NULL ? name : "docker", s->host.environ, &s->object, s->log, s->log_arg, err);
+	if (s->ops == NULL || s->ops->open(&s->host, &s->self, err) != 0)
+		goto fail;
+	free(recorded);
+	return s;
+fail:
+	free(recorded);
+	hr_sandbox_free(s);
+	return NULL;
+}
+
+void
+hr_sandbox_free(struct hr_sandbox *s)
+{
+	if (s == NULL)
+		return;
+	hr_client_done(&s->client);
+	if (s->self != NULL)
+		s->ops->free(s->self);
+	if (s->object != NULL)
+		(void)dlclose(s->object);
+	hr_strv_done(&s->plugins);
+	hr_strv_done(&s->env);
+	hr_strv_done(&s->environ);
+	hr_config_free(s->config);
+	free(s->sid);
+	free(s->state_dir);
+	free(s);
+}
+
+static int
+use_endpoint(struct hr_sandbox *s, struct hr_error *err)
+{
+	hr_client_done(&s->client);
+	memset(&s->endpoint, 0, sizeof(s->endpoint));
+	if (s->ops->endpoint != NULL)
+		s->ops->endpoint(s->self, &s->endpoint);
+	return hr_client_init(&s->client, &s->endpoint, err);
+}
+
+/* By the record of another process: 1 found, 0 there is none. */
+static int
+restore(struct hr_sandbox *s, struct hr_error *err)
+{
+	char *record = NULL;
+	int rc;
+
+	if (s->state_dir == NULL || s->ops->restore == NULL)
+		return 0;
+	if (hr_record_load(s->state_dir, s->sid, NULL, NULL, &record, err) != 0)
+		return -1;
+	if (record == NULL)
+		return 0;
+	rc = s->ops->restore(s->self, record, err);
+	free(record);
+	return rc == 0 ? 1 : -1;
+}
+
+int
+hr_sandbox_connect(struct hr_sandbox *s, struct hr_error *err)
+{
+	bool made = false;
+	int rc = restore(s, err);
+
+	if (rc < 0 && s->attach)
+		return -1;
+	if (rc <= 0) {
+		if (s->attach && s->state_dir != NULL && s->ops->restore != NULL && rc == 0)
+			return hr_error_set(
+			    err, HR_ERROR_NOT_FOUND, "there is no sandbox \"%s\"", s->sid);
+		hr_sandbox_report(s, "info", "STATUS$STARTING_RUNTIME", "");
+		if (s->ops->connect(s->self, &made, err) != 0)
+			return -1;
+	}
+	if (use_endpoint(s, err) != 0)
+		return -1;
+	s->connected = true;
+	if (made && (hr_sandbox_set_up(s, err) != 0 ||
+			(s->state_dir != NULL && hr_record_save(s, err) != 0))) {
+		/* one that nobody could find again is not left behind */
+		(void)hr_sandbox_delete(s, NULL);
+		return -1;
+	}
+	hr_sandbox_report(s, "info",
+	    strcmp(s->ops->name, "cli") == 0 ? "STATUS$RUNTIME_STARTED" : "STATUS$READY", "");
+	return 0;
+}
+
+static int
+unsupported(struct hr_sandbox *s, const char *what, struct hr_error *err)
+{
+	return hr_error_set(
+	    err, HR_ERROR_RUNTIME, "%s runtime does not support %s", s->ops->name, what);
+}
+
+int
+hr_sandbox_pause(struct hr_sandbox *s, struct hr_error *err)
+{
+	return s->ops->pause != NULL ? s->ops->pause(s->self, err) : unsupported(s, "pause", err);
+}
+
+int
+hr_sandbox_resume(struct hr_sandbox *s, struct hr_error *err)
+{
+	return s->ops->resume != NULL ? s->ops->resume(s->self, err)
+				      : unsupported(s, "resume", err);
+}
+
+int
+hr_sandbox_logs(struct hr_sandbox *s, bool follow, hr_line_fn *fn, void *arg, struct hr_error *err)
+{
+	return s->ops->logs != NULL ? s->ops->logs(s->self, follow, fn, arg, err)
+				    : unsupported(s, "logs", err);
+}
+
+int
+hr_sandbox_exec(
+    struct hr_sandbox *s, const char *const *argv, int *ret_status, struct hr_error *err)
+{
+	return s->ops->exec != NULL ? s->ops->exec(s->self, argv, ret_status, err)
+				    : unsupported(s, "a terminal", err);
+}
+
+int
+hr_sandbox_close(struct hr_sandbox *s, struct hr_error *err)
+{
+	if (s->closed || s->attach)
+		return 0;
+	s->closed = true;
+	s->connected = false;
+	hr_client_done(&s->client);
+	return s->ops->close != NULL ? s->ops->close(s->self, err) : 0;
+}
+
+int
+hr_sandbox_delete(struct hr_sandbox *s, struct hr_error *err)
+{
+	int rc = s->ops->destroy != NULL ? s->ops->destroy(s->self, err) : 0;
+
+	s->closed = true;
+	s->connected = false;
+	if (rc == 0 && s->state_dir != NULL)
+		hr_record_remove(s);
+	return rc;
+}
+
+const char *
+hr_sandbox_state(struct hr_sandbox *s)
+{
+	if (s->ops->state != NULL)
+		return s->ops->state(s->self);
+	return s->connected ? "running" : "gone";
+}
+
+const char *
+hr_sandbox_url(const struct hr_sandbox *s)
+{
+	return s->endpoint.url;
+}
+
+const char *
+hr_sandbox_id(const struct hr_sandbox *s)
+{
+	return s->sid;
+}
+
+const char *
+hr_sandbox_session_api_key(const struct hr_sandbox *s)
+{
+	return s->endpoint.key;
+}
+
+const char *
+hr_sandbox_status(const struct hr_sandbox *s)
+{
+	return s->runtime_status;
+}

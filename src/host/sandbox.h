@@ -1,0 +1,64 @@
+/* A sandbox from inside. */
+#ifndef HR_HOST_SANDBOX_H
+#define HR_HOST_SANDBOX_H
+
+#include "host/client.h"
+#include "host/handrail-backend.h"
+#include "host/settings.h"
+#include "host/strv.h"
+
+struct json_object;
+
+struct hr_sandbox {
+	const struct hr_sandbox_ops *ops;
+	void *self;
+	void *object; /* dlopen's, of a loadable backend */
+	struct hr_config *config;
+	char *sid, *state_dir;
+	struct hr_strv plugins, env, environ;
+	struct hr_backend_host host;
+	struct hr_client client; /* of the server, once connected */
+	struct hr_endpoint endpoint;
+	const char *runtime_status; /* last one reported */
+	bool connected, closed, attach;
+	hr_status_fn *status;
+	void *status_arg;
+	hr_warn_fn *log;
+	void *log_arg;
+};
+
+void
+hr_sandbox_report(struct hr_sandbox *s, const char *level, const char *status, const char *text);
+void
+hr_sandbox_log(struct hr_sandbox *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* A `run` action of our own: *ret_exit, and the output in b (may be NULL). */
+int hr_sandbox_run(struct hr_sandbox *s, const char *command, double timeout_s, int *ret_exit,
+    struct hr_buf *b, struct hr_error *err);
+
+/* What a fresh sandbox is given (runtimes.md 2.9, 2.10). */
+int hr_sandbox_set_up(struct hr_sandbox *s, struct hr_error *err);
+
+/* An action by the server, or by the backend itself. */
+int hr_sandbox_execute(struct hr_sandbox *s, struct json_object *action, double timeout_s,
+    struct json_object **ret, struct hr_error *err);
+
+/* "STATE_DIR/SID.json" and the like; the caller frees; NULL: no memory. */
+char *hr_record_path(const char *state_dir, const char *sid, const char *suffix);
+int hr_record_save(struct hr_sandbox *s, struct hr_error *err);
+/* The backend's part of the record, the caller's; *ret is NULL if there is none. */
+int hr_record_load(const char *state_dir, const char *sid, char **ret_runtime, char **ret_url,
+    char **ret, struct hr_error *err);
+void hr_record_remove(struct hr_sandbox *s);
+
+/* May a sandbox be called so? Its name becomes a file's and a container's. */
+bool hr_sid_valid(const char *sid);
+
+/* The table of a runtime's name; *ret_object is to be dlclose()d with the last of it. */
+const struct hr_sandbox_ops *hr_backend_find(const char *name, const char *const *env,
+    void **ret_object, hr_warn_fn *warn, void *arg, struct hr_error *err);
+
+extern const struct hr_sandbox_ops hr_backend_local;
+extern const struct hr_sandbox_ops hr_backend_docker;
+
+#endif

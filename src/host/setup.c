@@ -1,0 +1,181 @@
+/* What a fresh sandbox is given: variables and the identity of git (runtimes.md 2.8 to 2.10). */
+#include "config.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "host/error.h"
+#include "host/sandbox.h"
+#include "host/envquote.h"
+#include "shell/quote.h"
+
+#define COMMAND_MAX (16u << 20)
+#define AT_ONCE 64
+#define NOT_KEPT 97 /* exit status: set in the session, but not in ~/.bashrc */
+#define SET_UP_TIMEOUT_S 120
+
+/* [A-Z_][A-Z0-9_]* after upper-casing; the name goes to out. */
+static int
+put_name(struct hr_buf *out, const char *entry, struct hr_error *err)
+{
+	const char *eq = strchr(entry, '=');
+	size_t n = eq != NULL ? (size_t)(eq - entry) : 0, i;
+
+	for (i = 0; i < n; i++) {
+		char c = (char)toupper((unsigned char)entry[i]);
+
+		if (!(c == '_' || (c >= 'A' && c <= 'Z') || (i > 0 && c >= '0' && c <= '9')))
+			break;
+		hr_buf_addc(out, c);
+	}
+	if (n == 0 || i < n)
+		return hr_error_set(err, HR_ERROR_VALUE, "Invalid environment variable name: %.*s",
+		    eq != NULL ? (int)(eq - entry) : 200, entry);
+	return 0;
+}
+
+/* Exports and keeps up to AT_ONCE variables by one command. */
+static int
+env_command(
+    struct hr_buf *b, const char *const *env, size_t n, struct hr_buf *names, struct hr_error *err)
+{
+	struct hr_buf name, line, removals, lines;
+	int rc = 0;
+
+	hr_buf_init(&name, COMMAND_MAX);
+	hr_buf_init(&line, COMMAND_MAX);
+	hr_buf_init(&removals, COMMAND_MAX);
+	hr_buf_init(&lines, COMMAND_MAX);
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		hr_buf_reset(&name);
+		hr_buf_reset(&line);
+		rc = put_name(&name, env[i], err);
+		hr_buf_addf(&line, "export %s=", hr_buf_str(&name));
+		hr_env_quote(&line, rc == 0 ? strchr(env[i], '=') + 1 : "");
+		hr_buf_addf(b, "%s%s", i > 0 ? " && " : "", hr_buf_str(&line));
+		hr_buf_addf(&removals, " -e '/^export %s=/d'", hr_buf_str(&name));
+		hr_buf_addc(&lines, ' ');
+		hr_shell_quote(&lines, hr_buf_str(&line), line.len);
+		hr_buf_addf(names, "%s'%s'", names->len > 0 ? ", " : "", hr_buf_str(&name));
+	}
+	hr_buf_addf(b,
+	    " && { touch ~/.bashrc && sed -i%s ~/.bashrc && printf '%%s\\n'%s >>~/.bashrc || (exit "
+	    "%d); }",
+	    hr_buf_str(&removals), hr_buf_str(&lines), NOT_KEPT);
+	hr_buf_done(&name);
+	hr_buf_done(&line);
+	hr_buf_done(&removals);
+	hr_buf_done(&lines);
+	if (rc == 0 && hr_buf_check(b, NULL) != 0)
+		rc = hr_error_nomem(err);
+	return rc;
+}
+
+static int
+add_some(struct hr_sandbox *s, const char *const *env, size_t n, struct hr_error *err)
+{
+	struct hr_buf command, names, out;
+	int status = 0, rc;
+
+	hr_buf_init(&command, COMMAND_MAX);
+	hr_buf_init(&names, COMMAND_MAX);
+	hr_buf_init(&out, COMMAND_MAX);
+	rc = env_command(&command, env, n, &names, err);
+	if (rc == 0)
+		rc = hr_sandbox_run(s, command.p, SET_UP_TIMEOUT_S, &status, &out, err);
+	if (rc == 0 && status != 0)
+		rc = hr_error_set(err, HR_ERROR_RUNTIME,
+		    "Failed to add env vars [%.300s] to %s: %.400s", hr_buf_str(&names),
+		    status == NOT_KEPT ? ".bashrc" : "environment", hr_buf_str(&out));
+	hr_buf_done(&command);
+	hr_buf_done(&names);
+	hr_buf_done(&out);
+	return rc;
+}
+
+int
+hr_sandbox_add_env(struct hr_sandbox *s, const char *const *env, struct hr_error *err)
+{
+	size_t n = 0, some;
+
+	if (s->ops->add_env != NULL)
+		return s->ops->add_env(s->self, env, err);
+	while (env[n] != NULL)
+		n++;
+	for (; n > 0; env += some, n -= some) {
+		some = n < AT_ONCE ? n : AT_ONCE;
+		if (add_some(s, env, some, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* A failure is a warning. On somebody's own machine an identity that is there stays. */
+static void
+git_identity(struct hr_sandbox *s)
+{
+	static const char *const keys[2][2] = {
+	    {"user.name", "core.git_user_name"}, {"user.email", "core.git_user_email"}};
+	bool local = strcmp(s->ops->name, "local") == 0;
+	struct hr_buf b, out;
+	struct hr_error e = {0};
+	int status = 0;
+
+	if (strcmp(s->ops->name, "cli") == 0)
+		return;
+	hr_buf_init(&b, COMMAND_MAX);
+	hr_buf_init(&out, COMMAND_MAX);
+	for (size_t i = 0; i < 2; i++) {
+		const char *value = hr_config_text(s->config, keys[i][1]);
+
+		hr_buf_adds(&b, i > 0 ? " && " : "");
+		if (local)
+			hr_buf_addf(
+			    &b, "{ git config --global --get %s >/dev/null || ", keys[i][0]);
+		hr_buf_addf(&b, "git config --global %s ", keys[i][0]);
+		hr_env_quote(&b, value != NULL ? value : "");
+		if (local)
+			hr_buf_adds(&b, "; }");
+	}
+	if (hr_sandbox_run(s, hr_buf_str(&b), SET_UP_TIMEOUT_S, &status, &out, &e) != 0)
+		hr_sandbox_log(s, "Git config command failed: %s", e.text);
+	else if (status != 0)
+		hr_sandbox_log(s, "Git config command failed: %s", hr_buf_str(&out));
+	hr_buf_done(&b);
+	hr_buf_done(&out);
+}
+
+static void
+startup_env(struct hr_sandbox *s, struct hr_strv *v)
+{
+	struct json_object *map = hr_config_value(s->config, "sandbox.runtime_startup_env_vars");
+
+	if (!json_object_is_type(map, json_type_object))
+		return;
+	json_object_object_foreach(map, name, value)
+	{
+		hr_strv_addf(v, "%s=%s", name, value != NULL ? json_object_get_string(value) : "");
+	}
+}
+
+int
+hr_sandbox_set_up(struct hr_sandbox *s, struct hr_error *err)
+{
+	struct hr_strv v = {0};
+	int rc;
+
+	if (s->attach)
+		return 0;
+	startup_env(s, &v);
+	rc = v.failed ? hr_error_nomem(err) : hr_sandbox_add_env(s, s->host.env, err);
+	if (rc == 0)
+		rc = hr_sandbox_add_env(s, hr_strv_list(&v), err);
+	hr_strv_done(&v);
+	if (rc == 0)
+		git_identity(s);
+	return rc;
+}

@@ -1,0 +1,186 @@
+/* TASKS.md of a session. */
+#include "config.h"
+
+#include "host/tasks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json_object.h>
+
+#include "base/path.h"
+#include "host/error.h"
+
+#define TASKS_MAX (4u << 20)
+
+static const char *
+text_in(struct json_object *o, const char *name)
+{
+	struct json_object *v = NULL;
+
+	if (json_object_is_type(o, json_type_object))
+		(void)json_object_object_get_ex(o, name, &v);
+	return json_object_is_type(v, json_type_string) ? json_object_get_string(v) : "";
+}
+
+static const char *
+icon(const char *status)
+{
+	if (strcmp(status, "in_progress") == 0)
+		return "\xF0\x9F\x94\x84";
+	if (strcmp(status, "done") == 0)
+		return "\xE2\x9C\x85";
+	return "\xE2\x8F\xB3";
+}
+
+static struct json_object *
+observation(const char *type, const char *content, const char *command, struct json_object *list,
+    struct hr_error *err)
+{
+	struct json_object *o = json_object_new_object(), *extras = json_object_new_object();
+	int bad;
+
+	if (o == NULL || extras == NULL) {
+		json_object_put(o);
+		json_object_put(extras);
+		(void)hr_error_nomem(err);
+		return NULL;
+	}
+	bad = json_object_object_add(o, "observation", json_object_new_string(type));
+	bad |= json_object_object_add(o, "content", json_object_new_string(content));
+	if (command != NULL) {
+		bad |= json_object_object_add(extras, "command", json_object_new_string(command));
+		bad |= json_object_object_add(extras, "task_list",
+		    list != NULL ? json_object_get(list) : json_object_new_array());
+	}
+	bad |= json_object_object_add(o, "extras", extras);
+	if (bad != 0) {
+		json_object_put(o);
+		(void)hr_error_nomem(err);
+		return NULL;
+	}
+	return o;
+}
+
+/* Where it lies, and the name of it that messages show. */
+static char *
+tasks_path(struct hr_sandbox *s, struct hr_buf *shown)
+{
+	const char *store = hr_config_text(s->config, "core.file_store_path");
+	const char *home = hr_env_get(s->host.environ, "HOME");
+	struct hr_buf b;
+	char *path;
+
+	hr_buf_addf(shown, "sessions/%s/TASKS.md", s->sid);
+	hr_buf_init(&b, 1 << 16);
+	if (store != NULL && store[0] == '~' && home != NULL)
+		hr_buf_addf(&b, "%s%s", home, store + 1);
+	else
+		hr_buf_adds(&b, store != NULL ? store : ".");
+	hr_buf_addf(&b, "/%s", hr_buf_str(shown));
+	path = hr_buf_take(&b);
+	hr_buf_done(&b);
+	return path;
+}
+
+static int
+save(const char *path, const struct hr_buf *text, struct hr_err *e)
+{
+	char *dir = strdup(path);
+	int rc;
+
+	if (dir == NULL)
+		return hr_err_nomem(e);
+	*strrchr(dir, '/') = '\0';
+	rc = hr_path_mkdirs(dir, 0755, NULL, e);
+	free(dir);
+	return rc == 0 ? hr_path_write(path, hr_buf_str(text), text->len, 0644, e) : -1;
+}
+
+static struct json_object *
+plan(const char *path, const char *shown, struct json_object *list, struct hr_error *err)
+{
+	struct json_object *o;
+	struct hr_err e = {0};
+	struct hr_buf b, say;
+	size_t n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+	int rc;
+
+	hr_buf_init(&b, TASKS_MAX);
+	hr_buf_init(&say, 4096);
+	hr_buf_adds(&b, "# Task List\n\n");
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *t = json_object_array_get_idx(list, i);
+
+		hr_buf_addf(&b, "%zu. %s %s\n%s\n", i + 1, icon(text_in(t, "status")),
+		    text_in(t, "title"), text_in(t, "notes"));
+	}
+	rc = hr_buf_check(&b, &e);
+	if (rc == 0)
+		rc = save(path, &b, &e);
+	if (rc != 0) {
+		hr_buf_addf(
+		    &say, "Failed to write task list to session directory %s: %s", shown, e.msg);
+		o = observation("error", hr_buf_str(&say), NULL, NULL, err);
+	} else {
+		hr_buf_addf(&say,
+		    "Task list has been updated with %zu items. Stored in session directory: %s", n,
+		    shown);
+		o = observation("task_tracking", hr_buf_str(&say), "plan", list, err);
+	}
+	hr_buf_done(&b);
+	hr_buf_done(&say);
+	return o;
+}
+
+static struct json_object *
+view(const char *path, const char *shown, struct hr_error *err)
+{
+	struct json_object *o;
+	struct hr_err e = {0};
+	struct hr_buf b;
+
+	hr_buf_init(&b, TASKS_MAX);
+	if (hr_path_read(path, &b, &e) != 0) {
+		hr_buf_reset(&b);
+		if (e.sys == ENOENT)
+			hr_buf_adds(
+			    &b, "No task list found. Use the \"plan\" command to create one.");
+		else
+			hr_buf_addf(&b,
+			    "Failed to read the task list from session directory %s. Error: %s",
+			    shown, e.msg);
+	}
+	o = observation("task_tracking", hr_buf_str(&b), "view", NULL, err);
+	hr_buf_done(&b);
+	return o;
+}
+
+struct json_object *
+hr_tasks_act(struct hr_sandbox *s, struct json_object *args, struct hr_error *err)
+{
+	const char *command = text_in(args, "command");
+	struct json_object *list = NULL, *o = NULL;
+	struct hr_buf shown, say;
+	char *path;
+
+	hr_buf_init(&shown, 4096);
+	path = tasks_path(s, &shown);
+	if (path == NULL) {
+		(void)hr_error_nomem(err);
+	} else if (strcmp(command, "plan") == 0) {
+		(void)json_object_object_get_ex(args, "task_list", &list);
+		o = plan(path, hr_buf_str(&shown), list, err);
+	} else if (strcmp(command, "view") == 0) {
+		o = view(path, hr_buf_str(&shown), err);
+	} else {
+		hr_buf_init(&say, 4096);
+		hr_buf_addf(&say, "Unknown command: %.1000s", command);
+		o = observation("task_tracking", hr_buf_str(&say), command, NULL, err);
+		hr_buf_done(&say);
+	}
+	free(path);
+	hr_buf_done(&shown);
+	return o;
+}

@@ -1,0 +1,12 @@
+/* hr_tasks: the agent's list of tasks, a file on the host that no sandbox sees (runtimes.md 2.7).
+ */
+#ifndef HR_HOST_TASKS_H
+#define HR_HOST_TASKS_H
+
+#include "host/sandbox.h"
+
+/* The observation of a task_tracking action; NULL with *err. args may be NULL. */
+struct json_object *
+hr_tasks_act(struct hr_sandbox *s, struct json_object *args, struct hr_error *err);
+
+#endif

@@ -1,0 +1,303 @@
+/* Zip files by libarchive. */
+#include "config.h"
+
+#include "host/zip.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "host/error.h"
+
+#define PIECE 65536
+#define DEPTH_MAX 200
+
+char *
+hr_zip_temporary(int *ret_fd, const char *dir, struct hr_error *err)
+{
+	char *path = NULL;
+
+	if (asprintf(&path, "%s/handrail-XXXXXX.zip", dir != NULL ? dir : "/tmp") < 0) {
+		(void)hr_error_nomem(err);
+		return NULL;
+	}
+	*ret_fd = mkostemps(path, 4, O_CLOEXEC);
+	if (*ret_fd < 0) {
+		(void)hr_error_sys(err, errno, "create %s", path);
+		free(path);
+		return NULL;
+	}
+	return path;
+}
+
+static int
+archive_failed(struct archive *a, struct hr_error *err)
+{
+	return hr_error_set(err, HR_ERROR_RUNTIME, "zip: %s", archive_error_string(a));
+}
+
+static int
+put_bytes(struct archive *a, int fd, const char *name, struct hr_error *err)
+{
+	char *piece = malloc(PIECE);
+	ssize_t n = 0;
+	int rc = 0;
+
+	if (piece == NULL)
+		return hr_error_nomem(err);
+	while (rc == 0 && (n = hr_fd_read(fd, piece, PIECE)) > 0)
+		if (archive_write_data(a, piece, (size_t)n) != n)
+			rc = archive_failed(a, err);
+	if (n < 0 && rc == 0)
+		rc = hr_error_sys(err, errno, "read %s", name);
+	free(piece);
+	return rc;
+}
+
+static int
+put_file(struct archive *a, int dirfd, const char *file, const char *name, struct hr_error *err)
+{
+	struct archive_entry *e = archive_entry_new();
+	struct stat st;
+	int fd = openat(dirfd, file, O_RDONLY | O_CLOEXEC | O_NOCTTY), rc;
+
+	if (e == NULL) {
+		rc = hr_error_nomem(err);
+	} else if (fd < 0 || fstat(fd, &st) != 0) {
+		rc = hr_error_sys(err, errno, "open %s", name);
+	} else {
+		archive_entry_copy_stat(e, &st);
+		archive_entry_set_pathname(e, name);
+		rc = archive_write_header(a, e) == ARCHIVE_OK ? 0 : archive_failed(a, err);
+		if (rc == 0)
+			rc = put_bytes(a, fd, name, err);
+	}
+	hr_fd_close(&fd);
+	archive_entry_free(e);
+	return rc;
+}
+
+/* Takes fd. */
+static int
+put_directory(struct archive *a, int fd, const char *prefix, int depth, struct hr_error *err)
+{
+	DIR *dir = fdopendir(fd);
+	struct dirent *e;
+	struct stat st, link;
+	int rc = 0, sub;
+
+	if (dir == NULL) {
+		rc = hr_error_sys(err, errno, "read a directory");
+		hr_fd_close(&fd);
+		return rc;
+	}
+	while (rc == 0 && (e = readdir(dir)) != NULL) {
+		char *name;
+
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		    fstatat(dirfd(dir), e->d_name, &st, 0) != 0 ||
+		    fstatat(dirfd(dir), e->d_name, &link, AT_SYMLINK_NOFOLLOW) != 0)
+			continue;
+		name = *prefix != '\0' ? hr_path_join(prefix, e->d_name) : strdup(e->d_name);
+		if (name == NULL) {
+			rc = hr_error_nomem(err);
+		} else if (S_ISREG(st.st_mode)) {
+			rc = put_file(a, dirfd(dir), e->d_name, name, err);
+		} else if (S_ISDIR(st.st_mode) && !S_ISLNK(link.st_mode)) {
+			sub = openat(dirfd(dir), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+			if (sub < 0)
+				rc = hr_error_sys(err, errno, "open %s", name);
+			else if (depth >= DEPTH_MAX)
+				rc = hr_error_set(err, HR_ERROR_VALUE, "%s: nested too deep", name);
+			else
+				rc = put_directory(a, sub, name, depth + 1, err);
+		}
+		free(name);
+	}
+	(void)closedir(dir);
+	return rc;
+}
+
+/* The last component, trailing slashes aside; the caller frees. */
+static char *
+own_name(const char *path)
+{
+	char *whole = realpath(path, NULL), *slash, *name;
+
+	if (whole == NULL)
+		return NULL;
+	slash = strrchr(whole, '/');
+	name = strdup(slash[1] != '\0' ? slash + 1 : "root");
+	free(whole);
+	return name;
+}
+
+static int
+put_all(struct archive *a, const char *path, bool with_name, struct hr_error *err)
+{
+	char *name = own_name(path);
+	struct stat st;
+	int fd, rc;
+
+	if (name == NULL)
+		return hr_error_sys(err, errno, "%s", path);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0 || fstat(fd, &st) != 0) {
+		rc = hr_error_sys(err, errno, "open %s", path);
+		hr_fd_close(&fd);
+	} else if (S_ISDIR(st.st_mode)) {
+		rc = put_directory(a, fd, with_name ? name : "", 0, err);
+	} else {
+		hr_fd_close(&fd);
+		rc = put_file(a, AT_FDCWD, path, name, err);
+	}
+	free(name);
+	return rc;
+}
+
+/* Names in a zip file are UTF-8. libarchive asks the locale, which may know no more than ASCII;
+ * this is for the calling thread alone. (locale_t)0: it has to do as it is. */
+static locale_t
+use_utf8(locale_t *ret_before)
+{
+	locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+
+	if (utf8 != (locale_t)0)
+		*ret_before = uselocale(utf8);
+	return utf8;
+}
+
+static void
+use_before(locale_t utf8, locale_t before)
+{
+	if (utf8 == (locale_t)0)
+		return;
+	(void)uselocale(before);
+	freelocale(utf8);
+}
+
+static char *
+zip_directory(const char *path, bool with_name, bool deflate, struct hr_error *err)
+{
+	struct archive *a = archive_write_new();
+	char *file;
+	int fd = -1, rc;
+
+	file = a != NULL ? hr_zip_temporary(&fd, NULL, err) : NULL;
+	if (file == NULL) {
+		if (a == NULL)
+			(void)hr_error_nomem(err);
+		(void)archive_write_free(a);
+		return NULL;
+	}
+	if (archive_write_set_format_zip(a) != ARCHIVE_OK ||
+	    (deflate ? archive_write_zip_set_compression_deflate(a)
+		     : archive_write_zip_set_compression_store(a)) != ARCHIVE_OK ||
+	    archive_write_set_options(a, "hdrcharset=UTF-8") < ARCHIVE_WARN ||
+	    archive_write_open_fd(a, fd) != ARCHIVE_OK)
+		rc = archive_failed(a, err);
+	else
+		rc = put_all(a, path, with_name, err);
+	if (rc == 0 && archive_write_close(a) != ARCHIVE_OK)
+		rc = archive_failed(a, err);
+	(void)archive_write_free(a);
+	hr_fd_close(&fd);
+	if (rc != 0) {
+		(void)unlink(file);
+		free(file);
+		return NULL;
+	}
+	return file;
+}
+
+char *
+hr_zip_directory(const char *path, bool with_name, bool deflate, struct hr_error *err)
+{
+	locale_t before = (locale_t)0, utf8 = use_utf8(&before);
+	char *file = zip_directory(path, with_name, deflate, err);
+
+	use_before(utf8, before);
+	return file;
+}
+
+static int
+extract_entries(struct archive *in, struct archive *out, const char *dir, struct hr_error *err)
+{
+	struct archive_entry *e;
+	const void *p;
+	size_t len;
+	la_int64_t at;
+	char *path;
+	int r;
+
+	while ((r = archive_read_next_header(in, &e)) == ARCHIVE_OK || r == ARCHIVE_WARN) {
+		const char *name = archive_entry_pathname(e);
+
+		if (name == NULL || *name == '/' || strstr(name, "..") != NULL)
+			continue; /* the flags below would refuse it, too */
+		path = hr_path_join(dir, name);
+		if (path == NULL)
+			return hr_error_nomem(err);
+		archive_entry_set_pathname(e, path);
+		free(path);
+		if (archive_write_header(out, e) < ARCHIVE_WARN)
+			return archive_failed(out, err);
+		while ((r = archive_read_data_block(in, &p, &len, &at)) == ARCHIVE_OK)
+			if (archive_write_data_block(out, p, len, at) < ARCHIVE_WARN)
+				return archive_failed(out, err);
+		if (r != ARCHIVE_EOF)
+			return archive_failed(in, err);
+	}
+	return r == ARCHIVE_EOF ? 0 : archive_failed(in, err);
+}
+
+static int
+zip_extract(const char *file, const char *dir, struct hr_error *err)
+{
+	struct archive *in = archive_read_new(), *out = archive_write_disk_new();
+	struct hr_err e = {0};
+	char *whole = NULL;
+	int rc;
+
+	if (in == NULL || out == NULL)
+		rc = hr_error_nomem(err);
+	else if (hr_path_mkdirs(dir, 0755, NULL, &e) != 0)
+		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	else if ((whole = realpath(dir, NULL)) == NULL)
+		rc = hr_error_sys(err, errno, "%s", dir);
+	else if (archive_write_disk_set_options(out, ARCHIVE_EXTRACT_SECURE_SYMLINKS |
+							 ARCHIVE_EXTRACT_SECURE_NODOTDOT |
+							 ARCHIVE_EXTRACT_PERM) != ARCHIVE_OK ||
+		 archive_read_support_format_zip(in) != ARCHIVE_OK ||
+		 archive_read_open_filename(in, file, PIECE) != ARCHIVE_OK)
+		rc = archive_failed(in, err);
+	else
+		rc = extract_entries(in, out, whole, err);
+	if (in != NULL)
+		(void)archive_read_free(in);
+	if (out != NULL && archive_write_free(out) != ARCHIVE_OK && rc == 0)
+		rc = hr_error_set(err, HR_ERROR_RUNTIME, "zip: not all of it could be written");
+	free(whole);
+	return rc;
+}
+
+int
+hr_zip_extract(const char *file, const char *dir, struct hr_error *err)
+{
+	locale_t before = (locale_t)0, utf8 = use_utf8(&before);
+	int rc = zip_extract(file, dir, err);
+
+	use_before(utf8, before);
+	return rc;
+}

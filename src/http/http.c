@@ -1,0 +1,354 @@
+/* One request at a time on a multi handle, so that the wait can be for something else as well. */
+#include "config.h"
+
+#include "http/http.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <curl/curl.h>
+
+#define ANSWER_MAX (64u << 20)
+#define FOREVER_MS 3600000
+
+struct hr_http {
+	CURLM *multi;
+};
+
+/* One request under way. */
+struct turn {
+	const struct hr_http_request *r;
+	struct hr_http_answer *a;
+	struct curl_slist *headers;
+	curl_mime *form;
+	char text[CURL_ERROR_SIZE];
+	bool gave_up; /* a callback of ours did */
+};
+
+struct hr_http *
+hr_http_new(struct hr_err *err)
+{
+	struct hr_http *h = calloc(1, sizeof(*h));
+
+	if (h == NULL || (h->multi = curl_multi_init()) == NULL) {
+		free(h);
+		(void)hr_err_nomem(err);
+		return NULL;
+	}
+	return h;
+}
+
+void
+hr_http_free(struct hr_http *h)
+{
+	if (h == NULL)
+		return;
+	(void)curl_multi_cleanup(h->multi);
+	free(h);
+}
+
+const char *
+hr_http_fault_name(enum hr_http_fault f)
+{
+	static const char *const names[] = {
+	    [HR_HTTP_NONE] = "",
+	    [HR_HTTP_CONNECT] = "ConnectError",
+	    [HR_HTTP_CONNECT_TIMEOUT] = "ConnectTimeout",
+	    [HR_HTTP_READ] = "ReadError",
+	    [HR_HTTP_READ_TIMEOUT] = "ReadTimeout",
+	    [HR_HTTP_WRITE] = "WriteError",
+	    [HR_HTTP_PROTOCOL] = "RemoteProtocolError",
+	    [HR_HTTP_CANCELLED] = "Cancelled",
+	    [HR_HTTP_OTHER] = "RequestError",
+	};
+
+	return names[f];
+}
+
+static size_t
+on_body(char *p, size_t size, size_t n, void *arg)
+{
+	struct turn *t = arg;
+
+	n *= size;
+	if (t->r->sink != NULL) {
+		if (t->r->sink(t->r->sink_arg, p, n) < 0) {
+			t->gave_up = true;
+			return CURL_WRITEFUNC_ERROR;
+		}
+		return n;
+	}
+	hr_buf_add(&t->a->body, p, n);
+	return t->a->body.fail == HR_OK ? n : CURL_WRITEFUNC_ERROR;
+}
+
+/* Keeps the words behind the status: "HTTP/1.1 404 Not Found". */
+static size_t
+on_header(char *p, size_t size, size_t n, void *arg)
+{
+	struct turn *t = arg;
+	size_t len, skip = 0;
+	unsigned blanks = 0;
+
+	n *= size;
+	if (n < 5 || memcmp(p, "HTTP/", 5) != 0)
+		return n;
+	for (; skip < n && blanks < 2; skip++)
+		blanks += p[skip] == ' ';
+	for (len = n; len > skip && isspace((unsigned char)p[len - 1]); len--)
+		;
+	len -= skip;
+	if (len >= sizeof(t->a->reason))
+		len = sizeof(t->a->reason) - 1;
+	memcpy(t->a->reason, p + skip, len);
+	t->a->reason[len] = '\0';
+	return n;
+}
+
+static size_t
+on_source(char *p, size_t size, size_t n, void *arg)
+{
+	struct turn *t = arg;
+	ssize_t got = t->r->source(t->r->source_arg, p, size * n);
+
+	if (got < 0) {
+		t->gave_up = true;
+		return CURL_READFUNC_ABORT;
+	}
+	return (size_t)got;
+}
+
+static int
+add_header(struct turn *t, const char *text)
+{
+	struct curl_slist *l = curl_slist_append(t->headers, text);
+
+	if (l == NULL)
+		return -1;
+	t->headers = l;
+	return 0;
+}
+
+static int
+set_headers(struct turn *t, CURL *e)
+{
+	const char *const *h;
+
+	/* "Expect: 100-continue" costs a wait */
+	if (add_header(t, "Expect:") != 0)
+		return -1;
+	if (t->r->source != NULL && add_header(t, "Transfer-Encoding: chunked") != 0)
+		return -1;
+	for (h = t->r->headers; h != NULL && *h != NULL; h++)
+		if (add_header(t, *h) != 0)
+			return -1;
+	return curl_easy_setopt(e, CURLOPT_HTTPHEADER, t->headers) == CURLE_OK ? 0 : -1;
+}
+
+static int
+set_body(struct turn *t, CURL *e)
+{
+	const struct hr_http_request *r = t->r;
+	curl_mimepart *part;
+	int bad = 0;
+
+	if (r->file != NULL) {
+		t->form = curl_mime_init(e);
+		part = t->form != NULL ? curl_mime_addpart(t->form) : NULL;
+		if (part == NULL)
+			return -1;
+		bad |= curl_mime_name(part, "file") != CURLE_OK;
+		bad |= curl_mime_filedata(part, r->file) != CURLE_OK;
+		if (r->file_name != NULL)
+			bad |= curl_mime_filename(part, r->file_name) != CURLE_OK;
+		bad |= curl_easy_setopt(e, CURLOPT_MIMEPOST, t->form) != CURLE_OK;
+	} else if (r->source != NULL) {
+		bad |= curl_easy_setopt(e, CURLOPT_POST, 1L) != CURLE_OK;
+		bad |= curl_easy_setopt(e, CURLOPT_READFUNCTION, on_source) != CURLE_OK;
+		bad |= curl_easy_setopt(e, CURLOPT_READDATA, t) != CURLE_OK;
+	} else if (r->body != NULL) {
+		bad |= curl_easy_setopt(e, CURLOPT_POST, 1L) != CURLE_OK;
+		bad |= curl_easy_setopt(e, CURLOPT_POSTFIELDS, r->body) != CURLE_OK;
+		bad |= curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_len) !=
+		       CURLE_OK;
+	} else if (strcmp(r->method, "POST") == 0) {
+		bad |= curl_easy_setopt(e, CURLOPT_POST, 1L) != CURLE_OK;
+		bad |= curl_easy_setopt(e, CURLOPT_POSTFIELDS, "") != CURLE_OK;
+	}
+	bad |= curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, r->method) != CURLE_OK;
+	return bad ? -1 : 0;
+}
+
+static int
+set_all(struct turn *t, CURL *e)
+{
+	const struct hr_http_request *r = t->r;
+	int bad = 0;
+
+	bad |= curl_easy_setopt(e, CURLOPT_ERRORBUFFER, t->text) != CURLE_OK;
+	bad |= curl_easy_setopt(e, CURLOPT_URL, r->url) != CURLE_OK;
+	bad |= curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK;
+	bad |= curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L) != CURLE_OK;
+	bad |= curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK;
+	bad |= curl_easy_setopt(e, CURLOPT_WRITEDATA, t) != CURLE_OK;
+	bad |= curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
+	bad |= curl_easy_setopt(e, CURLOPT_HEADERDATA, t) != CURLE_OK;
+	if (r->unix_socket != NULL) {
+		bad |= curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, r->unix_socket) != CURLE_OK;
+		bad |= curl_easy_setopt(e, CURLOPT_PROXY, "") != CURLE_OK;
+	}
+	if (r->timeout_s > 0) {
+		bad |= curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long)r->timeout_s) != CURLE_OK;
+		bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L) != CURLE_OK;
+		bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, (long)r->timeout_s) != CURLE_OK;
+	}
+	if (r->insecure) {
+		bad |= curl_easy_setopt(e, CURLOPT_SSL_VERIFYPEER, 0L) != CURLE_OK;
+		bad |= curl_easy_setopt(e, CURLOPT_SSL_VERIFYHOST, 0L) != CURLE_OK;
+	}
+	if (r->ca_file != NULL)
+		bad |= curl_easy_setopt(e, CURLOPT_CAINFO, r->ca_file) != CURLE_OK;
+	if (r->cert_file != NULL)
+		bad |= curl_easy_setopt(e, CURLOPT_SSLCERT, r->cert_file) != CURLE_OK;
+	if (r->key_file != NULL)
+		bad |= curl_easy_setopt(e, CURLOPT_SSLKEY, r->key_file) != CURLE_OK;
+	return bad || set_body(t, e) != 0 || set_headers(t, e) != 0 ? -1 : 0;
+}
+
+/* *ret_code is curl's verdict. -1: given up, or waiting itself failed. */
+static int
+wait_for(
+    struct hr_http *h, const struct hr_http_request *r, CURLcode *ret_code, bool *ret_cancelled)
+{
+	struct curl_waitfd watch = {.fd = r->watch_fd, .events = CURL_WAIT_POLLIN};
+	unsigned n = r->watch_fd >= 0 ? 1 : 0;
+	int running = 1, left;
+	CURLMsg *m;
+
+	for (;;) {
+		if (curl_multi_perform(h->multi, &running) != CURLM_OK)
+			return -1;
+		while ((m = curl_multi_info_read(h->multi, &left)) != NULL) {
+			if (m->msg == CURLMSG_DONE) {
+				*ret_code = m->data.result;
+				return 0;
+			}
+		}
+		watch.revents = 0;
+		if (curl_multi_poll(h->multi, &watch, n, FOREVER_MS, NULL) != CURLM_OK)
+			return -1;
+		if (n > 0 && watch.revents != 0) {
+			*ret_cancelled = true;
+			return -1;
+		}
+	}
+}
+
+static enum hr_http_fault
+fault_of(CURLcode code, CURL *e)
+{
+	curl_off_t connected = 0;
+
+	switch (code) {
+	case CURLE_COULDNT_RESOLVE_PROXY:
+	case CURLE_COULDNT_RESOLVE_HOST:
+	case CURLE_COULDNT_CONNECT:
+	case CURLE_SSL_CONNECT_ERROR:
+	case CURLE_PEER_FAILED_VERIFICATION: return HR_HTTP_CONNECT;
+	case CURLE_RECV_ERROR: return HR_HTTP_READ;
+	case CURLE_SEND_ERROR:
+	case CURLE_SEND_FAIL_REWIND: return HR_HTTP_WRITE;
+	case CURLE_GOT_NOTHING:
+	case CURLE_PARTIAL_FILE:
+	case CURLE_UNSUPPORTED_PROTOCOL:
+	case CURLE_WEIRD_SERVER_REPLY: return HR_HTTP_PROTOCOL;
+	case CURLE_OPERATION_TIMEDOUT:
+		(void)curl_easy_getinfo(e, CURLINFO_CONNECT_TIME_T, &connected);
+		return connected > 0 ? HR_HTTP_READ_TIMEOUT : HR_HTTP_CONNECT_TIMEOUT;
+	default: return HR_HTTP_OTHER;
+	}
+}
+
+static int
+failed(struct turn *t, CURL *e, CURLcode code, struct hr_err *err)
+{
+	enum hr_errc c = HR_E_GONE;
+
+	if (t->gave_up)
+		t->a->fault = HR_HTTP_CANCELLED;
+	else
+		t->a->fault = fault_of(code, e);
+	if (t->a->fault == HR_HTTP_READ_TIMEOUT || t->a->fault == HR_HTTP_CONNECT_TIMEOUT)
+		c = HR_E_TIMEOUT;
+	else if (code == CURLE_OUT_OF_MEMORY)
+		c = HR_E_NOMEM;
+	else if (t->a->body.fail == HR_E_TOOLARGE)
+		return hr_err_set(err, HR_E_TOOLARGE, "the answer is too long");
+	return hr_err_set(err, c, "%s", t->text[0] != '\0' ? t->text : curl_easy_strerror(code));
+}
+
+static int
+perform(struct hr_http *h, struct turn *t, CURL *e, struct hr_err *err)
+{
+	CURLcode code = CURLE_OK;
+	bool cancelled = false;
+	int rc;
+
+	if (curl_multi_add_handle(h->multi, e) != CURLM_OK)
+		return hr_err_nomem(err);
+	rc = wait_for(h, t->r, &code, &cancelled);
+	(void)curl_multi_remove_handle(h->multi, e);
+	if (cancelled) {
+		t->a->fault = HR_HTTP_CANCELLED;
+		return hr_err_set(err, HR_E_GONE, "given up");
+	}
+	if (rc != 0) {
+		t->a->fault = HR_HTTP_OTHER;
+		return hr_err_set(err, HR_E_SYS, "libcurl cannot wait");
+	}
+	if (code != CURLE_OK)
+		return failed(t, e, code, err);
+	(void)curl_easy_getinfo(e, CURLINFO_RESPONSE_CODE, &t->a->status);
+	return 0;
+}
+
+int
+hr_http_do(struct hr_http *h, const struct hr_http_request *r, struct hr_http_answer *ret,
+    struct hr_err *err)
+{
+	struct turn t = {.r = r, .a = ret};
+	CURL *e = curl_easy_init();
+	int rc = -1;
+
+	memset(ret, 0, sizeof(*ret));
+	hr_buf_init(&ret->body, r->answer_max > 0 ? r->answer_max : ANSWER_MAX);
+	ret->fault = HR_HTTP_OTHER;
+	if (e == NULL || set_all(&t, e) != 0)
+		(void)hr_err_nomem(err);
+	else if ((rc = perform(h, &t, e, err)) == 0)
+		ret->fault = HR_HTTP_NONE;
+	curl_easy_cleanup(e);
+	curl_mime_free(t.form);
+	curl_slist_free_all(t.headers);
+	return rc;
+}
+
+void
+hr_http_answer_done(struct hr_http_answer *a)
+{
+	hr_buf_done(&a->body);
+}
+
+void
+hr_http_escape(struct hr_buf *b, const char *s)
+{
+	for (; *s != '\0'; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		if (c < 0x80 && (isalnum(c) || strchr("-_.~", c) != NULL))
+			hr_buf_addc(b, (char)c);
+		else
+			hr_buf_addf(b, "%%%02X", c);
+	}
+}

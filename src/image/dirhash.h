@@ -1,0 +1,27 @@
+/* hr_dirhash: the hash of a directory's content by names and bytes, as Python's dirhash 0.5.0
+ * computes it with MD5 (images.md 3.3): no modes, times, owners; links are what they point to. */
+#ifndef HR_IMAGE_DIRHASH_H
+#define HR_IMAGE_DIRHASH_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "image/digest.h"
+
+/* Patterns for components of the path below the root, with '*': one that ends in '/' is tested
+ * against the directories on the way, any other against all components. NULL-terminated. */
+extern const char *const hr_dirhash_ignore_python[]; /* the original's three */
+extern const char *const hr_dirhash_ignore_c[];      /* and the products of a build in C */
+
+/* Is this component left out? */
+bool hr_dirhash_ignored(const char *const *ignore, const char *name, bool is_dir);
+
+/* *included (may be NULL) gets the relative path of each file that counted, NUL after each. Errors:
+ * HR_E_INVAL for a name that is not UTF-8, a symbolic link to a directory that it is in, nothing to
+ * hash; HR_E_TOOLARGE for directories nested deeper than HR_DIRHASH_DEPTH. */
+#define HR_DIRHASH_DEPTH 256
+int hr_dirhash(const char *dir, const char *const *ignore, struct hr_buf *included,
+    char ret[HR_DIGEST_HEX], struct hr_err *err);
+
+#endif

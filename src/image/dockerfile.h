@@ -1,0 +1,30 @@
+/* hr_dockerfile: the Dockerfile of a runtime image, from the template in runtime-image/ (images.md
+ * 8, 10). */
+#ifndef HR_IMAGE_DOCKERFILE_H
+#define HR_IMAGE_DOCKERFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "image/plan.h"
+
+struct hr_dockerfile {
+	const char *from;
+	enum hr_image_strategy strategy;
+	const char *extra_deps; /* NULL or "": none */
+	bool browser;
+	const char *version;
+	const char *lock; /* hashes or tags, for labels; "" if unknown */
+	const char *source;
+};
+
+/* The template's language, line by line: "@if WORD..." keeps what follows, up to "@end", where one
+ * of the words holds (scratch, versioned, lock, browser, extra_deps); "@name@" is replaced by a
+ * value. HR_E_INVAL names the line of a mistake in the template. Texts with a line feed in them are
+ * refused but for extra_deps, which is copied verbatim. */
+int hr_dockerfile_put(struct hr_buf *b, const char *text, size_t len, const struct hr_dockerfile *d,
+    struct hr_err *err);
+
+#endif

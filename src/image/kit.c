@@ -1,0 +1,228 @@
+/* The kit and the build folder. */
+#include "config.h"
+
+#include "image/kit.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "image/dirhash.h"
+
+#define TEMPLATE_MAX (1u << 20)
+#define COPY_PIECE 65536
+
+int
+hr_kit_tags(const char *kit, const char *base, const char *version, const char *repo, bool browser,
+    bool registry_port, struct hr_image_tags *ret, struct hr_err *err)
+{
+	char *conf = hr_path_join(kit, HR_KIT_DEPS), *lock = hr_path_join(kit, HR_KIT_LOCK);
+	char *source = hr_path_join(kit, HR_KIT_SOURCE);
+	const char *files[] = {conf, lock};
+	struct hr_image_inputs in = {
+	    .base = base,
+	    .version = version,
+	    .repo = repo,
+	    .registry_port = registry_port,
+	    .browser = browser,
+	    .lock_files = files,
+	    .lock_files_n = 2,
+	    .source_dir = source,
+	    .ignore = hr_dirhash_ignore_c,
+	};
+	int rc = -1;
+
+	if (conf == NULL || lock == NULL || source == NULL)
+		(void)hr_err_nomem(err);
+	else
+		rc = hr_image_tags_init(ret, &in, err);
+	free(conf);
+	free(lock);
+	free(source);
+	return rc;
+}
+
+static int
+copy_bytes(int from, int to, const char *name, struct hr_err *err)
+{
+	char *piece = malloc(COPY_PIECE);
+	ssize_t n;
+	int rc = 0;
+
+	if (piece == NULL)
+		return hr_err_nomem(err);
+	while (rc == 0 && (n = hr_fd_read(from, piece, COPY_PIECE)) != 0)
+		rc = n < 0 ? hr_err_sys(err, errno, "read %s", name)
+			   : hr_fd_write_full(to, piece, (size_t)n, err);
+	free(piece);
+	return rc;
+}
+
+static int
+copy_file(int from_dir, const char *name, int to_dir, const char *to_name, struct hr_err *err)
+{
+	int from = openat(from_dir, name, O_RDONLY | O_CLOEXEC | O_NOCTTY), to = -1, rc = -1;
+	struct stat st;
+
+	if (from < 0)
+		return hr_err_sys(err, errno, "open %s", name);
+	if (fstat(from, &st) != 0) {
+		(void)hr_err_sys(err, errno, "stat %s", name);
+		goto out;
+	}
+	/* only whether it may be executed comes along: the umask of today makes no other image */
+	to = openat(to_dir, to_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (to < 0) {
+		(void)hr_err_sys(err, errno, "create %s", to_name);
+		goto out;
+	}
+	rc = copy_bytes(from, to, name, err);
+	if (rc == 0 && fchmod(to, (st.st_mode & 0100) != 0 ? 0755 : 0644) != 0)
+		rc = hr_err_sys(err, errno, "chmod %s", to_name);
+	if (close(to) != 0 && rc == 0)
+		rc = hr_err_sys(err, errno, "write %s", to_name);
+out:
+	hr_fd_close(&from);
+	return rc;
+}
+
+static int copy_tree(int from_dir, const char *name, int to_dir, int depth, struct hr_err *err);
+
+static int
+copy_entry(int from_dir, const char *name, int to_dir, int depth, struct hr_err *err)
+{
+	struct stat st;
+
+	if (fstatat(from_dir, name, &st, 0) != 0)
+		return 0; /* a broken link */
+	if (hr_dirhash_ignored(hr_dirhash_ignore_c, name, S_ISDIR(st.st_mode)))
+		return 0;
+	if (S_ISDIR(st.st_mode))
+		return copy_tree(from_dir, name, to_dir, depth + 1, err);
+	return S_ISREG(st.st_mode) ? copy_file(from_dir, name, to_dir, name, err) : 0;
+}
+
+/* Takes from and to. */
+static int
+copy_entries(int from, int to, int depth, struct hr_err *err)
+{
+	DIR *dir = fdopendir(from);
+	struct dirent *e;
+	int rc = 0;
+
+	if (dir == NULL) {
+		rc = hr_err_sys(err, errno, "read a directory");
+		hr_fd_close(&from);
+		hr_fd_close(&to);
+		return rc;
+	}
+	while (rc == 0 && (errno = 0, e = readdir(dir)) != NULL)
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			rc = copy_entry(dirfd(dir), e->d_name, to, depth, err);
+	if (rc == 0 && errno != 0)
+		rc = hr_err_sys(err, errno, "read a directory");
+	(void)closedir(dir);
+	hr_fd_close(&to);
+	return rc;
+}
+
+static int
+copy_tree(int from_dir, const char *name, int to_dir, int depth, struct hr_err *err)
+{
+	int from, to;
+
+	if (depth > HR_DIRHASH_DEPTH)
+		return hr_err_set(err, HR_E_TOOLARGE, "%s: nested too deep", name);
+	from = openat(from_dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (from < 0)
+		return hr_err_sys(err, errno, "open %s", name);
+	if ((mkdirat(to_dir, name, 0755) != 0 && errno != EEXIST) ||
+	    (to = openat(to_dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
+		(void)hr_err_sys(err, errno, "make %s", name);
+		hr_fd_close(&from);
+		return -1;
+	}
+	return copy_entries(from, to, depth, err);
+}
+
+static int
+write_dockerfile(int kit, int folder, const struct hr_dockerfile *d, struct hr_err *err)
+{
+	int in = openat(kit, HR_KIT_TEMPLATE, O_RDONLY | O_CLOEXEC), out = -1, rc = -1;
+	struct hr_buf text, b;
+	ssize_t n;
+
+	hr_buf_init(&text, TEMPLATE_MAX);
+	hr_buf_init(&b, TEMPLATE_MAX);
+	if (in < 0) {
+		(void)hr_err_sys(err, errno, "open " HR_KIT_TEMPLATE);
+		goto out;
+	}
+	do {
+		char *room = hr_buf_reserve(&text, 8192);
+
+		if (room == NULL)
+			break;
+		n = hr_fd_read(in, room, 8192);
+		if (n < 0) {
+			(void)hr_err_sys(err, errno, "read " HR_KIT_TEMPLATE);
+			goto out;
+		}
+		hr_buf_grew(&text, (size_t)n);
+	} while (n > 0);
+	if (hr_buf_check(&text, err) != 0 || hr_dockerfile_put(&b, text.p, text.len, d, err) != 0)
+		goto out;
+	out = openat(folder, "Dockerfile", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (out < 0) {
+		(void)hr_err_sys(err, errno, "create Dockerfile");
+		goto out;
+	}
+	rc = hr_fd_write_full(out, b.p, b.len, err);
+	if (close(out) != 0 && rc == 0)
+		rc = hr_err_sys(err, errno, "write Dockerfile");
+out:
+	hr_fd_close(&in);
+	hr_buf_done(&text);
+	hr_buf_done(&b);
+	return rc;
+}
+
+static int
+copy_parts(int kit, int code, struct hr_err *err)
+{
+	static const char *const files[] = {HR_KIT_DEPS, HR_KIT_LOCK, HR_KIT_INSTALL};
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+		if (copy_file(kit, files[i], code, files[i], err) != 0)
+			return -1;
+	return copy_tree(kit, HR_KIT_SOURCE, code, 0, err);
+}
+
+int
+hr_kit_prepare(
+    const char *kit, const char *folder, const struct hr_dockerfile *d, struct hr_err *err)
+{
+	int from = open(kit, O_RDONLY | O_DIRECTORY | O_CLOEXEC), to = -1, code = -1, rc = -1;
+
+	if (from < 0)
+		return hr_err_sys(err, errno, "open %s", kit);
+	to = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (to < 0 || (mkdirat(to, "code", 0755) != 0 && errno != EEXIST) ||
+	    (code = openat(to, "code", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
+		(void)hr_err_sys(err, errno, "build folder %s", folder);
+		goto out;
+	}
+	if (write_dockerfile(from, to, d, err) == 0 && copy_parts(from, code, err) == 0)
+		rc = 0;
+out:
+	hr_fd_close(&from);
+	hr_fd_close(&to);
+	hr_fd_close(&code);
+	return rc;
+}

@@ -1,0 +1,26 @@
+/* hr_kit: what an image is made of, in one directory (installed as PKGDATADIR/image), and the build
+ * folder that is made from it (images.md 5, 10.3). */
+#ifndef HR_IMAGE_KIT_H
+#define HR_IMAGE_KIT_H
+
+#include "base/err.h"
+#include "image/dockerfile.h"
+#include "image/tags.h"
+
+/* The parts, below the kit's directory. */
+#define HR_KIT_TEMPLATE "Dockerfile.in"
+#define HR_KIT_DEPS "deps.conf" /* what we ask for */
+#define HR_KIT_LOCK "deps.lock" /* what we got */
+#define HR_KIT_INSTALL "install-deps.sh"
+#define HR_KIT_SOURCE "runtime"
+
+/* The names of an image of this kit. repo: NULL for the default. */
+int hr_kit_tags(const char *kit, const char *base, const char *version, const char *repo,
+    bool browser, bool registry_port, struct hr_image_tags *ret, struct hr_err *err);
+
+/* Writes Dockerfile and code/ into `folder`, which exists. What a build leaves behind is not
+ * copied, as it does not count for the source hash. */
+int hr_kit_prepare(
+    const char *kit, const char *folder, const struct hr_dockerfile *d, struct hr_err *err);
+
+#endif

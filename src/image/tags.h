@@ -1,0 +1,63 @@
+/* hr_image_tags: how images are called, character for character as the original calls them
+ * (images.md 1 to 3), so that both find each other's names in a registry. */
+#ifndef HR_IMAGE_TAGS_H
+#define HR_IMAGE_TAGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "image/digest.h"
+
+#define HR_IMAGE_REPO "ghcr.io/openhands/runtime" /* unless the caller names another */
+#define HR_IMAGE_HASH 17                          /* 16 digits and a NUL */
+#define HR_IMAGE_NAME_MAX 4096
+
+/* 3.1: hexadecimal MD5 to at most 16 digits of base 36, least significant first; HR_E_INVAL for
+ * what is no such number. */
+int hr_image_truncate_hash(const char *hex, char ret[HR_IMAGE_HASH], struct hr_err *err);
+
+/* 2: the end of the versioned tag, appended to b. */
+void hr_image_versioned_suffix(const char *base, struct hr_buf *b);
+
+/* 1.3: appends the repository and the descriptive tag of what is built on `base`. repo: NULL for
+ * HR_IMAGE_REPO. HR_E_INVAL for more than one ':', unless registry_port: then the tag is what
+ * follows the last ':' after the last '/'. */
+int hr_image_repo_and_tag(const char *base, const char *version, const char *repo,
+    bool registry_port, struct hr_buf *ret_repo, struct hr_buf *ret_tag, struct hr_err *err);
+
+/* 3.2: over the base's name and the bytes of the files, in this order. ret_md5 may be NULL. */
+int hr_image_lock_hash(const char *base, bool browser, const char *const *files, size_t nfiles,
+    char ret_md5[HR_DIGEST_HEX], char ret[HR_IMAGE_HASH], struct hr_err *err);
+
+/* 3.3: of a source tree, leaving out what the patterns name (dirhash.h). */
+int hr_image_source_hash(
+    const char *dir, const char *const *ignore, char ret[HR_IMAGE_HASH], struct hr_err *err);
+
+/* What the three tags are computed from. */
+struct hr_image_inputs {
+	const char *base;
+	const char *version;
+	const char *repo; /* NULL: HR_IMAGE_REPO */
+	bool registry_port;
+	bool browser;
+	const char *const *lock_files;
+	size_t lock_files_n;
+	const char *source_dir;
+	const char *const *ignore;
+};
+
+/* Full names: REPO:TAG. */
+struct hr_image_tags {
+	char *repo;
+	char *source;    /* this source on these dependencies: the image's name */
+	char *lock;      /* these dependencies on this base */
+	char *versioned; /* any build of this version on this base */
+};
+
+int
+hr_image_tags_init(struct hr_image_tags *t, const struct hr_image_inputs *in, struct hr_err *err);
+void hr_image_tags_done(struct hr_image_tags *t); /* of one that is zeroed or initialised */
+
+#endif
