@@ -1,0 +1,119 @@
+"""Processes of a test: started, waited for by event, and proved to be gone.
+
+The test program is a subreaper: what a server leaves behind becomes its child and is found."""
+
+import ctypes
+import os
+import select
+import signal
+import time
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def become_subreaper():
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def stat_fields(pid):
+    """The fields of /proc/PID/stat behind the name: state, parent, group, session... None: gone."""
+    try:
+        with open("/proc/%d/stat" % pid, "rb") as f:
+            text = f.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return text[text.rindex(b")") + 2:].split()
+
+
+def all_pids():
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def children(pid):
+    found = []
+    for other in all_pids():
+        fields = stat_fields(other)
+        if fields is not None and int(fields[1]) == pid:
+            found.append(other)
+    return found
+
+
+def descendants(pid):
+    found, new = [], [pid]
+    parents = {}
+    for other in all_pids():
+        fields = stat_fields(other)
+        if fields is not None:
+            parents.setdefault(int(fields[1]), []).append(other)
+    while new:
+        new = [child for parent in new for child in parents.get(parent, [])]
+        found += new
+    return found
+
+
+def session_members(sid):
+    return [pid for pid in all_pids()
+            if (stat_fields(pid) or [b""] * 4)[3] == b"%d" % sid]
+
+
+def command_line(pid):
+    try:
+        with open("/proc/%d/cmdline" % pid, "rb") as f:
+            return f.read().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def wait_gone(pid, seconds):
+    """Whether a process, of ours or not, ended in time. Sleeps on its pidfd."""
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([fd], [], [], seconds)[0])
+    finally:
+        os.close(fd)
+
+
+def left_over(ignore, seconds):
+    """Our children beyond `ignore`, after they had time to end: [(pid, command line)]. They are
+    killed, so that the next test starts clean."""
+    end = time.monotonic() + seconds
+    left = []
+    for pid in children(os.getpid()):
+        if pid in ignore:
+            continue
+        text = command_line(pid)
+        if not wait_gone(pid, max(0.0, end - time.monotonic())):
+            left.append((pid, text))
+            for member in [pid] + descendants(pid):
+                try:
+                    os.kill(member, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+        try:
+            os.waitpid(pid, 0)
+        except ChildProcessError:
+            pass
+    return left
+
+
+def context_switches(pid):
+    """How often a process went to sleep by itself: what an idle one does not do."""
+    total = 0
+    try:
+        for task in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/status" % (pid, task)) as f:
+                for line in f:
+                    if line.startswith("voluntary_ctxt_switches:"):
+                        total += int(line.split()[1])
+    except FileNotFoundError:
+        return None
+    return total
+
+
+def last_pid():
+    """The pid that the kernel gave out last in our namespace."""
+    with open("/proc/loadavg") as f:
+        return int(f.read().split()[4])

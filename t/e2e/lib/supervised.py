@@ -1,0 +1,360 @@
+"""A handraild of a test: started on a free loopback port in a directory of its own, talked to over
+HTTP, and proved to leave nothing behind."""
+
+import http.client
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from . import process
+from .tap import Skip, Tap, equal, skip_all
+
+SRCDIR = os.path.abspath(os.environ.get("srcdir") or os.path.join(os.path.dirname(__file__), "../../.."))
+BUILDDIR = os.path.abspath(os.environ.get("HANDRAIL_BUILDDIR") or os.getcwd())
+HANDRAILD = os.path.join(BUILDDIR, "handraild")
+ROOT = os.geteuid() == 0
+PATIENCE = float(os.environ.get("E2E_PATIENCE", "30"))
+
+
+def free_port():
+    """Below those that the kernel gives to clients: one of them would take the port while a server of
+    ours is started again."""
+    while True:
+        port = random.randrange(10000, 32000)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    def json(self):
+        return json.loads(self.body)
+
+    def __repr__(self):
+        return "Answer(%d, %r)" % (self.status, self.body[:200])
+
+
+class Server:
+    """with Server(...) as s: the directory is removed at the end; a server still alive is a failure
+    of the test, and is killed."""
+
+    def __init__(self, args=(), env=None, settings=None, user=None, libexec=None, prefix=(),
+                 ready=True, port=None, run_dir=None, work_dir=None, name=None):
+        self.top = tempfile.mkdtemp(prefix="e2e-sup-")
+        os.chmod(self.top, 0o755)
+        self.work_dir = work_dir or os.path.join(self.top, "work")
+        os.makedirs(self.work_dir, exist_ok=True)
+        self.run_dir = run_dir or os.path.join(self.top, "run")
+        self.port = port or free_port()
+        self.user, self.prefix = user, list(prefix)
+        if user is not None:
+            shutil.chown(self.top, user)
+            shutil.chown(self.work_dir, user)
+        self.lines, self.grew = [], threading.Condition()
+        self.popen, self.reader = None, None
+        self.env = {k: v for k, v in os.environ.items()
+                    if k not in ("SESSION_API_KEY", "NOTIFY_SOCKET", "XDG_RUNTIME_DIR", "DEBUG")}
+        self.env.update(HANDRAIL_LIBEXECDIR=libexec or BUILDDIR, NO_CHANGE_TIMEOUT_SECONDS="300",
+                        HANDRAIL_VIEWER_URL_FILE=os.path.join(self.top, "viewer-url"),
+                        HANDRAIL_DATADIR=os.path.join(SRCDIR, "conf"), HOME=self.work_dir)
+        self.env.update(env or {})
+        me = name or user or ("root" if os.geteuid() == 0 else "tester")
+        if me != "root":
+            self.env["USER"] = me  # its own account: nothing is made or changed
+        self.args = [str(self.port), "--working-dir", self.work_dir, "--run-dir", self.run_dir,
+                     "--username", me, "--user-id", "0" if me == "root" else "1000"]
+        if settings is not None:
+            self.write_settings(settings)
+            self.args += ["--config", self.settings_file()]
+        self.args += list(args)
+        if ready is not None:
+            self.start(ready)
+
+    def settings_file(self):
+        return os.path.join(self.top, "settings.json")
+
+    def write_settings(self, settings):
+        with open(self.settings_file() + ".new", "w") as f:
+            f.write(settings if isinstance(settings, str) else json.dumps(settings))
+        os.rename(self.settings_file() + ".new", self.settings_file())
+
+    # ---- the process ----
+
+    def start(self, ready=True):
+        self.lines = []
+        self.popen = subprocess.Popen(
+            self.prefix + [HANDRAILD] + self.args, env=self.env, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, user=self.user,
+            start_new_session=True)
+        self.reader = threading.Thread(target=self._read, args=(self.popen,), daemon=True)
+        self.reader.start()
+        if ready and not self.wait_log(r" ready: "):
+            raise AssertionError("not ready\n" + self.log())
+
+    def _read(self, popen):
+        for line in popen.stderr:
+            with self.grew:
+                self.lines.append(line.decode("utf-8", "replace").rstrip("\n"))
+                self.grew.notify_all()
+        with self.grew:
+            self.lines.append(None)  # end of the log
+            self.grew.notify_all()
+
+    def log(self):
+        return "\n".join(line for line in self.lines if line is not None)
+
+    def wait_log(self, pattern, seconds=PATIENCE, count=1):
+        """Waits for `count` matching lines; None when the log or the patience ends first."""
+        def found():
+            hits = [l for l in self.lines if l is not None and re.search(pattern, l)]
+            return hits if len(hits) >= count or (self.lines and self.lines[-1] is None) else None
+        with self.grew:
+            hits = self.grew.wait_for(found, seconds)
+        return hits[count - 1] if hits is not None and len(hits) >= count else None
+
+    @property
+    def pid(self):
+        return self.popen.pid
+
+    def send(self, sig):
+        self.popen.send_signal(sig)
+
+    def wait(self, seconds=PATIENCE):
+        """The exit status as subprocess has it: negative for a signal."""
+        status = self.popen.wait(seconds)
+        self.reader.join(seconds)
+        return status
+
+    def stop(self, sig=signal.SIGTERM, seconds=PATIENCE):
+        self.send(sig)
+        return self.wait(seconds)
+
+    def pids(self, kind):
+        """Children of ours whose name begins so: handrail-worker, handrail-session, nginx."""
+        return [pid for pid in process.children(self.pid)
+                if os.path.basename(process.command_line(pid).split(" ")[0].rstrip(":"))
+                .startswith(kind)]
+
+    def workers(self, pool):
+        return [pid for pid in self.pids("handrail-worker")
+                if " --pool %s " % pool in process.command_line(pid)]
+
+    def keeper(self):
+        return [pid for pid in self.pids("handrail-session")
+                if " --static" not in process.command_line(pid)]
+
+    # ---- what a client does ----
+
+    def request(self, method, path, body=None, headers=None, timeout=PATIENCE):
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            c.request(method, path, body, headers or {})
+            r = c.getresponse()
+            return Answer(r.status, dict(r.getheaders()), r.read())
+        finally:
+            c.close()
+
+    def get(self, path, **headers):
+        return self.request("GET", path, headers={k.replace("_", "-"): v for k, v in headers.items()})
+
+    def raw(self, data):
+        """Bytes in, all bytes out until the server closes."""
+        with socket.create_connection(("127.0.0.1", self.port), PATIENCE) as s:
+            s.settimeout(PATIENCE)
+            s.sendall(data)
+            out = b""
+            while True:
+                chunk = s.recv(65536)
+                if not chunk:
+                    return out
+                out += chunk
+
+    def action(self, command, headers=None, timeout=PATIENCE, **args):
+        body = {"action": {"action": "run", "args": dict(args, command=command)}}
+        return self.request("POST", "/execute_action", json.dumps(body),
+                            dict({"Content-Type": "application/json"}, **(headers or {})), timeout)
+
+    def run(self, command, **args):
+        """The output of a command."""
+        a = self.action(command, **args)
+        if a.status != 200:
+            raise AssertionError("%s: %r\n%s" % (command, a, self.log()))
+        return a.json()["content"]
+
+    def in_background(self, *args, **kw):
+        """An action on a thread of its own: its .answer after .join()."""
+        return Background(self, *args, **kw)
+
+    def until(self, what, test):
+        """Asks until it is so: for what the server does not announce. Each question is a request or
+        a system call, so this yields; it ends with PATIENCE."""
+        end = time.monotonic() + PATIENCE
+        while not test():
+            if time.monotonic() > end:
+                raise AssertionError("never: %s\n%s" % (what, self.log()))
+            if self.popen.poll() is not None:
+                raise AssertionError("the server ended\n" + self.log())
+
+    def pool(self, name):
+        return self.get("/ready").json()["components"]["pool_" + name]
+
+    def refused(self):
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 5).close()
+        except ConnectionRefusedError:
+            return True
+        except ConnectionResetError:
+            pass  # it was in the queue of a socket that has just been closed
+        return False
+
+    # ---- the end ----
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        try:
+            if self.popen is not None and self.popen.poll() is None:
+                if kind is None:
+                    self.stop()
+                else:
+                    self.popen.kill()
+                    self.popen.wait()
+            left = process.left_over([], 0.0 if kind is not None else 5.0)
+            if kind is None and left:
+                raise AssertionError("processes are left: %r\n%s" % (left, self.log()))
+            if kind is None and os.path.lexists(self.run_dir):
+                raise AssertionError("the run directory is left: %r" % os.listdir(self.run_dir))
+        finally:
+            shutil.rmtree(self.top, ignore_errors=True)
+
+
+class Background(threading.Thread):
+    def __init__(self, server, *args, **kw):
+        super().__init__(daemon=True)
+        self.server, self.args, self.kw = server, args, kw
+        self.answer, self.error, self.seconds = None, None, None
+        self.start()
+
+    def run(self):
+        began = time.monotonic()
+        try:
+            self.answer = self.server.action(*self.args, **self.kw)
+        except (OSError, http.client.HTTPException) as error:
+            self.error = error
+        self.seconds = time.monotonic() - began
+
+    def content(self):
+        self.join(PATIENCE)
+        if self.answer is None:
+            raise AssertionError("no answer: %r\n%s" % (self.error, self.server.log()))
+        if self.answer.status != 200:
+            raise AssertionError("%r\n%s" % (self.answer, self.server.log()))
+        return self.answer.json()["content"]
+
+
+# ---- what tests are made of ----
+
+def find_program(name):
+    return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/local/sbin")
+
+
+def need(program):
+    path = find_program(program)
+    if path is None:
+        raise Skip("there is no " + program)
+    return path
+
+
+def need_root():
+    if not ROOT:
+        raise Skip("needs root")
+
+
+def marker(s, name="began"):
+    """A FIFO by which a command tells that it runs: (shell text, function that waits)."""
+    path = os.path.join(s.work_dir, name)
+    os.mkfifo(path)
+    os.chmod(path, 0o666)
+
+    def wait():
+        with open(path) as f:  # blocks until the command opens it
+            f.read()
+        os.unlink(path)
+    return "echo >%s" % path, wait
+
+
+def gate(s, name="gate"):
+    """A FIFO on which a command waits: (shell text, function that lets it go on)."""
+    path = os.path.join(s.work_dir, name)
+    os.mkfifo(path)
+    os.chmod(path, 0o666)
+
+    def open_it():
+        with open(path, "w"):
+            pass
+        os.unlink(path)
+    return "cat %s" % path, open_it
+
+
+def write_script(directory, name, text):
+    path = os.path.join(directory, name)
+    with open(path, "w") as f:
+        f.write("#!/bin/sh\n" + text)
+    os.chmod(path, 0o755)
+
+
+class Libexec:
+    """A directory of programs, some of them stand-ins."""
+
+    def __init__(self, **scripts):
+        self.path = tempfile.mkdtemp(prefix="e2e-libexec-")
+        os.chmod(self.path, 0o755)
+        for name in ("handrail-session", "handrail-worker", "handrail-zip.so"):
+            os.symlink(os.path.join(BUILDDIR, name), os.path.join(self.path, name))
+        for name, text in scripts.items():
+            name = name.replace("_", "-")
+            os.unlink(os.path.join(self.path, name))
+            write_script(self.path, name, text)
+
+    def __enter__(self):
+        return self.path
+
+    def __exit__(self, *what):
+        shutil.rmtree(self.path)
+
+
+def kill_wait(pid):
+    os.kill(pid, signal.SIGKILL)
+    equal(process.wait_gone(pid, PATIENCE), True, "killed")
+
+
+def run_tests(tests):
+    """The main program of a test file: all of them, or those named on the command line."""
+    for program in ("handraild", "handrail-worker", "handrail-session"):
+        if not os.access(os.path.join(BUILDDIR, program), os.X_OK):
+            skip_all("%s is not built" % program)
+    if find_program("nginx") is None:
+        skip_all("there is no nginx")
+    process.become_subreaper()
+    tap = Tap()
+    for test in tests:
+        if len(sys.argv) > 1 and test.__name__ not in sys.argv[1:]:
+            continue
+        tap.run(test.__name__, test)
+    return tap.done()

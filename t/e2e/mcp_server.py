@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""An MCP server for tests, over stdin and stdout: does what it is told, also what no server should.
+Its arguments are NAME and any of: two-pages, no-prompts, refuse, silent, die-at-start, noisy."""
+
+import json
+import os
+import signal
+import sys
+
+NAME, WAYS = sys.argv[1], sys.argv[2:]
+TOOLS = ["echo", "fail", "error", "die", "hang", "progress", "changed", "env"]
+
+
+def say(**message):
+    sys.stdout.write(json.dumps(dict(message, jsonrpc="2.0")) + "\n")
+    sys.stdout.flush()
+
+
+def text(what, **more):
+    return dict({"content": [{"type": "text", "text": what}]}, **more)
+
+
+def call(ident, params):
+    tool, args = params["name"], params.get("arguments", {})
+    if tool == "echo":
+        return say(id=ident, result=text("%s: %s" % (NAME, args.get("say")), structuredContent=args))
+    if tool == "fail":
+        return say(id=ident, result=text("it failed", isError=True))
+    if tool == "error":
+        return say(id=ident, error={"code": -32602, "message": "not like that"})
+    if tool == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if tool == "progress":
+        token = params["_meta"]["progressToken"]
+        for i in (1, 2):
+            say(method="notifications/progress",
+                params={"progressToken": token, "progress": i, "total": 2})
+        return say(id=ident, result=text("done"))
+    if tool == "changed":
+        say(method="notifications/tools/list_changed")
+        return say(id=ident, result=text("told"))
+    if tool == "env":
+        return say(id=ident, result=text(json.dumps(dict(os.environ))))
+    if tool == "hang":
+        with open(args["mark"], "a") as f:
+            f.write("hanging\n")
+        return None
+    return say(id=ident, result=text("Unknown tool: " + tool, isError=True))
+
+
+def listed(key, items, params):
+    if "two-pages" not in WAYS:
+        return {key: items}
+    half = len(items) // 2
+    if (params or {}).get("cursor") == "second":
+        return {key: items[half:]}
+    return {key: items[:half], "nextCursor": "second"}
+
+
+def main():
+    if "die-at-start" in WAYS:
+        sys.exit(3)
+    if "noisy" in WAYS:
+        print("a line that is no message", flush=True)
+    for line in sys.stdin:
+        m = json.loads(line)
+        ident, method, params = m.get("id"), m.get("method"), m.get("params")
+        if "silent" in WAYS:
+            continue
+        if method == "initialize":
+            if "refuse" in WAYS:
+                say(id=ident, error={"code": 1, "message": "not today"})
+            else:
+                say(id=ident, result={"protocolVersion": params["protocolVersion"],
+                                      "capabilities": {"tools": {}},
+                                      "serverInfo": {"name": NAME, "version": "1"}})
+        elif method == "tools/list":
+            say(id=ident, result=listed("tools", [
+                {"name": t, "description": "d", "inputSchema": {"type": "object"}} for t in TOOLS],
+                params))
+        elif method == "tools/call":
+            call(ident, params)
+        elif method == "resources/list":
+            say(id=ident, result={"resources": [{"uri": "mem://a/b", "name": "b"}]})
+        elif method == "resources/read":
+            say(id=ident, result={"contents": [{"uri": params["uri"], "text": NAME}]})
+        elif method == "notifications/cancelled":
+            with open(os.environ["CANCELLED"], "a") as f:
+                f.write("%s\n" % params["requestId"])
+        elif ident is not None:
+            say(id=ident, error={"code": -32601, "message": "Method not found"})
+
+
+main()

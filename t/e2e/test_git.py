@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""handrail-git: the changes of a work tree and the diff of a file, and the paths by which clients ask."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib.supervised import BUILDDIR, SRCDIR, find_program  # noqa: E402
+from lib.tap import Tap, equal, skip_all  # noqa: E402
+
+HELPER = os.path.join(BUILDDIR, "handrail-git")
+ENV = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C.UTF-8",
+       "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
+
+
+class Place:
+    def __enter__(self):
+        self.top = tempfile.mkdtemp(prefix="e2e-git-")
+        return self
+
+    def __exit__(self, *what):
+        shutil.rmtree(self.top)
+
+    def path(self, *names):
+        return os.path.join(self.top, *names)
+
+    def git(self, where, *args):
+        subprocess.run(["git", "-C", self.path(where), "-c", "init.defaultBranch=main"] + list(args), env=ENV,
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def write(self, *names, text=""):
+        os.makedirs(os.path.dirname(self.path(*names)), exist_ok=True)
+        with open(self.path(*names), "wb") as f:
+            f.write(text if isinstance(text, bytes) else text.encode())
+
+    def ask(self, where, *args, program=(HELPER,), env=ENV):
+        return subprocess.run(list(program) + list(args), cwd=self.path(where), env=env,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def changes(self, where="w"):
+        done = self.ask(where, "changes")
+        equal((done.returncode, done.stderr), (0, b""))
+        equal(done.stdout.endswith(b"\n") and done.stdout.isascii(), True, done.stdout)
+        return json.loads(done.stdout)
+
+    def diff(self, path, where="w"):
+        done = self.ask(where, "diff", path)
+        return json.loads(done.stdout) if done.returncode == 0 else done.stderr.decode().strip()
+
+    def clone(self):
+        """An origin and a clone of it on a branch with changes of every kind."""
+        os.mkdir(self.path("origin"))
+        self.git("origin", "init")
+        for name in ("same", "c-mod", "c-del", "s-mod", "s-del", "u-mod", "u-del"):
+            self.write("origin", name, text="old %s\n" % name)
+        self.git("origin", "add", ".")
+        self.git("origin", "commit", "-m", "one")
+        self.git("", "clone", "origin", "w")
+        self.git("w", "checkout", "-b", "feature")
+        for kind, after in (("c", ["commit", "-m", "two"]), ("s", None), ("u", None)):
+            self.write("w", kind + "-add", text="added\n")
+            self.write("w", kind + "-mod", text="changed\n")
+            os.unlink(self.path("w", kind + "-del"))
+            if kind != "u":
+                self.git("w", "add", "-A")
+            if after:
+                self.git("w", *after)
+
+
+def listed(*lines):
+    return [{"status": line[0], "path": line[2:]} for line in lines]
+
+
+def branch_with_everything():
+    with Place() as p:
+        p.clone()
+        want = listed("A c-add", "D c-del", "M c-mod", "A s-add", "D s-del", "M s-mod", "A u-add", "D u-del",
+                      "M u-mod")
+        equal(p.changes(), want)
+        p.git("origin", "checkout", "--detach")
+        p.git("w", "push", "origin", "feature")
+        equal(p.changes(), want[3:], "after a push")
+        done = p.ask("w", "changes")
+        equal(done.stdout.startswith(b'[{"status": "A", "path": "s-add"}, '), True, done.stdout)
+        equal(p.diff("s-mod"), {"modified": "changed", "original": "old s-mod"})
+        equal(p.diff("same"), {"modified": "old same", "original": "old same"})
+        equal(p.diff("u-add"), {"modified": "added", "original": ""})
+        equal(p.diff(p.path("w", "u-mod"), ""), {"modified": "changed", "original": "old u-mod"})
+
+
+def unpushed_commit():
+    with Place() as p:
+        p.clone()
+        equal(p.diff("c-mod"), {"modified": "changed", "original": "old c-mod"})
+
+
+def no_remote_and_no_repository():
+    with Place() as p:
+        os.mkdir(p.path("w"))
+        equal(p.changes(), [])
+        p.git("w", "init")
+        equal(p.changes(), [])
+        p.write("w", "d/ü x.txt", text="1")
+        p.write("w", "b", text="2")
+        p.write("w", ".gitignore", text="ignored\n")
+        p.write("w", "ignored", text="3")
+        p.git("w", "add", "b")
+        equal(p.changes(), listed("A \"d/\\303\\274 x.txt\"", "A .gitignore", "A b"))
+        p.write("alone", "f", text="x")
+        equal(p.diff("f", "alone"), "no_repository")
+        equal(p.diff("missing"), "No such file or directory")
+
+
+def nested():
+    with Place() as p:
+        p.clone()
+        for name in ("inner", "in ner", ".hidden"):
+            os.makedirs(p.path("w", name))
+            p.git(os.path.join("w", name), "init")
+            p.write("w", name, "f", text="x")
+        p.write("w", "innermost.txt", text="hidden by its name")
+        got = [c["path"] for c in p.changes()]
+        equal("in ner/f" in got and "inner/f" in got, True, got)
+        equal([g for g in got if g.startswith("innermost") or g == "inner/"], [])
+        equal(got, sorted(got))
+        equal(p.diff("inner/f"), {"modified": "x", "original": ""})
+
+
+def odd_changes():
+    with Place() as p:
+        os.mkdir(p.path("w"))
+        p.git("w", "init")
+        for name in ("a.txt", "b b.txt"):
+            p.write("w", name, text="x" * 100)
+            p.git("w", "add", name)
+        equal(p.changes(), {"error": "unexpected_value_in_git_diff:['A\\ta.txt', 'A\\tb b.txt']"})
+    with Place() as p:
+        p.clone()
+        os.unlink(p.path("w", "same"))
+        os.symlink("u-mod", p.path("w", "same"))
+        equal(p.changes()["error"].startswith("unexpected_status_in_git_diff:["), True)
+    with Place() as p:
+        p.clone()
+        p.git("w", "stash", "-u")
+        p.git("w", "reset", "--hard", "origin/main")
+        p.git("w", "mv", "same", "renamed")
+        equal(p.changes(), listed("A renamed", "D same"))
+        shutil.rmtree(p.path("w", ".git", "objects"))
+        os.mkdir(p.path("w", ".git", "objects"))
+        equal(p.changes()["error"].startswith("error_running_cmd:128:fatal: "), True)
+
+
+def texts():
+    with Place() as p:
+        os.mkdir(p.path("w"))
+        p.git("w", "init")
+        p.write("w", "blank", text="  lead\n\ntrail  \n\n")
+        p.git("w", "add", ".")
+        p.git("w", "commit", "-m", "x")
+        p.git("", "clone", "w", "v")
+        equal(p.diff("blank", "v"), {"original": "lead\n\ntrail", "modified": "  lead\n\ntrail  \n"})
+        p.write("v", "lines", text="a\r\nb\rc\vd\x0ce\x1cf\x85g\u2028h\ud7ffé😀\n".replace("\x85", "\u0085"))
+        done = p.ask("v", "diff", "lines")
+        equal(done.stdout.isascii(), True)
+        equal(json.loads(done.stdout)["modified"], "a\nb\nc\nd\ne\nf\ng\nh\ud7ffé😀")
+        p.write("v", "large", text=b"x" * (1 << 20))
+        equal(len(p.diff("large", "v")["modified"]), 1 << 20)
+        p.write("v", "large", text=b"x" * ((1 << 20) + 1))
+        equal(p.diff("large", "v"), "file_to_large")
+        p.write("v", "binary", text=b"\xff\xfe")
+        equal(p.diff("binary", "v"), "the file is not UTF-8")
+        equal(p.ask("v", "diff").returncode, 2)
+
+
+def at_the_clients_paths():
+    """python3 /openhands/code/openhands/runtime/utils/git_*.py, in an image with Python and in one without."""
+    with Place() as p:
+        p.clone()
+        want = p.changes()
+        prefix, tools = p.path("openhands"), p.path("tools")
+        os.mkdir(tools)
+        for name in ("sh", "sed", "mkdir", "chmod", "cp", "ln", "dirname", "git"):
+            os.symlink(find_program(name), os.path.join(tools, name))
+        subprocess.run(["sh", os.path.join(SRCDIR, "runtime-image", "install-shims.sh"), prefix, p.path("bin")],
+                       env={"PATH": tools}, check=True)
+        os.symlink(HELPER, os.path.join(prefix, "libexec", "handrail", "handrail-git"))
+        utils = os.path.join(prefix, "code", "openhands", "runtime", "utils")
+        without = dict(ENV, PATH=tools)
+        for python, env in ((sys.executable, ENV), (p.path("bin", "python3"), without)):
+            done = p.ask("w", os.path.join(utils, "git_changes.py"), program=(python,), env=env)
+            equal((done.returncode, json.loads(done.stdout)), (0, want), done.stderr)
+            done = p.ask("w", os.path.join(utils, "git_diff.py"), "u-mod", program=(python,), env=env)
+            equal(json.loads(done.stdout), {"modified": "changed", "original": "old u-mod"}, done.stderr)
+            done = p.ask("w", os.path.join(utils, "git_diff.py"), "gone", program=(python,), env=env)
+            equal(done.returncode, 1)
+        done = p.ask("w", "other.py", program=(p.path("bin", "python3"),), env=without)
+        equal((done.returncode, done.stderr), (127, b"python3: there is no Python in this image\n"))
+
+
+TESTS = [branch_with_everything, unpushed_commit, no_remote_and_no_repository, nested, odd_changes, texts,
+         at_the_clients_paths]
+
+
+def main():
+    if not os.access(HELPER, os.X_OK):
+        skip_all("handrail-git is not built")
+    if find_program("git") is None:
+        skip_all("there is no git: apt-get install git")
+    tap = Tap()
+    for test in TESTS:
+        if len(sys.argv) < 2 or test.__name__ in sys.argv[1:]:
+            tap.run(test.__name__, test)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

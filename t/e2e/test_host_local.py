@@ -1,0 +1,395 @@
+#!/usr/bin/env python3
+"""The handrail command and libhandrail with sandboxes of the kinds "local" and loadable, from the build
+tree: each test has its own state directory and home, and nothing is left behind."""
+
+import json
+import os
+import pty
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.tap import Tap, equal  # noqa: E402
+
+BUILD = os.path.abspath(os.environ.get("HANDRAIL_BUILDDIR") or os.getcwd())
+SRC = os.environ.get("abs_top_srcdir") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PATIENCE = float(os.environ.get("E2E_PATIENCE", "60"))
+
+
+class Host:
+    """A user's surroundings: home, state, temporary files; ends every sandbox that is left."""
+
+    def __init__(self, **env):
+        self.top = tempfile.mkdtemp(prefix="e2e-host-")
+        os.chmod(self.top, 0o755)
+        for name in ("home", "tmp", "cwd"):
+            os.mkdir(self.path(name))
+        keep = ("PATH", "LANG", "LC_ALL", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH")
+        self.env = {k: os.environ[k] for k in keep if k in os.environ}
+        self.env.update(HANDRAIL_SERVER=os.path.join(BUILD, "handraild"), HANDRAIL_LIBEXECDIR=BUILD,
+                        HANDRAIL_DATADIR=os.path.join(SRC, "conf"), HANDRAIL_STATE_DIR=self.path("state"),
+                        HOME=self.path("home"), TMPDIR=self.path("tmp"), RUNTIME="local",
+                        CACHE_DIR=self.path("cache"), FILE_STORE_PATH=self.path("store"),
+                        XDG_RUNTIME_DIR=self.path("run"))
+        os.mkdir(self.path("run"), 0o700)
+        self.env.update(env)
+
+    def path(self, *names):
+        return os.path.join(self.top, *names)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self("down", "--all", "-q")
+        left = [pid for pid in process.all_pids() if self.top in process.command_line(pid)]
+        shutil.rmtree(self.top, ignore_errors=True)
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        equal([process.command_line(pid) for pid in left], [], "processes left behind")
+
+    def popen(self, *argv, **more):
+        return subprocess.Popen([os.path.join(BUILD, "handrail")] + list(argv), env=self.env, cwd=self.path("cwd"),
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
+                                **dict({"stdin": subprocess.DEVNULL}, **more))
+
+    def __call__(self, *argv, **more):
+        text = more.pop("input", None)
+        if text is not None:
+            more["stdin"] = subprocess.PIPE
+        p = self.popen(*argv, **more)
+        out, err = p.communicate(text, PATIENCE)
+        return subprocess.CompletedProcess(argv, p.returncode, out, err)
+
+    def ok(self, *argv, **more):
+        done = self(*argv, **more)
+        equal(done.returncode, 0, "handrail %s\n%s%s" % (" ".join(argv), done.stdout, done.stderr))
+        return done.stdout
+
+    def fails(self, status, text, *argv, **more):
+        done = self(*argv, **more)
+        equal((done.returncode, text in done.stderr), (status, True),
+              "handrail %s: %r %r" % (" ".join(argv), done.stdout, done.stderr))
+        equal(done.stderr.startswith("handrail: "), True, done.stderr)
+
+    def record(self, name="default"):
+        with open(self.path("state", name + ".json")) as f:
+            return json.load(f)
+
+
+def life_of_a_sandbox():
+    with Host() as h:
+        sid, url = h.ok("up").split()
+        equal(sid, "default", "name")
+        equal(json.loads(h.ok("up", "--json"))["url"], url, "found again")
+        equal(h.ok("run", "echo hi; cd /; pwd"), "hi\n/\n", "output")
+        equal(h.ok("run", "pwd"), "/\n", "one shell for all processes")
+        listed = json.loads(h.ok("ps", "--json"))
+        equal([(s["sid"], s["runtime"], s["state"], s["url"]) for s in listed], [("default", "local", "running", url)])
+        mode = os.stat(h.path("state", "default.json")).st_mode & 0o777
+        equal(mode, 0o600, "the record holds the key")
+        workspace = h.record()["backend"]["workspace"]
+        equal(os.path.isdir(workspace), True, "workspace")
+        h.ok("down")
+        equal(os.path.exists(workspace), False, "its workspace is gone")
+        equal(os.listdir(h.path("state")), [], "nothing is recorded")
+        equal(json.loads(h.ok("ps", "--json")), [], "none")
+        h.fails(3, 'there is no sandbox "default"', "run", "true")
+        h.fails(3, 'there is no sandbox "default"', "down")
+
+
+def exit_statuses():
+    with Host() as h:
+        h.ok("up")
+        for command, status in (("true", 0), ("false", 1), ("(exit 42)", 42), ("nosuchcommand", 127)):
+            equal(h("run", command).returncode, status, command)
+        done = h("run", "-t", "1", "sleep 60")
+        equal((done.returncode, "timed out" in done.stderr), (124, True), repr(done.stderr))
+        equal(h("run", "--input", "C-c").returncode in (0, 130), True, "interrupt")
+        equal(h.ok("run", "echo", "a  b", "$HOME", "it's"), "a  b $HOME it's\n", "words stay words")
+        equal(h.ok("run", "echo a  b"), "a b\n", "one word is a line")
+
+
+def json_observation():
+    with Host() as h:
+        h.ok("up")
+        obs = json.loads(h.ok("run", "--json", "echo hi"))
+        equal((obs["observation"], obs["content"], obs["extras"]["metadata"]["exit_code"]), ("run", "hi", 0), "answer")
+
+
+def variables():
+    """Any value arrives exactly, in the shell and in later ones."""
+    values = {"A_QUOTE": 'abc"def', "A_BLANK": "a b", "A_DOLLAR": "x$HOME", "A_TICK": "a`echo hi`b", "A_E": "\u00e9",
+              "A_LINE": "one\ntwo", "A_SINGLE": "it's", "A_BACK": "back\\slash", "A_EMPTY": ""}
+    with Host(SANDBOX_ENV_foobar="BAZ", SANDBOX_RUNTIME_STARTUP_ENV_VARS="{'startup': 'yes'}") as h:
+        h.ok("up", *[w for n, v in values.items() for w in ("-e", "%s=%s" % (n, v))])
+        values.update(FOOBAR="BAZ", STARTUP="yes")
+        for name, value in values.items():
+            obs = json.loads(h.ok("run", "--json", 'printf "%%s|" "$%s"' % name))
+            equal(obs["content"], value + "|", name)
+        with open(h.path("home", ".bashrc")) as f:
+            lines = f.read().splitlines()
+        equal(len([x for x in lines if x.startswith("export A_QUOTE=")]), 1, "kept once")
+        later = subprocess.run(["bash", "-c", '. ~/.bashrc; printf "%s|" "$A_LINE" "$A_SINGLE" "$FOOBAR"'], env=h.env,
+                               stdout=subprocess.PIPE, universal_newlines=True).stdout
+        equal(later, "one\ntwo|it's|BAZ|", "a later shell")
+
+
+def bad_variable_leaves_nothing():
+    with Host() as h:
+        h.fails(1, "Invalid environment variable name: a-b", "up", "-e", "a-b=c")
+        equal(os.listdir(h.path("state")), [], "state")
+        equal([n for n in os.listdir(h.path("tmp")) if n.startswith("openhands_workspace")], [], "workspaces")
+
+
+def git_identity():
+    with Host(GIT_USER_NAME="A B", GIT_USER_EMAIL="a+b@c.d") as h:
+        h.ok("up")
+        equal(h.ok("run", "git config --global user.name; git config --global user.email"), "A B\na+b@c.d\n", "set")
+    with Host() as h:
+        with open(h.path("home", ".gitconfig"), "w") as f:
+            f.write("[user]\n\tname = Mine\n\temail = m@e\n")
+        h.ok("up")
+        equal(h.ok("run", "git config --global user.name"), "Mine\n", "one that is there stays")
+
+
+def two_sandboxes():
+    with Host() as h:
+        h.ok("up", "-n", "a1")
+        h.ok("up", "-n", "a1x")
+        h.ok("run", "-n", "a1", "X=one")
+        h.ok("run", "-n", "a1x", "X=two")
+        equal(h.ok("run", "-n", "a1", "echo $X") + h.ok("run", "-n", "a1x", "echo $X"), "one\ntwo\n", "apart")
+        h.ok("down", "a1")
+        equal(h.ok("run", "-n", "a1x", "echo $X"), "two\n", "the longer name lives on")
+
+
+def server_that_died():
+    with Host() as h:
+        h.ok("up")
+        pid = h.record()["backend"]["pid"]
+        workspace = h.record()["backend"]["workspace"]
+        gone = os.pidfd_open(pid)
+        os.kill(pid, signal.SIGKILL)
+        select.select([gone], [], [], PATIENCE)
+        os.close(gone)
+        equal(json.loads(h.ok("ps", "--json"))[0]["state"], "exited", "state")
+        h.fails(5, "has ended", "run", "true")
+        h.ok("down")
+        equal((os.path.exists(workspace), os.listdir(h.path("state"))), (False, []), "cleared away")
+        for left in [p for p in process.all_pids() if h.top in process.command_line(p)]:
+            os.kill(left, signal.SIGKILL)  # what only the dead server could have ended
+
+
+def server_that_does_not_start():
+    with Host(HANDRAIL_LIBEXECDIR="/nonexistent") as h:
+        done = h("up")
+        equal((done.returncode, "Server process died; its last words:" in done.stderr), (5, True), done.stderr)
+    with Host(HANDRAIL_SERVER="/nonexistent/handraild") as h:
+        h.fails(1, "handraild is not properly installed", "up", "-q")
+        equal([n for n in os.listdir(h.path("tmp"))], [], "workspaces")
+
+
+def own_workspace():
+    with Host() as h:
+        h.env["WORKSPACE_BASE"] = h.path("mine")
+        h.ok("up")
+        h.ok("run", "echo x > file")
+        equal(h.ok("ls"), "file\n", "listed")
+        h.ok("down")
+        equal(os.listdir(h.path("mine")), ["file"], "it is the user's and stays")
+
+
+def files():
+    with Host() as h:
+        h.ok("up")
+        h.ok("write", "a.txt", input="one\ntwo\n")
+        equal(h.ok("read", "a.txt").rstrip("\n"), "one\ntwo", "read")
+        whole = h.record()["backend"]["workspace"] + "/a.txt"
+        h.ok("edit", whole, "two", "2")
+        h.fails(1, "ERROR:", "edit", whole, "not in it", "x")
+        equal(h.ok("run", "cat a.txt"), "one\n2\n", "edited")
+        h.fails(1, "File not found", "read", "missing.txt")
+        os.makedirs(h.path("cwd", "dir", "sub"))
+        for name in ("dir/a", "dir/sub/\u00e9"):
+            with open(h.path("cwd", name), "w") as f:
+                f.write(name)
+        workspace = h.record()["backend"]["workspace"]
+        h.ok("put", "dir", workspace)
+        equal(h.ok("run", "cat dir/sub/*"), "dir/sub/\u00e9\n", "a directory, copied in")
+        h.ok("put", "dir/a", workspace + "/single")
+        equal(h.ok("run", "cat single/a"), "dir/a\n", "a file")
+        h.ok("get", workspace + "/dir", "back")
+        with open(h.path("cwd", "back/sub/\u00e9")) as f:
+            equal(f.read(), "dir/sub/\u00e9", "copied out")
+        h.fails(3, "does not exist", "put", "missing", "/tmp")
+        equal([n for n in os.listdir(h.path("tmp")) if n.startswith("handrail-")], [], "temporary files")
+
+
+def repository():
+    with Host() as h:
+        h.env["WORKSPACE_BASE"] = repo = h.path("repo")
+        os.makedirs(os.path.join(repo, ".openhands"))
+        h.ok("up")
+        h.ok("setup")
+        equal(os.path.exists(os.path.join(repo, ".git")), False, "nothing to do, nothing done")
+        h.ok("run", "git init -q .")
+        with open(os.path.join(repo, ".git/hooks/pre-commit"), "w") as f:
+            f.write("#!/bin/sh\necho before >> log\n")
+        with open(os.path.join(repo, ".openhands/setup.sh"), "w") as f:
+            f.write("export FROM_SETUP=yes\n")
+        with open(os.path.join(repo, ".openhands/pre-commit.sh"), "w") as f:
+            f.write("echo own >> log\n! grep -q bad file\n")
+        done = h("setup")
+        equal((done.returncode, "Git pre-commit hook installed successfully" in done.stderr), (0, True), done.stderr)
+        equal(h.ok("run", "echo $FROM_SETUP"), "yes\n", "the script ran in the shell")
+        h.ok("run", "echo good > file; git add file; git -c user.name=a -c user.email=b commit -qm x")
+        equal(h.ok("run", "cat log"), "before\nown\n", "both hooks ran, in this order")
+        equal(h("run", "echo bad > file; git -c user.name=a -c user.email=b commit -qam y").returncode, 1, "refused")
+        h.ok("setup", "-q")
+        with open(os.path.join(repo, ".git/hooks/pre-commit.local")) as f:
+            equal(f.read(), "#!/bin/sh\necho before >> log\n", "ours was not taken for a foreign one")
+
+
+def logs():
+    with Host() as h:
+        h.ok("up")
+        equal("ready: listening on" in h.ok("logs"), True, "log")
+        p = h.popen("logs", "--follow")
+        first = p.stdout.readline()
+        equal("handraild" in first, True, first)
+        timer = threading.Timer(PATIENCE, p.kill)
+        timer.start()
+        h.ok("down")
+        p.communicate()
+        timer.cancel()
+        equal(p.returncode, 0, "it ends with the sandbox")
+
+
+def resources():
+    with Host() as h:
+        h.ok("up")
+        top = json.loads(h.ok("top"))
+        equal(sorted(top), ["idle_time", "resources", "uptime"], "server_info")
+
+
+def terminal():
+    with Host() as h:
+        h.ok("up")
+        equal(h("sh", "sh", "-c", "pwd; exit 3").returncode, 3, "status")
+        equal(h.ok("sh", "pwd").strip(), os.path.realpath(h.record()["backend"]["workspace"]), "in the workspace")
+        master, slave = pty.openpty()
+        p = h.popen("sh", "sh", "-c", "test -t 0 && test -t 2 && echo a terminal", stdin=slave)
+        os.close(slave)
+        p.communicate(timeout=PATIENCE)
+        os.close(master)
+        equal(p.returncode, 1, "stderr is a pipe here")
+
+
+def wrong_usage():
+    with Host() as h:
+        for argv, text in (
+                (("upp",), 'there is no command "upp"; is "up" meant?'), (("zzzzzz",), 'see "handrail --help"'),
+                (("run",), "usage: handrail run"), (("up", "more"), '"more" is one argument too many'),
+                (("run", "--timeot", "1", "x"), 'is "--timeout" meant?'), (("run", "-Z", "x"), 'no option "-Z"'),
+                (("run", "-t"), 'option "-t" needs a value'), (("run", "-t", "x", "y"), "a number of seconds"),
+                (("up", "-e", "x"), "--env takes NAME=VALUE"), (("up", "--set", "x"), "--set takes KEY=VALUE"),
+                (("up", "--set", "sandbox.nothing=1"), 'there is no setting "sandbox.nothing"'),
+                (("up", "--set", "sandbox.timeout=x"), "sandbox.timeout: not of the right type: x"),
+                (("up", "--json=1"), "takes no value")):
+            h.fails(2, text, *argv)
+        h.fails(1, "is no name for a sandbox", "up", "-n", "../x")
+        h.fails(1, "Runtime nonexistent not supported", "up", "-r", "nonexistent")
+        equal(os.path.exists(h.path("state")) and os.listdir(h.path("state")), False, "nothing was made")
+
+
+def help_and_completion():
+    with Host() as h:
+        text = h.ok("--help")
+        for name in ("up", "run", "ps", "down", "logs"):
+            equal("\n  %s " % name in text, True, name)
+            equal(h.ok(name, "--help").startswith("usage: handrail %s " % name), True, name)
+        script = h.ok("completion") + \
+            "\nCOMP_WORDS=(handrail do); COMP_CWORD=1; _handrail; echo \"${COMPREPLY[@]}\"\n" \
+            "COMP_WORDS=(handrail run --t); COMP_CWORD=2; _handrail; echo \"${COMPREPLY[@]}\"\n"
+        done = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, universal_newlines=True)
+        equal(done.stdout, "down\n--timeout\n", "completed")
+        equal(h.ok("version").split()[0], "handrail", "version")
+
+
+def settings():
+    with Host(SANDBOX_API_KEY="hunter2") as h:
+        with open(h.path("cwd", "config.toml"), "w") as f:
+            f.write("[core]\nruntme = 'x'\n[sandbox]\ntimeout = 7\n")
+        done = h("config")
+        equal('Unknown config key "runtme" in [core] section; is "runtime" meant?' in done.stderr, True, done.stderr)
+        whole = json.loads(done.stdout)
+        equal((whole["sandbox"]["timeout"], whole["sandbox"]["api_key"]), (7, "******"), "values")
+        equal(json.loads(h.ok("config", "-s", "sandbox.timeout=9"))["sandbox"]["timeout"], 9, "--set")
+
+
+def decisions_without_a_server():
+    """What the client side answers by itself, seen by a program that uses the library."""
+    with Host() as h:
+        def act(action):
+            done = subprocess.run([os.path.join(BUILD, "t/host/program"), "local", json.dumps(action)], env=h.env,
+                                  cwd=h.path("cwd"), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  universal_newlines=True)
+            equal(done.returncode, 0, done.stderr)
+            equal("STATUS$READY" in done.stderr.split(), True, done.stderr)
+            return json.loads(done.stdout)
+
+        obs = act({"action": "think", "args": {"thought": "x"}})
+        equal((obs["observation"], obs["content"]), ("think", "Your thought has been logged."))
+        obs = act({"action": "nothing_such", "args": {}})
+        equal((obs["observation"], obs["content"]), ("error", "Action nothing_such does not exist."))
+        obs = act({"action": "run", "id": 5, "args": {"command": "x", "confirmation_state": "rejected"}})
+        equal((obs["observation"], obs["cause"]), ("user_rejected", 5))
+        obs = act({"action": "run", "args": {"command": "x", "confirmation_state": "awaiting_confirmation"}})
+        equal((obs["observation"], obs["content"]), ("null", ""))
+        obs = act({"action": "task_tracking", "args": {"command": "plan", "task_list": [
+            {"title": "one", "status": "done", "notes": "n"}, {"title": "two"}]}})
+        equal(obs["content"], "Task list has been updated with 2 items. Stored in session directory: "
+              "sessions/program/TASKS.md")
+        with open(h.path("home/.openhands/sessions/program/TASKS.md"), encoding="utf-8") as f:
+            equal(f.read(), "# Task List\n\n1. \u2705 one\nn\n2. \u23f3 two\n\n", "the file")
+        obs = act({"action": "run", "id": 9, "args": {"command": "echo real", "hidden": True}})
+        equal((obs["content"], obs["cause"], obs["extras"]["hidden"]), ("real", 9, True))
+
+
+def loadable_backend():
+    with Host() as h:
+        h.env["OH_RUNTIME_PLUGIN_PATH"] = "/nonexistent:" + os.path.join(BUILD, "t/host/.libs")
+        program = os.path.join(BUILD, "t/host/program")
+        action = json.dumps({"action": "run", "args": {"command": "x"}})
+        done = subprocess.run([program, "example", action], env=h.env, cwd=h.path("cwd"), stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, universal_newlines=True)
+        equal(done.returncode, 0, done.stderr)
+        equal(json.loads(done.stdout)["extras"]["metadata"]["exit_code"], 7, done.stdout)
+        os.mkdir(h.path("broken"))
+        with open(h.path("broken", "libhandrail-backend-broken.so"), "w") as f:
+            f.write("no library")
+        h.env["OH_RUNTIME_PLUGIN_PATH"] = h.path("broken")
+        h.fails(1, "Failed to import third-party runtime", "up", "-r", "broken")
+
+
+def main():
+    process.become_subreaper()
+    tap = Tap()
+    for test in (life_of_a_sandbox, exit_statuses, json_observation, variables, bad_variable_leaves_nothing,
+                 git_identity, two_sandboxes, server_that_died, server_that_does_not_start, own_workspace, files,
+                 repository, logs,
+                 resources, terminal, wrong_usage, help_and_completion, settings, decisions_without_a_server,
+                 loadable_backend):
+        tap.run(test.__name__.replace("_", " "), test)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""What images are made of: the kit as it is installed, the lock file, the shims behind the start command
+of an unmodified client, and the scripts that run in an image. No engine is needed."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib.tap import Tap, equal  # noqa: E402
+
+SRC = os.environ.get("abs_top_srcdir") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+RECIPE = os.path.join(SRC, "runtime-image")
+
+
+def sh(*argv, env=None, **more):
+    return subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          universal_newlines=True, env=env, **more)
+
+
+class Place:
+    def __enter__(self):
+        self.dir = tempfile.mkdtemp(prefix="handrail-kit-")
+        return self
+
+    def __exit__(self, *unused):
+        shutil.rmtree(self.dir)
+
+    def path(self, *names):
+        return os.path.join(self.dir, *names)
+
+    def program(self, name, text):
+        path = self.path(name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as f:
+            f.write(text)
+        os.chmod(path, 0o755)
+        return path
+
+
+def tree(top):
+    found = {}
+    for folder, _, names in os.walk(top):
+        for name in names:
+            path = os.path.join(folder, name)
+            with open(path, "rb") as f:
+                found[os.path.relpath(path, top)] = (os.stat(path).st_mode & 0o777, f.read())
+    return found
+
+
+def kit_is_whole_and_the_same():
+    with Place() as p:
+        for name, mask in (("a", 0o022), ("b", 0o077)):
+            made = sh("sh", "-c", "umask %03o; exec %s/mkkit %s %s" % (mask, RECIPE, SRC, p.path(name)))
+            equal((made.returncode, made.stderr), (0, ""), "mkkit")
+        a, b = tree(p.path("a")), tree(p.path("b"))
+        equal(sorted(a), sorted(b), "files")
+        equal(a == b, True, "the same bytes and modes whatever the umask")
+        for name in ("Dockerfile.in", "deps.conf", "deps.lock", "install-deps.sh", "runtime/configure.ac",
+                     "runtime/autogen.sh", "runtime/src/supervisor/main.c", "runtime/t/local.mk",
+                     "runtime/runtime-image/start.sh.in", "runtime/conf/nginx.conf.in"):
+            equal(name in a, True, name)
+        made = [n for n in a if n.endswith((".o", ".lo", ".la", "/Makefile.in", "/configure", "config.h"))]
+        equal(made, [], "products of a build")
+
+
+def lock_file_fits_the_recipe():
+    recipe = sh(os.path.join(RECIPE, "recipe"))
+    equal(recipe.returncode, 0, recipe.stderr)
+    with open(os.path.join(RECIPE, "deps.lock")) as f:
+        lines = f.read().splitlines()
+    want = "template sha256:" + hashlib.sha256(recipe.stdout.encode()).hexdigest()
+    equal(lines[-1], want, "the last line of deps.lock; \"make deps-lock\" brings it up to date")
+    equal(lines[:-1], sorted(lines[:-1]), "order")
+    asked = set()
+    with open(os.path.join(RECIPE, "deps.conf")) as f:
+        for line in f:
+            words = line.split()
+            if words[:1] == ["apt"]:
+                asked.update(words[2:])
+    equal({line.split()[2].split("=")[0] for line in lines[:-1]}, asked, "packages")
+
+
+def image_has_what_configure_needs():
+    """A library that the programs of a sandbox come to need is asked for in the image, too."""
+    with open(os.path.join(SRC, "configure.ac")) as f:
+        needs = re.findall(r"^HR_NEED\(\[\w+\], \[[^]]*\], \[([^]]*)\]\)", f.read(), re.M)
+    equal(len(needs) > 5, True, "found in configure.ac")
+    with open(os.path.join(RECIPE, "deps.conf")) as f:
+        asked = {word for line in f if line.startswith("apt build ") for word in line.split()[2:]}
+    equal([n for n in needs if n not in asked], [], "missing from the apt lines of deps.conf (see the others there)")
+
+
+class Shims(Place):
+    """The start command's parts below a prefix, with a server that tells what it was given."""
+
+    def __enter__(self):
+        super().__enter__()
+        done = sh(os.path.join(RECIPE, "install-shims.sh"), self.dir)
+        equal((done.returncode, done.stderr), (0, ""), "install-shims.sh")
+        self.program("sbin/handraild",
+                     '#!/bin/sh\nprintf "%s\\n" "PATH=$PATH" "SHIM=${HANDRAIL_SHIM_PATH-none}" "$@"\n')
+        return self
+
+    def start(self, *argv, **env):
+        whole = {"PATH": "/usr/bin:/bin"}
+        whole.update(env)
+        return sh(self.path("micromamba/bin/micromamba"), *argv, env=whole)
+
+
+CLIENT = ("run", "-n", "openhands", "poetry", "run", "python", "-u", "-m", "openhands.runtime.action_execution_server")
+ARGS = ("30131", "--working-dir", "/work space", "--plugins", "agent_skills", "jupyter", "vscode", "--username",
+        "openhands", "--user-id", "1000", "--no-enable-browser")
+
+
+def start_command_with_key():
+    with Shims() as p:
+        done = p.start(*CLIENT, *ARGS, SESSION_API_KEY="k")
+        equal(done.stdout.splitlines(), ["PATH=/usr/bin:/bin", "SHIM=none", "--listen", "0.0.0.0"] + list(ARGS),
+              "what handraild sees" + done.stderr)
+
+
+def start_command_without_key():
+    with Shims() as p:
+        done = p.start(*CLIENT, *ARGS, HANDRAIL_LISTEN="127.0.0.1")
+        equal(done.stdout.splitlines()[2:],
+              ["--listen", "127.0.0.1"] + list(ARGS) + ["--allow-unauthenticated"], "what handraild sees")
+
+
+def other_python():
+    with Shims() as p:
+        done = p.start(*CLIENT[:-3], "-c", "import os; print(os.environ['PATH'])")
+        equal(done.stdout, "/usr/bin:/bin\n", "the image's own Python, with the PATH as it was")
+        done = p.start("run", "-n", "x", "python", "-m", "json.tool", "--help")
+        equal((done.returncode, "json.tool" in done.stdout), (0, True), "another module")
+
+
+def no_python():
+    with Shims() as p:
+        os.mkdir(p.path("empty"))
+        for name in ("sh", "cat", "env"):
+            os.symlink("/bin/" + name, p.path("empty", name))
+        done = p.start(*CLIENT[:-2], "thing.py", PATH=p.path("empty"))
+        equal((done.returncode, done.stderr), (127, "python: there is no Python in this image\n"), "no Python")
+
+
+def shims_refuse():
+    with Shims() as p:
+        for argv, text in ((("install", "x"), "only \"micromamba run\""), (("run",), "run what?"),
+                           (("run", "-n"), "-n needs a value"), (("run", "poetry", "install"), "only \"poetry run")):
+            done = p.start(*argv)
+            equal((done.returncode, text in done.stderr), (2, True), "%r: %s" % (argv, done.stderr))
+
+
+def distributions():
+    """The package manager that is there decides what is installed."""
+    for manager, packages in (("apt-get", "libfcgi-dev"), ("apk", "fcgi-dev"), ("dnf", "fcgi-devel"),
+                              ("microdnf", "fcgi-devel")):
+        with Place() as p:
+            os.mkdir(p.path("bin"))
+            for name in ("sed", "tr", "dirname", "sh"):
+                os.symlink(shutil.which(name), p.path("bin", name))
+            p.program("bin/" + manager, "#!/bin/sh\nexit 99\n")
+            done = sh("/bin/sh", os.path.join(RECIPE, "install-deps.sh"), "build", "run", "--with-browser",
+                      env={"PATH": p.path("bin"), "HANDRAIL_DRY_RUN": "1"})
+            words = done.stdout.split()
+            equal((done.returncode, words[:1], packages in words, "nginx" in words), (0, [manager], True, True),
+                  done.stdout + done.stderr)
+
+
+def no_distribution():
+    with Place() as p:
+        os.makedirs(p.path("bin"))
+        os.makedirs(p.path("root/etc"))
+        for name in ("sed", "tr", "dirname", "sh"):
+            os.symlink(shutil.which(name), p.path("bin", name))
+        with open(p.path("root/etc/os-release"), "w") as f:
+            f.write('PRETTY_NAME="Plan 9"\n')
+        env = {"PATH": p.path("bin"), "HANDRAIL_ROOT": p.path("root")}
+        done = sh("/bin/sh", os.path.join(RECIPE, "install-deps.sh"), "build", env=env)
+        equal((done.returncode, done.stderr), (1, "unsupported base image (no apt, apk or dnf): Plan 9\n"), "script")
+        os.makedirs(p.path("root/tmp"))
+        done = sh("/bin/sh", os.path.join(RECIPE, "preflight.sh"), "base", env=env)
+        equal(done.returncode, 1, "preflight")
+        equal("lacks package manager: unsupported base image (no apt, apk or dnf)" in done.stdout, True, done.stdout)
+
+
+def preflight_of_a_runtime():
+    with Shims() as p:
+        env = {"PATH": os.environ["PATH"], "HANDRAIL_PREFIX": p.dir}
+        done = sh("/bin/sh", p.path("libexec/handrail/preflight"), "runtime", env=env)
+        lines = done.stdout.splitlines()
+        for want in ("ok handraild", "ok start command", "ok bash"):
+            equal(want in lines, True, done.stdout)
+        os.unlink(p.path("sbin/handraild"))
+        done = sh("/bin/sh", p.path("libexec/handrail/preflight"), "runtime", env=env)
+        equal((done.returncode, "lacks handraild: " in done.stdout), (1, True), done.stdout)
+
+
+def main():
+    tap = Tap()
+    for test in (kit_is_whole_and_the_same, lock_file_fits_the_recipe, image_has_what_configure_needs,
+                 start_command_with_key,
+                 start_command_without_key, other_python, no_python, shims_refuse, distributions, no_distribution,
+                 preflight_of_a_runtime):
+        tap.run(test.__name__.replace("_", " "), test)
+    return tap.done()
+
+
+sys.exit(main())

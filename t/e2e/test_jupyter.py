@@ -1,0 +1,434 @@
+#!/usr/bin/env python3
+"""run_ipython with a real kernel: what is answered, and what happens when a cell, the kernel or the
+plugin does not behave."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.supervised import (  # noqa: E402
+    BUILDDIR, PATIENCE, Background, Server, kill_wait, need_root, run_tests)
+from lib.tap import Skip, equal, skip_all  # noqa: E402
+
+PYTHON = "/usr/bin/python3"
+JSON = {"Content-Type": "application/json"}
+NOTHING = "[Code executed successfully with no output]"
+
+
+class Jupyter(Server):
+    def __init__(self, *plugins, args=(), **kw):
+        super().__init__(args=["--plugins", "jupyter", *plugins, *args], **kw)
+
+    def cell(self, code, timeout=30, headers=None, patience=60, **args):
+        action = {"action": "run_ipython", "args": dict(args, code=code)}
+        if timeout is not None:
+            action["timeout"] = timeout
+        a = self.request("POST", "/execute_action", json.dumps({"action": action}),
+                         dict(JSON, **(headers or {})), patience)
+        if a.status != 200:
+            raise AssertionError("%r\n%s" % (a, self.log()))
+        return a.json()
+
+    def text(self, code, **kw):
+        return self.cell(code, include_extra=False, **kw)["content"]
+
+    def plugin(self):
+        (pid,) = [p for p in process.children(self.pid)
+                  if process.command_line(p).endswith("handrail-jupyter")]
+        return pid
+
+    def kernel(self):
+        (pid,) = [p for p in process.children(self.plugin())
+                  if "ipykernel_launcher" in process.command_line(p)]
+        return pid
+
+
+class Cell(Background):
+    """A cell on a thread of its own."""
+
+    def __init__(self, server, code, **kw):
+        super().__init__(server, code, **kw)
+
+    def run(self):
+        began = time.monotonic()
+        try:
+            self.answer = self.server.cell(*self.args, **self.kw)
+        except Exception as error:
+            self.error = error
+        self.seconds = time.monotonic() - began
+
+    def result(self):
+        self.join(PATIENCE)
+        if self.answer is None:
+            raise AssertionError("no answer: %r\n%s" % (self.error, self.server.log()))
+        return self.answer
+
+
+def extras(s, directory=None):
+    return "\n[Jupyter current working directory: %s]\n[Jupyter Python interpreter: %s]" % (
+        directory or s.work_dir, PYTHON)
+
+
+def the_whole_observation():
+    with Jupyter() as s:
+        equal(s.get("/ready").json()["components"]["plugins"]["jupyter"]["state"], "not started")
+        a = s.cell("print(1)")
+        equal(a, {"message": "Code executed in IPython cell.", "observation": "run_ipython",
+                  "content": "1" + extras(s), "extras": {"code": "print(1)", "image_urls": None},
+                  "success": True})
+        equal(list(a), ["message", "observation", "content", "extras", "success"])
+        s.until("it is ready", lambda: s.get("/ready").json()["components"]["plugins"]["jupyter"]
+                == {"state": "ready"})
+
+
+# code: what is answered without the two lines about the place
+CELLS = [
+    ("print(1)", "1"),
+    ("1+1", "2"),
+    ("import os", NOTHING),
+    ("x = 5", NOTHING),
+    ("x", "5"),
+    ("print('Hello, `World`!\\n')", "Hello, `World`!"),
+    ("print('  a \\t\\n\\n')", "  a"),
+    ("print()", ""),
+    ("import sys; print('o'); print('e', file=sys.stderr)", "o\ne"),
+    ("print('a'); 'b'", "a\n'b'"),
+    ("print('\u00e4\u20ac\U0001f600')", "\u00e4\u20ac\U0001f600"),
+    ("print('\\x1b[31mr\\x1b[0m\\x1b[1;2;3mx')", "rx"),
+    ("print('\\x1b[1;2;3;4mx\\x1b[m\\x1b[2K')", "\x1b[1;2;3;4mx\x1b[m\x1b[2K"),
+    ("!echo from a shell", "from a shell"),
+    ("%nosuchmagic", "UsageError: Line magic function `%nosuchmagic` not found."),
+    ("from IPython.display import display\n"
+     "display({'image/png': 'QUJD\\n'}, raw=True)", ""),
+    ("open('made', 'w').close(); print(os.listdir('.'))", "['made']"),
+    ("", NOTHING),
+]
+
+
+def texts():
+    with Jupyter() as s:
+        for code, want in CELLS:
+            equal(s.text(code), want, code)
+        equal(s.cell("display({'image/png': 'QUJD\\n'}, raw=True)")["extras"]["image_urls"],
+              ["data:image/png;base64,QUJD"])
+
+
+def errors():
+    with Jupyter() as s:
+        text = s.text("1/0")
+        equal((text.split("\n")[-1], "\x1b" in text),
+              ("ZeroDivisionError: division by zero", False))
+        equal(s.text("print(2)"), "2", "the very next one")
+        equal(s.text("import no_such_module_1").split("\n")[-1],
+              "ModuleNotFoundError: No module named 'no_such_module_1'")
+        equal(s.text("def f(:").split("\n")[-1], "SyntaxError: invalid syntax")
+        equal(s.text("input('? ')").split("\n")[-1],
+              "StdinNotImplementedError: raw_input was called, but this frontend does not support "
+              "input requests.")
+        equal(s.text("print('a')\nraise SystemExit").split("\n")[0], "a")
+        equal("To exit: use" in s.text("raise SystemExit"), False)
+        equal(s.cell("1/0")["success"], True)
+
+
+def wrong_arguments():
+    with Jupyter() as s:
+        equal(s.cell(5)["observation"], "error")
+        a = s.request("POST", "/execute_action", json.dumps(
+            {"action": {"action": "run_ipython", "args": {}}}), JSON)
+        equal((a.status, "required positional argument: 'code'" in a.json()["detail"]), (500, True))
+        for falsy in (False, 0, "", None, []):
+            equal(s.cell("1", include_extra=falsy)["content"], "1", repr(falsy))
+        equal(s.cell("1", include_extra="no")["content"], "1" + extras(s))
+
+
+def a_plot_is_an_image():
+    if subprocess.run([PYTHON, "-c", "import matplotlib"], stderr=subprocess.DEVNULL).returncode:
+        raise Skip("there is no matplotlib: apt-get install python3-matplotlib")
+    with Jupyter() as s:
+        a = s.cell("import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.show()",
+                   include_extra=False, timeout=120, patience=120)
+        equal(re.fullmatch(r"<Figure size \d+x\d+ with 1 Axes>", a["content"]) is not None, True)
+        (url,) = a["extras"]["image_urls"]
+        equal(url.startswith("data:image/png;base64,iVBORw0KGgo"), True)
+        equal(re.search(r"\s", url), None)
+
+
+def directory_follows_the_shell():
+    with Jupyter() as s:
+        equal(s.cell("import os; print(os.getcwd())")["content"], s.work_dir + extras(s))
+        s.run("cd /usr")
+        equal(s.cell("print(os.getcwd())")["content"], "/usr" + extras(s, "/usr"))
+        # its own step stays until the shell moves, and the shell does not move with it
+        equal(s.cell("os.chdir(r'/etc'); print(os.getcwd())")["content"],
+              "/etc" + extras(s, "/usr"))
+        equal(s.text("print(os.getcwd())"), "/etc")
+        equal(s.run("pwd"), "/usr")
+        odd = os.path.join(s.work_dir, "it's a \"q\\x\"")
+        os.mkdir(odd)
+        os.chmod(odd, 0o777)
+        s.run("cd %s/it*" % s.work_dir)
+        equal(s.text("print(os.getcwd())"), odd)
+        os.rmdir(odd)
+        equal(s.text("print(1)"), "1", "where there is nothing")
+
+
+def state_and_environment():
+    with Jupyter(env={"SECRET_OF_OURS": "x", "SESSION_API_KEY": ""}) as s:
+        s.text("a = 1\ndef f(): return a + 1")
+        equal(s.text("f()"), "2")
+        equal(s.text("import os; [k for k in os.environ if k.startswith('HANDRAIL') or "
+                     "k in ('SECRET_OF_OURS', 'SESSION_API_KEY')]"), "[]")
+        user = s.run("id -un")
+        equal(s.text("os.environ['USER'], os.environ['HOME'] != ''"), "('%s', True)" % user)
+        s.text("open('kernels', 'w').close()")
+        equal(s.run("stat -c %U kernels"), user)
+
+
+def runs_as_the_user():
+    need_root()
+    s = Jupyter(name="nobody", ready=None, env={"RUNTIME_USERNAME": "nobody"})
+    with s:
+        s.env["USER"] = "root"  # else it would be somebody's own account
+        s.start()
+        equal(s.run("id -un"), "nobody")
+        equal(s.text("import os, pwd; print(pwd.getpwuid(os.geteuid())[0], os.environ['USER'], "
+                     "os.getgroups() == [os.getgid()])"), "nobody nobody True")
+        equal(s.text("open('a file', 'w').close()"), NOTHING)
+        equal(s.run("stat -c %U 'a file'"), "nobody")
+
+
+def a_hundred_cells():
+    with Jupyter() as s:
+        equal([s.text("print(%d)" % i) for i in range(100)], [str(i) for i in range(100)])
+
+
+def time_is_up():
+    with Jupyter() as s:
+        began = time.monotonic()
+        a = s.cell("print('not shown')\nwhile True: pass", timeout=1)
+        equal(a["content"], "[Execution timed out (1.0 seconds).]" + extras(s))
+        equal(a["extras"]["image_urls"], None)
+        took = time.monotonic() - began
+        # the first one starts the kernel as well
+        equal(took < 15, True, "took %.1f s" % took)
+        equal(s.text("print('on')"), "on")
+        began = time.monotonic()
+        equal(s.text("import time; time.sleep(1000)", timeout=0.5),
+              "[Execution timed out (0.5 seconds).]")
+        equal(time.monotonic() - began < 3, True)
+        equal(s.text("import subprocess; subprocess.run('sleep 1000', shell=True)", timeout=1),
+              "[Execution timed out (1.0 seconds).]")
+        equal(s.text("2"), "2")
+
+
+def one_that_catches_interrupts():
+    with Jupyter() as s:
+        s.text("kept = 1")
+        stubborn = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
+        equal(s.text(stubborn, timeout=1), "[Execution timed out (1.0 seconds).]")
+        first = s.kernel()
+        equal(s.text("print('kept' in globals())"),
+              "[The Jupyter kernel did not react to an interrupt and was replaced; its variables "
+              "are gone.]\nFalse")
+        equal(s.kernel() != first, True)
+        equal(s.text("1"), "1")
+
+
+def killed_kernel():
+    with Jupyter() as s:
+        s.run("cd /usr")
+        # what it printed may die with it: libzmq sends from a thread of its own
+        equal(s.text("import os; print('begun', flush=True); os.kill(os.getpid(), 9)").replace("begun\n", "", 1),
+              "[Jupyter kernel died (signal 9 (Killed)); a new kernel will be started.]")
+        equal(s.cell("import os; print(os.getcwd())")["content"], "/usr" + extras(s, "/usr"))
+        equal(s.text("os._exit(3)"),
+              "[Jupyter kernel died (exit 3); a new kernel will be started.]")
+        kill_wait(s.kernel()) if s.text("1") == "1" else None
+        equal(s.text("print('on')"), "on", "one that died between cells")
+        equal(s.text("exit()"), NOTHING)
+        equal(s.text("print('after exit')"), "after exit")
+
+
+def killed_plugin():
+    with Jupyter() as s:
+        equal(s.text("a = 1"), NOTHING)
+        s.run("X=kept")
+        plugin, kernel = s.plugin(), s.kernel()
+        kill_wait(plugin)
+        equal(process.wait_gone(kernel, PATIENCE), True, "its kernel goes with it")
+        equal(s.text("print('a' in globals())"), "False")
+        equal(s.run("echo $X"), "kept")
+        marks = os.path.join(s.work_dir, "began")
+        c = Cell(s, "open(%r, 'w').close()\nimport time; time.sleep(1000)" % marks)
+        s.until("it runs", lambda: os.path.exists(marks))
+        kill_wait(s.plugin())
+        equal(c.result()["content"], "the plugin ended while it performed the action")
+        equal(s.text("1"), "1")
+
+
+def much_output():
+    with Jupyter() as s:
+        a = s.cell("print('x' * 50_000_000)", include_extra=False, timeout=120, patience=120)
+        equal((len(a["content"]), a["content"].strip("x")), (50000000, ""))
+        n = 70 << 20
+        text = s.text("import sys\nfor i in range(70): print('y' * ((1 << 20) - 1))",
+                      timeout=120, patience=120)
+        kept, note = text.rsplit("\n", 1)
+        dropped = int(re.fullmatch(r"\[(\d+) more bytes of output were not kept\]", note)[1])
+        equal(len(kept) + 1 + dropped in (n, n + 1), True, "%d + %d" % (len(kept), dropped))
+        equal(s.text("1"), "1")
+
+
+def two_clients():
+    with Jupyter() as s:
+        s.text("n = 0")
+        cells = [Cell(s, "t = n; import time; time.sleep(0.05); n = t + 1; print('%d')" % i,
+                      include_extra=False) for i in range(8)]
+        equal([c.result()["content"] for c in cells], [str(i) for i in range(8)])
+        equal(s.text("n"), "8", "one after the other")
+
+
+def a_shell_command_holds_nothing_up():
+    with Jupyter() as s:
+        s.text("1")
+        hold = os.path.join(s.work_dir, "hold")
+        os.mkfifo(hold)
+        os.chmod(hold, 0o666)
+        b = s.in_background("cat hold")
+        equal(s.text("print(2)"), "2")
+        with open(hold, "w") as f:
+            f.write("let go")
+        equal(b.content(), "let go")
+
+
+def a_request_that_comes_twice_runs_once():
+    with Jupyter() as s:
+        s.text("n = 0")
+        again = {"X-Request-ID": "the same"}
+        code = "n += 1; print(n)"
+        equal([s.text(code, headers=again) for _ in range(3)], ["1"] * 3)
+        equal(s.text(code), "2")
+
+
+def a_dead_worker_loses_no_cell():
+    with Jupyter(settings={"action_workers": 1, "action_workers_max": 1}) as s:
+        s.text("n = 0")
+        marks, gate = os.path.join(s.work_dir, "began"), os.path.join(s.work_dir, "gate")
+        os.mkfifo(gate)
+        os.chmod(gate, 0o666)
+        c = Cell(s, "n += 1; open(%r, 'w').close(); print(open(%r).read(), n)" % (marks, gate),
+                 include_extra=False)
+        s.until("it runs", lambda: os.path.exists(marks))
+        for pid in s.workers("action"):
+            os.kill(pid, signal.SIGKILL)
+        with open(gate, "w") as f:
+            f.write("through")
+        equal(c.result()["content"], "through 1")
+        equal(s.text("n"), "1")
+
+
+def a_dead_worker_and_a_dead_plugin():
+    """Nobody knows what became of the cell: it is said so, and it does not run again."""
+    with Jupyter(settings={"action_workers": 1, "action_workers_max": 1}) as s:
+        s.text("1")
+        count, gate = os.path.join(s.work_dir, "count"), os.path.join(s.work_dir, "gate")
+        os.mkfifo(gate)
+        os.chmod(gate, 0o666)
+        c = Cell(s, "open(%r, 'a').write('x'); open(%r).read()" % (count, gate))
+        s.until("it runs", lambda: os.path.exists(count))
+        workers = s.workers("action")
+        for pid in workers:
+            os.kill(pid, signal.SIGSTOP)
+        os.kill(s.pids("handrail-jupyter")[0], signal.SIGKILL)
+        for pid in workers:
+            os.kill(pid, signal.SIGKILL)
+        c.join(PATIENCE)
+        equal([word in str(c.error) for word in ("Answer(500", "is not known")], [True, True], str(c.error)[:300])
+        equal(s.text("open(%r).read()" % count), "'x'")
+
+
+def another_interpreter():
+    with Jupyter(env={"HANDRAIL_JUPYTER_PYTHON": "/no/such/python"}) as s:
+        a = s.request("POST", "/execute_action", json.dumps(
+            {"action": {"action": "run_ipython", "args": {"code": "1"}}}), JSON)
+        equal(a.status, 500)
+        equal("plugin jupyter is not available: /no/such/python" in a.json()["detail"], True, a)
+        equal(s.run("echo the shell works"), "the shell works")
+        state = s.get("/ready").json()["components"]["plugins"]["jupyter"]
+        equal((state["state"], "/no/such/python" in state["reason"]), ("failed", True))
+
+
+def python_without_a_kernel():
+    with Server(ready=None) as outer:
+        fake = os.path.join(outer.top, "python")
+        with open(fake, "w") as f:
+            f.write("#!/bin/sh\necho 'No module named ipykernel_launcher' >&2\nexit 1\n")
+        os.chmod(fake, 0o755)
+        with Jupyter(env={"HANDRAIL_JUPYTER_PYTHON": fake}) as s:
+            a = s.request("POST", "/execute_action", json.dumps(
+                {"action": {"action": "run_ipython", "args": {"code": "1"}}}), JSON)
+            equal((a.status, "ended at once (exit 1); on Debian: apt-get install python3-ipykernel"
+                   in a.json()["detail"]), (500, True), a)
+            equal(s.wait_log("No module named ipykernel_launcher") is not None, True)
+
+
+def without_the_plugin():
+    with Server() as s:
+        a = s.request("POST", "/execute_action", json.dumps(
+            {"action": {"action": "run_ipython", "args": {"code": "1"}}}), JSON)
+        equal((a.status, a.json()), (500, {
+            "detail": "Internal server error: JupyterRequirement not found. Unable to run IPython "
+                      "action."}))
+
+
+def pip_magic():
+    with Jupyter() as s:
+        wheel = os.path.join(s.work_dir, "pymsgbox-1.0.9-py3-none-any.whl")
+        import zipfile
+        with zipfile.ZipFile(wheel, "w") as z:
+            z.writestr("pymsgbox.py", "")
+            z.writestr("pymsgbox-1.0.9.dist-info/METADATA",
+                       "Metadata-Version: 2.1\nName: pymsgbox\nVersion: 1.0.9\n")
+            z.writestr("pymsgbox-1.0.9.dist-info/WHEEL",
+                       "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\n"
+                       "Tag: py3-none-any\n")
+            z.writestr("pymsgbox-1.0.9.dist-info/RECORD", "")
+        if subprocess.run([PYTHON, "-m", "pip", "--version"], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL).returncode:
+            raise Skip("there is no pip for %s: apt-get install python3-pip" % PYTHON)
+        equal(s.text("import pymsgbox").split("\n")[-1],
+              "ModuleNotFoundError: No module named 'pymsgbox'")
+        text = s.text("%%pip install --no-index --break-system-packages --target %s %s"
+                      % (s.work_dir, wheel), timeout=120, patience=120)
+        equal("Successfully installed pymsgbox-1.0.9" in text, True, text)
+        equal("Note: you may need to restart the kernel to use updated packages." in text, True)
+        equal(s.text("import sys; sys.path.insert(0, %r)\nimport pymsgbox" % s.work_dir), NOTHING)
+
+
+def ends_with_the_server():
+    with Jupyter() as s:
+        s.text("import atexit; atexit.register(lambda: open('said goodbye', 'w').close())")
+        kernel = s.kernel()
+        s.stop()
+        equal(process.wait_gone(kernel, 0), True)
+        equal(os.path.exists(os.path.join(s.work_dir, "said goodbye")), True)
+
+
+if __name__ == "__main__":
+    if not os.access(os.path.join(BUILDDIR, "handrail-jupyter"), os.X_OK):
+        skip_all("handrail-jupyter is not built: apt-get install libzmq3-dev libssl-dev")
+    if subprocess.run([PYTHON, "-c", "import ipykernel"], stderr=subprocess.DEVNULL).returncode:
+        skip_all("there is no kernel for %s: apt-get install python3-ipykernel" % PYTHON)
+    sys.exit(run_tests([
+        the_whole_observation, texts, errors, wrong_arguments, a_plot_is_an_image,
+        directory_follows_the_shell, state_and_environment, runs_as_the_user, a_hundred_cells,
+        time_is_up, one_that_catches_interrupts, killed_kernel, killed_plugin, much_output,
+        two_clients, a_shell_command_holds_nothing_up, a_request_that_comes_twice_runs_once,
+        a_dead_worker_loses_no_cell, a_dead_worker_and_a_dead_plugin, another_interpreter, python_without_a_kernel,
+        without_the_plugin, pip_magic, ends_with_the_server]))

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Limits of what the shell starts, and that the observation says when one was reached."""
+
+import glob
+import os
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.supervised import BUILDDIR, ROOT, Server, need_root, run_tests  # noqa: E402
+from lib.tap import Skip, equal  # noqa: E402
+
+
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+
+
+def sandbox(env=None, **kw):
+    """The shell is nobody's: what root's own start-up files leave behind when they are cut short by a
+    limit would outlive the test."""
+    if not ROOT:
+        return Server(env=env, **kw)
+    return Server(name="nobody", env=dict(env or {}, RUNTIME_USERNAME="nobody", USER="root"), **kw)
+
+
+def groups(s):
+    return (glob.glob("/sys/fs/cgroup/**/handrail-%d" % s.port, recursive=True))
+
+
+def run(s, command):
+    """(exit code, suffix, content)"""
+    o = s.action(command).json()
+    return o["extras"]["metadata"]["exit_code"], o["extras"]["metadata"]["suffix"], o["content"]
+
+
+def need_groups(s, n):
+    need_root()
+    if s.wait_log("no control group", 0):
+        raise Skip("needs control groups that may be written: run as root outside of a container, or "
+                   "with a writable /sys/fs/cgroup")
+    equal(len(groups(s)) >= n, True, groups(s))
+
+
+def memory():
+    with sandbox({"RUNTIME_MAX_MEMORY_GB": "1"}) as s:
+        need_groups(s, 1)
+        s.run("kept=yes")
+        code, suffix, _ = run(s, "tail /dev/zero")
+        equal((code, suffix), (137, "\n[The command completed with exit code 137.]\n[Out of memory: the "
+                                    "system ended a process of the sandbox (limit 1024 MB).]"))
+        equal(run(s, "echo $kept"), (0, "\n[The command completed with exit code 0.]", "yes"))
+        code, suffix, _ = run(s, "tail /dev/zero | cat")
+        equal((code, "Out of memory" in suffix), (0, True), "a part of a pipe: " + suffix)
+        # the shell itself
+        s.run("cd /tmp")
+        code, suffix, _ = run(s, "a=xxxxxxxxxxxxxxxx; while :; do a=$a$a; done")
+        equal("Out of memory" in suffix, True, suffix)
+        equal(run(s, "pwd")[2], "/tmp")
+        equal(s.get("/ready").status, 200)
+        made = groups(s)
+        s.stop()
+        equal([g for g in made if os.path.exists(g)], [], "groups are removed")
+
+
+def processes():
+    with sandbox(settings={"max_processes": 40}) as s:
+        need_groups(s, 1)
+        script = os.path.join(s.top, "fork.py")
+        with open(script, "w") as f:
+            f.write("import os, signal\npids = []\ntry:\n    while True:\n        pid = os.fork()\n"
+                    "        if pid == 0:\n            signal.pause()\n        pids.append(pid)\n"
+                    "except OSError:\n    for pid in pids:\n        os.kill(pid, 9)\n        os.waitpid(pid, 0)\n"
+                    "print(len(pids) < 40)\nraise SystemExit(1)\n")
+        os.chmod(script, 0o644)
+        code, suffix, _ = run(s, "%s %s" % (PYTHON, script))
+        equal((code, suffix), (1, "\n[The command completed with exit code 1.]\n[Too many processes: the "
+                                  "sandbox may have no more than 40.]"))
+        equal(s.get("/alive").status, 200)
+        equal(run(s, "echo on; false")[1], "\n[The command completed with exit code 1.]", "said once")
+
+
+def files_and_privileges():
+    with sandbox(settings={"max_open_files": 123, "no_new_privileges": True}) as s:
+        equal(s.run("ulimit -n; ulimit -Hn; grep NoNewPrivs /proc/self/status").split(),
+              ["123", "123", "NoNewPrivs:", "1"])
+    with sandbox() as s:
+        equal(s.run("grep NoNewPrivs /proc/self/status").split(), ["NoNewPrivs:", "0"])
+
+
+def disk():
+    need_root()
+    s = sandbox(ready=None)
+    small = os.path.join(s.top, "small")
+    os.mkdir(small)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=1777", "none", small],
+                      stderr=subprocess.DEVNULL).returncode != 0:
+        shutil.rmtree(s.top)
+        raise Skip("needs to mount a tmpfs: run with CAP_SYS_ADMIN")
+    try:
+        with s:
+            s.start()
+            s.run("cd " + small)
+            code, suffix, _ = run(s, "head -c 1000000 /dev/zero >f")
+            equal((code, suffix), (1, "\n[The command completed with exit code 1.]\n[No space is left on "
+                                      "the disk of %s.]" % small))
+            s.run("rm f")
+            equal(run(s, "false")[1], "\n[The command completed with exit code 1.]")
+            s.run("cd /")
+    finally:
+        subprocess.run(["umount", "-l", small], check=False)
+
+
+def one_by_one():
+    """Without a right to control groups each process is limited for itself."""
+    if not ROOT or not all(os.stat(d).st_mode & 1 for d in (BUILDDIR, os.path.dirname(BUILDDIR))):
+        raise Skip("needs root, and a build directory that others may enter")
+    with Server(user="nobody", env={"RUNTIME_MAX_MEMORY_GB": "1"}, settings={"max_processes": 5000}) as s:
+        if not s.wait_log("no control group for all limits of the shell", 1):
+            raise AssertionError(s.log())
+        equal(s.run("ulimit -v; ulimit -u"), "%d\n5000" % (1 << 20))
+        equal(s.run("tail /dev/zero 2>&1 | grep -c 'memory exhausted\\|Cannot allocate'"), "1")
+
+
+def order_of_death():
+    """Where memory ends for all: commands, then the keeper, then those that serve, last the supervisor."""
+    need_root()
+    with sandbox() as s:
+        def score(pid):
+            with open("/proc/%d/oom_score_adj" % pid) as f:
+                return int(f.read())
+        command = int(s.run("cat /proc/self/oom_score_adj"))
+        keeper, worker = score(s.keeper()[0]), score(s.workers("action")[0])
+        nginx, own = score(s.pids("nginx")[0]), score(s.pid)
+        # only CAP_SYS_RESOURCE may go below what was given
+        equal(command > keeper > worker >= nginx >= own, True, (command, keeper, worker, nginx, own))
+
+
+TESTS = [memory, processes, files_and_privileges, disk, one_by_one, order_of_death]
+
+if __name__ == "__main__":
+    sys.exit(run_tests(TESTS))

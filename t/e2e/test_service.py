@@ -1,0 +1,426 @@
+#!/usr/bin/env python3
+"""handraild at work: pools that grow, reloads, logs, and what it does to and hears from its
+surroundings."""
+
+import http.client
+import json
+import os
+import pty
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.supervised import (  # noqa: E402
+    BUILDDIR, HANDRAILD, PATIENCE, ROOT, Libexec, Server, gate, marker, need, need_root,
+    run_tests)
+from lib.tap import Skip, equal  # noqa: E402
+
+
+# ---- pools ----
+
+def pool_grows_and_shrinks():
+    with Server(settings={"worker_idle_timeout": 1}) as s:
+        began, wait = marker(s)
+        hold, go = gate(s)
+        first = s.in_background("%s; %s; echo 0" % (began, hold))
+        wait()
+        others = [s.in_background("echo %d" % i) for i in range(1, 9)]
+        # 9 requests wait for one shell, each with a worker of its own
+        s.until("9 workers are busy", lambda: s.pool("action")["busy"] == 9)
+        workers = s.workers("action")
+        equal(len(workers) >= 9, True, "workers")
+        go()
+        equal([b.content() for b in [first] + others], [str(i) for i in range(9)])
+        s.until("surplus workers end", lambda: s.pool("action")["workers"] == 2)
+        equal(s.run("echo on"), "on")
+
+
+def one_client_grows_no_pool():
+    with Server() as s:
+        connection = http.client.HTTPConnection("127.0.0.1", s.port, timeout=PATIENCE)
+        before = {pool: s.workers(pool) for pool in ("control", "action")}
+        for _ in range(2000):
+            connection.request("GET", "/alive")
+            connection.getresponse().read()
+        body = json.dumps({"action": {"action": "run", "args": {"command": "true"}}})
+        for _ in range(500):
+            connection.request("POST", "/execute_action", body,
+                               {"Content-Type": "application/json"})
+            connection.getresponse().read()
+        connection.close()
+        equal({pool: s.workers(pool) for pool in before}, before)
+
+
+def too_many_actions():
+    with Server(settings={"action_workers_max": 3}) as s:
+        began, wait = marker(s)
+        hold, go = gate(s)
+        first = s.in_background("%s; %s; echo 0" % (began, hold))
+        wait()
+        waiting = [s.in_background("echo %d" % i) for i in (1, 2)]
+        s.until("3 workers are busy", lambda: s.pool("action")["busy"] == 3)
+        a = s.action("echo too many")
+        equal((a.status, a.headers.get("Retry-After"), a.headers["Content-Type"]),
+              (503, "1", "application/json"))
+        a.json()
+        equal(s.get("/alive").status, 200, "meanwhile")
+        go()
+        equal([b.content() for b in [first] + waiting], ["0", "1", "2"])
+
+
+def static_session():
+    with Server() as s:
+        s.run("X=default; cd /usr")
+        equal(s.run("echo [$X]; pwd", is_static=True), "[]\n" + s.work_dir)
+        equal(s.run("pwd", is_static=True, cwd="/tmp"), "/tmp")
+        equal(s.run("echo $X; pwd"), "default\n/usr")
+        for pid in [p for p in s.pids("handrail-session") if p not in s.keeper()]:
+            equal(process.wait_gone(pid, PATIENCE), True, "static keeper")
+        s.until("its directory is gone",
+                lambda: os.listdir(os.path.join(s.run_dir, "shell")) == ["default"])
+
+
+def max_requests():
+    with Server(settings={"worker_max_requests": 3}) as s:
+        for _ in range(20):
+            equal(s.get("/alive").status, 200)
+        equal("signal" in s.log(), False, "ends in order")
+
+
+# ---- reload ----
+
+def reload():
+    with Server(settings={"log_level": "info"}) as s:
+        s.run("X=kept")
+        hold, go = gate(s)
+        b = s.in_background("%s; echo result" % hold)
+        s.until("the action runs", lambda: s.pool("action")["busy"] == 1)
+        old = set(s.pids("handrail-worker"))
+        s.write_settings({"log_level": "debug", "control_workers": 4})
+        s.send(signal.SIGHUP)
+        if not s.wait_log(" reloaded"):
+            raise AssertionError(s.log())
+        for pid in old - set(s.workers("action")):
+            equal(process.wait_gone(pid, PATIENCE), True, "old worker")
+        equal(s.get("/alive").status, 200)
+        equal(len(s.workers("control")), 4)
+        go()
+        equal(b.content(), "result", "across the reload")
+        equal(s.run("echo $X"), "kept")
+
+
+def reload_refused():
+    with Server(settings={}) as s:
+        old = set(s.pids("handrail-worker"))
+        for n, bad in enumerate(['{"prot": 1}', "{", '{"access_log": "/x y"}', '{"log_level": "loud"}',
+                                 '{"session_api_key_file": "/nonexistent"}']):
+            s.write_settings(bad)
+            s.send(signal.SIGHUP)
+            if not s.wait_log("reload refused", count=n + 1):
+                raise AssertionError(bad + "\n" + s.log())
+        equal(set(s.pids("handrail-worker")), old)
+        equal(s.get("/alive").status, 200)
+
+
+def reload_keys():
+    s = Server(ready=None)
+    keys = os.path.join(s.top, "keys")
+    s.write_settings({"session_api_key_file": keys})
+    s.args += ["--config", s.settings_file(), "--listen", "127.0.0.1"]
+    with s:
+        with open(keys, "w") as f:
+            f.write("old\n")
+        s.start()
+        equal(s.get("/ready", X_Session_API_Key="old").status, 200)
+        with open(keys, "w") as f:
+            f.write("new\nother\n")
+        s.send(signal.SIGHUP)
+        s.wait_log(" reloaded")
+        equal([s.get("/ready", X_Session_API_Key=k).status for k in ("old", "new", "other")],
+              [403, 200, 200])
+
+
+def many_reloads():
+    """No request fails while the server reloads again and again."""
+    with Server() as s:
+        stop, bad = threading.Event(), []
+
+        def ask():
+            while not stop.is_set():
+                a = s.get("/alive")
+                if a.status != 200:
+                    bad.append(a)
+        asker = threading.Thread(target=ask)
+        asker.start()
+        for n in range(10):
+            s.send(signal.SIGHUP)
+            if not s.wait_log(" reloaded", count=n + 1):
+                raise AssertionError(s.log())
+        stop.set()
+        asker.join(PATIENCE)
+        equal(bad, [])
+
+
+def reopen_logs():
+    s = Server(ready=None)
+    log, access = os.path.join(s.top, "log"), os.path.join(s.top, "access")
+    s.write_settings({"log_file": log, "log_format": "json", "access_log": access})
+    s.args += ["--config", s.settings_file()]
+    with s:
+        s.start(ready=False)
+        s.until("it listens", lambda: not s.refused())
+        equal(s.get("/alive").status, 200)
+        os.rename(log, log + ".1")
+        os.rename(access, access + ".1")
+        s.send(signal.SIGUSR1)
+        s.until("new files", lambda: os.path.exists(log) and os.path.exists(access))
+        equal(s.get("/alive?after").status, 200)
+        equal(s.stop(), -signal.SIGTERM)
+        with open(log) as f:
+            messages = [json.loads(line)["message"] for line in f]
+        equal([m for m in messages if m.startswith("ending")] != [], True, "new log")
+        with open(access) as f:
+            equal(json.loads(f.read().splitlines()[-1])["path"], "/alive")
+
+
+# ---- surroundings ----
+
+def log_is_clean():
+    """What children say reaches the log as one line each, with name and level, and harmless."""
+    with Libexec(handrail_session=r'''printf '<4>warn\033[31m me\n\377<3>x\n<3>an error' >&2
+                 exec "%s/handrail-session" "$@"
+                 ''' % BUILDDIR) as lib:
+        with Server(libexec=lib) as s:
+            if not s.wait_log(r"Z warning session\[\d+\] warn\\x1b\[31m me$", 1) or \
+               not s.wait_log(r"Z info session\[\d+\] \\xff<3>x$", 1):
+                raise AssertionError(s.log())
+            s.stop()
+            if not s.wait_log(r"Z error session\[\d+\] an error", 1):
+                raise AssertionError(s.log())
+            equal(any("\x1b" in line for line in s.lines if line), False)
+
+
+def deaf_reader_of_the_log():
+    """Nobody reads our stderr: the server goes on."""
+    s = Server(ready=None, args=["--log-level", "debug"])
+    with s:
+        pipe_r, pipe_w = os.pipe()
+        s.popen = subprocess.Popen([HANDRAILD] + s.args, env=s.env, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=pipe_w, start_new_session=True)
+        os.close(pipe_w)
+        s.reader = threading.Thread(target=lambda: None)
+        s.reader.start()
+        s.until("it listens", lambda: not s.refused())
+        for _ in range(600):  # nginx says a line for each at this level
+            equal(s.get("/alive").status, 200)
+        equal(s.stop(), -signal.SIGTERM)
+        os.close(pipe_r)
+
+
+def service_manager():
+    with tempfile.TemporaryDirectory() as top:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        sock.bind(os.path.join(top, "notify"))
+        os.chmod(os.path.join(top, "notify"), 0o777)
+        sock.settimeout(PATIENCE)
+        with sock, Server(env={"NOTIFY_SOCKET": os.path.join(top, "notify")}) as s:
+            equal(sock.recv(4096).startswith(b"READY=1\n"), True)
+            equal(s.run("echo [$NOTIFY_SOCKET]"), "[]")
+            s.send(signal.SIGHUP)
+            equal(sock.recv(4096).startswith(b"RELOADING=1\nMONOTONIC_USEC="), True)
+            equal(sock.recv(4096), b"READY=1\n")
+            s.send(signal.SIGTERM)
+            equal(sock.recv(4096).startswith(b"STOPPING=1\n"), True)
+            equal(s.wait(), -signal.SIGTERM)
+
+
+def terminal():
+    """Ctrl-C reaches handraild alone: the request under way is answered all the same."""
+    s = Server(ready=None)
+    with s:
+        pid, master = pty.fork()
+        if pid == 0:
+            os.execve(HANDRAILD, [HANDRAILD] + s.args, s.env)
+        text = b""
+        while b" ready: " not in text:
+            equal(bool(select.select([master], [], [], PATIENCE)[0]), True, text)
+            text += os.read(master, 65536)
+        began, wait = marker(s)
+        hold, go = gate(s)
+        b = s.in_background("%s; %s; echo result" % (began, hold))
+        wait()
+        os.write(master, b"\x03")
+        while b"ending (Interrupt)" not in text:
+            equal(bool(select.select([master], [], [], PATIENCE)[0]), True, text)
+            text += os.read(master, 65536)
+        go()
+        equal(b.content(), "result")
+        equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), -signal.SIGINT)
+        os.close(master)
+
+
+def process_one():
+    """In a PID name space of its own: ends on SIGTERM though the kernel protects it, and reaps orphans."""
+    need_root()
+    unshare = need("unshare")
+    if subprocess.run([unshare, "--pid", "--fork", "--mount-proc", "true"], stderr=subprocess.DEVNULL).returncode:
+        raise Skip("no PID name space can be made here")
+    s = Server(ready=None, prefix=[unshare, "--pid", "--fork", "--mount-proc", "--kill-child"])
+    with s:
+        s.start()
+        equal(s.run("cat /proc/1/comm"), "handraild")
+        s.run("for i in 1 2 3 4 5; do (setsid sh -c 'exit 3' &); done")
+        began, wait = marker(s)
+        s.run("(setsid sh -c '%s' &)" % began)
+        wait()
+        equal(s.run("ps -eo stat= 2>/dev/null | grep -c Z; true").strip(), "0", "zombies")
+        first = process.children(s.pid)[0]
+        os.kill(first, signal.SIGTERM)
+        equal(s.wait(), 128 + signal.SIGTERM)
+
+
+def idle():
+    """Asleep: no wake-up of any of our processes while nothing is asked."""
+    with Server() as s:
+        s.run("true")
+        ours = [s.pid] + s.pids("handrail-") + s.pids("nginx") + process.children(s.pids("nginx")[0])
+        fds = [os.pidfd_open(p) for p in ours]
+        # what the last request left to be done is over when two looks agree
+        before, now = None, [process.context_switches(p) for p in ours]
+        while before != now:
+            select.select(fds, [], [], 0.5)
+            before, now = now, [process.context_switches(p) for p in ours]
+        equal(select.select(fds, [], [], 3)[0], [], "deaths")
+        after = [process.context_switches(p) for p in ours]
+        equal([(process.command_line(p)[:40], b - a) for p, a, b in zip(ours, now, after) if a != b], [])
+        for fd in fds:
+            os.close(fd)
+
+
+def descriptors():
+    """Each process has the descriptors that it should, and no other."""
+    with Server() as s:
+        s.run("true")
+        allowed = {0, 1, 2, 255}
+        got = s.run("ls /proc/$$/fd").split()
+        extra = {int(n) for n in got} - allowed
+        equal(len(extra) <= 1, True, "the shell has %r" % got)
+        if not ROOT:
+            return  # they hide theirs
+        for pid in s.pids("nginx"):
+            names = [os.readlink("/proc/%d/fd/%s" % (pid, n)) for n in os.listdir("/proc/%d/fd" % pid)]
+            equal([n for n in names if "memfd" in n], [], "nginx")
+        keeper = s.keeper()[0]
+        for fd in os.listdir("/proc/%d/fd" % keeper):
+            try:
+                equal("memfd" in os.readlink("/proc/%d/fd/%s" % (keeper, fd)), False, "keeper")
+            except FileNotFoundError:
+                pass  # closed since
+
+
+def sandbox_user_cannot_reach_us():
+    need_root()
+    name = "nobody"
+    with Server(name=name, env={"RUNTIME_USERNAME": name, "USER": "root"}) as s:
+        equal(s.run("id -un"), name)
+        script = os.path.join(s.top, "try.py")
+        with open(script, "w") as f:
+            f.write("import os, socket, sys\n"
+                    "for p in sys.argv[1:]:\n"
+                    "    c = socket.socket(socket.AF_UNIX)\n"
+                    "    try:\n        c.connect(p); print('connected', p)\n"
+                    "    except PermissionError: print('refused')\n"
+                    "    except OSError as e: print(e, p)\n"
+                    "    try: os.listdir(os.path.dirname(p)); print('listed', p)\n"
+                    "    except PermissionError: pass\n")
+        os.chmod(script, 0o644)
+        paths = [os.path.join(s.run_dir, p) for p in
+                 ("session.sock", "fcgi/control.sock", "fcgi/files.sock", "fcgi/action.sock")]
+        python = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+        equal(s.run("%s %s %s" % (python, script, " ".join(paths))), "\n".join(["refused"] * 4))
+        equal(s.run("cat %s/www/connection_token 2>/dev/null | wc -c" % s.run_dir), "0")
+        for kind in ("handraild", "handrail-worker"):
+            pid = s.pid if kind == "handraild" else s.pids(kind)[0]
+            out = s.run("cat /proc/%d/environ /proc/%d/mem >/dev/null 2>&1; ls /proc/%d/fd 2>&1; kill -0 %d 2>&1"
+                        % (pid, pid, pid, pid))
+            equal(("denied" in out, "permitted" in out), (True, True), kind + ": " + out)
+        equal(s.run("ls %s/shell/default 2>&1 >/dev/null | grep -c denied" % s.run_dir), "1")
+
+
+def above(path):
+    """The directory and all that it is in."""
+    while path != "/":
+        yield path
+        path = os.path.dirname(path)
+    yield path
+
+
+def not_root():
+    """Somebody's own account, with TMPDIR as the only place."""
+    if not ROOT:
+        raise Skip("all of this already runs without root")
+    for d in above(os.path.realpath(BUILDDIR)):
+        if not os.stat(d).st_mode & 1:
+            raise Skip("others may not enter the build directory: chmod o+x %s" % d)
+    s = Server(user="nobody", ready=None)
+    at = s.args.index("--run-dir")
+    del s.args[at:at + 2]
+    s.env["TMPDIR"] = s.top
+    with s:
+        s.start()
+        made = [n for n in os.listdir(s.top) if n.startswith("handrail-")]
+        equal(len(made), 1)
+        equal(os.stat(os.path.join(s.top, made[0])).st_mode & 0o777, 0o700)
+        equal(s.run("id -un"), "nobody")
+        equal(s.stop(), -signal.SIGTERM)
+        equal([n for n in os.listdir(s.top) if n.startswith("handrail-")], [])
+
+
+def another_nginx():
+    """--no-nginx with the printed parts in an operator's own configuration."""
+    nginx = need("nginx")
+    with Server(args=["--no-nginx"]) as s:
+        parts = {}
+        for part in ("http", "server"):
+            parts[part] = os.path.join(s.top, part + ".conf")
+            with open(parts[part], "w") as f:
+                subprocess.run([HANDRAILD, "--print-nginx", part] + s.args, env=s.env, stdout=f,
+                               check=True, timeout=PATIENCE)
+        conf = os.path.join(s.top, "nginx.conf")
+        with open(conf, "w") as f:
+            f.write("daemon off; pid %(t)s/pid; error_log stderr; %(u)s events { } http { access_log off;\n"
+                    "client_body_temp_path %(t)s/b; fastcgi_temp_path %(t)s/f; proxy_temp_path %(t)s/p;\n"
+                    "scgi_temp_path %(t)s/s; uwsgi_temp_path %(t)s/w; include %(h)s;\n"
+                    "server { listen 127.0.0.1:%(p)d; include %(s)s; } }\n" % {
+                        "t": s.top, "u": "user www-data www-data;" if ROOT else "", "h": parts["http"],
+                        "s": parts["server"], "p": s.port})
+        r, w = os.pipe()
+        front = subprocess.Popen([nginx, "-e", "stderr", "-p", s.top, "-c", conf], stderr=w,
+                                 start_new_session=True)
+        os.close(w)
+        try:
+            s.until("their nginx listens", lambda: not s.refused() or front.poll() is not None)
+            equal(s.get("/alive").body, b'{"status":"ok"}')
+            equal(s.run("echo through"), "through")
+            equal(s.get("/vscode/connection_token").json(), {"token": None})
+            equal(s.get("/ready").json()["components"]["nginx"]["state"], "not ours")
+        finally:
+            front.send_signal(signal.SIGQUIT)
+            front.wait(PATIENCE)
+            os.close(r)
+        equal(s.stop(), -signal.SIGTERM)
+
+
+TESTS = [pool_grows_and_shrinks, one_client_grows_no_pool, too_many_actions, static_session,
+         max_requests, reload, reload_refused, reload_keys, many_reloads, reopen_logs, log_is_clean,
+         deaf_reader_of_the_log, service_manager, terminal, process_one, idle, descriptors,
+         sandbox_user_cannot_reach_us, not_root, another_nginx]
+
+if __name__ == "__main__":
+    sys.exit(run_tests(TESTS))

@@ -1,0 +1,429 @@
+#!/usr/bin/env python3
+"""handraild with its real children: start, end, and every kind of death. After each test no process,
+no socket and no file of the server may be left."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.supervised import (  # noqa: E402
+    BUILDDIR, HANDRAILD, PATIENCE, ROOT, Libexec, Server, gate, kill_wait, marker,
+    run_tests)
+from lib.tap import Skip, equal  # noqa: E402
+
+
+# ---- start ----
+
+def serves():
+    with Server() as s:
+        a = s.get("/alive")
+        equal((a.status, a.body, a.headers["Content-Type"]),
+              (200, b'{"status":"ok"}', "application/json"))
+        a = s.get("/ready")
+        equal(a.status, 200)
+        ready = a.json()
+        equal((ready["status"], ready["reason"]), ("ready", None))
+        for part in ("session", "nginx", "pool_control", "pool_files", "pool_action"):
+            equal(ready["components"][part]["state"], "ready", part)
+        equal(s.run("echo hello; pwd"), "hello\n" + s.work_dir)
+        equal(s.stop(), -signal.SIGTERM)
+        equal(s.refused(), True, "port")
+
+
+def port_opens_last():
+    with Libexec(handrail_session='cat "$HOME/go"; exec "%s/handrail-session" "$@"\n' % BUILDDIR) as lib:
+        s = Server(libexec=lib, ready=None)
+        os.mkfifo(os.path.join(s.work_dir, "go"))
+        with s:
+            s.start(ready=False)
+            with open(os.path.join(s.work_dir, "go"), "w"):  # the keeper has started, is not ready
+                equal(s.refused(), True, "port before the shell is ready")
+            if not s.wait_log(" ready: "):
+                raise AssertionError(s.log())
+            equal(s.get("/alive").status, 200)
+
+
+def start_fails(status, pattern, **kw):
+    s = Server(ready=None, **kw)
+    with s:
+        s.start(ready=False)
+        equal(s.wait(), status, "status\n" + s.log())
+        if not s.wait_log(pattern, 1):
+            raise AssertionError("no %r in\n%s" % (pattern, s.log()))
+
+
+def refusals():
+    busy = socket.socket()
+    busy.bind(("127.0.0.1", 0))
+    busy.listen()
+    with busy:
+        start_fails(1, "already in use", port=busy.getsockname()[1])
+    start_fails(1, "Plugin nope not found", args=["--plugins", "jupyter", "nope"])
+    start_fails(2, "error: unrecognized arguments: --nope", args=["--nope"])
+    start_fails(2, "error: .*unknown key \"prot\"; did you mean \"port\"", settings={"prot": 1})
+    start_fails(2, "no session key", args=["--listen", "0.0.0.0"])
+    start_fails(3, "NO_CHANGE_TIMEOUT_SECONDS", env={"NO_CHANGE_TIMEOUT_SECONDS": "soon"})
+    start_fails(3, "RUNTIME_MAX_MEMORY_GB", env={"RUNTIME_MAX_MEMORY_GB": "1.5"})
+    start_fails(3, "browsergym_eval_env is set",
+                args=["--browsergym-eval-env", "x", "--no-enable-browser"])
+    start_fails(3, "no-such-nginx", settings={"nginx": "/nonexistent/no-such-nginx"})
+    with Libexec(handrail_session='echo "failed no shell today" >&3; cat <&4\n') as lib:
+        start_fails(3, "no shell today", libexec=lib)
+    with Libexec(handrail_session="exit 7\n") as lib:
+        start_fails(3, "exit 7", libexec=lib)
+    with Libexec(handrail_worker="echo broken >&2; exit 9\n",
+                 handrail_session="cat <&0; sleep 600\n") as lib:
+        start_fails(3, "workers end as soon as they start", libexec=lib)
+
+
+def way_barred():
+    """nginx runs, but cannot reach the workers: the start fails once, and nothing is tried again."""
+    if not ROOT:
+        raise Skip("needs root: nginx has an account of its own only then")
+    barred = tempfile.mkdtemp(prefix="e2e-sup-")  # mode 0700
+    try:
+        s = Server(run_dir=os.path.join(barred, "run"), ready=None)
+        with s:
+            s.start(ready=False)
+            equal(s.wait(), 3, s.log())
+            for line in ("%s: nginx .*may not pass" % barred, "start-up failed: the server does not answer"):
+                if not s.wait_log(line, 1):
+                    raise AssertionError("no %r in\n%s" % (line, s.log()))
+            for line in ("starts again", "waited long enough"):
+                equal(line in s.log(), False, s.log())
+    finally:
+        os.rmdir(barred)
+
+
+def no_working_dir():
+    s = Server(ready=None)
+    with s:
+        at = s.args.index("--working-dir")
+        del s.args[at:at + 2]
+        s.start(ready=False)
+        equal(s.wait(), 3)
+
+
+def one_server_a_directory():
+    with Server() as s:
+        second = Server(run_dir=s.run_dir, ready=None)
+        second.start(ready=False)
+        equal(second.wait(), 1)
+        if not second.wait_log("in use by a running handraild \\(process %d\\)" % s.pid, 1):
+            raise AssertionError(second.log())
+        shutil.rmtree(second.top)
+        equal(s.get("/alive").status, 200)
+
+
+def help_and_version():
+    for word, text in (("--help", b"--working-dir DIR"), ("-h", b"usage:"), ("--version", b"handraild")):
+        r = subprocess.run([HANDRAILD, word], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE)
+        equal((r.returncode, text in r.stdout, r.stderr), (0, True, b""), word)
+
+
+# ---- end ----
+
+def request_under_way_is_answered():
+    with Server() as s:
+        began, wait = marker(s)
+        hold, go = gate(s)
+        b = s.in_background("%s; %s; echo late" % (began, hold))
+        wait()
+        s.send(signal.SIGTERM)
+        if not s.wait_log("ending"):
+            raise AssertionError(s.log())
+        # nginx has its copy of the socket until it sees the signal
+        s.until("connections are refused", s.refused)
+        go()
+        equal(b.content(), "late")
+        equal(s.wait(), -signal.SIGTERM)
+
+
+def second_signal_cuts():
+    with Server() as s:
+        began, wait = marker(s)
+        b = s.in_background("%s; sleep 600" % began)
+        wait()
+        s.send(signal.SIGINT)
+        s.wait_log("ending")
+        s.send(signal.SIGINT)
+        equal(s.wait(), -signal.SIGINT)
+        b.join(PATIENCE)
+        equal(b.is_alive(), False)
+
+
+def stop_timeout_cuts():
+    with Server(settings={"stop_timeout": 1}) as s:
+        began, wait = marker(s)
+        s.in_background("%s; sleep 600" % began)
+        wait()
+        equal(s.stop(), -signal.SIGTERM)
+        if not s.wait_log("waited long enough", 1):
+            raise AssertionError(s.log())
+
+
+def stop_while_starting():
+    with Libexec(handrail_session='echo >"$HOME/began"; exec sleep 600\n') as lib:
+        s = Server(libexec=lib, ready=None)
+        with s:
+            os.mkfifo(os.path.join(s.work_dir, "began"))
+            s.start(ready=False)
+            with open(os.path.join(s.work_dir, "began")) as f:
+                f.read()
+            equal(s.stop(), -signal.SIGTERM)
+
+
+def strays_are_ended():
+    with Server() as s:
+        began, wait = marker(s)
+        # deaf to everything but SIGKILL, without terminal, no child of the shell any more
+        s.run("(trap '' TERM HUP INT; setsid sh -c '%s; while :; do sleep 600; done' "
+              "</dev/null >/dev/null 2>&1 &)" % began)
+        wait()
+        equal(s.stop(), -signal.SIGTERM)  # and the context manager looks for what is left
+
+
+def quit_is_at_once():
+    with Server() as s:
+        began, wait = marker(s)
+        s.in_background("%s; sleep 600" % began)
+        wait()
+        equal(s.stop(signal.SIGQUIT), -signal.SIGQUIT)
+
+
+# ---- deaths ----
+
+def idle_worker():
+    with Server() as s:
+        for pool in ("control", "files", "action"):
+            for pid in s.workers(pool):
+                kill_wait(pid)
+        equal(s.get("/alive").status, 200)
+        equal(s.run("echo on"), "on")
+
+
+def busy_worker():
+    """The request is asked again of another worker and joins the command: it runs once."""
+    with Server(settings={"action_workers": 1}) as s:
+        began, wait = marker(s)
+        hold, go = gate(s)
+        count = os.path.join(s.work_dir, "count")
+        before = set(s.workers("action"))
+        b = s.in_background("echo x >>%s; %s; %s; echo result" % (count, began, hold))
+        wait()
+        for pid in before:
+            kill_wait(pid)
+        if not s.wait_log("worker-action-.* ended after .*signal 9", count=len(before)):
+            raise AssertionError(s.log())
+        go()
+        equal(b.content(), "result")
+        with open(count) as f:
+            equal(f.read(), "x\n", "times the command ran")
+
+
+
+
+def nginx_worker():
+    with Server() as s:
+        for pid in process.children(s.pids("nginx")[0]):
+            kill_wait(pid)
+        equal(s.run("echo on"), "on")
+
+
+def nginx_master():
+    with Server() as s:
+        began, wait = marker(s)
+        hold, go = gate(s)
+        b = s.in_background("%s; %s; echo result" % (began, hold))
+        wait()
+        master = s.pids("nginx")[0]
+        kill_wait(master)
+        equal(s.get("/alive").status, 200, "at once")
+        if not s.wait_log("nginx ended"):
+            raise AssertionError(s.log())
+        go()
+        equal(b.content(), "result", "what the orphan had in hand")
+        equal(s.get("/alive").status, 200)
+
+
+def nginx_master_and_stop():
+    """The orphan's request is waited for at the end as any other."""
+    with Server() as s:
+        began, wait = marker(s)
+        hold, go = gate(s)
+        b = s.in_background("%s; %s; echo result" % (began, hold))
+        wait()
+        kill_wait(s.pids("nginx")[0])
+        s.wait_log("nginx ended")
+        s.send(signal.SIGTERM)
+        s.wait_log("ending")
+        go()
+        equal(b.content(), "result")
+        equal(s.wait(), -signal.SIGTERM)
+
+
+def keeper():
+    with Server() as s:
+        s.run("X=before")
+        old = s.keeper()[0]
+        kill_wait(old)
+        equal(s.run("echo [$X]"), "[]", "a new shell")
+        equal(s.get("/ready").status, 200)
+        equal(s.keeper() != [old], True)
+
+
+def supervisor():
+    """Shell, jobs and the request under way survive; the next server goes on with them."""
+    with Server() as s:
+        s.run("X=kept; cd /usr")
+        began, wait = marker(s)
+        hold, go = gate(s)
+        b = s.in_background("%s; %s; echo result" % (began, hold))
+        wait()
+        shell = s.keeper()[0]
+        kill_wait(s.pid)
+        s.wait()
+        go()
+        equal(b.content(), "result", "the request under way")
+        s.start()
+        if not s.wait_log("going on with the shell .*process %d" % shell, 1):
+            raise AssertionError(s.log())
+        equal(s.run("echo $X; pwd"), "kept\n/usr")
+        # the adopted one dies in its turn
+        kill_wait(shell)
+        equal(s.run("echo [$X]"), "[]")
+        equal(len(s.keeper()), 1)
+
+
+def supervisor_with_requests_in_the_queue():
+    """What waits for a worker when the supervisor dies is answered by those that are left."""
+    with Server() as s:
+        def connections():
+            with open("/proc/net/unix") as f:
+                return sum(line.rstrip().endswith("/control.sock") and s.top in line for line in f)
+
+        for pid in s.workers("control"):
+            os.kill(pid, signal.SIGSTOP)
+        stopped, before, answers = s.workers("control"), connections(), []
+        asking = [threading.Thread(target=lambda: answers.append(s.get("/server_info").status))
+                  for _ in range(8)]
+        for one in asking:
+            one.start()
+        s.until("all of them wait", lambda: connections() >= before + len(asking))
+        kill_wait(s.pid)
+        s.wait()
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+        for one in asking:
+            one.join(PATIENCE)
+        equal(answers, [200] * len(asking))
+        s.start()  # which ends the keeper with the rest
+
+
+def supervisor_and_stop():
+    with Server() as s:
+        s.run("X=kept")
+        kill_wait(s.pid)
+        s.wait()
+        s.start()
+        equal(s.stop(), -signal.SIGTERM)  # ends the adopted keeper too
+
+
+def supervisor_with_other_settings():
+    with Server() as s:
+        s.run("X=kept")
+        shell = s.keeper()[0]
+        kill_wait(s.pid)
+        s.wait()
+        s.env["NO_CHANGE_TIMEOUT_SECONDS"] = "77"
+        s.start()
+        equal(process.wait_gone(shell, PATIENCE), True, "the old shell")
+        equal(s.run("echo [$X]"), "[]")
+
+
+def upgrade():
+    """SIGUSR2: another image of the program, the same shell and process; no connection is refused,
+    and a command under way is answered."""
+    with Server(env={"SESSION_API_KEY": "k"}, args=["--listen", "127.0.0.1"]) as s:
+        key = {"X-Session-API-Key": "k"}
+        equal(s.run("X=kept; cd /usr; umask; ulimit -n", headers=key).count("\n"), 1)
+        before = s.run("umask; ulimit -n; cat /proc/$PPID/oom_score_adj", headers=key)
+        began, wait = marker(s)
+        hold, go = gate(s)
+        b = s.in_background("%s; %s; echo result" % (began, hold), headers=key)
+        wait()
+        shell, workers = s.keeper(), s.pids("handrail-worker")
+        for turn in range(1, 4):
+            s.send(signal.SIGUSR2)
+            if not s.wait_log(" ready: ", count=turn + 1):
+                raise AssertionError(s.log())
+            equal(s.refused(), False, "port")
+        equal(s.get("/alive").status, 200)
+        equal(s.action("true").status, 403, "the key")
+        go()
+        equal(b.content(), "result")
+        equal(s.run("echo $X; pwd", headers=key), "kept\n/usr")
+        equal(s.run("umask; ulimit -n; cat /proc/$PPID/oom_score_adj", headers=key), before)
+        equal(s.keeper(), shell)
+        s.until("the old workers end", lambda: not set(workers) & set(s.pids("handrail-worker")))
+        equal(len([p for p in s.pids("nginx") if "master" in process.command_line(p)]), 1)
+        equal(s.stop(), -signal.SIGTERM)
+
+
+def upgrade_refused():
+    """A new image that cannot use the settings: all stays as it is."""
+    with Server(settings={}) as s:
+        s.write_settings({"nonsense": 1})
+        workers = s.pids("handrail-worker")
+        s.send(signal.SIGUSR2)
+        if not s.wait_log("upgrade refused, nothing has changed: .*nonsense"):
+            raise AssertionError(s.log())
+        equal(s.run("echo on"), "on")
+        equal(set(s.pids("handrail-worker")) >= set(workers), True)
+
+
+def storm():
+    """Whatever dies, in whatever order: each request gets its one answer."""
+    with Server() as s:
+        stop = threading.Event()
+        wrong = []
+
+        def ask():
+            n = 0
+            while not stop.is_set():
+                n += 1
+                a = s.in_background("echo $((%d * 7))" % n)
+                a.join(PATIENCE)
+                # a killed nginx worker cuts its connections: the client hears of it
+                # and one whose two workers were killed in turn is told so
+                if a.answer is not None and a.answer.status != 503 and (
+                        a.answer.status != 200 or a.answer.json()["content"] != str(n * 7)):
+                    wrong.append(a.answer)
+        asker = threading.Thread(target=ask)
+        asker.start()
+        for turn in range(30):
+            for pid in s.pids("handrail-worker")[turn % 3::3] + (s.pids("nginx") if turn % 5 == 4 else []):
+                kill_wait(pid)
+            equal(s.get("/alive").status, 200)
+        stop.set()
+        asker.join(PATIENCE * 2)
+        equal(wrong, [])
+        equal(s.run("echo still here"), "still here")
+
+
+TESTS = [serves, port_opens_last, refusals, way_barred, no_working_dir, one_server_a_directory,
+         help_and_version, request_under_way_is_answered, second_signal_cuts, stop_timeout_cuts,
+         stop_while_starting, strays_are_ended, quit_is_at_once, idle_worker, busy_worker,
+         nginx_worker, nginx_master, nginx_master_and_stop, keeper, supervisor,
+         supervisor_with_requests_in_the_queue, supervisor_and_stop,
+         supervisor_with_other_settings, upgrade, upgrade_refused, storm]
+
+if __name__ == "__main__":
+    sys.exit(run_tests(TESTS))

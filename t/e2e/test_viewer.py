@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+"""The file viewer: its port and the file that names it, its pages, and whose rights count."""
+
+import base64
+import grp
+import html.parser
+import http.client
+import os
+import pwd
+import re
+import socket
+import sys
+import tempfile
+import urllib.parse
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib.supervised import PATIENCE, Server, need_root, run_tests  # noqa: E402
+from lib.tap import equal  # noqa: E402
+
+PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGA"
+                       "WjR9awAAAABJRU5ErkJggg==")
+HTML = "text/html; charset=utf-8"
+EXTENSIONS = "Supported extensions are: .pdf, .png, .jpg, .jpeg, .gif"
+
+
+def url_file(s):
+    return os.path.join(s.top, "viewer-url")
+
+
+def port_of(s):
+    with open(url_file(s)) as f:
+        return int(re.fullmatch(r"http://localhost:(\d+)", f.read()).group(1))
+
+
+def ask(s, target, method="GET", source="127.0.0.1", headers=None):
+    c = http.client.HTTPConnection("127.0.0.1", port_of(s), timeout=PATIENCE, source_address=(source, 0))
+    c.request(method, target, headers=headers or {})
+    r = c.getresponse()
+    body = r.read()
+    c.close()
+    return r.status, dict((k.lower(), v) for k, v in r.getheaders()), body
+
+
+def view(s, path):
+    status, headers, body = ask(s, "/view?path=" + urllib.parse.quote(os.fsencode(path)))
+    equal(headers["content-type"], HTML, path)
+    return status, body.decode()
+
+
+def put(s, name, data=b"x"):
+    path = os.path.join(s.work_dir, name)
+    with open(path, "wb") as f:
+        f.write(data)
+    return path
+
+
+class Page(html.parser.HTMLParser):
+    """Title, images, scripts by id, and every tag's name."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.title, self.images, self.scripts, self.sources, self.tags = "", [], {}, [], []
+        self.inside = None
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.tags.append(tag)
+        self.inside = (tag, attrs.get("id"))
+        if tag == "img":
+            self.images.append(attrs)
+        if tag == "script" and "src" in attrs:
+            self.sources.append(attrs["src"])
+
+    def handle_endtag(self, tag):
+        self.inside = None
+
+    def handle_data(self, data):
+        if self.inside and self.inside[0] == "title":
+            self.title += data
+        if self.inside and self.inside[0] == "script" and self.inside[1]:
+            self.scripts[self.inside[1]] = self.scripts.get(self.inside[1], "") + data
+
+
+def port_and_file():
+    with Server(env={"SESSION_API_KEY": "k"}) as s:
+        port = port_of(s)
+        equal(s.port < port <= min(s.port + 1024, 65535), True, port)
+        equal(os.stat(url_file(s)).st_mode & 0o777, 0o644)
+        # on loopback alone, and without the key
+        status, headers, body = ask(s, "/")
+        equal((status, headers["content-type"], body),
+              (200, "application/json", b'{"status":"File viewer server is running"}'))
+        with socket.socket() as other:
+            other.settimeout(PATIENCE)
+            equal(other.connect_ex(("127.0.0.2", port)) != 0, True, "listens on 127.0.0.1 alone")
+        # the main port has none of it
+        equal(s.request("GET", "/view?path=/x.png", headers={"X-Session-API-Key": "k"}).status, 404)
+        equal(s.request("GET", "/", headers={"X-Session-API-Key": "k"}).status, 404)
+        equal(s.request("GET", "/view?path=/x.png").status, 403)
+        # nor does the viewer answer what the main port does
+        equal(ask(s, "/alive", headers={"X-Session-API-Key": "k"})[0], 404)
+
+
+def a_link_in_the_files_place():
+    """What somebody else put there is replaced, not written through."""
+    s = Server(ready=None)
+    victim = os.path.join(s.top, "victim")
+    with open(victim, "w") as f:
+        f.write("mine")
+    os.symlink(victim, url_file(s))
+    with s:
+        s.start()
+        equal(os.path.islink(url_file(s)), False)
+        with open(victim) as f:
+            equal(f.read(), "mine")
+        equal(ask(s, "/")[0], 200)
+
+
+def routes():
+    with Server() as s:
+        for target in ("/none", "/view/x", "/docs", "/openapi.json", "/upload_file"):
+            status, headers, body = ask(s, target)
+            equal((status, headers["content-type"], body), (404, "application/json", b'{"detail":"Not Found"}'), target)
+        for target in ("/", "/view", "/view?path=/x.png"):
+            for method in ("POST", "PUT", "DELETE", "OPTIONS"):
+                status, headers, body = ask(s, target, method)
+                equal((status, headers.get("allow"), body), (405, "GET", b'{"detail":"Method Not Allowed"}'), method)
+            status, headers, _ = ask(s, target, "HEAD")
+            equal((status, headers.get("allow")), (405, "GET"))
+        status, headers, body = ask(s, "/view")
+        equal((status, headers["content-type"]), (422, "application/json"))
+        equal(body, b'{"detail":[{"type":"missing","loc":["query","path"],"msg":"Field required","input":null}]}')
+        status, headers, _ = ask(s, "/view/?path=/x.png")
+        equal((status, headers["location"]), (307, "http://127.0.0.1:%d/view?path=/x.png" % port_of(s)))
+
+
+def refusals():
+    with Server() as s:
+        work = s.work_dir
+        for path, status, want in (
+                ("", 400, "<h1>Error: Path must be absolute</h1><p></p>"),
+                ("a.png", 400, "<h1>Error: Path must be absolute</h1><p>a.png</p>"),
+                ("/no/such.png", 404, "<h1>Error: File not found</h1><p>/no/such.png</p>"),
+                ("/no/such.txt", 404, "<h1>Error: File not found</h1><p>/no/such.txt</p>"),
+                ("/" + "x" * 5000 + ".png", 404, None),
+                (work, 400, "<h1>Error: Path is a directory</h1><p>%s</p>" % work)):
+            got, text = view(s, path)
+            equal(got, status, path)
+            if want is not None:
+                equal(text, want)
+        os.mkdir(work + "/d.png")
+        equal(view(s, work + "/d.png")[0], 400)
+        for name, ext in (("a.txt", ".txt"), ("b.BMP", ".bmp"), ("none", ""), (".png", ""), ("c.tar.GZ", ".gz"),
+                          ("dot.", ".")):
+            path = put(s, name)
+            equal(view(s, path), (500, "<h1>Error viewing file</h1><p>%s</p><p>Unsupported file extension: %s. %s</p>"
+                                  % (path, ext, EXTENSIONS)))
+        os.symlink("gone.png", work + "/broken.png")
+        equal(view(s, work + "/broken.png")[0], 404)
+        os.mkfifo(work + "/fifo.png")
+        equal(view(s, work + "/fifo.png"),
+              (500, "<h1>Error viewing file</h1><p>%s/fifo.png</p><p>Not a regular file</p>" % work))
+        equal(ask(s, "/view?path=%2Fa%00.png")[0], 404)
+        # the last one counts; from an address of this machine that is not the one
+        equal(ask(s, "/view?path=/x.png&path=x.png")[0], 400)
+        status, headers, body = ask(s, "/view?path=/x.png", source="127.0.0.3")
+        equal((status, headers["content-type"], body), (
+            403, HTML, b"<h1>Access Denied</h1><p>This endpoint is only accessible from localhost</p>"))
+        equal(ask(s, "/", source="127.0.0.3")[0], 200)
+
+
+def images():
+    with Server() as s:
+        for name, mime in (("a.png", "image/png"), ("b.JPG", "image/jpeg"), ("c.jpeg", "image/jpeg"),
+                           ("d e.gif", "image/gif"), ("\u00fc.Png", "image/png")):
+            for data in (PNG, b"", b"1", b"12", os.urandom(100003)):
+                status, text = view(s, put(s, name, data))
+                page = Page(text)
+                equal((status, page.title, page.sources), (200, "File Viewer - " + name, []))
+                equal([(i["alt"], i["src"]) for i in page.images],
+                      [(name, "data:%s;base64,%s" % (mime, base64.b64encode(data).decode()))])
+                equal(text.startswith("<!DOCTYPE html>"), True)
+
+
+def pdf():
+    with Server() as s:
+        data = b"%PDF-1.4 </script><script>" + os.urandom(70000)
+        path = put(s, "A.pdf", data)
+        status, headers, body = ask(s, "/view?path=" + path)
+        page = Page(body.decode())
+        equal((status, page.title, page.images), (200, "File Viewer - A.pdf", []))
+        equal(int(headers["content-length"]), len(body))
+        equal(base64.b64decode(page.scripts["file"], validate=True), data)
+        equal(page.sources, ["https://cdnjs.cloudflare.com/ajax/libs/pdf.js/3.11.174/pdf.min.js"])
+        for part in ("pdf.worker.min.js", "scale: 1.5", 'className = "page"', "Error loading file"):
+            equal(part in body.decode(), True, part)
+
+
+def names_are_text():
+    """What HTML would make of a name happens nowhere: title, attribute, errors."""
+    with Server() as s:
+        name = "\"'><img src=x onerror=alert(1)>&amp;<b>.png"
+        path = put(s, name, PNG)
+        status, text = view(s, path)
+        page = Page(text)
+        equal((status, page.title), (200, "File Viewer - " + name))
+        equal([i["alt"] for i in page.images], [name])
+        for path, want in ((s.work_dir + "/<script>x.png", 404), ("<script>", 400), (put(s, "<u>.txt"), 500),
+                           (put(s, "x.<i>"), 500)):
+            status, text = view(s, path)
+            equal(status, want)
+            equal(sorted(set(Page(text).tags)), ["h1", "p"])
+            equal(path.replace("<", "&lt;").replace(">", "&gt;") in text, True, text)
+
+
+def rights_of_the_shell():
+    """A root worker opens files as the shell's account, with all of its groups."""
+    need_root()
+    secret = tempfile.mkdtemp(prefix="e2e-viewer-")  # 0700, root's
+    try:
+        for name in ("s.png", "d.txt"):
+            with open(os.path.join(secret, name), "wb") as f:
+                f.write(PNG)
+        nobody, root = pwd.getpwnam("nobody"), grp.getgrgid(0)
+        with Server(name="nobody", env={"RUNTIME_USERNAME": "nobody"}) as s:
+            work = s.work_dir
+            equal(s.run("id -un"), "nobody")
+            hidden = put(s, "hidden.png", PNG)
+            os.chmod(hidden, 0o600)
+            os.chown(hidden, 0, root.gr_gid)
+            refused = "<h1>Error viewing file</h1><p>%s</p><p>[Errno 13] Permission denied: '%s'</p>"
+            equal(view(s, hidden), (500, refused % (hidden, hidden)))
+            os.symlink("hidden.png", work + "/link.png")
+            equal(view(s, work + "/link.png"), (500, refused % ((work + "/link.png",) * 2)))
+            # not even whether something exists where the shell cannot look
+            os.symlink(os.path.join(secret, "s.png"), work + "/far.png")
+            for path in (work + "/far.png", secret + "/s.png", secret + "/d.txt", secret + "/none.png"):
+                equal(view(s, path), (404, "<h1>Error: File not found</h1><p>%s</p>" % path))
+            mine = put(s, "mine.png", PNG)
+            os.chmod(mine, 0o400)
+            os.chown(mine, nobody.pw_uid, nobody.pw_gid)
+            equal(view(s, mine)[0], 200)
+            ours = put(s, "ours.png", PNG)
+            os.chmod(ours, 0o040)
+            os.chown(ours, 0, nobody.pw_gid)
+            equal(view(s, ours)[0], 200)
+            # and the worker is itself again: it may do what only root may
+            made = s.request("GET", "/download_file?path=" + secret + "/s.png")
+            equal((made.status, made.body), (200, PNG))
+            for pid in s.pids("handrail-worker"):
+                with open("/proc/%d/status" % pid) as f:
+                    text = f.read()
+                equal(re.search(r"Uid:\s+(.*)", text).group(1).split(), ["0"] * 4)
+                equal(re.search(r"Gid:\s+(.*)", text).group(1).split(), [str(os.getgid())] * 4)
+    finally:
+        for name in os.listdir(secret):
+            os.unlink(os.path.join(secret, name))
+        os.rmdir(secret)
+
+
+def large_file():
+    """The page is made while it is sent: no worker grows by a quarter of the file (a sanitizer keeps some
+    MB of what was freed)."""
+    def own(s):
+        found = {}
+        for pid in s.pids("handrail-worker"):
+            with open("/proc/%d/smaps_rollup" % pid) as f:
+                found[pid] = int(re.search(r"Anonymous:\s+(\d+)", f.read()).group(1))
+        return found
+    with Server(settings={"files_workers": 1, "files_workers_max": 1}) as s:
+        equal(view(s, put(s, "small.png", PNG))[0], 200)
+        before = own(s)
+        size = 64 << 20
+        path = os.path.join(s.work_dir, "big.png")
+        with open(path, "wb") as f:
+            f.truncate(size)
+        status, headers, body = ask(s, "/view?path=" + path)
+        equal((status, int(headers["content-length"])), (200, len(body)))
+        equal(body.count(b"A" * 4096) >= size // 3 * 4 // 4096 - 1, True)
+        equal({p: n for p, n in own(s).items() if p in before and n - before[p] > size >> 12}, {})
+
+
+def after_a_death_and_a_reload():
+    """nginx's successor and a new configuration have the viewer still."""
+    with Server(settings={}) as s:
+        port = port_of(s)
+        os.kill(s.pids("nginx")[0], 9)
+        equal(ask(s, "/")[0], 200)
+        s.send(1)
+        equal(s.wait_log("reloaded") is not None, True)
+        equal((ask(s, "/")[0], port_of(s)), (200, port))
+
+
+TESTS = [port_and_file, a_link_in_the_files_place, routes, refusals, images, pdf, names_are_text,
+         rights_of_the_shell, large_file, after_a_death_and_a_reload]
+
+if __name__ == "__main__":
+    sys.exit(run_tests(TESTS))

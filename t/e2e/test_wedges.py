@@ -1,0 +1,19 @@
+#!/usr/bin/env python3
+"""The wedges that an agent's commands bring about most, of those in lib/wedges.py. All of them:
+t/e2e/wedge.py, by hand on a quiet machine, since some depend on how fast a program starts."""
+
+import os
+import sys
+
+WEDGES = """stty raw|stty raw -echo|stty -echo|stty -icanon -isig|the alternate screen left on|binary garbage
+PS1 changed|PS1 unset|PROMPT_COMMAND empty|PROMPT_COMMAND unset|PROMPT_COMMAND changed by a function
+both unset|bind -r C-m|C-m bound to abort
+paste mode off|set -o vi|TERM=dumb|trap DEBUG that prints|trap '' INT|set -e, then false|set -u|set -euo pipefail
+set -x|exec >/dev/null|exec 2>/dev/null|all of 3 to 254 closed|exec 1>&- 2>&-|ulimit -f 0|exit|exit 3|exec sleep
+exec ls|exec bash|kill -9 $$|a stopped job|the directory removed|a background printer|PATH empty
+built-ins are functions|bash inside bash|an unfinished quote, then C-c|a line of 64 KB|a here-document of 200 KB
+NULs"""
+
+wedge = os.path.join(os.path.dirname(os.path.abspath(__file__)), "wedge.py")
+names = [name for line in WEDGES.split("\n") for name in line.split("|")]
+os.execv(sys.executable, [sys.executable, wedge] + names)

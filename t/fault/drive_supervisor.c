@@ -1,0 +1,208 @@
+/* supervisor: command line, configuration, run directory, keys, nginx's files. */
+#include "config.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "fault.h"
+#include "supervisor/childenv.h"
+#include "supervisor/keeperargs.h"
+#include "supervisor/keys.h"
+#include "supervisor/listen.h"
+#include "supervisor/rundir.h"
+#include "supervisor/server.h"
+#include "supervisor/settings.h"
+
+static const char file_text[] =
+    "{\n// a comment\n\"listen\": \"127.0.0.1\", \"action_workers\": 3,\n"
+    "\"plugins\": [\"jupyter\", \"vscode\"], \"su_to_user\": false}\n";
+
+static const char *
+environment(const char *name)
+{
+	return strcmp(name, "LOG_LEVEL") == 0          ? "debug"
+	       : strcmp(name, "RUNTIME_USERNAME") == 0 ? "me"
+						       : NULL;
+}
+
+static int
+settings_of(struct hr_settings *c, const char *path, struct hr_err *err)
+{
+	char port[] = "3000", dir_option[] = "--working-dir", dir[] = "/w", plugins[] = "--plugins",
+	     name[] = "agent_skills", program[] = "handraild";
+	char *argv[] = {program, port, dir_option, dir, plugins, name, NULL};
+	struct hr_options o;
+
+	if (hr_options_parse(&o, 6, argv, err) != 0 || hr_settings_init(c, err) != 0)
+		return -1;
+	if (hr_settings_read(c, path, err) == 0 &&
+	    hr_settings_environment(c, environment, err) == 0 &&
+	    hr_settings_options(c, &o, err) == 0 && hr_settings_check(c, err) == 0)
+		return 0;
+	hr_settings_done(c);
+	return -1;
+}
+
+static int
+settings(struct hr_err *err)
+{
+	struct hr_settings c;
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "%s/conf", fault_dir());
+	if (hr_path_write(path, file_text, sizeof(file_text) - 1, 0600, err) != 0 ||
+	    settings_of(&c, path, err) != 0)
+		return -1;
+	fault_tell("%s %lld %zu %s %d %s", c.listen, c.action_workers, c.plugins.n, c.plugins.v[0],
+	    c.su_to_user, c.log_level);
+	hr_settings_done(&c);
+	return 0;
+}
+
+static int
+wrong_settings(struct hr_err *err)
+{
+	struct hr_settings c;
+	struct hr_err why = {0};
+	int r;
+
+	if (hr_settings_init(&c, err) != 0)
+		return -1;
+	r = hr_settings_parse(&c, "{\"lissten\": 1}", 14, &why);
+	hr_settings_done(&c);
+	if (r == 0 || why.code == HR_E_INVAL) {
+		fault_tell("%d %s", r, why.msg);
+		return 0;
+	}
+	*err = why;
+	return -1;
+}
+
+static int
+run_directory(struct hr_err *err)
+{
+	char path[128];
+	const struct hr_rundir_place where = {
+	    .wanted = path, .runstatedir = "/run", .port = 3000, .privileged = false};
+	struct hr_rundir r = {.lock = -1};
+	int sock = -1, ok = -1;
+
+	(void)snprintf(path, sizeof(path), "%s/run", fault_dir());
+	if (hr_rundir_open(&r, &where, err) == 0 &&
+	    hr_rundir_prepare(&r, geteuid(), false, err) == 0) {
+		sock = hr_rundir_listen(&r, "session.sock", geteuid(), err);
+		ok = sock < 0 ? -1 : 0;
+	}
+	hr_fd_close(&sock);
+	hr_rundir_close(&r);
+	return ok;
+}
+
+static int
+key_file(struct hr_err *err)
+{
+	struct hr_keys k = {.fd = -1};
+	char path[128];
+	int copy = -1, r;
+
+	(void)snprintf(path, sizeof(path), "%s/keys", fault_dir());
+	r = hr_path_write(path, "one\ntwo\n", 8, 0600, err);
+	if (r == 0)
+		r = hr_keys_read_file(&k, path, err);
+	if (r == 0) {
+		fault_tell("%zu", k.count);
+		copy = hr_keys_copy(&k, err);
+		r = copy < 0 ? -1 : 0;
+	}
+	hr_fd_close(&copy);
+	hr_keys_done(&k);
+	return r;
+}
+
+static int
+child_environment(struct hr_err *err)
+{
+	char a[] = "PATH=/bin", b[] = "SESSION_API_KEY=x", c[] = "HOME=/";
+	char *env[] = {a, b, c, NULL};
+	char **made = hr_childenv_new(env, err), *cd = hr_keeper_cd("it's");
+	int r = made != NULL && cd != NULL ? 0 : -1;
+
+	if (cd == NULL)
+		(void)hr_err_nomem(err);
+	if (r == 0)
+		fault_tell("%s %s", made[0], cd);
+	hr_childenv_free(made);
+	free(cd);
+	return r;
+}
+
+static int
+compose(struct hr_server *s, struct hr_err *err)
+{
+	const char *top = getenv("abs_top_srcdir");
+	char data[512], run[] = "/run/x";
+	struct hr_buf text;
+	int r;
+
+	(void)snprintf(data, sizeof(data), "%s/conf", top != NULL ? top : ".");
+	s->datadir = data;
+	s->run.path = run;
+	hr_buf_init(&text, 1 << 20);
+	r = hr_listen_choose(&s->listen, &s->settings, false, err);
+	if (r == 0)
+		r = hr_nginx_compose(&text, "all", s, &s->settings, err);
+	if (r == 0)
+		r = hr_buf_check(&text, err);
+	fault_tell_bytes(text.p, text.len);
+	hr_buf_done(&text);
+	s->run.path = NULL;
+	return r;
+}
+
+static int
+nginx_files(struct hr_err *err)
+{
+	static struct hr_server s;
+	char port[] = "3000";
+	int r;
+
+	hr_server_init(&s);
+	if (hr_settings_init(&s.settings, err) != 0)
+		return -1;
+	r = hr_settings_set(&s.settings, "port", port, err);
+	if (r == 0)
+		r = compose(&s, err);
+	hr_settings_done(&s.settings);
+	return r;
+}
+
+static int
+port(struct hr_err *err)
+{
+	struct hr_settings c;
+	struct hr_listen l;
+	int fd = -1, r = -1;
+
+	if (hr_settings_init(&c, err) != 0)
+		return -1;
+	c.port = 1; /* replaced below: any free one */
+	if (hr_listen_choose(&l, &c, false, err) == 0) {
+		((struct sockaddr_in *)&l.addr)->sin_port = 0;
+		fd = hr_listen_bind(&l, err);
+		r = fd < 0 ? -1 : hr_listen_start(fd, &l, err);
+	}
+	hr_fd_close(&fd);
+	hr_settings_done(&c);
+	return r;
+}
+
+const struct fault_scenario fault_scenarios[] = {{"settings", settings, 0},
+    {"wrong settings", wrong_settings, 0}, {"run directory", run_directory, 0},
+    {"keys", key_file, 0}, {"child environment", child_environment, 0},
+    {"nginx configuration", nginx_files, 0}, {"port", port, 0}, {NULL, NULL, 0}};

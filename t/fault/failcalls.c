@@ -1,0 +1,533 @@
+/* Preloaded: stands before libc's calls, see failcalls.h. One thread, as the programs under test.
+ */
+#define _GNU_SOURCE
+#include "failcalls.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *const kind_names[] = {"alloc", "sys", "intr", "short"};
+static bool armed;
+static int spared, paused;
+static enum failcalls_kind armed_kind;
+static long count, spoilt_one, live;
+
+void
+failcalls_arm(enum failcalls_kind kind, long at)
+{
+	count = 0;
+	armed_kind = kind;
+	spoilt_one = at;
+	armed = true;
+}
+
+long
+failcalls_disarm(void)
+{
+	armed = false;
+	return count;
+}
+
+void
+failcalls_spare(bool on)
+{
+	paused += on ? 1 : -1;
+}
+
+long
+failcalls_live(void)
+{
+	return live;
+}
+
+static void __attribute__((constructor)) from_environment(void)
+{
+	const char *text = getenv("FAILCALLS"), *at = text != NULL ? strchr(text, ':') : NULL;
+	unsigned i;
+
+	for (i = 0; at != NULL && i < FAILCALLS_KINDS; i++) {
+		if (strncmp(text, kind_names[i], (size_t)(at - text)) == 0)
+			failcalls_arm((enum failcalls_kind)i, strtol(at + 1, NULL, 10));
+	}
+	(void)unsetenv("FAILCALLS"); /* programs it starts are left alone */
+}
+
+static bool
+hit(enum failcalls_kind kind)
+{
+	return armed && paused == 0 && (kind != FAILCALLS_ALLOC || spared == 0) &&
+	       armed_kind == kind && ++count == spoilt_one;
+}
+
+/* The call that libc has under this name. */
+#define REAL(name)                                                                                 \
+	static __typeof__(name) *real;                                                             \
+	if (real == NULL)                                                                          \
+	*(void **)&real = dlsym(RTLD_NEXT, #name)
+
+/* ---- memory ---- */
+
+void *
+malloc(size_t size)
+{
+	void *p;
+
+	REAL(malloc);
+	if (hit(FAILCALLS_ALLOC)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	p = real(size);
+	live += p != NULL;
+	return p;
+}
+
+void *
+calloc(size_t n, size_t size)
+{
+	void *p;
+
+	REAL(calloc);
+	if (hit(FAILCALLS_ALLOC)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	p = real(n, size);
+	live += p != NULL;
+	return p;
+}
+
+void *
+realloc(void *old, size_t size)
+{
+	void *p;
+
+	REAL(realloc);
+	if (size > 0 && hit(FAILCALLS_ALLOC)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	p = real(old, size);
+	live += (old == NULL && p != NULL) - (old != NULL && size == 0);
+	return p;
+}
+
+void *
+reallocarray(void *old, size_t n, size_t size)
+{
+	size_t all;
+
+	if (__builtin_mul_overflow(n, size, &all)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return realloc(old, all);
+}
+
+static void *
+aligned(size_t align, size_t size)
+{
+	void *p;
+
+	REAL(memalign);
+	if (hit(FAILCALLS_ALLOC)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	p = real(align, size);
+	live += p != NULL;
+	return p;
+}
+
+void *
+memalign(size_t align, size_t size)
+{
+	return aligned(align, size);
+}
+
+void *
+aligned_alloc(size_t align, size_t size)
+{
+	return aligned(align, size);
+}
+
+int
+posix_memalign(void **ret, size_t align, size_t size)
+{
+	void *p = aligned(align, size);
+
+	if (p == NULL)
+		return ENOMEM;
+	*ret = p;
+	return 0;
+}
+
+void
+free(void *p)
+{
+	static bool seeking;
+
+	if (seeking)
+		return; /* dlsym() gives back an old error's text: lost, once */
+	seeking = true;
+	REAL(free);
+	seeking = false;
+	live -= p != NULL;
+	real(p);
+}
+
+/* A sanitizer's own ones do not come by malloc(). */
+char *
+strndup(const char *text, size_t len)
+{
+	char *p;
+
+	len = strnlen(text, len);
+	p = malloc(len + 1);
+	if (p != NULL) {
+		memcpy(p, text, len);
+		p[len] = '\0';
+	}
+	return p;
+}
+
+char *
+strdup(const char *text)
+{
+	return strndup(text, strlen(text));
+}
+
+/* Libraries that do not bear it, inside of which memory does not fail: that is known, and not for
+ * each test to find out again. json-c 0.16 looks at few of its parser's own allocations: without
+ * memory it crashes, or puts null in place of a value. uchardet is C++ and throws. libarchive 3.6
+ * ends the process where a string cannot grow, and loses what it had made already. */
+#define SPARED(type, name, params, args)                                                           \
+	type name params;                                                                          \
+	type name params                                                                           \
+	{                                                                                          \
+		type v;                                                                            \
+		REAL(name);                                                                        \
+		spared++;                                                                          \
+		v = real args;                                                                     \
+		spared--;                                                                          \
+		return v;                                                                          \
+	}
+
+struct json_tokener;
+struct json_object;
+struct archive;
+struct archive_entry;
+SPARED(struct json_object *, json_tokener_parse_ex,
+    (struct json_tokener * tok, const char *p, int len), (tok, p, len))
+SPARED(void *, uchardet_new, (void), ())
+SPARED(int, uchardet_handle_data, (void *ud, const char *p, size_t len), (ud, p, len))
+SPARED(struct archive *, archive_read_new, (void), ())
+SPARED(int, archive_read_support_format_zip_seekable, (struct archive * a), (a))
+SPARED(int, archive_read_set_options, (struct archive * a, const char *text), (a, text))
+SPARED(int, archive_read_open_fd, (struct archive * a, int fd, size_t block), (a, fd, block))
+SPARED(int, archive_read_next_header, (struct archive * a, struct archive_entry **e), (a, e))
+SPARED(int, archive_read_data_block, (struct archive * a, const void **p, size_t *len, int64_t *at),
+    (a, p, len, at))
+SPARED(const char *, archive_entry_pathname, (struct archive_entry * e), (e))
+SPARED(const char *, archive_entry_symlink, (struct archive_entry * e), (e))
+SPARED(struct archive *, archive_write_new, (void), ())
+SPARED(int, archive_write_set_format_zip, (struct archive * a), (a))
+SPARED(int, archive_write_open,
+    (struct archive * a, void *arg, void *open, void *write, void *close),
+    (a, arg, open, write, close))
+SPARED(int, archive_write_header, (struct archive * a, struct archive_entry *e), (a, e))
+SPARED(ssize_t, archive_write_data, (struct archive * a, const void *p, size_t len), (a, p, len))
+SPARED(int, archive_write_close, (struct archive * a), (a))
+
+void uchardet_data_end(void *ud);
+void
+uchardet_data_end(void *ud)
+{
+	REAL(uchardet_data_end);
+	spared++;
+	real(ud);
+	spared--;
+}
+
+void archive_entry_set_pathname(struct archive_entry *e, const char *name);
+void
+archive_entry_set_pathname(struct archive_entry *e, const char *name)
+{
+	REAL(archive_entry_set_pathname);
+	spared++;
+	real(e, name);
+	spared--;
+}
+
+/* ---- system calls ---- */
+
+/* Interruptible calls that fail with EIO and the like, or with EINTR. */
+static bool
+fails(bool may_wait, int error)
+{
+	if (hit(FAILCALLS_SYS)) {
+		errno = error;
+		return true;
+	}
+	if (may_wait && hit(FAILCALLS_INTR)) {
+		errno = EINTR;
+		return true;
+	}
+	return false;
+}
+
+/* Packets are whole or not at all. */
+static bool
+is_stream(int fd)
+{
+	int type = 0;
+	socklen_t len = sizeof(type);
+
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) != 0 || type == SOCK_STREAM;
+}
+
+static size_t
+shorter(int fd, size_t len)
+{
+	int e = errno;
+	bool half = len > 1 && is_stream(fd) && hit(FAILCALLS_SHORT);
+
+	errno = e;
+	return half ? len / 2 : len;
+}
+
+ssize_t
+read(int fd, void *p, size_t len)
+{
+	REAL(read);
+	return fails(true, EIO) ? -1 : real(fd, p, shorter(fd, len));
+}
+
+ssize_t __read_chk(int fd, void *p, size_t len, size_t room);
+ssize_t
+__read_chk(int fd, void *p, size_t len, size_t room)
+{
+	if (len > room)
+		abort();
+	return read(fd, p, len);
+}
+
+ssize_t
+pread(int fd, void *p, size_t len, off_t at)
+{
+	REAL(pread);
+	return fails(true, EIO) ? -1 : real(fd, p, shorter(fd, len), at);
+}
+
+ssize_t __pread_chk(int fd, void *p, size_t len, off_t at, size_t room);
+ssize_t
+__pread_chk(int fd, void *p, size_t len, off_t at, size_t room)
+{
+	if (len > room)
+		abort();
+	return pread(fd, p, len, at);
+}
+
+ssize_t
+write(int fd, const void *p, size_t len)
+{
+	REAL(write);
+	return fails(true, ENOSPC) ? -1 : real(fd, p, shorter(fd, len));
+}
+
+ssize_t
+pwrite(int fd, const void *p, size_t len, off_t at)
+{
+	REAL(pwrite);
+	return fails(true, ENOSPC) ? -1 : real(fd, p, shorter(fd, len), at);
+}
+
+ssize_t
+copy_file_range(int from, off_t *from_at, int to, off_t *to_at, size_t len, unsigned flags)
+{
+	REAL(copy_file_range);
+	return fails(true, EIO) ? -1 : real(from, from_at, to, to_at, shorter(to, len), flags);
+}
+
+ssize_t
+send(int fd, const void *p, size_t len, int flags)
+{
+	REAL(send);
+	return fails(true, EPIPE) ? -1 : real(fd, p, shorter(fd, len), flags);
+}
+
+ssize_t
+sendmsg(int fd, const struct msghdr *m, int flags)
+{
+	REAL(sendmsg);
+	return fails(true, EPIPE) ? -1 : real(fd, m, flags);
+}
+
+ssize_t
+recv(int fd, void *p, size_t len, int flags)
+{
+	REAL(recv);
+	return fails(true, ECONNRESET) ? -1 : real(fd, p, shorter(fd, len), flags);
+}
+
+ssize_t __recv_chk(int fd, void *p, size_t len, size_t room, int flags);
+ssize_t
+__recv_chk(int fd, void *p, size_t len, size_t room, int flags)
+{
+	if (len > room)
+		abort();
+	return recv(fd, p, len, flags);
+}
+
+ssize_t
+recvmsg(int fd, struct msghdr *m, int flags)
+{
+	REAL(recvmsg);
+	return fails(true, ECONNRESET) ? -1 : real(fd, m, flags);
+}
+
+static mode_t
+mode_of(int flags, va_list ap)
+{
+	return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(ap, mode_t) : 0;
+}
+
+int
+open(const char *path, int flags, ...)
+{
+	va_list ap;
+	mode_t mode;
+
+	REAL(open);
+	va_start(ap, flags);
+	mode = mode_of(flags, ap);
+	va_end(ap);
+	return fails(false, EMFILE) ? -1 : real(path, flags, mode);
+}
+
+int
+openat(int dir, const char *path, int flags, ...)
+{
+	va_list ap;
+	mode_t mode;
+
+	REAL(openat);
+	va_start(ap, flags);
+	mode = mode_of(flags, ap);
+	va_end(ap);
+	return fails(false, EMFILE) ? -1 : real(dir, path, flags, mode);
+}
+
+int
+fcntl(int fd, int cmd, ...)
+{
+	va_list ap;
+	void *arg;
+
+	REAL(fcntl);
+	va_start(ap, cmd);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	return fails(false, cmd == F_DUPFD_CLOEXEC ? EMFILE : EINVAL) ? -1 : real(fd, cmd, arg);
+}
+
+int
+poll(struct pollfd *p, nfds_t n, int timeout)
+{
+	REAL(poll);
+	return fails(true, ENOMEM) ? -1 : real(p, n, timeout);
+}
+
+int __poll_chk(struct pollfd *p, nfds_t n, int timeout, size_t room);
+int
+__poll_chk(struct pollfd *p, nfds_t n, int timeout, size_t room)
+{
+	if (n > room / sizeof(*p))
+		abort();
+	return poll(p, n, timeout);
+}
+
+pid_t
+waitpid(pid_t pid, int *status, int options)
+{
+	REAL(waitpid);
+	if ((options & WNOHANG) == 0 && hit(FAILCALLS_INTR)) {
+		errno = EINTR;
+		return -1;
+	}
+	return real(pid, status, options);
+}
+
+int
+flock(int fd, int operation)
+{
+	REAL(flock);
+	return fails((operation & LOCK_NB) == 0, ENOLCK) ? -1 : real(fd, operation);
+}
+
+/* The others only fail: name, may it wait, error, parameters, arguments. */
+#define CALL(type, name, waits, error, params, args)                                               \
+	type name params                                                                           \
+	{                                                                                          \
+		REAL(name);                                                                        \
+		return fails(waits, error) ? -1 : real args;                                       \
+	}
+
+CALL(int, pipe2, false, EMFILE, (int p[2], int flags), (p, flags))
+CALL(int, socket, false, EMFILE, (int domain, int type, int protocol), (domain, type, protocol))
+CALL(int, socketpair, false, EMFILE, (int domain, int type, int protocol, int s[2]),
+    (domain, type, protocol, s))
+CALL(int, accept4, true, EMFILE, (int fd, struct sockaddr *a, socklen_t *len, int flags),
+    (fd, a, len, flags))
+CALL(int, connect, true, ECONNREFUSED, (int fd, const struct sockaddr *a, socklen_t len),
+    (fd, a, len))
+CALL(int, bind, false, EADDRINUSE, (int fd, const struct sockaddr *a, socklen_t len), (fd, a, len))
+CALL(int, listen, false, EADDRINUSE, (int fd, int backlog), (fd, backlog))
+CALL(pid_t, fork, false, EAGAIN, (void), ())
+CALL(int, mkfifo, false, ENOSPC, (const char *path, mode_t mode), (path, mode))
+CALL(int, mkfifoat, false, ENOSPC, (int dir, const char *path, mode_t mode), (dir, path, mode))
+CALL(int, mkdir, false, ENOSPC, (const char *path, mode_t mode), (path, mode))
+CALL(int, mkdirat, false, ENOSPC, (int dir, const char *path, mode_t mode), (dir, path, mode))
+CALL(int, rename, false, ENOSPC, (const char *from, const char *to), (from, to))
+CALL(int, renameat, false, ENOSPC, (int from_dir, const char *from, int to_dir, const char *to),
+    (from_dir, from, to_dir, to))
+CALL(int, renameat2, false, ENOSPC,
+    (int from_dir, const char *from, int to_dir, const char *to, unsigned flags),
+    (from_dir, from, to_dir, to, flags))
+CALL(int, linkat, false, ENOSPC,
+    (int from_dir, const char *from, int to_dir, const char *to, int flags),
+    (from_dir, from, to_dir, to, flags))
+CALL(int, stat, false, EIO, (const char *path, struct stat *st), (path, st))
+CALL(int, fstat, false, EIO, (int fd, struct stat *st), (fd, st))
+CALL(int, fstatat, false, EIO, (int dir, const char *path, struct stat *st, int flags),
+    (dir, path, st, flags))
+CALL(int, fallocate, true, ENOSPC, (int fd, int mode, off_t at, off_t len), (fd, mode, at, len))
+CALL(ssize_t, readlink, false, EIO, (const char *path, char *p, size_t len), (path, p, len))
+CALL(int, fchmod, false, EPERM, (int fd, mode_t mode), (fd, mode))
+CALL(int, chmod, false, EPERM, (const char *path, mode_t mode), (path, mode))
+CALL(int, fchown, false, EPERM, (int fd, uid_t uid, gid_t gid), (fd, uid, gid))
+CALL(int, chown, false, EPERM, (const char *path, uid_t uid, gid_t gid), (path, uid, gid))
+CALL(int, fsync, true, EIO, (int fd), (fd))
+CALL(int, ftruncate, false, ENOSPC, (int fd, off_t len), (fd, len))
+CALL(int, memfd_create, false, EMFILE, (const char *name, unsigned flags), (name, flags))
+CALL(int, epoll_create1, false, EMFILE, (int flags), (flags))
+CALL(
+    int, epoll_ctl, false, ENOMEM, (int e, int op, int fd, struct epoll_event *ev), (e, op, fd, ev))
+CALL(int, epoll_wait, true, EBADF, (int e, struct epoll_event *ev, int n, int ms), (e, ev, n, ms))

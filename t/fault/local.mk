@@ -1,0 +1,34 @@
+# Each program runs its scenarios while one call after the other fails; see engine.c.
+EXTRA_DIST += %D%/README
+FAULT_DRIVERS = %D%/drive_base %D%/drive_files %D%/drive_proto %D%/drive_session \
+	%D%/drive_supervisor %D%/drive_text %D%/drive_transfer %D%/drive_worker
+check_LTLIBRARIES += %D%/failcalls.la
+check_PROGRAMS += $(FAULT_DRIVERS)
+TESTS += $(FAULT_DRIVERS)
+fault_engine = %D%/engine.c %D%/failcalls.h %D%/fault.h
+
+t_fault_failcalls_la_SOURCES = %D%/failcalls.c %D%/failcalls.h
+# it runs before a sanitizer is ready
+t_fault_failcalls_la_CFLAGS = $(WARN_CFLAGS)
+t_fault_failcalls_la_CPPFLAGS = -U_FORTIFY_SOURCE
+t_fault_failcalls_la_LDFLAGS = -module -avoid-version -rpath /nowhere
+t_fault_failcalls_la_LIBADD = -ldl
+t_fault_drive_base_SOURCES = %D%/drive_base.c $(fault_engine)
+t_fault_drive_base_LDADD = libloop.la libbase.la
+t_fault_drive_files_SOURCES = %D%/drive_files.c %D%/tree.c %D%/tree.h $(fault_engine)
+t_fault_drive_files_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fault_drive_files_LDADD = libfiles.la
+t_fault_drive_proto_SOURCES = %D%/drive_proto.c $(fault_engine)
+t_fault_drive_proto_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fault_drive_proto_LDADD = libprotojson.la libproto.la libbase.la
+t_fault_drive_session_SOURCES = %D%/drive_session.c $(fault_engine)
+t_fault_drive_session_LDADD = libkeeper.la
+t_fault_drive_supervisor_SOURCES = %D%/drive_supervisor.c $(fault_engine)
+t_fault_drive_supervisor_LDADD = libsupervisor.la
+t_fault_drive_text_SOURCES = %D%/drive_text.c $(fault_engine)
+t_fault_drive_text_LDADD = libterm.la libshell.la libbase.la
+t_fault_drive_transfer_SOURCES = %D%/drive_transfer.c %D%/tree.c %D%/tree.h $(fault_engine)
+t_fault_drive_transfer_LDADD = libarchives.la libfiles.la
+t_fault_drive_worker_SOURCES = %D%/drive_worker.c $(fault_engine)
+t_fault_drive_worker_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fault_drive_worker_LDADD = libworker.la

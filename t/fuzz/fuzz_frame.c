@@ -1,0 +1,135 @@
+/* Frames from a peer that went mad: no reading past the end, and what was decoded can be encoded
+ * and decoded to the same. */
+#include "config.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/frame.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+must(bool cond)
+{
+	if (!cond)
+		abort();
+}
+
+static bool
+same(struct hr_span a, struct hr_span b)
+{
+	return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
+}
+
+/* The payload of the one frame in b. */
+static const char *
+payload_of(const struct hr_buf *b, size_t *ret_len)
+{
+	const char *p = NULL;
+	uint32_t type;
+	size_t used, need;
+
+	must(b->fail == HR_OK);
+	must(hr_frame_get(b->p, b->len, &type, &p, ret_len, &used, &need, NULL) == 1);
+	must(used == b->len);
+	return p;
+}
+
+static void
+run_again(const struct hr_run_request *r, struct hr_buf *b)
+{
+	struct hr_run_request again;
+	const char *p;
+	size_t len;
+
+	hr_frame_put_run(b, r);
+	p = payload_of(b, &len);
+	must(hr_frame_get_run(p, len, &again, NULL) == 0);
+	must(again.command_len == r->command_len && again.key_len == r->key_len);
+	must(again.is_input == r->is_input && again.has_timeout == r->has_timeout);
+	must(memchr(r->command, '\0', r->command_len) == NULL);
+}
+
+static void
+result_again(const struct hr_run_result *r, struct hr_buf *b)
+{
+	struct hr_run_result again;
+	const char *p;
+	size_t len;
+
+	hr_frame_put_result(b, r);
+	p = payload_of(b, &len);
+	must(hr_frame_get_result(p, len, &again, NULL) == 0);
+	must(same(r->content, again.content) && same(r->command, again.command));
+	must(same(r->suffix, again.suffix) && same(r->working_dir, again.working_dir));
+	must(r->exit_code == again.exit_code && r->pid == again.pid);
+}
+
+/* What one decoder took must come out of its encoder the same. */
+static void
+look_on_again(const char *p, size_t len, struct hr_buf *b)
+{
+	struct hr_follow_request follow, follow_2;
+	struct hr_output_piece piece, piece_2;
+	struct hr_press_request press, press_2;
+
+	if (hr_frame_get_follow(p, len, &follow, NULL) == 0) {
+		size_t n;
+		const char *q;
+
+		hr_frame_put_follow(b, &follow);
+		q = payload_of(b, &n);
+		must(hr_frame_get_follow(q, n, &follow_2, NULL) == 0);
+		must(follow.offset == follow_2.offset && follow.stays == follow_2.stays);
+		hr_buf_reset(b);
+	}
+	if (hr_frame_get_output(p, len, &piece, NULL) == 0) {
+		size_t n;
+		const char *q;
+
+		hr_frame_put_output(b, &piece);
+		q = payload_of(b, &n);
+		must(hr_frame_get_output(q, n, &piece_2, NULL) == 0);
+		must(piece.offset == piece_2.offset && same(piece.bytes, piece_2.bytes));
+		hr_buf_reset(b);
+	}
+	if (hr_frame_get_press(p, len, &press, NULL) == 0) {
+		size_t n;
+		const char *q;
+
+		hr_frame_put_press(b, &press);
+		q = payload_of(b, &n);
+		must(hr_frame_get_press(q, n, &press_2, NULL) == 0);
+		must(press.signal == press_2.signal && same(press.text, press_2.text));
+	}
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct hr_run_request run;
+	struct hr_run_result result;
+	struct hr_session_state state;
+	struct hr_buf b;
+	const char *p = (const char *)data;
+	uint32_t type;
+	size_t len = size, used, need;
+
+	if (hr_frame_get(data, size, &type, &p, &len, &used, &need, NULL) != 1) {
+		p = (const char *)data; /* as a payload, then */
+		len = size;
+	}
+	hr_buf_init(&b, 1u << 26);
+	if (hr_frame_get_run(p, len, &run, NULL) == 0)
+		run_again(&run, &b);
+	hr_buf_reset(&b);
+	if (hr_frame_get_result(p, len, &result, NULL) == 0)
+		result_again(&result, &b);
+	(void)hr_frame_get_state(p, len, &state, NULL); /* either way: no crash */
+	hr_buf_reset(&b);
+	look_on_again(p, len, &b);
+	hr_buf_done(&b);
+	return 0;
+}

@@ -1,0 +1,51 @@
+/* The splitter and the escape function: whatever the text, they return, and what they return is
+ * made of the text. */
+#include "config.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shell/escape.h"
+#include "shell/split.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+check(const char *text, size_t len, const struct hr_shell_pieces *p)
+{
+	size_t total = 0;
+
+	hr_assert(p->n >= 1);
+	for (size_t i = 0; i < p->n; i++) {
+		total += p->v[i].len;
+		hr_assert(p->v[i].text[p->v[i].len] == '\0');
+		hr_assert(!p->v[i].comment || i == 0);
+	}
+	hr_assert(total <= len);
+	if (p->verdict == HR_SHELL_UNPARSABLE)
+		hr_assert(p->n == 1 && total == len && memcmp(p->v[0].text, text, len) == 0);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const char *text = (const char *)data;
+	struct hr_shell_pieces p;
+	char *s;
+
+	if (hr_shell_split(text, size, &p, NULL) == 0) {
+		check(text, size, &p);
+		hr_shell_pieces_done(&p);
+	}
+	if (hr_shell_split_for_run(text, size, &p, NULL) == 0) {
+		check(text, size, &p);
+		s = hr_shell_refusal_text(&p, NULL, NULL);
+		hr_assert(s != NULL);
+		free(s);
+		hr_shell_pieces_done(&p);
+	}
+	s = hr_shell_escape(text, size, NULL, NULL);
+	free(s);
+	return 0;
+}

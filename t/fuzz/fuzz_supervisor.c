@@ -1,0 +1,110 @@
+/* What the supervisor reads from others: its settings, its command line, children's log lines, and
+ * the texts it puts into a configuration. The first byte chooses. */
+#include "config.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/quote.h"
+#include "supervisor/keeperargs.h"
+#include "supervisor/nginx.h"
+#include "supervisor/options.h"
+#include "supervisor/settings.h"
+#include "supervisor/template.h"
+
+#define WORDS 64
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+try_settings(const char *text, size_t len)
+{
+	struct hr_settings c;
+	struct hr_err err = {0};
+
+	if (hr_settings_init(&c, NULL) != 0)
+		return;
+	if (hr_settings_parse(&c, text, len, &err) != 0)
+		hr_assert(err.code != HR_OK && err.msg[0] != '\0');
+	else
+		(void)hr_settings_check(&c, &err);
+	hr_settings_done(&c);
+}
+
+/* NUL-separated words. */
+static void
+try_options(char *text, size_t len)
+{
+	char *argv[WORDS + 1] = {text};
+	struct hr_settings c;
+	struct hr_options o;
+	size_t i;
+	int argc = 1;
+
+	for (i = 0; i < len && argc < WORDS; i += strlen(text + i) + 1)
+		argv[argc++] = text + i;
+	argv[argc] = NULL;
+	if (hr_options_parse(&o, argc, argv, NULL) != 0 || hr_settings_init(&c, NULL) != 0)
+		return;
+	(void)hr_settings_options(&c, &o, NULL);
+	hr_settings_done(&c);
+}
+
+static void
+try_line(const char *text, size_t len)
+{
+	struct hr_buf b;
+	size_t skip, i;
+
+	(void)hr_nginx_line(text, len, &skip);
+	hr_assert(skip <= len);
+	(void)hr_log_child_level(text, len, &skip);
+	hr_assert(skip <= len);
+	hr_buf_init(&b, 1 << 20);
+	hr_quote_text(&b, text, len);
+	for (i = 0; i < b.len; i++)
+		hr_assert((unsigned char)b.p[i] >= ' ' && b.p[i] != 0x7F);
+	hr_buf_reset(&b);
+	hr_quote_json(&b, text, len);
+	for (i = 0; i < b.len; i++)
+		hr_assert((unsigned char)b.p[i] >= ' ');
+	hr_buf_done(&b);
+}
+
+static void
+try_template(const char *text, size_t len)
+{
+	const struct hr_place places[] = {{"run_dir", text, false}, {"listen", "[::1]:1", false}};
+	struct hr_buf b;
+	char *cd;
+
+	hr_buf_init(&b, 1 << 16);
+	(void)hr_template_fill(&b, text, len, places, 2, NULL);
+	hr_buf_done(&b);
+	cd = hr_keeper_cd(text);
+	free(cd);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text;
+
+	if (size == 0 || size > 100000)
+		return 0;
+	text = malloc(size);
+	if (text == NULL)
+		return 0;
+	memcpy(text, data + 1, size - 1);
+	text[size - 1] = '\0';
+	switch (data[0] % 4) {
+	case 0: try_settings(text, size - 1); break;
+	case 1: try_options(text, size - 1); break;
+	case 2: try_line(text, size - 1); break;
+	default: try_template(text, size - 1); break;
+	}
+	free(text);
+	return 0;
+}

@@ -1,0 +1,122 @@
+/* Terminal output. The first byte chooses the terminal and how the rest is cut; what must hold:
+ * memory within its limit, text in UTF-8 within its bounds, the same however the input is cut, and
+ * no change of the text that the generation does not show. */
+#include "config.h"
+
+#include "term/term.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+fuzz_check(bool ok)
+{
+	if (!ok)
+		abort();
+}
+
+static void
+fuzz_utf8(const char *p, size_t len)
+{
+	const uint8_t *b = (const uint8_t *)p;
+	size_t i, n;
+
+	for (i = 0; i < len; i += n) {
+		n = b[i] < 0x80 ? 1 : b[i] < 0xc2 ? 0 : b[i] < 0xe0 ? 2 : b[i] < 0xf0 ? 3 : 4;
+		fuzz_check(n > 0 && b[i] < 0xf5 && n <= len - i);
+		for (size_t k = 1; k < n; k++)
+			fuzz_check((b[i + k] & 0xc0) == 0x80);
+		fuzz_check(n > 1 || b[i] == '\n' || (b[i] >= 0x20 && b[i] < 0x7f));
+	}
+}
+
+static size_t
+fuzz_trimmed(const struct hr_buf *b)
+{
+	size_t n = b->len;
+
+	while (n > 0 && (b->p[n - 1] == '\n' || b->p[n - 1] == ' '))
+		n--;
+	return n;
+}
+
+/* Feeds piece by piece; after each one looks at everything there is to see. */
+static void
+fuzz_watch(struct hr_term *t, const uint8_t *p, size_t size, size_t cut, size_t limit)
+{
+	struct hr_buf text, before;
+	struct hr_term_mark m = hr_term_mark(t);
+	char replies[64];
+	size_t i, n;
+	uint64_t g;
+	unsigned col, row;
+
+	hr_buf_init(&text, (size_t)1 << 28);
+	hr_buf_init(&before, (size_t)1 << 28);
+	for (i = 0; i < size; i += n) {
+		n = size - i < cut ? size - i : cut;
+		g = hr_term_generation(t);
+		hr_buf_reset(&before);
+		hr_term_text(t, &before);
+		hr_term_feed(t, p + i, n);
+		hr_buf_reset(&text);
+		hr_term_text(t, &text);
+		fuzz_utf8(hr_buf_str(&text), text.len);
+		if (fuzz_trimmed(&text) != fuzz_trimmed(&before) ||
+		    (text.len > 0 &&
+			memcmp(hr_buf_str(&text), hr_buf_str(&before), fuzz_trimmed(&text)) != 0))
+			fuzz_check(hr_term_generation(t) != g);
+		fuzz_check(hr_term_memory(t) <= limit + 4096);
+		hr_buf_reset(&text);
+		hr_term_text_from_mark(t, &m, &text);
+		fuzz_utf8(hr_buf_str(&text), text.len);
+		hr_buf_reset(&text);
+		hr_term_text_screen(t, &text);
+		hr_term_cursor(t, &col, &row);
+		m = hr_term_mark(t);
+		fuzz_check(m.col == col && m.row == hr_term_top_row(t) + row);
+		(void)hr_term_replies(t, replies, sizeof(replies));
+	}
+	hr_buf_done(&text);
+	hr_buf_done(&before);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct hr_term_config configs[] = {{20, 6, 12, 0, true}, {3, 2, 1, 0, false},
+	    {0, 0, 0, 0, true}, {100, 30, 200, 65536, true}};
+	struct hr_term_config config;
+	struct hr_term *watched, *whole;
+	struct hr_buf a, b;
+	size_t limit, cut;
+
+	if (size < 2)
+		return 0;
+	config = configs[data[0] & 3];
+	limit = config.max_bytes > 0 ? config.max_bytes : (size_t)64 << 20;
+	watched = hr_term_new(&config);
+	whole = hr_term_new(&config);
+	fuzz_check(watched != NULL && whole != NULL);
+	cut = 1u + (data[0] >> 2);
+	if (config.rows == 0 && cut < size / 8) /* a look at a million cells takes its time */
+		cut = size / 8;
+	fuzz_watch(watched, data + 1, size - 1, cut, limit);
+	hr_term_feed(whole, data + 1, size - 1);
+	hr_buf_init(&a, (size_t)1 << 28);
+	hr_buf_init(&b, (size_t)1 << 28);
+	hr_term_text(watched, &a);
+	hr_term_text(whole, &b);
+	fuzz_check(hr_term_rows_dropped(watched) == hr_term_rows_dropped(whole));
+	fuzz_check(a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0));
+	hr_term_reset(watched);
+	fuzz_check(hr_term_memory(watched) < 4096);
+	hr_buf_done(&a);
+	hr_buf_done(&b);
+	hr_term_free(watched);
+	hr_term_free(whole);
+	return 0;
+}

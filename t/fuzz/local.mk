@@ -1,0 +1,88 @@
+# Each target twice: replay_X runs its seeds and mutations of them in make check; fuzz_X is for
+# libFuzzer, with configure --enable-fuzzers CC=clang.
+FUZZ_REPLAYERS = %D%/replay_files %D%/replay_frame %D%/replay_json %D%/replay_office %D%/replay_ps1 \
+	%D%/replay_report %D%/replay_session %D%/replay_split %D%/replay_term
+FUZZ_TARGETS = %D%/fuzz_files %D%/fuzz_frame %D%/fuzz_json %D%/fuzz_office %D%/fuzz_ps1 \
+	%D%/fuzz_report %D%/fuzz_session %D%/fuzz_split %D%/fuzz_term
+LIBFUZZER = $(AM_LDFLAGS) -fsanitize=fuzzer
+check_PROGRAMS += $(FUZZ_REPLAYERS)
+TESTS += $(FUZZ_REPLAYERS)
+EXTRA_PROGRAMS += $(FUZZ_TARGETS)
+if FUZZERS
+noinst_PROGRAMS += $(FUZZ_TARGETS)
+endif
+EXTRA_DIST += %D%/mkseeds \
+	%D%/dict/json.dict %D%/dict/ps1.dict %D%/dict/split.dict %D%/dict/term.dict \
+	%D%/seeds/files.txt %D%/seeds/frame.txt %D%/seeds/json.txt %D%/seeds/office.txt %D%/seeds/ps1.txt \
+	%D%/seeds/report.txt %D%/seeds/session.txt %D%/seeds/split.txt %D%/seeds/term.txt
+
+t_fuzz_replay_files_SOURCES = %D%/fuzz_files.c %D%/replay_main.c
+t_fuzz_replay_files_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_replay_files_LDADD = libfiles.la
+t_fuzz_fuzz_files_SOURCES = %D%/fuzz_files.c
+t_fuzz_fuzz_files_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_fuzz_files_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_files_LDADD = libfiles.la
+t_fuzz_replay_frame_SOURCES = %D%/fuzz_frame.c %D%/replay_main.c
+t_fuzz_replay_frame_LDADD = libproto.la libbase.la
+t_fuzz_fuzz_frame_SOURCES = %D%/fuzz_frame.c
+t_fuzz_fuzz_frame_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_frame_LDADD = libproto.la libbase.la
+t_fuzz_replay_json_SOURCES = %D%/fuzz_json.c %D%/replay_main.c
+t_fuzz_replay_json_LDADD = libworker.la libbase.la
+t_fuzz_fuzz_json_SOURCES = %D%/fuzz_json.c
+t_fuzz_fuzz_json_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_json_LDADD = libworker.la libbase.la
+t_fuzz_replay_json_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_fuzz_json_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_replay_office_SOURCES = %D%/fuzz_office.c %D%/replay_main.c t/unit/office_pack.h
+t_fuzz_replay_office_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS)
+t_fuzz_replay_office_LDADD = liboffice.la libprotojson.la libbase.la
+t_fuzz_fuzz_office_SOURCES = %D%/fuzz_office.c t/unit/office_pack.h
+t_fuzz_fuzz_office_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS)
+t_fuzz_fuzz_office_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_office_LDADD = liboffice.la libprotojson.la libbase.la
+t_fuzz_replay_ps1_SOURCES = %D%/fuzz_ps1.c %D%/replay_main.c
+t_fuzz_replay_ps1_LDADD = libshell.la libbase.la
+t_fuzz_fuzz_ps1_SOURCES = %D%/fuzz_ps1.c
+t_fuzz_fuzz_ps1_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_ps1_LDADD = libshell.la libbase.la
+t_fuzz_replay_report_SOURCES = %D%/fuzz_report.c %D%/replay_main.c
+t_fuzz_replay_report_LDADD = libsession.la libbase.la
+t_fuzz_fuzz_report_SOURCES = %D%/fuzz_report.c
+t_fuzz_fuzz_report_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_report_LDADD = libsession.la libbase.la
+fuzz_session_parts = t/unit/core_play.c t/unit/core_play.h t/unit/core_fake.c t/unit/core_fake.h
+t_fuzz_replay_session_SOURCES = %D%/fuzz_session.c %D%/replay_main.c $(fuzz_session_parts)
+t_fuzz_replay_session_LDADD = libsession.la libbase.la
+t_fuzz_fuzz_session_SOURCES = %D%/fuzz_session.c $(fuzz_session_parts)
+t_fuzz_fuzz_session_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_session_LDADD = libsession.la libbase.la
+t_fuzz_replay_split_SOURCES = %D%/fuzz_split.c %D%/replay_main.c
+t_fuzz_replay_split_LDADD = libshell.la libbase.la
+t_fuzz_fuzz_split_SOURCES = %D%/fuzz_split.c
+t_fuzz_fuzz_split_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_split_LDADD = libshell.la libbase.la
+t_fuzz_replay_term_SOURCES = %D%/fuzz_term.c %D%/replay_main.c
+t_fuzz_replay_term_LDADD = libterm.la libbase.la
+t_fuzz_fuzz_term_SOURCES = %D%/fuzz_term.c
+t_fuzz_fuzz_term_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_term_LDADD = libterm.la libbase.la
+
+# the host side's configuration
+if HOST
+check_PROGRAMS += %D%/replay_toml
+TESTS += %D%/replay_toml
+EXTRA_PROGRAMS += %D%/fuzz_toml
+if FUZZERS
+noinst_PROGRAMS += %D%/fuzz_toml
+endif
+t_fuzz_replay_toml_SOURCES = %D%/fuzz_toml.c %D%/replay_main.c
+t_fuzz_replay_toml_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_replay_toml_LDADD = $(HOST_PARTS)
+t_fuzz_fuzz_toml_SOURCES = %D%/fuzz_toml.c
+t_fuzz_fuzz_toml_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_fuzz_toml_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_toml_LDADD = $(HOST_PARTS)
+endif
+EXTRA_DIST += %D%/fuzz_toml.c %D%/seeds/toml.txt

@@ -1,0 +1,24 @@
+# image
+check_PROGRAMS += %D%/unit/test_image
+TESTS += %D%/unit/test_image %D%/e2e/test_image_kit.py
+EXTRA_DIST += %D%/corpus/image/README %D%/corpus/image/image_tags.jsonl %D%/e2e/test_image_kit.py
+t_unit_test_image_SOURCES = %D%/unit/test_image.c %D%/unit/lines.h
+t_unit_test_image_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_image_LDADD = libimagekit.la libprotojson.la libbase.la $(CHECK_LIBS) $(JSONC_LIBS)
+
+# host
+check_PROGRAMS += %D%/unit/test_host %D%/host/program
+TESTS += %D%/unit/test_host %D%/e2e/test_host_local.py %D%/e2e/test_host_docker.py
+EXTRA_DIST += %D%/e2e/docker-engine %D%/e2e/test_host_docker.py %D%/e2e/test_host_local.py
+t_unit_test_host_SOURCES = %D%/unit/test_host.c %D%/unit/lines.h
+t_unit_test_host_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_host_LDADD = $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)
+# a program and a backend of somebody else's: the public headers, and the shared object as installed
+t_host_program_SOURCES = %D%/host/program.c
+t_host_program_CPPFLAGS = -I$(srcdir)/src/host
+t_host_program_LDADD = libhandrail.la
+check_LTLIBRARIES += %D%/host/libhandrail-backend-example.la
+t_host_libhandrail_backend_example_la_SOURCES = %D%/host/example_backend.c
+t_host_libhandrail_backend_example_la_CPPFLAGS = -I$(srcdir)/src/host
+t_host_libhandrail_backend_example_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
+	-rpath /nowhere

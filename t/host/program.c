@@ -1,0 +1,50 @@
+/* A program that uses libhandrail as others would: only its public header, only its shared object.
+ *   program RUNTIME ACTION      starts a sandbox, prints one observation, ends it */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <handrail.h>
+
+extern char **environ;
+
+static void
+on_status(void *arg, const char *level, const char *status, const char *message)
+{
+	(void)arg;
+	(void)level;
+	(void)message;
+	fprintf(stderr, "%s\n", status);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct hr_sandbox_options o = {.sid = "program", .headless = true, .status = on_status};
+	struct hr_config *c;
+	struct hr_sandbox *s = NULL;
+	struct hr_error err = {0};
+	char *observation = NULL;
+	int rc = 1;
+
+	if (argc != 3)
+		return 2;
+	o.environ = (const char *const *)environ;
+	c = hr_config_new(&err);
+	if (c != NULL && hr_config_set(c, "core.runtime", argv[1], &err) == 0)
+		s = hr_sandbox_open(c, &o, &err);
+	if (s != NULL && hr_sandbox_connect(s, &err) == 0 &&
+	    hr_sandbox_action(s, argv[2], &observation, &err) == 0) {
+		printf("%s\n", observation);
+		rc = 0;
+	}
+	if (rc != 0)
+		fprintf(stderr, "%s: %s\n", err.cls != NULL ? err.cls : "", err.text);
+	free(observation);
+	if (s != NULL && hr_sandbox_close(s, &err) != 0)
+		rc = 1;
+	hr_sandbox_free(s);
+	hr_config_free(c);
+	return rc;
+}

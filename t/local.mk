@@ -1,0 +1,152 @@
+
+# base
+check_PROGRAMS += %D%/unit/test_fd %D%/unit/test_log %D%/unit/test_loop %D%/unit/test_path \
+	%D%/unit/test_spawn
+TESTS += %D%/unit/test_fd %D%/unit/test_log %D%/unit/test_loop %D%/unit/test_path \
+	%D%/unit/test_spawn
+t_unit_test_fd_SOURCES = %D%/unit/test_fd.c
+t_unit_test_fd_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_fd_LDADD = libbase.la $(CHECK_LIBS)
+t_unit_test_log_SOURCES = %D%/unit/test_log.c
+t_unit_test_log_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_log_LDADD = libbase.la $(CHECK_LIBS)
+t_unit_test_loop_SOURCES = %D%/unit/test_loop.c
+t_unit_test_loop_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_loop_LDADD = libloop.la libbase.la $(CHECK_LIBS)
+t_unit_test_path_SOURCES = %D%/unit/test_path.c
+t_unit_test_path_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_path_LDADD = libbase.la $(CHECK_LIBS)
+t_unit_test_spawn_SOURCES = %D%/unit/test_spawn.c
+t_unit_test_spawn_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_spawn_LDADD = libbase.la $(CHECK_LIBS)
+
+# proto and worker
+check_PROGRAMS += %D%/unit/test_act_run %D%/unit/test_event %D%/unit/test_frame \
+	%D%/unit/test_handle %D%/unit/test_journal %D%/unit/test_json %D%/unit/test_obs %D%/unit/test_pyrepr
+TESTS += %D%/unit/test_act_run %D%/unit/test_event %D%/unit/test_frame \
+	%D%/unit/test_handle %D%/unit/test_journal %D%/unit/test_json %D%/unit/test_obs %D%/unit/test_pyrepr
+EXTRA_DIST += %D%/corpus/http/requests.jsonl %D%/corpus/json/decode.txt \
+	%D%/corpus/json/literal.txt
+t_unit_test_act_run_SOURCES = %D%/unit/test_act_run.c %D%/unit/handle.h %D%/unit/lines.h
+t_unit_test_act_run_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_act_run_LDADD = libworker.la $(CHECK_LIBS) -lpthread
+t_unit_test_event_SOURCES = %D%/unit/test_event.c %D%/unit/lines.h
+t_unit_test_event_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_event_LDADD = libprotojson.la libbase.la $(CHECK_LIBS)
+t_unit_test_frame_SOURCES = %D%/unit/test_frame.c %D%/unit/lines.h
+t_unit_test_frame_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_frame_LDADD = libproto.la libbase.la $(CHECK_LIBS)
+t_unit_test_handle_SOURCES = %D%/unit/test_handle.c %D%/unit/handle.h %D%/unit/lines.h
+t_unit_test_handle_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_handle_LDADD = libworker.la $(CHECK_LIBS)
+t_unit_test_journal_SOURCES = %D%/unit/test_journal.c %D%/unit/lines.h
+t_unit_test_journal_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_journal_LDADD = libproto.la libbase.la $(CHECK_LIBS)
+t_unit_test_json_SOURCES = %D%/unit/test_json.c %D%/unit/lines.h
+t_unit_test_json_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_json_LDADD = libprotojson.la libbase.la $(CHECK_LIBS)
+t_unit_test_obs_SOURCES = %D%/unit/test_obs.c %D%/unit/lines.h
+t_unit_test_obs_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_obs_LDADD = libprotojson.la libbase.la $(CHECK_LIBS)
+t_unit_test_pyrepr_SOURCES = %D%/unit/test_pyrepr.c %D%/unit/lines.h
+t_unit_test_pyrepr_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_pyrepr_LDADD = libprotojson.la libbase.la $(CHECK_LIBS)
+
+# term
+check_PROGRAMS += %D%/unit/term_render %D%/unit/test_term %D%/unit/test_term_corpus
+TESTS += %D%/unit/test_term %D%/unit/test_term_corpus
+TESTS += %D%/lint/term-vs-tmux
+EXTRA_DIST += %D%/corpus/term/README %D%/corpus/term/exceptions.txt \
+	%D%/corpus/term/render.jsonl %D%/corpus/term/screen.jsonl \
+	%D%/lint/term-vs-tmux
+t_unit_term_render_SOURCES = %D%/unit/term_render.c
+t_unit_term_render_LDADD = libterm.la libbase.la
+t_unit_test_term_SOURCES = %D%/unit/test_term.c %D%/unit/lines.h
+t_unit_test_term_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_term_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
+t_unit_test_term_LDADD = libterm.la libbase.la $(CHECK_LIBS)
+t_unit_test_term_corpus_SOURCES = %D%/unit/test_term_corpus.c %D%/unit/lines.h
+t_unit_test_term_corpus_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_term_corpus_LDADD = libterm.la libbase.la $(CHECK_LIBS) $(JSONC_LIBS)
+EXTRA_PROGRAMS += %D%/bench/bench_term
+t_bench_bench_term_SOURCES = %D%/bench/bench_term.c
+t_bench_bench_term_LDADD = libterm.la libbase.la
+
+# shell
+check_PROGRAMS += %D%/unit/test_escape %D%/unit/test_keys %D%/unit/test_ps1 \
+	%D%/unit/test_shell_nomem %D%/unit/test_split %D%/unit/test_text
+TESTS += %D%/unit/test_escape %D%/unit/test_keys %D%/unit/test_ps1 \
+	%D%/unit/test_shell_nomem %D%/unit/test_split %D%/unit/test_text
+EXTRA_DIST += %D%/corpus/shell/README %D%/corpus/shell/escape_special.jsonl \
+	%D%/corpus/shell/split_commands.jsonl %D%/corpus/shell/split_extra.jsonl \
+	%D%/corpus/shell/split_hazards.jsonl %D%/corpus/shell/split_table.jsonl
+t_unit_test_escape_SOURCES = %D%/unit/test_escape.c %D%/unit/lines.h
+t_unit_test_escape_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_escape_LDADD = libshell.la libbase.la $(CHECK_LIBS) $(JSONC_LIBS)
+t_unit_test_keys_SOURCES = %D%/unit/test_keys.c %D%/unit/lines.h
+t_unit_test_keys_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_keys_LDADD = libshell.la libbase.la $(CHECK_LIBS)
+t_unit_test_ps1_SOURCES = %D%/unit/test_ps1.c %D%/unit/lines.h
+t_unit_test_ps1_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_ps1_LDADD = libshell.la libbase.la $(CHECK_LIBS)
+t_unit_test_shell_nomem_SOURCES = %D%/unit/test_shell_nomem.c %D%/unit/lines.h
+t_unit_test_shell_nomem_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) -fno-builtin
+t_unit_test_shell_nomem_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
+t_unit_test_shell_nomem_LDADD = libshell.la libbase.la $(CHECK_LIBS)
+t_unit_test_split_SOURCES = %D%/unit/test_split.c %D%/unit/lines.h
+t_unit_test_split_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_split_LDADD = libshell.la libbase.la $(CHECK_LIBS) $(JSONC_LIBS)
+t_unit_test_text_SOURCES = %D%/unit/test_text.c %D%/unit/lines.h
+t_unit_test_text_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_text_LDADD = libshell.la libbase.la $(CHECK_LIBS)
+
+include %D%/bench/local.mk
+include %D%/supervisor.mk
+include %D%/session.mk
+include %D%/transfer.mk
+include %D%/files.mk
+include %D%/fuzz/local.mk
+include %D%/fault/local.mk
+
+# the recorded conversations, against the whole server
+TESTS += %D%/e2e/test_conversations.py
+EXTRA_DIST += %D%/e2e/test_conversations.py %D%/corpus/actions/actions.jsonl
+
+# what the black-box tests share, and those that are started by hand
+EXTRA_DIST += %D%/corpus/actions/README %D%/e2e/lib/__init__.py %D%/e2e/lib/compare.py \
+	%D%/e2e/lib/contents.py %D%/e2e/lib/keeper.py %D%/e2e/lib/observation.py \
+	%D%/e2e/lib/process.py %D%/e2e/lib/scenario.py %D%/e2e/lib/shells.py %D%/e2e/lib/tap.py \
+	%D%/e2e/lib/wedges.py
+
+# the session keeper alone
+TESTS += %D%/e2e/test_keeper.py
+EXTRA_DIST += %D%/e2e/test_keeper.py
+
+# whatever a command does to its shell, the next one is answered
+TESTS += %D%/e2e/test_wedges.py
+EXTRA_DIST += %D%/e2e/test_wedges.py %D%/e2e/wedge.py
+
+# plugins: the mechanism with the example and with broken ones
+TESTS += %D%/e2e/test_plugins.py
+TESTS += %D%/e2e/test_mcp.py
+EXTRA_DIST += %D%/e2e/test_mcp.py %D%/e2e/mcp_server.py
+EXTRA_DIST += %D%/e2e/test_plugins.py %D%/example-plugin/greeter/plugin.json \
+	%D%/example-plugin/greeter/greeter
+
+# jupyter: the cells alone, and the whole with a real kernel (skipped where there is none)
+if JUPYTER
+check_PROGRAMS += %D%/unit/test_jupyter_cell
+TESTS += %D%/unit/test_jupyter_cell
+t_unit_test_jupyter_cell_SOURCES = %D%/unit/test_jupyter_cell.c
+t_unit_test_jupyter_cell_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_jupyter_cell_LDADD = libjupyter.la $(CHECK_LIBS)
+endif
+TESTS += %D%/e2e/test_jupyter.py
+EXTRA_DIST += %D%/e2e/test_jupyter.py
+TESTS += %D%/e2e/test_skills.py
+EXTRA_DIST += %D%/e2e/test_skills.py %D%/corpus/skills/file_ops.jsonl
+
+# at most once, whatever dies or is replaced
+TESTS += %D%/e2e/test_kills.py %D%/e2e/test_once.py %D%/e2e/test_reloads.py
+EXTRA_DIST += %D%/e2e/test_kills.py %D%/e2e/test_once.py %D%/e2e/test_reloads.py

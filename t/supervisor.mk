@@ -1,0 +1,73 @@
+# The supervisor: units, what it writes for others, and the whole with real processes.
+check_PROGRAMS += %D%/unit/test_identity %D%/unit/test_manifest %D%/unit/test_nginx_conf %D%/unit/test_options \
+	%D%/unit/test_rundir %D%/unit/test_settings %D%/unit/test_supervisor
+TESTS += %D%/unit/test_identity %D%/unit/test_manifest %D%/unit/test_nginx_conf %D%/unit/test_options \
+	%D%/unit/test_rundir %D%/unit/test_settings %D%/unit/test_supervisor
+t_unit_test_identity_SOURCES = %D%/unit/test_identity.c
+t_unit_test_identity_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_identity_LDADD = libsupervisor.la $(CHECK_LIBS)
+t_unit_test_manifest_SOURCES = %D%/unit/test_manifest.c
+t_unit_test_manifest_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_manifest_LDADD = libsupervisor.la $(CHECK_LIBS)
+t_unit_test_nginx_conf_SOURCES = %D%/unit/test_nginx_conf.c
+t_unit_test_nginx_conf_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_nginx_conf_LDADD = libsupervisor.la $(CHECK_LIBS)
+t_unit_test_options_SOURCES = %D%/unit/test_options.c
+t_unit_test_options_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_options_LDADD = libsupervisor.la $(CHECK_LIBS)
+t_unit_test_rundir_SOURCES = %D%/unit/test_rundir.c
+t_unit_test_rundir_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_rundir_LDADD = libsupervisor.la $(CHECK_LIBS)
+t_unit_test_settings_SOURCES = %D%/unit/test_settings.c
+t_unit_test_settings_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_settings_LDADD = libsupervisor.la $(CHECK_LIBS)
+t_unit_test_supervisor_SOURCES = %D%/unit/test_supervisor.c
+t_unit_test_supervisor_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_supervisor_LDADD = libsupervisor.la $(CHECK_LIBS)
+
+# They run what was built, from the build tree.
+EXTRA_DIST += %D%/lint/conf %D%/e2e/test_edge.py %D%/e2e/test_front.py \
+	%D%/e2e/lib/attacker.py %D%/e2e/lib/certs.py %D%/e2e/test_attacks.py \
+	%D%/e2e/test_metrics.py %D%/e2e/test_service.py \
+	%D%/e2e/test_supervisor.py %D%/e2e/lib/supervised.py %D%/e2e/lib/fcgi_echo.py
+TESTS += %D%/lint/conf %D%/e2e/test_attacks.py %D%/e2e/test_edge.py %D%/e2e/test_front.py \
+	%D%/e2e/test_metrics.py %D%/e2e/test_service.py \
+	%D%/e2e/test_supervisor.py
+
+# See fuzz/local.mk.
+check_PROGRAMS += %D%/fuzz/replay_supervisor
+TESTS += %D%/fuzz/replay_supervisor
+EXTRA_PROGRAMS += %D%/fuzz/fuzz_supervisor
+EXTRA_DIST += %D%/fuzz/seeds/supervisor.txt
+if FUZZERS
+noinst_PROGRAMS += %D%/fuzz/fuzz_supervisor
+endif
+t_fuzz_replay_supervisor_SOURCES = %D%/fuzz/fuzz_supervisor.c %D%/fuzz/replay_main.c
+t_fuzz_replay_supervisor_LDADD = libsupervisor.la
+t_fuzz_fuzz_supervisor_SOURCES = %D%/fuzz/fuzz_supervisor.c
+t_fuzz_fuzz_supervisor_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+t_fuzz_fuzz_supervisor_LDADD = libsupervisor.la
+
+check_PROGRAMS += %D%/unit/test_metrics
+TESTS += %D%/unit/test_metrics
+t_unit_test_metrics_SOURCES = %D%/unit/test_metrics.c
+t_unit_test_metrics_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_metrics_LDADD = libworker.la $(CHECK_LIBS)
+
+check_PROGRAMS += %D%/unit/test_cgroup
+TESTS += %D%/unit/test_cgroup
+t_unit_test_cgroup_SOURCES = %D%/unit/test_cgroup.c
+t_unit_test_cgroup_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_cgroup_LDADD = libsupervisor.la libkeeper.la $(CHECK_LIBS)
+
+EXTRA_DIST += %D%/e2e/test_limits.py
+TESTS += %D%/e2e/test_limits.py
+
+check_PROGRAMS += %D%/unit/test_outlog
+TESTS += %D%/unit/test_outlog
+t_unit_test_outlog_SOURCES = %D%/unit/test_outlog.c
+t_unit_test_outlog_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_outlog_LDADD = libkeeper.la $(CHECK_LIBS)
+
+EXTRA_DIST += %D%/e2e/test_live.py
+TESTS += %D%/e2e/test_live.py

@@ -1,0 +1,274 @@
+/* Shared by the tests of the core and its fuzz target. */
+#include "config.h"
+
+#include "core_fake.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static char *
+copy(const struct hr_core_text *t)
+{
+	char *s = calloc(1, t->len + 1);
+
+	hr_assert(s != NULL);
+	if (t->len > 0)
+		memcpy(s, t->p, t->len);
+	return s;
+}
+
+static void
+result_done(struct fake_result *r)
+{
+	free(r->content);
+	free(r->command);
+	free(r->username);
+	free(r->hostname);
+	free(r->working_dir);
+	free(r->py_path);
+	free(r->prefix);
+	free(r->suffix);
+	memset(r, 0, sizeof(*r));
+}
+
+static void
+leave(const struct fake *f, bool on)
+{
+	if (f->outside != NULL)
+		f->outside(on);
+}
+
+static void
+op_type(void *arg, const char *p, size_t len, bool literal)
+{
+	struct fake *f = arg;
+
+	leave(f, true);
+	hr_buf_add(&f->typed, p, len);
+	f->literal = literal;
+	leave(f, false);
+}
+
+static void
+op_ack(void *arg, bool careful)
+{
+	struct fake *f = arg;
+
+	f->acks++;
+	f->careful = careful;
+}
+
+static bool
+op_in_readline(void *arg)
+{
+	return ((struct fake *)arg)->in_readline;
+}
+
+static bool
+op_echoes(void *arg)
+{
+	return ((struct fake *)arg)->echoes;
+}
+
+static bool
+op_blind(void *arg)
+{
+	return ((struct fake *)arg)->blind;
+}
+
+static const char *
+op_restart(void *arg, struct hr_err *err)
+{
+	struct fake *f = arg;
+
+	f->restarts++;
+	/* the keeper gives up when two in a row show no prompt */
+	if (f->restart_dir == NULL || f->barren >= 2) {
+		f->barren = 0;
+		(void)hr_err_set(err, HR_E_SYS, "no shell today");
+		return NULL;
+	}
+	f->barren++;
+	return f->restart_dir;
+}
+
+static void
+op_result(void *arg, const struct hr_core_result *r)
+{
+	struct fake *f = arg;
+
+	leave(f, true);
+	result_done(&f->last);
+	f->last.is_error = r->is_error;
+	f->last.hidden = r->hidden;
+	f->last.has_metadata = r->has_metadata;
+	f->last.exit_code = r->exit_code;
+	f->last.job = r->job;
+	f->last.content = copy(&r->content);
+	f->last.content_len = r->content.len;
+	f->last.command = copy(&r->command);
+	f->last.username = copy(&r->username);
+	f->last.hostname = copy(&r->hostname);
+	f->last.working_dir = copy(&r->working_dir);
+	f->last.py_path = copy(&r->py_path);
+	f->last.prefix = copy(&r->prefix);
+	f->last.suffix = copy(&r->suffix);
+	f->results++;
+	/* one result for each request, never two, and not busy when it is given */
+	hr_assert(f->results <= f->requests);
+	hr_assert(!hr_core_busy(f->core));
+	leave(f, false);
+}
+
+static void
+op_ready(void *arg)
+{
+	((struct fake *)arg)->readies++;
+}
+
+void
+fake_init(struct fake *f)
+{
+	static const struct hr_core_ops ops = {.type = op_type,
+	    .ack = op_ack,
+	    .in_readline = op_in_readline,
+	    .blind = op_blind,
+	    .echoes = op_echoes,
+	    .restart = op_restart,
+	    .result = op_result,
+	    .ready = op_ready};
+	struct hr_core_config config = {
+	    .no_change_ms = FAKE_NO_CHANGE_MS, .hostname = "box", .hook = &f->hook};
+	struct hr_err err = {0};
+
+	memset(f, 0, sizeof(*f));
+	f->now = 1000000;
+	f->echoes = true;
+	f->restart_dir = "/w";
+	hr_buf_init(&f->typed, 256u << 20);
+	hr_assert(hr_hook_init(&f->hook, "/s", &err) == 0);
+	f->core = hr_core_new(&config, &ops, f, &err);
+	hr_assert(f->core != NULL);
+	hr_core_started(f->core, "/w", f->now);
+}
+
+void
+fake_done(struct fake *f)
+{
+	hr_core_free(f->core);
+	hr_hook_done(&f->hook);
+	hr_buf_done(&f->typed);
+	result_done(&f->last);
+}
+
+void
+fake_forget(struct fake *f)
+{
+	hr_buf_reset(&f->typed);
+}
+
+void
+fake_bytes(struct fake *f, const char *p, size_t len)
+{
+	hr_core_output(f->core, p, len, f->now);
+}
+
+void
+fake_out(struct fake *f, const char *text)
+{
+	struct hr_buf b;
+
+	leave(f, true);
+	hr_buf_init(&b, 64u << 20);
+	for (; *text != '\0'; text++) {
+		if (*text == '\n')
+			hr_buf_addc(&b, '\r');
+		hr_buf_addc(&b, *text);
+	}
+	hr_assert(b.fail == HR_OK);
+	leave(f, false);
+	fake_bytes(f, hr_buf_str(&b), b.len);
+	hr_buf_done(&b);
+}
+
+void
+fake_take(struct fake *f)
+{
+	fake_out(f, "some echo\nof it ");
+	fake_out(f, "\033[?2004l\r");
+	fake_forget(f);
+	f->in_readline = false;
+}
+
+void
+fake_begin(struct fake *f)
+{
+	fake_take(f);
+	fake_out(f, HR_HOOK_STARTED);
+}
+
+void
+fake_report(struct fake *f, int exit_code)
+{
+	const struct hr_core_prompt p = {.exit_code = exit_code,
+	    .job = -1,
+	    .username = "me",
+	    .working_dir = "/w",
+	    .py_path = "/usr/bin/python",
+	    .flags = "himBs",
+	    .edits = !f->no_editing,
+	    .own = true};
+
+	f->barren = 0;
+	hr_core_prompt(f->core, &p, f->now);
+}
+
+void
+fake_readline(struct fake *f)
+{
+	f->in_readline = true;
+	fake_out(f, "\033[?2004h");
+}
+
+void
+fake_prompt(struct fake *f, int exit_code)
+{
+	fake_report(f, exit_code);
+	fake_readline(f);
+}
+
+void
+fake_start(struct fake *f)
+{
+	fake_prompt(f, 0);
+}
+
+void
+fake_ask(struct fake *f, const struct fake_ask *a)
+{
+	struct hr_core_request r = {.command = a->command,
+	    .command_len = strlen(a->command),
+	    .is_input = a->is_input,
+	    .blocking = a->blocking,
+	    .hidden = a->hidden,
+	    .has_timeout = a->timeout != 0,
+	    .timeout = a->timeout};
+
+	f->requests++;
+	hr_core_request(f->core, &r, f->now);
+}
+
+void
+fake_wait(struct fake *f, int64_t ms)
+{
+	int64_t until = f->now + ms, at;
+
+	while ((at = hr_core_deadline(f->core)) <= until) {
+		if (at > f->now)
+			f->now = at;
+		hr_core_timer(f->core, f->now);
+		/* a deadline that was served does not come back at once */
+		hr_assert(hr_core_deadline(f->core) > f->now);
+	}
+	f->now = until;
+}

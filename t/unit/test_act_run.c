@@ -1,0 +1,433 @@
+/* run actions against a keeper that is a thread of this test. */
+#include "config.h"
+
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/fd.h"
+#include "proto/channel.h"
+#include "proto/frame.h"
+
+#include "handle.h"
+#include "lines.h"
+
+static struct handle h;
+static int listener;
+
+/* What the keeper was asked, and what it shall do. */
+static struct keeper {
+	struct hr_buf in;
+	struct hr_run_request req;
+	struct hr_buf out; /* sent as it is; empty: hangs up */
+	pthread_t thread;
+} keeper;
+
+static void
+keeper_serve(int fd)
+{
+	struct hr_err err = {0};
+	const char *payload;
+	uint32_t type;
+	size_t len, used, need = HR_FRAME_HEADER;
+	ssize_t n;
+	int r;
+
+	do {
+		n = read(fd, hr_buf_reserve(&keeper.in, need), need);
+		ck_assert_int_gt((int)n, 0);
+		hr_buf_grew(&keeper.in, (size_t)n);
+		r = hr_frame_get(
+		    keeper.in.p, keeper.in.len, &type, &payload, &len, &used, &need, &err);
+		ck_assert_int_ge(r, 0);
+	} while (r == 0);
+	ck_assert_uint_eq(type, HR_FRAME_RUN);
+	ck_assert_int_eq(hr_frame_get_run(payload, len, &keeper.req, &err), 0);
+	/* in two pieces, so that the reader has to go on */
+	if (keeper.out.len > 0) {
+		ck_assert_int_eq((int)write(fd, keeper.out.p, 5), 5);
+		ck_assert_int_eq(
+		    (int)write(fd, keeper.out.p + 5, keeper.out.len - 5), (int)keeper.out.len - 5);
+	}
+	(void)close(fd);
+}
+
+static void *
+keeper_main(void *arg)
+{
+	(void)arg;
+	keeper_serve(accept(listener, NULL, NULL));
+	return NULL;
+}
+
+static void
+setup(void)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+
+	handle_init(&h, "");
+	hr_buf_init(&keeper.in, 1 << 20);
+	hr_buf_init(&keeper.out, 32u << 20);
+	listener = socket(AF_UNIX, SOCK_STREAM, 0);
+	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/session.sock", h.dir);
+	ck_assert_int_eq(bind(listener, (struct sockaddr *)&sa, sizeof(sa)), 0);
+	ck_assert_int_eq(listen(listener, 5), 0);
+}
+
+static void
+teardown(void)
+{
+	(void)close(listener);
+	hr_buf_done(&keeper.in);
+	hr_buf_done(&keeper.out);
+	handle_done(&h);
+}
+
+static void
+keeper_answers(const char *content)
+{
+	struct hr_run_result r = {.exit_code = 0,
+	    .pid = -1,
+	    .has_metadata = true,
+	    .content = {content, strlen(content)},
+	    .command = {"cmd", 3},
+	    .username = {"u", 1},
+	    .hostname = {"h", 1},
+	    .working_dir = {"/w\xff", 3},
+	    .py_path = {"", 0},
+	    .prefix = {"", 0},
+	    .suffix = {"", 0}};
+
+	hr_frame_put_result(&keeper.out, &r);
+}
+
+static void
+run_with_keeper(const char *json)
+{
+	ck_assert_int_eq(pthread_create(&keeper.thread, NULL, keeper_main, NULL), 0);
+	ck_assert_int_eq(handle_action(&h, json), 200);
+	ck_assert_int_eq(pthread_join(keeper.thread, NULL), 0);
+}
+
+#define RUN(args, more) "{\"action\":{\"action\":\"run\",\"args\":{" args "}" more "}}"
+
+static void
+check_error(const char *json, const char *text)
+{
+	char want[600];
+
+	ck_assert_int_eq(handle_action(&h, json), 200);
+	(void)snprintf(want, sizeof(want),
+	    "{\"message\":\"%s\",\"observation\":\"error\",\"content\":\"%s\",\"extras\":{"
+	    "\"error_id\":\"\"}}",
+	    text, text);
+	ck_assert_str_eq(hr_buf_str(&h.answer.body), want);
+}
+
+START_TEST(plain)
+{
+	keeper_answers("out");
+	run_with_keeper(RUN("\"command\":\" echo \\u00e9 \"", ""));
+	ck_assert_str_eq(h.answer.body.p,
+	    "{\"message\":\"Command `cmd` executed with exit code 0.\",\"observation\":\"run\","
+	    "\"content\":\"out\",\"extras\":{\"command\":\"cmd\",\"metadata\":{\"exit_code\":0,"
+	    "\"pid\":-1,\"username\":\"u\",\"hostname\":\"h\",\"working_dir\":\"/w\xEF\xBF\xBD\","
+	    "\"py_interpreter_path\":\"\",\"prefix\":\"\",\"suffix\":\"\"},\"hidden\":false},"
+	    "\"success\":true}");
+	ck_assert_uint_eq(keeper.req.command_len, 7);
+	ck_assert_mem_eq(keeper.req.command, "echo \xC3\xA9", 7);
+	ck_assert(!keeper.req.is_input && !keeper.req.blocking && !keeper.req.hidden);
+	ck_assert(!keeper.req.has_timeout);
+	ck_assert_mem_eq(keeper.req.key, "n:req1", 6);
+}
+END_TEST
+
+START_TEST(flags_and_timeout)
+{
+	keeper_answers("");
+	run_with_keeper(RUN("\"command\":\"x\",\"is_input\":1,\"blocking\":\"no\",\"hidden\":[1]",
+	    ",\"timeout\":\" 7_0 \""));
+	ck_assert(keeper.req.is_input && keeper.req.blocking && keeper.req.hidden);
+	ck_assert(keeper.req.has_timeout && keeper.req.timeout == 70);
+	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "},\"hidden\":[1]},\"success\":true}"));
+}
+END_TEST
+
+START_TEST(hidden_is_echoed)
+{
+	keeper_answers("");
+	run_with_keeper(RUN("\"command\":\"x\",\"hidden\":0", ",\"timeout\":null"));
+	ck_assert(!keeper.req.hidden && !keeper.req.has_timeout);
+	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "\"hidden\":0}"));
+}
+END_TEST
+
+START_TEST(hidden_null)
+{
+	keeper_answers("");
+	run_with_keeper(RUN("\"command\":\"x\",\"hidden\":null", ",\"timeout\":0.5"));
+	ck_assert(keeper.req.timeout == 0.5);
+	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "\"hidden\":null}"));
+}
+END_TEST
+
+/* Nobody accepts: nothing may be sent for these. */
+START_TEST(refused_before_sending)
+{
+	check_error(RUN("\"command\":5", ""), "'int' object has no attribute 'strip'");
+	check_error(RUN("\"command\":null", ",\"timeout\":\"abc\""),
+	    "'NoneType' object has no attribute 'strip'");
+	check_error(RUN("\"command\":\"a\\u0000b\"", ""), "embedded null byte");
+	check_error(RUN("\"command\":\"x\"", ",\"timeout\":\"abc\""),
+	    "could not convert string to float: 'abc'");
+	check_error(RUN("\"command\":\"x\"", ",\"timeout\":[]"),
+	    "float() argument must be a string or a real number, not 'list'");
+	check_error(RUN("\"command\":\"  \\u00e9\\ud800\"", ""),
+	    "'utf-8' codec can't encode character '\\\\ud800' in position 1: surrogates not "
+	    "allowed");
+	check_error(RUN("\"command\":\"ab\\udc80\\ud800x\"", ""),
+	    "'utf-8' codec can't encode characters in position 2-3: surrogates not allowed");
+	ck_assert_int_eq(handle_action(&h, RUN("\"command\":\"x\",\"hidden\":NaN", "")), 500);
+}
+END_TEST
+
+START_TEST(keeper_hangs_up)
+{
+	run_with_keeper(RUN("\"command\":\"x\"", ""));
+	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "Bash session was likely interrupted..."));
+	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "\"observation\":\"error\""));
+}
+END_TEST
+
+START_TEST(keeper_talks_nonsense)
+{
+	hr_buf_adds(&keeper.out, "HTTP/1.1 200 OK\r\n\r\n");
+	run_with_keeper(RUN("\"command\":\"x\"", ""));
+	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "\"observation\":\"error\""));
+	hr_buf_reset(&keeper.out);
+	hr_buf_reset(&keeper.in);
+	hr_frame_put_status(&keeper.out);
+	run_with_keeper(RUN("\"command\":\"x\"", ""));
+	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "\"observation\":\"error\""));
+}
+END_TEST
+
+START_TEST(no_keeper)
+{
+	(void)close(listener);
+	/* nothing was done: to be tried again */
+	ck_assert_int_eq(handle_action(&h, RUN("\"command\":\"x\"", "")), 503);
+	ck_assert_int_eq(h.answer.retry_after_s, 1);
+	ck_assert_str_eq(
+	    h.answer.body.p, "{\"detail\":\"the shell cannot be reached: Connection refused\"}");
+}
+END_TEST
+
+START_TEST(big_answer)
+{
+	char *big = malloc((16u << 20) + 1);
+
+	ck_assert_ptr_nonnull(big);
+	memset(big, 'x', 16u << 20);
+	big[16u << 20] = '\0';
+	keeper_answers(big);
+	run_with_keeper(RUN("\"command\":\"x\",\"hidden\":true", ""));
+	ck_assert_uint_gt(h.answer.body.len, 16u << 20);
+	free(big);
+	/* its memory goes back */
+	hr_answer_reset(&h.answer);
+	ck_assert_uint_lt(h.answer.body.room, 2u << 20);
+}
+END_TEST
+
+START_TEST(keys_of_requests)
+{
+	static const struct {
+		const char *client, *idempotency, *json, *want;
+	} t[] = {
+	    {"abc", "def", RUN("\"command\":\"x\"", ",\"id\":1,\"timestamp\":\"t\""), "x:abc:"},
+	    {"", "def", RUN("\"command\":\"x\"", ""), "i:def:"},
+	    {"", "", RUN("\"command\":\"x\"", ",\"id\":1"), "n:req1"},
+	    {"", "", RUN("\"command\":\"x\"", ",\"id\":1,\"timestamp\":\"t\""), "e:"},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		hr_buf_reset(&keeper.out);
+		hr_buf_reset(&keeper.in);
+		keeper_answers("");
+		ck_assert_int_eq(pthread_create(&keeper.thread, NULL, keeper_main, NULL), 0);
+		handle_begin(&h, "POST", "/execute_action");
+		handle_body(&h, t[i].json, strlen(t[i].json));
+		h.r.client_id = t[i].client;
+		h.r.idempotency_key = t[i].idempotency;
+		ck_assert_int_eq(handle_perform(&h), 200);
+		ck_assert_int_eq(pthread_join(keeper.thread, NULL), 0);
+		ck_assert_mem_eq(keeper.req.key, t[i].want, strlen(t[i].want));
+		/* the rest tells one body from another */
+		ck_assert(keeper.req.key_len == strlen(t[i].want) || t[i].want[0] != 'n');
+	}
+}
+END_TEST
+
+/* The supervisor of these tests. */
+static struct supervisor {
+	int fd;
+	char asked[HR_CHANNEL_MAX];
+	ssize_t len;
+	const char *answer;
+	int pass;
+} supervisor;
+
+static void *
+supervisor_main(void *arg)
+{
+	struct hr_err err = {0};
+
+	(void)arg;
+	supervisor.len = recv(supervisor.fd, supervisor.asked, sizeof(supervisor.asked), 0);
+	ck_assert_int_eq(hr_fd_send(supervisor.fd, supervisor.answer, strlen(supervisor.answer),
+			     supervisor.pass, &err),
+	    0);
+	return NULL;
+}
+
+static void
+setup_channel(void)
+{
+	int sv[2];
+
+	setup();
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv), 0);
+	h.w.channel = sv[0];
+	supervisor.fd = sv[1];
+	supervisor.pass = -1;
+}
+
+static void
+teardown_channel(void)
+{
+	(void)close(h.w.channel);
+	if (supervisor.fd >= 0)
+		(void)close(supervisor.fd);
+	teardown();
+}
+
+static void *
+static_keeper_main(void *arg)
+{
+	keeper_serve(*(int *)arg);
+	return NULL;
+}
+
+START_TEST(static_shell)
+{
+	pthread_t t;
+	int sv[2];
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
+	supervisor.answer = "s";
+	supervisor.pass = sv[0];
+	keeper_answers("static");
+	ck_assert_int_eq(pthread_create(&t, NULL, supervisor_main, NULL), 0);
+	ck_assert_int_eq(pthread_create(&keeper.thread, NULL, static_keeper_main, &sv[1]), 0);
+	ck_assert_int_eq(handle_action(&h, RUN("\"command\":\"pwd\",\"is_static\":1,"
+					       "\"cwd\":\"/some where\"",
+					       "")),
+	    200);
+	ck_assert_int_eq(pthread_join(t, NULL), 0);
+	ck_assert_int_eq(pthread_join(keeper.thread, NULL), 0);
+	(void)close(sv[0]);
+	ck_assert_int_eq((int)supervisor.len, 12);
+	ck_assert_mem_eq(supervisor.asked, "S/some where", 12);
+	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "\"content\":\"static\""));
+}
+END_TEST
+
+START_TEST(static_refused)
+{
+	pthread_t t;
+
+	supervisor.answer = "sno \"room\"";
+	ck_assert_int_eq(pthread_create(&t, NULL, supervisor_main, NULL), 0);
+	check_error(RUN("\"command\":\"pwd\",\"is_static\":true", ""), "no \\\"room\\\"");
+	ck_assert_int_eq(pthread_join(t, NULL), 0);
+	ck_assert_int_eq((int)supervisor.len, 1);
+	check_error(RUN("\"command\":\"pwd\",\"is_static\":true,\"cwd\":5", ""),
+	    "expected str, bytes or os.PathLike object, not int");
+	check_error(RUN("\"command\":\"pwd\",\"is_static\":true,\"cwd\":\"a\\u0000\"", ""),
+	    "embedded null byte");
+}
+END_TEST
+
+START_TEST(ready)
+{
+	struct hr_err err = {0};
+	pthread_t t;
+
+	/* a late answer to something given up must not be taken for this one's */
+	ck_assert_int_eq(hr_fd_send(supervisor.fd, "sold", 4, listener, &err), 0);
+	supervisor.answer = "r{\"status\":\"ready\",\"reason\":null}";
+	ck_assert_int_eq(pthread_create(&t, NULL, supervisor_main, NULL), 0);
+	ck_assert_int_eq(handle_simple(&h, "GET", "/ready"), 200);
+	ck_assert_int_eq(pthread_join(t, NULL), 0);
+	ck_assert_str_eq(h.answer.body.p, "{\"status\":\"ready\",\"reason\":null}");
+	supervisor.answer = "r{\"status\":\"not ready\"}";
+	ck_assert_int_eq(pthread_create(&t, NULL, supervisor_main, NULL), 0);
+	ck_assert_int_eq(handle_simple(&h, "GET", "/ready"), 503);
+	ck_assert_int_eq(pthread_join(t, NULL), 0);
+	(void)close(supervisor.fd);
+	supervisor.fd = -1;
+	ck_assert_int_eq(handle_simple(&h, "GET", "/ready"), 503);
+	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "\"reason\":\""));
+}
+END_TEST
+
+START_TEST(channel_limits)
+{
+	struct hr_channel_answer a;
+	struct hr_err err = {0};
+	char big[HR_CHANNEL_MAX] = "";
+	int i;
+
+	ck_assert_int_eq(hr_channel_ask(h.w.channel, HR_CHANNEL_READY, "", 0,
+			     HR_CHANNEL_READY_ANSWER, 20, &a, &err),
+	    -1);
+	ck_assert_int_eq(err.code, HR_E_TIMEOUT);
+	ck_assert_int_eq(hr_channel_ask(h.w.channel, HR_CHANNEL_STATIC, big, sizeof(big),
+			     HR_CHANNEL_STATIC_ANSWER, 20, &a, &err),
+	    -1);
+	ck_assert_int_eq(err.code, HR_E_TOOLARGE);
+	/* a supervisor that does not read: telling it never blocks */
+	for (i = 0; i < 100000; i++)
+		hr_channel_tell(h.w.channel, HR_CHANNEL_FULL);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("act_run");
+	TCase *c = tcase_create("shell"), *ch = tcase_create("channel");
+
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_set_timeout(c, 60);
+	tcase_add_test(c, plain);
+	tcase_add_test(c, flags_and_timeout);
+	tcase_add_test(c, hidden_is_echoed);
+	tcase_add_test(c, hidden_null);
+	tcase_add_test(c, refused_before_sending);
+	tcase_add_test(c, keeper_hangs_up);
+	tcase_add_test(c, keeper_talks_nonsense);
+	tcase_add_test(c, no_keeper);
+	tcase_add_test(c, big_answer);
+	tcase_add_test(c, keys_of_requests);
+	suite_add_tcase(s, c);
+	tcase_add_checked_fixture(ch, setup_channel, teardown_channel);
+	tcase_add_test(ch, static_shell);
+	tcase_add_test(ch, static_refused);
+	tcase_add_test(ch, ready);
+	tcase_add_test(ch, channel_limits);
+	suite_add_tcase(s, ch);
+	return lines_run(s);
+}

@@ -1,0 +1,190 @@
+/* base/fd: whole reads and writes, descriptor passing, flags. */
+#include "config.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+static bool
+is_cloexec(int fd)
+{
+	return (fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0;
+}
+
+START_TEST(flags_turn_on_and_off)
+{
+	int p[2];
+
+	ck_assert_int_eq(pipe(p), 0);
+	ck_assert_int_eq(hr_fd_cloexec(p[0], true, NULL), 0);
+	ck_assert(is_cloexec(p[0]));
+	ck_assert_int_eq(hr_fd_cloexec(p[0], false, NULL), 0);
+	ck_assert(!is_cloexec(p[0]));
+	ck_assert_int_eq(hr_fd_nonblock(p[0], true, NULL), 0);
+	ck_assert_int_eq(fcntl(p[0], F_GETFL) & O_NONBLOCK, O_NONBLOCK);
+	ck_assert_int_eq(hr_fd_nonblock(p[0], false, NULL), 0);
+	ck_assert_int_eq(fcntl(p[0], F_GETFL) & O_NONBLOCK, 0);
+	hr_fd_close(&p[0]);
+	ck_assert_int_eq(p[0], -1);
+	hr_fd_close(&p[1]);
+}
+END_TEST
+
+START_TEST(bad_descriptor_is_an_error)
+{
+	struct hr_err err = {0};
+
+	ck_assert_int_eq(hr_fd_cloexec(-1, true, &err), -1);
+	ck_assert_int_eq(err.sys, EBADF);
+	ck_assert_int_eq(hr_fd_write_full(-1, "x", 1, &err), -1);
+	ck_assert_int_eq(hr_fd_read_full(-1, &err, 1, NULL), -1);
+}
+END_TEST
+
+/* More than a pipe holds: both sides must repeat short calls. */
+START_TEST(a_megabyte_passes_a_pipe_whole)
+{
+	size_t len = 1 << 20, i;
+	unsigned char *out = malloc(len), *in = malloc(len + 1);
+	int p[2], status;
+	pid_t pid;
+
+	ck_assert(out != NULL && in != NULL);
+	for (i = 0; i < len; i++)
+		out[i] = (unsigned char)(i * 2654435761u >> 24);
+	ck_assert_int_eq(pipe2(p, O_CLOEXEC), 0);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0)
+		_exit(hr_fd_write_full(p[1], out, len, NULL) == 0 ? 0 : 1);
+	hr_fd_close(&p[1]);
+	ck_assert_int_eq(hr_fd_read_full(p[0], in, len + 1, NULL), (ssize_t)len);
+	ck_assert_mem_eq(in, out, len);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	hr_fd_close(&p[0]);
+	free(out);
+	free(in);
+}
+END_TEST
+
+START_TEST(a_descriptor_travels_and_is_cloexec)
+{
+	int s[2], p[2], got = -1;
+	char text[8], c;
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s), 0);
+	ck_assert_int_eq(pipe2(p, O_CLOEXEC), 0);
+	ck_assert_int_eq(hr_fd_send(s[0], "s", 1, p[0], NULL), 0);
+	ck_assert_int_eq(hr_fd_recv(s[1], text, sizeof(text), &got, NULL), 1);
+	ck_assert_int_eq(text[0], 's');
+	ck_assert_int_ge(got, 0);
+	ck_assert(is_cloexec(got));
+	ck_assert_int_eq(write(p[1], "z", 1), 1);
+	ck_assert_int_eq(read(got, &c, 1), 1);
+	ck_assert_int_eq(c, 'z');
+	hr_fd_close(&got);
+	/* and a packet without one says so */
+	ck_assert_int_eq(hr_fd_send(s[0], "abc", 3, -1, NULL), 0);
+	ck_assert_int_eq(hr_fd_recv(s[1], text, sizeof(text), &got, NULL), 3);
+	ck_assert_int_eq(got, -1);
+	hr_fd_close(&s[0]);
+	ck_assert_int_eq(hr_fd_recv(s[1], text, sizeof(text), &got, NULL), 0);
+	hr_fd_close(&s[1]);
+	hr_fd_close(&p[0]);
+	hr_fd_close(&p[1]);
+}
+END_TEST
+
+static int
+lowest_free_fd(void)
+{
+	int fd = dup(0);
+
+	(void)close(fd);
+	return fd;
+}
+
+START_TEST(nothing_leaks_from_a_packet_too_long_or_unwanted)
+{
+	struct hr_err err = {0};
+	int s[2], got = -1, before;
+	char text[2];
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s), 0);
+	before = lowest_free_fd();
+	ck_assert_int_eq(hr_fd_send(s[0], "four", 4, s[0], NULL), 0);
+	ck_assert_int_eq(hr_fd_recv(s[1], text, sizeof(text), &got, &err), -1);
+	ck_assert_int_eq(err.code, HR_E_TOOLARGE);
+	ck_assert_int_eq(hr_fd_send(s[0], "x", 1, s[0], NULL), 0);
+	ck_assert_int_eq(hr_fd_recv(s[1], text, sizeof(text), NULL, NULL), 1);
+	ck_assert_int_eq(lowest_free_fd(), before);
+	hr_fd_close(&s[0]);
+	hr_fd_close(&s[1]);
+}
+END_TEST
+
+START_TEST(sending_to_nobody_is_a_value_not_a_signal)
+{
+	struct hr_err err = {0};
+	int s[2];
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s), 0);
+	hr_fd_close(&s[1]);
+	ck_assert_int_eq(hr_fd_send(s[0], "x", 1, -1, &err), -1);
+	ck_assert_int_eq(err.sys, EPIPE);
+	hr_fd_close(&s[0]);
+}
+END_TEST
+
+START_TEST(closed_stdio_is_filled)
+{
+	pid_t pid = fork();
+	int status;
+
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		(void)close(0);
+		(void)close(1);
+		(void)close(2);
+		if (hr_fd_open_stdio(NULL) != 0)
+			_exit(1);
+		_exit(fcntl(0, F_GETFD) >= 0 && fcntl(2, F_GETFD) >= 0 &&
+			      lowest_free_fd() > STDERR_FILENO
+			  ? 0
+			  : 2);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("fd");
+	TCase *tc = tcase_create("fd");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_test(tc, flags_turn_on_and_off);
+	tcase_add_test(tc, bad_descriptor_is_an_error);
+	tcase_add_test(tc, a_megabyte_passes_a_pipe_whole);
+	tcase_add_test(tc, a_descriptor_travels_and_is_cloexec);
+	tcase_add_test(tc, nothing_leaks_from_a_packet_too_long_or_unwanted);
+	tcase_add_test(tc, sending_to_nobody_is_a_value_not_a_signal);
+	tcase_add_test(tc, closed_stdio_is_filled);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,503 @@
+/* session/hook: the texts, given to the real bash. It is interactive but has no terminal, so that
+ * only the texts are tested: commands come from a file, answers lie ready in the FIFO. */
+#include "config.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/spawn.h"
+#include "session/exports.h"
+#include "session/hook.h"
+#include "session/report.h"
+
+#define MOST 40
+
+static char top[64];
+static struct hr_hook hook;
+static int report_fd, exports_fd, ack_fd;
+
+static const char *
+in_top(const char *name)
+{
+	static char path[200];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", top, name);
+	return path;
+}
+
+static int
+fifo(const char *path)
+{
+	int fd;
+
+	ck_assert_int_eq(mkfifo(path, 0600), 0);
+	fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	ck_assert_int_ge(fd, 0);
+	return fd;
+}
+
+static void
+setup(void)
+{
+	struct hr_err err = {0};
+
+	/* a name that needs quoting */
+	(void)snprintf(top, sizeof(top), "/tmp/hr-hook it's \"$x\"-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(top));
+	ck_assert_int_eq(hr_hook_init(&hook, top, &err), 0);
+	report_fd = fifo(hook.report_path);
+	exports_fd = fifo(hook.exports_path);
+	ack_fd = fifo(hook.ack_path);
+}
+
+static void
+teardown(void)
+{
+	hr_fd_close(&report_fd);
+	hr_fd_close(&exports_fd);
+	hr_fd_close(&ack_fd);
+	hr_hook_done(&hook);
+	ck_assert_int_eq(hr_path_remove(top, NULL), 0);
+}
+
+static void
+put_file(const char *name, const char *text)
+{
+	ck_assert_int_eq(hr_path_write(in_top(name), text, strlen(text), 0600, NULL), 0);
+}
+
+/* What a file holds; valid until the next call. */
+static const char *
+get_file(const char *name)
+{
+	static struct hr_buf b;
+
+	hr_buf_done(&b);
+	hr_buf_init(&b, 1u << 20);
+	ck_assert_int_eq(hr_path_read(in_top(name), &b, NULL), 0);
+	return hr_buf_str(&b);
+}
+
+static void
+put_rcfile(const char *bashrc)
+{
+	struct hr_buf b;
+
+	put_file(".bashrc", bashrc);
+	hr_buf_init(&b, 1u << 20);
+	hr_hook_rcfile(&hook, bashrc[0] == '\0', &b);
+	ck_assert_int_eq(b.fail, HR_OK);
+	put_file("rc", b.p);
+	hr_buf_done(&b);
+}
+
+/* The exit status of an interactive bash with these lines as its input; its output is in "out". The
+ * first prompt gets `ack`, the others `rest`. */
+static int
+run_acked(const char *script, const char *ack, const char *rest)
+{
+	const char *const argv[] = {"bash", "--noprofile", "--rcfile", "rc", "-i", NULL};
+	char home[100], *const envp[] = {home, (char *)(uintptr_t) "PATH=/usr/bin:/bin",
+			    (char *)(uintptr_t) "ODD=a\nb'\"$(false)\001\\e", NULL};
+	int i, status, in, out;
+	struct hr_err err = {0};
+	pid_t pid;
+
+	put_file("script", script);
+	while (hr_fd_read(ack_fd, home, sizeof(home)) > 0)
+		; /* what the last one did not need */
+	(void)snprintf(home, sizeof(home), "HOME=%s", top);
+	ck_assert_int_eq(hr_fd_write_full(ack_fd, ack, strlen(ack), NULL), 0);
+	for (i = 0; i < MOST; i++)
+		ck_assert_int_eq(write(ack_fd, rest, strlen(rest)), strlen(rest));
+	in = open(in_top("script"), O_RDONLY | O_CLOEXEC);
+	out = open(in_top("out"), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	ck_assert_int_ge(in, 0);
+	ck_assert_int_ge(out, 0);
+	ck_assert_int_eq(chdir(top), 0);
+	pid = hr_spawn(&(const struct hr_spawn){.path = HR_BASH_PATH,
+			   .argv = argv,
+			   .envp = envp,
+			   .fds = (const struct hr_spawn_fd[]){{in, 0}, {out, 1}},
+			   .nfds = 2,
+			   .setsid = true,
+			   .umask = -1},
+	    &err);
+	ck_assert_msg(pid > 0, "%s", err.msg);
+	hr_fd_close(&in);
+	hr_fd_close(&out);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_msg(WIFEXITED(status), "%x", status);
+	return WEXITSTATUS(status);
+}
+
+static int
+run(const char *script, const char *ack)
+{
+	return run_acked(script, ack, "\n");
+}
+
+/* For each report whether it found the hook as it should be: = or !. */
+static const char *
+hooks(void)
+{
+	static char text[MOST + 1];
+	struct hr_report_reader reader;
+	struct hr_report r;
+	char bytes[4096];
+	size_t n = 0;
+	ssize_t got;
+
+	hr_report_reader_init(&reader);
+	while ((got = hr_fd_read(report_fd, bytes, sizeof(bytes))) > 0)
+		hr_report_feed(&reader, bytes, (size_t)got);
+	for (hr_report_next(&reader, &r); r.nonce != NULL && n < MOST; hr_report_next(&reader, &r))
+		text[n++] = strcmp(r.hook, hook.expected) == 0 ? '=' : '!';
+	text[n] = '\0';
+	hr_report_reader_done(&reader);
+	return text;
+}
+
+/* The exit codes of all reports, as "0 1 0 "; *last is a copy of the last one. */
+static const char *
+codes(struct hr_report *last)
+{
+	static char text[400], kept[4000];
+	static struct hr_report_reader reader;
+	struct hr_report r;
+	ssize_t n;
+	char bytes[4096];
+
+	hr_report_reader_done(&reader);
+	hr_report_reader_init(&reader);
+	while ((n = hr_fd_read(report_fd, bytes, sizeof(bytes))) > 0)
+		hr_report_feed(&reader, bytes, (size_t)n);
+	text[0] = '\0';
+	for (;;) {
+		hr_report_next(&reader, &r);
+		if (r.nonce == NULL)
+			break;
+		(void)snprintf(
+		    text + strlen(text), sizeof(text) - strlen(text), "%d ", r.exit_code);
+		if (last == NULL)
+			continue;
+		*last = r;
+		(void)snprintf(kept, sizeof(kept), "%s", r.pwd);
+		last->pwd = kept;
+		ck_assert_int_eq(strcmp(r.nonce, hook.nonce) == 0 || r.nonce[0] == '\0', 1);
+	}
+	return text;
+}
+
+static void
+check_syntax(const char *text)
+{
+	const char *const argv[] = {HR_BASH_PATH, "-n", in_top("syntax"), NULL};
+	char said[1000];
+
+	put_file("syntax", text);
+	ck_assert_msg(hr_spawn_wait(argv, said, sizeof(said), NULL) == 0, "%s", said);
+}
+
+START_TEST(bash_can_parse_all_of_it)
+{
+	struct hr_buf b;
+
+	hr_buf_init(&b, 1u << 20);
+	hr_hook_rcfile(&hook, false, &b);
+	check_syntax(hr_buf_str(&b));
+	hr_buf_reset(&b);
+	hr_hook_heal(&hook, &b);
+	ck_assert_ptr_null(strchr(b.p, '\n')); /* one line */
+	check_syntax(hr_buf_str(&b));
+	hr_buf_reset(&b);
+	hr_hook_editing(7, &b);
+	check_syntax(hr_buf_str(&b));
+	check_syntax(hook.prompt_command);
+	ck_assert_ptr_null(strchr(hook.prompt_command, '\n'));
+	hr_buf_reset(&b);
+	hr_hook_ack_source("/a b/c'd", &b);
+	hr_hook_ack_snapshot(&hook, &b);
+	hr_hook_ack_readline(&b);
+	hr_hook_ack_nonce(&hook, &b);
+	ck_assert_ptr_null(strchr(b.p, '\n'));
+	check_syntax(hr_buf_str(&b));
+	hr_buf_done(&b);
+}
+END_TEST
+
+START_TEST(each_hook_is_another)
+{
+	struct hr_hook other;
+
+	ck_assert_int_eq(hr_hook_init(&other, top, NULL), 0);
+	ck_assert_uint_eq(strlen(other.nonce), HR_HOOK_NONCE_LEN);
+	ck_assert_uint_eq(strspn(other.nonce, "0123456789abcdef"), HR_HOOK_NONCE_LEN);
+	ck_assert_str_ne(other.nonce, hook.nonce);
+	ck_assert_str_ne(other.report_path, hook.report_path);
+	ck_assert_str_ne(other.ack_path, hook.ack_path);
+	ck_assert_str_ne(other.exports_path, hook.exports_path);
+	/* what child shells are told holds no secret */
+	ck_assert_ptr_null(strstr(hook.prompt_command, hook.nonce));
+	ck_assert_ptr_null(strstr(hook.report_path, hook.nonce));
+	ck_assert_ptr_null(strstr(hook.prompt_command, hook.exports_path));
+	hr_hook_done(&other);
+	hr_hook_done(&other);
+}
+END_TEST
+
+START_TEST(every_prompt_is_reported)
+{
+	struct hr_report last;
+
+	put_rcfile("");
+	ck_assert_int_eq(run("false\n(exit 7)\ncd /\nsh -c 'kill -9 $$'\n:\n", "\n"), 0);
+	ck_assert_str_eq(codes(&last), "0 1 7 0 137 0 ");
+	ck_assert_str_eq(last.pwd, "/");
+	ck_assert_str_eq(last.nonce, hook.nonce);
+	ck_assert_int_eq(last.job, -1);
+	ck_assert_uint_eq(last.euid, geteuid());
+}
+END_TEST
+
+START_TEST(the_user_sees_no_hook)
+{
+	put_rcfile("");
+	ck_assert_int_eq(
+	    run("true | (exit 3) | true\necho ps=${PIPESTATUS[*]}\necho a b\necho u=$_\n(exit 4)\n"
+		"echo s=$?\nset -u\necho $!x 2>/dev/null || :\nset +u; trap 'echo D' DEBUG\n:\n"
+		"trap - DEBUG\nset -C\necho c=$-\n",
+		"\n"),
+	    0);
+	ck_assert_str_eq(get_file("out"), "ps=0 3 0\na b\nu=b\ns=4\nD\nD\nc=hiBCs\n");
+}
+END_TEST
+
+START_TEST(it_works_under_every_option)
+{
+	static const char *const options[] = {"set -u", "set -C", "set -x", "set -v", "set -a",
+	    "set -f", "set -o posix", "set -b", "set -k", "set -E -T", "shopt -s nullglob failglob",
+	    "IFS=0123456789abcdef/", "IFS=", "unset PWD OLDPWD TERM", "shopt -u promptvars",
+	    "alias builtin=false printf=false test=false read=false :=false eval=false",
+	    "shopt -s xpg_echo", "trap 'false' DEBUG", "trap 'echo E' ERR", "PATH=", "exec 2>&-",
+	    "PS1='$ '", "readonly PS1", "PS2=x", "__hr_a=1", "LC_ALL=C"};
+	char script[300];
+	size_t i;
+
+	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		(void)snprintf(script, sizeof(script), "%s\n(exit 3)\n(exit 4)\n", options[i]);
+		put_rcfile("");
+		(void)run(script, "\n");
+		ck_assert_msg(
+		    strcmp(codes(NULL), "0 0 3 4 ") == 0, "%s: %s", options[i], codes(NULL));
+	}
+}
+END_TEST
+
+/* What the keeper answers to a shell under set -a whose hook is not what it was. */
+static const char *
+rest_ack(void)
+{
+	static char text[1000];
+	struct hr_buf b;
+
+	hr_buf_init(&b, 1u << 20);
+	hr_hook_ack_restore(&b);
+	hr_hook_ack_unexport(&b);
+	(void)snprintf(text, sizeof(text), "%s\n", hr_buf_str(&b));
+	hr_buf_done(&b);
+	return text;
+}
+
+START_TEST(nothing_of_ours_gets_into_the_environment)
+{
+	put_rcfile("set -a");
+	const char *rest = rest_ack();
+
+	ck_assert_int_eq(run_acked("env | grep ^__hr_ | cut -c1-7\nset -a\nx=1\nenv | grep ^__hr_\n"
+				   "env | grep -c ^PS0=\nenv | grep -c ^PROMPT_COMMAND=\n",
+			     rest, rest),
+	    0);
+	ck_assert_str_eq(get_file("out"), "0\n1\n");
+}
+END_TEST
+
+START_TEST(what_was_put_before_it_goes)
+{
+	static const char script[] =
+	    "PROMPT_COMMAND=\"true; $PROMPT_COMMAND\"\nfalse\nfalse\nPS0=x\nfalse\nunset PS0\n"
+	    "false\nPROMPT_COMMAND=(\"$PROMPT_COMMAND\" 'echo other')\nfalse\n";
+
+	put_rcfile("");
+	ck_assert_int_eq(run_acked(script, "\n", rest_ack()), 1);
+	ck_assert_str_eq(codes(NULL), "0 0 1 1 0 1 0 1 0 1 ");
+	ck_assert_int_eq(run_acked(script, "\n", rest_ack()), 1);
+	ck_assert_str_eq(hooks(), "=!==!=!=!=");
+}
+END_TEST
+
+START_TEST(a_changed_hook_is_told)
+{
+	static const char *const changes[] = {"PROMPT_COMMAND+=' '", "PROMPT_COMMAND[7]=false",
+	    "PROMPT_COMMAND=([3]=\"$PROMPT_COMMAND\"); set -u", "PS0=", "unset PS0", "PS0=12345678",
+	    "LC_ALL=C; PROMPT_COMMAND=\"x=; $PROMPT_COMMAND\""};
+	char script[200];
+	size_t i;
+
+	put_rcfile("");
+	for (i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		(void)snprintf(script, sizeof(script), "set -u\nIFS=0:\n%s\n", changes[i]);
+		(void)run(script, "\n");
+		ck_assert_msg(strcmp(hooks(), "===!") == 0, "%s: %s", changes[i], hooks());
+	}
+}
+END_TEST
+
+START_TEST(a_child_shell_does_not_wait)
+{
+	struct hr_report last;
+
+	put_rcfile("");
+	put_file("inner", "(exit 5)\n");
+	ck_assert_int_eq(run("bash --norc -i <inner 2>/dev/null\nfalse\n", "\n"), 1);
+	/* the child's two prompts among ours, and no answer of ours was eaten */
+	ck_assert_str_eq(codes(&last), "0 0 5 5 1 ");
+}
+END_TEST
+
+START_TEST(a_start_up_file_of_the_user)
+{
+	put_rcfile(
+	    "PROMPT_COMMAND=(a b); PS0=x; set -u; alias set=false; MINE=here; TMOUT=1; false");
+	ck_assert_int_eq(run("echo $MINE ${TMOUT-no}\n(exit 9)\n", "\n"), 9);
+	ck_assert_str_eq(get_file("out"), "here no\n");
+	ck_assert_str_eq(codes(NULL), "0 0 9 ");
+}
+END_TEST
+
+static void
+check_heal(const char *broken, const char *want)
+{
+	struct hr_buf b;
+
+	put_rcfile("");
+	hr_buf_init(&b, 1u << 20);
+	hr_buf_addf(&b, "%s\n", broken);
+	hr_hook_heal(&hook, &b);
+	hr_buf_adds(&b, "\n(exit 3)\n");
+	(void)run(b.p, "\n");
+	ck_assert_msg(strcmp(codes(NULL), want) == 0, "%s: %s", broken, codes(NULL));
+	hr_buf_done(&b);
+}
+
+START_TEST(a_lost_hook_can_be_put_back)
+{
+	check_heal("unset PROMPT_COMMAND; (exit 6)", "0 6 3 ");
+	check_heal("PROMPT_COMMAND=:; PS0=; (exit 6)", "0 6 3 ");
+	check_heal("unset __hr_n __hr_p PROMPT_COMMAND; (exit 6)", "0 6 3 ");
+	check_heal("set -u; set -C; unset PROMPT_COMMAND; (exit 6)", "0 6 3 ");
+	check_heal("unset -f x; builtin() { :; }; printf() { :; }; read() { :; }; eval() { :; };"
+		   "export() { :; }; unset() { :; }; set() { :; }; test() { :; }; PROMPT_COMMAND=;"
+		   "(exit 6)",
+	    "0 6 3 ");
+	check_heal("enable -n printf read eval export test; PROMPT_COMMAND=; (exit 6)", "0 6 3 ");
+	check_heal("enable -n builtin; (exit 6)", "0 6 3 ");
+	check_heal(
+	    "alias unset=false export=false builtin=false; PROMPT_COMMAND=; (exit 6)", "0 6 3 ");
+	check_heal("trap 'echo x' DEBUG; PROMPT_COMMAND=; (exit 6)", "0 6 3 ");
+	check_heal("PROMPT_COMMAND=(: :); (exit 6)", "0 6 3 ");
+	check_heal("readonly PS1 PS2; PROMPT_COMMAND=; (exit 6)", "0 6 3 ");
+}
+END_TEST
+
+START_TEST(what_cannot_be_put_back_ends_the_shell)
+{
+	struct hr_buf b;
+
+	put_rcfile("");
+	hr_buf_init(&b, 1u << 20);
+	hr_buf_adds(&b, "PROMPT_COMMAND=; readonly PROMPT_COMMAND; (exit 6)\n");
+	hr_hook_heal(&hook, &b);
+	hr_buf_adds(&b, "\n(exit 3)\n");
+	ck_assert_int_eq(run(b.p, "\n"), 6);
+	hr_buf_done(&b);
+}
+END_TEST
+
+START_TEST(variables_reach_the_next_shell)
+{
+	struct hr_buf ack, vars, kept;
+	char bytes[8192];
+	ssize_t n;
+
+	put_rcfile("");
+	hr_buf_init(&ack, 1u << 20);
+	hr_buf_adds(&ack, "export NEW='x y' EMPTY=; export UNSET; readonly FIXED=1; export FIXED; "
+			  "OWN=1; declare -ix NUMBER=7; ");
+	hr_hook_ack_snapshot(&hook, &ack);
+	hr_buf_adds(&ack, "\n");
+	ck_assert_int_eq(run(":\n", ack.p), 0);
+	hr_buf_init(&vars, 1u << 20);
+	while ((n = hr_fd_read(exports_fd, bytes, sizeof(bytes))) > 0)
+		hr_buf_add(&vars, bytes, (size_t)n);
+	ck_assert_uint_gt(vars.len, 0);
+	ck_assert_ptr_eq(memchr(vars.p, '\0', vars.len), vars.p + vars.len - 1);
+	hr_buf_init(&kept, 1u << 20);
+	hr_exports_keep(vars.p, vars.len - 1, &kept);
+	ck_assert_ptr_null(strstr(hr_buf_str(&kept), "PROMPT_COMMAND"));
+	put_file("exports", hr_buf_str(&kept));
+	hr_buf_reset(&ack);
+	hr_hook_ack_source(in_top("exports"), &ack);
+	hr_buf_adds(&ack, "\n");
+	ck_assert_int_eq(run("printf '%q\\n' \"$ODD\" \"$NEW\" \"${EMPTY-none}\" ${OWN-none}\n"
+			     "NUMBER+=1; FIXED+=2; echo $NUMBER $FIXED\n(exit 2)\n",
+			     ack.p),
+	    2);
+	ck_assert_str_eq(
+	    get_file("out"), "$'a\\nb\\'\"$(false)\\001\\\\e'\nx\\ y\n''\nnone\n8 12\n");
+	ck_assert_str_eq(codes(NULL), "0 0 0 0 0 2 ");
+	hr_buf_done(&ack);
+	hr_buf_done(&vars);
+	hr_buf_done(&kept);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("hook");
+	TCase *tc = tcase_create("hook");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, bash_can_parse_all_of_it);
+	tcase_add_test(tc, each_hook_is_another);
+	tcase_add_test(tc, every_prompt_is_reported);
+	tcase_add_test(tc, the_user_sees_no_hook);
+	tcase_add_test(tc, it_works_under_every_option);
+	tcase_add_test(tc, nothing_of_ours_gets_into_the_environment);
+	tcase_add_test(tc, what_was_put_before_it_goes);
+	tcase_add_test(tc, a_changed_hook_is_told);
+	tcase_add_test(tc, a_child_shell_does_not_wait);
+	tcase_add_test(tc, a_start_up_file_of_the_user);
+	tcase_add_test(tc, a_lost_hook_can_be_put_back);
+	tcase_add_test(tc, what_cannot_be_put_back_ends_the_shell);
+	tcase_add_test(tc, variables_reach_the_next_shell);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed == 0 ? 0 : 1;
+}

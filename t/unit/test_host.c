@@ -1,0 +1,610 @@
+/* The host side without a sandbox: TOML, settings, volumes, ports, quoting, the start command. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "base/path.h"
+#include "base/spawn.h"
+#include "host/client.h"
+#include "host/command.h"
+#include "host/envquote.h"
+#include "host/error.h"
+#include "host/portlock.h"
+#include "host/sandbox.h"
+#include "host/settings.h"
+#include "host/toml.h"
+#include "host/volumes.h"
+#include "host/zip.h"
+#include "lines.h"
+
+static char top[32];
+
+static void
+set_up(void)
+{
+	(void)snprintf(top, sizeof(top), "/tmp/test_host.XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(top));
+	ck_assert_int_eq(chdir(top), 0);
+}
+
+static void
+tear_down(void)
+{
+	ck_assert_int_eq(chdir("/"), 0);
+	ck_assert_int_eq(hr_path_remove(top, NULL), 0);
+}
+
+/* ---- TOML ---- */
+
+static const struct {
+	const char *text, *json; /* NULL: refused */
+} tomls[] = {
+    {"", "{}"},
+    {"a = 1\n", "{\"a\":1}"},
+    {"a=1 # c\nb = -0x_1\n", NULL},
+    {"a = 0x1F\nb = 0o17\nc = 0b101\nd = 1_000\n", "{\"a\":31,\"b\":15,\"c\":5,\"d\":1000}"},
+    {"a = 1.5\nb = 1e3\nc = true\nd = false", "{\"a\":1.5,\"b\":1000.0,\"c\":true,\"d\":false}"},
+    {"a = \"x\\n\\u00e9\\\\\"", "{\"a\":\"x\\n\xC3\xA9\\\\\"}"},
+    {"a = 'C:\\x'", "{\"a\":\"C:\\\\x\"}"},
+    {"a = \"\"\"\nx\ny\"\"\"\n", "{\"a\":\"x\\ny\"}"},
+    {"a = \"\"\"x \\\n   y\"\"\"", "{\"a\":\"x y\"}"},
+    {"a = '''\n'x''''", "{\"a\":\"'x'\"}"},
+    {"a = [1, 2, # two\n 3,\n]", "{\"a\":[1,2,3]}"},
+    {"a = {b = 1, c.d = 'e'}", "{\"a\":{\"b\":1,\"c\":{\"d\":\"e\"}}}"},
+    {"[a]\nb = 1\n[a.c]\nd = 2\n", "{\"a\":{\"b\":1,\"c\":{\"d\":2}}}"},
+    {"[a.b]\nc = 1\n[a]\nd = 2\n", "{\"a\":{\"b\":{\"c\":1},\"d\":2}}"},
+    {"[[a]]\nb = 1\n[[a]]\nb = 2\n[a.c]\nd = 3\n", "{\"a\":[{\"b\":1},{\"b\":2,\"c\":{\"d\":3}}]}"},
+    {"\"a b\" = 1\n'c.d' = 2\n", "{\"a b\":1,\"c.d\":2}"},
+    {"a.b = 1\na.c = 2\n", "{\"a\":{\"b\":1,\"c\":2}}"},
+    {"a = 1979-05-27T07:32:00Z\nb = 1979-05-27 07:32:00\nc = 07:32:00\n",
+	"{\"a\":\"1979-05-27T07:32:00Z\",\"b\":\"1979-05-27 07:32:00\",\"c\":\"07:32:00\"}"},
+    {"a = 1\r\nb = 2\r\n", "{\"a\":1,\"b\":2}"},
+    {"a = 1\na = 2\n", NULL},
+    {"[a]\n[a]\n", NULL},
+    {"a = {b = 1}\n[a]\nc = 2\n", NULL},
+    {"a = {b = 1}\na.c = 2\n", NULL},
+    {"a = [1]\n[[a]]\n", NULL},
+    {"[a]\nb.c = 1\n[a.b]\n", NULL},
+    {"a\n", NULL},
+    {"a = \n", NULL},
+    {"a = \"x", NULL},
+    {"a = \"x\ny\"", NULL},
+    {"a = \"\\q\"", NULL},
+    {"a = \"\\ud800\"", NULL},
+    {"a = 01", NULL},
+    {"a = 1__0", NULL},
+    {"a = 1.", NULL},
+    {"a = 99999999999999999999", NULL},
+    {"a = [1", NULL},
+    {"a = {b = 1,}", NULL},
+    {"a = 1 b = 2", NULL},
+    {"[a\n", NULL},
+    {"a = tru", NULL},
+    {"\xFF = 1", NULL},
+};
+
+START_TEST(toml)
+{
+	struct json_object *o = NULL, *want;
+	struct hr_err err = {0};
+	size_t n = strlen(tomls[_i].text);
+	char *copy = malloc(n > 0 ? n : 1);
+	int rc;
+
+	memcpy(copy, tomls[_i].text, n); /* no NUL: a sanitizer sees reads behind the end */
+	rc = hr_toml_parse(copy, n, &o, &err);
+	free(copy);
+	if (tomls[_i].json == NULL) {
+		ck_assert_msg(rc == -1, "taken: %s", tomls[_i].text);
+		ck_assert_int_eq(err.code, HR_E_INVAL);
+		return;
+	}
+	ck_assert_msg(rc == 0, "%s: %s", tomls[_i].text, err.msg);
+	want = json_tokener_parse(tomls[_i].json);
+	ck_assert_msg(
+	    json_object_equal(o, want), "%s: %s", tomls[_i].text, json_object_to_json_string(o));
+	json_object_put(want);
+	json_object_put(o);
+}
+END_TEST
+
+START_TEST(toml_names_the_line)
+{
+	struct json_object *o = NULL;
+	struct hr_err err = {0};
+
+	ck_assert_int_eq(hr_toml_parse("a = 1\n\nb = ?\n", 13, &o, &err), -1);
+	ck_assert_str_eq(err.msg, "line 3: no value");
+}
+END_TEST
+
+START_TEST(toml_depth)
+{
+	struct json_object *o = NULL;
+	struct hr_buf b;
+
+	hr_buf_init(&b, 1 << 20);
+	hr_buf_adds(&b, "a = ");
+	for (int i = 0; i < 100000; i++)
+		hr_buf_addc(&b, '[');
+	ck_assert_int_eq(hr_toml_parse(b.p, b.len, &o, NULL), -1);
+	hr_buf_done(&b);
+}
+END_TEST
+
+/* ---- settings ---- */
+
+static char warned[4096];
+
+static void
+on_warning(void *arg, const char *text)
+{
+	size_t n = strlen(warned);
+
+	(void)arg;
+	(void)snprintf(warned + n, sizeof(warned) - n, "%s\n", text);
+}
+
+static struct hr_config *
+load(const char *file, const char *const *env, enum hr_error_code want, struct hr_error *err)
+{
+	struct hr_config *c = hr_config_new(NULL);
+	int rc;
+
+	warned[0] = '\0';
+	if (file != NULL)
+		ck_assert_int_eq(hr_path_write("config.toml", file, strlen(file), 0644, NULL), 0);
+	rc = hr_config_load(c, NULL, env, on_warning, NULL, err);
+	ck_assert_msg((want == HR_ERROR_NONE) == (rc == 0), "%s", rc != 0 ? err->text : "loaded");
+	return c;
+}
+
+START_TEST(defaults)
+{
+	struct hr_error err = {0};
+	struct hr_config *c = load(NULL, NULL, HR_ERROR_NONE, &err);
+
+	ck_assert_str_eq(hr_config_text(c, "core.runtime"), "docker");
+	ck_assert_str_eq(hr_config_text(c, "core.git_user_name"), "openhands");
+	ck_assert_str_eq(hr_config_text(c, "core.git_user_email"), "openhands@all-hands.dev");
+	ck_assert_str_eq(hr_config_text(c, "core.workspace_mount_path_in_sandbox"), "/workspace");
+	ck_assert_ptr_null(hr_config_text(c, "core.workspace_base"));
+	ck_assert_ptr_null(hr_config_text(c, "core.workspace_mount_path"));
+	ck_assert_int_eq(hr_config_int(c, "sandbox.timeout"), 120);
+	ck_assert_str_eq(hr_config_text(c, "kubernetes.namespace"), "default");
+	ck_assert_str_eq(hr_config_text(c, "kubernetes.resource_memory_limit"), "2Gi");
+	ck_assert(!hr_config_bool(c, "kubernetes.privileged"));
+	hr_config_free(c);
+}
+END_TEST
+
+/* Environment beats file beats default. */
+START_TEST(precedence)
+{
+	static const char *const env[] = {"SANDBOX_TIMEOUT=30", "GIT_USER_NAME=me",
+	    "GIT_USER_EMAIL=", "RUN_AS_OPENHANDS=False", "SANDBOX_LIMITS_CPU_QUOTA=5000",
+	    "SANDBOX_USER_ID=x7", "SANDBOX_RUNTIME_EXTRA_BUILD_ARGS=['--a=b', \"c\",]",
+	    "SANDBOX_DOCKER_RUNTIME_KWARGS={'mem_limit': '4g', 'n': 3, 'm': {'x': True}}", NULL};
+	struct hr_error err = {0};
+	struct hr_config *c =
+	    load("[core]\nruntime = \"local\"\n[sandbox]\ntimeout = 10\nuser_id = 5\n"
+		 "[sandbox.limits]\npids = 9\n",
+		env, HR_ERROR_NONE, &err);
+	struct json_object *v;
+
+	ck_assert_str_eq(hr_config_text(c, "core.runtime"), "local");
+	ck_assert_int_eq(hr_config_int(c, "sandbox.timeout"), 30);
+	ck_assert_int_eq(hr_config_int(c, "sandbox.user_id"), 5);
+	ck_assert_int_eq(hr_config_int(c, "sandbox.limits.pids"), 9);
+	ck_assert_int_eq(hr_config_int(c, "sandbox.limits.cpu_quota"), 5000);
+	ck_assert_str_eq(hr_config_text(c, "core.git_user_name"), "me");
+	ck_assert_str_eq(hr_config_text(c, "core.git_user_email"), "openhands@all-hands.dev");
+	ck_assert(!hr_config_bool(c, "core.run_as_openhands"));
+	v = hr_config_value(c, "sandbox.runtime_extra_build_args");
+	ck_assert_str_eq(json_object_to_json_string_ext(v, 0), "[\"--a=b\",\"c\"]");
+	v = hr_config_value(c, "sandbox.docker_runtime_kwargs");
+	ck_assert_str_eq(json_object_to_json_string_ext(v, 0),
+	    "{\"mem_limit\":\"4g\",\"n\":3,\"m\":{\"x\":true}}");
+	ck_assert_ptr_nonnull(strstr(warned,
+	    "Error setting env var SANDBOX_USER_ID=x7: check that the value is of the right type"));
+	hr_config_free(c);
+}
+END_TEST
+
+static const struct {
+	const char *toml, *error, *warning;
+} mistakes[] = {
+    {"[core]\n[sandbox]\ntimeot = 1\n", "Error in [sandbox] section in config.toml",
+	"Unknown config key \"timeot\" in [sandbox] section; is \"timeout\" meant?"},
+    {"[core]\n[security]\nx = 1\n", "Error in [security] section in config.toml", "Unknown config"},
+    {"[core]\n[mcp]\nservers = 1\n", "Error in MCP sections in config.toml", "Unknown config key"},
+    {"[core]\n[kubernetes]\nnope = 1\n", "Invalid kubernetes configuration: unknown key \"nope\"",
+	""},
+    {"[core]\n[sandbox]\ntimeout = \"x\"\n", "Error in [sandbox] section in config.toml",
+	"of another type"},
+    {"[core]\nruntme = \"x\"\n", NULL,
+	"Unknown config key \"runtme\" in [core] section; is \"runtime\" meant?"},
+    {"[core]\n[sandboxes]\nx = 1\n", NULL, "Unknown section [sandboxes] in config.toml"},
+    {"[core]\n[llm]\nmodel = \"x\"\n", NULL, ""},
+    {"[sandbox]\ntimeout = 1\n", NULL, "No [core] section"},
+    {"[core\n", NULL, "Cannot parse config from toml, toml values have not been applied."},
+};
+
+START_TEST(wrong_files)
+{
+	struct hr_error err = {0};
+	struct hr_config *c = load(mistakes[_i].toml, NULL,
+	    mistakes[_i].error != NULL ? HR_ERROR_VALUE : HR_ERROR_NONE, &err);
+
+	if (mistakes[_i].error != NULL)
+		ck_assert_str_eq(err.text, mistakes[_i].error);
+	ck_assert_msg(strstr(warned, mistakes[_i].warning) != NULL, "warned: %s", warned);
+	if (mistakes[_i].warning[0] == '\0' && mistakes[_i].error == NULL)
+		ck_assert_str_eq(warned, "");
+	hr_config_free(c);
+}
+END_TEST
+
+START_TEST(secrets)
+{
+	static const char *const env[] = {"SANDBOX_API_KEY=hunter2", NULL};
+	struct hr_error err = {0};
+	struct hr_config *c = load(NULL, env, HR_ERROR_NONE, &err);
+	char *text = hr_config_json(c, NULL);
+	struct json_object *o;
+
+	ck_assert_str_eq(hr_config_text(c, "sandbox.api_key"), "hunter2");
+	ck_assert_ptr_null(strstr(text, "hunter2"));
+	o = json_tokener_parse(text);
+	ck_assert_ptr_nonnull(o);
+	json_object_put(o);
+	ck_assert_int_eq(hr_config_set(c, "sandbox.nothing", "1", &err), -1);
+	ck_assert_int_eq(hr_config_set(c, "sandbox.timeout", "one", &err), -1);
+	free(text);
+	hr_config_free(c);
+}
+END_TEST
+
+START_TEST(dotenv)
+{
+	static const char text[] = "# c\nexport SANDBOX_TIMEOUT='7'\nGIT_USER_NAME=file\n";
+	static const char *const env[] = {"GIT_USER_NAME=own", NULL};
+	struct hr_error err = {0};
+	struct hr_config *c;
+
+	ck_assert_int_eq(hr_path_write(".env", text, sizeof(text) - 1, 0600, NULL), 0);
+	ck_assert_int_eq(mkdir("below", 0700), 0);
+	ck_assert_int_eq(chdir("below"), 0);
+	c = load(NULL, env, HR_ERROR_NONE, &err);
+	ck_assert_int_eq(hr_config_int(c, "sandbox.timeout"), 7);
+	ck_assert_str_eq(hr_config_text(c, "core.git_user_name"), "own");
+	hr_config_free(c);
+}
+END_TEST
+
+static const struct {
+	const char *env[4];
+	const char *base, *mount, *inside;
+} workspaces[] = {
+    {{"SANDBOX_VOLUMES=/h/w:/workspace:rw"}, "/h/w", "/h/w", "/workspace"},
+    {{"SANDBOX_VOLUMES=/h/a:/data,/h/w:/workspace"}, "/h/w", "/h/w", "/workspace"},
+    {{"SANDBOX_VOLUMES=/h/a:/data:ro", "WORKSPACE_BASE=/x"}, NULL, NULL, "/workspace"},
+    {{"WORKSPACE_BASE=/x"}, "/x", "/x", "/workspace"},
+    {{"WORKSPACE_BASE=/home/user/project", "WORKSPACE_MOUNT_REWRITE=/home/user:/sandbox"},
+	"/home/user/project", "/sandbox/project", "/workspace"},
+};
+
+START_TEST(workspace)
+{
+	struct hr_error err = {0};
+	struct hr_config *c = load(NULL, workspaces[_i].env, HR_ERROR_NONE, &err);
+	const char *base = hr_config_text(c, "core.workspace_base");
+	const char *mount = hr_config_text(c, "core.workspace_mount_path");
+
+	ck_assert_str_eq(
+	    base != NULL ? base : "-", workspaces[_i].base != NULL ? workspaces[_i].base : "-");
+	ck_assert_str_eq(
+	    mount != NULL ? mount : "-", workspaces[_i].mount != NULL ? workspaces[_i].mount : "-");
+	ck_assert_str_eq(
+	    hr_config_text(c, "core.workspace_mount_path_in_sandbox"), workspaces[_i].inside);
+	hr_config_free(c);
+}
+END_TEST
+
+/* ---- volumes ---- */
+
+static const struct {
+	const char *text, *parts; /* NULL: refused */
+} volumes[] = {
+    {"/h:/c", "/h|/c|rw|path"},
+    {"/h:/c:ro", "/h|/c|ro|path"},
+    {"/h:/c:ro,/i:/d", "/h|/c|ro|path /i|/d|rw|path"},
+    {"/h:/c,/h:/d", "/h|/c|rw|path /h|/d|rw|path"},
+    {"cache:/c", "cache|/c|rw|name"},
+    {"volume:cache:/c", "cache|/c|rw|name"},
+    {"volume:cache:/c:ro", "cache|/c|ro|name"},
+    {"./d:/c", "./d|/c|rw|path"},
+    {"~/d:/c:overlay", "~/d|/c|overlay|path"},
+    {"/h", NULL},
+    {"/h:/c:ro:x", NULL},
+    {":/c", NULL},
+    {"/h:/c,", NULL},
+};
+
+START_TEST(volume_texts)
+{
+	struct hr_error err = {0};
+	struct hr_volumes v;
+	struct hr_buf b;
+	int rc = hr_volumes_parse(volumes[_i].text, &v, &err);
+
+	if (volumes[_i].parts == NULL) {
+		ck_assert_int_eq(rc, -1);
+		ck_assert_ptr_nonnull(
+		    strstr(err.text, "Invalid mount format in sandbox.volumes: "));
+		return;
+	}
+	ck_assert_int_eq(rc, 0);
+	hr_buf_init(&b, 4096);
+	for (size_t i = 0; i < v.n; i++)
+		hr_buf_addf(&b, "%s%s|%s|%s|%s", i > 0 ? " " : "", v.v[i].source, v.v[i].target,
+		    v.v[i].mode, v.v[i].named ? "name" : "path");
+	ck_assert_str_eq(hr_buf_str(&b), volumes[_i].parts);
+	hr_buf_done(&b);
+	hr_volumes_done(&v);
+}
+END_TEST
+
+/* ---- ports ---- */
+
+START_TEST(one_lock_each)
+{
+	struct hr_portlock a = HR_PORTLOCK_NONE, b = HR_PORTLOCK_NONE;
+	struct hr_error err = {0};
+
+	ck_assert_int_eq(hr_portlock_acquire(&a, top, 30001, &err), 0);
+	ck_assert_int_eq(hr_portlock_acquire(&a, top, 30001, &err), 0);
+	ck_assert_int_eq(hr_portlock_acquire(&b, top, 30001, &err), -1);
+	ck_assert_str_eq(err.text, "Could not acquire lock for port 30001");
+	hr_portlock_release(&a);
+	hr_portlock_release(&a);
+	ck_assert_int_eq(hr_portlock_acquire(&b, top, 30001, &err), 0);
+	hr_portlock_release(&b);
+	ck_assert_int_eq(access("port_30001.lock", F_OK), -1);
+}
+END_TEST
+
+/* Children that hold what they found until all have found something. */
+START_TEST(no_port_twice)
+{
+	int found[2], go[2], ports[8], port;
+	char c;
+
+	ck_assert(pipe(found) == 0 && pipe(go) == 0);
+	for (int i = 0; i < 8; i++) {
+		if (fork() == 0) {
+			struct hr_portlock l = HR_PORTLOCK_NONE;
+
+			(void)close(go[1]);
+			port = hr_portlock_find(&l, top, 41000, 41010, 40, "127.0.0.1", NULL) == 0
+				   ? l.port
+				   : -1;
+			(void)!write(found[1], &port, sizeof(port));
+			(void)!read(go[0], &c, 1);
+			hr_portlock_release(&l);
+			_exit(0);
+		}
+	}
+	for (int i = 0; i < 8; i++) {
+		ck_assert_int_eq(read(found[0], &ports[i], sizeof(ports[i])), sizeof(ports[i]));
+		ck_assert_int_ge(ports[i], 41000);
+		for (int k = 0; k < i; k++)
+			ck_assert_int_ne(ports[k], ports[i]);
+	}
+	(void)close(go[0]);
+	(void)close(go[1]);
+	while (wait(NULL) > 0)
+		;
+}
+END_TEST
+
+START_TEST(stale_locks)
+{
+	struct hr_portlock held = HR_PORTLOCK_NONE;
+	struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+
+	ck_assert_int_eq(hr_portlock_acquire(&held, top, 30001, NULL), 0);
+	ck_assert_int_eq(hr_path_write("port_30002.lock", "", 0, 0600, NULL), 0);
+	ck_assert_int_eq(hr_path_write("port_30003.lock", "", 0, 0600, NULL), 0);
+	ck_assert_int_eq(utimensat(AT_FDCWD, "port_30001.lock", old, 0), 0);
+	ck_assert_int_eq(utimensat(AT_FDCWD, "port_30002.lock", old, 0), 0);
+	ck_assert_uint_eq(hr_portlock_clean(top, 300), 1);
+	ck_assert_int_eq(access("port_30002.lock", F_OK), -1);
+	ck_assert_int_eq(access("port_30001.lock", F_OK), 0);
+	ck_assert_int_eq(access("port_30003.lock", F_OK), 0);
+	hr_portlock_release(&held);
+}
+END_TEST
+
+/* ---- quoting: read back by a real bash ---- */
+
+static const char *const values[] = {"plain", "abc\"def", "a b", "x$HOME", "a`echo hi`b",
+    "\xC3\xA9", "line\nfeed", "it's", "back\\slash", "", "'", "\t\001\1777", "\\n'\n", "!x", "~",
+    "a;b&c|d>e"};
+
+START_TEST(quoting)
+{
+	char path[64], text[256] = "";
+	const char *argv[] = {"bash", "-c", NULL, NULL};
+	struct hr_buf b, got;
+
+	(void)snprintf(path, sizeof(path), "%s/out", top);
+	hr_buf_init(&b, 4096);
+	hr_buf_init(&got, 4096);
+	hr_buf_adds(&b, "K=");
+	hr_env_quote(&b, values[_i]);
+	ck_assert_ptr_null(strchr(hr_buf_str(&b), '\n'));
+	hr_buf_addf(&b, "; printf %%s \"$K\" >%s", path);
+	argv[2] = hr_buf_str(&b);
+	ck_assert_int_eq(hr_spawn_wait(argv, text, sizeof(text), NULL), 0);
+	ck_assert_int_eq(hr_path_read(path, &got, NULL), 0);
+	ck_assert_str_eq(hr_buf_str(&got), values[_i]);
+	hr_buf_done(&b);
+	hr_buf_done(&got);
+}
+END_TEST
+
+/* ---- the start command ---- */
+
+static void
+check_command(
+    struct hr_config *c, const struct hr_command *cmd, const char *const *env, const char *want)
+{
+	struct hr_strv v = {0};
+	struct hr_buf b;
+
+	ck_assert_int_eq(hr_command_build(&v, cmd, c, env, NULL), 0);
+	hr_buf_init(&b, 4096);
+	for (size_t i = 0; i < v.n; i++)
+		hr_buf_addf(&b, "%s%s", i > 0 ? " " : "", v.v[i]);
+	ck_assert_str_eq(hr_buf_str(&b), want);
+	hr_buf_done(&b);
+	hr_strv_done(&v);
+}
+
+START_TEST(start_command)
+{
+	static const char *const prefix[] = {"server", NULL};
+	static const char *const plugins[] = {"agent_skills", "jupyter", "vscode", NULL};
+	static const char *const one[] = {"jupyter", NULL};
+	static const char *const env[] = {"RUNTIME_USERNAME=me", "RUNTIME_UID=77", NULL};
+	struct hr_command cmd = {.prefix = prefix,
+	    .port = 30131,
+	    .working_dir = "/workspace",
+	    .plugins = plugins,
+	    .user_id = -1};
+	struct hr_config *c = hr_config_new(NULL);
+
+	ck_assert_int_eq(hr_config_set(c, "core.git_user_name", "git name", NULL), 0);
+	check_command(c, &cmd, NULL,
+	    "server 30131 --working-dir /workspace --plugins agent_skills jupyter vscode "
+	    "--username openhands --user-id 1000");
+	cmd.port = 60000;
+	cmd.plugins = one;
+	ck_assert_int_eq(hr_config_set(c, "core.enable_browser", "false", NULL), 0);
+	check_command(c, &cmd, NULL,
+	    "server 60000 --working-dir /workspace --plugins jupyter "
+	    "--username openhands --user-id 1000 --no-enable-browser");
+	cmd.plugins = NULL;
+	ck_assert_int_eq(hr_config_set(c, "sandbox.browsergym_eval_env", "a b", NULL), 0);
+	ck_assert_int_eq(hr_config_set(c, "core.enable_browser", "true", NULL), 0);
+	check_command(c, &cmd, env,
+	    "server 60000 --working-dir /workspace --username me --user-id 77 "
+	    "--browsergym-eval-env a b");
+	cmd.username = "root";
+	cmd.user_id = 0;
+	check_command(c, &cmd, env,
+	    "server 60000 --working-dir /workspace --username root --user-id 0 "
+	    "--browsergym-eval-env a b");
+	hr_config_free(c);
+}
+END_TEST
+
+/* ---- small things ---- */
+
+START_TEST(backoff)
+{
+	static const unsigned want[] = {4, 4, 4, 8, 15, 15};
+
+	for (unsigned k = 1; k <= 6; k++)
+		ck_assert_uint_eq(hr_client_backoff(k, 4, 15), want[k - 1]);
+	ck_assert_uint_eq(hr_client_backoff(40, 4, 60), 60);
+}
+END_TEST
+
+START_TEST(sids)
+{
+	ck_assert(hr_sid_valid("a1-b_c.d"));
+	ck_assert(!hr_sid_valid(""));
+	ck_assert(!hr_sid_valid("../x"));
+	ck_assert(!hr_sid_valid("a/b"));
+	ck_assert(!hr_sid_valid("-x"));
+	ck_assert(!hr_sid_valid("a b"));
+}
+END_TEST
+
+START_TEST(nearest)
+{
+	static const char *const words[] = {"timeout", "platform", "volumes"};
+
+	ck_assert_str_eq(hr_nearest("timout", words, 3), "timeout");
+	ck_assert_str_eq(hr_nearest("volume", words, 3), "volumes");
+	ck_assert_ptr_null(hr_nearest("zzzzzz", words, 3));
+}
+END_TEST
+
+START_TEST(zips)
+{
+	struct hr_buf b;
+	char *zip;
+
+	hr_buf_init(&b, 4096);
+	ck_assert_int_eq(hr_path_mkdirs("d/sub/empty", 0755, NULL, NULL), 0);
+	ck_assert_int_eq(hr_path_write("d/a", "1", 1, 0644, NULL), 0);
+	ck_assert_int_eq(hr_path_write("d/sub/\xC3\xA9", "22", 2, 0755, NULL), 0);
+	ck_assert_int_eq(symlink("a", "d/link"), 0);
+	ck_assert_int_eq(symlink("..", "d/sub/up"), 0);
+	zip = hr_zip_directory("d", true, false, NULL);
+	ck_assert_ptr_nonnull(zip);
+	ck_assert_int_eq(hr_zip_extract(zip, "out", NULL), 0);
+	ck_assert_int_eq(hr_path_read("out/d/sub/\xC3\xA9", &b, NULL), 0);
+	ck_assert_str_eq(hr_buf_str(&b), "22");
+	hr_buf_reset(&b);
+	ck_assert_int_eq(hr_path_read("out/d/link", &b, NULL), 0);
+	ck_assert_str_eq(hr_buf_str(&b), "1");
+	ck_assert_int_eq(access("out/d/sub/up", F_OK), -1);
+	ck_assert_int_eq(access("out/d/sub/empty", F_OK), -1);
+	(void)unlink(zip);
+	free(zip);
+	ck_assert_ptr_null(hr_zip_directory("nothing", true, false, NULL));
+	hr_buf_done(&b);
+}
+END_TEST
+
+#define N(a) (int)(sizeof(a) / sizeof(*(a)))
+
+int
+main(void)
+{
+	Suite *s = suite_create("host");
+	TCase *tc = tcase_create("host");
+
+	tcase_add_checked_fixture(tc, set_up, tear_down);
+	tcase_add_loop_test(tc, toml, 0, N(tomls));
+	tcase_add_test(tc, toml_names_the_line);
+	tcase_add_test(tc, toml_depth);
+	tcase_add_test(tc, defaults);
+	tcase_add_test(tc, precedence);
+	tcase_add_loop_test(tc, wrong_files, 0, N(mistakes));
+	tcase_add_test(tc, secrets);
+	tcase_add_test(tc, dotenv);
+	tcase_add_loop_test(tc, workspace, 0, N(workspaces));
+	tcase_add_loop_test(tc, volume_texts, 0, N(volumes));
+	tcase_add_test(tc, one_lock_each);
+	tcase_add_test(tc, no_port_twice);
+	tcase_add_test(tc, stale_locks);
+	tcase_add_loop_test(tc, quoting, 0, N(values));
+	tcase_add_test(tc, start_command);
+	tcase_add_test(tc, backoff);
+	tcase_add_test(tc, sids);
+	tcase_add_test(tc, nearest);
+	tcase_add_test(tc, zips);
+	suite_add_tcase(s, tc);
+	return lines_run(s);
+}

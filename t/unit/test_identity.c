@@ -1,0 +1,297 @@
+/* supervisor/identity: users, the working directory's owner, nginx's account. */
+#include "config.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "supervisor/identity.h"
+#include "supervisor/settings.h"
+
+static struct hr_err err;
+static struct hr_settings c;
+static struct hr_identity id;
+static char top[64], work[128];
+
+static void
+set(const char *key, const char *value)
+{
+	ck_assert_int_eq(hr_settings_set(&c, key, value, &err), 0);
+}
+
+static void
+setup(void)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	memset(&err, 0, sizeof(err));
+	(void)snprintf(top, sizeof(top), "%.30s/test_identity.XXXXXX", tmp != NULL ? tmp : "/tmp");
+	ck_assert_ptr_nonnull(mkdtemp(top));
+	(void)snprintf(work, sizeof(work), "%s/deep/work", top);
+	ck_assert_int_eq(hr_settings_init(&c, &err), 0);
+	set("working_dir", work);
+	hr_log_setup("test", HR_LOG_CHILD, HR_LOG_ERROR);
+}
+
+static void
+teardown(void)
+{
+	hr_settings_done(&c);
+	ck_assert_int_eq(hr_path_remove(top, NULL), 0);
+}
+
+static struct stat
+stat_of(const char *name)
+{
+	struct stat st;
+	char path[256];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", top, name);
+	ck_assert_msg(lstat(path, &st) == 0, "%s", path);
+	return st;
+}
+
+START_TEST(names)
+{
+	static const struct {
+		const char *name;
+		bool ok;
+	} rows[] = {{"openhands", true}, {"user.name-2", true}, {"_x", true}, {"", false},
+	    {"-rf", false}, {"a b", false}, {"a:b", false}, {"a/b", false}, {"a\nb", false},
+	    {"a,b", false}, {"a'b", false}, {"a\"b", false}, {"a\\b", false},
+	    {"0123456789012345678901234567890123456789012345678901234567890123456789", false}};
+
+	ck_assert_int_eq(hr_identity_name_ok(rows[_i].name), rows[_i].ok);
+}
+END_TEST
+
+START_TEST(ones_own_account_is_left_alone)
+{
+	set("username", "somebody");
+	set("user_id", "4321");
+	ck_assert_int_eq(hr_identity_prepare(&id, &c, "somebody", top, NULL, &err), 0);
+	ck_assert_uint_eq(id.user_id, 4321);
+	ck_assert_int_ne(access(work, F_OK), 0); /* not even made */
+	ck_assert(!id.shell_changes);
+	ck_assert_uint_eq(id.shell_uid, geteuid());
+	hr_identity_done(&id);
+}
+END_TEST
+
+START_TEST(root_gets_the_directory)
+{
+	if (geteuid() != 0)
+		return;
+	set("username", "root");
+	set("user_id", "77");
+	ck_assert_int_eq(hr_identity_prepare(&id, &c, "root", top, NULL, &err), 0);
+	ck_assert_uint_eq(id.user_id, 77);
+	ck_assert_uint_eq(stat_of("deep/work").st_mode & 07777, 0775);
+	ck_assert(id.shell_changes);
+	ck_assert_uint_eq(id.shell_uid, 0);
+	ck_assert_str_eq(id.shell_user, "root");
+	ck_assert_ptr_nonnull(id.nginx_user);
+	ck_assert_uint_ne(id.nginx_uid, 0);
+	hr_identity_done(&id);
+}
+END_TEST
+
+START_TEST(an_existing_user_keeps_its_id)
+{
+	if (geteuid() != 0)
+		return;
+	set("username", "nobody");
+	set("sandbox_group", "12345");
+	ck_assert_int_eq(hr_identity_prepare(&id, &c, "root", top, NULL, &err), 0);
+	ck_assert_uint_eq(id.user_id, 65534);
+	ck_assert_uint_eq(stat_of("deep/work").st_uid, 65534);
+	ck_assert_uint_eq(stat_of("deep/work").st_gid, 12345);
+	ck_assert(!id.shell_changes); /* only root, openhands and RUNTIME_USERNAME */
+	hr_identity_done(&id);
+	set("runtime_username", "nobody");
+	ck_assert_int_eq(hr_identity_prepare(&id, &c, "root", top, NULL, &err), 0);
+	ck_assert(id.shell_changes);
+	ck_assert_uint_eq(id.shell_uid, 65534);
+	hr_identity_done(&id);
+	set("su_to_user", "false");
+	ck_assert_int_eq(hr_identity_prepare(&id, &c, "root", top, NULL, &err), 0);
+	ck_assert(!id.shell_changes);
+	hr_identity_done(&id);
+}
+END_TEST
+
+/* su would ask him for a password. In a child: there is no way back from another user. */
+START_TEST(nobody_becomes_who_he_is)
+{
+	pid_t pid;
+	int status;
+
+	if (geteuid() != 0)
+		return;
+	set("username", "nobody");
+	set("runtime_username", "nobody");
+	pid = fork();
+	if (pid == 0) {
+		if (setuid(65534) != 0 ||
+		    hr_identity_prepare(&id, &c, "nobody", top, NULL, &err) != 0)
+			_exit(2);
+		_exit(id.shell_changes ? 1 : 0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+/* useradd is a stand-in on PATH that notes its words. */
+static void
+fake_useradd(int status)
+{
+	char path[256], text[256];
+	int n = snprintf(text, sizeof(text),
+	    "#!/bin/sh\nfor w; do echo \"[$w]\"; done >%s/words\necho broken >&2\nexit %d\n", top,
+	    status);
+
+	(void)snprintf(path, sizeof(path), "%s/useradd", top);
+	ck_assert_int_eq(hr_path_write(path, text, (size_t)n, 0755, &err), 0);
+	(void)snprintf(text, sizeof(text), "%s:/usr/bin:/bin", top);
+	ck_assert_int_eq(setenv("PATH", text, 1), 0);
+}
+
+START_TEST(a_missing_user_is_made)
+{
+	struct hr_buf b;
+	char path[256];
+
+	fake_useradd(0);
+	set("username", "no-such-user-here");
+	set("user_id", "4711");
+	ck_assert_int_eq(hr_identity_prepare(&id, &c, "root", top, NULL, &err), 0);
+	ck_assert_uint_eq(id.user_id, 4711);
+	hr_identity_done(&id);
+	hr_buf_init(&b, 4096);
+	(void)snprintf(path, sizeof(path), "%s/words", top);
+	ck_assert_int_eq(hr_path_read(path, &b, &err), 0);
+	ck_assert_str_eq(hr_buf_str(&b),
+	    "[-rm]\n[-d]\n[/home/no-such-user-here]\n[-s]\n[/bin/bash]\n"
+	    "[-g]\n[root]\n[-G]\n[sudo]\n[-u]\n[4711]\n"
+	    "[no-such-user-here]\n");
+	hr_buf_reset(&b);
+	(void)snprintf(path, sizeof(path), "%s/sudoers", top);
+	/* twice the start, once the line */
+	ck_assert_int_eq(hr_identity_prepare(&id, &c, "root", top, NULL, &err), 0);
+	hr_identity_done(&id);
+	ck_assert_int_eq(hr_path_read(path, &b, &err), 0);
+	ck_assert_str_eq(hr_buf_str(&b), "%sudo ALL=(ALL) NOPASSWD:ALL\n");
+	hr_buf_done(&b);
+}
+END_TEST
+
+START_TEST(failures_to_make_a_user)
+{
+	fake_useradd(9);
+	set("username", "no-such-user-here");
+	ck_assert_int_eq(hr_identity_prepare(&id, &c, "root", top, NULL, &err), -1);
+	ck_assert_str_eq(
+	    err.msg, "Failed to create user `no-such-user-here` with UID 1000. Output: [broken\n]");
+	ck_assert_int_eq(hr_identity_prepare(&id, &c, "root", "/nonexistent", NULL, &err), -1);
+	ck_assert_int_eq(strncmp(err.msg, "Failed to add sudoer: ", 22), 0);
+	set("username", "--help");
+	ck_assert_int_eq(hr_identity_prepare(&id, &c, "root", top, NULL, &err), -1);
+	ck_assert_ptr_nonnull(strstr(err.msg, "cannot be the name of a user"));
+}
+END_TEST
+
+START_TEST(the_tree_changes_hands_but_not_through_links)
+{
+	char path[256];
+	int fd;
+
+	if (geteuid() != 0)
+		return;
+	(void)snprintf(path, sizeof(path), "%s/a/b", work);
+	ck_assert_int_eq(hr_path_mkdirs(path, 0755, NULL, &err), 0);
+	(void)snprintf(path, sizeof(path), "%s/victim", top);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	hr_fd_close(&fd);
+	(void)snprintf(path, sizeof(path), "%s/a/link", work);
+	ck_assert_int_eq(symlink("../../../victim", path), 0);
+	ck_assert_int_eq(hr_identity_work_dir(work, "nobody", "nogroup", NULL, &err), 0);
+	ck_assert_uint_eq(stat_of("deep/work/a/b").st_uid, 65534);
+	ck_assert_uint_eq(stat_of("deep/work/a/link").st_uid, 65534); /* the link itself */
+	ck_assert_uint_eq(stat_of("victim").st_uid, 0);
+	ck_assert_uint_eq(stat_of("deep").st_uid, 0); /* only what is below */
+}
+END_TEST
+
+START_TEST(an_unknown_group_changes_nothing)
+{
+	if (geteuid() != 0)
+		return;
+	ck_assert_int_eq(hr_identity_work_dir(work, "nobody", "no such group", NULL, &err), 0);
+	ck_assert_uint_eq(stat_of("deep/work").st_uid, 0);
+	ck_assert_uint_eq(stat_of("deep/work").st_mode & 07777, 0775);
+}
+END_TEST
+
+static bool
+stop_now(void)
+{
+	return true;
+}
+
+START_TEST(a_long_walk_can_be_stopped)
+{
+	ck_assert_int_eq(hr_identity_work_dir(work, "root", "root", stop_now, &err), -1);
+	ck_assert_int_eq(err.code, HR_E_GONE);
+}
+END_TEST
+
+START_TEST(accounts_of_nginx)
+{
+	if (geteuid() != 0)
+		return;
+	memset(&id, 0, sizeof(id));
+	ck_assert_int_eq(hr_identity_nginx(&id, "nobody", &err), 0);
+	ck_assert_str_eq(id.nginx_user, "nobody");
+	ck_assert_str_eq(id.nginx_group, "nogroup"); /* not a group of the user's name */
+	hr_identity_done(&id);
+	ck_assert_int_eq(hr_identity_nginx(&id, "no-such-user-here", &err), -1);
+	hr_identity_done(&id);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("identity");
+	TCase *tc = tcase_create("identity");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_loop_test(tc, names, 0, 14);
+	tcase_add_test(tc, ones_own_account_is_left_alone);
+	tcase_add_test(tc, root_gets_the_directory);
+	tcase_add_test(tc, an_existing_user_keeps_its_id);
+	tcase_add_test(tc, nobody_becomes_who_he_is);
+	tcase_add_test(tc, a_missing_user_is_made);
+	tcase_add_test(tc, failures_to_make_a_user);
+	tcase_add_test(tc, the_tree_changes_hands_but_not_through_links);
+	tcase_add_test(tc, an_unknown_group_changes_nothing);
+	tcase_add_test(tc, a_long_walk_can_be_stopped);
+	tcase_add_test(tc, accounts_of_nginx);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,186 @@
+/* Manifests of plugins: what is taken, what is refused and in which words. */
+#include "config.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "supervisor/manifest.h"
+
+static struct hr_manifest m;
+static struct hr_err err;
+
+static int
+parse(const char *text)
+{
+	err = (struct hr_err){0};
+	return hr_manifest_parse(&m, "/p/x", text, strlen(text), &err);
+}
+
+START_TEST(a_whole_one)
+{
+	ck_assert_int_eq(
+	    parse("{\"api\": 1, \"name\": \"x\", \"version\": \"2\", \"color\": [],"
+		  " \"exec\": [\"${plugin_dir}/run\", \"a b\"], \"needs\": [\"python3\"],"
+		  " \"requires\": [\"a\"], \"after\": [\"b\", \"c\"], \"run_as\": \"server\","
+		  " \"start\": \"at-start\", \"on_failure\": \"disable\", \"ready_timeout\": 5,"
+		  " \"env\": {\"A\": \"1\", \"B_2\": \"\"}, \"provides\": {\"C\": \"=\"},"
+		  " \"pass_env\": [\"TERM\"], \"actions\": [\"do-it\"], \"implied\": true,"
+		  " \"http\": [{\"prefix\": \"/x/\"}, {\"prefix\": \"/y.z\", \"auth\": \"none\"},"
+		  " {\"prefix\": \"/b\", \"auth\": \"bearer\"}]}"),
+	    0);
+	ck_assert_str_eq(m.name, "x");
+	ck_assert_str_eq(m.version, "2");
+	ck_assert_uint_eq(m.exec.n, 2);
+	ck_assert_str_eq(m.exec.v[1], "a b");
+	ck_assert_ptr_null(m.exec.v[2]);
+	ck_assert_str_eq(m.needs.v[0], "python3");
+	ck_assert_str_eq(m.requires.v[0], "a");
+	ck_assert_str_eq(m.after.v[1], "c");
+	ck_assert(m.as_server && m.at_start && m.disables && m.implied);
+	ck_assert_int_eq(m.ready_timeout_s, 5);
+	ck_assert_str_eq(m.env.v[1], "B_2=");
+	ck_assert_str_eq(m.provides.v[0], "C==");
+	ck_assert_str_eq(m.pass_env.v[0], "TERM");
+	ck_assert_str_eq(m.actions.v[0], "do-it");
+	ck_assert_uint_eq(m.nhttp, 3);
+	ck_assert_str_eq(m.http[0].prefix, "/x/");
+	ck_assert_int_eq(m.http[0].auth, HR_MANIFEST_SESSION);
+	ck_assert_int_eq(m.http[1].auth, HR_MANIFEST_NONE);
+	ck_assert_int_eq(m.http[2].auth, HR_MANIFEST_BEARER);
+	hr_manifest_done(&m);
+}
+END_TEST
+
+START_TEST(defaults)
+{
+	ck_assert_int_eq(parse("{\"api\": 1, \"name\": \"x\"}"), 0);
+	ck_assert(!m.as_server && !m.at_start && !m.disables && !m.implied);
+	ck_assert_int_eq(m.ready_timeout_s, 60);
+	ck_assert_uint_eq(m.exec.n + m.nhttp + m.actions.n, 0);
+	ck_assert_ptr_null(m.unavailable);
+	hr_manifest_done(&m);
+}
+END_TEST
+
+#define X "{\"api\": 1, \"name\": \"x\", "
+
+static const struct {
+	const char *text, *message;
+} bad[] = {
+    {"", "unexpected end of data"},
+    {"[]", "not a JSON object"},
+    {"{\"name\": \"x\"}", "api: only 1 is known"},
+    {"{\"api\": \"1\", \"name\": \"x\"}", "api: only 1 is known"},
+    {"{\"api\": 1}", "name: is missing or not a name"},
+    {"{\"api\": 1, \"name\": \"y\"}", "name: \"y\" is not that of the directory"},
+    {X "\"name\": \"a/b\"}", "name: is missing or not a name"},
+    {X "\"exec\": \"run\"}", "exec: must be a list"},
+    {X "\"exec\": [1]}", "exec: must be a string"},
+    {X "\"exec\": [\"a\\u0000b\"]}", "exec: holds a NUL"},
+    {X "\"exec\": [\"${home}\"]}", "exec: unknown variable in \"${home}\""},
+    {X "\"exec\": [\"${home\"]}", "exec: unknown variable in \"${home\""},
+    {X "\"actions\": [\"a\"]}", "exec: is missing, nobody would answer"},
+    {X "\"actions\": [\"../x\"]}", "actions: \"../x\" is no name"},
+    {X "\"actions\": [\"\"]}", "actions: \"\" is no name"},
+    {X "\"env\": []}", "env: must be an object"},
+    {X "\"env\": {\"A=B\": \"1\"}}", "env: \"A=B\" is no name of a variable"},
+    {X "\"env\": {\"A\": 1}}", "env: must be a string"},
+    {X "\"run_as\": \"me\"}", "run_as: \"me\" is neither \"user\" nor \"server\""},
+    {X "\"ready_timeout\": 0}", "ready_timeout: must be an integer from 1 to 86400"},
+    {X "\"ready_timeout\": 1.5}", "ready_timeout: must be an integer from 1 to 86400"},
+    {X "\"implied\": 1}", "implied: must be true or false"},
+    {X "\"http\": {}}", "http: must be a list of at most 64"},
+    {X "\"http\": [{}]}", "http: entry 1 is no object with a prefix"},
+    {X "\"http\": [{\"prefix\": \"x\"}]}", "prefix: \"x\" is no plain path"},
+    {X "\"http\": [{\"prefix\": \"/\"}]}", "prefix: \"/\" is no plain path"},
+    {X "\"http\": [{\"prefix\": \"/-/x\"}]}", "prefix: \"/-/x\" is no plain path"},
+    {X "\"http\": [{\"prefix\": \"/a/../b\"}]}", "prefix: \"/a/../b\" is no plain path"},
+    {X "\"http\": [{\"prefix\": \"/a;b\"}]}", "prefix: \"/a;b\" is no plain path"},
+    {X "\"http\": [{\"prefix\": \"/a {\"}]}", "prefix: \"/a {\" is no plain path"},
+    {X "\"http\": [{\"prefix\": \"/a\", \"auth\": \"key\"}]}",
+	"auth: \"key\" is none of session, bearer, none"},
+};
+
+START_TEST(refused)
+{
+	ck_assert_int_eq(parse(bad[_i].text), -1);
+	ck_assert_str_eq(err.msg, bad[_i].message);
+}
+END_TEST
+
+START_TEST(too_much)
+{
+	struct hr_buf b;
+	int i;
+
+	hr_buf_init(&b, 1 << 20);
+	hr_buf_adds(&b, X "\"exec\": [\"0\"");
+	for (i = 0; i < 64; i++)
+		hr_buf_adds(&b, ", \"1\"");
+	hr_buf_adds(&b, "]}");
+	ck_assert_int_eq(parse(hr_buf_str(&b)), -1);
+	ck_assert_str_eq(err.msg, "exec: more than 64 entries");
+	hr_buf_reset(&b);
+	hr_buf_adds(&b, X "\"version\": \"");
+	for (i = 0; i < 300 << 10; i++)
+		hr_buf_addc(&b, '1');
+	hr_buf_adds(&b, "\"}");
+	ck_assert_int_eq(parse(hr_buf_str(&b)), -1);
+	ck_assert_int_eq(err.code, HR_E_TOOLARGE);
+	hr_buf_done(&b);
+}
+END_TEST
+
+START_TEST(expansion)
+{
+	const struct hr_manifest_vars v = {"/pd", "/sd", "/ws", "u", "7", "", "/le", "/dd"};
+	struct hr_buf b;
+
+	hr_buf_init(&b, 1000);
+	ck_assert_int_eq(hr_manifest_expand(&b,
+			     "$x ${plugin_dir}${state_dir}:${workspace} ${username}=${user_id} "
+			     "[${runtime_id}] ${libexecdir} ${datadir}$",
+			     &v, &err),
+	    0);
+	ck_assert_str_eq(hr_buf_str(&b), "$x /pd/sd:/ws u=7 [] /le /dd$");
+	hr_buf_done(&b);
+}
+END_TEST
+
+START_TEST(names)
+{
+	char longest[66] = "";
+
+	memset(longest, 'a', 64);
+	ck_assert(hr_manifest_name_ok(longest));
+	longest[64] = 'a';
+	ck_assert(!hr_manifest_name_ok(longest));
+	ck_assert(hr_manifest_name_ok("agent_skills-2"));
+	ck_assert(!hr_manifest_name_ok(""));
+	ck_assert(!hr_manifest_name_ok("."));
+	ck_assert(!hr_manifest_name_ok("a b"));
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("manifest");
+	TCase *tc = tcase_create("manifest");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_test(tc, a_whole_one);
+	tcase_add_test(tc, defaults);
+	tcase_add_loop_test(tc, refused, 0, (int)(sizeof(bad) / sizeof(bad[0])));
+	tcase_add_test(tc, too_much);
+	tcase_add_test(tc, expansion);
+	tcase_add_test(tc, names);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,201 @@
+/* Observations and error answers as they go over the wire. */
+#include "config.h"
+
+#include "proto/obs.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "proto/httperr.h"
+
+#include "lines.h"
+
+START_TEST(run_completed)
+{
+	struct hr_run_result r = {.has_metadata = true,
+	    .exit_code = 0,
+	    .pid = -1,
+	    .content = HR_OBS_SPAN("hi"),
+	    .command = HR_OBS_SPAN("echo hi"),
+	    .username = HR_OBS_SPAN("openhands"),
+	    .hostname = HR_OBS_SPAN("a1b2c3"),
+	    .working_dir = HR_OBS_SPAN("/workspace"),
+	    .py_path = HR_OBS_SPAN("/usr/bin/python"),
+	    .suffix = HR_OBS_SPAN("\n[The command completed with exit code 0.]")};
+	struct hr_arg no = {.type = HR_PY_BOOL}; /* the default: nothing was given */
+	struct hr_buf b;
+
+	hr_buf_init(&b, 1 << 20);
+	ck_assert_int_eq(hr_obs_put_run(&b, &r, &no), 0);
+	ck_assert_str_eq(b.p,
+	    "{\"message\":\"Command `echo hi` executed with exit code 0.\",\"observation\":\"run\","
+	    "\"content\":\"hi\",\"extras\":{\"command\":\"echo hi\",\"metadata\":{\"exit_code\":0,"
+	    "\"pid\":-1,\"username\":\"openhands\",\"hostname\":\"a1b2c3\","
+	    "\"working_dir\":\"/workspace\",\"py_interpreter_path\":\"/usr/bin/python\","
+	    "\"prefix\":\"\",\"suffix\":\"\\n[The command completed with exit code 0.]\"},"
+	    "\"hidden\":false},\"success\":true}");
+	hr_buf_done(&b);
+}
+END_TEST
+
+START_TEST(run_without_metadata)
+{
+	struct hr_run_result r = {.exit_code = -1,
+	    .pid = -1,
+	    .content = HR_OBS_SPAN("a\xff"
+				   "b"),
+	    .command = HR_OBS_SPAN("x \"y\""),
+	    .username = HR_OBS_SPAN("ignored")};
+	struct hr_arg null = {.type = HR_PY_NONE};
+	struct hr_buf b;
+
+	hr_buf_init(&b, 1 << 20);
+	ck_assert_int_eq(hr_obs_put_run(&b, &r, &null), 0);
+	ck_assert_str_eq(b.p,
+	    "{\"message\":\"Command `x \\\"y\\\"` executed with exit code -1.\","
+	    "\"observation\":\"run\",\"content\":\"a\xEF\xBF\xBD"
+	    "b\",\"extras\":{"
+	    "\"command\":\"x \\\"y\\\"\",\"metadata\":{\"exit_code\":-1,\"pid\":-1,"
+	    "\"username\":null,\"hostname\":null,\"working_dir\":null,"
+	    "\"py_interpreter_path\":null,\"prefix\":\"\",\"suffix\":\"\"},\"hidden\":null},"
+	    "\"success\":false}");
+	hr_buf_done(&b);
+}
+END_TEST
+
+START_TEST(run_error)
+{
+	struct hr_run_result r = {.is_error = true, .content = HR_OBS_SPAN("no \"way\"\n")};
+	struct hr_arg no = {.type = HR_PY_BOOL};
+	struct hr_buf b;
+
+	hr_buf_init(&b, 1 << 20);
+	ck_assert_int_eq(hr_obs_put_run(&b, &r, &no), 0);
+	ck_assert_str_eq(b.p, "{\"message\":\"no \\\"way\\\"\\n\",\"observation\":\"error\","
+			      "\"content\":\"no \\\"way\\\"\\n\",\"extras\":{\"error_id\":\"\"}}");
+	hr_buf_done(&b);
+}
+END_TEST
+
+START_TEST(hidden_without_json_form)
+{
+	struct hr_run_result r = {.exit_code = 0};
+	struct hr_arg nan = {.type = HR_PY_FLOAT, .given = json_object_new_double(0.0 / 0.0)};
+	struct hr_buf b;
+
+	hr_buf_init(&b, 1 << 20);
+	ck_assert_int_eq(hr_obs_put_run(&b, &r, &nan), -1);
+	json_object_put(nan.given);
+	hr_buf_done(&b);
+}
+END_TEST
+
+START_TEST(general)
+{
+	const struct hr_obs_extra extras[] = {
+	    {.name = "path", .kind = HR_OBS_STR, .str = HR_OBS_SPAN("/a")},
+	    {.name = "prev_exist", .kind = HR_OBS_BOOL},
+	    {.name = "old_content", .kind = HR_OBS_NULL},
+	};
+	struct hr_obs o = {.type = "edit",
+	    .message = {HR_OBS_SPAN("I edited the file "), HR_OBS_SPAN("/a"), HR_OBS_SPAN(".")},
+	    .content = HR_OBS_SPAN("c"),
+	    .extras = extras,
+	    .extras_n = 3,
+	    .bad = HR_JSON_REFUSE};
+	struct hr_buf b;
+
+	hr_buf_init(&b, 1 << 20);
+	ck_assert_int_eq(hr_obs_put(&b, &o), 0);
+	ck_assert_str_eq(b.p, "{\"message\":\"I edited the file /a.\",\"observation\":\"edit\","
+			      "\"content\":\"c\",\"extras\":{\"path\":\"/a\",\"prev_exist\":false,"
+			      "\"old_content\":null}}");
+	hr_buf_reset(&b);
+	o.content = HR_OBS_SPAN("\xED\xB2\x80");
+	ck_assert_int_eq(hr_obs_put(&b, &o), -1);
+	hr_buf_done(&b);
+}
+END_TEST
+
+#define GENERIC "{\"detail\":\"An unexpected error occurred. Please try again later.\"}"
+
+START_TEST(answers)
+{
+	struct hr_answer a;
+	struct hr_buf text;
+	struct hr_err err;
+
+	hr_answer_init(&a);
+	hr_buf_init(&text, 16);
+	hr_answer_detail(&a, 404, "Not Found");
+	ck_assert_int_eq(a.status, 404);
+	ck_assert_str_eq(a.body.p, "{\"detail\":\"Not Found\"}");
+	hr_buf_adds(&text, "x \"y\"");
+	hr_answer_internal(&a, &text);
+	ck_assert_int_eq(a.status, 500);
+	ck_assert_str_eq(a.body.p, "{\"detail\":\"Internal server error: x \\\"y\\\"\"}");
+	hr_answer_invalid(&a, &text);
+	ck_assert_int_eq(a.status, 422);
+	ck_assert_str_eq(
+	    a.body.p, "{\"detail\":\"Invalid request parameters\",\"errors\":\"x \\\"y\\\"\"}");
+	hr_buf_reset(&text);
+	hr_buf_adds(&text, "\xED\xA0\x80");
+	hr_answer_internal(&a, &text);
+	ck_assert_str_eq(a.body.p, GENERIC);
+	hr_answer_invalid(&a, &text);
+	ck_assert_int_eq(a.status, 500);
+	hr_buf_adds(&text, "0123456789abcdef");
+	hr_answer_internal(&a, &text);
+	ck_assert_str_eq(a.body.p, GENERIC);
+	(void)hr_err_set(&err, HR_E_BUSY, "later");
+	hr_answer_err(&a, &err);
+	ck_assert_int_eq(a.status, 503);
+	ck_assert_int_gt(a.retry_after_s, 0);
+	hr_answer_reset(&a);
+	ck_assert_int_eq(a.status, 200);
+	ck_assert_int_eq(a.retry_after_s, 0);
+	ck_assert_uint_eq(a.body.len, 0);
+	hr_buf_done(&text);
+	hr_answer_done(&a);
+}
+END_TEST
+
+/* Clients give 404, 429, 502, 503 and 504 a meaning of their own. */
+START_TEST(no_error_of_ours_misleads)
+{
+	struct hr_answer a;
+	struct hr_err err;
+	int code;
+
+	hr_answer_init(&a);
+	for (code = HR_E_INVAL; code <= HR_E_UNSUPPORTED; code++) {
+		(void)hr_err_set(&err, (enum hr_errc)code, "m");
+		hr_answer_err(&a, &err);
+		ck_assert_int_ge(a.status, 400);
+		ck_assert(a.status != 404 && a.status != 429 && a.status != 502 && a.status != 504);
+		ck_assert((a.status == 503) == (code == HR_E_BUSY));
+		ck_assert_str_ne(hr_answer_reason(a.status), "");
+	}
+	hr_answer_done(&a);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("obs");
+	TCase *c = tcase_create("obs");
+
+	tcase_add_test(c, run_completed);
+	tcase_add_test(c, run_without_metadata);
+	tcase_add_test(c, run_error);
+	tcase_add_test(c, hidden_without_json_form);
+	tcase_add_test(c, general);
+	tcase_add_test(c, answers);
+	tcase_add_test(c, no_error_of_ours_misleads);
+	suite_add_tcase(s, c);
+	return lines_run(s);
+}

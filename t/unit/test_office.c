@@ -1,0 +1,412 @@
+/* files/office: documents made here, what is shown of them, and what is refused. */
+#include "config.h"
+
+#include <check.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "files/office.h"
+#include "proto/utf8.h"
+
+#include "lines.h"
+#include "office_pack.h"
+
+#define ROOM (8u << 20)
+#define W                                                                                          \
+	"<w:document xmlns:w='urn:w' xmlns:a='urn:a' xmlns:mc='urn:mc' "                           \
+	"xmlns:r='http://x/relationships'><w:body>"
+#define W_END "</w:body></w:document>"
+#define P(text) "<w:p><w:r><w:t>" text "</w:t></w:r></w:p>"
+#define STYLED(style, text)                                                                        \
+	"<w:p><w:pPr><w:pStyle w:val='" style "'/></w:pPr><w:r><w:t>" text "</w:t></w:r></w:p>"
+#define RUN(mark, text) "<w:r><w:rPr>" mark "</w:rPr><w:t xml:space='preserve'>" text "</w:t></w:r>"
+#define CELL(text) "<w:tc>" P(text) "</w:tc>"
+#define ITEM(level, text)                                                                          \
+	"<w:p><w:pPr><w:numPr><w:ilvl w:val='" level "'/><w:numId w:val='1'/></w:numPr></w:pPr>"   \
+	"<w:r><w:t>" text "</w:t></w:r></w:p>"
+#define RELS "<Relationships>"
+#define RELS_END "</Relationships>"
+#define REL(id, type, target) "<Relationship Id='" id "' Type='u/" type "' Target='" target "'/>"
+
+static struct hr_buf text;
+static struct hr_err err;
+static char *archive_bytes;
+
+static void
+setup(void)
+{
+	archive_bytes = malloc(ROOM);
+	ck_assert_ptr_nonnull(archive_bytes);
+	hr_buf_init(&text, HR_OFFICE_TEXT_MAX);
+	err = (struct hr_err){.code = HR_OK};
+}
+
+static void
+teardown(void)
+{
+	free(archive_bytes);
+	hr_buf_done(&text);
+}
+
+static int
+convert(const char *kind, struct office_part *part, size_t n)
+{
+	size_t i, len;
+	char *exact;
+	int r;
+
+	for (i = 0; i < n; i++)
+		if (part[i].len == 0)
+			part[i].len = strlen(part[i].data);
+	len = office_pack(part, n, archive_bytes, ROOM);
+	ck_assert_uint_gt(len, 0);
+	exact = malloc(len); /* nothing behind it */
+	ck_assert_ptr_nonnull(exact);
+	memcpy(exact, archive_bytes, len);
+	hr_buf_reset(&text);
+	r = hr_office_text(kind, exact, len, &text, &err);
+	free(exact);
+	return r;
+}
+
+static void
+shows(const char *kind, struct office_part *part, size_t n, const char *want)
+{
+	ck_assert_msg(convert(kind, part, n) == 0, "%s", err.msg);
+	ck_assert_str_eq(hr_buf_str(&text), want);
+}
+
+static void
+docx_shows(const char *xml, const char *want)
+{
+	struct office_part part[] = {{"word/document.xml", xml, 0},
+	    {"word/_rels/document.xml.rels",
+		RELS REL("s", "styles", "styles.xml") REL("n", "numbering", "/word/numbering.xml")
+		    REL("i", "image", "media/a.jpg")
+			REL("h", "hyperlink", "http://e.org/' TargetMode='External") RELS_END,
+		0},
+	    {"word/styles.xml",
+		"<w:styles xmlns:w='urn:w'><w:style w:styleId='berschrift2'><w:name w:val='heading "
+		"2'/></w:style>"
+		"<w:style w:styleId='Punkt'><w:name w:val='x'/><w:pPr><w:numPr><w:numId "
+		"w:val='1'/></w:numPr></w:pPr></w:style></w:styles>",
+		0},
+	    {"word/numbering.xml",
+		"<w:numbering xmlns:w='urn:w'><w:abstractNum w:abstractNumId='7'>"
+		"<w:lvl w:ilvl='0'><w:numFmt w:val='decimal'/><w:pStyle w:val='Zahl'/></w:lvl>"
+		"<w:lvl w:ilvl='1'><w:numFmt w:val='bullet'/></w:lvl></w:abstractNum>"
+		"<w:num w:numId='1'><w:abstractNumId w:val='7'/></w:num></w:numbering>",
+		0}};
+
+	shows("docx", part, 4, want);
+}
+
+START_TEST(paragraphs)
+{
+	docx_shows(W P("one") P("") "<w:p/>" P("  two\n\n2 ") W_END, "one\n\ntwo 2");
+	docx_shows(W
+	    "<w:p><w:r><w:t>a</w:t><w:br/><w:t>b</w:t><w:tab/><w:t>c</w:t></w:r></w:p>" W_END,
+	    "a\nb c");
+	docx_shows(W P("a*b_c") W_END, "a\\*b\\_c");
+	docx_shows(W STYLED("Heading1", "H") STYLED("berschrift2", "Zwei") STYLED("Heading9", "no")
+		       W_END,
+	    "# H\n\n## Zwei\n\nno");
+	docx_shows(W "<w:sdt><w:sdtContent>" P("in") "</w:sdtContent></w:sdt>" W_END, "in");
+	docx_shows(W "<w:p><w:ins><w:r><w:t>new</w:t></w:r></w:ins><w:del><w:r><w:t>old</w:t></"
+		     "w:r></w:del></w:p>" W_END,
+	    "new");
+}
+END_TEST
+
+START_TEST(marks)
+{
+	docx_shows(W "<w:p>" RUN("<w:b/>", "bo") RUN("<w:b/>", "ld ") RUN("", "x") "</w:p>" W_END,
+	    "**bold** x");
+	docx_shows(W "<w:p>" RUN("<w:b/>", "a") RUN("<w:b/><w:i/>", "b")
+		       RUN("<w:i w:val='1'/>", "c") RUN("<w:b w:val='0'/>", "d") "</w:p>" W_END,
+	    "**a*b****c*d");
+	docx_shows(
+	    W "<w:p>" RUN("<w:strike/>", "gone") RUN("<w:b/>", " ") "</w:p>" W_END, "~~gone~~");
+	docx_shows(W "<w:p><w:hyperlink r:id='h'>" RUN("", "a ")
+		       RUN("<w:b/>", "link") "</w:hyperlink></w:p>" W_END,
+	    "[a **link**](http://e.org/)");
+	docx_shows(W "<w:p><w:r><w:drawing><w:docPr descr='a cat'/><a:blip "
+		     "r:embed='i'/></w:drawing></w:r></w:p>" W_END,
+	    "![a cat](data:image/jpeg;base64...)");
+	docx_shows(W
+	    "<w:p><w:r><mc:AlternateContent><mc:Choice><w:txbxContent>" P(
+		"box") "</w:txbxContent></mc:Choice><mc:Fallback><w:txbxContent>" P("box") "</"
+											   "w:"
+											   "txbxCon"
+											   "tent></"
+											   "mc:"
+											   "Fallbac"
+											   "k></"
+											   "mc:"
+											   "Alterna"
+											   "teConte"
+											   "nt><w:"
+											   "t>text<"
+											   "/w:t></"
+											   "w:r></"
+											   "w:"
+											   "p"
+											   ">" W_END,
+	    "text\n\nbox");
+}
+END_TEST
+
+START_TEST(lists)
+{
+	docx_shows(W P("before") ITEM("0", "one") ITEM("1", "in") ITEM("1", "in too") ITEM(
+		       "0", "two") P("after") STYLED("Punkt", "anew") STYLED("Zahl", "next") W_END,
+	    "before\n\n1. one\n   + in\n   + in too\n2. two\n\nafter\n\n1. anew\n2. next");
+	docx_shows(W ITEM("77", "no such level") W_END, "no such level");
+}
+END_TEST
+
+START_TEST(tables)
+{
+	docx_shows(W "<w:tbl><w:tr>" CELL("a") CELL("b|c") "</w:tr><w:tr><w:tc>" P("1")
+		       P("2") "</w:tc></w:tr></w:tbl>" P("after") W_END,
+	    "|  |  |\n| --- | --- |\n| a | b|c |\n| 1 2 |\n\nafter");
+	docx_shows(W "<w:tbl><w:tr><w:trPr><w:tblHeader/></w:trPr><w:tc><w:tcPr><w:gridSpan "
+		     "w:val='2'/></w:tcPr>" P("h") "</w:tc></w:tr><w:tr>" CELL("x")
+			 CELL("") "</w:tr></w:tbl>" W_END,
+	    "| h |  |\n| --- | --- |\n| x | |");
+}
+END_TEST
+
+static void
+sheet_shows(const char *rows, const char *want)
+{
+	struct office_part part[] = {
+	    {"xl/workbook.xml",
+		"<workbook xmlns:r='http://x/relationships'><sheets><sheet name='S' sheetId='1' "
+		"r:id='a'/></sheets></workbook>",
+		0},
+	    {"xl/_rels/workbook.xml.rels",
+		RELS REL("a", "worksheet", "worksheets/s.xml") REL("b", "sharedStrings",
+		    "../xl/./st.xml") REL("c", "styles", "styles.xml") RELS_END,
+		0},
+	    {"xl/worksheets/s.xml", rows, 0},
+	    {"xl/st.xml",
+		"<sst><si><t>ze</t><t>ro</t><rPh><t>no</t></rPh></si><si><r><t>o_ne</t></r></si></"
+		"sst>",
+		0},
+	    {"xl/styles.xml",
+		"<styleSheet><numFmts><numFmt numFmtId='164' formatCode='[Red]0.0&quot;d&quot;'/>"
+		"<numFmt numFmtId='165' formatCode='yyyy'/></numFmts><cellXfs><xf "
+		"numFmtId='0'/><xf "
+		"numFmtId='14'/><xf numFmtId='164'/><xf numFmtId='165'/></cellXfs></styleSheet>",
+		0}};
+
+	shows("xlsx", part, 5, want);
+}
+
+#define SHEET "<worksheet><sheetData>"
+#define SHEET_END "</sheetData></worksheet>"
+#define N(number) "<c><v>" number "</v></c>"
+#define T(type, v) "<c t='" type "'><v>" v "</v></c>"
+#define D(style, v) "<c s='" style "'><v>" v "</v></c>"
+#define STR(v) "<c t='inlineStr'><is><t>" v "</t></is></c>"
+#define HEAD "<row>" STR("h") "</row>"
+#define HEAD_TEXT "## S\n| h |\n| --- |\n"
+
+START_TEST(sheets)
+{
+	sheet_shows(SHEET SHEET_END, "## S\n|\n|  |");
+	sheet_shows(SHEET HEAD SHEET_END, "## S\n| h |\n| --- |");
+	sheet_shows(SHEET "<row>" T("s", "0") T("s", "1") T("s", "9")
+			STR("x\ny") "</row>" SHEET_END,
+	    "## S\n| zero | o\\_ne | Unnamed: 2 | x y |\n| --- | --- | --- | --- |");
+	sheet_shows(SHEET "<row r='1'><c r='B1'><v>5</v></c></row><row r='3'><c r='A3'><v>1</v></c>"
+			  "<c r='B3'><v>2</v></c></row>" SHEET_END,
+	    "## S\n| Unnamed: 0 | 5 |\n| --- | --- |\n| NaN | NaN |\n| 1.0 | 2.0 |");
+}
+END_TEST
+
+START_TEST(columns)
+{
+	sheet_shows(SHEET HEAD "<row>" N("1") "</row><row>" N("-20") "</row>" SHEET_END,
+	    HEAD_TEXT "| 1 |\n| -20 |");
+	sheet_shows(SHEET HEAD "<row>" N("1.25") "</row><row>" N("2") "</row>" SHEET_END,
+	    HEAD_TEXT "| 1.25 |\n| 2.00 |");
+	sheet_shows(SHEET HEAD "<row>" N("0.0000001") "</row><row>" N("2") "</row>" SHEET_END,
+	    HEAD_TEXT "| 1.000000e-07 |\n| 2.000000e+00 |");
+	sheet_shows(SHEET HEAD
+	    "<row>" N("1.50") "</row><row>" STR("x") "</row><row>" N("3") "</row><row>" T(
+		"b", "1") "</row><row>" T("e", "#N/A") "</row><row>" STR("y") "</row>" SHEET_END,
+	    HEAD_TEXT "| 1.5 |\n| x |\n| 3 |\n| True |\n| NaN |\n| y |");
+	sheet_shows(SHEET HEAD "<row>" D("1", "45306") "</row><row>" D("3", "1") "</row>" SHEET_END,
+	    HEAD_TEXT "| 2024-01-15 |\n| 1899-12-31 |");
+	sheet_shows(SHEET HEAD
+	    "<row>" D("1", "45306.5") "</row><row/><row>" D("3", "45307") "</row>" SHEET_END,
+	    HEAD_TEXT "| 2024-01-15 12:00:00 |\n| NaT |\n| 2024-01-16 00:00:00 |");
+	sheet_shows(SHEET HEAD "<row>" D("2", "45306") "</row>" SHEET_END, HEAD_TEXT "| 45306 |");
+	sheet_shows(SHEET HEAD "<row>" N("1e999") "</row>" SHEET_END, HEAD_TEXT "| 1e999 |");
+}
+END_TEST
+
+/* One cell far away does not make a table of that size. */
+START_TEST(a_cell_far_away)
+{
+	struct office_part part[] = {
+	    {"xl/workbook.xml",
+		"<workbook xmlns:r='http://x/relationships'><sheets><sheet name='S' "
+		"r:id='a'/></sheets></workbook>",
+		0},
+	    {"xl/_rels/workbook.xml.rels", RELS REL("a", "worksheet", "s.xml") RELS_END, 0},
+	    {"xl/s.xml", SHEET "<row r='1048576'><c r='XFD1048576'><v>1</v></c></row>" SHEET_END,
+		0}};
+
+	ck_assert_int_eq(convert("xlsx", part, 3), 0);
+	ck_assert_uint_gt(text.len, 16000);
+	ck_assert_uint_le(text.len, HR_OFFICE_TEXT_MAX);
+}
+END_TEST
+
+#define SP(ph, t)                                                                                  \
+	"<p:sp><p:nvSpPr><p:nvPr><p:ph type='" ph "'/></p:nvPr></p:nvSpPr><p:txBody>" t            \
+	"</p:txBody></p:sp>"
+#define AP(t) "<a:p><a:r><a:t>" t "</a:t></a:r></a:p>"
+
+START_TEST(slides)
+{
+	struct office_part part[] = {
+	    {"_rels/.rels", RELS REL("x", "officeDocument", "/show/main.xml") RELS_END, 0},
+	    {"show/main.xml",
+		"<p:p xmlns:p='urn:p' xmlns:r='http://x/relationships'><p:sldIdLst><p:sldId id='1' "
+		"r:id='b'/>"
+		"<p:sldId id='2' r:id='none'/><p:sldId id='3' r:id='a'/></p:sldIdLst></p:p>",
+		0},
+	    {"show/_rels/main.xml.rels",
+		RELS REL("a", "slide", "1.xml") REL("b", "slide", "2.xml") RELS_END, 0},
+	    {"show/1.xml", "<p:s xmlns:p='urn:p'><p:spTree/></p:s>", 0},
+	    {"show/2.xml",
+		"<p:s xmlns:p='urn:p' xmlns:a='urn:a'><p:spTree>" SP("body", AP("un_der"))
+		    SP("ctrTitle", AP("Title")) "<p:grpSp>" SP(
+			"x", AP("a") AP("b")) "</p:grpSp><p:pic><p:nvPicPr><p:cNvPr name='Pic "
+					      "1.x'/></p:nvPicPr></p:pic>"
+					      "<p:graphicFrame><a:tbl><a:tr><a:tc><a:txBody>" AP(
+						  "h_1") "</a:txBody></a:tc></a:tr><a:tr>"
+							 "<a:tc><a:txBody>" AP("x")
+							     AP("y") "</a:txBody></a:tc></a:tr></"
+								     "a:tbl></p:graphicFrame>"
+								     "</p:spTree></p:s>",
+		0},
+	    {"show/_rels/2.xml.rels", RELS REL("n", "notesSlide", "n.xml") RELS_END, 0},
+	    {"show/n.xml",
+		"<p:s xmlns:p='urn:p' xmlns:a='urn:a'><p:spTree>" SP("sldNum", AP("7"))
+		    SP("body", AP("say")) "</p:spTree></p:s>",
+		0}};
+
+	shows("pptx", part, 7,
+	    "<!-- Slide number: 1 -->\nun_der\n# Title\na\nb\n\n![Pic 1.x](Pic1x.jpg)\n\n| h\\_1 "
+	    "|\n| --- "
+	    "|\n| x y |\n\n### Notes:\nsay\n\n<!-- Slide number: 2 -->");
+}
+END_TEST
+
+/* ---- what is refused ---- */
+
+static void
+refuses(const char *xml, size_t len, const char *why)
+{
+	struct office_part part[] = {{"word/document.xml", xml, len}};
+
+	ck_assert_int_eq(convert("docx", part, 1), -1);
+	ck_assert_msg(strstr(err.msg, why) != NULL, "%s", err.msg);
+}
+
+START_TEST(hostile)
+{
+	size_t big = 33u << 20, i;
+	struct hr_buf b;
+
+	hr_buf_init(&b, big + 1);
+	while (b.len < big)
+		hr_buf_adds(&b, "                                                                ");
+	refuses(b.p, b.len, "too large");
+	hr_buf_reset(&b);
+	for (i = 0; i < 201; i++)
+		hr_buf_adds(&b, "<x>");
+	refuses(b.p, b.len, "too deep");
+	hr_buf_done(&b);
+	refuses("<!DOCTYPE w [<!ENTITY a 'aaaa'><!ENTITY b '&a;&a;'>]><w>&b;</w>", 0, "DOCTYPE");
+	refuses("<!DOCTYPE w SYSTEM 'file:///etc/passwd'><w/>", 0, "DOCTYPE");
+	refuses("<w>&b;</w>", 0, "not well-formed");
+	refuses("<w><p></w>", 0, "not well-formed");
+	refuses("<w>\xff</w>", 0, "not well-formed");
+}
+END_TEST
+
+START_TEST(damaged)
+{
+	struct office_part none[] = {{"other.xml", "<x/>", 0}};
+	struct office_part part[] = {{"word/document.xml", W P("text") W_END, 0}};
+	size_t len, i;
+
+	ck_assert_int_eq(convert("docx", none, 1), -1);
+	ck_assert_ptr_nonnull(strstr(err.msg, "no part word/document.xml"));
+	ck_assert_int_eq(hr_office_text("docx", "PK\3\4 no", 8, &text, &err), -1);
+	ck_assert_int_eq(hr_office_text("odt", "PK\3\4 no", 8, &text, &err), -1);
+	ck_assert_int_eq(convert("docx", part, 1), 0);
+	len = office_pack(part, 1, archive_bytes, ROOM);
+	for (i = 0; i < 60; i++) { /* in what is before the last byte of its data */
+		hr_buf_reset(&text);
+		ck_assert_int_eq(hr_office_text("docx", archive_bytes, i, &text, &err), -1);
+	}
+	for (i = 0; i < len; i++) { /* whatever comes of it */
+		archive_bytes[i] = (char)(archive_bytes[i] ^ 0x55);
+		hr_buf_reset(&text);
+		(void)hr_office_text("docx", archive_bytes, len, &text, &err);
+		ck_assert(hr_utf8_valid(hr_buf_str(&text), text.len));
+		archive_bytes[i] = (char)(archive_bytes[i] ^ 0x55);
+	}
+}
+END_TEST
+
+START_TEST(long_text_is_cut)
+{
+	struct hr_buf b;
+	struct office_part part[] = {{"word/document.xml", NULL, 0}};
+
+	hr_buf_init(&b, 8u << 20);
+	hr_buf_adds(&b, W);
+	while (b.len < 4u << 20)
+		hr_buf_adds(&b, P("\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac"));
+	hr_buf_adds(&b, W_END);
+	part[0].data = b.p;
+	ck_assert_int_eq(convert("docx", part, 1), 0);
+	ck_assert_uint_gt(text.len, HR_OFFICE_TEXT_MAX - 64);
+	ck_assert(hr_utf8_valid(text.p, text.len));
+	hr_buf_done(&b);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("office");
+	TCase *tc = tcase_create("office");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, paragraphs);
+	tcase_add_test(tc, marks);
+	tcase_add_test(tc, lists);
+	tcase_add_test(tc, tables);
+	tcase_add_test(tc, sheets);
+	tcase_add_test(tc, columns);
+	tcase_add_test(tc, a_cell_far_away);
+	tcase_add_test(tc, slides);
+	tcase_add_test(tc, hostile);
+	tcase_add_test(tc, damaged);
+	tcase_add_test(tc, long_text_is_cut);
+	suite_add_tcase(s, tc);
+	return lines_run(s);
+}

@@ -1,0 +1,183 @@
+/* base/path: names, whole files, walks that follow no link. */
+#include "config.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/path.h"
+
+static char top[64];
+
+static const char *
+in_top(const char *name)
+{
+	static char path[8][512];
+	static int i;
+
+	i = (i + 1) % 8;
+	(void)snprintf(path[i], sizeof(path[i]), "%s/%s", top, name);
+	return path[i];
+}
+
+static void
+make_file(const char *name)
+{
+	int fd = open(in_top(name), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	ck_assert_int_ge(fd, 0);
+	(void)close(fd);
+}
+
+static void
+setup(void)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	(void)snprintf(top, sizeof(top), "%.40s/test_path.XXXXXX", tmp != NULL ? tmp : "/tmp");
+	ck_assert_ptr_nonnull(mkdtemp(top));
+}
+
+static void
+teardown(void)
+{
+	struct stat st;
+
+	ck_assert_int_eq(hr_path_remove(top, NULL), 0);
+	ck_assert_int_ne(stat(top, &st), 0);
+}
+
+START_TEST(join)
+{
+	static const struct {
+		const char *dir, *name, *want;
+	} rows[] = {{"/a", "b", "/a/b"}, {"/a/", "b", "/a/b"}, {"/", "b", "/b"}, {"/a", "/b", "/b"},
+	    {"", "b", "b"}};
+	char *p = hr_path_join(rows[_i].dir, rows[_i].name);
+
+	ck_assert_str_eq(p, rows[_i].want);
+	free(p);
+}
+END_TEST
+
+START_TEST(mkdirs_makes_what_is_missing)
+{
+	struct hr_err err = {0};
+	unsigned made = 99;
+
+	ck_assert_int_eq(hr_path_mkdirs(in_top("a//b/c/"), 0755, &made, &err), 0);
+	ck_assert_uint_eq(made, 3);
+	ck_assert_int_eq(hr_path_mkdirs(in_top("a/b/c"), 0755, &made, &err), 0);
+	ck_assert_uint_eq(made, 0);
+	make_file("f");
+	ck_assert_int_eq(hr_path_mkdirs(in_top("f"), 0755, NULL, &err), -1);
+	ck_assert_int_eq(hr_path_mkdirs(in_top("f/g"), 0755, NULL, &err), -1);
+	ck_assert_int_eq(err.sys, ENOTDIR);
+}
+END_TEST
+
+START_TEST(write_replaces_whole_and_sets_the_mode)
+{
+	struct hr_buf b;
+	struct stat st;
+
+	ck_assert_int_eq(hr_path_write(in_top("w"), "first", 5, 0600, NULL), 0);
+	ck_assert_int_eq(hr_path_write(in_top("w"), "2nd", 3, 0644, NULL), 0);
+	ck_assert_int_eq(stat(in_top("w"), &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0644);
+	hr_buf_init(&b, 16);
+	ck_assert_int_eq(hr_path_read(in_top("w"), &b, NULL), 0);
+	ck_assert_str_eq(hr_buf_str(&b), "2nd");
+	hr_buf_done(&b);
+	ck_assert_int_eq(hr_path_write(in_top("no/w"), "x", 1, 0600, NULL), -1);
+}
+END_TEST
+
+START_TEST(read_stops_at_the_cap)
+{
+	struct hr_err err = {0};
+	struct hr_buf b;
+
+	ck_assert_int_eq(hr_path_write(in_top("r"), "0123456789", 10, 0600, NULL), 0);
+	hr_buf_init(&b, 9);
+	ck_assert_int_eq(hr_path_read(in_top("r"), &b, &err), -1);
+	ck_assert_int_eq(err.code, HR_E_TOOLARGE);
+	hr_buf_done(&b);
+	hr_buf_init(&b, 10);
+	ck_assert_int_eq(hr_path_read(in_top("r"), &b, &err), 0);
+	hr_buf_done(&b);
+	ck_assert_int_eq(hr_path_read(in_top("none"), &b, &err), -1);
+	ck_assert_int_eq(err.sys, ENOENT);
+}
+END_TEST
+
+START_TEST(remove_takes_links_not_their_targets)
+{
+	struct stat st;
+
+	ck_assert_int_eq(hr_path_mkdirs(in_top("victim/deep"), 0755, NULL, NULL), 0);
+	make_file("victim/deep/file");
+	ck_assert_int_eq(hr_path_mkdirs(in_top("doomed/x/y"), 0755, NULL, NULL), 0);
+	ck_assert_int_eq(symlink(in_top("victim"), in_top("doomed/x/link")), 0);
+	ck_assert_int_eq(symlink("/nowhere", in_top("doomed/broken")), 0);
+	make_file("doomed/x/y/f");
+	ck_assert_int_eq(hr_path_remove(in_top("doomed"), NULL), 0);
+	ck_assert_int_ne(lstat(in_top("doomed"), &st), 0);
+	ck_assert_int_eq(stat(in_top("victim/deep/file"), &st), 0);
+	ck_assert_int_eq(hr_path_remove(in_top("doomed"), NULL), 0); /* nothing there: fine */
+	/* a link as the top is removed itself */
+	ck_assert_int_eq(symlink(in_top("victim"), in_top("toplink")), 0);
+	ck_assert_int_eq(hr_path_remove(in_top("toplink"), NULL), 0);
+	ck_assert_int_eq(stat(in_top("victim/deep/file"), &st), 0);
+}
+END_TEST
+
+static int
+count_and_stop(int dirfd, const char *name, const struct stat *st, void *arg)
+{
+	int *left = arg;
+
+	(void)dirfd;
+	(void)name;
+	(void)st;
+	return --*left == 0 ? -7 : 0;
+}
+
+START_TEST(a_visitor_can_stop_the_walk)
+{
+	int left = 2;
+
+	ck_assert_int_eq(hr_path_mkdirs(in_top("s/a"), 0755, NULL, NULL), 0);
+	ck_assert_int_eq(hr_path_mkdirs(in_top("s/b"), 0755, NULL, NULL), 0);
+	ck_assert_int_eq(hr_path_walk(in_top("s"), count_and_stop, &left, NULL), -7);
+	ck_assert_int_eq(left, 0);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("path");
+	TCase *tc = tcase_create("path");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_loop_test(tc, join, 0, 5);
+	tcase_add_test(tc, mkdirs_makes_what_is_missing);
+	tcase_add_test(tc, write_replaces_whole_and_sets_the_mode);
+	tcase_add_test(tc, read_stops_at_the_cap);
+	tcase_add_test(tc, remove_takes_links_not_their_targets);
+	tcase_add_test(tc, a_visitor_can_stop_the_walk);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,156 @@
+/* The functions of shell/ that allocate, with each of their allocations failing in turn: they say
+ * so, give nothing out and (under a sanitizer or valgrind) lose nothing. Linked with --wrap. */
+#include "config.h"
+
+#include <stdbool.h>
+
+#include "lines.h"
+#include "shell/escape.h"
+#include "shell/ps1.h"
+#include "shell/split.h"
+#include "shell/text.h"
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t size);
+char *__real_strdup(const char *s);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+char *__wrap_strdup(const char *s);
+
+static long fuse = -1; /* allocations until one fails; below 0: none does */
+
+static bool
+burnt(void)
+{
+	return fuse >= 0 && fuse-- == 0;
+}
+
+void *
+__wrap_malloc(size_t size)
+{
+	return burnt() ? NULL : __real_malloc(size);
+}
+
+void *
+__wrap_calloc(size_t n, size_t size)
+{
+	return burnt() ? NULL : __real_calloc(n, size);
+}
+
+void *
+__wrap_realloc(void *p, size_t size)
+{
+	return burnt() ? NULL : __real_realloc(p, size);
+}
+
+char *
+__wrap_strdup(const char *s)
+{
+	return burnt() ? NULL : __real_strdup(s);
+}
+
+static const char *const texts[] = {
+    "ls",
+    "l\\\ns && x=$(cat <<A <<B\n1\nA\n2\nB\n) y\\\nz\n# c\nls `a` \\; b",
+    "cat <<A <<B <<C <<D <<E\nA\nB\nC\nD\nE\n{ a\\\nb <<F\n1\nF\n}",
+    "if [[ x\\\ny",
+    "1\n2\n3\n4\n5\n6\n7\n8\n9\n0\n1\n2\n3\n4\n5\n6\n7\n8\n",
+};
+
+static int
+run_split(const char *s, struct hr_err *err)
+{
+	struct hr_shell_pieces p = {0};
+	int r = hr_shell_split(s, strlen(s), &p, err);
+
+	hr_shell_pieces_done(&p);
+	return r;
+}
+
+static int
+run_refusal(const char *s, struct hr_err *err)
+{
+	struct hr_shell_pieces p = {0};
+	char *text = NULL;
+
+	if (hr_shell_split_for_run(s, strlen(s), &p, err) == 0)
+		text = hr_shell_refusal_text(&p, NULL, err);
+	hr_shell_pieces_done(&p);
+	free(text);
+	return text ? 0 : -1;
+}
+
+static int
+run_escape(const char *s, struct hr_err *err)
+{
+	char *text = hr_shell_escape(s, strlen(s), NULL, err);
+
+	free(text);
+	return text ? 0 : -1;
+}
+
+static int
+run_truncate(const char *s, struct hr_err *err)
+{
+	char *text = hr_shell_truncate(s, strlen(s), NULL, err);
+
+	free(text);
+	return text ? 0 : -1;
+}
+
+static int
+run_ps1(const char *s, struct hr_err *err)
+{
+	static const char body[] =
+	    "{\"pid\": \"1\", \"username\": \"a\", \"prefix\": \"b\", \"x\": 1}";
+	struct hr_ps1_meta m = {0};
+	int r = hr_ps1_interpret(body, strlen(body), &m, err);
+
+	(void)s;
+	hr_ps1_meta_done(&m);
+	return r;
+}
+
+static int (*const functions[])(const char *, struct hr_err *) = {
+    run_split, run_refusal, run_escape, run_truncate, run_ps1};
+
+#define PLENTY 1000000
+
+START_TEST(every_allocation)
+{
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+		struct hr_err err = {0};
+		long n;
+		int r;
+
+		fuse = PLENTY;
+		r = functions[_i](texts[i], &err);
+		n = PLENTY - fuse;
+		fuse = -1;
+		ck_assert_int_eq(r, 0);
+		ck_assert_int_gt(n, 0);
+		for (long at = 0; at < n; at++) {
+			err.code = HR_OK;
+			fuse = at;
+			r = functions[_i](texts[i], &err);
+			fuse = -1;
+			ck_assert_msg(
+			    r == -1 && err.code == HR_E_NOMEM, "text %zu, allocation %ld", i, at);
+		}
+	}
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("shell_nomem");
+	TCase *c = tcase_create("shell_nomem");
+
+	tcase_set_timeout(c, 60);
+	tcase_add_loop_test(c, every_allocation, 0, (int)(sizeof functions / sizeof functions[0]));
+	suite_add_tcase(s, c);
+	return lines_run(s);
+}

@@ -1,0 +1,261 @@
+/* base/spawn: what a program finds when it starts, and what its starter hears of failures. */
+#include "config.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/spawn.h"
+
+static char said[4096];
+
+/* Runs a shell script with the rest of *s as given; its stdout is in `said`. */
+static int
+run_script(const char *script, struct hr_spawn *s, const struct hr_spawn_fd *more, size_t nmore)
+{
+	const char *argv[] = {"sh", "-c", script, NULL};
+	struct hr_spawn_fd fds[8];
+	struct hr_err err = {0};
+	int p[2], status;
+	ssize_t n;
+	pid_t pid;
+
+	ck_assert_int_eq(pipe2(p, O_CLOEXEC), 0);
+	fds[0] = (struct hr_spawn_fd){p[1], 1};
+	if (nmore > 0)
+		memcpy(fds + 1, more, nmore * sizeof(*more));
+	s->path = "/bin/sh";
+	s->argv = argv;
+	s->fds = fds;
+	s->nfds = nmore + 1;
+	pid = hr_spawn(s, &err);
+	ck_assert_msg(pid > 0, "%s", err.msg);
+	hr_fd_close(&p[1]);
+	n = hr_fd_read_full(p[0], said, sizeof(said) - 1, NULL);
+	ck_assert_int_ge(n, 0);
+	said[n] = '\0';
+	hr_fd_close(&p[0]);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+START_TEST(missing_program_is_an_error_and_no_zombie)
+{
+	const char *argv[] = {"nothing-here", NULL};
+	struct hr_err err = {0};
+
+	ck_assert_int_eq(hr_spawn(
+			     &(const struct hr_spawn){
+				 .path = "/nonexistent/nothing-here", .argv = argv, .umask = -1},
+			     &err),
+	    -1);
+	ck_assert_int_eq(err.sys, ENOENT);
+	ck_assert_ptr_nonnull(strstr(err.msg, "/nonexistent/nothing-here"));
+	ck_assert_int_eq(waitpid(-1, NULL, 0), -1);
+	ck_assert_int_eq(errno, ECHILD);
+}
+END_TEST
+
+START_TEST(bad_descriptor_is_an_error)
+{
+	const char *argv[] = {"true", NULL};
+	const struct hr_spawn_fd fd = {987, 4};
+	struct hr_err err = {0};
+
+	ck_assert_int_eq(hr_spawn(
+			     &(const struct hr_spawn){
+				 .path = "true", .argv = argv, .fds = &fd, .nfds = 1, .umask = -1},
+			     &err),
+	    -1);
+	ck_assert_int_eq(err.sys, EBADF);
+}
+END_TEST
+
+/* 3 and 4 change places, everything else is gone. */
+START_TEST(descriptors_cross_and_nothing_else_passes)
+{
+	struct hr_spawn s = {.umask = -1};
+	int a[2], b[2], r;
+	char text[8] = "";
+
+	ck_assert_int_eq(pipe2(a, O_CLOEXEC), 0);
+	ck_assert_int_eq(pipe2(b, O_CLOEXEC), 0);
+	r = run_script("printf A >&3; printf B >&4; ls /proc/self/fd", &s,
+	    (const struct hr_spawn_fd[]){{b[1], 4}, {a[1], 3}}, 2);
+	ck_assert_int_eq(r, 0);
+	ck_assert_int_eq(read(a[0], text, sizeof(text)), 1);
+	ck_assert_int_eq(text[0], 'A');
+	ck_assert_int_eq(read(b[0], text, sizeof(text)), 1);
+	ck_assert_int_eq(text[0], 'B');
+	/* ls: 0 to 4, and the directory it reads */
+	ck_assert_str_eq(said, "0\n1\n2\n3\n4\n5\n");
+	hr_fd_close(&a[0]);
+	hr_fd_close(&a[1]);
+	hr_fd_close(&b[0]);
+	hr_fd_close(&b[1]);
+}
+END_TEST
+
+START_TEST(targets_may_overlap_sources)
+{
+	struct hr_spawn s = {.umask = -1};
+	const struct hr_spawn_fd swap[2] = {{48, 47}, {47, 48}};
+	int a[2], b[2];
+	char c = 0;
+
+	ck_assert_int_eq(pipe2(a, O_CLOEXEC), 0);
+	ck_assert_int_eq(pipe2(b, O_CLOEXEC), 0);
+	ck_assert_int_ge(dup3(a[1], 48, O_CLOEXEC), 0);
+	ck_assert_int_ge(dup3(b[1], 47, O_CLOEXEC), 0);
+	ck_assert_int_eq(
+	    run_script("echo A >/proc/self/fd/47; echo B >/proc/self/fd/48", &s, swap, 2), 0);
+	ck_assert_int_eq(read(a[0], &c, 1), 1);
+	ck_assert_int_eq(c, 'A');
+	ck_assert_int_eq(read(b[0], &c, 1), 1);
+	ck_assert_int_eq(c, 'B');
+}
+END_TEST
+
+START_TEST(unnamed_stdio_is_dev_null)
+{
+	struct hr_spawn s = {.umask = -1};
+
+	ck_assert_int_eq(run_script("readlink /proc/self/fd/0 /proc/self/fd/2", &s, NULL, 0), 0);
+	ck_assert_str_eq(said, "/dev/null\n/dev/null\n");
+}
+END_TEST
+
+START_TEST(signals_start_default_and_open)
+{
+	struct hr_spawn s = {.umask = -1};
+	sigset_t set;
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGUSR2, SIG_IGN);
+	(void)sigfillset(&set);
+	ck_assert_int_eq(sigprocmask(SIG_BLOCK, &set, NULL), 0);
+	/* but for 32 and 33: they are libc's, which lets nobody set them, and some starters ignore
+	 * them */
+	ck_assert_int_eq(
+	    run_script("while read -r key set; do case $key in SigBlk:|SigIgn:) "
+		       "echo $key $((0x$set & ~0x180000000)) ;; esac; done </proc/$$/status",
+		&s, NULL, 0),
+	    0);
+	ck_assert_str_eq(said, "SigBlk: 0\nSigIgn: 0\n");
+}
+END_TEST
+
+START_TEST(session_group_umask_and_limit)
+{
+	struct rlimit lim;
+	struct hr_spawn s = {.umask = 027, .setsid = true, .nofile = &lim};
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &lim), 0);
+	lim.rlim_cur = 77;
+	ck_assert_int_eq(
+	    run_script(
+		"set -- $(cat /proc/$$/stat); echo $(($6 == $$)) $(($5 == $$)); umask; ulimit -n",
+		&s, NULL, 0),
+	    0);
+	ck_assert_str_eq(said, "1 1\n0027\n77\n");
+	s = (struct hr_spawn){.umask = -1, .setpgid = true};
+	ck_assert_int_eq(run_script("set -- $(cat /proc/$$/stat); echo $(($6 == $$)) $(($5 == $$))",
+			     &s, NULL, 0),
+	    0);
+	ck_assert_str_eq(said, "0 1\n");
+}
+END_TEST
+
+START_TEST(environment_can_be_replaced)
+{
+	char only[] = "ONLY=this", *envp[] = {only, NULL};
+	struct hr_spawn s = {.umask = -1, .envp = envp};
+
+	ck_assert_int_eq(run_script("echo $ONLY$HOME", &s, NULL, 0), 0);
+	ck_assert_str_eq(said, "this\n");
+}
+END_TEST
+
+/* The middle process dies; its child must get the signal it was promised. */
+START_TEST(death_of_the_parent_is_a_signal)
+{
+	int p[2];
+	pid_t middle;
+	char c;
+
+	ck_assert_int_eq(pipe2(p, O_CLOEXEC), 0);
+	middle = fork();
+	ck_assert_int_ge(middle, 0);
+	if (middle == 0) {
+		const char *argv[] = {"sleep", "600", NULL};
+		const struct hr_spawn_fd keep = {p[1], 3};
+
+		if (hr_spawn(&(const struct hr_spawn){.path = "sleep",
+				 .argv = argv,
+				 .fds = &keep,
+				 .nfds = 1,
+				 .umask = -1,
+				 .pdeathsig = SIGKILL},
+			NULL) < 0)
+			_exit(1);
+		_exit(0);
+	}
+	hr_fd_close(&p[1]);
+	/* end of file: nobody holds the pipe any more, so the sleeper is gone */
+	ck_assert_int_eq(hr_fd_read(p[0], &c, 1), 0);
+	ck_assert_int_eq(waitpid(middle, NULL, 0), middle);
+	hr_fd_close(&p[0]);
+}
+END_TEST
+
+START_TEST(wait_gives_status_and_cut_stderr)
+{
+	const char *argv[] = {
+	    "sh", "-c", "head -c 200000 /dev/zero | tr '\\0' x >&2; exit 9", NULL};
+	char text[16];
+	int status = hr_spawn_wait(argv, text, sizeof(text), NULL);
+
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 9);
+	ck_assert_str_eq(text, "xxxxxxxxxxxxxxx");
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("spawn");
+	TCase *tc = tcase_create("spawn");
+	TCase *native = tcase_create("limits");
+	SRunner *sr;
+	int failed;
+
+	hr_fd_close_from(3);
+
+	tcase_add_test(tc, missing_program_is_an_error_and_no_zombie);
+	tcase_add_test(tc, bad_descriptor_is_an_error);
+	tcase_add_test(tc, descriptors_cross_and_nothing_else_passes);
+	tcase_add_test(tc, targets_may_overlap_sources);
+	tcase_add_test(tc, unnamed_stdio_is_dev_null);
+	tcase_add_test(tc, signals_start_default_and_open);
+	tcase_set_tags(native, "no-valgrind"); /* it has a limit of descriptors of its own */
+	tcase_add_test(native, session_group_umask_and_limit);
+	tcase_add_test(tc, environment_can_be_replaced);
+	tcase_add_test(tc, death_of_the_parent_is_a_signal);
+	tcase_add_test(tc, wait_gives_status_and_cut_stderr);
+	suite_add_tcase(s, tc);
+	suite_add_tcase(s, native);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,560 @@
+/* The small parts of the supervisor: keys, addresses, back-off, environment, readiness, adoption.
+ */
+#include "config.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/loop.h"
+#include "base/path.h"
+#include "supervisor/adopt.h"
+#include "supervisor/childenv.h"
+#include "supervisor/keeperargs.h"
+#include "supervisor/keys.h"
+#include "supervisor/listen.h"
+#include "supervisor/notify.h"
+#include "supervisor/plugins.h"
+#include "supervisor/readyline.h"
+#include "supervisor/rundir.h"
+#include "supervisor/server.h"
+
+static struct hr_err err;
+static char top[64];
+
+static void
+setup(void)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	memset(&err, 0, sizeof(err));
+	(void)snprintf(
+	    top, sizeof(top), "%.30s/test_supervisor.XXXXXX", tmp != NULL ? tmp : "/tmp");
+	ck_assert_ptr_nonnull(mkdtemp(top));
+}
+
+static void
+teardown(void)
+{
+	ck_assert_int_eq(hr_path_remove(top, NULL), 0);
+}
+
+static const char *
+in_top(const char *name)
+{
+	static char path[256];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", top, name);
+	return path;
+}
+
+/* ---- keys ---- */
+
+static const char *
+keys_text(int fd)
+{
+	static char text[256];
+	ssize_t n = hr_fd_read_full(fd, text, sizeof(text) - 1, NULL);
+
+	ck_assert_int_ge(n, 0);
+	text[n] = '\0';
+	return text;
+}
+
+START_TEST(the_key_leaves_the_environment)
+{
+	struct hr_keys k = {.fd = -1};
+	char *there;
+
+	ck_assert_int_eq(setenv("SESSION_API_KEY", "s3cret-value", 1), 0);
+	there = getenv("SESSION_API_KEY"); /* the very bytes that /proc/PID/environ shows */
+	ck_assert_int_eq(hr_keys_take_environment(&k, &err), 0);
+	ck_assert_ptr_null(getenv("SESSION_API_KEY"));
+	ck_assert_str_eq(there, "");
+	ck_assert_uint_eq(k.count, 1);
+	ck_assert_str_eq(keys_text(k.fd), "s3cret-value\n");
+	/* it stays in force over a key file */
+	ck_assert_int_eq(hr_keys_read_file(&k, "/nonexistent", &err), 0);
+	ck_assert_uint_eq(k.count, 1);
+	hr_keys_done(&k);
+}
+END_TEST
+
+START_TEST(an_empty_key_is_none)
+{
+	struct hr_keys k = {.fd = -1};
+
+	ck_assert_int_eq(setenv("SESSION_API_KEY", "", 1), 0);
+	ck_assert_int_eq(hr_keys_take_environment(&k, &err), 0);
+	ck_assert_int_eq(hr_keys_read_file(&k, "", &err), 0);
+	ck_assert_uint_eq(k.count, 0);
+	ck_assert_str_eq(keys_text(k.fd), "");
+	hr_keys_done(&k);
+	ck_assert_int_eq(setenv("SESSION_API_KEY", "two\nlines", 1), 0);
+	ck_assert_int_eq(hr_keys_take_environment(&k, &err), -1);
+	ck_assert_ptr_null(strstr(err.msg, "two"));
+	ck_assert_ptr_null(getenv("SESSION_API_KEY"));
+	hr_keys_done(&k);
+}
+END_TEST
+
+START_TEST(key_files)
+{
+	static const struct {
+		const char *text, *want;
+		size_t count;
+	} rows[] = {{"one", "one\n", 1}, {"one\n", "one\n", 1}, {"a\r\nb\r\n", "a\nb\n", 2},
+	    {"\n\na\n\nb", "a\nb\n", 2}};
+	struct hr_keys k = {.fd = -1};
+
+	ck_assert_int_eq(
+	    hr_path_write(in_top("keys"), rows[_i].text, strlen(rows[_i].text), 0600, &err), 0);
+	ck_assert_int_eq(hr_keys_read_file(&k, in_top("keys"), &err), 0);
+	ck_assert_uint_eq(k.count, rows[_i].count);
+	ck_assert_str_eq(keys_text(k.fd), rows[_i].want);
+	hr_keys_done(&k);
+}
+END_TEST
+
+START_TEST(bad_key_files_change_nothing)
+{
+	struct hr_keys k = {.fd = -1};
+
+	ck_assert_int_eq(hr_path_write(in_top("keys"), "good\n", 5, 0600, &err), 0);
+	ck_assert_int_eq(hr_keys_read_file(&k, in_top("keys"), &err), 0);
+	ck_assert_int_eq(hr_path_write(in_top("keys"), "\n\r\n", 3, 0600, &err), 0);
+	ck_assert_int_eq(
+	    hr_keys_read_file(&k, in_top("keys"), &err), -1); /* not: no key, no check */
+	ck_assert_int_eq(hr_path_write(in_top("keys"), "a\0b", 3, 0600, &err), 0);
+	ck_assert_int_eq(hr_keys_read_file(&k, in_top("keys"), &err), -1);
+	ck_assert_int_eq(hr_keys_read_file(&k, in_top("gone"), &err), -1);
+	ck_assert_uint_eq(k.count, 1);
+	ck_assert_str_eq(keys_text(k.fd), "good\n");
+	hr_keys_done(&k);
+}
+END_TEST
+
+/* Each worker reads from the start, whatever the others have read, and none can change it. */
+START_TEST(copies_are_whole_sealed_and_independent)
+{
+	struct hr_keys k = {.fd = -1};
+	int a, b;
+
+	ck_assert_int_eq(hr_path_write(in_top("keys"), "good\n", 5, 0600, &err), 0);
+	ck_assert_int_eq(hr_keys_read_file(&k, in_top("keys"), &err), 0);
+	a = hr_keys_copy(&k, &err);
+	ck_assert_int_ge(a, 0);
+	ck_assert_str_eq(keys_text(a), "good\n");
+	b = hr_keys_copy(&k, &err);
+	ck_assert_int_ge(b, 0);
+	ck_assert_str_eq(keys_text(b), "good\n");
+	ck_assert_int_eq(pwrite(b, "evil", 4, 0), -1);
+	ck_assert_int_eq(errno, EPERM);
+	ck_assert_int_eq(fcntl(b, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	hr_fd_close(&a);
+	hr_fd_close(&b);
+	hr_keys_done(&k);
+}
+END_TEST
+
+/* ---- addresses ---- */
+
+START_TEST(addresses)
+{
+	static const struct {
+		const char *listen;
+		bool has_key, allow;
+		const char *want; /* NULL: refused */
+		bool public;
+	} rows[] = {
+	    {"", false, false, "127.0.0.1:3000", false},
+	    {"", true, false, "0.0.0.0:3000", true},
+	    {"", false, true, "0.0.0.0:3000", true},
+	    {"0.0.0.0", false, false, NULL, false},
+	    {"0.0.0.0", false, true, "0.0.0.0:3000", true},
+	    {"0.0.0.0", true, false, "0.0.0.0:3000", true},
+	    {"127.0.0.1", true, false, "127.0.0.1:3000", false},
+	    {"127.8.9.10", false, false, "127.8.9.10:3000", false},
+	    {"localhost", false, false, "127.0.0.1:3000", false},
+	    {"::1", false, false, "[::1]:3000", false},
+	    {"[::1]", false, false, "[::1]:3000", false},
+	    {"::", false, false, NULL, false},
+	    {"::", true, false, "[::]:3000", true},
+	    {"192.0.2.7", false, false, NULL, false},
+	    {"1.2.3", true, false, NULL, false},
+	    {"host.example", true, false, NULL, false},
+	    {"127.0.0.1; evil", true, false, NULL, false},
+	    {"0:0:0:0:0:0:0:1", false, false, "[::1]:3000", false},
+	};
+	struct hr_settings c;
+	struct hr_listen l;
+	int r;
+
+	ck_assert_int_eq(hr_settings_init(&c, &err), 0);
+	c.port = 3000;
+	c.allow_unauthenticated = rows[_i].allow;
+	ck_assert_int_eq(hr_settings_set(&c, "listen", rows[_i].listen, &err), 0);
+	r = hr_listen_choose(&l, &c, rows[_i].has_key, &err);
+	ck_assert_int_eq(r, rows[_i].want != NULL ? 0 : -1);
+	if (r == 0) {
+		ck_assert_str_eq(l.text, rows[_i].want);
+		ck_assert_int_eq(l.public, rows[_i].public);
+	}
+	hr_settings_done(&c);
+}
+END_TEST
+
+START_TEST(a_taken_port_is_noticed)
+{
+	struct hr_settings c;
+	struct hr_listen l;
+	struct sockaddr_storage self;
+	socklen_t len = sizeof(self);
+	int fd, second, client;
+
+	ck_assert_int_eq(hr_settings_init(&c, &err), 0);
+	ck_assert_int_eq(hr_listen_choose(&l, &c, false, &err), 0); /* port 0: any */
+	fd = hr_listen_bind(&l, &err);
+	ck_assert_msg(fd >= 0, "%s", err.msg);
+	ck_assert_int_eq(fcntl(fd, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
+	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&self, &len), 0);
+	/* bound is not open */
+	client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(connect(client, (struct sockaddr *)&self, len), -1);
+	ck_assert_int_eq(errno, ECONNREFUSED);
+	ck_assert_int_eq(hr_listen_start(fd, &l, &err), 0);
+	memcpy(&l.addr, &self, len);
+	second = hr_listen_bind(&l, &err);
+	ck_assert_int_eq(second, -1);
+	ck_assert_int_eq(err.code, HR_E_BUSY);
+	hr_fd_close(&client);
+	hr_fd_close(&fd);
+	hr_settings_done(&c);
+}
+END_TEST
+
+/* ---- children ---- */
+
+START_TEST(backoff_of_what_never_worked)
+{
+	static const int want[] = {0, 50, 100, 200, 400, 800, 1600, 3200, 6400, 10000, 10000};
+	struct hr_backoff b = {0};
+	size_t i;
+
+	for (i = 0; i < sizeof(want) / sizeof(want[0]); i++)
+		ck_assert_int_eq(hr_backoff_next(&b, false, 10, 1000), want[i]);
+	ck_assert_int_eq(hr_backoff_next(&b, false, 1000, 1000), 0); /* it lived */
+	ck_assert_int_eq(hr_backoff_next(&b, false, 10, 1000), 0);
+	ck_assert_int_eq(hr_backoff_next(&b, false, 10, 1000), 50);
+	ck_assert_int_eq(hr_backoff_next(&b, true, 10, 1000), 0); /* it worked */
+	ck_assert_int_eq(hr_backoff_next(&b, false, 10, 1000), 0);
+}
+END_TEST
+
+START_TEST(backoff_of_what_worked_is_a_budget)
+{
+	struct hr_backoff b = {0};
+	int i;
+
+	for (i = 0; i < 20; i++)
+		ck_assert_int_eq(hr_backoff_next(&b, true, 10, 5000), 0);
+	ck_assert_int_eq(hr_backoff_next(&b, true, 10, 5000), 500);
+	ck_assert_int_eq(hr_backoff_next(&b, true, 10, 5500), 0); /* one came back */
+	ck_assert_int_eq(hr_backoff_next(&b, true, 10, 5500), 500);
+	ck_assert_int_eq(hr_backoff_next(&b, true, 10, 60000), 0);
+	ck_assert_uint_lt(b.short_lives, HR_BACKOFF_FAILING);
+}
+END_TEST
+
+START_TEST(commands_do_not_see_what_is_ours)
+{
+	char *env[] = {(char[]){"PATH=/bin"}, (char[]){"NOTIFY_SOCKET=/x"},
+	    (char[]){"HANDRAIL_LIBEXECDIR=/y"}, (char[]){"SESSION_API_KEY=k"},
+	    (char[]){"LISTEN_PID=1"}, (char[]){"HOME=/root"}, (char[]){"SESSION_API_KEYS=kept"},
+	    NULL};
+	char **copy = hr_childenv_new(env, &err);
+
+	ck_assert_str_eq(copy[0], "PATH=/bin");
+	ck_assert_str_eq(copy[1], "HOME=/root");
+	ck_assert_str_eq(copy[2], "SESSION_API_KEYS=kept");
+	ck_assert_ptr_null(copy[3]);
+	hr_childenv_free(copy);
+	hr_childenv_free(NULL);
+}
+END_TEST
+
+/* What bash makes of the command is what was meant, whatever the name holds. */
+START_TEST(cd_is_quoted_for_bash)
+{
+	static const char *const names[] = {"plain", "with blank", "it's", "$(touch pwned)", "`x`",
+	    "a\"b", "new\nline", "a\\b", "-dash", "*"};
+	char script[1024], out[512], *cd;
+	FILE *f;
+	size_t n;
+
+	ck_assert_int_eq(chdir(top), 0);
+	ck_assert_int_eq(mkdir(names[_i], 0700), 0);
+	cd = hr_keeper_cd(names[_i]);
+	(void)snprintf(script, sizeof(script), "%s && printf %%s \"${PWD##*/}\"", cd);
+	free(cd);
+	ck_assert_int_eq(setenv("SCRIPT", script, 1), 0);
+	f = popen("bash -c \"$SCRIPT\"", "r");
+	n = fread(out, 1, sizeof(out) - 1, f);
+	out[n] = '\0';
+	ck_assert_int_eq(pclose(f), 0);
+	ck_assert_str_eq(out, names[_i]);
+	ck_assert_int_eq(chdir("/"), 0);
+}
+END_TEST
+
+/* ---- readiness ---- */
+
+struct heard {
+	struct hr_loop *loop;
+	int ready; /* -1: nothing yet */
+	char reason[300];
+};
+
+static void
+on_line(void *arg, bool ready, const char *reason)
+{
+	struct heard *h = arg;
+
+	ck_assert_int_eq(h->ready, -1); /* once */
+	h->ready = ready;
+	(void)snprintf(h->reason, sizeof(h->reason), "%s", reason != NULL ? reason : "");
+	hr_loop_stop(h->loop);
+}
+
+START_TEST(readiness_lines)
+{
+	static const struct {
+		const char *text;
+		int ready;
+		const char *reason;
+	} rows[] = {
+	    {"ready\n", 1, ""},
+	    {"failed no bash\n", 0, "no bash"},
+	    {"failed cut short", 0, "cut short"},
+	    {"", 0, "it ended before it was ready"},
+	    {"ready", 0, "it ended before it was ready"},
+	    {"hello\n", 0, "it said something that is no readiness line"},
+	    {"ready \n", 0, "it said something that is no readiness line"},
+	};
+	struct heard h = {hr_loop_new(NULL), -1, ""};
+	struct hr_readyline r;
+	int child;
+
+	ck_assert_int_eq(hr_readyline_open(&r, h.loop, on_line, &h, &child, &err), 0);
+	ck_assert_int_eq(hr_fd_write_full(child, rows[_i].text, strlen(rows[_i].text), &err), 0);
+	hr_fd_close(&child);
+	ck_assert_int_eq(hr_loop_run(h.loop, &err), 0);
+	ck_assert_int_eq(h.ready, rows[_i].ready);
+	ck_assert_str_eq(h.reason, rows[_i].reason);
+	ck_assert_int_eq(r.fd, -1);
+	hr_readyline_close(&r); /* again: nothing */
+	hr_loop_free(h.loop);
+}
+END_TEST
+
+/* ---- the service manager ---- */
+
+START_TEST(notify_reaches_both_kinds_of_names)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct hr_notify n;
+	char name[108], got[64];
+	socklen_t len;
+	ssize_t size;
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(name, sizeof(name), "%s%s/notify", _i == 0 ? "" : "@", top);
+	memcpy(addr.sun_path, name, strlen(name));
+	if (_i == 1)
+		addr.sun_path[0] = '\0';
+	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name));
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&addr, len), 0);
+	ck_assert_int_eq(hr_notify_open(&n, name, &err), 0);
+	hr_notify_send(&n, "READY=%d\n", 1);
+	size = recv(fd, got, sizeof(got), MSG_DONTWAIT);
+	ck_assert_int_eq(size, 8);
+	ck_assert_mem_eq(got, "READY=1\n", 8);
+	hr_notify_close(&n);
+	hr_fd_close(&fd);
+}
+END_TEST
+
+START_TEST(notify_without_a_manager)
+{
+	struct hr_notify n;
+
+	ck_assert_int_eq(hr_notify_open(&n, NULL, &err), 0);
+	hr_notify_send(&n, "READY=1\n");
+	ck_assert_int_eq(hr_notify_open(&n, "", &err), 0);
+	ck_assert_int_eq(hr_notify_open(&n, "relative", &err), -1);
+	ck_assert_int_eq(hr_notify_open(&n, in_top("nobody"), &err), -1);
+	ck_assert_int_eq(n.fd, -1);
+}
+END_TEST
+
+/* ---- adoption ---- */
+
+static const char *const argv_a[] = {"keeper", "--name", "a", NULL};
+static const char *const argv_b[] = {"keeper", "--namea", "", NULL};
+
+START_TEST(digests_tell_words_apart)
+{
+	ck_assert(hr_adopt_digest(argv_a) == hr_adopt_digest(argv_a));
+	ck_assert(hr_adopt_digest(argv_a) != hr_adopt_digest(argv_b));
+}
+END_TEST
+
+/* A process that SIGTERM ends: it never has check's handler, which ends the whole suite. */
+static pid_t
+fork_sleeper(void)
+{
+	void (*handler)(int) = signal(SIGTERM, SIG_DFL);
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)pause();
+		_exit(0);
+	}
+	(void)signal(SIGTERM, handler);
+	return pid;
+}
+
+START_TEST(a_recorded_keeper_is_found_while_it_lives)
+{
+	struct hr_rundir r = {.path = top, .lock = -1};
+	struct hr_adopt a;
+	int status;
+	pid_t pid = fork_sleeper();
+
+	ck_assert_int_eq(hr_adopt_record(&r, pid, 42, &err), 0);
+	hr_adopt_find(&a, &r, 42);
+	ck_assert_int_eq(a.pid, pid);
+	hr_adopt_signal(&a, SIGKILL);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFSIGNALED(status));
+	hr_adopt_done(&a);
+	hr_adopt_find(&a, &r, 42); /* gone */
+	ck_assert_int_eq(a.pid, 0);
+	ck_assert_int_eq(a.pidfd, -1);
+}
+END_TEST
+
+START_TEST(one_with_other_settings_is_ended)
+{
+	struct hr_rundir r = {.path = top, .lock = -1};
+	struct hr_adopt a;
+	int status;
+	pid_t pid = fork_sleeper();
+
+	ck_assert_int_eq(hr_adopt_record(&r, pid, 42, &err), 0);
+	hr_adopt_find(&a, &r, 43);
+	ck_assert_int_eq(a.pid, 0);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(WTERMSIG(status), SIGTERM);
+}
+END_TEST
+
+/* The number was used again: the start time tells. */
+START_TEST(another_process_of_that_number_is_left_alone)
+{
+	struct hr_rundir r = {.path = top, .lock = -1};
+	struct hr_adopt a;
+	char text[64];
+	int n = snprintf(text, sizeof(text), "%ld 12345 %016x\n", (long)getppid(), 42);
+
+	ck_assert_int_eq(hr_path_write(in_top("keeper"), text, (size_t)n, 0600, &err), 0);
+	hr_adopt_find(&a, &r, 43);
+	ck_assert_int_eq(a.pid, 0);
+	ck_assert_int_eq(kill(getppid(), 0), 0);
+}
+END_TEST
+
+START_TEST(broken_records_are_nobody)
+{
+	static const char *const texts[] = {
+	    "", "x", "1 1 2a\n", "-5 1 2a\n", "99999999999 1 2a\n", "12 1"};
+	struct hr_rundir r = {.path = top, .lock = -1};
+	struct hr_adopt a;
+
+	ck_assert_int_eq(
+	    hr_path_write(in_top("keeper"), texts[_i], strlen(texts[_i]), 0600, &err), 0);
+	hr_adopt_find(&a, &r, 0x2a);
+	ck_assert_int_eq(a.pid, 0);
+}
+END_TEST
+
+/* ---- the token ---- */
+
+START_TEST(the_token_file)
+{
+	struct hr_rundir r = {.path = top, .lock = -1};
+	struct hr_buf b;
+
+	ck_assert_int_eq(mkdir(in_top("www"), 0700), 0);
+	hr_buf_init(&b, 1000);
+	ck_assert_int_eq(hr_plugins_write_token(&r, NULL, &err), 0);
+	ck_assert_int_eq(hr_path_read(in_top("www/connection_token"), &b, &err), 0);
+	ck_assert_str_eq(hr_buf_str(&b), "{\"token\":null}");
+	hr_buf_reset(&b);
+	ck_assert_int_eq(hr_plugins_write_token(&r, "a\"b", &err), 0);
+	ck_assert_int_eq(hr_path_read(in_top("www/connection_token"), &b, &err), 0);
+	ck_assert_str_eq(hr_buf_str(&b), "{\"token\":\"a\\\"b\"}");
+	hr_buf_done(&b);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("supervisor");
+	TCase *tc = tcase_create("supervisor");
+	TCase *native = tcase_create("adopt");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, the_key_leaves_the_environment);
+	tcase_add_test(tc, an_empty_key_is_none);
+	tcase_add_loop_test(tc, key_files, 0, 4);
+	tcase_add_test(tc, bad_key_files_change_nothing);
+	tcase_add_test(tc, copies_are_whole_sealed_and_independent);
+	tcase_add_loop_test(tc, addresses, 0, 18);
+	tcase_add_test(tc, a_taken_port_is_noticed);
+	tcase_add_test(tc, backoff_of_what_never_worked);
+	tcase_add_test(tc, backoff_of_what_worked_is_a_budget);
+	tcase_add_test(tc, commands_do_not_see_what_is_ours);
+	tcase_add_loop_test(tc, cd_is_quoted_for_bash, 0, 10);
+	tcase_add_loop_test(tc, readiness_lines, 0, 7);
+	tcase_add_loop_test(tc, notify_reaches_both_kinds_of_names, 0, 2);
+	tcase_add_test(tc, notify_without_a_manager);
+	tcase_add_test(tc, digests_tell_words_apart);
+	tcase_set_tags(native, "no-valgrind"); /* it knows no pidfd_open */
+	tcase_add_checked_fixture(native, setup, teardown);
+	tcase_add_test(native, a_recorded_keeper_is_found_while_it_lives);
+	tcase_add_test(native, one_with_other_settings_is_ended);
+	tcase_add_test(tc, another_process_of_that_number_is_left_alone);
+	tcase_add_loop_test(tc, broken_records_are_nobody, 0, 6);
+	tcase_add_test(tc, the_token_file);
+	suite_add_tcase(s, tc);
+	suite_add_tcase(s, native);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,304 @@
+/* Trimming, counting, cutting, quoting, and Python's numbers. */
+#include "config.h"
+
+#include "shell/text.h"
+
+#include <math.h>
+
+#include "lines.h"
+#include "shell/pyfloat.h"
+#include "shell/quote.h"
+
+/* All of Python's white space. */
+static const char *const spaces[] = {"\t", "\n", "\v", "\f", "\r", "\x1C", "\x1D", "\x1E", "\x1F",
+    " ", "\xC2\x85", "\xC2\xA0", "\xE1\x9A\x80", "\xE2\x80\x80", "\xE2\x80\x81", "\xE2\x80\x82",
+    "\xE2\x80\x83", "\xE2\x80\x84", "\xE2\x80\x85", "\xE2\x80\x86", "\xE2\x80\x87", "\xE2\x80\x88",
+    "\xE2\x80\x89", "\xE2\x80\x8A", "\xE2\x80\xA8", "\xE2\x80\xA9", "\xE2\x80\xAF", "\xE2\x81\x9F",
+    "\xE3\x80\x80"};
+
+/* Neighbours of white space, invisible characters, and bytes that are no UTF-8. */
+static const char *const others[] = {"\x08", "\x0E", "\x1B", "!", "\x7F", "\xC2\x84", "\xC2\x86",
+    "\xC2\x9F", "\xC2\xA1", "\xE1\x9A\x81", "\xE2\x80\x8B", "\xE2\x80\xA7", "\xE2\x80\xAA",
+    "\xE2\x80\xAE", "\xE2\x80\xB0", "\xE2\x81\x9E", "\xE2\x81\xA0", "\xE3\x80\x81", "\xEF\xBB\xBF",
+    "\xE2\x80", "\xE3\x80", "\x80", "\x85", "\xA0", "\xC2", "\xFF", "\xC0\xA0", "\xE0\x82\xA0",
+    "\xF0\x80\x80\xA0", "\xF0\x9F\x98\x80"};
+
+static void
+check_strip(const char *text, size_t left, size_t right)
+{
+	size_t len = strlen(text), n;
+
+	ck_assert_uint_eq(hr_shell_lstrip(text, len), left);
+	ck_assert_uint_eq(hr_shell_rstrip(text, len), right);
+	ck_assert_ptr_eq(hr_shell_strip(text, len, &n), text + left);
+	ck_assert_uint_eq(n, right - left);
+}
+
+START_TEST(strips_white_space)
+{
+	char text[64];
+
+	for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++) {
+		for (size_t j = 0; j < sizeof others / sizeof others[0]; j++) {
+			size_t s = strlen(spaces[i]), o = strlen(others[j]);
+
+			(void)snprintf(text, sizeof text, "%s %s%sx%s %s", spaces[i], spaces[i],
+			    others[j], others[j], spaces[i]);
+			/* A cut sequence must not join the byte behind it. */
+			check_strip(text, 2 * s + 1, 2 * s + 1 + 2 * o + 1);
+		}
+	}
+}
+END_TEST
+
+START_TEST(strips_all)
+{
+	size_t n;
+
+	for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++) {
+		ck_assert_uint_eq(hr_shell_lstrip(spaces[i], strlen(spaces[i])), strlen(spaces[i]));
+		ck_assert_uint_eq(hr_shell_rstrip(spaces[i], strlen(spaces[i])), 0);
+	}
+	ck_assert_uint_eq(hr_shell_rstrip("", 0), 0);
+	ck_assert_uint_eq(hr_shell_lstrip("", 0), 0);
+	(void)hr_shell_strip("", 0, &n);
+	ck_assert_uint_eq(n, 0);
+	ck_assert_uint_eq(hr_shell_rstrip("a\0 ", 3), 2); /* NUL is no white space */
+}
+END_TEST
+
+START_TEST(counts_points)
+{
+	static const struct {
+		const char *text;
+		size_t n;
+	} t[] = {
+	    {"", 0},
+	    {"abc", 3},
+	    {"\xC3\xA9", 1},
+	    {"\xE2\x82\xAC"
+	     "a",
+		2},
+	    {"\xF0\x9F\x98\x80", 1},
+	    {"\xED\xA0\x80", 1}, /* a surrogate */
+	    {"\xF4\x8F\xBF\xBF", 1},
+	    {"\xF4\x90\x80\x80", 4},
+	    {"\xC0\xAF", 2}, /* overlong */
+	    {"\xE2\x82", 2},
+	    {"\xE2\x82zz", 4},
+	    {"\xFF\xFE", 2},
+	    {"12345678\xC3\xA9"
+	     "12345678",
+		17},
+	    {"e\xCC\x81", 2},
+	};
+
+	for (size_t i = 0; i < sizeof t / sizeof t[0]; i++)
+		ck_assert_msg(
+		    hr_shell_count(t[i].text, strlen(t[i].text)) == t[i].n, "case %zu", i);
+}
+END_TEST
+
+/* n times the pattern, which is one code point. */
+static char *
+repeated(const char *pattern, size_t n, size_t *ret_len)
+{
+	size_t unit = strlen(pattern);
+	char *p = malloc(n * unit + 1);
+
+	ck_assert_ptr_nonnull(p);
+	for (size_t i = 0; i < n; i++)
+		memcpy(p + i * unit, pattern, unit);
+	p[n * unit] = '\0';
+	*ret_len = n * unit;
+	return p;
+}
+
+START_TEST(truncates)
+{
+	static const char *const patterns[] = {
+	    "a", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\xFF"};
+	static const size_t counts[] = {0, 1, 29999, 30000, 30001, 30002, 45000, 1000003};
+
+	for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
+		for (size_t j = 0; j < sizeof counts / sizeof counts[0]; j++) {
+			size_t len, cut_len, again_len, unit = strlen(patterns[i]);
+			char *text = repeated(patterns[i], counts[j], &len), *cut, *again;
+			const char *mark = "\n[... Observation truncated due to length ...]\n";
+
+			cut = hr_shell_truncate(text, len, &cut_len, NULL);
+			ck_assert_ptr_nonnull(cut);
+			if (counts[j] <= 30000) {
+				ck_assert_uint_eq(cut_len, len);
+				ck_assert_mem_eq(cut, text, len + 1);
+			} else {
+				ck_assert_uint_eq(hr_shell_count(cut, cut_len), 30047);
+				ck_assert_uint_eq(cut_len, 30000 * unit + strlen(mark));
+				ck_assert_mem_eq(cut, text, 15000 * unit);
+				ck_assert_mem_eq(cut + 15000 * unit, mark, strlen(mark));
+				ck_assert_mem_eq(cut + cut_len - 15000 * unit, text, 15000 * unit);
+			}
+			again = hr_shell_truncate(cut, cut_len, &again_len, NULL);
+			if (counts[j] <= 30000)
+				ck_assert_uint_eq(again_len, cut_len);
+			free(again);
+			free(cut);
+			free(text);
+		}
+	}
+}
+END_TEST
+
+/* The first and the last characters are kept, not just any. */
+START_TEST(truncation_keeps_both_ends)
+{
+	struct hr_buf b;
+	size_t len;
+	char *cut;
+
+	hr_buf_init(&b, 1u << 20);
+	for (int i = 1; i <= 10000; i++)
+		hr_buf_addf(&b, "%05d\xC3\xA9", i); /* 6 characters each */
+	cut = hr_shell_truncate(b.p, b.len, &len, NULL);
+	ck_assert_int_eq(strncmp(cut, "00001\xC3\xA9", 7), 0);
+	ck_assert_ptr_nonnull(strstr(cut, "02500\xC3\xA9\n[... "));
+	ck_assert_ptr_nonnull(strstr(cut, " ...]\n07501"));
+	ck_assert_str_eq(cut + len - 7, "10000\xC3\xA9");
+	free(cut);
+	hr_buf_done(&b);
+}
+END_TEST
+
+START_TEST(quotes_for_sh)
+{
+	static const struct {
+		const char *in, *out;
+	} t[] = {
+	    {"", "''"},
+	    {"abc", "abc"},
+	    {"/a/b-c_d.e:f,g@h%i+j=k", "/a/b-c_d.e:f,g@h%i+j=k"},
+	    {"a b", "'a b'"},
+	    {"it's", "'it'\\''s'"},
+	    {"'", "''\\'''"},
+	    {"$x`y`\"\\\n!", "'$x`y`\"\\\n!'"},
+	    {"~", "'~'"},
+	    {"\xC3\xA9", "'\xC3\xA9'"},
+	};
+
+	for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
+		struct hr_buf b;
+
+		hr_buf_init(&b, 1000);
+		hr_shell_quote(&b, t[i].in, strlen(t[i].in));
+		ck_assert_str_eq(hr_buf_str(&b), t[i].out);
+		hr_buf_done(&b);
+	}
+}
+END_TEST
+
+START_TEST(writes_floats)
+{
+	static const struct {
+		double d;
+		const char *out;
+	} t[] = {
+	    {5, "5.0"},
+	    {2.5, "2.5"},
+	    {120, "120.0"},
+	    {0.1, "0.1"},
+	    {0.1 + 0.2, "0.30000000000000004"},
+	    {1e-5, "1e-05"},
+	    {1.5e-5, "1.5e-05"},
+	    {0.0001, "0.0001"},
+	    {0.00012345, "0.00012345"},
+	    {1e15, "1000000000000000.0"},
+	    {1e16, "1e+16"},
+	    {9999999999999998, "9999999999999998.0"},
+	    {12345678901234567890.0, "1.2345678901234567e+19"},
+	    {1e22, "1e+22"},
+	    {1e23, "1e+23"},
+	    {1e100, "1e+100"},
+	    {-1, "-1.0"},
+	    {0, "0.0"},
+	    {-0.0, "-0.0"},
+	    {5e-324, "5e-324"},
+	    {1.7976931348623157e308, "1.7976931348623157e+308"},
+	    {0x1p-1017,
+		"7.120236347223045e-307"}, /* nearest with 16 digits: ...4, reads back as less */
+	    {INFINITY, "inf"},
+	    {-INFINITY, "-inf"},
+	    {NAN, "nan"},
+	};
+
+	for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
+		struct hr_buf b;
+
+		hr_buf_init(&b, 1000);
+		hr_pyfloat(&b, t[i].d);
+		ck_assert_str_eq(hr_buf_str(&b), t[i].out);
+		hr_buf_done(&b);
+	}
+}
+END_TEST
+
+START_TEST(reads_floats)
+{
+	static const struct {
+		const char *in;
+		double d;
+	} yes[] = {
+	    {"0", 0},
+	    {"-1", -1},
+	    {"+1", 1},
+	    {" 3\n", 3},
+	    {"\xC2\xA0"
+	     "3\xE2\x80\xA8",
+		3},
+	    {"1_000", 1000},
+	    {"1_0.0_1e1_0", 10.01e10},
+	    {"1.", 1},
+	    {".5", .5},
+	    {"1.9", 1.9},
+	    {"1e2", 100},
+	    {"1E-2", .01},
+	    {"007", 7},
+	    {"1e400", INFINITY},
+	    {"inf", INFINITY},
+	    {"-Infinity", -INFINITY},
+	    {"iNF", INFINITY},
+	};
+	static const char *const no[] = {"", " ", "abc", "0x10", "1__0", "1_", "_1", "1_.0", "1._0",
+	    "1e_1", "1e", "e1", ".", "+", "--1", "- 1", "1 2", "1,5", "infi", "nan(1)", "1d",
+	    "\0341", "1\xFF"};
+	double d;
+
+	for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++) {
+		ck_assert_msg(
+		    hr_pyfloat_parse(yes[i].in, strlen(yes[i].in), &d, NULL) == 0, "%s", yes[i].in);
+		ck_assert_msg(d == yes[i].d, "%s", yes[i].in);
+	}
+	ck_assert(hr_pyfloat_parse("NaN", 3, &d, NULL) == 0 && isnan(d));
+	for (size_t i = 0; i < sizeof no / sizeof no[0]; i++)
+		ck_assert_msg(hr_pyfloat_parse(no[i], strlen(no[i]), &d, NULL) < 0, "%s", no[i]);
+	ck_assert_int_eq(hr_pyfloat_parse("1\0", 2, &d, NULL), -1);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("text");
+	TCase *c = tcase_create("text");
+
+	tcase_set_timeout(c, 30);
+	tcase_add_test(c, strips_white_space);
+	tcase_add_test(c, strips_all);
+	tcase_add_test(c, counts_points);
+	tcase_add_test(c, truncates);
+	tcase_add_test(c, truncation_keeps_both_ends);
+	tcase_add_test(c, quotes_for_sh);
+	tcase_add_test(c, writes_floats);
+	tcase_add_test(c, reads_floats);
+	suite_add_tcase(s, c);
+	return lines_run(s);
+}
