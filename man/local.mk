@@ -1,0 +1,17 @@
+dist_man_MANS += %D%/handrail-jupyter.8 %D%/handrail-mcp.8 %D%/handrail-session.8 %D%/handrail-worker.8
+if HOST
+dist_man_MANS += %D%/handrail.1
+else
+EXTRA_DIST += %D%/handrail.1
+endif
+man_MANS += %D%/handrail-plugin.5 %D%/handraild.8 %D%/handrail.conf.5
+
+%D%/handrail-plugin.5: %D%/handrail-plugin.5.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) %D% && $(do_subst) $(srcdir)/%D%/handrail-plugin.5.in >$@
+%D%/handraild.8: %D%/handraild.8.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) %D% && $(do_subst) $(srcdir)/%D%/handraild.8.in >$@
+%D%/handrail.conf.5: %D%/handrail.conf.5.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) %D% && $(do_subst) $(srcdir)/%D%/handrail.conf.5.in >$@
+
+CLEANFILES += %D%/handrail-plugin.5 %D%/handraild.8 %D%/handrail.conf.5
+EXTRA_DIST += %D%/handrail-plugin.5.in %D%/handraild.8.in %D%/handrail.conf.5.in
