@@ -1,7 +1,7 @@
 # libhandrail: the only library that is installed. Tests link libhost, which exports everything.
 noinst_LTLIBRARIES += libhost.la
 libhost_la_SOURCES = \
-	%D%/action.c %D%/backends.c %D%/build.c \
+	%D%/action.c %D%/archives.c %D%/archives.h %D%/backends.c %D%/build.c \
 	%D%/client.c %D%/client.h \
 	%D%/command.c %D%/command.h \
 	%D%/docker.c %D%/docker_int.h %D%/dockermake.c %D%/dockerspec.c %D%/dockerspec.h \
@@ -17,18 +17,31 @@ libhost_la_SOURCES = \
 	%D%/settings.c %D%/settings.h \
 	%D%/setup.c \
 	%D%/strv.c %D%/strv.h \
-	%D%/tarfile.c %D%/tarfile.h \
+	%D%/tarfile.h \
 	%D%/tasks.c %D%/tasks.h \
 	%D%/toml.c %D%/toml.h %D%/toml_int.h %D%/tomlvalue.c \
 	%D%/transfer.c \
 	%D%/volumes.c %D%/volumes.h \
-	%D%/zip.c %D%/zip.h
+	%D%/zip.h
 libhost_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_SBINDIR='"$(sbindir)"' -DHR_BACKENDDIR='"$(pkglibdir)/backends"' \
-	-DHR_IMAGE_KIT='"$(pkgdatadir)/image"'
-libhost_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(ARCHIVE_CFLAGS)
-libhost_la_LIBADD = $(ARCHIVE_LIBS) $(JSONC_LIBS)
+	-DHR_IMAGE_KIT='"$(pkgdatadir)/image"' -DHR_LIBEXECDIR='"$(pkglibexecdir)"'
+libhost_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+libhost_la_LIBADD = $(JSONC_LIBS) $(DL_LIBS)
 # with all that it is made of: a library of libraries would be linked twice
 HOST_PARTS = libhost.la libimagekit.la libhttp.la libshell.la libprotojson.la libbase.la
+
+# what needs libarchive: a module, for the few commands that need it
+modules_LTLIBRARIES += handrail-archives.la
+handrail_archives_la_SOURCES = %D%/archives.h %D%/arcput.c %D%/arctar.c %D%/arczip.c %D%/error.c
+handrail_archives_la_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS)
+handrail_archives_la_LDFLAGS = -module -avoid-version -shared -export-symbols-regex \
+	'^hr_archives_module$$' $(SHARED_LDFLAGS) $(SAN_CFLAGS)
+handrail_archives_la_LIBADD = libbase.la $(ARCHIVE_LIBS)
+# where programs that run from the build tree look for it
+noinst_DATA += handrail-archives.so
+handrail-archives.so: handrail-archives.la
+	$(AM_V_GEN)cp -f .libs/handrail-archives.so $@
+CLEANFILES += handrail-archives.so
 
 include_HEADERS = %D%/handrail.h %D%/handrail-backend.h
 lib_LTLIBRARIES = libhandrail.la

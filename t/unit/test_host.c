@@ -549,11 +549,35 @@ START_TEST(nearest)
 }
 END_TEST
 
+/* From the build tree. */
+static void
+find_module(void)
+{
+	const char *built = getenv("abs_top_builddir");
+
+	ck_assert_ptr_nonnull(built);
+	ck_assert_int_eq(setenv("HANDRAIL_LIBEXECDIR", built, 1), 0);
+}
+
+START_TEST(module_that_is_not_there)
+{
+	struct hr_error err = {0};
+
+	ck_assert_int_eq(setenv("HANDRAIL_LIBEXECDIR", top, 1), 0);
+	ck_assert_ptr_null(hr_zip_directory(".", true, false, &err));
+	ck_assert_int_eq(err.code, HR_ERROR_RUNTIME);
+	ck_assert_int_eq(strncmp(err.text, "no archives: ", 13), 0);
+	ck_assert_int_eq(hr_zip_extract("x", "out", &err), -1);
+	ck_assert_int_eq(access("out", F_OK), -1);
+}
+END_TEST
+
 START_TEST(zips)
 {
 	struct hr_buf b;
 	char *zip;
 
+	find_module();
 	hr_buf_init(&b, 4096);
 	ck_assert_int_eq(hr_path_mkdirs("d/sub/empty", 0755, NULL, NULL), 0);
 	ck_assert_int_eq(hr_path_write("d/a", "1", 1, 0644, NULL), 0);
@@ -605,6 +629,7 @@ main(void)
 	tcase_add_test(tc, sids);
 	tcase_add_test(tc, nearest);
 	tcase_add_test(tc, zips);
+	tcase_add_test(tc, module_that_is_not_there);
 	suite_add_tcase(s, tc);
 	return lines_run(s);
 }

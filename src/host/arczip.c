@@ -1,8 +1,6 @@
 /* Zip files by libarchive. */
 #include "config.h"
 
-#include "host/zip.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,52 +16,11 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "host/archives.h"
 #include "host/error.h"
 
 #define PIECE 65536
 #define DEPTH_MAX 200
-
-char *
-hr_zip_temporary(int *ret_fd, const char *dir, struct hr_error *err)
-{
-	char *path = NULL;
-
-	if (asprintf(&path, "%s/handrail-XXXXXX.zip", dir != NULL ? dir : "/tmp") < 0) {
-		(void)hr_error_nomem(err);
-		return NULL;
-	}
-	*ret_fd = mkostemps(path, 4, O_CLOEXEC);
-	if (*ret_fd < 0) {
-		(void)hr_error_sys(err, errno, "create %s", path);
-		free(path);
-		return NULL;
-	}
-	return path;
-}
-
-static int
-archive_failed(struct archive *a, struct hr_error *err)
-{
-	return hr_error_set(err, HR_ERROR_RUNTIME, "zip: %s", archive_error_string(a));
-}
-
-static int
-put_bytes(struct archive *a, int fd, const char *name, struct hr_error *err)
-{
-	char *piece = malloc(PIECE);
-	ssize_t n = 0;
-	int rc = 0;
-
-	if (piece == NULL)
-		return hr_error_nomem(err);
-	while (rc == 0 && (n = hr_fd_read(fd, piece, PIECE)) > 0)
-		if (archive_write_data(a, piece, (size_t)n) != n)
-			rc = archive_failed(a, err);
-	if (n < 0 && rc == 0)
-		rc = hr_error_sys(err, errno, "read %s", name);
-	free(piece);
-	return rc;
-}
 
 static int
 put_file(struct archive *a, int dirfd, const char *file, const char *name, struct hr_error *err)
@@ -79,9 +36,7 @@ put_file(struct archive *a, int dirfd, const char *file, const char *name, struc
 	} else {
 		archive_entry_copy_stat(e, &st);
 		archive_entry_set_pathname(e, name);
-		rc = archive_write_header(a, e) == ARCHIVE_OK ? 0 : archive_failed(a, err);
-		if (rc == 0)
-			rc = put_bytes(a, fd, name, err);
+		rc = hr_arc_put(a, e, fd, "zip", name, err);
 	}
 	hr_fd_close(&fd);
 	archive_entry_free(e);
@@ -187,48 +142,36 @@ use_before(locale_t utf8, locale_t before)
 	freelocale(utf8);
 }
 
-static char *
-zip_directory(const char *path, bool with_name, bool deflate, struct hr_error *err)
+static int
+zip_into(int fd, const char *path, bool with_name, bool deflate, struct hr_error *err)
 {
 	struct archive *a = archive_write_new();
-	char *file;
-	int fd = -1, rc;
+	int rc;
 
-	file = a != NULL ? hr_zip_temporary(&fd, NULL, err) : NULL;
-	if (file == NULL) {
-		if (a == NULL)
-			(void)hr_error_nomem(err);
-		(void)archive_write_free(a);
-		return NULL;
-	}
+	if (a == NULL)
+		return hr_error_nomem(err);
 	if (archive_write_set_format_zip(a) != ARCHIVE_OK ||
 	    (deflate ? archive_write_zip_set_compression_deflate(a)
 		     : archive_write_zip_set_compression_store(a)) != ARCHIVE_OK ||
 	    archive_write_set_options(a, "hdrcharset=UTF-8") < ARCHIVE_WARN ||
 	    archive_write_open_fd(a, fd) != ARCHIVE_OK)
-		rc = archive_failed(a, err);
+		rc = hr_arc_failed(a, "zip", err);
 	else
 		rc = put_all(a, path, with_name, err);
 	if (rc == 0 && archive_write_close(a) != ARCHIVE_OK)
-		rc = archive_failed(a, err);
+		rc = hr_arc_failed(a, "zip", err);
 	(void)archive_write_free(a);
-	hr_fd_close(&fd);
-	if (rc != 0) {
-		(void)unlink(file);
-		free(file);
-		return NULL;
-	}
-	return file;
+	return rc;
 }
 
-char *
-hr_zip_directory(const char *path, bool with_name, bool deflate, struct hr_error *err)
+int
+hr_arczip_make(int fd, const char *path, bool with_name, bool deflate, struct hr_error *err)
 {
 	locale_t before = (locale_t)0, utf8 = use_utf8(&before);
-	char *file = zip_directory(path, with_name, deflate, err);
+	int rc = zip_into(fd, path, with_name, deflate, err);
 
 	use_before(utf8, before);
-	return file;
+	return rc;
 }
 
 static int
@@ -252,14 +195,14 @@ extract_entries(struct archive *in, struct archive *out, const char *dir, struct
 		archive_entry_set_pathname(e, path);
 		free(path);
 		if (archive_write_header(out, e) < ARCHIVE_WARN)
-			return archive_failed(out, err);
+			return hr_arc_failed(out, "zip", err);
 		while ((r = archive_read_data_block(in, &p, &len, &at)) == ARCHIVE_OK)
 			if (archive_write_data_block(out, p, len, at) < ARCHIVE_WARN)
-				return archive_failed(out, err);
+				return hr_arc_failed(out, "zip", err);
 		if (r != ARCHIVE_EOF)
-			return archive_failed(in, err);
+			return hr_arc_failed(in, "zip", err);
 	}
-	return r == ARCHIVE_EOF ? 0 : archive_failed(in, err);
+	return r == ARCHIVE_EOF ? 0 : hr_arc_failed(in, "zip", err);
 }
 
 static int
@@ -281,7 +224,7 @@ zip_extract(const char *file, const char *dir, struct hr_error *err)
 							 ARCHIVE_EXTRACT_PERM) != ARCHIVE_OK ||
 		 archive_read_support_format_zip(in) != ARCHIVE_OK ||
 		 archive_read_open_filename(in, file, PIECE) != ARCHIVE_OK)
-		rc = archive_failed(in, err);
+		rc = hr_arc_failed(in, "zip", err);
 	else
 		rc = extract_entries(in, out, whole, err);
 	if (in != NULL)
@@ -293,7 +236,7 @@ zip_extract(const char *file, const char *dir, struct hr_error *err)
 }
 
 int
-hr_zip_extract(const char *file, const char *dir, struct hr_error *err)
+hr_arczip_extract(const char *file, const char *dir, struct hr_error *err)
 {
 	locale_t before = (locale_t)0, utf8 = use_utf8(&before);
 	int rc = zip_extract(file, dir, err);

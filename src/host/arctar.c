@@ -1,8 +1,6 @@
 /* Tar files by libarchive. */
 #include "config.h"
 
-#include "host/tarfile.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,34 +15,10 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "host/archives.h"
 #include "host/error.h"
 
-#define PIECE 65536
 #define DEPTH_MAX 256
-
-static int
-failed(struct archive *a, struct hr_error *err)
-{
-	return hr_error_set(err, HR_ERROR_RUNTIME, "tar: %s", archive_error_string(a));
-}
-
-static int
-put_content(struct archive *a, int fd, const char *name, struct hr_error *err)
-{
-	char *piece = malloc(PIECE);
-	ssize_t n = 0;
-	int rc = 0;
-
-	if (piece == NULL)
-		return hr_error_nomem(err);
-	while (rc == 0 && (n = hr_fd_read(fd, piece, PIECE)) > 0)
-		if (archive_write_data(a, piece, (size_t)n) != n)
-			rc = failed(a, err);
-	if (n < 0 && rc == 0)
-		rc = hr_error_sys(err, errno, "read %s", name);
-	free(piece);
-	return rc;
-}
 
 static int
 put_entry(struct archive *a, int fd, const struct stat *st, const char *name, struct hr_error *err)
@@ -60,9 +34,7 @@ put_entry(struct archive *a, int fd, const struct stat *st, const char *name, st
 	archive_entry_set_mtime(e, 0, 0);
 	if (S_ISREG(st->st_mode))
 		archive_entry_set_size(e, st->st_size);
-	rc = archive_write_header(a, e) == ARCHIVE_OK ? 0 : failed(a, err);
-	if (rc == 0 && S_ISREG(st->st_mode))
-		rc = put_content(a, fd, name, err);
+	rc = hr_arc_put(a, e, fd, "tar", name, err);
 	archive_entry_free(e);
 	return rc;
 }
@@ -135,7 +107,7 @@ nameless(struct hr_error *err)
 }
 
 int
-hr_tarfile_make(const char *dir, struct hr_error *err)
+hr_arctar_make(const char *dir, struct hr_error *err)
 {
 	struct archive *a = archive_write_new();
 	int top = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1, rc = -1;
@@ -148,9 +120,9 @@ hr_tarfile_make(const char *dir, struct hr_error *err)
 		rc = archive_write_set_format_pax_restricted(a) == ARCHIVE_OK &&
 			     archive_write_open_fd(a, fd) == ARCHIVE_OK
 			 ? put_tree(a, top, "", 0, err)
-			 : failed(a, err);
+			 : hr_arc_failed(a, "tar", err);
 	if (rc == 0 && archive_write_close(a) != ARCHIVE_OK)
-		rc = failed(a, err);
+		rc = hr_arc_failed(a, "tar", err);
 	if (a != NULL)
 		(void)archive_write_free(a);
 	hr_fd_close(&top);

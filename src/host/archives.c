@@ -1,0 +1,101 @@
+/* Loading the module, and what it does under the names that others use. */
+#include "config.h"
+
+#include "host/archives.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "host/error.h"
+#include "host/tarfile.h"
+#include "host/zip.h"
+
+const struct hr_archives *
+hr_archives_load(struct hr_error *err)
+{
+	const char *dir = getenv("HANDRAIL_LIBEXECDIR");
+	const struct hr_archives *found = NULL;
+	char path[PATH_MAX];
+	void *handle;
+
+	/* always with a slash: a bare name would be looked for elsewhere */
+	if (snprintf(path, sizeof(path), "%s/%s", dir != NULL && *dir != '\0' ? dir : HR_LIBEXECDIR,
+		HR_ARCHIVES_FILE) >= (int)sizeof(path)) {
+		(void)hr_error_set(err, HR_ERROR_RUNTIME, "HANDRAIL_LIBEXECDIR is too long");
+		return NULL;
+	}
+	/* once it is loaded, this only counts: it stays, and nothing is kept here */
+	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (handle != NULL)
+		found = dlsym(handle, "hr_archives_module");
+	if (found == NULL) {
+		(void)hr_error_set(err, HR_ERROR_RUNTIME, "no archives: %s", dlerror());
+	} else if (found->version != HR_ARCHIVES_VERSION) {
+		(void)hr_error_set(err, HR_ERROR_RUNTIME, "no archives: %s has version %u, not %d",
+		    path, found->version, HR_ARCHIVES_VERSION);
+		found = NULL;
+	}
+	if (found == NULL && handle != NULL)
+		(void)dlclose(handle);
+	return found;
+}
+
+char *
+hr_zip_temporary(int *ret_fd, const char *dir, struct hr_error *err)
+{
+	char *path = NULL;
+
+	if (asprintf(&path, "%s/handrail-XXXXXX.zip", dir != NULL ? dir : "/tmp") < 0) {
+		(void)hr_error_nomem(err);
+		return NULL;
+	}
+	*ret_fd = mkostemps(path, 4, O_CLOEXEC);
+	if (*ret_fd < 0) {
+		(void)hr_error_sys(err, errno, "create %s", path);
+		free(path);
+		return NULL;
+	}
+	return path;
+}
+
+char *
+hr_zip_directory(const char *path, bool with_name, bool deflate, struct hr_error *err)
+{
+	const struct hr_archives *a = hr_archives_load(err);
+	char *file;
+	int fd, rc;
+
+	file = a != NULL ? hr_zip_temporary(&fd, NULL, err) : NULL;
+	if (file == NULL)
+		return NULL;
+	rc = a->zip(fd, path, with_name, deflate, err);
+	if (close(fd) != 0 && rc == 0)
+		rc = hr_error_sys(err, errno, "write %s", file);
+	if (rc != 0) {
+		(void)unlink(file);
+		free(file);
+		file = NULL;
+	}
+	return file;
+}
+
+int
+hr_zip_extract(const char *file, const char *dir, struct hr_error *err)
+{
+	const struct hr_archives *a = hr_archives_load(err);
+
+	return a != NULL ? a->unzip(file, dir, err) : -1;
+}
+
+int
+hr_tarfile_make(const char *dir, struct hr_error *err)
+{
+	const struct hr_archives *a = hr_archives_load(err);
+
+	return a != NULL ? a->tar(dir, err) : -1;
+}
