@@ -233,11 +233,19 @@ def servers_that_do_not_start():
         equal(a["detail"], OK["detail"])
         log = a["router_error_log"]
         equal(("gone: /no/such/program" in log, "dead: it ended (exit 3)" in log,
-               "no: it refuses to start: not today" in log, "good" in log),
-              (True, True, True, False), log)
+               "no:" in log, "good" in log), (True, True, False, False), log)
         with Session(s) as c:
             equal(c.tools(), ["good_" + t for t in TOOLS], "the others are left out")
             equal("it ended (exit 3)" in c.tool("dead_echo")["content"][0]["text"], True)
+            equal("it refuses to start: not today" in c.tool("no_echo")["content"][0]["text"], True)
+
+
+def a_program_that_is_no_server():
+    """It runs, and says nothing that was asked: the update succeeds, its use does not."""
+    with Mcp() as s:
+        equal(s.update({"name": "cat", "command": "/bin/cat", "args": [], "env": {}}).json(), OK)
+        with Session(s) as c:
+            equal("cat is not available" in c.ask("tools/list")["error"]["message"], True)
 
 
 def one_that_hangs_is_cancelled():
@@ -395,6 +403,7 @@ if __name__ == "__main__":
     sys.exit(run_tests([
         nothing_before_the_first_server, one_server, several_servers, before_it_is_initialized,
         posts_that_are_refused, keys, a_server_that_dies, servers_that_do_not_start,
+        a_program_that_is_no_server,
         one_that_hangs_is_cancelled, a_silent_one_holds_up_no_update, progress_and_changes,
         updates_replace, forms_of_an_entry, streamable, streams_hold_no_worker,
         a_killed_proxy_harms_nothing]))

@@ -152,6 +152,7 @@ initialized(void *arg, struct json_object *result, struct json_object *error, co
 	}
 	(void)snprintf(
 	    why, sizeof(why), "it refuses to start: %.120s", mcp_member_text(error, "message"));
+	c->refused = true;
 	child_failed(c, why);
 }
 
@@ -463,6 +464,7 @@ mcp_child_start(struct mcp_child *c)
 		(void)evtimer_add(c->timer, &at_once);
 		return;
 	}
+	c->refused = false;
 	if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0)
 		(void)hr_err_sys(&err, errno, "pipe");
 	else

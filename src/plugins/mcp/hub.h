@@ -50,6 +50,7 @@ struct mcp_child {
 	int64_t next_id, failed_ms;
 	struct json_object *tools; /* names of the last list, as keys; NULL: not known */
 	char reason[200];          /* why it is off; "" otherwise */
+	bool refused;              /* it ran, and the reason is what it said */
 };
 TAILQ_HEAD(mcp_child_list, mcp_child);
 

@@ -323,7 +323,8 @@ answer(struct mcp_update *u)
 	hr_buf_init(&body, LOG_MAX);
 	TAILQ_FOREACH(c, &u->hub->children, entry)
 	{
-		if (c->state == MCP_CHILD_OFF && c->reason[0] != '\0')
+		/* one that runs but refuses is told of at its first use, as clients know it */
+		if (c->state == MCP_CHILD_OFF && c->reason[0] != '\0' && !c->refused)
 			hr_buf_addf(&log, "%s%s: %s", log.len > 0 ? "; " : "", c->name, c->reason);
 	}
 	hr_buf_adds(&body, "{\"detail\":\"MCP server updated successfully\",\"router_error_log\":");
