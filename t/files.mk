@@ -3,7 +3,7 @@ check_PROGRAMS += %D%/unit/test_atomic
 TESTS += %D%/unit/test_atomic
 t_unit_test_atomic_SOURCES = %D%/unit/test_atomic.c %D%/unit/lines.h
 t_unit_test_atomic_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
-t_unit_test_atomic_LDADD = libfiles.la $(CHECK_LIBS)
+t_unit_test_atomic_LDADD = libfiles.la libdetect.la $(CHECK_LIBS)
 
 # the recorded cases; needs python3 only
 check_PROGRAMS += %D%/unit/files_play
@@ -15,7 +15,7 @@ EXTRA_DIST += %D%/valgrind.supp %D%/lsan.supp %D%/unit/test_files_corpus.py %D%/
 	%D%/corpus/files/readwrite.jsonl
 t_unit_files_play_SOURCES = %D%/unit/files_play.c
 t_unit_files_play_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
-t_unit_files_play_LDADD = libworker.la
+t_unit_files_play_LDADD = libworker.la libdetect.la
 
 check_PROGRAMS += %D%/unit/test_office
 TESTS += %D%/unit/test_office
@@ -31,10 +31,10 @@ check_PROGRAMS += %D%/unit/test_charset %D%/unit/test_history %D%/unit/test_pure
 TESTS += %D%/unit/test_charset %D%/unit/test_history %D%/unit/test_purepath
 t_unit_test_charset_SOURCES = %D%/unit/test_charset.c %D%/unit/lines.h
 t_unit_test_charset_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
-t_unit_test_charset_LDADD = libfiles.la $(CHECK_LIBS)
+t_unit_test_charset_LDADD = libfiles.la libdetect.la $(CHECK_LIBS)
 t_unit_test_history_SOURCES = %D%/unit/test_history.c %D%/unit/lines.h
 t_unit_test_history_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
-t_unit_test_history_LDADD = libfiles.la $(CHECK_LIBS)
+t_unit_test_history_LDADD = libfiles.la libdetect.la $(CHECK_LIBS)
 t_unit_test_purepath_SOURCES = %D%/unit/test_purepath.c %D%/unit/lines.h
 t_unit_test_purepath_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
-t_unit_test_purepath_LDADD = libfiles.la $(CHECK_LIBS)
+t_unit_test_purepath_LDADD = libfiles.la libdetect.la $(CHECK_LIBS)

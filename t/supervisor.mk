@@ -52,7 +52,7 @@ check_PROGRAMS += %D%/unit/test_metrics
 TESTS += %D%/unit/test_metrics
 t_unit_test_metrics_SOURCES = %D%/unit/test_metrics.c
 t_unit_test_metrics_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
-t_unit_test_metrics_LDADD = libworker.la $(CHECK_LIBS)
+t_unit_test_metrics_LDADD = libworker.la libdetect.la $(CHECK_LIBS)
 
 check_PROGRAMS += %D%/unit/test_cgroup
 TESTS += %D%/unit/test_cgroup

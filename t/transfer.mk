@@ -3,10 +3,10 @@ check_PROGRAMS += %D%/unit/test_multipart %D%/unit/test_transfer
 TESTS += %D%/unit/test_multipart %D%/unit/test_transfer
 t_unit_test_multipart_SOURCES = %D%/unit/test_multipart.c
 t_unit_test_multipart_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
-t_unit_test_multipart_LDADD = libfiles.la $(CHECK_LIBS)
+t_unit_test_multipart_LDADD = libfiles.la libdetect.la $(CHECK_LIBS)
 t_unit_test_transfer_SOURCES = %D%/unit/test_transfer.c
 t_unit_test_transfer_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(ARCHIVE_CFLAGS)
-t_unit_test_transfer_LDADD = libarchives.la libfiles.la $(CHECK_LIBS)
+t_unit_test_transfer_LDADD = libarchives.la libfiles.la libdetect.la $(CHECK_LIBS)
 TESTS += %D%/e2e/test_transfer.py
 EXTRA_DIST += %D%/e2e/test_transfer.py %D%/e2e/lib/forms.py
 TESTS += %D%/e2e/test_git.py
@@ -18,19 +18,19 @@ TESTS += %D%/fuzz/replay_multipart
 EXTRA_PROGRAMS += %D%/fuzz/fuzz_multipart
 EXTRA_DIST += %D%/fuzz/seeds/multipart.txt
 t_fuzz_replay_multipart_SOURCES = %D%/fuzz/fuzz_multipart.c %D%/fuzz/replay_main.c
-t_fuzz_replay_multipart_LDADD = libfiles.la
+t_fuzz_replay_multipart_LDADD = libfiles.la libdetect.la
 t_fuzz_fuzz_multipart_SOURCES = %D%/fuzz/fuzz_multipart.c
 t_fuzz_fuzz_multipart_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
-t_fuzz_fuzz_multipart_LDADD = libfiles.la
+t_fuzz_fuzz_multipart_LDADD = libfiles.la libdetect.la
 check_PROGRAMS += %D%/fuzz/replay_zipname
 TESTS += %D%/fuzz/replay_zipname
 EXTRA_PROGRAMS += %D%/fuzz/fuzz_zipname
 EXTRA_DIST += %D%/fuzz/seeds/zipname.txt
 t_fuzz_replay_zipname_SOURCES = %D%/fuzz/fuzz_zipname.c %D%/fuzz/replay_main.c
-t_fuzz_replay_zipname_LDADD = libarchives.la libfiles.la
+t_fuzz_replay_zipname_LDADD = libarchives.la libfiles.la libdetect.la
 t_fuzz_fuzz_zipname_SOURCES = %D%/fuzz/fuzz_zipname.c
 t_fuzz_fuzz_zipname_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
-t_fuzz_fuzz_zipname_LDADD = libarchives.la libfiles.la
+t_fuzz_fuzz_zipname_LDADD = libarchives.la libfiles.la libdetect.la
 if FUZZERS
 noinst_PROGRAMS += %D%/fuzz/fuzz_multipart %D%/fuzz/fuzz_zipname
 endif
@@ -38,6 +38,6 @@ check_PROGRAMS += %D%/unit/test_filebody
 TESTS += %D%/unit/test_filebody
 t_unit_test_filebody_SOURCES = %D%/unit/test_filebody.c
 t_unit_test_filebody_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
-t_unit_test_filebody_LDADD = libfiles.la $(CHECK_LIBS)
+t_unit_test_filebody_LDADD = libfiles.la libdetect.la $(CHECK_LIBS)
 TESTS += %D%/e2e/test_viewer.py
 EXTRA_DIST += %D%/e2e/test_viewer.py

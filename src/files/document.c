@@ -19,7 +19,7 @@
 #include "base/path.h"
 #include "base/spawn.h"
 #include "files/charset.h"
-#include "files/kind.h"
+#include "files/detect.h"
 #include "files/purepath.h"
 #include "files/pytext.h"
 #include "files/textfile.h"
@@ -232,7 +232,7 @@ refuse_kind(const struct hr_buf *bytes, struct hr_buf *why)
 	struct hr_buf kind;
 
 	hr_buf_init(&kind, KIND_MAX);
-	hr_kind_describe(&kind, bytes->p, bytes->len);
+	hr_detect_kind(&kind, bytes->p, bytes->len);
 	if (kind.fail == HR_OK && kind.len > 0 &&
 	    hr_charset_check_utf8(kind.p, kind.len, NULL) == 0)
 		hr_buf_addf(why, " but %s", kind.p);

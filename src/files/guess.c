@@ -7,10 +7,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include <uchardet.h>
-
 #include "base/buf.h"
 #include "files/charset.h"
+#include "files/detect.h"
 #include "proto/utf8.h"
 
 #define NAME_MAX_LEN 64
@@ -21,23 +20,18 @@
 static const struct hr_charset *
 ask(const char *p, size_t len)
 {
-	uchardet_t ud = uchardet_new();
 	const struct hr_charset *c = NULL;
-	char name[NAME_MAX_LEN];
-	const char *said;
 	bool is_text = false;
+	struct hr_buf name;
 	size_t i;
 
-	if (ud == NULL)
-		return NULL;
-	if (uchardet_handle_data(ud, p, len) == 0) {
-		uchardet_data_end(ud);
-		said = uchardet_get_charset(ud);
-		for (i = 0; said[i] != '\0' && i < sizeof(name); i++)
-			name[i] = said[i] == '-' ? '_' : (char)tolower((unsigned char)said[i]);
-		c = i > 0 ? hr_charset_find(name, i, &is_text) : NULL;
-	}
-	uchardet_delete(ud);
+	hr_buf_init(&name, NAME_MAX_LEN);
+	hr_detect_charset(&name, p, len);
+	for (i = 0; i < name.len; i++)
+		name.p[i] = name.p[i] == '-' ? '_' : (char)tolower((unsigned char)name.p[i]);
+	if (name.fail == HR_OK && name.len > 0)
+		c = hr_charset_find(name.p, name.len, &is_text);
+	hr_buf_done(&name);
 	return is_text ? c : NULL;
 }
 

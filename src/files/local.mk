@@ -5,6 +5,7 @@ libfiles_la_SOURCES = \
 	%D%/binary.c %D%/binary.h \
 	%D%/charset.c %D%/charset.h \
 	%D%/charsetname.c \
+	%D%/detect.h \
 	%D%/diff.c %D%/diff.h \
 	%D%/document.c %D%/document.h \
 	%D%/edchange.c \
@@ -17,7 +18,7 @@ libfiles_la_SOURCES = \
 	%D%/filebody.c %D%/filebody.h \
 	%D%/guess.c %D%/guess.h \
 	%D%/history.c %D%/history.h \
-	%D%/kind.c %D%/kind.h \
+	%D%/module.c %D%/module.h \
 	%D%/moment.h \
 	%D%/multipart.c %D%/multipart.h \
 	%D%/params.c %D%/params.h \
@@ -27,8 +28,8 @@ libfiles_la_SOURCES = \
 	%D%/textfile.c %D%/textfile.h \
 	%D%/viewpage.c %D%/viewpage.h \
 	%D%/zip.c %D%/zip.h
-libfiles_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(MAGIC_CFLAGS) $(UCHARDET_CFLAGS)
-libfiles_la_LIBADD = libplace.la libprotojson.la libbase.la $(MAGIC_LIBS) $(UCHARDET_LIBS) $(DL_LIBS)
+libfiles_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+libfiles_la_LIBADD = libplace.la libprotojson.la libbase.la $(DL_LIBS)
 
 # where files go and how they get there: all that the module below needs of them
 noinst_LTLIBRARIES += libplace.la
@@ -50,18 +51,38 @@ libarchives_la_SOURCES = \
 libarchives_la_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS) $(JSONC_CFLAGS)
 libarchives_la_LIBADD = $(ARCHIVE_LIBS)
 
+# What libuchardet and libmagic say: by way of modules in the workers, without them in the tests.
+noinst_LTLIBRARIES += libdetect.la libdetectload.la
+libdetect_la_SOURCES = %D%/detectcharset.c %D%/detectkind.c
+libdetect_la_CFLAGS = $(AM_CFLAGS) $(MAGIC_CFLAGS) $(UCHARDET_CFLAGS)
+libdetect_la_LIBADD = libbase.la $(MAGIC_LIBS) $(UCHARDET_LIBS)
+libdetectload_la_SOURCES = %D%/detectload.c
+
+module_flags = -module -avoid-version -shared $(SHARED_LDFLAGS) $(SAN_CFLAGS) -export-symbols-regex
 modulesdir = $(pkglibexecdir)
-modules_LTLIBRARIES = handrail-zip.la
+modules_LTLIBRARIES = handrail-charset.la handrail-kind.la handrail-zip.la
+handrail_charset_la_SOURCES = %D%/charset_module.c %D%/detectcharset.c
+handrail_charset_la_CFLAGS = $(AM_CFLAGS) $(UCHARDET_CFLAGS)
+handrail_charset_la_LDFLAGS = $(module_flags) '^hr_charset_module$$'
+handrail_charset_la_LIBADD = libbase.la $(UCHARDET_LIBS)
+handrail_kind_la_SOURCES = %D%/kind_module.c %D%/detectkind.c
+handrail_kind_la_CFLAGS = $(AM_CFLAGS) $(MAGIC_CFLAGS)
+handrail_kind_la_LDFLAGS = $(module_flags) '^hr_kind_module$$'
+handrail_kind_la_LIBADD = libbase.la $(MAGIC_LIBS)
 handrail_zip_la_SOURCES = %D%/zip_module.c
-handrail_zip_la_LDFLAGS = -module -avoid-version -shared -export-symbols-regex '^hr_zip_module$$' \
-	$(SHARED_LDFLAGS) $(SAN_CFLAGS)
+handrail_zip_la_LDFLAGS = $(module_flags) '^hr_zip_module$$'
 handrail_zip_la_LIBADD = libarchives.la libplace.la
 
-# where programs that run from the build tree look for it
-noinst_DATA += handrail-zip.so
+# where programs that run from the build tree look for them
+MODULES = handrail-charset.so handrail-kind.so handrail-zip.so
+noinst_DATA += $(MODULES)
+handrail-charset.so: handrail-charset.la
+	$(AM_V_GEN)cp -f .libs/$@ $@
+handrail-kind.so: handrail-kind.la
+	$(AM_V_GEN)cp -f .libs/$@ $@
 handrail-zip.so: handrail-zip.la
-	$(AM_V_GEN)cp -f .libs/handrail-zip.so $@
-CLEANFILES += handrail-zip.so
+	$(AM_V_GEN)cp -f .libs/$@ $@
+CLEANFILES += $(MODULES)
 
 # the "changes" view of a client; run by commands of the sandbox
 pkglibexec_PROGRAMS += handrail-git

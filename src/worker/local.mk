@@ -34,4 +34,4 @@ handrail_worker_SOURCES = \
 	%D%/main.c \
 	%D%/reply.c %D%/reply.h
 handrail_worker_CFLAGS = $(AM_CFLAGS) $(FCGI_CFLAGS) $(JSONC_CFLAGS)
-handrail_worker_LDADD = libworker.la $(FCGI_LIBS)
+handrail_worker_LDADD = libworker.la libdetectload.la $(FCGI_LIBS)

@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "files/detect.h"
 #include "worker/fcgi.h"
 #include "worker/worker.h"
 
@@ -65,7 +66,7 @@ static const struct argp_option options[] = {
     {"run-dir", OPT_RUN_DIR, "DIR", 0, "directory of session.sock", 0},
     {"work-dir", OPT_WORK_DIR, "DIR", 0, "the server's working directory", 0},
     {"user-id", OPT_USER_ID, "UID", 0, "owner of the files that actions make", 0},
-    {"libexec-dir", OPT_LIBEXEC_DIR, "DIR", 0, "directory of handrail-zip.so", 0},
+    {"libexec-dir", OPT_LIBEXEC_DIR, "DIR", 0, "directory of the modules", 0},
     {"plugins", OPT_PLUGINS, "NAME", 0, "a plugin that is loaded; may be repeated", 0},
     {"max-requests", OPT_MAX_REQUESTS, "N", 0, "end after N requests (0: never)", 0},
     {"unpack-max-bytes", OPT_UNPACK_BYTES, "N", 0, "of an archive (0: no limit)", 0},
@@ -192,6 +193,7 @@ work(const struct arguments *a, struct hr_worker *w, struct hr_err *err)
 		return -1;
 	hr_worker_init(w, a->run_dir, a->work_dir, board, &board->slots[a->slot]);
 	w->libexec_dir = a->libexec_dir;
+	hr_detect_from(a->libexec_dir);
 	w->channel = CHANNEL_FD;
 	w->unpack_limits = a->unpack;
 	w->edge = a->edge;

@@ -12,7 +12,7 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.supervised import (  # noqa: E402
-    ROOT, SRCDIR, Server, gate, kill_wait, marker, need, need_root, run_tests)
+    ROOT, SRCDIR, Libexec, Server, gate, kill_wait, marker, need, need_root, run_tests)
 from lib.tap import Skip, equal  # noqa: E402
 
 
@@ -266,6 +266,51 @@ def documents():
               "Here's the content of the file %s displayed in Markdown format:\nplain\n\n" % text)
 
 
+def having(s, library):
+    """How many workers have it."""
+    return sum(library in open("/proc/%d/maps" % pid).read() for pid in s.pids("handrail-worker"))
+
+
+def detectors_by_need():
+    """libuchardet and libmagic are in no worker but those that had a question for them; without
+    their modules all else is answered, and the log says what is missing."""
+    text = "Привет, это простой текст на русском языке.\n" * 2
+    one = {"action_workers": 1, "action_workers_max": 1}
+
+    def legacy(s):
+        name = path(s, "cyrillic.txt")
+        with open(name, "wb") as f:
+            f.write(text.encode("cp1251"))
+        return content(s, "edit", command="view", path=name)
+
+    def picture(s):
+        name = path(s, "picture.pdf")
+        with open(name, "wb") as f:
+            f.write(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x10\0\0\0\x10\b\2\0\0\0\x90\x91h6")
+        return content(s, "edit", command="view", path=name)
+
+    with Server(settings=one) as s:
+        plain = put(s, "plain.txt", "plain, naïve\n")
+        equal("naïve" in content(s, "edit", command="view", path=plain), True)
+        equal((having(s, "libuchardet"), having(s, "libmagic"), having(s, "libstdc++")), (0, 0, 0))
+        equal("простой текст" in legacy(s), True)
+        equal((having(s, "libuchardet"), having(s, "libmagic")), (1, 0))
+        equal("PNG image data" in picture(s), True)
+        equal((having(s, "libuchardet"), having(s, "libmagic")), (1, 1))
+    with Libexec() as lib:
+        for module in ("handrail-charset.so", "handrail-kind.so"):
+            os.unlink(os.path.join(lib, module))
+        with Server(libexec=lib, settings=one) as s:
+            plain = put(s, "plain.txt", "plain, naïve\n")
+            equal("naïve" in content(s, "edit", command="view", path=plain), True)
+            equal("простой текст" in legacy(s), False)
+            equal(picture(s).startswith("ERROR:\nError in converting file to Markdown: it is neither such "
+                                        "a document nor text."), True)
+            for what in ("only Unicode and Western text is recognised: %s/handrail-charset.so: " % lib,
+                         "files that cannot be shown are not described: %s/handrail-kind.so: " % lib):
+                equal(s.wait_log(what) is not None, True, what)
+
+
 # ---- what goes wrong ----
 
 class Disk:
@@ -359,8 +404,8 @@ def read_only_file_system():
 TESTS = [
     undo_meets_another_worker, undo_survives_the_supervisor, concurrent_edits_lose_nothing,
     concurrent_writes_are_whole, nothing_waits_for_a_command, nothing_waits_for_output,
-    metadata_stays, new_files_belong_to_the_user, special_files, limits, documents, full_disk, no_permission,
-    read_only_file_system,
+    metadata_stays, new_files_belong_to_the_user, special_files, limits, documents, detectors_by_need, full_disk,
+    no_permission, read_only_file_system,
 ]
 
 if __name__ == "__main__":

@@ -76,6 +76,8 @@ def make_image(top):
             copy_into(root, lib)
     for name, to in (("handraild", "openhands/sbin"), ("handrail-worker", "openhands/libexec/handrail"),
                      ("handrail-session", "openhands/libexec/handrail"),
+                     ("handrail-charset.so", "openhands/libexec/handrail"),
+                     ("handrail-kind.so", "openhands/libexec/handrail"),
                      ("handrail-zip.so", "openhands/libexec/handrail"),
                      ("handrail-office", "openhands/libexec/handrail")):
         real = os.path.join(BUILD, ".libs", name)

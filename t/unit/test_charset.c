@@ -7,8 +7,10 @@
 
 #include "files/binary.h"
 #include "files/charset.h"
+#include "files/detect.h"
 #include "files/encoding.h"
 #include "files/guess.h"
+#include "files/module.h"
 
 #include "lines.h"
 
@@ -260,6 +262,48 @@ START_TEST(noise)
 }
 END_TEST
 
+/* A module says what is linked here. */
+static void
+same_answer(const char *file, const char *symbol,
+    void (*ask)(struct hr_buf *, const void *, size_t), const char *p, size_t len)
+{
+	const char *built = getenv("abs_top_builddir");
+	const struct hr_detector *d;
+	struct hr_err err = {0};
+	struct hr_buf linked, loaded;
+
+	ck_assert_ptr_nonnull(built);
+	d = hr_module_load(built, file, symbol, HR_DETECT_VERSION, &err);
+	ck_assert_msg(d != NULL, "%s", err.msg);
+	hr_buf_init(&linked, 4096);
+	hr_buf_init(&loaded, 4096);
+	ask(&linked, p, len);
+	d->ask(&loaded, p, len);
+	ck_assert_uint_gt(linked.len, 0);
+	ck_assert_str_eq(hr_buf_str(&loaded), hr_buf_str(&linked));
+	hr_buf_done(&linked);
+	hr_buf_done(&loaded);
+	ck_assert_ptr_null(hr_module_load(built, file, symbol, HR_DETECT_VERSION + 1, &err));
+	ck_assert_ptr_nonnull(strstr(err.msg, " has version 1, not 2"));
+	ck_assert_ptr_null(hr_module_load(built, file, "no_such", HR_DETECT_VERSION, &err));
+	ck_assert_ptr_nonnull(strstr(err.msg, "no_such"));
+	ck_assert_ptr_null(hr_module_load("/nonexistent", file, symbol, HR_DETECT_VERSION, &err));
+	ck_assert_ptr_nonnull(strstr(err.msg, "/nonexistent/"));
+}
+
+START_TEST(modules)
+{
+	static const char text[] = "\xcf\xf0\xe8\xe2\xe5\xf2, \xfd\xf2\xee "
+				   "\xef\xf0\xee\xf1\xf2\xee\xe9 \xf2\xe5\xea\xf1\xf2";
+	static const char picture[] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x10\0\0\0\x10";
+
+	same_answer(
+	    HR_DETECT_CHARSET_FILE, "hr_charset_module", hr_detect_charset, text, sizeof(text) - 1);
+	same_answer(
+	    HR_DETECT_KIND_FILE, "hr_kind_module", hr_detect_kind, picture, sizeof(picture) - 1);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -275,6 +319,7 @@ main(void)
 	tcase_add_loop_test(tc, detection, 0, 15);
 	tcase_add_test(tc, cut_sample);
 	tcase_add_test(tc, noise);
+	tcase_add_test(tc, modules);
 	suite_add_tcase(s, tc);
 	return lines_run(s);
 }

@@ -325,7 +325,8 @@ class Libexec:
     def __init__(self, **scripts):
         self.path = tempfile.mkdtemp(prefix="e2e-libexec-")
         os.chmod(self.path, 0o755)
-        for name in ("handrail-session", "handrail-worker", "handrail-zip.so"):
+        for name in ("handrail-session", "handrail-worker", "handrail-charset.so", "handrail-kind.so",
+                     "handrail-zip.so"):
             os.symlink(os.path.join(BUILDDIR, name), os.path.join(self.path, name))
         for name, text in scripts.items():
             name = name.replace("_", "-")

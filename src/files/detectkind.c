@@ -1,11 +1,11 @@
-/* libmagic, kept open from its first use to the end of the process. */
+/* libmagic's answer. Kept open from its first use to the end of the process: a map of a file that
+ * all who asked share, 0.2 ms and some 350 KB of its own. */
 #include "config.h"
-
-#include "files/kind.h"
 
 #include <magic.h>
 #include <stdbool.h>
-#include <string.h>
+
+#include "files/detect.h"
 
 static magic_t magic;
 static bool tried;
@@ -22,7 +22,7 @@ kind_open(void)
 }
 
 void
-hr_kind_describe(struct hr_buf *b, const void *p, size_t len)
+hr_detect_kind(struct hr_buf *b, const void *p, size_t len)
 {
 	const char *said;
 
