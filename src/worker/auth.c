@@ -53,7 +53,7 @@ hr_auth_read(struct hr_auth *a, int fd, struct hr_err *err)
 			n = 1;
 	}
 	r = n < 0 ? hr_err_sys(err, errno, "keys") : hr_auth_set(a, buf, len, err);
-	explicit_bzero(buf, HR_AUTH_BYTES_MAX + 1);
+	explicit_bzero(buf, len); /* the rest was never touched, and takes no memory */
 	free(buf);
 	return r;
 }
