@@ -144,8 +144,8 @@ text_in(struct json_object *o, const char *name)
 	return v != NULL ? json_object_get_string(v) : "-";
 }
 
-static const char *
-state_of(struct cli *c, const char *sid)
+static void
+state_of(struct cli *c, const char *sid, char *state, size_t cap)
 {
 	struct hr_sandbox_options o = {.sid = sid,
 	    .environ = c->env,
@@ -153,11 +153,10 @@ state_of(struct cli *c, const char *sid)
 	    .headless = true,
 	    .state_dir = c->state_dir};
 	struct hr_sandbox *s = hr_sandbox_open(c->config, &o, NULL);
-	const char *state =
-	    s != NULL && hr_sandbox_connect(s, NULL) == 0 ? hr_sandbox_state(s) : "exited";
 
+	(void)snprintf(state, cap, "%s",
+	    s != NULL && hr_sandbox_connect(s, NULL) == 0 ? hr_sandbox_state(s) : "exited");
 	hr_sandbox_free(s);
-	return state;
 }
 
 static int
@@ -181,17 +180,19 @@ ps(struct cli *c, const struct cli_args *a)
 	else
 		hr_buf_addf(&b, "%-24s %-12s %-9s %s\n", "NAME", "RUNTIME", "STATE", "URL");
 	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		char state[32];
+
 		o = json_object_array_get_idx(list, i);
+		state_of(c, text_in(o, "sid"), state, sizeof(state));
 		if (c->json) {
 			hr_buf_adds(&b, i > 0 ? ",{" : "{");
 			put_field(&b, "sid", text_in(o, "sid"), false);
 			put_field(&b, "runtime", text_in(o, "runtime"), false);
-			put_field(&b, "state", state_of(c, text_in(o, "sid")), false);
+			put_field(&b, "state", state, false);
 			put_field(&b, "url", text_in(o, "url"), true);
 		} else {
 			hr_buf_addf(&b, "%-24s %-12s %-9s %s\n", text_in(o, "sid"),
-			    text_in(o, "runtime"), state_of(c, text_in(o, "sid")),
-			    text_in(o, "url"));
+			    text_in(o, "runtime"), state, text_in(o, "url"));
 		}
 	}
 	if (c->json)
@@ -207,19 +208,26 @@ const struct cli_command cli_ps = {"ps", "", "List the sandboxes.", NULL, 0, 0, 
 
 /* ---- pause, resume ---- */
 
+/* One thing that is done with a sandbox that is there. */
 static int
-pause_it(struct cli *c, const struct cli_args *a)
+with_sandbox(struct cli *c, int (*what)(struct hr_sandbox *s, struct hr_error *err))
 {
 	struct hr_error err = {0};
 	struct hr_sandbox *s;
 	int rc = CLI_ERROR;
 
-	(void)a;
 	s = cli_attach(c, &rc);
 	if (s != NULL)
-		rc = hr_sandbox_pause(s, &err) == 0 ? CLI_OK : cli_fail(&err);
+		rc = what(s, &err) == 0 ? CLI_OK : cli_fail(&err);
 	hr_sandbox_free(s);
 	return rc;
+}
+
+static int
+pause_it(struct cli *c, const struct cli_args *a)
+{
+	(void)a;
+	return with_sandbox(c, hr_sandbox_pause);
 }
 
 const struct cli_command cli_pause = {
@@ -228,16 +236,8 @@ const struct cli_command cli_pause = {
 static int
 resume(struct cli *c, const struct cli_args *a)
 {
-	struct hr_error err = {0};
-	struct hr_sandbox *s;
-	int rc = CLI_ERROR;
-
 	(void)a;
-	s = cli_attach(c, &rc);
-	if (s != NULL)
-		rc = hr_sandbox_resume(s, &err) == 0 ? CLI_OK : cli_fail(&err);
-	hr_sandbox_free(s);
-	return rc;
+	return with_sandbox(c, hr_sandbox_resume);
 }
 
 const struct cli_command cli_resume = {

@@ -6,29 +6,24 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "host/error.h"
+#include "host/module.h"
 #include "host/tarfile.h"
 #include "host/zip.h"
 
 const struct hr_archives *
 hr_archives_load(struct hr_error *err)
 {
-	const char *dir = getenv("HANDRAIL_LIBEXECDIR");
+	char *path = hr_module_path(HR_ARCHIVES_FILE, err);
 	const struct hr_archives *found = NULL;
-	char path[PATH_MAX];
 	void *handle;
 
-	/* always with a slash: a bare name would be looked for elsewhere */
-	if (snprintf(path, sizeof(path), "%s/%s", dir != NULL && *dir != '\0' ? dir : HR_LIBEXECDIR,
-		HR_ARCHIVES_FILE) >= (int)sizeof(path)) {
-		(void)hr_error_set(err, HR_ERROR_RUNTIME, "HANDRAIL_LIBEXECDIR is too long");
+	if (path == NULL)
 		return NULL;
-	}
 	/* once it is loaded, this only counts: it stays, and nothing is kept here */
 	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (handle != NULL)
@@ -42,6 +37,7 @@ hr_archives_load(struct hr_error *err)
 	}
 	if (found == NULL && handle != NULL)
 		(void)dlclose(handle);
+	free(path);
 	return found;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "host/error.h"
+#include "host/module.h"
 
 #define PATH_TEXT_MAX 4096
 
@@ -20,10 +21,11 @@ static const struct {
 	const char *name;
 	const struct hr_sandbox_ops *ops;
 } builtin[] = {
-    {"docker", &hr_backend_docker},
-    {"eventstream", &hr_backend_docker},
-    {"local", &hr_backend_local},
+    {"docker", &hr_backend_docker}, {"eventstream", &hr_backend_docker},
+    {"local", &hr_backend_local}, {"cli", NULL}, /* a module, because of the editor in it */
 };
+
+#define CLI_FILE "handrail-cli.so"
 
 static const struct hr_sandbox_ops *
 refuse(void *object, struct hr_error *err, const char *path, const char *why)
@@ -58,6 +60,16 @@ load(const char *path, void **ret_object, struct hr_error *err)
 	return ops;
 }
 
+static const struct hr_sandbox_ops *
+load_own(const char *file, void **ret_object, struct hr_error *err)
+{
+	char *path = hr_module_path(file, err);
+	const struct hr_sandbox_ops *ops = path != NULL ? load(path, ret_object, err) : NULL;
+
+	free(path);
+	return ops;
+}
+
 /* In one directory: 1 found, 0 not there, -1 broken. */
 static int
 look_in(const char *dir, size_t len, const char *name, const struct hr_sandbox_ops **ret,
@@ -89,7 +101,8 @@ hr_backend_find(const char *name, const char *const *env, void **ret_object, hr_
 	*ret_object = NULL;
 	for (size_t i = 0; i < sizeof(builtin) / sizeof(*builtin); i++)
 		if (strcmp(builtin[i].name, name) == 0)
-			return builtin[i].ops;
+			return builtin[i].ops != NULL ? builtin[i].ops
+						      : load_own(CLI_FILE, ret_object, err);
 	if (strchr(name, '/') != NULL)
 		return load(name, ret_object, err);
 	for (; rc == 0 && dirs != NULL && *dirs != '\0'; dirs = *end == ':' ? end + 1 : end) {
@@ -104,7 +117,7 @@ hr_backend_find(const char *name, const char *const *env, void **ret_object, hr_
 	if (rc < 0 && warn != NULL)
 		warn(arg, why.text);
 	(void)hr_error_set(err, HR_ERROR_VALUE,
-	    "Runtime %s not supported, known are: docker, local and what is found in %s%s%s", name,
-	    HR_BACKENDDIR, rc < 0 ? "; " : "", rc < 0 ? why.text : "");
+	    "Runtime %s not supported, known are: cli, docker, local and what is found in %s%s%s",
+	    name, HR_BACKENDDIR, rc < 0 ? "; " : "", rc < 0 ? why.text : "");
 	return NULL;
 }

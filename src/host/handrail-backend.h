@@ -25,6 +25,8 @@ struct hr_backend_host {
 	void (*log)(void *arg, const char *text);
 	void (*status)(void *arg, const char *status);
 	void *arg;
+	/* Lines that a command prints, as they come, with arg; NULL: nobody listens. */
+	void (*output)(void *arg, const char *line, size_t len);
 };
 
 /* Where the sandbox's server is reached. */

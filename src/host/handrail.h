@@ -117,6 +117,11 @@ int hr_sandbox_list_files(
 /* Names upper-cased, values exact, also for later shells. "NAME=value", NULL-terminated. */
 int hr_sandbox_add_env(struct hr_sandbox *s, const char *const *env, struct hr_error *err);
 
+/* fn gets the lines that commands print, with their ends, while an action runs; fn NULL: no more.
+ * false: this kind of sandbox has no such stream ("cli" has). */
+typedef void hr_output_fn(void *arg, const char *line, size_t len);
+bool hr_sandbox_subscribe_output(struct hr_sandbox *s, hr_output_fn *fn, void *arg);
+
 /* What a repository brings, in the shell's directory: .openhands/setup.sh is run (*ret_status: how
  * it ended, 0 if there is none), .openhands/pre-commit.sh becomes git's hook before a commit.
  * Failures of the hook's steps are only logged. */
@@ -139,7 +144,8 @@ int hr_sandbox_stats(struct hr_sandbox *s, char **ret_json, struct hr_error *err
 int hr_sandbox_exec(
     struct hr_sandbox *s, const char *const *argv, int *ret_status, struct hr_error *err);
 
-/* Is it still there? "running", "paused", "exited", "gone" and the like: constant. */
+/* Is it still there? "running", "paused", "exited", "gone" and the like; borrowed until the next
+ * call. */
 const char *hr_sandbox_state(struct hr_sandbox *s);
 
 /* Borrowed, NULL for none. */

@@ -10,6 +10,7 @@ libhost_la_SOURCES = \
 	%D%/error.c %D%/error.h \
 	%D%/finish.c %D%/load.c %D%/local.c \
 	%D%/logfile.c %D%/logfile.h \
+	%D%/module.c %D%/module.h \
 	%D%/portlock.c %D%/portlock.h \
 	%D%/proc.c %D%/proc.h \
 	%D%/record.c %D%/repo.c %D%/sandbox.c %D%/sandbox.h \
@@ -34,14 +35,33 @@ HOST_PARTS = libhost.la libimagekit.la libhttp.la libshell.la libprotojson.la li
 modules_LTLIBRARIES += handrail-archives.la
 handrail_archives_la_SOURCES = %D%/archives.h %D%/arcput.c %D%/arctar.c %D%/arczip.c %D%/error.c
 handrail_archives_la_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS)
-handrail_archives_la_LDFLAGS = -module -avoid-version -shared -export-symbols-regex \
-	'^hr_archives_module$$' $(SHARED_LDFLAGS) $(SAN_CFLAGS)
+handrail_archives_la_LDFLAGS = $(module_flags) '^hr_archives_module$$'
 handrail_archives_la_LIBADD = libbase.la $(ARCHIVE_LIBS)
 # where programs that run from the build tree look for it
 noinst_DATA += handrail-archives.so
 handrail-archives.so: handrail-archives.la
 	$(AM_V_GEN)cp -f .libs/handrail-archives.so $@
 CLEANFILES += handrail-archives.so
+
+# the kind "cli": a module, because of the editor and what it needs
+modules_LTLIBRARIES += handrail-cli.la
+handrail_cli_la_SOURCES = \
+	%D%/archives.c %D%/archives.h \
+	%D%/cli.c %D%/cli_int.h %D%/clicopy.c %D%/clifile.c %D%/clipath.c %D%/clirun.c \
+	%D%/error.c %D%/module.c %D%/schema.c %D%/settings.c %D%/strv.c
+handrail_cli_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_LIBEXECDIR='"$(pkglibexecdir)"'
+handrail_cli_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+# Only what is used of these: libtool would put all of each in, and what several hold more than once.
+CLI_PARTS = libdetectload.la libfiles.la libshell.la
+CLI_LIBS = $(JSONC_LIBS) $(UTF8PROC_LIBS) $(DL_LIBS) -lm
+handrail_cli_la_LDFLAGS = $(module_flags) '^hr_backend_entry$$' \
+	$(CLI_PARTS:%.la=-Wl,.libs/%.a) $(CLI_LIBS:%=-Wl,%)
+handrail_cli_la_LIBADD =
+EXTRA_handrail_cli_la_DEPENDENCIES = $(CLI_PARTS)
+noinst_DATA += handrail-cli.so
+handrail-cli.so: handrail-cli.la
+	$(AM_V_GEN)cp -f .libs/handrail-cli.so $@
+CLEANFILES += handrail-cli.so
 
 include_HEADERS = %D%/handrail.h %D%/handrail-backend.h
 lib_LTLIBRARIES = libhandrail.la

@@ -239,6 +239,25 @@ hr_sandbox_connect(struct hr_sandbox *s, struct hr_error *err)
 	return 0;
 }
 
+static void
+host_output(void *arg, const char *line, size_t len)
+{
+	struct hr_sandbox *s = arg;
+
+	s->output(s->output_arg, line, len);
+}
+
+bool
+hr_sandbox_subscribe_output(struct hr_sandbox *s, hr_output_fn *fn, void *arg)
+{
+	if (strcmp(s->ops->name, "cli") != 0)
+		return false;
+	s->output = fn;
+	s->output_arg = arg;
+	s->host.output = fn != NULL ? host_output : NULL;
+	return true;
+}
+
 static int
 unsupported(struct hr_sandbox *s, const char *what, struct hr_error *err)
 {
@@ -300,9 +319,12 @@ hr_sandbox_delete(struct hr_sandbox *s, struct hr_error *err)
 const char *
 hr_sandbox_state(struct hr_sandbox *s)
 {
+	const char *state = s->connected ? "running" : "gone";
+
 	if (s->ops->state != NULL)
-		return s->ops->state(s->self);
-	return s->connected ? "running" : "gone";
+		state = s->ops->state(s->self);
+	(void)snprintf(s->state, sizeof(s->state), "%s", state);
+	return s->state;
 }
 
 const char *

@@ -25,6 +25,9 @@ struct hr_sandbox {
 	void *status_arg;
 	hr_warn_fn *log;
 	void *log_arg;
+	char state[32]; /* the answer to the last question: a backend's text goes with it */
+	hr_output_fn *output;
+	void *output_arg;
 };
 
 void

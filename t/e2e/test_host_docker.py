@@ -12,7 +12,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.tap import Tap, equal, skip_all  # noqa: E402
-from test_host_local import BUILD, SRC, Host  # noqa: E402
+from lib.host import BUILD, SRC, Host  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 IMAGE = "handrail-test:%d" % os.getpid()

@@ -1,5 +1,6 @@
 /* A program that uses libhandrail as others would: only its public header, only its shared object.
- *   program RUNTIME ACTION      starts a sandbox, prints one observation, ends it */
+ *   program RUNTIME ACTION      starts a sandbox, prints one observation, ends it
+ * What a command prints as it comes goes to stderr, where the runtime tells. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,13 @@ on_status(void *arg, const char *level, const char *status, const char *message)
 	fprintf(stderr, "%s\n", status);
 }
 
+static void
+on_output(void *arg, const char *line, size_t len)
+{
+	(void)arg;
+	fprintf(stderr, "output: %.*s", (int)len, line);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -34,6 +42,8 @@ main(int argc, char **argv)
 	c = hr_config_new(&err);
 	if (c != NULL && hr_config_set(c, "core.runtime", argv[1], &err) == 0)
 		s = hr_sandbox_open(c, &o, &err);
+	if (s != NULL && hr_sandbox_subscribe_output(s, on_output, NULL))
+		fprintf(stderr, "subscribed\n");
 	if (s != NULL && hr_sandbox_connect(s, &err) == 0 &&
 	    hr_sandbox_action(s, argv[2], &observation, &err) == 0) {
 		printf("%s\n", observation);

@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+"""Sandboxes of the kind "cli": commands and files of this machine in one directory, without a server."""
+
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.host import BUILD, PATIENCE, Host  # noqa: E402
+from lib.tap import Tap, equal  # noqa: E402
+
+
+class CliHost(Host):
+    """A home of one's own, and a sandbox that is up."""
+
+    def __init__(self, **env):
+        super().__init__(**dict({"RUNTIME": "cli"}, **env))
+        self.ok("up", "-q")
+        self.workspace = os.path.realpath(self.record()["backend"]["workspace"])
+
+    def obs(self, *argv):
+        return json.loads(self.ok(*argv))
+
+    def mine(self, *names):
+        return os.path.join(self.workspace, *names)
+
+
+def text_of(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def life():
+    with CliHost() as h:
+        equal(os.path.dirname(h.workspace), os.path.realpath(h.path("tmp")), "in the temporary directory")
+        equal(os.path.basename(h.workspace).startswith("openhands_workspace_default_"), True, h.workspace)
+        equal(h.ok("run", "pwd"), h.workspace + "\n", "where commands run")
+        listed = json.loads(h.ok("ps", "--json"))
+        equal([(s["sid"], s["runtime"], s["state"]) for s in listed], [("default", "cli", "running")])
+        os.mkdir(h.path("tmp", "openhands_workspace_default_x_abcdef"))
+        h.ok("up", "-q", "-n", "other")
+        h.ok("down")
+        equal(os.path.exists(h.workspace), False, "its workspace is gone")
+        left = sorted(n[:25] for n in os.listdir(h.path("tmp")))
+        equal(left, ["openhands_workspace_default"[:25], "openhands_workspace_other_"[:25]], "others are not")
+        h.ok("down", "other")
+        equal(os.listdir(h.path("state")), [], "nothing is recorded")
+
+
+def commands():
+    with CliHost(SECRET_OF_MINE="x", SESSION_API_KEY="hunter2") as h:
+        for command, status in (("true", 0), ("exit 42", 42), ("nosuchcommand", 127), ("kill -9 $$", 137)):
+            equal(h("run", command).returncode, status, command)
+        equal(h.ok("run", "echo out; echo err >&2"), "out\nerr\n", "both streams, in order")
+        h.ok("run", "cd /; export X=1")
+        equal(h.ok("run", "pwd; echo [$X]"), h.workspace + "\n[]\n", "each is a shell of its own")
+        equal(h.ok("run", "echo $SECRET_OF_MINE ${SESSION_API_KEY-no key}"), "x no key\n", "environment")
+        equal(h.ok("run", "printf 'a\\377b'"), "a\ufffdb\n", "what is no text")
+        obs = json.loads(h("run", "--json", "echo x; exit 3").stdout)
+        equal((obs["observation"], obs["content"], obs["success"], obs["extras"]["command"]),
+              ("run", "x\n", False, "echo x; exit 3"))
+        meta = obs["extras"]["metadata"]
+        equal((meta["exit_code"], meta["working_dir"], meta["suffix"]), (3, h.workspace, ""))
+        done = h("run", "-i", "C-c")
+        equal((done.returncode, "does not support interactive input" in done.stderr), (1, True), done.stderr)
+        equal(h("run", "cat", stdin=subprocess.DEVNULL).returncode, 0, "standard input is the caller's")
+        equal(h.ok("run", "cat", input="given\n"), "given\n", "standard input")
+
+
+def long_output():
+    with CliHost() as h:
+        text = h.obs("run", "--json", "seq 1 10000000")["content"]
+        equal((len(text), text[:4], text[-9:]), (30000 + len("\n[... Observation truncated due to length ...]\n"),
+                                               "1\n2\n", "10000000\n"))
+        equal("\n[... Observation truncated due to length ...]\n" in text, True, "mark")
+
+
+def time_limits():
+    long = "sleep %d.25" % (86400 + os.getpid())  # nobody else's
+
+    def sleepers():
+        return [p for p in process.all_pids() if process.command_line(p).strip() == long]
+
+    with CliHost() as h:
+        obs = json.loads(h("run", "--json", "-t", "0.5", "echo before; " + long).stdout)
+        equal((obs["content"], obs["extras"]["metadata"]["exit_code"], obs["extras"]["metadata"]["suffix"]),
+              ("before\n", -1, "[The command timed out after 0.5 seconds.]"))
+        equal(h("run", "-t", "0.5", "trap '' TERM; " + long).returncode, 124, "one that does not listen")
+        equal(sleepers(), [], "left")
+        # its output is not waited for, and it is not killed
+        equal(h.ok("run", long + " & echo started"), "started\n", "something in the background")
+        left = sleepers()
+        for pid in left:
+            os.kill(pid, 9)
+        equal(len(left), 1, "it went on")
+
+
+def variables():
+    with CliHost(SANDBOX_ENV_fooBar="a b") as h:
+        equal(h.ok("run", "echo $fooBar"), "a b\n", "names as they are")
+        h.ok("up", "-q", "-n", "two", "-e", "x=it's")
+        equal(h.ok("run", "-n", "two", "echo $x"), "it's\n", "a later process has it")
+        equal(os.path.exists(h.path("home", ".bashrc")), False, "no shell's file is touched")
+        h.fails(1, "Invalid environment variable name", "up", "-n", "three", "-s",
+                "sandbox.runtime_startup_env_vars={'': 'y'}")
+        equal(os.path.exists(h.path("state", "three.json")), False, "nothing is left of it")
+
+
+def paths():
+    with CliHost() as h:
+        os.mkdir(h.workspace + "2")
+        os.symlink("/etc", h.mine("out"))
+        os.symlink(h.mine("a"), h.mine("in"))
+        os.symlink("nowhere/../../x", h.mine("dangling"))
+        h.ok("write", "/workspace/a/b", input="1")
+        equal(h.ok("read", h.mine("a/b")), "1\n", "by its real name")
+        equal(h.ok("read", "in/b"), "1\n", "over a link that stays inside")
+        equal(h.ok("read", "a/../in/../a/b"), "1\n", "with dots")
+        for path, text in (("/etc/passwd", "Invalid path: /etc/passwd. You can only work with files in " + h.workspace),
+                           (h.workspace + "2/x", "Invalid path: "), ("../x", "Invalid path traversal: ../x."),
+                           ("out/passwd", "Path resolves outside the workspace. Resolved: /etc/passwd"),
+                           ("/workspace/../../etc/passwd", "Invalid path traversal")):
+            h.fails(1, text, "read", path)
+            h.fails(1, "Invalid path", "write", path, input="x")
+        h.fails(1, "Invalid path traversal", "write", "dangling", input="x")
+        h.fails(1, "Invalid path", "put", h.path("cwd"), "/tmp")
+        h.fails(1, "Invalid path", "get", "/etc")
+
+
+def files():
+    with CliHost() as h:
+        h.ok("write", "a.txt", input="one\r\ntwo\n")
+        with open(h.mine("a.txt"), "rb") as f:
+            equal(f.read(), b"one\r\ntwo\n", "written as it is")
+        equal(h.obs("read", "--json", "a.txt")["content"], "one\ntwo\n", "read as text")
+        h.fails(1, "File not found: no", "read", "no")
+        h.fails(1, "Cannot read directory: .", "read", ".")
+        with open(h.mine("bin"), "wb") as f:
+            f.write(b"\0\1\2")
+        h.fails(1, "ERROR_BINARY_FILE", "read", "bin")
+        h.fails(1, "ERROR_BINARY_FILE", "edit", "bin", "a", "b")
+        with open(h.mine("bad"), "wb") as f:
+            f.write(b"caf\351 is enough text to be taken for text\n")
+        equal("caf" in h.obs("read", "--json", "bad")["content"], True, "other bytes")
+        os.mkdir(h.mine("dir"))
+        h.fails(1, "Error writing to file dir: ", "write", "dir", input="x")
+        obs = h.obs("edit", "--json", "/workspace/a.txt", "two", "2")
+        equal((obs["extras"]["path"], obs["extras"]["old_content"], obs["extras"]["new_content"]),
+              ("/workspace/a.txt", "two", "2"))
+        equal("\n-two\n+2" in obs["extras"]["diff"], True, obs["extras"]["diff"])
+        h.fails(1, "did not appear verbatim", "edit", "/workspace/a.txt", "not there", "x")
+        equal(sorted(h.ok("ls").split()), sorted(h.mine(n) for n in ("a.txt", "bin", "bad", "dir")), "listed")
+        equal(h.ok("ls", "a.txt").strip(), h.mine("a.txt"), "a file")
+        equal(h.ok("ls", "missing"), "", "nothing there")
+
+
+def copies():
+    with CliHost() as h:
+        os.makedirs(h.path("cwd", "d/sub/empty"))
+        with open(h.path("cwd", "d/sub/a"), "w") as f:
+            f.write("a")
+        os.chmod(h.path("cwd", "d/sub/a"), 0o750)
+        os.utime(h.path("cwd", "d/sub/a"), (1e9, 1e9))
+        h.ok("put", "d", ".")
+        st = os.stat(h.mine("d/sub/a"))
+        equal((st.st_mode & 0o777, st.st_mtime), (0o750, 1e9), "mode and time")
+        equal(os.path.isdir(h.mine("d/sub/empty")), True, "empty directory")
+        for to, where in (("new", "new/a"), ("b.txt", "b.txt"), ("x.d/", "x.d/a"), ("d", "d/a")):
+            h.ok("put", "d/sub/a", to)
+            equal(text_of(h.mine(where)), "a", to)
+        h.ok("put", h.mine("b.txt"), "b.txt")
+        equal(text_of(h.mine("b.txt")), "a", "onto itself")
+        h.fails(3, "does not exist", "put", "missing", ".")
+        h.ok("get", "d", "back")
+        equal(text_of(h.path("cwd", "back/sub/a")), "a", "out")
+        h.fails(3, "Path not found: missing", "get", "missing", "back")
+        h.ok("get", "b.txt", "one")
+        equal(os.listdir(h.path("cwd", "one")), ["b.txt"], "one file")
+        temporary = [n for n in os.listdir(h.workspace) if n.count(".") > 1]
+        equal(temporary, [], "temporary files")
+
+
+def what_it_cannot():
+    with CliHost() as h:
+        h.fails(1, "Executing IPython cells is not implemented in CLIRuntime. ", "py", "1")
+        h.fails(1, "cli runtime does not support stats", "top")
+        h.fails(1, "cli runtime does not support pause", "pause")
+        h.fails(1, "cli runtime does not support logs", "logs")
+        os.rmdir(h.workspace)
+        h.fails(5, "is gone", "run", "true")
+        h.ok("down")
+        equal(os.listdir(h.path("state")), [], "cleared away all the same")
+    with Host(RUNTIME="cli", HANDRAIL_LIBEXECDIR="/nonexistent") as h:
+        h.fails(1, "/nonexistent/handrail-cli.so", "up")
+
+
+def program():
+    """By the library: nothing is recorded, lines come as they are printed, close leaves the files."""
+    with Host() as h:
+        def act(action, **env):
+            return subprocess.run([os.path.join(BUILD, "t/host/program"), "cli", json.dumps(action)],
+                                  env=dict(h.env, **env), cwd=h.path("cwd"), stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, universal_newlines=True, timeout=PATIENCE)
+
+        done = act({"action": "run", "id": 4, "args": {"command": "echo one; printf two"}})
+        equal((done.returncode, json.loads(done.stdout)["cause"]), (0, 4), done.stderr)
+        equal(done.stderr.splitlines()[:4], ["subscribed", "STATUS$STARTING_RUNTIME", "STATUS$RUNTIME_STARTED",
+                                             "output: one"], "what is told")
+        equal("output: two" in done.stderr, True, "the last line has no end")
+        for kind in ("browse", "browse_interactive"):
+            equal(json.loads(act({"action": kind, "args": {"url": "x"}}).stdout)["content"],
+                  "Browser functionality is not implemented in CLIRuntime")
+        equal(json.loads(act({"action": "call_tool_mcp", "args": {"name": "x"}}).stdout)["content"],
+              "No MCP servers configured")
+        equal(len([n for n in os.listdir(h.path("tmp")) if n.startswith("openhands_workspace_program_")]), 4, "kept")
+        equal([n for n in os.listdir(h.path("tmp")) if n.startswith("handrail-undo")], [], "history")
+
+
+def main():
+    process.become_subreaper()
+    tap = Tap()
+    for test in (life, commands, long_output, time_limits, variables, paths, files, copies, what_it_cannot, program):
+        tap.run(test.__name__.replace("_", " "), test)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
