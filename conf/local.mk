@@ -21,7 +21,7 @@ skills_originaldir = $(skillsdir)/openhands/runtime/plugins/agent_skills
 dist_skills_original_DATA = \
 	%D%/plugins/agent_skills/python/openhands/runtime/plugins/agent_skills/agentskills.py
 plugins_vscodedir = $(pkgdatadir)/plugins/vscode
-dist_plugins_vscode_DATA = %D%/plugins/vscode/plugin.json
+dist_plugins_vscode_DATA = %D%/plugins/vscode/plugin.json %D%/plugins/vscode/settings.json
 
 # Filled at build time; $(do_subst) is used for the manual as well.
 do_subst = $(SED) \

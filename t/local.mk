@@ -128,9 +128,10 @@ TESTS += %D%/e2e/test_wedges.py
 EXTRA_DIST += %D%/e2e/test_wedges.py %D%/e2e/wedge.py
 
 # plugins: the mechanism with the example and with broken ones
-TESTS += %D%/e2e/test_plugins.py
+TESTS += %D%/e2e/test_plugins.py %D%/e2e/test_vscode.py
 TESTS += %D%/e2e/test_mcp.py
 EXTRA_DIST += %D%/e2e/test_mcp.py %D%/e2e/mcp_server.py
+EXTRA_DIST += %D%/e2e/test_vscode.py %D%/e2e/vscode_server.py %D%/e2e/lib/browser.py
 EXTRA_DIST += %D%/e2e/test_plugins.py %D%/example-plugin/greeter/plugin.json \
 	%D%/example-plugin/greeter/greeter
 
@@ -150,3 +151,10 @@ EXTRA_DIST += %D%/e2e/test_skills.py %D%/corpus/skills/file_ops.jsonl
 # at most once, whatever dies or is replaced
 TESTS += %D%/e2e/test_kills.py %D%/e2e/test_once.py %D%/e2e/test_reloads.py
 EXTRA_DIST += %D%/e2e/test_kills.py %D%/e2e/test_once.py %D%/e2e/test_reloads.py
+
+# vscode
+check_PROGRAMS += %D%/unit/test_vscode
+TESTS += %D%/unit/test_vscode
+t_unit_test_vscode_SOURCES = %D%/unit/test_vscode.c
+t_unit_test_vscode_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_vscode_LDADD = libvscode.la $(CHECK_LIBS)

@@ -30,3 +30,11 @@ handrail_mcp_SOURCES = \
 	%D%/mcp/update.c
 handrail_mcp_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(EVHTTP_CFLAGS)
 handrail_mcp_LDADD = libprotojson.la libproto.la libloop.la libbase.la $(EVHTTP_LIBS)
+
+noinst_LTLIBRARIES += libvscode.la
+libvscode_la_SOURCES = %D%/vscode/words.c %D%/vscode/words.h
+libvscode_la_LIBADD = libbase.la
+
+pkglibexec_PROGRAMS += handrail-vscode
+handrail_vscode_SOURCES = %D%/vscode/main.c
+handrail_vscode_LDADD = libvscode.la libloop.la libbase.la

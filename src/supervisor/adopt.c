@@ -38,9 +38,8 @@ hr_adopt_digest(const char *const *argv)
 	return h;
 }
 
-/* Field 22 of /proc/PID/stat, 0 if there is no such process. */
-static unsigned long long
-start_time(pid_t pid)
+unsigned long long
+hr_adopt_start_time(pid_t pid)
 {
 	unsigned long long start = 0;
 	struct hr_buf b;
@@ -70,8 +69,8 @@ hr_adopt_record(const struct hr_rundir *r, pid_t pid, uint64_t digest, struct hr
 
 	if (path == NULL)
 		return hr_err_nomem(err);
-	n = snprintf(
-	    text, sizeof(text), "%ld %llu %016" PRIx64 "\n", (long)pid, start_time(pid), digest);
+	n = snprintf(text, sizeof(text), "%ld %llu %016" PRIx64 "\n", (long)pid,
+	    hr_adopt_start_time(pid), digest);
 	ok = hr_path_write(path, text, (size_t)n, 0600, err);
 	free(path);
 	return ok;
@@ -154,7 +153,7 @@ hr_adopt_find(struct hr_adopt *a, const struct hr_rundir *r, uint64_t digest)
 	a->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0u);
 	if (a->pidfd < 0)
 		return;
-	if (start == 0 || start_time((pid_t)pid) != start || has_ended(a)) {
+	if (start == 0 || hr_adopt_start_time((pid_t)pid) != start || has_ended(a)) {
 		hr_adopt_done(a);
 		return;
 	}

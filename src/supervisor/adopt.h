@@ -20,6 +20,9 @@ struct hr_adopt {
 	int pidfd; /* readable when it has ended; -1 */
 };
 
+/* Field 22 of /proc/PID/stat, 0 if there is no such process. */
+unsigned long long hr_adopt_start_time(pid_t pid);
+
 /* Of a NULL-terminated list of words. Not cryptographic: nobody forges our own file. */
 uint64_t hr_adopt_digest(const char *const *argv);
 

@@ -16,6 +16,7 @@ libsupervisor_la_SOURCES = \
 	%D%/nginx.c %D%/nginx.h \
 	%D%/notify.c %D%/notify.h \
 	%D%/oldnginx.c %D%/oldnginx.h \
+	%D%/oldplugins.c %D%/oldplugins.h \
 	%D%/options.c %D%/options.h \
 	%D%/plugin.c %D%/plugin.h \
 	%D%/pluginproc.c %D%/pluginproc.h \
@@ -33,6 +34,7 @@ libsupervisor_la_SOURCES = \
 	%D%/start.c \
 	%D%/statics.c %D%/statics.h \
 	%D%/template.c %D%/template.h \
+	%D%/token.c %D%/token.h \
 	%D%/viewer.c %D%/viewer.h
 libsupervisor_la_CPPFLAGS = $(AM_CPPFLAGS) \
 	-DHR_SYSCONFDIR='"$(sysconfdir)"' \

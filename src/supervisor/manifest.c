@@ -65,7 +65,9 @@ var_find(const struct hr_manifest_vars *vars, const char *name, size_t len)
 	} all[] = {{"plugin_dir", vars->plugin_dir}, {"state_dir", vars->state_dir},
 	    {"workspace", vars->workspace}, {"username", vars->username},
 	    {"user_id", vars->user_id}, {"runtime_id", vars->runtime_id},
-	    {"libexecdir", vars->libexecdir}, {"datadir", vars->datadir}};
+	    {"libexecdir", vars->libexecdir}, {"datadir", vars->datadir},
+	    {"vscode_port", vars->vscode_port}, {"session_username", vars->session_username},
+	    {"runtime_username", vars->runtime_username}};
 	size_t i;
 
 	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++)
@@ -99,7 +101,7 @@ hr_manifest_expand(
 static int
 check_text(const char *key, const char *text, struct hr_err *err)
 {
-	static const struct hr_manifest_vars none = {"", "", "", "", "", "", "", ""};
+	static const struct hr_manifest_vars none = {"", "", "", "", "", "", "", "", "", "", ""};
 	struct hr_buf b;
 	int r;
 
@@ -207,45 +209,96 @@ take_variables(
 	return 0;
 }
 
-/* One of two words. */
+/* One of a few words: *ret is its place among them. */
 static int
-take_choice(bool *ret, const char *key, const char *no, const char *yes, struct json_object *v,
+take_word(int *ret, const char *key, const char *const *words, size_t n, struct json_object *v,
     struct hr_err *err)
 {
 	const char *text = text_of(key, v, err);
-
-	if (text == NULL)
-		return -1;
-	if (strcmp(text, no) != 0 && strcmp(text, yes) != 0)
-		return hr_err_set(err, HR_E_INVAL, "%s: \"%.64s\" is neither \"%s\" nor \"%s\"",
-		    key, text, no, yes);
-	*ret = strcmp(text, yes) == 0;
-	return 0;
-}
-
-static int
-take_auth(enum hr_manifest_auth *ret, struct json_object *v, struct hr_err *err)
-{
-	static const char *const words[] = {"session", "bearer", "none"};
-	const char *text = text_of("auth", v, err);
+	struct hr_buf b;
 	size_t i;
 
 	if (text == NULL)
 		return -1;
-	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+	for (i = 0; i < n; i++)
 		if (strcmp(text, words[i]) == 0) {
-			*ret = (enum hr_manifest_auth)i;
+			*ret = (int)i;
 			return 0;
 		}
-	return hr_err_set(
-	    err, HR_E_INVAL, "auth: \"%.64s\" is none of session, bearer, none", text);
+	hr_buf_init(&b, 256);
+	for (i = 0; i < n; i++)
+		hr_buf_addf(&b, "%s%s", i > 0 ? ", " : "", words[i]);
+	(void)hr_err_set(err, HR_E_INVAL, "%s: \"%.64s\" is none of %s", key, text, hr_buf_str(&b));
+	hr_buf_done(&b);
+	return -1;
+}
+
+static int
+take_choice(bool *ret, const char *key, const char *no, const char *yes, struct json_object *v,
+    struct hr_err *err)
+{
+	const char *const words[] = {no, yes};
+	int i;
+
+	if (take_word(&i, key, words, 2, v, err) != 0)
+		return -1;
+	*ret = i == 1;
+	return 0;
+}
+
+static int
+take_start(enum hr_manifest_start *ret, const char *key, struct json_object *v, struct hr_err *err)
+{
+	static const char *const words[] = {"first-use", "at-start", "background"};
+	int i;
+
+	if (take_word(&i, key, words, 3, v, err) != 0)
+		return -1;
+	*ret = (enum hr_manifest_start)i;
+	return 0;
+}
+
+static int
+take_bool(bool *ret, const char *key, struct json_object *v, struct hr_err *err)
+{
+	if (!json_object_is_type(v, json_type_boolean))
+		return hr_err_set(err, HR_E_INVAL, "%s: must be true or false", key);
+	*ret = json_object_get_boolean(v);
+	return 0;
+}
+
+static int
+take_http_entry(struct hr_manifest_http *h, struct json_object *entry, struct hr_err *err)
+{
+	static const char *const words[] = {"session", "bearer", "none"};
+	struct json_object *v = NULL;
+	int i = HR_MANIFEST_SESSION;
+
+	(void)json_object_object_get_ex(entry, "prefix", &v);
+	if (take_text(&h->prefix, "prefix", v, err) != 0)
+		return -1;
+	if (!prefix_ok(h->prefix))
+		return hr_err_set(err, HR_E_INVAL, "prefix: \"%.64s\" is no plain path", h->prefix);
+	if (json_object_object_get_ex(entry, "auth", &v) &&
+	    take_word(&i, "auth", words, 3, v, err) != 0)
+		return -1;
+	h->auth = (enum hr_manifest_auth)i;
+	if (json_object_object_get_ex(entry, "port", &v) &&
+	    take_text(&h->port, "port", v, err) != 0)
+		return -1;
+	if (json_object_object_get_ex(entry, "strip", &v) &&
+	    take_bool(&h->strip, "strip", v, err) != 0)
+		return -1;
+	if (h->strip && h->prefix[strlen(h->prefix) - 1] != '/')
+		return hr_err_set(
+		    err, HR_E_INVAL, "strip: \"%.64s\" has nothing below it", h->prefix);
+	return 0;
 }
 
 static int
 take_http(struct hr_manifest *m, struct json_object *v, struct hr_err *err)
 {
-	struct json_object *entry, *prefix = NULL, *auth = NULL;
-	struct hr_manifest_http *h;
+	struct json_object *entry;
 	size_t i, n;
 
 	if (!json_object_is_type(v, json_type_array) ||
@@ -256,18 +309,12 @@ take_http(struct hr_manifest *m, struct json_object *v, struct hr_err *err)
 		return hr_err_nomem(err);
 	for (i = 0; i < n; i++) {
 		entry = json_object_array_get_idx(v, i);
-		h = &m->http[m->nhttp++];
+		m->nhttp++;
 		if (!json_object_is_type(entry, json_type_object) ||
-		    !json_object_object_get_ex(entry, "prefix", &prefix))
+		    !json_object_object_get_ex(entry, "prefix", NULL))
 			return hr_err_set(
 			    err, HR_E_INVAL, "http: entry %zu is no object with a prefix", i + 1);
-		if (take_text(&h->prefix, "prefix", prefix, err) != 0)
-			return -1;
-		if (!prefix_ok(h->prefix))
-			return hr_err_set(
-			    err, HR_E_INVAL, "prefix: \"%.64s\" is no plain path", h->prefix);
-		if (json_object_object_get_ex(entry, "auth", &auth) &&
-		    take_auth(&h->auth, auth, err) != 0)
+		if (take_http_entry(&m->http[i], entry, err) != 0)
 			return -1;
 	}
 	return 0;
@@ -281,15 +328,6 @@ take_seconds(long long *ret, const char *key, struct json_object *v, struct hr_e
 		return hr_err_set(err, HR_E_INVAL, "%s: must be an integer from 1 to %d", key,
 		    READY_TIMEOUT_MAX_S);
 	*ret = json_object_get_int64(v);
-	return 0;
-}
-
-static int
-take_bool(bool *ret, const char *key, struct json_object *v, struct hr_err *err)
-{
-	if (!json_object_is_type(v, json_type_boolean))
-		return hr_err_set(err, HR_E_INVAL, "%s: must be true or false", key);
-	*ret = json_object_get_boolean(v);
 	return 0;
 }
 
@@ -323,11 +361,13 @@ take_member(struct hr_manifest *m, const char *key, struct json_object *v, struc
 	if (strcmp(key, "run_as") == 0)
 		return take_choice(&m->as_server, key, "user", "server", v, err);
 	if (strcmp(key, "start") == 0)
-		return take_choice(&m->at_start, key, "first-use", "at-start", v, err);
+		return take_start(&m->start, key, v, err);
 	if (strcmp(key, "on_failure") == 0)
 		return take_choice(&m->disables, key, "abort", "disable", v, err);
 	if (strcmp(key, "ready_timeout") == 0)
 		return take_seconds(&m->ready_timeout_s, key, v, err);
+	if (strcmp(key, "connection_token") == 0)
+		return take_bool(&m->token, key, v, err);
 	return strcmp(key, "implied") == 0 ? take_bool(&m->implied, key, v, err) : 0;
 }
 
@@ -420,8 +460,10 @@ hr_manifest_done(struct hr_manifest *m)
 
 	for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 		list_free(lists[i]);
-	for (i = 0; i < m->nhttp; i++)
+	for (i = 0; i < m->nhttp; i++) {
 		free(m->http[i].prefix);
+		free(m->http[i].port);
+	}
 	free(m->http);
 	free(m->name);
 	free(m->version);

@@ -14,7 +14,8 @@
 /* What ${name} stands for in the texts of a manifest; "" where it is not known yet. */
 struct hr_manifest_vars {
 	const char *plugin_dir, *state_dir, *workspace, *username, *user_id, *runtime_id;
-	const char *libexecdir, *datadir;
+	const char *libexecdir, *datadir, *vscode_port;
+	const char *session_username, *runtime_username;
 };
 
 struct hr_manifest_list {
@@ -31,6 +32,15 @@ enum hr_manifest_auth {
 struct hr_manifest_http {
 	char *prefix; /* begins with '/'; with '/' at its end all paths below, else this path */
 	enum hr_manifest_auth auth;
+	char *port; /* of loopback, where the program itself listens; NULL: on the socket it is
+		       given */
+	bool strip; /* the program knows nothing of the prefix, but from X-Forwarded-Prefix */
+};
+
+enum hr_manifest_start {
+	HR_MANIFEST_FIRST_USE,
+	HR_MANIFEST_AT_START,   /* the server's port opens when it is ready */
+	HR_MANIFEST_BACKGROUND, /* with the server, which does not wait for it */
 };
 
 struct hr_manifest {
@@ -41,9 +51,10 @@ struct hr_manifest {
 	struct hr_manifest_http *http;
 	size_t nhttp;
 	bool as_server; /* runs as we do, not as the user of the shell */
-	bool at_start;  /* not at its first use */
 	bool disables;  /* a failure at start costs the plugin, not the server */
 	bool implied;   /* there without being named */
+	bool token;     /* gets the token that /vscode/connection_token answers */
+	enum hr_manifest_start start;
 	long long ready_timeout_s;
 	char *unavailable; /* why it cannot be had at all; NULL: it can */
 };

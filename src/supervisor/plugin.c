@@ -17,6 +17,7 @@
 #include "base/loop.h"
 #include "base/path.h"
 #include "proto/frame.h"
+#include "supervisor/oldplugins.h"
 #include "supervisor/pluginproc.h"
 #include "supervisor/plugins.h"
 #include "supervisor/server.h"
@@ -139,8 +140,20 @@ plugin_failed(struct hr_plugin *p, const char *why, int64_t delay)
 	refuse_all(p);
 	watch_sockets(p);
 	plugin_set(p, HR_PLUGIN_FAILED);
-	if (p->m.at_start && !p->m.disables)
+	if (p->m.start == HR_MANIFEST_AT_START && !p->m.disables)
 		hr_server_start_failed(s, HR_EXIT_START, why);
+}
+
+/* By its own word: for good. */
+static void
+plugin_unavailable(struct hr_plugin *p)
+{
+	hr_log(HR_LOG_WARNING, "plugin %s is not available: %s", p->m.name, p->reason);
+	refuse_all(p);
+	watch_sockets(p);
+	plugin_set(p, HR_PLUGIN_UNAVAILABLE);
+	if (p->m.start == HR_MANIFEST_AT_START && !p->m.disables)
+		hr_server_start_failed(p->all->server, HR_EXIT_START, p->reason);
 }
 
 static void
@@ -151,6 +164,7 @@ plugin_ready(void *arg, bool ready, const char *reason)
 	if (p->state != HR_PLUGIN_STARTING)
 		return;
 	if (!ready) {
+		p->never = p->line.never;
 		if (strcmp(reason, HR_READYLINE_ENDED) != 0)
 			set_reason(p, reason); /* else its end says more */
 		hr_child_signal(&p->child, SIGTERM);
@@ -178,10 +192,15 @@ plugin_ended(void *arg, const struct hr_exit *how)
 	worked = p->state == HR_PLUGIN_READY;
 	/* what it started ends with it: the number is still its own */
 	(void)kill(-how->pid, SIGKILL);
+	hr_oldplugins_forget(&p->all->server->run, p->m.name);
 	hr_readyline_close(&p->line);
 	hr_watch_disarm(p->patience);
 	if (p->state == HR_PLUGIN_STOPPING) {
 		plugin_set(p, HR_PLUGIN_STOPPED);
+		return;
+	}
+	if (p->never) {
+		plugin_unavailable(p);
 		return;
 	}
 	delay = hr_backoff_next(&p->backoff, worked, how->age_ms, hr_now_ms());
@@ -207,7 +226,7 @@ plugin_restart(void *arg)
 	if (p->state != HR_PLUGIN_DOWN && p->state != HR_PLUGIN_FAILED)
 		return;
 	p->state = HR_PLUGIN_OFF;
-	if (p->m.at_start)
+	if (p->m.start != HR_MANIFEST_FIRST_USE)
 		hr_plugin_start(p);
 	else
 		watch_sockets(p);
@@ -244,6 +263,8 @@ plugin_launch(struct hr_plugin *p)
 		plugin_failed(p, err.msg, hr_backoff_next(&p->backoff, false, 0, hr_now_ms()));
 		return;
 	}
+	if (hr_oldplugins_note(&p->all->server->run, p->m.name, p->child.pid, &err) != 0)
+		hr_log(HR_LOG_WARNING, "plugin %s is not noted: %s", p->m.name, err.msg);
 	(void)hr_watch_arm(p->patience, hr_plugin_patience_s(p) * 1000, NULL);
 	plugin_set(p, HR_PLUGIN_STARTING);
 }

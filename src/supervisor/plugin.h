@@ -35,6 +35,7 @@ struct hr_plugin {
 	struct hr_manifest m;
 	enum hr_plugin_state state;
 	char reason[240]; /* why it is not ready; "" otherwise */
+	bool never;       /* it has said so */
 	struct hr_child child;
 	struct hr_readyline line;
 	struct hr_backoff backoff;

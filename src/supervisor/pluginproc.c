@@ -32,7 +32,7 @@ hr_plugin_patience_s(const struct hr_plugin *p)
 {
 	long long all = p->all->server->settings.init_plugin_timeout;
 
-	if (p->m.at_start && all < p->m.ready_timeout_s)
+	if (p->m.start == HR_MANIFEST_AT_START && all < p->m.ready_timeout_s)
 		return all > 0 ? all : 1;
 	return p->m.ready_timeout_s;
 }
@@ -188,7 +188,10 @@ vars_fill(struct hr_manifest_vars *v, struct numbers *n, const struct hr_plugin 
 	    .user_id = n->user_id,
 	    .runtime_id = runtime_id != NULL ? runtime_id : "",
 	    .libexecdir = s->libexecdir,
-	    .datadir = s->datadir};
+	    .datadir = s->datadir,
+	    .vscode_port = s->settings.vscode_port,
+	    .session_username = s->settings.username,
+	    .runtime_username = s->settings.runtime_username};
 }
 
 static int
@@ -213,6 +216,8 @@ variables_fill(struct words *w, const struct hr_plugin *p, const struct account 
 	variable_set(w, "HANDRAIL_WORKSPACE", vars->workspace);
 	variable_set(w, "HANDRAIL_USERNAME", vars->username);
 	variable_set(w, "HANDRAIL_USER_ID", vars->user_id);
+	if (p->m.token)
+		variable_set(w, "HANDRAIL_CONNECTION_TOKEN", p->all->token.text);
 	for (i = 0; i < p->m.pass_env.n; i++)
 		variable_pass(w, p->m.pass_env.v[i]);
 	TAILQ_FOREACH(other, &p->all->list, entry)
@@ -267,6 +272,23 @@ check_needs(const struct hr_plugin *p, const struct hr_manifest_vars *vars, stru
 		words_free(&w);
 	}
 	return r;
+}
+
+int
+hr_plugin_port(const struct hr_plugin *p, const struct hr_manifest_http *h)
+{
+	struct hr_manifest_vars vars;
+	struct numbers n;
+	struct hr_buf b;
+	long long port = 0;
+
+	vars_fill(&vars, &n, p);
+	hr_buf_init(&b, 64);
+	if (hr_manifest_expand(&b, h->port, &vars, NULL) != 0 ||
+	    hr_settings_parse_int(hr_buf_str(&b), &port) != 0 || port < 1 || port > 65535)
+		port = 0;
+	hr_buf_done(&b);
+	return (int)port;
 }
 
 /* ---- the two entries ---- */
@@ -326,7 +348,9 @@ open_sockets(struct hr_plugin *p, struct hr_err *err)
 	for (i = 0; i < p->m.actions.n; i++)
 		if (link_action(p, p->m.actions.v[i], err) != 0)
 			return -1;
-	if (p->m.nhttp == 0)
+	for (i = 0; i < p->m.nhttp && p->m.http[i].port != NULL; i++)
+		;
+	if (i == p->m.nhttp)
 		return 0;
 	(void)snprintf(name, sizeof(name), "plugin/%s.http", p->m.name);
 	p->http = hr_rundir_listen(&s->run, name, s->id.nginx_uid, err);

@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 
+struct hr_manifest_http;
 struct hr_plugin;
 
 /* Descriptors of a plugin, beside 0 and 1 (/dev/null) and 2 (our log). */
@@ -18,5 +19,7 @@ int hr_plugin_prepare(struct hr_plugin *p, struct hr_err *err);
 int hr_plugin_spawn(struct hr_plugin *p, int ready, struct hr_err *err);
 /* How long it may take to be ready. */
 long long hr_plugin_patience_s(const struct hr_plugin *p);
+/* Where it listens by itself; 0: what its manifest names is no port. */
+int hr_plugin_port(const struct hr_plugin *p, const struct hr_manifest_http *h);
 
 #endif

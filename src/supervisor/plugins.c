@@ -5,22 +5,22 @@
 #include "supervisor/plugins.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/path.h"
 #include "base/quote.h"
 #include "supervisor/plugin.h"
+#include "supervisor/pluginproc.h"
 #include "supervisor/server.h"
 
 void
 hr_plugins_init(struct hr_plugins *ps, struct hr_server *server)
 {
 	ps->server = server;
+	memset(&ps->token, 0, sizeof(ps->token));
 	TAILQ_INIT(&ps->list);
 }
 
@@ -220,6 +220,24 @@ hr_plugins_load(struct hr_plugins *ps, struct hr_err *err)
 
 /* ---- their lives ---- */
 
+/* A token of what cannot be had, or did not start, would be one of somebody else's server. */
+static void
+update_token(struct hr_plugins *ps)
+{
+	const struct hr_plugin *p;
+	struct hr_err err = {0};
+	bool shown = false;
+
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		shown |=
+		    p->m.token && p->state != HR_PLUGIN_UNAVAILABLE && p->state != HR_PLUGIN_FAILED;
+	}
+	if (shown != ps->token.shown &&
+	    hr_token_show(&ps->token, &ps->server->run, shown, &err) != 0)
+		hr_log(HR_LOG_ERROR, "%s", err.msg);
+}
+
 int
 hr_plugins_open(struct hr_plugins *ps, struct hr_err *err)
 {
@@ -230,6 +248,7 @@ hr_plugins_open(struct hr_plugins *ps, struct hr_err *err)
 		if (hr_plugin_open(p, err) != 0)
 			return -1;
 	}
+	update_token(ps);
 	return 0;
 }
 
@@ -240,7 +259,7 @@ hr_plugins_start(struct hr_plugins *ps)
 
 	TAILQ_FOREACH(p, &ps->list, entry)
 	{
-		if (p->m.at_start)
+		if (p->m.start != HR_MANIFEST_FIRST_USE)
 			hr_plugin_want(p);
 	}
 	TAILQ_FOREACH(p, &ps->list, entry)
@@ -256,8 +275,9 @@ hr_plugins_settled(const struct hr_plugins *ps)
 
 	TAILQ_FOREACH(p, &ps->list, entry)
 	{
-		if (p->m.at_start && (p->state == HR_PLUGIN_OFF || p->state == HR_PLUGIN_WAITING ||
-					 p->state == HR_PLUGIN_STARTING))
+		if (p->m.start == HR_MANIFEST_AT_START &&
+		    (p->state == HR_PLUGIN_OFF || p->state == HR_PLUGIN_WAITING ||
+			p->state == HR_PLUGIN_STARTING))
 			return false;
 	}
 	return true;
@@ -267,6 +287,8 @@ void
 hr_plugins_changed(struct hr_plugins *ps)
 {
 	struct hr_plugin *p;
+
+	update_token(ps);
 
 	TAILQ_FOREACH(p, &ps->list, entry)
 	{
@@ -313,34 +335,82 @@ hr_plugins_gone(const struct hr_plugins *ps)
 
 /* ---- what others read ---- */
 
+/* A path that leaves the prefix off tells it by a header; naming one header replaces all of those
+ * for the other plugins. */
+static void
+pass_stripped(struct hr_buf *b, const struct hr_manifest_http *h)
+{
+	hr_buf_addf(b,
+	    "\tproxy_set_header Host $http_host;\n"
+	    "\tproxy_set_header Upgrade $http_upgrade;\n"
+	    "\tproxy_set_header Connection $http_connection;\n"
+	    "\tproxy_set_header X-Request-ID $request_id;\n"
+	    "\tproxy_set_header X-Session-API-Key \"\";\n"
+	    "\tproxy_set_header Authorization \"\";\n"
+	    "\tproxy_set_header X-Forwarded-Proto $scheme;\n"
+	    "\tproxy_set_header X-Forwarded-Prefix $http_x_forwarded_prefix%.*s;\n",
+	    (int)strlen(h->prefix) - 1, h->prefix);
+}
+
+static void
+pass_to(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_http *h,
+    const char *run_dir)
+{
+	const char *rest = h->strip ? "/" : "";
+	int port;
+
+	if (h->strip)
+		pass_stripped(b, h);
+	if (h->port == NULL) {
+		hr_buf_addf(b, "\tproxy_pass http://unix:%s/plugin/%s.http:%s;\n", run_dir,
+		    p->m.name, rest);
+		return;
+	}
+	port = hr_plugin_port(p, h);
+	if (port > 0)
+		hr_buf_addf(b, "\tproxy_pass http://127.0.0.1:%d%s;\n", port, rest);
+	else
+		hr_buf_adds(b, "\treturn 503;\n");
+}
+
+static void
+one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_http *h,
+    const char *run_dir)
+{
+	static const char *const uris[] = {"/-/auth", "/-/bearer"};
+	const char *last = strrchr(h->prefix, '/');
+
+	/* relative: before us there may be one who knows another prefix */
+	if (h->strip) {
+		while (last > h->prefix && last[-1] != '/')
+			last--;
+		hr_buf_addf(b, "location = %.*s {\n\treturn 301 %s$is_args$args;\n}\n",
+		    (int)strlen(h->prefix) - 1, h->prefix, last);
+	}
+	hr_buf_addf(b, "# plugin %s\nlocation %s%s {\n", p->m.name,
+	    h->prefix[strlen(h->prefix) - 1] == '/' ? "" : "= ", h->prefix);
+	if (h->auth != HR_MANIFEST_NONE)
+		hr_buf_addf(b, "\tauth_request %s;\n", uris[h->auth]);
+	hr_buf_adds(b, "\terror_page 401 = @handrail_unauthorized;\n"
+		       "\terror_page 403 = @handrail_forbidden;\n"
+		       "\terror_page 413 = @handrail_too_large;\n"
+		       "\terror_page 429 = @handrail_too_many;\n"
+		       "\terror_page 500 = @handrail_failed;\n"
+		       "\terror_page 502 503 504 = @handrail_unavailable;\n");
+	pass_to(b, p, h, run_dir);
+	hr_buf_adds(b, "}\n");
+}
+
 void
 hr_plugins_nginx(struct hr_buf *b, const struct hr_plugins *ps, const char *run_dir)
 {
-	static const char *const uris[] = {"/-/auth", "/-/bearer"};
 	const struct hr_plugin *p;
 	size_t i;
 
 	TAILQ_FOREACH(p, &ps->list, entry)
 	{
-		for (i = 0; i < p->m.nhttp; i++) {
-			const struct hr_manifest_http *h = &p->m.http[i];
-			size_t len = strlen(h->prefix);
-
-			hr_buf_addf(b, "# plugin %s\nlocation %s%s {\n", p->m.name,
-			    h->prefix[len - 1] == '/' ? "" : "= ", h->prefix);
-			if (h->auth != HR_MANIFEST_NONE)
-				hr_buf_addf(b, "\tauth_request %s;\n", uris[h->auth]);
-			hr_buf_addf(b,
-			    "\terror_page 401 = @handrail_unauthorized;\n"
-			    "\terror_page 403 = @handrail_forbidden;\n"
-			    "\terror_page 413 = @handrail_too_large;\n"
-			    "\terror_page 429 = @handrail_too_many;\n"
-			    "\terror_page 500 = @handrail_failed;\n"
-			    "\terror_page 502 503 504 = @handrail_unavailable;\n"
-			    "\tproxy_pass http://unix:%s/plugin/%s.http:;\n"
-			    "}\n",
-			    run_dir, p->m.name);
-		}
+		for (i = 0; i < p->m.nhttp; i++)
+			one_location(b, p, &p->m.http[i], run_dir);
 	}
 }
 
@@ -364,31 +434,4 @@ hr_plugins_json(struct hr_buf *b, const struct hr_plugins *ps)
 		comma = ",";
 	}
 	hr_buf_addc(b, '}');
-}
-
-int
-hr_plugins_write_token(const struct hr_rundir *r, const char *token, struct hr_err *err)
-{
-	char *path = hr_rundir_file(r, "www/connection_token");
-	struct hr_buf b;
-	int ok = -1;
-
-	if (path == NULL)
-		return hr_err_nomem(err);
-	hr_buf_init(&b, 1024);
-	hr_buf_adds(&b, "{\"token\":");
-	if (token != NULL)
-		hr_quote_json(&b, token, strlen(token));
-	else
-		hr_buf_adds(&b, "null");
-	hr_buf_adds(&b, "}");
-	if (hr_buf_check(&b, err) == 0 &&
-	    hr_path_write(path, hr_buf_str(&b), b.len, S_IRUSR, err) == 0) {
-		ok = 0;
-		if (r->privileged && chown(path, r->nginx_uid, 0) != 0)
-			ok = hr_err_sys(err, errno, "%s", path);
-	}
-	hr_buf_done(&b);
-	free(path);
-	return ok;
 }

@@ -8,14 +8,15 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "supervisor/token.h"
 
 struct hr_plugin;
-struct hr_rundir;
 struct hr_server;
 
 struct hr_plugins {
 	struct hr_server *server;
 	TAILQ_HEAD(hr_plugin_list, hr_plugin) list;
+	struct hr_token token; /* shown while a plugin that has it is not out of order */
 };
 
 void hr_plugins_init(struct hr_plugins *ps, struct hr_server *server);
@@ -45,9 +46,5 @@ struct hr_plugin *hr_plugins_find(const struct hr_plugins *ps, const char *name)
 void hr_plugins_nginx(struct hr_buf *b, const struct hr_plugins *ps, const char *run_dir);
 /* {"name":{"state":...,"reason":...},...} */
 void hr_plugins_json(struct hr_buf *b, const struct hr_plugins *ps);
-
-/* DIR/www/connection_token: what nginx answers to GET /vscode/connection_token. Readable by nginx's
- * account only. token NULL: null. */
-int hr_plugins_write_token(const struct hr_rundir *r, const char *token, struct hr_err *err);
 
 #endif

@@ -14,7 +14,7 @@
 static void
 readyline_tell(struct hr_readyline *r, bool ended)
 {
-	static const char failed[] = "failed ";
+	static const char failed[] = "failed ", never[] = "unavailable ";
 	char text[sizeof(r->text)];
 	char *end;
 
@@ -24,10 +24,13 @@ readyline_tell(struct hr_readyline *r, bool ended)
 	if (end != NULL)
 		*end = '\0';
 	hr_readyline_close(r);
+	r->never = strncmp(text, never, sizeof(never) - 1) == 0;
 	if (end != NULL && strcmp(text, "ready") == 0)
 		r->fn(r->arg, true, NULL);
 	else if (strncmp(text, failed, sizeof(failed) - 1) == 0)
 		r->fn(r->arg, false, text + sizeof(failed) - 1);
+	else if (r->never)
+		r->fn(r->arg, false, text + sizeof(never) - 1);
 	else if (ended)
 		r->fn(r->arg, false, HR_READYLINE_ENDED);
 	else

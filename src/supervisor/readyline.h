@@ -10,7 +10,8 @@
 struct hr_loop;
 struct hr_watch;
 
-/* ready, or reason (not NULL) why not: the text behind "failed ", or that it ended without a word.
+/* ready, or reason (not NULL) why not: the text behind "failed " or "unavailable ", or that it
+ * ended without a word.
  * Called once; the readyline is closed before. */
 typedef void hr_readyline_fn(void *arg, bool ready, const char *reason);
 
@@ -22,6 +23,7 @@ struct hr_readyline {
 	struct hr_watch *watch;
 	hr_readyline_fn *fn;
 	void *arg;
+	bool never; /* "unavailable": another start would say the same */
 	size_t len;
 	char text[256];
 };

@@ -20,6 +20,7 @@
 #include "base/path.h"
 #include "supervisor/childenv.h"
 #include "supervisor/oldnginx.h"
+#include "supervisor/oldplugins.h"
 #include "supervisor/plugins.h"
 #include "supervisor/server.h"
 
@@ -218,9 +219,12 @@ prepare(struct hr_server *s, struct hr_err *err)
 		return hr_err_nomem(err);
 	if (hr_identity_prepare(
 		&s->id, &s->settings, getenv("USER"), "/etc", stop_is_pending, err) != 0 ||
-	    hr_rundir_prepare(&s->run, s->id.nginx_uid, hr_keeper_find(&s->keeper), err) != 0 ||
+	    hr_token_init(&s->plugins.token, &s->run, err) != 0)
+		return -1;
+	hr_oldplugins_end(&s->run);
+	if (hr_rundir_prepare(&s->run, s->id.nginx_uid, hr_keeper_find(&s->keeper), err) != 0 ||
 	    hr_rundir_make_journal(s->journal, err) != 0 ||
-	    hr_plugins_write_token(&s->run, NULL, err) != 0)
+	    hr_token_show(&s->plugins.token, &s->run, false, err) != 0)
 		return -1;
 	limit_shells(s);
 	s->child_env = hr_childenv_new(environ, err);

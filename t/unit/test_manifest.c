@@ -37,7 +37,8 @@ START_TEST(a_whole_one)
 	ck_assert_str_eq(m.needs.v[0], "python3");
 	ck_assert_str_eq(m.requires.v[0], "a");
 	ck_assert_str_eq(m.after.v[1], "c");
-	ck_assert(m.as_server && m.at_start && m.disables && m.implied);
+	ck_assert(m.as_server && m.disables && m.implied && !m.token);
+	ck_assert_int_eq(m.start, HR_MANIFEST_AT_START);
 	ck_assert_int_eq(m.ready_timeout_s, 5);
 	ck_assert_str_eq(m.env.v[1], "B_2=");
 	ck_assert_str_eq(m.provides.v[0], "C==");
@@ -55,7 +56,8 @@ END_TEST
 START_TEST(defaults)
 {
 	ck_assert_int_eq(parse("{\"api\": 1, \"name\": \"x\"}"), 0);
-	ck_assert(!m.as_server && !m.at_start && !m.disables && !m.implied);
+	ck_assert(!m.as_server && !m.disables && !m.implied && !m.token);
+	ck_assert_int_eq(m.start, HR_MANIFEST_FIRST_USE);
 	ck_assert_int_eq(m.ready_timeout_s, 60);
 	ck_assert_uint_eq(m.exec.n + m.nhttp + m.actions.n, 0);
 	ck_assert_ptr_null(m.unavailable);
@@ -86,7 +88,7 @@ static const struct {
     {X "\"env\": []}", "env: must be an object"},
     {X "\"env\": {\"A=B\": \"1\"}}", "env: \"A=B\" is no name of a variable"},
     {X "\"env\": {\"A\": 1}}", "env: must be a string"},
-    {X "\"run_as\": \"me\"}", "run_as: \"me\" is neither \"user\" nor \"server\""},
+    {X "\"run_as\": \"me\"}", "run_as: \"me\" is none of user, server"},
     {X "\"ready_timeout\": 0}", "ready_timeout: must be an integer from 1 to 86400"},
     {X "\"ready_timeout\": 1.5}", "ready_timeout: must be an integer from 1 to 86400"},
     {X "\"implied\": 1}", "implied: must be true or false"},
@@ -100,6 +102,11 @@ static const struct {
     {X "\"http\": [{\"prefix\": \"/a {\"}]}", "prefix: \"/a {\" is no plain path"},
     {X "\"http\": [{\"prefix\": \"/a\", \"auth\": \"key\"}]}",
 	"auth: \"key\" is none of session, bearer, none"},
+    {X "\"http\": [{\"prefix\": \"/a\", \"port\": 1}]}", "port: must be a string"},
+    {X "\"http\": [{\"prefix\": \"/a\", \"strip\": 1}]}", "strip: must be true or false"},
+    {X "\"http\": [{\"prefix\": \"/a\", \"strip\": true}]}", "strip: \"/a\" has nothing below it"},
+    {X "\"start\": \"never\"}", "start: \"never\" is none of first-use, at-start, background"},
+    {X "\"connection_token\": 0}", "connection_token: must be true or false"},
 };
 
 START_TEST(refused)
@@ -134,16 +141,18 @@ END_TEST
 
 START_TEST(expansion)
 {
-	const struct hr_manifest_vars v = {"/pd", "/sd", "/ws", "u", "7", "", "/le", "/dd"};
+	const struct hr_manifest_vars v = {
+	    "/pd", "/sd", "/ws", "u", "7", "", "/le", "/dd", "99", "s", "r"};
 	struct hr_buf b;
 
 	hr_buf_init(&b, 1000);
 	ck_assert_int_eq(hr_manifest_expand(&b,
 			     "$x ${plugin_dir}${state_dir}:${workspace} ${username}=${user_id} "
-			     "[${runtime_id}] ${libexecdir} ${datadir}$",
+			     "[${runtime_id}] ${libexecdir} ${datadir}$"
+			     "${vscode_port}${session_username}${runtime_username}",
 			     &v, &err),
 	    0);
-	ck_assert_str_eq(hr_buf_str(&b), "$x /pd/sd:/ws u=7 [] /le /dd$");
+	ck_assert_str_eq(hr_buf_str(&b), "$x /pd/sd:/ws u=7 [] /le /dd$99sr");
 	hr_buf_done(&b);
 }
 END_TEST

@@ -1,0 +1,147 @@
+/* Plugins of a predecessor. A number may have been used again: only who started when it says
+ * counts.
+ */
+#include "config.h"
+
+#include "supervisor/oldplugins.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/path.h"
+#include "supervisor/adopt.h"
+#include "supervisor/rundir.h"
+
+#define TERM_MS 1000
+#define KILL_MS 1000
+#define OLD_MAX 64
+
+struct old {
+	pid_t pid;
+	int pidfd;
+};
+
+static char *
+note_path(const struct hr_rundir *r, const char *name)
+{
+	char text[96];
+
+	(void)snprintf(text, sizeof(text), "plugin/%s.pid", name);
+	return hr_rundir_file(r, text);
+}
+
+int
+hr_oldplugins_note(const struct hr_rundir *r, const char *name, pid_t pid, struct hr_err *err)
+{
+	char *path = note_path(r, name), text[64];
+	int n, ok;
+
+	if (path == NULL)
+		return hr_err_nomem(err);
+	n = snprintf(text, sizeof(text), "%ld %llu\n", (long)pid, hr_adopt_start_time(pid));
+	ok = hr_path_write(path, text, (size_t)n, 0600, err);
+	free(path);
+	return ok;
+}
+
+void
+hr_oldplugins_forget(const struct hr_rundir *r, const char *name)
+{
+	char *path = note_path(r, name);
+
+	if (path != NULL)
+		(void)unlink(path);
+	free(path);
+}
+
+static bool
+find(struct old *o, const char *dir, const char *file)
+{
+	char *path = hr_path_join(dir, file), *at;
+	unsigned long long start;
+	struct hr_buf b;
+
+	o->pidfd = -1;
+	hr_buf_init(&b, 128);
+	if (path != NULL && hr_path_read(path, &b, NULL) == 0 && b.len > 0) {
+		o->pid = (pid_t)strtol(b.p, &at, 10);
+		start = strtoull(at, &at, 10);
+		if (*at == '\n' && o->pid > 1)
+			o->pidfd = (int)syscall(SYS_pidfd_open, o->pid, 0u);
+		/* after that: from now on it cannot be another */
+		if (o->pidfd >= 0 && (start == 0 || hr_adopt_start_time(o->pid) != start))
+			hr_fd_close(&o->pidfd);
+	}
+	hr_buf_done(&b);
+	free(path);
+	return o->pidfd >= 0;
+}
+
+static size_t
+find_all(struct old *all, const char *dir)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+	const char *dot;
+	size_t n = 0;
+
+	while (d != NULL && n < OLD_MAX && (e = readdir(d)) != NULL) {
+		dot = strrchr(e->d_name, '.');
+		if (dot != NULL && strcmp(dot, ".pid") == 0 && find(&all[n], dir, e->d_name))
+			n++;
+	}
+	if (d != NULL)
+		(void)closedir(d);
+	return n;
+}
+
+/* Until it has ended or the moment has come. */
+static bool
+wait_until(const struct old *o, int64_t end_ms)
+{
+	struct pollfd p = {.fd = o->pidfd, .events = POLLIN};
+	int64_t left;
+	int n;
+
+	do {
+		left = end_ms - hr_now_ms();
+		n = poll(&p, 1, left > 0 ? (int)left : 0);
+	} while (n < 0 && errno == EINTR);
+	return n > 0;
+}
+
+void
+hr_oldplugins_end(const struct hr_rundir *r)
+{
+	char *dir = hr_rundir_file(r, "plugin");
+	struct old all[OLD_MAX];
+	size_t n = dir != NULL && r->inherited ? find_all(all, dir) : 0, i;
+	int64_t end;
+
+	for (i = 0; i < n; i++)
+		(void)syscall(SYS_pidfd_send_signal, all[i].pidfd, SIGTERM, NULL, 0u);
+	end = hr_now_ms() + TERM_MS;
+	for (i = 0; i < n; i++) {
+		if (!wait_until(&all[i], end))
+			hr_log(HR_LOG_WARNING, "a plugin of before (process %ld) is killed",
+			    (long)all[i].pid);
+		/* what it started ends with it. It is a zombie of ours, or of init a moment ago */
+		(void)kill(-all[i].pid, SIGKILL);
+	}
+	end = hr_now_ms() + KILL_MS;
+	for (i = 0; i < n; i++) {
+		(void)wait_until(&all[i], end);
+		hr_fd_close(&all[i].pidfd);
+	}
+	free(dir);
+}
