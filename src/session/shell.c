@@ -107,7 +107,7 @@ on_master(void *arg)
 {
 	struct hr_keeper *k = arg;
 
-	read_master(k, 16, false); /* then requests and timers have their turn */
+	read_master(k, 1, false); /* then requests and timers have their turn */
 	shell_answer(k);
 	keeper_arm(k);
 }
