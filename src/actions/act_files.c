@@ -166,21 +166,33 @@ mark(const void *arg)
 
 /* ---- read ---- */
 
-/* 1, 0; -1: no such path can be asked for, and why. */
-static int
-is_binary(struct hr_span path, struct hr_buf *why)
+static void
+refuse_binary(struct hr_answer *ret)
 {
-	char *file;
-	bool binary;
+	static const char text[] = "ERROR_BINARY_FILE";
 
-	if (hr_binary_name(path.p, path.len))
-		return 1;
-	file = hr_purepath_bytes(path.p, path.len, why); /* relative to our own directory */
+	hr_action_error(ret, text, sizeof(text) - 1);
+}
+
+/* By what is in it; path is relative to our own directory. False: answered. */
+static bool
+is_text(struct hr_span path, struct hr_answer *ret)
+{
+	struct hr_buf why;
+	bool text = false;
+	char *file;
+
+	hr_buf_init(&why, 256);
+	file = hr_purepath_bytes(path.p, path.len, &why);
 	if (file == NULL)
-		return -1;
-	binary = hr_binary_file(file);
+		hr_answer_internal(ret, &why);
+	else if (hr_binary_file(file))
+		refuse_binary(ret);
+	else
+		text = true;
 	free(file);
-	return binary ? 1 : 0;
+	hr_buf_done(&why);
+	return text;
 }
 
 static void
@@ -239,13 +251,13 @@ read_by_editor(const struct hr_action_env *env, const struct hr_event *ev,
 }
 
 static void
-read_plainly(const struct hr_action_env *env, const struct hr_event *ev, struct hr_span path,
-    struct hr_answer *ret)
+answer_read(const struct hr_action_env *env, const struct hr_event *ev, struct hr_span path,
+    struct hr_buf *full, struct hr_buf *cwd, struct hr_answer *ret)
 {
-	struct hr_buf full, cwd, text;
 	struct hr_arg start, end;
 	struct hr_read q = {.end = -1};
 	enum hr_rw_result r;
+	struct hr_buf text;
 	bool numbers;
 
 	hr_event_arg(ev, "start", &start);
@@ -255,59 +267,64 @@ read_plainly(const struct hr_action_env *env, const struct hr_event *ev, struct 
 		q.start = arg_int(&start);
 		q.end = arg_int(&end);
 	}
-	hr_buf_init(&full, PATH_TEXT_MAX);
-	hr_buf_init(&cwd, PATH_TEXT_MAX);
+	q.path = span_of(full);
+	if (cwd->len > 0)
+		q.cwd = span_of(cwd);
+	/* where it is the same file, it is opened once for both */
+	q.text_only = full->len == path.len && memcmp(hr_buf_str(full), path.p, path.len) == 0;
+	if (!q.text_only && !is_text(path, ret))
+		return;
 	hr_buf_init(&text, HR_ANSWER_MAX);
-	resolve(env, path, &full, &cwd);
-	q.path = span_of(&full);
-	if (cwd.len > 0)
-		q.cwd = span_of(&cwd);
 	r = hr_rw_read(&q, &text);
 	if (r == HR_RW_CWD) {
-		put_shell_dir(env, &cwd);
-		q.cwd = span_of(&cwd);
+		put_shell_dir(env, cwd);
+		q.cwd = span_of(cwd);
 		r = hr_rw_read(&q, &text);
 	}
-	if (full.fail != HR_OK || cwd.fail != HR_OK)
+	if (full->fail != HR_OK || cwd->fail != HR_OK)
 		hr_answer_generic(ret);
 	else if (r == HR_RW_RAISED)
 		hr_answer_internal(ret, &text);
+	else if (r == HR_RW_BINARY)
+		refuse_binary(ret);
 	else if (r == HR_RW_ERROR)
 		put_error(ret, &text);
 	else if (!numbers && !hr_rw_is_media(q.path))
 		raise_not_int(ret, &start, &end);
 	else
 		put_read(ret, q.path, "default", &text);
+	hr_buf_done(&text);
+}
+
+static void
+read_plainly(const struct hr_action_env *env, const struct hr_event *ev, struct hr_span path,
+    struct hr_answer *ret)
+{
+	struct hr_buf full, cwd;
+
+	hr_buf_init(&full, PATH_TEXT_MAX);
+	hr_buf_init(&cwd, PATH_TEXT_MAX);
+	resolve(env, path, &full, &cwd);
+	answer_read(env, ev, path, &full, &cwd, ret);
 	hr_buf_done(&full);
 	hr_buf_done(&cwd);
-	hr_buf_done(&text);
 }
 
 static void
 perform_read(const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret)
 {
-	static const char binary[] = "ERROR_BINARY_FILE";
 	struct hr_arg path, impl;
-	struct hr_buf why;
-	int r;
 
 	hr_event_arg(ev, "path", &path);
 	hr_event_arg(ev, "impl_source", &impl);
-	if (path.type != HR_PY_STR) {
+	if (path.type != HR_PY_STR)
 		raise_attribute(ret, path.type, "endswith");
-		return;
-	}
-	hr_buf_init(&why, 256);
-	r = is_binary(path.text, &why);
-	if (r < 0)
-		hr_answer_internal(ret, &why);
-	else if (r > 0)
-		hr_action_error(ret, binary, sizeof(binary) - 1);
-	else if (hr_json_str_is(impl.given, "oh_aci"))
-		read_by_editor(env, ev, &path, ret);
-	else
+	else if (hr_binary_name(path.text.p, path.text.len))
+		refuse_binary(ret);
+	else if (!hr_json_str_is(impl.given, "oh_aci"))
 		read_plainly(env, ev, path.text, ret);
-	hr_buf_done(&why);
+	else if (is_text(path.text, ret))
+		read_by_editor(env, ev, &path, ret);
 }
 
 /* ---- write ---- */

@@ -189,13 +189,17 @@ hr_rw_read(const struct hr_read *q, struct hr_buf *text)
 	const char *media = media_type(q->path);
 	enum hr_rw_result r = HR_RW_DONE;
 	struct hr_err err = {.code = HR_OK};
+	bool binary = false;
 	struct hr_buf bytes;
 
 	if (file == NULL)
 		return HR_RW_RAISED;
 	hr_buf_init(&bytes, HR_READ_MAX);
-	if (hr_textfile_read(file, &bytes, &err) < 0) {
+	if ((q->text_only ? hr_textfile_read_text(file, &bytes, &binary, &err)
+			  : hr_textfile_read(file, &bytes, &err)) < 0) {
 		r = refuse_read(q, &err, text);
+	} else if (binary) {
+		r = HR_RW_BINARY;
 	} else if (media != NULL) {
 		hr_buf_addf(text, "data:%s;base64,", media);
 		put_base64(text, (const unsigned char *)hr_buf_str(&bytes), bytes.len);

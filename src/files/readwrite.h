@@ -14,6 +14,7 @@ enum hr_rw_result {
 	HR_RW_DONE,
 	HR_RW_ERROR,  /* text is that of an error observation */
 	HR_RW_RAISED, /* text is the detail of a 500 */
+	HR_RW_BINARY, /* nothing was appended */
 	HR_RW_CWD,    /* the directory of the shell is needed: ask for it, and call again */
 };
 
@@ -24,6 +25,7 @@ struct hr_read {
 	struct hr_span path; /* normalised and absolute */
 	struct hr_span cwd;  /* of the shell, for the text of an error; p NULL: not asked for yet */
 	int64_t start, end;
+	bool text_only; /* a binary file is not read (1.1 rules b to f) */
 };
 
 /* Whether the file is shown as a data URL, by its name; start and end then mean nothing. */

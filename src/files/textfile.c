@@ -9,16 +9,30 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "files/binary.h"
 #include "files/charset.h"
 #include "files/pytext.h"
 
 #define PIECE (64u << 10)
 
-int
-hr_textfile_read(const char *path, struct hr_buf *b, struct hr_err *err)
+/* Once so much has come as the verdict needs, or all. */
+static bool
+is_binary(const struct hr_buf *b, bool all, bool *looked)
+{
+	if (*looked || (!all && b->len < HR_BINARY_HEAD))
+		return false;
+	*looked = true;
+	return b->len > 0 &&
+	       hr_binary_head(b->p, b->len < HR_BINARY_HEAD ? b->len : HR_BINARY_HEAD);
+}
+
+/* ret_binary: NULL: it is not asked. */
+static int
+read_file(const char *path, struct hr_buf *b, bool *ret_binary, struct hr_err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
+	bool looked = ret_binary == NULL, sized, ended = false;
+	struct stat st = {0};
 	size_t want = PIECE;
 	ssize_t n = -1;
 	char *room;
@@ -30,9 +44,10 @@ hr_textfile_read(const char *path, struct hr_buf *b, struct hr_err *err)
 		errno = EISDIR;
 	}
 	/* one byte more than there should be, so that the first read also finds the end */
-	if (n == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size < b->cap)
+	sized = n == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size < b->cap;
+	if (sized)
 		want = (size_t)st.st_size + 1;
-	while (n >= 0) {
+	while (n >= 0 && !ended) {
 		if (b->len == b->cap) {
 			errno = EFBIG;
 			n = -1;
@@ -44,15 +59,31 @@ hr_textfile_read(const char *path, struct hr_buf *b, struct hr_err *err)
 		if (room == NULL)
 			break;
 		n = hr_fd_read(fd, room, want);
-		if (n <= 0)
+		if (n < 0)
 			break;
 		hr_buf_grew(b, (size_t)n);
+		ended = n == 0 || (sized && (size_t)n < want && b->len == (size_t)st.st_size);
+		if (is_binary(b, ended, &looked))
+			*ret_binary = ended = true;
 		want = (size_t)n < want ? want - (size_t)n : PIECE;
 	}
 	if (n < 0)
 		(void)hr_err_sys(err, errno, "%s", path);
 	hr_fd_close(&fd);
 	return n < 0 ? -1 : hr_buf_check(b, err);
+}
+
+int
+hr_textfile_read(const char *path, struct hr_buf *b, struct hr_err *err)
+{
+	return read_file(path, b, NULL, err);
+}
+
+int
+hr_textfile_read_text(const char *path, struct hr_buf *b, bool *ret_binary, struct hr_err *err)
+{
+	*ret_binary = false;
+	return read_file(path, b, ret_binary, err);
 }
 
 int

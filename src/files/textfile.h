@@ -2,6 +2,7 @@
 #ifndef HR_FILES_TEXTFILE_H
 #define HR_FILES_TEXTFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -12,6 +13,10 @@
 /* Appends all bytes of path, at most the cap of b. 0; -1: err->sys is the errno, EFBIG for a file
  * that is longer, HR_E_NOMEM. Never waits for a FIFO: without a writer it is empty. */
 int hr_textfile_read(const char *path, struct hr_buf *b, struct hr_err *err);
+
+/* The same of a file that is not binary (files/binary.h), which is opened once for both.
+ * *ret_binary: it is; then only its beginning was read. */
+int hr_textfile_read_text(const char *path, struct hr_buf *b, bool *ret_binary, struct hr_err *err);
 
 /* Text mode (files.md 0.3): the text of some bytes in a charset, line ends made "\n". 0; -1: the
  * codec's message is in why. The bytes are used up: where they are the text already they become it
