@@ -92,6 +92,17 @@ def memory(pids):
     return rows
 
 
+def peak(pids):
+    """kB that each process has had at most, shared pages and all."""
+    found = {}
+    for pid in pids:
+        fields = dict(line.split(":", 1) for line in _read("/proc/%d/status" % pid).splitlines()
+                      if ":" in line)
+        if "VmHWM" in fields:
+            found[pid] = int(fields["VmHWM"].split()[0])
+    return found
+
+
 def memory_files(pids, *dirs):
     """kB held by files that exist in memory only: memfds of the processes, and the given
     directories (they may lie on a tmpfs). smaps_rollup does not show them."""

@@ -41,6 +41,16 @@ http {{
 			fastcgi_param CONTENT_LENGTH $content_length;
 			fastcgi_pass unix:{dir}/fcgi.sock;
 		}}
+		location = /drop {{
+			client_max_body_size 0;
+			client_body_buffer_size 128k;
+			fastcgi_request_buffering off;
+			fastcgi_keep_conn off;
+			fastcgi_pass_request_headers off;
+			fastcgi_param REQUEST_METHOD $request_method;
+			fastcgi_param CONTENT_LENGTH $content_length;
+			fastcgi_pass unix:{dir}/fcgi.sock;
+		}}
 	}}
 }}
 """
