@@ -63,6 +63,11 @@ t_unit_test_cgroup_LDADD = libsupervisor.la libkeeper.la $(CHECK_LIBS)
 EXTRA_DIST += %D%/e2e/test_limits.py
 TESTS += %D%/e2e/test_limits.py
 
+check_PROGRAMS += %D%/unit/test_commands
+TESTS += %D%/unit/test_commands
+t_unit_test_commands_SOURCES = %D%/unit/test_commands.c
+t_unit_test_commands_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_commands_LDADD = libkeeper.la $(CHECK_LIBS)
 check_PROGRAMS += %D%/unit/test_outlog
 TESTS += %D%/unit/test_outlog
 t_unit_test_outlog_SOURCES = %D%/unit/test_outlog.c

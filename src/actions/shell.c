@@ -124,24 +124,33 @@ hr_shell_run(int fd, const struct hr_run_request *req, struct hr_buf *frame,
 	return hr_frame_get_result(payload, len, ret, err);
 }
 
-/* One question that is answered at once. frame: the question, then the answer. */
+/* One question that is answered at once. frame is filled with the answer. */
 static int
-shell_ask(const char *run_dir, struct hr_buf *ask, struct hr_buf *frame,
-    struct hr_session_state *ret, struct hr_err *err)
+shell_ask(const char *run_dir, const struct hr_buf *ask, struct hr_buf *frame, uint32_t want,
+    const char **ret_payload, size_t *ret_len, struct hr_err *err)
 {
 	const struct timeval limit = {.tv_sec = STATE_LIMIT_S};
 	int fd = hr_shell_connect(run_dir, err), r = -1;
-	const char *payload = NULL;
-	size_t len = 0;
 
 	if (fd < 0)
 		return -1;
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	if (hr_buf_check(ask, err) == 0 && hr_fd_write_full(fd, ask->p, ask->len, err) == 0 &&
-	    shell_receive(fd, frame, HR_FRAME_STATE, &payload, &len, err) == 0)
-		r = hr_frame_get_state(payload, len, ret, err);
+	if (hr_buf_check(ask, err) == 0 && hr_fd_write_full(fd, ask->p, ask->len, err) == 0)
+		r = shell_receive(fd, frame, want, ret_payload, ret_len, err);
 	hr_fd_close(&fd);
 	return r;
+}
+
+static int
+shell_ask_state(const char *run_dir, const struct hr_buf *ask, struct hr_buf *frame,
+    struct hr_session_state *ret, struct hr_err *err)
+{
+	const char *payload = NULL;
+	size_t len = 0;
+
+	if (shell_ask(run_dir, ask, frame, HR_FRAME_STATE, &payload, &len, err) < 0)
+		return -1;
+	return hr_frame_get_state(payload, len, ret, err);
 }
 
 int
@@ -153,9 +162,25 @@ hr_shell_state(
 
 	hr_buf_init(&ask, HR_FRAME_HEADER);
 	hr_frame_put_status(&ask);
-	r = shell_ask(run_dir, &ask, frame, ret, err);
+	r = shell_ask_state(run_dir, &ask, frame, ret, err);
 	hr_buf_done(&ask);
 	return r;
+}
+
+int
+hr_shell_commands(const char *run_dir, struct hr_buf *frame,
+    struct hr_command_state ret[HR_COMMANDS_MAX], size_t *ret_n, struct hr_err *err)
+{
+	const char *payload = NULL;
+	struct hr_buf ask;
+	size_t len = 0;
+	int r;
+
+	hr_buf_init(&ask, HR_FRAME_HEADER);
+	hr_frame_put_commands(&ask);
+	r = shell_ask(run_dir, &ask, frame, HR_FRAME_LIST, &payload, &len, err);
+	hr_buf_done(&ask);
+	return r == 0 ? hr_frame_get_list(payload, len, ret, ret_n, err) : -1;
 }
 
 int
@@ -167,7 +192,7 @@ hr_shell_press(const char *run_dir, const struct hr_press_request *req, struct h
 
 	hr_buf_init(&ask, HR_FRAME_MAX + HR_FRAME_HEADER);
 	hr_frame_put_press(&ask, req);
-	r = shell_ask(run_dir, &ask, frame, ret, err);
+	r = shell_ask_state(run_dir, &ask, frame, ret, err);
 	hr_buf_done(&ask);
 	return r;
 }

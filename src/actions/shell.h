@@ -22,8 +22,12 @@ int hr_shell_run(int fd, const struct hr_run_request *req, struct hr_buf *frame,
 int hr_shell_state(
     const char *run_dir, struct hr_buf *frame, struct hr_session_state *ret, struct hr_err *err);
 
-/* Types text for, or sends a signal to, the command that runs in the default session. The state's
- * reason says why it was refused. As hr_shell_state(). */
+/* The last commands, oldest first; otherwise as hr_shell_state(). */
+int hr_shell_commands(const char *run_dir, struct hr_buf *frame,
+    struct hr_command_state ret[HR_COMMANDS_MAX], size_t *ret_n, struct hr_err *err);
+
+/* Types for, sends a signal to, or resizes the terminal of, the command that runs in the default
+ * session. The state's reason says why it was refused. As hr_shell_state(). */
 int hr_shell_press(const char *run_dir, const struct hr_press_request *req, struct hr_buf *frame,
     struct hr_session_state *ret, struct hr_err *err);
 

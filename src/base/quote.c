@@ -102,3 +102,27 @@ hr_quote_json(struct hr_buf *b, const char *s, size_t len)
 	}
 	hr_buf_addc(b, '"');
 }
+
+void
+hr_quote_base64(struct hr_buf *b, const void *data, size_t len)
+{
+	const unsigned char *p = data;
+	static const char digits[] =
+	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	char *out = hr_buf_reserve(b, (len + 2) / 3 * 4);
+	size_t i, rest, n = 0;
+	unsigned v;
+
+	if (out == NULL)
+		return;
+	for (i = 0; i < len; i += 3) {
+		rest = len - i;
+		v = (unsigned)p[i] << 16 | (rest > 1 ? (unsigned)p[i + 1] << 8 : 0) |
+		    (rest > 2 ? p[i + 2] : 0);
+		out[n++] = digits[v >> 18];
+		out[n++] = digits[v >> 12 & 63];
+		out[n++] = rest > 1 ? digits[v >> 6 & 63] : '=';
+		out[n++] = rest > 2 ? digits[v & 63] : '=';
+	}
+	hr_buf_grew(b, n);
+}

@@ -13,6 +13,9 @@ void hr_quote_text(struct hr_buf *b, const char *s, size_t len);
 /* A JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD. */
 void hr_quote_json(struct hr_buf *b, const char *s, size_t len);
 
+/* In the alphabet of RFC 4648 with padding, no line breaks, no quotes. */
+void hr_quote_base64(struct hr_buf *b, const void *data, size_t len);
+
 /* Length of the valid UTF-8 character at s (1 to 4), 0 if there is none. len >= 1. */
 size_t hr_utf8_len(const char *s, size_t len);
 

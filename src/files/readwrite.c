@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/quote.h"
 #include "files/atomic.h"
 #include "files/charset.h"
 #include "files/oserror.h"
@@ -104,29 +105,6 @@ hr_rw_is_media(struct hr_span path)
 	return media_type(path) != NULL;
 }
 
-static void
-put_base64(struct hr_buf *b, const unsigned char *p, size_t len)
-{
-	static const char digits[] =
-	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	char *out = hr_buf_reserve(b, (len + 2) / 3 * 4);
-	size_t i, rest, n = 0;
-	unsigned v;
-
-	if (out == NULL)
-		return;
-	for (i = 0; i < len; i += 3) {
-		rest = len - i;
-		v = (unsigned)p[i] << 16 | (rest > 1 ? (unsigned)p[i + 1] << 8 : 0) |
-		    (rest > 2 ? p[i + 2] : 0);
-		out[n++] = digits[v >> 18];
-		out[n++] = digits[v >> 12 & 63];
-		out[n++] = rest > 1 ? digits[v >> 6 & 63] : '=';
-		out[n++] = rest > 2 ? digits[v & 63] : '=';
-	}
-	hr_buf_grew(b, n);
-}
-
 void
 hr_rw_slice(const char *p, size_t len, int64_t start, int64_t end, size_t *ret_from, size_t *ret_to)
 {
@@ -202,7 +180,7 @@ hr_rw_read(const struct hr_read *q, struct hr_buf *text)
 		r = HR_RW_BINARY;
 	} else if (media != NULL) {
 		hr_buf_addf(text, "data:%s;base64,", media);
-		put_base64(text, (const unsigned char *)hr_buf_str(&bytes), bytes.len);
+		hr_quote_base64(text, hr_buf_str(&bytes), bytes.len);
 	} else {
 		r = put_text(q, &bytes, text);
 	}

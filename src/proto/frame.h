@@ -29,6 +29,8 @@ enum hr_frame_type {
 	HR_FRAME_PRESS = 7,    /* worker -> keeper: hr_press_request; answered with a STATE */
 	HR_FRAME_UNKNOWN = 8,  /* keeper -> worker: empty; nothing is known of a RUN that came
 				  `again` */
+	HR_FRAME_COMMANDS = 9, /* worker -> keeper: empty */
+	HR_FRAME_LIST = 10,    /* keeper -> worker: hr_command_state, oldest first */
 	HR_FRAME_ACT = 16,     /* worker -> plugin: hr_act_request */
 	HR_FRAME_ANSWER = 17,  /* plugin -> worker: hr_act_answer; the plugin then closes */
 	HR_FRAME_REFUSED = 18, /* supervisor -> worker, for a plugin that cannot start: reason */
@@ -83,6 +85,28 @@ struct hr_session_state {
 	struct hr_span working_dir;  /* current directory of the shell as last reported */
 	struct hr_span reason;       /* why not ready, or why a PRESS was refused; "" otherwise */
 	uint64_t log_start, log_end; /* offsets of the output that is kept */
+	int64_t rows, columns;       /* what programs are told of the terminal */
+};
+
+enum hr_command_end {
+	HR_COMMAND_RUNNING,
+	HR_COMMAND_COMPLETED,
+	HR_COMMAND_SHELL_ENDED, /* it ended the shell, or went with it */
+};
+
+#define HR_COMMANDS_MAX 64 /* in one LIST */
+
+/* One command that a shell was given. Times in milliseconds. */
+struct hr_command_state {
+	int64_t id;                  /* counts from 1; unique while the keeper lives */
+	struct hr_span key, text;    /* text: its beginning */
+	int64_t length;              /* of the whole text */
+	int64_t end;                 /* enum hr_command_end */
+	int64_t exit_code;           /* -1 while it runs */
+	uint64_t log_start, log_end; /* offsets of its output, its echo among it */
+	int64_t started;             /* wall clock, since 1970 */
+	int64_t elapsed;
+	int64_t silent; /* since it printed last; 0 when it has ended */
 };
 
 struct hr_follow_request {
@@ -96,8 +120,19 @@ struct hr_output_piece {
 	struct hr_span bytes;
 };
 
+enum hr_press_what {
+	HR_PRESS_TEXT,   /* text is typed */
+	HR_PRESS_KEYS,   /* text: names of keys (shell/keys.h), each ended by a NUL */
+	HR_PRESS_SIGNAL, /* signal, to the foreground */
+	HR_PRESS_SIZE,   /* rows and columns of the terminal, for the running command */
+};
+
+#define HR_TERMINAL_MAX 1000 /* rows and columns: what the keeper's own screen has */
+
 struct hr_press_request {
-	int64_t signal; /* to the foreground; 0: the text is typed */
+	int64_t what; /* enum hr_press_what; a decoder lets no other pass */
+	int64_t signal;
+	int64_t rows, columns;
 	struct hr_span text;
 };
 
@@ -110,6 +145,8 @@ void hr_frame_put_output(struct hr_buf *b, const struct hr_output_piece *o);
 void hr_frame_put_press(struct hr_buf *b, const struct hr_press_request *r);
 void hr_frame_put_unknown(struct hr_buf *b);
 void hr_frame_put_state(struct hr_buf *b, const struct hr_session_state *s);
+void hr_frame_put_commands(struct hr_buf *b);
+void hr_frame_put_list(struct hr_buf *b, const struct hr_command_state *v, size_t n);
 void hr_frame_put_act(struct hr_buf *b, const struct hr_act_request *r);
 void hr_frame_put_answer(struct hr_buf *b, const struct hr_act_answer *a);
 void hr_frame_put_refused(struct hr_buf *b, const char *reason);
@@ -128,6 +165,8 @@ hr_frame_get_follow(const void *p, size_t len, struct hr_follow_request *ret, st
 int hr_frame_get_output(const void *p, size_t len, struct hr_output_piece *ret, struct hr_err *err);
 int hr_frame_get_press(const void *p, size_t len, struct hr_press_request *ret, struct hr_err *err);
 int hr_frame_get_state(const void *p, size_t len, struct hr_session_state *ret, struct hr_err *err);
+int hr_frame_get_list(const void *p, size_t len, struct hr_command_state ret[HR_COMMANDS_MAX],
+    size_t *ret_n, struct hr_err *err);
 int hr_frame_get_act(const void *p, size_t len, struct hr_act_request *ret, struct hr_err *err);
 int hr_frame_get_answer(const void *p, size_t len, struct hr_act_answer *ret, struct hr_err *err);
 

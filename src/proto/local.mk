@@ -3,7 +3,8 @@
 noinst_LTLIBRARIES += libproto.la libprotojson.la
 libproto_la_SOURCES = \
 	%D%/channel.c %D%/channel.h \
-	%D%/frame.c %D%/frame.h \
+	%D%/frame.c %D%/frame.h %D%/frame_int.h \
+	%D%/frame_live.c \
 	%D%/journal.c %D%/journal.h %D%/journal_int.h \
 	%D%/journal_tidy.c \
 	%D%/scoreboard.c %D%/scoreboard.h %D%/metrics.h

@@ -241,6 +241,7 @@ answer_state(struct client *c, const char *refused)
 			  : k->failure != NULL ? k->failure
 			  : !k->is_ready       ? "the shell has not shown its first prompt"
 					       : "";
+	unsigned rows, columns;
 	struct hr_session_state state = {
 	    .ready = k->is_ready && k->failure == NULL,
 	    .running = hr_core_running(k->core),
@@ -250,7 +251,21 @@ answer_state(struct client *c, const char *refused)
 	    .log_end = k->outlog.end,
 	};
 
+	hr_shellproc_size(&k->shell, &rows, &columns);
+	state.rows = rows;
+	state.columns = columns;
 	hr_frame_put_state(&c->out, &state);
+	answer(c);
+}
+
+static void
+answer_commands(struct client *c)
+{
+	static struct hr_command_state list[HR_COMMANDS_MAX]; /* one loop, one thread */
+	const struct hr_keeper *k = c->keeper;
+	size_t n = hr_commands_list(&k->commands, hr_now_ms(), k->printed_at, k->outlog.end, list);
+
+	hr_frame_put_list(&c->out, list, n);
 	answer(c);
 }
 
@@ -307,6 +322,7 @@ client_dispatch(struct client *c, uint32_t type, const char *payload, size_t len
 
 	switch (type) {
 	case HR_FRAME_STATUS: answer_state(c, NULL); return;
+	case HR_FRAME_COMMANDS: answer_commands(c); return;
 	case HR_FRAME_FOLLOW:
 		if (hr_frame_get_follow(payload, len, &follow, NULL) < 0)
 			break;

@@ -105,6 +105,12 @@ hr_core_working_dir(const struct hr_core *c)
 	return hr_buf_str(&c->cwd);
 }
 
+bool
+hr_core_application_cursor(const struct hr_core *c)
+{
+	return hr_view_application_cursor(c->view);
+}
+
 static void
 set_text(struct hr_buf *b, const char *s)
 {
@@ -318,6 +324,22 @@ core_restart(struct hr_core *c, int64_t now)
 	hr_core_started(c, dir, now);
 }
 
+void
+core_begun(struct hr_core *c)
+{
+	c->begun = true;
+	if (c->ops.began != NULL)
+		c->ops.began(c->arg, hr_buf_str(&c->command), c->command.len);
+}
+
+static void
+tell_over(struct hr_core *c, int exit_code, bool shell_ended)
+{
+	if (c->begun && c->ops.over != NULL)
+		c->ops.over(c->arg, exit_code, shell_ended);
+	c->begun = false;
+}
+
 /* The command in hand, or the one the client was told about, is over. */
 static void
 command_over(struct hr_core *c)
@@ -398,6 +420,7 @@ hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 		if (!c->ended)
 			hr_view_reset(c->view, !c->own);
 	} else if (was == PHASE_TYPED || was == PHASE_BUSY || was == PHASE_HEALING) {
+		tell_over(c, p->exit_code, false);
 		command_over(c);
 	}
 	if (p->own)
@@ -417,6 +440,7 @@ hr_core_exited(struct hr_core *c, int exit_code, int64_t now)
 
 	if (c->phase == PHASE_DEAD)
 		return;
+	tell_over(c, exit_code, true);
 	hr_view_shell_ended(c->view);
 	if (!c->ended) {
 		c->exit_code = exit_code;

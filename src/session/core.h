@@ -72,6 +72,10 @@ struct hr_core_ops {
 	const char *(*restart)(void *arg, struct hr_err *err);
 	void (*result)(void *arg, const struct hr_core_result *r); /* of the one request in hand */
 	void (*ready)(void *arg);                                  /* first prompt of a shell */
+	/* The command in hand is typed; and it is over: the shell is back at a prompt, or has ended
+	 * itself. For the record alone; both may be NULL. */
+	void (*began)(void *arg, const char *p, size_t len);
+	void (*over)(void *arg, int exit_code, bool shell_ended);
 	/* What else there is to say about a command that ended: lines, or nothing. May be NULL. */
 	void (*why)(void *arg, int exit_code, struct hr_buf *out);
 };
@@ -96,6 +100,7 @@ bool
 hr_core_typed(const struct hr_core *c); /* readline was given a command and may still read it */
 bool hr_core_alive(const struct hr_core *c); /* a shell is there and has shown a prompt */
 const char *hr_core_working_dir(const struct hr_core *c);
+bool hr_core_application_cursor(const struct hr_core *c); /* how arrows are to be typed */
 
 void hr_core_output(struct hr_core *c, const char *p, size_t len, int64_t now);
 void hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now);

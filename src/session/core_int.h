@@ -30,6 +30,7 @@ struct hr_core {
 
 	bool running;          /* the client was told that a command goes on */
 	bool ended;            /* ... and it has ended since */
+	bool begun;            /* ops.over() is to be told of a command's end */
 	unsigned observations; /* given for the running command */
 
 	/* the request in hand */
@@ -60,6 +61,7 @@ struct hr_core {
 /* core.c */
 void core_set_phase(struct hr_core *c, enum phase phase, int64_t deadline);
 void core_restart(struct hr_core *c, int64_t now);
+void core_begun(struct hr_core *c); /* the command in hand is about to be typed */
 
 /* typing.c */
 void core_type_command(struct hr_core *c, int64_t now);   /* the request in hand, to readline */

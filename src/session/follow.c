@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "proto/frame.h"
+#include "shell/keys.h"
 
 #define FOLLOWERS_MAX 64
 #define PIECE_MAX (64u << 10)
@@ -168,21 +169,77 @@ follow_add(struct hr_keeper *k, int fd, const struct hr_follow_request *r)
 
 /* ---- input and signals from outside of an action ---- */
 
-const char *
-follow_press(struct hr_keeper *k, const struct hr_press_request *r)
+static const char *
+press_keys(struct hr_keeper *k, const struct hr_press_request *r)
+{
+	const char *name = r->text.p, *end = name + r->text.len;
+	char bytes[HR_KEY_MAX];
+	struct hr_buf all;
+	size_t len;
+	bool app;
+
+	app = hr_core_application_cursor(k->core);
+	hr_buf_init(&all, HR_KEY_MAX * (r->text.len + 1));
+	for (; name < end; name += strlen(name) + 1) {
+		if (hr_key_bytes(name, strlen(name), app, bytes, sizeof(bytes), &len, NULL) < 0 ||
+		    len == 0) {
+			hr_buf_done(&all);
+			return "no key of that name";
+		}
+		hr_buf_add(&all, bytes, len);
+	}
+	if (all.fail == HR_OK && all.len > 0)
+		shell_ops.type(k, all.p, all.len, false);
+	hr_buf_done(&all);
+	return NULL;
+}
+
+static const char *
+press_signal(struct hr_keeper *k, int signo)
 {
 	pid_t group = 0;
 
+	if (ioctl(k->shell.master, TIOCGPGRP, &group) < 0 || group <= 1 || group == k->shell.pid)
+		return "no command is running in the foreground";
+	return kill(-group, signo) < 0 ? strerror(errno) : NULL;
+}
+
+const char *
+follow_press(struct hr_keeper *k, const struct hr_press_request *r)
+{
+	shell_drain(k); /* the program may just have begun, or said how it wants its keys */
 	/* at a prompt this would be a command that nobody asked for as one */
 	if (!hr_core_running(k->core) && !hr_core_busy(k->core))
 		return "no command is running";
-	if (r->signal == 0) {
-		shell_ops.type(k, r->text.p, r->text.len, false);
+	switch (r->what) {
+	case HR_PRESS_KEYS: return press_keys(k, r);
+	case HR_PRESS_SIGNAL: return press_signal(k, (int)r->signal);
+	case HR_PRESS_SIZE:
+		/* while readline has the terminal it would draw the command anew */
+		if (!hr_core_running(k->core) || hr_core_typed(k->core))
+			return "the command has not begun yet";
+		k->resized = true;
+		hr_shellproc_resize(&k->shell, (unsigned)r->rows, (unsigned)r->columns);
 		return NULL;
+	default: shell_ops.type(k, r->text.p, r->text.len, false); return NULL;
 	}
-	if (ioctl(k->shell.master, TIOCGPGRP, &group) < 0 || group <= 1 || group == k->shell.pid)
-		return "no command is running in the foreground";
-	if (kill(-group, (int)r->signal) < 0)
-		return strerror(errno);
-	return NULL;
+}
+
+/* ---- the record of commands ---- */
+
+void
+follow_began(struct hr_keeper *k, const char *p, size_t len)
+{
+	const struct client *c = k->active;
+
+	if (c != NULL) /* else one of our own */
+		hr_commands_begin(&k->commands, (struct hr_span){c->key, c->key_len},
+		    (struct hr_span){p, len}, hr_now_ms(), k->outlog.end);
+}
+
+void
+follow_over(struct hr_keeper *k, int exit_code, bool shell_ended)
+{
+	hr_commands_end(&k->commands, shell_ended ? HR_COMMAND_SHELL_ENDED : HR_COMMAND_COMPLETED,
+	    exit_code, hr_now_ms(), k->outlog.end);
 }

@@ -250,7 +250,8 @@ keeper_open(struct hr_keeper *k, struct hr_err *err)
 	if (hr_shell_user_find(&k->user, k->config->user, k->config->change_user, err) < 0)
 		return -1;
 	k->user.confine = k->config->confine;
-	if (hr_outlog_init(&k->outlog, k->config->output_log, err) < 0)
+	if (hr_outlog_init(&k->outlog, k->config->output_log, err) < 0 ||
+	    hr_commands_init(&k->commands, err) < 0)
 		return -1;
 	k->journal.sync = k->config->journal_sync;
 	/* without it nobody could know later what was begun */
@@ -274,6 +275,7 @@ keeper_done(struct hr_keeper *k)
 	client_free_all(k);
 	follow_free_all(k);
 	hr_outlog_done(&k->outlog);
+	hr_commands_done(&k->commands);
 	hr_journal_close(&k->journal);
 	shell_close(k, !k->config->is_static);
 	hr_core_free(k->core);

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/loop.h"
 #include "proto/journal.h"
+#include "session/commands.h"
 #include "session/core.h"
 #include "session/hook.h"
 #include "session/outlog.h"
@@ -63,6 +64,8 @@ struct hr_keeper {
 
 	/* those who look on */
 	struct hr_outlog outlog;
+	struct hr_commands commands;
+	int64_t printed_at; /* when the terminal printed last */
 	TAILQ_HEAD(, follower) followers;
 	unsigned nfollowers;
 
@@ -73,6 +76,7 @@ struct hr_keeper {
 	bool literal;
 	bool answered; /* by the terminal, since the last prompt */
 	bool quick;    /* what was typed last is soon read */
+	bool resized;  /* for the command that runs */
 
 	/* reports */
 	int report_fd, exports_fd, ack_fd;
@@ -119,6 +123,7 @@ void shell_unanswer(struct hr_keeper *k);
  * by the ack. */
 void shell_drop_input(struct hr_keeper *k, bool own);
 void shell_on_child(void *arg);
+void shell_unsize(struct hr_keeper *k);    /* the terminal is as large as it was at first */
 extern const struct hr_core_ops shell_ops; /* all but result and ready */
 
 /* prompt.c: what the shell says */
@@ -140,6 +145,8 @@ struct hr_press_request;
 void follow_add(struct hr_keeper *k, int fd, const struct hr_follow_request *r); /* takes fd */
 void follow_wake(struct hr_keeper *k); /* there may be new output */
 const char *follow_press(struct hr_keeper *k, const struct hr_press_request *r); /* why not */
+void follow_began(struct hr_keeper *k, const char *p, size_t len);
+void follow_over(struct hr_keeper *k, int exit_code, bool shell_ended);
 void follow_free_all(struct hr_keeper *k);
 
 /* client.c */

@@ -114,6 +114,7 @@ at_prompt(struct hr_keeper *k, const struct hr_report *r)
 	find_python(k, r, p.working_dir);
 	p.py_path = hr_buf_str(&k->py_path);
 	k->starts = 0;
+	shell_unsize(k);
 	shell_unanswer(k);
 	shell_drop_input(k, p.own);
 	hr_core_prompt(k->core, &p, hr_now_ms());

@@ -81,7 +81,8 @@ read_master(struct hr_keeper *k, int turns, bool all)
 		n = hr_fd_read(k->shell.master, bytes, sizeof(bytes));
 		if (n > 0) {
 			hr_outlog_add(&k->outlog, bytes, (size_t)n);
-			hr_core_output(k->core, bytes, (size_t)n, hr_now_ms());
+			k->printed_at = hr_now_ms();
+			hr_core_output(k->core, bytes, (size_t)n, k->printed_at);
 			if (!all && n < FULL_SIZE)
 				break;
 			continue;
@@ -123,6 +124,14 @@ shell_drop_input(struct hr_keeper *k, bool own)
 	k->master_writable = NULL;
 	if (!own)
 		hr_shellproc_flush(&k->shell);
+}
+
+void
+shell_unsize(struct hr_keeper *k)
+{
+	if (k->resized)
+		hr_shellproc_resize(&k->shell, HR_SHELL_ROWS, HR_SHELL_COLS);
+	k->resized = false;
 }
 
 /* In pieces: a terminal that is not read takes some 4 kB, and echoes what it takes. */
@@ -291,6 +300,7 @@ shell_start(struct hr_keeper *k, const char *dir, struct hr_err *err)
 		return -1;
 	free(k->dir);
 	k->dir = where;
+	k->resized = false;
 	k->master_readable = hr_loop_readable(k->loop, k->shell.master, on_master, k, err);
 	return k->master_readable != NULL ? 0 : -1;
 }
@@ -344,6 +354,18 @@ shell_on_child(void *arg)
 }
 
 static void
+op_began(void *arg, const char *p, size_t len)
+{
+	follow_began(arg, p, len);
+}
+
+static void
+op_over(void *arg, int exit_code, bool shell_ended)
+{
+	follow_over(arg, exit_code, shell_ended);
+}
+
+static void
 op_why(void *arg, int exit_code, struct hr_buf *out)
 {
 	struct hr_keeper *k = arg;
@@ -359,5 +381,7 @@ const struct hr_core_ops shell_ops = {
     .blind = op_blind,
     .echoes = op_echoes,
     .restart = op_restart,
+    .began = op_began,
+    .over = op_over,
     .why = op_why,
 };

@@ -295,6 +295,27 @@ hr_shellproc_literal(struct hr_shellproc *s)
 	(void)tcsetattr(s->slave, TCSANOW, &t);
 }
 
+void
+hr_shellproc_resize(struct hr_shellproc *s, unsigned rows, unsigned columns)
+{
+	const struct winsize size = {
+	    .ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns};
+
+	if (s->master >= 0)
+		(void)ioctl(s->master, TIOCSWINSZ, &size); /* a terminal: cannot fail */
+}
+
+void
+hr_shellproc_size(const struct hr_shellproc *s, unsigned *ret_rows, unsigned *ret_columns)
+{
+	struct winsize size = {.ws_row = HR_SHELL_ROWS, .ws_col = HR_SHELL_COLS};
+
+	if (s->master >= 0)
+		(void)ioctl(s->master, TIOCGWINSZ, &size);
+	*ret_rows = size.ws_row;
+	*ret_columns = size.ws_col;
+}
+
 bool
 hr_shellproc_raw(const struct hr_shellproc *s)
 {

@@ -53,6 +53,10 @@ void hr_shellproc_flush(struct hr_shellproc *s);
 /* Lets control characters through to readline until it leaves the terminal again. */
 void hr_shellproc_literal(struct hr_shellproc *s);
 
+/* What programs are told of the terminal's size; those that run in the foreground get SIGWINCH. */
+void hr_shellproc_resize(struct hr_shellproc *s, unsigned rows, unsigned columns);
+void hr_shellproc_size(const struct hr_shellproc *s, unsigned *ret_rows, unsigned *ret_columns);
+
 bool hr_shellproc_raw(const struct hr_shellproc *s);    /* canonical mode is off */
 bool hr_shellproc_echoes(const struct hr_shellproc *s); /* not (echo off in canonical mode) */
 bool hr_shellproc_shows(const struct hr_shellproc *s, int fd); /* the shell's fd is this terminal */

@@ -204,6 +204,7 @@ core_type_command(struct hr_core *c, int64_t now)
 		type_key(c, now);
 		return;
 	}
+	core_begun(c);
 	c->reads_line = uses_readline(p, len);
 	if (c->marked) {
 		hr_view_expect_echo(c->view, p, len);

@@ -13,7 +13,8 @@ libworker_la_SOURCES = \
 	%D%/invalid.c %D%/invalid.h \
 	%D%/key.c %D%/key.h \
 	%D%/list.c \
-	%D%/live.c \
+	%D%/live.c %D%/live.h \
+	%D%/live_output.c \
 	%D%/mcp.c \
 	%D%/metrics.c %D%/metrics.h \
 	%D%/once.c %D%/once.h \
@@ -26,7 +27,8 @@ libworker_la_SOURCES = \
 	%D%/view.c \
 	%D%/worker.c %D%/worker.h
 libworker_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
-libworker_la_LIBADD = libactions.la libfiles.la libprotojson.la libproto.la libbase.la
+libworker_la_LIBADD = \
+	libactions.la libfiles.la libprotojson.la libproto.la libshell.la libbase.la
 
 pkglibexec_PROGRAMS += handrail-worker
 handrail_worker_SOURCES = \

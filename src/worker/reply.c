@@ -53,6 +53,8 @@ hr_reply_request(FCGX_Request *fcgi, struct hr_request *ret)
 	ret->range = param(fcgi, "HTTP_RANGE");
 	ret->if_range = param(fcgi, "HTTP_IF_RANGE");
 	ret->if_none_match = param(fcgi, "HTTP_IF_NONE_MATCH");
+	ret->accept = param(fcgi, "HTTP_ACCEPT");
+	ret->last_event_id = param(fcgi, "HTTP_LAST_EVENT_ID");
 	ret->direct = param(fcgi, "HANDRAIL_DIRECT")[0] != '\0';
 	ret->viewer = param(fcgi, "HANDRAIL_VIEWER")[0] != '\0';
 	ret->remote = param(fcgi, "REMOTE_ADDR");

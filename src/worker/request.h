@@ -34,6 +34,8 @@ struct hr_request {
 	const char *traceparent;     /* of W3C Trace Context */
 	/* of /download_file; NULL as well: absent */
 	const char *range, *if_range, *if_none_match;
+	/* of /handrail/v1/output; NULL as well: absent */
+	const char *accept, *last_event_id;
 	bool direct;        /* nginx could not send the file */
 	bool viewer;        /* came to the file viewer, which is another server */
 	const char *remote; /* address of the client; of the viewer alone, NULL as well: absent */

@@ -29,8 +29,11 @@ static const struct route routes[] = {
     {"/metrics", "GET", false, hr_handle_metrics},
     /* doc/live.md */
     {"/handrail/v1/session", "GET", false, hr_handle_live_session},
+    {"/handrail/v1/commands", "GET", false, hr_handle_live_commands},
     {"/handrail/v1/output", "GET", false, hr_handle_live_output},
     {"/handrail/v1/input", "POST", false, hr_handle_live_input},
+    {"/handrail/v1/keys", "POST", false, hr_handle_live_keys},
+    {"/handrail/v1/resize", "POST", false, hr_handle_live_resize},
     {"/handrail/v1/signal", "POST", false, hr_handle_live_signal},
     /* for nginx's auth_request, which passes the method of the request it asks for */
     {"/-/auth", NULL, false, hr_handle_auth},

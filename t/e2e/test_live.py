@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Looking on while a command runs: /handrail/v1/ (doc/live.md)."""
 
+import base64
 import hashlib
 import http.client
 import json
 import os
 import signal
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.supervised import PATIENCE, Server, gate, marker, run_tests  # noqa: E402
@@ -78,23 +80,283 @@ def while_it_runs():
             equal(s.get(V1 + "output?offset=" + bad).status, 400, bad)
 
 
+def commands(s):
+    a = s.get(V1 + "commands")
+    equal(a.status, 200, a)
+    return a.json()["commands"]
+
+
+def list_of_commands():
+    with Server() as s:
+        equal(commands(s), [], "those of the start are ours")
+        before = time.time()
+        s.action("echo one; (exit 3)", headers={"X-Request-ID": "first-of-all"})
+        s.run("cd /; printf '%s\n' two")
+        s.run("C-c")  # a key is no command
+        one, two = commands(s)
+        equal((one["id"], one["session"], one["command"], one["length"]),
+              (1, "default", "echo one; (exit 3)", 18))
+        equal("first-of-all" in one["key"], True, one)
+        equal((one["state"], one["exit_code"], two["id"], two["exit_code"]), ("completed", 3, 2, 0))
+        equal(before - 1 < one["clock"]["started"] <= two["clock"]["started"] < time.time() + 1, True)
+        equal(0 <= one["clock"]["elapsed"] < PATIENCE and one["clock"]["silent"] == 0, True, one)
+        equal(one["output"]["end"] <= two["output"]["start"], True, "one after the other")
+        for c, text in ((one, b"one\r\n"), (two, b"two\r\n")):
+            o = c["output"]
+            got = s.get(V1 + "output?offset=%d" % o["start"]).body[:o["end"] - o["start"]]
+            equal(got.endswith(text), True, got)
+        # one that runs
+        door, open_it = gate(s)
+        began, wait = marker(s)
+        b = s.in_background("echo three; %s; %s; echo '%s'" % (began, door, "x" * 3000))
+        wait()
+        three = commands(s)[-1]
+        equal((three["state"], three["exit_code"], len(three["command"]), three["length"] > 3000),
+              ("running", None, 1000, True))
+        equal(three["clock"]["elapsed"] >= three["clock"]["silent"] >= 0, True, three)
+        equal(three["output"]["end"], session(s)["output"]["end"])
+        open_it()
+        equal(len(b.content()), len("three\n") + 3000)
+        equal(commands(s)[-1]["state"], "completed")
+        # one whose client was answered before it ended, and has not asked again
+        door, open_it = gate(s)
+        body = {"action": {"action": "run", "timeout": 0.2, "args": {"command": "%s; (exit 9)" % door}}}
+        a = s.request("POST", "/execute_action", json.dumps(body), {"Content-Type": "application/json"})
+        equal((a.json()["extras"]["metadata"]["exit_code"], commands(s)[-1]["state"]), (-1, "running"))
+        open_it()
+        s.until("its end", lambda: commands(s)[-1]["state"] == "completed")
+        equal((commands(s)[-1]["exit_code"], s.run("")), (9, ""))
+        s.run("exit 7")
+        equal((commands(s)[-1]["state"], commands(s)[-1]["exit_code"]), ("shell ended", 7))
+        for i in range(70):
+            s.run("true %d" % i)
+        last = commands(s)
+        equal((len(last), last[-1]["command"], last[0]["id"]), (64, "true 69", last[-1]["id"] - 63))
+
+
+def keys():
+    with Server() as s:
+        equal(post(s, "keys", keys=["C-c"]), (409, {"detail": "no command is running"}))
+        for mode, up in (("l", "[A"), ("h", "OA")):
+            began, wait = marker(s)
+            b = s.in_background("stty -echo -icanon; printf '\\e[?1%s'; %s; IFS= read -rsn9 x;"
+                                " printf '\\e[?1l%%q\\n' \"$x\"" % (mode, began))
+            wait()
+            equal(post(s, "keys", keys=["Up", "F5", "Tab"])[0], 200)
+            equal(b.content(), "$'\\E%s\\E[15~\\t'" % up)
+        began, wait = marker(s)
+        b = s.in_background("%s; cat" % began)
+        wait()
+        for bad in (["C-c", "Upp"], ["C-ä"], [3], [None], ["Up\0"], ["C-c"] * 1001, "C-c", None):
+            equal(post(s, "keys", keys=bad)[0], 400, bad)
+        equal(b.is_alive(), True, "none of those was typed")
+        equal(post(s, "keys", keys=[])[0], 200)
+        equal(post(s, "keys", keys=["a", "C-c"])[0], 400, "letters are input, not keys")
+        # one between two programs may be for neither of them
+        s.until("the end", lambda: post(s, "keys", keys=["C-c"])[0] == 409)
+        b.join(PATIENCE)
+        equal(b.answer.json()["extras"]["metadata"]["exit_code"], 130)
+
+
+def size_of_the_terminal():
+    """For the running command alone: no later observation may differ."""
+    long = "x" * 3000
+    with Server() as s:
+        ask = "echo $COLUMNS $LINES; stty size; echo '%s'" % long
+        first = s.run(ask)
+        equal(post(s, "resize", rows=24, columns=80), (409, {"detail": "no command is running"}))
+        for _ in range(5):
+            began, wait = marker(s)
+            b = s.in_background("bash -c 'trap \"stty size; kill \\$!; exit 0\" WINCH; sleep 1000 & %s; wait'"
+                                % began)
+            wait()
+            status, state = post(s, "resize", rows=24, columns=80)
+            equal((status, state["terminal"]), (200, {"rows": 24, "columns": 80}))
+            equal(b.content(), "24 80")
+            equal(session(s)["terminal"], {"rows": 1000, "columns": 1000})
+            equal(s.run(ask), first)
+        began, wait = marker(s)
+        door, open_it = gate(s)
+        b = s.in_background("%s; %s; stty size; seq -s, 100 300" % (began, door))
+        wait()
+        for bad in ((0, 80), (24, 1001), (24, 0), (24, "80"), (None, 80), (1 << 70, 80), (24.0, 80)):
+            equal(post(s, "resize", rows=bad[0], columns=bad[1])[0], 400, bad)
+        equal(post(s, "resize", rows=1, columns=1)[0], 200)
+        open_it()
+        # the screen that observations are read from is as wide as ever
+        equal(b.content(), "1 1\n" + ",".join(str(i) for i in range(100, 301)))
+        equal(s.run(ask), first)
+
+
+class Events:
+    """The events of an answer, one after the other: (name, id, data)."""
+
+    def __init__(self, s, query="", last=None):
+        self.c = http.client.HTTPConnection("127.0.0.1", s.port, timeout=PATIENCE)
+        headers = {"Accept": "text/event-stream"}
+        if last is not None:
+            headers["Last-Event-ID"] = str(last)
+        self.c.request("GET", V1 + "output" + query, headers=headers)
+        self.r = self.c.getresponse()
+        equal((self.r.status, self.r.getheader("Content-Type"), self.r.getheader("Cache-Control")),
+              (200, "text/event-stream", "no-store"))
+        self.offset = int(self.r.getheader("X-Handrail-Offset"))
+
+    def next(self):
+        name, at, data = "message", None, []
+        while True:
+            line = self.r.readline(4 << 20)
+            if not line:
+                return None
+            line = line.rstrip(b"\n")
+            if line.startswith(b"event: "):
+                name = line[7:].decode()
+            elif line.startswith(b"id: "):
+                at = int(line[4:])
+            elif line.startswith(b"data: "):
+                data.append(line[6:])
+            elif line == b"" and data:
+                return name, at, json.loads(b"\n".join(data))
+            elif line not in (b"", b":"):
+                raise AssertionError("no line of an event: %r" % line)
+
+    def bytes(self):
+        """The next piece, which must begin where the last one ended."""
+        name, at, data = self.next()
+        piece = base64.b64decode(data["base64"], validate=True)
+        equal((name, data["offset"] + len(piece)), ("message", at))
+        return data["offset"], piece
+
+    def close(self):
+        self.c.close()
+
+
+def events():
+    with Server() as s:
+        end = session(s)["output"]["end"]
+        began, wait = marker(s)
+        door, open_it = gate(s)
+        b = s.in_background("printf 'a\\303'; %s; %s; printf '\\251b\\377c\\360\\237\\n'" % (began, door))
+        wait()
+        e, t = Events(s, "?offset=%d" % end), Events(s, "?encoding=text&offset=%d" % end)
+        got, at = b"", end
+        while not got.endswith(b"a\xc3"):
+            begin, piece = e.bytes()
+            equal(begin, at)
+            got, at = got + piece, at + len(piece)
+        text, last = "", None
+        while last != at - 1:  # the half of a character waits for the other
+            name, last, data = t.next()
+            equal(name, "message")
+            text += data["text"]
+        equal(text[-1], "a")
+        # who loses the connection now gets the torn character whole
+        u = Events(s, "?encoding=text", last=last)
+        equal(u.offset, last)
+        open_it()
+        b.content()
+        want = b"a\xc3\xa9b\xffc\xf0\x9f\r\n"
+        while want not in got:
+            begin, piece = e.bytes()
+            equal(begin, at)
+            got, at = got + piece, at + len(piece)
+        wanted = "a\u00e9b\ufffdc\ufffd\r\n"
+        while wanted not in text:
+            text += t.next()[2]["text"]
+        again = ""
+        while wanted[1:] not in again:
+            again += u.next()[2]["text"]
+        equal(again.startswith(wanted[1:]), True, again)
+        for x in (e, t, u):
+            x.close()
+        s.until("all are free", lambda: s.pool("live")["busy"] == 0)
+        # without `follow` they end; a last half of a character is told then
+        s.run("printf 'z\\303' >&2")
+        o = session(s)["output"]
+        whole = s.get(V1 + "output?offset=%d" % end).body
+        f, read = Events(s, "?follow=false&encoding=text&offset=%d" % end), ""
+        while True:
+            event = f.next()
+            if event is None:
+                break
+            read, last = read + event[2]["text"], event[1]
+        equal((read[:len(wanted)], last >= o["end"]), (whole.decode("utf-8", "replace")[:len(wanted)], True))
+        for bad in ("offset=x", "encoding=utf-16", "offset=-1"):
+            equal(s.get(V1 + "output?" + bad, Accept="text/event-stream").status, 400, bad)
+        equal(s.get(V1 + "output", Accept="text/event-stream", Last_Event_ID="x").status, 400)
+
+
+def gaps_are_told():
+    with Server(settings={"output_log_bytes": 4096}) as s:
+        s.run("seq 1 5000")
+        e = Events(s, "?offset=7")
+        name, at, data = e.next()
+        equal((name, data["from"], data["to"]), ("gap", 7, at))
+        begin, piece = e.bytes()
+        equal((begin, at >= session(s)["output"]["end"] - 4096 - 100), (at, True))
+        last = begin + len(piece)
+        e.close()
+        # of another keeper: its count began anew, and all of it is new
+        s.run("seq 1 5000")
+        big = session(s)["output"]["end"]
+        os.kill(s.keeper()[0], signal.SIGKILL)
+
+        def again():
+            a = s.get(V1 + "session")
+            return a.status == 200 and a.json()["ready"]
+        s.until("a new shell", again)
+        e = Events(s, last=big)
+        name, at, data = e.next()
+        equal((name, data["from"], data["to"], e.offset), ("gap", big, at, 0))
+        equal((at, last > 0), (0, True))
+        e.close()
+
+
+def pieces(s, at, as_events):
+    """(offset, bytes) from there on, until the connection is closed by .close()."""
+    if as_events:
+        e = Events(s, "?offset=0", last=at)
+        equal(e.offset, at, "nothing was dropped")
+        return e, e.bytes
+    f = Follower(s, at)
+    equal(f.offset, at, "nothing was dropped")
+    where = [at]
+
+    def more():
+        p = f.r.read1(1 << 20)
+        equal(p != b"", True, "the answer goes on")
+        where[0] += len(p)
+        return where[0] - len(p), p
+    return f, more
+
+
 def nothing_is_lost():
-    """100 MB, with the connection cut again and again, each time going on at the offset."""
-    with Server(settings={"output_log_bytes": 160 << 20}) as s:
+    follow_all(False)
+
+
+def no_event_is_lost():
+    follow_all(True)
+
+
+def follow_all(as_events):
+    """The connection is cut again and again while the command prints, each time going on at the
+    offset."""
+    megabytes = int(os.environ.get("E2E_MEGABYTES", "100"))
+    with Server(settings={"output_log_bytes": (megabytes + 60) << 20}) as s:
         start = session(s)["output"]["end"]
-        lines = 1000000
+        lines = megabytes * 10000
         text = "".join("%099d\r\n" % i for i in range(lines)).encode()
+        began = time.monotonic()
         b = s.in_background("seq -f %%099.0f 0 %d; echo 'the '\"end\"" % (lines - 1), blocking=True,
                             timeout=PATIENCE * 10)
         digest, at, first, cuts, tail = hashlib.sha256(), start, None, 0, b""
         left = len(text)
         while left > 0:
-            f = Follower(s, at)
-            equal(f.offset, at, "nothing was dropped")
-            budget = 7 << 20  # then the connection is cut
+            f, next_piece = pieces(s, at, as_events)
+            budget = (megabytes << 20) // 14  # then the connection is cut
             while left > 0 and budget > 0:
-                more = f.r.read1(1 << 20)
-                equal(more != b"", True, "the answer goes on")
+                begin, more = next_piece()
+                equal(begin, at)
                 at += len(more)
                 budget -= len(more)
                 if first is None:
@@ -111,6 +373,7 @@ def nothing_is_lost():
             cuts += 1
         equal(digest.hexdigest(), hashlib.sha256(text).hexdigest(), "every byte, once, in order")
         equal(cuts > 10, True, cuts)
+        print("# %d MB, %d connections, %.1f s" % (megabytes, cuts, time.monotonic() - began))
         b.join(PATIENCE * 4)
         equal(b.answer.status, 200)
 
@@ -203,12 +466,14 @@ def keeper_dies():
 
 def key_is_needed():
     with Server(env={"SESSION_API_KEY": "k"}, args=["--listen", "127.0.0.1"]) as s:
-        for method, path in (("GET", "session"), ("GET", "output"), ("POST", "input"), ("POST", "signal")):
+        for method, path in (("GET", "session"), ("GET", "output"), ("POST", "input"), ("POST", "signal"),
+                             ("GET", "commands"), ("POST", "keys"), ("POST", "resize")):
             equal(s.request(method, V1 + path, "{}").status, 403, path)
         equal(s.get(V1 + "session", X_Session_API_Key="k").status, 200)
 
 
-TESTS = [while_it_runs, nothing_is_lost, old_output_is_dropped, input_and_signals,
+TESTS = [while_it_runs, nothing_is_lost, no_event_is_lost, old_output_is_dropped, events, gaps_are_told,
+         input_and_signals, list_of_commands, keys, size_of_the_terminal,
          followers_take_nothing_from_actions, end_of_the_server, keeper_dies, key_is_needed]
 
 if __name__ == "__main__":

@@ -102,20 +102,39 @@ look_on_again(const char *p, size_t len, struct hr_buf *b)
 		hr_frame_put_press(b, &press);
 		q = payload_of(b, &n);
 		must(hr_frame_get_press(q, n, &press_2, NULL) == 0);
-		must(press.signal == press_2.signal && same(press.text, press_2.text));
+		must(press.what == press_2.what);
+		must(press.what != HR_PRESS_SIZE || press.rows == press_2.rows);
+		must(press.what != HR_PRESS_SIGNAL || press.signal == press_2.signal);
+		must(press.what > HR_PRESS_KEYS || same(press.text, press_2.text));
 	}
+}
+
+static void
+list_again(const struct hr_command_state *list, size_t n, struct hr_buf *b)
+{
+	static struct hr_command_state again[HR_COMMANDS_MAX];
+	size_t len, n_again, i;
+	const char *p;
+
+	hr_frame_put_list(b, list, n);
+	p = payload_of(b, &len);
+	must(hr_frame_get_list(p, len, again, &n_again, NULL) == 0 && n_again == n);
+	for (i = 0; i < n; i++)
+		must(list[i].id == again[i].id && same(list[i].text, again[i].text) &&
+		     same(list[i].key, again[i].key) && list[i].silent == again[i].silent);
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static struct hr_command_state list[HR_COMMANDS_MAX];
 	struct hr_run_request run;
 	struct hr_run_result result;
 	struct hr_session_state state;
 	struct hr_buf b;
 	const char *p = (const char *)data;
 	uint32_t type;
-	size_t len = size, used, need;
+	size_t len = size, used, need, n;
 
 	if (hr_frame_get(data, size, &type, &p, &len, &used, &need, NULL) != 1) {
 		p = (const char *)data; /* as a payload, then */
@@ -130,6 +149,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)hr_frame_get_state(p, len, &state, NULL); /* either way: no crash */
 	hr_buf_reset(&b);
 	look_on_again(p, len, &b);
+	hr_buf_reset(&b);
+	if (hr_frame_get_list(p, len, list, &n, NULL) == 0)
+		list_again(list, n, &b);
 	hr_buf_done(&b);
 	return 0;
 }

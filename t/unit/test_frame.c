@@ -111,7 +111,7 @@ START_TEST(looking_on)
 {
 	struct hr_follow_request follow = {.offset = 1ULL << 40, .stays = true}, f;
 	struct hr_output_piece piece = {.offset = 77, .bytes = {"a\0b", 3}}, o;
-	struct hr_press_request press = {.signal = 15, .text = {"x\n", 2}}, q;
+	struct hr_press_request press = {.what = HR_PRESS_TEXT, .text = {"x\n", 2}}, q;
 	struct hr_err err = {0};
 	const char *p;
 	size_t len, used, need;
@@ -137,13 +137,107 @@ START_TEST(looking_on)
 	ck_assert_int_eq(hr_frame_get(b.p, b.len, &type, &p, &len, &used, &need, &err), 1);
 	ck_assert_uint_eq(type, HR_FRAME_PRESS);
 	ck_assert_int_eq(hr_frame_get_press(p, len, &q, &err), 0);
-	ck_assert(q.signal == 15 && q.text.len == 2 && memcmp(q.text.p, "x\n", 2) == 0);
+	ck_assert(q.what == HR_PRESS_TEXT && q.text.len == 2 && memcmp(q.text.p, "x\n", 2) == 0);
 	ck_assert_int_eq(hr_frame_get_press(p, len - 1, &q, &err), -1);
 	hr_buf_reset(&b);
-	press.signal = 65;
-	hr_frame_put_press(&b, &press);
+	hr_buf_done(&b);
+}
+END_TEST
+
+static int
+press_again(const struct hr_press_request *r, struct hr_press_request *ret)
+{
+	struct hr_err err = {0};
+	const char *p;
+	size_t len, used, need;
+	uint32_t type;
+	struct hr_buf b;
+	int got;
+
+	hr_buf_init(&b, 4096);
+	hr_frame_put_press(&b, r);
 	ck_assert_int_eq(hr_frame_get(b.p, b.len, &type, &p, &len, &used, &need, &err), 1);
-	ck_assert_int_eq(hr_frame_get_press(p, len, &q, &err), -1);
+	ck_assert_uint_eq(type, HR_FRAME_PRESS);
+	got = hr_frame_get_press(p, len, ret, &err);
+	ret->text = (struct hr_span){"", 0}; /* goes with the buffer */
+	hr_buf_done(&b);
+	return got;
+}
+
+START_TEST(presses)
+{
+	struct hr_press_request q, r = {.what = HR_PRESS_SIGNAL, .text = {"", 0}};
+
+	for (r.signal = 1; r.signal <= 64; r.signal++)
+		ck_assert(press_again(&r, &q) == 0 && q.signal == r.signal);
+	ck_assert_int_eq(press_again(&r, &q), -1);
+	r.signal = 0;
+	ck_assert_int_eq(press_again(&r, &q), -1);
+	r = (struct hr_press_request){.what = HR_PRESS_SIZE, .rows = 1, .columns = 1000};
+	ck_assert(press_again(&r, &q) == 0 && q.rows == 1 && q.columns == 1000);
+	r.columns++;
+	ck_assert_int_eq(press_again(&r, &q), -1);
+	r.columns = 80;
+	r.rows = 0;
+	ck_assert_int_eq(press_again(&r, &q), -1);
+	r = (struct hr_press_request){.what = HR_PRESS_KEYS, .text = {"C-c\0Up", 7}};
+	ck_assert_int_eq(press_again(&r, &q), 0);
+	r.text.len = 6; /* the last name has no end */
+	ck_assert_int_eq(press_again(&r, &q), -1);
+	r.what = HR_PRESS_SIZE + 1;
+	ck_assert_int_eq(press_again(&r, &q), -1);
+	r.what = -1;
+	ck_assert_int_eq(press_again(&r, &q), -1);
+}
+END_TEST
+
+START_TEST(commands)
+{
+	struct hr_command_state in[HR_COMMANDS_MAX + 1], out[HR_COMMANDS_MAX];
+	struct hr_err err = {0};
+	const char *p;
+	struct hr_buf b;
+	size_t len, n, i;
+
+	hr_buf_init(&b, 1 << 20);
+	hr_frame_put_commands(&b);
+	frame_whole(&b, HR_FRAME_COMMANDS, &p, &len);
+	ck_assert_uint_eq(len, 0);
+	for (i = 0; i <= HR_COMMANDS_MAX; i++)
+		in[i] = (struct hr_command_state){.id = (int64_t)i + 7,
+		    .key = {"k", 1},
+		    .text = {"a\0b", 3},
+		    .length = 99,
+		    .end = HR_COMMAND_COMPLETED,
+		    .exit_code = 3,
+		    .log_start = 5,
+		    .log_end = UINT64_C(1) << 40,
+		    .started = 1234567,
+		    .elapsed = 12,
+		    .silent = 3};
+	for (n = 0; n <= HR_COMMANDS_MAX; n += HR_COMMANDS_MAX) {
+		size_t got = 99;
+
+		hr_buf_reset(&b);
+		hr_frame_put_list(&b, in, n);
+		frame_whole(&b, HR_FRAME_LIST, &p, &len);
+		ck_assert_int_eq(hr_frame_get_list(p, len, out, &got, &err), 0);
+		ck_assert_uint_eq(got, n);
+	}
+	for (i = 0; i < HR_COMMANDS_MAX; i++) {
+		ck_assert_int_eq(out[i].id, in[i].id);
+		ck_assert(out[i].text.len == 3 && memcmp(out[i].text.p, "a\0b", 3) == 0);
+		ck_assert(out[i].key.len == 1 && out[i].key.p[0] == 'k');
+		ck_assert(out[i].length == 99 && out[i].end == HR_COMMAND_COMPLETED);
+		ck_assert(out[i].exit_code == 3 && out[i].log_start == 5);
+		ck_assert(out[i].log_end == UINT64_C(1) << 40 && out[i].started == 1234567);
+		ck_assert(out[i].elapsed == 12 && out[i].silent == 3);
+	}
+	ck_assert_int_eq(hr_frame_get_list(p, len - 1, out, &n, &err), -1);
+	hr_buf_reset(&b);
+	hr_frame_put_list(&b, in, HR_COMMANDS_MAX + 1);
+	frame_whole(&b, HR_FRAME_LIST, &p, &len);
+	ck_assert_int_eq(hr_frame_get_list(p, len, out, &n, &err), -1);
 	hr_buf_done(&b);
 }
 END_TEST
@@ -244,7 +338,7 @@ START_TEST(bad_headers)
 	h[0]--;
 	h[1] = 0;
 	ck_assert_int_eq(get(h, sizeof(h), &err), -1);
-	h[1] = HR_FRAME_UNKNOWN + 1;
+	h[1] = HR_FRAME_LIST + 1;
 	ck_assert_int_eq(get(h, sizeof(h), &err), -1);
 	ck_assert_int_eq(err.code, HR_E_PROTO);
 	h[1] = HR_FRAME_RESULT;
@@ -336,6 +430,8 @@ main(void)
 	tcase_add_test(c, run_round_trip);
 	tcase_add_test(c, result_round_trip);
 	tcase_add_test(c, looking_on);
+	tcase_add_test(c, presses);
+	tcase_add_test(c, commands);
 	tcase_add_test(c, status_and_state);
 	tcase_add_test(c, act_and_answers);
 	tcase_add_test(c, bad_headers);

@@ -1,0 +1,110 @@
+/* A ring of records, each as large as it may get. */
+#include "config.h"
+
+#include "session/commands.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct hr_command {
+	struct hr_command_state state; /* its spans are set when it is listed */
+	int64_t begun_at, ended_at;
+	size_t key_len, text_len;
+	char key[HR_COMMAND_KEY], text[HR_COMMAND_TEXT];
+};
+
+int
+hr_commands_init(struct hr_commands *c, struct hr_err *err)
+{
+	memset(c, 0, sizeof(*c));
+	c->ring = calloc(HR_COMMANDS_MAX, sizeof(*c->ring));
+	return c->ring != NULL ? 0 : hr_err_nomem(err);
+}
+
+void
+hr_commands_done(struct hr_commands *c)
+{
+	free(c->ring);
+	c->ring = NULL;
+}
+
+static struct hr_command *
+place(const struct hr_commands *c, int64_t id)
+{
+	return &c->ring[id % HR_COMMANDS_MAX];
+}
+
+static size_t
+keep(char *to, size_t room, struct hr_span s)
+{
+	size_t n = s.len < room ? s.len : room;
+
+	if (n > 0)
+		memcpy(to, s.p, n);
+	return n;
+}
+
+void
+hr_commands_begin(
+    struct hr_commands *c, struct hr_span key, struct hr_span text, int64_t now, uint64_t at)
+{
+	struct hr_command *e;
+	struct timespec wall;
+
+	if (c->runs) /* its end was not seen, so it is none of its own */
+		hr_commands_end(c, HR_COMMAND_SHELL_ENDED, -1, now, at);
+	(void)clock_gettime(CLOCK_REALTIME, &wall);
+	e = place(c, ++c->begun);
+	e->state = (struct hr_command_state){.id = c->begun,
+	    .length = (int64_t)text.len,
+	    .end = HR_COMMAND_RUNNING,
+	    .exit_code = -1,
+	    .log_start = at,
+	    .started = (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000};
+	e->begun_at = now;
+	e->key_len = keep(e->key, sizeof(e->key), key);
+	e->text_len = keep(e->text, sizeof(e->text), text);
+	c->runs = true;
+}
+
+void
+hr_commands_end(
+    struct hr_commands *c, enum hr_command_end how, int exit_code, int64_t now, uint64_t at)
+{
+	struct hr_command *e = place(c, c->begun);
+
+	if (!c->runs)
+		return;
+	c->runs = false;
+	e->state.end = how;
+	e->state.exit_code = exit_code;
+	e->state.log_end = at;
+	e->ended_at = now;
+}
+
+size_t
+hr_commands_list(const struct hr_commands *c, int64_t now, int64_t printed, uint64_t at,
+    struct hr_command_state ret[HR_COMMANDS_MAX])
+{
+	int64_t id = c->begun > HR_COMMANDS_MAX ? c->begun - HR_COMMANDS_MAX + 1 : 1;
+	const struct hr_command *e;
+	size_t n = 0;
+
+	for (; id <= c->begun; id++) {
+		struct hr_command_state *s = &ret[n++];
+
+		e = place(c, id);
+		*s = e->state;
+		s->key = (struct hr_span){e->key, e->key_len};
+		s->text = (struct hr_span){e->text, e->text_len};
+		if (s->end != HR_COMMAND_RUNNING) {
+			s->elapsed = e->ended_at - e->begun_at;
+			continue;
+		}
+		s->log_end = at;
+		s->elapsed = now - e->begun_at;
+		s->silent = now - (printed > e->begun_at ? printed : e->begun_at);
+	}
+	return n;
+}

@@ -1,0 +1,395 @@
+/* The output of the default session as it comes: plain bytes, or events (doc/live.md). */
+#include "config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+#include "actions/shell.h"
+#include "base/fd.h"
+#include "base/quote.h"
+#include "proto/json.h"
+#include "proto/utf8.h"
+#include "worker/live.h"
+#include "worker/worker.h"
+
+#define PIECE_MAX (1u << 20)
+#define NUMBER_MAX 32
+#define EVENT_MAX (4u << 20)
+#define TORN_MAX 3 /* bytes of a character that lacks at least one */
+/* Proxies between us and the client give up on silence. */
+#define COMMENT_MS 15000
+
+enum form { FORM_BYTES, FORM_BASE64, FORM_TEXT }; /* the last two: events */
+
+struct following {
+	int keeper, signals;
+	struct hr_buf frame, event;
+	enum form form;
+	struct hr_follow_request req;
+	uint64_t at;  /* the next byte's offset */
+	size_t ntorn; /* text: bytes before `at` that wait for the rest of their character */
+	char torn[TORN_MAX];
+};
+
+static void
+following_free(void *arg)
+{
+	struct following *f = arg;
+
+	hr_fd_close(&f->keeper);
+	hr_fd_close(&f->signals);
+	hr_buf_done(&f->frame);
+	hr_buf_done(&f->event);
+	free(f);
+}
+
+/* 1: a piece; 0: the end; -1: an error. *ret borrows from the frame, and *ret_used of it is to be
+ * dropped afterwards. */
+static int
+next_piece(struct following *f, struct hr_output_piece *ret, size_t *ret_used, struct hr_err *err)
+{
+	size_t len, need = HR_FRAME_HEADER;
+	const char *payload;
+	uint32_t type;
+	char *room;
+	ssize_t n;
+	int found;
+
+	for (;;) {
+		found = hr_frame_get(hr_buf_str(&f->frame), f->frame.len, &type, &payload, &len,
+		    ret_used, &need, err);
+		if (found < 0)
+			return -1;
+		if (found == 1 && type != HR_FRAME_OUTPUT)
+			return hr_err_set(err, HR_E_PROTO, "a frame of type %u", type);
+		if (found == 1)
+			return hr_frame_get_output(payload, len, ret, err) == 0 ? 1 : -1;
+		room = hr_buf_reserve(&f->frame, need - f->frame.len + 65536);
+		if (room == NULL)
+			return hr_buf_check(&f->frame, err);
+		n = hr_fd_read(f->keeper, room, need - f->frame.len + 65536);
+		if (n <= 0)
+			return n == 0 ? 0 : hr_err_sys(err, errno, "the shell's keeper");
+		hr_buf_grew(&f->frame, (size_t)n);
+	}
+}
+
+static void
+drop(struct hr_buf *b, size_t n)
+{
+	memmove(b->p, b->p + n, b->len - n);
+	b->len -= n;
+}
+
+/* ---- events ---- */
+
+/* Bytes at the end that may be the beginning of a character. */
+static size_t
+torn_at_end(const char *p, size_t len)
+{
+	size_t back, n;
+
+	for (back = 1; back <= TORN_MAX && back <= len; back++) {
+		if (((unsigned char)p[len - back] & 0xC0) == 0x80)
+			continue; /* its middle */
+		if (hr_utf8_next(p + len - back, p + len, &n) < 0 && n == back &&
+		    (unsigned char)p[len - back] >= 0xC2 && (unsigned char)p[len - back] <= 0xF4)
+			return back;
+		break;
+	}
+	return 0;
+}
+
+/* `end`: the offset behind p[len), from which a client goes on that has lost its connection. */
+static void
+put_data(struct following *f, const char *p, size_t len, uint64_t end)
+{
+	hr_buf_addf(&f->event, "id: %" PRIu64 "\ndata: {\"offset\":%" PRIu64 ",", end, end - len);
+	if (f->form == FORM_BASE64) {
+		hr_buf_adds(&f->event, "\"base64\":\"");
+		hr_quote_base64(&f->event, p, len);
+		hr_buf_adds(&f->event, "\"}\n\n");
+		return;
+	}
+	hr_buf_adds(&f->event, "\"text\":");
+	(void)hr_json_put_str(&f->event, p, len, HR_JSON_REPLACE); /* cannot refuse */
+	hr_buf_adds(&f->event, "}\n\n");
+}
+
+/* What is torn will not be completed. */
+static void
+put_torn(struct following *f)
+{
+	if (f->ntorn > 0)
+		put_data(f, f->torn, f->ntorn, f->at);
+	f->ntorn = 0;
+}
+
+static void
+put_gap(struct following *f, uint64_t from, uint64_t to)
+{
+	put_torn(f);
+	hr_buf_addf(&f->event,
+	    "event: gap\nid: %" PRIu64 "\ndata: {\"from\":%" PRIu64 ",\"to\":%" PRIu64 "}\n\n", to,
+	    from, to);
+}
+
+static void
+put_text(struct following *f, struct hr_span s)
+{
+	struct hr_buf whole;
+	size_t torn;
+
+	hr_buf_init(&whole, s.len + TORN_MAX);
+	hr_buf_add(&whole, f->torn, f->ntorn);
+	hr_buf_add(&whole, s.p, s.len);
+	torn = torn_at_end(hr_buf_str(&whole), whole.len);
+	if (whole.len > torn)
+		put_data(f, whole.p, whole.len - torn, f->at + s.len - torn);
+	if (whole.fail != HR_OK)
+		f->event.fail = whole.fail;
+	else
+		memcpy(f->torn, hr_buf_str(&whole) + whole.len - torn, torn);
+	f->ntorn = torn;
+	hr_buf_done(&whole);
+}
+
+/* ---- sending ---- */
+
+static int
+flush_event(struct following *f, struct hr_sink *sink, struct hr_err *err)
+{
+	int r = hr_buf_check(&f->event, err);
+
+	if (r == 0 && f->event.len > 0)
+		r = sink->write(sink, f->event.p, f->event.len);
+	hr_buf_reset(&f->event);
+	return r;
+}
+
+/* 1: go on; 0: the answer ends here. In plain bytes a gap would go unnoticed: the answer ends
+ * before it, and the client asks again with its offset, for which the next answer's header says
+ * where it really begins. */
+static int
+send_piece(struct following *f, const struct hr_output_piece *piece, struct hr_sink *sink,
+    struct hr_err *err)
+{
+	int r = 0;
+
+	if (f->form == FORM_BYTES) {
+		if (piece->offset != f->at)
+			return 0;
+		if (piece->bytes.len > 0)
+			r = sink->write(sink, piece->bytes.p, piece->bytes.len);
+		f->at += piece->bytes.len;
+		return r < 0 ? -1 : 1;
+	}
+	if (piece->offset != f->at)
+		put_gap(f, f->at, piece->offset);
+	f->at = piece->offset;
+	if (f->form == FORM_TEXT)
+		put_text(f, piece->bytes);
+	else if (piece->bytes.len > 0)
+		put_data(f, piece->bytes.p, piece->bytes.len, f->at + piece->bytes.len);
+	f->at += piece->bytes.len;
+	return flush_event(f, sink, err) < 0 ? -1 : 1;
+}
+
+/* Sleeps until there is output, or a reason to end: false. */
+static bool
+wait_output(const struct following *f, struct hr_sink *sink)
+{
+	struct pollfd p[] = {{.fd = f->keeper, .events = POLLIN},
+	    {.fd = sink->fd, .events = POLLIN | POLLRDHUP}, {.fd = f->signals, .events = POLLIN}};
+	int n;
+
+	do {
+		n = poll(p, 3, f->form == FORM_BYTES ? -1 : COMMENT_MS);
+		if (n == 0 && sink->write(sink, ":\n\n", 3) < 0)
+			return false;
+	} while (n <= 0); /* otherwise only EINTR */
+	return p[1].revents == 0 && p[2].revents == 0;
+}
+
+/* A whole frame is there already. */
+static bool
+has_piece(const struct following *f)
+{
+	struct hr_err none = {0};
+	const char *payload;
+	size_t len, used, need;
+	uint32_t type;
+
+	return f->frame.len >= HR_FRAME_HEADER && hr_frame_get(f->frame.p, f->frame.len, &type,
+						      &payload, &len, &used, &need, &none) != 0;
+}
+
+static int
+send_output(void *arg, struct hr_sink *sink, struct hr_err *err)
+{
+	struct following *f = arg;
+	struct hr_output_piece piece;
+	size_t used = 0;
+	int r;
+
+	for (;;) {
+		while (has_piece(f)) {
+			r = next_piece(f, &piece, &used, err);
+			if (r > 0)
+				r = send_piece(f, &piece, sink, err);
+			if (r <= 0)
+				return r;
+			drop(&f->frame, used);
+		}
+		if (!wait_output(f, sink))
+			return 0;
+		r = next_piece(f, &piece, &used, err);
+		if (r < 0)
+			return r;
+		if (r == 0)
+			break;
+	}
+	if (!f->req.stays) /* else the rest of it may come on the next connection */
+		put_torn(f);
+	return flush_event(f, sink, err);
+}
+
+/* ---- beginning ---- */
+
+/* Up to 2^63; -1 for what is no number. */
+static int
+offset_of(const char *text, uint64_t *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtoull(text, &end, 10);
+	return errno == 0 && *end == '\0' && text[0] >= '0' && text[0] <= '9' && *ret <= INT64_MAX
+		   ? 0
+		   : -1;
+}
+
+static int
+first_piece(struct hr_worker *w, struct following *f, struct hr_err *err)
+{
+	struct hr_output_piece first;
+	size_t used;
+	int r;
+
+	f->keeper = hr_shell_follow(w->run_dir, &f->req, err);
+	if (f->keeper < 0)
+		return -1;
+	r = next_piece(f, &first, &used, err);
+	if (r == 0)
+		return hr_err_set(err, HR_E_GONE, "the shell's keeper closed the connection");
+	if (r < 0)
+		return -1;
+	f->at = first.offset;
+	return 0;
+}
+
+static int
+begin(struct hr_worker *w, struct following *f, bool resumed, struct hr_err *err)
+{
+	const uint64_t wanted = f->req.offset;
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGUSR1);
+	/* both are blocked; whoever waits for requests sees them afterwards, too */
+	f->signals = signalfd(-1, &set, SFD_CLOEXEC);
+	if (f->signals < 0)
+		return hr_err_sys(err, errno, "signalfd");
+	if (first_piece(w, f, err) < 0)
+		return -1;
+	if (resumed && f->at < wanted) {
+		/* we gave that number, so the keeper is another one: all it has is new */
+		hr_fd_close(&f->keeper);
+		hr_buf_reset(&f->frame);
+		f->req.offset = 0;
+		if (first_piece(w, f, err) < 0)
+			return -1;
+		put_gap(f, wanted, f->at);
+	} else if (f->form != FORM_BYTES && f->at > wanted) {
+		put_gap(f, wanted, f->at);
+	}
+	return 0;
+}
+
+/* Query and headers. NULL, or what is wrong with them. */
+static const char *
+parse(const struct hr_request *r, struct following *f, bool *ret_resumed)
+{
+	const char *id = r->last_event_id != NULL ? r->last_event_id : "", *wrong = NULL;
+	struct hr_buf text;
+
+	hr_buf_init(&text, 4096);
+	f->req.offset = 0;
+	if (r->accept != NULL && strstr(r->accept, "text/event-stream") != NULL)
+		f->form = FORM_BASE64;
+	f->req.stays = f->form != FORM_BYTES;
+	if (hr_request_query(r, "offset", &text) &&
+	    offset_of(hr_buf_str(&text), &f->req.offset) < 0)
+		wrong = "offset is not a number";
+	if (f->form != FORM_BYTES && id[0] != '\0') {
+		*ret_resumed = true;
+		if (offset_of(id, &f->req.offset) < 0)
+			wrong = "Last-Event-ID is not a number";
+	}
+	hr_buf_reset(&text);
+	if (hr_request_query(r, "follow", &text))
+		f->req.stays = strcmp(hr_buf_str(&text), "true") == 0;
+	hr_buf_reset(&text);
+	if (f->form != FORM_BYTES && hr_request_query(r, "encoding", &text)) {
+		if (strcmp(hr_buf_str(&text), "text") == 0)
+			f->form = FORM_TEXT;
+		else if (strcmp(hr_buf_str(&text), "base64") != 0)
+			wrong = "encoding is text or base64";
+	}
+	hr_buf_done(&text);
+	return wrong;
+}
+
+void
+hr_handle_live_output(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	struct following *f = calloc(1, sizeof(*f));
+	struct hr_err err = {0};
+	char number[NUMBER_MAX];
+	bool resumed = false;
+	const char *wrong;
+
+	if (f == NULL) {
+		hr_answer_generic(ret);
+		return;
+	}
+	f->keeper = f->signals = -1;
+	hr_buf_init(&f->frame, PIECE_MAX);
+	hr_buf_init(&f->event, EVENT_MAX);
+	wrong = parse(r, f, &resumed);
+	if (wrong != NULL) {
+		hr_answer_detail(ret, 400, wrong);
+		following_free(f);
+		return;
+	}
+	if (begin(w, f, resumed, &err) < 0) {
+		hr_live_refuse(ret, &err);
+		following_free(f);
+		return;
+	}
+	ret->content_type =
+	    f->form == FORM_BYTES ? "application/octet-stream" : "text/event-stream";
+	(void)snprintf(number, sizeof(number), "%" PRIu64, f->at);
+	hr_answer_header(ret, "X-Handrail-Offset", number);
+	hr_answer_header(ret, "Cache-Control", "no-store");
+	hr_answer_stream(
+	    ret, &(const struct hr_stream){
+		     .send = send_output, .done = following_free, .arg = f, .length = -1});
+}
