@@ -120,7 +120,9 @@ put_shell_dir(const struct hr_action_env *env, struct hr_buf *dir)
 	struct hr_buf frame;
 
 	hr_buf_init(&frame, HR_FRAME_MAX + HR_FRAME_HEADER + (64u << 10));
-	if (hr_shell_state(env->run_dir, &frame, &state, &err) == 0 && state.working_dir.len > 0) {
+	if (hr_shell_state(&(const struct hr_shell_place){.run_dir = env->run_dir}, &frame, &state,
+		&err) == 0 &&
+	    state.working_dir.len > 0) {
 		hr_purepath_text(dir, state.working_dir.p, state.working_dir.len);
 	} else {
 		if (err.code != HR_OK)

@@ -139,7 +139,14 @@ shell_open(const struct hr_action_env *env, const struct hr_event *ev, struct hr
 
 	if (hr_event_truth(ev, "is_static"))
 		return static_open(env, ev, ret, why);
-	fd = hr_shell_connect(env->run_dir, &err);
+	fd = hr_shell_connect(
+	    &(const struct hr_shell_place){.run_dir = env->run_dir, .session = env->session}, &err);
+	if (fd < 0 && err.code == HR_E_NOTFOUND) {
+		/* as where nothing is known of an action: whatever it was begun in is gone with it
+		 */
+		hr_answer_detail(ret, env->again ? 500 : 404, env->again ? lost_text : err.msg);
+		return -1;
+	}
 	return fd >= 0 ? fd : refuse_for_now(ret, &err);
 }
 
@@ -221,8 +228,11 @@ run(const struct hr_action_env *env, const struct hr_event *ev, const struct hr_
 	hr_buf_init(&frame, HR_FRAME_MAX + HR_FRAME_HEADER + (64u << 10));
 	r = run_somewhere(env, ev, &req, &frame, &result, ret, why, &err);
 	if (r == 0)
-		run_answer(
-		    ret, &result, hr_event_truth(ev, "is_static") ? "static" : "default", hidden);
+		run_answer(ret, &result,
+		    hr_event_truth(ev, "is_static") ? "static"
+		    : env->session != NULL          ? env->session
+						    : "default",
+		    hidden);
 	else if (err.code == HR_E_NOTFOUND)
 		hr_answer_detail(ret, 500, lost_text);
 	else if (err.code == HR_E_GONE)

@@ -16,6 +16,7 @@ struct hr_action_env {
 	const char *libexec_dir; /* of our own programs; NULL or "": there are none */
 	int channel;             /* to the supervisor (proto/channel.h); -1: none */
 	struct hr_span key;      /* at-most-once key of the request; may be empty */
+	const char *session;     /* a named one, for `run`; NULL: the default one */
 	uid_t user_id;           /* owner of the files that `write` makes */
 
 	/* the entry of that key in the journal; NULL: none */

@@ -92,7 +92,8 @@ plugin_send(const struct hr_action_env *env, int fd, const char *type, struct js
 		(void)hr_err_set(err, HR_E_INVAL, "the action has no JSON form");
 	} else if (hr_buf_check(&json, err) == 0) {
 		/* without it the plugin keeps to the directory it knows */
-		(void)hr_shell_state(env->run_dir, &shell, &state, NULL);
+		(void)hr_shell_state(
+		    &(const struct hr_shell_place){.run_dir = env->run_dir}, &shell, &state, NULL);
 		req.action = (struct hr_span){json.p, json.len};
 		req.working_dir = state.working_dir;
 		hr_frame_put_act(&frame, &req);

@@ -18,12 +18,16 @@
 #define STATE_LIMIT_S 5
 
 int
-hr_shell_connect(const char *run_dir, struct hr_err *err)
+hr_shell_connect(const struct hr_shell_place *at, struct hr_err *err)
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
 	int fd, n;
 
-	n = snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/session.sock", run_dir);
+	if (at->session == NULL)
+		n = snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/session.sock", at->run_dir);
+	else
+		n = snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/session/%s.sock", at->run_dir,
+		    at->session);
 	if (n < 0 || (size_t)n >= sizeof(sa.sun_path))
 		return hr_err_set(err, HR_E_INVAL, "the run directory's name is too long");
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -32,7 +36,10 @@ hr_shell_connect(const char *run_dir, struct hr_err *err)
 	while (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0) {
 		if (errno == EINTR)
 			continue;
-		(void)hr_err_sys(err, errno, "the shell cannot be reached");
+		if (errno == ENOENT && at->session != NULL)
+			(void)hr_err_set(err, HR_E_NOTFOUND, "there is no session of that name");
+		else
+			(void)hr_err_sys(err, errno, "the shell cannot be reached");
 		hr_fd_close(&fd);
 		return -1;
 	}
@@ -126,11 +133,11 @@ hr_shell_run(int fd, const struct hr_run_request *req, struct hr_buf *frame,
 
 /* One question that is answered at once. frame is filled with the answer. */
 static int
-shell_ask(const char *run_dir, const struct hr_buf *ask, struct hr_buf *frame, uint32_t want,
-    const char **ret_payload, size_t *ret_len, struct hr_err *err)
+shell_ask(const struct hr_shell_place *at, const struct hr_buf *ask, struct hr_buf *frame,
+    uint32_t want, const char **ret_payload, size_t *ret_len, struct hr_err *err)
 {
 	const struct timeval limit = {.tv_sec = STATE_LIMIT_S};
-	int fd = hr_shell_connect(run_dir, err), r = -1;
+	int fd = hr_shell_connect(at, err), r = -1;
 
 	if (fd < 0)
 		return -1;
@@ -142,33 +149,33 @@ shell_ask(const char *run_dir, const struct hr_buf *ask, struct hr_buf *frame, u
 }
 
 static int
-shell_ask_state(const char *run_dir, const struct hr_buf *ask, struct hr_buf *frame,
+shell_ask_state(const struct hr_shell_place *at, const struct hr_buf *ask, struct hr_buf *frame,
     struct hr_session_state *ret, struct hr_err *err)
 {
 	const char *payload = NULL;
 	size_t len = 0;
 
-	if (shell_ask(run_dir, ask, frame, HR_FRAME_STATE, &payload, &len, err) < 0)
+	if (shell_ask(at, ask, frame, HR_FRAME_STATE, &payload, &len, err) < 0)
 		return -1;
 	return hr_frame_get_state(payload, len, ret, err);
 }
 
 int
-hr_shell_state(
-    const char *run_dir, struct hr_buf *frame, struct hr_session_state *ret, struct hr_err *err)
+hr_shell_state(const struct hr_shell_place *at, struct hr_buf *frame, struct hr_session_state *ret,
+    struct hr_err *err)
 {
 	struct hr_buf ask;
 	int r;
 
 	hr_buf_init(&ask, HR_FRAME_HEADER);
 	hr_frame_put_status(&ask);
-	r = shell_ask_state(run_dir, &ask, frame, ret, err);
+	r = shell_ask_state(at, &ask, frame, ret, err);
 	hr_buf_done(&ask);
 	return r;
 }
 
 int
-hr_shell_commands(const char *run_dir, struct hr_buf *frame,
+hr_shell_commands(const struct hr_shell_place *at, struct hr_buf *frame,
     struct hr_command_state ret[HR_COMMANDS_MAX], size_t *ret_n, struct hr_err *err)
 {
 	const char *payload = NULL;
@@ -178,29 +185,30 @@ hr_shell_commands(const char *run_dir, struct hr_buf *frame,
 
 	hr_buf_init(&ask, HR_FRAME_HEADER);
 	hr_frame_put_commands(&ask);
-	r = shell_ask(run_dir, &ask, frame, HR_FRAME_LIST, &payload, &len, err);
+	r = shell_ask(at, &ask, frame, HR_FRAME_LIST, &payload, &len, err);
 	hr_buf_done(&ask);
 	return r == 0 ? hr_frame_get_list(payload, len, ret, ret_n, err) : -1;
 }
 
 int
-hr_shell_press(const char *run_dir, const struct hr_press_request *req, struct hr_buf *frame,
-    struct hr_session_state *ret, struct hr_err *err)
+hr_shell_press(const struct hr_shell_place *at, const struct hr_press_request *req,
+    struct hr_buf *frame, struct hr_session_state *ret, struct hr_err *err)
 {
 	struct hr_buf ask;
 	int r;
 
 	hr_buf_init(&ask, HR_FRAME_MAX + HR_FRAME_HEADER);
 	hr_frame_put_press(&ask, req);
-	r = shell_ask_state(run_dir, &ask, frame, ret, err);
+	r = shell_ask_state(at, &ask, frame, ret, err);
 	hr_buf_done(&ask);
 	return r;
 }
 
 int
-hr_shell_follow(const char *run_dir, const struct hr_follow_request *req, struct hr_err *err)
+hr_shell_follow(
+    const struct hr_shell_place *at, const struct hr_follow_request *req, struct hr_err *err)
 {
-	int fd = hr_shell_connect(run_dir, err);
+	int fd = hr_shell_connect(at, err);
 	struct hr_buf ask;
 
 	if (fd < 0)

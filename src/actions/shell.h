@@ -7,8 +7,15 @@
 #include "base/err.h"
 #include "proto/frame.h"
 
-/* A connection to the default session; -1 on failure. The caller closes it. */
-int hr_shell_connect(const char *run_dir, struct hr_err *err);
+/* Where sessions are found: the run directory, and the name of one; NULL: the default session. */
+struct hr_shell_place {
+	const char *run_dir;
+	const char *session; /* hr_session_name_fits() */
+};
+
+/* A connection to the session's keeper; -1 on failure, HR_E_NOTFOUND if there is no such session.
+ * The caller closes it. */
+int hr_shell_connect(const struct hr_shell_place *at, struct hr_err *err);
 
 /* Sends the request and waits for its result, for as long as the command takes: the client's
  * going away ends nothing. frame is filled with the answer, *ret borrows from it. -1: HR_E_GONE if
@@ -17,21 +24,22 @@ int hr_shell_connect(const char *run_dir, struct hr_err *err);
 int hr_shell_run(int fd, const struct hr_run_request *req, struct hr_buf *frame,
     struct hr_run_result *ret, struct hr_err *err);
 
-/* Asks the default session's keeper how its shell is; it answers at once, whatever runs. frame is
+/* Asks the session's keeper how its shell is; it answers at once, whatever runs. frame is
  * filled, *ret borrows from it. -1 also when it takes longer than some seconds. */
-int hr_shell_state(
-    const char *run_dir, struct hr_buf *frame, struct hr_session_state *ret, struct hr_err *err);
+int hr_shell_state(const struct hr_shell_place *at, struct hr_buf *frame,
+    struct hr_session_state *ret, struct hr_err *err);
 
 /* The last commands, oldest first; otherwise as hr_shell_state(). */
-int hr_shell_commands(const char *run_dir, struct hr_buf *frame,
+int hr_shell_commands(const struct hr_shell_place *at, struct hr_buf *frame,
     struct hr_command_state ret[HR_COMMANDS_MAX], size_t *ret_n, struct hr_err *err);
 
 /* Types for, sends a signal to, or resizes the terminal of, the command that runs in the default
  * session. The state's reason says why it was refused. As hr_shell_state(). */
-int hr_shell_press(const char *run_dir, const struct hr_press_request *req, struct hr_buf *frame,
-    struct hr_session_state *ret, struct hr_err *err);
+int hr_shell_press(const struct hr_shell_place *at, const struct hr_press_request *req,
+    struct hr_buf *frame, struct hr_session_state *ret, struct hr_err *err);
 
 /* A connection on which OUTPUT frames come; -1 on failure. The caller reads and closes it. */
-int hr_shell_follow(const char *run_dir, const struct hr_follow_request *req, struct hr_err *err);
+int hr_shell_follow(
+    const struct hr_shell_place *at, const struct hr_follow_request *req, struct hr_err *err);
 
 #endif

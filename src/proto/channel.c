@@ -14,6 +14,27 @@
 
 #include "base/fd.h"
 
+static bool
+is_name(char c, bool first)
+{
+	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
+	       (!first && (c == '_' || c == '.' || c == '-'));
+}
+
+bool
+hr_session_name_fits(const char *p, size_t len)
+{
+	size_t i;
+
+	if (len == 0 || len > HR_SESSION_NAME_MAX || (len >= 6 && memcmp(p, "static", 6) == 0) ||
+	    (len == 7 && memcmp(p, "default", 7) == 0))
+		return false;
+	for (i = 0; i < len; i++)
+		if (!is_name(p[i], i == 0))
+			return false;
+	return true;
+}
+
 void
 hr_channel_tell(int fd, enum hr_channel_type type)
 {

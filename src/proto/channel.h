@@ -3,6 +3,7 @@
 #ifndef HR_PROTO_CHANNEL_H
 #define HR_PROTO_CHANNEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -15,7 +16,27 @@ enum hr_channel_type {
 	HR_CHANNEL_STATIC_ANSWER = 's',
 	HR_CHANNEL_READY = 'R', /* -> 'r' */
 	HR_CHANNEL_READY_ANSWER = 'r',
+	HR_CHANNEL_SESSION_NEW = 'N',  /* -> 'n' */
+	HR_CHANNEL_SESSION_KILL = 'K', /* -> 'n' */
+	HR_CHANNEL_SESSION_ANSWER = 'n',
+	HR_CHANNEL_SESSIONS = 'L', /* -> 'l' */
+	HR_CHANNEL_SESSIONS_ANSWER = 'l',
 };
+
+/* First byte of the text of 'n'; the rest says why, "" if it was done. */
+enum hr_session_verdict {
+	HR_SESSION_OK = '+',
+	HR_SESSION_EXISTS = 'x',
+	HR_SESSION_UNKNOWN = 'u',
+	HR_SESSION_FULL = 'f',
+	HR_SESSION_LATER = 'l',
+	HR_SESSION_FAILED = '-',
+};
+
+#define HR_SESSION_NAME_MAX 32
+
+/* Letters, digits, '_', '.' and '-', a letter or a digit first; not one that we give ourselves. */
+bool hr_session_name_fits(const char *p, size_t len);
 
 /* A message without an answer. Never blocks: a message that finds no room is dropped, since the
  * supervisor sees the same in the scoreboard. */

@@ -48,6 +48,7 @@ struct hr_scoreboard {
 	_Atomic int64_t
 	    last_execution_ns; /* action workers: CLOCK_REALTIME of the last valid action */
 	_Atomic uint32_t static_sessions; /* supervisor */
+	_Atomic uint32_t named_sessions;  /* supervisor */
 	struct hr_metrics metrics;
 	struct hr_journal_counts journal; /* workers */
 	struct hr_pool_counts pools[HR_SCOREBOARD_POOLS];

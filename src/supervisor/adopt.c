@@ -61,9 +61,10 @@ hr_adopt_start_time(pid_t pid)
 }
 
 int
-hr_adopt_record(const struct hr_rundir *r, pid_t pid, uint64_t digest, struct hr_err *err)
+hr_adopt_record(
+    const struct hr_rundir *r, const char *file, pid_t pid, uint64_t digest, struct hr_err *err)
 {
-	char *path = hr_rundir_file(r, "keeper");
+	char *path = hr_rundir_file(r, file);
 	char text[96];
 	int n, ok;
 
@@ -77,9 +78,9 @@ hr_adopt_record(const struct hr_rundir *r, pid_t pid, uint64_t digest, struct hr
 }
 
 void
-hr_adopt_forget(const struct hr_rundir *r)
+hr_adopt_forget(const struct hr_rundir *r, const char *file)
 {
-	char *path = hr_rundir_file(r, "keeper");
+	char *path = hr_rundir_file(r, file);
 
 	if (path != NULL)
 		(void)unlink(path); /* ENOENT: it was never ready */
@@ -87,10 +88,10 @@ hr_adopt_forget(const struct hr_rundir *r)
 }
 
 static bool
-record_read(
-    const struct hr_rundir *r, long *ret_pid, unsigned long long *ret_start, uint64_t *ret_digest)
+record_read(const struct hr_rundir *r, const char *file, long *ret_pid,
+    unsigned long long *ret_start, uint64_t *ret_digest)
 {
-	char *path = hr_rundir_file(r, "keeper");
+	char *path = hr_rundir_file(r, file);
 	struct hr_buf b;
 	bool ok = false;
 	char *at;
@@ -139,7 +140,7 @@ has_ended(const struct hr_adopt *a)
 }
 
 void
-hr_adopt_find(struct hr_adopt *a, const struct hr_rundir *r, uint64_t digest)
+hr_adopt_find(struct hr_adopt *a, const struct hr_rundir *r, const char *file, uint64_t digest)
 {
 	unsigned long long start;
 	uint64_t its_digest;
@@ -147,7 +148,7 @@ hr_adopt_find(struct hr_adopt *a, const struct hr_rundir *r, uint64_t digest)
 
 	a->pid = 0;
 	a->pidfd = -1;
-	if (!record_read(r, &pid, &start, &its_digest))
+	if (!record_read(r, file, &pid, &start, &its_digest))
 		return;
 	/* first the handle, then the question who it is: it cannot change under us any more */
 	a->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0u);

@@ -2,8 +2,9 @@
  * on the same run directory goes on with it, so that shell, jobs and a running command are still
  * there.
  *
- * DIR/keeper says who it is: process id, start time (so that a later process of the same number is
- * not mistaken for it) and a digest of its command line (with other settings it is of no use). */
+ * A file (DIR/keeper for the default session) says who it is: process id, start time (so that a
+ * later process of the same number is not mistaken for it) and a digest of its command line (with
+ * other settings it is of no use). */
 #ifndef HR_SUPERVISOR_ADOPT_H
 #define HR_SUPERVISOR_ADOPT_H
 
@@ -28,12 +29,14 @@ uint64_t hr_adopt_digest(const char *const *argv);
 
 /* Notes a keeper that was just started: until it is ready it dies with its supervisor, so one that
  * lives is ready. A failure only costs the successor its session. */
-int hr_adopt_record(const struct hr_rundir *r, pid_t pid, uint64_t digest, struct hr_err *err);
-void hr_adopt_forget(const struct hr_rundir *r);
+int hr_adopt_record(
+    const struct hr_rundir *r, const char *file, pid_t pid, uint64_t digest, struct hr_err *err);
+void hr_adopt_forget(const struct hr_rundir *r, const char *file);
 
 /* The recorded keeper if it lives and has that digest. One that lives but was started otherwise is
  * ended first (waits up to 5 s, then kills). a->pid is 0 if there is none. */
-void hr_adopt_find(struct hr_adopt *a, const struct hr_rundir *r, uint64_t digest);
+void
+hr_adopt_find(struct hr_adopt *a, const struct hr_rundir *r, const char *file, uint64_t digest);
 
 /* A copy of its listening socket if the kernel lets us have it, else -1. */
 int hr_adopt_socket(const struct hr_adopt *a, int fd);

@@ -1,4 +1,5 @@
-/* Messages of workers. Only 'S' carries text, and it is handed on as one word of a command line. */
+/* Messages of workers. 'S', 'N' and 'K' carry text, parts of which are handed on as single words of
+ * a command line. */
 #include "config.h"
 
 #include "supervisor/channel.h"
@@ -37,6 +38,31 @@ on_static(struct hr_worker *w, const char *p, size_t len)
 }
 
 static void
+on_session_new(struct hr_worker *w, const char *p, size_t len)
+{
+	hr_sessions_new(&w->pool->server->sessions, w, p, len);
+}
+
+static void
+on_session_kill(struct hr_worker *w, const char *p, size_t len)
+{
+	hr_sessions_kill(&w->pool->server->sessions, w, p, len);
+}
+
+static void
+on_sessions(struct hr_worker *w, const char *p, size_t len)
+{
+	struct hr_buf text;
+
+	(void)p;
+	(void)len;
+	hr_buf_init(&text, HR_CHANNEL_MAX);
+	hr_sessions_list(&w->pool->server->sessions, &text);
+	hr_channel_say(w, HR_CHANNEL_SESSIONS_ANSWER, &text);
+	hr_buf_done(&text);
+}
+
+static void
 on_ready(struct hr_worker *w, const char *p, size_t len)
 {
 	struct hr_err err = {0};
@@ -65,6 +91,9 @@ static const struct message {
     {HR_CHANNEL_FULL, ANY, false, on_full},
     {HR_CHANNEL_STATIC, ACTIONS, true, on_static},
     {HR_CHANNEL_READY, ANY, false, on_ready},
+    {HR_CHANNEL_SESSION_NEW, ACTIONS, true, on_session_new},
+    {HR_CHANNEL_SESSION_KILL, ACTIONS, true, on_session_kill},
+    {HR_CHANNEL_SESSIONS, ANY, false, on_sessions},
 };
 
 static const struct message *
@@ -148,6 +177,21 @@ hr_channel_find(const struct hr_server *s, int slot, pid_t pid)
 		}
 	}
 	return NULL;
+}
+
+void
+hr_channel_say(struct hr_worker *w, char type, const struct hr_buf *text)
+{
+	struct hr_err err = {0};
+	struct hr_buf b;
+
+	hr_buf_init(&b, HR_CHANNEL_MAX);
+	hr_buf_addc(&b, type);
+	hr_buf_add(&b, hr_buf_str(text), text->len);
+	if (hr_buf_check(text, &err) != 0 || hr_buf_check(&b, &err) != 0 ||
+	    hr_fd_send(w->channel, b.p, b.len, -1, &err) != 0)
+		hr_log(HR_LOG_WARNING, "%s: answer '%c': %s", w->child.name, type, err.msg);
+	hr_buf_done(&b);
 }
 
 void

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 
+struct hr_buf;
 struct hr_server;
 struct hr_worker;
 
@@ -17,6 +18,9 @@ void hr_channel_close(struct hr_worker *w); /* closed: nothing */
 
 /* The worker on that slot if it is still the same process, or NULL. */
 struct hr_worker *hr_channel_find(const struct hr_server *s, int slot, pid_t pid);
+
+/* text as it is, behind the type; a text that failed to be made is logged. */
+void hr_channel_say(struct hr_worker *w, char type, const struct hr_buf *text);
 
 /* Answers 'S': socket is passed (the caller keeps its copy), or with reason none is. */
 void hr_channel_give_static(struct hr_worker *w, int socket, const char *reason);

@@ -48,14 +48,14 @@ args_add(struct hr_keeper_args *a, const char *option, const char *value)
 }
 
 static int
-args_strings(
-    struct hr_keeper_args *a, const struct hr_server *s, const char *name, struct hr_err *err)
+args_strings(struct hr_keeper_args *a, const struct hr_server *s, const char *name, const char *dir,
+    struct hr_err *err)
 {
 	char *below = hr_path_join("shell", name);
 
 	a->path = hr_path_join(s->libexecdir, "handrail-session");
 	a->state_dir = below != NULL ? hr_rundir_file(&s->run, below) : NULL;
-	a->cd = hr_keeper_cd(s->settings.working_dir);
+	a->cd = hr_keeper_cd(dir);
 	free(below);
 	if (a->path == NULL || a->state_dir == NULL || a->cd == NULL)
 		return hr_err_nomem(err);
@@ -100,7 +100,7 @@ hr_keeper_args_init(struct hr_keeper_args *a, const struct hr_server *s, const c
 	long long timeout = s->settings.no_change_timeout;
 
 	memset(a, 0, sizeof(*a));
-	if (args_strings(a, s, name, err) != 0)
+	if (args_strings(a, s, name, dir, err) != 0)
 		return -1;
 	(void)snprintf(a->timeout, sizeof(a->timeout), "%lld", timeout > 0 ? timeout : 1);
 	args_add(a, "handrail-session", NULL);

@@ -146,12 +146,13 @@ step_ending(struct hr_server *s)
 			return;
 		stage_set(s, HR_SERVER_ENDING_SESSIONS);
 		hr_keeper_stop(&s->keeper, s->urgency > 0);
+		hr_sessions_stop(&s->sessions, s->urgency > 0);
 		hr_statics_stop(&s->statics, s->urgency > 0);
 		hr_plugins_stop(&s->plugins, s->urgency > 0);
 		return;
 	case HR_SERVER_ENDING_SESSIONS:
-		if (s->keeper.state != HR_KEEPER_STOPPED || !hr_statics_gone(&s->statics) ||
-		    !hr_plugins_gone(&s->plugins))
+		if (s->keeper.state != HR_KEEPER_STOPPED || !hr_sessions_gone(&s->sessions) ||
+		    !hr_statics_gone(&s->statics) || !hr_plugins_gone(&s->plugins))
 			return;
 		stage_set(s, HR_SERVER_ENDING_STRAYS);
 		stop_strays(s);
@@ -248,6 +249,7 @@ end_press(struct hr_server *s)
 	case HR_SERVER_ENDING_WORKERS: stop_workers(s); break;
 	case HR_SERVER_ENDING_SESSIONS:
 		hr_keeper_stop(&s->keeper, true);
+		hr_sessions_stop(&s->sessions, true);
 		hr_statics_stop(&s->statics, true);
 		hr_plugins_stop(&s->plugins, true);
 		if (s->urgency > 1)
@@ -391,7 +393,7 @@ start_parts(struct hr_server *s, struct hr_err *err)
 	if (s->settings.start_nginx && hr_nginx_configure(s, &s->settings, false, err) != 0)
 		return -1;
 	/* the shell takes longest: workers start while it does */
-	if (hr_keeper_start(&s->keeper, err) != 0)
+	if (hr_keeper_start(&s->keeper, err) != 0 || hr_sessions_open(&s->sessions, err) != 0)
 		return -1;
 	for (i = 0; i < HR_SERVER_POOLS; i++)
 		hr_pool_fill(&s->pools[i]);
@@ -409,6 +411,7 @@ free_parts(struct hr_server *s)
 	hr_nginx_done(&s->nginx);
 	hr_plugins_done(&s->plugins);
 	hr_statics_done(&s->statics);
+	hr_sessions_done(&s->sessions);
 	hr_keeper_done(&s->keeper);
 	hr_watch_free(s->patience);
 	for (i = 0; i < sizeof(s->signals) / sizeof(s->signals[0]); i++)
@@ -427,6 +430,7 @@ hr_server_init(struct hr_server *s)
 	s->viewer.fd = s->viewer.port = -1;
 	s->keys.fd = s->notify.fd = s->run.lock = -1;
 	hr_keeper_init(&s->keeper, s);
+	hr_sessions_init(&s->sessions, s);
 	hr_statics_init(&s->statics, s);
 	hr_nginx_init(&s->nginx, s);
 	hr_plugins_init(&s->plugins, s);

@@ -30,6 +30,7 @@ libsupervisor_la_SOURCES = \
 	%D%/rundir.c %D%/rundir.h \
 	%D%/server.h \
 	%D%/session.c %D%/session.h \
+	%D%/sessions.c %D%/sessions.h \
 	%D%/settings.c %D%/settings.h %D%/settings_check.c \
 	%D%/start.c \
 	%D%/statics.c %D%/statics.h \

@@ -9,19 +9,6 @@
 #include "supervisor/server.h"
 
 static const char *
-keeper_state(const struct hr_keeper *k)
-{
-	switch (k->state) {
-	case HR_KEEPER_READY: return "ready";
-	case HR_KEEPER_STARTING: return "starting";
-	case HR_KEEPER_DOWN: return "restarting";
-	case HR_KEEPER_STOPPING:
-	case HR_KEEPER_STOPPED: break;
-	}
-	return "stopping";
-}
-
-static const char *
 nginx_state(const struct hr_server *s)
 {
 	if (!s->settings.start_nginx)
@@ -106,13 +93,16 @@ hr_ready_json(struct hr_buf *b, const struct hr_server *s)
 		put_text(b, why);
 	else
 		hr_buf_adds(b, "null");
-	hr_buf_addf(b, ",\"components\":{\"session\":{\"state\":\"%s\"", keeper_state(&s->keeper));
+	hr_buf_addf(
+	    b, ",\"components\":{\"session\":{\"state\":\"%s\"", hr_keeper_state_name(&s->keeper));
 	if (s->keeper.reason[0] != '\0') {
 		hr_buf_adds(b, ",\"reason\":");
 		put_text(b, s->keeper.reason);
 	}
-	hr_buf_addf(b, "},\"static_sessions\":{\"count\":%u},\"nginx\":{\"state\":\"%s\"}",
-	    s->statics.count, nginx_state(s));
+	hr_buf_addf(b,
+	    "},\"named_sessions\":{\"count\":%u},\"static_sessions\":{\"count\":%u},"
+	    "\"nginx\":{\"state\":\"%s\"}",
+	    s->sessions.count, s->statics.count, nginx_state(s));
 	put_pools(b, s);
 	hr_buf_adds(b, ",\"plugins\":");
 	hr_plugins_json(b, &s->plugins);

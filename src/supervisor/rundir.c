@@ -27,7 +27,7 @@
 #define LONGEST_SOCKET "/fcgi/control.sock"
 
 static const char *const parts[] = {"fcgi", "session.sock", "shell", "nginx", "www", "keeper",
-    "plugin", "action", "undo", "journal"};
+    "plugin", "action", "undo", "journal", "session"};
 
 #define PARTS (sizeof(parts) / sizeof(parts[0]))
 
@@ -293,10 +293,11 @@ remove_parts(const struct hr_rundir *r, bool keep_session, bool keep_others, str
 
 		if (keep_session && part_of_session(parts[i]))
 			continue;
-		/* of a killed predecessor: what it did stays done, and shells for single actions
-		 * may still be at it */
+		/* of a killed predecessor: what it did stays done, shells for single actions may
+		 * still be at it, and named sessions go on */
 		if (keep_others &&
-		    (strcmp(parts[i], "journal") == 0 || strcmp(parts[i], "shell") == 0))
+		    (strcmp(parts[i], "journal") == 0 || strcmp(parts[i], "shell") == 0 ||
+			strcmp(parts[i], "session") == 0))
 			continue;
 		path = hr_rundir_file(r, parts[i]);
 		if (path == NULL)
@@ -341,7 +342,7 @@ hr_rundir_prepare(struct hr_rundir *r, uid_t nginx_uid, bool keep_session, struc
 		check_way(r);
 	if (make_part(r, "fcgi", pass, err) != 0 || make_part(r, "nginx", pass, err) != 0 ||
 	    make_part(r, "www", pass, err) != 0 || make_part(r, "plugin", pass, err) != 0 ||
-	    make_part(r, "action", pass, err) != 0)
+	    make_part(r, "action", pass, err) != 0 || make_part(r, "session", 0700, err) != 0)
 		return -1;
 	return make_part(r, "shell", pass, err);
 }

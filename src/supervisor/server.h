@@ -21,6 +21,7 @@
 #include "supervisor/reexec.h"
 #include "supervisor/rundir.h"
 #include "supervisor/session.h"
+#include "supervisor/sessions.h"
 #include "supervisor/settings.h"
 #include "supervisor/statics.h"
 #include "supervisor/viewer.h"
@@ -68,6 +69,7 @@ struct hr_server {
 
 	struct hr_pool pools[HR_SERVER_POOLS];
 	struct hr_keeper keeper;
+	struct hr_sessions sessions;
 	struct hr_statics statics;
 	struct hr_nginx nginx;
 	struct hr_plugins plugins;

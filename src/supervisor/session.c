@@ -1,5 +1,5 @@
-/* Keepers. Invariant: the default session's socket is open from the first start to the very end, so
- * a worker that connects while there is no keeper waits instead of failing. */
+/* Keepers. Invariant: a session's socket is open from the first start to the very end, so a worker
+ * that connects while there is no keeper waits instead of failing. */
 #include "config.h"
 
 #include "supervisor/session.h"
@@ -23,6 +23,25 @@ keeper_pid(const struct hr_keeper *k)
 	return k->adopted.pid != 0 ? k->adopted.pid : k->child.pid;
 }
 
+static const char *
+keeper_dir(const struct hr_keeper *k)
+{
+	return k->dir != NULL ? k->dir : k->server->settings.working_dir;
+}
+
+const char *
+hr_keeper_state_name(const struct hr_keeper *k)
+{
+	switch (k->state) {
+	case HR_KEEPER_READY: return "ready";
+	case HR_KEEPER_STARTING: return "starting";
+	case HR_KEEPER_DOWN: return "restarting";
+	case HR_KEEPER_STOPPING:
+	case HR_KEEPER_STOPPED: break;
+	}
+	return "stopping";
+}
+
 static void
 keeper_signal(const struct hr_keeper *k, int sig)
 {
@@ -34,8 +53,20 @@ static void
 keeper_set(struct hr_keeper *k, enum hr_keeper_state state)
 {
 	k->state = state;
+	k->changed(k);
+}
+
+static void
+default_changed(struct hr_keeper *k)
+{
 	atomic_store(&k->server->board->session_pid, keeper_pid(k));
 	hr_server_changed(k->server);
+}
+
+static void
+default_failed(struct hr_keeper *k, const char *why)
+{
+	hr_server_start_failed(k->server, HR_EXIT_START, why);
 }
 
 static void
@@ -48,13 +79,14 @@ keeper_ready(void *arg, bool ready, const char *reason)
 	if (ready) {
 		hr_watch_disarm(k->patience);
 		k->reason[0] = '\0';
-		hr_log(HR_LOG_INFO, "the shell is ready (process %ld)", (long)k->child.pid);
+		hr_log(HR_LOG_INFO, "%s: the shell is ready (process %ld)", k->child.name,
+		    (long)k->child.pid);
 		keeper_set(k, HR_KEEPER_READY);
 		return;
 	}
 	(void)snprintf(k->reason, sizeof(k->reason), "%s", reason);
-	hr_log(HR_LOG_ERROR, "the shell did not start: %s", reason);
-	hr_server_start_failed(k->server, HR_EXIT_START, "the shell did not start");
+	hr_log(HR_LOG_ERROR, "%s: the shell did not start: %s", k->child.name, reason);
+	k->failed(k, "the shell did not start");
 	hr_child_signal(&k->child, SIGTERM); /* its end is the occasion for another start */
 }
 
@@ -79,20 +111,21 @@ keeper_lost(struct hr_keeper *k, bool was_ours, int64_t age_ms, const char *how)
 
 	hr_watch_disarm(k->patience);
 	hr_readyline_close(&k->line);
-	hr_adopt_forget(&k->server->run);
+	hr_adopt_forget(&k->server->run, k->record);
 	if (k->state == HR_KEEPER_STOPPING) {
 		keeper_set(k, HR_KEEPER_STOPPED);
 		return;
 	}
 	atomic_fetch_add(&k->server->board->metrics.restarts[HR_RESTART_SESSION], 1);
 	delay = hr_backoff_next(&k->backoff, k->state == HR_KEEPER_READY, age_ms, hr_now_ms());
-	hr_log(HR_LOG_ERROR, "the keeper of the shell ended (%s); a new shell starts in %lld ms",
+	hr_log(HR_LOG_ERROR,
+	    "%s: the keeper of the shell ended (%s); a new shell starts in %lld ms", k->child.name,
 	    how, (long long)delay);
 	if (k->reason[0] == '\0')
 		(void)snprintf(k->reason, sizeof(k->reason), "the keeper ended: %s", how);
 	keeper_set(k, HR_KEEPER_DOWN);
 	if (was_ours) /* an inherited one may have been killed with its supervisor */
-		hr_server_start_failed(k->server, HR_EXIT_START, "the keeper of the shell ended");
+		k->failed(k, "the keeper of the shell ended");
 	if (k->state == HR_KEEPER_DOWN && hr_watch_arm(k->restart, delay, NULL) != 0)
 		hr_log(HR_LOG_ERROR, "no memory for a timer: the shell is not started again");
 }
@@ -112,7 +145,7 @@ keeper_patience_over(void *arg)
 	if (k->state == HR_KEEPER_STARTING)
 		(void)snprintf(k->reason, sizeof(k->reason), "not ready after %lld s",
 		    k->server->settings.start_timeout);
-	hr_log(HR_LOG_ERROR, "the keeper of the shell is killed: %s",
+	hr_log(HR_LOG_ERROR, "%s: the keeper of the shell is killed: %s", k->child.name,
 	    k->state == HR_KEEPER_STARTING ? k->reason : "it does not end");
 	keeper_signal(k, SIGKILL);
 }
@@ -128,7 +161,12 @@ hr_keeper_init(struct hr_keeper *k, struct hr_server *server)
 	k->child.kids = &server->kids;
 	k->child.arg = k;
 	k->child.on_exit = keeper_ended;
+	k->changed = default_changed;
+	k->failed = default_failed;
 	(void)snprintf(k->child.name, sizeof(k->child.name), "session");
+	(void)snprintf(k->name, sizeof(k->name), "default");
+	(void)snprintf(k->socket, sizeof(k->socket), "session.sock");
+	(void)snprintf(k->record, sizeof(k->record), "keeper");
 }
 
 bool
@@ -137,9 +175,9 @@ hr_keeper_find(struct hr_keeper *k)
 	const struct hr_server *s = k->server;
 	struct hr_keeper_args a;
 
-	if (hr_keeper_args_init(&a, s, "default", s->settings.working_dir, false, NULL) == 0) {
+	if (hr_keeper_args_init(&a, s, k->name, keeper_dir(k), false, NULL) == 0) {
 		k->digest = hr_adopt_digest(a.v);
-		hr_adopt_find(&k->adopted, &s->run, k->digest);
+		hr_adopt_find(&k->adopted, &s->run, k->record, k->digest);
 	}
 	hr_keeper_args_done(&a);
 	return k->adopted.pid != 0;
@@ -162,8 +200,8 @@ keeper_adopt(struct hr_keeper *k, struct hr_err *err)
 	k->adopted_end = hr_loop_readable(k->server->loop, k->adopted.pidfd, adopted_ended, k, err);
 	if (k->adopted_end == NULL)
 		return -1;
-	hr_log(HR_LOG_NOTICE, "going on with the shell of a killed predecessor (process %ld)",
-	    (long)k->adopted.pid);
+	hr_log(HR_LOG_NOTICE, "%s: going on with the shell of a killed predecessor (process %ld)",
+	    k->child.name, (long)k->adopted.pid);
 	keeper_set(k, HR_KEEPER_READY);
 	return 0;
 }
@@ -177,7 +215,7 @@ keeper_listen(struct hr_keeper *k, struct hr_err *err)
 		return 0;
 	}
 	if (k->listener < 0)
-		k->listener = hr_rundir_listen(&k->server->run, "session.sock", 0, err);
+		k->listener = hr_rundir_listen(&k->server->run, k->socket, 0, err);
 	return k->listener >= 0 ? 0 : -1;
 }
 
@@ -202,7 +240,7 @@ hr_keeper_start(struct hr_keeper *k, struct hr_err *err)
 		return keeper_adopt(k, err);
 	if (keeper_listen(k, err) != 0)
 		return -1;
-	if (hr_keeper_args_init(&a, s, "default", s->settings.working_dir, false, err) == 0 &&
+	if (hr_keeper_args_init(&a, s, k->name, keeper_dir(k), false, err) == 0 &&
 	    hr_readyline_open(&k->line, s->loop, keeper_ready, k, &ready, err) == 0) {
 		k->digest = hr_adopt_digest(a.v);
 		ok = hr_keeper_spawn(s, &k->child, &a, ready, k->listener, err);
@@ -213,7 +251,7 @@ hr_keeper_start(struct hr_keeper *k, struct hr_err *err)
 		hr_readyline_close(&k->line);
 		return -1;
 	}
-	if (hr_adopt_record(&s->run, k->child.pid, k->digest, err) != 0)
+	if (hr_adopt_record(&s->run, k->record, k->child.pid, k->digest, err) != 0)
 		hr_log(HR_LOG_WARNING, "%s", err->msg);
 	(void)hr_watch_arm(k->patience, s->settings.start_timeout * 1000, NULL);
 	keeper_set(k, HR_KEEPER_STARTING);

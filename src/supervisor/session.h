@@ -1,5 +1,5 @@
-/* The keepers of shells: the one of the default session, which all workers reach through one
- * socket, and those of static sessions, one for each action that asks for a fresh shell. */
+/* The keeper of a shell that many requests share, reached by workers through a socket: that of the
+ * default session, and those of named ones (sessions.h). It is started again when it dies. */
 #ifndef HR_SUPERVISOR_SESSION_H
 #define HR_SUPERVISOR_SESSION_H
 
@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "proto/channel.h"
 #include "supervisor/adopt.h"
 #include "supervisor/child.h"
 #include "supervisor/readyline.h"
@@ -24,6 +25,13 @@ enum hr_keeper_state {
 
 struct hr_keeper {
 	struct hr_server *server;
+	char name[HR_SESSION_NAME_MAX + 1];
+	char socket[HR_SESSION_NAME_MAX + 24]; /* below the run directory */
+	char record[HR_SESSION_NAME_MAX + 24]; /* the same, for hr_adopt */
+	const char *dir; /* where its shell starts; borrowed; NULL: the working directory */
+	/* After a change of state, and after a start that came to nothing. Neither may free it. */
+	void (*changed)(struct hr_keeper *k);
+	void (*failed)(struct hr_keeper *k, const char *why);
 	struct hr_child child;
 	int listener; /* stays while keepers come and go: requests wait in its queue */
 	enum hr_keeper_state state;
@@ -37,6 +45,7 @@ struct hr_keeper {
 	uint64_t digest; /* of the command line */
 };
 
+/* Of the default session; a named one then sets what is different. */
 void hr_keeper_init(struct hr_keeper *k, struct hr_server *server);
 /* Looks for the keeper of a killed predecessor; true: hr_keeper_start() will take it over, what it
  * uses in the run directory must stay. */
@@ -45,5 +54,6 @@ int hr_keeper_open(struct hr_keeper *k, struct hr_err *err); /* makes the socket
 int hr_keeper_start(struct hr_keeper *k, struct hr_err *err);
 void hr_keeper_stop(struct hr_keeper *k, bool fast); /* ends in HR_KEEPER_STOPPED */
 void hr_keeper_done(struct hr_keeper *k);
+const char *hr_keeper_state_name(const struct hr_keeper *k); /* "ready", ... */
 
 #endif

@@ -108,6 +108,7 @@ static const struct setting settings[] = {
     {"journal_age", INT, AT(journal_age), true, 60, 30 * DAY, "3600"},
     {"journal_sync", BOOL, AT(journal_sync), false, 0, 0, "false"},
     {"journal_required", BOOL, AT(journal_required), true, 0, 0, "false"},
+    {"named_sessions_max", INT, AT(named_sessions_max), true, 0, 64, "8"},
     {"static_sessions_max", INT, AT(static_sessions_max), true, 0, 1024, "32"},
     {"start_timeout", INT, AT(start_timeout), false, 1, DAY, "660"},
     {"stop_timeout", INT, AT(stop_timeout), true, 0, 30 * DAY, "0"},

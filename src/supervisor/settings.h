@@ -57,7 +57,8 @@ struct hr_settings {
 	long long unpack_max_bytes, unpack_max_entries;
 	long long journal_entries, journal_bytes, journal_age;
 	bool journal_sync, journal_required;
-	long long static_sessions_max, start_timeout, stop_timeout, session_stop_timeout;
+	long long static_sessions_max, named_sessions_max, start_timeout, stop_timeout,
+	    session_stop_timeout;
 };
 
 int hr_settings_init(struct hr_settings *c, struct hr_err *err); /* the defaults */

@@ -222,11 +222,12 @@ prepare(struct hr_server *s, struct hr_err *err)
 	    hr_token_init(&s->plugins.token, &s->run, err) != 0)
 		return -1;
 	hr_oldplugins_end(&s->run);
+	limit_shells(s); /* before a shell is looked for: its command line names the groups */
 	if (hr_rundir_prepare(&s->run, s->id.nginx_uid, hr_keeper_find(&s->keeper), err) != 0 ||
+	    hr_sessions_find(&s->sessions, err) != 0 ||
 	    hr_rundir_make_journal(s->journal, err) != 0 ||
 	    hr_token_show(&s->plugins.token, &s->run, false, err) != 0)
 		return -1;
-	limit_shells(s);
 	s->child_env = hr_childenv_new(environ, err);
 	if (s->child_env == NULL)
 		return -1;
@@ -340,6 +341,7 @@ hr_server_release(struct hr_server *s)
 	hr_viewer_close(&s->viewer);
 	hr_rundir_close(&s->run);
 	hr_plugins_done(&s->plugins); /* again: of a server that never ran */
+	hr_sessions_done(&s->sessions);
 	free(s->journal);
 	s->journal = NULL;
 	hr_scoreboard_detach(s->board);

@@ -152,19 +152,30 @@ perform_custom(struct hr_worker *w, const struct hr_request *r, const struct hr_
 	return taken;
 }
 
+/* Another session is for commands alone: all else is about no shell, or about the default one. */
+static bool
+fits_session(const struct hr_event *ev, struct hr_answer *ret)
+{
+	if (strcmp(ev->cls->type, "run") == 0 && !hr_event_truth(ev, "is_static"))
+		return true;
+	hr_answer_detail(ret, 400, "a named session takes run actions only, not static ones");
+	return false;
+}
+
 static void
-perform(struct hr_worker *w, const struct hr_request *r, struct json_object *action,
-    struct hr_answer *ret)
+perform(struct hr_worker *w, const struct hr_request *r, const char *session,
+    struct json_object *action, struct hr_answer *ret)
 {
 	struct hr_action_env env = {.run_dir = w->run_dir,
 	    .work_dir = w->work_dir,
 	    .libexec_dir = w->libexec_dir,
 	    .channel = w->channel,
+	    .session = session,
 	    .user_id = w->user_id};
 	struct hr_buf why, key;
 	struct hr_event ev;
 
-	if (perform_custom(w, r, &env, action, ret))
+	if (session == NULL && perform_custom(w, r, &env, action, ret))
 		return;
 	hr_buf_init(&why, WHY_MAX);
 	if (hr_event_decode(action, &ev, &why) < 0) {
@@ -173,9 +184,13 @@ perform(struct hr_worker *w, const struct hr_request *r, struct json_object *act
 		return;
 	}
 	hr_buf_done(&why);
+	if (session != NULL && !fits_session(&ev, ret))
+		return;
 	atomic_store(&w->board->last_execution_ns, hr_worker_wall_ns());
 	hr_buf_init(&key, HR_KEY_MAX);
 	hr_key_make(&key, r, &ev, &w->body);
+	if (session != NULL && key.len > 0) /* the same in another shell is another action */
+		hr_buf_addf(&key, "@%s", session);
 	if (hr_buf_check(&key, NULL) < 0) {
 		hr_answer_generic(ret); /* nothing may run without its key */
 	} else {
@@ -191,7 +206,8 @@ perform(struct hr_worker *w, const struct hr_request *r, struct json_object *act
 }
 
 void
-hr_handle_execute(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+hr_execute(
+    struct hr_worker *w, const struct hr_request *r, const char *session, struct hr_answer *ret)
 {
 	bool json = hr_body_is_json(r->content_type);
 	struct json_object *body = NULL, *action;
@@ -208,7 +224,13 @@ hr_handle_execute(struct hr_worker *w, struct hr_request *r, struct hr_answer *r
 	} else {
 		action = validate(body, ret);
 		if (action != NULL)
-			perform(w, r, action, ret);
+			perform(w, r, session, action, ret);
 		json_object_put(body);
 	}
+}
+
+void
+hr_handle_execute(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	hr_execute(w, r, NULL, ret);
 }

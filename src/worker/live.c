@@ -1,5 +1,5 @@
-/* Looking on: the default session, its commands, what is pressed for the one that runs. The
- * interface is doc/live.md; nothing of it is part of the original's. */
+/* Looking on: a session, its commands, what is pressed for the one that runs. The interface is
+ * doc/live.md; nothing of it is part of the original's. */
 #include "config.h"
 
 #include "worker/live.h"
@@ -10,10 +10,9 @@
 
 #include <json-c/json.h>
 
-#include "actions/shell.h"
+#include "proto/channel.h"
 #include "proto/json.h"
 #include "shell/keys.h"
-#include "worker/worker.h"
 
 #define BODY_MAX (1u << 20)
 #define KEYS_MAX 1000
@@ -24,10 +23,32 @@ put_str(struct hr_buf *b, const char *p, size_t len)
 	(void)hr_json_put_str(b, p, len, HR_JSON_REPLACE); /* cannot refuse */
 }
 
-static void
-put_state(struct hr_buf *b, const struct hr_session_state *s)
+static const char *
+name_of(const struct hr_shell_place *place)
 {
-	hr_buf_addf(b, "{\"name\":\"default\",\"ready\":%s,\"running\":%s,\"working_dir\":",
+	return place->session != NULL ? place->session : "default";
+}
+
+bool
+hr_live_place(struct hr_worker *w, const struct hr_request *r, struct hr_shell_place *ret_place,
+    struct hr_answer *ret)
+{
+	*ret_place = (struct hr_shell_place){.run_dir = w->run_dir};
+	hr_buf_reset(&w->session);
+	if (!hr_request_query(r, "session", &w->session) ||
+	    strcmp(hr_buf_str(&w->session), "default") == 0)
+		return true;
+	ret_place->session = hr_buf_str(&w->session);
+	if (hr_session_name_fits(ret_place->session, w->session.len))
+		return true;
+	hr_answer_detail(ret, 404, "there is no session of that name");
+	return false;
+}
+
+void
+hr_live_put_state(struct hr_buf *b, const char *name, const struct hr_session_state *s)
+{
+	hr_buf_addf(b, "{\"name\":\"%s\",\"ready\":%s,\"running\":%s,\"working_dir\":", name,
 	    s->ready ? "true" : "false", s->running ? "true" : "false");
 	put_str(b, s->working_dir.p, s->working_dir.len);
 	hr_buf_addf(b,
@@ -36,10 +57,13 @@ put_state(struct hr_buf *b, const struct hr_session_state *s)
 	    s->log_start, s->log_end, s->rows, s->columns);
 }
 
-/* The shell's keeper may be about to be replaced: that is a matter of a moment. */
 void
 hr_live_refuse(struct hr_answer *ret, const struct hr_err *err)
 {
+	if (err->code == HR_E_NOTFOUND) {
+		hr_answer_detail(ret, 404, err->msg);
+		return;
+	}
 	hr_answer_detail(ret, 503, err->msg);
 	ret->retry_after_s = 1;
 }
@@ -48,15 +72,17 @@ void
 hr_handle_live_session(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	struct hr_session_state state;
+	struct hr_shell_place place;
 	struct hr_err err = {0};
 	struct hr_buf frame;
 
-	(void)r;
+	if (!hr_live_place(w, r, &place, ret))
+		return;
 	hr_buf_init(&frame, HR_FRAME_MAX);
-	if (hr_shell_state(w->run_dir, &frame, &state, &err) < 0)
+	if (hr_shell_state(&place, &frame, &state, &err) < 0)
 		hr_live_refuse(ret, &err);
 	else
-		put_state(&ret->body, &state);
+		hr_live_put_state(&ret->body, name_of(&place), &state);
 	hr_buf_done(&frame);
 }
 
@@ -68,11 +94,11 @@ put_seconds(struct hr_buf *b, const char *name, int64_t ms)
 }
 
 static void
-put_command(struct hr_buf *b, const struct hr_command_state *c)
+put_command(struct hr_buf *b, const char *session, const struct hr_command_state *c)
 {
 	static const char *const states[] = {"running", "completed", "shell ended"};
 
-	hr_buf_addf(b, "{\"id\":%" PRId64 ",\"session\":\"default\",\"key\":", c->id);
+	hr_buf_addf(b, "{\"id\":%" PRId64 ",\"session\":\"%s\",\"key\":", c->id, session);
 	put_str(b, c->key.p, c->key.len);
 	hr_buf_adds(b, ",\"command\":");
 	put_str(b, c->text.p, c->text.len);
@@ -96,20 +122,22 @@ void
 hr_handle_live_commands(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	struct hr_command_state list[HR_COMMANDS_MAX];
+	struct hr_shell_place place;
 	struct hr_err err = {0};
 	struct hr_buf frame;
 	size_t n = 0, i;
 
-	(void)r;
+	if (!hr_live_place(w, r, &place, ret))
+		return;
 	hr_buf_init(&frame, HR_FRAME_MAX);
-	if (hr_shell_commands(w->run_dir, &frame, list, &n, &err) < 0) {
+	if (hr_shell_commands(&place, &frame, list, &n, &err) < 0) {
 		hr_live_refuse(ret, &err);
 	} else {
 		hr_buf_adds(&ret->body, "{\"commands\":[");
 		for (i = 0; i < n; i++) {
 			if (i > 0)
 				hr_buf_addc(&ret->body, ',');
-			put_command(&ret->body, &list[i]);
+			put_command(&ret->body, name_of(&place), &list[i]);
 		}
 		hr_buf_adds(&ret->body, "]}");
 	}
@@ -137,14 +165,18 @@ signal_number(struct json_object *v)
 }
 
 static void
-press(struct hr_worker *w, const struct hr_press_request *req, struct hr_answer *ret)
+press(struct hr_worker *w, const struct hr_request *r, const struct hr_press_request *req,
+    struct hr_answer *ret)
 {
+	struct hr_shell_place place;
 	struct hr_session_state state;
 	struct hr_err err = {0};
 	struct hr_buf frame;
 
+	if (!hr_live_place(w, r, &place, ret))
+		return;
 	hr_buf_init(&frame, HR_FRAME_MAX);
-	if (hr_shell_press(w->run_dir, req, &frame, &state, &err) < 0) {
+	if (hr_shell_press(&place, req, &frame, &state, &err) < 0) {
 		hr_live_refuse(ret, &err);
 	} else if (state.reason.len > 0) {
 		ret->status = 409;
@@ -152,14 +184,13 @@ press(struct hr_worker *w, const struct hr_press_request *req, struct hr_answer 
 		put_str(&ret->body, state.reason.p, state.reason.len);
 		hr_buf_addc(&ret->body, '}');
 	} else {
-		put_state(&ret->body, &state);
+		hr_live_put_state(&ret->body, name_of(&place), &state);
 	}
 	hr_buf_done(&frame);
 }
 
-/* A body that is an object; NULL: answered. */
-static struct json_object *
-object(struct hr_worker *w, const struct hr_request *r, struct hr_answer *ret)
+struct json_object *
+hr_live_object(struct hr_worker *w, const struct hr_request *r, struct hr_answer *ret)
 {
 	struct json_object *body = NULL;
 	struct hr_json_error e;
@@ -193,11 +224,12 @@ void
 hr_handle_live_input(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	struct hr_press_request req = {.what = HR_PRESS_TEXT};
-	struct json_object *body = object(w, r, ret), *v = member(body, "text", HR_PY_STR, ret);
+	struct json_object *body = hr_live_object(w, r, ret),
+			   *v = member(body, "text", HR_PY_STR, ret);
 
 	if (v != NULL) {
 		req.text.p = hr_json_str(v, &req.text.len);
-		press(w, &req, ret);
+		press(w, r, &req, ret);
 	}
 	json_object_put(body);
 }
@@ -205,14 +237,15 @@ hr_handle_live_input(struct hr_worker *w, struct hr_request *r, struct hr_answer
 void
 hr_handle_live_signal(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
-	struct json_object *body = object(w, r, ret), *v = member(body, "signal", HR_PY_STR, ret);
+	struct json_object *body = hr_live_object(w, r, ret),
+			   *v = member(body, "signal", HR_PY_STR, ret);
 	const struct hr_press_request req = {
 	    .what = HR_PRESS_SIGNAL, .signal = v != NULL ? signal_number(v) : 0, .text = {"", 0}};
 
 	if (v != NULL && req.signal == 0)
 		hr_answer_detail(ret, 400, "no signal of that name");
 	else if (v != NULL)
-		press(w, &req, ret);
+		press(w, r, &req, ret);
 	json_object_put(body);
 }
 
@@ -234,7 +267,8 @@ is_key(struct json_object *v)
 void
 hr_handle_live_keys(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
-	struct json_object *body = object(w, r, ret), *v = member(body, "keys", HR_PY_LIST, ret);
+	struct json_object *body = hr_live_object(w, r, ret),
+			   *v = member(body, "keys", HR_PY_LIST, ret);
 	size_t i, len, n = v != NULL ? json_object_array_length(v) : 0;
 	struct hr_press_request req = {.what = HR_PRESS_KEYS};
 	struct hr_buf names;
@@ -256,7 +290,7 @@ hr_handle_live_keys(struct hr_worker *w, struct hr_request *r, struct hr_answer 
 		hr_answer_generic(ret);
 	} else if (v != NULL) {
 		req.text = (struct hr_span){hr_buf_str(&names), names.len};
-		press(w, &req, ret);
+		press(w, r, &req, ret);
 	}
 	hr_buf_done(&names);
 	json_object_put(body);
@@ -265,8 +299,8 @@ hr_handle_live_keys(struct hr_worker *w, struct hr_request *r, struct hr_answer 
 void
 hr_handle_live_resize(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
-	struct json_object *body = object(w, r, ret), *rows = member(body, "rows", HR_PY_INT, ret),
-			   *columns = NULL;
+	struct json_object *body = hr_live_object(w, r, ret),
+			   *rows = member(body, "rows", HR_PY_INT, ret), *columns = NULL;
 	struct hr_press_request req = {.what = HR_PRESS_SIZE, .text = {"", 0}};
 
 	if (rows != NULL)
@@ -279,7 +313,7 @@ hr_handle_live_resize(struct hr_worker *w, struct hr_request *r, struct hr_answe
 		    req.columns > HR_TERMINAL_MAX)
 			hr_answer_detail(ret, 400, "rows and columns are numbers from 1 to 1000");
 		else
-			press(w, &req, ret);
+			press(w, r, &req, ret);
 	}
 	json_object_put(body);
 }

@@ -2,10 +2,25 @@
 #ifndef HR_WORKER_LIVE_H
 #define HR_WORKER_LIVE_H
 
-#include "base/err.h"
-#include "proto/httperr.h"
+#include <stdbool.h>
 
-/* 503: the shell's keeper may be about to be replaced, which is a matter of a moment. */
+#include "actions/shell.h"
+#include "base/err.h"
+#include "worker/worker.h"
+
+/* The session that the query names. ret is valid until the next request. False: answered. */
+bool hr_live_place(struct hr_worker *w, const struct hr_request *r,
+    struct hr_shell_place *ret_place, struct hr_answer *ret);
+
+/* The body as a JSON object, the caller's; NULL: answered. */
+struct json_object *
+hr_live_object(struct hr_worker *w, const struct hr_request *r, struct hr_answer *ret);
+
+/* {"name": ..., } of GET /handrail/v1/session. */
+void hr_live_put_state(struct hr_buf *b, const char *name, const struct hr_session_state *s);
+
+/* 404 if there is no such session. 503: the shell's keeper may be about to be replaced, which is a
+ * matter of a moment. */
 void hr_live_refuse(struct hr_answer *ret, const struct hr_err *err);
 
 #endif

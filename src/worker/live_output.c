@@ -1,4 +1,4 @@
-/* The output of the default session as it comes: plain bytes, or events (doc/live.md). */
+/* The output of a session as it comes: plain bytes, or events (doc/live.md). */
 #include "config.h"
 
 #include <errno.h>
@@ -31,6 +31,7 @@ struct following {
 	int keeper, signals;
 	struct hr_buf frame, event;
 	enum form form;
+	struct hr_shell_place place;
 	struct hr_follow_request req;
 	uint64_t at;  /* the next byte's offset */
 	size_t ntorn; /* text: bytes before `at` that wait for the rest of their character */
@@ -276,13 +277,13 @@ offset_of(const char *text, uint64_t *ret)
 }
 
 static int
-first_piece(struct hr_worker *w, struct following *f, struct hr_err *err)
+first_piece(struct following *f, struct hr_err *err)
 {
 	struct hr_output_piece first;
 	size_t used;
 	int r;
 
-	f->keeper = hr_shell_follow(w->run_dir, &f->req, err);
+	f->keeper = hr_shell_follow(&f->place, &f->req, err);
 	if (f->keeper < 0)
 		return -1;
 	r = next_piece(f, &first, &used, err);
@@ -295,7 +296,7 @@ first_piece(struct hr_worker *w, struct following *f, struct hr_err *err)
 }
 
 static int
-begin(struct hr_worker *w, struct following *f, bool resumed, struct hr_err *err)
+begin(struct following *f, bool resumed, struct hr_err *err)
 {
 	const uint64_t wanted = f->req.offset;
 	sigset_t set;
@@ -307,14 +308,14 @@ begin(struct hr_worker *w, struct following *f, bool resumed, struct hr_err *err
 	f->signals = signalfd(-1, &set, SFD_CLOEXEC);
 	if (f->signals < 0)
 		return hr_err_sys(err, errno, "signalfd");
-	if (first_piece(w, f, err) < 0)
+	if (first_piece(f, err) < 0)
 		return -1;
 	if (resumed && f->at < wanted) {
 		/* we gave that number, so the keeper is another one: all it has is new */
 		hr_fd_close(&f->keeper);
 		hr_buf_reset(&f->frame);
 		f->req.offset = 0;
-		if (first_piece(w, f, err) < 0)
+		if (first_piece(f, err) < 0)
 			return -1;
 		put_gap(f, wanted, f->at);
 	} else if (f->form != FORM_BYTES && f->at > wanted) {
@@ -373,13 +374,17 @@ hr_handle_live_output(struct hr_worker *w, struct hr_request *r, struct hr_answe
 	f->keeper = f->signals = -1;
 	hr_buf_init(&f->frame, PIECE_MAX);
 	hr_buf_init(&f->event, EVENT_MAX);
+	if (!hr_live_place(w, r, &f->place, ret)) {
+		following_free(f);
+		return;
+	}
 	wrong = parse(r, f, &resumed);
 	if (wrong != NULL) {
 		hr_answer_detail(ret, 400, wrong);
 		following_free(f);
 		return;
 	}
-	if (begin(w, f, resumed, &err) < 0) {
+	if (begin(f, resumed, &err) < 0) {
 		hr_live_refuse(ret, &err);
 		following_free(f);
 		return;

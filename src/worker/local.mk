@@ -15,6 +15,7 @@ libworker_la_SOURCES = \
 	%D%/list.c \
 	%D%/live.c %D%/live.h \
 	%D%/live_output.c \
+	%D%/live_sessions.c \
 	%D%/mcp.c \
 	%D%/metrics.c %D%/metrics.h \
 	%D%/once.c %D%/once.h \

@@ -199,6 +199,7 @@ put_server(struct hr_buf *b, struct hr_scoreboard *board)
 	put_type(b, "sessions", "gauge", "Shells, by kind.");
 	put_labelled(b, "sessions", "kind", "default", atomic_load(&board->session_pid) != 0);
 	put_labelled(b, "sessions", "kind", "static", atomic_load(&board->static_sessions));
+	put_labelled(b, "sessions", "kind", "named", atomic_load(&board->named_sessions));
 }
 
 static void

@@ -28,6 +28,10 @@ static const struct route routes[] = {
     {"/ready", "GET", false, hr_handle_ready},
     {"/metrics", "GET", false, hr_handle_metrics},
     /* doc/live.md */
+    {"/handrail/v1/sessions", "GET", false, hr_handle_live_sessions},
+    {"/handrail/v1/create", "POST", false, hr_handle_live_create},
+    {"/handrail/v1/run", "POST", false, hr_handle_live_run},
+    {"/handrail/v1/kill", "POST", false, hr_handle_live_kill},
     {"/handrail/v1/session", "GET", false, hr_handle_live_session},
     {"/handrail/v1/commands", "GET", false, hr_handle_live_commands},
     {"/handrail/v1/output", "GET", false, hr_handle_live_output},

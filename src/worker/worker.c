@@ -29,6 +29,7 @@ hr_worker_init(struct hr_worker *w, const char *run_dir, const char *work_dir,
 	w->once.fd = -1;
 	hr_buf_init(&w->body, HR_JSON_BODY_MAX + READ_SIZE);
 	hr_buf_init(&w->path, PATH_BYTES_MAX);
+	hr_buf_init(&w->session, PATH_BYTES_MAX);
 }
 
 void
@@ -36,6 +37,7 @@ hr_worker_done(struct hr_worker *w)
 {
 	hr_buf_done(&w->body);
 	hr_buf_done(&w->path);
+	hr_buf_done(&w->session);
 	hr_auth_done(&w->auth);
 	hr_journal_close(&w->journal);
 }

@@ -36,6 +36,7 @@ struct hr_worker {
 	/* kept from request to request, so that none of them allocates what the last one had */
 	struct hr_buf body;
 	struct hr_buf path;
+	struct hr_buf session; /* the name of the one that was asked for */
 };
 
 /* board and slot are the caller's. */
@@ -54,6 +55,10 @@ hr_worker_body(struct hr_worker *w, const struct hr_request *r, size_t cap, stru
 int64_t hr_worker_wall_ns(void); /* CLOCK_REALTIME */
 int64_t hr_worker_mono_ns(void); /* CLOCK_MONOTONIC */
 
+/* POST /execute_action. session: a named one, for which only `run` is done; NULL: the default. */
+void hr_execute(
+    struct hr_worker *w, const struct hr_request *r, const char *session, struct hr_answer *ret);
+
 /* The handlers, one a file; the table is in route.c. */
 typedef void hr_handler_fn(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret);
 hr_handler_fn hr_handle_alive;
@@ -65,11 +70,15 @@ hr_handler_fn hr_handle_execute;
 hr_handler_fn hr_handle_info;
 hr_handler_fn hr_handle_list;
 hr_handler_fn hr_handle_live_commands;
+hr_handler_fn hr_handle_live_create;
 hr_handler_fn hr_handle_live_input;
 hr_handler_fn hr_handle_live_keys;
+hr_handler_fn hr_handle_live_kill;
 hr_handler_fn hr_handle_live_output;
 hr_handler_fn hr_handle_live_resize;
+hr_handler_fn hr_handle_live_run;
 hr_handler_fn hr_handle_live_session;
+hr_handler_fn hr_handle_live_sessions;
 hr_handler_fn hr_handle_live_signal;
 hr_handler_fn hr_handle_mcp;
 hr_handler_fn hr_handle_metrics;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/channel.h"
 #include "proto/scoreboard.h"
 
 #include "lines.h"
@@ -316,6 +317,23 @@ START_TEST(act_and_answers)
 }
 END_TEST
 
+START_TEST(session_names)
+{
+	static const char *const good[] = {"a", "Z", "0", "a.b-c_D",
+	    "x23456789012345678901234567890.-", "stati", "stat.static", "Default", "default1",
+	    "Static"};
+	static const char *const bad[] = {"", "default", "static", "static-1", "statics", ".", "..",
+	    ".a", "-a", "_a", "a/b", "a b", "a\n", "\xc3\xa4", "x2345678901234567890123456789012x"};
+	size_t i;
+
+	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		ck_assert_msg(hr_session_name_fits(good[i], strlen(good[i])), "%s", good[i]);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ck_assert_msg(!hr_session_name_fits(bad[i], strlen(bad[i])), "%s", bad[i]);
+	ck_assert(!hr_session_name_fits("a\0", 2));
+}
+END_TEST
+
 static int
 get(const void *p, size_t len, struct hr_err *err)
 {
@@ -431,6 +449,7 @@ main(void)
 	tcase_add_test(c, result_round_trip);
 	tcase_add_test(c, looking_on);
 	tcase_add_test(c, presses);
+	tcase_add_test(c, session_names);
 	tcase_add_test(c, commands);
 	tcase_add_test(c, status_and_state);
 	tcase_add_test(c, act_and_answers);

@@ -441,14 +441,14 @@ START_TEST(a_recorded_keeper_is_found_while_it_lives)
 	int status;
 	pid_t pid = fork_sleeper();
 
-	ck_assert_int_eq(hr_adopt_record(&r, pid, 42, &err), 0);
-	hr_adopt_find(&a, &r, 42);
+	ck_assert_int_eq(hr_adopt_record(&r, "keeper", pid, 42, &err), 0);
+	hr_adopt_find(&a, &r, "keeper", 42);
 	ck_assert_int_eq(a.pid, pid);
 	hr_adopt_signal(&a, SIGKILL);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert(WIFSIGNALED(status));
 	hr_adopt_done(&a);
-	hr_adopt_find(&a, &r, 42); /* gone */
+	hr_adopt_find(&a, &r, "keeper", 42); /* gone */
 	ck_assert_int_eq(a.pid, 0);
 	ck_assert_int_eq(a.pidfd, -1);
 }
@@ -461,8 +461,8 @@ START_TEST(one_with_other_settings_is_ended)
 	int status;
 	pid_t pid = fork_sleeper();
 
-	ck_assert_int_eq(hr_adopt_record(&r, pid, 42, &err), 0);
-	hr_adopt_find(&a, &r, 43);
+	ck_assert_int_eq(hr_adopt_record(&r, "keeper", pid, 42, &err), 0);
+	hr_adopt_find(&a, &r, "keeper", 43);
 	ck_assert_int_eq(a.pid, 0);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(WTERMSIG(status), SIGTERM);
@@ -478,7 +478,7 @@ START_TEST(another_process_of_that_number_is_left_alone)
 	int n = snprintf(text, sizeof(text), "%ld 12345 %016x\n", (long)getppid(), 42);
 
 	ck_assert_int_eq(hr_path_write(in_top("keeper"), text, (size_t)n, 0600, &err), 0);
-	hr_adopt_find(&a, &r, 43);
+	hr_adopt_find(&a, &r, "keeper", 43);
 	ck_assert_int_eq(a.pid, 0);
 	ck_assert_int_eq(kill(getppid(), 0), 0);
 }
@@ -493,7 +493,7 @@ START_TEST(broken_records_are_nobody)
 
 	ck_assert_int_eq(
 	    hr_path_write(in_top("keeper"), texts[_i], strlen(texts[_i]), 0600, &err), 0);
-	hr_adopt_find(&a, &r, 0x2a);
+	hr_adopt_find(&a, &r, "keeper", 0x2a);
 	ck_assert_int_eq(a.pid, 0);
 }
 END_TEST

@@ -1,0 +1,194 @@
+/* Sessions beside the default one: made, listed, used and ended (doc/live.md). */
+#include "config.h"
+
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "base/fd.h"
+#include "proto/channel.h"
+#include "proto/json.h"
+#include "worker/live.h"
+
+#define LIST_TIMEOUT_MS 5000
+/* the supervisor has limits of its own for the start of a shell and for its end */
+#define WORK_TIMEOUT_MS (15 * 60 * 1000)
+
+/* ---- listing ---- */
+
+/* One that is not ready would let us wait. */
+static void
+put_one(struct hr_worker *w, struct hr_buf *b, const char *name, bool ready)
+{
+	const struct hr_shell_place place = {
+	    .run_dir = w->run_dir, .session = strcmp(name, "default") == 0 ? NULL : name};
+	struct hr_session_state state = {.working_dir = {"", 0}, .reason = {"", 0}};
+	struct hr_buf frame;
+
+	hr_buf_init(&frame, HR_FRAME_MAX);
+	if (ready && hr_shell_state(&place, &frame, &state, NULL) < 0)
+		state = (struct hr_session_state){.working_dir = {"", 0}, .reason = {"", 0}};
+	hr_live_put_state(b, name, &state);
+	hr_buf_done(&frame);
+}
+
+/* "NAME STATE" lines. */
+static void
+put_named(struct hr_worker *w, struct hr_buf *b, char *text)
+{
+	char *line, *next, *state;
+
+	for (line = text; *line != '\0'; line = next) {
+		next = strchr(line, '\n');
+		if (next == NULL)
+			return;
+		*next++ = '\0';
+		state = strchr(line, ' ');
+		if (state == NULL)
+			return;
+		*state++ = '\0';
+		hr_buf_addc(b, ',');
+		put_one(w, b, line, strcmp(state, "ready") == 0);
+	}
+}
+
+void
+hr_handle_live_sessions(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	struct hr_channel_answer answer;
+	struct hr_err err = {0};
+
+	(void)r;
+	if (hr_channel_ask(w->channel, HR_CHANNEL_SESSIONS, "", 0, HR_CHANNEL_SESSIONS_ANSWER,
+		LIST_TIMEOUT_MS, &answer, &err) < 0) {
+		hr_live_refuse(ret, &err);
+		return;
+	}
+	hr_fd_close(&answer.fd);
+	hr_buf_adds(&ret->body, "{\"sessions\":[");
+	put_one(w, &ret->body, "default", true);
+	put_named(w, &ret->body, answer.text);
+	hr_buf_adds(&ret->body, "]}");
+}
+
+/* ---- making and ending ---- */
+
+/* Asks the supervisor. False: answered. */
+static bool
+ask(struct hr_worker *w, enum hr_channel_type type, const struct hr_buf *text,
+    struct hr_answer *ret)
+{
+	struct hr_channel_answer answer;
+	struct hr_err err = {0};
+
+	if (hr_buf_check(text, NULL) < 0) {
+		hr_answer_generic(ret);
+		return false;
+	}
+	if (hr_channel_ask(w->channel, type, text->p, text->len, HR_CHANNEL_SESSION_ANSWER,
+		WORK_TIMEOUT_MS, &answer, &err) < 0) {
+		if (err.code == HR_E_TOOLARGE)
+			hr_answer_detail(ret, 400, "the working directory's name is too long");
+		else
+			hr_live_refuse(ret, &err);
+		return false;
+	}
+	hr_fd_close(&answer.fd);
+	switch (answer.text[0]) {
+	case HR_SESSION_OK: return true;
+	case HR_SESSION_EXISTS:
+	case HR_SESSION_FULL: hr_answer_detail(ret, 409, answer.text + 1); break;
+	case HR_SESSION_UNKNOWN: hr_answer_detail(ret, 404, answer.text + 1); break;
+	case HR_SESSION_LATER:
+		hr_answer_detail(ret, 503, answer.text + 1);
+		ret->retry_after_s = 1;
+		break;
+	default: hr_answer_detail(ret, 500, answer.len > 0 ? answer.text + 1 : ""); break;
+	}
+	return false;
+}
+
+/* NAME, or NAME and DIR. False: answered. */
+static bool
+compose(struct json_object *body, struct hr_buf *text, struct hr_answer *ret)
+{
+	struct json_object *name = NULL, *dir = NULL;
+	const char *p;
+	size_t len;
+
+	if (!json_object_object_get_ex(body, "name", &name) || hr_json_type(name) != HR_PY_STR) {
+		hr_answer_detail(ret, 400, "the body lacks a member, or it is of another type");
+		return false;
+	}
+	p = hr_json_str(name, &len);
+	if (!hr_session_name_fits(p, len)) {
+		hr_answer_detail(ret, 400, "this cannot be the name of a session");
+		return false;
+	}
+	hr_buf_add(text, p, len);
+	if (!json_object_object_get_ex(body, "working_dir", &dir) || dir == NULL)
+		return true;
+	p = hr_json_type(dir) == HR_PY_STR ? hr_json_str(dir, &len) : "";
+	if (p[0] != '/' || memchr(p, '\0', len) != NULL) {
+		hr_answer_detail(ret, 400, "working_dir is no absolute path");
+		return false;
+	}
+	hr_buf_addc(text, ' ');
+	hr_buf_add(text, p, len);
+	return true;
+}
+
+void
+hr_handle_live_create(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	struct json_object *body = hr_live_object(w, r, ret);
+	struct hr_buf text;
+	char *blank;
+
+	if (body == NULL)
+		return;
+	hr_buf_init(&text, 2u << 20);
+	if (compose(body, &text, ret) && ask(w, HR_CHANNEL_SESSION_NEW, &text, ret)) {
+		blank = memchr(text.p, ' ', text.len);
+		if (blank != NULL)
+			*blank = '\0';
+		ret->status = 201;
+		put_one(w, &ret->body, hr_buf_str(&text), true);
+	}
+	hr_buf_done(&text);
+	json_object_put(body);
+}
+
+void
+hr_handle_live_kill(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	struct hr_shell_place place;
+
+	if (!hr_live_place(w, r, &place, ret))
+		return;
+	if (place.session == NULL)
+		hr_answer_detail(ret, 409, "the default session cannot be ended");
+	else if (ask(w, HR_CHANNEL_SESSION_KILL, &w->session, ret))
+		hr_buf_adds(&ret->body, "{}");
+}
+
+/* ---- using ---- */
+
+void
+hr_handle_live_run(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	struct hr_shell_place place;
+	struct hr_err err = {0};
+	int fd;
+
+	if (!hr_live_place(w, r, &place, ret))
+		return;
+	/* before the action stands in the journal: it was not done, and may be sent again */
+	fd = place.session != NULL ? hr_shell_connect(&place, &err) : -1;
+	if (fd < 0 && place.session != NULL) {
+		hr_live_refuse(ret, &err);
+		return;
+	}
+	hr_fd_close(&fd);
+	hr_execute(w, r, place.session, ret);
+}
