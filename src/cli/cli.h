@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "host/handrail.h"
@@ -36,6 +37,7 @@ struct cli {
 	char *state_dir;
 	const char *const *env;
 	struct hr_config *config;
+	int64_t drawn_ms; /* when the line of progress was drawn; 0: there is none */
 };
 
 struct cli_command {
@@ -65,5 +67,8 @@ struct hr_sandbox *cli_attach(struct cli *c, int *ret_status);
 /* Writes all of it to stdout; CLI_ERROR (said) if that fails. */
 int cli_out(const void *p, size_t len);
 int cli_outs(const char *s);
+/* With --json: what was done, as names and texts that end with NULL; nothing otherwise. CLI_OK, or
+ * CLI_ERROR (said). */
+int cli_done(const struct cli *c, ...) __attribute__((sentinel));
 
 #endif

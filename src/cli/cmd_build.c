@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "cli/commands.h"
+#include "cli/progress.h"
 
 static const struct cli_option build_options[] = {
     {'b', "base", "IMAGE", "what it is built on [sandbox.base_container_image]"},
@@ -29,7 +30,7 @@ on_progress(void *arg, const char *text)
 
 	while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
 		n--;
-	if (c->quiet || n == 0)
+	if (c->quiet || n == 0 || cli_progress_line(c, text, n))
 		return;
 	hr_buf_init(&b, 1 << 20);
 	hr_quote_text(&b, text, n);
@@ -58,7 +59,9 @@ build(struct cli *c, const struct cli_args *a)
 	struct hr_buf b;
 	int rc;
 
-	if (hr_build_image(c->config, &o, &name, &err) != 0)
+	rc = hr_build_image(c->config, &o, &name, &err);
+	cli_progress_end(c);
+	if (rc != 0)
 		return cli_fail(&err);
 	hr_buf_init(&b, 1 << 16);
 	hr_buf_addf(&b, c->json ? "{\"image\":\"%s\"}\n" : "%s\n", name);

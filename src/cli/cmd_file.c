@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/quote.h"
 #include "cli/commands.h"
+#include "cli/progress.h"
 #include "host/zip.h"
 #include "proto/json.h"
 
@@ -67,10 +68,11 @@ put(struct cli *c, const struct cli_args *a)
 		return CLI_NOT_FOUND;
 	}
 	s = cli_attach(c, &rc);
-	if (s != NULL)
-		rc = hr_sandbox_copy_to(s, a->argv[0], a->argv[1], S_ISDIR(st.st_mode), &err) == 0
-			 ? CLI_OK
-			 : cli_fail(&err);
+	if (s == NULL)
+		return rc;
+	rc = hr_sandbox_copy_to(s, a->argv[0], a->argv[1], S_ISDIR(st.st_mode), &err);
+	cli_progress_end(c);
+	rc = rc == 0 ? cli_done(c, "from", a->argv[0], "to", a->argv[1], NULL) : cli_fail(&err);
 	hr_sandbox_free(s);
 	return rc;
 }
@@ -90,11 +92,12 @@ get(struct cli *c, const struct cli_args *a)
 	s = cli_attach(c, &rc);
 	if (s == NULL)
 		return rc;
-	if (hr_sandbox_copy_from(s, a->argv[0], &zip, &err) != 0 ||
-	    hr_zip_extract(zip, to, &err) != 0)
+	rc = hr_sandbox_copy_from(s, a->argv[0], &zip, &err);
+	cli_progress_end(c);
+	if (rc != 0 || hr_zip_extract(zip, to, &err) != 0)
 		rc = cli_fail(&err);
 	else
-		rc = CLI_OK;
+		rc = cli_done(c, "from", a->argv[0], "to", to, NULL);
 	if (zip != NULL)
 		(void)unlink(zip);
 	free(zip);

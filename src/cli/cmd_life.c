@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "cli/commands.h"
+#include "cli/progress.h"
 #include "host/strv.h"
 #include "proto/json.h"
 
@@ -16,6 +17,7 @@ note(void *arg, const char *text)
 {
 	struct cli *c = arg;
 
+	cli_progress_end(c);
 	if (!c->quiet)
 		cli_say("%s", text);
 }
@@ -71,6 +73,8 @@ up(struct cli *c, const struct cli_args *a)
 	    .state_dir = c->state_dir,
 	    .log = note,
 	    .log_arg = c,
+	    .progress = cli_progress,
+	    .progress_arg = c,
 	};
 	struct hr_sandbox *s = NULL;
 	struct hr_error err = {0};
@@ -94,10 +98,9 @@ up(struct cli *c, const struct cli_args *a)
 	o.env = hr_strv_list(&env);
 	o.plugins = hr_strv_list(&plugins);
 	s = hr_sandbox_open(c->config, &o, &err);
-	if (s == NULL || hr_sandbox_connect(s, &err) != 0)
-		rc = cli_fail(&err);
-	else
-		rc = show_up(c, s);
+	rc = s != NULL ? hr_sandbox_connect(s, &err) : -1;
+	cli_progress_end(c);
+	rc = rc == 0 ? show_up(c, s) : cli_fail(&err);
 out:
 	hr_sandbox_free(s);
 	hr_strv_done(&env);
@@ -110,9 +113,17 @@ const struct cli_command cli_up = {
 
 /* ---- setup ---- */
 
+static const char *
+number(int n, char text[16])
+{
+	(void)snprintf(text, 16, "%d", n);
+	return text;
+}
+
 static int
 setup(struct cli *c, const struct cli_args *a)
 {
+	char text[16];
 	struct hr_error err = {0};
 	struct hr_sandbox *s;
 	int rc = CLI_ERROR, status = 0;
@@ -124,7 +135,7 @@ setup(struct cli *c, const struct cli_args *a)
 	if (hr_sandbox_run_setup_script(s, &status, &err) != 0 ||
 	    hr_sandbox_install_git_hooks(s, &err) != 0)
 		rc = cli_fail(&err);
-	else
+	else if ((rc = cli_done(c, "sid", c->name, "status", number(status, text), NULL)) == CLI_OK)
 		rc = status < 0 ? CLI_COMMAND_TIMEOUT : status;
 	hr_sandbox_free(s);
 	return rc;
@@ -218,7 +229,9 @@ with_sandbox(struct cli *c, int (*what)(struct hr_sandbox *s, struct hr_error *e
 
 	s = cli_attach(c, &rc);
 	if (s != NULL)
-		rc = what(s, &err) == 0 ? CLI_OK : cli_fail(&err);
+		rc = what(s, &err) == 0
+			 ? cli_done(c, "sid", c->name, "state", hr_sandbox_state(s), NULL)
+			 : cli_fail(&err);
 	hr_sandbox_free(s);
 	return rc;
 }
@@ -271,6 +284,8 @@ down_one(struct cli *c, const char *sid)
 	} else if (hr_sandbox_delete(s, &err) != 0) {
 		/* what has ended already is cleared away all the same */
 		rc = cli_fail(&err);
+	} else {
+		rc = cli_done(c, "sid", sid, "state", "gone", NULL);
 	}
 	hr_sandbox_free(s);
 	return rc;

@@ -2,12 +2,16 @@
 #include "config.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <json-c/json.h>
 
 #include "base/buf.h"
 #include "base/quote.h"
 #include "cli/commands.h"
+#include "proto/json.h"
 
 static const struct cli_option logs_options[] = {
     {'f', "follow", NULL, "and what comes"},
@@ -17,12 +21,18 @@ static const struct cli_option logs_options[] = {
 static int
 on_line(void *arg, const char *line, size_t len)
 {
+	struct cli *c = arg;
 	struct hr_buf b;
 	int rc;
 
-	(void)arg;
 	hr_buf_init(&b, 8u << 20);
-	hr_quote_text(&b, line, len);
+	if (c->json) {
+		hr_buf_adds(&b, "{\"line\":");
+		(void)hr_json_put_str(&b, line, len, HR_JSON_REPLACE);
+		hr_buf_addc(&b, '}');
+	} else {
+		hr_quote_text(&b, line, len);
+	}
 	hr_buf_addc(&b, '\n');
 	rc = cli_out(hr_buf_str(&b), b.len);
 	hr_buf_done(&b);
@@ -38,7 +48,7 @@ logs(struct cli *c, const struct cli_args *a)
 
 	s = cli_attach(c, &rc);
 	if (s != NULL)
-		rc = hr_sandbox_logs(s, cli_value(a, 'f') != NULL, on_line, NULL, &err) == 0
+		rc = hr_sandbox_logs(s, cli_value(a, 'f') != NULL, on_line, c, &err) == 0
 			 ? CLI_OK
 			 : cli_fail(&err);
 	hr_sandbox_free(s);
@@ -47,6 +57,52 @@ logs(struct cli *c, const struct cli_args *a)
 
 const struct cli_command cli_logs = {
     "logs", "", "Print the log of the sandbox's server.", logs_options, 0, 0, logs};
+
+/* "resources.memory.rss  123": names of nested members with dots. */
+static void
+put_values(struct hr_buf *b, const char *prefix, struct json_object *o)
+{
+	char name[160];
+
+	json_object_object_foreach(o, key, v)
+	{
+		(void)snprintf(
+		    name, sizeof(name), "%s%s%s", prefix, *prefix != '\0' ? "." : "", key);
+		if (json_object_is_type(v, json_type_object)) {
+			put_values(b, name, v);
+			continue;
+		}
+		hr_buf_addf(b, "%-32s ", name);
+		if (json_object_is_type(v, json_type_double))
+			hr_buf_addf(b, "%.1f\n", json_object_get_double(v));
+		else
+			hr_buf_addf(b, "%s\n", v != NULL ? json_object_get_string(v) : "-");
+	}
+}
+
+static int
+show_use(struct cli *c, const char *text)
+{
+	struct json_object *o = NULL;
+	struct hr_json_error why;
+	struct hr_buf b;
+	int rc;
+
+	if (c->json) {
+		rc = cli_outs(text);
+		return rc == CLI_OK ? cli_outs("\n") : rc;
+	}
+	hr_buf_init(&b, 1 << 20);
+	if (hr_json_decode(text, strlen(text), &o, &why) == 0 &&
+	    json_object_is_type(o, json_type_object))
+		put_values(&b, "", o);
+	else
+		hr_quote_text(&b, text, strlen(text));
+	json_object_put(o);
+	rc = cli_out(hr_buf_str(&b), b.len);
+	hr_buf_done(&b);
+	return rc;
+}
 
 static int
 top(struct cli *c, const struct cli_args *a)
@@ -60,17 +116,13 @@ top(struct cli *c, const struct cli_args *a)
 	s = cli_attach(c, &rc);
 	if (s == NULL)
 		return rc;
-	if (hr_sandbox_stats(s, &text, &err) != 0)
-		rc = cli_fail(&err);
-	else if ((rc = cli_outs(text)) == CLI_OK)
-		rc = cli_outs("\n");
+	rc = hr_sandbox_stats(s, &text, &err) == 0 ? show_use(c, text) : cli_fail(&err);
 	free(text);
 	hr_sandbox_free(s);
 	return rc;
 }
 
-const struct cli_command cli_top = {
-    "top", "", "Print what the sandbox uses, as JSON.", NULL, 0, 0, top};
+const struct cli_command cli_top = {"top", "", "Print what the sandbox uses.", NULL, 0, 0, top};
 
 static int
 sh(struct cli *c, const struct cli_args *a)

@@ -14,7 +14,9 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/quote.h"
+#include "cli/progress.h"
 #include "host/error.h"
+#include "proto/json.h"
 
 #define OPTIONS_MAX 40
 #define SAY_MAX 4096
@@ -123,11 +125,36 @@ cli_outs(const char *s)
 	return cli_out(s, strlen(s));
 }
 
+int
+cli_done(const struct cli *c, ...)
+{
+	const char *name, *value;
+	struct hr_buf b;
+	va_list ap;
+	int rc;
+
+	if (!c->json)
+		return CLI_OK;
+	hr_buf_init(&b, 1 << 20);
+	va_start(ap, c);
+	while ((name = va_arg(ap, const char *)) != NULL) {
+		value = va_arg(ap, const char *);
+		hr_buf_addf(&b, "%s\"%s\":", b.len > 0 ? "," : "{", name);
+		(void)hr_json_put_str(&b, value, strlen(value), HR_JSON_REPLACE);
+	}
+	va_end(ap);
+	hr_buf_adds(&b, "}\n");
+	rc = cli_out(hr_buf_str(&b), b.len);
+	hr_buf_done(&b);
+	return rc;
+}
+
 static void
 note(void *arg, const char *text)
 {
 	struct cli *c = arg;
 
+	cli_progress_end(c);
 	if (!c->quiet)
 		cli_say("%s", text);
 }
@@ -143,6 +170,8 @@ cli_attach(struct cli *c, int *ret_status)
 	    .state_dir = c->state_dir,
 	    .log = note,
 	    .log_arg = c,
+	    .progress = cli_progress,
+	    .progress_arg = c,
 	};
 	struct hr_error err = {0};
 	struct hr_sandbox *s = hr_sandbox_open(c->config, &o, &err);
@@ -329,6 +358,8 @@ load_config(struct cli *c, const struct cli_args *a)
 	char key[128];
 	size_t at = 0;
 
+	if (cli_value(a, 'c') != NULL && access(cli_value(a, 'c'), R_OK) != 0)
+		return cli_usage("--config-file %s: %s", cli_value(a, 'c'), strerror(errno));
 	c->config = hr_config_new(&err);
 	if (c->config == NULL ||
 	    hr_config_load(c->config, cli_value(a, 'c'), c->env, note, c, &err) != 0)

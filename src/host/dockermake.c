@@ -166,13 +166,93 @@ choose_ports(struct hr_docker *d, struct hr_error *err)
 		   : -1;
 }
 
-static int
-discard(void *arg, const char *p, size_t len)
+/* A pull is told layer by layer, as JSON objects a line each. */
+struct pull {
+	const struct hr_backend_host *h;
+	struct hr_buf line;
+	struct json_object *done, *total; /* bytes by layer */
+	char failed[400];                 /* the Engine's error; "" for none */
+};
+
+static unsigned long long
+sum(struct json_object *layers)
 {
-	(void)arg;
-	(void)p;
-	(void)len;
+	unsigned long long all = 0;
+
+	json_object_object_foreach(layers, id, n)
+	{
+		(void)id;
+		all += (unsigned long long)json_object_get_int64(n);
+	}
+	return all;
+}
+
+static void
+pull_line(struct pull *p)
+{
+	struct json_object *o = NULL, *now, *all;
+	struct hr_json_error why;
+	const char *id;
+
+	if (p->line.len > 0 && hr_json_decode(p->line.p, p->line.len, &o, &why) == 0) {
+		id = hr_docker_text(o, "id", NULL);
+		now = hr_docker_at(o, "progressDetail", "current");
+		all = hr_docker_at(o, "progressDetail", "total");
+		if (*hr_docker_text(o, "error", NULL) != '\0')
+			(void)snprintf(
+			    p->failed, sizeof(p->failed), "%s", hr_docker_text(o, "error", NULL));
+		/* of what is loaded, not of what is unpacked */
+		if (now != NULL && all != NULL &&
+		    strcmp(hr_docker_text(o, "status", NULL), "Downloading") == 0) {
+			(void)json_object_object_add(p->done, id, json_object_get(now));
+			(void)json_object_object_add(p->total, id, json_object_get(all));
+		}
+		if (p->h->progress != NULL && json_object_object_length(p->total) > 0)
+			p->h->progress(p->h->arg, "pull", sum(p->done), sum(p->total));
+	}
+	json_object_put(o);
+	hr_buf_reset(&p->line);
+}
+
+static int
+on_pull(void *arg, const char *s, size_t len)
+{
+	struct pull *p = arg;
+
+	for (; len > 0; s++, len--) {
+		if (*s == '\n')
+			pull_line(p);
+		else
+			hr_buf_addc(&p->line, *s);
+	}
 	return 0;
+}
+
+static int
+pull(struct hr_docker *d, const char *image, struct hr_error *err)
+{
+	struct pull p = {
+	    .h = d->h, .done = json_object_new_object(), .total = json_object_new_object()};
+	struct hr_buf path;
+	int rc;
+
+	hr_buf_init(&p.line, 1u << 20);
+	hr_buf_init(&path, 8192);
+	hr_buf_adds(&path, "/images/create?fromImage=");
+	hr_http_escape(&path, image);
+	if (p.done == NULL || p.total == NULL || hr_buf_check(&path, NULL) != 0)
+		rc = hr_error_nomem(err);
+	else
+		rc = hr_engine_stream(&d->engine, "POST", path.p, NULL, NULL, on_pull, &p, 0, err);
+	pull_line(&p);
+	/* a status of 200 means no more than that it was begun */
+	if (rc == 0 && p.failed[0] != '\0')
+		rc = hr_error_set(err, HR_ERROR_NOENT, "%s", p.failed);
+	json_object_put(p.done);
+	json_object_put(p.total);
+	hr_buf_done(&p.line);
+	hr_buf_done(&path);
+	return rc;
 }
 
 static int
@@ -180,7 +260,6 @@ create(struct hr_docker *d, const char *image, struct json_object *body, struct 
 {
 	struct json_object *o = NULL;
 	struct hr_error why = {0};
-	struct hr_buf path;
 	char where[512];
 	int rc;
 
@@ -188,12 +267,7 @@ create(struct hr_docker *d, const char *image, struct json_object *body, struct 
 	rc = hr_engine_call(&d->engine, "POST", where, body, &o, &why);
 	if (rc != 0 && why.code == HR_ERROR_NOENT) {
 		d->h->log(d->h->arg, "the image is not here; asking its registry for it");
-		hr_buf_init(&path, 8192);
-		hr_buf_adds(&path, "/images/create?fromImage=");
-		hr_http_escape(&path, image);
-		rc = hr_engine_stream(
-		    &d->engine, "POST", hr_buf_str(&path), NULL, NULL, discard, NULL, 0, &why);
-		hr_buf_done(&path);
+		rc = pull(d, image, &why);
 		if (rc == 0)
 			rc = hr_engine_call(&d->engine, "POST", where, body, &o, &why);
 	}

@@ -119,6 +119,9 @@ send_it(struct hr_engine *e, struct hr_http_request *r, const char *path, struct
 	memset(a, 0, sizeof(*a));
 	rc = hr_buf_check(&url, &he) == 0 ? hr_http_do(e->http, r, a, &he) : -1;
 	hr_buf_done(&url);
+	/* curl would name a host and a port that nobody meant */
+	if (rc != 0 && e->socket != NULL && a->fault == HR_HTTP_CONNECT)
+		return hr_error_set(err, HR_ERROR_UNAVAILABLE, "Nobody answers at %s.", e->socket);
 	if (rc != 0)
 		return hr_error_from(err, HR_ERROR_UNAVAILABLE, &he);
 	return a->status >= 400 ? status_error(a, err) : 0;

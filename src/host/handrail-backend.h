@@ -27,6 +27,8 @@ struct hr_backend_host {
 	void *arg;
 	/* Lines that a command prints, as they come, with arg; NULL: nobody listens. */
 	void (*output)(void *arg, const char *line, size_t len);
+	/* How far the making of a sandbox is, with arg; NULL: nobody asks. */
+	hr_progress_fn *progress;
 };
 
 /* Where the sandbox's server is reached. */

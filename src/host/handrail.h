@@ -79,6 +79,10 @@ struct hr_sandbox;
 
 typedef void hr_status_fn(void *arg, const char *level, const char *status, const char *message);
 
+/* How far something long is, such as "upload"; total 0: not known. */
+typedef void
+hr_progress_fn(void *arg, const char *what, unsigned long long done, unsigned long long total);
+
 struct hr_sandbox_options {
 	const char *sid;            /* NULL: "default" */
 	const char *const *plugins; /* NULL-terminated; NULL: none */
@@ -92,6 +96,8 @@ struct hr_sandbox_options {
 	void *status_arg;
 	hr_warn_fn *log; /* lines for people */
 	void *log_arg;
+	hr_progress_fn *progress; /* of transfers and pulls; NULL: nobody asks */
+	void *progress_arg;
 };
 
 /* The backend is the configuration's core.runtime. The configuration is copied. */
@@ -171,8 +177,29 @@ struct hr_build_options {
 int hr_build_image(const struct hr_config *c, const struct hr_build_options *o, char **ret_name,
     struct hr_error *err);
 
+/* Runtime images that the Engine has, as a JSON array; the caller frees. env: as environ above. */
+int hr_image_list(const char *const *env, char **ret_json, struct hr_error *err);
+/* Only such an image, and only that name of it. */
+int hr_image_remove(const char *const *env, const char *name, struct hr_error *err);
+
+/* ---- this machine ---- */
+
+/* Looks for what the configuration's kind of sandbox needs; fn is told of each thing. *ret_well: it
+ * is all there. state_dir: NULL is not looked at. */
+typedef void hr_finding_fn(void *arg, bool ok, const char *what, const char *text);
+int hr_doctor(const struct hr_config *c, const char *const *env, const char *state_dir,
+    hr_finding_fn *fn, void *arg, bool *ret_well, struct hr_error *err);
+
 /* The recorded sandboxes as a JSON array; the caller frees. */
 char *hr_sandbox_list(const char *state_dir, struct hr_error *err);
+
+/* Waits for what happens to them and tells it, first "watching" with an empty sid: "up", "down",
+ * "exited", and of containers "start", "die", "oom", "pause", "unpause", "restart", "destroy".
+ * Returns when fn returns non-zero, or with an error. A thread that listens to an Engine may
+ * outlive it; env lives as long as the process. */
+typedef int hr_event_fn(void *arg, const char *sid, const char *event, const char *detail);
+int hr_sandbox_events(const char *state_dir, const char *const *env, hr_event_fn *fn, void *arg,
+    struct hr_error *err);
 
 #ifdef __cplusplus
 }

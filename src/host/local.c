@@ -398,10 +398,13 @@ local_connect(void *self, bool *ret_made, struct hr_error *err)
 	if (rc == 0)
 		rc = wait_ready(l, notify, err);
 	hr_fd_close(&notify);
-	if (rc != 0)
+	if (rc != 0) {
 		(void)local_destroy(l, NULL);
-	else
+		if (l->log != NULL)
+			(void)unlink(l->log); /* its last words are in the error */
+	} else {
 		*ret_made = true;
+	}
 	return rc;
 }
 

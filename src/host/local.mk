@@ -5,10 +5,12 @@ libhost_la_SOURCES = \
 	%D%/client.c %D%/client.h \
 	%D%/command.c %D%/command.h \
 	%D%/docker.c %D%/docker_int.h %D%/dockermake.c %D%/dockerspec.c %D%/dockerspec.h \
+	%D%/doctor.c \
 	%D%/engine.c %D%/engine.h \
 	%D%/envquote.c %D%/envquote.h \
 	%D%/error.c %D%/error.h \
-	%D%/finish.c %D%/load.c %D%/local.c \
+	%D%/events.c \
+	%D%/finish.c %D%/images.c %D%/load.c %D%/local.c \
 	%D%/logfile.c %D%/logfile.h \
 	%D%/module.c %D%/module.h \
 	%D%/portlock.c %D%/portlock.h \

@@ -70,6 +70,14 @@ host_status(void *arg, const char *status)
 	hr_sandbox_report(arg, "info", status, "");
 }
 
+static void
+host_progress(void *arg, const char *what, unsigned long long done, unsigned long long total)
+{
+	struct hr_sandbox *s = arg;
+
+	s->progress(s->progress_arg, what, done, total);
+}
+
 /* 2.1: SANDBOX_ENV_*, the linter's switch, then what the caller gives. */
 static void
 initial_env(struct hr_sandbox *s, const struct hr_sandbox_options *o)
@@ -105,6 +113,8 @@ sandbox_init(struct hr_sandbox *s, const struct hr_config *c, const struct hr_sa
 	s->status_arg = o->status_arg;
 	s->log = o->log;
 	s->log_arg = o->log_arg;
+	s->progress = o->progress;
+	s->progress_arg = o->progress_arg;
 	s->attach = o->attach;
 	hr_strv_add_all(&s->plugins, o->plugins);
 	if (!o->headless)
@@ -125,6 +135,7 @@ sandbox_init(struct hr_sandbox *s, const struct hr_config *c, const struct hr_sa
 	    .state_dir = s->state_dir,
 	    .log = host_log,
 	    .status = host_status,
+	    .progress = o->progress != NULL ? host_progress : NULL,
 	    .arg = s,
 	};
 	return 0;

@@ -25,6 +25,8 @@ struct hr_sandbox {
 	void *status_arg;
 	hr_warn_fn *log;
 	void *log_arg;
+	hr_progress_fn *progress;
+	void *progress_arg;
 	char state[32]; /* the answer to the last question: a backend's text goes with it */
 	hr_output_fn *output;
 	void *output_arg;

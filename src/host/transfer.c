@@ -27,12 +27,31 @@ ready(struct hr_sandbox *s, struct hr_error *err)
 	return 0;
 }
 
+static void
+on_upload(void *arg, unsigned long long done, unsigned long long total)
+{
+	struct hr_sandbox *s = arg;
+
+	s->progress(s->progress_arg, "upload", done, total);
+}
+
+static void
+on_download(void *arg, unsigned long long done, unsigned long long total)
+{
+	struct hr_sandbox *s = arg;
+
+	s->progress(s->progress_arg, "download", done, total);
+}
+
 static int
 upload(struct hr_sandbox *s, const char *file, const char *name, const char *to, bool recursive,
     struct hr_error *err)
 {
-	struct hr_http_request r = {
-	    .method = "POST", .timeout_s = UPLOAD_TIMEOUT_S, .watch_fd = -1};
+	struct hr_http_request r = {.method = "POST",
+	    .timeout_s = UPLOAD_TIMEOUT_S,
+	    .progress = s->progress != NULL ? on_upload : NULL,
+	    .progress_arg = s,
+	    .watch_fd = -1};
 	struct hr_http_answer a;
 	struct hr_buf url;
 	int rc;
@@ -100,6 +119,8 @@ download(struct hr_sandbox *s, const char *path, int fd, struct hr_error *err)
 	struct hr_http_request r = {
 	    .method = "GET",
 	    .timeout_s = DOWNLOAD_TIMEOUT_S,
+	    .progress = s->progress != NULL ? on_download : NULL,
+	    .progress_arg = s,
 	    .sink = to_file,
 	    .sink_arg = &fd,
 	    .watch_fd = -1,

@@ -120,6 +120,20 @@ on_source(char *p, size_t size, size_t n, void *arg)
 }
 
 static int
+on_transfer(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up)
+{
+	const struct turn *t = arg;
+
+	if (up >= down)
+		t->r->progress(
+		    t->r->progress_arg, (unsigned long long)up, (unsigned long long)up_all);
+	else
+		t->r->progress(
+		    t->r->progress_arg, (unsigned long long)down, (unsigned long long)down_all);
+	return 0;
+}
+
+static int
 add_header(struct turn *t, const char *text)
 {
 	struct curl_slist *l = curl_slist_append(t->headers, text);
@@ -194,6 +208,11 @@ set_all(struct turn *t, CURL *e)
 	bad |= curl_easy_setopt(e, CURLOPT_WRITEDATA, t) != CURLE_OK;
 	bad |= curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
 	bad |= curl_easy_setopt(e, CURLOPT_HEADERDATA, t) != CURLE_OK;
+	if (r->progress != NULL) {
+		bad |= curl_easy_setopt(e, CURLOPT_NOPROGRESS, 0L) != CURLE_OK;
+		bad |= curl_easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_transfer) != CURLE_OK;
+		bad |= curl_easy_setopt(e, CURLOPT_XFERINFODATA, t) != CURLE_OK;
+	}
 	if (r->unix_socket != NULL) {
 		bad |= curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, r->unix_socket) != CURLE_OK;
 		bad |= curl_easy_setopt(e, CURLOPT_PROXY, "") != CURLE_OK;

@@ -37,8 +37,11 @@ struct hr_http_request {
 	hr_http_sink_fn *sink; /* NULL: into the answer, at most answer_max bytes */
 	void *sink_arg;
 	size_t answer_max; /* 0: 64 MiB */
-	int watch_fd;      /* readable: give up with HR_HTTP_CANCELLED; -1: none */
-	bool insecure;     /* a server's certificate is not looked at */
+	/* Told now and then how much of the longer body has passed; total 0: not known. */
+	void (*progress)(void *arg, unsigned long long done, unsigned long long total);
+	void *progress_arg;
+	int watch_fd;  /* readable: give up with HR_HTTP_CANCELLED; -1: none */
+	bool insecure; /* a server's certificate is not looked at */
 	const char *ca_file, *cert_file, *key_file; /* TLS; NULL: the system's, none */
 };
 

@@ -124,7 +124,7 @@ class DockerHost(Host):
         self.env.update(env)
 
     def __call__(self, command, *argv, **more):
-        if command not in ("ps", "build", "--help") and "--all" not in argv:
+        if command not in ("ps", "build", "image", "--help") and "--all" not in argv:
             argv = ("-n", self.name) + argv
         return super().__call__(command, *argv, **more)
 
@@ -148,7 +148,7 @@ def life_of_a_container():
         with open(h.path("cwd", "out", "file")) as f:
             equal(f.read(), "content\n", "copied out")
         equal("ready: listening" in h.ok("logs"), True, "log")
-        equal(json.loads(h.ok("top"))["pids"] > 1, True, "use")
+        equal(json.loads(h.ok("top", "--json"))["pids"] > 1, True, "use")
         h.ok("down")
         equal(docker("inspect", "openhands-runtime-" + h.name).returncode, 1, "the container is gone")
         equal(os.listdir(h.path("state")), [], "and its record")
@@ -190,7 +190,7 @@ def limits_are_enforced():
         c = h.inspect()["HostConfig"]
         equal([c[k] for k in ("Memory", "MemorySwap", "CpuPeriod", "CpuQuota", "PidsLimit", "ShmSize")],
               [128 << 20, 128 << 20, 100000, 50000, 100, 1 << 20], "limits")
-        equal(json.loads(h.ok("top"))["mem_limit_bytes"], 128 << 20, "as the Engine sees it")
+        equal(json.loads(h.ok("top", "--json"))["mem_limit_bytes"], 128 << 20, "as the Engine sees it")
         equal(h.ok("run", "ulimit -n"), "700\n", "open files")
         # more than there is: the program dies, the server does not
         done = h("run", "-t", "60", "dd if=/dev/zero of=/dev/null bs=300M count=1; echo after $?")
@@ -285,6 +285,8 @@ def four_branches():
               "dependencies and source")
         done = h("build", "--no-pull", "--force", "--retag", "-b", IMAGE)
         equal((done.returncode, "SCRATCH" in done.stderr), (0, True), done.stderr)
+        equal(sorted(x["name"] for x in json.loads(h.ok("image", "--json")) if x["name"].startswith(repo)),
+              names(), "listed")
         label = docker("inspect", "--format", "{{index .Config.Labels \"test.from\"}}", third).stdout.decode().strip()
         equal(label, IMAGE, "rebuilt under its name")
         with open(os.path.join(kit, "Dockerfile.in"), "w") as f:

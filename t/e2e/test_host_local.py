@@ -208,7 +208,7 @@ def logs():
 def resources():
     with Host() as h:
         h.ok("up")
-        top = json.loads(h.ok("top"))
+        top = json.loads(h.ok("top", "--json"))
         equal(sorted(top), ["idle_time", "resources", "uptime"], "server_info")
 
 
@@ -252,7 +252,7 @@ def help_and_completion():
             "\nCOMP_WORDS=(handrail do); COMP_CWORD=1; _handrail; echo \"${COMPREPLY[@]}\"\n" \
             "COMP_WORDS=(handrail run --t); COMP_CWORD=2; _handrail; echo \"${COMPREPLY[@]}\"\n"
         done = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, universal_newlines=True)
-        equal(done.stdout, "down\n--timeout\n", "completed")
+        equal(done.stdout, "down doctor\n--timeout\n", "completed")
         equal(h.ok("version").split()[0], "handrail", "version")
 
 

@@ -1,0 +1,60 @@
+/* events: what happens to sandboxes, as it happens. */
+#include "config.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/quote.h"
+#include "cli/commands.h"
+#include "proto/json.h"
+
+static void
+put_member(struct hr_buf *b, const char *name, const char *text)
+{
+	hr_buf_addf(b, ",\"%s\":", name);
+	(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
+}
+
+static int
+on_event(void *arg, const char *sid, const char *event, const char *detail)
+{
+	struct cli *c = arg;
+	char when[32];
+	struct timespec now;
+	struct hr_buf b;
+	struct tm tm;
+	int rc;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &tm));
+	hr_buf_init(&b, 1 << 16);
+	if (c->json) {
+		hr_buf_addf(&b, "{\"time\":\"%s.%03ldZ\"", when, now.tv_nsec / 1000000);
+		put_member(&b, "sid", sid);
+		put_member(&b, "event", event);
+		put_member(&b, "detail", detail);
+		hr_buf_adds(&b, "}\n");
+	} else {
+		hr_buf_addf(&b, "%s.%03ldZ %-20s %-10s ", when, now.tv_nsec / 1000000,
+		    *sid != '\0' ? sid : "-", event);
+		hr_quote_text(&b, detail, strlen(detail));
+		hr_buf_addc(&b, '\n');
+	}
+	rc = cli_out(hr_buf_str(&b), b.len);
+	hr_buf_done(&b);
+	return rc; /* nobody reads it: it ends */
+}
+
+static int
+events(struct cli *c, const struct cli_args *a)
+{
+	struct hr_error err = {0};
+
+	(void)a;
+	return hr_sandbox_events(c->state_dir, c->env, on_event, c, &err) == 0 ? CLI_ERROR
+									       : cli_fail(&err);
+}
+
+const struct cli_command cli_events = {"events", "",
+    "Tell what happens to the sandboxes, until it is interrupted.", NULL, 0, 0, events};

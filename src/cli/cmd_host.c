@@ -1,0 +1,161 @@
+/* image, doctor: what is on this machine for sandboxes. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <json-c/json_object.h>
+
+#include "base/buf.h"
+#include "base/quote.h"
+#include "cli/commands.h"
+#include "proto/json.h"
+
+/* ---- image ---- */
+
+static const char *
+text_in(struct json_object *o, const char *name)
+{
+	struct json_object *v = NULL;
+
+	(void)json_object_object_get_ex(o, name, &v);
+	return v != NULL ? json_object_get_string(v) : "";
+}
+
+static long long
+number_in(struct json_object *o, const char *name)
+{
+	struct json_object *v = NULL;
+
+	(void)json_object_object_get_ex(o, name, &v);
+	return (long long)json_object_get_int64(v);
+}
+
+static int
+show_images(const char *json)
+{
+	struct json_object *list = NULL, *o;
+	struct hr_json_error why;
+	char when[32];
+	struct hr_buf b;
+	struct tm tm;
+	time_t t;
+	int rc;
+
+	if (hr_json_decode(json, strlen(json), &list, &why) != 0)
+		return cli_usage("the list of images cannot be read");
+	hr_buf_init(&b, 64u << 20);
+	hr_buf_addf(&b, "%8s  %-16s  %-8s  %s\n", "SIZE", "CREATED", "VERSION", "NAME");
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		const char *name;
+
+		o = json_object_array_get_idx(list, i);
+		name = *text_in(o, "name") != '\0' ? text_in(o, "name") : text_in(o, "id");
+		t = (time_t)number_in(o, "created");
+		(void)strftime(when, sizeof(when), "%Y-%m-%d %H:%M", localtime_r(&t, &tm));
+		hr_buf_addf(&b, "%5lld MB  %-16s  %-8s  ", number_in(o, "bytes") / 1000000, when,
+		    text_in(o, "version"));
+		hr_quote_text(&b, name, strlen(name));
+		hr_buf_addc(&b, '\n');
+	}
+	rc = cli_out(hr_buf_str(&b), b.len);
+	hr_buf_done(&b);
+	json_object_put(list);
+	return rc;
+}
+
+static int
+list_images(struct cli *c)
+{
+	struct hr_error err = {0};
+	char *json = NULL;
+	int rc;
+
+	if (hr_image_list(c->env, &json, &err) != 0)
+		return cli_fail(&err);
+	if (c->json) {
+		rc = cli_outs(json);
+		rc = rc == CLI_OK ? cli_outs("\n") : rc;
+	} else {
+		rc = show_images(json);
+	}
+	free(json);
+	return rc;
+}
+
+static int
+image(struct cli *c, const struct cli_args *a)
+{
+	struct hr_error err = {0};
+
+	if (a->argc == 0 || (strcmp(a->argv[0], "ls") == 0 && a->argc == 1))
+		return list_images(c);
+	if (strcmp(a->argv[0], "rm") != 0)
+		return cli_usage("image: \"%s\" is none of: ls, rm NAME...", a->argv[0]);
+	if (a->argc == 1)
+		return cli_usage("image rm: which image?");
+	for (int i = 1; i < a->argc; i++)
+		if (hr_image_remove(c->env, a->argv[i], &err) != 0)
+			return cli_fail(&err);
+		else if (cli_done(c, "removed", a->argv[i], NULL) != CLI_OK)
+			return CLI_ERROR;
+	return CLI_OK;
+}
+
+const struct cli_command cli_image = {
+    "image", "[ls | rm NAME...]", "List the runtime images, or remove some.", NULL, 0, -1, image};
+
+/* ---- doctor ---- */
+
+struct findings {
+	bool json;
+	struct hr_buf b;
+};
+
+static void
+on_finding(void *arg, bool ok, const char *what, const char *text)
+{
+	struct findings *f = arg;
+
+	if (f->json) {
+		hr_buf_addf(&f->b, "%s{\"ok\":%s,\"what\":", f->b.len > 1 ? "," : "",
+		    ok ? "true" : "false");
+		(void)hr_json_put_str(&f->b, what, strlen(what), HR_JSON_REPLACE);
+		hr_buf_adds(&f->b, ",\"text\":");
+		(void)hr_json_put_str(&f->b, text, strlen(text), HR_JSON_REPLACE);
+		hr_buf_addc(&f->b, '}');
+	} else {
+		hr_buf_addf(&f->b, "%-4s %-16s ", ok ? "ok" : "BAD", what);
+		hr_quote_text(&f->b, text, strlen(text));
+		hr_buf_addc(&f->b, '\n');
+	}
+}
+
+static int
+doctor(struct cli *c, const struct cli_args *a)
+{
+	struct findings f = {.json = c->json};
+	struct hr_error err = {0};
+	bool well = false;
+	int rc;
+
+	if (a->argc > 0 && hr_config_set(c->config, "core.runtime", a->argv[0], &err) != 0)
+		return cli_fail(&err);
+	hr_buf_init(&f.b, 1 << 20);
+	if (c->json)
+		hr_buf_addc(&f.b, '[');
+	if (hr_doctor(c->config, c->env, c->state_dir, on_finding, &f, &well, &err) != 0) {
+		rc = cli_fail(&err);
+	} else {
+		if (c->json)
+			hr_buf_adds(&f.b, "]\n");
+		rc = cli_out(hr_buf_str(&f.b), f.b.len);
+		rc = rc == CLI_OK && !well ? CLI_ERROR : rc;
+	}
+	hr_buf_done(&f.b);
+	return rc;
+}
+
+const struct cli_command cli_doctor = {"doctor", "[KIND]",
+    "Look whether this machine has what a kind of sandbox needs.", NULL, 0, 1, doctor};

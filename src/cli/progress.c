@@ -1,0 +1,103 @@
+/* A line that is overwritten, at most ten times a second. */
+#include "config.h"
+
+#include "cli/progress.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/quote.h"
+
+#define BAR 30
+#define EVERY_MS 100
+#define LINE_MAX_LEN 4096
+
+static int64_t
+now_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static bool
+due(struct cli *c)
+{
+	int64_t now = now_ms();
+
+	if (c->quiet || !isatty(2) || (c->drawn_ms != 0 && now - c->drawn_ms < EVERY_MS))
+		return false;
+	c->drawn_ms = now;
+	return true;
+}
+
+static void
+draw(const struct hr_buf *b)
+{
+	struct winsize size = {0};
+	size_t room = ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : 79;
+	struct hr_buf out;
+
+	hr_buf_init(&out, LINE_MAX_LEN);
+	hr_buf_adds(&out, "\r\033[K");
+	hr_buf_add(&out, hr_buf_str(b), b->len < room ? b->len : room);
+	(void)hr_fd_write_full(2, hr_buf_str(&out), out.len, NULL); /* an ornament */
+	hr_buf_done(&out);
+}
+
+void
+cli_progress(void *arg, const char *what, unsigned long long done, unsigned long long total)
+{
+	struct cli *c = arg;
+	unsigned filled = total > 0 ? (unsigned)(done < total ? done * BAR / total : BAR) : 0;
+	struct hr_buf b;
+
+	if (done == 0 || !due(c))
+		return;
+	hr_buf_init(&b, LINE_MAX_LEN);
+	hr_buf_addf(&b, "%s ", what);
+	if (total > 0) {
+		hr_buf_addc(&b, '[');
+		for (unsigned i = 0; i < BAR; i++)
+			hr_buf_addc(&b, i < filled ? '#' : '.');
+		hr_buf_addf(&b, "] %llu%% of %.1f MB", done >= total ? 100 : done * 100 / total,
+		    (double)total / 1e6);
+	} else {
+		hr_buf_addf(&b, "%.1f MB", (double)done / 1e6);
+	}
+	draw(&b);
+	hr_buf_done(&b);
+}
+
+bool
+cli_progress_line(struct cli *c, const char *text, size_t len)
+{
+	struct hr_buf b;
+
+	if (!isatty(2))
+		return false;
+	if (due(c)) {
+		hr_buf_init(&b, LINE_MAX_LEN);
+		hr_quote_text(&b, text, len < LINE_MAX_LEN / 8 ? len : LINE_MAX_LEN / 8);
+		draw(&b);
+		hr_buf_done(&b);
+	}
+	return true;
+}
+
+void
+cli_progress_end(struct cli *c)
+{
+	static const char clear[] = "\r\033[K";
+
+	if (c->drawn_ms != 0)
+		(void)hr_fd_write_full(2, clear, sizeof(clear) - 1, NULL);
+	c->drawn_ms = 0;
+}

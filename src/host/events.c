@@ -1,0 +1,330 @@
+/* What happens to sandboxes: records that appear and go, processes that end, and what an Engine
+ * tells of containers. All of it is waited for, nothing is asked again and again. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <json-c/json_object.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "host/engine.h"
+#include "host/error.h"
+#include "host/proc.h"
+#include "host/sandbox.h"
+#include "proto/json.h"
+
+#define SUFFIX ".json"
+#define PREFIX "openhands-runtime-"
+#define WATCHED_MAX 256
+#define LINE_MAX_BYTES (1u << 20)
+#define FILTER "/events?filters=%7B%22type%22%3A%5B%22container%22%5D%7D"
+
+struct watched {
+	char *sid;
+	int fd; /* readable when its process has ended; -1: there is none, or it has ended */
+};
+
+struct follow {
+	const char *state_dir;
+	const char *const *env;
+	hr_event_fn *fn;
+	void *arg;
+	int stop; /* what fn answered */
+	struct watched v[WATCHED_MAX];
+	size_t n;
+	int feed[2]; /* from the thread that listens to the Engine; -1: there is none */
+	struct hr_buf line;
+};
+
+static void
+report(struct follow *f, const char *sid, const char *what, const char *detail)
+{
+	if (f->stop == 0)
+		f->stop = f->fn(f->arg, sid, what, detail);
+}
+
+/* ---- the Engine ---- */
+
+struct listener {
+	const char *const *env; /* borrowed for as long as the process lives */
+	int fd;
+};
+
+static int
+pass_on(void *arg, const char *p, size_t len)
+{
+	return hr_fd_write_full(((struct listener *)arg)->fd, p, len, NULL) == 0 ? 0 : -1;
+}
+
+/* Ends with the Engine, or when nobody reads any more. */
+static void *
+listen_to_engine(void *arg)
+{
+	struct listener *l = arg;
+	struct hr_engine e = {0};
+
+	/* one that does not answer has nothing to tell */
+	if (hr_engine_init(&e, l->env, NULL) == 0)
+		(void)hr_engine_stream(&e, "GET", FILTER, NULL, NULL, pass_on, l, 0, NULL);
+	hr_engine_done(&e);
+	hr_fd_close(&l->fd);
+	free(l);
+	return NULL;
+}
+
+static void
+start_listening(struct follow *f)
+{
+	struct listener *l = f->feed[0] < 0 ? malloc(sizeof(*l)) : NULL;
+	pthread_t thread;
+
+	if (l == NULL || pipe2(f->feed, O_CLOEXEC) != 0) {
+		free(l);
+		return;
+	}
+	*l = (struct listener){f->env, f->feed[1]};
+	if (pthread_create(&thread, NULL, listen_to_engine, l) == 0) {
+		(void)pthread_detach(thread);
+		return;
+	}
+	hr_fd_close(&f->feed[0]);
+	hr_fd_close(&f->feed[1]);
+	free(l);
+}
+
+static const char *
+text_at(struct json_object *o, const char *name)
+{
+	struct json_object *v = NULL;
+
+	if (json_object_is_type(o, json_type_object))
+		(void)json_object_object_get_ex(o, name, &v);
+	return json_object_is_type(v, json_type_string) ? json_object_get_string(v) : "";
+}
+
+static void
+engine_line(struct follow *f)
+{
+	static const char *const told[] = {
+	    "start", "die", "oom", "pause", "unpause", "destroy", "restart"};
+	struct json_object *o = NULL, *actor = NULL, *attributes = NULL;
+	struct hr_json_error why;
+	const char *name, *status;
+	char detail[64] = "";
+
+	if (hr_json_decode(hr_buf_str(&f->line), f->line.len, &o, &why) == 0 &&
+	    json_object_is_type(o, json_type_object)) {
+		(void)json_object_object_get_ex(o, "Actor", &actor);
+		if (json_object_is_type(actor, json_type_object))
+			(void)json_object_object_get_ex(actor, "Attributes", &attributes);
+		name = text_at(attributes, "name");
+		status = text_at(o, "status");
+		if (*text_at(attributes, "exitCode") != '\0')
+			(void)snprintf(detail, sizeof(detail), "exit status %.20s",
+			    text_at(attributes, "exitCode"));
+		if (strncmp(name, PREFIX, sizeof(PREFIX) - 1) == 0)
+			for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
+				if (strcmp(status, told[i]) == 0)
+					report(f, name + sizeof(PREFIX) - 1, status, detail);
+	}
+	json_object_put(o);
+	hr_buf_reset(&f->line);
+}
+
+static void
+from_engine(struct follow *f)
+{
+	char piece[4096];
+	ssize_t n = hr_fd_read(f->feed[0], piece, sizeof(piece));
+
+	if (n <= 0) {
+		hr_fd_close(&f->feed[0]);
+		return;
+	}
+	for (ssize_t i = 0; i < n; i++) {
+		if (piece[i] == '\n')
+			engine_line(f);
+		else
+			hr_buf_addc(&f->line, piece[i]);
+	}
+}
+
+/* ---- records ---- */
+
+static struct watched *
+find(struct follow *f, const char *sid)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (strcmp(f->v[i].sid, sid) == 0)
+			return &f->v[i];
+	return NULL;
+}
+
+static void
+forget(struct follow *f, struct watched *w)
+{
+	hr_fd_close(&w->fd);
+	free(w->sid);
+	*w = f->v[--f->n];
+}
+
+/* -1: its process cannot be watched, or there is none. */
+static int
+process_of(const char *record)
+{
+	struct json_object *o = NULL, *pid = NULL, *started = NULL;
+	struct hr_json_error why;
+	int fd = -1;
+
+	if (hr_json_decode(record, strlen(record), &o, &why) == 0 &&
+	    json_object_is_type(o, json_type_object) && json_object_object_get_ex(o, "pid", &pid) &&
+	    json_object_object_get_ex(o, "started", &started))
+		fd = hr_proc_watch((pid_t)json_object_get_int64(pid),
+		    (unsigned long long)json_object_get_int64(started));
+	json_object_put(o);
+	return fd;
+}
+
+static void
+remember(struct follow *f, const char *sid, bool is_new)
+{
+	char *runtime = NULL, *record = NULL;
+	struct watched *w = find(f, sid);
+
+	if (hr_record_load(f->state_dir, sid, &runtime, NULL, &record, NULL) != 0 ||
+	    runtime == NULL || (w == NULL && f->n == WATCHED_MAX)) {
+		free(runtime);
+		free(record);
+		return;
+	}
+	if (strcmp(runtime, "docker") == 0)
+		start_listening(f);
+	if (w != NULL)
+		hr_fd_close(&w->fd);
+	else
+		f->v[f->n++] = (struct watched){strdup(sid), -1};
+	w = w != NULL ? w : &f->v[f->n - 1];
+	if (w->sid == NULL) {
+		f->n--;
+	} else {
+		w->fd = record != NULL ? process_of(record) : -1;
+		if (is_new)
+			report(f, sid, "up", runtime);
+	}
+	free(runtime);
+	free(record);
+}
+
+static void
+record_changed(struct follow *f, const char *file, bool gone)
+{
+	size_t n = strlen(file), s = sizeof(SUFFIX) - 1;
+	struct watched *w;
+	char sid[NAME_MAX + 1];
+
+	if (n <= s || n > NAME_MAX || strcmp(file + n - s, SUFFIX) != 0 || file[0] == '.')
+		return;
+	(void)snprintf(sid, sizeof(sid), "%.*s", (int)(n - s), file);
+	w = find(f, sid);
+	if (!gone) {
+		remember(f, sid, true);
+	} else if (w != NULL) {
+		forget(f, w);
+		report(f, sid, "down", "");
+	}
+}
+
+static void
+from_records(struct follow *f, int in)
+{
+	char room[16 * (sizeof(struct inotify_event) + NAME_MAX + 1)]
+	    __attribute__((aligned(__alignof__(struct inotify_event))));
+	ssize_t n = hr_fd_read(in, room, sizeof(room));
+	struct inotify_event e;
+
+	for (char *p = room; n > 0 && p < room + n; p += sizeof(e) + e.len) {
+		memcpy(&e, p, sizeof(e));
+		if (e.len > 0)
+			record_changed(f, p + sizeof(e), (e.mask & IN_DELETE) != 0);
+	}
+}
+
+static void
+known_ones(struct follow *f)
+{
+	struct json_object *list = NULL;
+	struct hr_json_error why;
+	char *text = hr_sandbox_list(f->state_dir, NULL);
+
+	if (text != NULL && hr_json_decode(text, strlen(text), &list, &why) == 0)
+		for (size_t i = 0; i < json_object_array_length(list); i++)
+			remember(f, text_at(json_object_array_get_idx(list, i), "sid"), false);
+	json_object_put(list);
+	free(text);
+}
+
+/* ---- waiting ---- */
+
+static int
+wait_once(struct follow *f, int in, struct hr_error *err)
+{
+	struct pollfd p[WATCHED_MAX + 2];
+	size_t n = f->n;
+
+	p[0] = (struct pollfd){.fd = in, .events = POLLIN};
+	p[1] = (struct pollfd){.fd = f->feed[0], .events = POLLIN};
+	for (size_t i = 0; i < n; i++)
+		p[i + 2] = (struct pollfd){.fd = f->v[i].fd, .events = POLLIN};
+	if (poll(p, n + 2, -1) < 0)
+		return errno == EINTR ? 0 : hr_error_sys(err, errno, "wait for events");
+	for (size_t i = 0; i < n; i++)
+		if (p[i + 2].revents != 0) {
+			hr_fd_close(&f->v[i].fd);
+			report(f, f->v[i].sid, "exited", "");
+		}
+	if (p[1].revents != 0)
+		from_engine(f);
+	if (p[0].revents != 0)
+		from_records(f, in); /* last: the list may change */
+	return 0;
+}
+
+int
+hr_sandbox_events(
+    const char *state_dir, const char *const *env, hr_event_fn *fn, void *arg, struct hr_error *err)
+{
+	struct follow f = {
+	    .state_dir = state_dir, .env = env, .fn = fn, .arg = arg, .feed = {-1, -1}};
+	struct hr_err e = {0};
+	int in, rc = 0;
+
+	if (hr_path_mkdirs(state_dir, 0700, NULL, &e) != 0)
+		return hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	in = inotify_init1(IN_CLOEXEC);
+	if (in < 0 || inotify_add_watch(in, state_dir, IN_MOVED_TO | IN_DELETE) < 0) {
+		rc = hr_error_sys(err, errno, "watch %s", state_dir);
+		hr_fd_close(&in);
+		return rc;
+	}
+	hr_buf_init(&f.line, LINE_MAX_BYTES);
+	known_ones(&f);
+	report(&f, "", "watching", "");
+	while (rc == 0 && f.stop == 0)
+		rc = wait_once(&f, in, err);
+	while (f.n > 0)
+		forget(&f, &f.v[0]);
+	hr_fd_close(&in);
+	hr_fd_close(&f.feed[0]);
+	hr_buf_done(&f.line);
+	return rc;
+}

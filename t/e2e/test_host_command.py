@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""The handrail command itself: every option's errors, and the commands that need no sandbox."""
+
+import http.server
+import json
+import os
+import pty
+import re
+import select
+import signal
+import socketserver
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.host import BUILD, PATIENCE, SRC, Host  # noqa: E402
+from lib.tap import Tap, equal  # noqa: E402
+
+
+def commands(h):
+    return re.findall(r"^  (\w+) ", h.ok("--help").split("\nOptions")[0], re.M)
+
+
+def options(h, command):
+    """(long name, letter or "", takes a value) of each."""
+    found = re.findall(r"^  (?:-(\w),|  ) --([\w-]+)( [A-Z=]+)? ", h.ok(command, "--help"), re.M)
+    return [(name, letter, bool(value)) for letter, name, value in found]
+
+
+def every_option_alone():
+    """One that needs a value is given none, one that takes none is given one; nothing happens."""
+    with Host() as h:
+        names = commands(h)
+        equal(set("up ls ps run py read write edit put get sh logs events top pause resume down build image config "
+                  "doctor version".split()) - set(names), set(), "commands")
+        for command in names:
+            has = options(h, command)
+            equal(len(has) >= 7, True, command)
+            for name, letter, value in has:
+                if value:
+                    h.fails(2, 'option "--%s" needs a value' % name, command, "--" + name)
+                    if letter:
+                        h.fails(2, 'option "-%s" needs a value' % letter, command, "-" + letter)
+                else:
+                    h.fails(2, "takes no value", command, "--%s=x" % name)
+            h.fails(2, 'there is no option "--nothing-such"', command, "--nothing-such")
+        equal(os.path.exists(h.path("state")), False, "nothing was made")
+
+
+def wrong_values():
+    """Every option that takes a value, with one that cannot be."""
+    with Host() as h:
+        for status, text, argv in (
+                (1, "is no name for a sandbox", ("up", "-n", "a/b")),
+                (1, "Runtime nonexistent not supported", ("up", "-r", "nonexistent")),
+                (2, "--config-file missing.toml: No such file", ("up", "-c", "missing.toml")),
+                (2, "--set takes KEY=VALUE", ("up", "-s", "x")),
+                (2, "--env takes NAME=VALUE", ("up", "-e", "=x")),
+                (5, "nothing_such", ("up", "-p", "nothing_such")),
+                (2, "--timeout takes a number of seconds", ("run", "-t", "0", "x")),
+                (2, "--timeout takes a number of seconds", ("py", "-t", "soon", "x")),
+                (1, "too many values to unpack", ("build", "-b", "a:b:c", "-d")),
+                (2, '"zzz" is none of: ls, rm NAME', ("image", "zzz")),
+                (2, "image rm: which image?", ("image", "rm")),
+                (1, 'nothing to look at for the kind "remote"', ("doctor", "remote"))):
+            h.env["HANDRAIL_IMAGE_KIT"] = h.path("kit")
+            if argv[0] == "build" and not os.path.exists(h.path("kit")):
+                subprocess.run([os.path.join(SRC, "runtime-image/mkkit"), SRC, h.path("kit")], check=True)
+            h.fails(status, text, *argv)
+        equal(os.listdir(h.path("state")) if os.path.exists(h.path("state")) else [], [], "nothing was left")
+
+
+def doctor():
+    with Host() as h:
+        equal([x["what"] for x in json.loads(h.ok("doctor", "--json")) if not x["ok"]], [], "all is well")
+        equal("ok   handraild " in h.ok("doctor"), True, "for people")
+        equal([x["ok"] for x in json.loads(h.ok("doctor", "--json", "cli"))], [True] * 3, "cli")
+        h.env["HANDRAIL_SERVER"] = "/nonexistent/handraild"
+        done = h("doctor", "--json")
+        bad = [(x["what"], x["text"]) for x in json.loads(done.stdout) if not x["ok"]]
+        equal((done.returncode, bad), (1, [("handraild", "handraild is not properly installed. Install it, or name it "
+                                                         "in HANDRAIL_SERVER.")]))
+        h.env["DOCKER_HOST"] = "unix:///nonexistent/socket"
+        done = h("doctor", "docker")
+        equal((done.returncode, "Nobody answers at /nonexistent/socket." in done.stdout), (1, True), done.stdout)
+
+
+class Engine(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    """As much of an Engine's API as the images need."""
+    daemon_threads = True
+
+    def __init__(self, path):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *unused):
+                pass
+
+            def answer(self):
+                self.server.asked.append(self.command + " " + self.path)
+                status, body = self.server.route(self.command, self.path)
+                text = json.dumps(body).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            do_GET = do_DELETE = answer
+
+        self.asked = []
+        super().__init__(path, Handler)
+
+    def route(self, method, path):
+        labels = {"org.openhands.runtime": "c", "org.openhands.version": "0.62.0"}
+        if path.endswith("/version"):
+            return 200, {"ApiVersion": "1.41", "Version": "20.10"}
+        if "/images/json" in path:
+            return 200, [{"Id": "sha256:1", "RepoTags": ["r/x:one", "r/x:two"], "Size": 5000000, "Created": 0,
+                          "Labels": labels}]
+        if path.endswith("/images/r/x%3Aone/json"):
+            return 200, {"Config": {"Labels": labels}}
+        if path.endswith("/images/foreign/json"):
+            return 200, {"Config": {"Labels": None}}
+        if method == "DELETE":
+            return 200, [{"Untagged": "r/x:one"}]
+        return 404, {"message": "No such image: x"}
+
+
+def images():
+    with Host() as h, Engine(h.path("socket")) as e:
+        h.env["DOCKER_HOST"] = "unix://" + h.path("socket")
+        threading.Thread(target=e.serve_forever, daemon=True).start()
+        listed = json.loads(h.ok("image", "--json"))
+        equal([(x["name"], x["version"], x["bytes"]) for x in listed],
+              [("r/x:one", "0.62.0", 5000000), ("r/x:two", "0.62.0", 5000000)])
+        equal(h.ok("image", "ls").splitlines()[1].split()[0::5], ["5", "r/x:one"], "for people")
+        equal(json.loads(h.ok("image", "--json", "rm", "r/x:one")), {"removed": "r/x:one"})
+        equal(e.asked[-1], "DELETE /v1.41/images/r/x%3Aone", "what was asked")
+        h.fails(1, "foreign is no runtime image", "image", "rm", "foreign")
+        h.fails(3, "No such image: x", "image", "rm", "missing")
+        equal([x for x in e.asked if x.startswith("DELETE")], ["DELETE /v1.41/images/r/x%3Aone"], "only that")
+        equal([x["ok"] for x in json.loads(h("doctor", "--json", "docker").stdout)], [True, True, False, True],
+              "an Engine, but no image is set")
+        e.shutdown()
+
+
+class Events:
+    """handrail events, read line by line."""
+
+    def __init__(self, h):
+        self.p = h.popen("events", "--json")
+        self.timer = threading.Timer(PATIENCE, self.p.kill)
+        self.timer.start()
+
+    def next(self):
+        line = self.p.stdout.readline()
+        assert line, "it ended"
+        return tuple(json.loads(line)[k] for k in ("sid", "event", "detail"))
+
+    def end(self):
+        self.timer.cancel()
+        self.p.terminate()
+        self.p.communicate()
+
+
+def events():
+    with Host() as h:
+        h.ok("up", "-q", "-n", "before")
+        e = Events(h)
+        try:
+            equal(e.next(), ("", "watching", ""))
+            h.ok("up", "-q", "-n", "one")
+            equal(e.next(), ("one", "up", "local"))
+            pid = h.record("one")["backend"]["pid"]
+            os.kill(pid, signal.SIGKILL)
+            equal(e.next(), ("one", "exited", ""))
+            h.ok("down", "one")
+            equal(e.next(), ("one", "down", ""))
+            h.ok("up", "-q", "-r", "cli", "-n", "two")
+            equal(e.next(), ("two", "up", "cli"))
+            h.ok("down", "before")
+            equal(sorted((e.next(), e.next())), [("before", "down", ""), ("before", "exited", "")])
+        finally:
+            e.end()
+        for left in [p for p in process.all_pids() if h.top in process.command_line(p)]:
+            os.kill(left, signal.SIGKILL)  # what only the dead server could have ended
+
+
+def on_a_terminal(h, *argv):
+    """What it writes to a terminal that is its stderr."""
+    master, slave = pty.openpty()
+    p = subprocess.Popen([os.path.join(BUILD, "handrail")] + list(argv), env=h.env, cwd=h.path("cwd"),
+                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave)
+    os.close(slave)
+    said = b""
+    while select.select([master], [], [], PATIENCE)[0]:
+        try:
+            said += os.read(master, 65536)
+        except OSError:  # nobody has the other end any more
+            break
+    os.close(master)
+    equal(p.wait(PATIENCE), 0, said)
+    return said.decode()
+
+
+def progress():
+    with Host() as h:
+        h.ok("up", "-q")
+        with open(h.path("cwd", "big"), "wb") as f:
+            f.truncate(8 << 20)
+        workspace = h.record()["backend"]["workspace"]
+        said = on_a_terminal(h, "put", "big", workspace)
+        equal(("\r\x1b[Kupload [" in said, said.endswith("\r\x1b[K")), (True, True), said)
+        equal("download " in on_a_terminal(h, "get", workspace, "back"), True, "the other way")
+        equal(on_a_terminal(h, "put", "-q", "big", workspace), "", "--quiet")
+        equal(h("put", "big", workspace).stderr, "", "no terminal")
+
+
+def json_everywhere():
+    with Host() as h:
+        with open(h.path("cwd", "f"), "w") as f:
+            f.write("x\n")
+        up = json.loads(h.ok("up", "--json"))
+        workspace = h.record()["backend"]["workspace"]
+        for argv, want in ((("put", "--json", "f", workspace), {"from": "f", "to": workspace}),
+                           (("get", "--json", workspace, "out"), {"from": workspace, "to": "out"}),
+                           (("setup", "--json"), {"sid": "default", "status": "0"}),
+                           (("ls", "--json"), ["f"])):
+            equal(json.loads(h.ok(*argv)), want, argv[0])
+        equal(json.loads(h.ok("read", "--json", "f"))["content"], "x\n", "read")
+        equal(json.loads(h.ok("write", "--json", "g", input="y"))["observation"], "write", "write")
+        line = h.ok("logs", "--json").splitlines()[0]
+        equal(sorted(json.loads(line)), ["line"], "logs")
+        equal(sorted(json.loads(h.ok("top", "--json"))), ["idle_time", "resources", "uptime"], "top")
+        equal(h.ok("top").splitlines()[0].split()[0], "uptime", "for people")
+        equal(json.loads(h.ok("ps", "--json"))[0]["url"], up["url"], "ps")
+        equal(sorted(json.loads(h.ok("version", "--json"))), ["version"], "version")
+        equal(json.loads(h.ok("down", "--json")), {"sid": "default", "state": "gone"}, "down")
+
+
+def installed_completion():
+    with Host() as h:
+        script = ". %s/src/cli/completion/handrail; COMP_WORDS=(handrail do); COMP_CWORD=1; _handrail; " \
+                 "echo \"${COMPREPLY[@]}\"" % SRC
+        env = dict(h.env, PATH=BUILD + ":" + h.env["PATH"])
+        done = subprocess.run(["bash", "-c", script], env=env, stdout=subprocess.PIPE, universal_newlines=True)
+        equal(done.stdout, "down doctor\n", "completed")
+
+
+def manual():
+    """Every command and every option is in the manual, and nothing else is."""
+    with open(os.path.join(SRC, "man/handrail.1"), encoding="utf-8") as f:
+        page = f.read()
+    part = page.split("The commands are:")[1].split(".Ss Kinds")[0]
+    with Host() as h:
+        listed = re.findall(r"^\.It Cm (\w+)(?: , Cm (\w+))?", part, re.M)
+        equal(sorted(n for pair in listed for n in pair if n), sorted(commands(h)), "commands")
+        for command in commands(h):
+            for name, letter, _ in options(h, command):
+                equal("Fl -" + name in page or bool(letter) and "Fl " + letter in page, True, command + " --" + name)
+
+
+def main():
+    process.become_subreaper()
+    tap = Tap()
+    for test in (every_option_alone, wrong_values, doctor, images, events, progress, json_everywhere,
+                 installed_completion, manual):
+        tap.run(test.__name__.replace("_", " "), test)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
