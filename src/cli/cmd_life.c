@@ -7,8 +7,10 @@
 #include <json-c/json_object.h>
 
 #include "base/buf.h"
+#include "base/spawn.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
+#include "host/settings.h"
 #include "host/strv.h"
 #include "proto/json.h"
 
@@ -61,6 +63,32 @@ show_up(struct cli *c, struct hr_sandbox *s)
 	return rc;
 }
 
+/* As many as are asked for wait for the next one; nobody waits for them. */
+static void
+refill(struct cli *c, const struct cli_args *a)
+{
+	static const char *const words[] = {"handrail", "pool", "-q", NULL};
+	static const char passed[] = "crsp";
+	const char *number = hr_env_get(c->env, "DESIRED_NUM_WARM_SERVERS");
+	struct hr_spawn sp = {.path = "/proc/self/exe", .setsid = true, .umask = -1};
+	struct hr_strv argv = {0};
+	struct hr_err e = {0};
+
+	if (number == NULL || strtol(number, NULL, 10) <= 0)
+		return;
+	hr_strv_add_all(&argv, words);
+	for (size_t i = 0; i < a->n; i++)
+		if (strchr(passed, a->given[i].letter) != NULL) {
+			hr_strv_addf(&argv, "-%c", a->given[i].letter);
+			hr_strv_add(&argv, a->given[i].value);
+		}
+	hr_strv_add(&argv, number);
+	sp.argv = (const char *const *)argv.v;
+	if (argv.failed || hr_spawn(&sp, &e) < 0)
+		note(c, argv.failed ? "out of memory" : e.msg);
+	hr_strv_done(&argv);
+}
+
 static int
 up(struct cli *c, const struct cli_args *a)
 {
@@ -101,6 +129,8 @@ up(struct cli *c, const struct cli_args *a)
 	rc = s != NULL ? hr_sandbox_connect(s, &err) : -1;
 	cli_progress_end(c);
 	rc = rc == 0 ? show_up(c, s) : cli_fail(&err);
+	if (rc == CLI_OK)
+		refill(c, a);
 out:
 	hr_sandbox_free(s);
 	hr_strv_done(&env);
@@ -313,20 +343,42 @@ down_all(struct cli *c)
 	return rc;
 }
 
+/* With the last sandbox those that wait for a next one end. */
+static int
+end_pool(struct cli *c)
+{
+	struct hr_sandbox_options o = {.environ = c->env,
+	    .headless = true,
+	    .state_dir = c->state_dir,
+	    .log = note,
+	    .log_arg = c};
+	struct hr_error err = {0};
+	char *text = hr_sandbox_list(c->state_dir, &err);
+	unsigned n;
+	int rc = CLI_OK;
+
+	if (text == NULL ||
+	    (strcmp(text, "[]") == 0 && hr_pool_drain(c->config, &o, &n, &err) != 0))
+		rc = cli_fail(&err);
+	free(text);
+	return rc;
+}
+
 static int
 down(struct cli *c, const struct cli_args *a)
 {
 	int rc = CLI_OK, one;
 
 	if (cli_value(a, 'a') != NULL)
-		return down_all(c);
-	if (a->argc == 0)
-		return down_one(c, c->name);
-	for (int i = 0; i < a->argc; i++) {
+		rc = down_all(c);
+	else if (a->argc == 0)
+		rc = down_one(c, c->name);
+	for (int i = 0; i < a->argc && cli_value(a, 'a') == NULL; i++) {
 		one = down_one(c, a->argv[i]);
 		rc = one != CLI_OK ? one : rc;
 	}
-	return rc;
+	one = end_pool(c);
+	return rc != CLI_OK ? rc : one;
 }
 
 const struct cli_command cli_down = {

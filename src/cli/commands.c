@@ -5,6 +5,7 @@
 
 const struct cli_command *const cli_commands[] = {
     &cli_up,
+    &cli_pool,
     &cli_setup,
     &cli_ps,
     &cli_run,

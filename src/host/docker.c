@@ -249,6 +249,27 @@ docker_restore(void *self, const char *record, struct hr_error *err)
 	return rc == 0 && !d->h->attach ? (find(d, err) == 1 ? 0 : -1) : rc;
 }
 
+static int
+docker_freeze(void *self, struct hr_error *err)
+{
+	return hr_docker_call(self, "POST", "/pause", NULL, err);
+}
+
+static int
+docker_adopt(void *self, const char *sid, const char *record, struct hr_error *err)
+{
+	struct hr_docker *d = self;
+	char path[1024];
+
+	(void)record; /* the Engine knows */
+	if (hr_docker_engine(d, err) != 0)
+		return -1;
+	(void)snprintf(path, sizeof(path), "/containers/" PREFIX "%s/rename?name=%s", sid, d->name);
+	if (hr_engine_call(&d->engine, "POST", path, NULL, NULL, err) != 0)
+		return -1;
+	return find(d, err) == 1 ? 0 : -1;
+}
+
 static const char *
 docker_state(void *self)
 {
@@ -443,4 +464,6 @@ const struct hr_sandbox_ops hr_backend_docker = {
     .logs = docker_logs,
     .stats = docker_stats,
     .exec = docker_exec,
+    .freeze = docker_freeze,
+    .adopt = docker_adopt,
 };

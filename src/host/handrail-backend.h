@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* Goes up when the table changes in a way that older backends cannot know. */
-#define HR_BACKEND_ABI 1
+#define HR_BACKEND_ABI 2
 
 /* What the library tells a backend. Everything is borrowed and lives as long as the sandbox. */
 struct hr_backend_host {
@@ -73,6 +73,11 @@ struct hr_sandbox_ops {
 	int (*logs)(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error *err);
 	int (*stats)(void *self, char **ret_json, struct hr_error *err);
 	int (*exec)(void *self, const char *const *argv, int *ret_status, struct hr_error *err);
+	/* For a pool, both NULL where there is none. Pauses it so that it goes on at once; and
+	 * after open and instead of connect: what was recorded as sandbox `sid` is this one from
+	 * now on. */
+	int (*freeze)(void *self, struct hr_error *err);
+	int (*adopt)(void *self, const char *sid, const char *record, struct hr_error *err);
 };
 
 /* What a loadable backend exports. abi is the library's; NULL: it cannot work with that one. */

@@ -160,6 +160,17 @@ const char *hr_sandbox_id(const struct hr_sandbox *s);
 const char *hr_sandbox_session_api_key(const struct hr_sandbox *s);
 const char *hr_sandbox_status(const struct hr_sandbox *s);
 
+/* ---- sandboxes in advance ---- */
+
+/* Sees to it that n sandboxes of this kind, with these settings and plugins, are there and wait,
+ * paused where the kind can be; hr_sandbox_connect() with the same state directory takes one
+ * instead of making it. *ret_n: how many are there. o->sid and o->env do not count. */
+int hr_pool_fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n,
+    unsigned *ret_n, struct hr_error *err);
+/* Ends all that wait, of every kind; *ret_n: how many. */
+int hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned *ret_n,
+    struct hr_error *err);
+
 /* ---- images ---- */
 
 struct hr_build_options {

@@ -496,6 +496,27 @@ local_restore(void *self, const char *record, struct hr_error *err)
 	return 0;
 }
 
+static int
+local_adopt(void *self, const char *sid, const char *record, struct hr_error *err)
+{
+	struct local *l = self;
+	char *log;
+
+	(void)sid; /* the server does not know its name */
+	if (local_restore(l, record, err) != 0)
+		return -1;
+	log = hr_record_path(l->h->state_dir, l->h->sid, ".log");
+	if (log == NULL)
+		return hr_error_nomem(err);
+	if (rename(l->log, log) != 0) {
+		free(log);
+		return hr_error_sys(err, errno, "rename %s", l->log);
+	}
+	free(l->log);
+	l->log = log;
+	return 0;
+}
+
 static const char *
 local_state(void *self)
 {
@@ -589,4 +610,5 @@ const struct hr_sandbox_ops hr_backend_local = {
     .destroy = local_destroy,
     .logs = local_logs,
     .exec = local_exec,
+    .adopt = local_adopt,
 };

@@ -13,6 +13,7 @@ libhost_la_SOURCES = \
 	%D%/finish.c %D%/images.c %D%/load.c %D%/local.c \
 	%D%/logfile.c %D%/logfile.h \
 	%D%/module.c %D%/module.h \
+	%D%/pool.c %D%/pool.h \
 	%D%/portlock.c %D%/portlock.h \
 	%D%/proc.c %D%/proc.h \
 	%D%/record.c %D%/repo.c %D%/sandbox.c %D%/sandbox.h \

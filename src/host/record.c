@@ -60,6 +60,8 @@ hr_record_save(struct hr_sandbox *s, struct hr_error *err)
 	put_text(&b, "runtime", s->ops->name);
 	hr_buf_addc(&b, ',');
 	put_text(&b, "url", s->endpoint.url);
+	if (s->spec[0] != '\0')
+		hr_buf_addf(&b, ",\"spec\":\"%s\"", s->spec);
 	hr_buf_addf(&b, ",\"created\":%lld,\"backend\":%s}\n", (long long)time(NULL), inner);
 	rc = path == NULL ? hr_err_nomem(&e) : hr_buf_check(&b, &e);
 	if (rc == 0)

@@ -13,6 +13,7 @@
 #include <json-c/json_object.h>
 
 #include "host/error.h"
+#include "host/pool.h"
 
 #define SID_MAX 200
 #define LINE_MAX_LEN 2000
@@ -223,7 +224,7 @@ restore(struct hr_sandbox *s, struct hr_error *err)
 int
 hr_sandbox_connect(struct hr_sandbox *s, struct hr_error *err)
 {
-	bool made = false;
+	bool made = false, taken = false;
 	int rc = restore(s, err);
 
 	if (rc < 0 && s->attach)
@@ -233,13 +234,15 @@ hr_sandbox_connect(struct hr_sandbox *s, struct hr_error *err)
 			return hr_error_set(
 			    err, HR_ERROR_NOT_FOUND, "there is no sandbox \"%s\"", s->sid);
 		hr_sandbox_report(s, "info", "STATUS$STARTING_RUNTIME", "");
-		if (s->ops->connect(s->self, &made, err) != 0)
+		rc = s->attach || s->fresh ? 0 : hr_pool_take(s, err);
+		taken = made = rc == 1;
+		if (rc < 0 || (rc == 0 && s->ops->connect(s->self, &made, err) != 0))
 			return -1;
 	}
 	if (use_endpoint(s, err) != 0)
 		return -1;
 	s->connected = true;
-	if (made && (hr_sandbox_set_up(s, err) != 0 ||
+	if (made && (hr_sandbox_set_up(s, taken, err) != 0 ||
 			(s->state_dir != NULL && hr_record_save(s, err) != 0))) {
 		/* one that nobody could find again is not left behind */
 		(void)hr_sandbox_delete(s, NULL);

@@ -21,6 +21,8 @@ struct hr_sandbox {
 	struct hr_endpoint endpoint;
 	const char *runtime_status; /* last one reported */
 	bool connected, closed, attach;
+	bool fresh;    /* not from the pool */
+	char spec[80]; /* of one that waits in the pool; "": it does not */
 	hr_status_fn *status;
 	void *status_arg;
 	hr_warn_fn *log;
@@ -41,8 +43,8 @@ hr_sandbox_log(struct hr_sandbox *s, const char *fmt, ...) __attribute__((format
 int hr_sandbox_run(struct hr_sandbox *s, const char *command, double timeout_s, int *ret_exit,
     struct hr_buf *b, struct hr_error *err);
 
-/* What a fresh sandbox is given (runtimes.md 2.9, 2.10). */
-int hr_sandbox_set_up(struct hr_sandbox *s, struct hr_error *err);
+/* What a fresh sandbox is given (runtimes.md 2.9, 2.10). taken: it has what all of its kind get. */
+int hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_error *err);
 
 /* An action by the server, or by the backend itself. */
 int hr_sandbox_execute(struct hr_sandbox *s, struct json_object *action, double timeout_s,

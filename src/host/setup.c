@@ -163,13 +163,15 @@ startup_env(struct hr_sandbox *s, struct hr_strv *v)
 }
 
 int
-hr_sandbox_set_up(struct hr_sandbox *s, struct hr_error *err)
+hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_error *err)
 {
 	struct hr_strv v = {0};
 	int rc;
 
 	if (s->attach)
 		return 0;
+	if (taken)
+		return hr_sandbox_add_env(s, s->host.env, err);
 	startup_env(s, &v);
 	rc = v.failed ? hr_error_nomem(err) : hr_sandbox_add_env(s, s->host.env, err);
 	if (rc == 0)

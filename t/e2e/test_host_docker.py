@@ -124,7 +124,7 @@ class DockerHost(Host):
         self.env.update(env)
 
     def __call__(self, command, *argv, **more):
-        if command not in ("ps", "build", "image", "--help") and "--all" not in argv:
+        if command not in ("ps", "build", "image", "pool", "--help") and "--all" not in argv:
             argv = ("-n", self.name) + argv
         return super().__call__(command, *argv, **more)
 
@@ -180,6 +180,26 @@ def pause_and_resume():
             equal(h.inspect()["State"]["Status"], state, mode)
             h.ok("resume")
             equal(h.ok("run", "echo $KEPT"), "yes\n", mode + ": a variable that stays")
+
+
+def pool():
+    """One that waits is a frozen container, which takes the name of the sandbox it becomes."""
+    with DockerHost() as h:
+        h.ok("pool", "1")
+        names = [n for n in os.listdir(h.path("state", "warm")) if n.endswith(".json")]
+        with open(h.path("state", "warm", names[0])) as f:
+            record = json.load(f)
+        warm = "openhands-runtime-" + record["sid"]
+        c = json.loads(docker("inspect", warm).stdout)[0]
+        equal((c["Id"], c["State"]["Status"]), (record["backend"]["id"], "paused"), "it waits")
+        h.ok("up", "-e", "X=it's")
+        equal((h.inspect()["Id"], h.inspect()["State"]["Status"]), (c["Id"], "running"), "the same one")
+        equal(docker("inspect", warm).returncode, 1, "under its new name only")
+        equal(h.ok("run", "echo $X"), "it's\n", "a variable")
+        h.ok("pool", "1")
+        h.ok("down")
+        left = docker("ps", "-aq", "--filter", "name=openhands-runtime-warm-").stdout.decode().split()
+        equal(left, [], "with the last sandbox all end")
 
 
 def limits_are_enforced():
@@ -305,7 +325,7 @@ def main():
     finally:
         shutil.rmtree(top)
     try:
-        for test in (life_of_a_container, create_request, pause_and_resume, limits_are_enforced, wrong_values,
+        for test in (life_of_a_container, create_request, pause_and_resume, pool, limits_are_enforced, wrong_values,
                      killed_container, start_that_fails, no_engine, four_branches):
             tap.run(test.__name__.replace("_", " "), test)
     finally:

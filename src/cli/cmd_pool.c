@@ -1,0 +1,84 @@
+/* pool: sandboxes in advance. */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "cli/commands.h"
+#include "cli/progress.h"
+#include "host/strv.h"
+
+#define POOL_MAX 64
+
+static const struct cli_option pool_options[] = {
+    {'p', "plugin", "NAME", "jupyter, agent_skills, vscode; may be repeated"},
+    {0, NULL, NULL, NULL},
+};
+
+static void
+note(void *arg, const char *text)
+{
+	struct cli *c = arg;
+
+	cli_progress_end(c);
+	if (!c->quiet)
+		cli_say("%s", text);
+}
+
+static int
+show(struct cli *c, const char *what, unsigned n)
+{
+	struct hr_buf b;
+	int rc;
+
+	hr_buf_init(&b, 256);
+	hr_buf_addf(&b, c->json ? "{\"%s\":%u}\n" : "%s: %u\n", what, n);
+	rc = cli_out(hr_buf_str(&b), b.len);
+	hr_buf_done(&b);
+	return rc;
+}
+
+static int
+pool(struct cli *c, const struct cli_args *a)
+{
+	struct hr_strv plugins = {0};
+	struct hr_sandbox_options o = {.environ = c->env,
+	    .headless = true,
+	    .state_dir = c->state_dir,
+	    .log = note,
+	    .log_arg = c,
+	    .progress = cli_progress,
+	    .progress_arg = c};
+	struct hr_error err = {0};
+	const char *text;
+	size_t at = 0;
+	unsigned done = 0;
+	char *stop;
+	long n;
+	int rc;
+
+	errno = 0;
+	n = strtol(a->argv[0], &stop, 10);
+	if (errno != 0 || stop == a->argv[0] || *stop != '\0' || n < 0 || n > POOL_MAX)
+		return cli_usage("pool: a number from 0 to %d, not \"%s\"", POOL_MAX, a->argv[0]);
+	while ((text = cli_next(a, 'p', &at)) != NULL)
+		hr_strv_add(&plugins, text);
+	o.plugins = hr_strv_list(&plugins);
+	if (plugins.failed)
+		rc = cli_usage("out of memory");
+	else if (n == 0)
+		rc = hr_pool_drain(c->config, &o, &done, &err) == 0 ? show(c, "ended", done)
+								    : cli_fail(&err);
+	else
+		rc = hr_pool_fill(c->config, &o, (unsigned)n, &done, &err) == 0
+			 ? show(c, "waiting", done)
+			 : cli_fail(&err);
+	cli_progress_end(c);
+	hr_strv_done(&plugins);
+	return rc;
+}
+
+const struct cli_command cli_pool = {"pool", "NUMBER",
+    "Have so many sandboxes wait for the next \"up\"; 0 ends all that wait.", pool_options, 1, 1,
+    pool};

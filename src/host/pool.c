@@ -1,0 +1,344 @@
+/* Warm sandboxes: made, paused where their kind can, and handed over. */
+#include "config.h"
+
+#include "host/pool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <json-c/json_object.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "host/error.h"
+#include "image/digest.h"
+#include "proto/json.h"
+
+#define RECORD ".json"
+#define TAKEN ".taken"
+#define RECORD_MAX (1u << 20)
+#define NAME_ROOM 32
+
+static char *
+pool_directory(const char *state_dir)
+{
+	char *dir = NULL;
+
+	return asprintf(&dir, "%s/warm", state_dir) < 0 ? NULL : dir;
+}
+
+/* What a sandbox is made from: one that was made from the same can stand for it. */
+static int
+specify(struct hr_sandbox *s, char ret[HR_DIGEST_HEX], struct hr_error *err)
+{
+	char *settings = hr_config_json(s->config, err);
+	struct hr_err e = {0};
+	struct hr_buf b;
+	int rc;
+
+	if (settings == NULL)
+		return -1;
+	hr_buf_init(&b, RECORD_MAX * 16);
+	hr_buf_addf(&b, "%s %s %s", PACKAGE_VERSION, s->ops->name, settings);
+	for (const char *const *p = s->host.plugins; *p != NULL; p++)
+		hr_buf_addf(&b, " %s", *p);
+	rc = hr_buf_check(&b, &e);
+	if (rc == 0)
+		rc = hr_digest_of(HR_DIGEST_MD5, b.p, b.len, ret, &e);
+	hr_buf_done(&b);
+	free(settings);
+	return rc == 0 ? 0 : hr_error_from(err, HR_ERROR_RUNTIME, &e);
+}
+
+/* ---- what there is ---- */
+
+typedef int pool_visit_fn(const char *dir, const char *file, void *arg, struct hr_error *err);
+
+static bool
+ends_in(const char *name, const char *suffix)
+{
+	size_t n = strlen(name), s = strlen(suffix);
+
+	return n > s && strcmp(name + n - s, suffix) == 0;
+}
+
+/* Every record, or those that were taken and not finished; fn returns 0 to go on. */
+static int
+visit(const char *state_dir, const char *suffix, pool_visit_fn *fn, void *arg, struct hr_error *err)
+{
+	char *where = pool_directory(state_dir);
+	DIR *dir = where != NULL ? opendir(where) : NULL;
+	struct dirent *e;
+	int rc = 0;
+
+	while (rc == 0 && dir != NULL && (e = readdir(dir)) != NULL)
+		if (e->d_name[0] != '.' && ends_in(e->d_name, suffix))
+			rc = fn(where, e->d_name, arg, err);
+	if (dir != NULL)
+		(void)closedir(dir);
+	else if (where == NULL)
+		rc = hr_error_nomem(err);
+	free(where);
+	return rc; /* without the directory there is nothing */
+}
+
+static bool
+fits(const char *path, const char *spec, char **ret_sid, char **ret_backend)
+{
+	struct json_object *o = NULL, *v = NULL;
+	struct hr_json_error why;
+	struct hr_buf b;
+	bool fit = false;
+
+	hr_buf_init(&b, RECORD_MAX);
+	if (hr_path_read(path, &b, NULL) == 0 &&
+	    hr_json_decode(hr_buf_str(&b), b.len, &o, &why) == 0 &&
+	    json_object_is_type(o, json_type_object) && json_object_object_get_ex(o, "spec", &v) &&
+	    json_object_is_type(v, json_type_string))
+		fit = strcmp(json_object_get_string(v), spec) == 0;
+	if (fit && ret_sid != NULL && json_object_object_get_ex(o, "sid", &v))
+		*ret_sid = strdup(json_object_get_string(v));
+	if (fit && ret_backend != NULL && json_object_object_get_ex(o, "backend", &v)) {
+		hr_buf_reset(&b);
+		(void)hr_json_put(&b, v);
+		*ret_backend = hr_buf_take(&b);
+	}
+	json_object_put(o);
+	hr_buf_done(&b);
+	return fit;
+}
+
+/* ---- taking one ---- */
+
+struct taking {
+	struct hr_sandbox *s;
+	char spec[HR_DIGEST_HEX];
+};
+
+static int
+try_one(const char *dir, const char *file, void *arg, struct hr_error *err)
+{
+	struct taking *t = arg;
+	char *path = hr_path_join(dir, file), *mine = NULL, *sid = NULL, *backend = NULL;
+	int rc = 0;
+
+	if (path == NULL || asprintf(&mine, "%s" TAKEN, path) < 0) {
+		mine = NULL;
+		rc = hr_error_nomem(err);
+	} else if (fits(path, t->spec, &sid, &backend) && sid != NULL && backend != NULL &&
+		   rename(path, mine) == 0) {
+		/* one that died while it waited is of no use to anybody */
+		rc = t->s->ops->adopt(t->s->self, sid, backend, NULL) == 0;
+		(void)unlink(mine);
+	}
+	free(path);
+	free(mine);
+	free(sid);
+	free(backend);
+	return rc;
+}
+
+int
+hr_pool_take(struct hr_sandbox *s, struct hr_error *err)
+{
+	struct taking t = {.s = s};
+
+	/* a key or a workspace of one's own was not known when they were made */
+	if (s->state_dir == NULL || s->ops->adopt == NULL ||
+	    hr_env_get(s->host.environ, "SESSION_API_KEY") != NULL ||
+	    hr_config_text(s->config, "core.workspace_base") != NULL)
+		return 0;
+	return specify(s, t.spec, err) == 0 ? visit(s->state_dir, RECORD, try_one, &t, err) : -1;
+}
+
+/* ---- making and ending them ---- */
+
+struct filling {
+	char spec[HR_DIGEST_HEX];
+	unsigned n;
+};
+
+static int
+count_one(const char *dir, const char *file, void *arg, struct hr_error *err)
+{
+	struct filling *f = arg;
+	char *path = hr_path_join(dir, file);
+
+	if (path == NULL)
+		return hr_error_nomem(err);
+	f->n += fits(path, f->spec, NULL, NULL);
+	free(path);
+	return 0;
+}
+
+static int
+random_name(char name[NAME_ROOM], struct hr_error *err)
+{
+	unsigned long long r;
+
+	if (getrandom(&r, sizeof(r), 0) != (ssize_t)sizeof(r))
+		return hr_error_sys(err, errno, "getrandom");
+	(void)snprintf(name, NAME_ROOM, "warm-%012llx", r & 0xffffffffffffULL);
+	return 0;
+}
+
+static int
+make_one(const struct hr_config *c, const struct hr_sandbox_options *o, const char *spec,
+    struct hr_error *err)
+{
+	struct hr_sandbox *s = NULL;
+	char name[NAME_ROOM];
+	struct hr_sandbox_options mine = *o;
+	int rc = random_name(name, err);
+
+	mine.sid = name;
+	if (rc == 0)
+		rc = (s = hr_sandbox_open(c, &mine, err)) != NULL ? 0 : -1;
+	if (rc == 0) {
+		(void)snprintf(s->spec, sizeof(s->spec), "%s", spec);
+		s->fresh = true;
+		rc = hr_sandbox_connect(s, err);
+	}
+	/* a kind that cannot pause uses nothing while nobody asks */
+	if (rc == 0 && s->ops->freeze != NULL && s->ops->freeze(s->self, err) != 0) {
+		rc = -1;
+		(void)hr_sandbox_delete(s, NULL);
+	}
+	hr_sandbox_free(s);
+	return rc;
+}
+
+/* Variables for sandboxes are given to one when it is taken. */
+static void
+plain_environment(struct hr_strv *v, const char *const *env)
+{
+	for (; env != NULL && *env != NULL; env++)
+		if (strncmp(*env, "SANDBOX_ENV_", 12) != 0 &&
+		    strncmp(*env, "SESSION_API_KEY=", 16) != 0)
+			hr_strv_add(v, *env);
+}
+
+/* One fills at a time, or two would make as many each. */
+static int
+my_turn(const char *dir, struct hr_error *err)
+{
+	struct hr_err e = {0};
+	char *path = hr_path_join(dir, ".lock");
+	int fd;
+
+	if (path == NULL)
+		return hr_error_nomem(err);
+	if (hr_path_mkdirs(dir, 0700, NULL, &e) != 0) {
+		free(path);
+		return hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	}
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 || flock(fd, LOCK_EX) != 0) {
+		(void)hr_error_sys(err, errno, "lock %s", path);
+		hr_fd_close(&fd);
+	}
+	free(path);
+	return fd;
+}
+
+static int
+fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n, unsigned *ret_n,
+    struct hr_error *err)
+{
+	struct hr_sandbox *s = hr_sandbox_open(c, o, err);
+	struct filling f = {.n = 0};
+	char *dir = pool_directory(o->state_dir);
+	struct hr_sandbox_options mine = *o;
+	int rc = s != NULL ? 0 : -1, turn = -1;
+
+	if (rc == 0 && dir == NULL)
+		rc = hr_error_nomem(err);
+	if (rc == 0 && s->ops->adopt == NULL)
+		rc = hr_error_set(
+		    err, HR_ERROR_RUNTIME, "%s runtime does not support a pool", s->ops->name);
+	if (rc == 0 && hr_config_text(s->config, "core.workspace_base") != NULL)
+		rc = hr_error_set(err, HR_ERROR_VALUE,
+		    "a pool is of no use with a workspace of your own (core.workspace_base)");
+	if (rc == 0)
+		rc = specify(s, f.spec, err);
+	if (rc == 0)
+		rc = (turn = my_turn(dir, err)) >= 0 ? 0 : -1;
+	if (rc == 0)
+		rc = visit(o->state_dir, RECORD, count_one, &f, err);
+	mine.state_dir = dir;
+	for (; rc == 0 && f.n < n; f.n++)
+		rc = make_one(c, &mine, f.spec, err);
+	*ret_n = rc == 0 ? f.n : 0;
+	hr_fd_close(&turn);
+	hr_sandbox_free(s);
+	free(dir);
+	return rc;
+}
+
+int
+hr_pool_fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n,
+    unsigned *ret_n, struct hr_error *err)
+{
+	struct hr_sandbox_options mine = *o;
+	struct hr_strv env = {0};
+	int rc;
+
+	if (o->state_dir == NULL)
+		return hr_error_set(err, HR_ERROR_VALUE, "a pool needs a state directory");
+	plain_environment(&env, o->environ);
+	mine.environ = hr_strv_list(&env);
+	mine.env = NULL;
+	mine.sid = "warm";
+	mine.attach = false;
+	mine.detach = true;
+	rc = env.failed ? hr_error_nomem(err) : fill(c, &mine, n, ret_n, err);
+	hr_strv_done(&env);
+	return rc;
+}
+
+struct draining {
+	const struct hr_config *config;
+	const struct hr_sandbox_options *o;
+	unsigned n;
+};
+
+static int
+end_one(const char *dir, const char *file, void *arg, struct hr_error *err)
+{
+	struct draining *d = arg;
+	struct hr_sandbox_options o = *d->o;
+	char sid[NAME_MAX + 1];
+	struct hr_sandbox *s;
+	int rc;
+
+	(void)snprintf(sid, sizeof(sid), "%.*s", (int)strcspn(file, "."), file);
+	o.sid = sid;
+	o.state_dir = dir;
+	o.attach = true;
+	s = hr_sandbox_open(d->config, &o, err);
+	if (s == NULL)
+		return -1;
+	(void)hr_sandbox_connect(s, NULL); /* a dead one is cleared away as well */
+	rc = hr_sandbox_delete(s, err);
+	hr_sandbox_free(s);
+	d->n += rc == 0;
+	return rc;
+}
+
+int
+hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned *ret_n,
+    struct hr_error *err)
+{
+	struct draining d = {.config = c, .o = o};
+	int rc = o->state_dir != NULL ? visit(o->state_dir, RECORD, end_one, &d, err) : 0;
+
+	*ret_n = d.n;
+	return rc;
+}

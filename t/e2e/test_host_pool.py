@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Sandboxes that wait for the next "handrail up"."""
+
+import json
+import os
+import signal
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.host import PATIENCE, Host  # noqa: E402
+from lib.tap import Tap, equal  # noqa: E402
+
+
+def waiting(h):
+    """The processes of those that wait."""
+    folder = h.path("state", "warm")
+    found = []
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        if name.endswith(".json"):
+            with open(os.path.join(folder, name)) as f:
+                found.append(json.load(f)["backend"]["pid"])
+    return found
+
+
+def fillers(h):
+    """What fills the pool in the background."""
+    def is_one(pid):
+        try:
+            with open("/proc/%d/environ" % pid, "rb") as f:
+                mine = ("HANDRAIL_STATE_DIR=" + h.path("state")).encode() in f.read().split(b"\0")
+        except OSError:
+            return False
+        return mine and process.command_line(pid).startswith("handrail pool ")
+    return [p for p in process.all_pids() if is_one(p)]
+
+
+def end_orphans(h, *workspaces):
+    """What only a server that was killed could have ended."""
+    for pid in process.all_pids():
+        if any(w in process.command_line(pid) for w in workspaces):
+            os.kill(pid, signal.SIGKILL)
+
+
+def taken():
+    with Host(SANDBOX_ENV_ONE="1") as h:
+        equal(json.loads(h.ok("pool", "--json", "2")), {"waiting": 2})
+        pids = waiting(h)
+        equal(len(pids), 2, "two wait")
+        equal(h.ok("pool", "2"), "waiting: 2\n", "that is enough")
+        equal(waiting(h), pids, "no more were made")
+        equal(json.loads(h.ok("ps", "--json")), [], "they are nobody's sandboxes")
+        h.ok("up", "-n", "a", "-e", "TWO=it's")
+        equal(h.record("a")["backend"]["pid"] in pids, True, "one of them")
+        equal(len(waiting(h)), 1, "one is left")
+        equal(h.ok("run", "-n", "a", "echo $ONE $TWO; git config --global user.name"), "1 it's\nopenhands\n", "set up")
+        equal("ready: listening" in h.ok("logs", "-n", "a"), True, "its log came along")
+        equal(sorted(os.listdir(h.path("state"))), ["a.json", "a.log", "warm"], "files")
+        h.ok("up", "-n", "b")
+        h.ok("up", "-n", "c")
+        equal(h.record("c")["backend"]["pid"] in pids, False, "none was left: a new one")
+        workspaces = [h.record(n)["backend"]["workspace"] for n in "abc"]
+        equal(len(set(workspaces)), 3, "each has its own")
+        h.ok("down", "a", "b", "c")
+        equal([w for w in workspaces if os.path.exists(w)], [], "workspaces are gone")
+
+
+def not_fitting():
+    with Host() as h:
+        h.ok("pool", "1")
+        pid = waiting(h)[0]
+        h.ok("up", "-n", "a", "-s", "sandbox.timeout=9")
+        h.ok("up", "-n", "b", "-p", "agent_skills")
+        h.ok("up", "-n", "c", "-r", "cli")
+        h.env["SESSION_API_KEY"] = "mine"
+        h.ok("up", "-n", "d")
+        equal(h.record("d")["backend"]["key"], "mine", "a key of one's own")
+        equal(waiting(h), [pid], "it still waits")
+        del h.env["SESSION_API_KEY"]
+        h.env["WORKSPACE_BASE"] = h.path("mine")
+        h.ok("up", "-n", "e")
+        h.fails(1, "a pool is of no use with a workspace of your own", "pool", "1")
+        del h.env["WORKSPACE_BASE"]
+        equal(waiting(h), [pid], "still")
+        h.fails(1, "cli runtime does not support a pool", "pool", "-r", "cli", "1")
+        h.fails(2, "pool: a number from 0 to 64", "pool", "many")
+        h.ok("up", "-n", "f")
+        equal(h.record("f")["backend"]["pid"], pid, "this one fits")
+
+
+def dead_while_it_waited():
+    with Host() as h:
+        h.ok("pool", "2")
+        pids = waiting(h)
+        with open(h.path("state", "warm", sorted(os.listdir(h.path("state", "warm")))[1])) as f:
+            first = json.load(f)["backend"]
+        equal(first["pid"], pids[0], "the one that dies")
+        os.kill(pids[0], signal.SIGKILL)
+        equal(process.wait_gone(pids[0], PATIENCE), True, "it died")
+        h.ok("up")
+        equal(h.record()["backend"]["pid"], pids[1], "the other one")
+        equal([n for n in os.listdir(h.path("state", "warm")) if n.endswith(".taken")], [], "nothing half done")
+        end_orphans(h, first["workspace"])
+
+
+def ended():
+    with Host() as h:
+        h.ok("pool", "1")
+        first = waiting(h)[0]
+        equal(h.ok("pool", "0"), "ended: 1\n", "by hand")
+        equal(process.command_line(first), "", "it is gone")
+        h.ok("up")
+        h.ok("pool", "1")
+        second = waiting(h)[0]
+        h.ok("down")
+        equal(process.command_line(second), "", "with the last sandbox")
+        equal(os.listdir(h.path("state")), ["warm"], "records")
+        equal([n for n in os.listdir(h.path("state", "warm")) if not n.startswith(".")], [], "and of the pool")
+        equal([n for n in os.listdir(h.path("tmp")) if n.startswith("openhands_workspace")], [], "workspaces")
+
+
+def refilled():
+    with Host(DESIRED_NUM_WARM_SERVERS="1") as h:
+        h.ok("up", "-n", "a")
+        for pid in fillers(h):
+            equal(process.wait_gone(pid, PATIENCE), True, "it is done")
+        pids = waiting(h)
+        equal(len(pids), 1, "one waits, without anybody asking")
+        h.ok("up", "-n", "b")
+        equal(h.record("b")["backend"]["pid"], pids[0], "and is taken")
+        for pid in fillers(h):
+            equal(process.wait_gone(pid, PATIENCE), True, "it is done")
+
+
+def main():
+    process.become_subreaper()
+    tap = Tap()
+    for test in (taken, not_fitting, dead_while_it_waited, ended, refilled):
+        tap.run(test.__name__.replace("_", " "), test)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
