@@ -99,6 +99,8 @@ refuse_relative(struct edit *e)
 
 	say_path(e);
 	hr_buf_adds(e->text, "The path should be an absolute path, starting with `/`.");
+	if (e->editor->root.len == 0)
+		return r;
 	hr_buf_init(&near, PATH_TEXT_MAX);
 	hr_purepath_join(&near, e->editor->root, hr_buf_str(&e->path), e->path.len);
 	file = hr_purepath_bytes(hr_buf_str(&near), near.len, NULL);

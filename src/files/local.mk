@@ -93,6 +93,12 @@ handrail_git_SOURCES = \
 handrail_git_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 handrail_git_LDADD = libprotojson.la libbase.la
 
+# one call of the editor, for the agents' functions in the kernel
+pkglibexec_PROGRAMS += handrail-editor
+handrail_editor_SOURCES = %D%/editor_main.c
+handrail_editor_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+handrail_editor_LDADD = libdetectload.la libfiles.la libprotojson.la libbase.la $(JSONC_LIBS)
+
 # Office documents as text: a program, so that what they need is in no worker. Tests link its parts.
 noinst_LTLIBRARIES += liboffice.la
 liboffice_la_SOURCES = \

@@ -3,18 +3,22 @@
 by way of a real kernel."""
 
 import contextlib
+import email
+import http.server
 import importlib
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.supervised import BUILDDIR, SRCDIR, Server, find_program  # noqa: E402
+from lib.supervised import BUILDDIR, SRCDIR, Server, find_program, need_root  # noqa: E402
 from lib.tap import Skip, Tap, equal  # noqa: E402
 from lib import process  # noqa: E402
 
@@ -146,19 +150,251 @@ def a_pipe_is_not_waited_for():
         equal(printed(fresh().search_dir, "x"), 'No matches found for "x" in ./\n')
 
 
-def in_the_kernel():
+# ---- the editor ----
+
+@contextlib.contextmanager
+def variables(**values):
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update({name: value for name, value in values.items() if value is not None})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def an_editor():
+    """A function that calls file_editor and takes its answer apart: a list of pairs."""
+    if not os.access(os.path.join(BUILDDIR, "handrail-editor"), os.X_OK):
+        raise Skip("handrail-editor is not built")
+    with directory() as top, variables(SKILLS_LIBEXECDIR=BUILDDIR,
+                                       SKILLS_UNDODIR=os.path.join(top, "undo")):
+        def call(*args, **kw):
+            first, middle, last = fresh().file_editor(*args, **kw).split("\n")
+            found = re.fullmatch("<(oh_aci_output_[0-9a-f]{32})>", first)
+            equal(found is not None and last == "</%s>" % found.group(1), True, (first, last))
+            return json.loads(middle, object_pairs_hook=list), middle
+        yield top, call
+
+
+KEYS = ["output", "error", "path", "prev_exist", "old_content", "new_content",
+        "formatted_output_and_error"]
+
+
+def steps_of_an_edit():
+    with an_editor() as (top, call):
+        def step(command, want, **kw):
+            pairs, _ = call(command, path, **kw)
+            got = dict(pairs)
+            equal([k for k, _ in pairs], KEYS)
+            equal((got["path"], got["error"], got["formatted_output_and_error"]),
+                  (path, None, got["output"]))
+            equal([got[k] for k in KEYS[3:6]], want, command)
+            return got["output"]
+        path = os.path.join(top, "a.txt")
+        equal(step("create", [False, None, "one\ntwo\n"], file_text="one\ntwo\n"),
+              "File created successfully at: " + path)
+        equal("     2\ttwo" in step("view", [True, None, None]), True)
+        equal("New Line 2" in step("str_replace", [True, "one\ntwo\n", "one\nNew Line 2\n"],
+                                   old_str="two", new_str="New Line 2"), True)
+        step("insert", [True, "one\nNew Line 2\n", "one\nx\nNew Line 2\n"], insert_line=1, new_str="x")
+        equal("Last edit to %s undone successfully." % path in
+              step("undo_edit", [True, "one\nx\nNew Line 2\n", "one\nNew Line 2\n"]), True)
+        step("undo_edit", [True, "one\nNew Line 2\n", "one\ntwo\n"])
+        with open(path) as f:
+            equal(f.read(), "one\ntwo\n")
+
+
+def charsets_are_kept():
+    with an_editor() as (top, call):
+        path = os.path.join(top, "a.txt")
+        text = "# -*- coding: cp1251 -*-\n# Это комментарий на русском языке, и довольно длинный\nx = 1\n"
+        with open(path, "wb") as f:
+            f.write(text.encode("cp1251"))
+        got = dict(call("str_replace", path, old_str="x = 1", new_str="x = 2")[0])
+        equal((got["old_content"], got["new_content"]), (text, text.replace("1\n", "2\n")))
+        with open(path, "rb") as f:
+            equal(f.read(), text.replace("x = 1", "x = 2").encode("cp1251"))
+
+
+def mistakes_of_an_edit():
+    with an_editor() as (top, call):
+        open("a.txt", "w").close()
+        for args, text in (
+                (("view", os.path.join(top, "none")), "does not exist"),
+                (("create", os.path.join(top, "none")),
+                 "Parameter `file_text` is required for command: create."),
+                (("undo_edit", top + "/.."), "is a directory"),
+                (("jump", os.path.join(top, "a.txt")), "Unrecognized command jump"),
+                (("view", "undo"), "starting with `/`.")):
+            pairs, middle = call(*args)
+            got = dict(pairs)
+            equal([k for k, _ in pairs], KEYS[:2] + KEYS[6:], args)
+            equal((got["output"], text in got["error"], got["formatted_output_and_error"]),
+                  (None, True, "ERROR:\n" + got["error"]), got)
+            equal(middle.startswith('{"output": null,"error": "'), True, middle)
+            equal(', "formatted_output_and_error": ' in middle, True, middle)
+        os.mkdir("there")
+        equal(dict(call("view", "there")[0])["error"].endswith("starting with `/`."), True,
+              "no path is suggested")
+
+
+def an_editor_that_is_missing():
+    with directory() as top, variables(SKILLS_LIBEXECDIR=top):
+        try:
+            fresh().file_editor("view", "/")
+        except FileNotFoundError as error:
+            equal("handrail-editor" in str(error), True, error)
+        else:
+            raise AssertionError("no error")
+
+
+# ---- what a model says ----
+
+class Model(http.server.BaseHTTPRequestHandler):
+    """Answers with what it was asked."""
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.asked.append((self.path, dict(self.headers), body))
+        answer = self.server.answers[self.path]
+        self.send_response(200 if answer is not None else 500)
+        self.end_headers()
+        self.wfile.write(json.dumps(answer).encode())
+
+    def log_message(self, *what):
+        pass
+
+
+@contextlib.contextmanager
+def a_model(**answers):
+    server = http.server.HTTPServer(("127.0.0.1", 0), Model)
+    server.asked, server.answers = [], {"/v1/chat/completions": None, "/v1/audio/transcriptions": None}
+    server.answers.update({"/v1/" + k.replace("_", "/"): v for k, v in answers.items()})
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        with directory(), variables(OPENAI_API_KEY="k9", OPENAI_MODEL="m", MAX_TOKEN="7",
+                                    OPENAI_BASE_URL="http://127.0.0.1:%d/v1" % server.server_port):
+            yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+SAYS = {"choices": [{"message": {"content": "a red dot"}}]}
+
+
+def not_without_a_key():
+    with variables(OPENAI_API_KEY="", SANDBOX_ENV_OPENAI_API_KEY=""):
+        equal([n for n in fresh().__all__ if n in ("parse_audio", "parse_image", "parse_video")], [])
+    with variables(OPENAI_API_KEY="", SANDBOX_ENV_OPENAI_API_KEY="k"):
+        equal({"parse_audio", "parse_image", "parse_video"} <= set(fresh().__all__), True)
+
+
+def a_picture():
+    with a_model(chat_completions=SAYS) as m:
+        with open("a.png", "wb") as f:
+            f.write(b"picture")
+        equal(printed(fresh().parse_image, "a.png"), "[Reading image file from a.png]\na red dot\n")
+        path, headers, body = m.asked[0]
+        body = json.loads(body)
+        equal((path, headers["Authorization"], body["model"], body["max_tokens"]),
+              ("/v1/chat/completions", "Bearer k9", "m", 7))
+        equal(body["messages"][0]["content"][0]["text"], "Describe this image as detail as possible.")
+        equal(body["messages"][0]["content"][1]["image_url"]["url"],
+              "data:image/png;base64,cGljdHVyZQ==")
+        m.answers["/v1/chat/completions"] = None
+        equal(printed(fresh().parse_image, "a.png"), "[Reading image file from a.png]\n"
+              "Error with the request: HTTP Error 500: Internal Server Error\n")
+
+
+def a_sound():
+    with a_model(audio_transcriptions={"text": "hello there"}) as m:
+        with open("a.wav", "wb") as f:
+            f.write(b"sound")
+        equal(printed(fresh().parse_audio, "a.wav"),
+              "[Transcribing audio file from a.wav]\nhello there\n")
+        path, headers, body = m.asked[0]
+        message = email.message_from_bytes(
+            b"Content-Type: " + headers["Content-Type"].encode() + b"\r\n\r\n" + body)
+        parts = {p.get_param("name", header="content-disposition"): p for p in message.get_payload()}
+        equal((path, parts["model"].get_payload().strip(), parts["file"].get_filename(),
+               parts["file"].get_payload(decode=True).rstrip(b"\r\n")),
+              ("/v1/audio/transcriptions", "whisper-1", "a.wav", b"sound"))
+        equal(printed(fresh().parse_audio, "none.wav"),
+              "[Transcribing audio file from none.wav]\nError transcribing audio file: [Errno 2] No "
+              "such file or directory: 'none.wav'\n")
+
+
+def a_video():
+    if shutil.which("ffmpeg") is None:
+        raise Skip("there is no ffmpeg: apt-get install ffmpeg")
+    with a_model(chat_completions=SAYS) as m:
+        subprocess.run(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "color=red:s=16x16:r=10:d=2.5",
+                        "a.mkv"], check=True, stdin=subprocess.DEVNULL)
+        want = "[Processing video file from a.mkv with frame interval 10]\nTotally 3 would be analyze...\n\n"
+        for n in (0, 10, 20):
+            want += ("Process the a.mkv, current No. %d frame...\nFrame %d's content: a red dot\n\n"
+                     % (n, n // 10))
+        equal(printed(fresh().parse_video, "a.mkv", "Say", 10), want)
+        equal(len(m.asked), 3)
+
+
+def need_kernel():
     if not os.access(os.path.join(BUILDDIR, "handrail-jupyter"), os.X_OK):
         raise Skip("handrail-jupyter is not built: apt-get install libzmq3-dev libssl-dev")
     if find_program("nginx") is None or subprocess.run(
             [PYTHON, "-c", "import ipykernel"], stderr=subprocess.DEVNULL).returncode:
         raise Skip("needs nginx and python3-ipykernel")
     process.become_subreaper()
+
+
+def ask_cell(s, code):
+    a = s.request("POST", "/execute_action", json.dumps({"action": {
+        "action": "run_ipython", "args": {"code": code, "include_extra": False}}}),
+        {"Content-Type": "application/json"}, 60)
+    return a.json()["content"]
+
+
+def edits_with_the_rights_of_the_user():
+    """test_ipython_file_editor_permissions_as_openhands, with another name."""
+    need_kernel()
+    need_root()
+    with Server(args=["--plugins", "agent_skills", "jupyter"], name="nobody", ready=None,
+                env={"RUNTIME_USERNAME": "nobody"}) as s:
+        s.env["USER"] = "root"
+        s.start()
+        with tempfile.TemporaryDirectory() as secret:  # as /root is: nobody else may enter
+            with open(os.path.join(secret, "test.txt"), "w") as f:
+                f.write("secret")
+            for call in ("'view', %r" % os.path.join(secret, "test.txt"),
+                         "'str_replace', %r, old_str='secret', new_str='x'" % os.path.join(secret, "test.txt"),
+                         "'create', %r, file_text='x'" % os.path.join(secret, "new.txt")):
+                text = ask_cell(s, "print(file_editor(%s))" % call)
+                equal(("Permission denied" in text, "secret" in text.replace(secret, "")
+                       .replace("old_str='secret'", "")), (True, False), text)
+            equal(os.listdir(secret), ["test.txt"])
+        path = os.path.join(s.work_dir, "test.txt")
+        for call, want in (("'create', %r, file_text='Line 1\\nLine 2\\nLine 3'", "File created successfully"),
+                           ("'view', %r", "Line 3"),
+                           ("'str_replace', %r, old_str='Line 2', new_str='New Line 2'", "New Line 2"),
+                           ("'undo_edit', %r", "undone successfully"), ("'undo_edit', %r", "Last edit to"),
+                           ("'undo_edit', %r", "No edit history")):
+            text = ask_cell(s, "print(file_editor(%s))" % (call % path))
+            equal(want in text, True, text)
+        equal(os.stat(path).st_uid, int(s.run("id -u")))
+
+
+def in_the_kernel():
+    need_kernel()
     with Server(args=["--plugins", "agent_skills", "jupyter"]) as s:
         def cell(code):
-            a = s.request("POST", "/execute_action", json.dumps({"action": {
-                "action": "run_ipython", "args": {"code": code, "include_extra": False}}}),
-                {"Content-Type": "application/json"}, 60)
-            return a.json()["content"]
+            return ask_cell(s, code)
         s.run("printf 'one\\ntwo\\n' >a.txt")
         equal(cell("open_file('a.txt')"),
               "[File: %s/a.txt (2 lines total)]\n(this is the beginning of the file)\n1|one\n2|two\n"
@@ -176,7 +412,9 @@ def main():
         for line in f:
             case = json.loads(line)
             tap.run(case["name"], recorded, case)
-    for test in (docx, pptx, latex, a_pipe_is_not_waited_for, in_the_kernel):
+    for test in (docx, pptx, latex, a_pipe_is_not_waited_for, steps_of_an_edit, charsets_are_kept,
+                 mistakes_of_an_edit, an_editor_that_is_missing, not_without_a_key, a_picture, a_sound,
+                 a_video, in_the_kernel, edits_with_the_rights_of_the_user):
         tap.run(test.__name__, test)
     return tap.done()
 

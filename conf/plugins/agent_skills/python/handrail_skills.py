@@ -2,15 +2,24 @@
 documents. They print; they return nothing. A mistake is printed as a line that begins with ERROR.
 
 The readers of PDF and LaTeX need PyPDF2 (or pypdf) and pylatexenc and say so when those are missing;
-everything else needs Python alone.
+everything else needs Python alone. Only file_editor returns something; it needs handrail-editor. The
+readers of sound, pictures and videos ask a model, and are there only when OPENAI_API_KEY (or
+SANDBOX_ENV_OPENAI_API_KEY) is set; that of videos needs ffmpeg.
 """
 
+import base64
+import json
+import mimetypes
 import os
+import subprocess
+import tempfile
+import urllib.request
+import uuid
 import xml.etree.ElementTree
 import zipfile
 
 __all__ = ['open_file', 'goto_line', 'scroll_down', 'scroll_up', 'search_dir', 'search_file',
-           'find_file', 'parse_pdf', 'parse_docx', 'parse_latex', 'parse_pptx']
+           'find_file', 'parse_pdf', 'parse_docx', 'parse_latex', 'parse_pptx', 'file_editor']
 
 WINDOW = 100
 MANY_FILES = 100
@@ -299,3 +308,150 @@ def parse_pptx(file_path):
         print('\n'.join(out))
     except Exception as error:
         print('Error reading PowerPoint file: %s' % error)
+
+
+# ---- the editor ----
+
+def file_editor(command, path, file_text=None, view_range=None, old_str=None, new_str=None,
+                insert_line=None, enable_linting=False):
+    """Views, makes and edits a file.
+
+    Args:
+        command: view, create, str_replace, insert or undo_edit.
+        path: absolute path of the file or directory.
+        file_text: of create: the text of the new file.
+        view_range: of view: the first and the last line, from 1; -1 is the end.
+        old_str: of str_replace: the text to be replaced; it must occur once.
+        new_str: of str_replace and insert: the new text.
+        insert_line: of insert: the line after which it is put; 0 is the beginning.
+        enable_linting: nothing is linted here.
+    """
+    programs = os.environ.get('SKILLS_LIBEXECDIR', '/usr/libexec/handrail')
+    undo = os.environ.get('SKILLS_UNDODIR') or os.path.join(tempfile.gettempdir(),
+                                                            'handrail-undo-%d' % os.getuid())
+    args = {'command': command, 'path': path, 'file_text': file_text, 'view_range': view_range,
+            'old_str': old_str, 'new_str': new_str, 'insert_line': insert_line}
+    run = subprocess.run([os.path.join(programs, 'handrail-editor'), programs, undo],
+                         input=json.dumps(args).encode(), stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE)
+    if run.returncode != 0:
+        raise RuntimeError(run.stderr.decode(errors='replace').strip() or 'the editor failed')
+    result = json.loads(run.stdout)
+    if 'raised' in result:
+        raise ValueError(result['raised'])
+    error = result['error']
+    shown = result['output'] if error is None else 'ERROR:\n' + error
+    marker = 'oh_aci_output_' + uuid.uuid4().hex
+    members = ','.join('"%s": %s' % (key, json.dumps(value)) for key, value in result.items())
+    return ('<%s>\n{%s, "formatted_output_and_error": %s}\n</%s>'
+            % (marker, members, json.dumps(shown), marker))
+
+
+# ---- what a model says of a file ----
+
+_DESCRIBE = 'Describe this image as detail as possible.'
+
+
+def _setting(name, usual=''):
+    return os.environ.get(name) or usual
+
+
+def _key():
+    return _setting('OPENAI_API_KEY', _setting('SANDBOX_ENV_OPENAI_API_KEY'))
+
+
+def _ask(path, content_type, body):
+    request = urllib.request.Request(
+        _setting('OPENAI_BASE_URL', 'https://api.openai.com/v1').rstrip('/') + path, body,
+        {'Content-Type': content_type, 'Authorization': 'Bearer ' + _key()})
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
+
+
+def _form(fields, name, data):
+    """multipart/form-data: the type and the body."""
+    boundary = uuid.uuid4().hex
+    parts = [('--%s\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
+              % (boundary, key, value)).encode() for key, value in fields.items()]
+    quoted = name.replace('\\', '_').replace('"', '_').replace('\r', '_').replace('\n', '_')
+    parts += [('--%s\r\nContent-Disposition: form-data; name="file"; filename="%s"\r\n'
+               'Content-Type: application/octet-stream\r\n\r\n' % (boundary, quoted)).encode(),
+              data, ('\r\n--%s--\r\n' % boundary).encode()]
+    return 'multipart/form-data; boundary=' + boundary, b''.join(parts)
+
+
+def _describe(data, content_type, task):
+    url = 'data:%s;base64,%s' % (content_type, base64.b64encode(data).decode())
+    answer = _ask('/chat/completions', 'application/json', json.dumps({
+        'model': _setting('OPENAI_MODEL', 'gpt-4o'),
+        'max_tokens': int(_setting('MAX_TOKEN', '500')),
+        'messages': [{'role': 'user', 'content': [
+            {'type': 'text', 'text': task},
+            {'type': 'image_url', 'image_url': {'url': url}}]}]}).encode())
+    return answer['choices'][0]['message']['content']
+
+
+def parse_audio(file_path, model='whisper-1'):
+    """Prints what is said in a sound file.
+
+    Args:
+        file_path: path of the file.
+        model: the model that listens.
+    """
+    print('[Transcribing audio file from %s]' % file_path)
+    try:
+        with open(file_path, 'rb') as f:
+            body = _form({'model': model}, os.path.basename(file_path), f.read())
+        print(_ask('/audio/transcriptions', *body)['text'])
+    except Exception as error:
+        print('Error transcribing audio file: %s' % error)
+
+
+def parse_image(file_path, task=_DESCRIBE):
+    """Prints what a picture shows.
+
+    Args:
+        file_path: path of the file.
+        task: what to say about it.
+    """
+    print('[Reading image file from %s]' % file_path)
+    try:
+        with open(file_path, 'rb') as f:
+            data = f.read()
+        print(_describe(data, mimetypes.guess_type(file_path)[0] or 'image/jpeg', task))
+    except Exception as error:
+        print('Error with the request: %s' % error)
+
+
+def _frames(file_path, interval, top):
+    """Each interval-th picture as a JPEG file, the first one included."""
+    subprocess.run(['ffmpeg', '-v', 'error', '-i', 'file:' + file_path, '-vf',
+                    'select=not(mod(n\\,%d))' % interval, '-vsync', 'vfr',
+                    os.path.join(top, '%06d.jpg')], check=True, stdin=subprocess.DEVNULL)
+    return sorted(os.listdir(top))
+
+
+def parse_video(file_path, task=_DESCRIBE, frame_interval=30):
+    """Prints what pictures of a video show.
+
+    Args:
+        file_path: path of the file.
+        task: what to say about each.
+        frame_interval: each so-many-th is looked at.
+    """
+    print('[Processing video file from %s with frame interval %s]' % (file_path, frame_interval))
+    try:
+        with tempfile.TemporaryDirectory() as top:
+            names = _frames(file_path, int(frame_interval), top)
+            print('Totally %d would be analyze...\n' % len(names))
+            for number, name in enumerate(names):
+                print('Process the %s, current No. %d frame...' % (file_path, number * frame_interval))
+                with open(os.path.join(top, name), 'rb') as f:
+                    text = _describe(f.read(), 'image/jpeg', task)
+                print("Frame %d's content: %s\n" % (number, text))
+    except Exception as error:
+        print('Error with the request: %s' % error)
+
+
+if _key():
+    __all__ += ['parse_audio', 'parse_image', 'parse_video']

@@ -1,0 +1,205 @@
+/* handrail-editor LIBEXECDIR UNDODIR: one call of the editor, with the rights of whoever calls: a
+ * JSON object of arguments on stdin, one of results on stdout. For file_editor of the agents'
+ * functions (files.md 7.2), which runs in a kernel of the sandbox's user. */
+#include "config.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <json-c/json_object.h>
+
+#include "base/fd.h"
+#include "files/detect.h"
+#include "files/editor.h"
+#include "files/encoding.h"
+#include "files/purepath.h"
+#include "files/textfile.h"
+
+#define TEXT_MAX (64u << 20) /* the editor takes files of 10 MB */
+
+static int
+read_request(struct json_object **ret)
+{
+	struct hr_json_error e;
+	struct hr_buf b;
+	ssize_t n;
+	char *room;
+	int r;
+
+	hr_buf_init(&b, HR_JSON_BODY_MAX);
+	do {
+		room = hr_buf_reserve(&b, 65536);
+		n = room != NULL ? hr_fd_read(STDIN_FILENO, room, 65536) : -1;
+		if (n > 0)
+			hr_buf_grew(&b, (size_t)n);
+	} while (n > 0);
+	*ret = NULL;
+	r = n == 0 ? hr_json_decode(hr_buf_str(&b), b.len, ret, &e) : -1;
+	hr_buf_done(&b);
+	if (r == 0 && hr_json_type(*ret) == HR_PY_DICT)
+		return 0;
+	json_object_put(*ret);
+	*ret = NULL;
+	return -1;
+}
+
+static struct json_object *
+member(struct json_object *args, const char *name)
+{
+	struct json_object *v = NULL;
+
+	(void)json_object_object_get_ex(args, name, &v);
+	return v;
+}
+
+/* The text of the file as the editor reads it. False: there is none. */
+static bool
+read_text(struct json_object *path, struct hr_buf *text)
+{
+	struct hr_encoding encoding;
+	struct hr_buf bytes, why;
+	char *file = NULL;
+	const char *p;
+	size_t len;
+	bool ok;
+
+	hr_buf_init(&bytes, TEXT_MAX);
+	hr_buf_init(&why, 4096);
+	if (hr_json_type(path) == HR_PY_STR) {
+		p = hr_json_str(path, &len);
+		file = hr_purepath_bytes(p, len, &why);
+	}
+	ok = file != NULL && hr_textfile_read(file, &bytes, NULL) == 0;
+	if (ok) {
+		hr_encoding_detect(hr_buf_str(&bytes), bytes.len, &encoding);
+		ok = hr_textfile_decode(&bytes, &encoding, text, &why) == 0 && text->fail == HR_OK;
+	}
+	free(file);
+	hr_buf_done(&bytes);
+	hr_buf_done(&why);
+	return ok;
+}
+
+/* ---- the answer ---- */
+
+static void
+put_text(struct hr_buf *b, const char *name, const struct hr_buf *text)
+{
+	hr_buf_addf(b, "%s\"%s\": ", b->len > 1 ? "," : "", name);
+	if (text != NULL)
+		(void)hr_json_put_str(b, hr_buf_str(text), text->len, HR_JSON_REPLACE);
+	else
+		hr_buf_adds(b, "null");
+}
+
+/* What a successful command says beside its output. */
+static void
+put_change(struct hr_buf *b, struct json_object *args, const struct hr_buf *before)
+{
+	struct json_object *command = member(args, "command"), *path = member(args, "path");
+	bool create = hr_json_str_is(command, "create"), view = hr_json_str_is(command, "view");
+	struct hr_buf after, name;
+	const char *p;
+	size_t len;
+
+	hr_buf_init(&after, TEXT_MAX);
+	hr_buf_init(&name, TEXT_MAX);
+	p = hr_json_str(path, &len);
+	hr_buf_add(&name, p, len);
+	put_text(b, "path", &name);
+	hr_buf_addf(b, ",\"prev_exist\": %s", create ? "false" : "true");
+	put_text(b, "old_content", create || view ? NULL : before);
+	put_text(b, "new_content", !view && read_text(path, &after) ? &after : NULL);
+	hr_buf_done(&after);
+	hr_buf_done(&name);
+}
+
+static int
+answer(struct json_object *args, enum hr_edit_result r, const struct hr_buf *text,
+    const struct hr_buf *before)
+{
+	struct hr_err err = {0};
+	struct hr_buf b;
+	int ok;
+
+	hr_buf_init(&b, (size_t)HR_EDIT_TEXT_MAX * 4);
+	hr_buf_addc(&b, '{');
+	if (r == HR_EDIT_RAISED) {
+		put_text(&b, "raised", text);
+	} else {
+		put_text(&b, "output", r == HR_EDIT_DONE ? text : NULL);
+		put_text(&b, "error", r == HR_EDIT_ERROR ? text : NULL);
+		if (r == HR_EDIT_DONE)
+			put_change(&b, args, before);
+	}
+	hr_buf_addc(&b, '}');
+	ok = hr_buf_check(&b, &err);
+	if (ok == 0)
+		ok = hr_fd_write_full(STDOUT_FILENO, b.p, b.len, &err);
+	if (ok != 0)
+		(void)fprintf(stderr, "handrail-editor: %s\n", err.msg);
+	hr_buf_done(&b);
+	return ok;
+}
+
+static int
+run(const struct hr_editor *e, struct json_object *args)
+{
+	struct json_object *command = member(args, "command");
+	struct hr_edit q = {.path = member(args, "path"),
+	    .file_text = member(args, "file_text"),
+	    .old_str = member(args, "old_str"),
+	    .new_str = member(args, "new_str"),
+	    .insert_line = member(args, "insert_line"),
+	    .view_range = member(args, "view_range")};
+	struct hr_buf text, diff, before;
+	enum hr_edit_result r;
+	int ok = -1;
+
+	if (hr_json_type(command) != HR_PY_STR) {
+		(void)fprintf(stderr, "handrail-editor: command: must be a string\n");
+		return -1;
+	}
+	q.command.p = hr_json_str(command, &q.command.len);
+	hr_buf_init(&text, HR_EDIT_TEXT_MAX);
+	hr_buf_init(&diff, HR_EDIT_TEXT_MAX);
+	hr_buf_init(&before, TEXT_MAX);
+	(void)read_text(q.path, &before); /* what cannot be read, the editor will say */
+	r = hr_editor_run(e, &q, &text, &diff);
+	if (text.fail == HR_OK && diff.fail == HR_OK)
+		ok = answer(args, r, &text, &before);
+	else
+		(void)fprintf(stderr, "handrail-editor: out of memory\n");
+	hr_buf_done(&text);
+	hr_buf_done(&diff);
+	hr_buf_done(&before);
+	return ok;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct json_object *args = NULL;
+	struct hr_editor e;
+	int ok;
+
+	if (argc != 3) {
+		(void)fprintf(
+		    stderr, "usage: handrail-editor LIBEXECDIR UNDODIR <ARGUMENTS.json\n");
+		return 2;
+	}
+	(void)signal(SIGPIPE, SIG_IGN);
+	hr_detect_from(argv[1]);
+	e = (struct hr_editor){.history_dir = argv[2], .libexec_dir = argv[1]};
+	if (read_request(&args) != 0) {
+		(void)fprintf(stderr, "handrail-editor: stdin: no JSON object\n");
+		return 2;
+	}
+	ok = run(&e, args);
+	json_object_put(args);
+	return ok == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
