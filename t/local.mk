@@ -129,8 +129,12 @@ EXTRA_DIST += %D%/e2e/test_wedges.py %D%/e2e/wedge.py
 
 # plugins: the mechanism with the example and with broken ones
 TESTS += %D%/e2e/test_plugins.py %D%/e2e/test_vscode.py
-TESTS += %D%/e2e/test_mcp.py
-EXTRA_DIST += %D%/e2e/test_mcp.py %D%/e2e/mcp_server.py
+check_PROGRAMS += %D%/unit/test_mcp
+TESTS += %D%/unit/test_mcp %D%/e2e/test_mcp.py %D%/e2e/test_mcp_npm.py
+t_unit_test_mcp_SOURCES = %D%/unit/test_mcp.c
+t_unit_test_mcp_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS) $(EVHTTP_CFLAGS)
+t_unit_test_mcp_LDADD = libmcp.la $(CHECK_LIBS) $(JSONC_LIBS)
+EXTRA_DIST += %D%/e2e/test_mcp.py %D%/e2e/mcp_server.py %D%/e2e/test_mcp_npm.py %D%/e2e/mcp_client.js
 EXTRA_DIST += %D%/e2e/test_vscode.py %D%/e2e/vscode_server.py %D%/e2e/lib/browser.py
 EXTRA_DIST += %D%/e2e/test_plugins.py %D%/example-plugin/greeter/plugin.json \
 	%D%/example-plugin/greeter/greeter

@@ -19,17 +19,21 @@ handrail_jupyter_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 handrail_jupyter_LDADD = libjupyter.la
 endif
 
-pkglibexec_PROGRAMS += handrail-mcp
-handrail_mcp_SOURCES = \
+# everything but HTTP, in the place of which tests put something of theirs
+noinst_LTLIBRARIES += libmcp.la
+libmcp_la_SOURCES = \
 	%D%/mcp/child.c \
-	%D%/mcp/http.c \
 	%D%/mcp/hub.h \
-	%D%/mcp/main.c \
 	%D%/mcp/rpc.c \
 	%D%/mcp/session.c \
 	%D%/mcp/update.c
+libmcp_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(EVHTTP_CFLAGS)
+libmcp_la_LIBADD = libprotojson.la libproto.la libloop.la libbase.la $(EVHTTP_LIBS)
+
+pkglibexec_PROGRAMS += handrail-mcp
+handrail_mcp_SOURCES = %D%/mcp/http.c %D%/mcp/main.c
 handrail_mcp_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(EVHTTP_CFLAGS)
-handrail_mcp_LDADD = libprotojson.la libproto.la libloop.la libbase.la $(EVHTTP_LIBS)
+handrail_mcp_LDADD = libmcp.la
 
 noinst_LTLIBRARIES += libvscode.la
 libvscode_la_SOURCES = %D%/vscode/words.c %D%/vscode/words.h
