@@ -243,7 +243,7 @@ def one_that_catches_interrupts():
 def killed_kernel():
     with Jupyter() as s:
         s.run("cd /usr")
-        # what it printed may die with it: libzmq sends from a thread of its own
+        # what it printed right before may die with it, in its libzmq's thread: see the next
         equal(s.text("import os; print('begun', flush=True); os.kill(os.getpid(), 9)").replace("begun\n", "", 1),
               "[Jupyter kernel died (signal 9 (Killed)); a new kernel will be started.]")
         equal(s.cell("import os; print(os.getcwd())")["content"], "/usr" + extras(s, "/usr"))
@@ -253,6 +253,34 @@ def killed_kernel():
         equal(s.text("print('on')"), "on", "one that died between cells")
         equal(s.text("exit()"), NOTHING)
         equal(s.text("print('after exit')"), "after exit")
+
+
+# A second client of the kernel, in its own process, to see that text has left it: when "second" has
+# come back, "first" has gone out to every client.
+LEAVES = """
+import ipykernel, json, os, zmq
+with open(ipykernel.get_connection_file()) as f:
+    to = json.load(f)
+sub = zmq.Context().socket(zmq.SUB)
+sub.connect("ipc://%s-%d" % (to["ip"], to["iopub_port"]))
+sub.subscribe(b"stream")
+def out(word):
+    print(word, flush=True)
+    while word.encode() not in sub.recv_multipart()[-1]:
+        pass
+while not sub.poll(20):
+    print("joining", flush=True)
+out("first")
+out("second")
+os.kill(os.getpid(), 9)
+"""
+
+
+def what_has_left_a_killed_kernel_is_kept():
+    with Jupyter() as s:
+        text = s.text(LEAVES)
+        equal(text.replace("joining\n", "").replace("second\n", ""),
+              "first\n[Jupyter kernel died (signal 9 (Killed)); a new kernel will be started.]")
 
 
 def killed_plugin():
@@ -428,7 +456,8 @@ if __name__ == "__main__":
     sys.exit(run_tests([
         the_whole_observation, texts, errors, wrong_arguments, a_plot_is_an_image,
         directory_follows_the_shell, state_and_environment, runs_as_the_user, a_hundred_cells,
-        time_is_up, one_that_catches_interrupts, killed_kernel, killed_plugin, much_output,
+        time_is_up, one_that_catches_interrupts, killed_kernel,
+        what_has_left_a_killed_kernel_is_kept, killed_plugin, much_output,
         two_clients, a_shell_command_holds_nothing_up, a_request_that_comes_twice_runs_once,
         a_dead_worker_loses_no_cell, a_dead_worker_and_a_dead_plugin, another_interpreter, python_without_a_kernel,
         without_the_plugin, pip_magic, ends_with_the_server]))

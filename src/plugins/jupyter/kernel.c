@@ -22,7 +22,7 @@
 #include "proto/json.h"
 
 #define CODE_MAX (128u << 20)
-#define LAST_WORDS_MS 50 /* between two messages of a kernel that has ended */
+#define LAST_WORDS_MS 2000 /* where a child of the kernel holds its sockets open */
 
 enum kernel_port { PORT_SHELL = 1, PORT_IOPUB, PORT_STDIN, PORT_CONTROL, PORT_HEARTBEAT };
 
@@ -43,7 +43,7 @@ hr_kernel_init(struct hr_kernel *k, const char *dir, struct hr_err *err)
 static void
 close_sockets(struct hr_kernel *k)
 {
-	void **const all[] = {&k->shell, &k->iopub, &k->control};
+	void **const all[] = {&k->shell, &k->iopub, &k->control, &k->hangup};
 	size_t i;
 
 	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
@@ -120,6 +120,22 @@ open_socket(struct hr_kernel *k, int type, enum kernel_port port, struct hr_err 
 	return NULL;
 }
 
+/* libzmq reads in a thread of its own: that the peer has hung up comes behind all that it had sent.
+ */
+static int
+watch_hangup(struct hr_kernel *k, struct hr_err *err)
+{
+	char name[40];
+
+	/* libzmq frees the name of a closed one when it gets to it */
+	(void)snprintf(name, sizeof(name), "inproc://hangup-%u", k->starts++);
+	k->hangup = zmq_socket(k->zmq, ZMQ_PAIR);
+	if (k->hangup != NULL && zmq_socket_monitor(k->iopub, name, ZMQ_EVENT_DISCONNECTED) == 0 &&
+	    zmq_connect(k->hangup, name) == 0)
+		return 0;
+	return hr_err_set(err, HR_E_SYS, "%s: %s", name, zmq_strerror(zmq_errno()));
+}
+
 static void
 remove_sockets(const struct hr_kernel *k)
 {
@@ -161,11 +177,13 @@ int
 hr_kernel_start(struct hr_kernel *k, const char *python, char *const *envp, struct hr_err *err)
 {
 	hr_assert(k->pid == 0);
+	k->answered = false;
 	remove_sockets(k);
 	if (hr_wire_init(&k->wire, err) != 0 || write_file(k, err) != 0 ||
 	    spawn(k, python, envp, err) != 0 ||
 	    (k->shell = open_socket(k, ZMQ_DEALER, PORT_SHELL, err)) == NULL ||
 	    (k->iopub = open_socket(k, ZMQ_SUB, PORT_IOPUB, err)) == NULL ||
+	    watch_hangup(k, err) != 0 ||
 	    (k->control = open_socket(k, ZMQ_DEALER, PORT_CONTROL, err)) == NULL) {
 		hr_kernel_kill(k);
 		return -1;
@@ -265,18 +283,24 @@ hr_kernel_receive(struct hr_kernel *k)
 	if (!k->running || !hr_cell_over(&k->cell))
 		return false;
 	k->running = false;
+	k->answered = true;
 	return true;
 }
 
 void
 hr_kernel_ended(struct hr_kernel *k)
 {
-	zmq_pollitem_t item = {.socket = k->iopub, .events = ZMQ_POLLIN};
+	zmq_pollitem_t items[] = {{.socket = k->hangup, .events = ZMQ_POLLIN},
+	    {.socket = k->iopub, .events = ZMQ_POLLIN}};
 
 	while (waitpid(k->pid, &k->status, 0) < 0 && errno == EINTR)
 		;
-	while (zmq_poll(&item, 1, LAST_WORDS_MS) > 0)
+	/* one that never answered may not have been connected to, and cannot hang up */
+	while (zmq_poll(items, 2, k->answered ? LAST_WORDS_MS : 0) > 0) {
 		while (receive_one(k, k->iopub, false))
 			;
+		if ((items[0].revents & ZMQ_POLLIN) != 0)
+			break;
+	}
 	forget(k);
 }

@@ -12,6 +12,7 @@
 struct hr_kernel {
 	void *zmq;
 	void *shell, *iopub, *control; /* NULL: no kernel */
+	void *hangup;                  /* of iopub: readable when the kernel has closed it */
 	struct hr_wire wire;
 	pid_t pid;  /* 0: none; it leads its process group */
 	int pidfd;  /* readable when it has ended; -1 */
@@ -19,7 +20,9 @@ struct hr_kernel {
 	char *file; /* connection file */
 	char *dir;  /* of file and sockets */
 	struct hr_cell cell;
-	bool running; /* a cell was sent and is not over */
+	bool running;  /* a cell was sent and is not over */
+	bool answered; /* a cell was over once */
+	unsigned starts;
 };
 
 int hr_kernel_init(struct hr_kernel *k, const char *dir, struct hr_err *err);
