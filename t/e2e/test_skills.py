@@ -125,6 +125,43 @@ def pptx():
               "Error reading PowerPoint file: File is not a zip file\n")
 
 
+def a_pdf(*texts):
+    """The least that is a PDF file: a page for each text, set in Helvetica."""
+    n = len(texts)
+    objects = ["<< /Type /Catalog /Pages 2 0 R >>",
+               "<< /Type /Pages /Count %d /Kids [%s] >>" % (
+                   n, " ".join("%d 0 R" % (4 + i) for i in range(n))),
+               "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
+    objects += ["<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 100] /Contents %d 0 R "
+                "/Resources << /Font << /F 3 0 R >> >> >>" % (4 + n + i) for i in range(n)]
+    for text in texts:
+        stream = "BT /F 12 Tf 10 50 Td (%s) Tj ET" % text
+        objects.append("<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream))
+    data, places = b"%PDF-1.4\n", []
+    for number, text in enumerate(objects, 1):
+        places.append(len(data))
+        data += ("%d 0 obj\n%s\nendobj\n" % (number, text)).encode()
+    table = "xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
+    table += "".join("%010d 00000 n \n" % place for place in places)
+    return data + ("%strailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (
+        table, len(objects) + 1, len(data))).encode()
+
+
+def pdf():
+    with directory():
+        with open("a.pdf", "wb") as f:
+            f.write(a_pdf("Hello there", "two"))
+        try:
+            import PyPDF2  # noqa: F401
+        except ImportError:
+            equal(printed(fresh().parse_pdf, "a.pdf"),
+                  "[Reading PDF file from a.pdf]\nERROR: there is no reader of PDF files: "
+                  "apt-get install python3-pypdf2\n")
+            raise Skip("there is no PyPDF2: apt-get install python3-pypdf2")
+        equal(printed(fresh().parse_pdf, "a.pdf"),
+              "[Reading PDF file from a.pdf]\n@@ Page 1 @@\nHello there\n\n@@ Page 2 @@\ntwo\n")
+
+
 def latex():
     try:
         import pylatexenc  # noqa: F401
@@ -412,7 +449,7 @@ def main():
         for line in f:
             case = json.loads(line)
             tap.run(case["name"], recorded, case)
-    for test in (docx, pptx, latex, a_pipe_is_not_waited_for, steps_of_an_edit, charsets_are_kept,
+    for test in (docx, pptx, pdf, latex, a_pipe_is_not_waited_for, steps_of_an_edit, charsets_are_kept,
                  mistakes_of_an_edit, an_editor_that_is_missing, not_without_a_key, a_picture, a_sound,
                  a_video, in_the_kernel, edits_with_the_rights_of_the_user):
         tap.run(test.__name__, test)
