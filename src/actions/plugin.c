@@ -175,6 +175,34 @@ set_limit(int fd, double limit_s)
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
 }
 
+/* The link in DIR/action leads to "../plugin/NAME.sock". */
+static void
+note_plugin(const char *run_dir, const char *type, bool failed, struct hr_note *note)
+{
+	static const char suffix[] = ".sock";
+	char target[HR_METRICS_NAME + 32], *name;
+	struct sockaddr_un sa;
+	ssize_t n;
+	size_t len;
+
+	if (socket_path(&sa, run_dir, type, strlen(type)) < 0)
+		return;
+	n = readlink(sa.sun_path, target, sizeof(target) - 1);
+	if (n <= 0)
+		return;
+	target[n] = '\0';
+	name = strrchr(target, '/');
+	name = name != NULL ? name + 1 : target;
+	len = strlen(name);
+	if (len <= sizeof(suffix) - 1 || len >= sizeof(note->plugin) ||
+	    strcmp(name + len - (sizeof(suffix) - 1), suffix) != 0)
+		return;
+	len -= sizeof(suffix) - 1;
+	memcpy(note->plugin, name, len);
+	note->plugin[len] = '\0';
+	note->plugin_failed = failed;
+}
+
 void
 hr_plugin_perform(const struct hr_action_env *env, int fd, const char *type,
     struct json_object *action, double limit_s, struct hr_answer *ret)
@@ -202,6 +230,7 @@ hr_plugin_perform(const struct hr_action_env *env, int fd, const char *type,
 		hr_answer_reset(ret);
 		hr_action_error(ret, err.msg, strlen(err.msg));
 	}
+	note_plugin(env->run_dir, type, r < 0 || kind == HR_FRAME_REFUSED, &ret->note);
 	hr_buf_done(&frame);
 	hr_buf_done(&why);
 }

@@ -23,8 +23,10 @@ struct hr_note {
 	const char *session; /* "default", "static"; NULL: no shell was asked. What follows is
 				about its command */
 	enum hr_clock clock;
-	int64_t exit_code; /* -1: it goes on */
-	uint64_t output;   /* bytes */
+	int64_t exit_code;            /* -1: it goes on */
+	uint64_t output;              /* bytes */
+	char plugin[HR_METRICS_NAME]; /* who performed it; "": we did */
+	bool plugin_failed;           /* it did not answer, or not as it should */
 };
 
 /* Where the parts of a streamed body go. */

@@ -14,6 +14,20 @@
 enum hr_clock { HR_CLOCK_NONE, HR_CLOCK_NO_OUTPUT, HR_CLOCK_HARD, HR_CLOCKS };
 enum hr_restart { HR_RESTART_WORKER, HR_RESTART_SESSION, HR_RESTART_NGINX, HR_RESTARTS };
 
+#define HR_METRICS_PLUGINS 16 /* further ones are not counted */
+#define HR_METRICS_NAME 64
+
+/* "ready", ..., by the state below; NULL ends them. */
+extern const char *const hr_plugin_states[];
+
+struct hr_plugin_metrics {
+	char name[HR_METRICS_NAME];       /* supervisor, before there are workers; "": none */
+	_Atomic uint32_t state;           /* supervisor: index into hr_plugin_states */
+	_Atomic int32_t pid;              /* supervisor: 0 if it has no process */
+	_Atomic uint64_t ends;            /* supervisor: of its process, unasked for */
+	_Atomic uint64_t actions, failed; /* workers: performed; answered by other than 200 */
+};
+
 struct hr_action_metrics {
 	_Atomic uint64_t ok, errors, failed; /* observation, error observation, no 200 */
 	_Atomic uint64_t microseconds;
@@ -26,6 +40,7 @@ struct hr_metrics {
 	_Atomic uint64_t clocks[HR_CLOCKS];
 	_Atomic uint64_t still_running; /* answers about a command that goes on */
 	_Atomic uint64_t output_bytes;
+	struct hr_plugin_metrics plugins[HR_METRICS_PLUGINS];
 	_Atomic uint64_t answers[6];            /* by the first digit of the status */
 	_Atomic uint64_t restarts[HR_RESTARTS]; /* supervisor */
 };

@@ -10,6 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+const char *const hr_plugin_states[] = {"not started", "starting", "starting", "ready",
+    "restarting", "failed", "unavailable", "stopping", "stopping", NULL};
+
 static struct hr_scoreboard *
 scoreboard_map(int fd, struct hr_err *err)
 {

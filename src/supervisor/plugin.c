@@ -199,6 +199,7 @@ plugin_ended(void *arg, const struct hr_exit *how)
 		plugin_set(p, HR_PLUGIN_STOPPED);
 		return;
 	}
+	p->ends++;
 	if (p->never) {
 		plugin_unavailable(p);
 		return;
@@ -369,10 +370,7 @@ hr_plugin_has_process(const struct hr_plugin *p)
 const char *
 hr_plugin_state_text(const struct hr_plugin *p)
 {
-	static const char *const texts[] = {"not started", "starting", "starting", "ready",
-	    "restarting", "failed", "unavailable", "stopping", "stopping"};
-
-	return texts[p->state];
+	return hr_plugin_states[p->state];
 }
 
 /* ---- making and freeing ---- */

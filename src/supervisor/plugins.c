@@ -5,6 +5,8 @@
 #include "supervisor/plugins.h"
 
 #include <dirent.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -238,6 +240,30 @@ update_token(struct hr_plugins *ps)
 		hr_log(HR_LOG_ERROR, "%s", err.msg);
 }
 
+/* For /metrics. */
+static void
+publish(const struct hr_plugins *ps, bool names)
+{
+	struct hr_scoreboard *board = ps->server->board;
+	const struct hr_plugin *p;
+	size_t i = 0;
+
+	if (board == NULL) /* nothing runs */
+		return;
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		struct hr_plugin_metrics *m = &board->metrics.plugins[i++];
+
+		if (names)
+			(void)snprintf(m->name, sizeof(m->name), "%s", p->m.name);
+		atomic_store(&m->state, p->state);
+		atomic_store(&m->pid, p->child.pid);
+		atomic_store(&m->ends, p->ends);
+		if (i == HR_METRICS_PLUGINS)
+			break;
+	}
+}
+
 int
 hr_plugins_open(struct hr_plugins *ps, struct hr_err *err)
 {
@@ -249,6 +275,7 @@ hr_plugins_open(struct hr_plugins *ps, struct hr_err *err)
 			return -1;
 	}
 	update_token(ps);
+	publish(ps, true);
 	return 0;
 }
 
@@ -289,6 +316,7 @@ hr_plugins_changed(struct hr_plugins *ps)
 	struct hr_plugin *p;
 
 	update_token(ps);
+	publish(ps, false);
 
 	TAILQ_FOREACH(p, &ps->list, entry)
 	{

@@ -24,6 +24,22 @@ static const char *const pool_names[HR_SCOREBOARD_POOLS] = {"control", "files", 
 static const char *const clock_names[HR_CLOCKS] = {NULL, "no_output", "hard"};
 static const char *const restart_names[HR_RESTARTS] = {"worker", "session", "nginx"};
 
+static void
+count_plugin(struct hr_metrics *m, const struct hr_note *note)
+{
+	size_t i;
+
+	if (note->plugin[0] == '\0')
+		return;
+	for (i = 0; i < HR_METRICS_PLUGINS; i++) {
+		if (strcmp(m->plugins[i].name, note->plugin) != 0)
+			continue;
+		atomic_fetch_add(&m->plugins[i].actions, 1);
+		atomic_fetch_add(&m->plugins[i].failed, note->plugin_failed);
+		return;
+	}
+}
+
 void
 hr_metrics_count(struct hr_scoreboard *board, const struct hr_answer *a, int64_t ns)
 {
@@ -34,6 +50,7 @@ hr_metrics_count(struct hr_scoreboard *board, const struct hr_answer *a, int64_t
 
 	if (a->status >= 100 && a->status < 600)
 		atomic_fetch_add(&m->answers[a->status / 100], 1);
+	count_plugin(m, &a->note);
 	if (a->note.cls == NULL)
 		return;
 	hr_assert(hr_action_classes_n <= HR_METRICS_ACTIONS);
@@ -202,6 +219,43 @@ put_server(struct hr_buf *b, struct hr_scoreboard *board)
 	put_labelled(b, "sessions", "kind", "named", atomic_load(&board->named_sessions));
 }
 
+static uint64_t
+plugin_value(const struct hr_plugin_metrics *p, int what)
+{
+	switch (what) {
+	case 0: return atomic_load(&p->ends);
+	case 1: return atomic_load(&p->actions);
+	case 2: return atomic_load(&p->failed);
+	default: return hr_stats_resident(atomic_load(&p->pid));
+	}
+}
+
+static void
+put_plugins(struct hr_buf *b, const struct hr_metrics *m)
+{
+	static const struct {
+		const char *name, *type, *help;
+	} rows[] = {{"plugin_ends_total", "counter", "Ends of a plugin's process, unasked for."},
+	    {"plugin_actions_total", "counter", "Actions that a plugin was given."},
+	    {"plugin_failures_total", "counter",
+		"Those of them that it did not answer, or not as it should."},
+	    {"plugin_resident_memory_bytes", "gauge", "Of a plugin and of what it has started."}};
+	size_t i, k;
+
+	if (m->plugins[0].name[0] == '\0')
+		return;
+	put_type(b, "plugin_info", "gauge", "1, with the state of a plugin.");
+	for (i = 0; i < HR_METRICS_PLUGINS && m->plugins[i].name[0] != '\0'; i++)
+		hr_buf_addf(b, "handrail_plugin_info{plugin=\"%s\",state=\"%s\"} 1\n",
+		    m->plugins[i].name, hr_plugin_states[atomic_load(&m->plugins[i].state)]);
+	for (k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+		put_type(b, rows[k].name, rows[k].type, rows[k].help);
+		for (i = 0; i < HR_METRICS_PLUGINS && m->plugins[i].name[0] != '\0'; i++)
+			put_labelled(b, rows[k].name, "plugin", m->plugins[i].name,
+			    plugin_value(&m->plugins[i], (int)k));
+	}
+}
+
 static void
 put_seconds(struct hr_buf *b, const char *name, const char *help, int64_t ns)
 {
@@ -242,5 +296,6 @@ hr_handle_metrics(struct hr_worker *w, struct hr_request *r, struct hr_answer *r
 	put_actions(b, &w->board->metrics);
 	put_commands(b, &w->board->metrics);
 	put_server(b, w->board);
+	put_plugins(b, &w->board->metrics);
 	put_resources(b, &s);
 }

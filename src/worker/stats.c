@@ -88,6 +88,36 @@ sums_add(struct sums *s, int32_t pid)
 	s->write_bytes += line_value(buf, "\nwrite_bytes: ");
 }
 
+#define DEPTH_MAX 8
+#define CHILDREN_MAX 4096 /* bytes: some hundred of them */
+
+static uint64_t
+resident(int32_t pid, int depth)
+{
+	char buf[CHILDREN_MAX], name[40], *at, *end;
+	unsigned long long pages = 0, in = 0;
+	uint64_t sum;
+	long child;
+
+	if (pid <= 0 || depth > DEPTH_MAX)
+		return 0;
+	proc_read(pid, "statm", buf, sizeof(buf));
+	if (sscanf(buf, "%llu %llu", &pages, &in) != 2)
+		return 0;
+	sum = in * (uint64_t)sysconf(_SC_PAGESIZE);
+	(void)snprintf(name, sizeof(name), "task/%" PRId32 "/children", pid);
+	proc_read(pid, name, buf, sizeof(buf));
+	for (at = buf; (child = strtol(at, &end, 10)) > 0 && end != at; at = end)
+		sum += resident((int32_t)child, depth + 1);
+	return sum;
+}
+
+uint64_t
+hr_stats_resident(int32_t pid)
+{
+	return resident(pid, 0);
+}
+
 static double
 one_decimal(double d)
 {

@@ -31,4 +31,7 @@ struct hr_stats {
 void
 hr_stats_sample(struct hr_stats *s, const struct hr_scoreboard *board, struct hr_stats_now *ret);
 
+/* Resident bytes of a process and of what it has started. 0: it is not there. */
+uint64_t hr_stats_resident(int32_t pid);
+
 #endif

@@ -4,6 +4,7 @@ ones made here."""
 
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -144,6 +145,32 @@ def a_killed_plugin_harms_nothing():
         equal((again.status, again.json().get("content")), (200, "Hello, world!"), "%r\n%s" % (again, s.log()))
         equal(again.json()["extras"]["pid"] != first, True)
         equal(s.run("echo $X"), "kept")
+
+
+def seen_in_metrics():
+    """State, ends, actions and memory of each."""
+    need_python()
+
+    def of(name):
+        text = s.get("/metrics").body.decode()
+        return {m[0]: m[2] or int(m[3]) for m in re.findall(
+            r'^handrail_plugin_([a-z_]+){plugin="(%s)"(?:,state="([a-z ]+)")?} ([0-9]+)$' % name, text, re.M)}
+
+    made = {"odd": (SHELL, "#!/bin/sh\nprintf 'failed no luck\\n' >&3\n")}
+    with Plugins("greeter", "odd", made=made) as s:
+        pid = s.act("greet").json()["extras"]["pid"]
+        equal(s.act("greet").status, 200)
+        equal(s.act("odd").status, 500)
+        seen = of("greeter")
+        memory = seen.pop("resident_memory_bytes")
+        equal(seen, {"info": "ready", "ends_total": 0, "actions_total": 2, "failures_total": 0})
+        equal(1 << 20 < memory < 1 << 30, True, memory)
+        s.until("its end", lambda: of("odd")["ends_total"] > 0)
+        seen = of("odd")
+        equal((seen["info"], seen["actions_total"], seen["failures_total"]), ("failed", 1, 1), seen)
+        kill_wait(pid)
+        a = s.act("greet")
+        equal((a.status, of("greeter")["ends_total"], of("greeter")["actions_total"]), (200, 1, 3))
 
 
 def ends_during_its_action():
@@ -307,7 +334,7 @@ def what_it_prints_is_logged():
 if __name__ == "__main__":
     sys.exit(run_tests([
         first_use_starts_it, http_starts_it_and_passes_no_key, the_secret_is_nowhere,
-        runs_as_the_user, a_killed_plugin_harms_nothing, ends_during_its_action,
+        runs_as_the_user, a_killed_plugin_harms_nothing, seen_in_metrics, ends_during_its_action,
         says_why_it_fails, ends_before_it_is_ready, never_ready_is_reported_in_time,
         what_is_missing_is_named, a_failure_may_end_the_start, the_start_waits_for_them,
         what_one_requires_is_started_too, a_missing_requirement_is_told, what_is_refused_at_start,
