@@ -12,7 +12,7 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.supervised import (  # noqa: E402
-    ROOT, SRCDIR, Libexec, Server, gate, kill_wait, marker, need, need_root, run_tests)
+    ROOT, SRCDIR, Libexec, Server, beside, gate, kill_wait, marker, need, need_root, run_tests)
 from lib.tap import Skip, equal  # noqa: E402
 
 
@@ -106,29 +106,21 @@ def concurrent_writes_are_whole():
     texts = [c * 300000 + "\n" for c in "abc"]
     with Server() as s:
         p = put(s, "a.txt", texts[0])
-        stop, torn = threading.Event(), []
+        torn = []
 
         def look():
-            while not stop.is_set():
-                seen = get(p)
-                if seen not in texts:
-                    torn.append((len(seen), set(seen)))
+            seen = get(p)
+            if seen not in texts:
+                torn.append((len(seen), set(seen)))
 
-        def write(text):
-            while not stop.is_set():
-                act(s, "write", path=p, content=text[:-1])
+        def writer(text):
+            return lambda: act(s, "write", path=p, content=text[:-1])
 
-        threads = [threading.Thread(target=look)] + \
-            [threading.Thread(target=write, args=(t,)) for t in texts]
-        for t in threads:
-            t.start()
-        for _ in range(10):
-            for pid in s.workers("action")[:1]:
-                kill_wait(pid)
-            equal(act(s, "read", path=p)[0], 200)
-        stop.set()
-        for t in threads:
-            t.join()
+        with beside(look, *map(writer, texts)):
+            for _ in range(10):
+                for pid in s.workers("action")[:1]:
+                    kill_wait(pid)
+                equal(act(s, "read", path=p)[0], 200)
         equal(torn, [])
         equal([n for n in os.listdir(s.work_dir) if n.startswith(".handrail-")], [], "temporary files")
 

@@ -17,7 +17,7 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.supervised import (  # noqa: E402
-    BUILDDIR, HANDRAILD, PATIENCE, ROOT, Libexec, Server, gate, marker, need, need_root,
+    BUILDDIR, HANDRAILD, PATIENCE, ROOT, Libexec, Server, beside, gate, marker, need, need_root,
     run_tests)
 from lib.tap import Skip, equal  # noqa: E402
 
@@ -149,21 +149,17 @@ def reload_keys():
 def many_reloads():
     """No request fails while the server reloads again and again."""
     with Server() as s:
-        stop, bad = threading.Event(), []
+        bad = []
 
         def ask():
-            while not stop.is_set():
-                a = s.get("/alive")
-                if a.status != 200:
-                    bad.append(a)
-        asker = threading.Thread(target=ask)
-        asker.start()
-        for n in range(10):
-            s.send(signal.SIGHUP)
-            if not s.wait_log(" reloaded", count=n + 1):
-                raise AssertionError(s.log())
-        stop.set()
-        asker.join(PATIENCE)
+            a = s.get("/alive")
+            if a.status != 200:
+                bad.append(a)
+        with beside(ask):
+            for n in range(10):
+                s.send(signal.SIGHUP)
+                if not s.wait_log(" reloaded", count=n + 1):
+                    raise AssertionError(s.log())
         equal(bad, [])
 
 

@@ -2,6 +2,7 @@
 """handraild with its real children: start, end, and every kind of death. After each test no process,
 no socket and no file of the server may be left."""
 
+import itertools
 import os
 import shutil
 import signal
@@ -14,8 +15,8 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.supervised import (  # noqa: E402
-    BUILDDIR, HANDRAILD, PATIENCE, ROOT, Libexec, Server, gate, kill_wait, marker,
-    run_tests)
+    BUILDDIR, HANDRAILD, PATIENCE, ROOT, Libexec, Server, beside, gate, kill_wait,
+    marker, run_tests)
 from lib.tap import Skip, equal  # noqa: E402
 
 
@@ -392,31 +393,22 @@ def upgrade_refused():
 def storm():
     """Whatever dies, in whatever order: each request gets its one answer."""
     with Server() as s:
-        stop = threading.Event()
-        wrong = []
+        numbers, wrong = itertools.count(1), []
 
         def ask():
-            n = 0
-            while not stop.is_set():
-                n += 1
-                a = s.in_background("echo $((%d * 7))" % n)
-                a.join(PATIENCE)
-                # a killed nginx worker cuts its connections: the client hears of it
-                # and one whose two workers were killed in turn is told so
-                if a.answer is not None and a.answer.status != 503 and (
-                        a.answer.status != 200 or a.answer.json()["content"] != str(n * 7)):
-                    wrong.append(a.answer)
-        asker = threading.Thread(target=ask)
-        asker.start()
-        for turn in range(30):
-            for pid in s.pids("handrail-worker")[turn % 3::3] + (s.pids("nginx") if turn % 5 == 4 else []):
-                try:
+            n = next(numbers)
+            a = s.in_background("echo $((%d * 7))" % n)
+            a.join(PATIENCE)
+            # a killed nginx worker cuts its connections: the client hears of it
+            # and one whose two workers were killed in turn is told so
+            if a.answer is not None and a.answer.status != 503 and (
+                    a.answer.status != 200 or a.answer.json()["content"] != str(n * 7)):
+                wrong.append(a.answer)
+        with beside(ask):
+            for turn in range(30):
+                for pid in s.pids("handrail-worker")[turn % 3::3] + (s.pids("nginx") if turn % 5 == 4 else []):
                     kill_wait(pid)
-                except ProcessLookupError:
-                    pass  # a pool that shrank ended it first
-            equal(s.get("/alive").status, 200)
-        stop.set()
-        asker.join(PATIENCE * 2)
+                equal(s.get("/alive").status, 200)
         equal(wrong, [])
         equal(s.run("echo still here"), "still here")
 

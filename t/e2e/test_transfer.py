@@ -10,14 +10,13 @@ import socket
 import stat
 import subprocess
 import sys
-import threading
 import urllib.parse
 import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.forms import BOUNDARY, archive, download, part, raw_archive, upload  # noqa: E402
-from lib.supervised import PATIENCE, ROOT, Libexec, Server, need_root, run_tests  # noqa: E402
+from lib.supervised import PATIENCE, ROOT, Libexec, Server, beside, need_root, run_tests  # noqa: E402
 from lib.tap import Skip, equal  # noqa: E402
 
 MB = 1 << 20
@@ -254,31 +253,25 @@ def link_race():
     """Somebody in the sandbox swaps a directory for a link while files are uploaded into it."""
     with Server() as s:
         dest, out = planted(s.work_dir)
-        spare, swapped, done = os.path.join(dest, "spare"), os.path.join(dest, "swap"), threading.Event()
+        spare, swapped = os.path.join(dest, "spare"), os.path.join(dest, "swap")
         os.mkdir(swapped)
 
         def swap():
-            while not done.is_set():
-                try:
-                    os.rename(swapped, spare)
-                    os.symlink("../../out", swapped)
-                    os.unlink(swapped)
-                    os.rename(spare, swapped)
-                except OSError:  # an archive has made the directory meanwhile
-                    shutil.rmtree(spare, ignore_errors=True)
-                    os.makedirs(swapped, exist_ok=True)
-        swapper = threading.Thread(target=swap)
-        swapper.start()
+            try:
+                os.rename(swapped, spare)
+                os.symlink("../../out", swapped)
+                os.unlink(swapped)
+                os.rename(spare, swapped)
+            except OSError:  # an archive has made the directory meanwhile
+                shutil.rmtree(spare, ignore_errors=True)
+                os.makedirs(swapped, exist_ok=True)
         counts = {}
-        try:
+        with beside(swap):
             zipped = archive(("swap/evil", "x"), ("swap/d/evil", "x"))
             for i in range(150):
                 for a in (upload(s, dest, "swap/evil", b"x"), upload(s, dest, "e.zip", zipped)):
                     counts[a.status] = counts.get(a.status, 0) + 1
                 equal(os.listdir(out), ["secret"], "round %d" % i)
-        finally:
-            done.set()
-            swapper.join()
         equal(set(counts) <= {200, 500}, True, counts)
         equal(counts.get(200, 0) > 0, True, counts)
         left = [n for n in os.listdir(dest) if n.startswith(".handrail")]
@@ -307,19 +300,15 @@ def mode_owner_and_links_stay():
         # as large as they come, each reader sees one or the other
         with open(path, "wb") as f:
             f.write(b"a" * 300000)
-        seen, done = set(), threading.Event()
+        seen = set()
 
         def watch():
-            while not done.is_set():
-                data = read(path)
-                seen.add((len(data), data[:1], data[-1:]))
+            data = read(path)
+            seen.add((len(data), data[:1], data[-1:]))
         os.unlink(path + ".hard")
-        watcher = threading.Thread(target=watch)
-        watcher.start()
-        for i in range(60):
-            upload(s, s.work_dir, "f", (b"b" if i % 2 else b"a") * 300000)
-        done.set()
-        watcher.join()
+        with beside(watch):
+            for i in range(60):
+                upload(s, s.work_dir, "f", (b"b" if i % 2 else b"a") * 300000)
         equal(seen <= {(300000, b"a", b"a"), (300000, b"b", b"b")}, True, seen)
 
 
@@ -539,21 +528,14 @@ def one_file():
         for n in ("d1", "."):
             with open(os.path.join(w, n, "f"), "w") as f:
                 f.write("right" if n == "d1" else "wrong")
-        done = threading.Event()
 
         def swap():
-            while not done.is_set():
-                os.rename(w + "/d1", w + "/d2")
-                os.symlink(".", w + "/d1")
-                os.unlink(w + "/d1")
-                os.rename(w + "/d2", w + "/d1")
-        swapper = threading.Thread(target=swap)
-        swapper.start()
-        try:
+            os.rename(w + "/d1", w + "/d2")
+            os.symlink(".", w + "/d1")
+            os.unlink(w + "/d1")
+            os.rename(w + "/d2", w + "/d1")
+        with beside(swap):
             seen = {(a.status, a.body[:5]) for a in (get(w + "/d2/f") for _ in range(200))}
-        finally:
-            done.set()
-            swapper.join()
         equal(seen <= {(200, b"right"), (500, b'{"det')}, True, seen)
 
 

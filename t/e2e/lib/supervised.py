@@ -1,6 +1,8 @@
 """A handraild of a test: started on a free loopback port in a directory of its own, talked to over
 HTTP, and proved to leave nothing behind."""
 
+import contextlib
+import faulthandler
 import http.client
 import json
 import os
@@ -23,6 +25,7 @@ BUILDDIR = os.path.abspath(os.environ.get("HANDRAIL_BUILDDIR") or os.getcwd())
 HANDRAILD = os.path.join(BUILDDIR, "handraild")
 ROOT = os.geteuid() == 0
 PATIENCE = float(os.environ.get("E2E_PATIENCE", "30"))
+FILE_PATIENCE = 40 * PATIENCE
 
 
 def free_port():
@@ -340,8 +343,38 @@ class Libexec:
         shutil.rmtree(self.path)
 
 
+@contextlib.contextmanager
+def beside(*functions):
+    """Calls each again and again on a thread of its own while the block runs; what one of them raises
+    fails the test."""
+    stop, raised = threading.Event(), []
+
+    def repeat(function):
+        try:
+            while not stop.is_set():
+                function()
+        except Exception as error:
+            raised.append(error)
+    threads = [threading.Thread(target=repeat, args=(f,), daemon=True) for f in functions]
+    for t in threads:
+        t.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for t in threads:
+            t.join(PATIENCE)
+    equal([t for t in threads if t.is_alive()], [])
+    if raised:
+        raise raised[0]
+
+
 def kill_wait(pid):
-    os.kill(pid, signal.SIGKILL)
+    """It may have ended of itself since it was listed."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
     equal(process.wait_gone(pid, PATIENCE), True, "killed")
 
 
@@ -353,6 +386,8 @@ def run_tests(tests):
     if find_program("nginx") is None:
         skip_all("there is no nginx")
     process.become_subreaper()
+    # the last resort of a file that hangs: it says where
+    faulthandler.dump_traceback_later(FILE_PATIENCE, exit=True)
     tap = Tap()
     for test in tests:
         if len(sys.argv) > 1 and test.__name__ not in sys.argv[1:]:
