@@ -6,6 +6,7 @@ libbase_la_SOURCES = \
 	%D%/log.c %D%/log.h \
 	%D%/path.c %D%/path.h \
 	%D%/quote.c %D%/quote.h \
+	%D%/scrap.c %D%/scrap.h \
 	%D%/spawn.c %D%/spawn.h
 
 # apart: only programs with an event loop need libevent

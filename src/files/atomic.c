@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/scrap.h"
 
 #define LINKS_MAX 40 /* the kernel's */
 #define TRIES 100
@@ -23,7 +24,7 @@
 #define COPY_SIZE (64u << 10)
 
 static void
-atomic_init(struct hr_atomic *a)
+nothing_open(struct hr_atomic *a)
 {
 	memset(a, 0, sizeof(*a));
 	a->fd = a->dir = a->old = -1;
@@ -32,13 +33,15 @@ atomic_init(struct hr_atomic *a)
 void
 hr_atomic_abort(struct hr_atomic *a)
 {
-	if (a->temp[0] != '\0')
+	if (a->temp[0] != '\0') {
 		(void)unlinkat(a->dir, a->temp, 0); /* nobody could do more about it */
+		hr_scrap_forget();
+	}
 	hr_fd_close(&a->fd);
 	hr_fd_close(&a->old);
 	hr_fd_close(&a->dir);
 	free(a->name);
-	atomic_init(a);
+	nothing_open(a);
 }
 
 static void
@@ -48,7 +51,7 @@ temp_name(struct hr_atomic *a)
 
 	if (getrandom(&r, sizeof(r), 0) != (ssize_t)sizeof(r))
 		r = (unsigned long long)getpid(); /* the names are tried until one is free */
-	(void)snprintf(a->temp, sizeof(a->temp), ".handrail-%016llx", r);
+	(void)snprintf(a->temp, sizeof(a->temp), HR_SCRAP_PREFIX "%016llx", r);
 }
 
 /* ---- where the file is ---- */
@@ -152,6 +155,7 @@ open_temp(struct hr_atomic *a, mode_t mode)
 		return -1;
 	for (tries = 0; tries < TRIES; tries++) {
 		temp_name(a);
+		hr_scrap_note(a->dir, a->temp);
 		a->fd = openat(a->dir, a->temp, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, mode);
 		if (a->fd >= 0)
 			return 0;
@@ -159,6 +163,7 @@ open_temp(struct hr_atomic *a, mode_t mode)
 			break;
 	}
 	a->temp[0] = '\0';
+	hr_scrap_forget();
 	return -1;
 }
 
@@ -188,7 +193,7 @@ hr_atomic_open(struct hr_atomic *a, const char *path, mode_t mode, struct hr_err
 {
 	int sys;
 
-	atomic_init(a);
+	nothing_open(a);
 	if (open_old(a, path, err) < 0 || locate(a, path, err) < 0) {
 		hr_atomic_abort(a);
 		return -1;
@@ -286,12 +291,14 @@ take_name(struct hr_atomic *a)
 	}
 	for (tries = 0; tries < TRIES; tries++) {
 		temp_name(a);
+		hr_scrap_note(a->dir, a->temp);
 		if (link_fd(a, a->temp) == 0)
 			return 0;
 		if (errno != EEXIST)
 			break;
 	}
 	a->temp[0] = '\0';
+	hr_scrap_forget();
 	return -1;
 }
 
@@ -309,6 +316,7 @@ replace(struct hr_atomic *a)
 	if (renameat(a->dir, a->temp, a->dir, a->name) < 0)
 		return -1;
 	a->temp[0] = '\0';
+	hr_scrap_forget();
 	return 0;
 }
 

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
+#include "base/scrap.h"
+
 /* Moves from_dir/from to dir/leaf, which is the regular file *old: its mode and owner stay. If it
  * has other names (hard links), cannot be replaced since it is a mount point, or is somebody else's
  * and we are not root, its content is overwritten instead, after room was made sure of. Between two
@@ -23,7 +25,7 @@ int hr_replace_content(int from, int dir, const char *leaf);
 /* All bytes of from (from its start) to the offset of to. 0 or -1 with errno. */
 int hr_replace_copy(int from, int to);
 
-#define HR_REPLACE_PREFIX ".handrail-"
+#define HR_REPLACE_PREFIX HR_SCRAP_PREFIX
 #define HR_REPLACE_NAME_MAX 48
 /* A name that nobody has: HR_REPLACE_PREFIX, kind and 16 random digits. -1 with errno. */
 int hr_replace_name(char name[HR_REPLACE_NAME_MAX], const char *kind);

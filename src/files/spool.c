@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/scrap.h"
 #include "files/oserror.h"
 #include "files/replace.h"
 
@@ -43,6 +44,7 @@ open_in(struct hr_spool *s, int dir)
 	}
 	if (hr_replace_name(name, "upload") < 0)
 		return -1;
+	hr_scrap_note(dir, name);
 	s->fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (s->fd < 0)
 		return -1;
@@ -163,6 +165,7 @@ place(struct hr_spool *s, const struct hr_target *t)
 	/* first a name beside it, then in its place */
 	if (hr_replace_name(name, "upload") < 0)
 		return -1;
+	hr_scrap_note(t->dir, name);
 	r = link_as(s, t->dir, name);
 	if (r < 0 && errno == EXDEV)
 		r = copy_as(s, t->dir, name);
@@ -186,6 +189,7 @@ hr_spool_place(struct hr_spool *s, const struct hr_target *t, struct hr_buf *why
 		return hr_oserror_put(why, errno, t->text);
 	free(s->name); /* it is the target's now, or gone */
 	s->name = NULL;
+	hr_scrap_forget();
 	return 0;
 }
 
@@ -196,6 +200,7 @@ hr_spool_close(struct hr_spool *s)
 		(void)unlinkat(s->dir, s->name, 0);
 	free(s->name);
 	s->name = NULL;
+	hr_scrap_forget();
 	hr_fd_close(&s->dir);
 	hr_fd_close(&s->fd);
 }

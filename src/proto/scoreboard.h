@@ -8,10 +8,11 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/scrap.h"
 #include "proto/metrics.h"
 #include "proto/journal.h"
 
-#define HR_SCOREBOARD_VERSION 2u
+#define HR_SCOREBOARD_VERSION 3u
 #define HR_SCOREBOARD_SLOTS 1024 /* workers of all pools together */
 #define HR_SCOREBOARD_POOLS 4
 
@@ -53,6 +54,8 @@ struct hr_scoreboard {
 	struct hr_journal_counts journal; /* workers */
 	struct hr_pool_counts pools[HR_SCOREBOARD_POOLS];
 	struct hr_worker_slot slots[HR_SCOREBOARD_SLOTS];
+	/* workers: pages of slots that never wrote a file take no memory */
+	struct hr_scrap scraps[HR_SCOREBOARD_SLOTS];
 };
 
 /* A new zeroed board in a sealed memfd (close-on-exec); NULL with *err set. */

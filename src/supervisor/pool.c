@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/path.h"
+#include "base/scrap.h"
 #include "base/spawn.h"
 #include "supervisor/channel.h"
 #include "supervisor/server.h"
@@ -269,6 +270,7 @@ worker_ended(void *arg, const struct hr_exit *how)
 	int64_t delay = 0;
 
 	worker_repair_busy(w);
+	hr_scrap_remove(&p->server->board->scraps[w->slot]);
 	if (crashed && !asked)
 		atomic_fetch_add(&p->server->board->metrics.restarts[HR_RESTART_WORKER], 1);
 	if (crashed)

@@ -192,6 +192,7 @@ work(const struct arguments *a, struct hr_worker *w, struct hr_err *err)
 	if (harden(err) < 0 || take_board(&board, err) < 0)
 		return -1;
 	hr_worker_init(w, a->run_dir, a->work_dir, board, &board->slots[a->slot]);
+	hr_scrap_use(&board->scraps[a->slot]);
 	w->libexec_dir = a->libexec_dir;
 	hr_detect_from(a->libexec_dir);
 	w->channel = CHANNEL_FD;

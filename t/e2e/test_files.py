@@ -122,7 +122,8 @@ def concurrent_writes_are_whole():
                     kill_wait(pid)
                 equal(act(s, "read", path=p)[0], 200)
         equal(torn, [])
-        equal([n for n in os.listdir(s.work_dir) if n.startswith(".handrail-")], [], "temporary files")
+        s.until("temporary files are gone",
+                lambda: not [n for n in os.listdir(s.work_dir) if n.startswith(".handrail-")])
 
 
 # ---- a command that runs ----
