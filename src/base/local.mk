@@ -3,8 +3,10 @@ libbase_la_SOURCES = \
 	%D%/err.c %D%/err.h \
 	%D%/buf.c %D%/buf.h \
 	%D%/fd.c %D%/fd.h \
+	%D%/floatrepr.c %D%/floatrepr.h \
 	%D%/log.c %D%/log.h \
 	%D%/path.c %D%/path.h \
+	%D%/percent.c %D%/percent.h \
 	%D%/quote.c %D%/quote.h \
 	%D%/scrap.c %D%/scrap.h \
 	%D%/spawn.c %D%/spawn.h

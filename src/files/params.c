@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/percent.h"
+
 static bool
 is_blank(char c)
 {
@@ -41,21 +43,11 @@ param_len(const char *p, size_t len)
 	return i;
 }
 
-static int
-hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* charset'language'%xx: the bytes; what charset they are in is for the caller's own rule. */
 static void
 put_extended(struct hr_buf *b, const char *p, size_t len)
 {
 	const char *first = memchr(p, '\'', len), *second = NULL;
-	size_t i;
 
 	if (first != NULL)
 		second = memchr(first + 1, '\'', len - (size_t)(first + 1 - p));
@@ -63,15 +55,7 @@ put_extended(struct hr_buf *b, const char *p, size_t len)
 		len -= (size_t)(second + 1 - p);
 		p = second + 1;
 	}
-	for (i = 0; i < len; i++) {
-		if (p[i] == '%' && len - i > 2 && hex_value(p[i + 1]) >= 0 &&
-		    hex_value(p[i + 2]) >= 0) {
-			hr_buf_addc(b, (char)(hex_value(p[i + 1]) << 4 | hex_value(p[i + 2])));
-			i += 2;
-		} else {
-			hr_buf_addc(b, p[i]);
-		}
-	}
+	hr_percent_decode(b, p, len, false);
 }
 
 static void

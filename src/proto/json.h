@@ -66,7 +66,4 @@ void hr_json_put_int(struct hr_buf *b, struct json_object *v);
 /* A key as json-c holds it, with its null characters back (utf8.h): the key itself, or in tmp. */
 const char *hr_json_key(const char *key, struct hr_buf *tmp, size_t *ret_len);
 
-/* Python's float text: shortest form that reads back, always with '.' or exponent; nan, inf. */
-void hr_json_put_float(struct hr_buf *b, double d);
-
 #endif

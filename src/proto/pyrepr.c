@@ -10,6 +10,7 @@
 #include <json-c/json.h>
 #include <utf8proc.h>
 
+#include "base/floatrepr.h"
 #include "proto/swar.h"
 #include "proto/utf8.h"
 
@@ -178,7 +179,7 @@ hr_pyrepr(struct hr_buf *b, struct json_object *v)
 		else
 			hr_json_put_int(b, v);
 		break;
-	case HR_PY_FLOAT: hr_json_put_float(b, json_object_get_double(v)); break;
+	case HR_PY_FLOAT: hr_float_repr(b, json_object_get_double(v)); break;
 	case HR_PY_STR:
 		s = hr_json_str(v, &len);
 		hr_pyrepr_str(b, s, len);

@@ -7,9 +7,9 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/floatrepr.h"
 #include "session/hook.h"
 #include "session/view.h"
-#include "shell/pyfloat.h"
 #include "shell/text.h"
 
 #define ADVICE                                                                                     \
@@ -191,7 +191,7 @@ core_answer_timeout(struct hr_core *c)
 
 	hr_buf_init(&suffix, CORE_FIELD_CAP);
 	hr_buf_adds(&suffix, "\n[The command timed out after ");
-	hr_pyfloat(&suffix, c->timeout);
+	hr_float_repr(&suffix, c->timeout);
 	hr_buf_adds(&suffix, " seconds. " ADVICE "]");
 	answer_unfinished(c, &suffix);
 }

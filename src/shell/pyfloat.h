@@ -1,12 +1,10 @@
-/* Floating-point numbers as Python writes and reads them. */
+/* Floating-point numbers as Python reads them. */
 #ifndef HR_SHELL_PYFLOAT_H
 #define HR_SHELL_PYFLOAT_H
 
-#include "base/buf.h"
+#include <stddef.h>
 
-/* Appends repr(d): the shortest text that reads back as d, with a fraction or an exponent: 5.0,
- * 0.1, 1e-05, 1e+16, 120.0, inf, nan. */
-void hr_pyfloat(struct hr_buf *b, double d);
+#include "base/err.h"
 
 /* float(s): white space around it, a sign, digits with single underscores between digits, a
  * fraction, an exponent, inf, infinity and nan in any case. Digits of other scripts, which Python

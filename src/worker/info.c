@@ -3,13 +3,14 @@
 
 #include <inttypes.h>
 
+#include "base/floatrepr.h"
 #include "proto/json.h"
 #include "worker/worker.h"
 
 static void
 put_seconds_since(struct hr_buf *b, int64_t now_ns, int64_t then_ns)
 {
-	hr_json_put_float(b, (double)(now_ns - then_ns) / 1e9);
+	hr_float_repr(b, (double)(now_ns - then_ns) / 1e9);
 }
 
 void
@@ -27,15 +28,15 @@ hr_handle_info(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	hr_buf_adds(b, ",\"idle_time\":");
 	put_seconds_since(b, now, last != 0 ? last : started);
 	hr_buf_adds(b, ",\"resources\":{\"cpu_percent\":");
-	hr_json_put_float(b, s.cpu_percent);
+	hr_float_repr(b, s.cpu_percent);
 	hr_buf_addf(
 	    b, ",\"memory\":{\"rss\":%" PRIu64 ",\"vms\":%" PRIu64 ",\"percent\":", s.rss, s.vms);
-	hr_json_put_float(b, s.memory_percent);
+	hr_float_repr(b, s.memory_percent);
 	hr_buf_addf(b,
 	    "},\"disk\":{\"total\":%" PRIu64 ",\"used\":%" PRIu64 ",\"free\":%" PRIu64
 	    ",\"percent\":",
 	    s.disk_total, s.disk_used, s.disk_free);
-	hr_json_put_float(b, s.disk_percent);
+	hr_float_repr(b, s.disk_percent);
 	hr_buf_addf(b, "},\"io\":{\"read_bytes\":%" PRIu64 ",\"write_bytes\":%" PRIu64 "}}}",
 	    s.read_bytes, s.write_bytes);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/percent.h"
 #include "proto/utf8.h"
 #include "worker/worker.h"
 
@@ -64,32 +65,6 @@ route_find(const struct hr_request *r, size_t len)
 	return NULL;
 }
 
-static int
-hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Percent-decoding as Python's unquote: a broken escape stays as it is. */
-static void
-decode_percent(struct hr_buf *b, const char *p, size_t len, bool form)
-{
-	size_t i;
-
-	for (i = 0; i < len; i++) {
-		if (p[i] == '%' && len - i > 2 && hex_value(p[i + 1]) >= 0 &&
-		    hex_value(p[i + 2]) >= 0) {
-			hr_buf_addc(b, (char)(hex_value(p[i + 1]) << 4 | hex_value(p[i + 2])));
-			i += 2;
-		} else {
-			hr_buf_addc(b, form && p[i] == '+' ? ' ' : p[i]);
-		}
-	}
-}
-
 int
 hr_request_split(struct hr_request *r)
 {
@@ -97,7 +72,7 @@ hr_request_split(struct hr_request *r)
 
 	r->query = r->uri[len] == '?' ? r->uri + len + 1 : "";
 	hr_buf_reset(r->path);
-	decode_percent(r->path, r->uri, len, false);
+	hr_percent_decode(r->path, r->uri, len, false);
 	return r->path->fail == HR_OK ? 0 : -1;
 }
 
@@ -135,13 +110,13 @@ hr_request_query(const struct hr_request *r, const char *name, struct hr_buf *re
 		equals = memchr(p, '=', len);
 		key_len = equals != NULL ? (size_t)(equals - p) : len;
 		hr_buf_reset(&text);
-		decode_percent(&text, p, key_len, true);
+		hr_percent_decode(&text, p, key_len, true);
 		if (text.len != strlen(name) || memcmp(hr_buf_str(&text), name, text.len) != 0)
 			continue;
 		found = true;
 		hr_buf_reset(&text);
 		if (equals != NULL)
-			decode_percent(&text, equals + 1, len - key_len - 1, true);
+			hr_percent_decode(&text, equals + 1, len - key_len - 1, true);
 		hr_buf_reset(ret);
 		put_text(ret, &text);
 	}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fault.h"
+#include "base/floatrepr.h"
 #include "shell/escape.h"
 #include "shell/ps1.h"
 #include "shell/pyfloat.h"
@@ -81,7 +82,7 @@ words(struct hr_err *err)
 	if (r != 0)
 		return r;
 	hr_buf_init(&b, 1000);
-	hr_pyfloat(&b, d);
+	hr_float_repr(&b, d);
 	hr_shell_quote(&b, "it's", 4);
 	r = hr_buf_check(&b, err);
 	fault_tell("%s", hr_buf_str(&b));

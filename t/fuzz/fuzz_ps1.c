@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/floatrepr.h"
 #include "shell/ps1.h"
 #include "shell/pyfloat.h"
 #include "shell/text.h"
@@ -31,7 +32,7 @@ number(const char *s, size_t len)
 	if (hr_pyfloat_parse(s, len, &d, NULL))
 		return;
 	hr_buf_init(&b, 1000);
-	hr_pyfloat(&b, d);
+	hr_float_repr(&b, d);
 	hr_assert(hr_pyfloat_parse(hr_buf_str(&b), b.len, &e, NULL) == 0);
 	hr_assert(d == e || (d != d && e != e));
 	hr_buf_done(&b);

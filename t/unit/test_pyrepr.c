@@ -10,6 +10,7 @@
 
 #include <json-c/json.h>
 
+#include "base/floatrepr.h"
 #include "proto/pyliteral.h"
 
 #include "lines.h"
@@ -118,7 +119,7 @@ check_float(const char *json, const char *want)
 
 	hr_buf_init(&b, 1 << 16);
 	if (hr_py_float(v, &d, &b) == 0)
-		hr_json_put_float(&b, d);
+		hr_float_repr(&b, d);
 	ck_assert_str_eq(hr_buf_str(&b), want);
 	hr_buf_done(&b);
 	json_object_put(v);

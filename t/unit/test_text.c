@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "lines.h"
+#include "base/floatrepr.h"
 #include "shell/pyfloat.h"
 #include "shell/quote.h"
 
@@ -234,7 +235,7 @@ START_TEST(writes_floats)
 		struct hr_buf b;
 
 		hr_buf_init(&b, 1000);
-		hr_pyfloat(&b, t[i].d);
+		hr_float_repr(&b, t[i].d);
 		ck_assert_str_eq(hr_buf_str(&b), t[i].out);
 		hr_buf_done(&b);
 	}

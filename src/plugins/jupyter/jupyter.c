@@ -13,6 +13,7 @@
 
 #include <json-c/json.h>
 
+#include "base/floatrepr.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "plugins/jupyter/answer.h"
@@ -359,7 +360,7 @@ timed_out(struct hr_jupyter *j)
 	hr_kernel_interrupt(&j->kernel);
 	hr_buf_init(&text, 256);
 	hr_buf_adds(&text, "[Execution timed out (");
-	hr_json_put_float(&text, job->timeout_s);
+	hr_float_repr(&text, job->timeout_s);
 	hr_buf_adds(&text, " seconds).]");
 	/* what it has printed so far is not shown */
 	hr_cell_done(&j->kernel.cell);
