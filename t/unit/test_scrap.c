@@ -24,8 +24,8 @@ setup(void)
 	ck_assert_ptr_nonnull(mkdtemp(top));
 	dir = open(top, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	ck_assert_int_ge(dir, 0);
-	shared = mmap(
-	    NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared =
+	    mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ck_assert_ptr_ne(shared, MAP_FAILED);
 }
 
