@@ -130,8 +130,8 @@ TESTS += %D%/e2e/test_keeper.py
 EXTRA_DIST += %D%/e2e/test_keeper.py
 
 # whatever a command does to its shell, the next one is answered
-TESTS += %D%/e2e/test_wedges.py
-EXTRA_DIST += %D%/e2e/test_wedges.py %D%/e2e/wedge.py
+TESTS += %D%/e2e/test_wedges.py %D%/e2e/test_wedges_typed.py
+EXTRA_DIST += %D%/e2e/test_wedges.py %D%/e2e/test_wedges_typed.py %D%/e2e/wedge.py
 
 # plugins: the mechanism with the example and with broken ones
 TESTS += %D%/e2e/test_plugins.py %D%/e2e/test_vscode.py

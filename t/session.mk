@@ -1,9 +1,11 @@
 # session
-check_PROGRAMS += %D%/unit/test_core %D%/unit/test_core_content %D%/unit/test_core_model \
+check_PROGRAMS += %D%/unit/test_core %D%/unit/test_core_content %D%/unit/test_core_given \
+	%D%/unit/test_core_model \
 	%D%/unit/test_core_nomem %D%/unit/test_core_shell %D%/unit/test_core_silent \
 	%D%/unit/test_environ %D%/unit/test_hook %D%/unit/test_python %D%/unit/test_report \
 	%D%/unit/test_shellproc %D%/unit/test_statedir %D%/unit/test_view
-TESTS += %D%/unit/test_core %D%/unit/test_core_content %D%/unit/test_core_model \
+TESTS += %D%/unit/test_core %D%/unit/test_core_content %D%/unit/test_core_given \
+	%D%/unit/test_core_model \
 	%D%/unit/test_core_nomem %D%/unit/test_core_shell %D%/unit/test_core_silent \
 	%D%/unit/test_environ %D%/unit/test_hook %D%/unit/test_python %D%/unit/test_report \
 	%D%/unit/test_shellproc %D%/unit/test_statedir %D%/unit/test_view
@@ -14,6 +16,9 @@ t_unit_test_core_LDADD = libsession.la $(CHECK_LIBS)
 t_unit_test_core_content_SOURCES = %D%/unit/test_core_content.c $(session_fake)
 t_unit_test_core_content_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_core_content_LDADD = libsession.la $(CHECK_LIBS)
+t_unit_test_core_given_SOURCES = %D%/unit/test_core_given.c $(session_fake)
+t_unit_test_core_given_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_core_given_LDADD = libsession.la $(CHECK_LIBS)
 t_unit_test_core_model_SOURCES = %D%/unit/test_core_model.c %D%/unit/core_play.c \
 	%D%/unit/core_play.h $(session_fake)
 t_unit_test_core_model_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)

@@ -59,8 +59,7 @@ libdetect_la_LIBADD = libbase.la $(MAGIC_LIBS) $(UCHARDET_LIBS)
 libdetectload_la_SOURCES = %D%/detectload.c
 
 module_flags = -module -avoid-version -shared $(SHARED_LDFLAGS) $(SAN_CFLAGS) -export-symbols-regex
-modulesdir = $(pkglibexecdir)
-modules_LTLIBRARIES = handrail-charset.la handrail-kind.la handrail-zip.la
+modules_LTLIBRARIES += handrail-charset.la handrail-kind.la handrail-zip.la
 handrail_charset_la_SOURCES = %D%/charset_module.c %D%/detectcharset.c
 handrail_charset_la_CFLAGS = $(AM_CFLAGS) $(UCHARDET_CFLAGS)
 handrail_charset_la_LDFLAGS = $(module_flags) '^hr_charset_module$$'

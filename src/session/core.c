@@ -175,6 +175,13 @@ look_again(struct hr_core *c, int64_t now)
 	c->phase_deadline = now + c->look_ms;
 }
 
+void
+core_await_readline(struct hr_core *c, int64_t now)
+{
+	core_set_phase(c, PHASE_PREPARING, INT64_MAX);
+	look_again(c, now);
+}
+
 /* ---- requests ---- */
 
 static void
@@ -276,7 +283,7 @@ hr_core_request(struct hr_core *c, const struct hr_core_request *r, int64_t now)
 	hr_assert(!c->active);
 	c->active = true;
 	c->hidden = r->hidden;
-	c->echoed = false;
+	c->echoed = c->retyped = false;
 	p = hr_shell_strip(r->command, r->command_len, &len);
 	hr_buf_reset(&c->command);
 	hr_buf_add(&c->command, p, len);
@@ -327,6 +334,11 @@ core_restart(struct hr_core *c, int64_t now)
 void
 core_begun(struct hr_core *c)
 {
+	bool again = c->retyped;
+
+	c->retyped = false;
+	if (again)
+		return;
 	c->begun = true;
 	if (c->ops.began != NULL)
 		c->ops.began(c->arg, hr_buf_str(&c->command), c->command.len);
@@ -362,6 +374,7 @@ accept_prompt(struct hr_core *c, const struct hr_core_prompt *p)
 		c->job = p->job;
 	}
 	c->own = p->own;
+	c->takes = false;
 	c->traced = strchr(p->flags, 'v') != NULL;
 	set_text(&c->username, p->username);
 	set_text(&c->py_path, p->py_path);
@@ -392,8 +405,11 @@ notice_output(struct hr_core *c, int64_t now)
 		become_ready(c, true, now);
 		return;
 	}
+	if (c->takes && readline && core_stop_giving(c, now))
+		return;
 	if (c->phase == PHASE_TYPED && hr_view_echo_over(c->view)) {
-		c->phase_deadline = INT64_MAX;
+		if (!c->takes)
+			c->phase_deadline = INT64_MAX;
 		if (hr_view_started(c->view))
 			core_set_phase(c, PHASE_BUSY, INT64_MAX);
 	}
@@ -409,6 +425,9 @@ void
 hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 {
 	enum phase was = c->phase;
+	bool careful = was == PHASE_STARTING || was == PHASE_HEALING;
+	/* a shell that was not seen to read a command may read one elsewhere: exec <file */
+	bool takes = was == PHASE_TYPED || was == PHASE_BUSY;
 
 	if (was == PHASE_DEAD)
 		return;
@@ -424,29 +443,38 @@ hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 		command_over(c);
 	}
 	if (p->own)
-		c->ops.ack(c->arg, was == PHASE_STARTING || was == PHASE_HEALING);
+		c->ops.ack(c->arg, careful);
 	else
 		notice_output(c, now); /* it did not wait: its readline may be there already */
 	if (was == PHASE_STARTING)
 		c->ops.ready(c->arg);
-	if (c->phase == PHASE_PREPARING && !p->edits)
+	if (c->phase != PHASE_PREPARING)
+		return;
+	if (!p->edits)
 		core_type_editing(c, now);
+	else if (takes && p->takes && p->own && c->ops.give != NULL)
+		core_await_command(c, now);
 }
 
 void
 hr_core_exited(struct hr_core *c, int exit_code, int64_t now)
 {
-	bool answer = c->active && !c->to_type, started = c->phase != PHASE_STARTING;
+	bool answer, started = c->phase != PHASE_STARTING;
 
 	if (c->phase == PHASE_DEAD)
 		return;
-	tell_over(c, exit_code, true);
+	/* a command that it has not read is for its successor */
+	if (c->active && c->phase == PHASE_TYPED && c->takes && c->ops.take_back(c->arg))
+		c->to_type = c->retyped = true;
+	else
+		tell_over(c, exit_code, true);
+	answer = c->active && !c->to_type;
 	hr_view_shell_ended(c->view);
 	if (!c->ended) {
 		c->exit_code = exit_code;
 		c->job = -1;
 	}
-	c->traced = false;
+	c->traced = c->takes = false;
 	core_set_phase(c, PHASE_DEAD, INT64_MAX);
 	core_restart(c, now);
 	if (started) {
@@ -503,7 +531,11 @@ prepare_overdue(struct hr_core *c, int64_t now)
 	c->look_ms *= 2;
 	if (c->ops.in_readline(c->arg)) {
 		become_ready(c, false, now);
-	} else if (c->look_ms < READY_MS) {
+		return;
+	}
+	if (c->ops.give != NULL)
+		(void)c->ops.give(c->arg, "", 0); /* should it wait for us */
+	if (c->look_ms < READY_MS) {
 		c->phase_deadline = now + c->look_ms;
 	} else if (!c->to_type) {
 		c->phase_deadline = INT64_MAX; /* nobody waits for it */
@@ -531,7 +563,7 @@ phase_overdue(struct hr_core *c, int64_t now)
 	switch (c->phase) {
 	case PHASE_PREPARING: prepare_overdue(c, now); break;
 	case PHASE_TYPED:
-		if (c->ops.in_readline(c->arg)) {
+		if (c->takes ? c->ops.take_back(c->arg) : c->ops.in_readline(c->arg)) {
 			hr_core_exited(c, 137, now); /* its keys do not do what they should */
 			break;
 		}

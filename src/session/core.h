@@ -52,6 +52,7 @@ struct hr_core_prompt {
 	const char *flags; /* $- */
 	bool own;          /* the session's own shell, not a child of it: it waits for an ack */
 	bool edits;        /* it reads its commands with readline */
+	bool takes;        /* ... and can take the next one from ops->give */
 };
 
 struct hr_core_ops {
@@ -61,6 +62,13 @@ struct hr_core_ops {
 	/* The shell waits: put the terminal modes right, drop unread input, then send the line.
 	 * `careful`: the command may have changed line editing or the environment. */
 	void (*ack)(void *arg, bool careful);
+	/* For a shell that takes its next command from us and leaves the terminal alone until it
+	 * has one (hr_core_prompt.takes, after an ack that was not careful); NULL: none does. The
+	 * text is given whole; an empty one sends readline to the terminal, and is forgotten at the
+	 * next ack. False: that cannot be.
+	 */
+	bool (*give)(void *arg, const char *p, size_t len);
+	bool (*take_back)(void *arg); /* what was given; false: the shell has it */
 	/* Whether bash itself has the terminal, in readline's mode. */
 	bool (*in_readline)(void *arg);
 	/* Whether what readline prints does not come to the terminal: exec 2>file. */

@@ -53,7 +53,9 @@ struct hr_core {
 	bool own; /* shown by the session's own shell, not a child of it */
 	bool
 	    marked; /* readline marked its taking the terminal, and will mark the end of the echo */
-	bool traced; /* set -v */
+	bool traced;  /* set -v */
+	bool retyped; /* the command in hand was begun before, but not read */
+	bool takes;   /* readline waits for ops.give, or was given a command by it */
 	struct hr_buf cwd, username, py_path;
 	struct hr_buf notice; /* to be told with the next completion */
 };
@@ -62,9 +64,14 @@ struct hr_core {
 void core_set_phase(struct hr_core *c, enum phase phase, int64_t deadline);
 void core_restart(struct hr_core *c, int64_t now);
 void core_begun(struct hr_core *c); /* the command in hand is about to be typed */
+void core_await_readline(struct hr_core *c, int64_t now); /* it must take the terminal soon */
 
 /* typing.c */
-void core_type_command(struct hr_core *c, int64_t now);   /* the request in hand, to readline */
+void core_type_command(struct hr_core *c, int64_t now);  /* the request in hand, to readline */
+void core_await_command(struct hr_core *c, int64_t now); /* readline takes the next one from us */
+/* Readline has the terminal: the rest of a command is read from there, or the command uses readline
+ * itself, or the shell does not take commands from us after all. True: it was typed. */
+bool core_stop_giving(struct hr_core *c, int64_t now);
 void core_type_input(struct hr_core *c, int64_t now);     /* the same, to whatever runs */
 void core_type_interrupt(struct hr_core *c, int64_t now); /* C-c, until a prompt comes */
 void core_type_heal(struct hr_core *c, int64_t now);      /* the hook */

@@ -1,5 +1,5 @@
 /* The files that keeper and shell share: two FIFOs by which the shell speaks, one by which it is
- * answered, and what it reads when it starts. Secrets do not stay on the disk. */
+ * answered, one for commands, and what it reads when it starts. Secrets do not stay on the disk. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -24,7 +24,7 @@ files_put_rc(struct hr_keeper *k, bool no_user_files, struct hr_err *err)
 	int result;
 
 	hr_buf_init(&text, TEXT_CAP);
-	hr_hook_rcfile(&k->hook, no_user_files, &text);
+	hr_hook_rcfile(&k->hook, no_user_files, k->config->line_module, &text);
 	result = hr_buf_check(&text, err);
 	if (result == 0)
 		result = hr_statedir_put(&k->state, RC, text.p, text.len, err);
@@ -73,7 +73,7 @@ static int
 open_fifos(struct hr_keeper *k, struct hr_err *err)
 {
 	static const char *const left[] = {
-	    RC, EXPORTS, HR_HOOK_REPORT, HR_HOOK_EXPORTS, HR_HOOK_ACK};
+	    RC, EXPORTS, HR_HOOK_REPORT, HR_HOOK_EXPORTS, HR_HOOK_ACK, HR_HOOK_LINE};
 	struct hr_statedir *d = &k->state;
 
 	hr_statedir_sweep(d, left, sizeof(left) / sizeof(left[0]));
@@ -84,7 +84,10 @@ open_fifos(struct hr_keeper *k, struct hr_err *err)
 	if (k->exports_fd < 0)
 		return -1;
 	k->ack_fd = hr_statedir_fifo(d, name_in(k->hook.ack_path), HR_STATEDIR_USER, err);
-	return k->ack_fd >= 0 ? 0 : -1;
+	if (k->ack_fd < 0)
+		return -1;
+	k->line_fd = hr_statedir_fifo(d, name_in(k->hook.line_path), HR_STATEDIR_USER, err);
+	return k->line_fd >= 0 ? 0 : -1;
 }
 
 int
@@ -108,10 +111,12 @@ files_close(struct hr_keeper *k)
 	hr_fd_close(&k->report_fd);
 	hr_fd_close(&k->exports_fd);
 	hr_fd_close(&k->ack_fd);
+	hr_fd_close(&k->line_fd);
 	if (k->hook.prompt_command != NULL) {
 		hr_statedir_remove(&k->state, name_in(k->hook.report_path));
 		hr_statedir_remove(&k->state, name_in(k->hook.exports_path));
 		hr_statedir_remove(&k->state, name_in(k->hook.ack_path));
+		hr_statedir_remove(&k->state, name_in(k->hook.line_path));
 	}
 	files_forget(k);
 	hr_statedir_close(&k->state);

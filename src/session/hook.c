@@ -102,7 +102,9 @@ hr_hook_init(struct hr_hook *h, const char *dir, struct hr_err *err)
 	h->report_path = random_path(dir, HR_HOOK_REPORT, err);
 	h->exports_path = random_path(dir, HR_HOOK_EXPORTS, err);
 	h->ack_path = random_path(dir, HR_HOOK_ACK, err);
-	if (h->report_path == NULL || h->exports_path == NULL || h->ack_path == NULL) {
+	h->line_path = random_path(dir, HR_HOOK_LINE, err);
+	if (h->report_path == NULL || h->exports_path == NULL || h->ack_path == NULL ||
+	    h->line_path == NULL) {
 		hr_hook_done(h);
 		return hr_err_nomem(err);
 	}
@@ -127,6 +129,7 @@ hr_hook_done(struct hr_hook *h)
 	free(h->report_path);
 	free(h->exports_path);
 	free(h->ack_path);
+	free(h->line_path);
 	free(h->prompt_command);
 	free(h->expected);
 	memset(h, 0, sizeof(*h));
@@ -145,7 +148,7 @@ add_setup(const struct hr_hook *h, struct hr_buf *out)
 }
 
 void
-hr_hook_rcfile(const struct hr_hook *h, bool no_user_files, struct hr_buf *out)
+hr_hook_rcfile(const struct hr_hook *h, bool no_user_files, const char *module, struct hr_buf *out)
 {
 	if (!no_user_files)
 		hr_buf_adds(out, "[[ ! -f ~/.bashrc ]] || . ~/.bashrc\n");
@@ -155,6 +158,14 @@ hr_hook_rcfile(const struct hr_hook *h, bool no_user_files, struct hr_buf *out)
 	hr_buf_adds(out, "\n");
 	add_setup(h, out);
 	hr_buf_adds(out, "\n");
+	if (module == NULL)
+		return;
+	/* where it cannot be loaded all goes on without it */
+	hr_buf_adds(out, "{ \\builtin enable -f ");
+	add_quoted(out, module);
+	hr_buf_adds(out, " " HR_HOOK_LINE_BUILTIN " && \\builtin " HR_HOOK_LINE_BUILTIN " ");
+	add_quoted(out, h->line_path);
+	hr_buf_adds(out, "; } >/dev/null 2>&1\n");
 }
 
 void
@@ -238,4 +249,10 @@ hr_hook_ack_source(const char *path, struct hr_buf *out)
 	hr_buf_adds(out, "\\builtin . ");
 	add_quoted(out, path);
 	hr_buf_adds(out, "; ");
+}
+
+void
+hr_hook_ack_line(struct hr_buf *out)
+{
+	hr_buf_adds(out, "\\builtin " HR_HOOK_LINE_BUILTIN "; ");
 }

@@ -27,12 +27,19 @@
 #define HR_HOOK_REPORT "report."
 #define HR_HOOK_EXPORTS "vars."
 #define HR_HOOK_ACK "ack."
+#define HR_HOOK_LINE "line."
+
+/* A builtin that bash may have loaded (line_module.c): readline takes a command from a FIFO. */
+#define HR_HOOK_LINE_BUILTIN "__hr_line"
+#define HR_HOOK_LINE_HELLO "+" /* what it says there once it is set up */
+#define HR_HOOK_LINE_MAX 32768 /* bytes of a text, its NUL not counted; a pipe holds more */
 
 struct hr_hook {
 	char *report_path;  /* FIFO shell -> keeper; child shells know it, too */
 	char *exports_path; /* FIFO shell -> keeper, only for the shell's user: its successor runs
 			       it */
 	char *ack_path;     /* FIFO keeper -> shell */
+	char *line_path;    /* FIFO keeper -> readline */
 	char *prompt_command;
 	char *expected;                    /* how a report describes it */
 	char nonce[HR_HOOK_NONCE_LEN + 1]; /* known to the session's own shell, never exported */
@@ -42,8 +49,10 @@ struct hr_hook {
 int hr_hook_init(struct hr_hook *h, const char *dir, struct hr_err *err);
 void hr_hook_done(struct hr_hook *h);
 
-/* The start-up file: the user's own first (unless no_user_files), then ours. */
-void hr_hook_rcfile(const struct hr_hook *h, bool no_user_files, struct hr_buf *out);
+/* The start-up file: the user's own first (unless no_user_files), then ours. `module`: file of the
+ * builtin HR_HOOK_LINE_BUILTIN, NULL: none. */
+void
+hr_hook_rcfile(const struct hr_hook *h, bool no_user_files, const char *module, struct hr_buf *out);
 
 /* A command line that puts the hook back and keeps $?: for a shell that shows a prompt without
  * having reported. Works when builtins were redefined as functions or disabled. Where
@@ -62,5 +71,6 @@ void hr_hook_ack_unexport(struct hr_buf *out); /* under set -a, what is ours alo
 void hr_hook_ack_nonce(const struct hr_hook *h, struct hr_buf *out);    /* it was changed */
 void hr_hook_ack_snapshot(const struct hr_hook *h, struct hr_buf *out); /* exported variables */
 void hr_hook_ack_source(const char *path, struct hr_buf *out);
+void hr_hook_ack_line(struct hr_buf *out); /* readline's next line comes from line_path */
 
 #endif

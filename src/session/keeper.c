@@ -304,6 +304,7 @@ hr_keeper_run(const struct hr_keeper_config *config, struct hr_err *err)
 	    .report_fd = -1,
 	    .exports_fd = -1,
 	    .ack_fd = -1,
+	    .line_fd = -1,
 	    .timer_at = INT64_MAX};
 	char line[300];
 	int result = -1;

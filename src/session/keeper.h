@@ -19,6 +19,7 @@ struct hr_keeper_config {
 	const char *journal;   /* directory (proto/journal.h); NULL: none */
 	bool journal_sync;
 	const char *bash;
+	const char *line_module; /* for bash (line_module.c); NULL: none */
 	int64_t no_change_ms;
 	const char *const *init_commands; /* run before readiness, must succeed */
 	size_t n_init_commands;

@@ -61,6 +61,9 @@ struct hr_keeper {
 	bool renonce;   /* it lost its nonce */
 	bool rehook;    /* PS0 or PROMPT_COMMAND are other than they were */
 	bool allexport; /* set -a */
+	bool from_us;   /* its readline takes the next command from line_fd */
+	bool has_line;  /* the shell has the builtin for it */
+	bool sent_away; /* ... to the terminal, if it waits there */
 
 	/* those who look on */
 	struct hr_outlog outlog;
@@ -79,7 +82,7 @@ struct hr_keeper {
 	bool resized;  /* for the command that runs */
 
 	/* reports */
-	int report_fd, exports_fd, ack_fd;
+	int report_fd, exports_fd, ack_fd, line_fd;
 	struct hr_watch *report_readable, *exports_readable;
 	struct hr_report_reader reports;
 	struct hr_buf exports, exports_in; /* `export -p`: the last whole one, one on its way */
@@ -122,6 +125,7 @@ void shell_unanswer(struct hr_keeper *k);
 /* What the last command did not read is not for the shell. Of its own shell the terminal is emptied
  * by the ack. */
 void shell_drop_input(struct hr_keeper *k, bool own);
+bool shell_has_line(struct hr_keeper *k); /* asked at the first prompt: the builtin is there */
 void shell_on_child(void *arg);
 void shell_unsize(struct hr_keeper *k);    /* the terminal is as large as it was at first */
 extern const struct hr_core_ops shell_ops; /* all but result and ready */

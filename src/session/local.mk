@@ -31,3 +31,15 @@ libkeeper_la_LIBADD = libsession.la libproto.la libloop.la -lutil
 pkglibexec_PROGRAMS += handrail-session
 handrail_session_SOURCES = %D%/main.c
 handrail_session_LDADD = libkeeper.la
+
+# Loaded by bash, which has no sanitizer; never unloaded, as readline keeps pointers into it.
+modules_LTLIBRARIES += handrail-line.la
+handrail_line_la_SOURCES = %D%/line_module.c
+handrail_line_la_CFLAGS = $(WARN_CFLAGS) $(HARDEN_CFLAGS)
+handrail_line_la_LDFLAGS = -module -avoid-version -shared -export-symbols-regex '^__hr_line_struct$$' \
+	-Wl,-z,nodelete $(SHARED_LDFLAGS)
+handrail_line_la_LIBADD = $(DL_LIBS)
+noinst_DATA += handrail-line.so
+handrail-line.so: handrail-line.la
+	$(AM_V_GEN)cp -f .libs/handrail-line.so $@
+CLEANFILES += handrail-line.so

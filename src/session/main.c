@@ -18,6 +18,7 @@
 #define SERVE_FD 4
 #define MAX_INIT 16
 #define OPT_SYNC 300 /* beside those of the list */
+#define OPT_LINE 301
 
 const char *argp_program_version = "handrail-session (" PACKAGE_NAME ") " PACKAGE_VERSION;
 
@@ -36,6 +37,7 @@ static const struct argp_option options[] = {
     {"static", 'S', NULL, 0, "descriptor 4 is one connection: serve it and end", 0},
     {"log-format", 'l', "FORMAT", 0, "accepted for symmetry; handraild formats the log", 0},
     {"shell", 'b', "PATH", 0, "the bash to run", 0},
+    {"line-module", OPT_LINE, "PATH", 0, "builtin for it that takes commands from us", 0},
     {"cgroup", 'g', "DIR", 0, "a control group that the shell joins (repeatable)", 0},
     {"limit-memory", OPT_MEMORY, "BYTES", 0, "address space of each of its processes", 0},
     {"limit-processes", OPT_PROCESSES, "N", 0, "processes of its user", 0},
@@ -84,6 +86,7 @@ parse(int key, char *arg, struct argp_state *state)
 	case 'S': c->is_static = true; break;
 	case 'l': break;
 	case 'b': c->bash = arg; break;
+	case OPT_LINE: c->line_module = arg; break;
 	case 'g':
 		if (a->confine.ngroups == HR_CONFINE_GROUPS)
 			argp_error(state, "more than %d --cgroup", HR_CONFINE_GROUPS);

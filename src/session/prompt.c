@@ -109,6 +109,12 @@ at_prompt(struct hr_keeper *k, const struct hr_report *r)
 	p.edits = has_option(r->options, "emacs") || has_option(r->options, "vi");
 	if (p.own)
 		files_forget(k);
+	if (known && k->starts > 0)
+		k->has_line = shell_has_line(k);
+	/* what comes behind the hook may not end; nor is it sure that the terminal is still read */
+	p.takes =
+	    known && k->has_line && !k->rehook && !k->suspicious && has_option(r->options, "emacs");
+	k->from_us = p.takes;
 	p.username = name_of(k, r->euid);
 	p.working_dir = working_dir(r, link, sizeof(link));
 	find_python(k, r, p.working_dir);

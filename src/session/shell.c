@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -190,6 +191,18 @@ op_type(void *arg, const char *p, size_t len, bool literal)
 		hr_log(HR_LOG_ERROR, "input for the shell waits for ever: %s", err.msg);
 }
 
+static bool
+op_take_back(void *arg)
+{
+	struct hr_keeper *k = arg;
+	char text[4096];
+	bool any = false;
+
+	while (hr_fd_read(k->line_fd, text, sizeof(text)) > 0)
+		any = true;
+	return any;
+}
+
 /* ---- the ack ---- */
 
 static void
@@ -217,6 +230,9 @@ op_ack(void *arg, bool careful)
 	ssize_t n = -1;
 
 	hr_shellproc_tidy(&k->shell);
+	if (k->sent_away)
+		(void)op_take_back(k);
+	k->sent_away = false;
 	hr_buf_init(&line, TEXT_CAP);
 	if (k->restarted) {
 		k->restarted = false;
@@ -239,6 +255,8 @@ op_ack(void *arg, bool careful)
 	k->suspicious = false;
 	if (k->renonce)
 		hr_hook_ack_nonce(&k->hook, &line);
+	if (k->from_us && !careful)
+		hr_hook_ack_line(&line);
 	hr_buf_addc(&line, '\n');
 	if (line.fail != HR_OK) {
 		hr_buf_reset(&line);
@@ -253,6 +271,50 @@ op_ack(void *arg, bool careful)
 	if (n != (ssize_t)line.len && write(k->ack_fd, "\n", 1) != 1)
 		hr_log(HR_LOG_ERROR, "cannot answer the shell: %s", strerror(errno));
 	hr_buf_done(&line);
+}
+
+/* ---- commands for readline, past the terminal ---- */
+
+/* What a terminal would have shown, for those who look on. */
+static void
+log_given(struct hr_keeper *k, const char *p, size_t len)
+{
+	const char *nl;
+
+	while ((nl = memchr(p, '\n', len)) != NULL) {
+		hr_outlog_add(&k->outlog, p, (size_t)(nl - p));
+		hr_outlog_add(&k->outlog, "\r\n", 2);
+		len -= (size_t)(nl + 1 - p);
+		p = nl + 1;
+	}
+	hr_outlog_add(&k->outlog, p, len);
+	hr_outlog_add(&k->outlog, "\r\n", 2);
+}
+
+static bool
+op_give(void *arg, const char *p, size_t len)
+{
+	struct hr_keeper *k = arg;
+	const struct iovec parts[] = {{(void *)p, len}, {(void *)"", 1}};
+
+	if (!k->has_line)
+		return false;
+	k->sent_away = len == 0;
+	/* an empty pipe takes it whole */
+	if (writev(k->line_fd, parts, 2) != (ssize_t)len + 1) {
+		(void)op_take_back(k);
+		return false;
+	}
+	k->quick = len <= QUICK_BYTES;
+	if (len > 0)
+		log_given(k, p, len);
+	return true;
+}
+
+bool
+shell_has_line(struct hr_keeper *k)
+{
+	return op_take_back(k);
 }
 
 static bool
@@ -294,6 +356,8 @@ shell_start(struct hr_keeper *k, const char *dir, struct hr_err *err)
 		hr_log(HR_LOG_WARNING, "no prompt: trying without the user's start-up files");
 	if (files_put_rc(k, k->starts > 0, err) < 0)
 		return -1;
+	k->has_line = false;
+	(void)op_take_back(k); /* of the shell before */
 	k->starts++;
 	if (hr_shellproc_start(
 		&k->shell, k->config->bash, k->rcfile, &k->user, k->environ, dir, &where, err) < 0)
@@ -377,6 +441,8 @@ op_why(void *arg, int exit_code, struct hr_buf *out)
 const struct hr_core_ops shell_ops = {
     .type = op_type,
     .ack = op_ack,
+    .give = op_give,
+    .take_back = op_take_back,
     .in_readline = op_in_readline,
     .blind = op_blind,
     .echoes = op_echoes,

@@ -190,6 +190,26 @@ uses_readline(const char *p, size_t len)
 	return memmem(p, len, "read", 4) != NULL && memmem(p, len, "-e", 2) != NULL;
 }
 
+/* To a readline that waits for us. Keys and long texts are for the terminal. */
+static void
+give_command(struct hr_core *c, int64_t now)
+{
+	if (c->key_len == 0 && c->command.len <= HR_HOOK_LINE_MAX) {
+		core_begun(c);
+		if (c->ops.give(c->arg, hr_buf_str(&c->command), c->command.len)) {
+			hr_view_expect_start(c->view);
+			core_set_phase(c, PHASE_TYPED, now + TAKE_MS);
+			return;
+		}
+		c->retyped = true;
+	}
+	c->takes = false;
+	c->to_type = true;
+	core_await_readline(c, now);
+	/* should that fail, too, readline is not seen and the shell is replaced */
+	(void)c->ops.give(c->arg, "", 0);
+}
+
 void
 core_type_command(struct hr_core *c, int64_t now)
 {
@@ -200,6 +220,11 @@ core_type_command(struct hr_core *c, int64_t now)
 	c->last_change = now;
 	c->reads_line = false;
 	c->again = 0;
+	if (c->takes) {
+		c->reads_line = uses_readline(p, len);
+		give_command(c, now);
+		return;
+	}
 	if (c->key_len > 0) {
 		type_key(c, now);
 		return;
@@ -217,6 +242,28 @@ core_type_command(struct hr_core *c, int64_t now)
 		type_eval(c, p, len);
 	else
 		type_paste(c, p, len);
+}
+
+void
+core_await_command(struct hr_core *c, int64_t now)
+{
+	core_set_phase(c, PHASE_READY, INT64_MAX);
+	c->marked = true;
+	c->takes = true;
+	if (c->to_type)
+		core_type_command(c, now);
+}
+
+bool
+core_stop_giving(struct hr_core *c, int64_t now)
+{
+	c->takes = false;
+	c->marked = true;
+	if (c->phase != PHASE_TYPED || !c->ops.take_back(c->arg))
+		return false;
+	c->retyped = true;
+	core_type_command(c, now);
+	return true;
 }
 
 /* Text for the program that has the terminal; or for bash where it waits for the rest of a command.

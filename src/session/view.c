@@ -167,8 +167,8 @@ hr_view_feed(struct hr_view *v, const char *p, size_t len)
 	hr_term_feed(v->term, p, len);
 }
 
-void
-hr_view_expect_echo(struct hr_view *v, const char *p, size_t len)
+static void
+begin_row(struct hr_view *v)
 {
 	unsigned col, row;
 
@@ -176,11 +176,26 @@ hr_view_expect_echo(struct hr_view *v, const char *p, size_t len)
 	if (col > 0)
 		hr_term_feed(v->term, "\r\n", 2);
 	hr_buf_reset(&v->held);
+}
+
+void
+hr_view_expect_echo(struct hr_view *v, const char *p, size_t len)
+{
+	begin_row(v);
 	hr_buf_reset(&v->echoed);
 	hr_buf_reset(&v->typed);
 	hr_buf_add(&v->typed, p, len);
 	v->echo = true;
 	v->watch_start = false;
+	v->started = false;
+}
+
+void
+hr_view_expect_start(struct hr_view *v)
+{
+	begin_row(v);
+	v->echo = false;
+	v->watch_start = true;
 	v->started = false;
 }
 

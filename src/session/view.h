@@ -26,6 +26,8 @@ void hr_view_feed(struct hr_view *v, const char *p, size_t len);
  * the echo can be told from it. If text stands on the current row a new row is begun, so that the
  * command's output does not run into it. */
 void hr_view_expect_echo(struct hr_view *v, const char *p, size_t len);
+/* The same for a command that is read without the terminal: there is no echo. */
+void hr_view_expect_start(struct hr_view *v);
 /* A line was typed where the terminal itself echoes it: what follows up to a newline is its echo.
  */
 void hr_view_expect_line(struct hr_view *v);

@@ -56,8 +56,9 @@ args_strings(struct hr_keeper_args *a, const struct hr_server *s, const char *na
 	a->path = hr_path_join(s->libexecdir, "handrail-session");
 	a->state_dir = below != NULL ? hr_rundir_file(&s->run, below) : NULL;
 	a->cd = hr_keeper_cd(dir);
+	a->line = hr_path_join(s->libexecdir, "handrail-line.so");
 	free(below);
-	if (a->path == NULL || a->state_dir == NULL || a->cd == NULL)
+	if (a->path == NULL || a->state_dir == NULL || a->cd == NULL || a->line == NULL)
 		return hr_err_nomem(err);
 	return 0;
 }
@@ -120,6 +121,8 @@ hr_keeper_args_init(struct hr_keeper_args *a, const struct hr_server *s, const c
 		args_add(a, "--static", NULL);
 		return 0;
 	}
+	/* a static one ends after one command: loading it would cost more than it saves */
+	args_add(a, "--line-module", a->line);
 	args_add(a, "--init-command", "alias git=\"git --no-pager\"");
 	if (s->id.user_id != 0)
 		args_add(a, "--init-command", a->cd);
@@ -132,7 +135,8 @@ hr_keeper_args_done(struct hr_keeper_args *a)
 	free(a->path);
 	free(a->state_dir);
 	free(a->cd);
-	a->path = a->state_dir = a->cd = NULL;
+	free(a->line);
+	a->path = a->state_dir = a->cd = a->line = NULL;
 }
 
 int

@@ -16,7 +16,7 @@ struct hr_server;
 struct hr_keeper_args {
 	const char *v[HR_KEEPER_ARGS]; /* NULL-terminated; own strings below, others borrowed */
 	size_t n;
-	char *path, *state_dir, *cd;
+	char *path, *state_dir, *cd, *line;
 	char timeout[24], memory[24], processes[24], files[24], oom[24], log[24];
 };
 

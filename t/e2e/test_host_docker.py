@@ -79,6 +79,7 @@ def make_image(top):
                      ("handrail-charset.so", "openhands/libexec/handrail"),
                      ("handrail-kind.so", "openhands/libexec/handrail"),
                      ("handrail-zip.so", "openhands/libexec/handrail"),
+                     ("handrail-line.so", "openhands/libexec/handrail"),
                      ("handrail-office", "openhands/libexec/handrail")):
         real = os.path.join(BUILD, ".libs", name)
         path = real if os.path.exists(real) else os.path.join(BUILD, name)

@@ -16,4 +16,4 @@ NULs"""
 
 wedge = os.path.join(os.path.dirname(os.path.abspath(__file__)), "wedge.py")
 names = [name for line in WEDGES.split("\n") for name in line.split("|")]
-os.execv(sys.executable, [sys.executable, wedge] + names)
+os.execv(sys.executable, [sys.executable, wedge] + sys.argv[1:] + names)

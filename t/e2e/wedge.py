@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A wedged shell is always recovered: each wedge of lib/wedges.py in the one default session.
 
-usage: wedge.py [--keeper PROGRAM] [--list] [--pile SEED] [NAME...]"""
+usage: wedge.py [--keeper PROGRAM [--typed]] [--list] [--pile SEED] [NAME...]"""
 
 import argparse
 import os
@@ -125,6 +125,7 @@ def play_all(tap, start, chosen):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keeper", help="test handrail-session alone: its path")
+    parser.add_argument("--typed", action="store_true", help="its bash has no handrail-line.so")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--shuffle", type=int, help="seed: in another order")
     parser.add_argument("names", nargs="*", help="groups or wedges")
@@ -137,11 +138,14 @@ def main():
         return 0
     if options.shuffle is not None:
         random.Random(options.shuffle).shuffle(chosen)
+    if options.typed and not options.keeper:
+        parser.error("--typed needs --keeper")
     if not options.keeper:
         shells.need_programs()
     process.become_subreaper()
     tap = Tap()
-    shell = play_all(tap, lambda: shells.start(options.keeper, no_change=2), chosen)
+    shell = play_all(tap, lambda: shells.start(
+        options.keeper, no_change=2, typed=options.typed), chosen)
     wrong = shell.stop()
     tap.ok(not wrong, "the server ends and leaves nothing", "\n".join(wrong))
     return tap.done()

@@ -187,7 +187,7 @@ hook_texts(struct hr_err *err)
 	if (hr_hook_init(&h, fault_dir(), err) != 0)
 		return -1;
 	hr_buf_init(&b, 1 << 20);
-	hr_hook_rcfile(&h, false, &b);
+	hr_hook_rcfile(&h, false, "/m", &b);
 	hr_hook_heal(&h, &b);
 	hr_hook_ack_readline(&b);
 	hr_hook_ack_snapshot(&h, &b);

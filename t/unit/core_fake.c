@@ -59,6 +59,28 @@ op_ack(void *arg, bool careful)
 }
 
 static bool
+op_give(void *arg, const char *p, size_t len)
+{
+	struct fake *f = arg;
+
+	if (!f->takes)
+		return false;
+	hr_buf_add(&f->given, p, len);
+	hr_buf_addc(&f->given, '|');
+	return true;
+}
+
+static bool
+op_take_back(void *arg)
+{
+	struct fake *f = arg;
+	bool any = f->given.len > 0;
+
+	hr_buf_reset(&f->given);
+	return any;
+}
+
+static bool
 op_in_readline(void *arg)
 {
 	return ((struct fake *)arg)->in_readline;
@@ -131,6 +153,8 @@ fake_init(struct fake *f)
 {
 	static const struct hr_core_ops ops = {.type = op_type,
 	    .ack = op_ack,
+	    .give = op_give,
+	    .take_back = op_take_back,
 	    .in_readline = op_in_readline,
 	    .blind = op_blind,
 	    .echoes = op_echoes,
@@ -146,6 +170,7 @@ fake_init(struct fake *f)
 	f->echoes = true;
 	f->restart_dir = "/w";
 	hr_buf_init(&f->typed, 256u << 20);
+	hr_buf_init(&f->given, 256u << 20);
 	hr_assert(hr_hook_init(&f->hook, "/s", &err) == 0);
 	f->core = hr_core_new(&config, &ops, f, &err);
 	hr_assert(f->core != NULL);
@@ -158,6 +183,7 @@ fake_done(struct fake *f)
 	hr_core_free(f->core);
 	hr_hook_done(&f->hook);
 	hr_buf_done(&f->typed);
+	hr_buf_done(&f->given);
 	result_done(&f->last);
 }
 
@@ -201,6 +227,14 @@ fake_take(struct fake *f)
 }
 
 void
+fake_take_given(struct fake *f)
+{
+	hr_assert(f->given.len > 1);
+	hr_buf_reset(&f->given);
+	fake_out(f, HR_HOOK_STARTED);
+}
+
+void
 fake_begin(struct fake *f)
 {
 	fake_take(f);
@@ -217,7 +251,8 @@ fake_report(struct fake *f, int exit_code)
 	    .py_path = "/usr/bin/python",
 	    .flags = "himBs",
 	    .edits = !f->no_editing,
-	    .own = true};
+	    .own = true,
+	    .takes = f->takes};
 
 	f->barren = 0;
 	hr_core_prompt(f->core, &p, f->now);

@@ -94,7 +94,7 @@ put_rcfile(const char *bashrc)
 
 	put_file(".bashrc", bashrc);
 	hr_buf_init(&b, 1u << 20);
-	hr_hook_rcfile(&hook, bashrc[0] == '\0', &b);
+	hr_hook_rcfile(&hook, bashrc[0] == '\0', NULL, &b);
 	ck_assert_int_eq(b.fail, HR_OK);
 	put_file("rc", b.p);
 	hr_buf_done(&b);
@@ -213,7 +213,7 @@ START_TEST(bash_can_parse_all_of_it)
 	struct hr_buf b;
 
 	hr_buf_init(&b, 1u << 20);
-	hr_hook_rcfile(&hook, false, &b);
+	hr_hook_rcfile(&hook, false, NULL, &b);
 	check_syntax(hr_buf_str(&b));
 	hr_buf_reset(&b);
 	hr_hook_heal(&hook, &b);

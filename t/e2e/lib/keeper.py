@@ -84,10 +84,11 @@ def observation(fields, seconds):
 
 
 class Keeper:
-    """A started keeper. Waits for its readiness line; run() as Server.run()."""
+    """A started keeper. Waits for its readiness line; run() as Server.run(). Typed: all commands
+    are, as where bash cannot load handrail-line.so."""
 
     def __init__(self, program, no_change=10, init=('alias git="git --no-pager"',), env=None,
-                 wrapper=(), is_static=False, more=(), ready_seconds=60):
+                 wrapper=(), is_static=False, more=(), ready_seconds=60, typed=False):
         self.base = tempfile.mkdtemp(prefix="e2e-keeper-")
         self.state = os.path.join(self.base, "state")
         self.work_dir = os.path.join(self.base, "work")
@@ -99,6 +100,8 @@ class Keeper:
         args = list(wrapper) + [program, "--name", "e2e", "--stay", "--user", "nobody",
                                 "--work-dir", self.work_dir, "--state-dir", self.state,
                                 "--no-change-timeout", str(no_change)] + list(more)
+        if not typed:
+            args += ["--line-module", os.path.join(os.path.dirname(program), "handrail-line.so")]
         for command in init:
             args += ["--init-command", command]
         if is_static:

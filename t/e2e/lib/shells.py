@@ -139,9 +139,9 @@ class ServerShell:
         return wrong
 
 
-def start(keeper_program=None, no_change=10, **more):
+def start(keeper_program=None, no_change=10, typed=False, **more):
     if keeper_program:
-        shell = keeper.Keeper(keeper_program, no_change=no_change, env=environment())
+        shell = keeper.Keeper(keeper_program, no_change=no_change, env=environment(), typed=typed)
     else:
         shell = ServerShell(no_change=no_change, **more)
     first = shell.run("export E2E_TERM=$TERM E2E_PATH=$PATH E2E_HOME=$HOME")

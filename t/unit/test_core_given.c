@@ -1,0 +1,253 @@
+/* session/core: a shell whose readline takes its commands from us. */
+#include "config.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core_check.h"
+
+/* The first prompt is always readline's at the terminal, the second waits for us. */
+static void
+fresh(void)
+{
+	fake_init(&f);
+	f.takes = true;
+	fake_start(&f);
+	ASK(&f, "true");
+	ck_assert_uint_eq(f.given.len, 0);
+	fake_begin(&f);
+	f.in_readline = false;
+	fake_report(&f, 0);
+	check_completed(1, "", 0);
+	fake_forget(&f);
+}
+
+static void
+check_given(const char *text)
+{
+	ck_assert_str_eq(hr_buf_str(&f.given), text);
+	ck_assert_uint_eq(f.typed.len, 0);
+}
+
+START_TEST(a_command_is_given)
+{
+	ASK(&f, "echo hi");
+	check_given("echo hi|");
+	fake_take_given(&f);
+	fake_out(&f, "hi\n");
+	fake_report(&f, 3);
+	check_completed(2, "hi", 3);
+	ASK(&f, "echo \"a\tb\n\x01\x7f\"");
+	check_given("echo \"a\tb\n\x01\x7f\"|");
+	fake_take_given(&f);
+	fake_report(&f, 0);
+	check_completed(3, "", 0);
+}
+END_TEST
+
+START_TEST(output_before_and_after)
+{
+	fake_out(&f, "from the background");
+	ASK(&f, "echo hi");
+	fake_out(&f, "\nmore\n"); /* not yet the command's, but seen */
+	fake_take_given(&f);
+	fake_out(&f, "hi\n");
+	fake_report(&f, 0);
+	check_completed(2, "from the background\n\nmore\nhi", 0);
+}
+END_TEST
+
+START_TEST(keys_go_to_the_terminal)
+{
+	ASK(&f, "C-c");
+	check_given("|");
+	hr_buf_reset(&f.given);
+	fake_readline(&f);
+	ck_assert_str_eq(hr_buf_str(&f.typed), "\003");
+	fake_out(&f, "^C\n");
+	fake_report(&f, 130);
+	check_result(2, "^C", "", "\n[The command completed with exit code 130. CTRL+C was sent.]");
+	fake_forget(&f);
+	ASK(&f, "echo hi"); /* and the next prompt waits for us again */
+	check_given("echo hi|");
+}
+END_TEST
+
+START_TEST(a_long_text_goes_to_the_terminal)
+{
+	char *text = malloc(HR_HOOK_LINE_MAX + 2);
+
+	ck_assert_ptr_nonnull(text);
+	memset(text, 'x', HR_HOOK_LINE_MAX + 1);
+	text[HR_HOOK_LINE_MAX] = '\0';
+	ASK(&f, text);
+	ck_assert_uint_eq(f.given.len, HR_HOOK_LINE_MAX + 1);
+	fake_take_given(&f);
+	fake_report(&f, 0);
+	check_completed(2, "", 0);
+	text[HR_HOOK_LINE_MAX] = 'x';
+	text[HR_HOOK_LINE_MAX + 1] = '\0';
+	ASK(&f, text);
+	check_given("|");
+	hr_buf_reset(&f.given);
+	fake_readline(&f);
+	ck_assert_uint_gt(f.typed.len, HR_HOOK_LINE_MAX);
+	free(text);
+}
+END_TEST
+
+/* The builtin was disabled, or what it needs was closed: readline has the terminal as ever. */
+START_TEST(a_shell_that_does_not_take_after_all)
+{
+	fake_readline(&f);
+	ASK(&f, "echo hi");
+	ck_assert_uint_eq(f.given.len, 0);
+	ck_assert_str_eq(hr_buf_str(&f.typed), "\033[200~echo hi\033[201~\r");
+	fake_begin(&f);
+	fake_out(&f, "hi\n");
+	fake_report(&f, 0);
+	check_completed(2, "hi", 0);
+	/* and when the command was given before that is seen */
+	fake_forget(&f);
+	ASK(&f, "echo ho");
+	check_given("echo ho|");
+	fake_readline(&f);
+	ck_assert_uint_eq(f.given.len, 0);
+	ck_assert_str_eq(hr_buf_str(&f.typed), "\033[200~echo ho\033[201~\r");
+	fake_begin(&f);
+	fake_out(&f, "ho\n");
+	fake_report(&f, 0);
+	check_completed(3, "ho", 0);
+}
+END_TEST
+
+START_TEST(a_command_that_is_not_whole)
+{
+	ASK(&f, "echo \"a");
+	hr_buf_reset(&f.given);
+	fake_readline(&f); /* PS2 */
+	ck_assert_uint_eq(f.typed.len, 0);
+	fake_wait(&f, FAKE_NO_CHANGE_MS);
+	check_result(2, "", "", FAKE_NO_OUTPUT);
+	ASK(&f, "b\"", .is_input = true);
+	ck_assert_str_eq(hr_buf_str(&f.typed), "\033[200~b\"\033[201~\r");
+	fake_begin(&f);
+	fake_out(&f, "a\nb\n");
+	fake_report(&f, 0);
+	check_completed(3, "a\nb", 0);
+}
+END_TEST
+
+START_TEST(a_command_that_is_not_taken)
+{
+	ASK(&f, "true");
+	fake_wait(&f, 4000);
+	ck_assert_uint_eq(f.restarts, 1);
+	ck_assert_uint_eq(f.given.len, 0); /* no other shell may find it */
+	ck_assert_uint_eq(f.results, 2);
+}
+END_TEST
+
+START_TEST(an_end_before_it_was_taken)
+{
+	ASK(&f, "echo hi");
+	hr_core_exited(f.core, 0, f.now);
+	ck_assert_uint_eq(f.given.len, 0);
+	ck_assert_uint_eq(f.results, 1);
+	fake_start(&f); /* another shell runs it */
+	ck_assert_str_eq(hr_buf_str(&f.typed), "\033[200~echo hi\033[201~\r");
+	fake_begin(&f);
+	fake_out(&f, "hi\n");
+	fake_report(&f, 0);
+	ck_assert_uint_eq(f.results, 2);
+	ck_assert_str_eq(f.last.content, "hi");
+}
+END_TEST
+
+START_TEST(an_end_after_it_was_taken)
+{
+	ASK(&f, "exit 4");
+	fake_take_given(&f);
+	hr_core_exited(f.core, 4, f.now);
+	ck_assert_uint_eq(f.results, 2);
+	ck_assert_int_eq(f.last.exit_code, 4);
+	fake_start(&f);
+	ck_assert_uint_eq(f.typed.len, 0);
+}
+END_TEST
+
+/* Taken, but the mark of its beginning never came. */
+START_TEST(a_command_without_its_mark)
+{
+	ASK(&f, "true");
+	hr_buf_reset(&f.given);
+	fake_wait(&f, 4000);
+	ck_assert_uint_eq(f.restarts, 0);
+	fake_report(&f, 0);
+	check_completed(2, "", 0);
+}
+END_TEST
+
+START_TEST(readline_in_the_command)
+{
+	ASK(&f, "read -e x");
+	fake_take_given(&f);
+	fake_readline(&f);
+	fake_wait(&f, FAKE_NO_CHANGE_MS);
+	check_result(2, "", "", FAKE_NO_OUTPUT);
+	ck_assert_uint_eq(f.typed.len, 0); /* it was not taken for a lost hook */
+}
+END_TEST
+
+/* What is left of an older ack has the shell wait for us, unknown to us. */
+START_TEST(a_shell_that_waits_unasked)
+{
+	ASK(&f, "true");
+	fake_take_given(&f);
+	f.takes = false;
+	fake_report(&f, 0);
+	f.takes = true;
+	ASK(&f, "echo hi");
+	fake_wait(&f, 100);
+	ck_assert_ptr_nonnull(strchr(hr_buf_str(&f.given), '|'));
+	hr_buf_reset(&f.given);
+	fake_readline(&f);
+	ck_assert_str_eq(hr_buf_str(&f.typed), "\033[200~echo hi\033[201~\r");
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+	Suite *s = suite_create("core, commands that are given");
+	TCase *tc = tcase_create("given");
+
+	tcase_add_checked_fixture(tc, fresh, core_teardown);
+	tcase_add_test(tc, a_command_is_given);
+	tcase_add_test(tc, output_before_and_after);
+	tcase_add_test(tc, keys_go_to_the_terminal);
+	tcase_add_test(tc, a_long_text_goes_to_the_terminal);
+	tcase_add_test(tc, a_shell_that_does_not_take_after_all);
+	tcase_add_test(tc, a_command_that_is_not_whole);
+	tcase_add_test(tc, a_command_that_is_not_taken);
+	tcase_add_test(tc, an_end_before_it_was_taken);
+	tcase_add_test(tc, an_end_after_it_was_taken);
+	tcase_add_test(tc, a_command_without_its_mark);
+	tcase_add_test(tc, readline_in_the_command);
+	tcase_add_test(tc, a_shell_that_waits_unasked);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int
+main(void)
+{
+	SRunner *sr = srunner_create(suite());
+	int failed;
+
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed == 0 ? 0 : 1;
+}
