@@ -4,6 +4,7 @@ with t/e2e/vscode_server.py in the place of the server; the last with a real one
 
 import json
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -27,7 +28,7 @@ class Editor(Server):
 
     def __init__(self, plugins=("vscode",), env=None, program=None, start=True, prepare=None,
                  args=(), **kw):
-        name = kw.setdefault("name", None if ROOT else "tester")
+        name = kw.setdefault("name", None if ROOT else pwd.getpwuid(os.geteuid()).pw_name)
         super().__init__(args=["--plugins", *plugins, *args] if plugins else list(args), ready=None,
                          **kw)
         self.vscode_port = free_port()
@@ -40,6 +41,8 @@ class Editor(Server):
         self.env.update({"VSCODE_PORT": str(self.vscode_port), "HANDRAIL_VSCODE_SERVER": self.program})
         if name not in (None, "root"):
             self.env["RUNTIME_USERNAME"] = name
+        if not ROOT:
+            self.env["SU_TO_USER"] = "false"  # to one's own account
         self.env.update(env or {})
         if prepare is not None:
             prepare(self)
