@@ -123,6 +123,12 @@ int hr_sandbox_list_files(
 /* Names upper-cased, values exact, also for later shells. "NAME=value", NULL-terminated. */
 int hr_sandbox_add_env(struct hr_sandbox *s, const char *const *env, struct hr_error *err);
 
+/* MCP servers over stdin and stdout, started in the sandbox and offered at its URL + "/mcp/sse":
+ * those of the configuration (mcp.stdio_servers), which hr_sandbox_connect() has added to a fresh
+ * one, and `extra`, a JSON array of {"name", "command", "args", "env"} (NULL: none). What was added
+ * stays; what does not start is logged. */
+int hr_sandbox_add_mcp(struct hr_sandbox *s, const char *extra, struct hr_error *err);
+
 /* fn gets the lines that commands print, with their ends, while an action runs; fn NULL: no more.
  * false: this kind of sandbox has no such stream ("cli" has). */
 typedef void hr_output_fn(void *arg, const char *line, size_t len);

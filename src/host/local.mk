@@ -12,6 +12,7 @@ libhost_la_SOURCES = \
 	%D%/events.c \
 	%D%/finish.c %D%/images.c %D%/load.c %D%/local.c \
 	%D%/logfile.c %D%/logfile.h \
+	%D%/mcp.c \
 	%D%/module.c %D%/module.h \
 	%D%/pool.c %D%/pool.h \
 	%D%/portlock.c %D%/portlock.h \

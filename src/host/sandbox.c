@@ -187,6 +187,7 @@ hr_sandbox_free(struct hr_sandbox *s)
 	hr_strv_done(&s->plugins);
 	hr_strv_done(&s->env);
 	hr_strv_done(&s->environ);
+	json_object_put(s->mcp);
 	hr_config_free(s->config);
 	free(s->sid);
 	free(s->state_dir);

@@ -21,8 +21,9 @@ struct hr_sandbox {
 	struct hr_endpoint endpoint;
 	const char *runtime_status; /* last one reported */
 	bool connected, closed, attach;
-	bool fresh;    /* not from the pool */
-	char spec[80]; /* of one that waits in the pool; "": it does not */
+	struct json_object *mcp; /* servers that were added; NULL: none */
+	bool fresh;              /* not from the pool */
+	char spec[80];           /* of one that waits in the pool; "": it does not */
 	hr_status_fn *status;
 	void *status_arg;
 	hr_warn_fn *log;

@@ -166,6 +166,7 @@ int
 hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_error *err)
 {
 	struct hr_strv v = {0};
+	struct hr_error e = {0};
 	int rc;
 
 	if (s->attach)
@@ -179,5 +180,8 @@ hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_error *err)
 	hr_strv_done(&v);
 	if (rc == 0)
 		git_identity(s);
+	/* a sandbox without tools is better than none */
+	if (rc == 0 && s->endpoint.url != NULL && hr_sandbox_add_mcp(s, NULL, &e) != 0)
+		hr_sandbox_log(s, "MCP servers were not added: %s", e.text);
 	return rc;
 }

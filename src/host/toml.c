@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include <json-c/json_object.h>
+#include <json-c/json.h>
 
 #include "proto/utf8.h"
 
@@ -264,6 +264,24 @@ fail:
 	return NULL;
 }
 
+/* They are for the reader alone: a tree with them in it could not be copied. */
+static void
+drop_marks(struct json_object *o)
+{
+	if (json_object_is_type(o, json_type_array)) {
+		json_object_set_userdata(o, NULL, NULL);
+		for (size_t i = 0; i < json_object_array_length(o); i++)
+			drop_marks(json_object_array_get_idx(o, i));
+	} else if (json_object_is_type(o, json_type_object)) {
+		json_object_set_userdata(o, NULL, NULL);
+		json_object_object_foreach(o, key, v)
+		{
+			(void)key;
+			drop_marks(v);
+		}
+	}
+}
+
 int
 hr_toml_parse(const char *p, size_t len, struct json_object **ret, struct hr_err *err)
 {
@@ -294,6 +312,7 @@ hr_toml_parse(const char *p, size_t len, struct json_object **ret, struct hr_err
 		if (toml_line_end(&t) != 0)
 			goto fail;
 	}
+	drop_marks(root);
 	*ret = root;
 	return 0;
 fail:

@@ -236,14 +236,11 @@ special_word(const char *p, size_t len, struct json_object **ret)
 }
 
 /* What has no brackets and no quotes. */
-static int
-word_value(struct toml *t, struct json_object **ret)
+/* Up to what can stand behind a value. */
+static size_t
+take_word(struct toml *t)
 {
 	const char *p = t->p;
-	char text[NUMBER_MAX];
-	bool integer;
-	size_t len;
-	int base = 0, rc;
 
 	while (toml_more(t) && *t->p != '\0' && strchr(" \t\r\n,]}#=", *t->p) == NULL)
 		t->p++;
@@ -252,16 +249,16 @@ word_value(struct toml *t, struct json_object **ret)
 	    isdigit((unsigned char)t->p[1]) && t->p[3] == ':')
 		for (t->p++; toml_more(t) && *t->p != '\0' && strchr(" \t\r\n,]}#", *t->p) == NULL;)
 			t->p++;
-	len = (size_t)(t->p - p);
-	rc = special_word(p, len, ret);
-	if (rc != 0)
-		return rc > 0 ? 0 : hr_err_nomem(t->err);
-	if (len > 0 && isdigit((unsigned char)*p) && is_date(p, len)) {
-		*ret = json_object_new_string_len(p, (int)len);
-		return *ret != NULL ? 0 : hr_err_nomem(t->err);
-	}
-	if (len == 0 || plain_number(t, p, len, text) != 0)
-		return len == 0 ? toml_fail(t, "no value") : -1;
+	return (size_t)(t->p - p);
+}
+
+/* text is without blanks and underscores. */
+static int
+number_value(struct toml *t, const char *text, struct json_object **ret)
+{
+	bool integer;
+	int base = 0;
+
 	if (text[0] == '0' && text[1] != '\0')
 		base = text[1] == 'x' ? 16 : text[1] == 'o' ? 8 : text[1] == 'b' ? 2 : 0;
 	if (base != 0)
@@ -272,6 +269,25 @@ word_value(struct toml *t, struct json_object **ret)
 		return integer_value(t, text, 10, ret);
 	*ret = json_object_new_double(strtod(text, NULL));
 	return *ret != NULL ? 0 : hr_err_nomem(t->err);
+}
+
+static int
+word_value(struct toml *t, struct json_object **ret)
+{
+	const char *p = t->p;
+	size_t len = take_word(t);
+	char text[NUMBER_MAX];
+	int rc = special_word(p, len, ret);
+
+	if (rc != 0)
+		return rc > 0 ? 0 : hr_err_nomem(t->err);
+	if (len > 0 && isdigit((unsigned char)*p) && is_date(p, len)) {
+		*ret = json_object_new_string_len(p, (int)len);
+		return *ret != NULL ? 0 : hr_err_nomem(t->err);
+	}
+	if (len == 0)
+		return toml_fail(t, "no value");
+	return plain_number(t, p, len, text) == 0 ? number_value(t, text, ret) : -1;
 }
 
 static int

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
@@ -267,6 +268,28 @@ def settings():
         equal(json.loads(h.ok("config", "-s", "sandbox.timeout=9"))["sandbox"]["timeout"], 9, "--set")
 
 
+def mcp_servers():
+    """Those of the settings are in the sandbox; one that does not start is told of."""
+    with Host() as h:
+        server = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mcp_server.py")
+        with open(h.path("cwd", "config.toml"), "w") as f:
+            f.write("[mcp]\nstdio_servers = [\n  {name = 'one', command = '%s', args = ['%s', 'one']},\n"
+                    "  {name = 'broken', command = '/nonexistent/server'},\n]\n" % (sys.executable, server))
+        done = h("up")
+        equal((done.returncode, "Some MCP servers failed to be added: " in done.stderr), (0, True), done.stderr)
+        equal("broken" in done.stderr, True, done.stderr)
+        url, key = h.record()["url"], h.record()["backend"]["key"]
+        say = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}})
+        ask = urllib.request.Request(url + "/mcp/shttp", say.encode(), {
+            "X-Session-API-Key": key, "Authorization": "Bearer " + key, "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream"})
+        with urllib.request.urlopen(ask, timeout=PATIENCE) as answer:
+            equal((answer.status, b"serverInfo" in answer.read()), (200, True), "it is offered")
+    with Host() as h:
+        equal(h("up").stderr.count("MCP"), 0, "none: nothing is said")
+
+
 def decisions_without_a_server():
     """What the client side answers by itself, seen by a program that uses the library."""
     with Host() as h:
@@ -318,8 +341,8 @@ def main():
     for test in (life_of_a_sandbox, exit_statuses, json_observation, variables, bad_variable_leaves_nothing,
                  git_identity, two_sandboxes, server_that_died, server_that_does_not_start, own_workspace, files,
                  repository, logs,
-                 resources, terminal, wrong_usage, help_and_completion, settings, decisions_without_a_server,
-                 loadable_backend):
+                 resources, terminal, wrong_usage, help_and_completion, settings, mcp_servers,
+                 decisions_without_a_server, loadable_backend):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

@@ -124,6 +124,19 @@ START_TEST(toml_names_the_line)
 }
 END_TEST
 
+START_TEST(toml_can_be_copied)
+{
+	static const char text[] = "[a.b]\nc = [{d = 1}, {e.f = 2}]\n[[a.g]]\nh = {}\n";
+	struct json_object *o = NULL, *copy = NULL;
+
+	ck_assert_int_eq(hr_toml_parse(text, sizeof(text) - 1, &o, NULL), 0);
+	ck_assert_int_eq(json_object_deep_copy(o, &copy, NULL), 0);
+	ck_assert_int_eq(json_object_equal(o, copy), 1);
+	json_object_put(o);
+	json_object_put(copy);
+}
+END_TEST
+
 START_TEST(toml_depth)
 {
 	struct json_object *o = NULL;
@@ -613,6 +626,7 @@ main(void)
 	tcase_add_checked_fixture(tc, set_up, tear_down);
 	tcase_add_loop_test(tc, toml, 0, N(tomls));
 	tcase_add_test(tc, toml_names_the_line);
+	tcase_add_test(tc, toml_can_be_copied);
 	tcase_add_test(tc, toml_depth);
 	tcase_add_test(tc, defaults);
 	tcase_add_test(tc, precedence);

@@ -1,0 +1,171 @@
+/* MCP servers of the configuration, handed to the server of a sandbox, which starts them
+ * (runtimes.md 4.6). */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "host/error.h"
+#include "host/sandbox.h"
+#include "proto/json.h"
+
+#define BODY_MAX (16u << 20)
+#define UPDATE_TIMEOUT_S 60
+
+static struct json_object *
+at(struct json_object *o, const char *name)
+{
+	struct json_object *v = NULL;
+
+	if (json_object_is_type(o, json_type_object))
+		(void)json_object_object_get_ex(o, name, &v);
+	return v;
+}
+
+/* The same name, command, arguments in their order, and variables in any. */
+static bool
+same(struct json_object *a, struct json_object *b)
+{
+	static const char *const members[] = {"name", "command", "args", "env"};
+
+	for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++)
+		if (!json_object_equal(at(a, members[i]), at(b, members[i])))
+			return false;
+	return true;
+}
+
+static bool
+among(struct json_object *list, struct json_object *server)
+{
+	for (size_t i = 0; i < json_object_array_length(list); i++)
+		if (same(json_object_array_get_idx(list, i), server))
+			return true;
+	return false;
+}
+
+/* Those of `more` that list lacks; how many they were. -1: no memory. */
+static int
+add_missing(struct json_object *list, struct json_object *more)
+{
+	size_t n = json_object_is_type(more, json_type_array) ? json_object_array_length(more) : 0;
+	int added = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *server = json_object_array_get_idx(more, i);
+
+		if (among(list, server))
+			continue;
+		if (json_object_array_add(list, json_object_get(server)) != 0) {
+			json_object_put(server);
+			return -1;
+		}
+		added++;
+	}
+	return added;
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+	const char *one = json_object_get_string(at(*(struct json_object *const *)a, "name"));
+	const char *two = json_object_get_string(at(*(struct json_object *const *)b, "name"));
+
+	return strcmp(one != NULL ? one : "", two != NULL ? two : "");
+}
+
+static void
+put_servers(struct hr_buf *b, struct json_object *list)
+{
+	static const char *const members[] = {"name", "command", "args", "env"};
+	static const char *const missing[] = {"\"\"", "\"\"", "[]", "{}"};
+
+	hr_buf_addc(b, '[');
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		hr_buf_adds(b, i > 0 ? ",{" : "{");
+		for (size_t k = 0; k < 4; k++) {
+			struct json_object *v = at(json_object_array_get_idx(list, i), members[k]);
+
+			hr_buf_addf(b, "%s\"%s\":", k > 0 ? "," : "", members[k]);
+			if (v == NULL)
+				hr_buf_adds(b, missing[k]);
+			else
+				(void)hr_json_put(b, v);
+		}
+		hr_buf_addc(b, '}');
+	}
+	hr_buf_addc(b, ']');
+}
+
+static int
+post(struct hr_sandbox *s, struct json_object *list, struct hr_error *err)
+{
+	const char *const headers[] = {"Content-Type: application/json", NULL};
+	struct hr_http_request r = {.method = "POST",
+	    .url = "/update_mcp_server",
+	    .headers = headers,
+	    .timeout_s = UPDATE_TIMEOUT_S,
+	    .watch_fd = -1};
+	struct json_object *o = NULL;
+	struct hr_json_error why;
+	struct hr_http_answer a;
+	const char *log;
+	struct hr_buf b;
+	int rc;
+
+	hr_buf_init(&b, BODY_MAX);
+	put_servers(&b, list);
+	r.body = hr_buf_str(&b);
+	r.body_len = b.len;
+	rc = hr_buf_check(&b, NULL) == 0 ? 0 : hr_error_nomem(err);
+	if (rc == 0) {
+		rc = hr_client_send(&s->client, &r, &a, err);
+		if (rc == 0 && hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, &why) == 0 &&
+		    (log = json_object_get_string(at(o, "router_error_log"))) != NULL &&
+		    *log != '\0')
+			hr_sandbox_log(s, "Some MCP servers failed to be added: %.1500s", log);
+		json_object_put(o);
+		hr_http_answer_done(&a);
+	}
+	hr_buf_done(&b);
+	return rc;
+}
+
+int
+hr_sandbox_add_mcp(struct hr_sandbox *s, const char *extra, struct hr_error *err)
+{
+	struct json_object *list = json_object_new_array(), *more = NULL;
+	struct hr_json_error why;
+	int added, rc = 0;
+
+	if (!s->connected || s->endpoint.url == NULL)
+		rc = hr_error_set(
+		    err, HR_ERROR_RUNTIME, "%s runtime does not support MCP servers", s->ops->name);
+	else if (extra != NULL && (hr_json_decode(extra, strlen(extra), &more, &why) != 0 ||
+				      !json_object_is_type(more, json_type_array)))
+		rc = hr_error_set(err, HR_ERROR_VALUE, "MCP servers are a JSON array");
+	if (rc == 0 && s->mcp == NULL)
+		s->mcp = json_object_new_array();
+	if (rc == 0 && (list == NULL || s->mcp == NULL || add_missing(list, s->mcp) < 0))
+		rc = hr_error_nomem(err);
+	if (rc == 0) {
+		int first = add_missing(list, hr_config_value(s->config, "mcp.stdio_servers"));
+
+		added = first < 0 ? -1 : add_missing(list, more);
+		rc = added < 0 ? hr_error_nomem(err) : 0;
+		added += first;
+		/* nothing new: nothing is sent, and nothing is started again */
+		if (rc == 0 && added > 0) {
+			json_object_array_sort(list, by_name);
+			rc = post(s, list, err);
+			if (rc == 0) {
+				json_object_put(s->mcp);
+				s->mcp = json_object_get(list);
+			}
+		}
+	}
+	json_object_put(list);
+	json_object_put(more);
+	return rc;
+}
