@@ -38,22 +38,20 @@ pool_directory(const char *state_dir)
 static int
 specify(struct hr_sandbox *s, char ret[HR_DIGEST_HEX], struct hr_error *err)
 {
-	char *settings = hr_config_json(s->config, err);
 	struct hr_err e = {0};
 	struct hr_buf b;
 	int rc;
 
-	if (settings == NULL)
-		return -1;
 	hr_buf_init(&b, RECORD_MAX * 16);
-	hr_buf_addf(&b, "%s %s %s", PACKAGE_VERSION, s->ops->name, settings);
+	hr_buf_addf(&b, "%s %s ", PACKAGE_VERSION, s->ops->name);
+	/* secrets and all: only its digest is kept */
+	(void)hr_json_put(&b, s->config->values);
 	for (const char *const *p = s->host.plugins; *p != NULL; p++)
 		hr_buf_addf(&b, " %s", *p);
 	rc = hr_buf_check(&b, &e);
 	if (rc == 0)
 		rc = hr_digest_of(HR_DIGEST_MD5, b.p, b.len, ret, &e);
 	hr_buf_done(&b);
-	free(settings);
 	return rc == 0 ? 0 : hr_error_from(err, HR_ERROR_RUNTIME, &e);
 }
 

@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <json-c/json_object.h>
-#include <json-c/json_tokener.h>
+#include <json-c/json.h>
 
 #include "base/buf.h"
 #include "host/error.h"
@@ -253,11 +252,47 @@ hr_config_set(struct hr_config *c, const char *key, const char *value, struct hr
 	return hr_config_put(c, k, v, err);
 }
 
+#define MASK "\"******\""
+
+/* MCP servers with neither keys nor the values of variables. */
+static void
+put_servers(struct hr_buf *b, struct json_object *v, bool hide)
+{
+	bool first = true;
+
+	if (json_object_is_type(v, json_type_array)) {
+		hr_buf_addc(b, '[');
+		for (size_t i = 0; i < json_object_array_length(v); i++) {
+			hr_buf_adds(b, i > 0 ? "," : "");
+			put_servers(b, json_object_array_get_idx(v, i), hide);
+		}
+		hr_buf_addc(b, ']');
+	} else if (json_object_is_type(v, json_type_object)) {
+		hr_buf_addc(b, '{');
+		json_object_object_foreach(v, key, value)
+		{
+			hr_buf_adds(b, first ? "" : ",");
+			(void)hr_json_put_str(b, key, strlen(key), HR_JSON_REPLACE);
+			hr_buf_addc(b, ':');
+			put_servers(b, value,
+			    hide || strcmp(key, "env") == 0 || strcmp(key, "api_key") == 0);
+			first = false;
+		}
+		hr_buf_addc(b, '}');
+	} else if (hide && v != NULL) {
+		hr_buf_adds(b, MASK);
+	} else {
+		(void)hr_json_put(b, v);
+	}
+}
+
 static void
 put_masked(struct hr_buf *b, const struct hr_key *k, struct json_object *v)
 {
 	if (k->secret && v != NULL)
-		hr_buf_adds(b, "\"******\"");
+		hr_buf_adds(b, MASK);
+	else if (strcmp(k->section, "mcp") == 0)
+		put_servers(b, v, false);
 	else
 		(void)hr_json_put(b, v); /* came from text: it has a text */
 }

@@ -184,8 +184,7 @@ def events():
             equal(sorted((e.next(), e.next())), [("before", "down", ""), ("before", "exited", "")])
         finally:
             e.end()
-        for left in [p for p in process.all_pids() if h.top in process.command_line(p)]:
-            os.kill(left, signal.SIGKILL)  # what only the dead server could have ended
+        h.end_orphans()
 
 
 def on_a_terminal(h, *argv):

@@ -117,8 +117,7 @@ def server_that_died():
         h.fails(5, "has ended", "run", "true")
         h.ok("down")
         equal((os.path.exists(workspace), os.listdir(h.path("state"))), (False, []), "cleared away")
-        for left in [p for p in process.all_pids() if h.top in process.command_line(p)]:
-            os.kill(left, signal.SIGKILL)  # what only the dead server could have ended
+        h.end_orphans()
 
 
 def server_that_does_not_start():
@@ -265,6 +264,12 @@ def settings():
         equal('Unknown config key "runtme" in [core] section; is "runtime" meant?' in done.stderr, True, done.stderr)
         whole = json.loads(done.stdout)
         equal((whole["sandbox"]["timeout"], whole["sandbox"]["api_key"]), (7, "******"), "values")
+        with open(h.path("cwd", "config.toml"), "a") as f:
+            f.write("[mcp]\nsse_servers = [{url = 'http://a/sse', api_key = 'hunter3'}]\nstdio_servers = ["
+                    "{name = 'n', command = 'c', args = ['x'], env = {TOKEN = 'hunter4'}}]\n")
+        text = h.ok("config")
+        equal(("hunter" in text, json.loads(text)["mcp"]["stdio_servers"]),
+              (False, [{"name": "n", "command": "c", "args": ["x"], "env": {"TOKEN": "******"}}]), "MCP servers")
         equal(json.loads(h.ok("config", "-s", "sandbox.timeout=9"))["sandbox"]["timeout"], 9, "--set")
 
 

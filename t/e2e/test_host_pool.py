@@ -35,13 +35,6 @@ def fillers(h):
     return [p for p in process.all_pids() if is_one(p)]
 
 
-def end_orphans(h, *workspaces):
-    """What only a server that was killed could have ended."""
-    for pid in process.all_pids():
-        if any(w in process.command_line(pid) for w in workspaces):
-            os.kill(pid, signal.SIGKILL)
-
-
 def taken():
     with Host(SANDBOX_ENV_ONE="1") as h:
         equal(json.loads(h.ok("pool", "--json", "2")), {"waiting": 2})
@@ -71,6 +64,7 @@ def not_fitting():
         pid = waiting(h)[0]
         h.ok("up", "-n", "a", "-s", "sandbox.timeout=9")
         h.ok("up", "-n", "b", "-p", "agent_skills")
+        h.ok("up", "-n", "g", "-s", "mcp.stdio_servers=[{'name': 'n', 'command': 'true', 'env': {'A': 'b'}}]")
         h.ok("up", "-n", "c", "-r", "cli")
         h.env["SESSION_API_KEY"] = "mine"
         h.ok("up", "-n", "d")
@@ -100,7 +94,7 @@ def dead_while_it_waited():
         h.ok("up")
         equal(h.record()["backend"]["pid"], pids[1], "the other one")
         equal([n for n in os.listdir(h.path("state", "warm")) if n.endswith(".taken")], [], "nothing half done")
-        end_orphans(h, first["workspace"])
+        h.end_orphans(first["workspace"])
 
 
 def ended():

@@ -39,6 +39,16 @@ class Host:
     def __enter__(self):
         return self
 
+    def end_orphans(self, *words):
+        """Kills, and sees the end of, what only a server that was killed could have ended."""
+        for pid in process.all_pids():
+            if any(w in process.command_line(pid) for w in words or (self.top,)):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+                equal(process.wait_gone(pid, PATIENCE), True, "a process that was killed ends")
+
     def __exit__(self, *unused):
         self("down", "--all", "-q")
         left = [pid for pid in process.all_pids() if self.top in process.command_line(pid)]
