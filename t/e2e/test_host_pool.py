@@ -32,7 +32,9 @@ def fillers(h):
         except OSError:
             return False
         return mine and process.command_line(pid).startswith("handrail pool ")
-    return [p for p in process.all_pids() if is_one(p)]
+    found = [p for p in process.all_pids() if is_one(p)]
+    # what one of them has just forked looks like it until it is the server
+    return [p for p in found if int((process.stat_fields(p) or [b"", b"0"])[1]) not in found]
 
 
 def taken():
