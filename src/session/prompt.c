@@ -17,6 +17,7 @@
 
 /* Reads in one turn: whoever floods the FIFO must not keep us from everything else. */
 #define READS 32
+#define REPORT_ROOM 8192
 
 static const char *
 name_of(struct hr_keeper *k, uid_t uid)
@@ -185,6 +186,9 @@ on_exports(void *arg)
 int
 prompt_open(struct hr_keeper *k, struct hr_err *err)
 {
+	/* a shell whose report was dropped waits for ever: most find room whatever comes */
+	if (hr_buf_reserve(&k->reports.in, REPORT_ROOM) == NULL)
+		return hr_buf_check(&k->reports.in, err);
 	k->report_readable = hr_loop_readable(k->loop, k->report_fd, on_report, k, err);
 	k->exports_readable = hr_loop_readable(k->loop, k->exports_fd, on_exports, k, err);
 	return k->report_readable != NULL && k->exports_readable != NULL ? 0 : -1;

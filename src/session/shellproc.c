@@ -140,7 +140,8 @@ child_run(int slave, int tell, const char *bash, const char *rcfile,
 	 * pipe, and then is not looked at while it waits there: this comes once more. Cleared by
 	 * setuid(), so now. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGHUP, 0, 0, 0);
-	(void)!write(tell, dir, strlen(dir) + 1);
+	(void)hr_fd_write_full(
+	    tell, dir, strlen(dir) + 1, NULL); /* it would be told as a failure */
 	execve(bash, (char *const *)argv, envp);
 	child_fail(tell, bash);
 }
