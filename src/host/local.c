@@ -48,6 +48,18 @@ struct local {
 	struct hr_portlock locks[4];
 };
 
+/* The server that it stands for; there is none then. */
+static void
+forget(struct local *l)
+{
+	hr_fd_close(&l->watch);
+	free(l->url);
+	free(l->key);
+	free(l->workspace);
+	free(l->log);
+	l->url = l->key = l->workspace = l->log = NULL;
+}
+
 static void
 local_free(void *self)
 {
@@ -55,11 +67,7 @@ local_free(void *self)
 
 	for (size_t i = 0; i < 4; i++)
 		hr_portlock_release(&l->locks[i]);
-	hr_fd_close(&l->watch);
-	free(l->url);
-	free(l->key);
-	free(l->workspace);
-	free(l->log);
+	forget(l);
 	free(l);
 }
 
@@ -500,17 +508,21 @@ static int
 local_adopt(void *self, const char *sid, const char *record, struct hr_error *err)
 {
 	struct local *l = self;
-	char *log;
+	char *log = NULL;
+	int rc = local_restore(l, record, err);
 
 	(void)sid; /* the server does not know its name */
-	if (local_restore(l, record, err) != 0)
-		return -1;
-	log = hr_record_path(l->h->state_dir, l->h->sid, ".log");
-	if (log == NULL)
-		return hr_error_nomem(err);
-	if (rename(l->log, log) != 0) {
+	if (rc == 0) {
+		log = hr_record_path(l->h->state_dir, l->h->sid, ".log");
+		if (log == NULL)
+			rc = hr_error_nomem(err);
+		else if (rename(l->log, log) != 0)
+			rc = hr_error_sys(err, errno, "rename %s", l->log);
+	}
+	if (rc != 0) {
 		free(log);
-		return hr_error_sys(err, errno, "rename %s", l->log);
+		forget(l); /* another may be adopted instead */
+		return rc;
 	}
 	free(l->log);
 	l->log = log;

@@ -51,10 +51,15 @@ class Host:
 
     def __exit__(self, *unused):
         self("down", "--all", "-q")
-        left = [pid for pid in process.all_pids() if self.top in process.command_line(pid)]
+        # what ends has a moment to do so
+        left = [pid for pid in process.all_pids()
+                if self.top in process.command_line(pid) and not process.wait_gone(pid, 5.0)]
         shutil.rmtree(self.top, ignore_errors=True)
         for pid in left:
-            os.kill(pid, signal.SIGKILL)
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         equal([process.command_line(pid) for pid in left], [], "processes left behind")
 
     def popen(self, *argv, **more):
