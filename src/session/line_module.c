@@ -221,7 +221,7 @@ line_getc(FILE *stream)
 			r = read_text();
 			if (r == 0)
 				continue;
-			if (r < 0 || text_len == 1)
+			if (r < 0 || text[0] == '\0')
 				break;
 			text_len = 0;
 			(void)rl.insert_text(text);

@@ -195,7 +195,7 @@ static bool
 op_take_back(void *arg)
 {
 	struct hr_keeper *k = arg;
-	char text[4096];
+	static char text[HR_HOOK_LINE_MAX + 1]; /* in one piece: the shell may read, too */
 	bool any = false;
 
 	while (hr_fd_read(k->line_fd, text, sizeof(text)) > 0)
@@ -299,6 +299,8 @@ op_give(void *arg, const char *p, size_t len)
 
 	if (!k->has_line)
 		return false;
+	if (k->sent_away) /* it did not wait there, so that one is unread */
+		(void)op_take_back(k);
 	k->sent_away = len == 0;
 	/* an empty pipe takes it whole */
 	if (writev(k->line_fd, parts, 2) != (ssize_t)len + 1) {

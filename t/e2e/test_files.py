@@ -261,7 +261,14 @@ def documents():
 
 def having(s, library):
     """How many workers have it."""
-    return sum(library in open("/proc/%d/maps" % pid).read() for pid in s.pids("handrail-worker"))
+    count = 0
+    for pid in s.pids("handrail-worker"):
+        try:
+            with open("/proc/%d/maps" % pid) as f:
+                count += library in f.read()
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # it has ended since
+    return count
 
 
 def detectors_by_need():
