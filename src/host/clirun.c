@@ -25,6 +25,7 @@
 
 #define KILL_AFTER_MS 5000 /* of SIGTERM */
 #define LINGER_MS 1000     /* for output of what the shell left behind */
+#define TIMEOUT_MAX_S 1e12 /* a number of milliseconds has room for it */
 #define KEEP (1u << 20)    /* bytes of each end of a long output: many times what is shown */
 #define LINE_MAX_LEN 65536 /* given to a subscriber at once */
 #define PIECE 65536
@@ -40,6 +41,7 @@ struct job {
 	struct hr_buf text, line;
 	bool cut; /* the middle of text is gone */
 	bool timed_out, unread;
+	int lost; /* errno: how it ended is not known */
 	int status;
 };
 
@@ -50,6 +52,14 @@ now_ms(void)
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &t);
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int64_t
+in_ms(double s)
+{
+	if (!(s > 0))
+		return 0;
+	return s < TIMEOUT_MAX_S ? (int64_t)(s * 1000) : (int64_t)TIMEOUT_MAX_S * 1000;
 }
 
 /* ---- output ---- */
@@ -112,9 +122,12 @@ take(struct job *j)
 static void
 reap(struct job *j)
 {
+	pid_t pid;
+
 	hr_fd_close(&j->watch);
-	while (waitpid(j->pid, &j->status, 0) < 0 && errno == EINTR)
+	while ((pid = waitpid(j->pid, &j->status, 0)) < 0 && errno == EINTR)
 		;
+	j->lost = pid < 0 ? errno : 0;
 }
 
 static int
@@ -240,9 +253,9 @@ shorten(struct job *j, bool hidden, struct hr_buf *b)
 static char *
 observe(struct job *j, const char *command, double timeout_s, bool hidden, struct hr_error *err)
 {
-	int code = j->timed_out || j->unread ? -1
-		   : WIFSIGNALED(j->status)  ? 128 + WTERMSIG(j->status)
-					     : WEXITSTATUS(j->status);
+	int code = j->timed_out || j->unread || j->lost != 0 ? -1
+		   : WIFSIGNALED(j->status)                  ? 128 + WTERMSIG(j->status)
+							     : WEXITSTATUS(j->status);
 	char suffix[80] = "", message[48];
 	struct hr_obs_extra metadata[] = {
 	    {.name = "exit_code", .kind = HR_OBS_INT, .number = code},
@@ -322,13 +335,17 @@ hr_cli_run(struct hr_cli *c, struct json_object *action, struct hr_error *err)
 	if (start(&j, command, &e) != 0)
 		text = hr_cli_error("", err, "Error running command \"%s\": %s", command, e.msg);
 	else {
-		if (follow(&j, now_ms() + (int64_t)(timeout_s * 1000)) != 0) {
+		if (follow(&j, now_ms() + in_ms(timeout_s)) != 0) {
 			(void)kill(-j.pid, SIGKILL);
 			hr_buf_addf(&j.text, "\nError during execution: %s", strerror(errno));
 			j.unread = true;
 		}
 		if (j.watch >= 0)
 			reap(&j);
+		if (j.lost != 0)
+			hr_buf_addf(&j.text,
+			    "\nError during execution: its exit code is unknown: %s",
+			    strerror(j.lost));
 		if (j.line.len > 0)
 			c->h->output(c->h->arg, j.line.p, j.line.len);
 		text = observe(&j, command, timeout_s, is_true(args, "hidden"), err);

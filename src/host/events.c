@@ -3,14 +3,15 @@
 #include "config.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <json-c/json_object.h>
@@ -63,7 +64,16 @@ struct listener {
 static int
 pass_on(void *arg, const char *p, size_t len)
 {
-	return hr_fd_write_full(((struct listener *)arg)->fd, p, len, NULL) == 0 ? 0 : -1;
+	const struct listener *l = arg;
+	ssize_t n;
+
+	for (; len > 0; p += n, len -= (size_t)n) {
+		while ((n = send(l->fd, p, len, MSG_NOSIGNAL)) < 0 && errno == EINTR)
+			;
+		if (n < 0)
+			return -1;
+	}
+	return 0;
 }
 
 /* Ends with the Engine, or when nobody reads any more. */
@@ -87,13 +97,20 @@ start_listening(struct follow *f)
 {
 	struct listener *l = f->feed[0] < 0 ? malloc(sizeof(*l)) : NULL;
 	pthread_t thread;
+	sigset_t all, before;
+	int rc;
 
-	if (l == NULL || pipe2(f->feed, O_CLOEXEC) != 0) {
+	/* unlike a pipe it can be written without SIGPIPE when nobody reads any more */
+	if (l == NULL || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, f->feed) != 0) {
 		free(l);
 		return;
 	}
 	*l = (struct listener){f->env, f->feed[1]};
-	if (pthread_create(&thread, NULL, listen_to_engine, l) == 0) {
+	(void)sigfillset(&all); /* signals are the caller's */
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&thread, NULL, listen_to_engine, l);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc == 0) {
 		(void)pthread_detach(thread);
 		return;
 	}
