@@ -67,7 +67,7 @@ show_up(struct cli *c, struct hr_sandbox *s)
 static void
 refill(struct cli *c, const struct cli_args *a)
 {
-	static const char *const words[] = {"handrail", "pool", "-q", NULL};
+	static const char *const words[] = {"handrail", "pool", "-q", "-w", NULL};
 	static const char passed[] = "crsp";
 	const char *number = hr_env_get(c->env, "DESIRED_NUM_WARM_SERVERS");
 	struct hr_spawn sp = {.path = "/proc/self/exe", .setsid = true, .umask = -1};

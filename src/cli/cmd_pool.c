@@ -13,6 +13,7 @@
 
 static const struct cli_option pool_options[] = {
     {'p', "plugin", "NAME", "jupyter, agent_skills, vscode; may be repeated"},
+    {'w', "while-used", NULL, "make more only while there is a sandbox"},
     {0, NULL, NULL, NULL},
 };
 
@@ -45,6 +46,7 @@ pool(struct cli *c, const struct cli_args *a)
 	struct hr_strv plugins = {0};
 	struct hr_sandbox_options o = {.environ = c->env,
 	    .headless = true,
+	    .while_used = cli_value(a, 'w') != NULL,
 	    .state_dir = c->state_dir,
 	    .log = note,
 	    .log_arg = c,

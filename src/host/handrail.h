@@ -98,6 +98,7 @@ struct hr_sandbox_options {
 	void *log_arg;
 	hr_progress_fn *progress; /* of transfers and pulls; NULL: nobody asks */
 	void *progress_arg;
+	bool while_used; /* hr_pool_fill() makes more only while there is a sandbox */
 };
 
 /* The backend is the configuration's core.runtime. The configuration is copied. */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <json-c/json_object.h>
@@ -113,6 +114,43 @@ fits(const char *path, const char *spec, char **ret_sid, char **ret_backend)
 	return fit;
 }
 
+/* ---- having one ---- */
+
+/* Whoever has the record locked has the sandbox, for as long as the descriptor is open; -1:
+ * somebody else has it, or had it and it is gone. */
+static int
+claim(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat mine, there;
+
+	if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) != 0 || fstat(fd, &mine) != 0 ||
+			   stat(path, &there) != 0 || mine.st_ino != there.st_ino))
+		hr_fd_close(&fd);
+	return fd;
+}
+
+/* Of one that the caller has. o: state_dir is that of the pool. */
+static int
+end_it(
+    const struct hr_config *c, struct hr_sandbox_options o, const char *file, struct hr_error *err)
+{
+	char sid[NAME_MAX + 1];
+	struct hr_sandbox *s;
+	int rc;
+
+	(void)snprintf(sid, sizeof(sid), "%.*s", (int)strcspn(file, "."), file);
+	o.sid = sid;
+	o.attach = true;
+	s = hr_sandbox_open(c, &o, err);
+	if (s == NULL)
+		return -1;
+	(void)hr_sandbox_connect(s, NULL); /* a dead one is cleared away as well */
+	rc = hr_sandbox_delete(s, err);
+	hr_sandbox_free(s);
+	return rc;
+}
+
 /* ---- taking one ---- */
 
 struct taking {
@@ -120,22 +158,40 @@ struct taking {
 	char spec[HR_DIGEST_HEX];
 };
 
+/* One that died while it waited is of no use to anybody. */
+static void
+clear_away(struct hr_sandbox *s, const char *dir, const char *file)
+{
+	struct hr_sandbox_options o = {.environ = s->host.environ,
+	    .headless = true,
+	    .state_dir = dir,
+	    .log = s->log,
+	    .log_arg = s->log_arg};
+	struct hr_error e = {0};
+
+	if (end_it(s->config, o, file, &e) != 0 && s->log != NULL)
+		s->log(s->log_arg, e.text);
+}
+
 static int
 try_one(const char *dir, const char *file, void *arg, struct hr_error *err)
 {
 	struct taking *t = arg;
 	char *path = hr_path_join(dir, file), *mine = NULL, *sid = NULL, *backend = NULL;
-	int rc = 0;
+	int rc = 0, fd = -1;
 
 	if (path == NULL || asprintf(&mine, "%s" TAKEN, path) < 0) {
 		mine = NULL;
 		rc = hr_error_nomem(err);
 	} else if (fits(path, t->spec, &sid, &backend) && sid != NULL && backend != NULL &&
-		   rename(path, mine) == 0) {
-		/* one that died while it waited is of no use to anybody */
+		   (fd = claim(path)) >= 0 && rename(path, mine) == 0) {
 		rc = t->s->ops->adopt(t->s->self, sid, backend, NULL) == 0;
-		(void)unlink(mine);
+		if (rc == 1)
+			(void)unlink(mine);
+		else if (rename(mine, path) == 0)
+			clear_away(t->s, dir, file);
 	}
+	hr_fd_close(&fd);
 	free(path);
 	free(mine);
 	free(sid);
@@ -246,6 +302,17 @@ my_turn(const char *dir, struct hr_error *err)
 	return fd;
 }
 
+/* Nobody asks for a next one after the last. */
+static bool
+wanted(const struct hr_sandbox_options *o)
+{
+	char *list = o->while_used ? hr_sandbox_list(o->state_dir, NULL) : NULL;
+	bool yes = !o->while_used || (list != NULL && strcmp(list, "[]") != 0);
+
+	free(list);
+	return yes;
+}
+
 static int
 fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n, unsigned *ret_n,
     struct hr_error *err)
@@ -271,7 +338,7 @@ fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n, 
 	if (rc == 0)
 		rc = visit(o->state_dir, RECORD, count_one, &f, err);
 	mine.state_dir = dir;
-	for (; rc == 0 && f.n < n; f.n++)
+	for (; rc == 0 && f.n < n && wanted(o); f.n++)
 		rc = make_one(c, &mine, f.spec, err);
 	*ret_n = rc == 0 ? f.n : 0;
 	hr_fd_close(&turn);
@@ -308,25 +375,41 @@ struct draining {
 };
 
 static int
+put_back(const char *dir, const char *path, const char *record, struct hr_error *err)
+{
+	char *to = hr_path_join(dir, record);
+	int rc = to == NULL ? hr_error_nomem(err) : rename(path, to);
+
+	if (to != NULL && rc != 0)
+		rc = hr_error_sys(err, errno, "rename %s", path);
+	free(to);
+	return rc;
+}
+
+static int
 end_one(const char *dir, const char *file, void *arg, struct hr_error *err)
 {
 	struct draining *d = arg;
 	struct hr_sandbox_options o = *d->o;
-	char sid[NAME_MAX + 1];
-	struct hr_sandbox *s;
-	int rc;
+	char *path = hr_path_join(dir, file), *record = NULL;
+	int rc = 0, fd;
 
-	(void)snprintf(sid, sizeof(sid), "%.*s", (int)strcspn(file, "."), file);
-	o.sid = sid;
+	if (path == NULL || asprintf(&record, "%.*s" RECORD, (int)strcspn(file, "."), file) < 0) {
+		free(path);
+		return hr_error_nomem(err);
+	}
 	o.state_dir = dir;
-	o.attach = true;
-	s = hr_sandbox_open(d->config, &o, err);
-	if (s == NULL)
-		return -1;
-	(void)hr_sandbox_connect(s, NULL); /* a dead one is cleared away as well */
-	rc = hr_sandbox_delete(s, err);
-	hr_sandbox_free(s);
-	d->n += rc == 0;
+	fd = claim(path);
+	/* whoever took it has ended without having it */
+	if (fd >= 0 && ends_in(file, TAKEN))
+		rc = put_back(dir, path, record, err);
+	if (fd >= 0 && rc == 0) {
+		rc = end_it(d->config, o, record, err);
+		d->n += rc == 0;
+	}
+	hr_fd_close(&fd);
+	free(path);
+	free(record);
 	return rc;
 }
 
@@ -335,8 +418,23 @@ hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o, uns
     struct hr_error *err)
 {
 	struct draining d = {.config = c, .o = o};
-	int rc = o->state_dir != NULL ? visit(o->state_dir, RECORD, end_one, &d, err) : 0;
+	char *dir = o->state_dir != NULL ? pool_directory(o->state_dir) : NULL;
+	int rc = 0, turn = -1;
 
+	*ret_n = 0;
+	if (o->state_dir == NULL)
+		return 0;
+	if (dir == NULL)
+		return hr_error_nomem(err);
+	/* after whoever fills it, who would make more */
+	if (access(dir, F_OK) == 0)
+		rc = (turn = my_turn(dir, err)) >= 0 ? 0 : -1;
+	if (rc == 0)
+		rc = visit(o->state_dir, TAKEN, end_one, &d, err);
+	if (rc == 0)
+		rc = visit(o->state_dir, RECORD, end_one, &d, err);
 	*ret_n = d.n;
+	hr_fd_close(&turn);
+	free(dir);
 	return rc;
 }

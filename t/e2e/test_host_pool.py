@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Sandboxes that wait for the next "handrail up"."""
 
+import fcntl
 import json
 import os
 import signal
@@ -93,10 +94,28 @@ def dead_while_it_waited():
         equal(first["pid"], pids[0], "the one that dies")
         os.kill(pids[0], signal.SIGKILL)
         equal(process.wait_gone(pids[0], PATIENCE), True, "it died")
+        h.end_orphans(first["workspace"])
         h.ok("up")
         equal(h.record()["backend"]["pid"], pids[1], "the other one")
-        equal([n for n in os.listdir(h.path("state", "warm")) if n.endswith(".taken")], [], "nothing half done")
-        h.end_orphans(first["workspace"])
+        h.ok("up", "-n", "b")  # whichever was looked at first: both were by now
+        equal([n for n in os.listdir(h.path("state", "warm")) if not n.startswith(".")], [], "nothing is left of it")
+        equal(os.path.exists(first["workspace"]), False, "nor its workspace")
+
+
+def taker_that_ended():
+    with Host() as h:
+        h.ok("pool", "2")
+        pids = waiting(h)
+        records = [h.path("state", "warm", n) for n in sorted(os.listdir(h.path("state", "warm")))
+                   if n.endswith(".json")]
+        for r in records:
+            os.rename(r, r + ".taken")
+        with open(records[1] + ".taken") as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            equal(h.ok("pool", "0"), "ended: 1\n", "not the one that is being taken")
+            equal([process.command_line(p) != "" for p in pids], [False, True], "which is left")
+        equal(h.ok("pool", "0"), "ended: 1\n", "then that as well")
+        equal(process.command_line(pids[1]), "", "it is gone")
 
 
 def ended():
@@ -128,10 +147,22 @@ def refilled():
             equal(process.wait_gone(pid, PATIENCE), True, "it is done")
 
 
+def down_while_filling():
+    with Host(DESIRED_NUM_WARM_SERVERS="2") as h:
+        h.ok("up")
+        h.ok("down")
+        for pid in fillers(h):
+            equal(process.wait_gone(pid, PATIENCE), True, "it is done")
+        equal(json.loads(h.ok("ps", "--json")), [], "sandboxes")
+        equal(waiting(h), [], "none waits")
+        equal([n for n in os.listdir(h.path("tmp")) if n.startswith("openhands_workspace")], [], "workspaces")
+
+
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (taken, not_fitting, dead_while_it_waited, ended, refilled):
+    for test in (taken, not_fitting, dead_while_it_waited, taker_that_ended, ended, refilled,
+                 down_while_filling):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 
