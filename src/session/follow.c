@@ -174,6 +174,7 @@ press_keys(struct hr_keeper *k, const struct hr_press_request *r)
 {
 	const char *name = r->text.p, *end = name + r->text.len;
 	char bytes[HR_KEY_MAX];
+	const char *why;
 	struct hr_buf all;
 	size_t len;
 	bool app;
@@ -190,8 +191,9 @@ press_keys(struct hr_keeper *k, const struct hr_press_request *r)
 	}
 	if (all.fail == HR_OK && all.len > 0)
 		shell_ops.type(k, all.p, all.len, false);
+	why = all.fail != HR_OK ? "out of memory" : NULL;
 	hr_buf_done(&all);
-	return NULL;
+	return why;
 }
 
 static const char *
@@ -234,7 +236,7 @@ follow_began(struct hr_keeper *k, const char *p, size_t len)
 
 	if (c != NULL) /* else one of our own */
 		hr_commands_begin(&k->commands, (struct hr_span){c->key, c->key_len},
-		    (struct hr_span){p, len}, hr_now_ms(), k->outlog.end);
+		    (struct hr_span){p, k->hidden ? 0 : len}, hr_now_ms(), k->outlog.end);
 }
 
 void

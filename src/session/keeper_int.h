@@ -104,6 +104,7 @@ struct hr_keeper {
 	struct lost_result lost[LOST_RESULTS]; /* oldest replaced */
 	size_t lost_next;
 	struct client *active; /* NULL while busy: a command of our own */
+	bool hidden;           /* the last request: its text may be a secret */
 	size_t init_next;
 	bool is_ready;
 	int notify_fd; /* -1: told, or nobody to tell */

@@ -309,7 +309,7 @@ op_give(void *arg, const char *p, size_t len)
 	}
 	k->quick = len <= QUICK_BYTES;
 	if (len > 0)
-		log_given(k, p, len);
+		log_given(k, p, k->hidden ? 0 : len);
 	return true;
 }
 

@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "base/loop.h"
 #include "base/path.h"
 #include "proto/channel.h"
+#include "supervisor/adopt.h"
 #include "supervisor/channel.h"
 #include "supervisor/server.h"
 
@@ -87,12 +89,13 @@ remove_file(const struct hr_named *n, const char *folder, const char *suffix)
 	free(path);
 }
 
+/* Empty until it is ready: a successor ends one that never was, as nobody was told of it. */
 static int
 write_dir(const struct hr_named *n, struct hr_err *err)
 {
 	char *path = file_of(n, "session", DIR_SUFFIX);
-	int r = path != NULL ? hr_path_write(path, n->dir, strlen(n->dir), 0600, err)
-			     : hr_err_nomem(err);
+	size_t len = n->was_ready ? strlen(n->dir) : 0;
+	int r = path != NULL ? hr_path_write(path, n->dir, len, 0600, err) : hr_err_nomem(err);
 
 	free(path);
 	return r;
@@ -169,6 +172,18 @@ named_of(struct hr_keeper *k)
 }
 
 static void
+became_ready(struct hr_named *n)
+{
+	struct hr_err err = {0};
+
+	if (n->was_ready)
+		return;
+	n->was_ready = true;
+	if (write_dir(n, &err) != 0) /* it ends with this supervisor */
+		hr_log(HR_LOG_WARNING, "%s: %s", n->keeper.child.name, err.msg);
+}
+
+static void
 named_changed(struct hr_keeper *k)
 {
 	struct hr_named *n = named_of(k);
@@ -176,7 +191,7 @@ named_changed(struct hr_keeper *k)
 	if (k->state == HR_KEEPER_STOPPED) {
 		reap_soon(n->all);
 	} else if (k->state == HR_KEEPER_READY) {
-		n->was_ready = true;
+		became_ready(n);
 		tell(n, &n->maker, HR_SESSION_OK, "");
 	}
 }
@@ -322,36 +337,61 @@ hr_sessions_list(const struct hr_sessions *all, struct hr_buf *ret)
 
 /* ---- those of a predecessor ---- */
 
-static int
-find_one(struct hr_sessions *all, const char *file, struct hr_err *err)
+/* Ends what is left of one that cannot go on; the others do. */
+static void
+give_up(struct hr_sessions *all, const char *name, const char *why)
+{
+	static const char *const suffixes[] = {".keeper", ".sock", DIR_SUFFIX};
+	char below[HR_SESSION_NAME_MAX + 24], *path;
+	struct hr_adopt keeper;
+	unsigned i;
+
+	hr_log(HR_LOG_ERROR, "session %s of a predecessor is given up: %s", name, why);
+	(void)snprintf(below, sizeof(below), "session/%s.keeper", name);
+	hr_adopt_find(&keeper, &all->server->run, below, 0); /* no command line has this digest */
+	hr_adopt_done(&keeper);
+	for (i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		(void)snprintf(below, sizeof(below), "session/%s%s", name, suffixes[i]);
+		path = hr_rundir_file(&all->server->run, below);
+		if (path != NULL)
+			(void)hr_path_remove(path, NULL); /* else with the run directory */
+		free(path);
+	}
+}
+
+static void
+find_one(struct hr_sessions *all, const char *file)
 {
 	size_t len = strlen(file), suffix = sizeof(DIR_SUFFIX) - 1;
 	char name[HR_SESSION_NAME_MAX + 1], below[HR_SESSION_NAME_MAX + 24], *path;
 	struct hr_named *n = NULL;
+	struct hr_err err = {0};
 	struct hr_buf dir;
 
 	if (len <= suffix || strcmp(file + len - suffix, DIR_SUFFIX) != 0 ||
 	    !hr_session_name_fits(file, len - suffix))
-		return 0; /* goes with what it belongs to */
+		return; /* goes with what it belongs to */
 	memcpy(name, file, len - suffix);
 	name[len - suffix] = '\0';
 	(void)snprintf(below, sizeof(below), "session/%s%s", name, DIR_SUFFIX);
 	path = hr_rundir_file(&all->server->run, below);
 	hr_buf_init(&dir, DIR_MAX);
 	if (path == NULL) {
-		(void)hr_err_nomem(err);
-	} else if (hr_path_read(path, &dir, err) == 0) {
-		n = named_new(all, name, hr_buf_str(&dir));
-		if (n == NULL)
-			(void)hr_err_nomem(err);
+		(void)hr_err_nomem(&err);
+	} else if (hr_path_read(path, &dir, &err) == 0) {
+		if (dir.len == 0)
+			(void)hr_err_set(&err, HR_E_INVAL, "it was never ready");
+		else if ((n = named_new(all, name, hr_buf_str(&dir))) == NULL)
+			(void)hr_err_nomem(&err);
 	}
 	free(path);
 	hr_buf_done(&dir);
-	if (n == NULL)
-		return -1;
+	if (n == NULL) {
+		give_up(all, name, err.msg);
+		return;
+	}
 	n->was_ready = true;
 	(void)hr_keeper_find(&n->keeper); /* else it gets a new shell */
-	return 0;
 }
 
 int
@@ -360,20 +400,20 @@ hr_sessions_find(struct hr_sessions *all, struct hr_err *err)
 	char *path = hr_rundir_file(&all->server->run, "session");
 	DIR *d = path != NULL ? opendir(path) : NULL;
 	const struct dirent *e;
-	int r = 0;
 
 	free(path);
 	if (d == NULL)
 		return hr_err_sys(err, errno, "the directory of sessions");
-	while (r == 0 && (e = readdir(d)) != NULL)
-		r = find_one(all, e->d_name, err);
+	while ((e = readdir(d)) != NULL)
+		find_one(all, e->d_name);
 	(void)closedir(d);
-	return r;
+	return 0;
 }
 
 int
 hr_sessions_open(struct hr_sessions *all, struct hr_err *err)
 {
+	struct hr_err why = {0};
 	struct hr_named *n;
 
 	all->reap = hr_loop_timer(all->server->loop, reap, all, err);
@@ -381,8 +421,12 @@ hr_sessions_open(struct hr_sessions *all, struct hr_err *err)
 		return -1;
 	LIST_FOREACH(n, &all->list, entry)
 	{
-		if (hr_keeper_open(&n->keeper, err) != 0 || hr_keeper_start(&n->keeper, err) != 0)
-			return -1;
+		if (hr_keeper_open(&n->keeper, &why) == 0 && hr_keeper_start(&n->keeper, &why) == 0)
+			continue;
+		hr_log(HR_LOG_ERROR, "%s: given up: %s", n->keeper.child.name, why.msg);
+		hr_adopt_signal(&n->keeper.adopted, SIGKILL); /* nobody would see its end */
+		hr_adopt_done(&n->keeper.adopted);
+		named_stop(n, true);
 	}
 	count(all, all->count); /* the board may be newer than they are */
 	return 0;

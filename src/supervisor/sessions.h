@@ -1,8 +1,9 @@
 /* hr_sessions: named sessions: shells beside the default one that clients make and end
  * (doc/live.md). Each has a keeper that is watched as that of the default session is.
  *
- * DIR/session/NAME.dir, the directory it was made with, says that there is one, to a supervisor
- * that starts after another was killed; NAME.keeper is for hr_adopt, NAME.sock for workers. */
+ * DIR/session/NAME.dir, the directory it was made with (empty until it is ready), says that there
+ * is one, to a supervisor that starts after another was killed; NAME.keeper is for hr_adopt,
+ * NAME.sock for workers. */
 #ifndef HR_SUPERVISOR_SESSIONS_H
 #define HR_SUPERVISOR_SESSIONS_H
 

@@ -1,13 +1,19 @@
 /* Sessions beside the default one: made, listed, used and ended (doc/live.md). */
 #include "config.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <json-c/json.h>
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "proto/channel.h"
 #include "proto/json.h"
+#include "worker/account.h"
 #include "worker/live.h"
 
 #define LIST_TIMEOUT_MS 5000
@@ -108,9 +114,44 @@ ask(struct hr_worker *w, enum hr_channel_type type, const struct hr_buf *text,
 	return false;
 }
 
+/* As the shell's user may see it; the shell itself would begin elsewhere. False: answered. */
+static bool
+check_dir(const struct hr_worker *w, const char *p, size_t len, struct hr_answer *ret)
+{
+	struct hr_account_own own;
+	struct hr_account shell;
+	struct stat st;
+	char detail[160];
+	size_t i;
+	int fd, sys = 0;
+
+	for (i = 0; i < len; i++) {
+		if ((unsigned char)p[i] < ' ' || p[i] == 0x7f) {
+			hr_answer_detail(ret, 400, "working_dir holds a control character");
+			return false;
+		}
+	}
+	hr_account_find(&shell, w->shell_uid);
+	if (hr_account_enter(&shell, &own) < 0) {
+		hr_log(HR_LOG_ERROR, "cannot look as the shell's user: %s", strerror(errno));
+		hr_answer_generic(ret);
+		return false;
+	}
+	fd = open(p, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fstatat(fd, ".", &st, 0) < 0) /* "." asks whether it may be entered */
+		sys = errno;
+	hr_fd_close(&fd);
+	hr_account_leave(&own);
+	if (sys == 0)
+		return true;
+	(void)snprintf(detail, sizeof(detail), "working_dir: %s", strerror(sys));
+	hr_answer_detail(ret, sys == EMFILE || sys == ENFILE || sys == ENOMEM ? 500 : 400, detail);
+	return false;
+}
+
 /* NAME, or NAME and DIR. False: answered. */
 static bool
-compose(struct json_object *body, struct hr_buf *text, struct hr_answer *ret)
+compose(struct hr_worker *w, struct json_object *body, struct hr_buf *text, struct hr_answer *ret)
 {
 	struct json_object *name = NULL, *dir = NULL;
 	const char *p;
@@ -133,6 +174,8 @@ compose(struct json_object *body, struct hr_buf *text, struct hr_answer *ret)
 		hr_answer_detail(ret, 400, "working_dir is no absolute path");
 		return false;
 	}
+	if (!check_dir(w, p, len, ret))
+		return false;
 	hr_buf_addc(text, ' ');
 	hr_buf_add(text, p, len);
 	return true;
@@ -148,7 +191,7 @@ hr_handle_live_create(struct hr_worker *w, struct hr_request *r, struct hr_answe
 	if (body == NULL)
 		return;
 	hr_buf_init(&text, 2u << 20);
-	if (compose(body, &text, ret) && ask(w, HR_CHANNEL_SESSION_NEW, &text, ret)) {
+	if (compose(w, body, &text, ret) && ask(w, HR_CHANNEL_SESSION_NEW, &text, ret)) {
 		blank = memchr(text.p, ' ', text.len);
 		if (blank != NULL)
 			*blank = '\0';

@@ -105,6 +105,12 @@ def list_of_commands():
             o = c["output"]
             got = s.get(V1 + "output?offset=%d" % o["start"]).body[:o["end"] - o["start"]]
             equal(got.endswith(text), True, got)
+        # one that may hold a secret
+        equal(s.run("SECRET=not-for-all", hidden=True), "")
+        hidden = commands(s)[-1]
+        equal((hidden["command"], hidden["length"], hidden["exit_code"]), ("", 0, 0))
+        equal(b"not-for-all" in s.get(V1 + "output").body, False)
+        equal(s.run("echo ${#SECRET}"), "11")
         # one that runs
         door, open_it = gate(s)
         began, wait = marker(s)

@@ -129,6 +129,10 @@ def refused():
             equal(post(s, "create", {"name": bad})[0], 400, bad)
         for bad in ("relative", 7, "/x\0y", "/" + "x" * 5000):
             equal(post(s, "create", {"name": "a", "working_dir": bad})[0], 400, bad)
+        for bad in ("/nonexistent", "/etc/passwd", "/etc/passwd/x", "/tmp\nx", "/\x7f", "/tmp\t"):
+            status, answer = post(s, "create", {"name": "a", "working_dir": bad})
+            equal((status, answer["detail"].startswith("working_dir")), (400, True), (bad, answer))
+        equal((names(s), os.listdir(os.path.join(s.run_dir, "session"))), (["default"], []))
         equal(s.request("POST", V1 + "create", "[", JSON).status, 400)
         create(s, "a")
         create(s, "x" * 32)
@@ -196,6 +200,30 @@ def supervisor_dies():
         equal(names(s), ["b", "default"])
 
 
+def unusable_ones():
+    """What a predecessor left that cannot be used does not keep the server from starting."""
+    with Server(settings={"named_sessions_max": 2}) as s:
+        create(s, "a")
+        create(s, "b")
+        run(s, "a", "X=kept")
+        b = keeper_of(s, "b")
+        kill_wait(s.pid)
+        s.wait()
+        folder = os.path.join(s.run_dir, "session")
+        os.truncate(os.path.join(folder, "b.dir"), 0)  # as if its creation had been cut off
+        os.mkdir(os.path.join(folder, "c.dir"))
+        s.start()
+        equal(process.wait_gone(b, PATIENCE), True)
+        equal((run(s, "a", "echo $X"), s.run("echo on")), ("kept", "on"))
+        equal(names(s), ["a", "default"])
+        equal(sorted(os.listdir(folder)), ["a.dir", "a.keeper", "a.sock"])
+        for name in ("b", "c"):
+            equal("session %s of a predecessor is given up: " % name in s.log(), True, s.log())
+        create(s, "c")  # there is a place
+        with open(os.path.join(folder, "c.dir")) as f:
+            equal(f.read(), s.work_dir)
+
+
 def upgrade():
     with Server() as s:
         create(s, "a")
@@ -241,7 +269,7 @@ def key_is_needed():
         equal(s.get(V1 + "sessions", X_Session_API_Key="k").json()["sessions"][0]["name"], "default")
 
 
-TESTS = [made_used_and_ended, keys_and_input, refused, keeper_dies, supervisor_dies, upgrade,
+TESTS = [made_used_and_ended, keys_and_input, refused, keeper_dies, supervisor_dies, unusable_ones, upgrade,
          end_of_the_server, many, key_is_needed]
 
 if __name__ == "__main__":
