@@ -95,6 +95,43 @@ START_TEST(what_is_finished_stays)
 }
 END_TEST
 
+/* One that is not renamed yet when the next one is made. */
+START_TEST(all_that_are_left_are_removed)
+{
+	die_with(".handrail-1", false);
+	die_with(".handrail-2", false);
+	hr_scrap_remove(shared);
+	ck_assert(!there(".handrail-1"));
+	ck_assert(!there(".handrail-2"));
+	die_with(".handrail-1", false);
+	die_with(".handrail-2", true);
+	hr_scrap_remove(shared);
+	ck_assert(there(".handrail-1"));
+	ck_assert(there(".handrail-2"));
+	ck_assert_int_eq(unlinkat(dir, ".handrail-1", 0), 0);
+	ck_assert_int_eq(unlinkat(dir, ".handrail-2", 0), 0);
+}
+END_TEST
+
+/* Until there is no more room; those before stay. */
+START_TEST(more_than_there_is_room_for)
+{
+	uint32_t len = 0;
+	int i;
+
+	make(".handrail-1");
+	hr_scrap_use(shared);
+	for (i = 0; i < HR_SCRAP_PATH; i++) {
+		hr_scrap_note(dir, ".handrail-1");
+		len = atomic_load(&shared->len);
+		ck_assert_uint_le(len, HR_SCRAP_PATH);
+	}
+	ck_assert_uint_gt(len, HR_SCRAP_PATH - 64);
+	hr_scrap_remove(shared);
+	ck_assert(!there(".handrail-1"));
+}
+END_TEST
+
 START_TEST(no_other_file_is_removed)
 {
 	uint32_t len;
@@ -138,6 +175,8 @@ main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, what_is_left_is_removed);
 	tcase_add_test(tc, what_is_finished_stays);
+	tcase_add_test(tc, all_that_are_left_are_removed);
+	tcase_add_test(tc, more_than_there_is_room_for);
 	tcase_add_test(tc, no_other_file_is_removed);
 	tcase_add_test(tc, without_a_place_nothing_is_written_down);
 	return lines_run(s);

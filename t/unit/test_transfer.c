@@ -287,6 +287,41 @@ START_TEST(nothing_is_left_of_what_was_not_placed)
 }
 END_TEST
 
+/* As where there is no O_TMPFILE: the name that it has is noted until the file is the target's, also
+ * while it gets another one. */
+START_TEST(a_spool_with_a_name)
+{
+	static struct hr_scrap scrap;
+	struct hr_target t;
+	struct hr_spool s;
+	struct hr_buf why;
+
+	hr_buf_init(&why, 1 << 16);
+	hr_spool_init(&s);
+	ck_assert_int_eq(hr_target_open(&t, in_top("ws/dest"), "old", in_top("ws"), &why), 0);
+	s.dir = open(in_top("ws/dest"), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	s.name = strdup(".handrail-upload-1");
+	hr_scrap_use(&scrap);
+	hr_scrap_note(s.dir, s.name);
+	s.fd = openat(s.dir, s.name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	ck_assert_int_ge(s.fd, 0);
+	ck_assert_int_eq(hr_spool_write(&s, "new", 3), 0);
+	/* a directory has come to be where the file was: it fails at the last moment */
+	ck_assert_int_eq(unlink(in_top("ws/dest/old")), 0);
+	make_dir("ws/dest/old");
+	ck_assert_int_eq(hr_spool_place(&s, &t, &why), -1);
+	ck_assert_str_eq(strrchr(scrap.path, '/'), "/.handrail-upload-1");
+	ck_assert_uint_gt(atomic_load(&scrap.len), strlen(scrap.path) + 1); /* the other one */
+	ck_assert_int_eq(rmdir(in_top("ws/dest/old")), 0);
+	hr_spool_close(&s);
+	ck_assert_uint_eq(atomic_load(&scrap.len), 0);
+	hr_scrap_use(NULL);
+	hr_target_close(&t);
+	hr_buf_done(&why);
+	ck_assert_uint_eq(entries("ws/dest"), 1); /* sub */
+}
+END_TEST
+
 START_TEST(directories_made_and_taken_back)
 {
 	struct hr_buf why;
@@ -646,6 +681,7 @@ main(void)
 	tcase_add_loop_test(tc, names_of_uploads, 0, (int)(sizeof(names) / sizeof(names[0])));
 	tcase_add_test(tc, mode_links_and_owner_stay);
 	tcase_add_test(tc, nothing_is_left_of_what_was_not_placed);
+	tcase_add_test(tc, a_spool_with_a_name);
 	tcase_add_test(tc, directories_made_and_taken_back);
 	tcase_add_test(tc, unpack_merges);
 	tcase_add_loop_test(
