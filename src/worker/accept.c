@@ -134,15 +134,17 @@ pause_after_error(int channel)
 	(void)poll(&p, 1, ERROR_PAUSE_MS); /* a hang-up is seen by wait_next(), too */
 }
 
+/* The stage comes before the look at the size: when another worker ends, the supervisor stores the
+ * size and then looks at the stages, so that one of the two sees that nobody is free. */
 static void
 count_busy(struct hr_worker *w)
 {
-	uint32_t pool = atomic_load(&w->slot->pool), busy;
+	uint32_t pool = atomic_load(&w->slot->pool), busy = 0;
 
-	if (pool >= HR_SCOREBOARD_POOLS)
-		return;
-	busy = atomic_fetch_add(&w->board->pools[pool].busy, 1) + 1;
-	if (busy >= atomic_load(&w->board->pools[pool].size))
+	if (pool < HR_SCOREBOARD_POOLS)
+		busy = atomic_fetch_add(&w->board->pools[pool].busy, 1) + 1;
+	hr_worker_stage(w, HR_STAGE_READING);
+	if (busy > 0 && busy >= atomic_load(&w->board->pools[pool].size))
 		hr_channel_tell(w->channel, HR_CHANNEL_FULL);
 }
 
@@ -165,7 +167,6 @@ serve(struct hr_worker *w, FCGX_Request *fcgi, struct hr_answer *answer)
 	int64_t began;
 
 	count_busy(w);
-	hr_worker_stage(w, HR_STAGE_READING);
 	hr_reply_request(fcgi, &r);
 	began = hr_worker_mono_ns();
 	hr_handle(w, &r, answer);
