@@ -59,6 +59,27 @@ class Ask(threading.Thread):
         return self.answer.status
 
 
+def descriptors(pid):
+    return os.listdir("/proc/%d/fd" % pid)
+
+
+def connections_of(pid, path):
+    """How many a server has at its Unix socket: each is a socket with that name that does not listen."""
+    inodes = set()
+    with open("/proc/net/unix") as f:
+        for line in f:
+            words = line.split()
+            if len(words) == 8 and words[7] == path and not int(words[3], 16) & 0x10000:
+                inodes.add("socket:[%s]" % words[6])
+    found = 0
+    for fd in descriptors(pid):
+        try:
+            found += os.readlink("/proc/%d/fd/%s" % (pid, fd)) in inodes
+        except FileNotFoundError:
+            pass  # closed meanwhile
+    return found
+
+
 def none_left(pid_of, pool, ask, said, sock=None):
     """With no descriptor left a request waits, the log says so, and it is answered when there are
     some again. With a few more it is answered somehow."""
@@ -67,6 +88,9 @@ def none_left(pid_of, pool, ask, said, sock=None):
         equal(ask(s).status, 200)
         pid = pid_of(s)
         held = sock and os.path.join(s.run_dir, sock)
+        listener = held or os.path.join(s.run_dir, "fcgi", pool + ".sock")
+        # an answer comes before its connection is closed, and a descriptor that is closed later is free
+        s.until("it has closed the last request's", lambda: connections_of(pid, listener) == 0)
         with Limited(pid, 0, held):
             waiting = Ask(lambda: ask(s))
             if not s.wait_log(said):
@@ -104,8 +128,11 @@ def keeper():
 def supervisor():
     """It cannot start what it is asked for, and says why."""
     with Server() as s:
+        at_rest = len(descriptors(s.pid))
         equal(s.run("echo static", is_static=True), "static")
         for more in range(4):
+            # what it had for the last one it closes when that has ended: it would be free again
+            s.until("it is at rest", lambda: len(descriptors(s.pid)) == at_rest)
             with Limited(s.pid, more):
                 a = s.action("echo static", is_static=True)
                 equal((a.status, "Too many open files" in a.json()["content"]), (200, True), a)
