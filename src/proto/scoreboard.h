@@ -15,6 +15,7 @@
 #define HR_SCOREBOARD_VERSION 3u
 #define HR_SCOREBOARD_SLOTS 1024 /* workers of all pools together */
 #define HR_SCOREBOARD_POOLS 4
+#define HR_SCOREBOARD_ACTION 2 /* the pool of actions */
 
 enum hr_worker_stage {
 	HR_STAGE_FREE = 0, /* no process in this slot (written by the supervisor) */

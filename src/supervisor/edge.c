@@ -97,9 +97,10 @@ compose_limits(struct hr_edge *e, const struct hr_settings *c)
 				"limit_conn_status 429;\nlimit_conn_log_level notice;\n");
 	/* a place with counts of its own does not have those of the server */
 	hr_buf_add(&e->action_limits, hr_buf_str(&e->live_limits), e->live_limits.len);
-	/* nginx has one status for all the counts of a place, and does not say which was full */
+	/* nginx has one status for all the counts of a place, and does not say which was full: 498
+	 * is none of HTTP, it leads to a worker that does */
 	hr_buf_addf(
-	    &e->action_limits, "\tlimit_conn_status %d;\n", e->action_limits.len > 0 ? 429 : 503);
+	    &e->action_limits, "\tlimit_conn_status %d;\n", e->action_limits.len > 0 ? 498 : 503);
 }
 
 int

@@ -57,6 +57,7 @@ hr_reply_request(FCGX_Request *fcgi, struct hr_request *ret)
 	ret->last_event_id = param(fcgi, "HTTP_LAST_EVENT_ID");
 	ret->direct = param(fcgi, "HANDRAIL_DIRECT")[0] != '\0';
 	ret->viewer = param(fcgi, "HANDRAIL_VIEWER")[0] != '\0';
+	ret->action_limit = param(fcgi, "HANDRAIL_ACTION_LIMIT");
 	ret->remote = param(fcgi, "REMOTE_ADDR");
 	ret->body.read = body_read;
 	ret->body.ctx = fcgi->in;

@@ -43,6 +43,8 @@ static const struct route routes[] = {
     /* for nginx's auth_request, which passes the method of the request it asks for */
     {"/-/auth", NULL, false, hr_handle_auth},
     {"/-/bearer", NULL, false, hr_handle_bearer},
+    /* nginx counted too many: its own answer, which needs no key either */
+    {"/-/refused", NULL, true, hr_handle_refused},
 };
 
 /* Of the file viewer, which asks nobody for a key. */

@@ -1,6 +1,7 @@
 /* Handlers that look at no body and touch no file. */
 #include "config.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -54,6 +55,21 @@ hr_handle_bearer(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 	hr_handle_auth(w, r, ret);
 	if (!hr_auth_passes(&w->auth, value))
 		ret->status = 401;
+}
+
+/* All places for actions are taken (503), or one client asks for too much (429)? Those that wait in
+ * nginx for the rest of a body are counted there and not here. */
+void
+hr_handle_refused(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	unsigned long limit = strtoul(r->action_limit != NULL ? r->action_limit : "", NULL, 10);
+	uint32_t busy = atomic_load(&w->board->pools[HR_SCOREBOARD_ACTION].busy);
+
+	if (limit > 0 && busy >= limit)
+		hr_answer_detail(ret, 503, "Service Unavailable");
+	else
+		hr_answer_detail(ret, 429, "Too Many Requests");
+	ret->retry_after_s = 1;
 }
 
 /* The plugin, if there is one, is asked by nginx without coming here. */

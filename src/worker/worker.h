@@ -83,6 +83,7 @@ hr_handler_fn hr_handle_live_signal;
 hr_handler_fn hr_handle_mcp;
 hr_handler_fn hr_handle_metrics;
 hr_handler_fn hr_handle_ready;
+hr_handler_fn hr_handle_refused;
 hr_handler_fn hr_handle_token;
 hr_handler_fn hr_handle_upload;
 hr_handler_fn hr_handle_view;

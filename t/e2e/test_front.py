@@ -276,6 +276,38 @@ def key_connections():
     connections("key_connections", ("-H", "X-Session-API-Key: one"), ("-H", "X-Session-API-Key: two"))
 
 
+def full_pool_with_limits():
+    """What all together ask for too much is 503, what one client does is 429."""
+    with Server(settings={"action_workers_max": 3, "address_connections": 2}) as s:
+        def act(*options):
+            return curl(s, "/execute_action", "-H", "Content-Type: application/json", "-d",
+                        '{"action":{"action":"run","args":{"command":"echo ok"}}}', *options, scheme="http")
+
+        held = []
+        for i, address in enumerate(("127.0.0.2", "127.0.0.3", "127.0.0.3")):
+            began, wait = marker(s, "began%d" % i)
+            door, open_it = gate(s, "gate%d" % i)
+            held.append((subprocess.Popen(
+                ("curl", "-sS", "--interface", address, "-H", "Content-Type: application/json", "-d",
+                 '{"action":{"action":"run","args":{"command":"%s; %s; echo ok","is_static":true}}}'
+                 % (began, door), "http://127.0.0.1:%d/execute_action" % s.port),
+                stdout=subprocess.PIPE), open_it))
+            wait()
+        for options in ((), ("--interface", "127.0.0.3")):
+            a = act(*options)
+            equal((a.status, a.headers["Retry-After"], a.body),
+                  (503, "1", b'{"detail":"Service Unavailable"}'), options)
+        many(curl(s, "/alive", "--interface", "127.0.0.3", scheme="http"))
+        equal(curl(s, "/-/refused", scheme="http").status, 404)
+        held[0][1]()
+        equal(b'"ok"' in held[0][0].communicate(timeout=PATIENCE)[0].replace(b" ", b""), True)
+        s.until("there is room again", lambda: act().status == 200)
+        many(act("--interface", "127.0.0.3"))
+        for client, open_it in held[1:]:
+            open_it()
+            equal(b'"ok"' in client.communicate(timeout=PATIENCE)[0].replace(b" ", b""), True)
+
+
 def heads_and_bodies():
     with Server(settings={"client_max_body_bytes": 1000, "client_max_header_bytes": 2048}) as s:
         equal(curl(s, "/alive", "-H", "X-Long: " + "a" * 2000, scheme="http").status, 200)
@@ -388,8 +420,8 @@ def bad_settings_are_refused():
 
 
 TESTS = [tls, certificate_reload, client_certificates, key_rotation, readable_secrets_are_named,
-         address_rate, key_rate, address_connections, key_connections, heads_and_bodies, slow_clients,
-         one_include, bad_settings_are_refused]
+         address_rate, key_rate, address_connections, key_connections, full_pool_with_limits,
+         heads_and_bodies, slow_clients, one_include, bad_settings_are_refused]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

@@ -183,7 +183,7 @@ START_TEST(what_one_client_may_ask_for)
 	ck_assert(has("limit_req zone=handrail_address_rate burst=7 nodelay;"));
 	ck_assert(has("\nlimit_conn handrail_key_connections 3;"));
 	ck_assert(has("\tlimit_conn handrail_action 128;\n"
-		      "\tlimit_conn handrail_key_connections 3;\n\tlimit_conn_status 429;\n"));
+		      "\tlimit_conn handrail_key_connections 3;\n\tlimit_conn_status 498;\n"));
 	ck_assert(has("\tlimit_conn handrail_live 16;\n"
 		      "\tlimit_conn handrail_key_connections 3;\n\tlimit_conn_status 429;\n"));
 	hr_settings_done(&server.settings);

@@ -287,8 +287,8 @@ START_TEST(nothing_is_left_of_what_was_not_placed)
 }
 END_TEST
 
-/* As where there is no O_TMPFILE: the name that it has is noted until the file is the target's, also
- * while it gets another one. */
+/* As where there is no O_TMPFILE: the name that it has is noted until the file is the target's,
+ * also while it gets another one. */
 START_TEST(a_spool_with_a_name)
 {
 	static struct hr_scrap scrap;
