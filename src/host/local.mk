@@ -10,7 +10,7 @@ libhost_la_SOURCES = \
 	%D%/envquote.c %D%/envquote.h \
 	%D%/error.c %D%/error.h \
 	%D%/events.c \
-	%D%/finish.c %D%/images.c %D%/load.c %D%/local.c \
+	%D%/finish.c %D%/images.c %D%/load.c %D%/local.c %D%/local_int.h %D%/localmake.c \
 	%D%/logfile.c %D%/logfile.h \
 	%D%/mcp.c \
 	%D%/module.c %D%/module.h \
