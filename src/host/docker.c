@@ -24,6 +24,7 @@
 #include "proto/json.h"
 
 #define PREFIX "openhands-runtime-"
+#define REMOVE "?v=true&link=False&force=True"
 
 static void
 docker_free(void *self)
@@ -267,7 +268,12 @@ docker_adopt(void *self, const char *sid, const char *record, struct hr_error *e
 	(void)snprintf(path, sizeof(path), "/containers/" PREFIX "%s/rename?name=%s", sid, d->name);
 	if (hr_engine_call(&d->engine, "POST", path, NULL, NULL, err) != 0)
 		return -1;
-	return find(d, err) == 1 ? 0 : -1;
+	if (find(d, err) == 1)
+		return 0;
+	/* whoever clears it away knows it by its old name */
+	(void)snprintf(path, sizeof(path), "/rename?name=" PREFIX "%s", sid);
+	(void)hr_docker_call(d, "POST", path, NULL, NULL);
+	return -1;
 }
 
 static const char *
@@ -339,11 +345,22 @@ docker_destroy(void *self, struct hr_error *err)
 {
 	struct hr_docker *d = self;
 	struct hr_error why = {0};
+	char path[256];
 
 	release(d);
-	if (hr_docker_call(d, "DELETE", "?v=true&link=False&force=True", NULL, &why) == 0 ||
-	    why.code == HR_ERROR_NOT_FOUND)
+	if (hr_docker_engine(d, err) != 0)
+		return -1;
+	/* by its id first: one that was being taken from the pool may not have our name yet */
+	if (d->id != NULL && *d->id != '\0') {
+		(void)snprintf(path, sizeof(path), "/containers/%.80s" REMOVE, d->id);
+		if (hr_engine_call(&d->engine, "DELETE", path, NULL, NULL, &why) == 0)
+			return 0;
+		if (why.code != HR_ERROR_NOT_FOUND)
+			goto out;
+	}
+	if (hr_docker_call(d, "DELETE", REMOVE, NULL, &why) == 0 || why.code == HR_ERROR_NOT_FOUND)
 		return 0;
+out:
 	if (err != NULL)
 		*err = why;
 	return -1;

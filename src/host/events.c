@@ -215,16 +215,16 @@ process_of(const char *record)
 static void
 remember(struct follow *f, const char *sid, bool is_new)
 {
-	char *runtime = NULL, *record = NULL;
+	struct hr_record record;
 	struct watched *w = find(f, sid);
 
-	if (hr_record_load(f->state_dir, sid, &runtime, NULL, &record, NULL) != 0 ||
-	    runtime == NULL || (w == NULL && f->n == WATCHED_MAX)) {
-		free(runtime);
-		free(record);
+	/* one that is not ready yet will be recorded again */
+	if (hr_record_load(f->state_dir, sid, &record, NULL) != 0 || record.runtime == NULL ||
+	    record.taking != NULL || (w == NULL && f->n == WATCHED_MAX)) {
+		hr_record_done(&record);
 		return;
 	}
-	if (strcmp(runtime, "docker") == 0)
+	if (strcmp(record.runtime, "docker") == 0)
 		start_listening(f);
 	if (w != NULL)
 		hr_fd_close(&w->fd);
@@ -234,12 +234,11 @@ remember(struct follow *f, const char *sid, bool is_new)
 	if (w->sid == NULL) {
 		f->n--;
 	} else {
-		w->fd = record != NULL ? process_of(record) : -1;
+		w->fd = record.backend != NULL ? process_of(record.backend) : -1;
 		if (is_new)
-			report(f, sid, "up", runtime);
+			report(f, sid, "up", record.runtime);
 	}
-	free(runtime);
-	free(record);
+	hr_record_done(&record);
 }
 
 static void

@@ -177,8 +177,10 @@ local_adopt(void *self, const char *sid, const char *record, struct hr_error *er
 {
 	struct hr_local *l = self;
 	char *log = NULL;
-	int rc = local_restore(l, record, err);
+	int rc;
 
+	forget(l); /* what was recorded before may be dead */
+	rc = local_restore(l, record, err);
 	(void)sid; /* the server does not know its name */
 	if (rc == 0) {
 		log = hr_record_path(l->h->state_dir, l->h->sid, ".log");

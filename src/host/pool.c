@@ -173,6 +173,31 @@ clear_away(struct hr_sandbox *s, const char *dir, const char *file)
 		s->log(s->log_arg, e.text);
 }
 
+static const char *
+file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash != NULL ? slash + 1 : path;
+}
+
+/* 1 it is the caller's, 0 it could not be taken, -1 *err: it waits on. */
+static int
+adopt(struct hr_sandbox *s, const char *sid, const char *backend, const char *mine,
+    struct hr_error *err)
+{
+	char *record = hr_record_path(s->state_dir, s->sid, RECORD);
+	int rc;
+
+	if (record == NULL)
+		return hr_error_nomem(err);
+	rc = hr_record_save_taking(s, backend, file_name(mine), err);
+	if (rc == 0 && (rc = s->ops->adopt(s->self, sid, backend, NULL) == 0) == 0)
+		(void)unlink(record);
+	free(record);
+	return rc;
+}
+
 static int
 try_one(const char *dir, const char *file, void *arg, struct hr_error *err)
 {
@@ -185,11 +210,15 @@ try_one(const char *dir, const char *file, void *arg, struct hr_error *err)
 		rc = hr_error_nomem(err);
 	} else if (fits(path, t->spec, &sid, &backend) && sid != NULL && backend != NULL &&
 		   (fd = claim(path)) >= 0 && rename(path, mine) == 0) {
-		rc = t->s->ops->adopt(t->s->self, sid, backend, NULL) == 0;
-		if (rc == 1)
-			(void)unlink(mine);
-		else if (rename(mine, path) == 0)
+		rc = adopt(t->s, sid, backend, mine, err);
+		if (rc == 1) {
+			t->s->taken = mine;
+			t->s->taken_fd = fd;
+			mine = NULL;
+			fd = -1;
+		} else if (rename(mine, path) == 0 && rc == 0) {
 			clear_away(t->s, dir, file);
+		}
 	}
 	hr_fd_close(&fd);
 	free(path);
@@ -210,6 +239,69 @@ hr_pool_take(struct hr_sandbox *s, struct hr_error *err)
 	    hr_config_text(s->config, "core.workspace_base") != NULL)
 		return 0;
 	return specify(s, t.spec, err) == 0 ? visit(s->state_dir, RECORD, try_one, &t, err) : -1;
+}
+
+void
+hr_pool_taken(struct hr_sandbox *s)
+{
+	if (s->taken == NULL)
+		return;
+	(void)unlink(s->taken);
+	free(s->taken);
+	s->taken = NULL;
+	hr_fd_close(&s->taken_fd);
+}
+
+/* The sandbox that the record of s names, which is not ready. */
+static int
+end_taken(struct hr_sandbox *s, struct hr_error *err)
+{
+	struct hr_sandbox_options o = {.sid = s->sid,
+	    .environ = s->host.environ,
+	    .attach = true,
+	    .headless = true,
+	    .state_dir = s->state_dir,
+	    .log = s->log,
+	    .log_arg = s->log_arg};
+	struct hr_sandbox *dead = hr_sandbox_open(s->config, &o, err);
+	int rc;
+
+	if (dead == NULL)
+		return -1;
+	(void)hr_sandbox_connect(dead, NULL); /* says that it is not ready */
+	rc = hr_sandbox_delete(dead, err);
+	hr_sandbox_free(dead);
+	return rc;
+}
+
+int
+hr_pool_settle(struct hr_sandbox *s, const char *taking, struct hr_error *err)
+{
+	char *dir = pool_directory(s->state_dir);
+	char *path = dir != NULL ? hr_path_join(dir, file_name(taking)) : NULL;
+	struct hr_record now;
+	int fd = -1, rc = 0;
+
+	if (path == NULL)
+		rc = hr_error_nomem(err);
+	else if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0 && errno != ENOENT)
+		rc = hr_error_sys(err, errno, "open %s", path);
+	else if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0)
+		rc = hr_error_set(err, HR_ERROR_RUNTIME,
+		    "sandbox \"%s\" is being started, or ended, by another process", s->sid);
+	/* without the file: whoever took it is done, or it was ended with the pool */
+	if (rc == 0 && (rc = hr_record_load(s->state_dir, s->sid, &now, err)) == 0) {
+		if (now.taking != NULL && strcmp(now.taking, taking) == 0) {
+			rc = end_taken(s, err);
+			if (rc == 0)
+				(void)unlink(path);
+		}
+		hr_record_done(&now);
+	}
+	hr_fd_close(&fd);
+	free(path);
+	free(dir);
+	return rc;
 }
 
 /* ---- making and ending them ---- */

@@ -39,20 +39,14 @@ put_text(struct hr_buf *b, const char *name, const char *text)
 		(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
 }
 
-int
-hr_record_save(struct hr_sandbox *s, struct hr_error *err)
+static int
+save(struct hr_sandbox *s, const char *backend, const char *taking, struct hr_error *err)
 {
-	char *inner = NULL, *path;
+	char *path = hr_record_path(s->state_dir, s->sid, SUFFIX);
 	struct hr_err e = {0};
 	struct hr_buf b;
 	int rc;
 
-	if (s->ops->record == NULL)
-		return 0;
-	inner = s->ops->record(s->self, err);
-	if (inner == NULL)
-		return -1;
-	path = hr_record_path(s->state_dir, s->sid, SUFFIX);
 	hr_buf_init(&b, RECORD_MAX);
 	hr_buf_addc(&b, '{');
 	put_text(&b, "sid", s->sid);
@@ -62,16 +56,40 @@ hr_record_save(struct hr_sandbox *s, struct hr_error *err)
 	put_text(&b, "url", s->endpoint.url);
 	if (s->spec[0] != '\0')
 		hr_buf_addf(&b, ",\"spec\":\"%s\"", s->spec);
-	hr_buf_addf(&b, ",\"created\":%lld,\"backend\":%s}\n", (long long)time(NULL), inner);
+	if (taking != NULL) {
+		hr_buf_addc(&b, ',');
+		put_text(&b, "taking", taking);
+	}
+	hr_buf_addf(&b, ",\"created\":%lld,\"backend\":%s}\n", (long long)time(NULL), backend);
 	rc = path == NULL ? hr_err_nomem(&e) : hr_buf_check(&b, &e);
 	if (rc == 0)
 		rc = hr_path_mkdirs(s->state_dir, 0700, NULL, &e);
 	if (rc == 0)
 		rc = hr_path_write(path, b.p, b.len, 0600, &e);
 	hr_buf_done(&b);
-	free(inner);
 	free(path);
 	return rc == 0 ? 0 : hr_error_from(err, HR_ERROR_SYSTEM, &e);
+}
+
+int
+hr_record_save(struct hr_sandbox *s, struct hr_error *err)
+{
+	char *backend;
+	int rc;
+
+	if (s->ops->record == NULL)
+		return 0;
+	backend = s->ops->record(s->self, err);
+	rc = backend != NULL ? save(s, backend, NULL, err) : -1;
+	free(backend);
+	return rc;
+}
+
+int
+hr_record_save_taking(
+    struct hr_sandbox *s, const char *backend, const char *taking, struct hr_error *err)
+{
+	return save(s, backend, taking, err);
 }
 
 static char *
@@ -108,15 +126,24 @@ read_record(const char *path, struct hr_error *err)
 	return o;
 }
 
+void
+hr_record_done(struct hr_record *r)
+{
+	free(r->runtime);
+	free(r->backend);
+	free(r->taking);
+	memset(r, 0, sizeof(*r));
+}
+
 int
-hr_record_load(const char *state_dir, const char *sid, char **ret_runtime, char **ret_url,
-    char **ret, struct hr_error *err)
+hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, struct hr_error *err)
 {
 	char *path = hr_record_path(state_dir, sid, SUFFIX);
 	struct json_object *o, *inner = NULL;
 	struct hr_error mine = {0};
 	struct hr_buf b;
 
+	memset(ret, 0, sizeof(*ret));
 	if (path == NULL)
 		return hr_error_nomem(err);
 	o = read_record(path, &mine);
@@ -126,14 +153,12 @@ hr_record_load(const char *state_dir, const char *sid, char **ret_runtime, char 
 			*err = mine;
 		return mine.code != HR_ERROR_NONE ? -1 : 0;
 	}
-	if (ret_runtime != NULL)
-		*ret_runtime = copy_text(o, "runtime");
-	if (ret_url != NULL)
-		*ret_url = copy_text(o, "url");
-	if (ret != NULL && json_object_object_get_ex(o, "backend", &inner)) {
+	ret->runtime = copy_text(o, "runtime");
+	ret->taking = copy_text(o, "taking");
+	if (json_object_object_get_ex(o, "backend", &inner)) {
 		hr_buf_init(&b, RECORD_MAX);
 		(void)hr_json_put(&b, inner);
-		*ret = hr_buf_take(&b);
+		ret->backend = hr_buf_take(&b);
 		hr_buf_done(&b);
 	}
 	json_object_put(o);

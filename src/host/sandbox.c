@@ -12,6 +12,7 @@
 
 #include <json-c/json_object.h>
 
+#include "base/fd.h"
 #include "host/error.h"
 #include "host/pool.h"
 
@@ -147,29 +148,30 @@ hr_sandbox_open(const struct hr_config *c, const struct hr_sandbox_options *o, s
 {
 	struct hr_sandbox *s = calloc(1, sizeof(*s));
 	const char *name = hr_config_text(c, "core.runtime");
-	char *recorded = NULL;
+	struct hr_record recorded = {0};
 
 	if (s == NULL) {
 		(void)hr_error_nomem(err);
 		return NULL;
 	}
+	s->taken_fd = -1;
 	if (sandbox_init(s, c, o, err) != 0)
 		goto fail;
 	/* one that is there is of the kind it was made as */
 	if (o->attach && s->state_dir != NULL) {
-		if (hr_record_load(s->state_dir, s->sid, &recorded, NULL, NULL, err) != 0)
+		if (hr_record_load(s->state_dir, s->sid, &recorded, err) != 0)
 			goto fail;
-		if (recorded != NULL)
-			name = recorded;
+		if (recorded.runtime != NULL)
+			name = recorded.runtime;
 	}
 	s->ops = hr_backend_find(
 	    name != NULL ? name : "docker", s->host.environ, &s->object, s->log, s->log_arg, err);
 	if (s->ops == NULL || s->ops->open(&s->host, &s->self, err) != 0)
 		goto fail;
-	free(recorded);
+	hr_record_done(&recorded);
 	return s;
 fail:
-	free(recorded);
+	hr_record_done(&recorded);
 	hr_sandbox_free(s);
 	return NULL;
 }
@@ -188,6 +190,8 @@ hr_sandbox_free(struct hr_sandbox *s)
 	hr_strv_done(&s->env);
 	hr_strv_done(&s->environ);
 	json_object_put(s->mcp);
+	hr_fd_close(&s->taken_fd);
+	free(s->taken);
 	hr_config_free(s->config);
 	free(s->sid);
 	free(s->state_dir);
@@ -204,21 +208,42 @@ use_endpoint(struct hr_sandbox *s, struct hr_error *err)
 	return hr_client_init(&s->client, &s->endpoint, err);
 }
 
+/* Whoever was making it may have died over it. */
+static int
+settle(struct hr_sandbox *s, struct hr_error *err)
+{
+	struct hr_record r;
+	int rc = 0;
+
+	if (s->state_dir == NULL || s->attach)
+		return 0;
+	if (hr_record_load(s->state_dir, s->sid, &r, NULL) == 0 && r.taking != NULL)
+		rc = hr_pool_settle(s, r.taking, err);
+	hr_record_done(&r);
+	return rc;
+}
+
 /* By the record of another process: 1 found, 0 there is none. */
 static int
 restore(struct hr_sandbox *s, struct hr_error *err)
 {
-	char *record = NULL;
+	struct hr_record r;
 	int rc;
 
 	if (s->state_dir == NULL || s->ops->restore == NULL)
 		return 0;
-	if (hr_record_load(s->state_dir, s->sid, NULL, NULL, &record, err) != 0)
+	if (hr_record_load(s->state_dir, s->sid, &r, err) != 0)
 		return -1;
-	if (record == NULL)
+	if (r.backend == NULL)
 		return 0;
-	rc = s->ops->restore(s->self, record, err);
-	free(record);
+	rc = s->ops->restore(s->self, r.backend, err);
+	/* so far it can only be ended */
+	if (r.taking != NULL)
+		rc = hr_error_set(err, HR_ERROR_DISCONNECTED,
+		    "sandbox \"%s\" is not ready yet, or its start was interrupted: \"handrail "
+		    "up\" starts it again, \"handrail down\" clears it away",
+		    s->sid);
+	hr_record_done(&r);
 	return rc == 0 ? 1 : -1;
 }
 
@@ -226,8 +251,11 @@ int
 hr_sandbox_connect(struct hr_sandbox *s, struct hr_error *err)
 {
 	bool made = false, taken = false;
-	int rc = restore(s, err);
+	int rc;
 
+	if (settle(s, err) != 0)
+		return -1;
+	rc = restore(s, err);
 	if (rc < 0 && s->attach)
 		return -1;
 	if (rc <= 0) {
@@ -247,8 +275,10 @@ hr_sandbox_connect(struct hr_sandbox *s, struct hr_error *err)
 			(s->state_dir != NULL && hr_record_save(s, err) != 0))) {
 		/* one that nobody could find again is not left behind */
 		(void)hr_sandbox_delete(s, NULL);
+		hr_pool_taken(s);
 		return -1;
 	}
+	hr_pool_taken(s);
 	hr_sandbox_report(s, "info",
 	    strcmp(s->ops->name, "cli") == 0 ? "STATUS$RUNTIME_STARTED" : "STATUS$READY", "");
 	return 0;

@@ -23,6 +23,8 @@ struct hr_sandbox {
 	bool connected, closed, attach;
 	struct json_object *mcp; /* servers that were added; NULL: none */
 	bool fresh;              /* not from the pool */
+	char *taken;             /* the pool's file of it until it is recorded; NULL: none */
+	int taken_fd;            /* which is locked; -1 */
 	char spec[80];           /* of one that waits in the pool; "": it does not */
 	hr_status_fn *status;
 	void *status_arg;
@@ -54,9 +56,19 @@ int hr_sandbox_execute(struct hr_sandbox *s, struct json_object *action, double 
 /* "STATE_DIR/SID.json" and the like; the caller frees; NULL: no memory. */
 char *hr_record_path(const char *state_dir, const char *sid, const char *suffix);
 int hr_record_save(struct hr_sandbox *s, struct hr_error *err);
-/* The backend's part of the record, the caller's; *ret is NULL if there is none. */
-int hr_record_load(const char *state_dir, const char *sid, char **ret_runtime, char **ret_url,
-    char **ret, struct hr_error *err);
+/* Before it is the sandbox's: what the backend recorded of the one that is taken from the pool, and
+ * the name of the pool's file, which is locked until hr_record_save(). */
+int hr_record_save_taking(
+    struct hr_sandbox *s, const char *backend, const char *taking, struct hr_error *err);
+
+/* Texts are NULL where there are none, all of them where there is no record. */
+struct hr_record {
+	char *runtime, *backend;
+	char *taking; /* it is not ready yet, see above */
+};
+int
+hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, struct hr_error *err);
+void hr_record_done(struct hr_record *r);
 void hr_record_remove(struct hr_sandbox *s);
 
 /* May a sandbox be called so? Its name becomes a file's and a container's. */

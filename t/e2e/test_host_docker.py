@@ -6,6 +6,7 @@ that no network is needed; its containers share the host's network."""
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -203,6 +204,44 @@ def pool():
         equal(left, [], "with the last sandbox all end")
 
 
+def pool_with_a_dead_one():
+    """One that cannot go on gives the name back and is removed; another is made."""
+    with DockerHost() as h:
+        h.ok("pool", "1")
+        names = [n for n in os.listdir(h.path("state", "warm")) if n.endswith(".json")]
+        with open(h.path("state", "warm", names[0])) as f:
+            backend = json.load(f)["backend"]
+        equal(docker("kill", backend["id"]).returncode, 0, "it dies")
+        with socket.socket() as taken:  # so that it does not come back
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            taken.bind(("0.0.0.0", backend["port"]))
+            taken.listen()
+            h.ok("up")
+        equal(h.inspect()["Id"] != backend["id"], True, "another one")
+        equal("taking" in h.record(h.name), False, "which is recorded")
+        equal(docker("inspect", backend["id"]).returncode, 1, "the dead one is removed")
+        equal(h.ok("run", "echo hi"), "hi\n", "it answers")
+
+
+def pool_with_a_killed_taker():
+    """Taken and renamed, and nobody to finish it: "down" knows it by its record."""
+    with DockerHost() as h:
+        h.ok("pool", "1")
+        names = [n for n in os.listdir(h.path("state", "warm")) if n.endswith(".json")]
+        with open(h.path("state", "warm", names[0])) as f:
+            record = json.load(f)
+        for renamed in (False, True):
+            with open(h.path("state", h.name + ".json"), "w") as f:
+                json.dump(dict(record, sid=h.name, taking=names[0] + ".taken"), f)
+            if renamed:
+                os.rename(h.path("state", "warm", names[0]), h.path("state", "warm", names[0] + ".taken"))
+                docker("rename", record["backend"]["id"], "openhands-runtime-" + h.name)
+            h.fails(5, "is not ready yet", "run", "true")
+        h.ok("down")
+        equal(docker("inspect", record["backend"]["id"]).returncode, 1, "it is removed")
+        equal([n for n in os.listdir(h.path("state", "warm")) if not n.startswith(".")], [], "and forgotten")
+
+
 def limits_are_enforced():
     with DockerHost(SANDBOX_LIMITS_PROFILE="standard", SANDBOX_LIMITS_MEM_LIMIT="128m", SANDBOX_LIMITS_PIDS="100",
                     SANDBOX_LIMITS_ULIMIT_NOFILE="700",
@@ -326,7 +365,8 @@ def main():
     finally:
         shutil.rmtree(top)
     try:
-        for test in (life_of_a_container, create_request, pause_and_resume, pool, limits_are_enforced, wrong_values,
+        for test in (life_of_a_container, create_request, pause_and_resume, pool, pool_with_a_dead_one,
+                     pool_with_a_killed_taker, limits_are_enforced, wrong_values,
                      killed_container, start_that_fails, no_engine, four_branches):
             tap.run(test.__name__.replace("_", " "), test)
     finally:

@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import signal
+import socket
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -98,7 +99,7 @@ def dead_while_it_waited():
         h.ok("up")
         equal(h.record()["backend"]["pid"], pids[1], "the other one")
         h.ok("up", "-n", "b")  # whichever was looked at first: both were by now
-        equal([n for n in os.listdir(h.path("state", "warm")) if not n.startswith(".")], [], "nothing is left of it")
+        equal(records(h), [], "nothing is left of it")
         equal(os.path.exists(first["workspace"]), False, "nor its workspace")
 
 
@@ -106,16 +107,51 @@ def taker_that_ended():
     with Host() as h:
         h.ok("pool", "2")
         pids = waiting(h)
-        records = [h.path("state", "warm", n) for n in sorted(os.listdir(h.path("state", "warm")))
-                   if n.endswith(".json")]
-        for r in records:
-            os.rename(r, r + ".taken")
-        with open(records[1] + ".taken") as f:
+        paths = [h.path("state", "warm", n) for n in sorted(records(h)) if n.endswith(".json")]
+        for p in paths:
+            os.rename(p, p + ".taken")
+        with open(paths[1] + ".taken") as f:
             fcntl.flock(f, fcntl.LOCK_EX)
             equal(h.ok("pool", "0"), "ended: 1\n", "not the one that is being taken")
             equal([process.command_line(p) != "" for p in pids], [False, True], "which is left")
         equal(h.ok("pool", "0"), "ended: 1\n", "then that as well")
         equal(process.command_line(pids[1]), "", "it is gone")
+
+
+def records(h):
+    return [n for n in os.listdir(h.path("state", "warm")) if not n.startswith(".")]
+
+
+def taker_that_was_killed():
+    """What "up" takes is known under its new name from the start, and no "up" uses it half set up."""
+    for command in ("up", "down"):
+        with Host() as h, socket.create_server(("127.0.0.1", 0)) as server:
+            server.settimeout(PATIENCE)
+            h.ok("pool", "1")
+            path = h.path("state", "warm", [n for n in records(h) if n.endswith(".json")][0])
+            with open(path) as f:
+                record = json.load(f)
+            pid = record["backend"]["pid"]
+            # its set-up is asked for here, and not answered
+            record["backend"]["url"] = "http://127.0.0.1:%d" % server.getsockname()[1]
+            with open(path, "w") as f:
+                json.dump(record, f)
+            up = h.popen("up", "-e", "X=1")
+            with server.accept()[0]:
+                equal([h.record()[k] for k in ("sid", "taking")], ["default", record["sid"] + ".json.taken"])
+                h.fails(5, "is not ready yet, or its start was interrupted", "run", "true")
+                h.fails(1, "is being started, or ended, by another process", "up")
+                up.kill()
+                up.communicate()
+            equal(process.command_line(pid) != "", True, "nobody has ended it")
+            h.ok(command)
+            equal(process.command_line(pid), "", "now it is gone")
+            equal(records(h), [], "and its record")
+            if command == "up":
+                equal("taking" in h.record(), False, "the new one is ready")
+                equal(h.ok("run", "echo hi"), "hi\n", "and answers")
+            else:
+                equal(os.listdir(h.path("state")), ["warm"], "nothing is left")
 
 
 def ended():
@@ -130,7 +166,7 @@ def ended():
         h.ok("down")
         equal(process.command_line(second), "", "with the last sandbox")
         equal(os.listdir(h.path("state")), ["warm"], "records")
-        equal([n for n in os.listdir(h.path("state", "warm")) if not n.startswith(".")], [], "and of the pool")
+        equal(records(h), [], "and of the pool")
         equal([n for n in os.listdir(h.path("tmp")) if n.startswith("openhands_workspace")], [], "workspaces")
 
 
@@ -161,7 +197,8 @@ def down_while_filling():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (taken, not_fitting, dead_while_it_waited, taker_that_ended, ended, refilled,
+    for test in (taken, not_fitting, dead_while_it_waited, taker_that_ended,
+                 taker_that_was_killed, ended, refilled,
                  down_while_filling):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
