@@ -22,7 +22,7 @@
 #include "supervisor/adopt.h"
 #include "supervisor/rundir.h"
 
-#define TERM_MS 1000
+#define TERM_MS 3000 /* what a plugin keeps may need two to say goodbye */
 #define KILL_MS 1000
 #define OLD_MAX 64
 
@@ -41,14 +41,16 @@ note_path(const struct hr_rundir *r, const char *name)
 }
 
 int
-hr_oldplugins_note(const struct hr_rundir *r, const char *name, pid_t pid, struct hr_err *err)
+hr_oldplugins_note(
+    const struct hr_rundir *r, const char *name, pid_t pid, bool keeps, struct hr_err *err)
 {
 	char *path = note_path(r, name), text[64];
 	int n, ok;
 
 	if (path == NULL)
 		return hr_err_nomem(err);
-	n = snprintf(text, sizeof(text), "%ld %llu\n", (long)pid, hr_adopt_start_time(pid));
+	n = snprintf(text, sizeof(text), "%ld %llu %d\n", (long)pid, hr_adopt_start_time(pid),
+	    keeps ? 1 : 0);
 	ok = hr_path_write(path, text, (size_t)n, 0600, err);
 	free(path);
 	return ok;
@@ -64,26 +66,48 @@ hr_oldplugins_forget(const struct hr_rundir *r, const char *name)
 	free(path);
 }
 
+/* Takes path, which may be NULL. */
 static bool
-find(struct old *o, const char *dir, const char *file)
+read_note(char *path, pid_t *ret_pid, unsigned long long *ret_start, bool *ret_keeps)
 {
-	char *path = hr_path_join(dir, file), *at;
-	unsigned long long start;
 	struct hr_buf b;
+	bool ok = false;
+	char *at;
 
-	o->pidfd = -1;
 	hr_buf_init(&b, 128);
 	if (path != NULL && hr_path_read(path, &b, NULL) == 0 && b.len > 0) {
-		o->pid = (pid_t)strtol(b.p, &at, 10);
-		start = strtoull(at, &at, 10);
-		if (*at == '\n' && o->pid > 1)
-			o->pidfd = (int)syscall(SYS_pidfd_open, o->pid, 0u);
-		/* after that: from now on it cannot be another */
-		if (o->pidfd >= 0 && (start == 0 || hr_adopt_start_time(o->pid) != start))
-			hr_fd_close(&o->pidfd);
+		*ret_pid = (pid_t)strtol(b.p, &at, 10);
+		*ret_start = strtoull(at, &at, 10);
+		*ret_keeps = strtol(at, &at, 10) == 1;
+		ok = *at == '\n';
 	}
 	hr_buf_done(&b);
 	free(path);
+	return ok;
+}
+
+bool
+hr_oldplugins_lost(const struct hr_rundir *r, const char *name)
+{
+	unsigned long long start;
+	bool keeps;
+	pid_t pid;
+
+	return r->inherited && read_note(note_path(r, name), &pid, &start, &keeps) && keeps;
+}
+
+static bool
+find(struct old *o, const char *dir, const char *file)
+{
+	unsigned long long start;
+	bool keeps;
+
+	o->pidfd = -1;
+	if (read_note(hr_path_join(dir, file), &o->pid, &start, &keeps) && o->pid > 1)
+		o->pidfd = (int)syscall(SYS_pidfd_open, o->pid, 0u);
+	/* after that: from now on it cannot be another */
+	if (o->pidfd >= 0 && (start == 0 || hr_adopt_start_time(o->pid) != start))
+		hr_fd_close(&o->pidfd);
 	return o->pidfd >= 0;
 }
 

@@ -127,6 +127,19 @@ plugin_used(void *arg)
 
 /* ---- start and end ---- */
 
+/* For whoever comes after us, should we be killed now. keeps: as for hr_oldplugins_note(). */
+static void
+note(const struct hr_plugin *p, bool keeps)
+{
+	const struct hr_rundir *run = &p->all->server->run;
+	struct hr_err err = {0};
+
+	if (p->child.pid == 0 && !keeps)
+		hr_oldplugins_forget(run, p->m.name);
+	else if (hr_oldplugins_note(run, p->m.name, p->child.pid, keeps, &err) != 0)
+		hr_log(HR_LOG_WARNING, "plugin %s is not noted: %s", p->m.name, err.msg);
+}
+
 static void
 plugin_failed(struct hr_plugin *p, const char *why, int64_t delay)
 {
@@ -173,8 +186,10 @@ plugin_ready(void *arg, bool ready, const char *reason)
 	}
 	hr_watch_disarm(p->patience);
 	p->reason[0] = '\0';
+	p->lost = false;
 	hr_log(HR_LOG_INFO, "plugin %s is ready (process %ld, %lld ms)", p->m.name,
 	    (long)p->child.pid, (long long)(hr_now_ms() - p->child.since_ms));
+	note(p, true);
 	plugin_set(p, HR_PLUGIN_READY);
 }
 
@@ -192,13 +207,15 @@ plugin_ended(void *arg, const struct hr_exit *how)
 	worked = p->state == HR_PLUGIN_READY;
 	/* what it started ends with it: the number is still its own */
 	(void)kill(-how->pid, SIGKILL);
-	hr_oldplugins_forget(&p->all->server->run, p->m.name);
 	hr_readyline_close(&p->line);
 	hr_watch_disarm(p->patience);
 	if (p->state == HR_PLUGIN_STOPPING) {
+		hr_oldplugins_forget(&p->all->server->run, p->m.name);
 		plugin_set(p, HR_PLUGIN_STOPPED);
 		return;
 	}
+	p->lost = p->lost || worked;
+	note(p, p->lost);
 	p->ends++;
 	if (p->never) {
 		plugin_unavailable(p);
@@ -264,8 +281,7 @@ plugin_launch(struct hr_plugin *p)
 		plugin_failed(p, err.msg, hr_backoff_next(&p->backoff, false, 0, hr_now_ms()));
 		return;
 	}
-	if (hr_oldplugins_note(&p->all->server->run, p->m.name, p->child.pid, &err) != 0)
-		hr_log(HR_LOG_WARNING, "plugin %s is not noted: %s", p->m.name, err.msg);
+	note(p, p->lost);
 	(void)hr_watch_arm(p->patience, hr_plugin_patience_s(p) * 1000, NULL);
 	plugin_set(p, HR_PLUGIN_STARTING);
 }
@@ -428,6 +444,8 @@ hr_plugin_open(struct hr_plugin *p, struct hr_err *err)
 	} else if (p->m.exec.n == 0) {
 		p->state = HR_PLUGIN_READY;
 	}
+	if (p->lost)
+		note(p, true); /* the directory is new */
 	watch_sockets(p);
 	return 0;
 }

@@ -36,6 +36,7 @@ struct hr_plugin {
 	enum hr_plugin_state state;
 	char reason[240]; /* why it is not ready; "" otherwise */
 	bool never;       /* it has said so */
+	bool lost;        /* the process before ended unasked; the next one is told */
 	uint64_t ends;    /* of its process, unasked for */
 	struct hr_child child;
 	struct hr_readyline line;

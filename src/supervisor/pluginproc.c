@@ -216,6 +216,8 @@ variables_fill(struct words *w, const struct hr_plugin *p, const struct account 
 	variable_set(w, "HANDRAIL_WORKSPACE", vars->workspace);
 	variable_set(w, "HANDRAIL_USERNAME", vars->username);
 	variable_set(w, "HANDRAIL_USER_ID", vars->user_id);
+	if (p->lost)
+		variable_set(w, "HANDRAIL_STATE_LOST", "1");
 	if (p->m.token)
 		variable_set(w, "HANDRAIL_CONNECTION_TOKEN", p->all->token.text);
 	for (i = 0; i < p->m.pass_env.n; i++)

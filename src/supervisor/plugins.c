@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/quote.h"
+#include "supervisor/oldplugins.h"
 #include "supervisor/plugin.h"
 #include "supervisor/pluginproc.h"
 #include "supervisor/server.h"
@@ -222,7 +223,7 @@ hr_plugins_load(struct hr_plugins *ps, struct hr_err *err)
 
 /* ---- their lives ---- */
 
-/* A token of what cannot be had, or did not start, would be one of somebody else's server. */
+/* Until the plugin is ready, what is at its port may be somebody else's server. */
 static void
 update_token(struct hr_plugins *ps)
 {
@@ -232,8 +233,7 @@ update_token(struct hr_plugins *ps)
 
 	TAILQ_FOREACH(p, &ps->list, entry)
 	{
-		shown |=
-		    p->m.token && p->state != HR_PLUGIN_UNAVAILABLE && p->state != HR_PLUGIN_FAILED;
+		shown |= p->m.token && p->state == HR_PLUGIN_READY;
 	}
 	if (shown != ps->token.shown &&
 	    hr_token_show(&ps->token, &ps->server->run, shown, &err) != 0)
@@ -262,6 +262,19 @@ publish(const struct hr_plugins *ps, bool names)
 		if (i == HR_METRICS_PLUGINS)
 			break;
 	}
+}
+
+void
+hr_plugins_succeed(struct hr_plugins *ps)
+{
+	const struct hr_rundir *run = &ps->server->run;
+	struct hr_plugin *p;
+
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		p->lost = hr_oldplugins_lost(run, p->m.name);
+	}
+	hr_oldplugins_end(run);
 }
 
 int

@@ -16,7 +16,7 @@ struct hr_server;
 struct hr_plugins {
 	struct hr_server *server;
 	TAILQ_HEAD(hr_plugin_list, hr_plugin) list;
-	struct hr_token token; /* shown while a plugin that has it is not out of order */
+	struct hr_token token; /* shown while a plugin that has it is ready */
 };
 
 void hr_plugins_init(struct hr_plugins *ps, struct hr_server *server);
@@ -26,6 +26,8 @@ void hr_plugins_done(struct hr_plugins *ps);
  * (HR_E_NOTFOUND) for one that has none; a circle of requirements is an error too. */
 int hr_plugins_load(struct hr_plugins *ps, struct hr_err *err);
 
+/* Before the run directory is made ready: what a killed predecessor left is ended. */
+void hr_plugins_succeed(struct hr_plugins *ps);
 /* Makes the sockets; then starts what is to start with the server. */
 int hr_plugins_open(struct hr_plugins *ps, struct hr_err *err);
 void hr_plugins_start(struct hr_plugins *ps);

@@ -20,7 +20,6 @@
 #include "base/path.h"
 #include "supervisor/childenv.h"
 #include "supervisor/oldnginx.h"
-#include "supervisor/oldplugins.h"
 #include "supervisor/plugins.h"
 #include "supervisor/server.h"
 
@@ -221,7 +220,7 @@ prepare(struct hr_server *s, struct hr_err *err)
 		&s->id, &s->settings, getenv("USER"), "/etc", stop_is_pending, err) != 0 ||
 	    hr_token_init(&s->plugins.token, &s->run, err) != 0)
 		return -1;
-	hr_oldplugins_end(&s->run);
+	hr_plugins_succeed(&s->plugins);
 	limit_shells(s); /* before a shell is looked for: its command line names the groups */
 	if (hr_rundir_prepare(&s->run, s->id.nginx_uid, hr_keeper_find(&s->keeper), err) != 0 ||
 	    hr_sessions_find(&s->sessions, err) != 0 ||

@@ -17,7 +17,7 @@
 #include "supervisor/rundir.h"
 
 #define TOKEN_FILE "www/connection_token"
-#define HEAD "{\"token\":\""
+#define KEPT_FILE "www/token"
 
 static bool
 is_uuid(const char *p)
@@ -35,16 +35,15 @@ is_uuid(const char *p)
 static bool
 take_over(struct hr_token *t, const struct hr_rundir *r)
 {
-	const size_t head = sizeof(HEAD) - 1, id = sizeof(t->text) - 1;
-	char *path = hr_rundir_file(r, TOKEN_FILE);
+	const size_t id = sizeof(t->text) - 1;
+	char *path = hr_rundir_file(r, KEPT_FILE);
 	struct hr_buf b;
 	bool found;
 
 	hr_buf_init(&b, 256);
-	found = path != NULL && hr_path_read(path, &b, NULL) == 0 && b.len == head + id + 2 &&
-		memcmp(b.p, HEAD, head) == 0 && is_uuid(b.p + head);
+	found = path != NULL && hr_path_read(path, &b, NULL) == 0 && b.len == id && is_uuid(b.p);
 	if (found) {
-		memcpy(t->text, b.p + head, id);
+		memcpy(t->text, b.p, id);
 		t->text[id] = '\0';
 	}
 	hr_buf_done(&b);
@@ -83,7 +82,7 @@ write_file(const struct hr_rundir *r, const char *path, const char *fresh, bool 
 
 	hr_buf_init(&b, 256);
 	if (shown)
-		hr_buf_addf(&b, HEAD "%s\"}", token);
+		hr_buf_addf(&b, "{\"token\":\"%s\"}", token);
 	else
 		hr_buf_adds(&b, "{\"token\":null}");
 	ok = hr_buf_check(&b, err) == 0 ? hr_path_write(fresh, hr_buf_str(&b), b.len, S_IRUSR, err)
@@ -102,16 +101,18 @@ write_file(const struct hr_rundir *r, const char *path, const char *fresh, bool 
 int
 hr_token_show(struct hr_token *t, const struct hr_rundir *r, bool shown, struct hr_err *err)
 {
-	char *path = hr_rundir_file(r, TOKEN_FILE), *fresh = hr_rundir_file(r, TOKEN_FILE ".new");
+	char *path = hr_rundir_file(r, TOKEN_FILE), *fresh = hr_rundir_file(r, TOKEN_FILE ".new"),
+	     *kept = hr_rundir_file(r, KEPT_FILE);
 	int ok = -1;
 
-	if (path == NULL || fresh == NULL)
+	if (path == NULL || fresh == NULL || kept == NULL)
 		(void)hr_err_nomem(err);
-	else
+	else if (hr_path_write(kept, t->text, sizeof(t->text) - 1, S_IRUSR, err) == 0)
 		ok = write_file(r, path, fresh, shown, t->text, err);
 	if (ok == 0)
 		t->shown = shown;
 	free(path);
 	free(fresh);
+	free(kept);
 	return ok;
 }

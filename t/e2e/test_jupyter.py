@@ -18,6 +18,8 @@ from lib.tap import Skip, equal, skip_all  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
 JSON = {"Content-Type": "application/json"}
+ENDED = "the plugin ended while it performed the action"
+ANEW = "[The Jupyter kernel was restarted; its variables are gone.]\n"
 NOTHING = "[Code executed successfully with no output]"
 
 
@@ -290,14 +292,15 @@ def killed_plugin():
         plugin, kernel = s.plugin(), s.kernel()
         kill_wait(plugin)
         equal(process.wait_gone(kernel, PATIENCE), True, "its kernel goes with it")
-        equal(s.text("print('a' in globals())"), "False")
+        equal(s.text("print('a' in globals())"), ANEW + "False")
+        equal(s.text("1"), "1", "it is said once")
         equal(s.run("echo $X"), "kept")
         marks = os.path.join(s.work_dir, "began")
         c = Cell(s, "open(%r, 'w').close()\nimport time; time.sleep(1000)" % marks)
         s.until("it runs", lambda: os.path.exists(marks))
         kill_wait(s.plugin())
-        equal(c.result()["content"], "the plugin ended while it performed the action")
-        equal(s.text("1"), "1")
+        equal(c.result()["content"], ENDED)
+        equal(s.text("1"), ANEW + "1")
 
 
 def much_output():
@@ -378,7 +381,63 @@ def a_dead_worker_and_a_dead_plugin():
             os.kill(pid, signal.SIGKILL)
         c.join(PATIENCE)
         equal([word in str(c.error) for word in ("Answer(500", "is not known")], [True, True], str(c.error)[:300])
-        equal(s.text("open(%r).read()" % count), "'x'")
+        equal(s.text("open(%r).read()" % count), ANEW + "'x'")
+
+
+def in_the_middle_of_a_cell(happen, code="import time; time.sleep(1000)"):
+    """What becomes of the kernel when something happens to handraild while a cell runs."""
+    with Jupyter() as s:
+        s.text("kept = 1")
+        began = os.path.join(s.work_dir, "began")
+        name = {"X-Request-ID": "cut"}
+        code = "open(%r, 'a').write('x')\n" % began + code
+        c = Cell(s, code, headers=name)
+        s.until("it runs", lambda: os.path.exists(began))
+        plugin, kernel = s.plugin(), s.kernel()
+        happen(s)
+        equal([process.wait_gone(p, PATIENCE) for p in (plugin, kernel)], [True, True], "ended")
+        c.join(PATIENCE)
+        equal(c.is_alive(), False, "its client waits for nothing")
+        # answered then or now, it is not run again
+        a = s.request("POST", "/execute_action", json.dumps({"action": {
+            "action": "run_ipython", "args": {"code": code}, "timeout": 30}}), dict(JSON, **name))
+        equal((a.status, a.json().get("content")) == (200, ENDED)
+              or (a.status, "is not known" in a.json().get("detail", "")) == (500, True), True, a)
+        equal(s.text("print(open(%r).read(), 'kept' in globals())" % began), ANEW + "x False")
+        equal(s.text("1"), "1", "it is said once")
+        equal([s.plugin() != plugin, s.kernel() != kernel], [True, True])
+
+
+def kill_and_start(s):
+    s.send(signal.SIGKILL)
+    s.wait()
+    s.start()
+
+
+def upgrade(s):
+    s.send(signal.SIGUSR2)
+    equal(s.wait_log(" ready: ", count=2) is not None, True)
+
+
+def a_killed_supervisor():
+    in_the_middle_of_a_cell(kill_and_start)
+    in_the_middle_of_a_cell(kill_and_start, "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+                                            "while True: pass")
+
+
+def an_upgrade_ends_the_kernel():
+    in_the_middle_of_a_cell(upgrade)
+
+
+def killed_again_before_it_was_used():
+    with Jupyter() as s:
+        s.text("kept = 1")
+        for _ in range(2):
+            kill_and_start(s)
+        equal(s.text("print('kept' in globals())"), ANEW + "False")
+    with Jupyter() as s:
+        kill_and_start(s)
+        equal(s.text("1"), "1", "nothing was lost")
 
 
 def another_interpreter():
@@ -459,5 +518,6 @@ if __name__ == "__main__":
         time_is_up, one_that_catches_interrupts, killed_kernel,
         what_has_left_a_killed_kernel_is_kept, killed_plugin, much_output,
         two_clients, a_shell_command_holds_nothing_up, a_request_that_comes_twice_runs_once,
-        a_dead_worker_loses_no_cell, a_dead_worker_and_a_dead_plugin, another_interpreter, python_without_a_kernel,
+        a_dead_worker_loses_no_cell, a_dead_worker_and_a_dead_plugin, a_killed_supervisor,
+        an_upgrade_ends_the_kernel, killed_again_before_it_was_used, another_interpreter, python_without_a_kernel,
         without_the_plugin, pip_magic, ends_with_the_server]))

@@ -63,6 +63,12 @@ class Editor(Server):
         with open(self.report) as f:
             return json.load(f)
 
+    def up_with_token(self, **headers):
+        seen = self.up()
+        token = self.token(**headers)
+        equal(re.fullmatch(UUID, str(token)) is not None, True, token)
+        return seen, token
+
     def token(self, **headers):
         a = self.request("GET", "/vscode/connection_token", headers=headers)
         equal((a.status, a.headers["Content-Type"], list(a.json())),
@@ -77,9 +83,7 @@ class Editor(Server):
 
 def as_the_contract_says():
     with Editor() as s:
-        token = s.token()
-        equal(re.fullmatch(UUID, token) is not None, True, token)
-        seen = s.up()
+        seen, token = s.up_with_token()
         equal(seen["argv"], ["--host", "0.0.0.0", "--connection-token", token, "--port",
                              str(s.vscode_port), "--disable-workspace-trust"])
         equal(seen["cwd"], os.path.realpath(s.work_dir))
@@ -121,8 +125,7 @@ def directories_of_the_contract():
 
 def through_nginx():
     with Editor(env={"SESSION_API_KEY": "k1"}, args=["--listen", "127.0.0.1"]) as s:
-        token = s.token(**KEY)
-        s.up()
+        _, token = s.up_with_token(**KEY)
         a = s.visit("/vscode?tkn=x&folder=/w")
         equal((a.status, a.headers["Location"]), (301, "vscode/?tkn=x&folder=/w"))
         a = s.visit("/vscode/?folder=/w")
@@ -161,8 +164,7 @@ def upgrade(port, path, token):
 
 def websockets_pass():
     with Editor() as s:
-        token = s.token()
-        s.up()
+        _, token = s.up_with_token()
         for port, path in ((s.vscode_port, "/s"), (s.port, "/vscode/s?reconnectionToken=1")):
             c, head = upgrade(port, path, token)
             with c:
@@ -189,7 +191,7 @@ def websockets_pass():
 
 def it_comes_back():
     with Editor() as s:
-        token, first = s.token(), s.up()
+        first, token = s.up_with_token()
         s.run("X=kept")
         kill_wait(first["pid"])
         s.until("another one", lambda: json.load(open(s.report))["pid"] != first["pid"])
@@ -200,14 +202,42 @@ def it_comes_back():
         kill_wait(plugin)
         s.until("a third", lambda: json.load(open(s.report))["pid"] != again["pid"])
         equal(process.wait_gone(again["pid"], PATIENCE), True, "it ended with the plugin")
-        s.up()
-        equal(s.token(), token)
+        equal(s.up_with_token()[1], token)
         equal(s.run("echo $X"), "kept")
+
+
+def no_token_before_it_is_ready():
+    """Until then nobody knows whose server is at the port."""
+    def prepare(s):
+        s.gate = os.path.join(s.top, "report", "gate")
+        os.mkfifo(s.gate)
+        os.chmod(s.gate, 0o666)
+        s.write_program('read x <"%s"\nenv python3 "%s" "%s" "$@"\nexit $?\n'
+                        % (s.gate, STAND_IN, s.report))
+    with Editor(prepare=prepare) as s:
+        s.until("it starts", lambda: s.state() == {"state": "starting"})
+        equal(s.token(), None)
+        with open(s.gate, "w") as f:
+            f.write("go\n")
+        _, token = s.up_with_token()
+        # between two servers neither, and a killed handraild finds it all the same
+        s.send(signal.SIGKILL)
+        s.wait()
+        s.start()
+        s.until("it starts", lambda: s.state() == {"state": "starting"})
+        equal(s.token(), None)
+        s.send(signal.SIGKILL)
+        s.wait()
+        s.start()
+        with open(s.gate, "w") as f:
+            f.write("go\n")
+        equal(s.up_with_token()[1], token)
 
 
 def the_token_outlives_an_upgrade():
     with Editor() as s:
-        token, old = s.token(), s.up()["pid"]
+        seen, token = s.up_with_token()
+        old = seen["pid"]
         s.send(signal.SIGUSR2)
         equal(s.wait_log(" ready: ", count=2) is not None, True)
         equal(process.wait_gone(old, PATIENCE), True, "the server of before")
@@ -216,14 +246,14 @@ def the_token_outlives_an_upgrade():
 
 def again(s, token, old):
     s.until("another one", lambda: json.load(open(s.report))["pid"] != old)
-    s.up()
-    equal(s.token(), token)
+    equal(s.up_with_token()[1], token)
     equal(s.visit("/vscode/", token).status, 200)
 
 
 def the_token_outlives_a_kill():
     with Editor() as s:
-        token, old = s.token(), s.up()["pid"]
+        seen, token = s.up_with_token()
+        old = seen["pid"]
         s.send(signal.SIGKILL)
         s.wait()
         s.start()
@@ -271,8 +301,7 @@ def without_the_plugin():
 def beside_the_others():
     """The list of an unmodified client that is not headless."""
     with Editor(plugins=("agent_skills", "jupyter", "vscode")) as s:
-        equal(re.fullmatch(UUID, s.token()) is not None, True)
-        seen = s.up()
+        seen, _ = s.up_with_token()
         equal("PYTHONPATH" in seen["env"], False, "of the kernel alone")
         equal(sorted(s.get("/ready").json()["components"]["plugins"]),
               ["agent_skills", "jupyter", "mcp", "vscode"])
@@ -287,10 +316,9 @@ def a_taken_port():
             s.until("it has failed", lambda: s.state()["state"] == "failed")
             equal(s.wait_log("Port %d is not available. VSCode plugin will be disabled." % port)
                   is not None, True)
-            s.until("there is no token", lambda: s.token() is None)
+            equal(s.token(), None)
             other.close()
-            s.up()
-            equal(re.fullmatch(UUID, s.token()) is not None, True)
+            s.up_with_token()
 
 
 def one_that_ends_at_once():
@@ -327,9 +355,10 @@ def a_real_one_in_a_browser():
     program = ('exec node "%s/out/server-main.js" "$@" --accept-server-license-terms '
                '--server-data-dir "$HOME/.vs"\n' % top)
     with Editor(program=program) as s:
-        token, shot = s.token(), os.environ.get("HANDRAIL_TEST_SCREENSHOT")
+        shot = os.environ.get("HANDRAIL_TEST_SCREENSHOT")
         s.run("echo hello >readme.txt")
         s.until("the editor is ready", lambda: s.state() == {"state": "ready"})
+        token = s.token()
         for name, base in (("port", "http://127.0.0.1:%d/" % s.vscode_port),
                            ("nginx", "http://127.0.0.1:%d/vscode/" % s.port)):
             with Browser(chromium, os.path.join(s.top, "profile-" + name)) as b:
@@ -338,6 +367,8 @@ def a_real_one_in_a_browser():
                 b.visit("%s?tkn=%s&folder=%s" % (base, token, s.work_dir))
                 # by way of a WebSocket and the server
                 equal(b.wait_text("readme.txt"), True)
+                # the settings of the workspace come later than its files
+                equal(b.wait_selector(".monaco-workbench.vs-dark"), True)
                 if shot:
                     b.screenshot("%s-%s.png" % (shot, name))
 
@@ -345,7 +376,7 @@ def a_real_one_in_a_browser():
 if __name__ == "__main__":
     sys.exit(run_tests([
         as_the_contract_says, the_base_path, directories_of_the_contract, through_nginx,
-        websockets_pass, it_comes_back, the_token_outlives_an_upgrade,
+        websockets_pass, it_comes_back, no_token_before_it_is_ready, the_token_outlives_an_upgrade,
         the_token_outlives_a_kill, cannot_be_had, other_users,
         without_the_plugin, beside_the_others, a_taken_port, one_that_ends_at_once, as_the_user,
         a_real_one_in_a_browser]))

@@ -505,7 +505,7 @@ START_TEST(the_token_file)
 	struct hr_rundir r = {.path = top, .lock = -1};
 	struct hr_token t, other;
 	struct hr_buf b;
-	char want[64];
+	char want[64], wrong[64];
 
 	ck_assert_int_eq(mkdir(in_top("www"), 0700), 0);
 	hr_buf_init(&b, 1000);
@@ -520,15 +520,16 @@ START_TEST(the_token_file)
 	ck_assert_int_eq(hr_path_read(in_top("www/connection_token"), &b, &err), 0);
 	(void)snprintf(want, sizeof(want), "{\"token\":\"%s\"}", t.text);
 	ck_assert_str_eq(hr_buf_str(&b), want);
-	/* a successor goes on with it, another server does not */
+	/* a successor goes on with it, shown or not; another server does not */
+	ck_assert_int_eq(hr_token_show(&t, &r, false, &err), 0);
 	ck_assert_int_eq(hr_token_init(&other, &r, &err), 0);
 	ck_assert_str_ne(other.text, t.text);
 	r.inherited = true;
 	ck_assert_int_eq(hr_token_init(&other, &r, &err), 0);
 	ck_assert_str_eq(other.text, t.text);
-	want[30] = 'x';
-	ck_assert_int_eq(
-	    hr_path_write(in_top("www/connection_token"), want, strlen(want), 0600, &err), 0);
+	(void)snprintf(wrong, sizeof(wrong), "%s", t.text);
+	wrong[30] = 'x';
+	ck_assert_int_eq(hr_path_write(in_top("www/token"), wrong, strlen(wrong), 0600, &err), 0);
 	ck_assert_int_eq(hr_token_init(&other, &r, &err), 0);
 	ck_assert_str_ne(other.text, t.text);
 	hr_buf_done(&b);

@@ -33,7 +33,7 @@
 
 int
 hr_jupyter_init(struct hr_jupyter *j, const char *state_dir, const char *python, char *const *envp,
-    const char *init, struct hr_err *err)
+    const char *init, bool anew, struct hr_err *err)
 {
 	memset(j, 0, sizeof(*j));
 	TAILQ_INIT(&j->queue);
@@ -42,6 +42,7 @@ hr_jupyter_init(struct hr_jupyter *j, const char *state_dir, const char *python,
 	j->python = python;
 	j->envp = envp;
 	j->init = init;
+	j->lost = anew ? "[The Jupyter kernel was restarted; its variables are gone.]\n" : NULL;
 	return hr_kernel_init(&j->kernel, state_dir, err);
 }
 
@@ -339,14 +340,12 @@ answer(struct hr_jupyter *j, struct hr_job *job, const char *last_words)
 	    .code_len = job->code_len,
 	    .cell = &j->kernel.cell,
 	    .last_words = last_words,
-	    .first_words = j->lost ? "[The Jupyter kernel did not react to an interrupt and was "
-				     "replaced; its variables are gone.]\n"
-				   : "",
+	    .first_words = j->lost != NULL ? j->lost : "",
 	    .include_extra = job->include_extra,
 	    .dir = job->dir,
 	    .path = j->path != NULL ? j->path : ""};
 
-	j->lost = false;
+	j->lost = NULL;
 	hr_answer_put_cell(&job->answer, &a);
 	job_finish(j, job);
 }
@@ -517,7 +516,8 @@ hr_jupyter_late(struct hr_jupyter *j)
 		}
 		hr_log(HR_LOG_WARNING, "the kernel does not react to interrupts and is killed");
 		lose_kernel(j);
-		j->lost = true;
+		j->lost = "[The Jupyter kernel did not react to an interrupt and was replaced; its "
+			  "variables are gone.]\n";
 		return;
 	case HR_JUPYTER_EXITING: lose_kernel(j); return;
 	default: j->deadline_ms = -1; return;

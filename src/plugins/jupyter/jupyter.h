@@ -54,15 +54,16 @@ struct hr_jupyter {
 	int64_t deadline_ms; /* -1: none */
 	int64_t began_ms;    /* the kernel */
 	bool pressed;        /* a second interrupt was sent */
-	bool lost;           /* the next answer says that variables are gone */
+	const char *lost;    /* with it the next answer says that variables are gone; NULL */
 	bool exiting;
 	bool was_ready;    /* a kernel has once worked */
 	char failure[200]; /* why the last one did not */
 	struct hr_job_list queue, old;
 };
 
+/* anew: kernels of an earlier process of ours are gone, which the first answer says. */
 int hr_jupyter_init(struct hr_jupyter *j, const char *state_dir, const char *python,
-    char *const *envp, const char *init, struct hr_err *err);
+    char *const *envp, const char *init, bool anew, struct hr_err *err);
 void hr_jupyter_done(struct hr_jupyter *j);
 
 /* A job for the request, or the one that it repeats; one more user of it. NULL: no memory. Answers

@@ -77,7 +77,8 @@ main(void)
 	}
 	if (env == NULL)
 		return fail(READY_FD, "out of memory");
-	r = hr_jupyter_init(&j, dir, choose_python(), env, init != NULL ? init : "", &err);
+	r = hr_jupyter_init(&j, dir, choose_python(), env, init != NULL ? init : "",
+	    getenv("HANDRAIL_STATE_LOST") != NULL, &err);
 	if (r == 0)
 		r = hr_serve(&j, ACTION_FD, READY_FD, &err);
 	else

@@ -18,6 +18,14 @@ SEEN = """new Promise(resolve => {
     }
 })"""
 
+FOUND = """new Promise(resolve => {
+    const look = () => document.querySelector(%s) && (resolve(true), true);
+    if (!look()) {
+        const o = new MutationObserver(() => look() && o.disconnect());
+        o.observe(document.documentElement, {subtree: true, childList: true, attributes: true});
+    }
+})"""
+
 
 class Browser:
     def __init__(self, program, profile, size=(1200, 800)):
@@ -30,7 +38,8 @@ class Browser:
             os.dup2(b, 4)
         self.popen = subprocess.Popen(
             [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-             "--no-first-run", "--remote-debugging-pipe", "--user-data-dir=" + profile,
+             "--disable-quic", "--no-first-run", "--disable-background-networking",
+             "--disable-component-update", "--disable-sync", "--remote-debugging-pipe", "--user-data-dir=" + profile,
              "--window-size=%d,%d" % size, "about:blank"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             preexec_fn=pipes, close_fds=False, start_new_session=True)
@@ -77,6 +86,9 @@ class Browser:
 
     def wait_text(self, text):
         return self.evaluate(SEEN % json.dumps(text))
+
+    def wait_selector(self, text):
+        return self.evaluate(FOUND % json.dumps(text))
 
     def screenshot(self, path):
         with open(path, "wb") as f:
