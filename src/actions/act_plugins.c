@@ -66,13 +66,19 @@ perform_run_ipython(
 		    "action.");
 }
 
+/* Switched off, not there, or there and not working: to a client it is the same. */
 static void
 perform_browse(const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret)
 {
 	static const char text[] = "Browser functionality is not supported or disabled.";
+	struct hr_note note;
 
-	if (!ask_plugin(env, ev, ret))
-		hr_action_error(ret, text, strlen(text));
+	if (ask_plugin(env, ev, ret) && !(ret->note.plugin_failed && ret->status == 500))
+		return;
+	note = ret->note;
+	hr_action_error(ret, text, strlen(text));
+	note.error = true;
+	ret->note = note;
 }
 
 const struct hr_action_ops hr_act_run_ipython = {"run_ipython", perform_run_ipython};

@@ -334,6 +334,13 @@ link_action(const struct hr_plugin *p, const char *type, struct hr_err *err)
 	return r;
 }
 
+/* Without a link no plugin takes them, which is what a client is told. */
+static bool
+is_browse(const char *type)
+{
+	return strcmp(type, "browse") == 0 || strcmp(type, "browse_interactive") == 0;
+}
+
 static int
 open_sockets(struct hr_plugin *p, struct hr_err *err)
 {
@@ -348,7 +355,8 @@ open_sockets(struct hr_plugin *p, struct hr_err *err)
 			return -1;
 	}
 	for (i = 0; i < p->m.actions.n; i++)
-		if (link_action(p, p->m.actions.v[i], err) != 0)
+		if ((s->settings.enable_browser || !is_browse(p->m.actions.v[i])) &&
+		    link_action(p, p->m.actions.v[i], err) != 0)
 			return -1;
 	for (i = 0; i < p->m.nhttp && p->m.http[i].port != NULL; i++)
 		;

@@ -13,7 +13,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.supervised import (  # noqa: E402
-    BUILDDIR, PATIENCE, Background, Server, kill_wait, need_root, run_tests)
+    BUILDDIR, PATIENCE, SRCDIR, Background, Server, kill_wait, need_root, run_tests)
 from lib.tap import Skip, equal, skip_all  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
@@ -465,6 +465,31 @@ def python_without_a_kernel():
             equal(s.wait_log("No module named ipykernel_launcher") is not None, True)
 
 
+def never_ready():
+    """An interpreter that hangs: the plugin has its time, then it is killed with it."""
+    manifest = os.path.join(SRCDIR, "conf", "plugins", "jupyter", "plugin.json")
+    s = Jupyter(ready=None)
+    with s:
+        slow = os.path.join(s.top, "python")
+        with open(slow, "w") as f:
+            f.write("#!/bin/sh\nexec sleep 1000\n")
+        os.chmod(slow, 0o755)
+        top = os.path.join(s.top, "plugins", "jupyter")
+        os.makedirs(top)
+        with open(manifest) as f:
+            text = json.load(f)
+        with open(os.path.join(top, "plugin.json"), "w") as f:
+            json.dump(dict(text, ready_timeout=1), f)
+        s.env.update(HANDRAIL_JUPYTER_PYTHON=slow, HANDRAIL_PLUGIN_PATH=os.path.dirname(top))
+        s.start()
+        a = s.request("POST", "/execute_action", json.dumps(
+            {"action": {"action": "run_ipython", "args": {"code": "1"}}}), JSON)
+        equal((a.status, a.json()), (500, {"detail": "Internal server error: plugin jupyter is not available: "
+                                                     "it was not ready after 1 s"}))
+        equal(s.pids("handrail-jupyter"), [])
+        equal(s.run("echo on"), "on")
+
+
 def without_the_plugin():
     with Server() as s:
         a = s.request("POST", "/execute_action", json.dumps(
@@ -520,4 +545,4 @@ if __name__ == "__main__":
         two_clients, a_shell_command_holds_nothing_up, a_request_that_comes_twice_runs_once,
         a_dead_worker_loses_no_cell, a_dead_worker_and_a_dead_plugin, a_killed_supervisor,
         an_upgrade_ends_the_kernel, killed_again_before_it_was_used, another_interpreter, python_without_a_kernel,
-        without_the_plugin, pip_magic, ends_with_the_server]))
+        never_ready, without_the_plugin, pip_magic, ends_with_the_server]))

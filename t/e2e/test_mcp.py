@@ -383,6 +383,37 @@ def streams_hold_no_worker():
             c.close()
 
 
+def pings():
+    with Mcp(env={"HANDRAIL_MCP_PING_SECONDS": "1"}) as s:
+        s.update(s.config("one"))
+        with Session(s) as c:
+            for _ in range(2):
+                event = "any"
+                while event is not None:
+                    event, ping = c.event()
+                equal(re.fullmatch(r": ping - \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00", ping) is not None,
+                      True, ping)
+
+
+def never_ready():
+    manifest = os.path.join(SRCDIR, "conf", "plugins", "mcp", "plugin.json")
+    with Mcp(ready=None) as s:
+        top = os.path.join(s.top, "plugins", "mcp")
+        os.makedirs(top)
+        with open(manifest) as f:
+            text = json.load(f)
+        with open(os.path.join(top, "plugin.json"), "w") as f:
+            json.dump(dict(text, ready_timeout=1, exec=["sleep", "1000"]), f)
+        s.env["HANDRAIL_PLUGIN_PATH"] = os.path.dirname(top)
+        s.start()
+        why = "it was not ready after 1 s"
+        a = s.update(s.config("one"))
+        equal((a.status, why in a.json()["detail"]), (500, True), a)
+        equal(s.get("/mcp/sse").status, 503)
+        equal(s.pids("sleep"), [])
+        equal(s.run("echo on"), "on")
+
+
 def a_killed_proxy_harms_nothing():
     with Mcp() as s:
         s.update(s.config("one"))
@@ -405,5 +436,5 @@ if __name__ == "__main__":
         posts_that_are_refused, keys, a_server_that_dies, servers_that_do_not_start,
         a_program_that_is_no_server,
         one_that_hangs_is_cancelled, a_silent_one_holds_up_no_update, progress_and_changes,
-        updates_replace, forms_of_an_entry, streamable, streams_hold_no_worker,
+        updates_replace, forms_of_an_entry, streamable, streams_hold_no_worker, pings, never_ready,
         a_killed_proxy_harms_nothing]))

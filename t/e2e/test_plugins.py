@@ -194,6 +194,22 @@ def says_why_it_fails():
         equal(s.get("/alive").status, 200)
 
 
+def browsing_without_a_browser():
+    """To a client one that does not start is none, and one that is switched off is not even asked."""
+    text = "Browser functionality is not supported or disabled."
+    manifest = dict(SHELL, actions=["browse", "browse_interactive"])
+    made = {"odd": (manifest, "#!/bin/sh\nprintf 'failed no luck\\n' >&3\n")}
+    for args, asked in (([], True), (["--no-enable-browser"], False)):
+        with Plugins("odd", made=made, args=args) as s:
+            for a in (s.act("browse", url="x"), s.act("browse_interactive", browser_actions="noop()")):
+                equal((a.status, a.json()), (200, {"message": text, "observation": "error",
+                                                   "content": text, "extras": {"error_id": ""}}))
+            if asked:
+                equal(s.wait_log("plugin odd did not start: no luck") is not None, True)
+            else:
+                equal(s.state("odd"), {"state": "not started"})
+
+
 def ends_before_it_is_ready():
     made = {"odd": (SHELL, "#!/bin/sh\nexit 7\n")}
     with Plugins("odd", made=made) as s:
@@ -335,7 +351,7 @@ if __name__ == "__main__":
     sys.exit(run_tests([
         first_use_starts_it, http_starts_it_and_passes_no_key, the_secret_is_nowhere,
         runs_as_the_user, a_killed_plugin_harms_nothing, seen_in_metrics, ends_during_its_action,
-        says_why_it_fails, ends_before_it_is_ready, never_ready_is_reported_in_time,
+        says_why_it_fails, browsing_without_a_browser, ends_before_it_is_ready, never_ready_is_reported_in_time,
         what_is_missing_is_named, a_failure_may_end_the_start, the_start_waits_for_them,
         what_one_requires_is_started_too, a_missing_requirement_is_told, what_is_refused_at_start,
         implied_without_being_named, a_stream_does_not_hold_up_the_end, what_it_prints_is_logged]))

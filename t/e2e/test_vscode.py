@@ -328,6 +328,24 @@ def one_that_ends_at_once():
         equal(s.run("echo works"), "works")
 
 
+def one_that_is_never_ready():
+    manifest = os.path.join(SRCDIR, "conf", "plugins", "vscode", "plugin.json")
+
+    def prepare(s):
+        top = os.path.join(s.top, "plugins", "vscode")
+        os.makedirs(top)
+        with open(manifest) as f:
+            text = json.load(f)
+        with open(os.path.join(top, "plugin.json"), "w") as f:
+            json.dump(dict(text, ready_timeout=1), f)
+        s.env["HANDRAIL_PLUGIN_PATH"] = os.path.dirname(top)
+    with Editor(program="echo soon\nexec sleep 1000\n", prepare=prepare) as s:
+        s.until("it has failed", lambda: s.state() == {"state": "failed",
+                                                       "reason": "it was not ready after 1 s"})
+        equal(s.token(), None)
+        equal(s.run("echo works"), "works")
+
+
 def as_the_user():
     need_root()
     with Editor(name="nobody", start=False) as s:
@@ -378,5 +396,6 @@ if __name__ == "__main__":
         as_the_contract_says, the_base_path, directories_of_the_contract, through_nginx,
         websockets_pass, it_comes_back, no_token_before_it_is_ready, the_token_outlives_an_upgrade,
         the_token_outlives_a_kill, cannot_be_had, other_users,
-        without_the_plugin, beside_the_others, a_taken_port, one_that_ends_at_once, as_the_user,
+        without_the_plugin, beside_the_others, a_taken_port, one_that_ends_at_once,
+        one_that_is_never_ready, as_the_user,
         a_real_one_in_a_browser]))

@@ -76,6 +76,7 @@ setup(void)
 {
 	memset(&hub, 0, sizeof(hub));
 	(void)signal(SIGPIPE, SIG_IGN);
+	hub.ping_s = 15;
 	TAILQ_INIT(&hub.children);
 	TAILQ_INIT(&hub.sessions);
 	LIST_INIT(&hub.updating);

@@ -150,6 +150,7 @@ struct mcp_hub {
 	struct event *accepts; /* updates */
 	struct mcp_update_list updating;
 	bool mounted; /* there were servers once: the paths exist */
+	int ping_s;   /* between two comments on a stream */
 };
 
 /* Text of a value on one line, borrowed from it. */

@@ -15,6 +15,9 @@
 #include "base/log.h"
 #include "plugins/mcp/hub.h"
 
+#define PING_S 15
+#define PING_MAX_S 3600
+
 enum { READY_FD = 3, ACTION_FD = 4, HTTP_FD = 5 };
 
 static void
@@ -65,6 +68,24 @@ close_hub(struct mcp_hub *hub, struct event *term)
 		event_base_free(hub->base);
 }
 
+/* What a proxy between us and a client takes for a dead connection is its own affair. */
+static int
+ping_seconds(void)
+{
+	const char *text = getenv("HANDRAIL_MCP_PING_SECONDS");
+	char *end;
+	long n;
+
+	if (text == NULL || text[0] == '\0')
+		return PING_S;
+	n = strtol(text, &end, 10);
+	if (*end == '\0' && n >= 1 && n <= PING_MAX_S)
+		return (int)n;
+	hr_log(HR_LOG_WARNING, "HANDRAIL_MCP_PING_SECONDS is not a number from 1 to %d: %d it is",
+	    PING_MAX_S, PING_S);
+	return PING_S;
+}
+
 int
 main(void)
 {
@@ -76,6 +97,7 @@ main(void)
 
 	hr_log_setup("mcp", HR_LOG_CHILD, HR_LOG_INFO);
 	(void)signal(SIGPIPE, SIG_IGN);
+	hub.ping_s = ping_seconds();
 	TAILQ_INIT(&hub.children);
 	TAILQ_INIT(&hub.sessions);
 	LIST_INIT(&hub.updating);

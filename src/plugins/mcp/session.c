@@ -13,7 +13,6 @@
 
 #include "plugins/mcp/hub.h"
 
-#define PING_S 15
 #define SESSIONS_MAX 1000 /* streamable ones have no end of their own: the oldest goes */
 
 const char *
@@ -64,7 +63,7 @@ session_ping(evutil_socket_t fd, short what, void *arg)
 struct mcp_session *
 mcp_session_new(struct mcp_hub *hub, bool streamable)
 {
-	const struct timeval every = {.tv_sec = PING_S};
+	const struct timeval every = {.tv_sec = hub->ping_s};
 	struct mcp_session *s = calloc(1, sizeof(*s)), *other;
 	unsigned char bytes[16];
 	size_t i, n = 0;
