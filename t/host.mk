@@ -9,9 +9,9 @@ t_unit_test_image_LDADD = libimagekit.la libprotojson.la libbase.la $(CHECK_LIBS
 # host
 check_PROGRAMS += %D%/unit/test_host %D%/host/program
 TESTS += %D%/unit/test_host %D%/e2e/test_host_cli.py %D%/e2e/test_host_command.py \
-	%D%/e2e/test_host_local.py %D%/e2e/test_host_pool.py %D%/e2e/test_host_docker.py
-EXTRA_DIST += %D%/e2e/docker-engine %D%/e2e/lib/host.py %D%/e2e/test_host_cli.py %D%/e2e/test_host_command.py \
-	%D%/e2e/test_host_docker.py %D%/e2e/test_host_local.py %D%/e2e/test_host_pool.py
+	%D%/e2e/test_host_git.py %D%/e2e/test_host_local.py %D%/e2e/test_host_pool.py %D%/e2e/test_host_docker.py
+EXTRA_DIST += %D%/e2e/docker-engine %D%/e2e/lib/gitserver.py %D%/e2e/lib/host.py %D%/e2e/test_host_cli.py %D%/e2e/test_host_command.py \
+	%D%/e2e/test_host_docker.py %D%/e2e/test_host_git.py %D%/e2e/test_host_local.py %D%/e2e/test_host_pool.py
 t_unit_test_host_SOURCES = %D%/unit/test_host.c %D%/unit/lines.h
 t_unit_test_host_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_host_LDADD = $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)

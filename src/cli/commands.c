@@ -6,6 +6,7 @@
 const struct cli_command *const cli_commands[] = {
     &cli_up,
     &cli_pool,
+    &cli_clone,
     &cli_setup,
     &cli_ps,
     &cli_run,

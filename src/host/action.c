@@ -14,6 +14,7 @@
 
 #include "host/error.h"
 #include "host/tasks.h"
+#include "host/tokens.h"
 #include "proto/json.h"
 
 #define ACTION_MAX (64u << 20)
@@ -264,6 +265,18 @@ text_of(struct json_object *o, struct hr_error *err)
 	return text;
 }
 
+/* Not for input: the shell is busy with the command that reads it. */
+static void
+refresh_tokens(struct hr_sandbox *s, struct json_object *args)
+{
+	const char *command = member_text(args, "command");
+	struct json_object *input = member(args, "is_input");
+	const char *said = input != NULL ? json_object_get_string(input) : "false";
+
+	if (command != NULL && strcmp(said, "true") != 0)
+		hr_tokens_refresh(s, command);
+}
+
 int
 hr_sandbox_action(
     struct hr_sandbox *s, const char *action, char **ret_observation, struct hr_error *err)
@@ -283,6 +296,8 @@ hr_sandbox_action(
 	if (give_timeout(s, a, &timeout_s, err) != 0)
 		goto out;
 	rc = decide(s, a, type, &obs, err);
+	if (rc == 0 && strcmp(type, "run") == 0)
+		refresh_tokens(s, member(a, "args"));
 	if (rc == 0)
 		rc = hr_sandbox_execute(s, a, timeout_s, &obs, err);
 	if (rc >= 0)

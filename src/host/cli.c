@@ -381,12 +381,21 @@ cli_close(void *self, struct hr_error *err)
 	return 0;
 }
 
+static void
+cli_endpoint(void *self, struct hr_endpoint *ret)
+{
+	struct hr_cli *c = self;
+
+	ret->workspace = c->workspace; /* there is no server */
+}
+
 static const struct hr_sandbox_ops cli = {
     .abi = HR_BACKEND_ABI,
     .name = "cli",
     .open = cli_open,
     .free = cli_free,
     .connect = cli_connect,
+    .endpoint = cli_endpoint,
     .record = cli_record,
     .restore = cli_restore,
     .state = cli_state,

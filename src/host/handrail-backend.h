@@ -36,6 +36,7 @@ struct hr_endpoint {
 	const char *url;         /* "http://127.0.0.1:30000"; NULL: there is no server */
 	const char *unix_socket; /* NULL: TCP */
 	const char *key;         /* X-Session-API-Key; NULL: none */
+	const char *workspace;   /* its first directory; NULL: as configured */
 };
 
 /* open, free and connect are required; NULL elsewhere means that it is done over the server, or

@@ -135,6 +135,14 @@ int hr_sandbox_add_mcp(struct hr_sandbox *s, const char *extra, struct hr_error 
 typedef void hr_output_fn(void *arg, const char *line, size_t len);
 bool hr_sandbox_subscribe_output(struct hr_sandbox *s, hr_output_fn *fn, void *arg);
 
+/* Clones a repository into the sandbox's first directory and makes it the shell's; *ret_directory,
+ * the caller's, is its name there. repository: "OWNER/NAME", which the providers are asked for
+ * whose token is in the environment (GITHUB_TOKEN, GITLAB_TOKEN, BITBUCKET_TOKEN), or a URL without
+ * user and password; NULL: sandbox.selected_repo, and "" if there is none. branch NULL: a fresh
+ * one. strict: a command of git that fails is an error; otherwise it is logged. */
+int hr_sandbox_clone(struct hr_sandbox *s, const char *repository, const char *branch, bool strict,
+    char **ret_directory, struct hr_error *err);
+
 /* What a repository brings, in the shell's directory: .openhands/setup.sh is run (*ret_status: how
  * it ended, 0 if there is none), .openhands/pre-commit.sh becomes git's hook before a commit.
  * Failures of the hook's steps are only logged. */

@@ -91,6 +91,7 @@ local_endpoint(void *self, struct hr_endpoint *ret)
 
 	ret->url = l->url;
 	ret->key = l->key;
+	ret->workspace = l->workspace;
 }
 
 static void

@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += libhost.la
 libhost_la_SOURCES = \
 	%D%/action.c %D%/archives.c %D%/archives.h %D%/backends.c %D%/build.c \
 	%D%/client.c %D%/client.h \
+	%D%/clone.c \
 	%D%/command.c %D%/command.h \
 	%D%/docker.c %D%/docker_int.h %D%/dockermake.c %D%/dockerspec.c %D%/dockerspec.h \
 	%D%/doctor.c \
@@ -24,6 +25,7 @@ libhost_la_SOURCES = \
 	%D%/strv.c %D%/strv.h \
 	%D%/tarfile.h \
 	%D%/tasks.c %D%/tasks.h \
+	%D%/tokens.c %D%/tokens.h \
 	%D%/toml.c %D%/toml.h %D%/toml_int.h %D%/tomlvalue.c \
 	%D%/transfer.c \
 	%D%/volumes.c %D%/volumes.h \

@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "host/error.h"
+#include "host/tokens.h"
 #include "image/digest.h"
 #include "proto/json.h"
 
@@ -369,6 +370,8 @@ plain_environment(struct hr_strv *v, const char *const *env)
 		if (strncmp(*env, "SANDBOX_ENV_", 12) != 0 &&
 		    strncmp(*env, "SESSION_API_KEY=", 16) != 0)
 			hr_strv_add(v, *env);
+	for (size_t i = 0; i < HR_PROVIDERS; i++)
+		hr_strv_unset_env(v, hr_token_names[i]);
 }
 
 /* One fills at a time, or two would make as many each. */

@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "host/error.h"
 #include "host/pool.h"
+#include "host/tokens.h"
 
 #define SID_MAX 200
 #define LINE_MAX_LEN 2000
@@ -49,7 +50,7 @@ hr_sandbox_report(struct hr_sandbox *s, const char *level, const char *status, c
 void
 hr_sandbox_log(struct hr_sandbox *s, const char *fmt, ...)
 {
-	char text[LINE_MAX_LEN];
+	char text[LINE_MAX_LEN], masked[LINE_MAX_LEN];
 	va_list ap;
 
 	if (s->log == NULL)
@@ -57,7 +58,8 @@ hr_sandbox_log(struct hr_sandbox *s, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	s->log(s->log_arg, text);
+	hr_tokens_mask(s, text, masked, sizeof(masked));
+	s->log(s->log_arg, masked);
 }
 
 static void
@@ -123,8 +125,9 @@ sandbox_init(struct hr_sandbox *s, const struct hr_config *c, const struct hr_sa
 		hr_strv_add(&s->plugins, "vscode");
 	hr_strv_add_all(&s->environ, o->environ);
 	initial_env(s, o);
+	hr_tokens_init(s);
 	if (s->sid == NULL || (o->state_dir != NULL && s->state_dir == NULL) || s->plugins.failed ||
-	    s->env.failed || s->environ.failed)
+	    s->env.failed || s->environ.failed || s->tokens.failed)
 		return hr_error_nomem(err);
 	s->host = (struct hr_backend_host){
 	    .config = s->config,
@@ -189,6 +192,7 @@ hr_sandbox_free(struct hr_sandbox *s)
 	hr_strv_done(&s->plugins);
 	hr_strv_done(&s->env);
 	hr_strv_done(&s->environ);
+	hr_strv_done(&s->tokens);
 	json_object_put(s->mcp);
 	hr_fd_close(&s->taken_fd);
 	free(s->taken);
@@ -247,8 +251,8 @@ restore(struct hr_sandbox *s, struct hr_error *err)
 	return rc == 0 ? 1 : -1;
 }
 
-int
-hr_sandbox_connect(struct hr_sandbox *s, struct hr_error *err)
+static int
+connect_it(struct hr_sandbox *s, struct hr_error *err)
 {
 	bool made = false, taken = false;
 	int rc;
@@ -282,6 +286,16 @@ hr_sandbox_connect(struct hr_sandbox *s, struct hr_error *err)
 	hr_sandbox_report(s, "info",
 	    strcmp(s->ops->name, "cli") == 0 ? "STATUS$RUNTIME_STARTED" : "STATUS$READY", "");
 	return 0;
+}
+
+int
+hr_sandbox_connect(struct hr_sandbox *s, struct hr_error *err)
+{
+	int rc = connect_it(s, err);
+
+	if (rc != 0)
+		hr_tokens_mask_error(s, err);
+	return rc;
 }
 
 static void

@@ -16,6 +16,7 @@ struct hr_sandbox {
 	struct hr_config *config;
 	char *sid, *state_dir;
 	struct hr_strv plugins, env, environ;
+	struct hr_strv tokens; /* of git's providers, "GITHUB_TOKEN=..." */
 	struct hr_backend_host host;
 	struct hr_client client; /* of the server, once connected */
 	struct hr_endpoint endpoint;

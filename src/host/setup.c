@@ -172,9 +172,14 @@ hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_error *err)
 	if (s->attach)
 		return 0;
 	if (taken)
-		return hr_sandbox_add_env(s, s->host.env, err);
+		return hr_sandbox_add_env(s, s->host.env, err) == 0
+			   ? hr_sandbox_add_env(s, hr_strv_list(&s->tokens), err)
+			   : -1;
 	startup_env(s, &v);
 	rc = v.failed ? hr_error_nomem(err) : hr_sandbox_add_env(s, s->host.env, err);
+	/* not with the others: those are also the container's, which an inspection shows */
+	if (rc == 0)
+		rc = hr_sandbox_add_env(s, hr_strv_list(&s->tokens), err);
 	if (rc == 0)
 		rc = hr_sandbox_add_env(s, hr_strv_list(&v), err);
 	hr_strv_done(&v);

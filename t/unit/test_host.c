@@ -18,6 +18,7 @@
 #include "host/portlock.h"
 #include "host/sandbox.h"
 #include "host/settings.h"
+#include "host/tokens.h"
 #include "host/toml.h"
 #include "host/volumes.h"
 #include "host/zip.h"
@@ -39,6 +40,39 @@ tear_down(void)
 	ck_assert_int_eq(chdir("/"), 0);
 	ck_assert_int_eq(hr_path_remove(top, NULL), 0);
 }
+
+/* ---- secrets ---- */
+
+static const struct {
+	const char *text, *masked;
+} masks[] = {
+    {"", ""},
+    {"nothing", "nothing"},
+    {"abc", "******"},
+    {"xabcx abc", "x******x ******"},
+    {"abcdef", "******"}, /* the longest */
+    {"ab plain default", "ab plain default"},
+    {"t0ken of lower", "****** of ******"},
+};
+
+START_TEST(masking)
+{
+	static const char *const env[] = {"A_KEY=abc", "B_SECRET=abcdef", "C_CODE=ab", "D=plain",
+	    "E_TOKEN=default", "f_token=lower", "G_KEY=", "HKEY=nothing", NULL};
+	struct hr_sandbox s = {.host.env = env};
+	struct hr_error e = {.text = "it was abc"};
+	char out[64];
+
+	hr_strv_add(&s.tokens, "GITHUB_TOKEN=t0ken");
+	hr_tokens_mask(&s, masks[_i].text, out, sizeof(out));
+	ck_assert_str_eq(out, masks[_i].masked);
+	hr_tokens_mask(&s, "abc abc abc abc abc abc", out, 16);
+	ck_assert_str_eq(out, "****** ****** *");
+	hr_tokens_mask_error(&s, &e);
+	ck_assert_str_eq(e.text, "it was ******");
+	hr_strv_done(&s.tokens);
+}
+END_TEST
 
 /* ---- TOML ---- */
 
@@ -643,6 +677,7 @@ main(void)
 	tcase_add_test(tc, backoff);
 	tcase_add_test(tc, sids);
 	tcase_add_test(tc, nearest);
+	tcase_add_loop_test(tc, masking, 0, N(masks));
 	tcase_add_test(tc, zips);
 	tcase_add_test(tc, module_that_is_not_there);
 	suite_add_tcase(s, tc);

@@ -1,0 +1,237 @@
+/* Tokens of git's providers, and the masking of secrets. */
+#include "config.h"
+
+#include "host/tokens.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "host/error.h"
+#include "http/http.h"
+#include "proto/json.h"
+
+#define MASK "******"
+#define REFRESH_TIMEOUT_S 30
+#define URL_MAX 8192
+
+const char *const hr_token_names[HR_PROVIDERS] = {
+    "GITHUB_TOKEN", "GITLAB_TOKEN", "BITBUCKET_TOKEN", "ENTERPRISE_SSO_TOKEN"};
+
+/* As the refreshing service calls them. */
+static const char *const providers[HR_PROVIDERS] = {
+    "github", "gitlab", "bitbucket", "enterprise_sso"};
+
+const char *
+hr_token(const struct hr_sandbox *s, int provider)
+{
+	return hr_env_get(hr_strv_list(&s->tokens), hr_token_names[provider]);
+}
+
+void
+hr_tokens_init(struct hr_sandbox *s)
+{
+	for (size_t i = 0; i < HR_PROVIDERS; i++) {
+		const char *token = hr_env_get(hr_strv_list(&s->environ), hr_token_names[i]);
+
+		if (token != NULL)
+			hr_strv_addf(&s->tokens, "%s=%s", hr_token_names[i], token);
+	}
+}
+
+/* ---- masking ---- */
+
+static bool
+is_secret(const char *entry, size_t name)
+{
+	static const char *const marks[] = {"SECRET", "_KEY", "_CODE", "_TOKEN"};
+	char upper[256];
+
+	if (name >= sizeof(upper))
+		return false;
+	for (size_t i = 0; i < name; i++)
+		upper[i] = (char)toupper((unsigned char)entry[i]);
+	upper[name] = '\0';
+	for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++)
+		if (strstr(upper, marks[i]) != NULL)
+			return true;
+	return false;
+}
+
+/* The longest secret that begins at text: its length, 0 for none. */
+static size_t
+secret_at(const char *const *env, const char *text)
+{
+	size_t longest = 0;
+
+	for (; env != NULL && *env != NULL; env++) {
+		const char *eq = strchr(*env, '=');
+		size_t n = eq != NULL ? strlen(eq + 1) : 0;
+
+		if (n > 2 && n > longest && strncmp(eq + 1, text, n) == 0 &&
+		    strcmp(eq + 1, "default") != 0 && is_secret(*env, (size_t)(eq - *env)))
+			longest = n;
+	}
+	return longest;
+}
+
+void
+hr_tokens_mask(const struct hr_sandbox *s, const char *text, char *out, size_t cap)
+{
+	size_t at = 0, n, more;
+
+	while (*text != '\0' && at + 1 < cap) {
+		n = secret_at(hr_strv_list(&s->environ), text);
+		more = secret_at(hr_strv_list(&s->tokens), text);
+		n = more > n ? more : n;
+		more = secret_at(s->host.env, text);
+		n = more > n ? more : n;
+		if (n > 0) {
+			at += (size_t)snprintf(out + at, cap - at, "%s", MASK);
+			at = at < cap ? at : cap - 1;
+			text += n;
+		} else {
+			out[at++] = *text++;
+		}
+	}
+	out[at] = '\0';
+}
+
+void
+hr_tokens_mask_error(const struct hr_sandbox *s, struct hr_error *err)
+{
+	char text[sizeof(err->text)];
+
+	if (err == NULL)
+		return;
+	hr_tokens_mask(s, err->text, text, sizeof(text));
+	(void)snprintf(err->text, sizeof(err->text), "%s", text);
+}
+
+/* ---- a token that is new ---- */
+
+static bool
+is_this_machine(const char *host)
+{
+	size_t n = strcspn(host, ":/");
+
+	return (
+	    n == 9 && (strncmp(host, "127.0.0.1", n) == 0 || strncmp(host, "localhost", n) == 0));
+}
+
+char *
+hr_tokens_base(const char *name, const char *host, struct hr_error *err)
+{
+	const char *rest = strstr(host, "://");
+	bool plain = strncmp(host, "http://", 7) == 0;
+	char *base = NULL;
+
+	rest = rest != NULL ? rest + 3 : host;
+	if (plain && !is_this_machine(rest)) {
+		(void)hr_error_set(err, HR_ERROR_VALUE,
+		    "%s: http:// is for this machine only; a token needs https", name);
+	} else if (*rest == '\0' || strspn(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUV"
+						 "WXYZ0123456789.-:_") != strlen(rest)) {
+		(void)hr_error_set(
+		    err, HR_ERROR_VALUE, "%s is no name of a host: %.200s", name, host);
+	} else if (asprintf(&base, "%s%s", plain ? "http://" : "https://", rest) < 0) {
+		base = NULL;
+		(void)hr_error_nomem(err);
+	}
+	return base;
+}
+
+/* {"token": "..."} becomes NAME=...; *ret is the caller's. */
+static int
+read_token(const struct hr_buf *body, const char *name, char **ret, struct hr_error *err)
+{
+	struct json_object *o = NULL, *v = NULL;
+	struct hr_json_error why;
+	int rc = 0;
+
+	if (hr_json_decode(body->len > 0 ? body->p : "", body->len, &o, &why) != 0 ||
+	    !json_object_is_type(o, json_type_object) ||
+	    !json_object_object_get_ex(o, "token", &v) || !json_object_is_type(v, json_type_string))
+		rc = hr_error_set(err, HR_ERROR_VALUE, "the answer has no token");
+	else if (asprintf(ret, "%s=%s", name, json_object_get_string(v)) < 0)
+		rc = hr_error_nomem(err);
+	json_object_put(o);
+	return rc;
+}
+
+static int
+ask(struct hr_sandbox *s, const char *web_host, int provider, char **ret, struct hr_error *err)
+{
+	const char *key_value = hr_sandbox_session_api_key(s);
+	char *base = hr_tokens_base("WEB_HOST", web_host, err), *key = NULL;
+	const char *headers[2] = {NULL, NULL};
+	struct hr_http_request r = {
+	    .method = "GET", .headers = headers, .timeout_s = REFRESH_TIMEOUT_S, .watch_fd = -1};
+	struct hr_http_answer a = {0};
+	struct hr_http *http = NULL;
+	struct hr_err e = {0};
+	struct hr_buf url;
+	int rc = -1;
+
+	if (base == NULL)
+		return -1;
+	hr_buf_init(&url, URL_MAX);
+	hr_buf_addf(&url, "%s/api/refresh-tokens?provider=%s&sid=", base, providers[provider]);
+	hr_http_escape(&url, s->sid);
+	if (key_value != NULL && asprintf(&key, "X-Session-API-Key: %s", key_value) < 0)
+		key = NULL;
+	headers[0] = key;
+	r.url = hr_buf_str(&url);
+	if ((key_value != NULL && key == NULL) || hr_buf_check(&url, &e) != 0)
+		(void)hr_error_nomem(err);
+	else if ((http = hr_http_new(&e)) == NULL || hr_http_do(http, &r, &a, &e) != 0)
+		(void)hr_error_from(err, HR_ERROR_RUNTIME, &e);
+	else if (a.status < 200 || a.status > 299)
+		(void)hr_error_set(err, HR_ERROR_RUNTIME, "status %ld", a.status);
+	else
+		rc = read_token(&a.body, hr_token_names[provider], ret, err);
+	hr_http_answer_done(&a);
+	hr_http_free(http);
+	hr_buf_done(&url);
+	free(key);
+	free(base);
+	return rc;
+}
+
+static void
+refresh_one(struct hr_sandbox *s, int provider, struct hr_strv *out)
+{
+	const char *web_host = hr_env_get(hr_strv_list(&s->environ), "WEB_HOST");
+	struct hr_error e = {0};
+	char *entry = NULL;
+
+	if (web_host == NULL) {
+		hr_strv_addf(out, "%s=%s", hr_token_names[provider], hr_token(s, provider));
+	} else if (ask(s, web_host, provider, &entry, &e) != 0) {
+		hr_sandbox_log(
+		    s, "no new token of %s came from WEB_HOST: %s", providers[provider], e.text);
+	} else {
+		hr_strv_set_env(&s->tokens, entry);
+		hr_strv_add(out, entry);
+		free(entry);
+	}
+}
+
+void
+hr_tokens_refresh(struct hr_sandbox *s, const char *command)
+{
+	struct hr_error e = {0};
+	struct hr_strv env = {0};
+
+	for (int i = 0; i < HR_PROVIDERS; i++)
+		if (hr_token(s, i) != NULL && strcasestr(command, hr_token_names[i]) != NULL)
+			refresh_one(s, i, &env);
+	if (env.failed)
+		hr_sandbox_log(s, "out of memory");
+	else if (env.n > 0 && hr_sandbox_add_env(s, hr_strv_list(&env), &e) != 0)
+		hr_sandbox_log(s, "tokens were not given to the sandbox: %s", e.text);
+	hr_strv_done(&env);
+}
