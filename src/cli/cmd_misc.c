@@ -1,4 +1,4 @@
-/* config, completion, version. */
+/* config, id, completion, version. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -26,6 +26,27 @@ config(struct cli *c, const struct cli_args *a)
 
 const struct cli_command cli_config = {
     "config", "", "Print the settings as JSON, secrets masked.", NULL, 0, 0, config};
+
+static int
+id(struct cli *c, const struct cli_args *a)
+{
+	const char *name = a->argc > 0 ? a->argv[0] : NULL;
+	struct hr_error err = {0};
+	char *sid = hr_session_id(c->config, name, &err);
+	int rc;
+
+	if (sid == NULL)
+		return cli_fail(&err);
+	if (c->json)
+		rc = cli_done(c, "sid", sid, NULL);
+	else if ((rc = cli_outs(sid)) == CLI_OK)
+		rc = cli_outs("\n");
+	free(sid);
+	return rc;
+}
+
+const struct cli_command cli_id = {"id", "[NAME]",
+    "Print a sandbox name made from NAME and jwt_secret; without NAME a new one.", NULL, 0, 1, id};
 
 static int
 version(struct cli *c, const struct cli_args *a)

@@ -3,7 +3,7 @@ bin_PROGRAMS += handrail
 handrail_SOURCES = \
 	%D%/cli.h %D%/main.c \
 	%D%/cmd_act.c %D%/cmd_build.c %D%/cmd_clone.c %D%/cmd_events.c %D%/cmd_file.c %D%/cmd_host.c \
-	%D%/cmd_life.c %D%/cmd_misc.c %D%/cmd_pool.c %D%/cmd_watch.c \
+	%D%/cmd_life.c %D%/cmd_misc.c %D%/cmd_pool.c %D%/cmd_url.c %D%/cmd_watch.c \
 	%D%/commands.c %D%/commands.h \
 	%D%/observation.c %D%/observation.h \
 	%D%/progress.c %D%/progress.h

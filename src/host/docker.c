@@ -118,6 +118,10 @@ read_env(struct hr_docker *d, struct json_object *o, struct hr_error *err)
 			d->port = (int)strtol(e + 5, NULL, 10);
 		else if (strncmp(e, "VSCODE_PORT=", 12) == 0)
 			d->vscode_port = (int)strtol(e + 12, NULL, 10);
+		else if (strncmp(e, "APP_PORT_1=", 11) == 0)
+			d->app_ports[0] = (int)strtol(e + 11, NULL, 10);
+		else if (strncmp(e, "APP_PORT_2=", 11) == 0)
+			d->app_ports[1] = (int)strtol(e + 11, NULL, 10);
 		else if (strncmp(e, "SESSION_API_KEY=", 16) == 0)
 			key = e + 16;
 	}
@@ -200,6 +204,8 @@ docker_endpoint(void *self, struct hr_endpoint *ret)
 
 	ret->url = d->url;
 	ret->key = d->key;
+	ret->vscode_port = d->vscode_port;
+	memcpy(ret->app_ports, d->app_ports, sizeof(ret->app_ports));
 }
 
 /* ---- records ---- */
@@ -212,8 +218,10 @@ docker_record(void *self, struct hr_error *err)
 	char *text;
 
 	hr_buf_init(&b, 1 << 16);
-	hr_buf_addf(&b, "{\"id\":\"%s\",\"port\":%d,\"vscode_port\":%d,\"key\":", d->id, d->port,
-	    d->vscode_port);
+	hr_buf_addf(&b,
+	    "{\"id\":\"%s\",\"port\":%d,\"vscode_port\":%d,\"app_port_1\":%d,\"app_port_2\":%d,"
+	    "\"key\":",
+	    d->id, d->port, d->vscode_port, d->app_ports[0], d->app_ports[1]);
 	if (d->key != NULL)
 		(void)hr_json_put_str(&b, d->key, strlen(d->key), HR_JSON_REPLACE);
 	else
@@ -241,6 +249,8 @@ docker_restore(void *self, const char *record, struct hr_error *err)
 	}
 	d->port = json_object_get_int(hr_docker_at(o, "port", NULL));
 	d->vscode_port = json_object_get_int(hr_docker_at(o, "vscode_port", NULL));
+	d->app_ports[0] = json_object_get_int(hr_docker_at(o, "app_port_1", NULL));
+	d->app_ports[1] = json_object_get_int(hr_docker_at(o, "app_port_2", NULL));
 	d->id = strdup(hr_docker_text(o, "id", NULL));
 	if (hr_docker_at(o, "key", NULL) != NULL)
 		d->key = strdup(hr_docker_text(o, "key", NULL));

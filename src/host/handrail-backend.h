@@ -37,6 +37,8 @@ struct hr_endpoint {
 	const char *unix_socket; /* NULL: TCP */
 	const char *key;         /* X-Session-API-Key; NULL: none */
 	const char *workspace;   /* its first directory; NULL: as configured */
+	int vscode_port;         /* where an editor and two programs of people are; 0: nowhere */
+	int app_ports[2];
 };
 
 /* open, free and connect are required; NULL elsewhere means that it is done over the server, or

@@ -75,6 +75,11 @@ char *hr_config_json(const struct hr_config *c, struct hr_error *err);
 
 /* ---- sandboxes ---- */
 
+/* An id for a sandbox, 32 characters at most, that begins with name: the same for the same name and
+ * core.jwt_secret, and not to be guessed without that. name NULL: a random one. Where the setting
+ * is missing it is what the original's command line makes. The caller frees. */
+char *hr_session_id(const struct hr_config *c, const char *name, struct hr_error *err);
+
 struct hr_sandbox;
 
 typedef void hr_status_fn(void *arg, const char *level, const char *status, const char *message);
@@ -174,6 +179,13 @@ const char *hr_sandbox_url(const struct hr_sandbox *s);
 const char *hr_sandbox_id(const struct hr_sandbox *s);
 const char *hr_sandbox_session_api_key(const struct hr_sandbox *s);
 const char *hr_sandbox_status(const struct hr_sandbox *s);
+
+/* For a browser, the caller's: the editor of one that has the plugin vscode, NULL for one that has
+ * not; and where two programs of the sandbox's can be, as a JSON object of URL to port. Of the kind
+ * local, RUNTIME_URL, or RUNTIME_URL_PATTERN with RUNTIME_ID, says how it is reached from
+ * elsewhere. */
+int hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_error *err);
+int hr_sandbox_web_hosts(struct hr_sandbox *s, char **ret_json, struct hr_error *err);
 
 /* ---- sandboxes in advance ---- */
 

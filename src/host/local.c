@@ -92,6 +92,8 @@ local_endpoint(void *self, struct hr_endpoint *ret)
 	ret->url = l->url;
 	ret->key = l->key;
 	ret->workspace = l->workspace;
+	ret->vscode_port = l->vscode_port;
+	memcpy(ret->app_ports, l->app_ports, sizeof(ret->app_ports));
 }
 
 static void
@@ -115,8 +117,11 @@ local_record(void *self, struct hr_error *err)
 	put_text(&b, "key", l->key);
 	put_text(&b, "workspace", l->workspace);
 	put_text(&b, "log", l->log);
-	hr_buf_addf(&b, "\"own_workspace\":%s,\"port\":%d,\"pid\":%ld,\"started\":%llu}",
-	    l->own_workspace ? "true" : "false", l->port, (long)l->pid, l->started);
+	hr_buf_addf(&b,
+	    "\"own_workspace\":%s,\"port\":%d,\"vscode_port\":%d,\"app_port_1\":%d,"
+	    "\"app_port_2\":%d,\"pid\":%ld,\"started\":%llu}",
+	    l->own_workspace ? "true" : "false", l->port, l->vscode_port, l->app_ports[0],
+	    l->app_ports[1], (long)l->pid, l->started);
 	text = hr_buf_take(&b);
 	hr_buf_done(&b);
 	if (text == NULL)
@@ -160,6 +165,9 @@ local_restore(void *self, const char *record, struct hr_error *err)
 	l->log = take_text(o, "log");
 	l->own_workspace = take_number(o, "own_workspace") != 0;
 	l->port = (int)take_number(o, "port");
+	l->vscode_port = (int)take_number(o, "vscode_port");
+	l->app_ports[0] = (int)take_number(o, "app_port_1");
+	l->app_ports[1] = (int)take_number(o, "app_port_2");
 	l->pid = (pid_t)take_number(o, "pid");
 	l->started = (unsigned long long)take_number(o, "started");
 	json_object_put(o);

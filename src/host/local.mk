@@ -20,6 +20,7 @@ libhost_la_SOURCES = \
 	%D%/proc.c %D%/proc.h \
 	%D%/record.c %D%/repo.c %D%/sandbox.c %D%/sandbox.h \
 	%D%/schema.c %D%/schema.h \
+	%D%/sessionid.c \
 	%D%/settings.c %D%/settings.h \
 	%D%/setup.c \
 	%D%/strv.c %D%/strv.h \
@@ -28,6 +29,7 @@ libhost_la_SOURCES = \
 	%D%/tokens.c %D%/tokens.h \
 	%D%/toml.c %D%/toml.h %D%/toml_int.h %D%/tomlvalue.c \
 	%D%/transfer.c \
+	%D%/urls.c \
 	%D%/volumes.c %D%/volumes.h \
 	%D%/zip.h
 libhost_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_SBINDIR='"$(sbindir)"' -DHR_BACKENDDIR='"$(pkglibdir)/backends"' \

@@ -13,7 +13,7 @@ struct hr_local {
 	pid_t pid; /* 0: none */
 	unsigned long long started;
 	int watch; /* readable when it has ended; -1: none */
-	int port;
+	int port, vscode_port, app_ports[2];
 	char *url, *key, *workspace, *log;
 	bool own_workspace; /* made here: removed at the end */
 	struct hr_portlock locks[4];

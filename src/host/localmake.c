@@ -99,21 +99,21 @@ choose_ports(struct hr_local *l, struct hr_strv *env, struct hr_error *err)
 {
 	const char *const *e = l->h->environ;
 	const char *app1 = hr_env_get(e, "WORK_PORT_1"), *app2 = hr_env_get(e, "WORK_PORT_2");
-	int vscode, one, two;
 	char entry[64];
 
 	if (choose_port(l, HR_PORT_SERVER, NULL, &l->port, err) != 0 ||
-	    choose_port(l, HR_PORT_VSCODE, hr_env_get(e, "VSCODE_PORT"), &vscode, err) != 0 ||
-	    choose_port(l, HR_PORT_APP1, app1 != NULL ? app1 : hr_env_get(e, "APP_PORT_1"), &one,
-		err) != 0 ||
-	    choose_port(
-		l, HR_PORT_APP2, app2 != NULL ? app2 : hr_env_get(e, "APP_PORT_2"), &two, err) != 0)
+	    choose_port(l, HR_PORT_VSCODE, hr_env_get(e, "VSCODE_PORT"), &l->vscode_port, err) !=
+		0 ||
+	    choose_port(l, HR_PORT_APP1, app1 != NULL ? app1 : hr_env_get(e, "APP_PORT_1"),
+		&l->app_ports[0], err) != 0 ||
+	    choose_port(l, HR_PORT_APP2, app2 != NULL ? app2 : hr_env_get(e, "APP_PORT_2"),
+		&l->app_ports[1], err) != 0)
 		return -1;
-	(void)snprintf(entry, sizeof(entry), "VSCODE_PORT=%d", vscode);
+	(void)snprintf(entry, sizeof(entry), "VSCODE_PORT=%d", l->vscode_port);
 	hr_strv_set_env(env, entry);
-	(void)snprintf(entry, sizeof(entry), "APP_PORT_1=%d", one);
+	(void)snprintf(entry, sizeof(entry), "APP_PORT_1=%d", l->app_ports[0]);
 	hr_strv_set_env(env, entry);
-	(void)snprintf(entry, sizeof(entry), "APP_PORT_2=%d", two);
+	(void)snprintf(entry, sizeof(entry), "APP_PORT_2=%d", l->app_ports[1]);
 	hr_strv_set_env(env, entry);
 	return 0;
 }

@@ -151,6 +151,9 @@ def life_of_a_container():
             equal(f.read(), "content\n", "copied out")
         equal("ready: listening" in h.ok("logs"), True, "log")
         equal(json.loads(h.ok("top", "--json"))["pids"] > 1, True, "use")
+        ports = [int(e.split("=")[1]) for e in h.inspect()["Config"]["Env"] if e.startswith("APP_PORT_")]
+        urls = json.loads(h.ok("url", "--json"))
+        equal((urls["vscode"], urls["web_hosts"]), (None, {"http://localhost:%d" % p: p for p in ports}), "addresses")
         h.ok("down")
         equal(docker("inspect", "openhands-runtime-" + h.name).returncode, 1, "the container is gone")
         equal(os.listdir(h.path("state")), [], "and its record")

@@ -2,6 +2,7 @@
 """The handrail command and libhandrail with sandboxes of the kinds "local" and loadable, from the build
 tree: each test has its own state directory and home, and nothing is left behind."""
 
+import http.server
 import json
 import os
 import pty
@@ -205,6 +206,56 @@ def logs():
         equal(p.returncode, 0, "it ends with the sandbox")
 
 
+class TokenServer(http.server.BaseHTTPRequestHandler):
+    """In the place of a sandbox's server: an editor's token."""
+
+    def do_GET(self):
+        body = json.dumps({"token": "t k"}).encode()
+        self.send_response(200 if self.path == "/vscode/connection_token" else 404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *unused):
+        pass
+
+
+def addresses():
+    with Host() as h:
+        h.ok("up")
+        record = h.record()
+        ports = [record["backend"]["app_port_%d" % i] for i in (1, 2)]
+        here = {"http://localhost:%d" % p: p for p in ports}
+        equal(json.loads(h.ok("url", "--json")), {"server": record["url"], "vscode": None, "web_hosts": here})
+        equal(h.ok("url"), "server %s\n" % record["url"] + "".join("%-6d %s\n" % (here[u], u) for u in here))
+        with http.server.HTTPServer(("127.0.0.1", 0), TokenServer) as server:
+            thread = threading.Thread(target=server.serve_forever)
+            thread.start()
+            try:
+                record["backend"]["url"] = "http://127.0.0.1:%d" % server.server_address[1]
+                with open(h.path("state", "default.json"), "w") as f:
+                    json.dump(record, f)
+                for env, form in (({}, None), ({"RUNTIME_URL": "http://localhost"}, None),
+                                  ({"RUNTIME_URL": "https://a.example.com"}, "https://%s-a.example.com"),
+                                  ({"RUNTIME_URL_PATTERN": "https://{runtime_id}.b:8443/", "RUNTIME_ID": "r1"},
+                                   "https://%s-r1.b:8443"),
+                                  ({"RUNTIME_URL": "https://c/r1", "RUNTIME_ID": "r1"}, "https://c/r1/%s"),
+                                  ({"RUNTIME_URL": "https://c", "RUNTIME_URL_PATTERN": "https://d/{runtime_id}",
+                                    "RUNTIME_ID": "r1"}, "https://%s-c"),
+                                  ({"RUNTIME_URL_PATTERN": "https://d/{runtime_id}"}, None)):
+                    names = [form % n for n in ("vscode", "work-1", "work-2")] if form else [
+                        "http://localhost:%d" % p for p in [record["backend"]["vscode_port"]] + ports]
+                    h.env.update(env)
+                    got = json.loads(h.ok("url", "--json"))
+                    for name in env:
+                        del h.env[name]
+                    equal(got["vscode"], names[0] + "/?tkn=t%20k&folder=" + record["backend"]["workspace"], env)
+                    equal(got["web_hosts"], dict(zip(names[1:], ports)), env)
+            finally:
+                server.shutdown()
+                thread.join()
+
+
 def resources():
     with Host() as h:
         h.ok("up")
@@ -346,7 +397,7 @@ def main():
     for test in (life_of_a_sandbox, exit_statuses, json_observation, variables, bad_variable_leaves_nothing,
                  git_identity, two_sandboxes, server_that_died, server_that_does_not_start, own_workspace, files,
                  repository, logs,
-                 resources, terminal, wrong_usage, help_and_completion, settings, mcp_servers,
+                 addresses, resources, terminal, wrong_usage, help_and_completion, settings, mcp_servers,
                  decisions_without_a_server, loadable_backend):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()

@@ -587,6 +587,50 @@ START_TEST(sids)
 }
 END_TEST
 
+static const struct {
+	const char *name, *secret, *id;
+} ids[] = {
+    {"a", NULL, "a-f6653249add5958550052efe4c1202"},
+    {"a", "key", "a-4dd6aaec57aefa5e53ab08c8c9f03e"},
+    {"exactly-16-chars", NULL, "exactly-16-chars-9c2831a7cab8c54"},
+    {"seventeen-chars-x", "key", "seventeen-chars--df7501384b83d19"},
+    {"0b9c4c1e-3d39-4f0a-9d0c-1f6f2a1b7c11", "s", "0b9c4c1e-3d39-4f-f34a371a6812582"},
+    {"", NULL, NULL},
+    {"a/b", "key", NULL},
+};
+
+START_TEST(session_ids)
+{
+	struct hr_config *c = hr_config_new(NULL);
+	struct hr_error e = {0};
+	char *id;
+
+	if (ids[_i].secret != NULL)
+		ck_assert_int_eq(hr_config_set(c, "core.jwt_secret", ids[_i].secret, NULL), 0);
+	id = hr_session_id(c, ids[_i].name, &e);
+	if (ids[_i].id != NULL)
+		ck_assert_str_eq(id, ids[_i].id);
+	else
+		ck_assert_int_eq(e.code, HR_ERROR_VALUE);
+	free(id);
+	hr_config_free(c);
+}
+END_TEST
+
+START_TEST(random_session_ids)
+{
+	struct hr_config *c = hr_config_new(NULL);
+	char *one = hr_session_id(c, NULL, NULL), *two = hr_session_id(c, NULL, NULL);
+
+	ck_assert_uint_eq(strlen(one), 32);
+	ck_assert_int_eq(one[14], '4'); /* of a UUID */
+	ck_assert_str_ne(one, two);
+	free(one);
+	free(two);
+	hr_config_free(c);
+}
+END_TEST
+
 START_TEST(nearest)
 {
 	static const char *const words[] = {"timeout", "platform", "volumes"};
@@ -676,6 +720,8 @@ main(void)
 	tcase_add_test(tc, start_command);
 	tcase_add_test(tc, backoff);
 	tcase_add_test(tc, sids);
+	tcase_add_loop_test(tc, session_ids, 0, N(ids));
+	tcase_add_test(tc, random_session_ids);
 	tcase_add_test(tc, nearest);
 	tcase_add_loop_test(tc, masking, 0, N(masks));
 	tcase_add_test(tc, zips);

@@ -1,0 +1,73 @@
+/* url: what a person's browser can open. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "base/buf.h"
+#include "cli/commands.h"
+#include "proto/json.h"
+
+static int
+show(struct cli *c, const char *server, const char *vscode, const char *hosts)
+{
+	struct json_object *o = NULL;
+	struct hr_json_error why;
+	struct hr_buf b;
+	int rc;
+
+	if (hr_json_decode(hosts, strlen(hosts), &o, &why) != 0)
+		return cli_usage("the list of addresses cannot be read");
+	hr_buf_init(&b, 1 << 20);
+	if (c->json) {
+		hr_buf_adds(&b, "{\"server\":");
+		(void)hr_json_put_str(&b, server, strlen(server), HR_JSON_REPLACE);
+		hr_buf_adds(&b, ",\"vscode\":");
+		if (vscode != NULL)
+			(void)hr_json_put_str(&b, vscode, strlen(vscode), HR_JSON_REPLACE);
+		else
+			hr_buf_adds(&b, "null");
+		hr_buf_addf(&b, ",\"web_hosts\":%s}\n", hosts);
+	} else {
+		hr_buf_addf(&b, "server %s\n", server);
+		if (vscode != NULL)
+			hr_buf_addf(&b, "vscode %s\n", vscode);
+		json_object_object_foreach(o, address, port)
+		{
+			hr_buf_addf(&b, "%-6d %s\n", json_object_get_int(port), address);
+		}
+	}
+	rc = cli_out(hr_buf_str(&b), b.len);
+	hr_buf_done(&b);
+	json_object_put(o);
+	return rc;
+}
+
+static int
+print_urls(struct cli *c, const struct cli_args *a)
+{
+	struct hr_error err = {0};
+	struct hr_sandbox *s;
+	char *vscode = NULL, *hosts = NULL;
+	int rc = CLI_ERROR;
+
+	(void)a;
+	s = cli_attach(c, &rc);
+	if (s == NULL)
+		return rc;
+	if (hr_sandbox_vscode_url(s, &vscode, &err) != 0 ||
+	    hr_sandbox_web_hosts(s, &hosts, &err) != 0)
+		rc = cli_fail(&err);
+	else
+		rc = show(c, hr_sandbox_url(s) != NULL ? hr_sandbox_url(s) : "-", vscode, hosts);
+	free(vscode);
+	free(hosts);
+	hr_sandbox_free(s);
+	return rc;
+}
+
+const struct cli_command cli_url = {"url", "",
+    "Print the addresses of the server, the editor and two ports for programs.", NULL, 0, 0,
+    print_urls};
