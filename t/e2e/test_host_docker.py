@@ -187,6 +187,23 @@ def pause_and_resume():
             equal(h.ok("run", "echo $KEPT"), "yes\n", mode + ": a variable that stays")
 
 
+def closing():
+    """A program that closes its sandbox stops that container only, and none that is to be kept alive."""
+    program = [os.path.join(BUILD, "t/host/program"), "docker", '{"action": "run", "args": {"command": "true"}}']
+    name = "openhands-runtime-program"
+    with DockerHost() as h:
+        h.ok("up")
+        try:
+            for keep, state in (("true", "running"), ("false", "exited")):
+                done = subprocess.run(program, env=dict(h.env, SANDBOX_KEEP_RUNTIME_ALIVE=keep), cwd=h.path("cwd"),
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                equal(done.returncode, 0, done.stderr)
+                equal(json.loads(docker("inspect", name).stdout)[0]["State"]["Status"], state, "kept alive: " + keep)
+        finally:
+            docker("rm", "-f", name)
+        equal(h.inspect()["State"]["Status"], "running", "another one")
+
+
 def pool():
     """One that waits is a frozen container, which takes the name of the sandbox it becomes."""
     with DockerHost() as h:
@@ -368,7 +385,7 @@ def main():
     finally:
         shutil.rmtree(top)
     try:
-        for test in (life_of_a_container, create_request, pause_and_resume, pool, pool_with_a_dead_one,
+        for test in (life_of_a_container, create_request, pause_and_resume, closing, pool, pool_with_a_dead_one,
                      pool_with_a_killed_taker, limits_are_enforced, wrong_values,
                      killed_container, start_that_fails, no_engine, four_branches):
             tap.run(test.__name__.replace("_", " "), test)

@@ -349,6 +349,7 @@ def mcp_servers():
 def decisions_without_a_server():
     """What the client side answers by itself, seen by a program that uses the library."""
     with Host() as h:
+        del h.env["FILE_STORE_PATH"]  # it is in the home directory then
         def act(action):
             done = subprocess.run([os.path.join(BUILD, "t/host/program"), "local", json.dumps(action)], env=h.env,
                                   cwd=h.path("cwd"), stdout=subprocess.PIPE, stderr=subprocess.PIPE,

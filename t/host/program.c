@@ -1,5 +1,5 @@
 /* A program that uses libhandrail as others would: only its public header, only its shared object.
- *   program RUNTIME ACTION      starts a sandbox, prints one observation, ends it
+ *   program RUNTIME ACTION      starts a sandbox, prints one observation, closes it
  * What a command prints as it comes goes to stderr, where the runtime tells. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,8 @@ main(int argc, char **argv)
 		return 2;
 	o.environ = (const char *const *)environ;
 	c = hr_config_new(&err);
-	if (c != NULL && hr_config_set(c, "core.runtime", argv[1], &err) == 0)
+	if (c != NULL && hr_config_load(c, NULL, o.environ, NULL, NULL, &err) == 0 &&
+	    hr_config_set(c, "core.runtime", argv[1], &err) == 0)
 		s = hr_sandbox_open(c, &o, &err);
 	if (s != NULL && hr_sandbox_subscribe_output(s, on_output, NULL))
 		fprintf(stderr, "subscribed\n");
