@@ -50,10 +50,11 @@ make_nonce(char *nonce, size_t len, struct hr_err *err)
 }
 
 /* $? must be expanded by the first command. A child bash has no nonce and does not wait for an ack:
- * nobody may be there to give it. The text is read and run at every prompt: what is seldom needed
- * comes with an ack. PS1 is emptied only where it is set, since assigning to a read-only variable
- * would end the text there: hence last. The backslashes keep aliases away; after a syntax error
- * within [[ bash 5.2 trips over the next [[, which must not be this one. */
+ * nobody may be there to give it; nor does who could not report. The text is read and run at every
+ * prompt: what is seldom needed comes with an ack. Most acks are for the builtin alone, which reads
+ * them faster. PS1 is emptied only where it is set, since assigning to a read-only variable would
+ * end the text there: hence last. The backslashes keep aliases away; after a syntax error within [[
+ * bash 5.2 trips over the next [[, which must not be this one. */
 static char *
 prompt_command(const struct hr_hook *h, struct hr_err *err)
 {
@@ -68,9 +69,12 @@ prompt_command(const struct hr_hook *h, struct hr_err *err)
 	    "\"$-\""
 	    " \"${SHELLOPTS-}\" >>");
 	add_quoted(&b, h->report_path);
-	hr_buf_adds(&b, "; \\builtin test -z \"${__hr_n-}\" || { \\builtin read -r __hr_a <");
+	hr_buf_adds(&b, " && { \\builtin test -z \"${__hr_n-}\" ||"
+			" \\builtin " HR_HOOK_LINE_BUILTIN " - ");
 	add_quoted(&b, h->ack_path);
-	hr_buf_adds(&b, "; \\builtin eval \"${__hr_a-}\"; };"
+	hr_buf_adds(&b, " || { \\builtin read -r __hr_a <");
+	add_quoted(&b, h->ack_path);
+	hr_buf_adds(&b, "; \\builtin eval \"${__hr_a-}\"; }; };"
 			" \\builtin test -z \"${PS1-}${PS2-}\" || PS1= PS2=; }"
 			" >/dev/null 2>&1 || \\builtin :");
 	text = hr_buf_take(&b);
@@ -252,7 +256,17 @@ hr_hook_ack_source(const char *path, struct hr_buf *out)
 }
 
 void
-hr_hook_ack_line(struct hr_buf *out)
+hr_hook_ack_begin(struct hr_buf *out)
 {
-	hr_buf_adds(out, "\\builtin " HR_HOOK_LINE_BUILTIN "; ");
+	hr_buf_addc(out, ' ');
+}
+
+void
+hr_hook_ack_end(bool line, struct hr_buf *out)
+{
+	if (line && out->len == 1)
+		hr_buf_reset(out);
+	else if (line)
+		hr_buf_adds(out, "\\builtin " HR_HOOK_LINE_BUILTIN "; ");
+	hr_buf_addc(out, '\n');
 }

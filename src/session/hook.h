@@ -34,6 +34,8 @@
 #define HR_HOOK_LINE_HELLO "+" /* what it says there once it is set up */
 #define HR_HOOK_LINE_MAX 32768 /* bytes of a text, its NUL not counted; a pipe holds more */
 
+#define HR_HOOK_ACK_NOTHING " \n" /* an ack that asks for nothing */
+
 struct hr_hook {
 	char *report_path;  /* FIFO shell -> keeper; child shells know it, too */
 	char *exports_path; /* FIFO shell -> keeper, only for the shell's user: its successor runs
@@ -63,7 +65,10 @@ void hr_hook_heal(const struct hr_hook *h, struct hr_buf *out);
  * at the terminal in canonical mode. `status` is $? afterwards. */
 void hr_hook_editing(int status, struct hr_buf *out);
 
-/* Pieces of an ack line, each ended by a blank or "; ". */
+/* An ack line begins with a blank, which the builtin takes off where it waits for it; or it is the
+ * end of a line alone and says that readline's next line comes from line_path. */
+void hr_hook_ack_begin(struct hr_buf *out);
+/* Pieces of it, each ended by a blank or "; ". */
 void hr_hook_ack_readline(struct hr_buf *out); /* keys and paste as we need them */
 /* PS0 and PROMPT_COMMAND, where they are other than ours. */
 void hr_hook_ack_restore(struct hr_buf *out);
@@ -71,6 +76,6 @@ void hr_hook_ack_unexport(struct hr_buf *out); /* under set -a, what is ours alo
 void hr_hook_ack_nonce(const struct hr_hook *h, struct hr_buf *out);    /* it was changed */
 void hr_hook_ack_snapshot(const struct hr_hook *h, struct hr_buf *out); /* exported variables */
 void hr_hook_ack_source(const char *path, struct hr_buf *out);
-void hr_hook_ack_line(struct hr_buf *out); /* readline's next line comes from line_path */
+void hr_hook_ack_end(bool line, struct hr_buf *out); /* line: the next one is from line_path */
 
 #endif

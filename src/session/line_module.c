@@ -2,14 +2,17 @@
  * from a FIFO in one piece, instead of byte by byte from the terminal, and leaves the terminal
  * alone meanwhile.
  *
- *   __hr_line FIFO   sets it up; prints nothing, fails where this is no bash that we know
- *   __hr_line        the next line that readline reads is to come from the FIFO
+ *   __hr_line FIFO     sets it up; prints nothing, fails where this is no bash that we know
+ *   __hr_line          the next line that readline reads is to come from the FIFO
+ *   __hr_line - FIFO   waits for a byte in this one: the end of a line says the same; fails on any
+ *                      other, which is gone then: the rest is for `read`
  *
- * The FIFO holds texts ended by a NUL. A text becomes the line as if pasted and accepted; an empty
- * one says that readline shall read from the terminal after all. So does whatever is not as it
- * should be: then all is as if this had not been loaded. All of readline's is looked up by name,
- * and nothing of bash's but the layout of a builtin (since bash 2.0) and of a word list is relied
- * on. */
+ * The first FIFO holds texts ended by a NUL. A text becomes the line as if pasted and accepted; an
+ * empty one says that readline shall read from the terminal after all. So does whatever is not as
+ * it should be: then all is as if this had not been loaded. All of readline's and of bash's is
+ * looked up by name; beside that the layout of a builtin (since bash 2.0) and of a word list is
+ * relied on.
+ */
 #include "config.h"
 
 #include <dlfcn.h>
@@ -51,6 +54,17 @@ struct builtin {
 #define EXECUTION_SUCCESS 0
 #define EXECUTION_FAILURE 1
 
+/* `read` reads with it, too: a signal is acted on, its trap run, an interrupt left by a jump. */
+typedef ssize_t zread_function(int, char *, size_t);
+typedef void unwind_function(char *);
+
+static struct {
+	zread_function *zread;
+	void (*begin_unwind)(char *);
+	void (*add_unwind)(unwind_function *, char *);
+	void (*run_unwind)(char *);
+} sh;
+
 /* ---- readline's ---- */
 
 #define READ_ERROR (-2)
@@ -82,6 +96,7 @@ static deprep_function *terminal_deprep;
 
 static char *fifo_path;
 static int fifo = -1; /* while a line is read: no command finds it open */
+static int ack = -1;  /* while it is read */
 static pid_t owner;
 static bool armed;            /* the next line is to come from the FIFO */
 static bool active;           /* this one is */
@@ -235,7 +250,7 @@ line_getc(FILE *stream)
 /* ---- the builtin ---- */
 
 static bool
-find_readline(void)
+find_symbols(void)
 {
 	const struct {
 		const char *name;
@@ -245,7 +260,9 @@ find_readline(void)
 	    {"rl_readline_state", &rl.state}, {"rl_tty_set_echoing", &rl.set_echoing},
 	    {"rl_pending_signal", &rl.pending_signal}, {"rl_check_signals", &rl.check_signals},
 	    {"rl_insert_text", &rl.insert_text}, {"rl_instream", &rl.in},
-	    {"rl_already_prompted", &rl.prompted}};
+	    {"rl_already_prompted", &rl.prompted}, {"zread", &sh.zread},
+	    {"begin_unwind_frame", &sh.begin_unwind}, {"add_unwind_protect", &sh.add_unwind},
+	    {"run_unwind_frame", &sh.run_unwind}};
 	const char *const *bash = dlsym(RTLD_DEFAULT, "dist_version");
 	const int *version = dlsym(RTLD_DEFAULT, "rl_readline_version");
 	void *found;
@@ -269,7 +286,7 @@ set_up(const char *path)
 	int fd;
 	ssize_t n;
 
-	if (fifo_path != NULL || !find_readline())
+	if (fifo_path != NULL || !find_symbols())
 		return EXECUTION_FAILURE;
 	fifo_path = strdup(path);
 	if (fifo_path == NULL)
@@ -293,9 +310,41 @@ set_up(const char *path)
 	return EXECUTION_SUCCESS;
 }
 
+static void
+ack_close(char *unused)
+{
+	(void)unused;
+	(void)close(ack);
+	ack = -1;
+}
+
+/* The keeper's short word, read without what a redirection and `read` of a pipe cost. */
+static bool
+ack_read(const char *path)
+{
+	static char frame[] = HR_HOOK_LINE_BUILTIN;
+	char c = '\0';
+	ssize_t n;
+
+	if (fifo_path == NULL)
+		return false;
+	ack = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW);
+	if (ack < 0)
+		return false;
+	sh.begin_unwind(frame);
+	sh.add_unwind(ack_close, NULL);
+	n = sh.zread(ack, &c, 1);
+	sh.run_unwind(frame);
+	return n == 1 && c == '\n';
+}
+
 static int
 line_builtin(struct word_list *list)
 {
+	if (list != NULL && list->next != NULL) {
+		armed = ack_read(list->next->word->word);
+		return armed ? EXECUTION_SUCCESS : EXECUTION_FAILURE;
+	}
 	if (list != NULL)
 		return set_up(list->word->word);
 	armed = fifo_path != NULL;
@@ -310,5 +359,5 @@ struct builtin __hr_line_struct = {
     .function = line_builtin,
     .flags = BUILTIN_ENABLED,
     .long_doc = long_doc,
-    .short_doc = HR_HOOK_LINE_BUILTIN " [FIFO]",
+    .short_doc = HR_HOOK_LINE_BUILTIN " [[-] FIFO]",
 };

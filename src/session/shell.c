@@ -234,6 +234,7 @@ op_ack(void *arg, bool careful)
 		(void)op_take_back(k);
 	k->sent_away = false;
 	hr_buf_init(&line, TEXT_CAP);
+	hr_hook_ack_begin(&line);
 	if (k->restarted) {
 		k->restarted = false;
 		if (files_put_exports(k))
@@ -255,20 +256,14 @@ op_ack(void *arg, bool careful)
 	k->suspicious = false;
 	if (k->renonce)
 		hr_hook_ack_nonce(&k->hook, &line);
-	if (k->from_us && !careful)
-		hr_hook_ack_line(&line);
-	hr_buf_addc(&line, '\n');
-	if (line.fail != HR_OK) {
-		hr_buf_reset(&line);
-		hr_buf_addc(&line, '\n');
-	}
+	hr_hook_ack_end(k->from_us && !careful, &line);
 	/* an interrupted shell may have left one unread */
 	while (hr_fd_read(k->ack_fd, stale, sizeof(stale)) > 0)
 		;
 	/* more than a pipe holds would stop the shell in the middle of it */
-	if (line.len <= ACK_MAX)
-		n = write(k->ack_fd, hr_buf_str(&line), line.len);
-	if (n != (ssize_t)line.len && write(k->ack_fd, "\n", 1) != 1)
+	if (line.fail == HR_OK && line.len <= ACK_MAX)
+		n = write(k->ack_fd, line.p, line.len);
+	if (n < 0 && write(k->ack_fd, HR_HOOK_ACK_NOTHING, 2) != 2)
 		hr_log(HR_LOG_ERROR, "cannot answer the shell: %s", strerror(errno));
 	hr_buf_done(&line);
 }

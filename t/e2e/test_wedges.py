@@ -12,7 +12,7 @@ paste mode off|set -o vi|TERM=dumb|trap DEBUG that prints|trap '' INT|set -e, th
 set -x|exec >/dev/null|exec 2>/dev/null|all of 3 to 254 closed|exec 1>&- 2>&-|ulimit -f 0|exit|exit 3|exec sleep
 exec ls|exec bash|kill -9 $$|a stopped job|the directory removed|a background printer|PATH empty
 built-ins are functions|bash inside bash|an unfinished quote, then C-c|a line of 64 KB|a here-document of 200 KB
-NULs"""
+NULs|enable -n printf|enable -n of built-ins|our builtin disabled|our builtin deleted|our builtin used by hand"""
 
 wedge = os.path.join(os.path.dirname(os.path.abspath(__file__)), "wedge.py")
 names = [name for line in WEDGES.split("\n") for name in line.split("|")]

@@ -235,6 +235,32 @@ START_TEST(bash_can_parse_all_of_it)
 }
 END_TEST
 
+START_TEST(an_ack_is_one_byte_or_begins_with_a_blank)
+{
+	struct hr_buf b;
+
+	hr_buf_init(&b, 1000);
+	hr_hook_ack_begin(&b);
+	hr_hook_ack_end(true, &b);
+	ck_assert_str_eq(hr_buf_str(&b), "\n");
+	hr_buf_reset(&b);
+	hr_hook_ack_begin(&b);
+	hr_hook_ack_end(false, &b);
+	ck_assert_str_eq(hr_buf_str(&b), HR_HOOK_ACK_NOTHING);
+	hr_buf_reset(&b);
+	hr_hook_ack_begin(&b);
+	hr_hook_ack_source("/x", &b);
+	hr_hook_ack_end(true, &b);
+	ck_assert_str_eq(hr_buf_str(&b), " \\builtin . '/x'; \\builtin __hr_line; \n");
+	hr_buf_reset(&b);
+	hr_hook_ack_begin(&b);
+	hr_hook_ack_source("/x", &b);
+	hr_hook_ack_end(false, &b);
+	ck_assert_str_eq(hr_buf_str(&b), " \\builtin . '/x'; \n");
+	hr_buf_done(&b);
+}
+END_TEST
+
 START_TEST(each_hook_is_another)
 {
 	struct hr_hook other;
@@ -482,6 +508,7 @@ main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, bash_can_parse_all_of_it);
+	tcase_add_test(tc, an_ack_is_one_byte_or_begins_with_a_blank);
 	tcase_add_test(tc, each_hook_is_another);
 	tcase_add_test(tc, every_prompt_is_reported);
 	tcase_add_test(tc, the_user_sees_no_hook);

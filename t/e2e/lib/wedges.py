@@ -347,6 +347,7 @@ NAMES = [
     Wedge("a command alias that does not end", "alias true='while :'", undo=["unalias -a"]),
     Wedge("enable -n of built-ins", "enable -n printf read eval bind export", undo=[
         "enable printf read eval bind export"]),
+    Wedge("enable -n printf", "enable -n printf", undo=["enable printf"]),
     Wedge("enable -n of builtin", "enable -n builtin", undo=["exit"]),
     Wedge("enable -n of everything", "enable -n -a 2>/dev/null; enable -n $(enable -p | sed "
           "'s/^enable //;/^enable$/d;/^echo$/d;/^cd$/d')", undo=["kill -9 $$", ]),
@@ -358,6 +359,11 @@ NAMES = [
     Wedge("LC_ALL unknown, a new shell", "export LC_ALL=nonsense 2>/dev/null", dies("exit", 0),
           undo=["unset LC_ALL"]),
     Wedge("our variables unset", "unset __hr_n __hr_a __hr_s"),
+    Wedge("our builtin disabled", "enable -n __hr_line 2>/dev/null; true",
+          undo=["enable __hr_line 2>/dev/null; true"]),
+    Wedge("our builtin deleted", "enable -d __hr_line 2>/dev/null; true", undo=["exit"]),
+    Wedge("our builtin used by hand",
+          "__hr_line - /dev/null 2>/dev/null; __hr_line 2>/dev/null; true"),
     Wedge("our nonce changed", "__hr_n=x"),
     Wedge("our nonce exported", "export __hr_n"),
     Wedge("our variables read-only", "readonly __hr_n __hr_a __hr_s", undo=["exit"]),
