@@ -138,7 +138,7 @@ hr_confine_why(struct hr_confine *c, const char *dir, struct hr_buf *out)
 	bool known;
 	size_t i;
 
-	for (i = 0; i < c->ngroups; i++) {
+	for (i = 0; c != NULL && i < c->ngroups; i++) {
 		const char *g = c->groups[i];
 
 		known = group_number(g, "memory.events", "oom_kill ", &n) ||

@@ -28,7 +28,8 @@ void hr_confine_enter(const struct hr_confine *c);
 void hr_confine_limit(const struct hr_confine *c);
 
 /* What the kernel did since the last look, as further lines for an observation; nothing is the
- * usual case. dir: the shell's directory, asked whether its disk is full; NULL: not asked. */
+ * usual case. c: NULL: no limits. dir: the shell's directory, asked whether its disk is full; NULL:
+ * not asked. */
 void hr_confine_why(struct hr_confine *c, const char *dir, struct hr_buf *out);
 
 #endif

@@ -213,6 +213,12 @@ START_TEST(what_is_said)
 }
 END_TEST
 
+START_TEST(without_limits_nothing_is_said)
+{
+	expect(NULL, "");
+}
+END_TEST
+
 START_TEST(what_is_said_in_version_one)
 {
 	struct hr_confine c = {.ngroups = 1};
@@ -241,6 +247,7 @@ main(void)
 	tcase_add_test(tc, version_one);
 	tcase_add_test(tc, nothing_is_asked_for);
 	tcase_add_test(tc, what_is_said);
+	tcase_add_test(tc, without_limits_nothing_is_said);
 	tcase_add_test(tc, what_is_said_in_version_one);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
