@@ -35,23 +35,30 @@ name_of(struct hr_keeper *k, uid_t uid)
 	return k->known_name != NULL ? k->known_name : "";
 }
 
+static bool
+same_directory(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 /* The shell's own word for its directory, unless the variable was changed. */
 static const char *
 working_dir(const struct hr_report *r, char *link, size_t cap)
 {
 	static const char deleted[] = " (deleted)";
 	char proc[64];
-	struct stat said, real;
 	ssize_t n, cut;
 
 	(void)snprintf(proc, sizeof(proc), "/proc/%d/cwd", (int)r->pid);
-	if (r->pwd[0] == '/' && stat(r->pwd, &said) == 0 && stat(proc, &real) == 0 &&
-	    said.st_dev == real.st_dev && said.st_ino == real.st_ino)
-		return r->pwd;
 	n = readlink(proc, link, cap - 1);
 	if (n <= 0)
 		return r->pwd;
 	link[n] = '\0';
+	/* nearly always the same text; a symbolic link in it otherwise */
+	if (r->pwd[0] == '/' && (strcmp(r->pwd, link) == 0 || same_directory(r->pwd, proc)))
+		return r->pwd;
 	cut = n - (ssize_t)strlen(deleted);
 	if (cut <= 0 || strcmp(link + cut, deleted) != 0)
 		return link;
