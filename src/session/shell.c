@@ -20,6 +20,7 @@
 #define SNAPSHOT_MS 1000
 #define TEXT_CAP (8u << 20)
 #define READ_SIZE 65536
+#define TURN_READS 8    /* a terminal gives 4 kB in each */
 #define FULL_SIZE 1024  /* after a shorter read there is nearly always nothing */
 #define QUICK_BYTES 512 /* readline takes them in a millisecond */
 #define ACK_MAX 4096    /* PIPE_BUF: written whole or not at all */
@@ -109,7 +110,9 @@ on_master(void *arg)
 {
 	struct hr_keeper *k = arg;
 
-	read_master(k, 1, false); /* then requests and timers have their turn */
+	/* one wake-up for what a busy program has ready; then requests and timers have their turn
+	 */
+	read_master(k, TURN_READS, false);
 	shell_answer(k);
 	keeper_arm(k);
 }
