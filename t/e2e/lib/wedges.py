@@ -425,16 +425,18 @@ PROGRAMS = [
           typed("x" * 9000, going=True), key("C-c", code=130)),
 ]
 
+# blocking: typing so much takes readline a second and more on a busy machine
 SIZES = [
     Wedge("a line of 4095 bytes", Step(": " + "x" * 4093)),
     Wedge("a line of 4096 bytes", Step(": " + "x" * 4094)),
-    Wedge("a line of 64 KB", Step(": " + "x" * 65536)),
+    Wedge("a line of 64 KB", Step(": " + "x" * 65536, blocking=True)),
     Wedge("a here-document of 200 KB",
-          Step("wc -c <<'EOF'\n%sEOF" % ("0123456789abcdef\n" * 12000), content="204000")),
+          Step("wc -c <<'EOF'\n%sEOF" % ("0123456789abcdef\n" * 12000), content="204000",
+               blocking=True)),
     Wedge("tabs, marks and control characters", Step("printf %s 'a\tb\x01\x03\x04\x16\x1b[201~c' "
                                                     "| od -An -tx1",
                                                     content="61 09 62 01 03 04 16 1b 5b 32 30 31 7e 63")),
-    Wedge("a command of 3000 lines", Step("{\n%s}" % (":\n" * 3000))),
+    Wedge("a command of 3000 lines", Step("{\n%s}" % (":\n" * 3000), blocking=True)),
     Wedge("10 MB in one line", Step("head -c 10000000 /dev/zero | tr '\\0' x", blocking=True),
           seconds=20),
     Wedge("NULs", Step("head -c 100000 /dev/zero")),
