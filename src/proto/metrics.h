@@ -20,6 +20,25 @@ enum hr_restart { HR_RESTART_WORKER, HR_RESTART_SESSION, HR_RESTART_NGINX, HR_RE
 /* "ready", ..., by the state below; NULL ends them. */
 extern const char *const hr_plugin_states[];
 
+/* What can be wrong with the sandbox's resources. */
+enum hr_alert_kind {
+	HR_ALERT_MEM_HIGH,
+	HR_ALERT_MEM_CRITICAL,
+	HR_ALERT_OOM_KILL,
+	HR_ALERT_PIDS_MAX,
+	HR_ALERT_MEM_PRESSURE,
+	HR_ALERT_CPU_PRESSURE,
+	HR_ALERT_DISK_HIGH,
+	HR_ALERTS,
+};
+
+extern const char *const hr_alert_names[HR_ALERTS];
+
+struct hr_alert_metrics {
+	_Atomic uint32_t firing; /* supervisor */
+	_Atomic uint64_t total;  /* supervisor: how often it began */
+};
+
 struct hr_plugin_metrics {
 	char name[HR_METRICS_NAME];       /* supervisor, before there are workers; "": none */
 	_Atomic uint32_t state;           /* supervisor: index into hr_plugin_states */
@@ -43,6 +62,7 @@ struct hr_metrics {
 	struct hr_plugin_metrics plugins[HR_METRICS_PLUGINS];
 	_Atomic uint64_t answers[6];            /* by the first digit of the status */
 	_Atomic uint64_t restarts[HR_RESTARTS]; /* supervisor */
+	struct hr_alert_metrics alerts[HR_ALERTS];
 };
 
 #endif

@@ -12,7 +12,7 @@
 #include "proto/metrics.h"
 #include "proto/journal.h"
 
-#define HR_SCOREBOARD_VERSION 3u
+#define HR_SCOREBOARD_VERSION 4u
 #define HR_SCOREBOARD_SLOTS 1024 /* workers of all pools together */
 #define HR_SCOREBOARD_POOLS 4
 #define HR_SCOREBOARD_ACTION 2 /* the pool of actions */

@@ -72,6 +72,7 @@ on_ready(struct hr_worker *w, const char *p, size_t len)
 	(void)len;
 	hr_buf_init(&b, HR_CHANNEL_MAX);
 	hr_buf_addc(&b, HR_CHANNEL_READY_ANSWER);
+	hr_monitor_look(&w->pool->server->monitor);
 	hr_ready_json(&b, w->pool->server);
 	if (hr_buf_check(&b, &err) != 0 || hr_fd_send(w->channel, b.p, b.len, -1, &err) != 0)
 		hr_log(HR_LOG_WARNING, "%s: readiness: %s", w->child.name, err.msg);

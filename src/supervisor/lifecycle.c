@@ -209,6 +209,8 @@ end_begin(struct hr_server *s)
 	hr_notify_send(&s->notify, "STOPPING=1\nSTATUS=waiting for requests under way\n");
 	hr_fd_close(&s->listener); /* from now on a connect is refused */
 	hr_viewer_close(&s->viewer);
+	hr_monitor_close(&s->monitor);
+	hr_alerts_close(&s->alerts);
 	arm_stop_timeout(s);
 	if (s->urgency > 0 && s->patience != NULL)
 		(void)hr_watch_arm(s->patience, EDGE_FAST_MS, NULL);
@@ -384,6 +386,8 @@ start_parts(struct hr_server *s, struct hr_err *err)
 
 	s->patience = hr_loop_timer(s->loop, patience_over, s, err);
 	if (s->patience == NULL || watch_signals(s, err) != 0 ||
+	    hr_alerts_open(&s->alerts, s->loop, &s->kids, &s->settings, &s->board->metrics,
+		s->child_env, err) != 0 ||
 	    hr_keeper_open(&s->keeper, err) != 0 || hr_plugins_open(&s->plugins, err) != 0)
 		return -1;
 	for (i = 0; i < HR_SERVER_POOLS; i++) {
@@ -395,6 +399,7 @@ start_parts(struct hr_server *s, struct hr_err *err)
 	/* the shell takes longest: workers start while it does */
 	if (hr_keeper_start(&s->keeper, err) != 0 || hr_sessions_open(&s->sessions, err) != 0)
 		return -1;
+	hr_server_monitor(s);
 	for (i = 0; i < HR_SERVER_POOLS; i++)
 		hr_pool_fill(&s->pools[i]);
 	hr_plugins_start(&s->plugins);
@@ -413,6 +418,8 @@ free_parts(struct hr_server *s)
 	hr_statics_done(&s->statics);
 	hr_sessions_done(&s->sessions);
 	hr_keeper_done(&s->keeper);
+	hr_monitor_close(&s->monitor);
+	hr_alerts_close(&s->alerts);
 	hr_watch_free(s->patience);
 	for (i = 0; i < sizeof(s->signals) / sizeof(s->signals[0]); i++)
 		hr_watch_free(s->signals[i]);
@@ -429,6 +436,7 @@ hr_server_init(struct hr_server *s)
 	s->listener = s->board_fd = s->log_fd = -1;
 	s->viewer.fd = s->viewer.port = -1;
 	s->keys.fd = s->notify.fd = s->run.lock = -1;
+	hr_monitor_init(&s->monitor);
 	hr_keeper_init(&s->keeper, s);
 	hr_sessions_init(&s->sessions, s);
 	hr_statics_init(&s->statics, s);

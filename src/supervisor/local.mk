@@ -2,6 +2,7 @@
 noinst_LTLIBRARIES += libsupervisor.la
 libsupervisor_la_SOURCES = \
 	%D%/adopt.c %D%/adopt.h \
+	%D%/alert.c %D%/alert.h \
 	%D%/channel.c %D%/channel.h \
 	%D%/child.c %D%/child.h \
 	%D%/childenv.c %D%/childenv.h \
@@ -13,6 +14,7 @@ libsupervisor_la_SOURCES = \
 	%D%/cgroup.c %D%/cgroup.h \
 	%D%/edge.c %D%/edge.h \
 	%D%/manifest.c %D%/manifest.h \
+	%D%/monitor.c %D%/monitor.h \
 	%D%/nginx.c %D%/nginx.h \
 	%D%/notify.c %D%/notify.h \
 	%D%/oldnginx.c %D%/oldnginx.h \

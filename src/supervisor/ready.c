@@ -106,5 +106,7 @@ hr_ready_json(struct hr_buf *b, const struct hr_server *s)
 	put_pools(b, s);
 	hr_buf_adds(b, ",\"plugins\":");
 	hr_plugins_json(b, &s->plugins);
-	hr_buf_adds(b, "}}");
+	hr_buf_adds(b, "},\"alerts\":");
+	hr_alerts_json(b, &s->alerts);
+	hr_buf_addc(b, '}');
 }

@@ -99,6 +99,20 @@ hr_server_reopen_logs(struct hr_server *s)
 	hr_nginx_reopen_logs(&s->nginx);
 }
 
+void
+hr_server_monitor(struct hr_server *s)
+{
+	struct hr_buf missing;
+
+	hr_buf_init(&missing, 1024);
+	hr_monitor_close(&s->monitor);
+	hr_monitor_open(
+	    &s->monitor, s->loop, &s->alerts, &s->settings, &s->cgroup, "/proc", &missing);
+	if (missing.len > 0)
+		hr_log(HR_LOG_NOTICE, "no alerts about: %s", hr_buf_str(&missing));
+	hr_buf_done(&missing);
+}
+
 /* The address is the old one; what it asks of a client may not shrink to nothing. */
 static int
 stays_closed(const struct hr_server *s, const struct hr_settings *fresh, const struct hr_keys *keys,
@@ -160,6 +174,7 @@ hr_server_reload(struct hr_server *s)
 			hr_nginx_reload(&s->nginx);
 		for (i = 0; i < HR_SERVER_POOLS; i++)
 			hr_pool_recycle(&s->pools[i]);
+		hr_server_monitor(s);
 		hr_log(HR_LOG_NOTICE, "reloaded");
 	}
 	hr_settings_done(&fresh);

@@ -8,11 +8,13 @@
 
 #include "base/err.h"
 #include "proto/scoreboard.h"
+#include "supervisor/alert.h"
 #include "supervisor/cgroup.h"
 #include "supervisor/child.h"
 #include "supervisor/identity.h"
 #include "supervisor/keys.h"
 #include "supervisor/listen.h"
+#include "supervisor/monitor.h"
 #include "supervisor/nginx.h"
 #include "supervisor/notify.h"
 #include "supervisor/options.h"
@@ -54,6 +56,8 @@ struct hr_server {
 	struct hr_identity id;
 	struct hr_keys keys;
 	struct hr_cgroup cgroup; /* of the shells */
+	struct hr_alerts alerts;
+	struct hr_monitor monitor;
 	struct hr_notify notify;
 	struct hr_listen listen;
 	int listener; /* TCP; -1: none (any more) */
@@ -108,6 +112,8 @@ void hr_server_stop(struct hr_server *s, int signo);
 /* reload.c: at SIGHUP and SIGUSR1. */
 void hr_server_reload(struct hr_server *s);
 void hr_server_reopen_logs(struct hr_server *s);
+/* Begins to watch the resources by the settings in force, or goes on by new ones. */
+void hr_server_monitor(struct hr_server *s);
 /* Fills settings from all sources; *ret_status (may be NULL): the exit status for an error. */
 int hr_server_load(struct hr_settings *c, const struct hr_options *o, const char *config_file,
     int *ret_status, struct hr_err *err);

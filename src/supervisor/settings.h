@@ -57,6 +57,10 @@ struct hr_settings {
 	long long unpack_max_bytes, unpack_max_entries;
 	long long journal_entries, journal_bytes, journal_age;
 	bool journal_sync, journal_required;
+	/* percent; 0: never */
+	long long alert_memory, alert_memory_critical, alert_memory_pressure, alert_cpu_pressure;
+	long long alert_disk, alert_clear_seconds;
+	char *alert_command; /* "": none */
 	long long static_sessions_max, named_sessions_max, start_timeout, stop_timeout,
 	    session_stop_timeout;
 };

@@ -48,6 +48,9 @@ hr_settings_check(const struct hr_settings *c, struct hr_err *err)
 		return hr_err_set(err, HR_E_INVAL,
 		    "log_level: \"%.64s\" is none of error, warning, notice, info, debug",
 		    c->log_level);
+	if (c->alert_command[0] != '\0' && c->alert_command[0] != '/')
+		return hr_err_set(err, HR_E_INVAL,
+		    "alert_command: \"%.64s\" is not an absolute path", c->alert_command);
 	if (strcmp(c->access_log, "off") != 0 && c->access_log[0] != '/')
 		return hr_err_set(err, HR_E_INVAL,
 		    "access_log: \"%.64s\" is neither \"off\" nor an absolute path", c->access_log);

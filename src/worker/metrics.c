@@ -219,6 +219,21 @@ put_server(struct hr_buf *b, struct hr_scoreboard *board)
 	put_labelled(b, "sessions", "kind", "named", atomic_load(&board->named_sessions));
 }
 
+static void
+put_alerts(struct hr_buf *b, struct hr_metrics *m)
+{
+	size_t i;
+
+	put_type(b, "alert", "gauge", "1 while something is wrong with a resource.");
+	for (i = 0; i < HR_ALERTS; i++)
+		put_labelled(
+		    b, "alert", "alert", hr_alert_names[i], atomic_load(&m->alerts[i].firing));
+	put_type(b, "alerts_total", "counter", "How often that began.");
+	for (i = 0; i < HR_ALERTS; i++)
+		put_labelled(b, "alerts_total", "alert", hr_alert_names[i],
+		    atomic_load(&m->alerts[i].total));
+}
+
 static uint64_t
 plugin_value(const struct hr_plugin_metrics *p, int what)
 {
@@ -297,5 +312,6 @@ hr_handle_metrics(struct hr_worker *w, struct hr_request *r, struct hr_answer *r
 	put_commands(b, &w->board->metrics);
 	put_server(b, w->board);
 	put_plugins(b, &w->board->metrics);
+	put_alerts(b, &w->board->metrics);
 	put_resources(b, &s);
 }

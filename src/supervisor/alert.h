@@ -1,0 +1,56 @@
+/* hr_alerts: what is wrong with the sandbox's resources: told once when it begins and once when it
+ * is over, to the log, to /metrics and /ready, and to a command of the operator's. An alert never
+ * stops anything. */
+#ifndef HR_SUPERVISOR_ALERT_H
+#define HR_SUPERVISOR_ALERT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "proto/metrics.h"
+#include "supervisor/child.h"
+
+struct hr_alerts;
+struct hr_loop;
+struct hr_settings;
+struct hr_watch;
+
+struct hr_alert {
+	struct hr_alerts *of;
+	struct hr_watch *clear; /* it is over when this fires */
+	bool firing, clearing;  /* clearing: the timer is armed */
+	bool untold;            /* the command has not been told of its last change */
+	uint64_t value, threshold;
+	int64_t since_ns; /* CLOCK_REALTIME of the last change */
+};
+
+struct hr_alerts {
+	const struct hr_settings *settings;
+	struct hr_metrics *metrics;
+	char *const *envp; /* of the command */
+	struct hr_alert v[HR_ALERTS];
+	struct hr_child command; /* one at a time */
+	struct hr_watch *patience;
+	bool open;
+};
+
+/* What is given is borrowed until hr_alerts_close(). kids must have a loop. */
+int hr_alerts_open(struct hr_alerts *a, struct hr_loop *loop, struct hr_children *kids,
+    const struct hr_settings *settings, struct hr_metrics *metrics, char *const *envp,
+    struct hr_err *err);
+/* A command that still runs is killed; it is reaped like any child. Not open: nothing. */
+void hr_alerts_close(struct hr_alerts *a);
+
+/* It has happened (again). Over after alert_clear_seconds in which it did not. */
+void
+hr_alert_event(struct hr_alerts *a, enum hr_alert_kind kind, uint64_t value, uint64_t threshold);
+/* So much there is now. Over after alert_clear_seconds below the threshold, which 0 turns off. */
+void
+hr_alert_level(struct hr_alerts *a, enum hr_alert_kind kind, uint64_t value, uint64_t threshold);
+
+/* A JSON array of those that hold. */
+void hr_alerts_json(struct hr_buf *b, const struct hr_alerts *a);
+
+#endif
