@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -294,6 +295,26 @@ nginx_set(struct hr_nginx *n, enum hr_nginx_state state)
 	hr_server_changed(n->server);
 }
 
+static void nginx_answered(void *arg, bool ok, const char *answer);
+
+/* Whether it reaches the workers, where the port speaks TLS: by the file viewer's, which does not
+ * and asks for no certificate. */
+static void
+nginx_ask_worker(struct hr_nginx *n)
+{
+	const struct hr_server *s = n->server;
+	struct sockaddr_storage to = {.ss_family = AF_INET};
+	struct sockaddr_in *in = (struct sockaddr_in *)&to;
+	struct hr_err err = {0};
+
+	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	in->sin_port = htons((in_port_t)s->viewer.port);
+	n->worker_asked = true;
+	if (hr_probe_start(&n->probe, s->loop, &to, sizeof(*in), "/", "HTTP/1.1 200", PROBE_MS,
+		nginx_answered, n, &err) != 0)
+		nginx_answered(n, false, err.msg);
+}
+
 static void
 nginx_answered(void *arg, bool ok, const char *answer)
 {
@@ -301,6 +322,10 @@ nginx_answered(void *arg, bool ok, const char *answer)
 
 	if (n->state != HR_NGINX_STARTING)
 		return;
+	if (ok && !n->worker_asked && n->server->viewer.fd >= 0) {
+		nginx_ask_worker(n);
+		return;
+	}
 	if (ok) {
 		hr_log(HR_LOG_DEBUG, "nginx answers: %s", answer);
 	} else {
@@ -446,9 +471,10 @@ hr_nginx_start(struct hr_nginx *n, struct hr_err *err)
 		return -1;
 	n->state = HR_NGINX_STARTING;
 	hr_listen_self(&s->listen, &self);
-	if (hr_probe_start(&n->probe, s->loop, &self, s->listen.len,
-		s->settings.tls_certificate[0] != '\0' ? "HTTP/1.1 400" : "HTTP/1.1 200", PROBE_MS,
-		nginx_answered, n, err) != 0) {
+	n->worker_asked = s->settings.tls_certificate[0] == '\0';
+	if (hr_probe_start(&n->probe, s->loop, &self, s->listen.len, "/alive",
+		n->worker_asked ? "HTTP/1.1 200" : "HTTP/1.1 400", PROBE_MS, nginx_answered, n,
+		err) != 0) {
 		/* a machine where one cannot reach oneself is odd, but nginx does run */
 		hr_log(HR_LOG_WARNING, "the server cannot ask itself whether it answers: %s",
 		    err->msg);

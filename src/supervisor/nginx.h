@@ -32,6 +32,7 @@ struct hr_nginx {
 	struct hr_child child;
 	enum hr_nginx_state state;
 	struct hr_probe probe;
+	bool worker_asked; /* the probe's answer is that of a worker */
 	struct hr_backoff backoff;
 	struct hr_watch *restart;
 	pid_t orphans[HR_NGINX_ORPHANS]; /* process groups of dead masters */

@@ -4,10 +4,12 @@
 #include "supervisor/probe.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/loop.h"
 
 static void
@@ -46,10 +48,14 @@ probe_readable(void *arg)
 
 int
 hr_probe_start(struct hr_probe *p, struct hr_loop *loop, const struct sockaddr_storage *to,
-    socklen_t len, const char *want, int timeout_ms, hr_probe_fn *fn, void *arg, struct hr_err *err)
+    socklen_t len, const char *path, const char *want, int timeout_ms, hr_probe_fn *fn, void *arg,
+    struct hr_err *err)
 {
-	static const char request[] =
-	    "GET /alive HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+	char request[128];
+	int n = snprintf(request, sizeof(request),
+	    "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path);
+
+	hr_assert(n > 0 && (size_t)n < sizeof(request));
 
 	memset(p, 0, sizeof(*p));
 	p->want = want;
@@ -60,7 +66,7 @@ hr_probe_start(struct hr_probe *p, struct hr_loop *loop, const struct sockaddr_s
 		return hr_err_sys(err, errno, "socket");
 	if (connect(p->fd, (const struct sockaddr *)to, len) != 0) {
 		(void)hr_err_sys(err, errno, "connect");
-	} else if (hr_fd_write_full(p->fd, request, sizeof(request) - 1, err) == 0 &&
+	} else if (hr_fd_write_full(p->fd, request, (size_t)n, err) == 0 &&
 		   hr_fd_nonblock(p->fd, true, err) == 0) {
 		p->watch = hr_loop_readable(loop, p->fd, probe_readable, p, err);
 		p->timer = p->watch != NULL ? hr_loop_timer(loop, probe_timeout, p, err) : NULL;

@@ -1,6 +1,6 @@
-/* hr_probe: one GET /alive to ourselves: the way to know that nginx and a worker answer, since
- * neither can say so. It is asked once at start, never again. It speaks no TLS: there, nginx's
- * complaint about that (status 400) shows that nginx answers, and says nothing of a worker. */
+/* hr_probe: one GET to ourselves: the way to know that nginx and a worker answer, since neither can
+ * say so. It is asked once at start, never again. It speaks no TLS: there, nginx's complaint about
+ * that (status 400) shows that nginx answers, and says nothing of a worker. */
 #ifndef HR_SUPERVISOR_PROBE_H
 #define HR_SUPERVISOR_PROBE_H
 
@@ -26,10 +26,10 @@ struct hr_probe {
 	char text[256];
 };
 
-/* to must be listening, so that connecting does not wait. want: how the status line that is an
- * answer begins; kept. */
+/* to must be listening, so that connecting does not wait. path: what is asked for. want: how the
+ * status line that is an answer begins; kept. */
 int hr_probe_start(struct hr_probe *p, struct hr_loop *loop, const struct sockaddr_storage *to,
-    socklen_t len, const char *want, int timeout_ms, hr_probe_fn *fn, void *arg,
+    socklen_t len, const char *path, const char *want, int timeout_ms, hr_probe_fn *fn, void *arg,
     struct hr_err *err);
 void hr_probe_stop(struct hr_probe *p); /* fn is not called any more; not running: nothing */
 

@@ -14,6 +14,7 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
+from lib.certs import Authority  # noqa: E402
 from lib.supervised import (  # noqa: E402
     BUILDDIR, HANDRAILD, PATIENCE, ROOT, Libexec, Server, beside, gate, kill_wait,
     marker, run_tests)
@@ -88,10 +89,23 @@ def way_barred():
     """nginx runs, but cannot reach the workers: the start fails once, and nothing is tried again."""
     if not ROOT:
         raise Skip("needs root: nginx has an account of its own only then")
+    for tls in ("none", "TLS", "client certificates"):
+        barred_with(tls)
+
+
+def barred_with(tls):
     barred = tempfile.mkdtemp(prefix="e2e-sup-")  # mode 0700
     try:
-        s = Server(run_dir=os.path.join(barred, "run"), ready=None)
+        s = Server(run_dir=os.path.join(barred, "run"), ready=None, args=["--listen", "127.0.0.1"])
         with s:
+            settings = {}
+            if tls != "none":
+                authority = Authority(s.top, "authority")
+                settings["tls_certificate"], settings["tls_certificate_key"] = authority.make("server", 1)
+            if tls == "client certificates":
+                settings["tls_client_ca"] = authority.pem
+            s.write_settings(settings)
+            s.args += ["--config", s.settings_file()]
             s.start(ready=False)
             equal(s.wait(), 3, s.log())
             for line in ("%s: nginx .*may not pass" % barred, "start-up failed: the server does not answer"):
