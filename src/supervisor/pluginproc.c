@@ -295,7 +295,8 @@ hr_plugin_port(const struct hr_plugin *p, const struct hr_manifest_http *h)
 
 /* ---- the two entries ---- */
 
-/* DIR/plugin/NAME is the account's own; the sockets beside it are not. */
+/* DIR/plugin/NAME is the account's own; the sockets beside it are not. There may be one of a killed
+ * predecessor. */
 static int
 make_state_dir(struct hr_plugin *p, struct hr_err *err)
 {
@@ -306,7 +307,7 @@ make_state_dir(struct hr_plugin *p, struct hr_err *err)
 	p->state_dir = hr_rundir_file(&s->run, name);
 	if (p->state_dir == NULL)
 		return hr_err_nomem(err);
-	if (mkdir(p->state_dir, 0700) != 0)
+	if (mkdir(p->state_dir, 0700) != 0 && errno != EEXIST)
 		return hr_err_sys(err, errno, "%s", p->state_dir);
 	if (s->id.shell_changes && !p->m.as_server &&
 	    lchown(p->state_dir, s->id.shell_uid, (gid_t)-1) != 0)

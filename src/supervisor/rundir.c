@@ -281,6 +281,29 @@ remove_halves(const struct hr_rundir *r)
 	(void)closedir(d);
 }
 
+/* What plugins keep for themselves is in directories of theirs: one that comes after a killed one
+ * finds it. */
+static int
+remove_files(const char *path, struct hr_err *err)
+{
+	DIR *d = opendir(path);
+	struct dirent *e;
+	struct stat st;
+	int ok = 0;
+
+	if (d == NULL)
+		return errno == ENOENT ? 0 : hr_err_sys(err, errno, "%s", path);
+	while ((e = readdir(d)) != NULL) {
+		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISDIR(st.st_mode))
+			continue;
+		if (unlinkat(dirfd(d), e->d_name, 0) != 0 && errno != ENOENT)
+			ok = hr_err_sys(err, errno, "%s/%s", path, e->d_name);
+	}
+	(void)closedir(d);
+	return ok;
+}
+
 static int
 remove_parts(const struct hr_rundir *r, bool keep_session, bool keep_others, struct hr_err *err)
 {
@@ -302,7 +325,9 @@ remove_parts(const struct hr_rundir *r, bool keep_session, bool keep_others, str
 		path = hr_rundir_file(r, parts[i]);
 		if (path == NULL)
 			return hr_err_nomem(err);
-		if (hr_path_remove(path, err) != 0)
+		if (keep_others && strcmp(parts[i], "plugin") == 0)
+			ok |= remove_files(path, err);
+		else if (hr_path_remove(path, err) != 0)
 			ok = -1;
 		free(path);
 	}

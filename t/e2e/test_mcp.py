@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import re
+import signal
 import sys
 import time
 
@@ -423,9 +424,41 @@ def a_killed_proxy_harms_nothing():
         for server in servers:
             equal(process.wait_gone(server, PATIENCE), True)
         equal(s.run("echo $X"), "kept")
-        equal(s.update(s.config("one")).json(), OK)
+        # clients sent the list once and do not know of the death
         with Session(s) as c:
             equal(c.tool("echo", say=1)["content"][0]["text"], "one: 1")
+        equal(s.update(s.config("one")).json(), OK)
+        with Session(s) as c:
+            equal(c.tool("echo", say=2)["content"][0]["text"], "one: 2")
+
+
+def kill_and_start(s):
+    s.send(signal.SIGKILL)
+    s.wait()
+    s.start()
+
+
+def upgrade(s):
+    s.send(signal.SIGUSR2)
+    equal(s.wait_log(" ready: ", count=2) is not None, True)
+
+
+def the_list_outlives_the_supervisor():
+    for happen in (kill_and_start, upgrade):
+        with Mcp() as s:
+            equal(s.update(s.config("a"), s.config("b")).json(), OK)
+            old = s.proxy() + s.servers()
+            path = os.path.join(s.run_dir, "plugin", "mcp", "servers.json")
+            equal(os.stat(path).st_mode & 0o777, 0o600)
+            happen(s)
+            equal([process.wait_gone(p, PATIENCE) for p in old], [True] * 3, "each of them ended")
+            with Session(s) as c:
+                equal(sorted(c.tools()), sorted("%s_%s" % (n, t) for n in "ab" for t in TOOLS))
+                equal(c.tool("a_echo", say=1)["content"][0]["text"], "a: 1")
+            equal(s.update().json(), OK)
+            kill_and_start(s)
+            with Session(s) as c:
+                equal(c.tools(), [], "an empty list is one, too")
 
 
 if __name__ == "__main__":
@@ -437,4 +470,4 @@ if __name__ == "__main__":
         a_program_that_is_no_server,
         one_that_hangs_is_cancelled, a_silent_one_holds_up_no_update, progress_and_changes,
         updates_replace, forms_of_an_entry, streamable, streams_hold_no_worker, pings, never_ready,
-        a_killed_proxy_harms_nothing]))
+        a_killed_proxy_harms_nothing, the_list_outlives_the_supervisor]))

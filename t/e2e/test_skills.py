@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -427,6 +428,21 @@ def edits_with_the_rights_of_the_user():
         equal(os.stat(path).st_uid, int(s.run("id -u")))
 
 
+def undo_outlives_a_killed_server():
+    need_kernel()
+    with Server(args=["--plugins", "agent_skills", "jupyter"]) as s:
+        path = os.path.join(s.work_dir, "a.txt")
+        for call in ("'create', %r, file_text='old'", "'str_replace', %r, old_str='old', new_str='new'"):
+            ask_cell(s, "print(file_editor(%s))" % (call % path))
+        s.send(signal.SIGKILL)
+        s.wait()
+        s.start()
+        text = ask_cell(s, "print(file_editor('undo_edit', %r))" % path)
+        equal("undone successfully" in text, True, text)
+        with open(path) as f:
+            equal(f.read(), "old")
+
+
 def in_the_kernel():
     need_kernel()
     with Server(args=["--plugins", "agent_skills", "jupyter"]) as s:
@@ -451,7 +467,8 @@ def main():
             tap.run(case["name"], recorded, case)
     for test in (docx, pptx, pdf, latex, a_pipe_is_not_waited_for, steps_of_an_edit, charsets_are_kept,
                  mistakes_of_an_edit, an_editor_that_is_missing, not_without_a_key, a_picture, a_sound,
-                 a_video, in_the_kernel, edits_with_the_rights_of_the_user):
+                 a_video, in_the_kernel, undo_outlives_a_killed_server,
+                 edits_with_the_rights_of_the_user):
         tap.run(test.__name__, test)
     return tap.done()
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -17,12 +18,14 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "plugins/mcp/hub.h"
 #include "proto/frame.h"
 #include "proto/json.h"
 
 #define WAIT_MS 2000
 #define LOG_MAX 65536
+#define KEPT_MAX (64u << 20)
 
 struct mcp_update {
 	LIST_ENTRY(mcp_update) entry;
@@ -283,6 +286,66 @@ replace(struct mcp_hub *hub, struct json_object *configs)
 	}
 }
 
+/* ---- what a successor goes on with ---- */
+
+static char *
+kept_file(void)
+{
+	const char *dir = getenv("HANDRAIL_STATE_DIR");
+
+	return dir != NULL ? hr_path_join(dir, "servers.json") : NULL;
+}
+
+/* For our user only: servers are given secrets, which its processes can see anyway. */
+static void
+keep(struct json_object *configs)
+{
+	struct json_object *all = json_object_new_array();
+	char *path = kept_file();
+	struct hr_err err = {0};
+	const char *text;
+
+	json_object_object_foreach(configs, name, config)
+	{
+		(void)name;
+		if (all != NULL && json_object_array_add(all, json_object_get(config)) != 0)
+			json_object_put(config); /* no memory: the list is one shorter */
+	}
+	text = mcp_text(all);
+	if (path != NULL && hr_path_write(path, text, strlen(text), 0600, &err) != 0)
+		hr_log(HR_LOG_WARNING, "the list of MCP servers is not kept: %s", err.msg);
+	json_object_put(all);
+	free(path);
+}
+
+/* Those of a process before us that was killed, alone or with the server: clients, which sent the
+ * list once, do not know of it. */
+static void
+go_on(struct mcp_hub *hub)
+{
+	struct json_object *all = NULL, *configs = NULL;
+	char *path = kept_file();
+	struct hr_json_error e;
+	struct hr_buf b;
+
+	hr_buf_init(&b, KEPT_MAX);
+	if (path != NULL && access(path, F_OK) == 0) {
+		if (hr_path_read(path, &b, NULL) == 0 &&
+		    hr_json_decode(hr_buf_str(&b), b.len, &all, &e) == 0)
+			configs = normal_list(all);
+		if (configs == NULL)
+			hr_log(HR_LOG_WARNING, "%s cannot be read: there are no MCP servers", path);
+	}
+	if (configs != NULL) {
+		hub->mounted = true;
+		replace(hub, configs);
+	}
+	json_object_put(configs);
+	json_object_put(all);
+	hr_buf_done(&b);
+	free(path);
+}
+
 /* ---- the answer ---- */
 
 static void
@@ -377,6 +440,8 @@ apply(struct mcp_update *u, const struct hr_act_request *req)
 	} else {
 		u->applied = true;
 		replace(u->hub, configs);
+		if (u->hub->mounted)
+			keep(configs);
 		if (settled(u->hub))
 			answer(u);
 		else
@@ -463,6 +528,7 @@ mcp_update_open(struct mcp_hub *hub, int listener, struct hr_err *err)
 	hub->accepts = event_new(hub->base, listener, EV_READ | EV_PERSIST, acceptable, hub);
 	if (hub->accepts == NULL || event_add(hub->accepts, NULL) != 0)
 		return hr_err_nomem(err);
+	go_on(hub);
 	return 0;
 }
 
