@@ -148,10 +148,11 @@ def not_in_the_pool():
     with Place() as h:
         h.ok("pool", "1")
         names = [n for n in os.listdir(h.path("state", "warm")) if n.endswith(".json")]
-        with open(h.path("state", "warm", names[0])) as f:
-            pid = json.load(f)["backend"]["pid"]
-        with open("/proc/%d/environ" % pid, "rb") as f:
-            equal(h.token.encode() in f.read(), False, "who waits has none")
+        # looked into under another name, without naming the variable, which would give it
+        shutil.copy(h.path("state", "warm", names[0]), h.path("state", "peek.json"))
+        pid = h.record("peek")["backend"]["pid"]
+        equal(h.ok("run", "-n", "peek", "printenv | grep -c ^GITHUB_T; true"), "0\n", "who waits has none")
+        os.unlink(h.path("state", "peek.json"))
         h.ok("up")
         equal(h.record()["backend"]["pid"], pid, "it is taken")
         equal(h.ok("run", "printenv GITHUB_TOKEN"), h.token + "\n", "and given the token")
