@@ -2,6 +2,7 @@
 """Limits of what the shell starts, and that the observation says when one was reached."""
 
 import glob
+import json
 import os
 import shutil
 import subprocess
@@ -91,6 +92,29 @@ def files_and_privileges():
         equal(s.run("grep NoNewPrivs /proc/self/status").split(), ["NoNewPrivs:", "0"])
 
 
+def disk_of_files(s, small):
+    """A file that has no room is the old one, or none, and nothing else is left; then all is as before."""
+    def write(content):
+        body = {"action": {"action": "write", "args": {"path": small + "/f", "content": content}}}
+        return s.request("POST", "/execute_action", json.dumps(body), {"Content-Type": "application/json"}).status
+
+    def upload(name, content):
+        body = (b'--b\r\nContent-Disposition: form-data; name="file"; filename="' + name.encode() +
+                b'"\r\n\r\n' + content + b"\r\n--b--\r\n")
+        return s.request("POST", "/upload_file?destination=" + small, body,
+                         {"Content-Type": "multipart/form-data; boundary=b"}).status
+
+    equal((write("old"), upload("g", b"old")), (200, 200))
+    for _ in range(2):
+        equal((write("x" * 1000000), upload("g", b"x" * 1000000), upload("h", b"x" * 1000000)),
+              (500, 500, 500))
+        equal(sorted(os.listdir(small)), ["f", "g"])
+        for name in "fg":
+            with open(os.path.join(small, name)) as f:
+                equal(f.read().rstrip("\n"), "old", name)
+    equal((write("new"), upload("h", b"new"), s.run("cat f h")), (200, 200, "new\nnew"))
+
+
 def disk():
     need_root()
     s = sandbox(ready=None)
@@ -109,6 +133,7 @@ def disk():
                                       "the disk of %s.]" % small))
             s.run("rm f")
             equal(run(s, "false")[1], "\n[The command completed with exit code 1.]")
+            disk_of_files(s, small)
             s.run("cd /")
     finally:
         subprocess.run(["umount", "-l", small], check=False)
