@@ -18,10 +18,9 @@
 #include "proto/journal_int.h"
 
 #define MAGIC 0x484a3031u /* "HJ01": name and version */
-#define KEY_MAX 1024
-#define SPARE_MAX 65536  /* a longer file is not kept for the next entry */
-#define ENTRY_BYTES 4096 /* of an entry without an answer */
-#define SHARE 8          /* no answer takes more than this part of all the room */
+#define SPARE_MAX 65536   /* a longer file is not kept for the next entry */
+#define PAGE_BYTES 4096   /* what one call writes whole or not at all */
+#define SHARE 8           /* no answer takes more than this part of all the room */
 
 enum state { RESERVED = 1, BEGUN, DONE, DROPPED };
 
@@ -36,11 +35,27 @@ struct head {
 	uint64_t answer_len;
 };
 
-/* Our own: nobody else of the same number lives. */
-static void
-spare_name(char *name)
+struct record {
+	struct head head;
+	char key[HR_JOURNAL_KEY_MAX];
+};
+
+/* FNV-1a; the whole key stands in the file. */
+static uint64_t
+digest_of(const char *key, size_t len)
 {
-	(void)snprintf(name, JOURNAL_NAME, JOURNAL_SPARE "%ld", (long)getpid());
+	uint64_t h = 14695981039346656037u;
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		h = (h ^ (unsigned char)key[i]) * 1099511628211u;
+	return h;
+}
+
+void
+journal_name(char *name, uint64_t digest)
+{
+	(void)snprintf(name, JOURNAL_NAME, "%016" PRIx64, digest);
 }
 
 void
@@ -73,39 +88,9 @@ hr_journal_close(struct hr_journal *j)
 {
 	char spare[JOURNAL_NAME];
 
-	if (j->spare >= 0) {
-		spare_name(spare);
-		(void)unlinkat(j->dir, spare, 0);
-	}
-	hr_fd_close(&j->spare);
+	if (journal_spare_take(j, spare))
+		journal_spare_drop(j, spare);
 	hr_fd_close(&j->dir);
-}
-
-/* FNV-1a; the whole key stands in the file. */
-static uint64_t
-digest_of(const char *key, size_t len)
-{
-	uint64_t h = 14695981039346656037u;
-	size_t i;
-
-	for (i = 0; i < len; i++)
-		h = (h ^ (unsigned char)key[i]) * 1099511628211u;
-	return h;
-}
-
-void
-journal_name(char *name, uint64_t digest)
-{
-	(void)snprintf(name, JOURNAL_NAME, "%016" PRIx64, digest);
-}
-
-static void
-count(struct hr_journal *j, int64_t entries, int64_t bytes)
-{
-	if (j->counts == NULL)
-		return;
-	atomic_fetch_add(&j->counts->entries, entries);
-	atomic_fetch_add(&j->counts->bytes, bytes);
 }
 
 static int
@@ -147,10 +132,16 @@ read_at(int fd, void *p, size_t len, off_t at)
 }
 
 static bool
+head_fits(const struct head *h)
+{
+	return h->magic == MAGIC && h->key_len <= HR_JOURNAL_KEY_MAX && h->state >= RESERVED &&
+	       h->state <= DROPPED;
+}
+
+static bool
 head_read(int fd, struct head *h)
 {
-	return read_at(fd, h, sizeof(*h), 0) == 0 && h->magic == MAGIC && h->key_len <= KEY_MAX &&
-	       h->state >= RESERVED && h->state <= DROPPED;
+	return read_at(fd, h, sizeof(*h), 0) == 0 && head_fits(h);
 }
 
 static void
@@ -175,7 +166,7 @@ lock_file(int fd)
 static int
 open_locked(struct hr_journal *j, const char *name)
 {
-	struct stat mine, there;
+	struct stat mine;
 	int fd;
 
 	for (;;) {
@@ -188,8 +179,7 @@ open_locked(struct hr_journal *j, const char *name)
 			hr_fd_close(&fd);
 			return -1;
 		}
-		if (fstatat(j->dir, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    there.st_ino == mine.st_ino)
+		if (journal_has_name(j, name, mine.st_ino))
 			return fd;
 		hr_fd_close(&fd); /* undone, forgotten or dropped while we waited */
 	}
@@ -210,12 +200,9 @@ publish(struct hr_journal *j, const char *from, const char *to)
 }
 
 static int
-record_write(struct hr_journal *j, int fd, const struct hr_journal_entry *e, const char *key)
+record_write(struct hr_journal *j, int fd, const struct hr_journal_entry *e)
 {
-	struct {
-		struct head head;
-		char key[KEY_MAX];
-	} record;
+	struct record record;
 	size_t len = sizeof(record.head) + e->key_len;
 
 	memset(&record.head, 0, sizeof(record.head));
@@ -223,47 +210,78 @@ record_write(struct hr_journal *j, int fd, const struct hr_journal_entry *e, con
 	record.head.state = RESERVED;
 	record.head.attempt = e->attempt;
 	record.head.key_len = (uint32_t)e->key_len;
-	memcpy(record.key, key, e->key_len);
+	memcpy(record.key, e->key, e->key_len);
 	if (write_at(fd, &record, len, 0) != 0)
 		return -1;
 	sync_file(j, fd);
 	return 0;
 }
 
-/* A new entry, whole and locked when others see it. 1: somebody else made one meanwhile. Files are
- * used again: some file systems take long for a new one, ext4 the longer the more were removed in
- * the last seconds. */
+/* The spare file, which is locked, becomes the entry: whole when others see it. 1: somebody else
+ * made one meanwhile. */
 static int
-entry_make(struct hr_journal *j, struct hr_journal_entry *e, const char *name, const char *key)
+entry_place(struct hr_journal *j, struct hr_journal_entry *e, const char *spare, const char *name)
 {
-	char spare[JOURNAL_NAME];
-
-	spare_name(spare);
-	if (j->spare < 0) {
-		j->spare = openat(
-		    j->dir, spare, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-		if (j->spare < 0)
-			return -1;
-		if (lock_file(j->spare) != 0)
-			goto fail;
-	}
-	if (record_write(j, j->spare, e, key) != 0)
-		goto fail;
-	if (publish(j, spare, name) != 0) {
-		if (errno == EEXIST)
-			return 1;
-		goto fail;
-	}
+	if (record_write(j, j->spare, e) != 0)
+		return -1;
+	if (publish(j, spare, name) != 0)
+		return errno == EEXIST ? 1 : -1;
 	if (j->sync)
 		(void)fsync(j->dir);
 	e->fd = j->spare;
 	j->spare = -1;
-	count(j, 1, ENTRY_BYTES);
 	return 0;
-fail:
-	(void)unlinkat(j->dir, spare, 0);
-	hr_fd_close(&j->spare); /* errno stays */
-	return -1;
+}
+
+/* A new entry of the file of one that is over, which loses its name only now: one call for two, and
+ * an answer stays for as long as it is in nobody's way. 1: there is no such file, or it would not
+ * do; or somebody has the name. */
+static int
+entry_reuse(struct hr_journal *j, struct hr_journal_entry *e, const char *name)
+{
+	char spare[JOURNAL_NAME];
+
+	/* of the same key: its answer is what is asked for */
+	if (!j->spare_named || j->spare_digest == e->digest || !journal_spare_take(j, spare))
+		return 1;
+	if (entry_place(j, e, spare, name) != 0) {
+		journal_spare_drop(j, spare);
+		return 1;
+	}
+	e->ino = j->spare_ino;
+	if (j->spare_more > 0)
+		journal_count(j, 0, -j->spare_more);
+	return 0;
+}
+
+/* A new entry. 1: somebody else made one meanwhile. Files are used again: some file systems take
+ * long for a new one, ext4 the longer the more were removed in the last seconds. */
+static int
+entry_make(struct hr_journal *j, struct hr_journal_entry *e, const char *name)
+{
+	char spare[JOURNAL_NAME];
+	int made;
+
+	if (j->spare >= 0 && j->spare_named)
+		hr_fd_close(&j->spare); /* an entry as any other from now on */
+	journal_spare_name(spare);
+	if (j->spare < 0) {
+		j->spare_named = false;
+		j->spare = openat(
+		    j->dir, spare, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (j->spare < 0)
+			return -1;
+		if (lock_file(j->spare) != 0) {
+			journal_spare_drop(j, spare);
+			return -1;
+		}
+	}
+	made = entry_place(j, e, spare, name);
+	if (made < 0)
+		journal_spare_drop(j, spare);
+	if (made == 0)
+		journal_count(j, 1, JOURNAL_ENTRY_BYTES);
+	return made;
 }
 
 /* Whoever comes between us and our own keeper loses: see hr_journal_begin(). The lock of a range
@@ -340,29 +358,37 @@ static int
 enter(struct hr_journal *j, const char *key, size_t key_len, struct hr_journal_entry *e,
     enum hr_journal_found *ret_found, uint32_t *ret_tag, struct hr_buf *answer, struct hr_err *err)
 {
-	char name[JOURNAL_NAME], its[KEY_MAX];
+	char name[JOURNAL_NAME], its[HR_JOURNAL_KEY_MAX];
 	struct head h;
-	int made = 1;
+	int made;
 
 	*e = (struct hr_journal_entry){
 	    .fd = -1, .attempt = 1, .digest = digest_of(key, key_len), .key_len = key_len};
+	memcpy(e->key, key, key_len);
 	journal_name(name, e->digest);
 	*ret_found = HR_JOURNAL_NEW;
+	made = entry_reuse(j, e, name);
 	while (made == 1 && (e->fd = open_locked(j, name)) < 0) {
-		made = errno == ENOENT ? entry_make(j, e, name, key) : -1;
+		made = errno == ENOENT ? entry_make(j, e, name) : -1;
 		if (made < 0)
 			return hr_err_sys(err, errno, "journal");
 	}
 	if (made == 0)
 		return 0;
 	if (!head_read(e->fd, &h)) /* of another version, or a disk lost it */
-		return record_write(j, e->fd, e, key) == 0 ? 0 : hr_err_sys(err, errno, "journal");
+		return record_write(j, e->fd, e) == 0 ? 0 : hr_err_sys(err, errno, "journal");
 	if (h.key_len != key_len || read_at(e->fd, its, key_len, sizeof(h)) != 0 ||
 	    memcmp(its, key, key_len) != 0)
 		return hr_err_set(err, HR_E_INVAL, "another request has a key of the same digest");
 	if (entry_found(j, e, &h, ret_found, ret_tag, answer) != 0)
 		return hr_err_sys(err, errno, "journal");
 	return 0;
+}
+
+static int64_t
+beyond_first_page(const struct hr_journal_entry *e)
+{
+	return (int64_t)e->bytes / JOURNAL_ENTRY_BYTES * JOURNAL_ENTRY_BYTES;
 }
 
 /* ---- one action ---- */
@@ -380,7 +406,7 @@ hr_journal_enter(struct hr_journal *j, const char *key, size_t key_len,
 	*ret_found = HR_JOURNAL_NEW;
 	if (j->dir < 0 || key_len == 0)
 		return 0;
-	hr_assert(key_len <= KEY_MAX);
+	hr_assert(key_len <= HR_JOURNAL_KEY_MAX);
 	for (tries = 0; tries < 2; tries++) {
 		if (enter(j, key, key_len, ret, ret_found, ret_tag, answer, &cause) == 0) {
 			j->failing = false;
@@ -403,20 +429,23 @@ hr_journal_begin(struct hr_journal *j, const char *key, size_t key_len, uint32_t
 {
 	static const uint32_t begun = BEGUN;
 	char name[JOURNAL_NAME];
-	struct head h;
+	struct record r;
 	bool may;
 	int fd;
 
 	if (j->dir < 0 || key_len == 0 || attempt == 0)
 		return true;
+	hr_assert(key_len <= HR_JOURNAL_KEY_MAX);
 	journal_name(name, digest_of(key, key_len));
 	fd = openat(j->dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT; /* dropped, or never made */
-	if (claim_lock(fd) != 0 || !head_read(fd, &h))
+	if (claim_lock(fd) != 0 || read_at(fd, &r, sizeof(r.head) + key_len, 0) != 0 ||
+	    !head_fits(&r.head))
 		may = false;
-	else
-		may = h.state == RESERVED && h.attempt == attempt &&
+	else /* a file that is about to become another's entry has that one's key */
+		may = r.head.state == RESERVED && r.head.attempt == attempt &&
+		      r.head.key_len == key_len && memcmp(r.key, key, key_len) == 0 &&
 		      write_at(fd, &begun, sizeof(begun), offsetof(struct head, state)) == 0;
 	sync_file(j, fd);
 	hr_fd_close(&fd); /* and with it the claim */
@@ -442,6 +471,19 @@ hr_journal_begun(const struct hr_journal_entry *e)
 	return e->fd < 0 || !head_read(e->fd, &h) || h.state != RESERVED;
 }
 
+/* Within the first page, which is there: no room is needed, and it is written whole or not at all.
+ */
+static void
+done_at_once(const struct hr_journal_entry *e, const struct head *h, const void *p, size_t len)
+{
+	char page[PAGE_BYTES];
+
+	memcpy(page, h, sizeof(*h));
+	memcpy(page + sizeof(*h), e->key, e->key_len);
+	memcpy(page + sizeof(*h) + e->key_len, p, len);
+	(void)write_at(e->fd, page, sizeof(*h) + e->key_len + len, 0);
+}
+
 void
 hr_journal_done(
     struct hr_journal *j, struct hr_journal_entry *e, uint32_t tag, const void *p, size_t len)
@@ -456,44 +498,70 @@ hr_journal_done(
 
 	if (e->fd < 0)
 		return;
+	e->bytes = at + (off_t)len;
+	if (!j->sync && e->bytes <= PAGE_BYTES && (int64_t)len <= j->bytes_max / SHARE) {
+		done_at_once(e, &h, p, len);
+		(void)flock(e->fd, LOCK_UN);
+		return;
+	}
 	if ((int64_t)len > j->bytes_max / SHARE || write_at(e->fd, p, len, at) != 0) {
 		(void)!ftruncate(e->fd, at); /* nothing is to be read there */
 		h.state = DROPPED;
 		h.answer_len = 0;
+		e->bytes = at;
 	} else {
 		sync_file(j, e->fd);
-		count(j, 0, ((int64_t)len + at) / ENTRY_BYTES * ENTRY_BYTES);
+		journal_count(j, 0, beyond_first_page(e));
 	}
 	(void)write_at(e->fd, &h, sizeof(h), 0); /* the page is there: no room is needed */
 	sync_file(j, e->fd);
 	(void)flock(e->fd, LOCK_UN); /* who waits need not wait until it is sent */
 }
 
+/* Without an answer. Whoever waits for it finds that it lost its name. */
 void
 hr_journal_undo(struct hr_journal *j, struct hr_journal_entry *e)
 {
-	hr_journal_leave(j, e, true);
+	char name[JOURNAL_NAME], spare[JOURNAL_NAME];
+
+	if (e->fd < 0)
+		return;
+	journal_name(name, e->digest);
+	journal_spare_name(spare);
+	if (j->spare < 0 && renameat(j->dir, name, j->dir, spare) == 0) {
+		j->spare = e->fd;
+		j->spare_named = false;
+		e->fd = -1;
+	} else {
+		(void)unlinkat(j->dir, name, 0);
+	}
+	journal_count(j, -1, -JOURNAL_ENTRY_BYTES);
+	hr_fd_close(&e->fd);
 }
 
-/* Its file becomes the next entry's. Whoever waits for it finds that it lost its name. */
+/* Its file becomes the next entry's. */
 static void
 forget(struct hr_journal *j, struct hr_journal_entry *e)
 {
-	char name[JOURNAL_NAME], spare[JOURNAL_NAME];
+	char name[JOURNAL_NAME];
 	struct stat st;
 
-	journal_name(name, e->digest);
-	/* the lock was given up with the answer; one who has it now reads that */
-	if (flock(e->fd, LOCK_EX | LOCK_NB) != 0 || fstat(e->fd, &st) != 0 || st.st_nlink == 0)
-		return;
-	spare_name(spare);
-	if (j->spare >= 0 || st.st_size > SPARE_MAX || renameat(j->dir, name, j->dir, spare) != 0) {
-		(void)unlinkat(j->dir, name, 0);
-	} else {
+	if (e->ino == 0 && fstat(e->fd, &st) == 0)
+		e->ino = st.st_ino;
+	if (j->spare < 0 && e->bytes <= SPARE_MAX) {
 		j->spare = e->fd;
+		j->spare_named = true;
+		j->spare_digest = e->digest;
+		j->spare_ino = e->ino;
+		j->spare_more = beyond_first_page(e);
 		e->fd = -1;
+		return;
 	}
-	count(j, -1, -(ENTRY_BYTES + st.st_size / ENTRY_BYTES * ENTRY_BYTES));
+	/* the lock was given up with the answer; one who has it now reads that */
+	journal_name(name, e->digest);
+	if (flock(e->fd, LOCK_EX | LOCK_NB) == 0 && journal_has_name(j, name, e->ino) &&
+	    unlinkat(j->dir, name, 0) == 0)
+		journal_count(j, -1, -(JOURNAL_ENTRY_BYTES + beyond_first_page(e)));
 }
 
 void
@@ -501,7 +569,9 @@ hr_journal_leave(struct hr_journal *j, struct hr_journal_entry *e, bool over)
 {
 	if (e->fd < 0)
 		return;
-	if (over)
+	if (over && e->bytes > 0)
 		forget(j, e);
+	else if (over)
+		hr_journal_undo(j, e);
 	hr_fd_close(&e->fd);
 }

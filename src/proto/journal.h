@@ -20,9 +20,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+
+#define HR_JOURNAL_KEY_MAX 1024
 
 /* On the scoreboard, for all processes together; estimates between two tidyings. */
 struct hr_journal_counts {
@@ -38,7 +41,12 @@ struct hr_journal {
 	int64_t entries_max, bytes_max, age_max_ms; /* what tidying leaves at most */
 	struct hr_journal_counts *counts;           /* NULL: not counted (and so not tidied) */
 	bool failing;                               /* said so in the log */
-	int spare; /* locked; a file without a name of an action, to be the next; -1: none */
+	/* a file that is to be the next; -1: none */
+	int spare;
+	bool spare_named; /* it has the name of an action that is over, and is not locked */
+	uint64_t spare_digest;
+	ino_t spare_ino;
+	int64_t spare_more; /* bytes that are counted beyond an entry's least */
 };
 
 void hr_journal_init(struct hr_journal *j);
@@ -58,7 +66,10 @@ struct hr_journal_entry {
 	int fd; /* -1: not in the journal */
 	uint32_t attempt;
 	uint64_t digest;
+	ino_t ino;   /* 0: not known */
+	off_t bytes; /* of its file; 0: not done */
 	size_t key_len;
+	char key[HR_JOURNAL_KEY_MAX];
 };
 
 /* Waits for whoever holds the key. DONE: *ret_tag and the answer (appended to `answer`) are what
@@ -82,7 +93,7 @@ void hr_journal_done(
     struct hr_journal *j, struct hr_journal_entry *e, uint32_t tag, const void *p, size_t len);
 /* Nothing was done: the next with this key begins anew. */
 void hr_journal_undo(struct hr_journal *j, struct hr_journal_entry *e);
-/* Gives the lock up. `over`: nobody will ask again. */
+/* Gives the lock up. `over`: nobody will ask again; the answer may go from now on. */
 void hr_journal_leave(struct hr_journal *j, struct hr_journal_entry *e, bool over);
 
 /* Drops the oldest entries when there are too many, or too old ones: where nobody waits for an

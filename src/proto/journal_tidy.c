@@ -37,8 +37,11 @@ drop_unlocked(struct hr_journal *j, const char *name)
 {
 	int fd = openat(j->dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	bool dropped = false;
+	struct stat st;
 
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+	/* meanwhile it may have become another's */
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 &&
+	    journal_has_name(j, name, st.st_ino))
 		dropped = unlinkat(j->dir, name, 0) == 0;
 	hr_fd_close(&fd);
 	return dropped;

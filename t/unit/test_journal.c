@@ -273,8 +273,139 @@ START_TEST(undone_and_forgotten)
 	ck_assert_int_eq(found, HR_JOURNAL_NEW);
 	hr_journal_done(&j, &e, 1, top, sizeof(top));
 	hr_journal_leave(&j, &e, true);
+	ck_assert_int_eq(e.fd, -1);
+	/* it makes room for the next */
+	enter("next");
+	ck_assert_int_eq(found, HR_JOURNAL_NEW);
+	ck_assert_uint_eq(e.attempt, 1);
+	ck_assert_int_eq(files(), 1);
+	ck_assert_int_eq(counts.entries, 1);
+	ck_assert_int_eq(counts.bytes, 4096);
+	hr_journal_done(&j, &e, 2, "a", 1);
+	leave();
+	enter("next");
+	ck_assert_int_eq(found, HR_JOURNAL_DONE);
+	ck_assert_uint_eq(tag, 2);
+	ck_assert_str_eq(hr_buf_str(&answer), "a");
+	leave();
+	enter("k");
+	ck_assert_int_eq(found, HR_JOURNAL_NEW);
+	leave();
+}
+END_TEST
+
+static void
+done_and_over(const char *key, const char *text)
+{
+	enter(key);
+	ck_assert_int_eq(found, HR_JOURNAL_NEW);
+	hr_journal_done(&j, &e, 1, text, strlen(text));
+	hr_journal_leave(&j, &e, true);
+}
+
+/* Nobody should ask; who does is told what came of it. */
+START_TEST(over_and_asked_again)
+{
+	done_and_over("k", "once");
+	enter("k");
+	ck_assert_int_eq(found, HR_JOURNAL_DONE);
+	ck_assert_str_eq(hr_buf_str(&answer), "once");
+	leave();
+	ck_assert_int_eq(counts.entries, 1);
+}
+END_TEST
+
+/* An entry that is over, but not ours alone: the next one must not take it away. */
+START_TEST(over_and_held)
+{
+	struct hr_journal other;
+	struct hr_journal_entry held;
+
+	done_and_over("k", "once");
+	hr_journal_init(&other);
+	other.bytes_max = j.bytes_max;
+	ck_assert_int_eq(hr_journal_open(&other, top, NULL), 0);
+	ck_assert_int_eq(hr_journal_enter(&other, "k", 1, &held, &found, &tag, &answer, NULL), 0);
+	ck_assert_int_eq(found, HR_JOURNAL_DONE);
+	enter("next");
+	ck_assert_int_eq(found, HR_JOURNAL_NEW);
+	ck_assert_int_eq(files(), 2);
+	leave();
+	hr_journal_leave(&other, &held, false);
+	hr_journal_close(&other);
+	enter("k");
+	ck_assert_int_eq(found, HR_JOURNAL_DONE);
+	leave();
+}
+END_TEST
+
+/* Dropped meanwhile, and its name is another's. */
+START_TEST(over_and_replaced)
+{
+	struct hr_journal other;
+	struct hr_journal_entry theirs;
+	char path[128];
+
+	done_and_over("k", "once");
+	(void)snprintf(path, sizeof(path), "%s/%016llx", top, (unsigned long long)j.spare_digest);
+	ck_assert_int_eq(unlink(path), 0);
+	hr_journal_init(&other);
+	other.bytes_max = j.bytes_max;
+	ck_assert_int_eq(hr_journal_open(&other, top, NULL), 0);
+	ck_assert_int_eq(hr_journal_enter(&other, "k", 1, &theirs, &found, &tag, &answer, NULL), 0);
+	ck_assert_int_eq(found, HR_JOURNAL_NEW);
+	hr_journal_done(&other, &theirs, 5, "theirs", 6);
+	hr_journal_leave(&other, &theirs, false);
+	done_and_over("next", "ours");
+	hr_journal_close(&other);
+	enter("k");
+	ck_assert_int_eq(found, HR_JOURNAL_DONE);
+	ck_assert_uint_eq(tag, 5);
+	leave();
+	ck_assert_int_eq(files(), 1); /* the file of "next" was to become that of "k" */
+	ck_assert_int_eq(counts.entries, 1);
+}
+END_TEST
+
+/* Killed between the new record and the new name: neither action is begun for the other. */
+START_TEST(killed_while_it_changes_names)
+{
+	char path[128];
+	int fd;
+
+	enter("1");
+	(void)snprintf(path, sizeof(path), "%s/%016llx", top, (unsigned long long)e.digest);
+	leave();
+	fd = open(path, O_WRONLY);
+	ck_assert_int_eq(pwrite(fd, "2", 1, 32), 1);
+	(void)close(fd);
+	ck_assert(!hr_journal_begin(&j, "1", 1, 1));
+	enter("2");
+	ck_assert_int_eq(found, HR_JOURNAL_NEW);
+	ck_assert(hr_journal_begin(&j, "2", 1, e.attempt));
+	leave();
+}
+END_TEST
+
+/* The room that a long answer took is counted once, however often its file is used again. */
+START_TEST(counted_once)
+{
+	char text[20001], key[16];
+	int i;
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	for (i = 0; i < 10; i++) {
+		(void)snprintf(key, sizeof(key), "%d", i);
+		done_and_over(key, i % 2 == 0 ? text : "short");
+	}
+	ck_assert_int_eq(files(), 1);
+	ck_assert_int_eq(counts.entries, 1);
+	ck_assert_int_eq(counts.bytes, 4096);
+	hr_journal_close(&j);
 	ck_assert_int_eq(files(), 0);
 	ck_assert_int_eq(counts.entries, 0);
+	ck_assert_int_eq(counts.bytes, 0);
 }
 END_TEST
 
@@ -464,6 +595,11 @@ main(void)
 	tcase_add_test(c, only_one_attempt_begins);
 	tcase_add_test(c, second_waits);
 	tcase_add_test(c, undone_and_forgotten);
+	tcase_add_test(c, over_and_asked_again);
+	tcase_add_test(c, over_and_held);
+	tcase_add_test(c, over_and_replaced);
+	tcase_add_test(c, killed_while_it_changes_names);
+	tcase_add_test(c, counted_once);
 	tcase_add_test(c, too_long_is_dropped);
 	tcase_add_test(c, bounded_by_number);
 	tcase_add_test(c, bounded_by_size);
