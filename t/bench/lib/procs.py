@@ -93,13 +93,14 @@ def memory(pids):
 
 
 def peak(pids):
-    """kB that each process has had at most, shared pages and all."""
+    """(kB that each process has had at most, kB of mapped files in it now). The second is no cost of
+    the process: programs and libraries, which the page cache has once for all, and may drop."""
     found = {}
     for pid in pids:
         fields = dict(line.split(":", 1) for line in _read("/proc/%d/status" % pid).splitlines()
                       if ":" in line)
         if "VmHWM" in fields:
-            found[pid] = int(fields["VmHWM"].split()[0])
+            found[pid] = tuple(int(fields[f].split()[0]) for f in ("VmHWM", "RssFile"))
     return found
 
 
