@@ -555,6 +555,7 @@ def late_failure():
         head, _, body = out.partition(b"\r\n\r\n")
         if head.startswith(b"HTTP/1.1 200 "):
             equal(b"\r\n0\r\n\r\n" in body[-7:], False, "the end of a chunked body")
+        if head.startswith(b"HTTP/1.1 200 ") or not head:  # cut after its beginning, or before a byte went out
             equal(s.wait_log("the answer ends here: .Errno 2. No such file or directory") is not None, True)
         else:
             equal(head.startswith(b"HTTP/1.1 500 "), True, head)
