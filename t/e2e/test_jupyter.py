@@ -432,6 +432,9 @@ def an_upgrade_ends_the_kernel():
 def killed_again_before_it_was_used():
     with Jupyter() as s:
         s.text("kept = 1")
+        # the plugin answers a cell on its own, the supervisor may hear later that it is ready
+        s.until("it is ready", lambda: s.get("/ready").json()["components"]["plugins"]["jupyter"]
+                == {"state": "ready"})
         for _ in range(2):
             kill_and_start(s)
         equal(s.text("print('kept' in globals())"), ANEW + "False")

@@ -46,6 +46,9 @@ close_sockets(struct hr_kernel *k)
 	void **const all[] = {&k->shell, &k->iopub, &k->control, &k->hangup};
 	size_t i;
 
+	/* libzmq's thread would wait for ever to tell a hangup that nobody listens for any more */
+	if (k->iopub != NULL)
+		(void)zmq_socket_monitor(k->iopub, NULL, 0);
 	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		if (*all[i] != NULL)
 			(void)zmq_close(*all[i]);
