@@ -251,9 +251,12 @@ docker_restore(void *self, const char *record, struct hr_error *err)
 	d->vscode_port = json_object_get_int(hr_docker_at(o, "vscode_port", NULL));
 	d->app_ports[0] = json_object_get_int(hr_docker_at(o, "app_port_1", NULL));
 	d->app_ports[1] = json_object_get_int(hr_docker_at(o, "app_port_2", NULL));
+	free(d->id);
 	d->id = strdup(hr_docker_text(o, "id", NULL));
-	if (hr_docker_at(o, "key", NULL) != NULL)
+	if (hr_docker_at(o, "key", NULL) != NULL) {
+		free(d->key);
 		d->key = strdup(hr_docker_text(o, "key", NULL));
+	}
 	json_object_put(o);
 	rc = d->id != NULL ? hr_docker_set_url(d, err) : hr_error_nomem(err);
 	/* whoever wants it running starts it again */

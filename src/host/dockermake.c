@@ -124,6 +124,8 @@ make_key(struct hr_docker *d, struct hr_error *err)
 	const char *given = hr_env_get(d->h->environ, "SESSION_API_KEY");
 	unsigned char raw[KEY_BYTES];
 
+	/* one of the pool that could not be used had another */
+	free(d->key);
 	d->key = given != NULL ? strdup(given) : calloc(1, 2 * KEY_BYTES + 1);
 	if (d->key == NULL)
 		return hr_error_nomem(err);
@@ -274,6 +276,7 @@ create(struct hr_docker *d, const char *image, struct json_object *body, struct 
 	if (rc != 0 && err != NULL)
 		*err = why;
 	if (rc == 0) {
+		free(d->id);
 		d->id = strdup(hr_docker_text(o, "Id", NULL));
 		rc = d->id != NULL ? 0 : hr_error_nomem(err);
 	}

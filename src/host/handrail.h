@@ -181,9 +181,9 @@ const char *hr_sandbox_session_api_key(const struct hr_sandbox *s);
 const char *hr_sandbox_status(const struct hr_sandbox *s);
 
 /* For a browser, the caller's: the editor of one that has the plugin vscode, NULL for one that has
- * not; and where two programs of the sandbox's can be, as a JSON object of URL to port. Of the kind
- * local, RUNTIME_URL, or RUNTIME_URL_PATTERN with RUNTIME_ID, says how it is reached from
- * elsewhere. */
+ * not, or where it is not ready yet; and where two programs of the sandbox's can be, as a JSON
+ * object of URL to port. Of the kind local, RUNTIME_URL, or RUNTIME_URL_PATTERN with RUNTIME_ID,
+ * says how it is reached from elsewhere. */
 int hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_error *err);
 int hr_sandbox_web_hosts(struct hr_sandbox *s, char **ret_json, struct hr_error *err);
 

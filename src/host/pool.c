@@ -170,8 +170,8 @@ clear_away(struct hr_sandbox *s, const char *dir, const char *file)
 	    .log_arg = s->log_arg};
 	struct hr_error e = {0};
 
-	if (end_it(s->config, o, file, &e) != 0 && s->log != NULL)
-		s->log(s->log_arg, e.text);
+	if (end_it(s->config, o, file, &e) != 0)
+		hr_sandbox_log(s, "%s", e.text);
 }
 
 static const char *

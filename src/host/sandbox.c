@@ -267,7 +267,8 @@ connect_it(struct hr_sandbox *s, struct hr_error *err)
 			return hr_error_set(
 			    err, HR_ERROR_NOT_FOUND, "there is no sandbox \"%s\"", s->sid);
 		hr_sandbox_report(s, "info", "STATUS$STARTING_RUNTIME", "");
-		rc = s->attach || s->fresh ? 0 : hr_pool_take(s, err);
+		/* what could not be used again may still be there, and its record leads to it */
+		rc = s->attach || s->fresh || rc < 0 ? 0 : hr_pool_take(s, err);
 		taken = made = rc == 1;
 		if (rc < 0 || (rc == 0 && s->ops->connect(s->self, &made, err) != 0))
 			return -1;

@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <json-c/json.h>
 
 #include "host/error.h"
 #include "host/sandbox.h"
+#include "host/tokens.h"
 #include "host/envquote.h"
 #include "shell/quote.h"
 
@@ -38,11 +40,24 @@ put_name(struct hr_buf *out, const char *entry, struct hr_error *err)
 	return 0;
 }
 
-/* Exports and keeps up to AT_ONCE variables by one command. */
+static bool
+is_token(const char *entry)
+{
+	for (size_t i = 0; i < HR_PROVIDERS; i++) {
+		size_t len = strlen(hr_token_names[i]);
+
+		if (strncasecmp(entry, hr_token_names[i], len) == 0 && entry[len] == '=')
+			return true;
+	}
+	return false;
+}
+
+/* Exports and keeps up to AT_ONCE variables by one command. A token is for nobody else to read. */
 static int
 env_command(
     struct hr_buf *b, const char *const *env, size_t n, struct hr_buf *names, struct hr_error *err)
 {
+	bool secret = false;
 	struct hr_buf name, line, removals, lines;
 	int rc = 0;
 
@@ -54,6 +69,7 @@ env_command(
 		hr_buf_reset(&name);
 		hr_buf_reset(&line);
 		rc = put_name(&name, env[i], err);
+		secret = secret || is_token(env[i]);
 		hr_buf_addf(&line, "export %s=", hr_buf_str(&name));
 		hr_env_quote(&line, rc == 0 ? strchr(env[i], '=') + 1 : "");
 		hr_buf_addf(b, "%s%s", i > 0 ? " && " : "", hr_buf_str(&line));
@@ -63,9 +79,10 @@ env_command(
 		hr_buf_addf(names, "%s'%s'", names->len > 0 ? ", " : "", hr_buf_str(&name));
 	}
 	hr_buf_addf(b,
-	    " && { touch ~/.bashrc && sed -i%s ~/.bashrc && printf '%%s\\n'%s >>~/.bashrc || (exit "
-	    "%d); }",
-	    hr_buf_str(&removals), hr_buf_str(&lines), NOT_KEPT);
+	    " && { (umask 077; touch ~/.bashrc) && %ssed -i%s ~/.bashrc && printf '%%s\\n'%s "
+	    ">>~/.bashrc || (exit %d); }",
+	    secret ? "chmod go-rwx ~/.bashrc && " : "", hr_buf_str(&removals), hr_buf_str(&lines),
+	    NOT_KEPT);
 	hr_buf_done(&name);
 	hr_buf_done(&line);
 	hr_buf_done(&removals);

@@ -1,6 +1,7 @@
 /* hr_tokens: how git's providers know the user (runtimes.md 2.11). Tokens come from the variables
  * GITHUB_TOKEN, GITLAB_TOKEN, BITBUCKET_TOKEN and ENTERPRISE_SSO_TOKEN; they are variables of the
- * same names in a sandbox, and nowhere else: not in a record, a log, an error or a command line. */
+ * same names in a sandbox, also in its user's ~/.bashrc, which others may then not read, and
+ * nowhere else: not in a record, a log, an error or a command line. */
 #ifndef HR_HOST_TOKENS_H
 #define HR_HOST_TOKENS_H
 

@@ -147,7 +147,7 @@ int
 hr_sandbox_web_hosts(struct hr_sandbox *s, char **ret_json, struct hr_error *err)
 {
 	struct json_object *o = json_object_new_object(), *port;
-	char prefix[16];
+	const char *const prefixes[] = {"work-1", "work-2"};
 	struct hr_buf b;
 	int bad = o == NULL;
 
@@ -155,9 +155,8 @@ hr_sandbox_web_hosts(struct hr_sandbox *s, char **ret_json, struct hr_error *err
 	for (int i = 0; i < 2 && bad == 0; i++) {
 		if (s->endpoint.app_ports[i] <= 0)
 			continue;
-		(void)snprintf(prefix, sizeof(prefix), "work-%d", i + 1);
 		hr_buf_reset(&b);
-		put_address(&b, s, prefix, s->endpoint.app_ports[i]);
+		put_address(&b, s, prefixes[i], s->endpoint.app_ports[i]);
 		port = json_object_new_int(s->endpoint.app_ports[i]);
 		bad |= hr_buf_check(&b, NULL) != 0 || port == NULL ||
 		       json_object_object_add(o, hr_buf_str(&b), port) != 0;

@@ -22,7 +22,7 @@ class Place(Host):
     """A user with tokens, and the provider that knows them."""
 
     def __init__(self, provider="github", token=TOKEN, **more):
-        super().__init__(GIT_CONFIG_SYSTEM="/dev/null")
+        super().__init__(GIT_CONFIG_SYSTEM="/dev/null", LC_ALL="C.UTF-8")
         variable, user = PROVIDERS[provider]
         make_repository(self.path("git", "org", "repo.git"))
         known = dict([token.split(":")]) if ":" in token else {user: token}
@@ -70,6 +70,7 @@ def cloned():
         equal(h.token in notes, False, "nor what was printed")
         equal(h.secret_files("state") + h.secret_files("tmp"), [], "nor records, logs and the repository")
         equal(h.secret_files("home"), ["home/.bashrc"], "the shell's own file only")
+        equal(oct(os.stat(h.path("home", ".bashrc")).st_mode & 0o777), "0o600", "and for nobody else")
         h.fails(1, "already exists and is not an empty directory", "clone", "org/repo")
 
 
@@ -78,7 +79,7 @@ def branches():
         h.ok("up")
         equal(json.loads(h.ok("clone", "--json", "-b", "other", "org/repo")), {"sid": "default", "directory": "repo"})
         equal(h.ok("run", "cat more; git branch --show-current"), "in other\nother\n", "the one that was named")
-        h.ok("run", "cd ..; rm -r repo")
+        h.ok("run", "cd ..; rm -rf repo")
         h.fails(1, "git checkout failed: error: pathspec 'missing'", "clone", "-b", "missing", "org/repo")
         for name in ("", "-f", "--orphan=x"):
             h.fails(1, "is no branch", "clone", "--branch=" + name, "org/repo")
