@@ -57,19 +57,16 @@ hr_handle_bearer(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 		ret->status = 401;
 }
 
-/* All places for actions are taken (503), or one client asks for too much (429)? Those that wait in
- * nginx for the rest of a body are counted there and not here. */
+/* All places for actions are taken (nginx makes 503 of 403), or one client asks for too much (429
+ * of 401)? Those that wait in nginx for the rest of a body are counted there and not here. */
 void
 hr_handle_refused(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	unsigned long limit = strtoul(r->action_limit != NULL ? r->action_limit : "", NULL, 10);
 	uint32_t busy = atomic_load(&w->board->pools[HR_SCOREBOARD_ACTION].busy);
 
-	if (limit > 0 && busy >= limit)
-		hr_answer_detail(ret, 503, "Service Unavailable");
-	else
-		hr_answer_detail(ret, 429, "Too Many Requests");
-	ret->retry_after_s = 1;
+	ret->status = limit > 0 && busy >= limit ? 403 : 401;
+	ret->content_type = NULL;
 }
 
 /* The plugin, if there is one, is asked by nginx without coming here. */

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.certs import Authority, serial_served  # noqa: E402
 from lib.supervised import (  # noqa: E402
-    HANDRAILD, PATIENCE, Answer, Server, find_program, gate, marker, run_tests)
+    HANDRAILD, PATIENCE, Answer, Server, find_program, gate, marker, need, run_tests)
 from lib.tap import Skip, equal  # noqa: E402
 
 
@@ -248,6 +248,7 @@ def key_rate():
 
 
 def connections(setting, mine, other):
+    need("curl")
     with Server(settings={setting: 2}) as s:
         held = []
         for i in range(2):
@@ -278,6 +279,7 @@ def key_connections():
 
 def full_pool_with_limits():
     """What all together ask for too much is 503, what one client does is 429."""
+    need("curl")
     with Server(settings={"action_workers_max": 3, "address_connections": 2}) as s:
         def act(*options):
             return curl(s, "/execute_action", "-H", "Content-Type: application/json", "-d",
@@ -298,6 +300,11 @@ def full_pool_with_limits():
             equal((a.status, a.headers["Retry-After"], a.body),
                   (503, "1", b'{"detail":"Service Unavailable"}'), options)
         many(curl(s, "/alive", "--interface", "127.0.0.3", scheme="http"))
+        # nobody waits for the body of what is refused
+        with socket.create_connection(("127.0.0.1", s.port), PATIENCE, ("127.0.0.3", 0)) as c:
+            c.sendall(b"POST /execute_action HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                      b"Content-Length: 1000000\r\n\r\n")
+            equal(c.recv(100).split(b"\r\n")[0], b"HTTP/1.1 503 Service Temporarily Unavailable")
         equal(curl(s, "/-/refused", scheme="http").status, 404)
         held[0][1]()
         equal(b'"ok"' in held[0][0].communicate(timeout=PATIENCE)[0].replace(b" ", b""), True)
