@@ -229,7 +229,7 @@ main(int argc, char **argv)
 	r = work(&a, &w, &err);
 	if (r < 0)
 		hr_log(HR_LOG_ERROR, "%s", err.msg);
+	hr_worker_done(&w); /* the journal counts there */
 	hr_scoreboard_detach(w.board);
-	hr_worker_done(&w);
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
