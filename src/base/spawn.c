@@ -142,6 +142,8 @@ static void __attribute__((noreturn)) child_run(const struct hr_spawn *s, pid_t 
 {
 	struct spawn_failure f = {STEP_NONE, 0};
 
+	if (s->forked != NULL)
+		s->forked(s->arg);
 	if (child_reset_signals() != 0)
 		f.step = STEP_SIGNALS;
 	else if (child_session(s) != 0)

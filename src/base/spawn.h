@@ -38,6 +38,8 @@ struct hr_spawn {
 	const struct rlimit *nofile;      /* NULL: the caller's */
 	const struct hr_spawn_user *user; /* NULL: the caller's */
 	const char *dir; /* NULL: the caller's; one that cannot be entered (as user) becomes "/" */
+	void (*forked)(void *arg); /* in the child, before it changes anything; NULL: none */
+	void *arg;
 };
 
 /* The process id after a successful exec; -1 with the failed step in *err when the program could

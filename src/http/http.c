@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <curl/curl.h>
 
@@ -83,26 +84,37 @@ on_body(char *p, size_t size, size_t n, void *arg)
 	return t->a->body.fail == HR_OK ? n : CURL_WRITEFUNC_ERROR;
 }
 
-/* Keeps the words behind the status: "HTTP/1.1 404 Not Found". */
+/* At most so many bytes of a header's value, without blanks around it. */
+static void
+keep(char *to, size_t cap, const char *p, size_t len)
+{
+	for (; len > 0 && isspace((unsigned char)*p); p++)
+		len--;
+	for (; len > 0 && isspace((unsigned char)p[len - 1]); len--)
+		;
+	if (len >= cap)
+		len = cap - 1;
+	memcpy(to, p, len);
+	to[len] = '\0';
+}
+
+/* Keeps the words behind the status, "HTTP/1.1 404 Not Found", and the header that is asked for. */
 static size_t
 on_header(char *p, size_t size, size_t n, void *arg)
 {
 	struct turn *t = arg;
-	size_t len, skip = 0;
+	const char *name = t->r->header;
+	size_t skip = 0, len = name != NULL ? strlen(name) : 0;
 	unsigned blanks = 0;
 
 	n *= size;
+	if (len > 0 && n > len && p[len] == ':' && strncasecmp(p, name, len) == 0)
+		keep(t->a->header, sizeof(t->a->header), p + len + 1, n - len - 1);
 	if (n < 5 || memcmp(p, "HTTP/", 5) != 0)
 		return n;
 	for (; skip < n && blanks < 2; skip++)
 		blanks += p[skip] == ' ';
-	for (len = n; len > skip && isspace((unsigned char)p[len - 1]); len--)
-		;
-	len -= skip;
-	if (len >= sizeof(t->a->reason))
-		len = sizeof(t->a->reason) - 1;
-	memcpy(t->a->reason, p + skip, len);
-	t->a->reason[len] = '\0';
+	keep(t->a->reason, sizeof(t->a->reason), p + skip, n - skip);
 	return n;
 }
 

@@ -40,8 +40,9 @@ struct hr_http_request {
 	/* Told now and then how much of the longer body has passed; total 0: not known. */
 	void (*progress)(void *arg, unsigned long long done, unsigned long long total);
 	void *progress_arg;
-	int watch_fd;  /* readable: give up with HR_HTTP_CANCELLED; -1: none */
-	bool insecure; /* a server's certificate is not looked at */
+	const char *header; /* one of the answer's that is kept; NULL: none */
+	int watch_fd;       /* readable: give up with HR_HTTP_CANCELLED; -1: none */
+	bool insecure;      /* a server's certificate is not looked at */
 	const char *ca_file, *cert_file, *key_file; /* TLS; NULL: the system's, none */
 };
 
@@ -64,6 +65,7 @@ struct hr_http_answer {
 	enum hr_http_fault fault;
 	long status;
 	char reason[64]; /* of the status line */
+	char header[64]; /* the value that was asked for, "" for none */
 	struct hr_buf body;
 };
 

@@ -21,6 +21,8 @@ enum hr_channel_type {
 	HR_CHANNEL_SESSION_ANSWER = 'n',
 	HR_CHANNEL_SESSIONS = 'L', /* -> 'l' */
 	HR_CHANNEL_SESSIONS_ANSWER = 'l',
+	HR_CHANNEL_ALERTS = 'A', /* -> 'a' */
+	HR_CHANNEL_ALERTS_ANSWER = 'a',
 };
 
 /* First byte of the text of 'n'; the rest says why, "" if it was done. */

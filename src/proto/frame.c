@@ -141,6 +141,8 @@ hr_frame_put_run(struct hr_buf *b, const struct hr_run_request *r)
 		frame_put_bytes(b, TAG_ATTEMPT, (const char *)&r->attempt, sizeof(r->attempt));
 	if (r->again)
 		frame_put_bool(b, TAG_AGAIN, true);
+	if (r->stays)
+		frame_put_bool(b, TAG_STAYS, true);
 	frame_end(b, at);
 }
 
@@ -256,6 +258,7 @@ run_field(const struct frame_field *f, struct hr_run_request *r, struct hr_err *
 		return 0;
 	case TAG_ATTEMPT: return frame_field_fixed(f, &r->attempt, sizeof(r->attempt), err);
 	case TAG_AGAIN: return frame_field_bool(f, &r->again, err);
+	case TAG_STAYS: return frame_field_bool(f, &r->stays, err);
 	default: return 0;
 	}
 }

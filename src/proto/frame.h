@@ -20,7 +20,8 @@
 
 enum hr_frame_type {
 	HR_FRAME_RUN = 1,      /* worker -> keeper: run or input, see hr_run_request */
-	HR_FRAME_RESULT = 2,   /* keeper -> worker: hr_run_result; the keeper then closes */
+	HR_FRAME_RESULT = 2,   /* keeper -> worker: hr_run_result; the keeper then closes, unless
+				  the connection stays */
 	HR_FRAME_STATUS = 3,   /* worker -> keeper: empty */
 	HR_FRAME_STATE = 4,    /* keeper -> worker: hr_session_state */
 	HR_FRAME_FOLLOW = 5,   /* worker -> keeper: hr_follow_request */
@@ -49,6 +50,7 @@ struct hr_run_request {
 	size_t key_len;
 	uint32_t attempt; /* of the journal's entry of that key; 0: it has none */
 	bool again;       /* it was begun before: to be joined or told of, never to be done */
+	bool stays;       /* another RUN may come on this connection */
 };
 
 /* What came of it: an observation, or an error observation (is_error: content only). */

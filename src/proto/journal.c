@@ -41,8 +41,8 @@ struct record {
 };
 
 /* FNV-1a; the whole key stands in the file. */
-static uint64_t
-digest_of(const char *key, size_t len)
+uint64_t
+journal_digest(const char *key, size_t len)
 {
 	uint64_t h = 14695981039346656037u;
 	size_t i;
@@ -62,7 +62,7 @@ void
 hr_journal_init(struct hr_journal *j)
 {
 	memset(j, 0, sizeof(*j));
-	j->dir = j->spare = -1;
+	j->dir = j->spare = j->slots_fd = -1;
 }
 
 int
@@ -77,6 +77,8 @@ hr_journal_open(struct hr_journal *j, const char *path, struct hr_err *err)
 		(void)hr_err_sys(err, errno, "journal %s", path);
 	else if (st.st_uid != geteuid() || (st.st_mode & (S_IRWXG | S_IRWXO)) != 0)
 		(void)hr_err_set(err, HR_E_INVAL, "journal %s: others may reach it", path);
+	else if (journal_slots_attach(j) < 0)
+		(void)hr_err_sys(err, errno, "journal %s: its slots", path);
 	else
 		return 0;
 	hr_journal_close(j);
@@ -90,6 +92,7 @@ hr_journal_close(struct hr_journal *j)
 
 	if (journal_spare_take(j, spare))
 		journal_spare_drop(j, spare);
+	journal_slots_detach(j);
 	hr_fd_close(&j->dir);
 }
 
@@ -363,7 +366,7 @@ enter(struct hr_journal *j, const char *key, size_t key_len, struct hr_journal_e
 	int made;
 
 	*e = (struct hr_journal_entry){
-	    .fd = -1, .attempt = 1, .digest = digest_of(key, key_len), .key_len = key_len};
+	    .fd = -1, .attempt = 1, .digest = journal_digest(key, key_len), .key_len = key_len};
 	memcpy(e->key, key, key_len);
 	journal_name(name, e->digest);
 	*ret_found = HR_JOURNAL_NEW;
@@ -419,6 +422,7 @@ hr_journal_enter(struct hr_journal *j, const char *key, size_t key_len,
 		journal_drop_oldest(j, JOURNAL_HALF, j->bytes_max, j->age_max_ms);
 		hr_assert(answer->len == had);
 	}
+	*ret = (struct hr_journal_entry){.fd = -1};
 	if (err != NULL)
 		*err = cause;
 	return -1;
@@ -436,10 +440,14 @@ hr_journal_begin(struct hr_journal *j, const char *key, size_t key_len, uint32_t
 	if (j->dir < 0 || key_len == 0 || attempt == 0)
 		return true;
 	hr_assert(key_len <= HR_JOURNAL_KEY_MAX);
-	journal_name(name, digest_of(key, key_len));
+	if ((attempt & JOURNAL_IN_SLOT) != 0) /* made after we looked, perhaps */
+		return journal_slots_attach(j) == 0 &&
+		       journal_slot_begin(j, journal_digest(key, key_len), key, key_len, attempt);
+	journal_name(name, journal_digest(key, key_len));
 	fd = openat(j->dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		return errno == ENOENT; /* dropped, or never made */
+		return false; /* undone, or over: a later attempt was made, and had an entry of its
+				 own */
 	if (claim_lock(fd) != 0 || read_at(fd, &r, sizeof(r.head) + key_len, 0) != 0 ||
 	    !head_fits(&r.head))
 		may = false;
@@ -457,7 +465,9 @@ hr_journal_mark(struct hr_journal *j, struct hr_journal_entry *e)
 {
 	static const uint32_t begun = BEGUN;
 
-	if (e->fd < 0)
+	if (e->slot != NULL)
+		(void)journal_slot_begin(j, e->digest, e->key, e->key_len, e->attempt);
+	if (e->slot != NULL || e->fd < 0)
 		return;
 	(void)write_at(e->fd, &begun, sizeof(begun), offsetof(struct head, state));
 	sync_file(j, e->fd);
@@ -468,6 +478,8 @@ hr_journal_begun(const struct hr_journal_entry *e)
 {
 	struct head h;
 
+	if (e->slot != NULL)
+		return journal_slot_begun(e);
 	return e->fd < 0 || !head_read(e->fd, &h) || h.state != RESERVED;
 }
 
@@ -496,7 +508,9 @@ hr_journal_done(
 	    .answer_len = len};
 	off_t at = (off_t)(sizeof(h) + e->key_len);
 
-	if (e->fd < 0)
+	if (e->slot != NULL)
+		journal_brief_done(j, e, tag, p, len);
+	if (e->slot != NULL || e->fd < 0)
 		return;
 	e->bytes = at + (off_t)len;
 	if (!j->sync && e->bytes <= PAGE_BYTES && (int64_t)len <= j->bytes_max / SHARE) {
@@ -524,6 +538,8 @@ hr_journal_undo(struct hr_journal *j, struct hr_journal_entry *e)
 {
 	char name[JOURNAL_NAME], spare[JOURNAL_NAME];
 
+	if (e->slot != NULL)
+		journal_slot_undo(j, e);
 	if (e->fd < 0)
 		return;
 	journal_name(name, e->digest);
@@ -537,6 +553,7 @@ hr_journal_undo(struct hr_journal *j, struct hr_journal_entry *e)
 	}
 	journal_count(j, -1, -JOURNAL_ENTRY_BYTES);
 	hr_fd_close(&e->fd);
+	journal_brief_over(e);
 }
 
 /* Its file becomes the next entry's. */
@@ -567,11 +584,15 @@ forget(struct hr_journal *j, struct hr_journal_entry *e)
 void
 hr_journal_leave(struct hr_journal *j, struct hr_journal_entry *e, bool over)
 {
+	if (e->slot != NULL)
+		journal_slot_leave(j, e, over);
 	if (e->fd < 0)
 		return;
 	if (over && e->bytes > 0)
 		forget(j, e);
 	else if (over)
 		hr_journal_undo(j, e);
+	if (over)
+		journal_brief_over(e);
 	hr_fd_close(&e->fd);
 }

@@ -12,7 +12,24 @@
  * done; begun: ask who did it, or say that it is not known; done: the answer.
  *
  * All of this outlives the death of any process. Of a machine that loses power only what was
- * written with `sync` survives. */
+ * written with `sync` survives.
+ *
+ * Slots. Most requests have no name of their client's. Only nginx can repeat them, when a worker
+ * died over one, and nobody once the answer is sent. For those the directory has one more file, of
+ * fixed size, that all processes map: to go through the states there takes no system call. The
+ * digest of a key says which slot is its; where that is another's, the entry is a file.
+ *
+ * A slot is a page: a word, the key, and the answer if there is room. The word is the attempt (a
+ * number that is given once), the holder and the state; what changes one of them compares and
+ * exchanges all, so a keeper that begins for an attempt and a worker that takes its entry over
+ * cannot both succeed. A holder is a worker's number, whose lock (a byte of the file that is not
+ * there) it has as long as it lives. Who finds a holder in the word says in it that he waits, and
+ * does: for that lock. A holder that sees so, and is out of the word, gives its lock up for a
+ * moment. So one wait ends with the action and with the death of whoever is at it.
+ *
+ * Nothing is written to a slot by others than its holder, but the word. An answer that is too long
+ * goes to a file, which the state then says. What dead workers leave in slots is forgotten after
+ * age_max_ms, as files are. */
 #ifndef HR_PROTO_JOURNAL_H
 #define HR_PROTO_JOURNAL_H
 
@@ -24,6 +41,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+
+struct journal_slot;
+struct journal_slots;
 
 #define HR_JOURNAL_KEY_MAX 1024
 
@@ -47,9 +67,17 @@ struct hr_journal {
 	uint64_t spare_digest;
 	ino_t spare_ino;
 	int64_t spare_more; /* bytes that are counted beyond an entry's least */
+	/* the slots; NULL: none */
+	struct journal_slots *slots;
+	int slots_fd;
+	uint32_t holder; /* our number; 0: none yet */
 };
 
 void hr_journal_init(struct hr_journal *j);
+/* For those who will open it: makes the slots, if there are none that fit. `existed`: the journal
+ * may be older than they. None are made on file systems of which it is not known that a page that
+ * was written once can always be written again; all works without. */
+int hr_journal_make_slots(const char *path, bool existed, struct hr_err *err);
 /* The directory must be ours and nobody else's. */
 int hr_journal_open(struct hr_journal *j, const char *path, struct hr_err *err);
 void hr_journal_close(struct hr_journal *j);
@@ -63,7 +91,9 @@ enum hr_journal_found {
 
 /* One action of one process; locked from enter to leave. */
 struct hr_journal_entry {
-	int fd; /* -1: not in the journal */
+	int fd;                      /* -1: it has no file */
+	struct journal_slot *slot;   /* NULL: it has none; with neither it is not in the journal */
+	_Atomic uint32_t *elsewhere; /* counts it: it has a file although it might have a slot */
 	uint32_t attempt;
 	uint64_t digest;
 	ino_t ino;   /* 0: not known */
@@ -79,9 +109,15 @@ int hr_journal_enter(struct hr_journal *j, const char *key, size_t key_len,
     struct hr_journal_entry *ret, enum hr_journal_found *ret_found, uint32_t *ret_tag,
     struct hr_buf *answer, struct hr_err *err);
 
+/* The same for a key that has a meaning only until the answer is sent, and only while this server
+ * runs. */
+int hr_journal_enter_brief(struct hr_journal *j, const char *key, size_t key_len,
+    struct hr_journal_entry *ret, enum hr_journal_found *ret_found, uint32_t *ret_tag,
+    struct hr_buf *answer, struct hr_err *err);
+
 /* By another process than the holder: the action of this key begins now, on behalf of the holder's
  * `attempt`. False: it must not, since another attempt was made meanwhile or it was begun before.
- * An action that is not in the journal may always begin. */
+ * An action that has no entry (attempt 0) may always begin. */
 bool hr_journal_begin(struct hr_journal *j, const char *key, size_t key_len, uint32_t attempt);
 /* The same by the holder, who cannot be overtaken. */
 void hr_journal_mark(struct hr_journal *j, struct hr_journal_entry *e);
@@ -91,7 +127,7 @@ bool hr_journal_begun(const struct hr_journal_entry *e);
 /* The answer, for whoever asks again; who waits gets it now. */
 void hr_journal_done(
     struct hr_journal *j, struct hr_journal_entry *e, uint32_t tag, const void *p, size_t len);
-/* Nothing was done: the next with this key begins anew. */
+/* Nothing was done, and nobody else knows of the attempt: the next with this key begins anew. */
 void hr_journal_undo(struct hr_journal *j, struct hr_journal_entry *e);
 /* Gives the lock up. `over`: nobody will ask again; the answer may go from now on. */
 void hr_journal_leave(struct hr_journal *j, struct hr_journal_entry *e, bool over);

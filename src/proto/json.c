@@ -346,3 +346,13 @@ hr_json_str_is(struct json_object *v, const char *text)
 	s = hr_json_str(v, &len);
 	return len == strlen(text) && memcmp(s, text, len) == 0;
 }
+
+struct json_object *
+hr_json_at(struct json_object *o, const char *name)
+{
+	struct json_object *v = NULL;
+
+	if (json_object_is_type(o, json_type_object))
+		(void)json_object_object_get_ex(o, name, &v);
+	return v;
+}

@@ -66,4 +66,7 @@ void hr_json_put_int(struct hr_buf *b, struct json_object *v);
 /* A key as json-c holds it, with its null characters back (utf8.h): the key itself, or in tmp. */
 const char *hr_json_key(const char *key, struct hr_buf *tmp, size_t *ret_len);
 
+/* A member of o, borrowed. NULL: o is no object, or has none of that name. */
+struct json_object *hr_json_at(struct json_object *o, const char *name);
+
 #endif

@@ -6,8 +6,10 @@ libproto_la_SOURCES = \
 	%D%/frame.c %D%/frame.h %D%/frame_int.h \
 	%D%/frame_live.c \
 	%D%/journal.c %D%/journal.h %D%/journal_int.h \
+	%D%/journal_brief.c %D%/journal_slots.c \
 	%D%/journal_spare.c %D%/journal_tidy.c \
-	%D%/scoreboard.c %D%/scoreboard.h %D%/metrics.h
+	%D%/metrics.c %D%/metrics.h \
+	%D%/scoreboard.c %D%/scoreboard.h
 libprotojson_la_SOURCES = \
 	%D%/evclass.c %D%/evclass.h \
 	%D%/event.c %D%/event.h \

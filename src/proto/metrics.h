@@ -5,6 +5,7 @@
 #define HR_PROTO_METRICS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define HR_METRICS_ACTIONS 32 /* at least hr_action_classes_n */
@@ -14,6 +15,7 @@
 enum hr_clock { HR_CLOCK_NONE, HR_CLOCK_NO_OUTPUT, HR_CLOCK_HARD, HR_CLOCKS };
 enum hr_restart { HR_RESTART_WORKER, HR_RESTART_SESSION, HR_RESTART_NGINX, HR_RESTARTS };
 
+#define HR_METRICS_MINUTES 5  /* the window of hr_metrics_recent() */
 #define HR_METRICS_PLUGINS 16 /* further ones are not counted */
 #define HR_METRICS_NAME 64
 
@@ -29,6 +31,7 @@ enum hr_alert_kind {
 	HR_ALERT_MEM_PRESSURE,
 	HR_ALERT_CPU_PRESSURE,
 	HR_ALERT_DISK_HIGH,
+	HR_ALERT_ERROR_RATE,
 	HR_ALERTS,
 };
 
@@ -63,6 +66,14 @@ struct hr_metrics {
 	_Atomic uint64_t answers[6];            /* by the first digit of the status */
 	_Atomic uint64_t restarts[HR_RESTARTS]; /* supervisor */
 	struct hr_alert_metrics alerts[HR_ALERTS];
+	_Atomic uint64_t recent[HR_METRICS_MINUTES]; /* workers: see hr_metrics_recent() */
 };
+
+/* An action was answered; error: by an error observation, or other than 200. now_ns:
+ * CLOCK_MONOTONIC. */
+void hr_metrics_recent_add(struct hr_metrics *m, int64_t now_ns, bool error);
+/* Those of this minute and of the four before. */
+void hr_metrics_recent(
+    const struct hr_metrics *m, int64_t now_ns, unsigned *ret_all, unsigned *ret_errors);
 
 #endif

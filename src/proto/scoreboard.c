@@ -10,9 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const char *const hr_alert_names[HR_ALERTS] = {"mem_high", "mem_critical", "oom_kill", "pids_max",
-    "mem_pressure", "cpu_pressure", "disk_high"};
-
 const char *const hr_plugin_states[] = {"not started", "starting", "starting", "ready",
     "restarting", "failed", "unavailable", "stopping", "stopping", NULL};
 

@@ -12,7 +12,7 @@
 #include "proto/metrics.h"
 #include "proto/journal.h"
 
-#define HR_SCOREBOARD_VERSION 4u
+#define HR_SCOREBOARD_VERSION 5u
 #define HR_SCOREBOARD_SLOTS 1024 /* workers of all pools together */
 #define HR_SCOREBOARD_POOLS 4
 #define HR_SCOREBOARD_ACTION 2 /* the pool of actions */
@@ -51,6 +51,9 @@ struct hr_scoreboard {
 	    last_execution_ns; /* action workers: CLOCK_REALTIME of the last valid action */
 	_Atomic uint32_t static_sessions; /* supervisor */
 	_Atomic uint32_t named_sessions;  /* supervisor */
+	_Atomic int32_t
+	    disk_looker; /* worker: its pid while it looks how full the disk is, which may
+			    take for ever; the supervisor clears that of a dead one */
 	struct hr_metrics metrics;
 	struct hr_journal_counts journal; /* workers */
 	struct hr_pool_counts pools[HR_SCOREBOARD_POOLS];
