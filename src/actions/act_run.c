@@ -186,26 +186,33 @@ run_answer(struct hr_answer *ret, const struct hr_run_result *r, const char *ses
 }
 
 /* By the keeper of a shell. One that dies before it began left nothing behind: the next one is
- * asked. -1 with *err, or with `why` or ret (a status other than 200) filled. */
+ * asked. So it is where a connection that was kept turns out to be closed. -1 with *err, or with
+ * `why` or ret (a status other than 200) filled. */
 static int
 run_somewhere(const struct hr_action_env *env, const struct hr_event *ev,
-    const struct hr_run_request *req, struct hr_buf *frame, struct hr_run_result *result,
+    struct hr_run_request *req, struct hr_buf *frame, struct hr_run_result *result,
     struct hr_answer *ret, struct hr_buf *why, struct hr_err *err)
 {
+	bool is_static = hr_event_truth(ev, "is_static"), kept;
 	int tries = TRIES, fd, r;
 
 	/* its shell ended with it, and nobody else knows */
-	if (env->again && hr_event_truth(ev, "is_static"))
+	if (env->again && is_static)
 		return hr_err_set(err, HR_E_NOTFOUND, "a static session");
+	req->stays = env->shell_fd != NULL && !is_static && !env->again;
 	do {
-		fd = shell_open(env, ev, ret, why);
+		kept = req->stays && *env->shell_fd >= 0;
+		fd = kept ? *env->shell_fd : shell_open(env, ev, ret, why);
 		if (fd < 0)
 			return -1;
 		hr_buf_reset(frame);
-		r = hr_shell_run(fd, req, frame, result, err);
-		hr_fd_close(&fd);
-	} while (r < 0 && err->code == HR_E_GONE && env->entry != NULL &&
-		 !hr_journal_begun(env->entry) && --tries > 0);
+		r = hr_shell_run(fd, kept, req, frame, result, err);
+		if (req->stays)
+			*env->shell_fd = r == 0 ? fd : -1;
+		if (!req->stays || r != 0)
+			hr_fd_close(&fd);
+	} while (r > 0 || (r < 0 && err->code == HR_E_GONE && env->entry != NULL &&
+			      !hr_journal_begun(env->entry) && --tries > 0));
 	return r;
 }
 

@@ -17,6 +17,8 @@ struct hr_action_env {
 	int channel;             /* to the supervisor (proto/channel.h); -1: none */
 	struct hr_span key;      /* at-most-once key of the request; may be empty */
 	const char *session;     /* a named one, for `run`; NULL: the default one */
+	int *shell_fd;           /* a connection to the default one, kept for the next request; -1:
+				    none yet. NULL: none is kept */
 	uid_t user_id;           /* owner of the files that `write` makes */
 
 	/* the entry of that key in the journal; NULL: none */

@@ -53,17 +53,39 @@ shell_gone(struct hr_err *err)
 	return hr_err_set(err, HR_E_GONE, "the shell's keeper went away");
 }
 
-static int
-shell_send(int fd, const struct hr_run_request *req, struct hr_err *err)
+/* The first bytes on a connection that was used before: how many went out. -1 with errno: none. A
+ * stream fails only where it has taken nothing. */
+static ssize_t
+send_first(int fd, const struct hr_buf *b)
 {
+	ssize_t n;
+
+	do
+		n = send(fd, b->p, b->len, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
+/* 1: the keeper closed a kept connection before; nothing was sent. */
+static int
+shell_send(int fd, bool kept, const struct hr_run_request *req, struct hr_err *err)
+{
+	ssize_t first = 0;
 	struct hr_buf b;
 	int r;
 
 	hr_buf_init(&b, HR_FRAME_MAX + HR_FRAME_HEADER);
 	hr_frame_put_run(&b, req);
 	r = hr_buf_check(&b, err);
-	if (r == 0)
-		r = hr_fd_write_full(fd, b.p, b.len, err);
+	if (r == 0 && kept) {
+		first = send_first(fd, &b);
+		if (first < 0 && (errno == EPIPE || errno == ECONNRESET))
+			r = 1;
+		else if (first < 0)
+			r = hr_err_sys(err, errno, "send");
+	}
+	if (r == 0 && (size_t)first < b.len)
+		r = hr_fd_write_full(fd, b.p + first, b.len - (size_t)first, err);
 	hr_buf_done(&b);
 	if (r < 0 && (err->sys == EPIPE || err->sys == ECONNRESET))
 		return shell_gone(err);
@@ -119,14 +141,16 @@ shell_receive(int fd, struct hr_buf *frame, uint32_t want, const char **ret_payl
 }
 
 int
-hr_shell_run(int fd, const struct hr_run_request *req, struct hr_buf *frame,
+hr_shell_run(int fd, bool kept, const struct hr_run_request *req, struct hr_buf *frame,
     struct hr_run_result *ret, struct hr_err *err)
 {
 	const char *payload = NULL;
 	size_t len = 0;
+	int r = shell_send(fd, kept, req, err);
 
-	if (shell_send(fd, req, err) < 0 ||
-	    shell_receive(fd, frame, HR_FRAME_RESULT, &payload, &len, err) < 0)
+	if (r != 0)
+		return r;
+	if (shell_receive(fd, frame, HR_FRAME_RESULT, &payload, &len, err) < 0)
 		return -1;
 	return hr_frame_get_result(payload, len, ret, err);
 }

@@ -1,5 +1,4 @@
-/* hr_shell: a worker's talk with the keeper of a shell: one connection, one request frame, one
- * answer frame. */
+/* hr_shell: a worker's talk with the keeper of a shell: one request frame, one answer frame. */
 #ifndef HR_ACTIONS_SHELL_H
 #define HR_ACTIONS_SHELL_H
 
@@ -18,10 +17,12 @@ struct hr_shell_place {
 int hr_shell_connect(const struct hr_shell_place *at, struct hr_err *err);
 
 /* Sends the request and waits for its result, for as long as the command takes: the client's
- * going away ends nothing. frame is filled with the answer, *ret borrows from it. -1: HR_E_GONE if
- * the keeper closed without an answer, HR_E_NOTFOUND if it does not know of a request that came
- * again, HR_E_PROTO, HR_E_SYS, HR_E_NOMEM, HR_E_TOOLARGE. */
-int hr_shell_run(int fd, const struct hr_run_request *req, struct hr_buf *frame,
+ * going away ends nothing. frame is filled with the answer, *ret borrows from it. `kept`: a request
+ * with `stays` was answered on this connection before. 1: it was, and the keeper has closed it
+ * meanwhile; nothing was sent. -1: HR_E_GONE if the keeper closed without an answer, HR_E_NOTFOUND
+ * if it does not know of a request that came again, HR_E_PROTO, HR_E_SYS, HR_E_NOMEM,
+ * HR_E_TOOLARGE. */
+int hr_shell_run(int fd, bool kept, const struct hr_run_request *req, struct hr_buf *frame,
     struct hr_run_result *ret, struct hr_err *err);
 
 /* Asks the session's keeper how its shell is; it answers at once, whatever runs. frame is

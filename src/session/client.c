@@ -1,5 +1,6 @@
-/* Connections: one frame in, one frame out. RUN requests wait in order of arrival; STATUS is
- * answered at once. A peer that leaves does not take its command with it. */
+/* Connections: one frame in, one frame out, and again where that was asked for. RUN requests wait
+ * in order of arrival; STATUS is answered at once. A peer that leaves does not take its command
+ * with it. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -15,12 +16,17 @@
 
 /* A command of 64 MB and its fields; the worker's limit on a body is lower. */
 #define IN_CAP (80u << 20)
+#define OUT_CAP (HR_FRAME_MAX + HR_FRAME_HEADER)
 #define ACCEPT_PAUSE_MS 100
+#define STAYING_MAX 8       /* each is looked at in every turn */
+#define IN_KEPT (64u << 10) /* of the memory for a request, for the next one */
 
 static void
 client_free(struct client *c)
 {
 	TAILQ_REMOVE(&c->keeper->clients, c, link);
+	if (c->stays)
+		c->keeper->nstaying--;
 	hr_watch_free(c->readable);
 	hr_watch_free(c->writable);
 	hr_fd_close(&c->fd);
@@ -57,6 +63,7 @@ client_over(struct client *c)
 		keeper_stop(k);
 }
 
+static void on_client_readable(void *arg);
 static void on_client_writable(void *arg);
 static void answer(struct client *c);
 
@@ -148,11 +155,64 @@ client_keep_result(struct client *c)
 	hr_buf_init(&c->out, 0);
 }
 
+/* ---- connections that stay ---- */
+
+/* A worker may send its next request as soon as it has an answer. Where that would not be read it
+ * must not be sent either: whoever sends it after this fails, and knows that nothing was done. */
+static void
+client_settle(struct client *c)
+{
+	struct hr_keeper *k = c->keeper;
+
+	if (!c->asks_to_stay || c->stays || k->config->is_static)
+		return;
+	if (k->nstaying < STAYING_MAX) {
+		c->stays = true;
+		k->nstaying++;
+	} else {
+		(void)shutdown(c->fd, SHUT_RD); /* fails where the peer is gone */
+	}
+}
+
+static void
+client_unsettle(struct client *c)
+{
+	if (c->stays)
+		c->keeper->nstaying--;
+	c->stays = false;
+}
+
+/* All of the answer went out: as if just accepted. */
+static void
+client_rest(struct client *c)
+{
+	struct hr_err err = {0};
+
+	hr_watch_free(c->writable);
+	c->writable = NULL;
+	c->key = NULL;
+	c->key_len = c->sent = 0;
+	c->attempt = 0;
+	c->has_result = false;
+	hr_buf_done(&c->out);
+	hr_buf_init(&c->out, OUT_CAP);
+	if (c->in.room > IN_KEPT)
+		hr_buf_done(&c->in);
+	hr_buf_reset(&c->in);
+	if (c->readable == NULL)
+		c->readable = hr_loop_readable(c->keeper->loop, c->fd, on_client_readable, c, &err);
+	if (c->readable == NULL) {
+		hr_log(HR_LOG_ERROR, "connection closed: %s", err.msg);
+		client_over(c);
+	}
+}
+
 static void
 client_send(struct client *c)
 {
 	struct hr_err err = {0};
 	ssize_t n;
+	bool rest;
 
 	while (c->sent < c->out.len) {
 		n = send(
@@ -172,9 +232,13 @@ client_send(struct client *c)
 		}
 		break;
 	}
+	rest = c->stays && c->sent == c->out.len;
 	if (c->has_result)
 		client_keep_result(c);
-	client_over(c);
+	if (rest)
+		client_rest(c);
+	else
+		client_over(c);
 }
 
 static void
@@ -194,6 +258,7 @@ answer(struct client *c)
 		client_over(c);
 		return;
 	}
+	client_settle(c);
 	client_send(c);
 }
 
@@ -344,6 +409,10 @@ client_dispatch(struct client *c, uint32_t type, const char *payload, size_t len
 		c->key = run.key;
 		c->key_len = run.key_len;
 		c->attempt = run.attempt;
+		client_unsettle(c);
+		c->asks_to_stay = run.stays;
+		TAILQ_REMOVE(&k->clients, c, link);
+		TAILQ_INSERT_TAIL(&k->clients, c, link);
 		if (client_join(c))
 			return;
 		if (run.again) {
@@ -417,7 +486,7 @@ client_add(struct hr_keeper *k, int fd, struct hr_err *err)
 	c->keeper = k;
 	c->fd = fd;
 	hr_buf_init(&c->in, IN_CAP);
-	hr_buf_init(&c->out, HR_FRAME_MAX + HR_FRAME_HEADER);
+	hr_buf_init(&c->out, OUT_CAP);
 	TAILQ_INSERT_TAIL(&k->clients, c, link);
 	/* an accepted connection is so from birth */
 	if (k->config->is_static && hr_fd_nonblock(fd, true, err) < 0) {

@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 
-#define HR_CONFINE_GROUPS 2 /* memory and pids are two directories in version 1 */
+#define HR_CONFINE_GROUPS 3 /* memory, pids and cpu are directories of their own in version 1 */
 
 struct hr_confine {
 	const char *groups[HR_CONFINE_GROUPS]; /* directories, made by the supervisor */

@@ -21,7 +21,7 @@ static const char *const removed[] = {"SESSION_API_KEY=", "NOTIFY_SOCKET=", "LIS
 /* These change how bash starts, or how it shows its prompt. */
 static const char *const unsettling[] = {
     "BASHOPTS=", "BASH_ENV=", "BASH_XTRACEFD=", "POSIXLY_CORRECT=", "PROMPT_COMMAND=", "PS0=",
-    "PS1=", "PS2=", "SHELLOPTS=", "__hr_a=", "__hr_n=", "__hr_p="};
+    "PS1=", "PS2=", "SHELLOPTS=", "__hr_a=", "__hr_b=", "__hr_n=", "__hr_p="};
 
 static bool
 is_one_of(const char *entry, const char *const *list, size_t n)

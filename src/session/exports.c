@@ -34,7 +34,7 @@ static bool
 is_kept(const char *line, const char *end)
 {
 	static const char *const dropped[] = {"PROMPT_COMMAND", "PS0", "PS1", "PS2", "PWD", "SHLVL",
-	    "TMOUT", "POSIXLY_CORRECT", "__hr_n", "__hr_p", "__hr_a", "__hr_s"};
+	    "TMOUT", "POSIXLY_CORRECT", "__hr_n", "__hr_p", "__hr_a", "__hr_b", "__hr_s"};
 	const char *name = declared_name(line, end), *p = name;
 	size_t i;
 

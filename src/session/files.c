@@ -1,5 +1,6 @@
 /* The files that keeper and shell share: two FIFOs by which the shell speaks, one by which it is
- * answered, one for commands, and what it reads when it starts. Secrets do not stay on the disk. */
+ * answered, one for commands, what it runs at every prompt, and what it reads when it starts.
+ * Secrets do not stay on the disk. */
 #include "config.h"
 
 #include "session/keeper_int.h"
@@ -27,7 +28,7 @@ files_put_rc(struct hr_keeper *k, bool no_user_files, struct hr_err *err)
 	hr_hook_rcfile(&k->hook, no_user_files, k->config->line_module, &text);
 	result = hr_buf_check(&text, err);
 	if (result == 0)
-		result = hr_statedir_put(&k->state, RC, text.p, text.len, err);
+		result = hr_statedir_put(&k->state, RC, text.p, text.len, HR_STATEDIR_USER, err);
 	k->rc_there = result == 0;
 	hr_buf_done(&text);
 	return result;
@@ -44,8 +45,8 @@ files_put_exports(struct hr_keeper *k)
 	hr_buf_init(&kept, HR_REPORT_MAX);
 	hr_exports_keep(k->exports.p, k->exports.len, &kept);
 	k->exports_there =
-	    hr_buf_check(&kept, &err) == 0 &&
-	    hr_statedir_put(&k->state, EXPORTS, hr_buf_str(&kept), kept.len, &err) == 0;
+	    hr_buf_check(&kept, &err) == 0 && hr_statedir_put(&k->state, EXPORTS, hr_buf_str(&kept),
+						  kept.len, HR_STATEDIR_USER, &err) == 0;
 	if (!k->exports_there)
 		hr_log(HR_LOG_WARNING, "exported variables could not be kept: %s", err.msg);
 	hr_buf_done(&kept);
@@ -70,10 +71,10 @@ name_in(const char *path)
 }
 
 static int
-open_fifos(struct hr_keeper *k, struct hr_err *err)
+open_shared(struct hr_keeper *k, struct hr_err *err)
 {
-	static const char *const left[] = {
-	    RC, EXPORTS, HR_HOOK_REPORT, HR_HOOK_EXPORTS, HR_HOOK_ACK, HR_HOOK_LINE};
+	static const char *const left[] = {RC, EXPORTS, HR_HOOK_REPORT, HR_HOOK_EXPORTS,
+	    HR_HOOK_ACK, HR_HOOK_LINE, HR_HOOK_SCRIPT};
 	struct hr_statedir *d = &k->state;
 
 	hr_statedir_sweep(d, left, sizeof(left) / sizeof(left[0]));
@@ -87,7 +88,10 @@ open_fifos(struct hr_keeper *k, struct hr_err *err)
 	if (k->ack_fd < 0)
 		return -1;
 	k->line_fd = hr_statedir_fifo(d, name_in(k->hook.line_path), HR_STATEDIR_USER, err);
-	return k->line_fd >= 0 ? 0 : -1;
+	if (k->line_fd < 0)
+		return -1;
+	return hr_statedir_put(d, name_in(k->hook.script_path), k->hook.script,
+	    strlen(k->hook.script), HR_STATEDIR_ANYBODY, err);
 }
 
 int
@@ -102,7 +106,7 @@ files_open(struct hr_keeper *k, struct hr_err *err)
 	if (hr_hook_init(&k->hook, dir, err) < 0 ||
 	    hr_statedir_open(&k->state, dir, k->user.uid, k->user.gid, k->user.change, err) < 0)
 		return -1;
-	return open_fifos(k, err);
+	return open_shared(k, err);
 }
 
 void
@@ -117,6 +121,7 @@ files_close(struct hr_keeper *k)
 		hr_statedir_remove(&k->state, name_in(k->hook.exports_path));
 		hr_statedir_remove(&k->state, name_in(k->hook.ack_path));
 		hr_statedir_remove(&k->state, name_in(k->hook.line_path));
+		hr_statedir_remove(&k->state, name_in(k->hook.script_path));
 	}
 	files_forget(k);
 	hr_statedir_close(&k->state);

@@ -49,14 +49,33 @@ make_nonce(char *nonce, size_t len, struct hr_err *err)
 	return 0;
 }
 
-/* $? must be expanded by the first command. A child bash has no nonce and does not wait for an ack:
- * nobody may be there to give it; nor does who could not report. The text is read and run at every
- * prompt: what is seldom needed comes with an ack. Most acks are for the builtin alone, which reads
- * them faster. PS1 is emptied only where it is set, since assigning to a read-only variable would
- * end the text there: hence last. The backslashes keep aliases away; after a syntax error within [[
- * bash 5.2 trips over the next [[, which must not be this one. */
+/* The text that is read and run at every prompt, so it is short: the rest is in a file, or in the
+ * builtin where that is loaded. An array cannot be exported: no child shell takes itself for one
+ * that has the builtin. The backslashes keep aliases away. */
 static char *
 prompt_command(const struct hr_hook *h, struct hr_err *err)
+{
+	struct hr_buf b;
+	char *text;
+
+	hr_buf_init(&b, TEXT_CAP);
+	hr_buf_adds(&b, "{ \\builtin \"${__hr_b-.}\" ");
+	add_quoted(&b, h->script_path);
+	hr_buf_adds(&b, "; } >/dev/null 2>&1 || \\builtin :");
+	text = hr_buf_take(&b);
+	if (text == NULL)
+		(void)hr_buf_check(&b, err);
+	hr_buf_done(&b);
+	return text;
+}
+
+/* $? must be expanded by the first command. A child bash has no nonce and does not wait for an ack:
+ * nobody may be there to give it; nor does who could not report. What is seldom needed comes with
+ * an ack. Most acks are for the builtin alone, which reads them faster. PS1 is emptied only where
+ * it is set, since assigning to a read-only variable would end the text there: hence last. After a
+ * syntax error within [[ bash 5.2 trips over the next [[, which must not be this one. */
+static char *
+prompt_script(const struct hr_hook *h, struct hr_err *err)
 {
 	struct hr_buf b;
 	char *text;
@@ -75,8 +94,7 @@ prompt_command(const struct hr_hook *h, struct hr_err *err)
 	hr_buf_adds(&b, " || { \\builtin read -r __hr_a <");
 	add_quoted(&b, h->ack_path);
 	hr_buf_adds(&b, "; \\builtin eval \"${__hr_a-}\"; }; };"
-			" \\builtin test -z \"${PS1-}${PS2-}\" || PS1= PS2=; }"
-			" >/dev/null 2>&1 || \\builtin :");
+			" \\builtin test -z \"${PS1-}${PS2-}\" || PS1= PS2=; } || \\builtin :\n");
 	text = hr_buf_take(&b);
 	if (text == NULL)
 		(void)hr_buf_check(&b, err);
@@ -84,8 +102,9 @@ prompt_command(const struct hr_hook *h, struct hr_err *err)
 	return text;
 }
 
-/* A FIFO that everybody may write to has a name that cannot be guessed: who is not given it in the
- * environment, and cannot list the directory, does not find it. */
+/* A FIFO that everybody may write to has a name that cannot be guessed, and so has the file that
+ * names it: who is not given it in the environment, and cannot list the directory, does not find
+ * it. */
 static char *
 random_path(const char *dir, const char *prefix, struct hr_err *err)
 {
@@ -107,13 +126,15 @@ hr_hook_init(struct hr_hook *h, const char *dir, struct hr_err *err)
 	h->exports_path = random_path(dir, HR_HOOK_EXPORTS, err);
 	h->ack_path = random_path(dir, HR_HOOK_ACK, err);
 	h->line_path = random_path(dir, HR_HOOK_LINE, err);
+	h->script_path = random_path(dir, HR_HOOK_SCRIPT, err);
 	if (h->report_path == NULL || h->exports_path == NULL || h->ack_path == NULL ||
-	    h->line_path == NULL) {
+	    h->line_path == NULL || h->script_path == NULL) {
 		hr_hook_done(h);
 		return hr_err_nomem(err);
 	}
 	h->prompt_command = prompt_command(h, err);
-	if (h->prompt_command == NULL) {
+	h->script = prompt_script(h, err);
+	if (h->prompt_command == NULL || h->script == NULL) {
 		hr_hook_done(h);
 		return -1;
 	}
@@ -134,6 +155,8 @@ hr_hook_done(struct hr_hook *h)
 	free(h->exports_path);
 	free(h->ack_path);
 	free(h->line_path);
+	free(h->script_path);
+	free(h->script);
 	free(h->prompt_command);
 	free(h->expected);
 	memset(h, 0, sizeof(*h));
@@ -169,7 +192,22 @@ hr_hook_rcfile(const struct hr_hook *h, bool no_user_files, const char *module, 
 	add_quoted(out, module);
 	hr_buf_adds(out, " " HR_HOOK_LINE_BUILTIN " && \\builtin " HR_HOOK_LINE_BUILTIN " ");
 	add_quoted(out, h->line_path);
-	hr_buf_adds(out, "; } >/dev/null 2>&1\n");
+	hr_buf_addc(out, ' ');
+	add_quoted(out, h->report_path);
+	hr_buf_addc(out, ' ');
+	add_quoted(out, h->ack_path);
+	hr_buf_adds(out, " && __hr_b=(" HR_HOOK_LINE_BUILTIN "); } >/dev/null 2>&1\n");
+}
+
+/* The builtin, where it was loaded. Where it is no more, nothing may call it: a shell that would do
+ * so for ever ends. */
+static void
+add_builtin(struct hr_buf *out)
+{
+	hr_buf_adds(out, "\\unset -n __hr_b; \\unset -v __hr_b; { \\enable " HR_HOOK_LINE_BUILTIN
+			 " && { \\builtin printf -v '__hr_b[0]' %s " HR_HOOK_LINE_BUILTIN
+			 "; \\builtin test \"${__hr_b-}\" = " HR_HOOK_LINE_BUILTIN "; }; }"
+			 " || \\builtin test -z \"${__hr_b-}\" || \\builtin exit \"$__hr_s\"; ");
 }
 
 void
@@ -184,6 +222,7 @@ hr_hook_heal(const struct hr_hook *h, struct hr_buf *out)
 	    " exit . : bind enable; \\builtin printf -v __hr_s %s \"$POSIXLY_CORRECT\";"
 	    " \\unset -v POSIXLY_CORRECT PROMPT_COMMAND PS0; ");
 	hr_hook_ack_nonce(h, out);
+	add_builtin(out);
 	hr_buf_adds(out, "\\builtin printf -v PS0 '\\e]777;0\\a';"
 			 " \\builtin printf -v PROMPT_COMMAND %s ");
 	add_quoted(out, h->prompt_command);

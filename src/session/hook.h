@@ -6,6 +6,8 @@
  * changes its terminal: the keeper then puts the terminal modes right and throws away input that
  * nobody read. The line may carry shell code. No program is run and no process made.
  *
+ * What PROMPT_COMMAND runs is a file, or where bash has loaded it a builtin that does the same.
+ *
  * FIFOs by name rather than an inherited descriptor: nothing of ours is open in the user's
  * programs, `exec 9>&-` cannot cut the channel, and a child bash finds it again. */
 #ifndef HR_SESSION_HOOK_H
@@ -23,13 +25,15 @@
  * started from one that waits for the rest of its text. A terminal shows nothing for it. */
 #define HR_HOOK_STARTED "\033]777;0\a"
 
-/* How the names of the FIFOs begin. */
+/* How the names of the FIFOs begin, and of the file that PROMPT_COMMAND runs. */
 #define HR_HOOK_REPORT "report."
 #define HR_HOOK_EXPORTS "vars."
 #define HR_HOOK_ACK "ack."
 #define HR_HOOK_LINE "line."
+#define HR_HOOK_SCRIPT "hook."
 
-/* A builtin that bash may have loaded (line_module.c): readline takes a command from a FIFO. */
+/* A builtin that bash may have loaded (line_module.c): readline takes a command from a FIFO, and a
+ * prompt is reported without a script. */
 #define HR_HOOK_LINE_BUILTIN "__hr_line"
 #define HR_HOOK_LINE_HELLO "+" /* what it says there once it is set up */
 #define HR_HOOK_LINE_MAX 32768 /* bytes of a text, its NUL not counted; a pipe holds more */
@@ -42,12 +46,15 @@ struct hr_hook {
 			       it */
 	char *ack_path;     /* FIFO keeper -> shell */
 	char *line_path;    /* FIFO keeper -> readline */
+	char *
+	    script_path; /* file of what PROMPT_COMMAND runs; child shells of others read it, too */
+	char *script;    /* its text */
 	char *prompt_command;
 	char *expected;                    /* how a report describes it */
 	char nonce[HR_HOOK_NONCE_LEN + 1]; /* known to the session's own shell, never exported */
 };
 
-/* Paths below dir, a fresh nonce, the text of PROMPT_COMMAND. */
+/* Paths below dir, a fresh nonce, the texts. Nothing is made there. */
 int hr_hook_init(struct hr_hook *h, const char *dir, struct hr_err *err);
 void hr_hook_done(struct hr_hook *h);
 

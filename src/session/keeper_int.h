@@ -25,10 +25,12 @@ struct client {
 	size_t sent;
 	const char *key; /* of a RUN request: in `in` */
 	size_t key_len;
-	uint32_t attempt; /* in the journal */
-	bool joined;      /* gets the result of another with its key */
-	bool has_result;  /* out holds what must not be lost */
-	bool queued;      /* RUN waits */
+	uint32_t attempt;  /* in the journal */
+	bool joined;       /* gets the result of another with its key */
+	bool has_result;   /* out holds what must not be lost */
+	bool queued;       /* RUN waits */
+	bool asks_to_stay; /* for another RUN */
+	bool stays;        /* after the answer; one of nstaying */
 };
 TAILQ_HEAD(client_list, client);
 
@@ -99,7 +101,8 @@ struct hr_keeper {
 
 	/* requests */
 	struct hr_watch *listener, *accept_again;
-	struct client_list clients;
+	struct client_list clients; /* those with a RUN in the order in which that came */
+	unsigned nstaying;
 	struct hr_journal journal;
 	struct lost_result lost[LOST_RESULTS]; /* oldest replaced */
 	size_t lost_next;

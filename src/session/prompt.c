@@ -124,9 +124,13 @@ at_prompt(struct hr_keeper *k, const struct hr_report *r)
 	    known && k->has_line && !k->rehook && !k->suspicious && has_option(r->options, "emacs");
 	k->from_us = p.takes;
 	p.username = name_of(k, r->euid);
-	p.working_dir = working_dir(r, link, sizeof(link));
-	find_python(k, r, p.working_dir);
-	p.py_path = hr_buf_str(&k->py_path);
+	p.working_dir = known && r->pwd_right ? r->pwd : working_dir(r, link, sizeof(link));
+	if (known && r->python != NULL) {
+		p.py_path = r->python;
+	} else {
+		find_python(k, r, p.working_dir);
+		p.py_path = hr_buf_str(&k->py_path);
+	}
 	k->starts = 0;
 	shell_unsize(k);
 	shell_unanswer(k);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define FIELDS 11
+#define FIELDS_LOOKED 13
 
 void
 hr_report_reader_init(struct hr_report_reader *r)
@@ -89,6 +90,13 @@ all(const char *s, int (*is)(int))
 	return true;
 }
 
+/* What a field that begins with '=' holds; NULL: it is empty. */
+static const char *
+seen(const char *f)
+{
+	return f[0] == '=' ? f + 1 : NULL;
+}
+
 /* False: they cannot come from the hook. Then a report may begin among them. */
 static bool
 fill(const char **f, struct hr_report *ret)
@@ -114,29 +122,59 @@ fill(const char **f, struct hr_report *ret)
 	return true;
 }
 
+/* A report may begin at p. 1: *ret is filled, and *ret_len bytes long; 0: its rest is on the way;
+ * -1: it is none. The longer kind is judged by what it has in common with the other: garbage that
+ * begins like one must not hide a whole report behind it. */
+static int
+take_report(const char *p, size_t len, bool looked, struct hr_report *ret, size_t *ret_len)
+{
+	const char *f[FIELDS_LOOKED];
+	size_t n = take_fields(p, len, f, FIELDS);
+
+	if (n == 0)
+		return 0;
+	if (!fill(f, ret))
+		return -1;
+	if (looked) {
+		n = take_fields(p, len, f, FIELDS_LOOKED);
+		if (n == 0)
+			return 0;
+		ret->pwd_right = seen(f[FIELDS]) != NULL;
+		ret->python = seen(f[FIELDS + 1]);
+	}
+	*ret_len = n;
+	return 1;
+}
+
 void
 hr_report_next(struct hr_report_reader *r, struct hr_report *ret)
 {
-	const char *f[FIELDS], *p, *end;
+	const char *f, *p, *end;
 	size_t n;
+	bool looked;
+	int found;
 
-	memset(ret, 0, sizeof(*ret));
 	hr_buf_drop_front(&r->in, r->used);
 	r->used = 0;
 	p = hr_buf_str(&r->in);
 	end = p + r->in.len;
-	while (take_fields(p, (size_t)(end - p), f, 1) > 0) {
-		n = 0;
-		if (field_is(f[0], HR_REPORT_PROMPT)) {
-			n = take_fields(p, (size_t)(end - p), f, FIELDS);
-			if (n == 0)
-				break; /* its rest is on the way */
-			if (fill(f, ret)) {
-				r->used = (size_t)(p - r->in.p) + n;
-				return;
-			}
+	for (;;) {
+		memset(ret, 0, sizeof(*ret));
+		if (take_fields(p, (size_t)(end - p), &f, 1) == 0)
+			break;
+		looked = field_is(f, HR_REPORT_LOOKED);
+		found = looked || field_is(f, HR_REPORT_PROMPT)
+			    ? take_report(p, (size_t)(end - p), looked, ret, &n)
+			    : -1;
+		if (found > 0) {
+			r->used = (size_t)(p - r->in.p) + n;
+			return;
 		}
-		p += strlen(f[0]) + 1;
+		if (found == 0) {
+			memset(ret, 0, sizeof(*ret));
+			break;
+		}
+		p += strlen(f) + 1;
 	}
 	r->used = (size_t)(p - hr_buf_str(&r->in)); /* garbage */
 }

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 
 #define HR_REPORT_PROMPT "hr1"   /* first field: a prompt is about to be shown */
+#define HR_REPORT_LOOKED "hr2"   /* ... and two more fields come, of a shell that looked itself */
 #define HR_REPORT_MAX (4u << 20) /* bytes of one report; longer ones are dropped */
 
 /* Borrowed from the reader until its next call. */
@@ -28,6 +29,8 @@ struct hr_report {
 	    *hook; /* of PROMPT_COMMAND the indices and length, and PS0: see struct hr_hook */
 	const char *flags;   /* $-: letters */
 	const char *options; /* $SHELLOPTS: words joined by colons */
+	bool pwd_right;      /* the kernel says the same of its directory */
+	const char *python;  /* see hr_python_find(); NULL: not looked for */
 };
 
 struct hr_report_reader {

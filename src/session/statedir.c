@@ -100,16 +100,18 @@ hr_statedir_fifo(
 }
 
 int
-hr_statedir_put(
-    struct hr_statedir *d, const char *name, const void *p, size_t len, struct hr_err *err)
+hr_statedir_put(struct hr_statedir *d, const char *name, const void *p, size_t len,
+    enum hr_statedir_use use, struct hr_err *err)
 {
+	bool theirs = use == HR_STATEDIR_USER;
 	int fd, result = -1;
 
 	hr_statedir_remove(d, name);
 	fd = openat(d->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return hr_err_sys(err, errno, "%s", name);
-	if (hr_fd_write_full(fd, p, len, err) < 0 || share(d, fd, d->give, 0400, err) < 0)
+	if (hr_fd_write_full(fd, p, len, err) < 0 ||
+	    share(d, fd, d->give && theirs, theirs ? 0400 : 0444, err) < 0)
 		hr_err_prefix(err, "%s", name);
 	else
 		result = 0;

@@ -36,9 +36,10 @@ enum hr_statedir_use { HR_STATEDIR_USER, HR_STATEDIR_ANYBODY };
 int hr_statedir_fifo(
     struct hr_statedir *d, const char *name, enum hr_statedir_use use, struct hr_err *err);
 
-/* A file that the shell's user may read and nobody else. An earlier one of the name is replaced. */
-int hr_statedir_put(
-    struct hr_statedir *d, const char *name, const void *p, size_t len, struct hr_err *err);
+/* A file that the shell's user may read and nobody else; HR_STATEDIR_ANYBODY: everybody may. An
+ * earlier one of the name is replaced. */
+int hr_statedir_put(struct hr_statedir *d, const char *name, const void *p, size_t len,
+    enum hr_statedir_use use, struct hr_err *err);
 
 void hr_statedir_remove(struct hr_statedir *d, const char *name); /* gone already: nothing */
 /* Everything whose name begins with one of the list: what a killed predecessor left. */

@@ -5,7 +5,6 @@
 
 #include "term/term_int.h"
 
-#include <endian.h>
 #include <string.h>
 
 enum {
@@ -19,14 +18,13 @@ enum {
 	CH_SI = 0x0f,
 	CH_CAN = 0x18,
 	CH_SUB = 0x1a,
-	CH_ESC = 0x1b,
+	CH_ESC = TERM_ESC,
 	CH_BEL = 0x07,
-	CH_DEL = 0x7f,
+	CH_DEL = TERM_DEL,
 };
 
 enum {
-	SGR_REACH = TERM_PARAMS, /* bytes: cannot hold as many parameters */
-	SGR_NUMBER = 100000,     /* larger ones go the general way */
+	SGR_NUMBER = 100000, /* larger ones go the general way */
 };
 
 static void
@@ -271,11 +269,20 @@ parse_sgr(struct hr_term *t, const uint8_t *b, size_t len)
 	struct term_parser *p = &t->parser;
 	unsigned args = 0;
 	size_t i;
+	ssize_t n;
 	int v = PARAM_MISSING;
 
 	if (len < 3 || b[1] != '[')
 		return 0;
-	for (i = 2; i < len && i < SGR_REACH && b[i] != 'm'; i++) {
+	n = term_sgr_plain(t, b + 2, (len < TERM_SGR_REACH ? len : TERM_SGR_REACH) - 2);
+	if (n < 0)
+		return 0;
+	if (n > 0) {
+		parse_clear(p);
+		p->last = -1;
+		return (size_t)n + 2;
+	}
+	for (i = 2; i < len && i < TERM_SGR_REACH && b[i] != 'm'; i++) {
 		if (b[i] >= '0' && b[i] <= '9' && v < SGR_NUMBER) {
 			v = (v == PARAM_MISSING ? 0 : v * 10) + (b[i] - '0');
 		} else if (b[i] == ';') {
@@ -296,27 +303,6 @@ parse_sgr(struct hr_term *t, const uint8_t *b, size_t len)
 	return i + 1;
 }
 
-size_t
-term_ascii_run(const uint8_t *b, size_t len)
-{
-	const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
-	uint64_t w, bad;
-	size_t i = 0;
-
-	/* Eight at a time: below 0x20 borrows, 0x7f and above carry into the high bit. The first
-	 * byte found is exact, later ones may not be. */
-	for (; i + 8 <= len; i += 8) {
-		memcpy(&w, b + i, 8);
-		w = le64toh(w);
-		bad = ((w - 0x20 * ones) | (w + ones) | w) & high;
-		if (bad != 0)
-			return i + (size_t)__builtin_ctzll(bad) / 8;
-	}
-	while (i < len && b[i] >= 0x20 && b[i] < CH_DEL)
-		i++;
-	return i;
-}
-
 void
 term_parse(struct hr_term *t, const uint8_t *b, size_t len)
 {
@@ -325,10 +311,13 @@ term_parse(struct hr_term *t, const uint8_t *b, size_t len)
 	size_t i = 0, n;
 
 	while (i < len) {
-		if (p->state == ST_GROUND && t->cx == 0 && t->cy == t->rows - 1 &&
-		    (n = term_flood(t, b + i, len - i)) > 0) {
+		if (p->state == ST_GROUND && t->cx == 0 && b[i] != CH_ESC && b[i] != CH_LF &&
+		    t->cy == t->rows - 1 && (n = term_flood(t, b + i, len - i)) > 0) {
 			p->utf8_want = 0;
 			p->last = -1;
+			i += n;
+		} else if (p->state == ST_GROUND && b[i] >= 0x20 && b[i] < CH_DEL &&
+			   (n = term_put_coloured(t, b + i, len - i)) > 0) {
 			i += n;
 		} else if (p->state == ST_GROUND && b[i] >= 0x20 && b[i] < CH_DEL) {
 			n = term_ascii_run(b + i, len - i);

@@ -71,7 +71,10 @@ put_run(struct hr_term *t, const uint8_t *p, size_t n)
 		k = n < t->cols - t->cx ? (unsigned)n : t->cols - t->cx;
 		r = term_grid_write(t, t->cy);
 		if (r != NULL && !(r->flags & ROW_CELLS)) {
-			term_row_put(t, r, t->cx, p, k);
+			if (t->cx == r->len && r->len + k <= term_row_room(r))
+				term_row_append(t, r, p, k);
+			else
+				term_row_put(t, r, t->cx, p, k);
 		} else if (r != NULL) {
 			put_mend_left(t, r, t->cx);
 			term_row_put(t, r, t->cx, p, k);

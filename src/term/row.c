@@ -175,7 +175,7 @@ term_row_put(struct hr_term *t, struct term_row *r, unsigned x, const uint8_t *p
 		for (i = 0; i < n; i++)
 			c->cell[x + i] = p[i];
 	} else {
-		memcpy(term_row_bytes(r) + x, p, n);
+		term_copy(term_row_bytes(r) + x, p, n);
 	}
 	if (x + n > r->len)
 		r->len = (uint16_t)(x + n);

@@ -22,6 +22,11 @@ enum {
 	SGR_US = 58, /* the colour of the underline is no part of the comparison */
 };
 
+/* The pen in one number: its attributes and these. */
+#define PEN_FG 0x10000u
+#define PEN_BG 0x20000u
+#define SGR_MORE 0x80000000u /* parameters of its own follow */
+
 static void
 sgr_colour(struct term_pen *pen, int which, bool set)
 {
@@ -113,46 +118,181 @@ sgr_extended(const struct hr_term *t, struct term_pen *pen, unsigned i, int whic
 	}
 }
 
+/* What a number alone does to the pen. */
+static const struct {
+	uint32_t clear, set;
+} sgr_effect[] = {
+    [0] = {UINT32_MAX, 0},
+    [1] = {0, ATTR_BRIGHT},
+    [2] = {0, ATTR_DIM},
+    [3] = {0, ATTR_ITALICS},
+    [4] = {0, ATTR_UNDERLINE},
+    [5 ... 6] = {0, ATTR_BLINK},
+    [7] = {0, ATTR_REVERSE},
+    [8] = {0, ATTR_HIDDEN},
+    [9] = {0, ATTR_STRIKE},
+    [21] = {0, ATTR_UNDERLINE},
+    [22] = {ATTR_BRIGHT | ATTR_DIM, 0},
+    [23] = {ATTR_ITALICS, 0},
+    [24] = {ATTR_UNDERLINE, 0},
+    [25] = {ATTR_BLINK, 0},
+    [27] = {ATTR_REVERSE, 0},
+    [28] = {ATTR_HIDDEN, 0},
+    [29] = {ATTR_STRIKE, 0},
+    [30 ... 37] = {0, PEN_FG},
+    [SGR_FG] = {0, SGR_MORE | PEN_FG},
+    [39] = {PEN_FG, 0},
+    [40 ... 47] = {0, PEN_BG},
+    [SGR_BG] = {0, SGR_MORE | PEN_BG},
+    [49] = {PEN_BG, 0},
+    [53] = {0, ATTR_OVERLINE},
+    [55] = {ATTR_OVERLINE, 0},
+    [SGR_US] = {0, SGR_MORE},
+    [90 ... 97] = {0, PEN_FG},
+    [100 ... 107] = {0, PEN_BG},
+};
+
+enum { SGR_EFFECTS = sizeof(sgr_effect) / sizeof(sgr_effect[0]) };
+
+static inline uint32_t
+pen_pack(const struct term_pen *pen)
+{
+	return pen->attr | (pen->fg ? PEN_FG : 0) | (pen->bg ? PEN_BG : 0);
+}
+
+static inline void
+pen_unpack(struct term_pen *pen, uint32_t bits)
+{
+	pen->attr = (uint16_t)bits;
+	pen->fg = (bits & PEN_FG) != 0;
+	pen->bg = (bits & PEN_BG) != 0;
+}
+
 static void
 sgr_one(struct term_pen *pen, int n)
 {
-	static const struct {
-		uint16_t set, clear;
-	} table[] = {
-	    [1] = {ATTR_BRIGHT, 0},
-	    [2] = {ATTR_DIM, 0},
-	    [3] = {ATTR_ITALICS, 0},
-	    [4] = {ATTR_UNDERLINE, 0},
-	    [5] = {ATTR_BLINK, 0},
-	    [6] = {ATTR_BLINK, 0},
-	    [7] = {ATTR_REVERSE, 0},
-	    [8] = {ATTR_HIDDEN, 0},
-	    [9] = {ATTR_STRIKE, 0},
-	    [21] = {ATTR_UNDERLINE, 0},
-	    [22] = {0, ATTR_BRIGHT | ATTR_DIM},
-	    [23] = {0, ATTR_ITALICS},
-	    [24] = {0, ATTR_UNDERLINE},
-	    [25] = {0, ATTR_BLINK},
-	    [27] = {0, ATTR_REVERSE},
-	    [28] = {0, ATTR_HIDDEN},
-	    [29] = {0, ATTR_STRIKE},
-	    [53] = {ATTR_OVERLINE, 0},
-	    [55] = {0, ATTR_OVERLINE},
-	};
+	if (n >= 0 && n < SGR_EFFECTS)
+		pen_unpack(pen, (pen_pack(pen) & ~sgr_effect[n].clear) | sgr_effect[n].set);
+}
 
-	if ((n >= 30 && n <= 37) || (n >= 90 && n <= 97)) {
-		pen->fg = true;
-	} else if ((n >= 40 && n <= 47) || (n >= 100 && n <= 107)) {
-		pen->bg = true;
-	} else if (n == 0) {
-		memset(pen, 0, sizeof(*pen));
-	} else if (n == 39) {
-		pen->fg = false;
-	} else if (n == 49) {
-		pen->bg = false;
-	} else if (n > 0 && (size_t)n < sizeof(table) / sizeof(table[0])) {
-		pen->attr = (uint16_t)((pen->attr | table[n].set) & ~table[n].clear);
+/* The length of ";5;n" and what it does to the pen: one of 256 colours; 0: it is something else. */
+static size_t
+sgr_indexed(const uint8_t *b, size_t len, uint32_t which, uint32_t *pen)
+{
+	unsigned v = 0, digit;
+	size_t i;
+
+	if (len < 5 || b[0] != ';' || b[1] != '5' || b[2] != ';')
+		return 0;
+	for (i = 3; i < len && i < 6 && (digit = (unsigned)b[i] - '0') <= 9; i++)
+		v = v * 10 + digit;
+	if (i == 3 || i == len || v > 255)
+		return 0;
+	*pen |= which;
+	return i;
+}
+
+/* See term_sgr_plain(). *io_pen is a packed one. */
+static inline ssize_t
+sgr_plain(uint32_t *io_pen, const uint8_t *b, size_t len)
+{
+	uint32_t pen = *io_pen, set;
+	unsigned v = 0, digit;
+	size_t i, n;
+
+	for (i = 0; i < len && v < SGR_EFFECTS; i++) {
+		digit = (unsigned)b[i] - '0';
+		if (digit <= 9) {
+			v = v * 10 + digit;
+			continue;
+		}
+		set = sgr_effect[v].set;
+		if ((set & SGR_MORE) != 0) {
+			n = sgr_indexed(b + i, len - i, set & ~SGR_MORE, &pen);
+			if (n == 0)
+				return 0;
+			i += n;
+		} else {
+			pen = (pen & ~sgr_effect[v].clear) | set;
+		}
+		if (b[i] == 'm') {
+			*io_pen = pen;
+			return (ssize_t)i + 1;
+		}
+		if (b[i] != ';')
+			return -1;
+		v = 0;
 	}
+	return 0;
+}
+
+ssize_t
+term_sgr_plain(struct hr_term *t, const uint8_t *b, size_t len)
+{
+	uint32_t pen = pen_pack(&t->pen);
+	ssize_t n = sgr_plain(&pen, b, len);
+
+	if (n > 0)
+		pen_unpack(&t->pen, pen);
+	return n;
+}
+
+/* The row that the cursor stands at the end of, where nothing is unusual; else NULL. */
+static struct term_row *
+row_to_append(struct hr_term *t)
+{
+	bool acs = t->charset.shifted ? t->charset.g1_acs : t->charset.g0_acs;
+	struct term_row *r;
+
+	if (!t->wrap || t->insert || acs)
+		return NULL;
+	r = term_grid_write(t, t->cy);
+	return r != NULL && !(r->flags & ROW_CELLS) && t->cx == r->len ? r : NULL;
+}
+
+size_t
+term_put_coloured(struct hr_term *t, const uint8_t *b, size_t len)
+{
+	struct term_row *r = row_to_append(t);
+	uint32_t pen = pen_pack(&t->pen);
+	size_t i = 0, n, room;
+	ssize_t s;
+	int last = -1;
+
+	if (r == NULL)
+		return 0;
+	room = term_row_room(r);
+	if (room > t->cols)
+		room = t->cols;
+	while (i < len) {
+		if (b[i] == TERM_ESC) {
+			n = len - i < TERM_SGR_REACH ? len - i : TERM_SGR_REACH;
+			if (n < 3 || b[i + 1] != '[')
+				break;
+			/* compilers and grep say EL at each change; nothing is behind the cursor */
+			s = b[i + 2] == 'K' && r->len > 0 && (pen & PEN_BG) == 0
+				? 1
+				: sgr_plain(&pen, b + i + 2, n - 2);
+			if (s <= 0)
+				break;
+			i += (size_t)s + 2;
+			last = -1;
+			continue;
+		}
+		n = term_ascii_run(b + i, len - i);
+		if (n == 0 || n > room - r->len)
+			break;
+		term_row_append(t, r, b + i, (unsigned)n);
+		i += n;
+		last = b[i - 1];
+	}
+	if (i == 0)
+		return 0;
+	t->cx = r->len;
+	pen_unpack(&t->pen, pen);
+	t->parser.last = last;
+	t->parser.utf8_want = 0; /* it began with text */
+	return i;
 }
 
 void

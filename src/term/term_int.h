@@ -7,6 +7,10 @@
 #ifndef HR_TERM_TERM_INT_H
 #define HR_TERM_TERM_INT_H
 
+#include <endian.h>
+#include <string.h>
+#include <sys/types.h>
+
 #include "term/term.h"
 
 #define TERM_MAX_COLS 3000 /* of 21 bytes each: a row's text must fit uint16_t */
@@ -88,8 +92,11 @@ enum term_state {
 	ST_STRING, /* APC, PM, SOS, title: until ST */
 };
 
+#define TERM_ESC 0x1b
+#define TERM_DEL 0x7f
 #define TERM_PARAM_BYTES 63
 #define TERM_PARAMS 23
+#define TERM_SGR_REACH TERM_PARAMS /* bytes: cannot hold as many parameters */
 #define PARAM_MISSING (-2)
 #define PARAM_TEXT (-1) /* has colons */
 #define TERM_CLEARS 8
@@ -162,6 +169,27 @@ struct hr_term {
 	size_t reply_len;
 };
 
+/* How many bytes are printable ASCII. Eight at a time: below 0x20 borrows, 0x7f and above carry
+ * into the high bit. The first byte found is exact, later ones may not be. */
+static inline size_t
+term_ascii_run(const uint8_t *b, size_t len)
+{
+	const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
+	uint64_t w, bad;
+	size_t i = 0;
+
+	for (; i + 8 <= len; i += 8) {
+		memcpy(&w, b + i, 8);
+		w = le64toh(w);
+		bad = ((w - 0x20 * ones) | (w + ones) | w) & high;
+		if (bad != 0)
+			return i + (size_t)__builtin_ctzll(bad) / 8;
+	}
+	while (i < len && b[i] >= 0x20 && b[i] < TERM_DEL)
+		i++;
+	return i;
+}
+
 /* --- term.c: memory, replies --- */
 /* realloc that counts and keeps the limit: drops history until there is room. NULL: impossible, the
  * old block is untouched. Frees if new_size is 0. */
@@ -194,6 +222,22 @@ term_row_bytes_const(const struct term_row *r)
 {
 	return r->room > 0 ? r->data : r->few;
 }
+/* Text between colours is short; a call of memcpy() would take longer. */
+static inline void
+term_copy(char *to, const uint8_t *from, unsigned n)
+{
+	unsigned i;
+
+	if (n > 16) {
+		memcpy(to, from, n);
+	} else if (n >= 8) {
+		memcpy(to, from, 8);
+		memcpy(to + n - 8, from + n - 8, 8);
+	} else {
+		for (i = 0; i < n; i++)
+			to[i] = (char)from[i];
+	}
+}
 static inline unsigned
 term_row_room(const struct term_row *r)
 {
@@ -210,6 +254,16 @@ term_row_grow_size(const struct hr_term *t, struct term_row *r, unsigned n)
 {
 	if (n > t->sizes[r->size])
 		r->size = n < t->sizes[1] ? 1 : n < t->sizes[2] ? 2 : 3;
+}
+/* Text behind that of a row of bytes which has room for it. */
+static inline void
+term_row_append(const struct hr_term *t, struct term_row *r, const uint8_t *p, unsigned n)
+{
+	term_copy(term_row_bytes(r) + r->len, p, n);
+	r->len = (uint16_t)(r->len + n);
+	term_row_grow_size(t, r, r->len);
+	if (r->len > r->used)
+		r->used = r->len;
 }
 /* Bytes of a cell, at most TERM_CELL_BYTES; 0 for PAD. */
 unsigned term_cell_bytes(const struct term_row *r, uint32_t cell, char *out);
@@ -311,11 +365,16 @@ void term_put(struct hr_term *t, uint32_t cp, int width);
 size_t term_flood(struct hr_term *t, const uint8_t *b, size_t len); /* bytes taken, maybe none */
 
 /* --- parser.c, csi.c, sgr.c --- */
-size_t term_ascii_run(const uint8_t *b, size_t len); /* how many bytes are printable ASCII */
 void term_parse(struct hr_term *t, const uint8_t *p, size_t len);
 void term_esc(struct hr_term *t, uint8_t final);
 void term_csi(struct hr_term *t, uint8_t final);
 void term_sgr(struct hr_term *t);
+/* The parameters and the final byte of an SGR of numbers, colours by number among them: done, and
+ * their length; 0: nothing was done, term_sgr() may know it; -1: it is no SGR of numbers. */
+ssize_t term_sgr_plain(struct hr_term *t, const uint8_t *b, size_t len);
+/* Text that begins with printable ASCII, and the SGRs and ELs between it, as far as it is simple:
+ * the same as one after the other. How many bytes of it are done. */
+size_t term_put_coloured(struct hr_term *t, const uint8_t *b, size_t len);
 int term_arg(const struct hr_term *t, unsigned i, int least, int absent);
 
 #endif

@@ -171,6 +171,7 @@ perform(struct hr_worker *w, const struct hr_request *r, const char *session,
 	    .libexec_dir = w->libexec_dir,
 	    .channel = w->channel,
 	    .session = session,
+	    .shell_fd = session == NULL ? &w->shell_fd : NULL,
 	    .user_id = w->user_id};
 	struct hr_buf why, key;
 	struct hr_event ev;

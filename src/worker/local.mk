@@ -19,6 +19,7 @@ libworker_la_SOURCES = \
 	%D%/mcp.c \
 	%D%/metrics.c %D%/metrics.h \
 	%D%/once.c %D%/once.h \
+	%D%/ready.c %D%/ready.h \
 	%D%/request.h \
 	%D%/route.c \
 	%D%/simple.c \

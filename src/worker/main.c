@@ -215,7 +215,7 @@ main(int argc, char **argv)
 		   "handraild with the descriptors that it needs; of no use by itself."};
 	/* nobody, unless we are told */
 	struct arguments a = {.shell_uid = 65534};
-	struct hr_worker w = {.channel = -1};
+	struct hr_worker w = {.channel = -1, .shell_fd = -1};
 	struct hr_err err = {.code = HR_OK};
 	int r;
 

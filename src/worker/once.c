@@ -56,7 +56,7 @@ once_enter(struct hr_worker *w, struct hr_span key, enum hr_journal_found *ret_f
 
 	hr_answer_reset(ret);
 	w->once_forget = key.len > 0 && key.p[0] == HR_KEY_OF_NGINX;
-	if (hr_journal_enter(
+	if ((w->once_forget ? hr_journal_enter_brief : hr_journal_enter)(
 		&w->journal, key.p, key.len, &w->once, ret_found, &tag, &ret->body, &err) < 0) {
 		hr_answer_reset(ret);
 		*ret_found = HR_JOURNAL_NEW;
@@ -87,21 +87,19 @@ hr_once_enter(struct hr_worker *w, struct hr_span key, struct hr_answer *ret)
 }
 
 /* 503 with Retry-After says that nothing was done and that one may try again; or, of what has
- * begun, that it will be known later. Without, it is the answer of a plugin. */
+ * begun, that it will be known later. Without, it is the answer of a plugin. The entry stays as it
+ * is: a request of an earlier attempt may still be on its way to a shell, and would take the entry
+ * of one that starts anew for its own. */
 void
 hr_once_leave(struct hr_worker *w, const struct hr_answer *ret)
 {
 	uint32_t tag = (uint32_t)ret->status | (ret->content_type != NULL ? TAG_JSON : 0);
 	bool later = ret->status == 503 && ret->retry_after_s > 0;
 
-	if (w->once.fd < 0)
-		return;
-	if (later && !hr_journal_begun(&w->once))
-		hr_journal_undo(&w->journal, &w->once);
-	else if (later)
-		hr_journal_leave(&w->journal, &w->once, false);
-	else
+	if (!later)
 		hr_journal_done(&w->journal, &w->once, tag, hr_buf_str(&ret->body), ret->body.len);
+	else if (!w->once_forget) /* or when it is sent */
+		hr_journal_leave(&w->journal, &w->once, false);
 }
 
 void

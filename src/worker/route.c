@@ -29,6 +29,7 @@ static const struct route routes[] = {
     {"/ready", "GET", false, hr_handle_ready},
     {"/metrics", "GET", false, hr_handle_metrics},
     /* doc/live.md */
+    {"/handrail/v1/alerts", "GET", false, hr_handle_alerts},
     {"/handrail/v1/sessions", "GET", false, hr_handle_live_sessions},
     {"/handrail/v1/create", "POST", false, hr_handle_live_create},
     {"/handrail/v1/run", "POST", false, hr_handle_live_run},

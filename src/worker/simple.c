@@ -5,13 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include <json-c/json.h>
-
-#include "proto/channel.h"
-#include "proto/json.h"
 #include "worker/worker.h"
-
-#define READY_TIMEOUT_MS 5000
 
 /* A 2xx is all that a client looks for, and it means that actions may be sent. Once the server has
  * been ready it stays so here: a shell that is being replaced takes requests all the same. */
@@ -76,42 +70,4 @@ hr_handle_token(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret
 	(void)w;
 	(void)r;
 	hr_buf_adds(&ret->body, "{\"token\":null}");
-}
-
-/* The supervisor says "status":"ready" when everything answers. */
-static bool
-says_ready(const struct hr_channel_answer *a)
-{
-	struct json_object *v = NULL, *status = NULL;
-	struct hr_json_error e;
-	bool ready;
-
-	if (hr_json_decode(a->text, a->len, &v, &e) < 0)
-		return false;
-	ready = hr_json_type(v) == HR_PY_DICT && json_object_object_get_ex(v, "status", &status) &&
-		hr_json_str_is(status, "ready");
-	json_object_put(v);
-	return ready;
-}
-
-void
-hr_handle_ready(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
-{
-	struct hr_channel_answer a;
-	struct hr_err err = {.code = HR_OK};
-
-	(void)r;
-	if (hr_channel_ask(w->channel, HR_CHANNEL_READY, "", 0, HR_CHANNEL_READY_ANSWER,
-		READY_TIMEOUT_MS, &a, &err) < 0) {
-		hr_buf_adds(&ret->body, "{\"status\":\"not ready\",\"reason\":");
-		(void)hr_json_put_str(
-		    &ret->body, err.msg, strlen(err.msg), HR_JSON_REPLACE); /* cannot refuse */
-		hr_buf_addc(&ret->body, '}');
-		ret->status = 503;
-	} else {
-		hr_buf_add(&ret->body, a.text, a.len);
-		ret->status = says_ready(&a) ? 200 : 503;
-	}
-	if (ret->status == 503)
-		ret->retry_after_s = 1;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/fd.h"
 #include "proto/json.h"
 
 #define KEEP_MAX (1u << 20) /* a bigger body's memory goes back */
@@ -21,6 +22,7 @@ hr_worker_init(struct hr_worker *w, const char *run_dir, const char *work_dir,
 	w->work_dir = work_dir;
 	w->libexec_dir = "";
 	w->channel = -1;
+	w->shell_fd = -1;
 	w->shell_uid = 65534; /* nobody */
 	w->board = board;
 	w->slot = slot;
@@ -40,6 +42,7 @@ hr_worker_done(struct hr_worker *w)
 	hr_buf_done(&w->session);
 	hr_auth_done(&w->auth);
 	hr_journal_close(&w->journal);
+	hr_fd_close(&w->shell_fd);
 }
 
 static int64_t

@@ -21,6 +21,7 @@ struct hr_worker {
 	uid_t user_id;           /* owner of the files that actions make */
 	const char *libexec_dir; /* of our modules and programs; "": there are none (tests) */
 	int channel;             /* to the supervisor, -1: none (tests) */
+	int shell_fd;            /* to the default session's keeper, -1: not yet */
 	struct hr_scoreboard *board;
 	struct hr_worker_slot *slot;
 	struct hr_auth auth;
@@ -61,6 +62,7 @@ void hr_execute(
 
 /* The handlers, one a file; the table is in route.c. */
 typedef void hr_handler_fn(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret);
+hr_handler_fn hr_handle_alerts;
 hr_handler_fn hr_handle_alive;
 hr_handler_fn hr_handle_auth;
 hr_handler_fn hr_handle_bearer;
