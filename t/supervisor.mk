@@ -1,14 +1,20 @@
 # The supervisor: units, what it writes for others, and the whole with real processes.
-check_PROGRAMS += %D%/unit/test_identity %D%/unit/test_manifest %D%/unit/test_nginx_conf %D%/unit/test_options \
+check_PROGRAMS += %D%/unit/test_alert %D%/unit/test_identity %D%/unit/test_manifest %D%/unit/test_monitor %D%/unit/test_nginx_conf %D%/unit/test_options \
 	%D%/unit/test_rundir %D%/unit/test_settings %D%/unit/test_supervisor
-TESTS += %D%/unit/test_identity %D%/unit/test_manifest %D%/unit/test_nginx_conf %D%/unit/test_options \
+TESTS += %D%/unit/test_alert %D%/unit/test_identity %D%/unit/test_manifest %D%/unit/test_monitor %D%/unit/test_nginx_conf %D%/unit/test_options \
 	%D%/unit/test_rundir %D%/unit/test_settings %D%/unit/test_supervisor
+t_unit_test_alert_SOURCES = %D%/unit/test_alert.c
+t_unit_test_alert_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_alert_LDADD = libsupervisor.la $(CHECK_LIBS)
 t_unit_test_identity_SOURCES = %D%/unit/test_identity.c
 t_unit_test_identity_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_identity_LDADD = libsupervisor.la $(CHECK_LIBS)
 t_unit_test_manifest_SOURCES = %D%/unit/test_manifest.c
 t_unit_test_manifest_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_manifest_LDADD = libsupervisor.la $(CHECK_LIBS)
+t_unit_test_monitor_SOURCES = %D%/unit/test_monitor.c
+t_unit_test_monitor_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_monitor_LDADD = libsupervisor.la $(CHECK_LIBS)
 t_unit_test_nginx_conf_SOURCES = %D%/unit/test_nginx_conf.c
 t_unit_test_nginx_conf_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_nginx_conf_LDADD = libsupervisor.la $(CHECK_LIBS)
@@ -53,6 +59,18 @@ TESTS += %D%/unit/test_metrics
 t_unit_test_metrics_SOURCES = %D%/unit/test_metrics.c
 t_unit_test_metrics_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_metrics_LDADD = libworker.la libdetect.la $(CHECK_LIBS)
+
+check_PROGRAMS += %D%/unit/test_ready
+TESTS += %D%/unit/test_ready
+t_unit_test_ready_SOURCES = %D%/unit/test_ready.c
+t_unit_test_ready_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_ready_LDADD = libworker.la libdetect.la $(CHECK_LIBS)
+
+check_PROGRAMS += %D%/unit/test_once
+TESTS += %D%/unit/test_once
+t_unit_test_once_SOURCES = %D%/unit/test_once.c
+t_unit_test_once_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_once_LDADD = libworker.la libdetect.la $(CHECK_LIBS)
 
 check_PROGRAMS += %D%/unit/test_cgroup
 TESTS += %D%/unit/test_cgroup

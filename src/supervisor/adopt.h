@@ -27,8 +27,8 @@ unsigned long long hr_adopt_start_time(pid_t pid);
 /* Of a NULL-terminated list of words. Not cryptographic: nobody forges our own file. */
 uint64_t hr_adopt_digest(const char *const *argv);
 
-/* Notes a keeper that was just started: until it is ready it dies with its supervisor, so one that
- * lives is ready. A failure only costs the successor its session. */
+/* Notes a keeper before its program starts: until it is ready it dies with its supervisor, so one
+ * that lives is ready. A failure only costs the successor its session. */
 int hr_adopt_record(
     const struct hr_rundir *r, const char *file, pid_t pid, uint64_t digest, struct hr_err *err);
 void hr_adopt_forget(const struct hr_rundir *r, const char *file);

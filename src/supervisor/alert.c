@@ -21,6 +21,8 @@
 #include "supervisor/settings.h"
 
 #define COMMAND_MS 10000
+#define RETRY_FIRST_MS 100 /* a command that could not be started, then twice as long each time */
+#define RETRY_LAST_MS 60000
 #define TEXT_MAX 1024
 
 static const struct {
@@ -34,6 +36,7 @@ static const struct {
     [HR_ALERT_MEM_PRESSURE] = {"mem_stall_percent", false},
     [HR_ALERT_CPU_PRESSURE] = {"cpu_stall_percent", false},
     [HR_ALERT_DISK_HIGH] = {"disk_used_percent", false},
+    [HR_ALERT_ERROR_RATE] = {"action_error_percent", false},
 };
 
 static int64_t
@@ -58,18 +61,31 @@ put_time(struct hr_buf *b, int64_t ns)
 	hr_buf_addf(b, "\"%s.%03dZ\"", text, (int)(ns / 1000000 % 1000));
 }
 
+/* What the log, the command and the history have in common. */
+static void
+put_change(struct hr_buf *b, unsigned kind, bool firing)
+{
+	hr_buf_addf(b, "{\"alert\":\"%s\",\"state\":\"%s\",\"severity\":\"%s\"",
+	    hr_alert_names[kind], firing ? "firing" : "resolved",
+	    kinds[kind].critical ? "critical" : "warning");
+}
+
+static void
+put_metric(struct hr_buf *b, unsigned kind, uint64_t value, uint64_t threshold)
+{
+	hr_buf_addf(b, ",\"metric\":\"%s\",\"value\":%" PRIu64 ",\"threshold\":%" PRIu64,
+	    kinds[kind].metric, value, threshold);
+}
+
 static void
 put_alert(struct hr_buf *b, const struct hr_alerts *a, unsigned kind)
 {
 	const struct hr_alert *x = &a->v[kind];
 
-	hr_buf_addf(b,
-	    "{\"alert\":\"%s\",\"state\":\"%s\",\"severity\":\"%s\",\"sid\":null,"
-	    "\"runtime\":null,\"metric\":\"%s\",\"value\":%" PRIu64 ",\"threshold\":%" PRIu64
-	    ",\"since\":",
-	    hr_alert_names[kind], x->firing ? "firing" : "resolved",
-	    kinds[kind].critical ? "critical" : "warning", kinds[kind].metric, x->value,
-	    x->threshold);
+	put_change(b, kind, x->firing);
+	hr_buf_adds(b, ",\"sid\":null,\"runtime\":null");
+	put_metric(b, kind, x->value, x->threshold);
+	hr_buf_adds(b, ",\"since\":");
 	put_time(b, x->since_ns);
 	hr_buf_adds(b, ",\"ts\":");
 	put_time(b, wall_ns());
@@ -124,6 +140,18 @@ command_start(struct hr_alerts *a, unsigned kind, struct hr_err *err)
 	return r;
 }
 
+/* It stays untold; what else changes tries, too. */
+static void
+command_later(struct hr_alerts *a, const struct hr_err *why)
+{
+	if (a->retry_ms == 0)
+		hr_log(HR_LOG_ERROR, "alert_command cannot be started yet: %s", why->msg);
+	a->retry_ms = a->retry_ms == 0 ? RETRY_FIRST_MS : 2 * a->retry_ms;
+	if (a->retry_ms > RETRY_LAST_MS)
+		a->retry_ms = RETRY_LAST_MS;
+	(void)hr_watch_arm(a->retry, a->retry_ms, NULL); /* else with the next change */
+}
+
 /* The next one that it does not know of; what changed while it ran it is told as it is now. */
 static void
 command_next(struct hr_alerts *a)
@@ -131,19 +159,29 @@ command_next(struct hr_alerts *a)
 	struct hr_err err = {0};
 	unsigned kind;
 
-	if (a->command.pid != 0 || !a->open)
+	if (a->command.pid != 0 || !a->open || a->held)
 		return;
-	for (kind = 0; kind < HR_ALERTS && !a->v[kind].untold; kind++)
-		;
+	for (kind = 0; kind < HR_ALERTS; kind++) {
+		if (a->v[kind].untold && a->settings->alert_command[0] != '\0')
+			break;
+		a->v[kind].untold = false;
+	}
 	if (kind == HR_ALERTS)
 		return;
+	if (hr_watch_arm(a->patience, COMMAND_MS, &err) != 0 || command_start(a, kind, &err) != 0) {
+		hr_watch_disarm(a->patience);
+		command_later(a, &err);
+		return;
+	}
 	a->v[kind].untold = false;
-	if (a->settings->alert_command[0] == '\0')
-		command_next(a);
-	else if (command_start(a, kind, &err) != 0)
-		hr_log(HR_LOG_ERROR, "alert_command: %s", err.msg);
-	else
-		(void)hr_watch_arm(a->patience, COMMAND_MS, NULL);
+	hr_watch_disarm(a->retry);
+	a->retry_ms = 0;
+}
+
+static void
+command_again(void *arg)
+{
+	command_next(arg);
 }
 
 static void
@@ -176,6 +214,11 @@ change(struct hr_alerts *a, unsigned kind, bool firing)
 
 	x->firing = firing;
 	x->since_ns = wall_ns();
+	a->past[a->changes++ % HR_ALERTS_PAST] = (struct hr_alert_change){.kind = kind,
+	    .firing = firing,
+	    .value = x->value,
+	    .threshold = x->threshold,
+	    .at_ns = x->since_ns};
 	atomic_store(&a->metrics->alerts[kind].firing, firing);
 	if (firing)
 		atomic_fetch_add(&a->metrics->alerts[kind].total, 1);
@@ -258,6 +301,27 @@ hr_alerts_json(struct hr_buf *b, const struct hr_alerts *a)
 	hr_buf_addc(b, ']');
 }
 
+void
+hr_alerts_history(struct hr_buf *b, const struct hr_alerts *a)
+{
+	unsigned first = a->changes > HR_ALERTS_PAST ? a->changes - HR_ALERTS_PAST : 0, i;
+
+	hr_buf_adds(b, "{\"alerts\":");
+	hr_alerts_json(b, a);
+	hr_buf_adds(b, ",\"history\":[");
+	for (i = first; i < a->changes; i++) {
+		const struct hr_alert_change *c = &a->past[i % HR_ALERTS_PAST];
+
+		hr_buf_adds(b, i > first ? "," : "");
+		put_change(b, c->kind, c->firing);
+		put_metric(b, c->kind, c->value, c->threshold);
+		hr_buf_adds(b, ",\"ts\":");
+		put_time(b, c->at_ns);
+		hr_buf_addc(b, '}');
+	}
+	hr_buf_adds(b, "]}");
+}
+
 int
 hr_alerts_open(struct hr_alerts *a, struct hr_loop *loop, struct hr_children *kids,
     const struct hr_settings *settings, struct hr_metrics *metrics, char *const *envp,
@@ -274,7 +338,8 @@ hr_alerts_open(struct hr_alerts *a, struct hr_loop *loop, struct hr_children *ki
 	a->command.on_exit = command_ended;
 	(void)snprintf(a->command.name, sizeof(a->command.name), "alert-command");
 	a->patience = hr_loop_timer(loop, command_patience, a, err);
-	a->open = a->patience != NULL;
+	a->retry = hr_loop_timer(loop, command_again, a, err);
+	a->open = a->patience != NULL && a->retry != NULL;
 	for (kind = 0; kind < HR_ALERTS && a->open; kind++) {
 		a->v[kind].of = a;
 		a->v[kind].clear = hr_loop_timer(loop, alert_over, &a->v[kind], err);
@@ -287,6 +352,13 @@ hr_alerts_open(struct hr_alerts *a, struct hr_loop *loop, struct hr_children *ki
 }
 
 void
+hr_alerts_hold(struct hr_alerts *a, bool on)
+{
+	a->held = on;
+	command_next(a);
+}
+
+void
 hr_alerts_close(struct hr_alerts *a)
 {
 	unsigned kind;
@@ -294,7 +366,8 @@ hr_alerts_close(struct hr_alerts *a)
 	a->open = false;
 	hr_child_signal_group(&a->command, SIGKILL);
 	hr_watch_free(a->patience);
-	a->patience = NULL;
+	hr_watch_free(a->retry);
+	a->patience = a->retry = NULL;
 	for (kind = 0; kind < HR_ALERTS; kind++) {
 		hr_watch_free(a->v[kind].clear);
 		a->v[kind].clear = NULL;

@@ -26,6 +26,15 @@ struct hr_alert {
 	int64_t since_ns; /* CLOCK_REALTIME of the last change */
 };
 
+struct hr_alert_change {
+	unsigned kind;
+	bool firing;
+	uint64_t value, threshold;
+	int64_t at_ns; /* CLOCK_REALTIME */
+};
+
+#define HR_ALERTS_PAST 16 /* what fits into an answer of the channel */
+
 struct hr_alerts {
 	const struct hr_settings *settings;
 	struct hr_metrics *metrics;
@@ -33,7 +42,11 @@ struct hr_alerts {
 	struct hr_alert v[HR_ALERTS];
 	struct hr_child command; /* one at a time */
 	struct hr_watch *patience;
-	bool open;
+	struct hr_watch *retry; /* armed: it could not be started */
+	int64_t retry_ms;       /* how long that waits; 0: the last start worked */
+	struct hr_alert_change past[HR_ALERTS_PAST]; /* the last of `changes`, in turn */
+	unsigned changes;
+	bool open, held;
 };
 
 /* What is given is borrowed until hr_alerts_close(). kids must have a loop. */
@@ -42,6 +55,9 @@ int hr_alerts_open(struct hr_alerts *a, struct hr_loop *loop, struct hr_children
     struct hr_err *err);
 /* A command that still runs is killed; it is reaped like any child. Not open: nothing. */
 void hr_alerts_close(struct hr_alerts *a);
+
+/* While on no command is started; one that runs goes on. Off: what changed meanwhile is told. */
+void hr_alerts_hold(struct hr_alerts *a, bool on);
 
 /* It has happened (again). Over after alert_clear_seconds in which it did not. */
 void
@@ -52,5 +68,7 @@ hr_alert_level(struct hr_alerts *a, enum hr_alert_kind kind, uint64_t value, uin
 
 /* A JSON array of those that hold. */
 void hr_alerts_json(struct hr_buf *b, const struct hr_alerts *a);
+/* The same and the last changes, the oldest first. */
+void hr_alerts_history(struct hr_buf *b, const struct hr_alerts *a);
 
 #endif

@@ -161,24 +161,37 @@ make(const char *parent, const char *name, struct hr_err *err)
 
 /* ---- version 1 ---- */
 
-static int
-open_one(struct hr_cgroup *g, const char *proc, const char *controller, const char *name,
-    uint64_t n, struct hr_err *err)
+/* The directory is in *g; NULL: there is none. */
+static const char *
+add_one(struct hr_cgroup *g, const char *proc, const char *controller, const char *name,
+    struct hr_err *err)
 {
-	bool memory = strcmp(controller, "memory") == 0;
 	char *parent = own_group(proc, controller, err), *dir;
-	int r;
 
 	dir = parent != NULL ? make(parent, name, err) : NULL;
 	free(parent);
-	if (dir == NULL)
-		return -1;
-	g->dirs[g->n++] = dir;
-	r = put_number(dir, memory ? "memory.limit_in_bytes" : "pids.max", n, err);
-	if (r == 0 && memory) /* no swap on top, where the kernel counts it */
-		(void)put_number(dir, "memory.memsw.limit_in_bytes", n, NULL);
-	*(memory ? &g->has_memory : &g->has_pids) = r == 0;
-	return r;
+	if (dir != NULL)
+		g->dirs[g->n++] = dir;
+	return dir;
+}
+
+static int
+open_one(struct hr_cgroup *g, const char *proc, const char *name, const struct hr_cgroup_limits *l,
+    struct hr_err *err)
+{
+	const char *dir;
+
+	if (l->memory > 0 && (dir = add_one(g, proc, "memory", name, err)) != NULL) {
+		g->has_memory = put_number(dir, "memory.limit_in_bytes", l->memory, err) == 0;
+		if (g->has_memory) /* no swap on top, where the kernel counts it */
+			(void)put_number(dir, "memory.memsw.limit_in_bytes", l->memory, NULL);
+	}
+	if (l->pids > 0 && (dir = add_one(g, proc, "pids", name, err)) != NULL)
+		g->has_pids = put_number(dir, "pids.max", l->pids, err) == 0;
+	if (l->cpu_quota > 0 && (dir = add_one(g, proc, "cpu", name, err)) != NULL)
+		g->has_cpu = put_number(dir, "cpu.cfs_period_us", l->cpu_period, err) == 0 &&
+			     put_number(dir, "cpu.cfs_quota_us", l->cpu_quota, err) == 0;
+	return 0;
 }
 
 /* ---- version 2 ---- */
@@ -203,23 +216,39 @@ share_out(const char *parent, const char *controllers, struct hr_err *err)
 }
 
 static int
-open_two(struct hr_cgroup *g, const char *proc, const char *name, uint64_t memory, uint64_t pids,
+open_two(struct hr_cgroup *g, const char *proc, const char *name, const struct hr_cgroup_limits *l,
     struct hr_err *err)
 {
-	const char *controllers = memory == 0 ? "+pids" : pids == 0 ? "+memory" : "+memory +pids";
-	char *parent = own_group(proc, "", err), *dir = NULL;
+	const char *controllers = l->memory == 0 ? "+pids"
+				  : l->pids == 0 ? "+memory"
+						 : "+memory +pids";
+	char *parent = own_group(proc, "", err), *dir = NULL, text[48];
+	int r = 0;
 
-	if (parent != NULL && share_out(parent, controllers, err) == 0)
+	if (parent != NULL && (l->memory > 0 || l->pids > 0))
+		r = share_out(parent, controllers, err);
+	/* apart: without it the others are limited all the same */
+	if (parent != NULL && l->cpu_quota > 0 && share_out(parent, "+cpu", err) == 0)
+		g->has_cpu = true;
+	if (parent != NULL && (r == 0 || g->has_cpu))
 		dir = make(parent, name, err);
 	free(parent);
-	if (dir == NULL)
+	if (dir == NULL) {
+		g->has_cpu = false;
 		return -1;
+	}
 	g->dirs[g->n++] = dir;
-	g->has_memory = memory > 0 && put_number(dir, "memory.max", memory, err) == 0;
+	if (r == 0) {
+		g->has_memory = l->memory > 0 && put_number(dir, "memory.max", l->memory, err) == 0;
+		g->has_pids = l->pids > 0 && put_number(dir, "pids.max", l->pids, err) == 0;
+	}
 	if (g->has_memory)
 		(void)put(dir, "memory.swap.max", "0", NULL);
-	g->has_pids = pids > 0 && put_number(dir, "pids.max", pids, err) == 0;
-	return (memory > 0 && !g->has_memory) || (pids > 0 && !g->has_pids) ? -1 : 0;
+	(void)snprintf(text, sizeof(text), "%" PRIu64 " %" PRIu64, l->cpu_quota, l->cpu_period);
+	g->has_cpu = g->has_cpu && put(dir, "cpu.max", text, err) == 0;
+	if (l->cpu_quota == 0)
+		(void)put(dir, "cpu.max", "max", NULL); /* a predecessor's shell may be in it */
+	return 0;
 }
 
 /* Version 2 where it has the controllers; a machine with version 1 may have it mounted without. */
@@ -229,12 +258,16 @@ is_two(const char *proc, const char *controller)
 	struct hr_err none = {0};
 	char *dir = own_group(proc, "", &none), *file;
 	struct hr_buf text;
-	bool has;
+	char *save = NULL, *word;
+	bool has = false;
 
 	hr_buf_init(&text, PROC_MAX);
 	file = dir != NULL ? hr_path_join(dir, "cgroup.controllers") : NULL;
-	has = file != NULL && hr_path_read(file, &text, NULL) == 0 &&
-	      strstr(hr_buf_str(&text), controller) != NULL;
+	if (file != NULL && hr_path_read(file, &text, NULL) == 0 && text.len > 0) {
+		word = strtok_r(text.p, " \n", &save);
+		for (; word != NULL && !has; word = strtok_r(NULL, " \n", &save))
+			has = strcmp(word, controller) == 0;
+	}
 	hr_buf_done(&text);
 	free(file);
 	free(dir);
@@ -242,21 +275,21 @@ is_two(const char *proc, const char *controller)
 }
 
 int
-hr_cgroup_open(struct hr_cgroup *g, const char *proc, const char *name, uint64_t memory,
-    uint64_t pids, struct hr_err *err)
+hr_cgroup_open(struct hr_cgroup *g, const char *proc, const char *name,
+    const struct hr_cgroup_limits *l, struct hr_err *err)
 {
-	int r = 0;
+	bool two;
+	int r;
 
 	memset(g, 0, sizeof(*g));
-	if (memory == 0 && pids == 0)
+	if (l->memory == 0 && l->pids == 0 && l->cpu_quota == 0)
 		return 0;
-	if (is_two(proc, memory > 0 ? "memory" : "pids"))
-		return open_two(g, proc, name, memory, pids, err);
-	if (memory > 0)
-		r = open_one(g, proc, "memory", name, memory, err);
-	if (pids > 0 && open_one(g, proc, "pids", name, pids, err) != 0)
-		r = -1;
-	return r;
+	two = is_two(proc, l->memory > 0 ? "memory" : l->pids > 0 ? "pids" : "cpu");
+	r = two ? open_two(g, proc, name, l, err) : open_one(g, proc, name, l, err);
+	return r != 0 || (l->memory > 0 && !g->has_memory) || (l->pids > 0 && !g->has_pids) ||
+		       (l->cpu_quota > 0 && !g->has_cpu)
+		   ? -1
+		   : 0;
 }
 
 void

@@ -62,21 +62,49 @@ on_sessions(struct hr_worker *w, const char *p, size_t len)
 	hr_buf_done(&text);
 }
 
+/* A number from 0 to 100, or nothing. */
+static bool
+percent_of(const char *p, size_t len, unsigned *ret)
+{
+	unsigned n = 0;
+	size_t i;
+
+	for (i = 0; i < len && i < 3 && p[i] >= '0' && p[i] <= '9'; i++)
+		n = 10 * n + (unsigned)(p[i] - '0');
+	*ret = n;
+	return len > 0 && i == len && n <= 100;
+}
+
 static void
 on_ready(struct hr_worker *w, const char *p, size_t len)
 {
+	struct hr_monitor *m = &w->pool->server->monitor;
 	struct hr_err err = {0};
 	struct hr_buf b;
+	unsigned percent;
 
-	(void)p;
-	(void)len;
 	hr_buf_init(&b, HR_CHANNEL_MAX);
 	hr_buf_addc(&b, HR_CHANNEL_READY_ANSWER);
-	hr_monitor_look(&w->pool->server->monitor);
+	hr_monitor_look(m);
+	if (percent_of(p, len, &percent))
+		hr_monitor_disk(m, percent);
 	hr_ready_json(&b, w->pool->server);
 	if (hr_buf_check(&b, &err) != 0 || hr_fd_send(w->channel, b.p, b.len, -1, &err) != 0)
 		hr_log(HR_LOG_WARNING, "%s: readiness: %s", w->child.name, err.msg);
 	hr_buf_done(&b);
+}
+
+static void
+on_alerts(struct hr_worker *w, const char *p, size_t len)
+{
+	struct hr_buf text;
+
+	(void)p;
+	(void)len;
+	hr_buf_init(&text, HR_CHANNEL_MAX);
+	hr_alerts_history(&text, &w->pool->server->alerts);
+	hr_channel_say(w, HR_CHANNEL_ALERTS_ANSWER, &text);
+	hr_buf_done(&text);
 }
 
 /* pools, by their index */
@@ -91,10 +119,11 @@ static const struct message {
 } messages[] = {
     {HR_CHANNEL_FULL, ANY, false, on_full},
     {HR_CHANNEL_STATIC, ACTIONS, true, on_static},
-    {HR_CHANNEL_READY, ANY, false, on_ready},
+    {HR_CHANNEL_READY, ANY, true, on_ready},
     {HR_CHANNEL_SESSION_NEW, ACTIONS, true, on_session_new},
     {HR_CHANNEL_SESSION_KILL, ACTIONS, true, on_session_kill},
     {HR_CHANNEL_SESSIONS, ANY, false, on_sessions},
+    {HR_CHANNEL_ALERTS, ANY, false, on_alerts},
 };
 
 static const struct message *

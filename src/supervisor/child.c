@@ -25,6 +25,7 @@
 #define LAST_READS 64
 #define OOM_SELF (-500) /* without us nothing starts again; only root may lower it */
 #define FDS_MAX 8
+#define CHILDREN_MAX (1u << 20) /* text of /proc, up to 8 bytes for each */
 #define LONG_LIFE_MS 1000
 #define BACKOFF_FIRST_MS 50
 #define BACKOFF_LAST_MS 10000
@@ -272,24 +273,52 @@ parent_of(const char *pid)
 	return parent;
 }
 
+static bool
+signal_stray(struct hr_children *kids, pid_t pid, bool listed, int sig)
+{
+	if (pid <= 1 || (!listed && is_listed(kids, pid)))
+		return false;
+	(void)kill(pid, sig); /* EPERM: somebody's setuid program, not ours to end */
+	return true;
+}
+
+/* The kernel's own list, where it has one: nobody leaves it before we wait for him. */
+static int
+signal_children(struct hr_children *kids, bool listed, int sig, unsigned *ret_n)
+{
+	struct hr_buf b;
+	const char *at;
+	char *end;
+	unsigned n = 0;
+	long pid;
+	int r;
+
+	hr_buf_init(&b, CHILDREN_MAX);
+	r = hr_path_read("/proc/thread-self/children", &b, NULL);
+	if (r == 0) {
+		for (at = hr_buf_str(&b); (pid = strtol(at, &end, 10)) > 0; at = end)
+			n += signal_stray(kids, (pid_t)pid, listed, sig);
+	}
+	hr_buf_done(&b);
+	if (r == 0)
+		*ret_n = n;
+	return r;
+}
+
 unsigned
 hr_children_signal_strays(struct hr_children *kids, bool listed, int sig)
 {
-	DIR *d = opendir("/proc");
 	pid_t self = getpid();
 	struct dirent *e;
 	unsigned n = 0;
+	DIR *d;
 
+	if (signal_children(kids, listed, sig, &n) == 0)
+		return n;
+	d = opendir("/proc");
 	while (d != NULL && (e = readdir(d)) != NULL) {
-		pid_t pid;
-
-		if (!isdigit((unsigned char)e->d_name[0]) || parent_of(e->d_name) != self)
-			continue;
-		pid = (pid_t)strtol(e->d_name, NULL, 10);
-		if (pid <= 1 || (!listed && is_listed(kids, pid)))
-			continue;
-		n++;
-		(void)kill(pid, sig); /* EPERM: somebody's setuid program, not ours to end */
+		if (isdigit((unsigned char)e->d_name[0]) && parent_of(e->d_name) == self)
+			n += signal_stray(kids, (pid_t)strtol(e->d_name, NULL, 10), listed, sig);
 	}
 	if (d != NULL)
 		(void)closedir(d);
@@ -307,6 +336,13 @@ hr_exit_text(const struct hr_exit *how)
 	else
 		(void)snprintf(text, sizeof(text), "exit %d", how->code);
 	return text;
+}
+
+void
+hr_child_tell_killed(const char *name, const struct hr_exit *how)
+{
+	if (how->killed)
+		hr_log(HR_LOG_INFO, "%s ended by %s", name, hr_exit_text(how));
 }
 
 static int64_t

@@ -72,6 +72,8 @@ unsigned hr_children_signal_strays(struct hr_children *kids, bool listed, int si
 
 /* The name of a way to end, for a log line: "exit 1", "signal 9 (Killed)". Static. */
 const char *hr_exit_text(const struct hr_exit *how);
+/* Logs that one that was told to end did so by a signal, where it did. */
+void hr_child_tell_killed(const char *name, const struct hr_exit *how);
 
 /* When to start again. One that never got to work: at once the first time, then later and later,
  * 50 ms, 100 ms ... 10 s. One that did work: at once, but for a budget of 20 deaths, of which 2

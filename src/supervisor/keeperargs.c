@@ -141,7 +141,7 @@ hr_keeper_args_done(struct hr_keeper_args *a)
 
 int
 hr_keeper_spawn(const struct hr_server *s, struct hr_child *c, const struct hr_keeper_args *a,
-    int ready, int sock, struct hr_err *err)
+    int ready, int sock, void (*forked)(void *arg), void *arg, struct hr_err *err)
 {
 	const struct hr_spawn_fd fds[] = {{ready, 3}, {sock, HR_KEEPER_SOCKET_FD}};
 
@@ -157,6 +157,8 @@ hr_keeper_spawn(const struct hr_server *s, struct hr_child *c, const struct hr_k
 		/* until it is ready, see PROTOCOL */
 		.pdeathsig = SIGKILL,
 		.umask = s->umask_given,
-		.nofile = &s->nofile_given},
+		.nofile = &s->nofile_given,
+		.forked = forked,
+		.arg = arg},
 	    OOM_KEEPER, err);
 }

@@ -10,7 +10,7 @@
 struct hr_child;
 struct hr_server;
 
-#define HR_KEEPER_ARGS 40
+#define HR_KEEPER_ARGS 48
 #define HR_KEEPER_SOCKET_FD 4 /* its number in the keeper */
 
 struct hr_keeper_args {
@@ -27,9 +27,10 @@ int hr_keeper_args_init(struct hr_keeper_args *a, const struct hr_server *s, con
     const char *dir, bool is_static, struct hr_err *err);
 void hr_keeper_args_done(struct hr_keeper_args *a);
 
-/* Makes the state directory and starts the program with the two descriptors. */
+/* Makes the state directory and starts the program with the two descriptors. forked() is called in
+ * the child, which is still this program; NULL: none. */
 int hr_keeper_spawn(const struct hr_server *s, struct hr_child *c, const struct hr_keeper_args *a,
-    int ready, int sock, struct hr_err *err);
+    int ready, int sock, void (*forked)(void *arg), void *arg, struct hr_err *err);
 
 /* "cd 'dir'" for bash, whatever bytes dir holds; the caller frees. NULL: no memory. */
 char *hr_keeper_cd(const char *dir);

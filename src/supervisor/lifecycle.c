@@ -165,18 +165,21 @@ step_ending(struct hr_server *s)
 	}
 }
 
-/* An nginx that is starting has not said who it is: the next image could not tell it to end. */
+/* An nginx that is starting has not said who it is: the next image could not tell it to end. Nor
+ * would it know of an alert_command, which has an end: it is killed when it takes too long. */
 static void
 step_running(struct hr_server *s)
 {
 	struct hr_err err = {0};
 
 	atomic_store(&s->board->ready, hr_ready_now(s) ? 1 : 0);
-	if (!s->upgrade || (s->settings.start_nginx && s->nginx.state != HR_NGINX_UP))
+	if (!s->upgrade || (s->settings.start_nginx && s->nginx.state != HR_NGINX_UP) ||
+	    s->alerts.command.pid != 0)
 		return;
 	s->upgrade = false;
 	hr_reexec_go(s, &err);
 	hr_log(HR_LOG_ERROR, "upgrade refused, nothing has changed: %s", err.msg);
+	hr_alerts_hold(&s->alerts, false);
 }
 
 void
@@ -209,7 +212,6 @@ end_begin(struct hr_server *s)
 	hr_notify_send(&s->notify, "STOPPING=1\nSTATUS=waiting for requests under way\n");
 	hr_fd_close(&s->listener); /* from now on a connect is refused */
 	hr_viewer_close(&s->viewer);
-	hr_monitor_close(&s->monitor);
 	hr_alerts_close(&s->alerts);
 	arm_stop_timeout(s);
 	if (s->urgency > 0 && s->patience != NULL)
@@ -219,6 +221,8 @@ end_begin(struct hr_server *s)
 	hr_plugins_stop_http(
 	    &s->plugins); /* a stream has no end of its own for nginx to wait for */
 	hr_server_changed(s);
+	/* after the signals: to close a pressure file takes the kernel some 10 ms */
+	hr_monitor_close(&s->monitor);
 }
 
 static void
@@ -342,6 +346,7 @@ on_usr2(void *arg)
 		return;
 	}
 	s->upgrade = true;
+	hr_alerts_hold(&s->alerts, true);
 	hr_server_changed(s);
 }
 

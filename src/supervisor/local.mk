@@ -33,11 +33,12 @@ libsupervisor_la_SOURCES = \
 	%D%/server.h \
 	%D%/session.c %D%/session.h \
 	%D%/sessions.c %D%/sessions.h \
-	%D%/settings.c %D%/settings.h %D%/settings_check.c \
+	%D%/settings.c %D%/settings.h %D%/settings_check.c %D%/settings_environment.c \
 	%D%/start.c \
 	%D%/statics.c %D%/statics.h \
 	%D%/template.c %D%/template.h \
 	%D%/token.c %D%/token.h \
+	%D%/usage.c %D%/usage.h \
 	%D%/viewer.c %D%/viewer.h
 libsupervisor_la_CPPFLAGS = $(AM_CPPFLAGS) \
 	-DHR_SYSCONFDIR='"$(sysconfdir)"' \

@@ -13,7 +13,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -23,97 +22,23 @@
 #include "supervisor/alert.h"
 #include "supervisor/cgroup.h"
 #include "supervisor/settings.h"
+#include "supervisor/usage.h"
 
-#define FILE_MAX (64u << 10)
 #define LEVEL_TRIES 4
+#define PAUSE_MS 1000
+#define ACTIONS_LEAST 4
 #define WINDOW_US 2000000u /* what the kernel gives to everybody is a multiple of this */
 
-/* ---- files of the kernel ---- */
-
-static bool
-has_file(const char *dir, const char *name)
-{
-	char *path = hr_path_join(dir, name);
-	bool there = path != NULL && access(path, F_OK) == 0;
-
-	free(path);
-	return there;
-}
-
-/* The number behind a key, "" for the first one of the file. false: there is none. */
-static bool
-number_in(const char *dir, const char *name, const char *key, uint64_t *ret)
-{
-	char *path = hr_path_join(dir, name), *line, *save = NULL, *end;
-	size_t len = strlen(key);
-	bool found = false;
-	struct hr_buf text;
-
-	hr_buf_init(&text, FILE_MAX);
-	line = path != NULL && hr_path_read(path, &text, NULL) == 0 && text.len > 0
-		   ? strtok_r(text.p, "\n", &save)
-		   : NULL;
-	for (; line != NULL && !found; line = strtok_r(NULL, "\n", &save)) {
-		if (len > 0 && (strncmp(line, key, len) != 0 || line[len] != ' '))
-			continue;
-		errno = 0;
-		*ret = strtoull(line + (len > 0 ? len + 1 : 0), &end, 10);
-		found = errno == 0 && *end == '\0';
-	}
-	hr_buf_done(&text);
-	free(path);
-	return found;
-}
-
-/* The group that has a file; NULL: none. */
-static const char *
-group_with(const struct hr_monitor *m, const char *file)
-{
-	size_t i;
-
-	for (i = 0; i < m->groups->n; i++) {
-		if (has_file(m->groups->dirs[i], file))
-			return m->groups->dirs[i];
-	}
-	return NULL;
-}
-
 /* ---- what there is now ---- */
-
-struct use {
-	uint64_t raw,
-	    cached; /* bytes; cached: of files, which the kernel gives back when it must */
-	uint64_t net;
-};
-
-static bool
-memory_used(const struct hr_monitor *m, struct use *ret)
-{
-	const char *two = group_with(m, "memory.current"), *one;
-
-	ret->cached = 0;
-	if (two != NULL && number_in(two, "memory.current", "", &ret->raw)) {
-		(void)number_in(two, "memory.stat", "inactive_file", &ret->cached);
-	} else {
-		one = group_with(m, "memory.usage_in_bytes");
-		if (one == NULL || !number_in(one, "memory.usage_in_bytes", "", &ret->raw))
-			return false;
-		(void)number_in(one, "memory.stat", "total_inactive_file", &ret->cached);
-	}
-	if (ret->cached > ret->raw)
-		ret->cached = ret->raw;
-	ret->net = ret->raw - ret->cached;
-	return true;
-}
 
 static void
 look_at_memory(struct hr_monitor *m)
 {
 	const struct hr_settings *c = m->settings;
 	uint64_t percent, limit = hr_settings_memory(c);
-	struct use use;
+	struct hr_usage_memory use;
 
-	if (limit == 0 || !memory_used(m, &use))
+	if (limit == 0 || !hr_usage_memory(m->groups, &use))
 		return;
 	percent = use.net / (limit / 100);
 	hr_alert_level(
@@ -125,10 +50,10 @@ static void
 count(struct hr_monitor *m, const char *file, const char *key, enum hr_alert_kind kind,
     uint64_t *known)
 {
-	const char *dir = group_with(m, file);
+	const char *dir = hr_usage_group(m->groups, file);
 	uint64_t now;
 
-	if (dir == NULL || !number_in(dir, file, key, &now) || now <= *known)
+	if (dir == NULL || !hr_usage_number(dir, file, key, &now) || now <= *known)
 		return;
 	*known = now;
 	hr_alert_event(m->alerts, kind, now, 1);
@@ -138,68 +63,107 @@ static void
 look_at_counters(struct hr_monitor *m)
 {
 	count(m, "memory.events", "oom_kill", HR_ALERT_OOM_KILL, &m->oom_kills);
+	count(m, "memory.oom_control", "oom_kill", HR_ALERT_OOM_KILL, &m->oom_kills);
 	count(m, "pids.events", "max", HR_ALERT_PIDS_MAX, &m->refused);
+}
+
+/* Of few actions a share says nothing. */
+static void
+look_at_actions(struct hr_monitor *m)
+{
+	unsigned all, errors;
+
+	hr_metrics_recent(m->alerts->metrics, hr_now_ms() * 1000000, &all, &errors);
+	hr_alert_level(m->alerts, HR_ALERT_ERROR_RATE,
+	    all >= ACTIONS_LEAST ? errors * 100 / all : 0, (uint64_t)m->settings->alert_errors);
 }
 
 void
 hr_monitor_look(struct hr_monitor *m)
 {
-	const struct hr_settings *c = m->settings;
-	struct statvfs st;
-	uint64_t all, used;
-
 	if (m->alerts == NULL)
 		return;
+	look_at_actions(m);
 	look_at_memory(m);
 	look_at_counters(m);
-	if (statvfs(c->working_dir, &st) != 0 || st.f_blocks == 0)
-		return; /* a missing sample keeps the state */
-	/* as df counts: what only root may take is not there */
-	used = st.f_blocks - st.f_bfree;
-	all = used + st.f_bavail;
-	hr_alert_level(m->alerts, HR_ALERT_DISK_HIGH, all > 0 ? (used * 100 + all - 1) / all : 0,
-	    (uint64_t)c->alert_disk);
+}
+
+void
+hr_monitor_disk(struct hr_monitor *m, unsigned percent)
+{
+	if (m->alerts != NULL)
+		hr_alert_level(
+		    m->alerts, HR_ALERT_DISK_HIGH, percent, (uint64_t)m->settings->alert_disk);
 }
 
 /* ---- events ---- */
 
 static void source_ready(void *arg);
-static int eventfd_open(const char *dir, const char *name, uint64_t bytes, struct hr_err *err);
+static int eventfd_open(const char *dir, const char *name, const char *what, struct hr_err *err);
+static int level_eventfd(const char *dir, uint64_t bytes, struct hr_err *err);
+
+/* Wake-ups in a second: a group at its limit changes its counters a hundred times in each. What
+ * comes more often waits for the end of the second. 0: the kernel spares us by itself. */
+static const unsigned turns_most[] = {
+    [HR_MONITOR_OOM] = 4,
+    [HR_MONITOR_LEVEL] = 4,
+    [HR_MONITOR_RECLAIM] = 1,
+    [HR_MONITOR_COUNTERS] = 1,
+    [HR_MONITOR_PRESSURE] = 0,
+};
+
+static uint64_t
+level_step(const struct hr_monitor *m)
+{
+	return hr_settings_memory(m->settings) / 100;
+}
+
+/* The highest number that the use of a group at its limit is sure to cross. */
+static uint64_t
+level_top(const struct hr_monitor *m)
+{
+	return hr_settings_memory(m->settings) - level_step(m);
+}
 
 /* The number that the kernel compares counts the cached bytes, too: where the use without them can
  * cross the threshold of the source next. 0: it is right as it is. */
 static uint64_t
-level_next(const struct hr_monitor_source *s, const struct use *use, uint64_t step)
+level_next(const struct hr_monitor_source *s, const struct hr_usage_memory *use)
 {
-	uint64_t with = s->threshold + use->cached;
+	uint64_t with = s->threshold + use->cached, step = level_step(s->of),
+		 top = level_top(s->of), next;
 
 	if (use->net >= s->threshold)
-		return s->at > s->threshold && s->at <= use->raw ? 0 : with;
-	if (use->raw < s->threshold)
-		return s->threshold;
-	if (s->at > use->raw)
-		return 0;
-	return with > use->raw + step ? with : use->raw + step;
+		next = s->at > s->threshold && s->at <= use->raw ? 0 : with;
+	else if (use->raw < s->threshold)
+		next = s->threshold;
+	else if (s->at > use->raw)
+		next = 0;
+	else
+		next = with > use->raw + step ? with : use->raw + step;
+	return next < top ? next : top;
 }
 
 static void
 level_follow(struct hr_monitor_source *s)
 {
-	const char *dir = group_with(s->of, "memory.usage_in_bytes");
-	uint64_t step = hr_settings_memory(s->of->settings) / 100, next;
+	const char *dir = hr_usage_group(s->of->groups, "memory.usage_in_bytes");
+	struct hr_usage_memory use;
+	struct hr_watch *watch = NULL;
 	struct hr_err err = {0};
-	struct hr_watch *watch;
-	struct use use;
+	uint64_t next;
 	int tries, fd;
 
 	/* again, as it may have been crossed before the kernel knew the new one */
-	for (tries = 0; tries < LEVEL_TRIES && dir != NULL && memory_used(s->of, &use); tries++) {
-		next = level_next(s, &use, step);
+	for (tries = 0; tries < LEVEL_TRIES && dir != NULL && hr_usage_memory(s->of->groups, &use);
+	     tries++) {
+		next = level_next(s, &use);
 		if (next == 0 || next == s->at)
 			return;
-		fd = eventfd_open(dir, "memory.usage_in_bytes", next, &err);
-		watch = fd >= 0 ? hr_loop_readable(s->of->loop, fd, source_ready, s, &err) : NULL;
-		if (watch == NULL) { /* the old one stays */
+		fd = level_eventfd(dir, next, &err);
+		if (fd >= 0 && s->watch != NULL)
+			watch = hr_loop_readable(s->of->loop, fd, source_ready, s, &err);
+		if (fd < 0 || (s->watch != NULL && watch == NULL)) { /* the old one stays */
 			hr_log(HR_LOG_WARNING, "alerts about memory: %s", err.msg);
 			hr_fd_close(&fd);
 			return;
@@ -213,38 +177,91 @@ level_follow(struct hr_monitor_source *s)
 }
 
 static void
-source_ready(void *arg)
+memory_changed(struct hr_monitor *m)
 {
-	struct hr_monitor_source *s = arg;
-	struct epoll_event e;
-	uint64_t n;
+	unsigned i;
 
-	/* the kernel told the epoll once, and forgot it by that: there may be nothing left in it */
-	if (s->file < 0)
-		(void)hr_fd_read(s->fd, &n, sizeof(n));
-	else
-		(void)epoll_wait(s->fd, &e, 1, 0);
-	if (s->at > 0)
-		level_follow(s);
-	if (s->kind == HR_ALERT_OOM_KILL) {
-		s->of->oom_kills++; /* told before the file has it */
-		hr_alert_event(s->of->alerts, s->kind, s->of->oom_kills, 1);
-	} else if (s->file >= 0) {
-		hr_alert_event(s->of->alerts, s->kind, s->threshold, s->threshold);
+	for (i = 0; i < m->n; i++) {
+		if (m->sources[i].what == HR_MONITOR_LEVEL)
+			level_follow(&m->sources[i]);
 	}
-	look_at_memory(s->of);
+	look_at_memory(m);
+}
+
+/* Whether something has happened; how often, where the kernel counts. */
+static bool
+source_take(const struct hr_monitor_source *s, uint64_t *ret)
+{
+	struct epoll_event e;
+	char trash[4096];
+	bool any = false;
+
+	*ret = 1;
+	switch (s->what) {
+	case HR_MONITOR_PRESSURE: return epoll_wait(s->fd, &e, 1, 0) > 0;
+	case HR_MONITOR_COUNTERS:
+		while (hr_fd_read(s->fd, trash, sizeof(trash)) > 0)
+			any = true;
+		return any;
+	default: return hr_fd_read(s->fd, ret, sizeof(*ret)) == (ssize_t)sizeof(*ret);
+	}
 }
 
 static void
-counters_changed(void *arg)
+source_tell(struct hr_monitor_source *s, uint64_t times)
+{
+	struct hr_monitor *m = s->of;
+
+	if (s->what == HR_MONITOR_OOM) {
+		m->oom_kills += times; /* told before the file has it */
+		hr_alert_event(m->alerts, s->kind, m->oom_kills, 1);
+	} else if (s->what == HR_MONITOR_PRESSURE) {
+		hr_alert_event(m->alerts, s->kind, s->threshold, s->threshold);
+	} else if (s->what == HR_MONITOR_COUNTERS) {
+		look_at_counters(m);
+	}
+}
+
+static void
+source_ready(void *arg)
+{
+	struct hr_monitor_source *s = arg;
+	struct hr_monitor *m = s->of;
+	uint64_t times;
+
+	/* of pressure the kernel told the epoll once, and forgot it by that */
+	if (!source_take(s, &times) && s->what != HR_MONITOR_PRESSURE)
+		return;
+	source_tell(s, times);
+	memory_changed(m);
+	if (turns_most[s->what] == 0)
+		return;
+	if (!m->pausing)
+		m->pausing = hr_watch_arm(m->pause, PAUSE_MS, NULL) == 0;
+	if (!m->pausing || ++s->turns < turns_most[s->what])
+		return;
+	hr_watch_free(s->watch);
+	s->watch = NULL;
+}
+
+static void
+pause_over(void *arg)
 {
 	struct hr_monitor *m = arg;
-	char trash[4096];
+	bool all = true;
+	unsigned i;
 
-	while (hr_fd_read(m->inotify, trash, sizeof(trash)) > 0)
-		;
+	for (i = 0; i < m->n; i++) {
+		struct hr_monitor_source *s = &m->sources[i];
+
+		s->turns = 0;
+		if (s->watch == NULL)
+			s->watch = hr_loop_readable(m->loop, s->fd, source_ready, s, NULL);
+		all = all && s->watch != NULL;
+	}
+	m->pausing = !all && hr_watch_arm(m->pause, PAUSE_MS, NULL) == 0;
 	look_at_counters(m);
-	look_at_memory(m);
+	memory_changed(m);
 }
 
 /* ---- what can be watched ---- */
@@ -257,14 +274,14 @@ lacks(struct hr_buf *missing, const char *what, const char *why)
 
 /* Takes the descriptors over, on success as well as on failure. */
 static int
-source_add(struct hr_monitor *m, int fd, int file, enum hr_alert_kind kind, uint64_t threshold,
-    struct hr_err *err)
+source_add(struct hr_monitor *m, enum hr_monitor_what what, int fd, int file,
+    enum hr_alert_kind kind, uint64_t threshold, struct hr_err *err)
 {
 	struct hr_monitor_source *s = &m->sources[m->n];
 
 	hr_assert(m->n < HR_MONITOR_SOURCES);
 	*s = (struct hr_monitor_source){
-	    .of = m, .fd = fd, .file = file, .kind = kind, .threshold = threshold};
+	    .of = m, .what = what, .fd = fd, .file = file, .kind = kind, .threshold = threshold};
 	s->watch = hr_loop_readable(m->loop, fd, source_ready, s, err);
 	if (s->watch != NULL) {
 		m->n++;
@@ -294,7 +311,7 @@ pressure_watch(struct hr_monitor *m, const char *path, long long percent, enum h
 		 epoll_ctl(ep, EPOLL_CTL_ADD, file, &e) != 0)
 		(void)hr_err_sys(err, errno, "epoll for %s", path);
 	else
-		return source_add(m, ep, file, kind, (uint64_t)percent, err);
+		return source_add(m, HR_MONITOR_PRESSURE, ep, file, kind, (uint64_t)percent, err);
 	hr_fd_close(&ep);
 	hr_fd_close(&file);
 	return -1;
@@ -312,7 +329,7 @@ pressure_open(struct hr_monitor *m, const char *resource, long long percent,
 	if (percent == 0)
 		return;
 	(void)snprintf(file, sizeof(file), "%s.pressure", resource);
-	dir = group_with(m, file);
+	dir = hr_usage_group(m->groups, file);
 	if (dir == NULL) {
 		(void)snprintf(file, sizeof(file), "pressure/%s", resource);
 		dir = m->proc;
@@ -327,9 +344,10 @@ pressure_open(struct hr_monitor *m, const char *resource, long long percent,
 }
 
 /* Version 1: the kernel writes to an eventfd when the use of a group crosses a number, in either
- * direction (file memory.usage_in_bytes), or at each lack of memory (memory.oom_control). */
+ * direction (file memory.usage_in_bytes), at each lack of memory (memory.oom_control), or while it
+ * takes memory back (memory.pressure_level). */
 static int
-eventfd_open(const char *dir, const char *name, uint64_t bytes, struct hr_err *err)
+eventfd_open(const char *dir, const char *name, const char *what, struct hr_err *err)
 {
 	char *path = hr_path_join(dir, name), *control = hr_path_join(dir, "cgroup.event_control");
 	int file = -1, to = -1, fd = -1, len;
@@ -342,8 +360,8 @@ eventfd_open(const char *dir, const char *name, uint64_t bytes, struct hr_err *e
 		   (fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0) {
 		(void)hr_err_sys(err, errno, "%s", path);
 	} else {
-		len = bytes > 0 ? snprintf(text, sizeof(text), "%d %d %" PRIu64, fd, file, bytes)
-				: snprintf(text, sizeof(text), "%d %d", fd, file);
+		len = snprintf(
+		    text, sizeof(text), "%d %d%s%s", fd, file, what[0] != '\0' ? " " : "", what);
 		if (write(to, text, (size_t)len) != (ssize_t)len) {
 			(void)hr_err_sys(err, errno, "%s", control);
 			hr_fd_close(&fd);
@@ -356,21 +374,44 @@ eventfd_open(const char *dir, const char *name, uint64_t bytes, struct hr_err *e
 	return fd;
 }
 
+static int
+level_eventfd(const char *dir, uint64_t bytes, struct hr_err *err)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%" PRIu64, bytes);
+	return eventfd_open(dir, "memory.usage_in_bytes", text, err);
+}
+
 /* percent of the limit; 0: none */
 static int
 level_open(struct hr_monitor *m, const char *dir, long long percent, enum hr_alert_kind kind,
     struct hr_err *err)
 {
-	uint64_t bytes = hr_settings_memory(m->settings) / 100 * (uint64_t)percent;
+	uint64_t threshold = level_step(m) * (uint64_t)percent,
+		 at = threshold < level_top(m) ? threshold : level_top(m);
 	int fd;
 
 	if (percent == 0)
 		return 0;
-	fd = eventfd_open(dir, "memory.usage_in_bytes", bytes, err);
-	if (fd < 0 || source_add(m, fd, -1, kind, bytes, err) != 0)
+	fd = level_eventfd(dir, at, err);
+	if (fd < 0 || source_add(m, HR_MONITOR_LEVEL, fd, -1, kind, threshold, err) != 0)
 		return -1;
-	m->sources[m->n - 1].at = bytes;
+	m->sources[m->n - 1].at = at;
 	return 0;
+}
+
+/* A group that is full of cached bytes stays at its limit while their place is taken by others: no
+ * number is crossed then, but the kernel tells that it takes them back. */
+static int
+reclaim_open(struct hr_monitor *m, const char *dir, struct hr_err *err)
+{
+	int fd;
+
+	if (m->settings->alert_memory == 0 && m->settings->alert_memory_critical == 0)
+		return 0;
+	fd = eventfd_open(dir, "memory.pressure_level", "low", err);
+	return fd >= 0 ? source_add(m, HR_MONITOR_RECLAIM, fd, -1, HR_ALERT_MEM_HIGH, 0, err) : -1;
 }
 
 /* A file of counters of which the kernel says when one changes. */
@@ -378,49 +419,55 @@ static int
 counter_watch(struct hr_monitor *m, const char *dir, const char *name, struct hr_err *err)
 {
 	char *path = hr_path_join(dir, name);
-	int r = -1;
+	int fd, r = -1;
 
 	if (path == NULL)
 		return hr_err_nomem(err);
-	if (m->inotify < 0)
-		m->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	if (m->inotify < 0 || inotify_add_watch(m->inotify, path, IN_MODIFY) < 0) {
-		(void)hr_err_sys(err, errno, "%s", path);
-	} else {
-		if (m->inotify_watch == NULL)
-			m->inotify_watch =
-			    hr_loop_readable(m->loop, m->inotify, counters_changed, m, err);
-		r = m->inotify_watch != NULL ? 0 : -1;
+	if (m->inotify < 0) {
+		fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+		if (fd < 0)
+			(void)hr_err_sys(err, errno, "inotify");
+		else if (source_add(m, HR_MONITOR_COUNTERS, fd, -1, HR_ALERTS, 0, err) == 0)
+			m->inotify = fd;
+	}
+	if (m->inotify >= 0) {
+		r = inotify_add_watch(m->inotify, path, IN_MODIFY) >= 0 ? 0 : -1;
+		if (r != 0)
+			(void)hr_err_sys(err, errno, "%s", path);
 	}
 	free(path);
 	return r;
 }
 
+static int
+memory_open_one(struct hr_monitor *m, const char *dir, struct hr_err *err)
+{
+	const struct hr_settings *c = m->settings;
+	int fd = eventfd_open(dir, "memory.oom_control", "", err);
+
+	if (fd < 0 || source_add(m, HR_MONITOR_OOM, fd, -1, HR_ALERT_OOM_KILL, 0, err) != 0 ||
+	    level_open(m, dir, c->alert_memory, HR_ALERT_MEM_HIGH, err) != 0 ||
+	    level_open(m, dir, c->alert_memory_critical, HR_ALERT_MEM_CRITICAL, err) != 0)
+		return -1;
+	return reclaim_open(m, dir, err);
+}
+
 static void
 memory_open(struct hr_monitor *m, struct hr_buf *missing)
 {
-	const struct hr_settings *c = m->settings;
-	const char *dir = group_with(m, "memory.events");
+	const char *two = hr_usage_group(m->groups, "memory.events"),
+		   *one = hr_usage_group(m->groups, "memory.oom_control");
 	struct hr_err err = {0};
-	int r = 0, fd;
+	int r;
 
-	if (hr_settings_memory(c) == 0)
+	if (hr_settings_memory(m->settings) == 0)
 		return;
-	if (dir != NULL) {
-		(void)number_in(dir, "memory.events", "oom_kill", &m->oom_kills);
-		r = counter_watch(m, dir, "memory.events", &err);
-	} else if ((dir = group_with(m, "memory.oom_control")) != NULL) {
-		(void)number_in(dir, "memory.oom_control", "oom_kill", &m->oom_kills);
-		fd = eventfd_open(dir, "memory.oom_control", 0, &err);
-		r = fd >= 0 ? source_add(m, fd, -1, HR_ALERT_OOM_KILL, 0, &err) : -1;
-		if (r == 0)
-			r = level_open(m, dir, c->alert_memory, HR_ALERT_MEM_HIGH, &err);
-		if (r == 0)
-			r = level_open(
-			    m, dir, c->alert_memory_critical, HR_ALERT_MEM_CRITICAL, &err);
-	} else {
+	if (two != NULL)
+		r = counter_watch(m, two, "memory.events", &err);
+	else if (one != NULL)
+		r = memory_open_one(m, one, &err);
+	else
 		r = hr_err_set(&err, HR_E_NOTFOUND, "no control group");
-	}
 	if (r != 0)
 		lacks(missing, "memory", err.msg);
 }
@@ -428,7 +475,7 @@ memory_open(struct hr_monitor *m, struct hr_buf *missing)
 static void
 processes_open(struct hr_monitor *m, struct hr_buf *missing)
 {
-	const char *dir = group_with(m, "pids.events");
+	const char *dir = hr_usage_group(m->groups, "pids.events");
 	struct hr_err err = {0};
 
 	if (m->settings->max_processes == 0)
@@ -437,9 +484,9 @@ processes_open(struct hr_monitor *m, struct hr_buf *missing)
 		lacks(missing, "processes", "no control group");
 		return;
 	}
-	(void)number_in(dir, "pids.events", "max", &m->refused);
-	if (!has_file(dir, "cgroup.events"))
-		lacks(missing, "processes but when /ready is asked", "control group of version 1");
+	if (!hr_usage_has_file(dir, "cgroup.events"))
+		lacks(missing, "processes but when /ready or /metrics is asked",
+		    "control group of version 1");
 	else if (counter_watch(m, dir, "pids.events", &err) != 0)
 		lacks(missing, "processes", err.msg);
 }
@@ -451,35 +498,74 @@ hr_monitor_init(struct hr_monitor *m)
 	m->inotify = -1;
 }
 
+/* What was there before us is not told. */
+static void
+start_counting(struct hr_monitor *m)
+{
+	const char *two = hr_usage_group(m->groups, "memory.events"),
+		   *one = hr_usage_group(m->groups, "memory.oom_control"),
+		   *pids = hr_usage_group(m->groups, "pids.events");
+
+	if (m->counting)
+		return;
+	m->counting = true;
+	if (two != NULL)
+		(void)hr_usage_number(two, "memory.events", "oom_kill", &m->oom_kills);
+	else if (one != NULL)
+		(void)hr_usage_number(one, "memory.oom_control", "oom_kill", &m->oom_kills);
+	if (pids != NULL)
+		(void)hr_usage_number(pids, "pids.events", "max", &m->refused);
+}
+
 void
 hr_monitor_open(struct hr_monitor *m, struct hr_loop *loop, struct hr_alerts *alerts,
     const struct hr_settings *settings, const struct hr_cgroup *groups, const char *proc,
     struct hr_buf *missing)
 {
-	hr_monitor_init(m);
+	struct hr_err err = {0};
+
 	m->loop = loop;
 	m->alerts = alerts;
 	m->settings = settings;
 	m->groups = groups;
 	m->proc = proc;
-	memory_open(m, missing);
-	processes_open(m, missing);
-	pressure_open(m, "memory", settings->alert_memory_pressure, HR_ALERT_MEM_PRESSURE, missing);
-	pressure_open(m, "cpu", settings->alert_cpu_pressure, HR_ALERT_CPU_PRESSURE, missing);
-	look_at_memory(m);
+	m->pause = hr_loop_timer(loop, pause_over, m, &err);
+	if (m->pause == NULL)
+		lacks(missing, "anything", err.msg);
+	start_counting(m);
+	if (m->pause != NULL) {
+		memory_open(m, missing);
+		processes_open(m, missing);
+		pressure_open(
+		    m, "memory", settings->alert_memory_pressure, HR_ALERT_MEM_PRESSURE, missing);
+		pressure_open(
+		    m, "cpu", settings->alert_cpu_pressure, HR_ALERT_CPU_PRESSURE, missing);
+	}
+	look_at_counters(m);
+	memory_changed(m);
 }
 
 void
 hr_monitor_close(struct hr_monitor *m)
 {
+	struct hr_monitor was;
+	uint64_t times;
 	unsigned i;
 
+	/* what the kernel has told already */
+	for (i = 0; i < m->n; i++) {
+		if (source_take(&m->sources[i], &times))
+			source_tell(&m->sources[i], times);
+	}
 	for (i = 0; i < m->n; i++) {
 		hr_watch_free(m->sources[i].watch);
 		hr_fd_close(&m->sources[i].fd);
 		hr_fd_close(&m->sources[i].file);
 	}
-	hr_watch_free(m->inotify_watch);
-	hr_fd_close(&m->inotify);
+	hr_watch_free(m->pause);
+	was = *m; /* counters are compared when it is opened again */
 	hr_monitor_init(m);
+	m->oom_kills = was.oom_kills;
+	m->refused = was.refused;
+	m->counting = was.counting;
 }

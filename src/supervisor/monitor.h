@@ -17,16 +17,26 @@ struct hr_monitor;
 struct hr_settings;
 struct hr_watch;
 
-#define HR_MONITOR_SOURCES 5
+#define HR_MONITOR_SOURCES 7
 
-/* A descriptor that the kernel makes readable: an eventfd, or an epoll around a pressure file. */
+enum hr_monitor_what {
+	HR_MONITOR_OOM,      /* eventfd: a lack of memory */
+	HR_MONITOR_LEVEL,    /* eventfd: the use crosses a number */
+	HR_MONITOR_RECLAIM,  /* eventfd: memory is taken back */
+	HR_MONITOR_COUNTERS, /* inotify: a counter changes */
+	HR_MONITOR_PRESSURE, /* epoll around a pressure file */
+};
+
+/* A descriptor that the kernel makes readable. */
 struct hr_monitor_source {
 	struct hr_monitor *of;
+	enum hr_monitor_what what;
 	int fd, file; /* file: the pressure file; -1: none */
 	enum hr_alert_kind kind;
-	uint64_t threshold; /* percent of pressure, bytes of memory */
-	uint64_t at;        /* bytes that the kernel compares; 0: it is no level */
-	struct hr_watch *watch;
+	uint64_t threshold;     /* percent of pressure, bytes of memory */
+	uint64_t at;            /* of a level: bytes that the kernel compares */
+	unsigned turns;         /* since the last pause */
+	struct hr_watch *watch; /* NULL: until the pause is over */
 };
 
 struct hr_monitor {
@@ -37,21 +47,28 @@ struct hr_monitor {
 	const char *proc; /* "/proc" but in tests */
 	struct hr_monitor_source sources[HR_MONITOR_SOURCES];
 	unsigned n;
-	int inotify; /* of the counters; -1: none */
-	struct hr_watch *inotify_watch;
+	struct hr_watch *pause; /* armed by an event; at its end all is watched again */
+	bool pausing;
+	int inotify;                 /* of the source; -1: none */
 	uint64_t oom_kills, refused; /* counted so far */
+	bool counting;
 };
 
 void hr_monitor_init(struct hr_monitor *m);
-/* All that is given is borrowed until hr_monitor_close(). missing: what was asked for and is not
- * watched, with the reasons; "" if there is nothing. */
+/* All that is given is borrowed until hr_monitor_close(), the groups are the same each time: what
+ * happened while it was closed is told. missing: what was asked for and is not watched, with the
+ * reasons; "" if there is nothing. */
 void hr_monitor_open(struct hr_monitor *m, struct hr_loop *loop, struct hr_alerts *alerts,
     const struct hr_settings *settings, const struct hr_cgroup *groups, const char *proc,
     struct hr_buf *missing);
 void hr_monitor_close(struct hr_monitor *m);
 
-/* Looks at all of it now: of the disk no kernel tells, and of processes only control groups of
- * version 2 do. */
+/* Looks at memory, processes and the actions of the last minutes now: of a level only control
+ * groups of version 1 tell, of refused processes only those of version 2 do. */
 void hr_monitor_look(struct hr_monitor *m);
+
+/* So many percent of the working directory's disk are in use. Nothing here looks itself: that may
+ * hang. */
+void hr_monitor_disk(struct hr_monitor *m, unsigned percent);
 
 #endif

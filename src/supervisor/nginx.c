@@ -374,6 +374,7 @@ nginx_ended(void *arg, const struct hr_exit *how)
 
 	hr_probe_stop(&n->probe);
 	if (n->state == HR_NGINX_STOPPING) {
+		hr_child_tell_killed("nginx", how);
 		if (how->killed)
 			nginx_orphans(n, how->pid);
 		nginx_set(n, HR_NGINX_STOPPED);

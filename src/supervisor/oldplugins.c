@@ -25,6 +25,9 @@
 #define TERM_MS 3000 /* what a plugin keeps may need two to say goodbye */
 #define KILL_MS 1000
 #define OLD_MAX 64
+#ifndef PIDFD_SIGNAL_PROCESS_GROUP
+#define PIDFD_SIGNAL_PROCESS_GROUP 4u /* <linux/pidfd.h> of Linux 6.9 */
+#endif
 
 struct old {
 	pid_t pid;
@@ -129,43 +132,69 @@ find_all(struct old *all, const char *dir)
 	return n;
 }
 
-/* Until it has ended or the moment has come. */
-static bool
-wait_until(const struct old *o, int64_t end_ms)
+/* What it started ends with it. By the number alone it is the group of whoever has that now: Linux
+ * 6.9 and later take the group that was this process's, ended or not. */
+static void
+end_group(const struct old *o)
 {
-	struct pollfd p = {.fd = o->pidfd, .events = POLLIN};
-	int64_t left;
-	int n;
+	long r =
+	    syscall(SYS_pidfd_send_signal, o->pidfd, SIGKILL, NULL, PIDFD_SIGNAL_PROCESS_GROUP);
 
-	do {
-		left = end_ms - hr_now_ms();
-		n = poll(&p, 1, left > 0 ? (int)left : 0);
-	} while (n < 0 && errno == EINTR);
-	return n > 0;
+	if (r != 0 && errno == EINVAL)
+		(void)kill(-o->pid, SIGKILL);
+}
+
+/* Until all have ended or the moment has come; each one's group ends at once with it. p has an
+ * entry for each, its fd -1 once that is done. */
+static void
+wait_until(const struct old *all, struct pollfd *p, size_t n, int64_t end_ms)
+{
+	size_t i, left = 0;
+	int64_t ms;
+
+	for (i = 0; i < n; i++)
+		left += p[i].fd >= 0;
+	while (left > 0) {
+		ms = end_ms - hr_now_ms();
+		if (poll(p, n, ms > 0 ? (int)ms : 0) < 0) {
+			if (errno == EINTR)
+				continue;
+			return;
+		}
+		for (i = 0; i < n; i++) {
+			if (p[i].fd < 0 || p[i].revents == 0)
+				continue;
+			end_group(&all[i]);
+			p[i].fd = -1;
+			left--;
+		}
+		if (ms <= 0)
+			return;
+	}
 }
 
 void
 hr_oldplugins_end(const struct hr_rundir *r)
 {
 	char *dir = hr_rundir_file(r, "plugin");
+	struct pollfd p[OLD_MAX];
 	struct old all[OLD_MAX];
 	size_t n = dir != NULL && r->inherited ? find_all(all, dir) : 0, i;
-	int64_t end;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
+		p[i] = (struct pollfd){.fd = all[i].pidfd, .events = POLLIN};
 		(void)syscall(SYS_pidfd_send_signal, all[i].pidfd, SIGTERM, NULL, 0u);
-	end = hr_now_ms() + TERM_MS;
-	for (i = 0; i < n; i++) {
-		if (!wait_until(&all[i], end))
-			hr_log(HR_LOG_WARNING, "a plugin of before (process %ld) is killed",
-			    (long)all[i].pid);
-		/* what it started ends with it. It is a zombie of ours, or of init a moment ago */
-		(void)kill(-all[i].pid, SIGKILL);
 	}
-	end = hr_now_ms() + KILL_MS;
+	wait_until(all, p, n, hr_now_ms() + TERM_MS);
 	for (i = 0; i < n; i++) {
-		(void)wait_until(&all[i], end);
+		if (p[i].fd < 0)
+			continue;
+		hr_log(
+		    HR_LOG_WARNING, "a plugin of before (process %ld) is killed", (long)all[i].pid);
+		end_group(&all[i]);
+	}
+	wait_until(all, p, n, hr_now_ms() + KILL_MS);
+	for (i = 0; i < n; i++)
 		hr_fd_close(&all[i].pidfd);
-	}
 	free(dir);
 }

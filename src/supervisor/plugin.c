@@ -210,6 +210,7 @@ plugin_ended(void *arg, const struct hr_exit *how)
 	hr_readyline_close(&p->line);
 	hr_watch_disarm(p->patience);
 	if (p->state == HR_PLUGIN_STOPPING) {
+		hr_child_tell_killed(p->m.name, how);
 		hr_oldplugins_forget(&p->all->server->run, p->m.name);
 		plugin_set(p, HR_PLUGIN_STOPPED);
 		return;

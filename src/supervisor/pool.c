@@ -249,6 +249,14 @@ worker_repair_busy(const struct hr_worker *w)
 		;
 }
 
+static void
+worker_repair_looker(const struct hr_worker *w, pid_t pid)
+{
+	int32_t looker = (int32_t)pid;
+
+	(void)atomic_compare_exchange_strong(&w->pool->server->board->disk_looker, &looker, 0);
+}
+
 /* A worker says when it takes the last place; that the last free place went away, nobody says. */
 static void
 pool_check_full(struct hr_pool *p)
@@ -270,6 +278,7 @@ worker_ended(void *arg, const struct hr_exit *how)
 	int64_t delay = 0;
 
 	worker_repair_busy(w);
+	worker_repair_looker(w, how->pid);
 	hr_scrap_remove(&p->server->board->scraps[w->slot]);
 	if (crashed && !asked)
 		atomic_fetch_add(&p->server->board->metrics.restarts[HR_RESTART_WORKER], 1);

@@ -133,6 +133,10 @@ keeper_lost(struct hr_keeper *k, bool was_ours, int64_t age_ms, const char *how)
 static void
 keeper_ended(void *arg, const struct hr_exit *how)
 {
+	const struct hr_keeper *k = arg;
+
+	if (k->state == HR_KEEPER_STOPPING)
+		hr_child_tell_killed(k->child.name, how);
 	keeper_lost(arg, true, how->age_ms, hr_exit_text(how));
 }
 
@@ -229,6 +233,18 @@ hr_keeper_open(struct hr_keeper *k, struct hr_err *err)
 	return keeper_listen(k, err);
 }
 
+/* By itself: we might be killed after it is ready and before we noted it, and nobody would know of
+ * it then. */
+static void
+keeper_record_itself(void *arg)
+{
+	const struct hr_keeper *k = arg;
+	struct hr_err err = {0};
+
+	if (hr_adopt_record(&k->server->run, k->record, getpid(), k->digest, &err) != 0)
+		hr_log(HR_LOG_WARNING, "%s", err.msg);
+}
+
 int
 hr_keeper_start(struct hr_keeper *k, struct hr_err *err)
 {
@@ -243,7 +259,8 @@ hr_keeper_start(struct hr_keeper *k, struct hr_err *err)
 	if (hr_keeper_args_init(&a, s, k->name, keeper_dir(k), false, err) == 0 &&
 	    hr_readyline_open(&k->line, s->loop, keeper_ready, k, &ready, err) == 0) {
 		k->digest = hr_adopt_digest(a.v);
-		ok = hr_keeper_spawn(s, &k->child, &a, ready, k->listener, err);
+		ok = hr_keeper_spawn(
+		    s, &k->child, &a, ready, k->listener, keeper_record_itself, k, err);
 		hr_fd_close(&ready);
 	}
 	hr_keeper_args_done(&a);
@@ -251,8 +268,6 @@ hr_keeper_start(struct hr_keeper *k, struct hr_err *err)
 		hr_readyline_close(&k->line);
 		return -1;
 	}
-	if (hr_adopt_record(&s->run, k->record, k->child.pid, k->digest, err) != 0)
-		hr_log(HR_LOG_WARNING, "%s", err->msg);
 	(void)hr_watch_arm(k->patience, s->settings.start_timeout * 1000, NULL);
 	keeper_set(k, HR_KEEPER_STARTING);
 	return 0;

@@ -13,7 +13,6 @@
 #include <json-c/json.h>
 
 #include "base/buf.h"
-#include "base/log.h"
 #include "base/path.h"
 #include "supervisor/options.h"
 
@@ -50,6 +49,8 @@ static const struct setting settings[] = {
     {"no_change_timeout", INT, AT(no_change_timeout), false, INT_MIN, INT_MAX, "10"},
     {"max_memory_gb", INT, AT(max_memory_gb), false, INT_MIN, INT_MAX, "0"},
     {"max_processes", INT, AT(max_processes), false, 0, INT_MAX, "0"},
+    {"cpu_quota", INT, AT(cpu_quota), false, 0, INT_MAX, "0"},
+    {"cpu_period", INT, AT(cpu_period), false, 1000, 1000000, "100000"},
     {"max_open_files", INT, AT(max_open_files), false, 0, INT_MAX, "0"},
     {"no_new_privileges", BOOL, AT(no_new_privileges), false, 0, 0, "false"},
     {"init_plugin_timeout", INT, AT(init_plugin_timeout), false, INT_MIN, INT_MAX, "120"},
@@ -113,6 +114,7 @@ static const struct setting settings[] = {
     {"alert_memory_pressure", INT, AT(alert_memory_pressure), true, 0, 100, "30"},
     {"alert_cpu_pressure", INT, AT(alert_cpu_pressure), true, 0, 100, "0"},
     {"alert_disk", INT, AT(alert_disk), true, 0, 100, "90"},
+    {"alert_errors", INT, AT(alert_errors), true, 0, 100, "50"},
     {"alert_clear_seconds", INT, AT(alert_clear_seconds), true, 1, DAY, "60"},
     {"alert_command", TEXT, AT(alert_command), true, 0, 0, ""},
     {"named_sessions_max", INT, AT(named_sessions_max), true, 0, 64, "8"},
@@ -191,8 +193,8 @@ hr_settings_parse_int(const char *text, long long *ret)
 	return 0;
 }
 
-static int
-parse_bool(const char *text, bool *ret)
+int
+hr_settings_parse_bool(const char *text, bool *ret)
 {
 	static const char *const yes[] = {"1", "true", "t", "yes", "y", "on"};
 	static const char *const no[] = {"0", "false", "f", "no", "n", "off"};
@@ -242,7 +244,7 @@ set_from_text(struct hr_settings *c, const struct setting *s, const char *text, 
 			    err, HR_E_INVAL, "%s: \"%.64s\" is not an integer", s->key, text);
 		return set_int(c, s, n, err);
 	case BOOL:
-		if (parse_bool(text, setting_of(c, s)) != 0)
+		if (hr_settings_parse_bool(text, setting_of(c, s)) != 0)
 			return hr_err_set(err, HR_E_INVAL,
 			    "%s: \"%.64s\" is neither true nor false", s->key, text);
 		return 0;
@@ -482,53 +484,6 @@ hr_settings_read(struct hr_settings *c, const char *path, struct hr_err *err)
 	}
 	hr_buf_done(&b);
 	return r;
-}
-
-/* LOG_JSON and DEBUG hold a truth value, the others the value itself. */
-int
-hr_settings_environment(
-    struct hr_settings *c, const char *(*get)(const char *name), struct hr_err *err)
-{
-	static const struct {
-		const char *name, *key;
-	} names[] = {
-	    {"RUNTIME_USERNAME", "runtime_username"},
-	    {"SANDBOX_GROUP_ID", "sandbox_group"},
-	    {"NO_CHANGE_TIMEOUT_SECONDS", "no_change_timeout"},
-	    {"RUNTIME_MAX_MEMORY_GB", "max_memory_gb"},
-	    {"INIT_PLUGIN_TIMEOUT", "init_plugin_timeout"},
-	    {"VSCODE_PORT", "vscode_port"},
-	    {"HANDRAIL_PLUGIN_PATH", "plugin_path"},
-	    {"HANDRAIL_VIEWER_URL_FILE", "viewer_url_file"},
-	};
-	enum hr_log_level level;
-	const char *v;
-	bool yes;
-	size_t i;
-
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		v = get(names[i].name);
-		if (v != NULL && hr_settings_set(c, names[i].key, v, err) != 0) {
-			hr_err_prefix(err, "environment variable %s", names[i].name);
-			return -1;
-		}
-	}
-	/* as the contract: whatever is not in the list of truths is false */
-	v = get("SU_TO_USER");
-	if (v != NULL)
-		c->su_to_user = parse_bool(v, &yes) == 0 && yes;
-	v = get("LOG_JSON");
-	if (v != NULL && parse_bool(v, &yes) == 0 &&
-	    hr_settings_set(c, "log_format", yes ? "json" : "text", err) != 0)
-		return -1;
-	v = get("LOG_LEVEL");
-	if (v != NULL && hr_log_level_parse(v, &level) == 0 &&
-	    hr_settings_set(c, "log_level", v, err) != 0)
-		return -1;
-	v = get("DEBUG");
-	if (v != NULL && parse_bool(v, &yes) == 0 && yes)
-		return hr_settings_set(c, "log_level", "debug", err);
-	return 0;
 }
 
 int

@@ -33,6 +33,7 @@ struct hr_settings {
 	long long no_change_timeout, max_memory_gb, init_plugin_timeout;
 	/* limits of what the shell starts; 0: none */
 	long long max_processes, max_open_files;
+	long long cpu_quota, cpu_period; /* microseconds */
 	bool no_new_privileges;
 	char *vscode_port; /* text: not an integer only disables the plugin */
 	/* ours */
@@ -59,7 +60,7 @@ struct hr_settings {
 	bool journal_sync, journal_required;
 	/* percent; 0: never */
 	long long alert_memory, alert_memory_critical, alert_memory_pressure, alert_cpu_pressure;
-	long long alert_disk, alert_clear_seconds;
+	long long alert_disk, alert_errors, alert_clear_seconds;
 	char *alert_command; /* "": none */
 	long long static_sessions_max, named_sessions_max, start_timeout, stop_timeout,
 	    session_stop_timeout;
@@ -94,5 +95,7 @@ const char *hr_settings_name(size_t i); /* of the i-th setting; NULL behind the 
 
 /* Python's int(): blanks around it, a sign, digits with single underscores between. 0 or -1. */
 int hr_settings_parse_int(const char *text, long long *ret);
+/* "1", "true", "t", "yes", "y", "on" and their opposites, in any case. 0 or -1. */
+int hr_settings_parse_bool(const char *text, bool *ret);
 
 #endif

@@ -41,6 +41,9 @@ hr_settings_check(const struct hr_settings *c, struct hr_err *err)
 
 	if (c->port == 0)
 		return hr_err_set(err, HR_E_INVAL, "the following arguments are required: port");
+	if (c->cpu_quota > 0 && c->cpu_quota < 1000)
+		return hr_err_set(err, HR_E_INVAL, "cpu_quota: %lld is less than 1000 microseconds",
+		    c->cpu_quota);
 	if (strcmp(c->log_format, "text") != 0 && strcmp(c->log_format, "json") != 0)
 		return hr_err_set(err, HR_E_INVAL, "log_format: \"%.64s\" is neither text nor json",
 		    c->log_format);

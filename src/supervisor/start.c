@@ -195,12 +195,22 @@ claim(struct hr_server *s, int *ret_status, struct hr_err *err)
 static void
 limit_shells(struct hr_server *s)
 {
+	const struct hr_settings *c = &s->settings;
+	const struct hr_cgroup_limits limits = {.memory = hr_settings_memory(c),
+	    .pids = (uint64_t)c->max_processes,
+	    .cpu_quota = (uint64_t)c->cpu_quota,
+	    .cpu_period = (uint64_t)c->cpu_period};
 	struct hr_err err = {0};
 	char name[40];
 
-	(void)snprintf(name, sizeof(name), "handrail-%lld", s->settings.port);
-	if (hr_cgroup_open(&s->cgroup, "/proc", name, hr_settings_memory(&s->settings),
-		(uint64_t)s->settings.max_processes, &err) != 0)
+	(void)snprintf(name, sizeof(name), "handrail-%lld", c->port);
+	if (hr_cgroup_open(&s->cgroup, "/proc", name, &limits, &err) == 0)
+		return;
+	if (limits.cpu_quota > 0 && !s->cgroup.has_cpu)
+		hr_log(HR_LOG_WARNING, "no control group for cpu_quota, which is not kept: %s",
+		    err.msg);
+	if ((limits.memory > 0 && !s->cgroup.has_memory) ||
+	    (limits.pids > 0 && !s->cgroup.has_pids))
 		hr_log(HR_LOG_WARNING,
 		    "no control group for all limits of the shell, its processes are limited one "
 		    "by one: %s",

@@ -17,16 +17,16 @@
 #define RANGE 1024
 #define BACKLOG 128
 
+/* Without SO_REUSEADDR: a port that somebody has bound, and will listen at soon, is not free. */
 static int
 bind_one(uint32_t address, int port)
 {
 	const struct sockaddr_in in = {.sin_family = AF_INET,
 	    .sin_port = htons((in_port_t)port),
 	    .sin_addr.s_addr = htonl(address)};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
-			   bind(fd, (const struct sockaddr *)&in, sizeof(in)) != 0))
+	if (fd >= 0 && bind(fd, (const struct sockaddr *)&in, sizeof(in)) != 0)
 		hr_fd_close(&fd);
 	return fd;
 }
@@ -48,7 +48,6 @@ choose(struct hr_viewer *v, long long base)
 			continue;
 		hr_fd_close(&probe);
 		v->fd = bind_one(INADDR_LOOPBACK, port);
-		/* somebody else may have bound it as we did, and listen already */
 		if (v->fd >= 0 && listen(v->fd, BACKLOG) != 0)
 			hr_fd_close(&v->fd);
 		if (v->fd >= 0)
