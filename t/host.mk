@@ -7,18 +7,29 @@ t_unit_test_image_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_image_LDADD = libimagekit.la libprotojson.la libbase.la $(CHECK_LIBS) $(JSONC_LIBS)
 
 # host
-check_PROGRAMS += %D%/unit/test_host %D%/host/program
-TESTS += %D%/unit/test_host %D%/e2e/test_host_cli.py %D%/e2e/test_host_command.py \
-	%D%/e2e/test_host_git.py %D%/e2e/test_host_local.py %D%/e2e/test_host_pool.py %D%/e2e/test_host_docker.py
-EXTRA_DIST += %D%/e2e/docker-engine %D%/e2e/lib/gitserver.py %D%/e2e/lib/host.py %D%/e2e/test_host_cli.py %D%/e2e/test_host_command.py \
-	%D%/e2e/test_host_docker.py %D%/e2e/test_host_git.py %D%/e2e/test_host_local.py %D%/e2e/test_host_pool.py
-t_unit_test_host_SOURCES = %D%/unit/test_host.c %D%/unit/lines.h
+check_PROGRAMS += %D%/unit/test_config %D%/unit/test_host %D%/host/branch %D%/host/program %D%/host/streamer
+TESTS += %D%/unit/test_config %D%/unit/test_host %D%/e2e/test_host_cli.py %D%/e2e/test_host_command.py \
+	%D%/e2e/test_host_git.py %D%/e2e/test_host_gitview.py %D%/e2e/test_host_local.py %D%/e2e/test_host_microagents.py %D%/e2e/test_host_pool.py %D%/e2e/test_host_docker.py \
+	%D%/e2e/test_host_sent.py
+EXTRA_DIST += %D%/e2e/docker-engine %D%/e2e/lib/dockerhost.py %D%/e2e/lib/gitserver.py %D%/e2e/lib/host.py %D%/e2e/test_host_cli.py %D%/e2e/test_host_command.py \
+	%D%/e2e/test_host_docker.py %D%/e2e/test_host_git.py %D%/e2e/test_host_gitview.py %D%/e2e/test_host_local.py %D%/e2e/test_host_microagents.py %D%/e2e/test_host_pool.py \
+	%D%/e2e/test_host_sent.py
+t_unit_test_config_SOURCES = %D%/unit/test_config.c %D%/unit/lines.h
+t_unit_test_config_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_config_LDADD = $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)
+t_unit_test_host_SOURCES = %D%/unit/test_host.c %D%/unit/lines.h %D%/unit/scratch.h
 t_unit_test_host_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_host_LDADD = $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)
 # a program and a backend of somebody else's: the public headers, and the shared object as installed
+t_host_branch_SOURCES = %D%/host/branch.c
+t_host_branch_CPPFLAGS = -I$(srcdir)/src/host
+t_host_branch_LDADD = libhandrail.la
 t_host_program_SOURCES = %D%/host/program.c
 t_host_program_CPPFLAGS = -I$(srcdir)/src/host
 t_host_program_LDADD = libhandrail.la
+t_host_streamer_SOURCES = %D%/host/streamer.c
+t_host_streamer_CPPFLAGS = -I$(srcdir)/src/host
+t_host_streamer_LDADD = libhandrail.la
 check_LTLIBRARIES += %D%/host/libhandrail-backend-example.la
 t_host_libhandrail_backend_example_la_SOURCES = %D%/host/example_backend.c
 t_host_libhandrail_backend_example_la_CPPFLAGS = -I$(srcdir)/src/host

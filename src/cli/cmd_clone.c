@@ -1,8 +1,12 @@
-/* clone: a repository for a sandbox. */
+/* clone, microagents: a repository for a sandbox, and what it tells agents. */
 #include "config.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/buf.h"
+#include "base/quote.h"
+#include "cli/answer.h"
 #include "cli/commands.h"
 
 static const struct cli_option clone_options[] = {
@@ -18,7 +22,8 @@ clone_it(struct cli *c, const struct cli_args *a)
 	char *dir = NULL;
 	int rc = CLI_ERROR;
 
-	if (a->argc == 0 && hr_config_text(c->config, "sandbox.selected_repo") == NULL)
+	if (a->argc == 0 && hr_config_text(c->config, "sandbox.selected_repo") == NULL &&
+	    !hr_config_bool(c->config, "core.init_git_in_empty_workspace"))
 		return cli_usage(
 		    "clone: which repository? sandbox.selected_repo is not set either");
 	s = cli_attach(c, &rc);
@@ -29,6 +34,8 @@ clone_it(struct cli *c, const struct cli_args *a)
 		rc = cli_fail(&err);
 	else if (c->json)
 		rc = cli_done(c, "sid", c->name, "directory", dir, NULL);
+	else if (*dir == '\0')
+		rc = CLI_OK;
 	else if ((rc = cli_outs(dir)) == CLI_OK)
 		rc = cli_outs("\n");
 	free(dir);
@@ -38,3 +45,28 @@ clone_it(struct cli *c, const struct cli_args *a)
 
 const struct cli_command cli_clone = {"clone", "[REPOSITORY]",
     "Clone a repository into the sandbox; the shell goes there.", clone_options, 0, 1, clone_it};
+
+static void
+put_microagent(struct hr_buf *b, struct json_object *o)
+{
+	const char *name = cli_text(o, "name");
+
+	hr_buf_addf(b, "%-12s ", cli_text(o, "source"));
+	hr_quote_text(b, name, strlen(name));
+}
+
+static int
+show_microagents(const char *repository, const char *json)
+{
+	(void)repository;
+	return cli_lines(json, "the list of microagents", put_microagent);
+}
+
+static int
+microagents(struct cli *c, const struct cli_args *a)
+{
+	return cli_answer(c, a, hr_sandbox_microagents, show_microagents);
+}
+
+const struct cli_command cli_microagents = {"microagents", "[REPOSITORY]",
+    "List what the workspace and its organisation tell agents.", NULL, 0, 1, microagents};

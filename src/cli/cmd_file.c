@@ -94,7 +94,7 @@ get(struct cli *c, const struct cli_args *a)
 		return rc;
 	rc = hr_sandbox_copy_from(s, a->argv[0], &zip, &err);
 	cli_progress_end(c);
-	if (rc != 0 || hr_zip_extract(zip, to, &err) != 0)
+	if (rc != 0 || hr_zip_extract(zip, to, 0, &err) != 0)
 		rc = cli_fail(&err);
 	else
 		rc = cli_done(c, "from", a->argv[0], "to", to, NULL);

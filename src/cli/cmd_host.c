@@ -91,6 +91,8 @@ image(struct cli *c, const struct cli_args *a)
 
 	if (a->argc == 0 || (strcmp(a->argv[0], "ls") == 0 && a->argc == 1))
 		return list_images(c);
+	if (strcmp(a->argv[0], "ls") == 0)
+		return cli_usage("image ls: \"%s\" is one argument too many", a->argv[1]);
 	if (strcmp(a->argv[0], "rm") != 0)
 		return cli_usage("image: \"%s\" is none of: ls, rm NAME...", a->argv[0]);
 	if (a->argc == 1)

@@ -369,6 +369,9 @@ down(struct cli *c, const struct cli_args *a)
 {
 	int rc = CLI_OK, one;
 
+	if (cli_value(a, 'a') != NULL && a->argc > 0)
+		return cli_usage(
+		    "down: --all is every sandbox; \"%s\" is not to be named as well", a->argv[0]);
 	if (cli_value(a, 'a') != NULL)
 		rc = down_all(c);
 	else if (a->argc == 0)

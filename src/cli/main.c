@@ -366,7 +366,7 @@ load_config(struct cli *c, const struct cli_args *a)
 		return cli_fail(&err);
 	while ((pair = cli_next(a, 's', &at)) != NULL) {
 		eq = strchr(pair, '=');
-		if (eq == NULL || (size_t)(eq - pair) >= sizeof(key))
+		if (eq == NULL || eq == pair || (size_t)(eq - pair) >= sizeof(key))
 			return cli_usage("--set takes KEY=VALUE, not \"%s\"", pair);
 		memcpy(key, pair, (size_t)(eq - pair));
 		key[eq - pair] = '\0';
@@ -389,11 +389,13 @@ run_command(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 	if (cli_value(a, 'h') != NULL)
 		return help_of(cmd);
 	if (a->argc < cmd->min)
-		return cli_usage("usage: handrail %s [OPTION]... %s", cmd->name, cmd->args);
+		return cli_usage("usage: handrail %s [OPTION]...%s%s", cmd->name,
+		    *cmd->args != '\0' ? " " : "", cmd->args);
 	if (cmd->max >= 0 && a->argc > cmd->max)
 		return cli_usage(
-		    "%s: \"%s\" is one argument too many; usage: handrail %s [OPTION]... %s",
-		    cmd->name, a->argv[cmd->max], cmd->name, cmd->args);
+		    "%s: \"%s\" is one argument too many; usage: handrail %s [OPTION]...%s%s",
+		    cmd->name, a->argv[cmd->max], cmd->name, *cmd->args != '\0' ? " " : "",
+		    cmd->args);
 	c->name = cli_value(a, 'n') != NULL ? cli_value(a, 'n') : "default";
 	c->json = cli_value(a, 'j') != NULL;
 	c->quiet = cli_value(a, 'q') != NULL;

@@ -18,6 +18,7 @@
 #include "proto/json.h"
 
 #define ACTION_MAX (64u << 20)
+#define FILE_TIMEOUT_S 120
 
 static const char *const runnable[] = {
     "run", "run_ipython", "read", "write", "edit", "browse", "browse_interactive", "call_tool_mcp"};
@@ -310,8 +311,9 @@ out:
 	return rc;
 }
 
-int
-hr_sandbox_run(struct hr_sandbox *s, const char *command, double timeout_s, int *ret_exit,
+/* own_shell: in one that begins and ends with it. */
+static int
+run(struct hr_sandbox *s, const char *command, bool own_shell, double timeout_s, int *ret_exit,
     struct hr_buf *b, struct hr_error *err)
 {
 	struct json_object *a = json_object_new_object(), *args = json_object_new_object();
@@ -328,6 +330,8 @@ hr_sandbox_run(struct hr_sandbox *s, const char *command, double timeout_s, int 
 	bad |= json_object_object_add(args, "command", json_object_new_string(command));
 	bad |= json_object_object_add(args, "hidden", json_object_new_boolean(true));
 	bad |= json_object_object_add(args, "blocking", json_object_new_boolean(true));
+	if (own_shell)
+		bad |= json_object_object_add(args, "is_static", json_object_new_boolean(true));
 	bad |= json_object_object_add(a, "args", args);
 	bad |= json_object_object_add(a, "timeout", json_object_new_double(timeout_s));
 	if (bad != 0)
@@ -349,5 +353,52 @@ hr_sandbox_run(struct hr_sandbox *s, const char *command, double timeout_s, int 
 	}
 	json_object_put(obs);
 	json_object_put(a);
+	return rc;
+}
+
+int
+hr_sandbox_run(struct hr_sandbox *s, const char *command, double timeout_s, int *ret_exit,
+    struct hr_buf *b, struct hr_error *err)
+{
+	return run(s, command, false, timeout_s, ret_exit, b, err);
+}
+
+int
+hr_sandbox_run_static(struct hr_sandbox *s, const char *command, double timeout_s, int *ret_exit,
+    struct hr_buf *b, struct hr_error *err)
+{
+	return run(s, command, true, timeout_s, ret_exit, b, err);
+}
+
+int
+hr_sandbox_file(struct hr_sandbox *s, const char *path, const char *content, struct hr_buf *b,
+    struct hr_error *err)
+{
+	const char *type = content != NULL ? "write" : "read";
+	struct json_object *a = json_object_new_object(), *args = json_object_new_object();
+	struct json_object *obs = NULL, *v = NULL;
+	int bad = a == NULL || args == NULL, rc = -1;
+
+	if (!bad) {
+		bad |= json_object_object_add(a, "action", json_object_new_string(type));
+		bad |= json_object_object_add(args, "path", json_object_new_string(path));
+		if (content != NULL)
+			bad |= json_object_object_add(
+			    args, "content", json_object_new_string(content));
+		bad |= json_object_object_add(a, "args", args);
+		args = NULL;
+	}
+	if (bad)
+		(void)hr_error_nomem(err);
+	else if (hr_sandbox_execute(s, a, FILE_TIMEOUT_S, &obs, err) == 0) {
+		(void)json_object_object_get_ex(obs, "observation", &v);
+		rc = v != NULL && strcmp(json_object_get_string(v), type) == 0 ? 1 : 0;
+		if (rc == 1 && b != NULL && json_object_object_get_ex(obs, "content", &v) &&
+		    v != NULL)
+			hr_buf_adds(b, json_object_get_string(v));
+	}
+	json_object_put(args);
+	json_object_put(a);
+	json_object_put(obs);
 	return rc;
 }

@@ -81,11 +81,11 @@ hr_zip_directory(const char *path, bool with_name, bool deflate, struct hr_error
 }
 
 int
-hr_zip_extract(const char *file, const char *dir, struct hr_error *err)
+hr_zip_extract(const char *file, const char *dir, unsigned long long most, struct hr_error *err)
 {
 	const struct hr_archives *a = hr_archives_load(err);
 
-	return a != NULL ? a->unzip(file, dir, err) : -1;
+	return a != NULL ? a->unzip(file, dir, most, err) : -1;
 }
 
 int

@@ -20,6 +20,7 @@
 #include "host/error.h"
 
 #define PIECE 65536
+#define ENTRY_BYTES 4096 /* what a file system needs for one */
 #define DEPTH_MAX 200
 
 static int
@@ -175,8 +176,17 @@ hr_arczip_make(int fd, const char *path, bool with_name, bool deflate, struct hr
 }
 
 static int
-extract_entries(struct archive *in, struct archive *out, const char *dir, struct hr_error *err)
+too_large(unsigned long long most, struct hr_error *err)
 {
+	return hr_error_set(
+	    err, HR_ERROR_VALUE, "the archive holds more than %llu MiB", most >> 20);
+}
+
+static int
+extract_entries(struct archive *in, struct archive *out, const char *dir, unsigned long long most,
+    struct hr_error *err)
+{
+	unsigned long long used = 0;
 	struct archive_entry *e;
 	const void *p;
 	size_t len;
@@ -187,6 +197,9 @@ extract_entries(struct archive *in, struct archive *out, const char *dir, struct
 	while ((r = archive_read_next_header(in, &e)) == ARCHIVE_OK || r == ARCHIVE_WARN) {
 		const char *name = archive_entry_pathname(e);
 
+		used += ENTRY_BYTES;
+		if (most > 0 && used > most)
+			return too_large(most, err);
 		if (name == NULL || *name == '/' || strstr(name, "..") != NULL)
 			continue; /* the flags below would refuse it, too */
 		path = hr_path_join(dir, name);
@@ -196,9 +209,13 @@ extract_entries(struct archive *in, struct archive *out, const char *dir, struct
 		free(path);
 		if (archive_write_header(out, e) < ARCHIVE_WARN)
 			return hr_arc_failed(out, "zip", err);
-		while ((r = archive_read_data_block(in, &p, &len, &at)) == ARCHIVE_OK)
+		while ((r = archive_read_data_block(in, &p, &len, &at)) == ARCHIVE_OK) {
+			used += len;
+			if (most > 0 && used > most)
+				return too_large(most, err);
 			if (archive_write_data_block(out, p, len, at) < ARCHIVE_WARN)
 				return hr_arc_failed(out, "zip", err);
+		}
 		if (r != ARCHIVE_EOF)
 			return hr_arc_failed(in, "zip", err);
 	}
@@ -206,7 +223,7 @@ extract_entries(struct archive *in, struct archive *out, const char *dir, struct
 }
 
 static int
-zip_extract(const char *file, const char *dir, struct hr_error *err)
+zip_extract(const char *file, const char *dir, unsigned long long most, struct hr_error *err)
 {
 	struct archive *in = archive_read_new(), *out = archive_write_disk_new();
 	struct hr_err e = {0};
@@ -226,7 +243,7 @@ zip_extract(const char *file, const char *dir, struct hr_error *err)
 		 archive_read_open_filename(in, file, PIECE) != ARCHIVE_OK)
 		rc = hr_arc_failed(in, "zip", err);
 	else
-		rc = extract_entries(in, out, whole, err);
+		rc = extract_entries(in, out, whole, most, err);
 	if (in != NULL)
 		(void)archive_read_free(in);
 	if (out != NULL && archive_write_free(out) != ARCHIVE_OK && rc == 0)
@@ -236,10 +253,10 @@ zip_extract(const char *file, const char *dir, struct hr_error *err)
 }
 
 int
-hr_arczip_extract(const char *file, const char *dir, struct hr_error *err)
+hr_arczip_extract(const char *file, const char *dir, unsigned long long most, struct hr_error *err)
 {
 	locale_t before = (locale_t)0, utf8 = use_utf8(&before);
-	int rc = zip_extract(file, dir, err);
+	int rc = zip_extract(file, dir, most, err);
 
 	use_before(utf8, before);
 	return rc;

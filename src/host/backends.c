@@ -99,6 +99,12 @@ hr_backend_find(const char *name, const char *const *env, void **ret_object, hr_
 	int rc = 0;
 
 	*ret_object = NULL;
+	if (*name == '\0') {
+		(void)hr_error_set(err, HR_ERROR_VALUE,
+		    "core.runtime is empty: it is the kind of the sandbox, such as docker or "
+		    "local");
+		return NULL;
+	}
 	for (size_t i = 0; i < sizeof(builtin) / sizeof(*builtin); i++)
 		if (strcmp(builtin[i].name, name) == 0)
 			return builtin[i].ops != NULL ? builtin[i].ops

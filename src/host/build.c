@@ -35,12 +35,45 @@ struct build {
 	struct hr_error *err; /* the detailed one: struct hr_err is short */
 };
 
-/* Progress and errors are JSON objects one after the other, a line each. */
+/* Progress and errors are JSON objects one after the other, a line each. What a step of the build
+ * writes comes in pieces of any length; those of its stderr are coloured by the Engine. */
+#define RED "\033[91m"
+#define PLAIN "\033[0m"
+
 struct progress {
 	const struct build *b;
 	struct hr_buf line;
-	char failed[400]; /* the Engine's last error; "" for none */
+	struct hr_buf said; /* by a step, up to its last newline told already */
+	char failed[400];   /* the Engine's last error; "" for none */
 };
+
+static void
+say(const struct progress *p, const char *text)
+{
+	if (p->b->o->progress != NULL)
+		p->b->o->progress(p->b->o->arg, text);
+}
+
+static void
+say_step(struct progress *p, const char *text)
+{
+	size_t len = strlen(text);
+	const char *end;
+
+	if (strncmp(text, RED, strlen(RED)) == 0) {
+		text += strlen(RED);
+		len -= strlen(RED);
+		if (len >= strlen(PLAIN) && strcmp(text + len - strlen(PLAIN), PLAIN) == 0)
+			len -= strlen(PLAIN);
+	}
+	for (; (end = memchr(text, '\n', len)) != NULL; text = end + 1) {
+		hr_buf_add(&p->said, text, (size_t)(end - text));
+		len -= (size_t)(end - text) + 1;
+		say(p, hr_buf_str(&p->said));
+		hr_buf_reset(&p->said);
+	}
+	hr_buf_add(&p->said, text, len);
+}
 
 static void
 progress_line(struct progress *p)
@@ -55,13 +88,14 @@ progress_line(struct progress *p)
 			text = json_object_get_string(v);
 			(void)snprintf(
 			    p->failed, sizeof(p->failed), "%s", text != NULL ? text : "");
-		} else if (json_object_object_get_ex(o, "stream", &v) ||
-			   json_object_object_get_ex(o, "status", &v)) {
+		} else if (json_object_object_get_ex(o, "stream", &v)) {
+			say_step(p, v != NULL ? json_object_get_string(v) : "");
+		} else if (json_object_object_get_ex(o, "status", &v)) {
 			text = json_object_get_string(v);
 		}
 	}
-	if (text != NULL && p->b->o->progress != NULL)
-		p->b->o->progress(p->b->o->arg, text);
+	if (text != NULL)
+		say(p, text);
 	json_object_put(o);
 	hr_buf_reset(&p->line);
 }
@@ -88,9 +122,13 @@ stream(
 	int rc;
 
 	hr_buf_init(&p.line, LINE_MAX_BYTES);
+	hr_buf_init(&p.said, LINE_MAX_BYTES);
 	rc = hr_engine_stream(&b->engine, "POST", path, source, arg, on_progress, &p,
 	    source != NULL ? BUILD_SILENCE_S : 0, err);
 	progress_line(&p);
+	if (p.said.len > 0)
+		say(&p, hr_buf_str(&p.said));
+	hr_buf_done(&p.said);
 	hr_buf_done(&p.line);
 	/* a status of 200 means no more than that it was begun */
 	if (rc == 0 && p.failed[0] != '\0')
@@ -171,7 +209,7 @@ prepare(void *arg, const char *from, enum hr_image_strategy s, const struct hr_i
 	};
 	char text[300];
 
-	(void)snprintf(text, sizeof(text), "%s, on %.200s\n", hr_image_strategy_name(s), from);
+	(void)snprintf(text, sizeof(text), "%s, on %.200s", hr_image_strategy_name(s), from);
 	if (b->o->progress != NULL)
 		b->o->progress(b->o->arg, text);
 	return hr_kit_prepare(b->kit, b->folder, &d, err);

@@ -5,6 +5,7 @@
 #include "host/docker_int.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +70,7 @@ hr_docker_engine(struct hr_docker *d, struct hr_error *err)
 		hr_engine_done(&d->engine);
 		return -1;
 	}
+	d->engine.watch_fd = d->h->stop_fd;
 	d->engine_there = true;
 	return 0;
 }
@@ -383,6 +385,7 @@ static int
 docker_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error *err)
 {
 	struct hr_docker *d = self;
+	struct pollfd stop = {.fd = d->h->stop_fd, .events = POLLIN};
 	struct hr_demux demux;
 	char path[512];
 	int rc;
@@ -394,6 +397,10 @@ docker_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error 
 	    follow);
 	hr_demux_init(&demux, fn, arg);
 	rc = hr_engine_stream(&d->engine, "GET", path, NULL, NULL, hr_demux_sink, &demux, 0, err);
+	if (d->h->stop_fd >= 0 && poll(&stop, 1, 0) > 0) {
+		demux.stopped = true;
+		rc = 0;
+	}
 	hr_demux_done(&demux);
 	return rc;
 }

@@ -322,6 +322,7 @@ hr_docker_make(struct hr_docker *d, struct hr_error *err)
 	body = hr_dockerspec_build(&spec, err);
 	if (body == NULL || hr_docker_set_url(d, err) != 0 || create(d, image, body, err) != 0)
 		goto out;
+	d->h->begun(d->h->arg);
 	rc = hr_docker_call(d, "POST", "/start", NULL, err);
 	if (rc == 0)
 		d->h->status(d->h->arg, "STATUS$RUNTIME_STARTED");

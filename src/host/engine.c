@@ -42,42 +42,6 @@ address(struct hr_engine *e, const char *host, struct hr_error *err)
 	return n < 0 ? hr_error_nomem(err) : 0;
 }
 
-int
-hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_error *err)
-{
-	struct json_object *o = NULL, *v = NULL;
-	struct hr_error why = {0};
-	struct hr_err he = {0};
-	char *base;
-
-	memset(e, 0, sizeof(*e));
-	if (address(e, hr_env_get(env, "DOCKER_HOST"), err) != 0)
-		return -1;
-	e->http = hr_http_new(&he);
-	if (e->http == NULL)
-		return hr_error_nomem(err);
-	if (hr_engine_call(e, "GET", "/version", NULL, &o, &why) != 0)
-		return hr_error_set(err, HR_ERROR_UNAVAILABLE, NO_ANSWER " %s", why.text);
-	(void)json_object_object_get_ex(o, "ApiVersion", &v);
-	if (asprintf(&base, "%s/v%s", e->base, v != NULL ? json_object_get_string(v) : "1.24") < 0)
-		base = NULL;
-	json_object_put(o);
-	if (base == NULL)
-		return hr_error_nomem(err);
-	free(e->base);
-	e->base = base;
-	return 0;
-}
-
-void
-hr_engine_done(struct hr_engine *e)
-{
-	hr_http_free(e->http);
-	free(e->socket);
-	free(e->base);
-	memset(e, 0, sizeof(*e));
-}
-
 static int
 status_error(const struct hr_http_answer *a, struct hr_error *err)
 {
@@ -115,7 +79,7 @@ send_it(struct hr_engine *e, struct hr_http_request *r, const char *path, struct
 	hr_buf_adds(&url, path);
 	r->url = hr_buf_str(&url);
 	r->unix_socket = e->socket;
-	r->watch_fd = -1;
+	r->watch_fd = e->watch_fd;
 	memset(a, 0, sizeof(*a));
 	rc = hr_buf_check(&url, &he) == 0 ? hr_http_do(e->http, r, a, &he) : -1;
 	hr_buf_done(&url);
@@ -125,6 +89,47 @@ send_it(struct hr_engine *e, struct hr_http_request *r, const char *path, struct
 	if (rc != 0)
 		return hr_error_from(err, HR_ERROR_UNAVAILABLE, &he);
 	return a->status >= 400 ? status_error(a, err) : 0;
+}
+
+/* The version stands in a header. "/version" would start two programs to ask for theirs. */
+int
+hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_error *err)
+{
+	struct hr_http_request ping = {
+	    .method = "GET", .timeout_s = CALL_TIMEOUT_S, .header = "Api-Version"};
+	struct hr_http_answer a;
+	struct hr_error why = {0};
+	struct hr_err he = {0};
+	char *base;
+
+	memset(e, 0, sizeof(*e));
+	e->watch_fd = -1;
+	if (address(e, hr_env_get(env, "DOCKER_HOST"), err) != 0)
+		return -1;
+	e->http = hr_http_new(&he);
+	if (e->http == NULL)
+		return hr_error_nomem(err);
+	if (send_it(e, &ping, "/_ping", &a, &why) != 0) {
+		hr_http_answer_done(&a);
+		return hr_error_set(err, HR_ERROR_UNAVAILABLE, NO_ANSWER " %s", why.text);
+	}
+	if (asprintf(&base, "%s/v%s", e->base, a.header[0] != '\0' ? a.header : "1.24") < 0)
+		base = NULL;
+	hr_http_answer_done(&a);
+	if (base == NULL)
+		return hr_error_nomem(err);
+	free(e->base);
+	e->base = base;
+	return 0;
+}
+
+void
+hr_engine_done(struct hr_engine *e)
+{
+	hr_http_free(e->http);
+	free(e->socket);
+	free(e->base);
+	memset(e, 0, sizeof(*e));
 }
 
 int

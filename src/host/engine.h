@@ -12,6 +12,7 @@ struct hr_engine {
 	struct hr_http *http;
 	char *socket; /* NULL: TCP */
 	char *base;   /* "http://localhost/v1.41" */
+	int watch_fd; /* readable: what is asked is given up, an error; -1: none */
 };
 
 /* By $DOCKER_HOST, or /var/run/docker.sock; asks for its version. */

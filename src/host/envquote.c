@@ -1,7 +1,17 @@
-/* Quoting of values for bash. */
+/* Names of variables, and quoting of their values for bash. */
 #include "config.h"
 
 #include "host/envquote.h"
+
+#include <string.h>
+
+size_t
+hr_env_name(const char *entry)
+{
+	size_t n = strspn(entry, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
+
+	return entry[n] == '=' && (*entry < '0' || *entry > '9') ? n : 0;
+}
 
 static void
 quote_ansi(struct hr_buf *b, const char *p)

@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* Goes up when the table changes in a way that older backends cannot know. */
-#define HR_BACKEND_ABI 2
+#define HR_BACKEND_ABI 3
 
 /* What the library tells a backend. Everything is borrowed and lives as long as the sandbox. */
 struct hr_backend_host {
@@ -29,6 +29,12 @@ struct hr_backend_host {
 	void (*output)(void *arg, const char *line, size_t len);
 	/* How far the making of a sandbox is, with arg; NULL: nobody asks. */
 	hr_progress_fn *progress;
+	/* For connect(), with arg: from now on record() leads to what is begun. It is kept, so that
+	 * it can be ended if this process dies before it is ready. A second call is of no effect;
+	 * the first may be in a forked child, before that is what is recorded. */
+	void (*begun)(void *arg);
+	/* Readable: logs() is to return 0 at once, without another line; -1: it never is. */
+	int stop_fd;
 };
 
 /* Where the sandbox's server is reached. */

@@ -148,6 +148,27 @@ bool hr_sandbox_subscribe_output(struct hr_sandbox *s, hr_output_fn *fn, void *a
 int hr_sandbox_clone(struct hr_sandbox *s, const char *repository, const char *branch, bool strict,
     char **ret_directory, struct hr_error *err);
 
+/* What a repository tells agents, as a JSON array of {"name", "source", "path", "content"}; the
+ * caller frees. source "organization": Markdown files of OWNER/.openhands (GitLab:
+ * OWNER/openhands-config), below microagents/, which is cloned for that; "repository": those below
+ * .openhands/microagents, and .openhands_instructions as "repo_legacy", in the directory that
+ * hr_sandbox_clone() made, or the first one. repository: as there; NULL: sandbox.selected_repo.
+ * README.md is none. What cannot be read or cloned is logged. */
+int hr_sandbox_microagents(
+    struct hr_sandbox *s, const char *repository, char **ret_json, struct hr_error *err);
+
+/* What git shows of a work tree; texts are the caller's. directory: from the first one on, NULL:
+ * that itself. changes: a JSON array of {"status": "M", "A", "D" or "U", "path"} against the branch
+ * at its origin, repositories right below it among them. diff: {"original", "modified"} of a file
+ * of at most 1 MiB. branch: NULL for none, or no repository. A sandbox without handrail-git is
+ * given it for a moment. */
+int hr_sandbox_git_changes(
+    struct hr_sandbox *s, const char *directory, char **ret_json, struct hr_error *err);
+int
+hr_sandbox_git_diff(struct hr_sandbox *s, const char *file, char **ret_json, struct hr_error *err);
+int hr_sandbox_git_branch(
+    struct hr_sandbox *s, const char *directory, char **ret_branch, struct hr_error *err);
+
 /* What a repository brings, in the shell's directory: .openhands/setup.sh is run (*ret_status: how
  * it ended, 0 if there is none), .openhands/pre-commit.sh becomes git's hook before a commit.
  * Failures of the hook's steps are only logged. */
@@ -164,6 +185,13 @@ int hr_sandbox_delete(struct hr_sandbox *s, struct hr_error *err);
 typedef int hr_line_fn(void *arg, const char *line, size_t len);
 int
 hr_sandbox_logs(struct hr_sandbox *s, bool follow, hr_line_fn *fn, void *arg, struct hr_error *err);
+/* The same beside everything else: a thread calls fn with each line, from the first one on, until
+ * it returns non-zero, the log or the sandbox ends, or it is stopped; an error on the way is
+ * logged, by that thread, too. A second start stops the first. stop waits for the thread, so it is
+ * not for fn; nothing is no error. hr_sandbox_close(), _delete() and _free() stop it. */
+int
+hr_sandbox_start_log_stream(struct hr_sandbox *s, hr_line_fn *fn, void *arg, struct hr_error *err);
+void hr_sandbox_stop_log_stream(struct hr_sandbox *s);
 /* What it uses: a JSON object; the caller frees. */
 int hr_sandbox_stats(struct hr_sandbox *s, char **ret_json, struct hr_error *err);
 /* Runs a program in it with the caller's terminal; *ret_status as a shell reports it. */
@@ -207,7 +235,7 @@ struct hr_build_options {
 	bool force, retag, dry_run;
 	bool pull;          /* images that are not here may be in their registry */
 	bool registry_port; /* "host:5000/name:tag" is a name */
-	void (*progress)(void *arg, const char *text); /* NULL: none */
+	void (*progress)(void *arg, const char *text); /* a line, without its end; NULL: none */
 	void *arg;
 };
 

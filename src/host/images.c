@@ -15,16 +15,6 @@
 #define LIST_MAX (64u << 20)
 #define FILTER "/images/json?filters=%7B%22label%22%3A%5B%22org.openhands.runtime%22%5D%7D"
 
-static struct json_object *
-at(struct json_object *o, const char *name)
-{
-	struct json_object *v = NULL;
-
-	if (json_object_is_type(o, json_type_object))
-		(void)json_object_object_get_ex(o, name, &v);
-	return v;
-}
-
 static void
 put_text(struct hr_buf *b, const char *name, struct json_object *v)
 {
@@ -40,18 +30,23 @@ put_text(struct hr_buf *b, const char *name, struct json_object *v)
 static void
 put_image(struct hr_buf *b, struct json_object *image)
 {
-	struct json_object *names = at(image, "RepoTags"), *labels = at(image, "Labels");
+	struct json_object *names = hr_json_at(image, "RepoTags"),
+			   *labels = hr_json_at(image, "Labels");
 	size_t n =
 	    json_object_is_type(names, json_type_array) ? json_object_array_length(names) : 0;
 
+	/* so older Engines tell of one whose name another has now */
+	if (n == 1 && strcmp(json_object_get_string(json_object_array_get_idx(names, 0)),
+			  "<none>:<none>") == 0)
+		n = 0;
 	for (size_t i = 0; i < (n > 0 ? n : 1); i++) {
 		hr_buf_adds(b, b->len > 1 ? ",{" : "{");
 		put_text(b, "name", n > 0 ? json_object_array_get_idx(names, i) : NULL);
-		put_text(b, "id", at(image, "Id"));
-		put_text(b, "version", at(labels, "org.openhands.version"));
+		put_text(b, "id", hr_json_at(image, "Id"));
+		put_text(b, "version", hr_json_at(labels, "org.openhands.version"));
 		hr_buf_addf(b, "\"bytes\":%lld,\"created\":%lld}",
-		    (long long)json_object_get_int64(at(image, "Size")),
-		    (long long)json_object_get_int64(at(image, "Created")));
+		    (long long)json_object_get_int64(hr_json_at(image, "Size")),
+		    (long long)json_object_get_int64(hr_json_at(image, "Created")));
 	}
 }
 
@@ -121,7 +116,8 @@ hr_image_remove(const char *const *env, const char *name, struct hr_error *err)
 	if (rc == 0)
 		rc = hr_engine_call(&e, "GET", look.p, NULL, &o, err);
 	/* this is no way to lose somebody else's image */
-	if (rc == 0 && at(at(at(o, "Config"), "Labels"), "org.openhands.runtime") == NULL)
+	if (rc == 0 && hr_json_at(hr_json_at(hr_json_at(o, "Config"), "Labels"),
+			   "org.openhands.runtime") == NULL)
 		rc = hr_error_set(err, HR_ERROR_VALUE,
 		    "%s is no runtime image; \"docker rmi\" removes any", name);
 	if (rc == 0)

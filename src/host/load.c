@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/path.h"
 #include "host/error.h"
+#include "host/mcpconf.h"
 #include "host/toml.h"
 
 #define DOTENV_MAX (1u << 20)
@@ -78,6 +79,7 @@ apply_key(struct hr_config *c, const char *section, const char *name, struct jso
 	const struct hr_key *k = hr_key_find(section, name, strlen(name));
 	bool lax = strcmp(section, "core") == 0;
 	char inner[NAME_MAX_LEN], why[160];
+	struct hr_error e = {0};
 	const char *near;
 
 	if (k == NULL && json_object_is_type(v, json_type_object)) {
@@ -97,6 +99,13 @@ apply_key(struct hr_config *c, const char *section, const char *name, struct jso
 		hr_config_warn(c, "The value of \"%s\" in [%s] is of another type", name, section);
 		(void)snprintf(why, sizeof(why), "\"%s\" is of another type", k->name);
 		return lax ? 0 : section_error(section, file, why, err);
+	}
+	if (strcmp(section, "mcp") == 0) {
+		v = hr_mcpconf_check(k->name, v, &e);
+		if (v == NULL)
+			hr_config_warn(c, "%s in [mcp]: %s", name, e.text);
+		return v != NULL ? hr_config_put(c, k, v, err)
+				 : section_error(section, file, e.text, err);
 	}
 	return hr_config_put(c, k, json_object_get(v), err);
 }
@@ -181,13 +190,14 @@ static bool
 sensitive(const char *name)
 {
 	return strstr(name, "KEY") != NULL || strstr(name, "TOKEN") != NULL ||
-	       strstr(name, "SECRET") != NULL;
+	       strstr(name, "SECRET") != NULL || strncmp(name, "MCP_", 4) == 0;
 }
 
 static int
 load_environment(struct hr_config *c, const char *const *env, struct hr_error *err)
 {
 	char name[NAME_MAX_LEN];
+	struct hr_error e = {0};
 	struct json_object *v;
 	const char *text;
 
@@ -196,12 +206,10 @@ load_environment(struct hr_config *c, const char *const *env, struct hr_error *e
 		text = hr_env_get(env, name);
 		if (text == NULL)
 			continue;
-		v = hr_config_convert(&hr_keys_all[i], text, NULL);
+		v = hr_config_convert(&hr_keys_all[i], text, &e);
 		if (v == NULL)
-			hr_config_warn(c,
-			    "Error setting env var %s=%s: check that the value is of the right "
-			    "type",
-			    name, sensitive(name) ? "******" : text);
+			hr_config_warn(c, "Error setting env var %s=%s: %s", name,
+			    sensitive(name) ? "******" : text, e.text);
 		else if (hr_config_put(c, &hr_keys_all[i], v, err) != 0)
 			return -1;
 	}

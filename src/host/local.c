@@ -242,7 +242,7 @@ local_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error *
 {
 	struct hr_local *l = self;
 
-	return hr_logfile_read(l->log, follow ? l->watch : -1, follow, fn, arg, err);
+	return hr_logfile_read(l->log, follow ? l->watch : -1, l->h->stop_fd, follow, fn, arg, err);
 }
 
 /* The caller's terminal, in the workspace. */

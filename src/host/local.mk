@@ -11,10 +11,13 @@ libhost_la_SOURCES = \
 	%D%/envquote.c %D%/envquote.h \
 	%D%/error.c %D%/error.h \
 	%D%/events.c \
-	%D%/finish.c %D%/images.c %D%/load.c %D%/local.c %D%/local_int.h %D%/localmake.c \
+	%D%/finish.c %D%/gitrepo.c %D%/gitrepo.h %D%/gitview.c %D%/images.c %D%/load.c %D%/local.c %D%/local_int.h %D%/localmake.c \
 	%D%/logfile.c %D%/logfile.h \
-	%D%/mcp.c \
+	%D%/logstream.c %D%/logstream.h \
+	%D%/mcp.c %D%/mcpconf.c %D%/mcpconf.h \
+	%D%/microagents.c \
 	%D%/module.c %D%/module.h \
+	%D%/namelock.c %D%/namelock.h \
 	%D%/pool.c %D%/pool.h \
 	%D%/portlock.c %D%/portlock.h \
 	%D%/proc.c %D%/proc.h \
@@ -56,7 +59,7 @@ modules_LTLIBRARIES += handrail-cli.la
 handrail_cli_la_SOURCES = \
 	%D%/archives.c %D%/archives.h \
 	%D%/cli.c %D%/cli_int.h %D%/clicopy.c %D%/clifile.c %D%/clipath.c %D%/clirun.c \
-	%D%/error.c %D%/module.c %D%/schema.c %D%/settings.c %D%/strv.c
+	%D%/error.c %D%/mcpconf.c %D%/module.c %D%/schema.c %D%/settings.c %D%/strv.c
 handrail_cli_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_LIBEXECDIR='"$(pkglibexecdir)"'
 handrail_cli_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 # Only what is used of these: libtool would put all of each in, and what several hold more than once.

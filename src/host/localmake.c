@@ -203,6 +203,33 @@ open_log(struct hr_local *l, struct hr_error *err)
 	return fd;
 }
 
+/* In the child that becomes the server, before it does: whoever is killed now leaves nothing that
+ * no record leads to. */
+static void
+record_itself(void *arg)
+{
+	struct hr_local *l = arg;
+
+	l->pid = getpid();
+	l->started = hr_proc_started(l->pid);
+	l->h->begun(l->h->arg);
+}
+
+static int
+set_url(struct hr_local *l, struct hr_error *err)
+{
+	const char *base = hr_config_text(l->h->config, "sandbox.local_runtime_url");
+
+	/* a name would be looked up at every connection */
+	if (base == NULL || strcmp(base, "http://localhost") == 0)
+		base = "http://127.0.0.1";
+	if (asprintf(&l->url, "%s:%d", base, l->port) < 0) {
+		l->url = NULL;
+		return hr_error_nomem(err);
+	}
+	return 0;
+}
+
 static int
 spawn_server(struct hr_local *l, const char *notify, struct hr_error *err)
 {
@@ -220,10 +247,13 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_error *err)
 	    .setsid = true,
 	    .umask = -1,
 	    .nfds = 2,
+	    .forked = record_itself,
+	    .arg = l,
 	    .pdeathsig = l->h->detach ? 0 : SIGTERM};
 	struct hr_spawn_fd fds[2];
 	struct hr_err e = {0};
 	int log = -1, rc = -1;
+	pid_t pid;
 
 	if (access(program, X_OK) != 0)
 		return hr_error_set(err, HR_ERROR_RUNTIME,
@@ -242,16 +272,18 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_error *err)
 		goto out;
 	}
 	log = open_log(l, err);
-	if (log < 0)
+	if (log < 0 || set_url(l, err) != 0)
 		goto out;
 	fds[0] = (struct hr_spawn_fd){log, 1};
 	fds[1] = (struct hr_spawn_fd){log, 2};
 	sp.fds = fds;
 	sp.argv = (const char *const *)argv.v;
 	sp.envp = env.v;
-	l->pid = hr_spawn(&sp, &e);
-	if (l->pid < 0) {
-		l->pid = 0;
+	pid = hr_spawn(&sp, &e);
+	l->pid = pid > 0 ? pid : 0;
+	/* the child has recorded it, even if it became no server: now this process knows */
+	l->h->begun(l->h->arg);
+	if (pid < 0) {
 		(void)hr_error_from(err, HR_ERROR_RUNTIME, &e);
 		goto out;
 	}
@@ -310,21 +342,6 @@ wait_ready(struct hr_local *l, int notify, struct hr_error *err)
 	    READY_TIMEOUT_MS / 1000);
 }
 
-static int
-set_url(struct hr_local *l, struct hr_error *err)
-{
-	const char *base = hr_config_text(l->h->config, "sandbox.local_runtime_url");
-
-	/* a name would be looked up at every connection */
-	if (base == NULL || strcmp(base, "http://localhost") == 0)
-		base = "http://127.0.0.1";
-	if (asprintf(&l->url, "%s:%d", base, l->port) < 0) {
-		l->url = NULL;
-		return hr_error_nomem(err);
-	}
-	return 0;
-}
-
 int
 hr_local_make(struct hr_local *l, struct hr_error *err)
 {
@@ -338,8 +355,6 @@ hr_local_make(struct hr_local *l, struct hr_error *err)
 		rc = make_key(l, err);
 	if (rc == 0)
 		rc = spawn_server(l, name, err);
-	if (rc == 0)
-		rc = set_url(l, err);
 	if (rc == 0)
 		rc = wait_ready(l, notify, err);
 	hr_fd_close(&notify);

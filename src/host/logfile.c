@@ -59,9 +59,18 @@ give_lines(struct hr_buf *b, bool at_end, hr_line_fn *fn, void *arg)
 	return rc;
 }
 
-/* Up to the present end of the file: 1 fn has enough, 0 not, -1 error. */
+static bool
+is_readable(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return fd >= 0 && poll(&p, 1, 0) > 0;
+}
+
+/* Up to the present end of the file: 1 fn has enough, or stop_fd is readable; 0 not, -1 error. */
 static int
-drain(int fd, const char *path, struct hr_buf *b, hr_line_fn *fn, void *arg, struct hr_error *err)
+drain(int fd, int stop_fd, const char *path, struct hr_buf *b, hr_line_fn *fn, void *arg,
+    struct hr_error *err)
 {
 	ssize_t n;
 
@@ -82,6 +91,8 @@ drain(int fd, const char *path, struct hr_buf *b, hr_line_fn *fn, void *arg, str
 			return hr_error_sys(err, errno, "read %s", path);
 		if (n == 0)
 			return 0;
+		if (is_readable(stop_fd))
+			return 1;
 		hr_buf_grew(b, (size_t)n);
 		if (give_lines(b, false, fn, arg) != 0)
 			return 1;
@@ -89,11 +100,11 @@ drain(int fd, const char *path, struct hr_buf *b, hr_line_fn *fn, void *arg, str
 }
 
 int
-hr_logfile_read(
-    const char *path, int watch_fd, bool follow, hr_line_fn *fn, void *arg, struct hr_error *err)
+hr_logfile_read(const char *path, int watch_fd, int stop_fd, bool follow, hr_line_fn *fn, void *arg,
+    struct hr_error *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), notes = -1, rc;
-	struct pollfd p[2];
+	struct pollfd p[3];
 	char events[4096];
 	struct hr_buf b;
 	bool ended = false;
@@ -109,13 +120,18 @@ hr_logfile_read(
 		}
 	}
 	for (;;) {
-		rc = drain(fd, path, &b, fn, arg, err);
+		rc = drain(fd, stop_fd, path, &b, fn, arg, err);
 		if (rc != 0 || !follow || ended)
 			break;
 		p[0] = (struct pollfd){.fd = notes, .events = POLLIN};
 		p[1] = (struct pollfd){.fd = watch_fd, .events = POLLIN};
-		if (poll(p, 2, -1) < 0 && errno != EINTR) {
+		p[2] = (struct pollfd){.fd = stop_fd, .events = POLLIN};
+		if (poll(p, 3, -1) < 0 && errno != EINTR) {
 			rc = hr_error_sys(err, errno, "wait for %s", path);
+			break;
+		}
+		if (p[2].revents != 0) {
+			rc = 1;
 			break;
 		}
 		ended = p[1].revents != 0;

@@ -14,16 +14,6 @@
 #define BODY_MAX (16u << 20)
 #define UPDATE_TIMEOUT_S 60
 
-static struct json_object *
-at(struct json_object *o, const char *name)
-{
-	struct json_object *v = NULL;
-
-	if (json_object_is_type(o, json_type_object))
-		(void)json_object_object_get_ex(o, name, &v);
-	return v;
-}
-
 /* The same name, command, arguments in their order, and variables in any. */
 static bool
 same(struct json_object *a, struct json_object *b)
@@ -31,7 +21,7 @@ same(struct json_object *a, struct json_object *b)
 	static const char *const members[] = {"name", "command", "args", "env"};
 
 	for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++)
-		if (!json_object_equal(at(a, members[i]), at(b, members[i])))
+		if (!json_object_equal(hr_json_at(a, members[i]), hr_json_at(b, members[i])))
 			return false;
 	return true;
 }
@@ -69,8 +59,10 @@ add_missing(struct json_object *list, struct json_object *more)
 static int
 by_name(const void *a, const void *b)
 {
-	const char *one = json_object_get_string(at(*(struct json_object *const *)a, "name"));
-	const char *two = json_object_get_string(at(*(struct json_object *const *)b, "name"));
+	const char *one =
+	    json_object_get_string(hr_json_at(*(struct json_object *const *)a, "name"));
+	const char *two =
+	    json_object_get_string(hr_json_at(*(struct json_object *const *)b, "name"));
 
 	return strcmp(one != NULL ? one : "", two != NULL ? two : "");
 }
@@ -85,7 +77,8 @@ put_servers(struct hr_buf *b, struct json_object *list)
 	for (size_t i = 0; i < json_object_array_length(list); i++) {
 		hr_buf_adds(b, i > 0 ? ",{" : "{");
 		for (size_t k = 0; k < 4; k++) {
-			struct json_object *v = at(json_object_array_get_idx(list, i), members[k]);
+			struct json_object *v =
+			    hr_json_at(json_object_array_get_idx(list, i), members[k]);
 
 			hr_buf_addf(b, "%s\"%s\":", k > 0 ? "," : "", members[k]);
 			if (v == NULL)
@@ -122,7 +115,7 @@ post(struct hr_sandbox *s, struct json_object *list, struct hr_error *err)
 	if (rc == 0) {
 		rc = hr_client_send(&s->client, &r, &a, err);
 		if (rc == 0 && hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, &why) == 0 &&
-		    (log = json_object_get_string(at(o, "router_error_log"))) != NULL &&
+		    (log = json_object_get_string(hr_json_at(o, "router_error_log"))) != NULL &&
 		    *log != '\0')
 			hr_sandbox_log(s, "Some MCP servers failed to be added: %.1500s", log);
 		json_object_put(o);

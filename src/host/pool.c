@@ -102,7 +102,8 @@ fits(const char *path, const char *spec, char **ret_sid, char **ret_backend)
 	    hr_json_decode(hr_buf_str(&b), b.len, &o, &why) == 0 &&
 	    json_object_is_type(o, json_type_object) && json_object_object_get_ex(o, "spec", &v) &&
 	    json_object_is_type(v, json_type_string))
-		fit = strcmp(json_object_get_string(v), spec) == 0;
+		fit = strcmp(json_object_get_string(v), spec) == 0 &&
+		      !json_object_object_get_ex(o, "taking", NULL); /* it is not ready yet */
 	if (fit && ret_sid != NULL && json_object_object_get_ex(o, "sid", &v))
 		*ret_sid = strdup(json_object_get_string(v));
 	if (fit && ret_backend != NULL && json_object_object_get_ex(o, "backend", &v)) {
@@ -408,61 +409,6 @@ wanted(const struct hr_sandbox_options *o)
 	return yes;
 }
 
-static int
-fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n, unsigned *ret_n,
-    struct hr_error *err)
-{
-	struct hr_sandbox *s = hr_sandbox_open(c, o, err);
-	struct filling f = {.n = 0};
-	char *dir = pool_directory(o->state_dir);
-	struct hr_sandbox_options mine = *o;
-	int rc = s != NULL ? 0 : -1, turn = -1;
-
-	if (rc == 0 && dir == NULL)
-		rc = hr_error_nomem(err);
-	if (rc == 0 && s->ops->adopt == NULL)
-		rc = hr_error_set(
-		    err, HR_ERROR_RUNTIME, "%s runtime does not support a pool", s->ops->name);
-	if (rc == 0 && hr_config_text(s->config, "core.workspace_base") != NULL)
-		rc = hr_error_set(err, HR_ERROR_VALUE,
-		    "a pool is of no use with a workspace of your own (core.workspace_base)");
-	if (rc == 0)
-		rc = specify(s, f.spec, err);
-	if (rc == 0)
-		rc = (turn = my_turn(dir, err)) >= 0 ? 0 : -1;
-	if (rc == 0)
-		rc = visit(o->state_dir, RECORD, count_one, &f, err);
-	mine.state_dir = dir;
-	for (; rc == 0 && f.n < n && wanted(o); f.n++)
-		rc = make_one(c, &mine, f.spec, err);
-	*ret_n = rc == 0 ? f.n : 0;
-	hr_fd_close(&turn);
-	hr_sandbox_free(s);
-	free(dir);
-	return rc;
-}
-
-int
-hr_pool_fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n,
-    unsigned *ret_n, struct hr_error *err)
-{
-	struct hr_sandbox_options mine = *o;
-	struct hr_strv env = {0};
-	int rc;
-
-	if (o->state_dir == NULL)
-		return hr_error_set(err, HR_ERROR_VALUE, "a pool needs a state directory");
-	plain_environment(&env, o->environ);
-	mine.environ = hr_strv_list(&env);
-	mine.env = NULL;
-	mine.sid = "warm";
-	mine.attach = false;
-	mine.detach = true;
-	rc = env.failed ? hr_error_nomem(err) : fill(c, &mine, n, ret_n, err);
-	hr_strv_done(&env);
-	return rc;
-}
-
 struct draining {
 	const struct hr_config *config;
 	const struct hr_sandbox_options *o;
@@ -505,6 +451,79 @@ end_one(const char *dir, const char *file, void *arg, struct hr_error *err)
 	hr_fd_close(&fd);
 	free(path);
 	free(record);
+	return rc;
+}
+
+/* Of one that was never ready: whoever makes them has died, or this would not be our turn. */
+static int
+end_begun(const char *dir, const char *file, void *arg, struct hr_error *err)
+{
+	char sid[NAME_MAX + 1];
+	struct hr_record r;
+	int rc = 0;
+
+	(void)snprintf(sid, sizeof(sid), "%.*s", (int)strcspn(file, "."), file);
+	if (hr_record_load(dir, sid, &r, NULL) == 0 && r.taking != NULL)
+		rc = end_one(dir, file, arg, err);
+	hr_record_done(&r);
+	return rc;
+}
+
+static int
+fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n, unsigned *ret_n,
+    struct hr_error *err)
+{
+	struct hr_sandbox *s = hr_sandbox_open(c, o, err);
+	struct filling f = {.n = 0};
+	char *dir = pool_directory(o->state_dir);
+	struct hr_sandbox_options mine = *o;
+	struct draining begun = {.config = c, .o = o};
+	int rc = s != NULL ? 0 : -1, turn = -1;
+
+	if (rc == 0 && dir == NULL)
+		rc = hr_error_nomem(err);
+	if (rc == 0 && s->ops->adopt == NULL)
+		rc = hr_error_set(
+		    err, HR_ERROR_RUNTIME, "%s runtime does not support a pool", s->ops->name);
+	if (rc == 0 && hr_config_text(s->config, "core.workspace_base") != NULL)
+		rc = hr_error_set(err, HR_ERROR_VALUE,
+		    "a pool is of no use with a workspace of your own (core.workspace_base)");
+	if (rc == 0)
+		rc = specify(s, f.spec, err);
+	if (rc == 0)
+		rc = (turn = my_turn(dir, err)) >= 0 ? 0 : -1;
+	if (rc == 0)
+		rc = visit(o->state_dir, RECORD, end_begun, &begun, err);
+	if (rc == 0)
+		rc = visit(o->state_dir, RECORD, count_one, &f, err);
+	mine.state_dir = dir;
+	for (; rc == 0 && f.n < n && wanted(o); f.n++)
+		rc = make_one(c, &mine, f.spec, err);
+	*ret_n = rc == 0 ? f.n : 0;
+	hr_fd_close(&turn);
+	hr_sandbox_free(s);
+	free(dir);
+	return rc;
+}
+
+int
+hr_pool_fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n,
+    unsigned *ret_n, struct hr_error *err)
+{
+	struct hr_sandbox_options mine = *o;
+	struct hr_strv env = {0};
+	int rc;
+
+	if (o->state_dir == NULL)
+		return hr_error_set(err, HR_ERROR_VALUE, "a pool needs a state directory");
+	plain_environment(&env, o->environ);
+	mine.environ = hr_strv_list(&env);
+	mine.env = NULL;
+	mine.sid = "warm";
+	mine.attach = false;
+	mine.detach = true;
+	rc = env.failed ? hr_error_nomem(err) : fill(c, &mine, n, ret_n, err);
+	hr_strv_done(&env);
 	return rc;
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/path.h"
 #include "host/error.h"
+#include "host/namelock.h"
 #include "proto/json.h"
 
 #define RECORD_MAX (1u << 20)
@@ -177,6 +178,7 @@ hr_record_remove(struct hr_sandbox *s)
 			(void)unlink(path); /* there may be none */
 		free(path);
 	}
+	hr_namelock_clear(s->state_dir, s->sid);
 }
 
 static int

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <json-c/json_object.h>
-
 #include "host/error.h"
 #include "host/sandbox.h"
 
@@ -32,43 +30,10 @@ static const char hook_text[] =
     "echo \"Warning: .openhands/pre-commit.sh not found or not executable\"\n"
     "exit 0\n";
 
-/* One file action: 1 done, its content in b (may be NULL); 0 an error observation; -1 *err. */
-static int
-file_action(struct hr_sandbox *s, const char *type, const char *path, const char *content,
-    struct hr_buf *b, struct hr_error *err)
-{
-	struct json_object *a = json_object_new_object(), *args = json_object_new_object();
-	struct json_object *obs = NULL, *v = NULL;
-	int bad = a == NULL || args == NULL, rc = -1;
-
-	if (!bad) {
-		bad |= json_object_object_add(a, "action", json_object_new_string(type));
-		bad |= json_object_object_add(args, "path", json_object_new_string(path));
-		if (content != NULL)
-			bad |= json_object_object_add(
-			    args, "content", json_object_new_string(content));
-		bad |= json_object_object_add(a, "args", args);
-		args = NULL;
-	}
-	if (bad)
-		(void)hr_error_nomem(err);
-	else if (hr_sandbox_execute(s, a, STEP_TIMEOUT_S, &obs, err) == 0) {
-		(void)json_object_object_get_ex(obs, "observation", &v);
-		rc = v != NULL && strcmp(json_object_get_string(v), type) == 0 ? 1 : 0;
-		if (rc == 1 && b != NULL && json_object_object_get_ex(obs, "content", &v) &&
-		    v != NULL)
-			hr_buf_adds(b, json_object_get_string(v));
-	}
-	json_object_put(args);
-	json_object_put(a);
-	json_object_put(obs);
-	return rc;
-}
-
 int
 hr_sandbox_run_setup_script(struct hr_sandbox *s, int *ret_status, struct hr_error *err)
 {
-	int there = file_action(s, "read", ".openhands/setup.sh", NULL, NULL, err);
+	int there = hr_sandbox_file(s, ".openhands/setup.sh", NULL, NULL, err);
 
 	*ret_status = 0;
 	if (there <= 0)
@@ -102,7 +67,7 @@ preserve(struct hr_sandbox *s, struct hr_error *err)
 	int rc;
 
 	hr_buf_init(&b, FILE_MAX);
-	rc = file_action(s, "read", HOOK, NULL, &b, err);
+	rc = hr_sandbox_file(s, HOOK, NULL, &b, err);
 	if (rc == 1 && strstr(hr_buf_str(&b), MARK) == NULL) {
 		hr_sandbox_log(s, "Preserving existing pre-commit hook");
 		rc = step(s, "mv " HOOK " " HOOK ".local",
@@ -120,7 +85,7 @@ preserve(struct hr_sandbox *s, struct hr_error *err)
 int
 hr_sandbox_install_git_hooks(struct hr_sandbox *s, struct hr_error *err)
 {
-	int rc = file_action(s, "read", ".openhands/pre-commit.sh", NULL, NULL, err);
+	int rc = hr_sandbox_file(s, ".openhands/pre-commit.sh", NULL, NULL, err);
 
 	if (rc <= 0)
 		return rc;
@@ -132,7 +97,7 @@ hr_sandbox_install_git_hooks(struct hr_sandbox *s, struct hr_error *err)
 	if (rc == 0)
 		rc = preserve(s, err);
 	if (rc == 0) {
-		rc = file_action(s, "write", HOOK, hook_text, NULL, err);
+		rc = hr_sandbox_file(s, HOOK, hook_text, NULL, err);
 		if (rc == 0)
 			hr_sandbox_log(s, "Failed to write pre-commit hook");
 		rc = rc == 1 ? 0 : rc == 0 ? 1 : -1;

@@ -14,11 +14,14 @@
 
 #include "base/fd.h"
 #include "host/error.h"
+#include "host/logstream.h"
+#include "host/namelock.h"
 #include "host/pool.h"
 #include "host/tokens.h"
 
 #define SID_MAX 200
 #define LINE_MAX_LEN 2000
+#define BEGUN "begun" /* no file of the pool's */
 
 const char *
 hr_version(void)
@@ -50,15 +53,19 @@ hr_sandbox_report(struct hr_sandbox *s, const char *level, const char *status, c
 void
 hr_sandbox_log(struct hr_sandbox *s, const char *fmt, ...)
 {
-	char text[LINE_MAX_LEN], masked[LINE_MAX_LEN];
+	char masked[LINE_MAX_LEN], *text = NULL;
 	va_list ap;
+	int n;
 
 	if (s->log == NULL)
 		return;
 	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
-	hr_tokens_mask(s, text, masked, sizeof(masked));
+	/* before it is cut: half a secret would not be known for one */
+	hr_tokens_mask(s, n >= 0 ? text : "out of memory", masked, sizeof(masked));
+	if (n >= 0)
+		free(text);
 	s->log(s->log_arg, masked);
 }
 
@@ -80,6 +87,38 @@ host_progress(void *arg, const char *what, unsigned long long done, unsigned lon
 	struct hr_sandbox *s = arg;
 
 	s->progress(s->progress_arg, what, done, total);
+}
+
+/* A record that was there before stays until the end. One that is only begun is ours: its maker has
+ * the name, or the pool's turn, and a forked child may have written it. */
+static bool
+may_record(struct hr_sandbox *s)
+{
+	struct hr_record r;
+	bool may;
+
+	may = hr_record_load(s->state_dir, s->sid, &r, NULL) == 0 &&
+	      (r.runtime == NULL || (r.taking != NULL && strcmp(r.taking, BEGUN) == 0));
+	s->begun = may && r.runtime != NULL;
+	hr_record_done(&r);
+	return may && !s->begun;
+}
+
+/* Recorded before it is ready, as one that is being taken: whoever comes later ends it. */
+static void
+host_begun(void *arg)
+{
+	struct hr_sandbox *s = arg;
+	struct hr_error e = {0};
+	char *backend;
+
+	if (s->state_dir == NULL || s->ops->record == NULL || !may_record(s))
+		return;
+	backend = s->ops->record(s->self, &e);
+	s->begun = backend != NULL && hr_record_save_taking(s, backend, BEGUN, &e) == 0;
+	if (!s->begun)
+		hr_sandbox_log(s, "it is not recorded yet: %s", e.text);
+	free(backend);
 }
 
 /* 2.1: SANDBOX_ENV_*, the linter's switch, then what the caller gives. */
@@ -142,6 +181,8 @@ sandbox_init(struct hr_sandbox *s, const struct hr_config *c, const struct hr_sa
 	    .status = host_status,
 	    .progress = o->progress != NULL ? host_progress : NULL,
 	    .arg = s,
+	    .begun = host_begun,
+	    .stop_fd = -1,
 	};
 	return 0;
 }
@@ -169,7 +210,8 @@ hr_sandbox_open(const struct hr_config *c, const struct hr_sandbox_options *o, s
 	}
 	s->ops = hr_backend_find(
 	    name != NULL ? name : "docker", s->host.environ, &s->object, s->log, s->log_arg, err);
-	if (s->ops == NULL || s->ops->open(&s->host, &s->self, err) != 0)
+	if (s->ops == NULL || hr_sandbox_check_env(s, err) != 0 ||
+	    s->ops->open(&s->host, &s->self, err) != 0)
 		goto fail;
 	hr_record_done(&recorded);
 	return s;
@@ -184,6 +226,7 @@ hr_sandbox_free(struct hr_sandbox *s)
 {
 	if (s == NULL)
 		return;
+	hr_sandbox_stop_log_stream(s);
 	hr_client_done(&s->client);
 	if (s->self != NULL)
 		s->ops->free(s->self);
@@ -270,8 +313,14 @@ connect_it(struct hr_sandbox *s, struct hr_error *err)
 		/* what could not be used again may still be there, and its record leads to it */
 		rc = s->attach || s->fresh || rc < 0 ? 0 : hr_pool_take(s, err);
 		taken = made = rc == 1;
-		if (rc < 0 || (rc == 0 && s->ops->connect(s->self, &made, err) != 0))
+		if (rc == 0)
+			rc = s->ops->connect(s->self, &made, err);
+		if (rc < 0) {
+			/* it was ended */
+			if (s->begun)
+				hr_record_remove(s);
 			return -1;
+		}
 	}
 	if (use_endpoint(s, err) != 0)
 		return -1;
@@ -284,6 +333,7 @@ connect_it(struct hr_sandbox *s, struct hr_error *err)
 		return -1;
 	}
 	hr_pool_taken(s);
+	hr_logstream_debug(s);
 	hr_sandbox_report(s, "info",
 	    strcmp(s->ops->name, "cli") == 0 ? "STATUS$RUNTIME_STARTED" : "STATUS$READY", "");
 	return 0;
@@ -292,8 +342,15 @@ connect_it(struct hr_sandbox *s, struct hr_error *err)
 int
 hr_sandbox_connect(struct hr_sandbox *s, struct hr_error *err)
 {
-	int rc = connect_it(s, err);
+	struct hr_namelock lock = {.fd = -1};
+	int rc = 0;
 
+	/* two at a time would make one each, of which only one would be found again */
+	if (s->state_dir != NULL && !s->attach && !s->fresh)
+		rc = hr_namelock_take(&lock, s->state_dir, s->sid, err);
+	if (rc == 0)
+		rc = connect_it(s, err);
+	hr_namelock_drop(&lock);
 	if (rc != 0)
 		hr_tokens_mask_error(s, err);
 	return rc;
@@ -356,6 +413,7 @@ hr_sandbox_exec(
 int
 hr_sandbox_close(struct hr_sandbox *s, struct hr_error *err)
 {
+	hr_sandbox_stop_log_stream(s);
 	if (s->closed || s->attach)
 		return 0;
 	s->closed = true;
@@ -367,8 +425,10 @@ hr_sandbox_close(struct hr_sandbox *s, struct hr_error *err)
 int
 hr_sandbox_delete(struct hr_sandbox *s, struct hr_error *err)
 {
-	int rc = s->ops->destroy != NULL ? s->ops->destroy(s->self, err) : 0;
+	int rc;
 
+	hr_sandbox_stop_log_stream(s);
+	rc = s->ops->destroy != NULL ? s->ops->destroy(s->self, err) : 0;
 	s->closed = true;
 	s->connected = false;
 	if (rc == 0 && s->state_dir != NULL)
@@ -385,6 +445,16 @@ hr_sandbox_state(struct hr_sandbox *s)
 		state = s->ops->state(s->self);
 	(void)snprintf(s->state, sizeof(s->state), "%s", state);
 	return s->state;
+}
+
+const char *
+hr_sandbox_workspace(const struct hr_sandbox *s)
+{
+	const char *given = s->endpoint.workspace;
+
+	if (given == NULL)
+		given = hr_config_text(s->config, "core.workspace_mount_path_in_sandbox");
+	return given != NULL ? given : "/workspace";
 }
 
 const char *

@@ -24,6 +24,7 @@ struct hr_sandbox {
 	bool connected, closed, attach;
 	struct json_object *mcp; /* servers that were added; NULL: none */
 	bool fresh;              /* not from the pool */
+	bool begun;              /* recorded as one that is not ready */
 	char *taken;             /* the pool's file of it until it is recorded; NULL: none */
 	int taken_fd;            /* which is locked; -1 */
 	char spec[80];           /* of one that waits in the pool; "": it does not */
@@ -36,6 +37,7 @@ struct hr_sandbox {
 	char state[32]; /* the answer to the last question: a backend's text goes with it */
 	hr_output_fn *output;
 	void *output_arg;
+	struct hr_log_stream *stream; /* NULL: nobody follows the log */
 };
 
 void
@@ -47,6 +49,24 @@ hr_sandbox_log(struct hr_sandbox *s, const char *fmt, ...) __attribute__((format
 int hr_sandbox_run(struct hr_sandbox *s, const char *command, double timeout_s, int *ret_exit,
     struct hr_buf *b, struct hr_error *err);
 
+/* Its first directory; borrowed. */
+const char *hr_sandbox_workspace(const struct hr_sandbox *s);
+
+/* A `read` or `write` action: 1 done, the file's content in b (may be NULL); 0 an error
+ * observation; -1 *err. content: NULL to read. */
+int hr_sandbox_file(struct hr_sandbox *s, const char *path, const char *content, struct hr_buf *b,
+    struct hr_error *err);
+
+/* The same in a shell of its own, in the first directory. */
+int hr_sandbox_run_static(struct hr_sandbox *s, const char *command, double timeout_s,
+    int *ret_exit, struct hr_buf *b, struct hr_error *err);
+
+/* hr_sandbox_copy_from() of an archive that takes `most` bytes at most; 0: of any size. The archive
+ * of a kind that makes it by itself is not bounded. */
+int hr_sandbox_copy_some(struct hr_sandbox *s, const char *sandbox_path, unsigned long long most,
+    char **ret_file, struct hr_error *err);
+/* Names of variables that could not be set: -1. */
+int hr_sandbox_check_env(struct hr_sandbox *s, struct hr_error *err);
 /* What a fresh sandbox is given (runtimes.md 2.9, 2.10). taken: it has what all of its kind get. */
 int hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_error *err);
 

@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "host/error.h"
+#include "host/mcpconf.h"
 #include "proto/json.h"
 #include "proto/pyliteral.h"
 
@@ -206,7 +207,7 @@ convert_tree(const struct hr_key *k, const char *text)
 struct json_object *
 hr_config_convert(const struct hr_key *k, const char *text, struct hr_error *err)
 {
-	struct json_object *v = NULL;
+	struct json_object *v = NULL, *list;
 
 	switch (k->type) {
 	case HR_KEY_TEXT: v = json_object_new_string(text); break;
@@ -222,7 +223,11 @@ hr_config_convert(const struct hr_key *k, const char *text, struct hr_error *err
 	if (v == NULL)
 		(void)hr_error_set(
 		    err, HR_ERROR_VALUE, "check that the value is of the right type");
-	return v;
+	if (v == NULL || strcmp(k->section, "mcp") != 0)
+		return v;
+	list = hr_mcpconf_check(k->name, v, err);
+	json_object_put(v);
+	return list;
 }
 
 int
@@ -237,15 +242,32 @@ hr_config_put_text(struct hr_config *c, const char *key, const char *text, struc
 	return hr_config_put(c, k, v, err);
 }
 
+static int
+unknown_key(const char *key, struct hr_error *err)
+{
+	const char *dot = strrchr(key, '.'), *near = NULL;
+	char section[32] = "core";
+
+	if (dot != NULL)
+		(void)snprintf(section, sizeof(section), "%.*s", (int)(dot - key), key);
+	near = hr_key_nearest(section, dot != NULL ? dot + 1 : key);
+	return hr_error_set(err, HR_ERROR_VALUE, "there is no setting \"%s\"%s%s%s%s%s", key,
+	    near != NULL ? "; is \"" : "", near != NULL ? section : "", near != NULL ? "." : "",
+	    near != NULL ? near : "", near != NULL ? "\" meant?" : "");
+}
+
 int
 hr_config_set(struct hr_config *c, const char *key, const char *value, struct hr_error *err)
 {
 	const struct hr_key *k = key_of(key);
+	struct hr_error e = {0};
 	struct json_object *v;
 
 	if (k == NULL)
-		return hr_error_set(err, HR_ERROR_VALUE, "there is no setting \"%s\"", key);
-	v = hr_config_convert(k, value, err);
+		return unknown_key(key, err);
+	v = hr_config_convert(k, value, &e);
+	if (v == NULL && strcmp(k->section, "mcp") == 0)
+		return hr_error_set(err, HR_ERROR_VALUE, "%s: %s", key, e.text);
 	if (v == NULL)
 		return hr_error_set(err, HR_ERROR_VALUE, "%s: not of the right type%s%s", key,
 		    k->secret ? "" : ": ", k->secret ? "" : value);

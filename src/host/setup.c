@@ -20,23 +20,18 @@
 #define NOT_KEPT 97 /* exit status: set in the session, but not in ~/.bashrc */
 #define SET_UP_TIMEOUT_S 120
 
-/* [A-Z_][A-Z0-9_]* after upper-casing; the name goes to out. */
+/* [A-Z_][A-Z0-9_]* after upper-casing; the name goes to out (NULL: it is only looked at). */
 static int
 put_name(struct hr_buf *out, const char *entry, struct hr_error *err)
 {
 	const char *eq = strchr(entry, '=');
-	size_t n = eq != NULL ? (size_t)(eq - entry) : 0, i;
+	size_t n = hr_env_name(entry);
 
-	for (i = 0; i < n; i++) {
-		char c = (char)toupper((unsigned char)entry[i]);
-
-		if (!(c == '_' || (c >= 'A' && c <= 'Z') || (i > 0 && c >= '0' && c <= '9')))
-			break;
-		hr_buf_addc(out, c);
-	}
-	if (n == 0 || i < n)
+	if (n == 0)
 		return hr_error_set(err, HR_ERROR_VALUE, "Invalid environment variable name: %.*s",
 		    eq != NULL ? (int)(eq - entry) : 200, entry);
+	for (size_t i = 0; i < n && out != NULL; i++)
+		hr_buf_addc(out, (char)toupper((unsigned char)entry[i]));
 	return 0;
 }
 
@@ -105,8 +100,8 @@ add_some(struct hr_sandbox *s, const char *const *env, size_t n, struct hr_error
 	if (rc == 0)
 		rc = hr_sandbox_run(s, command.p, SET_UP_TIMEOUT_S, &status, &out, err);
 	if (rc == 0 && status != 0)
-		rc = hr_error_set(err, HR_ERROR_RUNTIME,
-		    "Failed to add env vars [%.300s] to %s: %.400s", hr_buf_str(&names),
+		rc = hr_tokens_error(s, err, HR_ERROR_RUNTIME,
+		    "Failed to add env vars [%.300s] to %s: %s", hr_buf_str(&names),
 		    status == NOT_KEPT ? ".bashrc" : "environment", hr_buf_str(&out));
 	hr_buf_done(&command);
 	hr_buf_done(&names);
@@ -177,6 +172,27 @@ startup_env(struct hr_sandbox *s, struct hr_strv *v)
 	{
 		hr_strv_addf(v, "%s=%s", name, value != NULL ? json_object_get_string(value) : "");
 	}
+}
+
+/* Before a sandbox is made that could not be given them. */
+int
+hr_sandbox_check_env(struct hr_sandbox *s, struct hr_error *err)
+{
+	const char *const *given = s->host.env;
+	struct hr_strv v = {0};
+	int rc;
+
+	/* who sets them by itself knows what it can take */
+	if (s->attach || s->ops->add_env != NULL)
+		return 0;
+	startup_env(s, &v);
+	rc = v.failed ? hr_error_nomem(err) : 0;
+	for (size_t i = 0; rc == 0 && given[i] != NULL; i++)
+		rc = put_name(NULL, given[i], err);
+	for (size_t i = 0; rc == 0 && i < v.n; i++)
+		rc = put_name(NULL, v.v[i], err);
+	hr_strv_done(&v);
+	return rc;
 }
 
 int

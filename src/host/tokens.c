@@ -4,6 +4,8 @@
 #include "host/tokens.h"
 
 #include <ctype.h>
+#include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,9 @@
 #define MASK "******"
 #define REFRESH_TIMEOUT_S 30
 #define URL_MAX 8192
+
+/* A log's thread masks by tokens that may be refreshed meanwhile. */
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 
 const char *const hr_token_names[HR_PROVIDERS] = {
     "GITHUB_TOKEN", "GITLAB_TOKEN", "BITBUCKET_TOKEN", "ENTERPRISE_SSO_TOKEN"};
@@ -63,7 +68,7 @@ is_secret(const char *entry, size_t name)
 
 /* The longest secret that begins at text: its length, 0 for none. */
 static size_t
-secret_at(const char *const *env, const char *text)
+secret_at(const char *const *env, const char *text, size_t len)
 {
 	size_t longest = 0;
 
@@ -71,33 +76,86 @@ secret_at(const char *const *env, const char *text)
 		const char *eq = strchr(*env, '=');
 		size_t n = eq != NULL ? strlen(eq + 1) : 0;
 
-		if (n > 2 && n > longest && strncmp(eq + 1, text, n) == 0 &&
+		if (n > 2 && n > longest && n <= len && memcmp(eq + 1, text, n) == 0 &&
 		    strcmp(eq + 1, "default") != 0 && is_secret(*env, (size_t)(eq - *env)))
 			longest = n;
 	}
 	return longest;
 }
 
+static size_t
+any_secret_at(const struct hr_sandbox *s, const char *text, size_t len)
+{
+	const char *const *const lists[] = {
+	    hr_strv_list(&s->environ), hr_strv_list(&s->tokens), s->host.env};
+	size_t longest = 0, n;
+
+	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+		n = secret_at(lists[i], text, len);
+		longest = n > longest ? n : longest;
+	}
+	return longest;
+}
+
+void
+hr_tokens_mask_add(const struct hr_sandbox *s, struct hr_buf *out, const char *text, size_t len)
+{
+	size_t n;
+
+	(void)pthread_mutex_lock(&changing);
+	while (len > 0) {
+		n = any_secret_at(s, text, len);
+		if (n > 0)
+			hr_buf_adds(out, MASK);
+		else
+			hr_buf_addc(out, *text);
+		n += n == 0;
+		text += n;
+		len -= n;
+	}
+	(void)pthread_mutex_unlock(&changing);
+}
+
 void
 hr_tokens_mask(const struct hr_sandbox *s, const char *text, char *out, size_t cap)
 {
-	size_t at = 0, n, more;
+	size_t at = 0, n, len = strlen(text);
 
-	while (*text != '\0' && at + 1 < cap) {
-		n = secret_at(hr_strv_list(&s->environ), text);
-		more = secret_at(hr_strv_list(&s->tokens), text);
-		n = more > n ? more : n;
-		more = secret_at(s->host.env, text);
-		n = more > n ? more : n;
+	(void)pthread_mutex_lock(&changing);
+	while (len > 0 && at + 1 < cap) {
+		n = any_secret_at(s, text, len);
 		if (n > 0) {
 			at += (size_t)snprintf(out + at, cap - at, "%s", MASK);
 			at = at < cap ? at : cap - 1;
-			text += n;
 		} else {
-			out[at++] = *text++;
+			out[at++] = *text;
+			n = 1;
 		}
+		text += n;
+		len -= n;
 	}
 	out[at] = '\0';
+	(void)pthread_mutex_unlock(&changing);
+}
+
+int
+hr_tokens_error(
+    const struct hr_sandbox *s, struct hr_error *err, enum hr_error_code code, const char *fmt, ...)
+{
+	char *text = NULL;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return hr_error_nomem(err);
+	(void)hr_error_set(err, code, "%s", "");
+	if (err != NULL)
+		hr_tokens_mask(s, text, err->text, sizeof(err->text));
+	free(text);
+	return -1;
 }
 
 void
@@ -214,7 +272,9 @@ refresh_one(struct hr_sandbox *s, int provider, struct hr_strv *out)
 		hr_sandbox_log(
 		    s, "no new token of %s came from WEB_HOST: %s", providers[provider], e.text);
 	} else {
+		(void)pthread_mutex_lock(&changing);
 		hr_strv_set_env(&s->tokens, entry);
+		(void)pthread_mutex_unlock(&changing);
 		hr_strv_add(out, entry);
 		free(entry);
 	}

@@ -107,14 +107,23 @@ hr_sandbox_copy_to(struct hr_sandbox *s, const char *host_path, const char *sand
 	return rc;
 }
 
+/* Where what comes goes, and how much of it may come; most 0: all. */
+struct into {
+	int fd;
+	unsigned long long most, came;
+};
+
 static int
 to_file(void *arg, const char *p, size_t len)
 {
-	return hr_fd_write_full(*(int *)arg, p, len, NULL);
+	struct into *to = arg;
+
+	to->came += len;
+	return to->most > 0 && to->came > to->most ? -1 : hr_fd_write_full(to->fd, p, len, NULL);
 }
 
 static int
-download(struct hr_sandbox *s, const char *path, int fd, struct hr_error *err)
+download(struct hr_sandbox *s, const char *path, struct into *to, struct hr_error *err)
 {
 	struct hr_http_request r = {
 	    .method = "GET",
@@ -122,7 +131,7 @@ download(struct hr_sandbox *s, const char *path, int fd, struct hr_error *err)
 	    .progress = s->progress != NULL ? on_download : NULL,
 	    .progress_arg = s,
 	    .sink = to_file,
-	    .sink_arg = &fd,
+	    .sink_arg = to,
 	    .watch_fd = -1,
 	};
 	struct hr_error mine = {0};
@@ -143,27 +152,31 @@ download(struct hr_sandbox *s, const char *path, int fd, struct hr_error *err)
 	hr_buf_done(&url);
 	if (rc != 0 && mine.code == HR_ERROR_HTTP_TIMEOUT)
 		(void)hr_error_set(&mine, HR_ERROR_TIMEOUT, "Copy operation timed out");
+	if (rc != 0 && to->most > 0 && to->came > to->most)
+		(void)hr_error_set(
+		    &mine, HR_ERROR_VALUE, "%s takes more than %llu MiB", path, to->most >> 20);
 	if (rc != 0 && err != NULL)
 		*err = mine;
 	return rc;
 }
 
 int
-hr_sandbox_copy_from(
-    struct hr_sandbox *s, const char *sandbox_path, char **ret_file, struct hr_error *err)
+hr_sandbox_copy_some(struct hr_sandbox *s, const char *sandbox_path, unsigned long long most,
+    char **ret_file, struct hr_error *err)
 {
+	struct into to = {.most = most};
 	char *file;
-	int fd, rc;
+	int rc;
 
 	if (ready(s, err) != 0)
 		return -1;
 	if (s->ops->copy_from != NULL)
 		return s->ops->copy_from(s->self, sandbox_path, ret_file, err);
-	file = hr_zip_temporary(&fd, hr_env_get(s->host.environ, "TMPDIR"), err);
+	file = hr_zip_temporary(&to.fd, hr_env_get(s->host.environ, "TMPDIR"), err);
 	if (file == NULL)
 		return -1;
-	rc = download(s, sandbox_path, fd, err);
-	if (close(fd) != 0 && rc == 0)
+	rc = download(s, sandbox_path, &to, err);
+	if (close(to.fd) != 0 && rc == 0)
 		rc = hr_error_sys(err, errno, "write %s", file);
 	if (rc != 0) {
 		(void)unlink(file);
@@ -172,6 +185,13 @@ hr_sandbox_copy_from(
 	}
 	*ret_file = file;
 	return 0;
+}
+
+int
+hr_sandbox_copy_from(
+    struct hr_sandbox *s, const char *sandbox_path, char **ret_file, struct hr_error *err)
+{
+	return hr_sandbox_copy_some(s, sandbox_path, 0, ret_file, err);
 }
 
 int

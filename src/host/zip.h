@@ -15,7 +15,9 @@ char *hr_zip_temporary(int *ret_fd, const char *dir, struct hr_error *err);
  * entered, empty directories not stored. */
 char *hr_zip_directory(const char *path, bool with_name, bool deflate, struct hr_error *err);
 
-/* Unpacks below `dir`, which is made; nothing leaves it. */
-int hr_zip_extract(const char *file, const char *dir, struct hr_error *err);
+/* Unpacks below `dir`, which is made; nothing leaves it. most: so many bytes at most, of which an
+ * entry takes 4096 beside what is in it; 0: without bound. What was unpacked until then stays. */
+int
+hr_zip_extract(const char *file, const char *dir, unsigned long long most, struct hr_error *err);
 
 #endif

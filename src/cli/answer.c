@@ -1,0 +1,69 @@
+/* Answers in JSON. */
+#include "config.h"
+
+#include "cli/answer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json_object.h>
+
+#include "base/buf.h"
+#include "proto/json.h"
+
+#define LINES_MAX (64u << 20)
+
+int
+cli_answer(struct cli *c, const struct cli_args *a, cli_ask_fn *ask, cli_show_fn *show)
+{
+	const char *what = a->argc > 0 ? a->argv[0] : NULL;
+	struct hr_error err = {0};
+	struct hr_sandbox *s;
+	char *json = NULL;
+	int rc = CLI_ERROR;
+
+	s = cli_attach(c, &rc);
+	if (s == NULL)
+		return rc;
+	if (ask(s, what, &json, &err) != 0)
+		rc = cli_fail(&err);
+	else if (!c->json)
+		rc = show(what, json);
+	else if ((rc = cli_outs(json)) == CLI_OK)
+		rc = cli_outs("\n");
+	free(json);
+	hr_sandbox_free(s);
+	return rc;
+}
+
+int
+cli_lines(
+    const char *json, const char *name, void (*line)(struct hr_buf *b, struct json_object *entry))
+{
+	struct json_object *list = NULL;
+	struct hr_json_error why;
+	struct hr_buf b;
+	int rc;
+
+	if (hr_json_decode(json, strlen(json), &list, &why) != 0) {
+		cli_say("%s cannot be read", name);
+		return CLI_ERROR;
+	}
+	hr_buf_init(&b, LINES_MAX);
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		line(&b, json_object_array_get_idx(list, i));
+		hr_buf_addc(&b, '\n');
+	}
+	rc = cli_out(hr_buf_str(&b), b.len);
+	hr_buf_done(&b);
+	json_object_put(list);
+	return rc;
+}
+
+const char *
+cli_text(struct json_object *o, const char *name)
+{
+	const char *text = json_object_get_string(hr_json_at(o, name));
+
+	return text != NULL ? text : "";
+}

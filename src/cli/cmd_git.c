@@ -1,0 +1,121 @@
+/* changes, diff: what git shows of a work tree in a sandbox. */
+#include "config.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <json-c/json_object.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/quote.h"
+#include "base/spawn.h"
+#include "cli/answer.h"
+#include "cli/commands.h"
+#include "proto/json.h"
+
+/* ---- changes ---- */
+
+static void
+put_change(struct hr_buf *b, struct json_object *o)
+{
+	const char *path = cli_text(o, "path");
+
+	hr_buf_addf(b, "%s ", cli_text(o, "status"));
+	hr_quote_text(b, path, strlen(path));
+}
+
+static int
+show_changes(const char *directory, const char *json)
+{
+	(void)directory;
+	return cli_lines(json, "the list of changes", put_change);
+}
+
+static int
+changes(struct cli *c, const struct cli_args *a)
+{
+	return cli_answer(c, a, hr_sandbox_git_changes, show_changes);
+}
+
+const struct cli_command cli_changes = {"changes", "[DIRECTORY]",
+    "List the files that differ from the repository's origin.", NULL, 0, 1, changes};
+
+/* ---- diff ---- */
+
+/* A descriptor that reads as these lines; -1: errno. */
+static int
+as_file(const char *text)
+{
+	int fd = memfd_create("handrail-diff", MFD_CLOEXEC);
+	size_t n = strlen(text);
+
+	/* ends of lines are between them there */
+	if (fd >= 0 && n > 0 &&
+	    (hr_fd_write_full(fd, text, n, NULL) != 0 || hr_fd_write_full(fd, "\n", 1, NULL) != 0))
+		hr_fd_close(&fd);
+	return fd;
+}
+
+/* diff(1) of the two sides, on standard output. */
+static int
+run_diff(const char *file, int original, int modified)
+{
+	const struct hr_spawn_fd fds[] = {{1, 1}, {2, 2}, {original, 3}, {modified, 4}};
+	const char *const argv[] = {
+	    "diff", "-u", "--label", file, "--label", file, "/dev/fd/3", "/dev/fd/4", NULL};
+	const struct hr_spawn sp = {
+	    .path = "diff", .argv = argv, .fds = fds, .nfds = 4, .umask = -1};
+	struct hr_err e = {0};
+	int status = 0;
+	pid_t pid = hr_spawn(&sp, &e), got;
+
+	if (pid < 0) {
+		cli_say("%s; --json needs no diff (Debian: diffutils)", e.msg);
+		return CLI_ERROR;
+	}
+	do
+		got = waitpid(pid, &status, 0);
+	while (got < 0 && errno == EINTR);
+	/* 1: they differ */
+	return got == pid && WIFEXITED(status) && WEXITSTATUS(status) <= 1 ? CLI_OK : CLI_ERROR;
+}
+
+static int
+show_diff(const char *file, const char *json)
+{
+	struct json_object *o = NULL;
+	struct hr_json_error why;
+	int original, modified, rc = CLI_ERROR;
+	struct hr_buf name;
+
+	if (hr_json_decode(json, strlen(json), &o, &why) != 0) {
+		cli_say("the diff cannot be read");
+		return CLI_ERROR;
+	}
+	original = as_file(cli_text(o, "original"));
+	modified = as_file(cli_text(o, "modified"));
+	hr_buf_init(&name, 1 << 16);
+	hr_quote_text(&name, file, strlen(file));
+	if (original < 0 || modified < 0)
+		cli_say("a temporary file: %s", strerror(errno));
+	else
+		rc = run_diff(hr_buf_str(&name), original, modified);
+	hr_buf_done(&name);
+	hr_fd_close(&original);
+	hr_fd_close(&modified);
+	json_object_put(o);
+	return rc;
+}
+
+static int
+diff(struct cli *c, const struct cli_args *a)
+{
+	return cli_answer(c, a, hr_sandbox_git_diff, show_diff);
+}
+
+const struct cli_command cli_diff = {
+    "diff", "FILE", "Print how a file differs from the repository's origin.", NULL, 1, 1, diff};

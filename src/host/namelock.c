@@ -1,0 +1,93 @@
+/* A file that is locked and, at the end, removed. */
+#include "config.h"
+
+#include "host/namelock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "host/error.h"
+
+/* create: a new file if there is none. 1 it is held, 0 its file was removed meanwhile, -1 *err */
+static int
+try_it(struct hr_namelock *l, bool create, const char *sid, struct hr_error *err)
+{
+	struct stat st;
+
+	l->fd = open(l->path, O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0600);
+	if (l->fd < 0)
+		return hr_error_sys(err, errno, "open %s", l->path);
+	if (flock(l->fd, LOCK_EX | LOCK_NB) != 0)
+		return errno == EWOULDBLOCK ? hr_error_set(err, HR_ERROR_RUNTIME,
+						  "sandbox \"%s\" is being started, or ended, "
+						  "by another process",
+						  sid)
+					    : hr_error_sys(err, errno, "lock %s", l->path);
+	if (fstat(l->fd, &st) != 0)
+		return hr_error_sys(err, errno, "look at %s", l->path);
+	if (st.st_nlink > 0)
+		return 1;
+	hr_fd_close(&l->fd);
+	return 0;
+}
+
+static int
+take(struct hr_namelock *l, const char *state_dir, const char *sid, bool create,
+    struct hr_error *err)
+{
+	int rc;
+
+	l->fd = -1;
+	if (asprintf(&l->path, "%s/.%s.lock", state_dir, sid) < 0) {
+		l->path = NULL;
+		return hr_error_nomem(err);
+	}
+	while ((rc = try_it(l, create, sid, err)) == 0)
+		;
+	if (rc > 0)
+		return 0;
+	hr_fd_close(&l->fd);
+	free(l->path);
+	l->path = NULL;
+	return -1;
+}
+
+int
+hr_namelock_take(
+    struct hr_namelock *l, const char *state_dir, const char *sid, struct hr_error *err)
+{
+	struct hr_err e = {0};
+
+	*l = (struct hr_namelock){.fd = -1};
+	if (hr_path_mkdirs(state_dir, 0700, NULL, &e) != 0)
+		return hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	return take(l, state_dir, sid, true, err);
+}
+
+void
+hr_namelock_drop(struct hr_namelock *l)
+{
+	/* while it is held: whoever opened it sees that its file is gone, and makes another */
+	if (l->fd >= 0)
+		(void)unlink(l->path);
+	hr_fd_close(&l->fd);
+	free(l->path);
+	l->path = NULL;
+}
+
+void
+hr_namelock_clear(const char *state_dir, const char *sid)
+{
+	struct hr_namelock l;
+
+	/* one that is held is not left */
+	if (take(&l, state_dir, sid, false, NULL) == 0)
+		hr_namelock_drop(&l);
+}
