@@ -28,9 +28,11 @@ t_unit_test_spawn_LDADD = libbase.la $(CHECK_LIBS)
 
 # proto and worker
 check_PROGRAMS += %D%/unit/test_act_run %D%/unit/test_event %D%/unit/test_frame \
-	%D%/unit/test_handle %D%/unit/test_journal %D%/unit/test_json %D%/unit/test_obs %D%/unit/test_pyrepr
+	%D%/unit/test_handle %D%/unit/test_journal %D%/unit/test_json %D%/unit/test_obs %D%/unit/test_pyrepr \
+	%D%/unit/test_slots %D%/unit/test_slots_dead
 TESTS += %D%/unit/test_act_run %D%/unit/test_event %D%/unit/test_frame \
-	%D%/unit/test_handle %D%/unit/test_journal %D%/unit/test_json %D%/unit/test_obs %D%/unit/test_pyrepr
+	%D%/unit/test_handle %D%/unit/test_journal %D%/unit/test_json %D%/unit/test_obs %D%/unit/test_pyrepr \
+	%D%/unit/test_slots %D%/unit/test_slots_dead
 EXTRA_DIST += %D%/corpus/http/requests.jsonl %D%/corpus/json/decode.txt \
 	%D%/corpus/json/literal.txt
 t_unit_test_act_run_SOURCES = %D%/unit/test_act_run.c %D%/unit/handle.h %D%/unit/lines.h
@@ -57,6 +59,12 @@ t_unit_test_obs_LDADD = libprotojson.la libbase.la $(CHECK_LIBS)
 t_unit_test_pyrepr_SOURCES = %D%/unit/test_pyrepr.c %D%/unit/lines.h
 t_unit_test_pyrepr_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_pyrepr_LDADD = libprotojson.la libbase.la $(CHECK_LIBS)
+t_unit_test_slots_SOURCES = %D%/unit/test_slots.c %D%/unit/lines.h %D%/unit/slots.h
+t_unit_test_slots_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_slots_LDADD = libproto.la libbase.la $(CHECK_LIBS)
+t_unit_test_slots_dead_SOURCES = %D%/unit/test_slots_dead.c %D%/unit/lines.h %D%/unit/slots.h
+t_unit_test_slots_dead_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_slots_dead_LDADD = libproto.la libbase.la $(CHECK_LIBS)
 
 # term
 check_PROGRAMS += %D%/unit/term_render %D%/unit/test_term %D%/unit/test_term_corpus

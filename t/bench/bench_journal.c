@@ -1,5 +1,6 @@
 /* bench_journal DIR [N]: what the journal costs one action, in microseconds: as an action with a
- * name of its client's leaves it (kept), and as one without (forgotten when its answer is sent). */
+ * name of its client's leaves it (kept), and as one without (forgotten when its answer is sent), in
+ * a slot and as a file. */
 #include "config.h"
 
 #include <errno.h>
@@ -15,6 +16,8 @@
 #include "proto/journal.h"
 
 #define ANSWER 700 /* bytes of the observation of `true` */
+
+enum kind { BRIEF, FORGOTTEN, KEPT };
 
 static double
 now_us(void)
@@ -35,7 +38,7 @@ compare(const void *a, const void *b)
 
 /* One action as its worker and the keeper of its shell see it. */
 static int
-one(struct hr_journal *worker, struct hr_journal *keeper, const char *key, bool forget,
+one(struct hr_journal *worker, struct hr_journal *keeper, const char *key, enum kind kind,
     const char *answer, struct hr_err *err)
 {
 	struct hr_journal_entry e;
@@ -45,14 +48,15 @@ one(struct hr_journal *worker, struct hr_journal *keeper, const char *key, bool 
 	int r;
 
 	hr_buf_init(&old, ANSWER);
-	r = hr_journal_enter(worker, key, strlen(key), &e, &found, &tag, &old, err);
+	r = (kind == BRIEF ? hr_journal_enter_brief : hr_journal_enter)(
+	    worker, key, strlen(key), &e, &found, &tag, &old, err);
 	if (r == 0 && found != HR_JOURNAL_NEW)
 		r = hr_err_set(err, HR_E_INVAL, "%s is not new", key);
 	if (r == 0 && !hr_journal_begin(keeper, key, strlen(key), e.attempt))
 		r = hr_err_set(err, HR_E_INVAL, "%s may not begin", key);
 	if (r == 0) {
 		hr_journal_done(worker, &e, 200, answer, ANSWER);
-		hr_journal_leave(worker, &e, forget);
+		hr_journal_leave(worker, &e, kind != KEPT);
 		hr_journal_tidy(worker, (int64_t)(now_us() / 1000));
 	}
 	hr_buf_done(&old);
@@ -60,7 +64,7 @@ one(struct hr_journal *worker, struct hr_journal *keeper, const char *key, bool 
 }
 
 static int
-row(const char *dir, const char *name, bool sync, bool forget, int n, struct hr_err *err)
+row(const char *dir, const char *name, bool sync, enum kind kind, int n, struct hr_err *err)
 {
 	struct hr_journal_counts counts = {0};
 	struct hr_journal worker, keeper;
@@ -83,7 +87,7 @@ row(const char *dir, const char *name, bool sync, bool forget, int n, struct hr_
 	for (i = 0; r == 0 && i < n; i++) {
 		(void)snprintf(key, sizeof(key), "x:%s-%d", name, i);
 		began = now_us();
-		r = one(&worker, &keeper, key, forget, answer, err);
+		r = one(&worker, &keeper, key, kind, answer, err);
 		us[i] = now_us() - began;
 		sum += us[i];
 	}
@@ -114,11 +118,15 @@ main(int argc, char **argv)
 		perror(argv[1]);
 		return 1;
 	}
-	r = row(dir, "forgotten", false, true, n, &err);
+	r = hr_journal_make_slots(dir, false, &err);
 	if (r == 0)
-		r = row(dir, "kept", false, false, n, &err);
+		r = row(dir, "forgotten, a slot", false, BRIEF, n, &err);
 	if (r == 0)
-		r = row(dir, "kept, journal_sync", true, false, n / 100, &err);
+		r = row(dir, "forgotten, a file", false, FORGOTTEN, n, &err);
+	if (r == 0)
+		r = row(dir, "kept", false, KEPT, n, &err);
+	if (r == 0)
+		r = row(dir, "kept, journal_sync", true, KEPT, n / 100, &err);
 	if (r != 0)
 		(void)fprintf(stderr, "bench_journal: %s\n", err.msg);
 	(void)hr_path_remove(dir, NULL);

@@ -30,6 +30,14 @@ def shown(s, **headers):
     return [a["alert"] for a in s.get("/ready", **headers).json()["alerts"]]
 
 
+def need_watched(s, what):
+    """Skips where there is a control group, but not what tells of it."""
+    line = s.wait_log(r"no alerts about: (.*, )?%s \(" % what, 0)
+    if line is not None:
+        raise Skip("needs control groups that tell (cgroup.event_control or memory.events, and inotify): "
+                   + line[line.index("no alerts"):])
+
+
 def counted(s, alert, **headers):
     """(whether it holds, how often it began) of /metrics."""
     text = s.get("/metrics", **headers).body.decode()
@@ -45,6 +53,7 @@ def memory():
         if s.wait_log("no control group", 0):
             raise Skip("needs control groups that may be written: run as root outside of a container, or "
                        "with a writable /sys/fs/cgroup")
+        need_watched(s, "memory")
         equal((shown(s), counted(s, "mem_high")), ([], (0, 0)))
         # what is only cached does not count, and is not what hides the rest
         # (what a file system in memory has cannot be evicted, and does)
@@ -119,6 +128,45 @@ def disk_and_command():
         equal(KEY in s.log(), False)
 
 
+def metrics_alone():
+    """Nobody asks for /ready."""
+    with Server(settings={"alert_disk": 1, "alert_memory_pressure": 0}) as s:
+        equal('"alert"' in s.log(), False)
+        equal(counted(s, "disk_high"), (1, 1))
+        said(s, "disk_high", "firing")
+
+
+def errors_and_history():
+    """Of the last minutes' actions the half were errors; afterwards it can be seen what was."""
+    s = Server(env={"SESSION_API_KEY": KEY}, args=["--listen", "127.0.0.1"],
+               settings={"alert_memory_pressure": 0, "alert_disk": 0, "alert_clear_seconds": 1})
+    with s:
+        key = {"X_Session_API_Key": KEY}
+
+        def act(action, **args):
+            a = s.request("POST", "/execute_action", json.dumps({"action": {"action": action, "args": args}}),
+                          {"Content-Type": "application/json", "X-Session-API-Key": KEY})
+            return a.json()["observation"]
+
+        def history():
+            return s.get("/handrail/v1/alerts", **key).json()
+        for _ in range(4):
+            equal(act("run", command="false"), "run")  # that is no error
+        equal((shown(s, **key), history()), ([], {"alerts": [], "history": []}))
+        for _ in range(4):
+            equal(act("read", path=s.work_dir + "/none"), "error")
+        equal(shown(s, **key), ["error_rate"])
+        a = said(s, "error_rate", "firing")
+        equal((a["severity"], a["metric"], a["value"], a["threshold"]),
+              ("warning", "action_error_percent", 50, 50), a)
+        act("run", command="true")
+        s.until("it is over", lambda: shown(s, **key) == [])
+        h = history()
+        equal((h["alerts"], [(c["alert"], c["state"], c["value"]) for c in h["history"]]),
+              ([], [("error_rate", "firing", 50), ("error_rate", "resolved", 44)]), h)
+        equal((h["history"][0]["ts"], s.get("/handrail/v1/alerts").status), (a["since"], 403))
+
+
 def command_that_hangs():
     s = Server(ready=None)
     with s:
@@ -134,6 +182,53 @@ def command_that_hangs():
                 not s.wait_log("alert_command failed: signal 9"):
             raise AssertionError(s.log())
         equal(s.run("echo on"), "on")
+
+
+def ended_for_lack_of_memory():
+    """The kernel's own choice, in a group of 1 GB."""
+    need_root()
+    with Server(env={"RUNTIME_MAX_MEMORY_GB": "1"}, settings={"alert_memory_pressure": 0}) as s:
+        if s.wait_log("no control group", 0):
+            raise Skip("needs control groups that may be written: run as root outside of a container, or "
+                       "with a writable /sys/fs/cgroup")
+        need_watched(s, "memory")
+        equal(s.run("tail /dev/zero; echo $?").splitlines()[-1], "137")
+        a = said(s, "oom_kill", "firing")
+        equal((a["severity"], a["metric"], a["threshold"]), ("critical", "oom_kills", 1), a)
+
+
+def upgrade():
+    """The next image would not know of a command that runs: it waits for that one."""
+    s = Server(ready=None)
+    with s:
+        gate_path, script = os.path.join(s.top, "gate"), os.path.join(s.top, "command")
+        os.mkfifo(gate_path)
+        with open(script, "w") as f:
+            f.write("#!/bin/sh\necho here\nread line <%s\necho done\n" % gate_path)
+        os.chmod(script, 0o755)
+        s.write_settings({"alert_disk": 1, "alert_command": script, "alert_memory_pressure": 0})
+        s.args += ["--config", s.settings_file()]
+        door = os.open(gate_path, os.O_RDWR)  # blocks nobody, and keeps what is written
+        try:
+            s.start()
+            equal(shown(s), ["disk_high"])
+            if not s.wait_log("alert-command.* here$"):
+                raise AssertionError(s.log())
+            s.send(signal.SIGUSR2)
+            equal((shown(s), "going on as" in s.log()), (["disk_high"], False))
+            os.write(door, b"go\n")
+            if not s.wait_log(" ready: ", count=2):
+                raise AssertionError(s.log())
+            lines = [line for line in s.log().splitlines()
+                     if re.search("alert-command.* done$|going on as", line)]
+            equal((len(lines), lines[0].endswith("done")), (2, True), lines)
+            # told anew by the next image, which nothing is in the way of
+            equal(shown(s), ["disk_high"])
+            os.write(door, b"go\n")
+            if not s.wait_log("alert-command.* done$", count=2):
+                raise AssertionError(s.log())
+        finally:
+            os.close(door)
 
 
 def pressure():
@@ -161,7 +256,8 @@ def bad_settings():
                 raise AssertionError(s.log())
 
 
-TESTS = [memory, disk_and_command, command_that_hangs, pressure, bad_settings]
+TESTS = [memory, ended_for_lack_of_memory, disk_and_command, metrics_alone, errors_and_history,
+         command_that_hangs, upgrade, pressure, bad_settings]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

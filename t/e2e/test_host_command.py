@@ -55,6 +55,7 @@ def wrong_values():
         for status, text, argv in (
                 (1, "is no name for a sandbox", ("up", "-n", "a/b")),
                 (1, "Runtime nonexistent not supported", ("up", "-r", "nonexistent")),
+                (1, "core.runtime is empty: it is the kind", ("up", "-s", "core.runtime=")),
                 (2, "--config-file missing.toml: No such file", ("up", "-c", "missing.toml")),
                 (2, "--set takes KEY=VALUE", ("up", "-s", "x")),
                 (2, "--env takes NAME=VALUE", ("up", "-e", "=x")),
@@ -104,6 +105,7 @@ class Engine(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
                 text = json.dumps(body).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(text)))
+                self.send_header("api-version", "1.41")
                 self.end_headers()
                 self.wfile.write(text)
 
@@ -114,6 +116,8 @@ class Engine(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 
     def route(self, method, path):
         labels = {"org.openhands.runtime": "c", "org.openhands.version": "0.62.0"}
+        if path == "/_ping":
+            return 200, "OK"
         if path.endswith("/version"):
             return 200, {"ApiVersion": "1.41", "Version": "20.10"}
         if "/images/json" in path:
@@ -133,6 +137,7 @@ def images():
         h.env["DOCKER_HOST"] = "unix://" + h.path("socket")
         threading.Thread(target=e.serve_forever, daemon=True).start()
         listed = json.loads(h.ok("image", "--json"))
+        equal(e.asked[0], "GET /_ping", "the version, for little")
         equal([(x["name"], x["version"], x["bytes"]) for x in listed],
               [("r/x:one", "0.62.0", 5000000), ("r/x:two", "0.62.0", 5000000)])
         equal(h.ok("image", "ls").splitlines()[1].split()[0::5], ["5", "r/x:one"], "for people")

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Sandboxes of the kind "docker" and builds of images, with a real Engine: the one of DOCKER_HOST, or for
-root one that is started for this test (docker-engine). The image is made of what this machine has, so
-that no network is needed; its containers share the host's network."""
+root one that is started for this test (docker-engine)."""
 
 import json
 import os
@@ -12,127 +11,9 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.tap import Tap, equal, skip_all  # noqa: E402
-from lib.host import BUILD, SRC, Host  # noqa: E402
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-IMAGE = "handrail-test:%d" % os.getpid()
-PROGRAMS = ("bash sh cat chmod chown cp date dd dirname env getent git grep head id ln ls mkdir mv nginx nproc od "
-            "ps pwd rm sed sleep stat tail test touch tr true wc").split()
-
-
-def engine_answers():
-    return shutil.which("docker") and docker("version", stdin=subprocess.DEVNULL).returncode == 0
-
-
-def find_engine():
-    """An Engine in DOCKER_HOST, or this program again below one of its own."""
-    if os.environ.get("DOCKER_HOST") and engine_answers():
-        return
-    if os.environ.get("HANDRAIL_OWN_ENGINE"):
-        skip_all("the Docker Engine that was started does not answer")
-    if os.geteuid() != 0 or not shutil.which("dockerd") or not shutil.which("docker"):
-        skip_all("no Docker Engine: set DOCKER_HOST, or as root install docker.io")
-    os.environ["HANDRAIL_OWN_ENGINE"] = "1"
-    done = subprocess.run([os.path.join(HERE, "docker-engine"), sys.executable, os.path.abspath(__file__)],
-                          stderr=subprocess.PIPE, universal_newlines=True)
-    if done.returncode == 77:
-        skip_all("no Docker Engine: " + done.stderr.strip())
-    sys.stderr.write(done.stderr)
-    sys.exit(done.returncode)
-
-
-def docker(*argv, **more):
-    return subprocess.run(("docker",) + argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
-
-
-def libraries(path):
-    text = subprocess.run(["ldd", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                          universal_newlines=True).stdout
-    return [w for w in text.split() if w.startswith("/")]
-
-
-def copy_into(root, path):
-    to = root + path
-    if not os.path.exists(to):
-        os.makedirs(os.path.dirname(to), exist_ok=True)
-        shutil.copy2(os.path.realpath(path), to)
-
-
-def make_image(top):
-    """A root file system of the programs under test and what they need from this machine."""
-    root = os.path.join(top, "root")
-    for d in ("tmp", "run", "proc", "dev", "sys", "root", "etc", "var/log/nginx", "var/lib/nginx", "openhands/sbin",
-              "openhands/libexec/handrail", "openhands/conf", "usr/bin"):
-        os.makedirs(os.path.join(root, d))
-    for link, to in (("bin", "usr/bin"), ("sbin", "usr/bin"), ("lib", "usr/lib"), ("lib64", "usr/lib64")):
-        os.makedirs(os.path.join(root, to), exist_ok=True)
-        os.symlink(to, os.path.join(root, link))
-    os.symlink("bin", os.path.join(root, "usr/sbin"))
-    for name in PROGRAMS:
-        path = shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
-        assert path, name + " is not on this machine"
-        shutil.copy2(os.path.realpath(path), os.path.join(root, "usr/bin", name))
-        for lib in libraries(path):
-            copy_into(root, lib)
-    for name, to in (("handraild", "openhands/sbin"), ("handrail-worker", "openhands/libexec/handrail"),
-                     ("handrail-session", "openhands/libexec/handrail"),
-                     ("handrail-charset.so", "openhands/libexec/handrail"),
-                     ("handrail-kind.so", "openhands/libexec/handrail"),
-                     ("handrail-zip.so", "openhands/libexec/handrail"),
-                     ("handrail-line.so", "openhands/libexec/handrail"),
-                     ("handrail-office", "openhands/libexec/handrail")):
-        real = os.path.join(BUILD, ".libs", name)
-        path = real if os.path.exists(real) else os.path.join(BUILD, name)
-        shutil.copy2(path, os.path.join(root, to, name))
-        for lib in libraries(path):
-            copy_into(root, lib)
-    shutil.copytree(os.path.join(SRC, "conf"), os.path.join(root, "openhands/conf"), dirs_exist_ok=True)
-    nss = "/lib/x86_64-linux-gnu/libnss_files.so.2"
-    if os.path.exists(nss):
-        copy_into(root, nss)
-    for magic in ("/usr/lib/file/magic.mgc",):
-        if os.path.exists(magic):
-            copy_into(root, magic)
-    with open(os.path.join(root, "etc/passwd"), "w") as f:
-        f.write("root:x:0:0:root:/root:/bin/bash\nwww-data:x:33:33::/:/bin/false\nnobody:x:65534:65534::/:/bin/false\n")
-    with open(os.path.join(root, "etc/group"), "w") as f:
-        f.write("root:x:0:\nwww-data:x:33:\nnogroup:x:65534:\n")
-    subprocess.run([os.path.join(SRC, "runtime-image/install-shims.sh"), os.path.join(root, "openhands")], check=True)
-    for folder, _, names in os.walk(os.path.join(root, "openhands")):
-        for name in names:  # the shims name the prefix they were installed to
-            path = os.path.join(folder, name)
-            with open(path, "rb") as f:
-                text = f.read()
-            if not os.path.islink(path) and text.startswith(b"#!") and root.encode() in text:
-                with open(path, "wb") as f:
-                    f.write(text.replace(root.encode(), b""))
-    tar = subprocess.Popen(["tar", "-C", root, "-c", "."], stdout=subprocess.PIPE)
-    done = docker("import", "--change", "ENV SU_TO_USER=false HANDRAIL_LIBEXECDIR=/openhands/libexec/handrail "
-                  "HANDRAIL_DATADIR=/openhands/conf LC_ALL=C.UTF-8", "--change",
-                  "ENV PATH=/usr/bin", "-", IMAGE, stdin=tar.stdout)
-    tar.stdout.close()
-    tar.wait()
-    equal(done.returncode, 0, done.stderr)
-
-
-class DockerHost(Host):
-    def __init__(self, **env):
-        super().__init__(RUNTIME="docker", SANDBOX_RUNTIME_CONTAINER_IMAGE=IMAGE, SANDBOX_USE_HOST_NETWORK="true",
-                         SANDBOX_RUNTIME_BINDING_ADDRESS="127.0.0.1", RUN_AS_OPENHANDS="false",
-                         DOCKER_HOST=os.environ["DOCKER_HOST"])
-        # names of containers are shared with whoever else uses this Engine
-        self.name = "t%d" % os.getpid()
-        self.env.update(env)
-
-    def __call__(self, command, *argv, **more):
-        if command not in ("ps", "build", "image", "pool", "--help") and "--all" not in argv:
-            argv = ("-n", self.name) + argv
-        return super().__call__(command, *argv, **more)
-
-    def inspect(self):
-        return json.loads(docker("inspect", "openhands-runtime-" + self.name).stdout)[0]
-
+from lib.dockerhost import IMAGE, DockerHost, docker, find_engine, make_image  # noqa: E402
+from lib.host import BUILD, PATIENCE, SRC, Written  # noqa: E402
+from lib.tap import Tap, equal  # noqa: E402
 
 def life_of_a_container():
     with DockerHost() as h:
@@ -157,6 +38,24 @@ def life_of_a_container():
         h.ok("down")
         equal(docker("inspect", "openhands-runtime-" + h.name).returncode, 1, "the container is gone")
         equal(os.listdir(h.path("state")), [], "and its record")
+
+
+def git_views():
+    """In an image that has nothing at the path that clients ask for, and then in one that has."""
+    with DockerHost() as h:
+        h.ok("up")
+        h.ok("run", "cd /workspace && git init -q . && echo x >a")
+        want = [{"status": "A", "path": "a"}]
+        equal(json.loads(h.ok("changes", "--json")), want, "given the helper")
+        equal(json.loads(h.ok("diff", "--json", "a")), {"original": "", "modified": "x"}, "given the helper")
+        with open(os.path.join(SRC, "runtime-image/python3.sh.in")) as f:
+            text = f.read().replace("@prefix@", "/openhands")
+        with open(h.path("cwd", "python3"), "w") as f:
+            f.write(text)
+        h.ok("put", "python3", "/usr/bin")
+        h.ok("run", "chmod 755 /usr/bin/python3; rm /usr/bin/mktemp")
+        equal(json.loads(h.ok("changes", "--json")), want, "its own")
+        equal(json.loads(h.ok("diff", "--json", "a")), {"original": "", "modified": "x"}, "its own")
 
 
 def create_request():
@@ -202,6 +101,22 @@ def closing():
         finally:
             docker("rm", "-f", name)
         equal(h.inspect()["State"]["Status"], "running", "another one")
+
+
+def log_stream():
+    """A program follows a container's log by its own wish, or with DEBUG_RUNTIME, which hides what is secret."""
+    for debug, word, text in (
+            ({}, "reloaded", "1 lines, the first reloaded\n1 after it was stopped\nagain\n"),
+            ({"DEBUG_RUNTIME": "true"}, "reloaded", "reloaded\n"),
+            ({"DEBUG_RUNTIME": "true", "GITHUB_TOKEN": "reloaded"}, "******", "******\n")):
+        with DockerHost() as h:
+            done = subprocess.run([os.path.join(BUILD, "t/host/streamer"), "docker", h.path("state"),
+                                   "kill -HUP 1", word, "1"],
+                                  env=dict(h.env, **debug), cwd=h.path("cwd"), stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, timeout=PATIENCE, universal_newlines=True)
+            equal((done.returncode, done.stdout), (0, "before: the sandbox is not connected\n" + text), done.stderr)
+            equal(docker("inspect", "openhands-runtime-streamer").returncode, 1, "it is gone")
+            equal("Error streaming" in done.stderr, False, done.stderr)
 
 
 def pool():
@@ -310,6 +225,35 @@ def start_that_fails():
         equal(docker("inspect", "openhands-runtime-" + h.name).returncode, 1, "nothing was left")
 
 
+def start_that_is_killed():
+    """A container that is not ready is known by its record: "down" removes it, "up" makes another."""
+    image = IMAGE + "-slow"
+    with DockerHost(SANDBOX_RUNTIME_CONTAINER_IMAGE=image) as h:
+        with open(h.path("cwd", "Dockerfile"), "w") as f:
+            f.write("FROM %s\nCOPY never /openhands/micromamba/bin/micromamba\n" % IMAGE)
+        with open(h.path("cwd", "never"), "w") as f:
+            f.write("#!/bin/sh\nexec tail -f /dev/null\n")
+        os.chmod(h.path("cwd", "never"), 0o755)
+        done = docker("build", "-q", "-t", image, h.path("cwd"), env=dict(os.environ, DOCKER_BUILDKIT="0"))
+        equal(done.returncode, 0, done.stderr)
+        os.mkdir(h.path("state"), 0o700)
+        for end in ("down", "up"):
+            h.env["SANDBOX_RUNTIME_CONTAINER_IMAGE"] = image
+            written = Written(h.path("state"))
+            p = h.popen("up", "-n", h.name)
+            written.wait(h.name + ".json")
+            p.kill()
+            p.communicate()
+            container = h.record(h.name)["backend"]["id"]
+            h.fails(5, "its start was interrupted", "run", "true")
+            h.env["SANDBOX_RUNTIME_CONTAINER_IMAGE"] = IMAGE
+            h.ok(end)
+            equal(docker("inspect", container).returncode, 1, "removed by " + end)
+        equal(h.ok("run", "echo hi"), "hi\n", "another one")
+        h.ok("down")
+        docker("rmi", "-f", image)
+
+
 def no_engine():
     with DockerHost(DOCKER_HOST="unix:///nonexistent/docker.sock") as h:
         done = h("up")
@@ -369,9 +313,20 @@ def four_branches():
               names(), "listed")
         label = docker("inspect", "--format", "{{index .Config.Labels \"test.from\"}}", third).stdout.decode().strip()
         equal(label, IMAGE, "rebuilt under its name")
+        dangling = docker("images", "-q", "--no-trunc", "--filter", "dangling=true", "--filter", "label=test.from")
+        left = [x["id"] for x in json.loads(h.ok("image", "--json")) if x["name"] == ""]
+        equal((len(left) > 0, sorted(left)), (True, sorted(set(dangling.stdout.decode().split()))),
+              "the one that had it has none, and is listed")
+        for image in left:
+            h.ok("image", "rm", image)
+        equal([x for x in json.loads(h.ok("image", "--json")) if x["name"] == ""], [], "removed")
         with open(os.path.join(kit, "Dockerfile.in"), "w") as f:
-            f.write(TEMPLATE + "RUN exit 3\n")
+            f.write(TEMPLATE + "RUN printf 'one\\ntw' >&2; printf 'o\\n' >&2; exit 3\n")
         edit("deps.conf", "# again\n")
+        done = h("build", "--no-pull", "-b", IMAGE)
+        lines = done.stderr.splitlines()
+        equal((done.returncode, "one" in lines, "two" in lines, "x1b" in done.stderr), (1, True, True, False),
+              "what a step wrote, line by line: " + done.stderr)
         h.fails(1, "returned a non-zero code: 3", "build", "--no-pull", "-q", "-b", IMAGE)
         docker("rmi", "-f", *names())
 
@@ -385,9 +340,9 @@ def main():
     finally:
         shutil.rmtree(top)
     try:
-        for test in (life_of_a_container, create_request, pause_and_resume, closing, pool, pool_with_a_dead_one,
-                     pool_with_a_killed_taker, limits_are_enforced, wrong_values,
-                     killed_container, start_that_fails, no_engine, four_branches):
+        for test in (life_of_a_container, git_views, create_request, pause_and_resume, closing, log_stream, pool,
+                     pool_with_a_dead_one, pool_with_a_killed_taker, limits_are_enforced, wrong_values,
+                     killed_container, start_that_fails, start_that_is_killed, no_engine, four_branches):
             tap.run(test.__name__.replace("_", " "), test)
     finally:
         docker("rmi", "-f", IMAGE)

@@ -128,6 +128,30 @@ def by_address():
         h.fails(1, "git clone failed", "clone", "file://" + h.path("git", "missing"))
 
 
+def an_empty_workspace():
+    """Nothing to clone: with the setting it becomes a repository, without it nothing is done."""
+    with Place() as h:
+        h.env["WORKSPACE_BASE"] = h.path("work")
+        h.ok("up")
+        h.fails(2, "which repository?", "clone")
+        equal(os.listdir(h.path("work")), [], "nothing")
+        setting = ("-s", "core.init_git_in_empty_workspace=true")
+        equal(h.ok("clone", *setting), "")
+        equal(os.listdir(h.path("work")), [".git"], "a repository")
+        equal(h.ok("run", "git config --global --get-all safe.directory"), h.path("work") + "\n", "which is trusted")
+        equal(json.loads(h.ok("clone", "--json", *setting)), {"sid": "default", "directory": ""})
+        equal(h.server.seen, [], "nobody was asked")
+
+
+def several_tokens():
+    """Each that a command mentions, by one command."""
+    with Place() as h:
+        h.ok("up")
+        h.env.update(GITHUB_TOKEN="ghp_2", GITLAB_TOKEN="glpat_2", BITBUCKET_TOKEN="bb_2")
+        equal(h.ok("run", "echo $GITHUB_TOKEN ${gitlab_token-} $GITLAB_TOKEN"), "ghp_2 glpat_2\n", "both")
+        equal(h.ok("run", "printenv | grep -c ^BITBUCKET_T; true"), "0\n", "not the third")
+
+
 def tokens_of_the_moment():
     """A command that mentions a token has it as it is now, asked for where WEB_HOST says."""
     with Place(new_token="ghp_renewed") as h:
@@ -164,7 +188,8 @@ def main():
         skip_all("no git (Debian: git)")
     process.become_subreaper()
     tap = Tap()
-    for test in (cloned, branches, providers, refused, by_address, tokens_of_the_moment, not_in_the_pool):
+    for test in (cloned, branches, providers, refused, by_address, an_empty_workspace, several_tokens,
+                 tokens_of_the_moment, not_in_the_pool):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

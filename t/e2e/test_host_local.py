@@ -15,7 +15,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.host import BUILD, PATIENCE, Host  # noqa: E402
+from lib.host import BUILD, PATIENCE, Host, Written  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
 def life_of_a_sandbox():
@@ -78,8 +78,13 @@ def variables():
 
 def bad_variable_leaves_nothing():
     with Host() as h:
-        h.fails(1, "Invalid environment variable name: a-b", "up", "-e", "a-b=c")
-        equal(os.listdir(h.path("state")), [], "state")
+        for name, argv in (("a-b", ("-e", "a-b=c")), ("1", ("-e", "1=x")), ("é", ("-e", "é=x")),
+                           ("2b", ("-s", "sandbox.runtime_startup_env_vars={'2b': 'x'}"))):
+            h.fails(1, "Invalid environment variable name: " + name, "up", *argv)
+            equal(os.path.exists(h.path("state")), False, "nothing was begun")
+        h.env["SANDBOX_ENV_a-b"] = "c"
+        h.fails(1, "Invalid environment variable name: a-b", "up")
+        equal(os.path.exists(h.path("state")), False, "nothing was begun")
         equal([n for n in os.listdir(h.path("tmp")) if n.startswith("openhands_workspace")], [], "workspaces")
 
 
@@ -128,6 +133,51 @@ def server_that_does_not_start():
     with Host(HANDRAIL_SERVER="/nonexistent/handraild") as h:
         h.fails(1, "handraild is not properly installed", "up", "-q")
         equal([n for n in os.listdir(h.path("tmp"))], [], "workspaces")
+
+
+def start_that_is_killed():
+    """A server that is not ready yet is found by whoever comes later."""
+    with Host() as h:
+        server = h.env["HANDRAIL_SERVER"]
+        os.mkfifo(h.path("never"))
+        with open(h.path("slow"), "w") as f:
+            f.write("#!/bin/sh\nread x <%s\n" % h.path("never"))
+        os.chmod(h.path("slow"), 0o755)
+        os.mkdir(h.path("state"), 0o700)
+        for end in ("down", "up"):
+            h.env["HANDRAIL_SERVER"] = h.path("slow")
+            written = Written(h.path("state"))
+            p = h.popen("up")
+            written.wait("default.json")
+            pid = h.record()["backend"]["pid"]
+            h.fails(1, "is being started, or ended, by another process", "up")
+            p.kill()
+            p.communicate()
+            equal(process.command_line(pid) != "", True, "it outlives who started it")
+            h.fails(5, "its start was interrupted", "run", "true")
+            equal(json.loads(h.ok("ps", "--json"))[0]["state"], "exited", "told of")
+            h.env["HANDRAIL_SERVER"] = server
+            h.ok(end)
+            equal(process.wait_gone(pid, PATIENCE), True, "ended by " + end)
+        equal(h.ok("run", "echo hi"), "hi\n", "another one")
+        h.ok("down")
+        equal(os.listdir(h.path("state")), [], "nothing is left")
+
+
+def recorded_before_it_runs():
+    """At no moment is there a server that no record leads to; a start that fails leaves none."""
+    with Host() as h:
+        for text, status in (("#!/bin/sh\ngrep -q '\"pid\":'$$, %s && >%s\nexit 1\n" %
+                              (h.path("state", "default.json"), h.path("seen")), 5), ("#!/nonexistent\n", 1)):
+            with open(h.path("server"), "w") as f:
+                f.write(text)
+            os.chmod(h.path("server"), 0o755)
+            h.env["HANDRAIL_SERVER"] = h.path("server")
+            done = h("up")
+            equal(done.returncode, status, done.stderr)
+            equal(os.listdir(h.path("state")), [], "nothing is left")
+            equal(os.listdir(h.path("tmp")), [], "nor in a workspace")
+        equal(os.path.exists(h.path("seen")), True, "it was recorded")
 
 
 def own_workspace():
@@ -220,6 +270,20 @@ class TokenServer(http.server.BaseHTTPRequestHandler):
         pass
 
 
+def log_stream():
+    """A program is told of each line beside what it does, until it says enough or ends the sandbox."""
+    with Host() as h:
+        log = h.path("state", "streamer.log")
+        done = subprocess.run([os.path.join(BUILD, "t/host/streamer"), "local", h.path("state"),
+                               "echo MARK one >>{0}; echo MARK two >>{0}".format(log), "MARK", "2"],
+                              env=h.env, cwd=h.path("cwd"), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=PATIENCE, universal_newlines=True)
+        equal((done.returncode, done.stdout),
+              (0, "before: the sandbox is not connected\n2 lines, the first MARK one\n2 after it was stopped\nagain\n"),
+              done.stderr)
+        equal("Error streaming" in done.stderr, False, done.stderr)
+
+
 def addresses():
     with Host() as h:
         h.ok("up")
@@ -285,6 +349,12 @@ def wrong_usage():
                 (("run", "-t"), 'option "-t" needs a value'), (("run", "-t", "x", "y"), "a number of seconds"),
                 (("up", "-e", "x"), "--env takes NAME=VALUE"), (("up", "--set", "x"), "--set takes KEY=VALUE"),
                 (("up", "--set", "sandbox.nothing=1"), 'there is no setting "sandbox.nothing"'),
+                (("up", "--set", "sandbox.timeot=1"), '"sandbox.timeot"; is "sandbox.timeout" meant?'),
+                (("up", "--set", "runtime=x"), '"runtime"; is "core.runtime" meant?'),
+                (("up", "--set", "=x"), '--set takes KEY=VALUE, not "=x"'),
+                (("down", "--all", "x"), '--all is every sandbox; "x" is not to be named as well'),
+                (("image", "ls", "x"), 'image ls: "x" is one argument too many'),
+                (("ps", "x"), "usage: handrail ps [OPTION]...\n"),
                 (("up", "--set", "sandbox.timeout=x"), "sandbox.timeout: not of the right type: x"),
                 (("up", "--json=1"), "takes no value")):
             h.fails(2, text, *argv)
@@ -396,10 +466,10 @@ def main():
     process.become_subreaper()
     tap = Tap()
     for test in (life_of_a_sandbox, exit_statuses, json_observation, variables, bad_variable_leaves_nothing,
-                 git_identity, two_sandboxes, server_that_died, server_that_does_not_start, own_workspace, files,
-                 repository, logs,
-                 addresses, resources, terminal, wrong_usage, help_and_completion, settings, mcp_servers,
-                 decisions_without_a_server, loadable_backend):
+                 git_identity, two_sandboxes, server_that_died, server_that_does_not_start,
+                 start_that_is_killed, recorded_before_it_runs, own_workspace, files,
+                 repository, logs, log_stream, addresses, resources, terminal, wrong_usage, help_and_completion,
+                 settings, mcp_servers, decisions_without_a_server, loadable_backend):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

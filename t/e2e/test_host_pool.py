@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.host import PATIENCE, Host  # noqa: E402
+from lib.host import PATIENCE, Host, Written  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
 
@@ -154,6 +154,32 @@ def taker_that_was_killed():
                 equal(os.listdir(h.path("state")), ["warm"], "nothing is left")
 
 
+def filler_that_was_killed():
+    """What it had begun is in nobody's way: the next one ends it, as does the end of the pool."""
+    for argv, said, left in ((("pool", "1"), "waiting: 1\n", 1), (("pool", "0"), "ended: 1\n", 0)):
+        with Host() as h:
+            server = h.env["HANDRAIL_SERVER"]
+            os.mkfifo(h.path("never"))
+            with open(h.path("slow"), "w") as f:
+                f.write("#!/bin/sh\nread x <%s\n" % h.path("never"))
+            os.chmod(h.path("slow"), 0o755)
+            os.makedirs(h.path("state", "warm"), 0o700)
+            written = Written(h.path("state", "warm"))
+            h.env["HANDRAIL_SERVER"] = h.path("slow")
+            p = h.popen("pool", "1")
+            written.wait(".json")
+            pid = waiting(h)[0]
+            p.kill()
+            p.communicate()
+            equal(process.command_line(pid) != "", True, "it outlives who started it")
+            h.env["HANDRAIL_SERVER"] = server
+            h.ok("up")
+            equal(h.record()["backend"]["pid"] != pid, True, "it is not taken")
+            equal(h.ok(*argv), said)
+            equal(process.wait_gone(pid, PATIENCE), True, "it was ended")
+            equal((len(waiting(h)), len(records(h)) > 0), (left, left > 0), "what is there")
+
+
 def ended():
     with Host() as h:
         h.ok("pool", "1")
@@ -198,7 +224,7 @@ def main():
     process.become_subreaper()
     tap = Tap()
     for test in (taken, not_fitting, dead_while_it_waited, taker_that_ended,
-                 taker_that_was_killed, ended, refilled,
+                 taker_that_was_killed, filler_that_was_killed, ended, refilled,
                  down_while_filling):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()

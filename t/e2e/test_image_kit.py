@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.tap import Tap, equal  # noqa: E402
+from lib.tap import Skip, Tap, equal  # noqa: E402
 
 SRC = os.environ.get("abs_top_srcdir") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 RECIPE = os.path.join(SRC, "runtime-image")
@@ -66,6 +66,23 @@ def kit_is_whole_and_the_same():
             equal(name in a, True, name)
         made = [n for n in a if n.endswith((".o", ".lo", ".la", "/Makefile.in", "/configure", "config.h"))]
         equal(made, [], "products of a build")
+
+
+def kit_can_be_built():
+    """By the commands of the image, up to what the compiler would do: all that they need is in the kit."""
+    if not shutil.which("autoreconf") or not shutil.which("libtoolize"):
+        raise Skip("no autoreconf or libtoolize: install autoconf, automake and libtool")
+    with Place() as p:
+        made = sh(os.path.join(RECIPE, "mkkit"), SRC, p.path("kit"))
+        equal((made.returncode, made.stderr), (0, ""), "mkkit")
+        with open(p.path("kit", "Dockerfile.in")) as f:
+            asked = re.search(r"\./configure ([^;]*);", f.read().replace("\\\n", " "))
+        env = {n: v for n, v in os.environ.items() if not n.startswith(("MAKE", "MFLAGS"))}
+        done = sh("sh", "-e", "-c", "./autogen.sh; ./configure %s; make -n all install-strip DESTDIR=%s"
+                  % (asked.group(1), p.path("dest")), env=env, cwd=p.path("kit", "runtime"))
+        equal(done.returncode, 0, done.stderr[-2000:])
+        for name in ("handraild", "handrail-worker", "handrail-session"):
+            equal(re.search(r"-o %s .*\n" % name, done.stdout) is not None, True, "links " + name)
 
 
 def lock_file_fits_the_recipe():
@@ -203,8 +220,8 @@ def preflight_of_a_runtime():
 
 def main():
     tap = Tap()
-    for test in (kit_is_whole_and_the_same, lock_file_fits_the_recipe, image_has_what_configure_needs,
-                 start_command_with_key,
+    for test in (kit_is_whole_and_the_same, kit_can_be_built, lock_file_fits_the_recipe,
+                 image_has_what_configure_needs, start_command_with_key,
                  start_command_without_key, other_python, no_python, shims_refuse, distributions, no_distribution,
                  preflight_of_a_runtime):
         tap.run(test.__name__.replace("_", " "), test)

@@ -218,12 +218,12 @@ def time_is_up():
         equal(a["extras"]["image_urls"], None)
         took = time.monotonic() - began
         # the first one starts the kernel as well
-        equal(took < 15, True, "took %.1f s" % took)
+        equal(took < PATIENCE, True, "took %.1f s" % took)
         equal(s.text("print('on')"), "on")
         began = time.monotonic()
         equal(s.text("import time; time.sleep(1000)", timeout=0.5),
               "[Execution timed out (0.5 seconds).]")
-        equal(time.monotonic() - began < 3, True)
+        equal(time.monotonic() - began < PATIENCE, True)  # not the 1000 s
         equal(s.text("import subprocess; subprocess.run('sleep 1000', shell=True)", timeout=1),
               "[Execution timed out (1.0 seconds).]")
         equal(s.text("2"), "2")
@@ -408,25 +408,15 @@ def in_the_middle_of_a_cell(happen, code="import time; time.sleep(1000)"):
         equal([s.plugin() != plugin, s.kernel() != kernel], [True, True])
 
 
-def kill_and_start(s):
-    s.send(signal.SIGKILL)
-    s.wait()
-    s.start()
-
-
-def upgrade(s):
-    s.send(signal.SIGUSR2)
-    equal(s.wait_log(" ready: ", count=2) is not None, True)
-
-
 def a_killed_supervisor():
-    in_the_middle_of_a_cell(kill_and_start)
-    in_the_middle_of_a_cell(kill_and_start, "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-                                            "while True: pass")
+    in_the_middle_of_a_cell(Server.kill_and_start)
+    in_the_middle_of_a_cell(Server.kill_and_start,
+                            "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+                            "while True: pass")
 
 
 def an_upgrade_ends_the_kernel():
-    in_the_middle_of_a_cell(upgrade)
+    in_the_middle_of_a_cell(Server.upgrade)
 
 
 def killed_again_before_it_was_used():
@@ -436,10 +426,10 @@ def killed_again_before_it_was_used():
         s.until("it is ready", lambda: s.get("/ready").json()["components"]["plugins"]["jupyter"]
                 == {"state": "ready"})
         for _ in range(2):
-            kill_and_start(s)
+            s.kill_and_start()
         equal(s.text("print('kept' in globals())"), ANEW + "False")
     with Jupyter() as s:
-        kill_and_start(s)
+        s.kill_and_start()
         equal(s.text("1"), "1", "nothing was lost")
 
 

@@ -3,6 +3,7 @@
 
 import os
 import signal
+import socket
 import sys
 import time
 
@@ -16,8 +17,8 @@ PROGRAM = os.path.join(supervised.BUILDDIR, "handrail-session")
 
 
 class Started(keeper.Keeper):
-    def __init__(self):
-        super().__init__(PROGRAM, env=shells.environment())
+    def __init__(self, **more):
+        super().__init__(PROGRAM, env=shells.environment(), **more)
 
     def __enter__(self):
         equal(self.ready, b"ready\n", "readiness")
@@ -139,6 +140,134 @@ def somebody_reads_the_answer():
         equal(k.run("echo ok").content, "ok", "of the next command")
 
 
+STAYING = 8  # connections, see client.c
+
+
+def ask(sock, command, **more):
+    """On a connection that stays."""
+    sock.sendall(keeper.run_frame(command, stays=True, **more))
+    return keeper.decode(keeper.read_one(sock))[1]["content"]
+
+
+def connect(k):
+    sock = socket.socket(socket.AF_UNIX)
+    sock.settimeout(supervised.PATIENCE)
+    sock.connect(k.address)
+    return sock
+
+
+def is_closed(sock):
+    """Nothing can be sent, and nothing comes."""
+    try:
+        sock.sendall(keeper.run_frame(COUNT))
+    except BrokenPipeError:
+        return sock.recv(1) == b""
+    return False
+
+
+def connections_that_stay():
+    with Started() as k:
+        socks = [connect(k) for _ in range(STAYING)]
+        for turn in range(3):
+            for i, sock in enumerate(socks):
+                equal(ask(sock, "echo %d.%d" % (turn, i)), "%d.%d" % (turn, i), "the answer")
+        late = connect(k)
+        equal(ask(late, "echo late"), "late", "of one too many")
+        equal(is_closed(late), True, "to it, at once")
+        late.close()
+        socks.pop().close()
+        k.until_idle()
+        late = connect(k)
+        for i in range(3):
+            equal(ask(late, "echo %d" % i), str(i), "in the place of one that left")
+        equal(k.run("ls").content, "", "what was refused")
+        late.sendall(keeper.run_frame("echo last"))
+        equal(keeper.decode(keeper.read_all(late))[1]["content"], "last", "of one that does not stay")
+        late.close()
+        for sock in socks:
+            sock.sendall(keeper.frame(keeper.STATUS, b""))
+            equal(keeper.decode(keeper.read_one(sock))[0], keeper.STATE, "another question")
+            equal(ask(sock, "echo x"), "x", "after it")
+            sock.close()
+
+
+def in_the_order_in_which_they_come():
+    with Started() as k:
+        os.mkfifo(os.path.join(k.work_dir, "go"), 0o666)
+        old = connect(k)
+        ask(old, ":")
+        first = k.send("cat go")
+        k.status()  # it was asked after it, so that was seen
+        second = k.send("echo new >> order")
+        k.status()
+        old.sendall(keeper.run_frame("echo old >> order"))
+        k.status()
+        with open(os.path.join(k.work_dir, "go"), "w"):
+            pass
+        for sock in (first, second, old):
+            keeper.read_all(sock)
+            sock.close()
+        equal(k.run("cat order").content, "new\nold", "the order")
+
+
+def lost_on_one_that_stays():
+    with Started() as k:
+        sock = connect(k)
+        ask(sock, "true")
+        os.kill(k.process.pid, signal.SIGSTOP)
+        sock.sendall(keeper.run_frame(COUNT, key="k1", stays=True))
+        sock.close()
+        os.kill(k.process.pid, signal.SIGCONT)
+        k.until_idle()
+        sock = connect(k)
+        for what in ("the same request again", "and again"):
+            equal(ask(sock, COUNT, key="k1"), "1", what)
+        equal(ask(sock, "cat count"), "x", "executed")
+        sock.close()
+
+
+def the_end_of_a_static_one():
+    with Started(is_static=True) as k:
+        k.peer.settimeout(supervised.PATIENCE)
+        equal(ask(k.peer, "echo x"), "x", "the answer")
+        equal(k.peer.recv(1), b"", "behind it")
+        k.peer.close()
+        k.process.wait(supervised.PATIENCE)  # by itself; a signal could come behind its last look at them
+
+
+LOOKED_UP = (  # what is done, and where the shell is then; and which python it has
+    ("PATH=$PWD/none:$PWD/bin/", "", ""),
+    ("/bin/mkdir bin other; echo : > bin/python", "", "/bin/python"),  # at least a file
+    ("echo : > other/python; /bin/chmod +x other/python; PATH+=:$PWD/other", "", "/other/python"),
+    ("cd other; /bin/chmod +x ../bin/python", "/other", "/bin/python"),
+    ("/bin/mv ../other ../moved", "/moved", "/bin/python"),
+    ("PATH=$PWD/../moved:$PATH", "/moved", "/bin/python"),
+    ("PATH=${PATH//other/moved}", "/moved", "/moved/../moved/python"),
+    ("PATH=:$PATH", "/moved", "./python"),
+    ("PATH=../moved", "/moved", "../moved/python"),
+    ("PATH=", "/moved", "/moved/python"),
+    ("unset PATH", "/moved", "/moved/python"),
+    ("cd ..; /bin/rm bin/python; /bin/mkdir bin/python; PATH=$PWD/bin", "", ""),
+    ("PATH+=:$PWD/moved", "", "/moved/python"),
+    ("/bin/ln -s moved link; cd link; /bin/ln -sf /nonexistent python", "/link", ""),
+    ("PWD=/nowhere", "/moved", ""),
+    ("PWD=; cd ..", "", ""),
+    ("cd moved; /bin/rm python; /bin/rmdir ../moved", "/moved", ""),
+    ("cd /", "/", ""),
+    ("PWD=/bin", "/", ""),
+)
+
+
+def what_the_shell_looks_up():
+    """The same, whoever looks: the builtin, or the keeper."""
+    for typed in (False, True):
+        with Started(typed=typed) as k:
+            for command, working_dir, python in LOOKED_UP:
+                o = k.run(command)
+                dirs = [d.replace(k.work_dir, "", 1) for d in (o.working_dir, o.py_path)]
+                equal(dirs, [working_dir, python], "%s after %r" % (["given", "typed"][typed], command))
+
+
 def main():
     if not os.access(PROGRAM, os.X_OK):
         from lib.tap import skip_all
@@ -147,7 +276,9 @@ def main():
     tap = Tap()
     for test in (background_output, lost_once, lost_twice, lost_by_all_who_joined,
                  other_keys_are_other_requests, a_failed_start_is_one_line, nobody_reads_the_answer,
-                 somebody_reads_the_answer):
+                 somebody_reads_the_answer, connections_that_stay,
+                 in_the_order_in_which_they_come, lost_on_one_that_stays, the_end_of_a_static_one,
+                 what_the_shell_looks_up):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

@@ -5,7 +5,6 @@ import http.client
 import json
 import os
 import re
-import signal
 import sys
 import time
 
@@ -432,19 +431,8 @@ def a_killed_proxy_harms_nothing():
             equal(c.tool("echo", say=2)["content"][0]["text"], "one: 2")
 
 
-def kill_and_start(s):
-    s.send(signal.SIGKILL)
-    s.wait()
-    s.start()
-
-
-def upgrade(s):
-    s.send(signal.SIGUSR2)
-    equal(s.wait_log(" ready: ", count=2) is not None, True)
-
-
 def the_list_outlives_the_supervisor():
-    for happen in (kill_and_start, upgrade):
+    for happen in (Server.kill_and_start, Server.upgrade):
         with Mcp() as s:
             equal(s.update(s.config("a"), s.config("b")).json(), OK)
             old = s.proxy() + s.servers()
@@ -456,7 +444,7 @@ def the_list_outlives_the_supervisor():
                 equal(sorted(c.tools()), sorted("%s_%s" % (n, t) for n in "ab" for t in TOOLS))
                 equal(c.tool("a_echo", say=1)["content"][0]["text"], "a: 1")
             equal(s.update().json(), OK)
-            kill_and_start(s)
+            s.kill_and_start()
             with Session(s) as c:
                 equal(c.tools(), [], "an empty list is one, too")
 

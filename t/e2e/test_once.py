@@ -34,9 +34,11 @@ def times(s, name="count"):
 
 
 def keys(s):
-    """Of the files of the journal."""
+    """Of the files of the journal that are an action's."""
     top, found = os.path.join(s.run_dir, "journal"), []
     for name in os.listdir(top):
+        if name == ".slots":
+            continue
         try:
             with open(os.path.join(top, name), "rb") as f:
                 head = f.read(32)
@@ -114,8 +116,57 @@ def nameless():
             s.run("echo x >>count")
         equal(times(s), 10)
         equal(entries(s), 0)
+        if os.path.exists(os.path.join(s.run_dir, "journal", ".slots")):
+            equal(keys(s), [])
+            equal(len(s.run("seq 2000").split()), 2000)  # too long for a slot
         # each worker keeps one file for its next action
         equal(0 < len(keys(s)) <= s.pool("action")["workers"], True)
+
+
+def nameless_worker_dies():
+    """nginx asks the next one, which waits for what the first began, or does what that did not begin."""
+    with Server(settings={"action_workers": 2, "action_workers_max": 2}) as s:
+        for more, result in (("", ["result"]), ("seq 2000; ", [str(n + 1) for n in range(2000)] + ["result"])):
+            before = times(s)
+            b, go = held(s, more)
+            behind = s.in_background("echo x >>behind; echo behind")
+            s.until("it waits", lambda: s.pool("action")["busy"] == 2)
+            for pid in s.workers("action"):
+                kill_wait(pid)
+            go()
+            equal(b.content().split(), result)
+            equal(behind.content(), "behind")
+            equal(times(s), before + 1)
+        equal(times(s, "behind"), 2)
+
+
+def nameless_everything_dies():
+    with Server(settings={"action_workers": 1, "action_workers_max": 1}) as s:
+        b, _ = held(s)
+        worker, keeper = s.workers("action")[0], s.keeper()[0]
+        os.kill(worker, signal.SIGSTOP)  # it must not see the keeper's end
+        kill_wait(keeper)
+        kill_wait(worker)
+        b.join(PATIENCE)
+        equal(b.answer.status, 500)
+        equal("not run a second time" in b.answer.json()["detail"], True, b.answer)
+        equal(times(s), 1)
+        s.until("a shell is there again", lambda: s.action("true").status == 200)
+        equal(s.run("echo next"), "next")
+
+
+def nameless_after_a_killed_server():
+    """The keeper that outlived it and the new workers have the same slots."""
+    with Server() as s:
+        for n in range(2):
+            b, go = held(s)
+            kill_wait(s.pid)
+            s.wait()
+            go()
+            equal(b.content(), "result")
+            s.start()
+            equal(s.run("echo x >>count; echo again"), "again")
+            equal(times(s), 2 * (n + 1))
 
 
 def errors_are_answers_too():
@@ -560,7 +611,9 @@ def disk_full():
             os.rmdir(top)
             raise Skip("no tmpfs can be mounted here")
         try:
-            with Server(args=["--state-dir", top], settings={"journal_required": required}) as s:
+            # one worker: each says once that it cannot write
+            with Server(args=["--state-dir", top],
+                        settings={"journal_required": required, "action_workers": 1, "action_workers_max": 1}) as s:
                 with open(os.path.join(top, "filler"), "wb", 0) as f:
                     try:
                         while True:
@@ -598,7 +651,8 @@ def not_for_the_sandbox():
         equal(entries(s), 1)
 
 
-TESTS = [repeated, event, nameless, errors_are_answers_too, waits_for_the_first, client_left,
+TESTS = [repeated, event, nameless, nameless_worker_dies, nameless_everything_dies,
+         nameless_after_a_killed_server, errors_are_answers_too, waits_for_the_first, client_left,
          worker_dies, all_workers_die_twice, nginx_dies, supervisor_dies, keeper_dies,
          everything_dies, static_session, killed_before_a_change, killed_after_a_change, uploads,
          upload_is_cut, upload_end_not_known, plugin_action, survives_a_restart, ends_with_the_server, bounded,

@@ -210,6 +210,29 @@ def browsing_without_a_browser():
                 equal(s.state("odd"), {"state": "not started"})
 
 
+BROWSER = """#!/usr/bin/env python3
+import os, socket, struct
+os.write(3, b"ready\\n")
+os.close(3)
+listener = socket.socket(fileno=4)
+while True:
+    sock, _ = listener.accept()
+    length = struct.unpack("=III", sock.recv(12, socket.MSG_WAITALL))[2]
+    sock.recv(length, socket.MSG_WAITALL)
+    body = b'{"detail": "the page crashed"}'
+    fields = struct.pack("=IIqII", 66, 8, 500, 67, len(body)) + body
+    sock.sendall(struct.pack("=III", 0x48523031, 17, len(fields)) + fields)
+    sock.close()
+"""
+
+
+def a_browser_tells_its_own_error():
+    need_python()
+    with Plugins("odd", made={"odd": (dict(SHELL, actions=["browse"]), BROWSER)}) as s:
+        a = s.act("browse", url="x")
+        equal((a.status, a.json()), (500, {"detail": "the page crashed"}))
+
+
 def ends_before_it_is_ready():
     made = {"odd": (SHELL, "#!/bin/sh\nexit 7\n")}
     with Plugins("odd", made=made) as s:
@@ -269,6 +292,20 @@ def the_start_waits_for_them():
         (first,) = [p for p in s.plugin_pids("sleep")][:1]
         kill_wait(first)
         s.until("it is back", lambda: len(s.plugin_pids("sleep")) == 3)
+
+
+def an_upgrade_ends_what_they_started():
+    manifest = {"exec": ["${plugin_dir}/run"], "start": "at-start"}
+    quits = "#!/bin/sh\ntrap 'exit 0' TERM\nsleep 1000 &\necho ready >&3\nwait\n"
+    stubborn = "#!/bin/sh\ntrap '' TERM\nsleep 1000 &\necho ready >&3\nwait\n"
+    with Plugins("a", "b", made={"a": (manifest, stubborn), "b": (manifest, quits)}) as s:
+        leaders = s.plugin_pids("/plugins/")
+        old = [pid for leader in leaders for pid in process.children(leader)]
+        equal([len(leaders), len(old)], [2, 2])
+        s.upgrade()
+        equal([process.wait_gone(pid, PATIENCE) for pid in leaders + old], [True] * 4)
+        equal(len([l for l in s.log().split("\n") if "a plugin of before" in l]), 1, s.log())
+        equal([s.state(n)["state"] for n in "ab"], ["ready"] * 2)
 
 
 def what_one_requires_is_started_too():
@@ -351,7 +388,8 @@ if __name__ == "__main__":
     sys.exit(run_tests([
         first_use_starts_it, http_starts_it_and_passes_no_key, the_secret_is_nowhere,
         runs_as_the_user, a_killed_plugin_harms_nothing, seen_in_metrics, ends_during_its_action,
-        says_why_it_fails, browsing_without_a_browser, ends_before_it_is_ready, never_ready_is_reported_in_time,
-        what_is_missing_is_named, a_failure_may_end_the_start, the_start_waits_for_them,
+        says_why_it_fails, browsing_without_a_browser, a_browser_tells_its_own_error,
+        ends_before_it_is_ready, never_ready_is_reported_in_time, what_is_missing_is_named,
+        a_failure_may_end_the_start, the_start_waits_for_them, an_upgrade_ends_what_they_started,
         what_one_requires_is_started_too, a_missing_requirement_is_told, what_is_refused_at_start,
         implied_without_being_named, a_stream_does_not_hold_up_the_end, what_it_prints_is_logged]))

@@ -3,6 +3,7 @@
 
 import os
 import resource
+import signal
 import socket
 import struct
 import sys
@@ -89,6 +90,10 @@ def none_left(pid_of, pool, ask, said, sock=None):
         pid = pid_of(s)
         held = sock and os.path.join(s.run_dir, sock)
         listener = held or os.path.join(s.run_dir, "fcgi", pool + ".sock")
+        if held:  # its connection is kept by the worker; another has none
+            old = s.workers(pool)
+            os.kill(old[0], signal.SIGTERM)
+            s.until("there is another worker", lambda: s.workers(pool) not in ([], old))
         # an answer comes before its connection is closed, and a descriptor that is closed later is free
         s.until("it has closed the last request's", lambda: connections_of(pid, listener) == 0)
         with Limited(pid, 0, held):

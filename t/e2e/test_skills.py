@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -434,9 +433,7 @@ def undo_outlives_a_killed_server():
         path = os.path.join(s.work_dir, "a.txt")
         for call in ("'create', %r, file_text='old'", "'str_replace', %r, old_str='old', new_str='new'"):
             ask_cell(s, "print(file_editor(%s))" % (call % path))
-        s.send(signal.SIGKILL)
-        s.wait()
-        s.start()
+        s.kill_and_start()
         text = ask_cell(s, "print(file_editor('undo_edit', %r))" % path)
         equal("undone successfully" in text, True, text)
         with open(path) as f:

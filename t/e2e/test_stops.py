@@ -106,7 +106,7 @@ def all_of_it():
     with Server() as s:
         began, wait = marker(s)
         door, open_it = gate(s)
-        b = s.in_background("%s; %s; %s" % (began, door, count(s)))
+        b = s.in_background("(%s; exec %s); %s" % (began, door, count(s)))  # it is there when it tells
         wait()
         command = process.descendants(process.children(s.keeper()[0])[0])
         everything = [p for p in [s.pid] + process.descendants(s.pid) if p not in command]

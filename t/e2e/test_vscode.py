@@ -7,7 +7,6 @@ import os
 import pwd
 import re
 import shutil
-import signal
 import socket
 import sys
 
@@ -221,14 +220,10 @@ def no_token_before_it_is_ready():
             f.write("go\n")
         _, token = s.up_with_token()
         # between two servers neither, and a killed handraild finds it all the same
-        s.send(signal.SIGKILL)
-        s.wait()
-        s.start()
+        s.kill_and_start()
         s.until("it starts", lambda: s.state() == {"state": "starting"})
         equal(s.token(), None)
-        s.send(signal.SIGKILL)
-        s.wait()
-        s.start()
+        s.kill_and_start()
         with open(s.gate, "w") as f:
             f.write("go\n")
         equal(s.up_with_token()[1], token)
@@ -238,8 +233,7 @@ def the_token_outlives_an_upgrade():
     with Editor() as s:
         seen, token = s.up_with_token()
         old = seen["pid"]
-        s.send(signal.SIGUSR2)
-        equal(s.wait_log(" ready: ", count=2) is not None, True)
+        s.upgrade()
         equal(process.wait_gone(old, PATIENCE), True, "the server of before")
         again(s, token, old)
 
@@ -254,9 +248,7 @@ def the_token_outlives_a_kill():
     with Editor() as s:
         seen, token = s.up_with_token()
         old = seen["pid"]
-        s.send(signal.SIGKILL)
-        s.wait()
-        s.start()
+        s.kill_and_start()
         again(s, token, old)
 
 

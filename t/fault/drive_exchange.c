@@ -101,21 +101,38 @@ press(struct hr_buf *frame, struct hr_err *err)
 }
 
 static int
-run_command(struct hr_buf *frame, struct hr_err *err)
+run_on(bool kept, struct hr_buf *frame, struct hr_err *err)
 {
 	const struct hr_run_request q = {
-	    .command = "make", .command_len = 4, .key = "k", .key_len = 1};
+	    .command = "make", .command_len = 4, .key = "k", .key_len = 1, .stays = kept};
 	const struct hr_shell_place at = {.run_dir = fault_dir(), .session = NULL};
 	struct hr_run_result result;
 	int fd = hr_shell_connect(&at, err), r = -1;
 
 	if (fd >= 0)
-		r = hr_shell_run(fd, &q, frame, &result, err);
+		r = hr_shell_run(fd, kept, &q, frame, &result, err);
+	if (r > 0) { /* nothing was sent */
+		hr_fd_close(&fd);
+		fd = hr_shell_connect(&at, err);
+		r = fd >= 0 ? hr_shell_run(fd, false, &q, frame, &result, err) : -1;
+	}
 	if (r == 0)
 		fault_tell(
 		    "%d %.*s", (int)result.exit_code, (int)result.content.len, result.content.p);
 	hr_fd_close(&fd);
 	return r;
+}
+
+static int
+run_command(struct hr_buf *frame, struct hr_err *err)
+{
+	return run_on(false, frame, err);
+}
+
+static int
+run_kept(struct hr_buf *frame, struct hr_err *err)
+{
+	return run_on(true, frame, err);
 }
 
 /* The caller reads; here, with nothing failing but what it does itself. */
@@ -157,10 +174,16 @@ command(struct hr_err *err)
 }
 
 static int
+kept(struct hr_err *err)
+{
+	return with_keeper(run_kept, err);
+}
+
+static int
 output(struct hr_err *err)
 {
 	return with_keeper(follow, err);
 }
 
 const struct fault_scenario fault_scenarios[] = {{"state", state, 0}, {"press", press_keys, 0},
-    {"command", command, 0}, {"output", output, 0}, {NULL, NULL, 0}};
+    {"command", command, 0}, {"kept", kept, 0}, {"output", output, 0}, {NULL, NULL, 0}};

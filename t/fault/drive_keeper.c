@@ -23,37 +23,39 @@
 #define TEXT_MAX (1u << 20)
 #define AGAIN_MS 100 /* a signal may be what fails */
 
-/* Sends a frame and waits for the answer, or the end. */
+/* Sends a frame, on a new connection where *io_fd is -1, and waits for the answer, or the end. */
 static uint32_t
-ask(struct hr_buf *frame, const char **payload, size_t *len, int *ret_fd)
+ask(struct hr_buf *frame, const char **payload, size_t *len, int *io_fd)
 {
-	int fd = peer_connect(SOCKET);
+	int fd = *io_fd >= 0 ? *io_fd : peer_connect(SOCKET);
 	uint32_t type = 0;
 
 	if (fd >= 0) {
 		peer_send(fd, frame);
 		type = peer_frame(fd, frame, payload, len);
 	}
-	*ret_fd = fd;
+	*io_fd = fd;
 	return type;
 }
 
+/* io_fd: a connection that stays. */
 static void
-ask_run(struct hr_buf *b, const char *command)
+ask_run(struct hr_buf *b, const char *command, int *io_fd)
 {
-	const struct hr_run_request q = {.command = command, .command_len = strlen(command)};
+	const struct hr_run_request q = {
+	    .command = command, .command_len = strlen(command), .stays = true};
 	struct hr_run_result r;
 	const char *payload;
 	size_t len;
-	int fd;
 
 	hr_buf_reset(b);
 	hr_frame_put_run(b, &q);
-	if (ask(b, &payload, &len, &fd) == HR_FRAME_RESULT &&
+	if (ask(b, &payload, &len, io_fd) == HR_FRAME_RESULT &&
 	    hr_frame_get_result(payload, len, &r, NULL) == 0)
 		fault_tell(
 		    "%d %d [%.*s] ", r.is_error, (int)r.exit_code, (int)r.content.len, r.content.p);
-	hr_fd_close(&fd);
+	else
+		hr_fd_close(io_fd);
 }
 
 static void
@@ -63,7 +65,7 @@ ask_press(struct hr_buf *b)
 	struct hr_session_state s;
 	const char *payload;
 	size_t len;
-	int fd;
+	int fd = -1;
 
 	hr_buf_reset(b);
 	hr_frame_put_press(b, &q);
@@ -81,7 +83,7 @@ ask_output(struct hr_buf *b)
 	const char *payload;
 	uint32_t type;
 	size_t len;
-	int fd;
+	int fd = -1;
 
 	hr_buf_reset(b);
 	hr_frame_put_follow(b, &q);
@@ -97,12 +99,13 @@ static void
 client(int listener)
 {
 	struct hr_buf b;
+	int fd = -1;
 
 	(void)close(listener);
 	hr_buf_init(&b, TEXT_MAX);
-	ask_run(&b, "echo one; (exit 3)");
+	ask_run(&b, "echo one; (exit 3)", &fd);
 	ask_press(&b);
-	ask_run(&b, "cat <<< 'two\ttwo'");
+	ask_run(&b, "cat <<< 'two\ttwo'", &fd);
 	ask_output(&b);
 	for (;;) {
 		(void)kill(getppid(), SIGTERM);

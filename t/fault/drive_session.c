@@ -238,7 +238,7 @@ shared_files(struct hr_err *err)
 	r = hr_statedir_open(&d, fault_dir(), geteuid(), getegid(), false, err);
 	if (r == 0) {
 		fifo = hr_statedir_fifo(&d, "ack.1", HR_STATEDIR_USER, err);
-		r = fifo < 0 ? -1 : hr_statedir_put(&d, "rc", "text", 4, err);
+		r = fifo < 0 ? -1 : hr_statedir_put(&d, "rc", "text", 4, HR_STATEDIR_USER, err);
 	}
 	hr_fd_close(&fifo);
 	if (d.fd >= 0) {

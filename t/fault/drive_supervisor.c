@@ -3,14 +3,18 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "failcalls.h"
 #include "fault.h"
+#include "supervisor/child.h"
 #include "supervisor/childenv.h"
 #include "supervisor/keeperargs.h"
 #include "supervisor/keys.h"
@@ -202,7 +206,37 @@ port(struct hr_err *err)
 	return r;
 }
 
+/* Whatever fails, all are found: in the kernel's list of children, or in the one of all processes.
+ */
+static int
+strays(struct hr_err *err)
+{
+	struct hr_children kids = {.oom_base = 0};
+	unsigned n;
+	pid_t pid;
+
+	(void)err;
+	TAILQ_INIT(&kids.list);
+	failcalls_spare(true);
+	pid = fork();
+	if (pid == 0)
+		for (;;)
+			(void)pause();
+	failcalls_spare(false);
+	n = hr_children_signal_strays(&kids, true, SIGTERM);
+	failcalls_spare(true);
+	if (pid > 0 && n != 1)
+		(void)kill(pid, SIGKILL);
+	if (n != 1)
+		fault_wrong("%u of 1 found", n);
+	if (waitpid(pid, NULL, 0) != pid) /* it ended by that signal, or we hang */
+		fault_wrong("not waited for");
+	failcalls_spare(false);
+	return 0;
+}
+
 const struct fault_scenario fault_scenarios[] = {{"settings", settings, 0},
     {"wrong settings", wrong_settings, 0}, {"run directory", run_directory, 0},
     {"keys", key_file, 0}, {"child environment", child_environment, 0},
-    {"nginx configuration", nginx_files, 0}, {"port", port, 0}, {NULL, NULL, 0}};
+    {"nginx configuration", nginx_files, 0}, {"port", port, 0}, {"strays", strays, 0},
+    {NULL, NULL, 0}};

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/path.h"
@@ -26,7 +27,7 @@
 #include "fault.h"
 
 #define TOLD_MAX 65536
-#define SECONDS 20 /* for one run: then it hangs */
+#define SECONDS 60 /* for one run: then it hangs */
 #define SHOWN 5    /* complaints of one kind */
 
 /* Shared with the process of a run. */
@@ -109,13 +110,28 @@ make_dir(void)
 	}
 }
 
-/* In a process of its own. */
+/* The kernel ends this process then: a hanging one may have blocked every signal that can be. A
+ * child that is forked does not have the timer. */
+static timer_t
+end_after(time_t seconds)
+{
+	struct sigevent how = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
+	const struct itimerspec when = {.it_value = {.tv_sec = seconds}};
+	timer_t timer;
+
+	if (timer_create(CLOCK_MONOTONIC, &how, &timer) != 0 ||
+	    timer_settime(timer, 0, &when, NULL) != 0) {
+		perror("timer");
+		exit(99);
+	}
+	return timer;
+}
+
 static void
 run(const struct fault_scenario *s, enum failcalls_kind kind, long at)
 {
 	long memory, fds;
 
-	(void)alarm(SECONDS);
 	memset(now, 0, sizeof(*now));
 	fds = open_fds();
 	memory = failcalls_live();
@@ -139,6 +155,7 @@ run_apart(const struct fault_scenario *s, enum failcalls_kind kind, long at)
 	(void)fflush(stdout);
 	pid = fork();
 	if (pid == 0) {
+		(void)end_after(SECONDS);
 		run(s, kind, at);
 		_exit(0);
 	}
@@ -160,7 +177,7 @@ complaint(
 
 	if (WIFSIGNALED(status))
 		(void)snprintf(text, cap, "%s (signal %d)",
-		    WTERMSIG(status) == SIGALRM ? "hangs" : "crash", WTERMSIG(status));
+		    WTERMSIG(status) == SIGKILL ? "hangs" : "crash", WTERMSIG(status));
 	else if (!now->finished)
 		(void)snprintf(text, cap, "exit %d in the middle", WEXITSTATUS(status));
 	else if (now->wrong[0] != '\0')
@@ -245,12 +262,17 @@ play(const struct fault_scenario *s, long max, long seed)
 {
 	static char text[512];
 	enum failcalls_kind kind;
+	timer_t timer;
 	int status;
 
-	/* what libc and the libraries keep for good is made here */
+	/* what libc and the libraries keep for good is made here; should it hang, this is the last
+	 * that is told */
+	printf("# %s\n", s->name);
+	(void)fflush(stdout);
 	make_dir();
+	timer = end_after(SECONDS);
 	run(s, FAILCALLS_ALLOC, 0);
-	(void)alarm(0);
+	(void)timer_delete(timer);
 	(void)hr_path_remove(dir, NULL);
 	if (now->result != 0) {
 		report(false, "%s: fails by itself: %s", s->name, now->err.msg);

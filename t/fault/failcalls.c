@@ -2,14 +2,14 @@
  */
 #define _GNU_SOURCE
 #include "failcalls.h"
+#include "failcalls_int.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <malloc.h>
 #include <poll.h>
-#include <pwd.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,14 +21,14 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static const char *const kind_names[] = {"alloc", "sys", "intr", "short"};
 static bool armed;
-static int spared, paused;
+static int paused;
+int failcalls_spared;
 static enum failcalls_kind armed_kind;
 static long count, spoilt_one, live;
 
@@ -60,7 +60,8 @@ failcalls_live(void)
 	return live;
 }
 
-static void __attribute__((constructor)) from_environment(void)
+static void
+arm_from_environment(void)
 {
 	const char *text = getenv("FAILCALLS"), *at = text != NULL ? strchr(text, ':') : NULL;
 	unsigned i;
@@ -75,31 +76,65 @@ static void __attribute__((constructor)) from_environment(void)
 static bool
 hit(enum failcalls_kind kind)
 {
-	return armed && paused == 0 && (kind != FAILCALLS_ALLOC || spared == 0) &&
+	return armed && paused == 0 && (kind != FAILCALLS_ALLOC || failcalls_spared == 0) &&
 	       armed_kind == kind && ++count == spoilt_one;
 }
 
-/* dlsym() locks: a handler that came in the middle of that, and makes one of these calls for the
- * first time, would wait for ever. */
-static void *
-seek(const char *name)
-{
-	/* asked of the kernel: a sanitizer stands before libc, and has not begun yet */
-	const uint64_t all = ~(uint64_t)0;
-	uint64_t before = 0;
-	void *p;
+extern struct wrapped __start_wrapped[] __attribute__((visibility("hidden")));
+extern struct wrapped __stop_wrapped[] __attribute__((visibility("hidden")));
 
-	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof(all));
-	p = dlsym(RTLD_NEXT, name);
-	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
-	return p;
+void *
+failcalls_resolve(struct wrapped *w)
+{
+	if (w->real == NULL)
+		w->real = dlsym(RTLD_NEXT, w->name);
+	return w->real;
 }
 
-/* The call that libc has under this name. */
-#define REAL(name)                                                                                 \
-	static __typeof__(name) *real;                                                             \
-	if (real == NULL)                                                                          \
-	*(void **)&real = seek(#name)
+/* Where libevent's code is. */
+static struct {
+	uintptr_t from, to;
+} libevent[4];
+static size_t libevents;
+
+static int
+note_libevent(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	size_t i;
+
+	(void)size;
+	(void)arg;
+	if (info->dlpi_name == NULL || strstr(info->dlpi_name, "libevent") == NULL)
+		return 0;
+	for (i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+
+		if (part->p_type != PT_LOAD || (part->p_flags & PF_X) == 0)
+			continue;
+		if (libevents == sizeof(libevent) / sizeof(libevent[0]))
+			abort();
+		libevent[libevents].from = info->dlpi_addr + part->p_vaddr;
+		libevent[libevents].to = info->dlpi_addr + part->p_vaddr + part->p_memsz;
+		libevents++;
+	}
+	return 0;
+}
+
+/* All that asks the dynamic linker is done before there can be a signal's handler: its lock takes a
+ * handler that comes in the middle of the release for another thread, which waits for ever. Only
+ * what a library brings that is opened later is looked for then; no handler calls that. */
+static void __attribute__((constructor)) begin(void)
+{
+	struct wrapped *w;
+
+	for (w = __start_wrapped; w < __stop_wrapped; w++)
+		(void)failcalls_resolve(w);
+	/* the text about those that are in no library here: told, and then freed */
+	(void)dlerror();
+	(void)dlerror();
+	(void)dl_iterate_phdr(note_libevent, NULL);
+	arm_from_environment();
+}
 
 /* ---- memory ---- */
 
@@ -201,7 +236,8 @@ posix_memalign(void **ret, size_t align, size_t size)
 void
 free(void *p)
 {
-	static bool seeking;
+	/* the compiler is told that dlsym() calls nothing here */
+	static volatile bool seeking;
 
 	if (seeking)
 		return; /* dlsym() gives back an old error's text: lost, once */
@@ -231,71 +267,6 @@ char *
 strdup(const char *text)
 {
 	return strndup(text, strlen(text));
-}
-
-/* Libraries that do not bear it, inside of which memory does not fail: that is known, and not for
- * each test to find out again. json-c 0.16 looks at few of its parser's own allocations: without
- * memory it crashes, or puts null in place of a value. uchardet is C++ and throws. libarchive 3.6
- * ends the process where a string cannot grow, and loses what it had made already. glibc's name
- * service keeps what it has made so far when it runs out of memory, and makes it anew. */
-#define SPARED(type, name, params, args)                                                           \
-	type name params;                                                                          \
-	type name params                                                                           \
-	{                                                                                          \
-		type v;                                                                            \
-		REAL(name);                                                                        \
-		spared++;                                                                          \
-		v = real args;                                                                     \
-		spared--;                                                                          \
-		return v;                                                                          \
-	}
-
-struct json_tokener;
-struct json_object;
-struct archive;
-struct archive_entry;
-SPARED(struct json_object *, json_tokener_parse_ex,
-    (struct json_tokener * tok, const char *p, int len), (tok, p, len))
-SPARED(struct passwd *, getpwnam, (const char *name), (name))
-SPARED(struct passwd *, getpwuid, (uid_t uid), (uid))
-SPARED(void *, uchardet_new, (void), ())
-SPARED(int, uchardet_handle_data, (void *ud, const char *p, size_t len), (ud, p, len))
-SPARED(struct archive *, archive_read_new, (void), ())
-SPARED(int, archive_read_support_format_zip_seekable, (struct archive * a), (a))
-SPARED(int, archive_read_set_options, (struct archive * a, const char *text), (a, text))
-SPARED(int, archive_read_open_fd, (struct archive * a, int fd, size_t block), (a, fd, block))
-SPARED(int, archive_read_next_header, (struct archive * a, struct archive_entry **e), (a, e))
-SPARED(int, archive_read_data_block, (struct archive * a, const void **p, size_t *len, int64_t *at),
-    (a, p, len, at))
-SPARED(const char *, archive_entry_pathname, (struct archive_entry * e), (e))
-SPARED(const char *, archive_entry_symlink, (struct archive_entry * e), (e))
-SPARED(struct archive *, archive_write_new, (void), ())
-SPARED(int, archive_write_set_format_zip, (struct archive * a), (a))
-SPARED(int, archive_write_open,
-    (struct archive * a, void *arg, void *open, void *write, void *close),
-    (a, arg, open, write, close))
-SPARED(int, archive_write_header, (struct archive * a, struct archive_entry *e), (a, e))
-SPARED(ssize_t, archive_write_data, (struct archive * a, const void *p, size_t len), (a, p, len))
-SPARED(int, archive_write_close, (struct archive * a), (a))
-
-void uchardet_data_end(void *ud);
-void
-uchardet_data_end(void *ud)
-{
-	REAL(uchardet_data_end);
-	spared++;
-	real(ud);
-	spared--;
-}
-
-void archive_entry_set_pathname(struct archive_entry *e, const char *name);
-void
-archive_entry_set_pathname(struct archive_entry *e, const char *name)
-{
-	REAL(archive_entry_set_pathname);
-	spared++;
-	real(e, name);
-	spared--;
 }
 
 /* ---- system calls ---- */
@@ -340,10 +311,13 @@ shorter(int fd, size_t len)
 static bool
 is_libevent(const void *caller)
 {
-	Dl_info from;
+	size_t i;
 
-	return armed && dladdr(caller, &from) != 0 && from.dli_fname != NULL &&
-	       strstr(from.dli_fname, "libevent") != NULL;
+	for (i = 0; i < libevents; i++) {
+		if ((uintptr_t)caller >= libevent[i].from && (uintptr_t)caller < libevent[i].to)
+			return true;
+	}
+	return false;
 }
 
 ssize_t

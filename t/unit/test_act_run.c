@@ -1,6 +1,7 @@
 /* run actions against a keeper that is a thread of this test. */
 #include "config.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -20,11 +21,12 @@ static struct keeper {
 	struct hr_buf in;
 	struct hr_run_request req;
 	struct hr_buf out; /* sent as it is; empty: hangs up */
+	bool shuts;        /* reads no more before it answers */
 	pthread_t thread;
 } keeper;
 
 static void
-keeper_serve(int fd)
+keeper_talk(int fd)
 {
 	struct hr_err err = {0};
 	const char *payload;
@@ -33,6 +35,7 @@ keeper_serve(int fd)
 	ssize_t n;
 	int r;
 
+	hr_buf_reset(&keeper.in);
 	do {
 		n = read(fd, hr_buf_reserve(&keeper.in, need), need);
 		ck_assert_int_gt((int)n, 0);
@@ -43,12 +46,20 @@ keeper_serve(int fd)
 	} while (r == 0);
 	ck_assert_uint_eq(type, HR_FRAME_RUN);
 	ck_assert_int_eq(hr_frame_get_run(payload, len, &keeper.req, &err), 0);
+	if (keeper.shuts)
+		ck_assert_int_eq(shutdown(fd, SHUT_RD), 0);
 	/* in two pieces, so that the reader has to go on */
 	if (keeper.out.len > 0) {
 		ck_assert_int_eq((int)write(fd, keeper.out.p, 5), 5);
 		ck_assert_int_eq(
 		    (int)write(fd, keeper.out.p + 5, keeper.out.len - 5), (int)keeper.out.len - 5);
 	}
+}
+
+static void
+keeper_serve(int fd)
+{
+	keeper_talk(fd);
 	(void)close(fd);
 }
 
@@ -68,6 +79,7 @@ setup(void)
 	handle_init(&h, "");
 	hr_buf_init(&keeper.in, 1 << 20);
 	hr_buf_init(&keeper.out, 32u << 20);
+	keeper.shuts = false;
 	listener = socket(AF_UNIX, SOCK_STREAM, 0);
 	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/session.sock", h.dir);
 	ck_assert_int_eq(bind(listener, (struct sockaddr *)&sa, sizeof(sa)), 0);
@@ -196,6 +208,105 @@ START_TEST(keeper_hangs_up)
 	run_with_keeper(RUN("\"command\":\"x\"", ""));
 	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "Bash session was likely interrupted..."));
 	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "\"observation\":\"error\""));
+}
+END_TEST
+
+/* ---- a connection that is kept ---- */
+
+static void *
+keeper_talks_twice(void *arg)
+{
+	int fd = accept(listener, NULL, NULL);
+
+	(void)arg;
+	keeper_talk(fd);
+	ck_assert(keeper.req.stays);
+	keeper_serve(fd);
+	return NULL;
+}
+
+/* Nobody accepts a second one. */
+START_TEST(connection_is_kept)
+{
+	keeper_answers("out");
+	ck_assert_int_eq(pthread_create(&keeper.thread, NULL, keeper_talks_twice, NULL), 0);
+	ck_assert_int_eq(handle_action(&h, RUN("\"command\":\"x\"", "")), 200);
+	ck_assert_int_eq(handle_action(&h, RUN("\"command\":\"yy\"", "")), 200);
+	ck_assert_int_eq(pthread_join(keeper.thread, NULL), 0);
+	ck_assert_uint_eq(keeper.req.command_len, 2);
+	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "\"content\":\"out\""));
+}
+END_TEST
+
+START_TEST(kept_connection_was_closed)
+{
+	int i;
+
+	keeper_answers("out");
+	for (i = 0; i < 3; i++) {
+		hr_answer_reset(&h.answer);
+		run_with_keeper(RUN("\"command\":\"x\"", ""));
+		ck_assert_ptr_nonnull(strstr(h.answer.body.p, "\"content\":\"out\""));
+	}
+	(void)close(listener);
+	ck_assert_int_eq(handle_action(&h, RUN("\"command\":\"x\"", "")), 503);
+}
+END_TEST
+
+static void *
+keeper_shuts(void *arg)
+{
+	int fd = accept(listener, NULL, NULL);
+
+	(void)arg;
+	keeper_talk(fd);
+	keeper.shuts = false;
+	keeper_serve(accept(listener, NULL, NULL));
+	(void)close(fd);
+	return NULL;
+}
+
+/* It is open still, but nobody would read what is sent there. */
+START_TEST(kept_connection_was_shut)
+{
+	keeper_answers("out");
+	keeper.shuts = true;
+	ck_assert_int_eq(pthread_create(&keeper.thread, NULL, keeper_shuts, NULL), 0);
+	ck_assert_int_eq(handle_action(&h, RUN("\"command\":\"x\"", "")), 200);
+	ck_assert_int_eq(handle_action(&h, RUN("\"command\":\"yy\"", "")), 200);
+	ck_assert_int_eq(pthread_join(keeper.thread, NULL), 0);
+	ck_assert_uint_eq(keeper.req.command_len, 2);
+	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "\"content\":\"out\""));
+}
+END_TEST
+
+static void *
+keeper_breaks(void *arg)
+{
+	int fd = accept(listener, NULL, NULL);
+
+	(void)arg;
+	keeper_talk(fd);
+	hr_buf_reset(&keeper.out);
+	keeper_serve(fd);
+	return NULL;
+}
+
+/* It had the request, and who knows what came of it: no other is asked, but for the next one. */
+START_TEST(kept_connection_breaks)
+{
+	struct pollfd p = {.fd = listener, .events = POLLIN};
+
+	keeper_answers("out");
+	ck_assert_int_eq(pthread_create(&keeper.thread, NULL, keeper_breaks, NULL), 0);
+	ck_assert_int_eq(handle_action(&h, RUN("\"command\":\"x\"", "")), 200);
+	ck_assert_int_eq(handle_action(&h, RUN("\"command\":\"yy\"", "")), 200);
+	ck_assert_int_eq(pthread_join(keeper.thread, NULL), 0);
+	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "Bash session was likely interrupted..."));
+	ck_assert_int_eq(poll(&p, 1, 0), 0);
+	keeper_answers("out");
+	run_with_keeper(RUN("\"command\":\"z\"", ""));
+	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "\"content\":\"out\""));
 }
 END_TEST
 
@@ -418,6 +529,10 @@ main(void)
 	tcase_add_test(c, hidden_null);
 	tcase_add_test(c, refused_before_sending);
 	tcase_add_test(c, keeper_hangs_up);
+	tcase_add_test(c, connection_is_kept);
+	tcase_add_test(c, kept_connection_was_closed);
+	tcase_add_test(c, kept_connection_was_shut);
+	tcase_add_test(c, kept_connection_breaks);
 	tcase_add_test(c, keeper_talks_nonsense);
 	tcase_add_test(c, no_keeper);
 	tcase_add_test(c, big_answer);

@@ -84,6 +84,15 @@ teardown(void)
 	ck_assert_int_eq(system(command), 0);
 }
 
+static int
+open_box(uint64_t memory, uint64_t pids, uint64_t cpu)
+{
+	const struct hr_cgroup_limits l = {
+	    .memory = memory, .pids = pids, .cpu_quota = cpu, .cpu_period = 100000};
+
+	return hr_cgroup_open(&g, at("proc"), "box", &l, &err);
+}
+
 START_TEST(version_two)
 {
 	char mounts[512];
@@ -101,8 +110,7 @@ START_TEST(version_two)
 	file("cg/unit/box/memory.max", "max");
 	file("cg/unit/box/memory.swap.max", "max");
 	file("cg/unit/box/pids.max", "max");
-	ck_assert_msg(
-	    hr_cgroup_open(&g, at("proc"), "box", 3u << 20, 77, &err) == 0, "%s", err.msg);
+	ck_assert_msg(open_box(3u << 20, 77, 0) == 0, "%s", err.msg);
 	ck_assert_uint_eq(g.n, 1);
 	ck_assert_str_eq(g.dirs[0], at("cg/unit/box"));
 	ck_assert(g.has_memory && g.has_pids);
@@ -110,6 +118,23 @@ START_TEST(version_two)
 	ck_assert_str_eq(content("cg/unit/box/memory.max"), "3145728");
 	ck_assert_str_eq(content("cg/unit/box/memory.swap.max"), "0ax"); /* a file, so not cut */
 	ck_assert_str_eq(content("cg/unit/box/pids.max"), "77x");
+	/* half a processor; the others are limited without it, too */
+	hr_cgroup_close(&g);
+	ck_assert_int_eq(open_box(0, 77, 50000), -1);
+	ck_assert_ptr_nonnull(strstr(err.msg, "cpu.max"));
+	ck_assert(g.has_pids && !g.has_cpu && !g.has_memory);
+	hr_cgroup_close(&g);
+	file("cg/unit/box/cpu.max", "");
+	ck_assert_int_eq(open_box(0, 77, 50000), 0);
+	ck_assert(g.has_pids && g.has_cpu);
+	ck_assert_str_eq(content("cg/unit/box/cpu.max"), "50000 100000");
+	hr_cgroup_close(&g);
+	ck_assert_int_eq(open_box(0, 77, 0), 0);
+	ck_assert_str_eq(content("cg/unit/box/cpu.max"), "max00 100000"); /* not cut either */
+	hr_cgroup_close(&g);
+	file("cg/unit/cgroup.controllers", "cpuset memory\n");
+	ck_assert_int_eq(open_box(0, 0, 50000), -1);
+	ck_assert(!g.has_cpu);
 }
 END_TEST
 
@@ -122,7 +147,7 @@ START_TEST(version_two_without_a_right)
 	file("proc/self/cgroup", "0::/\n");
 	dir("cg");
 	file("cg/cgroup.controllers", "memory pids\n");
-	ck_assert_int_eq(hr_cgroup_open(&g, at("proc"), "box", 1, 1, &err), -1);
+	ck_assert_int_eq(open_box(1, 1, 0), -1);
 	ck_assert_ptr_nonnull(strstr(err.msg, "cgroup.subtree_control"));
 	ck_assert_uint_eq(g.n, 0);
 	ck_assert(!g.has_memory && !g.has_pids);
@@ -146,23 +171,27 @@ START_TEST(version_one)
 	dir("p/box");
 	file("m/a/b/box/memory.limit_in_bytes", "");
 	file("p/box/pids.max", "");
-	ck_assert_msg(hr_cgroup_open(&g, at("proc"), "box", 4096, 9, &err) == 0, "%s", err.msg);
-	ck_assert_uint_eq(g.n, 2);
+	file("p/box/cpu.cfs_period_us", "");
+	file("p/box/cpu.cfs_quota_us", "");
+	ck_assert_msg(open_box(4096, 9, 50000) == 0, "%s", err.msg);
+	ck_assert_uint_eq(g.n, 3); /* two of them are one directory here, which does no harm */
 	ck_assert_str_eq(g.dirs[0], at("m/a/b/box"));
 	ck_assert_str_eq(g.dirs[1], at("p/box"));
 	ck_assert_str_eq(content("m/a/b/box/memory.limit_in_bytes"), "4096");
 	ck_assert_str_eq(content("p/box/pids.max"), "9");
+	ck_assert_str_eq(content("p/box/cpu.cfs_period_us"), "100000");
+	ck_assert_str_eq(content("p/box/cpu.cfs_quota_us"), "50000");
 	hr_cgroup_close(&g);
 	/* only one of them is wanted, and it is not mounted */
 	file("proc/self/cgroup", "4:memory:/a/b\n");
-	ck_assert_int_eq(hr_cgroup_open(&g, at("proc"), "box", 0, 9, &err), -1);
+	ck_assert_int_eq(open_box(0, 9, 0), -1);
 	ck_assert_str_eq(err.msg, "no control group for pids is mounted");
 }
 END_TEST
 
 START_TEST(nothing_is_asked_for)
 {
-	ck_assert_int_eq(hr_cgroup_open(&g, "/nonexistent", "box", 0, 0, &err), 0);
+	ck_assert_int_eq(open_box(0, 0, 0), 0);
 	ck_assert_uint_eq(g.n, 0);
 }
 END_TEST

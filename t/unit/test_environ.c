@@ -107,7 +107,7 @@ START_TEST(ours_is_not_theirs)
 	    "TMUX=a,b", "TMUX_PANE=%1", "TERM=dumb", "TERM_PROGRAM=tmux", "TERM_PROGRAM_VERSION=3",
 	    "COLUMNS=80", "LINES=24", "PROMPT_COMMAND=x", "PS0=x", "PS1=x", "PS2=x", "BASH_ENV=/x",
 	    "POSIXLY_CORRECT=", "SHELLOPTS=posix", "BASHOPTS=extdebug", "BASH_XTRACEFD=2", "PWD=/x",
-	    "OLDPWD=/y", "SHLVL=3", "_=/bin/x", "__hr_n=0", "__hr_p=x", NULL};
+	    "OLDPWD=/y", "SHLVL=3", "_=/bin/x", "__hr_n=0", "__hr_b=x", "__hr_p=x", NULL};
 	char **list = for_user(ours, false, 1000);
 
 	ck_assert_uint_eq(count(list), 1);

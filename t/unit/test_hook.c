@@ -1,5 +1,6 @@
 /* session/hook: the texts, given to the real bash. It is interactive but has no terminal, so that
- * only the texts are tested: commands come from a file, answers lie ready in the FIFO. */
+ * only the texts are tested: commands come from a file, answers lie ready in the FIFO. Where it
+ * matters all is done twice, by the script and by the builtin. */
 #include "config.h"
 
 #include <check.h>
@@ -18,12 +19,16 @@
 #include "session/exports.h"
 #include "session/hook.h"
 #include "session/report.h"
+#include "scratch.h"
 
 #define MOST 40
 
-static char top[64];
+static char top[80];
 static struct hr_hook hook;
-static int report_fd, exports_fd, ack_fd;
+static int report_fd, exports_fd, ack_fd, line_fd;
+static const char *module; /* NULL: bash has none */
+
+static void put_file(const char *name, const char *text);
 
 static const char *
 in_top(const char *name)
@@ -51,12 +56,40 @@ setup(void)
 	struct hr_err err = {0};
 
 	/* a name that needs quoting */
-	(void)snprintf(top, sizeof(top), "/tmp/hr-hook it's \"$x\"-XXXXXX");
+	(void)snprintf(top, sizeof(top), "%s/it's \"$x\"-XXXXXX", scratch);
 	ck_assert_ptr_nonnull(mkdtemp(top));
 	ck_assert_int_eq(hr_hook_init(&hook, top, &err), 0);
 	report_fd = fifo(hook.report_path);
 	exports_fd = fifo(hook.exports_path);
 	ack_fd = fifo(hook.ack_path);
+	line_fd = fifo(hook.line_path);
+	put_file(strrchr(hook.script_path, '/') + 1, hook.script);
+	module = NULL;
+}
+
+/* For tests that are done twice. */
+static void
+use_module(int with)
+{
+	static char path[4200];
+	const char *built = getenv("abs_top_builddir");
+
+	ck_assert_ptr_nonnull(built);
+	(void)snprintf(path, sizeof(path), "%s/handrail-line.so", built);
+	module = with ? path : NULL;
+}
+
+/* That it was the builtin, and not the script. */
+static void
+check_module(void)
+{
+	char hello[8];
+	ssize_t n = hr_fd_read(line_fd, hello, sizeof(hello));
+
+	if (module == NULL)
+		ck_assert_int_lt(n, 0);
+	else
+		ck_assert_msg(n >= 1 && hello[0] == HR_HOOK_LINE_HELLO[0], "not loaded");
 }
 
 static void
@@ -65,6 +98,7 @@ teardown(void)
 	hr_fd_close(&report_fd);
 	hr_fd_close(&exports_fd);
 	hr_fd_close(&ack_fd);
+	hr_fd_close(&line_fd);
 	hr_hook_done(&hook);
 	ck_assert_int_eq(hr_path_remove(top, NULL), 0);
 }
@@ -94,7 +128,7 @@ put_rcfile(const char *bashrc)
 
 	put_file(".bashrc", bashrc);
 	hr_buf_init(&b, 1u << 20);
-	hr_hook_rcfile(&hook, bashrc[0] == '\0', NULL, &b);
+	hr_hook_rcfile(&hook, bashrc[0] == '\0', module, &b);
 	ck_assert_int_eq(b.fail, HR_OK);
 	put_file("rc", b.p);
 	hr_buf_done(&b);
@@ -213,7 +247,7 @@ START_TEST(bash_can_parse_all_of_it)
 	struct hr_buf b;
 
 	hr_buf_init(&b, 1u << 20);
-	hr_hook_rcfile(&hook, false, NULL, &b);
+	hr_hook_rcfile(&hook, false, "/a b/c'd", &b);
 	check_syntax(hr_buf_str(&b));
 	hr_buf_reset(&b);
 	hr_hook_heal(&hook, &b);
@@ -223,6 +257,7 @@ START_TEST(bash_can_parse_all_of_it)
 	hr_hook_editing(7, &b);
 	check_syntax(hr_buf_str(&b));
 	check_syntax(hook.prompt_command);
+	check_syntax(hook.script);
 	ck_assert_ptr_null(strchr(hook.prompt_command, '\n'));
 	hr_buf_reset(&b);
 	hr_hook_ack_source("/a b/c'd", &b);
@@ -274,8 +309,11 @@ START_TEST(each_hook_is_another)
 	ck_assert_str_ne(other.exports_path, hook.exports_path);
 	/* what child shells are told holds no secret */
 	ck_assert_ptr_null(strstr(hook.prompt_command, hook.nonce));
+	ck_assert_ptr_null(strstr(hook.script, hook.nonce));
 	ck_assert_ptr_null(strstr(hook.report_path, hook.nonce));
 	ck_assert_ptr_null(strstr(hook.prompt_command, hook.exports_path));
+	ck_assert_ptr_null(strstr(hook.script, hook.exports_path));
+	ck_assert_ptr_null(strstr(hook.script, hook.line_path));
 	hr_hook_done(&other);
 	hr_hook_done(&other);
 }
@@ -285,8 +323,10 @@ START_TEST(every_prompt_is_reported)
 {
 	struct hr_report last;
 
+	use_module(_i);
 	put_rcfile("");
 	ck_assert_int_eq(run("false\n(exit 7)\ncd /\nsh -c 'kill -9 $$'\n:\n", "\n"), 0);
+	check_module();
 	ck_assert_str_eq(codes(&last), "0 1 7 0 137 0 ");
 	ck_assert_str_eq(last.pwd, "/");
 	ck_assert_str_eq(last.nonce, hook.nonce);
@@ -297,6 +337,7 @@ END_TEST
 
 START_TEST(the_user_sees_no_hook)
 {
+	use_module(_i);
 	put_rcfile("");
 	ck_assert_int_eq(
 	    run("true | (exit 3) | true\necho ps=${PIPESTATUS[*]}\necho a b\necho u=$_\n(exit 4)\n"
@@ -315,10 +356,13 @@ START_TEST(it_works_under_every_option)
 	    "IFS=0123456789abcdef/", "IFS=", "unset PWD OLDPWD TERM", "shopt -u promptvars",
 	    "alias builtin=false printf=false test=false read=false :=false eval=false",
 	    "shopt -s xpg_echo", "trap 'false' DEBUG", "trap 'echo E' ERR", "PATH=", "exec 2>&-",
-	    "PS1='$ '", "readonly PS1", "PS2=x", "__hr_a=1", "LC_ALL=C"};
+	    "PS1='$ '", "readonly PS1", "PS2=x", "__hr_a=1", "LC_ALL=C", "unset __hr_b",
+	    "__hr_b=(.)", "readonly __hr_b", "export __hr_b", "trap 'false' RETURN",
+	    "PATH=$(head -c 9000 /dev/zero | tr '\\0' x)"};
 	char script[300];
 	size_t i;
 
+	use_module(_i);
 	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
 		(void)snprintf(script, sizeof(script), "%s\n(exit 3)\n(exit 4)\n", options[i]);
 		put_rcfile("");
@@ -346,6 +390,7 @@ rest_ack(void)
 
 START_TEST(nothing_of_ours_gets_into_the_environment)
 {
+	use_module(_i);
 	put_rcfile("set -a");
 	const char *rest = rest_ack();
 
@@ -363,11 +408,21 @@ START_TEST(what_was_put_before_it_goes)
 	    "PROMPT_COMMAND=\"true; $PROMPT_COMMAND\"\nfalse\nfalse\nPS0=x\nfalse\nunset PS0\n"
 	    "false\nPROMPT_COMMAND=(\"$PROMPT_COMMAND\" 'echo other')\nfalse\n";
 
+	use_module(_i);
 	put_rcfile("");
 	ck_assert_int_eq(run_acked(script, "\n", rest_ack()), 1);
 	ck_assert_str_eq(codes(NULL), "0 0 1 1 0 1 0 1 0 1 ");
 	ck_assert_int_eq(run_acked(script, "\n", rest_ack()), 1);
 	ck_assert_str_eq(hooks(), "=!==!=!=!=");
+}
+END_TEST
+
+START_TEST(it_goes_on_under_set_e)
+{
+	use_module(_i);
+	put_rcfile("");
+	ck_assert_int_eq(run_acked("set -e\ntrue\nPS1='$ '\ncd /\n", "\n", rest_ack()), 0);
+	ck_assert_str_eq(codes(NULL), "0 0 0 0 0 ");
 }
 END_TEST
 
@@ -379,6 +434,7 @@ START_TEST(a_changed_hook_is_told)
 	char script[200];
 	size_t i;
 
+	use_module(_i);
 	put_rcfile("");
 	for (i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
 		(void)snprintf(script, sizeof(script), "set -u\nIFS=0:\n%s\n", changes[i]);
@@ -392,6 +448,7 @@ START_TEST(a_child_shell_does_not_wait)
 {
 	struct hr_report last;
 
+	use_module(_i);
 	put_rcfile("");
 	put_file("inner", "(exit 5)\n");
 	ck_assert_int_eq(run("bash --norc -i <inner 2>/dev/null\nfalse\n", "\n"), 1);
@@ -400,8 +457,25 @@ START_TEST(a_child_shell_does_not_wait)
 }
 END_TEST
 
+/* The FIFOs are there and nobody has their other end, as after a kill of the keeper. */
+START_TEST(a_keeper_that_is_gone_is_not_waited_for)
+{
+	const char *report = strrchr(hook.report_path, '/') + 1;
+	const char *ack = strrchr(hook.ack_path, '/') + 1;
+	char script[400];
+
+	use_module(true);
+	put_rcfile("");
+	(void)snprintf(script, sizeof(script), "rm %s %s\nmkfifo %s %s\n(exit 4)\n", ack,
+	    _i == 0 ? report : "", ack, _i == 0 ? report : "");
+	ck_assert_int_eq(run(script, "\n"), 4);
+	check_module();
+}
+END_TEST
+
 START_TEST(a_start_up_file_of_the_user)
 {
+	use_module(_i);
 	put_rcfile(
 	    "PROMPT_COMMAND=(a b); PS0=x; set -u; alias set=false; MINE=here; TMOUT=1; false");
 	ck_assert_int_eq(run("echo $MINE ${TMOUT-no}\n(exit 9)\n", "\n"), 9);
@@ -427,6 +501,7 @@ check_heal(const char *broken, const char *want)
 
 START_TEST(a_lost_hook_can_be_put_back)
 {
+	use_module(_i);
 	check_heal("unset PROMPT_COMMAND; (exit 6)", "0 6 3 ");
 	check_heal("PROMPT_COMMAND=:; PS0=; (exit 6)", "0 6 3 ");
 	check_heal("unset __hr_n __hr_p PROMPT_COMMAND; (exit 6)", "0 6 3 ");
@@ -442,6 +517,10 @@ START_TEST(a_lost_hook_can_be_put_back)
 	check_heal("trap 'echo x' DEBUG; PROMPT_COMMAND=; (exit 6)", "0 6 3 ");
 	check_heal("PROMPT_COMMAND=(: :); (exit 6)", "0 6 3 ");
 	check_heal("readonly PS1 PS2; PROMPT_COMMAND=; (exit 6)", "0 6 3 ");
+	check_heal("__hr_b=x; (exit 6)", "0 6 3 ");
+	check_heal("declare -n __hr_b=PWD; PROMPT_COMMAND=; (exit 6)", "0 6 3 ");
+	check_heal("enable -n __hr_line; __hr_b=(__hr_line); (exit 6)", "0 6 3 ");
+	check_heal("enable -d __hr_line; __hr_b=(__hr_line); (exit 6)", "0 6 3 ");
 }
 END_TEST
 
@@ -449,12 +528,18 @@ START_TEST(what_cannot_be_put_back_ends_the_shell)
 {
 	struct hr_buf b;
 
+	use_module(_i);
 	put_rcfile("");
 	hr_buf_init(&b, 1u << 20);
 	hr_buf_adds(&b, "PROMPT_COMMAND=; readonly PROMPT_COMMAND; (exit 6)\n");
 	hr_hook_heal(&hook, &b);
 	hr_buf_adds(&b, "\n(exit 3)\n");
 	ck_assert_int_eq(run(b.p, "\n"), 6);
+	hr_buf_reset(&b);
+	hr_buf_adds(&b, "enable -d __hr_line; __hr_b=x; readonly __hr_b; (exit 7)\n");
+	hr_hook_heal(&hook, &b);
+	hr_buf_adds(&b, "\n(exit 3)\n");
+	ck_assert_int_eq(run(b.p, "\n"), 7);
 	hr_buf_done(&b);
 }
 END_TEST
@@ -465,6 +550,7 @@ START_TEST(variables_reach_the_next_shell)
 	char bytes[8192];
 	ssize_t n;
 
+	use_module(_i);
 	put_rcfile("");
 	hr_buf_init(&ack, 1u << 20);
 	hr_buf_adds(&ack, "export NEW='x y' EMPTY=; export UNSET; readonly FIXED=1; export FIXED; "
@@ -505,22 +591,25 @@ main(void)
 	SRunner *sr;
 	int failed;
 
+	tcase_add_unchecked_fixture(tc, scratch_make, scratch_remove);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, bash_can_parse_all_of_it);
 	tcase_add_test(tc, an_ack_is_one_byte_or_begins_with_a_blank);
 	tcase_add_test(tc, each_hook_is_another);
-	tcase_add_test(tc, every_prompt_is_reported);
-	tcase_add_test(tc, the_user_sees_no_hook);
-	tcase_add_test(tc, it_works_under_every_option);
-	tcase_add_test(tc, nothing_of_ours_gets_into_the_environment);
-	tcase_add_test(tc, what_was_put_before_it_goes);
-	tcase_add_test(tc, a_changed_hook_is_told);
-	tcase_add_test(tc, a_child_shell_does_not_wait);
-	tcase_add_test(tc, a_start_up_file_of_the_user);
-	tcase_add_test(tc, a_lost_hook_can_be_put_back);
-	tcase_add_test(tc, what_cannot_be_put_back_ends_the_shell);
-	tcase_add_test(tc, variables_reach_the_next_shell);
+	tcase_add_loop_test(tc, every_prompt_is_reported, 0, 2);
+	tcase_add_loop_test(tc, the_user_sees_no_hook, 0, 2);
+	tcase_add_loop_test(tc, it_works_under_every_option, 0, 2);
+	tcase_add_loop_test(tc, nothing_of_ours_gets_into_the_environment, 0, 2);
+	tcase_add_loop_test(tc, what_was_put_before_it_goes, 0, 2);
+	tcase_add_loop_test(tc, it_goes_on_under_set_e, 0, 2);
+	tcase_add_loop_test(tc, a_changed_hook_is_told, 0, 2);
+	tcase_add_loop_test(tc, a_child_shell_does_not_wait, 0, 2);
+	tcase_add_loop_test(tc, a_keeper_that_is_gone_is_not_waited_for, 0, 2);
+	tcase_add_loop_test(tc, a_start_up_file_of_the_user, 0, 2);
+	tcase_add_loop_test(tc, a_lost_hook_can_be_put_back, 0, 2);
+	tcase_add_loop_test(tc, what_cannot_be_put_back_ends_the_shell, 0, 2);
+	tcase_add_loop_test(tc, variables_reach_the_next_shell, 0, 2);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);

@@ -222,8 +222,25 @@ START_TEST(only_one_attempt_begins)
 	ck_assert(!hr_journal_begin(&j, "k", 1, e.attempt));
 	leave();
 	/* what is not in the journal is nobody's business */
-	ck_assert(hr_journal_begin(&j, "unknown", 7, 1));
 	ck_assert(hr_journal_begin(&j, "k", 1, 0));
+}
+END_TEST
+
+/* Nothing of a second attempt was done, and it said so: a third may come. The first, which died and
+ * whose request is still on its way, must not be a second one then. */
+START_TEST(an_attempt_without_its_entry_does_not_begin)
+{
+	uint32_t first;
+
+	enter("k");
+	first = e.attempt;
+	leave();
+	enter("k");
+	hr_journal_undo(&j, &e);
+	ck_assert(!hr_journal_begin(&j, "k", 1, first));
+	enter("k");
+	ck_assert_int_eq(found, HR_JOURNAL_NEW);
+	leave();
 }
 END_TEST
 
@@ -593,6 +610,7 @@ main(void)
 	tcase_add_test(c, dead_holders);
 	tcase_add_test(c, empty_file);
 	tcase_add_test(c, only_one_attempt_begins);
+	tcase_add_test(c, an_attempt_without_its_entry_does_not_begin);
 	tcase_add_test(c, second_waits);
 	tcase_add_test(c, undone_and_forgotten);
 	tcase_add_test(c, over_and_asked_again);

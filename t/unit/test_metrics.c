@@ -154,6 +154,57 @@ START_TEST(others)
 }
 END_TEST
 
+#define MINUTE ((int64_t)60000000000)
+
+static void
+expect_recent(const struct hr_metrics *m, int64_t now, unsigned want_all, unsigned want_errors)
+{
+	unsigned all, errors;
+
+	hr_metrics_recent(m, now, &all, &errors);
+	ck_assert_uint_eq(all, want_all);
+	ck_assert_uint_eq(errors, want_errors);
+}
+
+START_TEST(recent_actions)
+{
+	static struct hr_metrics m;
+	int64_t now = 1000 * MINUTE;
+	int i;
+
+	expect_recent(&m, now, 0, 0);
+	expect_recent(&m, 0, 0, 0);
+	for (i = 0; i < 7; i++) {
+		hr_metrics_recent_add(&m, now + i * MINUTE, true);
+		hr_metrics_recent_add(&m, now + i * MINUTE + MINUTE - 1, false);
+	}
+	expect_recent(&m, now + 6 * MINUTE, 10, 5);
+	expect_recent(&m, now + 8 * MINUTE, 6, 3);
+	expect_recent(&m, now + 10 * MINUTE, 2, 1);
+	expect_recent(&m, now + 11 * MINUTE, 0, 0);
+	/* a minute has an end of counting, which keeps the share */
+	for (i = 0; i < 70000; i++)
+		hr_metrics_recent_add(&m, now + 20 * MINUTE, i % 2 != 0);
+	expect_recent(&m, now + 20 * MINUTE, 65535, 32767);
+}
+END_TEST
+
+START_TEST(errors_among_actions)
+{
+	ran(0, HR_CLOCK_NONE, 1, 1);
+	ran(1, HR_CLOCK_NONE, 1, 1); /* a command that failed is no error */
+	expect_recent(&board->metrics, hr_worker_mono_ns(), 2, 0);
+	hr_answer_reset(&a);
+	a.note.cls = hr_action_class("read", 4);
+	a.note.error = true;
+	hr_metrics_count(board, &a, 1);
+	a.note.error = false;
+	a.status = 500;
+	hr_metrics_count(board, &a, 1);
+	expect_recent(&board->metrics, hr_worker_mono_ns(), 4, 2);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -166,6 +217,8 @@ main(void)
 	tcase_add_loop_test(tc, traces, 0, 19);
 	tcase_add_test(tc, commands);
 	tcase_add_test(tc, others);
+	tcase_add_test(tc, recent_actions);
+	tcase_add_test(tc, errors_among_actions);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);

@@ -22,6 +22,7 @@
 	      "himBs\0"                                                                            \
 	      "emacs:vi"
 #define WHOLE HR_REPORT_PROMPT "\0" FIELDS
+#define LOOKED HR_REPORT_LOOKED "\0" FIELDS "\0"
 
 static struct hr_report_reader reader;
 
@@ -37,8 +38,8 @@ teardown(void)
 	hr_report_reader_done(&reader);
 }
 
-static void
-check_whole(void)
+static struct hr_report
+check_fields(void)
 {
 	struct hr_report r;
 
@@ -54,6 +55,16 @@ check_whole(void)
 	ck_assert_str_eq(r.hook, "dumb");
 	ck_assert_str_eq(r.flags, "himBs");
 	ck_assert_str_eq(r.options, "emacs:vi");
+	return r;
+}
+
+static void
+check_whole(void)
+{
+	struct hr_report r = check_fields();
+
+	ck_assert(!r.pwd_right);
+	ck_assert_ptr_null(r.python);
 }
 
 static void
@@ -87,6 +98,38 @@ START_TEST(one_after_the_other)
 }
 END_TEST
 
+START_TEST(of_a_shell_that_looked)
+{
+	static const struct {
+		const char *pwd, *python;
+		bool right;
+		const char *found;
+	} rows[] = {{"=", "=/bin/python", true, "/bin/python"}, {"", "=", false, ""},
+	    {"=", "", true, NULL}, {"", "", false, NULL}, {"x", "/bin/python", false, NULL}};
+	struct hr_report r;
+	size_t i, at;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		for (at = 0; at < sizeof(LOOKED) - 1; at++) {
+			hr_report_feed(&reader, &LOOKED[at], 1);
+			check_none();
+		}
+		hr_report_feed(&reader, rows[i].pwd, strlen(rows[i].pwd) + 1);
+		check_none();
+		hr_report_feed(&reader, rows[i].python, strlen(rows[i].python) + 1);
+		hr_report_feed(&reader, WHOLE, sizeof(WHOLE));
+		r = check_fields();
+		ck_assert_int_eq(r.pwd_right, rows[i].right);
+		if (rows[i].found == NULL)
+			ck_assert_ptr_null(r.python);
+		else
+			ck_assert_str_eq(r.python, rows[i].found);
+		check_whole();
+		check_none();
+	}
+}
+END_TEST
+
 START_TEST(others_write_before_it)
 {
 	static const struct {
@@ -99,7 +142,8 @@ START_TEST(others_write_before_it)
 	    ROW(HR_REPORT_PROMPT "\0" NONCE "\0"
 				 "1\0"
 				 "2\0"),
-	    ROW(HR_REPORT_PROMPT "\0\0\0\0\0\0\0\0\0\0"), ROW("\0\0\0")};
+	    ROW(HR_REPORT_PROMPT "\0\0\0\0\0\0\0\0\0\0"), ROW("\0\0\0"), ROW(HR_REPORT_LOOKED "\0"),
+	    ROW(HR_REPORT_LOOKED "\0half"), ROW(HR_REPORT_LOOKED "\0" HR_REPORT_PROMPT "\0")};
 #undef ROW
 	size_t i;
 
@@ -217,6 +261,7 @@ main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, byte_by_byte);
 	tcase_add_test(tc, one_after_the_other);
+	tcase_add_test(tc, of_a_shell_that_looked);
 	tcase_add_test(tc, others_write_before_it);
 	tcase_add_test(tc, a_directory_named_like_the_word);
 	tcase_add_test(tc, a_nonce_that_was_changed);

@@ -216,6 +216,39 @@ START_TEST(death_of_the_parent_is_a_signal)
 }
 END_TEST
 
+static void
+note_itself(void *arg)
+{
+	pid_t self = getpid();
+
+	if (write(*(const int *)arg, &self, sizeof(self)) != sizeof(self))
+		_exit(1);
+}
+
+START_TEST(the_child_is_called_before_its_program)
+{
+	const char *argv[] = {"nothing-here", NULL};
+	struct hr_spawn s = {.path = "/bin/true", .argv = argv, .umask = -1, .forked = note_itself};
+	struct hr_err err = {0};
+	pid_t pid, noted = 0;
+	int p[2];
+
+	ck_assert_int_eq(pipe2(p, O_CLOEXEC), 0);
+	s.arg = &p[1];
+	pid = hr_spawn(&s, &err);
+	ck_assert_msg(pid > 0, "%s", err.msg);
+	ck_assert_int_eq(hr_fd_read(p[0], &noted, sizeof(noted)), sizeof(noted));
+	ck_assert_int_eq(noted, pid);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	s.path = "/nonexistent/nothing-here";
+	ck_assert_int_eq(hr_spawn(&s, &err), -1);
+	ck_assert_int_eq(hr_fd_read(p[0], &noted, sizeof(noted)), sizeof(noted));
+	ck_assert_int_ne(noted, pid);
+	hr_fd_close(&p[0]);
+	hr_fd_close(&p[1]);
+}
+END_TEST
+
 START_TEST(wait_gives_status_and_cut_stderr)
 {
 	const char *argv[] = {
@@ -250,6 +283,7 @@ main(void)
 	tcase_add_test(native, session_group_umask_and_limit);
 	tcase_add_test(tc, environment_can_be_replaced);
 	tcase_add_test(tc, death_of_the_parent_is_a_signal);
+	tcase_add_test(tc, the_child_is_called_before_its_program);
 	tcase_add_test(tc, wait_gives_status_and_cut_stderr);
 	suite_add_tcase(s, tc);
 	suite_add_tcase(s, native);

@@ -162,9 +162,14 @@ START_TEST(links_in_place_of_files_lead_nowhere)
 			ck_assert_int_ge(fd, 0);
 			hr_fd_close(&fd);
 		} else {
-			ck_assert_int_eq(hr_statedir_put(&d, "soft", "new", 3, &err), 0);
-			ck_assert_int_eq(hr_statedir_put(&d, "hard", "new", 3, &err), 0);
+			ck_assert_int_eq(
+			    hr_statedir_put(&d, "soft", "new", 3, HR_STATEDIR_USER, &err), 0);
+			ck_assert_int_eq(
+			    hr_statedir_put(&d, "hard", "new", 3, HR_STATEDIR_USER, &err), 0);
 			check_stat(at("soft"), is_root() ? OTHER : geteuid(), S_IFREG | 0400);
+			ck_assert_int_eq(
+			    hr_statedir_put(&d, "soft", "new", 3, HR_STATEDIR_ANYBODY, &err), 0);
+			check_stat(at("soft"), geteuid(), S_IFREG | 0444);
 		}
 		check_stat(victim, geteuid(), S_IFREG | 0600);
 		ck_assert_int_eq(stat(victim, &st), 0);
@@ -182,12 +187,12 @@ START_TEST(a_directory_in_place_of_a_file_goes_if_it_is_empty)
 	struct hr_err err = {0};
 
 	ck_assert_int_eq(mkdir(at("f"), 0700), 0);
-	ck_assert_int_eq(hr_statedir_put(&d, "f", "a", 1, &err), 0);
+	ck_assert_int_eq(hr_statedir_put(&d, "f", "a", 1, HR_STATEDIR_USER, &err), 0);
 	hr_statedir_remove(&d, "f");
 	hr_statedir_remove(&d, "f"); /* once more is no error */
 	ck_assert_int_eq(mkdir(at("f"), 0700), 0);
 	ck_assert_int_eq(mkdir(at("f/sub"), 0700), 0);
-	ck_assert_int_eq(hr_statedir_put(&d, "f", "a", 1, &err), -1);
+	ck_assert_int_eq(hr_statedir_put(&d, "f", "a", 1, HR_STATEDIR_USER, &err), -1);
 	ck_assert_int_eq(err.sys, EEXIST);
 	hr_statedir_close(&d);
 }
@@ -199,10 +204,10 @@ START_TEST(sweeping_takes_only_its_own)
 	struct hr_statedir d = open_for_other();
 	struct hr_err err = {0};
 
-	ck_assert_int_eq(hr_statedir_put(&d, "report.1", "", 0, &err), 0);
-	ck_assert_int_eq(hr_statedir_put(&d, "report.2", "", 0, &err), 0);
-	ck_assert_int_eq(hr_statedir_put(&d, "rc", "", 0, &err), 0);
-	ck_assert_int_eq(hr_statedir_put(&d, "mine", "", 0, &err), 0);
+	ck_assert_int_eq(hr_statedir_put(&d, "report.1", "", 0, HR_STATEDIR_USER, &err), 0);
+	ck_assert_int_eq(hr_statedir_put(&d, "report.2", "", 0, HR_STATEDIR_USER, &err), 0);
+	ck_assert_int_eq(hr_statedir_put(&d, "rc", "", 0, HR_STATEDIR_USER, &err), 0);
+	ck_assert_int_eq(hr_statedir_put(&d, "mine", "", 0, HR_STATEDIR_USER, &err), 0);
 	hr_statedir_sweep(&d, prefixes, 2);
 	ck_assert_int_eq(access(at("report.1"), F_OK), -1);
 	ck_assert_int_eq(access(at("report.2"), F_OK), -1);

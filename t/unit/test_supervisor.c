@@ -5,6 +5,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -240,6 +241,28 @@ START_TEST(a_taken_port_is_noticed)
 	hr_fd_close(&client);
 	hr_fd_close(&fd);
 	hr_settings_done(&c);
+}
+END_TEST
+
+START_TEST(the_viewer_takes_no_port_that_is_bound)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET,
+	    .sin_port = htons(65535),
+	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+	struct hr_settings c;
+	struct hr_viewer v;
+
+	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
+	/* as another server does before it is ready */
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+	ck_assert_int_eq(hr_settings_init(&c, &err), 0);
+	ck_assert_int_eq(hr_settings_set(&c, "viewer_url_file", "", &err), 0);
+	c.port = 65534; /* then there is no other */
+	hr_viewer_open(&v, &c);
+	ck_assert_int_eq(v.fd, -1);
+	hr_settings_done(&c);
+	hr_fd_close(&fd);
 }
 END_TEST
 
@@ -553,6 +576,7 @@ main(void)
 	tcase_add_test(tc, copies_are_whole_sealed_and_independent);
 	tcase_add_loop_test(tc, addresses, 0, 18);
 	tcase_add_test(tc, a_taken_port_is_noticed);
+	tcase_add_test(tc, the_viewer_takes_no_port_that_is_bound);
 	tcase_add_test(tc, backoff_of_what_never_worked);
 	tcase_add_test(tc, backoff_of_what_worked_is_a_budget);
 	tcase_add_test(tc, commands_do_not_see_what_is_ours);

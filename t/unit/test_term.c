@@ -117,6 +117,8 @@ START_TEST(a_byte_of_a_bad_sequence_swallows_its_length)
 {
 	shows("\342\303\251x", "x");
 	shows("\342\303\251\303\251", "\303\251");
+	shows("x\342a\202\254b", "xab"); /* but not beyond what is ASCII */
+	shows("x\342a\033[1mb\202\254c", "xabc");
 }
 END_TEST
 
@@ -539,9 +541,9 @@ static size_t
 random_sgr(char *p, size_t room)
 {
 	static const char *const words[] = {"", "0", "1", "7", "007", "22", "24", "27", "30", "39",
-	    "38;5;208", "38;5;300", "38;5;", "41", "48", "48;2;1;2;3", "48;2;1;2;300", "48;5", "4",
-	    "48;5;1", "48:5:1", "49", "55", "56", "101", "123456", "99999999999", "4294967297",
-	    "?1", "1 "};
+	    "38;5;208", "38;5;300", "38;5;", "38;5;0001", "58;5;3", "41", "48", "48;2;1;2;3",
+	    "48;2;1;2;300", "48;5", "4", "48;5;1", "48:5:1", "49", "55", "56", "101", "123456",
+	    "99999999999", "4294967297", "?1", "1 "};
 	unsigned n = pick(16) == 0 ? 20 + pick(8) : pick(5), i;
 	size_t len = (size_t)snprintf(p, room, "\033[");
 
@@ -578,6 +580,40 @@ START_TEST(attributes_are_the_same_in_pieces)
 			ck_assert_msg(strcmp(now(), whole[part]) == 0, "'%s': '%s', not '%s'",
 			    stream, now(), whole[part]);
 		}
+	}
+}
+END_TEST
+
+/* Text, colours and ELs of one row take a fast way together. */
+START_TEST(coloured_text_is_the_same_in_pieces)
+{
+	static const char *const words[] = {"a", "some text", "  ", "\033[K", "\033[K", "\033[41m",
+	    "\033[m\033[K", "\r\n", "\r", "\n", "\033[2b", "\033[3D", "\033[1K", "\303\251",
+	    "\344\275\240", "\344", "\275\240", "\033[",
+	    "a line that is longer than the terminal is wide"};
+	char stream[4096], got[2][2048];
+	unsigned col[2], row[2], i, way;
+	size_t len = 0, at;
+
+	seed = (uint32_t)_i + 99;
+	while (len < 2000)
+		len += pick(3) == 0 ? random_sgr(stream + len, sizeof(stream) - len)
+				    : (size_t)snprintf(stream + len, sizeof(stream) - len, "%s",
+					  words[pick(sizeof(words) / sizeof(words[0]))]);
+	open_term(24, 6, 30, 0);
+	for (i = 0; i < 40; i++) {
+		at = pick((unsigned)len);
+		for (way = 0; way < 2; way++) {
+			hr_term_reset(t);
+			hr_term_feed(t, stream, way == 0 ? at : 0);
+			for (size_t k = 0; way == 1 && k < at; k++)
+				hr_term_feed(t, stream + k, 1);
+			(void)snprintf(got[way], sizeof(got[way]), "%s", now());
+			hr_term_cursor(t, &col[way], &row[way]);
+		}
+		ck_assert_str_eq(got[0], got[1]);
+		ck_assert_uint_eq(col[0], col[1]);
+		ck_assert_uint_eq(row[0], row[1]);
 	}
 }
 END_TEST
@@ -904,6 +940,7 @@ main(void)
 	tcase_add_test(change, dropping_is_a_change_scrolling_is_not);
 	tcase_add_loop_test(random, pieces_do_not_matter, 0, 100);
 	tcase_add_loop_test(random, attributes_are_the_same_in_pieces, 0, 10);
+	tcase_add_loop_test(random, coloured_text_is_the_same_in_pieces, 0, 40);
 	tcase_add_loop_test(random, a_flood_is_rendered_like_single_bytes, 0, 20);
 	tcase_add_loop_test(random, the_generation_follows_the_text, 0, 60);
 	tcase_add_test(memory, an_idle_terminal_is_small);

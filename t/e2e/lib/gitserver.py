@@ -2,6 +2,7 @@
 itself over HTTP, for those that know the token. It notes what it saw."""
 
 import base64
+import gzip
 import http.server
 import json
 import os
@@ -32,9 +33,11 @@ def make_repository(path, branch="main", other="other"):
 
 
 class GitServer:
-    """tokens: {user of git: token}; new_token: what /api/refresh-tokens gives."""
+    """tokens: {user of git: token}; new_token: what /api/refresh-tokens gives; smart: it packs, which a
+    shallow clone needs, and does not only hand out files."""
 
-    def __init__(self, top, tokens, new_token=None):
+    def __init__(self, top, tokens, new_token=None, smart=False):
+        self.smart = smart
         self.tokens, self.seen, self.shown, self.refreshed = tokens, [], [], []
         outer = self
 
@@ -54,6 +57,23 @@ class GitServer:
                 self.end_headers()
                 self.wfile.write(body)
 
+            def upload_pack(self, name, kind, before, *options, **more):
+                """git's own half of a smart server."""
+                done = subprocess.run(["git", "upload-pack", "--stateless-rpc", *options, top + name],
+                                      stdout=subprocess.PIPE, **more)
+                self.send_response(404 if done.returncode and not done.stdout else 200)
+                self.send_header("Content-Type", "application/x-git-upload-pack-" + kind)
+                self.send_header("Content-Length", str(len(before + done.stdout)))
+                self.end_headers()
+                self.wfile.write(before + done.stdout)
+
+            def do_POST(self):
+                outer.seen.append(self.path)
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.headers.get("Content-Encoding") == "gzip":
+                    body = gzip.decompress(body)
+                self.upload_pack(self.path[:-len("/git-upload-pack")], "result", b"", input=body)
+
             def do_GET(self):
                 outer.seen.append(self.path)
                 given = self.headers.get("Authorization", "")
@@ -64,6 +84,9 @@ class GitServer:
                     outer.api(self, given)
                 elif given not in outer.basic():
                     self.answer(401, WWW_Authenticate='Basic realm="git"')
+                elif self.path.endswith("/info/refs?service=git-upload-pack") and outer.smart:
+                    self.upload_pack(self.path[:-len("/info/refs?service=git-upload-pack")], "advertisement",
+                                     b"001e# service=git-upload-pack\n0000", "--advertise-refs")
                 else:
                     # whoever asks is waiting: its command line can be seen
                     outer.shown += [line for line in map(process.command_line, process.all_pids())

@@ -1,7 +1,9 @@
 """The surroundings of a user of the handrail command, for the tests of each kind of sandbox."""
 
+import ctypes
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -13,6 +15,22 @@ from .tap import equal
 BUILD = os.path.abspath(os.environ.get("HANDRAIL_BUILDDIR") or os.getcwd())
 SRC = os.environ.get("abs_top_srcdir") or os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 PATIENCE = float(os.environ.get("E2E_PATIENCE", "60"))
+
+
+class Written:
+    """Waits until a name appears in a directory (inotify)."""
+
+    def __init__(self, directory):
+        libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = libc.inotify_init1(os.O_CLOEXEC)
+        equal(libc.inotify_add_watch(self.fd, directory.encode(), 0x80) >= 0, True, "IN_MOVED_TO")
+
+    def wait(self, name):
+        seen = b""
+        while name.encode() + b"\0" not in seen:
+            equal(select.select([self.fd], [], [], PATIENCE)[0], [self.fd], "it is written")
+            seen += os.read(self.fd, 4096)
+        os.close(self.fd)
 
 
 class Host:

@@ -32,7 +32,8 @@ def frame(kind, payload):
     return struct.pack("=III", MAGIC, kind, len(payload)) + payload
 
 
-def run_frame(command, is_input=False, blocking=False, timeout=None, hidden=False, key=""):
+def run_frame(command, is_input=False, blocking=False, timeout=None, hidden=False, key="",
+              stays=False):
     if isinstance(command, str):
         command = command.encode("utf-8", "surrogateescape")
     payload = field("command", command) + field("is_input", bytes([is_input])) + \
@@ -41,6 +42,8 @@ def run_frame(command, is_input=False, blocking=False, timeout=None, hidden=Fals
         payload += field("timeout", struct.pack("=d", timeout))
     if key:
         payload += field("key", key.encode())
+    if stays:
+        payload += field("stays", b"\1")
     return frame(RUN, payload)
 
 
@@ -70,6 +73,17 @@ def read_all(sock):
         if not more:
             return bytes(data)
         data += more
+
+
+def read_one(sock):
+    """One frame: more may come on this connection."""
+    data = bytearray()
+    while len(data) < 12 or len(data) < 12 + struct.unpack_from("=I", data, 8)[0]:
+        more = sock.recv(1 << 16)
+        if not more:
+            raise AssertionError("closed after %d bytes" % len(data))
+        data += more
+    return bytes(data)
 
 
 def observation(fields, seconds):
@@ -175,7 +189,7 @@ class Keeper:
             wrong.append("did not end within %d s" % seconds)
             self.process.kill()
             self.process.wait()
-        wrong += ["left running: %d %s" % left for left in process.left_over((), 5)]
+        wrong += ["left running: %d %s" % left for left in process.left_over((), seconds)]
         wrong += ["left behind: %s" % name for name in os.listdir(self.state)]
         if "ERROR" in self.log() or "Sanitizer" in self.log():
             wrong.append("log: " + self.log()[-2000:])

@@ -26,19 +26,28 @@ HANDRAILD = os.path.join(BUILDDIR, "handraild")
 ROOT = os.geteuid() == 0
 PATIENCE = float(os.environ.get("E2E_PATIENCE", "30"))
 FILE_PATIENCE = 40 * PATIENCE
+# in the log, of a process that ended by a signal of its own fault: tests send others
+CRASH = re.compile(r"\bsignal (4|5|6|7|8|11)\b")
+
+
+CLAIMS = []
 
 
 def free_port():
-    """Below those that the kernel gives to clients: one of them would take the port while a server of
-    ours is started again."""
+    """Nobody else's until this program ends, also while the server there is started again: not that of
+    another test, which has to claim it too, and below those that the kernel gives to clients."""
     while True:
         port = random.randrange(10000, 32000)
-        with socket.socket() as s:
-            try:
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind("\0handrail-e2e-port-%d" % port)
+            with socket.socket() as s:
                 s.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                pass
+        except OSError:
+            claim.close()
+            continue
+        CLAIMS.append(claim)
+        return port
 
 
 class Answer:
@@ -141,11 +150,24 @@ class Server:
         """The exit status as subprocess has it: negative for a signal."""
         status = self.popen.wait(seconds)
         self.reader.join(seconds)
+        crashed = [line for line in self.lines if line is not None and CRASH.search(line)]
+        if crashed:
+            raise AssertionError("crashed: %s\n%s" % (crashed[0], self.log()))
         return status
 
     def stop(self, sig=signal.SIGTERM, seconds=PATIENCE):
         self.send(sig)
         return self.wait(seconds)
+
+    def kill_and_start(self):
+        self.send(signal.SIGKILL)
+        self.wait()
+        self.start()
+
+    def upgrade(self):
+        """Once after a start."""
+        self.send(signal.SIGUSR2)
+        equal(self.wait_log(" ready: ", count=2) is not None, True)
 
     def pids(self, kind):
         """Children of ours whose name begins so: handrail-worker, handrail-session, nginx."""
@@ -238,7 +260,7 @@ class Server:
                 else:
                     self.popen.kill()
                     self.popen.wait()
-            left = process.left_over([], 0.0 if kind is not None else 5.0)
+            left = process.left_over([], 0.0 if kind is not None else PATIENCE)
             if kind is None and left:
                 raise AssertionError("processes are left: %r\n%s" % (left, self.log()))
             if kind is None and os.path.lexists(self.run_dir):

@@ -77,7 +77,8 @@ def _needs_mount(shell):
 
 
 # the shell's pipe to its keeper, as any command may find it
-FIFO = r"""f=$(printf %s "$PROMPT_COMMAND" | sed -n "s/.*'\([^']*report[^']*\)'.*/\1/p"); """
+FIFO = r"""f=$(printf %s "$PROMPT_COMMAND" | sed "s/.*'\(.*\)'.*/\1/"); """ \
+       r"""f=$(sed -n "s/.*'\([^']*report[^']*\)'.*/\1/p" "$f"); test -p "$f" || exit; """
 
 TERMINAL = [
     Wedge("stty raw", "stty raw"),
@@ -358,15 +359,22 @@ NAMES = [
     Wedge("LC_ALL unknown", "export LC_ALL=nonsense 2>/dev/null", undo=["unset LC_ALL"]),
     Wedge("LC_ALL unknown, a new shell", "export LC_ALL=nonsense 2>/dev/null", dies("exit", 0),
           undo=["unset LC_ALL"]),
-    Wedge("our variables unset", "unset __hr_n __hr_a __hr_s"),
+    Wedge("our variables unset", "unset __hr_n __hr_a __hr_b __hr_s"),
     Wedge("our builtin disabled", "enable -n __hr_line 2>/dev/null; true",
           undo=["enable __hr_line 2>/dev/null; true"]),
     Wedge("our builtin deleted", "enable -d __hr_line 2>/dev/null; true", undo=["exit"]),
     Wedge("our builtin used by hand",
           "__hr_line - /dev/null 2>/dev/null; __hr_line 2>/dev/null; true"),
+    Wedge("our builtin deleted, and its name read-only",
+          "enable -d __hr_line 2>/dev/null; readonly __hr_b", undo=["exit"]),
+    Wedge("our builtin under another name", "__hr_b=(:)"),
+    Wedge("our builtin under no name", Step("__hr_b=; (exit 3)", code=3)),
+    Wedge("our builtin's name exported", "export __hr_b=__hr_line"),
+    Wedge("our builtin's name for another", "unset __hr_b; declare -n __hr_b=PATH 2>/dev/null; true",
+          undo=["unset -n __hr_b"]),
     Wedge("our nonce changed", "__hr_n=x"),
     Wedge("our nonce exported", "export __hr_n"),
-    Wedge("our variables read-only", "readonly __hr_n __hr_a __hr_s", undo=["exit"]),
+    Wedge("our variables read-only", "readonly __hr_n __hr_a __hr_b __hr_s", undo=["exit"]),
     Wedge("our variables read-only and wrong",
           "unset __hr_n; __hr_n=x; readonly __hr_n __hr_a", undo=["exit"]),
     Wedge("our variables integers and arrays",

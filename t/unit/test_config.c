@@ -1,0 +1,295 @@
+/* Settings that tests of other parts do not reach: every key of a section, and lists of MCP
+ * servers. */
+#include "config.h"
+
+#include <check.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "base/buf.h"
+#include "base/path.h"
+#include "host/handrail.h"
+#include "host/mcpconf.h"
+#include "host/settings.h"
+#include "lines.h"
+
+#define N(a) (int)(sizeof(a) / sizeof(*(a)))
+
+static char top[32];
+
+static void
+set_up(void)
+{
+	(void)snprintf(top, sizeof(top), "/tmp/test_config.XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(top));
+	ck_assert_int_eq(chdir(top), 0);
+}
+
+static void
+tear_down(void)
+{
+	ck_assert_int_eq(chdir("/"), 0);
+	ck_assert_int_eq(hr_path_remove(top, NULL), 0);
+}
+
+static char warned[4096];
+
+static void
+on_warning(void *arg, const char *text)
+{
+	(void)arg;
+	(void)snprintf(warned, sizeof(warned), "%s", text);
+}
+
+static struct hr_config *
+load(const char *file, const char *const *env, int want, struct hr_error *err)
+{
+	struct hr_config *c = hr_config_new(NULL);
+
+	warned[0] = '\0';
+	ck_assert_int_eq(hr_path_write("config.toml", file, strlen(file), 0644, NULL), 0);
+	ck_assert_int_eq(hr_config_load(c, NULL, env, on_warning, NULL, err), want);
+	return c;
+}
+
+/* ---- kubernetes ---- */
+
+static const struct {
+	const char *name, *fallback; /* NULL: none */
+} kubernetes[] = {
+    {"namespace", "default"},
+    {"ingress_domain", "localhost"},
+    {"pvc_storage_size", "2Gi"},
+    {"pvc_storage_class", NULL},
+    {"resource_cpu_request", "1"},
+    {"resource_memory_request", "1Gi"},
+    {"resource_memory_limit", "2Gi"},
+    {"image_pull_secret", NULL},
+    {"ingress_tls_secret", NULL},
+    {"node_selector_key", NULL},
+    {"node_selector_val", NULL},
+    {"tolerations_yaml", NULL},
+};
+
+/* From a file, and each over it from the environment. */
+START_TEST(every_kubernetes_key)
+{
+	char key[64], variable[96], want[64];
+	const char *env[] = {variable, NULL};
+	struct hr_error err = {0};
+	struct hr_config *c;
+	struct hr_buf b;
+	const char *got;
+
+	hr_buf_init(&b, 1 << 16);
+	hr_buf_adds(&b, "[core]\n[kubernetes]\nprivileged = true\n");
+	c = load("[core]\n", NULL, 0, &err);
+	for (int i = 0; i < N(kubernetes); i++) {
+		(void)snprintf(key, sizeof(key), "kubernetes.%s", kubernetes[i].name);
+		got = hr_config_text(c, key);
+		ck_assert_str_eq(got != NULL ? got : "-",
+		    kubernetes[i].fallback != NULL ? kubernetes[i].fallback : "-");
+		hr_buf_addf(&b, "%s = \"own %d\"\n", kubernetes[i].name, i);
+	}
+	ck_assert(!hr_config_bool(c, "kubernetes.privileged"));
+	hr_config_free(c);
+	for (int k = 0; k < N(kubernetes); k++) {
+		size_t n = (size_t)snprintf(
+		    variable, sizeof(variable), "KUBERNETES_%s=env", kubernetes[k].name);
+
+		for (size_t i = 0; i < n - 4; i++)
+			variable[i] = (char)toupper((unsigned char)variable[i]);
+		c = load(b.p, env, 0, &err);
+		ck_assert_str_eq(warned, "");
+		ck_assert(hr_config_bool(c, "kubernetes.privileged"));
+		for (int i = 0; i < N(kubernetes); i++) {
+			(void)snprintf(key, sizeof(key), "kubernetes.%s", kubernetes[i].name);
+			(void)snprintf(want, sizeof(want), "own %d", i);
+			ck_assert_str_eq(hr_config_text(c, key), i == k ? "env" : want);
+		}
+		hr_config_free(c);
+	}
+	hr_buf_done(&b);
+}
+END_TEST
+
+/* ---- the cache ---- */
+
+START_TEST(cache_directory)
+{
+	static const char *const env[] = {"CACHE_DIR=some/where", NULL};
+	struct hr_error err = {0};
+	struct stat st;
+
+	hr_config_free(load("[core]\ncache_dir = \"other\"\n", env, 0, &err));
+	ck_assert(stat("some/where", &st) == 0 && S_ISDIR(st.st_mode));
+	ck_assert_int_eq(access("other", F_OK), -1);
+	/* one that cannot be made is told of, and no more */
+	hr_config_free(load("[core]\ncache_dir = \"config.toml/x\"\n", NULL, 0, &err));
+	ck_assert_ptr_nonnull(strstr(warned, "config.toml"));
+}
+END_TEST
+
+/* ---- MCP servers ---- */
+
+static const struct {
+	const char *name, *list; /* JSON */
+	const char *want;        /* JSON, or a message */
+} mcp[] = {
+    {"sse_servers", "[]", "[]"},
+    {"sse_servers", "[\"http://a:8080\", \" https://b/x?y \"]",
+	"[{\"url\":\"http://a:8080\"},{\"url\":\"https://b/x?y\"}]"},
+    {"sse_servers", "[{\"url\": \"ws://u:p@h/a/b#c\", \"api_key\": \"k\"}, \"WSS://[::1]:1/\"]",
+	"[{\"url\":\"ws://u:p@h/a/b#c\",\"api_key\":\"k\"},{\"url\":\"WSS://[::1]:1/\"}]"},
+    {"sse_servers", "[\"not_a_url\"]", "URL must include a scheme (http:// or https://)"},
+    {"sse_servers", "[\"//host\"]", "URL must include a scheme (http:// or https://)"},
+    {"sse_servers", "[\"1http://host\"]", "URL must include a scheme (http:// or https://)"},
+    {"sse_servers", "[\"  \"]", "URL cannot be empty"},
+    {"sse_servers", "[\"http://\"]", "URL must include a valid domain/host"},
+    {"sse_servers", "[\"http:///path\"]", "URL must include a valid domain/host"},
+    {"sse_servers", "[\"localhost:8080\"]", "URL must include a valid domain/host"},
+    {"sse_servers", "[\"ftp://host\"]", "URL scheme must be http, https, ws, or wss"},
+    {"sse_servers", "[\"http://a\", {\"url\": \"http://a \"}]",
+	"Duplicate MCP server URLs are not allowed"},
+    {"sse_servers", "[{}]", "URL is a text"},
+    {"sse_servers", "[1]", "a server is a URL or a table with one"},
+    {"sse_servers", "[{\"url\": \"http://a\", \"api_key\": 1}]", "api_key is a text"},
+    {"shttp_servers", "[\"http://a\", \"http://a\"]",
+	"[{\"url\":\"http://a\",\"timeout\":60},{\"url\":\"http://a\",\"timeout\":60}]"},
+    {"shttp_servers", "[{\"url\": \"http://a\"}]", "[{\"url\":\"http://a\",\"timeout\":60}]"},
+    {"shttp_servers", "[{\"url\": \"http://a\", \"timeout\": null}]",
+	"[{\"url\":\"http://a\",\"timeout\":null}]"},
+    {"shttp_servers", "[{\"url\": \"http://a\", \"timeout\": 1}]",
+	"[{\"url\":\"http://a\",\"timeout\":1}]"},
+    {"shttp_servers", "[{\"url\": \"http://a\", \"timeout\": 3600}]",
+	"[{\"url\":\"http://a\",\"timeout\":3600}]"},
+    {"shttp_servers", "[{\"url\": \"http://a\", \"timeout\": 0}]", "Timeout must be positive"},
+    {"shttp_servers", "[{\"url\": \"http://a\", \"timeout\": -5}]", "Timeout must be positive"},
+    {"shttp_servers", "[{\"url\": \"http://a\", \"timeout\": 3601}]",
+	"Timeout cannot exceed 3600 seconds"},
+    {"shttp_servers", "[{\"url\": \"http://a\", \"timeout\": \"x\"}]",
+	"Timeout is a number of seconds"},
+    {"stdio_servers", "[{\"name\": \" a-b_1 \", \"command\": \" python \"}]",
+	"[{\"name\":\"a-b_1\",\"command\":\"python\",\"args\":[],\"env\":{}}]"},
+    {"stdio_servers",
+	"[{\"name\": \"a\", \"command\": \"x\", \"args\": [\"b\", \"a\"], \"env\": {\"K\": "
+	"\"v\"}}]",
+	"[{\"name\":\"a\",\"command\":\"x\",\"args\":[\"b\",\"a\"],\"env\":{\"K\":\"v\"}}]"},
+    {"stdio_servers",
+	"[{\"name\": \"a\", \"command\": \"x\", \"args\": \"-y --c 'a b' \\\"c\\\\\\\"d\\\\n\\\" "
+	"e\\\\ f '' "
+	"g\\\"h\\\"\", \"env\": \"K=v, L = w=x ,,_1=\"}]",
+	"[{\"name\":\"a\",\"command\":\"x\",\"args\":[\"-y\",\"--c\",\"a b\",\"c\\\"d\\\\n\",\"e "
+	"f\",\"\","
+	"\"gh\"],\"env\":{\"K\":\"v\",\"L\":\"w=x\",\"_1\":\"\"}}]"},
+    {"stdio_servers", "[{\"name\": \"a\", \"command\": \"x\", \"args\": \"  \"}]",
+	"[{\"name\":\"a\",\"command\":\"x\",\"args\":[],\"env\":{}}]"},
+    {"stdio_servers", "[{\"name\": \"a\", \"command\": \"x\", \"args\": \"a 'b\"}]",
+	"Invalid argument format: No closing quotation"},
+    {"stdio_servers", "[{\"name\": \"a\", \"command\": \"x\", \"args\": \"a \\\"b\\\\\"}]",
+	"Invalid argument format: No closing quotation"},
+    {"stdio_servers", "[{\"name\": \"a\", \"command\": \"x\", \"args\": \"b\\\\\"}]",
+	"Invalid argument format: No escaped character"},
+    {"stdio_servers", "[{\"name\": \"a\", \"command\": \"x\", \"args\": \"b\\\\\\\\\"}]",
+	"[{\"name\":\"a\",\"command\":\"x\",\"args\":[\"b\\\\\"],\"env\":{}}]"},
+    {"stdio_servers", "[{\"name\": \"a\", \"command\": \"x\", \"args\": \"b\\\\\\\\\\\\\"}]",
+	"Invalid argument format: No escaped character"},
+    {"stdio_servers", "[{\"name\": \"a\", \"command\": \"x\", \"args\": \"'b\\\\'\"}]",
+	"[{\"name\":\"a\",\"command\":\"x\",\"args\":[\"b\\\\\"],\"env\":{}}]"},
+    {"stdio_servers", "[{\"name\": \"a\", \"command\": \"x\", \"args\": [1]}]",
+	"args is a list of texts, or a text"},
+    {"stdio_servers", "[{\"name\": \" \", \"command\": \"x\"}]", "Server name cannot be empty"},
+    {"stdio_servers", "[{\"name\": \"a b\", \"command\": \"x\"}]",
+	"Server name can only contain letters, numbers, hyphens, and underscores"},
+    {"stdio_servers", "[{\"name\": \"a\", \"command\": \" \"}]", "Command cannot be empty"},
+    {"stdio_servers", "[{\"name\": \"a\", \"command\": \"x y\"}]",
+	"Command should be a single executable without spaces (use arguments field for "
+	"parameters)"},
+    {"stdio_servers", "[{\"name\": \"a\"}]", "Command is a text"},
+    {"stdio_servers", "[\"x\"]", "a server is a table with name and command"},
+    {"stdio_servers", "[{\"name\": \"a\", \"command\": \"x\", \"env\": \"A=b,C\"}]",
+	"Environment variable 'C' must be in KEY=VALUE format"},
+    {"stdio_servers", "[{\"name\": \"a\", \"command\": \"x\", \"env\": \" =b\"}]",
+	"Environment variable key cannot be empty"},
+    {"stdio_servers", "[{\"name\": \"a\", \"command\": \"x\", \"env\": \"1A=b\"}]",
+	"Invalid environment variable name '1A'. Must contain only letters, numbers, and "
+	"underscores, and start with a letter or underscore"},
+    {"stdio_servers", "[{\"name\": \"a\", \"command\": \"x\", \"env\": {\"A\": 1}}]",
+	"The value of environment variable 'A' is a text"},
+    {"stdio_servers", "[{\"name\": \"a\", \"command\": \"x\", \"env\": 1}]",
+	"env is a map of texts, or a text"},
+};
+
+START_TEST(mcp_lists)
+{
+	struct json_object *list = json_tokener_parse(mcp[_i].list), *checked;
+	struct hr_error err = {0};
+
+	ck_assert_ptr_nonnull(list);
+	checked = hr_mcpconf_check(mcp[_i].name, list, &err);
+	if (mcp[_i].want[0] == '[')
+		ck_assert_str_eq(checked != NULL ? json_object_to_json_string_ext(
+						       checked, JSON_C_TO_STRING_NOSLASHESCAPE)
+						 : err.text,
+		    mcp[_i].want);
+	else
+		ck_assert_str_eq(checked == NULL ? err.text : "accepted", mcp[_i].want);
+	json_object_put(checked);
+	json_object_put(list);
+}
+END_TEST
+
+/* A file is refused, a variable is not used; one that is right beats the file. */
+START_TEST(mcp_from_where)
+{
+	static const char *const right[] = {
+	    "MCP_SHTTP_SERVERS=[{'url': 'http://env', 'api_key': 'secret', 'timeout': 9}]", NULL};
+	static const char *const wrong[] = {
+	    "MCP_SHTTP_SERVERS=[{'url': 'env', 'api_key': 'secret'}]", NULL};
+	static const char file[] = "[core]\n[mcp]\nshttp_servers = [\"http://file\"]\n";
+	struct hr_error err = {0};
+	struct hr_config *c = load(file, right, 0, &err);
+
+	ck_assert_str_eq(json_object_to_json_string_ext(hr_config_value(c, "mcp.shttp_servers"),
+			     JSON_C_TO_STRING_NOSLASHESCAPE),
+	    "[{\"url\":\"http://env\",\"api_key\":\"secret\",\"timeout\":9}]");
+	ck_assert_int_eq(hr_config_set(c, "mcp.sse_servers", "['x']", &err), -1);
+	ck_assert_str_eq(
+	    err.text, "mcp.sse_servers: URL must include a scheme (http:// or https://)");
+	ck_assert_int_eq(hr_config_set(c, "mcp.sse_servers", "['http://x']", &err), 0);
+	hr_config_free(c);
+	c = load(file, wrong, 0, &err);
+	ck_assert_str_eq(warned, "Error setting env var MCP_SHTTP_SERVERS=******: URL must include "
+				 "a scheme (http:// or https://)");
+	ck_assert_str_eq(json_object_to_json_string_ext(hr_config_value(c, "mcp.shttp_servers"),
+			     JSON_C_TO_STRING_NOSLASHESCAPE),
+	    "[{\"url\":\"http://file\",\"timeout\":60}]");
+	hr_config_free(c);
+	c = load("[core]\n[mcp]\nsse_servers = [\"file\"]\n", NULL, -1, &err);
+	ck_assert_str_eq(err.text, "Error in MCP sections in config.toml");
+	ck_assert_str_eq(
+	    warned, "sse_servers in [mcp]: URL must include a scheme (http:// or https://)");
+	hr_config_free(c);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("config");
+	TCase *tc = tcase_create("config");
+
+	tcase_add_checked_fixture(tc, set_up, tear_down);
+	tcase_add_test(tc, every_kubernetes_key);
+	tcase_add_test(tc, cache_directory);
+	tcase_add_loop_test(tc, mcp_lists, 0, N(mcp));
+	tcase_add_test(tc, mcp_from_where);
+	suite_add_tcase(s, tc);
+	return lines_run(s);
+}
