@@ -28,12 +28,13 @@ def waiting(h):
 def fillers(h):
     """What fills the pool in the background."""
     def is_one(pid):
+        if not process.command_line(pid).startswith("handrail pool "):  # that waits for the end of an execve()
+            return False
         try:
             with open("/proc/%d/environ" % pid, "rb") as f:
-                mine = ("HANDRAIL_STATE_DIR=" + h.path("state")).encode() in f.read().split(b"\0")
+                return ("HANDRAIL_STATE_DIR=" + h.path("state")).encode() in f.read().split(b"\0")
         except OSError:
             return False
-        return mine and process.command_line(pid).startswith("handrail pool ")
     found = [p for p in process.all_pids() if is_one(p)]
     # what one of them has just forked looks like it until it is the server
     return [p for p in found if int((process.stat_fields(p) or [b"", b"0"])[1]) not in found]

@@ -56,12 +56,25 @@ def session_members(sid):
             if (stat_fields(pid) or [b""] * 4)[3] == b"%d" % sid]
 
 
+KERNEL_THREAD = 0x00200000
+
+
 def command_line(pid):
-    try:
-        with open("/proc/%d/cmdline" % pid, "rb") as f:
-            return f.read().replace(b"\0", b" ").decode("utf-8", "replace").strip()
-    except OSError:
-        return ""
+    """What a process was started as; "": it has ended, or is the kernel's.
+
+    In the middle of execve() the kernel shows an empty one for some time, milliseconds under a sanitizer
+    whose memory it has to give back, and tells nobody when that is over."""
+    end = time.monotonic() + 10.0
+    while True:
+        try:
+            with open("/proc/%d/cmdline" % pid, "rb") as f:
+                text = f.read().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+        except OSError:
+            return ""
+        fields = None if text else stat_fields(pid)
+        if fields is None or fields[0] in b"ZX" or int(fields[6]) & KERNEL_THREAD or time.monotonic() > end:
+            return text
+        os.sched_yield()
 
 
 def wait_gone(pid, seconds):
