@@ -9,9 +9,10 @@
 #include <json-c/json_object.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "proto/json.h"
 
-#define LINES_MAX (64u << 20)
+#define LINE_MAX_BYTES (1u << 20)
 
 int
 cli_answer(struct cli *c, const struct cli_args *a, cli_ask_fn *ask, cli_show_fn *show)
@@ -42,19 +43,28 @@ cli_lines(
 {
 	struct json_object *list = NULL;
 	struct hr_json_error why;
+	struct hr_err e = {0};
 	struct hr_buf b;
-	int rc;
+	int rc = CLI_OK;
 
-	if (hr_json_decode(json, strlen(json), &list, &why) != 0) {
+	if (hr_json_decode(json, strlen(json), &list, &why) != 0 ||
+	    !json_object_is_type(list, json_type_array)) {
+		json_object_put(list);
 		cli_say("%s cannot be read", name);
 		return CLI_ERROR;
 	}
-	hr_buf_init(&b, LINES_MAX);
-	for (size_t i = 0; i < json_object_array_length(list); i++) {
+	hr_buf_init(&b, LINE_MAX_BYTES);
+	for (size_t i = 0; rc == CLI_OK && i < json_object_array_length(list); i++) {
+		hr_buf_reset(&b);
 		line(&b, json_object_array_get_idx(list, i));
 		hr_buf_addc(&b, '\n');
+		if (hr_buf_check(&b, &e) != 0) {
+			cli_say("%s: %s", name, e.msg);
+			rc = CLI_ERROR;
+		} else {
+			rc = cli_out(b.p, b.len);
+		}
 	}
-	rc = cli_out(hr_buf_str(&b), b.len);
 	hr_buf_done(&b);
 	json_object_put(list);
 	return rc;
