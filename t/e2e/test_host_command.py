@@ -156,16 +156,16 @@ class Events:
 
     def __init__(self, h):
         self.p = h.popen("events", "--json")
-        self.timer = threading.Timer(PATIENCE, self.p.kill)
-        self.timer.start()
 
     def next(self):
+        timer = threading.Timer(PATIENCE, self.p.kill)
+        timer.start()
         line = self.p.stdout.readline()
+        timer.cancel()
         assert line, "it ended"
         return tuple(json.loads(line)[k] for k in ("sid", "event", "detail"))
 
     def end(self):
-        self.timer.cancel()
         self.p.terminate()
         self.p.communicate()
 

@@ -51,6 +51,12 @@ class Jupyter(Server):
         return pid
 
 
+    def until_ready(self):
+        """The plugin answers a cell on its own, the supervisor may hear later that it is ready."""
+        self.until("it is ready", lambda: self.get("/ready").json()["components"]["plugins"]["jupyter"]
+                   == {"state": "ready"})
+
+
 class Cell(Background):
     """A cell on a thread of its own."""
 
@@ -85,8 +91,7 @@ def the_whole_observation():
                   "content": "1" + extras(s), "extras": {"code": "print(1)", "image_urls": None},
                   "success": True})
         equal(list(a), ["message", "observation", "content", "extras", "success"])
-        s.until("it is ready", lambda: s.get("/ready").json()["components"]["plugins"]["jupyter"]
-                == {"state": "ready"})
+        s.until_ready()
 
 
 # code: what is answered without the two lines about the place
@@ -231,9 +236,9 @@ def time_is_up():
 
 def one_that_catches_interrupts():
     with Jupyter() as s:
-        s.text("kept = 1")
-        stubborn = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
-        equal(s.text(stubborn, timeout=1), "[Execution timed out (1.0 seconds).]")
+        # of every cell, from its first moment: it may be late
+        s.text("kept = 1; import signal, ipykernel.kernelbase as k; k.default_int_handler = signal.SIG_IGN")
+        equal(s.text("while True: pass", timeout=1), "[Execution timed out (1.0 seconds).]")
         first = s.kernel()
         equal(s.text("print('kept' in globals())"),
               "[The Jupyter kernel did not react to an interrupt and was replaced; its variables "
@@ -364,6 +369,11 @@ def a_dead_worker_loses_no_cell():
         equal(s.text("n"), "1")
 
 
+def holds(path):
+    """Whether what is written to a file has arrived there."""
+    return os.path.exists(path) and os.path.getsize(path) > 0
+
+
 def a_dead_worker_and_a_dead_plugin():
     """Nobody knows what became of the cell: it is said so, and it does not run again."""
     with Jupyter(settings={"action_workers": 1, "action_workers_max": 1}) as s:
@@ -372,7 +382,7 @@ def a_dead_worker_and_a_dead_plugin():
         os.mkfifo(gate)
         os.chmod(gate, 0o666)
         c = Cell(s, "open(%r, 'a').write('x'); open(%r).read()" % (count, gate))
-        s.until("it runs", lambda: os.path.exists(count))
+        s.until("it runs", lambda: holds(count))
         workers = s.workers("action")
         for pid in workers:
             os.kill(pid, signal.SIGSTOP)
@@ -388,11 +398,12 @@ def in_the_middle_of_a_cell(happen, code="import time; time.sleep(1000)"):
     """What becomes of the kernel when something happens to handraild while a cell runs."""
     with Jupyter() as s:
         s.text("kept = 1")
+        s.until_ready()
         began = os.path.join(s.work_dir, "began")
         name = {"X-Request-ID": "cut"}
         code = "open(%r, 'a').write('x')\n" % began + code
         c = Cell(s, code, headers=name)
-        s.until("it runs", lambda: os.path.exists(began))
+        s.until("it runs", lambda: holds(began))
         plugin, kernel = s.plugin(), s.kernel()
         happen(s)
         equal([process.wait_gone(p, PATIENCE) for p in (plugin, kernel)], [True, True], "ended")
@@ -422,9 +433,7 @@ def an_upgrade_ends_the_kernel():
 def killed_again_before_it_was_used():
     with Jupyter() as s:
         s.text("kept = 1")
-        # the plugin answers a cell on its own, the supervisor may hear later that it is ready
-        s.until("it is ready", lambda: s.get("/ready").json()["components"]["plugins"]["jupyter"]
-                == {"state": "ready"})
+        s.until_ready()
         for _ in range(2):
             s.kill_and_start()
         equal(s.text("print('kept' in globals())"), ANEW + "False")
@@ -440,8 +449,14 @@ def another_interpreter():
         equal(a.status, 500)
         equal("plugin jupyter is not available: /no/such/python" in a.json()["detail"], True, a)
         equal(s.run("echo the shell works"), "the shell works")
-        state = s.get("/ready").json()["components"]["plugins"]["jupyter"]
-        equal((state["state"], "/no/such/python" in state["reason"]), ("failed", True))
+
+        def failed():  # for a second after it was tried
+            equal(s.request("POST", "/execute_action", json.dumps(
+                {"action": {"action": "run_ipython", "args": {"code": "1"}}}), JSON).status, 500)
+            state = s.get("/ready").json()["components"]["plugins"]["jupyter"]
+            equal("/no/such/python" in state["reason"], True, state)
+            return state["state"] == "failed"
+        s.until("it has failed", failed)
 
 
 def python_without_a_kernel():

@@ -185,7 +185,7 @@ def websockets_pass():
         with c:  # a stream does not hold up the end, and the server ends with it
             pid = json.load(open(s.report))["pid"]
             s.stop()
-            equal(process.wait_gone(pid, 0), True, "server")
+            equal(process.has_ended(pid), True, "server")
 
 
 def it_comes_back():
@@ -301,9 +301,9 @@ def beside_the_others():
 
 def a_taken_port():
     with socket.socket() as other:
-        other.bind(("0.0.0.0", 0))
+        port = free_port()  # also when it is let go
+        other.bind(("0.0.0.0", port))
         other.listen()
-        port = other.getsockname()[1]
         with Editor(env={"VSCODE_PORT": str(port)}) as s:
             s.until("it has failed", lambda: s.state()["state"] == "failed")
             equal(s.wait_log("Port %d is not available. VSCode plugin will be disabled." % port)

@@ -71,7 +71,7 @@ class Host:
         self("down", "--all", "-q")
         # what ends has a moment to do so
         left = [pid for pid in process.all_pids()
-                if self.top in process.command_line(pid) and not process.wait_gone(pid, 5.0)]
+                if self.top in process.command_line(pid) and not process.wait_gone(pid, PATIENCE)]
         shutil.rmtree(self.top, ignore_errors=True)
         for pid in left:
             try:

@@ -59,22 +59,42 @@ def session_members(sid):
 KERNEL_THREAD = 0x00200000
 
 
-def command_line(pid):
-    """What a process was started as; "": it has ended, or is the kernel's.
+EXITING = 0x00000004
 
-    In the middle of execve() the kernel shows an empty one for some time, milliseconds under a sanitizer
-    whose memory it has to give back, and tells nobody when that is over."""
+
+def started_with(pid, name):
+    """What /proc has of how a process was started: "cmdline" or "environ"; b"": it has ended, or is the
+    kernel's.
+
+    In the middle of execve() the kernel shows nothing for some time, milliseconds under a sanitizer whose
+    memory it has to give back, the environment last, and tells nobody when that is over."""
     end = time.monotonic() + 10.0
     while True:
         try:
-            with open("/proc/%d/cmdline" % pid, "rb") as f:
-                text = f.read().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+            with open("/proc/%d/%s" % (pid, name), "rb") as f:
+                text = f.read()
         except OSError:
-            return ""
+            return b""
         fields = None if text else stat_fields(pid)
         if fields is None or fields[0] in b"ZX" or int(fields[6]) & KERNEL_THREAD or time.monotonic() > end:
             return text
         os.sched_yield()
+
+
+def command_line(pid):
+    """Its words, with blanks between; "": it has ended, or is the kernel's."""
+    return started_with(pid, "cmdline").replace(b"\0", b" ").decode("utf-8", "replace").strip()
+
+
+def environment(pid):
+    """Its variables as it was started, NAME=VALUE."""
+    return started_with(pid, "environ").split(b"\0")
+
+
+def has_ended(pid):
+    """Whether a process runs no more of its own code; the kernel may still be busy to end it."""
+    fields = stat_fields(pid)
+    return fields is None or fields[0] in b"ZX" or bool(int(fields[6]) & EXITING)
 
 
 def wait_gone(pid, seconds):

@@ -35,9 +35,10 @@ CLAIMS = []
 
 def free_port():
     """Nobody else's until this program ends, also while the server there is started again: not that of
-    another test, which has to claim it too, and below those that the kernel gives to clients."""
+    another test, which has to claim it too, and below those that the kernel gives to clients and that
+    "handrail up" gives to servers."""
     while True:
-        port = random.randrange(10000, 32000)
+        port = random.randrange(10000, 30000)
         claim = socket.socket(socket.AF_UNIX)
         try:
             claim.bind("\0handrail-e2e-port-%d" % port)
@@ -113,18 +114,18 @@ class Server:
             self.prefix + [HANDRAILD] + self.args, env=self.env, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, user=self.user,
             start_new_session=True)
-        self.reader = threading.Thread(target=self._read, args=(self.popen,), daemon=True)
+        self.reader = threading.Thread(target=self._read, args=(self.popen.stderr, self.lines), daemon=True)
         self.reader.start()
         if ready and not self.wait_log(r" ready: "):
             raise AssertionError("not ready\n" + self.log())
 
-    def _read(self, popen):
-        for line in popen.stderr:
+    def _read(self, stderr, lines):
+        for line in stderr:
             with self.grew:
-                self.lines.append(line.decode("utf-8", "replace").rstrip("\n"))
+                lines.append(line.decode("utf-8", "replace").rstrip("\n"))
                 self.grew.notify_all()
         with self.grew:
-            self.lines.append(None)  # end of the log
+            lines.append(None)  # end of the log
             self.grew.notify_all()
 
     def log(self):
