@@ -32,6 +32,7 @@
 
 struct watched {
 	char *sid;
+	struct hr_record record;
 	int fd; /* readable when its process has ended; -1: there is none, or it has ended */
 };
 
@@ -191,6 +192,7 @@ static void
 forget(struct follow *f, struct watched *w)
 {
 	hr_fd_close(&w->fd);
+	hr_record_done(&w->record);
 	free(w->sid);
 	*w = f->v[--f->n];
 }
@@ -212,6 +214,27 @@ process_of(const char *record)
 	return fd;
 }
 
+/* A record is written several times while a sandbox starts, and read as it is by now: what one
+ * event has shown the next may show again. */
+static bool
+is_known(const struct watched *w, const struct hr_record *r)
+{
+	return w != NULL && w->record.created == r->created &&
+	       strcmp(w->record.runtime, r->runtime) == 0 &&
+	       strcmp(w->record.backend, r->backend) == 0;
+}
+
+static struct watched *
+watch_new(struct follow *f, const char *sid)
+{
+	struct watched w = {.sid = f->n < WATCHED_MAX ? strdup(sid) : NULL, .fd = -1};
+
+	if (w.sid == NULL)
+		return NULL;
+	f->v[f->n] = w;
+	return &f->v[f->n++];
+}
+
 static void
 remember(struct follow *f, const char *sid, bool is_new)
 {
@@ -220,25 +243,19 @@ remember(struct follow *f, const char *sid, bool is_new)
 
 	/* one that is not ready yet will be recorded again */
 	if (hr_record_load(f->state_dir, sid, &record, NULL) != 0 || record.runtime == NULL ||
-	    record.taking != NULL || (w == NULL && f->n == WATCHED_MAX)) {
+	    record.backend == NULL || record.taking != NULL || is_known(w, &record) ||
+	    (w == NULL && (w = watch_new(f, sid)) == NULL)) {
 		hr_record_done(&record);
 		return;
 	}
 	if (strcmp(record.runtime, "docker") == 0)
 		start_listening(f);
-	if (w != NULL)
-		hr_fd_close(&w->fd);
-	else
-		f->v[f->n++] = (struct watched){strdup(sid), -1};
-	w = w != NULL ? w : &f->v[f->n - 1];
-	if (w->sid == NULL) {
-		f->n--;
-	} else {
-		w->fd = record.backend != NULL ? process_of(record.backend) : -1;
-		if (is_new)
-			report(f, sid, "up", record.runtime);
-	}
-	hr_record_done(&record);
+	hr_fd_close(&w->fd);
+	hr_record_done(&w->record);
+	w->record = record;
+	w->fd = process_of(record.backend);
+	if (is_new)
+		report(f, sid, "up", record.runtime);
 }
 
 static void

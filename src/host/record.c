@@ -156,6 +156,8 @@ hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, st
 	}
 	ret->runtime = copy_text(o, "runtime");
 	ret->taking = copy_text(o, "taking");
+	if (json_object_object_get_ex(o, "created", &inner))
+		ret->created = json_object_get_int64(inner);
 	if (json_object_object_get_ex(o, "backend", &inner)) {
 		hr_buf_init(&b, RECORD_MAX);
 		(void)hr_json_put(&b, inner);

@@ -86,6 +86,7 @@ int hr_record_save_taking(
 struct hr_record {
 	char *runtime, *backend;
 	char *taking; /* it is not ready yet, see above */
+	int64_t created;
 };
 int
 hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, struct hr_error *err);
