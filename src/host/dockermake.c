@@ -145,7 +145,7 @@ choose_port(struct hr_docker *d, enum hr_port_use use, int *ret, struct hr_error
 
 	hr_port_range(use, &min, &max);
 	if (hr_portlock_find(&d->locks[use], NULL, min, max,
-		use == HR_PORT_SERVER ? PORT_ATTEMPTS : 20, "0.0.0.0", err) != 0)
+		use == HR_PORT_SERVER ? PORT_ATTEMPTS : 20, "0.0.0.0", NULL, err) != 0)
 		return -1;
 	*ret = d->locks[use].port;
 	return 0;

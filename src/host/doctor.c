@@ -108,7 +108,7 @@ ports(struct exam *x, const char *address)
 	int min, max;
 
 	hr_port_range(HR_PORT_SERVER, &min, &max);
-	if (hr_portlock_find(&lock, NULL, min, max, 20, address, &e) == 0)
+	if (hr_portlock_find(&lock, NULL, min, max, 20, address, NULL, &e) == 0)
 		found(x, true, "ports", "free between %d and %d", min, max);
 	else
 		found(x, false, "ports", "%s", e.text);

@@ -55,7 +55,7 @@ local_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *er
 	if (l == NULL)
 		return hr_error_nomem(err);
 	l->h = h;
-	l->watch = -1;
+	l->watch = l->reserved = -1;
 	for (size_t i = 0; i < 4; i++)
 		l->locks[i].fd = -1;
 	*ret_self = l;

@@ -14,6 +14,7 @@ struct hr_local {
 	unsigned long long started;
 	int watch; /* readable when it has ended; -1: none */
 	int port, vscode_port, app_ports[2];
+	int reserved; /* keeps the port until the server has it; -1: none */
 	char *url, *key, *workspace, *log;
 	bool own_workspace; /* made here: removed at the end */
 	struct hr_portlock locks[4];

@@ -88,7 +88,8 @@ choose_port(
 	if (given != NULL && (*ret = (int)strtol(given, NULL, 10)) > 0)
 		return 0;
 	hr_port_range(use, &min, &max);
-	if (hr_portlock_find(&l->locks[use], NULL, min, max, 20, "127.0.0.1", err) != 0)
+	if (hr_portlock_find(&l->locks[use], NULL, min, max, 20, "127.0.0.1",
+		use == HR_PORT_SERVER ? &l->reserved : NULL, err) != 0)
 		return -1;
 	*ret = l->locks[use].port;
 	return 0;
@@ -358,5 +359,6 @@ hr_local_make(struct hr_local *l, struct hr_error *err)
 	if (rc == 0)
 		rc = wait_ready(l, notify, err);
 	hr_fd_close(&notify);
+	hr_fd_close(&l->reserved);
 	return rc;
 }

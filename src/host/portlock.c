@@ -132,22 +132,22 @@ hr_portlock_release(struct hr_portlock *l)
 	l->port = 0;
 }
 
-static bool
-port_is_free(const char *address, int port)
+/* A socket that has the port, but does not listen; -1: somebody else has it. */
+static int
+bind_port(const char *address, int port)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
 	int fd, on = 1;
-	bool is_free;
 
 	if (inet_pton(AF_INET, address, &a.sin_addr) != 1)
 		a.sin_addr.s_addr = htonl(INADDR_ANY);
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return false;
+		return -1;
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	is_free = bind(fd, (struct sockaddr *)&a, sizeof(a)) == 0;
-	hr_fd_close(&fd);
-	return is_free;
+	if (bind(fd, (struct sockaddr *)&a, sizeof(a)) != 0)
+		hr_fd_close(&fd);
+	return fd;
 }
 
 static int
@@ -161,30 +161,39 @@ random_in(int min, int max)
 }
 
 static int
-try_port(
-    struct hr_portlock *l, const char *dir, int port, const char *address, struct hr_error *err)
+try_port(struct hr_portlock *l, const char *dir, int port, const char *address, int *ret_bound,
+    struct hr_error *err)
 {
+	int fd;
+
 	if (hr_portlock_acquire(l, dir, port, err) != 0)
 		return -1;
-	if (port_is_free(address, port))
-		return 0;
-	hr_portlock_release(l);
-	return hr_error_set(err, HR_ERROR_UNAVAILABLE, "port %d is in use", port);
+	fd = bind_port(address, port);
+	if (fd < 0) {
+		hr_portlock_release(l);
+		return hr_error_set(err, HR_ERROR_UNAVAILABLE, "port %d is in use", port);
+	}
+	if (ret_bound != NULL)
+		*ret_bound = fd;
+	else
+		hr_fd_close(&fd);
+	return 0;
 }
 
 int
 hr_portlock_find(struct hr_portlock *l, const char *dir, int min, int max, int attempts,
-    const char *address, struct hr_error *err)
+    const char *address, int *ret_bound, struct hr_error *err)
 {
 	int picks = attempts / 2 < RANDOM_PICKS ? attempts / 2 : RANDOM_PICKS;
 	int left = attempts - picks, start;
 
 	for (int i = 0; i < picks; i++)
-		if (try_port(l, dir, random_in(min, max), address, err) == 0)
+		if (try_port(l, dir, random_in(min, max), address, ret_bound, err) == 0)
 			return 0;
 	start = random_in(min, max - left > min ? max - left : min);
 	for (int i = 0; i < left; i++)
-		if (try_port(l, dir, min + (start - min + i) % (max - min + 1), address, err) == 0)
+		if (try_port(l, dir, min + (start - min + i) % (max - min + 1), address, ret_bound,
+			err) == 0)
 			return 0;
 	return hr_error_set(err, HR_ERROR_UNAVAILABLE, "no free port from %d to %d", min, max);
 }

@@ -26,9 +26,12 @@ void hr_port_range(enum hr_port_use use, int *ret_min, int *ret_max);
 int hr_portlock_acquire(struct hr_portlock *l, const char *dir, int port, struct hr_error *err);
 void hr_portlock_release(struct hr_portlock *l); /* twice is fine */
 
-/* A locked port on which a server could listen: some at random, then in sequence (6.3). */
+/* A locked port on which a server could listen: some at random, then in sequence (6.3). The lock is
+ * for those who lock, and the kernel gives such ports to anybody's connections: it does not while
+ * the caller has *ret_bound open, which is bound with SO_REUSEADDR, as the server is to do it, and
+ * does not listen. ret_bound may be NULL. */
 int hr_portlock_find(struct hr_portlock *l, const char *dir, int min, int max, int attempts,
-    const char *address, struct hr_error *err);
+    const char *address, int *ret_bound, struct hr_error *err);
 
 /* Removes lock files that nobody holds and that are older than max_age_s; their number. */
 unsigned hr_portlock_clean(const char *dir, long max_age_s);

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -486,7 +488,7 @@ START_TEST(no_port_twice)
 
 			(void)close(go[1]);
 			/* enough attempts to come by each of them */
-			port = hr_portlock_find(&l, top, min, max, 80, "127.0.0.1", NULL) == 0
+			port = hr_portlock_find(&l, top, min, max, 80, "127.0.0.1", NULL, NULL) == 0
 				   ? l.port
 				   : -1;
 			(void)!write(found[1], &port, sizeof(port));
@@ -505,6 +507,25 @@ START_TEST(no_port_twice)
 	(void)close(go[1]);
 	while (wait(NULL) > 0)
 		;
+}
+END_TEST
+
+START_TEST(port_kept_for_its_server)
+{
+	struct hr_portlock l = HR_PORTLOCK_NONE;
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int bound = -1, on = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	ck_assert_int_eq(hr_portlock_find(&l, top, 7150, 7199, 80, "127.0.0.1", &bound, NULL), 0);
+	a.sin_port = htons((uint16_t)l.port);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&a, sizeof(a)), -1);
+	ck_assert_int_eq(errno, EADDRINUSE);
+	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	ck_assert_int_eq(listen(fd, 1), 0);
+	(void)close(bound);
+	(void)close(fd);
+	hr_portlock_release(&l);
 }
 END_TEST
 
@@ -765,6 +786,7 @@ main(void)
 	tcase_add_loop_test(tc, volume_texts, 0, N(volumes));
 	tcase_add_test(tc, one_lock_each);
 	tcase_add_loop_test(tc, no_port_twice, 0, N(crowds));
+	tcase_add_test(tc, port_kept_for_its_server);
 	tcase_add_test(tc, stale_locks);
 	tcase_add_loop_test(tc, quoting, 0, N(values));
 	tcase_add_test(tc, start_command);
