@@ -88,7 +88,7 @@ t_unit_test_commands_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_commands_LDADD = libkeeper.la $(CHECK_LIBS)
 check_PROGRAMS += %D%/unit/test_outlog
 TESTS += %D%/unit/test_outlog
-t_unit_test_outlog_SOURCES = %D%/unit/test_outlog.c
+t_unit_test_outlog_SOURCES = %D%/unit/test_outlog.c %D%/unit/scratch.h
 t_unit_test_outlog_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_outlog_LDADD = libkeeper.la $(CHECK_LIBS)
 

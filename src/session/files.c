@@ -74,7 +74,7 @@ static int
 open_shared(struct hr_keeper *k, struct hr_err *err)
 {
 	static const char *const left[] = {RC, EXPORTS, HR_HOOK_REPORT, HR_HOOK_EXPORTS,
-	    HR_HOOK_ACK, HR_HOOK_LINE, HR_HOOK_SCRIPT};
+	    HR_HOOK_ACK, HR_HOOK_LINE, HR_HOOK_SCRIPT, HR_OUTLOG_NAME};
 	struct hr_statedir *d = &k->state;
 
 	hr_statedir_sweep(d, left, sizeof(left) / sizeof(left[0]));

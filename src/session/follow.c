@@ -56,13 +56,10 @@ follow_free_all(struct hr_keeper *k)
 static bool
 follower_fill(struct follower *f)
 {
-	const struct hr_outlog *log = &f->keeper->outlog;
 	struct hr_output_piece piece;
 	size_t len;
 
-	if (f->at < hr_outlog_start(log))
-		f->at = hr_outlog_start(log);
-	piece.bytes.p = hr_outlog_at(log, f->at, &len);
+	piece.bytes.p = hr_outlog_read(&f->keeper->outlog, &f->at, &len);
 	if (len == 0 && f->told)
 		return false;
 	piece.bytes.len = len < PIECE_MAX ? len : PIECE_MAX;

@@ -143,6 +143,7 @@ main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
 	hr_log_setup(a.config.name, HR_LOG_CHILD, HR_LOG_INFO);
 	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error as others are */
 	/* the terminal is not ours: writing its modes must not stop us */
 	(void)signal(SIGTTOU, SIG_IGN);
 	if (hr_fd_cloexec(SERVE_FD, true, &err) < 0) {

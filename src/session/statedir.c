@@ -121,6 +121,22 @@ hr_statedir_put(struct hr_statedir *d, const char *name, const void *p, size_t l
 	return result;
 }
 
+int
+hr_statedir_unnamed(struct hr_statedir *d, const char *name, struct hr_err *err)
+{
+	int fd;
+
+	hr_statedir_remove(d, name);
+	fd = openat(d->fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return hr_err_sys(err, errno, "%s", name);
+	if (unlinkat(d->fd, name, 0) < 0) {
+		(void)hr_err_sys(err, errno, "%s", name);
+		hr_fd_close(&fd);
+	}
+	return fd;
+}
+
 void
 hr_statedir_remove(struct hr_statedir *d, const char *name)
 {

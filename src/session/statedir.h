@@ -41,6 +41,10 @@ int hr_statedir_fifo(
 int hr_statedir_put(struct hr_statedir *d, const char *name, const void *p, size_t len,
     enum hr_statedir_use use, struct hr_err *err);
 
+/* A file of our own, both ways, that is gone with its descriptor: it bears the name for a moment
+ * only (O_TMPFILE is not to be had everywhere). */
+int hr_statedir_unnamed(struct hr_statedir *d, const char *name, struct hr_err *err);
+
 void hr_statedir_remove(struct hr_statedir *d, const char *name); /* gone already: nothing */
 /* Everything whose name begins with one of the list: what a killed predecessor left. */
 void hr_statedir_sweep(struct hr_statedir *d, const char *const *prefixes, size_t n);

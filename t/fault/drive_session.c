@@ -12,6 +12,7 @@
 #include "session/core.h"
 #include "session/environ.h"
 #include "session/hook.h"
+#include "session/outlog.h"
 #include "session/report.h"
 #include "session/statedir.h"
 
@@ -249,6 +250,48 @@ shared_files(struct hr_err *err)
 	return r;
 }
 
+/* What is kept is what was printed, wherever it is kept. */
+static int
+kept_output(struct hr_err *err)
+{
+	static char bytes[5000];
+	const size_t total = 30 * sizeof(bytes);
+	struct hr_statedir d;
+	struct hr_outlog o = {0};
+	uint64_t at = 0, last = 0;
+	const char *p;
+	size_t n, len;
+	int r;
+
+	hr_statedir_init(&d);
+	r = hr_statedir_open(&d, fault_dir(), geteuid(), getegid(), false, err);
+	if (r == 0)
+		r = hr_outlog_init(&o, total, &d, err);
+	if (r < 0)
+		goto out;
+	for (n = 0; n < total; n++) {
+		bytes[n % sizeof(bytes)] = (char)(n % 251);
+		if (n % sizeof(bytes) == sizeof(bytes) - 1)
+			hr_outlog_add(&o, bytes, sizeof(bytes));
+	}
+	while ((p = hr_outlog_read(&o, &at, &len)), len > 0) {
+		if (at < last)
+			fault_wrong("an offset went back");
+		for (n = 0; n < len; n++) {
+			if (p[n] != (char)((at + n) % 251))
+				fault_wrong("another byte at %llu", (unsigned long long)(at + n));
+		}
+		last = at += len;
+		fault_tell("%zu ", len);
+	}
+	if (at != total)
+		fault_wrong("the end is missing");
+out:
+	hr_outlog_done(&o);
+	hr_statedir_close(&d);
+	return r;
+}
+
 const struct fault_scenario fault_scenarios[] = {{"state machine", core, FAULT_LOSSY},
     {"hook", hook_texts, 0}, {"reports", reports, FAULT_LOSSY}, {"shared files", shared_files, 0},
-    {NULL, NULL, 0}};
+    {"kept output", kept_output, FAULT_LOSSY}, {NULL, NULL, 0}};

@@ -198,6 +198,32 @@ START_TEST(a_directory_in_place_of_a_file_goes_if_it_is_empty)
 }
 END_TEST
 
+START_TEST(a_file_without_a_name)
+{
+	struct hr_statedir d = open_for_other();
+	struct hr_err err = {0};
+	struct stat st;
+	int fd;
+
+	ck_assert_int_eq(symlink("../elsewhere", at("log")), 0);
+	fd = hr_statedir_unnamed(&d, "log", &err);
+	ck_assert_msg(fd >= 0, "%s", err.msg);
+	ck_assert_int_eq(access(at("../elsewhere"), F_OK), -1);
+	ck_assert_int_eq(lstat(at("log"), &st), -1);
+	ck_assert_int_eq(fstat(fd, &st), 0);
+	ck_assert_int_eq(st.st_nlink, 0);
+	ck_assert_int_eq(st.st_mode & 07777, 0600);
+	ck_assert_int_eq(st.st_uid, geteuid());
+	ck_assert_int_eq(write(fd, "abc", 3), 3);
+	hr_fd_close(&fd);
+	ck_assert_int_eq(mkdir(at("log"), 0700), 0);
+	ck_assert_int_eq(mkdir(at("log/mine"), 0700), 0);
+	ck_assert_int_eq(hr_statedir_unnamed(&d, "log", &err), -1);
+	ck_assert_int_eq(err.sys, EEXIST);
+	hr_statedir_close(&d);
+}
+END_TEST
+
 START_TEST(sweeping_takes_only_its_own)
 {
 	static const char *const prefixes[] = {"report.", "rc"};
@@ -231,6 +257,7 @@ main(void)
 	tcase_add_test(tc, fifos_have_the_right_owners_and_modes);
 	tcase_add_test(tc, links_in_place_of_files_lead_nowhere);
 	tcase_add_test(tc, a_directory_in_place_of_a_file_goes_if_it_is_empty);
+	tcase_add_test(tc, a_file_without_a_name);
 	tcase_add_test(tc, sweeping_takes_only_its_own);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);

@@ -104,9 +104,21 @@ def peak(pids):
     return found
 
 
+def _tmpfs():
+    """The devices of all that are mounted."""
+    found = set()
+    for line in _read("/proc/self/mountinfo").splitlines():
+        fields = line.split(" ")
+        if fields[fields.index("-") + 1] == "tmpfs":
+            found.add(os.makedev(*map(int, fields[2].split(":"))))
+    return found
+
+
 def memory_files(pids, *dirs):
-    """kB held by files that exist in memory only: memfds of the processes, and the given
-    directories (they may lie on a tmpfs). smaps_rollup does not show them."""
+    """kB held by files that exist in memory only: memfds of the processes and what they have open on
+    a tmpfs without a name, and the given directories (they may lie on one). smaps_rollup does not
+    show them."""
+    tmpfs = _tmpfs()
     seen, total = set(), 0
     for pid in pids:
         try:
@@ -116,8 +128,11 @@ def memory_files(pids, *dirs):
         for fd in fds:
             path = "/proc/%d/fd/%s" % (pid, fd)
             try:
-                if os.readlink(path).startswith("/memfd:"):
+                link = os.readlink(path)
+                if link.startswith("/") and link.endswith(" (deleted)"):  # a memfd's, too
                     st = os.stat(path)
+                    if not link.startswith("/memfd:") and st.st_dev not in tmpfs:
+                        continue
                     if (st.st_dev, st.st_ino) not in seen:
                         seen.add((st.st_dev, st.st_ino))
                         total += st.st_blocks * 512
