@@ -6,6 +6,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "session/echo.h"
 #include "session/hook.h"
@@ -20,6 +23,9 @@
 #define TEXT_CAP (64u << 20)
 
 #define ECHO_CAP (64u << 10) /* a longer line's echo is dropped with all that comes with it */
+
+/* Rows that took more, some 2000 lines, are given back to the system, which takes 0.1 ms. */
+#define LARGE_TERM (256u << 10)
 
 #define LEAVE_READLINE "\033[?2004l\r"
 
@@ -376,10 +382,20 @@ hr_view_mark(struct hr_view *v, struct hr_err *err)
 	return hr_buf_check(&v->row_text, err);
 }
 
+/* Small blocks that stay lie behind what was freed, so that the library keeps all of it. */
+static void
+give_back(void)
+{
+#ifdef __GLIBC__
+	(void)malloc_trim(0);
+#endif
+}
+
 void
 hr_view_reset(struct hr_view *v, bool keep_readline)
 {
 	bool readline = keep_readline && hr_view_readline(v);
+	bool large = hr_term_memory(v->term) > LARGE_TERM;
 
 	hr_term_reset(v->term);
 	if (readline)
@@ -390,6 +406,8 @@ hr_view_reset(struct hr_view *v, bool keep_readline)
 	hr_buf_reset(&v->held);
 	v->echo = v->echo_line = v->watch_start = v->started = v->marked = false;
 	v->mark_row = v->mark_dropped = 0;
+	if (large)
+		give_back();
 }
 
 void
