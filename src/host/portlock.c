@@ -98,6 +98,7 @@ int
 hr_portlock_acquire(struct hr_portlock *l, const char *dir, int port, struct hr_error *err)
 {
 	char text[16];
+	struct stat st;
 	size_t n;
 	int rc;
 
@@ -116,9 +117,11 @@ hr_portlock_acquire(struct hr_portlock *l, const char *dir, int port, struct hr_
 		    err, HR_ERROR_UNAVAILABLE, "Could not acquire lock for port %d", port);
 	l->port = port;
 	n = (size_t)snprintf(text, sizeof(text), "%d\n", port);
-	/* for people; the lock is what counts */
-	if (ftruncate(l->fd, 0) == 0)
-		(void)hr_fd_write_full(l->fd, text, n, NULL);
+	/* for people; the lock is what counts. ext4 writes a file that is cut to nothing first to
+	 * disk before it is closed, although it is removed by then */
+	if (hr_fd_write_full(l->fd, text, n, NULL) == 0 && fstat(l->fd, &st) == 0 &&
+	    st.st_size > (off_t)n)
+		(void)!ftruncate(l->fd, (off_t)n);
 	return 0;
 }
 
