@@ -148,6 +148,19 @@ def start_command_without_key():
               ["--listen", "127.0.0.1"] + list(ARGS) + ["--allow-unauthenticated"], "what handraild sees")
 
 
+def start_command_by_each_way():
+    """That of every client is known as a whole; another one goes from stand-in to stand-in."""
+    with Shims() as p:
+        for env in ({}, {"HANDRAIL_SHIM_PATH": "/bin"}):
+            short = p.start(*CLIENT, *ARGS, **env)
+            long = p.start(*CLIENT[:-2], "-B", *CLIENT[-2:], *ARGS, **env)
+            equal((short.returncode, short.stdout), (0, long.stdout), "%r: %s" % (env, short.stderr + long.stderr))
+            again = p.start("run", "poetry", "run", "micromamba", *CLIENT, *ARGS, **env)
+            equal((again.returncode, again.stdout), (0, long.stdout), "%r: %s" % (env, again.stderr))
+        one = p.start("run", " ".join(CLIENT[3:]), *ARGS)
+        equal((one.returncode, one.stdout), (127, ""), "words that are one")
+
+
 def other_python():
     with Shims() as p:
         done = p.start(*CLIENT[:-3], "-c", "import os; print(os.environ['PATH'])")
@@ -221,8 +234,8 @@ def preflight_of_a_runtime():
 def main():
     tap = Tap()
     for test in (kit_is_whole_and_the_same, kit_can_be_built, lock_file_fits_the_recipe,
-                 image_has_what_configure_needs, start_command_with_key,
-                 start_command_without_key, other_python, no_python, shims_refuse, distributions, no_distribution,
+                 image_has_what_configure_needs, start_command_with_key, start_command_without_key,
+                 start_command_by_each_way, other_python, no_python, shims_refuse, distributions, no_distribution,
                  preflight_of_a_runtime):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
