@@ -302,6 +302,7 @@ def beside_the_others():
 def a_taken_port():
     with socket.socket() as other:
         port = free_port()  # also when it is let go
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind(("0.0.0.0", port))
         other.listen()
         with Editor(env={"VSCODE_PORT": str(port)}) as s:

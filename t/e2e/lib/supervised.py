@@ -36,18 +36,22 @@ CLAIMS = []
 def free_port():
     """Nobody else's until this program ends, also while the server there is started again: not that of
     another test, which has to claim it too, and below those that the kernel gives to clients and that
-    "handrail up" gives to servers."""
+    "handrail up" gives to servers. It stays bound, beside which only who says SO_REUSEADDR may bind it,
+    as servers do and the search for a file viewer's port does not."""
     while True:
         port = random.randrange(10000, 30000)
-        claim = socket.socket(socket.AF_UNIX)
+        claim, bound = socket.socket(socket.AF_UNIX), socket.socket()
         try:
             claim.bind("\0handrail-e2e-port-%d" % port)
             with socket.socket() as s:
                 s.bind(("127.0.0.1", port))
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(("127.0.0.1", port))
         except OSError:
             claim.close()
+            bound.close()
             continue
-        CLAIMS.append(claim)
+        CLAIMS.extend((claim, bound))
         return port
 
 
