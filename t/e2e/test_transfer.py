@@ -16,7 +16,8 @@ import zipfile
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.forms import BOUNDARY, archive, download, part, raw_archive, upload  # noqa: E402
-from lib.supervised import PATIENCE, ROOT, Libexec, Server, beside, need_root, run_tests  # noqa: E402
+from lib.supervised import (  # noqa: E402
+    ONE_WORKER_EACH, PATIENCE, ROOT, Libexec, Server, beside, need_root, run_tests, wait_all_up)
 from lib.tap import Skip, equal  # noqa: E402
 
 MB = 1 << 20
@@ -576,7 +577,8 @@ def own_memory(pids):
 def constant_memory():
     """A small form of t/bench: 100 MB up and down, no process grows by 4 MB. One worker does both, so
     that what it has loaded by then, and what a sanitizer keeps of what was freed, is there before."""
-    with Server(settings={"files_workers": 1, "files_workers_max": 1}) as s:
+    with Server(settings=ONE_WORKER_EACH) as s:
+        wait_all_up(s)
         source = os.path.join(s.top, "source")
         with open(source, "wb") as f:
             f.truncate(100 * MB)

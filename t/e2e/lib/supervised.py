@@ -300,6 +300,18 @@ class Background(threading.Thread):
 
 # ---- what tests are made of ----
 
+# for who looks at processes: none is started later
+ONE_WORKER_EACH = {pool + end: 1 for pool in ("control", "files", "action", "live")
+                   for end in ("_workers", "_workers_max")}
+
+
+def wait_all_up(s):
+    """Until each of those workers has answered: a server is ready while some of them still begin."""
+    for path in ("/alive", "/handrail/v1/output", "/download_files?path=" + s.work_dir):
+        equal(s.get(path).status, 200, path)
+    s.run("true")
+
+
 def find_program(name):
     return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/local/sbin")
 
