@@ -176,7 +176,9 @@ def reopen_logs():
         os.rename(access, access + ".1")
         s.send(signal.SIGUSR1)
         s.until("new files", lambda: os.path.exists(log) and os.path.exists(access))
-        equal(s.get("/alive?after").status, 200)
+        # nginx makes the file, and then tells its worker
+        s.until("nothing goes into the old one", lambda: s.get("/alive?after").status == 200 and
+                os.path.getsize(access) > 0)
         equal(s.stop(), -signal.SIGTERM)
         with open(log) as f:
             messages = [json.loads(line)["message"] for line in f]
