@@ -292,7 +292,9 @@ ENDS = [
     Wedge("suspend", Step("suspend -f", code_any=True)),
     Wedge("kill 0", Step("kill 0", code_any=True)),
     Wedge("kill -9 of the group", dies("kill -9 -$$", 137)),
-    Wedge("a stopped job", goes_on("sleep 1000"), key("C-z", code=148), undo=["kill -9 %1", "wait", "jobs"]),
+    # it is in the foreground when it tells: bash itself would not be stopped
+    Wedge("a stopped job", goes_on("(echo began; exec sleep 1000)", until="began"), key("C-z", code=148),
+          undo=["kill -9 %1", "wait", "jobs"]),
     Wedge("a job that reads the terminal", "cat & sleep 0.05", undo=["kill -9 %1", "wait", "jobs"]),
     Wedge("the directory removed",
           "mkdir gone && cd gone && rmdir ../gone", kept=False, undo=["cd .."]),
