@@ -114,12 +114,23 @@ class Root:
             self.path = tempfile.mkdtemp(prefix="files-corpus-")
             os.chmod(self.path, 0o755)
             return self.path
-        self.lock = open(self.fixed + ".lock", "w")
-        fcntl.flock(self.lock, fcntl.LOCK_EX)
+        while True:
+            self.lock = open(self.fixed + ".lock", "w")
+            fcntl.flock(self.lock, fcntl.LOCK_EX)
+            if self._is_the_one():
+                break
+            self.lock.close()
         remove(self.fixed)
         os.mkdir(self.fixed, 0o755)
         self.path = self.fixed
         return self.path
+
+    def _is_the_one(self):
+        """Whoever had it has unlinked it, and others may have another one."""
+        try:
+            return os.path.samestat(os.fstat(self.lock.fileno()), os.stat(self.lock.name))
+        except FileNotFoundError:
+            return False
 
     def __exit__(self, *_):
         shutil.rmtree(self.path)
