@@ -324,6 +324,7 @@ def broken_off():
                 c.sendall(b"POST /upload_file?destination=%s/new HTTP/1.1\r\nHost: a\r\nContent-Length: 9000000\r\n"
                           b"Content-Type: multipart/form-data; boundary=%s\r\n\r\n%s"
                           % (w.encode(), BOUNDARY.encode(), head))
+                s.until("a worker has it", lambda: s.pool("files")["busy"] == 1)
             s.until("the worker is free", lambda: s.pool("files")["busy"] == 0)
             equal(tree(w), before, name)
         with open(os.path.join(w, "big"), "wb") as f:
