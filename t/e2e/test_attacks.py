@@ -13,7 +13,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.supervised import (  # noqa: E402
-    HANDRAILD, PATIENCE, ROOT, BUILDDIR, Server, marker, need_root, run_tests)
+    HANDRAILD, ONE_WORKER_EACH, PATIENCE, ROOT, BUILDDIR, Server, marker, need_root, run_tests, wait_all_up)
 from lib.tap import Skip, equal  # noqa: E402
 
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
@@ -30,8 +30,8 @@ class Guarded(Server):
         self.secret = "k3y" + os.urandom(24).hex()
         self.audit = os.path.join(self.top, "log")
         os.mkdir(self.audit, 0o700)
-        settings = {"log_file": os.path.join(self.audit, "handraild.log"), "log_level": "debug",
-                    "access_log": os.path.join(self.audit, "access.log")}
+        settings = dict(ONE_WORKER_EACH, log_file=os.path.join(self.audit, "handraild.log"), log_level="debug",
+                        access_log=os.path.join(self.audit, "access.log"))
         if self.user:
             shutil.chown(self.audit, self.user)
         if how == "environment":
@@ -51,6 +51,7 @@ class Guarded(Server):
         self.until("it answers", lambda: not self.refused() and
                    self.get("/ready", X_Session_API_Key=self.secret).status == 200)
         self.header = {"X-Session-API-Key": self.secret}
+        wait_all_up(self, self.header)  # one that begins does not hide yet
         for _ in range(20):  # so that every worker has held it
             equal(self.get("/ready", X_Session_API_Key=self.secret).status, 200)
             self.request("POST", "/list_files", "{}", self.header)

@@ -305,11 +305,11 @@ ONE_WORKER_EACH = {pool + end: 1 for pool in ("control", "files", "action", "liv
                    for end in ("_workers", "_workers_max")}
 
 
-def wait_all_up(s):
+def wait_all_up(s, headers=None):
     """Until each of those workers has answered: a server is ready while some of them still begin."""
     for path in ("/alive", "/handrail/v1/output", "/download_files?path=" + s.work_dir):
-        equal(s.get(path).status, 200, path)
-    s.run("true")
+        equal(s.request("GET", path, headers=headers).status, 200, path)
+    s.run("true", headers=headers)
 
 
 def find_program(name):
