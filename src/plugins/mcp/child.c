@@ -27,7 +27,7 @@
 
 #define PROTOCOL "2025-06-18"
 #define START_S 30
-#define END_MS 100
+#define END_MS 1000
 #define AGAIN_MS 1000 /* no new start so soon after one that failed */
 #define LINE_MAX_BYTES (64u << 20)
 #define ARGS_MAX 256
