@@ -65,6 +65,15 @@ pools_all(const struct hr_server *s, bool (*is)(const struct hr_pool *p))
 
 /* ---- the way up ---- */
 
+static void
+fill_pools(struct hr_server *s, unsigned n)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		hr_pool_fill(&s->pools[i]);
+}
+
 /* The port opens when everything behind it answers, not before. */
 static void
 open_port(struct hr_server *s)
@@ -77,13 +86,13 @@ open_port(struct hr_server *s)
 		    s, err.code == HR_E_BUSY ? HR_EXIT_REFUSED : HR_EXIT_START, err.msg);
 	else if (hr_nginx_start(&s->nginx, &err) != 0)
 		hr_server_start_failed(s, HR_EXIT_START, err.msg);
+	else
+		fill_pools(s, HR_SERVER_POOLS); /* while nginx starts, which is one process */
 }
 
 static void
 step_starting(struct hr_server *s)
 {
-	unsigned i;
-
 	if (s->keeper.state != HR_KEEPER_READY || !hr_plugins_settled(&s->plugins))
 		return;
 	if (s->settings.start_nginx && s->nginx.state == HR_NGINX_DOWN) {
@@ -94,8 +103,7 @@ step_starting(struct hr_server *s)
 		return;
 	stage_set(s, HR_SERVER_RUNNING);
 	atomic_store(&s->board->ready, 1);
-	for (i = 0; i < HR_SERVER_POOLS; i++)
-		hr_pool_fill(&s->pools[i]);
+	fill_pools(s, HR_SERVER_POOLS);
 	if (s->settings.start_nginx)
 		hr_log(HR_LOG_NOTICE, "ready: listening on %s", s->listen.text);
 	else
@@ -387,13 +395,19 @@ watch_signals(struct hr_server *s, struct hr_err *err)
 static int
 start_parts(struct hr_server *s, struct hr_err *err)
 {
+	bool adopted = s->keeper.adopted.pid != 0;
 	unsigned i;
 
 	s->patience = hr_loop_timer(s->loop, patience_over, s, err);
 	if (s->patience == NULL || watch_signals(s, err) != 0 ||
 	    hr_alerts_open(&s->alerts, s->loop, &s->kids, &s->settings, &s->board->metrics,
 		s->child_env, err) != 0 ||
-	    hr_keeper_open(&s->keeper, err) != 0 || hr_plugins_open(&s->plugins, err) != 0)
+	    hr_keeper_open(&s->keeper, err) != 0)
+		return -1;
+	/* the shell takes longest: what it does not need is made while it starts */
+	if (!adopted && hr_keeper_start(&s->keeper, err) != 0)
+		return -1;
+	if (hr_plugins_open(&s->plugins, err) != 0)
 		return -1;
 	for (i = 0; i < HR_SERVER_POOLS; i++) {
 		if (hr_pool_open(&s->pools[i], err) != 0)
@@ -401,12 +415,13 @@ start_parts(struct hr_server *s, struct hr_err *err)
 	}
 	if (s->settings.start_nginx && hr_nginx_configure(s, &s->settings, false, err) != 0)
 		return -1;
-	/* the shell takes longest: workers start while it does */
-	if (hr_keeper_start(&s->keeper, err) != 0 || hr_sessions_open(&s->sessions, err) != 0)
+	/* one that is there is ready at once, which starts nginx */
+	if ((adopted && hr_keeper_start(&s->keeper, err) != 0) ||
+	    hr_sessions_open(&s->sessions, err) != 0)
 		return -1;
 	hr_server_monitor(s);
-	for (i = 0; i < HR_SERVER_POOLS; i++)
-		hr_pool_fill(&s->pools[i]);
+	/* nginx's first question is for the first pool; others would hold up the shell */
+	fill_pools(s, s->settings.start_nginx && !adopted ? 1 : HR_SERVER_POOLS);
 	hr_plugins_start(&s->plugins);
 	return 0;
 }

@@ -346,13 +346,12 @@ void
 hr_pool_fill(struct hr_pool *p)
 {
 	struct hr_err err = {0};
-	unsigned n, wanted;
+	unsigned n;
 
 	if (p->stopping || p->holding)
 		return;
 	pool_limits(p);
-	wanted = p->server->stage == HR_SERVER_STARTING ? 1 : p->wanted;
-	for (n = pool_staying(p); n < wanted; n++) {
+	for (n = pool_staying(p); n < p->wanted; n++) {
 		if (worker_start(p, &err) != 0) {
 			int64_t delay = hr_backoff_next(&p->backoff, false, 0, hr_now_ms()) + 50;
 
