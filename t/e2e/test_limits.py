@@ -141,8 +141,8 @@ def disk():
                       stderr=subprocess.DEVNULL).returncode != 0:
         shutil.rmtree(s.top)
         raise Skip("needs to mount a tmpfs: run with CAP_SYS_ADMIN")
-    try:
-        with s:
+    with s:
+        try:
             s.start()
             s.run("cd " + small)
             code, suffix, _ = run(s, "head -c %d /dev/zero >f" % TOO_MUCH)
@@ -152,8 +152,8 @@ def disk():
             equal(run(s, "false")[1], "\n[The command completed with exit code 1.]")
             disk_of_files(s, small)
             s.run("cd /")
-    finally:
-        subprocess.run(["umount", "-l", small], check=False)
+        finally:  # or its directory cannot be removed
+            subprocess.run(["umount", "-l", small], check=False)
 
 
 def one_by_one():
