@@ -35,21 +35,6 @@ read_input(struct hr_buf *b)
 	return CLI_OK;
 }
 
-static int
-seconds(const struct cli_args *a, double *ret)
-{
-	const char *text = cli_value(a, 't');
-	char *stop;
-
-	*ret = 0;
-	if (text == NULL)
-		return CLI_OK;
-	*ret = strtod(text, &stop);
-	if (*stop != '\0' || !(*ret > 0 && *ret < 1e7))
-		return cli_usage("--timeout takes a number of seconds, not \"%s\"", text);
-	return CLI_OK;
-}
-
 /* ---- run ---- */
 
 static const struct cli_option run_options[] = {
@@ -65,7 +50,7 @@ run(struct cli *c, const struct cli_args *a)
 	struct json_object *args;
 	struct hr_buf b;
 	double timeout;
-	int rc = seconds(a, &timeout), bad = 0;
+	int rc = cli_seconds(a, &timeout), bad = 0;
 
 	if (rc != CLI_OK)
 		return rc;
@@ -79,7 +64,7 @@ run(struct cli *c, const struct cli_args *a)
 		else
 			hr_shell_quote(&b, a->argv[i], strlen(a->argv[i]));
 	}
-	args = cli_object("command", hr_buf_str(&b), NULL);
+	args = cli_run_args(hr_buf_str(&b), timeout);
 	hr_buf_done(&b);
 	if (args != NULL && cli_value(a, 'i') != NULL)
 		bad |= json_object_object_add(args, "is_input", json_object_new_string("true"));
@@ -87,9 +72,6 @@ run(struct cli *c, const struct cli_args *a)
 		bad |= json_object_object_add(args, "cwd", json_object_new_string(cli_value(a, 1)));
 		bad |= json_object_object_add(args, "is_static", json_object_new_boolean(true));
 	}
-	/* who gives a limit waits for it, output or not */
-	if (args != NULL && timeout > 0)
-		bad |= json_object_object_add(args, "blocking", json_object_new_boolean(true));
 	if (args == NULL || bad != 0) {
 		json_object_put(args);
 		return cli_usage("out of memory");
@@ -112,7 +94,7 @@ py(struct cli *c, const struct cli_args *a)
 {
 	struct hr_buf b;
 	double timeout;
-	int rc = seconds(a, &timeout);
+	int rc = cli_seconds(a, &timeout);
 
 	if (rc != CLI_OK)
 		return rc;

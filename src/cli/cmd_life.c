@@ -9,10 +9,13 @@
 #include "base/buf.h"
 #include "base/spawn.h"
 #include "cli/commands.h"
+#include "cli/observation.h"
 #include "cli/progress.h"
 #include "host/settings.h"
 #include "host/strv.h"
 #include "proto/json.h"
+
+#define RUN 1 /* the option that has no letter */
 
 static void
 note(void *arg, const char *text)
@@ -40,6 +43,8 @@ put_field(struct hr_buf *b, const char *name, const char *text, bool last)
 static const struct cli_option up_options[] = {
     {'e', "env", "NAME=VALUE", "a variable for the sandbox; may be repeated"},
     {'p', "plugin", "NAME", "jupyter, agent_skills, vscode; may be repeated"},
+    {RUN, "run", "COMMAND", "then do what \"handrail run COMMAND\" does"},
+    {'t', "timeout", "SECONDS", "of --run: give up waiting then [sandbox.timeout]"},
     {0, NULL, NULL, NULL},
 };
 
@@ -89,6 +94,61 @@ refill(struct cli *c, const struct cli_args *a)
 	hr_strv_done(&argv);
 }
 
+/* The command of --run as an action, looked at before a sandbox is made for it; NULL: none. */
+static int
+first_command(const struct cli_args *a, char **ret)
+{
+	const char *line = cli_value(a, RUN);
+	double timeout;
+	int rc = cli_seconds(a, &timeout);
+
+	*ret = NULL;
+	if (rc != CLI_OK)
+		return rc;
+	if (line == NULL)
+		return cli_value(a, 't') == NULL
+			   ? CLI_OK
+			   : cli_usage("--timeout is for the command of --run, which is not given");
+	*ret = cli_action_text("run", cli_run_args(line, timeout), timeout);
+	return *ret != NULL ? CLI_OK : CLI_USAGE;
+}
+
+static int
+environment(const struct cli_args *a, struct hr_strv *env)
+{
+	const char *text;
+	size_t at = 0;
+
+	while ((text = cli_next(a, 'e', &at)) != NULL) {
+		if (strchr(text, '=') == NULL || *text == '=')
+			return cli_usage("--env takes NAME=VALUE, not \"%s\"", text);
+		hr_strv_set_env(env, text);
+	}
+	return env->failed ? cli_usage("out of memory") : CLI_OK;
+}
+
+static int
+start(
+    struct cli *c, const struct cli_args *a, const struct hr_sandbox_options *o, const char *action)
+{
+	struct hr_error err = {0};
+	struct hr_sandbox *s = hr_sandbox_open(c->config, o, &err);
+	int rc = s != NULL ? hr_sandbox_connect(s, &err) : -1;
+
+	cli_progress_end(c);
+	if (rc != 0) {
+		rc = cli_fail(&err);
+	} else {
+		rc = action == NULL ? show_up(c, s) : CLI_OK;
+		if (rc == CLI_OK)
+			refill(c, a);
+		if (action != NULL)
+			rc = cli_act_in(c, s, action);
+	}
+	hr_sandbox_free(s);
+	return rc;
+}
+
 static int
 up(struct cli *c, const struct cli_args *a)
 {
@@ -104,35 +164,22 @@ up(struct cli *c, const struct cli_args *a)
 	    .progress = cli_progress,
 	    .progress_arg = c,
 	};
-	struct hr_sandbox *s = NULL;
-	struct hr_error err = {0};
+	char *action = NULL;
 	const char *text;
 	size_t at = 0;
-	int rc = CLI_ERROR;
+	int rc;
 
-	while ((text = cli_next(a, 'e', &at)) != NULL) {
-		if (strchr(text, '=') == NULL || *text == '=') {
-			rc = cli_usage("--env takes NAME=VALUE, not \"%s\"", text);
-			goto out;
-		}
-		hr_strv_set_env(&env, text);
-	}
-	for (at = 0; (text = cli_next(a, 'p', &at)) != NULL;)
+	while ((text = cli_next(a, 'p', &at)) != NULL)
 		hr_strv_add(&plugins, text);
-	if (env.failed || plugins.failed) {
-		rc = cli_usage("out of memory");
-		goto out;
-	}
-	o.env = hr_strv_list(&env);
-	o.plugins = hr_strv_list(&plugins);
-	s = hr_sandbox_open(c->config, &o, &err);
-	rc = s != NULL ? hr_sandbox_connect(s, &err) : -1;
-	cli_progress_end(c);
-	rc = rc == 0 ? show_up(c, s) : cli_fail(&err);
+	rc = plugins.failed ? cli_usage("out of memory") : environment(a, &env);
 	if (rc == CLI_OK)
-		refill(c, a);
-out:
-	hr_sandbox_free(s);
+		rc = first_command(a, &action);
+	if (rc == CLI_OK) {
+		o.env = hr_strv_list(&env);
+		o.plugins = hr_strv_list(&plugins);
+		rc = start(c, a, &o, action);
+	}
+	free(action);
 	hr_strv_done(&env);
 	hr_strv_done(&plugins);
 	return rc;

@@ -99,52 +99,89 @@ show(struct cli *c, const char *text, struct json_object *obs)
 	return rc;
 }
 
-static char *
-action_text(const char *type, struct json_object *args, double timeout_s)
+char *
+cli_action_text(const char *type, struct json_object *args, double timeout_s)
 {
 	struct hr_buf b;
-	char *text;
+	char *text = NULL;
 
 	hr_buf_init(&b, 64u << 20);
 	hr_buf_addf(&b, "{\"action\":\"%s\",", type);
 	if (timeout_s > 0)
 		hr_buf_addf(&b, "\"timeout\":%.3f,", timeout_s);
 	hr_buf_adds(&b, "\"args\":");
-	if (args == NULL || hr_json_put(&b, args) != 0) {
-		hr_buf_done(&b);
-		return NULL;
+	if (args != NULL && hr_json_put(&b, args) == 0) {
+		hr_buf_addc(&b, '}');
+		text = hr_buf_take(&b);
 	}
-	hr_buf_addc(&b, '}');
-	text = hr_buf_take(&b);
 	hr_buf_done(&b);
+	json_object_put(args);
+	if (text == NULL)
+		(void)cli_usage("what was given is no text, or too long");
 	return text;
+}
+
+int
+cli_act_in(struct cli *c, struct hr_sandbox *s, const char *action)
+{
+	struct json_object *obs = NULL;
+	struct hr_error err = {0};
+	struct hr_json_error why;
+	int rc = CLI_ERROR, shown;
+	char *text = NULL;
+
+	if (hr_sandbox_action(s, action, &text, &err) != 0) {
+		rc = cli_fail(&err);
+	} else if (hr_json_decode(text, strlen(text), &obs, &why) == 0) {
+		shown = show(c, text, obs);
+		rc = shown != CLI_OK ? shown : status_of(obs);
+	}
+	json_object_put(obs);
+	free(text);
+	return rc;
 }
 
 int
 cli_act(struct cli *c, const char *type, struct json_object *args, double timeout_s)
 {
-	char *action = action_text(type, args, timeout_s), *text = NULL;
-	struct json_object *obs = NULL;
-	struct hr_error err = {0};
-	struct hr_json_error why;
+	char *action = cli_action_text(type, args, timeout_s);
 	struct hr_sandbox *s;
-	int rc = CLI_ERROR, shown;
+	int rc = CLI_USAGE;
 
-	json_object_put(args);
 	if (action == NULL)
-		return cli_usage("what was given is no text, or too long");
+		return rc;
 	s = cli_attach(c, &rc);
-	if (s != NULL) {
-		if (hr_sandbox_action(s, action, &text, &err) != 0) {
-			rc = cli_fail(&err);
-		} else if (hr_json_decode(text, strlen(text), &obs, &why) == 0) {
-			shown = show(c, text, obs);
-			rc = shown != CLI_OK ? shown : status_of(obs);
-		}
-	}
-	json_object_put(obs);
+	if (s != NULL)
+		rc = cli_act_in(c, s, action);
 	hr_sandbox_free(s);
-	free(text);
 	free(action);
 	return rc;
+}
+
+struct json_object *
+cli_run_args(const char *line, double timeout_s)
+{
+	struct json_object *args = cli_object("command", line, NULL);
+
+	if (args != NULL && timeout_s > 0 &&
+	    json_object_object_add(args, "blocking", json_object_new_boolean(true)) != 0) {
+		json_object_put(args);
+		args = NULL;
+	}
+	return args;
+}
+
+int
+cli_seconds(const struct cli_args *a, double *ret)
+{
+	const char *text = cli_value(a, 't');
+	char *stop;
+
+	*ret = 0;
+	if (text == NULL)
+		return CLI_OK;
+	*ret = strtod(text, &stop);
+	if (*stop != '\0' || !(*ret > 0 && *ret < 1e7))
+		return cli_usage("--timeout takes a number of seconds, not \"%s\"", text);
+	return CLI_OK;
 }

@@ -11,6 +11,18 @@ struct json_object;
  * where there was one. */
 int cli_act(struct cli *c, const char *type, struct json_object *args_take, double timeout_s);
 
+/* The same in two steps. The action as text (NULL, said: it has none), and what becomes of it in a
+ * sandbox that is connected. */
+char *cli_action_text(const char *type, struct json_object *args_take, double timeout_s);
+int cli_act_in(struct cli *c, struct hr_sandbox *s, const char *action);
+
+/* What "run" is asked with; who gives a limit (> 0) waits for it, output or not. NULL: no memory.
+ */
+struct json_object *cli_run_args(const char *line, double timeout_s);
+
+/* The value of --timeout; 0: not given. */
+int cli_seconds(const struct cli_args *a, double *ret);
+
 /* An object with these texts, "name", "value", ..., NULL; NULL: no memory. */
 struct json_object *cli_object(const char *name, ...) __attribute__((sentinel));
 

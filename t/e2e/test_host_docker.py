@@ -37,6 +37,9 @@ def life_of_a_container():
         equal((urls["vscode"], urls["web_hosts"]), (None, {"http://localhost:%d" % p: p for p in ports}), "addresses")
         h.ok("down")
         equal(docker("inspect", "openhands-runtime-" + h.name).returncode, 1, "the container is gone")
+        done = h("up", "-q", "--run", "git config --global user.name; (exit 3)")
+        equal((done.returncode, done.stdout, done.stderr), (3, "openhands\n", ""), "another, and its first command")
+        h.ok("down")
         equal(os.listdir(h.path("state")), [], "and its record")
 
 

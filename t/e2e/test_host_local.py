@@ -51,6 +51,33 @@ def exit_statuses():
         equal(h.ok("run", "echo a  b"), "a b\n", "one word is a line")
 
 
+def first_command():
+    """up --run is up and then run: the command's output and status, and the sandbox stays."""
+    with Host() as h:
+        equal(h.ok("up", "--run", "echo hi; cd /"), "hi\n", "the output and nothing else")
+        equal(h.ok("run", "pwd"), "/\n", "its shell")
+        for command, status in (("(exit 42)", 42), ("nosuchcommand", 127)):
+            equal(h("up", "--run", command).returncode, status, command)
+        equal(h.ok("up", "--run", "echo a  b; pwd"), "a b\n/\n", "in one that is there")
+        obs = json.loads(h.ok("up", "--json", "--run", "echo hi"))
+        equal((obs["observation"], obs["content"], obs["extras"]["metadata"]["exit_code"]), ("run", "hi", 0), "answer")
+        done = h("up", "-t", "1", "--run", "sleep 60")
+        equal((done.returncode, "timed out" in done.stderr), (124, True), repr(done.stderr))
+        h.ok("up", "-n", "other", "-r", "cli", "--run", "test -d .")
+        equal(sorted(s["sid"] for s in json.loads(h.ok("ps", "--json"))), ["default", "other"], "both stay")
+
+
+def no_first_command():
+    """Where a sandbox cannot be made nothing is run, late as that may be known."""
+    with Host() as h:
+        made = h.path("cwd", "made")
+        os.mkdir(h.path("home", ".bashrc"))
+        h.fails(1, "Failed to add env vars ['A'] to .bashrc", "up", "-q", "-e", "a=b", "--run", "touch " + made)
+        equal((os.path.exists(made), os.listdir(h.path("state"))), (False, []), "nothing was run, nothing is left")
+    with Host(HANDRAIL_SERVER="/nonexistent/handraild") as h:
+        h.fails(1, "handraild is not properly installed", "up", "-q", "--run", "true")
+
+
 def json_observation():
     with Host() as h:
         h.ok("up")
@@ -467,8 +494,8 @@ def loadable_backend():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (life_of_a_sandbox, exit_statuses, json_observation, variables, bad_variable_leaves_nothing,
-                 git_identity, two_sandboxes, server_that_died, server_that_does_not_start,
+    for test in (life_of_a_sandbox, exit_statuses, first_command, no_first_command, json_observation, variables,
+                 bad_variable_leaves_nothing, git_identity, two_sandboxes, server_that_died, server_that_does_not_start,
                  start_that_is_killed, recorded_before_it_runs, own_workspace, files,
                  repository, logs, log_stream, addresses, resources, terminal, wrong_usage, help_and_completion,
                  settings, mcp_servers, decisions_without_a_server, loadable_backend):
