@@ -5,7 +5,6 @@
 
 #include "session/core.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,30 +128,6 @@ core_set_phase(struct hr_core *c, enum phase phase, int64_t deadline)
 
 /* ---- the clocks of a request ---- */
 
-static void
-start_clocks(struct hr_core *c, const struct hr_core_request *r, int64_t now)
-{
-	double ms;
-
-	c->start = c->last_change = now;
-	c->generation = hr_view_generation(c->view);
-	c->blocking = r->blocking;
-	c->hard_at = INT64_MAX;
-	c->timeout = r->timeout;
-	if (!r->has_timeout || r->timeout == 0 || isnan(r->timeout))
-		return;
-	ms = r->timeout * 1000.0;
-	/* beyond some 100 years there is no difference to never */
-	if (ms < 3.2e12)
-		c->hard_at = now + (ms < 0 ? 0 : (int64_t)ms + ((double)(int64_t)ms < ms));
-}
-
-static int64_t
-no_change_at(const struct hr_core *c)
-{
-	return c->blocking ? INT64_MAX : c->last_change + c->config.no_change_ms;
-}
-
 int64_t
 hr_core_deadline(const struct hr_core *c)
 {
@@ -161,8 +136,8 @@ hr_core_deadline(const struct hr_core *c)
 	if (c->active) {
 		if (c->hard_at < at)
 			at = c->hard_at;
-		if (!c->to_type && no_change_at(c) < at)
-			at = no_change_at(c);
+		if (!c->to_type && core_no_change_at(c) < at)
+			at = core_no_change_at(c);
 	}
 	return at;
 }
@@ -291,7 +266,7 @@ hr_core_request(struct hr_core *c, const struct hr_core_request *r, int64_t now)
 		core_answer_error(c, "the command is too long", 23);
 		return;
 	}
-	start_clocks(c, r, now);
+	core_start_clocks(c, r, now);
 	if (c->phase == PHASE_DEAD) {
 		core_restart(c, now);
 		if (!c->active)
@@ -394,13 +369,8 @@ become_ready(struct hr_core *c, bool marked, int64_t now)
 static void
 notice_output(struct hr_core *c, int64_t now)
 {
-	uint64_t generation = hr_view_generation(c->view);
 	bool readline = hr_view_readline(c->view);
 
-	if (generation != c->generation) {
-		c->generation = generation;
-		c->last_change = now;
-	}
 	if (c->phase == PHASE_PREPARING && readline) {
 		become_ready(c, true, now);
 		return;
@@ -495,7 +465,7 @@ hr_core_output(struct hr_core *c, const char *p, size_t len, int64_t now)
 {
 	if (c->phase == PHASE_STARTING)
 		return; /* nothing of the start-up may be seen */
-	hr_view_feed(c->view, p, len);
+	core_feed(c, p, len, now);
 	notice_output(c, now);
 }
 
@@ -586,10 +556,12 @@ hr_core_timer(struct hr_core *c, int64_t now)
 		phase_overdue(c, now);
 	if (!c->active)
 		return;
+	if (!c->to_type && now >= core_no_change_at(c))
+		core_see_change(c);
 	if (c->to_type) {
 		if (now >= c->hard_at)
 			core_answer_error(c, NOT_READY, sizeof(NOT_READY) - 1);
-	} else if (now >= no_change_at(c)) {
+	} else if (now >= core_no_change_at(c)) {
 		core_answer_no_change(c);
 	} else if (now >= c->hard_at) {
 		core_answer_timeout(c);

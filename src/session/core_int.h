@@ -46,7 +46,9 @@ struct hr_core {
 	unsigned again;    /* times it was repeated */
 	double timeout;
 	int64_t start, last_change, hard_at;
-	uint64_t generation;
+	uint64_t generation; /* the text's, when it was last looked at */
+	bool unseen;         /* output has come since, the first and the last of it at... */
+	int64_t unseen_from, unseen_to;
 
 	/* last prompt */
 	int exit_code, job;
@@ -65,6 +67,12 @@ void core_set_phase(struct hr_core *c, enum phase phase, int64_t deadline);
 void core_restart(struct hr_core *c, int64_t now);
 void core_begun(struct hr_core *c); /* the command in hand is about to be typed */
 void core_await_readline(struct hr_core *c, int64_t now); /* it must take the terminal soon */
+
+/* clocks.c */
+void core_start_clocks(struct hr_core *c, const struct hr_core_request *r, int64_t now);
+int64_t core_no_change_at(const struct hr_core *c); /* a look may put it off */
+void core_see_change(struct hr_core *c);            /* looks whether the output was a change */
+void core_feed(struct hr_core *c, const char *p, size_t len, int64_t now); /* to the view */
 
 /* typing.c */
 void core_type_command(struct hr_core *c, int64_t now);  /* the request in hand, to readline */

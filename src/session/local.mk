@@ -2,6 +2,7 @@
 noinst_LTLIBRARIES += libsession.la
 libsession_la_SOURCES = \
 	%D%/answer.c \
+	%D%/clocks.c \
 	%D%/core.c %D%/core.h %D%/core_int.h \
 	%D%/echo.c %D%/echo.h \
 	%D%/exports.c %D%/exports.h \

@@ -280,6 +280,24 @@ START_TEST(only_visible_changes_count_as_output)
 }
 END_TEST
 
+/* What comes within a hundredth of the time may be looked at together. */
+START_TEST(a_flood_is_looked_at_now_and_then)
+{
+	unsigned i;
+
+	ASK(&f, "spin");
+	fake_begin(&f);
+	for (i = 0; i < 500; i++) {
+		fake_out(&f, i == 250 ? "x" : "\033[m");
+		fake_wait(&f, 10);
+	}
+	fake_wait(&f, FAKE_NO_CHANGE_MS - 2500 - 1);
+	ck_assert_uint_eq(f.results, 0);
+	fake_wait(&f, 1 + FAKE_NO_CHANGE_MS / 100);
+	check_result(1, "x", "", FAKE_NO_OUTPUT);
+}
+END_TEST
+
 static void
 check_timeout(double seconds, int64_t ms, const char *text)
 {
@@ -415,6 +433,7 @@ outcome_case(void)
 	tcase_add_checked_fixture(tc, core_setup, core_teardown);
 	tcase_add_test(tc, outcome_b);
 	tcase_add_test(tc, only_visible_changes_count_as_output);
+	tcase_add_test(tc, a_flood_is_looked_at_now_and_then);
 	tcase_add_test(tc, outcome_c);
 	tcase_add_test(tc, time_outs_that_never_come);
 	tcase_add_test(tc, both_clocks_due_no_output_wins);
