@@ -126,13 +126,49 @@ hr_sandbox_add_env(struct hr_sandbox *s, const char *const *env, struct hr_error
 	return 0;
 }
 
+static const char *const identity[2][2] = {
+    {"user.name", "core.git_user_name"}, {"user.email", "core.git_user_email"}};
+
+static const char *
+identity_text(const struct hr_sandbox *s, size_t i)
+{
+	const char *value = hr_config_text(s->config, identity[i][1]);
+
+	return value != NULL ? value : "";
+}
+
+/* Stands in git's file as it is, and between single quotes: no blank at an end, nothing special. */
+static bool
+is_plain(const char *s)
+{
+	static const char plain[] =
+	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@.+-_ ";
+	size_t n = strlen(s);
+
+	return n > 0 && strspn(s, plain) == n && s[0] != ' ' && s[n - 1] != ' ';
+}
+
+/* Each value takes git a process. Where there is no file of its settings yet, the shell makes the
+ * one that git would: after this the command for git follows, to be run otherwise. */
+static void
+put_fresh_identity(struct hr_buf *b, const struct hr_sandbox *s)
+{
+	if (!is_plain(identity_text(s, 0)) || !is_plain(identity_text(s, 1)))
+		return;
+	hr_buf_addf(b,
+	    "if command -v git >/dev/null && [ -n \"${HOME-}\" ] && "
+	    "[ -z \"${GIT_CONFIG_GLOBAL+x}\" ] && [ ! -e \"$HOME/.gitconfig\" ] && "
+	    "[ ! -e \"${XDG_CONFIG_HOME:-$HOME/.config}/git/config\" ] && "
+	    "(set -C && printf '[user]\\n\\tname = %%s\\n\\temail = %%s\\n' '%s' '%s' "
+	    ">\"$HOME/.gitconfig\") 2>/dev/null; then :; else ",
+	    identity_text(s, 0), identity_text(s, 1));
+}
+
 /* A failure is a warning. On somebody's own machine an identity that is there stays. */
 static void
 git_identity(struct hr_sandbox *s)
 {
-	static const char *const keys[2][2] = {
-	    {"user.name", "core.git_user_name"}, {"user.email", "core.git_user_email"}};
-	bool local = strcmp(s->ops->name, "local") == 0;
+	bool local = strcmp(s->ops->name, "local") == 0, fresh;
 	struct hr_buf b, out;
 	struct hr_error e = {0};
 	int status = 0;
@@ -141,18 +177,20 @@ git_identity(struct hr_sandbox *s)
 		return;
 	hr_buf_init(&b, COMMAND_MAX);
 	hr_buf_init(&out, COMMAND_MAX);
+	put_fresh_identity(&b, s);
+	fresh = b.len > 0;
 	for (size_t i = 0; i < 2; i++) {
-		const char *value = hr_config_text(s->config, keys[i][1]);
-
 		hr_buf_adds(&b, i > 0 ? " && " : "");
 		if (local)
 			hr_buf_addf(
-			    &b, "{ git config --global --get %s >/dev/null || ", keys[i][0]);
-		hr_buf_addf(&b, "git config --global %s ", keys[i][0]);
-		hr_env_quote(&b, value != NULL ? value : "");
+			    &b, "{ git config --global --get %s >/dev/null || ", identity[i][0]);
+		hr_buf_addf(&b, "git config --global %s ", identity[i][0]);
+		hr_env_quote(&b, identity_text(s, i));
 		if (local)
 			hr_buf_adds(&b, "; }");
 	}
+	if (fresh)
+		hr_buf_adds(&b, "; fi");
 	if (hr_sandbox_run(s, hr_buf_str(&b), SET_UP_TIMEOUT_S, &status, &out, &e) != 0)
 		hr_sandbox_log(s, "Git config command failed: %s", e.text);
 	else if (status != 0)

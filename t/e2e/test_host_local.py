@@ -116,14 +116,30 @@ def bad_variable_leaves_nothing():
 
 
 def git_identity():
+    show = "git config --global user.name; git config --global user.email"
     with Host(GIT_USER_NAME="A B", GIT_USER_EMAIL="a+b@c.d") as h:
         h.ok("up")
-        equal(h.ok("run", "git config --global user.name; git config --global user.email"), "A B\na+b@c.d\n", "set")
+        equal(h.ok("run", show), "A B\na+b@c.d\n", "set")
+        h.ok("run", "git config -f other user.name 'A B' && git config -f other user.email a+b@c.d")
+        equal(h.ok("run", "cat other"), h.ok("run", "cat ~/.gitconfig"), "as git writes it")
+    with Host(GIT_USER_NAME="it's; \\ \"B\"", GIT_USER_EMAIL="# \u00e9") as h:
+        h.ok("up")
+        equal(h.ok("run", show), "it's; \\ \"B\"\n# \u00e9\n", "texts that git quotes")
     with Host() as h:
         with open(h.path("home", ".gitconfig"), "w") as f:
             f.write("[user]\n\tname = Mine\n\temail = m@e\n")
         h.ok("up")
-        equal(h.ok("run", "git config --global user.name"), "Mine\n", "one that is there stays")
+        equal(h.ok("run", show), "Mine\nm@e\n", "one that is there stays")
+    with Host() as h:
+        os.makedirs(h.path("home", ".config", "git"))
+        with open(h.path("home", ".config", "git", "config"), "w") as f:
+            f.write("[user]\n\tname = Mine\n")
+        h.ok("up")
+        equal(h.ok("run", show), "Mine\nopenhands@all-hands.dev\n", "one that is elsewhere, too")
+        equal(os.path.exists(h.path("home", ".gitconfig")), False, "it is not hidden")
+    with Host() as h:
+        os.mkdir(h.path("home", ".gitconfig"))
+        equal("Git config command failed: " in h("up").stderr, True, "one that cannot be written is told of")
 
 
 def two_sandboxes():
