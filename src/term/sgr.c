@@ -22,9 +22,6 @@ enum {
 	SGR_US = 58, /* the colour of the underline is no part of the comparison */
 };
 
-/* The pen in one number: its attributes and these. */
-#define PEN_FG 0x10000u
-#define PEN_BG 0x20000u
 #define SGR_MORE 0x80000000u /* parameters of its own follow */
 
 static void
@@ -154,49 +151,40 @@ static const struct {
 
 enum { SGR_EFFECTS = sizeof(sgr_effect) / sizeof(sgr_effect[0]) };
 
-static inline uint32_t
-pen_pack(const struct term_pen *pen)
-{
-	return pen->attr | (pen->fg ? PEN_FG : 0) | (pen->bg ? PEN_BG : 0);
-}
-
-static inline void
-pen_unpack(struct term_pen *pen, uint32_t bits)
-{
-	pen->attr = (uint16_t)bits;
-	pen->fg = (bits & PEN_FG) != 0;
-	pen->bg = (bits & PEN_BG) != 0;
-}
-
 static void
 sgr_one(struct term_pen *pen, int n)
 {
 	if (n >= 0 && n < SGR_EFFECTS)
-		pen_unpack(pen, (pen_pack(pen) & ~sgr_effect[n].clear) | sgr_effect[n].set);
+		term_pen_unpack(
+		    pen, (term_pen_pack(pen) & ~sgr_effect[n].clear) | sgr_effect[n].set);
 }
 
-/* The length of ";5;n" and what it does to the pen: one of 256 colours; 0: it is something else. */
+/* The length of ";5;n", one of 256 colours, or ";2;r;g;b"; 0: it is something else. */
 static size_t
-sgr_indexed(const uint8_t *b, size_t len, uint32_t which, uint32_t *pen)
+sgr_colour_length(const uint8_t *b, size_t len)
 {
-	unsigned v = 0, digit;
-	size_t i;
+	unsigned v, digit, numbers;
+	size_t i, start;
 
-	if (len < 5 || b[0] != ';' || b[1] != '5' || b[2] != ';')
+	if (len < 5 || b[0] != ';' || b[2] != ';' || (b[1] != '5' && b[1] != '2'))
 		return 0;
-	for (i = 3; i < len && i < 6 && (digit = (unsigned)b[i] - '0') <= 9; i++)
-		v = v * 10 + digit;
-	if (i == 3 || i == len || v > 255)
-		return 0;
-	*pen |= which;
-	return i;
+	for (i = 2, numbers = b[1] == '5' ? 1 : 3; numbers > 0; numbers--) {
+		if (i == len || b[i] != ';')
+			return 0;
+		start = ++i;
+		for (v = 0; i < len && i < start + 3 && (digit = (unsigned)b[i] - '0') <= 9; i++)
+			v = v * 10 + digit;
+		if (i == start || v > 255)
+			return 0;
+	}
+	return i < len ? i : 0;
 }
 
-/* See term_sgr_plain(). *io_pen is a packed one. */
-static inline ssize_t
-sgr_plain(uint32_t *io_pen, const uint8_t *b, size_t len)
+/* What the parameters do to any pen: (pen & keep) | set. Else as term_sgr_plain(). */
+static ssize_t
+sgr_masks(const uint8_t *b, size_t len, uint32_t *ret_keep, uint32_t *ret_set)
 {
-	uint32_t pen = *io_pen, set;
+	uint32_t keep = UINT32_MAX, set = 0, more;
 	unsigned v = 0, digit;
 	size_t i, n;
 
@@ -206,17 +194,20 @@ sgr_plain(uint32_t *io_pen, const uint8_t *b, size_t len)
 			v = v * 10 + digit;
 			continue;
 		}
-		set = sgr_effect[v].set;
-		if ((set & SGR_MORE) != 0) {
-			n = sgr_indexed(b + i, len - i, set & ~SGR_MORE, &pen);
+		more = sgr_effect[v].set;
+		if ((more & SGR_MORE) != 0) {
+			n = sgr_colour_length(b + i, len - i);
 			if (n == 0)
 				return 0;
 			i += n;
+			set |= more & ~SGR_MORE;
 		} else {
-			pen = (pen & ~sgr_effect[v].clear) | set;
+			keep &= ~sgr_effect[v].clear;
+			set = (set & ~sgr_effect[v].clear) | more;
 		}
 		if (b[i] == 'm') {
-			*io_pen = pen;
+			*ret_keep = keep;
+			*ret_set = set;
 			return (ssize_t)i + 1;
 		}
 		if (b[i] != ';')
@@ -227,72 +218,29 @@ sgr_plain(uint32_t *io_pen, const uint8_t *b, size_t len)
 }
 
 ssize_t
-term_sgr_plain(struct hr_term *t, const uint8_t *b, size_t len)
+term_sgr_learn(
+    struct term_sgr_known *k, const uint64_t *key, uint32_t *io_pen, const uint8_t *b, size_t len)
 {
-	uint32_t pen = pen_pack(&t->pen);
-	ssize_t n = sgr_plain(&pen, b, len);
+	uint32_t keep, set;
+	ssize_t n = sgr_masks(b, len, &keep, &set);
 
-	if (n > 0)
-		pen_unpack(&t->pen, pen);
+	if (n <= 0)
+		return n;
+	*io_pen = (*io_pen & keep) | set;
+	if (k != NULL)
+		*k = (struct term_sgr_known){{key[0], key[1]}, keep, set};
 	return n;
 }
 
-/* The row that the cursor stands at the end of, where nothing is unusual; else NULL. */
-static struct term_row *
-row_to_append(struct hr_term *t)
+ssize_t
+term_sgr_plain(struct hr_term *t, const uint8_t *b, size_t len)
 {
-	bool acs = t->charset.shifted ? t->charset.g1_acs : t->charset.g0_acs;
-	struct term_row *r;
+	uint32_t pen = term_pen_pack(&t->pen);
+	ssize_t n = term_sgr_quick(t, &pen, b, len);
 
-	if (!t->wrap || t->insert || acs)
-		return NULL;
-	r = term_grid_write(t, t->cy);
-	return r != NULL && !(r->flags & ROW_CELLS) && t->cx == r->len ? r : NULL;
-}
-
-size_t
-term_put_coloured(struct hr_term *t, const uint8_t *b, size_t len)
-{
-	struct term_row *r = row_to_append(t);
-	uint32_t pen = pen_pack(&t->pen);
-	size_t i = 0, n, room;
-	ssize_t s;
-	int last = -1;
-
-	if (r == NULL)
-		return 0;
-	room = term_row_room(r);
-	if (room > t->cols)
-		room = t->cols;
-	while (i < len) {
-		if (b[i] == TERM_ESC) {
-			n = len - i < TERM_SGR_REACH ? len - i : TERM_SGR_REACH;
-			if (n < 3 || b[i + 1] != '[')
-				break;
-			/* compilers and grep say EL at each change; nothing is behind the cursor */
-			s = b[i + 2] == 'K' && r->len > 0 && (pen & PEN_BG) == 0
-				? 1
-				: sgr_plain(&pen, b + i + 2, n - 2);
-			if (s <= 0)
-				break;
-			i += (size_t)s + 2;
-			last = -1;
-			continue;
-		}
-		n = term_ascii_run(b + i, len - i);
-		if (n == 0 || n > room - r->len)
-			break;
-		term_row_append(t, r, b + i, (unsigned)n);
-		i += n;
-		last = b[i - 1];
-	}
-	if (i == 0)
-		return 0;
-	t->cx = r->len;
-	pen_unpack(&t->pen, pen);
-	t->parser.last = last;
-	t->parser.utf8_want = 0; /* it began with text */
-	return i;
+	if (n > 0)
+		term_pen_unpack(&t->pen, pen);
+	return n;
 }
 
 void

@@ -70,6 +70,33 @@ struct term_pen {
 	bool fg, bg; /* set to something else than the default */
 };
 
+/* The pen in one number: its attributes and these. */
+#define PEN_FG 0x10000u
+#define PEN_BG 0x20000u
+
+static inline uint32_t
+term_pen_pack(const struct term_pen *pen)
+{
+	return pen->attr | (pen->fg ? PEN_FG : 0) | (pen->bg ? PEN_BG : 0);
+}
+
+static inline void
+term_pen_unpack(struct term_pen *pen, uint32_t bits)
+{
+	pen->attr = (uint16_t)bits;
+	pen->fg = (bits & PEN_FG) != 0;
+	pen->bg = (bits & PEN_BG) != 0;
+}
+
+/* An SGR that was seen: its bytes from the parameters on, and what it does to a packed pen. */
+struct term_sgr_known {
+	uint64_t key[2];
+	uint32_t keep, set;
+};
+
+#define TERM_SGR_KNOWN 64
+#define TERM_SGR_HASH 0xbcb43ed4b2a155abu /* keeps the most common ones apart */
+
 struct term_charset {
 	bool shifted, g0_acs, g1_acs;
 };
@@ -164,24 +191,40 @@ struct hr_term {
 	uint64_t generation, fingerprint;
 
 	struct term_parser parser;
+	struct term_sgr_known sgr[TERM_SGR_KNOWN];
 	uint64_t fed; /* bytes of input so far, exact when term_put() is called */
 	char reply[TERM_REPLY_BYTES];
 	size_t reply_len;
 };
 
-/* How many bytes are printable ASCII. Eight at a time: below 0x20 borrows, 0x7f and above carry
- * into the high bit. The first byte found is exact, later ones may not be. */
+#define TERM_ONES 0x0101010101010101u
+
+static inline uint64_t
+term_load(const uint8_t *b)
+{
+	uint64_t w;
+
+	memcpy(&w, b, sizeof(w));
+	return le64toh(w);
+}
+
+/* The high bits of bytes that are no printable ASCII: below 0x20 borrows, 0x7f and above carry.
+ * The first one is exact, later ones may not be. */
+static inline uint64_t
+term_not_ascii(uint64_t w)
+{
+	return ((w - 0x20 * TERM_ONES) | (w + TERM_ONES) | w) & 0x80 * TERM_ONES;
+}
+
+/* How many bytes are printable ASCII. */
 static inline size_t
 term_ascii_run(const uint8_t *b, size_t len)
 {
-	const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
-	uint64_t w, bad;
+	uint64_t bad;
 	size_t i = 0;
 
 	for (; i + 8 <= len; i += 8) {
-		memcpy(&w, b + i, 8);
-		w = le64toh(w);
-		bad = ((w - 0x20 * ones) | (w + ones) | w) & high;
+		bad = term_not_ascii(term_load(b + i));
 		if (bad != 0)
 			return i + (size_t)__builtin_ctzll(bad) / 8;
 	}
@@ -361,8 +404,11 @@ void term_full_reset(struct hr_term *t); /* RIS */
 void term_put_ascii(struct hr_term *t, const uint8_t *p, size_t n);
 void term_put(struct hr_term *t, uint32_t cp, int width);
 
-/* --- flood.c --- */
-size_t term_flood(struct hr_term *t, const uint8_t *b, size_t len); /* bytes taken, maybe none */
+/* --- flood.c: each returns how many bytes it took --- */
+size_t term_flood(struct hr_term *t, const uint8_t *b, size_t len);
+/* Text that begins with printable ASCII, and the SGRs, ELs and line ends between it, as far as it
+ * is simple: the same as one after the other. */
+size_t term_put_coloured(struct hr_term *t, const uint8_t *b, size_t len);
 
 /* --- parser.c, csi.c, sgr.c --- */
 void term_parse(struct hr_term *t, const uint8_t *p, size_t len);
@@ -372,9 +418,41 @@ void term_sgr(struct hr_term *t);
 /* The parameters and the final byte of an SGR of numbers, colours by number among them: done, and
  * their length; 0: nothing was done, term_sgr() may know it; -1: it is no SGR of numbers. */
 ssize_t term_sgr_plain(struct hr_term *t, const uint8_t *b, size_t len);
-/* Text that begins with printable ASCII, and the SGRs and ELs between it, as far as it is simple:
- * the same as one after the other. How many bytes of it are done. */
-size_t term_put_coloured(struct hr_term *t, const uint8_t *b, size_t len);
+/* The same for a packed pen; what it finds is remembered in *k, if that is not NULL. */
+ssize_t term_sgr_learn(
+    struct term_sgr_known *k, const uint64_t *key, uint32_t *io_pen, const uint8_t *b, size_t len);
+/* The same by what is known, without a look at each byte. */
+static inline ssize_t
+term_sgr_quick(struct hr_term *t, uint32_t *io_pen, const uint8_t *b, size_t len)
+{
+	struct term_sgr_known *k;
+	uint64_t key[2], final;
+	unsigned n;
+
+	if (len < 16)
+		return term_sgr_learn(NULL, NULL, io_pen, b, len);
+	key[0] = term_load(b);
+	key[1] = 0;
+	final = key[0] & 0x40 * TERM_ONES;
+	if (final != 0) {
+		n = (unsigned)__builtin_ctzll(final) | 7; /* its last bit */
+		key[0] &= UINT64_MAX >> (63 - n);
+		n = n / 8 + 1;
+	} else {
+		key[1] = term_load(b + 8);
+		final = key[1] & 0x40 * TERM_ONES;
+		if (final == 0)
+			return term_sgr_learn(NULL, NULL, io_pen, b, len);
+		n = (unsigned)__builtin_ctzll(final) | 7;
+		key[1] &= UINT64_MAX >> (63 - n);
+		n = n / 8 + 9;
+	}
+	k = &t->sgr[((key[0] ^ key[1] << 7) * TERM_SGR_HASH) >> 58];
+	if (k->key[0] != key[0] || k->key[1] != key[1])
+		return term_sgr_learn(k, key, io_pen, b, len);
+	*io_pen = (*io_pen & k->keep) | k->set;
+	return (ssize_t)n;
+}
 int term_arg(const struct hr_term *t, unsigned i, int least, int absent);
 
 #endif
