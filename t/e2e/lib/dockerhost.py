@@ -92,6 +92,9 @@ def make_image(top, more=None):
     for magic in ("/usr/lib/file/magic.mgc",):
         if os.path.exists(magic):
             copy_into(root, magic)
+    locale = "/usr/lib/locale/C.utf8"  # without it each worker says that it is missing
+    if os.path.isdir(locale):
+        shutil.copytree(locale, root + locale)
     with open(os.path.join(root, "etc/passwd"), "w") as f:
         f.write("root:x:0:0:root:/root:/bin/bash\nwww-data:x:33:33::/:/bin/false\nnobody:x:65534:65534::/:/bin/false\n")
     with open(os.path.join(root, "etc/group"), "w") as f:
