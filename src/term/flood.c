@@ -118,129 +118,151 @@ row_to_append(struct hr_term *t)
 	return r != NULL && !(r->flags & ROW_CELLS) && t->cx == r->len ? r : NULL;
 }
 
-/* Copies printable ASCII, at most n bytes; how many that were. In steps of eight, of which the last
- * may copy bytes that are none. */
-static inline size_t
-flood_copy(char *to, const uint8_t *b, size_t n)
-{
-	uint64_t bad;
-	size_t i;
-
-	for (i = 0; i + 8 <= n; i += 8) {
-		memcpy(to + i, b + i, 8);
-		bad = term_not_ascii(term_load(b + i));
-		if (bad != 0)
-			return i + (size_t)__builtin_ctzll(bad) / 8;
-	}
-	for (; i < n && b[i] >= 0x20 && b[i] < TERM_DEL; i++)
-		to[i] = (char)b[i];
-	return i;
-}
-
-/* A row that text is appended to: what changes with each piece of it. */
-struct flood_row {
+/* Text that is appended to a row: what changes with each piece of it. */
+struct flood {
+	const uint8_t *at, *end; /* of the input */
+	char *to, *to_end;       /* of the row's bytes */
+	uint32_t pen;            /* packed */
 	struct term_row *r;
-	char *bytes;
-	unsigned len, room;
-	bool fresh; /* it was empty, and the row above does not continue on it */
+	bool fresh; /* the row was empty, and the one above does not continue on it */
 };
 
 static inline void
-flood_row_begin(const struct hr_term *t, struct flood_row *f, struct term_row *r, bool fresh)
+flood_begin_row(const struct hr_term *t, struct flood *f, struct term_row *r, bool fresh)
 {
+	unsigned room = term_row_room(r) < t->cols ? term_row_room(r) : t->cols;
+
+	f->to = term_row_bytes(r) + r->len;
+	f->to_end = term_row_bytes(r) + room;
 	f->r = r;
-	f->bytes = term_row_bytes(r);
-	f->len = r->len;
-	f->room = term_row_room(r) < t->cols ? term_row_room(r) : t->cols;
 	f->fresh = fresh;
 }
 
-static inline void
-flood_row_end(const struct flood_row *f)
+static inline unsigned
+flood_row_len(const struct flood *f)
 {
-	if (f->len == f->r->len)
+	return (unsigned)(f->to - term_row_bytes_const(f->r));
+}
+
+static inline void
+flood_end_row(const struct flood *f)
+{
+	unsigned len = flood_row_len(f);
+
+	if (len == f->r->len)
 		return;
-	f->r->len = (uint16_t)f->len;
-	if (f->len > f->r->used)
-		f->r->used = (uint16_t)f->len;
+	f->r->len = (uint16_t)len;
+	if (len > f->r->used)
+		f->r->used = (uint16_t)len;
 	f->r->flags |= ROW_DIRTY;
 }
 
-/* All of the text that begins at b, which may be none; false: the row has no room for it. */
+/* Copies the printable ASCII that the input goes on with, maybe none. In steps of eight, of which
+ * the last may copy bytes that are none. False: the row has no room for all of it; then nothing is
+ * done. */
 static inline bool
-flood_row_append(
-    const struct hr_term *t, struct flood_row *f, const uint8_t *b, size_t len, size_t *ret_n)
+flood_text(const struct hr_term *t, struct flood *f)
 {
-	size_t left = f->room - f->len,
-	       n = flood_copy(f->bytes + f->len, b, len < left ? len : left);
+	const uint8_t *at = f->at;
+	char *to = f->to;
+	uint64_t bad = 0;
+	size_t n;
 
-	*ret_n = n;
-	if (n == left && n < len && b[n] >= 0x20 && b[n] < TERM_DEL)
-		return false;
-	f->len += (unsigned)n;
-	term_row_grow_size(t, f->r, f->len);
+	while (f->end - at >= 8 && f->to_end - to >= 8) {
+		memcpy(to, at, 8);
+		bad = term_not_ascii(term_load(at));
+		n = bad != 0 ? (size_t)__builtin_ctzll(bad) / 8 : 8;
+		at += n;
+		to += n;
+		if (bad != 0)
+			goto out;
+	}
+	for (; at < f->end && *at >= 0x20 && *at < TERM_DEL; at++) {
+		if (to == f->to_end)
+			return false;
+		*to++ = (char)*at;
+	}
+out:
+	f->at = at;
+	f->to = to;
+	term_row_grow_size(t, f->r, flood_row_len(f));
 	return true;
 }
 
-/* The length of an SGR or EL that changes only the packed pen, if that; 0: it is something else. */
-static inline size_t
-flood_sequence(
-    struct hr_term *t, const struct flood_row *f, uint32_t *io_pen, const uint8_t *b, size_t len)
+/* An SGR or EL that changes only the pen, if that; false: it is something else. */
+static inline bool
+flood_sequence(struct hr_term *t, struct flood *f)
 {
+	size_t len = (size_t)(f->end - f->at);
 	ssize_t n;
 
-	if (len > TERM_SGR_REACH)
-		len = TERM_SGR_REACH;
-	if (len < 3 || b[1] != '[')
-		return 0;
-	/* compilers and grep say EL at each change; nothing is behind the cursor */
-	if (b[2] == 'K')
-		return (f->len > 0 || f->fresh) && !(*io_pen & PEN_BG) ? 3 : 0;
-	n = term_sgr_quick(t, io_pen, b + 2, len - 2);
-	return n > 0 ? (size_t)n + 2 : 0;
+	if (len < 3 || f->at[1] != '[')
+		return false;
+	if (f->at[2] == 'K') {
+		/* compilers and grep say EL at each change; nothing is behind the cursor */
+		if ((!f->fresh && flood_row_len(f) == 0) || f->pen & PEN_BG)
+			return false;
+		f->at += 3;
+		return true;
+	}
+	n = term_sgr_quick(
+	    t, &f->pen, f->at + 2, (len < TERM_SGR_REACH ? len : TERM_SGR_REACH) - 2);
+	if (n <= 0)
+		return false;
+	f->at += n + 2;
+	return true;
+}
+
+static inline bool
+flood_line_feed(struct hr_term *t, struct flood *f)
+{
+	unsigned n = f->pen & PEN_BG ? 0 : flood_line_end(t, f->at, (size_t)(f->end - f->at));
+	bool continues = f->r->flags & ROW_WRAPPED;
+
+	if (n == 0)
+		return false;
+	f->at += n;
+	flood_end_row(f);
+	flood_begin_row(t, f, flood_scroll(t), !continues);
+	return true;
 }
 
 size_t
 term_put_coloured(struct hr_term *t, const uint8_t *b, size_t len)
 {
 	struct term_row *r = row_to_append(t);
-	uint32_t pen = term_pen_pack(&t->pen);
+	struct flood f = {.at = b, .end = b + len, .pen = term_pen_pack(&t->pen)};
 	uint64_t first = term_top(t) + t->cy;
-	bool scrolls = flood_possible(t), scrolled = false, continues;
-	size_t i = 0, n, text = 0; /* text: where it began */
-	struct flood_row f;
+	bool scrolls = flood_possible(t), scrolled = false;
+	const uint8_t *text = b, *line = b; /* where they began */
+	bool plain;
 
 	if (r == NULL)
 		return 0;
-	flood_row_begin(t, &f, r, false);
-	while (flood_row_append(t, &f, b + i, len - i, &n)) {
-		i += n;
-		if (i == len)
-			break;
-		if (b[i] == TERM_ESC) {
-			n = flood_sequence(t, &f, &pen, b + i, len - i);
-			if (n == 0)
+	flood_begin_row(t, &f, r, false);
+	while (flood_text(t, &f) && f.at < f.end) {
+		if (*f.at == TERM_ESC) {
+			if (!flood_sequence(t, &f))
 				break;
 		} else {
-			n = scrolls && !(pen & PEN_BG) ? flood_line_end(t, b + i, len - i) : 0;
-			if (n == 0)
+			plain = text == line;
+			if (!scrolls || !flood_line_feed(t, &f))
 				break;
-			flood_row_end(&f);
-			continues = f.r->flags & ROW_WRAPPED;
-			flood_row_begin(t, &f, flood_scroll(t), !continues);
 			scrolled = true;
+			text = line = f.at;
+			if (plain)
+				break; /* term_flood() is faster */
 		}
-		i += n;
-		text = i;
+		text = f.at;
 	}
-	if (i == 0)
+	if (f.at == b)
 		return 0;
-	flood_row_end(&f);
+	flood_end_row(&f);
 	if (scrolled)
 		flood_dirty(t, first);
-	t->cx = f.len;
-	term_pen_unpack(&t->pen, pen);
-	t->parser.last = i > text ? b[i - 1] : -1;
+	t->cx = f.r->len;
+	term_pen_unpack(&t->pen, f.pen);
+	t->parser.last = f.at > text ? f.at[-1] : -1;
 	t->parser.utf8_want = 0; /* it began with text */
-	return i;
+	return (size_t)(f.at - b);
 }
