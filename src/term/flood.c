@@ -161,7 +161,7 @@ flood_end_row(const struct flood *f)
  * the last may copy bytes that are none. False: the row has no room for all of it; then nothing is
  * done. */
 static inline bool
-flood_text(const struct hr_term *t, struct flood *f)
+flood_copy(const struct hr_term *t, struct flood *f)
 {
 	const uint8_t *at = f->at;
 	char *to = f->to;
@@ -187,6 +187,52 @@ out:
 	f->to = to;
 	term_row_grow_size(t, f->r, flood_row_len(f));
 	return true;
+}
+
+/* How much text a line goes on with, at most n characters; the sequences in it are not looked at.
+ */
+static unsigned
+flood_ahead(const uint8_t *b, size_t len, unsigned n)
+{
+	size_t i = 0, text = 0, run;
+
+	while (i < len && text < n) {
+		if (b[i] == TERM_ESC) {
+			for (i += 2; i < len && b[i] >= 0x20 && b[i] < 0x40; i++)
+				;
+			i++;
+			continue;
+		}
+		run = term_ascii_run(b + i, len - i);
+		if (run == 0)
+			break;
+		i += run;
+		text += run;
+	}
+	return text < n ? (unsigned)text : n;
+}
+
+/* Room for the whole line: a row that grows with each piece of it is moved each time. */
+static bool
+flood_reserve(struct hr_term *t, struct flood *f)
+{
+	unsigned len = flood_row_len(f);
+	unsigned want = len + flood_ahead(f->at, (size_t)(f->end - f->at), t->cols - len);
+
+	if (want <= term_row_room(f->r))
+		return false;
+	flood_end_row(f);
+	if (!term_row_grow(t, f->r, want))
+		return false;
+	flood_begin_row(t, f, f->r, f->fresh);
+	return true;
+}
+
+/* False: not all of the text fits into the row. */
+static inline bool
+flood_text(struct hr_term *t, struct flood *f)
+{
+	return flood_copy(t, f) || (flood_reserve(t, f) && flood_copy(t, f));
 }
 
 /* An SGR or EL that changes only the pen, if that; false: it is something else. */

@@ -62,8 +62,8 @@ row_room_for(const struct hr_term *t, const struct term_row *r, unsigned n)
 	return want > t->cols && n <= t->cols ? t->cols : want;
 }
 
-static bool
-row_grow(struct hr_term *t, struct term_row *r, unsigned n)
+bool
+term_row_grow(struct hr_term *t, struct term_row *r, unsigned n)
 {
 	unsigned room = row_room_for(t, r, n);
 	void *p;
@@ -88,7 +88,7 @@ row_reserve(struct hr_term *t, struct term_row *r, unsigned x, unsigned n)
 	struct term_cells *c;
 	unsigned i;
 
-	if (n > term_row_room(r) && !row_grow(t, r, n))
+	if (n > term_row_room(r) && !term_row_grow(t, r, n))
 		return false;
 	if (x <= r->len)
 		return true;
@@ -366,7 +366,7 @@ row_seal_cells(struct hr_term *t, struct term_row *r)
 	flat.room = flat.len = 0;
 	for (i = 0; i < r->len; i++)
 		n += row_cell_len(c, c->cell[i]);
-	if (n <= sizeof(flat.few) || row_grow(t, &flat, n)) {
+	if (n <= sizeof(flat.few) || term_row_grow(t, &flat, n)) {
 		q = term_row_bytes(&flat);
 		for (i = 0; i < r->len; i++) {
 			if (c->cell[i] < 0x80)

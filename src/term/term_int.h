@@ -255,6 +255,7 @@ void term_row_insert(struct hr_term *t, struct term_row *r, unsigned x, unsigned
 void term_row_delete(struct hr_term *t, struct term_row *r, unsigned x, unsigned n);
 void term_row_clear(struct hr_term *t, struct term_row *r); /* as new; may keep its memory */
 void term_row_free(struct hr_term *t, struct term_row *r);
+bool term_row_grow(struct hr_term *t, struct term_row *r, unsigned n); /* room; false: no memory */
 static inline char *
 term_row_bytes(struct term_row *r)
 {
