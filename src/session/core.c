@@ -98,6 +98,12 @@ hr_core_typed(const struct hr_core *c)
 	return c->phase == PHASE_TYPED;
 }
 
+bool
+hr_core_edits(const struct hr_core *c)
+{
+	return c->phase == PHASE_TYPED && !c->takes;
+}
+
 const char *
 hr_core_working_dir(const struct hr_core *c)
 {
@@ -375,8 +381,12 @@ notice_output(struct hr_core *c, int64_t now)
 		become_ready(c, true, now);
 		return;
 	}
-	if (c->takes && readline && core_stop_giving(c, now))
-		return;
+	if (c->takes && readline) {
+		if (core_stop_giving(c, now))
+			return;
+		if (c->phase == PHASE_TYPED && !hr_view_more(c->view))
+			core_set_phase(c, PHASE_BUSY, INT64_MAX);
+	}
 	if (c->phase == PHASE_TYPED && hr_view_echo_over(c->view)) {
 		if (!c->takes)
 			c->phase_deadline = INT64_MAX;
@@ -401,6 +411,11 @@ hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 
 	if (was == PHASE_DEAD)
 		return;
+	if (was == PHASE_TYPED && c->takes && p->unread) {
+		/* a signal at rest: it comes to the command now, or has already */
+		c->ops.ack(c->arg, false);
+		return;
+	}
 	accept_prompt(c, p);
 	core_set_phase(c, PHASE_PREPARING, INT64_MAX);
 	look_again(c, now);

@@ -53,6 +53,7 @@ struct hr_core_prompt {
 	bool own;          /* the session's own shell, not a child of it: it waits for an ack */
 	bool edits;        /* it reads its commands with readline */
 	bool takes;        /* ... and can take the next one from ops->give */
+	bool unread;       /* ... and had not taken the last one when it said this */
 };
 
 struct hr_core_ops {
@@ -106,6 +107,7 @@ bool hr_core_busy(const struct hr_core *c);    /* a request is in hand */
 bool hr_core_running(const struct hr_core *c); /* a command was started and has not ended */
 bool
 hr_core_typed(const struct hr_core *c); /* readline was given a command and may still read it */
+bool hr_core_edits(const struct hr_core *c); /* ... and draws it on the terminal meanwhile */
 bool hr_core_alive(const struct hr_core *c); /* a shell is there and has shown a prompt */
 const char *hr_core_working_dir(const struct hr_core *c);
 bool hr_core_application_cursor(const struct hr_core *c); /* how arrows are to be typed */

@@ -215,7 +215,7 @@ follow_press(struct hr_keeper *k, const struct hr_press_request *r)
 	case HR_PRESS_SIGNAL: return press_signal(k, (int)r->signal);
 	case HR_PRESS_SIZE:
 		/* while readline has the terminal it would draw the command anew */
-		if (!hr_core_running(k->core) || hr_core_typed(k->core))
+		if (!hr_core_running(k->core) || hr_core_edits(k->core))
 			return "the command has not begun yet";
 		k->resized = true;
 		hr_shellproc_resize(&k->shell, (unsigned)r->rows, (unsigned)r->columns);

@@ -66,6 +66,7 @@ struct hr_keeper {
 	bool from_us;   /* its readline takes the next command from line_fd */
 	bool has_line;  /* the shell has the builtin for it */
 	bool sent_away; /* ... to the terminal, if it waits there */
+	int given;      /* commands that were, and not taken back: since the shell's start */
 
 	/* those who look on */
 	struct hr_outlog outlog;

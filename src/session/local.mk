@@ -35,7 +35,7 @@ handrail_session_LDADD = libkeeper.la
 
 # Loaded by bash, which has no sanitizer; never unloaded, as readline keeps pointers into it.
 modules_LTLIBRARIES += handrail-line.la
-handrail_line_la_SOURCES = %D%/line_module.c
+handrail_line_la_SOURCES = %D%/line_int.h %D%/line_module.c %D%/line_prompt.c
 handrail_line_la_CFLAGS = $(WARN_CFLAGS) $(HARDEN_CFLAGS)
 handrail_line_la_LDFLAGS = -module -avoid-version -shared -export-symbols-regex '^__hr_line_struct$$' \
 	-Wl,-z,nodelete $(SHARED_LDFLAGS)

@@ -123,6 +123,7 @@ at_prompt(struct hr_keeper *k, const struct hr_report *r)
 	p.takes =
 	    known && k->has_line && !k->rehook && !k->suspicious && has_option(r->options, "emacs");
 	k->from_us = p.takes;
+	p.unread = known && r->taken >= 0 && r->taken != k->given;
 	p.username = name_of(k, r->euid);
 	p.working_dir = known && r->pwd_right ? r->pwd : working_dir(r, link, sizeof(link));
 	if (known && r->python != NULL) {

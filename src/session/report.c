@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define FIELDS 11
-#define FIELDS_LOOKED 13
+#define FIELDS_LOOKED 14
 
 void
 hr_report_reader_init(struct hr_report_reader *r)
@@ -119,6 +119,7 @@ fill(const char **f, struct hr_report *ret)
 	ret->hook = f[8];
 	ret->flags = f[9];
 	ret->options = f[10];
+	ret->taken = -1;
 	return true;
 }
 
@@ -130,6 +131,7 @@ take_report(const char *p, size_t len, bool looked, struct hr_report *ret, size_
 {
 	const char *f[FIELDS_LOOKED];
 	size_t n = take_fields(p, len, f, FIELDS);
+	long long taken;
 
 	if (n == 0)
 		return 0;
@@ -139,8 +141,11 @@ take_report(const char *p, size_t len, bool looked, struct hr_report *ret, size_
 		n = take_fields(p, len, f, FIELDS_LOOKED);
 		if (n == 0)
 			return 0;
+		if (!take_number(f[FIELDS + 2], 0, INT_MAX, &taken))
+			return -1;
 		ret->pwd_right = seen(f[FIELDS]) != NULL;
 		ret->python = seen(f[FIELDS + 1]);
+		ret->taken = (int)taken;
 	}
 	*ret_len = n;
 	return 1;

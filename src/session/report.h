@@ -13,7 +13,7 @@
 #include "base/buf.h"
 
 #define HR_REPORT_PROMPT "hr1"   /* first field: a prompt is about to be shown */
-#define HR_REPORT_LOOKED "hr2"   /* ... and two more fields come, of a shell that looked itself */
+#define HR_REPORT_LOOKED "hr2"   /* ... and three more fields come, of a shell that looked itself */
 #define HR_REPORT_MAX (4u << 20) /* bytes of one report; longer ones are dropped */
 
 /* Borrowed from the reader until its next call. */
@@ -31,6 +31,7 @@ struct hr_report {
 	const char *options; /* $SHELLOPTS: words joined by colons */
 	bool pwd_right;      /* the kernel says the same of its directory */
 	const char *python;  /* see hr_python_find(); NULL: not looked for */
+	int taken;           /* how many lines readline took from the FIFO so far; -1: not told */
 };
 
 struct hr_report_reader {

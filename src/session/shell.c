@@ -4,6 +4,7 @@
 #include "session/keeper_int.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,8 +202,11 @@ op_take_back(void *arg)
 	static char text[HR_HOOK_LINE_MAX + 1]; /* in one piece: the shell may read, too */
 	bool any = false;
 
-	while (hr_fd_read(k->line_fd, text, sizeof(text)) > 0)
+	while (hr_fd_read(k->line_fd, text, sizeof(text)) > 0) {
 		any = true;
+		if (text[0] != '\0' && k->given > 0)
+			k->given--;
+	}
 	return any;
 }
 
@@ -306,8 +310,10 @@ op_give(void *arg, const char *p, size_t len)
 		return false;
 	}
 	k->quick = len <= QUICK_BYTES;
-	if (len > 0)
-		log_given(k, p, k->hidden ? 0 : len);
+	if (len == 0)
+		return true;
+	k->given = k->given < INT_MAX ? k->given + 1 : 0;
+	log_given(k, p, k->hidden ? 0 : len);
 	return true;
 }
 
@@ -358,6 +364,7 @@ shell_start(struct hr_keeper *k, const char *dir, struct hr_err *err)
 		return -1;
 	k->has_line = false;
 	(void)op_take_back(k); /* of the shell before */
+	k->given = 0;
 	k->starts++;
 	if (hr_shellproc_start(
 		&k->shell, k->config->bash, k->rcfile, &k->user, k->environ, dir, &where, err) < 0)

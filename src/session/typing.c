@@ -197,7 +197,7 @@ give_command(struct hr_core *c, int64_t now)
 	if (c->key_len == 0 && c->command.len <= HR_HOOK_LINE_MAX) {
 		core_begun(c);
 		if (c->ops.give(c->arg, hr_buf_str(&c->command), c->command.len)) {
-			hr_view_expect_start(c->view);
+			hr_view_expect_more(c->view);
 			core_set_phase(c, PHASE_TYPED, now + TAKE_MS);
 			return;
 		}

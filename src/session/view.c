@@ -29,15 +29,20 @@
 
 #define LEAVE_READLINE "\033[?2004l\r"
 
+/* Before it wants more of a command bash prints nothing: only others may. */
+#define MORE_WITHIN (1u << 20)
+
 struct hr_view {
 	struct hr_term *term;
 	struct hr_buf
-	    held;  /* echo: the tail that may begin LEAVE_READLINE; after it: HR_HOOK_STARTED */
+	    held;  /* the tail that may begin LEAVE_READLINE, HR_HOOK_STARTED or HR_HOOK_MORE */
 	bool echo; /* dropping */
 	bool echo_line;              /* dropping, up to a newline */
 	struct hr_buf typed, echoed; /* the line, and what came since; void once it failed */
 	bool watch_start;            /* looking for HR_HOOK_STARTED */
 	bool started;
+	size_t watch_more; /* bytes in which to look for HR_HOOK_MORE */
+	bool more;
 	struct hr_buf shown;
 	struct hr_buf shown_screen; /* the alternate screen at the last mark */
 	struct hr_buf row_text;
@@ -138,6 +143,22 @@ show_others(struct hr_view *v)
 	hr_buf_done(&rest);
 }
 
+static void
+look_for_more(struct hr_view *v, const char *p, size_t len)
+{
+	v->watch_more -= len < v->watch_more ? len : v->watch_more;
+	/* nearly all that programs print has no part of it */
+	if (v->held.len == 0 && memchr(p, HR_HOOK_MORE[0], len) == NULL)
+		return;
+	v->more = find_word(&v->held, HR_HOOK_MORE, p, len) >= 0;
+	if (v->more)
+		v->watch_more = 0;
+	/* and then nothing needs to be kept for the next time */
+	if (v->watch_more == 0 ||
+	    (v->held.len > 0 && memchr(v->held.p, HR_HOOK_MORE[0], v->held.len) == NULL))
+		hr_buf_reset(&v->held);
+}
+
 void
 hr_view_feed(struct hr_view *v, const char *p, size_t len)
 {
@@ -170,6 +191,8 @@ hr_view_feed(struct hr_view *v, const char *p, size_t len)
 		v->watch_start = false;
 		v->started = true;
 	}
+	if (v->watch_more > 0)
+		look_for_more(v, p, len);
 	hr_term_feed(v->term, p, len);
 }
 
@@ -184,6 +207,13 @@ begin_row(struct hr_view *v)
 	hr_buf_reset(&v->held);
 }
 
+static void
+watch_nothing(struct hr_view *v)
+{
+	v->echo = v->watch_start = v->started = v->more = false;
+	v->watch_more = 0;
+}
+
 void
 hr_view_expect_echo(struct hr_view *v, const char *p, size_t len)
 {
@@ -191,18 +221,16 @@ hr_view_expect_echo(struct hr_view *v, const char *p, size_t len)
 	hr_buf_reset(&v->echoed);
 	hr_buf_reset(&v->typed);
 	hr_buf_add(&v->typed, p, len);
+	watch_nothing(v);
 	v->echo = true;
-	v->watch_start = false;
-	v->started = false;
 }
 
 void
-hr_view_expect_start(struct hr_view *v)
+hr_view_expect_more(struct hr_view *v)
 {
 	begin_row(v);
-	v->echo = false;
-	v->watch_start = true;
-	v->started = false;
+	watch_nothing(v);
+	v->watch_more = MORE_WITHIN;
 }
 
 void
@@ -228,6 +256,12 @@ bool
 hr_view_started(const struct hr_view *v)
 {
 	return v->started;
+}
+
+bool
+hr_view_more(const struct hr_view *v)
+{
+	return v->more;
 }
 
 bool
@@ -404,7 +438,8 @@ hr_view_reset(struct hr_view *v, bool keep_readline)
 	hr_buf_done(&v->shown_screen);
 	hr_buf_done(&v->row_text);
 	hr_buf_reset(&v->held);
-	v->echo = v->echo_line = v->watch_start = v->started = v->marked = false;
+	watch_nothing(v);
+	v->echo_line = v->marked = false;
 	v->mark_row = v->mark_dropped = 0;
 	if (large)
 		give_back();
@@ -416,7 +451,8 @@ hr_view_shell_ended(struct hr_view *v)
 	static const char modes[] = "\033[?2004l\033[?1l";
 
 	hr_buf_reset(&v->held);
-	v->echo = v->echo_line = v->watch_start = v->started = false;
+	watch_nothing(v);
+	v->echo_line = false;
 	hr_term_feed(v->term, modes, sizeof(modes) - 1);
 }
 

@@ -26,14 +26,16 @@ void hr_view_feed(struct hr_view *v, const char *p, size_t len);
  * the echo can be told from it. If text stands on the current row a new row is begun, so that the
  * command's output does not run into it. */
 void hr_view_expect_echo(struct hr_view *v, const char *p, size_t len);
-/* The same for a command that is read without the terminal: there is no echo. */
-void hr_view_expect_start(struct hr_view *v);
+/* The same for a command that is read without the terminal: there is no echo, and nothing is said
+ * of its start. */
+void hr_view_expect_more(struct hr_view *v);
 /* A line was typed where the terminal itself echoes it: what follows up to a newline is its echo.
  */
 void hr_view_expect_line(struct hr_view *v);
 void hr_view_end_echo(struct hr_view *v);        /* what comes from now on is output */
 bool hr_view_echo_over(const struct hr_view *v); /* readline took the line */
 bool hr_view_started(const struct hr_view *v);   /* HR_HOOK_STARTED was seen since */
+bool hr_view_more(const struct hr_view *v);      /* HR_HOOK_MORE was: bash asks for its rest */
 bool hr_view_readline(const struct hr_view *v);  /* readline waits for input now */
 
 /* Changes if, and only if, the text shown changed. */

@@ -56,6 +56,19 @@ def background_output():
         equal(lines, ["L%d" % i for i in range(1500)], "lines")
 
 
+def signals_at_rest():
+    """A trap is run at once, not with the next command; an interrupt takes no command with it."""
+    with Started() as k:
+        shell = int(k.run("mkfifo told; trap 'echo got >told' USR1; echo $$").content)
+        os.kill(shell, signal.SIGUSR1)
+        with open(os.path.join(k.work_dir, "told"), encoding="ascii") as f:
+            equal(f.read(), "got\n")
+        for i in range(50):
+            os.kill(shell, signal.SIGINT)
+            equal(k.run("echo %d" % i).content, str(i))
+        equal(k.run("echo $$").content, str(shell))
+
+
 def lost_once():
     with Started() as k:
         k.ask_and_leave(COUNT, "k1")
@@ -274,7 +287,7 @@ def main():
         skip_all("handrail-session is not built: run make")
     process.become_subreaper()
     tap = Tap()
-    for test in (background_output, lost_once, lost_twice, lost_by_all_who_joined,
+    for test in (background_output, signals_at_rest, lost_once, lost_twice, lost_by_all_who_joined,
                  other_keys_are_other_requests, a_failed_start_is_one_line, nobody_reads_the_answer,
                  somebody_reads_the_answer, connections_that_stay,
                  in_the_order_in_which_they_come, lost_on_one_that_stays, the_end_of_a_static_one,

@@ -231,7 +231,6 @@ fake_take_given(struct fake *f)
 {
 	hr_assert(f->given.len > 1);
 	hr_buf_reset(&f->given);
-	fake_out(f, HR_HOOK_STARTED);
 }
 
 void
@@ -252,7 +251,8 @@ fake_report(struct fake *f, int exit_code)
 	    .flags = "himBs",
 	    .edits = !f->no_editing,
 	    .own = true,
-	    .takes = f->takes};
+	    .takes = f->takes,
+	    .unread = f->given.len > 1};
 
 	f->barren = 0;
 	hr_core_prompt(f->core, &p, f->now);

@@ -99,8 +99,8 @@ static void
 print_known(struct play *y)
 {
 	static const char *const texts[] = {"\033[?2004h", "\033[?2004l\r", "\033[?2004l", "\r",
-	    HR_HOOK_STARTED, "\033[?1049h", "\033[?1049l", "\033[2J\033[3J", "text\n", "text", "\n",
-	    "\rprogress", "\033c", "\033[6n", "   \n", "\033[5A\033[J"};
+	    HR_HOOK_STARTED, HR_HOOK_MORE, "\033[?1049h", "\033[?1049l", "\033[2J\033[3J", "text\n",
+	    "text", "\n", "\rprogress", "\033c", "\033[6n", "   \n", "\033[5A\033[J"};
 	struct hr_buf many;
 	uint8_t which = next(y);
 	unsigned i;

@@ -126,6 +126,7 @@ START_TEST(a_command_that_is_not_whole)
 {
 	ASK(&f, "echo \"a");
 	hr_buf_reset(&f.given);
+	fake_out(&f, HR_HOOK_MORE);
 	fake_readline(&f); /* PS2 */
 	ck_assert_uint_eq(f.typed.len, 0);
 	fake_wait(&f, FAKE_NO_CHANGE_MS);
@@ -146,6 +147,20 @@ START_TEST(a_command_that_is_not_taken)
 	ck_assert_uint_eq(f.restarts, 1);
 	ck_assert_uint_eq(f.given.len, 0); /* no other shell may find it */
 	ck_assert_uint_eq(f.results, 2);
+}
+END_TEST
+
+/* An interrupt brings the shell to another prompt before it reads. */
+START_TEST(a_prompt_before_it_was_taken)
+{
+	ASK(&f, "echo hi");
+	fake_report(&f, 130);
+	ck_assert_uint_eq(f.results, 1);
+	check_given("echo hi|"); /* once */
+	fake_take_given(&f);
+	fake_out(&f, "hi\n");
+	fake_report(&f, 0);
+	check_completed(2, "hi", 0);
 }
 END_TEST
 
@@ -177,12 +192,14 @@ START_TEST(an_end_after_it_was_taken)
 }
 END_TEST
 
-/* Taken, but the mark of its beginning never came. */
-START_TEST(a_command_without_its_mark)
+/* Nothing tells that it was taken. */
+START_TEST(a_command_that_takes_its_time)
 {
-	ASK(&f, "true");
+	ASK(&f, "sleep 5");
 	hr_buf_reset(&f.given);
+	ck_assert(hr_core_typed(f.core) && !hr_core_edits(f.core));
 	fake_wait(&f, 4000);
+	ck_assert(!hr_core_typed(f.core));
 	ck_assert_uint_eq(f.restarts, 0);
 	fake_report(&f, 0);
 	check_completed(2, "", 0);
@@ -197,6 +214,35 @@ START_TEST(readline_in_the_command)
 	fake_wait(&f, FAKE_NO_CHANGE_MS);
 	check_result(2, "", "", FAKE_NO_OUTPUT);
 	ck_assert_uint_eq(f.typed.len, 0); /* it was not taken for a lost hook */
+}
+END_TEST
+
+/* It marks that it reads a line as bash does, but is not bash that wants more of the command. */
+START_TEST(a_program_with_a_line_editor)
+{
+	ASK(&f, "python3");
+	fake_take_given(&f);
+	fake_out(&f, "\033[?2004h>>> ");
+	fake_wait(&f, FAKE_NO_CHANGE_MS);
+	check_result(2, ">>>", "", FAKE_NO_OUTPUT);
+	ASK(&f, "1+1", .is_input = true);
+	ck_assert_str_eq(hr_buf_str(&f.typed), "1+1\r"); /* not pasted, no echo of bash's */
+	/* nor does a mark that comes later make it one */
+	fake_out(&f, "2\r\n>>> " HR_HOOK_MORE);
+	fake_wait(&f, FAKE_NO_CHANGE_MS);
+	fake_forget(&f);
+	ASK(&f, "2+2", .is_input = true);
+	ck_assert_str_eq(hr_buf_str(&f.typed), "2+2\r");
+}
+END_TEST
+
+START_TEST(a_lost_hook)
+{
+	ASK(&f, "unset PROMPT_COMMAND");
+	fake_take_given(&f);
+	fake_readline(&f);
+	fake_wait(&f, 100);
+	ck_assert_ptr_nonnull(strstr(hr_buf_str(&f.typed), "PROMPT_COMMAND"));
 }
 END_TEST
 
@@ -231,9 +277,12 @@ suite(void)
 	tcase_add_test(tc, a_shell_that_does_not_take_after_all);
 	tcase_add_test(tc, a_command_that_is_not_whole);
 	tcase_add_test(tc, a_command_that_is_not_taken);
+	tcase_add_test(tc, a_prompt_before_it_was_taken);
 	tcase_add_test(tc, an_end_before_it_was_taken);
 	tcase_add_test(tc, an_end_after_it_was_taken);
-	tcase_add_test(tc, a_command_without_its_mark);
+	tcase_add_test(tc, a_command_that_takes_its_time);
+	tcase_add_test(tc, a_program_with_a_line_editor);
+	tcase_add_test(tc, a_lost_hook);
 	tcase_add_test(tc, readline_in_the_command);
 	tcase_add_test(tc, a_shell_that_waits_unasked);
 	suite_add_tcase(s, tc);

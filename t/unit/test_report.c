@@ -65,6 +65,7 @@ check_whole(void)
 
 	ck_assert(!r.pwd_right);
 	ck_assert_ptr_null(r.python);
+	ck_assert_int_eq(r.taken, -1);
 }
 
 static void
@@ -117,8 +118,11 @@ START_TEST(of_a_shell_that_looked)
 		hr_report_feed(&reader, rows[i].pwd, strlen(rows[i].pwd) + 1);
 		check_none();
 		hr_report_feed(&reader, rows[i].python, strlen(rows[i].python) + 1);
+		check_none();
+		hr_report_feed(&reader, "17", sizeof("17"));
 		hr_report_feed(&reader, WHOLE, sizeof(WHOLE));
 		r = check_fields();
+		ck_assert_int_eq(r.taken, 17);
 		ck_assert_int_eq(r.pwd_right, rows[i].right);
 		if (rows[i].found == NULL)
 			ck_assert_ptr_null(r.python);
@@ -143,7 +147,8 @@ START_TEST(others_write_before_it)
 				 "1\0"
 				 "2\0"),
 	    ROW(HR_REPORT_PROMPT "\0\0\0\0\0\0\0\0\0\0"), ROW("\0\0\0"), ROW(HR_REPORT_LOOKED "\0"),
-	    ROW(HR_REPORT_LOOKED "\0half"), ROW(HR_REPORT_LOOKED "\0" HR_REPORT_PROMPT "\0")};
+	    ROW(HR_REPORT_LOOKED "\0half"), ROW(LOOKED "=\0=\0x\0"),
+	    ROW(HR_REPORT_LOOKED "\0" HR_REPORT_PROMPT "\0")};
 #undef ROW
 	size_t i;
 

@@ -190,6 +190,53 @@ START_TEST(an_echo_cut_anywhere)
 }
 END_TEST
 
+START_TEST(a_wish_for_more_cut_anywhere)
+{
+	static const char bytes[] = "x\033" HR_HOOK_MORE "\033[?2004h";
+	size_t n = sizeof(bytes) - 1, i, j;
+
+	for (i = 0; i <= n; i++) {
+		for (j = i; j <= n; j++) {
+			hr_view_reset(v, false);
+			hr_view_expect_more(v);
+			ck_assert(hr_view_echo_over(v) && !hr_view_more(v));
+			hr_view_feed(v, bytes, i);
+			hr_view_feed(v, bytes + i, j - i);
+			hr_view_feed(v, bytes + j, n - j);
+			ck_assert_msg(hr_view_more(v) && hr_view_readline(v), "%zu %zu", i, j);
+			check_take("x");
+		}
+	}
+	hr_view_expect_more(v); /* a second one forgets what the first had found */
+	ck_assert(!hr_view_more(v));
+	feed(HR_HOOK_MORE);
+	ck_assert(hr_view_more(v));
+	hr_view_expect_echo(v, "ls", 2);
+	ck_assert(!hr_view_more(v));
+}
+END_TEST
+
+/* A program may print what it likes. */
+START_TEST(a_wish_for_more_that_comes_late)
+{
+	char bytes[65536];
+	int i;
+
+	memset(bytes, '\r', sizeof(bytes));
+	bytes[sizeof(bytes) - 1] = '\033'; /* held each time */
+	hr_view_expect_more(v);
+	for (i = 0; i < 15; i++)
+		hr_view_feed(v, bytes, sizeof(bytes));
+	feed(HR_HOOK_MORE);
+	ck_assert(hr_view_more(v));
+	hr_view_expect_more(v);
+	for (i = 0; i < 16; i++)
+		hr_view_feed(v, bytes, sizeof(bytes));
+	feed(HR_HOOK_MORE);
+	ck_assert(!hr_view_more(v));
+}
+END_TEST
+
 START_TEST(what_others_print_into_an_echo)
 {
 	static const struct {
@@ -409,6 +456,8 @@ main(void)
 	tcase_add_test(tc, the_history_limit);
 	tcase_add_test(tc, what_is_too_much_fails);
 	tcase_add_test(tc, an_echo_cut_anywhere);
+	tcase_add_test(tc, a_wish_for_more_cut_anywhere);
+	tcase_add_test(tc, a_wish_for_more_that_comes_late);
 	tcase_add_test(tc, what_others_print_into_an_echo);
 	tcase_add_test(tc, an_echo_of_a_long_line);
 	tcase_add_test(tc, an_echo_that_is_not_over);

@@ -1,0 +1,377 @@
+/* A prompt of the session's own shell: what it reports, and what the keeper answers. Bash looks up
+ * PROMPT_COMMAND right before it shows a prompt: where that is as we left it all is done there and
+ * then, and bash finds nothing to run. Nothing is parsed or redirected, no trap and no trace of the
+ * user's sees it. Wherever something is unusual PROMPT_COMMAND is run, as without all this.
+ */
+#include "config.h"
+
+#include "session/line_int.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "session/hook.h"
+#include "session/report.h"
+
+#define ACK_ROOM 4096 /* the keeper writes no more */
+
+static char *report_path, *ack_path;
+static int ack = -1;   /* while it is read */
+static bool looked_up; /* what PROMPT_COMMAND stands for is being done */
+
+bool
+line_prompt_setup(const char *report, const char *answer)
+{
+	report_path = strdup(report);
+	ack_path = strdup(answer);
+	return report_path != NULL && ack_path != NULL;
+}
+
+void
+line_prompt_forget(void)
+{
+	free(report_path);
+	free(ack_path);
+	report_path = ack_path = NULL;
+}
+
+/* ---- the answer ---- */
+
+static void
+ack_close(char *unused)
+{
+	(void)unused;
+	(void)close(ack);
+	ack = -1;
+	looked_up = false; /* this may be a jump */
+}
+
+/* An open that waited for the other end would wait for ever where the keeper is gone, and the
+ * signal that says so was taken before. A read or a write after it does not. */
+static int
+open_to_keeper(const char *path, int how)
+{
+	int fd = open(path, how | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW);
+
+	if (fd >= 0 && fcntl(fd, F_SETFL, how) < 0) {
+		(void)close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* What is there of an answer, or else the next one; a signal may leave this by a jump. Read without
+ * what a redirection and `read` of a pipe cost. */
+static size_t
+ack_read(char *p, size_t room)
+{
+	static char frame[] = HR_HOOK_LINE_BUILTIN;
+	ssize_t n;
+
+	line_bash.begin_unwind(frame);
+	line_bash.add_unwind(ack_close, NULL);
+	n = line_bash.zread(ack, p, room);
+	line_bash.run_unwind(frame);
+	return n > 0 ? (size_t)n : 0;
+}
+
+/* The answer comes from elsewhere than what the script reported. */
+int
+line_prompt_wait(const char *path)
+{
+	char c;
+
+	ack = open_to_keeper(path, O_RDONLY);
+	line_armed = ack >= 0 && ack_read(&c, 1) == 1 && c == '\n';
+	return line_armed ? EXECUTION_SUCCESS : EXECUTION_FAILURE;
+}
+
+/* An answer that nobody waited for, as an interrupt came first, is none to the next report. */
+static void
+ack_open(void)
+{
+	char stale[256];
+
+	ack = open(ack_path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW);
+	if (ack < 0)
+		return;
+	while (read(ack, stale, sizeof(stale)) > 0)
+		;
+	if (fcntl(ack, F_SETFL, O_RDONLY) < 0)
+		ack_close(NULL);
+}
+
+/* The keeper writes an answer at once, a line. Of two the last one is meant. */
+static void
+ack_take(char answer[ACK_ROOM + 1])
+{
+	size_t len = ack_read(answer, ACK_ROOM);
+	char *before;
+
+	answer[len] = '\0';
+	if (len == 0 || answer[len - 1] != '\n') {
+		answer[0] = '\0'; /* the keeper is gone */
+		return;
+	}
+	before = memrchr(answer, '\n', len - 1);
+	if (before != NULL)
+		memmove(answer, before + 1, strlen(before + 1) + 1);
+	line_armed = answer[0] == '\n';
+	if (line_armed)
+		answer[0] = '\0';
+}
+
+static int
+evaluate(char *command)
+{
+	struct word_desc word = {.word = command};
+	struct word_list list = {.word = &word};
+
+	return line_bash.eval(&list);
+}
+
+/* ---- a prompt ---- */
+
+#define REPORT_ROOM 8192 /* of most */
+
+struct text {
+	char bytes[REPORT_ROOM];
+	size_t len;
+	bool full;
+};
+
+/* A field and its NUL. NULL: a variable that is not set, "" as well. */
+static void
+put(struct text *t, const char *field)
+{
+	size_t n = field != NULL ? strlen(field) : 0;
+
+	if (t->full || n >= sizeof(t->bytes) - t->len) {
+		t->full = true;
+		return;
+	}
+	if (n > 0)
+		memcpy(t->bytes + t->len, field, n);
+	t->len += n;
+	t->bytes[t->len++] = '\0';
+}
+
+static void
+put_number(struct text *t, long long number)
+{
+	char digits[24];
+
+	(void)snprintf(digits, sizeof(digits), "%lld", number);
+	put(t, digits);
+}
+
+/* "=" and what was found; NULL: nothing can be said. */
+static void
+put_seen(struct text *t, const char *found)
+{
+	put(t, found != NULL ? "=" : "");
+	if (found == NULL || t->full)
+		return;
+	t->len--; /* and behind it */
+	put(t, found);
+}
+
+/* As bash finds the program, where there is nothing unusual in its way; "": there is none, NULL:
+ * the keeper is to look. */
+static const char *
+find_python(const char *path, char name[PATH_MAX])
+{
+	static const char python[] = "/python";
+	const char *end;
+	struct stat st;
+	size_t n;
+
+	for (;; path = end + 1) {
+		end = strchrnul(path, ':');
+		n = (size_t)(end - path);
+		if (path[0] != '/' || n > PATH_MAX - sizeof(python))
+			return NULL;
+		memcpy(name, path, n);
+		n -= name[n - 1] == '/';
+		memcpy(name + n, python, sizeof(python));
+		if (stat(name, &st) == 0)
+			break;
+		if (*end == '\0')
+			return "";
+	}
+	return S_ISREG(st.st_mode) && faccessat(AT_FDCWD, name, X_OK, AT_EACCESS) == 0 ? name
+										       : NULL;
+}
+
+/* What the keeper would have to look up from outside, with the shell's rights. */
+static void
+put_looked(struct text *t, const char *pwd, const char *path)
+{
+	char name[PATH_MAX];
+
+	/* not the library's: that does more where the directory is gone */
+	put_seen(
+	    t, pwd != NULL && syscall(SYS_getcwd, name, sizeof(name)) > 0 && strcmp(name, pwd) == 0
+		   ? ""
+		   : NULL);
+	put_seen(t, path != NULL ? find_python(path, name) : NULL);
+}
+
+/* See prompt_script() in hook.c. False: it is for the script to make. */
+static bool
+make_report(struct text *t, const struct variable *hook)
+{
+	char indices[40], *flags;
+
+	if (hook == NULL || hook->value == NULL || (hook->attributes & VARIABLE_ARRAYS) != 0)
+		return false;
+	flags = line_bash.flags();
+	put(t, HR_REPORT_LOOKED);
+	put(t, line_bash.value("__hr_n"));
+	put_number(t, line_owner);
+	put_number(t, *line_bash.status);
+	if (*line_bash.job == -1)
+		put(t, "");
+	else
+		put_number(t, *line_bash.job);
+	put_number(t, geteuid());
+	put(t, line_bash.value("PWD"));
+	put(t, line_bash.value("PATH"));
+	(void)snprintf(indices, sizeof(indices), "0:%zu:", strlen(hook->value));
+	put(t, indices);
+	t->len--; /* and behind it */
+	put(t, line_bash.value("PS0"));
+	put(t, flags);
+	put(t, line_bash.value("SHELLOPTS"));
+	free(flags);
+	put_looked(t, line_bash.value("PWD"), line_bash.value("PATH"));
+	put_number(t, line_taken);
+	return !t->full;
+}
+
+/* Whether all of it is written: an interrupted `printf` does not try again either. */
+static bool
+send_report(const struct text *t)
+{
+	int fd = open_to_keeper(report_path, O_WRONLY | O_APPEND);
+	size_t at = 0;
+	ssize_t n = 0;
+
+	if (fd < 0)
+		return false;
+	for (; at < t->len && n >= 0; at += n > 0 ? (size_t)n : 0)
+		n = write(fd, t->bytes + at, t->len - at);
+	(void)close(fd);
+	return at == t->len;
+}
+
+static bool
+is_set(const char *variable)
+{
+	const char *value = line_bash.value(variable);
+
+	return value != NULL && value[0] != '\0';
+}
+
+/* A PS2 that is not set could not be told from a PS1. */
+static bool
+prompts_shown(void)
+{
+	return is_set("PS1") || is_set("PS2") || line_bash.variable("PS2") == NULL;
+}
+
+/* Reports, and waits for the answer: what it asks to be run, "" nothing. False: that is for the
+ * script to do. */
+static bool
+tell(const struct variable *hook, char answer[ACK_ROOM + 1])
+{
+	struct text t;
+
+	t.len = 0;
+	t.full = false;
+	line_armed = line_given = false;
+	if (getpid() != line_owner || !make_report(&t, hook))
+		return false;
+	answer[0] = '\0';
+	if (is_set("__hr_n"))
+		ack_open();
+	if (!send_report(&t)) {
+		if (ack >= 0)
+			ack_close(NULL);
+		return true;
+	}
+	if (ack >= 0)
+		ack_take(answer);
+	return true;
+}
+
+int
+line_prompt(struct word_list *list)
+{
+	static char unset_prompts[] = "PS1= PS2=";
+	char answer[ACK_ROOM + 1];
+
+	line_prompt_attach();
+	if (!tell(line_bash.variable("PROMPT_COMMAND"), answer))
+		return line_bash.source(list);
+	if (answer[0] != '\0')
+		(void)evaluate(answer);
+	if (prompts_shown()) /* last: it may be left by a jump */
+		(void)evaluate(unset_prompts);
+	return EXECUTION_SUCCESS;
+}
+
+/* ---- PROMPT_COMMAND ---- */
+
+/* What bash is to run in its place: as quietly as that. An assignment to a read-only variable would
+ * end the text there: hence last. */
+static struct variable *
+instead(const char *answer)
+{
+	static char text[ACK_ROOM + 128];
+	static struct variable found = {.name = NULL, .value = text};
+
+	text[0] = '\0';
+	if (answer[0] != '\0' || prompts_shown())
+		(void)snprintf(text, sizeof(text),
+		    "{ %s\\builtin :; %s; } >/dev/null 2>&1 || \\builtin :", answer,
+		    prompts_shown() ? "PS1= PS2=" : "\\builtin :");
+	return &found;
+}
+
+/* Whenever anybody looks at PROMPT_COMMAND. Bash itself does when it is about to run it: nothing
+ * else is under way then. */
+static struct variable *
+on_lookup(struct variable *hook)
+{
+	char answer[ACK_ROOM + 1];
+	bool told;
+
+	if (*line_bash.executing != 0 || *line_bash.evaluating != 0 || looked_up)
+		return hook;
+	looked_up = true;
+	told = tell(hook, answer);
+	looked_up = false;
+	if (!told)
+		return hook;
+	/* as where it is run: what an error or an interrupt left would be another empty line */
+	line_bash.reset_token();
+	return instead(answer);
+}
+
+void
+line_prompt_attach(void)
+{
+	struct variable *hook = line_bash.variable("PROMPT_COMMAND");
+
+	/* an array runs each of its elements: only some are ours */
+	if (hook != NULL && (hook->attributes & VARIABLE_ARRAYS) == 0 &&
+	    hook->dynamic_value == NULL)
+		hook->dynamic_value = on_lookup;
+}
