@@ -143,26 +143,32 @@ show_others(struct hr_view *v)
 	hr_buf_done(&rest);
 }
 
-static void
+/* The number of new bytes up to the mark's end. Bash that got the rest prints HR_HOOK_STARTED. */
+static size_t
 look_for_more(struct hr_view *v, const char *p, size_t len)
 {
+	ssize_t n;
+
 	v->watch_more -= len < v->watch_more ? len : v->watch_more;
 	/* nearly all that programs print has no part of it */
 	if (v->held.len == 0 && memchr(p, HR_HOOK_MORE[0], len) == NULL)
-		return;
-	v->more = find_word(&v->held, HR_HOOK_MORE, p, len) >= 0;
+		return 0;
+	n = find_word(&v->held, HR_HOOK_MORE, p, len);
+	v->more = v->watch_start = n >= 0;
 	if (v->more)
 		v->watch_more = 0;
 	/* and then nothing needs to be kept for the next time */
 	if (v->watch_more == 0 ||
 	    (v->held.len > 0 && memchr(v->held.p, HR_HOOK_MORE[0], v->held.len) == NULL))
 		hr_buf_reset(&v->held);
+	return n > 0 ? (size_t)n : 0;
 }
 
 void
 hr_view_feed(struct hr_view *v, const char *p, size_t len)
 {
 	const char *nl;
+	size_t seen = 0;
 	ssize_t n;
 
 	if (v->echo_line) {
@@ -187,12 +193,12 @@ hr_view_feed(struct hr_view *v, const char *p, size_t len)
 	}
 	if (len == 0)
 		return;
-	if (v->watch_start && find_word(&v->held, HR_HOOK_STARTED, p, len) >= 0) {
+	if (v->watch_more > 0)
+		seen = look_for_more(v, p, len);
+	if (v->watch_start && find_word(&v->held, HR_HOOK_STARTED, p + seen, len - seen) >= 0) {
 		v->watch_start = false;
 		v->started = true;
 	}
-	if (v->watch_more > 0)
-		look_for_more(v, p, len);
 	hr_term_feed(v->term, p, len);
 }
 

@@ -207,6 +207,16 @@ START_TEST(a_wish_for_more_cut_anywhere)
 			check_take("x");
 		}
 	}
+	/* it came as keys: nothing else tells that the command is whole */
+	ck_assert(!hr_view_started(v));
+	feed(HR_HOOK_STARTED);
+	ck_assert(hr_view_started(v));
+	hr_view_expect_more(v);
+	feed(HR_HOOK_MORE HR_HOOK_STARTED);
+	ck_assert(hr_view_more(v) && hr_view_started(v));
+	hr_view_expect_more(v);
+	feed(HR_HOOK_STARTED);
+	ck_assert(!hr_view_started(v));
 	hr_view_expect_more(v); /* a second one forgets what the first had found */
 	ck_assert(!hr_view_more(v));
 	feed(HR_HOOK_MORE);
