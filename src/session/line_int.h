@@ -3,6 +3,7 @@
 #ifndef HR_SESSION_LINE_INT_H
 #define HR_SESSION_LINE_INT_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -50,13 +51,16 @@ struct line_bash {
 	builtin_function *source, *eval;
 	struct variable *(*variable)(const char *);
 	char *(*value)(const char *);
-	char *(*flags)(void);     /* $-, to be freed */
-	volatile int *status;     /* $? */
-	volatile pid_t *job;      /* $!, -1: none */
-	volatile int *executing;  /* a command that was read */
-	volatile int *evaluating; /* a text: eval, a trap, PROMPT_COMMAND */
-	char **ps0;               /* borrowed: what is shown when the line has been read */
-	char **ps2, **prompt;     /* the same of a line's rest; the one shown last */
+	char *(*flags)(void);                             /* $-, to be freed */
+	volatile int *status;                             /* $? */
+	volatile pid_t *job;                              /* $!, -1: none */
+	volatile int *executing;                          /* a command that was read */
+	volatile int *evaluating;                         /* a text: eval, a trap, PROMPT_COMMAND */
+	volatile int *echoes;                             /* set -v */
+	volatile sig_atomic_t *interrupted, *terminating; /* signals came, and are to be acted on */
+	int (*pending_trap)(void);                        /* the first one's, -1: none */
+	char **ps0;           /* borrowed: what is shown when the line has been read */
+	char **ps2, **prompt; /* the same of a line's rest; the one shown last */
 };
 extern struct line_bash line_bash;
 

@@ -22,6 +22,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,16 +204,44 @@ act_on_signals(void)
 	(void)(*rl.signal_hook)();
 }
 
+static bool
+signal_waits(void)
+{
+	return *line_bash.interrupted != 0 || *line_bash.terminating != 0 ||
+	       line_bash.pending_trap() >= 0;
+}
+
+/* poll(), but a signal that came since they were acted on is not slept over. One that bash does not
+ * act on stays: it is looked for once. */
+static int
+wait_for_input(struct pollfd fds[2], bool *looked)
+{
+	sigset_t all, before;
+	int r = -1, why = EINTR;
+
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, &before);
+	*looked = !*looked && signal_waits();
+	if (!*looked) {
+		r = ppoll(fds, 2, NULL, &before);
+		why = errno;
+	}
+	(void)sigprocmask(SIG_SETMASK, &before, NULL);
+	errno = why;
+	return r;
+}
+
 static int
 line_getc(FILE *stream)
 {
 	struct pollfd fds[2];
+	bool looked = false;
 	int r;
 
 	for (act_on_signals(); active; act_on_signals()) {
 		fds[0] = (struct pollfd){.fd = fifo, .events = POLLIN};
 		fds[1] = (struct pollfd){.fd = fileno(stream), .events = POLLIN};
-		if (poll(fds, 2, -1) < 0) {
+		if (wait_for_input(fds, &looked) < 0) {
 			if (errno != EINTR)
 				break;
 			continue;
@@ -261,6 +290,9 @@ find_symbols(void)
 	    {"last_command_exit_value", &line_bash.status},
 	    {"last_asynchronous_pid", &line_bash.job}, {"executing", &line_bash.executing},
 	    {"parse_and_execute_level", &line_bash.evaluating},
+	    {"echo_input_at_read", &line_bash.echoes}, {"interrupt_state", &line_bash.interrupted},
+	    {"terminating_signal", &line_bash.terminating},
+	    {"first_pending_trap", &line_bash.pending_trap},
 	    {"reset_readahead_token", &line_bash.reset_token},
 	    {"bashline_set_event_hook", &line_bash.set_event_hook}, {"ps0_prompt", &line_bash.ps0},
 	    {"ps2_prompt", &line_bash.ps2}, {"current_prompt_string", &line_bash.prompt}};

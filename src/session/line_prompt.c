@@ -355,6 +355,10 @@ on_lookup(struct variable *hook)
 
 	if (*line_bash.executing != 0 || *line_bash.evaluating != 0 || looked_up)
 		return hook;
+	/* what is run in its place would be shown behind the report, as the next command's output
+	 */
+	if (*line_bash.echoes != 0)
+		return hook;
 	looked_up = true;
 	told = tell(hook, answer);
 	looked_up = false;

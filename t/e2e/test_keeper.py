@@ -69,6 +69,15 @@ def signals_at_rest():
         equal(k.run("echo $$").content, str(shell))
 
 
+def set_v():
+    """Bash shows what it reads: none of what is run at a prompt."""
+    with Started() as k:
+        k.run("set -v")
+        for command in ("export A=1", "cd /", "true"):
+            equal(k.run(command).content, command)
+        equal(k.run("echo a").content, "echo a\na")
+
+
 def lost_once():
     with Started() as k:
         k.ask_and_leave(COUNT, "k1")
@@ -287,7 +296,8 @@ def main():
         skip_all("handrail-session is not built: run make")
     process.become_subreaper()
     tap = Tap()
-    for test in (background_output, signals_at_rest, lost_once, lost_twice, lost_by_all_who_joined,
+    for test in (background_output, signals_at_rest, set_v, lost_once, lost_twice,
+                 lost_by_all_who_joined,
                  other_keys_are_other_requests, a_failed_start_is_one_line, nobody_reads_the_answer,
                  somebody_reads_the_answer, connections_that_stay,
                  in_the_order_in_which_they_come, lost_on_one_that_stays, the_end_of_a_static_one,
