@@ -4,6 +4,7 @@
 #include "session/keeper_int.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -304,6 +305,9 @@ op_give(void *arg, const char *p, size_t len)
 	if (k->sent_away) /* it did not wait there, so that one is unread */
 		(void)op_take_back(k);
 	k->sent_away = len == 0;
+	/* a user of very many pipes has small ones: the shell could read a part, and run it */
+	if (len >= PIPE_BUF && fcntl(k->line_fd, F_GETPIPE_SZ) <= (int)len)
+		return false;
 	/* an empty pipe takes it whole */
 	if (writev(k->line_fd, parts, 2) != (ssize_t)len + 1) {
 		(void)op_take_back(k);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """handrail-session alone: what becomes of answers that nobody takes, and of a bad start."""
 
+import fcntl
 import os
 import signal
 import socket
@@ -76,6 +77,21 @@ def set_v():
         for command in ("export A=1", "cd /", "true"):
             equal(k.run(command).content, command)
         equal(k.run("echo a").content, "echo a\na")
+
+
+def small_pipes():
+    """As the system gives them to a user who has very many."""
+    with Started() as k:
+        k.run("true")
+        name, = (name for name in os.listdir(k.state) if name.startswith("line."))
+        fd = os.open(os.path.join(k.state, name), os.O_RDWR | os.O_NONBLOCK)
+        fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, 4096)
+        os.close(fd)
+        for n in (4095, 4096, 9000, 32768, 33000):
+            end = "; echo ${#x}"
+            command = "x=".ljust(n - len(end), "x") + end
+            equal(k.run(command).content, str(n - len(end) - 2), "%d bytes" % n)
+            equal(k.run("echo ok").content, "ok", "after %d bytes" % n)
 
 
 def lost_once():
@@ -296,7 +312,7 @@ def main():
         skip_all("handrail-session is not built: run make")
     process.become_subreaper()
     tap = Tap()
-    for test in (background_output, signals_at_rest, set_v, lost_once, lost_twice,
+    for test in (background_output, signals_at_rest, set_v, small_pipes, lost_once, lost_twice,
                  lost_by_all_who_joined,
                  other_keys_are_other_requests, a_failed_start_is_one_line, nobody_reads_the_answer,
                  somebody_reads_the_answer, connections_that_stay,
