@@ -548,6 +548,10 @@ phase_overdue(struct hr_core *c, int64_t now)
 	switch (c->phase) {
 	case PHASE_PREPARING: prepare_overdue(c, now); break;
 	case PHASE_TYPED:
+		if (c->takes && c->ops.away != NULL && c->ops.away(c->arg)) {
+			c->phase_deadline = now + READY_MS; /* a trap that came first */
+			break;
+		}
 		if (c->takes ? c->ops.take_back(c->arg) : c->ops.in_readline(c->arg)) {
 			hr_core_exited(c, 137, now); /* its keys do not do what they should */
 			break;

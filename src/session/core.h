@@ -70,6 +70,8 @@ struct hr_core_ops {
 	 */
 	bool (*give)(void *arg, const char *p, size_t len);
 	bool (*take_back)(void *arg); /* what was given; false: the shell has it */
+	/* Whether something that the shell runs has the terminal. May be NULL. */
+	bool (*away)(void *arg);
 	/* Whether bash itself has the terminal, in readline's mode. */
 	bool (*in_readline)(void *arg);
 	/* Whether what readline prints does not come to the terminal: exec 2>file. */

@@ -56,6 +56,7 @@ struct line_bash {
 	volatile pid_t *job;                              /* $!, -1: none */
 	volatile int *executing;                          /* a command that was read */
 	volatile int *evaluating;                         /* a text: eval, a trap, PROMPT_COMMAND */
+	volatile unsigned long *reading;                  /* readline's state */
 	volatile int *echoes;                             /* set -v */
 	volatile sig_atomic_t *interrupted, *terminating; /* signals came, and are to be acted on */
 	int (*pending_trap)(void);                        /* the first one's, -1: none */

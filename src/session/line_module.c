@@ -127,8 +127,8 @@ line_leave(void)
 static void
 tell_more(void)
 {
-	if (!line_given || *line_bash.executing != 0 || *line_bash.prompt == NULL ||
-	    *line_bash.prompt != *line_bash.ps2)
+	if (!line_given || *line_bash.executing != 0 || *line_bash.evaluating != 0 ||
+	    *line_bash.prompt == NULL || *line_bash.prompt != *line_bash.ps2)
 		return;
 	/* where this fails nobody sees readline either */
 	if (write(STDERR_FILENO, HR_HOOK_MORE, strlen(HR_HOOK_MORE)) < 0)
@@ -290,7 +290,8 @@ find_symbols(void)
 	    {"last_command_exit_value", &line_bash.status},
 	    {"last_asynchronous_pid", &line_bash.job}, {"executing", &line_bash.executing},
 	    {"parse_and_execute_level", &line_bash.evaluating},
-	    {"echo_input_at_read", &line_bash.echoes}, {"interrupt_state", &line_bash.interrupted},
+	    {"rl_readline_state", &line_bash.reading}, {"echo_input_at_read", &line_bash.echoes},
+	    {"interrupt_state", &line_bash.interrupted},
 	    {"terminating_signal", &line_bash.terminating},
 	    {"first_pending_trap", &line_bash.pending_trap},
 	    {"reset_readahead_token", &line_bash.reset_token},

@@ -19,7 +19,8 @@
 #include "session/hook.h"
 #include "session/report.h"
 
-#define ACK_ROOM 4096 /* the keeper writes no more */
+#define ACK_ROOM 4096           /* the keeper writes no more */
+#define STATE_COMPLETING 0x4000 /* readline's: a word may name the variable */
 
 static char *report_path, *ack_path;
 static int ack = -1;   /* while it is read */
@@ -353,7 +354,8 @@ on_lookup(struct variable *hook)
 	char answer[ACK_ROOM + 1];
 	bool told;
 
-	if (*line_bash.executing != 0 || *line_bash.evaluating != 0 || looked_up)
+	if (*line_bash.executing != 0 || *line_bash.evaluating != 0 || looked_up ||
+	    (*line_bash.reading & STATE_COMPLETING) != 0)
 		return hook;
 	/* what is run in its place would be shown behind the report, as the next command's output
 	 */

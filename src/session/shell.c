@@ -336,6 +336,14 @@ op_in_readline(void *arg)
 }
 
 static bool
+op_away(void *arg)
+{
+	const struct hr_keeper *k = arg;
+
+	return k->shell.pid > 0 && !hr_shellproc_foreground(&k->shell, k->shell.pid);
+}
+
+static bool
 op_blind(void *arg)
 {
 	const struct hr_keeper *k = arg;
@@ -454,6 +462,7 @@ const struct hr_core_ops shell_ops = {
     .ack = op_ack,
     .give = op_give,
     .take_back = op_take_back,
+    .away = op_away,
     .in_readline = op_in_readline,
     .blind = op_blind,
     .echoes = op_echoes,

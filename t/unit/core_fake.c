@@ -81,6 +81,12 @@ op_take_back(void *arg)
 }
 
 static bool
+op_away(void *arg)
+{
+	return ((struct fake *)arg)->away;
+}
+
+static bool
 op_in_readline(void *arg)
 {
 	return ((struct fake *)arg)->in_readline;
@@ -155,6 +161,7 @@ fake_init(struct fake *f)
 	    .ack = op_ack,
 	    .give = op_give,
 	    .take_back = op_take_back,
+	    .away = op_away,
 	    .in_readline = op_in_readline,
 	    .blind = op_blind,
 	    .echoes = op_echoes,

@@ -28,14 +28,14 @@ struct fake {
 	struct hr_core *core;
 	struct hr_hook hook;
 	int64_t now;
-	bool in_readline, echoes, blind; /* what the core is told when it asks */
-	bool no_editing;                 /* ... at a prompt */
-	bool takes;                      /* ... what op_give gives */
-	struct hr_buf given;             /* not taken yet; each text ended by a '|' */
-	const char *restart_dir;         /* NULL: there will be no new shell */
-	struct hr_buf typed;             /* since the last fake_forget() */
-	bool literal;                    /* of the last bytes typed */
-	unsigned barren;                 /* restarts since the last report */
+	bool in_readline, echoes, blind, away; /* what the core is told when it asks */
+	bool no_editing;                       /* ... at a prompt */
+	bool takes;                            /* ... what op_give gives */
+	struct hr_buf given;                   /* not taken yet; each text ended by a '|' */
+	const char *restart_dir;               /* NULL: there will be no new shell */
+	struct hr_buf typed;                   /* since the last fake_forget() */
+	bool literal;                          /* of the last bytes typed */
+	unsigned barren;                       /* restarts since the last report */
 	unsigned acks, readies, restarts, results, requests;
 	bool careful;            /* of the last ack */
 	struct fake_result last; /* valid if results > 0 */

@@ -164,6 +164,30 @@ START_TEST(a_prompt_before_it_was_taken)
 }
 END_TEST
 
+/* A trap has the terminal for as long as it likes. */
+START_TEST(a_trap_before_it_was_taken)
+{
+	f.away = true;
+	ASK(&f, "true", .blocking = true);
+	fake_wait(&f, 4000);
+	fake_wait(&f, 10000);
+	ck_assert_uint_eq(f.restarts, 0);
+	check_given("true|");
+	f.away = false;
+	fake_take_given(&f);
+	fake_report(&f, 0);
+	check_completed(2, "", 0);
+	/* but a shell that does nothing is replaced */
+	fake_forget(&f);
+	f.away = true;
+	ASK(&f, "true", .blocking = true);
+	fake_wait(&f, 4000);
+	f.away = false;
+	fake_wait(&f, 2000);
+	ck_assert_uint_eq(f.restarts, 1);
+}
+END_TEST
+
 START_TEST(an_end_before_it_was_taken)
 {
 	ASK(&f, "echo hi");
@@ -278,6 +302,7 @@ suite(void)
 	tcase_add_test(tc, a_command_that_is_not_whole);
 	tcase_add_test(tc, a_command_that_is_not_taken);
 	tcase_add_test(tc, a_prompt_before_it_was_taken);
+	tcase_add_test(tc, a_trap_before_it_was_taken);
 	tcase_add_test(tc, an_end_before_it_was_taken);
 	tcase_add_test(tc, an_end_after_it_was_taken);
 	tcase_add_test(tc, a_command_that_takes_its_time);
