@@ -41,7 +41,8 @@ class Host:
         os.chmod(self.top, 0o755)
         for name in ("home", "tmp", "cwd"):
             os.mkdir(self.path(name))
-        keep = ("PATH", "LANG", "LC_ALL", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH")
+        keep = ("PATH", "LANG", "LC_ALL", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH",
+                "PYENV_REHASH_TIMEOUT")
         self.env = {k: os.environ[k] for k in keep if k in os.environ}
         self.env.update(HANDRAIL_SERVER=os.path.join(BUILD, "handraild"), HANDRAIL_LIBEXECDIR=BUILD,
                         HANDRAIL_DATADIR=os.path.join(SRC, "conf"), HANDRAIL_STATE_DIR=self.path("state"),
