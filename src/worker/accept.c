@@ -106,20 +106,24 @@ wait_open(struct waiting *wt, int channel, struct hr_err *err)
 	return -1;
 }
 
+/* *ret_connection: a request waits, too. */
 static enum wait_result
-wait_next(const struct waiting *wt)
+wait_next(const struct waiting *wt, bool *ret_connection)
 {
 	enum wait_result result = WAIT_REQUEST;
 	struct epoll_event e[3];
 	int n, i;
 
+	*ret_connection = false;
 	do
 		n = epoll_wait(wt->ep, e, 3, -1);
 	while (n < 0); /* only EINTR: the descriptors are ours */
 	for (i = 0; i < n; i++) {
 		if (e[i].data.fd == wt->signals)
-			return WAIT_STOP;
-		if (e[i].data.fd != LISTEN_FD)
+			result = WAIT_STOP;
+		else if (e[i].data.fd == LISTEN_FD)
+			*ret_connection = true;
+		else if (result != WAIT_STOP)
 			result = WAIT_ORPHAN;
 	}
 	return result;
@@ -208,6 +212,15 @@ drain(struct hr_worker *w, FCGX_Request *fcgi, struct hr_answer *answer)
 	}
 }
 
+/* The kernel may have woken this worker alone for it: nobody else would look for it before another
+ * one came. */
+static void
+serve_last(struct hr_worker *w, FCGX_Request *fcgi, struct hr_answer *answer)
+{
+	if (FCGX_Accept_r(fcgi) == 0)
+		serve(w, fcgi, answer);
+}
+
 int
 hr_fcgi_loop(struct hr_worker *w, unsigned long max_requests, struct hr_err *err)
 {
@@ -217,6 +230,7 @@ hr_fcgi_loop(struct hr_worker *w, unsigned long max_requests, struct hr_err *err
 	FCGX_Request fcgi;
 	struct waiting wt;
 	int r, sys, failing = 0;
+	bool connection = false;
 
 	if (FCGX_InitRequest(&fcgi, LISTEN_FD, 0) != 0)
 		return hr_err_set(err, HR_E_SYS, "libfcgi refuses the listening socket");
@@ -225,7 +239,7 @@ hr_fcgi_loop(struct hr_worker *w, unsigned long max_requests, struct hr_err *err
 	hr_answer_init(&answer);
 	hr_worker_stage(w, HR_STAGE_IDLE);
 	while ((max_requests == 0 || served < max_requests) &&
-	       (next = wait_next(&wt)) == WAIT_REQUEST) {
+	       (next = wait_next(&wt, &connection)) == WAIT_REQUEST) {
 		errno = 0;
 		r = FCGX_Accept_r(&fcgi);
 		if (r == 0) {
@@ -244,6 +258,8 @@ hr_fcgi_loop(struct hr_worker *w, unsigned long max_requests, struct hr_err *err
 	}
 	if (next == WAIT_ORPHAN)
 		drain(w, &fcgi, &answer);
+	else if (next == WAIT_STOP && connection)
+		serve_last(w, &fcgi, &answer);
 	FCGX_Free(&fcgi, 1);
 	hr_answer_done(&answer);
 	wait_close(&wt);

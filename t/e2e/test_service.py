@@ -9,6 +9,7 @@ import pty
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -161,6 +162,40 @@ def many_reloads():
                 if not s.wait_log(" reloaded", count=n + 1):
                     raise AssertionError(s.log())
         equal(bad, [])
+
+
+def fcgi_get(path):
+    """A GET as nginx passes it."""
+    def record(kind, data):
+        return struct.pack(">BBHHBx", 1, kind, 1, len(data), 0) + data
+
+    def pair(name, value):
+        return struct.pack(">BB", len(name), len(value)) + name + value
+    params = (pair(b"REQUEST_METHOD", b"GET") + pair(b"REQUEST_URI", path) + pair(b"QUERY_STRING", b"") +
+              pair(b"REQUEST_SCHEME", b"http") + pair(b"REQUEST_ID", b"0" * 32))
+    return (record(1, struct.pack(">HB5x", 1, 0)) + record(4, params) + record(4, b"") + record(5, b""))
+
+
+def last_request_of_a_worker():
+    """A worker that is to end serves the connection it was woken for: no other worker was."""
+    with Server() as s, socket.socket(socket.AF_UNIX) as c:
+        one, *others = s.workers("control")
+        stopped = [s.pid, one] + others
+        try:
+            for pid in stopped:
+                os.kill(pid, signal.SIGSTOP)
+            s.until("they stand still", lambda: all(process.stat_fields(p)[0] == b"T" for p in stopped))
+            c.connect(os.path.join(s.run_dir, "fcgi", "control.sock"))
+            c.sendall(fcgi_get(b"/alive"))
+            os.kill(one, signal.SIGTERM)
+            os.kill(one, signal.SIGCONT)
+            equal(process.wait_gone(one, PATIENCE), True, "its end")
+            equal(select.select([c], [], [], 0)[0], [c], "an answer before it")
+            equal(b'{"status":"ok"}' in c.recv(65536), True)
+        finally:
+            for pid in [s.pid] + others:
+                os.kill(pid, signal.SIGCONT)
+        equal(s.get("/alive").status, 200)
 
 
 def reopen_logs():
@@ -417,7 +452,8 @@ def another_nginx():
 
 
 TESTS = [pool_grows_and_shrinks, one_client_grows_no_pool, too_many_actions, static_session,
-         max_requests, reload, reload_refused, reload_keys, many_reloads, reopen_logs, log_is_clean,
+         max_requests, reload, reload_refused, reload_keys, many_reloads, last_request_of_a_worker,
+         reopen_logs, log_is_clean,
          deaf_reader_of_the_log, service_manager, terminal, process_one, idle, descriptors,
          sandbox_user_cannot_reach_us, not_root, another_nginx]
 
