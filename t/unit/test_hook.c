@@ -7,11 +7,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -160,23 +161,40 @@ answer(struct hr_report_reader *reader, const char **ack, const char *rest)
 	}
 }
 
+static bool
+has_ended(pid_t pid)
+{
+	siginfo_t info = {.si_pid = 0};
+
+	ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT), 0);
+	return info.si_pid == pid;
+}
+
 /* Answers until the process has ended. */
 static void
 keep(pid_t pid, const char *ack, const char *rest)
 {
-	int end = (int)syscall(SYS_pidfd_open, pid, 0);
-	struct pollfd fds[] = {{.fd = end, .events = POLLIN}, {.fd = report_fd, .events = POLLIN}};
+	struct pollfd fds[2] = {{.events = POLLIN}, {.fd = report_fd, .events = POLLIN}};
 	struct hr_report_reader reader;
+	struct signalfd_siginfo child;
+	sigset_t set, before;
 
-	ck_assert_int_ge(end, 0);
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGCHLD);
+	ck_assert_int_eq(sigprocmask(SIG_BLOCK, &set, &before), 0);
+	fds[0].fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	ck_assert_int_ge(fds[0].fd, 0);
 	hr_buf_reset(&reported);
 	hr_report_reader_init(&reader);
-	while (fds[0].revents == 0) {
+	while (!has_ended(pid)) {
 		ck_assert_int_ge(poll(fds, 2, -1), 0);
+		(void)hr_fd_read(fds[0].fd, &child, sizeof(child));
 		answer(&reader, &ack, rest);
 	}
+	answer(&reader, &ack, rest);
 	hr_report_reader_done(&reader);
-	hr_fd_close(&end);
+	hr_fd_close(&fds[0].fd);
+	ck_assert_int_eq(sigprocmask(SIG_SETMASK, &before, NULL), 0);
 }
 
 /* The exit status of an interactive bash with these lines as its input; its output is in "out". The
