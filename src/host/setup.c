@@ -159,8 +159,8 @@ put_fresh_identity(struct hr_buf *b, const struct hr_sandbox *s)
 	    "if command -v git >/dev/null && [ -n \"${HOME-}\" ] && "
 	    "[ -z \"${GIT_CONFIG_GLOBAL+x}\" ] && [ ! -e \"$HOME/.gitconfig\" ] && "
 	    "[ ! -e \"${XDG_CONFIG_HOME:-$HOME/.config}/git/config\" ] && "
-	    "(set -C && printf '[user]\\n\\tname = %%s\\n\\temail = %%s\\n' '%s' '%s' "
-	    ">\"$HOME/.gitconfig\") 2>/dev/null; then :; else ",
+	    "{ printf '[user]\\n\\tname = %%s\\n\\temail = %%s\\n' '%s' '%s' "
+	    ">>\"$HOME/.gitconfig\"; } 2>/dev/null; then :; else ",
 	    identity_text(s, 0), identity_text(s, 1));
 }
 
