@@ -306,6 +306,7 @@ hr_keeper_run(const struct hr_keeper_config *config, struct hr_err *err)
 	    .exports_fd = -1,
 	    .ack_fd = -1,
 	    .line_fd = -1,
+	    .exports_at = hr_now_ms(), /* those of the start a new shell has by itself */
 	    .timer_at = INT64_MAX};
 	char line[300];
 	int result = -1;
