@@ -1,7 +1,7 @@
 # The supervisor: units, what it writes for others, and the whole with real processes.
-check_PROGRAMS += %D%/unit/test_alert %D%/unit/test_identity %D%/unit/test_manifest %D%/unit/test_monitor %D%/unit/test_nginx_conf %D%/unit/test_options \
+check_PROGRAMS += %D%/unit/test_alert %D%/unit/test_hold %D%/unit/test_identity %D%/unit/test_manifest %D%/unit/test_monitor %D%/unit/test_nginx_conf %D%/unit/test_options \
 	%D%/unit/test_rundir %D%/unit/test_settings %D%/unit/test_supervisor
-TESTS += %D%/unit/test_alert %D%/unit/test_identity %D%/unit/test_manifest %D%/unit/test_monitor %D%/unit/test_nginx_conf %D%/unit/test_options \
+TESTS += %D%/unit/test_alert %D%/unit/test_hold %D%/unit/test_identity %D%/unit/test_manifest %D%/unit/test_monitor %D%/unit/test_nginx_conf %D%/unit/test_options \
 	%D%/unit/test_rundir %D%/unit/test_settings %D%/unit/test_supervisor
 t_unit_test_alert_SOURCES = %D%/unit/test_alert.c
 t_unit_test_alert_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
@@ -15,6 +15,9 @@ t_unit_test_manifest_LDADD = libsupervisor.la $(CHECK_LIBS)
 t_unit_test_monitor_SOURCES = %D%/unit/test_monitor.c
 t_unit_test_monitor_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_monitor_LDADD = libsupervisor.la $(CHECK_LIBS)
+t_unit_test_hold_SOURCES = %D%/unit/test_hold.c
+t_unit_test_hold_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_hold_LDADD = libsupervisor.la $(CHECK_LIBS)
 t_unit_test_nginx_conf_SOURCES = %D%/unit/test_nginx_conf.c
 t_unit_test_nginx_conf_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_nginx_conf_LDADD = libsupervisor.la $(CHECK_LIBS)
@@ -34,10 +37,10 @@ t_unit_test_supervisor_LDADD = libsupervisor.la $(CHECK_LIBS)
 # They run what was built, from the build tree.
 EXTRA_DIST += %D%/lint/conf %D%/e2e/test_edge.py %D%/e2e/test_front.py \
 	%D%/e2e/lib/attacker.py %D%/e2e/lib/certs.py %D%/e2e/test_alerts.py %D%/e2e/test_attacks.py \
-	%D%/e2e/test_metrics.py %D%/e2e/test_service.py \
+	%D%/e2e/test_held.py %D%/e2e/test_metrics.py %D%/e2e/test_service.py \
 	%D%/e2e/test_supervisor.py %D%/e2e/lib/supervised.py %D%/e2e/lib/fcgi_echo.py
 TESTS += %D%/lint/conf %D%/e2e/test_alerts.py %D%/e2e/test_attacks.py %D%/e2e/test_edge.py %D%/e2e/test_front.py \
-	%D%/e2e/test_metrics.py %D%/e2e/test_service.py \
+	%D%/e2e/test_held.py %D%/e2e/test_metrics.py %D%/e2e/test_service.py \
 	%D%/e2e/test_supervisor.py
 
 # See fuzz/local.mk.

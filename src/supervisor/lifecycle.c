@@ -15,10 +15,13 @@
 
 #define STRAYS_TERM_MS 1000 /* for what commands left running, between SIGTERM and SIGKILL */
 #define STRAYS_KILL_MS 2000 /* then it is left alone: somebody else's setuid program */
+#define REST_MS 50          /* from readiness to what nobody waits for */
 #define EDGE_FAST_MS 2000   /* for nginx, between SIGTERM and SIGKILL */
 
 static const char *const pool_names[HR_SERVER_POOLS] = {"control", "files", "action", "live"};
 
+#define POOL_CONTROL 0
+#define POOL_ACTION 2
 #define POOL_LIVE 3
 
 int
@@ -65,13 +68,15 @@ pools_all(const struct hr_server *s, bool (*is)(const struct hr_pool *p))
 
 /* ---- the way up ---- */
 
+/* Whatever takes part in the first answers was started before. */
 static void
-fill_pools(struct hr_server *s, unsigned n)
+start_rest(struct hr_server *s)
 {
 	unsigned i;
 
-	for (i = 0; i < n; i++)
-		hr_pool_fill(&s->pools[i]);
+	s->one_each = false;
+	for (i = 0; i < HR_SERVER_POOLS; i++)
+		hr_pool_complete(&s->pools[i]);
 }
 
 /* The port opens when everything behind it answers, not before. */
@@ -79,15 +84,23 @@ static void
 open_port(struct hr_server *s)
 {
 	struct hr_err err = {0};
+	unsigned i;
 
 	atomic_store(&s->board->ready, 1); /* /alive says so from now on */
-	if (hr_listen_start(s->listener, &s->listen, &err) != 0)
+	if (hr_listen_start(s->listener, &s->listen, &err) != 0) {
 		hr_server_start_failed(
 		    s, err.code == HR_E_BUSY ? HR_EXIT_REFUSED : HR_EXIT_START, err.msg);
-	else if (hr_nginx_start(&s->nginx, &err) != 0)
+		return;
+	}
+	if (hr_nginx_start(&s->nginx, &err) != 0) {
 		hr_server_start_failed(s, HR_EXIT_START, err.msg);
-	else
-		fill_pools(s, HR_SERVER_POOLS); /* while nginx starts, which is one process */
+		return;
+	}
+	if (!s->one_each)
+		return;
+	hr_pool_fill(&s->pools[POOL_ACTION]); /* while nginx goes on, for the first action */
+	for (i = 0; i < HR_SERVER_POOLS; i++)
+		hr_pool_attend(&s->pools[i]);
 }
 
 static void
@@ -95,7 +108,8 @@ step_starting(struct hr_server *s)
 {
 	if (s->keeper.state != HR_KEEPER_READY || !hr_plugins_settled(&s->plugins))
 		return;
-	if (s->settings.start_nginx && s->nginx.state == HR_NGINX_DOWN) {
+	if (s->settings.start_nginx &&
+	    (s->nginx.state == HR_NGINX_DOWN || s->nginx.state == HR_NGINX_HELD)) {
 		open_port(s);
 		return;
 	}
@@ -103,13 +117,15 @@ step_starting(struct hr_server *s)
 		return;
 	stage_set(s, HR_SERVER_RUNNING);
 	atomic_store(&s->board->ready, 1);
-	fill_pools(s, HR_SERVER_POOLS);
 	if (s->settings.start_nginx)
 		hr_log(HR_LOG_NOTICE, "ready: listening on %s", s->listen.text);
 	else
 		hr_log(HR_LOG_NOTICE, "ready: FastCGI sockets in %s/fcgi", s->run.path);
 	hr_notify_send(&s->notify, "READY=1\nSTATUS=listening on %s\n",
 	    s->settings.start_nginx ? s->listen.text : s->run.path);
+	/* the rest of the workers would take the processors from the first answers */
+	if (s->one_each && hr_watch_arm(s->patience, REST_MS, NULL) != 0)
+		start_rest(s);
 }
 
 /* ---- the way down ---- */
@@ -280,6 +296,10 @@ patience_over(void *arg)
 {
 	struct hr_server *s = arg;
 
+	if (s->stage == HR_SERVER_RUNNING) {
+		start_rest(s);
+		return;
+	}
 	if (s->stage != HR_SERVER_ENDING_STRAYS)
 		hr_log(HR_LOG_WARNING, "waited long enough: what is still under way is cut");
 	end_press(s);
@@ -409,19 +429,25 @@ start_parts(struct hr_server *s, struct hr_err *err)
 		return -1;
 	if (hr_plugins_open(&s->plugins, err) != 0)
 		return -1;
+	/* next longest is nginx, which waits at the end for all else */
+	if (s->settings.start_nginx && (hr_nginx_configure(s, &s->settings, false, err) != 0 ||
+					   (!adopted && hr_nginx_prepare(&s->nginx, err) != 0)))
+		return -1;
 	for (i = 0; i < HR_SERVER_POOLS; i++) {
 		if (hr_pool_open(&s->pools[i], err) != 0)
 			return -1;
 	}
-	if (s->settings.start_nginx && hr_nginx_configure(s, &s->settings, false, err) != 0)
-		return -1;
 	/* one that is there is ready at once, which starts nginx */
 	if ((adopted && hr_keeper_start(&s->keeper, err) != 0) ||
 	    hr_sessions_open(&s->sessions, err) != 0)
 		return -1;
 	hr_server_monitor(s);
+	s->one_each = s->settings.start_nginx && !adopted;
 	/* nginx's first question is for the first pool; others would hold up the shell */
-	fill_pools(s, s->settings.start_nginx && !adopted ? 1 : HR_SERVER_POOLS);
+	if (s->one_each)
+		hr_pool_fill(&s->pools[POOL_CONTROL]);
+	else
+		start_rest(s);
 	hr_plugins_start(&s->plugins);
 	return 0;
 }

@@ -12,10 +12,10 @@ libsupervisor_la_SOURCES = \
 	%D%/lifecycle.c \
 	%D%/listen.c %D%/listen.h \
 	%D%/cgroup.c %D%/cgroup.h \
-	%D%/edge.c %D%/edge.h \
+	%D%/edge.c %D%/edge.h %D%/hold.c %D%/hold.h \
 	%D%/manifest.c %D%/manifest.h \
 	%D%/monitor.c %D%/monitor.h \
-	%D%/nginx.c %D%/nginx.h \
+	%D%/nginx.c %D%/nginx.h %D%/nginxline.c %D%/nginxline.h \
 	%D%/notify.c %D%/notify.h \
 	%D%/oldnginx.c %D%/oldnginx.h \
 	%D%/oldplugins.c %D%/oldplugins.h \

@@ -21,6 +21,7 @@
 #include "base/path.h"
 #include "base/spawn.h"
 #include "supervisor/edge.h"
+#include "supervisor/nginxline.h"
 #include "supervisor/server.h"
 #include "supervisor/template.h"
 
@@ -28,40 +29,6 @@
 #define VIEWER_FD 4
 #define PROBE_MS 10000
 #define OOM_NGINX (-300)
-
-int
-hr_nginx_line(const char *line, size_t len, size_t *ret_skip)
-{
-	static const struct {
-		const char *name;
-		enum hr_log_level level;
-	} levels[] = {{"emerg", HR_LOG_ERROR}, {"alert", HR_LOG_ERROR}, {"crit", HR_LOG_ERROR},
-	    {"error", HR_LOG_ERROR}, {"warn", HR_LOG_WARNING}, {"notice", HR_LOG_INFO},
-	    {"info", HR_LOG_DEBUG}, {"debug", HR_LOG_DEBUG}};
-	/* "2026/11/20 13:38:13 [notice] 9#9: text", or "nginx: [emerg] text" before it has a log */
-	const char *open = len > 7 && memcmp(line, "nginx: [", 8) == 0     ? line + 7
-			   : len > 20 && line[4] == '/' && line[20] == '[' ? line + 20
-									   : NULL;
-	const char *close = open != NULL ? memchr(open, ']', len - (size_t)(open - line)) : NULL;
-	size_t i, at;
-
-	*ret_skip = 0;
-	if (close == NULL)
-		return HR_LOG_INFO;
-	for (i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
-		size_t n = strlen(levels[i].name);
-
-		if ((size_t)(close - open) == n + 1 && memcmp(open + 1, levels[i].name, n) == 0)
-			break;
-	}
-	if (i == sizeof(levels) / sizeof(levels[0]))
-		return HR_LOG_INFO;
-	at = (size_t)(close - line) + 1;
-	if (at < len && line[at] == ' ')
-		at++;
-	*ret_skip = at;
-	return (int)levels[i].level;
-}
 
 /* ---- configuration ---- */
 
@@ -257,6 +224,16 @@ test_file(const struct hr_settings *c, const char *dir, const char *file, struct
 		   : hr_err_set(err, HR_E_INVAL, "nginx refuses its configuration: %s", said);
 }
 
+static int
+compose_file(
+    struct hr_buf *out, const struct hr_server *s, const struct hr_settings *c, struct hr_err *err)
+{
+	if (hr_nginx_compose(out, "all", s, c, err) != 0)
+		return -1;
+	hr_buf_adds(out, HR_HOLD_LINE);
+	return hr_buf_check(out, err);
+}
+
 int
 hr_nginx_configure(
     const struct hr_server *s, const struct hr_settings *c, bool test, struct hr_err *err)
@@ -272,7 +249,7 @@ hr_nginx_configure(
 	}
 	if (file == NULL || fresh == NULL)
 		(void)hr_err_nomem(err);
-	else if (hr_nginx_compose(&text, "all", s, c, err) == 0 &&
+	else if (compose_file(&text, s, c, err) == 0 &&
 		 hr_path_write(fresh, hr_buf_str(&text), text.len, 0600, err) == 0 &&
 		 (!test || test_file(c, dir, fresh, err) == 0))
 		r = rename(fresh, file) == 0 ? 0 : hr_err_sys(err, errno, "%s", file);
@@ -293,6 +270,16 @@ nginx_set(struct hr_nginx *n, enum hr_nginx_state state)
 	n->state = state;
 	atomic_store(&n->server->board->nginx_pid, n->child.pid);
 	hr_server_changed(n->server);
+}
+
+static void
+nginx_up(struct hr_nginx *n)
+{
+	hr_hold_done(&n->hold);
+	if (n->reopen)
+		hr_child_signal(&n->child, SIGUSR1);
+	n->reopen = false;
+	nginx_set(n, HR_NGINX_UP);
 }
 
 static void nginx_answered(void *arg, bool ok, const char *answer);
@@ -335,7 +322,7 @@ nginx_answered(void *arg, bool ok, const char *answer)
 			return;
 	}
 	/* it runs; what may be wrong is with a worker, and that is watched */
-	nginx_set(n, HR_NGINX_UP);
+	nginx_up(n);
 }
 
 static void
@@ -370,9 +357,12 @@ static void
 nginx_ended(void *arg, const struct hr_exit *how)
 {
 	struct hr_nginx *n = arg;
+	bool held = n->state == HR_NGINX_HELD;
 	int64_t delay;
 
 	hr_probe_stop(&n->probe);
+	hr_hold_done(&n->hold);
+	n->reopen = false;
 	if (n->state == HR_NGINX_STOPPING) {
 		hr_child_tell_killed("nginx", how);
 		if (how->killed)
@@ -386,7 +376,7 @@ nginx_ended(void *arg, const struct hr_exit *how)
 	    hr_exit_text(how), (long long)how->age_ms, (long long)delay);
 	nginx_orphans(n, how->pid);
 	nginx_set(n, HR_NGINX_DOWN);
-	if (how->code != 0 || how->killed)
+	if (held || how->code != 0 || how->killed)
 		hr_server_start_failed(n->server, HR_EXIT_START, "nginx did not start");
 	if (n->state != HR_NGINX_DOWN)
 		return;
@@ -402,6 +392,7 @@ hr_nginx_init(struct hr_nginx *n, struct hr_server *server)
 	memset(n, 0, sizeof(*n));
 	n->server = server;
 	n->probe.fd = -1;
+	hr_hold_init(&n->hold);
 	n->child.kids = &server->kids;
 	n->child.arg = n;
 	n->child.on_exit = nginx_ended;
@@ -448,12 +439,11 @@ note_group(const struct hr_nginx *n, const char *dir)
 	free(path);
 }
 
-int
-hr_nginx_start(struct hr_nginx *n, struct hr_err *err)
+static int
+nginx_run(struct hr_nginx *n, struct hr_err *err)
 {
 	const struct hr_server *s = n->server;
 	char *dir = hr_rundir_file(&s->run, "nginx"), *file = NULL;
-	struct sockaddr_storage self;
 	int r = -1;
 
 	if (n->restart == NULL)
@@ -468,7 +458,39 @@ hr_nginx_start(struct hr_nginx *n, struct hr_err *err)
 		note_group(n, dir);
 	free(dir);
 	free(file);
-	if (r != 0)
+	return r;
+}
+
+int
+hr_nginx_prepare(struct hr_nginx *n, struct hr_err *err)
+{
+	char *dir = hr_rundir_file(&n->server->run, "nginx");
+	struct hr_err why = {0};
+	int r = 0;
+
+	if (dir == NULL)
+		return hr_err_nomem(err);
+	if (hr_hold_make(&n->hold, dir, &why) != 0) {
+		hr_log(HR_LOG_DEBUG, "nginx is not started before all else: %s", why.msg);
+	} else {
+		r = nginx_run(n, err);
+		if (r == 0)
+			n->state = HR_NGINX_HELD;
+		else
+			hr_hold_done(&n->hold);
+	}
+	free(dir);
+	return r;
+}
+
+int
+hr_nginx_start(struct hr_nginx *n, struct hr_err *err)
+{
+	const struct hr_server *s = n->server;
+	struct sockaddr_storage self;
+
+	if (n->state == HR_NGINX_HELD ? hr_hold_release(&n->hold, err) != 0
+				      : nginx_run(n, err) != 0)
 		return -1;
 	n->state = HR_NGINX_STARTING;
 	hr_listen_self(&s->listen, &self);
@@ -479,7 +501,7 @@ hr_nginx_start(struct hr_nginx *n, struct hr_err *err)
 		/* a machine where one cannot reach oneself is odd, but nginx does run */
 		hr_log(HR_LOG_WARNING, "the server cannot ask itself whether it answers: %s",
 		    err->msg);
-		nginx_set(n, HR_NGINX_UP);
+		nginx_up(n);
 	}
 	return 0;
 }
@@ -493,7 +515,11 @@ hr_nginx_reload(struct hr_nginx *n)
 void
 hr_nginx_reopen_logs(struct hr_nginx *n)
 {
-	hr_child_signal(&n->child, SIGUSR1);
+	/* it would die of it before it has begun, and its logs may be the old ones already */
+	if (n->state == HR_NGINX_UP)
+		hr_child_signal(&n->child, SIGUSR1);
+	else
+		n->reopen = n->state == HR_NGINX_HELD || n->state == HR_NGINX_STARTING;
 }
 
 void
@@ -544,6 +570,7 @@ hr_nginx_gone(const struct hr_nginx *n)
 void
 hr_nginx_done(struct hr_nginx *n)
 {
+	hr_hold_done(&n->hold);
 	hr_probe_stop(&n->probe);
 	hr_watch_free(n->restart);
 	n->restart = NULL;

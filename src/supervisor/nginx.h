@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "supervisor/child.h"
+#include "supervisor/hold.h"
 #include "supervisor/probe.h"
 
 struct hr_server;
@@ -19,6 +20,7 @@ struct hr_settings;
 
 enum hr_nginx_state {
 	HR_NGINX_DOWN,     /* not running, a start may be due */
+	HR_NGINX_HELD,     /* loaded, or on the way to it; takes no signal but to end */
 	HR_NGINX_STARTING, /* running, has not answered yet */
 	HR_NGINX_UP,
 	HR_NGINX_STOPPING,
@@ -31,6 +33,8 @@ struct hr_nginx {
 	struct hr_server *server;
 	struct hr_child child;
 	enum hr_nginx_state state;
+	struct hr_hold hold;
+	bool reopen; /* its logs, when it is up */
 	struct hr_probe probe;
 	bool worker_asked; /* the probe's answer is that of a worker */
 	struct hr_backoff backoff;
@@ -51,6 +55,9 @@ int hr_nginx_configure(
     const struct hr_server *server, const struct hr_settings *c, bool test, struct hr_err *err);
 
 void hr_nginx_init(struct hr_nginx *n, struct hr_server *server);
+/* So far as it can go without the port, after hr_nginx_configure(): ends in HR_NGINX_HELD, or is
+ * not started where it could not be held. */
+int hr_nginx_prepare(struct hr_nginx *n, struct hr_err *err);
 int hr_nginx_start(struct hr_nginx *n, struct hr_err *err); /* the socket must be listening */
 void hr_nginx_reload(struct hr_nginx *n);                   /* after hr_nginx_configure() */
 void hr_nginx_reopen_logs(struct hr_nginx *n);
@@ -61,8 +68,5 @@ void hr_nginx_kill(struct hr_nginx *n);
 void hr_nginx_check_orphans(struct hr_nginx *n);
 bool hr_nginx_gone(const struct hr_nginx *n); /* stopped, and no orphan is left */
 void hr_nginx_done(struct hr_nginx *n);
-
-/* Level and text of a line of nginx's log, see hr_child_line_fn. */
-int hr_nginx_line(const char *line, size_t len, size_t *ret_skip);
 
 #endif

@@ -342,16 +342,21 @@ pool_watch_idle(struct hr_pool *p)
 	    hr_watch_arm(p->shrink, p->server->settings.worker_idle_timeout * 1000, NULL) == 0;
 }
 
-void
-hr_pool_fill(struct hr_pool *p)
+static void
+pool_leave_door(struct hr_pool *p)
+{
+	hr_watch_free(p->knock);
+	p->knock = NULL;
+}
+
+static void
+pool_start(struct hr_pool *p, unsigned goal)
 {
 	struct hr_err err = {0};
 	unsigned n;
 
-	if (p->stopping || p->holding)
-		return;
-	pool_limits(p);
-	for (n = pool_staying(p); n < p->wanted; n++) {
+	pool_leave_door(p);
+	for (n = pool_staying(p); n < goal; n++) {
 		if (worker_start(p, &err) != 0) {
 			int64_t delay = hr_backoff_next(&p->backoff, false, 0, hr_now_ms()) + 50;
 
@@ -366,11 +371,48 @@ hr_pool_fill(struct hr_pool *p)
 }
 
 void
+hr_pool_fill(struct hr_pool *p)
+{
+	if (p->stopping || p->holding)
+		return;
+	pool_limits(p);
+	pool_start(p, p->server->one_each ? 1 : p->wanted);
+}
+
+static void
+pool_knocked(void *arg)
+{
+	struct hr_pool *p = arg;
+
+	pool_leave_door(p);
+	hr_pool_fill(p);
+}
+
+void
+hr_pool_attend(struct hr_pool *p)
+{
+	if (p->stopping || p->holding || p->knock != NULL || !hr_pool_gone(p))
+		return;
+	pool_limits(p);
+	p->knock = hr_loop_readable(p->server->loop, p->listener, pool_knocked, p, NULL);
+	if (p->knock == NULL)
+		hr_pool_fill(p);
+}
+
+void
+hr_pool_complete(struct hr_pool *p)
+{
+	hr_pool_fill(p);
+	pool_check_full(p); /* it was not heard */
+}
+
+void
 hr_pool_full(struct hr_pool *p)
 {
 	unsigned staying = pool_staying(p), busy, more;
 
-	if (p->stopping || staying >= p->max)
+	/* while there may be one only it is soon free again, and if not there are more soon */
+	if (p->stopping || staying >= p->max || p->server->one_each)
 		return;
 	(void)hr_pool_count(p, &busy);
 	/* by half, so that a burst is met in few steps */
@@ -378,7 +420,10 @@ hr_pool_full(struct hr_pool *p)
 	p->wanted = staying + more < p->max ? staying + more : p->max;
 	hr_log(HR_LOG_DEBUG, "pool %s grows from %u to %u workers, %u are busy", p->name, staying,
 	    p->wanted, busy);
-	hr_pool_fill(p);
+	if (p->holding)
+		return;
+	pool_limits(p);
+	pool_start(p, p->wanted);
 }
 
 /* The counter may be off by a worker that died between two instructions: put it right when all of
@@ -505,6 +550,7 @@ hr_pool_stop(struct hr_pool *p, bool fast)
 	struct hr_worker *w;
 
 	p->stopping = true;
+	pool_leave_door(p);
 	hr_watch_disarm(p->restart);
 	hr_watch_disarm(p->shrink);
 	LIST_FOREACH(w, &p->workers, entry)
@@ -524,6 +570,12 @@ hr_pool_gone(const struct hr_pool *p)
 }
 
 bool
+hr_pool_serves(const struct hr_pool *p)
+{
+	return p->knock != NULL || !hr_pool_gone(p);
+}
+
+bool
 hr_pool_failing(const struct hr_pool *p)
 {
 	return p->backoff.short_lives >= HR_BACKOFF_FAILING;
@@ -535,6 +587,7 @@ hr_pool_close(struct hr_pool *p)
 	hr_watch_free(p->restart);
 	hr_watch_free(p->shrink);
 	hr_watch_free(p->insist);
+	pool_leave_door(p);
 	p->restart = p->shrink = p->insist = NULL;
 	hr_fd_close(&p->listener);
 }

@@ -35,15 +35,19 @@ struct hr_pool {
 	struct hr_watch *restart; /* armed: no start before it fires */
 	struct hr_watch *shrink;  /* armed while there are more than min */
 	struct hr_watch *insist;  /* armed while somebody retires */
+	struct hr_watch *knock;   /* while it is empty on purpose, or NULL */
 	bool holding, shrinking, stopping;
 };
 
 /* name is borrowed for good. */
 void hr_pool_init(struct hr_pool *p, struct hr_server *server, unsigned index, const char *name);
 int hr_pool_open(struct hr_pool *p, struct hr_err *err); /* makes the socket */
-/* Takes size and limits from the settings; starts what is missing. While the server starts that is
- * one worker: the others would keep the first answer waiting. */
+/* Takes size and limits from the settings; starts what is missing, see one_each in the server. */
 void hr_pool_fill(struct hr_pool *p);
+/* An empty one is filled when somebody connects, if it is not before. */
+void hr_pool_attend(struct hr_pool *p);
+/* The rest of what one_each kept from starting. */
+void hr_pool_complete(struct hr_pool *p);
 /* A worker took the last free place. */
 void hr_pool_full(struct hr_pool *p);
 /* New workers on the same socket, then the old ones end, each after its request. */
@@ -51,6 +55,7 @@ void hr_pool_recycle(struct hr_pool *p);
 /* No new ones. Idle workers end now, busy ones after their request; fast: at once. */
 void hr_pool_stop(struct hr_pool *p, bool fast);
 bool hr_pool_gone(const struct hr_pool *p);    /* no process is left */
+bool hr_pool_serves(const struct hr_pool *p);  /* who connects is answered */
 bool hr_pool_failing(const struct hr_pool *p); /* its workers die as soon as they start */
 unsigned hr_pool_count(const struct hr_pool *p, unsigned *ret_busy);
 void hr_pool_close(struct hr_pool *p);

@@ -15,6 +15,7 @@ nginx_state(const struct hr_server *s)
 		return "not ours";
 	switch (s->nginx.state) {
 	case HR_NGINX_UP: return "ready";
+	case HR_NGINX_HELD:
 	case HR_NGINX_STARTING: return "starting";
 	case HR_NGINX_DOWN: return "restarting";
 	case HR_NGINX_STOPPING:
@@ -30,7 +31,7 @@ pool_state(const struct hr_pool *p)
 		return "stopping";
 	if (hr_pool_failing(p))
 		return "failing";
-	return hr_pool_count(p, NULL) > 0 ? "ready" : "starting";
+	return hr_pool_serves(p) ? "ready" : "starting";
 }
 
 /* The first thing that is wrong, or NULL. */
@@ -46,7 +47,7 @@ why_not(const struct hr_server *s)
 	for (i = 0; i < HR_SERVER_POOLS; i++) {
 		if (hr_pool_failing(&s->pools[i]))
 			return "workers end as soon as they start";
-		if (hr_pool_gone(&s->pools[i]))
+		if (!hr_pool_serves(&s->pools[i]))
 			return "workers are starting";
 	}
 	if (!hr_plugins_settled(&s->plugins) && s->stage != HR_SERVER_RUNNING)

@@ -91,7 +91,8 @@ struct hr_server {
 	int exit_status; /* with which to end; 0: by the signal, if there was one */
 	int exit_signal;
 	struct hr_watch *signals[8];
-	struct hr_watch *patience; /* how long the present stage of the end may take */
+	bool one_each;             /* worker in a pool, until there is time for more */
+	struct hr_watch *patience; /* how long the present stage may take */
 };
 
 void hr_server_init(struct hr_server *s);

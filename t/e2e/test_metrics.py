@@ -91,6 +91,7 @@ def gauges_and_restarts():
         door, open_it = gate(s)
         b = s.in_background("%s; %s" % (began, door), is_static=True)
         wait()
+        s.workers("action")
         m = metrics(s)
         equal((value(m, "requests_in_flight", pool="action"), value(m, "sessions", kind="static")), (1.0, 1.0))
         equal(value(m, "workers", pool="action") >= 2, True)

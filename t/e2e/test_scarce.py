@@ -133,6 +133,7 @@ def keeper():
 def supervisor():
     """It cannot start what it is asked for, and says why."""
     with Server() as s:
+        s.workers("live")  # all there
         at_rest = len(descriptors(s.pid))
         equal(s.run("echo static", is_static=True), "static")
         for more in range(4):

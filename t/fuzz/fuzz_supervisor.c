@@ -10,6 +10,7 @@
 #include "base/quote.h"
 #include "supervisor/keeperargs.h"
 #include "supervisor/nginx.h"
+#include "supervisor/nginxline.h"
 #include "supervisor/options.h"
 #include "supervisor/settings.h"
 #include "supervisor/template.h"

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/path.h"
+#include "supervisor/nginxline.h"
 #include "supervisor/server.h"
 #include "supervisor/template.h"
 
@@ -236,7 +237,7 @@ START_TEST(levels_of_nginx_lines)
 		int level;
 		const char *text;
 	} rows[] = {
-	    {"2026/11/20 13:38:13 [notice] 9#9: hello", HR_LOG_INFO, "9#9: hello"},
+	    {"2026/11/20 13:38:13 [notice] 9#9: hello", HR_LOG_DEBUG, "9#9: hello"},
 	    {"2026/11/20 13:38:13 [error] 9#9: *1 bad [x]", HR_LOG_ERROR, "9#9: *1 bad [x]"},
 	    {"2026/11/20 13:38:13 [warn] 9#9: hm", HR_LOG_WARNING, "9#9: hm"},
 	    {"2026/11/20 13:38:13 [info] 9#9: x", HR_LOG_DEBUG, "9#9: x"},

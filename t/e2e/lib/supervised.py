@@ -113,7 +113,7 @@ class Server:
     # ---- the process ----
 
     def start(self, ready=True):
-        self.lines = []
+        self.lines, self.whole = [], False
         self.popen = subprocess.Popen(
             self.prefix + [HANDRAILD] + self.args, env=self.env, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, user=self.user,
@@ -181,6 +181,13 @@ class Server:
                 .startswith(kind)]
 
     def workers(self, pool):
+        """Those of the last pool are started last, a moment after the server is ready."""
+        if not self.whole:
+            self.until("all workers are started", lambda: self._workers("live"))
+            self.whole = True
+        return self._workers(pool)
+
+    def _workers(self, pool):
         return [pid for pid in self.pids("handrail-worker")
                 if " --pool %s " % pool in process.command_line(pid)]
 
@@ -241,6 +248,7 @@ class Server:
                 raise AssertionError("the server ended\n" + self.log())
 
     def pool(self, name):
+        self.workers(name)
         return self.get("/ready").json()["components"]["pool_" + name]
 
     def refused(self):
