@@ -87,22 +87,16 @@ t_bench_bench_term_SOURCES = %D%/bench/bench_term.c
 t_bench_bench_term_LDADD = libterm.la libbase.la
 
 # shell
-check_PROGRAMS += %D%/unit/test_escape %D%/unit/test_keys %D%/unit/test_ps1 \
+check_PROGRAMS += %D%/unit/test_keys \
 	%D%/unit/test_shell_nomem %D%/unit/test_split %D%/unit/test_text
-TESTS += %D%/unit/test_escape %D%/unit/test_keys %D%/unit/test_ps1 \
+TESTS += %D%/unit/test_keys \
 	%D%/unit/test_shell_nomem %D%/unit/test_split %D%/unit/test_text
-EXTRA_DIST += %D%/corpus/shell/README %D%/corpus/shell/escape_special.jsonl \
+EXTRA_DIST += %D%/corpus/shell/README \
 	%D%/corpus/shell/split_commands.jsonl %D%/corpus/shell/split_extra.jsonl \
 	%D%/corpus/shell/split_hazards.jsonl %D%/corpus/shell/split_table.jsonl
-t_unit_test_escape_SOURCES = %D%/unit/test_escape.c %D%/unit/lines.h
-t_unit_test_escape_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
-t_unit_test_escape_LDADD = libshell.la libbase.la $(CHECK_LIBS) $(JSONC_LIBS)
 t_unit_test_keys_SOURCES = %D%/unit/test_keys.c %D%/unit/lines.h
 t_unit_test_keys_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_keys_LDADD = libshell.la libbase.la $(CHECK_LIBS)
-t_unit_test_ps1_SOURCES = %D%/unit/test_ps1.c %D%/unit/lines.h
-t_unit_test_ps1_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
-t_unit_test_ps1_LDADD = libshell.la libbase.la $(CHECK_LIBS)
 t_unit_test_shell_nomem_SOURCES = %D%/unit/test_shell_nomem.c %D%/unit/lines.h
 t_unit_test_shell_nomem_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) -fno-builtin
 t_unit_test_shell_nomem_LDFLAGS = $(AM_LDFLAGS) \

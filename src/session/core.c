@@ -207,7 +207,7 @@ is_one_command(struct hr_core *c)
 	char *refusal = NULL;
 	size_t len = 0;
 
-	if (hr_shell_split_for_run(hr_buf_str(&c->command), c->command.len, &pieces, &err) < 0) {
+	if (hr_shell_split(hr_buf_str(&c->command), c->command.len, &pieces, &err) < 0) {
 		core_answer_error(c, err.msg, strlen(err.msg));
 		return false;
 	}

@@ -20,14 +20,12 @@ expand_command(const char *s, size_t len, bool paren, struct hr_shell_state *st,
 
 	if (hr_shell_enter(st, HR_SHELL_SUBST_DEPTH))
 		return -1;
-	hr_shell_parser_init(&p, s, len, paren, NULL, st);
+	hr_shell_parser_init(&p, s, len, paren, st);
 	r = hr_shell_parse_unit(&p, &unit);
 	hr_shell_parser_done(&p);
 	hr_shell_leave(st, HR_SHELL_SUBST_DEPTH);
 	if (r || unit.blank)
 		return -1;
-	if (unit.docs_end > 0)
-		st->last_doc_nested = true;
 	*ret_used = unit.end < len ? unit.end + 1 : len;
 	return 0;
 }

@@ -7,8 +7,7 @@
 #include <string.h>
 
 int
-hr_shell_heredoc_add(
-    struct hr_shell_lex *lx, const struct hr_shell_token *delim, bool strip_tabs, size_t tag)
+hr_shell_heredoc_add(struct hr_shell_lex *lx, const struct hr_shell_token *delim, bool strip_tabs)
 {
 	struct hr_shell_heredoc *d;
 
@@ -28,7 +27,6 @@ hr_shell_heredoc_add(
 	memcpy(d->delim, delim->val, delim->vlen);
 	d->delim_len = delim->vlen;
 	d->strip_tabs = strip_tabs;
-	d->tag = tag;
 	lx->n_docs++;
 	return 0;
 nomem:
@@ -60,22 +58,12 @@ heredoc_line(struct hr_shell_lex *lx, const struct hr_shell_heredoc *d)
 static int
 heredoc_read(struct hr_shell_lex *lx, const struct hr_shell_heredoc *d)
 {
-	size_t start, end;
 	int r;
 
-	(void)hr_shell_lex_peekc(lx); /* a backslash-newline at the start is not part of it */
-	start = lx->pos;
 	do
 		r = heredoc_line(lx, d);
 	while (r == 0);
-	if (r < 0)
-		return -1;
-	/* The newline that ends the last line is not part of the body. */
-	end = lx->pos - 1 < lx->len ? lx->pos - 1 : lx->len;
-	lx->docs_end = end;
-	if (lx->on_heredoc)
-		lx->on_heredoc(lx->on_heredoc_arg, d->tag, start, end);
-	return 0;
+	return r < 0 ? -1 : 0;
 }
 
 int

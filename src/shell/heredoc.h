@@ -6,8 +6,8 @@
 
 /* Announces a here-document that ends at a line equal to `delim`, quotes and all: the contract's
  * parser does not take quotes off, so the body of <<'EOF' normally has no end. -1: out of memory */
-int hr_shell_heredoc_add(
-    struct hr_shell_lex *lx, const struct hr_shell_token *delim, bool strip_tabs, size_t tag);
+int
+hr_shell_heredoc_add(struct hr_shell_lex *lx, const struct hr_shell_token *delim, bool strip_tabs);
 
 /* Reads the bodies of all announced here-documents from the current position, which must be the
  * start of a line. -1: one has no end. */

@@ -299,7 +299,6 @@ static int
 lex_word(struct hr_shell_lex *lx, struct hr_shell_token *t)
 {
 	struct hr_shell_word w;
-	int next;
 
 	lx->n_joins = 0;
 	if (hr_shell_word_skip(lx, &w))
@@ -307,11 +306,11 @@ lex_word(struct hr_shell_lex *lx, struct hr_shell_token *t)
 	t->end = w.end < lx->len ? w.end : lx->len;
 	if (lex_word_value(lx, t))
 		return -1;
-	next = hr_shell_lex_peekc(lx); /* not always w.next, see hr_shell_word_skip() */
 	t->type = HR_TOK_WORD;
 	if (token_is_number(t) && (w.next == '<' || w.next == '>' || lx->last == HR_TOK_REDIR_DUP))
 		t->type = HR_TOK_NUMBER;
-	else if (token_is_redir_word(t) && (next == '<' || next == '>') && !is_redir_op(lx->last))
+	else if (token_is_redir_word(t) && (w.next == '<' || w.next == '>') &&
+		 !is_redir_op(lx->last))
 		t->type = HR_TOK_REDIR_WORD;
 	else if (!w.quoted && !w.dollar)
 		t->type = lex_reserved_word(lx, t);
@@ -397,13 +396,6 @@ lex_operator(struct hr_shell_lex *lx, int c, struct hr_shell_token *t)
 {
 	t->end = lx->pos;
 	t->type = lex_operator_type(lx, c, t);
-	if (!lx->st->exact)
-		return;
-	/* The original looks behind any operator, over backslash-newlines; if nothing else is left
-	 * it then finds the newline again. */
-	if (hr_shell_lex_peekc(lx) < 0)
-		hr_shell_lex_ungetc(lx);
-	t->end = lx->pos < lx->len ? lx->pos : lx->len;
 }
 
 /* Passes over blanks and a comment; the next character is returned and counted as read. */

@@ -12,21 +12,14 @@
 
 /* Shared by a parse and all parses nested in its words. */
 struct hr_shell_state {
-	int depth;     /* open brackets, substitutions and compound commands */
-	bool exact;    /* reproduce accidents that make commands out of what bash takes for none */
-	size_t reread; /* bytes read again so far */
+	int depth; /* open brackets, substitutions and compound commands */
 	bool nomem;
-	bool last_doc_nested; /* the here-document announced last is in a substitution */
 };
 
 /* Deeper nesting counts as unparsable: bounds both our stack and, since every level of $( )
  * reads its text again, our time. */
 #define HR_SHELL_MAX_DEPTH 1000
 #define HR_SHELL_SUBST_DEPTH 20 /* what one level of $( ) counts */
-
-/* Bytes that may be read again on account of `exact`: all of them in any text that a person writes,
- * a bound on the time for one that is made to repeat it. */
-#define HR_SHELL_REREAD_MAX (16u << 20)
 
 int hr_shell_enter(struct hr_shell_state *st, int levels); /* -1: too deep */
 void hr_shell_leave(struct hr_shell_state *st, int levels);
@@ -87,7 +80,6 @@ struct hr_shell_heredoc {
 	char *delim;
 	size_t delim_len;
 	bool strip_tabs;
-	size_t tag; /* the caller's, handed back to `on_heredoc` */
 };
 
 struct hr_shell_lex {
@@ -105,10 +97,6 @@ struct hr_shell_lex {
 
 	struct hr_shell_heredoc *docs; /* announced, body not read yet */
 	size_t n_docs, room_docs;
-	size_t docs_end; /* of the body read last; the caller resets it */
-	void (*on_heredoc)(
-	    void *arg, size_t tag, size_t start, size_t end); /* a body; may be NULL */
-	void *on_heredoc_arg;
 };
 
 void

@@ -2,17 +2,12 @@
 noinst_LTLIBRARIES += libshell.la
 libshell_la_SOURCES = \
 	%D%/comsub.c \
-	%D%/escape.c %D%/escape.h \
 	%D%/expand.c \
 	%D%/heredoc.c %D%/heredoc.h \
 	%D%/keys.c %D%/keys.h \
 	%D%/lex.c %D%/lex.h \
 	%D%/parse.c %D%/parse.h \
-	%D%/ps1.c %D%/ps1.h \
-	%D%/ps1json.c %D%/ps1json.h \
-	%D%/pyfloat.c %D%/pyfloat.h \
 	%D%/quote.c %D%/quote.h \
 	%D%/split.c %D%/split.h \
 	%D%/text.c %D%/text.h \
-	%D%/units.c \
 	%D%/word.c %D%/word.h

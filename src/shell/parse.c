@@ -16,27 +16,13 @@
 static int parse_compound_list(struct hr_shell_parser *p);
 static int parse_pipeline_command(struct hr_shell_parser *p);
 
-static const struct hr_shell_visitor no_visitor;
-
-static void
-parser_heredoc_body(void *arg, size_t tag, size_t start, size_t end)
-{
-	struct hr_shell_parser *p = arg;
-
-	if (tag != 0 && p->visitor->body)
-		p->visitor->body(p->visitor->arg, tag - 1, start, end);
-}
-
 void
-hr_shell_parser_init(struct hr_shell_parser *p, const char *s, size_t len, bool subst,
-    const struct hr_shell_visitor *visitor, struct hr_shell_state *st)
+hr_shell_parser_init(
+    struct hr_shell_parser *p, const char *s, size_t len, bool subst, struct hr_shell_state *st)
 {
 	memset(p, 0, sizeof *p);
 	hr_shell_lex_init(&p->lx, s, len, st);
-	p->lx.on_heredoc = parser_heredoc_body;
-	p->lx.on_heredoc_arg = p;
 	p->subst = subst;
-	p->visitor = visitor ? visitor : &no_visitor;
 }
 
 static void
@@ -52,14 +38,6 @@ hr_shell_parser_done(struct hr_shell_parser *p)
 {
 	parser_drop(p);
 	hr_shell_lex_done(&p->lx);
-}
-
-void
-hr_shell_parser_seek(struct hr_shell_parser *p, size_t pos)
-{
-	parser_drop(p);
-	p->lx.pos = pos;
-	p->lx.last = p->lx.before_last = HR_TOK_START;
 }
 
 /* The type of the next token, or -1. */
@@ -120,28 +98,22 @@ parse_word(struct hr_shell_parser *p)
 {
 	if (hr_shell_expand(p->tok.val, p->tok.vlen, p->lx.st))
 		return -1;
-	if (p->visitor->word && p->nested == 0 && p->tok.type == HR_TOK_WORD)
-		p->visitor->word(p->visitor->arg, p->tok.start, p->tok.end);
 	take(p);
 	return 0;
 }
 
-/* A redirection's target is a word, but not one that is visited. */
+/* A redirection's target. */
 static int
 parse_target(struct hr_shell_parser *p)
 {
-	if (peek(p) != HR_TOK_WORD || hr_shell_expand(p->tok.val, p->tok.vlen, p->lx.st))
-		return -1;
-	take(p);
-	return 0;
+	return peek(p) == HR_TOK_WORD ? parse_word(p) : -1;
 }
 
 static int
-parse_heredoc(struct hr_shell_parser *p, size_t start)
+parse_heredoc(struct hr_shell_parser *p)
 {
 	bool strip_tabs = p->tok.strip_tabs;
 	struct hr_shell_token delim;
-	size_t tag = 0;
 	int r = -1;
 
 	take(p);
@@ -150,11 +122,8 @@ parse_heredoc(struct hr_shell_parser *p, size_t start)
 	delim = p->tok;
 	p->tok.own = NULL;
 	take(p);
-	if (p->visitor->heredoc && p->nested == 0)
-		tag = p->visitor->heredoc(p->visitor->arg, start, delim.end) + 1;
-	p->lx.st->last_doc_nested = false;
 	if (peek(p) >= 0)
-		r = hr_shell_heredoc_add(&p->lx, &delim, strip_tabs, tag);
+		r = hr_shell_heredoc_add(&p->lx, &delim, strip_tabs);
 	hr_shell_token_done(&delim);
 	return r;
 }
@@ -169,7 +138,6 @@ is_redirection(int type)
 static int
 parse_redirection(struct hr_shell_parser *p)
 {
-	size_t start = p->tok.start;
 	int type = peek(p);
 
 	if (type == HR_TOK_NUMBER || type == HR_TOK_REDIR_WORD) {
@@ -179,7 +147,7 @@ parse_redirection(struct hr_shell_parser *p)
 			return -1;
 	}
 	switch (type) {
-	case HR_TOK_REDIR_HEREDOC: return parse_heredoc(p, start);
+	case HR_TOK_REDIR_HEREDOC: return parse_heredoc(p);
 	case HR_TOK_REDIR_DUP:
 		take(p);
 		if (accept(p, HR_TOK_NUMBER) || accept(p, HR_TOK_DASH))
@@ -311,9 +279,7 @@ parse_shell_command(struct hr_shell_parser *p)
 
 	if (hr_shell_enter(p->lx.st, 1))
 		return -1;
-	p->nested++;
 	r = shell_command(p);
-	p->nested--;
 	hr_shell_leave(p->lx.st, 1);
 	return r;
 }
@@ -469,24 +435,16 @@ hr_shell_parse_unit(struct hr_shell_parser *p, struct hr_shell_unit *ret)
 {
 	memset(ret, 0, sizeof *ret);
 	p->started = false;
-	p->lx.docs_end = 0;
 	if (newline_list(p))
 		return -1;
 	if (peek(p) == HR_TOK_EOF) {
 		ret->blank = true;
 		return 0;
 	}
-	if (p->visitor->begin)
-		p->visitor->begin(p->visitor->arg, p->tok.start);
 	if (parse_simple_list(p))
 		return -1;
 	ret->start = p->start;
 	ret->end = p->end;
 	parser_drop(p);
-	if (hr_shell_heredocs_read(&p->lx))
-		return -1;
-	ret->docs_end = p->lx.docs_end;
-	if (p->visitor->end)
-		p->visitor->end(p->visitor->arg, ret->start, ret->end);
-	return 0;
+	return hr_shell_heredocs_read(&p->lx);
 }

@@ -18,26 +18,40 @@ struct span {
 struct spans {
 	struct span *v;
 	size_t n, room;
-	bool nomem;
 };
 
-static void
-spans_add(void *arg, size_t start, size_t end)
+static int
+spans_add(struct spans *sp, size_t start, size_t end, struct hr_shell_state *st)
 {
-	struct spans *sp = arg;
-
 	if (sp->n == sp->room) {
 		size_t room = sp->room ? sp->room * 2 : 16;
 		struct span *v = realloc(sp->v, room * sizeof *v);
 
 		if (!v) {
-			sp->nomem = true;
-			return;
+			st->nomem = true;
+			return -1;
 		}
 		sp->v = v;
 		sp->room = room;
 	}
 	sp->v[sp->n++] = (struct span){start, end};
+	return 0;
+}
+
+/* All complete commands of a text. -1: unparsable, no command at all, or st->nomem. */
+static int
+spans_read(struct spans *sp, const char *text, size_t len, struct hr_shell_state *st)
+{
+	struct hr_shell_parser p;
+	struct hr_shell_unit u;
+	int r;
+
+	hr_shell_parser_init(&p, text, len, false, st);
+	while ((r = hr_shell_parse_unit(&p, &u)) == 0 && !u.blank)
+		if ((r = spans_add(sp, u.start, u.end, st)) != 0)
+			break;
+	hr_shell_parser_done(&p);
+	return r == 0 && sp->n > 0 ? 0 : -1;
 }
 
 void
@@ -124,18 +138,17 @@ build_single(const char *text, size_t len, enum hr_shell_verdict verdict,
 	return 0;
 }
 
-static int
-split(const char *text, size_t len, bool exact, struct hr_shell_pieces *ret, struct hr_err *err)
+int
+hr_shell_split(const char *text, size_t len, struct hr_shell_pieces *ret, struct hr_err *err)
 {
-	struct hr_shell_state st = {.exact = exact};
+	struct hr_shell_state st = {0};
 	struct spans sp = {0};
-	struct hr_shell_visitor visitor = {.end = spans_add, .arg = &sp};
 	int r;
 
 	if (hr_shell_rstrip(text, len) == 0)
 		return build_single("", 0, HR_SHELL_BLANK, ret, err);
-	r = hr_shell_units(text, len, &visitor, &st);
-	if (st.nomem || sp.nomem)
+	r = spans_read(&sp, text, len, &st);
+	if (st.nomem)
 		r = hr_err_nomem(err);
 	else if (r == 0)
 		r = build(text, len, &sp, ret, err);
@@ -143,19 +156,6 @@ split(const char *text, size_t len, bool exact, struct hr_shell_pieces *ret, str
 		r = build_single(text, len, HR_SHELL_UNPARSABLE, ret, err);
 	free(sp.v);
 	return r;
-}
-
-int
-hr_shell_split(const char *text, size_t len, struct hr_shell_pieces *ret, struct hr_err *err)
-{
-	return split(text, len, true, ret, err);
-}
-
-int
-hr_shell_split_for_run(
-    const char *text, size_t len, struct hr_shell_pieces *ret, struct hr_err *err)
-{
-	return split(text, len, false, ret, err);
 }
 
 bool

@@ -29,20 +29,16 @@ struct hr_shell_pieces {
 
 void hr_shell_pieces_done(struct hr_shell_pieces *p); /* all zero is fine; as is a second time */
 
-/* The function contract of 5.1, accidents included. Text that the original's parser does not
- * survive (3.7) gets the pieces that bash would see, or one. Time is proportional to `len` times
- * the depth of nesting, which is limited. 0, or -1 with HR_E_NOMEM. */
+/* Text that the original's parser does not survive gets the pieces that bash would see, or one; and
+ * a comment directly behind ; & or ) is a comment, where the original makes a command of it. Time
+ * is proportional to `len` times the depth of nesting, which is limited. 0, or -1 with HR_E_NOMEM.
+ */
 int hr_shell_split(const char *text, size_t len, struct hr_shell_pieces *ret, struct hr_err *err);
 
-/* What execute() does with the text (IMPROVE of 3.6): pieces that are comments are no commands, and
- * a comment directly behind ; & or ) is a comment. */
-int hr_shell_split_for_run(
-    const char *text, size_t len, struct hr_shell_pieces *ret, struct hr_err *err);
-
-/* Whether the pieces of hr_shell_split_for_run() must be refused: two or more commands. */
+/* Whether the pieces must be refused: two or more commands. Comments are none. */
 bool hr_shell_pieces_refused(const struct hr_shell_pieces *p);
 
-/* The content of the error observation of 3.6, all pieces listed. The caller frees; NULL: out of
+/* The content of the error observation for them, all pieces listed. The caller frees; NULL: out of
  * memory. *ret_len may be NULL. */
 char *hr_shell_refusal_text(const struct hr_shell_pieces *p, size_t *ret_len, struct hr_err *err);
 

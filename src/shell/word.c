@@ -162,18 +162,6 @@ word_part(struct hr_shell_lex *lx, int c, struct hr_shell_word *w, bool *ret_tak
 	return 0;
 }
 
-/* Makes c, a break character read at `at`, the next character again. The original goes back one
- * character only even if < or > made it read on over a backslash-newline, so that `a>\` newline `b`
- * falls apart. */
-static void
-word_unread(struct hr_shell_lex *lx, int c, size_t at)
-{
-	if (!lx->st->exact)
-		lx->pos = at;
-	else if ((c != '<' && c != '>') || hr_shell_lex_peekc(lx) >= 0)
-		hr_shell_lex_ungetc(lx);
-}
-
 int
 hr_shell_word_skip(struct hr_shell_lex *lx, struct hr_shell_word *ret)
 {
@@ -189,7 +177,7 @@ hr_shell_word_skip(struct hr_shell_lex *lx, struct hr_shell_word *ret)
 		if (word_part(lx, c, ret, &taken))
 			return -1;
 		if (!taken && hr_shell_is_break(c)) {
-			word_unread(lx, c, ret->end);
+			lx->pos = ret->end; /* < and > made it read on */
 			return 0;
 		}
 	}

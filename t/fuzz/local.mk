@@ -1,8 +1,8 @@
 # Each target twice: replay_X runs its seeds and mutations of them in make check; fuzz_X is for
 # libFuzzer, with configure --enable-fuzzers CC=clang.
-FUZZ_REPLAYERS = %D%/replay_files %D%/replay_frame %D%/replay_json %D%/replay_office %D%/replay_ps1 \
+FUZZ_REPLAYERS = %D%/replay_files %D%/replay_frame %D%/replay_json %D%/replay_office \
 	%D%/replay_report %D%/replay_session %D%/replay_split %D%/replay_term
-FUZZ_TARGETS = %D%/fuzz_files %D%/fuzz_frame %D%/fuzz_json %D%/fuzz_office %D%/fuzz_ps1 \
+FUZZ_TARGETS = %D%/fuzz_files %D%/fuzz_frame %D%/fuzz_json %D%/fuzz_office \
 	%D%/fuzz_report %D%/fuzz_session %D%/fuzz_split %D%/fuzz_term
 LIBFUZZER = $(AM_LDFLAGS) -fsanitize=fuzzer
 check_PROGRAMS += $(FUZZ_REPLAYERS)
@@ -12,8 +12,8 @@ if FUZZERS
 noinst_PROGRAMS += $(FUZZ_TARGETS)
 endif
 EXTRA_DIST += %D%/mkseeds \
-	%D%/dict/json.dict %D%/dict/ps1.dict %D%/dict/split.dict %D%/dict/term.dict \
-	%D%/seeds/files.txt %D%/seeds/frame.txt %D%/seeds/json.txt %D%/seeds/office.txt %D%/seeds/ps1.txt \
+	%D%/dict/json.dict %D%/dict/split.dict %D%/dict/term.dict \
+	%D%/seeds/files.txt %D%/seeds/frame.txt %D%/seeds/json.txt %D%/seeds/office.txt \
 	%D%/seeds/report.txt %D%/seeds/session.txt %D%/seeds/split.txt %D%/seeds/term.txt
 
 t_fuzz_replay_files_SOURCES = %D%/fuzz_files.c %D%/replay_main.c
@@ -42,11 +42,6 @@ t_fuzz_fuzz_office_SOURCES = %D%/fuzz_office.c t/unit/office_pack.h
 t_fuzz_fuzz_office_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS)
 t_fuzz_fuzz_office_LDFLAGS = $(LIBFUZZER)
 t_fuzz_fuzz_office_LDADD = liboffice.la libprotojson.la libbase.la
-t_fuzz_replay_ps1_SOURCES = %D%/fuzz_ps1.c %D%/replay_main.c
-t_fuzz_replay_ps1_LDADD = libshell.la libbase.la
-t_fuzz_fuzz_ps1_SOURCES = %D%/fuzz_ps1.c
-t_fuzz_fuzz_ps1_LDFLAGS = $(LIBFUZZER)
-t_fuzz_fuzz_ps1_LDADD = libshell.la libbase.la
 t_fuzz_replay_report_SOURCES = %D%/fuzz_report.c %D%/replay_main.c
 t_fuzz_replay_report_LDADD = libsession.la libbase.la
 t_fuzz_fuzz_report_SOURCES = %D%/fuzz_report.c

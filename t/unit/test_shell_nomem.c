@@ -5,8 +5,6 @@
 #include <stdbool.h>
 
 #include "lines.h"
-#include "shell/escape.h"
-#include "shell/ps1.h"
 #include "shell/split.h"
 #include "shell/text.h"
 
@@ -75,18 +73,9 @@ run_refusal(const char *s, struct hr_err *err)
 	struct hr_shell_pieces p = {0};
 	char *text = NULL;
 
-	if (hr_shell_split_for_run(s, strlen(s), &p, err) == 0)
+	if (hr_shell_split(s, strlen(s), &p, err) == 0)
 		text = hr_shell_refusal_text(&p, NULL, err);
 	hr_shell_pieces_done(&p);
-	free(text);
-	return text ? 0 : -1;
-}
-
-static int
-run_escape(const char *s, struct hr_err *err)
-{
-	char *text = hr_shell_escape(s, strlen(s), NULL, err);
-
 	free(text);
 	return text ? 0 : -1;
 }
@@ -100,21 +89,8 @@ run_truncate(const char *s, struct hr_err *err)
 	return text ? 0 : -1;
 }
 
-static int
-run_ps1(const char *s, struct hr_err *err)
-{
-	static const char body[] =
-	    "{\"pid\": \"1\", \"username\": \"a\", \"prefix\": \"b\", \"x\": 1}";
-	struct hr_ps1_meta m = {0};
-	int r = hr_ps1_interpret(body, strlen(body), &m, err);
-
-	(void)s;
-	hr_ps1_meta_done(&m);
-	return r;
-}
-
 static int (*const functions[])(const char *, struct hr_err *) = {
-    run_split, run_refusal, run_escape, run_truncate, run_ps1};
+    run_split, run_refusal, run_truncate};
 
 #define PLENTY 1000000
 

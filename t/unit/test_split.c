@@ -25,15 +25,13 @@ field(struct json_object *o, const char *name)
 
 /* Splits a copy of exactly the right size, so that a sanitizer sees reads behind its end. */
 static void
-split_copy(const char *text, size_t len, bool for_run, struct hr_shell_pieces *ret)
+split_copy(const char *text, size_t len, struct hr_shell_pieces *ret)
 {
 	char *copy = malloc(len > 0 ? len : 1);
 
 	ck_assert_ptr_nonnull(copy);
 	memcpy(copy, text, len);
-	ck_assert_int_eq(for_run ? hr_shell_split_for_run(copy, len, ret, NULL)
-				 : hr_shell_split(copy, len, ret, NULL),
-	    0);
+	ck_assert_int_eq(hr_shell_split(copy, len, ret, NULL), 0);
 	free(copy);
 }
 
@@ -44,10 +42,10 @@ check_line(const char *line, const char *want_field)
 	struct hr_shell_pieces p;
 
 	ck_assert_ptr_nonnull(o);
-	want = field(o, want_field);
+	if (!json_object_object_get_ex(o, "ours", &want))
+		want = field(o, want_field);
 	input = field(o, "input");
-	split_copy(
-	    json_object_get_string(input), (size_t)json_object_get_string_len(input), false, &p);
+	split_copy(json_object_get_string(input), (size_t)json_object_get_string_len(input), &p);
 	ck_assert_msg(p.n == json_object_array_length(want), "%zu pieces: %s", p.n, line);
 	for (size_t i = 0; i < p.n; i++) {
 		struct json_object *w = json_object_array_get_idx(want, i);
@@ -57,7 +55,8 @@ check_line(const char *line, const char *want_field)
 				  p.v[i].text[p.v[i].len] == '\0',
 		    "piece %zu is \"%s\": %s", i, p.v[i].text, line);
 	}
-	if (json_object_object_get_ex(o, "parse", &parse))
+	if (json_object_object_get_ex(o, "ours_parse", &parse) ||
+	    json_object_object_get_ex(o, "parse", &parse))
 		ck_assert_msg(strcmp(verdicts[p.verdict], json_object_get_string(parse)) == 0,
 		    "%s: %s", verdicts[p.verdict], line);
 	hr_shell_pieces_done(&p);
@@ -103,7 +102,7 @@ START_TEST(hazards)
 }
 END_TEST
 
-/* pieces: how hr_shell_split_for_run() should see them, joined by |; refused: are they too many? */
+/* pieces: joined by |; refused: are they too many? */
 static const struct {
 	const char *text, *pieces;
 	bool refused;
@@ -138,7 +137,7 @@ START_TEST(running)
 	const char *text = runs[_i].text, *want = runs[_i].pieces;
 	struct hr_shell_pieces p;
 
-	split_copy(text, strlen(text), true, &p);
+	split_copy(text, strlen(text), &p);
 	for (size_t i = 0; i < p.n; i++) {
 		const char *bar = strchr(want, '|');
 		size_t n = i + 1 < p.n && bar ? (size_t)(bar - want) : strlen(want);
@@ -160,7 +159,7 @@ START_TEST(refusal)
 	size_t len;
 	char *s;
 
-	split_copy(text, strlen(text), true, &p);
+	split_copy(text, strlen(text), &p);
 	s = hr_shell_refusal_text(&p, &len, &err);
 	ck_assert_str_eq(s, "ERROR: Cannot execute multiple commands at once.\n"
 			    "Please run each command separately OR chain them into a single "
@@ -181,7 +180,7 @@ START_TEST(odd_bytes)
 {
 	struct hr_shell_pieces p;
 
-	split_copy("a\0b\xff\nc", 6, false, &p);
+	split_copy("a\0b\xff\nc", 6, &p);
 	ck_assert_uint_eq(p.n, 2);
 	ck_assert_uint_eq(p.v[0].len, 4);
 	ck_assert_mem_eq(p.v[0].text, "a\0b\xff", 5);
@@ -242,14 +241,11 @@ START_TEST(bulk_is_linear)
 	for (size_t i = 0; i < n; i++)
 		memcpy(text + pre + i * unit, bulk[_i].often, unit);
 	memcpy(text + pre + n * unit, bulk[_i].post, post);
-	for (int for_run = 0; for_run <= 1; for_run++) {
-		split_copy(text, len, for_run != 0, &p);
-		ck_assert_msg(
-		    p.verdict == bulk[_i].verdict, "%s: %s", bulk[_i].often, verdicts[p.verdict]);
-		if (bulk[_i].pieces > 0)
-			ck_assert_msg(p.n == bulk[_i].pieces, "%s: %zu", bulk[_i].often, p.n);
-		hr_shell_pieces_done(&p);
-	}
+	split_copy(text, len, &p);
+	ck_assert_msg(p.verdict == bulk[_i].verdict, "%s: %s", bulk[_i].often, verdicts[p.verdict]);
+	if (bulk[_i].pieces > 0)
+		ck_assert_msg(p.n == bulk[_i].pieces, "%s: %zu", bulk[_i].often, p.n);
+	hr_shell_pieces_done(&p);
 	free(text);
 }
 END_TEST
@@ -281,7 +277,7 @@ START_TEST(nesting)
 			for (size_t k = 0; k < n; k++)
 				hr_buf_adds(&b, t[i].close);
 			hr_buf_adds(&b, "\nls");
-			split_copy(b.p, b.len, false, &p);
+			split_copy(b.p, b.len, &p);
 			ck_assert_msg(p.n == (deep ? 1 : 2), "%zu times %s", n, t[i].open);
 			hr_shell_pieces_done(&p);
 			hr_buf_done(&b);

@@ -1,4 +1,4 @@
-/* Trimming, counting, cutting, quoting, and Python's numbers. */
+/* Trimming, counting, cutting, quoting, and numbers as Python writes them. */
 #include "config.h"
 
 #include "shell/text.h"
@@ -7,7 +7,6 @@
 
 #include "lines.h"
 #include "base/floatrepr.h"
-#include "shell/pyfloat.h"
 #include "shell/quote.h"
 
 /* All of Python's white space. */
@@ -242,49 +241,6 @@ START_TEST(writes_floats)
 }
 END_TEST
 
-START_TEST(reads_floats)
-{
-	static const struct {
-		const char *in;
-		double d;
-	} yes[] = {
-	    {"0", 0},
-	    {"-1", -1},
-	    {"+1", 1},
-	    {" 3\n", 3},
-	    {"\xC2\xA0"
-	     "3\xE2\x80\xA8",
-		3},
-	    {"1_000", 1000},
-	    {"1_0.0_1e1_0", 10.01e10},
-	    {"1.", 1},
-	    {".5", .5},
-	    {"1.9", 1.9},
-	    {"1e2", 100},
-	    {"1E-2", .01},
-	    {"007", 7},
-	    {"1e400", INFINITY},
-	    {"inf", INFINITY},
-	    {"-Infinity", -INFINITY},
-	    {"iNF", INFINITY},
-	};
-	static const char *const no[] = {"", " ", "abc", "0x10", "1__0", "1_", "_1", "1_.0", "1._0",
-	    "1e_1", "1e", "e1", ".", "+", "--1", "- 1", "1 2", "1,5", "infi", "nan(1)", "1d",
-	    "\0341", "1\xFF"};
-	double d;
-
-	for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++) {
-		ck_assert_msg(
-		    hr_pyfloat_parse(yes[i].in, strlen(yes[i].in), &d, NULL) == 0, "%s", yes[i].in);
-		ck_assert_msg(d == yes[i].d, "%s", yes[i].in);
-	}
-	ck_assert(hr_pyfloat_parse("NaN", 3, &d, NULL) == 0 && isnan(d));
-	for (size_t i = 0; i < sizeof no / sizeof no[0]; i++)
-		ck_assert_msg(hr_pyfloat_parse(no[i], strlen(no[i]), &d, NULL) < 0, "%s", no[i]);
-	ck_assert_int_eq(hr_pyfloat_parse("1\0", 2, &d, NULL), -1);
-}
-END_TEST
-
 int
 main(void)
 {
@@ -299,7 +255,6 @@ main(void)
 	tcase_add_test(c, truncation_keeps_both_ends);
 	tcase_add_test(c, quotes_for_sh);
 	tcase_add_test(c, writes_floats);
-	tcase_add_test(c, reads_floats);
 	suite_add_tcase(s, c);
 	return lines_run(s);
 }
