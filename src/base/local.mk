@@ -1,5 +1,6 @@
 noinst_LTLIBRARIES += libbase.la
 libbase_la_SOURCES = \
+	%D%/account.c %D%/account.h \
 	%D%/err.c %D%/err.h \
 	%D%/buf.c %D%/buf.h \
 	%D%/fd.c %D%/fd.h \

@@ -6,8 +6,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/account.h"
 #include "base/fd.h"
-#include "worker/account.h"
 
 bool
 hr_edge_reads(const struct hr_edge *e, const char *path)

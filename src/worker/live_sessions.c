@@ -9,11 +9,11 @@
 
 #include <json-c/json.h>
 
+#include "base/account.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "proto/channel.h"
 #include "proto/json.h"
-#include "worker/account.h"
 #include "worker/live.h"
 
 #define LIST_TIMEOUT_MS 5000

@@ -3,7 +3,6 @@ include src/actions/local.mk
 # everything but the edge to libfcgi, so that tests and fuzzers need no server
 noinst_LTLIBRARIES += libworker.la
 libworker_la_SOURCES = \
-	%D%/account.c %D%/account.h \
 	%D%/auth.c %D%/auth.h \
 	%D%/body.c %D%/body.h \
 	%D%/execute.c \

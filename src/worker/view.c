@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/account.h"
 #include "base/fd.h"
 #include "files/oserror.h"
 #include "files/viewpage.h"
-#include "worker/account.h"
 #include "worker/worker.h"
 
 #define QUERY_MAX (64u << 10)

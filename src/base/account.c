@@ -2,7 +2,7 @@
  * that we are for a moment cannot signal or trace us. */
 #include "config.h"
 
-#include "worker/account.h"
+#include "base/account.h"
 
 #include <errno.h>
 #include <grp.h>

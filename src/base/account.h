@@ -1,7 +1,7 @@
 /* hr_account: who somebody else is, and being him for the length of a call or two: a file is tried
  * by opening it as he, never by guessing from its mode. */
-#ifndef HR_WORKER_ACCOUNT_H
-#define HR_WORKER_ACCOUNT_H
+#ifndef HR_BASE_ACCOUNT_H
+#define HR_BASE_ACCOUNT_H
 
 #include <stdbool.h>
 #include <sys/types.h>
