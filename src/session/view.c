@@ -397,7 +397,7 @@ out:
 int
 hr_view_mark(struct hr_view *v, struct hr_err *err)
 {
-	struct hr_term_mark m = hr_term_mark(v->term);
+	uint64_t row = hr_term_cursor_row(v->term);
 
 	if (hr_term_alternate(v->term)) {
 		/* the main screen is as it was when last marked */
@@ -412,9 +412,9 @@ hr_view_mark(struct hr_view *v, struct hr_err *err)
 	hr_buf_reset(&v->shown_screen);
 	hr_term_text(v->term, &v->shown);
 	strip_end(&v->shown);
-	hr_term_text_from(v->term, m.row, &v->row_text);
+	hr_term_text_from(v->term, row, &v->row_text);
 	strip_end(&v->row_text);
-	v->mark_row = m.row;
+	v->mark_row = row;
 	v->mark_dropped = hr_term_rows_dropped(v->term);
 	v->marked = true;
 	if (hr_buf_check(&v->shown, err) < 0)

@@ -349,7 +349,4 @@ term_grid_clear_all(struct hr_term *t, bool bg)
 		grid_scroll_history(t, bg);
 	if (last < t->rows)
 		term_grid_clear_rows(t, 0, t->rows - last, bg);
-	if (t->alternate)
-		return;
-	t->clear_top[t->clears++ % TERM_CLEARS] = term_top(t);
 }

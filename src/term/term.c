@@ -71,7 +71,7 @@ term_start(struct hr_term *t)
 	t->parser.last = -1;
 	t->joiner = false;
 	t->reply_len = 0;
-	t->base = t->dropped = t->clears = 0;
+	t->base = t->dropped = 0;
 	term_tabs_default(t);
 	term_change_reset(t);
 }
@@ -132,14 +132,6 @@ hr_term_set_lf_is_crlf(struct hr_term *t, bool on)
 	t->lf_is_crlf = on;
 }
 
-struct hr_term_mark
-hr_term_mark(const struct hr_term *t)
-{
-	struct hr_term_mark m = {term_top(t) + t->cy, t->cx, t->clears};
-
-	return m;
-}
-
 uint64_t
 hr_term_first_row(const struct hr_term *t)
 {
@@ -147,9 +139,9 @@ hr_term_first_row(const struct hr_term *t)
 }
 
 uint64_t
-hr_term_top_row(const struct hr_term *t)
+hr_term_cursor_row(const struct hr_term *t)
 {
-	return term_top(t);
+	return term_top(t) + t->cy;
 }
 
 uint64_t
@@ -221,10 +213,4 @@ hr_term_replies(struct hr_term *t, char *buf, size_t cap)
 	t->reply_len -= n;
 	memmove(t->reply, t->reply + n, t->reply_len);
 	return n;
-}
-
-void
-hr_term_replies_discard(struct hr_term *t)
-{
-	t->reply_len = 0;
 }

@@ -28,13 +28,6 @@ struct hr_term_config {
 	bool lf_is_crlf;  /* see hr_term_set_lf_is_crlf() */
 };
 
-/* A place in the output: that of the cursor when it was taken. Plain data, to be kept by value. */
-struct hr_term_mark {
-	uint64_t row;
-	unsigned col;
-	uint64_t clears; /* how often the screen had been cleared; for hr_term_text_from_mark() */
-};
-
 struct hr_term *hr_term_new(const struct hr_term_config *config); /* NULL: out of memory */
 void hr_term_free(struct hr_term *t);                             /* NULL is allowed */
 
@@ -43,7 +36,7 @@ void hr_term_free(struct hr_term *t);                             /* NULL is all
 void hr_term_feed(struct hr_term *t, const void *bytes, size_t len);
 
 /* As after hr_term_new(), memory given back. Keeps the configuration and the count of
- * hr_term_generation(); marks taken before are void. */
+ * hr_term_generation(). */
 void hr_term_reset(struct hr_term *t);
 
 /* Whether each LF moves to column 0 as well, as if the tty had sent CR LF (OPOST and ONLCR). For a
@@ -64,14 +57,6 @@ void hr_term_text_screen(const struct hr_term *t, struct hr_buf *out); /* the sc
  * mid-line. */
 void hr_term_text_from(const struct hr_term *t, uint64_t row, struct hr_buf *out);
 
-/* What was written from the mark on, as long as the program wrote downwards. If the screen was
- * cleared since and now begins above the mark: from the top of the screen as it was after that
- * clearing. While on the alternate screen: at least that whole screen. */
-void
-hr_term_text_from_mark(const struct hr_term *t, const struct hr_term_mark *m, struct hr_buf *out);
-
-struct hr_term_mark hr_term_mark(const struct hr_term *t);
-
 /* --- change ---
  *
  * A number that is one more than at the last call if the text of hr_term_text() is not what it was
@@ -82,7 +67,7 @@ uint64_t hr_term_generation(struct hr_term *t);
 
 /* --- state --- */
 uint64_t hr_term_first_row(const struct hr_term *t);    /* oldest row there is */
-uint64_t hr_term_top_row(const struct hr_term *t);      /* first row of the screen */
+uint64_t hr_term_cursor_row(const struct hr_term *t);   /* the one that the cursor is in */
 uint64_t hr_term_rows_dropped(const struct hr_term *t); /* lost by the limit, not by clearing */
 unsigned hr_term_history_rows(const struct hr_term *t);
 /* Column and row on the screen from 0; col equals cols if the next character wraps. */
@@ -95,7 +80,6 @@ size_t hr_term_memory(const struct hr_term *t);           /* bytes allocated */
 /* Answers to queries (DSR, DA, ...), to be written to the program's input: moves up to `cap` bytes
  * to buf. What does not fit into 256 bytes because nobody fetched it is lost, answer by answer. */
 size_t hr_term_replies(struct hr_term *t, char *buf, size_t cap);
-void hr_term_replies_discard(struct hr_term *t);
 
 /* Columns of a character: 0, 1, 2, or -1 for one that is not shown. tmux uses wcwidth() of its C
  * library; this is glibc 2.36's, whatever the locale. */

@@ -126,7 +126,6 @@ enum term_state {
 #define TERM_SGR_REACH TERM_PARAMS /* bytes: cannot hold as many parameters */
 #define PARAM_MISSING (-2)
 #define PARAM_TEXT (-1) /* has colons */
-#define TERM_CLEARS 8
 #define TERM_REPLY_BYTES 256
 
 struct term_parser {
@@ -180,8 +179,6 @@ struct hr_term {
 	unsigned hist_room, hist_head, hist_len;
 	uint64_t base; /* number of the oldest row */
 	uint64_t dropped;
-	uint64_t clears;
-	uint64_t clear_top[TERM_CLEARS]; /* number of the top row after the last clearings */
 
 	/* change */
 	uint64_t sum;                 /* of hash * HASH_BASE ^ number, over counted rows */

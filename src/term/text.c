@@ -96,13 +96,14 @@ text_end_line(struct text_sink *s)
 }
 
 static void
-text_cells(struct text_sink *s, const struct term_row *r, unsigned col)
+text_cells(struct text_sink *s, const struct term_row *r)
 {
 	const struct term_cells *c = r->data;
 	char buf[256 + TERM_CELL_BYTES];
+	unsigned col;
 	size_t n = 0;
 
-	for (; col < r->len; col++) {
+	for (col = 0; col < r->len; col++) {
 		n += term_cell_bytes(r, c->cell[col], buf + n);
 		if (n >= 256) {
 			text_add(s, buf, n);
@@ -113,117 +114,50 @@ text_cells(struct text_sink *s, const struct term_row *r, unsigned col)
 		text_add(s, buf, n);
 }
 
-static uint32_t
-text_codepoint(const uint8_t *b, size_t n)
-{
-	static const uint8_t mask[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-	uint32_t cp = b[0] & mask[n];
-	size_t i;
-
-	for (i = 1; i < n; i++)
-		cp = cp << 6 | (b[i] & 0x3fu);
-	return cp;
-}
-
-/* Bytes of the first `col` columns of a row of the history: up to the next character that takes a
- * column of its own, which what follows a joiner does not. */
-static size_t
-text_skip_columns(const char *p, size_t len, unsigned col)
-{
-	const uint8_t *b = (const uint8_t *)p;
-	size_t i = 0, n;
-	unsigned at = 0;
-	uint32_t cp, last = 0;
-	int width;
-
-	for (; i < len; i += n, last = cp) {
-		n = b[i] < 0x80 ? 1 : b[i] < 0xe0 ? 2 : b[i] < 0xf0 ? 3 : 4;
-		if (n > len - i)
-			break;
-		cp = text_codepoint(b + i, n);
-		width = last == TERM_JOINER ? 0 : hr_term_width(cp);
-		if (at >= col && width > 0)
-			break;
-		at += width > 0 ? (unsigned)width : 0;
-	}
-	return i;
-}
-
-/* The row from column `col` on. In a row of the history only text counts, as there is no cursor. */
 static void
-text_row(struct text_sink *s, const struct term_row *r, unsigned col, bool history)
+text_row(struct text_sink *s, const struct term_row *r)
 {
-	const char *p;
-	size_t skip = col;
-
 	if (r == NULL) {
 		text_end_line(s);
 		return;
 	}
-	if (r->flags & ROW_CELLS) {
-		text_cells(s, r, col);
-	} else {
-		p = term_row_bytes_const(r);
-		if (history && col > 0)
-			skip = text_skip_columns(p, r->len, col);
-		if (skip < r->len)
-			text_add(s, p + skip, r->len - skip);
-	}
-	if (r->used > r->len && r->used > col)
-		text_blanks(s, col > r->len ? r->used - col : (size_t)(r->used - r->len));
+	if (r->flags & ROW_CELLS)
+		text_cells(s, r);
+	else if (r->len > 0)
+		text_add(s, term_row_bytes_const(r), r->len);
+	if (r->used > r->len)
+		text_blanks(s, (size_t)(r->used - r->len));
 	if (!(r->flags & ROW_WRAPPED))
 		text_end_line(s);
 }
 
 static void
-text_rows(const struct hr_term *t, uint64_t from, unsigned col, struct hr_buf *out)
+text_rows(const struct hr_term *t, uint64_t from, struct hr_buf *out)
 {
 	struct text_sink s = {.out = out};
 	uint64_t top = term_top(t), i;
 
-	if (from < t->base) {
-		from = t->base;
-		col = 0;
-	}
-	for (i = from; i < top; i++, col = 0)
-		text_row(&s, term_history_row(t, (unsigned)(i - t->base)), col, true);
-	for (; i < top + t->screen.room; i++, col = 0)
-		text_row(&s, term_grid_row(t, (unsigned)(i - top)), col, false);
+	for (i = from < t->base ? t->base : from; i < top; i++)
+		text_row(&s, term_history_row(t, (unsigned)(i - t->base)));
+	for (; i < top + t->screen.room; i++)
+		text_row(&s, term_grid_row(t, (unsigned)(i - top)));
 	text_end_line(&s);
 }
 
 void
 hr_term_text(const struct hr_term *t, struct hr_buf *out)
 {
-	text_rows(t, 0, 0, out);
+	text_rows(t, 0, out);
 }
 
 void
 hr_term_text_screen(const struct hr_term *t, struct hr_buf *out)
 {
-	text_rows(t, term_top(t), 0, out);
+	text_rows(t, term_top(t), out);
 }
 
 void
 hr_term_text_from(const struct hr_term *t, uint64_t row, struct hr_buf *out)
 {
-	text_rows(t, row, 0, out);
-}
-
-void
-hr_term_text_from_mark(const struct hr_term *t, const struct hr_term_mark *m, struct hr_buf *out)
-{
-	uint64_t row = m->row, top = UINT64_MAX, first = m->clears;
-
-	if (t->clears > m->clears) { /* the first clearing since, or the oldest known */
-		if (t->clears - first > TERM_CLEARS)
-			first = t->clears - TERM_CLEARS;
-		top = t->clear_top[first % TERM_CLEARS];
-	}
-	if (t->alternate && term_top(t) < top)
-		top = term_top(t);
-	if (top < row)
-		text_rows(t, top, 0, out);
-	else
-		text_rows(t, row, m->col, out);
+	text_rows(t, row, out);
 }

@@ -48,7 +48,7 @@ static void
 fuzz_watch(struct hr_term *t, const uint8_t *p, size_t size, size_t cut, size_t limit)
 {
 	struct hr_buf text, before;
-	struct hr_term_mark m = hr_term_mark(t);
+	uint64_t m = hr_term_cursor_row(t);
 	char replies[64];
 	size_t i, n;
 	uint64_t g;
@@ -71,13 +71,13 @@ fuzz_watch(struct hr_term *t, const uint8_t *p, size_t size, size_t cut, size_t 
 			fuzz_check(hr_term_generation(t) != g);
 		fuzz_check(hr_term_memory(t) <= limit + 4096);
 		hr_buf_reset(&text);
-		hr_term_text_from_mark(t, &m, &text);
+		hr_term_text_from(t, m, &text);
 		fuzz_utf8(hr_buf_str(&text), text.len);
 		hr_buf_reset(&text);
 		hr_term_text_screen(t, &text);
 		hr_term_cursor(t, &col, &row);
-		m = hr_term_mark(t);
-		fuzz_check(m.col == col && m.row == hr_term_top_row(t) + row);
+		m = hr_term_cursor_row(t);
+		fuzz_check(m == hr_term_first_row(t) + hr_term_history_rows(t) + row);
 		(void)hr_term_replies(t, replies, sizeof(replies));
 	}
 	hr_buf_done(&text);
