@@ -56,17 +56,6 @@ hr_charset_bom(const char *p, size_t len)
 	return i < MARKS ? marks[i].bom : HR_BOM_NONE;
 }
 
-size_t
-hr_charset_bom_len(enum hr_bom bom)
-{
-	size_t i;
-
-	for (i = 0; i < MARKS; i++)
-		if (marks[i].bom == bom)
-			return marks[i].len;
-	return 0;
-}
-
 const struct hr_charset *
 hr_charset_of_bom(enum hr_bom bom)
 {

@@ -39,7 +39,6 @@ enum hr_bom {
 	HR_BOM_ODD, /* UTF-32 in an unusual order */
 };
 enum hr_bom hr_charset_bom(const char *p, size_t len);
-size_t hr_charset_bom_len(enum hr_bom bom);
 /* Not for HR_BOM_NONE and HR_BOM_ODD. Decoding skips the mark, encoding writes the one of the
  * charset: UTF-16BE is decoded as such and encoded as little-endian, as Python does. */
 const struct hr_charset *hr_charset_of_bom(enum hr_bom bom);

@@ -380,8 +380,10 @@ hr_git_changes(const char *directory, struct hr_buf *json)
 
 /* ---- one file ---- */
 
-void
-hr_git_join_lines(struct hr_buf *b, const char *p, size_t len)
+/* Text with Python's universal line ends, split with str.splitlines() and joined by newlines: pure.
+ */
+static void
+join_lines(struct hr_buf *b, const char *p, size_t len)
 {
 	const char *end = p + len;
 	size_t n;
@@ -475,7 +477,7 @@ put_diff(char *path, struct hr_buf *json, struct hr_buf *why)
 		    &name, "%s:%s", reference(path, &ref) ? hr_buf_str(&ref) : "None", rest);
 		if (RUN(&original, path, "show", hr_buf_str(&name)) < 0)
 			hr_buf_reset(&original);
-		hr_git_join_lines(&lines, hr_buf_str(&modified), modified.len);
+		join_lines(&lines, hr_buf_str(&modified), modified.len);
 		if (original.fail != HR_OK || !hr_utf8_valid(hr_buf_str(&original), original.len)) {
 			(void)fail(why, "the original is not UTF-8");
 		} else {

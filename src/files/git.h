@@ -14,8 +14,4 @@ void hr_git_changes(const char *directory, struct hr_buf *json);
 /* {"modified","original"} for a file. 0, or -1 with the reason in why. */
 int hr_git_diff(const char *path, struct hr_buf *json, struct hr_buf *why);
 
-/* Text with Python's universal line ends, split with str.splitlines() and joined by newlines: pure.
- */
-void hr_git_join_lines(struct hr_buf *b, const char *p, size_t len);
-
 #endif

@@ -376,7 +376,7 @@ unpack_into(struct unpack *u, int zip)
 }
 
 int
-hr_unpack_telling(int zip, const char *zip_name, const char *directory,
+hr_unpack(int zip, const char *zip_name, const char *directory,
     const struct hr_unpack_limits *limits, const struct hr_moment *moment, bool *ret_too_large,
     struct hr_buf *why)
 {
@@ -404,11 +404,4 @@ hr_unpack_telling(int zip, const char *zip_name, const char *directory,
 	hr_buf_done(&u.last_way);
 	*ret_too_large = u.too_large;
 	return r;
-}
-
-int
-hr_unpack(int zip, const char *zip_name, const char *directory,
-    const struct hr_unpack_limits *limits, bool *ret_too_large, struct hr_buf *why)
-{
-	return hr_unpack_telling(zip, zip_name, directory, limits, NULL, ret_too_large, why);
 }

@@ -28,11 +28,9 @@ struct hr_unpack_limits {
 bool hr_unpack_is_zip(int fd);
 
 /* zip is open for reading; its name is for messages. 0, or -1 with the text in why. *ret_too_large:
- * whether a limit was the reason. Needs a locale with UTF-8 names. */
+ * whether a limit was the reason. moment (or NULL) is told when all is unpacked and nothing in its
+ * place yet. Needs a locale with UTF-8 names. */
 int hr_unpack(int zip, const char *zip_name, const char *directory,
-    const struct hr_unpack_limits *limits, bool *ret_too_large, struct hr_buf *why);
-/* The same, and tells when all is unpacked and nothing in its place yet. */
-int hr_unpack_telling(int zip, const char *zip_name, const char *directory,
     const struct hr_unpack_limits *limits, const struct hr_moment *moment, bool *ret_too_large,
     struct hr_buf *why);
 

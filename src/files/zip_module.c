@@ -9,5 +9,5 @@ const struct hr_zip hr_zip_module = {
     .pack_send = hr_pack_send,
     .pack_free = hr_pack_free,
     .is_zip = hr_unpack_is_zip,
-    .unpack = hr_unpack_telling,
+    .unpack = hr_unpack,
 };

@@ -210,8 +210,9 @@ by_backend(struct hr_sandbox *s, struct json_object *action, struct json_object 
 	return rc;
 }
 
-int
-hr_sandbox_execute(struct hr_sandbox *s, struct json_object *action, double timeout_s,
+/* An action by the server, or by the backend itself. */
+static int
+execute(struct hr_sandbox *s, struct json_object *action, double timeout_s,
     struct json_object **ret, struct hr_error *err)
 {
 	struct hr_buf b;
@@ -300,7 +301,7 @@ hr_sandbox_action(
 	if (rc == 0 && strcmp(type, "run") == 0)
 		refresh_tokens(s, member(a, "args"));
 	if (rc == 0)
-		rc = hr_sandbox_execute(s, a, timeout_s, &obs, err);
+		rc = execute(s, a, timeout_s, &obs, err);
 	if (rc >= 0)
 		rc = complete(obs, a, err);
 	if (rc == 0)
@@ -337,7 +338,7 @@ run(struct hr_sandbox *s, const char *command, bool own_shell, double timeout_s,
 	if (bad != 0)
 		(void)hr_error_nomem(err);
 	else
-		rc = hr_sandbox_execute(s, a, timeout_s, &obs, err);
+		rc = execute(s, a, timeout_s, &obs, err);
 	if (rc == 0) {
 		code = member(member(member(obs, "extras"), "metadata"), "exit_code");
 		*ret_exit =
@@ -390,7 +391,7 @@ hr_sandbox_file(struct hr_sandbox *s, const char *path, const char *content, str
 	}
 	if (bad)
 		(void)hr_error_nomem(err);
-	else if (hr_sandbox_execute(s, a, FILE_TIMEOUT_S, &obs, err) == 0) {
+	else if (execute(s, a, FILE_TIMEOUT_S, &obs, err) == 0) {
 		(void)json_object_object_get_ex(obs, "observation", &v);
 		rc = v != NULL && strcmp(json_object_get_string(v), type) == 0 ? 1 : 0;
 		if (rc == 1 && b != NULL && json_object_object_get_ex(obs, "content", &v) &&

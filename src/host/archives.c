@@ -15,8 +15,9 @@
 #include "host/tarfile.h"
 #include "host/zip.h"
 
-const struct hr_archives *
-hr_archives_load(struct hr_error *err)
+/* Stays loaded. NULL with *err: it is not there, or is of another version. */
+static const struct hr_archives *
+archives_load(struct hr_error *err)
 {
 	char *path = hr_module_path(HR_ARCHIVES_FILE, err);
 	const struct hr_archives *found = NULL;
@@ -62,7 +63,7 @@ hr_zip_temporary(int *ret_fd, const char *dir, struct hr_error *err)
 char *
 hr_zip_directory(const char *path, bool with_name, bool deflate, struct hr_error *err)
 {
-	const struct hr_archives *a = hr_archives_load(err);
+	const struct hr_archives *a = archives_load(err);
 	char *file;
 	int fd, rc;
 
@@ -83,7 +84,7 @@ hr_zip_directory(const char *path, bool with_name, bool deflate, struct hr_error
 int
 hr_zip_extract(const char *file, const char *dir, unsigned long long most, struct hr_error *err)
 {
-	const struct hr_archives *a = hr_archives_load(err);
+	const struct hr_archives *a = archives_load(err);
 
 	return a != NULL ? a->unzip(file, dir, most, err) : -1;
 }
@@ -91,7 +92,7 @@ hr_zip_extract(const char *file, const char *dir, unsigned long long most, struc
 int
 hr_tarfile_make(const char *dir, struct hr_error *err)
 {
-	const struct hr_archives *a = hr_archives_load(err);
+	const struct hr_archives *a = archives_load(err);
 
 	return a != NULL ? a->tar(dir, err) : -1;
 }

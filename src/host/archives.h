@@ -20,9 +20,6 @@ struct hr_archives {
 	int (*tar)(const char *dir, struct hr_error *err);
 };
 
-/* Stays loaded. NULL with *err: it is not there, or is of another version. */
-const struct hr_archives *hr_archives_load(struct hr_error *err);
-
 /* The only symbol of the module. */
 extern const struct hr_archives hr_archives_module;
 

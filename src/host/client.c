@@ -107,13 +107,6 @@ send_raw(struct hr_client *c, const struct hr_http_request *r, struct hr_http_an
 	return rc == 0 ? 0 : fault_error(ret, &he, err);
 }
 
-int
-hr_client_send_once(struct hr_client *c, const struct hr_http_request *r,
-    struct hr_http_answer *ret, struct hr_error *err)
-{
-	return send_raw(c, r, ret, err);
-}
-
 /* 3.3: the text of a status that is no success. */
 static void
 status_error(const struct hr_client *c, const struct hr_http_request *r,

@@ -22,9 +22,6 @@ void hr_client_done(struct hr_client *c); /* of one that is zeroed or initialise
  * is HR_ERROR_RETRY. The caller frees the answer's body in both cases. */
 int hr_client_send(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
     struct hr_error *err);
-/* The same once, with no look at the status. */
-int hr_client_send_once(struct hr_client *c, const struct hr_http_request *r,
-    struct hr_http_answer *ret, struct hr_error *err);
 
 /* 3.4: the wait before attempt k + 1, in seconds. */
 unsigned hr_client_backoff(unsigned k, unsigned min_s, unsigned max_s);

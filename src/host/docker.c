@@ -61,8 +61,9 @@ docker_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *e
 	return 0;
 }
 
-int
-hr_docker_engine(struct hr_docker *d, struct hr_error *err)
+/* The Engine is looked for at first use: an action needs only the server. */
+static int
+find_engine(struct hr_docker *d, struct hr_error *err)
 {
 	if (d->engine_there)
 		return 0;
@@ -81,7 +82,7 @@ hr_docker_call(struct hr_docker *d, const char *method, const char *what, struct
 {
 	char path[512];
 
-	if (hr_docker_engine(d, err) != 0)
+	if (find_engine(d, err) != 0)
 		return -1;
 	(void)snprintf(path, sizeof(path), "/containers/%s%s", d->name, what);
 	return hr_engine_call(&d->engine, method, path, NULL, ret, err);
@@ -278,7 +279,7 @@ docker_adopt(void *self, const char *sid, const char *record, struct hr_error *e
 	char path[1024];
 
 	(void)record; /* the Engine knows */
-	if (hr_docker_engine(d, err) != 0)
+	if (find_engine(d, err) != 0)
 		return -1;
 	(void)snprintf(path, sizeof(path), "/containers/" PREFIX "%s/rename?name=%s", sid, d->name);
 	if (hr_engine_call(&d->engine, "POST", path, NULL, NULL, err) != 0)
@@ -363,7 +364,7 @@ docker_destroy(void *self, struct hr_error *err)
 	char path[256];
 
 	release(d);
-	if (hr_docker_engine(d, err) != 0)
+	if (find_engine(d, err) != 0)
 		return -1;
 	/* by its id first: one that was being taken from the pool may not have our name yet */
 	if (d->id != NULL && *d->id != '\0') {
@@ -390,7 +391,7 @@ docker_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error 
 	char path[512];
 	int rc;
 
-	if (hr_docker_engine(d, err) != 0)
+	if (find_engine(d, err) != 0)
 		return -1;
 	(void)snprintf(path, sizeof(path),
 	    "/containers/%s/logs?stderr=1&stdout=1&timestamps=0&follow=%d&tail=all", d->name,

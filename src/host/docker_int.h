@@ -19,8 +19,6 @@ struct hr_docker {
 	struct hr_portlock locks[4];
 };
 
-/* The Engine is looked for at first use: an action needs only the server. */
-int hr_docker_engine(struct hr_docker *d, struct hr_error *err);
 /* One call about our container: "/containers/NAME" and what follows. ret may be NULL; otherwise the
  * caller puts it. */
 int hr_docker_call(struct hr_docker *d, const char *method, const char *what,

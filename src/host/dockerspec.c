@@ -16,8 +16,9 @@
 #include "host/strv.h"
 #include "host/volumes.h"
 
-long long
-hr_size_parse(const char *text)
+/* "4G" to bytes; -1 for what is no size. "" is 0. */
+static long long
+size_parse(const char *text)
 {
 	static const char units[] = "bkmgt";
 	const char *at;
@@ -326,13 +327,13 @@ memory_limits(struct spec *s)
 		return invalid(s, "limits.profile", profile);
 	}
 	if (mem != NULL) {
-		m = hr_size_parse(mem);
+		m = size_parse(mem);
 		if (m <= 0)
 			return invalid(s, "limits.mem_limit", mem);
 		put(s, s->host, "Memory", json_object_new_int64(m));
 	}
 	if (swap != NULL) {
-		w = strcmp(swap, "-1") == 0 ? -1 : hr_size_parse(swap);
+		w = strcmp(swap, "-1") == 0 ? -1 : size_parse(swap);
 		if (w < 0 && strcmp(swap, "-1") != 0)
 			return invalid(s, "limits.memswap_limit", swap);
 		if (w > 0 && w < m)
@@ -503,7 +504,7 @@ one_kwarg(struct spec *s, const char *name, struct json_object *v)
 			    json_object_get(v));
 			return 0;
 		}
-		n = hr_size_parse(json_object_get_string(v));
+		n = size_parse(json_object_get_string(v));
 		if (n < 0)
 			return hr_error_set(s->err, HR_ERROR_VALUE,
 			    "%s: a size is a number with one of the units b, k, m, g, t: %s", name,

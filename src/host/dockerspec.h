@@ -18,7 +18,4 @@ struct hr_dockerspec {
 /* The caller's; NULL with *err: a value that is wrong is named. Pure. */
 struct json_object *hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_error *err);
 
-/* "4G" to bytes; -1 for what is no size. "" is 0. */
-long long hr_size_parse(const char *text);
-
 #endif

@@ -10,8 +10,8 @@
 
 #define WORD_MAX 64
 
-const char *
-hr_error_class(enum hr_error_code code)
+static const char *
+error_class(enum hr_error_code code)
 {
 	static const char *const names[] = {
 	    [HR_ERROR_NONE] = "",
@@ -47,7 +47,7 @@ hr_error_set(struct hr_error *err, enum hr_error_code code, const char *fmt, ...
 		return -1;
 	memset(err, 0, sizeof(*err));
 	err->code = code;
-	err->cls = hr_error_class(code);
+	err->cls = error_class(code);
 	va_start(ap, fmt);
 	(void)vsnprintf(err->text, sizeof(err->text), fmt, ap); /* cut is fine */
 	va_end(ap);
@@ -67,7 +67,7 @@ hr_error_sys(struct hr_error *err, int sys, const char *fmt, ...)
 		    : sys == ENOENT ? HR_ERROR_NOENT
 		    : sys == EACCES ? HR_ERROR_PERMISSION
 				    : HR_ERROR_SYSTEM;
-	err->cls = hr_error_class(err->code);
+	err->cls = error_class(err->code);
 	va_start(ap, fmt);
 	(void)vsnprintf(err->text, sizeof(err->text), fmt, ap);
 	va_end(ap);

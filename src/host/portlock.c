@@ -200,34 +200,3 @@ hr_portlock_find(struct hr_portlock *l, const char *dir, int min, int max, int a
 			return 0;
 	return hr_error_set(err, HR_ERROR_UNAVAILABLE, "no free port from %d to %d", min, max);
 }
-
-unsigned
-hr_portlock_clean(const char *dir, long max_age_s)
-{
-	char path[512], *name;
-	struct dirent *e;
-	unsigned removed = 0;
-	struct stat st;
-	DIR *d;
-	int fd;
-
-	if (directory(dir, path, sizeof(path), NULL) != 0 || (d = opendir(path)) == NULL)
-		return 0;
-	while ((e = readdir(d)) != NULL) {
-		size_t n = strlen(e->d_name);
-
-		if (strncmp(e->d_name, "port_", 5) != 0 || n < 5 ||
-		    strcmp(e->d_name + n - 5, ".lock") != 0 ||
-		    fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-		    time(NULL) - st.st_mtime <= max_age_s)
-			continue;
-		name = hr_path_join(path, e->d_name);
-		if (name != NULL && lock_named(name, &fd) == 1) {
-			removed += unlink(name) == 0;
-			hr_fd_close(&fd);
-		}
-		free(name);
-	}
-	(void)closedir(d);
-	return removed;
-}

@@ -33,7 +33,4 @@ void hr_portlock_release(struct hr_portlock *l); /* twice is fine */
 int hr_portlock_find(struct hr_portlock *l, const char *dir, int min, int max, int attempts,
     const char *address, int *ret_bound, struct hr_error *err);
 
-/* Removes lock files that nobody holds and that are older than max_age_s; their number. */
-unsigned hr_portlock_clean(const char *dir, long max_age_s);
-
 #endif

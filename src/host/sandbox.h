@@ -70,10 +70,6 @@ int hr_sandbox_check_env(struct hr_sandbox *s, struct hr_error *err);
 /* What a fresh sandbox is given (runtimes.md 2.9, 2.10). taken: it has what all of its kind get. */
 int hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_error *err);
 
-/* An action by the server, or by the backend itself. */
-int hr_sandbox_execute(struct hr_sandbox *s, struct json_object *action, double timeout_s,
-    struct json_object **ret, struct hr_error *err);
-
 /* "STATE_DIR/SID.json" and the like; the caller frees; NULL: no memory. */
 char *hr_record_path(const char *state_dir, const char *sid, const char *suffix);
 int hr_record_save(struct hr_sandbox *s, struct hr_error *err);

@@ -51,8 +51,9 @@ toml_blanks(struct toml *t)
 		t->p++;
 }
 
-int
-toml_line_end(struct toml *t)
+/* Nothing but a comment up to the end of the line, which is taken. */
+static int
+line_end(struct toml *t)
 {
 	toml_blanks(t);
 	if (toml_at(t, '#')) {
@@ -78,7 +79,7 @@ toml_space(struct toml *t)
 		toml_blanks(t);
 		if (!toml_at(t, '#') && !toml_at(t, '\r') && !toml_at(t, '\n'))
 			return 0;
-		if (toml_line_end(t) != 0)
+		if (line_end(t) != 0)
 			return -1;
 	}
 }
@@ -90,8 +91,9 @@ bare(char c)
 	       c == '_' || c == '-';
 }
 
-int
-toml_key_part(struct toml *t, struct hr_buf *ret)
+/* One part of a key. */
+static int
+key_part(struct toml *t, struct hr_buf *ret)
 {
 	if (toml_at(t, '"') || toml_at(t, '\'')) {
 		if (toml_string(t, false, ret) != 0)
@@ -153,12 +155,12 @@ toml_pair(struct toml *t, struct json_object *table)
 	int rc = -1;
 
 	hr_buf_init(&key, KEY_MAX);
-	if (toml_key_part(t, &key) != 0)
+	if (key_part(t, &key) != 0)
 		goto out;
 	while (dot(t)) {
 		table = step(t, table, hr_buf_str(&key), TOML_DOTTED);
 		hr_buf_reset(&key);
-		if (table == NULL || toml_key_part(t, &key) != 0)
+		if (table == NULL || key_part(t, &key) != 0)
 			goto out;
 	}
 	if (!toml_at(t, '=')) {
@@ -241,12 +243,12 @@ header(struct toml *t, struct json_object *root)
 	t->p += element;
 	toml_blanks(t);
 	hr_buf_init(&key, KEY_MAX);
-	if (toml_key_part(t, &key) != 0)
+	if (key_part(t, &key) != 0)
 		goto fail;
 	while (dot(t)) {
 		at = step(t, at, hr_buf_str(&key), TOML_IMPLICIT);
 		hr_buf_reset(&key);
-		if (at == NULL || toml_key_part(t, &key) != 0)
+		if (at == NULL || key_part(t, &key) != 0)
 			goto fail;
 	}
 	at = element ? open_element(t, at, hr_buf_str(&key)) : open_table(t, at, hr_buf_str(&key));
@@ -309,7 +311,7 @@ hr_toml_parse(const char *p, size_t len, struct json_object **ret, struct hr_err
 		} else if (toml_pair(&t, table) != 0) {
 			goto fail;
 		}
-		if (toml_line_end(&t) != 0)
+		if (line_end(&t) != 0)
 			goto fail;
 	}
 	drop_marks(root);

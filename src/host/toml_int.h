@@ -32,8 +32,6 @@ toml_at(const struct toml *t, char c)
 void toml_blanks(struct toml *t); /* spaces and tabs */
 /* Blanks, comments and line ends, as inside an array. */
 int toml_space(struct toml *t);
-/* Nothing but a comment up to the end of the line, which is taken. */
-int toml_line_end(struct toml *t);
 
 /* A string with its quotes; multi: """ and ''' are taken as well. */
 int toml_string(struct toml *t, bool multi, struct hr_buf *ret);
@@ -41,8 +39,6 @@ int toml_value(struct toml *t, struct json_object **ret);
 
 /* KEY = VALUE, the key perhaps dotted, put into table. */
 int toml_pair(struct toml *t, struct json_object *table);
-/* One part of a key. */
-int toml_key_part(struct toml *t, struct hr_buf *ret);
 
 /* What is known of a table beside its content. */
 enum toml_mark {

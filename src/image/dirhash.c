@@ -18,7 +18,6 @@
 
 #define PATH_TEXT_MAX 65536 /* of one relative path */
 
-const char *const hr_dirhash_ignore_python[] = {".*/", "__pycache__/", "*.pyc", NULL};
 const char *const hr_dirhash_ignore_c[] = {".*/", "__pycache__/", "*.pyc", "autom4te.cache/", "*.o",
     "*.lo", "*.la", "*.a", "*.so", "*.gcda", "*.gcno", "*~", "config.status", "config.log",
     "Makefile", "Makefile.in", "configure", "aclocal.m4", NULL};

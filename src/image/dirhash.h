@@ -11,8 +11,7 @@
 
 /* Patterns for components of the path below the root, with '*': one that ends in '/' is tested
  * against the directories on the way, any other against all components. NULL-terminated. */
-extern const char *const hr_dirhash_ignore_python[]; /* the original's three */
-extern const char *const hr_dirhash_ignore_c[];      /* and the products of a build in C */
+extern const char *const hr_dirhash_ignore_c[]; /* and the products of a build in C */
 
 /* Is this component left out? */
 bool hr_dirhash_ignored(const char *const *ignore, const char *name, bool is_dir);

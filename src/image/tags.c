@@ -245,9 +245,9 @@ hr_image_lock_hash(const char *base, bool browser, const char *const *files, siz
 	return hr_image_truncate_hash(md5, ret, err);
 }
 
-int
-hr_image_source_hash(
-    const char *dir, const char *const *ignore, char ret[HR_IMAGE_HASH], struct hr_err *err)
+/* 3.3: of a source tree, leaving out what the patterns name (dirhash.h). */
+static int
+source_hash(const char *dir, const char *const *ignore, char ret[HR_IMAGE_HASH], struct hr_err *err)
 {
 	char md5[HR_DIGEST_HEX];
 
@@ -296,7 +296,7 @@ hr_image_tags_init(struct hr_image_tags *t, const struct hr_image_inputs *in, st
 	if (rc != 0 ||
 	    hr_image_lock_hash(
 		in->base, in->browser, in->lock_files, in->lock_files_n, NULL, lock, err) != 0 ||
-	    hr_image_source_hash(in->source_dir, in->ignore, source, err) != 0)
+	    source_hash(in->source_dir, in->ignore, source, err) != 0)
 		goto fail;
 
 	begin_name(&name, t->repo, in->version);

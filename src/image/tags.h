@@ -31,10 +31,6 @@ int hr_image_repo_and_tag(const char *base, const char *version, const char *rep
 int hr_image_lock_hash(const char *base, bool browser, const char *const *files, size_t nfiles,
     char ret_md5[HR_DIGEST_HEX], char ret[HR_IMAGE_HASH], struct hr_err *err);
 
-/* 3.3: of a source tree, leaving out what the patterns name (dirhash.h). */
-int hr_image_source_hash(
-    const char *dir, const char *const *ignore, char ret[HR_IMAGE_HASH], struct hr_err *err);
-
 /* What the three tags are computed from. */
 struct hr_image_inputs {
 	const char *base;

@@ -44,8 +44,8 @@ frame_end(struct hr_buf *b, size_t at)
 	memcpy(b->p + at + 8, &v, sizeof(v));
 }
 
-void
-frame_put_bytes(struct hr_buf *b, uint32_t tag, const char *p, size_t len)
+static void
+put_bytes(struct hr_buf *b, uint32_t tag, const char *p, size_t len)
 {
 	if (len > HR_FRAME_MAX) {
 		b->fail = b->fail == HR_OK ? HR_E_TOOLARGE : b->fail;
@@ -59,7 +59,7 @@ frame_put_bytes(struct hr_buf *b, uint32_t tag, const char *p, size_t len)
 void
 frame_put_span(struct hr_buf *b, uint32_t tag, struct hr_span s)
 {
-	frame_put_bytes(b, tag, s.p, s.len);
+	put_bytes(b, tag, s.p, s.len);
 }
 
 void
@@ -67,13 +67,13 @@ frame_put_bool(struct hr_buf *b, uint32_t tag, bool v)
 {
 	char c = v ? 1 : 0;
 
-	frame_put_bytes(b, tag, &c, 1);
+	put_bytes(b, tag, &c, 1);
 }
 
 void
 frame_put_i64(struct hr_buf *b, uint32_t tag, int64_t v)
 {
-	frame_put_bytes(b, tag, (const char *)&v, sizeof(v));
+	put_bytes(b, tag, (const char *)&v, sizeof(v));
 }
 
 /* 1: *ret is the next field and *p_at is behind it; 0: no more; -1: a field passes the end. */
@@ -130,15 +130,15 @@ hr_frame_put_run(struct hr_buf *b, const struct hr_run_request *r)
 {
 	size_t at = frame_begin(b, HR_FRAME_RUN);
 
-	frame_put_bytes(b, TAG_COMMAND, r->command, r->command_len);
+	put_bytes(b, TAG_COMMAND, r->command, r->command_len);
 	frame_put_bool(b, TAG_IS_INPUT, r->is_input);
 	frame_put_bool(b, TAG_BLOCKING, r->blocking);
 	frame_put_bool(b, TAG_HIDDEN, r->hidden);
 	if (r->has_timeout)
-		frame_put_bytes(b, TAG_TIMEOUT, (const char *)&r->timeout, sizeof(r->timeout));
-	frame_put_bytes(b, TAG_KEY, r->key, r->key_len);
+		put_bytes(b, TAG_TIMEOUT, (const char *)&r->timeout, sizeof(r->timeout));
+	put_bytes(b, TAG_KEY, r->key, r->key_len);
 	if (r->attempt != 0)
-		frame_put_bytes(b, TAG_ATTEMPT, (const char *)&r->attempt, sizeof(r->attempt));
+		put_bytes(b, TAG_ATTEMPT, (const char *)&r->attempt, sizeof(r->attempt));
 	if (r->again)
 		frame_put_bool(b, TAG_AGAIN, true);
 	if (r->stays)
@@ -202,7 +202,7 @@ hr_frame_put_refused(struct hr_buf *b, const char *reason)
 {
 	size_t at = frame_begin(b, HR_FRAME_REFUSED);
 
-	frame_put_bytes(b, TAG_REASON, reason, strlen(reason));
+	put_bytes(b, TAG_REASON, reason, strlen(reason));
 	frame_end(b, at);
 }
 

@@ -57,8 +57,6 @@ struct frame_field {
 /* Returns where the header begins; frame_end() fills the length in. */
 size_t frame_begin(struct hr_buf *b, uint32_t type);
 void frame_end(struct hr_buf *b, size_t at);
-
-void frame_put_bytes(struct hr_buf *b, uint32_t tag, const char *p, size_t len);
 void frame_put_span(struct hr_buf *b, uint32_t tag, struct hr_span s);
 void frame_put_bool(struct hr_buf *b, uint32_t tag, bool v);
 void frame_put_i64(struct hr_buf *b, uint32_t tag, int64_t v);

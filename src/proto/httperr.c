@@ -11,24 +11,6 @@
 
 static const char json_media[] = "application/json";
 
-/* A client takes 404, 502 and 504 for "gone for good", 503 for "paused" and repeats after 429: none
- * of them may be said for another reason. */
-static const struct {
-	enum hr_errc code;
-	int status;
-} err_status[] = {
-    {HR_E_INVAL, 400},
-    {HR_E_NOTFOUND, 500},
-    {HR_E_NOMEM, 500},
-    {HR_E_TOOLARGE, 413},
-    {HR_E_SYS, 500},
-    {HR_E_PROTO, 500},
-    {HR_E_GONE, 500},
-    {HR_E_TIMEOUT, 500},
-    {HR_E_BUSY, 503},
-    {HR_E_UNSUPPORTED, 501},
-};
-
 static const struct {
 	int status;
 	const char *reason;
@@ -192,18 +174,4 @@ hr_answer_invalid(struct hr_answer *a, const struct hr_buf *errors)
 	}
 	hr_buf_addc(&a->body, '}');
 	hr_answer_settle(a);
-}
-
-void
-hr_answer_err(struct hr_answer *a, const struct hr_err *err)
-{
-	int status = 500;
-	size_t i;
-
-	for (i = 0; i < sizeof(err_status) / sizeof(err_status[0]); i++)
-		if (err_status[i].code == err->code)
-			status = err_status[i].status;
-	hr_answer_detail(a, status, err->msg);
-	if (a->status == 503)
-		a->retry_after_s = 1;
 }

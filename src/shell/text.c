@@ -151,27 +151,3 @@ hr_shell_truncation(const char *s, size_t len, size_t *ret_head, size_t *ret_tai
 	*ret_head = head;
 	return true;
 }
-
-char *
-hr_shell_truncate(const char *s, size_t len, size_t *ret_len, struct hr_err *err)
-{
-	size_t head = len, tail = len, mark = strlen(hr_shell_truncated_mark);
-	bool cut = hr_shell_truncation(s, len, &head, &tail);
-	size_t total = head + (cut ? mark : 0) + (len - tail);
-	char *r = malloc(total + 1);
-
-	if (!r) {
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
-	if (head > 0)
-		memcpy(r, s, head);
-	if (cut) {
-		memcpy(r + head, hr_shell_truncated_mark, mark);
-		memcpy(r + head + mark, s + tail, len - tail);
-	}
-	r[total] = '\0';
-	if (ret_len)
-		*ret_len = total;
-	return r;
-}

@@ -26,7 +26,4 @@ size_t hr_shell_count(const char *s, size_t len); /* code points */
 bool hr_shell_truncation(const char *s, size_t len, size_t *ret_head, size_t *ret_tail);
 extern const char hr_shell_truncated_mark[];
 
-/* The text as shown, NUL-terminated; the caller frees. A text already cut stays the same. */
-char *hr_shell_truncate(const char *s, size_t len, size_t *ret_len, struct hr_err *err);
-
 #endif

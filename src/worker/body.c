@@ -50,20 +50,3 @@ hr_body_is_json(const char *content_type)
 	return (len == 4 && strncasecmp(m, "json", 4) == 0) ||
 	       (len >= 5 && strncasecmp(m + len - 5, "+json", 5) == 0);
 }
-
-bool
-hr_body_has_param(const char *content_type, const char *name)
-{
-	const char *p = content_type;
-	size_t n = strlen(name);
-
-	while ((p = strchr(p, ';')) != NULL) {
-		p++;
-		p += strspn(p, " \t");
-		if (strncasecmp(p, name, n) != 0)
-			continue;
-		if (p[n + strspn(p + n, " \t")] == '=')
-			return true;
-	}
-	return false;
-}

@@ -12,7 +12,4 @@ bool hr_body_is_json(const char *content_type);
 /* Is the media type exactly this one (lower case)? Parameters do not count. */
 bool hr_body_is_type(const char *content_type, const char *media);
 
-/* Does the header have this parameter with a value? */
-bool hr_body_has_param(const char *content_type, const char *name);
-
 #endif

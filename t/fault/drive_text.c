@@ -8,7 +8,6 @@
 #include "base/floatrepr.h"
 #include "shell/quote.h"
 #include "shell/split.h"
-#include "shell/text.h"
 #include "term/term.h"
 
 static const char script[] = "for i in 1 2; do\n  cat <<A <<B \\\\; echo \"$(ls `pwd` \\; )\"\n"
@@ -40,8 +39,6 @@ static int
 words(struct hr_err *err)
 {
 	struct hr_buf b;
-	char *cut;
-	size_t len;
 	int r;
 
 	hr_buf_init(&b, 1000);
@@ -50,11 +47,6 @@ words(struct hr_err *err)
 	r = hr_buf_check(&b, err);
 	fault_tell("%s", hr_buf_str(&b));
 	hr_buf_done(&b);
-	cut = hr_shell_truncate("short", 5, &len, r == 0 ? err : NULL);
-	if (cut == NULL)
-		return -1;
-	fault_tell("%zu", len);
-	free(cut);
 	return r;
 }
 

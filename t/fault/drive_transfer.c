@@ -245,14 +245,14 @@ unpacking(struct hr_err *err)
 	tree_make(files, COUNT(files));
 	failcalls_spare(false);
 	hr_buf_init(&why, WHY_MAX);
-	r = hr_unpack(zip, "x.zip", tree_path("up"), &limits, &too_large, &why);
+	r = hr_unpack(zip, "x.zip", tree_path("up"), &limits, NULL, &too_large, &why);
 	if (r != 0)
 		(void)say(&why, err);
 	fault_tell("%d", too_large);
 	/* a staging directory that could not be removed is removed by the next one, whatever comes
 	 * of that: this one is refused */
 	failcalls_spare(true);
-	(void)hr_unpack(zip, "x.zip", tree_path("up"), &too_few, &too_large, &why);
+	(void)hr_unpack(zip, "x.zip", tree_path("up"), &too_few, NULL, &too_large, &why);
 	failcalls_spare(false);
 	hr_buf_done(&why);
 	hr_fd_close(&zip);
@@ -281,7 +281,7 @@ packing(struct hr_err *err)
 		hr_buf_init(&why, WHY_MAX);
 		zip = file_of(&k);
 		need(mkdir(tree_path("out"), 0755) == 0, "out");
-		if (hr_unpack(zip, "x.zip", tree_path("out"), &limits, &too_large, &why) != 0)
+		if (hr_unpack(zip, "x.zip", tree_path("out"), &limits, NULL, &too_large, &why) != 0)
 			fault_wrong("sent: %.100s", hr_buf_str(&why));
 		hr_fd_close(&zip);
 		hr_buf_done(&why);

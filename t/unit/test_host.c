@@ -529,24 +529,6 @@ START_TEST(port_kept_for_its_server)
 }
 END_TEST
 
-START_TEST(stale_locks)
-{
-	struct hr_portlock held = HR_PORTLOCK_NONE;
-	struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
-
-	ck_assert_int_eq(hr_portlock_acquire(&held, top, 30001, NULL), 0);
-	ck_assert_int_eq(hr_path_write("port_30002.lock", "", 0, 0600, NULL), 0);
-	ck_assert_int_eq(hr_path_write("port_30003.lock", "", 0, 0600, NULL), 0);
-	ck_assert_int_eq(utimensat(AT_FDCWD, "port_30001.lock", old, 0), 0);
-	ck_assert_int_eq(utimensat(AT_FDCWD, "port_30002.lock", old, 0), 0);
-	ck_assert_uint_eq(hr_portlock_clean(top, 300), 1);
-	ck_assert_int_eq(access("port_30002.lock", F_OK), -1);
-	ck_assert_int_eq(access("port_30001.lock", F_OK), 0);
-	ck_assert_int_eq(access("port_30003.lock", F_OK), 0);
-	hr_portlock_release(&held);
-}
-END_TEST
-
 /* ---- quoting: read back by a real bash ---- */
 
 static const char *const values[] = {"plain", "abc\"def", "a b", "x$HOME", "a`echo hi`b",
@@ -787,7 +769,6 @@ main(void)
 	tcase_add_test(tc, one_lock_each);
 	tcase_add_loop_test(tc, no_port_twice, 0, N(crowds));
 	tcase_add_test(tc, port_kept_for_its_server);
-	tcase_add_test(tc, stale_locks);
 	tcase_add_loop_test(tc, quoting, 0, N(values));
 	tcase_add_test(tc, start_command);
 	tcase_add_test(tc, backoff);

@@ -6,7 +6,6 @@
 
 #include "lines.h"
 #include "shell/split.h"
-#include "shell/text.h"
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
@@ -80,17 +79,7 @@ run_refusal(const char *s, struct hr_err *err)
 	return text ? 0 : -1;
 }
 
-static int
-run_truncate(const char *s, struct hr_err *err)
-{
-	char *text = hr_shell_truncate(s, strlen(s), NULL, err);
-
-	free(text);
-	return text ? 0 : -1;
-}
-
-static int (*const functions[])(const char *, struct hr_err *) = {
-    run_split, run_refusal, run_truncate};
+static int (*const functions[])(const char *, struct hr_err *) = {run_split, run_refusal};
 
 #define PLENTY 1000000
 

@@ -391,7 +391,7 @@ unpack(const char *zip, uint64_t bytes, uint64_t count)
 	hr_buf_init(&why, 1 << 16);
 	ck_assert_int_ge(fd, 0);
 	ck_assert(hr_unpack_is_zip(fd));
-	r = hr_unpack(fd, "z.zip", in_top("ws/dest"), &limits, &too_large, &why);
+	r = hr_unpack(fd, "z.zip", in_top("ws/dest"), &limits, NULL, &too_large, &why);
 	(void)close(fd);
 	ck_assert_int_eq(r == 0, why.len == 0);
 	ck_assert(!too_large || r < 0);

@@ -36,8 +36,9 @@ put_hex(char *to, const unsigned char *p, size_t n)
 	to[2 * n] = '\0';
 }
 
-int
-hr_wire_random(char ret[HR_WIRE_ID], struct hr_err *err)
+/* 32 random hexadecimal digits. */
+static int
+wire_random(char ret[HR_WIRE_ID], struct hr_err *err)
 {
 	unsigned char bytes[16];
 
@@ -50,9 +51,9 @@ hr_wire_random(char ret[HR_WIRE_ID], struct hr_err *err)
 int
 hr_wire_init(struct hr_wire *w, struct hr_err *err)
 {
-	if (hr_wire_random(w->key, err) != 0)
+	if (wire_random(w->key, err) != 0)
 		return -1;
-	return hr_wire_random(w->session, err);
+	return wire_random(w->session, err);
 }
 
 int
@@ -106,7 +107,7 @@ hr_wire_send(const struct hr_wire *w, void *sock, const char *type, const char *
 	size_t i;
 	int ok;
 
-	if (hr_wire_random(id, err) != 0)
+	if (wire_random(id, err) != 0)
 		return -1;
 	hr_buf_init(&header, HEADER_MAX);
 	put_header(&header, w, type, id);

@@ -24,8 +24,6 @@ struct hr_wire_message {
 	const char *parent_id; /* msg_id of what it answers; "" */
 };
 
-/* 32 random hexadecimal digits. */
-int hr_wire_random(char ret[HR_WIRE_ID], struct hr_err *err);
 int hr_wire_init(struct hr_wire *w, struct hr_err *err); /* a new key and a new session */
 
 /* Sends content (JSON text) under a fresh id. */
