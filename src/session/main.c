@@ -35,7 +35,6 @@ static const struct argp_option options[] = {
     {"no-change-timeout", 't', "SECONDS", 0, "no-output clock", 0},
     {"init-command", 'i', "TEXT", 0, "run before readiness; must succeed (repeatable)", 0},
     {"static", 'S', NULL, 0, "descriptor 4 is one connection: serve it and end", 0},
-    {"log-format", 'l', "FORMAT", 0, "accepted for symmetry; handraild formats the log", 0},
     {"shell", 'b', "PATH", 0, "the bash to run", 0},
     {"line-module", OPT_LINE, "PATH", 0, "builtin for it that takes commands from us", 0},
     {"cgroup", 'g', "DIR", 0, "a control group that the shell joins (repeatable)", 0},
@@ -84,7 +83,6 @@ parse(int key, char *arg, struct argp_state *state)
 	case 'j': c->journal = arg; break;
 	case OPT_SYNC: c->journal_sync = true; break;
 	case 'S': c->is_static = true; break;
-	case 'l': break;
 	case 'b': c->bash = arg; break;
 	case OPT_LINE: c->line_module = arg; break;
 	case 'g':

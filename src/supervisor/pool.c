@@ -103,7 +103,7 @@ worker_spawn(struct hr_worker *w, int channel, int keys, struct hr_err *err)
 	char slot[16], requests[24], unpack_bytes[24], unpack_entries[24], uid[16], gid[16];
 	char user_id[24], entries[24], bytes[24], age[24], shell[16];
 	char *path = hr_path_join(s->libexecdir, "handrail-worker");
-	size_t n = 0, i;
+	size_t n = 0;
 	int r;
 
 	if (path == NULL)
@@ -159,10 +159,6 @@ worker_spawn(struct hr_worker *w, int channel, int keys, struct hr_err *err)
 			argv[n++] = "--journal-sync";
 		if (c->journal_required)
 			argv[n++] = "--journal-required";
-	}
-	for (i = 0; i < c->plugins.n && n + 3 < WORKER_ARGS; i++) {
-		argv[n++] = "--plugins";
-		argv[n++] = c->plugins.v[i];
 	}
 	argv[n] = NULL;
 	r = hr_child_start(&w->child,

@@ -7,7 +7,6 @@
 #include <locale.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -26,14 +25,12 @@ enum worker_option {
 	OPT_WORK_DIR,
 	OPT_USER_ID,
 	OPT_LIBEXEC_DIR,
-	OPT_PLUGINS,
 	OPT_MAX_REQUESTS,
 	OPT_UNPACK_BYTES,
 	OPT_UNPACK_ENTRIES,
 	OPT_EDGE_UID,
 	OPT_EDGE_GID,
 	OPT_SHELL_UID,
-	OPT_LOG_FORMAT,
 	OPT_JOURNAL,
 	OPT_JOURNAL_ENTRIES,
 	OPT_JOURNAL_BYTES,
@@ -67,7 +64,6 @@ static const struct argp_option options[] = {
     {"work-dir", OPT_WORK_DIR, "DIR", 0, "the server's working directory", 0},
     {"user-id", OPT_USER_ID, "UID", 0, "owner of the files that actions make", 0},
     {"libexec-dir", OPT_LIBEXEC_DIR, "DIR", 0, "directory of the modules", 0},
-    {"plugins", OPT_PLUGINS, "NAME", 0, "a plugin that is loaded; may be repeated", 0},
     {"max-requests", OPT_MAX_REQUESTS, "N", 0, "end after N requests (0: never)", 0},
     {"unpack-max-bytes", OPT_UNPACK_BYTES, "N", 0, "of an archive (0: no limit)", 0},
     {"unpack-max-entries", OPT_UNPACK_ENTRIES, "N", 0, "of an archive (0: no limit)", 0},
@@ -80,8 +76,6 @@ static const struct argp_option options[] = {
     {"journal-sync", OPT_JOURNAL_SYNC, NULL, 0, "wait for the disk", 0},
     {"journal-required", OPT_JOURNAL_REQUIRED, NULL, 0, "do nothing that cannot be noted", 0},
     {"shell-uid", OPT_SHELL_UID, "N", 0, "account of the shell", 0},
-    {"log-format", OPT_LOG_FORMAT, "FORMAT", 0,
-	"text or json; the supervisor gives the lines their form", 0},
     {0},
 };
 
@@ -110,7 +104,6 @@ parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_WORK_DIR: a->work_dir = arg; break;
 	case OPT_USER_ID: a->user_id = parse_number(arg, UINT32_MAX - 1UL, state); break;
 	case OPT_LIBEXEC_DIR: a->libexec_dir = arg; break;
-	case OPT_PLUGINS: break; /* none is asked by a worker of this build */
 	case OPT_MAX_REQUESTS: a->max_requests = parse_number(arg, ULONG_MAX, state); break;
 	case OPT_UNPACK_BYTES: a->unpack.bytes = parse_number(arg, ULONG_MAX, state); break;
 	case OPT_UNPACK_ENTRIES: a->unpack.entries = parse_number(arg, ULONG_MAX, state); break;
@@ -126,10 +119,6 @@ parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_JOURNAL_SYNC: a->journal_sync = true; break;
 	case OPT_JOURNAL_REQUIRED: a->journal_required = true; break;
 	case OPT_SHELL_UID: a->shell_uid = (uid_t)parse_number(arg, UINT_MAX, state); break;
-	case OPT_LOG_FORMAT:
-		if (strcmp(arg, "text") != 0 && strcmp(arg, "json") != 0)
-			argp_error(state, "the log format is text or json");
-		break;
 	case ARGP_KEY_END:
 		if (a->pool == NULL || a->run_dir == NULL || a->work_dir == NULL ||
 		    a->libexec_dir == NULL)
