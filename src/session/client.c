@@ -301,7 +301,7 @@ static void
 answer_state(struct client *c, const char *refused)
 {
 	struct hr_keeper *k = c->keeper;
-	const char *dir = hr_core_working_dir(k->core);
+	const char *dir = claims_place(k);
 	const char *why = refused != NULL      ? refused
 			  : k->failure != NULL ? k->failure
 			  : !k->is_ready       ? "the shell has not shown its first prompt"

@@ -251,6 +251,7 @@ keeper_open(struct hr_keeper *k, struct hr_err *err)
 	if (hr_shell_user_find(&k->user, k->config->user, k->config->change_user, err) < 0)
 		return -1;
 	k->user.confine = k->config->confine;
+	claims_open(k);
 	if (hr_outlog_init(&k->outlog, k->config->output_log, &k->state, err) < 0 ||
 	    hr_commands_init(&k->commands, err) < 0)
 		return -1;

@@ -4,6 +4,7 @@
 
 #include <sys/queue.h>
 
+#include "base/account.h"
 #include "base/buf.h"
 #include "base/loop.h"
 #include "proto/journal.h"
@@ -92,9 +93,11 @@ struct hr_keeper {
 	int64_t exports_at;                /* when it was asked for */
 	char hostname[256];
 	uid_t known_uid;
-	gid_t known_gid;
 	char *known_name; /* of known_uid */
 	struct hr_buf py_path;
+	struct hr_account account;     /* the shell's */
+	pid_t said_pid;                /* who reported last */
+	bool place_looked, place_good; /* the directory that it named, since */
 
 	struct hr_watch *timer, *sigchld, *sigterm, *sigint;
 	int64_t timer_at;
@@ -139,6 +142,18 @@ extern const struct hr_core_ops shell_ops; /* all but result and ready */
 int prompt_open(struct hr_keeper *k, struct hr_err *err);
 void prompt_close(struct hr_keeper *k);
 void prompt_read(struct hr_keeper *k); /* the reports that are there */
+
+/* claims.c: how far a report is believed. What is returned is valid until the next one. */
+void claims_open(struct hr_keeper *k);
+const char *claims_name(struct hr_keeper *k, const struct hr_report *r);
+/* In `link`, or the report's own. */
+const char *
+claims_directory(const struct hr_keeper *k, const struct hr_report *r, char *link, size_t cap);
+/* What the shell's account finds as python; "" if nothing. */
+const char *claims_python(struct hr_keeper *k, const struct hr_report *r, const char *cwd);
+/* The shell's directory for those who act there with rights of their own: one that its account can
+ * enter, or that it is in; otherwise the one in which it was started. */
+const char *claims_place(struct hr_keeper *k);
 
 /* files.c */
 int files_open(struct hr_keeper *k, struct hr_err *err);

@@ -14,6 +14,7 @@ libsession_la_LIBADD = libterm.la libshell.la libbase.la
 
 noinst_LTLIBRARIES += libkeeper.la
 libkeeper_la_SOURCES = \
+	%D%/claims.c \
 	%D%/client.c \
 	%D%/commands.c %D%/commands.h \
 	%D%/confine.c %D%/confine.h \

@@ -1,89 +1,16 @@
-/* What the shell says at its prompts, and what it may have got wrong: every report is checked
- * against the process table and the terminal before the core hears of it. */
+/* What the shell says at its prompts: every report is checked against the process table and the
+ * terminal before the core hears of it, and no more of it believed than claims.c allows. */
 #include "config.h"
 
 #include "session/keeper_int.h"
 
-#include <pwd.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/fsuid.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/fd.h"
-#include "session/python.h"
 
 /* Reads in one turn: whoever floods the FIFO must not keep us from everything else. */
 #define READS 32
 #define REPORT_ROOM 8192
-
-static const char *
-name_of(struct hr_keeper *k, uid_t uid)
-{
-	const struct passwd *pw;
-
-	if (k->known_name == NULL || k->known_uid != uid) {
-		pw = getpwuid(uid);
-		k->known_gid = pw != NULL ? pw->pw_gid : (gid_t)-1;
-		free(k->known_name);
-		k->known_name =
-		    strdup(pw != NULL ? pw->pw_name : "I have no name!"); /* bash's \u */
-		k->known_uid = uid;
-	}
-	return k->known_name != NULL ? k->known_name : "";
-}
-
-static bool
-same_directory(const char *a, const char *b)
-{
-	struct stat x, y;
-
-	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-/* The shell's own word for its directory, unless the variable was changed. */
-static const char *
-working_dir(const struct hr_report *r, char *link, size_t cap)
-{
-	static const char deleted[] = " (deleted)";
-	char proc[64];
-	ssize_t n, cut;
-
-	(void)snprintf(proc, sizeof(proc), "/proc/%d/cwd", (int)r->pid);
-	n = readlink(proc, link, cap - 1);
-	if (n <= 0)
-		return r->pwd;
-	link[n] = '\0';
-	/* nearly always the same text; a symbolic link in it otherwise */
-	if (r->pwd[0] == '/' && (strcmp(r->pwd, link) == 0 || same_directory(r->pwd, proc)))
-		return r->pwd;
-	cut = n - (ssize_t)strlen(deleted);
-	if (cut <= 0 || strcmp(link + cut, deleted) != 0)
-		return link;
-	/* a removed directory keeps the name the shell knows it by */
-	link[cut] = '\0';
-	return r->pwd[0] == '/' ? r->pwd : link;
-}
-
-/* With the rights of the shell's user: what that user cannot see, the shell does not find. */
-static void
-find_python(struct hr_keeper *k, const struct hr_report *r, const char *cwd)
-{
-	bool change = geteuid() == 0 && r->euid != 0;
-
-	hr_buf_reset(&k->py_path);
-	if (change) {
-		(void)setfsgid(k->known_gid); /* no error is told */
-		(void)setfsuid(r->euid);
-	}
-	hr_python_find(r->path, cwd, k->user.home, &k->py_path);
-	if (change) {
-		(void)setfsuid(0);
-		(void)setfsgid(getegid());
-	}
-}
 
 /* Whether a list "a:b:c" has the word. */
 static bool
@@ -124,14 +51,11 @@ at_prompt(struct hr_keeper *k, const struct hr_report *r)
 	    known && k->has_line && !k->rehook && !k->suspicious && has_option(r->options, "emacs");
 	k->from_us = p.takes;
 	p.unread = known && r->taken >= 0 && r->taken != k->given;
-	p.username = name_of(k, r->euid);
-	p.working_dir = known && r->pwd_right ? r->pwd : working_dir(r, link, sizeof(link));
-	if (known && r->python != NULL) {
-		p.py_path = r->python;
-	} else {
-		find_python(k, r, p.working_dir);
-		p.py_path = hr_buf_str(&k->py_path);
-	}
+	p.username = claims_name(k, r);
+	p.working_dir = known && r->pwd_right ? r->pwd : claims_directory(k, r, link, sizeof(link));
+	p.py_path = known && r->python != NULL ? r->python : claims_python(k, r, p.working_dir);
+	k->said_pid = r->pid;
+	k->place_looked = false;
 	k->starts = 0;
 	shell_unsize(k);
 	shell_unanswer(k);

@@ -4,10 +4,10 @@
 
 #include "session/python.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include "base/fd.h"
 
 #define NAME "python"
 #define TEXT_CAP (1u << 20)
@@ -20,6 +20,7 @@ look_at(const char *name, const char *cwd)
 	struct hr_buf full;
 	struct stat st;
 	enum found found = NOTHING;
+	int fd = -1;
 
 	hr_buf_init(&full, TEXT_CAP);
 	if (name[0] != '/') {
@@ -27,13 +28,15 @@ look_at(const char *name, const char *cwd)
 		hr_buf_addc(&full, '/');
 	}
 	hr_buf_adds(&full, name);
-	if (full.fail == HR_OK && stat(full.p, &st) == 0) {
+	if (full.fail == HR_OK)
+		fd = hr_fd_open_plain(full.p);
+	if (fd >= 0 && fstat(fd, &st) == 0) {
 		if (S_ISDIR(st.st_mode))
 			found = A_DIRECTORY;
 		else
-			found =
-			    faccessat(AT_FDCWD, full.p, X_OK, AT_EACCESS) == 0 ? A_PROGRAM : A_FILE;
+			found = hr_fd_may_run(fd) ? A_PROGRAM : A_FILE;
 	}
+	hr_fd_close(&fd);
 	hr_buf_done(&full);
 	return found;
 }

@@ -453,8 +453,7 @@ op_why(void *arg, int exit_code, struct hr_buf *out)
 {
 	struct hr_keeper *k = arg;
 
-	hr_confine_why(
-	    k->config->confine, exit_code != 0 ? hr_core_working_dir(k->core) : NULL, out);
+	hr_confine_why(k->config->confine, exit_code != 0 ? claims_place(k) : NULL, out);
 }
 
 const struct hr_core_ops shell_ops = {

@@ -117,6 +117,33 @@ START_TEST(no_path_at_all)
 }
 END_TEST
 
+/* /proc's links to what we have open are ours, not the shell's. */
+START_TEST(a_link_to_what_is_open)
+{
+	static const char *const ways[] = {"/proc/self/root%s/good", "/proc/self/cwd", "%s/magic"};
+	char path[200], magic[100];
+	struct hr_buf got;
+	size_t i;
+
+	(void)snprintf(path, sizeof(path), "%s/good", top);
+	(void)snprintf(magic, sizeof(magic), "%s/magic", top);
+	ck_assert_int_eq(chdir(path), 0);
+	ck_assert_int_eq(symlink("/proc/self/cwd", magic), 0);
+	hr_buf_init(&got, 4096);
+	for (i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		(void)snprintf(path, sizeof(path), ways[i], top);
+		hr_python_find(path, "/", "/", &got);
+		ck_assert_str_eq(hr_buf_str(&got), "");
+	}
+	(void)snprintf(path, sizeof(path), "%s/good", top);
+	hr_python_find(path, "/", "/", &got);
+	ck_assert_str_ne(hr_buf_str(&got), "");
+	hr_buf_done(&got);
+	ck_assert_int_eq(chdir("/"), 0);
+	ck_assert_int_eq(unlink(magic), 0);
+}
+END_TEST
+
 START_TEST(a_path_that_is_too_long)
 {
 	char *path = malloc(300001);
@@ -149,6 +176,7 @@ main(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, every_pair_of_entries);
 	tcase_add_test(tc, no_path_at_all);
+	tcase_add_test(tc, a_link_to_what_is_open);
 	tcase_add_test(tc, a_path_that_is_too_long);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);

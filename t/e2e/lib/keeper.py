@@ -99,21 +99,28 @@ def observation(fields, seconds):
 
 class Keeper:
     """A started keeper. Waits for its readiness line; run() as Server.run(). Typed: all commands
-    are, as where bash cannot load handrail-line.so."""
+    are, as where bash cannot load handrail-line.so. Account (root only): whose the shell is."""
 
     def __init__(self, program, no_change=10, init=('alias git="git --no-pager"',), env=None,
-                 wrapper=(), is_static=False, more=(), ready_seconds=60, typed=False):
+                 wrapper=(), is_static=False, more=(), ready_seconds=60, typed=False, account=None,
+                 cwd=None):
         self.base = tempfile.mkdtemp(prefix="e2e-keeper-")
         self.state = os.path.join(self.base, "state")
         self.work_dir = os.path.join(self.base, "work")
         self.home = os.path.join(self.base, "home")
         for path in (self.state, self.work_dir, self.home):
             os.mkdir(path, 0o700)
+            if account:
+                shutil.chown(path, account)
+        if account:
+            os.chmod(self.base, 0o711)
         self.log_path = os.path.join(self.base, "log")
         self.address = os.path.join(self.base, "socket")
-        args = list(wrapper) + [program, "--name", "e2e", "--stay", "--user", "nobody",
+        args = list(wrapper) + [program, "--name", "e2e", "--user", account or "nobody",
                                 "--work-dir", self.work_dir, "--state-dir", self.state,
                                 "--no-change-timeout", str(no_change)] + list(more)
+        if not account:
+            args.append("--stay")
         if not typed:
             args += ["--line-module", os.path.join(os.path.dirname(program), "handrail-line.so")]
         for command in init:
@@ -135,7 +142,7 @@ class Keeper:
             self.process = subprocess.Popen(
                 args, preexec_fn=lambda: [os.dup2(fd, at) for at, fd in enumerate(high, 3)],
                 close_fds=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log,
-                env=full)
+                env=full, cwd=cwd)
         for fd in high:
             os.close(fd)
         self.ready = b""

@@ -1,0 +1,188 @@
+/* What a report claims, and how far it is believed. Whoever runs in the shell can write one with
+ * the shell's own nonce: it may describe the shell, but nothing is done for it, or told by us, that
+ * the shell's account could not do or see itself. */
+#include "config.h"
+
+#include "session/keeper_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "session/python.h"
+
+static const char deleted[] = " (deleted)";
+
+void
+claims_open(struct hr_keeper *k)
+{
+	hr_account_find(&k->account, k->user.uid);
+}
+
+/* ---- who ---- */
+
+/* The four numbers of a process: real, effective, saved, of files. */
+static bool
+uids_of(pid_t pid, uid_t ret[4])
+{
+	char name[64], text[4096];
+	const char *at;
+	ssize_t n;
+	int fd;
+
+	(void)snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = hr_fd_read(fd, text, sizeof(text) - 1);
+	hr_fd_close(&fd);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	at = strstr(text, "\nUid:");
+	return at != NULL &&
+	       sscanf(at, "\nUid: %u %u %u %u", &ret[0], &ret[1], &ret[2], &ret[3]) == 4;
+}
+
+/* Nearly always it is the shell's own account, which needs no proof. */
+static uid_t
+uid_of(const struct hr_keeper *k, const struct hr_report *r)
+{
+	uid_t uids[4];
+
+	if (r->euid == k->user.uid || !uids_of(r->pid, uids))
+		return k->user.uid;
+	return uids[1];
+}
+
+const char *
+claims_name(struct hr_keeper *k, const struct hr_report *r)
+{
+	uid_t uid = uid_of(k, r);
+	const struct passwd *pw;
+
+	if (k->known_name == NULL || k->known_uid != uid) {
+		pw = getpwuid(uid);
+		free(k->known_name);
+		k->known_name =
+		    strdup(pw != NULL ? pw->pw_name : "I have no name!"); /* bash's \u */
+		k->known_uid = uid;
+	}
+	return k->known_name != NULL ? k->known_name : "";
+}
+
+/* ---- where ---- */
+
+static ssize_t
+link_of(pid_t pid, const char *what, char *ret, size_t cap)
+{
+	char name[64];
+	ssize_t n;
+
+	(void)snprintf(name, sizeof(name), "/proc/%d/%s", (int)pid, what);
+	n = readlink(name, ret, cap - 1);
+	ret[n > 0 ? n : 0] = '\0';
+	return n;
+}
+
+/* The same directory under another name, through a symbolic link. */
+static bool
+same_directory(const struct hr_keeper *k, const char *pwd, pid_t pid)
+{
+	struct hr_account_own own;
+	struct stat x, y;
+	char name[64];
+	bool same;
+
+	(void)snprintf(name, sizeof(name), "/proc/%d/cwd", (int)pid);
+	if (hr_account_enter(&k->account, &own) < 0)
+		return false;
+	same = stat(pwd, &x) == 0 && stat(name, &y) == 0 && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino;
+	hr_account_leave(&own);
+	return same;
+}
+
+/* The shell's own word for its directory, unless the variable was changed. */
+const char *
+claims_directory(const struct hr_keeper *k, const struct hr_report *r, char *link, size_t cap)
+{
+	ssize_t n = link_of(r->pid, "cwd", link, cap), cut;
+
+	if (n <= 0)
+		return r->pwd;
+	/* nearly always the same text; a symbolic link in it otherwise */
+	if (r->pwd[0] == '/' && (strcmp(r->pwd, link) == 0 || same_directory(k, r->pwd, r->pid)))
+		return r->pwd;
+	cut = n - (ssize_t)strlen(deleted);
+	if (cut <= 0 || strcmp(link + cut, deleted) != 0)
+		return link;
+	/* a removed directory keeps the name the shell knows it by */
+	link[cut] = '\0';
+	return r->pwd[0] == '/' ? r->pwd : link;
+}
+
+/* Whether the account could do as much as `cd dir`. One that was removed may be named, too. */
+static bool
+may_enter(const struct hr_keeper *k, const char *dir)
+{
+	struct hr_account_own own;
+	bool may;
+	int fd;
+
+	if (hr_account_enter(&k->account, &own) < 0)
+		return false;
+	fd = hr_fd_open_plain(dir);
+	may = fd >= 0 ? hr_fd_may_run(fd) : errno == ENOENT;
+	hr_fd_close(&fd);
+	hr_account_leave(&own);
+	return may;
+}
+
+/* Whether the process, which is no program with borrowed rights, is there and sees the same files
+ * as we do. */
+static bool
+is_there(pid_t pid, const char *dir)
+{
+	char theirs[64], ours[64], link[8192];
+	uid_t u[4];
+
+	return link_of(pid, "cwd", link, sizeof(link)) > 0 && strcmp(link, dir) == 0 &&
+	       link_of(pid, "ns/mnt", theirs, sizeof(theirs)) > 0 &&
+	       link_of(getpid(), "ns/mnt", ours, sizeof(ours)) > 0 && strcmp(theirs, ours) == 0 &&
+	       uids_of(pid, u) && u[0] == u[1] && u[1] == u[2] && u[2] == u[3];
+}
+
+const char *
+claims_place(struct hr_keeper *k)
+{
+	const char *dir = hr_core_working_dir(k->core);
+
+	if (!k->place_looked) {
+		k->place_good = geteuid() != 0 || k->user.uid == 0 || may_enter(k, dir) ||
+				is_there(k->said_pid, dir);
+		k->place_looked = true;
+	}
+	return k->place_good ? dir : k->dir;
+}
+
+/* ---- which Python ---- */
+
+const char *
+claims_python(struct hr_keeper *k, const struct hr_report *r, const char *cwd)
+{
+	struct hr_account_own own;
+
+	hr_buf_reset(&k->py_path);
+	if (hr_account_enter(&k->account, &own) == 0) {
+		hr_python_find(r->path, cwd, k->user.home, &k->py_path);
+		hr_account_leave(&own);
+	}
+	return hr_buf_str(&k->py_path);
+}
