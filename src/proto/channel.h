@@ -11,6 +11,8 @@
 #define HR_CHANNEL_MAX 4096 /* bytes of a packet, its type included */
 
 enum hr_channel_type {
+	HR_CHANNEL_KEYS = 'H', /* -> 'h' */
+	HR_CHANNEL_KEYS_ANSWER = 'h',
 	HR_CHANNEL_FULL = 'F',   /* worker -> supervisor, no answer */
 	HR_CHANNEL_STATIC = 'S', /* -> 's' */
 	HR_CHANNEL_STATIC_ANSWER = 's',

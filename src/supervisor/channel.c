@@ -5,6 +5,7 @@
 #include "supervisor/channel.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -21,6 +22,21 @@ on_full(struct hr_worker *w, const char *p, size_t len)
 	(void)p;
 	(void)len;
 	hr_pool_full(w->pool);
+}
+
+/* Who asks has hidden itself from the others of its account. */
+static void
+on_keys(struct hr_worker *w, const char *p, size_t len)
+{
+	struct hr_buf text;
+	uint32_t from = 0;
+
+	if (len == sizeof(from))
+		memcpy(&from, p, sizeof(from));
+	hr_buf_init(&text, HR_CHANNEL_MAX);
+	hr_keys_tell(&w->pool->server->keys, from, HR_CHANNEL_MAX - 1, &text);
+	hr_channel_say(w, HR_CHANNEL_KEYS_ANSWER, &text);
+	hr_buf_done(&text);
 }
 
 static void
@@ -117,6 +133,7 @@ static const struct message {
 	bool has_text;
 	void (*fn)(struct hr_worker *w, const char *p, size_t len);
 } messages[] = {
+    {HR_CHANNEL_KEYS, ANY, true, on_keys},
     {HR_CHANNEL_FULL, ANY, false, on_full},
     {HR_CHANNEL_STATIC, ACTIONS, true, on_static},
     {HR_CHANNEL_READY, ANY, true, on_ready},

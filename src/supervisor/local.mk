@@ -46,7 +46,7 @@ libsupervisor_la_CPPFLAGS = $(AM_CPPFLAGS) \
 	-DHR_PKGDATADIR='"$(pkgdatadir)"' \
 	-DHR_RUNSTATEDIR='"$(runstatedir)"'
 libsupervisor_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
-libsupervisor_la_LIBADD = libproto.la libloop.la libbase.la $(JSONC_LIBS)
+libsupervisor_la_LIBADD = libkeysum.la libproto.la libloop.la libbase.la $(JSONC_LIBS)
 
 sbin_PROGRAMS += handraild
 handraild_SOURCES = %D%/main.c

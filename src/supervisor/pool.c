@@ -93,12 +93,11 @@ worker_free(struct hr_worker *w)
 }
 
 static int
-worker_spawn(struct hr_worker *w, int channel, int keys, struct hr_err *err)
+worker_spawn(struct hr_worker *w, int channel, struct hr_err *err)
 {
 	const struct hr_server *s = w->pool->server;
 	const struct hr_settings *c = &s->settings;
-	const struct hr_spawn_fd fds[] = {
-	    {w->pool->listener, 0}, {channel, 3}, {s->board_fd, 4}, {keys, 5}};
+	const struct hr_spawn_fd fds[] = {{w->pool->listener, 0}, {channel, 3}, {s->board_fd, 4}};
 	const char *argv[WORKER_ARGS];
 	char slot[16], requests[24], unpack_bytes[24], unpack_entries[24], uid[16], gid[16];
 	char user_id[24], entries[24], bytes[24], age[24], shell[16];
@@ -181,7 +180,7 @@ worker_start(struct hr_pool *p, struct hr_err *err)
 {
 	struct hr_worker *w = calloc(1, sizeof(*w));
 	struct hr_worker_slot *slot;
-	int channel = -1, keys = -1, ok = -1;
+	int channel = -1, ok = -1;
 
 	if (w == NULL)
 		return hr_err_nomem(err);
@@ -205,13 +204,9 @@ worker_start(struct hr_pool *p, struct hr_err *err)
 	/* counted before it lives: it must find itself in the size when it looks */
 	LIST_INSERT_HEAD(&p->workers, w, entry);
 	pool_publish(p);
-	if (hr_channel_open(w, &channel, err) == 0) {
-		keys = hr_keys_copy(&p->server->keys, err);
-		if (keys >= 0)
-			ok = worker_spawn(w, channel, keys, err);
-	}
+	if (hr_channel_open(w, &channel, err) == 0)
+		ok = worker_spawn(w, channel, err);
 	hr_fd_close(&channel);
-	hr_fd_close(&keys);
 	if (ok == 0) {
 		atomic_store(&slot->pid, w->child.pid);
 		return 0;

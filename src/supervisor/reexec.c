@@ -20,7 +20,10 @@
 #include "base/spawn.h"
 #include "supervisor/server.h"
 
-#define HANDOVER "HANDRAIL_HANDOVER" /* "PID LISTENER KEYS", -1: none */
+/* "PID LISTENER KEYS WHAT", -1: none. WHAT is SUMS; older versions handed over the keys themselves,
+ * and no such word. */
+#define HANDOVER "HANDRAIL_HANDOVER"
+#define SUMS "sums"
 #define FIRST_FD (STDERR_FILENO + 1)
 #define ABOVE 100 /* out of the way of those two */
 
@@ -61,23 +64,25 @@ int
 hr_reexec_begin(struct hr_server *s, char *const *argv, struct hr_err *err)
 {
 	const char *text = getenv(HANDOVER);
+	char what[sizeof(SUMS)] = "";
 	long pid = 0;
-	int listener = -1, keys = -1;
+	int listener = -1, keys = -1, r = 0;
 	ssize_t n;
 
 	/* from an earlier image of our process, or from one that asks us whether we could go on;
 	 * not a variable that somebody set */
-	if (text != NULL && (sscanf(text, "%ld %d %d", &pid, &listener, &keys) != 3 ||
+	if (text != NULL && (sscanf(text, "%ld %d %d %4s", &pid, &listener, &keys, what) < 3 ||
 				(pid != (long)getpid() && pid != (long)getppid())))
 		listener = keys = -1;
 	(void)unsetenv(HANDOVER);
 	keep_two(&listener, &keys);
 	s->listener = listener;
-	if (keys >= 0) {
-		s->keys.fd = keys;
-		s->keys.count = 1;
-		s->keys.from_environment = true;
-	}
+	if (keys >= 0)
+		r = strcmp(what, SUMS) == 0 ? hr_keys_inherit(&s->keys, keys, err)
+					    : hr_keys_inherit_text(&s->keys, keys, err);
+	hr_fd_close(&keys);
+	if (r != 0)
+		return -1;
 	/* now: later the file may be another one, which is what an upgrade is about */
 	n = readlink("/proc/self/exe", s->reexec.program, sizeof(s->reexec.program) - 1);
 	if (n < 0)
@@ -148,14 +153,22 @@ void
 hr_reexec_go(struct hr_server *s, struct hr_err *err)
 {
 	int listener = s->listener >= 0 ? fcntl(s->listener, F_DUPFD, FIRST_FD) : -1;
-	int keys = s->keys.from_environment ? fcntl(s->keys.fd, F_DUPFD, FIRST_FD) : -1;
+	int keys = -1;
 	struct rlimit lim = s->nofile_given;
 	char text[64];
 	sigset_t was;
 
 	(void)getrlimit(RLIMIT_NOFILE, &lim);
-	(void)snprintf(text, sizeof(text), "%ld %d %d", (long)getpid(), listener, keys);
 	(void)sigprocmask(SIG_SETMASK, NULL, &was);
+	if (s->keys.from_environment) {
+		keys = hr_keys_hand_over(&s->keys, err);
+		if (keys < 0 || hr_fd_cloexec(keys, false, err) != 0) {
+			hr_fd_close(&listener);
+			hr_fd_close(&keys);
+			return;
+		}
+	}
+	(void)snprintf(text, sizeof(text), "%ld %d %d " SUMS, (long)getpid(), listener, keys);
 	if (setenv(HANDOVER, text, 1) != 0)
 		(void)hr_err_nomem(err);
 	else if (ask(s, err) == 0) {
