@@ -72,7 +72,7 @@ on_sessions(struct hr_worker *w, const char *p, size_t len)
 
 	(void)p;
 	(void)len;
-	hr_buf_init(&text, HR_CHANNEL_MAX);
+	hr_buf_init(&text, HR_CHANNEL_ANSWER_MAX);
 	hr_sessions_list(&w->pool->server->sessions, &text);
 	hr_channel_say(w, HR_CHANNEL_SESSIONS_ANSWER, &text);
 	hr_buf_done(&text);
@@ -99,7 +99,7 @@ on_ready(struct hr_worker *w, const char *p, size_t len)
 	struct hr_buf b;
 	unsigned percent;
 
-	hr_buf_init(&b, HR_CHANNEL_MAX);
+	hr_buf_init(&b, HR_CHANNEL_ANSWER_MAX);
 	hr_buf_addc(&b, HR_CHANNEL_READY_ANSWER);
 	hr_monitor_look(m);
 	if (percent_of(p, len, &percent))
@@ -117,7 +117,7 @@ on_alerts(struct hr_worker *w, const char *p, size_t len)
 
 	(void)p;
 	(void)len;
-	hr_buf_init(&text, HR_CHANNEL_MAX);
+	hr_buf_init(&text, HR_CHANNEL_ANSWER_MAX);
 	hr_alerts_history(&text, &w->pool->server->alerts);
 	hr_channel_say(w, HR_CHANNEL_ALERTS_ANSWER, &text);
 	hr_buf_done(&text);
@@ -232,7 +232,7 @@ hr_channel_say(struct hr_worker *w, char type, const struct hr_buf *text)
 	struct hr_err err = {0};
 	struct hr_buf b;
 
-	hr_buf_init(&b, HR_CHANNEL_MAX);
+	hr_buf_init(&b, HR_CHANNEL_ANSWER_MAX);
 	hr_buf_addc(&b, type);
 	hr_buf_add(&b, hr_buf_str(text), text->len);
 	if (hr_buf_check(text, &err) != 0 || hr_buf_check(&b, &err) != 0 ||
@@ -247,7 +247,7 @@ hr_channel_give_static(struct hr_worker *w, int sock, const char *reason)
 	struct hr_err err = {0};
 	struct hr_buf b;
 
-	hr_buf_init(&b, HR_CHANNEL_MAX);
+	hr_buf_init(&b, HR_CHANNEL_ANSWER_MAX);
 	hr_buf_addc(&b, HR_CHANNEL_STATIC_ANSWER);
 	if (reason != NULL)
 		hr_buf_adds(&b, reason);

@@ -44,7 +44,7 @@ say(struct hr_worker *w, enum hr_session_verdict verdict, const char *reason)
 {
 	struct hr_buf text;
 
-	hr_buf_init(&text, HR_CHANNEL_MAX);
+	hr_buf_init(&text, HR_CHANNEL_ANSWER_MAX);
 	hr_buf_addc(&text, (char)verdict);
 	hr_buf_adds(&text, reason);
 	hr_channel_say(w, HR_CHANNEL_SESSION_ANSWER, &text);
