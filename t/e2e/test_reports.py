@@ -109,7 +109,8 @@ def a_mount_of_its_own():
         f.shell.run("mkdir -p mine; exec unshare -Urm --propagation private bash --norc -i", timeout=3)
         o = f.shell.run("mount --bind mine /root && cd /root && echo in", timeout=3)
         if o.content != "in":
-            raise Skip("needs namespaces for everybody: sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces")
+            raise Skip("needs namespaces for everybody: sysctl kernel.unprivileged_userns_clone=1, "
+                       "user.max_user_namespaces")
         equal(f.shell.status()["working_dir"].startswith("/root"), False)
 
 
