@@ -165,8 +165,10 @@ TESTS += %D%/e2e/test_skills.py
 EXTRA_DIST += %D%/e2e/test_skills.py %D%/corpus/skills/file_ops.jsonl
 
 # at most once, whatever dies or is replaced
-TESTS += %D%/e2e/test_kills.py %D%/e2e/test_once.py %D%/e2e/test_reloads.py
-EXTRA_DIST += %D%/e2e/test_kills.py %D%/e2e/test_once.py %D%/e2e/test_reloads.py
+TESTS += %D%/e2e/test_kills.py %D%/e2e/test_once.py %D%/e2e/test_reloads.py \
+	%D%/e2e/test_upgrades.py
+EXTRA_DIST += %D%/e2e/test_kills.py %D%/e2e/test_once.py %D%/e2e/test_reloads.py \
+	%D%/e2e/test_upgrades.py
 
 # vscode
 check_PROGRAMS += %D%/unit/test_vscode

@@ -202,6 +202,16 @@ hr_channel_open(struct hr_worker *w, int *ret_child, struct hr_err *err)
 	return 0;
 }
 
+int
+hr_channel_adopt(struct hr_worker *w, int fd, struct hr_err *err)
+{
+	w->channel_watch = hr_loop_readable(w->pool->server->loop, fd, channel_readable, w, err);
+	if (w->channel_watch == NULL)
+		return -1;
+	w->channel = fd;
+	return 0;
+}
+
 void
 hr_channel_close(struct hr_worker *w)
 {

@@ -318,7 +318,7 @@ START_TEST(the_viewer_takes_no_port_that_is_bound)
 	ck_assert_int_eq(hr_settings_init(&c, &err), 0);
 	ck_assert_int_eq(hr_settings_set(&c, "viewer_url_file", "", &err), 0);
 	c.port = 65534; /* then there is no other */
-	hr_viewer_open(&v, &c);
+	hr_viewer_open(&v, &c, -1);
 	ck_assert_int_eq(v.fd, -1);
 	hr_settings_done(&c);
 	hr_fd_close(&fd);
