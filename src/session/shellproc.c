@@ -249,12 +249,58 @@ out:
 /* ---- the terminal ---- */
 
 void
+hr_shellproc_flow(struct hr_shellproc *s)
+{
+	if (s->slave >= 0)
+		(void)ioctl(s->slave, TCXONC, TCOON); /* a terminal: cannot fail */
+}
+
+/* Its modes. Another line discipline has none, and neither reads nor writes. */
+static int
+get_modes(struct hr_shellproc *s, struct termios *t)
+{
+	const int ordinary = N_TTY;
+
+	if (s->slave < 0)
+		return -1;
+	if (tcgetattr(s->slave, t) == 0)
+		return 0;
+	if (ioctl(s->slave, TIOCSETD, &ordinary) < 0)
+		return -1;
+	return tcgetattr(s->slave, t);
+}
+
+/* No key of the terminal may be a letter that a command is typed with. */
+static void
+free_letters(struct termios *t)
+{
+	static const struct {
+		int key;
+		cc_t usual;
+	} keys[] = {{VINTR, 003}, {VQUIT, 034}, {VERASE, 0177}, {VKILL, 025}, {VEOF, 004},
+	    {VEOL, 0}, {VEOL2, 0}, {VSTART, 021}, {VSTOP, 023}, {VSUSP, 032}, {VREPRINT, 022},
+	    {VDISCARD, 017}, {VWERASE, 027}, {VLNEXT, 026}};
+	size_t i;
+
+	for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		cc_t c = t->c_cc[keys[i].key];
+
+		if ((c >= ' ' && c < 0177) || c > 0177 || c == '\n' || c == '\r' || c == '\t')
+			t->c_cc[keys[i].key] = keys[i].usual;
+	}
+}
+
+void
 hr_shellproc_tidy(struct hr_shellproc *s)
 {
 	struct termios t = {0}, was; /* libc fills in only a part */
 
-	if (s->slave < 0 || tcgetattr(s->slave, &t) < 0)
+	if (get_modes(s, &t) < 0)
 		return;
+	/* only what was stopped by a call is started by one: ^S is made such a stop first */
+	(void)ioctl(s->slave, TCXONC, TCOOFF);
+	hr_shellproc_flow(s);
+	(void)ioctl(s->slave, TIOCNXCL);
 	was = t;
 	t.c_iflag |= ICRNL;
 	t.c_iflag &= ~(tcflag_t)(INLCR | IGNCR | ISTRIP | IUCLC | PARMRK | IGNBRK);
@@ -266,6 +312,7 @@ hr_shellproc_tidy(struct hr_shellproc *s)
 	t.c_cflag = (t.c_cflag & ~(tcflag_t)(CSIZE | PARENB)) | CS8;
 	t.c_cc[VMIN] = 1;
 	t.c_cc[VTIME] = 0;
+	free_letters(&t);
 	if (memcmp(&t, &was, sizeof(t)) != 0)
 		(void)tcsetattr(s->slave, TCSANOW, &t); /* nothing better can be done */
 	(void)tcflush(s->slave, TCIFLUSH);              /* a terminal: cannot fail */

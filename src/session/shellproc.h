@@ -43,11 +43,14 @@ int hr_shellproc_start(struct hr_shellproc *s, const char *bash, const char *rcf
     struct hr_err *err);
 
 /* Puts back the modes that a person at a prompt needs (canonical input, echo, signals, output
- * processing) and drops input that nobody read. Special characters and the window size stay the
- * user's. */
+ * processing), lets output flow, and drops input that nobody read. Special characters stay
+ * the user's, unless text could not be typed with them, and so does the window size. */
 void hr_shellproc_tidy(struct hr_shellproc *s);
 
-/* The same for the input alone; what was typed a moment ago is gone, too, and its echo there. */
+/* Lets output flow that a program has stopped by tcflow(). What ^S stopped waits for ^Q. */
+void hr_shellproc_flow(struct hr_shellproc *s);
+
+/* Drops unread input; what was typed a moment ago is gone, too, and its echo there. */
 void hr_shellproc_flush(struct hr_shellproc *s);
 
 /* Lets control characters through to readline until it leaves the terminal again. */
