@@ -21,7 +21,8 @@
  * starts under load; a read finds them. The caller reads before each hr_core_timer(). */
 #define LOOK_MS 30
 #define BLIND_LOOK_MS 1 /* readline does not print to the terminal */
-#define READY_MS 2000   /* the longest pause between two looks, after some 4 s in all */
+#define LOOKS_MS 900    /* the longest pause between two looks, which are a second in all */
+#define READY_MS 2000
 #define START_MS 20000
 #define AGAIN_MAX 20 /* times C-c is repeated */
 
@@ -49,7 +50,7 @@ hr_core_new(const struct hr_core_config *config, const struct hr_core_ops *ops, 
 	c->ops = *ops;
 	c->arg = arg;
 	c->phase = PHASE_STARTING;
-	c->phase_deadline = c->suspect_at = INT64_MAX;
+	c->phase_deadline = c->suspect_at = c->watch_at = INT64_MAX;
 	c->job = -1;
 	c->marked = true;
 	hr_buf_init(&c->command, CORE_COMMAND_CAP);
@@ -139,6 +140,8 @@ hr_core_deadline(const struct hr_core *c)
 {
 	int64_t at = c->phase_deadline < c->suspect_at ? c->phase_deadline : c->suspect_at;
 
+	if (core_watch_at(c) < at)
+		at = core_watch_at(c);
 	if (c->active) {
 		if (c->hard_at < at)
 			at = c->hard_at;
@@ -211,6 +214,7 @@ is_one_command(struct hr_core *c)
 		core_answer_error(c, err.msg, strlen(err.msg));
 		return false;
 	}
+	c->whole = pieces.verdict == HR_SHELL_PARSED;
 	if (!hr_shell_pieces_refused(&pieces)) {
 		hr_shell_pieces_done(&pieces);
 		return true;
@@ -239,6 +243,7 @@ request_idle(struct hr_core *c, const struct hr_core_request *r, int64_t now)
 static void
 request_running(struct hr_core *c, const struct hr_core_request *r, int64_t now)
 {
+	core_watch(c, now);
 	if (c->command.len > 0 && !r->is_input) {
 		if (c->ended)
 			execute(c, now);
@@ -357,6 +362,7 @@ accept_prompt(struct hr_core *c, const struct hr_core_prompt *p)
 	c->own = p->own;
 	c->takes = false;
 	c->traced = strchr(p->flags, 'v') != NULL;
+	c->tracing = strchr(p->flags, 'x') != NULL;
 	set_text(&c->username, p->username);
 	set_text(&c->py_path, p->py_path);
 	if (p->working_dir[0] != '\0')
@@ -425,6 +431,8 @@ hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 			hr_view_reset(c->view, !c->own);
 	} else if (was == PHASE_TYPED || was == PHASE_BUSY || was == PHASE_HEALING) {
 		tell_over(c, p->exit_code, false);
+		if (p->exit_code > 128)
+			hr_view_leave_screen(c->view);
 		command_over(c);
 	}
 	if (p->own)
@@ -459,7 +467,7 @@ hr_core_exited(struct hr_core *c, int exit_code, int64_t now)
 		c->exit_code = exit_code;
 		c->job = -1;
 	}
-	c->traced = c->takes = false;
+	c->traced = c->tracing = c->takes = false;
 	core_set_phase(c, PHASE_DEAD, INT64_MAX);
 	core_restart(c, now);
 	if (started) {
@@ -495,20 +503,6 @@ hr_core_replies(struct hr_core *c, char *buf, size_t cap)
 
 /* ---- time ---- */
 
-/* The prompt is there, the report is not: PROMPT_COMMAND was unset, or does nothing any more. A
- * command that reads a line with readline itself (read -e) looks the same; the text tells. */
-static void
-suspect(struct hr_core *c, int64_t now)
-{
-	c->suspect_at = INT64_MAX;
-	if (!hr_view_readline(c->view) || !c->ops.in_readline(c->arg))
-		return;
-	if (c->phase == PHASE_HEALING)
-		hr_core_exited(c, 137, now); /* nothing is executed any more */
-	else if (c->phase == PHASE_BUSY && !c->reads_line)
-		core_type_heal(c, now);
-}
-
 /* The hook was left, readline was not seen. */
 static void
 prepare_overdue(struct hr_core *c, int64_t now)
@@ -520,14 +514,17 @@ prepare_overdue(struct hr_core *c, int64_t now)
 	}
 	if (c->ops.give != NULL)
 		(void)c->ops.give(c->arg, "", 0); /* should it wait for us */
-	if (c->look_ms < READY_MS) {
+	if (c->look_ms < LOOKS_MS) {
 		c->phase_deadline = now + c->look_ms;
 	} else if (!c->to_type) {
 		c->phase_deadline = INT64_MAX; /* nobody waits for it */
 	} else if (c->again++ == 0) {
-		/* something in PROMPT_COMMAND behind the hook */
-		hr_view_expect_line(c->view);
-		c->ops.type(c->arg, "\003", 1, false);
+		/* something in PROMPT_COMMAND behind the hook; or that the trace of it runs, and
+		 * would run for every command */
+		if (!c->tracing) {
+			hr_view_expect_line(c->view);
+			c->ops.type(c->arg, "\003", 1, false);
+		}
 		c->phase_deadline = now + READY_MS;
 	} else {
 		hr_core_exited(c, 137, now);
@@ -570,9 +567,10 @@ void
 hr_core_timer(struct hr_core *c, int64_t now)
 {
 	if (now >= c->suspect_at)
-		suspect(c, now);
+		core_suspect(c, now);
 	if (now >= c->phase_deadline)
 		phase_overdue(c, now);
+	core_look(c, now);
 	if (!c->active)
 		return;
 	if (!c->to_type && now >= core_no_change_at(c))

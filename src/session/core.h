@@ -56,6 +56,13 @@ struct hr_core_prompt {
 	bool unread;       /* ... and had not taken the last one when it said this */
 };
 
+/* What the shell does that goes on with a command. */
+enum hr_core_seen {
+	HR_SEEN_NOTHING,  /* that can be told from running it */
+	HR_SEEN_READLINE, /* waits for a command, in readline */
+	HR_SEEN_LINE,     /* ... without it, in the terminal's own line editing */
+};
+
 struct hr_core_ops {
 	/* Bytes to the terminal, as if typed; queued, never blocks. `literal`: control characters
 	 * in them must reach readline as they are. */
@@ -72,6 +79,9 @@ struct hr_core_ops {
 	bool (*take_back)(void *arg); /* what was given; false: the shell has it */
 	/* Whether something that the shell runs has the terminal. May be NULL. */
 	bool (*away)(void *arg);
+	/* A look at the shell's process, where a command does not end; output that was stopped
+	 * flows again. May be NULL. */
+	enum hr_core_seen (*look)(void *arg);
 	/* Whether bash itself has the terminal, in readline's mode. */
 	bool (*in_readline)(void *arg);
 	/* Whether what readline prints does not come to the terminal: exec 2>file. */

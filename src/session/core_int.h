@@ -27,6 +27,7 @@ struct hr_core {
 
 	enum phase phase;
 	int64_t phase_deadline, suspect_at, look_ms;
+	int64_t watch_at, watch_ms; /* the next look at a command that goes on */
 
 	bool running;          /* the client was told that a command goes on */
 	bool ended;            /* ... and it has ended since */
@@ -39,6 +40,7 @@ struct hr_core {
 	bool special;          /* the text is a special key: C-x */
 	bool echoed;           /* the terminal may show the input */
 	bool reads_line;       /* the command uses readline itself */
+	bool whole;            /* bash wants no more of it */
 	struct hr_buf command; /* stripped */
 	char key[8];
 	size_t key_len;
@@ -56,6 +58,7 @@ struct hr_core {
 	bool
 	    marked; /* readline marked its taking the terminal, and will mark the end of the echo */
 	bool traced;  /* set -v */
+	bool tracing; /* set -x */
 	bool retyped; /* the command in hand was begun before, but not read */
 	bool takes;   /* readline waits for ops.give, or was given a command by it */
 	struct hr_buf cwd, username, py_path;
@@ -74,16 +77,22 @@ int64_t core_no_change_at(const struct hr_core *c); /* a look may put it off */
 void core_see_change(struct hr_core *c);            /* looks whether the output was a change */
 void core_feed(struct hr_core *c, const char *p, size_t len, int64_t now); /* to the view */
 
+/* watch.c */
+void core_watch(struct hr_core *c, int64_t now);   /* looks are taken from now on */
+int64_t core_watch_at(const struct hr_core *c);    /* the next one */
+void core_look(struct hr_core *c, int64_t now);    /* if it is due */
+void core_suspect(struct hr_core *c, int64_t now); /* readline was seen, and no report came */
+
 /* typing.c */
 void core_type_command(struct hr_core *c, int64_t now);  /* the request in hand, to readline */
 void core_await_command(struct hr_core *c, int64_t now); /* readline takes the next one from us */
 /* Readline has the terminal: the rest of a command is read from there, or the command uses readline
  * itself, or the shell does not take commands from us after all. True: it was typed. */
 bool core_stop_giving(struct hr_core *c, int64_t now);
-void core_type_input(struct hr_core *c, int64_t now);     /* the same, to whatever runs */
-void core_type_interrupt(struct hr_core *c, int64_t now); /* C-c, until a prompt comes */
-void core_type_heal(struct hr_core *c, int64_t now);      /* the hook */
-void core_type_editing(struct hr_core *c, int64_t now);   /* readline, to a shell without it */
+void core_type_input(struct hr_core *c, int64_t now);            /* the same, to whatever runs */
+void core_type_interrupt(struct hr_core *c, int64_t now);        /* C-c, until a prompt comes */
+void core_type_heal(struct hr_core *c, bool plain, int64_t now); /* the hook; plain: no readline */
+void core_type_editing(struct hr_core *c, int64_t now); /* readline, to a shell without it */
 
 /* answer.c: each gives the one result and ends the request. */
 void core_answer_completed(struct hr_core *c);

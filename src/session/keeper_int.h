@@ -155,6 +155,11 @@ const char *claims_python(struct hr_keeper *k, const struct hr_report *r, const 
  * enter, or that it is in; otherwise the one in which it was started. */
 const char *claims_place(struct hr_keeper *k);
 
+/* look.c: the shell's process */
+bool look_in_readline(struct hr_keeper *k);
+enum hr_core_seen look_waits(struct hr_keeper *k); /* and output flows again */
+const char *look_stands(const struct hr_keeper *k);
+
 /* files.c */
 int files_open(struct hr_keeper *k, struct hr_err *err);
 void files_close(struct hr_keeper *k); /* and removes them */

@@ -51,13 +51,14 @@ struct line_bash {
 	builtin_function *source, *eval;
 	struct variable *(*variable)(const char *);
 	char *(*value)(const char *);
-	char *(*flags)(void);                             /* $-, to be freed */
-	volatile int *status;                             /* $? */
-	volatile pid_t *job;                              /* $!, -1: none */
-	volatile int *executing;                          /* a command that was read */
-	volatile int *evaluating;                         /* a text: eval, a trap, PROMPT_COMMAND */
-	volatile unsigned long *reading;                  /* readline's state */
-	volatile int *echoes;                             /* set -v */
+	char *(*flags)(void);            /* $-, to be freed */
+	volatile int *status;            /* $? */
+	volatile pid_t *job;             /* $!, -1: none */
+	volatile int *executing;         /* a command that was read */
+	volatile int *evaluating;        /* a text: eval, a trap, PROMPT_COMMAND */
+	volatile unsigned long *reading; /* readline's state */
+	volatile int *echoes;            /* set -v */
+	volatile int *debugging; /* shopt -s extdebug: a trap may keep commands from running */
 	volatile sig_atomic_t *interrupted, *terminating; /* signals came, and are to be acted on */
 	int (*pending_trap)(void);                        /* the first one's, -1: none */
 	char **ps0;           /* borrowed: what is shown when the line has been read */

@@ -69,7 +69,7 @@ static struct {
 	int *catch_signals, *catch_winch;
 	int (*insert_text)(const char *);
 	FILE **in;
-	int *prompted;
+	int *prompted, *paste;
 } rl;
 
 static getc_function *terminal_getc;
@@ -81,6 +81,7 @@ static int fifo = -1; /* while a line is read: no command finds it open */
 static bool active;   /* the line comes from there */
 static int echoing, prompted, catch_signals, catch_winch; /* what readline had before */
 static int meta;                                          /* what it was told */
+static bool marked;                                       /* by us, that it has the terminal */
 static char text[HR_HOOK_LINE_MAX + 1];
 static size_t text_len;
 
@@ -135,6 +136,21 @@ tell_more(void)
 		line_given = false;
 }
 
+/* Readline says that it takes the terminal and leaves it, by turning the marks of a paste on and
+ * off, unless it thinks the terminal dumb. The keeper has to see it all the same. */
+static void
+mark(bool on)
+{
+	static const char taken[] = "\033[?2004h", left[] = "\033[?2004l\r";
+	ssize_t n = 0;
+
+	if (on && *rl.paste == 0 && getpid() == line_owner)
+		n = write(STDERR_FILENO, taken, sizeof(taken) - 1);
+	else if (!on && marked)
+		n = write(STDERR_FILENO, left, sizeof(left) - 1);
+	marked = on && n > 0;
+}
+
 static void
 line_prep(int meta_flag)
 {
@@ -157,15 +173,18 @@ line_prep(int meta_flag)
 	line_armed = false;
 	tell_more();
 	terminal_prep(meta_flag);
+	mark(true);
 }
 
 static void
 line_deprep(void)
 {
-	if (active)
+	if (active) {
 		line_leave();
-	else
-		terminal_deprep();
+		return;
+	}
+	mark(false);
+	terminal_deprep();
 }
 
 static int
@@ -174,6 +193,7 @@ read_terminal(FILE *stream)
 	if (active) {
 		line_leave();
 		terminal_prep(meta);
+		mark(true);
 		(void)rl.set_signals();
 	}
 	return terminal_getc(stream);
@@ -281,8 +301,8 @@ find_symbols(void)
 	    {"rl_tty_set_echoing", &rl.set_echoing}, {"rl_set_signals", &rl.set_signals},
 	    {"rl_catch_signals", &rl.catch_signals}, {"rl_catch_sigwinch", &rl.catch_winch},
 	    {"rl_insert_text", &rl.insert_text}, {"rl_instream", &rl.in},
-	    {"rl_already_prompted", &rl.prompted}, {"zread", &line_bash.zread},
-	    {"begin_unwind_frame", &line_bash.begin_unwind},
+	    {"rl_already_prompted", &rl.prompted}, {"_rl_enable_bracketed_paste", &rl.paste},
+	    {"zread", &line_bash.zread}, {"begin_unwind_frame", &line_bash.begin_unwind},
 	    {"add_unwind_protect", &line_bash.add_unwind},
 	    {"run_unwind_frame", &line_bash.run_unwind}, {"source_builtin", &line_bash.source},
 	    {"eval_builtin", &line_bash.eval}, {"find_variable", &line_bash.variable},
@@ -291,7 +311,7 @@ find_symbols(void)
 	    {"last_asynchronous_pid", &line_bash.job}, {"executing", &line_bash.executing},
 	    {"parse_and_execute_level", &line_bash.evaluating},
 	    {"rl_readline_state", &line_bash.reading}, {"echo_input_at_read", &line_bash.echoes},
-	    {"interrupt_state", &line_bash.interrupted},
+	    {"debugging_mode", &line_bash.debugging}, {"interrupt_state", &line_bash.interrupted},
 	    {"terminating_signal", &line_bash.terminating},
 	    {"first_pending_trap", &line_bash.pending_trap},
 	    {"reset_readahead_token", &line_bash.reset_token},

@@ -361,6 +361,9 @@ on_lookup(struct variable *hook)
 	 */
 	if (*line_bash.echoes != 0)
 		return hook;
+	/* a shell that executes nothing any more is not to be told from one that does */
+	if (*line_bash.debugging != 0)
+		return hook;
 	looked_up = true;
 	told = tell(hook, answer);
 	looked_up = false;

@@ -9,7 +9,8 @@ libsession_la_SOURCES = \
 	%D%/hook.c %D%/hook.h \
 	%D%/report.c %D%/report.h \
 	%D%/typing.c \
-	%D%/view.c %D%/view.h
+	%D%/view.c %D%/view.h \
+	%D%/watch.c
 libsession_la_LIBADD = libterm.la libshell.la libbase.la
 
 noinst_LTLIBRARIES += libkeeper.la
@@ -22,6 +23,7 @@ libkeeper_la_SOURCES = \
 	%D%/files.c \
 	%D%/follow.c \
 	%D%/keeper.c %D%/keeper.h %D%/keeper_int.h \
+	%D%/look.c \
 	%D%/outlog.c %D%/outlog.h \
 	%D%/prompt.c \
 	%D%/python.c %D%/python.h \

@@ -330,9 +330,13 @@ shell_has_line(struct hr_keeper *k)
 static bool
 op_in_readline(void *arg)
 {
-	const struct hr_keeper *k = arg;
+	return look_in_readline(arg);
+}
 
-	return hr_shellproc_raw(&k->shell) && hr_shellproc_foreground(&k->shell, k->shell.pid);
+static enum hr_core_seen
+op_look(void *arg)
+{
+	return look_waits(arg);
 }
 
 static bool
@@ -462,6 +466,7 @@ const struct hr_core_ops shell_ops = {
     .give = op_give,
     .take_back = op_take_back,
     .away = op_away,
+    .look = op_look,
     .in_readline = op_in_readline,
     .blind = op_blind,
     .echoes = op_echoes,

@@ -3,6 +3,7 @@
 
 #include "session/core_int.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "session/hook.h"
@@ -183,11 +184,21 @@ type_key(struct hr_core *c, int64_t now)
 	}
 }
 
-/* `read -e` shows what looks like a prompt. */
+/* `read -e`, `read -re`: shows what looks like a prompt. */
 static bool
 uses_readline(const char *p, size_t len)
 {
-	return memmem(p, len, "read", 4) != NULL && memmem(p, len, "-e", 2) != NULL;
+	const char *end = p + len;
+
+	if (memmem(p, len, "read", 4) == NULL)
+		return false;
+	while ((p = memchr(p, '-', (size_t)(end - p))) != NULL) {
+		for (p++; p < end && isalpha((unsigned char)*p); p++) {
+			if (*p == 'e')
+				return true;
+		}
+	}
+	return false;
 }
 
 /* To a readline that waits for us. Keys and long texts are for the terminal. */
@@ -218,6 +229,7 @@ core_type_command(struct hr_core *c, int64_t now)
 
 	c->to_type = false;
 	c->last_change = now;
+	core_watch(c, now);
 	c->reads_line = false;
 	c->again = 0;
 	if (c->takes) {
@@ -275,6 +287,11 @@ core_type_input(struct hr_core *c, int64_t now)
 	bool unfinished = c->phase == PHASE_TYPED && hr_view_readline(c->view);
 
 	c->again = 0;
+	if (c->key_len > 0 && c->key[0] == '\003') {
+		/* what reads a line, or waits for the rest of a command, is given up */
+		c->reads_line = false;
+		c->whole = true;
+	}
 	if (c->phase != PHASE_TYPED && c->phase != PHASE_BUSY) {
 		/* its program has ended: as where the prompt was there already */
 		c->special = false;
@@ -298,16 +315,22 @@ core_type_input(struct hr_core *c, int64_t now)
 }
 
 void
-core_type_heal(struct hr_core *c, int64_t now)
+core_type_heal(struct hr_core *c, bool plain, int64_t now)
 {
 	struct hr_buf line;
 
 	hr_buf_init(&line, CORE_COMMAND_CAP);
 	hr_hook_heal(c->config.hook, &line);
-	if (line.fail == HR_OK) {
+	if (plain)
+		hr_buf_addc(&line, '\n');
+	if (line.fail == HR_OK && plain) {
+		hr_view_expect_line(c->view);
+		c->ops.type(c->arg, line.p, line.len, false);
+	} else if (line.fail == HR_OK) {
 		type_line(c, line.p, line.len, now);
-		core_set_phase(c, PHASE_HEALING, now + HEAL_MS);
 	}
+	if (line.fail == HR_OK)
+		core_set_phase(c, PHASE_HEALING, now + HEAL_MS);
 	hr_buf_done(&line);
 }
 

@@ -452,6 +452,15 @@ hr_view_reset(struct hr_view *v, bool keep_readline)
 }
 
 void
+hr_view_leave_screen(struct hr_view *v)
+{
+	static const char leave[] = "\033[?1049l";
+
+	if (hr_term_alternate(v->term))
+		hr_term_feed(v->term, leave, sizeof(leave) - 1);
+}
+
+void
 hr_view_shell_ended(struct hr_view *v)
 {
 	static const char modes[] = "\033[?2004l\033[?1l";

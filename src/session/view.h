@@ -52,6 +52,9 @@ int hr_view_mark(struct hr_view *v, struct hr_err *err);
 /* An empty terminal; everything counts as handed out. keep_readline: readline may wait already. */
 void hr_view_reset(struct hr_view *v, bool keep_readline);
 
+/* A program was ended by a signal: the screen that it had beside the main one is nobody's. */
+void hr_view_leave_screen(struct hr_view *v);
+
 /* What the shell itself set on the terminal, or began to print, is void. */
 void hr_view_shell_ended(struct hr_view *v);
 

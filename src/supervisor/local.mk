@@ -6,7 +6,6 @@ libsupervisor_la_SOURCES = \
 	%D%/channel.c %D%/channel.h \
 	%D%/child.c %D%/child.h \
 	%D%/childenv.c %D%/childenv.h \
-	%D%/handover.c %D%/handover.h \
 	%D%/identity.c %D%/identity.h \
 	%D%/keeperargs.c %D%/keeperargs.h \
 	%D%/keys.c %D%/keys.h \
@@ -24,7 +23,7 @@ libsupervisor_la_SOURCES = \
 	%D%/plugin.c %D%/plugin.h \
 	%D%/pluginproc.c %D%/pluginproc.h \
 	%D%/plugins.c %D%/plugins.h \
-	%D%/pool.c %D%/pool.h %D%/poolover.c \
+	%D%/pool.c %D%/pool.h \
 	%D%/probe.c %D%/probe.h \
 	%D%/ready.c %D%/ready.h \
 	%D%/readyline.c %D%/readyline.h \
@@ -47,7 +46,7 @@ libsupervisor_la_CPPFLAGS = $(AM_CPPFLAGS) \
 	-DHR_PKGDATADIR='"$(pkgdatadir)"' \
 	-DHR_RUNSTATEDIR='"$(runstatedir)"'
 libsupervisor_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
-libsupervisor_la_LIBADD = libkeysum.la libproto.la libloop.la libbase.la $(JSONC_LIBS)
+libsupervisor_la_LIBADD = libproto.la libloop.la libbase.la $(JSONC_LIBS)
 
 sbin_PROGRAMS += handraild
 handraild_SOURCES = %D%/main.c

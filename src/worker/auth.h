@@ -1,5 +1,4 @@
-/* hr_auth: whether a client knows a session key (http-api.md 2). A worker knows none itself: it has
- * their salted sums, from the supervisor. */
+/* hr_auth: the session keys and their comparison (http-api.md 2). */
 #ifndef HR_WORKER_AUTH_H
 #define HR_WORKER_AUTH_H
 
@@ -7,22 +6,22 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "proto/keysum.h"
+
+#define HR_AUTH_BYTES_MAX (64u << 10) /* of all keys together */
 
 struct hr_auth {
-	struct hr_keysum_head head;       /* count 0: authentication is off */
-	unsigned char (*sums)[HR_KEYSUM]; /* head.count of them */
-	size_t have;                      /* of them, so far */
+	char *keys; /* one a line; NULL: authentication is off */
+	size_t len;
 };
 
-/* Asks the supervisor for all sums. Only for a process that nobody else can look into. */
-int hr_auth_ask(struct hr_auth *a, int channel, struct hr_err *err);
-/* One of its answers. 1: all have come; 0: the next one has to begin at number a->have; -1. */
-int hr_auth_take(struct hr_auth *a, const char *p, size_t len, struct hr_err *err);
-void hr_auth_done(struct hr_auth *a);
+/* Reads the keys from the start of fd, which stays the caller's. Empty lines do not count. */
+int hr_auth_read(struct hr_auth *a, int fd, struct hr_err *err);
+/* The same from memory. */
+int hr_auth_set(struct hr_auth *a, const char *keys, size_t len, struct hr_err *err);
+void hr_auth_done(struct hr_auth *a); /* wipes them */
 
-/* Is the header's value, without blanks at its ends, one of the keys? True where authentication is
- * off. Takes the same time for every wrong value of one length. */
+/* Is the header's value, without blanks at its ends, one of the keys? True without keys. Takes the
+ * same time for every wrong value of one length. */
 bool hr_auth_passes(const struct hr_auth *a, const char *value);
 
 #endif

@@ -110,7 +110,7 @@ def a_mount_of_its_own():
         o = f.shell.run("mount --bind mine /root && cd /root && echo in", timeout=3)
         if o.content != "in":
             raise Skip("needs namespaces for everybody: sysctl kernel.unprivileged_userns_clone=1, "
-                       "user.max_user_namespaces")
+                       "user.max_user_namespaces=1000")
         equal(f.shell.status()["working_dir"].startswith("/root"), False)
 
 

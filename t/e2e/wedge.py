@@ -12,6 +12,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from lib import process, shells, wedges  # noqa: E402
+from lib.observation import NOTHING_RUNS  # noqa: E402
 from lib.tap import Tap, short, verbose  # noqa: E402
 
 BOUND = 1.9  # seconds; the session's own patience with a silent shell is longer
@@ -37,6 +38,8 @@ def play_step(shell, step):
         seen += o.content
         tries += 1
     what = "after %s" % short(step.command, 200)
+    if step.ended and o.content.startswith(NOTHING_RUNS):
+        return
     if step.given_up:
         if not o.completed:
             o = shell.run("C-c", is_input=True, timeout=5)
@@ -44,7 +47,9 @@ def play_step(shell, step):
         insist("PROMPT_COMMAND" not in o.content, what + " the hook is seen", o)
         return
     insist(not o.is_error, what, o)
-    if step.going:
+    if step.going is None:
+        insist(o.going_on or o.completed, what, o)
+    elif step.going:
         insist(o.going_on, what + " (must go on)", o)
     else:
         insist(o.completed, what + " (must complete)", o)
@@ -56,6 +61,8 @@ def play_step(shell, step):
         insist(o.content == step.content, what + " (content %r)" % step.content, o)
     if step.has is not None:
         insist(step.has in o.content, what + " (content with %r)" % step.has, o)
+    if step.lacks is not None:
+        insist(step.lacks not in o.content, what + " (content without %r)" % step.lacks, o)
     if step.until is not None:
         insist(step.until in seen, what + " (never said %r)" % step.until, o)
 
@@ -131,7 +138,8 @@ def main():
     parser.add_argument("names", nargs="*", help="groups or wedges")
     options = parser.parse_args()
     chosen = [(group, wedge) for group, list_ in wedges.GROUPS.items() for wedge in list_
-              if not options.names or group in options.names or wedge.name in options.names]
+              if (not options.names or group in options.names or wedge.name in options.names) and
+              (wedge.typed or not options.typed)]
     if options.list:
         for group, wedge in chosen:
             print("%s: %s" % (group, wedge.name))

@@ -86,6 +86,15 @@ op_away(void *arg)
 	return ((struct fake *)arg)->away;
 }
 
+static enum hr_core_seen
+op_look(void *arg)
+{
+	struct fake *f = arg;
+
+	f->looks++;
+	return f->seen;
+}
+
 static bool
 op_in_readline(void *arg)
 {
@@ -154,10 +163,10 @@ op_ready(void *arg)
 	((struct fake *)arg)->readies++;
 }
 
-void
-fake_init(struct fake *f)
+static void
+init(struct fake *f, bool seen)
 {
-	static const struct hr_core_ops ops = {.type = op_type,
+	struct hr_core_ops ops = {.type = op_type,
 	    .ack = op_ack,
 	    .give = op_give,
 	    .take_back = op_take_back,
@@ -172,6 +181,8 @@ fake_init(struct fake *f)
 	    .no_change_ms = FAKE_NO_CHANGE_MS, .hostname = "box", .hook = &f->hook};
 	struct hr_err err = {0};
 
+	if (seen)
+		ops.look = op_look;
 	memset(f, 0, sizeof(*f));
 	f->now = 1000000;
 	f->echoes = true;
@@ -182,6 +193,18 @@ fake_init(struct fake *f)
 	f->core = hr_core_new(&config, &ops, f, &err);
 	hr_assert(f->core != NULL);
 	hr_core_started(f->core, "/w", f->now);
+}
+
+void
+fake_init(struct fake *f)
+{
+	init(f, false);
+}
+
+void
+fake_init_seen(struct fake *f)
+{
+	init(f, true);
 }
 
 void

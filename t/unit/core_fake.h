@@ -29,13 +29,15 @@ struct fake {
 	struct hr_hook hook;
 	int64_t now;
 	bool in_readline, echoes, blind, away; /* what the core is told when it asks */
-	bool no_editing;                       /* ... at a prompt */
-	bool takes;                            /* ... what op_give gives */
-	struct hr_buf given;                   /* not taken yet; each text ended by a '|' */
-	const char *restart_dir;               /* NULL: there will be no new shell */
-	struct hr_buf typed;                   /* since the last fake_forget() */
-	bool literal;                          /* of the last bytes typed */
-	unsigned barren;                       /* restarts since the last report */
+	enum hr_core_seen seen;                /* ... if it may look (fake_init_seen) */
+	unsigned looks;
+	bool no_editing;         /* ... at a prompt */
+	bool takes;              /* ... what op_give gives */
+	struct hr_buf given;     /* not taken yet; each text ended by a '|' */
+	const char *restart_dir; /* NULL: there will be no new shell */
+	struct hr_buf typed;     /* since the last fake_forget() */
+	bool literal;            /* of the last bytes typed */
+	unsigned barren;         /* restarts since the last report */
 	unsigned acks, readies, restarts, results, requests;
 	bool careful;            /* of the last ack */
 	struct fake_result last; /* valid if results > 0 */
@@ -43,6 +45,7 @@ struct fake {
 };
 
 void fake_init(struct fake *f);
+void fake_init_seen(struct fake *f); /* the core may look at the shell's process */
 void fake_done(struct fake *f);
 void fake_forget(struct fake *f); /* what was typed */
 

@@ -625,6 +625,25 @@ START_TEST(the_hook_is_not_traced)
 }
 END_TEST
 
+/* What a full-screen program left behind that could not clean up. */
+START_TEST(a_screen_whose_program_was_killed)
+{
+	ASK(&f, "vi file");
+	fake_begin(&f);
+	fake_out(&f, "before\n\033[?1049h\033[?1h\033[HIts screen");
+	fake_out(&f, "Killed\n");
+	fake_prompt(&f, 137);
+	check_completed(1, "before", 137);
+	ck_assert(!hr_core_application_cursor(f.core));
+	/* one that ended by itself and left it on meant to show it */
+	ASK(&f, "tput smcup");
+	fake_begin(&f);
+	fake_out(&f, "\033[?1049h\033[HA screen");
+	fake_prompt(&f, 0);
+	check_completed(2, "A screen", 0);
+}
+END_TEST
+
 static TCase *
 start_case(void)
 {
@@ -681,6 +700,7 @@ trouble_case(void)
 	tcase_add_test(tc, a_program_in_a_child_shell);
 	tcase_add_test(tc, queries_are_answered_while_something_runs);
 	tcase_add_test(tc, the_hook_is_not_traced);
+	tcase_add_test(tc, a_screen_whose_program_was_killed);
 	return tc;
 }
 

@@ -175,6 +175,107 @@ START_TEST(a_hook_that_is_not_taken)
 }
 END_TEST
 
+/* ---- neither a report nor a mark ---- */
+
+static void
+setup_seen(void)
+{
+	fake_init_seen(&f);
+	fake_start(&f);
+	fake_forget(&f);
+}
+
+START_TEST(a_prompt_that_only_the_kernel_shows)
+{
+	ASK(&f, "exec env -i bash");
+	fake_begin(&f);
+	f.seen = HR_SEEN_READLINE;
+	fake_wait(&f, 100);
+	ck_assert_uint_eq(f.looks, 1);
+	ck_assert_ptr_nonnull(strstr(hr_buf_str(&f.typed), f.hook.nonce));
+	ck_assert_ptr_nonnull(strstr(hr_buf_str(&f.typed), "\r"));
+	ck_assert_uint_eq(f.results, 0);
+	f.seen = HR_SEEN_NOTHING;
+	silent_prompt(3);
+	check_completed(1, "", 3);
+}
+END_TEST
+
+START_TEST(a_prompt_without_readline)
+{
+	ASK(&f, "set +o emacs; unset PROMPT_COMMAND");
+	fake_begin(&f);
+	f.seen = HR_SEEN_LINE;
+	fake_wait(&f, 100);
+	ck_assert_ptr_nonnull(strstr(hr_buf_str(&f.typed), f.hook.nonce));
+	ck_assert_ptr_null(strstr(hr_buf_str(&f.typed), "\033"));
+	ck_assert_int_eq(f.typed.p[f.typed.len - 1], '\n');
+}
+END_TEST
+
+START_TEST(a_command_that_wants_more)
+{
+	ASK(&f, "echo \"not ended");
+	fake_begin(&f);
+	fake_forget(&f);
+	f.seen = HR_SEEN_READLINE;
+	fake_wait(&f, FAKE_NO_CHANGE_MS);
+	ck_assert_uint_ge(f.looks, 5);
+	check_nothing_typed();
+	ck_assert_uint_eq(f.results, 1);
+	/* given up by a key */
+	ASK(&f, "C-c", .is_input = true);
+	fake_forget(&f);
+	fake_wait(&f, 100);
+	ck_assert_ptr_nonnull(strstr(hr_buf_str(&f.typed), f.hook.nonce));
+}
+END_TEST
+
+START_TEST(a_command_that_reads_a_line)
+{
+	static const char *const texts[] = {"read -e x", "read -re x", "read -p 'x> ' -er x"};
+
+	ASK(&f, texts[_i]);
+	fake_begin(&f);
+	fake_forget(&f);
+	f.seen = HR_SEEN_READLINE;
+	f.in_readline = true;
+	fake_out(&f, "\033[?2004h");
+	fake_wait(&f, FAKE_NO_CHANGE_MS);
+	check_nothing_typed();
+	ck_assert_uint_eq(f.results, 1);
+}
+END_TEST
+
+/* It costs nothing to let a command run for long. */
+START_TEST(looked_at_less_and_less)
+{
+	ASK(&f, "sleep 1000", .blocking = true);
+	fake_begin(&f);
+	fake_wait(&f, 60000);
+	ck_assert_uint_eq(f.looks, 8);
+	ck_assert_int_eq(hr_core_deadline(f.core), INT64_MAX);
+	fake_prompt(&f, 0);
+	ck_assert_uint_eq(f.results, 1);
+	/* nobody is looked at at a prompt */
+	fake_wait(&f, 60000);
+	ck_assert_uint_eq(f.looks, 8);
+	ck_assert_int_eq(hr_core_deadline(f.core), INT64_MAX);
+}
+END_TEST
+
+START_TEST(looked_at_again_when_asked)
+{
+	ASK(&f, "sleep 1000");
+	fake_begin(&f);
+	fake_wait(&f, 60000);
+	ck_assert_uint_eq(f.looks, 8);
+	ASK(&f, "");
+	fake_wait(&f, 100);
+	ck_assert_uint_eq(f.looks, 9);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -193,6 +294,15 @@ main(void)
 	tcase_add_test(tc, nobody_waits_for_a_slow_prompt);
 	tcase_add_test(tc, a_hard_limit_before_the_prompt);
 	tcase_add_test(tc, a_hook_that_is_not_taken);
+	suite_add_tcase(s, tc);
+	tc = tcase_create("seen");
+	tcase_add_checked_fixture(tc, setup_seen, core_teardown);
+	tcase_add_test(tc, a_prompt_that_only_the_kernel_shows);
+	tcase_add_test(tc, a_prompt_without_readline);
+	tcase_add_test(tc, a_command_that_wants_more);
+	tcase_add_loop_test(tc, a_command_that_reads_a_line, 0, 3);
+	tcase_add_test(tc, looked_at_less_and_less);
+	tcase_add_test(tc, looked_at_again_when_asked);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);

@@ -10,14 +10,15 @@ from .tap import Skip
 
 
 class Step:
-    """One request. `going`: the command goes on (the step has a time-out of its own); `until`:
-    empty commands follow until this text was seen."""
+    """One request. `going`: the command goes on (the step has a time-out of its own), None: that or it
+    has ended; `until`: empty commands follow until this text was seen. `ended`: it may have ended before."""
 
     def __init__(self, command, code=0, content=None, going=False, until=None, restarted=False,
-                 code_any=False, has=None, given_up=False, **request):
+                 code_any=False, has=None, lacks=None, given_up=False, ended=False, **request):
         self.command, self.code, self.content = command, code, content
         self.going, self.until, self.restarted = going, until, restarted
-        self.code_any, self.has, self.given_up = code_any, has, given_up
+        self.code_any, self.has, self.lacks, self.given_up = code_any, has, lacks, given_up
+        self.ended = ended
         self.request = request
         if going and "timeout" not in request:
             self.request["timeout"] = 0.3
@@ -25,11 +26,11 @@ class Step:
 
 class Wedge:
     """shows: content of `echo ok` afterwards. kept: whether the directory and the exported variable
-    are looked at. may_restart: the shell may die of it later than at its prompt."""
+    are looked at. typed: it is played where commands are typed, too."""
 
     def __init__(self, name, *steps, shows="ok", undo=(), needs=None, kept=True, seconds=None,
-                 code=0):
-        self.name = name
+                 code=0, typed=True):
+        self.name, self.typed = name, typed
         self.steps = [s if isinstance(s, Step) else Step(s) for s in steps]
         self.shows, self.undo, self.needs = shows, undo, needs
         self.kept, self.seconds, self.code = kept, seconds, code
@@ -58,6 +59,11 @@ def _needs_program(name, package):
                 return
         raise Skip("%s is missing: apt-get install %s" % (name, package))
     return check
+
+
+def _python(code):
+    """A command: python3 with the terminal's calls at hand."""
+    return "python3 -c 'import array, ctypes, fcntl, os, signal, struct, sys, termios, time\n%s'" % code
 
 
 def _needs_root(shell):
@@ -119,6 +125,57 @@ TERMINAL = [
     Wedge("the ack read away", FIFO.replace("report", "ack") + "timeout 0.05 cat \"$f\"; true"),
 ]
 
+PYTHON = _needs_program("python3", "python3")
+TAKES = "os.tcsetpgrp(0, os.getpgrp())"  # the terminal, for its own group
+TERMINAL += [
+    Wedge("output stopped by tcflow", _python("termios.tcflow(0, termios.TCOOFF)"), needs=PYTHON),
+    Wedge("output stopped by tcflow, with a long command",
+          Step(_python("termios.tcflow(0, termios.TCOOFF)") + "; echo held", going=None), Step("", has="held",
+          code_any=True, ended=True), needs=PYTHON),
+    Wedge("output stopped by tcflow again and again", _python(
+          "termios.tcflow(0, termios.TCOOFF)") + "; (for i in 1 2 3 4; do sleep 0.05; " +
+          _python("termios.tcflow(0, termios.TCOOFF)") + "; done) & disown; sleep 0.6", needs=PYTHON),
+    Wedge("input stopped by tcflow", _python("termios.tcflow(0, termios.TCIOFF)"), needs=PYTHON),
+    Wedge("output stopped by ^S, and the command gone", goes_on("cat"), key("C-s", going=True), key("C-d")),
+    Wedge("output stopped by a typed ^S", Step(_python(
+          "try: fcntl.ioctl(0, termios.TIOCSTI, bytes([19]))\nexcept OSError: pass")), needs=PYTHON),
+    Wedge("the terminal for one alone", _python("fcntl.ioctl(0, termios.TIOCEXCL)"),
+          "[ $UID = 0 ] || : >/dev/tty", needs=PYTHON),
+    Wedge("another line discipline", Step(_python("fcntl.ioctl(0, termios.TIOCSETD, struct.pack(\"i\", 27))"),
+          code_any=True), needs=PYTHON),
+    Wedge("text put into the terminal", _python(
+          "try:\n for c in b\"exit 9\\n\": fcntl.ioctl(0, termios.TIOCSTI, bytes([c]))\nexcept OSError: pass"),
+          needs=PYTHON),
+    Wedge("a hang-up of the terminal", dies(_python("ctypes.CDLL(None).vhangup()"), 129), needs=_needs_root),
+    Wedge("a hang-up of the terminal, ignored", "trap \"\" HUP", Step(_python(
+          "ctypes.CDLL(None).vhangup()"), code_any=True, restarted=None), kept=False, needs=_needs_root),
+    Wedge("the terminal of another session", Step("setsid -w " + _python(
+          "fcntl.ioctl(0, termios.TIOCSCTTY, 1)"), code_any=True, restarted=None), needs=_needs_root, undo=["exit"]),
+    Wedge("a background job that takes the terminal again and again", Step(_python(
+          "signal.signal(signal.SIGTTOU, signal.SIG_IGN)\nfor i in range(200):\n " + TAKES + "\n time.sleep(0.005)") +
+          " & disown; sleep 0.3", code_any=True, restarted=None), needs=PYTHON, kept=False),
+    Wedge("stty -cread", Step("stty -cread", code_any=True)),
+    Wedge("stty min 0 time 1 raw", "stty raw -echo min 0 time 1"),
+    Wedge("stty min 255", "stty raw min 255 time 0"),
+    Wedge("special characters that are letters",
+          "stty intr e quit c susp h eof o erase k kill x start y stop z lnext w", undo=["stty sane"]),
+    Wedge("no special characters", "stty intr undef quit undef susp undef eof undef eol undef start undef stop undef",
+          undo=["stty sane"]),
+    Wedge("ends of lines that are letters", "stty eol o eol2 k", undo=["stty sane"]),
+    Wedge("tostop and noflsh", "stty tostop noflsh; sleep 0.01 & echo x; wait"),
+    Wedge("stty cs5 parenb", Step("stty cs5 parenb", code_any=True)),
+    Wedge("extproc", Step("stty extproc", code_any=True)),
+    Wedge("packet mode asked for", Step(_python("fcntl.ioctl(0, termios.TIOCPKT, struct.pack(\"i\", 1))"),
+          code_any=True), needs=PYTHON),
+    Wedge("a window of odd sizes", _python(
+          "fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack(\"HHHH\", 65535, 1, 0, 0))"), needs=PYTHON,
+          undo=["stty rows 1000 cols 1000"]),
+    Wedge("a full-screen program killed", goes_on(_python(
+          "import tty\ntty.setraw(0)\nos.write(1, b\"\\033[?1049h\\033[?1h\\033[?1000h\\033[Hits screen\")\n"
+          "time.sleep(0.7)\nos.kill(os.getpid(), 9)"), until="its screen"),
+          Step("", timeout=5, code=137, lacks="its screen", ended=True), needs=PYTHON),
+]
+
 PROMPT = [
     Wedge("PS1 changed", "PS1='$ '", undo=["PS1="]),
     Wedge("PS1 exported", "export PS1='(venv) \\u@\\h:\\w\\$ '", undo=["PS1="]),
@@ -135,7 +192,7 @@ PROMPT = [
           Step("cd /; unset PROMPT_COMMAND"), "cd \"$OLDPWD\""),
     Wedge("PROMPT_COMMAND read-only", "readonly PROMPT_COMMAND"),
     Wedge("PROMPT_COMMAND empty and read-only",
-          dies("PROMPT_COMMAND=; readonly PROMPT_COMMAND; (exit 3)", 3)),
+          Step("PROMPT_COMMAND=; readonly PROMPT_COMMAND; (exit 3)", code=3, restarted=None)),
     Wedge("PROMPT_COMMAND an array", "PROMPT_COMMAND=(true 'echo from-array')",
           undo=["unset PROMPT_COMMAND"]),
     Wedge("PROMPT_COMMAND changed by a function",
@@ -143,13 +200,13 @@ PROMPT = [
           "f", Step("(exit 3)", code=3), "echo ok", undo=["unset -f f"]),
     Wedge("PROMPT_COMMAND of one's own", "PROMPT_COMMAND='printf \"\\033]0;title\\007\"'"),
     Wedge("PROMPT_COMMAND that fails", "PROMPT_COMMAND='no_such_command_at_all 2>/dev/null'"),
-    Wedge("PROMPT_COMMAND that exits", dies("PROMPT_COMMAND='exit 5'", 5)),
+    Wedge("PROMPT_COMMAND that exits", Step("PROMPT_COMMAND='exit 5'", code_any=True, restarted=None)),
     Wedge("both unset", "unset PROMPT_COMMAND PS1"),
     Wedge("both unset, PS1 set", "unset PROMPT_COMMAND; PS1='$ '", undo=["PS1="]),
     Wedge("all prompt variables read-only and empty",
-          dies("PROMPT_COMMAND= PS1= PS2= PS0=; readonly PROMPT_COMMAND PS1 PS2 PS0", 0)),
+          Step("PROMPT_COMMAND= PS1= PS2= PS0=; readonly PROMPT_COMMAND PS1 PS2 PS0", restarted=None)),
     Wedge("something behind the hook that does not end", "PROMPT_COMMAND+=('read x </dev/tty')",
-          undo=["unset PROMPT_COMMAND"], seconds=9),
+          undo=["unset PROMPT_COMMAND"], seconds=3.5),
     Wedge("promptvars off", "shopt -u promptvars", undo=["shopt -s promptvars"]),
     Wedge("bind -r C-m", "bind -r '\\C-m'; bind -r '\\C-j'"),
     Wedge("C-m bound to abort", "bind '\"\\C-m\": abort'"),
@@ -174,6 +231,25 @@ PROMPT = [
     Wedge("TERM unknown, a new shell", "export TERM=nonsense", dies("exit", 0),
           undo=["export TERM=$E2E_TERM"]),
     Wedge("TERM unset", "unset TERM", undo=["export TERM=$E2E_TERM"]),
+    Wedge("TERM=dumb, PROMPT_COMMAND unset", Step("export TERM=dumb; unset PROMPT_COMMAND; (exit 3)", code=3),
+          undo=["export TERM=$E2E_TERM"]),
+    Wedge("TERM=dumb, PROMPT_COMMAND unset, another prompt",
+          "export TERM=dumb; unset PROMPT_COMMAND; PS1='$ '", undo=["PS1= TERM=$E2E_TERM"]),
+    Wedge("no paste mode, PROMPT_COMMAND unset",
+          "bind 'set enable-bracketed-paste off'; unset PROMPT_COMMAND"),
+    Wedge("no line editing, PROMPT_COMMAND unset", Step("set +o emacs; unset PROMPT_COMMAND; (exit 3)", code=3)),
+    Wedge("a terminal that is dumb, an unfinished quote", "export TERM=dumb", goes_on("echo \"not ended"),
+          typed("it is\"", content=None), undo=["export TERM=$E2E_TERM"]),
+    Wedge("a line read by readline", goes_on("read -re x"), typed("y"), Step("echo $x", content="y")),
+    Wedge("a line read by readline, PROMPT_COMMAND unset",
+          goes_on("TERM=dumb; unset PROMPT_COMMAND; read -re x"), key("C-c", code=130),
+          undo=["export TERM=$E2E_TERM"]),
+    Wedge("one key read, PROMPT_COMMAND unset",
+          goes_on("TERM=dumb; unset PROMPT_COMMAND; read -n1 x; read x"), typed("ab"),
+          undo=["export TERM=$E2E_TERM"]),
+    Wedge("a wait in raw mode", goes_on("stty raw -echo; unset PROMPT_COMMAND; sleep 0.6"), Step("", timeout=5,
+          ended=True)),
+    Wedge("a prompt that does not end", "PS4='$(sleep 1000)'; set -x", seconds=3.5, typed=False),
 ]
 
 OPTIONS = [
@@ -183,7 +259,8 @@ OPTIONS = [
           dies("shopt -s extdebug; trap false DEBUG", 137)),
     Wedge("trap DEBUG that returns 2 under extdebug",
           dies("two() { return 2; }; shopt -s extdebug; trap two DEBUG", 137)),
-    Wedge("trap DEBUG that exits", dies("trap 'exit 6' DEBUG", 6)),
+    Wedge("trap DEBUG that exits", Step("trap 'exit 6' DEBUG", code_any=True, restarted=None),
+          Step("echo it goes", code_any=True, restarted=None)),
     Wedge("trap '' INT", "trap '' INT", undo=["trap - INT"]),
     Wedge("traps of everything",
           "trap '' HUP INT QUIT TERM TSTP TTIN TTOU USR1 USR2 ALRM CHLD WINCH CONT",
@@ -279,6 +356,13 @@ ENDS = [
     Wedge("exec of what is not there", Step("exec /nonexistent/program", code=127)),
     Wedge("exec bash", "exec bash"),
     Wedge("exec bash --norc", "exec bash --norc"),
+    Wedge("exec env -i bash", "export -p >env.sh", "exec env -i bash --norc -i", undo=[". ./env.sh"]),
+    Wedge("exec env -i bash without readline", "export -p >env.sh",
+          "exec env -i bash --norc --noediting -i", undo=[". ./env.sh"]),
+    Wedge("exec bash without its hook", "unset PROMPT_COMMAND; TERM=dumb exec bash --norc -i",
+          undo=["export TERM=$E2E_TERM"]),
+    Wedge("exec of another program that edits lines", goes_on("exec python3 -q", until=">>>", restarted=None),
+          typed("1 + 1", going=True, has="2"), key("C-d", restarted=True), needs=_needs_program("python3", "python3")),
     Wedge("exec sh", goes_on("exec sh -i", restarted=None), typed("exit 5", code=5, restarted=True)),
     Wedge("exec cat", goes_on("exec cat"), typed("x", going=True, content="x"),
           key("C-d", code=0, restarted=True)),
@@ -311,6 +395,11 @@ ENDS = [
                " p=os.fork()\nif p==0:\n os.setpgid(0,0); os.tcsetpgrp(0,os.getpgrp()); "
                "os._exit(0)\nos.waitpid(p,0)'", code_any=True),
           needs=_needs_program("python3", "python3")),
+    Wedge("the shell stopped again and again",
+          "(for i in $(seq 100); do kill -STOP $$; sleep 0.01; done) & disown; sleep 0.2", seconds=6),
+    Wedge("the shell traced for a moment", Step("(" + _python(
+          "c = ctypes.CDLL(None)\nc.ptrace(16, int(sys.argv[1]), 0, 0)\ntime.sleep(0.3)") + " $$ & disown); sleep 0.1",
+          code_any=True), needs=_needs_program("python3", "python3"), seconds=4),
     Wedge("a child that keeps the terminal",
           goes_on("bash -c 'trap \"\" INT TERM HUP QUIT TSTP; while :; do sleep 0.2; done'"),
           key("C-c", going=True), Step("pkill -9 -f 'while :; do sleep 0.2; done'", going=True,
@@ -346,7 +435,8 @@ NAMES = [
           "alias printf='echo P' read='echo R' builtin='echo B' eval='echo E' export='echo X' "
           "unset='echo U' set='echo S' bind='echo b' test='echo T' :='echo C' .='echo D'",
           undo=["\\unalias -a"]),
-    Wedge("an alias for a reserved word", Step("alias {='echo {'", code=137, restarted=True)),
+    Wedge("an alias for a reserved word", Step("alias {='echo {'", code_any=True, restarted=None),
+          undo=["\\unalias -a"]),
     Wedge("a command alias that does not end", "alias true='while :'", undo=["unalias -a"]),
     Wedge("enable -n of built-ins", "enable -n printf read eval bind export", undo=[
         "enable printf read eval bind export"]),

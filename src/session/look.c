@@ -1,0 +1,120 @@
+/* What the shell's process does, as the kernel shows it: for where it does not tell by itself. Only
+ * names and numbers of /proc are read, nothing that they lead to. */
+#include "config.h"
+
+#include "session/keeper_int.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+/* How much bash 5.2 reads at once where it does without readline; `read` asks for another number.
+ */
+#define PLAIN_READ 1024
+
+/* One line of a file of the process; "" if it cannot be had. */
+static void
+read_line(pid_t pid, const char *what, char *ret, size_t cap)
+{
+	char name[64];
+	ssize_t n = -1;
+	int fd;
+
+	(void)snprintf(name, sizeof(name), "/proc/%d/%s", (int)pid, what);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		n = hr_fd_read(fd, ret, cap - 1);
+	hr_fd_close(&fd);
+	ret[n > 0 ? n : 0] = '\0';
+}
+
+/* Whether the process still is the bash that we started, or another one in its place. */
+static bool
+is_bash(const struct hr_keeper *k)
+{
+	static const char deleted[] = " (deleted)";
+	const char *ours = strrchr(k->config->bash, '/'), *base;
+	char name[64], link[4096];
+	ssize_t n;
+
+	(void)snprintf(name, sizeof(name), "/proc/%d/exe", (int)k->shell.pid);
+	n = readlink(name, link, sizeof(link) - 1);
+	if (n <= 0)
+		return false;
+	link[n] = '\0';
+	if ((size_t)n >= sizeof(deleted) &&
+	    strcmp(link + n + 1 - sizeof(deleted), deleted) == 0) /* upgraded meanwhile */
+		link[n + 1 - (ssize_t)sizeof(deleted)] = '\0';
+	base = strrchr(link, '/');
+	return base != NULL &&
+	       (strcmp(base + 1, "bash") == 0 ||
+		   strcmp(base + 1, ours != NULL ? ours + 1 : k->config->bash) == 0);
+}
+
+bool
+look_in_readline(struct hr_keeper *k)
+{
+	return hr_shellproc_raw(&k->shell) && hr_shellproc_foreground(&k->shell, k->shell.pid) &&
+	       is_bash(k);
+}
+
+static bool
+is_select(unsigned long call)
+{
+#ifdef SYS_pselect6_time64
+	if (call == SYS_pselect6_time64)
+		return true;
+#endif
+	return call == SYS_pselect6;
+}
+
+/* The shell has the terminal and sleeps: readline waits for its input without a limit of time, and
+ * bash without readline reads as much as fits. */
+enum hr_core_seen
+look_waits(struct hr_keeper *k)
+{
+	unsigned long call, arg[5];
+	char line[256];
+
+	hr_shellproc_flow(&k->shell);
+	if (k->typed.len > 0 || k->shell.pid <= 0 ||
+	    !hr_shellproc_foreground(&k->shell, k->shell.pid))
+		return HR_SEEN_NOTHING;
+	read_line(k->shell.pid, "syscall", line, sizeof(line));
+	if (sscanf(line, "%lu %lx %lx %lx %lx %lx", &call, &arg[0], &arg[1], &arg[2], &arg[3],
+		&arg[4]) != 6 ||
+	    !is_bash(k))
+		return HR_SEEN_NOTHING;
+	if (is_select(call) && arg[0] == STDIN_FILENO + 1 && arg[4] == 0)
+		return hr_shellproc_raw(&k->shell) ? HR_SEEN_READLINE : HR_SEEN_NOTHING;
+	if (call == SYS_read && arg[0] == STDIN_FILENO && arg[2] == PLAIN_READ)
+		return hr_shellproc_raw(&k->shell) ? HR_SEEN_NOTHING : HR_SEEN_LINE;
+	return HR_SEEN_NOTHING;
+}
+
+/* Where the shell has neither ended nor can go on: why not; NULL: it can. What stops it by a signal
+ * is undone at once (shell_on_child), what does so by other means is not ours. */
+const char *
+look_stands(const struct hr_keeper *k)
+{
+	char line[256];
+	const char *at;
+
+	if (k->shell.pid <= 0)
+		return "there is no shell";
+	if (!hr_core_alive(k->core))
+		return "the shell has not shown its first prompt";
+	read_line(k->shell.pid, "stat", line, sizeof(line));
+	at = strrchr(line, ')');
+	if (at == NULL || at[1] != ' ')
+		return NULL;
+	if (at[2] == 't')
+		return "the shell does not answer: another process traces it, and holds it";
+	if (at[2] == 'T')
+		return "the shell does not answer: it is stopped";
+	return NULL;
+}

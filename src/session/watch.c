@@ -1,0 +1,65 @@
+/* A shell that came back to its prompt without a report: its hook is gone. */
+#include "config.h"
+
+#include "session/core_int.h"
+#include "session/view.h"
+
+/* A command that goes on is looked at less and less often, and then
+ * only when somebody asks. */
+#define WATCH_MS 100
+#define WATCH_MAX_MS 15000
+
+void
+core_watch(struct hr_core *c, int64_t now)
+{
+	c->watch_ms = WATCH_MS;
+	c->watch_at = c->ops.look != NULL ? now + c->watch_ms : INT64_MAX;
+}
+
+int64_t
+core_watch_at(const struct hr_core *c)
+{
+	return c->phase == PHASE_BUSY || (c->phase == PHASE_TYPED && c->takes) ? c->watch_at
+									       : INT64_MAX;
+}
+
+static bool
+is_due(struct hr_core *c, int64_t now)
+{
+	if (now < core_watch_at(c))
+		return false;
+	c->watch_ms *= 2;
+	c->watch_at = c->watch_ms <= WATCH_MAX_MS ? now + c->watch_ms : INT64_MAX;
+	return true;
+}
+
+/* The prompt is there, the report is not: PROMPT_COMMAND was unset, or does nothing any more. A
+ * command that reads a line with readline itself (read -e) looks the same; the text tells. */
+void
+core_suspect(struct hr_core *c, int64_t now)
+{
+	c->suspect_at = INT64_MAX;
+	if (!hr_view_readline(c->view) || !c->ops.in_readline(c->arg))
+		return;
+	if (c->phase == PHASE_HEALING)
+		hr_core_exited(c, 137, now); /* nothing is executed any more */
+	else if (c->phase == PHASE_BUSY && !c->reads_line)
+		core_type_heal(c, false, now);
+}
+
+/* The same where nothing at all was printed: in a terminal that readline thinks dumb, or by a bash
+ * in place of ours. The text of the command tells whether that waits for its rest. */
+void
+core_look(struct hr_core *c, int64_t now)
+{
+	enum hr_core_seen seen;
+
+	if (!is_due(c, now))
+		return;
+	seen = c->ops.look(c->arg);
+	if (seen == HR_SEEN_NOTHING || c->reads_line || !c->whole || hr_view_more(c->view) ||
+	    c->suspect_at != INT64_MAX || c->interrupting)
+		return;
+	if (!c->takes || !core_stop_giving(c, now))
+		core_type_heal(c, seen == HR_SEEN_LINE, now);
+}
