@@ -21,42 +21,40 @@ term_arg(const struct hr_term *t, unsigned i, int least, int absent)
 	return v < least ? least : v;
 }
 
-/* Cuts param at its semicolons; false: too many, or a number too large. */
-static bool
-csi_split(struct term_parser *p)
+/* Cuts the parameters that s begins with at their semicolons. Returns their length; -1: too many,
+ * or a number too large. */
+static ssize_t
+csi_split(struct term_parser *p, const char *s, size_t len)
 {
-	unsigned i, start = 0;
-	long v = 0;
-	int kind = PARAM_MISSING; /* or PARAM_TEXT, or 0: a number */
+	size_t i = 0, start;
+	unsigned digit;
+	long v;
 
+	p->params = s;
 	p->args = 0;
-	if (p->param_len == 0)
-		return true;
-	p->param[p->param_len] = '\0';
-	for (i = 0; i <= p->param_len; i++) {
-		char c = p->param[i];
-
-		if (c >= '0' && c <= '9') {
-			if (kind == PARAM_MISSING)
-				kind = 0;
+	if (len == 0 || s[0] < '0' || s[0] > ';')
+		return 0;
+	for (;; i++) {
+		start = i;
+		for (v = 0; i < len && (digit = (unsigned)s[i] - '0') <= 9; i++)
 			if (v <= INT_MAX)
-				v = v * 10 + (c - '0');
-		} else if (c == ':') {
-			kind = PARAM_TEXT;
-		} else {
-			if (kind == 0 && v > INT_MAX)
-				return false;
-			p->param[i] = '\0';
-			p->arg_at[p->args] = (uint8_t)start;
-			p->arg[p->args] = kind == 0 ? (int)v : kind;
-			if (++p->args == TERM_PARAMS + 1)
-				return false;
-			start = i + 1;
-			v = 0;
-			kind = PARAM_MISSING;
+				v = v * 10 + (int)digit;
+		if (i == start)
+			v = PARAM_MISSING;
+		if (i < len && s[i] == ':') {
+			v = PARAM_TEXT;
+			while (i < len && s[i] >= '0' && s[i] <= ':')
+				i++;
 		}
+		if (v > INT_MAX)
+			return -1;
+		p->arg_at[p->args] = (uint8_t)start;
+		p->arg[p->args] = (int)v;
+		if (++p->args == TERM_PARAMS + 1)
+			return -1;
+		if (i == len || s[i] != ';')
+			return (ssize_t)i;
 	}
-	return true;
 }
 
 /* --- sequences; n is the first parameter, 1 if it is missing or 0, never -1 --- */
@@ -70,7 +68,7 @@ csi_ich(struct hr_term *t, int n)
 	if (k == 0)
 		return;
 	if (t->cx == t->cols - 1)
-		term_grid_clear_part(t, t->cy, t->cx, 1, t->pen.bg);
+		term_grid_clear_part(t, t->cy, t->cx, 1, (t->pen & PEN_BG) != 0);
 	else if (k < room && (r = term_grid_write(t, t->cy)) != NULL)
 		term_row_insert(t, r, t->cx, k);
 }
@@ -84,7 +82,7 @@ csi_dch(struct hr_term *t, int n)
 	if (k == 0)
 		return;
 	if (k == room)
-		term_grid_clear_part(t, t->cy, t->cx, k, t->pen.bg);
+		term_grid_clear_part(t, t->cy, t->cx, k, (t->pen & PEN_BG) != 0);
 	else if ((r = term_grid_write(t, t->cy)) != NULL)
 		term_row_delete(t, r, t->cx, k);
 }
@@ -94,7 +92,8 @@ csi_ech(struct hr_term *t, int n)
 {
 	unsigned room = t->cols - t->cx;
 
-	term_grid_clear_part(t, t->cy, t->cx, (unsigned)n < room ? (unsigned)n : room, t->pen.bg);
+	term_grid_clear_part(
+	    t, t->cy, t->cx, (unsigned)n < room ? (unsigned)n : room, (t->pen & PEN_BG) != 0);
 }
 
 static void
@@ -165,25 +164,25 @@ csi_cbt(struct hr_term *t, int n)
 static void
 csi_il(struct hr_term *t, int n)
 {
-	term_grid_insert_rows(t, t->cy, (unsigned)n, t->pen.bg);
+	term_grid_insert_rows(t, t->cy, (unsigned)n, (t->pen & PEN_BG) != 0);
 }
 
 static void
 csi_dl(struct hr_term *t, int n)
 {
-	term_grid_delete_rows(t, t->cy, (unsigned)n, t->pen.bg);
+	term_grid_delete_rows(t, t->cy, (unsigned)n, (t->pen & PEN_BG) != 0);
 }
 
 static void
 csi_su(struct hr_term *t, int n)
 {
-	term_grid_scroll_up(t, (unsigned)n, t->pen.bg);
+	term_grid_scroll_up(t, (unsigned)n, (t->pen & PEN_BG) != 0);
 }
 
 static void
 csi_sd(struct hr_term *t, int n)
 {
-	term_grid_scroll_down(t, (unsigned)n, t->pen.bg);
+	term_grid_scroll_down(t, (unsigned)n, (t->pen & PEN_BG) != 0);
 }
 
 static void
@@ -282,7 +281,7 @@ csi_mode_private(struct hr_term *t, int mode, bool on)
 	case 1: t->app_cursor = on; break;
 	case 3: /* 80 or 132 columns: clears, changes no size */
 		term_move(t, 0, 0, true);
-		term_grid_clear_all(t, t->pen.bg);
+		term_grid_clear_all(t, (t->pen & PEN_BG) != 0);
 		break;
 	case 6:
 		t->origin = on;
@@ -402,17 +401,13 @@ csi_other(struct hr_term *t, int key)
 	}
 }
 
-void
-term_csi(struct hr_term *t, uint8_t final)
+static void
+csi_run(struct hr_term *t, int key)
 {
-	struct term_parser *p = &t->parser;
 	const struct csi_op *op = NULL;
 	unsigned i;
-	int key, n;
+	int n;
 
-	if (!csi_split(p) || p->interm_len > 1)
-		return;
-	key = final | (p->interm_len > 0 ? p->interm[0] << 8 : 0);
 	for (i = 0; i < sizeof(csi_ops) / sizeof(csi_ops[0]) && op == NULL; i++)
 		if (csi_ops[i].key == key)
 			op = &csi_ops[i];
@@ -422,7 +417,57 @@ term_csi(struct hr_term *t, uint8_t final)
 	} else if ((n = term_arg(t, 0, op->least, op->least)) != -1) {
 		op->run(t, n);
 	}
-	p->last = -1;
+	t->parser.last = -1;
+}
+
+void
+term_csi(struct hr_term *t, uint8_t final)
+{
+	struct term_parser *p = &t->parser;
+
+	p->param[p->param_len] = '\0';
+	if (csi_split(p, p->param, p->param_len) >= 0 && p->interm_len <= 1)
+		csi_run(t, final | (p->interm_len > 0 ? p->interm[0] << 8 : 0));
+}
+
+/* Where the final byte is of ESC [ numbers and that byte, all of it at b, once its parameters are
+ * cut; 0: it is something else. */
+static size_t
+csi_whole(struct term_parser *p, const uint8_t *b, size_t len)
+{
+	size_t reach = len < TERM_PARAM_BYTES + 3 ? len : TERM_PARAM_BYTES + 3, end;
+	ssize_t n;
+
+	if (len < 3 || b[1] != '[')
+		return 0;
+	n = csi_split(p, (const char *)b + 2, reach - 2);
+	if (n < 0)
+		return 0;
+	end = (size_t)n + 2;
+	return end < reach && b[end] >= 0x40 && b[end] < TERM_DEL ? end : 0;
+}
+
+size_t
+term_csi_whole(struct hr_term *t, const uint8_t *b, size_t len, uint64_t fed)
+{
+	size_t end = csi_whole(&t->parser, b, len);
+
+	if (end == 0)
+		return 0;
+	t->fed = fed + end;
+	csi_run(t, b[end]);
+	return end + 1;
+}
+
+size_t
+term_sgr_whole(struct hr_term *t, const uint8_t *b, size_t len)
+{
+	size_t end = csi_whole(&t->parser, b, len);
+
+	if (end == 0 || b[end] != 'm')
+		return 0;
+	term_sgr(t);
+	return end + 1;
 }
 
 void
@@ -438,10 +483,10 @@ term_esc(struct hr_term *t, uint8_t final)
 	case '=':
 	case '>':
 	case '\\': break;
-	case 'D': term_linefeed(t, false, t->pen.bg); break;
+	case 'D': term_linefeed(t, false, (t->pen & PEN_BG) != 0); break;
 	case 'E':
 		t->cx = 0;
-		term_linefeed(t, false, t->pen.bg);
+		term_linefeed(t, false, (t->pen & PEN_BG) != 0);
 		break;
 	case 'H':
 		if (t->cx < t->cols)

@@ -80,7 +80,7 @@ term_flood(struct hr_term *t, const uint8_t *b, size_t len)
 	uint64_t first;
 	size_t i = 0;
 
-	if (t->cx != 0 || t->pen.bg || !flood_possible(t))
+	if (t->cx != 0 || t->pen & PEN_BG || !flood_possible(t))
 		return 0;
 	r = &t->screen.row[bottom < t->rows ? bottom : bottom - t->rows];
 	first = term_top(t) + t->rows - 1;
@@ -122,7 +122,6 @@ row_to_append(struct hr_term *t)
 struct flood {
 	const uint8_t *at, *end; /* of the input */
 	char *to, *to_end;       /* of the row's bytes */
-	uint32_t pen;            /* packed */
 	struct term_row *r;
 	bool fresh; /* the row was empty, and the one above does not continue on it */
 };
@@ -239,30 +238,24 @@ flood_text(struct hr_term *t, struct flood *f)
 static inline bool
 flood_sequence(struct hr_term *t, struct flood *f)
 {
-	size_t len = (size_t)(f->end - f->at);
-	ssize_t n;
+	size_t len = (size_t)(f->end - f->at), n;
 
-	if (len < 3 || f->at[1] != '[')
-		return false;
-	if (f->at[2] == 'K') {
+	if (len >= 3 && f->at[1] == '[' && f->at[2] == 'K') {
 		/* compilers and grep say EL at each change; nothing is behind the cursor */
-		if ((!f->fresh && flood_row_len(f) == 0) || f->pen & PEN_BG)
+		if ((!f->fresh && flood_row_len(f) == 0) || t->pen & PEN_BG)
 			return false;
 		f->at += 3;
 		return true;
 	}
-	n = term_sgr_quick(
-	    t, &f->pen, f->at + 2, (len < TERM_SGR_REACH ? len : TERM_SGR_REACH) - 2);
-	if (n <= 0)
-		return false;
-	f->at += n + 2;
-	return true;
+	n = term_sgr_whole(t, f->at, len);
+	f->at += n;
+	return n > 0;
 }
 
 static inline bool
 flood_line_feed(struct hr_term *t, struct flood *f)
 {
-	unsigned n = f->pen & PEN_BG ? 0 : flood_line_end(t, f->at, (size_t)(f->end - f->at));
+	unsigned n = t->pen & PEN_BG ? 0 : flood_line_end(t, f->at, (size_t)(f->end - f->at));
 	bool continues = f->r->flags & ROW_WRAPPED;
 
 	if (n == 0)
@@ -277,7 +270,7 @@ size_t
 term_put_coloured(struct hr_term *t, const uint8_t *b, size_t len)
 {
 	struct term_row *r = row_to_append(t);
-	struct flood f = {.at = b, .end = b + len, .pen = term_pen_pack(&t->pen)};
+	struct flood f = {.at = b, .end = b + len};
 	uint64_t first = term_top(t) + t->cy;
 	bool scrolls = flood_possible(t), scrolled = false;
 	const uint8_t *text = b, *line = b; /* where they began */
@@ -307,7 +300,6 @@ term_put_coloured(struct hr_term *t, const uint8_t *b, size_t len)
 	if (scrolled)
 		flood_dirty(t, first);
 	t->cx = f.r->len;
-	term_pen_unpack(&t->pen, f.pen);
 	t->parser.last = f.at > text ? f.at[-1] : -1;
 	t->parser.utf8_want = 0; /* it began with text */
 	return (size_t)(f.at - b);

@@ -23,10 +23,6 @@ enum {
 	CH_DEL = TERM_DEL,
 };
 
-enum {
-	SGR_NUMBER = 100000, /* larger ones go the general way */
-};
-
 static void
 parse_c0(struct hr_term *t, uint8_t c)
 {
@@ -40,7 +36,7 @@ parse_c0(struct hr_term *t, uint8_t c)
 			t->cx = 0;
 		/* fall through */
 	case CH_VT:
-	case CH_FF: term_linefeed(t, false, t->pen.bg); break;
+	case CH_FF: term_linefeed(t, false, (t->pen & PEN_BG) != 0); break;
 	case CH_CR: t->cx = 0; break;
 	case CH_SO: t->charset.shifted = true; break;
 	case CH_SI: t->charset.shifted = false; break;
@@ -261,48 +257,6 @@ parse_byte(struct hr_term *t, uint8_t c)
 		parse_csi(t, c);
 }
 
-/* CSI numbers m, all of it here: nearly every sequence of coloured output. The same as byte by
- * byte. Returns its length; 0: it is not one of these. */
-static size_t
-parse_sgr(struct hr_term *t, const uint8_t *b, size_t len)
-{
-	struct term_parser *p = &t->parser;
-	unsigned args = 0;
-	size_t i;
-	ssize_t n;
-	int v = PARAM_MISSING;
-
-	if (len < 3 || b[1] != '[')
-		return 0;
-	n = term_sgr_plain(t, b + 2, (len < TERM_SGR_REACH ? len : TERM_SGR_REACH) - 2);
-	if (n < 0)
-		return 0;
-	if (n > 0) {
-		parse_clear(p);
-		p->last = -1;
-		return (size_t)n + 2;
-	}
-	for (i = 2; i < len && i < TERM_SGR_REACH && b[i] != 'm'; i++) {
-		if (b[i] >= '0' && b[i] <= '9' && v < SGR_NUMBER) {
-			v = (v == PARAM_MISSING ? 0 : v * 10) + (b[i] - '0');
-		} else if (b[i] == ';') {
-			p->arg[args++] = v;
-			v = PARAM_MISSING;
-		} else {
-			return 0;
-		}
-	}
-	if (i == len || b[i] != 'm')
-		return 0;
-	if (i > 2)
-		p->arg[args++] = v;
-	p->args = args;
-	parse_clear(p);
-	term_sgr(t);
-	p->last = -1;
-	return i + 1;
-}
-
 void
 term_parse(struct hr_term *t, const uint8_t *b, size_t len)
 {
@@ -331,10 +285,10 @@ term_parse(struct hr_term *t, const uint8_t *b, size_t len)
 			p->last = -1;
 			if (t->lf_is_crlf)
 				t->cx = 0;
-			term_linefeed(t, false, t->pen.bg);
+			term_linefeed(t, false, (t->pen & PEN_BG) != 0);
 			i++;
 		} else if (p->state == ST_GROUND && b[i] == CH_ESC &&
-			   (n = parse_sgr(t, b + i, len - i)) > 0) {
+			   (n = term_csi_whole(t, b + i, len - i, before + i)) > 0) {
 			i += n;
 		} else if (p->state == ST_DCS_DATA || p->state >= ST_DCS_IGNORE) {
 			n = parse_skip(p, b + i, len - i);

@@ -10,7 +10,7 @@
 enum {
 	/* How long a joiner waits. tmux forgets it at the end of what it read at once. */
 	PUT_JOINER_REACH = 4096,
-	PUT_ATTR_CHARSET = 0x8000, /* makes a blank a non-default one */
+	PUT_CHARSET = 0x8000, /* makes a blank a non-default one */
 };
 
 static bool
@@ -88,17 +88,17 @@ void
 term_put_ascii(struct hr_term *t, const uint8_t *p, size_t n)
 {
 	bool acs = t->charset.shifted ? t->charset.g1_acs : t->charset.g0_acs;
-	uint16_t attr = t->pen.attr;
+	uint32_t pen = t->pen;
 
 	if (t->wrap && !t->insert && !acs) {
 		put_run(t, p, n);
 		return;
 	}
 	if (acs)
-		t->pen.attr |= PUT_ATTR_CHARSET;
+		t->pen |= PUT_CHARSET;
 	for (; n > 0; p++, n--)
 		term_put(t, *p, 1);
-	t->pen.attr = attr;
+	t->pen = pen;
 }
 
 /* Appends to the character left of the cursor, if there is one and it has room. */
@@ -156,8 +156,7 @@ put_store(struct hr_term *t, struct term_row *r, uint32_t cp, unsigned width, bo
 		skip = false;
 	}
 	/* A default blank where the row has not been allocated is not stored. */
-	if (skip && t->cx >= t->sizes[r->size] && cp == ' ' && t->pen.attr == 0 && !t->pen.fg &&
-	    !t->pen.bg)
+	if (skip && t->cx >= t->sizes[r->size] && cp == ' ' && t->pen == 0)
 		return;
 	term_row_set(t, r, t->cx, cp | (width > 1 ? CELL_WIDE : 0));
 }

@@ -122,7 +122,7 @@ void
 term_reverse_index(struct hr_term *t)
 {
 	if (t->cy == t->upper)
-		term_grid_scroll_down(t, 1, t->pen.bg);
+		term_grid_scroll_down(t, 1, (t->pen & PEN_BG) != 0);
 	else if (t->cy > 0)
 		t->cy--;
 }
@@ -153,14 +153,14 @@ static void
 screen_erase_row(struct hr_term *t)
 {
 	/* An untouched row is left alone, and so is the flag of the row above. */
-	if (screen_row_size(t) > 0 || t->pen.bg)
-		term_grid_clear_rows(t, t->cy, 1, t->pen.bg);
+	if (screen_row_size(t) > 0 || t->pen & PEN_BG)
+		term_grid_clear_rows(t, t->cy, 1, (t->pen & PEN_BG) != 0);
 }
 
 void
 term_erase_line(struct hr_term *t, int how)
 {
-	bool bg = t->pen.bg;
+	bool bg = (t->pen & PEN_BG) != 0;
 
 	if ((how == 0 && t->cx == 0) || (how == 1 && t->cx >= t->cols - 1) || how == 2)
 		screen_erase_row(t);
@@ -173,7 +173,7 @@ term_erase_line(struct hr_term *t, int how)
 void
 term_erase_screen(struct hr_term *t, int how)
 {
-	bool bg = t->pen.bg;
+	bool bg = (t->pen & PEN_BG) != 0;
 
 	if (how == 3) {
 		term_history_clear(t);
@@ -278,7 +278,7 @@ term_alternate_off(struct hr_term *t, bool cursor)
 void
 term_full_reset(struct hr_term *t)
 {
-	memset(&t->pen, 0, sizeof(t->pen));
+	t->pen = 0;
 	memset(&t->charset, 0, sizeof(t->charset));
 	t->saved.pen = t->pen; /* but not the saved origin mode */
 	t->saved.charset = t->charset;

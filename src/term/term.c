@@ -63,7 +63,7 @@ term_start(struct hr_term *t)
 	t->lower = t->rows - 1;
 	t->wrap = true;
 	t->insert = t->origin = t->app_cursor = t->bracketed_paste = false;
-	memset(&t->pen, 0, sizeof(t->pen));
+	t->pen = 0;
 	memset(&t->charset, 0, sizeof(t->charset));
 	memset(&t->saved, 0, sizeof(t->saved));
 	memset(&t->alt_saved, 0, sizeof(t->alt_saved));

@@ -65,37 +65,9 @@ struct term_screen {
 	unsigned top;
 };
 
-struct term_pen {
-	uint16_t attr;
-	bool fg, bg; /* set to something else than the default */
-};
-
-/* The pen in one number: its attributes and these. */
+/* A pen is a number: its attributes (sgr.c) and these, colours other than the default. */
 #define PEN_FG 0x10000u
 #define PEN_BG 0x20000u
-
-static inline uint32_t
-term_pen_pack(const struct term_pen *pen)
-{
-	return pen->attr | (pen->fg ? PEN_FG : 0) | (pen->bg ? PEN_BG : 0);
-}
-
-static inline void
-term_pen_unpack(struct term_pen *pen, uint32_t bits)
-{
-	pen->attr = (uint16_t)bits;
-	pen->fg = (bits & PEN_FG) != 0;
-	pen->bg = (bits & PEN_BG) != 0;
-}
-
-/* An SGR that was seen: its bytes from the parameters on, and what it does to a packed pen. */
-struct term_sgr_known {
-	uint64_t key[2];
-	uint32_t keep, set;
-};
-
-#define TERM_SGR_KNOWN 64
-#define TERM_SGR_HASH 0xbcb43ed4b2a155abu /* keeps the most common ones apart */
 
 struct term_charset {
 	bool shifted, g0_acs, g1_acs;
@@ -123,7 +95,6 @@ enum term_state {
 #define TERM_DEL 0x7f
 #define TERM_PARAM_BYTES 63
 #define TERM_PARAMS 23
-#define TERM_SGR_REACH TERM_PARAMS /* bytes: cannot hold as many parameters */
 #define PARAM_MISSING (-2)
 #define PARAM_TEXT (-1) /* has colons */
 #define TERM_REPLY_BYTES 256
@@ -136,7 +107,8 @@ struct term_parser {
 	uint8_t param_len;
 	char param[TERM_PARAM_BYTES + 1];
 	int arg[TERM_PARAMS + 1];
-	uint8_t arg_at[TERM_PARAMS + 1]; /* where it starts in param */
+	const char *params;              /* what args were cut from; ended by a byte that is none */
+	uint8_t arg_at[TERM_PARAMS + 1]; /* where it starts in params */
 	unsigned args;
 	int last; /* character REP repeats, or -1 */
 	uint8_t utf8[4];
@@ -157,17 +129,17 @@ struct hr_term {
 	unsigned upper, lower; /* scroll region, inclusive */
 	bool wrap, insert, origin, app_cursor, bracketed_paste;
 	bool lf_is_crlf;
-	struct term_pen pen;
+	uint32_t pen;
 	struct term_charset charset;
 	uint8_t tabs[(TERM_MAX_COLS + 7) / 8];
 	struct { /* DECSC */
-		struct term_pen pen;
+		uint32_t pen;
 		struct term_charset charset;
 		unsigned cx, cy;
 		bool origin;
 	} saved;
 	struct { /* mode 1049 */
-		struct term_pen pen;
+		uint32_t pen;
 		unsigned cx, cy;
 		bool valid;
 	} alt_saved;
@@ -188,7 +160,6 @@ struct hr_term {
 	uint64_t generation, fingerprint;
 
 	struct term_parser parser;
-	struct term_sgr_known sgr[TERM_SGR_KNOWN];
 	uint64_t fed; /* bytes of input so far, exact when term_put() is called */
 	char reply[TERM_REPLY_BYTES];
 	size_t reply_len;
@@ -412,45 +383,11 @@ size_t term_put_coloured(struct hr_term *t, const uint8_t *b, size_t len);
 void term_parse(struct hr_term *t, const uint8_t *p, size_t len);
 void term_esc(struct hr_term *t, uint8_t final);
 void term_csi(struct hr_term *t, uint8_t final);
+/* ESC [ numbers and the final byte, all of it at b, which nearly every sequence is: done, and its
+ * length; 0: it is something else. fed: offset of b in the input. */
+size_t term_csi_whole(struct hr_term *t, const uint8_t *b, size_t len, uint64_t fed);
+size_t term_sgr_whole(struct hr_term *t, const uint8_t *b, size_t len); /* SGR alone */
 void term_sgr(struct hr_term *t);
-/* The parameters and the final byte of an SGR of numbers, colours by number among them: done, and
- * their length; 0: nothing was done, term_sgr() may know it; -1: it is no SGR of numbers. */
-ssize_t term_sgr_plain(struct hr_term *t, const uint8_t *b, size_t len);
-/* The same for a packed pen; what it finds is remembered in *k, if that is not NULL. */
-ssize_t term_sgr_learn(
-    struct term_sgr_known *k, const uint64_t *key, uint32_t *io_pen, const uint8_t *b, size_t len);
-/* The same by what is known, without a look at each byte. */
-static inline ssize_t
-term_sgr_quick(struct hr_term *t, uint32_t *io_pen, const uint8_t *b, size_t len)
-{
-	struct term_sgr_known *k;
-	uint64_t key[2], final;
-	unsigned n;
-
-	if (len < 16)
-		return term_sgr_learn(NULL, NULL, io_pen, b, len);
-	key[0] = term_load(b);
-	key[1] = 0;
-	final = key[0] & 0x40 * TERM_ONES;
-	if (final != 0) {
-		n = (unsigned)__builtin_ctzll(final) | 7; /* its last bit */
-		key[0] &= UINT64_MAX >> (63 - n);
-		n = n / 8 + 1;
-	} else {
-		key[1] = term_load(b + 8);
-		final = key[1] & 0x40 * TERM_ONES;
-		if (final == 0)
-			return term_sgr_learn(NULL, NULL, io_pen, b, len);
-		n = (unsigned)__builtin_ctzll(final) | 7;
-		key[1] &= UINT64_MAX >> (63 - n);
-		n = n / 8 + 9;
-	}
-	k = &t->sgr[((key[0] ^ key[1] << 7) * TERM_SGR_HASH) >> 58];
-	if (k->key[0] != key[0] || k->key[1] != key[1])
-		return term_sgr_learn(k, key, io_pen, b, len);
-	*io_pen = (*io_pen & k->keep) | k->set;
-	return (ssize_t)n;
-}
 int term_arg(const struct hr_term *t, unsigned i, int least, int absent);
 
 #endif
