@@ -35,7 +35,7 @@ TESTS += %D%/unit/test_act_run %D%/unit/test_event %D%/unit/test_frame \
 	%D%/unit/test_slots %D%/unit/test_slots_dead
 EXTRA_DIST += %D%/corpus/http/requests.jsonl %D%/corpus/json/decode.txt \
 	%D%/corpus/json/literal.txt
-t_unit_test_act_run_SOURCES = %D%/unit/test_act_run.c %D%/unit/handle.h %D%/unit/lines.h
+t_unit_test_act_run_SOURCES = %D%/unit/test_act_run.c %D%/unit/handle.h %D%/unit/keysums.h %D%/unit/lines.h
 t_unit_test_act_run_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_act_run_LDADD = libworker.la libdetect.la $(CHECK_LIBS) -lpthread
 t_unit_test_event_SOURCES = %D%/unit/test_event.c %D%/unit/lines.h
@@ -44,7 +44,7 @@ t_unit_test_event_LDADD = libprotojson.la libbase.la $(CHECK_LIBS)
 t_unit_test_frame_SOURCES = %D%/unit/test_frame.c %D%/unit/lines.h
 t_unit_test_frame_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_frame_LDADD = libproto.la libbase.la $(CHECK_LIBS)
-t_unit_test_handle_SOURCES = %D%/unit/test_handle.c %D%/unit/handle.h %D%/unit/lines.h
+t_unit_test_handle_SOURCES = %D%/unit/test_handle.c %D%/unit/handle.h %D%/unit/keysums.h %D%/unit/lines.h
 t_unit_test_handle_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_handle_LDADD = libworker.la libdetect.la $(CHECK_LIBS)
 t_unit_test_journal_SOURCES = %D%/unit/test_journal.c %D%/unit/lines.h
@@ -165,8 +165,10 @@ TESTS += %D%/e2e/test_skills.py
 EXTRA_DIST += %D%/e2e/test_skills.py %D%/corpus/skills/file_ops.jsonl
 
 # at most once, whatever dies or is replaced
-TESTS += %D%/e2e/test_kills.py %D%/e2e/test_once.py %D%/e2e/test_reloads.py
-EXTRA_DIST += %D%/e2e/test_kills.py %D%/e2e/test_once.py %D%/e2e/test_reloads.py
+TESTS += %D%/e2e/test_kills.py %D%/e2e/test_once.py %D%/e2e/test_reloads.py \
+	%D%/e2e/test_upgrades.py
+EXTRA_DIST += %D%/e2e/test_kills.py %D%/e2e/test_once.py %D%/e2e/test_reloads.py \
+	%D%/e2e/test_upgrades.py
 
 # vscode
 check_PROGRAMS += %D%/unit/test_vscode

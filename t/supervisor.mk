@@ -6,6 +6,11 @@ TESTS += %D%/unit/test_alert %D%/unit/test_hold %D%/unit/test_identity %D%/unit/
 t_unit_test_alert_SOURCES = %D%/unit/test_alert.c
 t_unit_test_alert_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_alert_LDADD = libsupervisor.la $(CHECK_LIBS)
+check_PROGRAMS += %D%/unit/test_handover
+TESTS += %D%/unit/test_handover
+t_unit_test_handover_SOURCES = %D%/unit/test_handover.c
+t_unit_test_handover_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_handover_LDADD = libsupervisor.la $(CHECK_LIBS)
 t_unit_test_identity_SOURCES = %D%/unit/test_identity.c
 t_unit_test_identity_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_identity_LDADD = libsupervisor.la $(CHECK_LIBS)
@@ -36,10 +41,10 @@ t_unit_test_supervisor_LDADD = libsupervisor.la $(CHECK_LIBS)
 
 # They run what was built, from the build tree.
 EXTRA_DIST += %D%/lint/conf %D%/e2e/test_edge.py %D%/e2e/test_front.py \
-	%D%/e2e/lib/attacker.py %D%/e2e/lib/certs.py %D%/e2e/test_alerts.py %D%/e2e/test_attacks.py \
+	%D%/e2e/lib/attacker.py %D%/e2e/lib/certs.py %D%/e2e/test_alerts.py %D%/e2e/test_attacks.py %D%/e2e/lib/newborn.py %D%/e2e/test_secrets.py \
 	%D%/e2e/test_held.py %D%/e2e/test_metrics.py %D%/e2e/test_service.py \
 	%D%/e2e/test_supervisor.py %D%/e2e/lib/supervised.py %D%/e2e/lib/fcgi_echo.py
-TESTS += %D%/lint/conf %D%/e2e/test_alerts.py %D%/e2e/test_attacks.py %D%/e2e/test_edge.py %D%/e2e/test_front.py \
+TESTS += %D%/lint/conf %D%/e2e/test_alerts.py %D%/e2e/test_attacks.py %D%/e2e/test_secrets.py %D%/e2e/test_edge.py %D%/e2e/test_front.py \
 	%D%/e2e/test_held.py %D%/e2e/test_metrics.py %D%/e2e/test_service.py \
 	%D%/e2e/test_supervisor.py
 

@@ -8,9 +8,12 @@
 
 #include "base/err.h"
 
-#define HR_CHANNEL_MAX 4096 /* bytes of a packet, its type included */
+#define HR_CHANNEL_MAX 4096         /* bytes of a packet, its type included */
+#define HR_CHANNEL_ANSWER_MAX 65536 /* ... of an answer */
 
 enum hr_channel_type {
+	HR_CHANNEL_KEYS = 'H', /* -> 'h' */
+	HR_CHANNEL_KEYS_ANSWER = 'h',
 	HR_CHANNEL_FULL = 'F',   /* worker -> supervisor, no answer */
 	HR_CHANNEL_STATIC = 'S', /* -> 's' */
 	HR_CHANNEL_STATIC_ANSWER = 's',
@@ -45,7 +48,7 @@ bool hr_session_name_fits(const char *p, size_t len);
 void hr_channel_tell(int fd, enum hr_channel_type type);
 
 struct hr_channel_answer {
-	char text[HR_CHANNEL_MAX]; /* without the type, NUL behind it */
+	char text[HR_CHANNEL_ANSWER_MAX]; /* without the type, NUL behind it */
 	size_t len;
 	int fd; /* passed with it, the caller's; or -1 */
 };

@@ -1,6 +1,7 @@
 # libproto: no library behind it, so that the keeper and the supervisor can link it.
+# libkeysum: for those two that check keys or read them.
 # libprotojson: JSON, Python texts, events and answers, for the workers.
-noinst_LTLIBRARIES += libproto.la libprotojson.la
+noinst_LTLIBRARIES += libproto.la libprotojson.la libkeysum.la
 libproto_la_SOURCES = \
 	%D%/channel.c %D%/channel.h \
 	%D%/frame.c %D%/frame.h %D%/frame_int.h \
@@ -10,6 +11,9 @@ libproto_la_SOURCES = \
 	%D%/journal_spare.c %D%/journal_tidy.c \
 	%D%/metrics.c %D%/metrics.h \
 	%D%/scoreboard.c %D%/scoreboard.h
+libkeysum_la_SOURCES = %D%/keysum.c %D%/keysum.h
+libkeysum_la_CFLAGS = $(AM_CFLAGS) $(MD_CFLAGS)
+libkeysum_la_LIBADD = $(MD_LIBS)
 libprotojson_la_SOURCES = \
 	%D%/evclass.c %D%/evclass.h \
 	%D%/event.c %D%/event.h \

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -78,6 +79,15 @@ hr_scoreboard_attach(int fd, struct hr_err *err)
 		return NULL;
 	}
 	return sb;
+}
+
+void
+hr_scoreboard_renew(struct hr_scoreboard *sb)
+{
+	/* what a worker adds at this moment may stay or not */
+	memset(&sb->metrics, 0, sizeof(sb->metrics));
+	atomic_store(&sb->last_execution_ns, 0);
+	atomic_store(&sb->static_sessions, 0);
 }
 
 void

@@ -66,6 +66,8 @@ struct hr_scoreboard {
 struct hr_scoreboard *hr_scoreboard_create(int *ret_fd, struct hr_err *err);
 /* Maps the board behind fd (fd stays the caller's); checks size and version. */
 struct hr_scoreboard *hr_scoreboard_attach(int fd, struct hr_err *err);
+/* Begins to count anew, for another supervisor of the workers that use it. */
+void hr_scoreboard_renew(struct hr_scoreboard *sb);
 void hr_scoreboard_detach(struct hr_scoreboard *sb); /* NULL: nothing */
 
 #endif

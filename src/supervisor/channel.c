@@ -5,6 +5,7 @@
 #include "supervisor/channel.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -21,6 +22,21 @@ on_full(struct hr_worker *w, const char *p, size_t len)
 	(void)p;
 	(void)len;
 	hr_pool_full(w->pool);
+}
+
+/* Who asks has hidden itself from the others of its account. */
+static void
+on_keys(struct hr_worker *w, const char *p, size_t len)
+{
+	struct hr_buf text;
+	uint32_t from = 0;
+
+	if (len == sizeof(from))
+		memcpy(&from, p, sizeof(from));
+	hr_buf_init(&text, HR_CHANNEL_MAX);
+	hr_keys_tell(&w->pool->server->keys, from, HR_CHANNEL_MAX - 1, &text);
+	hr_channel_say(w, HR_CHANNEL_KEYS_ANSWER, &text);
+	hr_buf_done(&text);
 }
 
 static void
@@ -56,7 +72,7 @@ on_sessions(struct hr_worker *w, const char *p, size_t len)
 
 	(void)p;
 	(void)len;
-	hr_buf_init(&text, HR_CHANNEL_MAX);
+	hr_buf_init(&text, HR_CHANNEL_ANSWER_MAX);
 	hr_sessions_list(&w->pool->server->sessions, &text);
 	hr_channel_say(w, HR_CHANNEL_SESSIONS_ANSWER, &text);
 	hr_buf_done(&text);
@@ -83,7 +99,7 @@ on_ready(struct hr_worker *w, const char *p, size_t len)
 	struct hr_buf b;
 	unsigned percent;
 
-	hr_buf_init(&b, HR_CHANNEL_MAX);
+	hr_buf_init(&b, HR_CHANNEL_ANSWER_MAX);
 	hr_buf_addc(&b, HR_CHANNEL_READY_ANSWER);
 	hr_monitor_look(m);
 	if (percent_of(p, len, &percent))
@@ -101,7 +117,7 @@ on_alerts(struct hr_worker *w, const char *p, size_t len)
 
 	(void)p;
 	(void)len;
-	hr_buf_init(&text, HR_CHANNEL_MAX);
+	hr_buf_init(&text, HR_CHANNEL_ANSWER_MAX);
 	hr_alerts_history(&text, &w->pool->server->alerts);
 	hr_channel_say(w, HR_CHANNEL_ALERTS_ANSWER, &text);
 	hr_buf_done(&text);
@@ -117,6 +133,7 @@ static const struct message {
 	bool has_text;
 	void (*fn)(struct hr_worker *w, const char *p, size_t len);
 } messages[] = {
+    {HR_CHANNEL_KEYS, ANY, true, on_keys},
     {HR_CHANNEL_FULL, ANY, false, on_full},
     {HR_CHANNEL_STATIC, ACTIONS, true, on_static},
     {HR_CHANNEL_READY, ANY, true, on_ready},
@@ -185,6 +202,16 @@ hr_channel_open(struct hr_worker *w, int *ret_child, struct hr_err *err)
 	return 0;
 }
 
+int
+hr_channel_adopt(struct hr_worker *w, int fd, struct hr_err *err)
+{
+	w->channel_watch = hr_loop_readable(w->pool->server->loop, fd, channel_readable, w, err);
+	if (w->channel_watch == NULL)
+		return -1;
+	w->channel = fd;
+	return 0;
+}
+
 void
 hr_channel_close(struct hr_worker *w)
 {
@@ -215,7 +242,7 @@ hr_channel_say(struct hr_worker *w, char type, const struct hr_buf *text)
 	struct hr_err err = {0};
 	struct hr_buf b;
 
-	hr_buf_init(&b, HR_CHANNEL_MAX);
+	hr_buf_init(&b, HR_CHANNEL_ANSWER_MAX);
 	hr_buf_addc(&b, type);
 	hr_buf_add(&b, hr_buf_str(text), text->len);
 	if (hr_buf_check(text, &err) != 0 || hr_buf_check(&b, &err) != 0 ||
@@ -230,7 +257,7 @@ hr_channel_give_static(struct hr_worker *w, int sock, const char *reason)
 	struct hr_err err = {0};
 	struct hr_buf b;
 
-	hr_buf_init(&b, HR_CHANNEL_MAX);
+	hr_buf_init(&b, HR_CHANNEL_ANSWER_MAX);
 	hr_buf_addc(&b, HR_CHANNEL_STATIC_ANSWER);
 	if (reason != NULL)
 		hr_buf_adds(&b, reason);

@@ -14,6 +14,8 @@ struct hr_worker;
 
 /* A pair: w keeps one end, watched; *ret_child is for the worker, close-on-exec, the caller's. */
 int hr_channel_open(struct hr_worker *w, int *ret_child, struct hr_err *err);
+/* Our end of the channel of a worker that an earlier image of us started; w keeps it on success. */
+int hr_channel_adopt(struct hr_worker *w, int fd, struct hr_err *err);
 void hr_channel_close(struct hr_worker *w); /* closed: nothing */
 
 /* The worker on that slot if it is still the same process, or NULL. */

@@ -183,6 +183,29 @@ hr_child_start(struct hr_child *c, const struct hr_spawn *what, int oom, struct 
 	return 0;
 }
 
+int
+hr_child_adopt(struct hr_child *c, pid_t pid, int log_fd, struct hr_err *err)
+{
+	siginfo_t si;
+
+	hr_assert(c->pid == 0);
+	/* nobody else gets the number of a child that we have not waited for */
+	if (pid <= 1 || waitid(P_PID, (id_t)pid, &si, WEXITED | WNOHANG | WNOWAIT) != 0)
+		return hr_err_set(
+		    err, HR_E_NOTFOUND, "%s: process %ld is no child of ours", c->name, (long)pid);
+	if (log_fd >= 0) {
+		c->log_watch = hr_loop_readable(c->kids->loop, log_fd, child_log_ready, c, err);
+		if (c->log_watch == NULL)
+			return -1;
+	}
+	hr_buf_init(&c->log_line, LOG_LINE_MAX);
+	c->log_fd = log_fd;
+	c->pid = pid;
+	c->since_ms = hr_now_ms();
+	TAILQ_INSERT_TAIL(&c->kids->list, c, entry);
+	return 0;
+}
+
 void
 hr_child_signal(const struct hr_child *c, int sig)
 {

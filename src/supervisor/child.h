@@ -60,6 +60,9 @@ void hr_children_protect(const struct hr_children *kids, bool on);
  * oom: added to our own score at start; the kernel refuses to lower it without privilege. Name,
  * on_exit, on_line and arg are the caller's to fill before. */
 int hr_child_start(struct hr_child *c, const struct hr_spawn *what, int oom, struct hr_err *err);
+/* One of an earlier image of this process; log_fd is what it writes its stderr to, -1 if nobody
+ * knows, and taken over on success. An error if it is no child of ours (any more). */
+int hr_child_adopt(struct hr_child *c, pid_t pid, int log_fd, struct hr_err *err);
 void hr_child_signal(const struct hr_child *c, int sig);       /* not running: nothing */
 void hr_child_signal_group(const struct hr_child *c, int sig); /* it leads its group */
 

@@ -106,6 +106,8 @@ open_port(struct hr_server *s)
 static void
 step_starting(struct hr_server *s)
 {
+	unsigned i;
+
 	if (s->keeper.state != HR_KEEPER_READY || !hr_plugins_settled(&s->plugins))
 		return;
 	if (s->settings.start_nginx &&
@@ -117,6 +119,8 @@ step_starting(struct hr_server *s)
 		return;
 	stage_set(s, HR_SERVER_RUNNING);
 	atomic_store(&s->board->ready, 1);
+	for (i = 0; i < HR_SERVER_POOLS; i++)
+		hr_pool_relieve(&s->pools[i]);
 	if (s->settings.start_nginx)
 		hr_log(HR_LOG_NOTICE, "ready: listening on %s", s->listen.text);
 	else
@@ -189,21 +193,12 @@ step_ending(struct hr_server *s)
 	}
 }
 
-/* An nginx that is starting has not said who it is: the next image could not tell it to end. Nor
- * would it know of an alert_command, which has an end: it is killed when it takes too long. */
 static void
 step_running(struct hr_server *s)
 {
-	struct hr_err err = {0};
-
 	atomic_store(&s->board->ready, hr_ready_now(s) ? 1 : 0);
-	if (!s->upgrade || (s->settings.start_nginx && s->nginx.state != HR_NGINX_UP) ||
-	    s->alerts.command.pid != 0)
-		return;
-	s->upgrade = false;
-	hr_reexec_go(s, &err);
-	hr_log(HR_LOG_ERROR, "upgrade refused, nothing has changed: %s", err.msg);
-	hr_alerts_hold(&s->alerts, false);
+	if (s->upgrade && hr_reexec_may(s))
+		hr_reexec_soon(s);
 }
 
 void
@@ -369,11 +364,11 @@ on_usr2(void *arg)
 {
 	struct hr_server *s = arg;
 
-	if (s->stage != HR_SERVER_RUNNING) {
-		hr_log(HR_LOG_WARNING, "no upgrade while starting or ending");
+	if (s->stage > HR_SERVER_RUNNING) {
+		hr_log(HR_LOG_WARNING, "no upgrade while ending");
 		return;
 	}
-	s->upgrade = true;
+	s->upgrade = true; /* as soon as it may be, one that starts also when it is ready */
 	hr_alerts_hold(&s->alerts, true);
 	hr_server_changed(s);
 }
@@ -437,12 +432,14 @@ start_parts(struct hr_server *s, struct hr_err *err)
 		if (hr_pool_open(&s->pools[i], err) != 0)
 			return -1;
 	}
+	hr_nginx_succeed(&s->nginx, &s->reexec.handed);
 	/* one that is there is ready at once, which starts nginx */
 	if ((adopted && hr_keeper_start(&s->keeper, err) != 0) ||
 	    hr_sessions_open(&s->sessions, err) != 0)
 		return -1;
 	hr_server_monitor(s);
 	s->one_each = s->settings.start_nginx && !adopted;
+	hr_handover_done(&s->reexec.handed); /* nobody takes anything any more */
 	/* nginx's first question is for the first pool; others would hold up the shell */
 	if (s->one_each)
 		hr_pool_fill(&s->pools[POOL_CONTROL]);
@@ -469,6 +466,7 @@ free_parts(struct hr_server *s)
 	hr_watch_free(s->patience);
 	for (i = 0; i < sizeof(s->signals) / sizeof(s->signals[0]); i++)
 		hr_watch_free(s->signals[i]);
+	hr_reexec_done(&s->reexec);
 	hr_loop_free(s->loop);
 	s->loop = NULL;
 }
@@ -481,7 +479,7 @@ hr_server_init(struct hr_server *s)
 	memset(s, 0, sizeof(*s));
 	s->listener = s->board_fd = s->log_fd = -1;
 	s->viewer.fd = s->viewer.port = -1;
-	s->keys.fd = s->notify.fd = s->run.lock = -1;
+	s->notify.fd = s->run.lock = -1;
 	hr_monitor_init(&s->monitor);
 	hr_keeper_init(&s->keeper, s);
 	hr_sessions_init(&s->sessions, s);

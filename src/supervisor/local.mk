@@ -6,6 +6,7 @@ libsupervisor_la_SOURCES = \
 	%D%/channel.c %D%/channel.h \
 	%D%/child.c %D%/child.h \
 	%D%/childenv.c %D%/childenv.h \
+	%D%/handover.c %D%/handover.h \
 	%D%/identity.c %D%/identity.h \
 	%D%/keeperargs.c %D%/keeperargs.h \
 	%D%/keys.c %D%/keys.h \
@@ -23,7 +24,7 @@ libsupervisor_la_SOURCES = \
 	%D%/plugin.c %D%/plugin.h \
 	%D%/pluginproc.c %D%/pluginproc.h \
 	%D%/plugins.c %D%/plugins.h \
-	%D%/pool.c %D%/pool.h \
+	%D%/pool.c %D%/pool.h %D%/poolover.c \
 	%D%/probe.c %D%/probe.h \
 	%D%/ready.c %D%/ready.h \
 	%D%/readyline.c %D%/readyline.h \
@@ -46,7 +47,7 @@ libsupervisor_la_CPPFLAGS = $(AM_CPPFLAGS) \
 	-DHR_PKGDATADIR='"$(pkgdatadir)"' \
 	-DHR_RUNSTATEDIR='"$(runstatedir)"'
 libsupervisor_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
-libsupervisor_la_LIBADD = libproto.la libloop.la libbase.la $(JSONC_LIBS)
+libsupervisor_la_LIBADD = libkeysum.la libproto.la libloop.la libbase.la $(JSONC_LIBS)
 
 sbin_PROGRAMS += handraild
 handraild_SOURCES = %D%/main.c

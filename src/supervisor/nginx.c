@@ -338,19 +338,25 @@ nginx_start_again(void *arg)
 	}
 }
 
-/* The workers of a dead master go on with their requests and take no new ones; ours is the socket,
- * so the next master need not wait for them. */
+/* Where there are too many, who has been at it longest is cut. */
 static void
-nginx_orphans(struct hr_nginx *n, pid_t group)
+orphans_add(struct hr_nginx *n, pid_t group)
 {
-	if (kill(-group, SIGQUIT) != 0)
-		return; /* nobody is left in it */
 	if (n->norphans == HR_NGINX_ORPHANS) {
 		(void)kill(-n->orphans[0], SIGKILL);
 		memmove(n->orphans, n->orphans + 1, sizeof(n->orphans) - sizeof(n->orphans[0]));
 		n->norphans--;
 	}
 	n->orphans[n->norphans++] = group;
+}
+
+/* The workers of a dead master go on with their requests and take no new ones; ours is the socket,
+ * so the next master need not wait for them. */
+static void
+nginx_orphans(struct hr_nginx *n, pid_t group)
+{
+	if (kill(-group, SIGQUIT) == 0) /* else nobody is left in it */
+		orphans_add(n, group);
 }
 
 static void
@@ -398,6 +404,34 @@ hr_nginx_init(struct hr_nginx *n, struct hr_server *server)
 	n->child.on_exit = nginx_ended;
 	n->child.on_line = hr_nginx_line;
 	(void)snprintf(n->child.name, sizeof(n->child.name), "nginx");
+}
+
+int
+hr_nginx_hand_over(const struct hr_nginx *n, struct hr_handover *h, struct hr_err *err)
+{
+	unsigned i;
+
+	for (i = 0; i < n->norphans; i++) {
+		if (hr_handover_add(h, -1, err, "nginx/%ld", (long)n->orphans[i]) != 0)
+			return -1;
+	}
+	if (n->child.pid == 0)
+		return 0;
+	return hr_handover_add(h, -1, err, "nginx/%ld", (long)n->child.pid);
+}
+
+void
+hr_nginx_succeed(struct hr_nginx *n, const struct hr_handover *h)
+{
+	const char *name;
+	size_t at = 0;
+	long group;
+
+	while ((name = hr_handover_next(h, &at, "nginx/")) != NULL) {
+		group = strtol(strchr(name, '/') + 1, NULL, 10);
+		if (group > 1 && kill((pid_t)-group, 0) == 0)
+			orphans_add(n, (pid_t)group);
+	}
 }
 
 static int
@@ -488,7 +522,11 @@ hr_nginx_start(struct hr_nginx *n, struct hr_err *err)
 {
 	const struct hr_server *s = n->server;
 	struct sockaddr_storage self;
+	unsigned i;
 
+	/* who connects from now on waits in the queue of the socket, which is ours, too */
+	for (i = 0; i < n->norphans; i++)
+		(void)kill(-n->orphans[i], SIGQUIT);
 	if (n->state == HR_NGINX_HELD ? hr_hold_release(&n->hold, err) != 0
 				      : nginx_run(n, err) != 0)
 		return -1;

@@ -2,7 +2,8 @@
  *
  * nginx inherits the listening socket from us (the NGINX variable of its own binary upgrade). When
  * its master is killed, its orphaned workers are told to finish what they have and a new master
- * starts on the same socket: no connection is refused and no request under way is cut. */
+ * starts on the same socket: no connection is refused and no request under way is cut. The same
+ * takes place at an upgrade in place, where the old master serves until the new one starts. */
 #ifndef HR_SUPERVISOR_NGINX_H
 #define HR_SUPERVISOR_NGINX_H
 
@@ -15,6 +16,7 @@
 #include "supervisor/hold.h"
 #include "supervisor/probe.h"
 
+struct hr_handover;
 struct hr_server;
 struct hr_settings;
 
@@ -39,7 +41,7 @@ struct hr_nginx {
 	bool worker_asked; /* the probe's answer is that of a worker */
 	struct hr_backoff backoff;
 	struct hr_watch *restart;
-	pid_t orphans[HR_NGINX_ORPHANS]; /* process groups of dead masters */
+	pid_t orphans[HR_NGINX_ORPHANS]; /* process groups of masters that are dead or not ours */
 	unsigned norphans;
 };
 
@@ -55,6 +57,10 @@ int hr_nginx_configure(
     const struct hr_server *server, const struct hr_settings *c, bool test, struct hr_err *err);
 
 void hr_nginx_init(struct hr_nginx *n, struct hr_server *server);
+/* Who it is, and whoever before it still answers, for the next image of us; and that one's part: it
+ * knows of them, and tells them to end when its own nginx is about to start. */
+int hr_nginx_hand_over(const struct hr_nginx *n, struct hr_handover *h, struct hr_err *err);
+void hr_nginx_succeed(struct hr_nginx *n, const struct hr_handover *h);
 /* So far as it can go without the port, after hr_nginx_configure(): ends in HR_NGINX_HELD, or is
  * not started where it could not be held. */
 int hr_nginx_prepare(struct hr_nginx *n, struct hr_err *err);

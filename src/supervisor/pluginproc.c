@@ -6,6 +6,7 @@
 #include "supervisor/pluginproc.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/spawn.h"
@@ -315,6 +317,49 @@ make_state_dir(struct hr_plugin *p, struct hr_err *err)
 	return 0;
 }
 
+/* Without a link no plugin takes them, which is what a client is told. */
+static bool
+is_browse(const char *type)
+{
+	return strcmp(type, "browse") == 0 || strcmp(type, "browse_interactive") == 0;
+}
+
+static bool
+takes(const struct hr_plugin *p, const char *type)
+{
+	size_t i;
+
+	if (!p->all->server->settings.enable_browser && is_browse(type))
+		return false;
+	for (i = 0; i < p->m.actions.n; i++) {
+		if (strcmp(p->m.actions.v[i], type) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+leads_to(const struct hr_plugin *p, int dir, const char *link)
+{
+	char target[96], is[sizeof(target)];
+	int n = snprintf(target, sizeof(target), "../plugin/%s.sock", p->m.name);
+
+	return readlinkat(dir, link, is, sizeof(is)) == n && memcmp(is, target, (size_t)n) == 0;
+}
+
+bool
+hr_plugin_owns_link(const struct hr_plugins *ps, int dir, const char *type)
+{
+	const struct hr_plugin *p;
+
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		if (takes(p, type))
+			return leads_to(p, dir, type);
+	}
+	return false;
+}
+
 /* A worker looks for the type of an action: DIR/action/TYPE leads to the plugin's socket. */
 static int
 link_action(const struct hr_plugin *p, const char *type, struct hr_err *err)
@@ -327,7 +372,7 @@ link_action(const struct hr_plugin *p, const char *type, struct hr_err *err)
 	path = hr_rundir_file(&p->all->server->run, name);
 	if (path == NULL)
 		return hr_err_nomem(err);
-	if (symlink(target, path) != 0)
+	if (symlink(target, path) != 0 && !(errno == EEXIST && leads_to(p, AT_FDCWD, path)))
 		r = errno == EEXIST ? hr_err_set(err, HR_E_BUSY,
 					  "another plugin takes actions of type \"%s\"", type)
 				    : hr_err_sys(err, errno, "%s", path);
@@ -335,36 +380,38 @@ link_action(const struct hr_plugin *p, const char *type, struct hr_err *err)
 	return r;
 }
 
-/* Without a link no plugin takes them, which is what a client is told. */
-static bool
-is_browse(const char *type)
+/* As new where the plugin of the image before us had one: that set flags of the socket itself. */
+static int
+listen_at(const struct hr_plugin *p, const char *suffix, uid_t uid, struct hr_err *err)
 {
-	return strcmp(type, "browse") == 0 || strcmp(type, "browse_interactive") == 0;
+	char name[96];
+	int fd;
+
+	(void)snprintf(name, sizeof(name), "plugin/%s.%s", p->m.name, suffix);
+	fd = hr_rundir_listen(&p->all->server->run, name, uid, err);
+	if (fd >= 0 && hr_fd_nonblock(fd, false, err) != 0)
+		hr_fd_close(&fd);
+	return fd;
 }
 
 static int
 open_sockets(struct hr_plugin *p, struct hr_err *err)
 {
-	const struct hr_server *s = p->all->server;
-	char name[96];
 	size_t i;
 
 	if (p->m.actions.n > 0) {
-		(void)snprintf(name, sizeof(name), "plugin/%s.sock", p->m.name);
-		p->action = hr_rundir_listen(&s->run, name, 0, err);
+		p->action = listen_at(p, "sock", 0, err);
 		if (p->action < 0)
 			return -1;
 	}
 	for (i = 0; i < p->m.actions.n; i++)
-		if ((s->settings.enable_browser || !is_browse(p->m.actions.v[i])) &&
-		    link_action(p, p->m.actions.v[i], err) != 0)
+		if (takes(p, p->m.actions.v[i]) && link_action(p, p->m.actions.v[i], err) != 0)
 			return -1;
 	for (i = 0; i < p->m.nhttp && p->m.http[i].port != NULL; i++)
 		;
 	if (i == p->m.nhttp)
 		return 0;
-	(void)snprintf(name, sizeof(name), "plugin/%s.http", p->m.name);
-	p->http = hr_rundir_listen(&s->run, name, s->id.nginx_uid, err);
+	p->http = listen_at(p, "http", p->all->server->id.nginx_uid, err);
 	return p->http >= 0 ? 0 : -1;
 }
 

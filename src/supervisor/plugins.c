@@ -5,6 +5,7 @@
 #include "supervisor/plugins.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -277,11 +278,34 @@ hr_plugins_succeed(struct hr_plugins *ps)
 	hr_oldplugins_end(run);
 }
 
+/* Of the image before us: those that lead to where one of ours leads stay. */
+static int
+remove_old_links(const struct hr_plugins *ps, struct hr_err *err)
+{
+	char *path = hr_rundir_file(&ps->server->run, "action");
+	DIR *d = path != NULL ? opendir(path) : NULL;
+	const struct dirent *e;
+	int r = 0;
+
+	free(path);
+	if (d == NULL)
+		return hr_err_sys(err, errno, "the directory of actions");
+	while (r == 0 && (e = readdir(d)) != NULL) {
+		if (e->d_type != DT_DIR && !hr_plugin_owns_link(ps, dirfd(d), e->d_name) &&
+		    unlinkat(dirfd(d), e->d_name, 0) != 0)
+			r = hr_err_sys(err, errno, "the link of action %s", e->d_name);
+	}
+	(void)closedir(d);
+	return r;
+}
+
 int
 hr_plugins_open(struct hr_plugins *ps, struct hr_err *err)
 {
 	struct hr_plugin *p;
 
+	if (remove_old_links(ps, err) != 0)
+		return -1;
 	TAILQ_FOREACH(p, &ps->list, entry)
 	{
 		if (hr_plugin_open(p, err) != 0)
@@ -321,6 +345,23 @@ hr_plugins_settled(const struct hr_plugins *ps)
 			return false;
 	}
 	return true;
+}
+
+int
+hr_plugins_hand_over(const struct hr_plugins *ps, struct hr_handover *h, struct hr_err *err)
+{
+	const struct hr_plugin *p;
+
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		if (p->action >= 0 &&
+		    hr_handover_add(h, p->action, err, "plugin/%s.sock", p->m.name) != 0)
+			return -1;
+		if (p->http >= 0 &&
+		    hr_handover_add(h, p->http, err, "plugin/%s.http", p->m.name) != 0)
+			return -1;
+	}
+	return 0;
 }
 
 void

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "supervisor/token.h"
 
+struct hr_handover;
 struct hr_plugin;
 struct hr_server;
 
@@ -35,6 +36,9 @@ void hr_plugins_start(struct hr_plugins *ps);
 bool hr_plugins_settled(const struct hr_plugins *ps);
 /* One of them has changed its state. */
 void hr_plugins_changed(struct hr_plugins *ps);
+
+/* Their sockets, for the next image of us. */
+int hr_plugins_hand_over(const struct hr_plugins *ps, struct hr_handover *h, struct hr_err *err);
 
 /* Those that hold long answers open for nginx, which waits for its connections. */
 void hr_plugins_stop_http(struct hr_plugins *ps);

@@ -72,8 +72,8 @@ pool_counts(const struct hr_pool *p)
 	return &p->server->board->pools[p->index];
 }
 
-static void
-pool_publish(struct hr_pool *p)
+void
+hr_pool_publish(struct hr_pool *p)
 {
 	atomic_store(&pool_counts(p)->size, hr_pool_count(p, NULL));
 }
@@ -93,12 +93,11 @@ worker_free(struct hr_worker *w)
 }
 
 static int
-worker_spawn(struct hr_worker *w, int channel, int keys, struct hr_err *err)
+worker_spawn(struct hr_worker *w, int channel, struct hr_err *err)
 {
 	const struct hr_server *s = w->pool->server;
 	const struct hr_settings *c = &s->settings;
-	const struct hr_spawn_fd fds[] = {
-	    {w->pool->listener, 0}, {channel, 3}, {s->board_fd, 4}, {keys, 5}};
+	const struct hr_spawn_fd fds[] = {{w->pool->listener, 0}, {channel, 3}, {s->board_fd, 4}};
 	const char *argv[WORKER_ARGS];
 	char slot[16], requests[24], unpack_bytes[24], unpack_entries[24], uid[16], gid[16];
 	char user_id[24], entries[24], bytes[24], age[24], shell[16];
@@ -176,27 +175,38 @@ worker_spawn(struct hr_worker *w, int channel, int keys, struct hr_err *err)
 
 static void worker_ended(void *arg, const struct hr_exit *how);
 
-static int
-worker_start(struct hr_pool *p, struct hr_err *err)
+struct hr_worker *
+hr_pool_new_worker(struct hr_pool *p, int slot)
 {
 	struct hr_worker *w = calloc(1, sizeof(*w));
-	struct hr_worker_slot *slot;
-	int channel = -1, keys = -1, ok = -1;
 
 	if (w == NULL)
-		return hr_err_nomem(err);
+		return NULL;
 	w->pool = p;
 	w->channel = -1;
-	w->slot = hr_server_take_slot(p->server);
-	if (w->slot < 0) {
-		free(w);
-		return hr_err_set(
-		    err, HR_E_BUSY, "all %d places for workers are taken", HR_SCOREBOARD_SLOTS);
-	}
+	w->slot = slot;
 	w->child.kids = &p->server->kids;
 	w->child.arg = w;
 	w->child.on_exit = worker_ended;
-	(void)snprintf(w->child.name, sizeof(w->child.name), "worker-%s-%d", p->name, w->slot);
+	(void)snprintf(w->child.name, sizeof(w->child.name), "worker-%s-%d", p->name, slot);
+	return w;
+}
+
+static int
+worker_start(struct hr_pool *p, struct hr_err *err)
+{
+	int slot_no = hr_server_take_slot(p->server), channel = -1, ok = -1;
+	struct hr_worker_slot *slot;
+	struct hr_worker *w;
+
+	if (slot_no < 0)
+		return hr_err_set(
+		    err, HR_E_BUSY, "all %d places for workers are taken", HR_SCOREBOARD_SLOTS);
+	w = hr_pool_new_worker(p, slot_no);
+	if (w == NULL) {
+		hr_server_give_slot(p->server, slot_no);
+		return hr_err_nomem(err);
+	}
 	slot = worker_slot(w);
 	atomic_store(&slot->pool, p->index);
 	atomic_store(&slot->requests, 0);
@@ -204,21 +214,17 @@ worker_start(struct hr_pool *p, struct hr_err *err)
 	atomic_store(&slot->stage, HR_STAGE_STARTING);
 	/* counted before it lives: it must find itself in the size when it looks */
 	LIST_INSERT_HEAD(&p->workers, w, entry);
-	pool_publish(p);
-	if (hr_channel_open(w, &channel, err) == 0) {
-		keys = hr_keys_copy(&p->server->keys, err);
-		if (keys >= 0)
-			ok = worker_spawn(w, channel, keys, err);
-	}
+	hr_pool_publish(p);
+	if (hr_channel_open(w, &channel, err) == 0)
+		ok = worker_spawn(w, channel, err);
 	hr_fd_close(&channel);
-	hr_fd_close(&keys);
 	if (ok == 0) {
 		atomic_store(&slot->pid, w->child.pid);
 		return 0;
 	}
 	LIST_REMOVE(w, entry);
 	worker_free(w);
-	pool_publish(p);
+	hr_pool_publish(p);
 	return -1;
 }
 
@@ -284,7 +290,7 @@ worker_ended(void *arg, const struct hr_exit *how)
 		    (long long)how->age_ms, hr_exit_text(how));
 	LIST_REMOVE(w, entry);
 	worker_free(w);
-	pool_publish(p);
+	hr_pool_publish(p);
 	if (!asked && (crashed || requests == 0)) /* else it served and left in order */
 		delay = hr_backoff_next(&p->backoff, worked, how->age_ms, hr_now_ms());
 	if (delay > 0 && !p->stopping && hr_watch_arm(p->restart, delay, NULL) == 0) {
@@ -510,9 +516,26 @@ hr_pool_open(struct hr_pool *p, struct hr_err *err)
 	p->insist = hr_loop_timer(s->loop, pool_insist, p, err);
 	if (p->restart == NULL || p->shrink == NULL || p->insist == NULL)
 		return -1;
-	(void)snprintf(file, sizeof(file), "fcgi/%s.sock", p->name);
+	hr_pool_socket_name(p, file);
 	p->listener = hr_rundir_listen(&s->run, file, s->id.nginx_uid, err);
-	return p->listener >= 0 ? 0 : -1;
+	if (p->listener < 0)
+		return -1;
+	hr_pool_adopt(p);
+	return 0;
+}
+
+void
+hr_pool_relieve(struct hr_pool *p)
+{
+	struct hr_worker *w;
+
+	LIST_FOREACH(w, &p->workers, entry)
+	{
+		if (w->retiring) {
+			w->retiring = false;
+			worker_retire(w);
+		}
+	}
 }
 
 void
@@ -531,13 +554,7 @@ hr_pool_recycle(struct hr_pool *p)
 	p->holding = false;
 	hr_pool_fill(p);
 	/* only now: the socket is never without somebody who accepts */
-	LIST_FOREACH(w, &p->workers, entry)
-	{
-		if (w->retiring) {
-			w->retiring = false;
-			worker_retire(w);
-		}
-	}
+	hr_pool_relieve(p);
 }
 
 void

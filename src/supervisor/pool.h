@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "supervisor/child.h"
 
+struct hr_handover;
 struct hr_server;
 struct hr_watch;
 
@@ -41,7 +42,8 @@ struct hr_pool {
 
 /* name is borrowed for good. */
 void hr_pool_init(struct hr_pool *p, struct hr_server *server, unsigned index, const char *name);
-int hr_pool_open(struct hr_pool *p, struct hr_err *err); /* makes the socket */
+/* Makes the socket, or goes on with that of the image before us, and with its workers. */
+int hr_pool_open(struct hr_pool *p, struct hr_err *err);
 /* Takes size and limits from the settings; starts what is missing, see one_each in the server. */
 void hr_pool_fill(struct hr_pool *p);
 /* An empty one is filled when somebody connects, if it is not before. */
@@ -52,6 +54,8 @@ void hr_pool_complete(struct hr_pool *p);
 void hr_pool_full(struct hr_pool *p);
 /* New workers on the same socket, then the old ones end, each after its request. */
 void hr_pool_recycle(struct hr_pool *p);
+/* Those of the image before us, which serve until there are ours: then they end as at a reload. */
+void hr_pool_relieve(struct hr_pool *p);
 /* No new ones. Idle workers end now, busy ones after their request; fast: at once. */
 void hr_pool_stop(struct hr_pool *p, bool fast);
 bool hr_pool_gone(const struct hr_pool *p);    /* no process is left */
@@ -59,5 +63,14 @@ bool hr_pool_serves(const struct hr_pool *p);  /* who connects is answered */
 bool hr_pool_failing(const struct hr_pool *p); /* its workers die as soon as they start */
 unsigned hr_pool_count(const struct hr_pool *p, unsigned *ret_busy);
 void hr_pool_close(struct hr_pool *p);
+
+/* poolover.c: socket and workers for the next image of us, and the workers of the one before. */
+int hr_pool_hand_over(const struct hr_pool *p, struct hr_handover *h, struct hr_err *err);
+void hr_pool_adopt(struct hr_pool *p);
+void hr_pool_socket_name(const struct hr_pool *p, char ret[64]); /* in the run directory */
+
+/* For that: a worker without a process, on that place, in no list. NULL: no memory. */
+struct hr_worker *hr_pool_new_worker(struct hr_pool *p, int slot);
+void hr_pool_publish(struct hr_pool *p); /* its size, to the scoreboard */
 
 #endif

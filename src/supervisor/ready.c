@@ -52,6 +52,8 @@ why_not(const struct hr_server *s)
 	}
 	if (!hr_plugins_settled(&s->plugins) && s->stage != HR_SERVER_RUNNING)
 		return "plugins are starting";
+	if (s->stage == HR_SERVER_STARTING && s->relieves)
+		return NULL;
 	if (s->settings.start_nginx && s->nginx.state != HR_NGINX_UP)
 		return "nginx is starting";
 	return s->stage == HR_SERVER_RUNNING ? NULL : "the server is starting";

@@ -4,9 +4,7 @@
 #include "supervisor/reexec.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -20,27 +18,9 @@
 #include "base/spawn.h"
 #include "supervisor/server.h"
 
-#define HANDOVER "HANDRAIL_HANDOVER" /* "PID LISTENER KEYS", -1: none */
-#define FIRST_FD (STDERR_FILENO + 1)
-#define ABOVE 100 /* out of the way of those two */
+#define TURNS 2 /* of the loop: one reads what a signal's handler noted, one acts on it */
 
 extern char **environ;
-
-/* Ours from now on, at a low number; everything else above is closed. -1 stays -1. */
-static void
-keep_two(int *a, int *b)
-{
-	int high_a = *a >= 0 ? fcntl(*a, F_DUPFD_CLOEXEC, ABOVE) : -1;
-	int high_b = *b >= 0 ? fcntl(*b, F_DUPFD_CLOEXEC, ABOVE) : -1;
-
-	*a = high_a >= 0 ? dup3(high_a, FIRST_FD, O_CLOEXEC) : -1;
-	*b = high_b >= 0 ? dup3(high_b, FIRST_FD + 1, O_CLOEXEC) : -1;
-	if (*a < 0)
-		(void)close(FIRST_FD);
-	if (*b < 0)
-		(void)close(FIRST_FD + 1);
-	hr_fd_close_from(FIRST_FD + 2);
-}
 
 static int
 copy_words(struct hr_reexec *r, char *const *argv, struct hr_err *err)
@@ -57,27 +37,31 @@ copy_words(struct hr_reexec *r, char *const *argv, struct hr_err *err)
 	return 0;
 }
 
+/* "keys": their sums; older versions handed over the keys themselves. */
+static int
+inherit_keys(struct hr_server *s, struct hr_handover *h, struct hr_err *err)
+{
+	int sums = hr_handover_take(h, "keys"), text = hr_handover_take(h, "keys-text"), r = 0;
+
+	if (sums >= 0)
+		r = hr_keys_inherit(&s->keys, sums, err);
+	else if (text >= 0)
+		r = hr_keys_inherit_text(&s->keys, text, err);
+	hr_fd_close(&sums);
+	hr_fd_close(&text);
+	return r;
+}
+
 int
 hr_reexec_begin(struct hr_server *s, char *const *argv, struct hr_err *err)
 {
-	const char *text = getenv(HANDOVER);
-	long pid = 0;
-	int listener = -1, keys = -1;
+	struct hr_handover *h = &s->reexec.handed;
 	ssize_t n;
 
-	/* from an earlier image of our process, or from one that asks us whether we could go on;
-	 * not a variable that somebody set */
-	if (text != NULL && (sscanf(text, "%ld %d %d", &pid, &listener, &keys) != 3 ||
-				(pid != (long)getpid() && pid != (long)getppid())))
-		listener = keys = -1;
-	(void)unsetenv(HANDOVER);
-	keep_two(&listener, &keys);
-	s->listener = listener;
-	if (keys >= 0) {
-		s->keys.fd = keys;
-		s->keys.count = 1;
-		s->keys.from_environment = true;
-	}
+	if (hr_handover_read(h, err) != 0)
+		return -1;
+	if (inherit_keys(s, h, err) != 0)
+		return -1;
 	/* now: later the file may be another one, which is what an upgrade is about */
 	n = readlink("/proc/self/exe", s->reexec.program, sizeof(s->reexec.program) - 1);
 	if (n < 0)
@@ -86,20 +70,53 @@ hr_reexec_begin(struct hr_server *s, char *const *argv, struct hr_err *err)
 	return copy_words(&s->reexec, argv, err);
 }
 
-void
-hr_reexec_check_listener(struct hr_server *s)
+int
+hr_reexec_listener(struct hr_server *s)
 {
+	int fd = hr_handover_take(&s->reexec.handed, "listener");
 	struct sockaddr_storage is;
 	socklen_t len = sizeof(is);
 
-	if (s->listener < 0)
-		return;
 	memset(&is, 0, sizeof(is));
-	if (s->settings.start_nginx &&
-	    getsockname(s->listener, (struct sockaddr *)&is, &len) == 0 && len == s->listen.len &&
-	    memcmp(&is, &s->listen.addr, len) == 0)
-		return;
-	hr_fd_close(&s->listener);
+	if (fd >= 0 && (getsockname(fd, (struct sockaddr *)&is, &len) != 0 ||
+			   len != s->listen.len || memcmp(&is, &s->listen.addr, len) != 0))
+		hr_fd_close(&fd);
+	return fd;
+}
+
+static int
+hand_over_keys(const struct hr_keys *k, struct hr_handover *h, struct hr_err *err)
+{
+	int fd, r;
+
+	if (!k->from_environment)
+		return 0;
+	fd = hr_keys_hand_over(k, err);
+	r = fd >= 0 ? hr_handover_add(h, fd, err, "keys") : -1;
+	hr_fd_close(&fd);
+	return r;
+}
+
+/* Everything that clients, and those who answer them, would miss. */
+static int
+gather(const struct hr_server *s, struct hr_handover *h, struct hr_err *err)
+{
+	unsigned i;
+
+	if (hr_handover_add(h, s->listener, err, "listener") != 0 ||
+	    hr_handover_add(h, s->viewer.fd, err, "viewer") != 0 ||
+	    hand_over_keys(&s->keys, h, err) != 0 ||
+	    hr_handover_add(h, s->board_fd, err, "board") != 0 ||
+	    hr_keeper_hand_over(&s->keeper, h, err) != 0 ||
+	    hr_sessions_hand_over(&s->sessions, h, err) != 0 ||
+	    hr_plugins_hand_over(&s->plugins, h, err) != 0 ||
+	    hr_nginx_hand_over(&s->nginx, h, err) != 0)
+		return -1;
+	for (i = 0; i < HR_SERVER_POOLS; i++) {
+		if (hr_pool_hand_over(&s->pools[i], h, err) != 0)
+			return -1;
+	}
+	return hr_handover_show(h, err);
 }
 
 /* What the new image would do with the settings, but for doing it. */
@@ -135,30 +152,28 @@ ask(const struct hr_server *s, struct hr_err *err)
 static void
 restore_process(const struct hr_server *s)
 {
-	sigset_t all;
-
-	(void)sigfillset(&all); /* inherited: what comes now waits for the next image */
-	(void)sigprocmask(SIG_SETMASK, &all, NULL);
 	(void)umask((mode_t)s->umask_given);
 	(void)setrlimit(RLIMIT_NOFILE, &s->nofile_given);
 	hr_children_protect(&s->kids, false);
 }
 
-void
-hr_reexec_go(struct hr_server *s, struct hr_err *err)
+bool
+hr_reexec_may(const struct hr_server *s)
 {
-	int listener = s->listener >= 0 ? fcntl(s->listener, F_DUPFD, FIRST_FD) : -1;
-	int keys = s->keys.from_environment ? fcntl(s->keys.fd, F_DUPFD, FIRST_FD) : -1;
+	return (!s->settings.start_nginx || s->nginx.state == HR_NGINX_UP) &&
+	       s->keeper.state != HR_KEEPER_STARTING && s->alerts.command.pid == 0 &&
+	       !hr_statics_asked(&s->statics) && !hr_sessions_asked(&s->sessions);
+}
+
+/* Returns only if it stays as it was. */
+static void
+go(struct hr_server *s, struct hr_err *err)
+{
 	struct rlimit lim = s->nofile_given;
-	char text[64];
-	sigset_t was;
+	struct hr_handover h = {NULL, 0};
 
 	(void)getrlimit(RLIMIT_NOFILE, &lim);
-	(void)snprintf(text, sizeof(text), "%ld %d %d", (long)getpid(), listener, keys);
-	(void)sigprocmask(SIG_SETMASK, NULL, &was);
-	if (setenv(HANDOVER, text, 1) != 0)
-		(void)hr_err_nomem(err);
-	else if (ask(s, err) == 0) {
+	if (gather(s, &h, err) == 0 && ask(s, err) == 0) {
 		hr_notify_send(&s->notify, "RELOADING=1\nMONOTONIC_USEC=%lld\n",
 		    (long long)hr_now_ms() * 1000);
 		hr_log(HR_LOG_NOTICE, "going on as %s", s->reexec.program);
@@ -168,17 +183,63 @@ hr_reexec_go(struct hr_server *s, struct hr_err *err)
 		hr_children_protect(&s->kids, true);
 		(void)setrlimit(RLIMIT_NOFILE, &lim);
 		(void)umask(022);
-		(void)sigprocmask(SIG_SETMASK, &was, NULL);
 		hr_notify_send(&s->notify, "READY=1\n");
 	}
-	(void)unsetenv(HANDOVER);
-	hr_fd_close(&listener);
-	hr_fd_close(&keys);
+	hr_handover_hide();
+	hr_handover_done(&h);
+}
+
+static void
+refused(struct hr_server *s, const struct hr_err *err)
+{
+	s->upgrade = false;
+	hr_log(HR_LOG_ERROR, "upgrade refused, nothing has changed: %s", err->msg);
+	hr_alerts_hold(&s->alerts, false);
+}
+
+static void
+turn_over(void *arg)
+{
+	struct hr_server *s = arg;
+	struct hr_reexec *r = &s->reexec;
+	struct hr_err err = {0};
+
+	if (s->stage == HR_SERVER_RUNNING && --r->turns > 0 && hr_watch_arm(r->turn, 0, NULL) == 0)
+		return;
+	r->turns = 0;
+	if (s->stage == HR_SERVER_RUNNING && hr_reexec_may(s)) {
+		go(s, &err);
+		refused(s, &err);
+	}
+	(void)sigprocmask(SIG_SETMASK, &r->mask, NULL);
+}
+
+void
+hr_reexec_soon(struct hr_server *s)
+{
+	struct hr_reexec *r = &s->reexec;
+	struct hr_err err = {0};
+	sigset_t all;
+
+	if (r->turns > 0)
+		return;
+	if (r->turn == NULL)
+		r->turn = hr_loop_timer(s->loop, turn_over, s, &err);
+	if (r->turn == NULL || hr_watch_arm(r->turn, 0, &err) != 0) {
+		refused(s, &err);
+		return;
+	}
+	(void)sigfillset(&all); /* inherited: what comes from now on waits for the next image */
+	(void)sigprocmask(SIG_SETMASK, &all, &r->mask);
+	r->turns = TURNS;
 }
 
 void
 hr_reexec_done(struct hr_reexec *r)
 {
+	hr_watch_free(r->turn);
+	r->turn = NULL;
+	hr_handover_done(&r->handed);
 	free(r->argv);
 	r->argv = NULL;
 }

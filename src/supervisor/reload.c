@@ -131,7 +131,7 @@ stays_closed(const struct hr_server *s, const struct hr_settings *fresh, const s
 static int
 apply(struct hr_server *s, struct hr_settings *fresh, struct hr_err *err)
 {
-	struct hr_keys keys = {.fd = -1, .from_environment = s->keys.from_environment};
+	struct hr_keys keys = {.from_environment = s->keys.from_environment};
 	const char *stays;
 
 	if (hr_keys_read_file(&keys, fresh->session_api_key_file, err) != 0)

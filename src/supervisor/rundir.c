@@ -21,25 +21,39 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "proto/journal.h"
+#include "supervisor/handover.h"
 
 #define LISTEN_BACKLOG 4096 /* a full one is EAGAIN at once for nginx, not a queue */
 #define LOCK_TRIES 100
 #define LOCK_WAIT_MS 10
-#define LONGEST_SOCKET "/fcgi/control.sock"
+#define FRESH "~" /* behind the name of a socket until it takes its place */
+#define LONGEST_SOCKET "/fcgi/control.sock" FRESH
 
-static const char *const parts[] = {"fcgi", "session.sock", "shell", "nginx", "www", "keeper",
-    "plugin", "action", "undo", "journal", "session"};
+/* For whom a part stays that an earlier server left. */
+#define SESSION                                                                                    \
+	1u /* a keeper that lives on; the history of edits: to clients it is the same server */
+#define KILLED 2u   /* what it did stays done, its workers and shells may still be at it */
+#define UPGRADED 4u /* nginx and all workers of the image before us still answer */
+
+static const struct part {
+	const char *name;
+	unsigned stays;
+} parts[] = {
+    {"fcgi", KILLED | UPGRADED},
+    {"session.sock", SESSION | UPGRADED},
+    {"session.sock" FRESH, 0},
+    {"shell", SESSION | KILLED | UPGRADED},
+    {"nginx", UPGRADED},
+    {"www", UPGRADED},
+    {"keeper", SESSION},
+    {"plugin", 0}, /* see remove_files() */
+    {"action", UPGRADED},
+    {"undo", SESSION},
+    {"journal", KILLED | UPGRADED},
+    {"session", KILLED | UPGRADED},
+};
 
 #define PARTS (sizeof(parts) / sizeof(parts[0]))
-
-/* What a living keeper uses outlives a killed supervisor; so does the history of edits: to clients
- * it is the same server. */
-static bool
-part_of_session(const char *part)
-{
-	return strcmp(part, "session.sock") == 0 || strcmp(part, "shell") == 0 ||
-	       strcmp(part, "keeper") == 0 || strcmp(part, "undo") == 0;
-}
 
 char *
 hr_rundir_file(const struct hr_rundir *r, const char *name)
@@ -273,8 +287,8 @@ remove_halves(const struct hr_rundir *r)
 		return; /* what is left is seen at the end */
 	while ((e = readdir(d)) != NULL) {
 		for (i = 0; i < PARTS; i++) {
-			n = strlen(parts[i]);
-			if (strncmp(e->d_name, parts[i], n) == 0 && e->d_name[n] == '.' &&
+			n = strlen(parts[i].name);
+			if (strncmp(e->d_name, parts[i].name, n) == 0 && e->d_name[n] == '.' &&
 			    strlen(e->d_name) == n + sizeof(".XXXXXX") - 1)
 				(void)unlinkat(dirfd(d), e->d_name, 0);
 		}
@@ -283,7 +297,7 @@ remove_halves(const struct hr_rundir *r)
 }
 
 /* What plugins keep for themselves is in directories of theirs: one that comes after a killed one
- * finds it. */
+ * finds it. Sockets stay until there are others. */
 static int
 remove_files(const char *path, struct hr_err *err)
 {
@@ -296,7 +310,7 @@ remove_files(const char *path, struct hr_err *err)
 		return errno == ENOENT ? 0 : hr_err_sys(err, errno, "%s", path);
 	while ((e = readdir(d)) != NULL) {
 		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    S_ISDIR(st.st_mode))
+		    (S_ISDIR(st.st_mode) || S_ISSOCK(st.st_mode)))
 			continue;
 		if (unlinkat(dirfd(d), e->d_name, 0) != 0 && errno != ENOENT)
 			ok = hr_err_sys(err, errno, "%s/%s", path, e->d_name);
@@ -305,8 +319,9 @@ remove_files(const char *path, struct hr_err *err)
 	return ok;
 }
 
+/* stays: of SESSION, KILLED, UPGRADED. */
 static int
-remove_parts(const struct hr_rundir *r, bool keep_session, bool keep_others, struct hr_err *err)
+remove_parts(const struct hr_rundir *r, unsigned stays, struct hr_err *err)
 {
 	size_t i;
 	int ok = 0;
@@ -315,18 +330,12 @@ remove_parts(const struct hr_rundir *r, bool keep_session, bool keep_others, str
 	for (i = 0; i < PARTS; i++) {
 		char *path;
 
-		if (keep_session && part_of_session(parts[i]))
+		if ((parts[i].stays & stays) != 0)
 			continue;
-		/* of a killed predecessor: what it did stays done, shells for single actions may
-		 * still be at it, and named sessions go on */
-		if (keep_others &&
-		    (strcmp(parts[i], "journal") == 0 || strcmp(parts[i], "shell") == 0 ||
-			strcmp(parts[i], "session") == 0))
-			continue;
-		path = hr_rundir_file(r, parts[i]);
+		path = hr_rundir_file(r, parts[i].name);
 		if (path == NULL)
 			return hr_err_nomem(err);
-		if (keep_others && strcmp(parts[i], "plugin") == 0)
+		if (strcmp(parts[i].name, "plugin") == 0 && (stays & (KILLED | UPGRADED)) != 0)
 			ok |= remove_files(path, err);
 		else if (hr_path_remove(path, err) != 0)
 			ok = -1;
@@ -358,9 +367,12 @@ int
 hr_rundir_prepare(struct hr_rundir *r, uid_t nginx_uid, bool keep_session, struct hr_err *err)
 {
 	mode_t pass = r->privileged ? 0711 : 0700;
+	unsigned stays = (keep_session ? SESSION : 0) | (r->inherited ? KILLED : 0);
 
+	if (r->handed != NULL && r->handed->n > 0)
+		stays |= UPGRADED;
 	r->nginx_uid = nginx_uid;
-	if (remove_parts(r, keep_session, r->inherited, err) != 0)
+	if (remove_parts(r, stays, err) != 0)
 		return -1;
 	if (chmod(r->path, pass) != 0)
 		return hr_err_sys(err, errno, "%s: mode", r->path);
@@ -403,29 +415,101 @@ hr_rundir_shell(const struct hr_rundir *r, const char *path, struct hr_err *err)
 	return make_part(r, path, r->privileged ? 0711 : 0700, err);
 }
 
+/* In `path` its name, in *ret the one that it has until it takes the place of another. */
+static int
+socket_name(const struct hr_rundir *r, const char *name, struct sockaddr_un *ret,
+    char path[sizeof(ret->sun_path)], struct hr_err *err)
+{
+	int n;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->sun_family = AF_UNIX;
+	n = snprintf(ret->sun_path, sizeof(ret->sun_path), "%s/%s" FRESH, r->path, name);
+	if (n < 0 || (size_t)n >= sizeof(ret->sun_path))
+		return hr_err_set(
+		    err, HR_E_TOOLARGE, "%s/%s: too long for a socket", r->path, name);
+	(void)snprintf(path, sizeof(ret->sun_path), "%.*s", n - (int)strlen(FRESH), ret->sun_path);
+	return 0;
+}
+
+/* It listens, was bound as we would bind it, and can still be reached. */
+static bool
+is_ours(int fd, const struct sockaddr_un *fresh, const char *path)
+{
+	struct sockaddr_un is = {.sun_family = AF_UNIX};
+	socklen_t len = sizeof(is), size = sizeof(int);
+	int listening = 0;
+	struct stat st;
+
+	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) == 0 &&
+	       listening != 0 && getsockname(fd, (struct sockaddr *)&is, &len) == 0 &&
+	       is.sun_family == AF_UNIX &&
+	       (strncmp(is.sun_path, path, sizeof(is.sun_path)) == 0 ||
+		   strncmp(is.sun_path, fresh->sun_path, sizeof(is.sun_path)) == 0) &&
+	       lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+int
+hr_rundir_inherit(const struct hr_rundir *r, const char *name)
+{
+	int fd = r->handed != NULL ? hr_handover_take(r->handed, name) : -1;
+	struct sockaddr_un fresh;
+	char path[sizeof(fresh.sun_path)];
+
+	if (fd >= 0 &&
+	    (socket_name(r, name, &fresh, path, NULL) != 0 || !is_ours(fd, &fresh, path)))
+		hr_fd_close(&fd);
+	return fd;
+}
+
+static bool
+give_to(const struct hr_rundir *r, const char *path, uid_t uid)
+{
+	return !r->privileged || chown(path, uid, 0) == 0;
+}
+
+static int
+listen_anew(const struct hr_rundir *r, struct sockaddr_un *addr, const char *path, uid_t uid,
+    struct hr_err *err)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct stat st;
+	mode_t old;
+	bool ok;
+
+	if (fd < 0)
+		return hr_err_sys(err, errno, "socket");
+	/* we hold the lock: whoever made what is there is dead, but others may look for it */
+	if (lstat(path, &st) != 0)
+		(void)snprintf(addr->sun_path, sizeof(addr->sun_path), "%s", path);
+	else
+		(void)unlink(addr->sun_path);
+	old = umask(0177);
+	ok = bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0;
+	(void)umask(old);
+	/* no connection before owner and mode are right, nor one that is refused */
+	ok = ok && give_to(r, addr->sun_path, uid) && listen(fd, LISTEN_BACKLOG) == 0 &&
+	     (strcmp(addr->sun_path, path) == 0 || rename(addr->sun_path, path) == 0);
+	if (!ok) {
+		(void)hr_err_sys(err, errno, "%s", path);
+		hr_fd_close(&fd);
+	}
+	return fd;
+}
+
 int
 hr_rundir_listen(const struct hr_rundir *r, const char *name, uid_t uid, struct hr_err *err)
 {
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	int fd, n, ok;
-	mode_t old;
+	int fd = hr_rundir_inherit(r, name);
+	struct sockaddr_un addr;
+	char path[sizeof(addr.sun_path)];
 
-	n = snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s", r->path, name);
-	if (n < 0 || (size_t)n >= sizeof(addr.sun_path))
-		return hr_err_set(
-		    err, HR_E_TOOLARGE, "%s/%s: too long for a socket", r->path, name);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (socket_name(r, name, &addr, path, err) != 0)
+		return -1; /* then none was handed over */
 	if (fd < 0)
-		return hr_err_sys(err, errno, "socket");
-	(void)unlink(addr.sun_path); /* we hold the lock: whoever made it is dead */
-	old = umask(0177);
-	ok = bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0;
-	(void)umask(old);
-	/* listening last: no connection before owner and mode are right */
-	if (ok && r->privileged && uid != 0)
-		ok = chown(addr.sun_path, uid, 0) == 0;
-	if (!ok || listen(fd, LISTEN_BACKLOG) != 0) {
-		(void)hr_err_sys(err, errno, "%s", addr.sun_path);
+		return listen_anew(r, &addr, path, uid, err);
+	if (!give_to(r, path, uid)) {
+		(void)hr_err_sys(err, errno, "%s: owner", path);
 		hr_fd_close(&fd);
 	}
 	return fd;
@@ -440,7 +524,7 @@ hr_rundir_close(struct hr_rundir *r)
 	if (r->path == NULL)
 		return;
 	if (r->lock >= 0) {
-		if (remove_parts(r, false, false, &err) != 0)
+		if (remove_parts(r, 0, &err) != 0)
 			hr_log(HR_LOG_WARNING, "%s", err.msg);
 		path = hr_rundir_file(r, "lock");
 		if (path != NULL)

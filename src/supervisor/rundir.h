@@ -24,13 +24,16 @@
 
 #include "base/err.h"
 
+struct hr_handover;
+
 struct hr_rundir {
 	char *path;     /* absolute */
 	int lock;       /* -1: not open */
 	bool made;      /* the directory itself is ours to remove */
-	bool inherited; /* a predecessor was killed and left it */
+	bool inherited; /* a predecessor was killed and left it, or is our own earlier image */
 	bool privileged;
 	uid_t nginx_uid;
+	struct hr_handover *handed; /* sockets of the image before us, borrowed; NULL: none */
 };
 
 struct hr_rundir_place {
@@ -49,15 +52,21 @@ char *hr_rundir_name(const struct hr_rundir_place *where, struct hr_err *err);
  * names its process). */
 int hr_rundir_open(struct hr_rundir *r, const struct hr_rundir_place *where, struct hr_err *err);
 
-/* Removes what a killed predecessor left, then makes the parts. With
- * keep_session its session socket and the shell's pipes stay. */
+/* Removes what a killed predecessor left, then makes the parts. With keep_session its session
+ * socket and the shell's pipes stay. The pools' sockets stay until there are others, and all that
+ * nginx and the workers of the image before us may still look for. */
 int hr_rundir_prepare(struct hr_rundir *r, uid_t nginx_uid, bool keep_session, struct hr_err *err);
 
 /* "DIR/name"; the caller frees. NULL: no memory. */
 char *hr_rundir_file(const struct hr_rundir *r, const char *name);
 
-/* A listening Unix socket at DIR/name, mode 0600, owned by uid; close-on-exec. -1 with *err. */
+/* A listening Unix socket at DIR/name, mode 0600, owned by uid; close-on-exec. -1 with *err. The
+ * one that was handed over, or a new one in the place of whatever is there: at no moment is there
+ * none.
+ */
 int hr_rundir_listen(const struct hr_rundir *r, const char *name, uid_t uid, struct hr_err *err);
+/* The one that was handed over if it is there; else -1. */
+int hr_rundir_inherit(const struct hr_rundir *r, const char *name);
 
 /* Makes the directory of one shell's pipes, DIR/shell/NAME, given as the whole path. It is ours:
  * the keeper may be root and lets the shell's user only pass (session/statedir.h). */

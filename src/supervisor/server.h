@@ -87,7 +87,8 @@ struct hr_server {
 	bool advancing, again; /* see hr_server_changed() */
 	unsigned urgency;      /* 0: every request is answered; 1: at once; 2: kill */
 	bool strays_killed;
-	bool upgrade;    /* as soon as nginx is up */
+	bool relieves;   /* the image before us serves until we do */
+	bool upgrade;    /* as soon as hr_reexec_may() */
 	int exit_status; /* with which to end; 0: by the signal, if there was one */
 	int exit_signal;
 	struct hr_watch *signals[8];

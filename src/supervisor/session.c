@@ -214,8 +214,10 @@ static int
 keeper_listen(struct hr_keeper *k, struct hr_err *err)
 {
 	if (k->listener < 0 && k->adopted.pid != 0) {
-		/* without it the socket of its successor is another one, and a moment is lost */
-		k->listener = hr_adopt_socket(&k->adopted, HR_KEEPER_SOCKET_FD);
+		/* without it the socket of its successor is another one, and what waits is lost */
+		k->listener = hr_rundir_inherit(&k->server->run, k->socket);
+		if (k->listener < 0)
+			k->listener = hr_adopt_socket(&k->adopted, HR_KEEPER_SOCKET_FD);
 		return 0;
 	}
 	if (k->listener < 0)
@@ -287,6 +289,12 @@ hr_keeper_stop(struct hr_keeper *k, bool fast)
 	keeper_signal(k, SIGTERM);
 	(void)hr_watch_arm(
 	    k->patience, fast ? 1000 : k->server->settings.session_stop_timeout * 1000, NULL);
+}
+
+int
+hr_keeper_hand_over(const struct hr_keeper *k, struct hr_handover *h, struct hr_err *err)
+{
+	return k->listener < 0 ? 0 : hr_handover_add(h, k->listener, err, "%s", k->socket);
 }
 
 void

@@ -44,7 +44,7 @@ say(struct hr_worker *w, enum hr_session_verdict verdict, const char *reason)
 {
 	struct hr_buf text;
 
-	hr_buf_init(&text, HR_CHANNEL_MAX);
+	hr_buf_init(&text, HR_CHANNEL_ANSWER_MAX);
 	hr_buf_addc(&text, (char)verdict);
 	hr_buf_adds(&text, reason);
 	hr_channel_say(w, HR_CHANNEL_SESSION_ANSWER, &text);
@@ -193,6 +193,7 @@ named_changed(struct hr_keeper *k)
 	} else if (k->state == HR_KEEPER_READY) {
 		became_ready(n);
 		tell(n, &n->maker, HR_SESSION_OK, "");
+		hr_server_changed(n->all->server);
 	}
 }
 
@@ -452,6 +453,32 @@ hr_sessions_stop(struct hr_sessions *all, bool fast)
 	{
 		named_stop(n, fast);
 	}
+}
+
+bool
+hr_sessions_asked(const struct hr_sessions *all)
+{
+	const struct hr_named *n;
+
+	LIST_FOREACH(n, &all->list, entry)
+	{
+		if (n->maker.waits || n->killer.waits)
+			return true;
+	}
+	return false;
+}
+
+int
+hr_sessions_hand_over(const struct hr_sessions *all, struct hr_handover *h, struct hr_err *err)
+{
+	const struct hr_named *n;
+
+	LIST_FOREACH(n, &all->list, entry)
+	{
+		if (hr_keeper_hand_over(&n->keeper, h, err) != 0)
+			return -1;
+	}
+	return 0;
 }
 
 bool

@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+struct hr_handover;
 struct hr_server;
 struct hr_watch;
 struct hr_worker;
@@ -38,6 +39,8 @@ void hr_sessions_kill(struct hr_sessions *all, struct hr_worker *w, const char *
 void hr_sessions_list(const struct hr_sessions *all, struct hr_buf *ret);
 
 void hr_sessions_stop(struct hr_sessions *all, bool fast);
+bool hr_sessions_asked(const struct hr_sessions *all); /* a worker waits for one */
+int hr_sessions_hand_over(const struct hr_sessions *all, struct hr_handover *h, struct hr_err *err);
 bool hr_sessions_gone(const struct hr_sessions *all);
 void hr_sessions_done(struct hr_sessions *all); /* their files go with the run directory */
 

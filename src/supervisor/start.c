@@ -150,10 +150,13 @@ old_nginx(const struct hr_server *s)
 static int
 bind_port(struct hr_server *s, struct hr_err *err)
 {
-	struct pollfd p = {.fd = s->run.inherited ? old_nginx(s) : -1, .events = POLLIN};
+	struct pollfd p = {.fd = -1, .events = POLLIN};
 	int tries = s->run.inherited ? BIND_TRIES : 0;
 
-	hr_reexec_check_listener(s);
+	s->listener = hr_reexec_listener(s); /* then nginx serves until the next one starts */
+	s->relieves = s->listener >= 0;
+	if (s->listener < 0 && s->run.inherited)
+		p.fd = old_nginx(s);
 	while (s->listener < 0) {
 		s->listener = hr_listen_bind(&s->listen, err);
 		if (s->listener >= 0 || err->code != HR_E_BUSY || tries-- == 0 || stop_is_pending())
@@ -183,11 +186,13 @@ claim(struct hr_server *s, int *ret_status, struct hr_err *err)
 	*ret_status = HR_EXIT_REFUSED;
 	if (hr_rundir_open(&s->run, &where, err) != 0)
 		return -1;
+	s->run.handed = &s->reexec.handed;
+	s->relieves = s->reexec.handed.n > 0;
 	if (!s->settings.start_nginx)
 		return 0;
 	if (bind_port(s, err) != 0)
 		return -1;
-	hr_viewer_open(&s->viewer, &s->settings);
+	hr_viewer_open(&s->viewer, &s->settings, hr_handover_take(&s->reexec.handed, "viewer"));
 	return 0;
 }
 
@@ -217,12 +222,38 @@ limit_shells(struct hr_server *s)
 		    err.msg);
 }
 
+/* That of the image before us, which its workers still use, or a new one. */
+static int
+open_board(struct hr_server *s, struct hr_err *err)
+{
+	int fd = hr_handover_take(&s->reexec.handed, "board");
+	struct hr_err why = {0};
+	struct timespec now;
+
+	if (fd >= 0) {
+		s->board = hr_scoreboard_attach(fd, &why);
+		if (s->board == NULL)
+			hr_log(HR_LOG_NOTICE, "the old workers end at once: %s", why.msg);
+		else
+			hr_scoreboard_renew(s->board);
+	}
+	if (s->board != NULL) {
+		s->board_fd = fd;
+	} else {
+		hr_fd_close(&fd);
+		s->board = hr_scoreboard_create(&s->board_fd, err);
+	}
+	if (s->board == NULL)
+		return -1;
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	atomic_store(&s->board->supervisor_pid, getpid());
+	atomic_store(&s->board->started_ns, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
+	return 0;
+}
+
 static int
 prepare(struct hr_server *s, struct hr_err *err)
 {
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_REALTIME, &now);
 	s->journal = hr_rundir_journal(&s->run, s->settings.state_dir, s->settings.port);
 	if (s->journal == NULL)
 		return hr_err_nomem(err);
@@ -240,12 +271,7 @@ prepare(struct hr_server *s, struct hr_err *err)
 	s->child_env = hr_childenv_new(environ, err);
 	if (s->child_env == NULL)
 		return -1;
-	s->board = hr_scoreboard_create(&s->board_fd, err);
-	if (s->board == NULL)
-		return -1;
-	atomic_store(&s->board->supervisor_pid, getpid());
-	atomic_store(&s->board->started_ns, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
-	return 0;
+	return open_board(s, err);
 }
 
 /* A secret that commands can read is none. Its directory may still keep them out: only a word. */
@@ -360,7 +386,7 @@ hr_server_release(struct hr_server *s)
 	hr_keys_done(&s->keys);
 	hr_cgroup_close(&s->cgroup);
 	hr_notify_close(&s->notify);
-	hr_reexec_done(&s->reexec);
+	hr_reexec_done(&s->reexec); /* again: of a server that never ran */
 	hr_settings_done(&s->settings);
 	hr_log_set_fd(STDERR_FILENO);
 	hr_fd_close(&s->log_fd);

@@ -59,6 +59,7 @@ static_ready(void *arg, bool ready, const char *reason)
 
 	if (ready) {
 		static_answer(t, NULL);
+		hr_server_changed(t->all->server);
 		return;
 	}
 	hr_log(HR_LOG_WARNING, "%s did not start: %s", t->child.name, reason);
@@ -199,6 +200,19 @@ hr_statics_stop(struct hr_statics *all, bool fast)
 	    hr_watch_arm(all->patience,
 		fast ? 1000 : all->server->settings.session_stop_timeout * 1000, NULL) != 0)
 		statics_patience_over(all);
+}
+
+bool
+hr_statics_asked(const struct hr_statics *all)
+{
+	const struct hr_static *t;
+
+	LIST_FOREACH(t, &all->list, entry)
+	{
+		if (t->socket >= 0)
+			return true;
+	}
+	return false;
 }
 
 bool

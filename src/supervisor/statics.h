@@ -22,6 +22,7 @@ void hr_statics_init(struct hr_statics *all, struct hr_server *server);
  * once or when the shell is ready. */
 void hr_statics_new(struct hr_statics *all, struct hr_worker *w, const char *dir);
 void hr_statics_stop(struct hr_statics *all, bool fast);
+bool hr_statics_asked(const struct hr_statics *all); /* a worker waits for one */
 bool hr_statics_gone(const struct hr_statics *all);
 void hr_statics_done(struct hr_statics *all);
 

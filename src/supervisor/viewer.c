@@ -55,14 +55,39 @@ choose(struct hr_viewer *v, long long base)
 	}
 }
 
+/* A listening socket at a port that we might have chosen. */
+static void
+take(struct hr_viewer *v, long long base, int fd)
+{
+	struct sockaddr_in in;
+	socklen_t len = sizeof(in), size = sizeof(int);
+	int listening = 0, port;
+
+	if (fd < 0)
+		return;
+	if (getsockname(fd, (struct sockaddr *)&in, &len) == 0 && in.sin_family == AF_INET &&
+	    in.sin_addr.s_addr == htonl(INADDR_LOOPBACK) &&
+	    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) == 0 && listening != 0) {
+		port = ntohs(in.sin_port);
+		if (port > base && port <= base + RANGE) {
+			v->fd = fd;
+			v->port = port;
+			return;
+		}
+	}
+	hr_fd_close(&fd);
+}
+
 void
-hr_viewer_open(struct hr_viewer *v, const struct hr_settings *c)
+hr_viewer_open(struct hr_viewer *v, const struct hr_settings *c, int handed)
 {
 	struct hr_err err = {0};
 	struct hr_buf url;
 
 	v->fd = v->port = -1;
-	choose(v, c->port);
+	take(v, c->port, handed);
+	if (v->fd < 0)
+		choose(v, c->port);
 	if (v->fd < 0)
 		hr_log(HR_LOG_WARNING, "no free port for the file viewer");
 	if (c->viewer_url_file[0] == '\0')

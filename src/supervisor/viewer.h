@@ -13,8 +13,9 @@ struct hr_viewer {
 };
 
 /* Takes a port and writes the file; that it cannot be written is only logged. Without a free port
- * there is no viewer, which is no error. Whoever connects waits until nginx runs. */
-void hr_viewer_open(struct hr_viewer *v, const struct hr_settings *c);
+ * there is no viewer, which is no error. Whoever connects waits until nginx runs. handed (-1:
+ * none): the socket of the image before us, which stays if it could be ours; it is taken over. */
+void hr_viewer_open(struct hr_viewer *v, const struct hr_settings *c, int handed);
 void hr_viewer_close(struct hr_viewer *v);
 
 #endif

@@ -1,106 +1,100 @@
-/* Session keys. The comparison is ours rather than CRYPTO_memcmp, which would bring all of
- * libcrypto into every worker for one loop. */
+/* Session keys. Invariant: all sums are there, or the one who asked was told that they are not. */
 #include "config.h"
 
 #include "worker/auth.h"
 
-#include <errno.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "base/fd.h"
+#include "proto/channel.h"
+
+#define ASK_MS 10000 /* a supervisor that is busy with a start of its own */
 
 int
-hr_auth_set(struct hr_auth *a, const char *keys, size_t len, struct hr_err *err)
+hr_auth_take(struct hr_auth *a, const char *p, size_t len, struct hr_err *err)
 {
-	size_t i;
-	char *copy;
+	struct hr_keysum_head head;
+	size_t n;
 
-	a->keys = NULL;
-	a->len = 0;
-	if (len > HR_AUTH_BYTES_MAX)
-		return hr_err_set(
-		    err, HR_E_TOOLARGE, "more than %u bytes of keys", HR_AUTH_BYTES_MAX);
-	for (i = 0; i < len && keys[i] == '\n'; i++)
-		;
-	if (i == len)
-		return 0;
-	copy = malloc(len);
-	if (copy == NULL)
-		return hr_err_nomem(err);
-	memcpy(copy, keys, len);
-	a->keys = copy;
-	a->len = len;
-	return 0;
+	if (len < sizeof(head))
+		return hr_err_set(err, HR_E_PROTO, "an answer of %zu bytes about the keys", len);
+	memcpy(&head, p, sizeof(head));
+	p += sizeof(head);
+	n = (len - sizeof(head)) / HR_KEYSUM;
+	if (a->have == 0) {
+		hr_auth_done(a);
+		a->sums = calloc(head.count > 0 ? head.count : 1, sizeof(*a->sums));
+		if (a->sums == NULL)
+			return hr_err_nomem(err);
+		a->head = head;
+	}
+	/* other keys after half an answer: who is started next learns them */
+	if (memcmp(&head, &a->head, sizeof(head)) != 0 || n > head.count - a->have ||
+	    (n == 0 && a->have < head.count))
+		return hr_err_set(err, HR_E_PROTO, "the keys have changed meanwhile");
+	memcpy(a->sums + a->have, p, n * HR_KEYSUM);
+	a->have += n;
+	return a->have == head.count ? 1 : 0;
 }
 
 int
-hr_auth_read(struct hr_auth *a, int fd, struct hr_err *err)
+hr_auth_ask(struct hr_auth *a, int channel, struct hr_err *err)
 {
-	char *buf = malloc(HR_AUTH_BYTES_MAX + 1);
-	size_t len = 0;
-	ssize_t n = 1;
-	int r;
+	struct hr_channel_answer answer;
+	uint32_t from;
+	int r = 0;
 
-	if (buf == NULL)
-		return hr_err_nomem(err);
-	/* pread: the other workers share the descriptor's offset */
-	while (n > 0 && len <= HR_AUTH_BYTES_MAX) {
-		n = pread(fd, buf + len, HR_AUTH_BYTES_MAX + 1 - len, (off_t)len);
-		if (n > 0)
-			len += (size_t)n;
-		else if (n < 0 && errno == EINTR)
-			n = 1;
+	while (r == 0) {
+		from = (uint32_t)a->have;
+		r = hr_channel_ask(channel, HR_CHANNEL_KEYS, (const char *)&from, sizeof(from),
+		    HR_CHANNEL_KEYS_ANSWER, ASK_MS, &answer, err);
+		if (r == 0) {
+			hr_fd_close(&answer.fd);
+			r = hr_auth_take(a, answer.text, answer.len, err);
+		}
 	}
-	r = n < 0 ? hr_err_sys(err, errno, "keys") : hr_auth_set(a, buf, len, err);
-	explicit_bzero(buf, len); /* the rest was never touched, and takes no memory */
-	free(buf);
-	return r;
+	if (r < 0)
+		hr_err_prefix(err, "keys");
+	return r < 0 ? -1 : 0;
 }
 
 void
 hr_auth_done(struct hr_auth *a)
 {
-	if (a->keys != NULL)
-		explicit_bzero(a->keys, a->len);
-	free(a->keys);
-	a->keys = NULL;
-	a->len = 0;
+	free(a->sums);
+	memset(a, 0, sizeof(*a));
 }
 
-/* Looks at every byte of the value whatever the key; the key's length is no secret. The volatile
- * keeps the compiler from leaving early. */
+/* Looks at every byte. The volatile keeps the compiler from leaving early. */
 static bool
-key_equals(const char *key, size_t key_len, const char *value, size_t len)
+sums_equal(const unsigned char *a, const unsigned char *b)
 {
-	volatile unsigned char diff = key_len != len;
+	volatile unsigned char diff = 0;
 	size_t i;
 
-	for (i = 0; i < len; i++)
-		diff |= (unsigned char)(value[i] ^ key[i % key_len]);
+	for (i = 0; i < HR_KEYSUM; i++)
+		diff |= a[i] ^ b[i];
 	return diff == 0;
 }
 
 bool
 hr_auth_passes(const struct hr_auth *a, const char *value)
 {
-	const char *key = a->keys, *end, *next;
-	size_t len = strlen(value);
+	unsigned char sum[HR_KEYSUM];
+	size_t len = strlen(value), i;
 	bool found = false;
 
-	if (key == NULL)
+	if (a->head.count == 0)
 		return true;
-	end = key + a->len;
 	while (len > 0 && (value[len - 1] == ' ' || value[len - 1] == '\t'))
 		len--;
 	for (; len > 0 && (*value == ' ' || *value == '\t'); len--)
 		value++;
-	for (; key < end; key = next + 1) {
-		next = memchr(key, '\n', (size_t)(end - key));
-		if (next == NULL)
-			next = end;
-		if (next > key)
-			found |= key_equals(key, (size_t)(next - key), value, len);
-	}
+	if (len > a->head.longest) /* its length is no secret, and hashing it is work */
+		return false;
+	hr_keysum(a->head.salt, value, len, sum);
+	for (i = 0; i < a->head.count; i++)
+		found |= sums_equal(a->sums[i], sum);
 	return found;
 }

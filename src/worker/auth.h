@@ -1,4 +1,5 @@
-/* hr_auth: the session keys and their comparison (http-api.md 2). */
+/* hr_auth: whether a client knows a session key (http-api.md 2). A worker knows none itself: it has
+ * their salted sums, from the supervisor. */
 #ifndef HR_WORKER_AUTH_H
 #define HR_WORKER_AUTH_H
 
@@ -6,22 +7,22 @@
 #include <stddef.h>
 
 #include "base/err.h"
-
-#define HR_AUTH_BYTES_MAX (64u << 10) /* of all keys together */
+#include "proto/keysum.h"
 
 struct hr_auth {
-	char *keys; /* one a line; NULL: authentication is off */
-	size_t len;
+	struct hr_keysum_head head;       /* count 0: authentication is off */
+	unsigned char (*sums)[HR_KEYSUM]; /* head.count of them */
+	size_t have;                      /* of them, so far */
 };
 
-/* Reads the keys from the start of fd, which stays the caller's. Empty lines do not count. */
-int hr_auth_read(struct hr_auth *a, int fd, struct hr_err *err);
-/* The same from memory. */
-int hr_auth_set(struct hr_auth *a, const char *keys, size_t len, struct hr_err *err);
-void hr_auth_done(struct hr_auth *a); /* wipes them */
+/* Asks the supervisor for all sums. Only for a process that nobody else can look into. */
+int hr_auth_ask(struct hr_auth *a, int channel, struct hr_err *err);
+/* One of its answers. 1: all have come; 0: the next one has to begin at number a->have; -1. */
+int hr_auth_take(struct hr_auth *a, const char *p, size_t len, struct hr_err *err);
+void hr_auth_done(struct hr_auth *a);
 
-/* Is the header's value, without blanks at its ends, one of the keys? True without keys. Takes the
- * same time for every wrong value of one length. */
+/* Is the header's value, without blanks at its ends, one of the keys? True where authentication is
+ * off. Takes the same time for every wrong value of one length. */
 bool hr_auth_passes(const struct hr_auth *a, const char *value);
 
 #endif

@@ -29,7 +29,7 @@ libworker_la_SOURCES = \
 	%D%/worker.c %D%/worker.h
 libworker_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libworker_la_LIBADD = \
-	libactions.la libfiles.la libprotojson.la libproto.la libshell.la libbase.la
+	libactions.la libfiles.la libprotojson.la libkeysum.la libproto.la libshell.la libbase.la
 
 pkglibexec_PROGRAMS += handrail-worker
 handrail_worker_SOURCES = \

@@ -16,7 +16,7 @@
 #include "worker/fcgi.h"
 #include "worker/worker.h"
 
-enum worker_fd { CHANNEL_FD = 3, BOARD_FD = 4, KEYS_FD = 5 };
+enum worker_fd { CHANNEL_FD = 3, BOARD_FD = 4 };
 
 enum worker_option {
 	OPT_POOL = 256,
@@ -140,17 +140,6 @@ harden(struct hr_err *err)
 }
 
 static int
-take_keys(struct hr_auth *auth, struct hr_err *err)
-{
-	int fd = KEYS_FD;
-
-	if (hr_auth_read(auth, fd, err) < 0)
-		return -1;
-	hr_fd_close(&fd);
-	return 0;
-}
-
-static int
 take_board(struct hr_scoreboard **ret, struct hr_err *err)
 {
 	int fd = BOARD_FD;
@@ -189,8 +178,8 @@ work(const struct arguments *a, struct hr_worker *w, struct hr_err *err)
 	w->edge = a->edge;
 	w->user_id = (uid_t)a->user_id;
 	w->shell_uid = a->shell_uid;
-	if (take_keys(&w->auth, err) < 0 || take_journal(&w->journal, a, err) < 0 ||
-	    hr_fd_cloexec(CHANNEL_FD, true, err) < 0 || hr_fcgi_setup(err) < 0)
+	if (take_journal(&w->journal, a, err) < 0 || hr_fd_cloexec(CHANNEL_FD, true, err) < 0 ||
+	    hr_fcgi_setup(err) < 0 || hr_auth_ask(&w->auth, CHANNEL_FD, err) < 0)
 		return -1;
 	return hr_fcgi_loop(w, a->max_requests, err);
 }

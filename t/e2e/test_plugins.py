@@ -278,6 +278,16 @@ def what_is_missing_is_named():
               "there is no program %s/gone/nothing" % s.plugin_dir)
 
 
+def many_are_told_of():
+    """What is wrong with each of them fits into the answer, and the server is ready all the same."""
+    names = ["none-of-these-is-installed-%d" % i for i in range(60)]
+    made = {n: ({"unavailable": "on this machine there is nothing of what %s needs" % n}, None) for n in names}
+    with Plugins(*names, made=made) as s:
+        answer = s.get("/ready")
+        equal(answer.status, 200)
+        equal(set(names) - set(answer.json()["components"]["plugins"]), set())
+
+
 def a_failure_may_end_the_start():
     made = {"odd": (dict(SHELL, start="at-start", on_failure="abort"), "#!/bin/sh\nexit 1\n")}
     s = Plugins("odd", made=made, start=False)
@@ -403,6 +413,6 @@ if __name__ == "__main__":
         runs_as_the_user, a_killed_plugin_harms_nothing, seen_in_metrics, ends_during_its_action,
         says_why_it_fails, browsing_without_a_browser, a_browser_tells_its_own_error,
         ends_before_it_is_ready, never_ready_is_reported_in_time, what_is_missing_is_named,
-        a_failure_may_end_the_start, the_start_waits_for_them, an_upgrade_ends_what_they_started,
+        many_are_told_of, a_failure_may_end_the_start, the_start_waits_for_them, an_upgrade_ends_what_they_started,
         what_one_requires_is_started_too, a_missing_requirement_is_told, what_is_refused_at_start,
         implied_without_being_named, a_stream_does_not_hold_up_the_end, what_it_prints_is_logged]))

@@ -111,9 +111,9 @@ run_directory(struct hr_err *err)
 static int
 key_file(struct hr_err *err)
 {
-	struct hr_keys k = {.fd = -1};
+	struct hr_keys k = {.count = 0}, next = {.count = 0};
 	char path[128];
-	int copy = -1, r;
+	int fd = -1, r;
 
 	(void)snprintf(path, sizeof(path), "%s/keys", fault_dir());
 	r = hr_path_write(path, "one\ntwo\n", 8, 0600, err);
@@ -121,11 +121,14 @@ key_file(struct hr_err *err)
 		r = hr_keys_read_file(&k, path, err);
 	if (r == 0) {
 		fault_tell("%zu", k.count);
-		copy = hr_keys_copy(&k, err);
-		r = copy < 0 ? -1 : 0;
+		fd = hr_keys_hand_over(&k, err);
+		r = fd < 0 ? -1 : hr_keys_inherit(&next, fd, err);
 	}
-	hr_fd_close(&copy);
+	if (r == 0)
+		fault_tell(" %zu", next.count);
+	hr_fd_close(&fd);
 	hr_keys_done(&k);
+	hr_keys_done(&next);
 	return r;
 }
 

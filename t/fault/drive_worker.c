@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "../unit/keysums.h"
 #include "fault.h"
 #include "worker/worker.h"
 
@@ -79,7 +80,7 @@ with_worker(const char *method, const char *uri, const char *body, bool tell, st
 	(void)snprintf(path, sizeof(path), "%s/ws/sub", fault_dir());
 	atomic_store(&board->ready, 1);
 	hr_worker_init(&w, fault_dir(), path, board, &board->slots[0]);
-	if (hr_auth_set(&w.auth, "k0\nk1\n", 6, err) == 0 &&
+	if (keysums_set(&w.auth, "k0\nk1\n", err) == 0 &&
 	    hr_path_mkdirs(path, 0755, NULL, err) == 0)
 		r = ask(&w, method, uri, body, tell, err);
 	hr_worker_done(&w);

@@ -10,6 +10,7 @@
 
 #include "base/path.h"
 #include "worker/worker.h"
+#include "keysums.h"
 
 struct handle_body {
 	const char *p;
@@ -61,7 +62,7 @@ handle_init(struct handle *h, const char *keys)
 	atomic_store(&h->board->ready, 1);
 	atomic_store(&h->board->started_ns, hr_worker_wall_ns() - 5000000000);
 	hr_worker_init(&h->w, h->dir, h->work_dir, h->board, &h->board->slots[0]);
-	ck_assert_int_eq(hr_auth_set(&h->w.auth, keys, strlen(keys), &err), 0);
+	ck_assert_int_eq(keysums_set(&h->w.auth, keys, &err), 0);
 	hr_answer_init(&h->answer);
 }
 

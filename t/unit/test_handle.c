@@ -292,28 +292,58 @@ START_TEST(keys)
 }
 END_TEST
 
-START_TEST(keys_from_descriptor)
+/* What the supervisor says, in as many answers as it takes. */
+START_TEST(keys_from_the_supervisor)
 {
-	struct hr_auth a = {.keys = NULL};
+	struct hr_auth a = {.sums = NULL};
 	struct hr_err err = {0};
-	int p[2], fd = memfd_create("k", 0);
+	struct {
+		struct hr_keysum_head head;
+		unsigned char sums[2][HR_KEYSUM];
+	} told = {.head = {.salt = "salt", .count = 3, .longest = 3}};
+	const char *p = (const char *)&told;
 
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(hr_auth_read(&a, fd, &err), 0);
+	ck_assert_int_eq(keysums_set(&a, "", &err), 0);
 	ck_assert(hr_auth_passes(&a, ""));
-	ck_assert_int_eq((int)write(fd, "abc", 3), 3);
-	ck_assert_int_eq(hr_auth_read(&a, fd, &err), 0);
-	ck_assert(!hr_auth_passes(&a, ""));
-	ck_assert(hr_auth_passes(&a, "abc"));
+	ck_assert(hr_auth_passes(&a, "x"));
 	hr_auth_done(&a);
-	ck_assert_int_eq(ftruncate(fd, HR_AUTH_BYTES_MAX + 1), 0);
-	ck_assert_int_eq(hr_auth_read(&a, fd, &err), -1);
-	ck_assert_int_eq(err.code, HR_E_TOOLARGE);
-	(void)close(fd);
-	ck_assert_int_eq(pipe(p), 0);
-	ck_assert_int_eq(hr_auth_read(&a, p[0], &err), -1);
-	(void)close(p[0]);
-	(void)close(p[1]);
+	hr_keysum(told.head.salt, "one", 3, told.sums[0]);
+	hr_keysum(told.head.salt, "two", 3, told.sums[1]);
+	ck_assert_int_eq(hr_auth_take(&a, p, sizeof(told), &err), 0);
+	ck_assert_uint_eq(a.have, 2);
+	hr_keysum(told.head.salt, "abc", 3, told.sums[0]);
+	ck_assert_int_eq(hr_auth_take(&a, p, sizeof(told) - HR_KEYSUM, &err), 1);
+	ck_assert(hr_auth_passes(&a, "one") && hr_auth_passes(&a, " two\t"));
+	ck_assert(hr_auth_passes(&a, "abc"));
+	ck_assert(!hr_auth_passes(&a, "") && !hr_auth_passes(&a, "ab"));
+	ck_assert(!hr_auth_passes(&a, "abcd") && !hr_auth_passes(&a, "abd"));
+	hr_auth_done(&a);
+}
+END_TEST
+
+/* Half of the old keys and half of the new, too few, too many: never "no key is needed". */
+START_TEST(half_told_keys_are_refused)
+{
+	struct hr_auth a = {.sums = NULL};
+	struct hr_err err = {0};
+	struct {
+		struct hr_keysum_head head;
+		unsigned char sums[3][HR_KEYSUM];
+	} told = {.head = {.salt = "salt", .count = 2, .longest = 3}};
+	const char *p = (const char *)&told;
+
+	ck_assert_int_eq(hr_auth_take(&a, p, sizeof(told.head) - 1, &err), -1);
+	ck_assert_int_eq(hr_auth_take(&a, p, 0, &err), -1);
+	ck_assert_int_eq(hr_auth_take(&a, p, sizeof(told.head), &err), -1);
+	hr_auth_done(&a);
+	ck_assert_int_eq(hr_auth_take(&a, p, sizeof(told), &err), -1);
+	hr_auth_done(&a);
+	ck_assert_int_eq(hr_auth_take(&a, p, sizeof(told.head) + HR_KEYSUM, &err), 0);
+	ck_assert(!hr_auth_passes(&a, ""));
+	told.head.salt[0] ^= 1;
+	ck_assert_int_eq(hr_auth_take(&a, p, sizeof(told.head) + HR_KEYSUM, &err), -1);
+	ck_assert(!hr_auth_passes(&a, ""));
+	hr_auth_done(&a);
 }
 END_TEST
 
@@ -666,7 +696,8 @@ main(void)
 
 	tcase_set_timeout(c, 60);
 	tcase_add_test(c, corpus);
-	tcase_add_test(c, keys_from_descriptor);
+	tcase_add_test(c, keys_from_the_supervisor);
+	tcase_add_test(c, half_told_keys_are_refused);
 	suite_add_tcase(s, c);
 	tcase_add_checked_fixture(open, setup, teardown);
 	tcase_set_timeout(open, 60);

@@ -232,6 +232,7 @@ START_TEST(leftovers_of_a_killed_one_are_cleaned)
 {
 	const struct hr_rundir_place where = at(in_top("d"));
 	struct hr_rundir r;
+	struct stat old, fresh;
 	int fd;
 
 	open_ok(&r, &where);
@@ -239,6 +240,7 @@ START_TEST(leftovers_of_a_killed_one_are_cleaned)
 	ck_assert_int_eq(hr_rundir_prepare(&r, 0, false, &err), 0);
 	fd = hr_rundir_listen(&r, "fcgi/a.sock", 0, &err);
 	hr_fd_close(&fd);
+	ck_assert_int_eq(stat(in_top("d/fcgi/a.sock"), &old), 0);
 	fd = hr_rundir_listen(&r, "session.sock", 0, &err);
 	hr_fd_close(&fd);
 	ck_assert_int_eq(mkdir(in_top("d/nginx/body"), 0700), 0);
@@ -246,7 +248,12 @@ START_TEST(leftovers_of_a_killed_one_are_cleaned)
 	open_ok(&r, &where);
 	ck_assert(r.inherited);
 	ck_assert_int_eq(hr_rundir_prepare(&r, 0, false, &err), 0);
-	ck_assert(!exists("d/fcgi/a.sock"));
+	/* its nginx looks for it until there is another */
+	ck_assert(exists("d/fcgi/a.sock"));
+	fd = hr_rundir_listen(&r, "fcgi/a.sock", 0, &err);
+	ck_assert_int_eq(stat(in_top("d/fcgi/a.sock"), &fresh), 0);
+	ck_assert_uint_ne(old.st_ino, fresh.st_ino);
+	hr_fd_close(&fd);
 	ck_assert(!exists("d/session.sock"));
 	ck_assert(!exists("d/nginx/body"));
 	/* and a socket can be bound where a stale one lies */

@@ -61,20 +61,27 @@ in_top(const char *name)
 
 /* ---- keys ---- */
 
-static const char *
-keys_text(int fd)
+/* All of them, one a line, and no other. */
+static bool
+knows(const struct hr_keys *k, const char *keys)
 {
-	static char text[256];
-	ssize_t n = hr_fd_read_full(fd, text, sizeof(text) - 1, NULL);
+	unsigned char sum[HR_KEYSUM];
+	size_t n, i, at = 0;
 
-	ck_assert_int_ge(n, 0);
-	text[n] = '\0';
-	return text;
+	for (; *keys != '\0'; keys += n + 1, at++) {
+		n = strcspn(keys, "\n");
+		hr_keysum(k->salt, keys, n, sum);
+		for (i = 0; i < k->count && memcmp(k->v[i].sum, sum, HR_KEYSUM) != 0; i++)
+			;
+		if (i == k->count || n > k->longest)
+			return false;
+	}
+	return at == k->count;
 }
 
 START_TEST(the_key_leaves_the_environment)
 {
-	struct hr_keys k = {.fd = -1};
+	struct hr_keys k = {.count = 0};
 	char *there;
 
 	ck_assert_int_eq(setenv("SESSION_API_KEY", "s3cret-value", 1), 0);
@@ -83,7 +90,7 @@ START_TEST(the_key_leaves_the_environment)
 	ck_assert_ptr_null(getenv("SESSION_API_KEY"));
 	ck_assert_str_eq(there, "");
 	ck_assert_uint_eq(k.count, 1);
-	ck_assert_str_eq(keys_text(k.fd), "s3cret-value\n");
+	ck_assert(knows(&k, "s3cret-value\n"));
 	/* it stays in force over a key file */
 	ck_assert_int_eq(hr_keys_read_file(&k, "/nonexistent", &err), 0);
 	ck_assert_uint_eq(k.count, 1);
@@ -93,13 +100,13 @@ END_TEST
 
 START_TEST(an_empty_key_is_none)
 {
-	struct hr_keys k = {.fd = -1};
+	struct hr_keys k = {.count = 0};
 
 	ck_assert_int_eq(setenv("SESSION_API_KEY", "", 1), 0);
 	ck_assert_int_eq(hr_keys_take_environment(&k, &err), 0);
 	ck_assert_int_eq(hr_keys_read_file(&k, "", &err), 0);
 	ck_assert_uint_eq(k.count, 0);
-	ck_assert_str_eq(keys_text(k.fd), "");
+	ck_assert(knows(&k, ""));
 	hr_keys_done(&k);
 	ck_assert_int_eq(setenv("SESSION_API_KEY", "two\nlines", 1), 0);
 	ck_assert_int_eq(hr_keys_take_environment(&k, &err), -1);
@@ -116,20 +123,20 @@ START_TEST(key_files)
 		size_t count;
 	} rows[] = {{"one", "one\n", 1}, {"one\n", "one\n", 1}, {"a\r\nb\r\n", "a\nb\n", 2},
 	    {"\n\na\n\nb", "a\nb\n", 2}};
-	struct hr_keys k = {.fd = -1};
+	struct hr_keys k = {.count = 0};
 
 	ck_assert_int_eq(
 	    hr_path_write(in_top("keys"), rows[_i].text, strlen(rows[_i].text), 0600, &err), 0);
 	ck_assert_int_eq(hr_keys_read_file(&k, in_top("keys"), &err), 0);
 	ck_assert_uint_eq(k.count, rows[_i].count);
-	ck_assert_str_eq(keys_text(k.fd), rows[_i].want);
+	ck_assert(knows(&k, rows[_i].want));
 	hr_keys_done(&k);
 }
 END_TEST
 
 START_TEST(bad_key_files_change_nothing)
 {
-	struct hr_keys k = {.fd = -1};
+	struct hr_keys k = {.count = 0};
 
 	ck_assert_int_eq(hr_path_write(in_top("keys"), "good\n", 5, 0600, &err), 0);
 	ck_assert_int_eq(hr_keys_read_file(&k, in_top("keys"), &err), 0);
@@ -140,31 +147,83 @@ START_TEST(bad_key_files_change_nothing)
 	ck_assert_int_eq(hr_keys_read_file(&k, in_top("keys"), &err), -1);
 	ck_assert_int_eq(hr_keys_read_file(&k, in_top("gone"), &err), -1);
 	ck_assert_uint_eq(k.count, 1);
-	ck_assert_str_eq(keys_text(k.fd), "good\n");
+	ck_assert(knows(&k, "good\n"));
 	hr_keys_done(&k);
 }
 END_TEST
 
-/* Each worker reads from the start, whatever the others have read, and none can change it. */
-START_TEST(copies_are_whole_sealed_and_independent)
+/* Salted: two servers with one key keep nothing that is the same, and two starts of one. */
+START_TEST(sums_are_salted)
 {
-	struct hr_keys k = {.fd = -1};
-	int a, b;
+	struct hr_keys a = {.count = 0}, b = {.count = 0};
 
 	ck_assert_int_eq(hr_path_write(in_top("keys"), "good\n", 5, 0600, &err), 0);
+	ck_assert_int_eq(hr_keys_read_file(&a, in_top("keys"), &err), 0);
+	ck_assert_int_eq(hr_keys_read_file(&b, in_top("keys"), &err), 0);
+	ck_assert_mem_ne(a.salt, b.salt, sizeof(a.salt));
+	ck_assert_mem_ne(a.v[0].sum, b.v[0].sum, HR_KEYSUM);
+	hr_keys_done(&a);
+	hr_keys_done(&b);
+}
+END_TEST
+
+/* More keys than one answer has room for: in parts, to the last one. */
+START_TEST(workers_are_told_in_parts)
+{
+	const size_t room = sizeof(struct hr_keysum_head) + 2 * HR_KEYSUM + 1;
+	struct hr_keys k = {.count = 0};
+	struct hr_keysum_head head;
+	struct hr_buf b;
+
+	ck_assert_int_eq(hr_path_write(in_top("keys"), "a\nbb\nccc", 8, 0600, &err), 0);
 	ck_assert_int_eq(hr_keys_read_file(&k, in_top("keys"), &err), 0);
-	a = hr_keys_copy(&k, &err);
-	ck_assert_int_ge(a, 0);
-	ck_assert_str_eq(keys_text(a), "good\n");
-	b = hr_keys_copy(&k, &err);
-	ck_assert_int_ge(b, 0);
-	ck_assert_str_eq(keys_text(b), "good\n");
-	ck_assert_int_eq(pwrite(b, "evil", 4, 0), -1);
-	ck_assert_int_eq(errno, EPERM);
-	ck_assert_int_eq(fcntl(b, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
-	hr_fd_close(&a);
-	hr_fd_close(&b);
+	hr_buf_init(&b, 4096);
+	hr_keys_tell(&k, 0, room, &b);
+	ck_assert_uint_eq(b.len, room - 1);
+	memcpy(&head, b.p, sizeof(head));
+	ck_assert_uint_eq(head.count, 3);
+	ck_assert_uint_eq(head.longest, 3);
+	ck_assert_mem_eq(b.p + sizeof(head) + HR_KEYSUM, k.v[1].sum, HR_KEYSUM);
+	hr_buf_reset(&b);
+	hr_keys_tell(&k, 2, room, &b);
+	ck_assert_uint_eq(b.len, sizeof(head) + HR_KEYSUM);
+	hr_buf_reset(&b);
+	hr_keys_tell(&k, 9, room, &b);
+	ck_assert_uint_eq(b.len, sizeof(head));
+	hr_buf_done(&b);
 	hr_keys_done(&k);
+}
+END_TEST
+
+START_TEST(the_next_image_inherits)
+{
+	struct hr_keys k = {.count = 0}, next = {.count = 0};
+	char text[256];
+	int fd, old;
+
+	ck_assert_int_eq(setenv("SESSION_API_KEY", "s3cret-value", 1), 0);
+	ck_assert_int_eq(hr_keys_take_environment(&k, &err), 0);
+	fd = hr_keys_hand_over(&k, &err);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	ck_assert_int_gt(pread(fd, text, sizeof(text), 0), HR_KEYSUM);
+	ck_assert_ptr_null(memmem(text, sizeof(text), "s3cret", 6));
+	ck_assert_int_eq(hr_keys_inherit(&next, fd, &err), 0);
+	ck_assert(next.from_environment && knows(&next, "s3cret-value\n"));
+	ck_assert_int_eq(ftruncate(fd, sizeof(struct hr_keysum_head) + 1), 0);
+	ck_assert_int_eq(hr_keys_inherit(&next, fd, &err), -1);
+	ck_assert_int_eq(ftruncate(fd, 0), 0); /* not: no key, no check */
+	ck_assert_int_eq(hr_keys_inherit(&next, fd, &err), -1);
+	ck_assert_int_eq(hr_keys_inherit_text(&next, fd, &err), -1);
+	ck_assert(knows(&next, "s3cret-value\n"));
+	old = memfd_create("handrail-keys", MFD_CLOEXEC); /* as versions before had it */
+	ck_assert_int_eq(write(old, "0ld\n", 4), 4);
+	ck_assert_int_eq(hr_keys_inherit_text(&next, old, &err), 0);
+	ck_assert(next.from_environment && knows(&next, "0ld\n"));
+	hr_fd_close(&fd);
+	hr_fd_close(&old);
+	hr_keys_done(&k);
+	hr_keys_done(&next);
 }
 END_TEST
 
@@ -259,7 +318,7 @@ START_TEST(the_viewer_takes_no_port_that_is_bound)
 	ck_assert_int_eq(hr_settings_init(&c, &err), 0);
 	ck_assert_int_eq(hr_settings_set(&c, "viewer_url_file", "", &err), 0);
 	c.port = 65534; /* then there is no other */
-	hr_viewer_open(&v, &c);
+	hr_viewer_open(&v, &c, -1);
 	ck_assert_int_eq(v.fd, -1);
 	hr_settings_done(&c);
 	hr_fd_close(&fd);
@@ -573,7 +632,9 @@ main(void)
 	tcase_add_test(tc, an_empty_key_is_none);
 	tcase_add_loop_test(tc, key_files, 0, 4);
 	tcase_add_test(tc, bad_key_files_change_nothing);
-	tcase_add_test(tc, copies_are_whole_sealed_and_independent);
+	tcase_add_test(tc, sums_are_salted);
+	tcase_add_test(tc, workers_are_told_in_parts);
+	tcase_add_test(tc, the_next_image_inherits);
 	tcase_add_loop_test(tc, addresses, 0, 18);
 	tcase_add_test(tc, a_taken_port_is_noticed);
 	tcase_add_test(tc, the_viewer_takes_no_port_that_is_bound);

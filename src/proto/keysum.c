@@ -1,0 +1,22 @@
+/* libmd rather than libcrypto, which takes longer to load than a worker to start. */
+#include "config.h"
+
+#include "proto/keysum.h"
+
+#include <string.h>
+#include <sys/types.h>
+
+#include <sha2.h>
+
+void
+hr_keysum(const unsigned char salt[HR_KEYSUM_SALT], const char *key, size_t len,
+    unsigned char ret[HR_KEYSUM])
+{
+	SHA2_CTX sha;
+
+	SHA256Init(&sha);
+	SHA256Update(&sha, salt, HR_KEYSUM_SALT);
+	SHA256Update(&sha, (const uint8_t *)key, len);
+	SHA256Final(ret, &sha);
+	explicit_bzero(&sha, sizeof(sha)); /* it keeps the last block */
+}

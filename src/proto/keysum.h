@@ -1,0 +1,22 @@
+/* hr_keysum: all that is kept of a session key: SHA-256 of a random salt and the key. Who reads it
+ * can neither send it in the key's place nor find the key, unless that can be guessed. */
+#ifndef HR_PROTO_KEYSUM_H
+#define HR_PROTO_KEYSUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HR_KEYSUM 32
+#define HR_KEYSUM_SALT 32
+
+/* Begins the supervisor's answer to HR_CHANNEL_KEYS (PROTOCOL); sums follow. */
+struct hr_keysum_head {
+	unsigned char salt[HR_KEYSUM_SALT];
+	uint32_t count;   /* of all sums; 0: authentication is off */
+	uint32_t longest; /* bytes of the longest key */
+};
+
+void hr_keysum(const unsigned char salt[HR_KEYSUM_SALT], const char *key, size_t len,
+    unsigned char ret[HR_KEYSUM]);
+
+#endif
