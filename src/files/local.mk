@@ -82,34 +82,3 @@ handrail-kind.so: handrail-kind.la
 handrail-zip.so: handrail-zip.la
 	$(AM_V_GEN)cp -f .libs/$@ $@
 CLEANFILES += $(MODULES)
-
-# the "changes" view of a client; run by commands of the sandbox
-pkglibexec_PROGRAMS += handrail-git
-handrail_git_SOURCES = \
-	%D%/git.c %D%/git.h \
-	%D%/git_main.c \
-	%D%/gitrun.c %D%/gitrun.h
-handrail_git_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
-handrail_git_LDADD = libprotojson.la libbase.la
-
-# one call of the editor, for the agents' functions in the kernel
-pkglibexec_PROGRAMS += handrail-editor
-handrail_editor_SOURCES = %D%/editor_main.c
-handrail_editor_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
-handrail_editor_LDADD = libdetectload.la libfiles.la libprotojson.la libbase.la $(JSONC_LIBS)
-
-# Office documents as text: a program, so that what they need is in no worker. Tests link its parts.
-noinst_LTLIBRARIES += liboffice.la
-liboffice_la_SOURCES = \
-	%D%/docx.c \
-	%D%/office.h %D%/office_int.h \
-	%D%/ooparts.c \
-	%D%/oorels.c \
-	%D%/ooxml.c \
-	%D%/pptx.c \
-	%D%/xlsx.c
-liboffice_la_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS) $(EXPAT_CFLAGS)
-liboffice_la_LIBADD = libbase.la $(ARCHIVE_LIBS) $(EXPAT_LIBS) -lm
-pkglibexec_PROGRAMS += handrail-office
-handrail_office_SOURCES = %D%/office_main.c
-handrail_office_LDADD = liboffice.la libbase.la

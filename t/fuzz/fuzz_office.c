@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "files/office.h"
+#include "office/office.h"
 #include "proto/utf8.h"
 #include "../unit/office_pack.h"
 

@@ -1,4 +1,4 @@
-/* files/office: documents made here, what is shown of them, and what is refused. */
+/* office: documents made here, what is shown of them, and what is refused. */
 #include "config.h"
 
 #include <check.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "files/office.h"
+#include "office/office.h"
 #include "proto/utf8.h"
 
 #include "lines.h"

@@ -4,8 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "files/office.h"
-#include "files/office_int.h"
+#include "office/office.h"
+#include "office/office_int.h"
 
 /* The paragraphs of a text body, one a line. */
 static void

@@ -1,8 +1,8 @@
 /* hr_git: what the "changes" view of a client shows (files.md 5): the work tree against the branch
  * it came from, as JSON that Python's json.dumps() would print. Runs git(1), in the environment of
  * the process; it never asks for a password. */
-#ifndef HR_FILES_GIT_H
-#define HR_FILES_GIT_H
+#ifndef HR_GIT_GIT_H
+#define HR_GIT_GIT_H
 
 #include "base/buf.h"
 

@@ -1,6 +1,6 @@
 /* What the converters of office documents share: parts of the archive, and a part as a tree. */
-#ifndef HR_FILES_OFFICE_INT_H
-#define HR_FILES_OFFICE_INT_H
+#ifndef HR_OFFICE_OFFICE_INT_H
+#define HR_OFFICE_OFFICE_INT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "files/office_int.h"
-#include "files/office.h"
+#include "office/office_int.h"
+#include "office/office.h"
 
 #define LEVELS 9
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "files/office.h"
-#include "files/office_int.h"
+#include "office/office.h"
+#include "office/office_int.h"
 
 #define COLUMNS_MAX 16384
 #define ROWS_MAX 1048576

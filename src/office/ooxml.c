@@ -8,7 +8,7 @@
 
 #include <expat.h>
 
-#include "files/office_int.h"
+#include "office/office_int.h"
 
 #define NODES_MAX 3000000
 #define DEPTH_MAX 200

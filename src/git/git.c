@@ -1,7 +1,7 @@
 /* Changes and diffs. */
 #include "config.h"
 
-#include "files/git.h"
+#include "git/git.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "files/gitrun.h"
+#include "git/gitrun.h"
 #include "proto/json.h"
 #include "proto/pyrepr.h"
 #include "proto/utf8.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "files/git.h"
+#include "git/git.h"
 
 #define OUTPUT_MAX (1u << 30)
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "files/office.h"
+#include "office/office.h"
 
 #define FILE_MAX (11u << 20) /* the editor takes 10 */
 #define CHUNK 65536

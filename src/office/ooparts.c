@@ -8,7 +8,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "files/office_int.h"
+#include "office/office_int.h"
 
 #define PARTS_MAX 10000
 #define PART_MAX (32u << 20)

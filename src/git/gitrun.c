@@ -2,7 +2,7 @@
  * for two things at once. */
 #include "config.h"
 
-#include "files/gitrun.h"
+#include "git/gitrun.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* hr_gitrun: one call of git(1), and what it printed. */
-#ifndef HR_FILES_GITRUN_H
-#define HR_FILES_GITRUN_H
+#ifndef HR_GIT_GITRUN_H
+#define HR_GIT_GITRUN_H
 
 #include "base/buf.h"
 

@@ -1,12 +1,12 @@
 /* Relationships, the choice of the converter, and what all converters do to text. */
 #include "config.h"
 
-#include "files/office.h"
+#include "office/office.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "files/office_int.h"
+#include "office/office_int.h"
 
 #define NAME_MAX_LEN 4096
 

@@ -1,0 +1,8 @@
+# the "changes" view of a client; run by commands of the sandbox
+pkglibexec_PROGRAMS += handrail-git
+handrail_git_SOURCES = \
+	%D%/git.c %D%/git.h \
+	%D%/gitrun.c %D%/gitrun.h \
+	%D%/main.c
+handrail_git_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+handrail_git_LDADD = libprotojson.la libbase.la
