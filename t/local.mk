@@ -147,9 +147,9 @@ EXTRA_DIST += %D%/e2e/test_vscode.py %D%/e2e/vscode_server.py %D%/e2e/lib/browse
 EXTRA_DIST += %D%/e2e/test_plugins.py %D%/example-plugin/greeter/plugin.json \
 	%D%/example-plugin/greeter/greeter
 
-# the acceptance checklist, where no other test has it
-TESTS += %D%/e2e/test_checklist.py
-EXTRA_DIST += %D%/e2e/test_checklist.py
+# what several parts do together, where no other test has it
+TESTS += %D%/e2e/test_together.py
+EXTRA_DIST += %D%/e2e/test_together.py
 
 # jupyter: the cells alone, and the whole with a real kernel (skipped where there is none)
 if JUPYTER

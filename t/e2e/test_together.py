@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Points of the acceptance checklist that are about several parts at once, by their numbers there."""
+"""Tasks that several parts do together: shell, kernel and files; a server under stress; its figures."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def act(s, kind, timeout=60, **args):
     return a.json()
 
 
-def check_1_simple_cmd_ipython_and_fileop():
+def simple_cmd_ipython_and_fileop():
     if not os.access(os.path.join(BUILDDIR, "handrail-jupyter"), os.X_OK):
         raise Skip("handrail-jupyter is not built: apt-get install libzmq3-dev libssl-dev")
     if subprocess.run([PYTHON, "-c", "import ipykernel"], stderr=subprocess.DEVNULL).returncode:
@@ -47,7 +47,7 @@ def check_1_simple_cmd_ipython_and_fileop():
         equal((a["extras"]["metadata"]["exit_code"], os.path.exists(path)), (0, False))
 
 
-def check_7_browser_disabled():
+def browser_disabled():
     """Switched off, or wanted and not there: to a client it is the same."""
     text = "Browser functionality is not supported or disabled."
     want = {"message": text, "observation": "error", "content": text, "extras": {"error_id": ""}}
@@ -57,7 +57,7 @@ def check_7_browser_disabled():
             equal(act(s, "browse_interactive", browser_actions="noop(1)"), want, repr(args))
 
 
-def check_22_stress():
+def stress():
     """Half a minute of load on the one processor that the sandbox has. Nice, as other tests run beside."""
     stress, taskset = find_program("stress-ng"), find_program("taskset")
     if stress is None or taskset is None:
@@ -107,7 +107,7 @@ def figures(s):
     return info
 
 
-def check_23_statistics():
+def statistics():
     with Server() as s:
         first, second, third = [figures(s) for _ in range(3)]
         equal(0 < first["uptime"] < second["uptime"] < third["uptime"], True)
@@ -123,5 +123,5 @@ def check_23_statistics():
 
 if __name__ == "__main__":
     sys.exit(run_tests([
-        check_1_simple_cmd_ipython_and_fileop, check_7_browser_disabled, check_22_stress,
-        check_23_statistics]))
+        simple_cmd_ipython_and_fileop, browser_disabled, stress,
+        statistics]))
