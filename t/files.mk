@@ -17,8 +17,10 @@ t_unit_files_play_SOURCES = %D%/unit/files_play.c
 t_unit_files_play_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 t_unit_files_play_LDADD = libworker.la libdetect.la
 
+if OFFICE
 check_PROGRAMS += %D%/unit/test_office
 TESTS += %D%/unit/test_office
+endif
 t_unit_test_office_SOURCES = %D%/unit/test_office.c %D%/unit/lines.h %D%/unit/office_pack.h
 t_unit_test_office_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_office_LDADD = liboffice.la libprotojson.la libbase.la $(CHECK_LIBS)

@@ -220,7 +220,7 @@ run_editor(const struct hr_action_env *env, const struct hr_edit *q, struct hr_b
 		return r;
 	}
 	editor.history_dir = dir;
-	editor.libexec_dir = env->libexec_dir;
+	editor.office = env->office;
 	r = hr_editor_run(&editor, q, text, diff);
 	free(dir);
 	return r;

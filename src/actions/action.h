@@ -11,15 +11,15 @@
 
 /* What an action may need of its worker. All borrowed. */
 struct hr_action_env {
-	const char *run_dir;     /* session.sock is in it, and the undo history */
-	const char *work_dir;    /* the server's working directory */
-	const char *libexec_dir; /* of our own programs; NULL or "": there are none */
-	int channel;             /* to the supervisor (proto/channel.h); -1: none */
-	struct hr_span key;      /* at-most-once key of the request; may be empty */
-	const char *session;     /* a named one, for `run`; NULL: the default one */
-	int *shell_fd;           /* a connection to the default one, kept for the next request; -1:
-				    none yet. NULL: none is kept */
-	uid_t user_id;           /* owner of the files that `write` makes */
+	const char *run_dir;  /* session.sock is in it, and the undo history */
+	const char *work_dir; /* the server's working directory */
+	const char *office;   /* see files/document.h */
+	int channel;          /* to the supervisor (proto/channel.h); -1: none */
+	struct hr_span key;   /* at-most-once key of the request; may be empty */
+	const char *session;  /* a named one, for `run`; NULL: the default one */
+	int *shell_fd;        /* a connection to the default one, kept for the next request; -1:
+				 none yet. NULL: none is kept */
+	uid_t user_id;        /* owner of the files that `write` makes */
 
 	/* the entry of that key in the journal; NULL: none */
 	struct hr_journal *journal;

@@ -13,6 +13,7 @@
 #include <json-c/json_object.h>
 
 #include "base/fd.h"
+#include "base/path.h"
 #include "files/detect.h"
 #include "files/editor.h"
 #include "files/encoding.h"
@@ -185,6 +186,7 @@ main(int argc, char **argv)
 {
 	struct json_object *args = NULL;
 	struct hr_editor e;
+	char *office;
 	int ok;
 
 	if (argc != 3) {
@@ -194,12 +196,14 @@ main(int argc, char **argv)
 	}
 	(void)signal(SIGPIPE, SIG_IGN);
 	hr_detect_from(argv[1]);
-	e = (struct hr_editor){.history_dir = argv[2], .libexec_dir = argv[1]};
 	if (read_request(&args) != 0) {
 		(void)fprintf(stderr, "handrail-editor: stdin: no JSON object\n");
 		return 2;
 	}
+	office = hr_path_join(argv[1], "handrail-office"); /* NULL for want of memory: none */
+	e = (struct hr_editor){.history_dir = argv[2], .office = office};
 	ok = run(&e, args);
+	free(office);
 	json_object_put(args);
 	return ok == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,6 +1,6 @@
 /* Documents as text: one converter per suffix. The text of a PDF is pdftotext's, that of an
- * office document handrail-office's; nothing here can listen to sound, and says so in the words of
- * the contract. */
+ * office document that of handrail-office or of a program in its place; nothing here can listen to
+ * sound, and says so in the words of the contract. */
 #include "config.h"
 
 #include "files/document.h"
@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/path.h"
 #include "base/spawn.h"
 #include "files/charset.h"
 #include "files/detect.h"
@@ -93,7 +92,7 @@ run(const char *const *argv, const char *file, struct hr_buf *out, struct hr_err
 
 /* What a converter is given. */
 struct source {
-	const char *libexec_dir, *file, *suffix;
+	const char *office, *file, *suffix;
 	struct hr_buf *bytes; /* all of the file */
 };
 
@@ -142,27 +141,22 @@ convert_packed_sound(const struct source *d, struct hr_buf *raw, struct hr_buf *
 	return 0;
 }
 
-/* By a program of our own, which says why on its stdout when its status is 1. */
+/* By a program that says why on its stdout when its status is 1. */
 static int
 convert_office(const struct source *d, struct hr_buf *raw, struct hr_buf *why)
 {
-	const char *argv[] = {NULL, d->suffix + 1, NULL};
+	const char *const argv[] = {d->office, d->suffix + 1, NULL};
 	struct hr_err err = {.code = HR_OK};
-	char *program;
 	int status;
 
 	if (d->bytes->len < 4 || memcmp(d->bytes->p, "PK\3\4", 4) != 0)
 		return 1;
-	program = d->libexec_dir != NULL && d->libexec_dir[0] != '\0'
-		      ? hr_path_join(d->libexec_dir, "handrail-office")
-		      : NULL;
-	if (program == NULL) {
-		hr_buf_adds(why, "handrail-office, which reads office documents, is missing");
+	if (d->office == NULL || access(d->office, X_OK) != 0) {
+		hr_buf_addf(why, "%s, which reads office documents, is not installed",
+		    d->office != NULL ? d->office : "handrail-office");
 		return -1;
 	}
-	argv[0] = program;
 	status = run(argv, d->file, raw, &err);
-	free(program);
 	if (status == 0)
 		return 0;
 	if (status < 0)
@@ -267,12 +261,12 @@ to_markdown(
 }
 
 int
-hr_document_text(const char *libexec_dir, const char *file, const char *path, size_t len,
+hr_document_text(const char *office, const char *file, const char *path, size_t len,
     struct hr_buf *text, struct hr_buf *why)
 {
 	const struct converter *c = find_converter(path, len);
 	struct hr_buf bytes, raw;
-	const struct source d = {libexec_dir, file, c != NULL ? c->suffix : "", &bytes};
+	const struct source d = {office, file, c != NULL ? c->suffix : "", &bytes};
 	int r;
 
 	hr_buf_init(&bytes, FILE_MAX + 1);

@@ -22,7 +22,7 @@ edit_view_document(struct edit *e)
 	hr_buf_init(&text, HR_EDIT_TEXT_MAX);
 	hr_buf_init(&why, HR_EDIT_TEXT_MAX);
 	r = hr_document_text(
-	    e->editor->libexec_dir, e->file, hr_buf_str(&e->path), e->path.len, &text, &why);
+	    e->editor->office, e->file, hr_buf_str(&e->path), e->path.len, &text, &why);
 	if (r == 0) {
 		shown = hr_pytext_prefix(hr_buf_str(&text), text.len, EDIT_SHOWN);
 		(void)edit_error(e,

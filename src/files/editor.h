@@ -11,7 +11,7 @@
 struct hr_editor {
 	struct hr_span root;     /* the initial directory, for the suggestion of a path; "": none */
 	const char *history_dir; /* see files/history.h */
-	const char *libexec_dir; /* of handrail-office; NULL or "": there is none */
+	const char *office;      /* see files/document.h */
 };
 
 /* Borrowed. NULL: null. */

@@ -52,14 +52,15 @@ static enum hr_edit_result
 use_editor(
     struct hr_cli *c, const char *file, struct hr_edit *q, struct hr_buf *text, struct hr_buf *diff)
 {
+	char *office = hr_path_join(hr_module_dir(), "handrail-office");
 	const struct hr_editor editor = {
-	    .root = span(c->workspace), .history_dir = c->undo, .libexec_dir = hr_module_dir()};
+	    .root = span(c->workspace), .history_dir = c->undo, .office = office};
 	enum hr_edit_result r = HR_EDIT_RAISED;
 	struct hr_buf out;
 
 	hr_buf_init(&out, HR_EDIT_TEXT_MAX);
 	q->path = json_object_new_string(file);
-	if (q->path == NULL)
+	if (q->path == NULL || office == NULL)
 		text->fail = HR_E_NOMEM;
 	else
 		r = hr_editor_run(&editor, q, &out, diff);
@@ -70,6 +71,7 @@ use_editor(
 		text->fail = out.fail;
 	hr_buf_done(&out);
 	json_object_put(q->path);
+	free(office);
 	return r;
 }
 

@@ -1,3 +1,4 @@
+if OFFICE
 # Office documents as text: a program, so that what they need is in no worker. Tests link its parts.
 noinst_LTLIBRARIES += liboffice.la
 liboffice_la_SOURCES = \
@@ -13,3 +14,4 @@ liboffice_la_LIBADD = libbase.la $(ARCHIVE_LIBS) $(EXPAT_LIBS) -lm
 pkglibexec_PROGRAMS += handrail-office
 handrail_office_SOURCES = %D%/main.c
 handrail_office_LDADD = liboffice.la libbase.la
+endif

@@ -138,6 +138,10 @@ worker_spawn(struct hr_worker *w, int channel, struct hr_err *err)
 	argv[n++] = user_id;
 	argv[n++] = "--shell-uid";
 	argv[n++] = shell;
+	if (c->office_converter[0] != '\0') {
+		argv[n++] = "--office-converter";
+		argv[n++] = c->office_converter;
+	}
 	if (c->worker_max_requests > 0) {
 		argv[n++] = "--max-requests";
 		argv[n++] = requests;

@@ -168,7 +168,7 @@ perform(struct hr_worker *w, const struct hr_request *r, const char *session,
 {
 	struct hr_action_env env = {.run_dir = w->run_dir,
 	    .work_dir = w->work_dir,
-	    .libexec_dir = w->libexec_dir,
+	    .office = w->office,
 	    .channel = w->channel,
 	    .session = session,
 	    .shell_fd = session == NULL ? &w->shell_fd : NULL,

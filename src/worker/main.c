@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "files/detect.h"
 #include "worker/fcgi.h"
 #include "worker/worker.h"
@@ -28,6 +29,7 @@ enum worker_option {
 	OPT_MAX_REQUESTS,
 	OPT_UNPACK_BYTES,
 	OPT_UNPACK_ENTRIES,
+	OPT_OFFICE,
 	OPT_EDGE_UID,
 	OPT_EDGE_GID,
 	OPT_SHELL_UID,
@@ -47,6 +49,7 @@ struct arguments {
 	unsigned long journal_entries, journal_bytes, journal_age;
 	bool journal_sync, journal_required;
 	const char *libexec_dir;
+	const char *office; /* NULL: handrail-office */
 	unsigned long slot;
 	unsigned long user_id;
 	unsigned long max_requests;
@@ -67,6 +70,7 @@ static const struct argp_option options[] = {
     {"max-requests", OPT_MAX_REQUESTS, "N", 0, "end after N requests (0: never)", 0},
     {"unpack-max-bytes", OPT_UNPACK_BYTES, "N", 0, "of an archive (0: no limit)", 0},
     {"unpack-max-entries", OPT_UNPACK_ENTRIES, "N", 0, "of an archive (0: no limit)", 0},
+    {"office-converter", OPT_OFFICE, "PATH", 0, "in place of handrail-office", 0},
     {"edge-uid", OPT_EDGE_UID, "N", 0, "account of nginx's workers", 0},
     {"edge-gid", OPT_EDGE_GID, "N", 0, "its group", 0},
     {"journal", OPT_JOURNAL, "DIR", 0, "where actions are noted", 0},
@@ -107,6 +111,7 @@ parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_MAX_REQUESTS: a->max_requests = parse_number(arg, ULONG_MAX, state); break;
 	case OPT_UNPACK_BYTES: a->unpack.bytes = parse_number(arg, ULONG_MAX, state); break;
 	case OPT_UNPACK_ENTRIES: a->unpack.entries = parse_number(arg, ULONG_MAX, state); break;
+	case OPT_OFFICE: a->office = arg; break;
 	case OPT_EDGE_UID:
 		a->edge.uid = (uid_t)parse_number(arg, UINT_MAX, state);
 		a->edge.known = true;
@@ -172,6 +177,9 @@ work(const struct arguments *a, struct hr_worker *w, struct hr_err *err)
 	hr_worker_init(w, a->run_dir, a->work_dir, board, &board->slots[a->slot]);
 	hr_scrap_use(&board->scraps[a->slot]);
 	w->libexec_dir = a->libexec_dir;
+	w->office = a->office != NULL ? a->office : hr_path_join(a->libexec_dir, "handrail-office");
+	if (w->office == NULL)
+		return hr_err_nomem(err);
 	hr_detect_from(a->libexec_dir);
 	w->channel = CHANNEL_FD;
 	w->unpack_limits = a->unpack;

@@ -19,7 +19,8 @@ struct hr_worker {
 	const char *run_dir;
 	const char *work_dir;
 	uid_t user_id;           /* owner of the files that actions make */
-	const char *libexec_dir; /* of our modules and programs; "": there are none (tests) */
+	const char *libexec_dir; /* of our modules; "": there are none (tests) */
+	const char *office;      /* see files/document.h */
 	int channel;             /* to the supervisor, -1: none (tests) */
 	int shell_fd;            /* to the default session's keeper, -1: not yet */
 	struct hr_scoreboard *board;

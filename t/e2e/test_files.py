@@ -8,11 +8,12 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.supervised import (  # noqa: E402
-    ROOT, SRCDIR, Libexec, Server, beside, gate, kill_wait, marker, need, need_root, run_tests)
+    BUILDDIR, ROOT, SRCDIR, Libexec, Server, beside, gate, kill_wait, marker, need, need_root, run_tests)
 from lib.tap import Skip, equal  # noqa: E402
 
 
@@ -244,6 +245,11 @@ def documents():
             equal(seen.startswith("ERROR:\nError in converting file to Markdown: it is neither such a "
                                   "document nor text but PNG image data, 16 x 16"), True, seen)
             equal(seen.endswith(". Please use Python code to read " + path(s, name)), True, seen)
+        text = put(s, "b.pdf", "plain\n")
+        equal(content(s, "read", path=text, impl_source="oh_aci"),
+              "Here's the content of the file %s displayed in Markdown format:\nplain\n\n" % text)
+        if not os.path.exists(os.path.join(BUILDDIR, "handrail-office")):
+            raise Skip("there is no handrail-office: configure --enable-office, with libexpat1-dev")
         with open(os.path.join(SRCDIR, "t/corpus/files/documents.jsonl"), encoding="ascii") as f:
             case = next(c for c in map(json.loads, f) if c["name"] == "doc_xlsx")
         name = path(s, "a.xlsx")
@@ -254,9 +260,31 @@ def documents():
         os.truncate(name, 2000)
         seen = content(s, "edit", command="view", path=name)
         equal(seen.startswith("ERROR:\nError in converting file to Markdown: the document "), True, seen)
-        text = put(s, "b.pdf", "plain\n")
-        equal(content(s, "read", path=text, impl_source="oh_aci"),
-              "Here's the content of the file %s displayed in Markdown format:\nplain\n\n" % text)
+
+
+def office_converter():
+    """The setting names the program that reads office documents; one that is not there is named."""
+    with tempfile.TemporaryDirectory() as top:
+        os.chmod(top, 0o755)
+        program = os.path.join(top, "converter")
+        with open(program, "w") as f:
+            f.write("#!/bin/sh\nread -r line\n[ \"$line\" = PK$(printf '\\003\\004')good ] || "
+                    "{ echo \"no $1 at all\"; exit 1; }\necho \"# $1\"\n")
+        os.chmod(program, 0o755)
+        with Server(settings={"office_converter": program}) as s:
+            for name, text in (("a.docx", "# docx\n"), ("b.XLSX", "# xlsx\n"), ("c.pptx", "# pptx\n")):
+                with open(path(s, name), "wb") as f:
+                    f.write(b"PK\3\4good\n")
+                equal(content(s, "edit", command="view", path=path(s, name)),
+                      "Here's the content of the file %s displayed in Markdown format:\n%s\n" % (path(s, name), text))
+            with open(path(s, "a.docx"), "wb") as f:
+                f.write(b"PK\3\4bad\n")
+            seen = content(s, "edit", command="view", path=path(s, "a.docx"))
+            equal(seen.startswith("ERROR:\nError in converting file to Markdown: no docx at all"), True, seen)
+            os.unlink(program)
+            seen = content(s, "edit", command="view", path=path(s, "a.docx"))
+            equal(seen.startswith("ERROR:\nError in converting file to Markdown: %s, which reads office "
+                                  "documents, is not installed" % program), True, seen)
 
 
 def having(s, library, without=None):
@@ -406,8 +434,8 @@ def read_only_file_system():
 TESTS = [
     undo_meets_another_worker, undo_survives_the_supervisor, concurrent_edits_lose_nothing,
     concurrent_writes_are_whole, nothing_waits_for_a_command, nothing_waits_for_output,
-    metadata_stays, new_files_belong_to_the_user, special_files, limits, documents, detectors_by_need, full_disk,
-    no_permission, read_only_file_system,
+    metadata_stays, new_files_belong_to_the_user, special_files, limits, documents, office_converter,
+    detectors_by_need, full_disk, no_permission, read_only_file_system,
 ]
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 # Each target twice: replay_X runs its seeds and mutations of them in make check; fuzz_X is for
 # libFuzzer, with configure --enable-fuzzers CC=clang.
-FUZZ_REPLAYERS = %D%/replay_files %D%/replay_frame %D%/replay_json %D%/replay_office \
+FUZZ_REPLAYERS = %D%/replay_files %D%/replay_frame %D%/replay_json \
 	%D%/replay_report %D%/replay_session %D%/replay_split %D%/replay_term
-FUZZ_TARGETS = %D%/fuzz_files %D%/fuzz_frame %D%/fuzz_json %D%/fuzz_office \
+FUZZ_TARGETS = %D%/fuzz_files %D%/fuzz_frame %D%/fuzz_json \
 	%D%/fuzz_report %D%/fuzz_session %D%/fuzz_split %D%/fuzz_term
 LIBFUZZER = $(AM_LDFLAGS) -fsanitize=fuzzer
 check_PROGRAMS += $(FUZZ_REPLAYERS)
@@ -35,13 +35,6 @@ t_fuzz_fuzz_json_LDFLAGS = $(LIBFUZZER)
 t_fuzz_fuzz_json_LDADD = libworker.la libdetect.la libbase.la
 t_fuzz_replay_json_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 t_fuzz_fuzz_json_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
-t_fuzz_replay_office_SOURCES = %D%/fuzz_office.c %D%/replay_main.c t/unit/office_pack.h
-t_fuzz_replay_office_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS)
-t_fuzz_replay_office_LDADD = liboffice.la libprotojson.la libbase.la
-t_fuzz_fuzz_office_SOURCES = %D%/fuzz_office.c t/unit/office_pack.h
-t_fuzz_fuzz_office_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS)
-t_fuzz_fuzz_office_LDFLAGS = $(LIBFUZZER)
-t_fuzz_fuzz_office_LDADD = liboffice.la libprotojson.la libbase.la
 t_fuzz_replay_report_SOURCES = %D%/fuzz_report.c %D%/replay_main.c
 t_fuzz_replay_report_LDADD = libsession.la libbase.la
 t_fuzz_fuzz_report_SOURCES = %D%/fuzz_report.c
@@ -63,6 +56,23 @@ t_fuzz_replay_term_LDADD = libterm.la libbase.la
 t_fuzz_fuzz_term_SOURCES = %D%/fuzz_term.c
 t_fuzz_fuzz_term_LDFLAGS = $(LIBFUZZER)
 t_fuzz_fuzz_term_LDADD = libterm.la libbase.la
+
+# office documents
+if OFFICE
+check_PROGRAMS += %D%/replay_office
+TESTS += %D%/replay_office
+EXTRA_PROGRAMS += %D%/fuzz_office
+if FUZZERS
+noinst_PROGRAMS += %D%/fuzz_office
+endif
+t_fuzz_replay_office_SOURCES = %D%/fuzz_office.c %D%/replay_main.c t/unit/office_pack.h
+t_fuzz_replay_office_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS)
+t_fuzz_replay_office_LDADD = liboffice.la libprotojson.la libbase.la
+t_fuzz_fuzz_office_SOURCES = %D%/fuzz_office.c t/unit/office_pack.h
+t_fuzz_fuzz_office_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS)
+t_fuzz_fuzz_office_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_office_LDADD = liboffice.la libprotojson.la libbase.la
+endif
 
 # the host side's configuration
 if HOST

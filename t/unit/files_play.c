@@ -1,6 +1,6 @@
 /* A filter around the file actions, for t/unit/test_files_corpus.py: a JSON object a line in, one
  * out. "do" is what:
- *   edit    one step of the editor: root, history, libexec, args -> result, text, diff
+ *   edit    one step of the editor: root, history, office, args -> result, text, diff
  *   action  a whole action: run_dir, work_dir, user_id, action -> status, body
  *   binary  path -> is
  *   guess   bytes of a file: path -> charset, mark
@@ -67,7 +67,7 @@ do_edit(struct json_object *in, struct hr_buf *out)
 	static const char *const results[] = {"done", "error", "raised"};
 	struct json_object *args = member(in, "args");
 	const struct hr_editor editor = {
-	    text(in, "root"), c_text(in, "history"), c_text(in, "libexec")};
+	    text(in, "root"), c_text(in, "history"), c_text(in, "office")};
 	const struct hr_edit q = {.command = text(args, "command"),
 	    .path = member(args, "path"),
 	    .file_text = member(args, "file_text"),

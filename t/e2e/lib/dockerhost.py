@@ -82,6 +82,8 @@ def make_image(top, more=None):
                      ("handrail-office", "openhands/libexec/handrail")):
         real = os.path.join(BUILD, ".libs", name)
         path = real if os.path.exists(real) else os.path.join(BUILD, name)
+        if name == "handrail-office" and not os.path.exists(path):
+            continue  # configured without it
         shutil.copy2(path, os.path.join(root, to, name))
         for lib in libraries(path):
             copy_into(root, lib)
