@@ -1,5 +1,5 @@
-/* Events of the kernel: pressure triggers, thresholds (control groups of version 1), counters that
- * are written to when they change. */
+/* Events of the kernel: pressure triggers, and counters that are written to when they change. Both
+ * are of version 2 of control groups; of version 1 what is asked for is looked at. */
 #include "config.h"
 
 #include "supervisor/monitor.h"
@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
@@ -24,10 +23,9 @@
 #include "supervisor/settings.h"
 #include "supervisor/usage.h"
 
-#define LEVEL_TRIES 4
 #define PAUSE_MS 1000
 #define ACTIONS_LEAST 4
-#define WINDOW_US 2000000u /* what the kernel gives to everybody is a multiple of this */
+#define WINDOW_MS 2000 /* what the kernel gives to everybody is a multiple of this */
 
 /* ---- what there is now ---- */
 
@@ -35,12 +33,11 @@ static void
 look_at_memory(struct hr_monitor *m)
 {
 	const struct hr_settings *c = m->settings;
-	uint64_t percent, limit = hr_settings_memory(c);
-	struct hr_usage_memory use;
+	uint64_t percent, use, limit = hr_settings_memory(c);
 
 	if (limit == 0 || !hr_usage_memory(m->groups, &use))
 		return;
-	percent = use.net / (limit / 100);
+	percent = use / (limit / 100);
 	hr_alert_level(
 	    m->alerts, HR_ALERT_MEM_CRITICAL, percent, (uint64_t)c->alert_memory_critical);
 	hr_alert_level(m->alerts, HR_ALERT_MEM_HIGH, percent, (uint64_t)c->alert_memory);
@@ -98,147 +95,95 @@ hr_monitor_disk(struct hr_monitor *m, unsigned percent)
 
 /* ---- events ---- */
 
-static void source_ready(void *arg);
-static int eventfd_open(const char *dir, const char *name, const char *what, struct hr_err *err);
-static int level_eventfd(const char *dir, uint64_t bytes, struct hr_err *err);
-
-/* Wake-ups in a second: a group at its limit changes its counters a hundred times in each. What
- * comes more often waits for the end of the second. 0: the kernel spares us by itself. */
-static const unsigned turns_most[] = {
-    [HR_MONITOR_OOM] = 4,
-    [HR_MONITOR_LEVEL] = 4,
-    [HR_MONITOR_RECLAIM] = 1,
-    [HR_MONITOR_COUNTERS] = 1,
-    [HR_MONITOR_PRESSURE] = 0,
-};
-
-static uint64_t
-level_step(const struct hr_monitor *m)
-{
-	return hr_settings_memory(m->settings) / 100;
-}
-
-/* The highest number that the use of a group at its limit is sure to cross. */
-static uint64_t
-level_top(const struct hr_monitor *m)
-{
-	return hr_settings_memory(m->settings) - level_step(m);
-}
-
-/* The number that the kernel compares counts the cached bytes, too: where the use without them can
- * cross the threshold of the source next. 0: it is right as it is. */
-static uint64_t
-level_next(const struct hr_monitor_source *s, const struct hr_usage_memory *use)
-{
-	uint64_t with = s->threshold + use->cached, step = level_step(s->of),
-		 top = level_top(s->of), next;
-
-	if (use->net >= s->threshold)
-		next = s->at > s->threshold && s->at <= use->raw ? 0 : with;
-	else if (use->raw < s->threshold)
-		next = s->threshold;
-	else if (s->at > use->raw)
-		next = 0;
-	else
-		next = with > use->raw + step ? with : use->raw + step;
-	return next < top ? next : top;
-}
-
-static void
-level_follow(struct hr_monitor_source *s)
-{
-	const char *dir = hr_usage_group(s->of->groups, "memory.usage_in_bytes");
-	struct hr_usage_memory use;
-	struct hr_watch *watch = NULL;
-	struct hr_err err = {0};
-	uint64_t next;
-	int tries, fd;
-
-	/* again, as it may have been crossed before the kernel knew the new one */
-	for (tries = 0; tries < LEVEL_TRIES && dir != NULL && hr_usage_memory(s->of->groups, &use);
-	     tries++) {
-		next = level_next(s, &use);
-		if (next == 0 || next == s->at)
-			return;
-		fd = level_eventfd(dir, next, &err);
-		if (fd >= 0 && s->watch != NULL)
-			watch = hr_loop_readable(s->of->loop, fd, source_ready, s, &err);
-		if (fd < 0 || (s->watch != NULL && watch == NULL)) { /* the old one stays */
-			hr_log(HR_LOG_WARNING, "alerts about memory: %s", err.msg);
-			hr_fd_close(&fd);
-			return;
-		}
-		hr_watch_free(s->watch);
-		hr_fd_close(&s->fd);
-		s->watch = watch;
-		s->fd = fd;
-		s->at = next;
-	}
-}
-
-static void
-memory_changed(struct hr_monitor *m)
-{
-	unsigned i;
-
-	for (i = 0; i < m->n; i++) {
-		if (m->sources[i].what == HR_MONITOR_LEVEL)
-			level_follow(&m->sources[i]);
-	}
-	look_at_memory(m);
-}
-
-/* Whether something has happened; how often, where the kernel counts. */
+/* Whether something has happened. Of pressure the kernel tells the epoll once, and forgets it by
+ * that: the outer one may have been told before. */
 static bool
-source_take(const struct hr_monitor_source *s, uint64_t *ret)
+source_take(const struct hr_monitor_source *s)
 {
 	struct epoll_event e;
 	char trash[4096];
 	bool any = false;
 
-	*ret = 1;
-	switch (s->what) {
-	case HR_MONITOR_PRESSURE: return epoll_wait(s->fd, &e, 1, 0) > 0;
-	case HR_MONITOR_COUNTERS:
-		while (hr_fd_read(s->fd, trash, sizeof(trash)) > 0)
-			any = true;
-		return any;
-	default: return hr_fd_read(s->fd, ret, sizeof(*ret)) == (ssize_t)sizeof(*ret);
+	if (s->what == HR_MONITOR_PRESSURE) {
+		(void)epoll_wait(s->fd, &e, 1, 0);
+		return true;
 	}
+	while (hr_fd_read(s->fd, trash, sizeof(trash)) > 0)
+		any = true;
+	return any;
+}
+
+/* Microseconds in which somebody waited, since the machine or the group was started. */
+static bool
+pressure_total(int file, uint64_t *ret)
+{
+	static const char key[] = " total=";
+	char text[256], *at, *end;
+	ssize_t n;
+
+	do
+		n = pread(file, text, sizeof(text) - 1, 0);
+	while (n < 0 && errno == EINTR);
+	text[n > 0 ? n : 0] = '\0';
+	at = strncmp(text, "some ", 5) == 0 ? strstr(text, key) : NULL;
+	if (at == NULL)
+		return false;
+	errno = 0;
+	*ret = strtoull(at + sizeof(key) - 1, &end, 10);
+	return errno == 0 && *end == '\n';
 }
 
 static void
-source_tell(struct hr_monitor_source *s, uint64_t times)
+measured(struct hr_monitor_source *s, uint64_t percent)
 {
-	struct hr_monitor *m = s->of;
-
-	if (s->what == HR_MONITOR_OOM) {
-		m->oom_kills += times; /* told before the file has it */
-		hr_alert_event(m->alerts, s->kind, m->oom_kills, 1);
-	} else if (s->what == HR_MONITOR_PRESSURE) {
-		hr_alert_event(m->alerts, s->kind, s->threshold, s->threshold);
-	} else if (s->what == HR_MONITOR_COUNTERS) {
-		look_at_counters(m);
-	}
+	hr_alert_level(s->of->alerts, s->kind, percent < 100 ? percent : 100, s->threshold);
 }
 
+/* The kernel's word alone is not enough: in the first window of a trigger it counts what was before
+ * that. So what it tells of is measured, window after window, until there is less. */
+static void
+measure_begin(struct hr_monitor_source *s)
+{
+	if (s->measuring)
+		return;
+	s->since_ms = hr_now_ms();
+	s->measuring =
+	    pressure_total(s->file, &s->total) && hr_watch_arm(s->measure, WINDOW_MS, NULL) == 0;
+	if (!s->measuring)
+		measured(s, 0); /* nothing is known */
+}
+
+static void
+measure_end(void *arg)
+{
+	struct hr_monitor_source *s = arg;
+	int64_t ms = hr_now_ms() - s->since_ms;
+	uint64_t total, percent = 0;
+
+	s->measuring = false;
+	if (ms > 0 && pressure_total(s->file, &total) && total > s->total)
+		percent = (total - s->total) / 10 / (uint64_t)ms;
+	measured(s, percent);
+	if (percent >= s->threshold)
+		measure_begin(s);
+}
+
+/* A group at its limit changes its counters a hundred times in a second: what comes more often than
+ * once waits for the end of the second. The kernel spares us pressure by itself. */
 static void
 source_ready(void *arg)
 {
 	struct hr_monitor_source *s = arg;
 	struct hr_monitor *m = s->of;
-	uint64_t times;
 
-	/* of pressure the kernel told the epoll once, and forgot it by that */
-	if (!source_take(s, &times) && s->what != HR_MONITOR_PRESSURE)
+	if (!source_take(s))
 		return;
-	source_tell(s, times);
-	memory_changed(m);
-	if (turns_most[s->what] == 0)
-		return;
-	if (!m->pausing)
-		m->pausing = hr_watch_arm(m->pause, PAUSE_MS, NULL) == 0;
-	if (!m->pausing || ++s->turns < turns_most[s->what])
+	if (s->what == HR_MONITOR_PRESSURE)
+		measure_begin(s);
+	else
+		look_at_counters(m);
+	look_at_memory(m);
+	if (s->what == HR_MONITOR_PRESSURE || hr_watch_arm(m->pause, PAUSE_MS, NULL) != 0)
 		return;
 	hr_watch_free(s->watch);
 	s->watch = NULL;
@@ -254,14 +199,14 @@ pause_over(void *arg)
 	for (i = 0; i < m->n; i++) {
 		struct hr_monitor_source *s = &m->sources[i];
 
-		s->turns = 0;
 		if (s->watch == NULL)
 			s->watch = hr_loop_readable(m->loop, s->fd, source_ready, s, NULL);
 		all = all && s->watch != NULL;
 	}
-	m->pausing = !all && hr_watch_arm(m->pause, PAUSE_MS, NULL) == 0;
+	if (!all)
+		(void)hr_watch_arm(m->pause, PAUSE_MS, NULL);
 	look_at_counters(m);
-	memory_changed(m);
+	look_at_memory(m);
 }
 
 /* ---- what can be watched ---- */
@@ -282,11 +227,15 @@ source_add(struct hr_monitor *m, enum hr_monitor_what what, int fd, int file,
 	hr_assert(m->n < HR_MONITOR_SOURCES);
 	*s = (struct hr_monitor_source){
 	    .of = m, .what = what, .fd = fd, .file = file, .kind = kind, .threshold = threshold};
-	s->watch = hr_loop_readable(m->loop, fd, source_ready, s, err);
+	if (what == HR_MONITOR_PRESSURE)
+		s->measure = hr_loop_timer(m->loop, measure_end, s, err);
+	if (what != HR_MONITOR_PRESSURE || s->measure != NULL)
+		s->watch = hr_loop_readable(m->loop, fd, source_ready, s, err);
 	if (s->watch != NULL) {
 		m->n++;
 		return 0;
 	}
+	hr_watch_free(s->measure);
 	hr_fd_close(&s->fd);
 	hr_fd_close(&s->file);
 	return -1;
@@ -300,8 +249,8 @@ pressure_watch(struct hr_monitor *m, const char *path, long long percent, enum h
 {
 	struct epoll_event e = {.events = EPOLLPRI};
 	char text[64];
-	int len =
-	    snprintf(text, sizeof(text), "some %lld %u", percent * (WINDOW_US / 100), WINDOW_US);
+	int len = snprintf(
+	    text, sizeof(text), "some %lld %d", percent * WINDOW_MS * 10, WINDOW_MS * 1000);
 	int file = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC), ep = -1;
 
 	/* with its NUL, which the kernel puts its own in place of */
@@ -326,8 +275,10 @@ pressure_open(struct hr_monitor *m, const char *resource, long long percent,
 	char file[32], *path;
 	const char *dir;
 
-	if (percent == 0)
+	if (percent == 0) {
+		hr_alert_level(m->alerts, kind, 0, 0); /* it may hold by the settings before */
 		return;
+	}
 	(void)snprintf(file, sizeof(file), "%s.pressure", resource);
 	dir = hr_usage_group(m->groups, file);
 	if (dir == NULL) {
@@ -337,81 +288,14 @@ pressure_open(struct hr_monitor *m, const char *resource, long long percent,
 	path = hr_path_join(dir, file);
 	if (path == NULL)
 		(void)hr_err_nomem(&err);
-	if (path == NULL || pressure_watch(m, path, percent, kind, &err) != 0)
+	if (path == NULL || pressure_watch(m, path, percent, kind, &err) != 0) {
 		lacks(missing, kind == HR_ALERT_MEM_PRESSURE ? "memory pressure" : "CPU pressure",
 		    err.msg);
-	free(path);
-}
-
-/* Version 1: the kernel writes to an eventfd when the use of a group crosses a number, in either
- * direction (file memory.usage_in_bytes), at each lack of memory (memory.oom_control), or while it
- * takes memory back (memory.pressure_level). */
-static int
-eventfd_open(const char *dir, const char *name, const char *what, struct hr_err *err)
-{
-	char *path = hr_path_join(dir, name), *control = hr_path_join(dir, "cgroup.event_control");
-	int file = -1, to = -1, fd = -1, len;
-	char text[64];
-
-	if (path == NULL || control == NULL) {
-		(void)hr_err_nomem(err);
-	} else if ((file = open(path, O_RDONLY | O_CLOEXEC)) < 0 ||
-		   (to = open(control, O_WRONLY | O_CLOEXEC)) < 0 ||
-		   (fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0) {
-		(void)hr_err_sys(err, errno, "%s", path);
-	} else {
-		len = snprintf(
-		    text, sizeof(text), "%d %d%s%s", fd, file, what[0] != '\0' ? " " : "", what);
-		if (write(to, text, (size_t)len) != (ssize_t)len) {
-			(void)hr_err_sys(err, errno, "%s", control);
-			hr_fd_close(&fd);
-		}
+		hr_alert_level(m->alerts, kind, 0, (uint64_t)percent);
+	} else if (m->alerts->v[kind].firing) {
+		measure_begin(&m->sources[m->n - 1]); /* the kernel does not tell that it is over */
 	}
-	hr_fd_close(&to);
-	hr_fd_close(&file);
 	free(path);
-	free(control);
-	return fd;
-}
-
-static int
-level_eventfd(const char *dir, uint64_t bytes, struct hr_err *err)
-{
-	char text[24];
-
-	(void)snprintf(text, sizeof(text), "%" PRIu64, bytes);
-	return eventfd_open(dir, "memory.usage_in_bytes", text, err);
-}
-
-/* percent of the limit; 0: none */
-static int
-level_open(struct hr_monitor *m, const char *dir, long long percent, enum hr_alert_kind kind,
-    struct hr_err *err)
-{
-	uint64_t threshold = level_step(m) * (uint64_t)percent,
-		 at = threshold < level_top(m) ? threshold : level_top(m);
-	int fd;
-
-	if (percent == 0)
-		return 0;
-	fd = level_eventfd(dir, at, err);
-	if (fd < 0 || source_add(m, HR_MONITOR_LEVEL, fd, -1, kind, threshold, err) != 0)
-		return -1;
-	m->sources[m->n - 1].at = at;
-	return 0;
-}
-
-/* A group that is full of cached bytes stays at its limit while their place is taken by others: no
- * number is crossed then, but the kernel tells that it takes them back. */
-static int
-reclaim_open(struct hr_monitor *m, const char *dir, struct hr_err *err)
-{
-	int fd;
-
-	if (m->settings->alert_memory == 0 && m->settings->alert_memory_critical == 0)
-		return 0;
-	fd = eventfd_open(dir, "memory.pressure_level", "low", err);
-	return fd >= 0 ? source_add(m, HR_MONITOR_RECLAIM, fd, -1, HR_ALERT_MEM_HIGH, 0, err) : -1;
 }
 
 /* A file of counters of which the kernel says when one changes. */
@@ -439,37 +323,32 @@ counter_watch(struct hr_monitor *m, const char *dir, const char *name, struct hr
 	return r;
 }
 
-static int
-memory_open_one(struct hr_monitor *m, const char *dir, struct hr_err *err)
+/* What is looked at when somebody asks, and what for; a group of version 1 says nothing. */
+static void
+lacks_voice(struct hr_buf *missing, const char *what)
 {
-	const struct hr_settings *c = m->settings;
-	int fd = eventfd_open(dir, "memory.oom_control", "", err);
+	char text[64];
 
-	if (fd < 0 || source_add(m, HR_MONITOR_OOM, fd, -1, HR_ALERT_OOM_KILL, 0, err) != 0 ||
-	    level_open(m, dir, c->alert_memory, HR_ALERT_MEM_HIGH, err) != 0 ||
-	    level_open(m, dir, c->alert_memory_critical, HR_ALERT_MEM_CRITICAL, err) != 0)
-		return -1;
-	return reclaim_open(m, dir, err);
+	(void)snprintf(text, sizeof(text), "%s but when /ready or /metrics is asked", what);
+	lacks(missing, text, "control group of version 1");
 }
 
 static void
 memory_open(struct hr_monitor *m, struct hr_buf *missing)
 {
-	const char *two = hr_usage_group(m->groups, "memory.events"),
-		   *one = hr_usage_group(m->groups, "memory.oom_control");
+	const char *two = hr_usage_group(m->groups, "memory.events");
 	struct hr_err err = {0};
-	int r;
 
 	if (hr_settings_memory(m->settings) == 0)
 		return;
-	if (two != NULL)
-		r = counter_watch(m, two, "memory.events", &err);
-	else if (one != NULL)
-		r = memory_open_one(m, one, &err);
-	else
-		r = hr_err_set(&err, HR_E_NOTFOUND, "no control group");
-	if (r != 0)
-		lacks(missing, "memory", err.msg);
+	if (two != NULL) {
+		if (counter_watch(m, two, "memory.events", &err) != 0)
+			lacks(missing, "memory", err.msg);
+	} else if (hr_usage_group(m->groups, "memory.oom_control") != NULL) {
+		lacks_voice(missing, "memory");
+	} else {
+		lacks(missing, "memory", "no control group");
+	}
 }
 
 static void
@@ -485,8 +364,7 @@ processes_open(struct hr_monitor *m, struct hr_buf *missing)
 		return;
 	}
 	if (!hr_usage_has_file(dir, "cgroup.events"))
-		lacks(missing, "processes but when /ready or /metrics is asked",
-		    "control group of version 1");
+		lacks_voice(missing, "processes");
 	else if (counter_watch(m, dir, "pids.events", &err) != 0)
 		lacks(missing, "processes", err.msg);
 }
@@ -542,23 +420,18 @@ hr_monitor_open(struct hr_monitor *m, struct hr_loop *loop, struct hr_alerts *al
 		    m, "cpu", settings->alert_cpu_pressure, HR_ALERT_CPU_PRESSURE, missing);
 	}
 	look_at_counters(m);
-	memory_changed(m);
+	look_at_memory(m);
 }
 
 void
 hr_monitor_close(struct hr_monitor *m)
 {
 	struct hr_monitor was;
-	uint64_t times;
 	unsigned i;
 
-	/* what the kernel has told already */
-	for (i = 0; i < m->n; i++) {
-		if (source_take(&m->sources[i], &times))
-			source_tell(&m->sources[i], times);
-	}
 	for (i = 0; i < m->n; i++) {
 		hr_watch_free(m->sources[i].watch);
+		hr_watch_free(m->sources[i].measure);
 		hr_fd_close(&m->sources[i].fd);
 		hr_fd_close(&m->sources[i].file);
 	}

@@ -17,12 +17,9 @@ struct hr_monitor;
 struct hr_settings;
 struct hr_watch;
 
-#define HR_MONITOR_SOURCES 7
+#define HR_MONITOR_SOURCES 3
 
 enum hr_monitor_what {
-	HR_MONITOR_OOM,      /* eventfd: a lack of memory */
-	HR_MONITOR_LEVEL,    /* eventfd: the use crosses a number */
-	HR_MONITOR_RECLAIM,  /* eventfd: memory is taken back */
 	HR_MONITOR_COUNTERS, /* inotify: a counter changes */
 	HR_MONITOR_PRESSURE, /* epoll around a pressure file */
 };
@@ -33,10 +30,13 @@ struct hr_monitor_source {
 	enum hr_monitor_what what;
 	int fd, file; /* file: the pressure file; -1: none */
 	enum hr_alert_kind kind;
-	uint64_t threshold;     /* percent of pressure, bytes of memory */
-	uint64_t at;            /* of a level: bytes that the kernel compares */
-	unsigned turns;         /* since the last pause */
+	uint64_t threshold;     /* percent of pressure */
 	struct hr_watch *watch; /* NULL: until the pause is over */
+	/* of pressure, from the kernel's word on */
+	struct hr_watch *measure;
+	bool measuring;
+	uint64_t total;   /* at its beginning, microseconds */
+	int64_t since_ms; /* when that was */
 };
 
 struct hr_monitor {
@@ -47,8 +47,7 @@ struct hr_monitor {
 	const char *proc; /* "/proc" but in tests */
 	struct hr_monitor_source sources[HR_MONITOR_SOURCES];
 	unsigned n;
-	struct hr_watch *pause; /* armed by an event; at its end all is watched again */
-	bool pausing;
+	struct hr_watch *pause;      /* armed by an event; at its end all is watched again */
 	int inotify;                 /* of the source; -1: none */
 	uint64_t oom_kills, refused; /* counted so far */
 	bool counting;
@@ -63,8 +62,8 @@ void hr_monitor_open(struct hr_monitor *m, struct hr_loop *loop, struct hr_alert
     struct hr_buf *missing);
 void hr_monitor_close(struct hr_monitor *m);
 
-/* Looks at memory, processes and the actions of the last minutes now: of a level only control
- * groups of version 1 tell, of refused processes only those of version 2 do. */
+/* Looks at memory, processes and the actions of the last minutes now: of a level the kernel does
+ * not tell, and control groups of version 1 tell of nothing. */
 void hr_monitor_look(struct hr_monitor *m);
 
 /* So many percent of the working directory's disk are in use. Nothing here looks itself: that may

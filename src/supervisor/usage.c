@@ -61,21 +61,21 @@ hr_usage_group(const struct hr_cgroup *groups, const char *file)
 }
 
 bool
-hr_usage_memory(const struct hr_cgroup *groups, struct hr_usage_memory *ret)
+hr_usage_memory(const struct hr_cgroup *groups, uint64_t *ret)
 {
-	const char *two = hr_usage_group(groups, "memory.current"), *one;
+	static const char *const files[][2] = {{"memory.current", "inactive_file"},
+	    {"memory.usage_in_bytes", "total_inactive_file"}}; /* of version 2, of version 1 */
+	uint64_t cached = 0;
+	const char *dir;
+	size_t i;
 
-	ret->cached = 0;
-	if (two != NULL && hr_usage_number(two, "memory.current", "", &ret->raw)) {
-		(void)hr_usage_number(two, "memory.stat", "inactive_file", &ret->cached);
-	} else {
-		one = hr_usage_group(groups, "memory.usage_in_bytes");
-		if (one == NULL || !hr_usage_number(one, "memory.usage_in_bytes", "", &ret->raw))
-			return false;
-		(void)hr_usage_number(one, "memory.stat", "total_inactive_file", &ret->cached);
+	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		dir = hr_usage_group(groups, files[i][0]);
+		if (dir == NULL || !hr_usage_number(dir, files[i][0], "", ret))
+			continue;
+		(void)hr_usage_number(dir, "memory.stat", files[i][1], &cached);
+		*ret -= cached < *ret ? cached : *ret;
+		return true;
 	}
-	if (ret->cached > ret->raw)
-		ret->cached = ret->raw;
-	ret->net = ret->raw - ret->cached;
-	return true;
+	return false;
 }

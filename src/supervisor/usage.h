@@ -15,13 +15,8 @@ bool hr_usage_number(const char *dir, const char *name, const char *key, uint64_
 /* The first of the groups that has such a file; borrowed from it. NULL: none. */
 const char *hr_usage_group(const struct hr_cgroup *groups, const char *file);
 
-/* Bytes: all that is charged to the group; of it what is cached of files and not in use, which the
- * kernel takes back when it must; and the rest. */
-struct hr_usage_memory {
-	uint64_t raw, cached, net;
-};
-
-/* false: no group counts memory. */
-bool hr_usage_memory(const struct hr_cgroup *groups, struct hr_usage_memory *ret);
+/* Bytes that are charged to the group, without what is cached of files and not in use, which the
+ * kernel takes back when it must. false: no group counts memory. */
+bool hr_usage_memory(const struct hr_cgroup *groups, uint64_t *ret);
 
 #endif

@@ -190,8 +190,8 @@ struct made_up {
 
 static const struct made_up version_one[] = {{"memory.usage_in_bytes", "1000\n", "900000000\n"},
     {"memory.stat", "total_inactive_file 0\n", "total_inactive_file 5\n"},
-    {"memory.oom_control", "oom_kill 0\n", "oom_kill 1\n"}, {"memory.pressure_level", "", ""},
-    {"cgroup.event_control", "", ""}, {"pids.events", "max 0\n", "max 1\n"}, {NULL, NULL, NULL}};
+    {"memory.oom_control", "oom_kill 0\n", "oom_kill 1\n"}, {"pids.events", "max 0\n", "max 1\n"},
+    {NULL, NULL, NULL}};
 
 static const struct made_up version_two[] = {{"memory.current", "1000\n", "900000000\n"},
     {"memory.stat", "inactive_file 0\n", "inactive_file 5\n"},

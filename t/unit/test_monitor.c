@@ -1,11 +1,15 @@
-/* supervisor/monitor on made-up control groups: the test is the kernel, which writes to the files
- * and to the eventfds. */
+/* supervisor/monitor on made-up control groups and pressure: the test is the kernel, which writes
+ * to the files. */
 #include "config.h"
 
 #include <check.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -30,6 +34,7 @@ static struct hr_monitor m;
 static struct hr_cgroup groups;
 static struct hr_buf missing;
 static struct hr_watch *stop;
+static int kernel = -1; /* an eventfd, see pressure_file() */
 
 static void
 on_stop(void *arg)
@@ -95,6 +100,7 @@ static void
 teardown(void)
 {
 	hr_monitor_close(&m);
+	hr_fd_close(&kernel);
 	hr_alerts_close(&alerts);
 	hr_buf_done(&missing);
 	hr_watch_free(stop);
@@ -135,13 +141,6 @@ source(enum hr_monitor_what what)
 	return NULL;
 }
 
-/* The kernel has something to say by an eventfd. */
-static void
-say(enum hr_monitor_what what, uint64_t times)
-{
-	ck_assert_int_eq(write(source(what)->fd, &times, sizeof(times)), sizeof(times));
-}
-
 static void
 use(uint64_t raw, uint64_t cached)
 {
@@ -153,8 +152,6 @@ static void
 version_one(void)
 {
 	file("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
-	file("memory.pressure_level", "");
-	file("cgroup.event_control", "");
 	use(100 * MB, 0);
 }
 
@@ -163,121 +160,6 @@ firing(enum hr_alert_kind kind)
 {
 	return alerts.v[kind].firing;
 }
-
-START_TEST(a_level_is_followed)
-{
-	uint64_t threshold = (1024 * MB) / 100 * 50;
-	struct hr_monitor_source *s;
-
-	version_one();
-	start("");
-	s = source(HR_MONITOR_LEVEL);
-	ck_assert_uint_eq(s->threshold, threshold);
-	ck_assert_uint_eq(s->at, threshold);
-	/* crossed, but by cached bytes: the next number is where it will be by the others */
-	use(600 * MB, 300 * MB);
-	say(HR_MONITOR_LEVEL, 1);
-	let_pass(1);
-	ck_assert_uint_eq(s->at, threshold + 300 * MB);
-	ck_assert(!firing(HR_ALERT_MEM_HIGH));
-	use(900 * MB, 300 * MB);
-	say(HR_MONITOR_LEVEL, 1);
-	let_pass(1);
-	ck_assert(firing(HR_ALERT_MEM_HIGH) && !firing(HR_ALERT_MEM_CRITICAL));
-	/* and where it will be over */
-	ck_assert_uint_eq(s->at, threshold + 300 * MB);
-	use(300 * MB, 0);
-	say(HR_MONITOR_LEVEL, 1);
-	let_pass(1);
-	ck_assert(firing(HR_ALERT_MEM_HIGH) && alerts.v[HR_ALERT_MEM_HIGH].clearing);
-	ck_assert_uint_eq(s->at, threshold);
-}
-END_TEST
-
-/* The use does not grow any more, as what is cached makes room. */
-START_TEST(a_group_that_is_full)
-{
-	uint64_t top_most = 1024 * MB - 1024 * MB / 100;
-	struct hr_monitor_source *s;
-	int fd;
-
-	version_one();
-	use(1000 * MB, 950 * MB);
-	start("");
-	s = source(HR_MONITOR_LEVEL);
-	ck_assert_uint_eq(s->at, top_most);
-	fd = s->fd;
-	use(1023 * MB, 950 * MB);
-	say(HR_MONITOR_LEVEL, 1);
-	let_pass(1);
-	ck_assert_uint_eq(s->at, top_most);
-	ck_assert_int_eq(s->fd, fd);
-	ck_assert(!firing(HR_ALERT_MEM_HIGH));
-	use(1023 * MB, 300 * MB);
-	say(HR_MONITOR_RECLAIM, 1);
-	let_pass(1);
-	ck_assert(firing(HR_ALERT_MEM_HIGH));
-}
-END_TEST
-
-START_TEST(a_level_near_the_limit_can_be_reached)
-{
-	version_one();
-	settings.alert_memory = 100;
-	settings.alert_memory_critical = 0;
-	start("");
-	ck_assert_uint_eq(source(HR_MONITOR_LEVEL)->at, 1024 * MB - 1024 * MB / 100);
-}
-END_TEST
-
-/* More wake-ups in a second than a few are none. */
-START_TEST(what_comes_often_waits)
-{
-	struct hr_monitor_source *s;
-
-	version_one();
-	start("");
-	s = source(HR_MONITOR_RECLAIM);
-	say(HR_MONITOR_RECLAIM, 1);
-	let_pass(1);
-	ck_assert_ptr_null(s->watch);
-	ck_assert(m.pausing);
-	/* seen at the end of the pause, without a word from the kernel; a level that is watched
-	 * again still fires */
-	use(700 * MB, 0);
-	let_pass(1000);
-	ck_assert(firing(HR_ALERT_MEM_HIGH));
-	ck_assert_ptr_nonnull(s->watch);
-	ck_assert(!m.pausing);
-	ck_assert_ptr_nonnull(source(HR_MONITOR_LEVEL)->watch);
-}
-END_TEST
-
-START_TEST(lack_of_memory)
-{
-	version_one();
-	start("");
-	ck_assert(!firing(HR_ALERT_OOM_KILL));
-	say(HR_MONITOR_OOM, 2);
-	let_pass(1);
-	ck_assert(firing(HR_ALERT_OOM_KILL));
-	ck_assert_uint_eq(alerts.v[HR_ALERT_OOM_KILL].value, 5);
-	/* the file has them now: not another time */
-	file("memory.oom_control", "oom_kill 5\n");
-	hr_monitor_look(&m);
-	ck_assert_uint_eq(alerts.v[HR_ALERT_OOM_KILL].value, 5);
-	/* not yet seen when new settings come */
-	say(HR_MONITOR_OOM, 1);
-	hr_monitor_close(&m);
-	ck_assert_uint_eq(alerts.v[HR_ALERT_OOM_KILL].value, 6);
-	start("");
-	ck_assert_uint_eq(alerts.v[HR_ALERT_OOM_KILL].value, 6);
-	hr_monitor_close(&m);
-	file("memory.oom_control", "oom_kill 9\n");
-	start("");
-	ck_assert_uint_eq(alerts.v[HR_ALERT_OOM_KILL].value, 9);
-}
-END_TEST
 
 START_TEST(version_two)
 {
@@ -346,21 +228,125 @@ START_TEST(what_is_missing)
 }
 END_TEST
 
-/* A group that can be made, but has no way to say something. */
+/* What there is of version 1 says nothing: it is seen when somebody asks. */
 START_TEST(a_group_without_a_voice)
 {
-	char path[128];
-
 	version_one();
-	(void)snprintf(path, sizeof(path), "%s/cgroup.event_control", group);
-	ck_assert_int_eq(unlink(path), 0);
-	hr_monitor_open(&m, loop, &alerts, &settings, &groups, proc, &missing);
-	ck_assert_ptr_nonnull(strstr(hr_buf_str(&missing), "memory ("));
-	/* it is seen when somebody asks */
-	use(900 * MB, 0);
+	settings.max_processes = 5;
+	file("pids.events", "max 2\n");
+	start("memory but when /ready or /metrics is asked (control group of version 1), "
+	      "processes but when /ready or /metrics is asked (control group of version 1)");
+	ck_assert_uint_eq(m.n, 0);
+	use(900 * MB, 300 * MB);
 	file("memory.oom_control", "oom_kill 4\n");
+	file("pids.events", "max 3\n");
 	hr_monitor_look(&m);
-	ck_assert(firing(HR_ALERT_MEM_HIGH) && firing(HR_ALERT_OOM_KILL));
+	ck_assert(
+	    firing(HR_ALERT_MEM_HIGH) && firing(HR_ALERT_OOM_KILL) && firing(HR_ALERT_PIDS_MAX));
+	ck_assert_uint_eq(alerts.v[HR_ALERT_MEM_HIGH].value, 58);
+	ck_assert_uint_eq(alerts.v[HR_ALERT_OOM_KILL].value, 4);
+}
+END_TEST
+
+/* ---- pressure ---- */
+
+static void
+waited(unsigned long long us)
+{
+	char text[160];
+
+	(void)snprintf(text, sizeof(text),
+	    "some avg10=0.00 avg60=0.00 avg300=0.00 total=%llu\n"
+	    "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
+	    us);
+	file("pressure", text);
+}
+
+/* A made-up file that can be watched: a FIFO takes the trigger, behind its descriptor is then a
+ * file with numbers, and an eventfd in its epoll is the kernel. */
+static void
+pressure_file(void)
+{
+	struct epoll_event e = {.events = EPOLLIN | EPOLLET};
+	char path[128];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/pressure", proc);
+	ck_assert_int_eq(hr_path_mkdirs(path, 0755, NULL, &err), 0);
+	(void)snprintf(path, sizeof(path), "%s/pressure/memory", proc);
+	(void)unlink(path);
+	ck_assert_int_eq(mkfifo(path, 0600), 0);
+	settings.max_memory_gb = 0;
+	settings.alert_memory_pressure = 2;
+	start("");
+	waited(5000000);
+	(void)snprintf(path, sizeof(path), "%s/pressure", group);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_ge(dup3(fd, source(HR_MONITOR_PRESSURE)->file, O_CLOEXEC), 0);
+	hr_fd_close(&fd);
+	hr_fd_close(&kernel);
+	kernel = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	ck_assert_int_ge(kernel, 0);
+	ck_assert_int_eq(epoll_ctl(source(HR_MONITOR_PRESSURE)->fd, EPOLL_CTL_ADD, kernel, &e), 0);
+}
+
+static void
+the_kernel_tells(void)
+{
+	ck_assert_int_eq(eventfd_write(kernel, 1), 0);
+	let_pass(1);
+}
+
+/* As it does a second after the start of an idle machine: of what was before. */
+START_TEST(pressure_is_not_told_of_by_the_kernel_alone)
+{
+	pressure_file();
+	the_kernel_tells();
+	ck_assert(source(HR_MONITOR_PRESSURE)->measuring);
+	ck_assert(!firing(HR_ALERT_MEM_PRESSURE));
+	waited(5000400);
+	let_pass(2100);
+	ck_assert(!source(HR_MONITOR_PRESSURE)->measuring);
+	ck_assert(!firing(HR_ALERT_MEM_PRESSURE));
+	ck_assert_uint_eq(alerts.changes, 0);
+}
+END_TEST
+
+START_TEST(pressure_has_the_value_that_was_measured)
+{
+	uint64_t value;
+
+	pressure_file();
+	the_kernel_tells();
+	waited(6200000); /* 60 of 100 */
+	let_pass(2050);
+	ck_assert(firing(HR_ALERT_MEM_PRESSURE));
+	value = alerts.v[HR_ALERT_MEM_PRESSURE].value;
+	ck_assert_msg(value > 2 && value <= 60, "%llu", (unsigned long long)value);
+	ck_assert_uint_eq(alerts.v[HR_ALERT_MEM_PRESSURE].threshold, 2);
+	/* it is measured on, though the kernel says nothing, until there is less */
+	ck_assert(source(HR_MONITOR_PRESSURE)->measuring);
+	waited(6200020);
+	let_pass(2100);
+	ck_assert(!source(HR_MONITOR_PRESSURE)->measuring);
+	ck_assert(firing(HR_ALERT_MEM_PRESSURE) && alerts.v[HR_ALERT_MEM_PRESSURE].clearing);
+	ck_assert_uint_eq(alerts.v[HR_ALERT_MEM_PRESSURE].value, 0);
+}
+END_TEST
+
+/* At a reload the kernel is asked anew, and does not tell that it is over. */
+START_TEST(pressure_at_a_reload)
+{
+	pressure_file();
+	the_kernel_tells();
+	waited(9000000);
+	let_pass(2050);
+	ck_assert(firing(HR_ALERT_MEM_PRESSURE) && !alerts.v[HR_ALERT_MEM_PRESSURE].clearing);
+	hr_monitor_close(&m);
+	settings.alert_memory_pressure = 0;
+	start("");
+	ck_assert(alerts.v[HR_ALERT_MEM_PRESSURE].clearing);
 }
 END_TEST
 
@@ -374,15 +360,13 @@ main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, a_level_is_followed);
-	tcase_add_test(tc, a_group_that_is_full);
-	tcase_add_test(tc, a_level_near_the_limit_can_be_reached);
-	tcase_add_test(tc, what_comes_often_waits);
-	tcase_add_test(tc, lack_of_memory);
 	tcase_add_test(tc, version_two);
 	tcase_add_test(tc, share_of_errors);
 	tcase_add_test(tc, what_is_missing);
 	tcase_add_test(tc, a_group_without_a_voice);
+	tcase_add_test(tc, pressure_is_not_told_of_by_the_kernel_alone);
+	tcase_add_test(tc, pressure_has_the_value_that_was_measured);
+	tcase_add_test(tc, pressure_at_a_reload);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);
