@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/scrap.h"
+#include "files/reach.h"
 
 #define LINKS_MAX 40 /* the kernel's */
 #define TRIES 100
@@ -113,7 +114,7 @@ locate(struct hr_atomic *a, const char *path, struct hr_err *err)
 	if (dir == NULL || a->name == NULL) {
 		r = hr_err_nomem(err);
 	} else {
-		a->dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		a->dir = hr_reach_open(AT_FDCWD, dir, O_PATH | O_DIRECTORY);
 		if (a->dir < 0)
 			r = hr_err_sys(err, errno, "%s", path);
 	}
@@ -132,7 +133,7 @@ open_old(struct hr_atomic *a, const char *path, struct hr_err *err)
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return hr_err_set(err, HR_E_UNSUPPORTED, "%s is no regular file", path);
 	/* what may not be written may not be replaced either, whatever its directory allows */
-	a->old = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+	a->old = hr_reach_open(AT_FDCWD, path, O_WRONLY | O_NONBLOCK);
 	if (a->old < 0 || fstat(a->old, &a->st) < 0)
 		return hr_err_sys(err, errno, "%s", path);
 	if (!S_ISREG(a->st.st_mode))
@@ -385,7 +386,7 @@ static int
 write_special(
     const char *path, const void *p, size_t len, const struct hr_moment *moment, struct hr_err *err)
 {
-	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), r;
+	int fd = hr_reach_open(AT_FDCWD, path, O_WRONLY | O_NONBLOCK | O_NOCTTY), r;
 
 	if (fd < 0)
 		return hr_err_sys(err, errno, "%s", path);

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "files/charset.h"
 #include "files/guess.h"
+#include "files/reach.h"
 #include "proto/utf8.h"
 
 enum byte_class {
@@ -103,7 +104,7 @@ hr_binary_name(const char *path, size_t len)
 bool
 hr_binary_file(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = hr_reach_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	char head[HR_BINARY_HEAD];
 	ssize_t n;
 

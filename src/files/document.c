@@ -21,6 +21,7 @@
 #include "files/detect.h"
 #include "files/purepath.h"
 #include "files/pytext.h"
+#include "files/reach.h"
 #include "files/textfile.h"
 
 #define FILE_MAX (10u << 20)
@@ -52,7 +53,8 @@ is_installed(const char *name)
 static int
 run(const char *const *argv, const char *file, struct hr_buf *out, struct hr_err *err)
 {
-	int ends[2], status = -1, in = open(file, O_RDONLY | O_CLOEXEC);
+	int ends[2], status = -1,
+		     in = hr_reach_open(AT_FDCWD, file, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	struct hr_spawn s = {.path = argv[0], .argv = argv, .setsid = true, .umask = -1};
 	struct hr_spawn_fd fds[2] = {{in, STDIN_FILENO}, {-1, STDOUT_FILENO}};
 	ssize_t n = 0;

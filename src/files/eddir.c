@@ -3,13 +3,16 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/fd.h"
 #include "files/editor_int.h"
 #include "files/purepath.h"
 #include "files/pytext.h"
+#include "files/reach.h"
 #include "proto/pyrepr.h"
 
 #define DEPTH 2
@@ -60,12 +63,14 @@ is_another(const struct found *f, const char *path)
 static void
 list(struct found *f, const char *path, unsigned depth)
 {
-	DIR *dir = opendir(path);
+	int fd = hr_reach_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *d;
 	char *below;
 	size_t at;
 
 	if (dir == NULL) {
+		hr_fd_close(&fd);
 		if (errno == ENOMEM || errno == EMFILE || errno == ENFILE)
 			f->names.fail = HR_E_NOMEM; /* for want of our own, that is */
 		return;

@@ -36,6 +36,7 @@ noinst_LTLIBRARIES += libplace.la
 libplace_la_SOURCES = \
 	%D%/beneath.c %D%/beneath.h \
 	%D%/oserror.c %D%/oserror.h \
+	%D%/reach.c %D%/reach.h \
 	%D%/replace.c %D%/replace.h \
 	%D%/spool.c %D%/spool.h \
 	%D%/target.c %D%/target.h

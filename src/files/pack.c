@@ -17,7 +17,9 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "files/beneath.h"
 #include "files/oserror.h"
+#include "files/reach.h"
 #include "proto/utf8.h"
 
 #define BUFFER (256u << 10) /* read at once, and handed on at once */
@@ -180,11 +182,32 @@ put_data(struct hr_pack *p, const char *name, int fd, off_t size)
 	return p->gone ? -1 : 0;
 }
 
+/* A file, or what a link leads to: in the tree that was asked for with our rights, elsewhere with
+ * those of the shell's account if the link may be its. */
+static int
+open_entry(struct hr_pack *p, int dir, const char *name)
+{
+	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+	int fd = hr_reach_open(dir, name, flags | O_NOFOLLOW);
+	size_t way = p->way.len;
+
+	if (fd >= 0 || errno != ELOOP)
+		return fd;
+	hr_buf_adds(&p->way, name);
+	if (p->way.fail == HR_OK)
+		fd = hr_reach_check(hr_beneath_open(p->top, hr_buf_str(&p->way), flags, true));
+	if (p->way.fail == HR_OK) {
+		p->way.len = way;
+		p->way.p[way] = '\0';
+	}
+	return fd >= 0 ? fd : hr_reach_open_as(dir, name, flags, false);
+}
+
 static int
 pack_file(struct hr_pack *p, int dir, const char *name)
 {
 	struct stat st;
-	int fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), r;
+	int fd = open_entry(p, dir, name), r;
 
 	if (fd < 0)
 		return fail(p, name, errno);
@@ -224,9 +247,16 @@ look_at(struct hr_pack *p, int dir, const char *name, const struct stat *known)
 		p->way.len = way;
 		return -1;
 	}
-	/* to root everything is readable */
-	if (geteuid() != 0 && faccessat(dir, name, R_OK, AT_EACCESS) < 0)
+	if (known != NULL && S_ISREG(known->st_mode)) { /* behind a link */
+		int fd = open_entry(p, dir, name);
+
+		if (fd < 0)
+			return fail(p, name, errno);
+		hr_fd_close(&fd);
+	} else if (geteuid() != 0 && faccessat(dir, name, R_OK, AT_EACCESS) < 0) {
+		/* to root everything is readable */
 		return fail(p, name, errno);
+	}
 	if (++p->seen % LOOK_EVERY != 0)
 		return WALK_ON;
 	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail */
@@ -267,17 +297,18 @@ is_directory(int dir, const struct dirent *d)
 	return fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* What cannot be read is left out, but not for want of descriptors or memory. */
+/* What may not be read is left out, but not for want of descriptors or memory, nor a broken disk.
+ */
 static bool
 is_skipped(int sys)
 {
-	return sys != EMFILE && sys != ENFILE && sys != ENOMEM;
+	return sys != EMFILE && sys != ENFILE && sys != ENOMEM && sys != EIO;
 }
 
 static int
 walk_below(struct hr_pack *p, int dir, const char *name)
 {
-	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r;
+	int fd = hr_reach_open(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), r;
 	size_t way = p->way.len;
 
 	if (fd < 0)
@@ -377,7 +408,7 @@ hr_pack_open(const char *path, struct hr_buf *why)
 	}
 	if (!S_ISDIR(st.st_mode))
 		return p;
-	p->top = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	p->top = hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, false);
 	if (p->top < 0 && is_skipped(errno))
 		return p;
 	if (p->top < 0 || look_through(p) < 0) {

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/scrap.h"
 #include "files/oserror.h"
+#include "files/reach.h"
 #include "files/replace.h"
 
 void
@@ -90,7 +91,7 @@ hr_spool_open(struct hr_spool *s, const char *directory)
 	if (path == NULL)
 		return -1;
 	for (n = strlen(path);;) {
-		dir = open(n > 0 ? path : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		dir = hr_reach_open_as(AT_FDCWD, n > 0 ? path : "/", O_PATH | O_DIRECTORY, true);
 		if (dir >= 0 || n == 0 || (errno != ENOENT && errno != ENOTDIR))
 			break;
 		while (n > 0 && path[n - 1] == '/')

@@ -15,6 +15,7 @@
 #include "base/path.h"
 #include "files/beneath.h"
 #include "files/oserror.h"
+#include "files/reach.h"
 
 #define LEAVES "400: The name leads out of the destination"
 
@@ -84,7 +85,8 @@ settle_leaf(struct hr_target *t, int root, const char *name, bool links, struct 
 		return fail(t, ENOMEM, why);
 	}
 	/* "sub/", "", "..": opening such for writing is what Python fails at */
-	t->dir = hr_beneath_open(root, way, O_PATH | O_DIRECTORY, links);
+	t->dir = links ? hr_reach_beneath(root, way, O_PATH | O_DIRECTORY, true)
+		       : hr_beneath_open(root, way, O_PATH | O_DIRECTORY, false);
 	free(way);
 	if (t->dir < 0)
 		return fail(t, errno, why);
@@ -109,7 +111,7 @@ target_forget(struct hr_target *t)
 static int
 follow_leaf(struct hr_target *t, int root, const char *name, struct hr_buf *why)
 {
-	int fd = hr_beneath_open(root, name, O_PATH, true), r;
+	int fd = hr_reach_beneath(root, name, O_PATH, true), r;
 	char *end, *base;
 	const char *rest;
 
@@ -191,7 +193,7 @@ hr_target_open(struct hr_target *t, const char *directory, const char *name, con
 	t->text = hr_target_join(directory, name);
 	if (t->text == NULL)
 		return hr_oserror_put(why, ENOMEM, NULL);
-	root = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	root = hr_reach_open_as(AT_FDCWD, directory, O_PATH | O_DIRECTORY, true);
 	if (root < 0)
 		return fail(t, errno, why);
 	if (leaves_as_text(name)) {
@@ -224,55 +226,114 @@ hr_target_close(struct hr_target *t)
 	t->text = NULL;
 }
 
+/* The longest part of path that is there: a descriptor, or -1 with errno. path is cut to it.
+ * *ret_shells: see hr_reach_open_whose(). */
+static int
+open_there(char *path, bool *ret_shells)
+{
+	size_t n = strlen(path);
+	int fd = hr_reach_open_as(AT_FDCWD, path, O_PATH, false);
+
+	while (fd < 0 && n > 0 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES)) {
+		while (n > 0 && path[n - 1] == '/')
+			n--;
+		while (n > 0 && path[n - 1] != '/')
+			n--;
+		path[n] = '\0';
+		fd = hr_reach_open_whose(AT_FDCWD, n > 0 ? path : "/", O_PATH, ret_shells);
+	}
+	return fd;
+}
+
+/* One directory more below *at. 0, or -1 with errno. */
+static int
+make_below(int *at, const char *name, bool shells)
+{
+	struct stat st;
+	int next = -1;
+
+	if (strcmp(name, ".") == 0)
+		return 0;
+	if (strcmp(name, "..") == 0)
+		next = openat(*at, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	else if (hr_reach_mkdir(*at, name, shells) == 0 ||
+		 errno == EEXIST) /* somebody was faster */
+		next = openat(*at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (next < 0)
+		return -1;
+	hr_fd_close(at);
+	*at = next;
+	if (fstat(next, &st) == 0 && S_ISLNK(st.st_mode)) { /* open_there() did not follow it */
+		errno = EACCES;
+		return -1;
+	}
+	return 0;
+}
+
 int
 hr_target_mkdirs(const char *path, size_t *ret_made, struct hr_buf *why)
 {
-	char *part = strdup(path), *at;
-	struct stat st;
-	int r = 0;
+	char *part = strdup(path);
+	bool shells = false;
+	int at = part != NULL ? open_there(part, &shells) : -1, r = 0;
+	size_t i, n;
 
 	*ret_made = strlen(path);
 	if (part == NULL)
 		return hr_oserror_put(why, ENOMEM, NULL);
-	if (stat(path, &st) == 0)
-		goto out;
-	for (at = part + strspn(part, "/"); r == 0 && *at != '\0';) {
-		size_t n = strcspn(at, "/");
-		char after = at[n];
-
-		at[n] = '\0';
-		if (stat(part, &st) < 0) {
-			if (mkdir(part, 0777) == 0) {
-				if (*ret_made == strlen(path))
-					*ret_made = (size_t)(at - part);
-			} else if (errno != EEXIST) { /* somebody was faster */
-				r = hr_oserror_put(why, errno, part);
-			}
-		}
-		at[n] = after;
-		at += n + strspn(at + n, "/");
+	if (at < 0)
+		r = hr_oserror_put(why, errno, path);
+	else
+		*ret_made = strlen(part);
+	memcpy(part, path, strlen(path) + 1);
+	for (i = *ret_made; r == 0 && path[i] != '\0'; i += n + (path[i + n] == '/')) {
+		n = strcspn(path + i, "/");
+		part[i + n] = '\0';
+		if (n > 0 && make_below(&at, part + i, shells) < 0)
+			r = hr_oserror_put(why, errno, part);
+		part[i + n] = path[i + n];
 	}
+	hr_fd_close(&at);
 	if (r < 0)
 		hr_target_rmdirs(path, *ret_made);
-out:
 	free(part);
 	return r;
+}
+
+/* Of way, relative to root and without links. */
+static bool
+remove_below(int root, const char *way, size_t way_len, const char *name, size_t len)
+{
+	char *dir = strndup(way, way_len), *leaf = strndup(name, len);
+	int at = dir != NULL && leaf != NULL
+		     ? hr_beneath_open(root, dir + strspn(dir, "/"), O_PATH | O_DIRECTORY, false)
+		     : -1;
+	bool done = at >= 0 && (unlinkat(at, leaf, AT_REMOVEDIR) == 0 || errno == ENOENT);
+
+	hr_fd_close(&at);
+	free(dir);
+	free(leaf);
+	return done;
 }
 
 void
 hr_target_rmdirs(const char *path, size_t made)
 {
-	char *part = strdup(path);
-	size_t n = strlen(path);
+	char *top = strndup(path, made);
+	int root = top == NULL ? -1
+			       : hr_reach_open_as(
+				     AT_FDCWD, made > 0 ? top : "/", O_PATH | O_DIRECTORY, true);
+	size_t n = strlen(path), end;
 
-	while (part != NULL && n > made) {
-		while (n > made && part[n - 1] == '/')
+	while (root >= 0 && n > made) {
+		while (n > made && path[n - 1] == '/')
 			n--;
-		part[n] = '\0';
-		if (n <= made || (rmdir(part) < 0 && errno != ENOENT))
+		end = n;
+		while (n > made && path[n - 1] != '/')
+			n--;
+		if (n == end || !remove_below(root, path + made, n - made, path + n, end - n))
 			break;
-		while (n > made && part[n - 1] != '/')
-			n--;
 	}
-	free(part);
+	hr_fd_close(&root);
+	free(top);
 }

@@ -12,6 +12,7 @@
 #include "files/binary.h"
 #include "files/charset.h"
 #include "files/pytext.h"
+#include "files/reach.h"
 
 #define PIECE (64u << 10)
 
@@ -30,7 +31,7 @@ is_binary(const struct hr_buf *b, bool all, bool *looked)
 static int
 read_file(const char *path, struct hr_buf *b, bool *ret_binary, struct hr_err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = hr_reach_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	bool looked = ret_binary == NULL, sized, ended = false;
 	struct stat st = {0};
 	size_t want = PIECE;

@@ -22,6 +22,7 @@
 #include "base/path.h"
 #include "files/beneath.h"
 #include "files/oserror.h"
+#include "files/reach.h"
 #include "files/replace.h"
 #include "files/spool.h"
 #include "files/unpack_int.h"
@@ -391,7 +392,7 @@ hr_unpack(int zip, const char *zip_name, const char *directory,
 
 	hr_buf_init(&u.name, PATH_MAX + 1024);
 	hr_buf_init(&u.last_way, PATH_MAX + 1024);
-	u.root = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	u.root = hr_reach_open_as(AT_FDCWD, directory, O_PATH | O_DIRECTORY, true);
 	r = u.root >= 0 ? unpack_into(&u, zip) : hr_oserror_put(why, errno, directory);
 	hr_fd_close(&u.last_dir);
 	hr_fd_close(&u.stage);

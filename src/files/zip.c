@@ -13,7 +13,9 @@ hr_zip_load(const char *directory, struct hr_err *err)
 	if (loaded == NULL)
 		loaded =
 		    hr_module_load(directory, HR_ZIP_FILE, "hr_zip_module", HR_ZIP_VERSION, err);
-	if (loaded == NULL)
+	if (loaded != NULL)
+		loaded->rules(hr_reach_get_rules());
+	else
 		hr_err_prefix(err, "no archives");
 	return loaded;
 }

@@ -4,13 +4,15 @@
 #define HR_FILES_ZIP_H
 
 #include "files/pack.h"
+#include "files/reach.h"
 #include "files/unpack.h"
 
 #define HR_ZIP_FILE "handrail-zip.so"
-#define HR_ZIP_VERSION 2 /* of the struct below and of what its functions take */
+#define HR_ZIP_VERSION 3 /* of the struct below and of what its functions take */
 
 struct hr_zip {
 	unsigned version; /* first: it is looked at before anything else */
+	void (*rules)(const struct hr_reach *rules); /* of its own copy, see reach.h */
 	struct hr_pack *(*pack_open)(const char *path, struct hr_buf *why);
 	int (*pack_send)(void *pack, struct hr_sink *sink, struct hr_err *err);
 	void (*pack_free)(void *pack);

@@ -5,6 +5,7 @@
 
 const struct hr_zip hr_zip_module = {
     .version = HR_ZIP_VERSION,
+    .rules = hr_reach_rules,
     .pack_open = hr_pack_open,
     .pack_send = hr_pack_send,
     .pack_free = hr_pack_free,

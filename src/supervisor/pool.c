@@ -98,6 +98,7 @@ worker_spawn(struct hr_worker *w, int channel, struct hr_err *err)
 	const struct hr_server *s = w->pool->server;
 	const struct hr_settings *c = &s->settings;
 	const struct hr_spawn_fd fds[] = {{w->pool->listener, 0}, {channel, 3}, {s->board_fd, 4}};
+	const char *const secrets[] = {c->session_api_key_file, c->tls_certificate_key};
 	const char *argv[WORKER_ARGS];
 	char slot[16], requests[24], unpack_bytes[24], unpack_entries[24], uid[16], gid[16];
 	char user_id[24], entries[24], bytes[24], age[24], shell[16];
@@ -141,6 +142,12 @@ worker_spawn(struct hr_worker *w, int channel, struct hr_err *err)
 	if (c->office_converter[0] != '\0') {
 		argv[n++] = "--office-converter";
 		argv[n++] = c->office_converter;
+	}
+	for (size_t i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++) {
+		if (secrets[i][0] == '\0')
+			continue;
+		argv[n++] = "--hide";
+		argv[n++] = secrets[i];
 	}
 	if (c->worker_max_requests > 0) {
 		argv[n++] = "--max-requests";

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "files/filebody.h"
 #include "files/oserror.h"
+#include "files/reach.h"
 #include "files/target.h"
 #include "files/zip.h"
 #include "worker/invalid.h"
@@ -225,7 +226,7 @@ static void
 download_one(
     const struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret)
 {
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	int fd = hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, false);
 	struct hr_buf why;
 	struct stat st;
 

@@ -11,6 +11,8 @@
 
 #include <json-c/json.h>
 
+#include "base/fd.h"
+#include "files/reach.h"
 #include "proto/json.h"
 #include "proto/pylower.h"
 #include "proto/utf8.h"
@@ -113,10 +115,13 @@ listing_read(struct listing *l, const char *path)
 {
 	struct dirent *d;
 	bool searchable, is_dir;
-	DIR *dir = opendir(path);
+	int fd = hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, false);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 
-	if (dir == NULL)
+	if (dir == NULL) {
+		hr_fd_close(&fd);
 		return;
+	}
 	/* without search permission nothing in it exists as far as stat() can tell */
 	searchable = faccessat(dirfd(dir), ".", X_OK, AT_EACCESS) == 0;
 	errno = 0;

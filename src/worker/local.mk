@@ -34,6 +34,7 @@ libworker_la_LIBADD = \
 pkglibexec_PROGRAMS += handrail-worker
 handrail_worker_SOURCES = \
 	%D%/accept.c %D%/fcgi.h \
+	%D%/harden.c %D%/harden.h \
 	%D%/main.c \
 	%D%/reply.c %D%/reply.h
 handrail_worker_CFLAGS = $(AM_CFLAGS) $(FCGI_CFLAGS) $(JSONC_CFLAGS)

@@ -7,14 +7,15 @@
 #include <locale.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "files/detect.h"
+#include "files/reach.h"
 #include "worker/fcgi.h"
+#include "worker/harden.h"
 #include "worker/worker.h"
 
 enum worker_fd { CHANNEL_FD = 3, BOARD_FD = 4 };
@@ -33,6 +34,7 @@ enum worker_option {
 	OPT_EDGE_UID,
 	OPT_EDGE_GID,
 	OPT_SHELL_UID,
+	OPT_HIDE,
 	OPT_JOURNAL,
 	OPT_JOURNAL_ENTRIES,
 	OPT_JOURNAL_BYTES,
@@ -55,7 +57,8 @@ struct arguments {
 	unsigned long max_requests;
 	struct hr_unpack_limits unpack;
 	struct hr_edge edge;
-	uid_t shell_uid;
+	struct hr_reach reach;
+	unsigned hidden;
 };
 
 const char *argp_program_version = "handrail-worker " PACKAGE_VERSION;
@@ -79,6 +82,7 @@ static const struct argp_option options[] = {
     {"journal-age", OPT_JOURNAL_AGE, "SECONDS", 0, "... for so long", 0},
     {"journal-sync", OPT_JOURNAL_SYNC, NULL, 0, "wait for the disk", 0},
     {"journal-required", OPT_JOURNAL_REQUIRED, NULL, 0, "do nothing that cannot be noted", 0},
+    {"hide", OPT_HIDE, "FILE", 0, "a file that no action may open; may be repeated", 0},
     {"shell-uid", OPT_SHELL_UID, "N", 0, "account of the shell", 0},
     {0},
 };
@@ -123,7 +127,13 @@ parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_JOURNAL_AGE: a->journal_age = parse_number(arg, UINT_MAX, state); break;
 	case OPT_JOURNAL_SYNC: a->journal_sync = true; break;
 	case OPT_JOURNAL_REQUIRED: a->journal_required = true; break;
-	case OPT_SHELL_UID: a->shell_uid = (uid_t)parse_number(arg, UINT_MAX, state); break;
+	case OPT_SHELL_UID: a->reach.shell = (uid_t)parse_number(arg, UINT_MAX, state); break;
+	case OPT_HIDE:
+		if (a->hidden == HR_REACH_HIDDEN)
+			argp_error(state, "at most %d files can be hidden", HR_REACH_HIDDEN);
+		else
+			a->reach.hidden[a->hidden++] = arg;
+		break;
 	case ARGP_KEY_END:
 		if (a->pool == NULL || a->run_dir == NULL || a->work_dir == NULL ||
 		    a->libexec_dir == NULL)
@@ -132,15 +142,6 @@ parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	default: return ARGP_ERR_UNKNOWN;
 	}
-	return 0;
-}
-
-/* The key must not be readable by another process of the sandbox. */
-static int
-harden(struct hr_err *err)
-{
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		return hr_err_sys(err, errno, "PR_SET_DUMPABLE");
 	return 0;
 }
 
@@ -172,7 +173,8 @@ work(const struct arguments *a, struct hr_worker *w, struct hr_err *err)
 {
 	struct hr_scoreboard *board;
 
-	if (harden(err) < 0 || take_board(&board, err) < 0)
+	hr_reach_rules(&a->reach);
+	if (take_board(&board, err) < 0)
 		return -1;
 	hr_worker_init(w, a->run_dir, a->work_dir, board, &board->slots[a->slot]);
 	hr_scrap_use(&board->scraps[a->slot]);
@@ -185,7 +187,7 @@ work(const struct arguments *a, struct hr_worker *w, struct hr_err *err)
 	w->unpack_limits = a->unpack;
 	w->edge = a->edge;
 	w->user_id = (uid_t)a->user_id;
-	w->shell_uid = a->shell_uid;
+	w->shell_uid = a->reach.shell;
 	if (take_journal(&w->journal, a, err) < 0 || hr_fd_cloexec(CHANNEL_FD, true, err) < 0 ||
 	    hr_fcgi_setup(err) < 0 || hr_auth_ask(&w->auth, CHANNEL_FD, err) < 0)
 		return -1;
@@ -200,11 +202,13 @@ main(int argc, char **argv)
 	    .doc = "Answers the requests that nginx passes by FastCGI on descriptor 0. Started by "
 		   "handraild with the descriptors that it needs; of no use by itself."};
 	/* nobody, unless we are told */
-	struct arguments a = {.shell_uid = 65534};
+	struct arguments a = {.reach = {.shell = 65534}};
 	struct hr_worker w = {.channel = -1, .shell_fd = -1};
 	struct hr_err err = {.code = HR_OK};
 	int r;
 
+	/* first of all: until then everybody of our account may look into us */
+	r = hr_harden(&err);
 	if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
 		return EXIT_FAILURE;
 	hr_log_setup(a.pool, HR_LOG_CHILD, HR_LOG_INFO);
@@ -212,7 +216,8 @@ main(int argc, char **argv)
 	 * archives that are not ASCII are taken as they are. */
 	if (setlocale(LC_CTYPE, "C.UTF-8") == NULL && setlocale(LC_CTYPE, "en_US.UTF-8") == NULL)
 		hr_log(HR_LOG_WARNING, "there is no locale C.UTF-8");
-	r = work(&a, &w, &err);
+	if (r == 0)
+		r = work(&a, &w, &err);
 	if (r < 0)
 		hr_log(HR_LOG_ERROR, "%s", err.msg);
 	hr_worker_done(&w); /* the journal counts there */

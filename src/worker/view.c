@@ -13,6 +13,7 @@
 #include "base/account.h"
 #include "base/fd.h"
 #include "files/oserror.h"
+#include "files/reach.h"
 #include "files/viewpage.h"
 #include "worker/worker.h"
 
@@ -70,7 +71,7 @@ look(const struct hr_worker *w, const char *path, bool wanted, struct found *ret
 	if (stat(path, &ret->st) == 0)
 		ret->exists = S_ISDIR(ret->st.st_mode) ? 1 : 0;
 	if (ret->exists == 0 && wanted) {
-		ret->fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		ret->fd = hr_reach_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 		if (ret->fd < 0 || fstat(ret->fd, &ret->st) < 0)
 			ret->sys = errno;
 	}

@@ -22,6 +22,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "files/beneath.h"
+#include "files/reach.h"
 #include "files/pack.h"
 #include "files/replace.h"
 #include "files/spool.h"
@@ -156,6 +157,134 @@ START_TEST(beneath)
 	ck_assert_int_eq(hr_beneath_mkdirs(root, "in/x"), -1);
 	ck_assert_int_eq(hr_beneath_mkdirs(root, "a/../../x"), -1);
 	(void)close(root);
+}
+END_TEST
+
+/* ---- what is reached ---- */
+
+/* As the kernel does it, and by hand. */
+static int
+reach(const char *path, int flags, bool by_hand)
+{
+	int fd = by_hand ? hr_reach_walk(AT_FDCWD, path, flags, false)
+			 : hr_reach_open(AT_FDCWD, path, flags);
+
+	if (fd >= 0)
+		ck_assert_int_eq(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	return fd;
+}
+
+START_TEST(processes_are_not_reached)
+{
+	static const struct {
+		const char *path;
+		int want;
+	} rows[] = {{"/proc/self/mem", EACCES}, {"/proc/thread-self/environ", EACCES},
+	    {"/proc/self/fd", EACCES}, {"/proc/self/fd/0", EACCES}, {"/dev/fd/0", EACCES},
+	    {"/proc/self/root/etc", EACCES}, {"/proc/self/cwd", EACCES}, {"/proc/self/exe", EACCES},
+	    {"/proc/self/root", EACCES}, {"/proc/self/status", 0}, {"/proc/mounts", 0},
+	    {"/proc/net/unix", 0}, {"/proc/cpuinfo", 0}, {"/proc//self/./task/../status", 0},
+	    {"/etc/passwd", 0}, {"/etc/passwd/", ENOTDIR}, {"/", 0}, {"", ENOENT},
+	    {"/none", ENOENT}, {"/etc/passwd/x", ENOTDIR}};
+	char link[200];
+	int fd, hand;
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (hand = 0; hand < 2; hand++) {
+			fd = reach(rows[i].path, O_RDONLY | O_NONBLOCK | O_NOCTTY, hand != 0);
+			ck_assert_msg(fd >= 0 ? rows[i].want == 0 : errno == rows[i].want,
+			    "%s by %d: %d %d", rows[i].path, hand, fd, errno);
+			hr_fd_close(&fd);
+			if (i >= 3)
+				continue;
+			/* the same behind a link, and one behind that */
+			(void)snprintf(link, sizeof(link), "%s/%zu-%d", top, i, hand);
+			ck_assert_int_eq(symlink(rows[i].path, link), 0);
+			ck_assert_int_eq(reach(link, O_RDONLY, hand != 0), -1);
+			ck_assert_int_eq(errno, EACCES);
+		}
+}
+END_TEST
+
+START_TEST(links_by_hand)
+{
+	static const struct {
+		const char *path;
+		int flags, want;
+	} rows[] = {{"in/../old", O_RDONLY, 0}, {"in", O_RDONLY | O_DIRECTORY, 0},
+	    {"in/", O_RDONLY, 0}, {"far", O_RDONLY, 0}, {"far/", O_RDONLY, ENOTDIR},
+	    {"far", O_RDONLY | O_NOFOLLOW, ELOOP}, {"loop", O_RDONLY, ELOOP},
+	    {"gone", O_RDONLY, ENOENT}, {"up/secret", O_RDONLY, 0}, {"old/x", O_RDONLY, ENOTDIR}};
+	char path[200];
+	int fd, hand;
+	size_t i;
+
+	ck_assert_int_eq(symlink("sub", in_top("ws/dest/in")), 0);
+	ck_assert_int_eq(symlink(in_top("out/secret"), in_top("ws/dest/far")), 0);
+	ck_assert_int_eq(symlink("loop", in_top("ws/dest/loop")), 0);
+	ck_assert_int_eq(symlink("none", in_top("ws/dest/gone")), 0);
+	ck_assert_int_eq(symlink("../..//out/", in_top("ws/dest/up")), 0);
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (hand = 0; hand < 2; hand++) {
+			(void)snprintf(path, sizeof(path), "%s/ws/dest/%s", top, rows[i].path);
+			fd = reach(path, rows[i].flags, hand != 0);
+			ck_assert_msg(fd >= 0 ? rows[i].want == 0 : errno == rows[i].want,
+			    "%s by %d: %d %d", path, hand, fd, errno);
+			hr_fd_close(&fd);
+		}
+}
+END_TEST
+
+START_TEST(links_of_another_account)
+{
+	static const struct hr_reach rules = {.shell = 65534};
+	char link[200], by_root[200];
+	int fd;
+
+	if (geteuid() != 0)
+		return; /* the rule is the kernel's */
+	hr_reach_rules(&rules);
+	ck_assert_int_eq(chmod(top, 0755), 0);
+	ck_assert_int_eq(chmod(in_top("out/secret"), 0600), 0);
+	(void)snprintf(link, sizeof(link), "%s/ws/link", top);
+	(void)snprintf(by_root, sizeof(by_root), "%s/ws/by-root", top);
+	ck_assert_int_eq(symlink(in_top("out/secret"), link), 0);
+	ck_assert_int_eq(symlink(in_top("out/secret"), by_root), 0);
+	ck_assert_int_eq(lchown(link, 65534, 65534), 0);
+	ck_assert_int_eq(hr_reach_open_as(AT_FDCWD, link, O_RDONLY, false), -1);
+	ck_assert_int_eq(errno, EACCES);
+	fd = hr_reach_open_as(AT_FDCWD, by_root, O_RDONLY, false);
+	ck_assert_int_ge(fd, 0);
+	hr_fd_close(&fd);
+	fd = hr_reach_open(AT_FDCWD, link, O_RDONLY); /* without the rule */
+	ck_assert_int_ge(fd, 0);
+	hr_fd_close(&fd);
+	ck_assert_int_eq(chmod(in_top("out/secret"), 0644), 0);
+	fd = hr_reach_open_as(AT_FDCWD, link, O_RDONLY, false);
+	ck_assert_int_ge(fd, 0);
+	hr_fd_close(&fd);
+	ck_assert_int_eq(hr_reach_open_as(AT_FDCWD, link, O_PATH, true), -1);
+	ck_assert_int_eq(errno, EACCES);
+	ck_assert_int_eq(geteuid(), 0);
+	hr_reach_rules(NULL);
+}
+END_TEST
+
+START_TEST(hidden_files)
+{
+	char secret[200], other[200];
+	const struct hr_reach rules = {.hidden = {secret}};
+
+	(void)snprintf(secret, sizeof(secret), "%s/out/secret", top);
+	(void)snprintf(other, sizeof(other), "%s/out/other", top);
+	ck_assert_int_eq(link(secret, other), 0);
+	hr_reach_rules(&rules);
+	ck_assert_int_eq(hr_reach_open(AT_FDCWD, secret, O_RDONLY), -1);
+	ck_assert_int_eq(errno, EACCES);
+	ck_assert_int_eq(hr_reach_open_as(AT_FDCWD, other, O_WRONLY, false), -1);
+	ck_assert_int_eq(errno, EACCES);
+	hr_reach_rules(NULL);
 }
 END_TEST
 
@@ -678,6 +807,10 @@ main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, beneath);
+	tcase_add_test(tc, processes_are_not_reached);
+	tcase_add_test(tc, links_by_hand);
+	tcase_add_test(tc, links_of_another_account);
+	tcase_add_test(tc, hidden_files);
 	tcase_add_loop_test(tc, names_of_uploads, 0, (int)(sizeof(names) / sizeof(names[0])));
 	tcase_add_test(tc, mode_links_and_owner_stay);
 	tcase_add_test(tc, nothing_is_left_of_what_was_not_placed);
