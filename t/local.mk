@@ -128,8 +128,8 @@ EXTRA_DIST += %D%/corpus/actions/README %D%/e2e/lib/__init__.py %D%/e2e/lib/comp
 	%D%/e2e/lib/wedges.py
 
 # the session keeper alone
-TESTS += %D%/e2e/test_keeper.py %D%/e2e/test_reports.py
-EXTRA_DIST += %D%/e2e/test_keeper.py %D%/e2e/test_reports.py
+TESTS += %D%/e2e/test_keeper.py %D%/e2e/test_reports.py %D%/e2e/test_ladder.py
+EXTRA_DIST += %D%/e2e/test_keeper.py %D%/e2e/test_reports.py %D%/e2e/test_ladder.py
 
 # whatever a command does to its shell, the next one is answered
 TESTS += %D%/e2e/test_wedges.py %D%/e2e/test_wedges_typed.py

@@ -127,6 +127,7 @@ enum hr_press_what {
 	HR_PRESS_KEYS,   /* text: names of keys (shell/keys.h), each ended by a NUL */
 	HR_PRESS_SIGNAL, /* signal, to the foreground */
 	HR_PRESS_SIZE,   /* rows and columns of the terminal, for the running command */
+	HR_PRESS_END, /* the shell and what runs in its foreground; another shell takes its place */
 };
 
 #define HR_TERMINAL_MAX 1000 /* rows and columns: what the keeper's own screen has */

@@ -196,7 +196,7 @@ hr_frame_get_press(const void *p, size_t len, struct hr_press_request *ret, stru
 			return -1;
 	if (more < 0)
 		return -1;
-	if (r.what < HR_PRESS_TEXT || r.what > HR_PRESS_SIZE ||
+	if (r.what < HR_PRESS_TEXT || r.what > HR_PRESS_END ||
 	    (r.what == HR_PRESS_SIGNAL && (r.signal < 1 || r.signal > 64)) ||
 	    (r.what == HR_PRESS_SIZE && (!is_size(r.rows) || !is_size(r.columns))) ||
 	    (r.what == HR_PRESS_KEYS && r.text.len > 0 && r.text.p[r.text.len - 1] != '\0'))

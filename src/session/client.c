@@ -298,17 +298,19 @@ client_result(struct hr_keeper *k, const struct hr_core_result *r)
 /* ---- reading ---- */
 
 static void
-answer_state(struct client *c, const char *refused)
+answer_state(struct client *c, bool pressed, const char *refused)
 {
 	struct hr_keeper *k = c->keeper;
+	const char *held = pressed ? NULL : look_held(k); /* a PRESS was done or refused */
 	const char *dir = claims_place(k);
 	const char *why = refused != NULL      ? refused
 			  : k->failure != NULL ? k->failure
 			  : !k->is_ready       ? "the shell has not shown its first prompt"
+			  : held != NULL       ? held
 					       : "";
 	unsigned rows, columns;
 	struct hr_session_state state = {
-	    .ready = k->is_ready && k->failure == NULL,
+	    .ready = k->is_ready && k->failure == NULL && held == NULL,
 	    .running = hr_core_running(k->core),
 	    .working_dir = {dir, strlen(dir)},
 	    .reason = {why, strlen(why)},
@@ -386,7 +388,7 @@ client_dispatch(struct client *c, uint32_t type, const char *payload, size_t len
 	struct hr_run_request run;
 
 	switch (type) {
-	case HR_FRAME_STATUS: answer_state(c, NULL); return;
+	case HR_FRAME_STATUS: answer_state(c, false, NULL); return;
 	case HR_FRAME_COMMANDS: answer_commands(c); return;
 	case HR_FRAME_FOLLOW:
 		if (hr_frame_get_follow(payload, len, &follow, NULL) < 0)
@@ -398,7 +400,7 @@ client_dispatch(struct client *c, uint32_t type, const char *payload, size_t len
 	case HR_FRAME_PRESS:
 		if (hr_frame_get_press(payload, len, &press, NULL) < 0)
 			break;
-		answer_state(c, follow_press(k, &press));
+		answer_state(c, true, follow_press(k, &press));
 		return;
 	case HR_FRAME_RUN:
 		if (hr_frame_get_run(payload, len, &run, NULL) < 0)

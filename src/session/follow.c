@@ -198,14 +198,22 @@ press_signal(struct hr_keeper *k, int signo)
 {
 	pid_t group = 0;
 
-	if (ioctl(k->shell.master, TIOCGPGRP, &group) < 0 || group <= 1 || group == k->shell.pid)
+	if (ioctl(k->shell.master, TIOCGPGRP, &group) < 0 || group <= 1)
 		return "no command is running in the foreground";
+	/* the shell itself runs it: the others bash ignores, or would die of for nothing */
+	if (group == k->shell.pid && signo != SIGINT && signo != SIGHUP && signo != SIGKILL)
+		return "no command but the shell is running in the foreground";
 	return kill(-group, signo) < 0 ? strerror(errno) : NULL;
 }
 
 const char *
 follow_press(struct hr_keeper *k, const struct hr_press_request *r)
 {
+	hr_shellproc_flow(&k->shell);
+	if (r->what == HR_PRESS_END) {
+		shell_end(k);
+		return NULL;
+	}
 	shell_drain(k); /* the program may just have begun, or said how it wants its keys */
 	/* at a prompt this would be a command that nobody asked for as one */
 	if (!hr_core_running(k->core) && !hr_core_busy(k->core))

@@ -148,6 +148,8 @@ void
 keeper_request(struct hr_keeper *k, const struct hr_core_request *r)
 {
 	k->hidden = r->hidden;
+	if (hr_core_running(k->core))
+		hr_shellproc_flow(&k->shell);
 	k->suspicious |= is_suspicious(r->command, r->command_len);
 	/* the clock's milliseconds are rounded down: no time-out may come early */
 	hr_core_request(k->core, r, hr_now_ms() + 1);

@@ -97,6 +97,8 @@ struct hr_keeper {
 	struct hr_buf py_path;
 	struct hr_account account;     /* the shell's */
 	pid_t said_pid;                /* who reported last */
+	unsigned hides;                /* HR_HIDES_*, of the shell that runs the command */
+	bool tells_hides;              /* ... as it said; otherwise as it was before */
 	bool place_looked, place_good; /* the directory that it named, since */
 
 	struct hr_watch *timer, *sigchld, *sigterm, *sigint;
@@ -133,6 +135,7 @@ void shell_unanswer(struct hr_keeper *k);
 /* What the last command did not read is not for the shell. Of its own shell the terminal is emptied
  * by the ack. */
 void shell_drop_input(struct hr_keeper *k, bool own);
+void shell_end(struct hr_keeper *k);      /* with what runs in the foreground; another one starts */
 bool shell_has_line(struct hr_keeper *k); /* asked at the first prompt: the builtin is there */
 void shell_on_child(void *arg);
 void shell_unsize(struct hr_keeper *k);    /* the terminal is as large as it was at first */
@@ -157,8 +160,9 @@ const char *claims_place(struct hr_keeper *k);
 
 /* look.c: the shell's process */
 bool look_in_readline(struct hr_keeper *k);
-enum hr_core_seen look_waits(struct hr_keeper *k); /* and output flows again */
-const char *look_stands(const struct hr_keeper *k);
+enum hr_core_seen look_waits(struct hr_keeper *k);         /* and output flows again */
+unsigned look_hides(const struct hr_keeper *k, pid_t pid); /* HR_HIDES_* */
+const char *look_held(const struct hr_keeper *k);
 
 /* files.c */
 int files_open(struct hr_keeper *k, struct hr_err *err);

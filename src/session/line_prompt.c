@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "session/hook.h"
@@ -23,12 +24,16 @@
 #define STATE_COMPLETING 0x4000 /* readline's: a word may name the variable */
 
 static char *report_path, *ack_path;
+static dev_t terminal; /* of the shell when it loaded this */
 static int ack = -1;   /* while it is read */
 static bool looked_up; /* what PROMPT_COMMAND stands for is being done */
 
 bool
 line_prompt_setup(const char *report, const char *answer)
 {
+	struct stat st;
+
+	terminal = fstat(STDIN_FILENO, &st) == 0 ? st.st_rdev : 0;
 	report_path = strdup(report);
 	ack_path = strdup(answer);
 	return report_path != NULL && ack_path != NULL;
@@ -224,6 +229,26 @@ put_looked(struct text *t, const char *pwd, const char *path)
 	put_seen(t, path != NULL ? find_python(path, name) : NULL);
 }
 
+/* /dev/tty is the terminal as well. */
+static bool
+is_terminal(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) &&
+	       (st.st_rdev == terminal || st.st_rdev == makedev(5, 0));
+}
+
+/* The text of PROMPT_COMMAND is run with its output redirected: then nothing can be said. */
+static unsigned
+hidden(void)
+{
+	if (!looked_up)
+		return HR_HIDES_UNKNOWN;
+	return (is_terminal(STDOUT_FILENO) ? 0 : HR_HIDES_OUTPUT) |
+	       (is_terminal(STDERR_FILENO) ? 0 : HR_HIDES_ERRORS);
+}
+
 /* See prompt_script() in hook.c. False: it is for the script to make. */
 static bool
 make_report(struct text *t, const struct variable *hook)
@@ -253,6 +278,7 @@ make_report(struct text *t, const struct variable *hook)
 	free(flags);
 	put_looked(t, line_bash.value("PWD"), line_bash.value("PATH"));
 	put_number(t, line_taken);
+	put_number(t, hidden());
 	return !t->full;
 }
 

@@ -4,8 +4,10 @@
 
 #include "session/keeper_int.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -96,25 +98,47 @@ look_waits(struct hr_keeper *k)
 	return HR_SEEN_NOTHING;
 }
 
-/* Where the shell has neither ended nor can go on: why not; NULL: it can. What stops it by a signal
- * is undone at once (shell_on_child), what does so by other means is not ours. */
+unsigned
+look_hides(const struct hr_keeper *k, pid_t pid)
+{
+	static const unsigned hides[] = {0, HR_HIDES_OUTPUT, HR_HIDES_ERRORS};
+	char terminal[64], name[64], link[4096];
+	unsigned hidden = 0;
+	ssize_t n;
+	int fd;
+
+	if (k->shell.master < 0 || ptsname_r(k->shell.master, terminal, sizeof(terminal)) != 0)
+		return 0;
+	for (fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+		(void)snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)pid, fd);
+		n = readlink(name, link, sizeof(link) - 1);
+		if (n < 0 && errno != ENOENT) /* not for us to see */
+			continue;
+		link[n > 0 ? n : 0] = '\0';
+		if (strcmp(link, terminal) != 0 && strcmp(link, "/dev/tty") != 0)
+			hidden |= hides[fd];
+	}
+	return hidden;
+}
+
+/* Why the shell can neither go on nor end; NULL: it can, as far as we see. A signal that stops it
+ * is undone at once (shell_on_child), what holds it by other means is not ours. */
 const char *
-look_stands(const struct hr_keeper *k)
+look_held(const struct hr_keeper *k)
 {
 	char line[256];
 	const char *at;
 
 	if (k->shell.pid <= 0)
-		return "there is no shell";
-	if (!hr_core_alive(k->core))
-		return "the shell has not shown its first prompt";
+		return NULL; /* the next request starts one */
+	read_line(k->shell.pid, "wchan", line, sizeof(line));
+	if (strstr(line, "freezer") != NULL || strstr(line, "refrigerator") != NULL)
+		return "the shell does not answer: its control group is frozen";
 	read_line(k->shell.pid, "stat", line, sizeof(line));
 	at = strrchr(line, ')');
-	if (at == NULL || at[1] != ' ')
-		return NULL;
-	if (at[2] == 't')
-		return "the shell does not answer: another process traces it, and holds it";
-	if (at[2] == 'T')
+	if (at != NULL && at[1] == ' ' && at[2] == 't')
+		return "the shell does not answer: a process that traces it holds it";
+	if (at != NULL && at[1] == ' ' && at[2] == 'T')
 		return "the shell does not answer: it is stopped";
 	return NULL;
 }

@@ -54,6 +54,9 @@ at_prompt(struct hr_keeper *k, const struct hr_report *r)
 	p.username = claims_name(k, r);
 	p.working_dir = known && r->pwd_right ? r->pwd : claims_directory(k, r, link, sizeof(link));
 	p.py_path = known && r->python != NULL ? r->python : claims_python(k, r, p.working_dir);
+	k->tells_hides = known && r->taken >= 0 && r->hides != HR_HIDES_UNKNOWN;
+	if (k->tells_hides)
+		k->hides = r->hides;
 	k->said_pid = r->pid;
 	k->place_looked = false;
 	k->starts = 0;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define FIELDS 11
-#define FIELDS_LOOKED 14
+#define FIELDS_LOOKED 15
 
 void
 hr_report_reader_init(struct hr_report_reader *r)
@@ -131,7 +131,7 @@ take_report(const char *p, size_t len, bool looked, struct hr_report *ret, size_
 {
 	const char *f[FIELDS_LOOKED];
 	size_t n = take_fields(p, len, f, FIELDS);
-	long long taken;
+	long long taken, hides;
 
 	if (n == 0)
 		return 0;
@@ -141,11 +141,13 @@ take_report(const char *p, size_t len, bool looked, struct hr_report *ret, size_
 		n = take_fields(p, len, f, FIELDS_LOOKED);
 		if (n == 0)
 			return 0;
-		if (!take_number(f[FIELDS + 2], 0, INT_MAX, &taken))
+		if (!take_number(f[FIELDS + 2], 0, INT_MAX, &taken) ||
+		    !take_number(f[FIELDS + 3], 0, HR_HIDES_UNKNOWN, &hides))
 			return -1;
 		ret->pwd_right = seen(f[FIELDS]) != NULL;
 		ret->python = seen(f[FIELDS + 1]);
 		ret->taken = (int)taken;
+		ret->hides = (unsigned)hides;
 	}
 	*ret_len = n;
 	return 1;

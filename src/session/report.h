@@ -12,8 +12,12 @@
 
 #include "base/buf.h"
 
-#define HR_REPORT_PROMPT "hr1"   /* first field: a prompt is about to be shown */
-#define HR_REPORT_LOOKED "hr2"   /* ... and three more fields come, of a shell that looked itself */
+#define HR_REPORT_PROMPT "hr1" /* first field: a prompt is about to be shown */
+#define HR_REPORT_LOOKED "hr2" /* ... and four more fields come, of a shell that looked itself */
+/* What is printed there does not come to the shell's terminal. */
+#define HR_HIDES_OUTPUT 1u
+#define HR_HIDES_ERRORS 2u
+#define HR_HIDES_UNKNOWN 4u      /* alone */
 #define HR_REPORT_MAX (4u << 20) /* bytes of one report; longer ones are dropped */
 
 /* Borrowed from the reader until its next call. */
@@ -32,6 +36,7 @@ struct hr_report {
 	bool pwd_right;      /* the kernel says the same of its directory */
 	const char *python;  /* see hr_python_find(); NULL: not looked for */
 	int taken;           /* how many lines readline took from the FIFO so far; -1: not told */
+	unsigned hides;      /* HR_HIDES_*; valid if taken is */
 };
 
 struct hr_report_reader {

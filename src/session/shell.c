@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -381,6 +382,7 @@ shell_start(struct hr_keeper *k, const char *dir, struct hr_err *err)
 	k->has_line = false;
 	(void)op_take_back(k); /* of the shell before */
 	k->given = 0;
+	k->hides = 0;
 	k->starts++;
 	if (hr_shellproc_start(
 		&k->shell, k->config->bash, k->rcfile, &k->user, k->environ, dir, &where, err) < 0)
@@ -414,6 +416,21 @@ op_restart(void *arg, struct hr_err *err)
 }
 
 void
+shell_end(struct hr_keeper *k)
+{
+	pid_t group = 0;
+
+	if (k->shell.pid <= 0)
+		return;
+	/* what ignores a hang-up there is what the shell was to be ended for */
+	if (ioctl(k->shell.master, TIOCGPGRP, &group) == 0 && group > 1 && group != k->shell.pid)
+		(void)kill(-group, SIGKILL);
+	prompt_read(k);
+	shell_drain(k);
+	hr_core_exited(k->core, 128 + SIGKILL, hr_now_ms());
+}
+
+void
 shell_on_child(void *arg)
 {
 	struct hr_keeper *k = arg;
@@ -443,7 +460,12 @@ shell_on_child(void *arg)
 static void
 op_began(void *arg, const char *p, size_t len)
 {
-	follow_began(arg, p, len);
+	struct hr_keeper *k = arg;
+
+	/* while it reports all is redirected; and what exec changes now is seen the next time */
+	if (!k->tells_hides)
+		k->hides = memmem(p, len, "exec", 4) == NULL ? look_hides(k, k->said_pid) : 0;
+	follow_began(k, p, len);
 }
 
 static void
@@ -452,12 +474,20 @@ op_over(void *arg, int exit_code, bool shell_ended)
 	follow_over(arg, exit_code, shell_ended);
 }
 
+#define ELSEWHERE(what, how)                                                                       \
+	"\n[The shell's standard " what " not go to its terminal (exec): what is printed there "   \
+	"may not be shown here. To undo it: exec " how "]"
+
 static void
 op_why(void *arg, int exit_code, struct hr_buf *out)
 {
+	static const char *const notes[] = {"", ELSEWHERE("output does", ">/dev/tty"),
+	    ELSEWHERE("error does", "2>/dev/tty"),
+	    ELSEWHERE("output and error do", ">/dev/tty 2>&1")};
 	struct hr_keeper *k = arg;
 
 	hr_confine_why(k->config->confine, exit_code != 0 ? claims_place(k) : NULL, out);
+	hr_buf_adds(out, notes[k->hides]);
 }
 
 const struct hr_core_ops shell_ops = {

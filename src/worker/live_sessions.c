@@ -202,6 +202,23 @@ hr_handle_live_create(struct hr_worker *w, struct hr_request *r, struct hr_answe
 	json_object_put(body);
 }
 
+/* The default session stays: its shell is replaced by its keeper. */
+static void
+end_shell(const struct hr_shell_place *place, struct hr_answer *ret)
+{
+	const struct hr_press_request req = {.what = HR_PRESS_END, .text = {"", 0}};
+	struct hr_session_state state;
+	struct hr_err err = {0};
+	struct hr_buf frame;
+
+	hr_buf_init(&frame, HR_FRAME_MAX);
+	if (hr_shell_press(place, &req, &frame, &state, &err) < 0)
+		hr_live_refuse(ret, &err);
+	else
+		hr_buf_adds(&ret->body, "{}");
+	hr_buf_done(&frame);
+}
+
 void
 hr_handle_live_kill(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
@@ -210,7 +227,7 @@ hr_handle_live_kill(struct hr_worker *w, struct hr_request *r, struct hr_answer 
 	if (!hr_live_place(w, r, &place, ret))
 		return;
 	if (place.session == NULL)
-		hr_answer_detail(ret, 409, "the default session cannot be ended");
+		end_shell(&place, ret);
 	else if (ask(w, HR_CHANNEL_SESSION_KILL, &w->session, ret))
 		hr_buf_adds(&ret->body, "{}");
 }

@@ -1,5 +1,5 @@
 /* GET /ready and what is like it: a worker asks the supervisor, which has the answer but never
- * waits.
+ * waits, and then the keeper of the default shell, which alone sees that.
  */
 #include "config.h"
 
@@ -12,6 +12,7 @@
 
 #include <json-c/json.h>
 
+#include "actions/shell.h"
 #include "proto/channel.h"
 #include "proto/json.h"
 #include "worker/worker.h"
@@ -50,18 +51,76 @@ hr_ready_ask(struct hr_worker *w, int timeout_ms, struct hr_channel_answer *ret,
 	    HR_CHANNEL_READY_ANSWER, timeout_ms, ret, err);
 }
 
-/* The supervisor says "status":"ready" when everything answers. */
+/* The supervisor says "status":"ready" when everything answers that it can see. */
 static bool
-says_ready(const struct hr_channel_answer *a)
+says_ready(struct json_object *v)
 {
-	struct json_object *v = NULL, *status = NULL;
+	struct json_object *status = NULL;
+
+	return hr_json_type(v) == HR_PY_DICT && json_object_object_get_ex(v, "status", &status) &&
+	       hr_json_str_is(status, "ready");
+}
+
+/* Its keeper says whether the default shell does. Why not; "": it does. */
+static void
+ask_shell(const struct hr_worker *w, struct hr_buf *why)
+{
+	const struct hr_shell_place place = {.run_dir = w->run_dir};
+	struct hr_session_state state;
+	struct hr_err err = {0};
+	struct hr_buf frame;
+
+	hr_buf_init(&frame, HR_FRAME_MAX);
+	if (hr_shell_state(&place, &frame, &state, &err) < 0)
+		hr_buf_addf(why, "the keeper of the shell does not answer: %s", err.msg);
+	else if (!state.ready)
+		hr_buf_add(why, state.reason.p, state.reason.len);
+	hr_buf_done(&frame);
+}
+
+static void
+put_reason(struct json_object *v, const struct hr_buf *why)
+{
+	json_object_object_add(
+	    v, "reason", json_object_new_string_len(hr_buf_str(why), (int)why->len));
+}
+
+/* In what the supervisor said the shell is told to be otherwise. */
+static void
+correct(struct json_object *v, const struct hr_buf *why)
+{
+	struct json_object *components = NULL, *session = NULL;
+
+	json_object_object_add(v, "status", json_object_new_string("not ready"));
+	put_reason(v, why);
+	if (!json_object_object_get_ex(v, "components", &components) ||
+	    !json_object_object_get_ex(components, "session", &session))
+		return;
+	json_object_object_add(session, "state", json_object_new_string("not answering"));
+	put_reason(session, why);
+}
+
+/* Fills in the body; whether all is ready. */
+static bool
+put_answer(const struct hr_worker *w, const struct hr_channel_answer *a, struct hr_answer *ret)
+{
+	struct json_object *v = NULL;
 	struct hr_json_error e;
+	struct hr_buf why;
 	bool ready;
 
-	if (hr_json_decode(a->text, a->len, &v, &e) < 0)
-		return false;
-	ready = hr_json_type(v) == HR_PY_DICT && json_object_object_get_ex(v, "status", &status) &&
-		hr_json_str_is(status, "ready");
+	hr_buf_init(&why, HR_CHANNEL_MAX);
+	ready = hr_json_decode(a->text, a->len, &v, &e) == 0 && says_ready(v);
+	if (ready)
+		ask_shell(w, &why);
+	if (why.len == 0) {
+		hr_buf_add(&ret->body, a->text, a->len);
+	} else {
+		ready = false;
+		correct(v, &why);
+		(void)hr_json_put(&ret->body, v); /* ours: cannot refuse */
+	}
+	hr_buf_done(&why);
 	json_object_put(v);
 	return ready;
 }
@@ -86,8 +145,7 @@ hr_handle_ready(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret
 	if (hr_ready_ask(w, TIMEOUT_MS, &a, &err) < 0) {
 		refuse(ret, &err);
 	} else {
-		hr_buf_add(&ret->body, a.text, a.len);
-		ret->status = says_ready(&a) ? 200 : 503;
+		ret->status = put_answer(w, &a, ret) ? 200 : 503;
 	}
 	if (ret->status == 503)
 		ret->retry_after_s = 1;

@@ -185,7 +185,7 @@ START_TEST(presses)
 	ck_assert_int_eq(press_again(&r, &q), 0);
 	r.text.len = 6; /* the last name has no end */
 	ck_assert_int_eq(press_again(&r, &q), -1);
-	r.what = HR_PRESS_SIZE + 1;
+	r.what = HR_PRESS_END + 1;
 	ck_assert_int_eq(press_again(&r, &q), -1);
 	r.what = -1;
 	ck_assert_int_eq(press_again(&r, &q), -1);

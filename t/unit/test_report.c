@@ -120,9 +120,12 @@ START_TEST(of_a_shell_that_looked)
 		hr_report_feed(&reader, rows[i].python, strlen(rows[i].python) + 1);
 		check_none();
 		hr_report_feed(&reader, "17", sizeof("17"));
+		check_none();
+		hr_report_feed(&reader, "2", sizeof("2"));
 		hr_report_feed(&reader, WHOLE, sizeof(WHOLE));
 		r = check_fields();
 		ck_assert_int_eq(r.taken, 17);
+		ck_assert_uint_eq(r.hides, HR_HIDES_ERRORS);
 		ck_assert_int_eq(r.pwd_right, rows[i].right);
 		if (rows[i].found == NULL)
 			ck_assert_ptr_null(r.python);
