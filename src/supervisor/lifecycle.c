@@ -424,21 +424,22 @@ start_parts(struct hr_server *s, struct hr_err *err)
 		return -1;
 	if (hr_plugins_open(&s->plugins, err) != 0)
 		return -1;
+	hr_nginx_succeed(&s->nginx, &s->reexec.handed);
 	/* next longest is nginx, which waits at the end for all else */
 	if (s->settings.start_nginx && (hr_nginx_configure(s, &s->settings, false, err) != 0 ||
-					   (!adopted && hr_nginx_prepare(&s->nginx, err) != 0)))
+					   (!adopted && s->nginx.state == HR_NGINX_DOWN &&
+					       hr_nginx_prepare(&s->nginx, err) != 0)))
 		return -1;
 	for (i = 0; i < HR_SERVER_POOLS; i++) {
 		if (hr_pool_open(&s->pools[i], err) != 0)
 			return -1;
 	}
-	hr_nginx_succeed(&s->nginx, &s->reexec.handed);
 	/* one that is there is ready at once, which starts nginx */
 	if ((adopted && hr_keeper_start(&s->keeper, err) != 0) ||
 	    hr_sessions_open(&s->sessions, err) != 0)
 		return -1;
 	hr_server_monitor(s);
-	s->one_each = s->settings.start_nginx && !adopted;
+	s->one_each = s->settings.start_nginx && !adopted && !s->relieves;
 	hr_handover_done(&s->reexec.handed); /* nobody takes anything any more */
 	/* nginx's first question is for the first pool; others would hold up the shell */
 	if (s->one_each)

@@ -17,6 +17,7 @@ libsupervisor_la_SOURCES = \
 	%D%/manifest.c %D%/manifest.h \
 	%D%/monitor.c %D%/monitor.h \
 	%D%/nginx.c %D%/nginx.h %D%/nginxline.c %D%/nginxline.h \
+	%D%/nginxover.c \
 	%D%/notify.c %D%/notify.h \
 	%D%/oldnginx.c %D%/oldnginx.h \
 	%D%/oldplugins.c %D%/oldplugins.h \

@@ -339,8 +339,8 @@ nginx_start_again(void *arg)
 }
 
 /* Where there are too many, who has been at it longest is cut. */
-static void
-orphans_add(struct hr_nginx *n, pid_t group)
+void
+hr_nginx_orphan(struct hr_nginx *n, pid_t group)
 {
 	if (n->norphans == HR_NGINX_ORPHANS) {
 		(void)kill(-n->orphans[0], SIGKILL);
@@ -356,7 +356,7 @@ static void
 nginx_orphans(struct hr_nginx *n, pid_t group)
 {
 	if (kill(-group, SIGQUIT) == 0) /* else nobody is left in it */
-		orphans_add(n, group);
+		hr_nginx_orphan(n, group);
 }
 
 static void
@@ -404,34 +404,6 @@ hr_nginx_init(struct hr_nginx *n, struct hr_server *server)
 	n->child.on_exit = nginx_ended;
 	n->child.on_line = hr_nginx_line;
 	(void)snprintf(n->child.name, sizeof(n->child.name), "nginx");
-}
-
-int
-hr_nginx_hand_over(const struct hr_nginx *n, struct hr_handover *h, struct hr_err *err)
-{
-	unsigned i;
-
-	for (i = 0; i < n->norphans; i++) {
-		if (hr_handover_add(h, -1, err, "nginx/%ld", (long)n->orphans[i]) != 0)
-			return -1;
-	}
-	if (n->child.pid == 0)
-		return 0;
-	return hr_handover_add(h, -1, err, "nginx/%ld", (long)n->child.pid);
-}
-
-void
-hr_nginx_succeed(struct hr_nginx *n, const struct hr_handover *h)
-{
-	const char *name;
-	size_t at = 0;
-	long group;
-
-	while ((name = hr_handover_next(h, &at, "nginx/")) != NULL) {
-		group = strtol(strchr(name, '/') + 1, NULL, 10);
-		if (group > 1 && kill((pid_t)-group, 0) == 0)
-			orphans_add(n, (pid_t)group);
-	}
 }
 
 static int

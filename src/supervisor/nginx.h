@@ -3,7 +3,8 @@
  * nginx inherits the listening socket from us (the NGINX variable of its own binary upgrade). When
  * its master is killed, its orphaned workers are told to finish what they have and a new master
  * starts on the same socket: no connection is refused and no request under way is cut. The same
- * takes place at an upgrade in place, where the old master serves until the new one starts. */
+ * takes place at an upgrade in place, where the old master serves until the new one starts, if
+ * there is to be another one. */
 #ifndef HR_SUPERVISOR_NGINX_H
 #define HR_SUPERVISOR_NGINX_H
 
@@ -57,10 +58,6 @@ int hr_nginx_configure(
     const struct hr_server *server, const struct hr_settings *c, bool test, struct hr_err *err);
 
 void hr_nginx_init(struct hr_nginx *n, struct hr_server *server);
-/* Who it is, and whoever before it still answers, for the next image of us; and that one's part: it
- * knows of them, and tells them to end when its own nginx is about to start. */
-int hr_nginx_hand_over(const struct hr_nginx *n, struct hr_handover *h, struct hr_err *err);
-void hr_nginx_succeed(struct hr_nginx *n, const struct hr_handover *h);
 /* So far as it can go without the port, after hr_nginx_configure(): ends in HR_NGINX_HELD, or is
  * not started where it could not be held. */
 int hr_nginx_prepare(struct hr_nginx *n, struct hr_err *err);
@@ -74,5 +71,12 @@ void hr_nginx_kill(struct hr_nginx *n);
 void hr_nginx_check_orphans(struct hr_nginx *n);
 bool hr_nginx_gone(const struct hr_nginx *n); /* stopped, and no orphan is left */
 void hr_nginx_done(struct hr_nginx *n);
+
+/* nginxover.c: who it is, and whoever before it still answers, for the next image of us; and that
+ * one's part, before hr_nginx_configure(): an nginx that would be started again as it is goes on,
+ * any other is told to end when its successor is about to start. */
+int hr_nginx_hand_over(const struct hr_nginx *n, struct hr_handover *h, struct hr_err *err);
+void hr_nginx_succeed(struct hr_nginx *n, struct hr_handover *h);
+void hr_nginx_orphan(struct hr_nginx *n, pid_t group); /* is waited for at the end */
 
 #endif

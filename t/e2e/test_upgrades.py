@@ -9,14 +9,16 @@ import argparse
 import http.client
 import json
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.supervised import PATIENCE, ROOT, Server, gate, marker, run_tests  # noqa: E402
+from lib.supervised import PATIENCE, ROOT, Server, gate, marker, need, run_tests  # noqa: E402
 from lib.tap import equal  # noqa: E402
 
 JSON = {"Content-Type": "application/json"}
@@ -144,12 +146,14 @@ def until_ready(s, count):
 
 
 def nothing_is_refused():
-    """Requests of every kind, over fresh connections and kept ones."""
-    with Server(**who()) as s:
+    """Requests of every kind, over fresh connections and kept ones; every second time nginx is replaced,
+    too, as its configuration is another one."""
+    with Server(settings={}, **who()) as s:
         load = Load(s, OPTIONS.clients)
         start = time.monotonic()
         try:
             for n in range(OPTIONS.upgrades):
+                s.write_settings({"keepalive_timeout": 75 - n // 2 % 2})
                 s.send(signal.SIGUSR2)
                 until_ready(s, n + 2)
                 load.stop.wait(OPTIONS.pause)
@@ -161,7 +165,7 @@ def nothing_is_refused():
         print("# %d upgrades, %d answers in %.1f s, the slowest after %.3f s, %d idle connections closed" % (
             OPTIONS.upgrades, load.answers - cut, time.monotonic() - start,
             max(c.slowest for c in load.clients), cut))
-        equal(cut <= OPTIONS.upgrades * OPTIONS.clients, True, cut)
+        equal(cut <= OPTIONS.upgrades // 2 * OPTIONS.clients, True, cut)
         one_of_each(s)
 
 
@@ -171,6 +175,65 @@ def one_of_each(s):
             lambda: len([p for p in s.pids("nginx") if "master" in process.command_line(p)]) == 1)
     s.until("the old workers end", lambda: len(s.pids("handrail-worker")) == len(set(
         w for pool in ("control", "files", "action", "live") for w in s.workers(pool))))
+
+
+def master(s):
+    return [p for p in s.pids("nginx") if "master" in process.command_line(p)][-1]
+
+
+def kept_connections():
+    """An nginx that would be started again as it is goes on, and no connection is closed: one that is
+    idle would be, and what is on its way to it is cut."""
+    with Server(settings={}, **who()) as s:
+        connections = [http.client.HTTPConnection("127.0.0.1", s.port, timeout=PATIENCE) for _ in range(8)]
+
+        def ask():
+            answers = []
+            for c in connections:
+                c.request("GET", "/alive")
+                answer = c.getresponse()
+                answers.append((answer.status, answer.will_close))
+                answer.read()
+            return answers
+        equal(ask(), [(200, False)] * 8)
+        sockets, before = [c.sock for c in connections], master(s)
+        for n in range(3):
+            s.send(signal.SIGUSR2)
+            until_ready(s, n + 2)
+            equal(ask(), [(200, False)] * 8)
+        equal(([c.sock for c in connections], master(s)), (sockets, before))
+        one_of_each(s)
+        # it is ours as before: one that dies is replaced, and its words are in our log
+        os.kill(before, signal.SIGKILL)
+        s.until("another nginx answers", lambda: s.get("/ready").json()["components"]["nginx"]["state"] == "ready"
+                and master(s) != before)
+        # with other settings there is another one
+        before = master(s)
+        s.write_settings({"keepalive_timeout": 0})
+        s.send(signal.SIGUSR2)
+        until_ready(s, 5)
+        equal((s.get("/alive").headers["Connection"], master(s) != before), ("close", True))
+        for c in connections:
+            c.close()
+
+
+def another_nginx():
+    """Its program was replaced meanwhile: it is the new one that runs then."""
+    with tempfile.TemporaryDirectory(prefix="e2e-nginx-") as top:
+        os.chmod(top, 0o755)
+        program = os.path.join(top, "nginx")
+        shutil.copy(need("nginx"), program)
+        with Server(settings={"nginx": program}, **who()) as s:
+            before = master(s)
+            s.upgrade()
+            equal(master(s), before)
+            shutil.copy(need("nginx"), program + ".new")
+            os.rename(program + ".new", program)
+            s.send(signal.SIGUSR2)
+            until_ready(s, 3)
+            s.until("another nginx runs", lambda: master(s) != before)
+            equal(os.readlink("/proc/%d/exe" % master(s)), program)
+            equal(s.run("echo on"), "on")
 
 
 def command_under_way():
@@ -274,5 +337,5 @@ def options():
 if __name__ == "__main__":
     OPTIONS = options()
     sys.argv[1:] = []
-    sys.exit(run_tests([nothing_is_refused, command_under_way, in_quick_succession, the_end_is_not_lost, sockets_stay,
-                        never_without_a_socket]))
+    sys.exit(run_tests([nothing_is_refused, kept_connections, another_nginx, command_under_way,
+                        in_quick_succession, the_end_is_not_lost, sockets_stay, never_without_a_socket]))
