@@ -12,7 +12,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.certs import Authority, serial_served  # noqa: E402
+from lib.certs import RSA, Authority, serial_served  # noqa: E402
 from lib.supervised import (  # noqa: E402
     HANDRAILD, PATIENCE, Answer, Server, find_program, gate, marker, need, run_tests)
 from lib.tap import Skip, equal  # noqa: E402
@@ -92,6 +92,64 @@ def tls():
         reload(s)
         equal(s.curl("/alive").version, "HTTP/1.1", "no HTTP/2")
         equal(s.curl("/alive", "--tls-max", "1.2").status, 0, "only TLS 1.3")
+
+
+def handshake(s, *options, send=b"Q\n"):
+    """What s_client says of it, and "" where there was none."""
+    done = subprocess.run(
+        ("openssl", "s_client", "-connect", "127.0.0.1:%d" % s.port, "-CAfile", s.authority.pem) + options,
+        input=send, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE)
+    text = done.stdout.decode("utf-8", "replace")
+    # "SSLv3" is since when there has been such a suite
+    return text if re.search(r"^New, (TLSv1\.[23]|TLSv1\.0|SSLv3), Cipher is [A-Z]", text, re.M) else ""
+
+
+def suites(s, version, option, names):
+    """Those of the names that the server takes, each offered alone."""
+    return {name for name in names if handshake(s, version, option, name)}
+
+
+def offered(version):
+    """All that this OpenSSL can offer, without those that need more than a certificate."""
+    text = subprocess.run(["openssl", "ciphers", "-s", version, "ALL:COMPLEMENTOFALL:@SECLEVEL=0"],
+                          stdout=subprocess.PIPE, check=True).stdout.decode()
+    return [n for n in text.strip().split(":") if not re.search("PSK|SRP|^TLS_", n)]
+
+
+def what_is_costly_is_refused():
+    aead = ["AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305"]
+    modern = ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"]
+    with Secure() as s:
+        names = offered("-tls1_2")
+        # key exchange by RSA, CBC, DHE: all there to be refused
+        for name in ("AES128-GCM-SHA256", "AES256-SHA", "ECDHE-RSA-AES128-SHA", "ECDHE-ECDSA-AES256-SHA384",
+                     "DHE-RSA-AES256-GCM-SHA384", "ECDHE-ECDSA-AES128-CCM"):
+            equal(name in names, True, name)
+        weak = [n + ":@SECLEVEL=0" for n in names]
+        for kind in ("ECDSA", "RSA"):
+            equal(suites(s, "-tls1_2", "-cipher", weak),
+                  {"ECDHE-%s-%s:@SECLEVEL=0" % (kind, n) for n in aead}, kind)
+            equal(suites(s, "-tls1_3", "-ciphersuites", modern), set(modern))
+            # in TLS 1.2 a certificate on P-256 is for clients that name that group
+            for version in ("-tls1_3",) if kind == "ECDSA" else ("-tls1_2", "-tls1_3"):
+                groups = ["X25519", "P-256", "P-384", "X448", "P-521"]
+                groups += ["ffdhe2048", "ffdhe8192"] if version == "-tls1_3" else []
+                equal(suites(s, version, "-groups", groups), {"X25519", "P-256", "P-384"}, version)
+            # one connection is worth one handshake
+            text = handshake(s, "-tls1_2", send=b"R\n")
+            equal("no renegotiation" in text or "RENEGOTIATING" in text, True, text)
+            equal("verify return" in text.split("RENEGOTIATING")[1], False, text)
+            if kind == "ECDSA":
+                s.authority.make("server", 103, "server", RSA)
+                reload(s)
+        # the client's choice among good ones: processors without AES instructions do ChaCha20 better
+        want = "ECDHE-RSA-CHACHA20-POLY1305"
+        text = handshake(s, "-tls1_2", "-cipher", want + ":ECDHE-RSA-AES128-GCM-SHA256")
+        equal("Cipher is " + want in text, True, text)
+        s.settings["tls_ciphers"] = "AES128-SHA"
+        s.write_settings(s.settings)
+        reload(s, 2)
+        equal(suites(s, "-tls1_2", "-cipher", ["AES128-SHA", want]), {"AES128-SHA"}, "who wants it has it")
 
 
 def certificate_reload():
@@ -426,7 +484,8 @@ def bad_settings_are_refused():
                 raise AssertionError("%r: %s" % (settings, s.log()))
 
 
-TESTS = [tls, certificate_reload, client_certificates, key_rotation, readable_secrets_are_named,
+TESTS = [tls, what_is_costly_is_refused, certificate_reload, client_certificates, key_rotation,
+         readable_secrets_are_named,
          address_rate, key_rate, address_connections, key_connections, full_pool_with_limits,
          heads_and_bodies, slow_clients, one_include, bad_settings_are_refused]
 

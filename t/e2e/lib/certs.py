@@ -6,6 +6,9 @@ import subprocess
 
 from .tap import Skip
 
+EC = ("ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
+RSA = ("rsa:2048",)
+
 CONFIG = """
 [ca]
 default_ca = it
@@ -33,7 +36,7 @@ class Authority:
             raise Skip("needs openssl: apt-get install openssl")
         self.dir, self.name = directory, name
         self.pem, self.key = self.path(name + ".pem"), self.path(name + ".key")
-        run("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+        run("req", "-x509", "-newkey", *EC, "-nodes",
             "-days", "2", "-subj", "/CN=" + name, "-keyout", self.key, "-out", self.pem)
         for suffix, text in ((".index", ""), (".serial", "01\n"), (".crlnumber", "01\n"),
                              (".cnf", CONFIG % {"dir": directory, "name": name})):
@@ -43,10 +46,10 @@ class Authority:
     def path(self, name):
         return os.path.join(self.dir, name)
 
-    def make(self, name, serial, file=None):
+    def make(self, name, serial, file=None, kind=EC):
         file = file or "%s-%d" % (name, serial)
         pem, key, request = self.path(file + ".pem"), self.path(file + ".key"), self.path(file + ".csr")
-        run("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+        run("req", "-newkey", *kind, "-nodes",
             "-subj", "/CN=" + name, "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", request)
         run("x509", "-req", "-in", request, "-CA", self.pem, "-CAkey", self.key, "-days", "2",
             "-set_serial", str(serial), "-copy_extensions", "copy", "-out", pem + ".new")
