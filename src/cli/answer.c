@@ -73,7 +73,5 @@ cli_lines(
 const char *
 cli_text(struct json_object *o, const char *name)
 {
-	const char *text = json_object_get_string(hr_json_at(o, name));
-
-	return text != NULL ? text : "";
+	return hr_json_text_or(o, name, "");
 }

@@ -49,9 +49,10 @@ const struct cli_command cli_clone = {"clone", "[REPOSITORY]",
 static void
 put_microagent(struct hr_buf *b, struct json_object *o)
 {
-	const char *name = cli_text(o, "name");
+	const char *name = cli_text(o, "name"), *source = cli_text(o, "source");
 
-	hr_buf_addf(b, "%-12s ", cli_text(o, "source"));
+	hr_quote_text(b, source, strlen(source));
+	hr_buf_addf(b, "%*s ", strlen(source) < 12 ? (int)(12 - strlen(source)) : 0, "");
 	hr_quote_text(b, name, strlen(name));
 }
 

@@ -36,10 +36,11 @@ ls(struct cli *c, const struct cli_args *a)
 		rc = rc == CLI_OK ? cli_outs("\n") : rc;
 	} else if (hr_json_decode(text, strlen(text), &list, &why) == 0) {
 		hr_buf_init(&b, 64u << 20);
-		for (size_t i = 0; i < json_object_array_length(list); i++) {
-			const char *name =
-			    json_object_get_string(json_object_array_get_idx(list, i));
+		for (size_t i = 0; i < hr_json_count(list); i++) {
+			const char *name = hr_json_text(hr_json_entry(list, i));
 
+			if (name == NULL)
+				continue;
 			hr_quote_text(&b, name, strlen(name));
 			hr_buf_addc(&b, '\n');
 		}

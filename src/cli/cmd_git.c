@@ -22,9 +22,10 @@
 static void
 put_change(struct hr_buf *b, struct json_object *o)
 {
-	const char *path = cli_text(o, "path");
+	const char *path = cli_text(o, "path"), *status = cli_text(o, "status");
 
-	hr_buf_addf(b, "%s ", cli_text(o, "status"));
+	hr_quote_text(b, status, strlen(status));
+	hr_buf_addc(b, ' ');
 	hr_quote_text(b, path, strlen(path));
 }
 

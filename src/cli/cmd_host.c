@@ -14,24 +14,6 @@
 
 /* ---- image ---- */
 
-static const char *
-text_in(struct json_object *o, const char *name)
-{
-	struct json_object *v = NULL;
-
-	(void)json_object_object_get_ex(o, name, &v);
-	return v != NULL ? json_object_get_string(v) : "";
-}
-
-static long long
-number_in(struct json_object *o, const char *name)
-{
-	struct json_object *v = NULL;
-
-	(void)json_object_object_get_ex(o, name, &v);
-	return (long long)json_object_get_int64(v);
-}
-
 static int
 show_images(const char *json)
 {
@@ -47,15 +29,19 @@ show_images(const char *json)
 		return cli_usage("the list of images cannot be read");
 	hr_buf_init(&b, 64u << 20);
 	hr_buf_addf(&b, "%8s  %-16s  %-8s  %s\n", "SIZE", "CREATED", "VERSION", "NAME");
-	for (size_t i = 0; i < json_object_array_length(list); i++) {
+	for (size_t i = 0; i < hr_json_count(list); i++) {
 		const char *name;
 
-		o = json_object_array_get_idx(list, i);
-		name = *text_in(o, "name") != '\0' ? text_in(o, "name") : text_in(o, "id");
-		t = (time_t)number_in(o, "created");
-		(void)strftime(when, sizeof(when), "%Y-%m-%d %H:%M", localtime_r(&t, &tm));
-		hr_buf_addf(&b, "%5lld MB  %-16s  %-8s  ", number_in(o, "bytes") / 1000000, when,
-		    text_in(o, "version"));
+		o = hr_json_entry(list, i);
+		name = *hr_json_text_or(o, "name", "") != '\0' ? hr_json_text_or(o, "name", "")
+							       : hr_json_text_or(o, "id", "");
+		t = (time_t)hr_json_int_at(o, "created");
+		when[0] = '\0'; /* of a year that there is not */
+		if (localtime_r(&t, &tm) != NULL)
+			(void)strftime(when, sizeof(when), "%Y-%m-%d %H:%M", &tm);
+		hr_buf_addf(&b, "%5lld MB  %-16s  %-8s  ",
+		    (long long)hr_json_int_at(o, "bytes") / 1000000, when,
+		    hr_json_text_or(o, "version", ""));
 		hr_quote_text(&b, name, strlen(name));
 		hr_buf_addc(&b, '\n');
 	}

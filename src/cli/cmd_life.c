@@ -223,15 +223,6 @@ const struct cli_command cli_setup = {"setup", "",
 
 /* ---- ps ---- */
 
-static const char *
-text_in(struct json_object *o, const char *name)
-{
-	struct json_object *v = NULL;
-
-	(void)json_object_object_get_ex(o, name, &v);
-	return v != NULL ? json_object_get_string(v) : "-";
-}
-
 static void
 state_of(struct cli *c, const char *sid, char *state, size_t cap)
 {
@@ -267,20 +258,21 @@ ps(struct cli *c, const struct cli_args *a)
 		hr_buf_addc(&b, '[');
 	else
 		hr_buf_addf(&b, "%-24s %-12s %-9s %s\n", "NAME", "RUNTIME", "STATE", "URL");
-	for (size_t i = 0; i < json_object_array_length(list); i++) {
+	for (size_t i = 0; i < hr_json_count(list); i++) {
 		char state[32];
 
-		o = json_object_array_get_idx(list, i);
-		state_of(c, text_in(o, "sid"), state, sizeof(state));
+		o = hr_json_entry(list, i);
+		state_of(c, hr_json_text_or(o, "sid", "-"), state, sizeof(state));
 		if (c->json) {
 			hr_buf_adds(&b, i > 0 ? ",{" : "{");
-			put_field(&b, "sid", text_in(o, "sid"), false);
-			put_field(&b, "runtime", text_in(o, "runtime"), false);
+			put_field(&b, "sid", hr_json_text_or(o, "sid", "-"), false);
+			put_field(&b, "runtime", hr_json_text_or(o, "runtime", "-"), false);
 			put_field(&b, "state", state, false);
-			put_field(&b, "url", text_in(o, "url"), true);
+			put_field(&b, "url", hr_json_text_or(o, "url", "-"), true);
 		} else {
-			hr_buf_addf(&b, "%-24s %-12s %-9s %s\n", text_in(o, "sid"),
-			    text_in(o, "runtime"), state, text_in(o, "url"));
+			hr_buf_addf(&b, "%-24s %-12s %-9s %s\n", hr_json_text_or(o, "sid", "-"),
+			    hr_json_text_or(o, "runtime", "-"), state,
+			    hr_json_text_or(o, "url", "-"));
 		}
 	}
 	if (c->json)
@@ -381,8 +373,8 @@ down_all(struct cli *c)
 		free(text);
 		return cli_fail(&err);
 	}
-	for (size_t i = 0; i < json_object_array_length(list); i++) {
-		one = down_one(c, text_in(json_object_array_get_idx(list, i), "sid"));
+	for (size_t i = 0; i < hr_json_count(list); i++) {
+		one = down_one(c, hr_json_text_or(hr_json_entry(list, i), "sid", "-"));
 		rc = one != CLI_OK ? one : rc;
 	}
 	json_object_put(list);

@@ -62,6 +62,7 @@ const struct cli_command cli_logs = {
 static void
 put_values(struct hr_buf *b, const char *prefix, struct json_object *o)
 {
+	const char *text;
 	char name[160];
 
 	json_object_object_foreach(o, key, v)
@@ -72,11 +73,15 @@ put_values(struct hr_buf *b, const char *prefix, struct json_object *o)
 			put_values(b, name, v);
 			continue;
 		}
-		hr_buf_addf(b, "%-32s ", name);
+		/* a server may say what a terminal would do */
+		hr_quote_text(b, name, strlen(name));
+		hr_buf_addf(b, "%*s ", strlen(name) < 32 ? (int)(32 - strlen(name)) : 0, "");
+		text = v != NULL ? json_object_get_string(v) : "-";
 		if (json_object_is_type(v, json_type_double))
-			hr_buf_addf(b, "%.1f\n", json_object_get_double(v));
+			hr_buf_addf(b, "%.1f", json_object_get_double(v));
 		else
-			hr_buf_addf(b, "%s\n", v != NULL ? json_object_get_string(v) : "-");
+			hr_quote_text(b, text, strlen(text));
+		hr_buf_addc(b, '\n');
 	}
 }
 

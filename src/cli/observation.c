@@ -32,38 +32,27 @@ cli_object(const char *name, ...)
 	return o;
 }
 
-static struct json_object *
-member(struct json_object *o, const char *name)
-{
-	struct json_object *v = NULL;
-
-	if (json_object_is_type(o, json_type_object))
-		(void)json_object_object_get_ex(o, name, &v);
-	return v;
-}
-
 /* An error observation, or the editor's own way of saying that it did nothing. */
 static bool
 is_error(struct json_object *obs)
 {
-	const char *type = json_object_get_string(member(obs, "observation"));
-	const char *content = json_object_get_string(member(obs, "content"));
+	const char *type = hr_json_text_or(obs, "observation", "");
 
-	if (type == NULL)
-		return false;
-	return strcmp(type, "error") == 0 || (strcmp(type, "edit") == 0 && content != NULL &&
-						 strncmp(content, "ERROR:\n", 7) == 0);
+	return strcmp(type, "error") == 0 ||
+	       (strcmp(type, "edit") == 0 &&
+		   strncmp(hr_json_text_or(obs, "content", ""), "ERROR:\n", 7) == 0);
 }
 
 static int
 status_of(struct json_object *obs)
 {
-	struct json_object *v = member(member(member(obs, "extras"), "metadata"), "exit_code");
+	struct json_object *v =
+	    hr_json_at(hr_json_at(hr_json_at(obs, "extras"), "metadata"), "exit_code");
 	int code;
 
 	if (is_error(obs))
 		return CLI_ERROR;
-	if (v == NULL)
+	if (!json_object_is_type(v, json_type_int))
 		return CLI_OK;
 	code = json_object_get_int(v);
 	/* -1: it still runs */
@@ -73,9 +62,9 @@ status_of(struct json_object *obs)
 static int
 show(struct cli *c, const char *text, struct json_object *obs)
 {
-	struct json_object *content = member(obs, "content");
-	struct json_object *suffix = member(member(member(obs, "extras"), "metadata"), "suffix");
-	struct json_object *code = member(member(member(obs, "extras"), "metadata"), "exit_code");
+	struct json_object *content = hr_json_at(obs, "content");
+	struct json_object *metadata = hr_json_at(hr_json_at(obs, "extras"), "metadata");
+	const char *suffix = hr_json_text_at(metadata, "suffix");
 	const char *p;
 	int rc, n;
 
@@ -83,7 +72,7 @@ show(struct cli *c, const char *text, struct json_object *obs)
 		rc = cli_outs(text);
 		return rc == CLI_OK ? cli_outs("\n") : rc;
 	}
-	p = json_object_get_string(content);
+	p = hr_json_text(content);
 	if (p == NULL)
 		return CLI_OK;
 	if (is_error(obs)) {
@@ -94,8 +83,8 @@ show(struct cli *c, const char *text, struct json_object *obs)
 	rc = cli_out(p, (size_t)n);
 	if (rc == CLI_OK && n > 0 && p[n - 1] != '\n')
 		rc = cli_outs("\n");
-	if (code != NULL && json_object_get_int(code) < 0 && suffix != NULL && !c->quiet)
-		cli_say("%s", json_object_get_string(suffix));
+	if (hr_json_int_at(metadata, "exit_code") < 0 && suffix != NULL && !c->quiet)
+		cli_say("%s", suffix);
 	return rc;
 }
 

@@ -36,24 +36,6 @@ among(const char *const *list, size_t n, const char *word)
 }
 
 static struct json_object *
-member(struct json_object *o, const char *name)
-{
-	struct json_object *v = NULL;
-
-	if (json_object_is_type(o, json_type_object))
-		(void)json_object_object_get_ex(o, name, &v);
-	return v;
-}
-
-static const char *
-member_text(struct json_object *o, const char *name)
-{
-	struct json_object *v = member(o, name);
-
-	return json_object_is_type(v, json_type_string) ? json_object_get_string(v) : NULL;
-}
-
-static struct json_object *
 new_observation(const char *type, const char *content, struct hr_error *err)
 {
 	struct json_object *o = json_object_new_object(), *extras = json_object_new_object();
@@ -88,13 +70,13 @@ static int
 decide(struct hr_sandbox *s, struct json_object *a, const char *type, struct json_object **ret,
     struct hr_error *err)
 {
-	const char *state = member_text(member(a, "args"), "confirmation_state");
+	const char *state = hr_json_text_at(hr_json_at(a, "args"), "confirmation_state");
 	char text[200];
 
 	if (strcmp(type, "think") == 0) {
 		*ret = new_observation("think", "Your thought has been logged.", err);
 	} else if (strcmp(type, "task_tracking") == 0) {
-		*ret = hr_tasks_act(s, member(a, "args"), err);
+		*ret = hr_tasks_act(s, hr_json_at(a, "args"), err);
 	} else if (among(known, sizeof(known) / sizeof(*known), type)) {
 		*ret = new_observation("null", "", err);
 	} else if (state != NULL && strcmp(state, "awaiting_confirmation") == 0) {
@@ -119,7 +101,7 @@ decide(struct hr_sandbox *s, struct json_object *a, const char *type, struct jso
 static int
 give_timeout(struct hr_sandbox *s, struct json_object *a, double *ret_s, struct hr_error *err)
 {
-	struct json_object *t = member(a, "timeout"), *args = member(a, "args");
+	struct json_object *t = hr_json_at(a, "timeout"), *args = hr_json_at(a, "args");
 	int bad = 0;
 
 	if (json_object_is_type(t, json_type_int) || json_object_is_type(t, json_type_double)) {
@@ -128,7 +110,7 @@ give_timeout(struct hr_sandbox *s, struct json_object *a, double *ret_s, struct 
 	}
 	*ret_s = (double)hr_config_int(s->config, "sandbox.timeout");
 	bad |= json_object_object_add(a, "timeout", json_object_new_double(*ret_s));
-	if (json_object_is_type(args, json_type_object) && member(args, "blocking") != NULL)
+	if (json_object_is_type(args, json_type_object) && hr_json_at(args, "blocking") != NULL)
 		bad |= json_object_object_add(args, "blocking", json_object_new_boolean(false));
 	return bad != 0 ? hr_error_nomem(err) : 0;
 }
@@ -204,8 +186,12 @@ by_backend(struct hr_sandbox *s, struct json_object *action, struct json_object 
 	}
 	rc = s->ops->action(s->self, b.p, &text, err);
 	hr_buf_done(&b);
-	if (rc == 0 && hr_json_decode(text, strlen(text), ret, &why) != 0)
+	if (rc == 0 && (text == NULL || hr_json_decode(text, strlen(text), ret, &why) != 0 ||
+			   !json_object_is_type(*ret, json_type_object))) {
+		json_object_put(*ret);
+		*ret = NULL;
 		rc = hr_error_set(err, HR_ERROR_VALUE, "the backend's answer is no observation");
+	}
 	free(text);
 	return rc;
 }
@@ -238,11 +224,12 @@ execute(struct hr_sandbox *s, struct json_object *action, double timeout_s,
 static int
 complete(struct json_object *obs, struct json_object *a, struct hr_error *err)
 {
-	struct json_object *id = member(a, "id"), *meta = member(a, "tool_call_metadata");
-	struct json_object *extras = member(obs, "extras");
+	struct json_object *id = hr_json_at(a, "id"), *meta = hr_json_at(a, "tool_call_metadata");
+	struct json_object *extras = hr_json_at(obs, "extras");
 	int bad = 0;
 
-	if (json_object_get_boolean(member(member(a, "args"), "hidden")) &&
+	if (json_object_get_boolean(
+		hr_json_at(hr_json_at(a, "args"), "hidden")) && /* as Python does */
 	    json_object_is_type(extras, json_type_object))
 		bad |= json_object_object_add(extras, "hidden", json_object_new_boolean(true));
 	if (id != NULL)
@@ -271,8 +258,8 @@ text_of(struct json_object *o, struct hr_error *err)
 static void
 refresh_tokens(struct hr_sandbox *s, struct json_object *args)
 {
-	const char *command = member_text(args, "command");
-	struct json_object *input = member(args, "is_input");
+	const char *command = hr_json_text_at(args, "command");
+	struct json_object *input = hr_json_at(args, "is_input");
 	const char *said = input != NULL ? json_object_get_string(input) : "false";
 
 	if (command != NULL && strcmp(said, "true") != 0)
@@ -290,7 +277,7 @@ hr_sandbox_action(
 	int rc = -1;
 
 	if (hr_json_decode(action, strlen(action), &a, &why) != 0 ||
-	    (type = member_text(a, "action")) == NULL) {
+	    (type = hr_json_text_at(a, "action")) == NULL) {
 		(void)hr_error_set(
 		    err, HR_ERROR_VALUE, "an action is a JSON object with the text \"action\"");
 		goto out;
@@ -299,7 +286,7 @@ hr_sandbox_action(
 		goto out;
 	rc = decide(s, a, type, &obs, err);
 	if (rc == 0 && strcmp(type, "run") == 0)
-		refresh_tokens(s, member(a, "args"));
+		refresh_tokens(s, hr_json_at(a, "args"));
 	if (rc == 0)
 		rc = execute(s, a, timeout_s, &obs, err);
 	if (rc >= 0)
@@ -318,7 +305,7 @@ run(struct hr_sandbox *s, const char *command, bool own_shell, double timeout_s,
     struct hr_buf *b, struct hr_error *err)
 {
 	struct json_object *a = json_object_new_object(), *args = json_object_new_object();
-	struct json_object *obs = NULL, *code;
+	struct json_object *obs = NULL, *metadata;
 	const char *content;
 	int bad, rc = -1;
 
@@ -340,15 +327,13 @@ run(struct hr_sandbox *s, const char *command, bool own_shell, double timeout_s,
 	else
 		rc = execute(s, a, timeout_s, &obs, err);
 	if (rc == 0) {
-		code = member(member(member(obs, "extras"), "metadata"), "exit_code");
+		metadata = hr_json_at(hr_json_at(obs, "extras"), "metadata");
 		*ret_exit =
-		    strcmp(member_text(obs, "observation") != NULL ? member_text(obs, "observation")
-								   : "",
-			"run") == 0 &&
-			    code != NULL
-			? json_object_get_int(code)
+		    strcmp(hr_json_text_or(obs, "observation", ""), "run") == 0 &&
+			    json_object_is_type(hr_json_at(metadata, "exit_code"), json_type_int)
+			? json_object_get_int(hr_json_at(metadata, "exit_code"))
 			: -1;
-		content = member_text(obs, "content");
+		content = hr_json_text_at(obs, "content");
 		if (b != NULL && content != NULL)
 			hr_buf_adds(b, content);
 	}
@@ -377,7 +362,7 @@ hr_sandbox_file(struct hr_sandbox *s, const char *path, const char *content, str
 {
 	const char *type = content != NULL ? "write" : "read";
 	struct json_object *a = json_object_new_object(), *args = json_object_new_object();
-	struct json_object *obs = NULL, *v = NULL;
+	struct json_object *obs = NULL;
 	int bad = a == NULL || args == NULL, rc = -1;
 
 	if (!bad) {
@@ -392,11 +377,9 @@ hr_sandbox_file(struct hr_sandbox *s, const char *path, const char *content, str
 	if (bad)
 		(void)hr_error_nomem(err);
 	else if (execute(s, a, FILE_TIMEOUT_S, &obs, err) == 0) {
-		(void)json_object_object_get_ex(obs, "observation", &v);
-		rc = v != NULL && strcmp(json_object_get_string(v), type) == 0 ? 1 : 0;
-		if (rc == 1 && b != NULL && json_object_object_get_ex(obs, "content", &v) &&
-		    v != NULL)
-			hr_buf_adds(b, json_object_get_string(v));
+		rc = strcmp(hr_json_text_or(obs, "observation", ""), type) == 0 ? 1 : 0;
+		if (rc == 1 && b != NULL)
+			hr_buf_adds(b, hr_json_text_or(obs, "content", ""));
 	}
 	json_object_put(args);
 	json_object_put(a);

@@ -202,6 +202,13 @@ extract_entries(struct archive *in, struct archive *out, const char *dir, unsign
 			return too_large(most, err);
 		if (name == NULL || *name == '/' || strstr(name, "..") != NULL)
 			continue; /* the flags below would refuse it, too */
+		/* A server sends no others: a link could lead to any file of ours when it is read
+		 * or sent again, and a program of root's with a set-ID bit would be root's for all.
+		 */
+		if (archive_entry_filetype(e) != AE_IFREG && archive_entry_filetype(e) != AE_IFDIR)
+			continue;
+		archive_entry_set_hardlink(e, NULL);
+		archive_entry_set_perm(e, archive_entry_perm(e) & 0777);
 		path = hr_path_join(dir, name);
 		if (path == NULL)
 			return hr_error_nomem(err);

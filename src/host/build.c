@@ -78,21 +78,18 @@ say_step(struct progress *p, const char *text)
 static void
 progress_line(struct progress *p)
 {
-	struct json_object *o = NULL, *v = NULL;
+	struct json_object *o = NULL;
 	struct hr_json_error why;
 	const char *text = NULL;
 
-	if (p->line.len > 0 && hr_json_decode(p->line.p, p->line.len, &o, &why) == 0 &&
-	    json_object_is_type(o, json_type_object)) {
-		if (json_object_object_get_ex(o, "error", &v)) {
-			text = json_object_get_string(v);
-			(void)snprintf(
-			    p->failed, sizeof(p->failed), "%s", text != NULL ? text : "");
-		} else if (json_object_object_get_ex(o, "stream", &v)) {
-			say_step(p, v != NULL ? json_object_get_string(v) : "");
-		} else if (json_object_object_get_ex(o, "status", &v)) {
-			text = json_object_get_string(v);
-		}
+	if (p->line.len > 0 && hr_json_decode(p->line.p, p->line.len, &o, &why) == 0) {
+		hr_engine_told_error(o, p->failed, sizeof(p->failed));
+		if (hr_json_at(o, "error") != NULL)
+			text = p->failed;
+		else if (hr_json_at(o, "stream") != NULL)
+			say_step(p, hr_json_text_or(o, "stream", ""));
+		else
+			text = hr_json_text_at(o, "status");
 	}
 	if (text != NULL)
 		say(p, text);
@@ -140,14 +137,9 @@ stream(
 static bool
 is_ours(struct json_object *image)
 {
-	struct json_object *v = NULL;
+	struct json_object *labels = hr_json_at(hr_json_at(image, "Config"), "Labels");
 
-	return json_object_object_get_ex(image, "Config", &v) &&
-	       json_object_is_type(v, json_type_object) &&
-	       json_object_object_get_ex(v, "Labels", &v) &&
-	       json_object_is_type(v, json_type_object) &&
-	       json_object_object_get_ex(v, "org.openhands.runtime", &v) &&
-	       strcmp(json_object_get_string(v), "c") == 0;
+	return strcmp(hr_json_text_or(labels, "org.openhands.runtime", ""), "c") == 0;
 }
 
 /* 1 there, 0 not, -1 error */
@@ -278,12 +270,15 @@ static int
 check_args(
     struct json_object *list, const char **ret, size_t room, size_t *ret_n, struct hr_error *err)
 {
-	size_t n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+	size_t n = hr_json_count(list);
 
 	*ret_n = 0;
 	for (size_t i = 0; i < n && i < room; i++) {
-		const char *a = json_object_get_string(json_object_array_get_idx(list, i));
+		const char *a = hr_json_text(hr_json_entry(list, i));
 
+		if (a == NULL)
+			return hr_error_set(err, HR_ERROR_VALUE,
+			    "runtime_extra_build_args: entry %zu is no text", i + 1);
 		if (strncmp(a, "--network=", 10) != 0 && strncmp(a, "--add-host=", 11) != 0)
 			return hr_error_set(err, HR_ERROR_VALUE,
 			    "runtime_extra_build_args: only --network= and --add-host= are "

@@ -69,16 +69,6 @@ hr_cli_error(const char *id, struct hr_error *err, const char *fmt, ...)
 	return hr_cli_take(&b, err);
 }
 
-const char *
-hr_cli_text(struct json_object *o, const char *name, const char *fallback)
-{
-	struct json_object *v = NULL;
-
-	if (json_object_is_type(o, json_type_object))
-		(void)json_object_object_get_ex(o, name, &v);
-	return json_object_is_type(v, json_type_string) ? json_object_get_string(v) : fallback;
-}
-
 /* ---- actions ---- */
 
 static char *
@@ -90,7 +80,7 @@ perform(struct hr_cli *c, const char *type, struct json_object *action, struct h
 	if (c->workspace == NULL)
 		return strcmp(type, "run") == 0
 			   ? hr_cli_error("", err, "Runtime not initialized for command: %s",
-				 hr_cli_text(args, "command", ""))
+				 hr_json_text_or(args, "command", ""))
 			   : hr_cli_error("", err, "Runtime not initialized");
 	if (strcmp(type, "run") == 0)
 		return hr_cli_run(c, action, err);
@@ -117,7 +107,7 @@ cli_action(void *self, const char *text, char **ret, struct hr_error *err)
 
 	if (hr_json_decode(text, strlen(text), &action, &why) != 0)
 		return hr_error_set(err, HR_ERROR_VALUE, "the action is no JSON");
-	*ret = perform(self, hr_cli_text(action, "action", ""), action, &mine);
+	*ret = perform(self, hr_json_text_or(action, "action", ""), action, &mine);
 	/* the agent is told what it may not do */
 	if (*ret == NULL && mine.code == HR_ERROR_PERMISSION)
 		*ret = hr_cli_error("", &mine, "%s", mine.text);
@@ -265,23 +255,22 @@ cli_record(void *self, struct hr_error *err)
 static int
 cli_restore(void *self, const char *record, struct hr_error *err)
 {
-	struct json_object *o = NULL, *env = NULL, *own = NULL;
+	struct json_object *o = NULL, *env;
 	struct hr_cli *c = self;
 	struct hr_json_error why;
 	const char *named;
 
 	if (hr_json_decode(record, strlen(record), &o, &why) != 0 ||
-	    (named = hr_cli_text(o, "workspace", NULL)) == NULL) {
+	    (named = hr_json_text_at(o, "workspace")) == NULL) {
 		json_object_put(o);
 		return hr_error_set(err, HR_ERROR_VALUE, "the record of the sandbox is damaged");
 	}
-	(void)json_object_object_get_ex(o, "own_workspace", &own);
-	(void)json_object_object_get_ex(o, "env", &env);
-	c->own_workspace = json_object_get_boolean(own);
+	env = hr_json_at(o, "env");
+	c->own_workspace = hr_json_true_at(o, "own_workspace");
 	c->named = strdup(named);
-	for (size_t i = 0;
-	     json_object_is_type(env, json_type_array) && i < json_object_array_length(env); i++)
-		hr_strv_add(&c->env, json_object_get_string(json_object_array_get_idx(env, i)));
+	for (size_t i = 0; i < hr_json_count(env); i++)
+		if (hr_json_text(hr_json_entry(env, i)) != NULL)
+			hr_strv_add(&c->env, hr_json_text(hr_json_entry(env, i)));
 	json_object_put(o);
 	if (c->named == NULL || c->env.failed)
 		return hr_error_nomem(err);

@@ -41,9 +41,6 @@ char *hr_cli_read(struct hr_cli *c, struct json_object *args, struct hr_error *e
 char *hr_cli_write(struct hr_cli *c, struct json_object *args, struct hr_error *err);
 char *hr_cli_edit(struct hr_cli *c, struct json_object *args, struct hr_error *err);
 
-/* A member that is a text, or fallback. */
-const char *hr_cli_text(struct json_object *o, const char *name, const char *fallback);
-
 /* ---- clicopy.c ---- */
 
 int

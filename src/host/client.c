@@ -116,7 +116,7 @@ status_error(const struct hr_client *c, const struct hr_http_request *r,
 			   : a->status >= 400 ? "Client error"
 			   : a->status >= 300 ? "Redirect response"
 					      : "Informational response";
-	struct json_object *o = NULL, *detail = NULL;
+	struct json_object *o = NULL, *detail;
 	struct hr_json_error why;
 	size_t n;
 
@@ -127,9 +127,11 @@ status_error(const struct hr_client *c, const struct hr_http_request *r,
 	if (err == NULL)
 		return;
 	err->status = (int)a->status;
-	if (a->body.len > 0 && hr_json_decode(a->body.p, a->body.len, &o, &why) == 0 &&
-	    json_object_is_type(o, json_type_object) &&
-	    json_object_object_get_ex(o, "detail", &detail) && detail != NULL) {
+	if (a->body.len > 0)
+		(void)hr_json_decode(a->body.p, a->body.len, &o, &why); /* else it is NULL */
+	detail = hr_json_at(o, "detail");
+	if (detail != NULL) {
+		/* as the original does: of a list or a number its JSON */
 		n = strlen(err->text);
 		(void)snprintf(err->text + n, sizeof(err->text) - n, "\nDetails: %s",
 		    json_object_get_string(detail));

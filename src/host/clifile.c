@@ -75,24 +75,15 @@ use_editor(
 	return r;
 }
 
-static struct json_object *
-member(struct json_object *o, const char *name)
-{
-	struct json_object *v = NULL;
-
-	(void)json_object_object_get_ex(o, name, &v);
-	return v;
-}
-
 char *
 hr_cli_edit(struct hr_cli *c, struct json_object *args, struct hr_error *err)
 {
-	const char *path = hr_cli_text(args, "path", "");
-	struct hr_edit q = {.command = span(hr_cli_text(args, "command", "")),
-	    .file_text = member(args, "file_text"),
-	    .old_str = member(args, "old_str"),
-	    .new_str = member(args, "new_str"),
-	    .insert_line = member(args, "insert_line")};
+	const char *path = hr_json_text_or(args, "path", "");
+	struct hr_edit q = {.command = span(hr_json_text_or(args, "command", "")),
+	    .file_text = hr_json_at(args, "file_text"),
+	    .old_str = hr_json_at(args, "old_str"),
+	    .new_str = hr_json_at(args, "new_str"),
+	    .insert_line = hr_json_at(args, "insert_line")};
 	struct hr_obs_extra extras[] = {
 	    {.name = "path", .kind = HR_OBS_STR, .str = span(path)},
 	    {.name = "prev_exist", .kind = HR_OBS_BOOL, .number = 0},
@@ -109,7 +100,7 @@ hr_cli_edit(struct hr_cli *c, struct json_object *args, struct hr_error *err)
 	struct hr_buf text, diff;
 	char *file, *said;
 
-	if (strcmp(hr_cli_text(args, "impl_source", "oh_aci"), "oh_aci") != 0)
+	if (strcmp(hr_json_text_or(args, "impl_source", "oh_aci"), "oh_aci") != 0)
 		return hr_cli_error("", err, "LLM-based editing is not available.");
 	file = hr_cli_path(c, path, err);
 	if (file == NULL)
@@ -199,9 +190,9 @@ read_whole(const char *file, const char *path, struct hr_error *err)
 char *
 hr_cli_read(struct hr_cli *c, struct json_object *args, struct hr_error *err)
 {
-	const char *path = hr_cli_text(args, "path", "");
+	const char *path = hr_json_text_or(args, "path", "");
 	struct hr_edit q = {
-	    .command = HR_OBS_SPAN("view"), .view_range = member(args, "view_range")};
+	    .command = HR_OBS_SPAN("view"), .view_range = hr_json_at(args, "view_range")};
 	struct hr_buf text, diff;
 	char *file = hr_cli_path(c, path, err), *said;
 
@@ -209,7 +200,7 @@ hr_cli_read(struct hr_cli *c, struct json_object *args, struct hr_error *err)
 		return NULL;
 	if (is_binary(file)) {
 		said = hr_cli_error("", err, BINARY);
-	} else if (strcmp(hr_cli_text(args, "impl_source", "default"), "oh_aci") == 0) {
+	} else if (strcmp(hr_json_text_or(args, "impl_source", "default"), "oh_aci") == 0) {
 		hr_buf_init(&text, HR_EDIT_TEXT_MAX);
 		hr_buf_init(&diff, HR_EDIT_TEXT_MAX);
 		(void)use_editor(c, file, &q, &text, &diff);
@@ -236,14 +227,14 @@ write_whole(const char *file, struct json_object *content, struct hr_err *e)
 	free(dir);
 	if (rc != 0)
 		return rc;
-	return hr_atomic_write(file, content != NULL ? json_object_get_string(content) : "",
-	    content != NULL ? (size_t)json_object_get_string_len(content) : 0, 0666, e);
+	return hr_atomic_write(file, hr_json_text(content) != NULL ? hr_json_text(content) : "",
+	    (size_t)json_object_get_string_len(content), 0666, e);
 }
 
 char *
 hr_cli_write(struct hr_cli *c, struct json_object *args, struct hr_error *err)
 {
-	const char *path = hr_cli_text(args, "path", "");
+	const char *path = hr_json_text_or(args, "path", "");
 	const struct hr_obs_extra extras[] = {
 	    {.name = "path", .kind = HR_OBS_STR, .str = span(path)}};
 	const struct hr_obs o = {.type = "write",
@@ -252,7 +243,7 @@ hr_cli_write(struct hr_cli *c, struct json_object *args, struct hr_error *err)
 	    .extras = extras,
 	    .extras_n = 1,
 	    .bad = HR_JSON_REPLACE};
-	struct json_object *content = member(args, "content");
+	struct json_object *content = hr_json_at(args, "content");
 	struct hr_err e = {0};
 	char *file = hr_cli_path(c, path, err), *said;
 

@@ -301,9 +301,8 @@ observe(struct job *j, const char *command, double timeout_s, bool hidden, struc
 static bool
 is_true(struct json_object *o, const char *name)
 {
-	struct json_object *v = NULL;
+	struct json_object *v = hr_json_at(o, name);
 
-	(void)json_object_object_get_ex(o, name, &v);
 	return json_object_is_type(v, json_type_string)
 		   ? strcmp(json_object_get_string(v), "true") == 0
 		   : json_object_get_boolean(v);
@@ -312,7 +311,7 @@ is_true(struct json_object *o, const char *name)
 char *
 hr_cli_run(struct hr_cli *c, struct json_object *action, struct hr_error *err)
 {
-	struct json_object *args = NULL, *limit = NULL;
+	struct json_object *args = hr_json_at(action, "args");
 	struct job j = {.c = c, .out = -1, .watch = -1};
 	const char *command;
 	struct hr_err e = {0};
@@ -320,10 +319,8 @@ hr_cli_run(struct hr_cli *c, struct json_object *action, struct hr_error *err)
 	double timeout_s;
 	char *text;
 
-	(void)json_object_object_get_ex(action, "args", &args);
-	(void)json_object_object_get_ex(action, "timeout", &limit);
-	timeout_s = json_object_get_double(limit);
-	command = hr_cli_text(args, "command", "");
+	timeout_s = hr_json_number_at(action, "timeout");
+	command = hr_json_text_or(args, "command", "");
 	if (is_true(args, "is_input"))
 		return hr_cli_error("AGENT_ERROR$BAD_ACTION", err, NO_INPUT, command);
 	/* in another directory it would do its work there */

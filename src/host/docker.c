@@ -5,6 +5,7 @@
 #include "host/docker_int.h"
 
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@
 #include "host/sandbox.h"
 #include "proto/json.h"
 
-#define PREFIX "openhands-runtime-"
+#define PREFIX HR_CONTAINER_PREFIX
 #define REMOVE "?v=true&link=False&force=True"
 
 static void
@@ -88,50 +89,49 @@ hr_docker_call(struct hr_docker *d, const char *method, const char *what, struct
 	return hr_engine_call(&d->engine, method, path, NULL, ret, err);
 }
 
-struct json_object *
-hr_docker_at(struct json_object *o, const char *a, const char *b)
-{
-	struct json_object *v = NULL;
+/* ---- finding ---- */
 
-	if (!json_object_is_type(o, json_type_object) || !json_object_object_get_ex(o, a, &v))
-		return NULL;
-	return b != NULL ? hr_docker_at(v, b, NULL) : v;
+/* 0: it is none. */
+static int
+port_of(long long n)
+{
+	return n > 0 && n <= 65535 ? (int)n : 0;
 }
 
 const char *
-hr_docker_text(struct json_object *o, const char *a, const char *b)
+hr_docker_id(struct json_object *o, const char *name)
 {
-	const char *s = json_object_get_string(hr_docker_at(o, a, b));
+	const char *id = hr_json_text_or(o, name, "");
 
-	return s != NULL ? s : "";
+	return strspn(id, "0123456789abcdefABCDEF") == strlen(id) ? id : "";
 }
-
-/* ---- finding ---- */
 
 static int
 read_env(struct hr_docker *d, struct json_object *o, struct hr_error *err)
 {
-	struct json_object *env = hr_docker_at(o, "Config", "Env");
+	struct json_object *env = hr_json_at(hr_json_at(o, "Config"), "Env");
 	const char *key = NULL;
 
-	for (size_t i = 0; env != NULL && i < json_object_array_length(env); i++) {
-		const char *e = json_object_get_string(json_object_array_get_idx(env, i));
+	for (size_t i = 0; i < hr_json_count(env); i++) {
+		const char *e = hr_json_text(hr_json_entry(env, i));
 
+		if (e == NULL)
+			continue;
 		if (strncmp(e, "port=", 5) == 0)
-			d->port = (int)strtol(e + 5, NULL, 10);
+			d->port = port_of(strtoll(e + 5, NULL, 10));
 		else if (strncmp(e, "VSCODE_PORT=", 12) == 0)
-			d->vscode_port = (int)strtol(e + 12, NULL, 10);
+			d->vscode_port = port_of(strtoll(e + 12, NULL, 10));
 		else if (strncmp(e, "APP_PORT_1=", 11) == 0)
-			d->app_ports[0] = (int)strtol(e + 11, NULL, 10);
+			d->app_ports[0] = port_of(strtoll(e + 11, NULL, 10));
 		else if (strncmp(e, "APP_PORT_2=", 11) == 0)
-			d->app_ports[1] = (int)strtol(e + 11, NULL, 10);
+			d->app_ports[1] = port_of(strtoll(e + 11, NULL, 10));
 		else if (strncmp(e, "SESSION_API_KEY=", 16) == 0)
 			key = e + 16;
 	}
 	free(d->key);
 	d->key = key != NULL ? strdup(key) : NULL;
 	free(d->id);
-	d->id = strdup(hr_docker_text(o, "Id", NULL));
+	d->id = strdup(hr_docker_id(o, "Id"));
 	if ((key != NULL && d->key == NULL) || d->id == NULL)
 		return hr_error_nomem(err);
 	return hr_docker_set_url(d, err);
@@ -140,7 +140,7 @@ read_env(struct hr_docker *d, struct json_object *o, struct hr_error *err)
 static int
 start_again(struct hr_docker *d, struct json_object *o, struct hr_error *err)
 {
-	const char *status = hr_docker_text(o, "State", "Status");
+	const char *status = hr_json_text_or(hr_json_at(o, "State"), "Status", "");
 	struct timespec now;
 	char since[64];
 
@@ -246,19 +246,23 @@ docker_restore(void *self, const char *record, struct hr_error *err)
 	int rc;
 
 	if (hr_json_decode(record, strlen(record), &o, &why) != 0 ||
-	    hr_docker_at(o, "port", NULL) == NULL) {
+	    port_of(hr_json_int_at(o, "port")) == 0) {
 		json_object_put(o);
 		return hr_error_set(err, HR_ERROR_VALUE, "the record of the sandbox is damaged");
 	}
-	d->port = json_object_get_int(hr_docker_at(o, "port", NULL));
-	d->vscode_port = json_object_get_int(hr_docker_at(o, "vscode_port", NULL));
-	d->app_ports[0] = json_object_get_int(hr_docker_at(o, "app_port_1", NULL));
-	d->app_ports[1] = json_object_get_int(hr_docker_at(o, "app_port_2", NULL));
+	d->port = port_of(hr_json_int_at(o, "port"));
+	d->vscode_port = port_of(hr_json_int_at(o, "vscode_port"));
+	d->app_ports[0] = port_of(hr_json_int_at(o, "app_port_1"));
+	d->app_ports[1] = port_of(hr_json_int_at(o, "app_port_2"));
 	free(d->id);
-	d->id = strdup(hr_docker_text(o, "id", NULL));
-	if (hr_docker_at(o, "key", NULL) != NULL) {
+	d->id = strdup(hr_docker_id(o, "id"));
+	if (hr_json_text_at(o, "key") != NULL) {
 		free(d->key);
-		d->key = strdup(hr_docker_text(o, "key", NULL));
+		d->key = strdup(hr_json_text_at(o, "key"));
+		if (d->key == NULL) {
+			json_object_put(o);
+			return hr_error_nomem(err);
+		}
 	}
 	json_object_put(o);
 	rc = d->id != NULL ? hr_docker_set_url(d, err) : hr_error_nomem(err);
@@ -303,7 +307,7 @@ docker_state(void *self)
 	if (hr_docker_call(self, "GET", "/json", &o, NULL) != 0)
 		return "gone";
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (strcmp(hr_docker_text(o, "State", "Status"), names[i]) == 0)
+		if (strcmp(hr_json_text_or(hr_json_at(o, "State"), "Status", ""), names[i]) == 0)
 			state = names[i];
 	json_object_put(o);
 	return state;
@@ -406,10 +410,11 @@ docker_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error 
 	return rc;
 }
 
+/* What JSON can say. */
 static double
-number_at(struct json_object *o, const char *a, const char *b)
+finite_or_0(double n)
 {
-	return json_object_get_double(hr_docker_at(o, a, b));
+	return isfinite(n) ? n : 0;
 }
 
 /* cpu: what it used of what the machine had, in percent of one processor (21.3). */
@@ -417,32 +422,33 @@ static int
 docker_stats(void *self, char **ret_json, struct hr_error *err)
 {
 	struct hr_docker *d = self;
-	struct json_object *o = NULL, *cpu, *before, *mem;
-	double used, had, cpus, bytes, limit;
+	struct json_object *o = NULL, *cpu, *before, *mem, *parts;
+	double used, had, bytes, limit;
 	struct hr_buf b;
 
 	if (hr_docker_call(d, "GET", "/stats?stream=false&one-shot=false", &o, err) != 0)
 		return -1;
-	cpu = hr_docker_at(o, "cpu_stats", NULL);
-	before = hr_docker_at(o, "precpu_stats", NULL);
-	mem = hr_docker_at(o, "memory_stats", NULL);
-	used = number_at(cpu, "cpu_usage", "total_usage") -
-	       number_at(before, "cpu_usage", "total_usage");
-	had =
-	    number_at(cpu, "system_cpu_usage", NULL) - number_at(before, "system_cpu_usage", NULL);
-	cpus = number_at(cpu, "online_cpus", NULL);
-	bytes = number_at(mem, "usage", NULL);
-	bytes -= hr_docker_at(mem, "stats", "total_inactive_file") != NULL
-		     ? number_at(mem, "stats", "total_inactive_file")
-		     : number_at(mem, "stats", "inactive_file");
-	limit = number_at(mem, "limit", NULL);
+	cpu = hr_json_at(o, "cpu_stats");
+	before = hr_json_at(o, "precpu_stats");
+	mem = hr_json_at(o, "memory_stats");
+	parts = hr_json_at(mem, "stats");
+	used = hr_json_number_at(hr_json_at(cpu, "cpu_usage"), "total_usage") -
+	       hr_json_number_at(hr_json_at(before, "cpu_usage"), "total_usage");
+	had = hr_json_number_at(cpu, "system_cpu_usage") -
+	      hr_json_number_at(before, "system_cpu_usage");
+	bytes = hr_json_number_at(mem, "usage");
+	bytes -= hr_json_at(parts, "total_inactive_file") != NULL
+		     ? hr_json_number_at(parts, "total_inactive_file")
+		     : hr_json_number_at(parts, "inactive_file");
+	limit = hr_json_number_at(mem, "limit");
 	hr_buf_init(&b, 4096);
 	hr_buf_addf(&b,
 	    "{\"cpu_percent\":%.1f,\"mem_bytes\":%.0f,\"mem_limit_bytes\":%.0f,\"mem_percent\":%."
 	    "1f,"
 	    "\"pids\":%.0f}",
-	    had > 0 ? used / had * cpus * 100 : 0, bytes, limit,
-	    limit > 0 ? bytes / limit * 100 : 0, number_at(o, "pids_stats", "current"));
+	    had > 0 ? finite_or_0(used / had * hr_json_number_at(cpu, "online_cpus") * 100) : 0,
+	    finite_or_0(bytes), limit, limit > 0 ? finite_or_0(bytes / limit * 100) : 0,
+	    hr_json_number_at(hr_json_at(o, "pids_stats"), "current"));
 	json_object_put(o);
 	*ret_json = hr_buf_take(&b);
 	hr_buf_done(&b);

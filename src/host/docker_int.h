@@ -24,10 +24,6 @@ struct hr_docker {
 int hr_docker_call(struct hr_docker *d, const char *method, const char *what,
     struct json_object **ret, struct hr_error *err);
 
-/* A member, or a member of a member (b may be NULL); borrowed. NULL and "" if there is none. */
-struct json_object *hr_docker_at(struct json_object *o, const char *a, const char *b);
-const char *hr_docker_text(struct json_object *o, const char *a, const char *b);
-
 /* From d->port. */
 int hr_docker_set_url(struct hr_docker *d, struct hr_error *err);
 /* Until the log, from `since` (Unix time as the Engine takes it) on, has the line with which a
@@ -37,5 +33,8 @@ int hr_docker_wait_ready(struct hr_docker *d, const char *since, struct hr_error
 int hr_docker_make(struct hr_docker *d, struct hr_error *err);
 /* sandbox.additional_networks; a network that refuses is logged. */
 void hr_docker_join_networks(struct hr_docker *d);
+
+/* What a container is called by the Engine goes into paths: "" if it could say more there. */
+const char *hr_docker_id(struct json_object *o, const char *name);
 
 #endif

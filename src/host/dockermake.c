@@ -21,6 +21,7 @@
 #define PORT_ATTEMPTS 5
 #define LAST_LINES 20
 #define LINE_SHOWN 300
+#define LAYERS_MAX 1000 /* of an image */
 
 /* ---- waiting ---- */
 
@@ -57,16 +58,15 @@ has_exited(struct hr_docker *d, const struct await *w, struct hr_error *err)
 	hr_buf_init(&b, LAST_LINES * LINE_SHOWN + 64);
 	for (unsigned i = from; i < w->n; i++)
 		hr_buf_addf(&b, "\n%s", w->last[i % LAST_LINES]);
-	if (json_object_get_boolean(hr_docker_at(o, "State", "Running")))
+	if (hr_json_true_at(hr_json_at(o, "State"), "Running"))
 		(void)hr_error_set(err, HR_ERROR_TIMEOUT,
 		    "%s was not ready within %d seconds%.800s", d->name, READY_TIMEOUT_S,
 		    hr_buf_str(&b));
 	else
 		(void)hr_error_set(err, HR_ERROR_DISCONNECTED, "Container %s has exited.%s%.800s",
 		    d->name,
-		    json_object_get_boolean(hr_docker_at(o, "State", "OOMKilled"))
-			? " It ran out of memory."
-			: "",
+		    hr_json_true_at(hr_json_at(o, "State"), "OOMKilled") ? " It ran out of memory."
+									 : "",
 		    hr_buf_str(&b));
 	hr_buf_done(&b);
 	json_object_put(o);
@@ -184,7 +184,7 @@ sum(struct json_object *layers)
 	json_object_object_foreach(layers, id, n)
 	{
 		(void)id;
-		all += (unsigned long long)json_object_get_int64(n);
+		all += (unsigned long long)json_object_get_int64(n); /* see pull_line() */
 	}
 	return all;
 }
@@ -192,22 +192,22 @@ sum(struct json_object *layers)
 static void
 pull_line(struct pull *p)
 {
-	struct json_object *o = NULL, *now, *all;
+	struct json_object *o = NULL, *part;
+	int64_t now, all;
 	struct hr_json_error why;
 	const char *id;
 
 	if (p->line.len > 0 && hr_json_decode(p->line.p, p->line.len, &o, &why) == 0) {
-		id = hr_docker_text(o, "id", NULL);
-		now = hr_docker_at(o, "progressDetail", "current");
-		all = hr_docker_at(o, "progressDetail", "total");
-		if (*hr_docker_text(o, "error", NULL) != '\0')
-			(void)snprintf(
-			    p->failed, sizeof(p->failed), "%s", hr_docker_text(o, "error", NULL));
+		id = hr_json_text_or(o, "id", "");
+		part = hr_json_at(o, "progressDetail");
+		now = hr_json_int_at(part, "current");
+		all = hr_json_int_at(part, "total");
+		hr_engine_told_error(o, p->failed, sizeof(p->failed));
 		/* of what is loaded, not of what is unpacked */
-		if (now != NULL && all != NULL &&
-		    strcmp(hr_docker_text(o, "status", NULL), "Downloading") == 0) {
-			(void)json_object_object_add(p->done, id, json_object_get(now));
-			(void)json_object_object_add(p->total, id, json_object_get(all));
+		if (now > 0 && all > 0 && json_object_object_length(p->total) < LAYERS_MAX &&
+		    strcmp(hr_json_text_or(o, "status", ""), "Downloading") == 0) {
+			(void)json_object_object_add(p->done, id, json_object_new_int64(now));
+			(void)json_object_object_add(p->total, id, json_object_new_int64(all));
 		}
 		if (p->h->progress != NULL && json_object_object_length(p->total) > 0)
 			p->h->progress(p->h->arg, "pull", sum(p->done), sum(p->total));
@@ -277,7 +277,7 @@ create(struct hr_docker *d, const char *image, struct json_object *body, struct 
 		*err = why;
 	if (rc == 0) {
 		free(d->id);
-		d->id = strdup(hr_docker_text(o, "Id", NULL));
+		d->id = strdup(hr_docker_id(o, "Id"));
 		rc = d->id != NULL ? 0 : hr_error_nomem(err);
 	}
 	json_object_put(o);
@@ -346,11 +346,11 @@ hr_docker_join_networks(struct hr_docker *d)
 	char path[512], text[700];
 	struct hr_error why = {0};
 
-	for (size_t i = 0;
-	     json_object_is_type(list, json_type_array) && i < json_object_array_length(list);
-	     i++) {
-		const char *net = json_object_get_string(json_object_array_get_idx(list, i));
+	for (size_t i = 0; i < hr_json_count(list); i++) {
+		const char *net = hr_json_text(hr_json_entry(list, i));
 
+		if (net == NULL)
+			continue;
 		body = json_object_new_object();
 		(void)snprintf(path, sizeof(path), "/networks/%.300s/connect", net);
 		if (body == NULL ||

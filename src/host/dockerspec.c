@@ -15,6 +15,7 @@
 #include "host/settings.h"
 #include "host/strv.h"
 #include "host/volumes.h"
+#include "proto/json.h"
 
 /* "4G" to bytes; -1 for what is no size. "" is 0. */
 static long long
@@ -358,19 +359,20 @@ devices(struct spec *s)
 {
 	struct json_object *v = hr_config_value(s->d->host->config, "sandbox.security.devices");
 	struct json_object *list, *o;
-	size_t n = json_object_is_type(v, json_type_array) ? json_object_array_length(v) : 0;
+	size_t n = hr_json_count(v);
 
 	if (n == 0)
 		return 0;
 	list = json_object_new_array();
 	for (size_t i = 0; i < n && list != NULL; i++) {
-		const char *text = json_object_get_string(json_object_array_get_idx(v, i));
+		const char *text = hr_json_text(hr_json_entry(v, i));
 		char host[256], inside[256], perm[16];
-		int parts = sscanf(text, "%255[^:]:%255[^:]:%15s", host, inside, perm);
+		int parts =
+		    text != NULL ? sscanf(text, "%255[^:]:%255[^:]:%15s", host, inside, perm) : 0;
 
 		if (parts < 1 || strncmp(host, "/dev/", 5) != 0 || strstr(host, "..") != NULL) {
 			json_object_put(list);
-			return invalid(s, "security.devices", text);
+			return invalid(s, "security.devices", text != NULL ? text : "no text");
 		}
 		o = json_object_new_object();
 		if (o == NULL) {

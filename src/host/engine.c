@@ -10,6 +10,7 @@
 #include <json-c/json_object.h>
 
 #include "host/error.h"
+#include "host/sandbox.h"
 #include "host/settings.h"
 #include "proto/json.h"
 
@@ -45,14 +46,14 @@ address(struct hr_engine *e, const char *host, struct hr_error *err)
 static int
 status_error(const struct hr_http_answer *a, struct hr_error *err)
 {
-	struct json_object *o = NULL, *m = NULL;
+	struct json_object *o = NULL;
 	struct hr_json_error why;
 	enum hr_error_code code = HR_ERROR_RUNTIME;
-	const char *text = a->reason;
+	const char *text;
 
-	if (a->body.len > 0 && hr_json_decode(a->body.p, a->body.len, &o, &why) == 0 &&
-	    json_object_is_type(o, json_type_object) && json_object_object_get_ex(o, "message", &m))
-		text = json_object_get_string(m);
+	if (a->body.len > 0)
+		(void)hr_json_decode(a->body.p, a->body.len, &o, &why); /* else it is NULL */
+	text = hr_json_text_or(o, "message", a->reason);
 	if (a->status == 404)
 		code = strcasestr(text, "no such image") != NULL ||
 			       strcasestr(text, "manifest") != NULL ||
@@ -100,6 +101,7 @@ hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_error *err
 	struct hr_http_answer a;
 	struct hr_error why = {0};
 	struct hr_err he = {0};
+	const char *version;
 	char *base;
 
 	memset(e, 0, sizeof(*e));
@@ -113,7 +115,8 @@ hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_error *err
 		hr_http_answer_done(&a);
 		return hr_error_set(err, HR_ERROR_UNAVAILABLE, NO_ANSWER " %s", why.text);
 	}
-	if (asprintf(&base, "%s/v%s", e->base, a.header[0] != '\0' ? a.header : "1.24") < 0)
+	version = strspn(a.header, "0123456789.") == strlen(a.header) ? a.header : "";
+	if (asprintf(&base, "%s/v%s", e->base, *version != '\0' ? version : "1.24") < 0)
 		base = NULL;
 	hr_http_answer_done(&a);
 	if (base == NULL)
@@ -164,6 +167,16 @@ hr_engine_call(struct hr_engine *e, const char *method, const char *path, struct
 	return rc;
 }
 
+void
+hr_engine_told_error(struct json_object *line, char *told, size_t cap)
+{
+	struct json_object *error = hr_json_at(line, "error");
+	const char *text = hr_json_text(error);
+
+	if (error != NULL && (text == NULL || *text != '\0'))
+		(void)snprintf(told, cap, "%s", text != NULL ? text : "an error without a text");
+}
+
 /* Knows when the sink had enough. An error's body is small and comes whole. */
 struct stop {
 	hr_http_sink_fn *sink;
@@ -203,6 +216,35 @@ hr_engine_stream(struct hr_engine *e, const char *method, const char *path,
 
 	hr_http_answer_done(&a);
 	return s.stopped ? 0 : rc;
+}
+
+bool
+hr_engine_event(struct hr_engine_event *ret, const char *line, size_t len)
+{
+	static const char *const told[] = {
+	    "start", "die", "oom", "pause", "unpause", "destroy", "restart"};
+	struct json_object *o = NULL, *attributes;
+	const char *name, *status, *code;
+	struct hr_json_error why;
+
+	*ret = (struct hr_engine_event){.what = NULL};
+	if (hr_json_decode(line, len, &o, &why) != 0)
+		return false;
+	attributes = hr_json_at(hr_json_at(o, "Actor"), "Attributes");
+	name = hr_json_text_or(attributes, "name", "");
+	status = hr_json_text_or(o, "status", "");
+	code = hr_json_text_or(attributes, "exitCode", "");
+	if (*code != '\0')
+		(void)snprintf(ret->detail, sizeof(ret->detail), "exit status %.20s", code);
+	if (strncmp(name, HR_CONTAINER_PREFIX, sizeof(HR_CONTAINER_PREFIX) - 1) == 0) {
+		name += sizeof(HR_CONTAINER_PREFIX) - 1;
+		for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
+			if (strcmp(status, told[i]) == 0 && hr_sid_valid(name))
+				ret->what = told[i];
+		(void)snprintf(ret->sid, sizeof(ret->sid), "%s", name);
+	}
+	json_object_put(o);
+	return ret->what != NULL;
 }
 
 void

@@ -17,6 +17,8 @@ struct hr_engine {
 
 /* By $DOCKER_HOST, or /var/run/docker.sock; asks for its version. */
 int hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_error *err);
+/* A line of a pull or a build that tells of its failure: the error's text is put into told. */
+void hr_engine_told_error(struct json_object *line, char *told, size_t cap);
 void hr_engine_done(struct hr_engine *e); /* of one that is zeroed or initialised */
 
 /* One call with a JSON body (NULL: none). *ret (may be NULL): the answer, the caller's; NULL if it
@@ -31,6 +33,18 @@ int hr_engine_call(struct hr_engine *e, const char *method, const char *path,
 int hr_engine_stream(struct hr_engine *e, const char *method, const char *path,
     hr_http_source_fn *source, void *source_arg, hr_http_sink_fn *sink, void *sink_arg,
     unsigned timeout_s, struct hr_error *err);
+
+#define HR_CONTAINER_PREFIX "openhands-runtime-" /* of the names of our containers */
+
+/* A line of the Engine's events that tells of a container of ours. */
+struct hr_engine_event {
+	char sid[256]; /* the sandbox's */
+	const char *what;
+	char detail[64];
+};
+
+/* false: it tells of something else. Pure. */
+bool hr_engine_event(struct hr_engine_event *ret, const char *line, size_t len);
 
 /* Output of a container without a terminal: frames of 8 bytes of header and a payload, made into
  * lines per stream. */

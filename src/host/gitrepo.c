@@ -131,14 +131,13 @@ request_headers(const struct hr_git_provider *p, const char *token, struct hr_st
 static char *
 name_in(const struct hr_buf *body, const char *member)
 {
-	struct json_object *o = NULL, *v = NULL;
+	struct json_object *o = NULL;
 	struct hr_json_error why;
 	char *name = NULL;
 
 	if (hr_json_decode(body->len > 0 ? body->p : "", body->len, &o, &why) == 0 &&
-	    json_object_is_type(o, json_type_object) && json_object_object_get_ex(o, member, &v) &&
-	    json_object_is_type(v, json_type_string) && is_name(json_object_get_string(v)))
-		name = strdup(json_object_get_string(v));
+	    is_name(hr_json_text_or(o, member, "")))
+		name = strdup(hr_json_text_at(o, member));
 	json_object_put(o);
 	return name;
 }

@@ -286,7 +286,7 @@ hr_sandbox_git_changes(
     struct hr_sandbox *s, const char *directory, char **ret_json, struct hr_error *err)
 {
 	struct view v = {.s = s, .what = "changes", .script = "git_changes.py"};
-	struct json_object *o, *why = NULL;
+	struct json_object *o;
 
 	v.directory = directory;
 	o = ask(&v, err);
@@ -294,9 +294,8 @@ hr_sandbox_git_changes(
 		return -1;
 	if (json_object_is_type(o, json_type_array))
 		return give(o, ret_json, err);
-	(void)json_object_object_get_ex(o, "error", &why);
 	(void)hr_tokens_error(s, err, HR_ERROR_RUNTIME, "error_in_git_changes: %s",
-	    why != NULL ? json_object_get_string(why) : "an answer of another kind");
+	    hr_json_text_or(o, "error", "an answer of another kind"));
 	json_object_put(o);
 	return -1;
 }

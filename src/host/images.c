@@ -18,7 +18,7 @@
 static void
 put_text(struct hr_buf *b, const char *name, struct json_object *v)
 {
-	const char *text = json_object_get_string(v);
+	const char *text = hr_json_text(v);
 
 	hr_buf_addf(b, "\"%s\":", name);
 	(void)hr_json_put_str(
@@ -32,21 +32,20 @@ put_image(struct hr_buf *b, struct json_object *image)
 {
 	struct json_object *names = hr_json_at(image, "RepoTags"),
 			   *labels = hr_json_at(image, "Labels");
-	size_t n =
-	    json_object_is_type(names, json_type_array) ? json_object_array_length(names) : 0;
+	size_t n = hr_json_count(names);
+	const char *only = hr_json_text(hr_json_entry(names, 0));
 
 	/* so older Engines tell of one whose name another has now */
-	if (n == 1 && strcmp(json_object_get_string(json_object_array_get_idx(names, 0)),
-			  "<none>:<none>") == 0)
+	if (n == 1 && only != NULL && strcmp(only, "<none>:<none>") == 0)
 		n = 0;
 	for (size_t i = 0; i < (n > 0 ? n : 1); i++) {
 		hr_buf_adds(b, b->len > 1 ? ",{" : "{");
-		put_text(b, "name", n > 0 ? json_object_array_get_idx(names, i) : NULL);
+		put_text(b, "name", hr_json_entry(names, i));
 		put_text(b, "id", hr_json_at(image, "Id"));
 		put_text(b, "version", hr_json_at(labels, "org.openhands.version"));
 		hr_buf_addf(b, "\"bytes\":%lld,\"created\":%lld}",
-		    (long long)json_object_get_int64(hr_json_at(image, "Size")),
-		    (long long)json_object_get_int64(hr_json_at(image, "Created")));
+		    (long long)hr_json_int_at(image, "Size"),
+		    (long long)hr_json_int_at(image, "Created"));
 	}
 }
 

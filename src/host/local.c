@@ -6,6 +6,7 @@
 #include "host/local_int.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,19 +133,9 @@ local_record(void *self, struct hr_error *err)
 static char *
 take_text(struct json_object *o, const char *name)
 {
-	struct json_object *v = NULL;
+	const char *text = hr_json_text_at(o, name);
 
-	(void)json_object_object_get_ex(o, name, &v);
-	return json_object_is_type(v, json_type_string) ? strdup(json_object_get_string(v)) : NULL;
-}
-
-static int64_t
-take_number(struct json_object *o, const char *name)
-{
-	struct json_object *v = NULL;
-
-	(void)json_object_object_get_ex(o, name, &v);
-	return json_object_get_int64(v);
+	return text != NULL ? strdup(text) : NULL;
 }
 
 static int
@@ -153,6 +144,7 @@ local_restore(void *self, const char *record, struct hr_error *err)
 	struct hr_local *l = self;
 	struct json_object *o = NULL;
 	struct hr_json_error why;
+	int64_t pid;
 
 	if (hr_json_decode(record, strlen(record), &o, &why) != 0 ||
 	    !json_object_is_type(o, json_type_object)) {
@@ -163,13 +155,14 @@ local_restore(void *self, const char *record, struct hr_error *err)
 	l->key = take_text(o, "key");
 	l->workspace = take_text(o, "workspace");
 	l->log = take_text(o, "log");
-	l->own_workspace = take_number(o, "own_workspace") != 0;
-	l->port = (int)take_number(o, "port");
-	l->vscode_port = (int)take_number(o, "vscode_port");
-	l->app_ports[0] = (int)take_number(o, "app_port_1");
-	l->app_ports[1] = (int)take_number(o, "app_port_2");
-	l->pid = (pid_t)take_number(o, "pid");
-	l->started = (unsigned long long)take_number(o, "started");
+	l->own_workspace = hr_json_true_at(o, "own_workspace");
+	l->port = (int)hr_json_int_at(o, "port");
+	l->vscode_port = (int)hr_json_int_at(o, "vscode_port");
+	l->app_ports[0] = (int)hr_json_int_at(o, "app_port_1");
+	l->app_ports[1] = (int)hr_json_int_at(o, "app_port_2");
+	pid = hr_json_int_at(o, "pid");
+	l->pid = pid > 0 && pid <= INT_MAX ? (pid_t)pid : 0;
+	l->started = (unsigned long long)hr_json_int_at(o, "started");
 	json_object_put(o);
 	if (l->url == NULL || l->key == NULL || l->workspace == NULL || l->log == NULL)
 		return hr_error_set(err, HR_ERROR_VALUE, "the record of the sandbox is damaged");

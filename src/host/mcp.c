@@ -39,7 +39,7 @@ among(struct json_object *list, struct json_object *server)
 static int
 add_missing(struct json_object *list, struct json_object *more)
 {
-	size_t n = json_object_is_type(more, json_type_array) ? json_object_array_length(more) : 0;
+	size_t n = hr_json_count(more);
 	int added = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -59,12 +59,8 @@ add_missing(struct json_object *list, struct json_object *more)
 static int
 by_name(const void *a, const void *b)
 {
-	const char *one =
-	    json_object_get_string(hr_json_at(*(struct json_object *const *)a, "name"));
-	const char *two =
-	    json_object_get_string(hr_json_at(*(struct json_object *const *)b, "name"));
-
-	return strcmp(one != NULL ? one : "", two != NULL ? two : "");
+	return strcmp(hr_json_text_or(*(struct json_object *const *)a, "name", ""),
+	    hr_json_text_or(*(struct json_object *const *)b, "name", ""));
 }
 
 static void
@@ -115,8 +111,7 @@ post(struct hr_sandbox *s, struct json_object *list, struct hr_error *err)
 	if (rc == 0) {
 		rc = hr_client_send(&s->client, &r, &a, err);
 		if (rc == 0 && hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, &why) == 0 &&
-		    (log = json_object_get_string(hr_json_at(o, "router_error_log"))) != NULL &&
-		    *log != '\0')
+		    (log = hr_json_text_at(o, "router_error_log")) != NULL && *log != '\0')
 			hr_sandbox_log(s, "Some MCP servers failed to be added: %.1500s", log);
 		json_object_put(o);
 		hr_http_answer_done(&a);

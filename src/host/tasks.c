@@ -11,18 +11,9 @@
 
 #include "base/path.h"
 #include "host/error.h"
+#include "proto/json.h"
 
 #define TASKS_MAX (4u << 20)
-
-static const char *
-text_in(struct json_object *o, const char *name)
-{
-	struct json_object *v = NULL;
-
-	if (json_object_is_type(o, json_type_object))
-		(void)json_object_object_get_ex(o, name, &v);
-	return json_object_is_type(v, json_type_string) ? json_object_get_string(v) : "";
-}
 
 static const char *
 icon(const char *status)
@@ -104,17 +95,17 @@ plan(const char *path, const char *shown, struct json_object *list, struct hr_er
 	struct json_object *o;
 	struct hr_err e = {0};
 	struct hr_buf b, say;
-	size_t n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+	size_t n = hr_json_count(list);
 	int rc;
 
 	hr_buf_init(&b, TASKS_MAX);
 	hr_buf_init(&say, 4096);
 	hr_buf_adds(&b, "# Task List\n\n");
 	for (size_t i = 0; i < n; i++) {
-		struct json_object *t = json_object_array_get_idx(list, i);
+		struct json_object *t = hr_json_entry(list, i);
 
-		hr_buf_addf(&b, "%zu. %s %s\n%s\n", i + 1, icon(text_in(t, "status")),
-		    text_in(t, "title"), text_in(t, "notes"));
+		hr_buf_addf(&b, "%zu. %s %s\n%s\n", i + 1, icon(hr_json_text_or(t, "status", "")),
+		    hr_json_text_or(t, "title", ""), hr_json_text_or(t, "notes", ""));
 	}
 	rc = hr_buf_check(&b, &e);
 	if (rc == 0)
@@ -160,7 +151,7 @@ view(const char *path, const char *shown, struct hr_error *err)
 struct json_object *
 hr_tasks_act(struct hr_sandbox *s, struct json_object *args, struct hr_error *err)
 {
-	const char *command = text_in(args, "command");
+	const char *command = hr_json_text_or(args, "command", "");
 	struct json_object *list = NULL, *o = NULL;
 	struct hr_buf shown, say;
 	char *path;
@@ -170,7 +161,7 @@ hr_tasks_act(struct hr_sandbox *s, struct json_object *args, struct hr_error *er
 	if (path == NULL) {
 		(void)hr_error_nomem(err);
 	} else if (strcmp(command, "plan") == 0) {
-		(void)json_object_object_get_ex(args, "task_list", &list);
+		list = hr_json_at(args, "task_list");
 		o = plan(path, hr_buf_str(&shown), list, err);
 	} else if (strcmp(command, "view") == 0) {
 		o = view(path, hr_buf_str(&shown), err);

@@ -206,15 +206,14 @@ hr_tokens_base(const char *name, const char *host, struct hr_error *err)
 static int
 read_token(const struct hr_buf *body, const char *name, char **ret, struct hr_error *err)
 {
-	struct json_object *o = NULL, *v = NULL;
+	struct json_object *o = NULL;
 	struct hr_json_error why;
 	int rc = 0;
 
 	if (hr_json_decode(body->len > 0 ? body->p : "", body->len, &o, &why) != 0 ||
-	    !json_object_is_type(o, json_type_object) ||
-	    !json_object_object_get_ex(o, "token", &v) || !json_object_is_type(v, json_type_string))
+	    hr_json_text_at(o, "token") == NULL)
 		rc = hr_error_set(err, HR_ERROR_VALUE, "the answer has no token");
-	else if (asprintf(ret, "%s=%s", name, json_object_get_string(v)) < 0)
+	else if (asprintf(ret, "%s=%s", name, hr_json_text_at(o, "token")) < 0)
 		rc = hr_error_nomem(err);
 	json_object_put(o);
 	return rc;

@@ -80,17 +80,18 @@ connection_token(struct hr_sandbox *s, char **ret, struct hr_error *err)
 	    .url = "/vscode/connection_token",
 	    .timeout_s = TOKEN_TIMEOUT_S,
 	    .watch_fd = -1};
-	struct json_object *o = NULL, *v = NULL;
+	struct json_object *o = NULL;
 	struct hr_json_error why;
 	struct hr_http_answer a;
+	const char *token;
 	int rc = hr_client_send(&s->client, &r, &a, err);
 
 	if (rc == 0 && (hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, &why) != 0 ||
 			   !json_object_is_type(o, json_type_object) ||
-			   !json_object_object_get_ex(o, "token", &v)))
+			   !json_object_object_get_ex(o, "token", NULL)))
 		rc = hr_error_set(err, HR_ERROR_VALUE, "the server's answer is no token");
-	if (rc == 0 && json_object_is_type(v, json_type_string) &&
-	    json_object_get_string_len(v) > 0 && (*ret = strdup(json_object_get_string(v))) == NULL)
+	token = hr_json_text_or(o, "token", "");
+	if (rc == 0 && *token != '\0' && (*ret = strdup(token)) == NULL)
 		rc = hr_error_nomem(err);
 	json_object_put(o);
 	hr_http_answer_done(&a);

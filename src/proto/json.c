@@ -5,6 +5,7 @@
 #include "proto/json.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -355,4 +356,71 @@ hr_json_at(struct json_object *o, const char *name)
 	if (json_object_is_type(o, json_type_object))
 		(void)json_object_object_get_ex(o, name, &v);
 	return v;
+}
+
+const char *
+hr_json_text(struct json_object *v)
+{
+	return json_object_is_type(v, json_type_string) ? json_object_get_string(v) : NULL;
+}
+
+const char *
+hr_json_text_at(struct json_object *o, const char *name)
+{
+	return hr_json_text(hr_json_at(o, name));
+}
+
+const char *
+hr_json_text_or(struct json_object *o, const char *name, const char *otherwise)
+{
+	const char *text = hr_json_text_at(o, name);
+
+	return text != NULL ? text : otherwise;
+}
+
+int64_t
+hr_json_int_at(struct json_object *o, const char *name)
+{
+	struct json_object *v = hr_json_at(o, name);
+	const char *digits;
+	bool negative;
+	size_t len;
+
+	if (json_object_is_type(v, json_type_int))
+		return json_object_get_int64(v);
+	digits = hr_json_type(v) == HR_PY_INT ? hr_json_big_int(v, &negative, &len) : NULL;
+	return digits == NULL ? 0 : negative ? INT64_MIN : INT64_MAX;
+}
+
+double
+hr_json_number_at(struct json_object *o, const char *name)
+{
+	struct json_object *v = hr_json_at(o, name);
+	double n = 0;
+
+	if (json_object_is_type(v, json_type_int))
+		n = (double)json_object_get_int64(v);
+	else if (json_object_is_type(v, json_type_double))
+		n = json_object_get_double(v);
+	return isfinite(n) ? n : 0;
+}
+
+bool
+hr_json_true_at(struct json_object *o, const char *name)
+{
+	struct json_object *v = hr_json_at(o, name);
+
+	return json_object_is_type(v, json_type_boolean) && json_object_get_boolean(v);
+}
+
+size_t
+hr_json_count(struct json_object *list)
+{
+	return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+}
+
+struct json_object *
+hr_json_entry(struct json_object *list, size_t i)
+{
+	return i < hr_json_count(list) ? json_object_array_get_idx(list, i) : NULL;
 }

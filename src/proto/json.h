@@ -66,7 +66,25 @@ void hr_json_put_int(struct hr_buf *b, struct json_object *v);
 /* A key as json-c holds it, with its null characters back (utf8.h): the key itself, or in tmp. */
 const char *hr_json_key(const char *key, struct hr_buf *tmp, size_t *ret_len);
 
-/* A member of o, borrowed. NULL: o is no object, or has none of that name. */
+/* What somebody else said, by the types that it ought to have: all of these take anything, NULL as
+ * well, and say no more than that it is not there where it is of another type. Results are
+ * borrowed.
+ *
+ * A member of o. NULL: o is no object, or has none of that name. */
 struct json_object *hr_json_at(struct json_object *o, const char *name);
+/* A string, which ends at its first null character; NULL: it is none. */
+const char *hr_json_text(struct json_object *v);
+const char *hr_json_text_at(struct json_object *o, const char *name);
+const char *hr_json_text_or(struct json_object *o, const char *name, const char *otherwise);
+/* An integer; 0: it is none. One that does not fit is the nearest that does. */
+int64_t hr_json_int_at(struct json_object *o, const char *name);
+/* A number, always finite; 0: it is none. */
+double hr_json_number_at(struct json_object *o, const char *name);
+/* true, and not what Python or C would take for it. */
+bool hr_json_true_at(struct json_object *o, const char *name);
+/* The length of a list; 0: it is none. */
+size_t hr_json_count(struct json_object *list);
+/* An entry of a list; NULL: there is none. */
+struct json_object *hr_json_entry(struct json_object *list, size_t i);
 
 #endif
