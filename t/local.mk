@@ -1,9 +1,9 @@
 
 # base
 check_PROGRAMS += %D%/unit/test_fd %D%/unit/test_log %D%/unit/test_loop %D%/unit/test_path \
-	%D%/unit/test_percent %D%/unit/test_scrap %D%/unit/test_spawn
+	%D%/unit/test_percent %D%/unit/test_scrap %D%/unit/test_spawn %D%/unit/test_trust
 TESTS += %D%/unit/test_fd %D%/unit/test_log %D%/unit/test_loop %D%/unit/test_path \
-	%D%/unit/test_percent %D%/unit/test_scrap %D%/unit/test_spawn
+	%D%/unit/test_percent %D%/unit/test_scrap %D%/unit/test_spawn %D%/unit/test_trust
 t_unit_test_fd_SOURCES = %D%/unit/test_fd.c
 t_unit_test_fd_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_fd_LDADD = libbase.la $(CHECK_LIBS)
@@ -25,6 +25,9 @@ t_unit_test_percent_LDADD = libbase.la $(CHECK_LIBS)
 t_unit_test_spawn_SOURCES = %D%/unit/test_spawn.c
 t_unit_test_spawn_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_spawn_LDADD = libbase.la $(CHECK_LIBS)
+t_unit_test_trust_SOURCES = %D%/unit/test_trust.c %D%/unit/scratch.h
+t_unit_test_trust_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_trust_LDADD = libbase.la $(CHECK_LIBS)
 
 # proto and worker
 check_PROGRAMS += %D%/unit/test_act_run %D%/unit/test_event %D%/unit/test_frame \

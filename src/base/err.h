@@ -17,6 +17,7 @@ enum hr_errc {
 	HR_E_GONE,        /* the peer or the thing asked for has ended */
 	HR_E_TIMEOUT,     /* a deadline passed */
 	HR_E_BUSY,        /* try again later */
+	HR_E_UNTRUSTED,   /* somebody else could have written it (base/trust) */
 	HR_E_UNSUPPORTED, /* not built in, or not possible here */
 };
 

@@ -6,11 +6,14 @@ libbase_la_SOURCES = \
 	%D%/fd.c %D%/fd.h \
 	%D%/floatrepr.c %D%/floatrepr.h \
 	%D%/log.c %D%/log.h \
+	%D%/module.c %D%/module.h \
 	%D%/path.c %D%/path.h \
 	%D%/percent.c %D%/percent.h \
 	%D%/quote.c %D%/quote.h \
 	%D%/scrap.c %D%/scrap.h \
-	%D%/spawn.c %D%/spawn.h
+	%D%/spawn.c %D%/spawn.h \
+	%D%/trust.c %D%/trust.h
+libbase_la_LIBADD = $(DL_LIBS)
 
 # apart: only programs with an event loop need libevent
 noinst_LTLIBRARIES += libloop.la

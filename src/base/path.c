@@ -86,29 +86,35 @@ hr_path_mkdirs(const char *path, mode_t mode, unsigned *ret_made, struct hr_err 
 }
 
 int
-hr_path_read(const char *path, struct hr_buf *b, struct hr_err *err)
+hr_path_read_fd(int fd, const char *path, struct hr_buf *b, struct hr_err *err)
 {
 	char chunk[4096];
 	ssize_t n;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	if (fd < 0)
-		return hr_err_sys(err, errno, "%s", path);
 	while ((n = hr_fd_read(fd, chunk, sizeof(chunk))) > 0) {
 		hr_buf_add(b, chunk, (size_t)n);
 		if (b->fail != HR_OK)
 			break;
 	}
 	if (n < 0)
-		(void)hr_err_sys(err, errno, "%s", path);
-	hr_fd_close(&fd);
-	if (n < 0)
-		return -1;
+		return hr_err_sys(err, errno, "%s", path);
 	if (hr_buf_check(b, err) != 0) {
 		hr_err_prefix(err, "%s", path);
 		return -1;
 	}
 	return 0;
+}
+
+int
+hr_path_read(const char *path, struct hr_buf *b, struct hr_err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
+
+	if (fd < 0)
+		return hr_err_sys(err, errno, "%s", path);
+	rc = hr_path_read_fd(fd, path, b, err);
+	hr_fd_close(&fd);
+	return rc;
 }
 
 int

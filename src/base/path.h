@@ -24,6 +24,8 @@ int hr_path_mkdirs(const char *path, mode_t mode, unsigned *ret_made, struct hr_
 
 /* The whole file, at most the cap of b. */
 int hr_path_read(const char *path, struct hr_buf *b, struct hr_err *err);
+/* From where fd is; the path is for the error. */
+int hr_path_read_fd(int fd, const char *path, struct hr_buf *b, struct hr_err *err);
 /* Old or new, never half: a temporary beside it, then rename. */
 int hr_path_write(const char *path, const void *p, size_t len, mode_t mode, struct hr_err *err);
 

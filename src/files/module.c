@@ -7,6 +7,9 @@
 #include <limits.h>
 
 #include "base/buf.h"
+#include "base/fd.h"
+#include "base/module.h"
+#include "base/trust.h"
 
 const void *
 hr_module_load(const char *directory, const char *file, const char *symbol, unsigned version,
@@ -14,7 +17,8 @@ hr_module_load(const char *directory, const char *file, const char *symbol, unsi
 {
 	const unsigned *found = NULL;
 	struct hr_buf path;
-	void *handle;
+	struct hr_module m;
+	int rc;
 
 	hr_buf_init(&path, PATH_MAX);
 	/* always with a slash: a bare name would be looked for elsewhere */
@@ -23,18 +27,19 @@ hr_module_load(const char *directory, const char *file, const char *symbol, unsi
 		hr_buf_done(&path);
 		return NULL;
 	}
-	handle = dlopen(hr_buf_str(&path), RTLD_NOW | RTLD_LOCAL);
-	if (handle != NULL)
-		found = dlsym(handle, symbol);
-	if (found == NULL) {
+	rc = hr_module_open(&m, hr_buf_str(&path), hr_trust_program_owner(), err);
+	if (rc == 0)
+		found = dlsym(m.object, symbol);
+	if (rc == 0 && found == NULL) {
 		(void)hr_err_set(err, HR_E_SYS, "%.200s", dlerror());
-	} else if (*found != version) {
+	} else if (rc == 0 && *found != version) {
 		(void)hr_err_set(err, HR_E_SYS, "%.160s has version %u, not %u", hr_buf_str(&path),
 		    *found, version);
 		found = NULL;
 	}
-	if (found == NULL && handle != NULL)
-		(void)dlclose(handle); /* nothing of it is in use */
+	if (found == NULL)
+		hr_module_close(&m); /* nothing of it is in use */
+	hr_fd_close(&m.dir);
 	hr_buf_done(&path);
 	return found;
 }

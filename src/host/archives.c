@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "host/error.h"
 #include "host/module.h"
 #include "host/tarfile.h"
@@ -19,26 +20,26 @@
 static const struct hr_archives *
 archives_load(struct hr_error *err)
 {
-	char *path = hr_module_path(HR_ARCHIVES_FILE, err);
-	const struct hr_archives *found = NULL;
-	void *handle;
+	const struct hr_archives *found;
+	struct hr_error why = {0};
+	struct hr_module m;
 
-	if (path == NULL)
-		return NULL;
 	/* once it is loaded, this only counts: it stays, and nothing is kept here */
-	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (handle != NULL)
-		found = dlsym(handle, "hr_archives_module");
+	if (hr_module_open_own(&m, HR_ARCHIVES_FILE, &why) != 0) {
+		(void)hr_error_set(err, HR_ERROR_RUNTIME, "no archives: %s", why.text);
+		return NULL;
+	}
+	found = dlsym(m.object, "hr_archives_module");
 	if (found == NULL) {
 		(void)hr_error_set(err, HR_ERROR_RUNTIME, "no archives: %s", dlerror());
 	} else if (found->version != HR_ARCHIVES_VERSION) {
 		(void)hr_error_set(err, HR_ERROR_RUNTIME, "no archives: %s has version %u, not %d",
-		    path, found->version, HR_ARCHIVES_VERSION);
+		    HR_ARCHIVES_FILE, found->version, HR_ARCHIVES_VERSION);
 		found = NULL;
 	}
-	if (found == NULL && handle != NULL)
-		(void)dlclose(handle);
-	free(path);
+	if (found == NULL)
+		hr_module_close(&m);
+	hr_fd_close(&m.dir);
 	return found;
 }
 

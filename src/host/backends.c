@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/trust.h"
 #include "host/error.h"
 #include "host/module.h"
 
@@ -28,52 +29,58 @@ static const struct {
 #define CLI_FILE "handrail-cli.so"
 
 static const struct hr_sandbox_ops *
-refuse(void *object, struct hr_error *err, const char *path, const char *why)
+refuse(struct hr_module *m, struct hr_error *err, const char *path, const char *why)
 {
 	(void)hr_error_set(err, HR_ERROR_VALUE, "Failed to import third-party runtime %s: %s", path,
 	    why != NULL ? why : "unknown");
-	if (object != NULL)
-		(void)dlclose(object);
+	hr_module_close(m);
 	return NULL;
 }
 
+/* m: what hr_module_open() made of the path, which failed with why unless it is NULL. */
 static const struct hr_sandbox_ops *
-load(const char *path, void **ret_object, struct hr_error *err)
+load(struct hr_module *m, const char *path, const char *why, struct hr_error *err)
 {
-	void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	const struct hr_sandbox_ops *ops;
 	entry_fn *entry;
 	void *symbol;
 
-	if (object == NULL)
-		return refuse(NULL, err, path, dlerror());
-	symbol = dlsym(object, "hr_backend_entry");
+	if (why != NULL)
+		return refuse(m, err, path, why);
+	symbol = dlsym(m->object, "hr_backend_entry");
 	if (symbol == NULL)
-		return refuse(object, err, path, "it exports no hr_backend_entry()");
+		return refuse(m, err, path, "it exports no hr_backend_entry()");
 	memcpy(&entry, &symbol, sizeof(entry));
 	ops = entry(HR_BACKEND_ABI);
 	if (ops == NULL || ops->abi != HR_BACKEND_ABI)
-		return refuse(object, err, path, "it is made for another version of handrail");
+		return refuse(m, err, path, "it is made for another version of handrail");
 	if (ops->name == NULL || ops->open == NULL || ops->free == NULL || ops->connect == NULL)
-		return refuse(object, err, path, "its table lacks what every backend has");
-	*ret_object = object;
+		return refuse(m, err, path, "its table lacks what every backend has");
 	return ops;
 }
 
 static const struct hr_sandbox_ops *
-load_own(const char *file, void **ret_object, struct hr_error *err)
+load_path(struct hr_module *m, const char *path, struct hr_error *err)
 {
-	char *path = hr_module_path(file, err);
-	const struct hr_sandbox_ops *ops = path != NULL ? load(path, ret_object, err) : NULL;
+	struct hr_err why = {0};
+	int rc = hr_module_open(m, path, HR_TRUST_NOBODY, &why);
 
-	free(path);
-	return ops;
+	return load(m, path, rc != 0 ? why.msg : NULL, err);
+}
+
+static const struct hr_sandbox_ops *
+load_own(struct hr_module *m, const char *file, struct hr_error *err)
+{
+	struct hr_error why = {0};
+	int rc = hr_module_open_own(m, file, &why);
+
+	return load(m, file, rc != 0 ? why.text : NULL, err);
 }
 
 /* In one directory: 1 found, 0 not there, -1 broken. */
 static int
 look_in(const char *dir, size_t len, const char *name, const struct hr_sandbox_ops **ret,
-    void **ret_object, struct hr_error *err)
+    struct hr_module *m, struct hr_error *err)
 {
 	struct hr_buf path;
 	int rc = 0;
@@ -82,7 +89,7 @@ look_in(const char *dir, size_t len, const char *name, const struct hr_sandbox_o
 	hr_buf_add(&path, dir, len);
 	hr_buf_addf(&path, "/libhandrail-backend-%s.so", name);
 	if (hr_buf_check(&path, NULL) == 0 && access(path.p, R_OK) == 0) {
-		*ret = load(path.p, ret_object, err);
+		*ret = load_path(m, path.p, err);
 		rc = *ret != NULL ? 1 : -1;
 	}
 	hr_buf_done(&path);
@@ -90,15 +97,15 @@ look_in(const char *dir, size_t len, const char *name, const struct hr_sandbox_o
 }
 
 const struct hr_sandbox_ops *
-hr_backend_find(const char *name, const char *const *env, void **ret_object, hr_warn_fn *warn,
-    void *arg, struct hr_error *err)
+hr_backend_find(const char *name, bool named, const char *const *env, struct hr_module *m,
+    hr_warn_fn *warn, void *arg, struct hr_error *err)
 {
 	const char *dirs = hr_env_get(env, "OH_RUNTIME_PLUGIN_PATH"), *end;
 	const struct hr_sandbox_ops *ops = NULL;
 	struct hr_error why = {0};
 	int rc = 0;
 
-	*ret_object = NULL;
+	*m = (struct hr_module)HR_MODULE_NONE;
 	if (*name == '\0') {
 		(void)hr_error_set(err, HR_ERROR_VALUE,
 		    "core.runtime is empty: it is the kind of the sandbox, such as docker or "
@@ -107,17 +114,23 @@ hr_backend_find(const char *name, const char *const *env, void **ret_object, hr_
 	}
 	for (size_t i = 0; i < sizeof(builtin) / sizeof(*builtin); i++)
 		if (strcmp(builtin[i].name, name) == 0)
-			return builtin[i].ops != NULL ? builtin[i].ops
-						      : load_own(CLI_FILE, ret_object, err);
+			return builtin[i].ops != NULL ? builtin[i].ops : load_own(m, CLI_FILE, err);
+	if (strchr(name, '/') != NULL && !named) {
+		(void)hr_error_set(err, HR_ERROR_VALUE,
+		    "core.runtime is the file %s: a shared object is taken from the command line "
+		    "only, not from a file of settings, a variable or a record; use \"-r %s\"",
+		    name, name);
+		return NULL;
+	}
 	if (strchr(name, '/') != NULL)
-		return load(name, ret_object, err);
+		return load_path(m, name, err);
 	for (; rc == 0 && dirs != NULL && *dirs != '\0'; dirs = *end == ':' ? end + 1 : end) {
 		end = strchrnul(dirs, ':');
 		if (end > dirs)
-			rc = look_in(dirs, (size_t)(end - dirs), name, &ops, ret_object, &why);
+			rc = look_in(dirs, (size_t)(end - dirs), name, &ops, m, &why);
 	}
 	if (rc == 0)
-		rc = look_in(HR_BACKENDDIR, strlen(HR_BACKENDDIR), name, &ops, ret_object, &why);
+		rc = look_in(HR_BACKENDDIR, strlen(HR_BACKENDDIR), name, &ops, m, &why);
 	if (rc == 1)
 		return ops;
 	if (rc < 0 && warn != NULL)

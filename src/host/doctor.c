@@ -15,7 +15,9 @@
 #include "host/error.h"
 #include "host/module.h"
 #include "host/portlock.h"
+#include "host/sandbox.h"
 #include "host/settings.h"
+#include "proto/json.h"
 
 #define TEXT_MAX_LEN 700
 
@@ -90,10 +92,10 @@ need_file(struct exam *x, const char *what, const char *path, const char *hint)
 static void
 state_directory(struct exam *x)
 {
-	struct hr_err e = {0};
+	struct hr_error e = {0};
 
-	if (hr_path_mkdirs(x->state_dir, 0700, NULL, &e) != 0)
-		found(x, false, "state directory", "%s", e.msg);
+	if (hr_state_directory(x->state_dir, true, &e) != 0)
+		found(x, false, "state directory", "%s", e.text);
 	else if (access(x->state_dir, R_OK | W_OK | X_OK) != 0)
 		found(x, false, "state directory", "%s cannot be written", x->state_dir);
 	else
@@ -138,14 +140,18 @@ static void
 cli(struct exam *x)
 {
 	struct hr_error e = {0};
-	char *path = hr_module_path("handrail-cli.so", &e);
+	struct hr_module m;
+	char *path;
 
 	need_program(x, "bash", "Debian: bash.");
-	if (path != NULL && access(path, R_OK) == 0)
-		found(x, true, "handrail-cli.so", "%s", path);
-	else
-		found(x, false, "handrail-cli.so", "not in %s", hr_module_dir());
-	free(path);
+	if (hr_module_open_own(&m, "handrail-cli.so", &e) == 0) {
+		path = hr_module_path("handrail-cli.so", NULL);
+		found(x, true, "handrail-cli.so", "%s", path != NULL ? path : "");
+		free(path);
+	} else {
+		found(x, false, "handrail-cli.so", "%s", e.text);
+	}
+	hr_module_close(&m);
 }
 
 static void
@@ -171,7 +177,7 @@ image(struct exam *x, struct hr_engine *engine)
 static void
 docker(struct exam *x)
 {
-	struct json_object *o = NULL, *v = NULL, *api = NULL;
+	struct json_object *o = NULL;
 	struct hr_engine engine = {0};
 	struct hr_error e = {0};
 
@@ -179,11 +185,9 @@ docker(struct exam *x)
 	    hr_engine_call(&engine, "GET", "/version", NULL, &o, &e) != 0) {
 		found(x, false, "engine", "%s", e.text);
 	} else {
-		(void)json_object_object_get_ex(o, "Version", &v);
-		(void)json_object_object_get_ex(o, "ApiVersion", &api);
 		found(x, true, "engine", "version %s, API %s",
-		    v != NULL ? json_object_get_string(v) : "unknown",
-		    api != NULL ? json_object_get_string(api) : "unknown");
+		    hr_json_text_or(o, "Version", "unknown"),
+		    hr_json_text_or(o, "ApiVersion", "unknown"));
 		image(x, &engine);
 	}
 	json_object_put(o);

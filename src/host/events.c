@@ -25,7 +25,6 @@
 #include "proto/json.h"
 
 #define SUFFIX ".json"
-#define PREFIX "openhands-runtime-"
 #define WATCHED_MAX 256
 #define LINE_MAX_BYTES (1u << 20)
 #define FILTER "/events?filters=%7B%22type%22%3A%5B%22container%22%5D%7D"
@@ -120,42 +119,13 @@ start_listening(struct follow *f)
 	free(l);
 }
 
-static const char *
-text_at(struct json_object *o, const char *name)
-{
-	struct json_object *v = NULL;
-
-	if (json_object_is_type(o, json_type_object))
-		(void)json_object_object_get_ex(o, name, &v);
-	return json_object_is_type(v, json_type_string) ? json_object_get_string(v) : "";
-}
-
 static void
 engine_line(struct follow *f)
 {
-	static const char *const told[] = {
-	    "start", "die", "oom", "pause", "unpause", "destroy", "restart"};
-	struct json_object *o = NULL, *actor = NULL, *attributes = NULL;
-	struct hr_json_error why;
-	const char *name, *status;
-	char detail[64] = "";
+	struct hr_engine_event e;
 
-	if (hr_json_decode(hr_buf_str(&f->line), f->line.len, &o, &why) == 0 &&
-	    json_object_is_type(o, json_type_object)) {
-		(void)json_object_object_get_ex(o, "Actor", &actor);
-		if (json_object_is_type(actor, json_type_object))
-			(void)json_object_object_get_ex(actor, "Attributes", &attributes);
-		name = text_at(attributes, "name");
-		status = text_at(o, "status");
-		if (*text_at(attributes, "exitCode") != '\0')
-			(void)snprintf(detail, sizeof(detail), "exit status %.20s",
-			    text_at(attributes, "exitCode"));
-		if (strncmp(name, PREFIX, sizeof(PREFIX) - 1) == 0)
-			for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
-				if (strcmp(status, told[i]) == 0)
-					report(f, name + sizeof(PREFIX) - 1, status, detail);
-	}
-	json_object_put(o);
+	if (hr_engine_event(&e, hr_buf_str(&f->line), f->line.len))
+		report(f, e.sid, e.what, e.detail);
 	hr_buf_reset(&f->line);
 }
 
@@ -201,15 +171,14 @@ forget(struct follow *f, struct watched *w)
 static int
 process_of(const char *record)
 {
-	struct json_object *o = NULL, *pid = NULL, *started = NULL;
+	struct json_object *o = NULL;
 	struct hr_json_error why;
+	int64_t pid;
 	int fd = -1;
 
 	if (hr_json_decode(record, strlen(record), &o, &why) == 0 &&
-	    json_object_is_type(o, json_type_object) && json_object_object_get_ex(o, "pid", &pid) &&
-	    json_object_object_get_ex(o, "started", &started))
-		fd = hr_proc_watch((pid_t)json_object_get_int64(pid),
-		    (unsigned long long)json_object_get_int64(started));
+	    (pid = hr_json_int_at(o, "pid")) > 0 && pid <= INT_MAX)
+		fd = hr_proc_watch((pid_t)pid, (unsigned long long)hr_json_int_at(o, "started"));
 	json_object_put(o);
 	return fd;
 }
@@ -300,8 +269,8 @@ known_ones(struct follow *f)
 	char *text = hr_sandbox_list(f->state_dir, NULL);
 
 	if (text != NULL && hr_json_decode(text, strlen(text), &list, &why) == 0)
-		for (size_t i = 0; i < json_object_array_length(list); i++)
-			remember(f, text_at(json_object_array_get_idx(list, i), "sid"), false);
+		for (size_t i = 0; i < hr_json_count(list); i++)
+			remember(f, hr_json_text_or(hr_json_entry(list, i), "sid", ""), false);
 	json_object_put(list);
 	free(text);
 }
@@ -338,11 +307,10 @@ hr_sandbox_events(
 {
 	struct follow f = {
 	    .state_dir = state_dir, .env = env, .fn = fn, .arg = arg, .feed = {-1, -1}};
-	struct hr_err e = {0};
 	int in, rc = 0;
 
-	if (hr_path_mkdirs(state_dir, 0700, NULL, &e) != 0)
-		return hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	if (hr_state_directory(state_dir, true, err) != 0)
+		return -1;
 	in = inotify_init1(IN_CLOEXEC);
 	if (in < 0 || inotify_add_watch(in, state_dir, IN_MOVED_TO | IN_DELETE) < 0) {
 		rc = hr_error_sys(err, errno, "watch %s", state_dir);

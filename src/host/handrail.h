@@ -59,7 +59,9 @@ void hr_config_free(struct hr_config *c);              /* NULL: nothing */
 
 /* Defaults are overridden by the TOML file, that by the environment. file: NULL for config.toml in
  * the current directory; a missing one is no error. env: "NAME=value" texts, NULL-terminated, such
- * as environ; NULL: none. A file ".env" from the current directory upwards adds what env lacks. */
+ * as environ; NULL: none. A file ".env" of the current directory adds what env lacks. Files that
+ * others can write are left out with a warning, where they are named with an error: see "WHAT IS
+ * BELIEVED" in handrail(1). A core.runtime that is a path counts only from hr_config_set(). */
 int hr_config_load(struct hr_config *c, const char *file, const char *const *env, hr_warn_fn *warn,
     void *arg, struct hr_error *err);
 

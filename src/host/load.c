@@ -8,17 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <json-c/json.h>
 
 #include "base/buf.h"
-#include "base/path.h"
+#include "base/trust.h"
+#include "host/dotenv.h"
 #include "host/error.h"
 #include "host/mcpconf.h"
 #include "host/toml.h"
 
-#define DOTENV_MAX (1u << 20)
+#define DOTENV_MAX (1u << 20) /* with a line end of ours */
 #define NAME_MAX_LEN 96
 
 /* ---- TOML ---- */
@@ -144,9 +144,12 @@ hr_config_apply(
 	return 0;
 }
 
+/* What nobody named and is not trusted is left out, so that whoever can write in a directory can
+ * stop nobody who works there; what was named is an error. */
 static int
-load_toml(struct hr_config *c, const char *file, struct hr_error *err)
+load_toml(struct hr_config *c, const char *named, struct hr_error *err)
 {
+	const char *file = named != NULL ? named : "config.toml";
 	const char *base = strrchr(file, '/') != NULL ? strrchr(file, '/') + 1 : file;
 	struct json_object *root = NULL;
 	struct hr_err e = {0};
@@ -154,8 +157,10 @@ load_toml(struct hr_config *c, const char *file, struct hr_error *err)
 	int rc = 0;
 
 	hr_buf_init(&b, HR_TOML_MAX);
-	if (hr_path_read(file, &b, &e) != 0) {
-		if (e.sys != ENOENT)
+	if (hr_trust_read(file, HR_TRUST_NOBODY, &b, &e) != 0) {
+		if (named != NULL && e.code == HR_E_UNTRUSTED)
+			rc = hr_error_from(err, HR_ERROR_VALUE, &e);
+		else if (e.sys != ENOENT)
 			hr_config_warn(c, "%s", e.msg);
 	} else if (hr_toml_parse(hr_buf_str(&b), b.len, &root, &e) != 0) {
 		hr_config_warn(c,
@@ -216,91 +221,20 @@ load_environment(struct hr_config *c, const char *const *env, struct hr_error *e
 	return 0;
 }
 
-/* ---- .env: NAME=value lines, perhaps with "export" and quotes ---- */
+/* ---- .env ---- */
 
+/* Of the current directory, if it can be trusted, into b. */
 static void
-dotenv_line(char *line, const char **ret_entry)
+read_dotenv(struct hr_config *c, struct hr_buf *b)
 {
-	char *eq, *value, *end;
+	struct hr_err e = {0};
 
-	while (isspace((unsigned char)*line))
-		line++;
-	if (strncmp(line, "export ", 7) == 0)
-		line += 7;
-	eq = strchr(line, '=');
-	*ret_entry = NULL;
-	if (*line == '#' || eq == NULL || eq == line)
+	if (hr_trust_read(".env", HR_TRUST_NOBODY, b, &e) == 0)
 		return;
-	value = eq + 1;
-	end = value + strlen(value);
-	while (end > value && isspace((unsigned char)end[-1]))
-		*--end = '\0';
-	if (end - value >= 2 && (*value == '"' || *value == '\'') && end[-1] == *value) {
-		end[-1] = '\0';
-		memmove(value, value + 1, strlen(value));
-	}
-	*ret_entry = line;
-}
-
-/* The nearest .env from the current directory upwards, into b. */
-static int
-find_dotenv(struct hr_buf *b)
-{
-	char *dir = getcwd(NULL, 0), *path, *slash;
-	int rc = -1;
-
-	while (dir != NULL && rc != 0) {
-		path = hr_path_join(*dir != '\0' ? dir : "/", ".env");
-		if (path == NULL)
-			break;
-		rc = hr_path_read(path, b, NULL);
-		free(path);
-		slash = strrchr(dir, '/');
-		if (rc == 0 || slash == NULL)
-			break;
-		*slash = '\0';
-	}
-	free(dir);
-	return rc;
-}
-
-/* env and behind it the lines of .env that it lacks; the caller frees the array only. */
-static const char **
-merged_environment(const char *const *env, struct hr_buf *text)
-{
-	size_t n = 0, room = 1;
-	const char **all, *entry;
-	char *line, *next, *eq;
-
-	for (; env != NULL && env[n] != NULL; n++)
-		;
-	if (find_dotenv(text) != 0)
-		hr_buf_reset(text);
-	for (const char *p = hr_buf_str(text); *p != '\0'; p++)
-		room += *p == '\n';
-	all = calloc(n + room + 1, sizeof(*all));
-	if (all == NULL)
-		return NULL;
-	if (n > 0)
-		memcpy(all, env, n * sizeof(*all));
-	for (line = text->p; line != NULL && *line != '\0'; line = next) {
-		next = strchr(line, '\n');
-		if (next != NULL)
-			*next++ = '\0';
-		dotenv_line(line, &entry);
-		if (entry == NULL)
-			continue;
-		eq = strchr(entry, '=');
-		*eq = '\0';
-		/* an existing variable wins, an empty one as well */
-		size_t i = 0, len = strlen(entry);
-		while (i < n && !(strncmp(all[i], entry, len) == 0 && all[i][len] == '='))
-			i++;
-		*eq = '=';
-		if (i == n)
-			all[n++] = entry;
-	}
-	return all;
+	hr_buf_reset(b);
+	/* a directory of that name is Python's */
+	if (e.sys != ENOENT && e.sys != EISDIR)
+		hr_config_warn(c, "%s", e.msg);
 }
 
 int
@@ -312,14 +246,17 @@ hr_config_load(struct hr_config *c, const char *file, const char *const *env, hr
 	int rc;
 
 	hr_buf_init(&text, DOTENV_MAX);
-	all = merged_environment(env, &text);
+	c->warn = warn;
+	c->warn_arg = arg;
+	read_dotenv(c, &text);
+	hr_buf_addc(&text, '\n'); /* so that there is a text */
+	all = text.p != NULL ? hr_dotenv_merge(env, text.p) : NULL;
 	if (all == NULL) {
+		c->warn = NULL;
 		hr_buf_done(&text);
 		return hr_error_nomem(err);
 	}
-	c->warn = warn;
-	c->warn_arg = arg;
-	rc = load_toml(c, file != NULL ? file : "config.toml", err);
+	rc = load_toml(c, file, err);
 	if (rc == 0)
 		rc = load_environment(c, all, err);
 	if (rc == 0)

@@ -7,6 +7,7 @@ libhost_la_SOURCES = \
 	%D%/command.c %D%/command.h \
 	%D%/docker.c %D%/docker_int.h %D%/dockermake.c %D%/dockerspec.c %D%/dockerspec.h \
 	%D%/doctor.c \
+	%D%/dotenv.c %D%/dotenv.h \
 	%D%/engine.c %D%/engine.h \
 	%D%/envquote.c %D%/envquote.h \
 	%D%/error.c %D%/error.h \

@@ -185,12 +185,11 @@ server_program(const struct hr_local *l)
 static int
 open_log(struct hr_local *l, struct hr_error *err)
 {
-	struct hr_err e = {0};
 	int fd;
 
 	if (l->h->state_dir != NULL) {
-		if (hr_path_mkdirs(l->h->state_dir, 0700, NULL, &e) != 0)
-			return hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		if (hr_state_directory(l->h->state_dir, true, err) != 0)
+			return -1;
 		l->log = hr_record_path(l->h->state_dir, l->h->sid, ".log");
 		fd = l->log != NULL
 			 ? open(l->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/trust.h"
 #include "host/error.h"
 
 const char *
@@ -27,4 +28,19 @@ hr_module_path(const char *file, struct hr_error *err)
 		return NULL;
 	}
 	return path;
+}
+
+int
+hr_module_open_own(struct hr_module *m, const char *file, struct hr_error *err)
+{
+	char *path = hr_module_path(file, err);
+	struct hr_err e = {0};
+	int rc;
+
+	*m = (struct hr_module)HR_MODULE_NONE;
+	if (path == NULL)
+		return -1;
+	rc = hr_module_open(m, path, hr_trust_program_owner(), &e);
+	free(path);
+	return rc == 0 ? 0 : hr_error_from(err, HR_ERROR_VALUE, &e);
 }

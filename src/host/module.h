@@ -1,13 +1,15 @@
-/* hr_module: shared objects of our own, which are loaded at first use because of the libraries they
- * bring along. */
+/* hr_module of the host side: where the library's own are. */
 #ifndef HR_HOST_MODULE_H
 #define HR_HOST_MODULE_H
 
+#include "base/module.h"
 #include "host/handrail.h"
 
 /* $HANDRAIL_LIBEXECDIR, or where they were installed. Borrowed. */
 const char *hr_module_dir(void);
-/* Where it is: in that directory. The caller frees. */
+/* "DIR/FILE"; the caller frees. NULL: no memory. */
 char *hr_module_path(const char *file, struct hr_error *err);
+/* What belongs to the program's owner is as good as the program. */
+int hr_module_open_own(struct hr_module *m, const char *file, struct hr_error *err);
 
 #endif

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/path.h"
 #include "host/error.h"
+#include "host/sandbox.h"
 
 /* create: a new file if there is none. 1 it is held, 0 its file was removed meanwhile, -1 *err */
 static int
@@ -21,7 +21,7 @@ try_it(struct hr_namelock *l, bool create, const char *sid, struct hr_error *err
 {
 	struct stat st;
 
-	l->fd = open(l->path, O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0600);
+	l->fd = open(l->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT : 0), 0600);
 	if (l->fd < 0)
 		return hr_error_sys(err, errno, "open %s", l->path);
 	if (flock(l->fd, LOCK_EX | LOCK_NB) != 0)
@@ -63,11 +63,9 @@ int
 hr_namelock_take(
     struct hr_namelock *l, const char *state_dir, const char *sid, struct hr_error *err)
 {
-	struct hr_err e = {0};
-
 	*l = (struct hr_namelock){.fd = -1};
-	if (hr_path_mkdirs(state_dir, 0700, NULL, &e) != 0)
-		return hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	if (hr_state_directory(state_dir, true, err) != 0)
+		return -1;
 	return take(l, state_dir, sid, true, err);
 }
 

@@ -92,21 +92,21 @@ visit(const char *state_dir, const char *suffix, pool_visit_fn *fn, void *arg, s
 static bool
 fits(const char *path, const char *spec, char **ret_sid, char **ret_backend)
 {
-	struct json_object *o = NULL, *v = NULL;
+	struct json_object *o = NULL, *v;
 	struct hr_json_error why;
+	const char *name;
 	struct hr_buf b;
 	bool fit = false;
 
 	hr_buf_init(&b, RECORD_MAX);
 	if (hr_path_read(path, &b, NULL) == 0 &&
-	    hr_json_decode(hr_buf_str(&b), b.len, &o, &why) == 0 &&
-	    json_object_is_type(o, json_type_object) && json_object_object_get_ex(o, "spec", &v) &&
-	    json_object_is_type(v, json_type_string))
-		fit = strcmp(json_object_get_string(v), spec) == 0 &&
-		      !json_object_object_get_ex(o, "taking", NULL); /* it is not ready yet */
-	if (fit && ret_sid != NULL && json_object_object_get_ex(o, "sid", &v))
-		*ret_sid = strdup(json_object_get_string(v));
-	if (fit && ret_backend != NULL && json_object_object_get_ex(o, "backend", &v)) {
+	    hr_json_decode(hr_buf_str(&b), b.len, &o, &why) == 0)
+		fit = strcmp(hr_json_text_or(o, "spec", ""), spec) == 0 &&
+		      hr_json_at(o, "taking") == NULL; /* it is not ready yet */
+	name = hr_json_text_or(o, "sid", "");
+	if (fit && ret_sid != NULL && hr_sid_valid(name))
+		*ret_sid = strdup(name);
+	if (fit && ret_backend != NULL && (v = hr_json_at(o, "backend")) != NULL) {
 		hr_buf_reset(&b);
 		(void)hr_json_put(&b, v);
 		*ret_backend = hr_buf_take(&b);
@@ -379,17 +379,15 @@ plain_environment(struct hr_strv *v, const char *const *env)
 static int
 my_turn(const char *dir, struct hr_error *err)
 {
-	struct hr_err e = {0};
-	char *path = hr_path_join(dir, ".lock");
+	char *path;
 	int fd;
 
+	if (hr_state_directory(dir, true, err) != 0)
+		return -1;
+	path = hr_path_join(dir, ".lock");
 	if (path == NULL)
 		return hr_error_nomem(err);
-	if (hr_path_mkdirs(dir, 0700, NULL, &e) != 0) {
-		free(path);
-		return hr_error_from(err, HR_ERROR_SYSTEM, &e);
-	}
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || flock(fd, LOCK_EX) != 0) {
 		(void)hr_error_sys(err, errno, "lock %s", path);
 		hr_fd_close(&fd);
@@ -540,6 +538,10 @@ hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o, uns
 		return 0;
 	if (dir == NULL)
 		return hr_error_nomem(err);
+	if (hr_state_directory(o->state_dir, false, err) != 0) {
+		free(dir);
+		return -1;
+	}
 	/* after whoever fills it, who would make more */
 	if (access(dir, F_OK) == 0)
 		rc = (turn = my_turn(dir, err)) >= 0 ? 0 : -1;

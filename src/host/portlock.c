@@ -66,6 +66,24 @@ directory(const char *dir, char *path, size_t cap, struct hr_error *err)
 	return 0;
 }
 
+/* The directory is everybody's, and somebody else's link is not followed to another: neither for
+ * the directory nor for the file. */
+static int
+open_lock(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char where[512];
+	int dir, fd;
+
+	(void)snprintf(where, sizeof(where), "%.*s", (int)(slash - path), path);
+	dir = open(where, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		return -1;
+	fd = openat(dir, slash + 1, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+	hr_fd_close(&dir);
+	return fd;
+}
+
 /* 1: locked, 0: another has it, -1: error. The file is the one with that name. */
 static int
 lock_named(const char *path, int *ret_fd)
@@ -74,7 +92,7 @@ lock_named(const char *path, int *ret_fd)
 	int fd, e;
 
 	for (;;) {
-		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+		fd = open_lock(path);
 		if (fd < 0)
 			return errno == EACCES ? 0 : -1;
 		if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
@@ -117,9 +135,11 @@ hr_portlock_acquire(struct hr_portlock *l, const char *dir, int port, struct hr_
 		    err, HR_ERROR_UNAVAILABLE, "Could not acquire lock for port %d", port);
 	l->port = port;
 	n = (size_t)snprintf(text, sizeof(text), "%d\n", port);
-	/* for people; the lock is what counts. ext4 writes a file that is cut to nothing first to
+	/* For people; the lock is what counts. One that another made may be a second name of any
+	 * file. ext4 writes a file that is cut to nothing first to
 	 * disk before it is closed, although it is removed by then */
-	if (hr_fd_write_full(l->fd, text, n, NULL) == 0 && fstat(l->fd, &st) == 0 &&
+	if (fstat(l->fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	    st.st_nlink == 1 && hr_fd_write_full(l->fd, text, n, NULL) == 0 &&
 	    st.st_size > (off_t)n)
 		(void)!ftruncate(l->fd, (off_t)n);
 	return 0;

@@ -15,6 +15,7 @@
 #include <json-c/json_object.h>
 
 #include "base/path.h"
+#include "base/trust.h"
 #include "host/error.h"
 #include "host/namelock.h"
 #include "proto/json.h"
@@ -28,6 +29,18 @@ hr_record_path(const char *state_dir, const char *sid, const char *suffix)
 	char *path = NULL;
 
 	return asprintf(&path, "%s/%s%s", state_dir, sid, suffix) < 0 ? NULL : path;
+}
+
+int
+hr_state_directory(const char *dir, bool make, struct hr_error *err)
+{
+	struct hr_err e = {0};
+
+	if ((!make || hr_path_mkdirs(dir, 0700, NULL, &e) == 0) && hr_trust_directory(dir, &e) == 0)
+		return 0;
+	if (!make && e.sys == ENOENT)
+		return 0;
+	return hr_error_from(err, HR_ERROR_SYSTEM, &e);
 }
 
 static void
@@ -63,8 +76,11 @@ save(struct hr_sandbox *s, const char *backend, const char *taking, struct hr_er
 	}
 	hr_buf_addf(&b, ",\"created\":%lld,\"backend\":%s}\n", (long long)time(NULL), backend);
 	rc = path == NULL ? hr_err_nomem(&e) : hr_buf_check(&b, &e);
-	if (rc == 0)
-		rc = hr_path_mkdirs(s->state_dir, 0700, NULL, &e);
+	if (rc == 0 && hr_state_directory(s->state_dir, true, err) != 0) {
+		hr_buf_done(&b);
+		free(path);
+		return -1;
+	}
 	if (rc == 0)
 		rc = hr_path_write(path, b.p, b.len, 0600, &e);
 	hr_buf_done(&b);
@@ -96,10 +112,9 @@ hr_record_save_taking(
 static char *
 copy_text(struct json_object *o, const char *name)
 {
-	struct json_object *v = NULL;
+	const char *text = hr_json_text_at(o, name);
 
-	(void)json_object_object_get_ex(o, name, &v);
-	return json_object_is_type(v, json_type_string) ? strdup(json_object_get_string(v)) : NULL;
+	return text != NULL ? strdup(text) : NULL;
 }
 
 /* NULL and *err for a broken one; NULL and no error if there is none. */
@@ -140,7 +155,7 @@ int
 hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, struct hr_error *err)
 {
 	char *path = hr_record_path(state_dir, sid, SUFFIX);
-	struct json_object *o, *inner = NULL;
+	struct json_object *o, *inner;
 	struct hr_error mine = {0};
 	struct hr_buf b;
 
@@ -156,9 +171,9 @@ hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, st
 	}
 	ret->runtime = copy_text(o, "runtime");
 	ret->taking = copy_text(o, "taking");
-	if (json_object_object_get_ex(o, "created", &inner))
-		ret->created = json_object_get_int64(inner);
-	if (json_object_object_get_ex(o, "backend", &inner)) {
+	ret->created = hr_json_int_at(o, "created");
+	inner = hr_json_at(o, "backend");
+	if (inner != NULL) {
 		hr_buf_init(&b, RECORD_MAX);
 		(void)hr_json_put(&b, inner);
 		ret->backend = hr_buf_take(&b);
@@ -217,12 +232,15 @@ put_record(struct hr_buf *b, const char *dir, const char *file)
 char *
 hr_sandbox_list(const char *state_dir, struct hr_error *err)
 {
-	DIR *dir = opendir(state_dir);
 	struct hr_strv files = {0};
 	struct dirent *e;
 	struct hr_buf b;
 	char *text;
+	DIR *dir;
 
+	if (hr_state_directory(state_dir, false, err) != 0)
+		return NULL;
+	dir = opendir(state_dir);
 	while (dir != NULL && (e = readdir(dir)) != NULL) {
 		size_t n = strlen(e->d_name), s = strlen(SUFFIX);
 

@@ -4,7 +4,6 @@
 #include "host/sandbox.h"
 
 #include <ctype.h>
-#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,23 +192,28 @@ hr_sandbox_open(const struct hr_config *c, const struct hr_sandbox_options *o, s
 	struct hr_sandbox *s = calloc(1, sizeof(*s));
 	const char *name = hr_config_text(c, "core.runtime");
 	struct hr_record recorded = {0};
+	bool named = c->runtime_named;
 
 	if (s == NULL) {
 		(void)hr_error_nomem(err);
 		return NULL;
 	}
+	s->module = (struct hr_module)HR_MODULE_NONE;
 	s->taken_fd = -1;
-	if (sandbox_init(s, c, o, err) != 0)
+	if (sandbox_init(s, c, o, err) != 0 ||
+	    (s->state_dir != NULL && hr_state_directory(s->state_dir, false, err) != 0))
 		goto fail;
 	/* one that is there is of the kind it was made as */
 	if (o->attach && s->state_dir != NULL) {
 		if (hr_record_load(s->state_dir, s->sid, &recorded, err) != 0)
 			goto fail;
-		if (recorded.runtime != NULL)
+		if (recorded.runtime != NULL) {
 			name = recorded.runtime;
+			named = false;
+		}
 	}
-	s->ops = hr_backend_find(
-	    name != NULL ? name : "docker", s->host.environ, &s->object, s->log, s->log_arg, err);
+	s->ops = hr_backend_find(name != NULL ? name : "docker", named, s->host.environ, &s->module,
+	    s->log, s->log_arg, err);
 	if (s->ops == NULL || hr_sandbox_check_env(s, err) != 0 ||
 	    s->ops->open(&s->host, &s->self, err) != 0)
 		goto fail;
@@ -230,8 +234,7 @@ hr_sandbox_free(struct hr_sandbox *s)
 	hr_client_done(&s->client);
 	if (s->self != NULL)
 		s->ops->free(s->self);
-	if (s->object != NULL)
-		(void)dlclose(s->object);
+	hr_module_close(&s->module);
 	hr_strv_done(&s->plugins);
 	hr_strv_done(&s->env);
 	hr_strv_done(&s->environ);

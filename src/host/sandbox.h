@@ -4,6 +4,7 @@
 
 #include "host/client.h"
 #include "host/handrail-backend.h"
+#include "host/module.h"
 #include "host/settings.h"
 #include "host/strv.h"
 
@@ -12,7 +13,7 @@ struct json_object;
 struct hr_sandbox {
 	const struct hr_sandbox_ops *ops;
 	void *self;
-	void *object; /* dlopen's, of a loadable backend */
+	struct hr_module module; /* of a loadable backend */
 	struct hr_config *config;
 	char *sid, *state_dir;
 	struct hr_strv plugins, env, environ;
@@ -70,6 +71,10 @@ int hr_sandbox_check_env(struct hr_sandbox *s, struct hr_error *err);
 /* What a fresh sandbox is given (runtimes.md 2.9, 2.10). taken: it has what all of its kind get. */
 int hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_error *err);
 
+/* What lies there is believed, so that only the user may write in it. make: there may be none yet;
+ * otherwise that is no error. */
+int hr_state_directory(const char *dir, bool make, struct hr_error *err);
+
 /* "STATE_DIR/SID.json" and the like; the caller frees; NULL: no memory. */
 char *hr_record_path(const char *state_dir, const char *sid, const char *suffix);
 int hr_record_save(struct hr_sandbox *s, struct hr_error *err);
@@ -92,9 +97,10 @@ void hr_record_remove(struct hr_sandbox *s);
 /* May a sandbox be called so? Its name becomes a file's and a container's. */
 bool hr_sid_valid(const char *sid);
 
-/* The table of a runtime's name; *ret_object is to be dlclose()d with the last of it. */
-const struct hr_sandbox_ops *hr_backend_find(const char *name, const char *const *env,
-    void **ret_object, hr_warn_fn *warn, void *arg, struct hr_error *err);
+/* The table of a runtime's name; *m is to be closed with the last of it. named: by whoever calls;
+ * otherwise the name is not taken for that of a file. */
+const struct hr_sandbox_ops *hr_backend_find(const char *name, bool named, const char *const *env,
+    struct hr_module *m, hr_warn_fn *warn, void *arg, struct hr_error *err);
 
 extern const struct hr_sandbox_ops hr_backend_local;
 extern const struct hr_sandbox_ops hr_backend_docker;

@@ -31,6 +31,12 @@ section_of(const struct hr_config *c, const char *name)
 	return s;
 }
 
+static bool
+is_runtime(const struct hr_key *k)
+{
+	return strcmp(k->section, "core") == 0 && strcmp(k->name, "runtime") == 0;
+}
+
 int
 hr_config_put(
     struct hr_config *c, const struct hr_key *k, struct json_object *v, struct hr_error *err)
@@ -49,6 +55,8 @@ hr_config_put(
 		json_object_put(v);
 		return hr_error_nomem(err);
 	}
+	if (is_runtime(k))
+		c->runtime_named = false;
 	return 0;
 }
 
@@ -94,6 +102,7 @@ hr_config_copy(const struct hr_config *c, struct hr_error *err)
 		(void)hr_error_nomem(err);
 		return NULL;
 	}
+	n->runtime_named = c->runtime_named;
 	return n;
 }
 
@@ -271,7 +280,10 @@ hr_config_set(struct hr_config *c, const char *key, const char *value, struct hr
 	if (v == NULL)
 		return hr_error_set(err, HR_ERROR_VALUE, "%s: not of the right type%s%s", key,
 		    k->secret ? "" : ": ", k->secret ? "" : value);
-	return hr_config_put(c, k, v, err);
+	if (hr_config_put(c, k, v, err) != 0)
+		return -1;
+	c->runtime_named |= is_runtime(k);
+	return 0;
 }
 
 #define MASK "\"******\""

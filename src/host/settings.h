@@ -9,6 +9,7 @@ struct json_object;
 
 struct hr_config {
 	struct json_object *values; /* section -> key -> value */
+	bool runtime_named;         /* core.runtime is the caller's word, not a file's */
 	hr_warn_fn *warn;           /* while loading */
 	void *warn_arg;
 };

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/spawn.h"
+#include "base/trust.h"
 #include "supervisor/plugin.h"
 #include "supervisor/plugins.h"
 #include "supervisor/server.h"
@@ -457,6 +458,20 @@ spawn_as(struct hr_plugin *p, const struct account *a, const struct words *exec,
 	    OOM_PLUGIN, err);
 }
 
+/* With our rights nobody else's program is run. */
+static int
+check_program(const char *path, struct hr_err *err)
+{
+	struct hr_trusted t;
+
+	if (strchr(path, '/') == NULL)
+		return 0;
+	if (hr_trust_open(&t, path, hr_trust_program_owner(), err) != 0)
+		return -1;
+	hr_trusted_done(&t);
+	return 0;
+}
+
 int
 hr_plugin_spawn(struct hr_plugin *p, int ready, struct hr_err *err)
 {
@@ -472,6 +487,8 @@ hr_plugin_spawn(struct hr_plugin *p, int ready, struct hr_err *err)
 		r = variables_fill(&env, p, &a, &vars, err);
 	if (r == 0)
 		r = expand_all(&exec, &p->m.exec, &vars, false, err);
+	if (r == 0 && !a.changes)
+		r = check_program(exec.v[0], err);
 	if (r == 0)
 		r = spawn_as(p, &a, &exec, &env, ready, err);
 	words_free(&exec);

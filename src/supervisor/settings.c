@@ -13,7 +13,7 @@
 #include <json-c/json.h>
 
 #include "base/buf.h"
-#include "base/path.h"
+#include "base/trust.h"
 #include "supervisor/options.h"
 
 #define SETTINGS_FILE_MAX (1u << 20)
@@ -477,7 +477,8 @@ hr_settings_read(struct hr_settings *c, const char *path, struct hr_err *err)
 	int r;
 
 	hr_buf_init(&b, SETTINGS_FILE_MAX);
-	r = hr_path_read(path, &b, err);
+	/* it names programs that are run with our rights */
+	r = hr_trust_read(path, HR_TRUST_NOBODY, &b, err);
 	if (r == 0) {
 		r = hr_settings_parse(c, hr_buf_str(&b), b.len, err);
 		if (r != 0)

@@ -368,11 +368,128 @@ START_TEST(dotenv)
 	struct hr_config *c;
 
 	ck_assert_int_eq(hr_path_write(".env", text, sizeof(text) - 1, 0600, NULL), 0);
-	ck_assert_int_eq(mkdir("below", 0700), 0);
-	ck_assert_int_eq(chdir("below"), 0);
 	c = load(NULL, env, HR_ERROR_NONE, &err);
 	ck_assert_int_eq(hr_config_int(c, "sandbox.timeout"), 7);
 	ck_assert_str_eq(hr_config_text(c, "core.git_user_name"), "own");
+	hr_config_free(c);
+	/* nowhere above: whoever may write in /tmp is not asked */
+	ck_assert_int_eq(mkdir("below", 0700), 0);
+	ck_assert_int_eq(chdir("below"), 0);
+	c = load(NULL, NULL, HR_ERROR_NONE, &err);
+	ck_assert_int_eq(hr_config_int(c, "sandbox.timeout"), 120);
+	hr_config_free(c);
+}
+END_TEST
+
+static char last_warning[1000];
+
+static void
+note_warning(void *arg, const char *text)
+{
+	(void)arg;
+	(void)snprintf(last_warning, sizeof(last_warning), "%s", text);
+}
+
+/* Left out with a word, or an error where it was named. */
+START_TEST(settings_of_others)
+{
+	static const char *const files[] = {".env", "config.toml"};
+	static const char *const texts[] = {
+	    "SANDBOX_TIMEOUT=7\n", "[core]\n[sandbox]\ntimeout=7\n"};
+	struct hr_config *c = hr_config_new(NULL);
+	struct hr_error err = {0};
+
+	ck_assert_int_eq(hr_path_write(files[_i], texts[_i], strlen(texts[_i]), 0600, NULL), 0);
+	for (int way = 0; way < 3; way++) {
+		/* anybody may write it, or beside it; it is a link from such a place */
+		if (way == 0)
+			ck_assert_int_eq(chmod(files[_i], 0666), 0);
+		if (way == 1)
+			ck_assert_int_eq(chmod(files[_i], 0644) | chmod(top, 01777), 0);
+		if (way == 2) {
+			ck_assert_int_eq(mkdir("there", 0755) | chmod(top, 0700), 0);
+			ck_assert_int_eq(rename(files[_i], "there/f"), 0);
+			ck_assert_int_eq(symlink("there/f", files[_i]), 0);
+			ck_assert_int_eq(chmod("there", 0777), 0);
+		}
+		last_warning[0] = '\0';
+		ck_assert_int_eq(hr_config_load(c, NULL, NULL, note_warning, NULL, &err), 0);
+		ck_assert_int_eq(hr_config_int(c, "sandbox.timeout"), 120);
+		ck_assert_ptr_nonnull(strstr(last_warning, files[_i]));
+		ck_assert_ptr_nonnull(strstr(last_warning, "is not trusted: others may write it"));
+		ck_assert_int_eq(hr_config_load(c, files[_i], NULL, NULL, NULL, &err), -1);
+		ck_assert_int_eq(err.code, HR_ERROR_VALUE);
+		ck_assert_ptr_nonnull(strstr(err.text, "is not trusted"));
+	}
+	ck_assert_int_eq(chmod("there", 0755), 0);
+	last_warning[0] = '\0';
+	ck_assert_int_eq(hr_config_load(c, NULL, NULL, note_warning, NULL, &err), 0);
+	ck_assert_int_eq(hr_config_int(c, "sandbox.timeout"), 7);
+	hr_config_free(c);
+}
+END_TEST
+
+/* A virtual environment of Python may be called so. */
+START_TEST(a_directory_is_no_dotenv)
+{
+	struct hr_config *c = hr_config_new(NULL);
+
+	ck_assert_int_eq(mkdir(".env", 0755), 0);
+	last_warning[0] = '\0';
+	ck_assert_int_eq(hr_config_load(c, NULL, NULL, note_warning, NULL, NULL), 0);
+	ck_assert_str_eq(last_warning, "");
+	hr_config_free(c);
+}
+END_TEST
+
+/* A shared object is the caller's word; a file's, a variable's or a record's is none. */
+START_TEST(who_names_an_object)
+{
+	static const char toml_text[] = "[core]\nruntime = \"/nonexistent/evil.so\"\n";
+	static const char dotenv_text[] = "RUNTIME=/nonexistent/evil.so\n";
+	static const char record[] = "{\"sid\":\"x\",\"runtime\":\"/nonexistent/evil.so\"}";
+	static const char *const env[] = {"RUNTIME=/nonexistent/evil.so", NULL};
+	struct hr_sandbox_options o = {.sid = "x", .attach = _i == 3, .state_dir = "state"};
+	struct hr_config *c = hr_config_new(NULL);
+	struct hr_error err = {0};
+
+	ck_assert_int_eq(mkdir("state", 0700), 0);
+	if (_i == 0)
+		ck_assert_int_eq(
+		    hr_path_write("config.toml", toml_text, sizeof(toml_text) - 1, 0600, NULL), 0);
+	if (_i == 1)
+		ck_assert_int_eq(
+		    hr_path_write(".env", dotenv_text, sizeof(dotenv_text) - 1, 0600, NULL), 0);
+	if (_i == 3)
+		ck_assert_int_eq(
+		    hr_path_write("state/x.json", record, sizeof(record) - 1, 0600, NULL), 0);
+	/* what a file says comes behind, so that an earlier word of the caller's does not count */
+	ck_assert_int_eq(hr_config_set(c, "core.runtime", "/nonexistent/evil.so", NULL), 0);
+	ck_assert_int_eq(hr_config_load(c, NULL, _i == 2 ? env : NULL, NULL, NULL, &err), 0);
+	ck_assert_ptr_null(hr_sandbox_open(c, &o, &err));
+	ck_assert_ptr_nonnull(strstr(err.text, "taken from the command line only"));
+	ck_assert_ptr_nonnull(strstr(err.text, "use \"-r /nonexistent/evil.so\""));
+	if (_i < 3) {
+		ck_assert_int_eq(hr_config_set(c, "core.runtime", "/nonexistent/evil.so", NULL), 0);
+		ck_assert_ptr_null(hr_sandbox_open(c, &o, &err));
+		ck_assert_ptr_nonnull(strstr(err.text, "Failed to import third-party runtime"));
+	}
+	hr_config_free(c);
+}
+END_TEST
+
+START_TEST(state_of_others)
+{
+	struct hr_config *c = hr_config_new(NULL);
+	struct hr_sandbox_options o = {.sid = "x", .state_dir = "state"};
+	struct hr_error err = {0};
+
+	ck_assert_int_eq(hr_config_set(c, "core.runtime", "local", NULL), 0);
+	ck_assert_int_eq(mkdir("state", 0700) | chmod("state", 01777), 0);
+	ck_assert_ptr_null(hr_sandbox_open(c, &o, &err));
+	ck_assert_ptr_nonnull(strstr(err.text, "state is not trusted: others may write it"));
+	ck_assert_ptr_null(hr_sandbox_list("state", &err));
+	ck_assert_ptr_nonnull(strstr(err.text, "is not trusted"));
 	hr_config_free(c);
 }
 END_TEST
@@ -475,6 +592,31 @@ static const struct {
 
 /* Children that hold what they found until all have found something. The range lies below what the
  * kernel and other tests give to their connections, of which a few would use it up. */
+/* Neither a file nor a directory of somebody else's choice is written into. */
+START_TEST(port_locks_of_others)
+{
+	struct hr_portlock l = HR_PORTLOCK_NONE;
+	struct hr_error err = {0};
+	struct stat st;
+
+	ck_assert_int_eq(mkdir("locks", 0777) | mkdir("mine", 0700), 0);
+	ck_assert_int_eq(symlink("mine", "link"), 0);
+	ck_assert_int_eq(hr_portlock_acquire(&l, "link", 30001, &err), -1);
+	ck_assert_int_eq(access("mine/port_30001.lock", F_OK), -1);
+	ck_assert_int_eq(hr_path_write("mine/f", "precious", 8, 0600, NULL), 0);
+	ck_assert_int_eq(link("mine/f", "locks/port_30001.lock"), 0);
+	ck_assert_int_eq(hr_portlock_acquire(&l, "locks", 30001, &err), 0);
+	ck_assert_int_eq(stat("mine/f", &st), 0);
+	ck_assert_int_eq(st.st_size, 8);
+	hr_portlock_release(&l);
+	ck_assert_int_eq(symlink("../mine/f", "locks/port_30002.lock"), 0);
+	ck_assert_int_eq(hr_portlock_acquire(&l, "locks", 30002, &err), -1);
+	ck_assert_int_eq(mkfifo("locks/port_30003.lock", 0666), 0);
+	ck_assert_int_eq(hr_portlock_acquire(&l, "locks", 30003, &err), 0);
+	hr_portlock_release(&l);
+}
+END_TEST
+
 START_TEST(no_port_twice)
 {
 	int n = crowds[_i].n, min = crowds[_i].min, max = crowds[_i].max;
@@ -764,11 +906,16 @@ main(void)
 	tcase_add_loop_test(tc, wrong_files, 0, N(mistakes));
 	tcase_add_test(tc, secrets);
 	tcase_add_test(tc, dotenv);
+	tcase_add_loop_test(tc, settings_of_others, 0, 2);
+	tcase_add_test(tc, a_directory_is_no_dotenv);
+	tcase_add_loop_test(tc, who_names_an_object, 0, 4);
+	tcase_add_test(tc, state_of_others);
 	tcase_add_loop_test(tc, workspace, 0, N(workspaces));
 	tcase_add_loop_test(tc, volume_texts, 0, N(volumes));
 	tcase_add_test(tc, one_lock_each);
 	tcase_add_loop_test(tc, no_port_twice, 0, N(crowds));
 	tcase_add_test(tc, port_kept_for_its_server);
+	tcase_add_test(tc, port_locks_of_others);
 	tcase_add_loop_test(tc, quoting, 0, N(values));
 	tcase_add_test(tc, start_command);
 	tcase_add_test(tc, backoff);

@@ -2,9 +2,11 @@
 #include "config.h"
 
 #include <check.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/path.h"
@@ -126,17 +128,22 @@ END_TEST
 
 START_TEST(reading_names_the_file)
 {
-	char path[] = "/tmp/test_settings.XXXXXX";
-	int fd = mkstemp(path);
+	char dir[] = "/tmp/test_settings.XXXXXX", path[sizeof(dir) + 2];
 
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(write(fd, "{\"x\":1}", 7), 7);
-	(void)close(fd);
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/f", dir);
+	ck_assert_int_eq(hr_path_write(path, "{\"x\":1}", 7, 0600, NULL), 0);
 	ck_assert_int_eq(hr_settings_read(&c, path, &err), -1);
 	ck_assert_int_eq(strncmp(err.msg, path, strlen(path)), 0);
 	ck_assert_ptr_nonnull(strstr(err.msg, "unknown key \"x\""));
-	(void)unlink(path);
+	/* it names programs that are run with handraild's rights */
+	ck_assert_int_eq(chmod(dir, 0777), 0);
 	ck_assert_int_eq(hr_settings_read(&c, path, &err), -1);
+	ck_assert_int_eq(err.code, HR_E_UNTRUSTED);
+	ck_assert_ptr_nonnull(strstr(err.msg, "others may write its directory"));
+	ck_assert_int_eq(hr_path_remove(dir, NULL), 0);
+	ck_assert_int_eq(hr_settings_read(&c, path, &err), -1);
+	ck_assert_int_eq(err.sys, ENOENT);
 }
 END_TEST
 
