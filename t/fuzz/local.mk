@@ -74,14 +74,40 @@ t_fuzz_fuzz_office_LDFLAGS = $(LIBFUZZER)
 t_fuzz_fuzz_office_LDADD = liboffice.la libprotojson.la libbase.la
 endif
 
-# the host side's configuration
+# the host side: its configuration, and what others answer it
 if HOST
-check_PROGRAMS += %D%/replay_toml
-TESTS += %D%/replay_toml
-EXTRA_PROGRAMS += %D%/fuzz_toml
+FUZZ_HOST_REPLAYERS = %D%/replay_engine %D%/replay_hostlines %D%/replay_sandbox %D%/replay_toml
+FUZZ_HOST_TARGETS = %D%/fuzz_engine %D%/fuzz_hostlines %D%/fuzz_sandbox %D%/fuzz_toml
+check_PROGRAMS += $(FUZZ_HOST_REPLAYERS)
+TESTS += $(FUZZ_HOST_REPLAYERS)
+EXTRA_PROGRAMS += $(FUZZ_HOST_TARGETS)
 if FUZZERS
-noinst_PROGRAMS += %D%/fuzz_toml
+noinst_PROGRAMS += $(FUZZ_HOST_TARGETS)
 endif
+# answers come from the input, not over HTTP
+FUZZ_ANSWERED = libhost.la libimagekit.la libshell.la libprotojson.la libbase.la
+fuzz_answers = %D%/fake_http.c %D%/fake_http.h
+t_fuzz_replay_engine_SOURCES = %D%/fuzz_engine.c %D%/replay_main.c $(fuzz_answers)
+t_fuzz_replay_engine_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_replay_engine_LDADD = $(FUZZ_ANSWERED)
+t_fuzz_fuzz_engine_SOURCES = %D%/fuzz_engine.c $(fuzz_answers)
+t_fuzz_fuzz_engine_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_fuzz_engine_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_engine_LDADD = $(FUZZ_ANSWERED)
+t_fuzz_replay_hostlines_SOURCES = %D%/fuzz_hostlines.c %D%/replay_main.c $(fuzz_answers)
+t_fuzz_replay_hostlines_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_replay_hostlines_LDADD = $(FUZZ_ANSWERED)
+t_fuzz_fuzz_hostlines_SOURCES = %D%/fuzz_hostlines.c $(fuzz_answers)
+t_fuzz_fuzz_hostlines_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_fuzz_hostlines_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_hostlines_LDADD = $(FUZZ_ANSWERED)
+t_fuzz_replay_sandbox_SOURCES = %D%/fuzz_sandbox.c %D%/replay_main.c $(fuzz_answers)
+t_fuzz_replay_sandbox_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_replay_sandbox_LDADD = $(FUZZ_ANSWERED)
+t_fuzz_fuzz_sandbox_SOURCES = %D%/fuzz_sandbox.c $(fuzz_answers)
+t_fuzz_fuzz_sandbox_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_fuzz_sandbox_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_sandbox_LDADD = $(FUZZ_ANSWERED)
 t_fuzz_replay_toml_SOURCES = %D%/fuzz_toml.c %D%/replay_main.c
 t_fuzz_replay_toml_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 t_fuzz_replay_toml_LDADD = $(HOST_PARTS)
@@ -90,4 +116,7 @@ t_fuzz_fuzz_toml_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 t_fuzz_fuzz_toml_LDFLAGS = $(LIBFUZZER)
 t_fuzz_fuzz_toml_LDADD = $(HOST_PARTS)
 endif
-EXTRA_DIST += %D%/fuzz_toml.c %D%/seeds/toml.txt
+EXTRA_DIST += %D%/fuzz_engine.c %D%/fuzz_hostlines.c %D%/fuzz_sandbox.c %D%/fuzz_toml.c \
+	%D%/fake_http.c %D%/fake_http.h \
+	%D%/dict/engine.dict %D%/dict/hostlines.dict %D%/dict/sandbox.dict \
+	%D%/seeds/engine.txt %D%/seeds/hostlines.txt %D%/seeds/sandbox.txt %D%/seeds/toml.txt
