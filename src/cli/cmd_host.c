@@ -30,7 +30,7 @@ show_images(const char *json)
 	hr_buf_init(&b, 64u << 20);
 	hr_buf_addf(&b, "%8s  %-16s  %-8s  %s\n", "SIZE", "CREATED", "VERSION", "NAME");
 	for (size_t i = 0; i < hr_json_count(list); i++) {
-		const char *name;
+		const char *name, *version;
 
 		o = hr_json_entry(list, i);
 		name = *hr_json_text_or(o, "name", "") != '\0' ? hr_json_text_or(o, "name", "")
@@ -39,9 +39,11 @@ show_images(const char *json)
 		when[0] = '\0'; /* of a year that there is not */
 		if (localtime_r(&t, &tm) != NULL)
 			(void)strftime(when, sizeof(when), "%Y-%m-%d %H:%M", &tm);
-		hr_buf_addf(&b, "%5lld MB  %-16s  %-8s  ",
-		    (long long)hr_json_int_at(o, "bytes") / 1000000, when,
-		    hr_json_text_or(o, "version", ""));
+		version = hr_json_text_or(o, "version", "");
+		hr_buf_addf(
+		    &b, "%5lld MB  %-16s  ", (long long)hr_json_int_at(o, "bytes") / 1000000, when);
+		hr_quote_text(&b, version, strlen(version));
+		hr_buf_addf(&b, "%*s  ", strlen(version) < 8 ? (int)(8 - strlen(version)) : 0, "");
 		hr_quote_text(&b, name, strlen(name));
 		hr_buf_addc(&b, '\n');
 	}

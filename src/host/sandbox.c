@@ -284,8 +284,10 @@ restore(struct hr_sandbox *s, struct hr_error *err)
 		return 0;
 	if (hr_record_load(s->state_dir, s->sid, &r, err) != 0)
 		return -1;
-	if (r.backend == NULL)
+	if (r.backend == NULL) {
+		hr_record_done(&r);
 		return 0;
+	}
 	rc = s->ops->restore(s->self, r.backend, err);
 	/* so far it can only be ended */
 	if (r.taking != NULL)

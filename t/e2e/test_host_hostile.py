@@ -1,0 +1,305 @@
+#!/usr/bin/env python3
+"""An Engine and a sandbox's server that answer anything: every field of every answer in turn is of another
+type, or not there. handrail may fail, with a word; it may not die, nor pass on what a terminal would do."""
+
+import copy
+import http.server
+import io
+import json
+import os
+import shutil
+import socketserver
+import stat
+import subprocess
+import sys
+import threading
+import zipfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.host import SRC, Host  # noqa: E402
+from lib.tap import Tap, equal  # noqa: E402
+
+ESCAPE = "\033]0;x\007"
+WRONG = (None, True, 2 ** 70, "x" + ESCAPE, [None], {"a": None})
+
+IMAGE = {"Id": "sha256:1", "RepoTags": ["r/x:one"], "Size": 5000000, "Created": 7,
+         "Labels": {"org.openhands.runtime": "c", "org.openhands.version": "1"}}
+CONTAINER = {"Id": "0123abcd", "State": {"Status": "running", "Running": True, "OOMKilled": False},
+             "Config": {"Env": ["port=30001", "VSCODE_PORT=40001", "SESSION_API_KEY=k"],
+                        "Labels": {"org.openhands.runtime": "c"}}}
+STATS = {"cpu_stats": {"cpu_usage": {"total_usage": 9}, "system_cpu_usage": 90, "online_cpus": 2},
+         "precpu_stats": {"cpu_usage": {"total_usage": 1}, "system_cpu_usage": 2},
+         "memory_stats": {"usage": 9, "limit": 99, "stats": {"inactive_file": 1}}, "pids_stats": {"current": 3}}
+RAN = {"observation": "run", "content": "text\n", "extras": {"metadata": {"exit_code": 3, "suffix": "\n[done]"}}}
+READ = {"observation": "read", "content": "text", "extras": {"path": "a"}}
+
+
+def wrong(value):
+    """The value with one node of it of another type, or without one member, for each."""
+    for other in WRONG:
+        yield other
+    if isinstance(value, (dict, list)):
+        for key in (value if isinstance(value, dict) else range(len(value))):
+            for inner in wrong(value[key]):
+                whole = copy.copy(value)
+                whole[key] = inner
+                yield whole
+            whole = copy.copy(value)
+            del whole[key]
+            yield whole
+
+
+class Server(socketserver.ThreadingMixIn):
+    daemon_threads = True
+
+    def handle_error(self, *unused):
+        """Who has enough goes before the end."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(*unused)
+
+
+class UnixServer(Server, socketserver.UnixStreamServer):
+    pass
+
+
+class TcpServer(Server, http.server.HTTPServer):
+    pass
+
+
+class Hostile(Host):
+    """A container that is recorded, its Engine and its server. answers: what is said to requests whose path has
+    this in it, (status, JSON or bytes); the first that fits. What is asked besides is answered with 404."""
+
+    def __init__(self):
+        super().__init__(RUNTIME="docker", SANDBOX_RUNTIME_CONTAINER_IMAGE="r/x:one")
+        self.answers = []
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *unused):
+                pass
+
+            def answer(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                if self.headers.get("Transfer-Encoding") == "chunked":
+                    while int(self.rfile.readline(), 16) > 0:
+                        pass  # a body of ours is one chunk at most: see build()
+                status, said = outer.route(self.path, body)
+                text = said if isinstance(said, bytes) else json.dumps(said).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(text)))
+                self.send_header("api-version", "1.41")
+                self.end_headers()
+                self.wfile.write(text)
+
+            do_GET = do_POST = do_DELETE = answer
+
+        self.servers = [UnixServer(self.path("socket"), Handler), TcpServer(("127.0.0.1", 0), Handler)]
+        self.port = self.servers[1].server_address[1]
+        self.env["DOCKER_HOST"] = "unix://" + self.path("socket")
+        os.mkdir(self.path("state"), 0o700)
+        self.record()
+
+    def record(self):
+        with open(self.path("state", "default.json"), "w") as f:
+            json.dump({"sid": "default", "runtime": "docker", "url": "u", "created": 1, "backend": {
+                "id": "0123abcd", "port": self.port, "vscode_port": 40001, "app_port_1": 0, "app_port_2": 0,
+                "key": "k"}}, f)
+
+    def route(self, path, body):
+        for part, answer in self.answers:
+            if part in path:
+                return answer(body) if callable(answer) else answer
+        return (200, "OK") if path == "/_ping" else (404, {"message": "No such thing"})
+
+    def __enter__(self):
+        for s in self.servers:
+            threading.Thread(target=s.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *unused):
+        self.answers = []
+        try:
+            super().__exit__()
+        finally:
+            for s in self.servers:
+                s.shutdown()
+                s.server_close()
+
+    def survives(self, said, *words, table=False):
+        """Its exit status."""
+        done = self(*words)
+        what = "%s on %s: %d\n%s%s" % (" ".join(words), repr(said)[:300], done.returncode, done.stdout, done.stderr)
+        equal((0 <= done.returncode < 126, "Sanitizer" in done.stderr, "runtime error" in done.stderr,
+               "\033" in done.stderr, table and "\033" in done.stdout), (True, False, False, False, False), what)
+        if done.returncode != 0 and words[0] not in ("run", "ps"):
+            equal(done.stderr.startswith("handrail: ") or words[0] == "doctor", True, what)
+        if words[0] not in ("run", "read", "doctor") and "-j" in words and done.returncode == 0 and done.stdout:
+            json.loads(done.stdout)
+        return done.returncode
+
+
+def each(path, good, *commands, status=200, wrap=None):
+    """The good answer is taken by all commands, each wrong one is survived."""
+    with Hostile() as h:
+        for said in [good] + list(wrong(good)):
+            h.answers = [(path, (status, wrap(said) if wrap else said))] + h.answers[1:]
+            for words in commands:
+                rc = h.survives(said, *words, table=words[0] in ("image", "ls", "top", "doctor", "changes"))
+                if said is good:
+                    equal(rc, 3 if words[0] == "run" else 0 if status == 200 else 1, "the good one: %r" % (words,))
+
+
+def errors():
+    """{"message": null} ended handrail with a signal."""
+    with Hostile() as h:
+        for status in (404, 500):
+            for said in [{"message": "some"}] + list(wrong({"message": "some"})):
+                h.answers = [("/images/json", (status, said))]
+                equal(h.survives(said, "image", "ls") in (1, 3), True, said)
+
+
+def images():
+    each("/images/json", [IMAGE], ("image", "ls"), ("image", "-j", "ls"))
+    each("/images/", CONTAINER, ("image", "rm", "x"))
+
+
+def versions():
+    with Hostile() as h:
+        for said in [{"Version": "20", "ApiVersion": "1.41"}] + list(wrong({"Version": "20", "ApiVersion": "1.41"})):
+            h.answers = [("/version", (200, said)), ("/images/", (200, IMAGE))]
+            h.survives(said, "doctor", "docker", table=True)
+
+
+def containers():
+    each("/containers/", CONTAINER, ("resume",), ("ps", "-j"))
+    each("/stats", STATS, ("top", "-j"))
+    with Hostile() as h:
+        for said in (STATS, dict(STATS, cpu_stats={"cpu_usage": {"total_usage": 1e308}, "system_cpu_usage": 3,
+                                                   "online_cpus": 1e308}),
+                     dict(STATS, memory_stats={"usage": -1e308, "limit": 1e-308})):
+            h.answers = [("/stats", (200, said))]
+            equal((h.survives(said, "top", "-j"), h.survives(said, "top")), (0, 0), said)
+
+
+def logs():
+    frame = b"\1\0\0\0\0\0\0\4one\n"
+    with Hostile() as h:
+        for said in (frame, frame[:5], frame * 3 + b"\2\0\0\0\xff\xff\xff\xffx", b"plain", b"", bytes(range(256))):
+            h.answers = [("/logs", (200, said))]
+            h.survives(said, "logs")
+
+
+def pulls():
+    """A line of each kind, with each member of another type; after it no image is there either."""
+    lines = ({"status": "Downloading", "id": "a", "progressDetail": {"current": 1, "total": 2}},
+             {"error": "some", "errorDetail": {"message": "some"}})
+    with Hostile() as h:
+        os.unlink(h.path("state", "default.json"))
+        h.env["SANDBOX_VSCODE_PORT"] = "40001"
+        for line in lines:
+            for said in [line] + list(wrong(line)):
+                h.answers = [("/images/create", (200, json.dumps(said).encode() + b"\n")),
+                             ("/containers/create", (404, {"message": "No such image: r/x:one"}))]
+                h.survives(said, "up")
+
+
+def builds():
+    lines = ({"stream": "step\n"}, {"status": "some"}, {"error": "some"})
+    with Hostile() as h:
+        h.env["HANDRAIL_IMAGE_KIT"] = h.path("kit")
+        subprocess.run([os.path.join(SRC, "runtime-image/mkkit"), SRC, h.path("kit")], check=True)
+        for line in lines:
+            for said in [line] + list(wrong(line)):
+                # the base is not here, and its registry says this
+                h.answers = [("/images/create", (200, json.dumps(said).encode() + b"\n"))]
+                h.survives(said, "build", "-b", "x:1", "-d")
+        for said in wrong(CONTAINER):
+            h.answers = [("/images/", (200, said))]
+            h.survives(said, "build", "-b", "x:1", "-d")
+
+
+def observations():
+    each("/execute_action", RAN, ("run", "x"), ("run", "-j", "x"))
+    each("/execute_action", READ, ("read", "a"))
+
+
+def answers_of_the_server():
+    each("/list_files", ["a", "b/"], ("ls",))
+    each("/vscode/connection_token", {"token": "t"}, ("url", "-j"), ("url",))
+    with Hostile() as h:
+        for said in [{"detail": "some"}] + list(wrong({"detail": "some"})):
+            h.answers = [("/", (500, said))]
+            h.survives(said, "run", "x")
+
+
+def git_views():
+    """JSON in a text in JSON."""
+    def in_text(said):
+        return dict(RAN, content=json.dumps(said), extras={"metadata": {"exit_code": 0}})
+
+    each("/execute_action", [{"status": "M", "path": "a"}], ("changes",), ("changes", "-j"), wrap=in_text)
+    each("/execute_action", {"original": "a", "modified": "a"}, ("diff", "a"), wrap=in_text)
+
+
+def archives():
+    """Directories and plain files come out of one, without what gives rights."""
+    raw = io.BytesIO()
+    with zipfile.ZipFile(raw, "w") as z:
+        for name, mode, content in (
+                ("plain", stat.S_IFREG | 0o644, "1"), ("program", stat.S_IFREG | 0o6755, "2"),
+                ("link", stat.S_IFLNK | 0o777, "/etc/passwd"), ("up", stat.S_IFLNK | 0o777, ".."),
+                ("up/escaped", stat.S_IFREG | 0o644, "3"), ("../escaped", stat.S_IFREG | 0o644, "4"),
+                ("/tmp/escaped", stat.S_IFREG | 0o644, "5"), ("fifo", stat.S_IFIFO | 0o644, ""),
+                ("device", stat.S_IFCHR | 0o644, ""), ("folder/", stat.S_IFDIR | 0o2777, "")):
+            info = zipfile.ZipInfo(name)
+            info.create_system, info.external_attr = 3, mode << 16
+            # Info-ZIP's owner: root
+            info.extra = b"ux\x0b\x00\x01\x04" + bytes(4) + b"\x04" + bytes(4)
+            z.writestr(info, content)
+    with Hostile() as h:
+        h.answers = [("/download_files", (200, raw.getvalue()))]
+        h.ok("get", "/x", h.path("out"))
+        found = {}
+        for top, folders, files in os.walk(h.path("out")):
+            for name in folders + files:
+                path = os.path.join(top, name)
+                equal(os.path.islink(path) or not (os.path.isfile(path) or os.path.isdir(path)), False, path)
+                found[os.path.relpath(path, h.path("out"))] = stat.filemode(os.lstat(path).st_mode)
+        found.pop("fifo", None)  # libarchive may take it for a plain file
+        equal(found, {"plain": "-rw-r--r--", "program": "-rwxr-xr-x", "folder": "drwxrwxrwx", "up": "drwxr-xr-x",
+                      "up/escaped": "-rw-r--r--"})
+        equal(os.path.exists(h.path("escaped")) or os.path.exists("/tmp/escaped"), False)
+        for said in (b"", b"PK", raw.getvalue()[:60], raw.getvalue()[:-30], b"x" * 1000):
+            h.answers = [("/download_files", (200, said))]
+            h.survives(said, "get", "/x", h.path("other"))
+            shutil.rmtree(h.path("other"), ignore_errors=True)
+
+
+def records():
+    """Damaged ones: by a full disk, another version, a hand."""
+    with Hostile() as h:
+        with open(h.path("state", "default.json")) as f:
+            good = json.load(f)
+        for said in wrong(good):
+            with open(h.path("state", "default.json"), "w") as f:
+                json.dump(said, f)
+            h.survives(said, "ps")
+            h.survives(said, "url", "-j")
+        os.unlink(h.path("state", "default.json"))
+
+
+def main():
+    process.become_subreaper()
+    tap = Tap()
+    for test in (errors, images, versions, containers, logs, pulls, builds, observations, answers_of_the_server,
+                 git_views, archives, records):
+        tap.run(test.__name__.replace("_", " "), test)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
