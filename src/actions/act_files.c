@@ -1,5 +1,5 @@
 /* read, write and edit: what is done is in files/, here are the arguments and the answers
- * (files.md 0.5, 1, 2, 3.1). */
+ * (doc/files.md). */
 #include "config.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* run: checked here, executed by the keeper of a shell. Whatever goes wrong is a 200 with an error
- * observation (events.md 5.1), and nothing is sent unless all of the request is right. */
+ * observation (doc/actions.md, "Errors of actions"), and nothing is sent unless all of the request
+ * is right. */
 #include "config.h"
 
 #include <stdlib.h>

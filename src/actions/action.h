@@ -44,7 +44,7 @@ struct hr_action_ops {
 };
 
 /* Performs what the event's type asks for, or answers as for a type that is not implemented
- * (events.md 5.2, 5.3). */
+ * (doc/actions.md, "Types that nobody performs"). */
 void hr_action_perform(
     const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret);
 

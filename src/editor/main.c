@@ -1,6 +1,6 @@
 /* handrail-editor LIBEXECDIR UNDODIR: one call of the editor, with the rights of whoever calls: a
  * JSON object of arguments on stdin, one of results on stdout. For file_editor of the agents'
- * functions (files.md 7.2), which runs in a kernel of the sandbox's user. */
+ * functions (handrail-jupyter(8)), which runs in a kernel of the sandbox's user. */
 #include "config.h"
 
 #include <errno.h>

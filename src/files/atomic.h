@@ -1,4 +1,5 @@
-/* hr_atomic: a user's file gets new bytes, whole or not at all (files.md 3.7, 10 #1 and #2).
+/* hr_atomic: a user's file gets new bytes, whole or not at all (doc/files.md, "A file that is
+ * replaced").
  *
  * The new bytes go to a file beside the old one that has no name yet, which then takes the old
  * one's place by rename(). Its mode, owner and extended attributes are the old one's; a symbolic

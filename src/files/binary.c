@@ -38,7 +38,7 @@ is_suspect(size_t odd, size_t low, size_t len)
 	return (odd * 10 > len * 3 && low * 20 < len) || (odd * 5 > len * 4 && low * 5 > len * 4);
 }
 
-/* 1.2 rule 2. */
+/* doc/files.md, "A charset that is certain", 2. */
 static bool
 is_sure_utf8(const char *p, size_t len)
 {

@@ -1,4 +1,4 @@
-/* hr_binary: whether a file is taken for binary: files.md 1.1, rules a to f, exactly.
+/* hr_binary: whether a file is taken for binary: doc/files.md, "Binary or not", a to f, exactly.
  *
  * libmagic gives no verdict here. It calls binary what the contract calls text (a PDF without
  * nulls) and text what the contract calls binary (one stray 0xFF in ASCII, UTF-16 without a mark,

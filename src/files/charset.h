@@ -1,5 +1,5 @@
 /* hr_charset: texts in other charsets than UTF-8: names as Python knows them, conversion by iconv,
- * failures in the words of Python's codecs (files.md 3.4). */
+ * failures in the words of Python's codecs (doc/files.md, "Charsets"). */
 #ifndef HR_FILES_CHARSET_H
 #define HR_FILES_CHARSET_H
 

@@ -1,5 +1,5 @@
-/* hr_diff: the diff text of an edit (files.md 3.9): no context lines, groups by the matcher that
- * the contract describes, which is Python's difflib. */
+/* hr_diff: the diff text of an edit (doc/files.md, "Diffs"): no context lines, groups by the
+ * matcher that the contract describes, which is Python's difflib. */
 #ifndef HR_FILES_DIFF_H
 #define HR_FILES_DIFF_H
 

@@ -1,4 +1,4 @@
-/* hr_document: the text of a document (files.md 3.10). */
+/* hr_document: the text of a document (doc/files.md, "Documents"). */
 #ifndef HR_FILES_DOCUMENT_H
 #define HR_FILES_DOCUMENT_H
 

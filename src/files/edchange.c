@@ -1,5 +1,5 @@
-/* The commands that change files (files.md 3.7, 3.8). All run while the history is open, one at a
- * time over all workers. */
+/* The commands that change files (doc/files.md, "Changing a file"). All run while the history is
+ * open, one at a time over all workers. */
 #include "config.h"
 
 #include <inttypes.h>

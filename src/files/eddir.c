@@ -1,4 +1,4 @@
-/* view of a directory (files.md 3.6): what is in it, two levels deep. */
+/* view of a directory (doc/files.md, "view of a directory"): what is in it, two levels deep. */
 #include "config.h"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-/* view of a document (files.md 3.10). */
+/* view of a document (doc/files.md, "Documents"). */
 #include "config.h"
 
 #include <string.h>

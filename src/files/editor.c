@@ -1,4 +1,4 @@
-/* The editor: checks in the order of files.md 3.2, then the command. */
+/* The editor: checks in their order (doc/files.md, "The order of checks"), then the command. */
 #include "config.h"
 
 #include "files/editor.h"
@@ -47,7 +47,7 @@ is_command(const struct edit *e, const char *name)
 	return c != NULL && strcmp(c->name, name) == 0;
 }
 
-/* The one conversion that comes before everything (files.md 3.1). */
+/* The one conversion that comes before everything (doc/files.md, "edit"). */
 static bool
 insert_line_ok(struct edit *e)
 {
@@ -64,7 +64,7 @@ insert_line_ok(struct edit *e)
 	return false;
 }
 
-/* "Exists" of files.md 0.2. 0; or -1 with the errno that is no plain no. */
+/* "Exists" of doc/files.md, "Paths". 0; or -1 with the errno that is no plain no. */
 static int
 look(const char *file, bool *ret_exists, struct stat *st)
 {

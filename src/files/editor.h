@@ -1,5 +1,5 @@
 /* hr_editor: the file editor behind the action `edit` and behind `read` with impl_source oh_aci
- * (files.md 3). */
+ * (doc/files.md, "edit"). */
 #ifndef HR_FILES_EDITOR_H
 #define HR_FILES_EDITOR_H
 

@@ -46,14 +46,14 @@ enum hr_edit_result edit_error(struct edit *e, const char *format, ...);
 enum hr_edit_result edit_required(struct edit *e, const char *name);
 /* "Invalid `name` parameter: <value>. " is appended; the caller adds the rest. */
 void edit_invalid(struct edit *e, const char *name, struct json_object *value);
-/* A value as Python's str() shows it (files.md 0.4). */
+/* A value as Python's str() shows it (doc/actions.md, "repr"). */
 void edit_put_value(struct hr_buf *b, struct json_object *value);
 /* A string argument; null is "". false: another type, and the error is in e->text. */
 bool edit_string(struct edit *e, struct json_object *value, struct hr_span *ret);
 
-/* A suffix of documents (files.md 3.10). */
+/* A suffix of documents (doc/files.md, "Documents"). */
 bool edit_is_document(const struct edit *e);
-/* files.md 3.3. HR_EDIT_DONE: it may be read. */
+/* doc/files.md, "What may be shown or changed". HR_EDIT_DONE: it may be read. */
 enum hr_edit_result edit_validate(struct edit *e);
 
 /* Reads and decodes the whole file. `counting`: a text that cannot be decoded is HR_EDIT_RAISED. */
@@ -64,7 +64,8 @@ edit_load(struct edit *e, bool counting, struct hr_buf *text, struct hr_encoding
 enum hr_edit_result edit_store(struct edit *e, const struct hr_encoding *enc, bool raises,
     const struct hr_buf *text, struct hr_buf *written);
 
-/* The numbered block (files.md 3.5) of some text, `what` + path being its description. */
+/* The numbered block (doc/files.md, "view of a file") of some text, `what` + path being its
+ * description. */
 void edit_put_block(
     struct edit *e, const char *what, bool with_path, const char *p, size_t len, uint64_t first);
 

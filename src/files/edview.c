@@ -1,4 +1,4 @@
-/* view of a file (files.md 3.5). */
+/* view of a file (doc/files.md, "view of a file"). */
 #include "config.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* hr_encoding: the charset of a file by its content (files.md 3.4). */
+/* hr_encoding: the charset of a file by its content (doc/files.md, "Charsets"). */
 #ifndef HR_FILES_ENCODING_H
 #define HR_FILES_ENCODING_H
 

@@ -1,6 +1,6 @@
-/* hr_history: the editor's undo history (files.md 3.8): for each normalised path a stack of at most
- * ten older texts. It outlives the worker that made an entry, since the next request may go to
- * another one; the server removes it at its end.
+/* hr_history: the editor's undo history (doc/files.md, "Undo"): for each normalised path a stack of
+ * at most ten older texts. It outlives the worker that made an entry, since the next request may go
+ * to another one; the server removes it at its end.
  *
  * It is a directory of the server's own (mode 0700), one file per entry. Holding it open also is
  * the turn of the one editor that the contract describes: whoever changes files by `edit` or

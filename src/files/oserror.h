@@ -1,5 +1,5 @@
-/* hr_oserror: the texts of Python's OSError, which the contract's answers show (files.md 0.2, 1.3;
- * http-api.md 1.3). */
+/* hr_oserror: the texts of Python's OSError, which the contract's answers show (doc/http.md, "Error
+ * answers"). */
 #ifndef HR_FILES_OSERROR_H
 #define HR_FILES_OSERROR_H
 

@@ -1,11 +1,11 @@
 /* hr_pack: a directory tree as a zip archive that is written while the tree is walked.
  *
- * What is in it is the contract's (http-api.md 4.4): files only, by their names below the top,
- * stored without compression; a symbolic link to a file is that file, one to a directory is left
- * out; directories that cannot be read are left out, a file that cannot be read, a dangling link, a
- * name that is not UTF-8 or a time before 1980 makes the whole of it fail. A top that is a file
- * gives an empty archive. Of our own: a device or a FIFO is an empty file, since reading one may
- * have no end.
+ * What is in it is the contract's (doc/http.md, "GET /download_files"): files only, by their names
+ * below the top, stored without compression; a symbolic link to a file is that file, one to a
+ * directory is left out; directories that cannot be read are left out, a file that cannot be read,
+ * a dangling link, a name that is not UTF-8 or a time before 1980 makes the whole of it fail. A top
+ * that is a file gives an empty archive. Of our own: a device or a FIFO is an empty file, since
+ * reading one may have no end.
  *
  * To say so with an error instead of with half an archive, the tree is looked through first; but no
  * longer than HR_PACK_LOOK_MS, so that the archive of a large tree begins at once. */

@@ -1,6 +1,6 @@
-/* hr_purepath: names of files as texts, by the rules of files.md 0.2: nothing looks at the disk.
- * Texts are generalised UTF-8 (proto/utf8.h); a name on the disk that is no UTF-8 has its bytes as
- * U+DC80..U+DCFF. */
+/* hr_purepath: names of files as texts, by the rules of doc/files.md, "Paths": nothing looks at the
+ * disk. Texts are generalised UTF-8 (proto/utf8.h); a name on the disk that is no UTF-8 has its
+ * bytes as U+DC80..U+DCFF. */
 #ifndef HR_FILES_PUREPATH_H
 #define HR_FILES_PUREPATH_H
 

@@ -66,7 +66,7 @@ hr_pytext_line_at(const char *p, size_t len, size_t line)
 	return (size_t)(at - p);
 }
 
-/* The bytes of the line break at p, 0 if there is none (files.md 0.3, the extended set). */
+/* The bytes of the line break at p, 0 if there is none (doc/files.md, "Text": extended). */
 static size_t
 line_break(const char *p, const char *end)
 {

@@ -1,5 +1,5 @@
-/* hr_pytext: lines and characters as Python counts them (files.md 0.3). Texts are generalised
- * UTF-8; pure functions. */
+/* hr_pytext: lines and characters as Python counts them (doc/files.md, "Text"). Texts are
+ * generalised UTF-8; pure functions. */
 #ifndef HR_FILES_PYTEXT_H
 #define HR_FILES_PYTEXT_H
 

@@ -1,4 +1,5 @@
-/* hr_readwrite: the default implementation of the actions `read` and `write` (files.md 1, 2). */
+/* hr_readwrite: the default implementation of the actions `read` and `write` (doc/files.md, "read"
+ * and "write"). */
 #ifndef HR_FILES_READWRITE_H
 #define HR_FILES_READWRITE_H
 
@@ -25,7 +26,7 @@ struct hr_read {
 	struct hr_span path; /* normalised and absolute */
 	struct hr_span cwd;  /* of the shell, for the text of an error; p NULL: not asked for yet */
 	int64_t start, end;
-	bool text_only; /* a binary file is not read (1.1 rules b to f) */
+	bool text_only; /* a binary file is not read (doc/files.md, "Binary or not", b to f) */
 };
 
 /* Whether the file is shown as a data URL, by its name; start and end then mean nothing. */
@@ -46,11 +47,11 @@ struct hr_write {
 /* text only gets errors. The caller sees to it that nobody else of us writes at the same time. */
 enum hr_rw_result hr_rw_write(const struct hr_write *q, struct hr_buf *text);
 
-/* The slice of files.md 1.4 as byte offsets into a text of lines. Pure. */
+/* The slice of doc/files.md, "A slice of lines" as byte offsets into a text of lines. Pure. */
 void hr_rw_slice(
     const char *p, size_t len, int64_t start, int64_t end, size_t *ret_from, size_t *ret_to);
 
-/* The new content of files.md 2 step 5: old is NULL for a new file. Pure. */
+/* The new content (doc/files.md, "write", 3): old is NULL for a new file. Pure. */
 void hr_rw_insert(struct hr_buf *b, const struct hr_span *old, struct hr_span content,
     int64_t start, int64_t end);
 

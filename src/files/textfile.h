@@ -18,9 +18,9 @@ int hr_textfile_read(const char *path, struct hr_buf *b, struct hr_err *err);
  * *ret_binary: it is; then only its beginning was read. */
 int hr_textfile_read_text(const char *path, struct hr_buf *b, bool *ret_binary, struct hr_err *err);
 
-/* Text mode (files.md 0.3): the text of some bytes in a charset, line ends made "\n". 0; -1: the
- * codec's message is in why. The bytes are used up: where they are the text already they become it
- * without a copy. */
+/* Text mode (doc/files.md, "Text"): the text of some bytes in a charset, line ends made "\n". 0;
+ * -1: the codec's message is in why. The bytes are used up: where they are the text already they
+ * become it without a copy. */
 int hr_textfile_decode(
     struct hr_buf *bytes, const struct hr_encoding *e, struct hr_buf *text, struct hr_buf *why);
 

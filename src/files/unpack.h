@@ -5,10 +5,10 @@
  * large, or in whose way something stands, changes nothing; a reader sees each file old or new.
  * What a killed process left is removed by the next one.
  *
- * The contract (http-api.md 4.3): names that begin with '/' or hold ".." anywhere are left out,
- * the modes, times and owners of the archive count for nothing, a symbolic link becomes a file with
- * its target's name in it. Of our own: devices and sockets are refused, links that stand in the
- * way are followed while they stay beneath the directory. */
+ * The contract (doc/http.md, "POST /upload_file"): names that begin with '/' or hold ".." anywhere
+ * are left out, the modes, times and owners of the archive count for nothing, a symbolic link
+ * becomes a file with its target's name in it. Of our own: devices and sockets are refused, links
+ * that stand in the way are followed while they stay beneath the directory. */
 #ifndef HR_FILES_UNPACK_H
 #define HR_FILES_UNPACK_H
 

@@ -1,4 +1,4 @@
-/* The page (files.md 6): a head, the file in base64, a foot. */
+/* The page (doc/files.md, "The viewer's page"): a head, the file in base64, a foot. */
 #include "config.h"
 
 #include "files/viewpage.h"

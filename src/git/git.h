@@ -1,6 +1,6 @@
-/* hr_git: what the "changes" view of a client shows (files.md 5): the work tree against the branch
- * it came from, as JSON that Python's json.dumps() would print. Runs git(1), in the environment of
- * the process; it never asks for a password. */
+/* hr_git: what the "changes" view of a client shows (doc/files.md, "What the changes view shows"):
+ * the work tree against the branch it came from, as JSON that Python's json.dumps() would print.
+ * Runs git(1), in the environment of the process; it never asks for a password. */
 #ifndef HR_GIT_GIT_H
 #define HR_GIT_GIT_H
 

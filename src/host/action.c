@@ -1,5 +1,5 @@
-/* Actions: what the client side decides by itself, and what it asks the server
- * (runtimes.md 2.5, 2.6, 4.3). */
+/* Actions: what the client side decides by itself, and what it asks the server (doc/host.md, "What
+ * is decided on the host"). */
 #include "config.h"
 
 #include "host/sandbox.h"
@@ -97,7 +97,7 @@ decide(struct hr_sandbox *s, struct json_object *a, const char *type, struct jso
 	return *ret != NULL ? 1 : -1;
 }
 
-/* 2.5: no time limit means the configured one, and not blocking. */
+/* No time limit means the configured one, and not blocking. */
 static int
 give_timeout(struct hr_sandbox *s, struct json_object *a, double *ret_s, struct hr_error *err)
 {

@@ -1,4 +1,4 @@
-/* Runtime images by an Engine: looking for them, building, naming (images.md 4, 6). */
+/* Runtime images by an Engine: looking for them, building, naming (doc/images.md, "Building"). */
 #include "config.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* The kind "cli": commands of this machine in a directory of it, started by the caller itself, with
- * its rights; no server, nothing that runs between two commands (runtimes.md 11). Other than the
- * original it changes neither the caller's directory nor its environment: those are the caller's.
- */
+ * its rights; no server, nothing that runs between two commands (doc/host.md, "The kind cli").
+ * Other than the original it changes neither the caller's directory nor its environment: those are
+ * the caller's. */
 #include "config.h"
 
 #include "host/cli_int.h"

@@ -1,5 +1,5 @@
 /* What the parts of the kind "cli" share: a directory of this machine, and commands and files in it
- * without any server (runtimes.md 11). */
+ * without any server (doc/host.md, "The kind cli"). */
 #ifndef HR_HOST_CLI_INT_H
 #define HR_HOST_CLI_INT_H
 

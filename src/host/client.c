@@ -107,7 +107,7 @@ send_raw(struct hr_client *c, const struct hr_http_request *r, struct hr_http_an
 	return rc == 0 ? 0 : fault_error(ret, &he, err);
 }
 
-/* 3.3: the text of a status that is no success. */
+/* The text of a status that is no success. */
 static void
 status_error(const struct hr_client *c, const struct hr_http_request *r,
     const struct hr_http_answer *a, struct hr_error *err)
@@ -183,7 +183,7 @@ may_repeat(const struct hr_http_request *r)
 	return r->source == NULL && r->sink == NULL;
 }
 
-/* 3.3: 429 is asked again, everything else is not. */
+/* 429 is asked again, everything else is not. */
 static int
 send_status(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
     struct hr_error *err)

@@ -1,5 +1,5 @@
 /* hr_client: requests to the server in a sandbox, with the original client's retries and error
- * texts (runtimes.md 3, 4.1). */
+ * texts (doc/host.md, "Requests of the host"). */
 #ifndef HR_HOST_CLIENT_H
 #define HR_HOST_CLIENT_H
 
@@ -23,7 +23,7 @@ void hr_client_done(struct hr_client *c); /* of one that is zeroed or initialise
 int hr_client_send(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
     struct hr_error *err);
 
-/* 3.4: the wait before attempt k + 1, in seconds. */
+/* The wait before attempt k + 1, in seconds. */
 unsigned hr_client_backoff(unsigned k, unsigned min_s, unsigned max_s);
 
 #endif

@@ -1,4 +1,4 @@
-/* A repository for a sandbox (runtimes.md 2.12). */
+/* A repository for a sandbox (doc/host.md, "Repositories"). */
 #include "config.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* hr_command: the words that start the server of a sandbox (runtimes.md 5). */
+/* hr_command: the words that start the server of a sandbox (doc/host.md, "The start command"). */
 #ifndef HR_HOST_COMMAND_H
 #define HR_HOST_COMMAND_H
 

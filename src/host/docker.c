@@ -1,5 +1,5 @@
-/* The kind "docker": a container of an Engine (runtimes.md 7). How one is made is in dockermake.c.
- */
+/* The kind "docker": a container of an Engine (doc/host.md, "The kind docker"). How one is made is
+ * in dockermake.c. */
 #include "config.h"
 
 #include "host/docker_int.h"
@@ -417,7 +417,7 @@ finite_or_0(double n)
 	return isfinite(n) ? n : 0;
 }
 
-/* cpu: what it used of what the machine had, in percent of one processor (21.3). */
+/* cpu: what it used of what the machine had, in percent of one processor. */
 static int
 docker_stats(void *self, char **ret_json, struct hr_error *err)
 {

@@ -1,5 +1,5 @@
-/* hr_dockerspec: from settings to the body of the Engine's create call (runtimes.md 7.4, 7.5,
- * 20, 21.2). */
+/* hr_dockerspec: from settings to the body of the Engine's create call (doc/host.md, "The create
+ * call"). */
 #ifndef HR_HOST_DOCKERSPEC_H
 #define HR_HOST_DOCKERSPEC_H
 

@@ -1,5 +1,5 @@
-/* What a kind of sandbox needs on this machine, looked at before one is started (runtimes.md 21.5,
- * 8.2). Everything is looked at, whatever is missing. */
+/* What a kind of sandbox needs on this machine, looked at before one is started (doc/host.md,
+ * "doctor"). Everything is looked at, whatever is missing. */
 #include "config.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* hr_engine: the HTTP API of a Docker Engine, over its Unix socket or TCP (runtimes.md 7.1, 7.9).
- */
+/* hr_engine: the HTTP API of a Docker Engine, over its Unix socket or TCP (doc/host.md, "The
+ * Engine"). */
 #ifndef HR_HOST_ENGINE_H
 #define HR_HOST_ENGINE_H
 

@@ -1,4 +1,5 @@
-/* What follows from settings together: the workspace and its mounts (end of runtimes.md 19.4). */
+/* What follows from settings together: the workspace and its mounts (doc/host.md, "What follows
+ * from settings together"). */
 #include "config.h"
 
 #include "host/settings.h"

@@ -1,7 +1,7 @@
-/* hr_gitrepo: where a repository is, and how git in a sandbox is let in (runtimes.md 2.12). Its URL
- * has no token: git asks a helper for it, which is in the repository's configuration and reads the
- * shell's variable. So it is on no command line and in no file of the repository, and a new one is
- * used as soon as the variable has it. */
+/* hr_gitrepo: where a repository is, and how git in a sandbox is let in (doc/host.md,
+ * "Repositories"). Its URL has no token: git asks a helper for it, which is in the repository's
+ * configuration and reads the shell's variable. So it is on no command line and in no file of the
+ * repository, and a new one is used as soon as the variable has it. */
 #ifndef HR_HOST_GITREPO_H
 #define HR_HOST_GITREPO_H
 

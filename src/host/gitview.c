@@ -1,6 +1,6 @@
 /* What a person is shown of a work tree in a sandbox: its branch, its changes, the two sides of a
- * file (runtimes.md 2.13). handrail-git, in the sandbox, does the work; one that has none is given
- * it for a moment. */
+ * file (doc/host.md, "Git views"). handrail-git, in the sandbox, does the work; one that has none
+ * is given it for a moment. */
 #include "config.h"
 
 #include <link.h>

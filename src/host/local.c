@@ -1,6 +1,6 @@
 /* The kind "local": handraild as a process of this machine, with the rights of whoever starts it
- * (runtimes.md 8). It outlives us only where the caller says so. How one is made is in
- * localmake.c. */
+ * (doc/host.md, "The kind local"). It outlives us only where the caller says so. How one is made is
+ * in localmake.c. */
 #include "config.h"
 
 #include "host/local_int.h"

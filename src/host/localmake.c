@@ -1,5 +1,5 @@
-/* How a sandbox of the kind "local" is made: its workspace, key, ports and process (runtimes.md 8).
- */
+/* How a sandbox of the kind "local" is made: its workspace, key, ports and process (doc/host.md,
+ * "The kind local"). */
 #include "config.h"
 
 #include "host/local_int.h"

@@ -1,4 +1,4 @@
-/* hr_logstream: a sandbox's log, followed by a thread of its own (runtimes.md 17). */
+/* hr_logstream: a sandbox's log, followed by a thread of its own (doc/host.md, "Logs"). */
 #ifndef HR_HOST_LOGSTREAM_H
 #define HR_HOST_LOGSTREAM_H
 

@@ -1,5 +1,5 @@
 /* MCP servers of the configuration, handed to the server of a sandbox, which starts them
- * (runtimes.md 4.6). */
+ * (doc/host.md, "MCP servers"). */
 #include "config.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* hr_mcpconf: the lists of MCP servers of a configuration, checked and in one form (runtimes.md
- * 19.5). Pure. */
+/* hr_mcpconf: the lists of MCP servers of a configuration, checked and in one form (doc/host.md,
+ * "MCP servers"). Pure. */
 #ifndef HR_HOST_MCPCONF_H
 #define HR_HOST_MCPCONF_H
 

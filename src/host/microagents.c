@@ -1,5 +1,6 @@
 /* Microagents: what a workspace, a repository and its organisation tell agents, as Markdown files
- * (runtimes.md 2.14). They are found and read here; what is in them is for their reader. */
+ * (doc/host.md, "Microagents"). They are found and read here; what is in them is for their reader.
+ * */
 #include "config.h"
 
 #include <dirent.h>

@@ -1,6 +1,6 @@
-/* hr_pool: sandboxes that were made before anybody asked for one (runtimes.md 8.2, 8.3). They are
- * recorded in the directory "warm" of the state directory; whoever has a record locked has
- * the sandbox. */
+/* hr_pool: sandboxes that were made before anybody asked for one (doc/host.md, "The pool"). They
+ * are recorded in the directory "warm" of the state directory; whoever has a record locked has the
+ * sandbox. */
 #ifndef HR_HOST_POOL_H
 #define HR_HOST_POOL_H
 

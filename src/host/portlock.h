@@ -1,5 +1,5 @@
 /* hr_portlock: ports that several processes of this machine hand out to their sandboxes, each to
- * one (runtimes.md 6). */
+ * one (doc/host.md, "Ports"). */
 #ifndef HR_HOST_PORTLOCK_H
 #define HR_HOST_PORTLOCK_H
 
@@ -18,7 +18,7 @@ struct hr_portlock {
 
 enum hr_port_use { HR_PORT_SERVER, HR_PORT_VSCODE, HR_PORT_APP1, HR_PORT_APP2 };
 
-/* 6.1: the range of a use on this machine. */
+/* The range of a use on this machine. */
 void hr_port_range(enum hr_port_use use, int *ret_min, int *ret_max);
 
 /* dir: NULL for the shared one below the temporary directory. Never waits: a port that another has
@@ -26,10 +26,10 @@ void hr_port_range(enum hr_port_use use, int *ret_min, int *ret_max);
 int hr_portlock_acquire(struct hr_portlock *l, const char *dir, int port, struct hr_error *err);
 void hr_portlock_release(struct hr_portlock *l); /* twice is fine */
 
-/* A locked port on which a server could listen: some at random, then in sequence (6.3). The lock is
- * for those who lock, and the kernel gives such ports to anybody's connections: it does not while
- * the caller has *ret_bound open, which is bound with SO_REUSEADDR, as the server is to do it, and
- * does not listen. ret_bound may be NULL. */
+/* A locked port on which a server could listen: some at random, then in sequence. The lock is for
+ * those who lock, and the kernel gives such ports to anybody's connections: it does not while the
+ * caller has *ret_bound open, which is bound with SO_REUSEADDR, as the server is to do it, and does
+ * not listen. ret_bound may be NULL. */
 int hr_portlock_find(struct hr_portlock *l, const char *dir, int min, int max, int attempts,
     const char *address, int *ret_bound, struct hr_error *err);
 

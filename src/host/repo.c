@@ -1,5 +1,5 @@
-/* What a repository brings for its sandboxes: .openhands/setup.sh, and a hook of git
- * (runtimes.md 2.12). */
+/* What a repository brings for its sandboxes: .openhands/setup.sh, and a hook of git (doc/host.md,
+ * "Repositories"). */
 #include "config.h"
 
 #include <stdio.h>

@@ -120,7 +120,7 @@ host_begun(void *arg)
 	free(backend);
 }
 
-/* 2.1: SANDBOX_ENV_*, the linter's switch, then what the caller gives. */
+/* SANDBOX_ENV_*, the linter's switch, then what the caller gives. */
 static void
 initial_env(struct hr_sandbox *s, const struct hr_sandbox_options *o)
 {

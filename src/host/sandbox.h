@@ -68,7 +68,8 @@ int hr_sandbox_copy_some(struct hr_sandbox *s, const char *sandbox_path, unsigne
     char **ret_file, struct hr_error *err);
 /* Names of variables that could not be set: -1. */
 int hr_sandbox_check_env(struct hr_sandbox *s, struct hr_error *err);
-/* What a fresh sandbox is given (runtimes.md 2.9, 2.10). taken: it has what all of its kind get. */
+/* What a fresh sandbox is given (doc/host.md, "What a fresh sandbox is given"). taken: it has what
+ * all of its kind get. */
 int hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_error *err);
 
 /* What lies there is believed, so that only the user may write in it. make: there may be none yet;

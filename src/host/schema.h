@@ -1,4 +1,4 @@
-/* hr_schema: every configuration key with its type and default (runtimes.md 19, 20, 21). */
+/* hr_schema: every configuration key with its type and default (doc/host.md, "Settings"). */
 #ifndef HR_HOST_SCHEMA_H
 #define HR_HOST_SCHEMA_H
 

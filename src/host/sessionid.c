@@ -1,4 +1,5 @@
-/* Session ids of the command line (runtimes.md 2.1): opaque, and the same for the same name. */
+/* Session ids of the command line (doc/host.md, "Session ids"): opaque, and the same for the same
+ * name. */
 #include "config.h"
 
 #include <errno.h>

@@ -23,7 +23,8 @@ int hr_config_put(
 int
 hr_config_put_text(struct hr_config *c, const char *key, const char *text, struct hr_error *err);
 
-/* From the environment's text to a value of the key's type (runtimes.md 19.1); NULL with *err. */
+/* From the environment's text to a value of the key's type (doc/host.md, "Settings"); NULL with
+ * *err. */
 struct json_object *
 hr_config_convert(const struct hr_key *k, const char *text, struct hr_error *err);
 
@@ -33,7 +34,7 @@ int hr_config_apply(
 void
 hr_config_warn(struct hr_config *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* What follows from the values together (end of runtimes.md 19.4). */
+/* What follows from the values together (doc/host.md, "What follows from settings together"). */
 int hr_config_finish(struct hr_config *c, struct hr_error *err);
 
 /* The value of NAME in "NAME=value" texts; NULL: not there, or empty. */

@@ -1,4 +1,5 @@
-/* What a fresh sandbox is given: variables and the identity of git (runtimes.md 2.8 to 2.10). */
+/* What a fresh sandbox is given: variables and the identity of git (doc/host.md, "What a fresh
+ * sandbox is given"). */
 #include "config.h"
 
 #include <ctype.h>

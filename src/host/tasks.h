@@ -1,5 +1,5 @@
-/* hr_tasks: the agent's list of tasks, a file on the host that no sandbox sees (runtimes.md 2.7).
- */
+/* hr_tasks: the agent's list of tasks, a file on the host that no sandbox sees (doc/host.md,
+ * "Tasks"). */
 #ifndef HR_HOST_TASKS_H
 #define HR_HOST_TASKS_H
 

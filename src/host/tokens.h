@@ -1,7 +1,7 @@
-/* hr_tokens: how git's providers know the user (runtimes.md 2.11). Tokens come from the variables
- * GITHUB_TOKEN, GITLAB_TOKEN, BITBUCKET_TOKEN and ENTERPRISE_SSO_TOKEN; they are variables of the
- * same names in a sandbox, also in its user's ~/.bashrc, which others may then not read, and
- * nowhere else: not in a record, a log, an error or a command line. */
+/* hr_tokens: how git's providers know the user (doc/host.md, "Tokens"). Tokens come from the
+ * variables GITHUB_TOKEN, GITLAB_TOKEN, BITBUCKET_TOKEN and ENTERPRISE_SSO_TOKEN; they are
+ * variables of the same names in a sandbox, also in its user's ~/.bashrc, which others may then not
+ * read, and nowhere else: not in a record, a log, an error or a command line. */
 #ifndef HR_HOST_TOKENS_H
 #define HR_HOST_TOKENS_H
 
@@ -28,7 +28,7 @@ void hr_tokens_refresh(struct hr_sandbox *s, const char *command);
 char *hr_tokens_base(const char *name, const char *host, struct hr_error *err);
 
 /* text with ****** for each secret: tokens, and what the environment holds under a name with
- * SECRET, _KEY, _CODE or _TOKEN (2.4). out: room for cap bytes, which is cut to. */
+ * SECRET, _KEY, _CODE or _TOKEN. out: room for cap bytes, which is cut to. */
 void hr_tokens_mask(const struct hr_sandbox *s, const char *text, char *out, size_t cap);
 /* Appends len bytes of text, masked as well; also from another thread than the sandbox's. */
 void

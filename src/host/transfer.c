@@ -1,4 +1,4 @@
-/* Files between host and sandbox, over its server (runtimes.md 4.1, 4.2). */
+/* Files between host and sandbox, over its server (doc/host.md, "Copies"). */
 #include "config.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Addresses for a person's browser (runtimes.md 7.10, 8.6). */
+/* Addresses for a person's browser (doc/host.md, "Addresses for people"). */
 #include "config.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* hr_volumes: "source:target[:mode]" entries of sandbox.volumes (runtimes.md 7.5). Pure. */
+/* hr_volumes: "source:target[:mode]" entries of sandbox.volumes (doc/host.md, "Volumes"). Pure. */
 #ifndef HR_HOST_VOLUMES_H
 #define HR_HOST_VOLUMES_H
 

@@ -1,5 +1,6 @@
 /* hr_dirhash: the hash of a directory's content by names and bytes, as Python's dirhash 0.5.0
- * computes it with MD5 (images.md 3.3): no modes, times, owners; links are what they point to. */
+ * computes it with MD5 (doc/images.md, "The source hash"): no modes, times, owners; links are what
+ * they point to. */
 #ifndef HR_IMAGE_DIRHASH_H
 #define HR_IMAGE_DIRHASH_H
 

@@ -1,5 +1,5 @@
-/* hr_dockerfile: the Dockerfile of a runtime image, from the template in runtime-image/ (images.md
- * 8, 10). */
+/* hr_dockerfile: the Dockerfile of a runtime image, from the template in runtime-image/
+ * (doc/images.md, "The Dockerfile"). */
 #ifndef HR_IMAGE_DOCKERFILE_H
 #define HR_IMAGE_DOCKERFILE_H
 

@@ -1,5 +1,5 @@
 /* hr_kit: what an image is made of, in one directory (installed as PKGDATADIR/image), and the build
- * folder that is made from it (images.md 5, 10.3). */
+ * folder that is made from it (doc/images.md, "The build folder"). */
 #ifndef HR_IMAGE_KIT_H
 #define HR_IMAGE_KIT_H
 

@@ -1,4 +1,5 @@
-/* hr_image_plan: which image is built from which, and under which names (images.md 4). */
+/* hr_image_plan: which image is built from which, and under which names (doc/images.md, "Which
+ * image is built from which"). */
 #ifndef HR_IMAGE_PLAN_H
 #define HR_IMAGE_PLAN_H
 

@@ -128,7 +128,7 @@ split_name(char *name, bool registry_port, char **ret_tag, struct hr_err *err)
 	return 0;
 }
 
-/* 1.3 steps 4 and 5 */
+/* doc/images.md, "The repository and the base's tag", 4 and 5 */
 static int
 mangle_repo(struct hr_buf *b, const char *repo, struct hr_err *err)
 {
@@ -146,7 +146,7 @@ mangle_repo(struct hr_buf *b, const char *repo, struct hr_err *err)
 	return hr_buf_check(b, err);
 }
 
-/* 1.3 steps 4 to 6, for a base that is no runtime image yet. */
+/* The same, 4 to 6, for a base that is no runtime image yet. */
 static int
 descriptive_tag(const char *version, const char *repo, const char *tag, struct hr_buf *ret_tag,
     struct hr_err *err)
@@ -245,7 +245,8 @@ hr_image_lock_hash(const char *base, bool browser, const char *const *files, siz
 	return hr_image_truncate_hash(md5, ret, err);
 }
 
-/* 3.3: of a source tree, leaving out what the patterns name (dirhash.h). */
+/* doc/images.md, "The source hash": of a source tree, leaving out what the patterns name
+ * (dirhash.h). */
 static int
 source_hash(const char *dir, const char *const *ignore, char ret[HR_IMAGE_HASH], struct hr_err *err)
 {

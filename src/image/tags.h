@@ -1,5 +1,5 @@
 /* hr_image_tags: how images are called, character for character as the original calls them
- * (images.md 1 to 3), so that both find each other's names in a registry. */
+ * (doc/images.md, "The three tags"), so that both find each other's names in a registry. */
 #ifndef HR_IMAGE_TAGS_H
 #define HR_IMAGE_TAGS_H
 
@@ -14,20 +14,21 @@
 #define HR_IMAGE_HASH 17                          /* 16 digits and a NUL */
 #define HR_IMAGE_NAME_MAX 4096
 
-/* 3.1: hexadecimal MD5 to at most 16 digits of base 36, least significant first; HR_E_INVAL for
- * what is no such number. */
+/* doc/images.md, "Short hashes": hexadecimal MD5 to at most 16 digits of base 36, least significant
+ * first; HR_E_INVAL for what is no such number. */
 int hr_image_truncate_hash(const char *hex, char ret[HR_IMAGE_HASH], struct hr_err *err);
 
-/* 2: the end of the versioned tag, appended to b. */
+/* doc/images.md, "The three tags": the end of the versioned one, appended to b. */
 void hr_image_versioned_suffix(const char *base, struct hr_buf *b);
 
-/* 1.3: appends the repository and the descriptive tag of what is built on `base`. repo: NULL for
- * HR_IMAGE_REPO. HR_E_INVAL for more than one ':', unless registry_port: then the tag is what
- * follows the last ':' after the last '/'. */
+/* doc/images.md, "The repository and the base's tag": appends the repository and the descriptive
+ * tag of what is built on `base`. repo: NULL for HR_IMAGE_REPO. HR_E_INVAL for more than one ':',
+ * unless registry_port: then the tag is what follows the last ':' after the last '/'. */
 int hr_image_repo_and_tag(const char *base, const char *version, const char *repo,
     bool registry_port, struct hr_buf *ret_repo, struct hr_buf *ret_tag, struct hr_err *err);
 
-/* 3.2: over the base's name and the bytes of the files, in this order. ret_md5 may be NULL. */
+/* doc/images.md, "The lock hash": over the base's name and the bytes of the files, in this order.
+ * ret_md5 may be NULL. */
 int hr_image_lock_hash(const char *base, bool browser, const char *const *files, size_t nfiles,
     char ret_md5[HR_DIGEST_HEX], char ret[HR_IMAGE_HASH], struct hr_err *err);
 

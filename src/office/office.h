@@ -1,5 +1,6 @@
-/* hr_office: the text of a document of an office program (files.md 3.10): what the ZIP archive of
- * XML files says, as Markdown. All of it is hostile input; it runs in a program of its own. */
+/* hr_office: the text of a document of an office program (doc/files.md, "Documents"): what the ZIP
+ * archive of XML files says, as Markdown. All of it is hostile input; it runs in a program of its
+ * own. */
 #ifndef HR_OFFICE_OFFICE_H
 #define HR_OFFICE_OFFICE_H
 

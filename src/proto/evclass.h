@@ -1,5 +1,5 @@
-/* hr_evclass: what the original's event classes take: one constant row per class (events.md 4, 6).
- * The order of the rows is that of the lists in the error texts. */
+/* hr_evclass: what the original's event classes take: one constant row per class (doc/actions.md,
+ * "Types and arguments"). The order of the rows is that of the lists in the error texts. */
 #ifndef HR_PROTO_EVCLASS_H
 #define HR_PROTO_EVCLASS_H
 

@@ -145,7 +145,7 @@ rewrite_translated(struct json_object *args, struct hr_buf *why)
 	return r;
 }
 
-/* events.md 3, 4. */
+/* doc/actions.md, "From JSON to an action", 4. */
 static int
 rewrite_legacy(struct json_object *args, struct hr_buf *why)
 {
@@ -325,7 +325,7 @@ decode_action(struct json_object *d, struct hr_event *ev, struct hr_buf *why)
 }
 
 /* Of the metadata only these two can be wrong; tool_call_metadata is taken as it comes, since the
- * original validates and discards it (events.md 10). */
+ * original validates and discards it (doc/actions.md, "From JSON to an action"). */
 static int
 check_metadata(struct json_object *d, struct hr_buf *why)
 {

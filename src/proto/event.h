@@ -1,5 +1,5 @@
 /* hr_event: from the JSON of a request to an action, with the original's checks in its order and
- * its error texts (events.md 3). */
+ * its error texts (doc/actions.md, "From JSON to an action"). */
 #ifndef HR_PROTO_EVENT_H
 #define HR_PROTO_EVENT_H
 

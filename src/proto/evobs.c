@@ -1,7 +1,7 @@
 /* Checking an observation that was sent where an action belongs. The original decodes it before it
- * refuses it, so the errors of decoding come first (events.md 3.1 E8, 8). The fields of `metadata`
- * are not checked: their errors are pages of another library's text, and the answer is a 500 either
- * way. */
+ * refuses it, so the errors of decoding come first (doc/actions.md, "Observations instead of
+ * actions"). The fields of `metadata` are not checked: their errors are pages of another library's
+ * text, and the answer is a 500 either way. */
 #include "config.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* hr_answer: an HTTP answer before it is sent, and the bodies of all the error answers
- * (http-api.md 1.3). */
+ * (doc/http.md, "Error answers"). */
 #ifndef HR_PROTO_HTTPERR_H
 #define HR_PROTO_HTTPERR_H
 

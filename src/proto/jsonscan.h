@@ -1,9 +1,9 @@
 /* hr_json_scan: the verdict of Python's json.loads on a text, without building anything.
  *
  * json-c says neither where nor in Python's words what is wrong, and takes several things that
- * Python refuses (and the other way round). So every text is scanned first; json-c then parses
- * what is known to be right. The grammar, the texts and the offsets are those of CPython 3.11's
- * _json.c (http-api.md 4.9). */
+ * Python refuses (and the other way round). So every text is scanned first; json-c then parses what
+ * is known to be right. The grammar, the texts and the offsets are those of CPython 3.11's _json.c
+ * (doc/http.md, "JSON"). */
 #ifndef HR_PROTO_JSONSCAN_H
 #define HR_PROTO_JSONSCAN_H
 

@@ -1,5 +1,5 @@
-/* hr_obs: observations as the server writes them (events.md 2, 6): message, observation, content,
- * extras, and success where the type has it, in this order. */
+/* hr_obs: observations as the server writes them (doc/actions.md, "Observations"): message,
+ * observation, content, extras, and success where the type has it, in this order. */
 #ifndef HR_PROTO_OBS_H
 #define HR_PROTO_OBS_H
 

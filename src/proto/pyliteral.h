@@ -1,7 +1,7 @@
 /* hr_pyliteral: a Python literal as ast.literal_eval() takes it, for one legacy argument whose
- * value is Python source (events.md 3, 4.6). Strings, numbers, True, False, None, lists, tuples (as
- * lists) and dictionaries with string keys. Bytes, sets, complex numbers and \N{...} are refused:
- * they have no JSON form, or need the names of all characters. */
+ * value is Python source (doc/actions.md, "From JSON to an action"). Strings, numbers, True, False,
+ * None, lists, tuples (as lists) and dictionaries with string keys. Bytes, sets, complex numbers
+ * and \N{...} are refused: they have no JSON form, or need the names of all characters. */
 #ifndef HR_PROTO_PYLITERAL_H
 #define HR_PROTO_PYLITERAL_H
 

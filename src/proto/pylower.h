@@ -1,4 +1,5 @@
-/* hr_pylower: Python's str.lower(), by which lists of files are sorted (http-api.md 4.5). */
+/* hr_pylower: Python's str.lower(), by which lists of files are sorted (doc/http.md, "POST
+ * /list_files"). */
 #ifndef HR_PROTO_PYLOWER_H
 #define HR_PROTO_PYLOWER_H
 

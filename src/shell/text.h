@@ -17,7 +17,8 @@ size_t hr_shell_rstrip(const char *s, size_t len); /* length without white space
 
 size_t hr_shell_count(const char *s, size_t len); /* code points */
 
-/* Code points above which the content of an observation is cut, and kept of each end (4.8). */
+/* Code points above which the content of an observation is cut, and kept of each end (doc/shell.md,
+ * "Long content"). */
 #define HR_SHELL_CONTENT_MAX 30000
 #define HR_SHELL_CONTENT_KEEP 15000
 

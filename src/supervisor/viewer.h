@@ -1,5 +1,6 @@
-/* hr_viewer: where the file viewer listens (http-api.md 5 and 7): a port of its own, on loopback,
- * which nginx serves; and the file that tells it to whoever wants to look at something. */
+/* hr_viewer: where the file viewer listens (doc/http.md, "The file viewer"): a port of its own, on
+ * loopback, which nginx serves; and the file that tells it to whoever wants to look at something.
+ * */
 #ifndef HR_SUPERVISOR_VIEWER_H
 #define HR_SUPERVISOR_VIEWER_H
 

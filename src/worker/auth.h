@@ -1,5 +1,5 @@
-/* hr_auth: whether a client knows a session key (http-api.md 2). A worker knows none itself: it has
- * their salted sums, from the supervisor. */
+/* hr_auth: whether a client knows a session key (doc/http.md, "The key"). A worker knows none
+ * itself: it has their salted sums, from the supervisor. */
 #ifndef HR_WORKER_AUTH_H
 #define HR_WORKER_AUTH_H
 

@@ -6,7 +6,8 @@
 #include <stddef.h>
 
 /* FastAPI parses a body as JSON if the header is absent or empty, or its media type is
- * application/json or application/<anything>+json, in any case (http-api.md 4.2). */
+ * application/json or application/<anything>+json, in any case (doc/http.md, "POST
+ * /execute_action"). */
 bool hr_body_is_json(const char *content_type);
 
 /* Is the media type exactly this one (lower case)? Parameters do not count. */

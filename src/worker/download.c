@@ -1,5 +1,5 @@
-/* GET /download_files (http-api.md 4.4): a tree as an archive. GET /download_file, of our own: one
- * file as it is, with Range and ETag.
+/* GET /download_files (doc/http.md, "GET /download_files"): a tree as an archive. GET
+ * /download_file, of our own: one file as it is, with Range and ETag.
  *
  * Who may read what: the request has passed the key, and the file is opened here, as the server's
  * identity. If nginx's account may read it as well, nginx is told to send it (sendfile): by a

@@ -1,4 +1,4 @@
-/* POST /execute_action (http-api.md 4.2): body, validation, event, dispatch. */
+/* POST /execute_action (doc/http.md, "POST /execute_action"): body, validation, event, dispatch. */
 #include "config.h"
 
 #include <string.h>

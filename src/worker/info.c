@@ -1,4 +1,4 @@
-/* GET /server_info (http-api.md 4.1). */
+/* GET /server_info (doc/http.md, "GET /server_info"). */
 #include "config.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
-/* hr_invalid: the text of a 422, a Python list of dictionaries (http-api.md 4.9). */
+/* hr_invalid: the text of a 422, a Python list of dictionaries (doc/http.md, "Errors of
+ * validation"). */
 #ifndef HR_WORKER_INVALID_H
 #define HR_WORKER_INVALID_H
 

@@ -1,4 +1,4 @@
-/* hr_key: by what a repeated request is known (design: at most once). */
+/* hr_key: by what a repeated request is known (handraild(8), "AT MOST ONCE"). */
 #ifndef HR_WORKER_KEY_H
 #define HR_WORKER_KEY_H
 

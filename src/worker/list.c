@@ -1,4 +1,4 @@
-/* POST /list_files (http-api.md 4.5). */
+/* POST /list_files (doc/http.md, "POST /list_files"). */
 #include "config.h"
 
 #include <dirent.h>

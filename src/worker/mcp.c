@@ -1,5 +1,5 @@
-/* POST /update_mcp_server (http-api.md 4.7, 6.1): checked in full, then handed to the plugin that
- * is the proxy. */
+/* POST /update_mcp_server (doc/http.md, "POST /update_mcp_server"): checked in full, then handed to
+ * the plugin that is the proxy. */
 #include "config.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
-/* From a request to its handler (http-api.md 1.2): the key first, then the path exactly as the
- * client sent it, decoded once, then the method. nginx's own idea of the path is not used. */
+/* From a request to its handler (doc/http.md, "From a path to its handler"): the key first, then
+ * the path exactly as the client sent it, decoded once, then the method. nginx's own idea of the
+ * path is not used. */
 #include "config.h"
 
 #include <stdlib.h>

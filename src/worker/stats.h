@@ -1,4 +1,4 @@
-/* hr_stats: resources of the server for GET /server_info (http-api.md 4.1).
+/* hr_stats: resources of the server for GET /server_info (doc/http.md, "GET /server_info").
  *
  * "The server process" of the contract is here the sum over the supervisor, the keeper of the
  * default session and all workers that the scoreboard names; nginx is not counted. */

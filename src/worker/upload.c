@@ -1,6 +1,7 @@
-/* POST /upload_file (http-api.md 4.3). The body is written to disk as it arrives, so the checks
- * that the original makes before it looks at the file come here after it was received: a request
- * that fails leaves nothing, and is read to its end so that the answer is the same.
+/* POST /upload_file (doc/http.md, "POST /upload_file"). The body is written to disk as it arrives,
+ * so the checks that the original makes before it looks at the file come here after it was
+ * received: a request that fails leaves nothing, and is read to its end so that the answer is the
+ * same.
  *
  * At most once, where the client names its request: the journal is asked when all has come, since
  * only then it is known what the request is, and since until then nothing was done. The name goes

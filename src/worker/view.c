@@ -1,7 +1,7 @@
-/* The file viewer (http-api.md 7): a server of its own, on loopback, that asks for no key. What it
- * shows it opens with the rights of the shell's account: whoever can reach it is in the sandbox,
- * and gets to see no more here than with cat. Texts of the client are shown as text, not as HTML,
- * other than in the original. */
+/* The file viewer (doc/http.md, "The file viewer"): a server of its own, on loopback, that asks for
+ * no key. What it shows it opens with the rights of the shell's account: whoever can reach it is in
+ * the sandbox, and gets to see no more here than with cat. Texts of the client are shown as text,
+ * not as HTML, other than in the original. */
 #include "config.h"
 
 #include <errno.h>

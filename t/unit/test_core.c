@@ -1,5 +1,5 @@
-/* session/core: what the client is told. The decision table (3.3), the outcomes word for word
- * (3.5), clocks (3.4). */
+/* session/core: what the client is told. The decision table, the outcomes word for word, the clocks
+ * (doc/shell.md, "The decision" and "Outcomes"). */
 #include "config.h"
 
 #include <check.h>

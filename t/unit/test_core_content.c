@@ -1,4 +1,5 @@
-/* session/core and session/view: what of the terminal's text an observation holds (4.2 to 4.8). */
+/* session/core and session/view: what of the terminal's text an observation holds (doc/shell.md,
+ * "Content"). */
 #include "config.h"
 
 #include <check.h>
