@@ -172,6 +172,8 @@ static int
 work(const struct arguments *a, struct hr_worker *w, struct hr_err *err)
 {
 	struct hr_scoreboard *board;
+	char *office;
+	int r = -1;
 
 	hr_reach_rules(&a->reach);
 	if (take_board(&board, err) < 0)
@@ -179,19 +181,21 @@ work(const struct arguments *a, struct hr_worker *w, struct hr_err *err)
 	hr_worker_init(w, a->run_dir, a->work_dir, board, &board->slots[a->slot]);
 	hr_scrap_use(&board->scraps[a->slot]);
 	w->libexec_dir = a->libexec_dir;
-	w->office = a->office != NULL ? a->office : hr_path_join(a->libexec_dir, "handrail-office");
-	if (w->office == NULL)
+	office = hr_path_join(a->libexec_dir, "handrail-office");
+	if (office == NULL)
 		return hr_err_nomem(err);
+	w->office = a->office != NULL ? a->office : office;
 	hr_detect_from(a->libexec_dir);
 	w->channel = CHANNEL_FD;
 	w->unpack_limits = a->unpack;
 	w->edge = a->edge;
 	w->user_id = (uid_t)a->user_id;
 	w->shell_uid = a->reach.shell;
-	if (take_journal(&w->journal, a, err) < 0 || hr_fd_cloexec(CHANNEL_FD, true, err) < 0 ||
-	    hr_fcgi_setup(err) < 0 || hr_auth_ask(&w->auth, CHANNEL_FD, err) < 0)
-		return -1;
-	return hr_fcgi_loop(w, a->max_requests, err);
+	if (take_journal(&w->journal, a, err) >= 0 && hr_fd_cloexec(CHANNEL_FD, true, err) >= 0 &&
+	    hr_fcgi_setup(err) >= 0 && hr_auth_ask(&w->auth, CHANNEL_FD, err) >= 0)
+		r = hr_fcgi_loop(w, a->max_requests, err);
+	free(office);
+	return r;
 }
 
 int
