@@ -14,12 +14,15 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 
 #define SPAWN_FDS_MAX 16
+
+extern char **environ;
 
 enum spawn_step {
 	STEP_NONE,
@@ -159,6 +162,9 @@ static void __attribute__((noreturn)) child_run(const struct hr_spawn *s, pid_t 
 	if (f.step == STEP_NONE) {
 		char *const *argv = (char *const *)(uintptr_t)s->argv; /* exec changes nothing */
 
+		if (s->image != NULL && *s->image >= 0)
+			(void)syscall(SYS_execveat, *s->image, "", argv,
+			    s->envp != NULL ? s->envp : environ, AT_EMPTY_PATH);
 		if (s->envp != NULL)
 			(void)execvpe(s->path, argv, s->envp);
 		else

@@ -25,6 +25,8 @@ struct hr_spawn_user {
 
 struct hr_spawn {
 	const char *path; /* without '/': looked for on PATH */
+	const int
+	    *image; /* an open program to execute in its place, if that can be done; NULL: none */
 	const char *const *argv;
 	char *const *envp; /* NULL: the caller's environment */
 	/* 0, 1, 2 that are not named become /dev/null; every other descriptor of the caller is

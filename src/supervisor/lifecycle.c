@@ -480,7 +480,7 @@ hr_server_init(struct hr_server *s)
 	memset(s, 0, sizeof(*s));
 	s->listener = s->board_fd = s->log_fd = -1;
 	s->viewer.fd = s->viewer.port = -1;
-	s->notify.fd = s->run.lock = -1;
+	s->worker_image = s->notify.fd = s->run.lock = -1;
 	hr_monitor_init(&s->monitor);
 	hr_keeper_init(&s->keeper, s);
 	hr_sessions_init(&s->sessions, s);

@@ -8,6 +8,7 @@ libsupervisor_la_SOURCES = \
 	%D%/childenv.c %D%/childenv.h \
 	%D%/handover.c %D%/handover.h \
 	%D%/identity.c %D%/identity.h \
+	%D%/image.c %D%/image.h \
 	%D%/keeperargs.c %D%/keeperargs.h \
 	%D%/keys.c %D%/keys.h \
 	%D%/lifecycle.c \

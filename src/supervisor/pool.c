@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
@@ -17,6 +18,7 @@
 #include "base/scrap.h"
 #include "base/spawn.h"
 #include "supervisor/channel.h"
+#include "supervisor/image.h"
 #include "supervisor/server.h"
 
 #define WORKER_ARGS 64
@@ -92,10 +94,28 @@ worker_free(struct hr_worker *w)
 	free(w);
 }
 
+/* Where the shell may have our own account, what runs in it may not look into a worker that starts.
+ * Root's are out of reach of others, and not of itself. */
+static const int *
+worker_image(struct hr_server *s, const char *path)
+{
+	struct hr_err err = {0};
+
+	if (geteuid() == 0 || s->plain_image)
+		return NULL;
+	if (s->worker_image < 0)
+		s->worker_image = hr_image_open(path, &err);
+	if (s->worker_image >= 0)
+		return &s->worker_image;
+	s->plain_image = true; /* once is enough */
+	hr_log(HR_LOG_WARNING, "workers can be looked into while they start: %s", err.msg);
+	return NULL;
+}
+
 static int
 worker_spawn(struct hr_worker *w, int channel, struct hr_err *err)
 {
-	const struct hr_server *s = w->pool->server;
+	struct hr_server *s = w->pool->server;
 	const struct hr_settings *c = &s->settings;
 	const struct hr_spawn_fd fds[] = {{w->pool->listener, 0}, {channel, 3}, {s->board_fd, 4}};
 	const char *const secrets[] = {c->session_api_key_file, c->tls_certificate_key};
@@ -173,6 +193,7 @@ worker_spawn(struct hr_worker *w, int channel, struct hr_err *err)
 	argv[n] = NULL;
 	r = hr_child_start(&w->child,
 	    &(const struct hr_spawn){.path = path,
+		.image = worker_image(s, path),
 		.argv = argv,
 		.envp = s->child_env,
 		.fds = fds,

@@ -172,6 +172,7 @@ hr_server_reload(struct hr_server *s)
 	} else {
 		if (s->settings.start_nginx)
 			hr_nginx_reload(&s->nginx);
+		hr_fd_close(&s->worker_image); /* the program may be another one now */
 		for (i = 0; i < HR_SERVER_POOLS; i++)
 			hr_pool_recycle(&s->pools[i]);
 		hr_server_monitor(s);

@@ -64,7 +64,9 @@ struct hr_server {
 	struct hr_viewer viewer;
 	struct hr_scoreboard *board;
 	int board_fd;
-	char *journal; /* its directory */
+	int worker_image; /* see worker_image() in pool.c; -1: not made */
+	bool plain_image; /* it cannot be made */
+	char *journal;    /* its directory */
 	bool slot_used[HR_SCOREBOARD_SLOTS];
 	const char *libexecdir, *datadir;
 	char **child_env;           /* what commands see: ours without what is ours alone */

@@ -381,6 +381,7 @@ hr_server_release(struct hr_server *s)
 	s->journal = NULL;
 	hr_scoreboard_detach(s->board);
 	hr_fd_close(&s->board_fd);
+	hr_fd_close(&s->worker_image);
 	hr_childenv_free(s->child_env);
 	hr_identity_done(&s->id);
 	hr_keys_done(&s->keys);

@@ -58,5 +58,7 @@ hr_harden(struct hr_err *err)
 {
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return hr_err_sys(err, errno, "PR_SET_DUMPABLE");
+	/* a program that was given as a descriptor is called by its number */
+	(void)prctl(PR_SET_NAME, "handrail-worker", 0, 0, 0);
 	return drop_capabilities(err);
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,8 +20,10 @@
 #include "base/fd.h"
 #include "base/loop.h"
 #include "base/path.h"
+#include "base/spawn.h"
 #include "supervisor/adopt.h"
 #include "supervisor/childenv.h"
+#include "supervisor/image.h"
 #include "supervisor/keeperargs.h"
 #include "supervisor/keys.h"
 #include "supervisor/listen.h"
@@ -224,6 +227,38 @@ START_TEST(the_next_image_inherits)
 	hr_fd_close(&old);
 	hr_keys_done(&k);
 	hr_keys_done(&next);
+}
+END_TEST
+
+/* ---- programs that cannot be read ---- */
+
+START_TEST(an_image_runs_and_cannot_be_read)
+{
+	int fd = hr_image_open("/bin/true", &err), status = -1;
+	const char *const argv[] = {"true", NULL};
+	struct stat st;
+	pid_t pid;
+
+	ck_assert_msg(fd > 4, "%s", err.msg); /* above what a child is given */
+	ck_assert_int_eq(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	ck_assert_int_eq(fstat(fd, &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0100);
+	pid = hr_spawn(
+	    &(const struct hr_spawn){
+		.path = "/nonexistent", .image = &fd, .argv = argv, .umask = -1},
+	    &err);
+	ck_assert_msg(pid > 0, "%s", err.msg);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	hr_fd_close(&fd);
+	/* by its path, where there is none */
+	pid = hr_spawn(
+	    &(const struct hr_spawn){.path = "true", .image = &fd, .argv = argv, .umask = -1},
+	    &err);
+	ck_assert_int_gt(pid, 0);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(hr_image_open("/etc/passwd", &err), -1);
+	ck_assert_int_eq(hr_image_open("/nonexistent", &err), -1);
 }
 END_TEST
 
@@ -635,6 +670,7 @@ main(void)
 	tcase_add_test(tc, sums_are_salted);
 	tcase_add_test(tc, workers_are_told_in_parts);
 	tcase_add_test(tc, the_next_image_inherits);
+	tcase_add_test(tc, an_image_runs_and_cannot_be_read);
 	tcase_add_loop_test(tc, addresses, 0, 18);
 	tcase_add_test(tc, a_taken_port_is_noticed);
 	tcase_add_test(tc, the_viewer_takes_no_port_that_is_bound);
