@@ -1,5 +1,5 @@
-/* Limits of the shell. The files of a control group are read at most once a command, and only after
- * one that failed. */
+/* Limits of the shell. The counters of its control groups are read when a command begins and when
+ * it has ended. */
 #include "config.h"
 
 #include "session/confine.h"
@@ -13,10 +13,14 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/path.h"
 
 #define FILE_MAX 4096
 #define GROUP_PATH_MAX 4096
+/* Names in memory.events (memory.oom_control in version 1) and in pids.events. */
+#define KILLS "oom_kill "
+#define REFUSALS "max "
 
 static void
 join(const char *group)
@@ -89,36 +93,101 @@ hr_confine_limit(const struct hr_confine *c)
 		(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-/* The number behind `name` in a file of a group; with "" the file's own. */
+/* The number behind `name` in a text; with "" its first. */
 static bool
-group_number(const char *group, const char *file, const char *name, uint64_t *ret)
+number_in(const char *text, const char *name, uint64_t *ret)
 {
-	char *path = hr_path_join(group, file);
-	struct hr_buf text;
-	const char *at = NULL;
+	const char *at = strstr(text, name);
 
-	hr_buf_init(&text, FILE_MAX);
-	if (path != NULL && hr_path_read(path, &text, NULL) == 0)
-		at = strstr(hr_buf_str(&text), name);
 	if (at != NULL)
 		at += strlen(name);
-	if (at != NULL && *at >= '0' && *at <= '9')
-		*ret = strtoull(at, NULL, 10);
-	else
-		at = NULL;
-	hr_buf_done(&text);
+	if (at == NULL || *at < '0' || *at > '9')
+		return false;
+	*ret = strtoull(at, NULL, 10);
+	return true;
+}
+
+static int
+open_in(const char *group, const char *file)
+{
+	char *path = hr_path_join(group, file);
+	int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
 	free(path);
-	return at != NULL;
+	return fd;
 }
 
 static bool
-has_grown(uint64_t *last, bool known, uint64_t now)
+read_at(int fd, const char *name, uint64_t *ret)
 {
-	bool grown = known && now > *last;
+	char text[FILE_MAX];
+	ssize_t n = fd >= 0 ? pread(fd, text, sizeof(text) - 1, 0) : -1;
 
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	return number_in(text, name, ret);
+}
+
+static void
+add_limit(struct hr_buf *out, const char *group, const char *const *files, unsigned shift,
+    const char *text)
+{
+	uint64_t max = 0;
+	bool known = false;
+	int fd;
+
+	for (; *files != NULL && !known; files++) {
+		fd = open_in(group, *files);
+		known = read_at(fd, "", &max);
+		hr_fd_close(&fd);
+	}
 	if (known)
-		*last = now;
-	return grown;
+		hr_buf_addf(out, text, max >> shift);
+}
+
+/* Whether it rose in that group. */
+static bool
+has_risen(struct hr_confine_counter *t, size_t i, const char *name)
+{
+	uint64_t now = 0, last = t->last[i];
+
+	if (!read_at(t->fd[i], name, &now))
+		return false;
+	t->last[i] = now;
+	return now > last;
+}
+
+/* Once, as they are from before any command. */
+static void
+start_looking(struct hr_confine *c)
+{
+	size_t i;
+
+	c->looking = true;
+	for (i = 0; i < c->ngroups; i++) {
+		c->kills.fd[i] = open_in(c->groups[i], "memory.events");
+		if (c->kills.fd[i] < 0)
+			c->kills.fd[i] = open_in(c->groups[i], "memory.oom_control");
+		c->refusals.fd[i] = open_in(c->groups[i], "pids.events");
+		(void)has_risen(&c->kills, i, KILLS);
+		(void)has_risen(&c->refusals, i, REFUSALS);
+	}
+}
+
+void
+hr_confine_begin(struct hr_confine *c)
+{
+	size_t i;
+
+	if (c == NULL || c->ngroups == 0)
+		return;
+	if (!c->looking)
+		start_looking(c);
+	for (i = 0; i < c->ngroups; i++) {
+		c->kills.earlier |= has_risen(&c->kills, i, KILLS);
+		c->refusals.earlier |= has_risen(&c->refusals, i, REFUSALS);
+	}
 }
 
 static bool
@@ -131,33 +200,49 @@ disk_full(const char *dir)
 	       (geteuid() == 0 ? fs.f_bavail == 0 : fs.f_bavail == 0 && fs.f_bfree > 0);
 }
 
+/* Where the counter rose: which group, in ret; false: nowhere. */
+static bool
+rose(struct hr_confine *c, struct hr_confine_counter *t, const char *name, size_t *ret)
+{
+	bool any = false;
+	size_t i;
+
+	for (i = 0; i < c->ngroups; i++) {
+		if (!has_risen(t, i, name))
+			continue;
+		*ret = i;
+		any = true;
+	}
+	return any;
+}
+
 void
 hr_confine_why(struct hr_confine *c, const char *dir, struct hr_buf *out)
 {
-	uint64_t n = 0, max = 0;
-	bool known;
-	size_t i;
+	static const char *const memory[] = {"memory.max", "memory.limit_in_bytes", NULL},
+				 *const pids[] = {"pids.max", NULL};
+	size_t i = 0;
 
-	for (i = 0; c != NULL && i < c->ngroups; i++) {
-		const char *g = c->groups[i];
-
-		known = group_number(g, "memory.events", "oom_kill ", &n) ||
-			group_number(g, "memory.oom_control", "oom_kill ", &n);
-		if (has_grown(&c->memory_kills, known, n)) {
+	if (c != NULL && c->looking) {
+		if (rose(c, &c->kills, KILLS, &i)) {
 			hr_buf_adds(
 			    out, "\n[Out of memory: the system ended a process of the sandbox");
-			if (group_number(g, "memory.max", "", &max) ||
-			    group_number(g, "memory.limit_in_bytes", "", &max))
-				hr_buf_addf(out, " (limit %" PRIu64 " MB)", max >> 20);
+			add_limit(out, c->groups[i], memory, 20, " (limit %" PRIu64 " MB)");
 			hr_buf_adds(out, ".]");
+		} else if (c->kills.earlier) {
+			hr_buf_adds(out, "\n[Out of memory: before this command began, the system "
+					 "ended a process of the sandbox.]");
 		}
-		known = group_number(g, "pids.events", "max ", &n);
-		if (has_grown(&c->pids_refused, known, n)) {
+		if (rose(c, &c->refusals, REFUSALS, &i)) {
 			hr_buf_adds(out, "\n[Too many processes: the sandbox may have no more");
-			if (group_number(g, "pids.max", "", &max))
-				hr_buf_addf(out, " than %" PRIu64, max);
+			add_limit(out, c->groups[i], pids, 0, " than %" PRIu64);
 			hr_buf_adds(out, ".]");
+		} else if (c->refusals.earlier) {
+			hr_buf_adds(out,
+			    "\n[Too many processes: before this command began, one was "
+			    "refused in the sandbox.]");
 		}
+		c->kills.earlier = c->refusals.earlier = false;
 	}
 	if (dir != NULL && disk_full(dir))
 		hr_buf_addf(out, "\n[No space is left on the disk of %s.]", dir);

@@ -16,8 +16,14 @@ struct hr_confine {
 	size_t ngroups;
 	uint64_t memory, processes, files; /* RLIMIT_AS, _NPROC, _NOFILE; 0: as they are */
 	bool no_new_privileges;
-	unsigned oom_score;                  /* 0: the keeper's */
-	uint64_t memory_kills, pids_refused; /* of the groups, at the last look */
+	unsigned oom_score; /* 0: the keeper's */
+	/* of the groups, at the last look, and since when something is owed to who asks next */
+	struct hr_confine_counter {
+		int fd[HR_CONFINE_GROUPS]; /* -1: it has none */
+		uint64_t last[HR_CONFINE_GROUPS];
+		bool earlier; /* it rose before the command began */
+	} kills, refusals;
+	bool looking;
 };
 
 /* In the child between fork and exec, while it is still who the keeper is: only system calls. What
@@ -27,9 +33,12 @@ void hr_confine_enter(const struct hr_confine *c);
 /* The same, after it has become the shell's user: counts of processes are counted by user. */
 void hr_confine_limit(const struct hr_confine *c);
 
-/* What the kernel did since the last look, as further lines for an observation; nothing is the
- * usual case. c: NULL: no limits. dir: the shell's directory, asked whether its disk is full; NULL:
- * not asked. */
+/* A command begins: what was done before is none of its doing. */
+void hr_confine_begin(struct hr_confine *c);
+
+/* What the kernel did since then, or before it and nobody was told, as further lines for an
+ * observation; nothing is the usual case. c: NULL: no limits. dir: the shell's directory, asked
+ * whether its disk is full; NULL: not asked. */
 void hr_confine_why(struct hr_confine *c, const char *dir, struct hr_buf *out);
 
 #endif

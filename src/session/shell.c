@@ -465,6 +465,7 @@ op_began(void *arg, const char *p, size_t len)
 	/* while it reports all is redirected; and what exec changes now is seen the next time */
 	if (!k->tells_hides)
 		k->hides = memmem(p, len, "exec", 4) == NULL ? look_hides(k, k->said_pid) : 0;
+	hr_confine_begin(k->config->confine);
 	follow_began(k, p, len);
 }
 

@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.supervised import BUILDDIR, ROOT, Server, need_root, run_tests  # noqa: E402
+from lib.supervised import BUILDDIR, ROOT, Server, marker, need_root, run_tests  # noqa: E402
 from lib.tap import Skip, equal  # noqa: E402
 
 
@@ -53,6 +53,15 @@ def memory():
         equal(run(s, "echo $kept"), (0, "\n[The command completed with exit code 0.]", "yes"))
         code, suffix, _ = run(s, "tail /dev/zero | cat")
         equal((code, "Out of memory" in suffix), (0, True), "a part of a pipe: " + suffix)
+        # to each its own: not to the first command of another shell, and not to the next one as its own
+        o = s.action("true", is_static=True).json()
+        equal(o["extras"]["metadata"]["suffix"], "\n[The command completed with exit code 0.]")
+        killed, wait = marker(s)
+        s.run("(sleep 0.1; tail /dev/zero; %s) >/dev/null 2>&1 & disown" % killed)
+        wait()
+        equal(run(s, "true")[:2], (0, "\n[The command completed with exit code 0.]\n[Out of memory: before this "
+                                   "command began, the system ended a process of the sandbox.]"))
+        equal(run(s, "true")[:2], (0, "\n[The command completed with exit code 0.]"))
         # the shell itself
         s.run("cd /tmp")
         code, suffix, _ = run(s, "a=xxxxxxxxxxxxxxxx; while :; do a=$a$a; done")

@@ -225,20 +225,36 @@ START_TEST(what_is_said)
 	(void)snprintf(group, sizeof(group), "%s", at("cg"));
 	c.groups[0] = group;
 	expect(&c, "");
-	file("cg/memory.events", "low 0\noom 3\noom_kill 0\noom_group_kill 0\n");
+	file("cg/memory.events", "low 0\noom 3\noom_kill 1\noom_group_kill 0\n");
 	file("cg/memory.max", "67108864\n");
-	file("cg/pids.events", "max 0\n");
+	file("cg/pids.events", "max 3\n");
 	file("cg/pids.max", "64\n");
+	/* what was before the first command is nobody's business */
+	hr_confine_begin(&c);
 	expect(&c, "");
+	hr_confine_begin(&c);
 	file("cg/memory.events", "low 0\noom 3\noom_kill 2\noom_group_kill 0\n");
 	expect(&c, "\n[Out of memory: the system ended a process of the sandbox (limit 64 MB).]");
 	expect(&c, "");
+	hr_confine_begin(&c);
 	file("cg/pids.events", "max 12\n");
 	expect(&c, "\n[Too many processes: the sandbox may have no more than 64.]");
 	expect(&c, "");
 	file("cg/pids.max", "max\n");
 	file("cg/pids.events", "max 13\n");
 	expect(&c, "\n[Too many processes: the sandbox may have no more.]");
+	/* between two commands, or in one whose end nobody asked for */
+	file("cg/memory.events", "low 0\noom 3\noom_kill 3\noom_group_kill 0\n");
+	hr_confine_begin(&c);
+	hr_confine_begin(&c);
+	expect(&c, "\n[Out of memory: before this command began, the system ended a process of the "
+		   "sandbox.]");
+	expect(&c, "");
+	file("cg/memory.events", "low 0\noom 3\noom_kill 4\noom_group_kill 0\n");
+	hr_confine_begin(&c);
+	file("cg/memory.events", "low 0\noom 3\noom_kill 5\noom_group_kill 0\n");
+	expect(&c, "\n[Out of memory: the system ended a process of the sandbox (limit 64 MB).]");
+	expect(&c, "");
 }
 END_TEST
 
@@ -258,6 +274,8 @@ START_TEST(what_is_said_in_version_one)
 	c.groups[0] = group;
 	file("cg/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
 	file("cg/memory.limit_in_bytes", "1073741824\n");
+	hr_confine_begin(&c);
+	file("cg/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
 	expect(&c, "\n[Out of memory: the system ended a process of the sandbox (limit 1024 MB).]");
 }
 END_TEST
