@@ -171,14 +171,19 @@ def nothing_is_refused():
 
 def one_of_each(s):
     """The old nginx and the old workers have ended."""
-    s.until("one nginx is left",
-            lambda: len([p for p in s.pids("nginx") if "master" in process.command_line(p)]) == 1)
+    master(s)
     s.until("the old workers end", lambda: len(s.pids("handrail-worker")) == len(set(
         w for pool in ("control", "files", "action", "live") for w in s.workers(pool))))
 
 
+def masters(s):
+    return {p for p in s.pids("nginx") if "master" in process.command_line(p)}
+
+
 def master(s):
-    return [p for p in s.pids("nginx") if "master" in process.command_line(p)][-1]
+    """The only one: the old one may take a moment to end."""
+    s.until("one nginx is left", lambda: len(masters(s)) == 1)
+    return masters(s).pop()
 
 
 def kept_connections():
@@ -205,8 +210,8 @@ def kept_connections():
         one_of_each(s)
         # it is ours as before: one that dies is replaced, and its words are in our log
         os.kill(before, signal.SIGKILL)
-        s.until("another nginx answers", lambda: s.get("/ready").json()["components"]["nginx"]["state"] == "ready"
-                and master(s) != before)
+        s.until("there is another", lambda: masters(s) - {before})
+        s.until("it answers", lambda: s.get("/ready").json()["components"]["nginx"]["state"] == "ready")
         # with other settings there is another one
         before = master(s)
         s.write_settings({"keepalive_timeout": 0})
@@ -231,7 +236,7 @@ def another_nginx():
             os.rename(program + ".new", program)
             s.send(signal.SIGUSR2)
             until_ready(s, 3)
-            s.until("another nginx runs", lambda: master(s) != before)
+            equal(master(s) != before, True)
             equal(os.readlink("/proc/%d/exe" % master(s)), program)
             equal(s.run("echo on"), "on")
 
