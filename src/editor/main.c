@@ -14,9 +14,9 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "files/detect.h"
-#include "files/editor.h"
-#include "files/encoding.h"
+#include "files/charset/detect.h"
+#include "files/editor/editor.h"
+#include "files/charset/encoding.h"
 #include "files/purepath.h"
 #include "files/textfile.h"
 

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "files/charset.h"
-#include "files/guess.h"
-#include "files/reach.h"
+#include "files/charset/charset.h"
+#include "files/charset/guess.h"
+#include "files/place/reach.h"
 #include "proto/utf8.h"
 
 enum byte_class {

@@ -17,11 +17,11 @@
 
 #include "base/fd.h"
 #include "base/spawn.h"
-#include "files/charset.h"
-#include "files/detect.h"
+#include "files/charset/charset.h"
+#include "files/charset/detect.h"
 #include "files/purepath.h"
 #include "files/pytext.h"
-#include "files/reach.h"
+#include "files/place/reach.h"
 #include "files/textfile.h"
 
 #define FILE_MAX (10u << 20)

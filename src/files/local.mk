@@ -1,25 +1,25 @@
 # what is done with the user's files, for the actions and the workers
 noinst_LTLIBRARIES += libfiles.la
 libfiles_la_SOURCES = \
-	%D%/atomic.c %D%/atomic.h \
+	%D%/place/atomic.c %D%/place/atomic.h \
 	%D%/binary.c %D%/binary.h \
-	%D%/charset.c %D%/charset.h \
-	%D%/charsetname.c \
-	%D%/detect.h \
-	%D%/diff.c %D%/diff.h \
+	%D%/charset/charset.c %D%/charset/charset.h \
+	%D%/charset/charsetname.c \
+	%D%/charset/detect.h \
+	%D%/editor/diff.c %D%/editor/diff.h \
 	%D%/document.c %D%/document.h \
-	%D%/edchange.c \
-	%D%/eddir.c \
-	%D%/eddoc.c \
-	%D%/edfile.c \
-	%D%/editor.c %D%/editor.h %D%/editor_int.h \
-	%D%/edview.c \
-	%D%/encoding.c %D%/encoding.h \
+	%D%/editor/edchange.c \
+	%D%/editor/eddir.c \
+	%D%/editor/eddoc.c \
+	%D%/editor/edfile.c \
+	%D%/editor/editor.c %D%/editor/editor.h %D%/editor/editor_int.h \
+	%D%/editor/edview.c \
+	%D%/charset/encoding.c %D%/charset/encoding.h \
 	%D%/filebody.c %D%/filebody.h \
-	%D%/guess.c %D%/guess.h \
-	%D%/history.c %D%/history.h \
+	%D%/charset/guess.c %D%/charset/guess.h \
+	%D%/editor/history.c %D%/editor/history.h \
 	%D%/module.c %D%/module.h \
-	%D%/moment.h \
+	%D%/place/moment.h \
 	%D%/multipart.c %D%/multipart.h \
 	%D%/params.c %D%/params.h \
 	%D%/purepath.c %D%/purepath.h \
@@ -27,49 +27,49 @@ libfiles_la_SOURCES = \
 	%D%/readwrite.c %D%/readwrite.h \
 	%D%/textfile.c %D%/textfile.h \
 	%D%/viewpage.c %D%/viewpage.h \
-	%D%/zip.c %D%/zip.h
+	%D%/archive/zip.c %D%/archive/zip.h
 libfiles_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libfiles_la_LIBADD = libplace.la libprotojson.la libbase.la $(DL_LIBS)
 
 # where files go and how they get there: all that the module below needs of them
 noinst_LTLIBRARIES += libplace.la
 libplace_la_SOURCES = \
-	%D%/beneath.c %D%/beneath.h \
-	%D%/oserror.c %D%/oserror.h \
-	%D%/reach.c %D%/reach.h \
-	%D%/replace.c %D%/replace.h \
-	%D%/spool.c %D%/spool.h \
-	%D%/target.c %D%/target.h
+	%D%/place/beneath.c %D%/place/beneath.h \
+	%D%/place/oserror.c %D%/place/oserror.h \
+	%D%/place/reach.c %D%/place/reach.h \
+	%D%/place/replace.c %D%/place/replace.h \
+	%D%/place/spool.c %D%/place/spool.h \
+	%D%/place/target.c %D%/place/target.h
 libplace_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libplace_la_LIBADD = libprotojson.la libbase.la
 
 # What needs libarchive: a module, for the few workers that need it. Tests link its parts.
 noinst_LTLIBRARIES += libarchives.la
 libarchives_la_SOURCES = \
-	%D%/merge.c \
-	%D%/pack.c %D%/pack.h \
-	%D%/unpack.c %D%/unpack.h %D%/unpack_int.h
+	%D%/archive/merge.c \
+	%D%/archive/pack.c %D%/archive/pack.h \
+	%D%/archive/unpack.c %D%/archive/unpack.h %D%/archive/unpack_int.h
 libarchives_la_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS) $(JSONC_CFLAGS)
 libarchives_la_LIBADD = $(ARCHIVE_LIBS)
 
 # What libuchardet and libmagic say: by way of modules in the workers, without them in the tests.
 noinst_LTLIBRARIES += libdetect.la libdetectload.la
-libdetect_la_SOURCES = %D%/detectcharset.c %D%/detectkind.c
+libdetect_la_SOURCES = %D%/charset/detectcharset.c %D%/charset/detectkind.c
 libdetect_la_CFLAGS = $(AM_CFLAGS) $(MAGIC_CFLAGS) $(UCHARDET_CFLAGS)
 libdetect_la_LIBADD = libbase.la $(MAGIC_LIBS) $(UCHARDET_LIBS)
-libdetectload_la_SOURCES = %D%/detectload.c
+libdetectload_la_SOURCES = %D%/charset/detectload.c
 
 module_flags = -module -avoid-version -shared $(SHARED_LDFLAGS) $(SAN_CFLAGS) -export-symbols-regex
 modules_LTLIBRARIES += handrail-charset.la handrail-kind.la handrail-zip.la
-handrail_charset_la_SOURCES = %D%/charset_module.c %D%/detectcharset.c
+handrail_charset_la_SOURCES = %D%/charset/charset_module.c %D%/charset/detectcharset.c
 handrail_charset_la_CFLAGS = $(AM_CFLAGS) $(UCHARDET_CFLAGS)
 handrail_charset_la_LDFLAGS = $(module_flags) '^hr_charset_module$$'
 handrail_charset_la_LIBADD = libbase.la $(UCHARDET_LIBS)
-handrail_kind_la_SOURCES = %D%/kind_module.c %D%/detectkind.c
+handrail_kind_la_SOURCES = %D%/charset/kind_module.c %D%/charset/detectkind.c
 handrail_kind_la_CFLAGS = $(AM_CFLAGS) $(MAGIC_CFLAGS)
 handrail_kind_la_LDFLAGS = $(module_flags) '^hr_kind_module$$'
 handrail_kind_la_LIBADD = libbase.la $(MAGIC_LIBS)
-handrail_zip_la_SOURCES = %D%/zip_module.c
+handrail_zip_la_SOURCES = %D%/archive/zip_module.c
 handrail_zip_la_LDFLAGS = $(module_flags) '^hr_zip_module$$'
 handrail_zip_la_LIBADD = libarchives.la libplace.la
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "files/charset.h"
+#include "files/charset/charset.h"
 #include "proto/utf8.h"
 
 /* Appends the parts of p behind what b holds since `root`. */

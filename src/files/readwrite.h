@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
-#include "files/moment.h"
+#include "files/place/moment.h"
 #include "proto/frame.h"
 
 enum hr_rw_result {

@@ -10,9 +10,9 @@
 
 #include "base/fd.h"
 #include "files/binary.h"
-#include "files/charset.h"
+#include "files/charset/charset.h"
 #include "files/pytext.h"
-#include "files/reach.h"
+#include "files/place/reach.h"
 
 #define PIECE (64u << 10)
 

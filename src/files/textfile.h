@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
-#include "files/encoding.h"
+#include "files/charset/encoding.h"
 #include "proto/frame.h"
 
 /* Appends all bytes of path, at most the cap of b. 0; -1: err->sys is the errno, EFBIG for a file

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "files/detect.h"
+#include "files/charset/detect.h"
 #include "host/error.h"
 #include "host/module.h"
 #include "host/settings.h"

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "files/atomic.h"
+#include "files/place/atomic.h"
 #include "files/binary.h"
-#include "files/editor.h"
+#include "files/editor/editor.h"
 #include "files/textfile.h"
 #include "host/cli_int.h"
 #include "host/error.h"

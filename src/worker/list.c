@@ -12,7 +12,7 @@
 #include <json-c/json.h>
 
 #include "base/fd.h"
-#include "files/reach.h"
+#include "files/place/reach.h"
 #include "proto/json.h"
 #include "proto/pylower.h"
 #include "proto/utf8.h"

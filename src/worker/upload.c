@@ -17,10 +17,10 @@
 
 #include "base/log.h"
 #include "files/multipart.h"
-#include "files/oserror.h"
+#include "files/place/oserror.h"
 #include "files/params.h"
-#include "files/spool.h"
-#include "files/zip.h"
+#include "files/place/spool.h"
+#include "files/archive/zip.h"
 #include "proto/json.h"
 #include "proto/pyrepr.h"
 #include "proto/utf8.h"

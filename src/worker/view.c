@@ -12,8 +12,8 @@
 
 #include "base/account.h"
 #include "base/fd.h"
-#include "files/oserror.h"
-#include "files/reach.h"
+#include "files/place/oserror.h"
+#include "files/place/reach.h"
 #include "files/viewpage.h"
 #include "worker/worker.h"
 

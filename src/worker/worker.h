@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
-#include "files/unpack.h"
+#include "files/archive/unpack.h"
 #include "proto/journal.h"
 #include "proto/scoreboard.h"
 #include "worker/auth.h"

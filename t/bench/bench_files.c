@@ -10,8 +10,8 @@
 
 #include "base/path.h"
 #include "files/binary.h"
-#include "files/diff.h"
-#include "files/editor.h"
+#include "files/editor/diff.h"
+#include "files/editor/editor.h"
 #include "files/readwrite.h"
 #include "lat.h"
 

@@ -16,9 +16,9 @@
 #include "base/path.h"
 #include "failcalls.h"
 #include "fault.h"
-#include "files/atomic.h"
-#include "files/diff.h"
-#include "files/editor.h"
+#include "files/place/atomic.h"
+#include "files/editor/diff.h"
+#include "files/editor/editor.h"
 #include "files/readwrite.h"
 #include "tree.h"
 
@@ -147,7 +147,7 @@ writing_linked(struct hr_err *err)
 	r = hr_atomic_open(&a, tree_path("ws/f"), 0666, err);
 	if (r == 0)
 		r = hr_fd_write_full(a.fd, "a longer text\n", 14, err);
-	/* the copy into it may break off: files/atomic.h says what is promised then */
+	/* the copy into it may break off: files/place/atomic.h says what is promised then */
 	failcalls_spare(true);
 	if (r == 0)
 		r = hr_atomic_commit(&a, err);

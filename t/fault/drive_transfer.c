@@ -17,10 +17,10 @@
 #include "fault.h"
 #include "files/filebody.h"
 #include "files/multipart.h"
-#include "files/pack.h"
-#include "files/spool.h"
-#include "files/target.h"
-#include "files/unpack.h"
+#include "files/archive/pack.h"
+#include "files/place/spool.h"
+#include "files/place/target.h"
+#include "files/archive/unpack.h"
 #include "tree.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -15,9 +15,9 @@
 
 #include "base/path.h"
 #include "files/binary.h"
-#include "files/diff.h"
-#include "files/editor.h"
-#include "files/encoding.h"
+#include "files/editor/diff.h"
+#include "files/editor/editor.h"
+#include "files/charset/encoding.h"
 #include "files/pytext.h"
 #include "files/textfile.h"
 #include "proto/utf8.h"

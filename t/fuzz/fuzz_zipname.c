@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "files/unpack.h"
+#include "files/archive/unpack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

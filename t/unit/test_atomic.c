@@ -17,7 +17,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "files/atomic.h"
+#include "files/place/atomic.h"
 
 #include "lines.h"
 

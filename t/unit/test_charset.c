@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "files/binary.h"
-#include "files/charset.h"
-#include "files/detect.h"
-#include "files/encoding.h"
-#include "files/guess.h"
+#include "files/charset/charset.h"
+#include "files/charset/detect.h"
+#include "files/charset/encoding.h"
+#include "files/charset/guess.h"
 #include "files/module.h"
 
 #include "lines.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "files/purepath.h"
-#include "files/oserror.h"
+#include "files/place/oserror.h"
 #include "files/pytext.h"
 
 #include "lines.h"

@@ -21,14 +21,14 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "files/beneath.h"
-#include "files/reach.h"
-#include "files/pack.h"
-#include "files/replace.h"
-#include "files/spool.h"
-#include "files/target.h"
-#include "files/unpack.h"
-#include "files/zip.h"
+#include "files/place/beneath.h"
+#include "files/place/reach.h"
+#include "files/archive/pack.h"
+#include "files/place/replace.h"
+#include "files/place/spool.h"
+#include "files/place/target.h"
+#include "files/archive/unpack.h"
+#include "files/archive/zip.h"
 
 static char top[64];
 static bool openat2_works; /* not under valgrind, for one: then no link is followed */

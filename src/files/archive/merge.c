@@ -1,0 +1,168 @@
+/* One directory tree into another. A directory that is not there yet is moved whole. */
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "files/place/oserror.h"
+#include "files/place/reach.h"
+#include "files/place/replace.h"
+#include "files/place/target.h"
+#include "files/archive/unpack_int.h"
+
+/* One directory of the walk: the staged one and where its entries go. */
+struct level {
+	const struct hr_merge *m;
+	int stage;
+	int dir;         /* O_PATH */
+	const char *way; /* of dir from root, "" for root itself */
+	bool moving;
+};
+
+static int merge_level(struct level *l);
+
+static int
+fail(const struct level *l, const char *name, int sys)
+{
+	char *way = hr_path_join(l->way, name);
+	char *path = way != NULL ? hr_path_join(l->m->directory, way) : NULL;
+
+	if (sys == EXDEV || sys == ELOOP)
+		(void)hr_oserror_text(l->m->why, "400: A link leads out of the destination", path);
+	else
+		(void)hr_oserror_put(l->m->why, path != NULL ? sys : ENOMEM, path);
+	free(way);
+	free(path);
+	return -1;
+}
+
+/* Into a directory that is there already. */
+static int
+descend(struct level *l, const char *name)
+{
+	struct level next = *l;
+	char *way = hr_path_join(l->way, name);
+	int r = -1;
+
+	if (way == NULL)
+		return fail(l, name, ENOMEM);
+	next.way = way;
+	next.stage = openat(l->stage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	next.dir = hr_reach_beneath(l->m->root, way, O_PATH | O_DIRECTORY, true);
+	if (next.stage < 0 || next.dir < 0)
+		(void)fail(l, name, errno == ENOTDIR ? EEXIST : errno);
+	else
+		r = merge_level(&next);
+	hr_fd_close(&next.stage);
+	hr_fd_close(&next.dir);
+	free(way);
+	return r;
+}
+
+/* A file onto what is there. */
+static int
+put_over(struct level *l, const char *name, const struct stat *there)
+{
+	struct stat st = *there;
+	struct hr_target t = {.dir = -1};
+	char *way;
+	int sys, r = -1;
+
+	if (S_ISLNK(st.st_mode)) {
+		/* the file that it leads to, if that is beneath the directory, too */
+		way = hr_path_join(l->way, name);
+		if (way == NULL)
+			return fail(l, name, ENOMEM);
+		r = hr_target_open(&t, l->m->directory, way, l->m->directory, l->m->why);
+		if (r == 0 && l->moving && hr_replace(l->stage, name, t.dir, t.leaf, &t.st) < 0)
+			r = fail(l, name, errno);
+		hr_target_close(&t);
+		free(way);
+		return r;
+	}
+	sys = hr_target_refuses(&st);
+	if (sys == 0 && faccessat(l->dir, name, W_OK, AT_EACCESS) < 0)
+		sys = errno;
+	if (sys == 0 && l->moving && hr_replace(l->stage, name, l->dir, name, &st) < 0)
+		sys = errno;
+	return sys == 0 ? 0 : fail(l, name, sys);
+}
+
+static int
+merge_entry(struct level *l, const char *name)
+{
+	struct stat st, there;
+	bool is_dir;
+
+	if (fstatat(l->stage, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return fail(l, name, errno);
+	is_dir = S_ISDIR(st.st_mode);
+	if (fstatat(l->dir, name, &there, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (errno != ENOENT)
+			return fail(l, name, errno);
+		if (!l->moving || hr_replace_none(l->stage, name, l->dir, name) == 0)
+			return 0;
+		/* another file system: the directory is made there and filled */
+		if (!is_dir || errno != EXDEV || mkdirat(l->dir, name, st.st_mode & 07777) < 0)
+			return fail(l, name, errno);
+		return descend(l, name);
+	}
+	if (is_dir)
+		return descend(l, name);
+	return put_over(l, name, &there);
+}
+
+static int
+merge_level(struct level *l)
+{
+	int fd = openat(l->stage, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *e;
+
+	if (d == NULL) {
+		hr_fd_close(&fd);
+		return fail(l, "", errno);
+	}
+	if (faccessat(l->dir, ".", W_OK | X_OK, AT_EACCESS) < 0)
+		r = fail(l, "", errno);
+	while (r == 0 && (errno = 0, e = readdir(d)) != NULL)
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			r = merge_entry(l, e->d_name);
+	if (r == 0 && errno != 0)
+		r = fail(l, "", errno);
+	(void)closedir(d); /* only read from */
+	return r;
+}
+
+static int
+merge(const struct hr_merge *m, int stage, bool moving)
+{
+	struct level top = {.m = m, .stage = stage, .way = "", .moving = moving};
+	int r;
+
+	top.dir = openat(m->root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (top.dir < 0)
+		return fail(&top, "", errno);
+	r = merge_level(&top);
+	hr_fd_close(&top.dir);
+	return r;
+}
+
+int
+hr_merge_check(const struct hr_merge *m, int stage)
+{
+	return merge(m, stage, false);
+}
+
+int
+hr_merge_move(const struct hr_merge *m, int stage)
+{
+	return merge(m, stage, true);
+}

@@ -1,0 +1,490 @@
+/* Walking and packing. Invariant: directories are entered by descriptor and never through a link.
+ */
+#include "config.h"
+
+#include "files/archive/pack.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "files/place/beneath.h"
+#include "files/place/oserror.h"
+#include "files/place/reach.h"
+#include "proto/utf8.h"
+
+#define BUFFER (256u << 10) /* read at once, and handed on at once */
+#define WAY_MAX (1u << 20)
+#define NAMES_MAX (256u << 20)
+#define LOOK_EVERY 16 /* entries between two looks at the clock */
+
+struct hr_pack {
+	char *path;
+	int top;           /* -1: no directory, the archive is empty */
+	struct hr_buf way; /* names from the top down to the directory in hand, with a last '/' */
+	char *buffer;
+
+	/* looking through it */
+	bool looking;
+	unsigned seen;
+	struct timespec end;
+
+	/* packing it */
+	struct archive *a;
+	struct archive_entry *e;
+	struct hr_sink *sink;
+	bool gone; /* the reader is */
+
+	struct hr_buf *why;
+};
+
+enum { WALK_ON = 0, WALK_STOP = 1 }; /* -1: failed */
+
+/* ---- errors ---- */
+
+/* The name of an entry of the directory in hand, or of the directory. The caller frees. */
+static char *
+full_name(const struct hr_pack *p, const char *name)
+{
+	char *dir = hr_path_join(p->path, hr_buf_str(&p->way)), *full;
+
+	if (dir == NULL)
+		return NULL;
+	full = hr_path_join(dir, name);
+	free(dir);
+	return full;
+}
+
+static int
+fail(struct hr_pack *p, const char *name, int sys)
+{
+	char *full = full_name(p, name);
+
+	(void)hr_oserror_put(p->why, full != NULL ? sys : ENOMEM,
+	    full != NULL && hr_utf8_valid(full, strlen(full)) ? full : NULL);
+	free(full);
+	return -1;
+}
+
+/* Python cannot write such a name, and says where in it the trouble is. */
+static int
+fail_name(struct hr_pack *p, const char *way, size_t len)
+{
+	size_t at = 0, bad = 0, n;
+	const char *q = way, *end = way + len;
+	int first = 0;
+	int32_t cp;
+
+	for (; q < end; q += n) {
+		cp = hr_utf8_next(q, end, &n);
+		if (cp < 0 || hr_utf8_is_surrogate(cp)) {
+			if (bad++ == 0)
+				first = (unsigned char)*q;
+			n = 1; /* Python takes each byte for a character of its own */
+		} else if (bad > 0) {
+			break;
+		} else {
+			at++;
+		}
+	}
+	hr_buf_reset(p->why);
+	if (bad == 1)
+		hr_buf_addf(p->why,
+		    "'utf-8' codec can't encode character '\\udc%02x' in position %zu: ", first,
+		    at);
+	else
+		hr_buf_addf(p->why,
+		    "'utf-8' codec can't encode characters in position %zu-%zu: ", at,
+		    at + bad - 1);
+	hr_buf_adds(p->why, "surrogates not allowed");
+	return -1;
+}
+
+static bool
+is_text(const char *s, size_t len)
+{
+	const char *end = s + len;
+	size_t n;
+	int32_t cp;
+
+	for (; s < end; s += n) {
+		cp = hr_utf8_next(s, end, &n);
+		if (cp < 0 || hr_utf8_is_surrogate(cp))
+			return false;
+	}
+	return true;
+}
+
+/* What a file must be like to be packed. */
+static int
+check_file(struct hr_pack *p, const char *name, const struct stat *st)
+{
+	struct tm tm;
+
+	if (S_ISSOCK(st->st_mode))
+		return fail(p, name, ENXIO); /* what opening one says */
+	if (localtime_r(&st->st_mtime, &tm) == NULL || tm.tm_year < 80)
+		return hr_oserror_text(p->why, "ZIP does not support timestamps before 1980", NULL);
+	return 0;
+}
+
+/* ---- one file ---- */
+
+static int
+put_entry(struct hr_pack *p, const char *name, const struct stat *st)
+{
+	size_t way = p->way.len;
+	int r;
+
+	hr_buf_adds(&p->way, name);
+	if (p->way.fail != HR_OK)
+		return hr_oserror_put(p->why, ENAMETOOLONG, NULL);
+	if (!is_text(p->way.p, p->way.len))
+		return fail_name(p, p->way.p, p->way.len);
+	archive_entry_clear(p->e);
+	archive_entry_set_pathname(p->e, p->way.p);
+	archive_entry_set_mode(p->e, S_IFREG | (st->st_mode & 07777));
+	archive_entry_set_size(p->e, S_ISREG(st->st_mode) ? st->st_size : 0);
+	archive_entry_set_mtime(p->e, st->st_mtime, 0);
+	p->way.len = way;
+	p->way.p[way] = '\0';
+	r = archive_write_header(p->a, p->e);
+	if (r == ARCHIVE_OK || r == ARCHIVE_WARN)
+		return p->gone ? -1 : 0;
+	return hr_oserror_text(p->why, archive_error_string(p->a), NULL);
+}
+
+/* A file that grows is packed as long as it was, one that shrinks as long as it is. */
+static int
+put_data(struct hr_pack *p, const char *name, int fd, off_t size)
+{
+	ssize_t n;
+
+	while (size > 0 && !p->gone) {
+		n = hr_fd_read(fd, p->buffer, size < (off_t)BUFFER ? (size_t)size : BUFFER);
+		if (n < 0)
+			return fail(p, name, errno);
+		if (n == 0)
+			break;
+		if (archive_write_data(p->a, p->buffer, (size_t)n) < 0)
+			return hr_oserror_text(p->why, archive_error_string(p->a), NULL);
+		size -= n;
+	}
+	return p->gone ? -1 : 0;
+}
+
+/* A file, or what a link leads to: in the tree that was asked for with our rights, elsewhere with
+ * those of the shell's account if the link may be its. */
+static int
+open_entry(struct hr_pack *p, int dir, const char *name)
+{
+	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+	int fd = hr_reach_open(dir, name, flags | O_NOFOLLOW);
+	size_t way = p->way.len;
+
+	if (fd >= 0 || errno != ELOOP)
+		return fd;
+	hr_buf_adds(&p->way, name);
+	if (p->way.fail == HR_OK)
+		fd = hr_reach_check(hr_beneath_open(p->top, hr_buf_str(&p->way), flags, true));
+	if (p->way.fail == HR_OK) {
+		p->way.len = way;
+		p->way.p[way] = '\0';
+	}
+	return fd >= 0 ? fd : hr_reach_open_as(dir, name, flags, false);
+}
+
+static int
+pack_file(struct hr_pack *p, int dir, const char *name)
+{
+	struct stat st;
+	int fd = open_entry(p, dir, name), r;
+
+	if (fd < 0)
+		return fail(p, name, errno);
+	r = fstat(fd, &st) < 0 ? fail(p, name, errno) : check_file(p, name, &st);
+	if (r == 0)
+		r = put_entry(p, name, &st);
+	if (r == 0 && S_ISREG(st.st_mode))
+		r = put_data(p, name, fd, st.st_size);
+	hr_fd_close(&fd);
+	return r;
+}
+
+static int
+pack_special(struct hr_pack *p, const char *name, const struct stat *st)
+{
+	int r = check_file(p, name, st);
+
+	return r == 0 ? put_entry(p, name, st) : r;
+}
+
+static int
+look_at(struct hr_pack *p, int dir, const char *name, const struct stat *known)
+{
+	struct timespec now;
+	struct stat st;
+	size_t len = strlen(name);
+
+	if (known == NULL && fstatat(dir, name, &st, 0) < 0)
+		return fail(p, name, errno);
+	if (check_file(p, name, known != NULL ? known : &st) < 0)
+		return -1;
+	if (!is_text(name, len)) {
+		size_t way = p->way.len;
+
+		hr_buf_adds(&p->way, name);
+		(void)fail_name(p, hr_buf_str(&p->way), p->way.len);
+		p->way.len = way;
+		return -1;
+	}
+	if (known != NULL && S_ISREG(known->st_mode)) { /* behind a link */
+		int fd = open_entry(p, dir, name);
+
+		if (fd < 0)
+			return fail(p, name, errno);
+		hr_fd_close(&fd);
+	} else if (geteuid() != 0 && faccessat(dir, name, R_OK, AT_EACCESS) < 0) {
+		/* to root everything is readable */
+		return fail(p, name, errno);
+	}
+	if (++p->seen % LOOK_EVERY != 0)
+		return WALK_ON;
+	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail */
+	return now.tv_sec > p->end.tv_sec ||
+		       (now.tv_sec == p->end.tv_sec && now.tv_nsec >= p->end.tv_nsec)
+		   ? WALK_STOP
+		   : WALK_ON;
+}
+
+/* ---- the tree ---- */
+
+static int walk_directory(struct hr_pack *p, int dir);
+
+/* An entry that is no directory; a link may lead to one all the same. */
+static int
+walk_file(struct hr_pack *p, int dir, const struct dirent *d)
+{
+	struct stat st;
+
+	if (d->d_type == DT_REG)
+		return p->looking ? look_at(p, dir, d->d_name, NULL) : pack_file(p, dir, d->d_name);
+	if (fstatat(dir, d->d_name, &st, 0) < 0)
+		return fail(p, d->d_name, errno);
+	if (S_ISDIR(st.st_mode))
+		return WALK_ON;
+	if (p->looking)
+		return look_at(p, dir, d->d_name, &st);
+	return S_ISREG(st.st_mode) ? pack_file(p, dir, d->d_name) : pack_special(p, d->d_name, &st);
+}
+
+static bool
+is_directory(int dir, const struct dirent *d)
+{
+	struct stat st;
+
+	if (d->d_type != DT_UNKNOWN)
+		return d->d_type == DT_DIR;
+	return fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* What may not be read is left out, but not for want of descriptors or memory, nor a broken disk.
+ */
+static bool
+is_skipped(int sys)
+{
+	return sys != EMFILE && sys != ENFILE && sys != ENOMEM && sys != EIO;
+}
+
+static int
+walk_below(struct hr_pack *p, int dir, const char *name)
+{
+	int fd = hr_reach_open(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), r;
+	size_t way = p->way.len;
+
+	if (fd < 0)
+		return is_skipped(errno) ? WALK_ON : fail(p, name, errno);
+	hr_buf_adds(&p->way, name);
+	hr_buf_addc(&p->way, '/');
+	r = p->way.fail == HR_OK ? walk_directory(p, fd)
+				 : hr_oserror_put(p->why, ENAMETOOLONG, NULL);
+	if (p->way.fail == HR_OK) {
+		p->way.len = way;
+		p->way.p[way] = '\0';
+	}
+	hr_fd_close(&fd);
+	return r;
+}
+
+/* First its files, then its directories, whose names are kept meanwhile. dir stays open. */
+static int
+walk_directory(struct hr_pack *p, int dir)
+{
+	int copy = fcntl(dir, F_DUPFD_CLOEXEC, 0), r = WALK_ON;
+	DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
+	struct hr_buf below;
+	struct dirent *e;
+	const char *name;
+
+	if (d == NULL) {
+		r = fail(p, "", errno);
+		hr_fd_close(&copy);
+		return r;
+	}
+	hr_buf_init(&below, NAMES_MAX);
+	while (r == WALK_ON && (errno = 0, e = readdir(d)) != NULL) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		if (is_directory(dir, e))
+			hr_buf_add(&below, e->d_name, strlen(e->d_name) + 1);
+		else
+			r = walk_file(p, dir, e);
+	}
+	if (r == WALK_ON && (errno == ENOMEM || below.fail != HR_OK))
+		r = hr_oserror_put(p->why, ENOMEM, NULL);
+	(void)closedir(d); /* only read from */
+	for (name = below.p; r == WALK_ON && name != NULL && name < below.p + below.len;
+	     name += strlen(name) + 1)
+		r = walk_below(p, dir, name);
+	hr_buf_done(&below);
+	return r;
+}
+
+/* From the start: the descriptor has been read from before. */
+static int
+walk(struct hr_pack *p)
+{
+	hr_buf_reset(&p->way);
+	hr_buf_adds(&p->way, "");
+	if (lseek(p->top, 0, SEEK_SET) < 0)
+		return fail(p, "", errno);
+	return walk_directory(p, p->top);
+}
+
+/* ---- outside ---- */
+
+static int
+look_through(struct hr_pack *p)
+{
+	(void)clock_gettime(CLOCK_MONOTONIC, &p->end); /* cannot fail */
+	p->end.tv_nsec += HR_PACK_LOOK_MS * 1000000L;
+	p->end.tv_sec += p->end.tv_nsec / 1000000000;
+	p->end.tv_nsec %= 1000000000;
+	p->looking = true;
+	return walk(p);
+}
+
+struct hr_pack *
+hr_pack_open(const char *path, struct hr_buf *why)
+{
+	struct hr_pack *p;
+	struct stat st;
+
+	if (stat(path, &st) < 0) {
+		(void)hr_oserror_text(why, "404: File not found", NULL);
+		return NULL;
+	}
+	p = calloc(1, sizeof(*p));
+	if (p != NULL) {
+		p->top = -1;
+		p->why = why;
+		hr_buf_init(&p->way, WAY_MAX);
+		p->path = strdup(path);
+		p->buffer = malloc(BUFFER);
+	}
+	if (p == NULL || p->path == NULL || p->buffer == NULL) {
+		(void)hr_oserror_put(why, ENOMEM, NULL);
+		hr_pack_free(p);
+		return NULL;
+	}
+	if (!S_ISDIR(st.st_mode))
+		return p;
+	p->top = hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, false);
+	if (p->top < 0 && is_skipped(errno))
+		return p;
+	if (p->top < 0 || look_through(p) < 0) {
+		if (p->top < 0)
+			(void)hr_oserror_put(why, errno, path);
+		hr_pack_free(p);
+		return NULL;
+	}
+	return p;
+}
+
+static la_ssize_t
+block_write(struct archive *a, void *arg, const void *data, size_t len)
+{
+	struct hr_pack *p = arg;
+
+	(void)a;
+	/* never a failure: libarchive 3.6 loses its buffer of such an archive */
+	if (!p->gone && p->sink->write(p->sink, data, len) != 0)
+		p->gone = true;
+	return (la_ssize_t)len;
+}
+
+static int
+pack(struct hr_pack *p)
+{
+	p->a = archive_write_new();
+	p->e = archive_entry_new();
+	if (p->a == NULL || p->e == NULL)
+		return hr_oserror_put(p->why, ENOMEM, NULL);
+	if (archive_write_set_format_zip(p->a) != ARCHIVE_OK ||
+	    archive_write_zip_set_compression_store(p->a) != ARCHIVE_OK ||
+	    archive_write_set_bytes_per_block(p->a, BUFFER) != ARCHIVE_OK ||
+	    archive_write_set_bytes_in_last_block(p->a, 1) != ARCHIVE_OK ||
+	    archive_write_open(p->a, p, NULL, block_write, NULL) != ARCHIVE_OK)
+		return hr_oserror_text(p->why, archive_error_string(p->a), NULL);
+	if (p->top >= 0 && walk(p) < 0)
+		return -1;
+	if (archive_write_close(p->a) != ARCHIVE_OK)
+		return hr_oserror_text(p->why, archive_error_string(p->a), NULL);
+	return p->gone ? -1 : 0;
+}
+
+int
+hr_pack_send(void *arg, struct hr_sink *sink, struct hr_err *err)
+{
+	struct hr_pack *p = arg;
+	struct hr_buf why;
+	int r;
+
+	hr_buf_init(&why, WAY_MAX);
+	p->why = &why;
+	p->sink = sink;
+	p->looking = false;
+	r = pack(p);
+	if (r < 0 && !p->gone)
+		(void)hr_err_set(err, HR_E_SYS, "%.200s", hr_buf_str(&why));
+	hr_buf_done(&why);
+	return r;
+}
+
+void
+hr_pack_free(void *arg)
+{
+	struct hr_pack *p = arg;
+
+	if (p == NULL)
+		return;
+	if (p->a != NULL) {
+		p->gone = true; /* if it is not whole: nothing more is to be written */
+		(void)archive_write_free(p->a);
+	}
+	archive_entry_free(p->e);
+	hr_fd_close(&p->top);
+	hr_buf_done(&p->way);
+	free(p->buffer);
+	free(p->path);
+	free(p);
+}

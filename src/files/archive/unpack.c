@@ -1,0 +1,408 @@
+/* Reading the archive with libarchive, whose idea of where an entry belongs is not used: the names
+ * are resolved here. Invariant: until the whole archive was read, nothing outside of the staging
+ * directory was touched. */
+#include "config.h"
+
+#include "files/archive/unpack.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "files/place/beneath.h"
+#include "files/place/oserror.h"
+#include "files/place/reach.h"
+#include "files/place/replace.h"
+#include "files/place/spool.h"
+#include "files/archive/unpack_int.h"
+#include "proto/pyrepr.h"
+#include "proto/utf8.h"
+
+#define STAGE_KIND "unpack"
+#define BLOCK (64u << 10)
+#define TAIL_MAX (22u + 65535u) /* the end of a zip archive with the longest comment */
+
+struct unpack {
+	struct archive *a;
+	const struct hr_unpack_limits *limits;
+	const struct hr_moment *moment; /* NULL: none */
+	const char *zip_name, *directory;
+	struct hr_buf *why;
+	uint64_t bytes, entries;
+	bool too_large;
+	int root, stage;
+	char stage_name[HR_REPLACE_NAME_MAX];
+	/* the directory of the last file, for the next one */
+	struct hr_buf name, last_way;
+	int last_dir;
+};
+
+bool
+hr_unpack_is_zip(int fd)
+{
+	static const char sign[] = {'P', 'K', 5, 6};
+	struct stat st;
+	size_t len;
+	char *tail;
+	ssize_t n;
+	bool found;
+
+	if (fstat(fd, &st) < 0 || st.st_size < 22)
+		return false;
+	len = st.st_size < (off_t)TAIL_MAX ? (size_t)st.st_size : TAIL_MAX;
+	tail = malloc(len);
+	if (tail == NULL)
+		return false;
+	n = pread(fd, tail, len, st.st_size - (off_t)len);
+	/* 22 bytes are the least, and the comment fits behind them */
+	found = n == (ssize_t)len && memmem(tail, len - 18, sign, sizeof(sign)) != NULL;
+	free(tail);
+	return found;
+}
+
+int
+hr_unpack_name(const char *name, struct hr_buf *ret)
+{
+	unsigned depth = 0;
+	size_t n, total = 0;
+
+	if (name[0] == '/' || strstr(name, "..") != NULL)
+		return 1;
+	for (; *name != '\0'; name += n + strspn(name + n, "/")) {
+		n = strcspn(name, "/");
+		if (n == 1 && *name == '.')
+			continue;
+		total += n + 1;
+		if (n > NAME_MAX || total > PATH_MAX) {
+			errno = ENAMETOOLONG;
+			return -1;
+		}
+		if (++depth > HR_UNPACK_DEPTH) {
+			errno = ELOOP;
+			return -1;
+		}
+		if (depth > 1)
+			hr_buf_addc(ret, '/');
+		hr_buf_add(ret, name, n);
+	}
+	return 0;
+}
+
+/* ---- the staging directory ---- */
+
+static void
+stage_remove(const struct unpack *u, const char *name)
+{
+	char path[64 + NAME_MAX];
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", u->root, name);
+	(void)hr_path_remove(path, NULL); /* what stays goes at the next upload */
+}
+
+/* Removes what others left when they were killed: nobody holds its lock. */
+static void
+stage_sweep(const struct unpack *u)
+{
+	static const char prefix[] = HR_REPLACE_PREFIX STAGE_KIND "-";
+	int fd = openat(u->root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), old;
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *e;
+
+	if (d == NULL) {
+		hr_fd_close(&fd);
+		return;
+	}
+	while ((e = readdir(d)) != NULL) {
+		if (strncmp(e->d_name, prefix, sizeof(prefix) - 1) != 0)
+			continue;
+		old = openat(u->root, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (old >= 0 && flock(old, LOCK_EX | LOCK_NB) == 0)
+			stage_remove(u, e->d_name);
+		hr_fd_close(&old);
+	}
+	(void)closedir(d);
+}
+
+static int
+stage_open(struct unpack *u)
+{
+	stage_sweep(u);
+	if (hr_replace_name(u->stage_name, STAGE_KIND) < 0 ||
+	    mkdirat(u->root, u->stage_name, 0700) < 0) {
+		u->stage_name[0] = '\0';
+		return -1;
+	}
+	u->stage = openat(u->root, u->stage_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	/* a sweep between the two calls finds it empty and takes it: then there is nothing to lock,
+	 * and the first file fails */
+	return u->stage < 0 ? -1 : flock(u->stage, LOCK_SH | LOCK_NB);
+}
+
+/* ---- errors ---- */
+
+static int
+fail_entry(struct unpack *u, int sys)
+{
+	char *path = hr_path_join(u->directory, hr_buf_str(&u->name));
+
+	(void)hr_oserror_put(u->why, path != NULL ? sys : ENOMEM, path);
+	free(path);
+	return -1;
+}
+
+static int
+fail_limit(struct unpack *u, const char *what, uint64_t limit)
+{
+	hr_buf_reset(u->why);
+	hr_buf_addf(u->why, "The archive holds more than %llu %s", (unsigned long long)limit, what);
+	u->too_large = true;
+	return -1;
+}
+
+/* What libarchive has to say, in the words of the original where those are known. */
+static int
+fail_archive(struct unpack *u)
+{
+	const char *text = archive_error_string(u->a);
+	struct hr_buf safe;
+
+	if (text == NULL)
+		text = "The archive is damaged";
+	if (strncmp(text, "ZIP bad CRC", 11) == 0)
+		text = "Bad CRC-32 for file";
+	hr_buf_init(&safe, 4096);
+	/* it may quote bytes of the archive */
+	hr_buf_adds(&safe, hr_utf8_valid(text, strlen(text)) ? text : "The archive is damaged");
+	if (strcmp(hr_buf_str(&safe), "Bad CRC-32 for file") == 0) {
+		hr_buf_addc(&safe, ' ');
+		hr_pyrepr_str(&safe, hr_buf_str(&u->name), u->name.len);
+		(void)hr_oserror_text(u->why, hr_buf_str(&safe), NULL);
+	} else {
+		(void)hr_oserror_text(u->why, hr_buf_str(&safe), u->zip_name);
+	}
+	hr_buf_done(&safe);
+	return -1;
+}
+
+/* ---- entries ---- */
+
+/* The directory that `name` (clean) lies in, made if needed. */
+static int
+directory_of(struct unpack *u, const char **ret_leaf)
+{
+	const char *name = hr_buf_str(&u->name), *slash = strrchr(name, '/');
+	size_t n = slash != NULL ? (size_t)(slash - name) : 0;
+
+	*ret_leaf = slash != NULL ? slash + 1 : name;
+	if (u->last_dir >= 0 && n == u->last_way.len &&
+	    memcmp(hr_buf_str(&u->last_way), name, n) == 0)
+		return u->last_dir;
+	hr_fd_close(&u->last_dir);
+	hr_buf_reset(&u->last_way);
+	hr_buf_add(&u->last_way, name, n);
+	if (u->last_way.fail != HR_OK) {
+		errno = ENOMEM;
+		return -1;
+	}
+	u->last_dir = hr_beneath_mkdirs(u->stage, hr_buf_str(&u->last_way));
+	return u->last_dir;
+}
+
+static int
+write_block(struct unpack *u, int fd, const void *p, size_t len)
+{
+	struct hr_spool out = {.fd = fd};
+
+	u->bytes += len;
+	if (u->limits->bytes > 0 && u->bytes > u->limits->bytes)
+		return fail_limit(u, "bytes", u->limits->bytes);
+	if (hr_spool_write(&out, p, len) < 0)
+		return fail_entry(u, errno);
+	return 0;
+}
+
+static int
+write_data(struct unpack *u, int fd, struct archive_entry *e)
+{
+	const char *link = archive_entry_symlink(e);
+	const void *p;
+	size_t len;
+	la_int64_t at;
+	int r;
+
+	if (link != NULL)
+		return write_block(u, fd, link, strlen(link));
+	while ((r = archive_read_data_block(u->a, &p, &len, &at)) == ARCHIVE_OK)
+		if (len > 0 && write_block(u, fd, p, len) < 0)
+			return -1;
+	return r == ARCHIVE_EOF ? 0 : fail_archive(u);
+}
+
+static int
+write_file(struct unpack *u, struct archive_entry *e)
+{
+	const char *leaf;
+	int dir = directory_of(u, &leaf), fd, r;
+
+	if (dir < 0)
+		return fail_entry(u, errno);
+	/* a name that comes twice: the later one counts */
+	fd = openat(
+	    dir, leaf, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return fail_entry(u, errno);
+	r = write_data(u, fd, e);
+	if (close(fd) < 0 && r == 0) /* where quotas are told late */
+		r = fail_entry(u, errno);
+	return r;
+}
+
+static int
+write_directory(struct unpack *u)
+{
+	int fd = hr_beneath_mkdirs(u->stage, hr_buf_str(&u->name));
+
+	if (fd < 0)
+		return fail_entry(u, errno);
+	hr_fd_close(&fd);
+	return 0;
+}
+
+static bool
+is_special(struct archive_entry *e)
+{
+	mode_t type = archive_entry_filetype(e);
+
+	return type != 0 && type != AE_IFREG && type != AE_IFDIR && type != AE_IFLNK;
+}
+
+static int
+unpack_entry(struct unpack *u, struct archive_entry *e)
+{
+	const char *name = archive_entry_pathname(e);
+	size_t len = name != NULL ? strlen(name) : 0;
+	bool is_dir = len > 0 && name[len - 1] == '/';
+	int r;
+
+	hr_buf_reset(&u->name);
+	if (u->limits->entries > 0 && ++u->entries > u->limits->entries)
+		return fail_limit(u, "entries", u->limits->entries);
+	if (name == NULL || !hr_utf8_valid(name, len))
+		return hr_oserror_text(
+		    u->why, "400: A name in the archive is not valid", u->zip_name);
+	r = hr_unpack_name(name, &u->name);
+	if (r > 0)
+		return 0;
+	if (r < 0) {
+		r = errno;
+		hr_buf_reset(&u->name);
+		hr_buf_add(&u->name, name, len < 512 ? len : 512);
+		return fail_entry(u, r);
+	}
+	if (u->name.fail != HR_OK)
+		return fail_entry(u, ENOMEM);
+	if (is_special(e))
+		return hr_oserror_text(
+		    u->why, "400: Neither a file nor a directory", hr_buf_str(&u->name));
+	if (u->name.len == 0)
+		return 0;
+	if (is_dir || archive_entry_filetype(e) == AE_IFDIR)
+		return write_directory(u);
+	if (archive_entry_is_data_encrypted(e)) {
+		hr_buf_reset(u->why);
+		hr_buf_adds(u->why, "File ");
+		hr_pyrepr_str(u->why, hr_buf_str(&u->name), u->name.len);
+		hr_buf_adds(u->why, " is encrypted, password required for extraction");
+		return -1;
+	}
+	return write_file(u, e);
+}
+
+static int
+unpack_all(struct unpack *u, int zip)
+{
+	struct archive_entry *e;
+	int r;
+
+	if (archive_read_support_format_zip_seekable(u->a) != ARCHIVE_OK)
+		return fail_archive(u);
+	/* names without the flag for UTF-8; where iconv does not know it they must be ASCII */
+	(void)archive_read_set_options(u->a, "zip:hdrcharset=CP437");
+	if (lseek(zip, 0, SEEK_SET) < 0 || archive_read_open_fd(u->a, zip, BLOCK) != ARCHIVE_OK)
+		return fail_archive(u);
+	while ((r = archive_read_next_header(u->a, &e)) == ARCHIVE_OK || r == ARCHIVE_WARN)
+		if (unpack_entry(u, e) < 0)
+			return -1;
+	return r == ARCHIVE_EOF ? 0 : fail_archive(u);
+}
+
+/* The end record alone: libarchive has no entries to begin with. */
+static bool
+is_empty(int zip)
+{
+	struct stat st;
+	unsigned char count[2];
+
+	return fstat(zip, &st) == 0 && st.st_size == 22 && pread(zip, count, 2, 10) == 2 &&
+	       count[0] == 0 && count[1] == 0;
+}
+
+static int
+unpack_into(struct unpack *u, int zip)
+{
+	struct hr_merge m = {u->root, u->directory, u->why};
+
+	if (is_empty(zip))
+		return 0;
+	u->a = archive_read_new();
+	if (u->a == NULL)
+		return hr_oserror_put(u->why, ENOMEM, NULL);
+	if (stage_open(u) < 0)
+		return hr_oserror_put(u->why, errno, u->directory);
+	if (unpack_all(u, zip) < 0 || hr_merge_check(&m, u->stage) < 0)
+		return -1;
+	hr_moment_reach(u->moment);
+	return hr_merge_move(&m, u->stage);
+}
+
+int
+hr_unpack(int zip, const char *zip_name, const char *directory,
+    const struct hr_unpack_limits *limits, const struct hr_moment *moment, bool *ret_too_large,
+    struct hr_buf *why)
+{
+	struct unpack u = {.limits = limits,
+	    .moment = moment,
+	    .zip_name = zip_name,
+	    .directory = directory,
+	    .why = why,
+	    .stage = -1,
+	    .last_dir = -1};
+	int r;
+
+	hr_buf_init(&u.name, PATH_MAX + 1024);
+	hr_buf_init(&u.last_way, PATH_MAX + 1024);
+	u.root = hr_reach_open_as(AT_FDCWD, directory, O_PATH | O_DIRECTORY, true);
+	r = u.root >= 0 ? unpack_into(&u, zip) : hr_oserror_put(why, errno, directory);
+	hr_fd_close(&u.last_dir);
+	hr_fd_close(&u.stage);
+	if (u.stage_name[0] != '\0')
+		stage_remove(&u, u.stage_name);
+	hr_fd_close(&u.root);
+	if (u.a != NULL)
+		(void)archive_read_free(u.a);
+	hr_buf_done(&u.name);
+	hr_buf_done(&u.last_way);
+	*ret_too_large = u.too_large;
+	return r;
+}

@@ -1,0 +1,32 @@
+/* hr_zip: what needs libarchive, in a module of its own that is loaded by the first request for it:
+ * the library and all that it brings along would be in every worker otherwise. */
+#ifndef HR_FILES_ARCHIVE_ZIP_H
+#define HR_FILES_ARCHIVE_ZIP_H
+
+#include "files/archive/pack.h"
+#include "files/place/reach.h"
+#include "files/archive/unpack.h"
+
+#define HR_ZIP_FILE "handrail-zip.so"
+#define HR_ZIP_VERSION 3 /* of the struct below and of what its functions take */
+
+struct hr_zip {
+	unsigned version; /* first: it is looked at before anything else */
+	void (*rules)(const struct hr_reach *rules); /* of its own copy, see reach.h */
+	struct hr_pack *(*pack_open)(const char *path, struct hr_buf *why);
+	int (*pack_send)(void *pack, struct hr_sink *sink, struct hr_err *err);
+	void (*pack_free)(void *pack);
+	bool (*is_zip)(int fd);
+	int (*unpack)(int zip, const char *zip_name, const char *directory,
+	    const struct hr_unpack_limits *limits, const struct hr_moment *moment,
+	    bool *ret_too_large, struct hr_buf *why);
+};
+
+/* The module in directory. NULL: it cannot be loaded, or is of another version. What was loaded
+ * stays until the process ends; it is loaded once whoever asks. Not for threads. */
+const struct hr_zip *hr_zip_load(const char *directory, struct hr_err *err);
+
+/* The only symbol of the module. */
+extern const struct hr_zip hr_zip_module;
+
+#endif

@@ -1,0 +1,9 @@
+/* The struct that handrail-charset.so is. */
+#include "config.h"
+
+#include "files/charset/detect.h"
+
+const struct hr_detector hr_charset_module = {
+    .version = HR_DETECT_VERSION,
+    .ask = hr_detect_charset,
+};

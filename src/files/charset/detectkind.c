@@ -1,0 +1,34 @@
+/* libmagic's answer. Kept open from its first use to the end of the process: a map of a file that
+ * all who asked share, 0.2 ms and some 350 KB of its own. */
+#include "config.h"
+
+#include <magic.h>
+#include <stdbool.h>
+
+#include "files/charset/detect.h"
+
+static magic_t magic;
+static bool tried;
+
+static void
+kind_open(void)
+{
+	tried = true;
+	magic = magic_open(MAGIC_NO_CHECK_COMPRESS | MAGIC_NO_CHECK_TAR);
+	if (magic != NULL && magic_load(magic, NULL) < 0) {
+		magic_close(magic);
+		magic = NULL;
+	}
+}
+
+void
+hr_detect_kind(struct hr_buf *b, const void *p, size_t len)
+{
+	const char *said;
+
+	if (!tried)
+		kind_open();
+	said = magic != NULL ? magic_buffer(magic, p, len) : NULL;
+	if (said != NULL)
+		hr_buf_adds(b, said);
+}

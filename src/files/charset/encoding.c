@@ -1,0 +1,154 @@
+/* Detection in the order of the contract: mark, what the file says of itself, UTF-8, statistics.
+ * Bytes that are valid UTF-8 with more than ASCII in them are UTF-8 whatever the file says. */
+#include "config.h"
+
+#include "files/charset/encoding.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/buf.h"
+#include "files/charset/charset.h"
+#include "files/charset/guess.h"
+#include "proto/utf8.h"
+
+#define DECLARED_IN 8192
+#define SEPARATORS_MAX 10
+#define GARBAGE_PERCENT 2
+
+static bool
+is_name(char c)
+{
+	return isalnum((unsigned char)c) || c == '-' || c == '_';
+}
+
+/* If p begins a declaration: the name's length and place; otherwise 0. */
+static size_t
+declaration(const char *p, const char *end, const char **ret_name)
+{
+	static const char *const words[] = {"encoding", "charset", "coding"};
+	const char *s = NULL, *name;
+	size_t i, n;
+
+	for (i = 0; i < 3 && s == NULL; i++) {
+		n = strlen(words[i]);
+		if ((size_t)(end - p) > n && strncasecmp(p, words[i], n) == 0)
+			s = p + n;
+	}
+	if (s == NULL)
+		return 0;
+	for (n = 0; n < SEPARATORS_MAX && s < end && (*s == ':' || *s == '=' || *s == ' '); n++)
+		s++;
+	if (n == 0)
+		return 0;
+	if (s < end && (*s == '"' || *s == '\''))
+		s++;
+	for (name = s; s < end && is_name(*s); s++)
+		;
+	*ret_name = name;
+	return (size_t)(s - name);
+}
+
+/* The charset that the file names first of those that are known; NULL: none, or one that only the
+ * bytes can show. p is ASCII. */
+static const struct hr_charset *
+find_declared(const char *p, size_t len)
+{
+	const char *end = p + len, *name = NULL;
+	const struct hr_charset *c;
+	char key[64];
+	size_t n, i;
+	bool is_text;
+
+	while (p < end) {
+		n = strchr("eEcC", *p) != NULL ? declaration(p, end, &name) : 0;
+		if (n == 0) {
+			p++;
+			continue;
+		}
+		p = name + n;
+		if (n >= sizeof(key))
+			continue;
+		for (i = 0; i < n; i++)
+			key[i] = name[i] == '-' ? '_' : (char)tolower((unsigned char)name[i]);
+		c = hr_charset_find(key, n, &is_text);
+		if (c != NULL)
+			return is_text ? c : NULL;
+	}
+	return NULL;
+}
+
+static bool
+is_garbage(const char *p, size_t len)
+{
+	const char *end = p + len;
+	size_t n, chars = 0, bad = 0;
+	int32_t cp;
+
+	for (; p < end; p += n, chars++) {
+		cp = hr_utf8_next(p, end, &n);
+		bad += (cp < 0x20 && (cp < 0x08 || cp > 0x0D) && cp != 0x1B) ||
+		       (cp >= 0x7F && cp < 0xA0);
+	}
+	return bad * 100 > chars * GARBAGE_PERCENT;
+}
+
+static const struct hr_charset *
+declared(const char *p, size_t len)
+{
+	size_t head = len < DECLARED_IN ? len : DECLARED_IN, i, n = 0;
+	const struct hr_charset *c;
+	char ascii[DECLARED_IN];
+	struct hr_buf text;
+	bool good;
+
+	for (i = 0; i < head; i++)
+		if ((unsigned char)p[i] < 0x80 && p[i] != '\0')
+			ascii[n++] = p[i];
+	c = find_declared(ascii, n);
+	if (c == NULL)
+		return NULL;
+	hr_buf_init(&text, len * 4 + 16);
+	good = hr_charset_decode(c, p, len, &text, NULL) == 0 && text.fail == HR_OK &&
+	       !is_garbage(hr_buf_str(&text), text.len);
+	hr_buf_done(&text);
+	return good ? c : NULL;
+}
+
+/* A character that the end of the sample cuts does not count. */
+static size_t
+sample_len(const char *p, size_t len)
+{
+	size_t n = HR_ENCODING_SAMPLE;
+
+	if (len <= n)
+		return len;
+	while (n > HR_ENCODING_SAMPLE - 3 && ((unsigned char)p[n] & 0xC0) == 0x80)
+		n--;
+	return n;
+}
+
+void
+hr_encoding_detect(const char *p, size_t len, struct hr_encoding *ret)
+{
+	enum hr_bom bom = hr_charset_bom(p, len);
+	size_t n = sample_len(p, len);
+	const struct hr_charset *c = NULL;
+	bool high;
+
+	ret->charset = &hr_charset_utf8;
+	ret->mark = bom == HR_BOM_UTF8;
+	if (bom != HR_BOM_NONE && bom != HR_BOM_ODD) {
+		ret->charset = hr_charset_of_bom(bom);
+		return;
+	}
+	high = hr_charset_has_high(p, n);
+	if (high && hr_charset_check_utf8(p, n, NULL) == 0)
+		return;
+	c = declared(p, n);
+	if (c == NULL && high)
+		c = hr_guess_charset(p, n);
+	if (c != NULL)
+		ret->charset = c;
+}

@@ -1,0 +1,9 @@
+/* The struct that handrail-kind.so is. */
+#include "config.h"
+
+#include "files/charset/detect.h"
+
+const struct hr_detector hr_kind_module = {
+    .version = HR_DETECT_VERSION,
+    .ask = hr_detect_kind,
+};

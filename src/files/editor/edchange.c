@@ -1,0 +1,415 @@
+/* The commands that change files (doc/files.md, "Changing a file"). All run while the history is
+ * open, one at a time over all workers. */
+#include "config.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "files/charset/charset.h"
+#include "files/editor/diff.h"
+#include "files/editor/editor_int.h"
+#include "files/pytext.h"
+#include "proto/pyrepr.h"
+#include "proto/utf8.h"
+
+#define LINES_BEFORE 4 /* the snippet begins that many lines above, this one included */
+#define LINES_AFTER 4
+
+static struct hr_span
+span_of(const struct hr_buf *b)
+{
+	return (struct hr_span){hr_buf_str(b), b->len};
+}
+
+static void
+put_diff(struct edit *e, struct hr_span before, struct hr_span after)
+{
+	struct hr_span path;
+	struct hr_err err;
+
+	path.p = hr_json_str(e->q->path, &path.len);
+	if (hr_diff(e->diff, before, after, path, &err) < 0)
+		e->diff->fail = HR_E_NOMEM;
+}
+
+/* The change is made; without its history it cannot be undone, which is said when that is asked. */
+static void
+remember(struct edit *e, struct hr_span text)
+{
+	struct hr_err err = {.code = HR_OK};
+
+	if (hr_history_push(&e->history, edit_path(e), text.p, text.len, &err) < 0)
+		hr_log(HR_LOG_WARNING, "an edit cannot be undone: %s", err.msg);
+}
+
+enum hr_edit_result
+edit_create(struct edit *e)
+{
+	const struct hr_encoding utf8 = {.charset = &hr_charset_utf8};
+	enum hr_edit_result r;
+	struct hr_span text;
+	struct hr_buf copy;
+
+	if (e->q->file_text == NULL)
+		return edit_required(e, "file_text");
+	if (!edit_string(e, e->q->file_text, &text))
+		return HR_EDIT_ERROR;
+	if (e->file == NULL) {
+		hr_buf_adds(e->text, "embedded null byte");
+		return HR_EDIT_ERROR;
+	}
+	hr_buf_init(&copy, HR_EDIT_TEXT_MAX);
+	hr_buf_add(&copy, text.p, text.len);
+	r = copy.fail == HR_OK ? edit_store(e, &utf8, false, &copy, NULL) : HR_EDIT_ERROR;
+	if (copy.fail != HR_OK)
+		e->text->fail = copy.fail;
+	hr_buf_done(&copy);
+	if (r != HR_EDIT_DONE)
+		return r;
+	remember(e, text);
+	put_diff(e, (struct hr_span){"", 0}, text);
+	(void)edit_error(e, "File created successfully at: %s", edit_path(e));
+	return HR_EDIT_DONE;
+}
+
+/* ---- str_replace ---- */
+
+/* Where `what` occurs in text from `at` on, SIZE_MAX: nowhere. The empty string is everywhere. */
+static size_t
+find_next(struct hr_span text, size_t at, struct hr_span what)
+{
+	const char *p;
+
+	if (at > text.len)
+		return SIZE_MAX;
+	p = memmem(text.p + at, text.len - at, what.p, what.len);
+	return p != NULL ? (size_t)(p - text.p) : SIZE_MAX;
+}
+
+/* The begin of the next place that a non-overlapping search looks at. */
+static size_t
+step(struct hr_span text, size_t at, struct hr_span what)
+{
+	size_t n = 1;
+
+	if (what.len > 0)
+		return at + what.len;
+	if (at < text.len)
+		(void)hr_utf8_next(text.p + at, text.p + text.len, &n);
+	return at + n;
+}
+
+static enum hr_edit_result
+refuse_multiple(struct edit *e, struct hr_span text, size_t at, struct hr_span what)
+{
+	size_t line = 1, counted = 0, last = 0;
+
+	(void)edit_error(e,
+	    "No replacement was performed. Multiple occurrences of old_str `%s` in lines [", what);
+	for (; at != SIZE_MAX; at = find_next(text, step(text, at, what), what)) {
+		line += hr_pytext_newlines(text.p + counted, at - counted);
+		counted = at;
+		if (line == last)
+			continue;
+		hr_buf_addf(e->text, "%s%zu", last > 0 ? ", " : "", line);
+		last = line;
+	}
+	hr_buf_adds(e->text, "]. Please ensure it is unique.");
+	return HR_EDIT_ERROR;
+}
+
+/* The numbered block of some lines, from 0, of what the file holds now. */
+static void
+put_snippet(struct edit *e, const char *what, bool with_path, const struct hr_buf *now, size_t from,
+    size_t to, uint64_t first)
+{
+	const char *p = hr_buf_str(now);
+	size_t begin = hr_pytext_line_at(p, now->len, from);
+	size_t end = begin + hr_pytext_line_at(p + begin, now->len - begin, to - from);
+
+	(void)edit_error(e, "The file %s has been edited. ", edit_path(e));
+	edit_put_block(e, what, with_path, p + begin, end - begin, first);
+}
+
+static enum hr_edit_result
+replace_at(struct edit *e, const struct hr_encoding *enc, const struct hr_buf *text, size_t at,
+    size_t len, struct hr_span new)
+{
+	size_t row = hr_pytext_newlines(text->p, at) + 1; /* from 1 */
+	size_t from = row > LINES_BEFORE ? row - LINES_BEFORE : 0;
+	enum hr_edit_result r = HR_EDIT_ERROR;
+	struct hr_buf after, now;
+
+	hr_buf_init(&after, HR_EDIT_TEXT_MAX);
+	hr_buf_init(&now, HR_EDIT_TEXT_MAX);
+	hr_buf_add(&after, hr_buf_str(text), at);
+	hr_buf_add(&after, new.p, new.len);
+	hr_buf_add(&after, hr_buf_str(text) + at + len, text->len - at - len);
+	if (after.fail != HR_OK)
+		e->text->fail = after.fail;
+	else
+		r = edit_store(e, enc, false, &after, &now);
+	if (r == HR_EDIT_DONE) {
+		remember(e, span_of(text));
+		put_diff(e, span_of(text), span_of(&after));
+		put_snippet(e, "a snippet of ", true, &now, from,
+		    row + LINES_AFTER + hr_pytext_newlines(new.p, new.len), from + 1);
+		hr_buf_adds(e->text, "Review the changes and make sure they are as expected. Edit "
+				     "the file again if necessary.");
+	}
+	hr_buf_done(&after);
+	hr_buf_done(&now);
+	return r;
+}
+
+static enum hr_edit_result
+replace_in(struct edit *e, const struct hr_encoding *enc, const struct hr_buf *text,
+    struct hr_span old, struct hr_span new)
+{
+	struct hr_span all = span_of(text);
+	size_t at = find_next(all, 0, old), again;
+
+	if (at == SIZE_MAX) {
+		hr_utf8_strip(&old.p, &old.len);
+		hr_utf8_strip(&new.p, &new.len);
+		at = find_next(all, 0, old);
+	}
+	if (at == SIZE_MAX)
+		return edit_error(e,
+		    "No replacement was performed, old_str `%s` did not appear verbatim in %s.",
+		    old, edit_path(e));
+	again = find_next(all, step(all, at, old), old);
+	if (again != SIZE_MAX)
+		return refuse_multiple(e, all, at, old);
+	return replace_at(e, enc, text, at, old.len, new);
+}
+
+enum hr_edit_result
+edit_str_replace(struct edit *e)
+{
+	struct hr_span old, new;
+	struct hr_encoding enc;
+	enum hr_edit_result r;
+	struct hr_buf text;
+
+	if (e->q->old_str == NULL)
+		return edit_required(e, "old_str");
+	if (!edit_string(e, e->q->old_str, &old) || !edit_string(e, e->q->new_str, &new))
+		return HR_EDIT_ERROR;
+	if (e->q->new_str != NULL && old.len == new.len &&memcmp(old.p, new.p, old.len) == 0)
+		return edit_error(e,
+		    "Invalid `new_str` parameter: %s. No replacement was performed. `new_str` and "
+		    "`old_str` must be different.",
+		    new);
+	r = edit_validate(e);
+	if (r != HR_EDIT_DONE)
+		return r;
+	hr_buf_init(&text, HR_EDIT_TEXT_MAX);
+	r = edit_load(e, false, &text, &enc);
+	if (r == HR_EDIT_DONE)
+		r = replace_in(e, &enc, &text, old, new);
+	hr_buf_done(&text);
+	return r;
+}
+
+/* ---- insert ---- */
+
+/* The value as a line number. Integers beyond 64 bits are out of range anyway. */
+static bool
+line_number(struct edit *e, int64_t *ret)
+{
+	struct json_object *v = e->q->insert_line;
+	enum hr_py_type t = hr_json_type(v);
+	bool negative = false;
+	struct hr_span s;
+	size_t len;
+	double d;
+
+	switch (t) {
+	case HR_PY_STR:
+		s.p = hr_json_str(v, &s.len);
+		return hr_pytext_int(s.p, s.len, ret) == 0; /* looked at before */
+	case HR_PY_BOOL: *ret = json_object_get_boolean(v) ? 1 : 0; return true;
+	case HR_PY_INT:
+		if (hr_json_big_int(v, &negative, &len) != NULL)
+			*ret = negative ? INT64_MIN : INT64_MAX;
+		else
+			*ret = json_object_get_int64(v);
+		return true;
+	case HR_PY_FLOAT:
+		d = json_object_get_double(v);
+		if (d > -1e15 && d < 1e15 && d == (double)(int64_t)d) {
+			*ret = (int64_t)d;
+			return true;
+		}
+		hr_buf_adds(e->text, "'float' object cannot be interpreted as an integer");
+		return false;
+	case HR_PY_NONE:
+	case HR_PY_LIST:
+	case HR_PY_DICT: break;
+	}
+	hr_buf_addf(
+	    e->text, "'<' not supported between instances of '%s' and 'int'", hr_py_type_name(t));
+	return false;
+}
+
+/* The original encodes line by line, so that positions in messages count within a line. */
+static enum hr_edit_result
+check_pieces(struct edit *e, const struct hr_encoding *enc, struct hr_span new)
+{
+	const char *p = new.p, *end = new.p + new.len, *next;
+	struct hr_buf bytes, why;
+	int r = 0;
+
+	hr_buf_init(&bytes, HR_EDIT_TEXT_MAX);
+	hr_buf_init(&why, HR_EDIT_TEXT_MAX);
+	for (;; p = next + 1) {
+		next = memchr(p, '\n', (size_t)(end - p));
+		r = hr_charset_encode(enc->charset, false, p,
+		    (size_t)((next != NULL ? next : end) - p), &bytes, &why);
+		if (r < 0 || next == NULL)
+			break;
+		hr_buf_reset(&bytes);
+	}
+	if (r < 0)
+		hr_buf_adds(e->text, hr_buf_str(&why));
+	hr_buf_done(&bytes);
+	hr_buf_done(&why);
+	return r < 0 ? HR_EDIT_RAISED : HR_EDIT_DONE;
+}
+
+static enum hr_edit_result
+insert_at(struct edit *e, const struct hr_encoding *enc, const struct hr_buf *text, int64_t line,
+    struct hr_span new)
+{
+	size_t at = hr_pytext_line_at(hr_buf_str(text), text->len, (size_t)line);
+	size_t lines = hr_pytext_lines(hr_buf_str(text), text->len);
+	size_t pieces = hr_pytext_newlines(new.p, new.len) + 1, from, to;
+	enum hr_edit_result r = check_pieces(e, enc, new);
+	struct hr_buf after, now;
+
+	if (r != HR_EDIT_DONE)
+		return r;
+	hr_buf_init(&after, HR_EDIT_TEXT_MAX);
+	hr_buf_init(&now, HR_EDIT_TEXT_MAX);
+	hr_buf_add(&after, hr_buf_str(text), at);
+	hr_buf_add(&after, new.p, new.len);
+	hr_buf_addc(&after, '\n');
+	hr_buf_add(&after, hr_buf_str(text) + at, text->len - at);
+	r = HR_EDIT_ERROR;
+	if (after.fail != HR_OK)
+		e->text->fail = after.fail;
+	else
+		r = edit_store(e, enc, true, &after, &now);
+	if (r == HR_EDIT_DONE) {
+		remember(e, span_of(text));
+		put_diff(e, span_of(text), span_of(&after));
+		from = line > LINES_BEFORE ? (size_t)line - LINES_BEFORE : 0;
+		to = (size_t)line + LINES_AFTER + pieces;
+		if (to > lines + pieces)
+			to = lines + pieces;
+		put_snippet(e, "a snippet of the edited file", false, &now, from, to, from + 1);
+		hr_buf_adds(e->text,
+		    "Review the changes and make sure they are as expected "
+		    "(correct indentation, no duplicate lines, etc). Edit the file "
+		    "again if necessary.");
+	}
+	hr_buf_done(&after);
+	hr_buf_done(&now);
+	return r;
+}
+
+static enum hr_edit_result
+insert_in(
+    struct edit *e, const struct hr_encoding *enc, const struct hr_buf *text, struct hr_span new)
+{
+	int64_t lines = (int64_t)hr_pytext_lines(hr_buf_str(text), text->len), line = 0;
+
+	if (!line_number(e, &line))
+		return HR_EDIT_ERROR;
+	if (line < 0 || line > lines) {
+		hr_buf_adds(e->text, "Invalid `insert_line` parameter: ");
+		if (hr_json_type(e->q->insert_line) == HR_PY_STR)
+			hr_buf_addf(e->text, "%" PRId64, line); /* it became an integer */
+		else
+			edit_put_value(e->text, e->q->insert_line);
+		hr_buf_addf(e->text,
+		    ". It should be within the range of allowed values: [0, %" PRId64 "]", lines);
+		return HR_EDIT_ERROR;
+	}
+	return insert_at(e, enc, text, line, new);
+}
+
+enum hr_edit_result
+edit_insert(struct edit *e)
+{
+	struct hr_encoding enc;
+	enum hr_edit_result r;
+	struct hr_span new;
+	struct hr_buf text;
+
+	if (e->q->insert_line == NULL)
+		return edit_required(e, "insert_line");
+	if (e->q->new_str == NULL)
+		return edit_required(e, "new_str");
+	if (!edit_string(e, e->q->new_str, &new))
+		return HR_EDIT_ERROR;
+	r = edit_validate(e);
+	if (r != HR_EDIT_DONE)
+		return r;
+	hr_buf_init(&text, HR_EDIT_TEXT_MAX);
+	r = edit_load(e, true, &text, &enc);
+	if (r == HR_EDIT_DONE)
+		r = insert_in(e, &enc, &text, new);
+	hr_buf_done(&text);
+	return r;
+}
+
+/* ---- undo_edit ---- */
+
+/* The entry goes once the file has its text: an undo that fails can be repeated. */
+static enum hr_edit_result
+undo_to(struct edit *e, const struct hr_encoding *enc, const struct hr_buf *text,
+    const struct hr_buf *old)
+{
+	enum hr_edit_result r = edit_store(e, enc, false, old, NULL);
+	struct hr_err err = {.code = HR_OK};
+
+	if (r != HR_EDIT_DONE)
+		return r;
+	if (hr_history_drop(&e->history, edit_path(e), &err) < 0)
+		hr_log(HR_LOG_WARNING, "%s", err.msg);
+	put_diff(e, span_of(text), span_of(old));
+	(void)edit_error(e, "Last edit to %s undone successfully. ", edit_path(e));
+	edit_put_block(e, "", true, hr_buf_str(old), old->len, 1);
+	return HR_EDIT_DONE;
+}
+
+enum hr_edit_result
+edit_undo(struct edit *e)
+{
+	struct hr_err err = {.code = HR_OK};
+	enum hr_edit_result r = edit_validate(e);
+	struct hr_encoding enc;
+	struct hr_buf text, old;
+	int found;
+
+	if (r != HR_EDIT_DONE)
+		return r;
+	hr_buf_init(&text, HR_EDIT_TEXT_MAX);
+	hr_buf_init(&old, HR_EDIT_TEXT_MAX);
+	r = edit_load(e, false, &text, &enc);
+	if (r == HR_EDIT_DONE) {
+		found = hr_history_peek(&e->history, edit_path(e), &old, &err);
+		if (found > 0)
+			r = undo_to(e, &enc, &text, &old);
+		else if (found == 0)
+			r = edit_error(e, "No edit history found for %s.", edit_path(e));
+		else
+			r = edit_error(e, "%s", (struct hr_span){err.msg, strlen(err.msg)});
+	}
+	hr_buf_done(&text);
+	hr_buf_done(&old);
+	return r;
+}

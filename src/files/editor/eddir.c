@@ -1,0 +1,195 @@
+/* view of a directory (doc/files.md, "view of a directory"): what is in it, two levels deep. */
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "files/editor/editor_int.h"
+#include "files/purepath.h"
+#include "files/pytext.h"
+#include "files/place/reach.h"
+#include "proto/pyrepr.h"
+
+#define DEPTH 2
+#define NAMES_MAX (256u << 20) /* paths of all entries together */
+
+static const char clipped[] =
+    "<response clipped><NOTE>Due to the max output limit, only part of this directory has been "
+    "shown to you. You should use `ls -la` instead to view large directories "
+    "incrementally.</NOTE>";
+
+struct found {
+	struct hr_buf names; /* each path with its NUL */
+	size_t n, hidden;    /* hidden: directly in the top */
+	struct stat top;     /* a link back to it is listed, not entered */
+};
+
+static void
+add_name(struct found *f, const char *dir, const char *name)
+{
+	hr_buf_adds(&f->names, dir);
+	if (name != NULL) {
+		if (dir[strlen(dir) - 1] != '/')
+			hr_buf_addc(&f->names, '/');
+		hr_buf_adds(&f->names, name);
+	}
+	hr_buf_addc(&f->names, '\0');
+	f->n++;
+}
+
+static bool
+is_directory(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static bool
+is_another(const struct found *f, const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
+	       (st.st_dev != f->top.st_dev || st.st_ino != f->top.st_ino);
+}
+
+/* What cannot be listed is left out. */
+static void
+list(struct found *f, const char *path, unsigned depth)
+{
+	int fd = hr_reach_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *d;
+	char *below;
+	size_t at;
+
+	if (dir == NULL) {
+		hr_fd_close(&fd);
+		if (errno == ENOMEM || errno == EMFILE || errno == ENFILE)
+			f->names.fail = HR_E_NOMEM; /* for want of our own, that is */
+		return;
+	}
+	while ((d = readdir(dir)) != NULL && f->names.fail == HR_OK) {
+		if (d->d_name[0] == '.') {
+			f->hidden += depth == 1 && strcmp(d->d_name, ".") != 0 &&
+				     strcmp(d->d_name, "..") != 0;
+			continue;
+		}
+		at = f->names.len;
+		add_name(f, path, d->d_name);
+		if (depth == DEPTH || f->names.fail != HR_OK)
+			continue;
+		if (d->d_type != DT_DIR && d->d_type != DT_LNK && d->d_type != DT_UNKNOWN)
+			continue;
+		below = strdup(f->names.p + at); /* the buffer moves */
+		if (below == NULL)
+			f->names.fail = HR_E_NOMEM;
+		else if (d->d_type == DT_DIR || is_another(f, below))
+			list(f, below, depth + 1);
+		free(below);
+	}
+	(void)closedir(dir);
+}
+
+static int
+compare_names(const void *p, const void *q)
+{
+	return strcmp(*(const char *const *)p, *(const char *const *)q);
+}
+
+/* The sorted paths as text, cut. */
+static void
+join_sorted(struct found *f, struct hr_buf *text)
+{
+	const char **sorted = malloc(f->n * sizeof(*sorted)), *p = f->names.p;
+	size_t i;
+
+	if (sorted == NULL) {
+		text->fail = HR_E_NOMEM;
+		return;
+	}
+	for (i = 0; i < f->n; i++, p += strlen(p) + 1)
+		sorted[i] = p;
+	qsort(sorted, f->n, sizeof(*sorted), compare_names);
+	/* no more than what can be shown */
+	for (i = 0; i < f->n && text->len <= (size_t)EDIT_SHOWN * 4; i++) {
+		hr_purepath_text(text, sorted[i], strlen(sorted[i]));
+		hr_buf_addc(text, '\n');
+	}
+	free(sorted);
+	i = hr_pytext_prefix(hr_buf_str(text), text->len, EDIT_SHOWN);
+	if (i < text->len) {
+		text->len = i;
+		hr_buf_add(text, clipped, sizeof(clipped) - 1);
+	}
+}
+
+static void
+put_lines(struct hr_buf *b, const char *p, size_t len)
+{
+	const char *end = p + len, *next;
+	struct hr_buf why;
+	char *file;
+
+	hr_buf_init(&why, NAMES_MAX);
+	if (len > 0 && end[-1] == '\n')
+		end--;
+	for (;; p = next + 1) {
+		next = memchr(p, '\n', (size_t)(end - p));
+		if (next == NULL)
+			next = end;
+		hr_buf_add(b, p, (size_t)(next - p));
+		file = hr_purepath_bytes(p, (size_t)(next - p), &why);
+		if (file != NULL && is_directory(file))
+			hr_buf_addc(b, '/');
+		free(file);
+		if (next == end)
+			break;
+		hr_buf_addc(b, '\n');
+	}
+	if (why.fail == HR_E_NOMEM)
+		b->fail = HR_E_NOMEM;
+	hr_buf_done(&why);
+}
+
+enum hr_edit_result
+edit_view_directory(struct edit *e)
+{
+	struct found f = {.top = e->st};
+	struct hr_buf text;
+
+	if (hr_py_truthy(e->q->view_range)) {
+		edit_invalid(e, "view_range", e->q->view_range);
+		hr_buf_adds(e->text, "The `view_range` parameter is not allowed when `path` points "
+				     "to a directory.");
+		return HR_EDIT_ERROR;
+	}
+	hr_buf_init(&f.names, NAMES_MAX);
+	hr_buf_init(&text, NAMES_MAX);
+	add_name(&f, e->file, NULL);
+	list(&f, e->file, 1);
+	if (f.names.fail == HR_OK)
+		join_sorted(&f, &text);
+	(void)edit_error(e,
+	    "Here's the files and directories up to 2 levels deep in %s, excluding hidden items:\n",
+	    edit_path(e));
+	put_lines(e->text, hr_buf_str(&text), text.len);
+	if (f.hidden > 0) {
+		hr_buf_addf(e->text, "\n\n%zu", f.hidden);
+		(void)edit_error(e,
+		    " hidden files/directories in this directory are excluded. You can use 'ls "
+		    "-la %s' to see them.",
+		    edit_path(e));
+	}
+	if (f.names.fail != HR_OK || text.fail != HR_OK)
+		e->text->fail = f.names.fail != HR_OK ? f.names.fail : text.fail;
+	hr_buf_done(&f.names);
+	hr_buf_done(&text);
+	return HR_EDIT_DONE;
+}

@@ -1,0 +1,72 @@
+/* Inside of hr_editor: editor.c has the checks and the table of commands, edview.c, eddir.c and
+ * edchange.c the commands, edfile.c what they share. */
+#ifndef HR_FILES_EDITOR_EDITOR_INT_H
+#define HR_FILES_EDITOR_EDITOR_INT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "files/editor/editor.h"
+#include "files/charset/encoding.h"
+#include "files/editor/history.h"
+
+#define EDIT_FILE_MAX (10u << 20) /* bytes of a file */
+#define EDIT_SHOWN 16000          /* characters of a text that are shown */
+
+struct edit {
+	const struct hr_editor *editor;
+	const struct hr_edit *q;
+	struct hr_buf path; /* normalised; what all texts print */
+	char *file;         /* the same for system calls; NULL: no such file can be */
+	bool exists;
+	struct stat st; /* if it exists */
+	struct hr_history history;
+	struct hr_buf *text, *diff;
+};
+
+typedef enum hr_edit_result edit_command_fn(struct edit *e);
+edit_command_fn edit_view;                                             /* edview.c */
+edit_command_fn edit_create, edit_str_replace, edit_insert, edit_undo; /* edchange.c */
+
+edit_command_fn edit_view_directory; /* eddir.c */
+edit_command_fn edit_view_document;  /* eddoc.c */
+
+/* ---- edfile.c ---- */
+
+static inline struct hr_span
+edit_path(const struct edit *e)
+{
+	return (struct hr_span){hr_buf_str(&e->path), e->path.len};
+}
+
+/* HR_EDIT_ERROR with a text in which every %s is a hr_span of the arguments. */
+enum hr_edit_result edit_error(struct edit *e, const char *format, ...);
+/* "Parameter `name` is required for command: command." */
+enum hr_edit_result edit_required(struct edit *e, const char *name);
+/* "Invalid `name` parameter: <value>. " is appended; the caller adds the rest. */
+void edit_invalid(struct edit *e, const char *name, struct json_object *value);
+/* A value as Python's str() shows it (doc/actions.md, "repr"). */
+void edit_put_value(struct hr_buf *b, struct json_object *value);
+/* A string argument; null is "". false: another type, and the error is in e->text. */
+bool edit_string(struct edit *e, struct json_object *value, struct hr_span *ret);
+
+/* A suffix of documents (doc/files.md, "Documents"). */
+bool edit_is_document(const struct edit *e);
+/* doc/files.md, "What may be shown or changed". HR_EDIT_DONE: it may be read. */
+enum hr_edit_result edit_validate(struct edit *e);
+
+/* Reads and decodes the whole file. `counting`: a text that cannot be decoded is HR_EDIT_RAISED. */
+enum hr_edit_result
+edit_load(struct edit *e, bool counting, struct hr_buf *text, struct hr_encoding *ret);
+/* Encodes and writes; *written (may be NULL) gets the text as a reader sees it now. raises: a text
+ * that cannot be encoded is HR_EDIT_RAISED. On an error the file is as it was. */
+enum hr_edit_result edit_store(struct edit *e, const struct hr_encoding *enc, bool raises,
+    const struct hr_buf *text, struct hr_buf *written);
+
+/* The numbered block (doc/files.md, "view of a file") of some text, `what` + path being its
+ * description. */
+void edit_put_block(
+    struct edit *e, const char *what, bool with_path, const char *p, size_t len, uint64_t first);
+
+#endif

@@ -1,9 +1,0 @@
-/* The struct that handrail-kind.so is. */
-#include "config.h"
-
-#include "files/detect.h"
-
-const struct hr_detector hr_kind_module = {
-    .version = HR_DETECT_VERSION,
-    .ask = hr_detect_kind,
-};

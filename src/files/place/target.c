@@ -1,0 +1,339 @@
+/* From names to a directory's descriptor and a last component. */
+#include "config.h"
+
+#include "files/place/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "files/place/beneath.h"
+#include "files/place/oserror.h"
+#include "files/place/reach.h"
+
+#define LEAVES "400: The name leads out of the destination"
+
+char *
+hr_target_join(const char *directory, const char *name)
+{
+	return hr_path_join(directory, name); /* the same rule */
+}
+
+int
+hr_target_refuses(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) ? 0 : S_ISDIR(st->st_mode) ? EISDIR : EINVAL;
+}
+
+static int
+fail(struct hr_target *t, int sys, struct hr_buf *why)
+{
+	if (sys == EXDEV)
+		return hr_oserror_text(why, LEAVES, t->text);
+	return hr_oserror_put(why, sys, t->text);
+}
+
+/* The name of an open directory or file: without links, as the kernel knows it. NULL with errno. */
+static char *
+real_name(int fd)
+{
+	char proc[64], name[PATH_MAX];
+	ssize_t n;
+
+	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	n = readlink(proc, name, sizeof(name) - 1);
+	if (n < 0)
+		return NULL;
+	name[n] = '\0';
+	if (name[0] != '/') { /* "(unreachable)...": in another mount namespace */
+		errno = ENOENT;
+		return NULL;
+	}
+	return strdup(name);
+}
+
+/* What follows base in path: "" for base itself, NULL if path is not beneath it. */
+static const char *
+below(const char *path, const char *base)
+{
+	size_t n = strlen(base);
+
+	while (n > 0 && base[n - 1] == '/')
+		n--;
+	if (strncmp(path, base, n) != 0 || (path[n] != '/' && path[n] != '\0'))
+		return NULL;
+	return path + n + strspn(path + n, "/");
+}
+
+/* A relative name from root to its directory and leaf. */
+static int
+settle_leaf(struct hr_target *t, int root, const char *name, bool links, struct hr_buf *why)
+{
+	const char *slash = strrchr(name, '/');
+	const char *leaf = slash != NULL ? slash + 1 : name;
+	char *way = strndup(name, slash != NULL ? (size_t)(slash - name) : 0);
+
+	t->leaf = strdup(leaf);
+	if (way == NULL || t->leaf == NULL) {
+		free(way);
+		return fail(t, ENOMEM, why);
+	}
+	/* "sub/", "", "..": opening such for writing is what Python fails at */
+	t->dir = links ? hr_reach_beneath(root, way, O_PATH | O_DIRECTORY, true)
+		       : hr_beneath_open(root, way, O_PATH | O_DIRECTORY, false);
+	free(way);
+	if (t->dir < 0)
+		return fail(t, errno, why);
+	if (leaf[0] == '\0' || strcmp(leaf, ".") == 0 || strcmp(leaf, "..") == 0)
+		return fail(t, EISDIR, why);
+	t->exists = fstatat(t->dir, t->leaf, &t->st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (!t->exists && errno != ENOENT)
+		return fail(t, errno, why);
+	return 0;
+}
+
+static void
+target_forget(struct hr_target *t)
+{
+	hr_fd_close(&t->dir);
+	free(t->leaf);
+	t->leaf = NULL;
+	t->exists = false;
+}
+
+/* The name is a link: goes on with what it leads to, if that is in root. */
+static int
+follow_leaf(struct hr_target *t, int root, const char *name, struct hr_buf *why)
+{
+	int fd = hr_reach_beneath(root, name, O_PATH, true), r;
+	char *end, *base;
+	const char *rest;
+
+	if (fd < 0)
+		return fail(t, errno == ELOOP ? EXDEV : errno, why); /* ELOOP: without openat2 */
+	end = real_name(fd);
+	base = real_name(root);
+	hr_fd_close(&fd);
+	rest = end != NULL && base != NULL ? below(end, base) : NULL;
+	if (rest != NULL) {
+		target_forget(t);
+		r = settle_leaf(t, root, rest, false, why);
+	} else {
+		r = fail(t, EXDEV, why);
+	}
+	free(end);
+	free(base);
+	return r;
+}
+
+/* A name that leaves the directory as text: allowed where it arrives in the working directory. */
+static int
+settle_elsewhere(
+    struct hr_target *t, int root, const char *name, const char *work_dir, struct hr_buf *why)
+{
+	int ws = open(work_dir, O_PATH | O_DIRECTORY | O_CLOEXEC), r = -1;
+	char *base = NULL, *from = NULL, *way = NULL;
+	const char *rest = NULL;
+
+	if (ws >= 0) {
+		base = real_name(ws);
+		from = name[0] == '/' ? strdup("/") : real_name(root);
+		way = from != NULL ? hr_target_join(from, name) : NULL;
+		if (base != NULL && way != NULL)
+			rest = below(way, base);
+		if (rest == NULL && name[0] == '/')
+			rest = below(name, work_dir);
+	}
+	if (rest != NULL)
+		r = settle_leaf(t, ws, rest, false, why);
+	if (rest == NULL || (r < 0 && t->dir < 0 && errno == ELOOP))
+		r = fail(t, EXDEV, why);
+	hr_fd_close(&ws);
+	free(base);
+	free(from);
+	free(way);
+	return r;
+}
+
+static bool
+leaves_as_text(const char *name)
+{
+	const char *p;
+	size_t n;
+	long depth = 0;
+
+	if (name[0] == '/')
+		return true;
+	for (p = name; *p != '\0'; p += n + strspn(p + n, "/")) {
+		n = strcspn(p, "/");
+		if (n == 2 && memcmp(p, "..", 2) == 0)
+			depth--;
+		else if (n != 1 || *p != '.')
+			depth++;
+		if (depth < 0)
+			return true;
+	}
+	return false;
+}
+
+int
+hr_target_open(struct hr_target *t, const char *directory, const char *name, const char *work_dir,
+    struct hr_buf *why)
+{
+	int root, r, sys;
+
+	memset(t, 0, sizeof(*t));
+	t->dir = -1;
+	t->text = hr_target_join(directory, name);
+	if (t->text == NULL)
+		return hr_oserror_put(why, ENOMEM, NULL);
+	root = hr_reach_open_as(AT_FDCWD, directory, O_PATH | O_DIRECTORY, true);
+	if (root < 0)
+		return fail(t, errno, why);
+	if (leaves_as_text(name)) {
+		r = settle_elsewhere(t, root, name, work_dir, why);
+	} else {
+		r = settle_leaf(t, root, name, true, why);
+		if (r == 0 && t->exists && S_ISLNK(t->st.st_mode))
+			r = follow_leaf(t, root, name, why);
+	}
+	if (r == 0 && t->exists) {
+		sys = hr_target_refuses(&t->st);
+		if (S_ISLNK(t->st.st_mode))
+			r = fail(t, EXDEV, why);
+		else if (sys == EINVAL)
+			r = hr_oserror_text(why, "400: Not a regular file", t->text);
+		else if (sys != 0)
+			r = fail(t, sys, why);
+		else if (faccessat(t->dir, t->leaf, W_OK, AT_EACCESS) < 0)
+			r = fail(t, errno, why);
+	}
+	hr_fd_close(&root);
+	return r;
+}
+
+void
+hr_target_close(struct hr_target *t)
+{
+	target_forget(t);
+	free(t->text);
+	t->text = NULL;
+}
+
+/* The longest part of path that is there: a descriptor, or -1 with errno. path is cut to it.
+ * *ret_shells: see hr_reach_open_whose(). */
+static int
+open_there(char *path, bool *ret_shells)
+{
+	size_t n = strlen(path);
+	int fd = hr_reach_open_as(AT_FDCWD, path, O_PATH, false);
+
+	while (fd < 0 && n > 0 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES)) {
+		while (n > 0 && path[n - 1] == '/')
+			n--;
+		while (n > 0 && path[n - 1] != '/')
+			n--;
+		path[n] = '\0';
+		fd = hr_reach_open_whose(AT_FDCWD, n > 0 ? path : "/", O_PATH, ret_shells);
+	}
+	return fd;
+}
+
+/* One directory more below *at. 0, or -1 with errno. */
+static int
+make_below(int *at, const char *name, bool shells)
+{
+	struct stat st;
+	int next = -1;
+
+	if (strcmp(name, ".") == 0)
+		return 0;
+	if (strcmp(name, "..") == 0)
+		next = openat(*at, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	else if (hr_reach_mkdir(*at, name, shells) == 0 ||
+		 errno == EEXIST) /* somebody was faster */
+		next = openat(*at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (next < 0)
+		return -1;
+	hr_fd_close(at);
+	*at = next;
+	if (fstat(next, &st) == 0 && S_ISLNK(st.st_mode)) { /* open_there() did not follow it */
+		errno = EACCES;
+		return -1;
+	}
+	return 0;
+}
+
+int
+hr_target_mkdirs(const char *path, size_t *ret_made, struct hr_buf *why)
+{
+	char *part = strdup(path);
+	bool shells = false;
+	int at = part != NULL ? open_there(part, &shells) : -1, r = 0;
+	size_t i, n;
+
+	*ret_made = strlen(path);
+	if (part == NULL)
+		return hr_oserror_put(why, ENOMEM, NULL);
+	if (at < 0)
+		r = hr_oserror_put(why, errno, path);
+	else
+		*ret_made = strlen(part);
+	memcpy(part, path, strlen(path) + 1);
+	for (i = *ret_made; r == 0 && path[i] != '\0'; i += n + (path[i + n] == '/')) {
+		n = strcspn(path + i, "/");
+		part[i + n] = '\0';
+		if (n > 0 && make_below(&at, part + i, shells) < 0)
+			r = hr_oserror_put(why, errno, part);
+		part[i + n] = path[i + n];
+	}
+	hr_fd_close(&at);
+	if (r < 0)
+		hr_target_rmdirs(path, *ret_made);
+	free(part);
+	return r;
+}
+
+/* Of way, relative to root and without links. */
+static bool
+remove_below(int root, const char *way, size_t way_len, const char *name, size_t len)
+{
+	char *dir = strndup(way, way_len), *leaf = strndup(name, len);
+	int at = dir != NULL && leaf != NULL
+		     ? hr_beneath_open(root, dir + strspn(dir, "/"), O_PATH | O_DIRECTORY, false)
+		     : -1;
+	bool done = at >= 0 && (unlinkat(at, leaf, AT_REMOVEDIR) == 0 || errno == ENOENT);
+
+	hr_fd_close(&at);
+	free(dir);
+	free(leaf);
+	return done;
+}
+
+void
+hr_target_rmdirs(const char *path, size_t made)
+{
+	char *top = strndup(path, made);
+	int root = top == NULL ? -1
+			       : hr_reach_open_as(
+				     AT_FDCWD, made > 0 ? top : "/", O_PATH | O_DIRECTORY, true);
+	size_t n = strlen(path), end;
+
+	while (root >= 0 && n > made) {
+		while (n > made && path[n - 1] == '/')
+			n--;
+		end = n;
+		while (n > made && path[n - 1] != '/')
+			n--;
+		if (n == end || !remove_below(root, path + made, n - made, path + n, end - n))
+			break;
+	}
+	hr_fd_close(&root);
+	free(top);
+}
