@@ -40,11 +40,11 @@ t_unit_test_supervisor_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_supervisor_LDADD = libsupervisor.la $(CHECK_LIBS)
 
 # They run what was built, from the build tree.
-EXTRA_DIST += %D%/lint/conf %D%/e2e/test_edge.py %D%/e2e/test_front.py \
+EXTRA_DIST += %D%/lint/conf %D%/e2e/test_edge.py %D%/e2e/test_front.py %D%/e2e/test_unkeyed.py \
 	%D%/e2e/lib/attacker.py %D%/e2e/lib/certs.py %D%/e2e/test_alerts.py %D%/e2e/test_attacks.py %D%/e2e/lib/newborn.py %D%/e2e/test_secrets.py %D%/e2e/test_reach.py \
 	%D%/e2e/test_held.py %D%/e2e/test_metrics.py %D%/e2e/test_service.py \
 	%D%/e2e/test_supervisor.py %D%/e2e/lib/supervised.py %D%/e2e/lib/fcgi_echo.py
-TESTS += %D%/lint/conf %D%/e2e/test_alerts.py %D%/e2e/test_attacks.py %D%/e2e/test_secrets.py %D%/e2e/test_reach.py %D%/e2e/test_edge.py %D%/e2e/test_front.py \
+TESTS += %D%/lint/conf %D%/e2e/test_alerts.py %D%/e2e/test_attacks.py %D%/e2e/test_secrets.py %D%/e2e/test_reach.py %D%/e2e/test_edge.py %D%/e2e/test_front.py %D%/e2e/test_unkeyed.py \
 	%D%/e2e/test_held.py %D%/e2e/test_metrics.py %D%/e2e/test_service.py \
 	%D%/e2e/test_supervisor.py
 

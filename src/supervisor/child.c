@@ -53,7 +53,7 @@ child_log_line(struct hr_child *c, const char *line, size_t len)
 	size_t skip = 0;
 
 	if (c->on_line != NULL)
-		level = (enum hr_log_level)c->on_line(line, len, &skip);
+		level = (enum hr_log_level)c->on_line(c->arg, line, len, &skip);
 	else
 		level = hr_log_child_level(line, len, &skip);
 	if (len > skip)

@@ -28,7 +28,7 @@ struct hr_exit {
 typedef void hr_child_exit_fn(void *arg, const struct hr_exit *how);
 /* Takes a line apart that is not of our own form; may be NULL. Returns the level, sets the part of
  * the line that is worth keeping. */
-typedef int hr_child_line_fn(const char *line, size_t len, size_t *ret_skip);
+typedef int hr_child_line_fn(void *arg, const char *line, size_t len, size_t *ret_skip);
 
 struct hr_children {
 	struct hr_loop *loop;

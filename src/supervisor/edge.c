@@ -1,12 +1,18 @@
-/* Certificates and limits of nginx. The zones have one size for ever: nginx refuses to change it at
- * a reload. */
+/* Certificates, keys and limits of nginx. The zones have one size for ever: nginx refuses to change
+ * it at a reload. */
 #include "config.h"
 
 #include "supervisor/edge.h"
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
+#include "base/fd.h"
+#include "supervisor/edgekey.h"
+#include "supervisor/keys.h"
 #include "supervisor/settings.h"
 #include "supervisor/template.h"
 
@@ -116,17 +122,58 @@ compose_limits(struct hr_edge *e, const struct hr_settings *c)
 	    &e->action_limits, "\tlimit_conn_status %d;\n", e->action_limits.len > 0 ? 498 : 503);
 }
 
-int
-hr_edge_compose(struct hr_edge *e, const struct hr_settings *c, struct hr_err *err)
+/* Whether this nginx was built with the module that can compare a digest: its directives' names are
+ * in the program. A wrapper does not show that; then workers are asked. */
+static bool
+compares_digests(const char *nginx)
 {
-	struct hr_buf *const parts[] = {
-	    &e->listen, &e->tls, &e->zones, &e->limits, &e->action_limits, &e->live_limits};
+	static const char directive[] = "secure_link_md5";
+	bool found = false;
+	struct stat st;
+	char *p;
+	int fd = open(nginx, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0) {
+		p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (p != MAP_FAILED) {
+			found = memmem(p, (size_t)st.st_size, directive, sizeof(directive)) != NULL;
+			(void)munmap(p, (size_t)st.st_size);
+		}
+	}
+	hr_fd_close(&fd);
+	return found;
+}
+
+/* To ask a worker takes a turn of both processes for every request; the first key's digest is
+ * compared by nginx, in a microsecond. Others it leaves to a worker, even where there are none: the
+ * worker may know of newer ones. */
+static void
+compose_gate(struct hr_edge *e, const struct hr_settings *c, const struct hr_keys *keys)
+{
+	if (keys != NULL && keys->count == 0)
+		return;
+	hr_buf_adds(&e->gate, "auth_request /-/auth;");
+	if (keys == NULL || !compares_digests(c->nginx))
+		return;
+	hr_edgekey_put(&e->known_key, keys->salt, keys->v[0].edge);
+	hr_buf_adds(&e->known_key, "\tif ($secure_link) {\n\t\treturn 204;\n\t}\n");
+}
+
+int
+hr_edge_compose(
+    struct hr_edge *e, const struct hr_settings *c, const struct hr_keys *keys, struct hr_err *err)
+{
+	struct hr_buf *const parts[] = {&e->listen, &e->tls, &e->zones, &e->gate, &e->known_key,
+	    &e->limits, &e->action_limits, &e->live_limits};
 	size_t i;
 
 	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		hr_buf_init(parts[i], PART_MAX);
 	if (compose_tls(e, c, err) != 0)
 		return -1;
+	compose_gate(e, c, keys);
 	compose_limits(e, c);
 	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		if (hr_buf_check(parts[i], err) != 0)
@@ -141,6 +188,8 @@ hr_edge_done(struct hr_edge *e)
 	hr_buf_done(&e->listen);
 	hr_buf_done(&e->tls);
 	hr_buf_done(&e->zones);
+	hr_buf_done(&e->gate);
+	hr_buf_done(&e->known_key);
 	hr_buf_done(&e->limits);
 	hr_buf_done(&e->action_limits);
 	hr_buf_done(&e->live_limits);

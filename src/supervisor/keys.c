@@ -21,6 +21,7 @@ static void
 key_take(struct hr_key *ret, const struct hr_keys *k, const char *key, size_t len)
 {
 	hr_keysum(k->salt, key, len, ret->sum);
+	hr_edgekey_sum(k->salt, key, len, ret->edge);
 }
 
 static void

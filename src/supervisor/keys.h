@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "proto/keysum.h"
+#include "supervisor/edgekey.h"
 
 struct hr_buf;
 
@@ -16,6 +17,7 @@ struct hr_buf;
  * time at which the key is known. */
 struct hr_key {
 	unsigned char sum[HR_KEYSUM];
+	unsigned char edge[HR_EDGEKEY]; /* for nginx */
 };
 
 /* Zero it once. */

@@ -426,9 +426,10 @@ start_parts(struct hr_server *s, struct hr_err *err)
 		return -1;
 	hr_nginx_succeed(&s->nginx, &s->reexec.handed);
 	/* next longest is nginx, which waits at the end for all else */
-	if (s->settings.start_nginx && (hr_nginx_configure(s, &s->settings, false, err) != 0 ||
-					   (!adopted && s->nginx.state == HR_NGINX_DOWN &&
-					       hr_nginx_prepare(&s->nginx, err) != 0)))
+	if (s->settings.start_nginx &&
+	    (hr_nginx_configure(s, &s->settings, &s->keys, false, err) != 0 ||
+		(!adopted && s->nginx.state == HR_NGINX_DOWN &&
+		    hr_nginx_prepare(&s->nginx, err) != 0)))
 		return -1;
 	for (i = 0; i < HR_SERVER_POOLS; i++) {
 		if (hr_pool_open(&s->pools[i], err) != 0)

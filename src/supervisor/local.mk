@@ -14,7 +14,7 @@ libsupervisor_la_SOURCES = \
 	%D%/lifecycle.c \
 	%D%/listen.c %D%/listen.h \
 	%D%/cgroup.c %D%/cgroup.h \
-	%D%/edge.c %D%/edge.h %D%/hold.c %D%/hold.h \
+	%D%/edge.c %D%/edge.h %D%/edgekey.c %D%/edgekey.h %D%/hold.c %D%/hold.h \
 	%D%/manifest.c %D%/manifest.h \
 	%D%/monitor.c %D%/monitor.h \
 	%D%/nginx.c %D%/nginx.h %D%/nginxline.c %D%/nginxline.h \
@@ -48,8 +48,8 @@ libsupervisor_la_CPPFLAGS = $(AM_CPPFLAGS) \
 	-DHR_PKGLIBEXECDIR='"$(pkglibexecdir)"' \
 	-DHR_PKGDATADIR='"$(pkgdatadir)"' \
 	-DHR_RUNSTATEDIR='"$(runstatedir)"'
-libsupervisor_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
-libsupervisor_la_LIBADD = libkeysum.la libproto.la libloop.la libbase.la $(JSONC_LIBS)
+libsupervisor_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(MD_CFLAGS)
+libsupervisor_la_LIBADD = libkeysum.la libproto.la libloop.la libbase.la $(JSONC_LIBS) $(MD_LIBS)
 
 sbin_PROGRAMS += handraild
 handraild_SOURCES = %D%/main.c

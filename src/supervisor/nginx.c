@@ -27,8 +27,15 @@
 
 #define LISTEN_FD 3 /* in nginx */
 #define VIEWER_FD 4
+#define GROWTH                                                                                     \
+	8 /* at most so many times the connections of the settings, when all are taken ...         \
+	   */
+#define GROWTH_STEP 4 /* ... in steps of this */
 #define PROBE_MS 10000
 #define OOM_NGINX (-300)
+/* Of a head, beyond the kilobyte that nginx reads first: what is passed on of it goes into one
+ * record of FastCGI, 65535 bytes with the names of its parts. */
+#define HEAD_MAX (62 << 10)
 
 /* ---- configuration ---- */
 
@@ -61,14 +68,15 @@ values_number(struct values *v, const char *name, long long n)
 
 /* What the kernel grants; nginx complains about more. */
 static long long
-connections(const struct hr_settings *c)
+connections(const struct hr_nginx *n, const struct hr_settings *c)
 {
+	long long want = c->nginx_connections > n->grown ? c->nginx_connections : n->grown;
 	struct rlimit lim;
 
 	if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY &&
-	    c->nginx_connections > (long long)lim.rlim_cur)
+	    want > (long long)lim.rlim_cur)
 		return (long long)lim.rlim_cur;
-	return c->nginx_connections;
+	return want;
 }
 
 static void
@@ -82,21 +90,21 @@ values_init(struct values *v, const struct hr_server *s, const struct hr_setting
 	hr_buf_init(&v->http, 65536);
 	hr_buf_init(&v->locations, 65536);
 	hr_buf_init(&v->plugins, 65536);
-	hr_plugins_nginx(&v->plugins, &s->plugins, s->run.path);
-	values_add(v, "plugins", hr_buf_str(&v->plugins), true);
 	hr_buf_init(&v->site, 1 << 18);
 	hr_buf_init(&v->viewer, 65536);
 	values_add(v, "run_dir", s->run.path, false);
 	values_add(v, "listen", s->listen.text, false);
 	values_number(v, "nginx_workers", c->nginx_workers);
-	values_number(v, "nginx_connections", connections(c));
+	values_number(v, "nginx_connections", connections(&s->nginx, c));
 	values_number(v, "client_max_body_bytes", c->client_max_body_bytes);
 	values_number(v, "client_header_timeout", c->client_header_timeout);
 	values_number(v, "client_body_timeout", c->client_body_timeout);
 	values_number(v, "keepalive_timeout", c->keepalive_timeout);
 	values_number(v, "fastcgi_timeout", c->fastcgi_timeout);
 	values_number(v, "client_send_timeout", c->client_send_timeout);
-	values_number(v, "client_max_header_bytes", c->client_max_header_bytes);
+	values_number(v, "client_max_header_bytes",
+	    c->client_max_header_bytes < HEAD_MAX ? c->client_max_header_bytes : HEAD_MAX);
+	values_number(v, "viewer_limit", HR_VIEWER_PLACES);
 	values_number(v, "action_limit", c->action_workers_max);
 	values_number(v, "live_limit", c->live_workers_max);
 	(void)hr_log_level_parse(c->log_level, &level); /* was checked */
@@ -104,10 +112,17 @@ values_init(struct values *v, const struct hr_server *s, const struct hr_setting
 }
 
 static int
-values_edge(struct values *v, const struct hr_settings *c, struct hr_err *err)
+values_edge(struct values *v, const struct hr_server *s, const struct hr_settings *c,
+    const struct hr_keys *keys, struct hr_err *err)
 {
-	if (hr_edge_compose(&v->edge, c, err) != 0)
+	if (hr_edge_compose(&v->edge, c, keys, err) != 0)
 		return -1;
+	hr_plugins_nginx(&v->plugins, &s->plugins, s->run.path, hr_buf_str(&v->edge.live_limits));
+	if (hr_buf_check(&v->plugins, err) != 0)
+		return -1;
+	values_add(v, "plugins", hr_buf_str(&v->plugins), true);
+	values_add(v, "gate", hr_buf_str(&v->edge.gate), true);
+	values_add(v, "known_key", hr_buf_str(&v->edge.known_key), true);
 	values_add(v, "listen_more", hr_buf_str(&v->edge.listen), true);
 	values_add(v, "tls", hr_buf_str(&v->edge.tls), true);
 	values_add(v, "limit_zones", hr_buf_str(&v->edge.zones), true);
@@ -182,13 +197,13 @@ fill_all(struct hr_buf *out, const struct hr_server *s, const struct hr_settings
 
 int
 hr_nginx_compose(struct hr_buf *out, const char *part, const struct hr_server *s,
-    const struct hr_settings *c, struct hr_err *err)
+    const struct hr_settings *c, const struct hr_keys *keys, struct hr_err *err)
 {
 	struct values v;
 	int r;
 
 	values_init(&v, s, c);
-	if (hr_buf_check(&v.plugins, err) != 0 || values_edge(&v, c, err) != 0)
+	if (values_edge(&v, s, c, keys, err) != 0)
 		r = -1;
 	else if (strcmp(part, "http") == 0)
 		r = fill(out, s, "handrail-http.conf.in", &v, err);
@@ -225,18 +240,18 @@ test_file(const struct hr_settings *c, const char *dir, const char *file, struct
 }
 
 static int
-compose_file(
-    struct hr_buf *out, const struct hr_server *s, const struct hr_settings *c, struct hr_err *err)
+compose_file(struct hr_buf *out, const struct hr_server *s, const struct hr_settings *c,
+    const struct hr_keys *keys, struct hr_err *err)
 {
-	if (hr_nginx_compose(out, "all", s, c, err) != 0)
+	if (hr_nginx_compose(out, "all", s, c, keys, err) != 0)
 		return -1;
 	hr_buf_adds(out, HR_HOLD_LINE);
 	return hr_buf_check(out, err);
 }
 
 int
-hr_nginx_configure(
-    const struct hr_server *s, const struct hr_settings *c, bool test, struct hr_err *err)
+hr_nginx_configure(const struct hr_server *s, const struct hr_settings *c,
+    const struct hr_keys *keys, bool test, struct hr_err *err)
 {
 	char *dir = hr_rundir_file(&s->run, "nginx"), *file = NULL, *fresh = NULL;
 	struct hr_buf text;
@@ -249,7 +264,7 @@ hr_nginx_configure(
 	}
 	if (file == NULL || fresh == NULL)
 		(void)hr_err_nomem(err);
-	else if (compose_file(&text, s, c, err) == 0 &&
+	else if (compose_file(&text, s, c, keys, err) == 0 &&
 		 hr_path_write(fresh, hr_buf_str(&text), text.len, 0600, err) == 0 &&
 		 (!test || test_file(c, dir, fresh, err) == 0))
 		r = rename(fresh, file) == 0 ? 0 : hr_err_sys(err, errno, "%s", file);
@@ -392,6 +407,39 @@ nginx_ended(void *arg, const struct hr_exit *how)
 		hr_log(HR_LOG_ERROR, "no memory for a timer: nginx is not started again");
 }
 
+/* Somebody holds all connections, and new clients are refused. Another worker process with more
+ * takes over; this one ends when those that it has are done or have had their time. */
+static void
+nginx_grow(struct hr_nginx *n, long long full)
+{
+	const struct hr_server *s = n->server;
+	long long most = s->settings.nginx_connections * GROWTH;
+	struct hr_err err = {0};
+
+	if (n->state != HR_NGINX_UP || full != connections(n, &s->settings) || full >= most)
+		return;
+	n->grown = full * GROWTH_STEP < most ? full * GROWTH_STEP : most;
+	if (connections(n, &s->settings) == full)
+		return; /* the kernel grants no more */
+	hr_log(HR_LOG_WARNING, "the %lld connections of nginx are taken: it gets %lld", full,
+	    connections(n, &s->settings));
+	if (hr_nginx_configure(s, &s->settings, &s->keys, false, &err) == 0)
+		hr_nginx_reload(n);
+	else
+		hr_log(HR_LOG_ERROR, "nginx: %s", err.msg);
+}
+
+static int
+nginx_line(void *arg, const char *line, size_t len, size_t *ret_skip)
+{
+	int level = hr_nginx_line(line, len, ret_skip);
+	long long full = hr_nginx_line_full(line + *ret_skip, len - *ret_skip);
+
+	if (full > 0)
+		nginx_grow(arg, full);
+	return level;
+}
+
 void
 hr_nginx_init(struct hr_nginx *n, struct hr_server *server)
 {
@@ -402,7 +450,7 @@ hr_nginx_init(struct hr_nginx *n, struct hr_server *server)
 	n->child.kids = &server->kids;
 	n->child.arg = n;
 	n->child.on_exit = nginx_ended;
-	n->child.on_line = hr_nginx_line;
+	n->child.on_line = nginx_line;
 	(void)snprintf(n->child.name, sizeof(n->child.name), "nginx");
 }
 

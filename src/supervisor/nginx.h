@@ -18,6 +18,7 @@
 #include "supervisor/probe.h"
 
 struct hr_handover;
+struct hr_keys;
 struct hr_server;
 struct hr_settings;
 
@@ -42,20 +43,22 @@ struct hr_nginx {
 	bool worker_asked; /* the probe's answer is that of a worker */
 	struct hr_backoff backoff;
 	struct hr_watch *restart;
+	long long grown; /* connections, as those of the settings were taken; 0: they were not */
 	pid_t orphans[HR_NGINX_ORPHANS]; /* process groups of masters that are dead or not ours */
 	unsigned norphans;
 };
 
 /* The parts of the configuration: what goes into http { } ("http"), into server { } ("server"),
- * both with a server { } around the second ("site"), or the whole ("all"). Reads the
+ * both with a server { } around the second ("site"), or the whole ("all"). keys as for
+ * hr_edge_compose(). Reads the
  * template (nginx.conf.in and so on) from the data directory. */
 int hr_nginx_compose(struct hr_buf *out, const char *part, const struct hr_server *server,
-    const struct hr_settings *c, struct hr_err *err);
+    const struct hr_settings *c, const struct hr_keys *keys, struct hr_err *err);
 
 /* Writes DIR/nginx/nginx.conf. With test nginx is asked first whether it is right, which blocks for
  * the run of `nginx -t`; on an error the old file stays. */
-int hr_nginx_configure(
-    const struct hr_server *server, const struct hr_settings *c, bool test, struct hr_err *err);
+int hr_nginx_configure(const struct hr_server *server, const struct hr_settings *c,
+    const struct hr_keys *keys, bool test, struct hr_err *err);
 
 void hr_nginx_init(struct hr_nginx *n, struct hr_server *server);
 /* So far as it can go without the port, after hr_nginx_configure(): ends in HR_NGINX_HELD, or is

@@ -3,9 +3,38 @@
 
 #include "supervisor/nginxline.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+
+/* "9#9: *17 1024 worker_connections are not enough", and what says so before a client is named */
+long long
+hr_nginx_line_full(const char *text, size_t len)
+{
+	static const char words[] = " worker_connections are not enough";
+	size_t at = 0, digits;
+	char number[20];
+
+	while (at < len && text[at] != ' ')
+		at++;
+	if (at + 2 < len && text[at + 1] == '*') {
+		for (at++; at < len && text[at] != ' '; at++)
+			;
+	}
+	if (at == len)
+		return 0;
+	at++;
+	for (digits = 0; at + digits < len && digits < sizeof(number) - 1 &&
+			 text[at + digits] >= '0' && text[at + digits] <= '9';
+	     digits++)
+		number[digits] = text[at + digits];
+	number[digits] = '\0';
+	at += digits;
+	if (len - at < sizeof(words) - 1 || memcmp(text + at, words, sizeof(words) - 1) != 0)
+		return 0;
+	return strtoll(number, NULL, 10);
+}
 
 int
 hr_nginx_line(const char *line, size_t len, size_t *ret_skip)

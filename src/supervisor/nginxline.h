@@ -4,7 +4,12 @@
 
 #include <stddef.h>
 
-/* A hr_child_line_fn. What nginx only notes is of our level debug: all is well. */
+/* The level; *ret_skip is set to where the text begins. What nginx only notes is of our level
+ * debug: all is well. */
 int hr_nginx_line(const char *line, size_t len, size_t *ret_skip);
+
+/* A text that says that all connections of a worker process are taken, or nearly: how many that is.
+ * 0: it says something else. */
+long long hr_nginx_line_full(const char *text, size_t len);
 
 #endif

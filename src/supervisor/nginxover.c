@@ -36,7 +36,8 @@ digest(const struct hr_server *s)
 	if (c->tls_certificate[0] != '\0')
 		return 0;
 	hr_buf_init(&text, TEXT_MAX);
-	if (hr_nginx_compose(&text, "all", s, c, NULL) == 0 && hr_buf_check(&text, NULL) == 0) {
+	if (hr_nginx_compose(&text, "all", s, c, &s->keys, NULL) == 0 &&
+	    hr_buf_check(&text, NULL) == 0) {
 		words[1] = hr_buf_str(&text);
 		d = hr_adopt_digest(words);
 	}

@@ -455,9 +455,11 @@ pass_to(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_ht
 		hr_buf_adds(b, "\treturn 503;\n");
 }
 
+#define KEYLESS_MAX 256 /* requests at a time, to all plugins that want no key */
+
 static void
 one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_http *h,
-    const char *run_dir)
+    const char *run_dir, const char *limits)
 {
 	static const char *const uris[] = {"/-/auth", "/-/bearer"};
 	const char *last = strrchr(h->prefix, '/');
@@ -471,10 +473,13 @@ one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manife
 	}
 	hr_buf_addf(b, "# plugin %s\nlocation %s%s {\n", p->m.name,
 	    h->prefix[strlen(h->prefix) - 1] == '/' ? "" : "= ", h->prefix);
-	if (h->auth != HR_MANIFEST_NONE)
-		hr_buf_addf(b, "\tauth_request %s;\n", uris[h->auth]);
-	hr_buf_adds(b, "\terror_page 401 = @handrail_unauthorized;\n"
-		       "\terror_page 403 = @handrail_forbidden;\n"
+	hr_buf_addf(b, "\tauth_request %s;\n\terror_page 401 = @handrail_%s;\n",
+	    h->auth != HR_MANIFEST_NONE ? uris[h->auth] : "off",
+	    h->auth == HR_MANIFEST_BEARER ? "unauthorized" : "unavailable");
+	/* who needs no key may keep a stream open for good, which takes two connections */
+	if (h->auth == HR_MANIFEST_NONE)
+		hr_buf_addf(b, "\tlimit_conn handrail_open %d;\n%s", KEYLESS_MAX, limits);
+	hr_buf_adds(b, "\terror_page 403 = @handrail_forbidden;\n"
 		       "\terror_page 413 = @handrail_too_large;\n"
 		       "\terror_page 429 = @handrail_too_many;\n"
 		       "\terror_page 500 = @handrail_failed;\n"
@@ -484,7 +489,8 @@ one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manife
 }
 
 void
-hr_plugins_nginx(struct hr_buf *b, const struct hr_plugins *ps, const char *run_dir)
+hr_plugins_nginx(
+    struct hr_buf *b, const struct hr_plugins *ps, const char *run_dir, const char *limits)
 {
 	const struct hr_plugin *p;
 	size_t i;
@@ -492,7 +498,7 @@ hr_plugins_nginx(struct hr_buf *b, const struct hr_plugins *ps, const char *run_
 	TAILQ_FOREACH(p, &ps->list, entry)
 	{
 		for (i = 0; i < p->m.nhttp; i++)
-			one_location(b, p, &p->m.http[i], run_dir);
+			one_location(b, p, &p->m.http[i], run_dir, limits);
 	}
 }
 

@@ -48,8 +48,10 @@ bool hr_plugins_gone(const struct hr_plugins *ps);
 /* NULL: none of that name. */
 struct hr_plugin *hr_plugins_find(const struct hr_plugins *ps, const char *name);
 
-/* The locations of their paths, for server { }. */
-void hr_plugins_nginx(struct hr_buf *b, const struct hr_plugins *ps, const char *run_dir);
+/* The locations of their paths, for server { }. limits: the counts of the server, which a location
+ * with one of its own has to repeat. */
+void hr_plugins_nginx(
+    struct hr_buf *b, const struct hr_plugins *ps, const char *run_dir, const char *limits);
 /* {"name":{"state":...,"reason":...},...} */
 void hr_plugins_json(struct hr_buf *b, const struct hr_plugins *ps);
 

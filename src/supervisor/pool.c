@@ -347,7 +347,8 @@ pool_limits(struct hr_pool *p)
 	const struct hr_settings *c = &p->server->settings;
 	const long long min[] = {
 	    c->control_workers, c->files_workers, c->action_workers, c->live_workers};
-	const long long max[] = {c->control_workers_max, c->files_workers_max,
+	const int viewer = p->server->viewer.fd >= 0 ? HR_VIEWER_PLACES : 0;
+	const long long max[] = {c->control_workers_max, c->files_workers_max + viewer,
 	    c->action_workers_max, c->live_workers_max};
 
 	p->min = (unsigned)min[p->index];

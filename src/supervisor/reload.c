@@ -132,12 +132,14 @@ static int
 apply(struct hr_server *s, struct hr_settings *fresh, struct hr_err *err)
 {
 	struct hr_keys keys = {.from_environment = s->keys.from_environment};
+	const struct hr_keys *now = keys.from_environment ? &s->keys : &keys;
 	const char *stays;
 
 	if (hr_keys_read_file(&keys, fresh->session_api_key_file, err) != 0)
 		return -1;
+	s->nginx.grown = 0;
 	if (s->settings.start_nginx && (stays_closed(s, fresh, &keys, err) != 0 ||
-					   hr_nginx_configure(s, fresh, true, err) != 0)) {
+					   hr_nginx_configure(s, fresh, now, true, err) != 0)) {
 		hr_keys_done(&keys);
 		return -1;
 	}

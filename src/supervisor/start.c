@@ -343,7 +343,7 @@ hr_server_check(struct hr_server *s)
 	    hr_identity_nginx(&s->id, s->settings.nginx_user, &err) != 0 ||
 	    hr_rundir_open(&s->run, &where, &err) != 0 ||
 	    hr_rundir_prepare(&s->run, s->id.nginx_uid, false, &err) != 0 ||
-	    hr_nginx_configure(s, &s->settings, true, &err) != 0)
+	    hr_nginx_configure(s, &s->settings, &s->keys, true, &err) != 0)
 		return fail(HR_EXIT_USAGE, &err);
 	(void)puts("handraild: the configuration is right");
 	return 0;
@@ -363,7 +363,7 @@ hr_server_print_nginx(struct hr_server *s)
 	     hr_keys_read_file(&s->keys, s->settings.session_api_key_file, &err) == 0 &&
 	     hr_listen_choose(&s->listen, &s->settings, s->keys.count > 0, &err) == 0 &&
 	     hr_identity_nginx(&s->id, s->settings.nginx_user, &err) == 0 &&
-	     hr_nginx_compose(&text, s->options.nginx_part, s, &s->settings, &err) == 0 &&
+	     hr_nginx_compose(&text, s->options.nginx_part, s, &s->settings, NULL, &err) == 0 &&
 	     hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&text), text.len, &err) == 0;
 	hr_buf_done(&text);
 	return ok ? 0 : fail(HR_EXIT_USAGE, &err);

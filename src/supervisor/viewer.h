@@ -8,6 +8,8 @@
 
 struct hr_settings;
 
+#define HR_VIEWER_PLACES 4 /* workers for files that it may hold, beyond those of the settings */
+
 struct hr_viewer {
 	int fd;   /* listening; -1: there is no viewer */
 	int port; /* -1: none was free */

@@ -163,7 +163,7 @@ compose(struct hr_server *s, struct hr_err *err)
 	hr_buf_init(&text, 1 << 20);
 	r = hr_listen_choose(&s->listen, &s->settings, false, err);
 	if (r == 0)
-		r = hr_nginx_compose(&text, "all", s, &s->settings, err);
+		r = hr_nginx_compose(&text, "all", s, &s->settings, NULL, err);
 	if (r == 0)
 		r = hr_buf_check(&text, err);
 	fault_tell_bytes(text.p, text.len);

@@ -60,6 +60,7 @@ try_line(const char *text, size_t len)
 	size_t skip, i;
 
 	(void)hr_nginx_line(text, len, &skip);
+	(void)hr_nginx_line_full(text, len);
 	hr_assert(skip <= len);
 	(void)hr_log_child_level(text, len, &skip);
 	hr_assert(skip <= len);

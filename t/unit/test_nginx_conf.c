@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "supervisor/nginxline.h"
@@ -125,8 +127,8 @@ START_TEST(the_whole_configuration)
 	ck_assert_int_eq(hr_settings_set(&server.settings, "action_workers_max", "17", NULL), 0);
 	ck_assert_int_eq(
 	    hr_settings_set(&server.settings, "access_log", "/var/log/a.log", NULL), 0);
-	ck_assert_msg(
-	    hr_nginx_compose(&out, "all", &server, &server.settings, &err) == 0, "%s", err.msg);
+	ck_assert_msg(hr_nginx_compose(&out, "all", &server, &server.settings, NULL, &err) == 0,
+	    "%s", err.msg);
 	ck_assert(has("listen [::1]:3000 backlog=4096 default_server;"));
 	ck_assert(has("user www-data www-group;"));
 	ck_assert(has("server unix:/run/handrail/3000/fcgi/action.sock max_fails=0;"));
@@ -144,14 +146,68 @@ END_TEST
 START_TEST(the_parts_for_another_nginx)
 {
 	server_like_one("/run/handrail/3000", "127.0.0.1");
-	ck_assert_int_eq(hr_nginx_compose(&out, "http", &server, &server.settings, &err), 0);
+	ck_assert_int_eq(hr_nginx_compose(&out, "http", &server, &server.settings, NULL, &err), 0);
 	ck_assert(has("upstream handrail_control {"));
 	ck_assert(!has("location "));
 	hr_buf_reset(&out);
-	ck_assert_int_eq(hr_nginx_compose(&out, "server", &server, &server.settings, &err), 0);
+	ck_assert_int_eq(
+	    hr_nginx_compose(&out, "server", &server, &server.settings, NULL, &err), 0);
 	ck_assert(has("location = /execute_action {"));
 	ck_assert(!has("\nupstream "));
 	ck_assert(!has("listen "));
+	hr_settings_done(&server.settings);
+}
+END_TEST
+
+START_TEST(all_connections_are_taken)
+{
+	static const struct {
+		const char *text;
+		long long full;
+	} rows[] = {{"12#12: *4567 2048 worker_connections are not enough while connecting", 2048},
+	    {"12#12: 64 worker_connections are not enough, reusing connections", 64},
+	    {"12#12: *4 2048 worker_connections", 0},
+	    {"12#12: *4 worker_connections are not enough", 0},
+	    {"12#12: *4 open() \"/2048 worker_connections are not enough\" failed", 0},
+	    {"12#12: *", 0}, {"12#12: 20", 0}, {"12#12:", 0}, {" ", 0}, {"", 0}};
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		ck_assert_msg(
+		    hr_nginx_line_full(rows[i].text, strlen(rows[i].text)) == rows[i].full, "%s",
+		    rows[i].text);
+}
+END_TEST
+
+/* One key it compares itself, and only a nginx of ours that can; where there is none nobody is
+ * asked. */
+START_TEST(who_gets_in)
+{
+	struct hr_key one[2] = {{.sum = {0}}};
+	struct hr_keys keys = {.count = 1, .v = one};
+	char program[] = "/tmp/test-nginx-XXXXXX";
+	int fd = mkstemp(program);
+
+	ck_assert_int_ge(fd, 0);
+	server_like_one("/run/handrail/3000", "127.0.0.1");
+	ck_assert_int_eq(hr_settings_set(&server.settings, "nginx", program, NULL), 0);
+	hr_edgekey_sum(keys.salt, "a key", 5, one[0].edge);
+	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, &keys, &err), 0);
+	ck_assert(has("\nauth_request /-/auth;\n") && !has("secure_link"));
+	ck_assert_int_eq(hr_fd_write_full(fd, "\1secure_link_md5\0", 17, NULL), 0);
+	(void)close(fd);
+	hr_buf_reset(&out);
+	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, &keys, &err), 0);
+	ck_assert(has("\tsecure_link LrL8T6WhjKkodPu1qoVAew;\n\tsecure_link_md5 \"0000"));
+	ck_assert(has("\t\treturn 204;\n\t}\n\tfastcgi_pass_request_body off;\n"));
+	keys.count = 0;
+	hr_buf_reset(&out);
+	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, &keys, &err), 0);
+	ck_assert(!has("\nauth_request /-/auth;\n") && !has("secure_link"));
+	hr_buf_reset(&out);
+	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, NULL, &err), 0);
+	ck_assert(has("\nauth_request /-/auth;\n") && !has("secure_link"));
+	ck_assert_int_eq(unlink(program), 0);
 	hr_settings_done(&server.settings);
 }
 END_TEST
@@ -165,7 +221,7 @@ set(const char *key, const char *value)
 START_TEST(what_one_client_may_ask_for)
 {
 	server_like_one("/run/handrail/3000", "127.0.0.1");
-	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, &err), 0);
+	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, NULL, &err), 0);
 	ck_assert(!has("limit_req_zone"));
 	ck_assert(!has("ssl"));
 	ck_assert(has("\tlimit_conn handrail_action 128;\n\tlimit_conn_status 503;\n"));
@@ -173,14 +229,15 @@ START_TEST(what_one_client_may_ask_for)
 	set("address_requests_per_minute", "90");
 	set("address_burst", "7");
 	set("key_connections", "3");
-	ck_assert_int_eq(hr_nginx_compose(&out, "http", &server, &server.settings, &err), 0);
+	ck_assert_int_eq(hr_nginx_compose(&out, "http", &server, &server.settings, NULL, &err), 0);
 	ck_assert(
 	    has("limit_req_zone $binary_remote_addr zone=handrail_address_rate:2m rate=90r/m;"));
 	ck_assert(has("limit_conn_zone $http_x_session_api_key zone=handrail_key_connections:2m;"));
 	ck_assert(!has("handrail_key_rate"));
 	ck_assert(!has("handrail_address_connections"));
 	hr_buf_reset(&out);
-	ck_assert_int_eq(hr_nginx_compose(&out, "server", &server, &server.settings, &err), 0);
+	ck_assert_int_eq(
+	    hr_nginx_compose(&out, "server", &server, &server.settings, NULL, &err), 0);
 	ck_assert(has("limit_req zone=handrail_address_rate burst=7 nodelay;"));
 	ck_assert(has("\nlimit_conn handrail_key_connections 3;"));
 	ck_assert(has("\tlimit_conn handrail_action 128;\n"
@@ -196,7 +253,7 @@ START_TEST(certificates)
 	server_like_one("/run/handrail/3000", "127.0.0.1");
 	set("tls_certificate", "/etc/a.pem");
 	set("tls_certificate_key", "/etc/a.key");
-	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, &err), 0);
+	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, NULL, &err), 0);
 	ck_assert(has("listen 127.0.0.1:3000 backlog=4096 default_server ssl http2;"));
 	ck_assert(has("ssl_certificate /etc/a.pem;"));
 	ck_assert(has("ssl_certificate_key /etc/a.key;"));
@@ -210,17 +267,18 @@ START_TEST(certificates)
 	set("tls_min_version", "1.3");
 	set("tls_ciphers", "HIGH");
 	set("http2", "false");
-	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, &err), 0);
+	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, NULL, &err), 0);
 	ck_assert(has("default_server ssl;"));
 	ck_assert(has("ssl_client_certificate /etc/ca.pem;"));
 	ck_assert(has("ssl_verify_client on;"));
 	ck_assert(has("ssl_protocols TLSv1.3;"));
 	ck_assert(has("ssl_ciphers HIGH;"));
 	hr_buf_reset(&out);
-	ck_assert_int_eq(hr_nginx_compose(&out, "server", &server, &server.settings, &err), 0);
+	ck_assert_int_eq(
+	    hr_nginx_compose(&out, "server", &server, &server.settings, NULL, &err), 0);
 	ck_assert(!has("ssl"));
 	set("tls_ciphers", "A; B");
-	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, &err), -1);
+	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, NULL, &err), -1);
 	ck_assert_int_eq(strncmp(err.msg, "tls_ciphers: ", 13), 0);
 	hr_settings_done(&server.settings);
 }
@@ -229,7 +287,7 @@ END_TEST
 START_TEST(an_impossible_run_directory)
 {
 	server_like_one("/run/with blank", "127.0.0.1");
-	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, &err), -1);
+	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, NULL, &err), -1);
 	ck_assert_ptr_nonnull(strstr(err.msg, "run_dir"));
 	hr_settings_done(&server.settings);
 }
@@ -278,6 +336,8 @@ main(void)
 	tcase_add_test(tc, a_small_buffer_is_an_error_not_a_cut);
 	tcase_add_test(tc, the_whole_configuration);
 	tcase_add_test(tc, the_parts_for_another_nginx);
+	tcase_add_test(tc, who_gets_in);
+	tcase_add_test(tc, all_connections_are_taken);
 	tcase_add_test(tc, what_one_client_may_ask_for);
 	tcase_add_test(tc, certificates);
 	tcase_add_test(tc, an_impossible_run_directory);
