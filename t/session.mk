@@ -55,3 +55,32 @@ t_unit_test_core_nomem_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) -fno-builtin
 t_unit_test_core_nomem_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 t_unit_test_core_nomem_LDADD = libsession.la $(CHECK_LIBS)
+
+# the same, with another core after each event
+check_PROGRAMS += \
+	%D%/unit/test_core_resumed \
+	%D%/unit/test_core_content_resumed \
+	%D%/unit/test_core_given_resumed \
+	%D%/unit/test_core_shell_resumed \
+	%D%/unit/test_core_silent_resumed
+TESTS += \
+	%D%/unit/test_core_resumed \
+	%D%/unit/test_core_content_resumed \
+	%D%/unit/test_core_given_resumed \
+	%D%/unit/test_core_shell_resumed \
+	%D%/unit/test_core_silent_resumed
+t_unit_test_core_resumed_SOURCES = %D%/unit/test_core.c $(session_fake)
+t_unit_test_core_resumed_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) -DFAKE_RESUMES
+t_unit_test_core_resumed_LDADD = libsession.la $(CHECK_LIBS)
+t_unit_test_core_content_resumed_SOURCES = %D%/unit/test_core_content.c $(session_fake)
+t_unit_test_core_content_resumed_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) -DFAKE_RESUMES
+t_unit_test_core_content_resumed_LDADD = libsession.la $(CHECK_LIBS)
+t_unit_test_core_given_resumed_SOURCES = %D%/unit/test_core_given.c $(session_fake)
+t_unit_test_core_given_resumed_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) -DFAKE_RESUMES
+t_unit_test_core_given_resumed_LDADD = libsession.la $(CHECK_LIBS)
+t_unit_test_core_shell_resumed_SOURCES = %D%/unit/test_core_shell.c $(session_fake)
+t_unit_test_core_shell_resumed_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) -DFAKE_RESUMES
+t_unit_test_core_shell_resumed_LDADD = libsession.la $(CHECK_LIBS)
+t_unit_test_core_silent_resumed_SOURCES = %D%/unit/test_core_silent.c $(session_fake)
+t_unit_test_core_silent_resumed_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) -DFAKE_RESUMES
+t_unit_test_core_silent_resumed_LDADD = libsession.la $(CHECK_LIBS)

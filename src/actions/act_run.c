@@ -14,7 +14,7 @@
 #include "proto/pyrepr.h"
 #include "proto/utf8.h"
 
-#define TRIES 8                 /* keepers that die before they begin */
+#define TRIES 32                /* keepers that die over it */
 #define STATIC_TIMEOUT_MS 60000 /* for the supervisor to start a shell, not for its command */
 
 /* UnicodeEncodeError's text for the first lone surrogate, if there is one. */
@@ -186,6 +186,17 @@ run_answer(struct hr_answer *ret, const struct hr_run_result *r, const char *ses
 	ret->note.output = r->content.len;
 }
 
+/* The keeper died over it: whether the next one may be asked. Where the command had begun that one
+ * goes on with it, or knows nothing. */
+static bool
+try_next(const struct hr_action_env *env, struct hr_run_request *req, bool is_static)
+{
+	if (env->entry != NULL && !hr_journal_begun(env->entry))
+		return true;
+	req->again = !is_static && req->key_len > 0;
+	return req->again;
+}
+
 /* By the keeper of a shell. One that dies before it began left nothing behind: the next one is
  * asked. So it is where a connection that was kept turns out to be closed. -1 with *err, or with
  * `why` or ret (a status other than 200) filled. */
@@ -212,8 +223,10 @@ run_somewhere(const struct hr_action_env *env, const struct hr_event *ev,
 			*env->shell_fd = r == 0 ? fd : -1;
 		if (!req->stays || r != 0)
 			hr_fd_close(&fd);
-	} while (r > 0 || (r < 0 && err->code == HR_E_GONE && env->entry != NULL &&
-			      !hr_journal_begun(env->entry) && --tries > 0));
+	} while (r > 0 ||
+		 (r < 0 && err->code == HR_E_GONE && --tries > 0 && try_next(env, req, is_static)));
+	if (r < 0 && err->code == HR_E_NOTFOUND && req->again && !env->again)
+		err->code = HR_E_GONE; /* with the keeper that had it */
 	return r;
 }
 

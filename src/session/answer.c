@@ -151,6 +151,8 @@ core_answer_completed(struct hr_core *c)
 	if (c->ops.why != NULL)
 		c->ops.why(c->arg, c->exit_code, &suffix);
 	hr_buf_add(&suffix, hr_buf_str(&c->notice), c->notice.len);
+	if (c->notice.len > 0)
+		c->texts++;
 	hr_buf_reset(&c->notice);
 	c->running = c->ended = false;
 	answer_run(c, true, &suffix);

@@ -131,6 +131,42 @@ client_share(const struct client *c)
 	}
 }
 
+void
+client_take_result(struct hr_keeper *k, const char *key, size_t key_len, const char *p, size_t len)
+{
+	struct lost_result *l = &k->lost[k->lost_next];
+
+	if (key_len == 0 || len == 0 || (l->key = malloc(key_len)) == NULL)
+		return;
+	memcpy(l->key, key, key_len);
+	l->key_len = key_len;
+	hr_buf_init(&l->out, OUT_CAP);
+	hr_buf_add(&l->out, p, len);
+	k->lost_next = (k->lost_next + 1) % LOST_RESULTS;
+}
+
+/* Nobody is connected to it: those who ask again join it. */
+int
+client_resume(
+    struct hr_keeper *k, const char *key, size_t len, uint32_t attempt, struct hr_err *err)
+{
+	struct client *c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return hr_err_nomem(err);
+	c->keeper = k;
+	c->fd = -1;
+	hr_buf_init(&c->in, IN_CAP);
+	hr_buf_init(&c->out, OUT_CAP);
+	hr_buf_add(&c->in, key, len);
+	c->key = hr_buf_str(&c->in);
+	c->key_len = c->in.len;
+	c->attempt = attempt;
+	TAILQ_INSERT_HEAD(&k->clients, c, link);
+	k->active = c;
+	return hr_buf_check(&c->in, err);
+}
+
 /* Without memory for it a repetition is told that it is lost. */
 static void
 client_keep_result(struct client *c)
@@ -291,6 +327,7 @@ client_result(struct hr_keeper *k, const struct hr_core_result *r)
 	k->active = NULL;
 	hr_frame_put_result(&c->out, &out);
 	c->has_result = true;
+	resume_note_result(k, c);
 	client_share(c);
 	answer(c);
 }
@@ -314,8 +351,8 @@ answer_state(struct client *c, bool pressed, const char *refused)
 	    .running = hr_core_running(k->core),
 	    .working_dir = {dir, strlen(dir)},
 	    .reason = {why, strlen(why)},
-	    .log_start = hr_outlog_start(&k->outlog),
-	    .log_end = k->outlog.end,
+	    .log_start = hr_outlog_start(&k->kept->outlog),
+	    .log_end = k->kept->outlog.end,
 	};
 
 	hr_shellproc_size(&k->shell, &rows, &columns);
@@ -330,7 +367,8 @@ answer_commands(struct client *c)
 {
 	static struct hr_command_state list[HR_COMMANDS_MAX]; /* one loop, one thread */
 	const struct hr_keeper *k = c->keeper;
-	size_t n = hr_commands_list(&k->commands, hr_now_ms(), k->printed_at, k->outlog.end, list);
+	size_t n = hr_commands_list(
+	    &k->kept->commands, hr_now_ms(), k->printed_at, k->kept->outlog.end, list);
 
 	hr_frame_put_list(&c->out, list, n);
 	answer(c);

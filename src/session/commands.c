@@ -3,34 +3,11 @@
 
 #include "session/commands.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-struct hr_command {
-	struct hr_command_state state; /* its spans are set when it is listed */
-	int64_t begun_at, ended_at;
-	size_t key_len, text_len;
-	char key[HR_COMMAND_KEY], text[HR_COMMAND_TEXT];
-};
-
-int
-hr_commands_init(struct hr_commands *c, struct hr_err *err)
-{
-	memset(c, 0, sizeof(*c));
-	c->ring = calloc(HR_COMMANDS_MAX, sizeof(*c->ring));
-	return c->ring != NULL ? 0 : hr_err_nomem(err);
-}
-
-void
-hr_commands_done(struct hr_commands *c)
-{
-	free(c->ring);
-	c->ring = NULL;
-}
-
 static struct hr_command *
-place(const struct hr_commands *c, int64_t id)
+place(struct hr_commands *c, int64_t id)
 {
 	return &c->ring[id % HR_COMMANDS_MAX];
 }
@@ -94,7 +71,7 @@ hr_commands_list(const struct hr_commands *c, int64_t now, int64_t printed, uint
 	for (; id <= c->begun; id++) {
 		struct hr_command_state *s = &ret[n++];
 
-		e = place(c, id);
+		e = &c->ring[id % HR_COMMANDS_MAX];
 		*s = e->state;
 		s->key = (struct hr_span){e->key, e->key_len};
 		s->text = (struct hr_span){e->text, e->text_len};

@@ -12,14 +12,19 @@
 #define HR_COMMAND_TEXT 1000 /* bytes of a command that are kept */
 #define HR_COMMAND_KEY 256
 
-struct hr_commands {
-	struct hr_command *ring; /* HR_COMMANDS_MAX; memory is taken as it is written */
-	int64_t begun;           /* the id of the last one */
-	bool runs;               /* it has not ended */
+struct hr_command {
+	struct hr_command_state state; /* its spans are set when it is listed */
+	int64_t begun_at, ended_at;
+	size_t key_len, text_len;
+	char key[HR_COMMAND_KEY], text[HR_COMMAND_TEXT];
 };
 
-int hr_commands_init(struct hr_commands *c, struct hr_err *err);
-void hr_commands_done(struct hr_commands *c);
+/* All zero at first. Plain bytes: another process may go on with them. */
+struct hr_commands {
+	int64_t begun; /* the id of the last one */
+	bool runs;     /* it has not ended */
+	struct hr_command ring[HR_COMMANDS_MAX];
+};
 
 /* now: hr_now_ms(); at: offset in the output. One that has not ended goes with the next one. */
 void hr_commands_begin(

@@ -26,6 +26,10 @@
 #define START_MS 20000
 #define AGAIN_MAX 20 /* times C-c is repeated */
 
+/* nobody is told of the end of a process that is not his child */
+#define HOW_EXITED_SOMEHOW                                                                         \
+	"The shell, whose first keeper had been killed, exited, with a status that nobody knows,"
+
 #define NOT_READY                                                                                  \
 	"ERROR: The shell is not ready: it is still busy with its start-up files. The command "    \
 	"was "                                                                                     \
@@ -118,8 +122,11 @@ hr_core_application_cursor(const struct hr_core *c)
 }
 
 static void
-set_text(struct hr_buf *b, const char *s)
+set_text(struct hr_core *c, struct hr_buf *b, const char *s)
 {
+	if (b->len == strlen(s) && memcmp(hr_buf_str(b), s, b->len) == 0)
+		return;
+	c->texts++;
 	hr_buf_reset(b);
 	hr_buf_adds(b, s);
 }
@@ -268,6 +275,7 @@ hr_core_request(struct hr_core *c, const struct hr_core_request *r, int64_t now)
 
 	hr_assert(!c->active);
 	c->active = true;
+	c->requests++;
 	c->hidden = r->hidden;
 	c->echoed = c->retyped = false;
 	p = hr_shell_strip(r->command, r->command_len, &len);
@@ -298,7 +306,7 @@ hr_core_request(struct hr_core *c, const struct hr_core_request *r, int64_t now)
 void
 hr_core_started(struct hr_core *c, const char *dir, int64_t now)
 {
-	set_text(&c->cwd, dir);
+	set_text(c, &c->cwd, dir);
 	core_set_phase(c, PHASE_STARTING, now + START_MS);
 }
 
@@ -328,6 +336,17 @@ core_begun(struct hr_core *c)
 	c->begun = true;
 	if (c->ops.began != NULL)
 		c->ops.began(c->arg, hr_buf_str(&c->command), c->command.len);
+}
+
+void
+core_notice(struct hr_core *c, const char *how)
+{
+	c->texts++;
+	hr_buf_reset(&c->notice);
+	hr_buf_addf(&c->notice,
+	    "\n[%s and has been restarted in %s. Exported variables were kept; shell variables, "
+	    "functions and jobs were lost.]",
+	    how, hr_buf_str(&c->cwd));
 }
 
 static void
@@ -363,10 +382,10 @@ accept_prompt(struct hr_core *c, const struct hr_core_prompt *p)
 	c->takes = false;
 	c->traced = strchr(p->flags, 'v') != NULL;
 	c->tracing = strchr(p->flags, 'x') != NULL;
-	set_text(&c->username, p->username);
-	set_text(&c->py_path, p->py_path);
+	set_text(c, &c->username, p->username);
+	set_text(c, &c->py_path, p->py_path);
 	if (p->working_dir[0] != '\0')
-		set_text(&c->cwd, p->working_dir);
+		set_text(c, &c->cwd, p->working_dir);
 }
 
 static void
@@ -470,13 +489,8 @@ hr_core_exited(struct hr_core *c, int exit_code, int64_t now)
 	c->traced = c->tracing = c->takes = false;
 	core_set_phase(c, PHASE_DEAD, INT64_MAX);
 	core_restart(c, now);
-	if (started) {
-		hr_buf_reset(&c->notice);
-		hr_buf_addf(&c->notice,
-		    "\n[The shell exited and has been restarted in %s. Exported variables were "
-		    "kept; shell variables, functions and jobs were lost.]",
-		    hr_buf_str(&c->cwd));
-	}
+	if (started)
+		core_notice(c, exit_code < 0 ? HOW_EXITED_SOMEHOW : "The shell exited");
 	if (answer && c->active)
 		core_answer_completed(c);
 	else if (c->running)

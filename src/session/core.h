@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "session/view.h"
 
 struct hr_buf;
 struct hr_core;
@@ -131,6 +132,43 @@ void hr_core_exited(struct hr_core *c, int exit_code, int64_t now);
 void hr_core_timer(struct hr_core *c, int64_t now);
 int64_t
 hr_core_deadline(const struct hr_core *c); /* when hr_core_timer() is due; INT64_MAX: never */
+
+/* What a successor must know of it, without pointers; and what it said, in log offsets or not, is
+ * the caller's: see struct hr_view_points. */
+#define HR_CORE_KEPT_TEXT 12288
+#define HR_CORE_KEPT_COMMAND 32768
+struct hr_core_kept {
+	int phase;
+	bool running, ended, begun, active, hidden, blocking, special, echoed, reads_line, own,
+	    marked, traced, takes, whole, tracing;
+	unsigned observations;
+	int exit_code, job;
+	double timeout;
+	int64_t start, last_change, hard_at, phase_deadline, suspect_at, look_ms, watch_at,
+	    watch_ms;
+	unsigned again;
+	struct hr_view_points points;
+	uint32_t requests, texts;
+	char text[HR_CORE_KEPT_TEXT]; /* four, each ended by a NUL */
+	size_t command_len, typed_len;
+	char command[HR_CORE_KEPT_COMMAND], typed[HR_CORE_KEPT_COMMAND];
+};
+
+/* Copies what has changed. False: it is in the middle of something, or too long, and nobody could
+ * go on with it. */
+bool hr_core_keep(const struct hr_core *c, struct hr_core_kept *to);
+/* To a new core what it was fed: `feed` gives the view all from where it stands, at first
+ * points.reset, up to points.fed being so much, HR_CORE_ALL: and what has come since. Where its
+ * beginning is gone it says so by hr_view_lose() first. */
+#define HR_CORE_ALL UINT64_MAX
+void hr_core_replay(struct hr_core *c, const struct hr_core_kept *from,
+    void (*feed)(void *arg, struct hr_view *v, uint64_t fed), void *arg);
+/* After it. */
+void hr_core_resume(struct hr_core *c, const struct hr_core_kept *from);
+/* As far as it can be where the shell had to be replaced: hr_core_started() comes next. */
+void hr_core_succeed(struct hr_core *c, const struct hr_core_kept *from);
+const char *hr_core_kept_dir(const struct hr_core_kept *k);
+struct hr_view *hr_core_view(struct hr_core *c);
 
 /* Answers of the terminal to queries of the running program, to be typed. 0: none. */
 size_t hr_core_replies(struct hr_core *c, char *buf, size_t cap);

@@ -63,10 +63,13 @@ struct hr_core {
 	bool takes;   /* readline waits for ops.give, or was given a command by it */
 	struct hr_buf cwd, username, py_path;
 	struct hr_buf notice; /* to be told with the next completion */
+	uint32_t requests;    /* their number, and that of changes of the four texts above */
+	uint32_t texts;
 };
 
 /* core.c */
 void core_set_phase(struct hr_core *c, enum phase phase, int64_t deadline);
+void core_notice(struct hr_core *c, const char *how); /* a new shell took the old one's place */
 void core_restart(struct hr_core *c, int64_t now);
 void core_begun(struct hr_core *c); /* the command in hand is about to be typed */
 void core_await_readline(struct hr_core *c, int64_t now); /* it must take the terminal soon */

@@ -103,10 +103,10 @@ files_open(struct hr_keeper *k, struct hr_err *err)
 	k->exports_path = hr_path_join(dir, EXPORTS);
 	if (k->rcfile == NULL || k->exports_path == NULL)
 		return hr_err_nomem(err);
-	if (hr_hook_init(&k->hook, dir, err) < 0 ||
+	if (hr_hook_init(&k->hook, dir, &k->kept->secrets, err) < 0 ||
 	    hr_statedir_open(&k->state, dir, k->user.uid, k->user.gid, k->user.change, err) < 0)
 		return -1;
-	return open_shared(k, err);
+	return k->after == KEEPER_RESUMES ? 0 : open_shared(k, err);
 }
 
 void
@@ -116,7 +116,7 @@ files_close(struct hr_keeper *k)
 	hr_fd_close(&k->exports_fd);
 	hr_fd_close(&k->ack_fd);
 	hr_fd_close(&k->line_fd);
-	if (k->hook.prompt_command != NULL) {
+	if (k->hook.prompt_command != NULL && !k->leaves) {
 		hr_statedir_remove(&k->state, name_in(k->hook.report_path));
 		hr_statedir_remove(&k->state, name_in(k->hook.exports_path));
 		hr_statedir_remove(&k->state, name_in(k->hook.ack_path));

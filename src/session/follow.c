@@ -59,7 +59,7 @@ follower_fill(struct follower *f)
 	struct hr_output_piece piece;
 	size_t len;
 
-	piece.bytes.p = hr_outlog_read(&f->keeper->outlog, &f->at, &len);
+	piece.bytes.p = hr_outlog_read(&f->keeper->kept->outlog, &f->at, &len);
 	if (len == 0 && f->told)
 		return false;
 	piece.bytes.len = len < PIECE_MAX ? len : PIECE_MAX;
@@ -151,7 +151,7 @@ follow_add(struct hr_keeper *k, int fd, const struct hr_follow_request *r)
 	f->keeper = k;
 	f->fd = fd;
 	f->stays = r->stays;
-	f->at = r->offset < k->outlog.end ? r->offset : k->outlog.end;
+	f->at = r->offset < k->kept->outlog.end ? r->offset : k->kept->outlog.end;
 	hr_buf_init(&f->out, PIECE_MAX + 1024);
 	TAILQ_INSERT_TAIL(&k->followers, f, link);
 	k->nfollowers++;
@@ -240,13 +240,14 @@ follow_began(struct hr_keeper *k, const char *p, size_t len)
 	const struct client *c = k->active;
 
 	if (c != NULL) /* else one of our own */
-		hr_commands_begin(&k->commands, (struct hr_span){c->key, c->key_len},
-		    (struct hr_span){p, k->hidden ? 0 : len}, hr_now_ms(), k->outlog.end);
+		hr_commands_begin(&k->kept->commands, (struct hr_span){c->key, c->key_len},
+		    (struct hr_span){p, k->hidden ? 0 : len}, hr_now_ms(), k->kept->outlog.end);
 }
 
 void
 follow_over(struct hr_keeper *k, int exit_code, bool shell_ended)
 {
-	hr_commands_end(&k->commands, shell_ended ? HR_COMMAND_SHELL_ENDED : HR_COMMAND_COMPLETED,
-	    exit_code, hr_now_ms(), k->outlog.end);
+	hr_commands_end(&k->kept->commands,
+	    shell_ended ? HR_COMMAND_SHELL_ENDED : HR_COMMAND_COMPLETED, exit_code, hr_now_ms(),
+	    k->kept->outlog.end);
 }

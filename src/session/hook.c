@@ -106,27 +106,47 @@ prompt_script(const struct hr_hook *h, struct hr_err *err)
  * names it: who is not given it in the environment, and cannot list the directory, does not find
  * it. */
 static char *
-random_path(const char *dir, const char *prefix, struct hr_err *err)
+random_path(const char *dir, const char *prefix, const char *digits)
 {
-	char name[32], digits[17];
+	char name[32];
 
-	if (make_nonce(digits, sizeof(digits) - 1, err) < 0)
-		return NULL;
 	(void)snprintf(name, sizeof(name), "%s%s", prefix, digits);
 	return hr_path_join(dir, name);
 }
 
-int
-hr_hook_init(struct hr_hook *h, const char *dir, struct hr_err *err)
+static int
+make_secrets(struct hr_hook_secrets *s, struct hr_err *err)
 {
-	memset(h, 0, sizeof(*h));
-	if (make_nonce(h->nonce, HR_HOOK_NONCE_LEN, err) < 0)
+	struct hr_hook_secrets made;
+	size_t i;
+
+	if (make_nonce(made.nonce, HR_HOOK_NONCE_LEN, err) < 0)
 		return -1;
-	h->report_path = random_path(dir, HR_HOOK_REPORT, err);
-	h->exports_path = random_path(dir, HR_HOOK_EXPORTS, err);
-	h->ack_path = random_path(dir, HR_HOOK_ACK, err);
-	h->line_path = random_path(dir, HR_HOOK_LINE, err);
-	h->script_path = random_path(dir, HR_HOOK_SCRIPT, err);
+	for (i = 0; i < sizeof(made.names) / sizeof(made.names[0]); i++) {
+		if (make_nonce(made.names[i], HR_HOOK_NAME_LEN, err) < 0)
+			return -1;
+	}
+	*s = made;
+	return 0;
+}
+
+int
+hr_hook_init(
+    struct hr_hook *h, const char *dir, struct hr_hook_secrets *secrets, struct hr_err *err)
+{
+	struct hr_hook_secrets own = {0};
+
+	memset(h, 0, sizeof(*h));
+	if (secrets == NULL)
+		secrets = &own;
+	if (secrets->nonce[0] == '\0' && make_secrets(secrets, err) < 0)
+		return -1;
+	memcpy(h->nonce, secrets->nonce, sizeof(h->nonce));
+	h->report_path = random_path(dir, HR_HOOK_REPORT, secrets->names[0]);
+	h->exports_path = random_path(dir, HR_HOOK_EXPORTS, secrets->names[1]);
+	h->ack_path = random_path(dir, HR_HOOK_ACK, secrets->names[2]);
+	h->line_path = random_path(dir, HR_HOOK_LINE, secrets->names[3]);
+	h->script_path = random_path(dir, HR_HOOK_SCRIPT, secrets->names[4]);
 	if (h->report_path == NULL || h->exports_path == NULL || h->ack_path == NULL ||
 	    h->line_path == NULL || h->script_path == NULL) {
 		hr_hook_done(h);

@@ -21,6 +21,7 @@
 #include "base/err.h"
 
 #define HR_HOOK_NONCE_LEN 32 /* hex digits */
+#define HR_HOOK_NAME_LEN 16
 
 /* Printed by PS0, after a command was read completely and before it runs: tells a command that
  * started from one that waits for the rest of its text. A terminal shows nothing for it. */
@@ -44,6 +45,12 @@
 
 #define HR_HOOK_ACK_NOTHING " \n" /* an ack that asks for nothing */
 
+/* What cannot be guessed: the nonce, and how the names of the five files end. */
+struct hr_hook_secrets {
+	char nonce[HR_HOOK_NONCE_LEN + 1]; /* "": none were made yet */
+	char names[5][HR_HOOK_NAME_LEN + 1];
+};
+
 struct hr_hook {
 	char *report_path;  /* FIFO shell -> keeper; child shells know it, too */
 	char *exports_path; /* FIFO shell -> keeper, only for the shell's user: its successor runs
@@ -58,8 +65,10 @@ struct hr_hook {
 	char nonce[HR_HOOK_NONCE_LEN + 1]; /* known to the session's own shell, never exported */
 };
 
-/* Paths below dir, a fresh nonce, the texts. Nothing is made there. */
-int hr_hook_init(struct hr_hook *h, const char *dir, struct hr_err *err);
+/* Paths below dir, the texts. Nothing is made there. Secrets that are empty are made; NULL: those
+ * of nobody else. */
+int hr_hook_init(
+    struct hr_hook *h, const char *dir, struct hr_hook_secrets *secrets, struct hr_err *err);
 void hr_hook_done(struct hr_hook *h);
 
 /* The start-up file: the user's own first (unless no_user_files), then ours. `module`: file of the

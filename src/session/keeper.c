@@ -30,6 +30,7 @@ on_timer(void *arg)
 	struct hr_keeper *k = arg;
 
 	k->timer_at = INT64_MAX;
+	shell_unstop(k);
 	shell_drain(k); /* see LOOK_MS in core.c */
 	shell_answer(k);
 	hr_core_timer(k->core, hr_now_ms());
@@ -87,6 +88,14 @@ fail_start(struct hr_keeper *k, const char *what, const char *why, size_t why_le
 	keeper_stop(k);
 }
 
+void
+keeper_ready(struct hr_keeper *k)
+{
+	k->is_ready = true;
+	(void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0); /* from now on we are worth adopting */
+	tell(k, "ready\n");
+}
+
 /* The next command before readiness, or readiness. */
 static void
 init_next(struct hr_keeper *k)
@@ -100,9 +109,7 @@ init_next(struct hr_keeper *k)
 		hr_core_request(k->core, &r, hr_now_ms());
 		return;
 	}
-	k->is_ready = true;
-	(void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0); /* from now on we are worth adopting */
-	tell(k, "ready\n");
+	keeper_ready(k);
 }
 
 static void
@@ -147,6 +154,7 @@ keeper_step(struct hr_keeper *k)
 void
 keeper_request(struct hr_keeper *k, const struct hr_core_request *r)
 {
+	shell_unstop(k);
 	k->hidden = r->hidden;
 	if (hr_core_running(k->core))
 		hr_shellproc_flow(&k->shell);
@@ -180,8 +188,10 @@ keeper_arm(struct hr_keeper *k)
 
 	keeper_step(k);
 	client_next(k);
+	resume_note(k);
 	wait_quickly(k);
 	follow_wake(k);
+	resume_note(k);
 	at = hr_core_deadline(k->core);
 	if (at == k->timer_at || k->timer == NULL)
 		return;
@@ -254,9 +264,9 @@ keeper_open(struct hr_keeper *k, struct hr_err *err)
 		return -1;
 	k->user.confine = k->config->confine;
 	claims_open(k);
-	if (hr_outlog_init(&k->outlog, k->config->output_log, &k->state, err) < 0 ||
-	    hr_commands_init(&k->commands, err) < 0)
+	if (resume_open(k, err) < 0)
 		return -1;
+	k->user.stays = hr_kept_outlives(&k->store);
 	k->journal.sync = k->config->journal_sync;
 	/* without it nobody could know later what was begun */
 	if (k->config->journal != NULL && hr_journal_open(&k->journal, k->config->journal, err) < 0)
@@ -265,9 +275,8 @@ keeper_open(struct hr_keeper *k, struct hr_err *err)
 	if (k->environ == NULL || open_loop(k, err) < 0 || files_open(k, err) < 0 ||
 	    prompt_open(k, err) < 0 || open_core(k, err) < 0)
 		return -1;
-	if (shell_start(k, k->config->work_dir, err) < 0)
+	if (resume_shell(k, err) < 0)
 		return -1;
-	hr_core_started(k->core, k->dir, hr_now_ms());
 	if (k->config->is_static)
 		return client_add(k, k->config->serve_fd, err);
 	return client_listen(k, err);
@@ -276,10 +285,9 @@ keeper_open(struct hr_keeper *k, struct hr_err *err)
 static void
 keeper_done(struct hr_keeper *k)
 {
+	k->leaves = k->after == KEEPER_RESUMES && !k->is_ready;
 	client_free_all(k);
 	follow_free_all(k);
-	hr_outlog_done(&k->outlog);
-	hr_commands_done(&k->commands);
 	hr_journal_close(&k->journal);
 	shell_close(k, !k->config->is_static);
 	hr_core_free(k->core);
@@ -298,6 +306,9 @@ keeper_done(struct hr_keeper *k)
 	free(k->known_name);
 	free(k->dir);
 	free(k->failure);
+	if (k->kept != NULL)
+		hr_outlog_done(&k->kept->outlog);
+	hr_kept_close(&k->store);
 }
 
 int
@@ -309,6 +320,10 @@ hr_keeper_run(const struct hr_keeper_config *config, struct hr_err *err)
 	    .exports_fd = -1,
 	    .ack_fd = -1,
 	    .line_fd = -1,
+	    .shell_fd = -1,
+	    .laid_file = -1,
+	    .laid_memory = -1,
+	    .store = {.in = config->keep_in, .out = config->keep_out, .page_fd = -1},
 	    .exports_at = hr_now_ms(), /* those of the start a new shell has by itself */
 	    .timer_at = INT64_MAX};
 	char line[300];

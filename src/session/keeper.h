@@ -28,6 +28,7 @@ struct hr_keeper_config {
 	bool is_static;             /* serve_fd is one connection, not a listener */
 	int notify_fd;              /* -1: none */
 	int serve_fd;
+	int keep_in, keep_out; /* of session/kept.h; -1: none */
 };
 
 /* Serves until SIGTERM, SIGINT or, static, the one answer. 0: ended as asked. */

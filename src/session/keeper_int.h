@@ -11,6 +11,7 @@
 #include "session/commands.h"
 #include "session/core.h"
 #include "session/hook.h"
+#include "session/kept.h"
 #include "session/outlog.h"
 #include "session/keeper.h"
 #include "session/report.h"
@@ -43,15 +44,29 @@ struct lost_result {
 	struct hr_buf out;
 };
 
+/* What follows from what a predecessor left. */
+enum keeper_after { KEEPER_STARTS, KEEPER_RESUMES, KEEPER_REPLACES };
+
 struct hr_keeper {
 	const struct hr_keeper_config *config;
 	struct hr_loop *loop;
 	struct hr_core *core;
 
+	/* for the next one */
+	struct hr_kept_store store;
+	struct hr_kept *kept;       /* its page: also what is kept of the output and of commands */
+	bool laid;                  /* all that is needed lies in the store, */
+	int laid_file, laid_memory; /* these of the log among it */
+	enum keeper_after after;
+	bool leaves;          /* what it found, as it cannot go on with it now */
+	bool answered_before; /* maybe: the shell that waits for an ack, by a predecessor */
+
 	/* the shell */
 	struct hr_hook hook;
 	struct hr_shell_user user;
 	struct hr_shellproc shell;
+	int shell_fd;                /* a handle of its process; -1: none */
+	struct hr_watch *shell_ends; /* where it is not our child */
 	char **environ;
 	char *dir; /* in which the shell was started last */
 	struct hr_statedir state;
@@ -70,8 +85,6 @@ struct hr_keeper {
 	int given;      /* commands that were, and not taken back: since the shell's start */
 
 	/* those who look on */
-	struct hr_outlog outlog;
-	struct hr_commands commands;
 	int64_t printed_at; /* when the terminal printed last */
 	TAILQ_HEAD(, follower) followers;
 	unsigned nfollowers;
@@ -123,6 +136,7 @@ struct hr_keeper {
 /* keeper.c */
 void keeper_request(struct hr_keeper *k, const struct hr_core_request *r);
 void keeper_stop(struct hr_keeper *k);
+void keeper_ready(struct hr_keeper *k);
 void keeper_arm(struct hr_keeper *k); /* after anything moved the core: what waits, and the timer */
 
 /* shell.c: the operations of the core on the real shell */
@@ -138,6 +152,9 @@ void shell_drop_input(struct hr_keeper *k, bool own);
 void shell_end(struct hr_keeper *k);      /* with what runs in the foreground; another one starts */
 bool shell_has_line(struct hr_keeper *k); /* asked at the first prompt: the builtin is there */
 void shell_on_child(void *arg);
+/* Of a shell that there is. `other`: it is not our child. */
+int shell_watch(struct hr_keeper *k, bool other, struct hr_err *err);
+void shell_unstop(struct hr_keeper *k);    /* one that is not our child: nobody tells us */
 void shell_unsize(struct hr_keeper *k);    /* the terminal is as large as it was at first */
 extern const struct hr_core_ops shell_ops; /* all but result and ready */
 
@@ -145,6 +162,7 @@ extern const struct hr_core_ops shell_ops; /* all but result and ready */
 int prompt_open(struct hr_keeper *k, struct hr_err *err);
 void prompt_close(struct hr_keeper *k);
 void prompt_read(struct hr_keeper *k); /* the reports that are there */
+void prompt_take(struct hr_keeper *k); /* ... and that were read */
 
 /* claims.c: how far a report is believed. What is returned is valid until the next one. */
 void claims_open(struct hr_keeper *k);
@@ -188,5 +206,25 @@ int client_add(struct hr_keeper *k, int fd, struct hr_err *err);
 void client_next(struct hr_keeper *k); /* hands the oldest request to an idle core */
 void client_result(struct hr_keeper *k, const struct hr_core_result *r);
 void client_free_all(struct hr_keeper *k);
+/* The request in hand and the last result of a predecessor. */
+int client_resume(
+    struct hr_keeper *k, const char *key, size_t len, uint32_t attempt, struct hr_err *err);
+void
+client_take_result(struct hr_keeper *k, const char *key, size_t key_len, const char *p, size_t len);
+
+/* resume.c: what a killed keeper's successor goes on with */
+int resume_open(struct hr_keeper *k, struct hr_err *err);  /* looks for a predecessor's */
+int resume_shell(struct hr_keeper *k, struct hr_err *err); /* its shell, or a new one */
+void resume_lay(struct hr_keeper *k);                      /* another shell or log is there */
+void resume_unlay(struct hr_keeper *k);                    /* the shell is no more */
+/* From the first thing that is done with the shell in an event until the event is over nobody could
+ * go on. */
+void resume_unsure(struct hr_keeper *k);
+void resume_note(struct hr_keeper *k);
+/* A report is about to be read, and the shell to be answered. */
+void resume_note_report(struct hr_keeper *k);
+void resume_note_answer(struct hr_keeper *k);
+void resume_note_exports(struct hr_keeper *k);
+void resume_note_result(struct hr_keeper *k, const struct client *c);
 
 #endif

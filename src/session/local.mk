@@ -4,6 +4,7 @@ libsession_la_SOURCES = \
 	%D%/answer.c \
 	%D%/clocks.c \
 	%D%/core.c %D%/core.h %D%/core_int.h \
+	%D%/core_kept.c \
 	%D%/echo.c %D%/echo.h \
 	%D%/exports.c %D%/exports.h \
 	%D%/hook.c %D%/hook.h \
@@ -23,10 +24,12 @@ libkeeper_la_SOURCES = \
 	%D%/files.c \
 	%D%/follow.c \
 	%D%/keeper.c %D%/keeper.h %D%/keeper_int.h \
+	%D%/kept.c %D%/kept.h \
 	%D%/look.c \
 	%D%/outlog.c %D%/outlog.h \
 	%D%/prompt.c \
 	%D%/python.c %D%/python.h \
+	%D%/resume.c \
 	%D%/shell.c \
 	%D%/shellproc.c %D%/shellproc.h \
 	%D%/statedir.c %D%/statedir.h

@@ -16,6 +16,8 @@
 
 #define NOTIFY_FD 3
 #define SERVE_FD 4
+#define KEEP_IN_FD 5
+#define KEEP_OUT_FD 6
 #define MAX_INIT 16
 #define OPT_SYNC 300 /* beside those of the list */
 #define OPT_LINE 301
@@ -133,7 +135,9 @@ main(int argc, char **argv)
 				  .bash = HR_BASH_PATH,
 				  .no_change_ms = 10000,
 				  .notify_fd = NOTIFY_FD,
-				  .serve_fd = SERVE_FD}};
+				  .serve_fd = SERVE_FD,
+				  .keep_in = KEEP_IN_FD,
+				  .keep_out = KEEP_OUT_FD}};
 	struct hr_err err = {0};
 
 	a.config.init_commands = a.init;
@@ -151,6 +155,9 @@ main(int argc, char **argv)
 	}
 	if (hr_fd_cloexec(NOTIFY_FD, true, NULL) < 0)
 		a.config.notify_fd = -1;
+	if (a.config.is_static || hr_fd_cloexec(KEEP_IN_FD, true, NULL) < 0 ||
+	    hr_fd_cloexec(KEEP_OUT_FD, true, NULL) < 0)
+		a.config.keep_in = a.config.keep_out = -1;
 	if (hr_keeper_run(&a.config, &err) < 0) {
 		hr_log(HR_LOG_ERROR, "%s", err.msg);
 		return 1;

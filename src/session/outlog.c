@@ -6,7 +6,7 @@
 
 #include <errno.h>
 #include <linux/magic.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
@@ -16,35 +16,35 @@
 #include "base/log.h"
 #include "session/statedir.h"
 
-#define PIECE ((size_t)32 << 10)
+#define PIECE HR_OUTLOG_PIECE
 
-int
-hr_outlog_init(struct hr_outlog *o, size_t cap, struct hr_statedir *dir, struct hr_err *err)
+static size_t
+store_size(size_t cap)
 {
-	memset(o, 0, sizeof(*o));
-	o->fd = -1;
-	if (cap == 0)
-		return 0;
-	o->recent = malloc(PIECE);
-	if (o->recent == NULL)
-		return hr_err_nomem(err);
+	return (cap + PIECE - 1) / PIECE * PIECE;
+}
+
+/* But for the piece, which is memory only as it is written. */
+void
+hr_outlog_init(struct hr_outlog *o, size_t cap, struct hr_statedir *dir)
+{
+	memset(o, 0, offsetof(struct hr_outlog, recent));
+	o->fd = o->shared = -1;
 	o->cap = cap;
-	o->size = (cap + PIECE - 1) / PIECE * PIECE;
+	o->size = store_size(cap);
 	o->dir = dir;
-	return 0;
 }
 
 void
 hr_outlog_done(struct hr_outlog *o)
 {
-	if (o->recent == NULL)
+	if (o->cap == 0)
 		return;
 	hr_fd_close(&o->fd);
+	hr_fd_close(&o->shared);
 	if (o->memory != NULL)
 		(void)munmap(o->memory, o->size);
-	free(o->recent);
-	memset(o, 0, sizeof(*o));
-	o->fd = -1;
+	hr_outlog_init(o, 0, NULL);
 }
 
 uint64_t
@@ -109,8 +109,15 @@ static void
 store_in_memory(struct hr_outlog *o)
 {
 	size_t len = o->stored < o->size ? (size_t)o->stored : o->size;
-	void *p = mmap(NULL, o->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = MAP_FAILED;
 
+	o->shared = memfd_create("handrail-output", MFD_CLOEXEC);
+	if (o->shared >= 0 && ftruncate(o->shared, (off_t)o->size) == 0)
+		p = mmap(NULL, o->size, PROT_READ | PROT_WRITE, MAP_SHARED, o->shared, 0);
+	if (p == MAP_FAILED) {
+		hr_fd_close(&o->shared);
+		p = mmap(NULL, o->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	}
 	if (p == MAP_FAILED) {
 		hr_log(HR_LOG_WARNING, "no memory for the log of the output: it is short");
 		o->refused = true;
@@ -157,6 +164,37 @@ store(struct hr_outlog *o)
 		o->first = o->stored;
 }
 
+void
+hr_outlog_resume(struct hr_outlog *o, size_t cap, struct hr_statedir *dir, int fd, int shared)
+{
+	void *p = MAP_FAILED;
+
+	o->fd = fd;
+	o->shared = shared;
+	o->memory = NULL;
+	o->dir = dir;
+	o->refused = false;
+	if (o->cap != cap || o->size != store_size(cap) || o->stored % PIECE != 0 ||
+	    o->end < o->stored || o->end - o->stored > PIECE || o->first > o->end) {
+		hr_fd_close(&o->fd);
+		hr_fd_close(&o->shared);
+		hr_outlog_init(o, cap, dir);
+		return;
+	}
+	if (shared >= 0)
+		p = mmap(NULL, o->size, PROT_READ | PROT_WRITE, MAP_SHARED, shared, 0);
+	if (p != MAP_FAILED) {
+		o->memory = p;
+		hr_fd_close(&o->fd);
+	} else {
+		hr_fd_close(&o->shared);
+	}
+	if (o->fd < 0 && o->memory == NULL)
+		o->first = o->stored;
+	if (o->cap > 0 && o->end - o->stored == PIECE)
+		store(o);
+}
+
 /* ---- what is kept ---- */
 
 void
@@ -164,7 +202,7 @@ hr_outlog_add(struct hr_outlog *o, const char *p, size_t len)
 {
 	size_t at, n;
 
-	if (o->recent == NULL) {
+	if (o->cap == 0) {
 		o->end += len;
 		return;
 	}

@@ -17,21 +17,28 @@
 
 struct hr_statedir;
 
+#define HR_OUTLOG_PIECE ((size_t)32 << 10)
+
+/* In memory that another process may go on with: see hr_outlog_resume(). */
 struct hr_outlog {
-	size_t cap;
-	uint64_t end;            /* offset behind the last byte */
-	char *recent;            /* from `stored` on; NULL: nothing is kept */
-	uint64_t stored;         /* where the store ends: a multiple of its pieces */
-	uint64_t first;          /* what is before it was lost */
-	size_t size;             /* of the store: cap and a part of a piece */
-	struct hr_statedir *dir; /* borrowed */
-	int fd;                  /* the store, if it is a file, */
-	char *memory;            /* or if it is not */
-	bool refused;            /* there can be neither */
+	size_t cap;                   /* 0: nothing is kept */
+	uint64_t end;                 /* offset behind the last byte */
+	uint64_t stored;              /* where the store ends: a multiple of its pieces */
+	uint64_t first;               /* what is before it was lost */
+	size_t size;                  /* of the store: cap and a part of a piece */
+	struct hr_statedir *dir;      /* borrowed */
+	int fd;                       /* the store, if it is a file, */
+	char *memory;                 /* or if it is not */
+	int shared;                   /* a descriptor of the memory; -1: nobody else can have it */
+	bool refused;                 /* there can be neither */
+	char recent[HR_OUTLOG_PIECE]; /* from `stored` on */
 };
 
 /* dir: where the file is made, when the first piece is full; NULL: in memory. */
-int hr_outlog_init(struct hr_outlog *o, size_t cap, struct hr_statedir *dir, struct hr_err *err);
+void hr_outlog_init(struct hr_outlog *o, size_t cap, struct hr_statedir *dir);
+/* After the end of the process that had it: with its two descriptors, which are taken; -1: none.
+ * Where the store cannot be had its bytes are lost. */
+void hr_outlog_resume(struct hr_outlog *o, size_t cap, struct hr_statedir *dir, int fd, int shared);
 void hr_outlog_done(struct hr_outlog *o); /* also of one that is all zero */
 /* Cannot fail: the oldest bytes make room; should there be no other, all that are stored. */
 void hr_outlog_add(struct hr_outlog *o, const char *p, size_t len);

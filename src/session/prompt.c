@@ -67,24 +67,36 @@ at_prompt(struct hr_keeper *k, const struct hr_report *r)
 }
 
 void
-prompt_read(struct hr_keeper *k)
+prompt_take(struct hr_keeper *k)
 {
 	struct hr_report r;
-	char bytes[8192];
-	ssize_t n;
-	int turns = READS;
 
-	while (turns-- > 0 && (n = hr_fd_read(k->report_fd, bytes, sizeof(bytes))) > 0) {
-		hr_report_feed(&k->reports, bytes, (size_t)n);
-		for (;;) {
-			hr_report_next(&k->reports, &r);
-			if (r.nonce == NULL)
-				break;
-			/* all that was written before the report is in the terminal by now */
-			shell_drain(k);
-			at_prompt(k, &r);
-		}
-		if ((size_t)n < sizeof(bytes))
+	for (;;) {
+		hr_report_next(&k->reports, &r);
+		if (r.nonce == NULL)
+			return;
+		/* all that was written before the report is in the terminal by now */
+		shell_drain(k);
+		at_prompt(k, &r);
+	}
+}
+
+void
+prompt_read(struct hr_keeper *k)
+{
+	struct hr_kept *p = k->kept;
+	int turns = READS;
+	ssize_t n;
+
+	while (turns-- > 0) {
+		resume_note_report(k);
+		n = hr_fd_read(k->report_fd, p->report, sizeof(p->report));
+		if (n <= 0)
+			break;
+		p->report_len = (size_t)n;
+		hr_report_feed(&k->reports, p->report, (size_t)n);
+		prompt_take(k);
+		if ((size_t)n < sizeof(p->report))
 			break;
 	}
 }
@@ -106,6 +118,7 @@ on_exports(void *arg)
 	ssize_t n;
 	int turns = READS;
 
+	resume_unsure(k);
 	while (turns-- > 0 && (n = hr_fd_read(k->exports_fd, bytes, sizeof(bytes))) > 0) {
 		for (p = bytes; (nul = memchr(p, '\0', (size_t)(bytes + n - p))) != NULL;
 		     p = nul + 1) {
@@ -115,11 +128,13 @@ on_exports(void *arg)
 
 				k->exports = k->exports_in;
 				k->exports_in = old;
+				resume_note_exports(k);
 			}
 			hr_buf_reset(&k->exports_in);
 		}
 		hr_buf_add(&k->exports_in, p, (size_t)(bytes + n - p));
 	}
+	resume_note(k);
 }
 
 int

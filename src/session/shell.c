@@ -3,6 +3,7 @@
 
 #include "session/keeper_int.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,7 +25,6 @@
 /* A snapshot of the exported variables costs some 50 us: at most one a second in a fast series. */
 #define SNAPSHOT_MS 1000
 #define TEXT_CAP (8u << 20)
-#define READ_SIZE 65536
 #define TURN_READS 8    /* a terminal gives 4 kB in each */
 #define FULL_SIZE 1024  /* after a shorter read there is nearly always nothing */
 #define QUICK_BYTES 512 /* readline takes them in a millisecond */
@@ -33,7 +35,11 @@ drop_master(struct hr_keeper *k)
 {
 	hr_watch_free(k->master_readable);
 	hr_watch_free(k->master_writable);
-	k->master_readable = k->master_writable = NULL;
+	hr_watch_free(k->shell_ends);
+	k->master_readable = k->master_writable = k->shell_ends = NULL;
+	hr_fd_close(&k->shell_fd);
+	if (!k->leaves)
+		resume_unlay(k);
 	hr_buf_reset(&k->typed);
 	k->typed_at = 0;
 	k->answered = false;
@@ -43,6 +49,8 @@ void
 shell_close(struct hr_keeper *k, bool kill_all)
 {
 	drop_master(k);
+	if (k->leaves)
+		k->shell.pid = 0; /* nothing of it is hung up: the next keeper tries */
 	hr_shellproc_hangup(&k->shell, kill_all);
 	prompt_close(k);
 	files_close(k);
@@ -79,15 +87,21 @@ shell_unanswer(struct hr_keeper *k)
 static void
 read_master(struct hr_keeper *k, int turns, bool all)
 {
-	static char bytes[READ_SIZE]; /* one loop, one thread */
+	struct hr_kept *p = k->kept;
 	ssize_t n;
 
 	while (turns-- > 0 && k->shell.master >= 0) {
-		n = hr_fd_read(k->shell.master, bytes, sizeof(bytes));
+		/* what a successor finds here and not in the log came with this read */
+		memset(p->read, 0, p->read_len);
+		p->read_len = 0;
+		p->read_at = p->outlog.end;
+		atomic_signal_fence(memory_order_seq_cst);
+		n = hr_fd_read(k->shell.master, p->read, sizeof(p->read));
 		if (n > 0) {
-			hr_outlog_add(&k->outlog, bytes, (size_t)n);
+			p->read_len = (size_t)n;
+			hr_outlog_add(&p->outlog, p->read, (size_t)n);
 			k->printed_at = hr_now_ms();
-			hr_core_output(k->core, bytes, (size_t)n, k->printed_at);
+			hr_core_output(k->core, p->read, (size_t)n, k->printed_at);
 			if (!all && n < FULL_SIZE)
 				break;
 			continue;
@@ -173,6 +187,7 @@ on_writable(void *arg)
 	if (k->typed.len == 0) {
 		hr_watch_free(k->master_writable);
 		k->master_writable = NULL;
+		resume_note(k);
 	}
 }
 
@@ -182,6 +197,7 @@ op_type(void *arg, const char *p, size_t len, bool literal)
 	struct hr_keeper *k = arg;
 	struct hr_err err = {0};
 
+	resume_unsure(k);
 	k->literal = literal;
 	hr_buf_add(&k->typed, p, len);
 	if (k->typed.fail != HR_OK)
@@ -204,6 +220,7 @@ op_take_back(void *arg)
 	static char text[HR_HOOK_LINE_MAX + 1]; /* in one piece: the shell may read, too */
 	bool any = false;
 
+	resume_unsure(k);
 	while (hr_fd_read(k->line_fd, text, sizeof(text)) > 0) {
 		any = true;
 		if (text[0] != '\0' && k->given > 0)
@@ -228,6 +245,31 @@ add_init_commands(struct hr_keeper *k, struct hr_buf *line)
 	}
 }
 
+/* Whether the shell still waits: it has the FIFO open, and there is nothing in it. */
+static bool
+waits_for_ack(const struct hr_keeper *k)
+{
+	char top[64], path[512];
+	const struct dirent *e;
+	struct stat fifo, is;
+	bool waits = false;
+	int waiting = 0;
+	DIR *d;
+
+	if (fstat(k->ack_fd, &fifo) < 0 || ioctl(k->ack_fd, FIONREAD, &waiting) < 0 || waiting > 0)
+		return false;
+	(void)snprintf(top, sizeof(top), "/proc/%d/fd", (int)k->shell.pid);
+	d = opendir(top);
+	while (d != NULL && !waits && (e = readdir(d)) != NULL) {
+		(void)snprintf(path, sizeof(path), "%s/%s", top, e->d_name);
+		waits =
+		    stat(path, &is) == 0 && is.st_dev == fifo.st_dev && is.st_ino == fifo.st_ino;
+	}
+	if (d != NULL)
+		(void)closedir(d);
+	return waits;
+}
+
 static void
 op_ack(void *arg, bool careful)
 {
@@ -238,6 +280,12 @@ op_ack(void *arg, bool careful)
 	bool snapshot;
 	ssize_t n = -1;
 
+	if (k->answered_before && !waits_for_ack(k)) {
+		k->suspicious = k->sent_away = k->answered_before = false;
+		return;
+	}
+	k->answered_before = false;
+	resume_note_answer(k);
 	hr_shellproc_tidy(&k->shell);
 	if (k->sent_away)
 		(void)op_take_back(k);
@@ -285,14 +333,16 @@ log_given(struct hr_keeper *k, const char *p, size_t len)
 {
 	const char *nl;
 
+	k->kept->given_from = k->kept->outlog.end;
 	while ((nl = memchr(p, '\n', len)) != NULL) {
-		hr_outlog_add(&k->outlog, p, (size_t)(nl - p));
-		hr_outlog_add(&k->outlog, "\r\n", 2);
+		hr_outlog_add(&k->kept->outlog, p, (size_t)(nl - p));
+		hr_outlog_add(&k->kept->outlog, "\r\n", 2);
 		len -= (size_t)(nl + 1 - p);
 		p = nl + 1;
 	}
-	hr_outlog_add(&k->outlog, p, len);
-	hr_outlog_add(&k->outlog, "\r\n", 2);
+	hr_outlog_add(&k->kept->outlog, p, len);
+	hr_outlog_add(&k->kept->outlog, "\r\n", 2);
+	k->kept->given_to = k->kept->outlog.end;
 }
 
 static bool
@@ -303,6 +353,7 @@ op_give(void *arg, const char *p, size_t len)
 
 	if (!k->has_line)
 		return false;
+	resume_unsure(k);
 	if (k->sent_away) /* it did not wait there, so that one is unread */
 		(void)op_take_back(k);
 	k->sent_away = len == 0;
@@ -366,6 +417,18 @@ op_echoes(void *arg)
 
 /* ---- the process ---- */
 
+static void
+shell_ended(struct hr_keeper *k, int code)
+{
+	prompt_read(k);
+	shell_drain(k);
+	drop_master(k);
+	hr_shellproc_hangup(&k->shell, false);
+	k->shell.pid = 0;
+	if (!k->stopping)
+		hr_core_exited(k->core, code, hr_now_ms());
+}
+
 int
 shell_start(struct hr_keeper *k, const char *dir, struct hr_err *err)
 {
@@ -390,8 +453,41 @@ shell_start(struct hr_keeper *k, const char *dir, struct hr_err *err)
 	free(k->dir);
 	k->dir = where;
 	k->resized = false;
+	k->shell_fd = (int)syscall(SYS_pidfd_open, k->shell.pid, 0u);
+	if (shell_watch(k, false, err) < 0)
+		return -1;
+	if (hr_kept_outlives(&k->store))
+		resume_lay(k);
+	return 0;
+}
+
+static void
+on_shell_end(void *arg)
+{
+	struct hr_keeper *k = arg;
+
+	shell_ended(k, hr_shellproc_exit_code(k->shell_fd));
+	keeper_arm(k);
+}
+
+int
+shell_watch(struct hr_keeper *k, bool other, struct hr_err *err)
+{
 	k->master_readable = hr_loop_readable(k->loop, k->shell.master, on_master, k, err);
-	return k->master_readable != NULL ? 0 : -1;
+	if (k->master_readable == NULL)
+		return -1;
+	if (!other)
+		return 0;
+	k->shell_ends = hr_loop_readable(k->loop, k->shell_fd, on_shell_end, k, err);
+	return k->shell_ends != NULL ? 0 : -1;
+}
+
+/* `kill -STOP $$` is told to its parent alone. */
+void
+shell_unstop(struct hr_keeper *k)
+{
+	if (k->shell_ends != NULL && hr_shellproc_stopped(&k->shell))
+		(void)kill(k->shell.pid, SIGCONT);
 }
 
 static const char *
@@ -444,15 +540,7 @@ shell_on_child(void *arg)
 			(void)kill(pid, SIGCONT); /* `kill -STOP $$`: nobody else would */
 			continue;
 		}
-		prompt_read(k);
-		shell_drain(k);
-		drop_master(k);
-		hr_shellproc_hangup(&k->shell, false);
-		k->shell.pid = 0;
-		if (!k->stopping)
-			hr_core_exited(k->core,
-			    WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
-			    hr_now_ms());
+		shell_ended(k, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 	}
 	keeper_arm(k);
 }

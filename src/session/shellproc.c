@@ -12,6 +12,7 @@
 #include <pty.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +140,8 @@ child_run(int slave, int tell, const char *bash, const char *rcfile,
 	/* The hang-up of a killed keeper's terminal may come right before bash opens the hook's
 	 * pipe, and then is not looked at while it waits there: this comes once more. Cleared by
 	 * setuid(), so now. */
-	(void)prctl(PR_SET_PDEATHSIG, SIGHUP, 0, 0, 0);
+	if (!user->stays)
+		(void)prctl(PR_SET_PDEATHSIG, SIGHUP, 0, 0, 0);
 	(void)hr_fd_write_full(
 	    tell, dir, strlen(dir) + 1, NULL); /* it would be told as a failure */
 	execve(bash, (char *const *)argv, envp);
@@ -407,7 +409,47 @@ hr_shellproc_foreground(const struct hr_shellproc *s, pid_t pid)
 	return getpgid(pid) == group && getsid(pid) == s->pid;
 }
 
+bool
+hr_shellproc_stopped(const struct hr_shellproc *s)
+{
+	char path[64], text[512];
+	const char *at;
+	ssize_t n;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)s->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd >= 0 ? hr_fd_read(fd, text, sizeof(text) - 1) : -1;
+	hr_fd_close(&fd);
+	text[n > 0 ? n : 0] = '\0';
+	at = strrchr(text, ')'); /* the name before it may hold anything */
+	return at != NULL && strncmp(at, ") T", 3) == 0;
+}
+
 /* ---- the end ---- */
+
+/* The kernel's, of which Debian 12 has no header. */
+struct pidfd_info {
+	uint64_t mask, cgroup;
+	uint32_t ids[11];
+	int32_t exit_code;
+};
+#define GET_INFO _IOWR(0xff, 11, struct pidfd_info)
+#define INFO_EXIT ((uint64_t)1 << 3)
+#define REAPED_MS 200 /* it is known when the parent has reaped it, at once */
+
+int
+hr_shellproc_exit_code(int pidfd)
+{
+	struct pidfd_info info = {.mask = INFO_EXIT};
+	struct pollfd reaped = {.fd = pidfd};
+
+	(void)poll(&reaped, 1, REAPED_MS);
+	if (ioctl(pidfd, GET_INFO, &info) < 0 || (info.mask & INFO_EXIT) == 0)
+		return -1;
+	return WIFEXITED(info.exit_code) ? WEXITSTATUS(info.exit_code)
+					 : 128 + WTERMSIG(info.exit_code);
+}
 
 #define MEMBERS 256
 #define GRACE_MS 500

@@ -19,6 +19,7 @@ struct hr_shell_user {
 	uid_t uid;
 	gid_t gid;
 	bool change;                      /* become this user; otherwise stay who we are */
+	bool stays;                       /* its shells outlive whoever starts them */
 	bool login;                       /* as `su` does: its home and shell are announced */
 	const struct hr_confine *confine; /* borrowed; NULL: no limits */
 };
@@ -65,6 +66,13 @@ bool hr_shellproc_echoes(const struct hr_shellproc *s); /* not (echo off in cano
 bool hr_shellproc_shows(const struct hr_shellproc *s, int fd); /* the shell's fd is this terminal */
 bool
 hr_shellproc_foreground(const struct hr_shellproc *s, pid_t pid); /* pid's group has the terminal */
+
+/* Stopped by a signal. */
+bool hr_shellproc_stopped(const struct hr_shellproc *s);
+
+/* Of a process that has ended and is not our child, by a handle of it: its exit code, or 128 +
+ * signal. -1: nobody can know, as before Linux 6.15. */
+int hr_shellproc_exit_code(int pidfd);
 
 /* Hangs up: SIGHUP and SIGCONT to every process of the session, descriptors closed. With
  * kill_all SIGKILL follows for who has not ended half a second later. Does not reap the shell. */

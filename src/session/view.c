@@ -48,6 +48,8 @@ struct hr_view {
 	struct hr_buf row_text;
 	uint64_t mark_row, mark_dropped;
 	bool marked;
+	struct hr_view_points points;
+	bool lost;
 };
 
 struct hr_view *
@@ -66,6 +68,7 @@ hr_view_new(struct hr_err *err)
 		(void)hr_err_nomem(err);
 		return NULL;
 	}
+	v->points.whole = true;
 	hr_buf_init(&v->held, 64);
 	hr_buf_init(&v->typed, ECHO_CAP);
 	hr_buf_init(&v->echoed, 2 * ECHO_CAP);
@@ -171,6 +174,7 @@ hr_view_feed(struct hr_view *v, const char *p, size_t len)
 	size_t seen = 0;
 	ssize_t n;
 
+	v->points.fed += len;
 	if (v->echo_line) {
 		nl = memchr(p, '\n', len);
 		if (nl == NULL)
@@ -203,6 +207,19 @@ hr_view_feed(struct hr_view *v, const char *p, size_t len)
 }
 
 static void
+note(struct hr_view *v, enum hr_view_event event)
+{
+	v->points.events[event].at = v->points.fed;
+	v->points.events[event].number = ++v->points.last;
+}
+
+static void
+forget(struct hr_view *v, enum hr_view_event event)
+{
+	v->points.events[event].number = 0;
+}
+
+static void
 begin_row(struct hr_view *v)
 {
 	unsigned col, row;
@@ -216,6 +233,8 @@ begin_row(struct hr_view *v)
 static void
 watch_nothing(struct hr_view *v)
 {
+	forget(v, HR_VIEW_ECHO);
+	forget(v, HR_VIEW_MORE);
 	v->echo = v->watch_start = v->started = v->more = false;
 	v->watch_more = 0;
 }
@@ -228,6 +247,7 @@ hr_view_expect_echo(struct hr_view *v, const char *p, size_t len)
 	hr_buf_reset(&v->typed);
 	hr_buf_add(&v->typed, p, len);
 	watch_nothing(v);
+	note(v, HR_VIEW_ECHO);
 	v->echo = true;
 }
 
@@ -236,12 +256,14 @@ hr_view_expect_more(struct hr_view *v)
 {
 	begin_row(v);
 	watch_nothing(v);
+	note(v, HR_VIEW_MORE);
 	v->watch_more = MORE_WITHIN;
 }
 
 void
 hr_view_expect_line(struct hr_view *v)
 {
+	note(v, HR_VIEW_LINE);
 	v->echo_line = true;
 }
 
@@ -250,6 +272,8 @@ hr_view_end_echo(struct hr_view *v)
 {
 	hr_buf_reset(&v->held);
 	v->echo = v->echo_line = false;
+	forget(v, HR_VIEW_ECHO); /* it would be waited for again */
+	forget(v, HR_VIEW_LINE);
 }
 
 bool
@@ -368,6 +392,7 @@ hr_view_take(struct hr_view *v, const char *echoed, size_t echoed_len, const cha
 	hr_term_text(v->term, &text);
 	strip_end(&text);
 	from = new_from(v, &text, ret_lost);
+	*ret_lost |= v->lost;
 	if (hr_buf_check(&text, err) < 0)
 		goto out;
 	strip_end(&text);
@@ -399,6 +424,8 @@ hr_view_mark(struct hr_view *v, struct hr_err *err)
 {
 	uint64_t row = hr_term_cursor_row(v->term);
 
+	v->lost = false;
+	note(v, hr_term_alternate(v->term) ? HR_VIEW_MARK : HR_VIEW_MARK_MAIN);
 	if (hr_term_alternate(v->term)) {
 		/* the main screen is as it was when last marked */
 		hr_buf_reset(&v->shown_screen);
@@ -438,14 +465,19 @@ hr_view_reset(struct hr_view *v, bool keep_readline)
 	bool large = hr_term_memory(v->term) > LARGE_TERM;
 
 	hr_term_reset(v->term);
-	if (readline)
-		hr_term_feed(v->term, "\033[?2004h", 8);
 	hr_buf_done(&v->shown);
 	hr_buf_done(&v->shown_screen);
 	hr_buf_done(&v->row_text);
 	hr_buf_reset(&v->held);
 	watch_nothing(v);
-	v->echo_line = v->marked = false;
+	memset(v->points.events, 0, sizeof(v->points.events));
+	v->points.last = 0;
+	v->points.reset = v->points.fed;
+	v->points.readline = false;
+	if (readline)
+		hr_view_readline_waits(v);
+	v->points.whole = true;
+	v->echo_line = v->marked = v->lost = false;
 	v->mark_row = v->mark_dropped = 0;
 	if (large)
 		give_back();
@@ -467,6 +499,7 @@ hr_view_shell_ended(struct hr_view *v)
 
 	hr_buf_reset(&v->held);
 	watch_nothing(v);
+	v->points.whole = false;
 	v->echo_line = false;
 	hr_term_feed(v->term, modes, sizeof(modes) - 1);
 }
@@ -475,6 +508,31 @@ size_t
 hr_view_replies(struct hr_view *v, char *buf, size_t cap)
 {
 	return hr_term_replies(v->term, buf, cap);
+}
+
+void
+hr_view_points(const struct hr_view *v, struct hr_view_points *ret)
+{
+	*ret = v->points;
+}
+
+const struct hr_buf *
+hr_view_typed(const struct hr_view *v)
+{
+	return &v->typed;
+}
+
+void
+hr_view_readline_waits(struct hr_view *v)
+{
+	hr_term_feed(v->term, "\033[?2004h", 8);
+	v->points.readline = true;
+}
+
+void
+hr_view_lose(struct hr_view *v)
+{
+	v->lost = true;
 }
 
 bool

@@ -58,6 +58,33 @@ void hr_view_leave_screen(struct hr_view *v);
 /* What the shell itself set on the terminal, or began to print, is void. */
 void hr_view_shell_ended(struct hr_view *v);
 
+/* What another view must be fed to be as this one is, without what was handed out before: all from
+ * byte `reset` on, and at these points what was called here, in the order of their numbers. Of each
+ * kind there is the last since the reset: the echo of an earlier line may be seen. Counted from the
+ * first byte that was fed. */
+enum hr_view_event {
+	HR_VIEW_LINE, /* hr_view_expect_line() */
+	HR_VIEW_ECHO,
+	HR_VIEW_MORE,
+	HR_VIEW_MARK_MAIN, /* on the main screen */
+	HR_VIEW_MARK,
+	HR_VIEW_EVENTS,
+};
+struct hr_view_points {
+	uint64_t fed, reset;
+	struct {
+		uint64_t at;
+		uint32_t number; /* 0: it was not called */
+	} events[HR_VIEW_EVENTS];
+	uint32_t last;
+	bool readline; /* the reset kept it */
+	bool whole;    /* the shell has not ended since the reset */
+};
+void hr_view_points(const struct hr_view *v, struct hr_view_points *ret);
+const struct hr_buf *hr_view_typed(const struct hr_view *v); /* the line of HR_VIEW_ECHO */
+void hr_view_readline_waits(struct hr_view *v);              /* as after a reset that keeps it */
+void hr_view_lose(struct hr_view *v); /* what was printed before cannot be shown */
+
 /* Answers of the terminal to queries (DSR, DA) since the last call. */
 size_t hr_view_replies(struct hr_view *v, char *buf, size_t cap);
 bool hr_view_application_cursor(const struct hr_view *v);

@@ -171,9 +171,15 @@ hr_adopt_find(struct hr_adopt *a, const struct hr_rundir *r, const char *file, u
 }
 
 int
+hr_adopt_fd(const struct hr_adopt *a, int fd)
+{
+	return (int)syscall(SYS_pidfd_getfd, a->pidfd, fd, 0u);
+}
+
+int
 hr_adopt_socket(const struct hr_adopt *a, int fd)
 {
-	int copy = (int)syscall(SYS_pidfd_getfd, a->pidfd, fd, 0u), listening = 0;
+	int copy = hr_adopt_fd(a, fd), listening = 0;
 	socklen_t len = sizeof(listening);
 
 	if (copy >= 0 &&

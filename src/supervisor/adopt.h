@@ -40,6 +40,7 @@ hr_adopt_find(struct hr_adopt *a, const struct hr_rundir *r, const char *file, u
 
 /* A copy of its listening socket if the kernel lets us have it, else -1. */
 int hr_adopt_socket(const struct hr_adopt *a, int fd);
+int hr_adopt_fd(const struct hr_adopt *a, int fd); /* of any of its descriptors */
 void hr_adopt_signal(const struct hr_adopt *a, int sig);
 void hr_adopt_done(struct hr_adopt *a);
 

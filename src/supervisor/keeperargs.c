@@ -141,9 +141,12 @@ hr_keeper_args_done(struct hr_keeper_args *a)
 
 int
 hr_keeper_spawn(const struct hr_server *s, struct hr_child *c, const struct hr_keeper_args *a,
-    int ready, int sock, void (*forked)(void *arg), void *arg, struct hr_err *err)
+    int ready, int sock, const int store[2], void (*forked)(void *arg), void *arg,
+    struct hr_err *err)
 {
-	const struct hr_spawn_fd fds[] = {{ready, 3}, {sock, HR_KEEPER_SOCKET_FD}};
+	const struct hr_spawn_fd fds[] = {{ready, 3}, {sock, HR_KEEPER_SOCKET_FD},
+	    {store != NULL ? store[0] : -1, HR_KEEPER_STORE_FD},
+	    {store != NULL ? store[1] : -1, HR_KEEPER_STORE_FD + 1}};
 
 	if (hr_rundir_shell(&s->run, a->state_dir, err) != 0)
 		return -1;
@@ -152,7 +155,7 @@ hr_keeper_spawn(const struct hr_server *s, struct hr_child *c, const struct hr_k
 		.argv = a->v,
 		.envp = s->child_env,
 		.fds = fds,
-		.nfds = 2,
+		.nfds = store != NULL ? 4 : 2,
 		.setsid = true,
 		/* until it is ready, see PROTOCOL */
 		.pdeathsig = SIGKILL,

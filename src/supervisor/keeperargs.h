@@ -12,6 +12,7 @@ struct hr_server;
 
 #define HR_KEEPER_ARGS 48
 #define HR_KEEPER_SOCKET_FD 4 /* its number in the keeper */
+#define HR_KEEPER_STORE_FD 5  /* those of the store's two ends are this and the next */
 
 struct hr_keeper_args {
 	const char *v[HR_KEEPER_ARGS]; /* NULL-terminated; own strings below, others borrowed */
@@ -27,10 +28,12 @@ int hr_keeper_args_init(struct hr_keeper_args *a, const struct hr_server *s, con
     const char *dir, bool is_static, struct hr_err *err);
 void hr_keeper_args_done(struct hr_keeper_args *a);
 
-/* Makes the state directory and starts the program with the two descriptors. forked() is called in
+/* Makes the state directory and starts the program with these descriptors. store: NULL: none.
+ * forked() is called in
  * the child, which is still this program; NULL: none. */
 int hr_keeper_spawn(const struct hr_server *s, struct hr_child *c, const struct hr_keeper_args *a,
-    int ready, int sock, void (*forked)(void *arg), void *arg, struct hr_err *err);
+    int ready, int sock, const int store[2], void (*forked)(void *arg), void *arg,
+    struct hr_err *err);
 
 /* "cd 'dir'" for bash, whatever bytes dir holds; the caller frees. NULL: no memory. */
 char *hr_keeper_cd(const char *dir);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/fd.h"
 #include "base/log.h"
@@ -105,6 +106,13 @@ keeper_start_again(void *arg)
 }
 
 static void
+store_close(struct hr_keeper *k)
+{
+	hr_fd_close(&k->store[0]);
+	hr_fd_close(&k->store[1]);
+}
+
+static void
 keeper_lost(struct hr_keeper *k, bool was_ours, int64_t age_ms, const char *how)
 {
 	int64_t delay;
@@ -113,13 +121,14 @@ keeper_lost(struct hr_keeper *k, bool was_ours, int64_t age_ms, const char *how)
 	hr_readyline_close(&k->line);
 	hr_adopt_forget(&k->server->run, k->record);
 	if (k->state == HR_KEEPER_STOPPING) {
+		store_close(k); /* the last hold on a shell whose keeper was killed */
 		keeper_set(k, HR_KEEPER_STOPPED);
 		return;
 	}
 	atomic_fetch_add(&k->server->board->metrics.restarts[HR_RESTART_SESSION], 1);
 	delay = hr_backoff_next(&k->backoff, k->state == HR_KEEPER_READY, age_ms, hr_now_ms());
 	hr_log(HR_LOG_ERROR,
-	    "%s: the keeper of the shell ended (%s); a new shell starts in %lld ms", k->child.name,
+	    "%s: the keeper of the shell ended (%s); another one starts in %lld ms", k->child.name,
 	    how, (long long)delay);
 	if (k->reason[0] == '\0')
 		(void)snprintf(k->reason, sizeof(k->reason), "the keeper ended: %s", how);
@@ -159,7 +168,7 @@ hr_keeper_init(struct hr_keeper *k, struct hr_server *server)
 {
 	memset(k, 0, sizeof(*k));
 	k->server = server;
-	k->listener = -1;
+	k->listener = k->store[0] = k->store[1] = -1;
 	k->line.fd = -1;
 	k->adopted.pidfd = -1;
 	k->child.kids = &server->kids;
@@ -218,6 +227,10 @@ keeper_listen(struct hr_keeper *k, struct hr_err *err)
 		k->listener = hr_rundir_inherit(&k->server->run, k->socket);
 		if (k->listener < 0)
 			k->listener = hr_adopt_socket(&k->adopted, HR_KEEPER_SOCKET_FD);
+		k->store[0] = hr_adopt_fd(&k->adopted, HR_KEEPER_STORE_FD);
+		k->store[1] = hr_adopt_fd(&k->adopted, HR_KEEPER_STORE_FD + 1);
+		if (k->store[0] < 0 || k->store[1] < 0)
+			store_close(k);
 		return 0;
 	}
 	if (k->listener < 0)
@@ -247,6 +260,18 @@ keeper_record_itself(void *arg)
 		hr_log(HR_LOG_WARNING, "%s", err.msg);
 }
 
+/* Without it the shell ends with its keeper. */
+static void
+store_open(struct hr_keeper *k)
+{
+	if (k->store[0] >= 0)
+		return;
+	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, k->store) != 0) {
+		k->store[0] = k->store[1] = -1;
+		hr_log(HR_LOG_WARNING, "%s: socketpair: %s", k->child.name, strerror(errno));
+	}
+}
+
 int
 hr_keeper_start(struct hr_keeper *k, struct hr_err *err)
 {
@@ -258,11 +283,12 @@ hr_keeper_start(struct hr_keeper *k, struct hr_err *err)
 		return keeper_adopt(k, err);
 	if (keeper_listen(k, err) != 0)
 		return -1;
+	store_open(k);
 	if (hr_keeper_args_init(&a, s, k->name, keeper_dir(k), false, err) == 0 &&
 	    hr_readyline_open(&k->line, s->loop, keeper_ready, k, &ready, err) == 0) {
 		k->digest = hr_adopt_digest(a.v);
-		ok = hr_keeper_spawn(
-		    s, &k->child, &a, ready, k->listener, keeper_record_itself, k, err);
+		ok = hr_keeper_spawn(s, &k->child, &a, ready, k->listener,
+		    k->store[0] >= 0 ? k->store : NULL, keeper_record_itself, k, err);
 		hr_fd_close(&ready);
 	}
 	hr_keeper_args_done(&a);
@@ -307,4 +333,5 @@ hr_keeper_done(struct hr_keeper *k)
 	hr_adopt_done(&k->adopted);
 	hr_readyline_close(&k->line);
 	hr_fd_close(&k->listener);
+	store_close(k);
 }

@@ -35,6 +35,9 @@ struct hr_keeper {
 	void (*failed)(struct hr_keeper *k, const char *why);
 	struct hr_child child;
 	int listener; /* stays while keepers come and go: requests wait in its queue */
+	/* Both ends of a socket in which a keeper lays by what its successor needs
+	 * (session/kept.h): we only hold them. -1: none. */
+	int store[2];
 	enum hr_keeper_state state;
 	struct hr_readyline line;
 	char reason[240]; /* of the last failure, "" if none */

@@ -116,7 +116,7 @@ static_start(struct hr_static *t, const char *dir, struct hr_err *err)
 	if (ok == 0)
 		ok = hr_readyline_open(&t->line, s->loop, static_ready, t, &ready, err);
 	if (ok == 0) {
-		ok = hr_keeper_spawn(s, &t->child, &a, ready, pair[1], NULL, NULL, err);
+		ok = hr_keeper_spawn(s, &t->child, &a, ready, pair[1], NULL, NULL, NULL, err);
 		t->state_dir = a.state_dir;
 		a.state_dir = NULL;
 	}

@@ -303,15 +303,14 @@ def gaps_are_told():
         equal((begin, at >= session(s)["output"]["end"] - 4096 - 100), (at, True))
         last = begin + len(piece)
         e.close()
-        # of another keeper: its count began anew, and all of it is new
+        # of another server: its count began anew, and all of it is new
         s.run("seq 1 5000")
         big = session(s)["output"]["end"]
-        os.kill(s.keeper()[0], signal.SIGKILL)
-
-        def again():
-            a = s.get(V1 + "session")
-            return a.status == 200 and a.json()["ready"]
-        s.until("a new shell", again)
+        keeper = s.keeper()[0]
+        os.kill(s.pid, signal.SIGKILL)
+        s.wait()
+        os.kill(keeper, signal.SIGKILL)
+        s.start()
         e = Events(s, last=big)
         name, at, data = e.next()
         equal((name, data["from"], data["to"], e.offset), ("gap", big, at, 0))
@@ -455,7 +454,10 @@ def end_of_the_server():
 
 
 def keeper_dies():
+    """Those who follow it ask again, and miss nothing."""
     with Server() as s:
+        s.run("echo old")
+        list_before, end = commands(s), session(s)["output"]["end"]
         f = Follower(s, 0)
         os.kill(s.keeper()[0], signal.SIGKILL)
         while True:
@@ -467,8 +469,14 @@ def keeper_dies():
         def again():
             a = s.get(V1 + "session")
             return a.status == 200 and a.json()["ready"]
-        s.until("a new shell", again)
+        s.until("another keeper", again)
+        equal((session(s)["output"]["end"], commands(s)), (end, list_before))
         equal(s.run("echo new"), "new")
+        g = Follower(s, 0)
+        whole = g.until(b"new\r\nnew\r\n")
+        equal((g.offset, b"old\r\n" in whole[:end], whole.count(b"echo new\r\n")), (0, True, 1))
+        g.close()
+        equal([c["id"] for c in commands(s)], [1, 2])
 
 
 def key_is_needed():

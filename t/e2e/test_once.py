@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.forms import BOUNDARY, archive, part, upload  # noqa: E402
 from lib.supervised import (  # noqa: E402
-    PATIENCE, Server, gate, kill_wait, marker, need, need_root, run_tests)
+    PATIENCE, Server, gate, kill_keeper_and_shell, kill_wait, marker, need, need_root, run_tests)
 from lib.tap import Skip, equal  # noqa: E402
 from test_plugins import EXAMPLES, Plugins, need_python  # noqa: E402
 
@@ -147,9 +147,9 @@ def nameless_worker_dies():
 def nameless_everything_dies():
     with Server(settings={"action_workers": 1, "action_workers_max": 1}) as s:
         b, _ = held(s)
-        worker, keeper = s.workers("action")[0], s.keeper()[0]
+        worker = s.workers("action")[0]
         os.kill(worker, signal.SIGSTOP)  # it must not see the keeper's end
-        kill_wait(keeper)
+        kill_keeper_and_shell(s)
         kill_wait(worker)
         b.join(PATIENCE)
         equal(b.answer.status, 500)
@@ -276,12 +276,28 @@ def supervisor_dies():
 
 
 def keeper_dies():
+    """The next one goes on with the shell: whoever asked gets the answer, or who asks again."""
+    with Server(settings={"action_workers": 2, "action_workers_max": 4}) as s:
+        b, go = held(s, headers=named("k"))
+        waiting = s.in_background("echo x >>behind; echo behind", headers=named("k2"))
+        s.until("it waits", lambda: s.pool("action")["busy"] == 2)
+        kill_wait(s.keeper()[0])
+        second = again(s, b)
+        for worker in s.workers("action"):
+            kill_wait(worker)
+        kill_wait(s.keeper()[0])
+        go()
+        equal((b.content(), second.content(), waiting.content()), ("result", "result", "behind"))
+        equal((times(s), times(s, "behind")), (1, 1))
+
+
+def keeper_and_shell_die():
     """What had begun is told so; what waited behind it runs in the next shell."""
     with Server() as s:
         b, _ = held(s, headers=named("k"))
         waiting = s.in_background("echo x >>behind; echo behind", headers=named("k2"))
         s.until("it waits", lambda: s.pool("action")["busy"] == 2)
-        kill_wait(s.keeper()[0])
+        kill_keeper_and_shell(s)
         b.join(PATIENCE)
         equal((b.answer.status, b.answer.json()["observation"]), (200, "error"))
         equal(waiting.content(), "behind")
@@ -292,12 +308,12 @@ def keeper_dies():
 
 
 def everything_dies():
-    """Keeper and worker at once, so that nobody knows: the answer says so, and nothing is repeated."""
+    """Keeper, shell and worker, so that nobody knows: the answer says so, and nothing is repeated."""
     with Server(settings={"action_workers": 1, "action_workers_max": 1}) as s:
         b, _ = held(s, headers=named("a"))
-        worker, keeper = s.workers("action")[0], s.keeper()[0]
+        worker = s.workers("action")[0]
         os.kill(worker, signal.SIGSTOP)  # it must not see the keeper's end
-        kill_wait(keeper)
+        kill_keeper_and_shell(s)
         kill_wait(worker)
         b.join(PATIENCE)
         equal(b.answer.status, 500)
@@ -657,7 +673,7 @@ def not_for_the_sandbox():
 
 TESTS = [repeated, event, nameless, nameless_worker_dies, nameless_everything_dies,
          nameless_after_a_killed_server, errors_are_answers_too, waits_for_the_first, client_left,
-         worker_dies, all_workers_die_twice, nginx_dies, supervisor_dies, keeper_dies,
+         worker_dies, all_workers_die_twice, nginx_dies, supervisor_dies, keeper_dies, keeper_and_shell_die,
          everything_dies, static_session, killed_before_a_change, killed_after_a_change, uploads,
          upload_is_cut, upload_end_not_known, plugin_action, survives_a_restart, ends_with_the_server, bounded,
          too_long_to_keep, switched_off, disk_full, not_for_the_sandbox]

@@ -159,7 +159,7 @@ def keeper_dies():
         run(s, "a", "X=1; cd /usr")
         default = keeper_of(s, "default")
         kill_wait(keeper_of(s, "a"))
-        equal(run(s, "a", "echo [$X]; pwd"), "[]\n" + s.work_dir, "a new shell where the session was made")
+        equal(run(s, "a", "echo [$X]; pwd"), "[1]\n/usr", "the same shell")
         equal(keeper_of(s, "default"), default)
         equal(names(s), ["a", "default"])
         equal(post(s, "kill?session=a")[0], 200)
@@ -195,7 +195,7 @@ def supervisor_dies():
         equal(run(s, "b", "echo [$Y]"), "[]", "its keeper was killed, too")
         equal(names(s), ["a", "b", "default"])
         kill_wait(a)  # the adopted one
-        equal(run(s, "a", "echo [$X]; pwd"), "[]\n/usr")
+        equal(run(s, "a", "echo [$X]; pwd"), "[kept]\n/tmp")
         equal(post(s, "kill?session=a")[0], 200)
         equal(names(s), ["b", "default"])
 

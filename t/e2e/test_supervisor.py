@@ -289,7 +289,7 @@ def keeper():
         s.run("X=before")
         old = s.keeper()[0]
         kill_wait(old)
-        equal(s.run("echo [$X]"), "[]", "a new shell")
+        equal(s.run("echo [$X]"), "[before]", "the same shell")
         equal(s.get("/ready").status, 200)
         equal(s.keeper() != [old], True)
 
@@ -311,10 +311,16 @@ def supervisor():
         if not s.wait_log("going on with the shell .*process %d" % shell, 1):
             raise AssertionError(s.log())
         equal(s.run("echo $X; pwd"), "kept\n/usr")
-        # the adopted one dies in its turn
+        # the adopted one dies in its turn, and then both at once
         kill_wait(shell)
-        equal(s.run("echo [$X]"), "[]")
+        equal(s.run("echo [$X]"), "[kept]")
         equal(len(s.keeper()), 1)
+        shell = s.keeper()[0]
+        kill_wait(s.pid)
+        s.wait()
+        kill_wait(shell)
+        s.start()
+        equal(s.run("echo [$X]"), "[]")
 
 
 def supervisor_with_requests_in_the_queue():

@@ -3,11 +3,17 @@
  * request or hangs up. */
 #include "config.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -113,10 +119,61 @@ client(int listener)
 	}
 }
 
+/* A keeper that nobody asks anything, until it is ready: then it is killed. */
 static int
-keep(struct hr_err *err)
+leave_a_shell(const struct hr_keeper_config *like, struct hr_err *err)
+{
+	struct sockaddr_un any = {.sun_family = AF_UNIX};
+	struct hr_keeper_config config = *like;
+	int ready[2];
+	char line[32];
+	pid_t pid;
+	bool ok;
+
+	config.serve_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (pipe2(ready, O_CLOEXEC) < 0 || config.serve_fd < 0 ||
+	    bind(config.serve_fd, (struct sockaddr *)&any, sizeof(sa_family_t)) < 0 ||
+	    listen(config.serve_fd, 1) < 0)
+		return hr_err_sys(err, errno, "a keeper before");
+	config.notify_fd = ready[1];
+	pid = fork();
+	if (pid == 0) {
+		(void)failcalls_disarm();
+		(void)hr_keeper_run(&config, err);
+		_exit(1);
+	}
+	(void)close(ready[1]);
+	ok = pid > 0 && read(ready[0], line, sizeof(line)) > 0 && line[0] == 'r';
+	(void)close(ready[0]);
+	(void)close(config.serve_fd);
+	if (pid > 0 && kill(pid, SIGKILL) == 0)
+		(void)waitpid(pid, NULL, 0);
+	return ok ? 0 : hr_err_set(err, HR_E_SYS, "there was no keeper before");
+}
+
+/* A shell that nobody went on with; orphans are our children here. */
+static void
+end_orphans(void)
+{
+	char path[64];
+	FILE *f;
+	int pid;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	f = fopen(path, "re");
+	while (f != NULL && fscanf(f, "%d", &pid) == 1)
+		(void)kill(pid, SIGKILL);
+	if (f != NULL)
+		(void)fclose(f);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+}
+
+static int
+keep(bool after_another, struct hr_err *err)
 {
 	char state[128], work[128];
+	int store[2] = {-1, -1};
 	struct hr_confine free_of_any = {0};
 	struct hr_keeper_config config = {.name = "default",
 	    .user = "sandbox",
@@ -126,7 +183,9 @@ keep(struct hr_err *err)
 	    .no_change_ms = 5000,
 	    .output_log = 65536,
 	    .confine = &free_of_any,
-	    .notify_fd = -1};
+	    .notify_fd = -1,
+	    .keep_in = -1,
+	    .keep_out = -1};
 	pid_t pid;
 	int r;
 
@@ -138,6 +197,15 @@ keep(struct hr_err *err)
 	r = hr_path_mkdirs(state, 0700, NULL, err);
 	if (r == 0)
 		r = hr_path_mkdirs(work, 0755, NULL, err);
+	if (r == 0 && after_another) {
+		(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+		if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, store) < 0)
+			r = hr_err_sys(err, errno, "socketpair");
+		config.keep_in = store[0];
+		config.keep_out = store[1];
+		if (r == 0)
+			r = leave_a_shell(&config, err);
+	}
 	failcalls_spare(false);
 	if (r != 0)
 		return -1;
@@ -145,7 +213,25 @@ keep(struct hr_err *err)
 	r = hr_keeper_run(&config, err);
 	peer_stop(pid);
 	hr_fd_close(&config.serve_fd);
+	failcalls_spare(true);
+	if (after_another)
+		end_orphans();
+	failcalls_spare(false);
 	return r;
 }
 
-const struct fault_scenario fault_scenarios[] = {{"keeper", keep, FAULT_LOSSY}, {NULL, NULL, 0}};
+static int
+first(struct hr_err *err)
+{
+	return keep(false, err);
+}
+
+/* Goes on with the shell of one that was killed. */
+static int
+second(struct hr_err *err)
+{
+	return keep(true, err);
+}
+
+const struct fault_scenario fault_scenarios[] = {
+    {"keeper", first, FAULT_LOSSY}, {"successor", second, FAULT_LOSSY}, {NULL, NULL, 0}};

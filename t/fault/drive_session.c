@@ -168,7 +168,7 @@ core(struct hr_err *err)
 	struct world w = {0};
 	int r = -1;
 
-	if (hr_hook_init(&hook, "/s", err) != 0)
+	if (hr_hook_init(&hook, "/s", NULL, err) != 0)
 		return -1;
 	w.core = hr_core_new(&config, &ops, &w, err);
 	if (w.core != NULL)
@@ -185,7 +185,7 @@ hook_texts(struct hr_err *err)
 	struct hr_buf b;
 	int r;
 
-	if (hr_hook_init(&h, fault_dir(), err) != 0)
+	if (hr_hook_init(&h, fault_dir(), NULL, err) != 0)
 		return -1;
 	hr_buf_init(&b, 1 << 20);
 	hr_hook_rcfile(&h, false, "/m", &b);
@@ -265,10 +265,9 @@ kept_output(struct hr_err *err)
 
 	hr_statedir_init(&d);
 	r = hr_statedir_open(&d, fault_dir(), geteuid(), getegid(), false, err);
-	if (r == 0)
-		r = hr_outlog_init(&o, total, &d, err);
 	if (r < 0)
 		goto out;
+	hr_outlog_init(&o, total, &d);
 	for (n = 0; n < total; n++) {
 		bytes[n % sizeof(bytes)] = (char)(n % 251);
 		if (n % sizeof(bytes) == sizeof(bytes) - 1)

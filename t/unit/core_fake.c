@@ -6,6 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef FAKE_RESUMES
+#define RESUMES true
+#else
+#define RESUMES false
+#endif
+
 static char *
 copy(const struct hr_core_text *t)
 {
@@ -163,8 +169,8 @@ op_ready(void *arg)
 	((struct fake *)arg)->readies++;
 }
 
-static void
-init(struct fake *f, bool seen)
+static struct hr_core *
+new_core(struct fake *f)
 {
 	struct hr_core_ops ops = {.type = op_type,
 	    .ack = op_ack,
@@ -179,19 +185,30 @@ init(struct fake *f, bool seen)
 	    .ready = op_ready};
 	struct hr_core_config config = {
 	    .no_change_ms = FAKE_NO_CHANGE_MS, .hostname = "box", .hook = &f->hook};
+	struct hr_core *core;
+
+	if (f->sees)
+		ops.look = op_look;
+	core = hr_core_new(&config, &ops, f, NULL);
+	hr_assert(core != NULL);
+	return core;
+}
+
+static void
+init(struct fake *f, bool seen)
+{
 	struct hr_err err = {0};
 
-	if (seen)
-		ops.look = op_look;
 	memset(f, 0, sizeof(*f));
+	f->sees = seen;
+	hr_buf_init(&f->fed, 1u << 20);
 	f->now = 1000000;
 	f->echoes = true;
 	f->restart_dir = "/w";
 	hr_buf_init(&f->typed, 256u << 20);
 	hr_buf_init(&f->given, 256u << 20);
-	hr_assert(hr_hook_init(&f->hook, "/s", &err) == 0);
-	f->core = hr_core_new(&config, &ops, f, &err);
-	hr_assert(f->core != NULL);
+	hr_assert(hr_hook_init(&f->hook, "/s", NULL, &err) == 0);
+	f->core = new_core(f);
 	hr_core_started(f->core, "/w", f->now);
 }
 
@@ -214,6 +231,7 @@ fake_done(struct fake *f)
 	hr_hook_done(&f->hook);
 	hr_buf_done(&f->typed);
 	hr_buf_done(&f->given);
+	hr_buf_done(&f->fed);
 	result_done(&f->last);
 }
 
@@ -223,10 +241,55 @@ fake_forget(struct fake *f)
 	hr_buf_reset(&f->typed);
 }
 
+/* ---- another core ---- */
+
+static void
+feed(void *arg, struct hr_view *v, uint64_t fed)
+{
+	struct fake *f = arg;
+	uint64_t end = f->fed_from + f->fed.len, to = fed < end ? fed : end;
+
+	hr_assert(f->replayed <= to);
+	if (f->replayed < to)
+		hr_view_feed(v, f->fed.p + (f->replayed - f->fed_from), (size_t)(to - f->replayed));
+	f->replayed = to;
+}
+
+void
+fake_resume(struct fake *f)
+{
+	struct hr_core *next;
+
+	if (!RESUMES || f->fed.fail != HR_OK || f->fed.len > (64u << 10) ||
+	    !hr_core_keep(f->core, &f->kept))
+		return;
+	next = new_core(f);
+	hr_assert(f->kept.points.reset >= f->fed_from);
+	f->replayed = f->kept.points.reset;
+	hr_buf_drop_front(&f->fed, (size_t)(f->replayed - f->fed_from));
+	f->fed_from = f->replayed;
+	hr_core_replay(next, &f->kept, feed, f);
+	hr_core_resume(next, &f->kept);
+	hr_core_free(f->core);
+	f->core = next;
+	f->fed_from = 0;
+	f->resumed++;
+}
+
 void
 fake_bytes(struct fake *f, const char *p, size_t len)
 {
+	struct hr_view_points before, after;
+
+	hr_view_points(hr_core_view(f->core), &before);
 	hr_core_output(f->core, p, len, f->now);
+	hr_view_points(hr_core_view(f->core), &after);
+	if (RESUMES && after.fed > before.fed) {
+		hr_buf_add(&f->fed, p, len);
+	}
+	/* the keeper takes the terminal's answers before it ends a turn */
+	if (memmem(p, len, "\033[6n", 4) == NULL && memmem(p, len, "\033[c", 3) == NULL)
+		fake_resume(f);
 }
 
 void
@@ -286,6 +349,7 @@ fake_report(struct fake *f, int exit_code)
 
 	f->barren = 0;
 	hr_core_prompt(f->core, &p, f->now);
+	fake_resume(f);
 }
 
 void
@@ -321,6 +385,7 @@ fake_ask(struct fake *f, const struct fake_ask *a)
 
 	f->requests++;
 	hr_core_request(f->core, &r, f->now);
+	fake_resume(f);
 }
 
 void
@@ -332,6 +397,7 @@ fake_wait(struct fake *f, int64_t ms)
 		if (at > f->now)
 			f->now = at;
 		hr_core_timer(f->core, f->now);
+		fake_resume(f);
 		/* a deadline that was served does not come back at once */
 		hr_assert(hr_core_deadline(f->core) > f->now);
 	}

@@ -29,6 +29,7 @@ struct fake {
 	struct hr_hook hook;
 	int64_t now;
 	bool in_readline, echoes, blind, away; /* what the core is told when it asks */
+	bool sees;                             /* ... if it may look (fake_init_seen) */
 	enum hr_core_seen seen;                /* ... if it may look (fake_init_seen) */
 	unsigned looks;
 	bool no_editing;         /* ... at a prompt */
@@ -42,6 +43,11 @@ struct fake {
 	bool careful;            /* of the last ack */
 	struct fake_result last; /* valid if results > 0 */
 	void (*outside)(bool);   /* called when the core calls us, and when it goes on; or NULL */
+	/* with FAKE_RESUMES: what a killed keeper would leave */
+	struct hr_core_kept kept;
+	struct hr_buf fed;           /* all that the core showed since fed_from */
+	uint64_t fed_from, replayed; /* where that of the replay stands */
+	unsigned resumed;
 };
 
 void fake_init(struct fake *f);
@@ -59,6 +65,10 @@ void fake_report(struct fake *f, int exit_code); /* the hook, in /w, of the own 
 void fake_readline(struct fake *f);              /* readline waits */
 void fake_prompt(struct fake *f, int exit_code); /* both */
 void fake_start(struct fake *f);                 /* the first prompt of a shell */
+
+/* With FAKE_RESUMES another core takes the place of this one, wherever it can: as if the keeper
+ * were killed after each event. All tests of the core must be true of those, too. */
+void fake_resume(struct fake *f);
 
 /* The client's part. */
 struct fake_ask {

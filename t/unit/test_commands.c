@@ -12,10 +12,8 @@ static const struct hr_span none = {"", 0};
 START_TEST(one)
 {
 	struct hr_command_state list[HR_COMMANDS_MAX];
-	struct hr_err err = {0};
-	struct hr_commands c;
+	struct hr_commands c = {0};
 
-	ck_assert_int_eq(hr_commands_init(&c, &err), 0);
 	ck_assert_uint_eq(hr_commands_list(&c, 5, 5, 5, list), 0);
 	hr_commands_end(&c, HR_COMMAND_COMPLETED, 1, 5, 5); /* of none: nothing */
 	ck_assert_uint_eq(hr_commands_list(&c, 5, 5, 5, list), 0);
@@ -34,7 +32,6 @@ START_TEST(one)
 	ck_assert_uint_eq(hr_commands_list(&c, 9000, 1700, 200, list), 1);
 	ck_assert(list[0].end == HR_COMMAND_COMPLETED && list[0].exit_code == 3);
 	ck_assert(list[0].log_end == 95 && list[0].elapsed == 700 && list[0].silent == 0);
-	hr_commands_done(&c);
 }
 END_TEST
 
@@ -42,12 +39,10 @@ START_TEST(many)
 {
 	struct hr_command_state list[HR_COMMANDS_MAX];
 	char text[HR_COMMAND_TEXT + 1];
-	struct hr_err err = {0};
-	struct hr_commands c;
+	struct hr_commands c = {0};
 	size_t n, i;
 
 	memset(text, 'x', sizeof(text));
-	ck_assert_int_eq(hr_commands_init(&c, &err), 0);
 	for (n = 1; n <= 3 * HR_COMMANDS_MAX; n++) {
 		size_t want = n < HR_COMMANDS_MAX ? n : HR_COMMANDS_MAX;
 
@@ -62,7 +57,6 @@ START_TEST(many)
 			    i + 1 < want ? HR_COMMAND_SHELL_ENDED : HR_COMMAND_RUNNING);
 		}
 	}
-	hr_commands_done(&c);
 }
 END_TEST
 

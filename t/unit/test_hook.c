@@ -62,7 +62,7 @@ setup(void)
 	/* a name that needs quoting */
 	(void)snprintf(top, sizeof(top), "%s/it's \"$x\"-XXXXXX", scratch);
 	ck_assert_ptr_nonnull(mkdtemp(top));
-	ck_assert_int_eq(hr_hook_init(&hook, top, &err), 0);
+	ck_assert_int_eq(hr_hook_init(&hook, top, NULL, &err), 0);
 	report_fd = fifo(hook.report_path);
 	exports_fd = fifo(hook.exports_path);
 	ack_fd = fifo(hook.ack_path);
@@ -355,7 +355,7 @@ START_TEST(each_hook_is_another)
 {
 	struct hr_hook other;
 
-	ck_assert_int_eq(hr_hook_init(&other, top, NULL), 0);
+	ck_assert_int_eq(hr_hook_init(&other, top, NULL, NULL), 0);
 	ck_assert_uint_eq(strlen(other.nonce), HR_HOOK_NONCE_LEN);
 	ck_assert_uint_eq(strspn(other.nonce, "0123456789abcdef"), HR_HOOK_NONCE_LEN);
 	ck_assert_str_ne(other.nonce, hook.nonce);

@@ -85,9 +85,8 @@ START_TEST(against_a_copy)
 	    1, 7, 4096, 32767, 32768, 32769, 65536, 100000, TOTAL, TOTAL + 1};
 	size_t cap = caps[_i / 2];
 	struct hr_outlog o;
-	struct hr_err err = {0};
 
-	ck_assert_int_eq(hr_outlog_init(&o, cap, _i % 2 == 0 ? &dir : NULL, &err), 0);
+	hr_outlog_init(&o, cap, _i % 2 == 0 ? &dir : NULL);
 	add_all(&o, cap, cap < 4096 ? 1500 : 15000);
 	ck_assert(o.fd >= 0 || o.memory != NULL);
 	if (_i % 2 != 0)
@@ -102,7 +101,7 @@ START_TEST(none_is_kept)
 	uint64_t at = 1;
 	size_t len = 1;
 
-	ck_assert_int_eq(hr_outlog_init(&o, 0, &dir, NULL), 0);
+	hr_outlog_init(&o, 0, &dir);
 	hr_outlog_add(&o, "abc", 3);
 	ck_assert_uint_eq(o.end, 3);
 	ck_assert_uint_eq(hr_outlog_start(&o), 3);
@@ -119,13 +118,12 @@ START_TEST(a_file_that_may_not_grow)
 	static const rlim_t limits[] = {0, 1, 32768, 80000, 131071};
 	struct rlimit was, small;
 	struct hr_outlog o;
-	struct hr_err err = {0};
 
 	ck_assert_ptr_ne(signal(SIGXFSZ, SIG_IGN), SIG_ERR);
 	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &was), 0);
 	small = was;
 	small.rlim_cur = limits[_i];
-	ck_assert_int_eq(hr_outlog_init(&o, 200000, &dir, &err), 0);
+	hr_outlog_init(&o, 200000, &dir);
 	hr_outlog_add(&o, all, (size_t)limits[_i] / 2);
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
 	hr_outlog_add(&o, all + o.end, TOTAL / 2 - (size_t)o.end);
@@ -140,10 +138,9 @@ START_TEST(no_directory)
 {
 	struct hr_statedir none;
 	struct hr_outlog o;
-	struct hr_err err = {0};
 
 	hr_statedir_init(&none);
-	ck_assert_int_eq(hr_outlog_init(&o, 100000, &none, &err), 0);
+	hr_outlog_init(&o, 100000, &none);
 	add_all(&o, 100000, 15000);
 	ck_assert_int_eq(o.fd, -1);
 	hr_outlog_done(&o);
@@ -154,12 +151,11 @@ END_TEST
 START_TEST(a_file_that_lost_its_end)
 {
 	struct hr_outlog o;
-	struct hr_err err = {0};
 	uint64_t at = 0;
 	const char *p;
 	size_t len;
 
-	ck_assert_int_eq(hr_outlog_init(&o, TOTAL, &dir, &err), 0);
+	hr_outlog_init(&o, TOTAL, &dir);
 	hr_outlog_add(&o, all, 200000);
 	if (o.fd >= 0) /* the directory may be in memory */
 		ck_assert_int_eq(ftruncate(o.fd, 40000), 0);

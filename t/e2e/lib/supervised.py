@@ -425,6 +425,15 @@ def kill_wait(pid):
     equal(process.wait_gone(pid, PATIENCE), True, "killed")
 
 
+def kill_keeper_and_shell(s):
+    """Of a command that does not read: what is typed for it waits in the keeper, so that nobody can know
+    how much of it the terminal has, and its successor does not go on with that shell."""
+    a = s.request("POST", "/handrail/v1/input", json.dumps({"text": "x\n" * 200000}),
+                  {"Content-Type": "application/json"})
+    equal(a.status, 200, a)
+    kill_wait(s.keeper()[0])
+
+
 def run_tests(tests):
     """The main program of a test file: all of them, or those named on the command line."""
     for program in ("handraild", "handrail-worker", "handrail-session"):

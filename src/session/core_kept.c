@@ -1,0 +1,251 @@
+/* What outlives the core: its state as plain bytes, taken after each event and given to the core of
+ * another process. */
+#include "config.h"
+
+#include <string.h>
+
+#include "session/core_int.h"
+#include "session/view.h"
+
+static bool
+put_text(struct hr_core_kept *to, size_t *io_at, const struct hr_buf *b)
+{
+	if (b->fail != HR_OK || b->len >= sizeof(to->text) - *io_at)
+		return false;
+	memcpy(to->text + *io_at, hr_buf_str(b), b->len + 1);
+	*io_at += b->len + 1;
+	return true;
+}
+
+static bool
+put_texts(const struct hr_core *c, struct hr_core_kept *to)
+{
+	size_t at = 0;
+
+	if (to->texts == c->texts)
+		return true;
+	if (!put_text(to, &at, &c->cwd) || !put_text(to, &at, &c->username) ||
+	    !put_text(to, &at, &c->py_path) || !put_text(to, &at, &c->notice))
+		return false;
+	to->texts = c->texts;
+	return true;
+}
+
+static bool
+put_command(const struct hr_core *c, struct hr_core_kept *to)
+{
+	const struct hr_buf *typed = hr_view_typed(c->view);
+	struct hr_view_points now;
+
+	hr_view_points(c->view, &now);
+	if (now.events[HR_VIEW_ECHO].number != 0 &&
+	    (to->points.events[HR_VIEW_ECHO].number == 0 ||
+		now.events[HR_VIEW_ECHO].at != to->points.events[HR_VIEW_ECHO].at)) {
+		if (typed->fail != HR_OK || typed->len > sizeof(to->typed))
+			return false;
+		memcpy(to->typed, hr_buf_str(typed), typed->len);
+		to->typed_len = typed->len;
+	}
+	to->points = now;
+	if (to->requests == c->requests)
+		return true;
+	if (c->command.fail != HR_OK || c->command.len > sizeof(to->command))
+		return false;
+	memcpy(to->command, hr_buf_str(&c->command), c->command.len);
+	to->command_len = c->command.len;
+	to->requests = c->requests;
+	return true;
+}
+
+/* Whether another could go on from here: nothing was typed that is not known to be read. */
+static bool
+at_rest(const struct hr_core *c)
+{
+	if (c->to_type || c->interrupting)
+		return false;
+	switch (c->phase) {
+	case PHASE_READY:
+	case PHASE_PREPARING: return !c->active;
+	case PHASE_TYPED: return c->takes;
+	case PHASE_BUSY: return true;
+	default: return false;
+	}
+}
+
+bool
+hr_core_keep(const struct hr_core *c, struct hr_core_kept *to)
+{
+	if (!put_texts(c, to) || !put_command(c, to))
+		return false;
+	to->phase = (int)c->phase;
+	to->running = c->running;
+	to->ended = c->ended;
+	to->begun = c->begun;
+	to->active = c->active;
+	to->hidden = c->hidden;
+	to->blocking = c->blocking;
+	to->special = c->special;
+	to->echoed = c->echoed;
+	to->reads_line = c->reads_line;
+	to->own = c->own;
+	to->marked = c->marked;
+	to->traced = c->traced;
+	to->takes = c->takes;
+	to->observations = c->observations;
+	to->exit_code = c->exit_code;
+	to->job = c->job;
+	to->timeout = c->timeout;
+	to->start = c->start;
+	to->last_change = c->unseen ? c->unseen_to : c->last_change; /* maybe */
+	to->hard_at = c->hard_at;
+	to->phase_deadline = c->phase_deadline;
+	to->suspect_at = c->suspect_at;
+	to->look_ms = c->look_ms;
+	to->again = c->again;
+	to->watch_at = c->watch_at;
+	to->watch_ms = c->watch_ms;
+	to->whole = c->whole;
+	to->tracing = c->tracing;
+	return at_rest(c) && to->points.whole;
+}
+
+/* The next of the four; a text that is cut short is no longer one of ours. */
+static const char *
+take_text(const char **io_p, const char *end)
+{
+	const char *text = *io_p, *nul = memchr(text, '\0', (size_t)(end - text));
+
+	if (nul == NULL)
+		return "";
+	*io_p = nul + 1;
+	return text;
+}
+
+static void
+take_texts(struct hr_core *c, const struct hr_core_kept *from)
+{
+	struct hr_buf *const to[] = {&c->cwd, &c->username, &c->py_path, &c->notice};
+	const char *p = from->text, *end = p + sizeof(from->text);
+	size_t i;
+
+	for (i = 0; i < sizeof(to) / sizeof(to[0]); i++) {
+		hr_buf_reset(to[i]);
+		hr_buf_adds(to[i], take_text(&p, end));
+	}
+	c->texts = from->texts + 1;
+}
+
+const char *
+hr_core_kept_dir(const struct hr_core_kept *k)
+{
+	const char *p = k->text;
+
+	return take_text(&p, k->text + sizeof(k->text));
+}
+
+struct hr_view *
+hr_core_view(struct hr_core *c)
+{
+	return c->view;
+}
+
+static void
+call_again(struct hr_view *v, enum hr_view_event event, const struct hr_core_kept *from)
+{
+	switch (event) {
+	case HR_VIEW_LINE: hr_view_expect_line(v); break;
+	case HR_VIEW_MORE: hr_view_expect_more(v); break;
+	case HR_VIEW_ECHO:
+		if (from->typed_len <= sizeof(from->typed))
+			hr_view_expect_echo(v, from->typed, from->typed_len);
+		break;
+	default: (void)hr_view_mark(v, &(struct hr_err){0}); break; /* else text is repeated */
+	}
+}
+
+/* The one after the last; HR_VIEW_EVENTS: there is none. */
+static enum hr_view_event
+next_event(const struct hr_view_points *p, uint32_t last)
+{
+	unsigned next = HR_VIEW_EVENTS, i;
+
+	for (i = 0; i < HR_VIEW_EVENTS; i++) {
+		if (p->events[i].number > last &&
+		    (next == HR_VIEW_EVENTS || p->events[i].number < p->events[next].number))
+			next = i;
+	}
+	return next;
+}
+
+void
+hr_core_replay(struct hr_core *c, const struct hr_core_kept *from,
+    void (*feed)(void *arg, struct hr_view *v, uint64_t fed), void *arg)
+{
+	const struct hr_view_points *p = &from->points;
+	enum hr_view_event event;
+	struct hr_view *v = c->view;
+	uint32_t last = 0;
+	char replies[256];
+
+	if (p->readline)
+		hr_view_readline_waits(v);
+	while ((event = next_event(p, last)) != HR_VIEW_EVENTS) {
+		last = p->events[event].number;
+		feed(arg, v, p->events[event].at);
+		call_again(v, event, from);
+	}
+	feed(arg, v, HR_CORE_ALL);
+	while (hr_view_replies(v, replies, sizeof(replies)) > 0) /* they were given */
+		;
+}
+
+void
+hr_core_resume(struct hr_core *c, const struct hr_core_kept *from)
+{
+	take_texts(c, from);
+	hr_buf_reset(&c->command);
+	if (from->command_len <= sizeof(from->command))
+		hr_buf_add(&c->command, from->command, from->command_len);
+	c->requests = from->requests + 1;
+	c->running = from->running;
+	c->ended = from->ended;
+	c->begun = from->begun;
+	c->active = from->active;
+	c->hidden = from->hidden;
+	c->blocking = from->blocking;
+	c->special = from->special;
+	c->echoed = from->echoed;
+	c->reads_line = from->reads_line;
+	c->own = from->own;
+	c->marked = from->marked;
+	c->traced = from->traced;
+	c->takes = from->takes;
+	c->observations = from->observations;
+	c->exit_code = from->exit_code;
+	c->job = from->job;
+	c->timeout = from->timeout;
+	c->start = from->start;
+	c->last_change = from->last_change;
+	c->hard_at = from->hard_at;
+	c->generation = hr_view_generation(c->view);
+	core_set_phase(c, (enum phase)from->phase, from->phase_deadline);
+	c->suspect_at = from->suspect_at;
+	c->look_ms = from->look_ms;
+	c->again = from->again;
+	c->watch_at = from->watch_at;
+	c->watch_ms = from->watch_ms;
+	c->whole = from->whole;
+	c->tracing = from->tracing;
+}
+
+/* A command that the client was told to be running was killed with its shell. */
+void
+hr_core_succeed(struct hr_core *c, const struct hr_core_kept *from)
+{
+	take_texts(c, from);
+	c->requests = from->requests + 1;
+	c->job = -1;
+	c->running = c->ended = from->running;
+	c->exit_code = from->ended ? from->exit_code : 137;
+	core_notice(c, "The shell was lost with its keeper, which had been killed,");
+}

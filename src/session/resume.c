@@ -1,0 +1,430 @@
+/* A keeper and the one after it: what is noted at the end of each event, and what is made of it. */
+#include "config.h"
+
+#include "session/keeper_int.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "session/confine.h"
+#include "session/view.h"
+
+/* ---- noting ---- */
+
+/* The terminal and all else that a successor needs to reach the shell. */
+void
+resume_lay(struct hr_keeper *k)
+{
+	const int fds[HR_KEPT_FDS] = {-1, k->report_fd, k->exports_fd, k->ack_fd, k->line_fd,
+	    k->shell_fd, k->shell.master, k->shell.slave, k->kept->outlog.fd,
+	    k->kept->outlog.shared};
+	struct hr_err err = {0};
+
+	k->laid_file = k->kept->outlog.fd;
+	k->laid_memory = k->kept->outlog.shared;
+	k->kept->shell = k->shell.pid;
+	if (snprintf(k->kept->dir, sizeof(k->kept->dir), "%s", k->dir) >= (int)sizeof(k->kept->dir))
+		k->kept->dir[0] = '\0';
+	k->laid = k->shell_fd >= 0 && hr_kept_put(&k->store, fds, &err) == 0;
+	if (!k->laid)
+		hr_log(HR_LOG_WARNING, "the shell would be lost with its keeper: %s",
+		    k->shell_fd >= 0 ? err.msg : "there is no handle of its process");
+}
+
+/* What else is known is for the next shell. */
+void
+resume_unlay(struct hr_keeper *k)
+{
+	int fds[HR_KEPT_FDS], i;
+
+	k->laid = false;
+	if (k->kept == NULL) /* nobody has looked yet what there is */
+		return;
+	for (i = 0; i < HR_KEPT_FDS; i++)
+		fds[i] = -1;
+	hr_kept_clear(&k->store);
+	if (k->stopping || !k->kept->ready)
+		return;
+	fds[HR_KEPT_LOG_FILE] = k->kept->outlog.fd;
+	fds[HR_KEPT_LOG_MEMORY] = k->kept->outlog.shared;
+	if (hr_kept_put(&k->store, fds, NULL) < 0)
+		hr_log(HR_LOG_WARNING, "what is known of the shell would be lost with its keeper");
+}
+
+static bool
+note_request(const struct hr_keeper *k)
+{
+	const struct client *c = k->active;
+	struct hr_kept *p = k->kept;
+
+	p->hidden = k->hidden;
+	if (c == NULL) {
+		p->key.len = 0;
+		return !hr_core_busy(k->core);
+	}
+	p->attempt = c->attempt;
+	if (c->key_len > sizeof(p->key.p))
+		return false;
+	if (c->key_len == p->key.len && memcmp(c->key, p->key.p, c->key_len) == 0)
+		return true;
+	memcpy(p->key.p, c->key, c->key_len);
+	p->key.len = c->key_len;
+	return true;
+}
+
+void
+resume_note(struct hr_keeper *k)
+{
+	struct hr_kept *p = k->kept;
+	bool sure;
+
+	if (!hr_kept_outlives(&k->store) || !k->is_ready)
+		return;
+	if (k->shell.pid > 0 &&
+	    (k->laid_file != p->outlog.fd || k->laid_memory != p->outlog.shared))
+		resume_lay(k);
+	hr_kept_sure(p, false);
+	sure = hr_core_keep(k->core, &p->core) && note_request(k) && k->laid && !k->stopping &&
+	       !k->restarted && k->shell.pid > 0 && k->typed.len == 0 && k->exports_in.len == 0 &&
+	       k->reports.in.len == k->reports.used;
+	p->given = k->given;
+	p->said = k->said_pid;
+	p->hides = k->hides;
+	p->tells_hides = k->tells_hides;
+	p->has_line = k->has_line;
+	p->from_us = k->from_us;
+	p->sent_away = k->sent_away;
+	p->suspicious = k->suspicious;
+	p->resized = k->resized;
+	p->noted_at = p->outlog.end;
+	p->ready = true;
+	hr_kept_stage(p, HR_KEPT_NO_REPORT);
+	hr_kept_sure(p, sure);
+}
+
+void
+resume_unsure(struct hr_keeper *k)
+{
+	hr_kept_sure(k->kept, false);
+}
+
+/* What was noted last holds until the shell is answered. */
+void
+resume_note_report(struct hr_keeper *k)
+{
+	struct hr_kept *p = k->kept;
+
+	memset(p->report, 0, p->report_len);
+	p->report_len = 0;
+	if (atomic_load(&p->sure) != 0 && atomic_load(&p->stage) == HR_KEPT_NO_REPORT)
+		hr_kept_stage(p, HR_KEPT_REPORT);
+	else
+		resume_unsure(k);
+}
+
+void
+resume_note_answer(struct hr_keeper *k)
+{
+	if (atomic_load(&k->kept->stage) == HR_KEPT_REPORT)
+		hr_kept_stage(k->kept, HR_KEPT_ANSWERING);
+	else
+		resume_unsure(k);
+}
+
+/* What it had read, and may not have done. */
+static void
+take_report(struct hr_keeper *k)
+{
+	static const char end = '\0';
+	struct hr_kept *p = k->kept;
+	size_t n = p->report_len;
+	unsigned stage = atomic_load(&p->stage);
+
+	if (stage == HR_KEPT_NO_REPORT)
+		return;
+	k->answered_before = stage == HR_KEPT_ANSWERING;
+	if (n > 0 && n <= sizeof(p->report)) {
+		hr_report_feed(&k->reports, p->report, n);
+	} else {
+		n = hr_kept_read_length(p->report, sizeof(p->report));
+		hr_report_feed(&k->reports, p->report, n);
+		hr_report_feed(&k->reports, &end, n > 0);
+	}
+	prompt_take(k);
+	k->answered_before = false;
+}
+
+void
+resume_note_exports(struct hr_keeper *k)
+{
+	struct hr_kept *p = k->kept;
+
+	p->exports_len = 0;
+	atomic_signal_fence(memory_order_seq_cst);
+	if (k->exports.len > sizeof(p->exports))
+		return;
+	memcpy(p->exports, hr_buf_str(&k->exports), k->exports.len);
+	atomic_signal_fence(memory_order_seq_cst);
+	p->exports_len = k->exports.len;
+}
+
+void
+resume_note_result(struct hr_keeper *k, const struct client *c)
+{
+	struct hr_kept *p = k->kept;
+
+	p->result_len = 0;
+	atomic_signal_fence(memory_order_seq_cst);
+	if (c->key_len > sizeof(p->result_key.p) || c->out.fail != HR_OK ||
+	    c->out.len > sizeof(p->result))
+		return;
+	memcpy(p->result_key.p, c->key, c->key_len);
+	p->result_key.len = c->key_len;
+	memcpy(p->result, hr_buf_str(&c->out), c->out.len);
+	atomic_signal_fence(memory_order_seq_cst);
+	p->result_len = c->out.len;
+}
+
+/* ---- what a predecessor left ---- */
+
+/* The read that it was killed over: the kernel has given the bytes to nobody else. */
+static void
+complete_log(struct hr_kept *p)
+{
+	size_t n = p->read_len, have;
+
+	if (n == 0 || n > sizeof(p->read))
+		n = hr_kept_read_length(p->read, sizeof(p->read));
+	have = p->outlog.end > p->read_at ? (size_t)(p->outlog.end - p->read_at) : 0;
+	if (have < n)
+		hr_outlog_add(&p->outlog, p->read + have, n - have);
+	memset(p->read, 0, sizeof(p->read));
+	p->read_len = 0;
+}
+
+/* Its shell cannot be gone on with. */
+static void
+end_shell(struct hr_keeper *k, int fds[HR_KEPT_FDS])
+{
+	struct hr_shellproc old = {
+	    .pid = k->kept->shell, .master = fds[HR_KEPT_MASTER], .slave = fds[HR_KEPT_SLAVE]};
+	int i;
+
+	resume_unlay(k);
+	hr_shellproc_hangup(&old, false);
+	fds[HR_KEPT_MASTER] = fds[HR_KEPT_SLAVE] = -1;
+	if (fds[HR_KEPT_SHELL] >= 0)
+		(void)syscall(SYS_pidfd_send_signal, fds[HR_KEPT_SHELL], SIGKILL, NULL, 0u);
+	for (i = 0; i < HR_KEPT_FDS; i++) {
+		if (i != HR_KEPT_LOG_FILE && i != HR_KEPT_LOG_MEMORY)
+			hr_fd_close(&fds[i]);
+	}
+}
+
+static const char *
+why_not(const struct hr_kept *p, const int fds[HR_KEPT_FDS])
+{
+	int i;
+
+	for (i = HR_KEPT_REPORTS; i <= HR_KEPT_SLAVE; i++) {
+		if (fds[i] < 0)
+			return "a descriptor is missing";
+	}
+	if (p->tries > 2)
+		return "two that went on with it died";
+	if (atomic_load(&p->sure) == 0)
+		return "it was killed in the middle of a step";
+	return p->shell > 0 ? NULL : "there was none";
+}
+
+int
+resume_open(struct hr_keeper *k, struct hr_err *err)
+{
+	int fds[HR_KEPT_FDS];
+	struct hr_kept *p;
+	const char *why;
+	bool found;
+
+	if (hr_kept_open(&k->store, fds, &found, err) < 0)
+		return -1;
+	p = k->kept = k->store.page;
+	if (found && !p->ready) { /* nobody was told of it */
+		end_shell(k, fds);
+		hr_fd_close(&fds[HR_KEPT_LOG_FILE]);
+		hr_fd_close(&fds[HR_KEPT_LOG_MEMORY]);
+		memset(p, 0, sizeof(*p));
+		hr_kept_layout(p->layout);
+		found = false;
+	}
+	if (!found) {
+		hr_outlog_init(&p->outlog, k->config->output_log, &k->state);
+		return 0;
+	}
+	p->tries++;
+	hr_outlog_resume(&p->outlog, k->config->output_log, &k->state, fds[HR_KEPT_LOG_FILE],
+	    fds[HR_KEPT_LOG_MEMORY]);
+	complete_log(p);
+	k->after = KEEPER_RESUMES;
+	why = why_not(p, fds);
+	if (why != NULL) {
+		hr_log(HR_LOG_WARNING, "the shell of a killed keeper is replaced: %s", why);
+		k->after = KEEPER_REPLACES;
+		end_shell(k, fds);
+		memset(&p->secrets, 0, sizeof(p->secrets));
+	}
+	k->report_fd = fds[HR_KEPT_REPORTS];
+	k->exports_fd = fds[HR_KEPT_EXPORT];
+	k->ack_fd = fds[HR_KEPT_ACK];
+	k->line_fd = fds[HR_KEPT_LINE];
+	k->shell_fd = fds[HR_KEPT_SHELL];
+	k->shell.master = fds[HR_KEPT_MASTER];
+	k->shell.slave = fds[HR_KEPT_SLAVE];
+	return 0;
+}
+
+/* ---- its screen ---- */
+
+/* Where a byte that the view was fed stands in the log. */
+static uint64_t
+log_of(const struct hr_kept *p, uint64_t fed)
+{
+	uint64_t at = p->noted_at - (p->core.points.fed - fed);
+
+	return p->given_to > at ? at - (p->given_to - p->given_from) : at;
+}
+
+struct replay {
+	struct hr_keeper *k;
+	uint64_t at;
+};
+
+/* For hr_core_replay(). The commands in the log are no output. */
+static void
+feed(void *arg, struct hr_view *v, uint64_t fed)
+{
+	struct replay *r = arg;
+	struct hr_kept *p = r->k->kept;
+	uint64_t to = fed == HR_CORE_ALL ? p->outlog.end : log_of(p, fed), limit;
+	const char *bytes;
+	size_t len;
+
+	while (r->at < to) {
+		if (r->at >= p->given_from && r->at < p->given_to) {
+			r->at = p->given_to;
+			continue;
+		}
+		limit = r->at < p->given_from && p->given_from < to ? p->given_from : to;
+		bytes = hr_outlog_read(&p->outlog, &r->at, &len);
+		if (len == 0)
+			return;
+		if (r->at >= limit)
+			continue;
+		len = len < limit - r->at ? len : (size_t)(limit - r->at);
+		hr_view_feed(v, bytes, len);
+		r->at += len;
+	}
+}
+
+static void
+replay(struct hr_keeper *k)
+{
+	struct hr_kept *p = k->kept;
+	struct replay r = {.k = k, .at = log_of(p, p->core.points.reset)};
+
+	if (r.at < hr_outlog_start(&p->outlog)) {
+		r.at = hr_outlog_start(&p->outlog);
+		hr_view_lose(hr_core_view(k->core));
+	}
+	hr_core_replay(k->core, &p->core, feed, &r);
+}
+
+/* ---- going on ---- */
+
+static int
+take_over(struct hr_keeper *k, struct hr_err *err)
+{
+	const struct hr_kept *p = k->kept;
+
+	if (p->exports_len <= sizeof(p->exports))
+		hr_buf_add(&k->exports, p->exports, p->exports_len);
+	k->init_next = k->config->n_init_commands;
+	if (p->result_len <= sizeof(p->result) && p->result_key.len <= sizeof(p->result_key.p))
+		client_take_result(k, p->result_key.p, p->result_key.len, p->result, p->result_len);
+	return hr_buf_check(&k->exports, err);
+}
+
+static int
+go_on(struct hr_keeper *k, struct hr_err *err)
+{
+	struct hr_kept *p = k->kept;
+
+	k->shell.pid = p->shell;
+	k->given = p->given;
+	k->has_line = p->has_line;
+	k->from_us = p->from_us;
+	k->sent_away = p->sent_away;
+	k->suspicious = p->suspicious;
+	k->resized = p->resized;
+	k->hidden = p->hidden;
+	hr_confine_begin(k->config->confine); /* what was counted before is lost */
+	k->prompted = true;
+	k->said_pid = p->said;
+	k->hides = p->hides & (HR_HIDES_OUTPUT | HR_HIDES_ERRORS);
+	k->tells_hides = p->tells_hides;
+	p->dir[sizeof(p->dir) - 1] = '\0';
+	k->dir = strdup(p->dir[0] != '\0' ? p->dir : "/");
+	if (k->dir == NULL)
+		return hr_err_nomem(err);
+	if (shell_watch(k, true, err) < 0)
+		return -1;
+	if (p->tries > 1) /* it may be what the other died of */
+		hr_view_lose(hr_core_view(k->core));
+	else
+		replay(k);
+	hr_core_resume(k->core, &p->core);
+	if (hr_core_busy(k->core) &&
+	    client_resume(
+		k, p->key.p, p->key.len <= sizeof(p->key.p) ? p->key.len : 0, p->attempt, err) < 0)
+		return -1;
+	k->laid = true; /* it still lies there */
+	k->laid_file = p->outlog.fd;
+	k->laid_memory = p->outlog.shared;
+	hr_log(HR_LOG_NOTICE, "going on with the shell of a killed keeper (process %d)",
+	    (int)k->shell.pid);
+	p->tries = 0;
+	keeper_ready(k);
+	take_report(k);
+	return 0;
+}
+
+int
+resume_shell(struct hr_keeper *k, struct hr_err *err)
+{
+	struct hr_kept *p = k->kept;
+	const char *dir = k->config->work_dir;
+
+	if (k->after != KEEPER_STARTS && take_over(k, err) < 0)
+		return -1;
+	if (k->after == KEEPER_RESUMES)
+		return go_on(k, err);
+	if (k->after == KEEPER_REPLACES) {
+		dir = hr_core_kept_dir(&p->core);
+		hr_commands_end(
+		    &p->commands, HR_COMMAND_SHELL_ENDED, -1, hr_now_ms(), p->outlog.end);
+		hr_core_succeed(k->core, &p->core);
+		k->restarted = true;
+		p->tries = 0;
+	}
+	if (shell_start(k, dir[0] == '/' ? dir : "/", err) < 0)
+		return -1;
+	hr_core_started(k->core, k->dir, hr_now_ms());
+	return 0;
+}

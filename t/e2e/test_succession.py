@@ -1,0 +1,311 @@
+#!/usr/bin/env python3
+"""The keeper of a shell is killed: the next one goes on with it, or, where it cannot know how, says that
+another shell took its place."""
+
+import json
+import os
+import random
+import signal
+import sys
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.supervised import (  # noqa: E402
+    PATIENCE, Server, gate, kill_keeper_and_shell, kill_wait, marker, run_tests)
+from lib.tap import equal  # noqa: E402
+
+V1 = "/handrail/v1/"
+LOST = "[The shell was lost with its keeper, which had been killed, and has been restarted in %s."
+KILLS = int(os.environ.get("KILLS", "60"))
+SURE = 64  # where it stands in the keeper's page: behind its layout
+
+
+def kill(s):
+    s.until("there is a keeper", s.keeper)
+    kill_wait(s.keeper()[0])
+
+
+def ready(s):
+    return sum(" the shell is ready " in line for line in s.lines if line)
+
+
+def shell_of(s):
+    return s.run("echo $$")
+
+
+def suffix(answer):
+    return answer.json()["extras"]["metadata"]["suffix"]
+
+
+def post(s, what, **body):
+    return s.request("POST", V1 + what, json.dumps(body), {"Content-Type": "application/json"}).status
+
+
+def short(s, command):
+    """Answered after a second, whatever the command does."""
+    body = {"action": {"action": "run", "timeout": 1, "args": {"command": command}}}
+    return s.request("POST", "/execute_action", json.dumps(body), {"Content-Type": "application/json"})
+
+
+def write_page(s, offset, data):
+    """Into the memory that a keeper leaves to the next one."""
+    top = "/proc/%d/fd" % s.keeper()[0]
+    for fd in os.listdir(top):
+        if os.readlink(os.path.join(top, fd)).startswith("/memfd:handrail-session"):
+            with open(os.path.join(top, fd), "r+b", buffering=0) as f:
+                f.seek(offset)
+                f.write(data)
+            return
+    raise AssertionError("no page")
+
+
+def at_rest():
+    """Variables, functions, jobs, traps, the last status, and what readline and the terminal are like."""
+    for prepare in ("true", "export E=1",  # after which commands are typed
+                    "exec 7>&2; stty -echo", "bash --norc -i"):
+        with Server() as s:
+            shell = shell_of(s)
+            s.run("X=kept; f() { echo f-$X; }; cd /usr; sleep 1000 & job=$!")
+            s.run(prepare)
+            s.action("(exit 7)")
+            for _ in range(3):
+                kill(s)
+                if prepare.startswith("bash"):
+                    equal(s.run("echo $?; pwd"), "7\n/usr", prepare)
+                    s.action("(exit 7)")
+                    continue
+                equal(s.run("echo $?; f; pwd; kill -0 $job && echo job"), "7\nf-kept\n/usr\njob", prepare)
+                s.action("(exit 7)")
+            if not prepare.startswith("bash"):
+                equal(shell_of(s), shell)
+            equal(s.stop(), -signal.SIGTERM)  # and nothing is left
+
+
+def over_a_command():
+    with Server() as s:
+        began, wait = marker(s)
+        door, open_it = gate(s)
+        b = s.in_background("echo one; %s; %s; echo two; (exit 5)" % (began, door))
+        wait()
+        for _ in range(5):
+            kill(s)
+        open_it()
+        equal((b.content(), b.answer.json()["extras"]["metadata"]["exit_code"]), ("one\ntwo", 5))
+        equal(LOST[:20] in suffix(b.answer), False)
+
+
+def typed_command():
+    """One that readline was typed, whose echo is no output."""
+    with Server() as s:
+        s.run("export E=1")
+        began, wait = marker(s)
+        door, open_it = gate(s)
+        b = s.in_background("{ echo one; %s\n%s; echo two; }" % (began, door))
+        wait()
+        kill(s)
+        open_it()
+        equal(b.content(), "one\ntwo")
+
+
+def told_to_go_on():
+    """A command of which the client was told that it goes on: the rest comes later, and only the rest."""
+    with Server() as s:
+        began, wait = marker(s)
+        door, open_it = gate(s)
+        b = s.in_background("echo first; %s; read -r line; echo second $line; %s; echo third" % (began, door))
+        wait()
+        kill(s)
+        equal(post(s, "input", text="typed\n"), 200)
+        open_it()
+        equal(b.content().endswith("second typed\nthird"), True, b.content())
+        door, open_it = gate(s, "gate2")
+        a = short(s, "echo first; %s; echo second" % door)
+        equal((a.json()["content"], "timed out after 1" in suffix(a)), ("first", True), a)
+        kill(s)
+        refused = s.action("echo other")
+        equal("is NOT executed" in suffix(refused), True, suffix(refused))
+        kill(s)
+        b = s.in_background("", is_input=False)
+        open_it()
+        equal((b.content(), "exit code 0" in suffix(b.answer)), ("second", True), b.answer)
+
+
+def interrupted():
+    with Server() as s:
+        b = s.in_background("trap 'echo caught; trap - INT' INT; echo on; cat")
+        s.until("it runs", lambda: b"on\r\n" in s.get(V1 + "output").body)
+        kill(s)
+        s.until("the next one answers", lambda: s.get(V1 + "session").status == 200)
+        equal(post(s, "keys", keys=["C-c"]), 200)
+        equal(b.content().split("\n")[0], "on")
+        equal(b.answer.json()["extras"]["metadata"]["exit_code"], 130)
+
+
+def heavy_output():
+    """Not a byte is missing in the log or doubled, wherever the kills came."""
+    with Server(settings={"output_log_bytes": 16 << 20}) as s:
+        rng = random.Random(7)
+        b = s.in_background("seq 1000000; echo END")
+        kills = 0
+        while b.is_alive() and kills < 20:
+            process.wait_gone(os.getpid(), rng.random() * 0.05)  # a pause of any length
+            if b.is_alive():
+                kill(s)
+                kills += 1
+        content = b.content()
+        equal((content.endswith("1000000\nEND"), kills > 2), (True, True), content[-50:])
+        log = s.get(V1 + "output").body
+        want = b"".join(b"%d\r\n" % n for n in range(1, 1000001)) + b"END\r\n"
+        equal(log.count(want), 1, "%d of %d bytes" % (len(log), len(want)))
+
+
+def unread_input():
+    """Of a long text the keeper does not know how much was read: the shell is replaced, and it is said."""
+    with Server() as s:
+        s.run("cd /usr; export E=kept; X=lost")
+        began, wait = marker(s)
+        b = s.in_background("echo x >>%s/count; %s; sleep 1000" % (s.work_dir, began))
+        wait()
+        kill_keeper_and_shell(s)
+        b.join(PATIENCE)
+        equal((b.answer.status, b.answer.json()["observation"]), (200, "error"), b.answer)
+        equal(b.answer.json()["content"].startswith("Bash session was likely interrupted"), True)
+        a = s.action("echo [$X] $E $PWD")
+        equal((a.json()["content"], LOST % "/usr" in suffix(a)), ("[] kept /usr", True), a.json())
+        equal(LOST[:20] in suffix(s.action("true")), False, "once")
+        with open(os.path.join(s.work_dir, "count")) as f:
+            equal(f.read(), "x\n")
+        last = json.loads(s.get(V1 + "commands").body)["commands"]
+        equal([c["state"] for c in last], ["completed", "shell ended", "completed", "completed"])
+
+
+def in_the_middle_of_a_step():
+    with Server() as s:
+        s.run("cd /usr; export E=kept; X=lost; sleep 1000 &")
+        write_page(s, SURE, bytes(4))
+        shell = int(s.keeper()[0])
+        kill(s)
+        a = s.action("echo [$X] $E $PWD; alias git")
+        equal((a.json()["content"], LOST % "/usr" in suffix(a)),
+              ("[] kept /usr\nalias git='git --no-pager'", True), a.json())
+        equal(s.wait_log("replaced: it was killed in the middle of a step") is not None, True)
+        equal(shell != s.keeper()[0], True)
+
+
+def after_it_had_been_told_to_go_on():
+    """The client waits for the rest of a command that went with its shell."""
+    with Server() as s:
+        door, _ = gate(s)
+        short(s, "echo first; %s" % door)
+        write_page(s, SURE, bytes(4))
+        kill(s)
+        a = s.action("")
+        equal(("exit code 137" in suffix(a), LOST % s.work_dir in suffix(a)), (True, True), a.json())
+        equal(s.run("echo on"), "on")
+
+
+def its_end():
+    """Of a shell that is not the keeper's child."""
+    with Server() as s:
+        s.run("cd /usr; export E=kept")
+        kill(s)
+        a = s.action("exit 3")
+        known = a.json()["extras"]["metadata"]["exit_code"]
+        equal((known in (3, -1), "restarted in /usr" in suffix(a)), (True, True), a.json())
+        equal("with a status that nobody knows" in suffix(a), known == -1)
+        equal(s.run("echo $E $PWD"), "kept /usr")
+        kill(s)
+        a = s.action("kill -9 $$")
+        equal(a.json()["extras"]["metadata"]["exit_code"] in (137, -1), True)
+        kill(s)
+        equal(s.run("kill -STOP $$; echo on"), "on")  # which only its parent is told
+
+
+def dies_again_and_again():
+    """One that dies over what it finds does not do so for ever."""
+    with Server() as s:
+        s.run("cd /usr; X=kept")
+        kill(s)
+        equal(s.run("echo $X"), "kept")
+        # as those would leave it that died before they were ready
+        tries = SURE + 12
+        write_page(s, tries, (2).to_bytes(4, sys.byteorder))
+        kill(s)
+        a = s.action("echo [$X] $PWD")
+        equal((a.json()["content"], LOST % "/usr" in suffix(a)), ("[] /usr", True), a.json())
+        equal(s.wait_log("replaced: two that went on with it died") is not None, True)
+
+
+def another_supervisor():
+    """After an upgrade, or after the death of the supervisor, the next keeper goes on with the shell."""
+    with Server() as s:
+        s.run("X=kept")
+        s.upgrade()
+        kill(s)
+        equal(s.run("echo $X"), "kept")
+        kill(s)
+        s.until("there is a keeper", s.keeper)
+        keeper = s.keeper()[0]
+        equal(s.run("echo $X"), "kept")
+        s.kill_and_start()
+        kill_wait(keeper)  # which is nobody's child
+        equal(s.run("echo $X"), "kept")
+        equal(s.stop(), -signal.SIGTERM)
+
+
+def many_at_once():
+    """Kills of the keeper while four clients send commands: none runs twice, each answer is its own
+    command's or says that the shell went."""
+    with Server(settings={"action_workers": 4}) as s:
+        path = os.path.join(s.work_dir, "lines")
+        with open(path, "w"):
+            os.chmod(path, 0o666)
+        told, wrong, stop = {}, [], threading.Event()
+
+        def client(name):
+            n = 0
+            while not stop.is_set():
+                n += 1
+                token = "%s-%d" % (name, n)
+                a = s.action("echo %s >>%s; seq %d; echo %s" % (token, path, n % 40, token))
+                if a.status == 503:
+                    continue
+                content = a.json().get("content", "") if a.status == 200 else a.body.decode()
+                if content.split("\n")[-1] == token:
+                    told[token] = 1
+                elif content.startswith("Bash session was likely interrupted") or "second time" in content:
+                    told[token] = 0
+                else:
+                    wrong.append((token, a.status, content[-200:]))
+        threads = [threading.Thread(target=client, args=(n,)) for n in "abcd"]
+        for t in threads:
+            t.start()
+        rng, kills = random.Random(11), 0
+        while kills < KILLS and not wrong:
+            # one that is not ready is no keeper yet
+            s.until("it is ready", lambda n=kills: ready(s) > n)
+            process.wait_gone(os.getpid(), rng.random() * 0.02)
+            for pid in s.keeper():
+                kill_wait(pid)
+                kills += 1
+        stop.set()
+        for t in threads:
+            t.join(PATIENCE)
+        equal(wrong, [])
+        with open(path) as f:
+            lines = f.read().split()
+        went = sum(v == 0 for v in told.values())
+        replaced = sum("the shell of a killed keeper is replaced" in line for line in s.lines if line)
+        print("# %d commands, %d kills, %d shells replaced, %d times the shell went with its command" % (
+            len(told), kills, replaced, went))
+        equal((len(lines), [t for t, v in told.items() if v and t not in lines]), (len(set(lines)), []))
+        equal(s.run("echo on"), "on")
+
+
+TESTS = [at_rest, over_a_command, typed_command, told_to_go_on, interrupted, heavy_output, unread_input,
+         in_the_middle_of_a_step, after_it_had_been_told_to_go_on, its_end, dies_again_and_again,
+         another_supervisor, many_at_once]
+
+if __name__ == "__main__":
+    sys.exit(run_tests(TESTS))
