@@ -154,7 +154,7 @@ compose_gate(struct hr_edge *e, const struct hr_settings *c, const struct hr_key
 {
 	if (keys != NULL && keys->count == 0)
 		return;
-	hr_buf_adds(&e->gate, "auth_request /-/auth;");
+	hr_buf_adds(&e->gate, "\tauth_request /-/auth;\n");
 	if (keys == NULL || !compares_digests(c->nginx))
 		return;
 	hr_edgekey_put(&e->known_key, keys->salt, keys->v[0].edge);

@@ -14,7 +14,7 @@ struct hr_edge {
 	struct hr_buf listen;        /* behind the address: " ssl http2" */
 	struct hr_buf tls;           /* server { } */
 	struct hr_buf zones;         /* http { } */
-	struct hr_buf gate;          /* server { }: what is asked before a location is entered */
+	struct hr_buf gate;          /* location { }: asks for the key first */
 	struct hr_buf known_key;     /* the location that answers: what nginx knows by itself */
 	struct hr_buf limits;        /* server { } */
 	struct hr_buf action_limits; /* the location of actions, that counts them besides */

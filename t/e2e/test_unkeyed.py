@@ -308,6 +308,9 @@ def another_nginx():
             text = subprocess.run([HANDRAILD, "--print-nginx", part] + s.args, env=s.env, check=True,
                                   stdout=subprocess.PIPE).stdout.decode()
             equal(("auth_request /-/auth;" in text, "secure_link" in text, KEY in text), (True, False, False), part)
+            # the other locations of that server are not ours, so nothing stands in front of them
+            body = re.sub(r"#.*", "", text)
+            equal([b for b in re.split(r"\blocation\b[^{]*\{", body) if "auth_request" in b.split("}")[-1]], [], part)
 
 
 def long_queries():

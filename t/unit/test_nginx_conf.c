@@ -193,7 +193,7 @@ START_TEST(who_gets_in)
 	ck_assert_int_eq(hr_settings_set(&server.settings, "nginx", program, NULL), 0);
 	hr_edgekey_sum(keys.salt, "a key", 5, one[0].edge);
 	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, &keys, &err), 0);
-	ck_assert(has("\nauth_request /-/auth;\n") && !has("secure_link"));
+	ck_assert(has("\n\tauth_request /-/auth;\n") && !has("secure_link"));
 	ck_assert_int_eq(hr_fd_write_full(fd, "\1secure_link_md5\0", 17, NULL), 0);
 	(void)close(fd);
 	hr_buf_reset(&out);
@@ -203,10 +203,10 @@ START_TEST(who_gets_in)
 	keys.count = 0;
 	hr_buf_reset(&out);
 	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, &keys, &err), 0);
-	ck_assert(!has("\nauth_request /-/auth;\n") && !has("secure_link"));
+	ck_assert(!has("\n\tauth_request /-/auth;\n") && !has("secure_link"));
 	hr_buf_reset(&out);
 	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, NULL, &err), 0);
-	ck_assert(has("\nauth_request /-/auth;\n") && !has("secure_link"));
+	ck_assert(has("\n\tauth_request /-/auth;\n") && !has("secure_link"));
 	ck_assert_int_eq(unlink(program), 0);
 	hr_settings_done(&server.settings);
 }
