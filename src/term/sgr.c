@@ -4,7 +4,8 @@
 
 #include "term/term_int.h"
 
-#include <stdlib.h>
+#include <limits.h>
+#include <stdint.h>
 #include <string.h>
 
 enum {
@@ -44,24 +45,21 @@ static unsigned
 sgr_split_colons(const char *s, int *n, unsigned max)
 {
 	unsigned i = 0;
-	long v;
-	char *end;
+	int64_t v;
 
 	for (;;) {
-		if (*s < '0' || *s > '9') {
-			n[i] = -1;
-			end = (char *)s;
-		} else {
-			v = strtol(s, &end, 10);
-			if (v > 0x7fffffff)
+		v = -1;
+		/* the sequence's last byte ends this: nothing else does in what was read */
+		for (; *s >= '0' && *s <= '9'; s++) {
+			v = (v < 0 ? 0 : v * 10) + (*s - '0');
+			if (v > INT_MAX)
 				return 0;
-			n[i] = (int)v;
 		}
+		n[i] = (int)v;
 		if (++i == max)
 			return 0;
-		if (*end != ':')
+		if (*s++ != ':')
 			return i;
-		s = end + 1;
 	}
 }
 
