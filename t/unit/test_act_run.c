@@ -44,8 +44,10 @@ keeper_talk(int fd)
 		    keeper.in.p, keeper.in.len, &type, &payload, &len, &used, &need, &err);
 		ck_assert_int_ge(r, 0);
 	} while (r == 0);
-	ck_assert_uint_eq(type, HR_FRAME_RUN);
-	ck_assert_int_eq(hr_frame_get_run(payload, len, &keeper.req, &err), 0);
+	if (type != HR_FRAME_STATUS) {
+		ck_assert_uint_eq(type, HR_FRAME_RUN);
+		ck_assert_int_eq(hr_frame_get_run(payload, len, &keeper.req, &err), 0);
+	}
 	if (keeper.shuts)
 		ck_assert_int_eq(shutdown(fd, SHUT_RD), 0);
 	/* in two pieces, so that the reader has to go on */
@@ -203,9 +205,30 @@ START_TEST(refused_before_sending)
 }
 END_TEST
 
+/* The next keeper is asked for what the last one had begun, and has not heard of it. */
+static void
+next_keeper_knows_nothing(void)
+{
+	ck_assert(!keeper.req.again);
+	hr_buf_reset(&keeper.out);
+	hr_frame_put_unknown(&keeper.out);
+	keeper_serve(accept(listener, NULL, NULL));
+	ck_assert(keeper.req.again);
+}
+
+static void *
+keeper_dies(void *arg)
+{
+	keeper_main(arg);
+	next_keeper_knows_nothing();
+	return NULL;
+}
+
 START_TEST(keeper_hangs_up)
 {
-	run_with_keeper(RUN("\"command\":\"x\"", ""));
+	ck_assert_int_eq(pthread_create(&keeper.thread, NULL, keeper_dies, NULL), 0);
+	ck_assert_int_eq(handle_action(&h, RUN("\"command\":\"x\"", "")), 200);
+	ck_assert_int_eq(pthread_join(keeper.thread, NULL), 0);
 	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "Bash session was likely interrupted..."));
 	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "\"observation\":\"error\""));
 }
@@ -289,10 +312,11 @@ keeper_breaks(void *arg)
 	keeper_talk(fd);
 	hr_buf_reset(&keeper.out);
 	keeper_serve(fd);
+	next_keeper_knows_nothing();
 	return NULL;
 }
 
-/* It had the request, and who knows what came of it: no other is asked, but for the next one. */
+/* It had the request, and who knows what came of it: no other may begin it. */
 START_TEST(kept_connection_breaks)
 {
 	struct pollfd p = {.fd = listener, .events = POLLIN};
@@ -304,6 +328,7 @@ START_TEST(kept_connection_breaks)
 	ck_assert_int_eq(pthread_join(keeper.thread, NULL), 0);
 	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "Bash session was likely interrupted..."));
 	ck_assert_int_eq(poll(&p, 1, 0), 0);
+	hr_buf_reset(&keeper.out);
 	keeper_answers("out");
 	run_with_keeper(RUN("\"command\":\"z\"", ""));
 	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "\"content\":\"out\""));
@@ -471,6 +496,14 @@ START_TEST(static_refused)
 }
 END_TEST
 
+static void
+keeper_tells(const struct hr_session_state *state)
+{
+	hr_buf_reset(&keeper.out);
+	hr_frame_put_state(&keeper.out, state);
+	ck_assert_int_eq(pthread_create(&keeper.thread, NULL, keeper_main, NULL), 0);
+}
+
 START_TEST(ready)
 {
 	struct hr_err err = {0};
@@ -480,9 +513,18 @@ START_TEST(ready)
 	ck_assert_int_eq(hr_fd_send(supervisor.fd, "sold", 4, listener, &err), 0);
 	supervisor.answer = "r{\"status\":\"ready\",\"reason\":null}";
 	ck_assert_int_eq(pthread_create(&t, NULL, supervisor_main, NULL), 0);
+	keeper_tells(&(const struct hr_session_state){.ready = true});
 	ck_assert_int_eq(handle_simple(&h, "GET", "/ready"), 200);
+	ck_assert_int_eq(pthread_join(keeper.thread, NULL), 0);
 	ck_assert_int_eq(pthread_join(t, NULL), 0);
 	ck_assert_str_eq(h.answer.body.p, "{\"status\":\"ready\",\"reason\":null}");
+	/* the supervisor does not see a shell that is stopped */
+	ck_assert_int_eq(pthread_create(&t, NULL, supervisor_main, NULL), 0);
+	keeper_tells(&(const struct hr_session_state){.reason = {"it is stopped", 13}});
+	ck_assert_int_eq(handle_simple(&h, "GET", "/ready"), 503);
+	ck_assert_int_eq(pthread_join(keeper.thread, NULL), 0);
+	ck_assert_int_eq(pthread_join(t, NULL), 0);
+	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "\"reason\":\"it is stopped\""));
 	supervisor.answer = "r{\"status\":\"not ready\"}";
 	ck_assert_int_eq(pthread_create(&t, NULL, supervisor_main, NULL), 0);
 	ck_assert_int_eq(handle_simple(&h, "GET", "/ready"), 503);
