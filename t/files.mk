@@ -1,7 +1,7 @@
 # Files: the actions read, write and edit, and what they are made of.
 check_PROGRAMS += %D%/unit/test_atomic
 TESTS += %D%/unit/test_atomic
-t_unit_test_atomic_SOURCES = %D%/unit/test_atomic.c %D%/unit/lines.h
+t_unit_test_atomic_SOURCES = %D%/unit/test_atomic.c %D%/unit/attributes.h %D%/unit/lines.h
 t_unit_test_atomic_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_atomic_LDADD = libfiles.la libdetect.la $(CHECK_LIBS)
 

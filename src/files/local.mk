@@ -37,7 +37,6 @@ libplace_la_SOURCES = \
 	%D%/place/beneath.c %D%/place/beneath.h \
 	%D%/place/oserror.c %D%/place/oserror.h \
 	%D%/place/reach.c %D%/place/reach.h \
-	%D%/place/replace.c %D%/place/replace.h \
 	%D%/place/spool.c %D%/place/spool.h \
 	%D%/place/target.c %D%/place/target.h
 libplace_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)

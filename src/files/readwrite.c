@@ -286,11 +286,12 @@ store_bytes(const struct hr_write *q, const char *file, const struct hr_buf *byt
 			   ? hr_atomic_write_telling(
 				 file, hr_buf_str(bytes), bytes->len, 0666, q->moment, err)
 			   : -1;
-	if (hr_fd_write_full(a.fd, hr_buf_str(bytes), bytes->len, err) < 0) {
+	if (hr_fd_write_full(a.spool.fd, hr_buf_str(bytes), bytes->len, err) < 0) {
 		hr_atomic_abort(&a);
 		return -1;
 	}
-	if (a.old < 0 && (fchmod(a.fd, 0664) < 0 || fchown(a.fd, q->owner, (gid_t)q->owner) < 0))
+	if (a.old < 0 &&
+	    (fchmod(a.spool.fd, 0664) < 0 || fchown(a.spool.fd, q->owner, (gid_t)q->owner) < 0))
 		*ret_refused = errno;
 	a.moment = q->moment;
 	return hr_atomic_commit(&a, err);

@@ -198,7 +198,9 @@ open_spool(struct upload *u, struct incoming *in)
 	errno = 0;
 	if (!zip && !has_null(&in->name) &&
 	    hr_target_open(&t, destination, hr_buf_str(&in->name), u->w->work_dir, &why) == 0)
-		in->sys = hr_spool_open_at(&in->spool, t.dir) < 0 ? errno : 0;
+		in->sys = hr_spool_open_at(&in->spool, t.dir, t.exists ? 0600 : 0666, t.exists) < 0
+			      ? errno
+			      : 0;
 	else
 		in->sys = hr_spool_open(&in->spool, destination) < 0 ? errno : 0;
 	if (t.text != NULL)

@@ -2,12 +2,14 @@
 """Files in and out through nginx: what arrives, what is refused, what is left when it goes wrong."""
 
 import contextlib
+import errno
 import io
 import json
 import os
 import shutil
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import urllib.parse
@@ -311,6 +313,33 @@ def mode_owner_and_links_stay():
             for i in range(60):
                 upload(s, s.work_dir, "f", (b"b" if i % 2 else b"a") * 300000)
         equal(seen <= {(300000, b"a", b"a"), (300000, b"b", b"b")}, True, seen)
+
+
+def attributes_stay():
+    """An access list, written as the kernel stores it, and other attributes: they are the file's, not its text's."""
+    names = ("user.one", "system.posix_acl_access")
+    rights = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, bits, who) for tag, bits, who in (
+        (1, 6, 2**32 - 1), (2, 6, 65534), (4, 4, 2**32 - 1), (16, 6, 2**32 - 1), (32, 0, 2**32 - 1)))
+    with Server() as s:
+        path = os.path.join(s.work_dir, "f")
+        for what in (lambda: upload(s, s.work_dir, "f", b"text"),
+                     lambda: upload(s, s.work_dir, "z.zip", archive(("f", "text"))),
+                     lambda: s.request("POST", "/execute_action", json.dumps(
+                         {"action": {"action": "write", "args": {"path": path, "content": "text"}}}),
+                         {"Content-Type": "application/json"})):
+            with open(path, "w") as f:
+                f.write("old")
+            try:
+                for name in names:
+                    os.setxattr(path, name, rights)
+            except OSError as e:
+                if e.errno != errno.ENOTSUP:
+                    raise
+                raise Skip("%s has no attributes; set TMPDIR to a directory of ext4, xfs or btrfs" % s.work_dir)
+            equal(what().status, 200)
+            equal(read(path).rstrip(), b"text")
+            equal([os.getxattr(path, name) for name in names], [rights] * 2)
+            os.unlink(path)
 
 
 def broken_off():
@@ -647,9 +676,9 @@ def archives_by_need():
             equal(s.wait_log("no archives: ") is not None, True)
 
 
-TESTS = [forms, names_that_leave, archives_that_leave, link_race, mode_owner_and_links_stay, broken_off,
-         disk_full, read_only, no_permission, other_file_system_below, trees, one_file, late_failure,
-         constant_memory, beside_a_command, archives_by_need]
+TESTS = [forms, names_that_leave, archives_that_leave, link_race, mode_owner_and_links_stay, attributes_stay,
+         broken_off, disk_full, read_only, no_permission, other_file_system_below, trees, one_file,
+         late_failure, constant_memory, beside_a_command, archives_by_need]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

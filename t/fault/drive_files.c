@@ -146,7 +146,7 @@ writing_linked(struct hr_err *err)
 		return hr_err_sys(err, errno, "link");
 	r = hr_atomic_open(&a, tree_path("ws/f"), 0666, err);
 	if (r == 0)
-		r = hr_fd_write_full(a.fd, "a longer text\n", 14, err);
+		r = hr_fd_write_full(a.spool.fd, "a longer text\n", 14, err);
 	/* the copy into it may break off: files/place/atomic.h says what is promised then */
 	failcalls_spare(true);
 	if (r == 0)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -26,6 +27,15 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define WHY_MAX 65536
 #define ZIP_MAX (1u << 20)
+
+static void
+need(bool ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "%s: %s\n", what, strerror(errno));
+	exit(99);
+}
 
 /* A text without a code. */
 static int
@@ -127,6 +137,31 @@ uploading_over(struct hr_err *err)
 	return r;
 }
 
+/* Which stay, whatever fails, also where the file is the old one. */
+static int
+uploading_over_attributes(struct hr_err *err)
+{
+	static const struct tree_file files[] = {{"up/f", "old", "new text", 0604, 0}};
+	char value[8] = "";
+	int r;
+
+	tree_make(files, 1);
+	failcalls_spare(true);
+	r = setxattr(tree_path("up/f"), "user.kept", "kept", 4, 0);
+	failcalls_spare(false);
+	if (r != 0 && errno == ENOTSUP)
+		printf("# %s has no attributes: set TMPDIR\n", tree_path("up"));
+	else
+		need(r == 0, "setxattr");
+	r = upload(err);
+	failcalls_spare(true);
+	if (getxattr(tree_path("up/f"), "user.kept", value, sizeof(value)) != 4 && errno != ENOTSUP)
+		fault_wrong("attribute: %s", strerror(errno));
+	failcalls_spare(false);
+	tree_check(files, 1);
+	return r;
+}
+
 static int
 uploading_into_made(struct hr_err *err)
 {
@@ -161,15 +196,6 @@ uploading_into_made(struct hr_err *err)
 }
 
 /* ---- archives ---- */
-
-static void
-need(bool ok, const char *what)
-{
-	if (ok)
-		return;
-	fprintf(stderr, "%s: %s\n", what, strerror(errno));
-	exit(99);
-}
 
 struct kept {
 	struct hr_sink sink;
@@ -342,6 +368,7 @@ downloading(struct hr_err *err)
 }
 
 const struct fault_scenario fault_scenarios[] = {{"upload", uploading, 0},
-    {"upload over", uploading_over, 0}, {"upload into a new directory", uploading_into_made, 0},
-    {"unpack", unpacking, 0}, {"pack", packing, 0}, {"pack for nobody", packing_for_nobody, 0},
-    {"download", downloading, 0}, {NULL, NULL, 0}};
+    {"upload over", uploading_over, 0}, {"upload over attributes", uploading_over_attributes, 0},
+    {"upload into a new directory", uploading_into_made, 0}, {"unpack", unpacking, 0},
+    {"pack", packing, 0}, {"pack for nobody", packing_for_nobody, 0}, {"download", downloading, 0},
+    {NULL, NULL, 0}};

@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static const char *const kind_names[] = {"alloc", "sys", "intr", "short"};
@@ -535,6 +536,12 @@ CALL(int, fallocate, true, ENOSPC, (int fd, int mode, off_t at, off_t len), (fd,
 CALL(ssize_t, readlink, false, EIO, (const char *path, char *p, size_t len), (path, p, len))
 CALL(int, fchmod, false, EPERM, (int fd, mode_t mode), (fd, mode))
 CALL(int, chmod, false, EPERM, (const char *path, mode_t mode), (path, mode))
+CALL(ssize_t, flistxattr, false, EIO, (int fd, char *names, size_t len), (fd, names, len))
+CALL(ssize_t, fgetxattr, false, EIO, (int fd, const char *name, void *p, size_t len),
+    (fd, name, p, len))
+CALL(int, fsetxattr, false, ENOSPC,
+    (int fd, const char *name, const void *p, size_t len, int flags), (fd, name, p, len, flags))
+CALL(int, fremovexattr, false, EIO, (int fd, const char *name), (fd, name))
 CALL(int, fchown, false, EPERM, (int fd, uid_t uid, gid_t gid), (fd, uid, gid))
 CALL(int, chown, false, EPERM, (const char *path, uid_t uid, gid_t gid), (path, uid, gid))
 CALL(int, fsync, true, EIO, (int fd), (fd))

@@ -12,13 +12,13 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/path.h"
 #include "files/place/atomic.h"
 
+#include "attributes.h"
 #include "lines.h"
 
 static char top[64];
@@ -137,20 +137,28 @@ END_TEST
 
 START_TEST(keeps_attributes)
 {
-	char big[2000], got[2001];
-
-	memset(big, 'x', sizeof(big));
-	put("a", "old");
-	if (setxattr(in_top("a"), "user.one", "1", 1, 0) < 0) {
-		ck_assert_int_eq(errno, ENOTSUP); /* this file system has none: nothing to keep */
+	if (!attributes_work(top))
 		return;
-	}
-	ck_assert_int_eq(setxattr(in_top("a"), "user.big", big, sizeof(big), 0), 0);
+	put("a", "old");
+	attributes_give(in_top("a"));
 	ck_assert_int_eq(give("a", "new"), 0);
 	assert_holds("a", "new");
-	ck_assert_int_eq(getxattr(in_top("a"), "user.one", got, sizeof(got)), 1);
-	ck_assert_int_eq(getxattr(in_top("a"), "user.big", got, sizeof(got)), sizeof(big));
-	ck_assert_mem_eq(big, got, sizeof(big));
+	attributes_are_there(in_top("a"));
+}
+END_TEST
+
+/* Its directory lets nobody write to new files; this one was not. */
+START_TEST(adds_no_attribute)
+{
+	if (!attributes_work(top))
+		return;
+	put("a", "old");
+	ck_assert_int_eq(chmod(in_top("a"), 0660), 0);
+	attributes_give_default(top);
+	ck_assert_int_eq(give("a", "new"), 0);
+	assert_holds("a", "new");
+	attributes_are_none(in_top("a"));
+	ck_assert_int_eq(look("a").st_mode & 07777, 0660);
 }
 END_TEST
 
@@ -299,7 +307,7 @@ START_TEST(given_up)
 
 	put("a", "old");
 	ck_assert_int_eq(hr_atomic_open(&a, in_top("a"), 0666, NULL), 0);
-	ck_assert_int_eq(hr_fd_write_full(a.fd, "half", 4, NULL), 0);
+	ck_assert_int_eq(hr_fd_write_full(a.spool.fd, "half", 4, NULL), 0);
 	assert_holds("a", "old");
 	hr_atomic_abort(&a);
 	hr_atomic_abort(&a);
@@ -316,7 +324,7 @@ START_TEST(race_for_a_new_name)
 	struct hr_atomic a;
 
 	ck_assert_int_eq(hr_atomic_open(&a, in_top("a"), 0666, NULL), 0);
-	ck_assert_int_eq(hr_fd_write_full(a.fd, "ours", 4, NULL), 0);
+	ck_assert_int_eq(hr_fd_write_full(a.spool.fd, "ours", 4, NULL), 0);
 	put("a", "theirs");
 	ck_assert_int_eq(hr_atomic_commit(&a, NULL), 0);
 	assert_holds("a", "ours");
@@ -376,6 +384,7 @@ main(void)
 	tcase_add_test(tc, new_file);
 	tcase_add_test(tc, keeps_mode_and_owner);
 	tcase_add_test(tc, keeps_attributes);
+	tcase_add_test(tc, adds_no_attribute);
 	tcase_add_test(tc, keeps_hard_links);
 	tcase_add_test(tc, keeps_symbolic_links);
 	tcase_add_test(tc, refuses_as_open_does);

@@ -1,5 +1,5 @@
-/* Where uploads may go (files/target, files/beneath), how a file takes its place (files/spool,
- * files/replace), archives in and out (files/unpack, files/pack). */
+/* Where uploads may go (files/target, files/beneath), how a file takes its place (files/spool),
+ * archives in and out (files/unpack, files/pack). */
 #include "config.h"
 
 #include <archive.h>
@@ -17,18 +17,21 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/scrap.h"
 #include "files/place/beneath.h"
 #include "files/place/reach.h"
 #include "files/archive/pack.h"
-#include "files/place/replace.h"
 #include "files/place/spool.h"
 #include "files/place/target.h"
 #include "files/archive/unpack.h"
 #include "files/archive/zip.h"
+
+#include "attributes.h"
 
 static char top[64];
 static bool openat2_works; /* not under valgrind, for one: then no link is followed */
@@ -302,7 +305,7 @@ upload(const char *name, const char *text)
 	hr_buf_init(&why, 1 << 16);
 	hr_spool_init(&s);
 	if (hr_target_open(&t, in_top("ws/dest"), name, in_top("ws"), &why) == 0) {
-		ck_assert_int_eq(hr_spool_open_at(&s, t.dir), 0);
+		ck_assert_int_eq(hr_spool_open_at(&s, t.dir, t.exists ? 0600 : 0666, t.exists), 0);
 		ck_assert_int_eq(hr_spool_write(&s, text, strlen(text)), 0);
 		(void)hr_spool_place(&s, &t, &why);
 	}
@@ -403,6 +406,68 @@ START_TEST(mode_links_and_owner_stay)
 }
 END_TEST
 
+START_TEST(attributes_stay)
+{
+	if (!attributes_work(in_top("ws/dest")))
+		return;
+	attributes_give(in_top("ws/dest/old"));
+	ck_assert_str_eq(upload("old", "new content"), "");
+	ck_assert_str_eq(get("ws/dest/old"), "new content");
+	attributes_are_there(in_top("ws/dest/old"));
+	ck_assert_str_eq(upload("fresh", "x"), "");
+	attributes_are_none(in_top("ws/dest/fresh"));
+}
+END_TEST
+
+/* Nor comes any by: new files of that directory are open to others. */
+START_TEST(no_attribute_is_added)
+{
+	struct stat st;
+
+	if (!attributes_work(in_top("ws/dest")))
+		return;
+	attributes_give_default(in_top("ws/dest"));
+	ck_assert_int_eq(chmod(in_top("ws/dest/old"), 0660), 0);
+	ck_assert_str_eq(upload("old", "new content"), "");
+	attributes_are_none(in_top("ws/dest/old"));
+	ck_assert_int_eq(stat(in_top("ws/dest/old"), &st), 0);
+	ck_assert_int_eq(st.st_mode & 07777, 0660);
+}
+END_TEST
+
+START_TEST(running_programs_are_replaced)
+{
+	struct hr_buf program;
+	int input[2], started[2], status;
+	char none;
+	pid_t pid;
+
+	hr_buf_init(&program, 1 << 24);
+	ck_assert_int_eq(hr_path_read("/bin/cat", &program, NULL), 0);
+	ck_assert_int_eq(
+	    hr_path_write(in_top("ws/dest/cat"), program.p, program.len, 0755, NULL), 0);
+	hr_buf_done(&program);
+	ck_assert_int_eq(pipe2(input, O_CLOEXEC), 0);
+	ck_assert_int_eq(pipe2(started, O_CLOEXEC), 0);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		(void)dup2(input[0], 0);
+		(void)execl(in_top("ws/dest/cat"), "cat", (char *)NULL);
+		_exit(99);
+	}
+	(void)close(input[0]);
+	(void)close(started[1]);
+	ck_assert_int_eq(read(started[0], &none, 1), 0); /* closed when it became that program */
+	(void)close(started[0]);
+	ck_assert_str_eq(upload("cat", "new"), "");
+	ck_assert_str_eq(get("ws/dest/cat"), "new");
+	(void)close(input[1]);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+END_TEST
+
 START_TEST(nothing_is_left_of_what_was_not_placed)
 {
 	struct hr_spool s;
@@ -429,7 +494,7 @@ START_TEST(a_spool_with_a_name)
 	hr_spool_init(&s);
 	ck_assert_int_eq(hr_target_open(&t, in_top("ws/dest"), "old", in_top("ws"), &why), 0);
 	s.dir = open(in_top("ws/dest"), O_PATH | O_DIRECTORY | O_CLOEXEC);
-	s.name = strdup(".handrail-upload-1");
+	(void)strcpy(s.name, ".handrail-upload-1");
 	hr_scrap_use(&scrap);
 	hr_scrap_note(s.dir, s.name);
 	s.fd = openat(s.dir, s.name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -440,7 +505,7 @@ START_TEST(a_spool_with_a_name)
 	make_dir("ws/dest/old");
 	ck_assert_int_eq(hr_spool_place(&s, &t, &why), -1);
 	ck_assert_str_eq(strrchr(scrap.path, '/'), "/.handrail-upload-1");
-	ck_assert_uint_gt(atomic_load(&scrap.len), strlen(scrap.path) + 1); /* the other one */
+	ck_assert_uint_eq(atomic_load(&scrap.len), strlen(scrap.path) + 1);
 	ck_assert_int_eq(rmdir(in_top("ws/dest/old")), 0);
 	hr_spool_close(&s);
 	ck_assert_uint_eq(atomic_load(&scrap.len), 0);
@@ -557,6 +622,27 @@ START_TEST(unpack_merges)
 	ck_assert_ptr_null(get("ws/up"));
 	ck_assert_ptr_null(get("ws/dest/a..b"));
 	ck_assert_uint_eq(entries("ws/dest"), 6); /* old sub x link empty ü */
+}
+END_TEST
+
+START_TEST(unpacking_keeps_attributes)
+{
+	static const struct member m[] = {{"old", AE_IFREG, "new"}, {"sub/a", AE_IFREG, "1"}};
+
+	if (!attributes_work(in_top("ws/dest")))
+		return;
+	put("ws/dest/sub/target", "old");
+	ck_assert_int_eq(symlink("target", in_top("ws/dest/sub/a")), 0);
+	attributes_give(in_top("ws/dest/old"));
+	attributes_give(in_top("ws/dest/sub/target"));
+	make_zip("a.zip", m, sizeof(m) / sizeof(m[0]));
+	ck_assert_str_eq(unpack("a.zip", 0, 0), "");
+	ck_assert_str_eq(get("ws/dest/old"), "new");
+	attributes_are_there(in_top("ws/dest/old"));
+	if (!openat2_works)
+		return; /* no link is followed */
+	ck_assert_str_eq(get("ws/dest/sub/target"), "1");
+	attributes_are_there(in_top("ws/dest/sub/target"));
 }
 END_TEST
 
@@ -813,10 +899,14 @@ main(void)
 	tcase_add_test(tc, hidden_files);
 	tcase_add_loop_test(tc, names_of_uploads, 0, (int)(sizeof(names) / sizeof(names[0])));
 	tcase_add_test(tc, mode_links_and_owner_stay);
+	tcase_add_test(tc, attributes_stay);
+	tcase_add_test(tc, no_attribute_is_added);
+	tcase_add_test(tc, running_programs_are_replaced);
 	tcase_add_test(tc, nothing_is_left_of_what_was_not_placed);
 	tcase_add_test(tc, a_spool_with_a_name);
 	tcase_add_test(tc, directories_made_and_taken_back);
 	tcase_add_test(tc, unpack_merges);
+	tcase_add_test(tc, unpacking_keeps_attributes);
 	tcase_add_loop_test(
 	    tc, hostile_archives_change_nothing, 0, (int)(sizeof(hostile) / sizeof(hostile[0])));
 	tcase_add_test(tc, limits_of_archives);

@@ -13,7 +13,7 @@
 #include "base/path.h"
 #include "files/place/oserror.h"
 #include "files/place/reach.h"
-#include "files/place/replace.h"
+#include "files/place/spool.h"
 #include "files/place/target.h"
 #include "files/archive/unpack_int.h"
 
@@ -70,27 +70,26 @@ descend(struct level *l, const char *name)
 static int
 put_over(struct level *l, const char *name, const struct stat *there)
 {
-	struct stat st = *there;
 	struct hr_target t = {.dir = -1};
 	char *way;
 	int sys, r = -1;
 
-	if (S_ISLNK(st.st_mode)) {
+	if (S_ISLNK(there->st_mode)) {
 		/* the file that it leads to, if that is beneath the directory, too */
 		way = hr_path_join(l->way, name);
 		if (way == NULL)
 			return fail(l, name, ENOMEM);
 		r = hr_target_open(&t, l->m->directory, way, l->m->directory, l->m->why);
-		if (r == 0 && l->moving && hr_replace(l->stage, name, t.dir, t.leaf, &t.st) < 0)
+		if (r == 0 && l->moving && hr_spool_move(l->stage, name, t.dir, t.leaf) < 0)
 			r = fail(l, name, errno);
 		hr_target_close(&t);
 		free(way);
 		return r;
 	}
-	sys = hr_target_refuses(&st);
+	sys = hr_target_refuses(there);
 	if (sys == 0 && faccessat(l->dir, name, W_OK, AT_EACCESS) < 0)
 		sys = errno;
-	if (sys == 0 && l->moving && hr_replace(l->stage, name, l->dir, name, &st) < 0)
+	if (sys == 0 && l->moving && hr_spool_move(l->stage, name, l->dir, name) < 0)
 		sys = errno;
 	return sys == 0 ? 0 : fail(l, name, sys);
 }
@@ -107,7 +106,7 @@ merge_entry(struct level *l, const char *name)
 	if (fstatat(l->dir, name, &there, AT_SYMLINK_NOFOLLOW) < 0) {
 		if (errno != ENOENT)
 			return fail(l, name, errno);
-		if (!l->moving || hr_replace_none(l->stage, name, l->dir, name) == 0)
+		if (!l->moving || hr_spool_move(l->stage, name, l->dir, name) == 0)
 			return 0;
 		/* another file system: the directory is made there and filled */
 		if (!is_dir || errno != EXDEV || mkdirat(l->dir, name, st.st_mode & 07777) < 0)

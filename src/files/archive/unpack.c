@@ -23,7 +23,6 @@
 #include "files/place/beneath.h"
 #include "files/place/oserror.h"
 #include "files/place/reach.h"
-#include "files/place/replace.h"
 #include "files/place/spool.h"
 #include "files/archive/unpack_int.h"
 #include "proto/pyrepr.h"
@@ -42,7 +41,7 @@ struct unpack {
 	uint64_t bytes, entries;
 	bool too_large;
 	int root, stage;
-	char stage_name[HR_REPLACE_NAME_MAX];
+	char stage_name[HR_SPOOL_NAME];
 	/* the directory of the last file, for the next one */
 	struct hr_buf name, last_way;
 	int last_dir;
@@ -114,7 +113,7 @@ stage_remove(const struct unpack *u, const char *name)
 static void
 stage_sweep(const struct unpack *u)
 {
-	static const char prefix[] = HR_REPLACE_PREFIX STAGE_KIND "-";
+	static const char prefix[] = HR_SPOOL_PREFIX STAGE_KIND "-";
 	int fd = openat(u->root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), old;
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *e;
@@ -138,7 +137,7 @@ static int
 stage_open(struct unpack *u)
 {
 	stage_sweep(u);
-	if (hr_replace_name(u->stage_name, STAGE_KIND) < 0 ||
+	if (hr_spool_name(u->stage_name, STAGE_KIND) < 0 ||
 	    mkdirat(u->root, u->stage_name, 0700) < 0) {
 		u->stage_name[0] = '\0';
 		return -1;
@@ -222,12 +221,10 @@ directory_of(struct unpack *u, const char **ret_leaf)
 static int
 write_block(struct unpack *u, int fd, const void *p, size_t len)
 {
-	struct hr_spool out = {.fd = fd};
-
 	u->bytes += len;
 	if (u->limits->bytes > 0 && u->bytes > u->limits->bytes)
 		return fail_limit(u, "bytes", u->limits->bytes);
-	if (hr_spool_write(&out, p, len) < 0)
+	if (hr_fd_write_full(fd, p, len, NULL) < 0)
 		return fail_entry(u, errno);
 	return 0;
 }

@@ -1,39 +1,26 @@
 /* hr_atomic: a user's file gets new bytes, whole or not at all (doc/files.md, "A file that is
  * replaced").
  *
- * The new bytes go to a file beside the old one that has no name yet, which then takes the old
- * one's place by rename(). Its mode, owner and extended attributes are the old one's; a symbolic
- * link stays one and its target is replaced; a dangling link gets its target. A reader, or a kill
- * at any moment, sees the old file or the new one.
- *
- * The old inode must stay where other names of it exist (hard links), where its directory takes no
- * file from us, where owner or attributes cannot be given to another file, and where it is a mount
- * point. Then the bytes are copied into it once the space for them is reserved: a full disk leaves
- * the old content, a kill in the middle of the copy does not.
+ * How the old file is replaced, and what stays of it: files/place/spool.h. A symbolic link stays
+ * one and its target is replaced; a dangling link gets its target.
  *
  * What is new survives a kill of any process of ours at once, and a power failure when the kernel
  * has written it: nothing here waits for the disk. */
 #ifndef HR_FILES_PLACE_ATOMIC_H
 #define HR_FILES_PLACE_ATOMIC_H
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/err.h"
 #include "files/place/moment.h"
-
-#define HR_ATOMIC_NAME 32
+#include "files/place/spool.h"
 
 struct hr_atomic {
-	int fd;     /* to be written and read by the caller, who does not close it; -1: not open */
-	int dir;    /* of the file */
-	int old;    /* the file to be replaced, open for writing; -1: there is none */
-	char *name; /* of the file in dir, all links followed */
-	char temp[HR_ATOMIC_NAME];      /* name of fd in dir; "": it has none */
-	bool elsewhere;                 /* fd is not in dir: its content is copied */
-	struct stat st;                 /* of old */
+	struct hr_spool spool; /* its fd is to be written and read by the caller; -1: not open */
+	int dir;               /* of the file */
+	int old;               /* the file to be replaced, open for writing; -1: there is none */
+	char *name;            /* of the file in dir, all links followed */
 	const struct hr_moment *moment; /* for the caller to set; NULL: none */
 };
 
@@ -43,7 +30,7 @@ struct hr_atomic {
  * regular one (a device, a FIFO) is HR_E_UNSUPPORTED: nothing can take its place. */
 int hr_atomic_open(struct hr_atomic *a, const char *path, mode_t mode, struct hr_err *err);
 
-/* What was written to a->fd is the file now. In any case a is as after hr_atomic_abort(). */
+/* What was written to a->spool.fd is the file now. In any case a is as after hr_atomic_abort(). */
 int hr_atomic_commit(struct hr_atomic *a, struct hr_err *err);
 
 /* The old file stays, the new bytes are gone. Nothing on one that is not open. */

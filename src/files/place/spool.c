@@ -1,83 +1,147 @@
-/* Files without a name (O_TMPFILE) and how they get one. */
+/* Files without a name (O_TMPFILE), how they get one, and what to do where they cannot. Invariant:
+ * until the one rename() or the copy of hr_spool_put() nothing that has a name in the user's
+ * directories was changed. */
 #include "config.h"
 
 #include "files/place/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/scrap.h"
 #include "files/place/oserror.h"
 #include "files/place/reach.h"
-#include "files/place/replace.h"
+
+#define XATTR_NAMES_MAX 65536 /* the kernel's */
+#define COPY_MAX (128u << 20) /* in one call */
+#define RACES 100             /* for a free name */
+#define COPY_CHUNK (64u << 10)
+#define ACCESS_LIST "system.posix_acl_access"
 
 void
 hr_spool_init(struct hr_spool *s)
 {
 	s->fd = s->dir = -1;
-	s->name = NULL;
+	s->name[0] = '\0';
 }
 
+/* Closes it without a word to those who wrote down other names. errno is kept. */
 static void
-proc_name(char *out, size_t cap, int fd)
+drop(struct hr_spool *s)
 {
-	(void)snprintf(out, cap, "/proc/self/fd/%d", fd);
+	int sys = errno;
+
+	if (s->name[0] != '\0')
+		(void)unlinkat(s->dir, s->name, 0); /* nobody could do more about it */
+	hr_fd_close(&s->dir);
+	hr_fd_close(&s->fd);
+	s->name[0] = '\0';
+	errno = sys;
 }
 
-static int
-open_in(struct hr_spool *s, int dir)
+void
+hr_spool_close(struct hr_spool *s)
 {
-	char name[HR_REPLACE_NAME_MAX], proc[64];
-
-	s->fd = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
-	if (s->fd >= 0) {
-		proc_name(proc, sizeof(proc), s->fd);
-		if (access(proc, F_OK) == 0)
-			return 0;
-		hr_fd_close(&s->fd); /* without /proc it could get no name */
-	} else if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) {
-		return -1;
-	}
-	if (hr_replace_name(name, "upload") < 0)
-		return -1;
-	hr_scrap_note(dir, name);
-	s->fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-	if (s->fd < 0)
-		return -1;
-	s->name = strdup(name);
-	s->dir = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (s->name != NULL && s->dir >= 0)
-		return 0;
-	(void)unlinkat(dir, name, 0);
-	hr_fd_close(&s->dir);
-	free(s->name);
-	s->name = NULL;
-	hr_fd_close(&s->fd);
-	errno = ENOMEM;
-	return -1;
+	drop(s);
+	hr_scrap_forget();
 }
 
 int
-hr_spool_open_at(struct hr_spool *s, int dir)
+hr_spool_name(char name[HR_SPOOL_NAME], const char *kind)
+{
+	uint64_t random;
+
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+		errno = EIO;
+		return -1;
+	}
+	(void)snprintf(
+	    name, HR_SPOOL_NAME, HR_SPOOL_PREFIX "%s-%016llx", kind, (unsigned long long)random);
+	return 0;
+}
+
+/* ---- new bytes ---- */
+
+static int
+link_fd(int fd, int dir, const char *name)
+{
+	char proc[64];
+
+	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, proc, dir, name, AT_SYMLINK_FOLLOW);
+}
+
+/* A name of its own in dir, for the file that it is or, without one, for a new one. */
+static int
+take_name(struct hr_spool *s, int dir, mode_t mode)
+{
+	char name[HR_SPOOL_NAME];
+	int at = fcntl(dir, F_DUPFD_CLOEXEC, 0), r = -1;
+
+	if (at >= 0 && hr_spool_name(name, "new") == 0) {
+		hr_scrap_note(dir, name);
+		if (s->fd >= 0)
+			r = link_fd(s->fd, dir, name);
+		else
+			r = s->fd = openat(
+			    dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	}
+	if (r < 0) {
+		hr_fd_close(&at);
+		return -1;
+	}
+	s->dir = at;
+	memcpy(s->name, name, sizeof(name));
+	return 0;
+}
+
+static int
+open_in(struct hr_spool *s, int dir, mode_t mode)
+{
+	char proc[64];
+
+	s->fd = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+	if (s->fd >= 0) {
+		(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", s->fd);
+		if (access(proc, F_OK) == 0)
+			return 0;
+		hr_fd_close(&s->fd); /* without /proc it could get no name */
+	} else if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT) {
+		return -1;
+	}
+	return take_name(s, dir, mode);
+}
+
+/* Of a directory that takes no file from us. */
+static bool
+is_closed(int sys)
+{
+	return sys == EACCES || sys == EPERM || sys == EROFS;
+}
+
+int
+hr_spool_open_at(struct hr_spool *s, int dir, mode_t mode, bool over)
 {
 	const char *elsewhere;
-	int r = open_in(s, dir), tmp;
+	int r = open_in(s, dir, mode), sys = errno, tmp;
 
-	if (r == 0 || (errno != EACCES && errno != EPERM))
+	if (r == 0 || !over || !is_closed(sys))
 		return r;
-	/* a file may be open to us in a directory that is not */
 	elsewhere = getenv("TMPDIR");
 	tmp = open(elsewhere != NULL && elsewhere[0] == '/' ? elsewhere : "/tmp",
 	    O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (tmp >= 0) {
-		r = open_in(s, tmp);
-		hr_fd_close(&tmp);
-	}
+	if (tmp >= 0)
+		r = open_in(s, tmp, 0600);
+	hr_fd_close(&tmp);
+	errno = sys;
 	return r;
 }
 
@@ -103,7 +167,7 @@ hr_spool_open(struct hr_spool *s, const char *directory)
 	free(path);
 	if (dir < 0)
 		return -1;
-	r = hr_spool_open_at(s, dir);
+	r = hr_spool_open_at(s, dir, 0666, true);
 	hr_fd_close(&dir);
 	return r;
 }
@@ -111,97 +175,239 @@ hr_spool_open(struct hr_spool *s, const char *directory)
 int
 hr_spool_write(struct hr_spool *s, const char *p, size_t len)
 {
+	return hr_fd_write_full(s->fd, p, len, NULL);
+}
+
+/* All bytes of `from` to the offset of `to`. 0 or -1 with errno. */
+static int
+copy_bytes(int from, int to)
+{
+	char chunk[COPY_CHUNK];
 	ssize_t n;
 
-	for (; len > 0; p += n, len -= (size_t)n) {
-		n = write(s->fd, p, len);
-		if (n < 0 && errno != EINTR)
-			return -1;
-		if (n < 0)
-			n = 0;
-	}
-	return 0;
-}
-
-/* Gives it the name in dir. The first time it is linked; it cannot have two. */
-static int
-link_as(struct hr_spool *s, int dir, const char *name)
-{
-	char proc[64];
-
-	if (s->name != NULL)
-		return hr_replace_none(s->dir, s->name, dir, name);
-	proc_name(proc, sizeof(proc), s->fd);
-	return linkat(AT_FDCWD, proc, dir, name, AT_SYMLINK_FOLLOW);
-}
-
-/* The target is on another file system than the spool: it was mounted meanwhile, or below. */
-static int
-copy_as(struct hr_spool *s, int dir, const char *name)
-{
-	int to = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-	int r, sys;
-
-	if (to < 0)
+	if (lseek(from, 0, SEEK_SET) < 0)
 		return -1;
-	r = hr_replace_copy(s->fd, to);
-	sys = errno;
-	hr_fd_close(&to);
-	if (r < 0)
-		(void)unlinkat(dir, name, 0);
-	errno = sys;
+	do
+		n = copy_file_range(from, NULL, to, NULL, COPY_MAX, 0);
+	while (n > 0 || (n < 0 && errno == EINTR));
+	if (n == 0)
+		return 0;
+	/* not between these file systems, or not there at all; a full disk is told again */
+	while ((n = hr_fd_read(from, chunk, sizeof(chunk))) > 0)
+		if (hr_fd_write_full(to, chunk, (size_t)n, NULL) < 0)
+			return -1;
+	return n < 0 ? -1 : 0;
+}
+
+/* ---- what stays of the old file ---- */
+
+/* Copies one attribute; true also where there is nothing to copy. */
+static bool
+keep_xattr(int from, int to, const char *name)
+{
+	char value[4096], *big = NULL;
+	ssize_t n;
+	bool ok;
+
+	/* of programs: writing to a file takes it away as well */
+	if (strcmp(name, "security.capability") == 0)
+		return true;
+	n = fgetxattr(from, name, value, sizeof(value));
+	if (n < 0 && errno == ERANGE) {
+		big = malloc(XATTR_SIZE_MAX);
+		n = big != NULL ? fgetxattr(from, name, big, XATTR_SIZE_MAX) : -1;
+	}
+	ok = n >= 0 && fsetxattr(to, name, big != NULL ? big : value, (size_t)n, 0) == 0;
+	free(big);
+	return ok;
+}
+
+static bool
+keep_xattrs(int from, int to)
+{
+	ssize_t n = flistxattr(from, NULL, 0), at;
+	char *names;
+	bool ok = true;
+
+	if (n <= 0)
+		return n == 0 || errno == ENOTSUP;
+	names = malloc(XATTR_NAMES_MAX);
+	n = names != NULL ? flistxattr(from, names, XATTR_NAMES_MAX) : -1;
+	for (at = 0; ok && at < n; at += (ssize_t)strlen(names + at) + 1)
+		ok = keep_xattr(from, to, names + at);
+	free(names);
+	return ok && n >= 0;
+}
+
+/* Whether fd may pass for the old file now. */
+static bool
+keep_metadata(int fd, int old)
+{
+	struct stat st, was;
+
+	if (fstat(fd, &st) < 0 || fstat(old, &was) < 0)
+		return false;
+	if ((st.st_uid != was.st_uid || st.st_gid != was.st_gid) &&
+	    fchown(fd, was.st_uid, was.st_gid) < 0)
+		return false;
+	/* what its directory gives to new files the old one need not have had */
+	if (fremovexattr(fd, ACCESS_LIST) < 0 && errno != ENODATA && errno != ENOTSUP)
+		return false;
+	/* behind fchown(), which clears bits of it; an access list's mask comes with its attribute
+	 */
+	return fchmod(fd, was.st_mode & 07777) == 0 && keep_xattrs(old, fd);
+}
+
+/* ---- taking its place ---- */
+
+static int
+copy_into(int from, int old)
+{
+	struct stat st;
+
+	if ((fcntl(old, F_GETFL) & O_ACCMODE) == O_RDONLY) {
+		errno = ETXTBSY; /* see open_old() */
+		return -1;
+	}
+	if (fstat(from, &st) < 0)
+		return -1;
+	/* holes of the old file too: nothing below may find the disk full */
+	if (st.st_size > 0 && fallocate(old, FALLOC_FL_KEEP_SIZE, 0, st.st_size) < 0 &&
+	    errno != EOPNOTSUPP && errno != ENOSYS)
+		return -1;
+	return copy_bytes(from, old) < 0 ? -1 : ftruncate(old, st.st_size);
+}
+
+/* Where nothing is: EEXIST otherwise. */
+static int
+take_free(struct hr_spool *s, int dir, const char *leaf)
+{
+	struct stat st;
+	int r;
+
+	if (s->name[0] == '\0')
+		return link_fd(s->fd, dir, leaf);
+	r = renameat2(s->dir, s->name, dir, leaf, RENAME_NOREPLACE);
+	if (r < 0 && (errno == EINVAL || errno == ENOSYS)) { /* not every file system can */
+		if (fstatat(dir, leaf, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+			errno = EEXIST;
+			return -1;
+		}
+		r = renameat(s->dir, s->name, dir, leaf);
+	}
+	if (r == 0)
+		s->name[0] = '\0';
 	return r;
 }
 
+/* old is the file there. EPERM: it must stay where it is. */
 static int
-place(struct hr_spool *s, const struct hr_target *t)
+take_place(struct hr_spool *s, int dir, const char *leaf, int old)
 {
-	char name[HR_REPLACE_NAME_MAX];
-	int r, sys;
+	struct stat st;
 
-	if (!t->exists && link_as(s, t->dir, t->leaf) == 0)
-		return 0;
-	if (!t->exists && errno != EXDEV)
+	if (old < 0)
+		return take_free(s, dir, leaf);
+	if (fstat(old, &st) < 0)
 		return -1;
-	/* first a name beside it, then in its place */
-	if (hr_replace_name(name, "upload") < 0)
+	if (st.st_nlink > 1 || !keep_metadata(s->fd, old)) {
+		errno = EPERM;
 		return -1;
-	hr_scrap_note(t->dir, name);
-	r = link_as(s, t->dir, name);
-	if (r < 0 && errno == EXDEV)
-		r = copy_as(s, t->dir, name);
-	if (r < 0 && t->exists && (errno == EACCES || errno == EPERM))
-		return hr_replace_content(s->fd, t->dir, t->leaf);
-	if (r < 0)
+	}
+	if ((s->name[0] == '\0' && take_name(s, dir, 0) < 0) ||
+	    renameat(s->dir, s->name, dir, leaf) < 0)
 		return -1;
-	r = t->exists ? hr_replace(t->dir, name, t->dir, t->leaf, &t->st)
-		      : hr_replace_none(t->dir, name, t->dir, t->leaf);
-	sys = errno;
-	if (r < 0)
-		(void)unlinkat(t->dir, name, 0);
-	errno = sys;
+	s->name[0] = '\0';
+	return 0;
+}
+
+/* old: -1: nothing is there. */
+static int
+put(struct hr_spool *s, int dir, const char *leaf, int old)
+{
+	struct hr_spool beside;
+	int r = take_place(s, dir, leaf, old);
+
+	if (r < 0 && errno == EXDEV) {
+		hr_spool_init(&beside);
+		r = open_in(&beside, dir, old >= 0 ? 0600 : 0666);
+		if (r == 0)
+			r = copy_bytes(s->fd, beside.fd);
+		if (r == 0)
+			r = take_place(&beside, dir, leaf, old);
+		drop(&beside);
+	}
+	if (r < 0 && old >= 0 && (is_closed(errno) || errno == EBUSY))
+		r = copy_into(s->fd, old);
+	return r;
+}
+
+/* The regular file dir/leaf to be replaced. */
+static int
+open_old(int dir, const char *leaf)
+{
+	struct stat st;
+	int fd = hr_reach_open(dir, leaf, O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
+
+	if (fd < 0 && errno == ETXTBSY) /* a program that runs can be replaced, not written to */
+		fd = hr_reach_open(dir, leaf, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))) {
+		hr_fd_close(&fd);
+		errno = EINVAL;
+	}
+	return fd;
+}
+
+/* Over the file that is there by now, if one is. */
+static int
+put_over(struct hr_spool *s, int dir, const char *leaf)
+{
+	int old = open_old(dir, leaf), r;
+
+	if (old < 0 && errno != ENOENT)
+		return -1;
+	r = put(s, dir, leaf, old);
+	hr_fd_close(&old);
+	return r;
+}
+
+int
+hr_spool_put(struct hr_spool *s, int dir, const char *leaf, int old)
+{
+	int tries, r;
+
+	if (old >= 0)
+		return put(s, dir, leaf, old);
+	for (tries = 0; (r = put_over(s, dir, leaf)) < 0 && errno == EEXIST && tries < RACES;)
+		tries++;
 	return r;
 }
 
 int
 hr_spool_place(struct hr_spool *s, const struct hr_target *t, struct hr_buf *why)
 {
-	if (place(s, t) < 0)
+	if (hr_spool_put(s, t->dir, t->leaf, -1) < 0)
 		return hr_oserror_put(why, errno, t->text);
-	free(s->name); /* it is the target's now, or gone */
-	s->name = NULL;
+	if (s->name[0] != '\0') /* its bytes were copied */
+		(void)unlinkat(s->dir, s->name, 0);
+	s->name[0] = '\0';
 	hr_scrap_forget();
 	return 0;
 }
 
-void
-hr_spool_close(struct hr_spool *s)
+int
+hr_spool_move(int from_dir, const char *from, int dir, const char *leaf)
 {
-	if (s->name != NULL)
-		(void)unlinkat(s->dir, s->name, 0);
-	free(s->name);
-	s->name = NULL;
-	hr_scrap_forget();
-	hr_fd_close(&s->dir);
-	hr_fd_close(&s->fd);
+	struct hr_spool s = {.dir = fcntl(from_dir, F_DUPFD_CLOEXEC, 0)};
+	struct stat st;
+	int r = -1;
+
+	s.fd = openat(from_dir, from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (s.dir >= 0 && s.fd >= 0 && fstat(s.fd, &st) == 0) {
+		(void)snprintf(s.name, sizeof(s.name), "%s", from);
+		r = S_ISDIR(st.st_mode) ? take_free(&s, dir, leaf)
+					: hr_spool_put(&s, dir, leaf, -1);
+	}
+	drop(&s);
+	return r;
 }
