@@ -7,14 +7,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/account.h"
 #include "base/fd.h"
 #include "base/spawn.h"
 #include "files/charset/charset.h"
@@ -27,6 +31,7 @@
 #define FILE_MAX (10u << 20)
 #define TEXT_MAX (64u << 20)
 #define KIND_MAX 4096
+#define PATIENCE 30 /* s for a converter: a damaged document may keep it for ever */
 
 /* ---- programs ---- */
 
@@ -49,16 +54,64 @@ is_installed(const char *name)
 	return found;
 }
 
-/* What a program writes, given the file on its stdin: its wait status, or -1. */
+/* Until fd can be read, or says that its process has ended; false: not before the deadline. */
+static bool
+wait_for(int fd, time_t deadline)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	struct timespec now;
+	int r;
+
+	do {
+		(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail */
+		if (now.tv_sec >= deadline)
+			return false;
+		r = poll(&p, 1, (int)(deadline - now.tv_sec) * 1000);
+	} while (r == 0 || (r < 0 && errno == EINTR));
+	return r > 0;
+}
+
+/* All that a program writes, and its end, within PATIENCE: its wait status, or -1. The shell's
+ * account may stop it, and what it started may hold its stdout open. */
+static int
+collect(pid_t pid, int from, struct hr_buf *out)
+{
+	struct timespec now;
+	time_t deadline;
+	ssize_t n = -1;
+	char *room;
+	int status = -1, end = (int)syscall(SYS_pidfd_open, pid, 0);
+	bool in_time;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	deadline = now.tv_sec + PATIENCE;
+	while ((in_time = wait_for(from, deadline))) {
+		room = hr_buf_reserve(out, 65536);
+		n = room != NULL ? hr_fd_read(from, room, 65536) : -1;
+		if (n <= 0)
+			break;
+		hr_buf_grew(out, (size_t)n);
+	}
+	/* without pidfd_open (before Linux 5.3) one that has closed its stdout is waited for */
+	if (!in_time || n < 0 || (end >= 0 && !wait_for(end, deadline)))
+		(void)kill(-pid, SIGKILL);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	hr_fd_close(&end);
+	return in_time && n == 0 ? status : -1;
+}
+
+/* What a program writes, given the file on its stdin: its wait status, or -1. What the agent wrote
+ * is read with the rights of the shell's account: whoever breaks the program wins nothing. */
 static int
 run(const char *const *argv, const char *file, struct hr_buf *out, struct hr_err *err)
 {
-	int ends[2], status = -1,
-		     in = hr_reach_open(AT_FDCWD, file, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	const struct hr_reach *rules = hr_reach_get_rules();
+	struct hr_account shell;
+	struct hr_spawn_user user;
+	int ends[2], status, in = hr_reach_open(AT_FDCWD, file, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	struct hr_spawn s = {.path = argv[0], .argv = argv, .setsid = true, .umask = -1};
 	struct hr_spawn_fd fds[2] = {{in, STDIN_FILENO}, {-1, STDOUT_FILENO}};
-	ssize_t n = 0;
-	char *room;
 	pid_t pid;
 
 	if (in < 0)
@@ -68,6 +121,12 @@ run(const char *const *argv, const char *file, struct hr_buf *out, struct hr_err
 		hr_fd_close(&in);
 		return -1;
 	}
+	if (rules != NULL && rules->shell != 0 && geteuid() == 0) {
+		hr_account_find(&shell, rules->shell);
+		user = (struct hr_spawn_user){
+		    shell.uid, shell.gid, shell.groups, (size_t)shell.ngroups};
+		s.user = &user;
+	}
 	fds[1].from = ends[1];
 	s.fds = fds;
 	s.nfds = 2;
@@ -75,19 +134,9 @@ run(const char *const *argv, const char *file, struct hr_buf *out, struct hr_err
 	pid = hr_spawn(&s, err);
 	hr_fd_close(&in);
 	hr_fd_close(&ends[1]);
-	while (pid >= 0) {
-		room = hr_buf_reserve(out, 65536);
-		n = room != NULL ? hr_fd_read(ends[0], room, 65536) : -1;
-		if (n <= 0)
-			break;
-		hr_buf_grew(out, (size_t)n);
-	}
-	hr_fd_close(&ends[0]); /* one that writes on gets SIGPIPE */
-	while (pid >= 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (pid < 0)
-		return -1;
-	if (n < 0)
+	status = pid >= 0 ? collect(pid, ends[0], out) : -1;
+	hr_fd_close(&ends[0]);
+	if (pid >= 0 && status < 0)
 		return hr_err_set(err, HR_E_SYS, "%s failed", argv[0]);
 	return status;
 }
@@ -103,7 +152,7 @@ struct source {
 static int
 convert_pdf(const struct source *d, struct hr_buf *raw, struct hr_buf *why)
 {
-	const char *const argv[] = {"pdftotext", "-q", "-enc", "UTF-8", "--", d->file, "-", NULL};
+	const char *const argv[] = {"pdftotext", "-q", "-enc", "UTF-8", "-", "-", NULL};
 	const struct hr_buf *bytes = d->bytes;
 	struct hr_err err = {.code = HR_OK};
 	int status;

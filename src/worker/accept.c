@@ -6,6 +6,7 @@
 #include "worker/fcgi.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <fcgiapp.h>
 #include <poll.h>
 #include <signal.h>
@@ -170,6 +171,8 @@ serve(struct hr_worker *w, FCGX_Request *fcgi, struct hr_answer *answer)
 	bool at_once, whole, sent;
 	int64_t began;
 
+	/* libfcgi does not: a converter of documents would have the client's connection */
+	(void)fcntl(fcgi->ipcFd, F_SETFD, FD_CLOEXEC); /* fails for no open descriptor */
 	count_busy(w);
 	hr_reply_request(fcgi, &r);
 	began = hr_worker_mono_ns();

@@ -6,10 +6,12 @@ import http.client
 import io
 import json
 import os
+import pwd
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import urllib.parse
 import zipfile
 
@@ -209,6 +211,47 @@ def workers_have_few_rights():
             equal(said["NoNewPrivs"].strip(), "1")
 
 
+CONVERTER = """#!/bin/sh
+exec 2>&1
+case $(cat) in
+*stop) kill -STOP $$;;
+*hold) sleep 1000 >/dev/null & exec >/dev/null; wait;;
+esac
+id -u; id -G
+grep CapEff /proc/self/status
+for n in /proc/$$/fd/*; do readlink $n; done
+exit 0
+"""
+
+
+def converters_have_the_shells_rights():
+    """What reads the agent's documents is not root, has nothing of the worker, and cannot hold it up."""
+    need_root()
+    with tempfile.TemporaryDirectory() as top:
+        os.chmod(top, 0o755)
+        program = os.path.join(top, "converter")
+        with open(program, "w") as f:
+            f.write(CONVERTER)
+        os.chmod(program, 0o755)
+        with Rooted(office_converter=program) as s:
+            def convert(text):
+                s.as_user("printf 'PK\\003\\004%s' >a.docx" % text)
+                a = s.request("POST", "/execute_action", json.dumps({"action": {"action": "read", "args": {
+                    "path": os.path.join(s.work_dir, "a.docx"), "impl_source": "oh_aci"}}}),
+                    dict(s.header, **{"Content-Type": "application/json"}), timeout=120)
+                equal(a.status, 200, a)
+                return a.json()["content"]
+            who = pwd.getpwnam(USER)
+            said = convert("x").splitlines()[1:]
+            equal(said[0], str(who.pw_uid), said)
+            equal("0" in said[1].split(), False, said)
+            equal(said[2].split()[1].strip("0"), "", said)
+            equal([line for line in said if "socket:" in line], [], "the client's connection")
+            for what in ("stop", "hold"):
+                said = convert(what)
+                equal("/converter failed. Please use" in said, True, "%s: %s" % (what, said))
+
+
 # ---- links of the sandbox' user ----
 
 def members(body):
@@ -315,7 +358,8 @@ def links_that_change():
 
 
 TESTS = [no_process_is_reached, no_process_is_reached_by_links, another_procfs, the_key_file,
-         workers_have_few_rights, archives_and_links, uploads_and_links, links_that_change]
+         workers_have_few_rights, converters_have_the_shells_rights, archives_and_links, uploads_and_links,
+         links_that_change]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))
