@@ -108,7 +108,8 @@ values_init(struct values *v, const struct hr_server *s, const struct hr_setting
 	values_number(v, "action_limit", c->action_workers_max);
 	values_number(v, "live_limit", c->live_workers_max);
 	(void)hr_log_level_parse(c->log_level, &level); /* was checked */
-	values_add(v, "error_level", level == HR_LOG_DEBUG ? "info" : "warn", false);
+	/* never "info": there it quotes lines of a client's head that it refuses, with the key */
+	values_add(v, "error_level", level == HR_LOG_DEBUG ? "notice" : "warn", false);
 }
 
 static int

@@ -115,6 +115,23 @@ def key_of_a_file_is_nowhere():
     key_is_nowhere(True)
 
 
+def key_is_in_no_log():
+    """Also not of a request whose head nginx refuses, where the log tells all there is."""
+    need_root()
+    with Keyed(settings={"log_level": "debug"}) as s:
+        key = s.secret.encode()
+        for line in (b"X-Session-API-Key: %s" % key + b"A" * 70000, b"X-Session-API-Key: %s\0" % key,
+                     b"X-Session-API-Key %s" % key, b"X-Session-API-Key\1: %s" % key, b"Cookie: %s\0" % key,
+                     b"X_Session_API_Key: %s" % key, b"X-Session-API-Key: %s\r\nContent-Length: x" % key):
+            s.raw(b"GET /ready HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%s\r\n\r\n" % line)
+        for kind in ("handrail-worker", "nginx"):
+            for pid in s.pids(kind):
+                os.kill(pid, signal.SIGKILL)
+        s.until("it is asked for", lambda: not s.refused() and s.get(
+            "/ready", X_Session_API_Key=s.secret).status == 200)
+        equal([line for line in s.log().splitlines() if s.secret in line], [])
+
+
 def newborn_workers():
     """With one account: nothing can look into a worker, from its first instruction on."""
     if ROOT and not all(os.stat(d).st_mode & 1 for d in (BUILDDIR, os.path.dirname(BUILDDIR))):
