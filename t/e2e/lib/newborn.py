@@ -3,7 +3,7 @@ opens what it can of the one that takes its place, in the moments in which it do
 waits for a line on the FIFO and reads the memories that it has open again. It does not know the key: who
 runs it looks for the key in FILE.
 
-    newborn.py FILE PID-OF-HANDRAILD POOL SECONDS WANTED FIFO
+    newborn.py FILE PID-OF-HANDRAILD POOL KILLS WANTED FIFO
 
 Prints as JSON how many workers it killed, of how many new ones it opened the memory, and how many bytes
 it read."""
@@ -16,7 +16,7 @@ import sys
 import time
 
 out = open(sys.argv[1], "wb")
-server, pool, seconds, wanted, fifo = int(sys.argv[2]), sys.argv[3], float(sys.argv[4]), int(sys.argv[5]), sys.argv[6]
+server, pool, kills, wanted, fifo = int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5]), sys.argv[6]
 PER_AREA = 4 << 20
 done = {"killed": 0, "met": 0, "read": 0, "read_again": 0}
 
@@ -93,8 +93,7 @@ def areas_of(pid):
 
 
 met = []
-end = time.monotonic() + seconds
-while len(met) < wanted and time.monotonic() < end:
+while len(met) < wanted and done["killed"] < kills:
     old = workers()
     if not old:
         continue
