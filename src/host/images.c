@@ -40,7 +40,7 @@ put_image(struct hr_buf *b, struct json_object *image)
 		n = 0;
 	for (size_t i = 0; i < (n > 0 ? n : 1); i++) {
 		hr_buf_adds(b, b->len > 1 ? ",{" : "{");
-		put_text(b, "name", hr_json_entry(names, i));
+		put_text(b, "name", n > 0 ? hr_json_entry(names, i) : NULL);
 		put_text(b, "id", hr_json_at(image, "Id"));
 		put_text(b, "version", hr_json_at(labels, "org.openhands.version"));
 		hr_buf_addf(b, "\"bytes\":%lld,\"created\":%lld}",
