@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "files/place/atomic.h"
 #include "host/cli_int.h"
 #include "host/error.h"
 #include "host/zip.h"
@@ -27,50 +28,72 @@ failed(struct hr_error *err, int sys, const char *path)
 	    err, HR_ERROR_RUNTIME, "Unexpected error copying file: %s: %s", path, strerror(sys));
 }
 
-/* The bytes, then mode and times. */
 static int
-copy_bytes(int in, int out, const struct stat *st)
+copy_bytes(int in, int out)
 {
-	const struct timespec times[2] = {st->st_atim, st->st_mtim};
 	char piece[PIECE];
 	ssize_t n;
 
 	while ((n = hr_fd_read(in, piece, sizeof(piece))) > 0)
 		if (hr_fd_write_full(out, piece, (size_t)n, NULL) != 0)
 			return -1;
-	return n == 0 && fchmod(out, st->st_mode & 07777) == 0 ? futimens(out, times) : -1;
+	return (int)n;
 }
 
-/* Whole or not at all: a temporary beside it takes its place. */
+/* Mode and times of another file. */
+static int
+liken(int fd, const struct stat *st)
+{
+	const struct timespec times[2] = {st->st_atim, st->st_mtim};
+
+	return fchmod(fd, st->st_mode & 07777) == 0 ? futimens(fd, times) : -1;
+}
+
+/* Whole or not at all. A file that is replaced keeps its owner, attributes and names. */
+static int
+put_file(int in, const struct stat *st, const char *to, struct hr_err *e)
+{
+	struct hr_atomic a;
+	int fd, rc;
+	bool over;
+
+	if (hr_atomic_open(&a, to, 0600, e) != 0)
+		return -1;
+	over = a.old >= 0;
+	if (copy_bytes(in, a.spool.fd) != 0 || (!over && liken(a.spool.fd, st) != 0)) {
+		(void)hr_err_sys(e, errno, "%s", to);
+		hr_atomic_abort(&a);
+		return -1;
+	}
+	if (hr_atomic_commit(&a, e) != 0)
+		return -1;
+	if (!over)
+		return 0;
+	fd = open(to, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	rc = fd >= 0 && liken(fd, st) == 0 ? 0 : hr_err_sys(e, errno, "%s", to);
+	hr_fd_close(&fd);
+	return rc;
+}
+
 static int
 copy_file(const char *from, const char *to, struct hr_error *err)
 {
 	struct stat st, there;
-	char *temp = NULL;
-	int in = open(from, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), out = -1, rc = -1;
+	struct hr_err e = {.code = HR_OK};
+	int in = open(from, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), rc = -1;
 
-	if (in < 0 || fstat(in, &st) != 0) {
+	if (in < 0 || fstat(in, &st) != 0)
 		(void)failed(err, errno, from);
-	} else if (!S_ISREG(st.st_mode)) {
+	else if (!S_ISREG(st.st_mode))
 		(void)hr_error_set(err, HR_ERROR_NOENT,
 		    "Source path '%s' is not a valid file or directory.", from);
-	} else if (stat(to, &there) == 0 && there.st_dev == st.st_dev &&
-		   there.st_ino == st.st_ino) {
+	else if (stat(to, &there) == 0 && there.st_dev == st.st_dev && there.st_ino == st.st_ino)
 		rc = 0;
-	} else if (asprintf(&temp, "%s.XXXXXX", to) < 0) {
-		temp = NULL;
-		(void)hr_error_nomem(err);
-	} else if ((out = mkostemp(temp, O_CLOEXEC)) < 0) {
-		(void)failed(err, errno, to);
-	} else if (copy_bytes(in, out, &st) != 0 || rename(temp, to) != 0) {
-		(void)failed(err, errno, to);
-		(void)unlink(temp);
-	} else {
+	else if (put_file(in, &st, to, &e) != 0)
+		(void)failed(err, e.code == HR_E_UNSUPPORTED ? EINVAL : e.sys, to);
+	else
 		rc = 0;
-	}
 	hr_fd_close(&in);
-	hr_fd_close(&out);
-	free(temp);
 	return rc;
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Sandboxes of the kind "cli": commands and files of this machine in one directory, without a server."""
 
+import errno
 import json
 import os
 import subprocess
@@ -9,7 +10,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.host import BUILD, PATIENCE, Host  # noqa: E402
-from lib.tap import Tap, equal  # noqa: E402
+from lib.tap import Skip, Tap, equal  # noqa: E402
 
 
 class CliHost(Host):
@@ -177,8 +178,44 @@ def copies():
         h.fails(3, "Path not found: missing", "get", "missing", "back")
         h.ok("get", "b.txt", "one")
         equal(os.listdir(h.path("cwd", "one")), ["b.txt"], "one file")
-        temporary = [n for n in os.listdir(h.workspace) if n.count(".") > 1]
+        temporary = [n for n in os.listdir(h.workspace) if n.startswith(".handrail")]
         equal(temporary, [], "temporary files")
+
+
+def copies_over_files():
+    """The new file has the old one's place, names, owner and attributes, and its own mode and times."""
+    with CliHost() as h:
+        old, new = h.mine("old"), h.path("cwd", "new")
+        with open(old, "w", encoding="utf-8") as f:
+            f.write("old")
+        os.symlink("old", h.mine("link"))
+        try:
+            os.setxattr(old, "user.kept", b"yes")
+        except OSError as e:
+            if e.errno != errno.ENOTSUP:
+                raise
+            raise Skip("%s has no attributes; set TMPDIR to a directory of ext4, xfs or btrfs" % old) from e
+        if os.geteuid() == 0:
+            os.chown(old, 1234, 4321)
+        before = os.stat(old)
+        with open(new, "w", encoding="utf-8") as f:
+            f.write("new")
+        os.chmod(new, 0o750)
+        os.utime(new, (1000, 2000))
+        h.ok("put", new, "fresh.txt")
+        h.ok("put", new, h.mine("link"))
+        now = os.stat(old)
+        equal((text_of(old), os.readlink(h.mine("link"))), ("new", "old"), "through a link")
+        equal((now.st_mode & 0o7777, now.st_mtime), (0o750, 2000), "mode and time")
+        equal((now.st_uid, now.st_gid, os.getxattr(old, "user.kept")),
+              (before.st_uid, before.st_gid, b"yes"), "owner and attribute")
+        fresh = os.stat(h.mine("fresh.txt"))
+        equal((fresh.st_mode & 0o7777, fresh.st_mtime), (0o750, 2000), "a new file")
+        os.link(old, h.mine("hard"))
+        with open(new, "w", encoding="utf-8") as f:
+            f.write("newer")
+        h.ok("put", new, h.mine("hard"))
+        equal((text_of(old), os.stat(old).st_nlink), ("newer", 2), "another name")
 
 
 def what_it_cannot():
@@ -220,7 +257,8 @@ def program():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (life, commands, long_output, time_limits, variables, paths, files, copies, what_it_cannot, program):
+    for test in (life, commands, long_output, time_limits, variables, paths, files, copies, copies_over_files,
+                 what_it_cannot, program):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 
