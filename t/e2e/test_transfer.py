@@ -315,11 +315,15 @@ def mode_owner_and_links_stay():
         equal(seen <= {(300000, b"a", b"a"), (300000, b"b", b"b")}, True, seen)
 
 
-def attributes_stay():
-    """An access list, written as the kernel stores it, and other attributes: they are the file's, not its text's."""
-    names = ("user.one", "system.posix_acl_access")
-    rights = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, bits, who) for tag, bits, who in (
+def access_list():
+    """Nobody reads and writes, too; as the kernel stores it."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, bits, who) for tag, bits, who in (
         (1, 6, 2**32 - 1), (2, 6, 65534), (4, 4, 2**32 - 1), (16, 6, 2**32 - 1), (32, 0, 2**32 - 1)))
+
+
+def attributes_stay():
+    """An access list and another attribute: they are the file's, not its text's."""
+    names, rights = ("user.one", "system.posix_acl_access"), access_list()
     with Server() as s:
         path = os.path.join(s.work_dir, "f")
         for what in (lambda: upload(s, s.work_dir, "f", b"text"),
@@ -445,9 +449,13 @@ def other_file_system_below():
     with Server() as s, small_disk(s, 2 * MB) as at:
         with open(os.path.join(at, "old"), "w") as f:
             f.write("old")
+        os.setxattr(os.path.join(at, "old"), "system.posix_acl_access", access_list())
+        inode = os.stat(os.path.join(at, "old")).st_ino
         a = upload(s, s.work_dir, "z.zip", archive(
             ("small/old", "new"), ("small/d/e", "e"), ("small/f", "f"), ("top", "t")))
         equal((a.status, tree(at)), (200, {"old": b"new", "d": stat.S_IFDIR, "d/e": b"e", "f": b"f"}), repr(a))
+        equal(os.getxattr(os.path.join(at, "old"), "system.posix_acl_access"), access_list())
+        equal(os.stat(os.path.join(at, "old")).st_ino != inode, True, "another file in its place")
         equal(upload(s, s.work_dir, "small/g", b"g").status, 200)
         equal(read(at, "g"), b"g")
 
