@@ -670,7 +670,6 @@ main(void)
 	tcase_add_test(tc, sums_are_salted);
 	tcase_add_test(tc, workers_are_told_in_parts);
 	tcase_add_test(tc, the_next_image_inherits);
-	tcase_add_test(tc, an_image_runs_and_cannot_be_read);
 	tcase_add_loop_test(tc, addresses, 0, 18);
 	tcase_add_test(tc, a_taken_port_is_noticed);
 	tcase_add_test(tc, the_viewer_takes_no_port_that_is_bound);
@@ -682,8 +681,10 @@ main(void)
 	tcase_add_loop_test(tc, notify_reaches_both_kinds_of_names, 0, 2);
 	tcase_add_test(tc, notify_without_a_manager);
 	tcase_add_test(tc, digests_tell_words_apart);
-	tcase_set_tags(native, "no-valgrind"); /* it knows no pidfd_open */
+	tcase_set_tags(
+	    native, "no-valgrind"); /* it knows no pidfd_open, and no execveat of memory */
 	tcase_add_checked_fixture(native, setup, teardown);
+	tcase_add_test(native, an_image_runs_and_cannot_be_read);
 	tcase_add_test(native, a_recorded_keeper_is_found_while_it_lives);
 	tcase_add_test(native, one_with_other_settings_is_ended);
 	tcase_add_test(tc, another_process_of_that_number_is_left_alone);
