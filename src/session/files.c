@@ -70,33 +70,41 @@ name_in(const char *path)
 	return strrchr(path, '/') + 1;
 }
 
+/* A FIFO in the place of one that is not what it was. */
 static int
-open_shared(struct hr_keeper *k, struct hr_err *err)
+renew(struct hr_keeper *k, int *fd, const char *path, enum hr_statedir_use use, struct hr_err *err)
 {
-	static const char *const left[] = {RC, EXPORTS, HR_HOOK_REPORT, HR_HOOK_EXPORTS,
-	    HR_HOOK_ACK, HR_HOOK_LINE, HR_HOOK_SCRIPT, HR_OUTLOG_NAME};
-	struct hr_statedir *d = &k->state;
+	const char *name = name_in(path);
 
-	hr_statedir_sweep(d, left, sizeof(left) / sizeof(left[0]));
-	k->report_fd = hr_statedir_fifo(d, name_in(k->hook.report_path), HR_STATEDIR_ANYBODY, err);
-	if (k->report_fd < 0)
+	if (*fd >= 0 && hr_statedir_is_fifo(&k->state, name, *fd, use))
+		return 0;
+	if (*fd >= 0)
+		hr_log(HR_LOG_WARNING, "%s was removed or changed: it is made anew", path);
+	hr_fd_close(fd);
+	*fd = hr_statedir_fifo(&k->state, name, use, err);
+	return *fd >= 0 ? 0 : -1;
+}
+
+int
+files_share(struct hr_keeper *k, struct hr_err *err)
+{
+	const struct hr_hook *h = &k->hook;
+
+	if (hr_statedir_pass(&k->state, err) < 0 ||
+	    renew(k, &k->report_fd, h->report_path, HR_STATEDIR_ANYBODY, err) < 0 ||
+	    renew(k, &k->exports_fd, h->exports_path, HR_STATEDIR_USER, err) < 0 ||
+	    renew(k, &k->ack_fd, h->ack_path, HR_STATEDIR_USER, err) < 0 ||
+	    renew(k, &k->line_fd, h->line_path, HR_STATEDIR_USER, err) < 0)
 		return -1;
-	k->exports_fd = hr_statedir_fifo(d, name_in(k->hook.exports_path), HR_STATEDIR_USER, err);
-	if (k->exports_fd < 0)
-		return -1;
-	k->ack_fd = hr_statedir_fifo(d, name_in(k->hook.ack_path), HR_STATEDIR_USER, err);
-	if (k->ack_fd < 0)
-		return -1;
-	k->line_fd = hr_statedir_fifo(d, name_in(k->hook.line_path), HR_STATEDIR_USER, err);
-	if (k->line_fd < 0)
-		return -1;
-	return hr_statedir_put(d, name_in(k->hook.script_path), k->hook.script,
-	    strlen(k->hook.script), HR_STATEDIR_ANYBODY, err);
+	return hr_statedir_put(&k->state, name_in(h->script_path), h->script, strlen(h->script),
+	    HR_STATEDIR_ANYBODY, err);
 }
 
 int
 files_open(struct hr_keeper *k, struct hr_err *err)
 {
+	static const char *const left[] = {RC, EXPORTS, HR_HOOK_REPORT, HR_HOOK_EXPORTS,
+	    HR_HOOK_ACK, HR_HOOK_LINE, HR_HOOK_SCRIPT, HR_OUTLOG_NAME};
 	const char *dir = k->config->state_dir;
 
 	k->rcfile = hr_path_join(dir, RC);
@@ -106,7 +114,10 @@ files_open(struct hr_keeper *k, struct hr_err *err)
 	if (hr_hook_init(&k->hook, dir, &k->kept->secrets, err) < 0 ||
 	    hr_statedir_open(&k->state, dir, k->user.uid, k->user.gid, k->user.change, err) < 0)
 		return -1;
-	return k->after == KEEPER_RESUMES ? 0 : open_shared(k, err);
+	if (k->after == KEEPER_RESUMES)
+		return 0;
+	hr_statedir_sweep(&k->state, left, sizeof(left) / sizeof(left[0]));
+	return files_share(k, err);
 }
 
 void

@@ -161,8 +161,9 @@ extern const struct hr_core_ops shell_ops; /* all but result and ready */
 /* prompt.c: what the shell says */
 int prompt_open(struct hr_keeper *k, struct hr_err *err);
 void prompt_close(struct hr_keeper *k);
-void prompt_read(struct hr_keeper *k); /* the reports that are there */
-void prompt_take(struct hr_keeper *k); /* ... and that were read */
+void prompt_read(struct hr_keeper *k);                     /* the reports that are there */
+void prompt_take(struct hr_keeper *k);                     /* ... and that were read */
+int prompt_renew(struct hr_keeper *k, struct hr_err *err); /* for another shell */
 
 /* claims.c: how far a report is believed. What is returned is valid until the next one. */
 void claims_open(struct hr_keeper *k);
@@ -185,6 +186,8 @@ const char *look_held(const struct hr_keeper *k);
 /* files.c */
 int files_open(struct hr_keeper *k, struct hr_err *err);
 void files_close(struct hr_keeper *k); /* and removes them */
+/* Puts back what of the shared files the shell before has removed or changed. */
+int files_share(struct hr_keeper *k, struct hr_err *err);
 int files_put_rc(struct hr_keeper *k, bool no_user_files, struct hr_err *err);
 bool files_put_exports(struct hr_keeper *k); /* false: there are none */
 void files_forget(struct hr_keeper *k);      /* the shell has read both */

@@ -155,3 +155,11 @@ prompt_close(struct hr_keeper *k)
 	hr_watch_free(k->exports_readable);
 	k->report_readable = k->exports_readable = NULL;
 }
+
+int
+prompt_renew(struct hr_keeper *k, struct hr_err *err)
+{
+	on_exports(k); /* the last words of the shell before */
+	prompt_close(k);
+	return files_share(k, err) == 0 ? prompt_open(k, err) : -1;
+}

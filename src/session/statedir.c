@@ -20,6 +20,12 @@ hr_statedir_init(struct hr_statedir *d)
 	d->fd = -1;
 }
 
+int
+hr_statedir_pass(struct hr_statedir *d, struct hr_err *err)
+{
+	return fchmod(d->fd, 0711) == 0 ? 0 : hr_err_sys(err, errno, "mode");
+}
+
 /* Makes it ours: ownership first, since only then nobody can undo what follows. */
 static int
 take_directory(struct hr_statedir *d, const char *path, struct hr_err *err)
@@ -38,8 +44,10 @@ take_directory(struct hr_statedir *d, const char *path, struct hr_err *err)
 	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
 		return hr_err_set(err, HR_E_INVAL, "%s: others may write in it (mode %04o)", path,
 		    (unsigned)(st.st_mode & 07777));
-	if ((st.st_mode & S_IXOTH) == 0 && fchmod(d->fd, 0711) < 0)
-		return hr_err_sys(err, errno, "%s: mode", path);
+	if ((st.st_mode & S_IXOTH) == 0 && hr_statedir_pass(d, err) < 0) {
+		hr_err_prefix(err, "%s", path);
+		return -1;
+	}
 	return 0;
 }
 
@@ -97,6 +105,18 @@ hr_statedir_fifo(
 		hr_fd_close(&fd);
 	}
 	return fd;
+}
+
+bool
+hr_statedir_is_fifo(const struct hr_statedir *d, const char *name, int fd, enum hr_statedir_use use)
+{
+	bool theirs = use == HR_STATEDIR_USER;
+	struct stat named, held;
+
+	return fstatat(d->fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &held) == 0 &&
+	       named.st_dev == held.st_dev && named.st_ino == held.st_ino &&
+	       named.st_uid == (d->give && theirs ? d->uid : geteuid()) &&
+	       (named.st_mode & 07777) == (theirs ? 0600 : 0622);
 }
 
 int

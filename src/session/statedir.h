@@ -27,7 +27,8 @@ void hr_statedir_init(struct hr_statedir *d);
  * link, somebody else's directory, one that others may write in. */
 int hr_statedir_open(
     struct hr_statedir *d, const char *path, uid_t uid, gid_t gid, bool give, struct hr_err *err);
-void hr_statedir_close(struct hr_statedir *d); /* what is in it stays */
+int hr_statedir_pass(struct hr_statedir *d, struct hr_err *err); /* its mode, once more */
+void hr_statedir_close(struct hr_statedir *d);                   /* what is in it stays */
 
 /* Opened both ways and non-blocking, so that neither end ever waits for the other to open it or
  * sees an end of file. HR_STATEDIR_USER: for the shell's user alone; HR_STATEDIR_ANYBODY: everybody
@@ -35,6 +36,11 @@ void hr_statedir_close(struct hr_statedir *d); /* what is in it stays */
 enum hr_statedir_use { HR_STATEDIR_USER, HR_STATEDIR_ANYBODY };
 int hr_statedir_fifo(
     struct hr_statedir *d, const char *name, enum hr_statedir_use use, struct hr_err *err);
+
+/* Whether the name still leads to what was made so, open as fd, with the owner and mode it was
+ * given: who has our account can remove it, the shell's user change the mode of what is theirs. */
+bool hr_statedir_is_fifo(
+    const struct hr_statedir *d, const char *name, int fd, enum hr_statedir_use use);
 
 /* A file that the shell's user may read and nobody else; HR_STATEDIR_ANYBODY: everybody may. An
  * earlier one of the name is replaced. */

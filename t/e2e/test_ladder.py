@@ -6,8 +6,8 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.supervised import PATIENCE, Server, marker, run_tests  # noqa: E402
-from lib.tap import equal  # noqa: E402
+from lib.supervised import PATIENCE, ROOT, Server, marker, run_tests  # noqa: E402
+from lib.tap import Skip, equal  # noqa: E402
 
 V1 = "/handrail/v1/"
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
@@ -77,6 +77,36 @@ def the_shell_itself():
         equal(s.run("echo ok"), "ok")
 
 
+def its_files_gone():
+    """What the shell and its keeper share is in the shell's reach where both have one account, and its mode is
+    where they have two: the next shell has all of it again."""
+    with Server() as s:
+        hook = "$(printf %s \"$PROMPT_COMMAND\" | sed \"s/.*'\\(.*\\)'.*/\\1/\")"
+        shared = "s=%s; cd \"${s%%/*}\"; " % hook
+        for harm in ("rm -f report.*", "rm -f ack.*", "rm -f vars.*", "rm -f line.*", "rm -f hook.*", "rm -f *.*",
+                     "chmod 0 *.*", "chmod 0 .", "for f in *.*; do rm -f $f; mkfifo $f; done",
+                     "for f in *.*; do rm -f $f; mkdir $f; done",
+                     "for f in *.*; do rm -f $f; ln -s /dev/zero $f; done"):
+            s.run("cd %s; export KEPT=%r" % (s.work_dir, harm))
+            s.action("(%s%s)" % (shared, harm))
+            equal(post(s, "kill"), (200, {}), harm)
+            equal(s.run("echo \"$KEPT\""), harm)
+            equal(s.action("(exit 3)").json()["extras"]["metadata"]["exit_code"], 3, harm)
+            equal(s.get("/ready").status, 200, harm)
+
+
+def mode_of_its_files():
+    """Of what is given to the user, where the keeper is root's and the shell is not."""
+    if not ROOT:
+        raise Skip("the shell has an account of its own under root only: run the tests as root")
+    with Server(name="nobody", env={"RUNTIME_USERNAME": "nobody"}) as s:
+        s.run("export KEPT=yes")
+        s.action("f=$(printf %s \"$PROMPT_COMMAND\" | sed \"s/.*'\\(.*\\)'.*/\\1/\"); "
+                 "chmod 0 $(grep -o \"[^' ]*/ack[.][^' ]*\" $f)")
+        equal(post(s, "kill"), (200, {}))
+        equal(s.run("echo $KEPT; id -un"), "yes\nnobody")
+
+
 def output_flows():
     """A request lets it: none of these has a prompt to do so."""
     with Server() as s:
@@ -101,7 +131,9 @@ def told():
         equal((s.get("/ready").status, json.loads(s.get(V1 + "session").body)["running"]), (200, True))
         equal(post(s, "kill"), (200, {}))
         long.join(PATIENCE)
-        a = s.action("(setsid %s %s $$ %s 2>%s.err & disown); echo $$" % (PYTHON, script, sign, sign))
+        open(sign + ".err", "w").close()
+        os.chmod(sign + ".err", 0o666)
+        a = s.action("(setsid %s %s $$ %s 2>>%s.err & disown); echo $$" % (PYTHON, script, sign, sign))
         equal(a.status, 200, a)
         s.until("it is traced", lambda: os.path.exists(sign) or os.path.getsize(sign + ".err") > 0)
         with open(sign + ".err") as f:
@@ -141,4 +173,4 @@ def output_elsewhere():
 
 
 if __name__ == "__main__":
-    run_tests([replaced, the_shell_itself, output_flows, told, output_elsewhere])
+    run_tests([replaced, the_shell_itself, its_files_gone, mode_of_its_files, output_flows, told, output_elsewhere])
