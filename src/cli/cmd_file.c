@@ -46,6 +46,8 @@ ls(struct cli *c, const struct cli_args *a)
 		}
 		rc = cli_out(hr_buf_str(&b), b.len);
 		hr_buf_done(&b);
+	} else {
+		cli_say("the server's list of files is no JSON");
 	}
 	json_object_put(list);
 	free(text);

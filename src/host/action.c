@@ -155,7 +155,7 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 	request_id(id, sizeof(id));
 	rc = hr_client_send(&s->client, &r, &a, &mine);
 	if (rc == 0 && (hr_json_decode(hr_buf_str(&a.body), a.body.len, ret, &why) != 0 ||
-			   !json_object_is_type(*ret, json_type_object))) {
+			   hr_json_text_at(*ret, "observation") == NULL)) {
 		json_object_put(*ret);
 		*ret = NULL;
 		rc = hr_error_set(&mine, HR_ERROR_VALUE, "the server's answer is no observation");

@@ -229,6 +229,14 @@ def observations():
 
 def answers_of_the_server():
     each("/list_files", ["a", "b/"], ("ls",))
+    with Hostile() as h:
+        # neither a success nor a failure without a word
+        for path, said, words in (
+                ("/execute_action", b"{}", ("run", "x")),
+                ("/execute_action", b'{"observation":7,"content":"x"}', ("run", "x")),
+                ("/execute_action", b'{"content":"x"}', ("read", "a")), ("/list_files", b"[", ("ls",))):
+            h.answers = [(path, (200, said))]
+            h.fails(1, "the server's", *words)
     each("/vscode/connection_token", {"token": "t"}, ("url", "-j"), ("url",))
     with Hostile() as h:
         for said in [{"detail": "some"}] + list(wrong({"detail": "some"})):
