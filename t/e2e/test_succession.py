@@ -21,11 +21,6 @@ KILLS = int(os.environ.get("KILLS", "60"))
 SURE = 64  # where it stands in the keeper's page: behind its layout
 
 
-def kill(s):
-    s.until("there is a keeper", s.keeper)
-    kill_wait(s.keeper()[0])
-
-
 def ready(s):
     return sum(" the shell is ready " in line for line in s.lines if line)
 
@@ -48,28 +43,38 @@ def short(s, command):
     return s.request("POST", "/execute_action", json.dumps(body), {"Content-Type": "application/json"})
 
 
-def page(s):
-    """The memory that a keeper leaves to the next one."""
-    top = "/proc/%d/fd" % s.keeper()[0]
-    for fd in os.listdir(top):
-        try:
+def page(pid):
+    """The memory that a keeper leaves to the next one; None: it has none yet."""
+    top = "/proc/%d/fd" % pid
+    try:
+        for fd in os.listdir(top):
             if os.readlink(os.path.join(top, fd)).startswith("/memfd:handrail-session"):
                 return open(os.path.join(top, fd), "r+b", buffering=0)
-        except FileNotFoundError:
-            pass  # closed since
-    raise AssertionError("no page")
+    except FileNotFoundError:
+        pass  # closed since, or gone
+    return None
 
 
-def rests(s):
-    """The prompt after a command may come later than its answer: sure, and at no report."""
-    with page(s) as f:
+def rests(pid):
+    """It is at no step: what it gives the shell may be in doubt, and the prompt after a command may come
+    later than its answer. Sure, and at no report."""
+    f = page(pid)
+    if f is None:
+        return False
+    with f:
         f.seek(SURE)
         return f.read(8) == (1).to_bytes(4, sys.byteorder) + bytes(4)
 
 
+def kill(s, pid=None):
+    """Between two steps."""
+    s.until("there is a keeper at rest", lambda: rests(pid) if pid else [1 for p in s.keeper() if rests(p)])
+    kill_wait(pid or s.keeper()[0])
+
+
 def write_page(s, offset, data):
-    s.until("it rests", lambda: rests(s))  # else it is written over
-    with page(s) as f:
+    s.until("it rests", lambda: rests(s.keeper()[0]))  # else it is written over
+    with page(s.keeper()[0]) as f:
         f.seek(offset)
         f.write(data)
 
@@ -84,7 +89,6 @@ def at_rest():
             s.run(prepare)
             s.action("(exit 7)")
             for _ in range(3):
-                s.until("it rests", lambda: rests(s))
                 kill(s)
                 if prepare.startswith("bash"):
                     equal(s.run("echo $?; pwd"), "7\n/usr", prepare)
@@ -163,6 +167,7 @@ def heavy_output():
         rng = random.Random(7)
         b = s.in_background("seq 1000000; echo END")
         kills = 0
+        s.until("it prints", lambda: b"100\r\n" in s.get(V1 + "output").body)
         while b.is_alive() and kills < 20:
             process.wait_gone(os.getpid(), rng.random() * 0.05)  # a pause of any length
             if b.is_alive():
@@ -199,13 +204,13 @@ def in_the_middle_of_a_step():
     with Server() as s:
         s.run("cd /usr; export E=kept; X=lost; sleep 1000 &")
         write_page(s, SURE, bytes(4))
-        shell = int(s.keeper()[0])
-        kill(s)
+        keeper = s.keeper()[0]
+        kill_wait(keeper)
         a = s.action("echo [$X] $E $PWD; alias git")
         equal((a.json()["content"], LOST % "/usr" in suffix(a)),
               ("[] kept /usr\nalias git='git --no-pager'", True), a.json())
         equal(s.wait_log("replaced: it was killed in the middle of a step") is not None, True)
-        equal(shell != s.keeper()[0], True)
+        equal(keeper != s.keeper()[0], True)
 
 
 def after_it_had_been_told_to_go_on():
@@ -214,7 +219,7 @@ def after_it_had_been_told_to_go_on():
         door, _ = gate(s)
         short(s, "echo first; %s" % door)
         write_page(s, SURE, bytes(4))
-        kill(s)
+        kill_wait(s.keeper()[0])
         a = s.action("")
         equal(("exit code 137" in suffix(a), LOST % s.work_dir in suffix(a)), (True, True), a.json())
         equal(s.run("echo on"), "on")
@@ -260,11 +265,10 @@ def another_supervisor():
         kill(s)
         equal(s.run("echo $X"), "kept")
         kill(s)
-        s.until("there is a keeper", s.keeper)
-        keeper = s.keeper()[0]
         equal(s.run("echo $X"), "kept")
+        keeper = s.keeper()[0]
         s.kill_and_start()
-        kill_wait(keeper)  # which is nobody's child
+        kill(s, keeper)  # which is nobody's child
         equal(s.run("echo $X"), "kept")
         equal(s.stop(), -signal.SIGTERM)
 
