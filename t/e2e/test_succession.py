@@ -19,6 +19,7 @@ V1 = "/handrail/v1/"
 LOST = "[The shell was lost with its keeper, which had been killed, and has been restarted in %s."
 KILLS = int(os.environ.get("KILLS", "60"))
 SURE = 64  # where it stands in the keeper's page: behind its layout
+TRIES = SURE + 12
 
 
 def ready(s):
@@ -57,13 +58,14 @@ def page(pid):
 
 def rests(pid):
     """It is at no step: what it gives the shell may be in doubt, and the prompt after a command may come
-    later than its answer. Sure, and at no report."""
+    later than its answer. Sure, at no report, and one that has itself gone on with the shell."""
     f = page(pid)
     if f is None:
         return False
     with f:
         f.seek(SURE)
-        return f.read(8) == (1).to_bytes(4, sys.byteorder) + bytes(4)
+        said = f.read(16)
+        return said[:8] == (1).to_bytes(4, sys.byteorder) + bytes(4) and said[12:] == bytes(4)
 
 
 def kill(s, pid=None):
@@ -249,9 +251,8 @@ def dies_again_and_again():
         kill(s)
         equal(s.run("echo $X"), "kept")
         # as those would leave it that died before they were ready
-        tries = SURE + 12
-        write_page(s, tries, (2).to_bytes(4, sys.byteorder))
-        kill(s)
+        write_page(s, TRIES, (2).to_bytes(4, sys.byteorder))
+        kill_wait(s.keeper()[0])
         a = s.action("echo [$X] $PWD")
         equal((a.json()["content"], LOST % "/usr" in suffix(a)), ("[] /usr", True), a.json())
         equal(s.wait_log("replaced: two that went on with it died") is not None, True)
