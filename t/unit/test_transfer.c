@@ -635,12 +635,12 @@ START_TEST(unpacking_keeps_attributes)
 	ck_assert_int_eq(symlink("target", in_top("ws/dest/sub/a")), 0);
 	attributes_give(in_top("ws/dest/old"));
 	attributes_give(in_top("ws/dest/sub/target"));
-	make_zip("a.zip", m, sizeof(m) / sizeof(m[0]));
+	make_zip("a.zip", m, openat2_works ? 2 : 1); /* else no link is followed */
 	ck_assert_str_eq(unpack("a.zip", 0, 0), "");
 	ck_assert_str_eq(get("ws/dest/old"), "new");
 	attributes_are_there(in_top("ws/dest/old"));
 	if (!openat2_works)
-		return; /* no link is followed */
+		return;
 	ck_assert_str_eq(get("ws/dest/sub/target"), "1");
 	attributes_are_there(in_top("ws/dest/sub/target"));
 }
