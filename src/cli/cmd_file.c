@@ -12,7 +12,7 @@
 #include "base/quote.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
-#include "host/zip.h"
+#include "host/transfer/zip.h"
 #include "proto/json.h"
 
 static int

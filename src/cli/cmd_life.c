@@ -11,8 +11,8 @@
 #include "cli/commands.h"
 #include "cli/observation.h"
 #include "cli/progress.h"
-#include "host/settings.h"
-#include "host/strv.h"
+#include "host/config/settings.h"
+#include "host/common/strv.h"
 #include "proto/json.h"
 
 #define RUN 1 /* the option that has no letter */

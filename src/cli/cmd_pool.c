@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
-#include "host/strv.h"
+#include "host/common/strv.h"
 
 #define POOL_MAX 64
 

@@ -15,7 +15,7 @@
 #include "base/fd.h"
 #include "base/quote.h"
 #include "cli/progress.h"
-#include "host/error.h"
+#include "host/common/error.h"
 #include "proto/json.h"
 
 #define OPTIONS_MAX 40

@@ -12,7 +12,7 @@
 
 #include <json-c/json_object.h>
 
-#include "host/error.h"
+#include "host/common/error.h"
 #include "host/tasks.h"
 #include "host/tokens.h"
 #include "proto/json.h"

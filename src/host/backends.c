@@ -11,8 +11,8 @@
 
 #include "base/buf.h"
 #include "base/trust.h"
-#include "host/error.h"
-#include "host/module.h"
+#include "host/common/error.h"
+#include "host/common/module.h"
 
 #define PATH_TEXT_MAX 4096
 

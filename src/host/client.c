@@ -10,7 +10,7 @@
 
 #include <json-c/json_object.h>
 
-#include "host/error.h"
+#include "host/common/error.h"
 #include "proto/json.h"
 
 #define HEADERS_MAX 8

@@ -4,8 +4,8 @@
 
 #include "host/command.h"
 
-#include "host/error.h"
-#include "host/settings.h"
+#include "host/common/error.h"
+#include "host/config/settings.h"
 
 int
 hr_command_build(struct hr_strv *ret, const struct hr_command *c, const struct hr_config *cfg,

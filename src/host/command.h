@@ -3,7 +3,7 @@
 #define HR_HOST_COMMAND_H
 
 #include "host/handrail.h"
-#include "host/strv.h"
+#include "host/common/strv.h"
 
 struct hr_command {
 	const char *const *prefix; /* the program and what stands before the port */

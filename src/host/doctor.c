@@ -11,12 +11,12 @@
 #include <json-c/json_object.h>
 
 #include "base/path.h"
-#include "host/engine.h"
-#include "host/error.h"
-#include "host/module.h"
+#include "host/docker/engine.h"
+#include "host/common/error.h"
+#include "host/common/module.h"
 #include "host/portlock.h"
 #include "host/sandbox.h"
-#include "host/settings.h"
+#include "host/config/settings.h"
 #include "proto/json.h"
 
 #define TEXT_MAX_LEN 700

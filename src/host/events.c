@@ -18,9 +18,9 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "host/engine.h"
-#include "host/error.h"
-#include "host/proc.h"
+#include "host/docker/engine.h"
+#include "host/common/error.h"
+#include "host/common/proc.h"
 #include "host/sandbox.h"
 #include "proto/json.h"
 

@@ -1,41 +1,23 @@
 # libhandrail: the only library that is installed. Tests link libhost, which exports everything.
 noinst_LTLIBRARIES += libhost.la
 libhost_la_SOURCES = \
-	%D%/action.c %D%/archives.c %D%/archives.h %D%/backends.c %D%/build.c \
-	%D%/client.c %D%/client.h \
-	%D%/clone.c \
-	%D%/command.c %D%/command.h \
-	%D%/docker.c %D%/docker_int.h %D%/dockermake.c %D%/dockerspec.c %D%/dockerspec.h \
-	%D%/doctor.c \
-	%D%/dotenv.c %D%/dotenv.h \
-	%D%/engine.c %D%/engine.h \
-	%D%/envquote.c %D%/envquote.h \
-	%D%/error.c %D%/error.h \
-	%D%/events.c \
-	%D%/finish.c %D%/gitrepo.c %D%/gitrepo.h %D%/gitview.c %D%/images.c %D%/load.c %D%/local.c %D%/local_int.h %D%/localmake.c \
-	%D%/logfile.c %D%/logfile.h \
-	%D%/logstream.c %D%/logstream.h \
-	%D%/mcp.c %D%/mcpconf.c %D%/mcpconf.h \
-	%D%/microagents.c \
-	%D%/module.c %D%/module.h \
-	%D%/namelock.c %D%/namelock.h \
-	%D%/pool.c %D%/pool.h \
-	%D%/portlock.c %D%/portlock.h \
-	%D%/proc.c %D%/proc.h \
-	%D%/record.c %D%/repo.c %D%/sandbox.c %D%/sandbox.h \
-	%D%/schema.c %D%/schema.h \
-	%D%/sessionid.c \
-	%D%/settings.c %D%/settings.h \
-	%D%/setup.c \
-	%D%/strv.c %D%/strv.h \
-	%D%/tarfile.h \
-	%D%/tasks.c %D%/tasks.h \
-	%D%/tokens.c %D%/tokens.h \
-	%D%/toml.c %D%/toml.h %D%/toml_int.h %D%/tomlvalue.c \
-	%D%/transfer.c \
-	%D%/urls.c \
-	%D%/volumes.c %D%/volumes.h \
-	%D%/zip.h
+	%D%/action.c %D%/backends.c %D%/client.c %D%/client.h %D%/command.c %D%/command.h %D%/doctor.c \
+	%D%/events.c %D%/logstream.c %D%/logstream.h %D%/mcp.c %D%/namelock.c %D%/namelock.h %D%/pool.c \
+	%D%/pool.h %D%/portlock.c %D%/portlock.h %D%/record.c %D%/sandbox.c %D%/sandbox.h %D%/sessionid.c \
+	%D%/setup.c %D%/tasks.c %D%/tasks.h %D%/tokens.c %D%/tokens.h %D%/urls.c \
+	%D%/common/envquote.c %D%/common/envquote.h %D%/common/error.c %D%/common/error.h %D%/common/module.c \
+	%D%/common/module.h %D%/common/proc.c %D%/common/proc.h %D%/common/strv.c %D%/common/strv.h \
+	%D%/config/dotenv.c %D%/config/dotenv.h %D%/config/finish.c %D%/config/load.c %D%/config/mcpconf.c \
+	%D%/config/mcpconf.h %D%/config/schema.c %D%/config/schema.h %D%/config/settings.c %D%/config/settings.h \
+	%D%/config/toml.c %D%/config/toml.h %D%/config/toml_int.h %D%/config/tomlvalue.c %D%/config/volumes.c \
+	%D%/config/volumes.h \
+	%D%/docker/build.c %D%/docker/docker.c %D%/docker/docker_int.h %D%/docker/engine.c %D%/docker/engine.h \
+	%D%/docker/images.c %D%/docker/make.c %D%/docker/spec.c %D%/docker/spec.h \
+	%D%/git/clone.c %D%/git/gitrepo.c %D%/git/gitrepo.h %D%/git/gitview.c %D%/git/microagents.c \
+	%D%/git/repo.c \
+	%D%/local/local.c %D%/local/local_int.h %D%/local/logfile.c %D%/local/logfile.h %D%/local/make.c \
+	%D%/transfer/archives.c %D%/transfer/archives.h %D%/transfer/tarfile.h %D%/transfer/transfer.c \
+	%D%/transfer/zip.h
 libhost_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_SBINDIR='"$(sbindir)"' -DHR_BACKENDDIR='"$(pkglibdir)/backends"' \
 	-DHR_IMAGE_KIT='"$(pkgdatadir)/image"' -DHR_LIBEXECDIR='"$(pkglibexecdir)"'
 libhost_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
@@ -45,7 +27,8 @@ HOST_PARTS = libhost.la libimagekit.la libhttp.la libshell.la libprotojson.la li
 
 # what needs libarchive: a module, for the few commands that need it
 modules_LTLIBRARIES += handrail-archives.la
-handrail_archives_la_SOURCES = %D%/archives.h %D%/arcput.c %D%/arctar.c %D%/arczip.c %D%/error.c
+handrail_archives_la_SOURCES = \
+	%D%/transfer/archives.h %D%/transfer/arcput.c %D%/transfer/arctar.c %D%/transfer/arczip.c %D%/common/error.c
 handrail_archives_la_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS)
 handrail_archives_la_LDFLAGS = $(module_flags) '^hr_archives_module$$'
 handrail_archives_la_LIBADD = libbase.la $(ARCHIVE_LIBS)
@@ -58,9 +41,9 @@ CLEANFILES += handrail-archives.so
 # the kind "cli": a module, because of the editor and what it needs
 modules_LTLIBRARIES += handrail-cli.la
 handrail_cli_la_SOURCES = \
-	%D%/archives.c %D%/archives.h \
-	%D%/cli.c %D%/cli_int.h %D%/clicopy.c %D%/clifile.c %D%/clipath.c %D%/clirun.c \
-	%D%/error.c %D%/mcpconf.c %D%/module.c %D%/schema.c %D%/settings.c %D%/strv.c
+	%D%/transfer/archives.c %D%/transfer/archives.h \
+	%D%/direct/direct.c %D%/direct/direct_int.h %D%/direct/copy.c %D%/direct/file.c %D%/direct/path.c %D%/direct/run.c \
+	%D%/common/error.c %D%/config/mcpconf.c %D%/common/module.c %D%/config/schema.c %D%/config/settings.c %D%/common/strv.c
 handrail_cli_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_LIBEXECDIR='"$(pkglibexecdir)"'
 handrail_cli_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 # Only what is used of these: libtool would put all of each in, and what several hold more than once.

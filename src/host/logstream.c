@@ -16,7 +16,7 @@
 
 #include "base/fd.h"
 #include "base/quote.h"
-#include "host/error.h"
+#include "host/common/error.h"
 #include "host/tokens.h"
 
 #define LINE_MAX_BYTES (4u << 20)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "host/error.h"
+#include "host/common/error.h"
 #include "host/sandbox.h"
 
 /* create: a new file if there is none. 1 it is held, 0 its file was removed meanwhile, -1 *err */

@@ -18,7 +18,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "host/error.h"
+#include "host/common/error.h"
 #include "host/tokens.h"
 #include "image/digest.h"
 #include "proto/json.h"

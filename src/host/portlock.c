@@ -22,7 +22,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "host/error.h"
+#include "host/common/error.h"
 
 #define RANDOM_PICKS 10
 

@@ -16,7 +16,7 @@
 
 #include "base/path.h"
 #include "base/trust.h"
-#include "host/error.h"
+#include "host/common/error.h"
 #include "host/namelock.h"
 #include "proto/json.h"
 

@@ -12,7 +12,7 @@
 #include <json-c/json_object.h>
 
 #include "base/fd.h"
-#include "host/error.h"
+#include "host/common/error.h"
 #include "host/logstream.h"
 #include "host/namelock.h"
 #include "host/pool.h"

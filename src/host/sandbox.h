@@ -4,9 +4,9 @@
 
 #include "host/client.h"
 #include "host/handrail-backend.h"
-#include "host/module.h"
-#include "host/settings.h"
-#include "host/strv.h"
+#include "host/common/module.h"
+#include "host/config/settings.h"
+#include "host/common/strv.h"
 
 struct json_object;
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "host/error.h"
+#include "host/common/error.h"
 #include "host/sandbox.h"
 #include "image/digest.h"
 

@@ -10,10 +10,10 @@
 
 #include <json-c/json.h>
 
-#include "host/error.h"
+#include "host/common/error.h"
 #include "host/sandbox.h"
 #include "host/tokens.h"
-#include "host/envquote.h"
+#include "host/common/envquote.h"
 #include "shell/quote.h"
 
 #define COMMAND_MAX (16u << 20)

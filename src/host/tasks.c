@@ -10,7 +10,7 @@
 #include <json-c/json_object.h>
 
 #include "base/path.h"
-#include "host/error.h"
+#include "host/common/error.h"
 #include "proto/json.h"
 
 #define TASKS_MAX (4u << 20)

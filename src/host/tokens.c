@@ -12,7 +12,7 @@
 
 #include <json-c/json.h>
 
-#include "host/error.h"
+#include "host/common/error.h"
 #include "http/http.h"
 #include "proto/json.h"
 

@@ -7,7 +7,7 @@
 
 #include <json-c/json.h>
 
-#include "host/error.h"
+#include "host/common/error.h"
 #include "host/sandbox.h"
 #include "http/http.h"
 #include "proto/json.h"

@@ -9,7 +9,7 @@
 #include <json-c/json_object.h>
 
 #include "fake_http.h"
-#include "host/engine.h"
+#include "host/docker/engine.h"
 #include "host/handrail.h"
 #include "proto/json.h"
 

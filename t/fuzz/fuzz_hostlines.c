@@ -10,10 +10,10 @@
 #include <json-c/json_object.h>
 
 #include "base/path.h"
-#include "host/dotenv.h"
-#include "host/engine.h"
+#include "host/config/dotenv.h"
+#include "host/docker/engine.h"
 #include "host/sandbox.h"
-#include "host/toml.h"
+#include "host/config/toml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);

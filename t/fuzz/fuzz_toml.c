@@ -7,7 +7,7 @@
 
 #include <json-c/json.h>
 
-#include "host/toml.h"
+#include "host/config/toml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

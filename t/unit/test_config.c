@@ -15,8 +15,8 @@
 #include "base/buf.h"
 #include "base/path.h"
 #include "host/handrail.h"
-#include "host/mcpconf.h"
-#include "host/settings.h"
+#include "host/config/mcpconf.h"
+#include "host/config/settings.h"
 #include "lines.h"
 
 #define N(a) (int)(sizeof(a) / sizeof(*(a)))

@@ -1,0 +1,46 @@
+/* Where the modules are. */
+#include "config.h"
+
+#include "host/common/module.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/trust.h"
+#include "host/common/error.h"
+
+const char *
+hr_module_dir(void)
+{
+	const char *dir = getenv("HANDRAIL_LIBEXECDIR");
+
+	return dir != NULL && *dir != '\0' ? dir : HR_LIBEXECDIR;
+}
+
+char *
+hr_module_path(const char *file, struct hr_error *err)
+{
+	char *path = NULL;
+
+	/* always with a slash: a bare name would be looked for elsewhere */
+	if (asprintf(&path, "%s/%s", hr_module_dir(), file) < 0) {
+		(void)hr_error_nomem(err);
+		return NULL;
+	}
+	return path;
+}
+
+int
+hr_module_open_own(struct hr_module *m, const char *file, struct hr_error *err)
+{
+	char *path = hr_module_path(file, err);
+	struct hr_err e = {0};
+	int rc;
+
+	*m = (struct hr_module)HR_MODULE_NONE;
+	if (path == NULL)
+		return -1;
+	rc = hr_module_open(m, path, hr_trust_program_owner(), &e);
+	free(path);
+	return rc == 0 ? 0 : hr_error_from(err, HR_ERROR_VALUE, &e);
+}

@@ -1,0 +1,15 @@
+/* hr_module of the host side: where the library's own are. */
+#ifndef HR_HOST_COMMON_MODULE_H
+#define HR_HOST_COMMON_MODULE_H
+
+#include "base/module.h"
+#include "host/handrail.h"
+
+/* $HANDRAIL_LIBEXECDIR, or where they were installed. Borrowed. */
+const char *hr_module_dir(void);
+/* "DIR/FILE"; the caller frees. NULL: no memory. */
+char *hr_module_path(const char *file, struct hr_error *err);
+/* What belongs to the program's owner is as good as the program. */
+int hr_module_open_own(struct hr_module *m, const char *file, struct hr_error *err);
+
+#endif

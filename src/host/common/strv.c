@@ -1,0 +1,135 @@
+/* Lists of texts. */
+#include "config.h"
+
+#include "host/common/strv.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void
+hr_strv_done(struct hr_strv *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		free(s->v[i]);
+	free(s->v);
+	memset(s, 0, sizeof(*s));
+}
+
+/* Takes text; NULL is a failure. */
+static void
+strv_take(struct hr_strv *s, char *text)
+{
+	size_t room = s->room > 0 ? s->room * 2 : 16;
+	char **v;
+
+	if (text == NULL || s->failed) {
+		s->failed = true;
+		free(text);
+		return;
+	}
+	if (s->n + 1 >= s->room) {
+		v = reallocarray(s->v, room, sizeof(*v));
+		if (v == NULL) {
+			s->failed = true;
+			free(text);
+			return;
+		}
+		s->v = v;
+		s->room = room;
+	}
+	s->v[s->n++] = text;
+	s->v[s->n] = NULL;
+}
+
+void
+hr_strv_add(struct hr_strv *s, const char *text)
+{
+	strv_take(s, strdup(text));
+}
+
+void
+hr_strv_addf(struct hr_strv *s, const char *fmt, ...)
+{
+	char *text = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	strv_take(s, text);
+}
+
+void
+hr_strv_add_all(struct hr_strv *s, const char *const *texts)
+{
+	for (; texts != NULL && *texts != NULL; texts++)
+		hr_strv_add(s, *texts);
+}
+
+void
+hr_strv_add_words(struct hr_strv *s, const char *text)
+{
+	const char *end;
+
+	for (;; text = end + 1) {
+		end = strchr(text, ' ');
+		strv_take(s, end != NULL ? strndup(text, (size_t)(end - text)) : strdup(text));
+		if (end == NULL)
+			return;
+	}
+}
+
+static bool
+names(const char *entry, const char *name, size_t len)
+{
+	return strncmp(entry, name, len) == 0 && entry[len] == '=';
+}
+
+void
+hr_strv_set_env(struct hr_strv *s, const char *entry)
+{
+	const char *eq = strchr(entry, '=');
+	size_t len = eq != NULL ? (size_t)(eq - entry) : strlen(entry);
+	char *copy;
+
+	for (size_t i = 0; i < s->n; i++) {
+		if (!names(s->v[i], entry, len))
+			continue;
+		copy = strdup(entry);
+		if (copy == NULL) {
+			s->failed = true;
+			return;
+		}
+		free(s->v[i]);
+		s->v[i] = copy;
+		return;
+	}
+	hr_strv_add(s, entry);
+}
+
+void
+hr_strv_unset_env(struct hr_strv *s, const char *name)
+{
+	size_t to = 0, len = strlen(name);
+
+	for (size_t i = 0; i < s->n; i++) {
+		if (names(s->v[i], name, len))
+			free(s->v[i]);
+		else
+			s->v[to++] = s->v[i];
+	}
+	s->n = to;
+	if (s->v != NULL)
+		s->v[to] = NULL;
+}
+
+const char *const *
+hr_strv_list(const struct hr_strv *s)
+{
+	static const char *const empty[] = {NULL};
+
+	return s->v != NULL ? (const char *const *)s->v : empty;
+}

@@ -1,0 +1,119 @@
+/* What follows from settings together: the workspace and its mounts (doc/host.md, "What follows
+ * from settings together"). */
+#include "config.h"
+
+#include "host/config/settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "host/common/error.h"
+#include "host/config/volumes.h"
+
+#define BASE "core.workspace_base"
+#define MOUNT "core.workspace_mount_path"
+#define IN_SANDBOX "core.workspace_mount_path_in_sandbox"
+#define PATH_TEXT_MAX 65536
+
+static int
+put_absolute(struct hr_config *c, const char *key, const char *path, struct hr_error *err)
+{
+	struct hr_err e = {0};
+	char *whole = hr_path_absolute(path, &e);
+	int rc;
+
+	if (whole == NULL)
+		return hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	rc = hr_config_put_text(c, key, whole, err);
+	free(whole);
+	return rc;
+}
+
+static int
+finish_volumes(struct hr_config *c, const char *text, struct hr_error *err)
+{
+	struct hr_volumes v;
+	int rc = 0;
+
+	if (hr_volumes_parse(text, &v, err) != 0)
+		return -1;
+	if (hr_config_put_text(c, BASE, NULL, err) != 0 ||
+	    hr_config_put_text(c, MOUNT, NULL, err) != 0)
+		rc = -1;
+	for (size_t i = 0; i < v.n && rc == 0; i++) {
+		if (strcmp(v.v[i].target, "/workspace") != 0)
+			continue;
+		rc = put_absolute(c, BASE, v.v[i].source, err);
+		if (rc == 0)
+			rc = put_absolute(c, MOUNT, v.v[i].source, err);
+		if (rc == 0)
+			rc = hr_config_put_text(c, IN_SANDBOX, "/workspace", err);
+		break;
+	}
+	hr_volumes_done(&v);
+	return rc;
+}
+
+/* "from:to": every from in the text becomes to */
+static int
+rewrite(struct hr_config *c, const char *rule, struct hr_error *err)
+{
+	const char *colon = strchr(rule, ':'), *base = hr_config_text(c, BASE), *at;
+	char *cwd = NULL;
+	size_t n;
+	struct hr_buf b;
+	int rc = -1;
+
+	if (colon == NULL || colon == rule)
+		return hr_error_set(err, HR_ERROR_VALUE,
+		    "workspace_mount_rewrite is not of the form from:to: %s", rule);
+	n = (size_t)(colon - rule);
+	if (base == NULL)
+		base = cwd = getcwd(NULL, 0);
+	hr_buf_init(&b, PATH_TEXT_MAX);
+	for (at = base; at != NULL && *at != '\0';) {
+		if (strncmp(at, rule, n) == 0) {
+			hr_buf_adds(&b, colon + 1);
+			at += n;
+		} else {
+			hr_buf_addc(&b, *at++);
+		}
+	}
+	if (base == NULL || hr_buf_check(&b, NULL) != 0)
+		(void)hr_error_nomem(err);
+	else
+		rc = hr_config_put_text(c, MOUNT, hr_buf_str(&b), err);
+	hr_buf_done(&b);
+	free(cwd);
+	return rc;
+}
+
+static int
+finish_workspace(struct hr_config *c, struct hr_error *err)
+{
+	const char *base = hr_config_text(c, BASE), *rule;
+
+	if (base != NULL && put_absolute(c, BASE, base, err) != 0)
+		return -1;
+	if (hr_config_text(c, MOUNT) == NULL &&
+	    hr_config_put_text(c, MOUNT, hr_config_text(c, BASE), err) != 0)
+		return -1;
+	rule = hr_config_text(c, "core.workspace_mount_rewrite");
+	return rule != NULL ? rewrite(c, rule, err) : 0;
+}
+
+int
+hr_config_finish(struct hr_config *c, struct hr_error *err)
+{
+	const char *volumes = hr_config_text(c, "sandbox.volumes");
+	const char *cache = hr_config_text(c, "core.cache_dir");
+	struct hr_err e = {0};
+	int rc;
+
+	rc = volumes != NULL ? finish_volumes(c, volumes, err) : finish_workspace(c, err);
+	if (rc == 0 && cache != NULL && hr_path_mkdirs(cache, 0755, NULL, &e) != 0)
+		hr_config_warn(c, "%s", e.msg);
+	return rc;
+}

@@ -1,0 +1,268 @@
+/* Where settings come from: the TOML file, ".env", the environment; and what follows from them. */
+#include "config.h"
+
+#include "host/config/settings.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "base/buf.h"
+#include "base/trust.h"
+#include "host/config/dotenv.h"
+#include "host/common/error.h"
+#include "host/config/mcpconf.h"
+#include "host/config/toml.h"
+
+#define DOTENV_MAX (1u << 20) /* with a line end of ours */
+#define NAME_MAX_LEN 96
+
+/* ---- TOML ---- */
+
+static bool
+fits(const struct hr_key *k, struct json_object *v)
+{
+	switch (k->type) {
+	case HR_KEY_TEXT: return json_object_is_type(v, json_type_string);
+	case HR_KEY_INT: return json_object_is_type(v, json_type_int);
+	case HR_KEY_FLOAT:
+		return json_object_is_type(v, json_type_double) ||
+		       json_object_is_type(v, json_type_int);
+	case HR_KEY_BOOL: return json_object_is_type(v, json_type_boolean);
+	case HR_KEY_LIST: return json_object_is_type(v, json_type_array);
+	case HR_KEY_MAP: return json_object_is_type(v, json_type_object);
+	}
+	return false;
+}
+
+/* The section's keys go back to their defaults first: it is replaced as a whole. */
+static int
+reset_section(struct hr_config *c, const char *section, struct hr_error *err)
+{
+	struct hr_config *fresh = hr_config_new(err);
+	struct json_object *s = NULL;
+
+	if (fresh == NULL)
+		return -1;
+	(void)json_object_object_get_ex(fresh->values, section, &s);
+	if (json_object_object_add(c->values, section, json_object_get(s)) != 0) {
+		json_object_put(s);
+		hr_config_free(fresh);
+		return hr_error_nomem(err);
+	}
+	hr_config_free(fresh);
+	return 0;
+}
+
+static int
+section_error(const char *section, const char *file, const char *why, struct hr_error *err)
+{
+	if (strcmp(section, "kubernetes") == 0)
+		return hr_error_set(
+		    err, HR_ERROR_VALUE, "Invalid kubernetes configuration: %s", why);
+	if (strcmp(section, "mcp") == 0)
+		return hr_error_set(err, HR_ERROR_VALUE, "Error in MCP sections in %s", file);
+	return hr_error_set(err, HR_ERROR_VALUE, "Error in [%s] section in %s", section, file);
+}
+
+static int apply_section(struct hr_config *c, const char *section, struct json_object *table,
+    const char *file, struct hr_error *err);
+
+static int
+apply_key(struct hr_config *c, const char *section, const char *name, struct json_object *v,
+    const char *file, struct hr_error *err)
+{
+	const struct hr_key *k = hr_key_find(section, name, strlen(name));
+	bool lax = strcmp(section, "core") == 0;
+	char inner[NAME_MAX_LEN], why[160];
+	struct hr_error e = {0};
+	const char *near;
+
+	if (k == NULL && json_object_is_type(v, json_type_object)) {
+		(void)snprintf(inner, sizeof(inner), "%s.%s", section, name);
+		if (hr_section_known(inner))
+			return apply_section(c, inner, v, file, err);
+	}
+	if (k == NULL) {
+		near = hr_key_nearest(section, name);
+		hr_config_warn(c, "Unknown config key \"%s\" in [%s] section%s%s%s", name, section,
+		    near != NULL ? "; is \"" : "", near != NULL ? near : "",
+		    near != NULL ? "\" meant?" : "");
+		(void)snprintf(why, sizeof(why), "unknown key \"%.100s\"", name);
+		return lax ? 0 : section_error(section, file, why, err);
+	}
+	if (!fits(k, v)) {
+		hr_config_warn(c, "The value of \"%s\" in [%s] is of another type", name, section);
+		(void)snprintf(why, sizeof(why), "\"%s\" is of another type", k->name);
+		return lax ? 0 : section_error(section, file, why, err);
+	}
+	if (strcmp(section, "mcp") == 0) {
+		v = hr_mcpconf_check(k->name, v, &e);
+		if (v == NULL)
+			hr_config_warn(c, "%s in [mcp]: %s", name, e.text);
+		return v != NULL ? hr_config_put(c, k, v, err)
+				 : section_error(section, file, e.text, err);
+	}
+	return hr_config_put(c, k, json_object_get(v), err);
+}
+
+static int
+apply_section(struct hr_config *c, const char *section, struct json_object *table, const char *file,
+    struct hr_error *err)
+{
+	if (strcmp(section, "core") != 0 && reset_section(c, section, err) != 0)
+		return -1;
+	json_object_object_foreach(table, name, v)
+	{
+		if (apply_key(c, section, name, v, file, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+int
+hr_config_apply(
+    struct hr_config *c, struct json_object *root, const char *file, struct hr_error *err)
+{
+	if (!json_object_object_get_ex(root, "core", NULL))
+		hr_config_warn(c, "No [core] section in %s", file);
+	json_object_object_foreach(root, section, table)
+	{
+		if (hr_section_foreign(section))
+			continue;
+		if (!hr_section_known(section) || !json_object_is_type(table, json_type_object)) {
+			hr_config_warn(c, "Unknown section [%s] in %s", section, file);
+			continue;
+		}
+		if (apply_section(c, section, table, file, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* What nobody named and is not trusted is left out, so that whoever can write in a directory can
+ * stop nobody who works there; what was named is an error. */
+static int
+load_toml(struct hr_config *c, const char *named, struct hr_error *err)
+{
+	const char *file = named != NULL ? named : "config.toml";
+	const char *base = strrchr(file, '/') != NULL ? strrchr(file, '/') + 1 : file;
+	struct json_object *root = NULL;
+	struct hr_err e = {0};
+	struct hr_buf b;
+	int rc = 0;
+
+	hr_buf_init(&b, HR_TOML_MAX);
+	if (hr_trust_read(file, HR_TRUST_NOBODY, &b, &e) != 0) {
+		if (named != NULL && e.code == HR_E_UNTRUSTED)
+			rc = hr_error_from(err, HR_ERROR_VALUE, &e);
+		else if (e.sys != ENOENT)
+			hr_config_warn(c, "%s", e.msg);
+	} else if (hr_toml_parse(hr_buf_str(&b), b.len, &root, &e) != 0) {
+		hr_config_warn(c,
+		    "Cannot parse config from toml, toml values have not been applied. %s: %s",
+		    file, e.msg);
+	} else {
+		rc = hr_config_apply(c, root, base, err);
+		json_object_put(root);
+	}
+	hr_buf_done(&b);
+	return rc;
+}
+
+/* ---- the environment ---- */
+
+static void
+variable_name(const struct hr_key *k, char *name)
+{
+	const char *parts[2] = {strcmp(k->section, "core") == 0 ? "" : k->section, k->name};
+	size_t n = 0;
+
+	for (size_t i = 0; i < 2; i++) {
+		for (const char *p = parts[i]; *p != '\0' && n < NAME_MAX_LEN - 2; p++)
+			name[n++] = (char)(*p == '.' ? '_' : toupper((unsigned char)*p));
+		if (i == 0 && n > 0)
+			name[n++] = '_';
+	}
+	name[n] = '\0';
+}
+
+static bool
+sensitive(const char *name)
+{
+	return strstr(name, "KEY") != NULL || strstr(name, "TOKEN") != NULL ||
+	       strstr(name, "SECRET") != NULL || strncmp(name, "MCP_", 4) == 0;
+}
+
+static int
+load_environment(struct hr_config *c, const char *const *env, struct hr_error *err)
+{
+	char name[NAME_MAX_LEN];
+	struct hr_error e = {0};
+	struct json_object *v;
+	const char *text;
+
+	for (size_t i = 0; i < hr_keys_all_n; i++) {
+		variable_name(&hr_keys_all[i], name);
+		text = hr_env_get(env, name);
+		if (text == NULL)
+			continue;
+		v = hr_config_convert(&hr_keys_all[i], text, &e);
+		if (v == NULL)
+			hr_config_warn(c, "Error setting env var %s=%s: %s", name,
+			    sensitive(name) ? "******" : text, e.text);
+		else if (hr_config_put(c, &hr_keys_all[i], v, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- .env ---- */
+
+/* Of the current directory, if it can be trusted, into b. */
+static void
+read_dotenv(struct hr_config *c, struct hr_buf *b)
+{
+	struct hr_err e = {0};
+
+	if (hr_trust_read(".env", HR_TRUST_NOBODY, b, &e) == 0)
+		return;
+	hr_buf_reset(b);
+	/* a directory of that name is Python's */
+	if (e.sys != ENOENT && e.sys != EISDIR)
+		hr_config_warn(c, "%s", e.msg);
+}
+
+int
+hr_config_load(struct hr_config *c, const char *file, const char *const *env, hr_warn_fn *warn,
+    void *arg, struct hr_error *err)
+{
+	struct hr_buf text;
+	const char **all;
+	int rc;
+
+	hr_buf_init(&text, DOTENV_MAX);
+	c->warn = warn;
+	c->warn_arg = arg;
+	read_dotenv(c, &text);
+	hr_buf_addc(&text, '\n'); /* so that there is a text */
+	all = text.p != NULL ? hr_dotenv_merge(env, text.p) : NULL;
+	if (all == NULL) {
+		c->warn = NULL;
+		hr_buf_done(&text);
+		return hr_error_nomem(err);
+	}
+	rc = load_toml(c, file, err);
+	if (rc == 0)
+		rc = load_environment(c, all, err);
+	if (rc == 0)
+		rc = hr_config_finish(c, err);
+	c->warn = NULL;
+	free(all);
+	hr_buf_done(&text);
+	return rc;
+}

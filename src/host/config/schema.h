@@ -1,0 +1,29 @@
+/* hr_schema: every configuration key with its type and default (doc/host.md, "Settings"). */
+#ifndef HR_HOST_CONFIG_SCHEMA_H
+#define HR_HOST_CONFIG_SCHEMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum hr_key_type { HR_KEY_TEXT, HR_KEY_INT, HR_KEY_FLOAT, HR_KEY_BOOL, HR_KEY_LIST, HR_KEY_MAP };
+
+struct hr_key {
+	const char *section; /* "sandbox", "sandbox.limits" */
+	const char *name;
+	enum hr_key_type type;
+	const char *fallback; /* JSON; NULL: none */
+	bool secret;
+};
+
+extern const struct hr_key hr_keys_all[];
+extern const size_t hr_keys_all_n;
+
+const struct hr_key *hr_key_find(const char *section, const char *name, size_t len);
+/* Is there a section of this name? */
+bool hr_section_known(const char *section);
+/* The key of a section that is nearest to a wrong one; NULL: none is near. */
+const char *hr_key_nearest(const char *section, const char *name);
+/* Known, but not for us: read and ignored. */
+bool hr_section_foreign(const char *section);
+
+#endif

@@ -1,0 +1,375 @@
+/* The store behind a configuration, and its getters. */
+#include "config.h"
+
+#include "host/config/settings.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "base/buf.h"
+#include "host/common/error.h"
+#include "host/config/mcpconf.h"
+#include "proto/json.h"
+#include "proto/pyliteral.h"
+
+#define JSON_MAX (16u << 20)
+#define WARNING_MAX 500
+
+static struct json_object *
+section_of(const struct hr_config *c, const char *name)
+{
+	struct json_object *s = NULL;
+
+	(void)json_object_object_get_ex(c->values, name, &s);
+	return s;
+}
+
+static bool
+is_runtime(const struct hr_key *k)
+{
+	return strcmp(k->section, "core") == 0 && strcmp(k->name, "runtime") == 0;
+}
+
+int
+hr_config_put(
+    struct hr_config *c, const struct hr_key *k, struct json_object *v, struct hr_error *err)
+{
+	struct json_object *s = section_of(c, k->section);
+
+	if (s == NULL) {
+		s = json_object_new_object();
+		if (s == NULL || json_object_object_add(c->values, k->section, s) != 0) {
+			json_object_put(s);
+			json_object_put(v);
+			return hr_error_nomem(err);
+		}
+	}
+	if (json_object_object_add(s, k->name, v) != 0) {
+		json_object_put(v);
+		return hr_error_nomem(err);
+	}
+	if (is_runtime(k))
+		c->runtime_named = false;
+	return 0;
+}
+
+static int
+put_default(struct hr_config *c, const struct hr_key *k, struct hr_error *err)
+{
+	struct json_object *v = NULL;
+
+	if (k->fallback != NULL) {
+		v = json_tokener_parse(k->fallback);
+		if (v == NULL)
+			return hr_error_nomem(err);
+	}
+	return hr_config_put(c, k, v, err);
+}
+
+struct hr_config *
+hr_config_new(struct hr_error *err)
+{
+	struct hr_config *c = calloc(1, sizeof(*c));
+
+	if (c == NULL || (c->values = json_object_new_object()) == NULL) {
+		free(c);
+		(void)hr_error_nomem(err);
+		return NULL;
+	}
+	for (size_t i = 0; i < hr_keys_all_n; i++) {
+		if (put_default(c, &hr_keys_all[i], err) != 0) {
+			hr_config_free(c);
+			return NULL;
+		}
+	}
+	return c;
+}
+
+struct hr_config *
+hr_config_copy(const struct hr_config *c, struct hr_error *err)
+{
+	struct hr_config *n = calloc(1, sizeof(*n));
+
+	if (n == NULL || json_object_deep_copy(c->values, &n->values, NULL) != 0) {
+		free(n);
+		(void)hr_error_nomem(err);
+		return NULL;
+	}
+	n->runtime_named = c->runtime_named;
+	return n;
+}
+
+void
+hr_config_free(struct hr_config *c)
+{
+	if (c == NULL)
+		return;
+	json_object_put(c->values);
+	free(c);
+}
+
+void
+hr_config_warn(struct hr_config *c, const char *fmt, ...)
+{
+	char text[WARNING_MAX];
+	va_list ap;
+
+	if (c->warn == NULL)
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	c->warn(c->warn_arg, text);
+}
+
+static const struct hr_key *
+key_of(const char *key)
+{
+	const char *dot = strrchr(key, '.');
+	char section[32];
+
+	if (dot == NULL || (size_t)(dot - key) >= sizeof(section))
+		return NULL;
+	memcpy(section, key, (size_t)(dot - key));
+	section[dot - key] = '\0';
+	return hr_key_find(section, dot + 1, strlen(dot + 1));
+}
+
+struct json_object *
+hr_config_value(const struct hr_config *c, const char *key)
+{
+	const struct hr_key *k = key_of(key);
+	struct json_object *v = NULL;
+
+	if (k != NULL)
+		(void)json_object_object_get_ex(section_of(c, k->section), k->name, &v);
+	return v;
+}
+
+const char *
+hr_config_text(const struct hr_config *c, const char *key)
+{
+	struct json_object *v = hr_config_value(c, key);
+
+	return json_object_is_type(v, json_type_string) ? json_object_get_string(v) : NULL;
+}
+
+long long
+hr_config_int(const struct hr_config *c, const char *key)
+{
+	struct json_object *v = hr_config_value(c, key);
+
+	return json_object_is_type(v, json_type_int) ? json_object_get_int64(v) : 0;
+}
+
+bool
+hr_config_bool(const struct hr_config *c, const char *key)
+{
+	struct json_object *v = hr_config_value(c, key);
+
+	return json_object_is_type(v, json_type_boolean) && json_object_get_boolean(v);
+}
+
+static struct json_object *
+convert_number(const struct hr_key *k, const char *text)
+{
+	char *stop;
+
+	errno = 0;
+	if (k->type == HR_KEY_INT) {
+		long long n = strtoll(text, &stop, 10);
+
+		while (isspace((unsigned char)*stop))
+			stop++;
+		return stop == text || *stop != '\0' || errno != 0 ? NULL
+								   : json_object_new_int64(n);
+	}
+	double d = strtod(text, &stop);
+
+	return stop == text || *stop != '\0' ? NULL : json_object_new_double(d);
+}
+
+/* A Python literal, or JSON. */
+static struct json_object *
+convert_tree(const struct hr_key *k, const char *text)
+{
+	struct hr_json_error why;
+	struct json_object *v = NULL;
+
+	if (hr_pyliteral(text, strlen(text), &v) != 0 &&
+	    hr_json_decode(text, strlen(text), &v, &why) != 0)
+		return NULL;
+	if (!json_object_is_type(v, k->type == HR_KEY_LIST ? json_type_array : json_type_object)) {
+		json_object_put(v);
+		return NULL;
+	}
+	return v;
+}
+
+struct json_object *
+hr_config_convert(const struct hr_key *k, const char *text, struct hr_error *err)
+{
+	struct json_object *v = NULL, *list;
+
+	switch (k->type) {
+	case HR_KEY_TEXT: v = json_object_new_string(text); break;
+	case HR_KEY_BOOL:
+		v = json_object_new_boolean(
+		    strcasecmp(text, "true") == 0 || strcmp(text, "1") == 0);
+		break;
+	case HR_KEY_INT:
+	case HR_KEY_FLOAT: v = convert_number(k, text); break;
+	case HR_KEY_LIST:
+	case HR_KEY_MAP: v = convert_tree(k, text); break;
+	}
+	if (v == NULL)
+		(void)hr_error_set(
+		    err, HR_ERROR_VALUE, "check that the value is of the right type");
+	if (v == NULL || strcmp(k->section, "mcp") != 0)
+		return v;
+	list = hr_mcpconf_check(k->name, v, err);
+	json_object_put(v);
+	return list;
+}
+
+int
+hr_config_put_text(struct hr_config *c, const char *key, const char *text, struct hr_error *err)
+{
+	const struct hr_key *k = key_of(key);
+	struct json_object *v = NULL;
+
+	hr_assert(k != NULL);
+	if (text != NULL && (v = json_object_new_string(text)) == NULL)
+		return hr_error_nomem(err);
+	return hr_config_put(c, k, v, err);
+}
+
+static int
+unknown_key(const char *key, struct hr_error *err)
+{
+	const char *dot = strrchr(key, '.'), *near = NULL;
+	char section[32] = "core";
+
+	if (dot != NULL)
+		(void)snprintf(section, sizeof(section), "%.*s", (int)(dot - key), key);
+	near = hr_key_nearest(section, dot != NULL ? dot + 1 : key);
+	return hr_error_set(err, HR_ERROR_VALUE, "there is no setting \"%s\"%s%s%s%s%s", key,
+	    near != NULL ? "; is \"" : "", near != NULL ? section : "", near != NULL ? "." : "",
+	    near != NULL ? near : "", near != NULL ? "\" meant?" : "");
+}
+
+int
+hr_config_set(struct hr_config *c, const char *key, const char *value, struct hr_error *err)
+{
+	const struct hr_key *k = key_of(key);
+	struct hr_error e = {0};
+	struct json_object *v;
+
+	if (k == NULL)
+		return unknown_key(key, err);
+	v = hr_config_convert(k, value, &e);
+	if (v == NULL && strcmp(k->section, "mcp") == 0)
+		return hr_error_set(err, HR_ERROR_VALUE, "%s: %s", key, e.text);
+	if (v == NULL)
+		return hr_error_set(err, HR_ERROR_VALUE, "%s: not of the right type%s%s", key,
+		    k->secret ? "" : ": ", k->secret ? "" : value);
+	if (hr_config_put(c, k, v, err) != 0)
+		return -1;
+	c->runtime_named |= is_runtime(k);
+	return 0;
+}
+
+#define MASK "\"******\""
+
+/* MCP servers with neither keys nor the values of variables. */
+static void
+put_servers(struct hr_buf *b, struct json_object *v, bool hide)
+{
+	bool first = true;
+
+	if (json_object_is_type(v, json_type_array)) {
+		hr_buf_addc(b, '[');
+		for (size_t i = 0; i < json_object_array_length(v); i++) {
+			hr_buf_adds(b, i > 0 ? "," : "");
+			put_servers(b, json_object_array_get_idx(v, i), hide);
+		}
+		hr_buf_addc(b, ']');
+	} else if (json_object_is_type(v, json_type_object)) {
+		hr_buf_addc(b, '{');
+		json_object_object_foreach(v, key, value)
+		{
+			hr_buf_adds(b, first ? "" : ",");
+			(void)hr_json_put_str(b, key, strlen(key), HR_JSON_REPLACE);
+			hr_buf_addc(b, ':');
+			put_servers(b, value,
+			    hide || strcmp(key, "env") == 0 || strcmp(key, "api_key") == 0);
+			first = false;
+		}
+		hr_buf_addc(b, '}');
+	} else if (hide && v != NULL) {
+		hr_buf_adds(b, MASK);
+	} else {
+		(void)hr_json_put(b, v);
+	}
+}
+
+static void
+put_masked(struct hr_buf *b, const struct hr_key *k, struct json_object *v)
+{
+	if (k->secret && v != NULL)
+		hr_buf_adds(b, MASK);
+	else if (strcmp(k->section, "mcp") == 0)
+		put_servers(b, v, false);
+	else
+		(void)hr_json_put(b, v); /* came from text: it has a text */
+}
+
+char *
+hr_config_json(const struct hr_config *c, struct hr_error *err)
+{
+	const char *section = "";
+	struct json_object *v;
+	struct hr_buf b;
+	char *text;
+
+	hr_buf_init(&b, JSON_MAX);
+	hr_buf_addc(&b, '{');
+	for (size_t i = 0; i < hr_keys_all_n; i++) {
+		const struct hr_key *k = &hr_keys_all[i];
+
+		if (strcmp(section, k->section) != 0) {
+			hr_buf_addf(&b, "%s\"%s\":{", *section != '\0' ? "}," : "", k->section);
+			section = k->section;
+		} else {
+			hr_buf_addc(&b, ',');
+		}
+		v = NULL;
+		(void)json_object_object_get_ex(section_of(c, section), k->name, &v);
+		hr_buf_addf(&b, "\"%s\":", k->name);
+		put_masked(&b, k, v);
+	}
+	hr_buf_adds(&b, "}}");
+	text = hr_buf_take(&b);
+	hr_buf_done(&b);
+	if (text == NULL)
+		(void)hr_error_nomem(err);
+	return text;
+}
+
+const char *
+hr_env_get(const char *const *env, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (; env != NULL && *env != NULL; env++)
+		if (strncmp(*env, name, n) == 0 && (*env)[n] == '=')
+			return (*env)[n + 1] != '\0' ? *env + n + 1 : NULL;
+	return NULL;
+}

@@ -1,0 +1,43 @@
+/* The configuration from inside: values as json-c objects. */
+#ifndef HR_HOST_CONFIG_SETTINGS_H
+#define HR_HOST_CONFIG_SETTINGS_H
+
+#include "host/handrail.h"
+#include "host/config/schema.h"
+
+struct json_object;
+
+struct hr_config {
+	struct json_object *values; /* section -> key -> value */
+	bool runtime_named;         /* core.runtime is the caller's word, not a file's */
+	hr_warn_fn *warn;           /* while loading */
+	void *warn_arg;
+};
+
+struct hr_config *hr_config_copy(const struct hr_config *c, struct hr_error *err);
+
+/* Borrowed; NULL: not set. key is "SECTION.KEY". */
+struct json_object *hr_config_value(const struct hr_config *c, const char *key);
+int hr_config_put(
+    struct hr_config *c, const struct hr_key *k, struct json_object *v_take, struct hr_error *err);
+int
+hr_config_put_text(struct hr_config *c, const char *key, const char *text, struct hr_error *err);
+
+/* From the environment's text to a value of the key's type (doc/host.md, "Settings"); NULL with
+ * *err. */
+struct json_object *
+hr_config_convert(const struct hr_key *k, const char *text, struct hr_error *err);
+
+/* All of `root`, parsed TOML, into c. */
+int hr_config_apply(
+    struct hr_config *c, struct json_object *root, const char *file, struct hr_error *err);
+void
+hr_config_warn(struct hr_config *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* What follows from the values together (doc/host.md, "What follows from settings together"). */
+int hr_config_finish(struct hr_config *c, struct hr_error *err);
+
+/* The value of NAME in "NAME=value" texts; NULL: not there, or empty. */
+const char *hr_env_get(const char *const *env, const char *name);
+
+#endif

@@ -1,0 +1,299 @@
+/* Files of the kind "cli" for the caller: copies, and what is in a directory. */
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "files/place/atomic.h"
+#include "host/direct/direct_int.h"
+#include "host/common/error.h"
+#include "host/transfer/zip.h"
+#include "proto/json.h"
+
+#define PIECE 65536
+#define DEPTH_MAX 200
+
+static int
+failed(struct hr_error *err, int sys, const char *path)
+{
+	return hr_error_set(
+	    err, HR_ERROR_RUNTIME, "Unexpected error copying file: %s: %s", path, strerror(sys));
+}
+
+static int
+copy_bytes(int in, int out)
+{
+	char piece[PIECE];
+	ssize_t n;
+
+	while ((n = hr_fd_read(in, piece, sizeof(piece))) > 0)
+		if (hr_fd_write_full(out, piece, (size_t)n, NULL) != 0)
+			return -1;
+	return (int)n;
+}
+
+/* Mode and times of another file. */
+static int
+liken(int fd, const struct stat *st)
+{
+	const struct timespec times[2] = {st->st_atim, st->st_mtim};
+
+	return fchmod(fd, st->st_mode & 07777) == 0 ? futimens(fd, times) : -1;
+}
+
+/* Whole or not at all. A file that is replaced keeps its owner, attributes and names. */
+static int
+put_file(int in, const struct stat *st, const char *to, struct hr_err *e)
+{
+	struct hr_atomic a;
+	int fd, rc;
+	bool over;
+
+	if (hr_atomic_open(&a, to, 0600, e) != 0)
+		return -1;
+	over = a.old >= 0;
+	if (copy_bytes(in, a.spool.fd) != 0 || (!over && liken(a.spool.fd, st) != 0)) {
+		(void)hr_err_sys(e, errno, "%s", to);
+		hr_atomic_abort(&a);
+		return -1;
+	}
+	if (hr_atomic_commit(&a, e) != 0)
+		return -1;
+	if (!over)
+		return 0;
+	fd = open(to, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	rc = fd >= 0 && liken(fd, st) == 0 ? 0 : hr_err_sys(e, errno, "%s", to);
+	hr_fd_close(&fd);
+	return rc;
+}
+
+static int
+copy_file(const char *from, const char *to, struct hr_error *err)
+{
+	struct stat st, there;
+	struct hr_err e = {.code = HR_OK};
+	int in = open(from, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), rc = -1;
+
+	if (in < 0 || fstat(in, &st) != 0)
+		(void)failed(err, errno, from);
+	else if (!S_ISREG(st.st_mode))
+		(void)hr_error_set(err, HR_ERROR_NOENT,
+		    "Source path '%s' is not a valid file or directory.", from);
+	else if (stat(to, &there) == 0 && there.st_dev == st.st_dev && there.st_ino == st.st_ino)
+		rc = 0;
+	else if (put_file(in, &st, to, &e) != 0)
+		(void)failed(err, e.code == HR_E_UNSUPPORTED ? EINVAL : e.sys, to);
+	else
+		rc = 0;
+	hr_fd_close(&in);
+	return rc;
+}
+
+static int copy_tree(const char *from, const char *to, int depth, struct hr_error *err);
+
+static int
+copy_entry(const char *from, const char *to, const char *name, int depth, struct hr_error *err)
+{
+	char *source = hr_path_join(from, name), *target = hr_path_join(to, name);
+	struct stat st;
+	int rc = 0;
+
+	if (source == NULL || target == NULL)
+		rc = hr_error_nomem(err);
+	else if (stat(source, &st) != 0)
+		rc = failed(err, errno, source);
+	else if (S_ISDIR(st.st_mode))
+		rc = copy_tree(source, target, depth + 1, err);
+	else
+		rc = copy_file(source, target, err);
+	free(source);
+	free(target);
+	return rc;
+}
+
+/* Merged into what is there. Links are followed. */
+static int
+copy_tree(const char *from, const char *to, int depth, struct hr_error *err)
+{
+	DIR *dir = depth > DEPTH_MAX ? NULL : opendir(from);
+	struct hr_err e = {0};
+	struct dirent *entry;
+	int rc = 0;
+
+	if (dir == NULL)
+		return failed(err, depth > DEPTH_MAX ? ELOOP : errno, from);
+	if (hr_path_mkdirs(to, 0777, NULL, &e) != 0)
+		rc = failed(err, e.sys, to);
+	while (rc == 0 && (entry = readdir(dir)) != NULL)
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			rc = copy_entry(from, to, entry->d_name, depth, err);
+	(void)closedir(dir);
+	return rc;
+}
+
+static bool
+is_dir(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int
+make_dir(char *path, bool parent_only, struct hr_error *err)
+{
+	char *slash = strrchr(path, '/');
+	struct hr_err e = {0};
+	int rc;
+
+	if (parent_only && slash == path)
+		return 0;
+	if (parent_only)
+		*slash = '\0';
+	rc = hr_path_mkdirs(path, 0777, NULL, &e);
+	if (parent_only)
+		*slash = '/';
+	return rc == 0 ? 0 : failed(err, e.sys, path);
+}
+
+/* The last component, slashes behind it aside; the caller frees. */
+static char *
+base_name(const char *path)
+{
+	size_t n = strlen(path), from;
+
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	for (from = n; from > 0 && path[from - 1] != '/'; from--)
+		;
+	return strndup(path + from, n - from);
+}
+
+/* Into a directory that is there, that the text names by a slash at its end, or that the lack of a
+ * suffix makes one; onto a file otherwise. */
+static int
+copy_one(const char *from, const char *to, char *place, struct hr_error *err)
+{
+	const char *last = strrchr(place, '/') + 1;
+	bool into = is_dir(place) || to[strlen(to) - 1] == '/' ||
+		    (access(place, F_OK) != 0 && strchr(last, '.') == NULL);
+	char *name = base_name(from), *target = NULL;
+	int rc;
+
+	if (name == NULL || (into && (target = hr_path_join(place, name)) == NULL))
+		rc = hr_error_nomem(err);
+	else if ((rc = make_dir(place, !into, err)) == 0)
+		rc = copy_file(from, into ? target : place, err);
+	free(name);
+	free(target);
+	return rc;
+}
+
+int
+hr_cli_copy_to(void *self, const char *from, const char *to, bool recursive, struct hr_error *err)
+{
+	char *place, *name, *target;
+	struct stat st;
+	int rc;
+
+	if (stat(from, &st) != 0)
+		return hr_error_set(err, HR_ERROR_NOENT, "Source path '%s' does not exist.", from);
+	if (S_ISDIR(st.st_mode) && !recursive)
+		return hr_error_set(err, HR_ERROR_NOENT,
+		    "Source path '%s' is not a valid file or directory.", from);
+	if (*to == '\0')
+		return hr_error_set(err, HR_ERROR_VALUE, "the place to copy to has no name");
+	place = hr_cli_path(self, to, err);
+	if (place == NULL)
+		return -1;
+	if (S_ISDIR(st.st_mode)) {
+		name = base_name(from);
+		target = name != NULL ? hr_path_join(place, name) : NULL;
+		rc = target != NULL ? copy_tree(from, target, 0, err) : hr_error_nomem(err);
+		free(name);
+		free(target);
+	} else {
+		rc = copy_one(from, to, place, err);
+	}
+	free(place);
+	return rc;
+}
+
+int
+hr_cli_copy_from(void *self, const char *path, char **ret_file, struct hr_error *err)
+{
+	char *place = hr_cli_path(self, path, err);
+	int rc = -1;
+
+	if (place == NULL)
+		return -1;
+	if (access(place, F_OK) != 0)
+		(void)hr_error_set(err, HR_ERROR_NOENT, "Path not found: %s", path);
+	else if ((*ret_file = hr_zip_directory(place, false, true, err)) != NULL)
+		rc = 0;
+	free(place);
+	return rc;
+}
+
+static void
+put_name(struct hr_buf *b, const char *path)
+{
+	if (b->len > 1)
+		hr_buf_addc(b, ',');
+	(void)hr_json_put_str(b, path, strlen(path), HR_JSON_REPLACE);
+}
+
+static int
+put_names(struct hr_buf *b, const char *place, struct hr_error *err)
+{
+	DIR *dir = opendir(place);
+	struct dirent *e;
+	char *name;
+	int rc = 0;
+
+	if (dir == NULL)
+		return hr_error_sys(err, errno, "list %s", place);
+	while (rc == 0 && (e = readdir(dir)) != NULL) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		name = hr_path_join(place, e->d_name);
+		if (name == NULL)
+			rc = hr_error_nomem(err);
+		else
+			put_name(b, name);
+		free(name);
+	}
+	(void)closedir(dir);
+	return rc;
+}
+
+int
+hr_cli_list(void *self, const char *path, char **ret_json, struct hr_error *err)
+{
+	char *place = hr_cli_path(self, path != NULL ? path : ".", err);
+	struct hr_buf b;
+	int rc = 0;
+
+	if (place == NULL)
+		return -1;
+	hr_buf_init(&b, HR_CLI_TEXT_MAX);
+	hr_buf_addc(&b, '[');
+	if (is_dir(place))
+		rc = put_names(&b, place, err);
+	else if (access(place, F_OK) == 0)
+		put_name(&b, place);
+	hr_buf_addc(&b, ']');
+	if (rc == 0 && (*ret_json = hr_cli_take(&b, err)) == NULL)
+		rc = -1;
+	hr_buf_done(&b);
+	free(place);
+	return rc;
+}

@@ -1,0 +1,404 @@
+/* The kind "cli": commands of this machine in a directory of it, started by the caller itself, with
+ * its rights; no server, nothing that runs between two commands (doc/host.md, "The kind cli").
+ * Other than the original it changes neither the caller's directory nor its environment: those are
+ * the caller's. */
+#include "config.h"
+
+#include "host/direct/direct_int.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "files/charset/detect.h"
+#include "host/common/error.h"
+#include "host/common/module.h"
+#include "host/config/settings.h"
+#include "proto/json.h"
+#include "proto/obs.h"
+
+#define PREFIX "openhands_workspace_"
+#define RANDOM_LEN 6 /* of mkdtemp */
+
+/* ---- what the parts share ---- */
+
+char *
+hr_cli_take(struct hr_buf *b, struct hr_error *err)
+{
+	char *text = hr_buf_take(b);
+
+	hr_buf_done(b);
+	if (text == NULL)
+		(void)hr_error_nomem(err);
+	return text;
+}
+
+char *
+hr_cli_error(const char *id, struct hr_error *err, const char *fmt, ...)
+{
+	struct hr_obs_extra extras[] = {
+	    {.name = "error_id", .kind = HR_OBS_STR, .str = {id, strlen(id)}}};
+	struct hr_obs o = {
+	    .type = "error", .extras = extras, .extras_n = 1, .bad = HR_JSON_REPLACE};
+	struct hr_buf b;
+	char *text = NULL;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0) {
+		(void)hr_error_nomem(err);
+		return NULL;
+	}
+	o.content = (struct hr_span){text, (size_t)n};
+	o.message[0] = o.content;
+	hr_buf_init(&b, HR_CLI_TEXT_MAX);
+	if (hr_obs_put(&b, &o) != 0)
+		b.fail = HR_E_NOMEM;
+	free(text);
+	return hr_cli_take(&b, err);
+}
+
+/* ---- actions ---- */
+
+static char *
+perform(struct hr_cli *c, const char *type, struct json_object *action, struct hr_error *err)
+{
+	struct json_object *args = NULL;
+
+	(void)json_object_object_get_ex(action, "args", &args);
+	if (c->workspace == NULL)
+		return strcmp(type, "run") == 0
+			   ? hr_cli_error("", err, "Runtime not initialized for command: %s",
+				 hr_json_text_or(args, "command", ""))
+			   : hr_cli_error("", err, "Runtime not initialized");
+	if (strcmp(type, "run") == 0)
+		return hr_cli_run(c, action, err);
+	if (strcmp(type, "read") == 0)
+		return hr_cli_read(c, args, err);
+	if (strcmp(type, "write") == 0)
+		return hr_cli_write(c, args, err);
+	if (strcmp(type, "edit") == 0)
+		return hr_cli_edit(c, args, err);
+	if (strcmp(type, "run_ipython") == 0)
+		return hr_cli_error(
+		    "", err, "Executing IPython cells is not implemented in CLIRuntime. ");
+	if (strcmp(type, "call_tool_mcp") == 0)
+		return hr_cli_error("", err, "No MCP servers configured");
+	return hr_cli_error("", err, "Browser functionality is not implemented in CLIRuntime");
+}
+
+static int
+cli_action(void *self, const char *text, char **ret, struct hr_error *err)
+{
+	struct json_object *action = NULL;
+	struct hr_json_error why;
+	struct hr_error mine = {0};
+
+	if (hr_json_decode(text, strlen(text), &action, &why) != 0)
+		return hr_error_set(err, HR_ERROR_VALUE, "the action is no JSON");
+	*ret = perform(self, hr_json_text_or(action, "action", ""), action, &mine);
+	/* the agent is told what it may not do */
+	if (*ret == NULL && mine.code == HR_ERROR_PERMISSION)
+		*ret = hr_cli_error("", &mine, "%s", mine.text);
+	json_object_put(action);
+	if (*ret == NULL && err != NULL)
+		*err = mine;
+	return *ret != NULL ? 0 : -1;
+}
+
+/* Names as they are given. */
+static int
+cli_add_env(void *self, const char *const *env, struct hr_error *err)
+{
+	struct hr_cli *c = self;
+
+	for (const char *const *e = env; *e != NULL; e++)
+		if (strchr(*e, '=') == NULL || **e == '=')
+			return hr_error_set(err, HR_ERROR_VALUE,
+			    "Invalid environment variable name: %.*s", (int)strcspn(*e, "="), *e);
+	for (; *env != NULL; env++)
+		hr_strv_set_env(&c->env, *env);
+	return c->env.failed ? hr_error_nomem(err) : 0;
+}
+
+/* ---- life ---- */
+
+static void
+cli_free(void *self)
+{
+	struct hr_cli *c = self;
+
+	/* where nothing is recorded nobody else could use it */
+	if (c->undo != NULL && c->h->state_dir == NULL)
+		(void)hr_path_remove(c->undo, NULL);
+	hr_strv_done(&c->env);
+	free(c->undo);
+	free(c->workspace);
+	free(c->named);
+	free(c);
+}
+
+static int
+cli_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *err)
+{
+	struct hr_cli *c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return hr_error_nomem(err);
+	c->h = h;
+	hr_detect_from(hr_module_dir());
+	*ret_self = c;
+	return 0;
+}
+
+static const char *
+temporary(const struct hr_cli *c)
+{
+	const char *tmp = hr_env_get(c->h->environ, "TMPDIR");
+
+	return tmp != NULL ? tmp : "/tmp";
+}
+
+/* The editor's history: beside the record, so that a later command can undo. */
+static int
+find_undo(struct hr_cli *c, struct hr_error *err)
+{
+	if (c->h->state_dir != NULL) {
+		if (asprintf(&c->undo, "%s/%s.undo", c->h->state_dir, c->h->sid) < 0)
+			c->undo = NULL;
+		return c->undo != NULL ? 0 : hr_error_nomem(err);
+	}
+	if (asprintf(&c->undo, "%s/handrail-undo-XXXXXX", temporary(c)) < 0) {
+		c->undo = NULL;
+		return hr_error_nomem(err);
+	}
+	return mkdtemp(c->undo) != NULL ? 0 : hr_error_sys(err, errno, "create %s", c->undo);
+}
+
+static int
+make_workspace(struct hr_cli *c, struct hr_error *err)
+{
+	const char *base = hr_config_text(c->h->config, "core.workspace_base");
+	struct hr_err e = {0};
+
+	if (base != NULL) {
+		if (hr_path_mkdirs(base, 0755, NULL, &e) != 0)
+			return hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		c->named = strdup(base);
+	} else if (asprintf(&c->named, "%s/" PREFIX "%s_XXXXXX", temporary(c), c->h->sid) < 0) {
+		c->named = NULL;
+	}
+	if (c->named == NULL)
+		return hr_error_nomem(err);
+	if (base == NULL && mkdtemp(c->named) == NULL)
+		return hr_error_sys(err, errno, "create %s", c->named);
+	c->own_workspace = base == NULL;
+	c->workspace = realpath(c->named, NULL);
+	return c->workspace != NULL ? 0 : hr_error_sys(err, errno, "%s", c->named);
+}
+
+static int
+cli_connect(void *self, bool *ret_made, struct hr_error *err)
+{
+	struct hr_cli *c = self;
+
+	if (c->h->attach)
+		return hr_error_set(err, HR_ERROR_RUNTIME,
+		    "cli runtime does not support finding a sandbox that is not recorded");
+	c->h->log(c->h->arg,
+	    "The cli runtime isolates nothing: commands run with your rights on this machine.");
+	if (make_workspace(c, err) != 0 || find_undo(c, err) != 0) {
+		if (c->own_workspace)
+			(void)hr_path_remove(c->named, NULL);
+		return -1;
+	}
+	*ret_made = true;
+	return 0;
+}
+
+static void
+put_text(struct hr_buf *b, const char *text)
+{
+	(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
+}
+
+static char *
+cli_record(void *self, struct hr_error *err)
+{
+	struct hr_cli *c = self;
+	struct hr_buf b;
+
+	hr_buf_init(&b, 1 << 20);
+	hr_buf_adds(&b, "{\"workspace\":");
+	put_text(&b, c->named);
+	hr_buf_addf(&b, ",\"own_workspace\":%s,\"env\":[", c->own_workspace ? "true" : "false");
+	for (size_t i = 0; i < c->env.n; i++) {
+		if (i > 0)
+			hr_buf_addc(&b, ',');
+		put_text(&b, c->env.v[i]);
+	}
+	hr_buf_adds(&b, "]}");
+	return hr_cli_take(&b, err);
+}
+
+static int
+cli_restore(void *self, const char *record, struct hr_error *err)
+{
+	struct json_object *o = NULL, *env;
+	struct hr_cli *c = self;
+	struct hr_json_error why;
+	const char *named;
+
+	if (hr_json_decode(record, strlen(record), &o, &why) != 0 ||
+	    (named = hr_json_text_at(o, "workspace")) == NULL) {
+		json_object_put(o);
+		return hr_error_set(err, HR_ERROR_VALUE, "the record of the sandbox is damaged");
+	}
+	env = hr_json_at(o, "env");
+	c->own_workspace = hr_json_true_at(o, "own_workspace");
+	c->named = strdup(named);
+	for (size_t i = 0; i < hr_json_count(env); i++)
+		if (hr_json_text(hr_json_entry(env, i)) != NULL)
+			hr_strv_add(&c->env, hr_json_text(hr_json_entry(env, i)));
+	json_object_put(o);
+	if (c->named == NULL || c->env.failed)
+		return hr_error_nomem(err);
+	if (find_undo(c, err) != 0)
+		return -1;
+	c->workspace = realpath(c->named, NULL);
+	if (c->workspace == NULL)
+		return hr_error_set(err, HR_ERROR_DISCONNECTED,
+		    "the workspace %s of sandbox \"%s\" is gone; \"handrail down\" clears it away",
+		    c->named, c->h->sid);
+	return 0;
+}
+
+static const char *
+cli_state(void *self)
+{
+	struct hr_cli *c = self;
+
+	return c->workspace != NULL && access(c->workspace, X_OK) == 0 ? "running" : "gone";
+}
+
+/* Is it a workspace that was made for this session? With the random part alone behind its name:
+ * "a" is not the beginning of "a_b". */
+static bool
+is_ours(const char *name, const char *sid)
+{
+	size_t n = strlen(sid);
+
+	if (strncmp(name, PREFIX, sizeof(PREFIX) - 1) != 0)
+		return false;
+	name += sizeof(PREFIX) - 1;
+	if (strncmp(name, sid, n) != 0 || name[n] != '_' || strlen(name + n + 1) != RANDOM_LEN)
+		return false;
+	for (name += n + 1; *name != '\0'; name++)
+		if (!isalnum((unsigned char)*name))
+			return false;
+	return true;
+}
+
+/* Of whatever process had this session: nothing else knows of them. */
+static int
+remove_workspaces(struct hr_cli *c, struct hr_error *err)
+{
+	DIR *dir = opendir(temporary(c));
+	struct hr_err e = {0};
+	struct dirent *entry;
+	struct stat st;
+	char *path;
+	int rc = 0;
+
+	if (dir == NULL)
+		return hr_error_sys(err, errno, "read %s", temporary(c));
+	while (rc == 0 && (entry = readdir(dir)) != NULL) {
+		if (!is_ours(entry->d_name, c->h->sid) ||
+		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+		    !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+			continue;
+		path = hr_path_join(temporary(c), entry->d_name);
+		if (path == NULL)
+			rc = hr_error_nomem(err);
+		else if (hr_path_remove(path, &e) != 0)
+			rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		free(path);
+	}
+	(void)closedir(dir);
+	return rc;
+}
+
+static int
+cli_destroy(void *self, struct hr_error *err)
+{
+	struct hr_cli *c = self;
+	struct hr_err e = {0};
+	int rc = 0;
+
+	/* with a record the workspace is known; others of that name have records elsewhere */
+	if (c->h->state_dir == NULL)
+		rc = remove_workspaces(c, err);
+	else if (c->own_workspace && hr_path_remove(c->named, &e) != 0)
+		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	if (c->undo != NULL && hr_path_remove(c->undo, &e) != 0 && rc == 0)
+		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	free(c->workspace);
+	c->workspace = NULL;
+	c->own_workspace = false;
+	return rc;
+}
+
+static int
+cli_close(void *self, struct hr_error *err)
+{
+	struct hr_cli *c = self;
+
+	(void)err;
+	free(c->workspace);
+	c->workspace = NULL; /* what is in it stays */
+	return 0;
+}
+
+static void
+cli_endpoint(void *self, struct hr_endpoint *ret)
+{
+	struct hr_cli *c = self;
+
+	ret->workspace = c->workspace; /* there is no server */
+}
+
+static const struct hr_sandbox_ops cli = {
+    .abi = HR_BACKEND_ABI,
+    .name = "cli",
+    .open = cli_open,
+    .free = cli_free,
+    .connect = cli_connect,
+    .endpoint = cli_endpoint,
+    .record = cli_record,
+    .restore = cli_restore,
+    .state = cli_state,
+    .action = cli_action,
+    .copy_to = hr_cli_copy_to,
+    .copy_from = hr_cli_copy_from,
+    .list_files = hr_cli_list,
+    .add_env = cli_add_env,
+    .close = cli_close,
+    .destroy = cli_destroy,
+};
+
+const struct hr_sandbox_ops *
+hr_backend_entry(unsigned abi)
+{
+	return abi == HR_BACKEND_ABI ? &cli : NULL;
+}

@@ -1,0 +1,261 @@
+/* Files by the actions read, write and edit of the kind "cli". */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "files/place/atomic.h"
+#include "files/binary.h"
+#include "files/editor/editor.h"
+#include "files/textfile.h"
+#include "host/direct/direct_int.h"
+#include "host/common/error.h"
+#include "host/common/module.h"
+#include "proto/obs.h"
+
+#define FILE_MAX (256u << 20)
+#define BINARY "ERROR_BINARY_FILE"
+
+static struct hr_span
+span(const char *s)
+{
+	return (struct hr_span){s, strlen(s)};
+}
+
+static char *
+put(const struct hr_obs *o, struct hr_error *err)
+{
+	struct hr_buf b;
+
+	hr_buf_init(&b, HR_CLI_TEXT_MAX);
+	if (hr_obs_put(&b, o) != 0)
+		b.fail = HR_E_NOMEM; /* all of it is replaced where it is no text */
+	return hr_cli_take(&b, err);
+}
+
+static bool
+is_binary(const char *file)
+{
+	struct stat st;
+
+	return stat(file, &st) == 0 && S_ISREG(st.st_mode) &&
+	       (hr_binary_name(file, strlen(file)) || hr_binary_file(file));
+}
+
+/* ---- the editor ---- */
+
+static enum hr_edit_result
+use_editor(
+    struct hr_cli *c, const char *file, struct hr_edit *q, struct hr_buf *text, struct hr_buf *diff)
+{
+	char *office = hr_path_join(hr_module_dir(), "handrail-office");
+	const struct hr_editor editor = {
+	    .root = span(c->workspace), .history_dir = c->undo, .office = office};
+	enum hr_edit_result r = HR_EDIT_RAISED;
+	struct hr_buf out;
+
+	hr_buf_init(&out, HR_EDIT_TEXT_MAX);
+	q->path = json_object_new_string(file);
+	if (q->path == NULL || office == NULL)
+		text->fail = HR_E_NOMEM;
+	else
+		r = hr_editor_run(&editor, q, &out, diff);
+	if (r != HR_EDIT_DONE)
+		hr_buf_adds(text, "ERROR:\n");
+	hr_buf_add(text, hr_buf_str(&out), out.len);
+	if (out.fail != HR_OK)
+		text->fail = out.fail;
+	hr_buf_done(&out);
+	json_object_put(q->path);
+	free(office);
+	return r;
+}
+
+char *
+hr_cli_edit(struct hr_cli *c, struct json_object *args, struct hr_error *err)
+{
+	const char *path = hr_json_text_or(args, "path", "");
+	struct hr_edit q = {.command = span(hr_json_text_or(args, "command", "")),
+	    .file_text = hr_json_at(args, "file_text"),
+	    .old_str = hr_json_at(args, "old_str"),
+	    .new_str = hr_json_at(args, "new_str"),
+	    .insert_line = hr_json_at(args, "insert_line")};
+	struct hr_obs_extra extras[] = {
+	    {.name = "path", .kind = HR_OBS_STR, .str = span(path)},
+	    {.name = "prev_exist", .kind = HR_OBS_BOOL, .number = 0},
+	    {.name = "old_content", .kind = HR_OBS_JSON, .json = q.old_str},
+	    {.name = "new_content", .kind = HR_OBS_JSON, .json = q.new_str},
+	    {.name = "impl_source", .kind = HR_OBS_STR, .str = HR_OBS_SPAN("oh_aci")},
+	    {.name = "diff", .kind = HR_OBS_STR},
+	};
+	struct hr_obs o = {.type = "edit",
+	    .message = {HR_OBS_SPAN("I edited the file "), span(path), HR_OBS_SPAN(".")},
+	    .extras = extras,
+	    .extras_n = 6,
+	    .bad = HR_JSON_REPLACE};
+	struct hr_buf text, diff;
+	char *file, *said;
+
+	if (strcmp(hr_json_text_or(args, "impl_source", "oh_aci"), "oh_aci") != 0)
+		return hr_cli_error("", err, "LLM-based editing is not available.");
+	file = hr_cli_path(c, path, err);
+	if (file == NULL)
+		return NULL;
+	if (is_binary(file)) {
+		free(file);
+		return hr_cli_error("", err, BINARY);
+	}
+	hr_buf_init(&text, HR_EDIT_TEXT_MAX);
+	hr_buf_init(&diff, HR_EDIT_TEXT_MAX);
+	(void)use_editor(c, file, &q, &text, &diff);
+	free(file);
+	o.content = (struct hr_span){hr_buf_str(&text), text.len};
+	extras[5].str = (struct hr_span){hr_buf_str(&diff), diff.len};
+	if (text.fail != HR_OK || diff.fail != HR_OK) {
+		(void)hr_error_nomem(err);
+		said = NULL;
+	} else {
+		said = put(&o, err);
+	}
+	hr_buf_done(&text);
+	hr_buf_done(&diff);
+	return said;
+}
+
+/* ---- read, write ---- */
+
+/* "\r\n" and "\r" are ends of lines in what a text file says. */
+static void
+plain_ends(struct hr_buf *b)
+{
+	size_t to = 0;
+
+	for (size_t i = 0; i < b->len; i++) {
+		if (b->p[i] == '\r' && i + 1 < b->len && b->p[i + 1] == '\n')
+			continue;
+		b->p[to++] = b->p[i] == '\r' ? '\n' : b->p[i];
+	}
+	b->len = to;
+}
+
+static char *
+show(const char *path, const char *impl, const struct hr_buf *text, struct hr_error *err)
+{
+	const struct hr_obs_extra extras[] = {
+	    {.name = "path", .kind = HR_OBS_STR, .str = span(path)},
+	    {.name = "impl_source", .kind = HR_OBS_STR, .str = span(impl)},
+	};
+	const struct hr_obs o = {.type = "read",
+	    .message = {HR_OBS_SPAN("I read the file "), span(path), HR_OBS_SPAN(".")},
+	    .content = {hr_buf_str(text), text->len},
+	    .extras = extras,
+	    .extras_n = 2,
+	    .bad = HR_JSON_REPLACE};
+
+	if (text->fail != HR_OK) {
+		(void)hr_error_nomem(err);
+		return NULL;
+	}
+	return put(&o, err);
+}
+
+static char *
+read_whole(const char *file, const char *path, struct hr_error *err)
+{
+	struct hr_err e = {0};
+	struct hr_buf b;
+	struct stat st;
+	char *said;
+
+	hr_buf_init(&b, FILE_MAX);
+	if (stat(file, &st) != 0 && errno == ENOENT) {
+		said = hr_cli_error("", err, "File not found: %s", path);
+	} else if (stat(file, &st) == 0 && S_ISDIR(st.st_mode)) {
+		said = hr_cli_error("", err, "Cannot read directory: %s", path);
+	} else if (hr_textfile_read(file, &b, &e) != 0) {
+		said = hr_cli_error("", err, "Error reading file %s: %s", path,
+		    e.sys != 0 ? strerror(e.sys) : e.msg);
+	} else {
+		plain_ends(&b);
+		said = show(path, "default", &b, err);
+	}
+	hr_buf_done(&b);
+	return said;
+}
+
+char *
+hr_cli_read(struct hr_cli *c, struct json_object *args, struct hr_error *err)
+{
+	const char *path = hr_json_text_or(args, "path", "");
+	struct hr_edit q = {
+	    .command = HR_OBS_SPAN("view"), .view_range = hr_json_at(args, "view_range")};
+	struct hr_buf text, diff;
+	char *file = hr_cli_path(c, path, err), *said;
+
+	if (file == NULL)
+		return NULL;
+	if (is_binary(file)) {
+		said = hr_cli_error("", err, BINARY);
+	} else if (strcmp(hr_json_text_or(args, "impl_source", "default"), "oh_aci") == 0) {
+		hr_buf_init(&text, HR_EDIT_TEXT_MAX);
+		hr_buf_init(&diff, HR_EDIT_TEXT_MAX);
+		(void)use_editor(c, file, &q, &text, &diff);
+		said = show(path, "oh_aci", &text, err);
+		hr_buf_done(&text);
+		hr_buf_done(&diff);
+	} else {
+		said = read_whole(file, path, err);
+	}
+	free(file);
+	return said;
+}
+
+static int
+write_whole(const char *file, struct json_object *content, struct hr_err *e)
+{
+	char *dir = strdup(file);
+	int rc;
+
+	if (dir == NULL)
+		return hr_err_nomem(e);
+	*strrchr(dir, '/') = '\0';
+	rc = *dir == '\0' ? 0 : hr_path_mkdirs(dir, 0777, NULL, e);
+	free(dir);
+	if (rc != 0)
+		return rc;
+	return hr_atomic_write(file, hr_json_text(content) != NULL ? hr_json_text(content) : "",
+	    (size_t)json_object_get_string_len(content), 0666, e);
+}
+
+char *
+hr_cli_write(struct hr_cli *c, struct json_object *args, struct hr_error *err)
+{
+	const char *path = hr_json_text_or(args, "path", "");
+	const struct hr_obs_extra extras[] = {
+	    {.name = "path", .kind = HR_OBS_STR, .str = span(path)}};
+	const struct hr_obs o = {.type = "write",
+	    .message = {HR_OBS_SPAN("I wrote to the file "), span(path), HR_OBS_SPAN(".")},
+	    .content = HR_OBS_SPAN(""),
+	    .extras = extras,
+	    .extras_n = 1,
+	    .bad = HR_JSON_REPLACE};
+	struct json_object *content = hr_json_at(args, "content");
+	struct hr_err e = {0};
+	char *file = hr_cli_path(c, path, err), *said;
+
+	if (file == NULL)
+		return NULL;
+	if (!json_object_is_type(content, json_type_string))
+		content = NULL;
+	if (write_whole(file, content, &e) != 0)
+		said = hr_cli_error("", err, "Error writing to file %s: %s", path,
+		    e.sys != 0 ? strerror(e.sys) : e.msg);
+	else
+		said = put(&o, err);
+	free(file);
+	return said;
+}

@@ -1,0 +1,354 @@
+/* Commands of the kind "cli": each in a bash of its own, which leads its own process group. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/spawn.h"
+#include "host/direct/direct_int.h"
+#include "host/common/error.h"
+#include "proto/obs.h"
+#include "shell/text.h"
+
+#define KILL_AFTER_MS 5000 /* of SIGTERM */
+#define LINGER_MS 1000     /* for output of what the shell left behind */
+#define TIMEOUT_MAX_S 1e12 /* a number of milliseconds has room for it */
+#define KEEP (1u << 20)    /* bytes of each end of a long output: many times what is shown */
+#define LINE_MAX_LEN 65536 /* given to a subscriber at once */
+#define PIECE 65536
+
+#define NO_INPUT                                                                                   \
+	"CLIRuntime does not support interactive input from the agent (e.g., 'C-c'). The command " \
+	"'%s' was not sent to any process."
+
+struct job {
+	struct hr_cli *c;
+	pid_t pid;
+	int out, watch; /* -1: closed; ended */
+	struct hr_buf text, line;
+	bool cut; /* the middle of text is gone */
+	bool timed_out, unread;
+	int lost; /* errno: how it ended is not known */
+	int status;
+};
+
+static int64_t
+now_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int64_t
+in_ms(double s)
+{
+	if (!(s > 0))
+		return 0;
+	return s < TIMEOUT_MAX_S ? (int64_t)(s * 1000) : (int64_t)TIMEOUT_MAX_S * 1000;
+}
+
+/* ---- output ---- */
+
+/* Keeps both ends of what becomes too long. */
+static void
+keep(struct job *j, const char *p, size_t n)
+{
+	size_t over;
+
+	hr_buf_add(&j->text, p, n);
+	if (j->text.fail != HR_OK || j->text.len < 4 * (size_t)KEEP)
+		return;
+	over = j->text.len - 2 * (size_t)KEEP;
+	memmove(j->text.p + KEEP, j->text.p + KEEP + over, KEEP);
+	j->text.len = 2 * (size_t)KEEP;
+	j->cut = true;
+}
+
+static void
+tell(struct job *j, const char *p, size_t n)
+{
+	const struct hr_backend_host *h = j->c->h;
+	const char *end;
+	size_t part;
+
+	if (h->output == NULL)
+		return;
+	for (; n > 0; p += part, n -= part) {
+		end = memchr(p, '\n', n);
+		part = end != NULL ? (size_t)(end - p) + 1 : n;
+		hr_buf_add(&j->line, p, part);
+		if (end != NULL || j->line.len >= LINE_MAX_LEN) {
+			h->output(h->arg, hr_buf_str(&j->line), j->line.len);
+			hr_buf_reset(&j->line);
+		}
+	}
+}
+
+/* What is there now. */
+static int
+take(struct job *j)
+{
+	char piece[PIECE];
+	ssize_t n = hr_fd_read(j->out, piece, sizeof(piece));
+
+	if (n > 0) {
+		keep(j, piece, (size_t)n);
+		tell(j, piece, (size_t)n);
+	} else if (n == 0) {
+		hr_fd_close(&j->out);
+	} else if (errno != EAGAIN) {
+		return -1;
+	}
+	return 0;
+}
+
+/* ---- the process ---- */
+
+static void
+reap(struct job *j)
+{
+	pid_t pid;
+
+	hr_fd_close(&j->watch);
+	while ((pid = waitpid(j->pid, &j->status, 0)) < 0 && errno == EINTR)
+		;
+	j->lost = pid < 0 ? errno : 0;
+}
+
+static int
+start(struct job *j, const char *command, struct hr_err *e)
+{
+	const char *const argv[] = {"bash", "-c", command, NULL};
+	struct hr_strv env = {0};
+	struct hr_spawn_fd fds[3];
+	struct hr_spawn sp = {.path = "bash",
+	    .argv = argv,
+	    .fds = fds,
+	    .nfds = 3,
+	    .setsid = true,
+	    .umask = -1,
+	    .dir = j->c->workspace};
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return hr_err_sys(e, errno, "pipe");
+	fds[0] = (struct hr_spawn_fd){0, 0};
+	fds[1] = (struct hr_spawn_fd){ends[1], 1};
+	fds[2] = (struct hr_spawn_fd){ends[1], 2};
+	hr_strv_add_all(&env, j->c->h->environ);
+	hr_strv_unset_env(&env, "SESSION_API_KEY");
+	for (size_t i = 0; i < j->c->env.n; i++)
+		hr_strv_set_env(&env, j->c->env.v[i]);
+	hr_strv_unset_env(&env, "PWD");
+	sp.envp = env.v;
+	j->pid = env.failed ? hr_err_nomem(e) : hr_spawn(&sp, e);
+	hr_strv_done(&env);
+	hr_fd_close(&ends[1]);
+	j->out = ends[0];
+	if (j->pid < 0)
+		return -1;
+	/* a child that nobody has waited for: the number is its own */
+	j->watch = (int)syscall(SYS_pidfd_open, j->pid, 0);
+	if (j->watch >= 0 && hr_fd_nonblock(j->out, true, e) == 0)
+		return 0;
+	if (j->watch < 0)
+		(void)hr_err_sys(e, errno, "watch it");
+	(void)kill(-j->pid, SIGKILL);
+	reap(j);
+	return -1;
+}
+
+/* The time is over: first asked, then killed. */
+static int64_t
+end_group(struct job *j)
+{
+	if (j->timed_out) {
+		(void)kill(-j->pid, SIGKILL);
+		return INT64_MAX;
+	}
+	j->timed_out = true;
+	(void)kill(-j->pid, SIGTERM);
+	return now_ms() + KILL_AFTER_MS;
+}
+
+static int
+left_ms(int64_t end)
+{
+	int64_t left = end - now_ms();
+
+	if (end == INT64_MAX)
+		return -1;
+	return left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
+}
+
+/* Until it has ended and all is read. -1 with errno: it cannot be read. */
+static int
+follow(struct job *j, int64_t end)
+{
+	struct pollfd p[2];
+	int n;
+
+	while (j->watch >= 0 || j->out >= 0) {
+		p[0] = (struct pollfd){.fd = j->out, .events = POLLIN};
+		p[1] = (struct pollfd){.fd = j->watch, .events = POLLIN};
+		n = poll(p, 2, left_ms(end));
+		if (n < 0 && errno != EINTR)
+			return -1;
+		if (n > 0 && p[0].revents != 0 && take(j) != 0)
+			return -1;
+		if (n > 0 && p[1].revents != 0) {
+			reap(j);
+			end = now_ms() + LINGER_MS;
+		} else if (n == 0 && j->watch < 0) {
+			hr_fd_close(&j->out); /* others have the pipe */
+		} else if (n == 0) {
+			end = end_group(j);
+		}
+	}
+	return 0;
+}
+
+/* ---- the observation ---- */
+
+static struct hr_span
+span(const char *s)
+{
+	return (struct hr_span){s, strlen(s)};
+}
+
+/* With the mark where the middle is gone. A hidden one is not shortened for its length alone. */
+static int
+shorten(struct job *j, bool hidden, struct hr_buf *b)
+{
+	size_t head = KEEP, tail = KEEP;
+
+	if (!j->cut &&
+	    (hidden || !hr_shell_truncation(hr_buf_str(&j->text), j->text.len, &head, &tail))) {
+		hr_buf_add(b, hr_buf_str(&j->text), j->text.len);
+		return hr_buf_check(b, NULL);
+	}
+	if (j->cut && !hidden)
+		(void)hr_shell_truncation(j->text.p, j->text.len, &head, &tail);
+	hr_buf_add(b, j->text.p, head);
+	hr_buf_adds(b, hr_shell_truncated_mark);
+	hr_buf_add(b, j->text.p + tail, j->text.len - tail);
+	return hr_buf_check(b, NULL);
+}
+
+static char *
+observe(struct job *j, const char *command, double timeout_s, bool hidden, struct hr_error *err)
+{
+	int code = j->timed_out || j->unread || j->lost != 0 ? -1
+		   : WIFSIGNALED(j->status)                  ? 128 + WTERMSIG(j->status)
+							     : WEXITSTATUS(j->status);
+	char suffix[80] = "", message[48];
+	struct hr_obs_extra metadata[] = {
+	    {.name = "exit_code", .kind = HR_OBS_INT, .number = code},
+	    {.name = "pid", .kind = HR_OBS_INT, .number = -1},
+	    {.name = "username", .kind = HR_OBS_NULL},
+	    {.name = "hostname", .kind = HR_OBS_NULL},
+	    {.name = "working_dir", .kind = HR_OBS_STR, .str = span(j->c->workspace)},
+	    {.name = "py_interpreter_path", .kind = HR_OBS_NULL},
+	    {.name = "prefix", .kind = HR_OBS_STR, .str = HR_OBS_SPAN("")},
+	    {.name = "suffix", .kind = HR_OBS_STR},
+	};
+	const struct hr_obs_extra extras[] = {
+	    {.name = "command", .kind = HR_OBS_STR, .str = span(command)},
+	    {.name = "metadata", .kind = HR_OBS_EXTRAS, .extras = metadata, .extras_n = 8},
+	    {.name = "hidden", .kind = HR_OBS_BOOL, .number = hidden},
+	};
+	struct hr_obs o = {.type = "run",
+	    .message = {HR_OBS_SPAN("Command `"), span(command)},
+	    .extras = extras,
+	    .extras_n = 3,
+	    .has_success = true,
+	    .success = code == 0,
+	    .bad = HR_JSON_REPLACE};
+	struct hr_buf b, content;
+
+	if (j->timed_out)
+		(void)snprintf(suffix, sizeof(suffix),
+		    "[The command timed out after %.1f seconds.]", timeout_s);
+	metadata[7].str = span(suffix);
+	(void)snprintf(message, sizeof(message), "` executed with exit code %d.", code);
+	o.message[2] = span(message);
+	hr_buf_init(&content, HR_CLI_TEXT_MAX);
+	hr_buf_init(&b, HR_CLI_TEXT_MAX);
+	if (shorten(j, hidden, &content) != 0)
+		b.fail = HR_E_NOMEM;
+	o.content = (struct hr_span){hr_buf_str(&content), content.len};
+	if (b.fail == HR_OK && hr_obs_put(&b, &o) != 0)
+		b.fail = HR_E_NOMEM;
+	hr_buf_done(&content);
+	return hr_cli_take(&b, err);
+}
+
+static bool
+is_true(struct json_object *o, const char *name)
+{
+	struct json_object *v = hr_json_at(o, name);
+
+	return json_object_is_type(v, json_type_string)
+		   ? strcmp(json_object_get_string(v), "true") == 0
+		   : json_object_get_boolean(v);
+}
+
+char *
+hr_cli_run(struct hr_cli *c, struct json_object *action, struct hr_error *err)
+{
+	struct json_object *args = hr_json_at(action, "args");
+	struct job j = {.c = c, .out = -1, .watch = -1};
+	const char *command;
+	struct hr_err e = {0};
+	struct stat st;
+	double timeout_s;
+	char *text;
+
+	timeout_s = hr_json_number_at(action, "timeout");
+	command = hr_json_text_or(args, "command", "");
+	if (is_true(args, "is_input"))
+		return hr_cli_error("AGENT_ERROR$BAD_ACTION", err, NO_INPUT, command);
+	/* in another directory it would do its work there */
+	if (stat(c->workspace, &st) != 0 || !S_ISDIR(st.st_mode))
+		return hr_cli_error("", err, "Error running command \"%s\": %s: %s", command,
+		    c->workspace, strerror(ENOTDIR));
+	hr_buf_init(&j.text, 8 * (size_t)KEEP);
+	hr_buf_init(&j.line, 2 * LINE_MAX_LEN + PIECE);
+	if (start(&j, command, &e) != 0)
+		text = hr_cli_error("", err, "Error running command \"%s\": %s", command, e.msg);
+	else {
+		if (follow(&j, now_ms() + in_ms(timeout_s)) != 0) {
+			(void)kill(-j.pid, SIGKILL);
+			hr_buf_addf(&j.text, "\nError during execution: %s", strerror(errno));
+			j.unread = true;
+		}
+		if (j.watch >= 0)
+			reap(&j);
+		if (j.lost != 0)
+			hr_buf_addf(&j.text,
+			    "\nError during execution: its exit code is unknown: %s",
+			    strerror(j.lost));
+		if (j.line.len > 0)
+			c->h->output(c->h->arg, j.line.p, j.line.len);
+		text = observe(&j, command, timeout_s, is_true(args, "hidden"), err);
+	}
+	hr_fd_close(&j.out);
+	hr_buf_done(&j.text);
+	hr_buf_done(&j.line);
+	return text;
+}

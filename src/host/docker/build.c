@@ -1,0 +1,374 @@
+/* Runtime images by an Engine: looking for them, building, naming (doc/images.md, "Building"). */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <json-c/json_object.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "host/docker/engine.h"
+#include "host/common/error.h"
+#include "host/config/settings.h"
+#include "host/transfer/tarfile.h"
+#include "image/kit.h"
+#include "image/plan.h"
+#include "proto/json.h"
+
+#define PATH_TEXT_MAX 16384
+#define BUILD_SILENCE_S 1800 /* without a byte of output */
+#define LINE_MAX_BYTES (1u << 20)
+
+struct build {
+	const struct hr_config *config;
+	const struct hr_build_options *o;
+	const char *kit;
+	struct hr_engine engine;
+	struct hr_image_tags tags;
+	char *folder;
+	struct hr_error *err; /* the detailed one: struct hr_err is short */
+};
+
+/* Progress and errors are JSON objects one after the other, a line each. What a step of the build
+ * writes comes in pieces of any length; those of its stderr are coloured by the Engine. */
+#define RED "\033[91m"
+#define PLAIN "\033[0m"
+
+struct progress {
+	const struct build *b;
+	struct hr_buf line;
+	struct hr_buf said; /* by a step, up to its last newline told already */
+	char failed[400];   /* the Engine's last error; "" for none */
+};
+
+static void
+say(const struct progress *p, const char *text)
+{
+	if (p->b->o->progress != NULL)
+		p->b->o->progress(p->b->o->arg, text);
+}
+
+static void
+say_step(struct progress *p, const char *text)
+{
+	size_t len = strlen(text);
+	const char *end;
+
+	if (strncmp(text, RED, strlen(RED)) == 0) {
+		text += strlen(RED);
+		len -= strlen(RED);
+		if (len >= strlen(PLAIN) && strcmp(text + len - strlen(PLAIN), PLAIN) == 0)
+			len -= strlen(PLAIN);
+	}
+	for (; (end = memchr(text, '\n', len)) != NULL; text = end + 1) {
+		hr_buf_add(&p->said, text, (size_t)(end - text));
+		len -= (size_t)(end - text) + 1;
+		say(p, hr_buf_str(&p->said));
+		hr_buf_reset(&p->said);
+	}
+	hr_buf_add(&p->said, text, len);
+}
+
+static void
+progress_line(struct progress *p)
+{
+	struct json_object *o = NULL;
+	struct hr_json_error why;
+	const char *text = NULL;
+
+	if (p->line.len > 0 && hr_json_decode(p->line.p, p->line.len, &o, &why) == 0) {
+		hr_engine_told_error(o, p->failed, sizeof(p->failed));
+		if (hr_json_at(o, "error") != NULL)
+			text = p->failed;
+		else if (hr_json_at(o, "stream") != NULL)
+			say_step(p, hr_json_text_or(o, "stream", ""));
+		else
+			text = hr_json_text_at(o, "status");
+	}
+	if (text != NULL)
+		say(p, text);
+	json_object_put(o);
+	hr_buf_reset(&p->line);
+}
+
+static int
+on_progress(void *arg, const char *s, size_t len)
+{
+	struct progress *p = arg;
+
+	for (; len > 0; s++, len--) {
+		if (*s == '\n')
+			progress_line(p);
+		else
+			hr_buf_addc(&p->line, *s);
+	}
+	return 0;
+}
+
+static int
+stream(
+    struct build *b, const char *path, hr_http_source_fn *source, void *arg, struct hr_error *err)
+{
+	struct progress p = {.b = b};
+	int rc;
+
+	hr_buf_init(&p.line, LINE_MAX_BYTES);
+	hr_buf_init(&p.said, LINE_MAX_BYTES);
+	rc = hr_engine_stream(&b->engine, "POST", path, source, arg, on_progress, &p,
+	    source != NULL ? BUILD_SILENCE_S : 0, err);
+	progress_line(&p);
+	if (p.said.len > 0)
+		say(&p, hr_buf_str(&p.said));
+	hr_buf_done(&p.said);
+	hr_buf_done(&p.line);
+	/* a status of 200 means no more than that it was begun */
+	if (rc == 0 && p.failed[0] != '\0')
+		rc = hr_error_set(err, HR_ERROR_BUILD, "%s", p.failed);
+	return rc;
+}
+
+/* Where an image is one of ours: others of the same name cannot be built upon. */
+static bool
+is_ours(struct json_object *image)
+{
+	struct json_object *labels = hr_json_at(hr_json_at(image, "Config"), "Labels");
+
+	return strcmp(hr_json_text_or(labels, "org.openhands.runtime", ""), "c") == 0;
+}
+
+/* 1 there, 0 not, -1 error */
+static int
+local(struct build *b, const char *name, bool usable)
+{
+	struct json_object *image = NULL;
+	struct hr_error why = {0};
+	char path[PATH_TEXT_MAX];
+	int rc;
+
+	(void)snprintf(path, sizeof(path), "/images/%s/json", name);
+	rc = hr_engine_call(&b->engine, "GET", path, NULL, &image, &why);
+	if (rc == 0)
+		rc = !usable || is_ours(image) ? 1 : 0;
+	else if (why.status == 404)
+		rc = 0;
+	else if (b->err != NULL)
+		*b->err = why;
+	json_object_put(image);
+	return rc;
+}
+
+static int
+exists(void *arg, const char *name, bool pull, bool usable, bool *ret, struct hr_err *err)
+{
+	struct build *b = arg;
+	int found = local(b, name, usable);
+	struct hr_buf path;
+
+	if (found == 0 && pull && b->o->pull) {
+		hr_buf_init(&path, PATH_TEXT_MAX);
+		hr_buf_adds(&path, "/images/create?fromImage=");
+		hr_http_escape(&path, name);
+		/* no such image there, no registry, no network: it is not there for us */
+		if (stream(b, hr_buf_str(&path), NULL, NULL, NULL) == 0)
+			found = local(b, name, usable);
+		hr_buf_done(&path);
+	}
+	if (found < 0)
+		return hr_err_set(err, HR_E_GONE, "see the Engine's error");
+	*ret = found == 1;
+	return 0;
+}
+
+static int
+prepare(void *arg, const char *from, enum hr_image_strategy s, const struct hr_image_request *r,
+    struct hr_err *err)
+{
+	struct build *b = arg;
+	struct hr_dockerfile d = {
+	    .from = from,
+	    .strategy = s,
+	    .extra_deps = r->extra_deps,
+	    .browser = r->browser,
+	    .version = PACKAGE_VERSION,
+	    .lock = strrchr(b->tags.lock, ':') + 1,
+	    .source = strrchr(b->tags.source, ':') + 1,
+	};
+	char text[300];
+
+	(void)snprintf(text, sizeof(text), "%s, on %.200s", hr_image_strategy_name(s), from);
+	if (b->o->progress != NULL)
+		b->o->progress(b->o->arg, text);
+	return hr_kit_prepare(b->kit, b->folder, &d, err);
+}
+
+static void
+build_path(struct build *b, struct hr_buf *path, const char *const *names, size_t n,
+    const struct hr_image_request *r)
+{
+	char now[64], args[256];
+	time_t t = time(NULL);
+	struct tm tm;
+
+	hr_buf_adds(path, "/build?dockerfile=Dockerfile&rm=1&forcerm=1");
+	for (size_t i = 0; i < n; i++) {
+		hr_buf_adds(path, "&t=");
+		hr_http_escape(path, names[i]);
+	}
+	if (r->platform != NULL) {
+		hr_buf_adds(path, "&platform=");
+		hr_http_escape(path, r->platform);
+	}
+	for (size_t i = 0; i < r->build_args_n; i++) {
+		if (strncmp(r->build_args[i], "--network=", 10) == 0) {
+			hr_buf_adds(path, "&networkmode=");
+			hr_http_escape(path, r->build_args[i] + 10);
+		} else if (strncmp(r->build_args[i], "--add-host=", 11) == 0) {
+			hr_buf_adds(path, "&extrahosts=");
+			hr_http_escape(path, r->build_args[i] + 11);
+		}
+	}
+	(void)strftime(now, sizeof(now), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
+	(void)snprintf(args, sizeof(args),
+	    "{\"OPENHANDS_RUNTIME_VERSION\":\"%s\",\"OPENHANDS_RUNTIME_BUILD_TIME\":\"%s\"}",
+	    PACKAGE_VERSION, now);
+	hr_buf_adds(path, "&buildargs=");
+	hr_http_escape(path, args);
+	(void)b;
+}
+
+static ssize_t
+from_file(void *arg, char *p, size_t room)
+{
+	return hr_fd_read(*(int *)arg, p, room);
+}
+
+static int
+build(void *arg, const char *const *names, size_t n, const struct hr_image_request *r,
+    struct hr_err *err)
+{
+	struct build *b = arg;
+	struct hr_buf path;
+	int fd = hr_tarfile_make(b->folder, b->err), rc = -1;
+
+	hr_buf_init(&path, PATH_TEXT_MAX);
+	build_path(b, &path, names, n, r);
+	if (fd >= 0 && hr_buf_check(&path, NULL) == 0)
+		rc = stream(b, path.p, from_file, &fd, b->err);
+	hr_fd_close(&fd);
+	hr_buf_done(&path);
+	return rc == 0 ? 0 : hr_err_set(err, HR_E_GONE, "see the Engine's error");
+}
+
+/* Only what the Engine's own API can express. */
+static int
+check_args(
+    struct json_object *list, const char **ret, size_t room, size_t *ret_n, struct hr_error *err)
+{
+	size_t n = hr_json_count(list);
+
+	*ret_n = 0;
+	for (size_t i = 0; i < n && i < room; i++) {
+		const char *a = hr_json_text(hr_json_entry(list, i));
+
+		if (a == NULL)
+			return hr_error_set(err, HR_ERROR_VALUE,
+			    "runtime_extra_build_args: entry %zu is no text", i + 1);
+		if (strncmp(a, "--network=", 10) != 0 && strncmp(a, "--add-host=", 11) != 0)
+			return hr_error_set(err, HR_ERROR_VALUE,
+			    "runtime_extra_build_args: only --network= and --add-host= are "
+			    "possible: %s",
+			    a);
+		ret[(*ret_n)++] = a;
+	}
+	return 0;
+}
+
+static int
+run_plan(struct build *b, struct hr_error *err)
+{
+	struct hr_image_builder ops = {b, exists, prepare, build};
+	const char *args[32];
+	struct hr_image_request r = {
+	    .base = b->o->base,
+	    .platform = hr_config_text(b->config, "sandbox.platform"),
+	    .extra_deps = hr_config_text(b->config, "sandbox.runtime_extra_deps"),
+	    .build_args = args,
+	    .browser = hr_config_bool(b->config, "core.enable_browser"),
+	    .force = b->o->force || hr_config_bool(b->config, "sandbox.force_rebuild_runtime"),
+	    .retag = b->o->retag,
+	    .dry_run = b->o->dry_run,
+	};
+	struct hr_error detail = {0};
+	struct hr_err e = {0};
+
+	if (check_args(hr_config_value(b->config, "sandbox.runtime_extra_build_args"), args, 32,
+		&r.build_args_n, err) != 0)
+		return -1;
+	b->err = &detail;
+	if (hr_image_build(&ops, &b->tags, &r, &e) == 0)
+		return 0;
+	if (detail.code == HR_ERROR_NONE)
+		return hr_error_from(err, HR_ERROR_BUILD, &e);
+	if (err != NULL)
+		*err = detail;
+	return -1;
+}
+
+static int
+with_folder(struct build *b, struct hr_error *err)
+{
+	char temporary[] = "/tmp/handrail-build-XXXXXX";
+	struct hr_err e = {0};
+	int rc;
+
+	if (b->o->folder != NULL) {
+		if (hr_path_mkdirs(b->o->folder, 0755, NULL, &e) != 0)
+			return hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		b->folder = strdup(b->o->folder);
+		return b->folder != NULL ? run_plan(b, err) : hr_error_nomem(err);
+	}
+	if (mkdtemp(temporary) == NULL)
+		return hr_error_sys(err, errno, "create %s", temporary);
+	b->folder = strdup(temporary);
+	rc = b->folder != NULL ? run_plan(b, err) : hr_error_nomem(err);
+	if (hr_path_remove(temporary, &e) != 0 && rc == 0)
+		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	return rc;
+}
+
+int
+hr_build_image(const struct hr_config *c, const struct hr_build_options *o, char **ret_name,
+    struct hr_error *err)
+{
+	const char *kit = hr_env_get(o->environ, "HANDRAIL_IMAGE_KIT");
+	const char *repo = hr_env_get(o->environ, "OH_RUNTIME_RUNTIME_IMAGE_REPO");
+	struct build b = {.config = c, .o = o, .kit = kit != NULL ? kit : HR_IMAGE_KIT};
+	struct hr_build_options own = *o;
+	struct hr_err e = {0};
+	int rc;
+
+	if (own.base == NULL)
+		own.base = hr_config_text(c, "sandbox.base_container_image");
+	if (own.base == NULL)
+		return hr_error_set(err, HR_ERROR_VALUE,
+		    "Neither runtime container image nor base container image is set");
+	b.o = &own;
+	if (hr_kit_tags(b.kit, own.base, PACKAGE_VERSION, repo,
+		hr_config_bool(c, "core.enable_browser"), own.registry_port, &b.tags, &e) != 0)
+		return hr_error_from(err, HR_ERROR_VALUE, &e);
+	rc = hr_engine_init(&b.engine, o->environ, err);
+	if (rc == 0)
+		rc = with_folder(&b, err);
+	if (rc == 0)
+		rc = (*ret_name = strdup(b.tags.source)) != NULL ? 0 : hr_error_nomem(err);
+	hr_engine_done(&b.engine);
+	hr_image_tags_done(&b.tags);
+	free(b.folder);
+	return rc;
+}

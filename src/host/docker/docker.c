@@ -1,0 +1,513 @@
+/* The kind "docker": a container of an Engine (doc/host.md, "The kind docker"). How one is made is
+ * in dockermake.c. */
+#include "config.h"
+
+#include "host/docker/docker_int.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "base/spawn.h"
+#include "host/client.h"
+#include "host/docker/engine.h"
+#include "host/common/error.h"
+#include "host/portlock.h"
+#include "host/sandbox.h"
+#include "proto/json.h"
+
+#define PREFIX HR_CONTAINER_PREFIX
+#define REMOVE "?v=true&link=False&force=True"
+
+static void
+docker_free(void *self)
+{
+	struct hr_docker *d = self;
+
+	for (size_t i = 0; i < 4; i++)
+		hr_portlock_release(&d->locks[i]);
+	hr_engine_done(&d->engine);
+	free(d->name);
+	free(d->id);
+	free(d->url);
+	free(d->key);
+	free(d);
+}
+
+static int
+docker_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *err)
+{
+	struct hr_docker *d = calloc(1, sizeof(*d));
+
+	if (d == NULL)
+		return hr_error_nomem(err);
+	d->h = h;
+	for (size_t i = 0; i < 4; i++)
+		d->locks[i].fd = -1;
+	if (asprintf(&d->name, PREFIX "%s", h->sid) < 0) {
+		d->name = NULL;
+		docker_free(d);
+		return hr_error_nomem(err);
+	}
+	*ret_self = d;
+	return 0;
+}
+
+/* The Engine is looked for at first use: an action needs only the server. */
+static int
+find_engine(struct hr_docker *d, struct hr_error *err)
+{
+	if (d->engine_there)
+		return 0;
+	if (hr_engine_init(&d->engine, d->h->environ, err) != 0) {
+		hr_engine_done(&d->engine);
+		return -1;
+	}
+	d->engine.watch_fd = d->h->stop_fd;
+	d->engine_there = true;
+	return 0;
+}
+
+int
+hr_docker_call(struct hr_docker *d, const char *method, const char *what, struct json_object **ret,
+    struct hr_error *err)
+{
+	char path[512];
+
+	if (find_engine(d, err) != 0)
+		return -1;
+	(void)snprintf(path, sizeof(path), "/containers/%s%s", d->name, what);
+	return hr_engine_call(&d->engine, method, path, NULL, ret, err);
+}
+
+/* ---- finding ---- */
+
+/* 0: it is none. */
+static int
+port_of(long long n)
+{
+	return n > 0 && n <= 65535 ? (int)n : 0;
+}
+
+const char *
+hr_docker_id(struct json_object *o, const char *name)
+{
+	const char *id = hr_json_text_or(o, name, "");
+
+	return strspn(id, "0123456789abcdefABCDEF") == strlen(id) ? id : "";
+}
+
+static int
+read_env(struct hr_docker *d, struct json_object *o, struct hr_error *err)
+{
+	struct json_object *env = hr_json_at(hr_json_at(o, "Config"), "Env");
+	const char *key = NULL;
+
+	for (size_t i = 0; i < hr_json_count(env); i++) {
+		const char *e = hr_json_text(hr_json_entry(env, i));
+
+		if (e == NULL)
+			continue;
+		if (strncmp(e, "port=", 5) == 0)
+			d->port = port_of(strtoll(e + 5, NULL, 10));
+		else if (strncmp(e, "VSCODE_PORT=", 12) == 0)
+			d->vscode_port = port_of(strtoll(e + 12, NULL, 10));
+		else if (strncmp(e, "APP_PORT_1=", 11) == 0)
+			d->app_ports[0] = port_of(strtoll(e + 11, NULL, 10));
+		else if (strncmp(e, "APP_PORT_2=", 11) == 0)
+			d->app_ports[1] = port_of(strtoll(e + 11, NULL, 10));
+		else if (strncmp(e, "SESSION_API_KEY=", 16) == 0)
+			key = e + 16;
+	}
+	free(d->key);
+	d->key = key != NULL ? strdup(key) : NULL;
+	free(d->id);
+	d->id = strdup(hr_docker_id(o, "Id"));
+	if ((key != NULL && d->key == NULL) || d->id == NULL)
+		return hr_error_nomem(err);
+	return hr_docker_set_url(d, err);
+}
+
+static int
+start_again(struct hr_docker *d, struct json_object *o, struct hr_error *err)
+{
+	const char *status = hr_json_text_or(hr_json_at(o, "State"), "Status", "");
+	struct timespec now;
+	char since[64];
+
+	if (strcmp(status, "running") == 0)
+		return 0;
+	if (strcmp(status, "paused") == 0)
+		return hr_docker_call(d, "POST", "/unpause", NULL, err);
+	/* to the nanosecond: its first start may have been in this second */
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	(void)snprintf(since, sizeof(since), "%lld.%09ld", (long long)now.tv_sec, now.tv_nsec);
+	return hr_docker_call(d, "POST", "/start", NULL, err) == 0
+		   ? hr_docker_wait_ready(d, since, err)
+		   : -1;
+}
+
+/* A container of our name that is there is used: 1 done, 0 there is none. */
+static int
+find(struct hr_docker *d, struct hr_error *err)
+{
+	struct json_object *o = NULL;
+	struct hr_error why = {0};
+	int rc;
+
+	if (hr_docker_call(d, "GET", "/json", &o, &why) != 0) {
+		if (why.code == HR_ERROR_NOT_FOUND)
+			return 0;
+		if (err != NULL)
+			*err = why;
+		return -1;
+	}
+	rc = read_env(d, o, err);
+	if (rc == 0)
+		rc = start_again(d, o, err);
+	json_object_put(o);
+	return rc == 0 ? 1 : -1;
+}
+
+static int
+docker_connect(void *self, bool *ret_made, struct hr_error *err)
+{
+	struct hr_docker *d = self;
+	int rc = find(d, err);
+
+	if (rc < 0)
+		return -1;
+	if (rc == 1) {
+		/* found without a record of it: it is recorded now */
+		*ret_made = !d->h->attach;
+		return 0;
+	}
+	if (d->h->attach)
+		return hr_error_set(err, HR_ERROR_DISCONNECTED, "Container %s not found.", d->name);
+	if (hr_docker_make(d, err) != 0)
+		return -1;
+	hr_docker_join_networks(d);
+	*ret_made = true;
+	return 0;
+}
+
+static void
+docker_endpoint(void *self, struct hr_endpoint *ret)
+{
+	struct hr_docker *d = self;
+
+	ret->url = d->url;
+	ret->key = d->key;
+	ret->vscode_port = d->vscode_port;
+	memcpy(ret->app_ports, d->app_ports, sizeof(ret->app_ports));
+}
+
+/* ---- records ---- */
+
+static char *
+docker_record(void *self, struct hr_error *err)
+{
+	struct hr_docker *d = self;
+	struct hr_buf b;
+	char *text;
+
+	hr_buf_init(&b, 1 << 16);
+	hr_buf_addf(&b,
+	    "{\"id\":\"%s\",\"port\":%d,\"vscode_port\":%d,\"app_port_1\":%d,\"app_port_2\":%d,"
+	    "\"key\":",
+	    d->id, d->port, d->vscode_port, d->app_ports[0], d->app_ports[1]);
+	if (d->key != NULL)
+		(void)hr_json_put_str(&b, d->key, strlen(d->key), HR_JSON_REPLACE);
+	else
+		hr_buf_adds(&b, "null");
+	hr_buf_addc(&b, '}');
+	text = hr_buf_take(&b);
+	hr_buf_done(&b);
+	if (text == NULL)
+		(void)hr_error_nomem(err);
+	return text;
+}
+
+static int
+docker_restore(void *self, const char *record, struct hr_error *err)
+{
+	struct hr_docker *d = self;
+	struct json_object *o = NULL;
+	struct hr_json_error why;
+	int rc;
+
+	if (hr_json_decode(record, strlen(record), &o, &why) != 0 ||
+	    port_of(hr_json_int_at(o, "port")) == 0) {
+		json_object_put(o);
+		return hr_error_set(err, HR_ERROR_VALUE, "the record of the sandbox is damaged");
+	}
+	d->port = port_of(hr_json_int_at(o, "port"));
+	d->vscode_port = port_of(hr_json_int_at(o, "vscode_port"));
+	d->app_ports[0] = port_of(hr_json_int_at(o, "app_port_1"));
+	d->app_ports[1] = port_of(hr_json_int_at(o, "app_port_2"));
+	free(d->id);
+	d->id = strdup(hr_docker_id(o, "id"));
+	if (hr_json_text_at(o, "key") != NULL) {
+		free(d->key);
+		d->key = strdup(hr_json_text_at(o, "key"));
+		if (d->key == NULL) {
+			json_object_put(o);
+			return hr_error_nomem(err);
+		}
+	}
+	json_object_put(o);
+	rc = d->id != NULL ? hr_docker_set_url(d, err) : hr_error_nomem(err);
+	/* whoever wants it running starts it again */
+	return rc == 0 && !d->h->attach ? (find(d, err) == 1 ? 0 : -1) : rc;
+}
+
+static int
+docker_freeze(void *self, struct hr_error *err)
+{
+	return hr_docker_call(self, "POST", "/pause", NULL, err);
+}
+
+static int
+docker_adopt(void *self, const char *sid, const char *record, struct hr_error *err)
+{
+	struct hr_docker *d = self;
+	char path[1024];
+
+	(void)record; /* the Engine knows */
+	if (find_engine(d, err) != 0)
+		return -1;
+	(void)snprintf(path, sizeof(path), "/containers/" PREFIX "%s/rename?name=%s", sid, d->name);
+	if (hr_engine_call(&d->engine, "POST", path, NULL, NULL, err) != 0)
+		return -1;
+	if (find(d, err) == 1)
+		return 0;
+	/* whoever clears it away knows it by its old name */
+	(void)snprintf(path, sizeof(path), "/rename?name=" PREFIX "%s", sid);
+	(void)hr_docker_call(d, "POST", path, NULL, NULL);
+	return -1;
+}
+
+static const char *
+docker_state(void *self)
+{
+	static const char *const names[] = {
+	    "running", "paused", "created", "restarting", "exited", "dead"};
+	struct json_object *o = NULL;
+	const char *state = "gone";
+
+	if (hr_docker_call(self, "GET", "/json", &o, NULL) != 0)
+		return "gone";
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (strcmp(hr_json_text_or(hr_json_at(o, "State"), "Status", ""), names[i]) == 0)
+			state = names[i];
+	json_object_put(o);
+	return state;
+}
+
+/* ---- the rest of its life ---- */
+
+static bool
+freezes(const struct hr_docker *d)
+{
+	const char *mode = hr_config_text(d->h->config, "sandbox.docker_pause_mode");
+
+	return mode != NULL && strcmp(mode, "freeze") == 0;
+}
+
+static int
+docker_pause(void *self, struct hr_error *err)
+{
+	struct hr_docker *d = self;
+
+	return hr_docker_call(d, "POST", freezes(d) ? "/pause" : "/stop", NULL, err);
+}
+
+static int
+docker_resume(void *self, struct hr_error *err)
+{
+	struct hr_docker *d = self;
+	int rc = find(d, err);
+
+	return rc == 0   ? hr_error_set(err, HR_ERROR_NOT_FOUND, "Container %s not found.", d->name)
+	       : rc == 1 ? 0
+			 : -1;
+}
+
+static void
+release(struct hr_docker *d)
+{
+	for (size_t i = 0; i < 4; i++)
+		hr_portlock_release(&d->locks[i]);
+}
+
+static int
+docker_close(void *self, struct hr_error *err)
+{
+	struct hr_docker *d = self;
+
+	release(d);
+	if (hr_config_bool(d->h->config, "sandbox.keep_runtime_alive"))
+		return 0;
+	return hr_docker_call(d, "POST", "/stop", NULL, err);
+}
+
+static int
+docker_destroy(void *self, struct hr_error *err)
+{
+	struct hr_docker *d = self;
+	struct hr_error why = {0};
+	char path[256];
+
+	release(d);
+	if (find_engine(d, err) != 0)
+		return -1;
+	/* by its id first: one that was being taken from the pool may not have our name yet */
+	if (d->id != NULL && *d->id != '\0') {
+		(void)snprintf(path, sizeof(path), "/containers/%.80s" REMOVE, d->id);
+		if (hr_engine_call(&d->engine, "DELETE", path, NULL, NULL, &why) == 0)
+			return 0;
+		if (why.code != HR_ERROR_NOT_FOUND)
+			goto out;
+	}
+	if (hr_docker_call(d, "DELETE", REMOVE, NULL, &why) == 0 || why.code == HR_ERROR_NOT_FOUND)
+		return 0;
+out:
+	if (err != NULL)
+		*err = why;
+	return -1;
+}
+
+static int
+docker_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error *err)
+{
+	struct hr_docker *d = self;
+	struct pollfd stop = {.fd = d->h->stop_fd, .events = POLLIN};
+	struct hr_demux demux;
+	char path[512];
+	int rc;
+
+	if (find_engine(d, err) != 0)
+		return -1;
+	(void)snprintf(path, sizeof(path),
+	    "/containers/%s/logs?stderr=1&stdout=1&timestamps=0&follow=%d&tail=all", d->name,
+	    follow);
+	hr_demux_init(&demux, fn, arg);
+	rc = hr_engine_stream(&d->engine, "GET", path, NULL, NULL, hr_demux_sink, &demux, 0, err);
+	if (d->h->stop_fd >= 0 && poll(&stop, 1, 0) > 0) {
+		demux.stopped = true;
+		rc = 0;
+	}
+	hr_demux_done(&demux);
+	return rc;
+}
+
+/* What JSON can say. */
+static double
+finite_or_0(double n)
+{
+	return isfinite(n) ? n : 0;
+}
+
+/* cpu: what it used of what the machine had, in percent of one processor. */
+static int
+docker_stats(void *self, char **ret_json, struct hr_error *err)
+{
+	struct hr_docker *d = self;
+	struct json_object *o = NULL, *cpu, *before, *mem, *parts;
+	double used, had, bytes, limit;
+	struct hr_buf b;
+
+	if (hr_docker_call(d, "GET", "/stats?stream=false&one-shot=false", &o, err) != 0)
+		return -1;
+	cpu = hr_json_at(o, "cpu_stats");
+	before = hr_json_at(o, "precpu_stats");
+	mem = hr_json_at(o, "memory_stats");
+	parts = hr_json_at(mem, "stats");
+	used = hr_json_number_at(hr_json_at(cpu, "cpu_usage"), "total_usage") -
+	       hr_json_number_at(hr_json_at(before, "cpu_usage"), "total_usage");
+	had = hr_json_number_at(cpu, "system_cpu_usage") -
+	      hr_json_number_at(before, "system_cpu_usage");
+	bytes = hr_json_number_at(mem, "usage");
+	bytes -= hr_json_at(parts, "total_inactive_file") != NULL
+		     ? hr_json_number_at(parts, "total_inactive_file")
+		     : hr_json_number_at(parts, "inactive_file");
+	limit = hr_json_number_at(mem, "limit");
+	hr_buf_init(&b, 4096);
+	hr_buf_addf(&b,
+	    "{\"cpu_percent\":%.1f,\"mem_bytes\":%.0f,\"mem_limit_bytes\":%.0f,\"mem_percent\":%."
+	    "1f,"
+	    "\"pids\":%.0f}",
+	    had > 0 ? finite_or_0(used / had * hr_json_number_at(cpu, "online_cpus") * 100) : 0,
+	    finite_or_0(bytes), limit, limit > 0 ? finite_or_0(bytes / limit * 100) : 0,
+	    hr_json_number_at(hr_json_at(o, "pids_stats"), "current"));
+	json_object_put(o);
+	*ret_json = hr_buf_take(&b);
+	hr_buf_done(&b);
+	return *ret_json != NULL ? 0 : hr_error_nomem(err);
+}
+
+/* A terminal in a container is what the docker program does well. */
+static int
+docker_exec(void *self, const char *const *argv, int *ret_status, struct hr_error *err)
+{
+	static const struct hr_spawn_fd fds[] = {{0, 0}, {1, 1}, {2, 2}};
+	struct hr_docker *d = self;
+	struct hr_strv words = {0}, env = {0};
+	struct hr_spawn sp = {.path = "docker", .fds = fds, .nfds = 3, .umask = -1};
+	struct hr_err e = {0};
+	int status = 0, rc = -1;
+	pid_t pid;
+
+	hr_strv_add(&words, "docker");
+	hr_strv_add(&words, "exec");
+	hr_strv_add(&words, isatty(0) && isatty(1) ? "-it" : "-i");
+	hr_strv_add(&words, d->name);
+	hr_strv_add_all(&words, argv);
+	hr_strv_add_all(&env, d->h->environ);
+	hr_strv_unset_env(&env, "SESSION_API_KEY");
+	sp.argv = (const char *const *)words.v;
+	sp.envp = env.v;
+	if (words.failed || env.failed) {
+		(void)hr_error_nomem(err);
+	} else if ((pid = hr_spawn(&sp, &e)) < 0) {
+		(void)hr_error_set(err, HR_ERROR_RUNTIME,
+		    "a terminal needs the program docker (Debian: docker.io): %s", e.msg);
+	} else {
+		while ((rc = waitpid(pid, &status, 0) == pid ? 0 : -1) != 0 && errno == EINTR)
+			;
+		*ret_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	}
+	hr_strv_done(&words);
+	hr_strv_done(&env);
+	return rc;
+}
+
+const struct hr_sandbox_ops hr_backend_docker = {
+    .abi = HR_BACKEND_ABI,
+    .name = "docker",
+    .open = docker_open,
+    .free = docker_free,
+    .connect = docker_connect,
+    .endpoint = docker_endpoint,
+    .record = docker_record,
+    .restore = docker_restore,
+    .state = docker_state,
+    .pause = docker_pause,
+    .resume = docker_resume,
+    .close = docker_close,
+    .destroy = docker_destroy,
+    .logs = docker_logs,
+    .stats = docker_stats,
+    .exec = docker_exec,
+    .freeze = docker_freeze,
+    .adopt = docker_adopt,
+};

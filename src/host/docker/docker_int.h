@@ -1,0 +1,40 @@
+/* What the parts of the kind "docker" share: one container, and how to ask its Engine about it. */
+#ifndef HR_HOST_DOCKER_DOCKER_INT_H
+#define HR_HOST_DOCKER_DOCKER_INT_H
+
+#include <stdbool.h>
+
+#include <json-c/json.h>
+
+#include "host/docker/engine.h"
+#include "host/portlock.h"
+#include "host/sandbox.h"
+
+struct hr_docker {
+	const struct hr_backend_host *h;
+	struct hr_engine engine;
+	bool engine_there; /* it was asked for its version */
+	char *name, *id, *url, *key;
+	int port, vscode_port, app_ports[2];
+	struct hr_portlock locks[4];
+};
+
+/* One call about our container: "/containers/NAME" and what follows. ret may be NULL; otherwise the
+ * caller puts it. */
+int hr_docker_call(struct hr_docker *d, const char *method, const char *what,
+    struct json_object **ret, struct hr_error *err);
+
+/* From d->port. */
+int hr_docker_set_url(struct hr_docker *d, struct hr_error *err);
+/* Until the log, from `since` (Unix time as the Engine takes it) on, has the line with which a
+ * server says that it answers. The error has the last lines of a container that ended instead. */
+int hr_docker_wait_ready(struct hr_docker *d, const char *since, struct hr_error *err);
+/* Creates and starts the container; one that does not become ready is removed. */
+int hr_docker_make(struct hr_docker *d, struct hr_error *err);
+/* sandbox.additional_networks; a network that refuses is logged. */
+void hr_docker_join_networks(struct hr_docker *d);
+
+/* What a container is called by the Engine goes into paths: "" if it could say more there. */
+const char *hr_docker_id(struct json_object *o, const char *name);
+
+#endif

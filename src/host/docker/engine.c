@@ -1,0 +1,314 @@
+/* Calls of the Engine. */
+#include "config.h"
+
+#include "host/docker/engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json_object.h>
+
+#include "host/common/error.h"
+#include "host/sandbox.h"
+#include "host/config/settings.h"
+#include "proto/json.h"
+
+#define CALL_TIMEOUT_S 70 /* stopping takes as long as the container needs */
+#define URL_TEXT_MAX 16384
+#define LINE_MAX_BYTES (1u << 20)
+#define NO_ANSWER                                                                                  \
+	"Launch docker client failed. Please make sure you have installed docker and started "     \
+	"docker desktop/daemon."
+
+static int
+address(struct hr_engine *e, const char *host, struct hr_error *err)
+{
+	int n = -1;
+
+	if (host == NULL)
+		host = "unix:///var/run/docker.sock";
+	if (strncmp(host, "unix://", 7) == 0) {
+		e->socket = strdup(host + 7);
+		e->base = strdup("http://localhost");
+		n = e->socket != NULL && e->base != NULL ? 0 : -1;
+	} else if (strncmp(host, "tcp://", 6) == 0) {
+		n = asprintf(&e->base, "http://%s", host + 6);
+	} else if (strncmp(host, "http://", 7) == 0 || strncmp(host, "https://", 8) == 0) {
+		e->base = strdup(host);
+		n = e->base != NULL ? 0 : -1;
+	} else {
+		return hr_error_set(err, HR_ERROR_VALUE, "DOCKER_HOST is no address: %s", host);
+	}
+	return n < 0 ? hr_error_nomem(err) : 0;
+}
+
+static int
+status_error(const struct hr_http_answer *a, struct hr_error *err)
+{
+	struct json_object *o = NULL;
+	struct hr_json_error why;
+	enum hr_error_code code = HR_ERROR_RUNTIME;
+	const char *text;
+
+	if (a->body.len > 0)
+		(void)hr_json_decode(a->body.p, a->body.len, &o, &why); /* else it is NULL */
+	text = hr_json_text_or(o, "message", a->reason);
+	if (a->status == 404)
+		code = strcasestr(text, "no such image") != NULL ||
+			       strcasestr(text, "manifest") != NULL ||
+			       strcasestr(text, "repository") != NULL
+			   ? HR_ERROR_NOENT
+			   : HR_ERROR_NOT_FOUND;
+	(void)hr_error_set(err, code, "%s", text);
+	if (err != NULL)
+		err->status = (int)a->status;
+	json_object_put(o);
+	return -1;
+}
+
+static int
+send_it(struct hr_engine *e, struct hr_http_request *r, const char *path, struct hr_http_answer *a,
+    struct hr_error *err)
+{
+	struct hr_err he = {0};
+	struct hr_buf url;
+	int rc;
+
+	hr_buf_init(&url, URL_TEXT_MAX);
+	hr_buf_adds(&url, e->base);
+	hr_buf_adds(&url, path);
+	r->url = hr_buf_str(&url);
+	r->unix_socket = e->socket;
+	r->watch_fd = e->watch_fd;
+	memset(a, 0, sizeof(*a));
+	rc = hr_buf_check(&url, &he) == 0 ? hr_http_do(e->http, r, a, &he) : -1;
+	hr_buf_done(&url);
+	/* curl would name a host and a port that nobody meant */
+	if (rc != 0 && e->socket != NULL && a->fault == HR_HTTP_CONNECT)
+		return hr_error_set(err, HR_ERROR_UNAVAILABLE, "Nobody answers at %s.", e->socket);
+	if (rc != 0)
+		return hr_error_from(err, HR_ERROR_UNAVAILABLE, &he);
+	return a->status >= 400 ? status_error(a, err) : 0;
+}
+
+/* The version stands in a header. "/version" would start two programs to ask for theirs. */
+int
+hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_error *err)
+{
+	struct hr_http_request ping = {
+	    .method = "GET", .timeout_s = CALL_TIMEOUT_S, .header = "Api-Version"};
+	struct hr_http_answer a;
+	struct hr_error why = {0};
+	struct hr_err he = {0};
+	const char *version;
+	char *base;
+
+	memset(e, 0, sizeof(*e));
+	e->watch_fd = -1;
+	if (address(e, hr_env_get(env, "DOCKER_HOST"), err) != 0)
+		return -1;
+	e->http = hr_http_new(&he);
+	if (e->http == NULL)
+		return hr_error_nomem(err);
+	if (send_it(e, &ping, "/_ping", &a, &why) != 0) {
+		hr_http_answer_done(&a);
+		return hr_error_set(err, HR_ERROR_UNAVAILABLE, NO_ANSWER " %s", why.text);
+	}
+	version = strspn(a.header, "0123456789.") == strlen(a.header) ? a.header : "";
+	if (asprintf(&base, "%s/v%s", e->base, *version != '\0' ? version : "1.24") < 0)
+		base = NULL;
+	hr_http_answer_done(&a);
+	if (base == NULL)
+		return hr_error_nomem(err);
+	free(e->base);
+	e->base = base;
+	return 0;
+}
+
+void
+hr_engine_done(struct hr_engine *e)
+{
+	hr_http_free(e->http);
+	free(e->socket);
+	free(e->base);
+	memset(e, 0, sizeof(*e));
+}
+
+int
+hr_engine_call(struct hr_engine *e, const char *method, const char *path, struct json_object *body,
+    struct json_object **ret, struct hr_error *err)
+{
+	static const char *const json[] = {"Content-Type: application/json", NULL};
+	struct hr_http_request r = {.method = method, .timeout_s = CALL_TIMEOUT_S};
+	struct hr_json_error why;
+	struct hr_http_answer a;
+	struct hr_buf b;
+	int rc = 0;
+
+	hr_buf_init(&b, 64u << 20);
+	if (body != NULL) {
+		r.headers = json;
+		if (hr_json_put(&b, body) != 0 || hr_buf_check(&b, NULL) != 0)
+			rc = hr_error_set(err, HR_ERROR_VALUE, "a value has no JSON form");
+		r.body = hr_buf_str(&b);
+		r.body_len = b.len;
+	}
+	if (rc == 0) {
+		rc = send_it(e, &r, path, &a, err);
+		if (ret != NULL)
+			*ret = NULL;
+		if (rc == 0 && ret != NULL && a.body.len > 0 &&
+		    hr_json_decode(a.body.p, a.body.len, ret, &why) != 0)
+			rc = hr_error_set(err, HR_ERROR_RUNTIME, "the Engine's answer is no JSON");
+		hr_http_answer_done(&a);
+	}
+	hr_buf_done(&b);
+	return rc;
+}
+
+void
+hr_engine_told_error(struct json_object *line, char *told, size_t cap)
+{
+	struct json_object *error = hr_json_at(line, "error");
+	const char *text = hr_json_text(error);
+
+	if (error != NULL && (text == NULL || *text != '\0'))
+		(void)snprintf(told, cap, "%s", text != NULL ? text : "an error without a text");
+}
+
+/* Knows when the sink had enough. An error's body is small and comes whole. */
+struct stop {
+	hr_http_sink_fn *sink;
+	void *arg;
+	bool stopped;
+};
+
+static int
+until_enough(void *arg, const char *p, size_t len)
+{
+	struct stop *s = arg;
+
+	if (s->sink(s->arg, p, len) == 0)
+		return 0;
+	s->stopped = true;
+	return -1;
+}
+
+int
+hr_engine_stream(struct hr_engine *e, const char *method, const char *path,
+    hr_http_source_fn *source, void *source_arg, hr_http_sink_fn *sink, void *sink_arg,
+    unsigned timeout_s, struct hr_error *err)
+{
+	static const char *const tar[] = {"Content-Type: application/x-tar", NULL};
+	struct stop s = {.sink = sink, .arg = sink_arg};
+	struct hr_http_request r = {
+	    .method = method,
+	    .timeout_s = timeout_s,
+	    .source = source,
+	    .source_arg = source_arg,
+	    .headers = source != NULL ? tar : NULL,
+	    .sink = until_enough,
+	    .sink_arg = &s,
+	};
+	struct hr_http_answer a;
+	int rc = send_it(e, &r, path, &a, err);
+
+	hr_http_answer_done(&a);
+	return s.stopped ? 0 : rc;
+}
+
+bool
+hr_engine_event(struct hr_engine_event *ret, const char *line, size_t len)
+{
+	static const char *const told[] = {
+	    "start", "die", "oom", "pause", "unpause", "destroy", "restart"};
+	struct json_object *o = NULL, *attributes;
+	const char *name, *status, *code;
+	struct hr_json_error why;
+
+	*ret = (struct hr_engine_event){.what = NULL};
+	if (hr_json_decode(line, len, &o, &why) != 0)
+		return false;
+	attributes = hr_json_at(hr_json_at(o, "Actor"), "Attributes");
+	name = hr_json_text_or(attributes, "name", "");
+	status = hr_json_text_or(o, "status", "");
+	code = hr_json_text_or(attributes, "exitCode", "");
+	if (*code != '\0')
+		(void)snprintf(ret->detail, sizeof(ret->detail), "exit status %.20s", code);
+	if (strncmp(name, HR_CONTAINER_PREFIX, sizeof(HR_CONTAINER_PREFIX) - 1) == 0) {
+		name += sizeof(HR_CONTAINER_PREFIX) - 1;
+		for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
+			if (strcmp(status, told[i]) == 0 && hr_sid_valid(name))
+				ret->what = told[i];
+		(void)snprintf(ret->sid, sizeof(ret->sid), "%s", name);
+	}
+	json_object_put(o);
+	return ret->what != NULL;
+}
+
+void
+hr_demux_init(struct hr_demux *d, hr_line_fn *fn, void *arg)
+{
+	memset(d, 0, sizeof(*d));
+	d->fn = fn;
+	d->arg = arg;
+	hr_buf_init(&d->lines[0], LINE_MAX_BYTES);
+	hr_buf_init(&d->lines[1], LINE_MAX_BYTES);
+}
+
+static int
+payload(struct hr_demux *d, const char *p, size_t len)
+{
+	struct hr_buf *b = &d->lines[d->head[0] == 2];
+
+	for (; len > 0; p++, len--) {
+		if (*p != '\n' && b->len < LINE_MAX_BYTES - 1) {
+			hr_buf_addc(b, *p);
+			continue;
+		}
+		if (d->fn(d->arg, hr_buf_str(b), b->len) != 0) {
+			d->stopped = true;
+			return -1;
+		}
+		hr_buf_reset(b);
+	}
+	return 0;
+}
+
+int
+hr_demux_sink(void *demux, const char *p, size_t len)
+{
+	struct hr_demux *d = demux;
+	size_t n;
+
+	while (len > 0) {
+		if (d->left == 0) {
+			d->head[d->head_len++] = (unsigned char)*p++;
+			len--;
+			if (d->head_len < sizeof(d->head))
+				continue;
+			d->head_len = 0;
+			d->left = (size_t)d->head[4] << 24 | (size_t)d->head[5] << 16 |
+				  (size_t)d->head[6] << 8 | d->head[7];
+			continue;
+		}
+		n = len < d->left ? len : d->left;
+		if (payload(d, p, n) != 0)
+			return -1;
+		p += n;
+		len -= n;
+		d->left -= n;
+	}
+	return 0;
+}
+
+void
+hr_demux_done(struct hr_demux *d)
+{
+	for (size_t i = 0; i < 2; i++) {
+		if (d->lines[i].len > 0 && !d->stopped)
+			(void)d->fn(d->arg, d->lines[i].p, d->lines[i].len);
+		hr_buf_done(&d->lines[i]);
+	}
+}

@@ -1,0 +1,64 @@
+/* hr_engine: the HTTP API of a Docker Engine, over its Unix socket or TCP (doc/host.md, "The
+ * Engine"). */
+#ifndef HR_HOST_DOCKER_ENGINE_H
+#define HR_HOST_DOCKER_ENGINE_H
+
+#include "host/handrail.h"
+#include "http/http.h"
+
+struct json_object;
+
+struct hr_engine {
+	struct hr_http *http;
+	char *socket; /* NULL: TCP */
+	char *base;   /* "http://localhost/v1.41" */
+	int watch_fd; /* readable: what is asked is given up, an error; -1: none */
+};
+
+/* By $DOCKER_HOST, or /var/run/docker.sock; asks for its version. */
+int hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_error *err);
+/* A line of a pull or a build that tells of its failure: the error's text is put into told. */
+void hr_engine_told_error(struct json_object *line, char *told, size_t cap);
+void hr_engine_done(struct hr_engine *e); /* of one that is zeroed or initialised */
+
+/* One call with a JSON body (NULL: none). *ret (may be NULL): the answer, the caller's; NULL if it
+ * has no body. 404 is HR_ERROR_NOT_FOUND, or HR_ERROR_NOENT where an image is missing; other
+ * statuses from 400 up are HR_ERROR_RUNTIME with the Engine's message. 304 is success: it is so
+ * already. */
+int hr_engine_call(struct hr_engine *e, const char *method, const char *path,
+    struct json_object *body, struct json_object **ret, struct hr_error *err);
+
+/* One whose answer is a stream, given to sink as it comes, until that returns non-zero (a success).
+ * source: a tar file as the body, or NULL. timeout_s: without a byte; 0: for ever. */
+int hr_engine_stream(struct hr_engine *e, const char *method, const char *path,
+    hr_http_source_fn *source, void *source_arg, hr_http_sink_fn *sink, void *sink_arg,
+    unsigned timeout_s, struct hr_error *err);
+
+#define HR_CONTAINER_PREFIX "openhands-runtime-" /* of the names of our containers */
+
+/* A line of the Engine's events that tells of a container of ours. */
+struct hr_engine_event {
+	char sid[256]; /* the sandbox's */
+	const char *what;
+	char detail[64];
+};
+
+/* false: it tells of something else. Pure. */
+bool hr_engine_event(struct hr_engine_event *ret, const char *line, size_t len);
+
+/* Output of a container without a terminal: frames of 8 bytes of header and a payload, made into
+ * lines per stream. */
+struct hr_demux {
+	hr_line_fn *fn;
+	void *arg;
+	unsigned char head[8];
+	size_t head_len, left;
+	struct hr_buf lines[2];
+	bool stopped; /* fn has enough */
+};
+
+void hr_demux_init(struct hr_demux *d, hr_line_fn *fn, void *arg);
+int hr_demux_sink(void *demux, const char *p, size_t len); /* a hr_http_sink_fn */
+void hr_demux_done(struct hr_demux *d);                    /* gives out what has no end of line */
+
+#endif

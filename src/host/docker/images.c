@@ -1,0 +1,129 @@
+/* Runtime images that an Engine has. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json_object.h>
+
+#include "host/docker/engine.h"
+#include "host/common/error.h"
+#include "host/config/settings.h"
+#include "proto/json.h"
+
+#define LIST_MAX (64u << 20)
+#define FILTER "/images/json?filters=%7B%22label%22%3A%5B%22org.openhands.runtime%22%5D%7D"
+
+static void
+put_text(struct hr_buf *b, const char *name, struct json_object *v)
+{
+	const char *text = hr_json_text(v);
+
+	hr_buf_addf(b, "\"%s\":", name);
+	(void)hr_json_put_str(
+	    b, text != NULL ? text : "", text != NULL ? strlen(text) : 0, HR_JSON_REPLACE);
+	hr_buf_addc(b, ',');
+}
+
+/* An image once for each of its names. */
+static void
+put_image(struct hr_buf *b, struct json_object *image)
+{
+	struct json_object *names = hr_json_at(image, "RepoTags"),
+			   *labels = hr_json_at(image, "Labels");
+	size_t n = hr_json_count(names);
+	const char *only = hr_json_text(hr_json_entry(names, 0));
+
+	/* so older Engines tell of one whose name another has now */
+	if (n == 1 && only != NULL && strcmp(only, "<none>:<none>") == 0)
+		n = 0;
+	for (size_t i = 0; i < (n > 0 ? n : 1); i++) {
+		hr_buf_adds(b, b->len > 1 ? ",{" : "{");
+		put_text(b, "name", n > 0 ? hr_json_entry(names, i) : NULL);
+		put_text(b, "id", hr_json_at(image, "Id"));
+		put_text(b, "version", hr_json_at(labels, "org.openhands.version"));
+		hr_buf_addf(b, "\"bytes\":%lld,\"created\":%lld}",
+		    (long long)hr_json_int_at(image, "Size"),
+		    (long long)hr_json_int_at(image, "Created"));
+	}
+}
+
+int
+hr_image_list(const char *const *env, char **ret_json, struct hr_error *err)
+{
+	struct hr_engine e = {0};
+	struct json_object *list = NULL;
+	struct hr_buf b;
+	int rc = hr_engine_init(&e, env, err);
+
+	if (rc == 0)
+		rc = hr_engine_call(&e, "GET", FILTER, NULL, &list, err);
+	if (rc == 0 && !json_object_is_type(list, json_type_array))
+		rc = hr_error_set(err, HR_ERROR_RUNTIME, "the Engine's answer is no list");
+	if (rc == 0) {
+		hr_buf_init(&b, LIST_MAX);
+		hr_buf_addc(&b, '[');
+		for (size_t i = 0; i < json_object_array_length(list); i++)
+			put_image(&b, json_object_array_get_idx(list, i));
+		hr_buf_addc(&b, ']');
+		*ret_json = hr_buf_take(&b);
+		hr_buf_done(&b);
+		rc = *ret_json != NULL ? 0 : hr_error_nomem(err);
+	}
+	json_object_put(list);
+	hr_engine_done(&e);
+	return rc;
+}
+
+/* Names have slashes in them that stay. */
+static void
+put_name(struct hr_buf *b, const char *name)
+{
+	const char *slash;
+
+	while ((slash = strchr(name, '/')) != NULL) {
+		char *part = strndup(name, (size_t)(slash - name));
+
+		if (part == NULL)
+			b->fail = HR_E_NOMEM;
+		else
+			hr_http_escape(b, part);
+		free(part);
+		hr_buf_addc(b, '/');
+		name = slash + 1;
+	}
+	hr_http_escape(b, name);
+}
+
+int
+hr_image_remove(const char *const *env, const char *name, struct hr_error *err)
+{
+	struct hr_engine e = {0};
+	struct json_object *o = NULL;
+	struct hr_buf path, look;
+	int rc;
+
+	hr_buf_init(&path, 8192);
+	hr_buf_init(&look, 8192);
+	hr_buf_adds(&path, "/images/");
+	put_name(&path, name);
+	hr_buf_addf(&look, "%s/json", hr_buf_str(&path));
+	rc = *name == '\0' ? hr_error_set(err, HR_ERROR_VALUE, "an image has a name")
+	     : hr_buf_check(&look, NULL) != 0 ? hr_error_nomem(err)
+					      : hr_engine_init(&e, env, err);
+	if (rc == 0)
+		rc = hr_engine_call(&e, "GET", look.p, NULL, &o, err);
+	/* this is no way to lose somebody else's image */
+	if (rc == 0 && hr_json_at(hr_json_at(hr_json_at(o, "Config"), "Labels"),
+			   "org.openhands.runtime") == NULL)
+		rc = hr_error_set(err, HR_ERROR_VALUE,
+		    "%s is no runtime image; \"docker rmi\" removes any", name);
+	if (rc == 0)
+		rc = hr_engine_call(&e, "DELETE", path.p, NULL, NULL, err);
+	json_object_put(o);
+	hr_engine_done(&e);
+	hr_buf_done(&path);
+	hr_buf_done(&look);
+	return rc;
+}

@@ -1,0 +1,365 @@
+/* A container from an image to the line with which its server says that it answers. Readiness is a
+ * line of the container's log, its end the end of that log: nothing is asked again and again. */
+#include "config.h"
+
+#include "host/docker/docker_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "host/client.h"
+#include "host/command.h"
+#include "host/docker/spec.h"
+#include "host/common/error.h"
+#include "proto/json.h"
+
+#define READY_TIMEOUT_S 120
+#define KEY_BYTES 16
+#define PORT_ATTEMPTS 5
+#define LAST_LINES 20
+#define LINE_SHOWN 300
+#define LAYERS_MAX 1000 /* of an image */
+
+/* ---- waiting ---- */
+
+/* Looks for the line with which a server says that it answers; keeps the last ones for an error. */
+struct await {
+	bool ready;
+	unsigned n;
+	char last[LAST_LINES][LINE_SHOWN];
+};
+
+static int
+await_line(void *arg, const char *line, size_t len)
+{
+	static const char *const signs[] = {
+	    " ready: listening", "Application startup complete", "Uvicorn running on"};
+	struct await *w = arg;
+
+	(void)snprintf(w->last[w->n++ % LAST_LINES], LINE_SHOWN, "%.*s", (int)len, line);
+	for (size_t i = 0; i < sizeof(signs) / sizeof(*signs); i++)
+		if (memmem(line, len, signs[i], strlen(signs[i])) != NULL)
+			w->ready = true;
+	return w->ready;
+}
+
+static int
+has_exited(struct hr_docker *d, const struct await *w, struct hr_error *err)
+{
+	struct json_object *o = NULL;
+	unsigned from = w->n > LAST_LINES ? w->n - LAST_LINES : 0;
+	struct hr_buf b;
+
+	if (hr_docker_call(d, "GET", "/json", &o, err) != 0)
+		return hr_error_set(err, HR_ERROR_NOT_FOUND, "Container %s not found.", d->name);
+	hr_buf_init(&b, LAST_LINES * LINE_SHOWN + 64);
+	for (unsigned i = from; i < w->n; i++)
+		hr_buf_addf(&b, "\n%s", w->last[i % LAST_LINES]);
+	if (hr_json_true_at(hr_json_at(o, "State"), "Running"))
+		(void)hr_error_set(err, HR_ERROR_TIMEOUT,
+		    "%s was not ready within %d seconds%.800s", d->name, READY_TIMEOUT_S,
+		    hr_buf_str(&b));
+	else
+		(void)hr_error_set(err, HR_ERROR_DISCONNECTED, "Container %s has exited.%s%.800s",
+		    d->name,
+		    hr_json_true_at(hr_json_at(o, "State"), "OOMKilled") ? " It ran out of memory."
+									 : "",
+		    hr_buf_str(&b));
+	hr_buf_done(&b);
+	json_object_put(o);
+	return -1;
+}
+
+/* since: a container that ran before has told of readiness before. */
+int
+hr_docker_wait_ready(struct hr_docker *d, const char *since, struct hr_error *err)
+{
+	struct await *w = calloc(1, sizeof(*w));
+	struct hr_demux demux;
+	char path[640];
+	int rc;
+
+	if (w == NULL)
+		return hr_error_nomem(err);
+	(void)snprintf(path, sizeof(path),
+	    "/containers/%s/logs?stderr=1&stdout=1&timestamps=0&follow=1&since=%s", d->name, since);
+	hr_demux_init(&demux, await_line, w);
+	rc = hr_engine_stream(
+	    &d->engine, "GET", path, NULL, NULL, hr_demux_sink, &demux, READY_TIMEOUT_S, err);
+	hr_demux_done(&demux);
+	if (!w->ready)
+		rc = has_exited(d, w, err);
+	free(w);
+	return rc;
+}
+
+/* ---- making ---- */
+
+int
+hr_docker_set_url(struct hr_docker *d, struct hr_error *err)
+{
+	const char *base = hr_config_text(d->h->config, "sandbox.local_runtime_url");
+	const char *host = hr_env_get(d->h->environ, "DOCKER_HOST_ADDR");
+	int n;
+
+	free(d->url);
+	if (host != NULL)
+		n = asprintf(&d->url, "http://%s:%d", host, d->port);
+	else if (base == NULL || strcmp(base, "http://localhost") == 0)
+		n = asprintf(&d->url, "http://127.0.0.1:%d", d->port);
+	else
+		n = asprintf(&d->url, "%s:%d", base, d->port);
+	if (n >= 0)
+		return 0;
+	d->url = NULL;
+	return hr_error_nomem(err);
+}
+
+static int
+make_key(struct hr_docker *d, struct hr_error *err)
+{
+	const char *given = hr_env_get(d->h->environ, "SESSION_API_KEY");
+	unsigned char raw[KEY_BYTES];
+
+	/* one of the pool that could not be used had another */
+	free(d->key);
+	d->key = given != NULL ? strdup(given) : calloc(1, 2 * KEY_BYTES + 1);
+	if (d->key == NULL)
+		return hr_error_nomem(err);
+	if (given != NULL)
+		return 0;
+	if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
+		return hr_error_sys(err, errno, "getrandom");
+	for (size_t i = 0; i < KEY_BYTES; i++)
+		(void)snprintf(d->key + 2 * i, 3, "%02x", raw[i]);
+	return 0;
+}
+
+static int
+choose_port(struct hr_docker *d, enum hr_port_use use, int *ret, struct hr_error *err)
+{
+	int min, max;
+
+	hr_port_range(use, &min, &max);
+	if (hr_portlock_find(&d->locks[use], NULL, min, max,
+		use == HR_PORT_SERVER ? PORT_ATTEMPTS : 20, "0.0.0.0", NULL, err) != 0)
+		return -1;
+	*ret = d->locks[use].port;
+	return 0;
+}
+
+static int
+choose_ports(struct hr_docker *d, struct hr_error *err)
+{
+	long long fixed = hr_config_int(d->h->config, "sandbox.vscode_port");
+
+	if (choose_port(d, HR_PORT_SERVER, &d->port, err) != 0)
+		return -1;
+	if (fixed > 0)
+		d->vscode_port = (int)fixed;
+	else if (choose_port(d, HR_PORT_VSCODE, &d->vscode_port, err) != 0)
+		return -1;
+	return choose_port(d, HR_PORT_APP1, &d->app_ports[0], err) == 0 &&
+		       choose_port(d, HR_PORT_APP2, &d->app_ports[1], err) == 0
+		   ? 0
+		   : -1;
+}
+
+/* A pull is told layer by layer, as JSON objects a line each. */
+struct pull {
+	const struct hr_backend_host *h;
+	struct hr_buf line;
+	struct json_object *done, *total; /* bytes by layer */
+	char failed[400];                 /* the Engine's error; "" for none */
+};
+
+static unsigned long long
+sum(struct json_object *layers)
+{
+	unsigned long long all = 0;
+
+	json_object_object_foreach(layers, id, n)
+	{
+		(void)id;
+		all += (unsigned long long)json_object_get_int64(n); /* see pull_line() */
+	}
+	return all;
+}
+
+static void
+pull_line(struct pull *p)
+{
+	struct json_object *o = NULL, *part;
+	int64_t now, all;
+	struct hr_json_error why;
+	const char *id;
+
+	if (p->line.len > 0 && hr_json_decode(p->line.p, p->line.len, &o, &why) == 0) {
+		id = hr_json_text_or(o, "id", "");
+		part = hr_json_at(o, "progressDetail");
+		now = hr_json_int_at(part, "current");
+		all = hr_json_int_at(part, "total");
+		hr_engine_told_error(o, p->failed, sizeof(p->failed));
+		/* of what is loaded, not of what is unpacked */
+		if (now > 0 && all > 0 && json_object_object_length(p->total) < LAYERS_MAX &&
+		    strcmp(hr_json_text_or(o, "status", ""), "Downloading") == 0) {
+			(void)json_object_object_add(p->done, id, json_object_new_int64(now));
+			(void)json_object_object_add(p->total, id, json_object_new_int64(all));
+		}
+		if (p->h->progress != NULL && json_object_object_length(p->total) > 0)
+			p->h->progress(p->h->arg, "pull", sum(p->done), sum(p->total));
+	}
+	json_object_put(o);
+	hr_buf_reset(&p->line);
+}
+
+static int
+on_pull(void *arg, const char *s, size_t len)
+{
+	struct pull *p = arg;
+
+	for (; len > 0; s++, len--) {
+		if (*s == '\n')
+			pull_line(p);
+		else
+			hr_buf_addc(&p->line, *s);
+	}
+	return 0;
+}
+
+static int
+pull(struct hr_docker *d, const char *image, struct hr_error *err)
+{
+	struct pull p = {
+	    .h = d->h, .done = json_object_new_object(), .total = json_object_new_object()};
+	struct hr_buf path;
+	int rc;
+
+	hr_buf_init(&p.line, 1u << 20);
+	hr_buf_init(&path, 8192);
+	hr_buf_adds(&path, "/images/create?fromImage=");
+	hr_http_escape(&path, image);
+	if (p.done == NULL || p.total == NULL || hr_buf_check(&path, NULL) != 0)
+		rc = hr_error_nomem(err);
+	else
+		rc = hr_engine_stream(&d->engine, "POST", path.p, NULL, NULL, on_pull, &p, 0, err);
+	pull_line(&p);
+	/* a status of 200 means no more than that it was begun */
+	if (rc == 0 && p.failed[0] != '\0')
+		rc = hr_error_set(err, HR_ERROR_NOENT, "%s", p.failed);
+	json_object_put(p.done);
+	json_object_put(p.total);
+	hr_buf_done(&p.line);
+	hr_buf_done(&path);
+	return rc;
+}
+
+static int
+create(struct hr_docker *d, const char *image, struct json_object *body, struct hr_error *err)
+{
+	struct json_object *o = NULL;
+	struct hr_error why = {0};
+	char where[512];
+	int rc;
+
+	(void)snprintf(where, sizeof(where), "/containers/create?name=%s", d->name);
+	rc = hr_engine_call(&d->engine, "POST", where, body, &o, &why);
+	if (rc != 0 && why.code == HR_ERROR_NOENT) {
+		d->h->log(d->h->arg, "the image is not here; asking its registry for it");
+		rc = pull(d, image, &why);
+		if (rc == 0)
+			rc = hr_engine_call(&d->engine, "POST", where, body, &o, &why);
+	}
+	if (rc != 0 && err != NULL)
+		*err = why;
+	if (rc == 0) {
+		free(d->id);
+		d->id = strdup(hr_docker_id(o, "Id"));
+		rc = d->id != NULL ? 0 : hr_error_nomem(err);
+	}
+	json_object_put(o);
+	return rc;
+}
+
+int
+hr_docker_make(struct hr_docker *d, struct hr_error *err)
+{
+	static const char *const prefix[] = {"/openhands/micromamba/bin/micromamba", "run", "-n",
+	    "openhands", "poetry", "run", "python", "-u", "-m",
+	    "openhands.runtime.action_execution_server", NULL};
+	struct json_object *uid = hr_config_value(d->h->config, "sandbox.security.run_as_user");
+	const char *image = hr_config_text(d->h->config, "sandbox.runtime_container_image");
+	struct hr_command c = {.prefix = prefix,
+	    .plugins = d->h->plugins,
+	    .user_id = -1,
+	    .working_dir = hr_config_text(d->h->config, "core.workspace_mount_path_in_sandbox")};
+	struct hr_dockerspec spec = {.host = d->h, .image = image};
+	struct json_object *body = NULL;
+	struct hr_strv command = {0};
+	int rc = -1;
+
+	if (image == NULL)
+		return hr_error_set(err, HR_ERROR_VALUE,
+		    "sandbox.runtime_container_image is not set; \"handrail build\" makes an "
+		    "image");
+	if (uid != NULL) {
+		c.username = "openhands";
+		c.user_id = (long)json_object_get_int64(uid);
+	}
+	if (make_key(d, err) != 0 || choose_ports(d, err) != 0)
+		goto out;
+	c.port = spec.port = d->port;
+	spec.vscode_port = d->vscode_port;
+	spec.app_ports[0] = d->app_ports[0];
+	spec.app_ports[1] = d->app_ports[1];
+	spec.key = d->key;
+	if (hr_command_build(&command, &c, d->h->config, d->h->environ, err) != 0)
+		goto out;
+	spec.command = hr_strv_list(&command);
+	body = hr_dockerspec_build(&spec, err);
+	if (body == NULL || hr_docker_set_url(d, err) != 0 || create(d, image, body, err) != 0)
+		goto out;
+	d->h->begun(d->h->arg);
+	rc = hr_docker_call(d, "POST", "/start", NULL, err);
+	if (rc == 0)
+		d->h->status(d->h->arg, "STATUS$RUNTIME_STARTED");
+	if (rc == 0)
+		rc = hr_docker_wait_ready(d, "0", err);
+	if (rc != 0) {
+		d->h->log(d->h->arg, "the container could not be started; removing it");
+		(void)hr_docker_call(d, "DELETE", "?v=true&force=true", NULL, NULL);
+	}
+out:
+	json_object_put(body);
+	hr_strv_done(&command);
+	return rc;
+}
+
+void
+hr_docker_join_networks(struct hr_docker *d)
+{
+	struct json_object *list = hr_config_value(d->h->config, "sandbox.additional_networks"),
+			   *body;
+	char path[512], text[700];
+	struct hr_error why = {0};
+
+	for (size_t i = 0; i < hr_json_count(list); i++) {
+		const char *net = hr_json_text(hr_json_entry(list, i));
+
+		if (net == NULL)
+			continue;
+		body = json_object_new_object();
+		(void)snprintf(path, sizeof(path), "/networks/%.300s/connect", net);
+		if (body == NULL ||
+		    json_object_object_add(body, "Container", json_object_new_string(d->id)) != 0 ||
+		    hr_engine_call(&d->engine, "POST", path, body, NULL, &why) != 0) {
+			(void)snprintf(text, sizeof(text),
+			    "Error: Failed to connect instance %s to network %.300s", d->name, net);
+			d->h->log(d->h->arg, text);
+		}
+		json_object_put(body);
+	}
+}

@@ -1,0 +1,572 @@
+/* The create call's body. Explicit limits beat the profile, docker_runtime_kwargs beat both. */
+#include "config.h"
+
+#include "host/docker/spec.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "base/path.h"
+#include "host/common/error.h"
+#include "host/config/settings.h"
+#include "host/common/strv.h"
+#include "host/config/volumes.h"
+#include "proto/json.h"
+
+/* "4G" to bytes; -1 for what is no size. "" is 0. */
+static long long
+size_parse(const char *text)
+{
+	static const char units[] = "bkmgt";
+	const char *at;
+	double n;
+	char *stop;
+
+	if (*text == '\0')
+		return 0;
+	if (!isdigit((unsigned char)*text))
+		return -1;
+	n = strtod(text, &stop);
+	if (*stop == '\0')
+		return (long long)n;
+	at = strchr(units, tolower((unsigned char)*stop));
+	if (at == NULL)
+		return -1;
+	stop++;
+	if (*stop != '\0' && tolower((unsigned char)*stop) == 'b')
+		stop++;
+	if (*stop != '\0')
+		return -1;
+	for (; at > units; at--)
+		n *= 1024;
+	return n < 9e18 ? (long long)n : -1;
+}
+
+/* What is being built; any failed call is remembered, and is out of memory. */
+struct spec {
+	const struct hr_dockerspec *d;
+	struct json_object *body, *host;
+	int bad;
+	struct hr_error *err;
+};
+
+static void
+put(struct spec *s, struct json_object *o, const char *name, struct json_object *v)
+{
+	if (v == NULL || json_object_object_add(o, name, v) != 0) {
+		json_object_put(v);
+		s->bad = 1;
+	}
+}
+
+static void
+add(struct spec *s, struct json_object *list, struct json_object *v)
+{
+	if (v == NULL || json_object_array_add(list, v) != 0) {
+		json_object_put(v);
+		s->bad = 1;
+	}
+}
+
+static void
+put_texts(struct spec *s, struct json_object *o, const char *name, const char *const *v)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (; list != NULL && *v != NULL; v++)
+		add(s, list, json_object_new_string(*v));
+	put(s, o, name, list);
+}
+
+static void
+environment(struct spec *s)
+{
+	const struct hr_config *c = s->d->host->config;
+	struct json_object *map = hr_config_value(c, "sandbox.runtime_startup_env_vars");
+	long long gb = hr_config_int(c, "sandbox.limits.max_memory_gb");
+	struct hr_strv v = {0}, extra = {0};
+
+	hr_strv_add_all(&v, s->d->host->env);
+	hr_strv_addf(&extra, "port=%d", s->d->port);
+	hr_strv_add(&extra, "PYTHONUNBUFFERED=1");
+	hr_strv_addf(&extra, "VSCODE_PORT=%d", s->d->vscode_port);
+	hr_strv_addf(&extra, "APP_PORT_1=%d", s->d->app_ports[0]);
+	hr_strv_addf(&extra, "APP_PORT_2=%d", s->d->app_ports[1]);
+	hr_strv_addf(&extra, "OPENHANDS_SESSION_ID=%s", s->d->host->sid);
+	hr_strv_add(&extra, "PIP_BREAK_SYSTEM_PACKAGES=1");
+	if (s->d->key != NULL)
+		hr_strv_addf(&extra, "SESSION_API_KEY=%s", s->d->key);
+	if (hr_config_bool(c, "sandbox.use_host_network"))
+		hr_strv_addf(&extra, "HANDRAIL_LISTEN=%s",
+		    hr_config_text(c, "sandbox.runtime_binding_address"));
+	if (gb > 0)
+		hr_strv_addf(&extra, "RUNTIME_MAX_MEMORY_GB=%lld", gb);
+	if (hr_config_bool(c, "core.debug"))
+		hr_strv_add(&extra, "DEBUG=true");
+	if (json_object_is_type(map, json_type_object)) {
+		json_object_object_foreach(map, name, value)
+		{
+			hr_strv_addf(&extra, "%s=%s", name,
+			    value != NULL ? json_object_get_string(value) : "");
+		}
+	}
+	for (size_t i = 0; i < extra.n; i++)
+		hr_strv_set_env(&v, extra.v[i]);
+	s->bad |= v.failed || extra.failed;
+	put_texts(s, s->body, "Env", hr_strv_list(&v));
+	hr_strv_done(&v);
+	hr_strv_done(&extra);
+}
+
+static void
+one_port(struct spec *s, struct json_object *exposed, struct json_object *bound, int port)
+{
+	const char *ip = hr_config_text(s->d->host->config, "sandbox.runtime_binding_address");
+	struct json_object *list = json_object_new_array(), *o = json_object_new_object();
+	char name[32], number[16];
+
+	(void)snprintf(name, sizeof(name), "%d/tcp", port);
+	(void)snprintf(number, sizeof(number), "%d", port);
+	put(s, exposed, name, json_object_new_object());
+	if (list == NULL || o == NULL) {
+		json_object_put(list);
+		json_object_put(o);
+		s->bad = 1;
+		return;
+	}
+	put(s, o, "HostIp", json_object_new_string(ip != NULL ? ip : "0.0.0.0"));
+	put(s, o, "HostPort", json_object_new_string(number));
+	add(s, list, o);
+	put(s, bound, name, list);
+}
+
+static bool
+has_vscode(const struct spec *s)
+{
+	for (const char *const *p = s->d->host->plugins; *p != NULL; p++)
+		if (strcmp(*p, "vscode") == 0)
+			return true;
+	return false;
+}
+
+static void
+ports(struct spec *s)
+{
+	struct json_object *exposed = json_object_new_object(), *bound = json_object_new_object();
+
+	if (exposed == NULL || bound == NULL) {
+		json_object_put(exposed);
+		json_object_put(bound);
+		s->bad = 1;
+		return;
+	}
+	one_port(s, exposed, bound, s->d->port);
+	if (has_vscode(s))
+		one_port(s, exposed, bound, s->d->vscode_port);
+	one_port(s, exposed, bound, s->d->app_ports[0]);
+	one_port(s, exposed, bound, s->d->app_ports[1]);
+	put(s, s->body, "ExposedPorts", exposed);
+	put(s, s->host, "PortBindings", bound);
+}
+
+static int
+network(struct spec *s)
+{
+	const struct hr_config *c = s->d->host->config;
+	const char *mode = hr_config_text(c, "sandbox.security.network_mode");
+	bool host = hr_config_bool(c, "sandbox.use_host_network") ||
+		    (mode != NULL && strcmp(mode, "host") == 0);
+
+	if (mode != NULL && strcmp(mode, "none") == 0)
+		return hr_error_set(s->err, HR_ERROR_VALUE,
+		    "Invalid value for sandbox.security.network_mode: none (the server could not "
+		    "be "
+		    "reached)");
+	put(s, s->host, "NetworkMode",
+	    json_object_new_string(host           ? "host"
+				   : mode != NULL ? mode
+						  : "default"));
+	if (host)
+		s->d->host->log(s->d->host->arg, "The sandbox uses the host's network.");
+	else
+		ports(s);
+	return 0;
+}
+
+static void
+one_volume(struct spec *s, const struct hr_volume *v, struct json_object *binds,
+    struct json_object *volumes)
+{
+	const char *home = hr_env_get(s->d->host->environ, "HOME");
+	char *source = NULL, *text = NULL;
+
+	if (strstr(v->mode, "overlay") != NULL) {
+		s->d->host->log(s->d->host->arg, "Overlay mounts are not supported; left out.");
+		return;
+	}
+	if (v->named)
+		source = strdup(v->source);
+	else if (strncmp(v->source, "~/", 2) == 0 && home != NULL)
+		source = hr_path_join(home, v->source + 2);
+	else
+		source = hr_path_absolute(v->source, NULL);
+	if (source == NULL || asprintf(&text, "%s:%s:%s", source, v->target, v->mode) < 0) {
+		s->bad = 1;
+	} else {
+		add(s, binds, json_object_new_string(text));
+		put(s, volumes, v->target, json_object_new_object());
+		free(text);
+	}
+	free(source);
+}
+
+static int
+mounts(struct spec *s)
+{
+	const struct hr_config *c = s->d->host->config;
+	const char *text = hr_config_text(c, "sandbox.volumes");
+	const char *mount = hr_config_text(c, "core.workspace_mount_path");
+	char mode[] = "rw";
+	struct hr_volume one = {.source = NULL, .mode = mode};
+	struct hr_volumes v = {0};
+	struct json_object *binds, *volumes;
+
+	if (text != NULL && hr_volumes_parse(text, &v, s->err) != 0)
+		return -1;
+	binds = json_object_new_array();
+	volumes = json_object_new_object();
+	if (binds == NULL || volumes == NULL) {
+		s->bad = 1;
+	} else if (text == NULL && mount != NULL) {
+		one.source = strdup(mount);
+		one.target = strdup(hr_config_text(c, "core.workspace_mount_path_in_sandbox"));
+		if (one.source == NULL || one.target == NULL)
+			s->bad = 1;
+		else
+			one_volume(s, &one, binds, volumes);
+		free(one.source);
+		free(one.target);
+	}
+	for (size_t i = 0; i < v.n && binds != NULL && volumes != NULL; i++)
+		one_volume(s, &v.v[i], binds, volumes);
+	hr_volumes_done(&v);
+	if (binds != NULL && json_object_array_length(binds) > 0) {
+		put(s, s->host, "Binds", binds);
+		put(s, s->body, "Volumes", volumes);
+	} else {
+		json_object_put(binds);
+		json_object_put(volumes);
+	}
+	return 0;
+}
+
+/* ---- limits and hardening ---- */
+
+static int
+invalid(struct spec *s, const char *key, const char *value)
+{
+	return hr_error_set(s->err, HR_ERROR_VALUE, "Invalid value for sandbox.%s: %s", key, value);
+}
+
+static int
+number_limit(struct spec *s, const char *key, const char *field, long long standard, long long min)
+{
+	const struct hr_config *c = s->d->host->config;
+	const char *profile = hr_config_text(c, "sandbox.limits.profile");
+	char full[64], shown[32];
+	struct json_object *v;
+	long long n = 0;
+
+	(void)snprintf(full, sizeof(full), "sandbox.%s", key);
+	v = hr_config_value(c, full);
+	if (v != NULL)
+		n = json_object_get_int64(v);
+	else if (profile != NULL && strcmp(profile, "standard") == 0)
+		n = standard;
+	else
+		return 0;
+	(void)snprintf(shown, sizeof(shown), "%lld", n);
+	if (n < min)
+		return invalid(s, key, shown);
+	if (strcmp(field, "Ulimits") != 0) {
+		put(s, s->host, field, json_object_new_int64(n));
+		return 0;
+	}
+	struct json_object *list = json_object_new_array(), *o = json_object_new_object();
+
+	if (list == NULL || o == NULL) {
+		json_object_put(list);
+		json_object_put(o);
+		s->bad = 1;
+		return 0;
+	}
+	put(s, o, "Name", json_object_new_string("nofile"));
+	put(s, o, "Soft", json_object_new_int64(n));
+	put(s, o, "Hard", json_object_new_int64(n));
+	add(s, list, o);
+	put(s, s->host, "Ulimits", list);
+	return 0;
+}
+
+static int
+memory_limits(struct spec *s)
+{
+	const struct hr_config *c = s->d->host->config;
+	const char *profile = hr_config_text(c, "sandbox.limits.profile");
+	const char *mem = hr_config_text(c, "sandbox.limits.mem_limit");
+	const char *swap = hr_config_text(c, "sandbox.limits.memswap_limit");
+	long long m = 0, w;
+
+	if (profile != NULL && strcmp(profile, "standard") == 0) {
+		mem = mem != NULL ? mem : "4G";
+		swap = swap != NULL ? swap : "0";
+	} else if (profile != NULL && strcmp(profile, "none") != 0) {
+		return invalid(s, "limits.profile", profile);
+	}
+	if (mem != NULL) {
+		m = size_parse(mem);
+		if (m <= 0)
+			return invalid(s, "limits.mem_limit", mem);
+		put(s, s->host, "Memory", json_object_new_int64(m));
+	}
+	if (swap != NULL) {
+		w = strcmp(swap, "-1") == 0 ? -1 : size_parse(swap);
+		if (w < 0 && strcmp(swap, "-1") != 0)
+			return invalid(s, "limits.memswap_limit", swap);
+		if (w > 0 && w < m)
+			return invalid(s, "limits.memswap_limit", swap);
+		/* 0: no swap, which the Engine has as "no more than the memory" */
+		put(s, s->host, "MemorySwap", json_object_new_int64(w == 0 ? m : w));
+	}
+	return 0;
+}
+
+static void
+copy_list(struct spec *s, const char *key, const char *field)
+{
+	struct json_object *v = hr_config_value(s->d->host->config, key);
+
+	if (json_object_is_type(v, json_type_array) && json_object_array_length(v) > 0)
+		put(s, s->host, field, json_object_get(v));
+}
+
+static int
+devices(struct spec *s)
+{
+	struct json_object *v = hr_config_value(s->d->host->config, "sandbox.security.devices");
+	struct json_object *list, *o;
+	size_t n = hr_json_count(v);
+
+	if (n == 0)
+		return 0;
+	list = json_object_new_array();
+	for (size_t i = 0; i < n && list != NULL; i++) {
+		const char *text = hr_json_text(hr_json_entry(v, i));
+		char host[256], inside[256], perm[16];
+		int parts =
+		    text != NULL ? sscanf(text, "%255[^:]:%255[^:]:%15s", host, inside, perm) : 0;
+
+		if (parts < 1 || strncmp(host, "/dev/", 5) != 0 || strstr(host, "..") != NULL) {
+			json_object_put(list);
+			return invalid(s, "security.devices", text != NULL ? text : "no text");
+		}
+		o = json_object_new_object();
+		if (o == NULL) {
+			s->bad = 1;
+			break;
+		}
+		put(s, o, "PathOnHost", json_object_new_string(host));
+		put(s, o, "PathInContainer", json_object_new_string(parts > 1 ? inside : host));
+		put(s, o, "CgroupPermissions", json_object_new_string(parts > 2 ? perm : "rwm"));
+		add(s, list, o);
+	}
+	put(s, s->host, "Devices", list);
+	return 0;
+}
+
+static void
+read_only_root(struct spec *s)
+{
+	static const char *const places[][2] = {
+	    {"/tmp", "rw,exec,nosuid,nodev,size=1g,mode=1777"},
+	    {"/run", "rw,nosuid,nodev,size=64m"},
+	    {"/var/tmp", ""},
+	    {"/openhands/logs", ""},
+	    /* what the server and nginx write */
+	    {"/openhands/var", ""},
+	    {"/home/openhands", "rw,exec,nosuid,nodev,mode=0777"},
+	    {"/root", "rw,exec,nosuid,nodev,mode=0700"},
+	};
+	struct json_object *tmpfs = json_object_new_object();
+
+	put(s, s->host, "ReadonlyRootfs", json_object_new_boolean(true));
+	for (size_t i = 0; tmpfs != NULL && i < sizeof(places) / sizeof(*places); i++)
+		put(s, tmpfs, places[i][0], json_object_new_string(places[i][1]));
+	put(s, s->host, "Tmpfs", tmpfs);
+}
+
+static int
+limits(struct spec *s)
+{
+	const struct hr_config *c = s->d->host->config;
+	struct json_object *user = hr_config_value(c, "sandbox.security.run_as_user");
+	struct json_object *group = hr_config_value(c, "sandbox.security.run_as_group");
+	static const char *const no_new[] = {"no-new-privileges:true", NULL};
+	char text[64];
+
+	if (memory_limits(s) != 0 ||
+	    number_limit(s, "limits.cpu_period", "CpuPeriod", 100000, 1000) != 0 ||
+	    number_limit(s, "limits.cpu_quota", "CpuQuota", 100000, 1000) != 0 ||
+	    number_limit(s, "limits.pids", "PidsLimit", 4096, 1) != 0 ||
+	    number_limit(s, "limits.ulimit_nofile", "Ulimits", 65536, 1) != 0 || devices(s) != 0)
+		return -1;
+	if (hr_config_bool(c, "sandbox.security.readonly_root_fs"))
+		read_only_root(s);
+	if (hr_config_bool(c, "sandbox.security.no_new_privileges"))
+		put_texts(s, s->host, "SecurityOpt", no_new);
+	copy_list(s, "sandbox.security.cap_drop", "CapDrop");
+	copy_list(s, "sandbox.security.cap_add", "CapAdd");
+	if (user != NULL) {
+		(void)snprintf(text, sizeof(text), "%lld:%lld",
+		    (long long)json_object_get_int64(user),
+		    (long long)(group != NULL ? json_object_get_int64(group)
+					      : json_object_get_int64(user)));
+		put(s, s->body, "User", json_object_new_string(text));
+	}
+	return 0;
+}
+
+/* ---- docker_runtime_kwargs: names of the Engine's fields by Python's ---- */
+
+enum kwarg_form { AS_IS, SIZE, IN_BODY };
+
+static const struct {
+	const char *name, *field;
+	enum kwarg_form form;
+} kwargs[] = {
+    {"mem_limit", "Memory", SIZE},
+    {"memswap_limit", "MemorySwap", SIZE},
+    {"mem_reservation", "MemoryReservation", SIZE},
+    {"kernel_memory", "KernelMemory", SIZE},
+    {"shm_size", "ShmSize", SIZE},
+    {"mem_swappiness", "MemorySwappiness", AS_IS},
+    {"cpu_period", "CpuPeriod", AS_IS},
+    {"cpu_quota", "CpuQuota", AS_IS},
+    {"cpu_shares", "CpuShares", AS_IS},
+    {"nano_cpus", "NanoCpus", AS_IS},
+    {"cpuset_cpus", "CpusetCpus", AS_IS},
+    {"cpuset_mems", "CpusetMems", AS_IS},
+    {"pids_limit", "PidsLimit", AS_IS},
+    {"oom_kill_disable", "OomKillDisable", AS_IS},
+    {"oom_score_adj", "OomScoreAdj", AS_IS},
+    {"read_only", "ReadonlyRootfs", AS_IS},
+    {"tmpfs", "Tmpfs", AS_IS},
+    {"cap_add", "CapAdd", AS_IS},
+    {"cap_drop", "CapDrop", AS_IS},
+    {"privileged", "Privileged", AS_IS},
+    {"security_opt", "SecurityOpt", AS_IS},
+    {"userns_mode", "UsernsMode", AS_IS},
+    {"cgroupns", "CgroupnsMode", AS_IS},
+    {"cgroup_parent", "CgroupParent", AS_IS},
+    {"group_add", "GroupAdd", AS_IS},
+    {"dns", "Dns", AS_IS},
+    {"dns_opt", "DnsOptions", AS_IS},
+    {"dns_search", "DnsSearch", AS_IS},
+    {"ipc_mode", "IpcMode", AS_IS},
+    {"pid_mode", "PidMode", AS_IS},
+    {"uts_mode", "UTSMode", AS_IS},
+    {"sysctls", "Sysctls", AS_IS},
+    {"runtime", "Runtime", AS_IS},
+    {"init", "Init", AS_IS},
+    {"restart_policy", "RestartPolicy", AS_IS},
+    {"auto_remove", "AutoRemove", AS_IS},
+    {"storage_opt", "StorageOpt", AS_IS},
+    {"log_config", "LogConfig", AS_IS},
+    {"user", "User", IN_BODY},
+    {"hostname", "Hostname", IN_BODY},
+    {"domainname", "Domainname", IN_BODY},
+    {"labels", "Labels", IN_BODY},
+    {"stop_signal", "StopSignal", IN_BODY},
+};
+
+static int
+one_kwarg(struct spec *s, const char *name, struct json_object *v)
+{
+	for (size_t i = 0; i < sizeof(kwargs) / sizeof(*kwargs); i++) {
+		long long n;
+
+		if (strcmp(kwargs[i].name, name) != 0)
+			continue;
+		if (kwargs[i].form != SIZE || !json_object_is_type(v, json_type_string)) {
+			put(s, kwargs[i].form == IN_BODY ? s->body : s->host, kwargs[i].field,
+			    json_object_get(v));
+			return 0;
+		}
+		n = size_parse(json_object_get_string(v));
+		if (n < 0)
+			return hr_error_set(s->err, HR_ERROR_VALUE,
+			    "%s: a size is a number with one of the units b, k, m, g, t: %s", name,
+			    json_object_get_string(v));
+		put(s, s->host, kwargs[i].field, json_object_new_int64(n));
+		return 0;
+	}
+	return hr_error_set(
+	    s->err, HR_ERROR_VALUE, "run() got an unexpected keyword argument '%s'", name);
+}
+
+static int
+all_kwargs(struct spec *s)
+{
+	struct json_object *map =
+	    hr_config_value(s->d->host->config, "sandbox.docker_runtime_kwargs");
+
+	if (!json_object_is_type(map, json_type_object))
+		return 0;
+	json_object_object_foreach(map, name, v)
+	{
+		if (one_kwarg(s, name, v) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+struct json_object *
+hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_error *err)
+{
+	struct spec s = {.d = d, .err = err};
+	int rc;
+
+	s.body = json_object_new_object();
+	s.host = json_object_new_object();
+	if (s.body == NULL || s.host == NULL) {
+		json_object_put(s.body);
+		json_object_put(s.host);
+		(void)hr_error_nomem(err);
+		return NULL;
+	}
+	put(&s, s.body, "HostConfig", s.host);
+	put(&s, s.body, "Image", json_object_new_string(d->image));
+	put_texts(&s, s.body, "Cmd", d->command);
+	/* empty, not null: null would keep the image's own */
+	put(&s, s.body, "Entrypoint", json_object_new_array());
+	put(&s, s.body, "WorkingDir", json_object_new_string("/openhands/code/"));
+	environment(&s);
+	rc = network(&s);
+	if (rc == 0)
+		rc = mounts(&s);
+	if (rc == 0)
+		rc = limits(&s);
+	if (rc == 0)
+		rc = all_kwargs(&s);
+	if (rc == 0 && s.bad != 0)
+		rc = hr_error_nomem(err);
+	if (rc != 0) {
+		json_object_put(s.body);
+		return NULL;
+	}
+	return s.body;
+}

@@ -1,0 +1,21 @@
+/* hr_dockerspec: from settings to the body of the Engine's create call (doc/host.md, "The create
+ * call"). */
+#ifndef HR_HOST_DOCKER_SPEC_H
+#define HR_HOST_DOCKER_SPEC_H
+
+#include "host/handrail-backend.h"
+
+struct json_object;
+
+struct hr_dockerspec {
+	const struct hr_backend_host *host;
+	const char *image;
+	const char *const *command;
+	const char *key; /* SESSION_API_KEY; NULL: none */
+	int port, vscode_port, app_ports[2];
+};
+
+/* The caller's; NULL with *err: a value that is wrong is named. Pure. */
+struct json_object *hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_error *err);
+
+#endif

@@ -1,0 +1,170 @@
+/* A repository for a sandbox (doc/host.md, "Repositories"). */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "host/common/error.h"
+#include "host/git/gitrepo.h"
+#include "host/tokens.h"
+#include "shell/quote.h"
+
+#define CLONE_TIMEOUT_S 600
+#define STEP_TIMEOUT_S 120
+#define TEXT_MAX (1u << 20)
+#define BRANCH_LETTERS 8
+
+struct clone {
+	struct hr_sandbox *s;
+	struct hr_gitrepo repo;
+	char directory[256]; /* its last part */
+	struct hr_buf path;  /* where it goes */
+};
+
+/* ---- commands ---- */
+
+/* 0 done or, unless strict, failed and logged. */
+static int
+step(struct clone *c, const struct hr_buf *command, double timeout_s, const char *what, bool strict,
+    struct hr_error *err)
+{
+	struct hr_buf out;
+	int status = 0, rc;
+
+	if (hr_buf_check(command, NULL) != 0)
+		return hr_error_nomem(err);
+	hr_buf_init(&out, TEXT_MAX * 16);
+	rc = hr_sandbox_run(c->s, command->p, timeout_s, &status, &out, err);
+	if (rc == 0 && status != 0 && strict)
+		rc = hr_tokens_error(
+		    c->s, err, HR_ERROR_RUNTIME, "%s failed: %s", what, hr_buf_str(&out));
+	else if (rc == 0 && status != 0)
+		hr_sandbox_log(c->s, "%s failed: %s", what, hr_buf_str(&out));
+	hr_buf_done(&out);
+	return rc;
+}
+
+static int
+clone_it(struct clone *c, bool strict, struct hr_error *err)
+{
+	struct hr_buf b;
+	int rc;
+
+	hr_buf_init(&b, TEXT_MAX);
+	hr_gitrepo_put_clone(&b, &c->repo, "");
+	hr_buf_adds(&b, c->path.p);
+	rc = step(c, &b, CLONE_TIMEOUT_S, "git clone", strict, err);
+	hr_buf_done(&b);
+	return rc;
+}
+
+static int
+check_out(struct clone *c, const char *branch, bool strict, struct hr_error *err)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz012345";
+	unsigned char r[BRANCH_LETTERS];
+	struct hr_buf b;
+	int rc;
+
+	if (getrandom(r, sizeof(r), 0) != (ssize_t)sizeof(r))
+		return hr_error_set(err, HR_ERROR_SYSTEM, "getrandom failed");
+	hr_buf_init(&b, TEXT_MAX);
+	hr_buf_addf(&b, "cd %s && git checkout ", c->path.p);
+	if (branch != NULL) {
+		hr_shell_quote(&b, branch, strlen(branch));
+	} else {
+		hr_buf_adds(&b, "-b openhands-workspace-");
+		for (size_t i = 0; i < sizeof(r); i++)
+			hr_buf_addc(&b, letters[r[i] % 32]);
+	}
+	rc = step(c, &b, STEP_TIMEOUT_S, "git checkout", strict, err);
+	hr_buf_done(&b);
+	return rc;
+}
+
+/* ---- the whole ---- */
+
+static int
+init_empty(struct clone *c, bool strict, struct hr_error *err)
+{
+	const char *root = hr_sandbox_workspace(c->s);
+	struct hr_buf b;
+	int rc = 0;
+
+	hr_buf_init(&b, TEXT_MAX);
+	hr_buf_adds(&b, "git init && git config --global --add safe.directory ");
+	hr_shell_quote(&b, root, strlen(root));
+	if (hr_config_bool(c->s->config, "core.init_git_in_empty_workspace"))
+		rc = step(c, &b, STEP_TIMEOUT_S, "git init", strict, err);
+	hr_buf_done(&b);
+	return rc;
+}
+
+/* Looked at before anything is asked or done. */
+static int
+check(const char *repository, const char *branch, struct hr_error *err)
+{
+	if (hr_gitrepo_check(repository, err) != 0)
+		return -1;
+	if (branch != NULL && (*branch == '\0' || *branch == '-'))
+		return hr_error_set(err, HR_ERROR_VALUE, "\"%.200s\" is no branch", branch);
+	return 0;
+}
+
+static int
+find(struct clone *c, const char *repository, struct hr_error *err)
+{
+	const char *root = hr_sandbox_workspace(c->s);
+	struct hr_buf b;
+
+	if (hr_gitrepo_directory(repository, c->directory, sizeof(c->directory), err) != 0)
+		return -1;
+	if (hr_gitrepo_find(&c->repo, c->s, repository, true, err) != 0) {
+		if (c->s->status != NULL)
+			c->s->status(c->s->status_arg, "error",
+			    "STATUS$GIT_PROVIDER_AUTHENTICATION_ERROR", "");
+		return -1;
+	}
+	hr_buf_init(&b, TEXT_MAX);
+	hr_buf_addf(&b, "%s/%s", root, c->directory);
+	hr_shell_quote(&c->path, hr_buf_str(&b), b.len);
+	hr_buf_done(&b);
+	return hr_buf_check(&c->path, NULL) != 0 ? hr_error_nomem(err) : 0;
+}
+
+int
+hr_sandbox_clone(struct hr_sandbox *s, const char *repository, const char *branch, bool strict,
+    char **ret_directory, struct hr_error *err)
+{
+	struct clone c = {.s = s};
+	int rc;
+
+	if (repository == NULL)
+		repository = hr_config_text(s->config, "sandbox.selected_repo");
+	hr_buf_init(&c.path, TEXT_MAX);
+	if (repository == NULL) {
+		rc = init_empty(&c, strict, err);
+	} else {
+		rc = check(repository, branch, err);
+		if (rc == 0)
+			rc = find(&c, repository, err);
+		if (rc == 0 && s->status != NULL)
+			s->status(s->status_arg, "info", "STATUS$SETTING_UP_WORKSPACE",
+			    "Setting up workspace...");
+		if (rc == 0)
+			rc = hr_gitrepo_give_token(&c.repo, err);
+		if (rc == 0)
+			rc = clone_it(&c, strict, err);
+		if (rc == 0)
+			rc = check_out(&c, branch, strict, err);
+	}
+	if (rc == 0 && (*ret_directory = strdup(c.directory)) == NULL)
+		rc = hr_error_nomem(err);
+	if (rc != 0)
+		hr_tokens_mask_error(s, err);
+	hr_buf_done(&c.path);
+	hr_gitrepo_done(&c.repo);
+	return rc;
+}

@@ -1,0 +1,315 @@
+/* Repositories of git's providers, and by URL. */
+#include "config.h"
+
+#include "host/git/gitrepo.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "base/quote.h"
+#include "host/common/error.h"
+#include "host/tokens.h"
+#include "http/http.h"
+#include "proto/json.h"
+#include "shell/quote.h"
+
+#define ASK_TIMEOUT_S 30
+#define TEXT_MAX (1u << 20)
+
+static const char none_knows_it[] = "Git provider authentication issue when getting remote URL";
+
+/* One whose repositories are asked for. */
+static const struct hr_git_provider {
+	int token;
+	const char *host, *host_variable;
+	const char *api, *own_api; /* "%s": the host's address; with a host of the user's */
+	bool escaped;              /* the name is one part of the path */
+	const char *full_name;     /* in the answer */
+	const char *user;          /* that git gives with the token */
+} git_providers[] = {
+    {HR_GITHUB, "github.com", "GITHUB_HOST", "https://api.github.com/repos/", "/api/v3/repos/",
+	false, "full_name", "x-access-token"},
+    {HR_GITLAB, "gitlab.com", "GITLAB_HOST", "https://gitlab.com/api/v4/projects/",
+	"/api/v4/projects/", true, "path_with_namespace", "oauth2"},
+    {HR_BITBUCKET, "bitbucket.org", "BITBUCKET_HOST", "https://api.bitbucket.org/2.0/repositories/",
+	"/2.0/repositories/", false, "full_name", "x-token-auth"},
+};
+#define N_PROVIDERS (sizeof(git_providers) / sizeof(*git_providers))
+
+/* ---- names ---- */
+
+static bool
+is_name(const char *text)
+{
+	static const char letters[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+	size_t parts = 0, n;
+
+	for (;; text++) {
+		n = strspn(text, letters);
+		if (n == 0 || *text == '-' || strspn(text, ".") == n)
+			return false;
+		parts++;
+		text += n;
+		if (*text != '/')
+			return *text == '\0' && parts > 1;
+	}
+}
+
+/* "scheme://host/path", without a user: a token there would be seen. */
+static bool
+is_url(const char *text)
+{
+	const char *rest = strstr(text, "://");
+
+	if (rest == NULL || *text == '-')
+		return false;
+	for (const char *p = text; *p != '\0'; p++)
+		if ((unsigned char)*p <= ' ' || *p == 0x7F)
+			return false;
+	return memchr(rest + 3, '@', strcspn(rest + 3, "/")) == NULL;
+}
+
+int
+hr_gitrepo_check(const char *repository, struct hr_error *err)
+{
+	if (strstr(repository, "://") != NULL ? is_url(repository) : is_name(repository))
+		return 0;
+	return hr_error_set(err, HR_ERROR_VALUE,
+	    "\"%.200s\" is no repository: OWNER/NAME, or a URL without user and password",
+	    strchr(repository, '@') != NULL ? "..." : repository);
+}
+
+int
+hr_gitrepo_directory(const char *repository, char *ret, size_t cap, struct hr_error *err)
+{
+	size_t n = strlen(repository);
+	const char *from;
+
+	while (n > 0 && repository[n - 1] == '/')
+		n--;
+	for (from = repository + n; from > repository && from[-1] != '/';)
+		from--;
+	n -= (size_t)(from - repository);
+	if (strstr(repository, "://") != NULL && n > 4 && strncmp(from + n - 4, ".git", 4) == 0)
+		n -= 4;
+	if (n == 0 || n >= cap || *from == '-' || strspn(from, ".") >= n)
+		return hr_error_set(
+		    err, HR_ERROR_VALUE, "\"%.200s\" names no directory to clone to", repository);
+	(void)snprintf(ret, cap, "%.*s", (int)n, from);
+	return 0;
+}
+
+/* ---- who has it ---- */
+
+static int
+request_headers(const struct hr_git_provider *p, const char *token, struct hr_strv *v)
+{
+	struct hr_buf b;
+
+	hr_strv_add(v, "User-Agent: handrail/" PACKAGE_VERSION);
+	if (p->token == HR_GITHUB)
+		hr_strv_add(v, "Accept: application/vnd.github.v3+json");
+	if (p->token != HR_BITBUCKET || strchr(token, ':') == NULL) {
+		hr_strv_addf(v, "Authorization: Bearer %s", token);
+		return v->failed ? -1 : 0;
+	}
+	/* a user and a password of theirs */
+	hr_buf_init(&b, TEXT_MAX);
+	hr_quote_base64(&b, token, strlen(token));
+	hr_strv_addf(v, "Authorization: Basic %s", hr_buf_str(&b));
+	if (hr_buf_check(&b, NULL) != 0)
+		v->failed = true;
+	hr_buf_done(&b);
+	return v->failed ? -1 : 0;
+}
+
+/* The name that the provider has for it: the caller's; NULL: it does not know it. */
+static char *
+name_in(const struct hr_buf *body, const char *member)
+{
+	struct json_object *o = NULL;
+	struct hr_json_error why;
+	char *name = NULL;
+
+	if (hr_json_decode(body->len > 0 ? body->p : "", body->len, &o, &why) == 0 &&
+	    is_name(hr_json_text_or(o, member, "")))
+		name = strdup(hr_json_text_at(o, member));
+	json_object_put(o);
+	return name;
+}
+
+static void
+put_api(
+    struct hr_buf *url, const struct hr_git_provider *p, const char *own, const char *repository)
+{
+	if (own != NULL)
+		hr_buf_addf(url, "%s%s", own, p->own_api);
+	else
+		hr_buf_adds(url, p->api);
+	if (p->escaped)
+		hr_http_escape(url, repository);
+	else
+		hr_buf_adds(url, repository);
+}
+
+/* 1 it has it: r->base and r->url are set; 0 it does not; -1 *err. */
+static int
+ask(struct hr_gitrepo *r, const struct hr_git_provider *p, const char *repository, bool log,
+    struct hr_error *err)
+{
+	const char *host = hr_env_get(hr_strv_list(&r->s->environ), p->host_variable);
+	char *own = host != NULL ? hr_tokens_base(p->host_variable, host, err) : NULL, *name = NULL;
+	struct hr_strv headers = {0};
+	struct hr_http_request q = {.method = "GET", .timeout_s = ASK_TIMEOUT_S, .watch_fd = -1};
+	struct hr_http_answer a = {0};
+	struct hr_http *http = NULL;
+	struct hr_err e = {0};
+	struct hr_buf url;
+	int rc = 0;
+
+	if (host != NULL && own == NULL)
+		return -1;
+	hr_buf_init(&url, TEXT_MAX);
+	put_api(&url, p, own, repository);
+	q.url = hr_buf_str(&url);
+	if (request_headers(p, hr_token(r->s, p->token), &headers) != 0 ||
+	    hr_buf_check(&url, NULL) != 0 || (http = hr_http_new(&e)) == NULL) {
+		rc = hr_error_nomem(err);
+	} else {
+		q.headers = hr_strv_list(&headers);
+		if (hr_http_do(http, &q, &a, &e) == 0 && a.status >= 200 && a.status <= 299)
+			name = name_in(&a.body, p->full_name);
+		if (log && a.fault != HR_HTTP_NONE)
+			hr_sandbox_log(r->s, "%s was not asked for %s: %s",
+			    own != NULL ? own : p->host, repository, e.msg);
+		else if (log && name == NULL)
+			hr_sandbox_log(r->s, "%s does not give %s: status %ld",
+			    own != NULL ? own : p->host, repository, a.status);
+	}
+	if (name != NULL) {
+		rc = 1;
+		if (own != NULL)
+			r->base = strdup(own);
+		else if (asprintf(&r->base, "https://%s", p->host) < 0)
+			r->base = NULL;
+		if (r->base == NULL || asprintf(&r->url, "%s/%s.git", r->base, name) < 0) {
+			r->url = NULL;
+			rc = hr_error_nomem(err);
+		}
+	}
+	hr_http_answer_done(&a);
+	hr_http_free(http);
+	hr_strv_done(&headers);
+	hr_buf_done(&url);
+	free(name);
+	free(own);
+	return rc;
+}
+
+int
+hr_gitrepo_find(struct hr_gitrepo *r, struct hr_sandbox *s, const char *repository, bool log,
+    struct hr_error *err)
+{
+	int rc;
+
+	*r = (struct hr_gitrepo){.s = s};
+	if (strstr(repository, "://") != NULL)
+		return (r->url = strdup(repository)) != NULL ? 0 : hr_error_nomem(err);
+	for (size_t i = 0; i < N_PROVIDERS; i++) {
+		if (hr_token(s, git_providers[i].token) == NULL)
+			continue;
+		rc = ask(r, &git_providers[i], repository, log, err);
+		if (rc < 0)
+			return -1;
+		if (rc == 1) {
+			r->provider = &git_providers[i];
+			return 0;
+		}
+	}
+	return hr_error_set(err, HR_ERROR_RUNTIME, "%s", none_knows_it);
+}
+
+void
+hr_gitrepo_done(struct hr_gitrepo *r)
+{
+	free(r->base);
+	free(r->url);
+	r->base = r->url = NULL;
+}
+
+/* The host of a URL, or the provider that has it. */
+bool
+hr_gitrepo_is_gitlab(const struct hr_gitrepo *r)
+{
+	const char *own = hr_env_get(hr_strv_list(&r->s->environ), "GITLAB_HOST"), *host, *rest;
+	size_t n;
+
+	if (r->provider != NULL)
+		return r->provider->token == HR_GITLAB;
+	if (r->url == NULL)
+		return false;
+	host = strstr(r->url, "://") + 3;
+	n = strcspn(host, "/");
+	if (own != NULL && (rest = strstr(own, "://")) != NULL)
+		own = rest + 3;
+	return (n == 10 && strncmp(host, "gitlab.com", n) == 0) ||
+	       (own != NULL && strlen(own) == n && strncmp(host, own, n) == 0);
+}
+
+/* ---- git ---- */
+
+/* What git runs to be told user and password: it names the variable, not its value. */
+static void
+put_helper(struct hr_buf *b, const struct hr_gitrepo *r)
+{
+	const char *variable = hr_token_names[r->provider->token];
+	struct hr_buf h;
+
+	hr_buf_init(&h, TEXT_MAX);
+	/* whatever else the machine has is not asked, and does not keep it */
+	hr_buf_addf(&h, "credential.%s.helper=", r->base);
+	hr_buf_adds(b, " -c ");
+	hr_shell_quote(b, hr_buf_str(&h), h.len);
+	hr_buf_adds(&h, "!f() { test \"$1\" = get && ");
+	if (r->provider->token == HR_BITBUCKET && strchr(hr_token(r->s, HR_BITBUCKET), ':') != NULL)
+		hr_buf_addf(&h, "echo \"username=${%s%%%%:*}\" && echo \"password=${%s#*:}\"",
+		    variable, variable);
+	else
+		hr_buf_addf(
+		    &h, "echo username=%s && echo \"password=$%s\"", r->provider->user, variable);
+	hr_buf_adds(&h, "; }; f");
+	hr_buf_adds(b, " -c ");
+	hr_shell_quote(b, hr_buf_str(&h), h.len);
+	hr_buf_done(&h);
+}
+
+void
+hr_gitrepo_put_clone(struct hr_buf *b, const struct hr_gitrepo *r, const char *options)
+{
+	/* nobody is there to answer a question */
+	hr_buf_adds(b, "GIT_TERMINAL_PROMPT=0 git clone");
+	if (r->provider != NULL)
+		put_helper(b, r);
+	hr_buf_addf(b, "%s -- ", options);
+	hr_shell_quote(b, r->url, strlen(r->url));
+	hr_buf_addc(b, ' ');
+}
+
+int
+hr_gitrepo_give_token(struct hr_gitrepo *r, struct hr_error *err)
+{
+	struct hr_strv env = {0};
+	int rc;
+
+	if (r->provider == NULL)
+		return 0;
+	hr_strv_addf(
+	    &env, "%s=%s", hr_token_names[r->provider->token], hr_token(r->s, r->provider->token));
+	rc = env.failed ? hr_error_nomem(err) : hr_sandbox_add_env(r->s, hr_strv_list(&env), err);
+	hr_strv_done(&env);
+	return rc;
+}

@@ -1,0 +1,338 @@
+/* What a person is shown of a work tree in a sandbox: its branch, its changes, the two sides of a
+ * file (doc/host.md, "Git views"). handrail-git, in the sandbox, does the work; one that has none
+ * is given it for a moment. */
+#include "config.h"
+
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "host/common/error.h"
+#include "host/common/module.h"
+#include "host/sandbox.h"
+#include "host/tokens.h"
+#include "proto/json.h"
+#include "shell/quote.h"
+
+#define HELPER "handrail-git"
+#define UTILS "/openhands/code/openhands/runtime/utils/"
+#define TIMEOUT_S 120
+#define TEXT_MAX (1u << 20)
+#define OUTPUT_MAX (64u << 20)
+
+/* How the helper is reached; each is tried when the one before finds none that starts. */
+enum way { KNOWN, UPLOADED, WITH_LIBRARIES };
+
+/* What is asked: a word of the helper's, and a file. */
+struct view {
+	struct hr_sandbox *s;
+	const char *what, *script; /* "diff", "git_diff.py" */
+	const char *directory;     /* where; NULL: the first one */
+	const char *file;          /* NULL: none */
+};
+
+static bool
+is_on_this_machine(const struct hr_sandbox *s)
+{
+	return strcmp(s->ops->name, "local") == 0 || strcmp(s->ops->name, "cli") == 0;
+}
+
+/* Appends "cd DIRECTORY &&", from the first directory on. */
+static void
+put_cd(struct hr_buf *b, const struct view *v)
+{
+	const char *root = hr_sandbox_workspace(v->s);
+
+	hr_buf_adds(b, "cd -- ");
+	hr_shell_quote(b, root, strlen(root));
+	if (v->directory != NULL) {
+		hr_buf_adds(b, " && cd -- ");
+		hr_shell_quote(b, v->directory, strlen(v->directory));
+	}
+	hr_buf_adds(b, " && ");
+}
+
+/* What of the helper and its words follows its name; to: where its output goes, NULL: out. */
+static void
+put_words(struct hr_buf *b, const struct view *v, bool what, const char *to)
+{
+	if (what)
+		hr_buf_addf(b, " %s", v->what);
+	if (v->file != NULL) {
+		hr_buf_addc(b, ' ');
+		hr_shell_quote(b, v->file, strlen(v->file));
+	}
+	if (to != NULL)
+		hr_buf_addf(b, " >%s", to);
+}
+
+/* The helper where it is: what unmodified clients ask for, or on this machine itself. */
+static int
+put_known(struct hr_buf *b, const struct view *v, const char *to, struct hr_error *err)
+{
+	char *path;
+
+	put_cd(b, v);
+	if (!is_on_this_machine(v->s)) {
+		hr_buf_addf(b, "python3 " UTILS "%s", v->script);
+		put_words(b, v, false, to);
+		return 0;
+	}
+	path = hr_module_path(HELPER, err);
+	if (path == NULL)
+		return -1;
+	hr_shell_quote(b, path, strlen(path));
+	put_words(b, v, true, to);
+	free(path);
+	return 0;
+}
+
+/* A file of the sandbox's that is only for this; its name in b. */
+static int
+make_temporary(struct hr_sandbox *s, const char *command, struct hr_buf *b, struct hr_error *err)
+{
+	int status = 0, rc = hr_sandbox_run(s, command, TIMEOUT_S, &status, b, err);
+
+	while (rc == 0 && b->len > 0 && strchr("\r\n", b->p[b->len - 1]) != NULL)
+		b->p[--b->len] = '\0';
+	if (rc == 0 && (status != 0 || b->len == 0 || *b->p != '/'))
+		rc = hr_tokens_error(
+		    s, err, HR_ERROR_RUNTIME, "%s failed: %s", command, hr_buf_str(b));
+	return rc;
+}
+
+static int
+note_library(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	static const char *const needed[] = {"/libjson-c.so", "/libutf8proc.so"};
+
+	(void)size;
+	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++)
+		if (strstr(info->dlpi_name, needed[i]) != NULL)
+			hr_strv_add(arg, info->dlpi_name);
+	return 0;
+}
+
+/* The libraries of this program that the helper needs as well. */
+static int
+copy_libraries(struct hr_sandbox *s, const char *to, struct hr_error *err)
+{
+	struct hr_strv names = {0};
+	int rc = 0;
+
+	/* a list first: copying may load more of them */
+	(void)dl_iterate_phdr(note_library, &names);
+	if (names.failed)
+		rc = hr_error_nomem(err);
+	for (size_t i = 0; rc == 0 && i < names.n; i++)
+		rc = hr_sandbox_copy_to(s, names.v[i], to, false, err);
+	hr_strv_done(&names);
+	return rc;
+}
+
+/* Our own helper, copied into a directory that is removed at once. */
+static int
+put_uploaded(
+    struct hr_buf *b, const struct view *v, enum way way, const char *to, struct hr_error *err)
+{
+	char *helper = hr_module_path(HELPER, err);
+	struct hr_buf dir, quoted;
+	int rc = helper != NULL ? 0 : -1;
+
+	hr_buf_init(&dir, TEXT_MAX);
+	hr_buf_init(&quoted, TEXT_MAX);
+	if (rc == 0)
+		rc = make_temporary(v->s, "mktemp -d", &dir, err);
+	if (rc == 0)
+		rc = hr_sandbox_copy_to(v->s, helper, dir.p, false, err);
+	if (rc == 0 && way == WITH_LIBRARIES)
+		rc = copy_libraries(v->s, dir.p, err);
+	if (rc == 0) {
+		hr_shell_quote(&quoted, dir.p, dir.len);
+		hr_buf_addf(b, "(d=%s; chmod +x \"$d/" HELPER "\" && ", hr_buf_str(&quoted));
+		put_cd(b, v);
+		hr_buf_addf(
+		    b, "%s\"$d/" HELPER "\"", way == WITH_LIBRARIES ? "LD_LIBRARY_PATH=$d " : "");
+		put_words(b, v, true, to);
+		hr_buf_adds(b, "; s=$?; rm -rf -- \"$d\"; exit $s)");
+	}
+	hr_buf_done(&dir);
+	hr_buf_done(&quoted);
+	free(helper);
+	return rc;
+}
+
+/* One that is not there, or that Python does not find; what the helper says itself is 1. */
+static bool
+is_missing(int status)
+{
+	return status == 2 || status == 126 || status == 127;
+}
+
+static int
+run(const struct view *v, enum way way, const char *to, int *ret_status, struct hr_buf *out,
+    struct hr_error *err)
+{
+	struct hr_buf command;
+	int rc;
+
+	hr_buf_init(&command, TEXT_MAX);
+	rc = way != KNOWN ? put_uploaded(&command, v, way, to, err)
+			  : put_known(&command, v, to, err);
+	if (rc == 0 && hr_buf_check(&command, NULL) != 0)
+		rc = hr_error_nomem(err);
+	hr_buf_reset(out);
+	if (rc == 0)
+		rc = hr_sandbox_run_static(v->s, command.p, TIMEOUT_S, ret_status, out, err);
+	hr_buf_done(&command);
+	return rc;
+}
+
+/* The output of an action is cut where it is long; that of a file is not. */
+static int
+run_to_file(const struct view *v, enum way way, struct hr_buf *out, struct hr_error *err)
+{
+	struct hr_buf file, quoted, command;
+	int status = 0, rc;
+
+	hr_buf_init(&file, TEXT_MAX);
+	hr_buf_init(&quoted, TEXT_MAX);
+	hr_buf_init(&command, TEXT_MAX);
+	rc = make_temporary(v->s, "mktemp", &file, err);
+	if (rc == 0) {
+		hr_shell_quote(&quoted, file.p, file.len);
+		rc = run(v, way, hr_buf_str(&quoted), &status, out, err);
+		if (rc == 0 && status != 0)
+			rc = hr_tokens_error(v->s, err, HR_ERROR_RUNTIME, "%s", hr_buf_str(out));
+		hr_buf_reset(out);
+		if (rc == 0 && (rc = hr_sandbox_file(v->s, file.p, NULL, out, err)) == 0)
+			rc = hr_error_set(err, HR_ERROR_RUNTIME, "%s cannot be read", file.p);
+		hr_buf_addf(&command, "rm -f -- %s", hr_buf_str(&quoted));
+		(void)hr_sandbox_run(v->s, hr_buf_str(&command), TIMEOUT_S, &status, NULL, NULL);
+	}
+	hr_buf_done(&file);
+	hr_buf_done(&quoted);
+	hr_buf_done(&command);
+	return rc < 0 ? -1 : 0;
+}
+
+static struct json_object *
+parse(const struct hr_buf *out)
+{
+	struct json_object *o = NULL;
+	struct hr_json_error why;
+
+	if (hr_json_decode(hr_buf_str(out), out->len, &o, &why) == 0 &&
+	    (json_object_is_type(o, json_type_object) || json_object_is_type(o, json_type_array)))
+		return o;
+	json_object_put(o);
+	return NULL;
+}
+
+/* The helper's answer; the caller puts it. NULL and *err. */
+static struct json_object *
+ask(const struct view *v, struct hr_error *err)
+{
+	struct json_object *o = NULL;
+	enum way way = KNOWN;
+	struct hr_buf out;
+	int status = 0, rc;
+
+	hr_buf_init(&out, OUTPUT_MAX);
+	rc = run(v, way, NULL, &status, &out, err);
+	while (rc == 0 && is_missing(status) && way != WITH_LIBRARIES)
+		rc = run(v, ++way, NULL, &status, &out, err);
+	if (rc == 0 && is_missing(status))
+		rc = hr_tokens_error(v->s, err, HR_ERROR_RUNTIME,
+		    "error_in_git_%s: the image has no " UTILS "%s, and " HELPER
+		    " of this machine cannot run there, which needs git, libjson-c and "
+		    "libutf8proc: %s",
+		    v->what, v->script, hr_buf_str(&out));
+	else if (rc == 0 && status != 0)
+		rc = hr_tokens_error(
+		    v->s, err, HR_ERROR_RUNTIME, "error_in_git_%s: %s", v->what, hr_buf_str(&out));
+	if (rc == 0 && (o = parse(&out)) == NULL) {
+		rc = run_to_file(v, way, &out, err);
+		if (rc == 0 && (o = parse(&out)) == NULL)
+			(void)hr_error_set(
+			    err, HR_ERROR_RUNTIME, "the answer of " HELPER " is no JSON");
+	}
+	hr_buf_done(&out);
+	return o;
+}
+
+/* o, which is put, as text. */
+static int
+give(struct json_object *o, char **ret_json, struct hr_error *err)
+{
+	struct hr_buf b;
+	int rc = 0;
+
+	hr_buf_init(&b, OUTPUT_MAX);
+	(void)hr_json_put(&b, o); /* it was JSON */
+	json_object_put(o);
+	if ((*ret_json = hr_buf_take(&b)) == NULL)
+		rc = hr_error_nomem(err);
+	hr_buf_done(&b);
+	return rc;
+}
+
+int
+hr_sandbox_git_changes(
+    struct hr_sandbox *s, const char *directory, char **ret_json, struct hr_error *err)
+{
+	struct view v = {.s = s, .what = "changes", .script = "git_changes.py"};
+	struct json_object *o;
+
+	v.directory = directory;
+	o = ask(&v, err);
+	if (o == NULL)
+		return -1;
+	if (json_object_is_type(o, json_type_array))
+		return give(o, ret_json, err);
+	(void)hr_tokens_error(s, err, HR_ERROR_RUNTIME, "error_in_git_changes: %s",
+	    hr_json_text_or(o, "error", "an answer of another kind"));
+	json_object_put(o);
+	return -1;
+}
+
+int
+hr_sandbox_git_diff(struct hr_sandbox *s, const char *file, char **ret_json, struct hr_error *err)
+{
+	struct view v = {.s = s, .what = "diff", .script = "git_diff.py", .file = file};
+	struct json_object *o;
+
+	if (*file == '\0')
+		return hr_error_set(err, HR_ERROR_VALUE, "a diff is of a file: its name is empty");
+	o = ask(&v, err);
+	return o != NULL ? give(o, ret_json, err) : -1;
+}
+
+int
+hr_sandbox_git_branch(
+    struct hr_sandbox *s, const char *directory, char **ret_branch, struct hr_error *err)
+{
+	struct view v = {.s = s, .directory = directory};
+	struct hr_buf command, out;
+	int status = 0, rc;
+
+	hr_buf_init(&command, TEXT_MAX);
+	hr_buf_init(&out, TEXT_MAX);
+	put_cd(&command, &v);
+	hr_buf_adds(&command, "git branch --show-current");
+	rc = hr_buf_check(&command, NULL) != 0
+		 ? hr_error_nomem(err)
+		 : hr_sandbox_run_static(s, command.p, TIMEOUT_S, &status, &out, err);
+	while (rc == 0 && out.len > 0 && strchr("\r\n", out.p[out.len - 1]) != NULL)
+		out.p[--out.len] = '\0';
+	*ret_branch = NULL;
+	if (rc == 0 && status == 0 && out.len > 0 && (*ret_branch = strdup(out.p)) == NULL)
+		rc = hr_error_nomem(err);
+	hr_buf_done(&command);
+	hr_buf_done(&out);
+	return rc;
+}

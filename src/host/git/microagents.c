@@ -1,0 +1,404 @@
+/* Microagents: what a workspace, a repository and its organisation tell agents, as Markdown files
+ * (doc/host.md, "Microagents"). They are found and read here; what is in them is for their reader.
+ * */
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "host/common/error.h"
+#include "host/git/gitrepo.h"
+#include "host/tokens.h"
+#include "host/transfer/zip.h"
+#include "proto/json.h"
+#include "proto/utf8.h"
+#include "shell/quote.h"
+
+#define FOLDER ".openhands/microagents"
+#define LEGACY ".openhands_instructions"
+#define LEGACY_NAME "repo_legacy"
+#define SUFFIX ".md"
+#define CLONE_TIMEOUT_S 600
+#define STEP_TIMEOUT_S 120
+#define FILE_MAX (4u << 20)
+#define ALL_MAX (64u << 20)
+#define TEXT_MAX (1u << 20)
+#define DEPTH_MAX 32
+
+struct load {
+	struct hr_sandbox *s;
+	struct hr_buf json;
+	const char *source, *where; /* of what is loaded now; where: its folder in the sandbox */
+};
+
+static void
+put_field(struct hr_buf *b, const char *name, const char *text, size_t len)
+{
+	hr_buf_addf(b, "%s\"%s\":", b->p[b->len - 1] == '{' ? "" : ",", name);
+	(void)hr_json_put_str(b, text, len, HR_JSON_REPLACE);
+}
+
+static void
+put_one(struct load *l, const char *name, const char *path, const struct hr_buf *content)
+{
+	hr_buf_adds(&l->json, l->json.len > 1 ? ",{" : "{");
+	if (l->json.fail != HR_OK)
+		return;
+	put_field(&l->json, "name", name, strlen(name));
+	put_field(&l->json, "source", l->source, strlen(l->source));
+	put_field(&l->json, "path", path, strlen(path));
+	put_field(&l->json, "content", hr_buf_str(content), content->len);
+	hr_buf_addc(&l->json, '}');
+}
+
+/* ---- a copy of a folder ---- */
+
+/* One that cannot be read is told of; the others are loaded. */
+static void
+load_file(struct load *l, int dirfd, const char *file, const char *relative)
+{
+	int fd = openat(dirfd, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct hr_buf content, path;
+	const char *why = NULL;
+	char *name = NULL, *room;
+	struct stat st;
+	ssize_t n = 0;
+
+	hr_buf_init(&content, FILE_MAX);
+	hr_buf_init(&path, TEXT_MAX);
+	hr_buf_addf(&path, "%s/%s", l->where, relative);
+	if (fd < 0 || fstat(fd, &st) != 0)
+		why = strerror(errno);
+	else if (!S_ISREG(st.st_mode))
+		why = "it is no file";
+	else if ((room = hr_buf_reserve(&content, (size_t)st.st_size + 1)) == NULL)
+		why = "it is too large";
+	else if ((n = hr_fd_read_full(fd, room, (size_t)st.st_size, NULL)) < 0)
+		why = "it cannot be read";
+	if (why == NULL) {
+		hr_buf_grew(&content, (size_t)n);
+		if (!hr_utf8_valid(hr_buf_str(&content), content.len) ||
+		    (n > 0 && memchr(content.p, '\0', content.len) != NULL))
+			why = "it is not UTF-8";
+		else if ((name = strndup(relative, strlen(relative) - strlen(SUFFIX))) == NULL)
+			why = "out of memory";
+	}
+	if (why != NULL)
+		hr_sandbox_log(l->s, "microagent %s was not loaded: %s", hr_buf_str(&path), why);
+	else
+		put_one(l, name, hr_buf_str(&path), &content);
+	free(name);
+	hr_buf_done(&content);
+	hr_buf_done(&path);
+	hr_fd_close(&fd);
+}
+
+static bool
+is_microagent(const char *name)
+{
+	size_t n = strlen(name), suffix = strlen(SUFFIX);
+
+	return n > suffix && strcmp(name + n - suffix, SUFFIX) == 0 &&
+	       strcmp(name, "README.md") != 0;
+}
+
+static int
+by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* Takes fd. below: "" or "some/folder/". */
+static void
+load_folder(struct load *l, int fd, const char *below, unsigned depth)
+{
+	struct dirent **names = NULL;
+	int n = fd >= 0 ? scandirat(fd, ".", &names, NULL, by_name) : -1, inner;
+	struct hr_buf relative;
+
+	if (n < 0)
+		hr_sandbox_log(l->s, "%s/%s was not read: %s", l->where, below, strerror(errno));
+	for (int i = 0; i < n; i++) {
+		const char *name = names[i]->d_name;
+
+		hr_buf_init(&relative, TEXT_MAX);
+		hr_buf_addf(&relative, "%s%s", below, name);
+		inner = -1;
+		if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && depth < DEPTH_MAX)
+			inner = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (inner >= 0) {
+			hr_buf_addc(&relative, '/');
+			load_folder(l, inner, hr_buf_str(&relative), depth + 1);
+		} else if (is_microagent(name)) {
+			load_file(l, fd, name, hr_buf_str(&relative));
+		}
+		hr_buf_done(&relative);
+		free(names[i]);
+	}
+	free(names);
+	hr_fd_close(&fd);
+}
+
+/* The archive of a folder, unpacked where only we can write. */
+static int
+load_archive(struct load *l, const char *zip, struct hr_error *err)
+{
+	const char *tmp = hr_env_get(l->s->host.environ, "TMPDIR");
+	struct hr_error e = {0};
+	char *dir = NULL;
+	int rc = -1;
+
+	if (asprintf(&dir, "%s/handrail-microagents-XXXXXX",
+		tmp != NULL && *tmp != '\0' ? tmp : "/tmp") < 0)
+		return hr_error_nomem(err);
+	if (mkdtemp(dir) == NULL) {
+		(void)hr_error_sys(err, errno, "make %s", dir);
+	} else {
+		rc = hr_zip_extract(zip, dir, ALL_MAX, &e);
+		if (rc != 0)
+			(void)hr_error_set(err, e.code, "%s: %.800s", l->where, e.text);
+		else
+			load_folder(l, open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), "", 0);
+		(void)hr_path_remove(dir, NULL); /* of temporary files */
+	}
+	free(dir);
+	return rc;
+}
+
+/* All Markdown files below a folder of the sandbox; none if there is no folder. */
+static int
+load_from(struct load *l, const char *source, const char *folder, struct hr_error *err)
+{
+	char *names = NULL, *zip = NULL;
+	bool empty;
+	int rc;
+
+	if (hr_sandbox_list_files(l->s, folder, &names, err) != 0)
+		return -1;
+	empty = strcmp(names, "[]") == 0;
+	free(names);
+	if (empty)
+		return 0;
+	l->source = source;
+	l->where = folder;
+	rc = hr_sandbox_copy_some(l->s, folder, ALL_MAX, &zip, err);
+	if (rc == 0)
+		rc = load_archive(l, zip, err);
+	if (zip != NULL)
+		(void)unlink(zip);
+	free(zip);
+	return rc;
+}
+
+/* ---- the organisation ---- */
+
+/* What of a name or URL is the organisation, its last part but one: a part of repository, and all
+ * before it. false: it has none. */
+static bool
+find_organisation(const char *repository, const char **ret_org, size_t *ret_len)
+{
+	const char *first = strstr(repository, "://"), *end = repository + strlen(repository), *org;
+
+	if (first != NULL) {
+		first += 3;
+		first += strcspn(first, "/");
+		first += *first == '/';
+	} else {
+		first = repository;
+	}
+	while (end > first && end[-1] == '/')
+		end--;
+	while (end > first && end[-1] != '/')
+		end--;
+	while (end > first && end[-1] == '/')
+		end--;
+	for (org = end; org > first && org[-1] != '/';)
+		org--;
+	*ret_org = org;
+	*ret_len = (size_t)(end - org);
+	return *ret_len > 0;
+}
+
+/* Where the organisation of `repository` keeps what is for all of its repositories: GitLab allows
+ * no dot in front. A URL's neighbour has the same end. */
+static int
+name_of_all(struct hr_sandbox *s, const char *repository, size_t before, struct hr_buf *b,
+    struct hr_error *err)
+{
+	size_t n = strlen(repository);
+	struct hr_gitrepo r = {0};
+	struct hr_error e = {0};
+	bool gitlab;
+
+	/* a look-up that fails counts as another provider */
+	gitlab = hr_gitrepo_find(&r, s, repository, false, &e) == 0 && hr_gitrepo_is_gitlab(&r);
+	hr_gitrepo_done(&r);
+	hr_buf_add(b, repository, before);
+	hr_buf_adds(b, gitlab ? "/openhands-config" : "/.openhands");
+	if (strstr(repository, "://") != NULL && n > 4 && strcmp(repository + n - 4, ".git") == 0)
+		hr_buf_adds(b, ".git");
+	return hr_buf_check(b, NULL) == 0 ? 0 : hr_error_nomem(err);
+}
+
+/* A command of ours: 0 done, 1 it failed, which is logged, -1 *err. */
+static int
+step(struct hr_sandbox *s, const struct hr_buf *command, unsigned timeout_s, const char *what,
+    struct hr_error *err)
+{
+	struct hr_buf out;
+	int status = 0, rc;
+
+	if (hr_buf_check(command, NULL) != 0)
+		return hr_error_nomem(err);
+	hr_buf_init(&out, TEXT_MAX * 16);
+	rc = hr_sandbox_run(s, command->p, timeout_s, &status, &out, err);
+	if (rc == 0 && status != 0) {
+		hr_sandbox_log(s, "%s: %s", what, hr_buf_str(&out));
+		rc = 1;
+	}
+	hr_buf_done(&out);
+	return rc;
+}
+
+/* Clones, loads, removes. A repository that is not there is the usual case. */
+static int
+load_clone(struct load *l, struct hr_gitrepo *r, const char *to, struct hr_error *err)
+{
+	struct hr_buf command, folder;
+	int rc;
+
+	hr_buf_init(&command, TEXT_MAX);
+	hr_buf_init(&folder, TEXT_MAX);
+	hr_buf_addf(&folder, "%s/microagents", to);
+	rc = hr_gitrepo_give_token(r, err);
+	if (rc == 0) {
+		hr_gitrepo_put_clone(&command, r, " -q --depth 1");
+		hr_shell_quote(&command, to, strlen(to));
+		rc = step(l->s, &command, CLONE_TIMEOUT_S,
+		    "no microagents of the organisation were cloned", err);
+	}
+	if (rc == 0) {
+		rc = load_from(l, "organization", hr_buf_str(&folder), err);
+		hr_buf_reset(&command);
+		hr_buf_adds(&command, "rm -rf -- ");
+		hr_shell_quote(&command, to, strlen(to));
+		if (step(l->s, &command, STEP_TIMEOUT_S, "their clone was not removed",
+			rc == 0 ? err : NULL) < 0)
+			rc = -1;
+	}
+	hr_buf_done(&command);
+	hr_buf_done(&folder);
+	return rc < 0 ? -1 : 0;
+}
+
+static int
+load_organisation(struct load *l, const char *repository, struct hr_error *err)
+{
+	struct hr_gitrepo r = {0};
+	struct hr_error e = {0};
+	struct hr_buf all, to;
+	const char *org;
+	size_t len;
+	int rc;
+
+	if (!find_organisation(repository, &org, &len)) {
+		hr_sandbox_log(l->s, "%s is of no organisation", repository);
+		return 0;
+	}
+	hr_buf_init(&all, TEXT_MAX);
+	hr_buf_init(&to, TEXT_MAX);
+	hr_buf_addf(&to, "%s/org_openhands_%.*s", hr_sandbox_workspace(l->s), (int)len, org);
+	rc = name_of_all(l->s, repository, (size_t)(org - repository) + len, &all, err);
+	if (rc == 0 && hr_buf_check(&to, NULL) != 0)
+		rc = hr_error_nomem(err);
+	if (rc == 0 && hr_gitrepo_find(&r, l->s, all.p, false, &e) == 0)
+		rc = load_clone(l, &r, to.p, err);
+	hr_gitrepo_done(&r);
+	hr_buf_done(&all);
+	hr_buf_done(&to);
+	return rc;
+}
+
+/* ---- the workspace ---- */
+
+static int
+load_legacy(struct load *l, const char *folder, struct hr_error *err)
+{
+	struct hr_buf path, content;
+	int rc;
+
+	hr_buf_init(&path, TEXT_MAX);
+	hr_buf_init(&content, ALL_MAX);
+	hr_buf_addf(&path, "%s/" LEGACY, folder);
+	rc = hr_sandbox_file(l->s, hr_buf_str(&path), NULL, &content, err);
+	l->source = "repository";
+	if (rc == 1)
+		put_one(l, LEGACY_NAME, hr_buf_str(&path), &content);
+	hr_buf_done(&path);
+	hr_buf_done(&content);
+	return rc;
+}
+
+/* repository: the directory that is looked in, below the first; "": that itself. */
+static int
+load_workspace(struct load *l, const char *directory, struct hr_error *err)
+{
+	const char *root = hr_sandbox_workspace(l->s);
+	struct hr_buf top, folder;
+	int rc;
+
+	hr_buf_init(&top, TEXT_MAX);
+	hr_buf_init(&folder, TEXT_MAX);
+	hr_buf_addf(&top, "%s%s%s", root, *directory != '\0' ? "/" : "", directory);
+	hr_buf_addf(&folder, "%s/" FOLDER, hr_buf_str(&top));
+	rc = load_legacy(l, root, err);
+	if (rc == 0 && *directory != '\0')
+		rc = load_legacy(l, hr_buf_str(&top), err);
+	if (rc >= 0)
+		rc = load_from(l, "repository", hr_buf_str(&folder), err);
+	hr_buf_done(&top);
+	hr_buf_done(&folder);
+	return rc;
+}
+
+int
+hr_sandbox_microagents(
+    struct hr_sandbox *s, const char *repository, char **ret_json, struct hr_error *err)
+{
+	struct load l = {.s = s};
+	char directory[256] = "";
+	int rc = 0;
+
+	if (repository == NULL)
+		repository = hr_config_text(s->config, "sandbox.selected_repo");
+	if (repository != NULL &&
+	    (hr_gitrepo_check(repository, err) != 0 ||
+		hr_gitrepo_directory(repository, directory, sizeof(directory), err) != 0))
+		return -1;
+	hr_buf_init(&l.json, ALL_MAX);
+	hr_buf_addc(&l.json, '[');
+	if (repository != NULL)
+		rc = load_organisation(&l, repository, err);
+	if (rc == 0)
+		rc = load_workspace(&l, directory, err);
+	hr_buf_addc(&l.json, ']');
+	if (rc == 0 && hr_buf_check(&l.json, NULL) != 0)
+		rc = l.json.fail == HR_E_NOMEM
+			 ? hr_error_nomem(err)
+			 : hr_error_set(err, HR_ERROR_VALUE, "microagents of more than %u MiB",
+			       ALL_MAX >> 20);
+	if (rc == 0)
+		*ret_json = hr_buf_take(&l.json);
+	else
+		hr_tokens_mask_error(s, err);
+	hr_buf_done(&l.json);
+	return rc;
+}

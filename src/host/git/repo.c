@@ -1,0 +1,110 @@
+/* What a repository brings for its sandboxes: .openhands/setup.sh, and a hook of git (doc/host.md,
+ * "Repositories"). */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/common/error.h"
+#include "host/sandbox.h"
+
+#define SETUP "chmod +x .openhands/setup.sh && source .openhands/setup.sh"
+#define SETUP_TIMEOUT_S 600
+#define STEP_TIMEOUT_S 120
+#define FILE_MAX (16u << 20)
+#define HOOK ".git/hooks/pre-commit"
+#define MARK "This hook was installed by OpenHands"
+
+static const char hook_text[] =
+    "#!/bin/bash\n"
+    "# " MARK "\n"
+    "# It runs the hook that was here before, then the repository's own script.\n"
+    "if [ -x \"" HOOK ".local\" ]; then\n"
+    "\t\"" HOOK ".local\" \"$@\" || exit $?\n"
+    "fi\n"
+    "if [ -x \".openhands/pre-commit.sh\" ]; then\n"
+    "\tsource \".openhands/pre-commit.sh\"\n"
+    "\texit $?\n"
+    "fi\n"
+    "echo \"Warning: .openhands/pre-commit.sh not found or not executable\"\n"
+    "exit 0\n";
+
+int
+hr_sandbox_run_setup_script(struct hr_sandbox *s, int *ret_status, struct hr_error *err)
+{
+	int there = hr_sandbox_file(s, ".openhands/setup.sh", NULL, NULL, err);
+
+	*ret_status = 0;
+	if (there <= 0)
+		return there;
+	hr_sandbox_report(s, "info", "STATUS$SETTING_UP_WORKSPACE", "Setting up workspace...");
+	return hr_sandbox_run(s, SETUP, SETUP_TIMEOUT_S, ret_status, NULL, err);
+}
+
+/* 0 done, 1 the command failed (logged), -1 *err */
+static int
+step(struct hr_sandbox *s, const char *command, const char *failure, struct hr_error *err)
+{
+	struct hr_buf b;
+	int status = 0, rc;
+
+	hr_buf_init(&b, FILE_MAX);
+	rc = hr_sandbox_run(s, command, STEP_TIMEOUT_S, &status, &b, err);
+	if (rc == 0 && status != 0) {
+		hr_sandbox_log(s, "%s: %s", failure, hr_buf_str(&b));
+		rc = 1;
+	}
+	hr_buf_done(&b);
+	return rc;
+}
+
+/* Somebody else's hook is moved aside, and called by ours. */
+static int
+preserve(struct hr_sandbox *s, struct hr_error *err)
+{
+	struct hr_buf b;
+	int rc;
+
+	hr_buf_init(&b, FILE_MAX);
+	rc = hr_sandbox_file(s, HOOK, NULL, &b, err);
+	if (rc == 1 && strstr(hr_buf_str(&b), MARK) == NULL) {
+		hr_sandbox_log(s, "Preserving existing pre-commit hook");
+		rc = step(s, "mv " HOOK " " HOOK ".local",
+		    "Failed to preserve existing pre-commit hook", err);
+		if (rc == 0)
+			rc = step(s, "chmod +x " HOOK ".local",
+			    "Failed to make preserved hook executable", err);
+	} else if (rc >= 0) {
+		rc = 0;
+	}
+	hr_buf_done(&b);
+	return rc;
+}
+
+int
+hr_sandbox_install_git_hooks(struct hr_sandbox *s, struct hr_error *err)
+{
+	int rc = hr_sandbox_file(s, ".openhands/pre-commit.sh", NULL, NULL, err);
+
+	if (rc <= 0)
+		return rc;
+	hr_sandbox_report(s, "info", "STATUS$SETTING_UP_GIT_HOOKS", "Setting up git hooks...");
+	rc = step(s, "mkdir -p .git/hooks", "Failed to create git hooks directory", err);
+	if (rc == 0)
+		rc = step(s, "chmod +x .openhands/pre-commit.sh",
+		    "Failed to make pre-commit script executable", err);
+	if (rc == 0)
+		rc = preserve(s, err);
+	if (rc == 0) {
+		rc = hr_sandbox_file(s, HOOK, hook_text, NULL, err);
+		if (rc == 0)
+			hr_sandbox_log(s, "Failed to write pre-commit hook");
+		rc = rc == 1 ? 0 : rc == 0 ? 1 : -1;
+	}
+	if (rc == 0)
+		rc = step(s, "chmod +x " HOOK, "Failed to make pre-commit hook executable", err);
+	if (rc == 0)
+		hr_sandbox_log(s, "Git pre-commit hook installed successfully");
+	return rc < 0 ? -1 : 0;
+}

@@ -1,0 +1,298 @@
+/* The kind "local": handraild as a process of this machine, with the rights of whoever starts it
+ * (doc/host.md, "The kind local"). It outlives us only where the caller says so. How one is made is
+ * in localmake.c. */
+#include "config.h"
+
+#include "host/local/local_int.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <json-c/json_object.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/spawn.h"
+#include "host/common/error.h"
+#include "host/local/logfile.h"
+#include "host/common/proc.h"
+#include "proto/json.h"
+
+#define END_PATIENCE_MS 5000
+
+/* The server that it stands for; there is none then. */
+static void
+forget(struct hr_local *l)
+{
+	hr_fd_close(&l->watch);
+	free(l->url);
+	free(l->key);
+	free(l->workspace);
+	free(l->log);
+	l->url = l->key = l->workspace = l->log = NULL;
+}
+
+static void
+local_free(void *self)
+{
+	struct hr_local *l = self;
+
+	for (size_t i = 0; i < 4; i++)
+		hr_portlock_release(&l->locks[i]);
+	forget(l);
+	free(l);
+}
+
+static int
+local_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *err)
+{
+	struct hr_local *l = calloc(1, sizeof(*l));
+
+	if (l == NULL)
+		return hr_error_nomem(err);
+	l->h = h;
+	l->watch = l->reserved = -1;
+	for (size_t i = 0; i < 4; i++)
+		l->locks[i].fd = -1;
+	*ret_self = l;
+	return 0;
+}
+
+static int local_destroy(void *self, struct hr_error *err);
+
+static int
+local_connect(void *self, bool *ret_made, struct hr_error *err)
+{
+	struct hr_local *l = self;
+
+	if (l->h->attach)
+		return hr_error_set(err, HR_ERROR_DISCONNECTED,
+		    "No existing server found for session %s", l->h->sid);
+	l->h->log(l->h->arg,
+	    "The local runtime isolates nothing: commands run with your rights on this machine.");
+	if (hr_local_make(l, err) != 0) {
+		(void)local_destroy(l, NULL);
+		if (l->log != NULL)
+			(void)unlink(l->log); /* its last words are in the error */
+		return -1;
+	}
+	*ret_made = true;
+	return 0;
+}
+
+static void
+local_endpoint(void *self, struct hr_endpoint *ret)
+{
+	struct hr_local *l = self;
+
+	ret->url = l->url;
+	ret->key = l->key;
+	ret->workspace = l->workspace;
+	ret->vscode_port = l->vscode_port;
+	memcpy(ret->app_ports, l->app_ports, sizeof(ret->app_ports));
+}
+
+static void
+put_text(struct hr_buf *b, const char *name, const char *text)
+{
+	hr_buf_addf(b, "\"%s\":", name);
+	(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
+	hr_buf_addc(b, ',');
+}
+
+static char *
+local_record(void *self, struct hr_error *err)
+{
+	struct hr_local *l = self;
+	struct hr_buf b;
+	char *text;
+
+	hr_buf_init(&b, 1 << 20);
+	hr_buf_addc(&b, '{');
+	put_text(&b, "url", l->url);
+	put_text(&b, "key", l->key);
+	put_text(&b, "workspace", l->workspace);
+	put_text(&b, "log", l->log);
+	hr_buf_addf(&b,
+	    "\"own_workspace\":%s,\"port\":%d,\"vscode_port\":%d,\"app_port_1\":%d,"
+	    "\"app_port_2\":%d,\"pid\":%ld,\"started\":%llu}",
+	    l->own_workspace ? "true" : "false", l->port, l->vscode_port, l->app_ports[0],
+	    l->app_ports[1], (long)l->pid, l->started);
+	text = hr_buf_take(&b);
+	hr_buf_done(&b);
+	if (text == NULL)
+		(void)hr_error_nomem(err);
+	return text;
+}
+
+static char *
+take_text(struct json_object *o, const char *name)
+{
+	const char *text = hr_json_text_at(o, name);
+
+	return text != NULL ? strdup(text) : NULL;
+}
+
+static int
+local_restore(void *self, const char *record, struct hr_error *err)
+{
+	struct hr_local *l = self;
+	struct json_object *o = NULL;
+	struct hr_json_error why;
+	int64_t pid;
+
+	if (hr_json_decode(record, strlen(record), &o, &why) != 0 ||
+	    !json_object_is_type(o, json_type_object)) {
+		json_object_put(o);
+		return hr_error_set(err, HR_ERROR_VALUE, "the record of the sandbox is damaged");
+	}
+	l->url = take_text(o, "url");
+	l->key = take_text(o, "key");
+	l->workspace = take_text(o, "workspace");
+	l->log = take_text(o, "log");
+	l->own_workspace = hr_json_true_at(o, "own_workspace");
+	l->port = (int)hr_json_int_at(o, "port");
+	l->vscode_port = (int)hr_json_int_at(o, "vscode_port");
+	l->app_ports[0] = (int)hr_json_int_at(o, "app_port_1");
+	l->app_ports[1] = (int)hr_json_int_at(o, "app_port_2");
+	pid = hr_json_int_at(o, "pid");
+	l->pid = pid > 0 && pid <= INT_MAX ? (pid_t)pid : 0;
+	l->started = (unsigned long long)hr_json_int_at(o, "started");
+	json_object_put(o);
+	if (l->url == NULL || l->key == NULL || l->workspace == NULL || l->log == NULL)
+		return hr_error_set(err, HR_ERROR_VALUE, "the record of the sandbox is damaged");
+	l->watch = hr_proc_watch(l->pid, l->started);
+	if (l->watch < 0)
+		return hr_error_set(err, HR_ERROR_DISCONNECTED,
+		    "the server of sandbox \"%s\" has ended; \"handrail down\" clears it away",
+		    l->h->sid);
+	return 0;
+}
+
+static int
+local_adopt(void *self, const char *sid, const char *record, struct hr_error *err)
+{
+	struct hr_local *l = self;
+	char *log = NULL;
+	int rc;
+
+	forget(l); /* what was recorded before may be dead */
+	rc = local_restore(l, record, err);
+	(void)sid; /* the server does not know its name */
+	if (rc == 0) {
+		log = hr_record_path(l->h->state_dir, l->h->sid, ".log");
+		if (log == NULL)
+			rc = hr_error_nomem(err);
+		else if (rename(l->log, log) != 0)
+			rc = hr_error_sys(err, errno, "rename %s", l->log);
+	}
+	if (rc != 0) {
+		free(log);
+		forget(l); /* another may be adopted instead */
+		return rc;
+	}
+	free(l->log);
+	l->log = log;
+	return 0;
+}
+
+static const char *
+local_state(void *self)
+{
+	struct hr_local *l = self;
+
+	return l->watch >= 0 && !hr_proc_wait(l->watch, 0) ? "running" : "exited";
+}
+
+static int
+local_destroy(void *self, struct hr_error *err)
+{
+	struct hr_local *l = self;
+	struct hr_err e = {0};
+	int rc = 0;
+
+	if (l->watch >= 0)
+		hr_proc_end(l->pid, l->watch, END_PATIENCE_MS);
+	hr_fd_close(&l->watch);
+	l->pid = 0;
+	for (size_t i = 0; i < 4; i++)
+		hr_portlock_release(&l->locks[i]);
+	if (l->own_workspace && l->workspace != NULL && hr_path_remove(l->workspace, &e) != 0)
+		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	l->own_workspace = false;
+	if (l->h->state_dir == NULL && l->log != NULL)
+		(void)unlink(l->log);
+	return rc;
+}
+
+static int
+local_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error *err)
+{
+	struct hr_local *l = self;
+
+	return hr_logfile_read(l->log, follow ? l->watch : -1, l->h->stop_fd, follow, fn, arg, err);
+}
+
+/* The caller's terminal, in the workspace. */
+static int
+local_exec(void *self, const char *const *argv, int *ret_status, struct hr_error *err)
+{
+	static const struct hr_spawn_fd fds[] = {{0, 0}, {1, 1}, {2, 2}};
+	static const char go[] = "cd \"$0\" && exec \"$@\"";
+	struct hr_local *l = self;
+	struct hr_strv words = {0}, env = {0};
+	struct hr_spawn sp = {.path = "/bin/sh", .fds = fds, .nfds = 3, .umask = -1};
+	struct hr_err e = {0};
+	int status = 0, rc = -1;
+	pid_t pid;
+
+	hr_strv_add(&words, "sh");
+	hr_strv_add(&words, "-c");
+	hr_strv_add(&words, go);
+	hr_strv_add(&words, l->workspace);
+	hr_strv_add_all(&words, argv);
+	hr_strv_add_all(&env, l->h->environ);
+	hr_strv_unset_env(&env, "SESSION_API_KEY");
+	if (words.failed || env.failed) {
+		(void)hr_error_nomem(err);
+		goto out;
+	}
+	sp.argv = (const char *const *)words.v;
+	sp.envp = env.v;
+	pid = hr_spawn(&sp, &e);
+	if (pid < 0) {
+		(void)hr_error_from(err, HR_ERROR_RUNTIME, &e);
+		goto out;
+	}
+	while ((rc = waitpid(pid, &status, 0) == pid ? 0 : -1) != 0 && errno == EINTR)
+		;
+	if (rc != 0)
+		(void)hr_error_sys(err, errno, "wait for %s", argv[0]);
+	*ret_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+out:
+	hr_strv_done(&words);
+	hr_strv_done(&env);
+	return rc;
+}
+
+const struct hr_sandbox_ops hr_backend_local = {
+    .abi = HR_BACKEND_ABI,
+    .name = "local",
+    .open = local_open,
+    .free = local_free,
+    .connect = local_connect,
+    .endpoint = local_endpoint,
+    .record = local_record,
+    .restore = local_restore,
+    .state = local_state,
+    .close = local_destroy,
+    .destroy = local_destroy,
+    .logs = local_logs,
+    .exec = local_exec,
+    .adopt = local_adopt,
+};

@@ -1,0 +1,26 @@
+/* What the parts of the kind "local" share: one server that is a process of this machine. */
+#ifndef HR_HOST_LOCAL_LOCAL_INT_H
+#define HR_HOST_LOCAL_LOCAL_INT_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "host/portlock.h"
+#include "host/sandbox.h"
+
+struct hr_local {
+	const struct hr_backend_host *h;
+	pid_t pid; /* 0: none */
+	unsigned long long started;
+	int watch; /* readable when it has ended; -1: none */
+	int port, vscode_port, app_ports[2];
+	int reserved; /* keeps the port until the server has it; -1: none */
+	char *url, *key, *workspace, *log;
+	bool own_workspace; /* made here: removed at the end */
+	struct hr_portlock locks[4];
+};
+
+/* Starts a server and waits until it answers; whatever was begun is in *l also after a failure. */
+int hr_local_make(struct hr_local *l, struct hr_error *err);
+
+#endif

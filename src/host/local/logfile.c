@@ -1,0 +1,149 @@
+/* Lines of a growing file. */
+#include "config.h"
+
+#include "host/local/logfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "host/common/error.h"
+
+#define LINE_MAX_BYTES (1u << 20)
+#define PIECE 65536
+
+void
+hr_logfile_tail(const char *path, char *ret, size_t cap)
+{
+	int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	char *first;
+	struct stat st;
+	ssize_t n;
+
+	ret[0] = '\0';
+	if (fd < 0)
+		return;
+	if (fstat(fd, &st) == 0 && st.st_size >= (off_t)cap)
+		(void)lseek(fd, -(off_t)(cap - 1), SEEK_END);
+	n = hr_fd_read_full(fd, ret, cap - 1, NULL);
+	hr_fd_close(&fd);
+	ret[n > 0 ? n : 0] = '\0';
+	if (n == (ssize_t)cap - 1 && (first = strchr(ret, '\n')) != NULL)
+		memmove(ret, first + 1, strlen(first));
+}
+
+/* Gives out the whole lines in b; at_end: the rest as well. Non-zero: enough. */
+static int
+give_lines(struct hr_buf *b, bool at_end, hr_line_fn *fn, void *arg)
+{
+	char *p = b->p, *end = b->p + b->len, *nl;
+	int rc = 0;
+
+	while (
+	    rc == 0 && b->len > 0 && p < end && (nl = memchr(p, '\n', (size_t)(end - p))) != NULL) {
+		rc = fn(arg, p, (size_t)(nl - p));
+		p = nl + 1;
+	}
+	if (rc == 0 && at_end && b->len > 0 && p < end) {
+		rc = fn(arg, p, (size_t)(end - p));
+		p = end;
+	}
+	if (b->len > 0)
+		hr_buf_drop_front(b, (size_t)(p - b->p));
+	return rc;
+}
+
+static bool
+is_readable(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return fd >= 0 && poll(&p, 1, 0) > 0;
+}
+
+/* Up to the present end of the file: 1 fn has enough, or stop_fd is readable; 0 not, -1 error. */
+static int
+drain(int fd, int stop_fd, const char *path, struct hr_buf *b, hr_line_fn *fn, void *arg,
+    struct hr_error *err)
+{
+	ssize_t n;
+
+	for (;;) {
+		char *room = hr_buf_reserve(b, PIECE);
+
+		if (room == NULL) {
+			/* a line beyond all measure goes out in parts */
+			if (b->fail != HR_E_TOOLARGE)
+				return hr_error_nomem(err);
+			b->fail = HR_OK;
+			if (give_lines(b, true, fn, arg) != 0)
+				return 1;
+			continue;
+		}
+		n = hr_fd_read(fd, room, PIECE);
+		if (n < 0)
+			return hr_error_sys(err, errno, "read %s", path);
+		if (n == 0)
+			return 0;
+		if (is_readable(stop_fd))
+			return 1;
+		hr_buf_grew(b, (size_t)n);
+		if (give_lines(b, false, fn, arg) != 0)
+			return 1;
+	}
+}
+
+int
+hr_logfile_read(const char *path, int watch_fd, int stop_fd, bool follow, hr_line_fn *fn, void *arg,
+    struct hr_error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), notes = -1, rc;
+	struct pollfd p[3];
+	char events[4096];
+	struct hr_buf b;
+	bool ended = false;
+
+	if (fd < 0)
+		return hr_error_sys(err, errno, "open %s", path);
+	hr_buf_init(&b, LINE_MAX_BYTES + PIECE);
+	if (follow) {
+		notes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+		if (notes < 0 || inotify_add_watch(notes, path, IN_MODIFY) < 0) {
+			rc = hr_error_sys(err, errno, "watch %s", path);
+			goto out;
+		}
+	}
+	for (;;) {
+		rc = drain(fd, stop_fd, path, &b, fn, arg, err);
+		if (rc != 0 || !follow || ended)
+			break;
+		p[0] = (struct pollfd){.fd = notes, .events = POLLIN};
+		p[1] = (struct pollfd){.fd = watch_fd, .events = POLLIN};
+		p[2] = (struct pollfd){.fd = stop_fd, .events = POLLIN};
+		if (poll(p, 3, -1) < 0 && errno != EINTR) {
+			rc = hr_error_sys(err, errno, "wait for %s", path);
+			break;
+		}
+		if (p[2].revents != 0) {
+			rc = 1;
+			break;
+		}
+		ended = p[1].revents != 0;
+		while (hr_fd_read(notes, events, sizeof(events)) > 0)
+			;
+	}
+	if (rc == 0)
+		(void)give_lines(&b, true, fn, arg);
+	rc = rc < 0 ? -1 : 0;
+out:
+	hr_buf_done(&b);
+	hr_fd_close(&notes);
+	hr_fd_close(&fd);
+	return rc;
+}

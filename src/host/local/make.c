@@ -1,0 +1,363 @@
+/* How a sandbox of the kind "local" is made: its workspace, key, ports and process (doc/host.md,
+ * "The kind local"). */
+#include "config.h"
+
+#include "host/local/local_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/spawn.h"
+#include "host/command.h"
+#include "host/common/error.h"
+#include "host/local/logfile.h"
+#include "host/common/proc.h"
+
+#define READY_TIMEOUT_MS 120000
+#define KEY_BYTES 16
+#define LAST_WORDS 600
+#define USER_MAX 256
+
+static int
+make_workspace(struct hr_local *l, struct hr_error *err)
+{
+	const char *base = hr_config_text(l->h->config, "core.workspace_base");
+	const char *tmp = hr_env_get(l->h->environ, "TMPDIR");
+	struct hr_err e = {0};
+
+	if (base != NULL) {
+		if (hr_path_mkdirs(base, 0755, NULL, &e) != 0)
+			return hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		l->h->log(
+		    l->h->arg, "The workspace is a directory of yours: commands can change it.");
+		l->workspace = strdup(base);
+		return l->workspace != NULL ? 0 : hr_error_nomem(err);
+	}
+	if (asprintf(&l->workspace, "%s/openhands_workspace_%s_XXXXXX", tmp != NULL ? tmp : "/tmp",
+		l->h->sid) < 0) {
+		l->workspace = NULL;
+		return hr_error_nomem(err);
+	}
+	if (mkdtemp(l->workspace) == NULL)
+		return hr_error_sys(err, errno, "create %s", l->workspace);
+	l->own_workspace = true;
+	return 0;
+}
+
+static int
+make_key(struct hr_local *l, struct hr_error *err)
+{
+	const char *given = hr_env_get(l->h->environ, "SESSION_API_KEY");
+	unsigned char raw[KEY_BYTES];
+
+	if (given != NULL) {
+		l->key = strdup(given);
+		return l->key != NULL ? 0 : hr_error_nomem(err);
+	}
+	if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
+		return hr_error_sys(err, errno, "getrandom");
+	l->key = calloc(1, 2 * KEY_BYTES + 1);
+	if (l->key == NULL)
+		return hr_error_nomem(err);
+	for (size_t i = 0; i < KEY_BYTES; i++)
+		(void)snprintf(l->key + 2 * i, 3, "%02x", raw[i]);
+	return 0;
+}
+
+/* A port by variable, or a free one that nobody else is given. */
+static int
+choose_port(
+    struct hr_local *l, enum hr_port_use use, const char *given, int *ret, struct hr_error *err)
+{
+	int min, max;
+
+	if (given != NULL && (*ret = (int)strtol(given, NULL, 10)) > 0)
+		return 0;
+	hr_port_range(use, &min, &max);
+	if (hr_portlock_find(&l->locks[use], NULL, min, max, 20, "127.0.0.1",
+		use == HR_PORT_SERVER ? &l->reserved : NULL, err) != 0)
+		return -1;
+	*ret = l->locks[use].port;
+	return 0;
+}
+
+static int
+choose_ports(struct hr_local *l, struct hr_strv *env, struct hr_error *err)
+{
+	const char *const *e = l->h->environ;
+	const char *app1 = hr_env_get(e, "WORK_PORT_1"), *app2 = hr_env_get(e, "WORK_PORT_2");
+	char entry[64];
+
+	if (choose_port(l, HR_PORT_SERVER, NULL, &l->port, err) != 0 ||
+	    choose_port(l, HR_PORT_VSCODE, hr_env_get(e, "VSCODE_PORT"), &l->vscode_port, err) !=
+		0 ||
+	    choose_port(l, HR_PORT_APP1, app1 != NULL ? app1 : hr_env_get(e, "APP_PORT_1"),
+		&l->app_ports[0], err) != 0 ||
+	    choose_port(l, HR_PORT_APP2, app2 != NULL ? app2 : hr_env_get(e, "APP_PORT_2"),
+		&l->app_ports[1], err) != 0)
+		return -1;
+	(void)snprintf(entry, sizeof(entry), "VSCODE_PORT=%d", l->vscode_port);
+	hr_strv_set_env(env, entry);
+	(void)snprintf(entry, sizeof(entry), "APP_PORT_1=%d", l->app_ports[0]);
+	hr_strv_set_env(env, entry);
+	(void)snprintf(entry, sizeof(entry), "APP_PORT_2=%d", l->app_ports[1]);
+	hr_strv_set_env(env, entry);
+	return 0;
+}
+
+static int
+user_name(char name[USER_MAX], struct hr_error *err)
+{
+	struct passwd pw, *found = NULL;
+	char room[4096];
+
+	if (getpwuid_r(getuid(), &pw, room, sizeof(room), &found) != 0 || found == NULL)
+		return hr_error_set(
+		    err, HR_ERROR_RUNTIME, "user %ld has no name on this machine", (long)getuid());
+	(void)snprintf(name, USER_MAX, "%s", found->pw_name);
+	return 0;
+}
+
+static void
+child_environment(struct hr_local *l, struct hr_strv *env, const char *user, const char *notify)
+{
+	long long gb = hr_config_int(l->h->config, "sandbox.limits.max_memory_gb");
+	char entry[USER_MAX + 32];
+
+	hr_strv_add_all(env, l->h->environ);
+	hr_strv_unset_env(env, "SESSION_API_KEY");
+	hr_strv_addf(env, "SESSION_API_KEY=%s", l->key);
+	hr_strv_set_env(env, "LOCAL_RUNTIME_MODE=1");
+	/* the shell is the caller's as it is: no login, which would find another home */
+	hr_strv_set_env(env, "SU_TO_USER=false");
+	(void)snprintf(entry, sizeof(entry), "USER=%s", user);
+	hr_strv_set_env(env, entry);
+	hr_strv_unset_env(env, "NOTIFY_SOCKET");
+	hr_strv_addf(env, "NOTIFY_SOCKET=%s", notify);
+	hr_strv_unset_env(env, "WATCHDOG_USEC");
+	if (gb > 0) {
+		(void)snprintf(entry, sizeof(entry), "RUNTIME_MAX_MEMORY_GB=%lld", gb);
+		hr_strv_set_env(env, entry);
+	}
+}
+
+/* A datagram socket with a name of the kernel's choice, written as $NOTIFY_SOCKET has it. */
+static int
+notify_socket(char name[32], struct hr_error *err)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	socklen_t len = sizeof(a);
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(sa_family_t)) != 0 ||
+	    getsockname(fd, (struct sockaddr *)&a, &len) != 0) {
+		(void)hr_error_sys(err, errno, "a socket for readiness");
+		hr_fd_close(&fd);
+		return -1;
+	}
+	len -= (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1;
+	(void)snprintf(name, 32, "@%.*s", (int)len, a.sun_path + 1);
+	return fd;
+}
+
+static const char *
+server_program(const struct hr_local *l)
+{
+	const char *given = hr_env_get(l->h->environ, "HANDRAIL_SERVER");
+
+	return given != NULL ? given : HR_SBINDIR "/handraild";
+}
+
+static int
+open_log(struct hr_local *l, struct hr_error *err)
+{
+	int fd;
+
+	if (l->h->state_dir != NULL) {
+		if (hr_state_directory(l->h->state_dir, true, err) != 0)
+			return -1;
+		l->log = hr_record_path(l->h->state_dir, l->h->sid, ".log");
+		fd = l->log != NULL
+			 ? open(l->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600)
+			 : -1;
+	} else {
+		l->log = strdup("/tmp/openhands_server_XXXXXX");
+		fd = l->log != NULL ? mkostemp(l->log, O_CLOEXEC | O_APPEND) : -1;
+	}
+	if (fd < 0)
+		return hr_error_sys(err, errno, "create a log");
+	return fd;
+}
+
+/* In the child that becomes the server, before it does: whoever is killed now leaves nothing that
+ * no record leads to. */
+static void
+record_itself(void *arg)
+{
+	struct hr_local *l = arg;
+
+	l->pid = getpid();
+	l->started = hr_proc_started(l->pid);
+	l->h->begun(l->h->arg);
+}
+
+static int
+set_url(struct hr_local *l, struct hr_error *err)
+{
+	const char *base = hr_config_text(l->h->config, "sandbox.local_runtime_url");
+
+	/* a name would be looked up at every connection */
+	if (base == NULL || strcmp(base, "http://localhost") == 0)
+		base = "http://127.0.0.1";
+	if (asprintf(&l->url, "%s:%d", base, l->port) < 0) {
+		l->url = NULL;
+		return hr_error_nomem(err);
+	}
+	return 0;
+}
+
+static int
+spawn_server(struct hr_local *l, const char *notify, struct hr_error *err)
+{
+	const char *program = server_program(l);
+	const char *const prefix[] = {program, NULL};
+	const char *const place[] = {"--listen", "127.0.0.1", NULL};
+	struct hr_strv argv = {0}, env = {0};
+	char user[USER_MAX];
+	struct hr_command c = {.prefix = prefix,
+	    .plugins = l->h->plugins,
+	    .username = user,
+	    .user_id = (long)getuid(),
+	    .working_dir = l->workspace};
+	struct hr_spawn sp = {.path = program,
+	    .setsid = true,
+	    .umask = -1,
+	    .nfds = 2,
+	    .forked = record_itself,
+	    .arg = l,
+	    .pdeathsig = l->h->detach ? 0 : SIGTERM};
+	struct hr_spawn_fd fds[2];
+	struct hr_err e = {0};
+	int log = -1, rc = -1;
+	pid_t pid;
+
+	if (access(program, X_OK) != 0)
+		return hr_error_set(err, HR_ERROR_RUNTIME,
+		    "handraild is not properly installed. %s cannot be executed.", program);
+	if (user_name(user, err) != 0)
+		return -1;
+	child_environment(l, &env, user, notify);
+	if (choose_ports(l, &env, err) != 0)
+		goto out;
+	c.port = l->port;
+	if (hr_command_build(&argv, &c, l->h->config, l->h->environ, err) != 0)
+		goto out;
+	hr_strv_add_all(&argv, place);
+	if (argv.failed || env.failed) {
+		(void)hr_error_nomem(err);
+		goto out;
+	}
+	log = open_log(l, err);
+	if (log < 0 || set_url(l, err) != 0)
+		goto out;
+	fds[0] = (struct hr_spawn_fd){log, 1};
+	fds[1] = (struct hr_spawn_fd){log, 2};
+	sp.fds = fds;
+	sp.argv = (const char *const *)argv.v;
+	sp.envp = env.v;
+	pid = hr_spawn(&sp, &e);
+	l->pid = pid > 0 ? pid : 0;
+	/* the child has recorded it, even if it became no server: now this process knows */
+	l->h->begun(l->h->arg);
+	if (pid < 0) {
+		(void)hr_error_from(err, HR_ERROR_RUNTIME, &e);
+		goto out;
+	}
+	l->started = hr_proc_started(l->pid);
+	l->watch = hr_proc_watch(l->pid, l->started);
+	rc = 0;
+out:
+	hr_fd_close(&log);
+	hr_strv_done(&argv);
+	hr_strv_done(&env);
+	return rc;
+}
+
+static int
+died(struct hr_local *l, struct hr_error *err)
+{
+	char tail[LAST_WORDS];
+
+	hr_logfile_tail(l->log, tail, sizeof(tail));
+	return hr_error_set(err, HR_ERROR_DISCONNECTED, "Server process died%s%s",
+	    tail[0] != '\0' ? "; its last words:\n" : "", tail);
+}
+
+static int64_t
+now_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Until "READY=1" comes, or the process ends. */
+static int
+wait_ready(struct hr_local *l, int notify, struct hr_error *err)
+{
+	struct pollfd p[2] = {{.fd = notify, .events = POLLIN}, {.fd = l->watch, .events = POLLIN}};
+	int64_t end = now_ms() + READY_TIMEOUT_MS, left;
+	char text[512];
+	ssize_t n;
+
+	if (l->watch < 0)
+		return died(l, err);
+	while ((left = end - now_ms()) > 0) {
+		if (poll(p, 2, (int)left) < 0 && errno != EINTR)
+			return hr_error_sys(err, errno, "wait for the server");
+		while ((n = recv(notify, text, sizeof(text) - 1, 0)) > 0) {
+			text[n] = '\0';
+			if (strstr(text, "READY=1") != NULL)
+				return 0;
+		}
+		if (p[1].revents != 0)
+			return died(l, err);
+	}
+	return hr_error_set(err, HR_ERROR_TIMEOUT, "the server was not ready within %d seconds",
+	    READY_TIMEOUT_MS / 1000);
+}
+
+int
+hr_local_make(struct hr_local *l, struct hr_error *err)
+{
+	char name[32];
+	int notify = notify_socket(name, err), rc;
+
+	if (notify < 0)
+		return -1;
+	rc = make_workspace(l, err);
+	if (rc == 0)
+		rc = make_key(l, err);
+	if (rc == 0)
+		rc = spawn_server(l, name, err);
+	if (rc == 0)
+		rc = wait_ready(l, notify, err);
+	hr_fd_close(&notify);
+	hr_fd_close(&l->reserved);
+	return rc;
+}

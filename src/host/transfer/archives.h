@@ -1,0 +1,41 @@
+/* hr_archives: what needs libarchive, in a module of its own that is loaded at first use: it brings
+ * a dozen of libraries along, which cost every start of a program more than a request to a sandbox
+ * does. Other modules call hr_zip_*() and hr_tarfile_make(). */
+#ifndef HR_HOST_TRANSFER_ARCHIVES_H
+#define HR_HOST_TRANSFER_ARCHIVES_H
+
+#include <stdbool.h>
+
+#include "host/handrail.h"
+
+#define HR_ARCHIVES_FILE "handrail-archives.so"
+#define HR_ARCHIVES_VERSION 2 /* of the struct below and of what its functions take */
+
+struct hr_archives {
+	unsigned version; /* first: it is looked at before anything else */
+	/* into fd, which stays open */
+	int (*zip)(int fd, const char *path, bool with_name, bool deflate, struct hr_error *err);
+	int (*unzip)(
+	    const char *file, const char *dir, unsigned long long most, struct hr_error *err);
+	int (*tar)(const char *dir, struct hr_error *err);
+};
+
+/* The only symbol of the module. */
+extern const struct hr_archives hr_archives_module;
+
+/* What it is made of; see host/zip.h and host/tarfile.h. */
+int hr_arczip_make(int fd, const char *path, bool with_name, bool deflate, struct hr_error *err);
+int
+hr_arczip_extract(const char *file, const char *dir, unsigned long long most, struct hr_error *err);
+int hr_arctar_make(const char *dir, struct hr_error *err);
+
+struct archive;
+struct archive_entry;
+/* -1, with libarchive's words behind "what: ". */
+int hr_arc_failed(struct archive *a, const char *what, struct hr_error *err);
+/* One entry, and what fd still has as its content if it is a regular file; name is for the error.
+ */
+int hr_arc_put(struct archive *a, struct archive_entry *e, int fd, const char *what,
+    const char *name, struct hr_error *err);
+
+#endif

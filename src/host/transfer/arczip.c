@@ -1,0 +1,270 @@
+/* Zip files by libarchive. */
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "host/transfer/archives.h"
+#include "host/common/error.h"
+
+#define PIECE 65536
+#define ENTRY_BYTES 4096 /* what a file system needs for one */
+#define DEPTH_MAX 200
+
+static int
+put_file(struct archive *a, int dirfd, const char *file, const char *name, struct hr_error *err)
+{
+	struct archive_entry *e = archive_entry_new();
+	struct stat st;
+	int fd = openat(dirfd, file, O_RDONLY | O_CLOEXEC | O_NOCTTY), rc;
+
+	if (e == NULL) {
+		rc = hr_error_nomem(err);
+	} else if (fd < 0 || fstat(fd, &st) != 0) {
+		rc = hr_error_sys(err, errno, "open %s", name);
+	} else {
+		archive_entry_copy_stat(e, &st);
+		archive_entry_set_pathname(e, name);
+		rc = hr_arc_put(a, e, fd, "zip", name, err);
+	}
+	hr_fd_close(&fd);
+	archive_entry_free(e);
+	return rc;
+}
+
+/* Takes fd. */
+static int
+put_directory(struct archive *a, int fd, const char *prefix, int depth, struct hr_error *err)
+{
+	DIR *dir = fdopendir(fd);
+	struct dirent *e;
+	struct stat st, link;
+	int rc = 0, sub;
+
+	if (dir == NULL) {
+		rc = hr_error_sys(err, errno, "read a directory");
+		hr_fd_close(&fd);
+		return rc;
+	}
+	while (rc == 0 && (e = readdir(dir)) != NULL) {
+		char *name;
+
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		    fstatat(dirfd(dir), e->d_name, &st, 0) != 0 ||
+		    fstatat(dirfd(dir), e->d_name, &link, AT_SYMLINK_NOFOLLOW) != 0)
+			continue;
+		name = *prefix != '\0' ? hr_path_join(prefix, e->d_name) : strdup(e->d_name);
+		if (name == NULL) {
+			rc = hr_error_nomem(err);
+		} else if (S_ISREG(st.st_mode)) {
+			rc = put_file(a, dirfd(dir), e->d_name, name, err);
+		} else if (S_ISDIR(st.st_mode) && !S_ISLNK(link.st_mode)) {
+			sub = openat(dirfd(dir), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+			if (sub < 0)
+				rc = hr_error_sys(err, errno, "open %s", name);
+			else if (depth >= DEPTH_MAX)
+				rc = hr_error_set(err, HR_ERROR_VALUE, "%s: nested too deep", name);
+			else
+				rc = put_directory(a, sub, name, depth + 1, err);
+		}
+		free(name);
+	}
+	(void)closedir(dir);
+	return rc;
+}
+
+/* The last component, trailing slashes aside; the caller frees. */
+static char *
+own_name(const char *path)
+{
+	char *whole = realpath(path, NULL), *slash, *name;
+
+	if (whole == NULL)
+		return NULL;
+	slash = strrchr(whole, '/');
+	name = strdup(slash[1] != '\0' ? slash + 1 : "root");
+	free(whole);
+	return name;
+}
+
+static int
+put_all(struct archive *a, const char *path, bool with_name, struct hr_error *err)
+{
+	char *name = own_name(path);
+	struct stat st;
+	int fd, rc;
+
+	if (name == NULL)
+		return hr_error_sys(err, errno, "%s", path);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0 || fstat(fd, &st) != 0) {
+		rc = hr_error_sys(err, errno, "open %s", path);
+		hr_fd_close(&fd);
+	} else if (S_ISDIR(st.st_mode)) {
+		rc = put_directory(a, fd, with_name ? name : "", 0, err);
+	} else {
+		hr_fd_close(&fd);
+		rc = put_file(a, AT_FDCWD, path, name, err);
+	}
+	free(name);
+	return rc;
+}
+
+/* Names in a zip file are UTF-8. libarchive asks the locale, which may know no more than ASCII;
+ * this is for the calling thread alone. (locale_t)0: it has to do as it is. */
+static locale_t
+use_utf8(locale_t *ret_before)
+{
+	locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+
+	if (utf8 != (locale_t)0)
+		*ret_before = uselocale(utf8);
+	return utf8;
+}
+
+static void
+use_before(locale_t utf8, locale_t before)
+{
+	if (utf8 == (locale_t)0)
+		return;
+	(void)uselocale(before);
+	freelocale(utf8);
+}
+
+static int
+zip_into(int fd, const char *path, bool with_name, bool deflate, struct hr_error *err)
+{
+	struct archive *a = archive_write_new();
+	int rc;
+
+	if (a == NULL)
+		return hr_error_nomem(err);
+	if (archive_write_set_format_zip(a) != ARCHIVE_OK ||
+	    (deflate ? archive_write_zip_set_compression_deflate(a)
+		     : archive_write_zip_set_compression_store(a)) != ARCHIVE_OK ||
+	    archive_write_set_options(a, "hdrcharset=UTF-8") < ARCHIVE_WARN ||
+	    archive_write_open_fd(a, fd) != ARCHIVE_OK)
+		rc = hr_arc_failed(a, "zip", err);
+	else
+		rc = put_all(a, path, with_name, err);
+	if (rc == 0 && archive_write_close(a) != ARCHIVE_OK)
+		rc = hr_arc_failed(a, "zip", err);
+	(void)archive_write_free(a);
+	return rc;
+}
+
+int
+hr_arczip_make(int fd, const char *path, bool with_name, bool deflate, struct hr_error *err)
+{
+	locale_t before = (locale_t)0, utf8 = use_utf8(&before);
+	int rc = zip_into(fd, path, with_name, deflate, err);
+
+	use_before(utf8, before);
+	return rc;
+}
+
+static int
+too_large(unsigned long long most, struct hr_error *err)
+{
+	return hr_error_set(
+	    err, HR_ERROR_VALUE, "the archive holds more than %llu MiB", most >> 20);
+}
+
+static int
+extract_entries(struct archive *in, struct archive *out, const char *dir, unsigned long long most,
+    struct hr_error *err)
+{
+	unsigned long long used = 0;
+	struct archive_entry *e;
+	const void *p;
+	size_t len;
+	la_int64_t at;
+	char *path;
+	int r;
+
+	while ((r = archive_read_next_header(in, &e)) == ARCHIVE_OK || r == ARCHIVE_WARN) {
+		const char *name = archive_entry_pathname(e);
+
+		used += ENTRY_BYTES;
+		if (most > 0 && used > most)
+			return too_large(most, err);
+		if (name == NULL || *name == '/' || strstr(name, "..") != NULL)
+			continue; /* the flags below would refuse it, too */
+		/* A server sends no others: a link could lead to any file of ours when it is read
+		 * or sent again, and a program of root's with a set-ID bit would be root's for all.
+		 */
+		if (archive_entry_filetype(e) != AE_IFREG && archive_entry_filetype(e) != AE_IFDIR)
+			continue;
+		archive_entry_set_hardlink(e, NULL);
+		archive_entry_set_perm(e, archive_entry_perm(e) & 0777);
+		path = hr_path_join(dir, name);
+		if (path == NULL)
+			return hr_error_nomem(err);
+		archive_entry_set_pathname(e, path);
+		free(path);
+		if (archive_write_header(out, e) < ARCHIVE_WARN)
+			return hr_arc_failed(out, "zip", err);
+		while ((r = archive_read_data_block(in, &p, &len, &at)) == ARCHIVE_OK) {
+			used += len;
+			if (most > 0 && used > most)
+				return too_large(most, err);
+			if (archive_write_data_block(out, p, len, at) < ARCHIVE_WARN)
+				return hr_arc_failed(out, "zip", err);
+		}
+		if (r != ARCHIVE_EOF)
+			return hr_arc_failed(in, "zip", err);
+	}
+	return r == ARCHIVE_EOF ? 0 : hr_arc_failed(in, "zip", err);
+}
+
+static int
+zip_extract(const char *file, const char *dir, unsigned long long most, struct hr_error *err)
+{
+	struct archive *in = archive_read_new(), *out = archive_write_disk_new();
+	struct hr_err e = {0};
+	char *whole = NULL;
+	int rc;
+
+	if (in == NULL || out == NULL)
+		rc = hr_error_nomem(err);
+	else if (hr_path_mkdirs(dir, 0755, NULL, &e) != 0)
+		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	else if ((whole = realpath(dir, NULL)) == NULL)
+		rc = hr_error_sys(err, errno, "%s", dir);
+	else if (archive_write_disk_set_options(out, ARCHIVE_EXTRACT_SECURE_SYMLINKS |
+							 ARCHIVE_EXTRACT_SECURE_NODOTDOT |
+							 ARCHIVE_EXTRACT_PERM) != ARCHIVE_OK ||
+		 archive_read_support_format_zip(in) != ARCHIVE_OK ||
+		 archive_read_open_filename(in, file, PIECE) != ARCHIVE_OK)
+		rc = hr_arc_failed(in, "zip", err);
+	else
+		rc = extract_entries(in, out, whole, most, err);
+	if (in != NULL)
+		(void)archive_read_free(in);
+	if (out != NULL && archive_write_free(out) != ARCHIVE_OK && rc == 0)
+		rc = hr_error_set(err, HR_ERROR_RUNTIME, "zip: not all of it could be written");
+	free(whole);
+	return rc;
+}
+
+int
+hr_arczip_extract(const char *file, const char *dir, unsigned long long most, struct hr_error *err)
+{
+	locale_t before = (locale_t)0, utf8 = use_utf8(&before);
+	int rc = zip_extract(file, dir, most, err);
+
+	use_before(utf8, before);
+	return rc;
+}

@@ -1,0 +1,11 @@
+/* hr_tarfile: a directory as a tar file, the same bytes for the same content. */
+#ifndef HR_HOST_TRANSFER_TARFILE_H
+#define HR_HOST_TRANSFER_TARFILE_H
+
+#include "host/handrail.h"
+
+/* A descriptor of a file without a name, at its start, with all below dir: sorted, owner 0, time 0.
+ * The caller closes it. -1 with *err. */
+int hr_tarfile_make(const char *dir, struct hr_error *err);
+
+#endif

@@ -1,0 +1,260 @@
+/* Files between host and sandbox, over its server (doc/host.md, "Copies"). */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "host/common/error.h"
+#include "host/sandbox.h"
+#include "host/transfer/zip.h"
+#include "proto/json.h"
+
+#define UPLOAD_TIMEOUT_S 300
+#define DOWNLOAD_TIMEOUT_S 30
+#define LIST_TIMEOUT_S 10
+#define URL_PART_MAX 65536
+
+static int
+ready(struct hr_sandbox *s, struct hr_error *err)
+{
+	if (!s->connected)
+		return hr_error_set(err, HR_ERROR_RUNTIME, "the sandbox is not connected");
+	return 0;
+}
+
+static void
+on_upload(void *arg, unsigned long long done, unsigned long long total)
+{
+	struct hr_sandbox *s = arg;
+
+	s->progress(s->progress_arg, "upload", done, total);
+}
+
+static void
+on_download(void *arg, unsigned long long done, unsigned long long total)
+{
+	struct hr_sandbox *s = arg;
+
+	s->progress(s->progress_arg, "download", done, total);
+}
+
+static int
+upload(struct hr_sandbox *s, const char *file, const char *name, const char *to, bool recursive,
+    struct hr_error *err)
+{
+	struct hr_http_request r = {.method = "POST",
+	    .timeout_s = UPLOAD_TIMEOUT_S,
+	    .progress = s->progress != NULL ? on_upload : NULL,
+	    .progress_arg = s,
+	    .watch_fd = -1};
+	struct hr_http_answer a;
+	struct hr_buf url;
+	int rc;
+
+	hr_buf_init(&url, URL_PART_MAX);
+	hr_buf_adds(&url, "/upload_file?destination=");
+	hr_http_escape(&url, to);
+	hr_buf_addf(&url, "&recursive=%s", recursive ? "true" : "false");
+	if (hr_buf_check(&url, NULL) != 0) {
+		hr_buf_done(&url);
+		return hr_error_nomem(err);
+	}
+	r.url = url.p;
+	r.file = file;
+	r.file_name = name;
+	rc = hr_client_send(&s->client, &r, &a, err);
+	hr_http_answer_done(&a);
+	hr_buf_done(&url);
+	return rc;
+}
+
+static const char *
+base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash != NULL ? slash + 1 : path;
+}
+
+int
+hr_sandbox_copy_to(struct hr_sandbox *s, const char *host_path, const char *sandbox_path,
+    bool recursive, struct hr_error *err)
+{
+	struct stat st;
+	char *zip = NULL;
+	int rc;
+
+	if (ready(s, err) != 0)
+		return -1;
+	if (s->ops->copy_to != NULL)
+		return s->ops->copy_to(s->self, host_path, sandbox_path, recursive, err);
+	if (stat(host_path, &st) != 0)
+		return hr_error_set(
+		    err, HR_ERROR_NOENT, "Source file %s does not exist.", host_path);
+	if (!recursive)
+		return upload(s, host_path, base_name(host_path), sandbox_path, false, err);
+	zip = hr_zip_directory(host_path, true, false, err);
+	if (zip == NULL)
+		return -1;
+	rc = upload(s, zip, base_name(zip), sandbox_path, true, err);
+	(void)unlink(zip);
+	free(zip);
+	return rc;
+}
+
+/* Where what comes goes, and how much of it may come; most 0: all. */
+struct into {
+	int fd;
+	unsigned long long most, came;
+};
+
+static int
+to_file(void *arg, const char *p, size_t len)
+{
+	struct into *to = arg;
+
+	to->came += len;
+	return to->most > 0 && to->came > to->most ? -1 : hr_fd_write_full(to->fd, p, len, NULL);
+}
+
+static int
+download(struct hr_sandbox *s, const char *path, struct into *to, struct hr_error *err)
+{
+	struct hr_http_request r = {
+	    .method = "GET",
+	    .timeout_s = DOWNLOAD_TIMEOUT_S,
+	    .progress = s->progress != NULL ? on_download : NULL,
+	    .progress_arg = s,
+	    .sink = to_file,
+	    .sink_arg = to,
+	    .watch_fd = -1,
+	};
+	struct hr_error mine = {0};
+	struct hr_http_answer a;
+	struct hr_buf url;
+	int rc;
+
+	hr_buf_init(&url, URL_PART_MAX);
+	hr_buf_adds(&url, "/download_files?path=");
+	hr_http_escape(&url, path);
+	if (hr_buf_check(&url, NULL) != 0) {
+		hr_buf_done(&url);
+		return hr_error_nomem(err);
+	}
+	r.url = url.p;
+	rc = hr_client_send(&s->client, &r, &a, &mine);
+	hr_http_answer_done(&a);
+	hr_buf_done(&url);
+	if (rc != 0 && mine.code == HR_ERROR_HTTP_TIMEOUT)
+		(void)hr_error_set(&mine, HR_ERROR_TIMEOUT, "Copy operation timed out");
+	if (rc != 0 && to->most > 0 && to->came > to->most)
+		(void)hr_error_set(
+		    &mine, HR_ERROR_VALUE, "%s takes more than %llu MiB", path, to->most >> 20);
+	if (rc != 0 && err != NULL)
+		*err = mine;
+	return rc;
+}
+
+int
+hr_sandbox_copy_some(struct hr_sandbox *s, const char *sandbox_path, unsigned long long most,
+    char **ret_file, struct hr_error *err)
+{
+	struct into to = {.most = most};
+	char *file;
+	int rc;
+
+	if (ready(s, err) != 0)
+		return -1;
+	if (s->ops->copy_from != NULL)
+		return s->ops->copy_from(s->self, sandbox_path, ret_file, err);
+	file = hr_zip_temporary(&to.fd, hr_env_get(s->host.environ, "TMPDIR"), err);
+	if (file == NULL)
+		return -1;
+	rc = download(s, sandbox_path, &to, err);
+	if (close(to.fd) != 0 && rc == 0)
+		rc = hr_error_sys(err, errno, "write %s", file);
+	if (rc != 0) {
+		(void)unlink(file);
+		free(file);
+		return -1;
+	}
+	*ret_file = file;
+	return 0;
+}
+
+int
+hr_sandbox_copy_from(
+    struct hr_sandbox *s, const char *sandbox_path, char **ret_file, struct hr_error *err)
+{
+	return hr_sandbox_copy_some(s, sandbox_path, 0, ret_file, err);
+}
+
+int
+hr_sandbox_list_files(struct hr_sandbox *s, const char *path, char **ret_json, struct hr_error *err)
+{
+	const char *const headers[] = {"Content-Type: application/json", NULL};
+	struct hr_http_request r = {.method = "POST",
+	    .url = "/list_files",
+	    .headers = headers,
+	    .timeout_s = LIST_TIMEOUT_S,
+	    .watch_fd = -1};
+	struct hr_error mine = {0};
+	struct hr_http_answer a;
+	struct hr_buf body;
+	int rc;
+
+	if (ready(s, err) != 0)
+		return -1;
+	if (s->ops->list_files != NULL)
+		return s->ops->list_files(s->self, path, ret_json, err);
+	hr_buf_init(&body, URL_PART_MAX);
+	hr_buf_addc(&body, '{');
+	if (path != NULL) {
+		hr_buf_adds(&body, "\"path\":");
+		(void)hr_json_put_str(&body, path, strlen(path), HR_JSON_REPLACE);
+	}
+	hr_buf_addc(&body, '}');
+	if (hr_buf_check(&body, NULL) != 0) {
+		hr_buf_done(&body);
+		return hr_error_nomem(err);
+	}
+	r.body = body.p;
+	r.body_len = body.len;
+	rc = hr_client_send(&s->client, &r, &a, &mine);
+	if (rc == 0 && (*ret_json = hr_buf_take(&a.body)) == NULL)
+		rc = hr_error_nomem(&mine);
+	hr_http_answer_done(&a);
+	hr_buf_done(&body);
+	if (rc != 0 && mine.code == HR_ERROR_HTTP_TIMEOUT)
+		(void)hr_error_set(&mine, HR_ERROR_TIMEOUT, "List files operation timed out");
+	if (rc != 0 && err != NULL)
+		*err = mine;
+	return rc;
+}
+
+int
+hr_sandbox_stats(struct hr_sandbox *s, char **ret_json, struct hr_error *err)
+{
+	struct hr_http_request r = {
+	    .method = "GET", .url = "/server_info", .timeout_s = LIST_TIMEOUT_S, .watch_fd = -1};
+	struct hr_http_answer a;
+	int rc;
+
+	if (ready(s, err) != 0)
+		return -1;
+	if (s->ops->stats != NULL)
+		return s->ops->stats(s->self, ret_json, err);
+	if (s->endpoint.url == NULL)
+		return hr_error_set(
+		    err, HR_ERROR_RUNTIME, "%s runtime does not support stats", s->ops->name);
+	rc = hr_client_send(&s->client, &r, &a, err);
+	if (rc == 0 && (*ret_json = hr_buf_take(&a.body)) == NULL)
+		rc = hr_error_nomem(err);
+	hr_http_answer_done(&a);
+	return rc;
+}
