@@ -198,7 +198,8 @@ copy_one(const char *from, const char *to, char *place, struct hr_error *err)
 }
 
 int
-hr_cli_copy_to(void *self, const char *from, const char *to, bool recursive, struct hr_error *err)
+hr_direct_copy_to(
+    void *self, const char *from, const char *to, bool recursive, struct hr_error *err)
 {
 	char *place, *name, *target;
 	struct stat st;
@@ -211,7 +212,7 @@ hr_cli_copy_to(void *self, const char *from, const char *to, bool recursive, str
 		    "Source path '%s' is not a valid file or directory.", from);
 	if (*to == '\0')
 		return hr_error_set(err, HR_ERROR_VALUE, "the place to copy to has no name");
-	place = hr_cli_path(self, to, err);
+	place = hr_direct_path(self, to, err);
 	if (place == NULL)
 		return -1;
 	if (S_ISDIR(st.st_mode)) {
@@ -228,9 +229,9 @@ hr_cli_copy_to(void *self, const char *from, const char *to, bool recursive, str
 }
 
 int
-hr_cli_copy_from(void *self, const char *path, char **ret_file, struct hr_error *err)
+hr_direct_copy_from(void *self, const char *path, char **ret_file, struct hr_error *err)
 {
-	char *place = hr_cli_path(self, path, err);
+	char *place = hr_direct_path(self, path, err);
 	int rc = -1;
 
 	if (place == NULL)
@@ -276,22 +277,22 @@ put_names(struct hr_buf *b, const char *place, struct hr_error *err)
 }
 
 int
-hr_cli_list(void *self, const char *path, char **ret_json, struct hr_error *err)
+hr_direct_list(void *self, const char *path, char **ret_json, struct hr_error *err)
 {
-	char *place = hr_cli_path(self, path != NULL ? path : ".", err);
+	char *place = hr_direct_path(self, path != NULL ? path : ".", err);
 	struct hr_buf b;
 	int rc = 0;
 
 	if (place == NULL)
 		return -1;
-	hr_buf_init(&b, HR_CLI_TEXT_MAX);
+	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
 	hr_buf_addc(&b, '[');
 	if (is_dir(place))
 		rc = put_names(&b, place, err);
 	else if (access(place, F_OK) == 0)
 		put_name(&b, place);
 	hr_buf_addc(&b, ']');
-	if (rc == 0 && (*ret_json = hr_cli_take(&b, err)) == NULL)
+	if (rc == 0 && (*ret_json = hr_direct_take(&b, err)) == NULL)
 		rc = -1;
 	hr_buf_done(&b);
 	free(place);

@@ -31,7 +31,7 @@
 /* ---- what the parts share ---- */
 
 char *
-hr_cli_take(struct hr_buf *b, struct hr_error *err)
+hr_direct_take(struct hr_buf *b, struct hr_error *err)
 {
 	char *text = hr_buf_take(b);
 
@@ -42,7 +42,7 @@ hr_cli_take(struct hr_buf *b, struct hr_error *err)
 }
 
 char *
-hr_cli_error(const char *id, struct hr_error *err, const char *fmt, ...)
+hr_direct_error(const char *id, struct hr_error *err, const char *fmt, ...)
 {
 	struct hr_obs_extra extras[] = {
 	    {.name = "error_id", .kind = HR_OBS_STR, .str = {id, strlen(id)}}};
@@ -62,44 +62,44 @@ hr_cli_error(const char *id, struct hr_error *err, const char *fmt, ...)
 	}
 	o.content = (struct hr_span){text, (size_t)n};
 	o.message[0] = o.content;
-	hr_buf_init(&b, HR_CLI_TEXT_MAX);
+	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
 	if (hr_obs_put(&b, &o) != 0)
 		b.fail = HR_E_NOMEM;
 	free(text);
-	return hr_cli_take(&b, err);
+	return hr_direct_take(&b, err);
 }
 
 /* ---- actions ---- */
 
 static char *
-perform(struct hr_cli *c, const char *type, struct json_object *action, struct hr_error *err)
+perform(struct hr_direct *c, const char *type, struct json_object *action, struct hr_error *err)
 {
 	struct json_object *args = NULL;
 
 	(void)json_object_object_get_ex(action, "args", &args);
 	if (c->workspace == NULL)
 		return strcmp(type, "run") == 0
-			   ? hr_cli_error("", err, "Runtime not initialized for command: %s",
+			   ? hr_direct_error("", err, "Runtime not initialized for command: %s",
 				 hr_json_text_or(args, "command", ""))
-			   : hr_cli_error("", err, "Runtime not initialized");
+			   : hr_direct_error("", err, "Runtime not initialized");
 	if (strcmp(type, "run") == 0)
-		return hr_cli_run(c, action, err);
+		return hr_direct_run(c, action, err);
 	if (strcmp(type, "read") == 0)
-		return hr_cli_read(c, args, err);
+		return hr_direct_read(c, args, err);
 	if (strcmp(type, "write") == 0)
-		return hr_cli_write(c, args, err);
+		return hr_direct_write(c, args, err);
 	if (strcmp(type, "edit") == 0)
-		return hr_cli_edit(c, args, err);
+		return hr_direct_edit(c, args, err);
 	if (strcmp(type, "run_ipython") == 0)
-		return hr_cli_error(
+		return hr_direct_error(
 		    "", err, "Executing IPython cells is not implemented in CLIRuntime. ");
 	if (strcmp(type, "call_tool_mcp") == 0)
-		return hr_cli_error("", err, "No MCP servers configured");
-	return hr_cli_error("", err, "Browser functionality is not implemented in CLIRuntime");
+		return hr_direct_error("", err, "No MCP servers configured");
+	return hr_direct_error("", err, "Browser functionality is not implemented in CLIRuntime");
 }
 
 static int
-cli_action(void *self, const char *text, char **ret, struct hr_error *err)
+direct_action(void *self, const char *text, char **ret, struct hr_error *err)
 {
 	struct json_object *action = NULL;
 	struct hr_json_error why;
@@ -110,7 +110,7 @@ cli_action(void *self, const char *text, char **ret, struct hr_error *err)
 	*ret = perform(self, hr_json_text_or(action, "action", ""), action, &mine);
 	/* the agent is told what it may not do */
 	if (*ret == NULL && mine.code == HR_ERROR_PERMISSION)
-		*ret = hr_cli_error("", &mine, "%s", mine.text);
+		*ret = hr_direct_error("", &mine, "%s", mine.text);
 	json_object_put(action);
 	if (*ret == NULL && err != NULL)
 		*err = mine;
@@ -119,9 +119,9 @@ cli_action(void *self, const char *text, char **ret, struct hr_error *err)
 
 /* Names as they are given. */
 static int
-cli_add_env(void *self, const char *const *env, struct hr_error *err)
+direct_add_env(void *self, const char *const *env, struct hr_error *err)
 {
-	struct hr_cli *c = self;
+	struct hr_direct *c = self;
 
 	for (const char *const *e = env; *e != NULL; e++)
 		if (strchr(*e, '=') == NULL || **e == '=')
@@ -135,9 +135,9 @@ cli_add_env(void *self, const char *const *env, struct hr_error *err)
 /* ---- life ---- */
 
 static void
-cli_free(void *self)
+direct_free(void *self)
 {
-	struct hr_cli *c = self;
+	struct hr_direct *c = self;
 
 	/* where nothing is recorded nobody else could use it */
 	if (c->undo != NULL && c->h->state_dir == NULL)
@@ -150,9 +150,9 @@ cli_free(void *self)
 }
 
 static int
-cli_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *err)
+direct_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *err)
 {
-	struct hr_cli *c = calloc(1, sizeof(*c));
+	struct hr_direct *c = calloc(1, sizeof(*c));
 
 	if (c == NULL)
 		return hr_error_nomem(err);
@@ -163,7 +163,7 @@ cli_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *err)
 }
 
 static const char *
-temporary(const struct hr_cli *c)
+temporary(const struct hr_direct *c)
 {
 	const char *tmp = hr_env_get(c->h->environ, "TMPDIR");
 
@@ -172,7 +172,7 @@ temporary(const struct hr_cli *c)
 
 /* The editor's history: beside the record, so that a later command can undo. */
 static int
-find_undo(struct hr_cli *c, struct hr_error *err)
+find_undo(struct hr_direct *c, struct hr_error *err)
 {
 	if (c->h->state_dir != NULL) {
 		if (asprintf(&c->undo, "%s/%s.undo", c->h->state_dir, c->h->sid) < 0)
@@ -187,7 +187,7 @@ find_undo(struct hr_cli *c, struct hr_error *err)
 }
 
 static int
-make_workspace(struct hr_cli *c, struct hr_error *err)
+make_workspace(struct hr_direct *c, struct hr_error *err)
 {
 	const char *base = hr_config_text(c->h->config, "core.workspace_base");
 	struct hr_err e = {0};
@@ -209,9 +209,9 @@ make_workspace(struct hr_cli *c, struct hr_error *err)
 }
 
 static int
-cli_connect(void *self, bool *ret_made, struct hr_error *err)
+direct_connect(void *self, bool *ret_made, struct hr_error *err)
 {
-	struct hr_cli *c = self;
+	struct hr_direct *c = self;
 
 	if (c->h->attach)
 		return hr_error_set(err, HR_ERROR_RUNTIME,
@@ -234,9 +234,9 @@ put_text(struct hr_buf *b, const char *text)
 }
 
 static char *
-cli_record(void *self, struct hr_error *err)
+direct_record(void *self, struct hr_error *err)
 {
-	struct hr_cli *c = self;
+	struct hr_direct *c = self;
 	struct hr_buf b;
 
 	hr_buf_init(&b, 1 << 20);
@@ -249,14 +249,14 @@ cli_record(void *self, struct hr_error *err)
 		put_text(&b, c->env.v[i]);
 	}
 	hr_buf_adds(&b, "]}");
-	return hr_cli_take(&b, err);
+	return hr_direct_take(&b, err);
 }
 
 static int
-cli_restore(void *self, const char *record, struct hr_error *err)
+direct_restore(void *self, const char *record, struct hr_error *err)
 {
 	struct json_object *o = NULL, *env;
-	struct hr_cli *c = self;
+	struct hr_direct *c = self;
 	struct hr_json_error why;
 	const char *named;
 
@@ -285,9 +285,9 @@ cli_restore(void *self, const char *record, struct hr_error *err)
 }
 
 static const char *
-cli_state(void *self)
+direct_state(void *self)
 {
-	struct hr_cli *c = self;
+	struct hr_direct *c = self;
 
 	return c->workspace != NULL && access(c->workspace, X_OK) == 0 ? "running" : "gone";
 }
@@ -312,7 +312,7 @@ is_ours(const char *name, const char *sid)
 
 /* Of whatever process had this session: nothing else knows of them. */
 static int
-remove_workspaces(struct hr_cli *c, struct hr_error *err)
+remove_workspaces(struct hr_direct *c, struct hr_error *err)
 {
 	DIR *dir = opendir(temporary(c));
 	struct hr_err e = {0};
@@ -340,9 +340,9 @@ remove_workspaces(struct hr_cli *c, struct hr_error *err)
 }
 
 static int
-cli_destroy(void *self, struct hr_error *err)
+direct_destroy(void *self, struct hr_error *err)
 {
-	struct hr_cli *c = self;
+	struct hr_direct *c = self;
 	struct hr_err e = {0};
 	int rc = 0;
 
@@ -360,9 +360,9 @@ cli_destroy(void *self, struct hr_error *err)
 }
 
 static int
-cli_close(void *self, struct hr_error *err)
+direct_close(void *self, struct hr_error *err)
 {
-	struct hr_cli *c = self;
+	struct hr_direct *c = self;
 
 	(void)err;
 	free(c->workspace);
@@ -371,34 +371,34 @@ cli_close(void *self, struct hr_error *err)
 }
 
 static void
-cli_endpoint(void *self, struct hr_endpoint *ret)
+direct_endpoint(void *self, struct hr_endpoint *ret)
 {
-	struct hr_cli *c = self;
+	struct hr_direct *c = self;
 
 	ret->workspace = c->workspace; /* there is no server */
 }
 
-static const struct hr_sandbox_ops cli = {
+static const struct hr_sandbox_ops direct = {
     .abi = HR_BACKEND_ABI,
     .name = "cli",
-    .open = cli_open,
-    .free = cli_free,
-    .connect = cli_connect,
-    .endpoint = cli_endpoint,
-    .record = cli_record,
-    .restore = cli_restore,
-    .state = cli_state,
-    .action = cli_action,
-    .copy_to = hr_cli_copy_to,
-    .copy_from = hr_cli_copy_from,
-    .list_files = hr_cli_list,
-    .add_env = cli_add_env,
-    .close = cli_close,
-    .destroy = cli_destroy,
+    .open = direct_open,
+    .free = direct_free,
+    .connect = direct_connect,
+    .endpoint = direct_endpoint,
+    .record = direct_record,
+    .restore = direct_restore,
+    .state = direct_state,
+    .action = direct_action,
+    .copy_to = hr_direct_copy_to,
+    .copy_from = hr_direct_copy_from,
+    .list_files = hr_direct_list,
+    .add_env = direct_add_env,
+    .close = direct_close,
+    .destroy = direct_destroy,
 };
 
 const struct hr_sandbox_ops *
 hr_backend_entry(unsigned abi)
 {
-	return abi == HR_BACKEND_ABI ? &cli : NULL;
+	return abi == HR_BACKEND_ABI ? &direct : NULL;
 }

@@ -11,9 +11,9 @@
 #include "host/handrail-backend.h"
 #include "host/common/strv.h"
 
-#define HR_CLI_TEXT_MAX (300u << 20) /* of an observation */
+#define HR_DIRECT_TEXT_MAX (300u << 20) /* of an observation */
 
-struct hr_cli {
+struct hr_direct {
 	const struct hr_backend_host *h;
 	char *workspace; /* with all links resolved; NULL: not connected */
 	char *named;     /* as the configuration has it */
@@ -27,25 +27,25 @@ struct hr_cli {
 /* A path of the agent's on this machine: "/workspace" is the workspace, others are in it. Links are
  * followed, the file itself need not be there. The caller frees; NULL: HR_ERROR_PERMISSION for what
  * is outside. */
-char *hr_cli_path(const struct hr_cli *c, const char *path, struct hr_error *err);
+char *hr_direct_path(const struct hr_direct *c, const char *path, struct hr_error *err);
 
 /* ---- observations; each returns the JSON text, the caller's, or NULL with *err ---- */
 
-char *hr_cli_error(const char *id, struct hr_error *err, const char *fmt, ...)
+char *hr_direct_error(const char *id, struct hr_error *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* What b has; done with b. */
-char *hr_cli_take(struct hr_buf *b, struct hr_error *err);
+char *hr_direct_take(struct hr_buf *b, struct hr_error *err);
 
-char *hr_cli_run(struct hr_cli *c, struct json_object *action, struct hr_error *err);
-char *hr_cli_read(struct hr_cli *c, struct json_object *args, struct hr_error *err);
-char *hr_cli_write(struct hr_cli *c, struct json_object *args, struct hr_error *err);
-char *hr_cli_edit(struct hr_cli *c, struct json_object *args, struct hr_error *err);
+char *hr_direct_run(struct hr_direct *c, struct json_object *action, struct hr_error *err);
+char *hr_direct_read(struct hr_direct *c, struct json_object *args, struct hr_error *err);
+char *hr_direct_write(struct hr_direct *c, struct json_object *args, struct hr_error *err);
+char *hr_direct_edit(struct hr_direct *c, struct json_object *args, struct hr_error *err);
 
 /* ---- clicopy.c ---- */
 
-int
-hr_cli_copy_to(void *self, const char *from, const char *to, bool recursive, struct hr_error *err);
-int hr_cli_copy_from(void *self, const char *path, char **ret_file, struct hr_error *err);
-int hr_cli_list(void *self, const char *path, char **ret_json, struct hr_error *err);
+int hr_direct_copy_to(
+    void *self, const char *from, const char *to, bool recursive, struct hr_error *err);
+int hr_direct_copy_from(void *self, const char *path, char **ret_file, struct hr_error *err);
+int hr_direct_list(void *self, const char *path, char **ret_json, struct hr_error *err);
 
 #endif

@@ -31,10 +31,10 @@ put(const struct hr_obs *o, struct hr_error *err)
 {
 	struct hr_buf b;
 
-	hr_buf_init(&b, HR_CLI_TEXT_MAX);
+	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
 	if (hr_obs_put(&b, o) != 0)
 		b.fail = HR_E_NOMEM; /* all of it is replaced where it is no text */
-	return hr_cli_take(&b, err);
+	return hr_direct_take(&b, err);
 }
 
 static bool
@@ -49,8 +49,8 @@ is_binary(const char *file)
 /* ---- the editor ---- */
 
 static enum hr_edit_result
-use_editor(
-    struct hr_cli *c, const char *file, struct hr_edit *q, struct hr_buf *text, struct hr_buf *diff)
+use_editor(struct hr_direct *c, const char *file, struct hr_edit *q, struct hr_buf *text,
+    struct hr_buf *diff)
 {
 	char *office = hr_path_join(hr_module_dir(), "handrail-office");
 	const struct hr_editor editor = {
@@ -76,7 +76,7 @@ use_editor(
 }
 
 char *
-hr_cli_edit(struct hr_cli *c, struct json_object *args, struct hr_error *err)
+hr_direct_edit(struct hr_direct *c, struct json_object *args, struct hr_error *err)
 {
 	const char *path = hr_json_text_or(args, "path", "");
 	struct hr_edit q = {.command = span(hr_json_text_or(args, "command", "")),
@@ -101,13 +101,13 @@ hr_cli_edit(struct hr_cli *c, struct json_object *args, struct hr_error *err)
 	char *file, *said;
 
 	if (strcmp(hr_json_text_or(args, "impl_source", "oh_aci"), "oh_aci") != 0)
-		return hr_cli_error("", err, "LLM-based editing is not available.");
-	file = hr_cli_path(c, path, err);
+		return hr_direct_error("", err, "LLM-based editing is not available.");
+	file = hr_direct_path(c, path, err);
 	if (file == NULL)
 		return NULL;
 	if (is_binary(file)) {
 		free(file);
-		return hr_cli_error("", err, BINARY);
+		return hr_direct_error("", err, BINARY);
 	}
 	hr_buf_init(&text, HR_EDIT_TEXT_MAX);
 	hr_buf_init(&diff, HR_EDIT_TEXT_MAX);
@@ -173,11 +173,11 @@ read_whole(const char *file, const char *path, struct hr_error *err)
 
 	hr_buf_init(&b, FILE_MAX);
 	if (stat(file, &st) != 0 && errno == ENOENT) {
-		said = hr_cli_error("", err, "File not found: %s", path);
+		said = hr_direct_error("", err, "File not found: %s", path);
 	} else if (stat(file, &st) == 0 && S_ISDIR(st.st_mode)) {
-		said = hr_cli_error("", err, "Cannot read directory: %s", path);
+		said = hr_direct_error("", err, "Cannot read directory: %s", path);
 	} else if (hr_textfile_read(file, &b, &e) != 0) {
-		said = hr_cli_error("", err, "Error reading file %s: %s", path,
+		said = hr_direct_error("", err, "Error reading file %s: %s", path,
 		    e.sys != 0 ? strerror(e.sys) : e.msg);
 	} else {
 		plain_ends(&b);
@@ -188,18 +188,18 @@ read_whole(const char *file, const char *path, struct hr_error *err)
 }
 
 char *
-hr_cli_read(struct hr_cli *c, struct json_object *args, struct hr_error *err)
+hr_direct_read(struct hr_direct *c, struct json_object *args, struct hr_error *err)
 {
 	const char *path = hr_json_text_or(args, "path", "");
 	struct hr_edit q = {
 	    .command = HR_OBS_SPAN("view"), .view_range = hr_json_at(args, "view_range")};
 	struct hr_buf text, diff;
-	char *file = hr_cli_path(c, path, err), *said;
+	char *file = hr_direct_path(c, path, err), *said;
 
 	if (file == NULL)
 		return NULL;
 	if (is_binary(file)) {
-		said = hr_cli_error("", err, BINARY);
+		said = hr_direct_error("", err, BINARY);
 	} else if (strcmp(hr_json_text_or(args, "impl_source", "default"), "oh_aci") == 0) {
 		hr_buf_init(&text, HR_EDIT_TEXT_MAX);
 		hr_buf_init(&diff, HR_EDIT_TEXT_MAX);
@@ -232,7 +232,7 @@ write_whole(const char *file, struct json_object *content, struct hr_err *e)
 }
 
 char *
-hr_cli_write(struct hr_cli *c, struct json_object *args, struct hr_error *err)
+hr_direct_write(struct hr_direct *c, struct json_object *args, struct hr_error *err)
 {
 	const char *path = hr_json_text_or(args, "path", "");
 	const struct hr_obs_extra extras[] = {
@@ -245,14 +245,14 @@ hr_cli_write(struct hr_cli *c, struct json_object *args, struct hr_error *err)
 	    .bad = HR_JSON_REPLACE};
 	struct json_object *content = hr_json_at(args, "content");
 	struct hr_err e = {0};
-	char *file = hr_cli_path(c, path, err), *said;
+	char *file = hr_direct_path(c, path, err), *said;
 
 	if (file == NULL)
 		return NULL;
 	if (!json_object_is_type(content, json_type_string))
 		content = NULL;
 	if (write_whole(file, content, &e) != 0)
-		said = hr_cli_error("", err, "Error writing to file %s: %s", path,
+		said = hr_direct_error("", err, "Error writing to file %s: %s", path,
 		    e.sys != 0 ? strerror(e.sys) : e.msg);
 	else
 		said = put(&o, err);

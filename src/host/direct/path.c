@@ -83,7 +83,7 @@ walk(struct hr_buf *b, const char *path, unsigned *links)
 }
 
 char *
-hr_cli_path(const struct hr_cli *c, const char *path, struct hr_error *err)
+hr_direct_path(const struct hr_direct *c, const char *path, struct hr_error *err)
 {
 	const char *rest = path;
 	unsigned links = 0;

@@ -35,7 +35,7 @@
 	"'%s' was not sent to any process."
 
 struct job {
-	struct hr_cli *c;
+	struct hr_direct *c;
 	pid_t pid;
 	int out, watch; /* -1: closed; ended */
 	struct hr_buf text, line;
@@ -287,15 +287,15 @@ observe(struct job *j, const char *command, double timeout_s, bool hidden, struc
 	metadata[7].str = span(suffix);
 	(void)snprintf(message, sizeof(message), "` executed with exit code %d.", code);
 	o.message[2] = span(message);
-	hr_buf_init(&content, HR_CLI_TEXT_MAX);
-	hr_buf_init(&b, HR_CLI_TEXT_MAX);
+	hr_buf_init(&content, HR_DIRECT_TEXT_MAX);
+	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
 	if (shorten(j, hidden, &content) != 0)
 		b.fail = HR_E_NOMEM;
 	o.content = (struct hr_span){hr_buf_str(&content), content.len};
 	if (b.fail == HR_OK && hr_obs_put(&b, &o) != 0)
 		b.fail = HR_E_NOMEM;
 	hr_buf_done(&content);
-	return hr_cli_take(&b, err);
+	return hr_direct_take(&b, err);
 }
 
 static bool
@@ -309,7 +309,7 @@ is_true(struct json_object *o, const char *name)
 }
 
 char *
-hr_cli_run(struct hr_cli *c, struct json_object *action, struct hr_error *err)
+hr_direct_run(struct hr_direct *c, struct json_object *action, struct hr_error *err)
 {
 	struct json_object *args = hr_json_at(action, "args");
 	struct job j = {.c = c, .out = -1, .watch = -1};
@@ -322,15 +322,15 @@ hr_cli_run(struct hr_cli *c, struct json_object *action, struct hr_error *err)
 	timeout_s = hr_json_number_at(action, "timeout");
 	command = hr_json_text_or(args, "command", "");
 	if (is_true(args, "is_input"))
-		return hr_cli_error("AGENT_ERROR$BAD_ACTION", err, NO_INPUT, command);
+		return hr_direct_error("AGENT_ERROR$BAD_ACTION", err, NO_INPUT, command);
 	/* in another directory it would do its work there */
 	if (stat(c->workspace, &st) != 0 || !S_ISDIR(st.st_mode))
-		return hr_cli_error("", err, "Error running command \"%s\": %s: %s", command,
+		return hr_direct_error("", err, "Error running command \"%s\": %s: %s", command,
 		    c->workspace, strerror(ENOTDIR));
 	hr_buf_init(&j.text, 8 * (size_t)KEEP);
 	hr_buf_init(&j.line, 2 * LINE_MAX_LEN + PIECE);
 	if (start(&j, command, &e) != 0)
-		text = hr_cli_error("", err, "Error running command \"%s\": %s", command, e.msg);
+		text = hr_direct_error("", err, "Error running command \"%s\": %s", command, e.msg);
 	else {
 		if (follow(&j, now_ms() + in_ms(timeout_s)) != 0) {
 			(void)kill(-j.pid, SIGKILL);
