@@ -20,6 +20,11 @@ t_unit_test_config_LDADD = $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)
 t_unit_test_host_SOURCES = %D%/unit/test_host.c %D%/unit/lines.h %D%/unit/scratch.h
 t_unit_test_host_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_host_LDADD = $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)
+check_PROGRAMS += %D%/unit/test_rest
+TESTS += %D%/unit/test_rest
+t_unit_test_rest_SOURCES = %D%/unit/test_rest.c
+t_unit_test_rest_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_rest_LDADD = $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)
 # a program and a backend of somebody else's: the public headers, and the shared object as installed
 t_host_branch_SOURCES = %D%/host/branch.c
 t_host_branch_CPPFLAGS = -I$(srcdir)/src/host

@@ -3,7 +3,6 @@
 
 #include "host/client.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include <json-c/json_object.h>
 
 #include "host/common/error.h"
+#include "host/rest.h"
 #include "proto/json.h"
 
 #define HEADERS_MAX 8
@@ -55,26 +55,6 @@ hr_client_done(struct hr_client *c)
 }
 
 static int
-fault_error(const struct hr_http_answer *a, const struct hr_err *he, struct hr_error *err)
-{
-	enum hr_error_code code = HR_ERROR_RUNTIME;
-
-	switch (a->fault) {
-	case HR_HTTP_CONNECT:
-	case HR_HTTP_READ:
-	case HR_HTTP_WRITE: code = HR_ERROR_HTTP_NETWORK; break;
-	case HR_HTTP_CONNECT_TIMEOUT:
-	case HR_HTTP_READ_TIMEOUT: code = HR_ERROR_HTTP_TIMEOUT; break;
-	case HR_HTTP_PROTOCOL: code = HR_ERROR_HTTP_PROTOCOL; break;
-	default: break;
-	}
-	(void)hr_error_from(err, code, he);
-	if (err != NULL && code != HR_ERROR_RUNTIME)
-		err->cls = hr_http_fault_name(a->fault);
-	return -1;
-}
-
-static int
 send_raw(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
     struct hr_error *err)
 {
@@ -104,7 +84,7 @@ send_raw(struct hr_client *c, const struct hr_http_request *r, struct hr_http_an
 	if (rc == 0)
 		rc = hr_http_do(c->http, &whole, ret, &he);
 	hr_buf_done(&url);
-	return rc == 0 ? 0 : fault_error(ret, &he, err);
+	return rc == 0 ? 0 : hr_rest_fault(ret, &he, err);
 }
 
 /* The text of a status that is no success. */
@@ -148,16 +128,6 @@ hr_client_backoff(unsigned k, unsigned min_s, unsigned max_s)
 	return wait > min_s ? wait : min_s;
 }
 
-/* True when the caller's descriptor ended the wait. */
-static bool
-wait_cancelled(const struct hr_client *c, int watch_fd, unsigned seconds)
-{
-	struct pollfd p = {.fd = watch_fd, .events = POLLIN};
-
-	/* an interrupted wait is over: the next attempt comes early */
-	return poll(&p, watch_fd >= 0 ? 1 : 0, (int)(seconds * c->wait_unit_ms)) > 0;
-}
-
 static int
 exhausted(struct hr_error *err)
 {
@@ -198,7 +168,7 @@ send_status(struct hr_client *c, const struct hr_http_request *r, struct hr_http
 			return -1;
 		if (k == ATTEMPTS_429)
 			return exhausted(err);
-		if (wait_cancelled(c, r->watch_fd, hr_client_backoff(k, 4, 60)))
+		if (hr_rest_wait(r->watch_fd, hr_client_backoff(k, 4, 60) * c->wait_unit_ms))
 			return -1;
 		hr_http_answer_done(ret);
 	}
@@ -219,7 +189,7 @@ hr_client_send(struct hr_client *c, const struct hr_http_request *r, struct hr_h
 			return -1;
 		if (k == ATTEMPTS_BROKEN)
 			return exhausted(err);
-		if (wait_cancelled(c, r->watch_fd, hr_client_backoff(k, 4, 15)))
+		if (hr_rest_wait(r->watch_fd, hr_client_backoff(k, 4, 15) * c->wait_unit_ms))
 			return -1;
 		hr_http_answer_done(ret);
 	}

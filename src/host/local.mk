@@ -3,7 +3,7 @@ noinst_LTLIBRARIES += libhost.la
 libhost_la_SOURCES = \
 	%D%/action.c %D%/backends.c %D%/client.c %D%/client.h %D%/command.c %D%/command.h %D%/doctor.c \
 	%D%/events.c %D%/logstream.c %D%/logstream.h %D%/mcp.c %D%/namelock.c %D%/namelock.h %D%/pool.c \
-	%D%/pool.h %D%/portlock.c %D%/portlock.h %D%/record.c %D%/sandbox.c %D%/sandbox.h %D%/sessionid.c \
+	%D%/pool.h %D%/portlock.c %D%/portlock.h %D%/record.c %D%/rest.c %D%/rest.h %D%/sandbox.c %D%/sandbox.h %D%/sessionid.c \
 	%D%/setup.c %D%/tasks.c %D%/tasks.h %D%/tokens.c %D%/tokens.h %D%/urls.c \
 	%D%/common/envquote.c %D%/common/envquote.h %D%/common/error.c %D%/common/error.h %D%/common/module.c \
 	%D%/common/module.h %D%/common/proc.c %D%/common/proc.h %D%/common/strv.c %D%/common/strv.h \

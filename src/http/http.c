@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include <curl/curl.h>
 
@@ -21,6 +22,7 @@ struct hr_http {
 struct turn {
 	const struct hr_http_request *r;
 	struct hr_http_answer *a;
+	CURL *easy;
 	struct curl_slist *headers;
 	curl_mime *form;
 	char text[CURL_ERROR_SIZE];
@@ -73,7 +75,8 @@ on_body(char *p, size_t size, size_t n, void *arg)
 	struct turn *t = arg;
 
 	n *= size;
-	if (t->r->sink != NULL) {
+	(void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->a->status);
+	if (t->r->sink != NULL && t->a->status >= 200 && t->a->status <= 299) {
 		if (t->r->sink(t->r->sink_arg, p, n) < 0) {
 			t->gave_up = true;
 			return CURL_WRITEFUNC_ERROR;
@@ -234,6 +237,10 @@ set_all(struct turn *t, CURL *e)
 		bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L) != CURLE_OK;
 		bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, (long)r->timeout_s) != CURLE_OK;
 	}
+	if (r->total_s > 0)
+		bad |= curl_easy_setopt(e, CURLOPT_TIMEOUT, (long)r->total_s) != CURLE_OK;
+	if (r->fresh)
+		bad |= curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, 1L) != CURLE_OK;
 	if (r->insecure) {
 		bad |= curl_easy_setopt(e, CURLOPT_SSL_VERIFYPEER, 0L) != CURLE_OK;
 		bad |= curl_easy_setopt(e, CURLOPT_SSL_VERIFYHOST, 0L) != CURLE_OK;
@@ -279,7 +286,7 @@ wait_for(
 static enum hr_http_fault
 fault_of(CURLcode code, CURL *e)
 {
-	curl_off_t connected = 0;
+	long sent = 0;
 
 	switch (code) {
 	case CURLE_COULDNT_RESOLVE_PROXY:
@@ -295,8 +302,9 @@ fault_of(CURLcode code, CURL *e)
 	case CURLE_UNSUPPORTED_PROTOCOL:
 	case CURLE_WEIRD_SERVER_REPLY: return HR_HTTP_PROTOCOL;
 	case CURLE_OPERATION_TIMEDOUT:
-		(void)curl_easy_getinfo(e, CURLINFO_CONNECT_TIME_T, &connected);
-		return connected > 0 ? HR_HTTP_READ_TIMEOUT : HR_HTTP_CONNECT_TIMEOUT;
+		/* a connection that is used again took no time, one may hang before TLS is ready */
+		(void)curl_easy_getinfo(e, CURLINFO_REQUEST_SIZE, &sent);
+		return sent > 0 ? HR_HTTP_READ_TIMEOUT : HR_HTTP_CONNECT_TIMEOUT;
 	default: return HR_HTTP_OTHER;
 	}
 }
@@ -348,8 +356,8 @@ int
 hr_http_do(struct hr_http *h, const struct hr_http_request *r, struct hr_http_answer *ret,
     struct hr_err *err)
 {
-	struct turn t = {.r = r, .a = ret};
 	CURL *e = curl_easy_init();
+	struct turn t = {.r = r, .a = ret, .easy = e};
 	int rc = -1;
 
 	memset(ret, 0, sizeof(*ret));
@@ -382,4 +390,23 @@ hr_http_escape(struct hr_buf *b, const char *s)
 		else
 			hr_buf_addf(b, "%%%02X", c);
 	}
+}
+
+long
+hr_http_seconds(const char *retry_after)
+{
+	char *end;
+	long n = -1;
+	time_t at;
+
+	while (isspace((unsigned char)*retry_after))
+		retry_after++;
+	if (isdigit((unsigned char)*retry_after)) {
+		n = strtol(retry_after, &end, 10);
+		return *end == '\0' ? n : -1;
+	}
+	at = *retry_after != '\0' ? curl_getdate(retry_after, NULL) : -1;
+	if (at >= 0)
+		n = at > time(NULL) ? (long)(at - time(NULL)) : 0;
+	return n;
 }

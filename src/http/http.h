@@ -32,9 +32,11 @@ struct hr_http_request {
 	void *source_arg;
 	const char *file; /* instead of body: a form with this file in the field "file" */
 	const char *file_name;
-	/* Seconds without progress, and to connect; 0: none. No bound on the whole. */
-	unsigned timeout_s;
-	hr_http_sink_fn *sink; /* NULL: into the answer, at most answer_max bytes */
+	unsigned timeout_s; /* without progress, and to connect; 0: none */
+	unsigned total_s;   /* for the whole; 0: no bound */
+	/* Of an answer of 2xx. NULL, and with other statuses: into the answer, at most answer_max
+	 * bytes. */
+	hr_http_sink_fn *sink;
 	void *sink_arg;
 	size_t answer_max; /* 0: 64 MiB */
 	/* Told now and then how much of the longer body has passed; total 0: not known. */
@@ -42,6 +44,7 @@ struct hr_http_request {
 	void *progress_arg;
 	const char *header; /* one of the answer's that is kept; NULL: none */
 	int watch_fd;       /* readable: give up with HR_HTTP_CANCELLED; -1: none */
+	bool fresh;         /* no kept connection: on one libcurl may send a request twice */
 	bool insecure;      /* a server's certificate is not looked at */
 	const char *ca_file, *cert_file, *key_file; /* TLS; NULL: the system's, none */
 };
@@ -77,5 +80,8 @@ void hr_http_answer_done(struct hr_http_answer *a);
 
 /* Appends s with everything but letters, digits and -_.~ as %XX. */
 void hr_http_escape(struct hr_buf *b, const char *s);
+
+/* Seconds of a Retry-After header, as a number or a date; -1: it has none. */
+long hr_http_seconds(const char *retry_after);
 
 #endif

@@ -61,6 +61,12 @@ hr_http_escape(struct hr_buf *b, const char *s)
 		hr_buf_addf(b, "%%%02X", (unsigned char)*s);
 }
 
+long
+hr_http_seconds(const char *retry_after)
+{
+	return *retry_after == '\0' ? -1 : 0;
+}
+
 /* In pieces of a size that the status tells. */
 static int
 give(const struct hr_http_request *r, struct hr_http_answer *a, const char *p, size_t len,

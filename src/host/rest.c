@@ -1,0 +1,578 @@
+/* Calls of services. Each attempt is one hr_http_do(); what came of it is told by one bit, and the
+ * rules say what that leads to. */
+#include "config.h"
+
+#include "host/rest.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include <json-c/json_object.h>
+
+#include "base/quote.h"
+#include "host/common/error.h"
+#include "proto/json.h"
+
+#define URL_MAX 65536
+#define HEADERS_MAX 32 /* of a service and a call together */
+#define LINE_MAX_BYTES (1u << 20)
+#define TEXT_MAX 4096 /* of an error, before it is cut */
+#define ANSWER_MAX (16u << 20)
+#define TIMEOUT_S 60
+#define PATIENCE_MS 120000
+
+const struct hr_rest_rule hr_rest_rules[] = {
+    {.failures = HR_REST_UNSENT, .all = true, .attempts = 4, .first_ms = 500, .most_ms = 8000},
+    {.failures = HR_REST_LIMITED, .all = true, .attempts = 5, .first_ms = 1000, .most_ms = 30000},
+    {.failures = HR_REST_LOST | HR_REST_FAILED, .attempts = 4, .first_ms = 500, .most_ms = 8000},
+    {0},
+};
+#define RULES_MAX 8
+
+struct header {
+	char *line; /* "Name: value" */
+	size_t name_len;
+	bool secret;
+};
+
+struct hr_rest {
+	struct hr_http *http;
+	char *url, *unix_socket, *ca_file, *cert_file, *key_file;
+	struct hr_rest_options o;
+	struct header headers[HEADERS_MAX];
+	size_t n;
+};
+
+static bool
+copy(char **to, const char *from)
+{
+	*to = from != NULL ? strdup(from) : NULL;
+	return from == NULL || *to != NULL;
+}
+
+struct hr_rest *
+hr_rest_new(const struct hr_rest_options *o, struct hr_error *err)
+{
+	struct hr_rest *r = calloc(1, sizeof(*r));
+	struct hr_err he = {0};
+
+	if (r == NULL) {
+		(void)hr_error_nomem(err);
+		return NULL;
+	}
+	r->o = *o;
+	r->http = hr_http_new(&he);
+	if (!copy(&r->url, o->url != NULL ? o->url : "") ||
+	    !copy(&r->unix_socket, o->unix_socket) || !copy(&r->ca_file, o->ca_file) ||
+	    !copy(&r->cert_file, o->cert_file) || !copy(&r->key_file, o->key_file) ||
+	    r->http == NULL) {
+		hr_rest_free(r);
+		(void)hr_error_nomem(err);
+		return NULL;
+	}
+	for (size_t n = strlen(r->url); n > 0 && r->url[n - 1] == '/'; n--)
+		r->url[n - 1] = '\0';
+	r->o.rules = o->rules != NULL ? o->rules : hr_rest_rules;
+	r->o.timeout_s = o->timeout_s > 0 ? o->timeout_s : TIMEOUT_S;
+	r->o.patience_ms = o->patience_ms > 0 ? o->patience_ms : PATIENCE_MS;
+	r->o.answer_max = o->answer_max > 0 ? o->answer_max : ANSWER_MAX;
+	return r;
+}
+
+static void
+free_header(struct header *h)
+{
+	if (h->line != NULL && h->secret)
+		explicit_bzero(h->line, strlen(h->line));
+	free(h->line);
+}
+
+void
+hr_rest_free(struct hr_rest *r)
+{
+	if (r == NULL)
+		return;
+	for (size_t i = 0; i < r->n; i++)
+		free_header(&r->headers[i]);
+	hr_http_free(r->http);
+	free(r->url);
+	free(r->unix_socket);
+	free(r->ca_file);
+	free(r->cert_file);
+	free(r->key_file);
+	free(r);
+}
+
+/* No line of a request ends within a name or a value. */
+static bool
+plain(const char *text)
+{
+	for (; *text != '\0'; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			return false;
+	return true;
+}
+
+int
+hr_rest_header(
+    struct hr_rest *r, const char *name, const char *value, bool secret, struct hr_error *err)
+{
+	size_t i = 0, len = strlen(name);
+	char *line = NULL;
+
+	if (*name == '\0' || strpbrk(name, ": ") != NULL || !plain(name) ||
+	    (value != NULL && !plain(value)))
+		return hr_error_set(err, HR_ERROR_VALUE,
+		    "the value for the header %.40s has a control character in it", name);
+	if (value != NULL && asprintf(&line, "%s: %s", name, value) < 0)
+		return hr_error_nomem(err);
+	while (i < r->n &&
+	       (r->headers[i].name_len != len || strncasecmp(r->headers[i].line, name, len) != 0))
+		i++;
+	if (i == HEADERS_MAX) {
+		free(line);
+		return hr_error_set(err, HR_ERROR_VALUE, "there are too many headers");
+	}
+	if (i < r->n)
+		free_header(&r->headers[i]);
+	else if (line != NULL)
+		r->n++;
+	if (line != NULL)
+		r->headers[i] = (struct header){line, len, secret};
+	else if (i < r->n)
+		r->headers[i] = r->headers[--r->n];
+	return 0;
+}
+
+void
+hr_rest_watch(struct hr_rest *r, int watch_fd)
+{
+	r->o.watch_fd = watch_fd;
+}
+
+static int64_t
+now_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+bool
+hr_rest_wait(int watch_fd, unsigned ms)
+{
+	struct pollfd p = {.fd = watch_fd, .events = POLLIN};
+	int64_t end = now_ms() + ms, left;
+
+	while ((left = end - now_ms()) > 0)
+		if (poll(&p, watch_fd >= 0 ? 1 : 0, (int)left) > 0)
+			return true;
+	return false;
+}
+
+/* ---- errors ---- */
+
+/* Appends text, and ****** in place of each secret. */
+static void
+mask(const struct hr_rest *r, struct hr_buf *b, const char *text)
+{
+	const struct header *h;
+	size_t skip;
+
+	for (; *text != '\0'; text += skip) {
+		skip = 0;
+		for (size_t i = 0; skip == 0 && i < r->n; i++) {
+			const char *value, *word;
+
+			h = &r->headers[i];
+			value = h->line + h->name_len + 2;
+			if (!h->secret || *value == '\0')
+				continue;
+			if (strncmp(text, value, strlen(value)) == 0)
+				skip = strlen(value);
+			/* "Bearer TOKEN": what is secret may be told without the first word */
+			word = strchr(value, ' ');
+			if (skip == 0 && word != NULL && word[1] != '\0' &&
+			    strncmp(text, word + 1, strlen(word + 1)) == 0)
+				skip = strlen(word + 1);
+		}
+		if (skip > 0)
+			hr_buf_adds(b, "******");
+		else
+			hr_buf_addc(b, text[skip++]);
+	}
+}
+
+/* What services call the text of their errors. */
+static const char *
+told(struct json_object *o)
+{
+	static const char *const names[] = {"detail", "message", "error", "error_description"};
+	const char *text = NULL;
+
+	for (size_t i = 0; text == NULL && i < sizeof(names) / sizeof(*names); i++) {
+		struct json_object *v = hr_json_at(o, names[i]);
+
+		text = hr_json_text(v);
+		if (text == NULL && hr_json_type(v) == HR_PY_DICT)
+			text = hr_json_text_at(v, "message");
+		else if (text == NULL && v != NULL)
+			text = json_object_get_string(v);
+	}
+	return text;
+}
+
+/* "METHOD URL: what", without the query. */
+static int
+say(const struct hr_rest *r, const struct hr_rest_call *c, struct hr_error *err,
+    enum hr_error_code code, const char *what)
+{
+	bool whole = *c->path != '/';
+	struct hr_buf text, masked, line;
+
+	hr_buf_init(&text, TEXT_MAX + URL_MAX);
+	hr_buf_init(&masked, 2 * (TEXT_MAX + URL_MAX));
+	hr_buf_init(&line, 8 * (TEXT_MAX + URL_MAX));
+	hr_buf_addf(&text, "%s %s%.*s: ", c->method, whole ? "" : r->url,
+	    (int)strcspn(c->path, "?"), c->path);
+	hr_buf_add(&text, what, strnlen(what, TEXT_MAX));
+	mask(r, &masked, hr_buf_str(&text));
+	hr_quote_text(&line, hr_buf_str(&masked), masked.len);
+	(void)hr_error_set(err, code, "%s", hr_buf_str(&line));
+	hr_buf_done(&text);
+	hr_buf_done(&masked);
+	hr_buf_done(&line);
+	return -1;
+}
+
+int
+hr_rest_fault(const struct hr_http_answer *a, const struct hr_err *he, struct hr_error *err)
+{
+	enum hr_error_code code = HR_ERROR_RUNTIME;
+
+	switch (a->fault) {
+	case HR_HTTP_CONNECT:
+	case HR_HTTP_READ:
+	case HR_HTTP_WRITE: code = HR_ERROR_HTTP_NETWORK; break;
+	case HR_HTTP_CONNECT_TIMEOUT:
+	case HR_HTTP_READ_TIMEOUT: code = HR_ERROR_HTTP_TIMEOUT; break;
+	case HR_HTTP_PROTOCOL: code = HR_ERROR_HTTP_PROTOCOL; break;
+	default: break;
+	}
+	(void)hr_error_from(err, code, he);
+	if (err != NULL && code != HR_ERROR_RUNTIME)
+		err->cls = hr_http_fault_name(a->fault);
+	return -1;
+}
+
+/* ---- one attempt ---- */
+
+struct turn {
+	const struct hr_rest_call *c;
+	struct hr_buf line;
+	bool begun, enough, too_long;
+};
+
+static int
+on_line(struct turn *t)
+{
+	size_t n = t->line.len;
+
+	if (n > 0 && t->line.p[n - 1] == '\r')
+		n--;
+	t->enough = t->c->line(t->c->arg, hr_buf_str(&t->line), n) != 0;
+	hr_buf_reset(&t->line);
+	return t->enough ? -1 : 0;
+}
+
+static int
+on_bytes(void *arg, const char *p, size_t len)
+{
+	struct turn *t = arg;
+	const char *nl;
+	size_t n;
+
+	t->begun = true;
+	if (t->c->line == NULL) {
+		t->enough = t->c->sink(t->c->arg, p, len) != 0;
+		return t->enough ? -1 : 0;
+	}
+	for (; len > 0; p += n, len -= n) {
+		nl = memchr(p, '\n', len);
+		n = nl != NULL ? (size_t)(nl - p) : len;
+		hr_buf_add(&t->line, p, n);
+		t->too_long = t->line.fail != HR_OK;
+		if (t->too_long || (nl != NULL && on_line(t) != 0))
+			return -1;
+		n += nl != NULL;
+	}
+	return 0;
+}
+
+/* Puts them together; the result is borrowed from both. */
+static int
+all_headers(
+    const struct hr_rest *r, const struct hr_rest_call *c, const char **list, struct hr_error *err)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n; i++)
+		list[n++] = r->headers[i].line;
+	if (c->json != NULL)
+		list[n++] = "Content-Type: application/json";
+	for (const char *const *h = c->headers; h != NULL && *h != NULL; h++) {
+		if (n >= 2 * (size_t)HEADERS_MAX)
+			return say(r, c, err, HR_ERROR_VALUE, "there are too many headers");
+		if (!plain(*h))
+			return say(
+			    r, c, err, HR_ERROR_VALUE, "a header has a control character in it");
+		list[n++] = *h;
+	}
+	list[n] = NULL;
+	return 0;
+}
+
+/* The failure's bit, 0 for an answer of another kind. */
+static unsigned
+failure_of(const struct hr_http_answer *a)
+{
+	if (a->fault == HR_HTTP_CONNECT || a->fault == HR_HTTP_CONNECT_TIMEOUT)
+		return HR_REST_UNSENT;
+	if (a->fault == HR_HTTP_CANCELLED || a->fault == HR_HTTP_OTHER)
+		return 0;
+	if (a->fault != HR_HTTP_NONE)
+		return HR_REST_LOST;
+	if (a->status == 429)
+		return HR_REST_LIMITED;
+	return a->status == 500 || (a->status >= 502 && a->status <= 504) ? HR_REST_FAILED : 0;
+}
+
+static bool
+idempotent(const struct hr_rest_call *c)
+{
+	return c->idempotent || (strcmp(c->method, "POST") != 0 && strcmp(c->method, "PATCH") != 0);
+}
+
+static bool
+may_repeat(const struct hr_rest_call *c, const struct hr_rest_rule *rule, const struct turn *t)
+{
+	return (rule->all || idempotent(c)) && c->source == NULL && !t->begun;
+}
+
+static int
+take_answer(const struct hr_rest *r, const struct hr_rest_call *c, struct hr_http_answer *a,
+    struct hr_rest_answer *ret, struct hr_error *err)
+{
+	bool good = a->status >= 200 && a->status <= 299;
+	struct hr_json_error why;
+	struct hr_buf text;
+	const char *detail;
+	int rc = 0;
+
+	ret->status = a->status;
+	if (a->body.len > 0 && (!good || !c->raw) &&
+	    hr_json_decode(a->body.p, a->body.len, &ret->json, &why) != 0 && good)
+		rc = say(r, c, err, HR_ERROR_RUNTIME, "the answer is not JSON");
+	if (!good) {
+		hr_buf_init(&text, TEXT_MAX);
+		detail = told(ret->json);
+		hr_buf_addf(&text, "status %ld %s%s%.2000s", a->status, a->reason,
+		    detail != NULL ? ": " : "", detail != NULL ? detail : "");
+		rc = say(r, c, err, HR_ERROR_HTTP_STATUS, hr_buf_str(&text));
+		if (err != NULL)
+			err->status = (int)a->status;
+		hr_buf_done(&text);
+	}
+	hr_buf_done(&ret->body);
+	ret->body = a->body;
+	memset(&a->body, 0, sizeof(a->body));
+	return rc;
+}
+
+/* 0 or -1 with *err, and *ret_failure as to what came of it. */
+static int
+attempt(struct hr_rest *r, const struct hr_rest_call *c, struct hr_http_request *q, struct turn *t,
+    struct hr_rest_answer *ret, unsigned *ret_failure, long *ret_wait_s, struct hr_error *err)
+{
+	struct hr_http_answer a;
+	struct hr_error fault = {0};
+	struct hr_err he = {0};
+	const char *cls;
+	int rc;
+
+	hr_rest_answer_done(ret);
+	q->watch_fd = r->o.watch_fd;
+	rc = hr_http_do(r->http, q, &a, &he);
+	*ret_failure = failure_of(&a);
+	*ret_wait_s = hr_http_seconds(a.header);
+	if (t->enough)
+		rc = 0;
+	else if (t->too_long)
+		rc = say(r, c, err, HR_ERROR_RUNTIME, "a line of the answer is too long");
+	else if (rc == 0)
+		rc = take_answer(r, c, &a, ret, err);
+	else {
+		rc = hr_rest_fault(&a, &he, &fault);
+		cls = fault.cls;
+		(void)say(r, c, err, fault.code, fault.text);
+		if (err != NULL)
+			err->cls = cls;
+	}
+	if (rc == 0 && c->line != NULL && !t->enough && t->line.len > 0)
+		(void)on_line(t);
+	hr_http_answer_done(&a);
+	return rc;
+}
+
+/* ---- repetition ---- */
+
+/* How long to wait before attempt k + 1. */
+static unsigned
+back_off(const struct hr_rest_rule *rule, unsigned k)
+{
+	unsigned ms = rule->first_ms, random = 0;
+
+	while (--k > 0 && ms < rule->most_ms)
+		ms *= 2;
+	ms = ms < rule->most_ms ? ms : rule->most_ms;
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
+		return ms;
+	return ms - random % (ms / 2 + 1);
+}
+
+struct patience {
+	unsigned used[RULES_MAX]; /* attempts that failed, of each rule */
+	unsigned waited_ms;
+};
+
+/* Waits for the next attempt; false: there is none. */
+static bool
+again(struct hr_rest *r, const struct hr_rest_call *c, const struct turn *t, unsigned failure,
+    long wait_s, struct patience *p)
+{
+	const struct hr_rest_rule *rule = r->o.rules;
+	unsigned i = 0, ms;
+
+	while (i < RULES_MAX && rule[i].failures != 0 && (rule[i].failures & failure) == 0)
+		i++;
+	if (failure == 0 || i == RULES_MAX || rule[i].failures == 0 ||
+	    !may_repeat(c, &rule[i], t) || ++p->used[i] >= rule[i].attempts)
+		return false;
+	ms = back_off(&rule[i], p->used[i]);
+	if (wait_s > (long)(r->o.patience_ms / 1000))
+		return false;
+	if (wait_s >= 0)
+		ms = (unsigned)wait_s * 1000;
+	if (ms > r->o.patience_ms - p->waited_ms)
+		return false;
+	p->waited_ms += ms;
+	return !hr_rest_wait(r->o.watch_fd, ms);
+}
+
+int
+hr_rest_call(struct hr_rest *r, const struct hr_rest_call *c, struct hr_rest_answer *ret,
+    struct hr_error *err)
+{
+	const char *headers[2 * HEADERS_MAX + 2];
+	struct hr_http_request q = {
+	    .method = c->method,
+	    .unix_socket = r->unix_socket,
+	    .headers = headers,
+	    .body = c->body,
+	    .body_len = c->body_len,
+	    .source = c->source,
+	    .source_arg = c->source_arg,
+	    .timeout_s = c->timeout_s > 0 ? c->timeout_s : r->o.timeout_s,
+	    .total_s = c->line == NULL && c->sink == NULL ? r->o.total_s : 0,
+	    .answer_max = r->o.answer_max,
+	    .header = "Retry-After",
+	    .fresh = !idempotent(c),
+	    .insecure = r->o.insecure,
+	    .ca_file = r->ca_file,
+	    .cert_file = r->cert_file,
+	    .key_file = r->key_file,
+	};
+	struct turn t = {.c = c};
+	struct hr_rest_answer mine = {0};
+	struct patience p = {0};
+	struct hr_error none;
+	struct hr_buf url, body;
+	unsigned failure = 0;
+	long wait_s = -1;
+	int rc = -1;
+
+	err = err != NULL ? err : &none;
+	ret = ret != NULL ? ret : &mine;
+	memset(ret, 0, sizeof(*ret));
+	hr_buf_init(&t.line, LINE_MAX_BYTES);
+	hr_buf_init(&url, URL_MAX);
+	hr_buf_init(&body, HR_JSON_BODY_MAX);
+	hr_buf_addf(&url, "%s%s", *c->path == '/' ? r->url : "", c->path);
+	q.url = hr_buf_str(&url);
+	if (c->line != NULL || c->sink != NULL) {
+		q.sink = on_bytes;
+		q.sink_arg = &t;
+	}
+	if (hr_buf_check(&url, NULL) != 0 || !plain(q.url) || strchr(q.url, ' ') != NULL) {
+		rc = say(r, c, err, HR_ERROR_VALUE, "this is no URL");
+		goto out;
+	}
+	if (c->json != NULL) {
+		if (hr_json_put(&body, c->json) != 0 || hr_buf_check(&body, NULL) != 0) {
+			rc = say(r, c, err, HR_ERROR_VALUE, "a value has no JSON form");
+			goto out;
+		}
+		q.body = hr_buf_str(&body);
+		q.body_len = body.len;
+	}
+	if (all_headers(r, c, headers, err) != 0)
+		goto out;
+	do
+		rc = attempt(r, c, &q, &t, ret, &failure, &wait_s, err);
+	while (rc != 0 && again(r, c, &t, failure, wait_s, &p));
+out:
+	hr_buf_done(&t.line);
+	hr_buf_done(&url);
+	hr_buf_done(&body);
+	hr_rest_answer_done(&mine);
+	return rc;
+}
+
+void
+hr_rest_answer_done(struct hr_rest_answer *a)
+{
+	json_object_put(a->json);
+	hr_buf_done(&a->body);
+	memset(a, 0, sizeof(*a));
+}
+
+int
+hr_rest_get(struct hr_rest *r, const char *path, struct json_object **ret, struct hr_error *err)
+{
+	return hr_rest_send(r, "GET", path, NULL, ret, err);
+}
+
+int
+hr_rest_send(struct hr_rest *r, const char *method, const char *path, struct json_object *body,
+    struct json_object **ret, struct hr_error *err)
+{
+	struct hr_rest_call c = {.method = method, .path = path, .json = body};
+	struct hr_rest_answer a;
+	int rc = hr_rest_call(r, &c, &a, err);
+
+	if (ret != NULL) {
+		*ret = rc == 0 ? a.json : NULL;
+		if (rc == 0)
+			a.json = NULL;
+	}
+	hr_rest_answer_done(&a);
+	return rc;
+}
