@@ -139,15 +139,9 @@ resolve(
 {
 	if (path.len == 0 || path.p[0] != '/')
 		put_shell_dir(env, cwd);
-	hr_purepath_join(full, (struct hr_span){hr_buf_str(cwd), cwd->len}, path.p, path.len);
+	hr_purepath_join(full, hr_span_of_buf(cwd), path.p, path.len);
 	if (cwd->fail != HR_OK)
 		full->fail = cwd->fail;
-}
-
-static struct hr_span
-span_of(const struct hr_buf *b)
-{
-	return (struct hr_span){hr_buf_str(b), b->len};
 }
 
 static char *
@@ -269,9 +263,9 @@ answer_read(const struct hr_action_env *env, const struct hr_event *ev, struct h
 		q.start = arg_int(&start);
 		q.end = arg_int(&end);
 	}
-	q.path = span_of(full);
+	q.path = hr_span_of_buf(full);
 	if (cwd->len > 0)
-		q.cwd = span_of(cwd);
+		q.cwd = hr_span_of_buf(cwd);
 	/* where it is the same file, it is opened once for both */
 	q.text_only = full->len == path.len && memcmp(hr_buf_str(full), path.p, path.len) == 0;
 	if (!q.text_only && !is_text(path, ret))
@@ -280,7 +274,7 @@ answer_read(const struct hr_action_env *env, const struct hr_event *ev, struct h
 	r = hr_rw_read(&q, &text);
 	if (r == HR_RW_CWD) {
 		put_shell_dir(env, cwd);
-		q.cwd = span_of(cwd);
+		q.cwd = hr_span_of_buf(cwd);
 		r = hr_rw_read(&q, &text);
 	}
 	if (full->fail != HR_OK || cwd->fail != HR_OK)
@@ -397,7 +391,7 @@ perform_write(const struct hr_action_env *env, const struct hr_event *ev, struct
 	hr_buf_init(&cwd, PATH_TEXT_MAX);
 	hr_buf_init(&text, PATH_TEXT_MAX);
 	resolve(env, path.text, &full, &cwd);
-	q.path = span_of(&full);
+	q.path = hr_span_of_buf(&full);
 	q.content = content.text;
 	q.start = arg_int(&start);
 	q.end = arg_int(&end);
@@ -427,12 +421,12 @@ answer_edit(struct hr_answer *ret, struct hr_span path, const struct hr_edit *q,
 	    {.name = "old_content", .kind = HR_OBS_JSON, .json = q->old_str},
 	    {.name = "new_content", .kind = HR_OBS_JSON, .json = q->new_str},
 	    {.name = "impl_source", .kind = HR_OBS_STR, .str = HR_OBS_SPAN("oh_aci")},
-	    {.name = "diff", .kind = HR_OBS_STR, .str = span_of(diff)},
+	    {.name = "diff", .kind = HR_OBS_STR, .str = hr_span_of_buf(diff)},
 	    {.name = "_diff_cache", .kind = HR_OBS_NULL},
 	};
 	const struct hr_obs o = {.type = "edit",
 	    .message = {HR_OBS_SPAN("I edited the file "), path, HR_OBS_SPAN(".")},
-	    .content = span_of(content),
+	    .content = hr_span_of_buf(content),
 	    .extras = extras,
 	    .extras_n = COUNT(extras),
 	    .bad = HR_JSON_REFUSE};
@@ -458,7 +452,7 @@ edit(const struct hr_action_env *env, const struct hr_arg *path, const struct hr
 	r = run_editor(env, q, &text, &diff);
 	if (path->type != HR_PY_STR) {
 		hr_pyrepr(&shown, path->given);
-		name = span_of(&shown);
+		name = hr_span_of_buf(&shown);
 	}
 	if (r == HR_EDIT_RAISED) {
 		hr_answer_internal(ret, &text);
@@ -506,7 +500,7 @@ perform_edit(const struct hr_action_env *env, const struct hr_event *ev, struct 
 	q.command = command.text;
 	if (command.type != HR_PY_STR) {
 		hr_pyrepr(&name, command.given);
-		q.command = span_of(&name);
+		q.command = hr_span_of_buf(&name);
 	}
 	edit(env, &path, &q, ret);
 	hr_buf_done(&name);

@@ -11,6 +11,7 @@ libbase_la_SOURCES = \
 	%D%/percent.c %D%/percent.h \
 	%D%/quote.c %D%/quote.h \
 	%D%/scrap.c %D%/scrap.h \
+	%D%/span.h \
 	%D%/spawn.c %D%/spawn.h \
 	%D%/trust.c %D%/trust.h
 libbase_la_LIBADD = $(DL_LIBS)

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "base/buf.h"
-#include "proto/frame.h"
+#include "base/span.h"
 
 /* Appends the normalised form. b must hold nothing else of a path yet. */
 void hr_purepath_put(struct hr_buf *b, const char *p, size_t len);

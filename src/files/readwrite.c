@@ -256,7 +256,7 @@ merge(const struct hr_write *q, const char *file, struct hr_buf *after, struct h
 	} else if (hr_textfile_decode(&bytes, &utf8, &old, NULL) < 0) {
 		r = say(text, "File could not be decoded as utf-8: ", q->path, "");
 	} else {
-		span = (struct hr_span){hr_buf_str(&old), old.len};
+		span = hr_span_of_buf(&old);
 		hr_rw_insert(after, &span, q->content, q->start, q->end);
 	}
 	hr_buf_done(&bytes);

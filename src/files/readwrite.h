@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "files/place/moment.h"
-#include "proto/frame.h"
+#include "base/span.h"
 
 enum hr_rw_result {
 	HR_RW_DONE,

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "files/charset/encoding.h"
-#include "proto/frame.h"
+#include "base/span.h"
 
 /* Appends all bytes of path, at most the cap of b. 0; -1: err->sys is the errno, EFBIG for a file
  * that is longer, HR_E_NOMEM. Never waits for a FIFO: without a writer it is empty. */

@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "proto/evclass.h"
-#include "proto/frame.h"
+#include "base/span.h"
 #include "proto/json.h"
 
 /* Borrows everything from the object it was decoded from. */

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/span.h"
 
 #define HR_FRAME_MAGIC 0x48523031u /* "HR01": name and version */
 #define HR_FRAME_HEADER 12
@@ -59,10 +60,7 @@ struct hr_run_result {
 	bool hidden;            /* to be echoed in extras.hidden */
 	bool has_metadata;      /* false: username, hostname, working_dir, py path are null */
 	int64_t exit_code, pid; /* -1 without metadata */
-	struct hr_span {
-		const char *p;
-		size_t len;
-	} content, command, username, hostname, working_dir, py_path, prefix, suffix;
+	struct hr_span content, command, username, hostname, working_dir, py_path, prefix, suffix;
 };
 
 /* One action as a plugin is given it (PROTOCOL). Borrowed. */

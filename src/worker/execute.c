@@ -134,7 +134,7 @@ perform_custom(struct hr_worker *w, const struct hr_request *r, const struct hr_
 		return false;
 	hr_buf_init(&key, HR_KEY_MAX);
 	hr_key_make(&key, r, &ev, &w->body);
-	env.key = (struct hr_span){hr_buf_str(&key), key.len};
+	env.key = hr_span_of_buf(&key);
 	env.journal = &w->journal;
 	env.entry = &w->once;
 	if (hr_buf_check(&key, NULL) < 0) {

@@ -289,7 +289,7 @@ hr_handle_live_keys(struct hr_worker *w, struct hr_request *r, struct hr_answer 
 	} else if (v != NULL && names.fail != HR_OK) {
 		hr_answer_generic(ret);
 	} else if (v != NULL) {
-		req.text = (struct hr_span){hr_buf_str(&names), names.len};
+		req.text = hr_span_of_buf(&names);
 		press(w, r, &req, ret);
 	}
 	hr_buf_done(&names);

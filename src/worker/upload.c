@@ -501,7 +501,7 @@ finish_once(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
 	hr_buf_addf(&what, "%c%d %" PRIu64 " %016" PRIx64, '\0', u->recursive, u->last.size,
 	    u->last.digest);
 	hr_key_named(&key, r, &what);
-	span = (struct hr_span){hr_buf_str(&key), key.len};
+	span = hr_span_of_buf(&key);
 	if (hr_buf_check(&what, NULL) < 0 || hr_buf_check(&key, NULL) < 0) {
 		hr_answer_generic(ret);
 	} else if (hr_once_enter(u->w, span, ret)) {

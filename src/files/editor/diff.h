@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/buf.h"
-#include "proto/frame.h"
+#include "base/span.h"
 
 /* Appends the diff; nothing if the texts are equal. Texts whose lines repeat so much that the
  * matcher would take more than about a second get one group from the first to the last difference:

@@ -16,12 +16,6 @@
 #define LINES_BEFORE 4 /* the snippet begins that many lines above, this one included */
 #define LINES_AFTER 4
 
-static struct hr_span
-span_of(const struct hr_buf *b)
-{
-	return (struct hr_span){hr_buf_str(b), b->len};
-}
-
 static void
 put_diff(struct edit *e, struct hr_span before, struct hr_span after)
 {
@@ -151,8 +145,8 @@ replace_at(struct edit *e, const struct hr_encoding *enc, const struct hr_buf *t
 	else
 		r = edit_store(e, enc, false, &after, &now);
 	if (r == HR_EDIT_DONE) {
-		remember(e, span_of(text));
-		put_diff(e, span_of(text), span_of(&after));
+		remember(e, hr_span_of_buf(text));
+		put_diff(e, hr_span_of_buf(text), hr_span_of_buf(&after));
 		put_snippet(e, "a snippet of ", true, &now, from,
 		    row + LINES_AFTER + hr_pytext_newlines(new.p, new.len), from + 1);
 		hr_buf_adds(e->text, "Review the changes and make sure they are as expected. Edit "
@@ -167,7 +161,7 @@ static enum hr_edit_result
 replace_in(struct edit *e, const struct hr_encoding *enc, const struct hr_buf *text,
     struct hr_span old, struct hr_span new)
 {
-	struct hr_span all = span_of(text);
+	struct hr_span all = hr_span_of_buf(text);
 	size_t at = find_next(all, 0, old), again;
 
 	if (at == SIZE_MAX) {
@@ -303,8 +297,8 @@ insert_at(struct edit *e, const struct hr_encoding *enc, const struct hr_buf *te
 	else
 		r = edit_store(e, enc, true, &after, &now);
 	if (r == HR_EDIT_DONE) {
-		remember(e, span_of(text));
-		put_diff(e, span_of(text), span_of(&after));
+		remember(e, hr_span_of_buf(text));
+		put_diff(e, hr_span_of_buf(text), hr_span_of_buf(&after));
 		from = line > LINES_BEFORE ? (size_t)line - LINES_BEFORE : 0;
 		to = (size_t)line + LINES_AFTER + pieces;
 		if (to > lines + pieces)
@@ -380,7 +374,7 @@ undo_to(struct edit *e, const struct hr_encoding *enc, const struct hr_buf *text
 		return r;
 	if (hr_history_drop(&e->history, edit_path(e), &err) < 0)
 		hr_log(HR_LOG_WARNING, "%s", err.msg);
-	put_diff(e, span_of(text), span_of(old));
+	put_diff(e, hr_span_of_buf(text), hr_span_of_buf(old));
 	(void)edit_error(e, "Last edit to %s undone successfully. ", edit_path(e));
 	edit_put_block(e, "", true, hr_buf_str(old), old->len, 1);
 	return HR_EDIT_DONE;
@@ -407,7 +401,7 @@ edit_undo(struct edit *e)
 		else if (found == 0)
 			r = edit_error(e, "No edit history found for %s.", edit_path(e));
 		else
-			r = edit_error(e, "%s", (struct hr_span){err.msg, strlen(err.msg)});
+			r = edit_error(e, "%s", hr_span_of(err.msg));
 	}
 	hr_buf_done(&text);
 	hr_buf_done(&old);

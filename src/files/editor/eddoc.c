@@ -35,7 +35,7 @@ edit_view_document(struct edit *e)
 	} else {
 		(void)edit_error(e,
 		    "Error in converting file to Markdown: %s. Please use Python code to read %s",
-		    (struct hr_span){hr_buf_str(&why), why.len}, edit_path(e));
+		    hr_span_of_buf(&why), edit_path(e));
 	}
 	if (text.fail != HR_OK || why.fail != HR_OK)
 		e->text->fail = text.fail != HR_OK ? text.fail : why.fail;

@@ -108,8 +108,7 @@ refuse_relative(struct edit *e)
 		hr_buf_reset(e->text);
 		r = raise_errno(e, errno, &near);
 	} else if (exists) {
-		(void)edit_error(
-		    e, " Maybe you meant %s?", (struct hr_span){hr_buf_str(&near), near.len});
+		(void)edit_error(e, " Maybe you meant %s?", hr_span_of_buf(&near));
 	}
 	free(file);
 	hr_buf_done(&near);

@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "files/place/moment.h"
-#include "proto/frame.h"
+#include "base/span.h"
 #include "proto/json.h"
 
 struct hr_editor {

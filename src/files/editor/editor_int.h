@@ -37,7 +37,7 @@ edit_command_fn edit_view_document;  /* eddoc.c */
 static inline struct hr_span
 edit_path(const struct edit *e)
 {
-	return (struct hr_span){hr_buf_str(&e->path), e->path.len};
+	return hr_span_of_buf(&e->path);
 }
 
 /* HR_EDIT_ERROR with a text in which every %s is a hr_span of the arguments. */

@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "proto/frame.h"
+#include "base/span.h"
 
 #define HR_HISTORY_DEPTH 10
 /* All texts together; beyond it the oldest half goes, of whatever path. */

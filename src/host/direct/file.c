@@ -20,12 +20,6 @@
 #define FILE_MAX (256u << 20)
 #define BINARY "ERROR_BINARY_FILE"
 
-static struct hr_span
-span(const char *s)
-{
-	return (struct hr_span){s, strlen(s)};
-}
-
 static char *
 put(const struct hr_obs *o, struct hr_error *err)
 {
@@ -54,7 +48,7 @@ use_editor(struct hr_direct *c, const char *file, struct hr_edit *q, struct hr_b
 {
 	char *office = hr_path_join(hr_module_dir(), "handrail-office");
 	const struct hr_editor editor = {
-	    .root = span(c->workspace), .history_dir = c->undo, .office = office};
+	    .root = hr_span_of(c->workspace), .history_dir = c->undo, .office = office};
 	enum hr_edit_result r = HR_EDIT_RAISED;
 	struct hr_buf out;
 
@@ -79,13 +73,13 @@ char *
 hr_direct_edit(struct hr_direct *c, struct json_object *args, struct hr_error *err)
 {
 	const char *path = hr_json_text_or(args, "path", "");
-	struct hr_edit q = {.command = span(hr_json_text_or(args, "command", "")),
+	struct hr_edit q = {.command = hr_span_of(hr_json_text_or(args, "command", "")),
 	    .file_text = hr_json_at(args, "file_text"),
 	    .old_str = hr_json_at(args, "old_str"),
 	    .new_str = hr_json_at(args, "new_str"),
 	    .insert_line = hr_json_at(args, "insert_line")};
 	struct hr_obs_extra extras[] = {
-	    {.name = "path", .kind = HR_OBS_STR, .str = span(path)},
+	    {.name = "path", .kind = HR_OBS_STR, .str = hr_span_of(path)},
 	    {.name = "prev_exist", .kind = HR_OBS_BOOL, .number = 0},
 	    {.name = "old_content", .kind = HR_OBS_JSON, .json = q.old_str},
 	    {.name = "new_content", .kind = HR_OBS_JSON, .json = q.new_str},
@@ -93,7 +87,7 @@ hr_direct_edit(struct hr_direct *c, struct json_object *args, struct hr_error *e
 	    {.name = "diff", .kind = HR_OBS_STR},
 	};
 	struct hr_obs o = {.type = "edit",
-	    .message = {HR_OBS_SPAN("I edited the file "), span(path), HR_OBS_SPAN(".")},
+	    .message = {HR_OBS_SPAN("I edited the file "), hr_span_of(path), HR_OBS_SPAN(".")},
 	    .extras = extras,
 	    .extras_n = 6,
 	    .bad = HR_JSON_REPLACE};
@@ -113,8 +107,8 @@ hr_direct_edit(struct hr_direct *c, struct json_object *args, struct hr_error *e
 	hr_buf_init(&diff, HR_EDIT_TEXT_MAX);
 	(void)use_editor(c, file, &q, &text, &diff);
 	free(file);
-	o.content = (struct hr_span){hr_buf_str(&text), text.len};
-	extras[5].str = (struct hr_span){hr_buf_str(&diff), diff.len};
+	o.content = hr_span_of_buf(&text);
+	extras[5].str = hr_span_of_buf(&diff);
 	if (text.fail != HR_OK || diff.fail != HR_OK) {
 		(void)hr_error_nomem(err);
 		said = NULL;
@@ -146,11 +140,11 @@ static char *
 show(const char *path, const char *impl, const struct hr_buf *text, struct hr_error *err)
 {
 	const struct hr_obs_extra extras[] = {
-	    {.name = "path", .kind = HR_OBS_STR, .str = span(path)},
-	    {.name = "impl_source", .kind = HR_OBS_STR, .str = span(impl)},
+	    {.name = "path", .kind = HR_OBS_STR, .str = hr_span_of(path)},
+	    {.name = "impl_source", .kind = HR_OBS_STR, .str = hr_span_of(impl)},
 	};
 	const struct hr_obs o = {.type = "read",
-	    .message = {HR_OBS_SPAN("I read the file "), span(path), HR_OBS_SPAN(".")},
+	    .message = {HR_OBS_SPAN("I read the file "), hr_span_of(path), HR_OBS_SPAN(".")},
 	    .content = {hr_buf_str(text), text->len},
 	    .extras = extras,
 	    .extras_n = 2,
@@ -236,9 +230,9 @@ hr_direct_write(struct hr_direct *c, struct json_object *args, struct hr_error *
 {
 	const char *path = hr_json_text_or(args, "path", "");
 	const struct hr_obs_extra extras[] = {
-	    {.name = "path", .kind = HR_OBS_STR, .str = span(path)}};
+	    {.name = "path", .kind = HR_OBS_STR, .str = hr_span_of(path)}};
 	const struct hr_obs o = {.type = "write",
-	    .message = {HR_OBS_SPAN("I wrote to the file "), span(path), HR_OBS_SPAN(".")},
+	    .message = {HR_OBS_SPAN("I wrote to the file "), hr_span_of(path), HR_OBS_SPAN(".")},
 	    .content = HR_OBS_SPAN(""),
 	    .extras = extras,
 	    .extras_n = 1,

@@ -225,12 +225,6 @@ follow(struct job *j, int64_t end)
 
 /* ---- the observation ---- */
 
-static struct hr_span
-span(const char *s)
-{
-	return (struct hr_span){s, strlen(s)};
-}
-
 /* With the mark where the middle is gone. A hidden one is not shortened for its length alone. */
 static int
 shorten(struct job *j, bool hidden, struct hr_buf *b)
@@ -262,18 +256,18 @@ observe(struct job *j, const char *command, double timeout_s, bool hidden, struc
 	    {.name = "pid", .kind = HR_OBS_INT, .number = -1},
 	    {.name = "username", .kind = HR_OBS_NULL},
 	    {.name = "hostname", .kind = HR_OBS_NULL},
-	    {.name = "working_dir", .kind = HR_OBS_STR, .str = span(j->c->workspace)},
+	    {.name = "working_dir", .kind = HR_OBS_STR, .str = hr_span_of(j->c->workspace)},
 	    {.name = "py_interpreter_path", .kind = HR_OBS_NULL},
 	    {.name = "prefix", .kind = HR_OBS_STR, .str = HR_OBS_SPAN("")},
 	    {.name = "suffix", .kind = HR_OBS_STR},
 	};
 	const struct hr_obs_extra extras[] = {
-	    {.name = "command", .kind = HR_OBS_STR, .str = span(command)},
+	    {.name = "command", .kind = HR_OBS_STR, .str = hr_span_of(command)},
 	    {.name = "metadata", .kind = HR_OBS_EXTRAS, .extras = metadata, .extras_n = 8},
 	    {.name = "hidden", .kind = HR_OBS_BOOL, .number = hidden},
 	};
 	struct hr_obs o = {.type = "run",
-	    .message = {HR_OBS_SPAN("Command `"), span(command)},
+	    .message = {HR_OBS_SPAN("Command `"), hr_span_of(command)},
 	    .extras = extras,
 	    .extras_n = 3,
 	    .has_success = true,
@@ -284,14 +278,14 @@ observe(struct job *j, const char *command, double timeout_s, bool hidden, struc
 	if (j->timed_out)
 		(void)snprintf(suffix, sizeof(suffix),
 		    "[The command timed out after %.1f seconds.]", timeout_s);
-	metadata[7].str = span(suffix);
+	metadata[7].str = hr_span_of(suffix);
 	(void)snprintf(message, sizeof(message), "` executed with exit code %d.", code);
-	o.message[2] = span(message);
+	o.message[2] = hr_span_of(message);
 	hr_buf_init(&content, HR_DIRECT_TEXT_MAX);
 	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
 	if (shorten(j, hidden, &content) != 0)
 		b.fail = HR_E_NOMEM;
-	o.content = (struct hr_span){hr_buf_str(&content), content.len};
+	o.content = hr_span_of_buf(&content);
 	if (b.fail == HR_OK && hr_obs_put(&b, &o) != 0)
 		b.fail = HR_E_NOMEM;
 	hr_buf_done(&content);

@@ -94,7 +94,7 @@ hr_answer_put_cell(struct hr_buf *b, const struct hr_cell_answer *a)
 	hr_buf_init(&content, CONTENT_MAX);
 	hr_buf_init(&body, HR_FRAME_MAX);
 	put_content(&content, a);
-	o.content = (struct hr_span){hr_buf_str(&content), content.len};
+	o.content = hr_span_of_buf(&content);
 	if (hr_obs_put(&body, &o) != 0 || content.fail != HR_OK || body.fail != HR_OK)
 		hr_answer_put_error(b, "The output of the cell is too large to be answered.");
 	else

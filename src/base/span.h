@@ -1,0 +1,41 @@
+/* hr_span: bytes of somebody else's, with their length; they need no NUL at the end. */
+#ifndef HR_BASE_SPAN_H
+#define HR_BASE_SPAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/buf.h"
+
+struct hr_span {
+	const char *p; /* may be NULL where len is 0 */
+	size_t len;
+};
+
+#define HR_SPAN_NONE                                                                               \
+	{                                                                                          \
+		"", 0                                                                              \
+	}
+
+/* Of a text. */
+static inline struct hr_span
+hr_span_of(const char *text)
+{
+	return (struct hr_span){text, strlen(text)};
+}
+
+/* Of what a buffer holds until it changes. */
+static inline struct hr_span
+hr_span_of_buf(const struct hr_buf *b)
+{
+	return (struct hr_span){hr_buf_str(b), b->len};
+}
+
+static inline bool
+hr_span_equal(struct hr_span a, struct hr_span b)
+{
+	return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
+}
+
+#endif
