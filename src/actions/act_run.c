@@ -72,12 +72,10 @@ request_fill(const struct hr_event *ev, struct hr_run_request *req, struct hr_bu
 	hr_utf8_strip(&command.text.p, &command.text.len);
 	if (check_text(command.text, why) < 0)
 		return -1;
-	req->command = command.text.p;
-	req->command_len = command.text.len;
+	req->command = command.text;
 	req->is_input = hr_event_truth(ev, "is_input");
 	req->blocking = hr_event_truth(ev, "blocking");
 	req->hidden = hr_event_truth(ev, "hidden");
-	req->has_timeout = ev->timeout != NULL;
 	return ev->timeout == NULL ? 0 : hr_py_float(ev->timeout, &req->timeout, why);
 }
 
@@ -151,26 +149,6 @@ shell_open(const struct hr_action_env *env, const struct hr_event *ev, struct hr
 	return fd >= 0 ? fd : refuse_for_now(ret, &err);
 }
 
-/* Only the suffix says which clock ended the waiting. */
-static enum hr_clock
-clock_of(const struct hr_run_result *r)
-{
-	static const struct {
-		const char *text;
-		enum hr_clock clock;
-	} rows[] = {{"\n[The command has no new output after ", HR_CLOCK_NO_OUTPUT},
-	    {"\n[The command timed out after ", HR_CLOCK_HARD}};
-	size_t i;
-
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		size_t n = strlen(rows[i].text);
-
-		if (r->suffix.len >= n && memcmp(r->suffix.p, rows[i].text, n) == 0)
-			return rows[i].clock;
-	}
-	return HR_CLOCK_NONE;
-}
-
 static void
 run_answer(struct hr_answer *ret, const struct hr_run_result *r, const char *session,
     const struct hr_arg *hidden)
@@ -181,7 +159,7 @@ run_answer(struct hr_answer *ret, const struct hr_run_result *r, const char *ses
 	hr_answer_settle(ret);
 	ret->note.error = r->is_error;
 	ret->note.session = session;
-	ret->note.clock = clock_of(r);
+	ret->note.clock = r->clock;
 	ret->note.exit_code = r->exit_code;
 	ret->note.output = r->content.len;
 }
@@ -193,7 +171,7 @@ try_next(const struct hr_action_env *env, struct hr_run_request *req, bool is_st
 {
 	if (env->entry != NULL && !hr_journal_begun(env->entry))
 		return true;
-	req->again = !is_static && req->key_len > 0;
+	req->again = !is_static && req->key.len > 0;
 	return req->again;
 }
 
@@ -235,8 +213,7 @@ static int
 run(const struct hr_action_env *env, const struct hr_event *ev, const struct hr_arg *hidden,
     struct hr_answer *ret, struct hr_buf *why)
 {
-	struct hr_run_request req = {
-	    .key = env->key.p, .key_len = env->key.len, .again = env->again};
+	struct hr_run_request req = {.key = env->key, .again = env->again};
 	struct hr_err err = {.code = HR_OK};
 	struct hr_run_result result;
 	struct hr_buf frame;

@@ -116,30 +116,17 @@ plugin_receive(
     int fd, struct hr_buf *frame, uint32_t *ret_type, struct hr_act_answer *ret, struct hr_err *err)
 {
 	const char *payload = NULL;
-	size_t len = 0, used, need = HR_FRAME_HEADER, want;
-	ssize_t n;
-	char *p;
-	int r;
+	size_t len = 0, used;
+	struct hr_err cause = {0};
+	int r = hr_frame_read(fd, frame, ret_type, &payload, &len, &used, &cause);
 
-	for (;;) {
-		r = hr_frame_get(frame->p, frame->len, ret_type, &payload, &len, &used, &need, err);
-		if (r < 0)
-			return -1;
-		if (r > 0)
-			break;
-		want = need - frame->len > FIRST_READ ? need - frame->len : FIRST_READ;
-		p = hr_buf_reserve(frame, want);
-		if (p == NULL)
-			return hr_buf_check(frame, err);
-		n = hr_fd_read(fd, p, want);
-		if (n < 0 && errno == EAGAIN)
-			return hr_err_set(err, HR_E_TIMEOUT, "the plugin did not answer in time");
-		if (n < 0 && errno != ECONNRESET)
-			return hr_err_sys(err, errno, "read");
-		if (n <= 0)
-			return hr_err_set(
-			    err, HR_E_GONE, "the plugin ended while it performed the action");
-		hr_buf_grew(frame, (size_t)n);
+	if (r < 0 && cause.sys == EAGAIN)
+		return hr_err_set(err, HR_E_TIMEOUT, "the plugin did not answer in time");
+	if (r == 0)
+		return hr_err_set(err, HR_E_GONE, "the plugin ended while it performed the action");
+	if (r < 0) {
+		*err = cause;
+		return -1;
 	}
 	if (*ret_type != HR_FRAME_ANSWER && *ret_type != HR_FRAME_REFUSED)
 		return hr_err_set(err, HR_E_PROTO, "the plugin sent a frame of type %u", *ret_type);

@@ -13,8 +13,6 @@
 
 #include "base/fd.h"
 
-/* Before the length of the answer is known. */
-#define FIRST_READ (64u << 10)
 #define STATE_LIMIT_S 5
 
 int
@@ -92,46 +90,17 @@ shell_send(int fd, bool kept, const struct hr_run_request *req, struct hr_err *e
 	return r;
 }
 
-/* Reads until b holds `need` bytes. */
-static int
-shell_fill(int fd, struct hr_buf *b, size_t need, struct hr_err *err)
-{
-	size_t want;
-	ssize_t n;
-	char *p;
-
-	while (b->len < need) {
-		want = need - b->len > FIRST_READ ? need - b->len : FIRST_READ;
-		p = hr_buf_reserve(b, want);
-		if (p == NULL)
-			return hr_buf_check(b, err);
-		n = hr_fd_read(fd, p, want);
-		if (n == 0 || (n < 0 && errno == ECONNRESET))
-			return shell_gone(err);
-		if (n < 0)
-			return hr_err_sys(err, errno, "read");
-		hr_buf_grew(b, (size_t)n);
-	}
-	return 0;
-}
-
 /* The payload of the answer, in frame. */
 static int
 shell_receive(int fd, struct hr_buf *frame, uint32_t want, const char **ret_payload,
     size_t *ret_len, struct hr_err *err)
 {
-	size_t used, need = HR_FRAME_HEADER;
+	size_t used;
 	uint32_t type = 0;
-	int r;
+	int r = hr_frame_read(fd, frame, &type, ret_payload, ret_len, &used, err);
 
-	do {
-		if (shell_fill(fd, frame, need, err) < 0)
-			return -1;
-		r = hr_frame_get(
-		    frame->p, frame->len, &type, ret_payload, ret_len, &used, &need, err);
-	} while (r == 0);
-	if (r < 0)
-		return -1;
+	if (r <= 0)
+		return r < 0 ? -1 : shell_gone(err);
 	if (type == HR_FRAME_UNKNOWN)
 		return hr_err_set(err, HR_E_NOTFOUND, "the shell's keeper knows nothing of it");
 	if (type != want)
@@ -192,7 +161,7 @@ hr_shell_state(const struct hr_shell_place *at, struct hr_buf *frame, struct hr_
 	int r;
 
 	hr_buf_init(&ask, HR_FRAME_HEADER);
-	hr_frame_put_status(&ask);
+	hr_frame_put_empty(&ask, HR_FRAME_STATUS);
 	r = shell_ask_state(at, &ask, frame, ret, err);
 	hr_buf_done(&ask);
 	return r;
@@ -208,7 +177,7 @@ hr_shell_commands(const struct hr_shell_place *at, struct hr_buf *frame,
 	int r;
 
 	hr_buf_init(&ask, HR_FRAME_HEADER);
-	hr_frame_put_commands(&ask);
+	hr_frame_put_empty(&ask, HR_FRAME_COMMANDS);
 	r = shell_ask(at, &ask, frame, HR_FRAME_LIST, &payload, &len, err);
 	hr_buf_done(&ask);
 	return r == 0 ? hr_frame_get_list(payload, len, ret, ret_n, err) : -1;

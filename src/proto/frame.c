@@ -1,34 +1,232 @@
 /* Frames between a worker and the keeper of a shell: encoders append to a buffer, decoders borrow
- * from their input. Nothing here reads or writes a descriptor. */
+ * from their input. A payload is a table of its fields, in the order in which they are written. */
 #include "config.h"
 
-#include "proto/frame_int.h"
+#include "proto/frame.h"
 
+#include <errno.h>
 #include <string.h>
+
+#include "base/fd.h"
+
+/* What is read at once before the length of a frame is known. */
+#define FIRST_READ (64u << 10)
+
+/* One number space for all frame types; never reuse one. */
+enum tag {
+	TAG_COMMAND = 1,
+	TAG_IS_INPUT,
+	TAG_BLOCKING,
+	TAG_HIDDEN,
+	TAG_TIMEOUT,
+	TAG_KEY,
+	TAG_IS_ERROR,
+	TAG_HAS_METADATA,
+	TAG_EXIT_CODE,
+	TAG_PID,
+	TAG_CONTENT,
+	TAG_USERNAME,
+	TAG_HOSTNAME,
+	TAG_WORKING_DIR,
+	TAG_PY_PATH,
+	TAG_PREFIX,
+	TAG_SUFFIX,
+	TAG_READY,
+	TAG_RUNNING,
+	TAG_REASON,
+	TAG_OFFSET,
+	TAG_STAYS,
+	TAG_SIGNAL,
+	TAG_LOG_START,
+	TAG_LOG_END,
+	TAG_ATTEMPT,
+	TAG_AGAIN,
+	TAG_WHAT,
+	TAG_ROWS,
+	TAG_COLUMNS,
+	TAG_ID, /* begins a command */
+	TAG_LENGTH,
+	TAG_STATE,
+	TAG_STARTED,
+	TAG_ELAPSED,
+	TAG_SILENT,
+	TAG_CLOCK,
+	TAG_TYPE = 64, /* these are written down in PROTOCOL: plugins are built elsewhere */
+	TAG_ACTION,
+	TAG_STATUS,
+	TAG_BODY,
+};
 
 _Static_assert(
     TAG_KEY == 6 && TAG_WORKING_DIR == 14 && TAG_REASON == 20 && TAG_AGAIN == 27, "see PROTOCOL");
 
+struct field {
+	uint8_t tag;
+	bool is_span, is_bool;
+	bool seldom;   /* written only where it is not 0 or empty */
+	uint16_t at;   /* of the member in its struct */
+	uint16_t size; /* of a number: on the wire as in the struct */
+};
+
+struct layout {
+	size_t n, size;
+	const struct field *fields;
+};
+
+#define MEMBER(type, member) ((type *)0)->member
+#define IS(what, type, member) __builtin_types_compatible_p(typeof(MEMBER(type, member)), what)
+#define ROW(type, member, number, rare)                                                            \
+	{                                                                                          \
+		.tag = (number), .seldom = (rare), .at = offsetof(type, member),                   \
+		.size = sizeof(MEMBER(type, member)), .is_span = IS(struct hr_span, type, member), \
+		.is_bool = IS(bool, type, member)                                                  \
+	}
+#define FIELD(type, member, number) ROW(type, member, number, false)
+#define SELDOM(type, member, number) ROW(type, member, number, true)
+#define LAYOUT(type, rows)                                                                         \
+	{                                                                                          \
+		.n = sizeof(rows) / sizeof((rows)[0]), .size = sizeof(type), .fields = (rows)      \
+	}
+
+/* ---- the messages ---- */
+
+#define T struct hr_run_request
+static const struct field run_fields[] = {
+    FIELD(T, command, TAG_COMMAND),
+    FIELD(T, is_input, TAG_IS_INPUT),
+    FIELD(T, blocking, TAG_BLOCKING),
+    FIELD(T, hidden, TAG_HIDDEN),
+    SELDOM(T, timeout, TAG_TIMEOUT),
+    FIELD(T, key, TAG_KEY),
+    SELDOM(T, attempt, TAG_ATTEMPT),
+    SELDOM(T, again, TAG_AGAIN),
+    SELDOM(T, stays, TAG_STAYS),
+};
+static const struct layout run_layout = LAYOUT(T, run_fields);
+#undef T
+
+#define T struct hr_run_result
+static const struct field result_fields[] = {
+    FIELD(T, is_error, TAG_IS_ERROR),
+    FIELD(T, hidden, TAG_HIDDEN),
+    FIELD(T, has_metadata, TAG_HAS_METADATA),
+    FIELD(T, exit_code, TAG_EXIT_CODE),
+    FIELD(T, pid, TAG_PID),
+    SELDOM(T, clock, TAG_CLOCK),
+    FIELD(T, content, TAG_CONTENT),
+    FIELD(T, command, TAG_COMMAND),
+    FIELD(T, username, TAG_USERNAME),
+    FIELD(T, hostname, TAG_HOSTNAME),
+    FIELD(T, working_dir, TAG_WORKING_DIR),
+    FIELD(T, py_path, TAG_PY_PATH),
+    FIELD(T, prefix, TAG_PREFIX),
+    FIELD(T, suffix, TAG_SUFFIX),
+};
+static const struct layout result_layout = LAYOUT(T, result_fields);
+#undef T
+
+#define T struct hr_act_request
+static const struct field act_fields[] = {
+    FIELD(T, type, TAG_TYPE),
+    FIELD(T, action, TAG_ACTION),
+    FIELD(T, working_dir, TAG_WORKING_DIR),
+    FIELD(T, key, TAG_KEY),
+    SELDOM(T, again, TAG_AGAIN),
+};
+static const struct layout act_layout = LAYOUT(T, act_fields);
+#undef T
+
+#define T struct hr_act_answer
+static const struct field answer_fields[] = {
+    FIELD(T, status, TAG_STATUS),
+    FIELD(T, body, TAG_BODY),
+    SELDOM(T, reason, TAG_REASON),
+};
+static const struct field refused_fields[] = {FIELD(T, reason, TAG_REASON)};
+static const struct layout answer_layout = LAYOUT(T, answer_fields);
+static const struct layout refused_layout = LAYOUT(T, refused_fields);
+#undef T
+
+#define T struct hr_session_state
+static const struct field state_fields[] = {
+    FIELD(T, ready, TAG_READY),
+    FIELD(T, running, TAG_RUNNING),
+    FIELD(T, working_dir, TAG_WORKING_DIR),
+    FIELD(T, reason, TAG_REASON),
+    FIELD(T, log_start, TAG_LOG_START),
+    FIELD(T, log_end, TAG_LOG_END),
+    FIELD(T, rows, TAG_ROWS),
+    FIELD(T, columns, TAG_COLUMNS),
+};
+static const struct layout state_layout = LAYOUT(T, state_fields);
+#undef T
+
+#define T struct hr_follow_request
+static const struct field follow_fields[] = {
+    FIELD(T, offset, TAG_OFFSET),
+    FIELD(T, stays, TAG_STAYS),
+};
+static const struct layout follow_layout = LAYOUT(T, follow_fields);
+#undef T
+
+#define T struct hr_output_piece
+static const struct field output_fields[] = {
+    FIELD(T, offset, TAG_OFFSET),
+    FIELD(T, bytes, TAG_CONTENT),
+};
+static const struct layout output_layout = LAYOUT(T, output_fields);
+#undef T
+
+#define T struct hr_press_request
+static const struct field press_fields[] = {
+    FIELD(T, what, TAG_WHAT),
+    SELDOM(T, signal, TAG_SIGNAL),
+    SELDOM(T, rows, TAG_ROWS),
+    SELDOM(T, columns, TAG_COLUMNS),
+    SELDOM(T, text, TAG_CONTENT),
+};
+static const struct layout press_layout = LAYOUT(T, press_fields);
+#undef T
+
+#define T struct hr_command_state
+static const struct field command_fields[] = {
+    FIELD(T, id, TAG_ID),
+    FIELD(T, key, TAG_KEY),
+    FIELD(T, text, TAG_COMMAND),
+    FIELD(T, length, TAG_LENGTH),
+    FIELD(T, end, TAG_STATE),
+    FIELD(T, exit_code, TAG_EXIT_CODE),
+    FIELD(T, log_start, TAG_LOG_START),
+    FIELD(T, log_end, TAG_LOG_END),
+    FIELD(T, started, TAG_STARTED),
+    FIELD(T, elapsed, TAG_ELAPSED),
+    FIELD(T, silent, TAG_SILENT),
+};
+static const struct layout command_layout = LAYOUT(T, command_fields);
+#undef T
+
+/* ---- writing ---- */
+
 static void
-frame_put_u32(struct hr_buf *b, uint32_t v)
+put_u32(struct hr_buf *b, uint32_t v)
 {
 	hr_buf_add(b, &v, sizeof(v));
 }
 
-/* Returns where the header begins; frame_end() fills the length in. */
-size_t
-frame_begin(struct hr_buf *b, uint32_t type)
+/* Returns where the header begins; end() fills the length in. */
+static size_t
+begin(struct hr_buf *b, uint32_t type)
 {
 	size_t at = b->len;
 
-	frame_put_u32(b, HR_FRAME_MAGIC);
-	frame_put_u32(b, type);
-	frame_put_u32(b, 0);
+	put_u32(b, HR_FRAME_MAGIC);
+	put_u32(b, type);
+	put_u32(b, 0);
 	return at;
 }
 
-void
-frame_end(struct hr_buf *b, size_t at)
+static void
+end(struct hr_buf *b, size_t at)
 {
 	size_t len;
 	uint32_t v;
@@ -45,166 +243,115 @@ frame_end(struct hr_buf *b, size_t at)
 }
 
 static void
-put_bytes(struct hr_buf *b, uint32_t tag, const char *p, size_t len)
+put_field(struct hr_buf *b, const struct field *f, const void *object)
 {
-	if (len > HR_FRAME_MAX) {
+	static const char zeros[sizeof(int64_t)];
+	struct hr_span s = {(const char *)object + f->at, f->size};
+
+	if (f->is_span)
+		memcpy(&s, s.p, sizeof(s));
+	if (f->seldom && (f->is_span ? s.len == 0 : memcmp(s.p, zeros, s.len) == 0))
+		return;
+	if (s.len > HR_FRAME_MAX) {
 		b->fail = b->fail == HR_OK ? HR_E_TOOLARGE : b->fail;
 		return;
 	}
-	frame_put_u32(b, tag);
-	frame_put_u32(b, (uint32_t)len);
-	hr_buf_add(b, p, len);
+	put_u32(b, f->tag);
+	put_u32(b, (uint32_t)s.len);
+	hr_buf_add(b, s.p, s.len);
+}
+
+static void
+put_fields(struct hr_buf *b, const struct layout *l, const void *object)
+{
+	size_t i;
+
+	for (i = 0; i < l->n; i++)
+		put_field(b, &l->fields[i], object);
+}
+
+static void
+put(struct hr_buf *b, uint32_t type, const struct layout *l, const void *object)
+{
+	size_t at = begin(b, type);
+
+	put_fields(b, l, object);
+	end(b, at);
 }
 
 void
-frame_put_span(struct hr_buf *b, uint32_t tag, struct hr_span s)
+hr_frame_put_empty(struct hr_buf *b, enum hr_frame_type type)
 {
-	put_bytes(b, tag, s.p, s.len);
-}
-
-void
-frame_put_bool(struct hr_buf *b, uint32_t tag, bool v)
-{
-	char c = v ? 1 : 0;
-
-	put_bytes(b, tag, &c, 1);
-}
-
-void
-frame_put_i64(struct hr_buf *b, uint32_t tag, int64_t v)
-{
-	put_bytes(b, tag, (const char *)&v, sizeof(v));
-}
-
-/* 1: *ret is the next field and *p_at is behind it; 0: no more; -1: a field passes the end. */
-int
-frame_field_next(
-    const char *p, size_t len, size_t *p_at, struct frame_field *ret, struct hr_err *err)
-{
-	size_t at = *p_at;
-
-	if (at == len)
-		return 0;
-	if (len - at < 8)
-		return hr_err_set(err, HR_E_PROTO, "a field header is cut");
-	memcpy(&ret->tag, p + at, 4);
-	memcpy(&ret->len, p + at + 4, 4);
-	at += 8;
-	if (ret->len > len - at)
-		return hr_err_set(err, HR_E_PROTO, "field %u passes the end", ret->tag);
-	ret->p = p + at;
-	*p_at = at + ret->len;
-	return 1;
-}
-
-int
-frame_field_fixed(const struct frame_field *f, void *ret, size_t size, struct hr_err *err)
-{
-	if (f->len != size)
-		return hr_err_set(
-		    err, HR_E_PROTO, "field %u has %u bytes, not %zu", f->tag, f->len, size);
-	memcpy(ret, f->p, size);
-	return 0;
-}
-
-int
-frame_field_bool(const struct frame_field *f, bool *ret, struct hr_err *err)
-{
-	char c = 0;
-
-	if (frame_field_fixed(f, &c, 1, err) < 0)
-		return -1;
-	*ret = c != 0;
-	return 0;
-}
-
-void
-frame_field_span(const struct frame_field *f, struct hr_span *ret)
-{
-	ret->p = f->p;
-	ret->len = f->len;
+	end(b, begin(b, type));
 }
 
 void
 hr_frame_put_run(struct hr_buf *b, const struct hr_run_request *r)
 {
-	size_t at = frame_begin(b, HR_FRAME_RUN);
-
-	put_bytes(b, TAG_COMMAND, r->command, r->command_len);
-	frame_put_bool(b, TAG_IS_INPUT, r->is_input);
-	frame_put_bool(b, TAG_BLOCKING, r->blocking);
-	frame_put_bool(b, TAG_HIDDEN, r->hidden);
-	if (r->has_timeout)
-		put_bytes(b, TAG_TIMEOUT, (const char *)&r->timeout, sizeof(r->timeout));
-	put_bytes(b, TAG_KEY, r->key, r->key_len);
-	if (r->attempt != 0)
-		put_bytes(b, TAG_ATTEMPT, (const char *)&r->attempt, sizeof(r->attempt));
-	if (r->again)
-		frame_put_bool(b, TAG_AGAIN, true);
-	if (r->stays)
-		frame_put_bool(b, TAG_STAYS, true);
-	frame_end(b, at);
+	put(b, HR_FRAME_RUN, &run_layout, r);
 }
 
 void
 hr_frame_put_result(struct hr_buf *b, const struct hr_run_result *r)
 {
-	size_t at = frame_begin(b, HR_FRAME_RESULT);
-
-	frame_put_bool(b, TAG_IS_ERROR, r->is_error);
-	frame_put_bool(b, TAG_HIDDEN, r->hidden);
-	frame_put_bool(b, TAG_HAS_METADATA, r->has_metadata);
-	frame_put_i64(b, TAG_EXIT_CODE, r->exit_code);
-	frame_put_i64(b, TAG_PID, r->pid);
-	frame_put_span(b, TAG_CONTENT, r->content);
-	frame_put_span(b, TAG_COMMAND, r->command);
-	frame_put_span(b, TAG_USERNAME, r->username);
-	frame_put_span(b, TAG_HOSTNAME, r->hostname);
-	frame_put_span(b, TAG_WORKING_DIR, r->working_dir);
-	frame_put_span(b, TAG_PY_PATH, r->py_path);
-	frame_put_span(b, TAG_PREFIX, r->prefix);
-	frame_put_span(b, TAG_SUFFIX, r->suffix);
-	frame_end(b, at);
-}
-
-void
-hr_frame_put_unknown(struct hr_buf *b)
-{
-	frame_end(b, frame_begin(b, HR_FRAME_UNKNOWN));
+	put(b, HR_FRAME_RESULT, &result_layout, r);
 }
 
 void
 hr_frame_put_act(struct hr_buf *b, const struct hr_act_request *r)
 {
-	size_t at = frame_begin(b, HR_FRAME_ACT);
-
-	frame_put_span(b, TAG_TYPE, r->type);
-	frame_put_span(b, TAG_ACTION, r->action);
-	frame_put_span(b, TAG_WORKING_DIR, r->working_dir);
-	frame_put_span(b, TAG_KEY, r->key);
-	if (r->again)
-		frame_put_bool(b, TAG_AGAIN, true);
-	frame_end(b, at);
+	put(b, HR_FRAME_ACT, &act_layout, r);
 }
 
 void
 hr_frame_put_answer(struct hr_buf *b, const struct hr_act_answer *a)
 {
-	size_t at = frame_begin(b, HR_FRAME_ANSWER);
-
-	frame_put_i64(b, TAG_STATUS, a->status);
-	frame_put_span(b, TAG_BODY, a->body);
-	frame_end(b, at);
+	put(b, HR_FRAME_ANSWER, &answer_layout, a);
 }
 
 void
 hr_frame_put_refused(struct hr_buf *b, const char *reason)
 {
-	size_t at = frame_begin(b, HR_FRAME_REFUSED);
+	const struct hr_act_answer a = {.reason = hr_span_of(reason)};
 
-	put_bytes(b, TAG_REASON, reason, strlen(reason));
-	frame_end(b, at);
+	put(b, HR_FRAME_REFUSED, &refused_layout, &a);
 }
+
+void
+hr_frame_put_state(struct hr_buf *b, const struct hr_session_state *s)
+{
+	put(b, HR_FRAME_STATE, &state_layout, s);
+}
+
+void
+hr_frame_put_follow(struct hr_buf *b, const struct hr_follow_request *r)
+{
+	put(b, HR_FRAME_FOLLOW, &follow_layout, r);
+}
+
+void
+hr_frame_put_output(struct hr_buf *b, const struct hr_output_piece *o)
+{
+	put(b, HR_FRAME_OUTPUT, &output_layout, o);
+}
+
+void
+hr_frame_put_press(struct hr_buf *b, const struct hr_press_request *r)
+{
+	put(b, HR_FRAME_PRESS, &press_layout, r);
+}
+
+void
+hr_frame_put_list(struct hr_buf *b, const struct hr_command_state *v, size_t n)
+{
+	size_t at = begin(b, HR_FRAME_LIST);
+
+	for (; n > 0; n--, v++)
+		put_fields(b, &command_layout, v);
+	end(b, at);
+}
+
+/* ---- reading ---- */
 
 int
 hr_frame_get(const void *p, size_t len, uint32_t *ret_type, const char **ret_payload,
@@ -238,142 +385,201 @@ hr_frame_get(const void *p, size_t len, uint32_t *ret_type, const char **ret_pay
 	return 1;
 }
 
-static int
-run_field(const struct frame_field *f, struct hr_run_request *r, struct hr_err *err)
+int
+hr_frame_read(int fd, struct hr_buf *b, uint32_t *ret_type, const char **ret_payload,
+    size_t *ret_len, size_t *ret_used, struct hr_err *err)
 {
-	switch (f->tag) {
-	case TAG_COMMAND:
-		r->command = f->p;
-		r->command_len = f->len;
-		return 0;
-	case TAG_IS_INPUT: return frame_field_bool(f, &r->is_input, err);
-	case TAG_BLOCKING: return frame_field_bool(f, &r->blocking, err);
-	case TAG_HIDDEN: return frame_field_bool(f, &r->hidden, err);
-	case TAG_TIMEOUT:
-		r->has_timeout = true;
-		return frame_field_fixed(f, &r->timeout, sizeof(r->timeout), err);
-	case TAG_KEY:
-		r->key = f->p;
-		r->key_len = f->len;
-		return 0;
-	case TAG_ATTEMPT: return frame_field_fixed(f, &r->attempt, sizeof(r->attempt), err);
-	case TAG_AGAIN: return frame_field_bool(f, &r->again, err);
-	case TAG_STAYS: return frame_field_bool(f, &r->stays, err);
-	default: return 0;
+	size_t need = HR_FRAME_HEADER, want;
+	ssize_t n;
+	char *p;
+	int r;
+
+	while ((r = hr_frame_get(hr_buf_str(b), b->len, ret_type, ret_payload, ret_len, ret_used,
+		    &need, err)) == 0) {
+		want = need - b->len > FIRST_READ ? need - b->len : FIRST_READ;
+		p = hr_buf_reserve(b, want);
+		if (p == NULL)
+			return hr_buf_check(b, err);
+		n = hr_fd_read(fd, p, want);
+		if (n == 0 || (n < 0 && errno == ECONNRESET))
+			return 0;
+		if (n < 0)
+			return hr_err_sys(err, errno, "read");
+		hr_buf_grew(b, (size_t)n);
 	}
+	return r;
+}
+
+struct raw {
+	uint32_t tag, len;
+	const char *p;
+};
+
+/* 1: *ret is the next field and *io_at is behind it; 0: no more; -1: a field passes the end. */
+static int
+next_field(const char *p, size_t len, size_t *io_at, struct raw *ret, struct hr_err *err)
+{
+	size_t at = *io_at;
+
+	if (at == len)
+		return 0;
+	if (len - at < 8)
+		return hr_err_set(err, HR_E_PROTO, "a field header is cut");
+	memcpy(&ret->tag, p + at, 4);
+	memcpy(&ret->len, p + at + 4, 4);
+	at += 8;
+	if (ret->len > len - at)
+		return hr_err_set(err, HR_E_PROTO, "field %u passes the end", ret->tag);
+	ret->p = p + at;
+	*io_at = at + ret->len;
+	return 1;
+}
+
+static int
+get_field(const struct layout *l, const struct raw *raw, void *object, struct hr_err *err)
+{
+	const struct field *f;
+
+	for (f = l->fields; f < l->fields + l->n && f->tag != raw->tag; f++)
+		;
+	if (f == l->fields + l->n)
+		return 0; /* unknown */
+	if (f->is_span) {
+		*(struct hr_span *)((char *)object + f->at) = (struct hr_span){raw->p, raw->len};
+		return 0;
+	}
+	if (raw->len != f->size)
+		return hr_err_set(err, HR_E_PROTO, "field %u has %u bytes, not %u", raw->tag,
+		    raw->len, (unsigned)f->size);
+	if (f->is_bool)
+		*(bool *)((char *)object + f->at) = raw->p[0] != 0;
+	else
+		memcpy((char *)object + f->at, raw->p, f->size);
+	return 0;
+}
+
+/* All numbers 0 and all spans "". */
+static void
+clear(const struct layout *l, void *object)
+{
+	size_t i;
+
+	memset(object, 0, l->size);
+	for (i = 0; i < l->n; i++)
+		if (l->fields[i].is_span)
+			((struct hr_span *)((char *)object + l->fields[i].at))->p = "";
+}
+
+static int
+get_fields(const struct layout *l, const void *p, size_t len, void *object, struct hr_err *err)
+{
+	struct raw raw;
+	size_t at = 0;
+	int more;
+
+	while ((more = next_field(p, len, &at, &raw, err)) > 0)
+		if (get_field(l, &raw, object, err) < 0)
+			return -1;
+	return more;
+}
+
+static int
+get(const struct layout *l, const void *p, size_t len, void *object, struct hr_err *err)
+{
+	clear(l, object);
+	return get_fields(l, p, len, object, err);
 }
 
 int
 hr_frame_get_run(const void *p, size_t len, struct hr_run_request *ret, struct hr_err *err)
 {
-	struct hr_run_request r = {.command = "", .key = ""};
-	struct frame_field f;
-	size_t at = 0;
-	int more;
-
-	while ((more = frame_field_next(p, len, &at, &f, err)) > 0)
-		if (run_field(&f, &r, err) < 0)
-			return -1;
-	if (more < 0)
+	if (get(&run_layout, p, len, ret, err) < 0)
 		return -1;
-	if (r.command_len > 0 && memchr(r.command, '\0', r.command_len) != NULL)
+	if (memchr(ret->command.p, '\0', ret->command.len) != NULL)
 		return hr_err_set(err, HR_E_PROTO, "a command with a null byte");
-	*ret = r;
 	return 0;
-}
-
-static int
-result_field(const struct frame_field *f, struct hr_run_result *r, struct hr_err *err)
-{
-	switch (f->tag) {
-	case TAG_IS_ERROR: return frame_field_bool(f, &r->is_error, err);
-	case TAG_HIDDEN: return frame_field_bool(f, &r->hidden, err);
-	case TAG_HAS_METADATA: return frame_field_bool(f, &r->has_metadata, err);
-	case TAG_EXIT_CODE: return frame_field_fixed(f, &r->exit_code, sizeof(r->exit_code), err);
-	case TAG_PID: return frame_field_fixed(f, &r->pid, sizeof(r->pid), err);
-	case TAG_CONTENT: frame_field_span(f, &r->content); return 0;
-	case TAG_COMMAND: frame_field_span(f, &r->command); return 0;
-	case TAG_USERNAME: frame_field_span(f, &r->username); return 0;
-	case TAG_HOSTNAME: frame_field_span(f, &r->hostname); return 0;
-	case TAG_WORKING_DIR: frame_field_span(f, &r->working_dir); return 0;
-	case TAG_PY_PATH: frame_field_span(f, &r->py_path); return 0;
-	case TAG_PREFIX: frame_field_span(f, &r->prefix); return 0;
-	case TAG_SUFFIX: frame_field_span(f, &r->suffix); return 0;
-	default: return 0;
-	}
 }
 
 int
 hr_frame_get_result(const void *p, size_t len, struct hr_run_result *ret, struct hr_err *err)
 {
-	static const struct hr_span none = {"", 0};
-	struct hr_run_result r = {.content = none,
-	    .command = none,
-	    .username = none,
-	    .hostname = none,
-	    .working_dir = none,
-	    .py_path = none,
-	    .prefix = none,
-	    .suffix = none};
-	struct frame_field f;
-	size_t at = 0;
-	int more;
-
-	while ((more = frame_field_next(p, len, &at, &f, err)) > 0)
-		if (result_field(&f, &r, err) < 0)
-			return -1;
-	if (more < 0)
+	if (get(&result_layout, p, len, ret, err) < 0)
 		return -1;
-	*ret = r;
+	if (ret->clock >= HR_CLOCKS)
+		return hr_err_set(err, HR_E_PROTO, "there is no clock %u", (unsigned)ret->clock);
 	return 0;
 }
 
 int
 hr_frame_get_act(const void *p, size_t len, struct hr_act_request *ret, struct hr_err *err)
 {
-	static const struct hr_span none = {"", 0};
-	struct hr_act_request r = {.type = none, .action = none, .working_dir = none, .key = none};
-	struct frame_field f;
-	size_t at = 0;
-	int more;
-
-	while ((more = frame_field_next(p, len, &at, &f, err)) > 0)
-		switch (f.tag) {
-		case TAG_AGAIN:
-			if (frame_field_bool(&f, &r.again, err) < 0)
-				return -1;
-			break;
-		case TAG_TYPE: frame_field_span(&f, &r.type); break;
-		case TAG_ACTION: frame_field_span(&f, &r.action); break;
-		case TAG_WORKING_DIR: frame_field_span(&f, &r.working_dir); break;
-		case TAG_KEY: frame_field_span(&f, &r.key); break;
-		default: break;
-		}
-	if (more < 0)
-		return -1;
-	*ret = r;
-	return 0;
+	return get(&act_layout, p, len, ret, err);
 }
 
 int
 hr_frame_get_answer(const void *p, size_t len, struct hr_act_answer *ret, struct hr_err *err)
 {
-	struct hr_act_answer a = {.status = 200, .body = {"", 0}, .reason = {"", 0}};
-	struct frame_field f;
-	size_t at = 0;
+	clear(&answer_layout, ret);
+	ret->status = 200;
+	return get_fields(&answer_layout, p, len, ret, err);
+}
+
+int
+hr_frame_get_state(const void *p, size_t len, struct hr_session_state *ret, struct hr_err *err)
+{
+	return get(&state_layout, p, len, ret, err);
+}
+
+int
+hr_frame_get_follow(const void *p, size_t len, struct hr_follow_request *ret, struct hr_err *err)
+{
+	return get(&follow_layout, p, len, ret, err);
+}
+
+int
+hr_frame_get_output(const void *p, size_t len, struct hr_output_piece *ret, struct hr_err *err)
+{
+	return get(&output_layout, p, len, ret, err);
+}
+
+static bool
+is_size(int64_t n)
+{
+	return n >= 1 && n <= HR_TERMINAL_MAX;
+}
+
+int
+hr_frame_get_press(const void *p, size_t len, struct hr_press_request *ret, struct hr_err *err)
+{
+	const struct hr_press_request *r = ret;
+
+	if (get(&press_layout, p, len, ret, err) < 0)
+		return -1;
+	if (r->what < HR_PRESS_TEXT || r->what > HR_PRESS_END ||
+	    (r->what == HR_PRESS_SIGNAL && (r->signal < 1 || r->signal > 64)) ||
+	    (r->what == HR_PRESS_SIZE && (!is_size(r->rows) || !is_size(r->columns))) ||
+	    (r->what == HR_PRESS_KEYS && r->text.len > 0 && r->text.p[r->text.len - 1] != '\0'))
+		return hr_err_set(err, HR_E_PROTO, "a press that is none");
+	return 0;
+}
+
+int
+hr_frame_get_list(const void *p, size_t len, struct hr_command_state ret[HR_COMMANDS_MAX],
+    size_t *ret_n, struct hr_err *err)
+{
+	struct raw raw;
+	size_t at = 0, n = 0;
 	int more;
 
-	while ((more = frame_field_next(p, len, &at, &f, err)) > 0) {
-		if (f.tag == TAG_BODY)
-			frame_field_span(&f, &a.body);
-		else if (f.tag == TAG_REASON)
-			frame_field_span(&f, &a.reason);
-		else if (f.tag == TAG_STATUS &&
-			 frame_field_fixed(&f, &a.status, sizeof(a.status), err) < 0)
+	while ((more = next_field(p, len, &at, &raw, err)) > 0) {
+		if (raw.tag == TAG_ID) {
+			if (n == HR_COMMANDS_MAX)
+				return hr_err_set(err, HR_E_PROTO, "too many commands");
+			clear(&command_layout, &ret[n++]);
+		}
+		if (n > 0 && get_field(&command_layout, &raw, &ret[n - 1], err) < 0)
 			return -1;
 	}
-	if (more < 0)
-		return -1;
-	*ret = a;
-	return 0;
+	*ret_n = n;
+	return more;
 }

@@ -38,20 +38,20 @@ enum hr_frame_type {
 	HR_FRAME_REFUSED = 18, /* supervisor -> worker, for a plugin that cannot start: reason */
 };
 
-/* One `run` action as the keeper needs it. Borrowed pointers, lengths beside them. */
+/* Of a command: which one ended the waiting for it. */
+enum hr_clock { HR_CLOCK_NONE, HR_CLOCK_NO_OUTPUT, HR_CLOCK_HARD, HR_CLOCKS };
+
+/* One `run` action as the keeper needs it. Borrowed. */
 struct hr_run_request {
-	const char *command; /* not stripped; may hold any byte but NUL */
-	size_t command_len;
+	struct hr_span command; /* not stripped; may hold any byte but NUL */
 	bool is_input;
 	bool blocking;
-	bool hidden;      /* truthiness of the action's flag: the observation is not truncated */
-	bool has_timeout; /* false: no hard limit */
-	double timeout;   /* seconds; 0 counts as none; may be negative, huge, inf or nan */
-	const char *key;  /* at-most-once key, "" if none */
-	size_t key_len;
-	uint32_t attempt; /* of the journal's entry of that key; 0: it has none */
-	bool again;       /* it was begun before: to be joined or told of, never to be done */
-	bool stays;       /* another RUN may come on this connection */
+	bool hidden;        /* truthiness of the action's flag: the observation is not truncated */
+	double timeout;     /* seconds; 0 and nan: no hard limit; may be negative, huge or inf */
+	struct hr_span key; /* at-most-once key, "" if none */
+	uint32_t attempt;   /* of the journal's entry of that key; 0: it has none */
+	bool again;         /* it was begun before: to be joined or told of, never to be done */
+	bool stays;         /* another RUN may come on this connection */
 };
 
 /* What came of it: an observation, or an error observation (is_error: content only). */
@@ -59,7 +59,8 @@ struct hr_run_result {
 	bool is_error;
 	bool hidden;            /* to be echoed in extras.hidden */
 	bool has_metadata;      /* false: username, hostname, working_dir, py path are null */
-	int64_t exit_code, pid; /* -1 without metadata */
+	int64_t exit_code, pid; /* -1 without metadata; pid: that of a job in the background */
+	enum hr_clock clock;    /* the command goes on, and its time is over */
 	struct hr_span content, command, username, hostname, working_dir, py_path, prefix, suffix;
 };
 
@@ -138,15 +139,13 @@ struct hr_press_request {
 };
 
 /* Encoders append one whole frame to b (check b afterwards). */
+void hr_frame_put_empty(struct hr_buf *b, enum hr_frame_type type); /* one without fields */
 void hr_frame_put_run(struct hr_buf *b, const struct hr_run_request *r);
 void hr_frame_put_result(struct hr_buf *b, const struct hr_run_result *r);
-void hr_frame_put_status(struct hr_buf *b);
 void hr_frame_put_follow(struct hr_buf *b, const struct hr_follow_request *r);
 void hr_frame_put_output(struct hr_buf *b, const struct hr_output_piece *o);
 void hr_frame_put_press(struct hr_buf *b, const struct hr_press_request *r);
-void hr_frame_put_unknown(struct hr_buf *b);
 void hr_frame_put_state(struct hr_buf *b, const struct hr_session_state *s);
-void hr_frame_put_commands(struct hr_buf *b);
 void hr_frame_put_list(struct hr_buf *b, const struct hr_command_state *v, size_t n);
 void hr_frame_put_act(struct hr_buf *b, const struct hr_act_request *r);
 void hr_frame_put_answer(struct hr_buf *b, const struct hr_act_answer *a);
@@ -158,7 +157,14 @@ void hr_frame_put_refused(struct hr_buf *b, const char *reason);
 int hr_frame_get(const void *p, size_t len, uint32_t *ret_type, const char **ret_payload,
     size_t *ret_len, size_t *ret_used, size_t *ret_need, struct hr_err *err);
 
-/* Decoders of a payload; results borrow from it. Missing fields keep their zero values. */
+/* Reads from a blocking descriptor into b, at whose beginning a frame is or will be, until all of
+ * it is there. 1: as hr_frame_get(); what came behind it is in b, too; 0: the peer has gone; -1:
+ * not our protocol, no memory, or reading failed (err->sys EAGAIN: the descriptor's time limit). */
+int hr_frame_read(int fd, struct hr_buf *b, uint32_t *ret_type, const char **ret_payload,
+    size_t *ret_len, size_t *ret_used, struct hr_err *err);
+
+/* Decoders of a payload; results borrow from it. Missing numbers are 0 and missing texts "". After
+ * -1 nothing in *ret may be used. */
 int hr_frame_get_run(const void *p, size_t len, struct hr_run_request *ret, struct hr_err *err);
 int hr_frame_get_result(const void *p, size_t len, struct hr_run_result *ret, struct hr_err *err);
 int

@@ -4,8 +4,7 @@
 noinst_LTLIBRARIES += libproto.la libprotojson.la libkeysum.la
 libproto_la_SOURCES = \
 	%D%/channel.c %D%/channel.h \
-	%D%/frame.c %D%/frame.h %D%/frame_int.h \
-	%D%/frame_live.c \
+	%D%/frame.c %D%/frame.h \
 	%D%/journal.c %D%/journal.h %D%/journal_int.h \
 	%D%/journal_brief.c %D%/journal_slots.c \
 	%D%/journal_spare.c %D%/journal_tidy.c \

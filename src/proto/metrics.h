@@ -8,11 +8,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "proto/frame.h"
+
 #define HR_METRICS_ACTIONS 32 /* at least hr_action_classes_n */
 #define HR_METRICS_BUCKETS 16 /* at least the bounds of the histogram and one */
 #define HR_METRICS_EXITS 257  /* 0 to 255, and all others */
 
-enum hr_clock { HR_CLOCK_NONE, HR_CLOCK_NO_OUTPUT, HR_CLOCK_HARD, HR_CLOCKS };
 enum hr_restart { HR_RESTART_WORKER, HR_RESTART_SESSION, HR_RESTART_NGINX, HR_RESTARTS };
 
 #define HR_METRICS_MINUTES 5  /* the window of hr_metrics_recent() */

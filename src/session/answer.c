@@ -19,14 +19,8 @@
 	"parameter in execute_bash for future commands."
 #define CONTINUED "[Below is the output of the previous command.]\n"
 
-static struct hr_core_text
-text_of(const struct hr_buf *b)
-{
-	return (struct hr_core_text){hr_buf_str(b), b->len};
-}
-
 static void
-give(struct hr_core *c, const struct hr_core_result *r)
+give(struct hr_core *c, const struct hr_run_result *r)
 {
 	c->active = c->to_type = false;
 	c->ops.result(c->arg, r);
@@ -35,10 +29,10 @@ give(struct hr_core *c, const struct hr_core_result *r)
 void
 core_answer_error(struct hr_core *c, const char *text, size_t len)
 {
-	const struct hr_core_result r = {.is_error = true,
+	const struct hr_run_result r = {.is_error = true,
 	    .hidden = c->hidden,
 	    .exit_code = -1,
-	    .job = -1,
+	    .pid = -1,
 	    .content = {text, len}};
 
 	give(c, &r);
@@ -47,8 +41,8 @@ core_answer_error(struct hr_core *c, const char *text, size_t len)
 void
 core_answer_nothing(struct hr_core *c, const char *text)
 {
-	const struct hr_core_result r = {
-	    .hidden = c->hidden, .exit_code = -1, .job = -1, .content = {text, strlen(text)}};
+	const struct hr_run_result r = {
+	    .hidden = c->hidden, .exit_code = -1, .pid = -1, .content = hr_span_of(text)};
 
 	give(c, &r);
 }
@@ -107,11 +101,11 @@ take(struct hr_core *c, struct hr_buf *content, struct hr_buf *prefix, bool comp
 }
 
 static void
-answer_run(struct hr_core *c, bool completed, struct hr_buf *suffix)
+answer_run(struct hr_core *c, bool completed, enum hr_clock clock, struct hr_buf *suffix)
 {
 	struct hr_buf content, prefix;
 	struct hr_err err = {0};
-	struct hr_core_result r = {.hidden = c->hidden, .exit_code = -1, .job = -1};
+	struct hr_run_result r = {.hidden = c->hidden, .exit_code = -1, .pid = -1, .clock = clock};
 
 	hr_buf_init(&content, CORE_COMMAND_CAP);
 	hr_buf_init(&prefix, CORE_FIELD_CAP);
@@ -119,18 +113,18 @@ answer_run(struct hr_core *c, bool completed, struct hr_buf *suffix)
 		core_answer_error(c, err.msg, strlen(err.msg));
 		goto out;
 	}
-	r.command = text_of(&c->command);
-	r.content = text_of(&content);
-	r.prefix = text_of(&prefix);
-	r.suffix = text_of(suffix);
+	r.command = hr_span_of_buf(&c->command);
+	r.content = hr_span_of_buf(&content);
+	r.prefix = hr_span_of_buf(&prefix);
+	r.suffix = hr_span_of_buf(suffix);
 	if (completed) {
 		r.has_metadata = true;
 		r.exit_code = c->exit_code;
-		r.job = c->job;
-		r.username = text_of(&c->username);
-		r.hostname = (struct hr_core_text){c->config.hostname, strlen(c->config.hostname)};
-		r.working_dir = text_of(&c->cwd);
-		r.py_path = text_of(&c->py_path);
+		r.pid = c->job;
+		r.username = hr_span_of_buf(&c->username);
+		r.hostname = hr_span_of(c->config.hostname);
+		r.working_dir = hr_span_of_buf(&c->cwd);
+		r.py_path = hr_span_of_buf(&c->py_path);
 	}
 	give(c, &r);
 out:
@@ -155,19 +149,19 @@ core_answer_completed(struct hr_core *c)
 		c->texts++;
 	hr_buf_reset(&c->notice);
 	c->running = c->ended = false;
-	answer_run(c, true, &suffix);
+	answer_run(c, true, HR_CLOCK_NONE, &suffix);
 	c->observations = 0;
 	hr_view_reset(c->view, !c->own);
 	hr_buf_done(&suffix);
 }
 
-/* The command goes on: what was shown is remembered. */
+/* The command goes on: what was shown is remembered. clock: why we answer all the same. */
 static void
-answer_unfinished(struct hr_core *c, struct hr_buf *suffix)
+answer_unfinished(struct hr_core *c, enum hr_clock clock, struct hr_buf *suffix)
 {
 	struct hr_err err = {0};
 
-	answer_run(c, false, suffix);
+	answer_run(c, false, clock, suffix);
 	c->running = true;
 	c->observations++;
 	/* without memory for it the next observation repeats text: better than none */
@@ -183,7 +177,7 @@ core_answer_no_change(struct hr_core *c)
 	hr_buf_init(&suffix, CORE_FIELD_CAP);
 	hr_buf_addf(&suffix, "\n[The command has no new output after %lld seconds. " ADVICE "]",
 	    (long long)(c->config.no_change_ms / 1000));
-	answer_unfinished(c, &suffix);
+	answer_unfinished(c, HR_CLOCK_NO_OUTPUT, &suffix);
 }
 
 void
@@ -195,7 +189,7 @@ core_answer_timeout(struct hr_core *c)
 	hr_buf_adds(&suffix, "\n[The command timed out after ");
 	hr_float_repr(&suffix, c->timeout);
 	hr_buf_adds(&suffix, " seconds. " ADVICE "]");
-	answer_unfinished(c, &suffix);
+	answer_unfinished(c, HR_CLOCK_HARD, &suffix);
 }
 
 void
@@ -210,5 +204,5 @@ core_answer_refused(struct hr_core *c)
 	    "\" is NOT executed. The previous command is still running - You CANNOT send new "
 	    "commands until the previous command is completed. By setting `is_input` to `true`, "
 	    "you can interact with the current process: " ADVICE "]");
-	answer_unfinished(c, &suffix);
+	answer_unfinished(c, HR_CLOCK_NONE, &suffix);
 }

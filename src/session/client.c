@@ -298,34 +298,13 @@ answer(struct client *c)
 	client_send(c);
 }
 
-static struct hr_span
-span_of(const struct hr_core_text *t)
-{
-	return (struct hr_span){t->p, t->len};
-}
-
 void
-client_result(struct hr_keeper *k, const struct hr_core_result *r)
+client_result(struct hr_keeper *k, const struct hr_run_result *r)
 {
 	struct client *c = k->active;
-	struct hr_run_result out = {
-	    .is_error = r->is_error,
-	    .hidden = r->hidden,
-	    .has_metadata = r->has_metadata,
-	    .exit_code = r->exit_code,
-	    .pid = r->job,
-	    .content = span_of(&r->content),
-	    .command = span_of(&r->command),
-	    .username = span_of(&r->username),
-	    .hostname = span_of(&r->hostname),
-	    .working_dir = span_of(&r->working_dir),
-	    .py_path = span_of(&r->py_path),
-	    .prefix = span_of(&r->prefix),
-	    .suffix = span_of(&r->suffix),
-	};
 
 	k->active = NULL;
-	hr_frame_put_result(&c->out, &out);
+	hr_frame_put_result(&c->out, r);
 	c->has_result = true;
 	resume_note_result(k, c);
 	client_share(c);
@@ -378,7 +357,6 @@ void
 client_next(struct hr_keeper *k)
 {
 	struct hr_run_request run;
-	struct hr_core_request r = {0};
 	struct client *c;
 	const char *payload;
 	size_t len, used, need;
@@ -399,20 +377,13 @@ client_next(struct hr_keeper *k)
 			client_over(c);
 			continue;
 		}
-		r.command = run.command;
-		r.command_len = run.command_len;
-		r.is_input = run.is_input;
-		r.blocking = run.blocking;
-		r.hidden = run.hidden;
-		r.has_timeout = run.has_timeout;
-		r.timeout = run.timeout;
 		/* a later attempt is about to come, or has been made elsewhere */
 		if (!hr_journal_begin(&k->journal, c->key, c->key_len, c->attempt)) {
 			client_over(c);
 			continue;
 		}
 		k->active = c;
-		keeper_request(k, &r);
+		keeper_request(k, &run);
 	}
 }
 
@@ -446,8 +417,8 @@ client_dispatch(struct client *c, uint32_t type, const char *payload, size_t len
 		/* from now on only its end could be read: that is noticed when we answer */
 		hr_watch_free(c->readable);
 		c->readable = NULL;
-		c->key = run.key;
-		c->key_len = run.key_len;
+		c->key = run.key.p;
+		c->key_len = run.key.len;
 		c->attempt = run.attempt;
 		client_unsettle(c);
 		c->asks_to_stay = run.stays;
@@ -456,7 +427,7 @@ client_dispatch(struct client *c, uint32_t type, const char *payload, size_t len
 		if (client_join(c))
 			return;
 		if (run.again) {
-			hr_frame_put_unknown(&c->out);
+			hr_frame_put_empty(&c->out, HR_FRAME_UNKNOWN);
 			answer(c);
 			return;
 		}

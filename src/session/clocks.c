@@ -12,7 +12,7 @@
 #define CHANGE_LOOKS 100
 
 void
-core_start_clocks(struct hr_core *c, const struct hr_core_request *r, int64_t now)
+core_start_clocks(struct hr_core *c, const struct hr_run_request *r, int64_t now)
 {
 	double ms;
 
@@ -22,7 +22,7 @@ core_start_clocks(struct hr_core *c, const struct hr_core_request *r, int64_t no
 	c->blocking = r->blocking;
 	c->hard_at = INT64_MAX;
 	c->timeout = r->timeout;
-	if (!r->has_timeout || r->timeout == 0 || isnan(r->timeout))
+	if (r->timeout == 0 || isnan(r->timeout))
 		return;
 	ms = r->timeout * 1000.0;
 	/* beyond some 100 years there is no difference to never */

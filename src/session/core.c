@@ -237,7 +237,7 @@ is_one_command(struct hr_core *c)
 }
 
 static void
-request_idle(struct hr_core *c, const struct hr_core_request *r, int64_t now)
+request_idle(struct hr_core *c, const struct hr_run_request *r, int64_t now)
 {
 	if (c->command.len == 0)
 		core_answer_nothing(c, "ERROR: No previous running command to retrieve logs from.");
@@ -248,7 +248,7 @@ request_idle(struct hr_core *c, const struct hr_core_request *r, int64_t now)
 }
 
 static void
-request_running(struct hr_core *c, const struct hr_core_request *r, int64_t now)
+request_running(struct hr_core *c, const struct hr_run_request *r, int64_t now)
 {
 	core_watch(c, now);
 	if (c->command.len > 0 && !r->is_input) {
@@ -268,7 +268,7 @@ request_running(struct hr_core *c, const struct hr_core_request *r, int64_t now)
 }
 
 void
-hr_core_request(struct hr_core *c, const struct hr_core_request *r, int64_t now)
+hr_core_request(struct hr_core *c, const struct hr_run_request *r, int64_t now)
 {
 	const char *p;
 	size_t len;
@@ -278,7 +278,7 @@ hr_core_request(struct hr_core *c, const struct hr_core_request *r, int64_t now)
 	c->requests++;
 	c->hidden = r->hidden;
 	c->echoed = c->retyped = false;
-	p = hr_shell_strip(r->command, r->command_len, &len);
+	p = hr_shell_strip(r->command.p, r->command.len, &len);
 	hr_buf_reset(&c->command);
 	hr_buf_add(&c->command, p, len);
 	if (c->command.fail != HR_OK) {

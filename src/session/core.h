@@ -11,39 +11,13 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "proto/frame.h"
 #include "session/view.h"
 
 struct hr_buf;
 struct hr_core;
 struct hr_hook;
 struct hr_session_result;
-
-/* A `run` action; the core copies what it keeps. */
-struct hr_core_request {
-	const char *command; /* as the client sent it; NUL bytes were refused before */
-	size_t command_len;
-	bool is_input;
-	bool blocking;
-	bool hidden;
-	bool has_timeout;
-	double timeout; /* seconds */
-};
-
-struct hr_core_text {
-	const char *p;
-	size_t len;
-};
-
-/* Borrowed for the call. The fields of struct hr_run_result (proto/frame.h), without the wire. */
-struct hr_core_result {
-	bool is_error;
-	bool hidden;
-	bool has_metadata;
-	int exit_code;
-	int job; /* -1: none */
-	struct hr_core_text content, command, username, hostname, working_dir, py_path, prefix,
-	    suffix;
-};
 
 /* What the shell said at a prompt; borrowed for the call. */
 struct hr_core_prompt {
@@ -92,8 +66,8 @@ struct hr_core_ops {
 	/* The shell ended or must go: end what is left of it and start another in the old
 	 * directory. The directory it was started in (borrowed), or NULL with *err. */
 	const char *(*restart)(void *arg, struct hr_err *err);
-	void (*result)(void *arg, const struct hr_core_result *r); /* of the one request in hand */
-	void (*ready)(void *arg);                                  /* first prompt of a shell */
+	void (*result)(void *arg, const struct hr_run_result *r); /* of the one request in hand */
+	void (*ready)(void *arg);                                 /* first prompt of a shell */
 	/* The command in hand is typed; and it is over: the shell is back at a prompt, or has ended
 	 * itself. For the record alone; both may be NULL. */
 	void (*began)(void *arg, const char *p, size_t len);
@@ -114,8 +88,9 @@ void hr_core_free(struct hr_core *c);
 /* The first shell was started in dir; later ones are by ops->restart. */
 void hr_core_started(struct hr_core *c, const char *dir, int64_t now);
 
-/* One at a time: only when the result of the one before was given. */
-void hr_core_request(struct hr_core *c, const struct hr_core_request *r, int64_t now);
+/* One at a time: only when the result of the one before was given. The core copies what it keeps.
+ */
+void hr_core_request(struct hr_core *c, const struct hr_run_request *r, int64_t now);
 bool hr_core_busy(const struct hr_core *c);    /* a request is in hand */
 bool hr_core_running(const struct hr_core *c); /* a command was started and has not ended */
 bool

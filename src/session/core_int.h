@@ -75,7 +75,7 @@ void core_begun(struct hr_core *c); /* the command in hand is about to be typed 
 void core_await_readline(struct hr_core *c, int64_t now); /* it must take the terminal soon */
 
 /* clocks.c */
-void core_start_clocks(struct hr_core *c, const struct hr_core_request *r, int64_t now);
+void core_start_clocks(struct hr_core *c, const struct hr_run_request *r, int64_t now);
 int64_t core_no_change_at(const struct hr_core *c); /* a look may put it off */
 void core_see_change(struct hr_core *c);            /* looks whether the output was a change */
 void core_feed(struct hr_core *c, const char *p, size_t len, int64_t now); /* to the view */

@@ -100,12 +100,10 @@ keeper_ready(struct hr_keeper *k)
 static void
 init_next(struct hr_keeper *k)
 {
-	struct hr_core_request r = {
-	    .blocking = true, .has_timeout = true, .timeout = INIT_TIMEOUT_S};
+	struct hr_run_request r = {.blocking = true, .timeout = INIT_TIMEOUT_S};
 
 	if (k->init_next < k->config->n_init_commands) {
-		r.command = k->config->init_commands[k->init_next];
-		r.command_len = strlen(r.command);
+		r.command = hr_span_of(k->config->init_commands[k->init_next]);
 		hr_core_request(k->core, &r, hr_now_ms());
 		return;
 	}
@@ -113,7 +111,7 @@ init_next(struct hr_keeper *k)
 }
 
 static void
-op_result(void *arg, const struct hr_core_result *r)
+op_result(void *arg, const struct hr_run_result *r)
 {
 	struct hr_keeper *k = arg;
 
@@ -152,13 +150,13 @@ keeper_step(struct hr_keeper *k)
 }
 
 void
-keeper_request(struct hr_keeper *k, const struct hr_core_request *r)
+keeper_request(struct hr_keeper *k, const struct hr_run_request *r)
 {
 	shell_unstop(k);
 	k->hidden = r->hidden;
 	if (hr_core_running(k->core))
 		hr_shellproc_flow(&k->shell);
-	k->suspicious |= is_suspicious(r->command, r->command_len);
+	k->suspicious |= is_suspicious(r->command.p, r->command.len);
 	/* the clock's milliseconds are rounded down: no time-out may come early */
 	hr_core_request(k->core, r, hr_now_ms() + 1);
 }

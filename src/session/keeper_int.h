@@ -134,7 +134,7 @@ struct hr_keeper {
 };
 
 /* keeper.c */
-void keeper_request(struct hr_keeper *k, const struct hr_core_request *r);
+void keeper_request(struct hr_keeper *k, const struct hr_run_request *r);
 void keeper_stop(struct hr_keeper *k);
 void keeper_ready(struct hr_keeper *k);
 void keeper_arm(struct hr_keeper *k); /* after anything moved the core: what waits, and the timer */
@@ -207,7 +207,7 @@ void follow_free_all(struct hr_keeper *k);
 int client_listen(struct hr_keeper *k, struct hr_err *err);
 int client_add(struct hr_keeper *k, int fd, struct hr_err *err);
 void client_next(struct hr_keeper *k); /* hands the oldest request to an idle core */
-void client_result(struct hr_keeper *k, const struct hr_core_result *r);
+void client_result(struct hr_keeper *k, const struct hr_run_result *r);
 void client_free_all(struct hr_keeper *k);
 /* The request in hand and the last result of a predecessor. */
 int client_resume(

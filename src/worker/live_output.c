@@ -55,37 +55,16 @@ following_free(void *arg)
 static int
 next_piece(struct following *f, struct hr_output_piece *ret, size_t *ret_used, struct hr_err *err)
 {
-	size_t len, need = HR_FRAME_HEADER;
 	const char *payload;
 	uint32_t type;
-	char *room;
-	ssize_t n;
-	int found;
+	size_t len;
+	int r = hr_frame_read(f->keeper, &f->frame, &type, &payload, &len, ret_used, err);
 
-	for (;;) {
-		found = hr_frame_get(hr_buf_str(&f->frame), f->frame.len, &type, &payload, &len,
-		    ret_used, &need, err);
-		if (found < 0)
-			return -1;
-		if (found == 1 && type != HR_FRAME_OUTPUT)
-			return hr_err_set(err, HR_E_PROTO, "a frame of type %u", type);
-		if (found == 1)
-			return hr_frame_get_output(payload, len, ret, err) == 0 ? 1 : -1;
-		room = hr_buf_reserve(&f->frame, need - f->frame.len + 65536);
-		if (room == NULL)
-			return hr_buf_check(&f->frame, err);
-		n = hr_fd_read(f->keeper, room, need - f->frame.len + 65536);
-		if (n <= 0)
-			return n == 0 ? 0 : hr_err_sys(err, errno, "the shell's keeper");
-		hr_buf_grew(&f->frame, (size_t)n);
-	}
-}
-
-static void
-drop(struct hr_buf *b, size_t n)
-{
-	memmove(b->p, b->p + n, b->len - n);
-	b->len -= n;
+	if (r <= 0)
+		return r;
+	if (type != HR_FRAME_OUTPUT)
+		return hr_err_set(err, HR_E_PROTO, "a frame of type %u", type);
+	return hr_frame_get_output(payload, len, ret, err) == 0 ? 1 : -1;
 }
 
 /* ---- events ---- */
@@ -246,7 +225,7 @@ send_output(void *arg, struct hr_sink *sink, struct hr_err *err)
 				r = send_piece(f, &piece, sink, err);
 			if (r <= 0)
 				return r;
-			drop(&f->frame, used);
+			hr_buf_drop_front(&f->frame, used);
 		}
 		if (!wait_output(f, sink))
 			return 0;

@@ -96,7 +96,7 @@ ask(const char *path, const struct hr_buf *request, char *answer)
 int
 main(int argc, char **argv)
 {
-	struct hr_run_request request = {.key = ""};
+	struct hr_run_request request = {.key = {"", 0}};
 	uint64_t begun, at, now, end;
 	struct bench_lat lat;
 	struct hr_buf frame;
@@ -107,8 +107,7 @@ main(int argc, char **argv)
 		(void)fputs("usage: bench_frame SOCKET SECONDS COMMAND\n", stderr);
 		return 2;
 	}
-	request.command = argv[3];
-	request.command_len = strlen(argv[3]);
+	request.command = hr_span_of(argv[3]);
 	hr_buf_init(&frame, 1 << 20);
 	hr_frame_put_run(&frame, &request);
 	answer = malloc(ANSWER_MAX);

@@ -103,8 +103,7 @@ press(struct hr_buf *frame, struct hr_err *err)
 static int
 run_on(bool kept, struct hr_buf *frame, struct hr_err *err)
 {
-	const struct hr_run_request q = {
-	    .command = "make", .command_len = 4, .key = "k", .key_len = 1, .stays = kept};
+	const struct hr_run_request q = {.command = {"make", 4}, .key = {"k", 1}, .stays = kept};
 	const struct hr_shell_place at = {.run_dir = fault_dir(), .session = NULL};
 	struct hr_run_result result;
 	int fd = hr_shell_connect(&at, err), r = -1;

@@ -48,8 +48,7 @@ ask(struct hr_buf *frame, const char **payload, size_t *len, int *io_fd)
 static void
 ask_run(struct hr_buf *b, const char *command, int *io_fd)
 {
-	const struct hr_run_request q = {
-	    .command = command, .command_len = strlen(command), .stays = true};
+	const struct hr_run_request q = {.command = hr_span_of(command), .stays = true};
 	struct hr_run_result r;
 	const char *payload;
 	size_t len;

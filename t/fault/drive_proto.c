@@ -26,7 +26,7 @@
 static int
 frames(struct hr_err *err)
 {
-	struct hr_run_request run = {.command = "ls\n", .command_len = 3, .key = "k", .key_len = 1};
+	struct hr_run_request run = {.command = {"ls\n", 3}, .key = {"k", 1}};
 	struct hr_run_result result = {
 	    .exit_code = 7, .content = {"text", 4}, .working_dir = {"/w", 2}};
 	struct hr_session_state state = {.ready = true, .reason = {"", 0}};
@@ -39,7 +39,7 @@ frames(struct hr_err *err)
 	hr_buf_init(&b, BIG);
 	hr_frame_put_run(&b, &run);
 	hr_frame_put_result(&b, &result);
-	hr_frame_put_status(&b);
+	hr_frame_put_empty(&b, HR_FRAME_STATUS);
 	hr_frame_put_state(&b, &state);
 	r = hr_buf_check(&b, err);
 	while (r == 0 && at < b.len) {

@@ -70,13 +70,13 @@ op_restart(void *arg, struct hr_err *err)
 }
 
 static void
-op_result(void *arg, const struct hr_core_result *r)
+op_result(void *arg, const struct hr_run_result *r)
 {
 	struct world *w = arg;
 
 	w->results++;
 	w->is_error = r->is_error;
-	fault_tell("%d %d [", r->is_error, r->exit_code);
+	fault_tell("%d %d [", r->is_error, (int)r->exit_code);
 	fault_tell_bytes(r->content.p, r->content.len);
 	fault_tell("] ");
 	fault_tell_bytes(r->suffix.p, r->suffix.len);
@@ -123,7 +123,7 @@ shell_prompt(struct world *w, int exit_code, int64_t now)
 static void
 command(struct world *w, const char *text, int64_t now)
 {
-	const struct hr_core_request r = {.command = text, .command_len = strlen(text)};
+	const struct hr_run_request r = {.command = hr_span_of(text)};
 
 	hr_core_request(w->core, &r, now);
 	if (!hr_core_busy(w->core))

@@ -47,9 +47,10 @@ run_again(const struct hr_run_request *r, struct hr_buf *b)
 	hr_frame_put_run(b, r);
 	p = payload_of(b, &len);
 	must(hr_frame_get_run(p, len, &again, NULL) == 0);
-	must(again.command_len == r->command_len && again.key_len == r->key_len);
-	must(again.is_input == r->is_input && again.has_timeout == r->has_timeout);
-	must(memchr(r->command, '\0', r->command_len) == NULL);
+	must(again.command.len == r->command.len && again.key.len == r->key.len);
+	must(again.is_input == r->is_input &&
+	     memcmp(&again.timeout, &r->timeout, sizeof(r->timeout)) == 0);
+	must(memchr(r->command.p, '\0', r->command.len) == NULL);
 }
 
 static void

@@ -13,7 +13,7 @@
 #endif
 
 static char *
-copy(const struct hr_core_text *t)
+copy(const struct hr_span *t)
 {
 	char *s = calloc(1, t->len + 1);
 
@@ -136,7 +136,7 @@ op_restart(void *arg, struct hr_err *err)
 }
 
 static void
-op_result(void *arg, const struct hr_core_result *r)
+op_result(void *arg, const struct hr_run_result *r)
 {
 	struct fake *f = arg;
 
@@ -146,7 +146,8 @@ op_result(void *arg, const struct hr_core_result *r)
 	f->last.hidden = r->hidden;
 	f->last.has_metadata = r->has_metadata;
 	f->last.exit_code = r->exit_code;
-	f->last.job = r->job;
+	f->last.job = (int)r->pid;
+	f->last.clock = r->clock;
 	f->last.content = copy(&r->content);
 	f->last.content_len = r->content.len;
 	f->last.command = copy(&r->command);
@@ -375,12 +376,10 @@ fake_start(struct fake *f)
 void
 fake_ask(struct fake *f, const struct fake_ask *a)
 {
-	struct hr_core_request r = {.command = a->command,
-	    .command_len = strlen(a->command),
+	struct hr_run_request r = {.command = hr_span_of(a->command),
 	    .is_input = a->is_input,
 	    .blocking = a->blocking,
 	    .hidden = a->hidden,
-	    .has_timeout = a->timeout != 0,
 	    .timeout = a->timeout};
 
 	f->requests++;

@@ -20,6 +20,7 @@
 struct fake_result {
 	bool is_error, hidden, has_metadata;
 	int exit_code, job;
+	enum hr_clock clock;
 	char *content, *command, *username, *hostname, *working_dir, *py_path, *prefix, *suffix;
 	size_t content_len;
 };

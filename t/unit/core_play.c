@@ -51,19 +51,18 @@ check_last(struct play *y)
 }
 
 static void
-request(struct play *y, struct hr_core_request *r, uint8_t how)
+request(struct play *y, struct hr_run_request *r, uint8_t how)
 {
 	static const double timeouts[] = {0, 0.5, 30, -1, INFINITY, NAN, 1e300, 10};
 
 	r->is_input = (how & 1) != 0;
 	r->blocking = (how & 2) != 0;
 	r->hidden = (how & 4) != 0;
-	r->has_timeout = (how & 8) != 0;
-	r->timeout = timeouts[how >> 5];
+	r->timeout = (how & 8) != 0 ? timeouts[how >> 5] : 0;
 	if (hr_core_busy(y->f.core))
 		return;
-	y->endless = r->blocking && !(r->has_timeout && (r->timeout == 0.5 || r->timeout == 30 ||
-							    r->timeout == -1 || r->timeout == 10));
+	y->endless = r->blocking && !(r->timeout == 0.5 || r->timeout == 30 || r->timeout == -1 ||
+					r->timeout == 10);
 	y->f.requests++;
 	hr_core_request(y->f.core, r, y->f.now);
 }
@@ -75,7 +74,7 @@ ask_known(struct play *y)
 	    "exit 3", "echo \"x", "read -e x", "cat <<E\nx\nE", "a\rb\x1b[201~", "# c", "C-p", "y"};
 	uint8_t which = next(y), how = next(y);
 	const char *text = texts[which % (sizeof(texts) / sizeof(texts[0]))];
-	struct hr_core_request r = {.command = text, .command_len = strlen(text)};
+	struct hr_run_request r = {.command = hr_span_of(text)};
 
 	request(y, &r, how);
 }
@@ -86,11 +85,11 @@ ask_any(struct play *y)
 	uint8_t how = next(y);
 	size_t n = next(y) % 64, left = (size_t)(y->end - y->p);
 	const uint8_t *nul;
-	struct hr_core_request r = {.command = (const char *)y->p};
+	struct hr_run_request r = {.command = {(const char *)y->p, 0}};
 
 	n = n < left ? n : left;
 	nul = memchr(y->p, '\0', n); /* refused before */
-	r.command_len = nul != NULL ? (size_t)(nul - y->p) : n;
+	r.command.len = nul != NULL ? (size_t)(nul - y->p) : n;
 	y->p += n;
 	request(y, &r, how);
 }

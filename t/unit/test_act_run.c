@@ -148,11 +148,11 @@ START_TEST(plain)
 	    "\"pid\":-1,\"username\":\"u\",\"hostname\":\"h\",\"working_dir\":\"/w\xEF\xBF\xBD\","
 	    "\"py_interpreter_path\":\"\",\"prefix\":\"\",\"suffix\":\"\"},\"hidden\":false},"
 	    "\"success\":true}");
-	ck_assert_uint_eq(keeper.req.command_len, 7);
-	ck_assert_mem_eq(keeper.req.command, "echo \xC3\xA9", 7);
+	ck_assert_uint_eq(keeper.req.command.len, 7);
+	ck_assert_mem_eq(keeper.req.command.p, "echo \xC3\xA9", 7);
 	ck_assert(!keeper.req.is_input && !keeper.req.blocking && !keeper.req.hidden);
-	ck_assert(!keeper.req.has_timeout);
-	ck_assert_mem_eq(keeper.req.key, "n:req1", 6);
+	ck_assert(keeper.req.timeout == 0);
+	ck_assert_mem_eq(keeper.req.key.p, "n:req1", 6);
 }
 END_TEST
 
@@ -162,7 +162,7 @@ START_TEST(flags_and_timeout)
 	run_with_keeper(RUN("\"command\":\"x\",\"is_input\":1,\"blocking\":\"no\",\"hidden\":[1]",
 	    ",\"timeout\":\" 7_0 \""));
 	ck_assert(keeper.req.is_input && keeper.req.blocking && keeper.req.hidden);
-	ck_assert(keeper.req.has_timeout && keeper.req.timeout == 70);
+	ck_assert(keeper.req.timeout == 70);
 	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "},\"hidden\":[1]},\"success\":true}"));
 }
 END_TEST
@@ -171,7 +171,7 @@ START_TEST(hidden_is_echoed)
 {
 	keeper_answers("");
 	run_with_keeper(RUN("\"command\":\"x\",\"hidden\":0", ",\"timeout\":null"));
-	ck_assert(!keeper.req.hidden && !keeper.req.has_timeout);
+	ck_assert(!keeper.req.hidden && keeper.req.timeout == 0);
 	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "\"hidden\":0}"));
 }
 END_TEST
@@ -211,7 +211,7 @@ next_keeper_knows_nothing(void)
 {
 	ck_assert(!keeper.req.again);
 	hr_buf_reset(&keeper.out);
-	hr_frame_put_unknown(&keeper.out);
+	hr_frame_put_empty(&keeper.out, HR_FRAME_UNKNOWN);
 	keeper_serve(accept(listener, NULL, NULL));
 	ck_assert(keeper.req.again);
 }
@@ -256,7 +256,7 @@ START_TEST(connection_is_kept)
 	ck_assert_int_eq(handle_action(&h, RUN("\"command\":\"x\"", "")), 200);
 	ck_assert_int_eq(handle_action(&h, RUN("\"command\":\"yy\"", "")), 200);
 	ck_assert_int_eq(pthread_join(keeper.thread, NULL), 0);
-	ck_assert_uint_eq(keeper.req.command_len, 2);
+	ck_assert_uint_eq(keeper.req.command.len, 2);
 	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "\"content\":\"out\""));
 }
 END_TEST
@@ -298,7 +298,7 @@ START_TEST(kept_connection_was_shut)
 	ck_assert_int_eq(handle_action(&h, RUN("\"command\":\"x\"", "")), 200);
 	ck_assert_int_eq(handle_action(&h, RUN("\"command\":\"yy\"", "")), 200);
 	ck_assert_int_eq(pthread_join(keeper.thread, NULL), 0);
-	ck_assert_uint_eq(keeper.req.command_len, 2);
+	ck_assert_uint_eq(keeper.req.command.len, 2);
 	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "\"content\":\"out\""));
 }
 END_TEST
@@ -342,7 +342,7 @@ START_TEST(keeper_talks_nonsense)
 	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "\"observation\":\"error\""));
 	hr_buf_reset(&keeper.out);
 	hr_buf_reset(&keeper.in);
-	hr_frame_put_status(&keeper.out);
+	hr_frame_put_empty(&keeper.out, HR_FRAME_STATUS);
 	run_with_keeper(RUN("\"command\":\"x\"", ""));
 	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "\"observation\":\"error\""));
 }
@@ -399,9 +399,9 @@ START_TEST(keys_of_requests)
 		h.r.idempotency_key = t[i].idempotency;
 		ck_assert_int_eq(handle_perform(&h), 200);
 		ck_assert_int_eq(pthread_join(keeper.thread, NULL), 0);
-		ck_assert_mem_eq(keeper.req.key, t[i].want, strlen(t[i].want));
+		ck_assert_mem_eq(keeper.req.key.p, t[i].want, strlen(t[i].want));
 		/* the rest tells one body from another */
-		ck_assert(keeper.req.key_len == strlen(t[i].want) || t[i].want[0] != 'n');
+		ck_assert(keeper.req.key.len == strlen(t[i].want) || t[i].want[0] != 'n');
 	}
 }
 END_TEST

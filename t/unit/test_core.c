@@ -249,6 +249,7 @@ START_TEST(outcome_b)
 	ck_assert_uint_eq(f.results, 0);
 	fake_wait(&f, 1);
 	check_result(1, "", "", FAKE_NO_OUTPUT);
+	ck_assert_int_eq(f.last.clock, HR_CLOCK_NO_OUTPUT);
 	check_no_metadata();
 	ck_assert(f.last.hidden);
 	ck_assert_str_eq(f.last.command, "sleep 100");
@@ -377,6 +378,7 @@ START_TEST(both_clocks_run)
 	ck_assert_uint_eq(f.results, 0);
 	fake_wait(&f, 500);
 	ck_assert_ptr_nonnull(strstr(f.last.suffix, "timed out after 12.5 seconds."));
+	ck_assert_int_eq(f.last.clock, HR_CLOCK_HARD);
 	ck_assert_str_eq(f.last.content, "............");
 }
 END_TEST

@@ -33,14 +33,11 @@ frame_whole(const struct hr_buf *b, uint32_t want_type, const char **ret_p, size
 
 START_TEST(run_round_trip)
 {
-	struct hr_run_request in = {.command = "echo \xff\n",
-				  .command_len = 7,
+	struct hr_run_request in = {.command = {"echo \xff\n", 7},
 				  .is_input = true,
 				  .hidden = true,
-				  .has_timeout = true,
 				  .timeout = -0.5,
-				  .key = "k\0y",
-				  .key_len = 3},
+				  .key = {"k\0y", 3}},
 			      out;
 	struct hr_err err = {0};
 	struct hr_buf b;
@@ -51,19 +48,19 @@ START_TEST(run_round_trip)
 	hr_frame_put_run(&b, &in);
 	frame_whole(&b, HR_FRAME_RUN, &p, &len);
 	ck_assert_int_eq(hr_frame_get_run(p, len, &out, &err), 0);
-	ck_assert_uint_eq(out.command_len, 7);
-	ck_assert_mem_eq(out.command, in.command, 7);
-	ck_assert(out.is_input && !out.blocking && out.hidden && out.has_timeout);
+	ck_assert_uint_eq(out.command.len, 7);
+	ck_assert_mem_eq(out.command.p, in.command.p, 7);
+	ck_assert(out.is_input && !out.blocking && out.hidden);
 	ck_assert(out.timeout == -0.5);
-	ck_assert_uint_eq(out.key_len, 3);
-	ck_assert_mem_eq(out.key, "k\0y", 3);
+	ck_assert_uint_eq(out.key.len, 3);
+	ck_assert_mem_eq(out.key.p, "k\0y", 3);
 	hr_buf_reset(&b);
-	in.has_timeout = false;
+	in.timeout = 0;
 	in.blocking = true;
 	hr_frame_put_run(&b, &in);
 	frame_whole(&b, HR_FRAME_RUN, &p, &len);
 	ck_assert_int_eq(hr_frame_get_run(p, len, &out, &err), 0);
-	ck_assert(out.blocking && !out.has_timeout);
+	ck_assert(out.blocking && out.timeout == 0);
 	hr_buf_done(&b);
 }
 END_TEST
@@ -74,6 +71,7 @@ START_TEST(result_round_trip)
 				 .has_metadata = true,
 				 .exit_code = -130,
 				 .pid = INT64_MAX,
+				 .clock = HR_CLOCK_HARD,
 				 .content = {"out", 3},
 				 .command = {"cmd", 3},
 				 .username = {"u", 1},
@@ -95,6 +93,7 @@ START_TEST(result_round_trip)
 	ck_assert(out.hidden && out.has_metadata && !out.is_error);
 	ck_assert_int_eq(out.exit_code, -130);
 	ck_assert(out.pid == INT64_MAX);
+	ck_assert_int_eq(out.clock, HR_CLOCK_HARD);
 	ck_assert_uint_eq(out.content.len, 3);
 	ck_assert_mem_eq(out.content.p, "out", 3);
 	ck_assert_mem_eq(out.command.p, "cmd", 3);
@@ -104,6 +103,12 @@ START_TEST(result_round_trip)
 	ck_assert_mem_eq(out.py_path.p, "/p", 2);
 	ck_assert_uint_eq(out.prefix.len, 0);
 	ck_assert_mem_eq(out.suffix.p, "\n[s]", 4);
+	hr_buf_reset(&b);
+	in.clock = HR_CLOCKS;
+	hr_frame_put_result(&b, &in);
+	frame_whole(&b, HR_FRAME_RESULT, &p, &len);
+	ck_assert_int_eq(hr_frame_get_result(p, len, &out, &err), -1);
+	ck_assert_int_eq(err.code, HR_E_PROTO);
 	hr_buf_done(&b);
 }
 END_TEST
@@ -201,7 +206,7 @@ START_TEST(commands)
 	size_t len, n, i;
 
 	hr_buf_init(&b, 1 << 20);
-	hr_frame_put_commands(&b);
+	hr_frame_put_empty(&b, HR_FRAME_COMMANDS);
 	frame_whole(&b, HR_FRAME_COMMANDS, &p, &len);
 	ck_assert_uint_eq(len, 0);
 	for (i = 0; i <= HR_COMMANDS_MAX; i++)
@@ -256,7 +261,7 @@ START_TEST(status_and_state)
 	size_t len;
 
 	hr_buf_init(&b, 1 << 20);
-	hr_frame_put_status(&b);
+	hr_frame_put_empty(&b, HR_FRAME_STATUS);
 	frame_whole(&b, HR_FRAME_STATUS, &p, &len);
 	ck_assert_uint_eq(len, 0);
 	hr_buf_reset(&b);
@@ -379,9 +384,9 @@ START_TEST(bad_fields)
 	/* an unknown tag is skipped, missing fields are zero */
 	f.tag = 9999;
 	ck_assert_int_eq(hr_frame_get_run(&f, 16, &r, &err), 0);
-	ck_assert_uint_eq(r.command_len, 0);
-	ck_assert_ptr_nonnull(r.command);
-	ck_assert(!r.has_timeout);
+	ck_assert_uint_eq(r.command.len, 0);
+	ck_assert_ptr_nonnull(r.command.p);
+	ck_assert(r.timeout == 0);
 	ck_assert_int_eq(hr_frame_get_result(&f, 16, &res, &err), 0);
 	ck_assert_ptr_nonnull(res.suffix.p);
 	/* past the end, cut header */
