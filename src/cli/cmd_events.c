@@ -52,8 +52,9 @@ events(struct cli *c, const struct cli_args *a)
 	struct hr_error err = {0};
 
 	(void)a;
-	return hr_sandbox_events(c->state_dir, c->env, on_event, c, &err) == 0 ? CLI_ERROR
-									       : cli_fail(&err);
+	return hr_sandbox_events(c->config, c->state_dir, c->env, on_event, c, &err) == 0
+		   ? CLI_ERROR
+		   : cli_fail(&err);
 }
 
 const struct cli_command cli_events = {"events", "",

@@ -18,15 +18,14 @@
 
 typedef const struct hr_sandbox_ops *entry_fn(unsigned abi);
 
+/* Ours. NULL: the module handrail-NAME.so, because of what else is in it. */
 static const struct {
 	const char *name;
 	const struct hr_sandbox_ops *ops;
 } builtin[] = {
-    {"docker", &hr_backend_docker}, {"eventstream", &hr_backend_docker},
-    {"local", &hr_backend_local}, {"cli", NULL}, /* a module, because of the editor in it */
+    {"cli", NULL}, {"docker", &hr_backend_docker}, {"local", &hr_backend_local},
+    {"eventstream", &hr_backend_docker}, /* the original's older name */
 };
-
-#define CLI_FILE "handrail-cli.so"
 
 static const struct hr_sandbox_ops *
 refuse(struct hr_module *m, struct hr_error *err, const char *path, const char *why)
@@ -69,12 +68,31 @@ load_path(struct hr_module *m, const char *path, struct hr_error *err)
 }
 
 static const struct hr_sandbox_ops *
-load_own(struct hr_module *m, const char *file, struct hr_error *err)
+load_own(struct hr_module *m, const char *name, struct hr_error *err)
 {
 	struct hr_error why = {0};
-	int rc = hr_module_open_own(m, file, &why);
+	char file[64];
+	int rc;
 
+	(void)snprintf(file, sizeof(file), "handrail-%s.so", name);
+	rc = hr_module_open_own(m, file, &why);
 	return load(m, file, rc != 0 ? why.text : NULL, err);
+}
+
+static int
+unknown(const char *name, const char *why, struct hr_error *err)
+{
+	char known[256] = "";
+
+	for (size_t i = 0; i < sizeof(builtin) / sizeof(*builtin); i++) {
+		size_t n = strlen(known);
+
+		(void)snprintf(
+		    known + n, sizeof(known) - n, "%s%s", i > 0 ? ", " : "", builtin[i].name);
+	}
+	return hr_error_set(err, HR_ERROR_VALUE,
+	    "Runtime %s not supported, known are: %s and what is found in %s%s%s", name, known,
+	    HR_BACKENDDIR, *why != '\0' ? "; " : "", why);
 }
 
 /* In one directory: 1 found, 0 not there, -1 broken. */
@@ -114,7 +132,7 @@ hr_backend_find(const char *name, bool named, const char *const *env, struct hr_
 	}
 	for (size_t i = 0; i < sizeof(builtin) / sizeof(*builtin); i++)
 		if (strcmp(builtin[i].name, name) == 0)
-			return builtin[i].ops != NULL ? builtin[i].ops : load_own(m, CLI_FILE, err);
+			return builtin[i].ops != NULL ? builtin[i].ops : load_own(m, name, err);
 	if (strchr(name, '/') != NULL && !named) {
 		(void)hr_error_set(err, HR_ERROR_VALUE,
 		    "core.runtime is the file %s: a shared object is taken from the command line "
@@ -135,8 +153,6 @@ hr_backend_find(const char *name, bool named, const char *const *env, struct hr_
 		return ops;
 	if (rc < 0 && warn != NULL)
 		warn(arg, why.text);
-	(void)hr_error_set(err, HR_ERROR_VALUE,
-	    "Runtime %s not supported, known are: cli, docker, local and what is found in %s%s%s",
-	    name, HR_BACKENDDIR, rc < 0 ? "; " : "", rc < 0 ? why.text : "");
+	(void)unknown(name, why.text, err);
 	return NULL;
 }

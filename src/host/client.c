@@ -13,30 +13,61 @@
 #include "host/rest.h"
 #include "proto/json.h"
 
-#define HEADERS_MAX 8
+#define HEADERS_MAX (HR_ENDPOINT_HEADERS + 8)
 #define TOO_MANY 429
 #define ATTEMPTS_429 3
 #define ATTEMPTS_BROKEN 5
 #define URL_MAX 65536
 
-int
-hr_client_init(struct hr_client *c, const struct hr_endpoint *e, struct hr_error *err)
+static void
+forget(struct hr_client *c)
 {
-	struct hr_err he = {0};
-	size_t n;
+	for (char **h = c->headers; *h != NULL; h++) {
+		free(*h);
+		*h = NULL;
+	}
+	free(c->url);
+	free(c->unix_socket);
+	c->url = c->unix_socket = NULL;
+}
 
-	memset(c, 0, sizeof(*c));
-	c->wait_unit_ms = 1000;
-	c->http = hr_http_new(&he);
+/* 0, or -1: no memory. */
+static int
+add_header(struct hr_client *c, const char *before, const char *text)
+{
+	size_t n = 0;
+
+	while (c->headers[n] != NULL)
+		n++;
+	hr_assert(n < HR_ENDPOINT_HEADERS + 1);
+	if (asprintf(&c->headers[n], "%s%s", before, text) >= 0)
+		return 0;
+	c->headers[n] = NULL;
+	return -1;
+}
+
+int
+hr_client_point(struct hr_client *c, const struct hr_endpoint *e, struct hr_error *err)
+{
+	size_t n = 0;
+	int bad;
+
+	forget(c);
+	while (e->headers != NULL && e->headers[n] != NULL)
+		n++;
+	if (n > HR_ENDPOINT_HEADERS)
+		return hr_error_set(err, HR_ERROR_VALUE,
+		    "the sandbox's kind asks for %zu headers of each request; %d are possible", n,
+		    HR_ENDPOINT_HEADERS);
 	c->url = strdup(e->url != NULL ? e->url : "");
+	bad =
+	    c->url == NULL || (e->key != NULL && add_header(c, "X-Session-API-Key: ", e->key) != 0);
 	if (e->unix_socket != NULL)
-		c->unix_socket = strdup(e->unix_socket);
-	if (e->key != NULL && asprintf(&c->key_header, "X-Session-API-Key: %s", e->key) < 0)
-		c->key_header = NULL;
-	if (c->http == NULL || c->url == NULL ||
-	    (e->unix_socket != NULL && c->unix_socket == NULL) ||
-	    (e->key != NULL && c->key_header == NULL)) {
-		hr_client_done(c);
+		bad |= (c->unix_socket = strdup(e->unix_socket)) == NULL;
+	for (size_t i = 0; i < n; i++)
+		bad |= add_header(c, "", e->headers[i]) != 0;
+	if (bad) {
+		forget(c);
 		return hr_error_nomem(err);
 	}
 	for (n = strlen(c->url); n > 0 && c->url[n - 1] == '/'; n--)
@@ -44,13 +75,25 @@ hr_client_init(struct hr_client *c, const struct hr_endpoint *e, struct hr_error
 	return 0;
 }
 
+int
+hr_client_init(struct hr_client *c, const struct hr_endpoint *e, struct hr_error *err)
+{
+	memset(c, 0, sizeof(*c));
+	c->wait_unit_ms = 1000;
+	c->http = hr_http_new(NULL);
+	if (c->http == NULL)
+		return hr_error_nomem(err);
+	if (hr_client_point(c, e, err) == 0)
+		return 0;
+	hr_client_done(c);
+	return -1;
+}
+
 void
 hr_client_done(struct hr_client *c)
 {
+	forget(c);
 	hr_http_free(c->http);
-	free(c->url);
-	free(c->unix_socket);
-	free(c->key_header);
 	memset(c, 0, sizeof(*c));
 }
 
@@ -65,8 +108,8 @@ send_raw(struct hr_client *c, const struct hr_http_request *r, struct hr_http_an
 	size_t n = 0;
 	int rc;
 
-	if (c->key_header != NULL)
-		headers[n++] = c->key_header;
+	for (size_t i = 0; c->headers[i] != NULL; i++)
+		headers[n++] = c->headers[i];
 	for (size_t i = 0; r->headers != NULL && r->headers[i] != NULL; i++) {
 		hr_assert(n < HEADERS_MAX - 1);
 		headers[n++] = r->headers[i];
@@ -74,7 +117,7 @@ send_raw(struct hr_client *c, const struct hr_http_request *r, struct hr_http_an
 	headers[n] = NULL;
 	whole.headers = headers;
 	hr_buf_init(&url, URL_MAX);
-	hr_buf_adds(&url, c->url);
+	hr_buf_adds(&url, c->url != NULL ? c->url : "");
 	hr_buf_adds(&url, r->url);
 	whole.url = hr_buf_str(&url);
 	whole.unix_socket = c->unix_socket;
@@ -174,6 +217,24 @@ send_status(struct hr_client *c, const struct hr_http_request *r, struct hr_http
 	}
 }
 
+/* With the patience that the original has. */
+static int
+send_patiently(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
+    struct hr_error *err)
+{
+	for (unsigned k = 1;; k++) {
+		if (send_status(c, r, ret, err) == 0)
+			return 0;
+		if (err->code != HR_ERROR_HTTP_PROTOCOL || !may_repeat(r))
+			return -1;
+		if (k == ATTEMPTS_BROKEN)
+			return exhausted(err);
+		if (hr_rest_wait(r->watch_fd, hr_client_backoff(k, 4, 15) * c->wait_unit_ms))
+			return -1;
+		hr_http_answer_done(ret);
+	}
+}
+
 int
 hr_client_send(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
     struct hr_error *err)
@@ -183,13 +244,9 @@ hr_client_send(struct hr_client *c, const struct hr_http_request *r, struct hr_h
 	if (err == NULL)
 		err = &mine;
 	for (unsigned k = 1;; k++) {
-		if (send_status(c, r, ret, err) == 0)
+		if (send_patiently(c, r, ret, err) == 0)
 			return 0;
-		if (err->code != HR_ERROR_HTTP_PROTOCOL || !may_repeat(r))
-			return -1;
-		if (k == ATTEMPTS_BROKEN)
-			return exhausted(err);
-		if (hr_rest_wait(r->watch_fd, hr_client_backoff(k, 4, 15) * c->wait_unit_ms))
+		if (c->failed == NULL || !c->failed(c->failed_arg, k, err) || !may_repeat(r))
 			return -1;
 		hr_http_answer_done(ret);
 	}

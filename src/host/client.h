@@ -10,11 +10,18 @@ struct hr_client {
 	struct hr_http *http;
 	char *url; /* without a slash at its end */
 	char *unix_socket;
-	char *key_header;      /* "X-Session-API-Key: ..."; NULL: none */
+	/* "X-Session-API-Key: ..." and the endpoint's own; they end with NULL */
+	char *headers[HR_ENDPOINT_HEADERS + 2];
 	unsigned wait_unit_ms; /* what the formulas call a second: 1000, but for tests */
+	/* Of a request that failed for good: true: it is sent once more. May change *err, and
+	 * where the server is. NULL: nobody mends anything. */
+	bool (*failed)(void *arg, unsigned attempt, struct hr_error *err);
+	void *failed_arg;
 };
 
 int hr_client_init(struct hr_client *c, const struct hr_endpoint *e, struct hr_error *err);
+/* The next request goes there. After a failure it goes nowhere. */
+int hr_client_point(struct hr_client *c, const struct hr_endpoint *e, struct hr_error *err);
 void hr_client_done(struct hr_client *c); /* of one that is zeroed or initialised */
 
 /* r->url is a path here ("/alive"), and r->headers are further ones. A status outside of 2xx is

@@ -1,5 +1,5 @@
-/* What happens to sandboxes: records that appear and go, processes that end, and what an Engine
- * tells of containers. All of it is waited for, nothing is asked again and again. */
+/* What happens to sandboxes: records that appear and go, processes that end, and what their kinds
+ * tell, as an Engine of containers. All of it is waited for, nothing is asked again and again. */
 #include "config.h"
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,16 +19,15 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "host/docker/engine.h"
 #include "host/common/error.h"
 #include "host/common/proc.h"
-#include "host/sandbox.h"
+#include "host/kind.h"
 #include "proto/json.h"
 
 #define SUFFIX ".json"
 #define WATCHED_MAX 256
-#define LINE_MAX_BYTES (1u << 20)
-#define FILTER "/events?filters=%7B%22type%22%3A%5B%22container%22%5D%7D"
+#define TELLERS_MAX 16
+#define MESSAGE_MAX 4096
 
 struct watched {
 	char *sid;
@@ -35,7 +35,17 @@ struct watched {
 	int fd; /* readable when its process has ended; -1: there is none, or it has ended */
 };
 
+/* A kind that tells by itself. */
+struct teller {
+	char name[64];
+	struct hr_kind kind;
+	pthread_t thread;
+	bool started;
+	int fd; /* borrowed: where it tells */
+};
+
 struct follow {
+	const struct hr_config *config;
 	const char *state_dir;
 	const char *const *env;
 	hr_event_fn *fn;
@@ -43,8 +53,10 @@ struct follow {
 	int stop; /* what fn answered */
 	struct watched v[WATCHED_MAX];
 	size_t n;
-	int feed[2]; /* from the thread that listens to the Engine; -1: there is none */
-	struct hr_buf line;
+	struct teller tellers[TELLERS_MAX];
+	size_t tellers_n;
+	int feed[2]; /* messages from their threads */
+	int stop_fd; /* readable: those are to end */
 };
 
 static void
@@ -54,97 +66,99 @@ report(struct follow *f, const char *sid, const char *what, const char *detail)
 		f->stop = f->fn(f->arg, sid, what, detail);
 }
 
-/* ---- the Engine ---- */
+/* ---- what kinds tell ---- */
 
-struct listener {
-	const char *const *env; /* borrowed for as long as the process lives */
-	int fd;
-};
-
+/* In its own thread: one message for each event, three texts with their ends. */
 static int
-pass_on(void *arg, const char *p, size_t len)
+pass_on(void *arg, const char *sid, const char *what, const char *detail)
 {
-	const struct listener *l = arg;
-	ssize_t n;
+	const struct teller *t = arg;
+	char text[MESSAGE_MAX];
+	int n;
 
-	for (; len > 0; p += n, len -= (size_t)n) {
-		while ((n = send(l->fd, p, len, MSG_NOSIGNAL)) < 0 && errno == EINTR)
-			;
-		if (n < 0)
-			return -1;
-	}
+	if (!hr_sid_valid(sid))
+		return 0;
+	n = snprintf(text, sizeof(text), "%s%c%s%c%s", sid, 0, what, 0, detail);
+	if (n < 0 || (size_t)n >= sizeof(text))
+		return 0;
+	while (send(t->fd, text, (size_t)n + 1, MSG_NOSIGNAL) < 0)
+		if (errno != EINTR)
+			return -1; /* nobody reads any more */
 	return 0;
 }
 
-/* Ends with the Engine, or when nobody reads any more. */
+/* One that does not answer has nothing to tell. */
 static void *
-listen_to_engine(void *arg)
+listen_to(void *arg)
 {
-	struct listener *l = arg;
-	struct hr_engine e = {0};
+	struct teller *t = arg;
 
-	/* one that does not answer has nothing to tell */
-	if (hr_engine_init(&e, l->env, NULL) == 0)
-		(void)hr_engine_stream(&e, "GET", FILTER, NULL, NULL, pass_on, l, 0, NULL);
-	hr_engine_done(&e);
-	hr_fd_close(&l->fd);
-	free(l);
+	(void)t->kind.ops->events(t->kind.self, pass_on, t, NULL);
 	return NULL;
 }
 
-static void
-start_listening(struct follow *f)
+static int
+start_thread(struct teller *t)
 {
-	struct listener *l = f->feed[0] < 0 ? malloc(sizeof(*l)) : NULL;
-	pthread_t thread;
 	sigset_t all, before;
 	int rc;
 
-	/* unlike a pipe it can be written without SIGPIPE when nobody reads any more */
-	if (l == NULL || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, f->feed) != 0) {
-		free(l);
-		return;
-	}
-	*l = (struct listener){f->env, f->feed[1]};
 	(void)sigfillset(&all); /* signals are the caller's */
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&thread, NULL, listen_to_engine, l);
+	rc = pthread_create(&t->thread, NULL, listen_to, t);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (rc == 0) {
-		(void)pthread_detach(thread);
+	return rc;
+}
+
+/* From the first sandbox of a kind on. */
+static void
+start_listening(struct follow *f, const char *runtime)
+{
+	struct teller *t = f->tellers_n < TELLERS_MAX ? &f->tellers[f->tellers_n] : NULL;
+
+	for (size_t i = 0; i < f->tellers_n; i++)
+		if (strcmp(f->tellers[i].name, runtime) == 0)
+			return;
+	if (t == NULL || strlen(runtime) >= sizeof(t->name))
 		return;
-	}
+	/* a kind that is not here any more has nothing to tell */
+	if (hr_kind_open(&t->kind, runtime, f->config, f->env, f->state_dir, NULL) != 0)
+		return;
+	(void)snprintf(t->name, sizeof(t->name), "%s", runtime);
+	t->fd = f->feed[1];
+	t->kind.host.stop_fd = f->stop_fd;
+	t->started = t->kind.ops->events != NULL && start_thread(t) == 0;
+	f->tellers_n++;
+}
+
+static void
+stop_listening(struct follow *f)
+{
+	/* cannot fail: the counter is far from its end */
+	(void)eventfd_write(f->stop_fd, 1);
 	hr_fd_close(&f->feed[0]);
+	for (size_t i = 0; i < f->tellers_n; i++) {
+		if (f->tellers[i].started)
+			(void)pthread_join(f->tellers[i].thread, NULL);
+		hr_kind_close(&f->tellers[i].kind);
+	}
 	hr_fd_close(&f->feed[1]);
-	free(l);
+	hr_fd_close(&f->stop_fd);
 }
 
 static void
-engine_line(struct follow *f)
+from_kinds(struct follow *f)
 {
-	struct hr_engine_event e;
+	char text[MESSAGE_MAX + 1];
+	const char *what, *detail;
+	ssize_t n = hr_fd_read(f->feed[0], text, sizeof(text) - 1);
 
-	if (hr_engine_event(&e, hr_buf_str(&f->line), f->line.len))
-		report(f, e.sid, e.what, e.detail);
-	hr_buf_reset(&f->line);
-}
-
-static void
-from_engine(struct follow *f)
-{
-	char piece[4096];
-	ssize_t n = hr_fd_read(f->feed[0], piece, sizeof(piece));
-
-	if (n <= 0) {
-		hr_fd_close(&f->feed[0]);
+	if (n <= 0)
 		return;
-	}
-	for (ssize_t i = 0; i < n; i++) {
-		if (piece[i] == '\n')
-			engine_line(f);
-		else
-			hr_buf_addc(&f->line, piece[i]);
-	}
+	text[n] = '\0';
+	what = text + strlen(text) + 1;
+	detail = what + strlen(what) + 1;
+	report(f, text, what, detail);
 }
 
 /* ---- records ---- */
@@ -217,8 +231,7 @@ remember(struct follow *f, const char *sid, bool is_new)
 		hr_record_done(&record);
 		return;
 	}
-	if (strcmp(record.runtime, "docker") == 0)
-		start_listening(f);
+	start_listening(f, record.runtime);
 	hr_fd_close(&w->fd);
 	hr_record_done(&w->record);
 	w->record = record;
@@ -295,37 +308,50 @@ wait_once(struct follow *f, int in, struct hr_error *err)
 			report(f, f->v[i].sid, "exited", "");
 		}
 	if (p[1].revents != 0)
-		from_engine(f);
+		from_kinds(f);
 	if (p[0].revents != 0)
 		from_records(f, in); /* last: the list may change */
 	return 0;
 }
 
-int
-hr_sandbox_events(
-    const char *state_dir, const char *const *env, hr_event_fn *fn, void *arg, struct hr_error *err)
+static int
+open_all(struct follow *f, int *ret_in, struct hr_error *err)
 {
-	struct follow f = {
-	    .state_dir = state_dir, .env = env, .fn = fn, .arg = arg, .feed = {-1, -1}};
-	int in, rc = 0;
+	*ret_in = inotify_init1(IN_CLOEXEC);
+	if (*ret_in < 0 || inotify_add_watch(*ret_in, f->state_dir, IN_MOVED_TO | IN_DELETE) < 0)
+		return hr_error_sys(err, errno, "watch %s", f->state_dir);
+	/* unlike a pipe it can be written without SIGPIPE when nobody reads any more */
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, f->feed) != 0)
+		return hr_error_sys(err, errno, "socketpair");
+	f->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return f->stop_fd >= 0 ? 0 : hr_error_sys(err, errno, "eventfd");
+}
+
+int
+hr_sandbox_events(const struct hr_config *c, const char *state_dir, const char *const *env,
+    hr_event_fn *fn, void *arg, struct hr_error *err)
+{
+	struct follow f = {.config = c,
+	    .state_dir = state_dir,
+	    .env = env,
+	    .fn = fn,
+	    .arg = arg,
+	    .feed = {-1, -1},
+	    .stop_fd = -1};
+	int in = -1, rc;
 
 	if (hr_state_directory(state_dir, true, err) != 0)
 		return -1;
-	in = inotify_init1(IN_CLOEXEC);
-	if (in < 0 || inotify_add_watch(in, state_dir, IN_MOVED_TO | IN_DELETE) < 0) {
-		rc = hr_error_sys(err, errno, "watch %s", state_dir);
-		hr_fd_close(&in);
-		return rc;
+	rc = open_all(&f, &in, err);
+	if (rc == 0) {
+		known_ones(&f);
+		report(&f, "", "watching", "");
 	}
-	hr_buf_init(&f.line, LINE_MAX_BYTES);
-	known_ones(&f);
-	report(&f, "", "watching", "");
 	while (rc == 0 && f.stop == 0)
 		rc = wait_once(&f, in, err);
 	while (f.n > 0)
 		forget(&f, &f.v[0]);
+	stop_listening(&f);
 	hr_fd_close(&in);
-	hr_fd_close(&f.feed[0]);
-	hr_buf_done(&f.line);
 	return rc;
 }

@@ -1,6 +1,7 @@
-/* handrail-backend.h: one kind of sandbox, as a table of functions. For those who add a kind: a
- * shared object libhandrail-backend-NAME.so in the backend directory that exports
- * hr_backend_entry(). */
+/* handrail-backend.h: one kind of sandbox, as a table of functions. All that the library does with
+ * a sandbox it does by this table, whatever the kind is called. For those who add a kind: a shared
+ * object libhandrail-backend-NAME.so in the backend directory that exports hr_backend_entry(). See
+ * doc/backends.md. */
 #ifndef HR_HOST_HANDRAIL_BACKEND_H
 #define HR_HOST_HANDRAIL_BACKEND_H
 
@@ -11,7 +12,7 @@ extern "C" {
 #endif
 
 /* Goes up when the table changes in a way that older backends cannot know. */
-#define HR_BACKEND_ABI 3
+#define HR_BACKEND_ABI 4
 
 /* What the library tells a backend. Everything is borrowed and lives as long as the sandbox. */
 struct hr_backend_host {
@@ -33,18 +34,37 @@ struct hr_backend_host {
 	 * it can be ended if this process dies before it is ready. A second call is of no effect;
 	 * the first may be in a forked child, before that is what is recorded. */
 	void (*begun)(void *arg);
-	/* Readable: logs() is to return 0 at once, without another line; -1: it never is. */
+	/* Readable: logs() and events() are to return 0 at once, and tell no more; -1: it never is.
+	 */
 	int stop_fd;
 };
 
-/* Where the sandbox's server is reached. */
+/* Where the sandbox's server is reached. Everything is the kind's, and stays until the next call of
+ * the table. */
 struct hr_endpoint {
 	const char *url;         /* "http://127.0.0.1:30000"; NULL: there is no server */
 	const char *unix_socket; /* NULL: TCP */
 	const char *key;         /* X-Session-API-Key; NULL: none */
-	const char *workspace;   /* its first directory; NULL: as configured */
-	int vscode_port;         /* where an editor and two programs of people are; 0: nowhere */
+	/* Sent with each request beside the key, as "X-API-Key: ..."; ends with NULL; NULL: none.
+	 * At most HR_ENDPOINT_HEADERS. They are as secret as the key. */
+	const char *const *headers;
+	const char *workspace; /* its first directory; NULL: as configured */
+	int vscode_port;       /* where an editor and two programs of people are; 0: nowhere */
 	int app_ports[2];
+};
+#define HR_ENDPOINT_HEADERS 4
+
+/* What is true of a kind, beside what its table can do. */
+enum hr_kind_flags {
+	/* Its sandboxes see the files of this machine: a program of ours runs there by its path,
+	 * and who git believes to be its user stays, where git was told. */
+	HR_KIND_HERE = 1,
+	/* What it works in is somebody's own account: nothing is set up in it. */
+	HR_KIND_AS_IT_IS = 2,
+	/* action() gives lines to host->output as they come. */
+	HR_KIND_OUTPUT = 4,
+	/* connect() finds a sandbox by its name, also one that this machine has no record of. */
+	HR_KIND_FINDS = 8,
 };
 
 /* open, free and connect are required; NULL elsewhere means that it is done over the server, or
@@ -52,6 +72,11 @@ struct hr_endpoint {
 struct hr_sandbox_ops {
 	unsigned abi; /* HR_BACKEND_ABI */
 	const char *name;
+	unsigned flags;           /* of enum hr_kind_flags */
+	const char *ready_status; /* what connect ends with; NULL: "STATUS$READY" */
+	/* What stands before each line of the log that DEBUG_RUNTIME shows, as "[inside container]
+	 * "; NULL: that shows none. */
+	const char *log_prefix;
 
 	int (*open)(const struct hr_backend_host *h, void **ret_self, struct hr_error *err);
 	void (*free)(void *self);
@@ -59,8 +84,15 @@ struct hr_sandbox_ops {
 	int (*connect)(void *self, bool *ret_made, struct hr_error *err);
 	void (*endpoint)(void *self, struct hr_endpoint *ret);
 
+	/* A request to the server failed with *err, the `attempt`th time (from 1 on). May say it in
+	 * other words, wait, and mend it: *ret_again: it is sent once more, to what endpoint() says
+	 * then, where that is possible (an upload as a stream is not). NULL: it has failed. */
+	void (*failed)(void *self, unsigned attempt, bool *ret_again, struct hr_error *err);
+
 	/* What to keep so that another process finds it again, as a JSON object (the library
-	 * frees), and the way back, after open and instead of connect. */
+	 * frees), and the way back, after open and instead of connect. Its members "pid" and
+	 * "started" (field 22 of /proc/PID/stat) name a process whose end is told as an event,
+	 * "url" is shown in lists. */
 	char *(*record)(void *self, struct hr_error *err);
 	int (*restore)(void *self, const char *record, struct hr_error *err);
 
@@ -87,6 +119,26 @@ struct hr_sandbox_ops {
 	 * now on. */
 	int (*freeze)(void *self, struct hr_error *err);
 	int (*adopt)(void *self, const char *sid, const char *record, struct hr_error *err);
+
+	/* For a browser: where the editor is, up to what follows "?", such as
+	 * "http://localhost:31000/"; NULL in *ret: nowhere. And where programs of the sandbox are,
+	 * as a JSON object of URL to port. Without them both are at the endpoint's ports of this
+	 * machine. What is returned is the library's to free. */
+	int (*vscode_url)(void *self, char **ret, struct hr_error *err);
+	int (*web_hosts)(void *self, char **ret_json, struct hr_error *err);
+
+	/* ---- of the kind, not of a sandbox: after open, without connect ---- */
+
+	/* Tells fn of what happens to all sandboxes of the kind, until host->stop_fd is readable,
+	 * fn returns non-zero, or there is nothing to tell any more. Called in a thread of its own.
+	 * NULL: what their records and processes tell is all. */
+	int (*events)(void *self, hr_event_fn *fn, void *arg, struct hr_error *err);
+	/* Looks for what the kind needs on this machine and elsewhere. NULL: nothing. */
+	int (*doctor)(void *self, hr_finding_fn *fn, void *arg, struct hr_error *err);
+	/* The runtime image exists afterwards; its name is the library's to free. NULL: an Engine
+	 * of this machine builds it. */
+	int (*build)(
+	    void *self, const struct hr_build_options *o, char **ret_name, struct hr_error *err);
 };
 
 /* What a loadable backend exports. abi is the library's; NULL: it cannot work with that one. */

@@ -241,7 +241,8 @@ struct hr_build_options {
 	void *arg;
 };
 
-/* The runtime image on that base exists afterwards (unless dry_run); its name is the caller's. */
+/* The runtime image on that base exists afterwards (unless dry_run); its name is the caller's.
+ * Built by what core.runtime has for that, else by an Engine. */
 int hr_build_image(const struct hr_config *c, const struct hr_build_options *o, char **ret_name,
     struct hr_error *err);
 
@@ -262,12 +263,11 @@ int hr_doctor(const struct hr_config *c, const char *const *env, const char *sta
 char *hr_sandbox_list(const char *state_dir, struct hr_error *err);
 
 /* Waits for what happens to them and tells it, first "watching" with an empty sid: "up", "down",
- * "exited", and of containers "start", "die", "oom", "pause", "unpause", "restart", "destroy".
- * Returns when fn returns non-zero, or with an error. A thread that listens to an Engine may
- * outlive it; env lives as long as the process. */
+ * "exited", and what their kinds tell, as of containers "start", "die", "oom", "pause", "unpause",
+ * "restart", "destroy". Returns when fn returns non-zero, or with an error. */
 typedef int hr_event_fn(void *arg, const char *sid, const char *event, const char *detail);
-int hr_sandbox_events(const char *state_dir, const char *const *env, hr_event_fn *fn, void *arg,
-    struct hr_error *err);
+int hr_sandbox_events(const struct hr_config *c, const char *state_dir, const char *const *env,
+    hr_event_fn *fn, void *arg, struct hr_error *err);
 
 #ifdef __cplusplus
 }

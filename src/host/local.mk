@@ -1,22 +1,65 @@
 # libhandrail: the only library that is installed. Tests link libhost, which exports everything.
 noinst_LTLIBRARIES += libhost.la
+# a line for each module, so that additions do not meet
 libhost_la_SOURCES = \
-	%D%/action.c %D%/backends.c %D%/client.c %D%/client.h %D%/command.c %D%/command.h %D%/doctor.c \
-	%D%/events.c %D%/logstream.c %D%/logstream.h %D%/mcp.c %D%/namelock.c %D%/namelock.h %D%/pool.c \
-	%D%/pool.h %D%/portlock.c %D%/portlock.h %D%/record.c %D%/rest.c %D%/rest.h %D%/sandbox.c %D%/sandbox.h %D%/sessionid.c \
-	%D%/setup.c %D%/tasks.c %D%/tasks.h %D%/tokens.c %D%/tokens.h %D%/urls.c \
-	%D%/common/envquote.c %D%/common/envquote.h %D%/common/error.c %D%/common/error.h %D%/common/module.c \
-	%D%/common/module.h %D%/common/proc.c %D%/common/proc.h %D%/common/strv.c %D%/common/strv.h \
-	%D%/config/dotenv.c %D%/config/dotenv.h %D%/config/finish.c %D%/config/load.c %D%/config/mcpconf.c \
-	%D%/config/mcpconf.h %D%/config/schema.c %D%/config/schema.h %D%/config/settings.c %D%/config/settings.h \
-	%D%/config/toml.c %D%/config/toml.h %D%/config/toml_int.h %D%/config/tomlvalue.c %D%/config/volumes.c \
-	%D%/config/volumes.h \
-	%D%/docker/build.c %D%/docker/docker.c %D%/docker/docker_int.h %D%/docker/engine.c %D%/docker/engine.h \
-	%D%/docker/images.c %D%/docker/make.c %D%/docker/spec.c %D%/docker/spec.h \
-	%D%/git/clone.c %D%/git/gitrepo.c %D%/git/gitrepo.h %D%/git/gitview.c %D%/git/microagents.c \
+	%D%/action.c \
+	%D%/backends.c \
+	%D%/build.c \
+	%D%/client.c %D%/client.h \
+	%D%/command.c %D%/command.h \
+	%D%/doctor.c \
+	%D%/events.c \
+	%D%/kind.c %D%/kind.h \
+	%D%/logstream.c %D%/logstream.h \
+	%D%/mcp.c \
+	%D%/namelock.c %D%/namelock.h \
+	%D%/pool.c %D%/pool.h \
+	%D%/portlock.c %D%/portlock.h \
+	%D%/record.c \
+	%D%/rest.c %D%/rest.h \
+	%D%/sandbox.c %D%/sandbox.h \
+	%D%/sessionid.c \
+	%D%/setup.c \
+	%D%/tasks.c %D%/tasks.h \
+	%D%/tokens.c %D%/tokens.h \
+	%D%/urls.c %D%/urls.h \
+	%D%/common/envquote.c %D%/common/envquote.h \
+	%D%/common/error.c %D%/common/error.h \
+	%D%/common/exam.c %D%/common/exam.h \
+	%D%/common/module.c %D%/common/module.h \
+	%D%/common/proc.c %D%/common/proc.h \
+	%D%/common/strv.c %D%/common/strv.h \
+	%D%/config/dotenv.c %D%/config/dotenv.h \
+	%D%/config/finish.c \
+	%D%/config/load.c \
+	%D%/config/mcpconf.c %D%/config/mcpconf.h \
+	%D%/config/schema.c %D%/config/schema.h \
+	%D%/config/settings.c %D%/config/settings.h \
+	%D%/config/toml.c %D%/config/toml.h \
+	%D%/config/toml_int.h \
+	%D%/config/tomlvalue.c \
+	%D%/config/volumes.c %D%/config/volumes.h \
+	%D%/docker/build.c \
+	%D%/docker/docker.c \
+	%D%/docker/docker_int.h \
+	%D%/docker/engine.c %D%/docker/engine.h \
+	%D%/docker/images.c \
+	%D%/docker/look.c \
+	%D%/docker/make.c \
+	%D%/docker/spec.c %D%/docker/spec.h \
+	%D%/git/clone.c \
+	%D%/git/gitrepo.c %D%/git/gitrepo.h \
+	%D%/git/gitview.c \
+	%D%/git/microagents.c \
 	%D%/git/repo.c \
-	%D%/local/local.c %D%/local/local_int.h %D%/local/logfile.c %D%/local/logfile.h %D%/local/make.c \
-	%D%/transfer/archives.c %D%/transfer/archives.h %D%/transfer/tarfile.h %D%/transfer/transfer.c \
+	%D%/local/local.c \
+	%D%/local/local_int.h \
+	%D%/local/logfile.c %D%/local/logfile.h \
+	%D%/local/make.c \
+	%D%/local/person.c \
+	%D%/transfer/archives.c %D%/transfer/archives.h \
+	%D%/transfer/tarfile.h \
+	%D%/transfer/transfer.c \
 	%D%/transfer/zip.h
 libhost_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_SBINDIR='"$(sbindir)"' -DHR_BACKENDDIR='"$(pkglibdir)/backends"' \
 	-DHR_IMAGE_KIT='"$(pkgdatadir)/image"' -DHR_LIBEXECDIR='"$(pkglibexecdir)"'
@@ -43,7 +86,7 @@ modules_LTLIBRARIES += handrail-cli.la
 handrail_cli_la_SOURCES = \
 	%D%/transfer/archives.c %D%/transfer/archives.h \
 	%D%/direct/direct.c %D%/direct/direct_int.h %D%/direct/copy.c %D%/direct/file.c %D%/direct/path.c %D%/direct/run.c \
-	%D%/common/error.c %D%/config/mcpconf.c %D%/common/module.c %D%/config/schema.c %D%/config/settings.c %D%/common/strv.c
+	%D%/common/error.c %D%/common/exam.c %D%/config/mcpconf.c %D%/common/module.c %D%/config/schema.c %D%/config/settings.c %D%/common/strv.c
 handrail_cli_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_LIBEXECDIR='"$(pkglibexecdir)"'
 handrail_cli_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 # Only what is used of these: libtool would put all of each in, and what several hold more than once.

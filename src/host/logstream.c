@@ -172,7 +172,7 @@ on_debug_line(void *arg, const char *line, size_t len)
 	if (len == 0)
 		return 0;
 	hr_buf_init(&b, LINE_MAX_BYTES);
-	hr_buf_adds(&b, "[inside container] ");
+	hr_buf_adds(&b, s->ops->log_prefix);
 	/* before it is quoted, as a secret may look like something else then */
 	hr_buf_init(&masked, 2 * LINE_MAX_BYTES);
 	hr_tokens_mask_add(s, &masked, line, len);
@@ -197,7 +197,7 @@ hr_logstream_debug(struct hr_sandbox *s)
 {
 	struct hr_error e = {0};
 
-	if (s->log == NULL || s->attach || strcmp(s->ops->name, "docker") != 0 || !is_wanted(s))
+	if (s->log == NULL || s->attach || s->ops->log_prefix == NULL || !is_wanted(s))
 		return;
 	if (hr_sandbox_start_log_stream(s, on_debug_line, s, &e) != 0)
 		hr_sandbox_log(s, "Failed to initialize log streaming: %s", e.text);

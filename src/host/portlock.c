@@ -23,6 +23,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "host/common/error.h"
+#include "host/common/exam.h"
 
 #define RANDOM_PICKS 10
 
@@ -219,4 +220,19 @@ hr_portlock_find(struct hr_portlock *l, const char *dir, int min, int max, int a
 			err) == 0)
 			return 0;
 	return hr_error_set(err, HR_ERROR_UNAVAILABLE, "no free port from %d to %d", min, max);
+}
+
+void
+hr_portlock_examine(const char *address, hr_finding_fn *fn, void *arg)
+{
+	struct hr_portlock lock = HR_PORTLOCK_NONE;
+	struct hr_error e = {0};
+	int min, max;
+
+	hr_port_range(HR_PORT_SERVER, &min, &max);
+	if (hr_portlock_find(&lock, NULL, min, max, 20, address, NULL, &e) == 0)
+		hr_exam_say(fn, arg, true, "ports", "free between %d and %d", min, max);
+	else
+		fn(arg, false, "ports", e.text);
+	hr_portlock_release(&lock);
 }

@@ -33,4 +33,7 @@ void hr_portlock_release(struct hr_portlock *l); /* twice is fine */
 int hr_portlock_find(struct hr_portlock *l, const char *dir, int min, int max, int attempts,
     const char *address, int *ret_bound, struct hr_error *err);
 
+/* Are there free ports at that address? For a kind's doctor. */
+void hr_portlock_examine(const char *address, hr_finding_fn *fn, void *arg);
+
 #endif

@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "host/common/error.h"
+#include "host/kind.h"
 #include "host/logstream.h"
 #include "host/namelock.h"
 #include "host/pool.h"
@@ -212,8 +213,8 @@ hr_sandbox_open(const struct hr_config *c, const struct hr_sandbox_options *o, s
 			named = false;
 		}
 	}
-	s->ops = hr_backend_find(name != NULL ? name : "docker", named, s->host.environ, &s->module,
-	    s->log, s->log_arg, err);
+	s->ops = hr_backend_find(name != NULL ? name : HR_KIND_DEFAULT, named, s->host.environ,
+	    &s->module, s->log, s->log_arg, err);
 	if (s->ops == NULL || hr_sandbox_check_env(s, err) != 0 ||
 	    s->ops->open(&s->host, &s->self, err) != 0)
 		goto fail;
@@ -248,14 +249,38 @@ hr_sandbox_free(struct hr_sandbox *s)
 	free(s);
 }
 
+static void
+ask_endpoint(struct hr_sandbox *s)
+{
+	memset(&s->endpoint, 0, sizeof(s->endpoint));
+	if (s->ops->endpoint != NULL)
+		s->ops->endpoint(s->self, &s->endpoint);
+}
+
+/* The kind's word on a request that failed: true: once more. */
+static bool
+request_failed(void *arg, unsigned attempt, struct hr_error *err)
+{
+	struct hr_sandbox *s = arg;
+	bool again = false;
+
+	s->ops->failed(s->self, attempt, &again, err);
+	if (!again)
+		return false;
+	ask_endpoint(s);
+	return hr_client_point(&s->client, &s->endpoint, err) == 0;
+}
+
 static int
 use_endpoint(struct hr_sandbox *s, struct hr_error *err)
 {
 	hr_client_done(&s->client);
-	memset(&s->endpoint, 0, sizeof(s->endpoint));
-	if (s->ops->endpoint != NULL)
-		s->ops->endpoint(s->self, &s->endpoint);
-	return hr_client_init(&s->client, &s->endpoint, err);
+	ask_endpoint(s);
+	if (hr_client_init(&s->client, &s->endpoint, err) != 0)
+		return -1;
+	s->client.failed = s->ops->failed != NULL ? request_failed : NULL;
+	s->client.failed_arg = s;
+	return 0;
 }
 
 /* Whoever was making it may have died over it. */
@@ -311,7 +336,8 @@ connect_it(struct hr_sandbox *s, struct hr_error *err)
 	if (rc < 0 && s->attach)
 		return -1;
 	if (rc <= 0) {
-		if (s->attach && s->state_dir != NULL && s->ops->restore != NULL && rc == 0)
+		if (s->attach && s->state_dir != NULL && s->ops->restore != NULL && rc == 0 &&
+		    (s->ops->flags & HR_KIND_FINDS) == 0)
 			return hr_error_set(
 			    err, HR_ERROR_NOT_FOUND, "there is no sandbox \"%s\"", s->sid);
 		hr_sandbox_report(s, "info", "STATUS$STARTING_RUNTIME", "");
@@ -339,8 +365,8 @@ connect_it(struct hr_sandbox *s, struct hr_error *err)
 	}
 	hr_pool_taken(s);
 	hr_logstream_debug(s);
-	hr_sandbox_report(s, "info",
-	    strcmp(s->ops->name, "cli") == 0 ? "STATUS$RUNTIME_STARTED" : "STATUS$READY", "");
+	hr_sandbox_report(
+	    s, "info", s->ops->ready_status != NULL ? s->ops->ready_status : "STATUS$READY", "");
 	return 0;
 }
 
@@ -372,7 +398,7 @@ host_output(void *arg, const char *line, size_t len)
 bool
 hr_sandbox_subscribe_output(struct hr_sandbox *s, hr_output_fn *fn, void *arg)
 {
-	if (strcmp(s->ops->name, "cli") != 0)
+	if ((s->ops->flags & HR_KIND_OUTPUT) == 0)
 		return false;
 	s->output = fn;
 	s->output_arg = arg;
@@ -396,8 +422,12 @@ hr_sandbox_pause(struct hr_sandbox *s, struct hr_error *err)
 int
 hr_sandbox_resume(struct hr_sandbox *s, struct hr_error *err)
 {
-	return s->ops->resume != NULL ? s->ops->resume(s->self, err)
-				      : unsupported(s, "resume", err);
+	if (s->ops->resume == NULL)
+		return unsupported(s, "resume", err);
+	if (s->ops->resume(s->self, err) != 0)
+		return -1;
+	/* it may be elsewhere now */
+	return s->connected ? use_endpoint(s, err) : 0;
 }
 
 int

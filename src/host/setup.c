@@ -169,12 +169,12 @@ put_fresh_identity(struct hr_buf *b, const struct hr_sandbox *s)
 static void
 git_identity(struct hr_sandbox *s)
 {
-	bool local = strcmp(s->ops->name, "local") == 0, fresh;
+	bool own = (s->ops->flags & HR_KIND_HERE) != 0, fresh;
 	struct hr_buf b, out;
 	struct hr_error e = {0};
 	int status = 0;
 
-	if (strcmp(s->ops->name, "cli") == 0)
+	if ((s->ops->flags & HR_KIND_AS_IT_IS) != 0)
 		return;
 	hr_buf_init(&b, COMMAND_MAX);
 	hr_buf_init(&out, COMMAND_MAX);
@@ -182,12 +182,12 @@ git_identity(struct hr_sandbox *s)
 	fresh = b.len > 0;
 	for (size_t i = 0; i < 2; i++) {
 		hr_buf_adds(&b, i > 0 ? " && " : "");
-		if (local)
+		if (own)
 			hr_buf_addf(
 			    &b, "{ git config --global --get %s >/dev/null || ", identity[i][0]);
 		hr_buf_addf(&b, "git config --global %s ", identity[i][0]);
 		hr_env_quote(&b, identity_text(s, i));
-		if (local)
+		if (own)
 			hr_buf_adds(&b, "; }");
 	}
 	if (fresh)

@@ -1,6 +1,8 @@
 /* Addresses for a person's browser (doc/host.md, "Addresses for people"). */
 #include "config.h"
 
+#include "host/urls.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,61 +17,21 @@
 #define URL_MAX 65536
 #define TOKEN_TIMEOUT_S 10
 
-/* How the sandbox is reached from elsewhere; empty: on this machine. */
-static void
-public_url(struct hr_buf *b, const struct hr_sandbox *s)
+/* *ret: the caller's; NULL: the editor is nowhere. */
+static int
+editor_address(struct hr_sandbox *s, char **ret, struct hr_error *err)
 {
-	static const char place[] = "{runtime_id}";
-	const char *const *e = s->host.environ;
-	const char *given = hr_env_get(e, "RUNTIME_URL"), *id = hr_env_get(e, "RUNTIME_ID"), *at;
-	const char *pattern = hr_env_get(e, "RUNTIME_URL_PATTERN");
-
-	if (strcmp(s->ops->name, "local") != 0)
-		return;
-	if (given != NULL) {
-		hr_buf_adds(b, given);
-	} else if (pattern != NULL && id != NULL) {
-		for (; (at = strstr(pattern, place)) != NULL; pattern = at + sizeof(place) - 1) {
-			hr_buf_add(b, pattern, (size_t)(at - pattern));
-			hr_buf_adds(b, id);
-		}
-		hr_buf_adds(b, pattern);
+	*ret = NULL;
+	if (s->endpoint.url == NULL)
+		return 0;
+	if (s->ops->vscode_url != NULL)
+		return s->ops->vscode_url(s->self, ret, err);
+	if (s->endpoint.vscode_port > 0 &&
+	    asprintf(ret, "http://localhost:%d/", s->endpoint.vscode_port) < 0) {
+		*ret = NULL;
+		return hr_error_nomem(err);
 	}
-}
-
-/* "http://localhost:PORT", "https://PREFIX-HOST" or "https://HOST/ID/PREFIX" */
-static void
-put_address(struct hr_buf *b, const struct hr_sandbox *s, const char *prefix, int port)
-{
-	const char *id = hr_env_get(s->host.environ, "RUNTIME_ID"), *url, *host, *path;
-	const char *docker = hr_env_get(s->host.environ, "DOCKER_HOST_ADDR");
-	const char *local = hr_config_text(s->config, "sandbox.local_runtime_url");
-	size_t n = id != NULL ? strlen(id) : 0;
-	struct hr_buf given;
-
-	hr_buf_init(&given, URL_MAX);
-	public_url(&given, s);
-	url = hr_buf_str(&given);
-	host = strstr(url, "://");
-	if (host == NULL || strstr(url, "localhost") != NULL) {
-		if (given.len > 0)
-			hr_buf_addf(b, "%s:%d", url, port);
-		else if (strcmp(s->ops->name, "local") == 0 && local != NULL)
-			hr_buf_addf(b, "%s:%d", local, port);
-		else if (docker != NULL && strcmp(prefix, "vscode") != 0)
-			hr_buf_addf(b, "http://%s:%d", docker, port);
-		else
-			hr_buf_addf(b, "http://localhost:%d", port);
-	} else {
-		host += 3;
-		path = host + strcspn(host, "/");
-		if (n > 0 && *path == '/' && strncmp(path + 1, id, n) == 0)
-			hr_buf_addf(b, "%.*s/%s/%s", (int)(path - url), url, id, prefix);
-		else
-			hr_buf_addf(b, "%.*s%s-%.*s", (int)(host - url), url, prefix,
-			    (int)(path - host), host);
-	}
-	hr_buf_done(&given);
+	return 0;
 }
 
 /* *ret: the caller's; NULL: there is none. */
@@ -116,28 +78,26 @@ put_path(struct hr_buf *b, const char *path)
 int
 hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_error *err)
 {
-	const char *folder = s->endpoint.workspace;
-	char *token = NULL, *url = NULL;
+	char *token = NULL, *address = NULL, *url = NULL;
 	struct hr_buf b;
-	int rc = 0;
+	int rc;
 
 	if (!s->connected)
 		return hr_error_set(err, HR_ERROR_RUNTIME, "the sandbox is not connected");
-	if (folder == NULL)
-		folder = hr_config_text(s->config, "core.workspace_mount_path_in_sandbox");
-	if (s->endpoint.url != NULL && s->endpoint.vscode_port > 0)
+	rc = editor_address(s, &address, err);
+	if (rc == 0 && address != NULL)
 		rc = connection_token(s, &token, err);
 	if (rc == 0 && token != NULL) {
 		hr_buf_init(&b, URL_MAX);
-		put_address(&b, s, "vscode", s->endpoint.vscode_port);
-		hr_buf_adds(&b, "/?tkn=");
+		hr_buf_addf(&b, "%s?tkn=", address);
 		hr_http_escape(&b, token);
 		hr_buf_adds(&b, "&folder=");
-		put_path(&b, folder != NULL ? folder : "/workspace");
+		put_path(&b, hr_sandbox_workspace(s));
 		url = hr_buf_take(&b);
 		hr_buf_done(&b);
 		rc = url != NULL ? 0 : hr_error_nomem(err);
 	}
+	free(address);
 	free(token);
 	if (rc == 0)
 		*ret_url = url;
@@ -145,29 +105,44 @@ hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_error *err
 }
 
 int
-hr_sandbox_web_hosts(struct hr_sandbox *s, char **ret_json, struct hr_error *err)
+hr_web_hosts_json(char *const *urls, const int *ports, size_t n, char **ret, struct hr_error *err)
 {
 	struct json_object *o = json_object_new_object(), *port;
-	const char *const prefixes[] = {"work-1", "work-2"};
 	struct hr_buf b;
 	int bad = o == NULL;
 
-	hr_buf_init(&b, URL_MAX);
-	for (int i = 0; i < 2 && bad == 0; i++) {
-		if (s->endpoint.app_ports[i] <= 0)
+	for (size_t i = 0; i < n && bad == 0; i++) {
+		if (urls[i] == NULL)
 			continue;
-		hr_buf_reset(&b);
-		put_address(&b, s, prefixes[i], s->endpoint.app_ports[i]);
-		port = json_object_new_int(s->endpoint.app_ports[i]);
-		bad |= hr_buf_check(&b, NULL) != 0 || port == NULL ||
-		       json_object_object_add(o, hr_buf_str(&b), port) != 0;
+		port = json_object_new_int(ports[i]);
+		bad |= port == NULL || json_object_object_add(o, urls[i], port) != 0;
 	}
-	hr_buf_reset(&b);
+	hr_buf_init(&b, URL_MAX);
+	*ret = NULL;
 	if (bad == 0 && hr_json_put(&b, o) == 0)
-		*ret_json = hr_buf_take(&b);
-	else
-		bad = 1;
+		*ret = hr_buf_take(&b);
 	json_object_put(o);
 	hr_buf_done(&b);
-	return bad == 0 && *ret_json != NULL ? 0 : hr_error_nomem(err);
+	return *ret != NULL ? 0 : hr_error_nomem(err);
+}
+
+int
+hr_sandbox_web_hosts(struct hr_sandbox *s, char **ret_json, struct hr_error *err)
+{
+	const int *ports = s->endpoint.app_ports;
+	char *urls[2] = {NULL, NULL};
+	int rc = 0;
+
+	if (s->ops->web_hosts != NULL)
+		return s->ops->web_hosts(s->self, ret_json, err);
+	for (size_t i = 0; i < 2; i++)
+		if (ports[i] > 0 && asprintf(&urls[i], "http://localhost:%d", ports[i]) < 0) {
+			urls[i] = NULL;
+			rc = hr_error_nomem(err);
+		}
+	if (rc == 0)
+		rc = hr_web_hosts_json(urls, ports, 2, ret_json, err);
+	free(urls[0]);
+	free(urls[1]);
+	return rc;
 }

@@ -302,11 +302,15 @@ def logs():
 
 
 class TokenServer(http.server.BaseHTTPRequestHandler):
-    """In the place of a sandbox's server: an editor's token."""
+    """In the place of a sandbox's server: an editor's token, after as many failures as `busy` has."""
+
+    busy, seen = [], []
 
     def do_GET(self):
         body = json.dumps({"token": "t k"}).encode()
-        self.send_response(200 if self.path == "/vscode/connection_token" else 404)
+        self.seen.append((self.headers["X-Session-API-Key"], self.headers["X-Preview"]))
+        status = self.busy.pop() if self.busy else 200
+        self.send_response(status if self.path == "/vscode/connection_token" else 404)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -507,6 +511,45 @@ def loadable_backend():
         h.fails(1, "Failed to import third-party runtime", "up", "-r", "broken")
 
 
+def kind_of_ones_own():
+    """All that is asked of a kind is asked of its table: the library knows no name of one."""
+    with Host() as h, http.server.HTTPServer(("127.0.0.1", 0), TokenServer) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            h.env.update(OH_RUNTIME_PLUGIN_PATH=os.path.join(BUILD, "t/host/.libs"), RUNTIME="example",
+                         EXAMPLE_URL="http://127.0.0.1:%d" % server.server_address[1], DEBUG_RUNTIME="1")
+            up = h("up")
+            equal(up.returncode, 0, up.stderr)
+            # the thread that follows the log may be stopped before it says anything
+            equal([line for line in up.stderr.splitlines() if "[inside" in line and
+                   "[inside the example] a line" not in line], [], up.stderr)
+            TokenServer.busy, TokenServer.seen[:] = [503], []
+            equal(json.loads(h.ok("url", "--json")), {
+                "server": h.env["EXAMPLE_URL"], "web_hosts": {"https://app.example.test": 3000},
+                "vscode": "https://vscode.example.test/ws?tkn=t%20k&folder=/there"})
+            equal(TokenServer.seen, [("k", "p")] * 2, "the kind had it sent again, with its own headers")
+            TokenServer.busy = [503, 503]
+            h.fails(1, "503", "url")
+            equal(h.ok("logs"), "a line\n")
+            equal(json.loads(h.ok("changes", "--json")), [{"status": "M", "path": "a"}])
+            equal(h.ok("doctor").split("\n")[-2], "ok   echo             it is heard")
+            equal(h.ok("build"), "example/image:1\n")
+            events = subprocess.Popen([os.path.join(BUILD, "handrail"), "events", "--json"], env=h.env,
+                                      cwd=h.path("cwd"), stdout=subprocess.PIPE, universal_newlines=True)
+            try:
+                told = [json.loads(events.stdout.readline()) for _ in range(2)]
+                equal(sorted((e["sid"], e["event"], e["detail"]) for e in told),
+                      [("", "watching", ""), ("default", "blinked", "twice")])
+            finally:
+                events.kill()
+                events.wait()
+                events.stdout.close()
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 def main():
     process.become_subreaper()
     tap = Tap()
@@ -514,7 +557,7 @@ def main():
                  bad_variable_leaves_nothing, git_identity, two_sandboxes, server_that_died, server_that_does_not_start,
                  start_that_is_killed, recorded_before_it_runs, own_workspace, files,
                  repository, logs, log_stream, addresses, resources, terminal, wrong_usage, help_and_completion,
-                 settings, mcp_servers, decisions_without_a_server, loadable_backend):
+                 settings, mcp_servers, decisions_without_a_server, loadable_backend, kind_of_ones_own):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

@@ -20,6 +20,7 @@
 #include "base/path.h"
 #include "files/charset/detect.h"
 #include "host/common/error.h"
+#include "host/common/exam.h"
 #include "host/common/module.h"
 #include "host/config/settings.h"
 #include "proto/json.h"
@@ -378,9 +379,25 @@ direct_endpoint(void *self, struct hr_endpoint *ret)
 	ret->workspace = c->workspace; /* there is no server */
 }
 
+static int
+direct_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_error *err)
+{
+	struct hr_direct *c = self;
+	char *module = hr_module_path("handrail-cli.so", err);
+
+	if (module == NULL)
+		return -1;
+	hr_exam_program(fn, arg, c->h->environ, "bash", "Debian: bash.");
+	fn(arg, true, "handrail-cli.so", module); /* this is in it */
+	free(module);
+	return 0;
+}
+
 static const struct hr_sandbox_ops direct = {
     .abi = HR_BACKEND_ABI,
     .name = "cli",
+    .flags = HR_KIND_HERE | HR_KIND_AS_IT_IS | HR_KIND_OUTPUT,
+    .ready_status = "STATUS$RUNTIME_STARTED",
     .open = direct_open,
     .free = direct_free,
     .connect = direct_connect,
@@ -395,6 +412,7 @@ static const struct hr_sandbox_ops direct = {
     .add_env = direct_add_env,
     .close = direct_close,
     .destroy = direct_destroy,
+    .doctor = direct_doctor,
 };
 
 const struct hr_sandbox_ops *

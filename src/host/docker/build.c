@@ -13,7 +13,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "host/docker/engine.h"
+#include "host/docker/docker_int.h"
 #include "host/common/error.h"
 #include "host/config/settings.h"
 #include "host/transfer/tarfile.h"
@@ -343,9 +343,9 @@ with_folder(struct build *b, struct hr_error *err)
 }
 
 int
-hr_build_image(const struct hr_config *c, const struct hr_build_options *o, char **ret_name,
-    struct hr_error *err)
+hr_docker_build(void *self, const struct hr_build_options *o, char **ret_name, struct hr_error *err)
 {
+	const struct hr_config *c = ((struct hr_docker *)self)->h->config;
 	const char *kit = hr_env_get(o->environ, "HANDRAIL_IMAGE_KIT");
 	const char *repo = hr_env_get(o->environ, "OH_RUNTIME_RUNTIME_IMAGE_REPO");
 	struct build b = {.config = c, .o = o, .kit = kit != NULL ? kit : HR_IMAGE_KIT};

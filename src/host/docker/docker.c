@@ -1,5 +1,5 @@
 /* The kind "docker": a container of an Engine (doc/host.md, "The kind docker"). How one is made is
- * in dockermake.c. */
+ * in make.c. */
 #include "config.h"
 
 #include "host/docker/docker_int.h"
@@ -23,6 +23,7 @@
 #include "host/common/error.h"
 #include "host/portlock.h"
 #include "host/sandbox.h"
+#include "host/urls.h"
 #include "proto/json.h"
 
 #define PREFIX HR_CONTAINER_PREFIX
@@ -63,8 +64,8 @@ docker_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *e
 }
 
 /* The Engine is looked for at first use: an action needs only the server. */
-static int
-find_engine(struct hr_docker *d, struct hr_error *err)
+int
+hr_docker_engine(struct hr_docker *d, struct hr_error *err)
 {
 	if (d->engine_there)
 		return 0;
@@ -83,7 +84,7 @@ hr_docker_call(struct hr_docker *d, const char *method, const char *what, struct
 {
 	char path[512];
 
-	if (find_engine(d, err) != 0)
+	if (hr_docker_engine(d, err) != 0)
 		return -1;
 	(void)snprintf(path, sizeof(path), "/containers/%s%s", d->name, what);
 	return hr_engine_call(&d->engine, method, path, NULL, ret, err);
@@ -211,6 +212,29 @@ docker_endpoint(void *self, struct hr_endpoint *ret)
 	memcpy(ret->app_ports, d->app_ports, sizeof(ret->app_ports));
 }
 
+/* An Engine of another machine has their ports. */
+static int
+docker_web_hosts(void *self, char **ret_json, struct hr_error *err)
+{
+	struct hr_docker *d = self;
+	const char *host = hr_env_get(d->h->environ, "DOCKER_HOST_ADDR");
+	char *urls[2] = {NULL, NULL};
+	int rc = 0;
+
+	for (size_t i = 0; i < 2; i++)
+		if (d->app_ports[i] > 0 &&
+		    asprintf(&urls[i], "http://%s:%d", host != NULL ? host : "localhost",
+			d->app_ports[i]) < 0) {
+			urls[i] = NULL;
+			rc = hr_error_nomem(err);
+		}
+	if (rc == 0)
+		rc = hr_web_hosts_json(urls, d->app_ports, 2, ret_json, err);
+	free(urls[0]);
+	free(urls[1]);
+	return rc;
+}
+
 /* ---- records ---- */
 
 static char *
@@ -283,7 +307,7 @@ docker_adopt(void *self, const char *sid, const char *record, struct hr_error *e
 	char path[1024];
 
 	(void)record; /* the Engine knows */
-	if (find_engine(d, err) != 0)
+	if (hr_docker_engine(d, err) != 0)
 		return -1;
 	(void)snprintf(path, sizeof(path), "/containers/" PREFIX "%s/rename?name=%s", sid, d->name);
 	if (hr_engine_call(&d->engine, "POST", path, NULL, NULL, err) != 0)
@@ -368,7 +392,7 @@ docker_destroy(void *self, struct hr_error *err)
 	char path[256];
 
 	release(d);
-	if (find_engine(d, err) != 0)
+	if (hr_docker_engine(d, err) != 0)
 		return -1;
 	/* by its id first: one that was being taken from the pool may not have our name yet */
 	if (d->id != NULL && *d->id != '\0') {
@@ -395,7 +419,7 @@ docker_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error 
 	char path[512];
 	int rc;
 
-	if (find_engine(d, err) != 0)
+	if (hr_docker_engine(d, err) != 0)
 		return -1;
 	(void)snprintf(path, sizeof(path),
 	    "/containers/%s/logs?stderr=1&stdout=1&timestamps=0&follow=%d&tail=all", d->name,
@@ -494,6 +518,7 @@ docker_exec(void *self, const char *const *argv, int *ret_status, struct hr_erro
 const struct hr_sandbox_ops hr_backend_docker = {
     .abi = HR_BACKEND_ABI,
     .name = "docker",
+    .log_prefix = "[inside container] ",
     .open = docker_open,
     .free = docker_free,
     .connect = docker_connect,
@@ -510,4 +535,8 @@ const struct hr_sandbox_ops hr_backend_docker = {
     .exec = docker_exec,
     .freeze = docker_freeze,
     .adopt = docker_adopt,
+    .web_hosts = docker_web_hosts,
+    .events = hr_docker_events,
+    .doctor = hr_docker_doctor,
+    .build = hr_docker_build,
 };

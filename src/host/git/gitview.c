@@ -35,12 +35,6 @@ struct view {
 	const char *file;          /* NULL: none */
 };
 
-static bool
-is_on_this_machine(const struct hr_sandbox *s)
-{
-	return strcmp(s->ops->name, "local") == 0 || strcmp(s->ops->name, "cli") == 0;
-}
-
 /* Appends "cd DIRECTORY &&", from the first directory on. */
 static void
 put_cd(struct hr_buf *b, const struct view *v)
@@ -77,7 +71,7 @@ put_known(struct hr_buf *b, const struct view *v, const char *to, struct hr_erro
 	char *path;
 
 	put_cd(b, v);
-	if (!is_on_this_machine(v->s)) {
+	if ((v->s->ops->flags & HR_KIND_HERE) == 0) {
 		hr_buf_addf(b, "python3 " UTILS "%s", v->script);
 		put_words(b, v, false, to);
 		return 0;

@@ -1,6 +1,6 @@
 /* The kind "local": handraild as a process of this machine, with the rights of whoever starts it
  * (doc/host.md, "The kind local"). It outlives us only where the caller says so. How one is made is
- * in localmake.c. */
+ * in make.c. */
 #include "config.h"
 
 #include "host/local/local_int.h"
@@ -283,6 +283,7 @@ out:
 const struct hr_sandbox_ops hr_backend_local = {
     .abi = HR_BACKEND_ABI,
     .name = "local",
+    .flags = HR_KIND_HERE,
     .open = local_open,
     .free = local_free,
     .connect = local_connect,
@@ -295,4 +296,7 @@ const struct hr_sandbox_ops hr_backend_local = {
     .logs = local_logs,
     .exec = local_exec,
     .adopt = local_adopt,
+    .vscode_url = hr_local_vscode_url,
+    .web_hosts = hr_local_web_hosts,
+    .doctor = hr_local_doctor,
 };

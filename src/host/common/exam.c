@@ -1,0 +1,66 @@
+/* What the kinds' doctors look at alike. */
+#include "config.h"
+
+#include "host/common/exam.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TEXT_MAX_LEN 700
+
+void
+hr_exam_say(hr_finding_fn *fn, void *arg, bool ok, const char *what, const char *fmt, ...)
+{
+	char text[TEXT_MAX_LEN];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	fn(arg, ok, what, text);
+}
+
+/* The caller frees. */
+static char *
+which(const char *dirs, const char *name)
+{
+	const char *end;
+	char *path;
+
+	for (; dirs != NULL && *dirs != '\0'; dirs = *end == ':' ? end + 1 : end) {
+		end = strchrnul(dirs, ':');
+		if (asprintf(&path, "%.*s/%s", (int)(end - dirs), dirs, name) < 0)
+			return NULL;
+		if (end > dirs && access(path, X_OK) == 0)
+			return path;
+		free(path);
+	}
+	return NULL;
+}
+
+void
+hr_exam_program(
+    hr_finding_fn *fn, void *arg, const char *const *env, const char *name, const char *hint)
+{
+	const char *dirs = NULL;
+	char *path;
+
+	for (; env != NULL && *env != NULL; env++)
+		if (strncmp(*env, "PATH=", 5) == 0)
+			dirs = *env + 5;
+	path = which(dirs, name);
+	hr_exam_file(fn, arg, name, path, hint);
+	free(path);
+}
+
+void
+hr_exam_file(hr_finding_fn *fn, void *arg, const char *what, const char *path, const char *hint)
+{
+	if (path != NULL && access(path, X_OK) == 0)
+		fn(arg, true, what, path);
+	else
+		hr_exam_say(fn, arg, false, what, "%s is not properly installed. %s", what, hint);
+}

@@ -1,0 +1,109 @@
+/* What an Engine tells of all sandboxes of the kind "docker", and whether there is one. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json_object.h>
+
+#include "host/common/error.h"
+#include "host/common/exam.h"
+#include "host/docker/docker_int.h"
+#include "proto/json.h"
+
+#define LINE_MAX_BYTES (1u << 20)
+#define FILTER "/events?filters=%7B%22type%22%3A%5B%22container%22%5D%7D"
+
+/* ---- events ---- */
+
+struct listener {
+	hr_event_fn *fn;
+	void *arg;
+	struct hr_buf line;
+};
+
+static int
+event_line(struct listener *l)
+{
+	struct hr_engine_event e;
+	int rc = 0;
+
+	if (hr_engine_event(&e, hr_buf_str(&l->line), l->line.len))
+		rc = l->fn(l->arg, e.sid, e.what, e.detail);
+	hr_buf_reset(&l->line);
+	return rc;
+}
+
+static int
+on_bytes(void *arg, const char *p, size_t len)
+{
+	struct listener *l = arg;
+
+	for (size_t i = 0; i < len; i++) {
+		if (p[i] != '\n')
+			hr_buf_addc(&l->line, p[i]);
+		else if (event_line(l) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+int
+hr_docker_events(void *self, hr_event_fn *fn, void *arg, struct hr_error *err)
+{
+	struct listener l = {.fn = fn, .arg = arg};
+	struct hr_docker *d = self;
+	int rc;
+
+	if (hr_docker_engine(d, err) != 0)
+		return -1;
+	hr_buf_init(&l.line, LINE_MAX_BYTES);
+	rc = hr_engine_stream(&d->engine, "GET", FILTER, NULL, NULL, on_bytes, &l, 0, err);
+	hr_buf_done(&l.line);
+	return rc;
+}
+
+/* ---- doctor ---- */
+
+static void
+image(struct hr_docker *d, hr_finding_fn *fn, void *arg)
+{
+	const char *name = hr_config_text(d->h->config, "sandbox.runtime_container_image");
+	struct hr_error e = {0};
+	char path[1024];
+
+	if (name == NULL) {
+		fn(arg, false, "image",
+		    "sandbox.runtime_container_image is not set; \"handrail build\" makes an "
+		    "image");
+		return;
+	}
+	(void)snprintf(path, sizeof(path), "/images/%s/json", name);
+	if (hr_engine_call(&d->engine, "GET", path, NULL, NULL, &e) == 0)
+		fn(arg, true, "image", name);
+	else
+		fn(arg, false, "image", e.text);
+}
+
+int
+hr_docker_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_error *err)
+{
+	struct json_object *o = NULL;
+	struct hr_docker *d = self;
+	struct hr_error e = {0};
+
+	(void)err;
+	if (hr_docker_engine(d, &e) != 0 ||
+	    hr_engine_call(&d->engine, "GET", "/version", NULL, &o, &e) != 0) {
+		fn(arg, false, "engine", e.text);
+	} else {
+		hr_exam_say(fn, arg, true, "engine", "version %s, API %s",
+		    hr_json_text_or(o, "Version", "unknown"),
+		    hr_json_text_or(o, "ApiVersion", "unknown"));
+		image(d, fn, arg);
+	}
+	json_object_put(o);
+	hr_portlock_examine("0.0.0.0", fn, arg);
+	return 0;
+}

@@ -1,0 +1,65 @@
+/* A kind of sandbox without a sandbox. */
+#include "config.h"
+
+#include "host/kind.h"
+
+#include <string.h>
+
+static void
+log_nothing(void *arg, const char *text)
+{
+	(void)arg;
+	(void)text;
+}
+
+static void
+begin_nothing(void *arg)
+{
+	(void)arg;
+}
+
+int
+hr_kind_open(struct hr_kind *k, const char *name, const struct hr_config *c, const char *const *env,
+    const char *state_dir, struct hr_error *err)
+{
+	static const char *const none[] = {NULL};
+	bool named = name == NULL && c->runtime_named;
+
+	memset(k, 0, sizeof(*k));
+	k->module = (struct hr_module)HR_MODULE_NONE;
+	if (name == NULL)
+		name = hr_config_text(c, "core.runtime");
+	k->config = hr_config_copy(c, err);
+	if (k->config == NULL)
+		return -1;
+	k->host = (struct hr_backend_host){
+	    .config = k->config,
+	    .sid = "default",
+	    .plugins = none,
+	    .env = none,
+	    .environ = env != NULL ? env : none,
+	    .attach = true,
+	    .state_dir = state_dir,
+	    .log = log_nothing,
+	    .status = log_nothing,
+	    .begun = begin_nothing,
+	    .stop_fd = -1,
+	};
+	k->ops = hr_backend_find(name != NULL ? name : HR_KIND_DEFAULT, named, k->host.environ,
+	    &k->module, NULL, NULL, err);
+	if (k->ops != NULL && k->ops->open(&k->host, &k->self, err) == 0)
+		return 0;
+	hr_kind_close(k);
+	return -1;
+}
+
+void
+hr_kind_close(struct hr_kind *k)
+{
+	if (k->self != NULL)
+		k->ops->free(k->self);
+	if (k->config != NULL)
+		hr_module_close(&k->module);
+	hr_config_free(k->config);
+	memset(k, 0, sizeof(*k));
+}

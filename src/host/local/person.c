@@ -1,0 +1,121 @@
+/* What the kind "local" says beside its sandboxes: what it needs here, and how one is reached with
+ * a browser, also from elsewhere (doc/host.md, "Addresses for people"). */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/common/error.h"
+#include "host/common/exam.h"
+#include "host/local/local_int.h"
+#include "host/urls.h"
+
+#define URL_MAX 65536
+
+/* How the sandbox is reached from elsewhere; empty: on this machine. */
+static void
+public_url(struct hr_buf *b, const struct hr_local *l)
+{
+	static const char place[] = "{runtime_id}";
+	const char *const *e = l->h->environ;
+	const char *given = hr_env_get(e, "RUNTIME_URL"), *id = hr_env_get(e, "RUNTIME_ID"), *at;
+	const char *pattern = hr_env_get(e, "RUNTIME_URL_PATTERN");
+
+	if (given != NULL) {
+		hr_buf_adds(b, given);
+	} else if (pattern != NULL && id != NULL) {
+		for (; (at = strstr(pattern, place)) != NULL; pattern = at + sizeof(place) - 1) {
+			hr_buf_add(b, pattern, (size_t)(at - pattern));
+			hr_buf_adds(b, id);
+		}
+		hr_buf_adds(b, pattern);
+	}
+}
+
+/* "http://localhost:PORT", "https://PREFIX-HOST" or "https://HOST/ID/PREFIX"; the caller frees;
+ * NULL: no memory. */
+static char *
+address(const struct hr_local *l, const char *prefix, int port, const char *end)
+{
+	const char *id = hr_env_get(l->h->environ, "RUNTIME_ID"), *url, *host, *path;
+	const char *base = hr_config_text(l->h->config, "sandbox.local_runtime_url");
+	size_t n = id != NULL ? strlen(id) : 0;
+	struct hr_buf given, b;
+	char *text;
+
+	hr_buf_init(&given, URL_MAX);
+	hr_buf_init(&b, URL_MAX);
+	public_url(&given, l);
+	url = hr_buf_str(&given);
+	host = strstr(url, "://");
+	if (host == NULL || strstr(url, "localhost") != NULL) {
+		if (given.len == 0)
+			url = base != NULL ? base : "http://localhost";
+		hr_buf_addf(&b, "%s:%d%s", url, port, end);
+	} else {
+		host += 3;
+		path = host + strcspn(host, "/");
+		if (n > 0 && *path == '/' && strncmp(path + 1, id, n) == 0)
+			hr_buf_addf(&b, "%.*s/%s/%s%s", (int)(path - url), url, id, prefix, end);
+		else
+			hr_buf_addf(&b, "%.*s%s-%.*s%s", (int)(host - url), url, prefix,
+			    (int)(path - host), host, end);
+	}
+	text = hr_buf_check(&given, NULL) == 0 ? hr_buf_take(&b) : NULL;
+	hr_buf_done(&given);
+	hr_buf_done(&b);
+	return text;
+}
+
+int
+hr_local_vscode_url(void *self, char **ret, struct hr_error *err)
+{
+	struct hr_local *l = self;
+
+	if (l->vscode_port <= 0)
+		return 0;
+	*ret = address(l, "vscode", l->vscode_port, "/");
+	return *ret != NULL ? 0 : hr_error_nomem(err);
+}
+
+int
+hr_local_web_hosts(void *self, char **ret_json, struct hr_error *err)
+{
+	static const char *const prefixes[] = {"work-1", "work-2"};
+	struct hr_local *l = self;
+	char *urls[2] = {NULL, NULL};
+	int rc = 0;
+
+	for (size_t i = 0; i < 2 && rc == 0; i++)
+		if (l->app_ports[i] > 0 &&
+		    (urls[i] = address(l, prefixes[i], l->app_ports[i], "")) == NULL)
+			rc = hr_error_nomem(err);
+	if (rc == 0)
+		rc = hr_web_hosts_json(urls, l->app_ports, 2, ret_json, err);
+	free(urls[0]);
+	free(urls[1]);
+	return rc;
+}
+
+int
+hr_local_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_error *err)
+{
+	struct hr_local *l = self;
+	const char *const *env = l->h->environ;
+	const char *given = hr_env_get(env, "HANDRAIL_SERVER");
+
+	(void)err;
+	hr_exam_file(fn, arg, "handraild", given != NULL ? given : HR_SBINDIR "/handraild",
+	    "Install it, or name it in HANDRAIL_SERVER.");
+	hr_exam_program(fn, arg, env, "bash", "Debian: bash.");
+	hr_exam_program(fn, arg, env, "git", "Debian: git.");
+	/* the server looks where administrators' programs are, too */
+	if (access("/usr/sbin/nginx", X_OK) == 0)
+		fn(arg, true, "nginx", "/usr/sbin/nginx");
+	else
+		hr_exam_program(fn, arg, env, "nginx", "Debian: nginx.");
+	hr_portlock_examine("127.0.0.1", fn, arg);
+	return 0;
+}
