@@ -154,6 +154,14 @@ EXTRA_DIST += %D%/e2e/test_plugins.py %D%/example-plugin/greeter/plugin.json \
 TESTS += %D%/e2e/test_together.py
 EXTRA_DIST += %D%/e2e/test_together.py
 
+# browser: what asks no browser
+check_PROGRAMS += %D%/unit/test_browser_program
+TESTS += %D%/unit/test_browser_program
+EXTRA_DIST += %D%/corpus/browser/browse_program.jsonl %D%/corpus/browser/program_more.jsonl
+t_unit_test_browser_program_SOURCES = %D%/unit/test_browser_program.c %D%/unit/lines.h
+t_unit_test_browser_program_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_browser_program_LDADD = libbrowserpage.la $(CHECK_LIBS)
+
 # jupyter: the cells alone, and the whole with a real kernel (skipped where there is none)
 if JUPYTER
 check_PROGRAMS += %D%/unit/test_jupyter_cell

@@ -19,6 +19,16 @@ handrail_jupyter_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 handrail_jupyter_LDADD = libjupyter.la
 endif
 
+# what of the browser plugin asks no browser
+noinst_LTLIBRARIES += libbrowserpage.la
+libbrowserpage_la_SOURCES = \
+	%D%/browser/calls.c %D%/browser/calls.h \
+	%D%/browser/program.c %D%/browser/program.h \
+	%D%/browser/pyliterals.h %D%/browser/pynumber.c %D%/browser/pystring.c \
+	%D%/browser/value.c %D%/browser/value.h
+libbrowserpage_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(UTF8PROC_CFLAGS)
+libbrowserpage_la_LIBADD = libprotojson.la libbase.la $(UTF8PROC_LIBS)
+
 # everything but HTTP, in the place of which tests put something of theirs
 noinst_LTLIBRARIES += libmcp.la
 libmcp_la_SOURCES = \

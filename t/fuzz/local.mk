@@ -120,3 +120,19 @@ EXTRA_DIST += %D%/fuzz_engine.c %D%/fuzz_hostlines.c %D%/fuzz_sandbox.c %D%/fuzz
 	%D%/fake_http.c %D%/fake_http.h \
 	%D%/dict/engine.dict %D%/dict/hostlines.dict %D%/dict/sandbox.dict \
 	%D%/seeds/engine.txt %D%/seeds/hostlines.txt %D%/seeds/sandbox.txt %D%/seeds/toml.txt
+
+# the browser plugin: programs of clients, and what the browser answers
+FUZZ_BROWSER_REPLAYERS = %D%/replay_browser_program
+FUZZ_BROWSER_TARGETS = %D%/fuzz_browser_program
+check_PROGRAMS += $(FUZZ_BROWSER_REPLAYERS)
+TESTS += $(FUZZ_BROWSER_REPLAYERS)
+EXTRA_PROGRAMS += $(FUZZ_BROWSER_TARGETS)
+if FUZZERS
+noinst_PROGRAMS += $(FUZZ_BROWSER_TARGETS)
+endif
+EXTRA_DIST += %D%/seeds/browser_program.txt
+t_fuzz_replay_browser_program_SOURCES = %D%/fuzz_browser_program.c %D%/replay_main.c
+t_fuzz_replay_browser_program_LDADD = libbrowserpage.la
+t_fuzz_fuzz_browser_program_SOURCES = %D%/fuzz_browser_program.c
+t_fuzz_fuzz_browser_program_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_browser_program_LDADD = libbrowserpage.la

@@ -1,0 +1,66 @@
+/* Programs of a client: whatever the text, it returns; what it refuses it gives a reason for, and
+ * what it takes can be written as Python and is found again in that. */
+#include "config.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugins/browser/calls.h"
+#include "plugins/browser/program.h"
+#include "proto/utf8.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+check_again(const struct br_found *f)
+{
+	struct hr_buf one, two, why;
+	struct br_calls c;
+
+	hr_buf_init(&one, 1u << 26);
+	hr_buf_init(&two, 1u << 26);
+	hr_buf_init(&why, 1u << 26);
+	br_found_python(&one, f);
+	hr_assert(one.fail == HR_OK);
+	if (strstr(one.p, "inf") == NULL) { /* a name, as Python writes it */
+		hr_assert(br_calls_find(&c, one.p, one.len, &why) == 0);
+		hr_assert(c.n == 1);
+		br_found_python(&two, &c.v[0]);
+		hr_assert(two.len == one.len && memcmp(one.p, two.p, one.len) == 0);
+		br_calls_done(&c);
+	}
+	hr_buf_done(&one);
+	hr_buf_done(&two);
+	hr_buf_done(&why);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const char *text = (const char *)data;
+	struct br_program *p;
+	struct br_calls c;
+	struct br_call call;
+	struct hr_buf why;
+	size_t i;
+
+	hr_buf_init(&why, 1u << 26);
+	if (br_calls_find(&c, text, size, &why) == 0) {
+		for (i = 0; i < c.n && hr_utf8_valid(text, size); i++)
+			check_again(&c.v[i]);
+		br_calls_done(&c);
+	} else {
+		hr_assert(why.len > 0);
+	}
+	hr_buf_reset(&why);
+	p = br_program_parse(text, size, &why);
+	hr_assert((p == NULL) == (why.len > 0));
+	for (i = 0; p != NULL && i < br_program_calls(p); i++) {
+		hr_buf_reset(&why);
+		hr_assert((br_program_bind(p, i, &call, &why) < 0) == (why.len > 0));
+	}
+	br_program_free(p);
+	hr_buf_done(&why);
+	return 0;
+}
