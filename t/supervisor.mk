@@ -94,6 +94,12 @@ TESTS += %D%/unit/test_commands
 t_unit_test_commands_SOURCES = %D%/unit/test_commands.c
 t_unit_test_commands_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_commands_LDADD = libkeeper.la $(CHECK_LIBS)
+check_PROGRAMS += %D%/unit/test_kept
+TESTS += %D%/unit/test_kept
+t_unit_test_kept_SOURCES = %D%/unit/test_kept.c
+t_unit_test_kept_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_kept_LDADD = libkeeper.la $(CHECK_LIBS)
+
 check_PROGRAMS += %D%/unit/test_outlog
 TESTS += %D%/unit/test_outlog
 t_unit_test_outlog_SOURCES = %D%/unit/test_outlog.c %D%/unit/scratch.h

@@ -5,6 +5,7 @@
 #include "session/kept.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -176,6 +177,46 @@ hr_kept_put(struct hr_kept_store *s, const int fds[HR_KEPT_FDS], struct hr_err *
 		sent = sendmsg(s->out, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (sent < 0 && errno == EINTR);
 	return sent >= 0 ? 0 : hr_err_sys(err, errno, "descriptors cannot be laid by");
+}
+
+/* ---- tries ---- */
+
+static struct hr_kept *tried; /* signals have no argument */
+static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+static struct sigaction faults_were[sizeof(faults) / sizeof(faults[0])];
+
+static void
+on_fault(int sig)
+{
+	size_t i;
+
+	atomic_fetch_add(&tried->tries, HR_KEPT_CRASH - 1);
+	for (i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		(void)sigaction(faults[i], &faults_were[i], NULL);
+	(void)raise(sig);
+}
+
+void
+hr_kept_try(struct hr_kept *page)
+{
+	const struct sigaction act = {.sa_handler = on_fault};
+	size_t i;
+
+	atomic_fetch_add(&page->tries, 1);
+	tried = page;
+	for (i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		(void)sigaction(faults[i], &act, &faults_were[i]);
+}
+
+void
+hr_kept_succeeded(struct hr_kept *page)
+{
+	size_t i;
+
+	for (i = 0; tried != NULL && i < sizeof(faults) / sizeof(faults[0]); i++)
+		(void)sigaction(faults[i], &faults_were[i], NULL);
+	tried = NULL;
+	atomic_store(&page->tries, 0);
 }
 
 void

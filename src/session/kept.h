@@ -24,7 +24,8 @@
 #define HR_KEPT_KEY 512        /* longer ones cannot be asked for again */
 #define HR_KEPT_RESULT 16384   /* of the last command, as it is sent */
 #define HR_KEPT_EXPORTS 262144 /* longer ones are not kept */
-#define HR_KEPT_READ 8192      /* what is read from the terminal at once: it gives 4 kB */
+#define HR_KEPT_CRASH 8
+#define HR_KEPT_READ 8192 /* what is read from the terminal at once: it gives 4 kB */
 
 enum hr_kept_fd {
 	HR_KEPT_PAGE,
@@ -54,7 +55,7 @@ struct hr_kept {
 	atomic_uint sure;  /* but for the report that is being taken: */
 	atomic_uint stage; /* enum hr_kept_stage */
 	bool ready;        /* it had been announced */
-	unsigned tries;    /* successors that died over it */
+	atomic_uint tries; /* successors that died over it; one that crashed counts as so many: */
 	struct hr_hook_secrets secrets;
 	struct hr_core_kept core;
 
@@ -105,6 +106,10 @@ hr_kept_open(struct hr_kept_store *s, int fds[HR_KEPT_FDS], bool *ret_found, str
 int hr_kept_put(struct hr_kept_store *s, const int fds[HR_KEPT_FDS], struct hr_err *err);
 void hr_kept_clear(struct hr_kept_store *s); /* what lay there has no other holder any more */
 void hr_kept_layout(char text[64]);          /* what a page of this build has in its place */
+/* Until hr_kept_succeeded() our death counts as a try: it may be what we found that we died of. A
+ * kill from outside says little about it, a signal of our own fault very much. */
+void hr_kept_try(struct hr_kept *page);
+void hr_kept_succeeded(struct hr_kept *page);
 void hr_kept_close(struct hr_kept_store *s);
 
 static inline bool

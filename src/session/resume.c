@@ -133,7 +133,8 @@ resume_note_report(struct hr_keeper *k)
 void
 resume_note_answer(struct hr_keeper *k)
 {
-	if (atomic_load(&k->kept->stage) == HR_KEPT_REPORT)
+	/* the first answer of a successor is the one that its predecessor was killed over */
+	if (k->answered_before || atomic_load(&k->kept->stage) == HR_KEPT_REPORT)
 		hr_kept_stage(k->kept, HR_KEPT_ANSWERING);
 	else
 		resume_unsure(k);
@@ -238,8 +239,8 @@ why_not(const struct hr_kept *p, const int fds[HR_KEPT_FDS])
 		if (fds[i] < 0)
 			return "a descriptor is missing";
 	}
-	if (p->tries > 2)
-		return "two that went on with it died";
+	if (atomic_load(&p->tries) > 2 * HR_KEPT_CRASH)
+		return "those that went on with it died";
 	if (atomic_load(&p->sure) == 0)
 		return "it was killed in the middle of a step";
 	return p->shell > 0 ? NULL : "there was none";
@@ -268,7 +269,7 @@ resume_open(struct hr_keeper *k, struct hr_err *err)
 		hr_outlog_init(&p->outlog, k->config->output_log, &k->state);
 		return 0;
 	}
-	p->tries++;
+	hr_kept_try(p);
 	hr_outlog_resume(&p->outlog, k->config->output_log, &k->state, fds[HR_KEPT_LOG_FILE],
 	    fds[HR_KEPT_LOG_MEMORY]);
 	complete_log(p);
@@ -385,7 +386,7 @@ go_on(struct hr_keeper *k, struct hr_err *err)
 		return hr_err_nomem(err);
 	if (shell_watch(k, true, err) < 0)
 		return -1;
-	if (p->tries > 1) /* it may be what the other died of */
+	if (atomic_load(&p->tries) > HR_KEPT_CRASH) /* it may be what they died of */
 		hr_view_lose(hr_core_view(k->core));
 	else
 		replay(k);
@@ -399,9 +400,9 @@ go_on(struct hr_keeper *k, struct hr_err *err)
 	k->laid_memory = p->outlog.shared;
 	hr_log(HR_LOG_NOTICE, "going on with the shell of a killed keeper (process %d)",
 	    (int)k->shell.pid);
-	p->tries = 0;
 	keeper_ready(k);
 	take_report(k);
+	hr_kept_succeeded(p);
 	return 0;
 }
 
@@ -421,7 +422,7 @@ resume_shell(struct hr_keeper *k, struct hr_err *err)
 		    &p->commands, HR_COMMAND_SHELL_ENDED, -1, hr_now_ms(), p->outlog.end);
 		hr_core_succeed(k->core, &p->core);
 		k->restarted = true;
-		p->tries = 0;
+		hr_kept_succeeded(p);
 	}
 	if (shell_start(k, dir[0] == '/' ? dir : "/", err) < 0)
 		return -1;

@@ -284,8 +284,8 @@ op_ack(void *arg, bool careful)
 		k->suspicious = k->sent_away = k->answered_before = false;
 		return;
 	}
-	k->answered_before = false;
 	resume_note_answer(k);
+	k->answered_before = false;
 	hr_shellproc_tidy(&k->shell);
 	if (k->sent_away)
 		(void)op_take_back(k);

@@ -12,7 +12,7 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.supervised import (  # noqa: E402
-    PATIENCE, Server, gate, kill_keeper_and_shell, kill_wait, marker, run_tests)
+    PATIENCE, Server, gate, kill_keeper, kill_keeper_and_shell, kill_wait, marker, run_tests)
 from lib.tap import equal  # noqa: E402
 
 V1 = "/handrail/v1/"
@@ -20,6 +20,7 @@ LOST = "[The shell was lost with its keeper, which had been killed, and has been
 KILLS = int(os.environ.get("KILLS", "60"))
 SURE = 64  # where it stands in the keeper's page: behind its layout
 TRIES = SURE + 12
+CRASH = 8  # what it counts for there
 
 
 def ready(s):
@@ -250,12 +251,33 @@ def dies_again_and_again():
         s.run("cd /usr; X=kept")
         kill(s)
         equal(s.run("echo $X"), "kept")
-        # as those would leave it that died before they were ready
-        write_page(s, TRIES, (2).to_bytes(4, sys.byteorder))
+        # as those would leave it that crashed before they were ready
+        write_page(s, TRIES, (2 * CRASH).to_bytes(4, sys.byteorder))
         kill_wait(s.keeper()[0])
         a = s.action("echo [$X] $PWD")
         equal((a.json()["content"], LOST % "/usr" in suffix(a)), ("[] /usr", True), a.json())
-        equal(s.wait_log("replaced: two that went on with it died") is not None, True)
+        equal(s.wait_log("replaced: those that went on with it died") is not None, True)
+
+
+def killed_before_it_is_ready():
+    """Whoever kills one kills the next as well, and it is not what that found that it died of."""
+    with Server() as s:
+        rng = random.Random(5)
+        for turn in range(8):
+            began, wait = marker(s)
+            door, open_it = gate(s)
+            s.run("X=kept-%d" % turn)
+            b = s.in_background("echo first; %s; %s; echo second $X" % (began, door))
+            wait()
+            # one that has been killed was maybe at a step; what it left here is two successors' tries
+            write_page(s, TRIES, (2).to_bytes(4, sys.byteorder))
+            kill_wait(s.keeper()[0])
+            for _ in range(2):
+                s.until("there is another", s.keeper)
+                process.wait_gone(os.getpid(), rng.random() * 0.01)  # a pause of any length
+                kill_keeper(s)
+            open_it()
+            equal((b.content(), LOST[:20] in suffix(b.answer)), ("first\nsecond kept-%d" % turn, False))
 
 
 def another_supervisor():
@@ -325,7 +347,7 @@ def many_at_once():
 
 TESTS = [at_rest, over_a_command, typed_command, told_to_go_on, interrupted, heavy_output, unread_input,
          in_the_middle_of_a_step, after_it_had_been_told_to_go_on, its_end, dies_again_and_again,
-         another_supervisor, many_at_once]
+         killed_before_it_is_ready, another_supervisor, many_at_once]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))
