@@ -18,7 +18,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.forms import BOUNDARY, archive, part, upload  # noqa: E402
 from lib.supervised import (  # noqa: E402
-    PATIENCE, Server, gate, kill_keeper_and_shell, kill_wait, marker, need, need_root, run_tests)
+    PATIENCE, Server, gate, kill_keeper, kill_keeper_and_shell, kill_together, kill_wait, marker, need, need_root,
+    run_tests)
 from lib.tap import Skip, equal  # noqa: E402
 from test_plugins import EXAMPLES, Plugins, need_python  # noqa: E402
 
@@ -135,8 +136,7 @@ def nameless_worker_dies():
             b, go = held(s, more)
             behind = s.in_background("echo x >>behind; echo behind")
             s.until("it waits", lambda: s.pool("action")["busy"] == 2)
-            for pid in s.workers("action"):
-                kill_wait(pid)
+            kill_together(s.workers("action"))
             go()
             equal(b.content().split(), result)
             equal(behind.content(), "behind")
@@ -220,8 +220,7 @@ def worker_dies():
     with Server(settings={"action_workers": 1}) as s:
         workers = s.workers("action")
         b, go = held(s, headers=named("d"))
-        for pid in workers:
-            kill_wait(pid)
+        kill_together(workers)
         go()
         equal(b.content(), "result")
         a = s.action(*b.args, **b.kw)
@@ -236,8 +235,7 @@ def all_workers_die_twice():
         while b.is_alive():
             # one that is killed before it has the request is no try of nginx: that goes on waiting
             s.until("a worker has it", lambda: s.pool("action")["busy"] > 0 or not b.is_alive())
-            for pid in s.workers("action"):
-                kill_wait(pid)
+            kill_together(s.workers("action"))
         equal(b.error, None)
         equal((b.answer.status, b.answer.headers["Retry-After"]), (503, "1"))
         equal(b.answer.json(), {"detail": "Service Unavailable"})
@@ -281,11 +279,10 @@ def keeper_dies():
         b, go = held(s, headers=named("k"))
         waiting = s.in_background("echo x >>behind; echo behind", headers=named("k2"))
         s.until("it waits", lambda: s.pool("action")["busy"] == 2)
-        kill_wait(s.keeper()[0])
+        kill_keeper(s)
         second = again(s, b)
-        for worker in s.workers("action"):
-            kill_wait(worker)
-        kill_wait(s.keeper()[0])
+        kill_together(s.workers("action"))
+        kill_keeper(s)
         go()
         equal((b.content(), second.content(), waiting.content()), ("result", "result", "behind"))
         equal((times(s), times(s, "behind")), (1, 1))
@@ -326,8 +323,7 @@ def static_session():
     with Server(settings={"action_workers": 1}) as s:
         workers = s.workers("action")
         b, go = held(s, headers=named("z"), is_static=True)
-        for pid in workers:
-            kill_wait(pid)
+        kill_together(workers)
         go()
         b.join(PATIENCE)
         equal(b.answer.status, 500)
@@ -481,8 +477,7 @@ def upload_is_cut():
                 c.sendall(head + body[:2000000])
                 s.until("it is being received", lambda: s.pool("files")["busy"] == 1)
                 if kill:
-                    for pid in s.workers("files"):
-                        kill_wait(pid)
+                    kill_together(s.workers("files"))
             s.until("nobody is at it", lambda: s.pool("files")["busy"] == 0)
             equal((os.path.exists(os.path.join(w, "f")), entries(s)), (False, 0))
         a = upload(s, w, "f", b"x" * 3000000, headers=named("cut"))

@@ -336,17 +336,27 @@ def need_root():
         raise Skip("needs root")
 
 
+def met(s, path, mode):
+    """Opens and closes a FIFO: when somebody else has opened it. A command that never comes to that fails
+    the test."""
+    def meet():
+        with open(path, mode) as f:
+            if mode == "r":
+                f.read()
+    t = threading.Thread(target=meet, daemon=True)
+    t.start()
+    t.join(PATIENCE)
+    if t.is_alive():
+        raise AssertionError("nobody opened %s\n%s" % (path, s.log()))
+    os.unlink(path)
+
+
 def marker(s, name="began"):
     """A FIFO by which a command tells that it runs: (shell text, function that waits)."""
     path = os.path.join(s.work_dir, name)
     os.mkfifo(path)
     os.chmod(path, 0o666)
-
-    def wait():
-        with open(path) as f:  # blocks until the command opens it
-            f.read()
-        os.unlink(path)
-    return "echo >%s" % path, wait
+    return "echo >%s" % path, lambda: met(s, path, "r")
 
 
 def gate(s, name="gate"):
@@ -354,12 +364,7 @@ def gate(s, name="gate"):
     path = os.path.join(s.work_dir, name)
     os.mkfifo(path)
     os.chmod(path, 0o666)
-
-    def open_it():
-        with open(path, "w"):
-            pass
-        os.unlink(path)
-    return "cat %s" % path, open_it
+    return "cat %s" % path, lambda: met(s, path, "w")
 
 
 def write_script(directory, name, text):
@@ -423,6 +428,24 @@ def kill_wait(pid):
     except ProcessLookupError:
         pass
     equal(process.wait_gone(pid, PATIENCE), True, "killed")
+
+
+def kill_together(pids):
+    """None of them takes on what another one drops: nginx tries no third one."""
+    for sig in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in pids:
+            try:
+                os.kill(pid, sig)
+            except ProcessLookupError:
+                pass
+    for pid in pids:
+        kill_wait(pid)
+
+
+def kill_keeper(s):
+    """Whatever it is at; it may be about to be started."""
+    s.until("there is a keeper", s.keeper)
+    kill_wait(s.keeper()[0])
 
 
 def kill_keeper_and_shell(s):
