@@ -1,5 +1,6 @@
 /* Actions of plugins. DIR/action/TYPE leads to the socket of whoever takes them
- * (supervisor/rundir.h); behind it is the plugin, or the supervisor who says why it is not there.
+ * (supervisor/run/rundir.h); behind it is the plugin, or the supervisor who says why it is not
+ * there.
  */
 #include "config.h"
 

@@ -1,48 +1,54 @@
 # libsupervisor: everything but main(), so that unit tests can link it.
 noinst_LTLIBRARIES += libsupervisor.la
 libsupervisor_la_SOURCES = \
-	%D%/adopt.c %D%/adopt.h \
-	%D%/alert.c %D%/alert.h \
 	%D%/channel.c %D%/channel.h \
-	%D%/child.c %D%/child.h \
-	%D%/childenv.c %D%/childenv.h \
-	%D%/handover.c %D%/handover.h \
-	%D%/identity.c %D%/identity.h \
-	%D%/image.c %D%/image.h \
-	%D%/keeperargs.c %D%/keeperargs.h \
-	%D%/keys.c %D%/keys.h \
 	%D%/lifecycle.c \
-	%D%/listen.c %D%/listen.h \
-	%D%/cgroup.c %D%/cgroup.h \
-	%D%/edge.c %D%/edge.h %D%/edgekey.c %D%/edgekey.h %D%/hold.c %D%/hold.h \
-	%D%/manifest.c %D%/manifest.h \
-	%D%/monitor.c %D%/monitor.h \
-	%D%/nginx.c %D%/nginx.h %D%/nginxline.c %D%/nginxline.h \
-	%D%/nginxover.c \
-	%D%/notify.c %D%/notify.h \
-	%D%/oldnginx.c %D%/oldnginx.h \
-	%D%/oldplugins.c %D%/oldplugins.h \
-	%D%/options.c %D%/options.h \
-	%D%/plugin.c %D%/plugin.h \
-	%D%/pluginproc.c %D%/pluginproc.h \
-	%D%/plugins.c %D%/plugins.h \
-	%D%/pool.c %D%/pool.h %D%/poolover.c \
-	%D%/probe.c %D%/probe.h \
 	%D%/ready.c %D%/ready.h \
-	%D%/readyline.c %D%/readyline.h \
 	%D%/reexec.c %D%/reexec.h \
 	%D%/reload.c \
-	%D%/rundir.c %D%/rundir.h \
 	%D%/server.h \
-	%D%/session.c %D%/session.h \
-	%D%/sessions.c %D%/sessions.h \
-	%D%/settings.c %D%/settings.h %D%/settings_check.c %D%/settings_environment.c \
 	%D%/start.c \
-	%D%/statics.c %D%/statics.h \
-	%D%/template.c %D%/template.h \
-	%D%/token.c %D%/token.h \
-	%D%/usage.c %D%/usage.h \
-	%D%/viewer.c %D%/viewer.h
+	%D%/run/edgekey.c %D%/run/edgekey.h \
+	%D%/run/handover.c %D%/run/handover.h \
+	%D%/run/identity.c %D%/run/identity.h \
+	%D%/run/keys.c %D%/run/keys.h \
+	%D%/run/notify.c %D%/run/notify.h \
+	%D%/run/rundir.c %D%/run/rundir.h \
+	%D%/run/token.c %D%/run/token.h \
+	%D%/settings/options.c %D%/settings/options.h \
+	%D%/settings/settings.c %D%/settings/settings.h \
+	%D%/settings/settings_check.c \
+	%D%/settings/settings_environment.c \
+	%D%/children/adopt.c %D%/children/adopt.h \
+	%D%/children/child.c %D%/children/child.h \
+	%D%/children/childenv.c %D%/children/childenv.h \
+	%D%/children/image.c %D%/children/image.h \
+	%D%/children/keeperargs.c %D%/children/keeperargs.h \
+	%D%/children/manifest.c %D%/children/manifest.h \
+	%D%/children/oldplugins.c %D%/children/oldplugins.h \
+	%D%/children/plugin.c %D%/children/plugin.h \
+	%D%/children/pluginproc.c %D%/children/pluginproc.h \
+	%D%/children/plugins.c %D%/children/plugins.h \
+	%D%/children/pool.c %D%/children/pool.h \
+	%D%/children/poolover.c \
+	%D%/children/readyline.c %D%/children/readyline.h \
+	%D%/children/session.c %D%/children/session.h \
+	%D%/children/sessions.c %D%/children/sessions.h \
+	%D%/children/statics.c %D%/children/statics.h \
+	%D%/edge/edge.c %D%/edge/edge.h \
+	%D%/edge/hold.c %D%/edge/hold.h \
+	%D%/edge/listen.c %D%/edge/listen.h \
+	%D%/edge/nginx.c %D%/edge/nginx.h \
+	%D%/edge/nginxline.c %D%/edge/nginxline.h \
+	%D%/edge/nginxover.c \
+	%D%/edge/oldnginx.c %D%/edge/oldnginx.h \
+	%D%/edge/probe.c %D%/edge/probe.h \
+	%D%/edge/template.c %D%/edge/template.h \
+	%D%/edge/viewer.c %D%/edge/viewer.h \
+	%D%/resources/alert.c %D%/resources/alert.h \
+	%D%/resources/cgroup.c %D%/resources/cgroup.h \
+	%D%/resources/monitor.c %D%/resources/monitor.h \
+	%D%/resources/usage.c %D%/resources/usage.h
 libsupervisor_la_CPPFLAGS = $(AM_CPPFLAGS) \
 	-DHR_SYSCONFDIR='"$(sysconfdir)"' \
 	-DHR_PKGLIBEXECDIR='"$(pkglibexecdir)"' \

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "supervisor/handover.h"
+#include "supervisor/run/handover.h"
 
 struct hr_server;
 struct hr_watch;

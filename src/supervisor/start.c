@@ -18,9 +18,9 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "supervisor/childenv.h"
-#include "supervisor/oldnginx.h"
-#include "supervisor/plugins.h"
+#include "supervisor/children/childenv.h"
+#include "supervisor/edge/oldnginx.h"
+#include "supervisor/children/plugins.h"
 #include "supervisor/server.h"
 
 #define DEFAULT_CONFIG HR_SYSCONFDIR "/handrail/handrail.conf.json"

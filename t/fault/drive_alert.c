@@ -15,10 +15,10 @@
 #include "base/path.h"
 #include "failcalls.h"
 #include "fault.h"
-#include "supervisor/alert.h"
-#include "supervisor/cgroup.h"
-#include "supervisor/monitor.h"
-#include "supervisor/settings.h"
+#include "supervisor/resources/alert.h"
+#include "supervisor/resources/cgroup.h"
+#include "supervisor/resources/monitor.h"
+#include "supervisor/settings/settings.h"
 
 #define PATIENCE_MS 5000 /* a start is tried again much sooner */
 #define TURNS 6          /* of patience, for a slow machine */

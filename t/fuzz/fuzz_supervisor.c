@@ -8,12 +8,12 @@
 
 #include "base/log.h"
 #include "base/quote.h"
-#include "supervisor/keeperargs.h"
-#include "supervisor/nginx.h"
-#include "supervisor/nginxline.h"
-#include "supervisor/options.h"
-#include "supervisor/settings.h"
-#include "supervisor/template.h"
+#include "supervisor/children/keeperargs.h"
+#include "supervisor/edge/nginx.h"
+#include "supervisor/edge/nginxline.h"
+#include "supervisor/settings/options.h"
+#include "supervisor/settings/settings.h"
+#include "supervisor/edge/template.h"
 
 #define WORDS 64
 

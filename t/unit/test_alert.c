@@ -16,8 +16,8 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/path.h"
-#include "supervisor/alert.h"
-#include "supervisor/settings.h"
+#include "supervisor/resources/alert.h"
+#include "supervisor/settings/settings.h"
 
 static char top[64], told[96], script[96], log_name[96];
 static struct hr_err err;

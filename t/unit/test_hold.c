@@ -1,7 +1,7 @@
 /* supervisor/hold: who waits, who goes on, and what is left. */
 #include "config.h"
 
-#include "supervisor/hold.h"
+#include "supervisor/edge/hold.h"
 
 #include <check.h>
 #include <errno.h>

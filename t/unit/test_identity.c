@@ -13,8 +13,8 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "supervisor/identity.h"
-#include "supervisor/settings.h"
+#include "supervisor/run/identity.h"
+#include "supervisor/settings/settings.h"
 
 static struct hr_err err;
 static struct hr_settings c;

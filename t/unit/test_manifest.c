@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "supervisor/manifest.h"
+#include "supervisor/children/manifest.h"
 
 static struct hr_manifest m;
 static struct hr_err err;

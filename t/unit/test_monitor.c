@@ -16,10 +16,10 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/path.h"
-#include "supervisor/alert.h"
-#include "supervisor/cgroup.h"
-#include "supervisor/monitor.h"
-#include "supervisor/settings.h"
+#include "supervisor/resources/alert.h"
+#include "supervisor/resources/cgroup.h"
+#include "supervisor/resources/monitor.h"
+#include "supervisor/settings/settings.h"
 
 #define MB ((uint64_t)1 << 20)
 

@@ -10,9 +10,9 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "supervisor/nginxline.h"
+#include "supervisor/edge/nginxline.h"
 #include "supervisor/server.h"
-#include "supervisor/template.h"
+#include "supervisor/edge/template.h"
 
 static struct hr_err err;
 static struct hr_buf out;

@@ -4,7 +4,7 @@
 #include <check.h>
 #include <string.h>
 
-#include "supervisor/options.h"
+#include "supervisor/settings/options.h"
 
 static struct hr_options o;
 static struct hr_err err;

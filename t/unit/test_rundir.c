@@ -15,7 +15,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "supervisor/rundir.h"
+#include "supervisor/run/rundir.h"
 
 static char top[64];
 static struct hr_err err;

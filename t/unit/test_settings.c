@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "supervisor/options.h"
-#include "supervisor/settings.h"
+#include "supervisor/settings/options.h"
+#include "supervisor/settings/settings.h"
 
 static struct hr_settings c;
 static struct hr_err err;

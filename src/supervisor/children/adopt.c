@@ -1,0 +1,196 @@
+/* Adoption. All through a pidfd: a process that is not our child may end, and its number be used
+ * again, at any time. */
+#include "config.h"
+
+#include "supervisor/children/adopt.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "supervisor/run/rundir.h"
+
+#define END_MS 5000
+
+uint64_t
+hr_adopt_digest(const char *const *argv)
+{
+	uint64_t h = 14695981039346656037u; /* FNV-1a */
+	const unsigned char *p;
+
+	for (; *argv != NULL; argv++) {
+		p = (const unsigned char *)*argv;
+		do {
+			h = (h ^ *p) * 1099511628211u;
+		} while (*p++ != '\0'); /* the NUL too: {"ab","c"} is not {"a","bc"} */
+	}
+	return h;
+}
+
+unsigned long long
+hr_adopt_start_time(pid_t pid)
+{
+	unsigned long long start = 0;
+	struct hr_buf b;
+	char path[48];
+	const char *at;
+	int field;
+
+	(void)snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+	hr_buf_init(&b, 4096);
+	if (hr_path_read(path, &b, NULL) == 0) {
+		at = strrchr(hr_buf_str(&b), ')'); /* the name before it may hold anything */
+		for (field = 2; at != NULL && field < 22; field++)
+			at = strchr(at + 1, ' ');
+		if (at != NULL)
+			start = strtoull(at, NULL, 10);
+	}
+	hr_buf_done(&b);
+	return start;
+}
+
+int
+hr_adopt_record(
+    const struct hr_rundir *r, const char *file, pid_t pid, uint64_t digest, struct hr_err *err)
+{
+	char *path = hr_rundir_file(r, file);
+	char text[96];
+	int n, ok;
+
+	if (path == NULL)
+		return hr_err_nomem(err);
+	n = snprintf(text, sizeof(text), "%ld %llu %016" PRIx64 "\n", (long)pid,
+	    hr_adopt_start_time(pid), digest);
+	ok = hr_path_write(path, text, (size_t)n, 0600, err);
+	free(path);
+	return ok;
+}
+
+void
+hr_adopt_forget(const struct hr_rundir *r, const char *file)
+{
+	char *path = hr_rundir_file(r, file);
+
+	if (path != NULL)
+		(void)unlink(path); /* ENOENT: it was never ready */
+	free(path);
+}
+
+static bool
+record_read(const struct hr_rundir *r, const char *file, long *ret_pid,
+    unsigned long long *ret_start, uint64_t *ret_digest)
+{
+	char *path = hr_rundir_file(r, file);
+	struct hr_buf b;
+	bool ok = false;
+	char *at;
+
+	hr_buf_init(&b, 128);
+	if (path != NULL && hr_path_read(path, &b, NULL) == 0 && b.len > 0) {
+		*ret_pid = strtol(b.p, &at, 10);
+		*ret_start = strtoull(at, &at, 10);
+		*ret_digest = strtoull(at, &at, 16);
+		ok = *at == '\n' && *ret_pid > 1;
+	}
+	hr_buf_done(&b);
+	free(path);
+	return ok;
+}
+
+void
+hr_adopt_signal(const struct hr_adopt *a, int sig)
+{
+	if (a->pidfd >= 0)
+		(void)syscall(
+		    SYS_pidfd_send_signal, a->pidfd, sig, NULL, 0u); /* ESRCH: it has ended */
+}
+
+static void
+end_it(const struct hr_adopt *a)
+{
+	struct pollfd p = {.fd = a->pidfd, .events = POLLIN};
+	int n;
+
+	hr_adopt_signal(a, SIGTERM);
+	do {
+		n = poll(&p, 1, END_MS);
+	} while (n < 0 && errno == EINTR);
+	if (n == 0)
+		hr_adopt_signal(a, SIGKILL);
+}
+
+/* A zombie still has its number and its times. */
+static bool
+has_ended(const struct hr_adopt *a)
+{
+	struct pollfd p = {.fd = a->pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+void
+hr_adopt_find(struct hr_adopt *a, const struct hr_rundir *r, const char *file, uint64_t digest)
+{
+	unsigned long long start;
+	uint64_t its_digest;
+	long pid;
+
+	a->pid = 0;
+	a->pidfd = -1;
+	if (!record_read(r, file, &pid, &start, &its_digest))
+		return;
+	/* first the handle, then the question who it is: it cannot change under us any more */
+	a->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0u);
+	if (a->pidfd < 0)
+		return;
+	if (start == 0 || hr_adopt_start_time((pid_t)pid) != start || has_ended(a)) {
+		hr_adopt_done(a);
+		return;
+	}
+	if (its_digest == digest) {
+		a->pid = (pid_t)pid;
+		return;
+	}
+	hr_log(HR_LOG_NOTICE,
+	    "the shell of a killed predecessor (process %ld) was started with other "
+	    "settings: it is ended",
+	    pid);
+	end_it(a);
+	hr_adopt_done(a);
+}
+
+int
+hr_adopt_fd(const struct hr_adopt *a, int fd)
+{
+	return (int)syscall(SYS_pidfd_getfd, a->pidfd, fd, 0u);
+}
+
+int
+hr_adopt_socket(const struct hr_adopt *a, int fd)
+{
+	int copy = hr_adopt_fd(a, fd), listening = 0;
+	socklen_t len = sizeof(listening);
+
+	if (copy >= 0 &&
+	    (getsockopt(copy, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) != 0 || listening == 0))
+		hr_fd_close(&copy);
+	return copy;
+}
+
+void
+hr_adopt_done(struct hr_adopt *a)
+{
+	hr_fd_close(&a->pidfd);
+	a->pid = 0;
+}

@@ -1,0 +1,403 @@
+/* Children. Invariant: a child is in the list exactly while its pid is not 0. */
+#include "config.h"
+
+#include "supervisor/children/child.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/path.h"
+#include "base/spawn.h"
+
+#define LOG_LINE_MAX 4096 /* longer ones are cut in pieces */
+#define READS_A_TURN 16   /* a flood from one child must not keep the others waiting */
+#define LAST_READS 64
+#define OOM_SELF (-500) /* without us nothing starts again; only root may lower it */
+#define FDS_MAX 8
+#define CHILDREN_MAX (1u << 20) /* text of /proc, up to 8 bytes for each */
+#define LONG_LIFE_MS 1000
+#define BACKOFF_FIRST_MS 50
+#define BACKOFF_LAST_MS 10000
+#define BUDGET 20
+#define BUDGET_REFILL_MS 500
+#define BUDGET_DELAY_MS 500
+
+static int
+oom_score_read(void)
+{
+	struct hr_buf b;
+	int score = 0;
+
+	hr_buf_init(&b, 64);
+	if (hr_path_read("/proc/self/oom_score_adj", &b, NULL) == 0)
+		score = (int)strtol(hr_buf_str(&b), NULL, 10);
+	hr_buf_done(&b);
+	return score;
+}
+
+static void
+child_log_line(struct hr_child *c, const char *line, size_t len)
+{
+	enum hr_log_level level;
+	size_t skip = 0;
+
+	if (c->on_line != NULL)
+		level = (enum hr_log_level)c->on_line(c->arg, line, len, &skip);
+	else
+		level = hr_log_child_level(line, len, &skip);
+	if (len > skip)
+		hr_log_from(c->name, c->pid, level, line + skip, len - skip);
+}
+
+static void
+child_log_bytes(struct hr_child *c, const char *p, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++) {
+		if (p[i] != '\n')
+			hr_buf_addc(&c->log_line, p[i]);
+		if (p[i] == '\n' || c->log_line.len == LOG_LINE_MAX) {
+			child_log_line(c, hr_buf_str(&c->log_line), c->log_line.len);
+			hr_buf_reset(&c->log_line);
+		}
+	}
+}
+
+static void
+child_log_close(struct hr_child *c)
+{
+	hr_watch_free(c->log_watch);
+	c->log_watch = NULL;
+	hr_fd_close(&c->log_fd);
+	if (c->log_line.len > 0)
+		child_log_line(c, hr_buf_str(&c->log_line), c->log_line.len);
+	hr_buf_done(&c->log_line);
+}
+
+/* True while there may be more. */
+static bool
+child_log_read(struct hr_child *c)
+{
+	char chunk[4096];
+	ssize_t n = hr_fd_read(c->log_fd, chunk, sizeof(chunk));
+
+	if (n > 0)
+		child_log_bytes(c, chunk, (size_t)n);
+	else if (n == 0 || errno != EAGAIN)
+		child_log_close(c);
+	return n > 0;
+}
+
+static void
+child_log_ready(void *arg)
+{
+	struct hr_child *c = arg;
+	int i;
+
+	for (i = 0; i < READS_A_TURN && child_log_read(c); i++)
+		;
+}
+
+/* After exec it is no longer our (not dumpable) image, so its file may be written without
+ * privilege, unless it has changed its user or hidden itself since: then it stays as it is. */
+static void
+oom_score_write(pid_t pid, int score)
+{
+	char path[48], text[16];
+	int fd, n;
+
+	if (score > 1000)
+		score = 1000;
+	if (score < -1000)
+		score = -1000;
+	(void)snprintf(path, sizeof(path), "/proc/%ld/oom_score_adj", (long)pid);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	n = snprintf(text, sizeof(text), "%d", score);
+	(void)hr_fd_write_full(fd, text, (size_t)n, NULL); /* advice, not a duty */
+	hr_fd_close(&fd);
+}
+
+void
+hr_children_init(struct hr_children *kids, struct hr_loop *loop)
+{
+	kids->loop = loop;
+	kids->oom_base = oom_score_read();
+	TAILQ_INIT(&kids->list);
+	hr_children_protect(kids, true);
+}
+
+void
+hr_children_protect(const struct hr_children *kids, bool on)
+{
+	oom_score_write(getpid(), kids->oom_base + (on ? OOM_SELF : 0));
+}
+
+int
+hr_child_start(struct hr_child *c, const struct hr_spawn *what, int oom, struct hr_err *err)
+{
+	struct hr_spawn s = *what;
+	struct hr_spawn_fd fds[FDS_MAX];
+	int p[2];
+
+	hr_assert(c->pid == 0 && what->nfds < FDS_MAX);
+	if (pipe2(p, O_CLOEXEC) != 0)
+		return hr_err_sys(err, errno, "%s: pipe", c->name);
+	if (what->nfds > 0)
+		memcpy(fds, what->fds, what->nfds * sizeof(fds[0]));
+	fds[what->nfds] = (struct hr_spawn_fd){p[1], STDERR_FILENO};
+	s.fds = fds;
+	s.nfds = what->nfds + 1;
+	c->log_fd = p[0];
+	hr_buf_init(&c->log_line, LOG_LINE_MAX);
+	if (hr_fd_nonblock(p[0], true, err) == 0)
+		c->log_watch = hr_loop_readable(c->kids->loop, p[0], child_log_ready, c, err);
+	if (c->log_watch != NULL) {
+		pid_t pid = hr_spawn(&s, err);
+
+		c->pid = pid > 0 ? pid : 0;
+	}
+	hr_fd_close(&p[1]);
+	if (c->pid == 0) {
+		child_log_close(c);
+		hr_err_prefix(err, "%s", c->name);
+		return -1;
+	}
+	oom_score_write(c->pid, c->kids->oom_base + oom);
+	c->since_ms = hr_now_ms();
+	TAILQ_INSERT_TAIL(&c->kids->list, c, entry);
+	hr_log(HR_LOG_DEBUG, "%s started as process %ld", c->name, (long)c->pid);
+	return 0;
+}
+
+int
+hr_child_adopt(struct hr_child *c, pid_t pid, int log_fd, struct hr_err *err)
+{
+	siginfo_t si;
+
+	hr_assert(c->pid == 0);
+	/* nobody else gets the number of a child that we have not waited for */
+	if (pid <= 1 || waitid(P_PID, (id_t)pid, &si, WEXITED | WNOHANG | WNOWAIT) != 0)
+		return hr_err_set(
+		    err, HR_E_NOTFOUND, "%s: process %ld is no child of ours", c->name, (long)pid);
+	if (log_fd >= 0) {
+		c->log_watch = hr_loop_readable(c->kids->loop, log_fd, child_log_ready, c, err);
+		if (c->log_watch == NULL)
+			return -1;
+	}
+	hr_buf_init(&c->log_line, LOG_LINE_MAX);
+	c->log_fd = log_fd;
+	c->pid = pid;
+	c->since_ms = hr_now_ms();
+	TAILQ_INSERT_TAIL(&c->kids->list, c, entry);
+	return 0;
+}
+
+void
+hr_child_signal(const struct hr_child *c, int sig)
+{
+	if (c->pid > 1)
+		(void)kill(c->pid, sig); /* a zombie at most: then it is about to be reaped */
+}
+
+void
+hr_child_signal_group(const struct hr_child *c, int sig)
+{
+	if (c->pid > 1)
+		(void)kill(-c->pid, sig);
+}
+
+static void
+child_ended(struct hr_child *c, const siginfo_t *si)
+{
+	struct hr_exit how = {.pid = c->pid,
+	    .killed = si->si_code != CLD_EXITED,
+	    .code = si->si_status,
+	    .age_ms = hr_now_ms() - c->since_ms};
+	int reads = 0;
+
+	/* descendants may hold the pipe and go on writing: its words are read, theirs not waited
+	 * for */
+	while (c->log_fd >= 0 && reads++ < LAST_READS && child_log_read(c))
+		;
+	if (c->log_fd >= 0)
+		child_log_close(c);
+	TAILQ_REMOVE(&c->kids->list, c, entry);
+	c->pid = 0;
+	c->on_exit(c->arg, &how);
+	while (waitpid(how.pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+void
+hr_children_reap(struct hr_children *kids)
+{
+	for (;;) {
+		siginfo_t si = {0};
+		struct hr_child *c;
+
+		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == EINTR)
+			continue;
+		if (si.si_pid == 0)
+			return;
+		TAILQ_FOREACH(c, &kids->list, entry)
+		{
+			if (c->pid == si.si_pid)
+				break;
+		}
+		if (c != NULL)
+			child_ended(c, &si);
+		else /* an orphan of somebody below us */
+			(void)waitpid(si.si_pid, NULL, 0);
+	}
+}
+
+static bool
+is_listed(struct hr_children *kids, pid_t pid)
+{
+	struct hr_child *c;
+
+	TAILQ_FOREACH(c, &kids->list, entry)
+	{
+		if (c->pid == pid)
+			return true;
+	}
+	return false;
+}
+
+/* The parent in /proc/PID/stat: the name in it is in parentheses and may hold any byte. */
+static pid_t
+parent_of(const char *pid)
+{
+	char path[48];
+	struct hr_buf b;
+	pid_t parent = 0;
+	const char *at;
+
+	(void)snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
+	hr_buf_init(&b, 4096);
+	if (hr_path_read(path, &b, NULL) == 0 && (at = strrchr(hr_buf_str(&b), ')')) != NULL &&
+	    strlen(at) > 4)
+		parent = (pid_t)strtol(at + 4, NULL, 10);
+	hr_buf_done(&b);
+	return parent;
+}
+
+static bool
+signal_stray(struct hr_children *kids, pid_t pid, bool listed, int sig)
+{
+	if (pid <= 1 || (!listed && is_listed(kids, pid)))
+		return false;
+	(void)kill(pid, sig); /* EPERM: somebody's setuid program, not ours to end */
+	return true;
+}
+
+/* The kernel's own list, where it has one: nobody leaves it before we wait for him. */
+static int
+signal_children(struct hr_children *kids, bool listed, int sig, unsigned *ret_n)
+{
+	struct hr_buf b;
+	const char *at;
+	char *end;
+	unsigned n = 0;
+	long pid;
+	int r;
+
+	hr_buf_init(&b, CHILDREN_MAX);
+	r = hr_path_read("/proc/thread-self/children", &b, NULL);
+	if (r == 0) {
+		for (at = hr_buf_str(&b); (pid = strtol(at, &end, 10)) > 0; at = end)
+			n += signal_stray(kids, (pid_t)pid, listed, sig);
+	}
+	hr_buf_done(&b);
+	if (r == 0)
+		*ret_n = n;
+	return r;
+}
+
+unsigned
+hr_children_signal_strays(struct hr_children *kids, bool listed, int sig)
+{
+	pid_t self = getpid();
+	struct dirent *e;
+	unsigned n = 0;
+	DIR *d;
+
+	if (signal_children(kids, listed, sig, &n) == 0)
+		return n;
+	d = opendir("/proc");
+	while (d != NULL && (e = readdir(d)) != NULL) {
+		if (isdigit((unsigned char)e->d_name[0]) && parent_of(e->d_name) == self)
+			n += signal_stray(kids, (pid_t)strtol(e->d_name, NULL, 10), listed, sig);
+	}
+	if (d != NULL)
+		(void)closedir(d);
+	return n;
+}
+
+const char *
+hr_exit_text(const struct hr_exit *how)
+{
+	static char text[64];
+
+	if (how->killed)
+		(void)snprintf(
+		    text, sizeof(text), "signal %d (%s)", how->code, strsignal(how->code));
+	else
+		(void)snprintf(text, sizeof(text), "exit %d", how->code);
+	return text;
+}
+
+void
+hr_child_tell_killed(const char *name, const struct hr_exit *how)
+{
+	if (how->killed)
+		hr_log(HR_LOG_INFO, "%s ended by %s", name, hr_exit_text(how));
+}
+
+static int64_t
+backoff_budget(struct hr_backoff *b, int64_t now_ms)
+{
+	int64_t back = (now_ms - b->at_ms) / BUDGET_REFILL_MS;
+
+	b->spent = back >= (int64_t)b->spent ? 0 : b->spent - (unsigned)back;
+	b->at_ms = now_ms;
+	if (b->spent >= BUDGET)
+		return BUDGET_DELAY_MS;
+	b->spent++;
+	return 0;
+}
+
+int64_t
+hr_backoff_next(struct hr_backoff *b, bool worked, int64_t age_ms, int64_t now_ms)
+{
+	int64_t delay = BACKOFF_FIRST_MS;
+	unsigned i;
+
+	if (worked || age_ms >= LONG_LIFE_MS)
+		b->short_lives = 0;
+	if (age_ms >= LONG_LIFE_MS)
+		return 0;
+	if (worked)
+		return backoff_budget(b, now_ms);
+	if (b->short_lives < 1000)
+		b->short_lives++;
+	if (b->short_lives == 1)
+		return 0;
+	for (i = 2; i < b->short_lives && delay < BACKOFF_LAST_MS; i++)
+		delay *= 2;
+	return delay < BACKOFF_LAST_MS ? delay : BACKOFF_LAST_MS;
+}

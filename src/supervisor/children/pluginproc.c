@@ -1,0 +1,498 @@
+/* The process of a plugin. Each variable of its environment comes from one of: a few of ours by
+ * name (LANG and its like), the account, what we tell it (HANDRAIL_*), its own manifest, and what
+ * other plugins provide. The session key is in none of them. */
+#include "config.h"
+
+#include "supervisor/children/pluginproc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/spawn.h"
+#include "base/trust.h"
+#include "supervisor/children/plugin.h"
+#include "supervisor/children/plugins.h"
+#include "supervisor/server.h"
+
+#define OOM_PLUGIN 200 /* before the servers of the sandbox, after the commands */
+#define GROUPS_MAX 256
+#define TEXT_MAX_BYTES (256u << 10)
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+long long
+hr_plugin_patience_s(const struct hr_plugin *p)
+{
+	long long all = p->all->server->settings.init_plugin_timeout;
+
+	if (p->m.start == HR_MANIFEST_AT_START && all < p->m.ready_timeout_s)
+		return all > 0 ? all : 1;
+	return p->m.ready_timeout_s;
+}
+
+/* ---- who it is ---- */
+
+struct account {
+	bool changes;
+	char *name, *home, *shell;
+	struct hr_spawn_user user;
+	gid_t groups[GROUPS_MAX];
+};
+
+static int
+account_init(struct account *a, const struct hr_plugin *p, struct hr_err *err)
+{
+	const struct hr_server *s = p->all->server;
+	const struct passwd *pw;
+	int n = GROUPS_MAX;
+
+	memset(a, 0, sizeof(*a));
+	a->changes = s->id.shell_changes && !p->m.as_server;
+	pw = a->changes ? getpwnam(s->id.shell_user) : getpwuid(geteuid());
+	if (pw == NULL && a->changes)
+		return hr_err_set(
+		    err, HR_E_NOTFOUND, "there is no user \"%.64s\"", s->id.shell_user);
+	a->name = strdup(pw != NULL ? pw->pw_name : "");
+	a->home = strdup(pw != NULL ? pw->pw_dir : "/");
+	a->shell = strdup(pw != NULL && pw->pw_shell[0] != '\0' ? pw->pw_shell : "/bin/sh");
+	if (a->name == NULL || a->home == NULL || a->shell == NULL)
+		return hr_err_nomem(err);
+	if (!a->changes)
+		return 0;
+	if (getgrouplist(pw->pw_name, pw->pw_gid, a->groups, &n) < 0)
+		n = GROUPS_MAX; /* the first of very many */
+	a->user = (struct hr_spawn_user){pw->pw_uid, pw->pw_gid, a->groups, (size_t)n};
+	return 0;
+}
+
+static void
+account_done(struct account *a)
+{
+	free(a->name);
+	free(a->home);
+	free(a->shell);
+}
+
+/* ---- words and variables ---- */
+
+struct words {
+	char **v; /* NULL-terminated */
+	size_t n;
+	bool failed;
+};
+
+static void
+words_free(struct words *w)
+{
+	size_t i;
+
+	for (i = 0; i < w->n; i++)
+		free(w->v[i]);
+	free(w->v);
+}
+
+static void
+words_take(struct words *w, char *text)
+{
+	char **more = text != NULL ? reallocarray(w->v, w->n + 2, sizeof(char *)) : NULL;
+
+	if (more == NULL) {
+		free(text);
+		w->failed = true;
+		return;
+	}
+	w->v = more;
+	w->v[w->n++] = text;
+	w->v[w->n] = NULL;
+}
+
+/* "NAME=text"; a later one takes the place of an earlier one. */
+static void
+variable_take(struct words *w, char *text)
+{
+	size_t i, len = text != NULL ? strcspn(text, "=") + 1 : 0;
+
+	for (i = 0; text != NULL && i < w->n; i++)
+		if (strncmp(w->v[i], text, len) == 0) {
+			free(w->v[i]);
+			w->v[i] = text;
+			return;
+		}
+	words_take(w, text);
+}
+
+static void
+variable_set(struct words *w, const char *name, const char *value)
+{
+	struct hr_buf b;
+
+	hr_buf_init(&b, TEXT_MAX_BYTES);
+	hr_buf_addf(&b, "%s=%s", name, value);
+	variable_take(w, hr_buf_take(&b));
+	hr_buf_done(&b);
+}
+
+static void
+variable_pass(struct words *w, const char *name)
+{
+	const char *value = getenv(name);
+
+	if (value != NULL && strcmp(name, "SESSION_API_KEY") != 0)
+		variable_set(w, name, value);
+}
+
+static int
+expand_all(struct words *w, const struct hr_manifest_list *l, const struct hr_manifest_vars *vars,
+    bool variables, struct hr_err *err)
+{
+	struct hr_buf b;
+	size_t i;
+
+	for (i = 0; i < l->n; i++) {
+		hr_buf_init(&b, TEXT_MAX_BYTES);
+		if (hr_manifest_expand(&b, l->v[i], vars, err) != 0) {
+			hr_buf_done(&b);
+			return -1;
+		}
+		if (variables)
+			variable_take(w, hr_buf_take(&b));
+		else
+			words_take(w, hr_buf_take(&b));
+		hr_buf_done(&b);
+	}
+	return w->failed ? hr_err_nomem(err) : 0;
+}
+
+struct numbers {
+	char user_id[24];
+};
+
+static void
+vars_fill(struct hr_manifest_vars *v, struct numbers *n, const struct hr_plugin *p)
+{
+	const struct hr_server *s = p->all->server;
+	const char *runtime_id = getenv("RUNTIME_ID");
+
+	(void)snprintf(n->user_id, sizeof(n->user_id), "%lu", (unsigned long)s->id.shell_uid);
+	*v = (struct hr_manifest_vars){.plugin_dir = p->m.dir,
+	    .state_dir = p->state_dir,
+	    .workspace = s->settings.working_dir,
+	    .username = s->id.shell_user != NULL ? s->id.shell_user : "",
+	    .user_id = n->user_id,
+	    .runtime_id = runtime_id != NULL ? runtime_id : "",
+	    .libexecdir = s->libexecdir,
+	    .datadir = s->datadir,
+	    .vscode_port = s->settings.vscode_port,
+	    .session_username = s->settings.username,
+	    .runtime_username = s->settings.runtime_username};
+}
+
+static int
+variables_fill(struct words *w, const struct hr_plugin *p, const struct account *a,
+    const struct hr_manifest_vars *vars, struct hr_err *err)
+{
+	static const char *const passed[] = {"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ"};
+	struct hr_manifest_vars theirs;
+	const struct hr_plugin *other;
+	struct numbers n;
+	size_t i;
+
+	variable_set(w, "PATH", DEFAULT_PATH);
+	for (i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
+		variable_pass(w, passed[i]);
+	variable_set(w, "HOME", a->home);
+	variable_set(w, "USER", a->name);
+	variable_set(w, "LOGNAME", a->name);
+	variable_set(w, "SHELL", a->shell);
+	variable_set(w, "HANDRAIL_PLUGIN_NAME", p->m.name);
+	variable_set(w, "HANDRAIL_STATE_DIR", p->state_dir);
+	variable_set(w, "HANDRAIL_WORKSPACE", vars->workspace);
+	variable_set(w, "HANDRAIL_USERNAME", vars->username);
+	variable_set(w, "HANDRAIL_USER_ID", vars->user_id);
+	if (p->lost)
+		variable_set(w, "HANDRAIL_STATE_LOST", "1");
+	if (p->m.token)
+		variable_set(w, "HANDRAIL_CONNECTION_TOKEN", p->all->token.text);
+	for (i = 0; i < p->m.pass_env.n; i++)
+		variable_pass(w, p->m.pass_env.v[i]);
+	TAILQ_FOREACH(other, &p->all->list, entry)
+	{
+		vars_fill(&theirs, &n, other);
+		if (other != p && other->state != HR_PLUGIN_UNAVAILABLE &&
+		    expand_all(w, &other->m.provides, &theirs, true, err) != 0)
+			return -1;
+	}
+	return expand_all(w, &p->m.env, vars, true, err);
+}
+
+/* ---- what must be there ---- */
+
+static bool
+program_found(const char *name)
+{
+	const char *path = getenv("PATH"), *end;
+	struct hr_buf b;
+	bool found = false;
+
+	if (strchr(name, '/') != NULL)
+		return access(name, F_OK) == 0;
+	for (path = path != NULL ? path : DEFAULT_PATH; !found && *path != '\0';
+	     path = *end == ':' ? end + 1 : end) {
+		end = strchrnul(path, ':');
+		hr_buf_init(&b, 4096);
+		hr_buf_add(&b, path, (size_t)(end - path));
+		hr_buf_addf(&b, "/%s", name);
+		found = b.fail == HR_OK && access(hr_buf_str(&b), X_OK) == 0;
+		hr_buf_done(&b);
+	}
+	return found;
+}
+
+static int
+check_needs(const struct hr_plugin *p, const struct hr_manifest_vars *vars, struct hr_err *err)
+{
+	struct words w = {NULL, 0, false};
+	int r = expand_all(&w, &p->m.needs, vars, false, err);
+	size_t i;
+
+	for (i = 0; r == 0 && i < w.n; i++)
+		if (!program_found(w.v[i]))
+			r = hr_err_set(err, HR_E_NOTFOUND, "%.160s is not installed", w.v[i]);
+	words_free(&w);
+	w = (struct words){NULL, 0, false};
+	if (r == 0 && p->m.exec.n > 0) {
+		r = expand_all(&w, &p->m.exec, vars, false, err);
+		if (r == 0 && !program_found(w.v[0]))
+			r = hr_err_set(err, HR_E_NOTFOUND, "there is no program %.160s", w.v[0]);
+		words_free(&w);
+	}
+	return r;
+}
+
+int
+hr_plugin_port(const struct hr_plugin *p, const struct hr_manifest_http *h)
+{
+	struct hr_manifest_vars vars;
+	struct numbers n;
+	struct hr_buf b;
+	long long port = 0;
+
+	vars_fill(&vars, &n, p);
+	hr_buf_init(&b, 64);
+	if (hr_manifest_expand(&b, h->port, &vars, NULL) != 0 ||
+	    hr_settings_parse_int(hr_buf_str(&b), &port) != 0 || port < 1 || port > 65535)
+		port = 0;
+	hr_buf_done(&b);
+	return (int)port;
+}
+
+/* ---- the two entries ---- */
+
+/* DIR/plugin/NAME is the account's own; the sockets beside it are not. There may be one of a killed
+ * predecessor. */
+static int
+make_state_dir(struct hr_plugin *p, struct hr_err *err)
+{
+	const struct hr_server *s = p->all->server;
+	char name[96];
+
+	(void)snprintf(name, sizeof(name), "plugin/%s", p->m.name);
+	p->state_dir = hr_rundir_file(&s->run, name);
+	if (p->state_dir == NULL)
+		return hr_err_nomem(err);
+	if (mkdir(p->state_dir, 0700) != 0 && errno != EEXIST)
+		return hr_err_sys(err, errno, "%s", p->state_dir);
+	if (s->id.shell_changes && !p->m.as_server &&
+	    lchown(p->state_dir, s->id.shell_uid, (gid_t)-1) != 0)
+		return hr_err_sys(err, errno, "%s", p->state_dir);
+	return 0;
+}
+
+/* Without a link no plugin takes them, which is what a client is told. */
+static bool
+is_browse(const char *type)
+{
+	return strcmp(type, "browse") == 0 || strcmp(type, "browse_interactive") == 0;
+}
+
+static bool
+takes(const struct hr_plugin *p, const char *type)
+{
+	size_t i;
+
+	if (!p->all->server->settings.enable_browser && is_browse(type))
+		return false;
+	for (i = 0; i < p->m.actions.n; i++) {
+		if (strcmp(p->m.actions.v[i], type) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+leads_to(const struct hr_plugin *p, int dir, const char *link)
+{
+	char target[96], is[sizeof(target)];
+	int n = snprintf(target, sizeof(target), "../plugin/%s.sock", p->m.name);
+
+	return readlinkat(dir, link, is, sizeof(is)) == n && memcmp(is, target, (size_t)n) == 0;
+}
+
+bool
+hr_plugin_owns_link(const struct hr_plugins *ps, int dir, const char *type)
+{
+	const struct hr_plugin *p;
+
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		if (takes(p, type))
+			return leads_to(p, dir, type);
+	}
+	return false;
+}
+
+/* A worker looks for the type of an action: DIR/action/TYPE leads to the plugin's socket. */
+static int
+link_action(const struct hr_plugin *p, const char *type, struct hr_err *err)
+{
+	char name[96], target[96], *path;
+	int r = 0;
+
+	(void)snprintf(name, sizeof(name), "action/%s", type);
+	(void)snprintf(target, sizeof(target), "../plugin/%s.sock", p->m.name);
+	path = hr_rundir_file(&p->all->server->run, name);
+	if (path == NULL)
+		return hr_err_nomem(err);
+	if (symlink(target, path) != 0 && !(errno == EEXIST && leads_to(p, AT_FDCWD, path)))
+		r = errno == EEXIST ? hr_err_set(err, HR_E_BUSY,
+					  "another plugin takes actions of type \"%s\"", type)
+				    : hr_err_sys(err, errno, "%s", path);
+	free(path);
+	return r;
+}
+
+/* As new where the plugin of the image before us had one: that set flags of the socket itself. */
+static int
+listen_at(const struct hr_plugin *p, const char *suffix, uid_t uid, struct hr_err *err)
+{
+	char name[96];
+	int fd;
+
+	(void)snprintf(name, sizeof(name), "plugin/%s.%s", p->m.name, suffix);
+	fd = hr_rundir_listen(&p->all->server->run, name, uid, err);
+	if (fd >= 0 && hr_fd_nonblock(fd, false, err) != 0)
+		hr_fd_close(&fd);
+	return fd;
+}
+
+static int
+open_sockets(struct hr_plugin *p, struct hr_err *err)
+{
+	size_t i;
+
+	if (p->m.actions.n > 0) {
+		p->action = listen_at(p, "sock", 0, err);
+		if (p->action < 0)
+			return -1;
+	}
+	for (i = 0; i < p->m.actions.n; i++)
+		if (takes(p, p->m.actions.v[i]) && link_action(p, p->m.actions.v[i], err) != 0)
+			return -1;
+	for (i = 0; i < p->m.nhttp && p->m.http[i].port != NULL; i++)
+		;
+	if (i == p->m.nhttp)
+		return 0;
+	p->http = listen_at(p, "http", p->all->server->id.nginx_uid, err);
+	return p->http >= 0 ? 0 : -1;
+}
+
+int
+hr_plugin_prepare(struct hr_plugin *p, struct hr_err *err)
+{
+	struct hr_manifest_vars vars;
+	struct numbers n;
+
+	/* first, so that whoever asks for what is not there is told so */
+	if (make_state_dir(p, err) != 0 || open_sockets(p, err) != 0)
+		return -1;
+	if (p->m.unavailable != NULL)
+		return hr_err_set(err, HR_E_UNSUPPORTED, "%s", p->m.unavailable);
+	vars_fill(&vars, &n, p);
+	return check_needs(p, &vars, err);
+}
+
+static int
+spawn_as(struct hr_plugin *p, const struct account *a, const struct words *exec,
+    const struct words *env, int ready, struct hr_err *err)
+{
+	const struct hr_server *s = p->all->server;
+	struct hr_spawn_fd fds[3] = {{ready, HR_PLUGIN_READY_FD}};
+	size_t nfds = 1;
+
+	if (p->action >= 0)
+		fds[nfds++] = (struct hr_spawn_fd){p->action, HR_PLUGIN_ACTION_FD};
+	if (p->http >= 0)
+		fds[nfds++] = (struct hr_spawn_fd){p->http, HR_PLUGIN_HTTP_FD};
+	return hr_child_start(&p->child,
+	    &(const struct hr_spawn){.path = exec->v[0],
+		.argv = (const char *const *)exec->v,
+		.envp = env->v,
+		.fds = fds,
+		.nfds = nfds,
+		.setsid = true,
+		.pdeathsig = SIGTERM,
+		.umask = a->changes ? 022 : s->umask_given,
+		.nofile = &s->nofile_given,
+		.user = a->changes ? &a->user : NULL,
+		.dir = s->settings.working_dir},
+	    OOM_PLUGIN, err);
+}
+
+/* With our rights nobody else's program is run. */
+static int
+check_program(const char *path, struct hr_err *err)
+{
+	struct hr_trusted t;
+
+	if (strchr(path, '/') == NULL)
+		return 0;
+	if (hr_trust_open(&t, path, hr_trust_program_owner(), err) != 0)
+		return -1;
+	hr_trusted_done(&t);
+	return 0;
+}
+
+int
+hr_plugin_spawn(struct hr_plugin *p, int ready, struct hr_err *err)
+{
+	struct words exec = {NULL, 0, false}, env = {NULL, 0, false};
+	struct hr_manifest_vars vars;
+	struct account a;
+	struct numbers n;
+	int r;
+
+	vars_fill(&vars, &n, p);
+	r = account_init(&a, p, err);
+	if (r == 0)
+		r = variables_fill(&env, p, &a, &vars, err);
+	if (r == 0)
+		r = expand_all(&exec, &p->m.exec, &vars, false, err);
+	if (r == 0 && !a.changes)
+		r = check_program(exec.v[0], err);
+	if (r == 0)
+		r = spawn_as(p, &a, &exec, &env, ready, err);
+	words_free(&exec);
+	words_free(&env);
+	account_done(&a);
+	return r;
+}

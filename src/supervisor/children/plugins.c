@@ -1,0 +1,525 @@
+/* All plugins. Invariant: once loaded, the list neither grows nor shrinks, and whom a plugin
+ * requires or follows never leads back to it. */
+#include "config.h"
+
+#include "supervisor/children/plugins.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/path.h"
+#include "base/quote.h"
+#include "supervisor/children/oldplugins.h"
+#include "supervisor/children/plugin.h"
+#include "supervisor/children/pluginproc.h"
+#include "supervisor/server.h"
+
+void
+hr_plugins_init(struct hr_plugins *ps, struct hr_server *server)
+{
+	ps->server = server;
+	memset(&ps->token, 0, sizeof(ps->token));
+	TAILQ_INIT(&ps->list);
+}
+
+void
+hr_plugins_done(struct hr_plugins *ps)
+{
+	struct hr_plugin *p;
+
+	while ((p = TAILQ_FIRST(&ps->list)) != NULL) {
+		TAILQ_REMOVE(&ps->list, p, entry);
+		hr_plugin_free(p);
+	}
+}
+
+struct hr_plugin *
+hr_plugins_find(const struct hr_plugins *ps, const char *name)
+{
+	struct hr_plugin *p;
+
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		if (strcmp(p->m.name, name) == 0)
+			return p;
+	}
+	return NULL;
+}
+
+/* ---- the search path ---- */
+
+/* 1: fn wants no more; 0: it was the last; -1: error. */
+typedef int dir_fn(struct hr_plugins *ps, const char *dir, void *arg, struct hr_err *err);
+
+static int
+each_in_list(struct hr_plugins *ps, const char *list, dir_fn *fn, void *arg, struct hr_err *err)
+{
+	const char *end;
+	char *dir;
+	int r = 0;
+
+	for (; r == 0 && *list != '\0'; list = *end == ':' ? end + 1 : end) {
+		end = strchrnul(list, ':');
+		if (end == list)
+			continue;
+		dir = strndup(list, (size_t)(end - list));
+		if (dir == NULL)
+			return hr_err_nomem(err);
+		r = fn(ps, dir, arg, err);
+		free(dir);
+	}
+	return r;
+}
+
+static int
+each_dir(struct hr_plugins *ps, dir_fn *fn, void *arg, struct hr_err *err)
+{
+	const struct hr_server *s = ps->server;
+	char *ours = hr_path_join(s->datadir, "plugins");
+	int r;
+
+	if (ours == NULL)
+		return hr_err_nomem(err);
+	r = each_in_list(ps, s->settings.plugin_path, fn, arg, err);
+	if (r == 0)
+		r = fn(ps, HR_SYSCONFDIR "/handrail/plugins.d", arg, err);
+	if (r == 0)
+		r = fn(ps, ours, arg, err);
+	free(ours);
+	return r;
+}
+
+static bool
+has_manifest(const char *dir)
+{
+	char *path = hr_path_join(dir, "plugin.json");
+	bool has = path != NULL && access(path, F_OK) == 0;
+
+	free(path);
+	return has;
+}
+
+static int
+plugins_add(struct hr_plugins *ps, const char *dir, bool implied_only, struct hr_err *err)
+{
+	/* its program starts elsewhere */
+	char *whole = hr_path_absolute(dir, err);
+	struct hr_manifest m;
+	struct hr_plugin *p;
+	int r;
+
+	if (whole == NULL)
+		return -1;
+	r = hr_manifest_read(&m, whole, err);
+	free(whole);
+	if (r != 0)
+		return -1;
+	if ((implied_only && !m.implied) || hr_plugins_find(ps, m.name) != NULL) {
+		hr_manifest_done(&m);
+		return 0;
+	}
+	p = hr_plugin_new(ps, &m, err);
+	hr_manifest_done(&m); /* empty, if it was taken over */
+	if (p == NULL)
+		return -1;
+	TAILQ_INSERT_TAIL(&ps->list, p, entry);
+	return 0;
+}
+
+static int
+load_named(struct hr_plugins *ps, const char *dir, void *arg, struct hr_err *err)
+{
+	char *path = hr_path_join(dir, arg);
+	int r = 0;
+
+	if (path == NULL)
+		return hr_err_nomem(err);
+	if (has_manifest(path))
+		r = plugins_add(ps, path, false, err) == 0 ? 1 : -1;
+	free(path);
+	return r;
+}
+
+/* A manifest that nobody named and that is wrong does no harm. */
+static int
+load_implied(struct hr_plugins *ps, const char *dir, void *arg, struct hr_err *err)
+{
+	struct hr_err why = {0};
+	struct dirent *e;
+	DIR *d = opendir(dir);
+	char *path;
+
+	(void)arg;
+	(void)err;
+	while (d != NULL && (e = readdir(d)) != NULL) {
+		path = hr_manifest_name_ok(e->d_name) ? hr_path_join(dir, e->d_name) : NULL;
+		if (path != NULL && has_manifest(path) && plugins_add(ps, path, true, &why) != 0)
+			hr_log(HR_LOG_WARNING, "%s", why.msg);
+		free(path);
+	}
+	if (d != NULL)
+		(void)closedir(d);
+	return 0;
+}
+
+/* Depth first: mark 1 is on the way down, 2 is done. */
+static int
+check_circle(struct hr_plugins *ps, struct hr_plugin *p, struct hr_err *err)
+{
+	const struct hr_manifest_list *const lists[] = {&p->m.requires, &p->m.after};
+	struct hr_plugin *other;
+	size_t i, k;
+
+	if (p->mark == 2)
+		return 0;
+	if (p->mark == 1)
+		return hr_err_set(
+		    err, HR_E_INVAL, "plugin %s requires itself, by way of others", p->m.name);
+	p->mark = 1;
+	for (k = 0; k < 2; k++)
+		for (i = 0; i < lists[k]->n; i++) {
+			other = hr_plugins_find(ps, lists[k]->v[i]);
+			if (other != NULL && check_circle(ps, other, err) != 0)
+				return -1;
+		}
+	p->mark = 2;
+	return 0;
+}
+
+int
+hr_plugins_load(struct hr_plugins *ps, struct hr_err *err)
+{
+	const struct hr_words *names = &ps->server->settings.plugins;
+	struct hr_plugin *p;
+	size_t i;
+	int r;
+
+	for (i = 0; i < names->n; i++) {
+		r = 0;
+		if (hr_plugins_find(ps, names->v[i]) != NULL)
+			continue; /* named twice */
+		if (hr_manifest_name_ok(names->v[i]))
+			r = each_dir(ps, load_named, names->v[i], err);
+		if (r < 0)
+			return -1;
+		if (r == 0)
+			return hr_err_set(
+			    err, HR_E_NOTFOUND, "Plugin %.64s not found", names->v[i]);
+	}
+	if (each_dir(ps, load_implied, NULL, err) < 0)
+		return -1;
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		if (check_circle(ps, p, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- their lives ---- */
+
+/* Until the plugin is ready, what is at its port may be somebody else's server. */
+static void
+update_token(struct hr_plugins *ps)
+{
+	const struct hr_plugin *p;
+	struct hr_err err = {0};
+	bool shown = false;
+
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		shown |= p->m.token && p->state == HR_PLUGIN_READY;
+	}
+	if (shown != ps->token.shown &&
+	    hr_token_show(&ps->token, &ps->server->run, shown, &err) != 0)
+		hr_log(HR_LOG_ERROR, "%s", err.msg);
+}
+
+/* For /metrics. */
+static void
+publish(const struct hr_plugins *ps, bool names)
+{
+	struct hr_scoreboard *board = ps->server->board;
+	const struct hr_plugin *p;
+	size_t i = 0;
+
+	if (board == NULL) /* nothing runs */
+		return;
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		struct hr_plugin_metrics *m = &board->metrics.plugins[i++];
+
+		if (names)
+			(void)snprintf(m->name, sizeof(m->name), "%s", p->m.name);
+		atomic_store(&m->state, p->state);
+		atomic_store(&m->pid, p->child.pid);
+		atomic_store(&m->ends, p->ends);
+		if (i == HR_METRICS_PLUGINS)
+			break;
+	}
+}
+
+void
+hr_plugins_succeed(struct hr_plugins *ps)
+{
+	const struct hr_rundir *run = &ps->server->run;
+	struct hr_plugin *p;
+
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		p->lost = hr_oldplugins_lost(run, p->m.name);
+	}
+	hr_oldplugins_end(run);
+}
+
+/* Of the image before us: those that lead to where one of ours leads stay. */
+static int
+remove_old_links(const struct hr_plugins *ps, struct hr_err *err)
+{
+	char *path = hr_rundir_file(&ps->server->run, "action");
+	DIR *d = path != NULL ? opendir(path) : NULL;
+	const struct dirent *e;
+	int r = 0;
+
+	free(path);
+	if (d == NULL)
+		return hr_err_sys(err, errno, "the directory of actions");
+	while (r == 0 && (e = readdir(d)) != NULL) {
+		if (e->d_type != DT_DIR && !hr_plugin_owns_link(ps, dirfd(d), e->d_name) &&
+		    unlinkat(dirfd(d), e->d_name, 0) != 0)
+			r = hr_err_sys(err, errno, "the link of action %s", e->d_name);
+	}
+	(void)closedir(d);
+	return r;
+}
+
+int
+hr_plugins_open(struct hr_plugins *ps, struct hr_err *err)
+{
+	struct hr_plugin *p;
+
+	if (remove_old_links(ps, err) != 0)
+		return -1;
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		if (hr_plugin_open(p, err) != 0)
+			return -1;
+	}
+	update_token(ps);
+	publish(ps, true);
+	return 0;
+}
+
+void
+hr_plugins_start(struct hr_plugins *ps)
+{
+	struct hr_plugin *p;
+
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		if (p->m.start != HR_MANIFEST_FIRST_USE)
+			hr_plugin_want(p);
+	}
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		hr_plugin_advance(p);
+	}
+}
+
+bool
+hr_plugins_settled(const struct hr_plugins *ps)
+{
+	const struct hr_plugin *p;
+
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		if (p->m.start == HR_MANIFEST_AT_START &&
+		    (p->state == HR_PLUGIN_OFF || p->state == HR_PLUGIN_WAITING ||
+			p->state == HR_PLUGIN_STARTING))
+			return false;
+	}
+	return true;
+}
+
+int
+hr_plugins_hand_over(const struct hr_plugins *ps, struct hr_handover *h, struct hr_err *err)
+{
+	const struct hr_plugin *p;
+
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		if (p->action >= 0 &&
+		    hr_handover_add(h, p->action, err, "plugin/%s.sock", p->m.name) != 0)
+			return -1;
+		if (p->http >= 0 &&
+		    hr_handover_add(h, p->http, err, "plugin/%s.http", p->m.name) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+void
+hr_plugins_changed(struct hr_plugins *ps)
+{
+	struct hr_plugin *p;
+
+	update_token(ps);
+	publish(ps, false);
+
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		hr_plugin_advance(p);
+	}
+	hr_server_changed(ps->server);
+}
+
+void
+hr_plugins_stop_http(struct hr_plugins *ps)
+{
+	struct hr_plugin *p;
+
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		if (p->m.nhttp > 0)
+			hr_plugin_stop(p, false);
+	}
+}
+
+void
+hr_plugins_stop(struct hr_plugins *ps, bool fast)
+{
+	struct hr_plugin *p;
+
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		hr_plugin_stop(p, fast);
+	}
+}
+
+bool
+hr_plugins_gone(const struct hr_plugins *ps)
+{
+	const struct hr_plugin *p;
+
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		if (hr_plugin_has_process(p))
+			return false;
+	}
+	return true;
+}
+
+/* ---- what others read ---- */
+
+/* A path that leaves the prefix off tells it by a header; naming one header replaces all of those
+ * for the other plugins. */
+static void
+pass_stripped(struct hr_buf *b, const struct hr_manifest_http *h)
+{
+	hr_buf_addf(b,
+	    "\tproxy_set_header Host $http_host;\n"
+	    "\tproxy_set_header Upgrade $http_upgrade;\n"
+	    "\tproxy_set_header Connection $http_connection;\n"
+	    "\tproxy_set_header X-Request-ID $request_id;\n"
+	    "\tproxy_set_header X-Session-API-Key \"\";\n"
+	    "\tproxy_set_header Authorization \"\";\n"
+	    "\tproxy_set_header X-Forwarded-Proto $scheme;\n"
+	    "\tproxy_set_header X-Forwarded-Prefix $http_x_forwarded_prefix%.*s;\n",
+	    (int)strlen(h->prefix) - 1, h->prefix);
+}
+
+static void
+pass_to(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_http *h,
+    const char *run_dir)
+{
+	const char *rest = h->strip ? "/" : "";
+	int port;
+
+	if (h->strip)
+		pass_stripped(b, h);
+	if (h->port == NULL) {
+		hr_buf_addf(b, "\tproxy_pass http://unix:%s/plugin/%s.http:%s;\n", run_dir,
+		    p->m.name, rest);
+		return;
+	}
+	port = hr_plugin_port(p, h);
+	if (port > 0)
+		hr_buf_addf(b, "\tproxy_pass http://127.0.0.1:%d%s;\n", port, rest);
+	else
+		hr_buf_adds(b, "\treturn 503;\n");
+}
+
+#define KEYLESS_MAX 256 /* requests at a time, to all plugins that want no key */
+
+static void
+one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_http *h,
+    const char *run_dir, const char *limits)
+{
+	static const char *const uris[] = {"/-/auth", "/-/bearer"};
+	const char *last = strrchr(h->prefix, '/');
+
+	/* relative: before us there may be one who knows another prefix */
+	if (h->strip) {
+		while (last > h->prefix && last[-1] != '/')
+			last--;
+		hr_buf_addf(b, "location = %.*s {\n\treturn 301 %s$is_args$args;\n}\n",
+		    (int)strlen(h->prefix) - 1, h->prefix, last);
+	}
+	hr_buf_addf(b, "# plugin %s\nlocation %s%s {\n", p->m.name,
+	    h->prefix[strlen(h->prefix) - 1] == '/' ? "" : "= ", h->prefix);
+	hr_buf_addf(b, "\tauth_request %s;\n\terror_page 401 = @handrail_%s;\n",
+	    h->auth != HR_MANIFEST_NONE ? uris[h->auth] : "off",
+	    h->auth == HR_MANIFEST_BEARER ? "unauthorized" : "unavailable");
+	/* who needs no key may keep a stream open for good, which takes two connections */
+	if (h->auth == HR_MANIFEST_NONE)
+		hr_buf_addf(b, "\tlimit_conn handrail_open %d;\n%s", KEYLESS_MAX, limits);
+	hr_buf_adds(b, "\terror_page 403 = @handrail_forbidden;\n"
+		       "\terror_page 413 = @handrail_too_large;\n"
+		       "\terror_page 429 = @handrail_too_many;\n"
+		       "\terror_page 500 = @handrail_failed;\n"
+		       "\terror_page 502 503 504 = @handrail_unavailable;\n");
+	pass_to(b, p, h, run_dir);
+	hr_buf_adds(b, "}\n");
+}
+
+void
+hr_plugins_nginx(
+    struct hr_buf *b, const struct hr_plugins *ps, const char *run_dir, const char *limits)
+{
+	const struct hr_plugin *p;
+	size_t i;
+
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		for (i = 0; i < p->m.nhttp; i++)
+			one_location(b, p, &p->m.http[i], run_dir, limits);
+	}
+}
+
+void
+hr_plugins_json(struct hr_buf *b, const struct hr_plugins *ps)
+{
+	const struct hr_plugin *p;
+	const char *comma = "";
+
+	hr_buf_addc(b, '{');
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		hr_buf_adds(b, comma);
+		hr_quote_json(b, p->m.name, strlen(p->m.name));
+		hr_buf_addf(b, ":{\"state\":\"%s\"", hr_plugin_state_text(p));
+		if (p->reason[0] != '\0') {
+			hr_buf_adds(b, ",\"reason\":");
+			hr_quote_json(b, p->reason, strlen(p->reason));
+		}
+		hr_buf_addc(b, '}');
+		comma = ",";
+	}
+	hr_buf_addc(b, '}');
+}

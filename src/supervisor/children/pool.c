@@ -1,0 +1,639 @@
+/* Pools. Invariant: on the scoreboard, size is the number of living processes of the pool, and no
+ * slot is given out twice. */
+#include "config.h"
+
+#include "supervisor/children/pool.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/path.h"
+#include "base/scrap.h"
+#include "base/spawn.h"
+#include "supervisor/channel.h"
+#include "supervisor/children/image.h"
+#include "supervisor/server.h"
+
+#define WORKER_ARGS 64
+#define INSIST_MS 5000 /* an idle worker that was told to end has this long */
+#define OOM_WORKER (-200)
+
+static struct hr_worker_slot *
+worker_slot(const struct hr_worker *w)
+{
+	return &w->pool->server->board->slots[w->slot];
+}
+
+static bool
+worker_busy(const struct hr_worker *w)
+{
+	uint32_t stage = atomic_load(&worker_slot(w)->stage);
+
+	return stage == HR_STAGE_READING || stage == HR_STAGE_RUNNING || stage == HR_STAGE_WRITING;
+}
+
+unsigned
+hr_pool_count(const struct hr_pool *p, unsigned *ret_busy)
+{
+	const struct hr_worker *w;
+	unsigned n = 0, busy = 0;
+
+	LIST_FOREACH(w, &p->workers, entry)
+	{
+		n++;
+		busy += worker_busy(w);
+	}
+	if (ret_busy != NULL)
+		*ret_busy = busy;
+	return n;
+}
+
+static unsigned
+pool_staying(const struct hr_pool *p)
+{
+	const struct hr_worker *w;
+	unsigned n = 0;
+
+	LIST_FOREACH(w, &p->workers, entry)
+	{
+		n += !w->retiring;
+	}
+	return n;
+}
+
+static struct hr_pool_counts *
+pool_counts(const struct hr_pool *p)
+{
+	return &p->server->board->pools[p->index];
+}
+
+void
+hr_pool_publish(struct hr_pool *p)
+{
+	atomic_store(&pool_counts(p)->size, hr_pool_count(p, NULL));
+}
+
+/* ---- one worker ---- */
+
+static void
+worker_free(struct hr_worker *w)
+{
+	struct hr_worker_slot *slot = worker_slot(w);
+
+	hr_channel_close(w);
+	atomic_store(&slot->pid, 0);
+	atomic_store(&slot->stage, HR_STAGE_FREE);
+	hr_server_give_slot(w->pool->server, w->slot);
+	free(w);
+}
+
+/* Where the shell may have our own account, what runs in it may not look into a worker that starts.
+ * Root's are out of reach of others, and not of itself. */
+static const int *
+worker_image(struct hr_server *s, const char *path)
+{
+	struct hr_err err = {0};
+
+	if (geteuid() == 0 || s->plain_image)
+		return NULL;
+	if (s->worker_image < 0)
+		s->worker_image = hr_image_open(path, &err);
+	if (s->worker_image >= 0)
+		return &s->worker_image;
+	s->plain_image = true; /* once is enough */
+	hr_log(HR_LOG_WARNING, "workers can be looked into while they start: %s", err.msg);
+	return NULL;
+}
+
+static int
+worker_spawn(struct hr_worker *w, int channel, struct hr_err *err)
+{
+	struct hr_server *s = w->pool->server;
+	const struct hr_settings *c = &s->settings;
+	const struct hr_spawn_fd fds[] = {{w->pool->listener, 0}, {channel, 3}, {s->board_fd, 4}};
+	const char *const secrets[] = {c->session_api_key_file, c->tls_certificate_key};
+	const char *argv[WORKER_ARGS];
+	char slot[16], requests[24], unpack_bytes[24], unpack_entries[24], uid[16], gid[16];
+	char user_id[24], entries[24], bytes[24], age[24], shell[16];
+	char *path = hr_path_join(s->libexecdir, "handrail-worker");
+	size_t n = 0;
+	int r;
+
+	if (path == NULL)
+		return hr_err_nomem(err);
+	(void)snprintf(slot, sizeof(slot), "%d", w->slot);
+	(void)snprintf(user_id, sizeof(user_id), "%u", (unsigned)s->id.user_id);
+	(void)snprintf(requests, sizeof(requests), "%lld", c->worker_max_requests);
+	(void)snprintf(unpack_bytes, sizeof(unpack_bytes), "%lld", c->unpack_max_bytes);
+	(void)snprintf(unpack_entries, sizeof(unpack_entries), "%lld", c->unpack_max_entries);
+	(void)snprintf(uid, sizeof(uid), "%lu", (unsigned long)s->id.nginx_uid);
+	(void)snprintf(gid, sizeof(gid), "%lu", (unsigned long)s->id.nginx_gid);
+	(void)snprintf(shell, sizeof(shell), "%lu", (unsigned long)s->id.shell_uid);
+	argv[n++] = "handrail-worker";
+	argv[n++] = "--pool";
+	argv[n++] = w->pool->name;
+	argv[n++] = "--slot";
+	argv[n++] = slot;
+	argv[n++] = "--run-dir";
+	argv[n++] = s->run.path;
+	argv[n++] = "--work-dir";
+	argv[n++] = c->working_dir;
+	argv[n++] = "--libexec-dir";
+	argv[n++] = s->libexecdir;
+	argv[n++] = "--unpack-max-bytes";
+	argv[n++] = unpack_bytes;
+	argv[n++] = "--unpack-max-entries";
+	argv[n++] = unpack_entries;
+	argv[n++] = "--edge-uid";
+	argv[n++] = uid;
+	argv[n++] = "--edge-gid";
+	argv[n++] = gid;
+	argv[n++] = "--user-id";
+	argv[n++] = user_id;
+	argv[n++] = "--shell-uid";
+	argv[n++] = shell;
+	if (c->office_converter[0] != '\0') {
+		argv[n++] = "--office-converter";
+		argv[n++] = c->office_converter;
+	}
+	for (size_t i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++) {
+		if (secrets[i][0] == '\0')
+			continue;
+		argv[n++] = "--hide";
+		argv[n++] = secrets[i];
+	}
+	if (c->worker_max_requests > 0) {
+		argv[n++] = "--max-requests";
+		argv[n++] = requests;
+	}
+	(void)snprintf(entries, sizeof(entries), "%lld", c->journal_entries);
+	(void)snprintf(bytes, sizeof(bytes), "%lld", c->journal_bytes);
+	(void)snprintf(age, sizeof(age), "%lld", c->journal_age);
+	if (c->journal_entries > 0) {
+		argv[n++] = "--journal";
+		argv[n++] = s->journal;
+		argv[n++] = "--journal-entries";
+		argv[n++] = entries;
+		argv[n++] = "--journal-bytes";
+		argv[n++] = bytes;
+		argv[n++] = "--journal-age";
+		argv[n++] = age;
+		if (c->journal_sync)
+			argv[n++] = "--journal-sync";
+		if (c->journal_required)
+			argv[n++] = "--journal-required";
+	}
+	argv[n] = NULL;
+	r = hr_child_start(&w->child,
+	    &(const struct hr_spawn){.path = path,
+		.image = worker_image(s, path),
+		.argv = argv,
+		.envp = s->child_env,
+		.fds = fds,
+		.nfds = sizeof(fds) / sizeof(fds[0]),
+		.setsid = true,
+		.umask = s->umask_given},
+	    OOM_WORKER, err);
+	free(path);
+	return r;
+}
+
+static void worker_ended(void *arg, const struct hr_exit *how);
+
+struct hr_worker *
+hr_pool_new_worker(struct hr_pool *p, int slot)
+{
+	struct hr_worker *w = calloc(1, sizeof(*w));
+
+	if (w == NULL)
+		return NULL;
+	w->pool = p;
+	w->channel = -1;
+	w->slot = slot;
+	w->child.kids = &p->server->kids;
+	w->child.arg = w;
+	w->child.on_exit = worker_ended;
+	(void)snprintf(w->child.name, sizeof(w->child.name), "worker-%s-%d", p->name, slot);
+	return w;
+}
+
+static int
+worker_start(struct hr_pool *p, struct hr_err *err)
+{
+	int slot_no = hr_server_take_slot(p->server), channel = -1, ok = -1;
+	struct hr_worker_slot *slot;
+	struct hr_worker *w;
+
+	if (slot_no < 0)
+		return hr_err_set(
+		    err, HR_E_BUSY, "all %d places for workers are taken", HR_SCOREBOARD_SLOTS);
+	w = hr_pool_new_worker(p, slot_no);
+	if (w == NULL) {
+		hr_server_give_slot(p->server, slot_no);
+		return hr_err_nomem(err);
+	}
+	slot = worker_slot(w);
+	atomic_store(&slot->pool, p->index);
+	atomic_store(&slot->requests, 0);
+	atomic_store(&slot->since_ns, hr_now_ms() * 1000000);
+	atomic_store(&slot->stage, HR_STAGE_STARTING);
+	/* counted before it lives: it must find itself in the size when it looks */
+	LIST_INSERT_HEAD(&p->workers, w, entry);
+	hr_pool_publish(p);
+	if (hr_channel_open(w, &channel, err) == 0)
+		ok = worker_spawn(w, channel, err);
+	hr_fd_close(&channel);
+	if (ok == 0) {
+		atomic_store(&slot->pid, w->child.pid);
+		return 0;
+	}
+	LIST_REMOVE(w, entry);
+	worker_free(w);
+	hr_pool_publish(p);
+	return -1;
+}
+
+static void
+worker_retire(struct hr_worker *w)
+{
+	if (w->retiring)
+		return;
+	w->retiring = true;
+	hr_child_signal(&w->child, SIGTERM);
+	(void)hr_watch_arm(w->pool->insist, INSIST_MS, NULL);
+}
+
+/* It cannot take its count back itself any more. */
+static void
+worker_repair_busy(const struct hr_worker *w)
+{
+	struct hr_pool_counts *counts = pool_counts(w->pool);
+	uint32_t busy = atomic_load(&counts->busy);
+
+	if (!worker_busy(w))
+		return;
+	while (busy > 0 && !atomic_compare_exchange_weak(&counts->busy, &busy, busy - 1))
+		;
+}
+
+static void
+worker_repair_looker(const struct hr_worker *w, pid_t pid)
+{
+	int32_t looker = (int32_t)pid;
+
+	(void)atomic_compare_exchange_strong(&w->pool->server->board->disk_looker, &looker, 0);
+}
+
+/* A worker says when it takes the last place; that the last free place went away, nobody says. */
+static void
+pool_check_full(struct hr_pool *p)
+{
+	unsigned busy, n = hr_pool_count(p, &busy);
+
+	if (!p->stopping && !p->holding && n > 0 && busy == n)
+		hr_pool_full(p);
+}
+
+static void
+worker_ended(void *arg, const struct hr_exit *how)
+{
+	struct hr_worker *w = arg;
+	struct hr_pool *p = w->pool;
+	uint32_t requests = atomic_load(&worker_slot(w)->requests);
+	bool asked = w->retiring || p->stopping, crashed = how->killed || how->code != 0;
+	bool worked = atomic_load(&worker_slot(w)->stage) != HR_STAGE_STARTING;
+	int64_t delay = 0;
+
+	worker_repair_busy(w);
+	worker_repair_looker(w, how->pid);
+	hr_scrap_remove(&p->server->board->scraps[w->slot]);
+	if (crashed && !asked)
+		atomic_fetch_add(&p->server->board->metrics.restarts[HR_RESTART_WORKER], 1);
+	if (crashed)
+		hr_log(asked ? HR_LOG_INFO : HR_LOG_WARNING,
+		    "%s ended after %u requests and %lld ms: %s", w->child.name, requests,
+		    (long long)how->age_ms, hr_exit_text(how));
+	LIST_REMOVE(w, entry);
+	worker_free(w);
+	hr_pool_publish(p);
+	if (!asked && (crashed || requests == 0)) /* else it served and left in order */
+		delay = hr_backoff_next(&p->backoff, worked, how->age_ms, hr_now_ms());
+	if (delay > 0 && !p->stopping && hr_watch_arm(p->restart, delay, NULL) == 0) {
+		if (hr_pool_failing(p))
+			hr_log(HR_LOG_ERROR, "pool %s: workers end at once; next start in %lld ms",
+			    p->name, (long long)delay);
+		p->holding = true;
+	}
+	if (hr_pool_failing(p))
+		hr_server_start_failed(
+		    p->server, HR_EXIT_START, "workers end as soon as they start");
+	hr_pool_fill(p);
+	pool_check_full(p);
+	hr_server_changed(p->server);
+}
+
+/* ---- the pool ---- */
+
+static void
+pool_limits(struct hr_pool *p)
+{
+	const struct hr_settings *c = &p->server->settings;
+	const long long min[] = {
+	    c->control_workers, c->files_workers, c->action_workers, c->live_workers};
+	const int viewer = p->server->viewer.fd >= 0 ? HR_VIEWER_PLACES : 0;
+	const long long max[] = {c->control_workers_max, c->files_workers_max + viewer,
+	    c->action_workers_max, c->live_workers_max};
+
+	p->min = (unsigned)min[p->index];
+	p->max = (unsigned)max[p->index];
+	if (p->wanted < p->min)
+		p->wanted = p->min;
+	if (p->wanted > p->max)
+		p->wanted = p->max;
+}
+
+static void
+pool_restart(void *arg)
+{
+	struct hr_pool *p = arg;
+
+	p->holding = false;
+	hr_pool_fill(p);
+}
+
+static void
+pool_watch_idle(struct hr_pool *p)
+{
+	if (p->stopping || p->wanted <= p->min || p->shrinking)
+		return;
+	p->shrinking =
+	    hr_watch_arm(p->shrink, p->server->settings.worker_idle_timeout * 1000, NULL) == 0;
+}
+
+static void
+pool_leave_door(struct hr_pool *p)
+{
+	hr_watch_free(p->knock);
+	p->knock = NULL;
+}
+
+static void
+pool_start(struct hr_pool *p, unsigned goal)
+{
+	struct hr_err err = {0};
+	unsigned n;
+
+	pool_leave_door(p);
+	for (n = pool_staying(p); n < goal; n++) {
+		if (worker_start(p, &err) != 0) {
+			int64_t delay = hr_backoff_next(&p->backoff, false, 0, hr_now_ms()) + 50;
+
+			hr_log(HR_LOG_ERROR, "pool %s: %s", p->name, err.msg);
+			p->holding = hr_watch_arm(p->restart, delay, NULL) == 0;
+			hr_server_start_failed(
+			    p->server, HR_EXIT_START, "a worker cannot be started");
+			break;
+		}
+	}
+	pool_watch_idle(p);
+}
+
+void
+hr_pool_fill(struct hr_pool *p)
+{
+	if (p->stopping || p->holding)
+		return;
+	pool_limits(p);
+	pool_start(p, p->server->one_each ? 1 : p->wanted);
+}
+
+static void
+pool_knocked(void *arg)
+{
+	struct hr_pool *p = arg;
+
+	pool_leave_door(p);
+	hr_pool_fill(p);
+}
+
+void
+hr_pool_attend(struct hr_pool *p)
+{
+	if (p->stopping || p->holding || p->knock != NULL || !hr_pool_gone(p))
+		return;
+	pool_limits(p);
+	p->knock = hr_loop_readable(p->server->loop, p->listener, pool_knocked, p, NULL);
+	if (p->knock == NULL)
+		hr_pool_fill(p);
+}
+
+void
+hr_pool_complete(struct hr_pool *p)
+{
+	hr_pool_fill(p);
+	pool_check_full(p); /* it was not heard */
+}
+
+void
+hr_pool_full(struct hr_pool *p)
+{
+	unsigned staying = pool_staying(p), busy, more;
+
+	/* while there may be one only it is soon free again, and if not there are more soon */
+	if (p->stopping || staying >= p->max || p->server->one_each)
+		return;
+	(void)hr_pool_count(p, &busy);
+	/* by half, so that a burst is met in few steps */
+	more = staying / 2 > 0 ? staying / 2 : 1;
+	p->wanted = staying + more < p->max ? staying + more : p->max;
+	hr_log(HR_LOG_DEBUG, "pool %s grows from %u to %u workers, %u are busy", p->name, staying,
+	    p->wanted, busy);
+	if (p->holding)
+		return;
+	pool_limits(p);
+	pool_start(p, p->wanted);
+}
+
+/* The counter may be off by a worker that died between two instructions: put it right when all of
+ * them have been resting for a while, so that nobody is about to change it. */
+static void
+pool_settle_busy(struct hr_pool *p)
+{
+	struct hr_pool_counts *counts = pool_counts(p);
+	int64_t since, now = hr_now_ms();
+	const struct hr_worker *w;
+	uint32_t busy = atomic_load(&counts->busy);
+
+	LIST_FOREACH(w, &p->workers, entry)
+	{
+		since = atomic_load(&worker_slot(w)->since_ns) / 1000000;
+		if (atomic_load(&worker_slot(w)->stage) != HR_STAGE_IDLE || now - since < 1000)
+			return;
+	}
+	if (busy != 0)
+		(void)atomic_compare_exchange_strong(&counts->busy, &busy, 0);
+}
+
+/* Retires workers that have rested for the whole time, those that rest longest first, but for a
+ * quarter of the pool: a burst is often followed by another. */
+static void
+pool_shrink(void *arg)
+{
+	struct hr_pool *p = arg;
+	int64_t now = hr_now_ms(), limit = p->server->settings.worker_idle_timeout * 1000;
+	struct hr_worker *w;
+	unsigned spare = (p->wanted - p->min + 3) / 4 * 3 + 1;
+
+	p->shrinking = false;
+	if (p->stopping)
+		return;
+	pool_settle_busy(p);
+	LIST_FOREACH(w, &p->workers, entry)
+	{
+		int64_t since = atomic_load(&worker_slot(w)->since_ns) / 1000000;
+
+		if (p->wanted <= p->min || spare == 0)
+			break;
+		if (w->retiring || atomic_load(&worker_slot(w)->stage) != HR_STAGE_IDLE ||
+		    now - since < limit)
+			continue;
+		p->wanted--;
+		spare--;
+		worker_retire(w);
+	}
+	pool_watch_idle(p);
+}
+
+/* Whoever was told to end and rests all the same holds nothing. */
+static void
+pool_insist(void *arg)
+{
+	struct hr_pool *p = arg;
+	struct hr_worker *w;
+
+	LIST_FOREACH(w, &p->workers, entry)
+	{
+		if ((w->retiring || p->stopping) && !worker_busy(w)) {
+			hr_log(HR_LOG_WARNING, "%s did not end when told", w->child.name);
+			hr_child_signal(&w->child, SIGKILL);
+		}
+	}
+}
+
+void
+hr_pool_init(struct hr_pool *p, struct hr_server *server, unsigned index, const char *name)
+{
+	memset(p, 0, sizeof(*p));
+	p->server = server;
+	p->index = index;
+	p->name = name;
+	p->listener = -1;
+	LIST_INIT(&p->workers);
+}
+
+int
+hr_pool_open(struct hr_pool *p, struct hr_err *err)
+{
+	struct hr_server *s = p->server;
+	char file[64];
+
+	p->restart = hr_loop_timer(s->loop, pool_restart, p, err);
+	p->shrink = hr_loop_timer(s->loop, pool_shrink, p, err);
+	p->insist = hr_loop_timer(s->loop, pool_insist, p, err);
+	if (p->restart == NULL || p->shrink == NULL || p->insist == NULL)
+		return -1;
+	hr_pool_socket_name(p, file);
+	p->listener = hr_rundir_listen(&s->run, file, s->id.nginx_uid, err);
+	if (p->listener < 0)
+		return -1;
+	hr_pool_adopt(p);
+	return 0;
+}
+
+void
+hr_pool_relieve(struct hr_pool *p)
+{
+	struct hr_worker *w;
+
+	LIST_FOREACH(w, &p->workers, entry)
+	{
+		if (w->retiring) {
+			w->retiring = false;
+			worker_retire(w);
+		}
+	}
+}
+
+void
+hr_pool_recycle(struct hr_pool *p)
+{
+	struct hr_worker *w;
+
+	if (p->stopping)
+		return;
+	LIST_FOREACH(w, &p->workers, entry)
+	{
+		w->retiring = true;
+	}
+	p->wanted = p->min;
+	hr_watch_disarm(p->restart);
+	p->holding = false;
+	hr_pool_fill(p);
+	/* only now: the socket is never without somebody who accepts */
+	hr_pool_relieve(p);
+}
+
+void
+hr_pool_stop(struct hr_pool *p, bool fast)
+{
+	struct hr_worker *w;
+
+	p->stopping = true;
+	pool_leave_door(p);
+	hr_watch_disarm(p->restart);
+	hr_watch_disarm(p->shrink);
+	LIST_FOREACH(w, &p->workers, entry)
+	{
+		/* either tells it, the signal even while it waits for the other */
+		hr_channel_close(w);
+		hr_child_signal(&w->child, fast ? SIGKILL : SIGTERM);
+	}
+	if (!LIST_EMPTY(&p->workers) && p->insist != NULL)
+		(void)hr_watch_arm(p->insist, INSIST_MS, NULL);
+}
+
+bool
+hr_pool_gone(const struct hr_pool *p)
+{
+	return LIST_EMPTY(&p->workers);
+}
+
+bool
+hr_pool_serves(const struct hr_pool *p)
+{
+	return p->knock != NULL || !hr_pool_gone(p);
+}
+
+bool
+hr_pool_failing(const struct hr_pool *p)
+{
+	return p->backoff.short_lives >= HR_BACKOFF_FAILING;
+}
+
+void
+hr_pool_close(struct hr_pool *p)
+{
+	hr_watch_free(p->restart);
+	hr_watch_free(p->shrink);
+	hr_watch_free(p->insist);
+	pool_leave_door(p);
+	p->restart = p->shrink = p->insist = NULL;
+	hr_fd_close(&p->listener);
+}

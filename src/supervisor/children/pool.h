@@ -1,0 +1,76 @@
+/* hr_pool: the workers behind one socket. At least `min` wait for requests; a worker that takes the
+ * last free place says so, and the pool grows up to `max`; what is idle for long is retired. */
+#ifndef HR_SUPERVISOR_CHILDREN_POOL_H
+#define HR_SUPERVISOR_CHILDREN_POOL_H
+
+#include <stdbool.h>
+#include <sys/queue.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "supervisor/children/child.h"
+
+struct hr_handover;
+struct hr_server;
+struct hr_watch;
+
+struct hr_worker {
+	LIST_ENTRY(hr_worker) entry;
+	struct hr_child child;
+	struct hr_pool *pool;
+	int slot;
+	int channel; /* -1: closed */
+	struct hr_watch *channel_watch;
+	bool retiring; /* told to end after the request in hand */
+};
+
+struct hr_pool {
+	struct hr_server *server;
+	const char *name;
+	unsigned index;
+	int listener;
+	unsigned min, max;
+	unsigned wanted; /* workers that are not retiring */
+	LIST_HEAD(hr_worker_list, hr_worker) workers;
+	struct hr_backoff backoff;
+	struct hr_watch *restart; /* armed: no start before it fires */
+	struct hr_watch *shrink;  /* armed while there are more than min */
+	struct hr_watch *insist;  /* armed while somebody retires */
+	struct hr_watch *knock;   /* while it is empty on purpose, or NULL */
+	bool holding, shrinking, stopping;
+};
+
+/* name is borrowed for good. */
+void hr_pool_init(struct hr_pool *p, struct hr_server *server, unsigned index, const char *name);
+/* Makes the socket, or goes on with that of the image before us, and with its workers. */
+int hr_pool_open(struct hr_pool *p, struct hr_err *err);
+/* Takes size and limits from the settings; starts what is missing, see one_each in the server. */
+void hr_pool_fill(struct hr_pool *p);
+/* An empty one is filled when somebody connects, if it is not before. */
+void hr_pool_attend(struct hr_pool *p);
+/* The rest of what one_each kept from starting. */
+void hr_pool_complete(struct hr_pool *p);
+/* A worker took the last free place. */
+void hr_pool_full(struct hr_pool *p);
+/* New workers on the same socket, then the old ones end, each after its request. */
+void hr_pool_recycle(struct hr_pool *p);
+/* Those of the image before us, which serve until there are ours: then they end as at a reload. */
+void hr_pool_relieve(struct hr_pool *p);
+/* No new ones. Idle workers end now, busy ones after their request; fast: at once. */
+void hr_pool_stop(struct hr_pool *p, bool fast);
+bool hr_pool_gone(const struct hr_pool *p);    /* no process is left */
+bool hr_pool_serves(const struct hr_pool *p);  /* who connects is answered */
+bool hr_pool_failing(const struct hr_pool *p); /* its workers die as soon as they start */
+unsigned hr_pool_count(const struct hr_pool *p, unsigned *ret_busy);
+void hr_pool_close(struct hr_pool *p);
+
+/* poolover.c: socket and workers for the next image of us, and the workers of the one before. */
+int hr_pool_hand_over(const struct hr_pool *p, struct hr_handover *h, struct hr_err *err);
+void hr_pool_adopt(struct hr_pool *p);
+void hr_pool_socket_name(const struct hr_pool *p, char ret[64]); /* in the run directory */
+
+/* For that: a worker without a process, on that place, in no list. NULL: no memory. */
+struct hr_worker *hr_pool_new_worker(struct hr_pool *p, int slot);
+void hr_pool_publish(struct hr_pool *p); /* its size, to the scoreboard */
+
+#endif

@@ -1,0 +1,499 @@
+/* Named sessions. Invariant: an entry is in the list as long as its files are in the run directory;
+ * it is freed by the timer alone, since its keeper calls from below. */
+#include "config.h"
+
+#include "supervisor/children/sessions.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/path.h"
+#include "proto/channel.h"
+#include "supervisor/children/adopt.h"
+#include "supervisor/channel.h"
+#include "supervisor/server.h"
+
+#define DIR_MAX 8192
+#define DIR_SUFFIX ".dir"
+
+/* A worker that waits for an answer; it may be gone, and another one in its place. */
+struct waiter {
+	bool waits;
+	int slot;
+	pid_t pid;
+};
+
+struct hr_named {
+	LIST_ENTRY(hr_named) entry;
+	struct hr_sessions *all;
+	struct hr_keeper keeper;
+	char *dir;
+	bool was_ready; /* from then on a keeper that dies is replaced */
+	struct waiter maker, killer;
+};
+
+static void
+say(struct hr_worker *w, enum hr_session_verdict verdict, const char *reason)
+{
+	struct hr_buf text;
+
+	hr_buf_init(&text, HR_CHANNEL_ANSWER_MAX);
+	hr_buf_addc(&text, (char)verdict);
+	hr_buf_adds(&text, reason);
+	hr_channel_say(w, HR_CHANNEL_SESSION_ANSWER, &text);
+	hr_buf_done(&text);
+}
+
+static void
+wait_for(struct waiter *t, const struct hr_worker *w)
+{
+	*t = (struct waiter){.waits = true, .slot = w->slot, .pid = w->child.pid};
+}
+
+static void
+tell(
+    const struct hr_named *n, struct waiter *t, enum hr_session_verdict verdict, const char *reason)
+{
+	struct hr_worker *w = t->waits ? hr_channel_find(n->all->server, t->slot, t->pid) : NULL;
+
+	if (w != NULL)
+		say(w, verdict, reason);
+	t->waits = false;
+}
+
+/* ---- its files ---- */
+
+static char *
+file_of(const struct hr_named *n, const char *folder, const char *suffix)
+{
+	char below[HR_SESSION_NAME_MAX + 24];
+
+	(void)snprintf(below, sizeof(below), "%s/%s%s", folder, n->keeper.name, suffix);
+	return hr_rundir_file(&n->all->server->run, below);
+}
+
+static void
+remove_file(const struct hr_named *n, const char *folder, const char *suffix)
+{
+	char *path = file_of(n, folder, suffix);
+
+	if (path != NULL)
+		(void)hr_path_remove(path, NULL); /* what is left goes with the run directory */
+	free(path);
+}
+
+/* Empty until it is ready: a successor ends one that never was, as nobody was told of it. */
+static int
+write_dir(const struct hr_named *n, struct hr_err *err)
+{
+	char *path = file_of(n, "session", DIR_SUFFIX);
+	size_t len = n->was_ready ? strlen(n->dir) : 0;
+	int r = path != NULL ? hr_path_write(path, n->dir, len, 0600, err) : hr_err_nomem(err);
+
+	free(path);
+	return r;
+}
+
+/* ---- the end of one ---- */
+
+static void
+count(struct hr_sessions *all, unsigned n)
+{
+	all->count = n;
+	if (all->server->board != NULL)
+		atomic_store(&all->server->board->named_sessions, n);
+}
+
+static void
+named_free(struct hr_named *n)
+{
+	LIST_REMOVE(n, entry);
+	count(n->all, n->all->count - 1);
+	hr_keeper_done(&n->keeper);
+	free(n->dir);
+	free(n);
+}
+
+static void
+named_end(struct hr_named *n)
+{
+	remove_file(n, "session", ".sock");
+	remove_file(n, "session", ".keeper");
+	remove_file(n, "session", DIR_SUFFIX);
+	remove_file(n, "shell", "");
+	tell(n, &n->maker, HR_SESSION_FAILED,
+	    n->keeper.reason[0] != '\0' ? n->keeper.reason : "it was ended before it was ready");
+	tell(n, &n->killer, HR_SESSION_OK, "");
+	named_free(n);
+}
+
+static void
+reap(void *arg)
+{
+	struct hr_sessions *all = arg;
+	struct hr_named *n, *next;
+
+	for (n = LIST_FIRST(&all->list); n != NULL; n = next) {
+		next = LIST_NEXT(n, entry);
+		if (n->keeper.state == HR_KEEPER_STOPPED)
+			named_end(n);
+	}
+	hr_server_changed(all->server);
+}
+
+static void
+reap_soon(struct hr_sessions *all)
+{
+	if (all->reap == NULL || hr_watch_arm(all->reap, 0, NULL) != 0)
+		hr_log(HR_LOG_ERROR, "no memory for a timer: a session stays in the list");
+}
+
+static void
+named_stop(struct hr_named *n, bool fast)
+{
+	hr_keeper_stop(&n->keeper, fast);
+	if (n->keeper.state == HR_KEEPER_STOPPED)
+		reap_soon(n->all);
+}
+
+/* ---- what its keeper tells ---- */
+
+static struct hr_named *
+named_of(struct hr_keeper *k)
+{
+	return (struct hr_named *)((char *)k - offsetof(struct hr_named, keeper));
+}
+
+static void
+became_ready(struct hr_named *n)
+{
+	struct hr_err err = {0};
+
+	if (n->was_ready)
+		return;
+	n->was_ready = true;
+	if (write_dir(n, &err) != 0) /* it ends with this supervisor */
+		hr_log(HR_LOG_WARNING, "%s: %s", n->keeper.child.name, err.msg);
+}
+
+static void
+named_changed(struct hr_keeper *k)
+{
+	struct hr_named *n = named_of(k);
+
+	if (k->state == HR_KEEPER_STOPPED) {
+		reap_soon(n->all);
+	} else if (k->state == HR_KEEPER_READY) {
+		became_ready(n);
+		tell(n, &n->maker, HR_SESSION_OK, "");
+		hr_server_changed(n->all->server);
+	}
+}
+
+/* A session that never was is given up; one that was has a new shell in time. */
+static void
+named_failed(struct hr_keeper *k, const char *why)
+{
+	struct hr_named *n = named_of(k);
+
+	(void)why;
+	if (!n->was_ready)
+		named_stop(n, true);
+}
+
+/* ---- making one ---- */
+
+static struct hr_named *
+named_new(struct hr_sessions *all, const char *name, const char *dir)
+{
+	struct hr_named *n = calloc(1, sizeof(*n));
+	struct hr_keeper *k;
+
+	if (n == NULL)
+		return NULL;
+	n->all = all;
+	k = &n->keeper;
+	hr_keeper_init(k, all->server);
+	(void)snprintf(k->name, sizeof(k->name), "%s", name);
+	(void)snprintf(k->socket, sizeof(k->socket), "session/%s.sock", k->name);
+	(void)snprintf(k->record, sizeof(k->record), "session/%s.keeper", k->name);
+	(void)snprintf(k->child.name, sizeof(k->child.name), "session %s", k->name);
+	k->changed = named_changed;
+	k->failed = named_failed;
+	n->dir = strdup(dir);
+	if (n->dir == NULL) {
+		free(n);
+		return NULL;
+	}
+	k->dir = n->dir;
+	LIST_INSERT_HEAD(&all->list, n, entry);
+	count(all, all->count + 1);
+	return n;
+}
+
+static struct hr_named *
+named_find(const struct hr_sessions *all, const char *name)
+{
+	struct hr_named *n;
+
+	LIST_FOREACH(n, &all->list, entry)
+	{
+		if (strcmp(n->keeper.name, name) == 0)
+			return n;
+	}
+	return NULL;
+}
+
+/* "NAME" or "NAME DIR"; false: it is not of that form. */
+static bool
+take_words(const char *text, size_t len, char name[HR_SESSION_NAME_MAX + 1], char *dir)
+{
+	const char *blank = memchr(text, ' ', len);
+	size_t n = blank != NULL ? (size_t)(blank - text) : len;
+
+	if (!hr_session_name_fits(text, n) || memchr(text, '\0', len) != NULL)
+		return false;
+	memcpy(name, text, n);
+	name[n] = '\0';
+	n += blank != NULL;
+	memcpy(dir, text + n, len - n);
+	dir[len - n] = '\0';
+	return true;
+}
+
+void
+hr_sessions_new(struct hr_sessions *all, struct hr_worker *w, const char *text, size_t len)
+{
+	char name[HR_SESSION_NAME_MAX + 1], dir[HR_CHANNEL_MAX];
+	struct hr_server *s = all->server;
+	struct hr_err err = {0};
+	struct hr_named *n;
+
+	if (!take_words(text, len, name, dir)) {
+		say(w, HR_SESSION_FAILED, "no name for a session");
+		return;
+	}
+	if (all->stopping || s->stage > HR_SERVER_RUNNING) {
+		say(w, HR_SESSION_LATER, "the server is ending");
+		return;
+	}
+	if (named_find(all, name) != NULL) {
+		say(w, HR_SESSION_EXISTS, "there is a session of that name");
+		return;
+	}
+	if (all->count >= s->settings.named_sessions_max) {
+		say(w, HR_SESSION_FULL, "there are as many sessions as may be");
+		return;
+	}
+	n = named_new(all, name, dir[0] != '\0' ? dir : s->settings.working_dir);
+	if (n == NULL) {
+		say(w, HR_SESSION_FAILED, "out of memory");
+		return;
+	}
+	if (write_dir(n, &err) != 0 || hr_keeper_open(&n->keeper, &err) != 0 ||
+	    hr_keeper_start(&n->keeper, &err) != 0) {
+		hr_log(HR_LOG_ERROR, "%s: %s", n->keeper.child.name, err.msg);
+		say(w, HR_SESSION_FAILED, err.msg);
+		named_stop(n, true);
+		return;
+	}
+	wait_for(&n->maker, w);
+}
+
+void
+hr_sessions_kill(struct hr_sessions *all, struct hr_worker *w, const char *text, size_t len)
+{
+	char name[HR_SESSION_NAME_MAX + 1], dir[HR_CHANNEL_MAX];
+	struct hr_named *n = take_words(text, len, name, dir) ? named_find(all, name) : NULL;
+
+	if (n == NULL) {
+		say(w, HR_SESSION_UNKNOWN, "there is no session of that name");
+		return;
+	}
+	if (n->killer.waits || n->keeper.state == HR_KEEPER_STOPPING) {
+		say(w, HR_SESSION_EXISTS, "it is being ended");
+		return;
+	}
+	wait_for(&n->killer, w);
+	named_stop(n, false);
+}
+
+void
+hr_sessions_list(const struct hr_sessions *all, struct hr_buf *ret)
+{
+	const struct hr_named *n;
+
+	LIST_FOREACH(n, &all->list, entry)
+	{
+		hr_buf_addf(ret, "%s %s\n", n->keeper.name, hr_keeper_state_name(&n->keeper));
+	}
+}
+
+/* ---- those of a predecessor ---- */
+
+/* Ends what is left of one that cannot go on; the others do. */
+static void
+give_up(struct hr_sessions *all, const char *name, const char *why)
+{
+	static const char *const suffixes[] = {".keeper", ".sock", DIR_SUFFIX};
+	char below[HR_SESSION_NAME_MAX + 24], *path;
+	struct hr_adopt keeper;
+	unsigned i;
+
+	hr_log(HR_LOG_ERROR, "session %s of a predecessor is given up: %s", name, why);
+	(void)snprintf(below, sizeof(below), "session/%s.keeper", name);
+	hr_adopt_find(&keeper, &all->server->run, below, 0); /* no command line has this digest */
+	hr_adopt_done(&keeper);
+	for (i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		(void)snprintf(below, sizeof(below), "session/%s%s", name, suffixes[i]);
+		path = hr_rundir_file(&all->server->run, below);
+		if (path != NULL)
+			(void)hr_path_remove(path, NULL); /* else with the run directory */
+		free(path);
+	}
+}
+
+static void
+find_one(struct hr_sessions *all, const char *file)
+{
+	size_t len = strlen(file), suffix = sizeof(DIR_SUFFIX) - 1;
+	char name[HR_SESSION_NAME_MAX + 1], below[HR_SESSION_NAME_MAX + 24], *path;
+	struct hr_named *n = NULL;
+	struct hr_err err = {0};
+	struct hr_buf dir;
+
+	if (len <= suffix || strcmp(file + len - suffix, DIR_SUFFIX) != 0 ||
+	    !hr_session_name_fits(file, len - suffix))
+		return; /* goes with what it belongs to */
+	memcpy(name, file, len - suffix);
+	name[len - suffix] = '\0';
+	(void)snprintf(below, sizeof(below), "session/%s%s", name, DIR_SUFFIX);
+	path = hr_rundir_file(&all->server->run, below);
+	hr_buf_init(&dir, DIR_MAX);
+	if (path == NULL) {
+		(void)hr_err_nomem(&err);
+	} else if (hr_path_read(path, &dir, &err) == 0) {
+		if (dir.len == 0)
+			(void)hr_err_set(&err, HR_E_INVAL, "it was never ready");
+		else if ((n = named_new(all, name, hr_buf_str(&dir))) == NULL)
+			(void)hr_err_nomem(&err);
+	}
+	free(path);
+	hr_buf_done(&dir);
+	if (n == NULL) {
+		give_up(all, name, err.msg);
+		return;
+	}
+	n->was_ready = true;
+	(void)hr_keeper_find(&n->keeper); /* else it gets a new shell */
+}
+
+int
+hr_sessions_find(struct hr_sessions *all, struct hr_err *err)
+{
+	char *path = hr_rundir_file(&all->server->run, "session");
+	DIR *d = path != NULL ? opendir(path) : NULL;
+	const struct dirent *e;
+
+	free(path);
+	if (d == NULL)
+		return hr_err_sys(err, errno, "the directory of sessions");
+	while ((e = readdir(d)) != NULL)
+		find_one(all, e->d_name);
+	(void)closedir(d);
+	return 0;
+}
+
+int
+hr_sessions_open(struct hr_sessions *all, struct hr_err *err)
+{
+	struct hr_err why = {0};
+	struct hr_named *n;
+
+	all->reap = hr_loop_timer(all->server->loop, reap, all, err);
+	if (all->reap == NULL)
+		return -1;
+	LIST_FOREACH(n, &all->list, entry)
+	{
+		if (hr_keeper_open(&n->keeper, &why) == 0 && hr_keeper_start(&n->keeper, &why) == 0)
+			continue;
+		hr_log(HR_LOG_ERROR, "%s: given up: %s", n->keeper.child.name, why.msg);
+		hr_adopt_signal(&n->keeper.adopted, SIGKILL); /* nobody would see its end */
+		hr_adopt_done(&n->keeper.adopted);
+		named_stop(n, true);
+	}
+	count(all, all->count); /* the board may be newer than they are */
+	return 0;
+}
+
+/* ---- all of them ---- */
+
+void
+hr_sessions_init(struct hr_sessions *all, struct hr_server *server)
+{
+	memset(all, 0, sizeof(*all));
+	all->server = server;
+	LIST_INIT(&all->list);
+}
+
+void
+hr_sessions_stop(struct hr_sessions *all, bool fast)
+{
+	struct hr_named *n;
+
+	all->stopping = true;
+	LIST_FOREACH(n, &all->list, entry)
+	{
+		named_stop(n, fast);
+	}
+}
+
+bool
+hr_sessions_asked(const struct hr_sessions *all)
+{
+	const struct hr_named *n;
+
+	LIST_FOREACH(n, &all->list, entry)
+	{
+		if (n->maker.waits || n->killer.waits)
+			return true;
+	}
+	return false;
+}
+
+int
+hr_sessions_hand_over(const struct hr_sessions *all, struct hr_handover *h, struct hr_err *err)
+{
+	const struct hr_named *n;
+
+	LIST_FOREACH(n, &all->list, entry)
+	{
+		if (hr_keeper_hand_over(&n->keeper, h, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+bool
+hr_sessions_gone(const struct hr_sessions *all)
+{
+	return LIST_EMPTY(&all->list);
+}
+
+void
+hr_sessions_done(struct hr_sessions *all)
+{
+	struct hr_named *n;
+
+	while ((n = LIST_FIRST(&all->list)) != NULL)
+		named_free(n);
+	hr_watch_free(all->reap);
+	all->reap = NULL;
+}

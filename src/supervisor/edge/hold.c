@@ -1,0 +1,59 @@
+/* Holding nginx. Invariant: there is a path as long as there is a FIFO of ours. */
+#include "config.h"
+
+#include "supervisor/edge/hold.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+
+void
+hr_hold_init(struct hr_hold *h)
+{
+	h->path = NULL;
+	h->fd = -1;
+}
+
+int
+hr_hold_make(struct hr_hold *h, const char *dir, struct hr_err *err)
+{
+	char *path;
+
+	/* glob() is given the whole name */
+	if (strpbrk(dir, "*?[\\") != NULL)
+		return hr_err_set(err, HR_E_INVAL, "%s is a pattern", dir);
+	path = hr_path_join(dir, "hold");
+	if (path == NULL)
+		return hr_err_nomem(err);
+	if ((unlink(path) != 0 && errno != ENOENT) || mkfifo(path, 0600) != 0) {
+		(void)hr_err_sys(err, errno, "%s", path);
+		free(path);
+		return -1;
+	}
+	h->path = path;
+	return 0;
+}
+
+/* To read, too: then it does not matter who comes first. */
+int
+hr_hold_release(struct hr_hold *h, struct hr_err *err)
+{
+	h->fd = open(h->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	return h->fd >= 0 ? 0 : hr_err_sys(err, errno, "%s", h->path);
+}
+
+void
+hr_hold_done(struct hr_hold *h)
+{
+	if (h->path != NULL)
+		(void)unlink(h->path);
+	free(h->path);
+	h->path = NULL;
+	hr_fd_close(&h->fd);
+}

@@ -1,0 +1,133 @@
+/* nginx across an upgrade in place. Invariant: of the image before us each master is a child of
+ * ours that goes on, or an orphan. One that goes on keeps its connections: where nginx ends it
+ * closes those that are idle, and a request that is on its way to one is cut. */
+#include "config.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "supervisor/children/adopt.h"
+#include "supervisor/server.h"
+
+#define TEXT_MAX (1u << 18)
+#define MAPS_MAX (1u << 20)
+#define GONE                                                                                       \
+	" (deleted)" /* the kernel's word behind the name of a file that has another one's place   \
+		      */
+
+/* Of all that it is started with; 0: it is not known. */
+static uint64_t
+digest(const struct hr_server *s)
+{
+	const struct hr_settings *c = &s->settings;
+	const char *words[] = {c->nginx, NULL, NULL};
+	struct hr_buf text;
+	uint64_t d = 0;
+
+	/* certificates are read at its start, and may be others by now */
+	if (c->tls_certificate[0] != '\0')
+		return 0;
+	hr_buf_init(&text, TEXT_MAX);
+	if (hr_nginx_compose(&text, "all", s, c, &s->keys, NULL) == 0 &&
+	    hr_buf_check(&text, NULL) == 0) {
+		words[1] = hr_buf_str(&text);
+		d = hr_adopt_digest(words);
+	}
+	hr_buf_done(&text);
+	return d;
+}
+
+int
+hr_nginx_hand_over(const struct hr_nginx *n, struct hr_handover *h, struct hr_err *err)
+{
+	unsigned i;
+
+	for (i = 0; i < n->norphans; i++) {
+		if (hr_handover_add(h, -1, err, "nginx/%ld", (long)n->orphans[i]) != 0)
+			return -1;
+	}
+	if (n->child.pid == 0)
+		return 0;
+	return hr_handover_add(h, n->child.log_fd, err, "nginx-master/%ld/%" PRIx64,
+	    (long)n->child.pid, digest(n->server));
+}
+
+/* Its program and the libraries in it are the files of today. */
+static bool
+is_current(pid_t pid)
+{
+	char path[48], *line, *save = NULL, *at;
+	struct hr_buf maps;
+	bool current = true;
+	size_t len;
+
+	(void)snprintf(path, sizeof(path), "/proc/%ld/maps", (long)pid);
+	hr_buf_init(&maps, MAPS_MAX);
+	if (hr_path_read(path, &maps, NULL) != 0 || maps.len == 0)
+		current = false;
+	/* ADDRESSES r-xp OFFSET DEVICE INODE NAME */
+	line = current ? strtok_r(maps.p, "\n", &save) : NULL;
+	for (; line != NULL && current; line = strtok_r(NULL, "\n", &save)) {
+		at = strchr(line, ' ');
+		len = strlen(line);
+		current = at == NULL || strlen(at) < 4 || at[3] != 'x' || len < sizeof(GONE) - 1 ||
+			  strcmp(line + len - (sizeof(GONE) - 1), GONE) != 0;
+	}
+	hr_buf_done(&maps);
+	return current;
+}
+
+/* The port must be the one that it has, too. */
+static bool
+master_stays(struct hr_nginx *n, pid_t pid, uint64_t its, int log_fd)
+{
+	const struct hr_server *s = n->server;
+	struct hr_err err = {0};
+
+	if (!s->relieves || s->listener < 0 || its == 0 || its != digest(s) || !is_current(pid))
+		return false;
+	if (hr_child_adopt(&n->child, pid, log_fd, &err) != 0) {
+		hr_log(HR_LOG_WARNING, "%s", err.msg);
+		return false;
+	}
+	n->state = HR_NGINX_UP;
+	atomic_store(&s->board->nginx_pid, pid);
+	hr_log(HR_LOG_INFO, "nginx goes on (process %ld)", (long)pid);
+	return true;
+}
+
+void
+hr_nginx_succeed(struct hr_nginx *n, struct hr_handover *h)
+{
+	const char *name;
+	size_t at = 0;
+	char *end;
+	long pid;
+	int fd;
+
+	while ((name = hr_handover_next(h, &at, "nginx/")) != NULL) {
+		pid = strtol(strchr(name, '/') + 1, NULL, 10);
+		if (pid > 1 && kill((pid_t)-pid, 0) == 0)
+			hr_nginx_orphan(n, (pid_t)pid);
+	}
+	at = 0;
+	name = hr_handover_next(h, &at, "nginx-master/");
+	if (name == NULL)
+		return;
+	pid = strtol(strchr(name, '/') + 1, &end, 10);
+	fd = hr_handover_take(h, name);
+	if (pid > 1 && *end == '/' && master_stays(n, (pid_t)pid, strtoull(end + 1, NULL, 16), fd))
+		return;
+	hr_fd_close(&fd);
+	/* where there is to be one, the old one serves until that starts */
+	if (pid > 1 && kill((pid_t)-pid, n->server->settings.start_nginx ? 0 : SIGQUIT) == 0)
+		hr_nginx_orphan(n, (pid_t)pid);
+}

@@ -1,0 +1,108 @@
+/* The viewer's port. */
+#include "config.h"
+
+#include "supervisor/edge/viewer.h"
+
+#include <netinet/in.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "supervisor/settings/settings.h"
+
+#define TRIES 10
+#define RANGE 1024
+#define BACKLOG 128
+
+/* Without SO_REUSEADDR: a port that somebody has bound, and will listen at soon, is not free. */
+static int
+bind_one(uint32_t address, int port)
+{
+	const struct sockaddr_in in = {.sin_family = AF_INET,
+	    .sin_port = htons((in_port_t)port),
+	    .sin_addr.s_addr = htonl(address)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd >= 0 && bind(fd, (const struct sockaddr *)&in, sizeof(in)) != 0)
+		hr_fd_close(&fd);
+	return fd;
+}
+
+/* One that nobody has on any address, as in the original, taken on loopback. */
+static void
+choose(struct hr_viewer *v, long long base)
+{
+	long long last = base + RANGE < 65535 ? base + RANGE : 65535;
+	uint32_t pick;
+	int i, probe, port;
+
+	for (i = 0; v->fd < 0 && i < TRIES && last > base; i++) {
+		if (getrandom(&pick, sizeof(pick), 0) != (ssize_t)sizeof(pick))
+			continue;
+		port = (int)(base + 1 + (long long)(pick % (uint32_t)(last - base)));
+		probe = bind_one(INADDR_ANY, port);
+		if (probe < 0)
+			continue;
+		hr_fd_close(&probe);
+		v->fd = bind_one(INADDR_LOOPBACK, port);
+		if (v->fd >= 0 && listen(v->fd, BACKLOG) != 0)
+			hr_fd_close(&v->fd);
+		if (v->fd >= 0)
+			v->port = port;
+	}
+}
+
+/* A listening socket at a port that we might have chosen. */
+static void
+take(struct hr_viewer *v, long long base, int fd)
+{
+	struct sockaddr_in in;
+	socklen_t len = sizeof(in), size = sizeof(int);
+	int listening = 0, port;
+
+	if (fd < 0)
+		return;
+	if (getsockname(fd, (struct sockaddr *)&in, &len) == 0 && in.sin_family == AF_INET &&
+	    in.sin_addr.s_addr == htonl(INADDR_LOOPBACK) &&
+	    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) == 0 && listening != 0) {
+		port = ntohs(in.sin_port);
+		if (port > base && port <= base + RANGE) {
+			v->fd = fd;
+			v->port = port;
+			return;
+		}
+	}
+	hr_fd_close(&fd);
+}
+
+void
+hr_viewer_open(struct hr_viewer *v, const struct hr_settings *c, int handed)
+{
+	struct hr_err err = {0};
+	struct hr_buf url;
+
+	v->fd = v->port = -1;
+	take(v, c->port, handed);
+	if (v->fd < 0)
+		choose(v, c->port);
+	if (v->fd < 0)
+		hr_log(HR_LOG_WARNING, "no free port for the file viewer");
+	if (c->viewer_url_file[0] == '\0')
+		return;
+	hr_buf_init(&url, 64);
+	hr_buf_addf(&url, "http://localhost:%d", v->port);
+	/* a new file in its place: in /tmp anybody may have put a link there */
+	if (hr_buf_check(&url, &err) != 0 ||
+	    hr_path_write(c->viewer_url_file, hr_buf_str(&url), url.len, 0644, &err) != 0)
+		hr_log(HR_LOG_WARNING, "the file viewer's address: %s", err.msg);
+	hr_buf_done(&url);
+}
+
+void
+hr_viewer_close(struct hr_viewer *v)
+{
+	hr_fd_close(&v->fd);
+}

@@ -1,0 +1,305 @@
+/* Control groups. Where ours is mounted is found as the kernel tells it: mountinfo has the root of
+ * each mount, /proc/self/cgroup our place below it. */
+#include "config.h"
+
+#include "supervisor/resources/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/path.h"
+
+#define PROC_MAX (1u << 20)
+
+/* Whether a comma-separated list holds a word. */
+static bool
+list_has(const char *list, const char *word)
+{
+	size_t n = strlen(word), len;
+
+	for (;; list += len + 1) {
+		len = strcspn(list, ",");
+		if (len == n && memcmp(list, word, n) == 0)
+			return true;
+		if (list[len] == '\0')
+			return false;
+	}
+}
+
+/* Our path in the hierarchy of a controller; "" is version 2. Cuts text into pieces. NULL: none. */
+static const char *
+own_path(char *text, const char *controller)
+{
+	char *save = NULL, *line, *first, *second;
+
+	for (line = strtok_r(text, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
+		first = strchr(line, ':');
+		second = first != NULL ? strchr(first + 1, ':') : NULL;
+		if (second == NULL)
+			continue;
+		*second = '\0';
+		if (controller[0] == '\0' ? first[1] == '\0' : list_has(first + 1, controller))
+			return second + 1;
+	}
+	return NULL;
+}
+
+/* Fields of a line of mountinfo: root and mount point are the 4th and 5th; behind " - " come the
+ * type, the source and the options. */
+static bool
+mount_fits(char *line, const char *controller, const char **ret_root, const char **ret_at)
+{
+	char *tail = strstr(line, " - "), *save = NULL, *type, *options;
+	size_t i;
+
+	if (tail == NULL)
+		return false;
+	*tail = '\0';
+	(void)strtok_r(line, " ", &save);
+	for (i = 0; i < 2; i++)
+		(void)strtok_r(NULL, " ", &save);
+	*ret_root = strtok_r(NULL, " ", &save);
+	*ret_at = strtok_r(NULL, " ", &save);
+	type = strtok_r(tail + 3, " ", &save);
+	(void)strtok_r(NULL, " ", &save);
+	options = strtok_r(NULL, " ", &save);
+	if (*ret_root == NULL || *ret_at == NULL || type == NULL || options == NULL)
+		return false;
+	if (controller[0] == '\0')
+		return strcmp(type, "cgroup2") == 0;
+	return strcmp(type, "cgroup") == 0 && list_has(options, controller);
+}
+
+/* The directory of the group that we are in; NULL with *err. */
+static char *
+own_group(const char *proc, const char *controller, struct hr_err *err)
+{
+	char *cgroup = hr_path_join(proc, "self/cgroup"),
+	     *info = hr_path_join(proc, "self/mountinfo");
+	char *found = NULL, *save = NULL, *line;
+	const char *path = NULL, *root, *at;
+	struct hr_buf own, mounts;
+
+	hr_buf_init(&own, PROC_MAX);
+	hr_buf_init(&mounts, PROC_MAX);
+	if (cgroup == NULL || info == NULL)
+		(void)hr_err_nomem(err);
+	else if (hr_path_read(cgroup, &own, err) == 0 && hr_path_read(info, &mounts, err) == 0)
+		path = own_path(own.p, controller);
+	line = path != NULL ? strtok_r(mounts.p, "\n", &save) : NULL;
+	for (; line != NULL && found == NULL; line = strtok_r(NULL, "\n", &save)) {
+		size_t n;
+
+		if (!mount_fits(line, controller, &root, &at))
+			continue;
+		n = strcmp(root, "/") == 0 ? 0 : strlen(root);
+		if (strncmp(path, root, n) == 0 && (path[n] == '/' || path[n] == '\0'))
+			found = hr_path_join(at, path[n] == '/' ? path + n + 1 : "");
+	}
+	if (found == NULL && (err == NULL || err->code == HR_OK))
+		(void)hr_err_set(err, HR_E_NOTFOUND, "no control group for %s is mounted",
+		    controller[0] != '\0' ? controller : "version 2");
+	hr_buf_done(&own);
+	hr_buf_done(&mounts);
+	free(cgroup);
+	free(info);
+	return found;
+}
+
+static int
+put(const char *group, const char *file, const char *text, struct hr_err *err)
+{
+	char *path = hr_path_join(group, file);
+	size_t len = strlen(text);
+	int fd = -1, r = -1;
+
+	if (path == NULL)
+		return hr_err_nomem(err);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	/* these files take what they are given in one call */
+	if (fd >= 0 && write(fd, text, len) == (ssize_t)len)
+		r = 0;
+	else
+		(void)hr_err_sys(err, errno, "%s", path);
+	if (fd >= 0)
+		(void)close(fd);
+	free(path);
+	return r;
+}
+
+static int
+put_number(const char *group, const char *file, uint64_t n, struct hr_err *err)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%" PRIu64, n);
+	return put(group, file, text, err);
+}
+
+static char *
+make(const char *parent, const char *name, struct hr_err *err)
+{
+	char *dir = hr_path_join(parent, name);
+
+	if (dir == NULL) {
+		(void)hr_err_nomem(err);
+	} else if (mkdir(dir, 0755) != 0 && errno != EEXIST) {
+		(void)hr_err_sys(err, errno, "%s", dir);
+		free(dir);
+		dir = NULL;
+	}
+	return dir;
+}
+
+/* ---- version 1 ---- */
+
+/* The directory is in *g; NULL: there is none. */
+static const char *
+add_one(struct hr_cgroup *g, const char *proc, const char *controller, const char *name,
+    struct hr_err *err)
+{
+	char *parent = own_group(proc, controller, err), *dir;
+
+	dir = parent != NULL ? make(parent, name, err) : NULL;
+	free(parent);
+	if (dir != NULL)
+		g->dirs[g->n++] = dir;
+	return dir;
+}
+
+static int
+open_one(struct hr_cgroup *g, const char *proc, const char *name, const struct hr_cgroup_limits *l,
+    struct hr_err *err)
+{
+	const char *dir;
+
+	if (l->memory > 0 && (dir = add_one(g, proc, "memory", name, err)) != NULL) {
+		g->has_memory = put_number(dir, "memory.limit_in_bytes", l->memory, err) == 0;
+		if (g->has_memory) /* no swap on top, where the kernel counts it */
+			(void)put_number(dir, "memory.memsw.limit_in_bytes", l->memory, NULL);
+	}
+	if (l->pids > 0 && (dir = add_one(g, proc, "pids", name, err)) != NULL)
+		g->has_pids = put_number(dir, "pids.max", l->pids, err) == 0;
+	if (l->cpu_quota > 0 && (dir = add_one(g, proc, "cpu", name, err)) != NULL)
+		g->has_cpu = put_number(dir, "cpu.cfs_period_us", l->cpu_period, err) == 0 &&
+			     put_number(dir, "cpu.cfs_quota_us", l->cpu_quota, err) == 0;
+	return 0;
+}
+
+/* ---- version 2 ---- */
+
+/* A group that shares out its controllers may hold no process: those of ours go into one below. */
+static int
+share_out(const char *parent, const char *controllers, struct hr_err *err)
+{
+	char *server;
+	int r;
+
+	if (put(parent, "cgroup.subtree_control", controllers, err) == 0)
+		return 0;
+	if (err->sys != EBUSY)
+		return -1;
+	server = make(parent, "handrail-server", err);
+	if (server == NULL)
+		return -1;
+	r = put(server, "cgroup.procs", "0", err);
+	free(server);
+	return r == 0 ? put(parent, "cgroup.subtree_control", controllers, err) : -1;
+}
+
+static int
+open_two(struct hr_cgroup *g, const char *proc, const char *name, const struct hr_cgroup_limits *l,
+    struct hr_err *err)
+{
+	const char *controllers = l->memory == 0 ? "+pids"
+				  : l->pids == 0 ? "+memory"
+						 : "+memory +pids";
+	char *parent = own_group(proc, "", err), *dir = NULL, text[48];
+	int r = 0;
+
+	if (parent != NULL && (l->memory > 0 || l->pids > 0))
+		r = share_out(parent, controllers, err);
+	/* apart: without it the others are limited all the same */
+	if (parent != NULL && l->cpu_quota > 0 && share_out(parent, "+cpu", err) == 0)
+		g->has_cpu = true;
+	if (parent != NULL && (r == 0 || g->has_cpu))
+		dir = make(parent, name, err);
+	free(parent);
+	if (dir == NULL) {
+		g->has_cpu = false;
+		return -1;
+	}
+	g->dirs[g->n++] = dir;
+	if (r == 0) {
+		g->has_memory = l->memory > 0 && put_number(dir, "memory.max", l->memory, err) == 0;
+		g->has_pids = l->pids > 0 && put_number(dir, "pids.max", l->pids, err) == 0;
+	}
+	if (g->has_memory)
+		(void)put(dir, "memory.swap.max", "0", NULL);
+	(void)snprintf(text, sizeof(text), "%" PRIu64 " %" PRIu64, l->cpu_quota, l->cpu_period);
+	g->has_cpu = g->has_cpu && put(dir, "cpu.max", text, err) == 0;
+	if (l->cpu_quota == 0)
+		(void)put(dir, "cpu.max", "max", NULL); /* a predecessor's shell may be in it */
+	return 0;
+}
+
+/* Version 2 where it has the controllers; a machine with version 1 may have it mounted without. */
+static bool
+is_two(const char *proc, const char *controller)
+{
+	struct hr_err none = {0};
+	char *dir = own_group(proc, "", &none), *file;
+	struct hr_buf text;
+	char *save = NULL, *word;
+	bool has = false;
+
+	hr_buf_init(&text, PROC_MAX);
+	file = dir != NULL ? hr_path_join(dir, "cgroup.controllers") : NULL;
+	if (file != NULL && hr_path_read(file, &text, NULL) == 0 && text.len > 0) {
+		word = strtok_r(text.p, " \n", &save);
+		for (; word != NULL && !has; word = strtok_r(NULL, " \n", &save))
+			has = strcmp(word, controller) == 0;
+	}
+	hr_buf_done(&text);
+	free(file);
+	free(dir);
+	return has;
+}
+
+int
+hr_cgroup_open(struct hr_cgroup *g, const char *proc, const char *name,
+    const struct hr_cgroup_limits *l, struct hr_err *err)
+{
+	bool two;
+	int r;
+
+	memset(g, 0, sizeof(*g));
+	if (l->memory == 0 && l->pids == 0 && l->cpu_quota == 0)
+		return 0;
+	two = is_two(proc, l->memory > 0 ? "memory" : l->pids > 0 ? "pids" : "cpu");
+	r = two ? open_two(g, proc, name, l, err) : open_one(g, proc, name, l, err);
+	return r != 0 || (l->memory > 0 && !g->has_memory) || (l->pids > 0 && !g->has_pids) ||
+		       (l->cpu_quota > 0 && !g->has_cpu)
+		   ? -1
+		   : 0;
+}
+
+void
+hr_cgroup_close(struct hr_cgroup *g)
+{
+	size_t i;
+
+	for (i = 0; i < g->n; i++) {
+		(void)rmdir(g->dirs[i]); /* a process that nobody can end keeps it */
+		free(g->dirs[i]);
+	}
+	memset(g, 0, sizeof(*g));
+}

@@ -1,0 +1,291 @@
+/* Users and the working directory. The original runs these steps through a shell; here programs get
+ * their words directly and the tree is walked without following a link. */
+#include "config.h"
+
+#include "supervisor/run/identity.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/spawn.h"
+#include "supervisor/settings/settings.h"
+
+#define SUDO_LINE "%sudo ALL=(ALL) NOPASSWD:ALL\n"
+
+bool
+hr_identity_name_ok(const char *name)
+{
+	const char *p;
+
+	if (name[0] == '\0' || name[0] == '-' || strlen(name) > 64)
+		return false;
+	for (p = name; *p != '\0'; p++) {
+		if ((unsigned char)*p <= ' ' || *p == 0x7F || strchr(":/,\\'\"", *p) != NULL)
+			return false;
+	}
+	return true;
+}
+
+/* 1: *ret filled from the user data base; 0: no such user; -1: it cannot be asked. */
+static int
+user_lookup(const char *name, uid_t *ret_uid, struct hr_err *err)
+{
+	struct passwd *pw;
+
+	errno = 0;
+	pw = getpwnam(name);
+	if (pw != NULL) {
+		*ret_uid = pw->pw_uid;
+		return 1;
+	}
+	if (errno == 0 || errno == ENOENT || errno == ESRCH)
+		return 0;
+	return hr_err_sys(err, errno, "user %s", name);
+}
+
+static int
+append_sudoer(const char *etc, struct hr_err *err)
+{
+	char *path = hr_path_join(etc, "sudoers");
+	struct hr_buf have;
+	struct hr_err cause = {0};
+	int fd, ok = -1;
+
+	hr_buf_init(&have, 1 << 20);
+	if (path == NULL)
+		return hr_err_nomem(err);
+	if (hr_path_read(path, &have, &cause) == 0 &&
+	    strstr(hr_buf_str(&have), SUDO_LINE) != NULL) {
+		ok = 0; /* a second start must not add a second line */
+	} else {
+		fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0440);
+		if (fd < 0)
+			(void)hr_err_sys(&cause, errno, "%s", path);
+		else
+			ok = hr_fd_write_full(fd, SUDO_LINE, strlen(SUDO_LINE), &cause);
+		hr_fd_close(&fd);
+	}
+	hr_buf_done(&have);
+	free(path);
+	return ok == 0 ? 0 : hr_err_set(err, HR_E_SYS, "Failed to add sudoer: %s", cause.msg);
+}
+
+static int
+create_user(const char *name, long long uid, const char *etc, struct hr_err *err)
+{
+	char home[80], number[24], said[160];
+	const char *argv[] = {"useradd", "-rm", "-d", home, "-s", "/bin/bash", "-g", "root", "-G",
+	    "sudo", "-u", number, name, NULL};
+	struct hr_err cause = {0};
+	int status;
+
+	if (append_sudoer(etc, err) != 0)
+		return -1;
+	(void)snprintf(home, sizeof(home), "/home/%s", name);
+	(void)snprintf(number, sizeof(number), "%lld", uid);
+	status = hr_spawn_wait(argv, said, sizeof(said), &cause);
+	if (status == 0)
+		return 0;
+	return hr_err_set(err, HR_E_SYS, "Failed to create user `%s` with UID %lld. Output: [%s]",
+	    name, uid, status < 0 ? cause.msg : said);
+}
+
+struct owner {
+	uid_t uid;
+	gid_t gid;
+	bool (*stopped)(void);
+	unsigned failed;
+	int sys;
+};
+
+static int
+own_one(int dirfd, const char *name, const struct stat *st, void *arg)
+{
+	struct owner *o = arg;
+
+	if ((st->st_uid != o->uid || st->st_gid != o->gid) &&
+	    fchownat(dirfd, name, o->uid, o->gid, AT_SYMLINK_NOFOLLOW) != 0 && o->failed++ == 0)
+		o->sys = errno;
+	return o->stopped != NULL && o->stopped() ? -1 : 0;
+}
+
+static int
+group_lookup(const char *group, gid_t *ret)
+{
+	struct group *gr = getgrnam(group);
+	long long n;
+
+	if (gr != NULL) {
+		*ret = gr->gr_gid;
+		return 0;
+	}
+	if (hr_settings_parse_int(group, &n) != 0 || n < 0 || n >= UINT32_MAX)
+		return -1;
+	*ret = (gid_t)n;
+	return 0;
+}
+
+static int
+own_tree(
+    const char *dir, const char *user, const char *group, bool (*stopped)(void), struct hr_err *err)
+{
+	struct owner o = {.stopped = stopped};
+	struct hr_err cause = {0};
+	unsigned skipped = 0;
+
+	if (user_lookup(user, &o.uid, &cause) != 1 || group_lookup(group, &o.gid) != 0) {
+		hr_log(HR_LOG_WARNING, "%s keeps its owner: no user \"%s\" or no group \"%s\"", dir,
+		    user, group);
+		return 0;
+	}
+	if (hr_path_walk(dir, own_one, &o, &skipped) != 0)
+		return hr_err_set(err, HR_E_GONE, "stopped while the owner of %s was set", dir);
+	if (o.failed > 0 || skipped > 0)
+		hr_log(HR_LOG_WARNING,
+		    "%s: %u files keep their owner (%s), %u directories were not entered", dir,
+		    o.failed, o.failed > 0 ? strerror(o.sys) : "-", skipped);
+	return 0;
+}
+
+int
+hr_identity_work_dir(
+    const char *dir, const char *user, const char *group, bool (*stopped)(void), struct hr_err *err)
+{
+	struct hr_err cause = {0};
+	struct stat st;
+	mode_t old = umask(002);
+
+	if (hr_path_mkdirs(dir, 0777, NULL, &cause) != 0)
+		hr_log(HR_LOG_WARNING, "working directory: %s", cause.msg);
+	(void)umask(old);
+	if (own_tree(dir, user, group, stopped, err) != 0)
+		return -1;
+	if (stat(dir, &st) != 0 || chmod(dir, (st.st_mode & 07777) | S_IRGRP | S_IWGRP) != 0)
+		hr_log(HR_LOG_WARNING, "working directory: %s: mode: %s", dir, strerror(errno));
+	return 0;
+}
+
+static int
+user_and_directory(struct hr_identity *id, const struct hr_settings *c, const char *env_user,
+    const char *etc, bool (*stopped)(void), struct hr_err *err)
+{
+	const char *name = c->username;
+	bool root = strcmp(name, "root") == 0;
+	uid_t uid;
+	int known;
+
+	id->user_id = (uid_t)c->user_id;
+	if (env_user != NULL && strcmp(name, env_user) == 0 && !root &&
+	    strcmp(name, "openhands") != 0)
+		return 0; /* somebody's own account on a machine of theirs: hands off */
+	if (!root) {
+		if (!hr_identity_name_ok(name))
+			return hr_err_set(
+			    err, HR_E_INVAL, "\"%.64s\" cannot be the name of a user", name);
+		known = user_lookup(name, &uid, err);
+		if (known < 0 || (known == 0 && create_user(name, c->user_id, etc, err) != 0))
+			return -1;
+		if (known == 1)
+			id->user_id = uid;
+	}
+	return hr_identity_work_dir(c->working_dir, name, c->sandbox_group, stopped, err);
+}
+
+/* The shell runs as somebody else only where the contract says so. */
+static int
+shell_user(struct hr_identity *id, const struct hr_settings *c, struct hr_err *err)
+{
+	bool su = c->su_to_user && c->username[0] != '\0' &&
+		  (strcmp(c->username, "root") == 0 || strcmp(c->username, "openhands") == 0 ||
+		      strcmp(c->username, c->runtime_username) == 0);
+	struct passwd *own = getpwuid(geteuid());
+	const char *name = su ? c->username : own != NULL ? own->pw_name : "";
+	int known;
+
+	id->shell_changes = su;
+	id->shell_uid = geteuid();
+	id->shell_user = strdup(name);
+	if (id->shell_user == NULL)
+		return hr_err_nomem(err);
+	if (!su)
+		return 0;
+	known = user_lookup(id->shell_user, &id->shell_uid, err);
+	if (known == 0)
+		return hr_err_set(err, HR_E_NOTFOUND, "there is no user \"%s\"", id->shell_user);
+	/* nobody has to become who he is; su would ask him for his password */
+	if (known == 1 && geteuid() != 0 && id->shell_uid == geteuid())
+		id->shell_changes = false;
+	return known < 0 ? -1 : 0;
+}
+
+int
+hr_identity_nginx(struct hr_identity *id, const char *wanted, struct hr_err *err)
+{
+	const char *names[] = {wanted, "www-data", "nginx", "nobody"};
+	struct passwd *pw = NULL;
+	struct group *gr;
+	size_t i;
+
+	if (geteuid() != 0)
+		return 0;
+	if (wanted[0] != '\0') {
+		pw = getpwnam(wanted);
+		if (pw == NULL)
+			return hr_err_set(
+			    err, HR_E_NOTFOUND, "nginx_user: there is no user \"%.64s\"", wanted);
+	}
+	for (i = 1; pw == NULL && i < sizeof(names) / sizeof(names[0]); i++)
+		pw = getpwnam(names[i]);
+	if (pw == NULL)
+		return hr_err_set(err, HR_E_NOTFOUND,
+		    "no account for nginx's workers: set nginx_user (tried www-data, nginx, "
+		    "nobody)");
+	id->nginx_uid = pw->pw_uid;
+	id->nginx_gid = pw->pw_gid;
+	id->nginx_user = strdup(pw->pw_name);
+	gr = getgrgid(pw->pw_gid);
+	id->nginx_group = gr != NULL ? strdup(gr->gr_name) : NULL;
+	if (id->nginx_user == NULL || (gr != NULL && id->nginx_group == NULL))
+		return hr_err_nomem(err);
+	if (gr == NULL)
+		return hr_err_set(err, HR_E_NOTFOUND, "user %s has no group", id->nginx_user);
+	return 0;
+}
+
+int
+hr_identity_prepare(struct hr_identity *id, const struct hr_settings *c, const char *env_user,
+    const char *etc, bool (*stopped)(void), struct hr_err *err)
+{
+	memset(id, 0, sizeof(*id));
+	if (user_and_directory(id, c, env_user, etc, stopped, err) != 0 ||
+	    shell_user(id, c, err) != 0 || hr_identity_nginx(id, c->nginx_user, err) != 0) {
+		hr_identity_done(id);
+		return -1;
+	}
+	if (id->nginx_user != NULL && id->nginx_uid == id->shell_uid && id->shell_uid != 0)
+		hr_log(HR_LOG_WARNING,
+		    "nginx and the shell are both user %s: commands can reach the workers' sockets",
+		    id->nginx_user);
+	return 0;
+}
+
+void
+hr_identity_done(struct hr_identity *id)
+{
+	free(id->shell_user);
+	free(id->nginx_user);
+	free(id->nginx_group);
+	memset(id, 0, sizeof(*id));
+}

@@ -1,0 +1,547 @@
+/* The run directory. Invariant: nothing is made or removed in it without its lock. */
+#include "config.h"
+
+#include "supervisor/run/rundir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "proto/journal.h"
+#include "supervisor/run/handover.h"
+
+#define LISTEN_BACKLOG 4096 /* a full one is EAGAIN at once for nginx, not a queue */
+#define LOCK_TRIES 100
+#define LOCK_WAIT_MS 10
+#define FRESH "~" /* behind the name of a socket until it takes its place */
+#define LONGEST_SOCKET "/fcgi/control.sock" FRESH
+
+/* For whom a part stays that an earlier server left. */
+#define SESSION                                                                                    \
+	1u /* a keeper that lives on; the history of edits: to clients it is the same server */
+#define KILLED 2u   /* what it did stays done, its workers and shells may still be at it */
+#define UPGRADED 4u /* nginx and all workers of the image before us still answer */
+
+static const struct part {
+	const char *name;
+	unsigned stays;
+} parts[] = {
+    {"fcgi", KILLED | UPGRADED},
+    {"session.sock", SESSION | UPGRADED},
+    {"session.sock" FRESH, 0},
+    {"shell", SESSION | KILLED | UPGRADED},
+    {"nginx", UPGRADED},
+    {"www", UPGRADED},
+    {"keeper", SESSION},
+    {"plugin", 0}, /* see remove_files() */
+    {"action", UPGRADED},
+    {"undo", SESSION},
+    {"journal", KILLED | UPGRADED},
+    {"session", KILLED | UPGRADED},
+};
+
+#define PARTS (sizeof(parts) / sizeof(parts[0]))
+
+char *
+hr_rundir_file(const struct hr_rundir *r, const char *name)
+{
+	return hr_path_join(r->path, name);
+}
+
+static char *
+port_directory(const char *base, long long port)
+{
+	char name[64];
+
+	(void)snprintf(name, sizeof(name), "handrail/%lld", port);
+	return hr_path_join(base, name);
+}
+
+/* *ret_fresh: a template for mkdtemp, since there is no better place than TMPDIR. */
+static char *
+choose_name(const struct hr_rundir_place *where, bool *ret_fresh, struct hr_err *err)
+{
+	const char *tmp = where->tmpdir != NULL && where->tmpdir[0] == '/' ? where->tmpdir : "/tmp";
+	char *path;
+
+	*ret_fresh = false;
+	if (where->wanted[0] != '\0')
+		return hr_path_absolute(where->wanted, err);
+	if (where->privileged) {
+		path = port_directory(where->runstatedir, where->port);
+	} else if (where->xdg_runtime_dir != NULL && where->xdg_runtime_dir[0] == '/') {
+		path = port_directory(where->xdg_runtime_dir, where->port);
+	} else {
+		path = hr_path_join(tmp, "handrail-XXXXXX");
+		*ret_fresh = true;
+	}
+	if (path == NULL)
+		(void)hr_err_nomem(err);
+	return path;
+}
+
+char *
+hr_rundir_name(const struct hr_rundir_place *where, struct hr_err *err)
+{
+	bool fresh;
+	char *path = choose_name(where, &fresh, err);
+
+	if (path == NULL || !fresh)
+		return path;
+	free(path);
+	(void)hr_err_set(
+	    err, HR_E_INVAL, "the run directory is another one each time: say --run-dir");
+	return NULL;
+}
+
+/* Somebody else's directory, or one that others may write, would let them swap our sockets. */
+static int
+check_directory(const struct hr_rundir *r, struct hr_err *err)
+{
+	struct stat st;
+
+	if (lstat(r->path, &st) != 0)
+		return hr_err_sys(err, errno, "%s", r->path);
+	if (!S_ISDIR(st.st_mode))
+		return hr_err_sys(err, ENOTDIR, "%s", r->path);
+	if (st.st_uid != geteuid() && st.st_uid != 0)
+		return hr_err_set(
+		    err, HR_E_INVAL, "%s: belongs to user %ld", r->path, (long)st.st_uid);
+	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		return hr_err_set(err, HR_E_INVAL, "%s: others may write in it (mode %04o)",
+		    r->path, (unsigned)(st.st_mode & 07777));
+	return 0;
+}
+
+/* "PID 1" of the one who made the directory, "PID 0" of one who found it; false: nobody was here.
+ */
+static bool
+lock_read(int fd, long *ret_pid, bool *ret_made)
+{
+	char text[48], *at;
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+	text[n > 0 ? n : 0] = '\0';
+	*ret_pid = strtol(text, &at, 10);
+	*ret_made = strtol(at, NULL, 10) == 1;
+	return n > 0;
+}
+
+static int
+lock_is_busy(const struct hr_rundir *r, int fd, struct hr_err *err)
+{
+	bool made;
+	long pid;
+
+	(void)lock_read(fd, &pid, &made);
+	return hr_err_set(
+	    err, HR_E_BUSY, "%s is in use by a running handraild (process %ld)", r->path, pid);
+}
+
+/* A child that a killed server was about to start has a copy of the lock until its exec, and so for
+ * a moment longer than the server lived. */
+static int
+lock_wait(int fd)
+{
+	int tries = LOCK_TRIES, r;
+	bool made;
+	long pid;
+
+	while ((r = flock(fd, LOCK_EX | LOCK_NB)) != 0 && tries-- > 0) {
+		if (!lock_read(fd, &pid, &made) || pid <= 0 || kill((pid_t)pid, 0) == 0 ||
+		    errno != ESRCH)
+			break;
+		(void)poll(NULL, 0, LOCK_WAIT_MS);
+	}
+	return r;
+}
+
+/* The one who ends removes the file while it holds the lock: an old file may be locked by us and
+ * yet be gone from the directory, then try again. */
+static int
+take_lock(struct hr_rundir *r, struct hr_err *err)
+{
+	struct hr_err cause = {0};
+	struct stat mine, there;
+	char text[48], *path = hr_rundir_file(r, "lock");
+	int fd = -1, n, ok = -1;
+	long before;
+	bool its;
+
+	if (path == NULL)
+		return hr_err_nomem(err);
+	do {
+		hr_fd_close(&fd);
+		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (fd < 0) {
+			(void)hr_err_sys(&cause, errno, "%s", path);
+			goto out;
+		}
+		if (lock_wait(fd) != 0) {
+			(void)lock_is_busy(r, fd, &cause);
+			goto out;
+		}
+		if (fstat(fd, &mine) != 0) {
+			(void)hr_err_sys(&cause, errno, "%s", path);
+			goto out;
+		}
+	} while (stat(path, &there) != 0 || there.st_ino != mine.st_ino);
+	r->inherited = lock_read(fd, &before, &its);
+	r->made = r->made || (r->inherited && its);
+	n = snprintf(text, sizeof(text), "%ld %d\n", (long)getpid(), r->made ? 1 : 0);
+	if (ftruncate(fd, 0) != 0 || lseek(fd, 0, SEEK_SET) != 0) {
+		(void)hr_err_sys(&cause, errno, "%s", path);
+		goto out;
+	}
+	if (hr_fd_write_full(fd, text, (size_t)n, &cause) != 0)
+		goto out;
+	r->lock = fd;
+	fd = -1;
+	ok = 0;
+out:
+	hr_fd_close(&fd);
+	free(path);
+	if (ok != 0 && err != NULL)
+		*err = cause;
+	return ok;
+}
+
+int
+hr_rundir_open(struct hr_rundir *r, const struct hr_rundir_place *where, struct hr_err *err)
+{
+	unsigned made = 0;
+	bool fresh;
+
+	memset(r, 0, sizeof(*r));
+	r->lock = -1;
+	r->privileged = where->privileged;
+	r->path = choose_name(where, &fresh, err);
+	if (r->path == NULL)
+		return -1;
+	if (fresh && mkdtemp(r->path) == NULL) {
+		(void)hr_err_sys(err, errno, "%s", r->path);
+		goto fail;
+	}
+	r->made = fresh;
+	if (strlen(r->path) + strlen(LONGEST_SOCKET) >=
+	    sizeof(((struct sockaddr_un *)0)->sun_path)) {
+		(void)hr_err_set(err, HR_E_TOOLARGE, "%s: too long for the sockets in it", r->path);
+		goto fail;
+	}
+	if (!r->made && hr_path_mkdirs(r->path, 0755, &made, err) != 0)
+		goto fail;
+	r->made = r->made || made > 0;
+	if (check_directory(r, err) != 0 || take_lock(r, err) != 0)
+		goto fail;
+	return 0;
+fail:
+	if (r->made)
+		(void)rmdir(r->path); /* empty, or not ours alone */
+	free(r->path);
+	r->path = NULL;
+	return -1;
+}
+
+static int
+make_part(const struct hr_rundir *r, const char *name, mode_t mode, struct hr_err *err)
+{
+	char *path = hr_rundir_file(r, name);
+	int ok = -1;
+
+	if (path == NULL)
+		return hr_err_nomem(err);
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		(void)hr_err_sys(err, errno, "%s", path);
+	else if (r->privileged && lchown(path, 0, 0) != 0)
+		(void)hr_err_sys(err, errno, "%s: owner", path);
+	else if (chmod(path, mode) != 0)
+		(void)hr_err_sys(err, errno, "%s: mode", path);
+	else
+		ok = 0;
+	free(path);
+	return ok;
+}
+
+/* NAME.XXXXXX of hr_path_write(), whose writer was killed before it gave the file its name. */
+static void
+remove_halves(const struct hr_rundir *r)
+{
+	DIR *d = opendir(r->path);
+	struct dirent *e;
+	size_t i, n;
+
+	if (d == NULL)
+		return; /* what is left is seen at the end */
+	while ((e = readdir(d)) != NULL) {
+		for (i = 0; i < PARTS; i++) {
+			n = strlen(parts[i].name);
+			if (strncmp(e->d_name, parts[i].name, n) == 0 && e->d_name[n] == '.' &&
+			    strlen(e->d_name) == n + sizeof(".XXXXXX") - 1)
+				(void)unlinkat(dirfd(d), e->d_name, 0);
+		}
+	}
+	(void)closedir(d);
+}
+
+/* What plugins keep for themselves is in directories of theirs: one that comes after a killed one
+ * finds it. Sockets stay until there are others. */
+static int
+remove_files(const char *path, struct hr_err *err)
+{
+	DIR *d = opendir(path);
+	struct dirent *e;
+	struct stat st;
+	int ok = 0;
+
+	if (d == NULL)
+		return errno == ENOENT ? 0 : hr_err_sys(err, errno, "%s", path);
+	while ((e = readdir(d)) != NULL) {
+		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    (S_ISDIR(st.st_mode) || S_ISSOCK(st.st_mode)))
+			continue;
+		if (unlinkat(dirfd(d), e->d_name, 0) != 0 && errno != ENOENT)
+			ok = hr_err_sys(err, errno, "%s/%s", path, e->d_name);
+	}
+	(void)closedir(d);
+	return ok;
+}
+
+/* stays: of SESSION, KILLED, UPGRADED. */
+static int
+remove_parts(const struct hr_rundir *r, unsigned stays, struct hr_err *err)
+{
+	size_t i;
+	int ok = 0;
+
+	remove_halves(r);
+	for (i = 0; i < PARTS; i++) {
+		char *path;
+
+		if ((parts[i].stays & stays) != 0)
+			continue;
+		path = hr_rundir_file(r, parts[i].name);
+		if (path == NULL)
+			return hr_err_nomem(err);
+		if (strcmp(parts[i].name, "plugin") == 0 && (stays & (KILLED | UPGRADED)) != 0)
+			ok |= remove_files(path, err);
+		else if (hr_path_remove(path, err) != 0)
+			ok = -1;
+		free(path);
+	}
+	return ok;
+}
+
+/* nginx reaches our sockets through these; groups and access lists may allow what this cannot see,
+ * so nobody is refused. */
+static void
+check_way(const struct hr_rundir *r)
+{
+	char *way = realpath(r->path, NULL), *slash;
+	struct stat st;
+
+	while (way != NULL && (slash = strrchr(way, '/')) != NULL && slash != way) {
+		*slash = '\0';
+		if (stat(way, &st) == 0 && (st.st_mode & S_IXOTH) == 0 && st.st_uid != r->nginx_uid)
+			hr_log(HR_LOG_WARNING,
+			    "%s: nginx (user id %ld) may not pass this directory (mode %04o), and "
+			    "does so to our sockets; choose another run directory",
+			    way, (long)r->nginx_uid, (unsigned)st.st_mode & 07777);
+	}
+	free(way);
+}
+
+int
+hr_rundir_prepare(struct hr_rundir *r, uid_t nginx_uid, bool keep_session, struct hr_err *err)
+{
+	mode_t pass = r->privileged ? 0711 : 0700;
+	unsigned stays = (keep_session ? SESSION : 0) | (r->inherited ? KILLED : 0);
+
+	if (r->handed != NULL && r->handed->n > 0)
+		stays |= UPGRADED;
+	r->nginx_uid = nginx_uid;
+	if (remove_parts(r, stays, err) != 0)
+		return -1;
+	if (chmod(r->path, pass) != 0)
+		return hr_err_sys(err, errno, "%s: mode", r->path);
+	if (r->privileged)
+		check_way(r);
+	if (make_part(r, "fcgi", pass, err) != 0 || make_part(r, "nginx", pass, err) != 0 ||
+	    make_part(r, "www", pass, err) != 0 || make_part(r, "plugin", pass, err) != 0 ||
+	    make_part(r, "action", pass, err) != 0 || make_part(r, "session", 0700, err) != 0)
+		return -1;
+	return make_part(r, "shell", pass, err);
+}
+
+char *
+hr_rundir_journal(const struct hr_rundir *r, const char *state_dir, long long port)
+{
+	char name[64];
+
+	(void)snprintf(name, sizeof(name), "journal/%lld", port);
+	return state_dir[0] != '\0' ? hr_path_join(state_dir, name) : hr_rundir_file(r, "journal");
+}
+
+int
+hr_rundir_make_journal(const char *path, struct hr_err *err)
+{
+	bool existed = access(path, F_OK) == 0;
+	struct hr_err why = {0};
+
+	if (hr_path_mkdirs(path, 0700, NULL, err) != 0)
+		return -1;
+	if (chmod(path, 0700) != 0)
+		return hr_err_sys(err, errno, "%s: mode", path);
+	if (hr_journal_make_slots(path, existed, &why) != 0)
+		hr_log(HR_LOG_INFO, "the journal has no slots and takes longer: %s", why.msg);
+	return 0;
+}
+
+int
+hr_rundir_shell(const struct hr_rundir *r, const char *path, struct hr_err *err)
+{
+	return make_part(r, path, r->privileged ? 0711 : 0700, err);
+}
+
+/* In `path` its name, in *ret the one that it has until it takes the place of another. */
+static int
+socket_name(const struct hr_rundir *r, const char *name, struct sockaddr_un *ret,
+    char path[sizeof(ret->sun_path)], struct hr_err *err)
+{
+	int n;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->sun_family = AF_UNIX;
+	n = snprintf(ret->sun_path, sizeof(ret->sun_path), "%s/%s" FRESH, r->path, name);
+	if (n < 0 || (size_t)n >= sizeof(ret->sun_path))
+		return hr_err_set(
+		    err, HR_E_TOOLARGE, "%s/%s: too long for a socket", r->path, name);
+	(void)snprintf(path, sizeof(ret->sun_path), "%.*s", n - (int)strlen(FRESH), ret->sun_path);
+	return 0;
+}
+
+/* It listens, was bound as we would bind it, and can still be reached. */
+static bool
+is_ours(int fd, const struct sockaddr_un *fresh, const char *path)
+{
+	struct sockaddr_un is = {.sun_family = AF_UNIX};
+	socklen_t len = sizeof(is), size = sizeof(int);
+	int listening = 0;
+	struct stat st;
+
+	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) == 0 &&
+	       listening != 0 && getsockname(fd, (struct sockaddr *)&is, &len) == 0 &&
+	       is.sun_family == AF_UNIX &&
+	       (strncmp(is.sun_path, path, sizeof(is.sun_path)) == 0 ||
+		   strncmp(is.sun_path, fresh->sun_path, sizeof(is.sun_path)) == 0) &&
+	       lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+int
+hr_rundir_inherit(const struct hr_rundir *r, const char *name)
+{
+	int fd = r->handed != NULL ? hr_handover_take(r->handed, name) : -1;
+	struct sockaddr_un fresh;
+	char path[sizeof(fresh.sun_path)];
+
+	if (fd >= 0 &&
+	    (socket_name(r, name, &fresh, path, NULL) != 0 || !is_ours(fd, &fresh, path)))
+		hr_fd_close(&fd);
+	return fd;
+}
+
+static bool
+give_to(const struct hr_rundir *r, const char *path, uid_t uid)
+{
+	return !r->privileged || chown(path, uid, 0) == 0;
+}
+
+static int
+listen_anew(const struct hr_rundir *r, struct sockaddr_un *addr, const char *path, uid_t uid,
+    struct hr_err *err)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct stat st;
+	mode_t old;
+	bool ok;
+
+	if (fd < 0)
+		return hr_err_sys(err, errno, "socket");
+	/* we hold the lock: whoever made what is there is dead, but others may look for it */
+	if (lstat(path, &st) != 0)
+		(void)snprintf(addr->sun_path, sizeof(addr->sun_path), "%s", path);
+	else
+		(void)unlink(addr->sun_path);
+	old = umask(0177);
+	ok = bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0;
+	(void)umask(old);
+	/* no connection before owner and mode are right, nor one that is refused */
+	ok = ok && give_to(r, addr->sun_path, uid) && listen(fd, LISTEN_BACKLOG) == 0 &&
+	     (strcmp(addr->sun_path, path) == 0 || rename(addr->sun_path, path) == 0);
+	if (!ok) {
+		(void)hr_err_sys(err, errno, "%s", path);
+		hr_fd_close(&fd);
+	}
+	return fd;
+}
+
+int
+hr_rundir_listen(const struct hr_rundir *r, const char *name, uid_t uid, struct hr_err *err)
+{
+	int fd = hr_rundir_inherit(r, name);
+	struct sockaddr_un addr;
+	char path[sizeof(addr.sun_path)];
+
+	if (socket_name(r, name, &addr, path, err) != 0)
+		return -1; /* then none was handed over */
+	if (fd < 0)
+		return listen_anew(r, &addr, path, uid, err);
+	if (!give_to(r, path, uid)) {
+		(void)hr_err_sys(err, errno, "%s: owner", path);
+		hr_fd_close(&fd);
+	}
+	return fd;
+}
+
+void
+hr_rundir_close(struct hr_rundir *r)
+{
+	struct hr_err err = {0};
+	char *path, *slash;
+
+	if (r->path == NULL)
+		return;
+	if (r->lock >= 0) {
+		if (remove_parts(r, 0, &err) != 0)
+			hr_log(HR_LOG_WARNING, "%s", err.msg);
+		path = hr_rundir_file(r, "lock");
+		if (path != NULL)
+			(void)unlink(path);
+		free(path);
+		if (r->made && rmdir(r->path) != 0)
+			hr_log(HR_LOG_WARNING, "%s: %s", r->path, strerror(errno));
+		/* ".../handrail" above ".../handrail/PORT", if nobody else is in it */
+		slash = strrchr(r->path, '/');
+		if (r->made && slash != NULL && slash != r->path) {
+			*slash = '\0';
+			slash = strrchr(r->path, '/');
+			if (slash != NULL && strcmp(slash, "/handrail") == 0)
+				(void)rmdir(r->path);
+		}
+		hr_fd_close(&r->lock);
+	}
+	free(r->path);
+	r->path = NULL;
+}

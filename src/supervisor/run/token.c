@@ -1,0 +1,118 @@
+/* The token's file. Invariant: under its name it has the right owner and holds a whole text. */
+#include "config.h"
+
+#include "supervisor/run/token.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/path.h"
+#include "supervisor/run/rundir.h"
+
+#define TOKEN_FILE "www/connection_token"
+#define KEPT_FILE "www/token"
+
+static bool
+is_uuid(const char *p)
+{
+	static const char form[] = "xxxxxxxx-xxxx-4xxx-xxxx-xxxxxxxxxxxx";
+	size_t i;
+
+	for (i = 0; i < sizeof(form) - 1; i++)
+		if (form[i] == 'x' ? !isxdigit((unsigned char)p[i]) || isupper((unsigned char)p[i])
+				   : p[i] != form[i])
+			return false;
+	return true;
+}
+
+static bool
+take_over(struct hr_token *t, const struct hr_rundir *r)
+{
+	const size_t id = sizeof(t->text) - 1;
+	char *path = hr_rundir_file(r, KEPT_FILE);
+	struct hr_buf b;
+	bool found;
+
+	hr_buf_init(&b, 256);
+	found = path != NULL && hr_path_read(path, &b, NULL) == 0 && b.len == id && is_uuid(b.p);
+	if (found) {
+		memcpy(t->text, b.p, id);
+		t->text[id] = '\0';
+	}
+	hr_buf_done(&b);
+	free(path);
+	return found;
+}
+
+int
+hr_token_init(struct hr_token *t, const struct hr_rundir *r, struct hr_err *err)
+{
+	unsigned char raw[16];
+	size_t i, at = 0;
+
+	t->shown = false;
+	if (r->inherited && take_over(t, r))
+		return 0;
+	if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
+		return hr_err_sys(err, errno, "getrandom");
+	raw[6] = (unsigned char)((raw[6] & 0x0f) | 0x40);
+	raw[8] = (unsigned char)((raw[8] & 0x3f) | 0x80);
+	for (i = 0; i < sizeof(raw); i++) {
+		if (i == 4 || i == 6 || i == 8 || i == 10)
+			t->text[at++] = '-';
+		at += (size_t)snprintf(t->text + at, sizeof(t->text) - at, "%02x", raw[i]);
+	}
+	return 0;
+}
+
+/* Under another name until its owner is right: nginx may ask at any time. */
+static int
+write_file(const struct hr_rundir *r, const char *path, const char *fresh, bool shown,
+    const char *token, struct hr_err *err)
+{
+	struct hr_buf b;
+	int ok;
+
+	hr_buf_init(&b, 256);
+	if (shown)
+		hr_buf_addf(&b, "{\"token\":\"%s\"}", token);
+	else
+		hr_buf_adds(&b, "{\"token\":null}");
+	ok = hr_buf_check(&b, err) == 0 ? hr_path_write(fresh, hr_buf_str(&b), b.len, S_IRUSR, err)
+					: -1;
+	hr_buf_done(&b);
+	if (ok != 0)
+		return -1;
+	if ((r->privileged && chown(fresh, r->nginx_uid, 0) != 0) || rename(fresh, path) != 0) {
+		(void)hr_err_sys(err, errno, "%s", path);
+		(void)unlink(fresh);
+		return -1;
+	}
+	return 0;
+}
+
+int
+hr_token_show(struct hr_token *t, const struct hr_rundir *r, bool shown, struct hr_err *err)
+{
+	char *path = hr_rundir_file(r, TOKEN_FILE), *fresh = hr_rundir_file(r, TOKEN_FILE ".new"),
+	     *kept = hr_rundir_file(r, KEPT_FILE);
+	int ok = -1;
+
+	if (path == NULL || fresh == NULL || kept == NULL)
+		(void)hr_err_nomem(err);
+	else if (hr_path_write(kept, t->text, sizeof(t->text) - 1, S_IRUSR, err) == 0)
+		ok = write_file(r, path, fresh, shown, t->text, err);
+	if (ok == 0)
+		t->shown = shown;
+	free(path);
+	free(fresh);
+	free(kept);
+	return ok;
+}

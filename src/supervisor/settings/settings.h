@@ -1,0 +1,102 @@
+/* hr_settings: every setting of a server in one struct. Each has one row in a table: name, type,
+ * limits.
+ *
+ * Precedence: defaults, then the file, then the environment, then the command line. */
+#ifndef HR_SUPERVISOR_SETTINGS_SETTINGS_H
+#define HR_SUPERVISOR_SETTINGS_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct hr_options;
+
+struct hr_words {
+	char **v; /* NULL-terminated; NULL: none */
+	size_t n;
+};
+
+/* Strings are never NULL; "" means "not given, choose". Times in seconds, 0: without limit
+ * where the manual says so. */
+struct hr_settings {
+	/* the original's command line */
+	long long port; /* 0: not given */
+	char *working_dir, *username, *browsergym_eval_env;
+	long long user_id;
+	bool enable_browser;
+	struct hr_words plugins;
+	/* the original's environment */
+	char *runtime_username, *sandbox_group;
+	bool su_to_user;
+	long long no_change_timeout, max_memory_gb, init_plugin_timeout;
+	/* limits of what the shell starts; 0: none */
+	long long max_processes, max_open_files;
+	long long cpu_quota, cpu_period; /* microseconds */
+	bool no_new_privileges;
+	char *vscode_port; /* text: not an integer only disables the plugin */
+	/* ours */
+	char *plugin_path; /* colons between */
+	char *listen, *session_api_key_file, *run_dir, *state_dir;
+	bool allow_unauthenticated, start_nginx;
+	char *log_format, *log_level, *log_file, *access_log;
+	char *nginx, *nginx_user;
+	char *viewer_url_file;
+	long long nginx_workers, nginx_connections, client_max_body_bytes;
+	long long client_header_timeout, client_body_timeout, keepalive_timeout, fastcgi_timeout;
+	long long client_send_timeout, client_max_header_bytes;
+	/* the edge: certificates, and how much one client may ask for; 0: no limit */
+	char *tls_certificate, *tls_certificate_key, *tls_min_version, *tls_ciphers;
+	char *tls_client_ca, *tls_client_crl;
+	bool http2;
+	long long address_requests_per_minute, address_burst, address_connections;
+	long long key_requests_per_minute, key_burst, key_connections;
+	long long control_workers, control_workers_max, files_workers, files_workers_max;
+	long long live_workers, live_workers_max, output_log_bytes;
+	long long action_workers, action_workers_max, worker_max_requests, worker_idle_timeout;
+	long long unpack_max_bytes, unpack_max_entries;
+	char *office_converter;
+	long long journal_entries, journal_bytes, journal_age;
+	bool journal_sync, journal_required;
+	/* percent; 0: never */
+	long long alert_memory, alert_memory_critical, alert_memory_pressure, alert_cpu_pressure;
+	long long alert_disk, alert_errors, alert_clear_seconds;
+	char *alert_command; /* "": none */
+	long long static_sessions_max, named_sessions_max, start_timeout, stop_timeout,
+	    session_stop_timeout;
+};
+
+int hr_settings_init(struct hr_settings *c, struct hr_err *err); /* the defaults */
+void hr_settings_done(struct hr_settings *c);
+
+/* JSON text as in handrail.conf(5): one object; comments in the manner of C are allowed. An unknown
+ * key is an error that names it and the nearest known one. On an error c is partly changed. */
+int hr_settings_parse(struct hr_settings *c, const char *text, size_t len, struct hr_err *err);
+/* The same from a file; messages begin with its name. */
+int hr_settings_read(struct hr_settings *c, const char *path, struct hr_err *err);
+/* Section "environment" of handraild(8). get is getenv, or a stand-in. */
+int hr_settings_environment(
+    struct hr_settings *c, const char *(*get)(const char *name), struct hr_err *err);
+int hr_settings_options(struct hr_settings *c, const struct hr_options *o, struct hr_err *err);
+/* What one setting alone cannot tell. */
+int hr_settings_check(const struct hr_settings *c, struct hr_err *err);
+
+/* Bytes that all commands together may have; 0: no limit. */
+uint64_t hr_settings_memory(const struct hr_settings *c);
+
+/* One setting by its name. */
+int hr_settings_set(struct hr_settings *c, const char *key, const char *text, struct hr_err *err);
+
+/* Puts a value of each reloadable setting of `from` into c and leaves the old one in `from`. The
+ * name of the first setting that differs but needs a restart, or NULL. */
+const char *hr_settings_adopt(struct hr_settings *c, struct hr_settings *from);
+
+const char *hr_settings_name(size_t i); /* of the i-th setting; NULL behind the last */
+
+/* Python's int(): blanks around it, a sign, digits with single underscores between. 0 or -1. */
+int hr_settings_parse_int(const char *text, long long *ret);
+/* "1", "true", "t", "yes", "y", "on" and their opposites, in any case. 0 or -1. */
+int hr_settings_parse_bool(const char *text, bool *ret);
+
+#endif
