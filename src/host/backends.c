@@ -24,6 +24,7 @@ static const struct {
 	const struct hr_sandbox_ops *ops;
 } builtin[] = {
     {"cli", NULL}, {"docker", &hr_backend_docker}, {"local", &hr_backend_local},
+    {"remote", &hr_backend_remote},
     {"eventstream", &hr_backend_docker}, /* the original's older name */
 };
 

@@ -57,6 +57,7 @@ libhost_la_SOURCES = \
 	%D%/local/logfile.c %D%/local/logfile.h \
 	%D%/local/make.c \
 	%D%/local/person.c \
+	%D%/remote/api.c %D%/remote/build.c %D%/remote/remote.c %D%/remote/remote_int.h \
 	%D%/transfer/archives.c %D%/transfer/archives.h \
 	%D%/transfer/tarfile.h \
 	%D%/transfer/transfer.c \

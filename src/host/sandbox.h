@@ -105,5 +105,6 @@ const struct hr_sandbox_ops *hr_backend_find(const char *name, bool named, const
 
 extern const struct hr_sandbox_ops hr_backend_local;
 extern const struct hr_sandbox_ops hr_backend_docker;
+extern const struct hr_sandbox_ops hr_backend_remote;
 
 #endif

@@ -107,7 +107,7 @@ nameless(struct hr_error *err)
 }
 
 int
-hr_arctar_make(const char *dir, struct hr_error *err)
+hr_arctar_make(const char *dir, bool gzip, struct hr_error *err)
 {
 	struct archive *a = archive_write_new();
 	int top = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1, rc = -1;
@@ -118,6 +118,7 @@ hr_arctar_make(const char *dir, struct hr_error *err)
 		(void)hr_error_sys(err, errno, "open %s", dir);
 	else if ((fd = nameless(err)) >= 0)
 		rc = archive_write_set_format_pax_restricted(a) == ARCHIVE_OK &&
+			     (!gzip || archive_write_add_filter_gzip(a) == ARCHIVE_OK) &&
 			     archive_write_open_fd(a, fd) == ARCHIVE_OK
 			 ? put_tree(a, top, "", 0, err)
 			 : hr_arc_failed(a, "tar", err);

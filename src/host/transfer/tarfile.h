@@ -2,10 +2,12 @@
 #ifndef HR_HOST_TRANSFER_TARFILE_H
 #define HR_HOST_TRANSFER_TARFILE_H
 
+#include <stdbool.h>
+
 #include "host/handrail.h"
 
-/* A descriptor of a file without a name, at its start, with all below dir: sorted, owner 0, time 0.
- * The caller closes it. -1 with *err. */
-int hr_tarfile_make(const char *dir, struct hr_error *err);
+/* A descriptor of a file without a name, at its start, with all below dir: sorted, owner 0, time 0;
+ * gzip: compressed. The caller closes it. -1 with *err. */
+int hr_tarfile_make(const char *dir, bool gzip, struct hr_error *err);
 
 #endif

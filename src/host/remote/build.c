@@ -1,0 +1,341 @@
+/* Images that the service builds (doc/images.md, "Building"): the folder is made here, and sent as
+ * a form. Which image is built of which is decided as with an Engine. */
+#include "config.h"
+
+#include "host/remote/remote_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <json-c/json_object.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/quote.h"
+#include "host/common/error.h"
+#include "host/config/settings.h"
+#include "host/transfer/tarfile.h"
+#include "image/kit.h"
+#include "image/plan.h"
+#include "proto/json.h"
+
+#define CONTEXT_MAX (512u << 20)
+#define BUILD_TIMEOUT_S 30
+#define STATUS_TIMEOUT_S 60
+#define STATUS_ROUND_MS 30000
+#define BUILD_MINUTES 30
+#define LIMITED_MS 30000
+#define LIMITED_TIMES 20
+
+struct build {
+	struct hr_remote *r;
+	const struct hr_build_options *o;
+	const char *kit;
+	struct hr_image_tags tags;
+	char folder[64];
+	struct hr_error detail; /* struct hr_err is short */
+};
+
+static int
+see_detail(struct hr_err *err)
+{
+	return hr_err_set(err, HR_E_GONE, "see the service's error");
+}
+
+static int
+exists(void *arg, const char *name, bool pull, bool usable, bool *ret, struct hr_err *err)
+{
+	struct build *b = arg;
+	struct json_object *o = NULL;
+	struct hr_error why = {0};
+	struct hr_buf path;
+	int rc;
+
+	(void)pull;
+	(void)usable;
+	hr_buf_init(&path, 8192);
+	hr_buf_adds(&path, "/image_exists?image=");
+	hr_http_escape(&path, name);
+	if (hr_buf_check(&path, NULL) != 0)
+		rc = hr_error_nomem(&why);
+	else
+		rc = hr_rest_get(b->r->api, path.p, &o, &why);
+	hr_buf_done(&path);
+	if (rc != 0)
+		(void)hr_error_set(
+		    &b->detail, HR_ERROR_BUILD, "Failed to check image existence: %s", why.text);
+	else
+		*ret = hr_json_true_at(o, "exists");
+	json_object_put(o);
+	return rc == 0 ? 0 : see_detail(err);
+}
+
+static int
+prepare(void *arg, const char *from, enum hr_image_strategy s, const struct hr_image_request *r,
+    struct hr_err *err)
+{
+	struct build *b = arg;
+	struct hr_dockerfile d = {
+	    .from = from,
+	    .strategy = s,
+	    .extra_deps = r->extra_deps,
+	    .browser = r->browser,
+	    .version = PACKAGE_VERSION,
+	    .lock = strrchr(b->tags.lock, ':') + 1,
+	    .source = strrchr(b->tags.source, ':') + 1,
+	};
+
+	return hr_kit_prepare(b->kit, b->folder, &d, err);
+}
+
+/* The text of a gzip-compressed tar of the folder, as the original's clients send it. */
+static int
+put_context(struct build *b, struct hr_buf *to)
+{
+	unsigned char chunk[3 * 16384]; /* no padding before the end */
+	int fd = hr_tarfile_make(b->folder, true, &b->detail);
+	size_t n;
+	ssize_t got;
+
+	if (fd < 0)
+		return -1;
+	do {
+		for (n = 0; n < sizeof(chunk); n += (size_t)got)
+			if ((got = hr_fd_read(fd, (char *)chunk + n, sizeof(chunk) - n)) <= 0)
+				break;
+		hr_quote_base64(to, chunk, n);
+	} while (n == sizeof(chunk));
+	hr_fd_close(&fd);
+	return 0;
+}
+
+/* A boundary that is in no content: that is base64 and names. */
+static int
+put_form(
+    struct build *b, struct hr_buf *body, const char *boundary, const char *const *names, size_t n)
+{
+	hr_buf_addf(body,
+	    "--%s\r\nContent-Disposition: form-data; name=\"target_image\"\r\n\r\n%s\r\n", boundary,
+	    names[0]);
+	for (size_t i = 1; i < n; i++)
+		hr_buf_addf(body,
+		    "--%s\r\nContent-Disposition: form-data; name=\"tags\"\r\n\r\n%s\r\n", boundary,
+		    names[i]);
+	hr_buf_addf(body,
+	    "--%s\r\nContent-Disposition: form-data; name=\"context\"; "
+	    "filename=\"context.tar.gz\"\r\nContent-Type: application/x-tar\r\n\r\n",
+	    boundary);
+	if (put_context(b, body) != 0)
+		return -1;
+	hr_buf_addf(body, "\r\n--%s--\r\n", boundary);
+	return hr_buf_check(body, NULL) == 0
+		   ? 0
+		   : hr_error_set(&b->detail, HR_ERROR_BUILD, "the build folder is too large");
+}
+
+/* *ret: the build's id, the caller's. A service that is busy is asked again for ten minutes. */
+static int
+begin(struct build *b, const char *const *names, size_t n, char **ret)
+{
+	char boundary[48] = "handrail-", type[96];
+	const char *const headers[] = {type, NULL};
+	struct hr_rest_call c = {
+	    .method = "POST", .path = "/build", .headers = headers, .timeout_s = BUILD_TIMEOUT_S};
+	struct hr_rest_answer a = {0};
+	unsigned char random[12] = {0};
+	struct hr_buf body;
+	int rc;
+
+	(void)!getrandom(random, sizeof(random), 0); /* cannot fail for so few */
+	for (size_t i = 0; i < sizeof(random); i++)
+		(void)snprintf(boundary + 9 + 2 * i, 3, "%02x", random[i]);
+	(void)snprintf(
+	    type, sizeof(type), "Content-Type: multipart/form-data; boundary=%s", boundary);
+	hr_buf_init(&body, CONTEXT_MAX);
+	rc = put_form(b, &body, boundary, names, n);
+	c.body = hr_buf_str(&body);
+	c.body_len = body.len;
+	for (int i = 0; rc == 0 && i < LIMITED_TIMES; i++) {
+		hr_rest_answer_done(&a);
+		rc = hr_rest_call(b->r->api, &c, &a, &b->detail);
+		if (rc == 0 || b->detail.status != 429)
+			break;
+		if (i + 1 < LIMITED_TIMES) {
+			(void)hr_rest_wait(-1, LIMITED_MS);
+			rc = 0;
+		}
+	}
+	if (rc == 0 && hr_json_text_at(a.json, "build_id") == NULL)
+		rc = hr_error_set(
+		    &b->detail, HR_ERROR_BUILD, "the service's answer has no build_id");
+	if (rc == 0 && (*ret = strdup(hr_json_text_at(a.json, "build_id"))) == NULL)
+		rc = hr_error_nomem(&b->detail);
+	hr_rest_answer_done(&a);
+	hr_buf_done(&body);
+	return rc;
+}
+
+/* 1 built, 0 not yet, -1 failed. */
+static int
+look(struct build *b, const char *path, const char *id)
+{
+	static const char *const ends[] = {
+	    "FAILURE", "INTERNAL_ERROR", "TIMEOUT", "CANCELLED", "EXPIRED"};
+	struct hr_rest_call c = {.method = "GET", .path = path, .timeout_s = STATUS_TIMEOUT_S};
+	struct hr_rest_answer a;
+	struct hr_error why = {0};
+	const char *status, *error;
+	int rc = 0;
+
+	if (hr_rest_call(b->r->api, &c, &a, &why) != 0) {
+		rc = hr_error_set(
+		    &b->detail, HR_ERROR_BUILD, "Failed to get build status: %s", why.text);
+	} else {
+		status = hr_json_text_or(a.json, "status", "");
+		error = hr_json_text_at(a.json, "error");
+		rc = strcmp(status, "SUCCESS") == 0;
+		for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+			if (strcmp(status, ends[i]) == 0)
+				rc = error != NULL
+					 ? hr_error_set(&b->detail, HR_ERROR_BUILD, "%s", error)
+					 : hr_error_set(&b->detail, HR_ERROR_BUILD,
+					       "Build failed with status: %s. Build ID: %.100s",
+					       status, id);
+	}
+	hr_rest_answer_done(&a);
+	return rc;
+}
+
+static int
+build(void *arg, const char *const *names, size_t n, const struct hr_image_request *r,
+    struct hr_err *err)
+{
+	struct build *b = arg;
+	struct timespec from, now;
+	char *id = NULL;
+	struct hr_buf path;
+	int rc = 0;
+
+	(void)r;
+	if (begin(b, names, n, &id) != 0)
+		return see_detail(err);
+	hr_buf_init(&path, 8192);
+	hr_buf_adds(&path, "/build_status?build_id=");
+	hr_http_escape(&path, id);
+	(void)clock_gettime(CLOCK_MONOTONIC, &from);
+	if (hr_buf_check(&path, NULL) != 0)
+		rc = hr_error_nomem(&b->detail);
+	while (rc == 0 && (rc = look(b, path.p, id)) == 0) {
+		(void)clock_gettime(CLOCK_MONOTONIC, &now);
+		if (now.tv_sec - from.tv_sec >= BUILD_MINUTES * 60)
+			rc = hr_error_set(&b->detail, HR_ERROR_BUILD,
+			    "Build timed out after %d minutes", BUILD_MINUTES);
+		else
+			(void)hr_rest_wait(-1, STATUS_ROUND_MS);
+	}
+	hr_buf_done(&path);
+	free(id);
+	return rc == 1 ? 0 : see_detail(err);
+}
+
+static char *
+repository(struct build *b)
+{
+	struct json_object *o = NULL;
+	const char *prefix;
+	char *repo = NULL;
+	size_t n;
+
+	if (hr_rest_get(b->r->api, "/registry_prefix", &o, &b->detail) != 0)
+		return NULL;
+	prefix = hr_json_text_at(o, "registry_prefix");
+	n = prefix != NULL ? strlen(prefix) : 0;
+	while (n > 0 && prefix[n - 1] == '/')
+		n--;
+	if (n == 0)
+		(void)hr_error_set(&b->detail, HR_ERROR_BUILD,
+		    "the service has no registry_prefix, so it builds no images; name one in "
+		    "sandbox.runtime_container_image");
+	else if (asprintf(&repo, "%.*s/runtime", (int)n, prefix) < 0) {
+		repo = NULL;
+		(void)hr_error_nomem(&b->detail);
+	}
+	json_object_put(o);
+	return repo;
+}
+
+static int
+run_plan(struct build *b, const char *base, struct hr_err *err)
+{
+	const struct hr_config *c = b->r->h->config;
+	struct hr_image_builder ops = {b, exists, prepare, build};
+	struct hr_image_request r = {
+	    .base = base,
+	    .platform = hr_config_text(c, "sandbox.platform"),
+	    .extra_deps = hr_config_text(c, "sandbox.runtime_extra_deps"),
+	    .browser = hr_config_bool(c, "core.enable_browser"),
+	    .force = b->o->force || hr_config_bool(c, "sandbox.force_rebuild_runtime"),
+	    .retag = b->o->retag,
+	    .dry_run = b->o->dry_run,
+	};
+	bool there = false;
+
+	if (hr_image_build(&ops, &b->tags, &r, err) != 0)
+		return -1;
+	if (r.dry_run)
+		return 0;
+	if (exists(b, b->tags.source, false, false, &there, err) != 0)
+		return -1;
+	if (there)
+		return 0;
+	(void)hr_error_set(
+	    &b->detail, HR_ERROR_RUNTIME, "Container image %s does not exist", b->tags.source);
+	return see_detail(err);
+}
+
+char *
+hr_remote_build(struct hr_remote *r, const struct hr_build_options *o, struct hr_error *err)
+{
+	const struct hr_config *c = r->h->config;
+	const char *kit = hr_env_get(o->environ, "HANDRAIL_IMAGE_KIT");
+	const char *base =
+	    o->base != NULL ? o->base : hr_config_text(c, "sandbox.base_container_image");
+	struct build b = {.r = r, .o = o, .kit = kit != NULL ? kit : HR_IMAGE_KIT};
+	char *repo = NULL, *name = NULL;
+	struct hr_err e = {0};
+	bool made = false;
+	int rc = -1;
+
+	if (base == NULL) {
+		(void)hr_error_set(err, HR_ERROR_VALUE,
+		    "base_container_image is required to build the runtime image.");
+		return NULL;
+	}
+	r->h->status(r->h->arg, "STATUS$BUILDING_RUNTIME");
+	(void)snprintf(b.folder, sizeof(b.folder), "/tmp/handrail-build-XXXXXX");
+	repo = repository(&b);
+	if (repo == NULL)
+		goto out;
+	rc = hr_kit_tags(b.kit, base, PACKAGE_VERSION, repo,
+	    hr_config_bool(c, "core.enable_browser"), true, &b.tags, &e);
+	if (rc == 0) {
+		made = mkdtemp(b.folder) != NULL;
+		rc = made ? run_plan(&b, base, &e) : hr_err_set(&e, HR_E_SYS, "no room in /tmp");
+	}
+	if (made && hr_path_remove(b.folder, NULL) != 0)
+		r->h->log(r->h->arg, "a build folder in /tmp could not be removed");
+	if (rc == 0 && (name = strdup(b.tags.source)) == NULL)
+		rc = hr_error_nomem(&b.detail);
+out:
+	if (rc != 0 && b.detail.code == HR_ERROR_NONE)
+		(void)hr_error_from(err, HR_ERROR_BUILD, &e);
+	else if (rc != 0 && err != NULL)
+		*err = b.detail;
+	hr_image_tags_done(&b.tags);
+	free(repo);
+	return name;
+}

@@ -1,0 +1,432 @@
+/* The kind "remote": a sandbox that a service makes (doc/host.md, "The kind remote"). How one is
+ * made and waited for is in api.c, images in build.c. */
+#include "config.h"
+
+#include "host/remote/remote_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "base/buf.h"
+#include "host/common/error.h"
+#include "host/config/settings.h"
+#include "host/sandbox.h"
+#include "proto/json.h"
+
+#define ATTEMPTS 3 /* of a request that finds no connection */
+#define BETWEEN_MS 4000
+#define CAUSE_MAX 500 /* of an error within another */
+
+/* As the original asks again: 429 only. What may be done twice is asked again for other reasons,
+ * too. */
+static const struct hr_rest_rule rules[] = {
+    {.failures = HR_REST_LIMITED, .all = true, .attempts = 3, .first_ms = 4000, .most_ms = 4000},
+    {.failures = HR_REST_UNSENT | HR_REST_LOST | HR_REST_FAILED,
+	.attempts = 4,
+	.first_ms = 500,
+	.most_ms = 4000},
+    {0},
+};
+
+static void
+remote_free(void *self)
+{
+	struct hr_remote *r = self;
+
+	hr_rest_free(r->api);
+	free(r->id);
+	free(r->url);
+	free(r->key);
+	free(r->hosts);
+	free(r->vscode);
+	if (r->key_line != NULL)
+		explicit_bzero(r->key_line, strlen(r->key_line));
+	free(r->key_line);
+	free(r);
+}
+
+static int
+check(const struct hr_config *c, struct hr_error *err)
+{
+	const char *class = hr_config_text(c, "sandbox.remote_runtime_class");
+	long long factor = hr_config_int(c, "sandbox.remote_runtime_resource_factor");
+	const char *url = hr_config_text(c, "sandbox.remote_runtime_api_url");
+
+	if (hr_config_text(c, "sandbox.api_key") == NULL)
+		return hr_error_set(err, HR_ERROR_VALUE,
+		    "API key is required to use the remote runtime. Please set the API key in the "
+		    "config (config.toml) or as an environment variable (SANDBOX_API_KEY).");
+	if (url == NULL || *url == '\0')
+		return hr_error_set(err, HR_ERROR_VALUE,
+		    "remote_runtime_api_url is required in the remote runtime.");
+	if (class != NULL && strcmp(class, "sysbox") != 0 && strcmp(class, "gvisor") != 0)
+		return hr_error_set(err, HR_ERROR_VALUE,
+		    "sandbox.remote_runtime_class is \"%.40s\": it can be sysbox or gvisor", class);
+	if (factor != 1 && factor != 2 && factor != 4 && factor != 8)
+		return hr_error_set(err, HR_ERROR_VALUE,
+		    "sandbox.remote_runtime_resource_factor is %lld: it can be 1, 2, 4 or 8",
+		    factor);
+	return 0;
+}
+
+static int
+remote_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *err)
+{
+	const char *key = hr_config_text(h->config, "sandbox.api_key");
+	long long timeout = hr_config_int(h->config, "sandbox.remote_runtime_api_timeout");
+	struct hr_rest_options o = {
+	    .url = hr_config_text(h->config, "sandbox.remote_runtime_api_url"),
+	    .rules = rules,
+	    .timeout_s = timeout > 0 && timeout < 86400 ? (unsigned)timeout : 180,
+	    .watch_fd = -1};
+	struct hr_remote *r;
+
+	if (check(h->config, err) != 0)
+		return -1;
+	r = calloc(1, sizeof(*r));
+	if (r == NULL)
+		return hr_error_nomem(err);
+	r->h = h;
+	if (asprintf(&r->key_line, "X-API-Key: %s", key) < 0) {
+		r->key_line = NULL;
+		remote_free(r);
+		return hr_error_nomem(err);
+	}
+	r->headers[0] = r->key_line;
+	r->api = hr_rest_new(&o, err);
+	if (r->api == NULL || hr_rest_header(r->api, "X-API-Key", key, true, err) != 0) {
+		remote_free(r);
+		return -1;
+	}
+	*ret_self = r;
+	return 0;
+}
+
+static int
+remote_connect(void *self, bool *ret_made, struct hr_error *err)
+{
+	struct hr_remote *r = self;
+	int found = hr_remote_find(r, err), rc;
+
+	if (found < 0)
+		return -1;
+	if (found == 0 && r->h->attach)
+		return hr_error_set(err, HR_ERROR_NOT_FOUND,
+		    "Could not find existing runtime for SID: %s", r->h->sid);
+	rc = found == 1 ? 0 : hr_remote_start(r, err);
+	if (rc == 0 && found == 0)
+		r->h->begun(r->h->arg);
+	if (rc == 0)
+		rc = hr_remote_wait(r, err);
+	/* one that others use is left to them */
+	if (rc != 0 && found == 0 && r->id != NULL && !r->h->attach)
+		(void)hr_remote_post(r, "/stop", NULL);
+	*ret_made = rc == 0 && !r->h->attach;
+	return rc;
+}
+
+static bool
+has_editor(const struct hr_remote *r)
+{
+	for (const char *const *p = r->h->plugins; p != NULL && *p != NULL; p++)
+		if (strcmp(*p, "vscode") == 0)
+			return true;
+	return false;
+}
+
+static void
+remote_endpoint(void *self, struct hr_endpoint *ret)
+{
+	struct hr_remote *r = self;
+
+	ret->url = r->url;
+	ret->key = r->key;
+	ret->headers = r->headers;
+}
+
+static int
+remote_vscode_url(void *self, char **ret, struct hr_error *err)
+{
+	struct hr_remote *r = self;
+
+	*ret = NULL;
+	if (!has_editor(r) || r->vscode == NULL)
+		return 0;
+	*ret = strdup(r->vscode);
+	return *ret != NULL ? 0 : hr_error_nomem(err);
+}
+
+static int
+remote_web_hosts(void *self, char **ret_json, struct hr_error *err)
+{
+	const struct hr_remote *r = self;
+
+	*ret_json = strdup(r->hosts != NULL ? r->hosts : "{}");
+	return *ret_json != NULL ? 0 : hr_error_nomem(err);
+}
+
+/* ---- records ---- */
+
+static char *
+remote_record(void *self, struct hr_error *err)
+{
+	const struct hr_remote *r = self;
+	const struct {
+		const char *name, *value;
+	} texts[] = {{"runtime_id", r->id}, {"url", r->url}, {"key", r->key}, {"vscode", r->vscode},
+	    {"hosts", r->hosts}};
+	const char *comma = "{";
+	struct hr_buf b;
+	char *text;
+
+	hr_buf_init(&b, 1u << 20);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		if (texts[i].value == NULL)
+			continue;
+		hr_buf_addf(&b, "%s\"%s\":", comma, texts[i].name);
+		(void)hr_json_put_str(&b, texts[i].value, strlen(texts[i].value), HR_JSON_REPLACE);
+		comma = ",";
+	}
+	hr_buf_adds(&b, *comma == '{' ? "{}" : "}");
+	text = hr_buf_take(&b);
+	hr_buf_done(&b);
+	if (text == NULL)
+		(void)hr_error_nomem(err);
+	return text;
+}
+
+static int
+remote_restore(void *self, const char *record, struct hr_error *err)
+{
+	struct hr_remote *r = self;
+	struct {
+		const char *name;
+		char **to;
+		bool needed;
+	} texts[] = {{"runtime_id", &r->id, true}, {"url", &r->url, true}, {"key", &r->key, false},
+	    {"vscode", &r->vscode, false}, {"hosts", &r->hosts, false}};
+	struct json_object *o = NULL;
+	struct hr_json_error why;
+	const char *text;
+	int rc = 0;
+
+	if (hr_json_decode(record, strlen(record), &o, &why) != 0)
+		o = NULL;
+	for (size_t i = 0; rc == 0 && i < sizeof(texts) / sizeof(*texts); i++) {
+		text = hr_json_text_at(o, texts[i].name);
+		if (text == NULL && texts[i].needed)
+			rc = hr_error_set(
+			    err, HR_ERROR_VALUE, "the record of the sandbox is damaged");
+		free(*texts[i].to);
+		*texts[i].to = text != NULL ? strdup(text) : NULL;
+		if (text != NULL && *texts[i].to == NULL)
+			rc = hr_error_nomem(err);
+	}
+	json_object_put(o);
+	return rc;
+}
+
+static const char *
+remote_state(void *self)
+{
+	struct hr_remote *r = self;
+	struct json_object *o = NULL;
+	const char *status, *state = "exited";
+
+	if (hr_remote_session(r, &o, NULL) != 0)
+		return "unknown";
+	status = hr_json_text_or(o, "status", "");
+	/* one of the same name that was made since is another one */
+	if (o == NULL ||
+	    (r->id != NULL && strcmp(hr_json_text_or(o, "runtime_id", r->id), r->id) != 0))
+		state = "gone";
+	else if (strcmp(status, "running") == 0)
+		state = "running";
+	else if (strcmp(status, "paused") == 0)
+		state = "paused";
+	else if (strcmp(status, "starting") == 0)
+		state = "starting";
+	json_object_put(o);
+	return state;
+}
+
+/* ---- the end, and between ---- */
+
+static int
+remote_pause(void *self, struct hr_error *err)
+{
+	return hr_remote_post(self, "/pause", err);
+}
+
+static int
+remote_resume(void *self, struct hr_error *err)
+{
+	return hr_remote_resume(self, err);
+}
+
+static int
+remote_destroy(void *self, struct hr_error *err)
+{
+	struct hr_remote *r = self;
+	struct hr_error why = {0};
+	int rc;
+
+	if (r->id == NULL || r->stopped)
+		return 0;
+	rc = hr_remote_post(r, "/stop", &why);
+	if (rc != 0 && why.status == 404)
+		rc = 0; /* it is not there: so it should be */
+	r->stopped = rc == 0;
+	if (rc != 0 && err != NULL)
+		*err = why;
+	return rc;
+}
+
+static int
+remote_close(void *self, struct hr_error *err)
+{
+	struct hr_remote *r = self;
+
+	if (!hr_config_bool(r->h->config, "sandbox.keep_runtime_alive"))
+		return remote_destroy(self, err);
+	if (r->id == NULL || !hr_config_bool(r->h->config, "sandbox.pause_closed_runtimes"))
+		return 0;
+	return hr_remote_post(r, "/pause", err);
+}
+
+/* What the service kept of its output. */
+static int
+remote_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error *err)
+{
+	struct hr_remote *r = self;
+	struct json_object *o = NULL;
+	const char *text, *end;
+	int enough = 0;
+
+	if (follow)
+		return hr_error_set(err, HR_ERROR_RUNTIME,
+		    "remote runtime does not support logs that are followed: its service only "
+		    "tells of the last lines");
+	if (hr_remote_session(r, &o, err) != 0)
+		return -1;
+	text = hr_json_text_or(o, "pod_logs", "");
+	for (; *text != '\0' && !enough; text = *end != '\0' ? end + 1 : end) {
+		end = strchrnul(text, '\n');
+		enough = fn(arg, text, (size_t)(end - text));
+	}
+	json_object_put(o);
+	return 0;
+}
+
+/* ---- requests to the sandbox that fail ---- */
+
+static void
+say(struct hr_error *err, const char *what)
+{
+	char cause[CAUSE_MAX];
+
+	(void)snprintf(cause, sizeof(cause), "%.*s", CAUSE_MAX - 1, err->text);
+	(void)hr_error_set(err, HR_ERROR_DISCONNECTED, "%s Original error: %s", what, cause);
+}
+
+/* Once for each request: what is refused again stays refused. */
+static bool
+resume_for(struct hr_remote *r, unsigned attempt, struct hr_error *err)
+{
+	struct hr_error why = *err;
+
+	if (attempt == 1 || r->resumed_for.code == HR_ERROR_NONE) {
+		r->resumed_for = *err;
+		if (hr_remote_resume(r, &why) == 0)
+			return true;
+	}
+	(void)hr_error_set(err, HR_ERROR_DISCONNECTED,
+	    "Runtime is paused and could not be resumed. Original error: %.300s, Resume error: "
+	    "%.300s",
+	    r->resumed_for.text, why.text);
+	return false;
+}
+
+static bool
+reach_again(struct hr_remote *r, unsigned attempt, struct hr_error *err)
+{
+	if (!hr_config_bool(r->h->config, "sandbox.remote_runtime_enable_retries"))
+		return false;
+	if (attempt >= ATTEMPTS) {
+		say(err, "The runtime cannot be reached.");
+		return false;
+	}
+	r->h->log(r->h->arg, "the runtime cannot be reached; trying again");
+	(void)hr_rest_wait(-1, BETWEEN_MS);
+	return true;
+}
+
+static void
+remote_failed(void *self, unsigned attempt, bool *ret_again, struct hr_error *err)
+{
+	struct hr_remote *r = self;
+
+	if (attempt == 1)
+		r->resumed_for.code = HR_ERROR_NONE;
+	if (err->code == HR_ERROR_HTTP_NETWORK)
+		*ret_again = reach_again(r, attempt, err);
+	if (err->code != HR_ERROR_HTTP_STATUS)
+		return;
+	if (err->status == 503 && hr_config_bool(r->h->config, "sandbox.keep_runtime_alive"))
+		*ret_again = resume_for(r, attempt, err);
+	else if (err->status == 404)
+		say(err, "Runtime is not responding. This may be temporary, please try again.");
+	else if (err->status >= 502 && err->status <= 504)
+		say(err, "Runtime is temporarily unavailable. This may be due to a restart or "
+			 "network issue, please try again.");
+}
+
+static int
+remote_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_error *err)
+{
+	struct hr_remote *r = self;
+	const char *url = hr_config_text(r->h->config, "sandbox.remote_runtime_api_url");
+	struct json_object *o = NULL;
+	struct hr_error why = {0};
+
+	(void)err;
+	if (hr_rest_get(r->api, "/registry_prefix", &o, &why) == 0)
+		fn(arg, true, "service", url);
+	else
+		fn(arg, false, "service", why.text);
+	json_object_put(o);
+	return 0;
+}
+
+static int
+remote_build(void *self, const struct hr_build_options *o, char **ret_name, struct hr_error *err)
+{
+	*ret_name = hr_remote_build(self, o, err);
+	return *ret_name != NULL ? 0 : -1;
+}
+
+const struct hr_sandbox_ops hr_backend_remote = {
+    .abi = HR_BACKEND_ABI,
+    .name = "remote",
+    .flags = HR_KIND_FINDS,
+    .open = remote_open,
+    .free = remote_free,
+    .connect = remote_connect,
+    .endpoint = remote_endpoint,
+    .record = remote_record,
+    .restore = remote_restore,
+    .state = remote_state,
+    .pause = remote_pause,
+    .resume = remote_resume,
+    .close = remote_close,
+    .destroy = remote_destroy,
+    .logs = remote_logs,
+    .failed = remote_failed,
+    .vscode_url = remote_vscode_url,
+    .web_hosts = remote_web_hosts,
+    .doctor = remote_doctor,
+    .build = remote_build,
+};
