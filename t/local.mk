@@ -1,9 +1,11 @@
 
 # base
 check_PROGRAMS += %D%/unit/test_fd %D%/unit/test_log %D%/unit/test_loop %D%/unit/test_path \
-	%D%/unit/test_percent %D%/unit/test_scrap %D%/unit/test_spawn %D%/unit/test_trust
+	%D%/unit/test_percent %D%/unit/test_scrap %D%/unit/test_spawn %D%/unit/test_trust \
+	%D%/unit/test_words
 TESTS += %D%/unit/test_fd %D%/unit/test_log %D%/unit/test_loop %D%/unit/test_path \
-	%D%/unit/test_percent %D%/unit/test_scrap %D%/unit/test_spawn %D%/unit/test_trust
+	%D%/unit/test_percent %D%/unit/test_scrap %D%/unit/test_spawn %D%/unit/test_trust \
+	%D%/unit/test_words
 t_unit_test_fd_SOURCES = %D%/unit/test_fd.c
 t_unit_test_fd_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_fd_LDADD = libbase.la $(CHECK_LIBS)
@@ -22,6 +24,9 @@ t_unit_test_scrap_LDADD = libbase.la $(CHECK_LIBS)
 t_unit_test_percent_SOURCES = %D%/unit/test_percent.c
 t_unit_test_percent_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_percent_LDADD = libbase.la $(CHECK_LIBS)
+t_unit_test_words_SOURCES = %D%/unit/test_words.c
+t_unit_test_words_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_words_LDADD = libbase.la $(CHECK_LIBS)
 t_unit_test_spawn_SOURCES = %D%/unit/test_spawn.c
 t_unit_test_spawn_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_spawn_LDADD = libbase.la $(CHECK_LIBS)

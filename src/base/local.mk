@@ -3,13 +3,17 @@ libbase_la_SOURCES = \
 	%D%/account.c %D%/account.h \
 	%D%/err.c %D%/err.h \
 	%D%/buf.c %D%/buf.h \
+	%D%/clock.c %D%/clock.h \
 	%D%/fd.c %D%/fd.h \
 	%D%/floatrepr.c %D%/floatrepr.h \
+	%D%/hash.h \
 	%D%/log.c %D%/log.h \
 	%D%/module.c %D%/module.h \
+	%D%/nearest.c %D%/nearest.h \
 	%D%/path.c %D%/path.h \
 	%D%/percent.c %D%/percent.h \
 	%D%/quote.c %D%/quote.h \
+	%D%/random.c %D%/random.h \
 	%D%/scrap.c %D%/scrap.h \
 	%D%/span.h \
 	%D%/spawn.c %D%/spawn.h \

@@ -180,12 +180,3 @@ hr_watch_free(struct hr_watch *w)
 	event_free(w->ev); /* takes it off the list of this turn too */
 	free(w);
 }
-
-int64_t
-hr_now_ms(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail on Linux */
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}

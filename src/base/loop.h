@@ -42,6 +42,4 @@ void hr_watch_disarm(struct hr_watch *timer); /* NULL: nothing */
 /* Any time, from its own callback as well: it is not called again. NULL: nothing. */
 void hr_watch_free(struct hr_watch *w);
 
-int64_t hr_now_ms(void); /* CLOCK_MONOTONIC */
-
 #endif

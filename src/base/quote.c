@@ -126,3 +126,16 @@ hr_quote_base64(struct hr_buf *b, const void *data, size_t len)
 	}
 	hr_buf_grew(b, n);
 }
+
+void
+hr_quote_hex(char *to, const void *data, size_t len)
+{
+	static const char digits[] = "0123456789abcdef";
+	const unsigned char *p = data;
+
+	for (; len > 0; len--, p++) {
+		*to++ = digits[*p >> 4];
+		*to++ = digits[*p & 15];
+	}
+	*to = '\0';
+}

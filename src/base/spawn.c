@@ -267,3 +267,15 @@ hr_spawn_wait(const char *const *argv, char *text, size_t cap, struct hr_err *er
 		return hr_err_sys(err, errno, "%s: wait", argv[0]);
 	return status;
 }
+
+int
+hr_pidfd_open(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0u);
+}
+
+int
+hr_exit_code(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}

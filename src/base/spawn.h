@@ -53,4 +53,11 @@ pid_t hr_spawn(const struct hr_spawn *s, struct hr_err *err);
  * cannot be started. What it writes on stderr goes to the NUL-terminated `text`, cut at cap. */
 int hr_spawn_wait(const char *const *argv, char *text, size_t cap, struct hr_err *err);
 
+/* A descriptor of a process, readable when it has ended; close-on-exec. -1 with errno: there is no
+ * such process any more, or the kernel is older than Linux 5.3. */
+int hr_pidfd_open(pid_t pid);
+
+/* A wait status as shells number it: the exit code, or 128 + signal. */
+int hr_exit_code(int status);
+
 #endif

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/nearest.h"
 #include "base/quote.h"
 #include "cli/progress.h"
 #include "host/common/error.h"

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/quote.h"
 
@@ -18,19 +19,10 @@
 #define EVERY_MS 100
 #define LINE_MAX_LEN 4096
 
-static int64_t
-now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static bool
 due(struct cli *c)
 {
-	int64_t now = now_ms();
+	int64_t now = hr_now_ms();
 
 	if (c->quiet || !isatty(2) || (c->drawn_ms != 0 && now - c->drawn_ms < EVERY_MS))
 		return false;

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -80,7 +79,7 @@ collect(pid_t pid, int from, struct hr_buf *out)
 	time_t deadline;
 	ssize_t n = -1;
 	char *room;
-	int status = -1, end = (int)syscall(SYS_pidfd_open, pid, 0);
+	int status = -1, end = hr_pidfd_open(pid);
 	bool in_time;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);

@@ -73,7 +73,7 @@ conclude(pid_t pid, int errors, struct hr_buf *out)
 		return 0;
 	}
 	/* a shell's numbers for a signal */
-	status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	status = hr_exit_code(status);
 	hr_buf_init(&text, out->cap);
 	hr_buf_addf(&text, "error_running_cmd:%d:", status);
 	if (lseek(errors, 0, SEEK_END) > 0) {

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include <json-c/json_object.h>
 
+#include "base/random.h"
 #include "host/common/error.h"
 #include "host/tasks.h"
 #include "host/tokens.h"
@@ -118,17 +118,11 @@ give_timeout(struct hr_sandbox *s, struct json_object *a, double *ret_s, struct 
 static void
 request_id(char *out, size_t cap)
 {
-	static const char digits[] = "0123456789abcdef";
-	unsigned char r[16] = {0};
-	size_t n = (size_t)snprintf(out, cap, "X-Request-ID: ");
+	char hex[33] = "";
 
 	/* cannot fail for so few bytes; equal ones would be one action */
-	(void)!getrandom(r, sizeof(r), 0);
-	for (size_t i = 0; i < sizeof(r) && n + 2 < cap; i++) {
-		out[n++] = digits[r[i] >> 4];
-		out[n++] = digits[r[i] & 15];
-	}
-	out[n] = '\0';
+	(void)hr_random_hex(hex, sizeof(hex) - 1, NULL);
+	(void)snprintf(out, cap, "X-Request-ID: %s", hex);
 }
 
 static int

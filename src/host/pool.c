@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/random.h"
 #include "host/common/error.h"
 #include "host/tokens.h"
 #include "image/digest.h"
@@ -329,11 +329,12 @@ count_one(const char *dir, const char *file, void *arg, struct hr_error *err)
 static int
 random_name(char name[NAME_ROOM], struct hr_error *err)
 {
-	unsigned long long r;
+	char hex[13];
+	struct hr_err e = {0};
 
-	if (getrandom(&r, sizeof(r), 0) != (ssize_t)sizeof(r))
-		return hr_error_sys(err, errno, "getrandom");
-	(void)snprintf(name, NAME_ROOM, "warm-%012llx", r & 0xffffffffffffULL);
+	if (hr_random_hex(hex, sizeof(hex) - 1, &e) < 0)
+		return hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	(void)snprintf(name, NAME_ROOM, "warm-%s", hex);
 	return 0;
 }
 

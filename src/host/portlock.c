@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -22,6 +21,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/random.h"
 #include "host/common/error.h"
 #include "host/common/exam.h"
 
@@ -180,7 +180,7 @@ random_in(int min, int max)
 	uint32_t r = 0;
 
 	/* cannot fail for so few bytes once the kernel has its entropy; 0 is a port as well */
-	(void)!getrandom(&r, sizeof(r), 0);
+	(void)hr_random(&r, sizeof(r), NULL);
 	return min + (int)(r % (uint32_t)(max - min + 1));
 }
 

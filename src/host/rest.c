@@ -16,6 +16,7 @@
 
 #include <json-c/json_object.h>
 
+#include "base/clock.h"
 #include "base/quote.h"
 #include "host/common/error.h"
 #include "proto/json.h"
@@ -157,22 +158,13 @@ hr_rest_watch(struct hr_rest *r, int watch_fd)
 	r->o.watch_fd = watch_fd;
 }
 
-static int64_t
-now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 bool
 hr_rest_wait(int watch_fd, unsigned ms)
 {
 	struct pollfd p = {.fd = watch_fd, .events = POLLIN};
-	int64_t end = now_ms() + ms, left;
+	int64_t end = hr_now_ms() + ms, left;
 
-	while ((left = end - now_ms()) > 0)
+	while ((left = end - hr_now_ms()) > 0)
 		if (poll(&p, watch_fd >= 0 ? 1 : 0, (int)left) > 0)
 			return true;
 	return false;

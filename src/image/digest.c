@@ -12,6 +12,7 @@
 #include <openssl/evp.h>
 
 #include "base/fd.h"
+#include "base/quote.h"
 
 #define FILE_PIECE 65536
 
@@ -87,18 +88,13 @@ hr_digest_add_file(struct hr_digest *d, int dirfd, const char *path, struct hr_e
 int
 hr_digest_hex(struct hr_digest *d, char ret[HR_DIGEST_HEX], struct hr_err *err)
 {
-	static const char digits[] = "0123456789abcdef";
 	unsigned char raw[EVP_MAX_MD_SIZE];
 	unsigned len = 0;
 
 	if (d->failed || EVP_DigestFinal_ex(d->ctx, raw, &len) != 1)
 		return hr_err_set(err, HR_E_NOMEM, "libcrypto failed to compute a digest");
 	hr_assert(len * 2 < HR_DIGEST_HEX);
-	for (unsigned i = 0; i < len; i++) {
-		ret[2 * i] = digits[raw[i] >> 4];
-		ret[2 * i + 1] = digits[raw[i] & 15];
-	}
-	ret[2 * len] = '\0';
+	hr_quote_hex(ret, raw, len);
 	return 0;
 }
 

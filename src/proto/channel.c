@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/clock.h"
 
 static bool
 is_name(char c, bool first)
@@ -43,15 +44,6 @@ hr_channel_tell(int fd, enum hr_channel_type type)
 	(void)send(fd, &c, 1, MSG_DONTWAIT | MSG_NOSIGNAL); /* see the header */
 }
 
-static int64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail for this clock */
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* 0 when fd is ready. */
 static int
 channel_wait(int fd, short events, int64_t deadline, struct hr_err *err)
@@ -61,7 +53,7 @@ channel_wait(int fd, short events, int64_t deadline, struct hr_err *err)
 	int n;
 
 	for (;;) {
-		left = deadline - now_ms();
+		left = deadline - hr_now_ms();
 		n = left > 0 ? poll(&p, 1, (int)left) : 0;
 		if (n > 0)
 			return 0;
@@ -103,7 +95,7 @@ int
 hr_channel_ask(int fd, enum hr_channel_type type, const char *p, size_t len,
     enum hr_channel_type want, int timeout_ms, struct hr_channel_answer *ret, struct hr_err *err)
 {
-	int64_t deadline = now_ms() + timeout_ms;
+	int64_t deadline = hr_now_ms() + timeout_ms;
 	struct hr_channel_answer answer;
 	char packet[HR_CHANNEL_MAX];
 

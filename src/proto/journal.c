@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hash.h"
 #include "proto/journal_int.h"
 
 #define MAGIC 0x484a3031u /* "HJ01": name and version */
@@ -40,16 +41,11 @@ struct record {
 	char key[HR_JOURNAL_KEY_MAX];
 };
 
-/* FNV-1a; the whole key stands in the file. */
+/* The whole key stands in the file. */
 uint64_t
 journal_digest(const char *key, size_t len)
 {
-	uint64_t h = 14695981039346656037u;
-	size_t i;
-
-	for (i = 0; i < len; i++)
-		h = (h ^ (unsigned char)key[i]) * 1099511628211u;
-	return h;
+	return hr_hash(HR_HASH, key, len);
 }
 
 void

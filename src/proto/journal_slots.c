@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "proto/journal_int.h"
@@ -89,15 +90,6 @@ static enum state
 state_of(uint64_t word)
 {
 	return (enum state)(word & STATE);
-}
-
-static int64_t
-now_s(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec;
 }
 
 /* ---- the file ---- */
@@ -359,13 +351,13 @@ slot_is_old(struct hr_journal *j, struct journal_slot *s, uint64_t *word)
 		/* as files are: from the moment on in which it has no holder, as far as is known */
 		r = holder_look(j, s, word, F_OFD_SETLK);
 		if (r == 1) {
-			atomic_store(&s->at_s, now_s());
+			atomic_store(&s->at_s, hr_now_ms() / 1000);
 			(void)atomic_compare_exchange_strong(
 			    &s->word, &dead, word_of(attempt_of(dead), 0, state_of(dead)));
 		}
 		return r < 0 ? r : 0;
 	}
-	age = now_s() - atomic_load(&s->at_s);
+	age = hr_now_ms() / 1000 - atomic_load(&s->at_s);
 	return age < 0 || age > j->age_max_ms / 1000;
 }
 
@@ -382,7 +374,7 @@ slot_claim(struct hr_journal *j, struct journal_slot *s, uint64_t word, struct h
 	memcpy(s->text, e->key, e->key_len);
 	s->key_len = (uint32_t)e->key_len;
 	s->answer_len = 0;
-	atomic_store(&s->at_s, now_s());
+	atomic_store(&s->at_s, hr_now_ms() / 1000);
 	if (!atomic_compare_exchange_strong(
 		&s->word, &mine, word_of(attempt, j->holder, RESERVED))) {
 		/* somebody waits to see the key, and will not see it before we are in no word */
@@ -561,7 +553,7 @@ journal_slot_done(
 	memcpy(s->text + e->key_len, p, len);
 	s->answer_len = (uint32_t)len;
 	s->tag = tag;
-	atomic_store(&s->at_s, now_s());
+	atomic_store(&s->at_s, hr_now_ms() / 1000);
 	(void)slot_move(j, s, e->attempt, DONE);
 	return true;
 }
@@ -569,7 +561,7 @@ journal_slot_done(
 void
 journal_slot_filed(struct hr_journal *j, struct hr_journal_entry *e)
 {
-	atomic_store(&e->slot->at_s, now_s());
+	atomic_store(&e->slot->at_s, hr_now_ms() / 1000);
 	(void)slot_move(j, e->slot, e->attempt, FILED);
 }
 
@@ -588,7 +580,7 @@ journal_slot_leave(struct hr_journal *j, struct hr_journal_entry *e, bool over)
 	enum state state;
 
 	e->slot = NULL;
-	atomic_store(&s->at_s, now_s());
+	atomic_store(&s->at_s, hr_now_ms() / 1000);
 	do {
 		state = state_of(word);
 		if (attempt_of(word) != e->attempt)

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "proto/journal_int.h"
 
@@ -93,12 +94,10 @@ journal_drop_oldest(struct hr_journal *j, int64_t entries_max, int64_t bytes_max
 {
 	int64_t entries = 0, bytes = 0, had_entries = 0, had_bytes = 0, now;
 	char name[JOURNAL_NAME];
-	struct timespec ts;
 	struct old *v;
 	size_t n, i;
 
-	(void)clock_gettime(CLOCK_REALTIME, &ts); /* what files are stamped with */
-	now = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	now = hr_wall_ms(); /* what files are stamped with */
 	if (j->counts != NULL) {
 		had_entries = atomic_load(&j->counts->entries);
 		had_bytes = atomic_load(&j->counts->bytes);

@@ -4,7 +4,8 @@
 #include "session/commands.h"
 
 #include <string.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 static struct hr_command *
 place(struct hr_commands *c, int64_t id)
@@ -27,18 +28,16 @@ hr_commands_begin(
     struct hr_commands *c, struct hr_span key, struct hr_span text, int64_t now, uint64_t at)
 {
 	struct hr_command *e;
-	struct timespec wall;
 
 	if (c->runs) /* its end was not seen, so it is none of its own */
 		hr_commands_end(c, HR_COMMAND_SHELL_ENDED, -1, now, at);
-	(void)clock_gettime(CLOCK_REALTIME, &wall);
 	e = place(c, ++c->begun);
 	e->state = (struct hr_command_state){.id = c->begun,
 	    .length = (int64_t)text.len,
 	    .end = HR_COMMAND_RUNNING,
 	    .exit_code = -1,
 	    .log_start = at,
-	    .started = (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000};
+	    .started = hr_wall_ms()};
 	e->begun_at = now;
 	e->key_len = keep(e->key, sizeof(e->key), key);
 	e->text_len = keep(e->text, sizeof(e->text), text);

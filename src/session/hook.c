@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/path.h"
+#include "base/random.h"
 #include "session/report.h"
 
 #define TEXT_CAP (1u << 20)
@@ -27,26 +27,6 @@ add_quoted(struct hr_buf *b, const char *s)
 			hr_buf_addc(b, *s);
 	}
 	hr_buf_addc(b, '\'');
-}
-
-/* `len` (at most HR_HOOK_NONCE_LEN) random hex digits and a NUL. */
-static int
-make_nonce(char *nonce, size_t len, struct hr_err *err)
-{
-	static const char hex[] = "0123456789abcdef";
-	uint8_t raw[HR_HOOK_NONCE_LEN / 2];
-	ssize_t n;
-	size_t i;
-
-	do
-		n = getrandom(raw, sizeof(raw), 0);
-	while (n < 0 && errno == EINTR);
-	if (n != (ssize_t)sizeof(raw))
-		return hr_err_sys(err, errno, "no random bytes");
-	for (i = 0; i < len; i++)
-		nonce[i] = hex[raw[i / 2] >> (i % 2 == 0 ? 4 : 0) & 15];
-	nonce[len] = '\0';
-	return 0;
 }
 
 /* The text that is read and run at every prompt, so it is short: the rest is in a file, or in the
@@ -120,10 +100,10 @@ make_secrets(struct hr_hook_secrets *s, struct hr_err *err)
 	struct hr_hook_secrets made;
 	size_t i;
 
-	if (make_nonce(made.nonce, HR_HOOK_NONCE_LEN, err) < 0)
+	if (hr_random_hex(made.nonce, HR_HOOK_NONCE_LEN, err) < 0)
 		return -1;
 	for (i = 0; i < sizeof(made.names) / sizeof(made.names[0]); i++) {
-		if (make_nonce(made.names[i], HR_HOOK_NAME_LEN, err) < 0)
+		if (hr_random_hex(made.names[i], HR_HOOK_NAME_LEN, err) < 0)
 			return -1;
 	}
 	*s = made;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/clock.h"
 
 /* Reads in one turn: whoever floods the FIFO must not keep us from everything else. */
 #define READS 32

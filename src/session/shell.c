@@ -13,13 +13,14 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/spawn.h"
 #include "session/confine.h"
 
 /* A snapshot of the exported variables costs some 50 us: at most one a second in a fast series. */
@@ -453,7 +454,7 @@ shell_start(struct hr_keeper *k, const char *dir, struct hr_err *err)
 	free(k->dir);
 	k->dir = where;
 	k->resized = false;
-	k->shell_fd = (int)syscall(SYS_pidfd_open, k->shell.pid, 0u);
+	k->shell_fd = hr_pidfd_open(k->shell.pid);
 	if (shell_watch(k, false, err) < 0)
 		return -1;
 	if (hr_kept_outlives(&k->store))
@@ -540,7 +541,7 @@ shell_on_child(void *arg)
 			(void)kill(pid, SIGCONT); /* `kill -STOP $$`: nobody else would */
 			continue;
 		}
-		shell_ended(k, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+		shell_ended(k, hr_exit_code(status));
 	}
 	keeper_arm(k);
 }

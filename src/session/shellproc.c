@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/spawn.h"
 #include "session/confine.h"
 
 void
@@ -447,8 +448,7 @@ hr_shellproc_exit_code(int pidfd)
 	(void)poll(&reaped, 1, REAPED_MS);
 	if (ioctl(pidfd, GET_INFO, &info) < 0 || (info.mask & INFO_EXIT) == 0)
 		return -1;
-	return WIFEXITED(info.exit_code) ? WEXITSTATUS(info.exit_code)
-					 : 128 + WTERMSIG(info.exit_code);
+	return hr_exit_code(info.exit_code);
 }
 
 #define MEMBERS 256
@@ -472,8 +472,7 @@ signal_session(pid_t sid, int signo, struct pollfd *ret_fds)
 		pid = strtol(e->d_name, &end, 10);
 		if (pid <= 1 || *end != '\0' || getsid((pid_t)pid) != sid)
 			continue;
-		fd = ret_fds != NULL && n < MEMBERS ? (int)syscall(SYS_pidfd_open, (pid_t)pid, 0)
-						    : -1;
+		fd = ret_fds != NULL && n < MEMBERS ? hr_pidfd_open((pid_t)pid) : -1;
 		if (fd >= 0)
 			ret_fds[n++] = (struct pollfd){.fd = fd, .events = POLLIN};
 		(void)kill((pid_t)pid, signo); /* it may just have ended */

@@ -11,13 +11,14 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/spawn.h"
 #include "supervisor/children/childenv.h"
 #include "supervisor/edge/oldnginx.h"
 #include "supervisor/children/plugins.h"
@@ -138,7 +139,7 @@ old_nginx(const struct hr_server *s)
 	hr_buf_done(&text);
 	free(path);
 	if (pid > 1) {
-		fd = (int)syscall(SYS_pidfd_open, pid, 0u);
+		fd = hr_pidfd_open(pid);
 		/* the master heard of it by itself, but it may be dead, too */
 		hr_oldnginx_quit(pid);
 	}
@@ -228,7 +229,6 @@ open_board(struct hr_server *s, struct hr_err *err)
 {
 	int fd = hr_handover_take(&s->reexec.handed, "board");
 	struct hr_err why = {0};
-	struct timespec now;
 
 	if (fd >= 0) {
 		s->board = hr_scoreboard_attach(fd, &why);
@@ -245,9 +245,8 @@ open_board(struct hr_server *s, struct hr_err *err)
 	}
 	if (s->board == NULL)
 		return -1;
-	(void)clock_gettime(CLOCK_REALTIME, &now);
 	atomic_store(&s->board->supervisor_pid, getpid());
-	atomic_store(&s->board->started_ns, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
+	atomic_store(&s->board->started_ns, hr_wall_ns());
 	return 0;
 }
 

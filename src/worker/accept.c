@@ -16,6 +16,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "proto/channel.h"
@@ -175,9 +176,9 @@ serve(struct hr_worker *w, FCGX_Request *fcgi, struct hr_answer *answer)
 	(void)fcntl(fcgi->ipcFd, F_SETFD, FD_CLOEXEC); /* fails for no open descriptor */
 	count_busy(w);
 	hr_reply_request(fcgi, &r);
-	began = hr_worker_mono_ns();
+	began = hr_now_ns();
 	hr_handle(w, &r, answer);
-	hr_metrics_count(w->board, answer, hr_worker_mono_ns() - began);
+	hr_metrics_count(w->board, answer, hr_now_ns() - began);
 	hr_worker_stage(w, HR_STAGE_WRITING);
 	hr_reply_drain(fcgi);
 	/* The client's next request may be at the next worker before we are back: a pool must not

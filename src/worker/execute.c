@@ -7,6 +7,7 @@
 
 #include "actions/action.h"
 #include "actions/plugin.h"
+#include "base/clock.h"
 #include "proto/json.h"
 #include "proto/pyrepr.h"
 #include "worker/body.h"
@@ -187,7 +188,7 @@ perform(struct hr_worker *w, const struct hr_request *r, const char *session,
 	hr_buf_done(&why);
 	if (session != NULL && !fits_session(&ev, ret))
 		return;
-	atomic_store(&w->board->last_execution_ns, hr_worker_wall_ns());
+	atomic_store(&w->board->last_execution_ns, hr_wall_ns());
 	hr_buf_init(&key, HR_KEY_MAX);
 	hr_key_make(&key, r, &ev, &w->body);
 	if (session != NULL && key.len > 0) /* the same in another shell is another action */

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "base/clock.h"
 #include "base/floatrepr.h"
 #include "proto/json.h"
 #include "worker/worker.h"
@@ -16,7 +17,7 @@ put_seconds_since(struct hr_buf *b, int64_t now_ns, int64_t then_ns)
 void
 hr_handle_info(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
-	int64_t now = hr_worker_wall_ns(), started = atomic_load(&w->board->started_ns);
+	int64_t now = hr_wall_ns(), started = atomic_load(&w->board->started_ns);
 	int64_t last = atomic_load(&w->board->last_execution_ns);
 	struct hr_stats_now s;
 	struct hr_buf *b = &ret->body;

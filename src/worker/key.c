@@ -7,25 +7,14 @@
 #include <string.h>
 
 #include "proto/pyrepr.h"
+#include "base/hash.h"
 
 #define PLAIN_MAX 200
-
-/* FNV-1a. Beside a length, an id or a time stamp of the client's own it only has to tell honest
- * requests apart: whoever can send requests can also repeat them. */
-uint64_t
-hr_key_digest(uint64_t h, const char *p, size_t len)
-{
-	size_t i;
-
-	for (i = 0; i < len; i++)
-		h = (h ^ (unsigned char)p[i]) * 1099511628211u;
-	return h;
-}
 
 static void
 put_digest(struct hr_buf *key, const char *p, size_t len)
 {
-	hr_buf_addf(key, "%zu.%016" PRIx64, len, hr_key_digest(HR_KEY_DIGEST, p, len));
+	hr_buf_addf(key, "%zu.%016" PRIx64, len, hr_hash(HR_HASH, p, len));
 }
 
 static void

@@ -25,8 +25,4 @@ void hr_key_named(struct hr_buf *key, const struct hr_request *r, const struct h
 /* Whether it gave one. */
 bool hr_key_is_named(const struct hr_request *r);
 
-/* The digest of all keys, for what comes in pieces: the first is given HR_KEY_DIGEST. */
-#define HR_KEY_DIGEST 14695981039346656037u
-uint64_t hr_key_digest(uint64_t digest, const char *p, size_t len);
-
 #endif

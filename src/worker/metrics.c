@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "proto/channel.h"
 #include "proto/evclass.h"
@@ -58,7 +59,7 @@ hr_metrics_count(struct hr_scoreboard *board, const struct hr_answer *a, int64_t
 	if (a->note.cls == NULL)
 		return;
 	hr_assert(hr_action_classes_n <= HR_METRICS_ACTIONS);
-	hr_metrics_recent_add(m, hr_worker_mono_ns(), a->status != 200 || a->note.error);
+	hr_metrics_recent_add(m, hr_now_ns(), a->status != 200 || a->note.error);
 	am = &m->actions[a->note.cls - hr_action_classes];
 	atomic_fetch_add(a->status != 200 ? &am->failed : a->note.error ? &am->errors : &am->ok, 1);
 	while (i < BOUNDS && us > bounds[i])

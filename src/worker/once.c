@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "worker/key.h"
 #include "worker/worker.h"
@@ -132,5 +133,5 @@ void
 hr_once_sent(struct hr_worker *w, bool sent)
 {
 	hr_journal_leave(&w->journal, &w->once, sent && w->once_forget);
-	hr_journal_tidy(&w->journal, hr_worker_mono_ns() / 1000000);
+	hr_journal_tidy(&w->journal, hr_now_ms());
 }

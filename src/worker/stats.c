@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #define NS 1000000000
 #define WINDOW_NS (NS / 10)
 
@@ -127,22 +129,13 @@ one_decimal(double d)
 	return strtod(buf, NULL);
 }
 
-static int64_t
-clock_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(id, &ts); /* cannot fail for these clocks */
-	return (int64_t)ts.tv_sec * NS + ts.tv_nsec;
-}
-
 static double
 cpu_percent(struct hr_stats *s, const struct hr_scoreboard *board, int64_t now, int64_t cpu_ns)
 {
 	int64_t wall, used;
 
 	if (s->wall_ns == 0) {
-		wall = clock_ns(CLOCK_REALTIME) - atomic_load(&board->started_ns);
+		wall = hr_wall_ns() - atomic_load(&board->started_ns);
 		used = cpu_ns;
 	} else {
 		wall = now - s->wall_ns;
@@ -172,7 +165,7 @@ sample_disk(struct hr_stats_now *ret)
 void
 hr_stats_sample(struct hr_stats *s, const struct hr_scoreboard *board, struct hr_stats_now *ret)
 {
-	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	int64_t now = hr_now_ns();
 	struct sums sums = {0};
 	struct sysinfo si;
 	size_t i;

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "files/multipart.h"
 #include "files/place/oserror.h"
@@ -89,7 +90,7 @@ incoming_init(struct incoming *in)
 	hr_buf_init(&in->name, HR_MULTIPART_HEADERS_MAX * 2);
 	in->sys = 0;
 	in->size = 0;
-	in->digest = HR_KEY_DIGEST;
+	in->digest = HR_HASH;
 }
 
 static void
@@ -258,7 +259,7 @@ part_data(void *arg, const char *p, size_t len)
 	case PART_FILE:
 		if (u->named) {
 			u->now.size += len;
-			u->now.digest = hr_key_digest(u->now.digest, p, len);
+			u->now.digest = hr_hash(u->now.digest, p, len);
 		}
 		if (u->now.sys == 0 && hr_spool_write(&u->now.spool, p, len) < 0) {
 			u->now.sys = errno;

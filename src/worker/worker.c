@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "proto/json.h"
 
@@ -45,31 +46,10 @@ hr_worker_done(struct hr_worker *w)
 	hr_fd_close(&w->shell_fd);
 }
 
-static int64_t
-clock_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(id, &ts); /* cannot fail for these clocks */
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-int64_t
-hr_worker_wall_ns(void)
-{
-	return clock_ns(CLOCK_REALTIME);
-}
-
-int64_t
-hr_worker_mono_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
-
 void
 hr_worker_stage(struct hr_worker *w, enum hr_worker_stage stage)
 {
-	atomic_store(&w->slot->since_ns, clock_ns(CLOCK_MONOTONIC));
+	atomic_store(&w->slot->since_ns, hr_now_ns());
 	atomic_store(&w->slot->stage, (uint32_t)stage);
 }
 

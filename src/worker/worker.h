@@ -54,9 +54,6 @@ void hr_worker_stage(struct hr_worker *w, enum hr_worker_stage stage);
 int
 hr_worker_body(struct hr_worker *w, const struct hr_request *r, size_t cap, struct hr_answer *ret);
 
-int64_t hr_worker_wall_ns(void); /* CLOCK_REALTIME */
-int64_t hr_worker_mono_ns(void); /* CLOCK_MONOTONIC */
-
 /* POST /execute_action. session: a named one, for which only `run` is done; NULL: the default. */
 void hr_execute(
     struct hr_worker *w, const struct hr_request *r, const char *session, struct hr_answer *ret);

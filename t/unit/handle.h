@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/path.h"
 #include "worker/worker.h"
 #include "keysums.h"
@@ -60,7 +61,7 @@ handle_init(struct handle *h, const char *keys)
 	ck_assert_msg(h->board != NULL, "%s", err.msg);
 	(void)close(fd);
 	atomic_store(&h->board->ready, 1);
-	atomic_store(&h->board->started_ns, hr_worker_wall_ns() - 5000000000);
+	atomic_store(&h->board->started_ns, hr_wall_ns() - 5000000000);
 	hr_worker_init(&h->w, h->dir, h->work_dir, h->board, &h->board->slots[0]);
 	ck_assert_int_eq(keysums_set(&h->w.auth, keys, &err), 0);
 	hr_answer_init(&h->answer);

@@ -10,6 +10,7 @@
 #include <json-c/json.h>
 
 #include "actions/action.h"
+#include "base/clock.h"
 #include "proto/json.h"
 
 #include "handle.h"
@@ -430,7 +431,7 @@ START_TEST(last_execution)
 	(void)handle_action(&h, "{\"action\":{\"action\":\"bogus\"}}");
 	(void)handle_action(&h, "{\"action\":{\"observation\":\"null\"}}");
 	ck_assert_int_eq(atomic_load(&h.board->last_execution_ns), 0);
-	before = hr_worker_wall_ns();
+	before = hr_wall_ns();
 	(void)handle_action(&h, "{\"action\":{\"action\":\"think\"}}");
 	ck_assert(atomic_load(&h.board->last_execution_ns) >= before);
 }
@@ -562,7 +563,7 @@ END_TEST
 static double
 seconds_from(int64_t wall_ns)
 {
-	return (double)(hr_worker_wall_ns() - wall_ns) / 1e9;
+	return (double)(hr_wall_ns() - wall_ns) / 1e9;
 }
 
 START_TEST(info_is_about_processes)
@@ -584,7 +585,7 @@ START_TEST(info_is_about_processes)
 	ck_assert(first >= 5.0 && first < seconds_from(since) + 0.01);
 	p = strstr(h.answer.body.p, "\"rss\":") + 6;
 	ck_assert(strtoull(p, NULL, 10) > 500000);
-	since = hr_worker_wall_ns() - 2000000000;
+	since = hr_wall_ns() - 2000000000;
 	atomic_store(&h.board->last_execution_ns, since);
 	ck_assert_int_eq(handle_simple(&h, "GET", "/server_info"), 200);
 	second = strtod(strstr(h.answer.body.p, "idle_time\":") + 11, NULL);

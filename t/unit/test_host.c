@@ -11,6 +11,7 @@
 
 #include <json-c/json.h>
 
+#include "base/nearest.h"
 #include "base/path.h"
 #include "base/spawn.h"
 #include "host/client.h"

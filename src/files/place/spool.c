@@ -11,12 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/random.h"
 #include "files/place/oserror.h"
 #include "files/place/reach.h"
 
@@ -57,14 +57,13 @@ hr_spool_close(struct hr_spool *s)
 int
 hr_spool_name(char name[HR_SPOOL_NAME], const char *kind)
 {
-	uint64_t random;
+	char random[17];
 
-	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+	if (hr_random_hex(random, sizeof(random) - 1, NULL) < 0) {
 		errno = EIO;
 		return -1;
 	}
-	(void)snprintf(
-	    name, HR_SPOOL_NAME, HR_SPOOL_PREFIX "%s-%016llx", kind, (unsigned long long)random);
+	(void)snprintf(name, HR_SPOOL_NAME, HR_SPOOL_PREFIX "%s-%s", kind, random);
 	return 0;
 }
 

@@ -14,7 +14,4 @@ int hr_error_nomem(struct hr_error *err);
 /* An error of the modules below; NOMEM stays what it is, everything else becomes `code`. */
 int hr_error_from(struct hr_error *err, enum hr_error_code code, const struct hr_err *e);
 
-/* The words of a list that are nearest to one that is not in it; NULL: nothing is near. */
-const char *hr_nearest(const char *word, const char *const *words, size_t n);
-
 #endif

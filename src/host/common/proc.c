@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/spawn.h"
 
 #define STAT_MAX 4096
 #define FIELD_STARTED 20 /* behind the state, which is behind the name */
@@ -43,7 +44,7 @@ hr_proc_started(pid_t pid)
 int
 hr_proc_watch(pid_t pid, unsigned long long started)
 {
-	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	int fd = hr_pidfd_open(pid);
 
 	if (fd >= 0 && hr_proc_started(pid) != started) {
 		hr_fd_close(&fd);

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/spawn.h"
 #include "host/direct/direct_int.h"
@@ -44,15 +44,6 @@ struct job {
 	int lost; /* errno: how it ended is not known */
 	int status;
 };
-
-static int64_t
-now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static int64_t
 in_ms(double s)
@@ -163,7 +154,7 @@ start(struct job *j, const char *command, struct hr_err *e)
 	if (j->pid < 0)
 		return -1;
 	/* a child that nobody has waited for: the number is its own */
-	j->watch = (int)syscall(SYS_pidfd_open, j->pid, 0);
+	j->watch = hr_pidfd_open(j->pid);
 	if (j->watch >= 0 && hr_fd_nonblock(j->out, true, e) == 0)
 		return 0;
 	if (j->watch < 0)
@@ -183,13 +174,13 @@ end_group(struct job *j)
 	}
 	j->timed_out = true;
 	(void)kill(-j->pid, SIGTERM);
-	return now_ms() + KILL_AFTER_MS;
+	return hr_now_ms() + KILL_AFTER_MS;
 }
 
 static int
 left_ms(int64_t end)
 {
-	int64_t left = end - now_ms();
+	int64_t left = end - hr_now_ms();
 
 	if (end == INT64_MAX)
 		return -1;
@@ -213,7 +204,7 @@ follow(struct job *j, int64_t end)
 			return -1;
 		if (n > 0 && p[1].revents != 0) {
 			reap(j);
-			end = now_ms() + LINGER_MS;
+			end = hr_now_ms() + LINGER_MS;
 		} else if (n == 0 && j->watch < 0) {
 			hr_fd_close(&j->out); /* others have the pipe */
 		} else if (n == 0) {
@@ -247,9 +238,7 @@ shorten(struct job *j, bool hidden, struct hr_buf *b)
 static char *
 observe(struct job *j, const char *command, double timeout_s, bool hidden, struct hr_error *err)
 {
-	int code = j->timed_out || j->unread || j->lost != 0 ? -1
-		   : WIFSIGNALED(j->status)                  ? 128 + WTERMSIG(j->status)
-							     : WEXITSTATUS(j->status);
+	int code = j->timed_out || j->unread || j->lost != 0 ? -1 : hr_exit_code(j->status);
 	char suffix[80] = "", message[48];
 	struct hr_obs_extra metadata[] = {
 	    {.name = "exit_code", .kind = HR_OBS_INT, .number = code},
@@ -326,7 +315,7 @@ hr_direct_run(struct hr_direct *c, struct json_object *action, struct hr_error *
 	if (start(&j, command, &e) != 0)
 		text = hr_direct_error("", err, "Error running command \"%s\": %s", command, e.msg);
 	else {
-		if (follow(&j, now_ms() + in_ms(timeout_s)) != 0) {
+		if (follow(&j, hr_now_ms() + in_ms(timeout_s)) != 0) {
 			(void)kill(-j.pid, SIGKILL);
 			hr_buf_addf(&j.text, "\nError during execution: %s", strerror(errno));
 			j.unread = true;

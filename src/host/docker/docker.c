@@ -508,7 +508,7 @@ docker_exec(void *self, const char *const *argv, int *ret_status, struct hr_erro
 	} else {
 		while ((rc = waitpid(pid, &status, 0) == pid ? 0 : -1) != 0 && errno == EINTR)
 			;
-		*ret_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+		*ret_status = hr_exit_code(status);
 	}
 	hr_strv_done(&words);
 	hr_strv_done(&env);

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "base/random.h"
 #include "host/client.h"
 #include "host/command.h"
 #include "host/docker/spec.h"
@@ -122,7 +122,7 @@ static int
 make_key(struct hr_docker *d, struct hr_error *err)
 {
 	const char *given = hr_env_get(d->h->environ, "SESSION_API_KEY");
-	unsigned char raw[KEY_BYTES];
+	struct hr_err e = {0};
 
 	/* one of the pool that could not be used had another */
 	free(d->key);
@@ -131,10 +131,8 @@ make_key(struct hr_docker *d, struct hr_error *err)
 		return hr_error_nomem(err);
 	if (given != NULL)
 		return 0;
-	if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
-		return hr_error_sys(err, errno, "getrandom");
-	for (size_t i = 0; i < KEY_BYTES; i++)
-		(void)snprintf(d->key + 2 * i, 3, "%02x", raw[i]);
+	if (hr_random_hex(d->key, 2 * KEY_BYTES, &e) < 0)
+		return hr_error_from(err, HR_ERROR_SYSTEM, &e);
 	return 0;
 }
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "base/random.h"
 #include "host/common/error.h"
 #include "host/git/gitrepo.h"
 #include "host/tokens.h"
@@ -68,8 +68,8 @@ check_out(struct clone *c, const char *branch, bool strict, struct hr_error *err
 	struct hr_buf b;
 	int rc;
 
-	if (getrandom(r, sizeof(r), 0) != (ssize_t)sizeof(r))
-		return hr_error_set(err, HR_ERROR_SYSTEM, "getrandom failed");
+	if (hr_random(r, sizeof(r), NULL) < 0)
+		return hr_error_set(err, HR_ERROR_SYSTEM, "no random bytes");
 	hr_buf_init(&b, TEXT_MAX);
 	hr_buf_addf(&b, "cd %s && git checkout ", c->path.p);
 	if (branch != NULL) {

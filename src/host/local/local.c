@@ -273,7 +273,7 @@ local_exec(void *self, const char *const *argv, int *ret_status, struct hr_error
 		;
 	if (rc != 0)
 		(void)hr_error_sys(err, errno, "wait for %s", argv[0]);
-	*ret_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	*ret_status = hr_exit_code(status);
 out:
 	hr_strv_done(&words);
 	hr_strv_done(&env);

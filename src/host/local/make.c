@@ -13,14 +13,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/random.h"
 #include "base/spawn.h"
 #include "host/command.h"
 #include "host/common/error.h"
@@ -62,19 +63,17 @@ static int
 make_key(struct hr_local *l, struct hr_error *err)
 {
 	const char *given = hr_env_get(l->h->environ, "SESSION_API_KEY");
-	unsigned char raw[KEY_BYTES];
+	struct hr_err e = {0};
 
 	if (given != NULL) {
 		l->key = strdup(given);
 		return l->key != NULL ? 0 : hr_error_nomem(err);
 	}
-	if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
-		return hr_error_sys(err, errno, "getrandom");
 	l->key = calloc(1, 2 * KEY_BYTES + 1);
 	if (l->key == NULL)
 		return hr_error_nomem(err);
-	for (size_t i = 0; i < KEY_BYTES; i++)
-		(void)snprintf(l->key + 2 * i, 3, "%02x", raw[i]);
+	if (hr_random_hex(l->key, 2 * KEY_BYTES, &e) < 0)
+		return hr_error_from(err, HR_ERROR_SYSTEM, &e);
 	return 0;
 }
 
@@ -307,27 +306,18 @@ died(struct hr_local *l, struct hr_error *err)
 	    tail[0] != '\0' ? "; its last words:\n" : "", tail);
 }
 
-static int64_t
-now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* Until "READY=1" comes, or the process ends. */
 static int
 wait_ready(struct hr_local *l, int notify, struct hr_error *err)
 {
 	struct pollfd p[2] = {{.fd = notify, .events = POLLIN}, {.fd = l->watch, .events = POLLIN}};
-	int64_t end = now_ms() + READY_TIMEOUT_MS, left;
+	int64_t end = hr_now_ms() + READY_TIMEOUT_MS, left;
 	char text[512];
 	ssize_t n;
 
 	if (l->watch < 0)
 		return died(l, err);
-	while ((left = end - now_ms()) > 0) {
+	while ((left = end - hr_now_ms()) > 0) {
 		if (poll(p, 2, (int)left) < 0 && errno != EINTR)
 			return hr_error_sys(err, errno, "wait for the server");
 		while ((n = recv(notify, text, sizeof(text) - 1, 0)) > 0) {

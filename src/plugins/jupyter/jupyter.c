@@ -13,6 +13,7 @@
 
 #include <json-c/json.h>
 
+#include "base/clock.h"
 #include "base/floatrepr.h"
 #include "base/log.h"
 #include "base/loop.h"

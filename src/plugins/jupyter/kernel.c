@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -172,7 +171,7 @@ spawn(struct hr_kernel *k, const char *python, char *const *envp, struct hr_err 
 		k->pid = 0;
 		return -1;
 	}
-	k->pidfd = (int)syscall(SYS_pidfd_open, k->pid, 0u);
+	k->pidfd = hr_pidfd_open(k->pid);
 	return k->pidfd >= 0 ? 0 : hr_err_sys(err, errno, "pidfd_open");
 }
 

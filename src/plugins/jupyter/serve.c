@@ -15,6 +15,7 @@
 
 #include <zmq.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/loop.h"

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include <json-c/json.h>
@@ -16,6 +15,8 @@
 #include <zmq.h>
 
 #include "base/buf.h"
+#include "base/quote.h"
+#include "base/random.h"
 #include "proto/json.h"
 
 #define DELIMITER "<IDS|MSG>"
@@ -23,37 +24,12 @@
 #define FRAMES_MAX 32
 #define HEADER_MAX 1024
 
-static void
-put_hex(char *to, const unsigned char *p, size_t n)
-{
-	static const char digits[] = "0123456789abcdef";
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		to[2 * i] = digits[p[i] >> 4];
-		to[2 * i + 1] = digits[p[i] & 15];
-	}
-	to[2 * n] = '\0';
-}
-
-/* 32 random hexadecimal digits. */
-static int
-wire_random(char ret[HR_WIRE_ID], struct hr_err *err)
-{
-	unsigned char bytes[16];
-
-	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
-		return hr_err_sys(err, errno, "getrandom");
-	put_hex(ret, bytes, sizeof(bytes));
-	return 0;
-}
-
 int
 hr_wire_init(struct hr_wire *w, struct hr_err *err)
 {
-	if (wire_random(w->key, err) != 0)
+	if (hr_random_hex(w->key, HR_WIRE_ID - 1, err) != 0)
 		return -1;
-	return wire_random(w->session, err);
+	return hr_random_hex(w->session, HR_WIRE_ID - 1, err);
 }
 
 int
@@ -77,7 +53,7 @@ hr_wire_sign(const char *key, const struct hr_wire_part *parts, size_t n, char r
 	EVP_MAC_free(mac);
 	if (!ok)
 		return hr_err_set(err, HR_E_NOMEM, "a message cannot be signed");
-	put_hex(ret, bytes, sizeof(bytes));
+	hr_quote_hex(ret, bytes, sizeof(bytes));
 	return 0;
 }
 
@@ -107,7 +83,7 @@ hr_wire_send(const struct hr_wire *w, void *sock, const char *type, const char *
 	size_t i;
 	int ok;
 
-	if (wire_random(id, err) != 0)
+	if (hr_random_hex(id, HR_WIRE_ID - 1, err) != 0)
 		return -1;
 	hr_buf_init(&header, HEADER_MAX);
 	put_header(&header, w, type, id);

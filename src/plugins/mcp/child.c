@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include <event2/event.h>
 #include <json-c/json.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -318,7 +318,7 @@ child_event(struct bufferevent *b, short what, void *arg)
 	if ((what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) == 0)
 		return;
 	/* an ending process closes its pipes a moment before it can be waited for */
-	p.fd = (int)syscall(SYS_pidfd_open, c->pid, 0u);
+	p.fd = hr_pidfd_open(c->pid);
 	(void)poll(&p, p.fd >= 0, END_MS);
 	hr_fd_close(&p.fd);
 	if (waitpid(c->pid, &status, WNOHANG) == c->pid) {

@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include <event2/event.h>
 #include <event2/http.h>
 #include <json-c/json.h>
 
+#include "base/random.h"
 #include "plugins/mcp/hub.h"
 
 #define SESSIONS_MAX 1000 /* streamable ones have no end of their own: the oldest goes */
@@ -65,15 +65,12 @@ mcp_session_new(struct mcp_hub *hub, bool streamable)
 {
 	const struct timeval every = {.tv_sec = hub->ping_s};
 	struct mcp_session *s = calloc(1, sizeof(*s)), *other;
-	unsigned char bytes[16];
-	size_t i, n = 0;
+	size_t n = 0;
 
-	if (s == NULL || getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
+	if (s == NULL || hr_random_hex(s->id, 32, NULL) < 0) {
 		free(s);
 		return NULL;
 	}
-	for (i = 0; i < sizeof(bytes); i++)
-		(void)snprintf(s->id + 2 * i, 3, "%02x", bytes[i]);
 	s->hub = hub;
 	s->streamable = streamable;
 	TAILQ_INIT(&s->calls);

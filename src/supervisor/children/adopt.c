@@ -17,8 +17,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/spawn.h"
 #include "supervisor/run/rundir.h"
 
 #define END_MS 5000
@@ -26,15 +28,10 @@
 uint64_t
 hr_adopt_digest(const char *const *argv)
 {
-	uint64_t h = 14695981039346656037u; /* FNV-1a */
-	const unsigned char *p;
+	uint64_t h = HR_HASH;
 
-	for (; *argv != NULL; argv++) {
-		p = (const unsigned char *)*argv;
-		do {
-			h = (h ^ *p) * 1099511628211u;
-		} while (*p++ != '\0'); /* the NUL too: {"ab","c"} is not {"a","bc"} */
-	}
+	for (; *argv != NULL; argv++)
+		h = hr_hash(h, *argv, strlen(*argv) + 1); /* {"ab","c"} is not {"a","bc"} */
 	return h;
 }
 
@@ -151,7 +148,7 @@ hr_adopt_find(struct hr_adopt *a, const struct hr_rundir *r, const char *file, u
 	if (!record_read(r, file, &pid, &start, &its_digest))
 		return;
 	/* first the handle, then the question who it is: it cannot change under us any more */
-	a->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0u);
+	a->pidfd = hr_pidfd_open((pid_t)pid);
 	if (a->pidfd < 0)
 		return;
 	if (start == 0 || hr_adopt_start_time((pid_t)pid) != start || has_ended(a)) {

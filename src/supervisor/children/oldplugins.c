@@ -15,10 +15,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/path.h"
+#include "base/spawn.h"
 #include "supervisor/children/adopt.h"
 #include "supervisor/run/rundir.h"
 
@@ -107,7 +109,7 @@ find(struct old *o, const char *dir, const char *file)
 
 	o->pidfd = -1;
 	if (read_note(hr_path_join(dir, file), &o->pid, &start, &keeps) && o->pid > 1)
-		o->pidfd = (int)syscall(SYS_pidfd_open, o->pid, 0u);
+		o->pidfd = hr_pidfd_open(o->pid);
 	/* after that: from now on it cannot be another */
 	if (o->pidfd >= 0 && (start == 0 || hr_adopt_start_time(o->pid) != start))
 		hr_fd_close(&o->pidfd);

@@ -4,13 +4,13 @@
 #include "supervisor/edge/viewer.h"
 
 #include <netinet/in.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/random.h"
 #include "supervisor/settings/settings.h"
 
 #define TRIES 10
@@ -40,7 +40,7 @@ choose(struct hr_viewer *v, long long base)
 	int i, probe, port;
 
 	for (i = 0; v->fd < 0 && i < TRIES && last > base; i++) {
-		if (getrandom(&pick, sizeof(pick), 0) != (ssize_t)sizeof(pick))
+		if (hr_random(&pick, sizeof(pick), NULL) < 0)
 			continue;
 		port = (int)(base + 1 + (long long)(pick % (uint32_t)(last - base)));
 		probe = bind_one(INADDR_ANY, port);

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -38,15 +39,6 @@ static const struct {
     [HR_ALERT_DISK_HIGH] = {"disk_used_percent", false},
     [HR_ALERT_ERROR_RATE] = {"action_error_percent", false},
 };
-
-static int64_t
-wall_ns(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_REALTIME, &ts); /* cannot fail */
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
 
 /* RFC 3339, with quotes. */
 static void
@@ -88,7 +80,7 @@ put_alert(struct hr_buf *b, const struct hr_alerts *a, unsigned kind)
 	hr_buf_adds(b, ",\"since\":");
 	put_time(b, x->since_ns);
 	hr_buf_adds(b, ",\"ts\":");
-	put_time(b, wall_ns());
+	put_time(b, hr_wall_ns());
 	hr_buf_addc(b, '}');
 }
 
@@ -213,7 +205,7 @@ change(struct hr_alerts *a, unsigned kind, bool firing)
 	struct hr_buf text;
 
 	x->firing = firing;
-	x->since_ns = wall_ns();
+	x->since_ns = hr_wall_ns();
 	a->past[a->changes++ % HR_ALERTS_PAST] = (struct hr_alert_change){.kind = kind,
 	    .firing = firing,
 	    .value = x->value,

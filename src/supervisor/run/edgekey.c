@@ -9,30 +9,20 @@
 
 #include <md5.h>
 
+#include "base/quote.h"
+
 #define SALT_TEXT (2 * HR_KEYSUM_SALT)
-
-static void
-salt_text(char ret[SALT_TEXT], const unsigned char salt[HR_KEYSUM_SALT])
-{
-	static const char hex[] = "0123456789abcdef";
-	size_t i;
-
-	for (i = 0; i < HR_KEYSUM_SALT; i++) {
-		ret[2 * i] = hex[salt[i] >> 4];
-		ret[2 * i + 1] = hex[salt[i] & 15];
-	}
-}
 
 void
 hr_edgekey_sum(const unsigned char salt[HR_KEYSUM_SALT], const char *key, size_t len,
     unsigned char ret[HR_EDGEKEY])
 {
-	char text[SALT_TEXT];
+	char text[SALT_TEXT + 1];
 	MD5_CTX md5;
 
-	salt_text(text, salt);
+	hr_quote_hex(text, salt, HR_KEYSUM_SALT);
 	MD5Init(&md5);
-	MD5Update(&md5, (const uint8_t *)text, sizeof(text));
+	MD5Update(&md5, (const uint8_t *)text, SALT_TEXT);
 	MD5Update(&md5, (const uint8_t *)key, len);
 	MD5Final(ret, &md5);
 	explicit_bzero(&md5, sizeof(md5)); /* it keeps the last block */
@@ -59,9 +49,9 @@ void
 hr_edgekey_put(
     struct hr_buf *b, const unsigned char salt[HR_KEYSUM_SALT], const unsigned char sum[HR_EDGEKEY])
 {
-	char text[SALT_TEXT];
+	char text[SALT_TEXT + 1];
 
-	salt_text(text, salt);
+	hr_quote_hex(text, salt, HR_KEYSUM_SALT);
 	hr_buf_adds(b, "\tsecure_link ");
 	put_sum(b, sum);
 	hr_buf_addf(b, ";\n\tsecure_link_md5 \"%.*s$http_x_session_api_key\";\n", SALT_TEXT, text);

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/random.h"
 
 #define KEYS_MAX 65536 /* bytes of a key file, so that there are at most half as many keys */
 
@@ -46,8 +46,8 @@ keys_take(struct hr_keys *k, const char *text, size_t len, struct hr_err *err)
 	fresh.v = calloc(lines, sizeof(*fresh.v));
 	if (fresh.v == NULL)
 		return hr_err_nomem(err);
-	if (getrandom(fresh.salt, sizeof(fresh.salt), 0) != (ssize_t)sizeof(fresh.salt)) {
-		(void)hr_err_sys(err, errno, "salt for the keys");
+	if (hr_random(fresh.salt, sizeof(fresh.salt), err) < 0) {
+		hr_err_prefix(err, "salt for the keys");
 		hr_keys_done(&fresh);
 		return -1;
 	}

@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/path.h"
+#include "base/random.h"
 #include "supervisor/run/rundir.h"
 
 #define TOKEN_FILE "www/connection_token"
@@ -54,22 +54,10 @@ take_over(struct hr_token *t, const struct hr_rundir *r)
 int
 hr_token_init(struct hr_token *t, const struct hr_rundir *r, struct hr_err *err)
 {
-	unsigned char raw[16];
-	size_t i, at = 0;
-
 	t->shown = false;
 	if (r->inherited && take_over(t, r))
 		return 0;
-	if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
-		return hr_err_sys(err, errno, "getrandom");
-	raw[6] = (unsigned char)((raw[6] & 0x0f) | 0x40);
-	raw[8] = (unsigned char)((raw[8] & 0x3f) | 0x80);
-	for (i = 0; i < sizeof(raw); i++) {
-		if (i == 4 || i == 6 || i == 8 || i == 10)
-			t->text[at++] = '-';
-		at += (size_t)snprintf(t->text + at, sizeof(t->text) - at, "%02x", raw[i]);
-	}
-	return 0;
+	return hr_random_uuid(t->text, err);
 }
 
 /* Under another name until its owner is right: nginx may ask at any time. */

@@ -13,6 +13,7 @@
 #include <json-c/json.h>
 
 #include "base/buf.h"
+#include "base/nearest.h"
 #include "base/trust.h"
 #include "supervisor/settings/options.h"
 
@@ -312,50 +313,16 @@ hr_settings_done(struct hr_settings *c)
 	memset(c, 0, sizeof(*c));
 }
 
-/* Edit distance, for keys of up to 63 bytes. */
-static size_t
-key_distance(const char *a, const char *b)
-{
-	size_t row[64], la = strlen(a), lb = strlen(b), i, j;
-
-	if (la > 63 || lb > 63)
-		return SIZE_MAX;
-	for (j = 0; j <= lb; j++)
-		row[j] = j;
-	for (i = 1; i <= la; i++) {
-		size_t corner = row[0];
-
-		row[0] = i;
-		for (j = 1; j <= lb; j++) {
-			size_t up = row[j], best = corner + (a[i - 1] != b[j - 1]);
-
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			if (up + 1 < best)
-				best = up + 1;
-			corner = up;
-			row[j] = best;
-		}
-	}
-	return row[lb];
-}
-
 static int
 unknown_key(const char *key, struct hr_err *err)
 {
-	const char *nearest = NULL;
-	size_t best = SIZE_MAX, i;
+	const char *keys[SETTINGS], *nearest;
+	size_t i;
 
-	for (i = 0; i < SETTINGS; i++) {
-		size_t d = key_distance(key, settings[i].key);
-
-		if (d < best) {
-			best = d;
-			nearest = settings[i].key;
-		}
-	}
-	/* more than a third wrong is another word */
-	if (nearest != NULL && best <= strlen(nearest) / 3 + 1)
+	for (i = 0; i < SETTINGS; i++)
+		keys[i] = settings[i].key;
+	nearest = hr_nearest(key, keys, SETTINGS);
+	if (nearest != NULL)
 		return hr_err_set(
 		    err, HR_E_INVAL, "unknown key \"%.64s\"; did you mean \"%s\"?", key, nearest);
 	return hr_err_set(err, HR_E_INVAL, "unknown key \"%.64s\"", key);

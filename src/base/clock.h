@@ -1,0 +1,14 @@
+/* hr_clock: what time it is. Neither clock can fail on Linux. */
+#ifndef HR_BASE_CLOCK_H
+#define HR_BASE_CLOCK_H
+
+#include <stdint.h>
+
+#define HR_NS_PER_S 1000000000
+
+int64_t hr_now_ms(void); /* CLOCK_MONOTONIC, for how long things take */
+int64_t hr_now_ns(void);
+int64_t hr_wall_ms(void); /* CLOCK_REALTIME, since 1970, for what people read */
+int64_t hr_wall_ns(void);
+
+#endif
