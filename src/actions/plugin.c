@@ -227,10 +227,10 @@ hr_plugin_perform(const struct hr_action_env *env, int fd, const char *type,
 static const char *
 custom_type(struct json_object *action, size_t *ret_len)
 {
-	struct json_object *type = NULL;
+	struct json_object *type = hr_json_typed_at(action, "action", HR_PY_STR);
 	const char *name;
 
-	if (!json_object_object_get_ex(action, "action", &type) || hr_json_type(type) != HR_PY_STR)
+	if (type == NULL)
 		return NULL;
 	name = hr_json_str(type, ret_len);
 	return type_fits(name, *ret_len) && hr_action_class(name, *ret_len) == NULL ? name : NULL;
@@ -251,7 +251,7 @@ hr_plugin_takes(const char *run_dir, struct json_object *action)
 bool
 hr_plugin_custom(const struct hr_action_env *env, struct json_object *action, struct hr_answer *ret)
 {
-	struct json_object *timeout = NULL;
+	struct json_object *timeout;
 	double limit_s = 0;
 	const char *name;
 	char text[TYPE_MAX + 1];
@@ -266,8 +266,8 @@ hr_plugin_custom(const struct hr_action_env *env, struct json_object *action, st
 		return false;
 	memcpy(text, name, len);
 	text[len] = '\0';
-	if (json_object_object_get_ex(action, "timeout", &timeout) &&
-	    (hr_json_type(timeout) == HR_PY_INT || hr_json_type(timeout) == HR_PY_FLOAT))
+	timeout = hr_json_at(action, "timeout");
+	if (hr_json_type(timeout) == HR_PY_INT || hr_json_type(timeout) == HR_PY_FLOAT)
 		limit_s = json_object_get_double(timeout);
 	hr_plugin_perform(env, fd, text, action, limit_s, ret);
 	hr_fd_close(&fd);

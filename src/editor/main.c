@@ -48,15 +48,6 @@ read_request(struct json_object **ret)
 	return -1;
 }
 
-static struct json_object *
-member(struct json_object *args, const char *name)
-{
-	struct json_object *v = NULL;
-
-	(void)json_object_object_get_ex(args, name, &v);
-	return v;
-}
-
 /* The text of the file as the editor reads it. False: there is none. */
 static bool
 read_text(struct json_object *path, struct hr_buf *text)
@@ -101,7 +92,7 @@ put_text(struct hr_buf *b, const char *name, const struct hr_buf *text)
 static void
 put_change(struct hr_buf *b, struct json_object *args, const struct hr_buf *before)
 {
-	struct json_object *command = member(args, "command"), *path = member(args, "path");
+	struct json_object *command = hr_json_at(args, "command"), *path = hr_json_at(args, "path");
 	bool create = hr_json_str_is(command, "create"), view = hr_json_str_is(command, "view");
 	struct hr_buf after, name;
 	const char *p;
@@ -150,13 +141,13 @@ answer(struct json_object *args, enum hr_edit_result r, const struct hr_buf *tex
 static int
 run(const struct hr_editor *e, struct json_object *args)
 {
-	struct json_object *command = member(args, "command");
-	struct hr_edit q = {.path = member(args, "path"),
-	    .file_text = member(args, "file_text"),
-	    .old_str = member(args, "old_str"),
-	    .new_str = member(args, "new_str"),
-	    .insert_line = member(args, "insert_line"),
-	    .view_range = member(args, "view_range")};
+	struct json_object *command = hr_json_at(args, "command");
+	struct hr_edit q = {.path = hr_json_at(args, "path"),
+	    .file_text = hr_json_at(args, "file_text"),
+	    .old_str = hr_json_at(args, "old_str"),
+	    .new_str = hr_json_at(args, "new_str"),
+	    .insert_line = hr_json_at(args, "insert_line"),
+	    .view_range = hr_json_at(args, "view_range")};
 	struct hr_buf text, diff, before;
 	enum hr_edit_result r;
 	int ok = -1;

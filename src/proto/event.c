@@ -11,15 +11,6 @@
 #include "proto/pyliteral.h"
 #include "proto/pyrepr.h"
 
-static struct json_object *
-member(struct json_object *d, const char *key)
-{
-	struct json_object *v = NULL;
-
-	(void)json_object_object_get_ex(d, key, &v); /* absent and null are both NULL */
-	return v;
-}
-
 static bool
 has(struct json_object *d, const char *key)
 {
@@ -41,7 +32,7 @@ set(struct json_object *d, const char *key, struct json_object *v, struct hr_buf
 static int
 rename_key(struct json_object *d, const char *from, const char *to, struct hr_buf *why)
 {
-	struct json_object *v = json_object_get(member(d, from));
+	struct json_object *v = json_object_get(hr_json_at(d, from));
 
 	json_object_object_del(d, from);
 	return set(d, to, v, why);
@@ -73,7 +64,7 @@ risk_member(struct json_object *v, int *ret_value)
 static int
 rewrite_risk(struct json_object *args, struct hr_buf *why)
 {
-	struct json_object *v = member(args, "security_risk"), *named;
+	struct json_object *v = hr_json_at(args, "security_risk"), *named;
 	const char *name;
 	int value;
 
@@ -124,7 +115,7 @@ rewrite_translated(struct json_object *args, struct hr_buf *why)
 
 	if (!has(args, "translated_ipython_code"))
 		return 0;
-	code = json_object_get(member(args, "translated_ipython_code"));
+	code = json_object_get(hr_json_at(args, "translated_ipython_code"));
 	json_object_object_del(args, "translated_ipython_code");
 	if (code != NULL && hr_json_type(code) != HR_PY_STR) {
 		hr_buf_addf(why, "'%s' object has no attribute 'startswith'",
@@ -140,7 +131,7 @@ rewrite_translated(struct json_object *args, struct hr_buf *why)
 		}
 	}
 	json_object_put(code);
-	if (r == 0 && hr_json_str_is(member(args, "command"), "view"))
+	if (r == 0 && hr_json_str_is(hr_json_at(args, "command"), "view"))
 		json_object_object_del(args, "command");
 	return r;
 }
@@ -150,7 +141,7 @@ static int
 rewrite_legacy(struct json_object *args, struct hr_buf *why)
 {
 	json_object_object_del(args, "timestamp");
-	if (member(args, "is_confirmed") != NULL) {
+	if (hr_json_at(args, "is_confirmed") != NULL) {
 		if (rename_key(args, "is_confirmed", "confirmation_state", why) < 0)
 			return -1;
 	} else {
@@ -223,11 +214,11 @@ hr_event_bind(
 static int
 check_condensation(const struct hr_event *ev, struct hr_buf *why)
 {
-	bool ids = member(ev->args, "forgotten_event_ids") != NULL;
-	bool range = member(ev->args, "forgotten_events_start_id") != NULL &&
-		     member(ev->args, "forgotten_events_end_id") != NULL;
-	bool summary = member(ev->args, "summary") != NULL;
-	bool offset = member(ev->args, "summary_offset") != NULL;
+	bool ids = hr_json_at(ev->args, "forgotten_event_ids") != NULL;
+	bool range = hr_json_at(ev->args, "forgotten_events_start_id") != NULL &&
+		     hr_json_at(ev->args, "forgotten_events_end_id") != NULL;
+	bool summary = hr_json_at(ev->args, "summary") != NULL;
+	bool offset = hr_json_at(ev->args, "summary_offset") != NULL;
 
 	if (ids != range && summary == offset)
 		return 0;
@@ -284,7 +275,7 @@ take_args(struct json_object *d, struct hr_event *ev, struct hr_buf *why)
 {
 	enum hr_py_type t;
 
-	ev->args = member(d, "args");
+	ev->args = hr_json_at(d, "args");
 	t = hr_json_type(ev->args);
 	if (t == HR_PY_LIST) {
 		hr_buf_adds(why, "pop expected at most 1 argument, got 2");
@@ -303,7 +294,7 @@ take_args(struct json_object *d, struct hr_event *ev, struct hr_buf *why)
 static int
 decode_action(struct json_object *d, struct hr_event *ev, struct hr_buf *why)
 {
-	struct json_object *type = member(d, "action");
+	struct json_object *type = hr_json_at(d, "action");
 	const char *s;
 	size_t len;
 
@@ -333,7 +324,7 @@ check_metadata(struct json_object *d, struct hr_buf *why)
 	enum hr_py_type t;
 
 	if (has(d, "source")) {
-		v = member(d, "source");
+		v = hr_json_at(d, "source");
 		if (!hr_json_str_is(v, "agent") && !hr_json_str_is(v, "user") &&
 		    !hr_json_str_is(v, "environment")) {
 			hr_pyrepr(why, v);
@@ -341,8 +332,8 @@ check_metadata(struct json_object *d, struct hr_buf *why)
 			return -1;
 		}
 	}
-	v = member(d, "llm_metrics");
-	cost = hr_json_type(v) == HR_PY_DICT ? member(v, "accumulated_cost") : NULL;
+	v = hr_json_at(d, "llm_metrics");
+	cost = hr_json_at(v, "accumulated_cost");
 	t = hr_json_type(cost);
 	if ((t == HR_PY_INT || t == HR_PY_FLOAT) && json_object_get_double(cost) < 0) {
 		hr_buf_adds(why, "Total cost cannot be negative.");
@@ -359,9 +350,9 @@ hr_event_decode(struct json_object *d, struct hr_event *ret, struct hr_buf *why)
 	if (has(d, "action")) {
 		if (decode_action(d, &ev, why) < 0 || check_metadata(d, why) < 0)
 			return -1;
-		ev.timeout = member(d, "timeout");
-		ev.id = member(d, "id");
-		ev.timestamp = member(d, "timestamp");
+		ev.timeout = hr_json_at(d, "timeout");
+		ev.id = hr_json_at(d, "id");
+		ev.timestamp = hr_json_at(d, "timestamp");
 		*ret = ev;
 		return 0;
 	}

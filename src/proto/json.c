@@ -358,6 +358,14 @@ hr_json_at(struct json_object *o, const char *name)
 	return v;
 }
 
+struct json_object *
+hr_json_typed_at(struct json_object *o, const char *name, enum hr_py_type type)
+{
+	struct json_object *v = hr_json_at(o, name);
+
+	return hr_json_type(v) == type ? v : NULL;
+}
+
 const char *
 hr_json_text(struct json_object *v)
 {

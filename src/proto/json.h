@@ -72,6 +72,9 @@ const char *hr_json_key(const char *key, struct hr_buf *tmp, size_t *ret_len);
  *
  * A member of o. NULL: o is no object, or has none of that name. */
 struct json_object *hr_json_at(struct json_object *o, const char *name);
+/* The same, of that type. */
+struct json_object *hr_json_typed_at(struct json_object *o, const char *name, enum hr_py_type type);
+
 /* A string, which ends at its first null character; NULL: it is none. */
 const char *hr_json_text(struct json_object *v);
 const char *hr_json_text_at(struct json_object *o, const char *name);

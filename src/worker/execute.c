@@ -110,15 +110,6 @@ validate(struct json_object *body, struct hr_answer *ret)
 	return NULL;
 }
 
-static struct json_object *
-member(struct json_object *action, const char *name)
-{
-	struct json_object *v = NULL;
-
-	(void)json_object_object_get_ex(action, name, &v); /* absent and null are both NULL */
-	return v;
-}
-
 /* An action that only a plugin knows. false: no plugin takes it. The key is known before the plugin
  * is asked: one that waits for the first of its name must not hold a connection meanwhile. */
 static bool
@@ -126,7 +117,7 @@ perform_custom(struct hr_worker *w, const struct hr_request *r, const struct hr_
     struct json_object *action, struct hr_answer *ret)
 {
 	const struct hr_event ev = {
-	    .id = member(action, "id"), .timestamp = member(action, "timestamp")};
+	    .id = hr_json_at(action, "id"), .timestamp = hr_json_at(action, "timestamp")};
 	struct hr_action_env env = *of;
 	struct hr_buf key;
 	bool taken = true;

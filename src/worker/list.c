@@ -219,7 +219,7 @@ list_path(const char *work_dir, struct json_object *path, struct hr_answer *ret)
 void
 hr_handle_list(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
-	struct json_object *body = NULL, *path = NULL;
+	struct json_object *body = NULL, *path;
 	struct hr_json_error e;
 
 	if (hr_worker_body(w, r, HR_JSON_BODY_MAX, ret) < 0)
@@ -228,8 +228,7 @@ hr_handle_list(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 		hr_answer_generic(ret);
 		return;
 	}
-	if (hr_json_type(body) == HR_PY_DICT)
-		(void)json_object_object_get_ex(body, "path", &path); /* absent is null */
+	path = hr_json_at(body, "path");
 	if (hr_json_type(body) != HR_PY_DICT || (path != NULL && hr_json_type(path) != HR_PY_STR))
 		hr_answer_generic(ret);
 	else

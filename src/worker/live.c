@@ -210,14 +210,11 @@ hr_live_object(struct hr_worker *w, const struct hr_request *r, struct hr_answer
 static struct json_object *
 member(struct json_object *body, const char *name, enum hr_py_type type, struct hr_answer *ret)
 {
-	struct json_object *v = NULL;
+	struct json_object *v = hr_json_typed_at(body, name, type);
 
-	if (body == NULL)
-		return NULL;
-	if (json_object_object_get_ex(body, name, &v) && hr_json_type(v) == type)
-		return v;
-	hr_answer_detail(ret, 400, "the body lacks a member, or it is of another type");
-	return NULL;
+	if (v == NULL && body != NULL)
+		hr_answer_detail(ret, 400, "the body lacks a member, or it is of another type");
+	return v;
 }
 
 void

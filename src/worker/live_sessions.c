@@ -153,11 +153,12 @@ check_dir(const struct hr_worker *w, const char *p, size_t len, struct hr_answer
 static bool
 compose(struct hr_worker *w, struct json_object *body, struct hr_buf *text, struct hr_answer *ret)
 {
-	struct json_object *name = NULL, *dir = NULL;
+	struct json_object *name = hr_json_typed_at(body, "name", HR_PY_STR),
+			   *dir = hr_json_at(body, "working_dir");
 	const char *p;
 	size_t len;
 
-	if (!json_object_object_get_ex(body, "name", &name) || hr_json_type(name) != HR_PY_STR) {
+	if (name == NULL) {
 		hr_answer_detail(ret, 400, "the body lacks a member, or it is of another type");
 		return false;
 	}
@@ -167,7 +168,7 @@ compose(struct hr_worker *w, struct json_object *body, struct hr_buf *text, stru
 		return false;
 	}
 	hr_buf_add(text, p, len);
-	if (!json_object_object_get_ex(body, "working_dir", &dir) || dir == NULL)
+	if (dir == NULL)
 		return true;
 	p = hr_json_type(dir) == HR_PY_STR ? hr_json_str(dir, &len) : "";
 	if (p[0] != '/' || memchr(p, '\0', len) != NULL) {

@@ -17,9 +17,9 @@
 static bool
 text_member(struct json_object *server, const char *key, const char **ret, size_t *ret_len)
 {
-	struct json_object *v = NULL;
+	struct json_object *v = hr_json_typed_at(server, key, HR_PY_STR);
 
-	if (!json_object_object_get_ex(server, key, &v) || hr_json_type(v) != HR_PY_STR)
+	if (v == NULL)
 		return false;
 	*ret = hr_json_str(v, ret_len);
 	hr_utf8_strip(ret, ret_len);
@@ -69,7 +69,6 @@ env_fits(struct json_object *env)
 static bool
 server_fits(struct json_object *server)
 {
-	struct json_object *args = NULL, *env = NULL;
 	const char *p;
 	size_t len;
 
@@ -77,9 +76,7 @@ server_fits(struct json_object *server)
 	    !name_fits(p, len) || !text_member(server, "command", &p, &len) ||
 	    memchr(p, ' ', len) != NULL)
 		return false;
-	(void)json_object_object_get_ex(server, "args", &args); /* absent is null */
-	(void)json_object_object_get_ex(server, "env", &env);
-	return args_fit(args) && env_fits(env);
+	return args_fit(hr_json_at(server, "args")) && env_fits(hr_json_at(server, "env"));
 }
 
 /* {"action": TYPE, "args": {"servers": body}} */

@@ -55,10 +55,7 @@ hr_ready_ask(struct hr_worker *w, int timeout_ms, struct hr_channel_answer *ret,
 static bool
 says_ready(struct json_object *v)
 {
-	struct json_object *status = NULL;
-
-	return hr_json_type(v) == HR_PY_DICT && json_object_object_get_ex(v, "status", &status) &&
-	       hr_json_str_is(status, "ready");
+	return hr_json_str_is(hr_json_at(v, "status"), "ready");
 }
 
 /* Its keeper says whether the default shell does. Why not; "": it does. */
@@ -89,12 +86,11 @@ put_reason(struct json_object *v, const struct hr_buf *why)
 static void
 correct(struct json_object *v, const struct hr_buf *why)
 {
-	struct json_object *components = NULL, *session = NULL;
+	struct json_object *session = hr_json_at(hr_json_at(v, "components"), "session");
 
 	json_object_object_add(v, "status", json_object_new_string("not ready"));
 	put_reason(v, why);
-	if (!json_object_object_get_ex(v, "components", &components) ||
-	    !json_object_object_get_ex(components, "session", &session))
+	if (session == NULL)
 		return;
 	json_object_object_add(session, "state", json_object_new_string("not answering"));
 	put_reason(session, why);

@@ -44,17 +44,6 @@ is_mine(const struct hr_cell *c, const struct hr_wire_message *m)
 	return c->id[0] != '\0' && strcmp(m->parent_id, c->id) == 0;
 }
 
-static struct json_object *
-member(struct json_object *o, const char *key, enum hr_py_type type)
-{
-	struct json_object *v = NULL;
-
-	if (hr_json_type(o) != HR_PY_DICT || !json_object_object_get_ex(o, key, &v) ||
-	    hr_json_type(v) != type)
-		return NULL;
-	return v;
-}
-
 static void
 add_text(struct hr_cell *c, const char *p, size_t len)
 {
@@ -111,10 +100,10 @@ add_image(struct hr_cell *c, struct json_object *v)
 static void
 add_display(struct hr_cell *c, struct json_object *content)
 {
-	struct json_object *data = member(content, "data", HR_PY_DICT), *image;
+	struct json_object *data = hr_json_typed_at(content, "data", HR_PY_DICT), *image;
 
-	image = member(data, "image/png", HR_PY_STR);
-	add_string(c, member(data, "text/plain", HR_PY_STR));
+	image = hr_json_typed_at(data, "image/png", HR_PY_STR);
+	add_string(c, hr_json_typed_at(data, "text/plain", HR_PY_STR));
 	if (image != NULL) {
 		c->has_text = true; /* of a picture nobody says that there was no output */
 		add_image(c, image);
@@ -124,7 +113,7 @@ add_display(struct hr_cell *c, struct json_object *content)
 static void
 add_error(struct hr_cell *c, struct json_object *content)
 {
-	struct json_object *lines = member(content, "traceback", HR_PY_LIST), *line;
+	struct json_object *lines = hr_json_typed_at(content, "traceback", HR_PY_LIST), *line;
 	size_t i;
 
 	add_text(c, "", 0);
@@ -146,12 +135,12 @@ hr_cell_output(struct hr_cell *c, const struct hr_wire_message *m)
 	if (!is_mine(c, m))
 		return;
 	if (strcmp(m->type, "status") == 0) {
-		state = member(m->content, "execution_state", HR_PY_STR);
+		state = hr_json_typed_at(m->content, "execution_state", HR_PY_STR);
 		c->idle = c->idle || (state != NULL && hr_json_str_is(state, "idle"));
 	} else if (c->failed) {
 		return;
 	} else if (strcmp(m->type, "stream") == 0) {
-		add_string(c, member(m->content, "text", HR_PY_STR));
+		add_string(c, hr_json_typed_at(m->content, "text", HR_PY_STR));
 	} else if (strcmp(m->type, "execute_result") == 0 || strcmp(m->type, "display_data") == 0) {
 		add_display(c, m->content);
 	} else if (strcmp(m->type, "error") == 0) {
@@ -163,13 +152,14 @@ hr_cell_output(struct hr_cell *c, const struct hr_wire_message *m)
 static bool
 asks_exit(struct json_object *content)
 {
-	struct json_object *payload = member(content, "payload", HR_PY_LIST), *p, *source, *keep;
+	struct json_object *payload = hr_json_typed_at(content, "payload", HR_PY_LIST), *p, *source,
+			   *keep;
 	size_t i;
 
 	for (i = 0; payload != NULL && i < json_object_array_length(payload); i++) {
 		p = json_object_array_get_idx(payload, i);
-		source = member(p, "source", HR_PY_STR);
-		keep = member(p, "keepkernel", HR_PY_BOOL);
+		source = hr_json_typed_at(p, "source", HR_PY_STR);
+		keep = hr_json_typed_at(p, "keepkernel", HR_PY_BOOL);
 		if (source != NULL && hr_json_str_is(source, "ask_exit") &&
 		    (keep == NULL || !json_object_get_boolean(keep)))
 			return true;
@@ -184,7 +174,7 @@ hr_cell_reply(struct hr_cell *c, const struct hr_wire_message *m)
 
 	if (!is_mine(c, m))
 		return;
-	status = member(m->content, "status", HR_PY_STR);
+	status = hr_json_typed_at(m->content, "status", HR_PY_STR);
 	c->aborted = status != NULL && hr_json_str_is(status, "aborted");
 	c->exiting = asks_exit(m->content);
 	c->replied = true;

@@ -142,21 +142,21 @@ job_find(struct hr_job_list *list, const struct hr_act_request *req)
 static const char *
 job_read(struct hr_job *job, const struct hr_act_request *req)
 {
-	struct json_object *args = NULL, *code = NULL, *extra = NULL, *timeout = NULL;
+	struct json_object *args, *code, *extra = NULL, *timeout;
 	struct hr_json_error e;
 	struct hr_buf why;
 
 	if (hr_json_decode(req->action.p, req->action.len, &job->action, &e) != 0 ||
-	    hr_json_type(job->action) != HR_PY_DICT ||
-	    !json_object_object_get_ex(job->action, "args", &args) ||
-	    hr_json_type(args) != HR_PY_DICT)
+	    (args = hr_json_typed_at(job->action, "args", HR_PY_DICT)) == NULL)
 		return "the action cannot be read";
-	if (!json_object_object_get_ex(args, "code", &code) || hr_json_type(code) != HR_PY_STR)
+	code = hr_json_typed_at(args, "code", HR_PY_STR);
+	if (code == NULL)
 		return "the code of a cell must be a string";
 	job->code = hr_json_str(code, &job->code_len);
 	job->include_extra =
 	    !json_object_object_get_ex(args, "include_extra", &extra) || hr_py_truthy(extra);
-	if (!json_object_object_get_ex(job->action, "timeout", &timeout) || timeout == NULL)
+	timeout = hr_json_at(job->action, "timeout");
+	if (timeout == NULL)
 		return NULL;
 	hr_buf_init(&why, 1024);
 	job->limited = hr_py_float(timeout, &job->timeout_s, &why) == 0;

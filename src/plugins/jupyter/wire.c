@@ -193,16 +193,6 @@ object_of(zmq_msg_t *m)
 	return NULL;
 }
 
-static const char *
-member_text(struct json_object *o, const char *key)
-{
-	struct json_object *v = NULL;
-
-	if (o == NULL || !json_object_object_get_ex(o, key, &v) || hr_json_type(v) != HR_PY_STR)
-		return "";
-	return json_object_get_string(v);
-}
-
 int
 hr_wire_receive(
     const struct hr_wire *w, void *sock, struct hr_wire_message *ret, struct hr_err *err)
@@ -226,8 +216,8 @@ hr_wire_receive(
 		hr_wire_message_done(&m);
 		return hr_err_set(err, HR_E_PROTO, "a message that the kernel did not send");
 	}
-	m.type = member_text(m.header, "msg_type");
-	m.parent_id = member_text(m.parent, "msg_id");
+	m.type = hr_json_text_or(m.header, "msg_type", "");
+	m.parent_id = hr_json_text_or(m.parent, "msg_id", "");
 	*ret = m;
 	return 1;
 }

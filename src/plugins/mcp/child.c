@@ -151,7 +151,7 @@ initialized(void *arg, struct json_object *result, struct json_object *error, co
 		return;
 	}
 	(void)snprintf(
-	    why, sizeof(why), "it refuses to start: %.120s", mcp_member_text(error, "message"));
+	    why, sizeof(why), "it refuses to start: %.120s", hr_json_text_or(error, "message", ""));
 	c->refused = true;
 	child_failed(c, why);
 }
@@ -196,7 +196,7 @@ take_notification(struct mcp_child *c, const char *method, struct json_object *p
 	struct mcp_pending *p;
 
 	if (strcmp(method, "notifications/progress") == 0) {
-		p = pending_find(c, mcp_member(params, "progressToken"));
+		p = pending_find(c, hr_json_at(params, "progressToken"));
 		if (p != NULL && p->progress)
 			mcp_call_progress(p->arg, params);
 	} else if (strcmp(method, "notifications/message") == 0 ||
@@ -210,15 +210,15 @@ take_notification(struct mcp_child *c, const char *method, struct json_object *p
 static void
 take_message(struct mcp_child *c, struct json_object *m)
 {
-	struct json_object *id = mcp_member(m, "id"), *result = mcp_member(m, "result"),
-			   *error = mcp_member(m, "error");
-	const char *method = mcp_member_text(m, "method");
+	struct json_object *id = hr_json_at(m, "id"), *result = hr_json_at(m, "result"),
+			   *error = hr_json_at(m, "error");
+	const char *method = hr_json_text_or(m, "method", "");
 	struct mcp_pending *p;
 
 	if (method[0] != '\0' && id != NULL) {
 		answer_request(c, id, method);
 	} else if (method[0] != '\0') {
-		take_notification(c, method, mcp_member(m, "params"));
+		take_notification(c, method, hr_json_at(m, "params"));
 	} else {
 		p = pending_find(c, id);
 		if (p != NULL && (result != NULL || error != NULL))
@@ -354,7 +354,7 @@ static char **
 environment_of(const struct mcp_child *c)
 {
 	static const char *const passed[] = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"};
-	struct json_object *env = mcp_member(c->config, "env");
+	struct json_object *env = hr_json_at(c->config, "env");
 	size_t room = sizeof(passed) / sizeof(passed[0]), n = 0, i;
 	char **list;
 
@@ -364,7 +364,7 @@ environment_of(const struct mcp_child *c)
 	for (i = 0; list != NULL && i < sizeof(passed) / sizeof(passed[0]); i++) {
 		const char *value = getenv(passed[i]);
 
-		if (value != NULL && mcp_member(env, passed[i]) == NULL &&
+		if (value != NULL && hr_json_at(env, passed[i]) == NULL &&
 		    asprintf(&list[n], "%s=%s", passed[i], value) >= 0)
 			n++;
 	}
@@ -383,7 +383,7 @@ environment_of(const struct mcp_child *c)
 static int
 child_spawn(struct mcp_child *c, int in, int out, struct hr_err *err)
 {
-	struct json_object *args = mcp_member(c->config, "args");
+	struct json_object *args = hr_json_at(c->config, "args");
 	const struct hr_spawn_fd fds[] = {
 	    {in, STDIN_FILENO}, {out, STDOUT_FILENO}, {STDERR_FILENO, STDERR_FILENO}};
 	const char *argv[ARGS_MAX + 2];
@@ -393,7 +393,7 @@ child_spawn(struct mcp_child *c, int in, int out, struct hr_err *err)
 
 	if (env == NULL)
 		return hr_err_nomem(err);
-	argv[n++] = mcp_member_text(c->config, "command");
+	argv[n++] = hr_json_text_or(c->config, "command", "");
 	for (i = 0; args != NULL && i < json_object_array_length(args) && i < ARGS_MAX; i++)
 		argv[n++] = json_object_get_string(json_object_array_get_idx(args, i));
 	argv[n] = NULL;
@@ -508,7 +508,7 @@ mcp_child_request(struct mcp_child *c, const char *method, struct json_object *p
 	if (params != NULL && json_object_deep_copy(params, &copy, NULL) == 0) {
 		/* tokens of two clients may be the same: to the server it is our number */
 		if (progress)
-			(void)json_object_object_add(mcp_member(copy, "_meta"), "progressToken",
+			(void)json_object_object_add(hr_json_at(copy, "_meta"), "progressToken",
 			    json_object_new_int64(p->id));
 		(void)json_object_object_add(m, "params", copy);
 	}
@@ -536,7 +536,7 @@ mcp_child_new(struct mcp_hub *hub, struct json_object *config)
 	TAILQ_INIT(&c->pending);
 	c->hub = hub;
 	c->config = config;
-	c->name = mcp_member_text(config, "name");
+	c->name = hr_json_text_or(config, "name", "");
 	c->timer = evtimer_new(hub->base, child_late, c);
 	if (c->timer == NULL) {
 		free(c);

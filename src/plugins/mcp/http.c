@@ -143,8 +143,9 @@ read_message(struct evhttp_request *req)
 
 	if (p == NULL || hr_json_decode(p, len, &m, &e) != 0)
 		return NULL;
-	if (hr_json_type(m) == HR_PY_DICT && strcmp(mcp_member_text(m, "jsonrpc"), "2.0") == 0 &&
-	    (mcp_member_text(m, "method")[0] != '\0' || mcp_member(m, "id") != NULL))
+	if (hr_json_type(m) == HR_PY_DICT &&
+	    strcmp(hr_json_text_or(m, "jsonrpc", ""), "2.0") == 0 &&
+	    (hr_json_text_or(m, "method", "")[0] != '\0' || hr_json_at(m, "id") != NULL))
 		return m;
 	json_object_put(m);
 	return NULL;
@@ -270,7 +271,7 @@ shttp_post(struct mcp_hub *hub, struct evhttp_request *req)
 		send_detail(req, 400, "Could not parse message");
 		return;
 	}
-	if (strcmp(mcp_member_text(m, "method"), "initialize") == 0) {
+	if (strcmp(hr_json_text_or(m, "method", ""), "initialize") == 0) {
 		s = mcp_session_new(hub, true);
 		if (s == NULL)
 			send_detail(req, 503, "Service Unavailable");
@@ -280,7 +281,7 @@ shttp_post(struct mcp_hub *hub, struct evhttp_request *req)
 	if (s != NULL) {
 		(void)evhttp_add_header(
 		    evhttp_request_get_output_headers(req), "mcp-session-id", s->id);
-		if (mcp_member_text(m, "method")[0] == '\0' || mcp_member(m, "id") == NULL) {
+		if (hr_json_text_or(m, "method", "")[0] == '\0' || hr_json_at(m, "id") == NULL) {
 			(void)mcp_rpc_message(s, m, NULL);
 			send_plain(req, 202, "Accepted", "");
 		} else {

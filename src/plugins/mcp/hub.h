@@ -155,9 +155,5 @@ struct mcp_hub {
 
 /* Text of a value on one line, borrowed from it. */
 const char *mcp_text(struct json_object *v);
-/* A member of an object; NULL if there is none, if it is null or v is no object. */
-struct json_object *mcp_member(struct json_object *v, const char *key);
-/* A member that is a string, or "". */
-const char *mcp_member_text(struct json_object *v, const char *key);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "plugins/mcp/hub.h"
+#include "proto/json.h"
 
 #define LIST_LIMIT_S 30
 #define METHOD_NOT_FOUND (-32601)
@@ -248,8 +249,8 @@ list_finish(struct mcp_call *call)
 
 			if (prefix && json_object_is_type(item, json_type_object))
 				(void)json_object_object_add(item, label,
-				    prefixed(
-					part->child->name, label, mcp_member_text(item, label)));
+				    prefixed(part->child->name, label,
+					hr_json_text_or(item, label, "")));
 			(void)json_object_array_add(all, json_object_get(item));
 		}
 	}
@@ -285,7 +286,7 @@ remember_tools(struct mcp_part *part)
 
 	for (i = 0; i < json_object_array_length(part->items); i++)
 		(void)json_object_object_add(names,
-		    mcp_member_text(json_object_array_get_idx(part->items, i), "name"),
+		    hr_json_text_or(json_object_array_get_idx(part->items, i), "name", ""),
 		    json_object_new_boolean(1));
 	json_object_put(part->child->tools);
 	part->child->tools = names;
@@ -296,8 +297,8 @@ list_page(void *arg, struct json_object *result, struct json_object *error, cons
 {
 	struct mcp_part *part = arg;
 	struct mcp_call *call = part->call;
-	struct json_object *items = mcp_member(result, call->method->items), *cursor;
-	struct json_object *code = mcp_member(error, "code");
+	struct json_object *items = hr_json_at(result, call->method->items), *cursor;
+	struct json_object *code = hr_json_at(error, "code");
 	size_t i;
 
 	part->pending = NULL;
@@ -305,7 +306,7 @@ list_page(void *arg, struct json_object *result, struct json_object *error, cons
 		for (i = 0; i < json_object_array_length(items); i++)
 			(void)json_object_array_add(
 			    part->items, json_object_get(json_object_array_get_idx(items, i)));
-	cursor = mcp_member(result, "nextCursor");
+	cursor = hr_json_at(result, "nextCursor");
 	if (cursor != NULL)
 		list_ask(part, cursor);
 	if (part->pending != NULL)
@@ -313,8 +314,8 @@ list_page(void *arg, struct json_object *result, struct json_object *error, cons
 	if (failure != NULL)
 		(void)snprintf(part->failure, sizeof(part->failure), "%s", failure);
 	else if (error != NULL && json_object_get_int(code) != METHOD_NOT_FOUND)
-		(void)snprintf(
-		    part->failure, sizeof(part->failure), "%s", mcp_member_text(error, "message"));
+		(void)snprintf(part->failure, sizeof(part->failure), "%s",
+		    hr_json_text_or(error, "message", ""));
 	if (call->method == &methods[0] && part->failure[0] == '\0')
 		remember_tools(part);
 	if (--call->left == 0)
@@ -368,7 +369,8 @@ answered(void *arg, struct json_object *result, struct json_object *error, const
 		reply_result(call->session, call->reply, call->id, json_object_get(result));
 	} else if (call->method->kind == RPC_TOOL) {
 		reply_result(call->session, call->reply, call->id,
-		    tool_failure(failure != NULL ? failure : mcp_member_text(error, "message")));
+		    tool_failure(
+			failure != NULL ? failure : hr_json_text_or(error, "message", "")));
 	} else if (failure != NULL) {
 		reply_error(call->session, call->reply, call->id, 0, failure);
 	} else {
@@ -405,7 +407,7 @@ owner(struct mcp_hub *hub, const struct mcp_method *method, const char *value,
 			continue;
 		if (best == NULL)
 			best = c;
-		if (method->kind == RPC_TOOL && mcp_member(c->tools, from + len + 1) != NULL) {
+		if (method->kind == RPC_TOOL && hr_json_at(c->tools, from + len + 1) != NULL) {
 			best = c;
 			break;
 		}
@@ -430,7 +432,7 @@ static void
 ask_one(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,
     const struct mcp_method *method, struct json_object *params)
 {
-	const char *value = mcp_member_text(params, method->label);
+	const char *value = hr_json_text_or(params, method->label, "");
 	struct json_object *mine = NULL, *rest = NULL, *meta;
 	struct mcp_child *c = owner(s->hub, method, value, &rest);
 	struct mcp_call *call;
@@ -454,8 +456,8 @@ ask_one(struct mcp_session *s, struct evhttp_request *req, struct json_object *i
 		mine = json_object_new_object();
 	(void)json_object_object_add(mine, method->label, rest);
 	if (call != NULL) {
-		meta = mcp_member(mine, "_meta");
-		call->token = json_object_get(mcp_member(meta, "progressToken"));
+		meta = hr_json_at(mine, "_meta");
+		call->token = json_object_get(hr_json_at(meta, "progressToken"));
 		call->parts[0].call = call;
 		call->parts[0].child = c;
 		call->parts[0].pending = mcp_child_request(
@@ -473,7 +475,7 @@ initialize(struct mcp_session *s, struct evhttp_request *req, struct json_object
     struct json_object *params)
 {
 	static const char *const known[] = {"2025-06-18", "2025-03-26", "2024-11-05"};
-	const char *wanted = mcp_member_text(params, "protocolVersion"), *version = known[0];
+	const char *wanted = hr_json_text_or(params, "protocolVersion", ""), *version = known[0];
 	struct json_object *result, *info;
 	char name[40];
 	size_t i;
@@ -527,7 +529,7 @@ take_request(struct mcp_session *s, struct evhttp_request *req, struct json_obje
 static void
 take_notification(struct mcp_session *s, const char *method, struct json_object *params)
 {
-	struct json_object *id = mcp_member(params, "requestId");
+	struct json_object *id = hr_json_at(params, "requestId");
 	struct mcp_call *call;
 
 	if (strcmp(method, "notifications/initialized") == 0)
@@ -546,8 +548,8 @@ take_notification(struct mcp_session *s, const char *method, struct json_object 
 bool
 mcp_rpc_message(struct mcp_session *s, struct json_object *message, struct evhttp_request *req)
 {
-	const char *method = mcp_member_text(message, "method");
-	struct json_object *id = mcp_member(message, "id"), *params = mcp_member(message, "params");
+	const char *method = hr_json_text_or(message, "method", "");
+	struct json_object *id = hr_json_at(message, "id"), *params = hr_json_at(message, "params");
 
 	if (method[0] == '\0')
 		return false; /* an answer to nothing that we asked */

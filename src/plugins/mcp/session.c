@@ -24,26 +24,6 @@ mcp_text(struct json_object *v)
 	return text != NULL ? text : "null";
 }
 
-struct json_object *
-mcp_member(struct json_object *v, const char *key)
-{
-	struct json_object *m = NULL;
-
-	if (v == NULL || !json_object_is_type(v, json_type_object) ||
-	    !json_object_object_get_ex(v, key, &m))
-		return NULL;
-	return m;
-}
-
-const char *
-mcp_member_text(struct json_object *v, const char *key)
-{
-	struct json_object *m = mcp_member(v, key);
-
-	return m != NULL && json_object_is_type(m, json_type_string) ? json_object_get_string(m)
-								     : "";
-}
-
 static void
 session_ping(evutil_socket_t fd, short what, void *arg)
 {

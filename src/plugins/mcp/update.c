@@ -200,11 +200,11 @@ env_of(struct json_object *v)
 struct json_object *
 mcp_normal_config(struct json_object *entry)
 {
-	const char *name = mcp_member_text(entry, "name"),
-		   *command = mcp_member_text(entry, "command");
+	const char *name = hr_json_text_or(entry, "name", ""),
+		   *command = hr_json_text_or(entry, "command", "");
 	struct json_object *n = json_object_new_object(),
-			   *args = args_of(mcp_member(entry, "args")),
-			   *env = env_of(mcp_member(entry, "env"));
+			   *args = args_of(hr_json_at(entry, "args")),
+			   *env = env_of(hr_json_at(entry, "env"));
 
 	if (n != NULL && name[0] != '\0' && command[0] != '\0' && args != NULL && env != NULL) {
 		(void)json_object_object_add(n, "name", stripped(name, strlen(name)));
@@ -251,7 +251,7 @@ normal_list(struct json_object *servers)
 			json_object_put(all);
 			return NULL;
 		}
-		(void)json_object_object_add(all, mcp_member_text(config, "name"), config);
+		(void)json_object_object_add(all, hr_json_text_or(config, "name", ""), config);
 	}
 	return all;
 }
@@ -430,7 +430,7 @@ apply(struct mcp_update *u, const struct hr_act_request *req)
 	struct hr_buf body;
 
 	if (hr_json_decode(req->action.p, req->action.len, &action, &e) == 0)
-		configs = normal_list(mcp_member(mcp_member(action, "args"), "servers"));
+		configs = normal_list(hr_json_at(hr_json_at(action, "args"), "servers"));
 	if (configs == NULL) {
 		hr_buf_init(&body, 200);
 		hr_buf_adds(&body,
