@@ -280,10 +280,19 @@ put_options(struct hr_buf *b, const struct cli_option *o)
 	}
 }
 
-static int
-help_of(const struct cli_command *cmd)
+static void
+put_setting(void *arg, const char *key, const char *help)
 {
-	struct hr_buf b;
+	struct hr_buf *b = arg;
+
+	hr_buf_addf(b, "  %-30s %s\n", key, help);
+}
+
+/* c: with a configuration, where a kind was named; NULL. */
+static int
+help_of(const struct cli_command *cmd, const struct cli *c)
+{
+	struct hr_buf b, own;
 	int rc;
 
 	hr_buf_init(&b, 1 << 20);
@@ -291,6 +300,11 @@ help_of(const struct cli_command *cmd)
 	    *cmd->args != '\0' ? " " : "", cmd->args, cmd->help);
 	put_options(&b, cmd->options);
 	put_options(&b, cli_common);
+	hr_buf_init(&own, 1 << 20);
+	if (c != NULL && hr_config_options(c->config, c->env, put_setting, &own, NULL) == 0 &&
+	    own.len > 0)
+		hr_buf_addf(&b, "\nSettings of this kind (--set KEY=VALUE):\n%s", hr_buf_str(&own));
+	hr_buf_done(&own);
 	rc = cli_out(hr_buf_str(&b), b.len);
 	hr_buf_done(&b);
 	return rc;
@@ -351,6 +365,16 @@ state_directory(const char *const *env)
 	return asprintf(&dir, "/tmp/handrail-%ld", (long)getuid()) < 0 ? NULL : dir;
 }
 
+/* Before loading, so that the file may have a section of it, and after that, which has less to say.
+ */
+static int
+set_kind(struct cli *c, const struct cli_args *a, struct hr_error *err)
+{
+	const char *kind = cli_value(a, 'r');
+
+	return kind != NULL ? hr_config_set(c->config, "core.runtime", kind, err) : 0;
+}
+
 static int
 load_config(struct cli *c, const struct cli_args *a)
 {
@@ -362,8 +386,9 @@ load_config(struct cli *c, const struct cli_args *a)
 	if (cli_value(a, 'c') != NULL && access(cli_value(a, 'c'), R_OK) != 0)
 		return cli_usage("--config-file %s: %s", cli_value(a, 'c'), strerror(errno));
 	c->config = hr_config_new(&err);
-	if (c->config == NULL ||
-	    hr_config_load(c->config, cli_value(a, 'c'), c->env, note, c, &err) != 0)
+	if (c->config == NULL || set_kind(c, a, &err) != 0 ||
+	    hr_config_load(c->config, cli_value(a, 'c'), c->env, note, c, &err) != 0 ||
+	    set_kind(c, a, &err) != 0)
 		return cli_fail(&err);
 	while ((pair = cli_next(a, 's', &at)) != NULL) {
 		eq = strchr(pair, '=');
@@ -376,9 +401,6 @@ load_config(struct cli *c, const struct cli_args *a)
 			return CLI_USAGE;
 		}
 	}
-	if (cli_value(a, 'r') != NULL &&
-	    hr_config_set(c->config, "core.runtime", cli_value(a, 'r'), &err) != 0)
-		return cli_fail(&err);
 	return CLI_OK;
 }
 
@@ -387,9 +409,9 @@ run_command(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 {
 	int rc;
 
-	if (cli_value(a, 'h') != NULL)
-		return help_of(cmd);
-	if (a->argc < cmd->min)
+	if (cli_value(a, 'h') != NULL && cli_value(a, 'r') == NULL)
+		return help_of(cmd, NULL);
+	if (a->argc < cmd->min && cli_value(a, 'h') == NULL)
 		return cli_usage("usage: handrail %s [OPTION]...%s%s", cmd->name,
 		    *cmd->args != '\0' ? " " : "", cmd->args);
 	if (cmd->max >= 0 && a->argc > cmd->max)
@@ -404,6 +426,8 @@ run_command(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 	if (c->state_dir == NULL)
 		return cli_usage("out of memory");
 	rc = load_config(c, a);
+	if (rc == CLI_OK && cli_value(a, 'h') != NULL)
+		return help_of(cmd, c);
 	return rc == CLI_OK ? cmd->run(c, a) : rc;
 }
 

@@ -34,6 +34,10 @@ struct hr_backend_host {
 	 * it can be ended if this process dies before it is ready. A second call is of no effect;
 	 * the first may be in a forked child, before that is what is recorded. */
 	void (*begun)(void *arg);
+	/* hr_config_text() and its like, for a shared object that is not linked to the library. */
+	const char *(*config_text)(const struct hr_config *c, const char *key);
+	long long (*config_int)(const struct hr_config *c, const char *key);
+	bool (*config_bool)(const struct hr_config *c, const char *key);
 	/* Readable: logs() and events() are to return 0 at once, and tell no more; -1: it never is.
 	 */
 	int stop_fd;
@@ -67,6 +71,25 @@ enum hr_kind_flags {
 	HR_KIND_FINDS = 8,
 };
 
+/* A setting that only this kind has: [NAME] of config.toml, NAME_KEY of the environment, and
+ * "handrail up --set NAME.KEY=VALUE", where NAME is the table's. Read as any other:
+ * host->config_text(host->config, "NAME.KEY"). */
+enum hr_option_type {
+	HR_OPTION_TEXT,
+	HR_OPTION_INT,
+	HR_OPTION_FLOAT,
+	HR_OPTION_BOOL,
+	HR_OPTION_LIST,
+	HR_OPTION_MAP,
+};
+struct hr_backend_option {
+	const char *key;
+	enum hr_option_type type;
+	const char *fallback; /* in JSON; NULL: not set */
+	bool secret;
+	const char *help; /* one line, for "handrail up -r NAME --help" */
+};
+
 /* open, free and connect are required; NULL elsewhere means that it is done over the server, or
  * that this kind cannot do it. Each int is 0, or -1 with *err. */
 struct hr_sandbox_ops {
@@ -77,6 +100,7 @@ struct hr_sandbox_ops {
 	/* What stands before each line of the log that DEBUG_RUNTIME shows, as "[inside container]
 	 * "; NULL: that shows none. */
 	const char *log_prefix;
+	const struct hr_backend_option *options; /* ends with a key of NULL; NULL: none */
 
 	int (*open)(const struct hr_backend_host *h, void **ret_self, struct hr_error *err);
 	void (*free)(void *self);

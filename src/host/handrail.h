@@ -61,7 +61,10 @@ void hr_config_free(struct hr_config *c);              /* NULL: nothing */
  * the current directory; a missing one is no error. env: "NAME=value" texts, NULL-terminated, such
  * as environ; NULL: none. A file ".env" of the current directory adds what env lacks. Files that
  * others can write are left out with a warning, where they are named with an error: see "WHAT IS
- * BELIEVED" in handrail(1). A core.runtime that is a path counts only from hr_config_set(). */
+ * BELIEVED" in handrail(1). A core.runtime that is a path counts only from hr_config_set().
+ *
+ * Settings that only the kind core.runtime has are checked when a sandbox of it is opened, and set
+ * after core.runtime. */
 int hr_config_load(struct hr_config *c, const char *file, const char *const *env, hr_warn_fn *warn,
     void *arg, struct hr_error *err);
 
@@ -72,6 +75,10 @@ int hr_config_set(struct hr_config *c, const char *key, const char *value, struc
 const char *hr_config_text(const struct hr_config *c, const char *key);
 long long hr_config_int(const struct hr_config *c, const char *key);
 bool hr_config_bool(const struct hr_config *c, const char *key);
+/* The settings that only the kind core.runtime has, "SECTION.KEY" with a line of help. */
+typedef void hr_option_fn(void *arg, const char *key, const char *help);
+int hr_config_options(const struct hr_config *c, const char *const *env, hr_option_fn *fn,
+    void *arg, struct hr_error *err);
 /* All of it as JSON, secrets masked; the caller frees. */
 char *hr_config_json(const struct hr_config *c, struct hr_error *err);
 

@@ -3,6 +3,7 @@
 
 #include "host/kind.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void
@@ -43,11 +44,15 @@ hr_kind_open(struct hr_kind *k, const char *name, const struct hr_config *c, con
 	    .log = log_nothing,
 	    .status = log_nothing,
 	    .begun = begin_nothing,
+	    .config_text = hr_config_text,
+	    .config_int = hr_config_int,
+	    .config_bool = hr_config_bool,
 	    .stop_fd = -1,
 	};
 	k->ops = hr_backend_find(name != NULL ? name : HR_KIND_DEFAULT, named, k->host.environ,
 	    &k->module, NULL, NULL, err);
-	if (k->ops != NULL && k->ops->open(&k->host, &k->self, err) == 0)
+	if (k->ops != NULL && hr_config_own(k->config, k->ops->name, k->ops->options, err) == 0 &&
+	    k->ops->open(&k->host, &k->self, err) == 0)
 		return 0;
 	hr_kind_close(k);
 	return -1;
@@ -62,4 +67,22 @@ hr_kind_close(struct hr_kind *k)
 		hr_module_close(&k->module);
 	hr_config_free(k->config);
 	memset(k, 0, sizeof(*k));
+}
+
+int
+hr_config_options(const struct hr_config *c, const char *const *env, hr_option_fn *fn, void *arg,
+    struct hr_error *err)
+{
+	const struct hr_backend_option *o;
+	char key[200];
+	struct hr_kind k;
+
+	if (hr_kind_open(&k, NULL, c, env, NULL, err) != 0)
+		return -1;
+	for (o = k.ops->options; o != NULL && o->key != NULL; o++) {
+		(void)snprintf(key, sizeof(key), "%s.%s", k.ops->name, o->key);
+		fn(arg, key, o->help != NULL ? o->help : "");
+	}
+	hr_kind_close(&k);
+	return 0;
 }

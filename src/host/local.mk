@@ -33,6 +33,7 @@ libhost_la_SOURCES = \
 	%D%/config/finish.c \
 	%D%/config/load.c \
 	%D%/config/mcpconf.c %D%/config/mcpconf.h \
+	%D%/config/own.c \
 	%D%/config/schema.c %D%/config/schema.h \
 	%D%/config/settings.c %D%/config/settings.h \
 	%D%/config/toml.c %D%/config/toml.h \

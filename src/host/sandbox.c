@@ -182,6 +182,9 @@ sandbox_init(struct hr_sandbox *s, const struct hr_config *c, const struct hr_sa
 	    .progress = o->progress != NULL ? host_progress : NULL,
 	    .arg = s,
 	    .begun = host_begun,
+	    .config_text = hr_config_text,
+	    .config_int = hr_config_int,
+	    .config_bool = hr_config_bool,
 	    .stop_fd = -1,
 	};
 	return 0;
@@ -215,8 +218,8 @@ hr_sandbox_open(const struct hr_config *c, const struct hr_sandbox_options *o, s
 	}
 	s->ops = hr_backend_find(name != NULL ? name : HR_KIND_DEFAULT, named, s->host.environ,
 	    &s->module, s->log, s->log_arg, err);
-	if (s->ops == NULL || hr_sandbox_check_env(s, err) != 0 ||
-	    s->ops->open(&s->host, &s->self, err) != 0)
+	if (s->ops == NULL || hr_config_own(s->config, s->ops->name, s->ops->options, err) != 0 ||
+	    hr_sandbox_check_env(s, err) != 0 || s->ops->open(&s->host, &s->self, err) != 0)
 		goto fail;
 	hr_record_done(&recorded);
 	return s;

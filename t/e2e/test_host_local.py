@@ -550,6 +550,45 @@ def kind_of_ones_own():
             thread.join()
 
 
+def settings_of_a_kind():
+    """A kind's own settings: from the file, the environment and the command line, in this order."""
+    with Host() as h:
+        h.env.update(OH_RUNTIME_PLUGIN_PATH=os.path.join(BUILD, "t/host/.libs"))
+        del h.env["RUNTIME"]
+        h.ok("up", "-r", "example")
+
+        def status(text, *argv, **env):
+            with open(h.path("cwd", "config.toml"), "w") as f:
+                f.write(text)
+            h.env.update(env)
+            done = h("run", *argv, "x")
+            for name in env:
+                del h.env[name]
+            return done
+
+        equal(status("").returncode, 7, "the default")
+        said = status("[core]\nruntime = 'example'\n[example]\nstatus = 8\n")
+        equal((said.returncode, said.stderr), (8, ""))
+        said = status("[core]\n[example]\nstatus = 8\n", "-r", "example")
+        equal((said.returncode, said.stderr), (8, ""), "the kind is named on the command line")
+        said = status("[core]\n[example]\nstatus = 8\n")
+        equal((said.returncode, said.stderr), (8, "handrail: Unknown section [example] in config.toml\n"))
+        equal(status("[core]\n[example]\nstatus = 8\n", EXAMPLE_STATUS="9").returncode, 9)
+        argv = ("-r", "example", "--set", "example.status=10")
+        equal(status("[core]\n[example]\nstatus = 8\n", *argv, EXAMPLE_STATUS="9").returncode, 10)
+        for text, argv, what in (
+                ("[core]\n[example]\nstatsu = 8\n", (), 'has no setting "statsu"; is "status" meant?'),
+                ("[core]\n[example]\nstatus = 'x'\n", (), '"status" in [example] is of another type'),
+                ("", ("-r", "example", "--set", "example.x=1"), 'the kind "example" has no setting "x"'),
+                ("", ("-r", "example", "--set", "example.status=x"), "example.status: not of the right type: x"),
+                ("", ("--set", "example.status=1"), 'there is no setting "example.status"')):
+            said = status(text, *argv)
+            equal((said.returncode in (1, 2), what in said.stderr), (True, True), said.stderr)
+        said = h.ok("up", "-r", "example", "--help")
+        equal("  example.status                 what commands end with\n" in said, True, said)
+        equal("example." in h.ok("up", "--help"), False, "without a kind")
+
+
 def main():
     process.become_subreaper()
     tap = Tap()
@@ -557,7 +596,8 @@ def main():
                  bad_variable_leaves_nothing, git_identity, two_sandboxes, server_that_died, server_that_does_not_start,
                  start_that_is_killed, recorded_before_it_runs, own_workspace, files,
                  repository, logs, log_stream, addresses, resources, terminal, wrong_usage, help_and_completion,
-                 settings, mcp_servers, decisions_without_a_server, loadable_backend, kind_of_ones_own):
+                 settings, mcp_servers, decisions_without_a_server, loadable_backend, kind_of_ones_own,
+                 settings_of_a_kind):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

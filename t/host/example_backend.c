@@ -112,10 +112,10 @@ static int
 example_action(void *self, const char *action, char **ret, struct hr_error *err)
 {
 	static const char form[] = "{\"observation\":\"run\",\"content\":\"%zu bytes\","
-				   "\"extras\":{\"metadata\":{\"exit_code\":7}}}";
-	char text[sizeof(form) + 32];
+				   "\"extras\":{\"metadata\":{\"exit_code\":%lld}}}";
+	char text[sizeof(form) + 64];
+	struct example *e = self;
 
-	(void)self;
 	/* a program of this machine, by its path: the kind is one that is here */
 	if (strstr(action, "/handrail-git' changes") != NULL ||
 	    strstr(action, "/handrail-git changes") != NULL)
@@ -123,7 +123,8 @@ example_action(void *self, const char *action, char **ret, struct hr_error *err)
 		    "{\"observation\":\"run\",\"content\":\"[{\\\"status\\\":\\\"M\\\","
 		    "\\\"path\\\":\\\"a\\\"}]\",\"extras\":{\"metadata\":{\"exit_code\":0}}}",
 		    err);
-	(void)snprintf(text, sizeof(text), form, strlen(action));
+	(void)snprintf(text, sizeof(text), form, strlen(action),
+	    e->host->config_int(e->host->config, "example.status"));
 	return give(ret, text, err);
 }
 
@@ -186,12 +187,19 @@ example_build(void *self, const struct hr_build_options *o, char **ret_name, str
 	return give(ret_name, "example/image:1", err);
 }
 
+static const struct hr_backend_option options[] = {
+    {"status", HR_OPTION_INT, "7", false, "what commands end with"},
+    {"token", HR_OPTION_TEXT, NULL, true, "who asks"},
+    {NULL, HR_OPTION_TEXT, NULL, false, NULL},
+};
+
 static const struct hr_sandbox_ops example = {
     .abi = HR_BACKEND_ABI,
     .name = "example",
     .flags = HR_KIND_HERE | HR_KIND_AS_IT_IS,
     .ready_status = "STATUS$RUNTIME_STARTED",
     .log_prefix = "[inside the example] ",
+    .options = options,
     .open = example_open,
     .free = example_free,
     .connect = example_connect,

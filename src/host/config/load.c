@@ -23,8 +23,8 @@
 
 /* ---- TOML ---- */
 
-static bool
-fits(const struct hr_key *k, struct json_object *v)
+bool
+hr_config_fits(const struct hr_key *k, struct json_object *v)
 {
 	switch (k->type) {
 	case HR_KEY_TEXT: return json_object_is_type(v, json_type_string);
@@ -95,7 +95,7 @@ apply_key(struct hr_config *c, const char *section, const char *name, struct jso
 		(void)snprintf(why, sizeof(why), "unknown key \"%.100s\"", name);
 		return lax ? 0 : section_error(section, file, why, err);
 	}
-	if (!fits(k, v)) {
+	if (!hr_config_fits(k, v)) {
 		hr_config_warn(c, "The value of \"%s\" in [%s] is of another type", name, section);
 		(void)snprintf(why, sizeof(why), "\"%s\" is of another type", k->name);
 		return lax ? 0 : section_error(section, file, why, err);
@@ -124,6 +124,34 @@ apply_section(struct hr_config *c, const char *section, struct json_object *tabl
 	return 0;
 }
 
+/* It may be the kind's. */
+static int
+keep_section(struct hr_config *c, const char *section, struct json_object *table)
+{
+	if (c->later == NULL && (c->later = json_object_new_object()) == NULL)
+		return -1;
+	if (json_object_object_add(c->later, section, json_object_get(table)) == 0)
+		return 0;
+	json_object_put(table);
+	return -1;
+}
+
+/* The kind may be known only from the command line, which is said before and after loading. */
+static void
+warn_of_sections(struct hr_config *c, const char *before, const char *file)
+{
+	const char *kind = hr_config_text(c, "core.runtime");
+
+	if (c->later == NULL)
+		return;
+	json_object_object_foreach(c->later, section, table)
+	{
+		(void)table;
+		if ((kind == NULL || strcmp(section, kind) != 0) && strcmp(section, before) != 0)
+			hr_config_warn(c, "Unknown section [%s] in %s", section, file);
+	}
+}
+
 int
 hr_config_apply(
     struct hr_config *c, struct json_object *root, const char *file, struct hr_error *err)
@@ -134,8 +162,13 @@ hr_config_apply(
 	{
 		if (hr_section_foreign(section))
 			continue;
-		if (!hr_section_known(section) || !json_object_is_type(table, json_type_object)) {
+		if (!json_object_is_type(table, json_type_object)) {
 			hr_config_warn(c, "Unknown section [%s] in %s", section, file);
+			continue;
+		}
+		if (!hr_section_known(section)) {
+			if (keep_section(c, section, table) != 0)
+				return hr_error_nomem(err);
 			continue;
 		}
 		if (apply_section(c, section, table, file, err) != 0)
@@ -176,14 +209,14 @@ load_toml(struct hr_config *c, const char *named, struct hr_error *err)
 
 /* ---- the environment ---- */
 
-static void
-variable_name(const struct hr_key *k, char *name)
+void
+hr_config_variable(const struct hr_key *k, char name[HR_VARIABLE_MAX])
 {
 	const char *parts[2] = {strcmp(k->section, "core") == 0 ? "" : k->section, k->name};
 	size_t n = 0;
 
 	for (size_t i = 0; i < 2; i++) {
-		for (const char *p = parts[i]; *p != '\0' && n < NAME_MAX_LEN - 2; p++)
+		for (const char *p = parts[i]; *p != '\0' && n < HR_VARIABLE_MAX - 2; p++)
 			name[n++] = (char)(*p == '.' ? '_' : toupper((unsigned char)*p));
 		if (i == 0 && n > 0)
 			name[n++] = '_';
@@ -201,13 +234,13 @@ sensitive(const char *name)
 static int
 load_environment(struct hr_config *c, const char *const *env, struct hr_error *err)
 {
-	char name[NAME_MAX_LEN];
+	char name[HR_VARIABLE_MAX];
 	struct hr_error e = {0};
 	struct json_object *v;
 	const char *text;
 
 	for (size_t i = 0; i < hr_keys_all_n; i++) {
-		variable_name(&hr_keys_all[i], name);
+		hr_config_variable(&hr_keys_all[i], name);
 		text = hr_env_get(env, name);
 		if (text == NULL)
 			continue;
@@ -241,6 +274,8 @@ int
 hr_config_load(struct hr_config *c, const char *file, const char *const *env, hr_warn_fn *warn,
     void *arg, struct hr_error *err)
 {
+	const char *kind = hr_config_text(c, "core.runtime");
+	char *before = strdup(kind != NULL ? kind : "");
 	struct hr_buf text;
 	const char **all;
 	int rc;
@@ -251,18 +286,24 @@ hr_config_load(struct hr_config *c, const char *file, const char *const *env, hr
 	read_dotenv(c, &text);
 	hr_buf_addc(&text, '\n'); /* so that there is a text */
 	all = text.p != NULL ? hr_dotenv_merge(env, text.p) : NULL;
-	if (all == NULL) {
+	if (all == NULL || before == NULL) {
 		c->warn = NULL;
+		free(all);
+		free(before);
 		hr_buf_done(&text);
 		return hr_error_nomem(err);
 	}
-	rc = load_toml(c, file, err);
+	hr_strv_done(&c->env);
+	hr_strv_add_all(&c->env, all);
+	rc = c->env.failed ? hr_error_nomem(err) : load_toml(c, file, err);
 	if (rc == 0)
 		rc = load_environment(c, all, err);
 	if (rc == 0)
 		rc = hr_config_finish(c, err);
+	warn_of_sections(c, before, file != NULL ? file : "config.toml");
 	c->warn = NULL;
 	free(all);
+	free(before);
 	hr_buf_done(&text);
 	return rc;
 }

@@ -92,13 +92,22 @@ hr_config_new(struct hr_error *err)
 	return c;
 }
 
+static int
+copy_tree(struct json_object *from, struct json_object **to)
+{
+	return from != NULL ? json_object_deep_copy(from, to, NULL) : 0;
+}
+
 struct hr_config *
 hr_config_copy(const struct hr_config *c, struct hr_error *err)
 {
 	struct hr_config *n = calloc(1, sizeof(*n));
 
-	if (n == NULL || json_object_deep_copy(c->values, &n->values, NULL) != 0) {
-		free(n);
+	if (n != NULL)
+		hr_strv_add_all(&n->env, hr_strv_list(&c->env));
+	if (n == NULL || n->env.failed || copy_tree(c->values, &n->values) != 0 ||
+	    copy_tree(c->later, &n->later) != 0 || copy_tree(c->set, &n->set) != 0) {
+		hr_config_free(n);
 		(void)hr_error_nomem(err);
 		return NULL;
 	}
@@ -112,6 +121,10 @@ hr_config_free(struct hr_config *c)
 	if (c == NULL)
 		return;
 	json_object_put(c->values);
+	json_object_put(c->later);
+	json_object_put(c->set);
+	hr_strv_done(&c->env);
+	free(c->own);
 	free(c);
 }
 
@@ -130,8 +143,9 @@ hr_config_warn(struct hr_config *c, const char *fmt, ...)
 }
 
 static const struct hr_key *
-key_of(const char *key)
+key_of(const struct hr_config *c, const char *key)
 {
+	const struct hr_key *found;
 	const char *dot = strrchr(key, '.');
 	char section[32];
 
@@ -139,13 +153,17 @@ key_of(const char *key)
 		return NULL;
 	memcpy(section, key, (size_t)(dot - key));
 	section[dot - key] = '\0';
-	return hr_key_find(section, dot + 1, strlen(dot + 1));
+	found = hr_key_find(section, dot + 1, strlen(dot + 1));
+	for (size_t i = 0; found == NULL && i < c->own_n; i++)
+		if (strcmp(c->own[i].section, section) == 0 && strcmp(c->own[i].name, dot + 1) == 0)
+			found = &c->own[i];
+	return found;
 }
 
 struct json_object *
 hr_config_value(const struct hr_config *c, const char *key)
 {
-	const struct hr_key *k = key_of(key);
+	const struct hr_key *k = key_of(c, key);
 	struct json_object *v = NULL;
 
 	if (k != NULL)
@@ -242,7 +260,7 @@ hr_config_convert(const struct hr_key *k, const char *text, struct hr_error *err
 int
 hr_config_put_text(struct hr_config *c, const char *key, const char *text, struct hr_error *err)
 {
-	const struct hr_key *k = key_of(key);
+	const struct hr_key *k = key_of(c, key);
 	struct json_object *v = NULL;
 
 	hr_assert(k != NULL);
@@ -265,13 +283,39 @@ unknown_key(const char *key, struct hr_error *err)
 	    near != NULL ? near : "", near != NULL ? "\" meant?" : "");
 }
 
+/* "KIND.KEY" of the kind that is to be used, whose settings are not known here. */
+static bool
+is_of_kind(const struct hr_config *c, const char *key)
+{
+	const char *kind = hr_config_text(c, "core.runtime");
+	size_t n = kind != NULL ? strlen(kind) : 0;
+
+	return n > 0 && strncmp(key, kind, n) == 0 && key[n] == '.' && !hr_section_known(kind);
+}
+
+static int
+set_later(struct hr_config *c, const char *key, const char *value, struct hr_error *err)
+{
+	struct json_object *v = json_object_new_string(value);
+
+	if (c->set == NULL)
+		c->set = json_object_new_object();
+	if (v == NULL || c->set == NULL || json_object_object_add(c->set, key, v) != 0) {
+		json_object_put(v);
+		return hr_error_nomem(err);
+	}
+	return 0;
+}
+
 int
 hr_config_set(struct hr_config *c, const char *key, const char *value, struct hr_error *err)
 {
-	const struct hr_key *k = key_of(key);
+	const struct hr_key *k = key_of(c, key);
 	struct hr_error e = {0};
 	struct json_object *v;
 
+	if (k == NULL && is_of_kind(c, key))
+		return set_later(c, key, value, err);
 	if (k == NULL)
 		return unknown_key(key, err);
 	v = hr_config_convert(k, value, &e);

@@ -2,15 +2,22 @@
 #ifndef HR_HOST_CONFIG_SETTINGS_H
 #define HR_HOST_CONFIG_SETTINGS_H
 
-#include "host/handrail.h"
+#include "host/common/strv.h"
 #include "host/config/schema.h"
+#include "host/handrail-backend.h"
 
 struct json_object;
 
 struct hr_config {
 	struct json_object *values; /* section -> key -> value */
 	bool runtime_named;         /* core.runtime is the caller's word, not a file's */
-	hr_warn_fn *warn;           /* while loading */
+	/* For hr_config_own(): sections that nobody knows yet, as in a file; what was set, which is
+	 * text; and the environment with what ".env" adds. */
+	struct json_object *later, *set;
+	struct hr_strv env;
+	struct hr_key *own; /* keys of the kind; its names are borrowed */
+	size_t own_n;
+	hr_warn_fn *warn; /* while loading */
 	void *warn_arg;
 };
 
@@ -33,6 +40,16 @@ int hr_config_apply(
     struct hr_config *c, struct json_object *root, const char *file, struct hr_error *err);
 void
 hr_config_warn(struct hr_config *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The settings of a kind, with all that was said of them: an unknown key is an error. Once. */
+int hr_config_own(struct hr_config *c, const char *section, const struct hr_backend_option *options,
+    struct hr_error *err);
+
+/* The name of a key's variable. */
+#define HR_VARIABLE_MAX 96
+void hr_config_variable(const struct hr_key *k, char name[HR_VARIABLE_MAX]);
+/* Is that a value of the key's type? */
+bool hr_config_fits(const struct hr_key *k, struct json_object *v);
 
 /* What follows from the values together (doc/host.md, "What follows from settings together"). */
 int hr_config_finish(struct hr_config *c, struct hr_error *err);

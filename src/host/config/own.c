@@ -1,0 +1,141 @@
+/* Settings that only a kind of sandbox has: its table names them, so that they are known when it is
+ * known. What was said of them before waits in the configuration. */
+#include "config.h"
+
+#include "host/config/settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "host/common/error.h"
+
+/* The types of keys and of options are the same ones. */
+_Static_assert((int)HR_OPTION_TEXT == (int)HR_KEY_TEXT && (int)HR_OPTION_MAP == (int)HR_KEY_MAP,
+    "one enumeration");
+
+static const struct hr_key *
+find(const struct hr_config *c, const char *name)
+{
+	for (size_t i = 0; i < c->own_n; i++)
+		if (strcmp(c->own[i].name, name) == 0)
+			return &c->own[i];
+	return NULL;
+}
+
+static int
+unknown(const struct hr_config *c, const char *section, const char *name, struct hr_error *err)
+{
+	const char *names[64], *near;
+	size_t n = 0;
+
+	for (; n < c->own_n && n < 64; n++)
+		names[n] = c->own[n].name;
+	near = hr_nearest(name, names, n);
+	return hr_error_set(err, HR_ERROR_VALUE, "the kind \"%s\" has no setting \"%s\"%s%s%s",
+	    section, name, near != NULL ? "; is \"" : "", near != NULL ? near : "",
+	    near != NULL ? "\" meant?" : "");
+}
+
+static int
+put_text(struct hr_config *c, const struct hr_key *k, const char *text, struct hr_error *err)
+{
+	struct json_object *v = hr_config_convert(k, text, NULL);
+
+	if (v == NULL)
+		return hr_error_set(err, HR_ERROR_VALUE, "%s.%s: not of the right type%s%s",
+		    k->section, k->name, k->secret ? "" : ": ", k->secret ? "" : text);
+	return hr_config_put(c, k, v, err);
+}
+
+static int
+from_file(struct hr_config *c, const char *section, struct hr_error *err)
+{
+	struct json_object *table = NULL;
+	const struct hr_key *k;
+
+	if (c->later == NULL || !json_object_object_get_ex(c->later, section, &table))
+		return 0;
+	json_object_object_foreach(table, name, v)
+	{
+		k = find(c, name);
+		if (k == NULL)
+			return unknown(c, section, name, err);
+		if (!hr_config_fits(k, v))
+			return hr_error_set(err, HR_ERROR_VALUE,
+			    "\"%s\" in [%s] is of another type", name, section);
+		if (hr_config_put(c, k, json_object_get(v), err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int
+from_environment(struct hr_config *c, struct hr_error *err)
+{
+	char name[HR_VARIABLE_MAX];
+	const char *text;
+
+	for (size_t i = 0; i < c->own_n; i++) {
+		hr_config_variable(&c->own[i], name);
+		text = hr_env_get(hr_strv_list(&c->env), name);
+		if (text != NULL && put_text(c, &c->own[i], text, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Only of this section: another kind's was set for nothing. */
+static int
+from_caller(struct hr_config *c, const char *section, struct hr_error *err)
+{
+	size_t n = strlen(section);
+	const struct hr_key *k;
+
+	if (c->set == NULL)
+		return 0;
+	json_object_object_foreach(c->set, key, v)
+	{
+		if (strncmp(key, section, n) != 0 || key[n] != '.')
+			continue;
+		k = find(c, key + n + 1);
+		if (k == NULL)
+			return unknown(c, section, key + n + 1, err);
+		if (put_text(c, k, json_object_get_string(v), err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+int
+hr_config_own(struct hr_config *c, const char *section, const struct hr_backend_option *options,
+    struct hr_error *err)
+{
+	struct json_object *v;
+	size_t n = 0;
+
+	while (options != NULL && options[n].key != NULL)
+		n++;
+	c->own = calloc(n + 1, sizeof(*c->own));
+	if (c->own == NULL)
+		return hr_error_nomem(err);
+	for (; c->own_n < n; c->own_n++) {
+		const struct hr_backend_option *o = &options[c->own_n];
+
+		c->own[c->own_n] = (struct hr_key){
+		    section, o->key, (enum hr_key_type)o->type, o->fallback, o->secret};
+		v = o->fallback != NULL ? json_tokener_parse(o->fallback) : NULL;
+		if (o->fallback != NULL && v == NULL)
+			return hr_error_set(err, HR_ERROR_VALUE, "the default of %s.%s is no JSON",
+			    section, o->key);
+		if (hr_config_put(c, &c->own[c->own_n], v, err) != 0)
+			return -1;
+	}
+	if (hr_section_known(section))
+		return 0; /* it has only settings that all know */
+	return from_file(c, section, err) != 0 || from_environment(c, err) != 0 ||
+		       from_caller(c, section, err) != 0
+		   ? -1
+		   : 0;
+}
