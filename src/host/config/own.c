@@ -9,6 +9,7 @@
 
 #include <json-c/json.h>
 
+#include "base/nearest.h"
 #include "host/common/error.h"
 
 /* The types of keys and of options are the same ones. */
