@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/floatrepr.h"
-#include "session/hook.h"
+#include "session/prompt/hook.h"
 #include "session/view.h"
 #include "shell/text.h"
 

@@ -13,7 +13,7 @@
 #include "base/path.h"
 #include "session/exports.h"
 
-/* Names in the state directory; those of the FIFOs are in session/hook.h. */
+/* Names in the state directory; those of the FIFOs are in session/prompt/hook.h. */
 #define RC "rc"
 #define EXPORTS "exports"
 #define TEXT_CAP (8u << 20)

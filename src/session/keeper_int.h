@@ -10,11 +10,11 @@
 #include "proto/journal.h"
 #include "session/commands.h"
 #include "session/core.h"
-#include "session/hook.h"
+#include "session/prompt/hook.h"
 #include "session/kept.h"
 #include "session/outlog.h"
 #include "session/keeper.h"
-#include "session/report.h"
+#include "session/prompt/report.h"
 #include "session/shellproc.h"
 #include "session/statedir.h"
 

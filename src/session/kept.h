@@ -17,7 +17,7 @@
 #include "base/err.h"
 #include "session/commands.h"
 #include "session/core.h"
-#include "session/hook.h"
+#include "session/prompt/hook.h"
 #include "session/outlog.h"
 
 #define HR_KEPT_DIR 4096

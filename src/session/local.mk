@@ -7,8 +7,8 @@ libsession_la_SOURCES = \
 	%D%/core_kept.c \
 	%D%/echo.c %D%/echo.h \
 	%D%/exports.c %D%/exports.h \
-	%D%/hook.c %D%/hook.h \
-	%D%/report.c %D%/report.h \
+	%D%/prompt/hook.c %D%/prompt/hook.h \
+	%D%/prompt/report.c %D%/prompt/report.h \
 	%D%/typing.c \
 	%D%/view.c %D%/view.h \
 	%D%/watch.c
@@ -41,7 +41,8 @@ handrail_session_LDADD = libkeeper.la
 
 # Loaded by bash, which has no sanitizer; never unloaded, as readline keeps pointers into it.
 modules_LTLIBRARIES += handrail-line.la
-handrail_line_la_SOURCES = %D%/line_int.h %D%/line_module.c %D%/line_prompt.c
+handrail_line_la_SOURCES = %D%/prompt/line_int.h %D%/prompt/line_module.c \
+	%D%/prompt/line_prompt.c
 handrail_line_la_CFLAGS = $(WARN_CFLAGS) $(HARDEN_CFLAGS)
 handrail_line_la_LDFLAGS = -module -avoid-version -shared -export-symbols-regex '^__hr_line_struct$$' \
 	-Wl,-z,nodelete $(SHARED_LDFLAGS)

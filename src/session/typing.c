@@ -6,7 +6,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "session/hook.h"
+#include "session/prompt/hook.h"
 #include "session/view.h"
 
 #define PASTE_BEGIN "\033[200~"

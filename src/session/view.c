@@ -11,7 +11,7 @@
 #endif
 
 #include "session/echo.h"
-#include "session/hook.h"
+#include "session/prompt/hook.h"
 #include "shell/text.h"
 #include "term/term.h"
 

@@ -11,9 +11,9 @@
 #include "fault.h"
 #include "session/core.h"
 #include "session/environ.h"
-#include "session/hook.h"
+#include "session/prompt/hook.h"
 #include "session/outlog.h"
-#include "session/report.h"
+#include "session/prompt/report.h"
 #include "session/statedir.h"
 
 struct world {

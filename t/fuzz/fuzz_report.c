@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "session/exports.h"
-#include "session/report.h"
+#include "session/prompt/report.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

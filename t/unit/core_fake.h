@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "session/core.h"
-#include "session/hook.h"
+#include "session/prompt/hook.h"
 
 #define FAKE_NO_CHANGE_MS 10000
 /* The one advice in three kinds of suffixes, as the clients know it. */

@@ -1,6 +1,6 @@
-/* session/hook: the texts, given to the real bash. It is interactive but has no terminal, so that
- * only the texts are tested: commands come from a file. Where it
- * matters all is done twice, by the script and by the builtin. */
+/* session/prompt/hook: the texts, given to the real bash. It is interactive but has no terminal, so
+ * that only the texts are tested: commands come from a file. Where it matters all is done twice, by
+ * the script and by the builtin. */
 #include "config.h"
 
 #include <check.h>
@@ -20,8 +20,8 @@
 #include "base/path.h"
 #include "base/spawn.h"
 #include "session/exports.h"
-#include "session/hook.h"
-#include "session/report.h"
+#include "session/prompt/hook.h"
+#include "session/prompt/report.h"
 #include "scratch.h"
 
 #define MOST 40

@@ -1,4 +1,5 @@
-/* session/report, session/exports: what the shell writes into its FIFO, and what others do. */
+/* session/prompt/report, session/exports: what the shell writes into its FIFO, and what others do.
+ */
 #include "config.h"
 
 #include <check.h>
@@ -6,8 +7,8 @@
 #include <string.h>
 
 #include "session/exports.h"
-#include "session/hook.h"
-#include "session/report.h"
+#include "session/prompt/hook.h"
+#include "session/prompt/report.h"
 
 #define NONCE "0123456789abcdef0123456789abcdef"
 #define FIELDS                                                                                     \

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "session/echo.h"
-#include "session/hook.h"
+#include "session/prompt/hook.h"
 #include "session/view.h"
 
 #define LEAVE "\033[?2004l\r"

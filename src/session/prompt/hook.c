@@ -2,7 +2,7 @@
  * print: the outer group sends all output, of traps and traces as well, to /dev/null. */
 #include "config.h"
 
-#include "session/hook.h"
+#include "session/prompt/hook.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 
 #include "base/path.h"
 #include "base/random.h"
-#include "session/report.h"
+#include "session/prompt/report.h"
 
 #define TEXT_CAP (1u << 20)
 

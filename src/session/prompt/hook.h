@@ -1,6 +1,6 @@
 /* hr_hook: what bash is told to do at every prompt.
  *
- * Completion travels out of band. PROMPT_COMMAND appends one report (session/report.h) to a FIFO
+ * Completion travels out of band. PROMPT_COMMAND appends one report (session/prompt/report.h) to a FIFO
  * and, in the session's own shell, waits for one line on a second FIFO before it lets readline take
  * the terminal. That line (the "ack") is the one moment at which the shell surely neither reads nor
  * changes its terminal: the keeper then puts the terminal modes right and throws away input that

@@ -1,7 +1,7 @@
 /* Reading reports. Invariant: in.p[0 .. used) was handed out and is dropped at the next call. */
 #include "config.h"
 
-#include "session/report.h"
+#include "session/prompt/report.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -29,8 +29,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "session/hook.h"
-#include "session/line_int.h"
+#include "session/prompt/hook.h"
+#include "session/prompt/line_int.h"
 
 /* ---- bash's ---- */
 

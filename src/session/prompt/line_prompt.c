@@ -5,7 +5,7 @@
  */
 #include "config.h"
 
-#include "session/line_int.h"
+#include "session/prompt/line_int.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -17,8 +17,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "session/hook.h"
-#include "session/report.h"
+#include "session/prompt/hook.h"
+#include "session/prompt/report.h"
 
 #define ACK_ROOM 4096           /* the keeper writes no more */
 #define STATE_COMPLETING 0x4000 /* readline's: a word may name the variable */
