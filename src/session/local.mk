@@ -7,6 +7,7 @@ libsession_la_SOURCES = \
 	%D%/core_kept.c \
 	%D%/echo.c %D%/echo.h \
 	%D%/exports.c %D%/exports.h \
+	%D%/prompt/fields.h \
 	%D%/prompt/hook.c %D%/prompt/hook.h \
 	%D%/prompt/report.c %D%/prompt/report.h \
 	%D%/typing.c \

@@ -27,15 +27,13 @@
 /* Rows that took more, some 2000 lines, are given back to the system, which takes 0.1 ms. */
 #define LARGE_TERM (256u << 10)
 
-#define LEAVE_READLINE "\033[?2004l\r"
-
 /* Before it wants more of a command bash prints nothing: only others may. */
 #define MORE_WITHIN (1u << 20)
 
 struct hr_view {
 	struct hr_term *term;
 	struct hr_buf
-	    held;  /* the tail that may begin LEAVE_READLINE, HR_HOOK_STARTED or HR_HOOK_MORE */
+	    held;  /* the tail that may begin HR_READLINE_LEAVES, HR_HOOK_STARTED or HR_HOOK_MORE */
 	bool echo; /* dropping */
 	bool echo_line;              /* dropping, up to a newline */
 	struct hr_buf typed, echoed; /* the line, and what came since; void once it failed */
@@ -134,7 +132,7 @@ find_word(struct hr_buf *held, const char *word, const char *p, size_t len)
 static void
 show_others(struct hr_view *v)
 {
-	size_t len = v->echoed.len - strlen(LEAVE_READLINE);
+	size_t len = v->echoed.len - strlen(HR_READLINE_LEAVES);
 	struct hr_buf rest;
 
 	if (v->typed.fail != HR_OK || v->echoed.fail != HR_OK)
@@ -184,13 +182,13 @@ hr_view_feed(struct hr_view *v, const char *p, size_t len)
 		p = nl + 1;
 	}
 	if (v->echo) {
-		n = find_word(&v->held, LEAVE_READLINE, p, len);
+		n = find_word(&v->held, HR_READLINE_LEAVES, p, len);
 		hr_buf_add(&v->echoed, p, n < 0 ? len : (size_t)n);
 		if (n < 0)
 			return;
 		v->echo = false;
 		show_others(v);
-		hr_term_feed(v->term, LEAVE_READLINE, strlen(LEAVE_READLINE));
+		hr_term_feed(v->term, HR_READLINE_LEAVES, strlen(HR_READLINE_LEAVES));
 		p += n;
 		len -= (size_t)n;
 		v->watch_start = true;
@@ -525,7 +523,7 @@ hr_view_typed(const struct hr_view *v)
 void
 hr_view_readline_waits(struct hr_view *v)
 {
-	hr_term_feed(v->term, "\033[?2004h", 8);
+	hr_term_feed(v->term, HR_READLINE_TAKES, strlen(HR_READLINE_TAKES));
 	v->points.readline = true;
 }
 

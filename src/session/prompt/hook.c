@@ -49,7 +49,9 @@ prompt_command(const struct hr_hook *h, struct hr_err *err)
 	return text;
 }
 
-/* $? must be expanded by the first command. A child bash has no nonce and does not wait for an ack:
+#define FIELD_WORD(name, word) " " word
+
+/* A child bash has no nonce and does not wait for an ack:
  * nobody may be there to give it; nor does who could not report. What is seldom needed comes with
  * an ack. Most acks are for the builtin alone, which reads them faster. PS1 is emptied only where
  * it is set, since assigning to a read-only variable would end the text there: hence last. After a
@@ -61,12 +63,7 @@ prompt_script(const struct hr_hook *h, struct hr_err *err)
 	char *text;
 
 	hr_buf_init(&b, TEXT_CAP);
-	hr_buf_adds(&b,
-	    "{ \\builtin printf '%s\\0' " HR_REPORT_PROMPT
-	    " \"${__hr_n-}\" \"$$\" \"$?\" \"${!-}\" \"$EUID\" \"${PWD-}\""
-	    " \"${PATH-}\" \"${!PROMPT_COMMAND[*]}:${PROMPT_COMMAND+${#PROMPT_COMMAND}}:${PS0-}\" "
-	    "\"$-\""
-	    " \"${SHELLOPTS-}\" >>");
+	hr_buf_adds(&b, "{ \\builtin printf '%s\\0'" HR_REPORT_FIELDS(FIELD_WORD) " >>");
 	add_quoted(&b, h->report_path);
 	hr_buf_adds(&b, " && { \\builtin test -z \"${__hr_n-}\" ||"
 			" \\builtin " HR_HOOK_LINE_BUILTIN " - ");
@@ -140,7 +137,8 @@ hr_hook_init(
 	}
 	/* characters are bytes unless the directory's name is special: then it never matches, and
 	 * the shell is always made to compare */
-	if (asprintf(&h->expected, "0:%zu:%s", strlen(h->prompt_command), HR_HOOK_STARTED) < 0) {
+	if (asprintf(&h->expected, HR_REPORT_HOOK_FORMAT "%s", strlen(h->prompt_command),
+		HR_HOOK_STARTED) < 0) {
 		h->expected = NULL;
 		hr_hook_done(h);
 		return hr_err_nomem(err);
@@ -169,7 +167,7 @@ add_setup(const struct hr_hook *h, struct hr_buf *out)
 	hr_buf_adds(out, "PROMPT_COMMAND=");
 	add_quoted(out, h->prompt_command);
 	hr_buf_addf(out,
-	    "; PS0=$'\\e]777;0\\a'; PS1= PS2=; export PROMPT_COMMAND PS1 PS2;"
+	    "; PS0=$'" HR_HOOK_STARTED_QUOTED "'; PS1= PS2=; export PROMPT_COMMAND PS1 PS2;"
 	    " __hr_n=%s __hr_p=$PS0$PROMPT_COMMAND; export -n __hr_n __hr_p PS0",
 	    h->nonce);
 }
@@ -223,7 +221,7 @@ hr_hook_heal(const struct hr_hook *h, struct hr_buf *out)
 	    " \\unset -v POSIXLY_CORRECT PROMPT_COMMAND PS0; ");
 	hr_hook_ack_nonce(h, out);
 	add_builtin(out);
-	hr_buf_adds(out, "\\builtin printf -v PS0 '\\e]777;0\\a';"
+	hr_buf_adds(out, "\\builtin printf -v PS0 '" HR_HOOK_STARTED_QUOTED "';"
 			 " \\builtin printf -v PROMPT_COMMAND %s ");
 	add_quoted(out, h->prompt_command);
 	hr_buf_adds(out, "; \\builtin printf -v __hr_p %s \"$PS0$PROMPT_COMMAND\";"
@@ -259,11 +257,13 @@ hr_hook_ack_readline(struct hr_buf *out)
 void
 hr_hook_ack_restore(struct hr_buf *out)
 {
-	hr_buf_adds(out, "\\builtin test \"${PS0-}${PROMPT_COMMAND[*]-}\" = \"${__hr_p-}\" ||"
-			 " { \\builtin unset -v PS0 PROMPT_COMMAND;"
-			 " \\builtin printf -v PS0 %s \"${__hr_p:0:8}\";"
-			 " \\builtin printf -v PROMPT_COMMAND %s \"${__hr_p:8}\";"
-			 " \\builtin export PROMPT_COMMAND; }; ");
+	hr_buf_addf(out,
+	    "\\builtin test \"${PS0-}${PROMPT_COMMAND[*]-}\" = \"${__hr_p-}\" ||"
+	    " { \\builtin unset -v PS0 PROMPT_COMMAND;"
+	    " \\builtin printf -v PS0 %%s \"${__hr_p:0:%zu}\";"
+	    " \\builtin printf -v PROMPT_COMMAND %%s \"${__hr_p:%zu}\";"
+	    " \\builtin export PROMPT_COMMAND; }; ",
+	    HR_HOOK_STARTED_LEN, HR_HOOK_STARTED_LEN);
 }
 
 void

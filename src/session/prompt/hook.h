@@ -1,34 +1,28 @@
 /* hr_hook: what bash is told to do at every prompt.
  *
- * Completion travels out of band. PROMPT_COMMAND appends one report (session/prompt/report.h) to a FIFO
- * and, in the session's own shell, waits for one line on a second FIFO before it lets readline take
- * the terminal. That line (the "ack") is the one moment at which the shell surely neither reads nor
- * changes its terminal: the keeper then puts the terminal modes right and throws away input that
- * nobody read. The line may carry shell code. No program is run and no process made.
+ * Completion travels out of band. PROMPT_COMMAND appends one report (session/prompt/report.h) to a
+ * FIFO and, in the session's own shell, waits for one line on a second FIFO before it lets readline
+ * take the terminal. That line (the "ack") is the one moment at which the shell surely neither
+ * reads nor changes its terminal: the keeper then puts the terminal modes right and throws away
+ * input that nobody read. The line may carry shell code. No program is run and no process made.
  *
  * What PROMPT_COMMAND runs is a file, or where bash has loaded it a builtin that does the same.
  * Then bash nearly always finds that it has nothing to run: the prompt is reported when it looks.
  *
  * FIFOs by name rather than an inherited descriptor: nothing of ours is open in the user's
  * programs, `exec 9>&-` cannot cut the channel, and a child bash finds it again. */
-#ifndef HR_SESSION_HOOK_H
-#define HR_SESSION_HOOK_H
+#ifndef HR_SESSION_PROMPT_HOOK_H
+#define HR_SESSION_PROMPT_HOOK_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "session/prompt/fields.h"
 
 #define HR_HOOK_NONCE_LEN 32 /* hex digits */
 #define HR_HOOK_NAME_LEN 16
-
-/* Printed by PS0, after a command was read completely and before it runs: tells a command that
- * started from one that waits for the rest of its text. A terminal shows nothing for it. */
-#define HR_HOOK_STARTED "\033]777;0\a"
-/* Of a command that came from line_path nothing is printed, but this where bash asks the terminal
- * for its rest. */
-#define HR_HOOK_MORE "\033]777;1\a"
 
 /* How the names of the FIFOs begin, and of the file that PROMPT_COMMAND runs. */
 #define HR_HOOK_REPORT "report."

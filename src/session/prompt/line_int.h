@@ -1,7 +1,7 @@
 /* Inside of the builtin for bash: line_module.c is what readline calls, line_prompt.c what is done
  * at a prompt. The layouts are bash's: of a builtin since 2.0, of a word list and of a variable. */
-#ifndef HR_SESSION_LINE_INT_H
-#define HR_SESSION_LINE_INT_H
+#ifndef HR_SESSION_PROMPT_LINE_INT_H
+#define HR_SESSION_PROMPT_LINE_INT_H
 
 #include <signal.h>
 #include <stdbool.h>

@@ -141,7 +141,7 @@ tell_more(void)
 static void
 mark(bool on)
 {
-	static const char taken[] = "\033[?2004h", left[] = "\033[?2004l\r";
+	static const char taken[] = HR_READLINE_TAKES, left[] = HR_READLINE_LEAVES;
 	ssize_t n = 0;
 
 	if (on && *rl.paste == 0 && getpid() == line_owner)

@@ -152,7 +152,12 @@ struct text {
 	bool full;
 };
 
-/* A field and its NUL. NULL: a variable that is not set, "" as well. */
+/* A field is what stands before a text, and the text; NULL: a variable that is not set, "". */
+struct field {
+	const char *before, *text;
+	char number[24]; /* of one, what `text` is */
+};
+
 static void
 put(struct text *t, const char *field)
 {
@@ -165,27 +170,34 @@ put(struct text *t, const char *field)
 	if (n > 0)
 		memcpy(t->bytes + t->len, field, n);
 	t->len += n;
-	t->bytes[t->len++] = '\0';
 }
 
 static void
-put_number(struct text *t, long long number)
+put_fields(struct text *t, const struct field f[REPORT_FIELDS_LOOKED])
 {
-	char digits[24];
+	int i;
 
-	(void)snprintf(digits, sizeof(digits), "%lld", number);
-	put(t, digits);
+	for (i = 0; i < REPORT_FIELDS_LOOKED; i++) {
+		put(t, f[i].before);
+		put(t, f[i].text);
+		if (!t->full)
+			t->bytes[t->len++] = '\0'; /* put() left room for it */
+	}
+}
+
+static void
+set_number(struct field *f, long long number)
+{
+	(void)snprintf(f->number, sizeof(f->number), "%lld", number);
+	f->text = f->number;
 }
 
 /* "=" and what was found; NULL: nothing can be said. */
 static void
-put_seen(struct text *t, const char *found)
+set_seen(struct field *f, const char *found)
 {
-	put(t, found != NULL ? "=" : "");
-	if (found == NULL || t->full)
-		return;
-	t->len--; /* and behind it */
-	put(t, found);
+	f->before = found != NULL ? "=" : "";
+	f->text = found;
 }
 
 /* As bash finds the program, where there is nothing unusual in its way; "": there is none, NULL:
@@ -216,17 +228,13 @@ find_python(const char *path, char name[PATH_MAX])
 }
 
 /* What the keeper would have to look up from outside, with the shell's rights. */
-static void
-put_looked(struct text *t, const char *pwd, const char *path)
+static bool
+directory_is(const char *pwd)
 {
 	char name[PATH_MAX];
 
 	/* not the library's: that does more where the directory is gone */
-	put_seen(
-	    t, pwd != NULL && syscall(SYS_getcwd, name, sizeof(name)) > 0 && strcmp(name, pwd) == 0
-		   ? ""
-		   : NULL);
-	put_seen(t, path != NULL ? find_python(path, name) : NULL);
+	return pwd != NULL && syscall(SYS_getcwd, name, sizeof(name)) > 0 && strcmp(name, pwd) == 0;
 }
 
 /* /dev/tty is the terminal as well. */
@@ -249,36 +257,37 @@ hidden(void)
 	       (is_terminal(STDERR_FILENO) ? 0 : HR_HIDES_ERRORS);
 }
 
-/* See prompt_script() in hook.c. False: it is for the script to make. */
+/* What the script writes (fields.h), and more. False: it is for the script to make. */
 static bool
 make_report(struct text *t, const struct variable *hook)
 {
-	char indices[40], *flags;
+	struct field f[REPORT_FIELDS_LOOKED] = {{.text = NULL}};
+	char indices[40], python[PATH_MAX], *flags;
 
 	if (hook == NULL || hook->value == NULL || (hook->attributes & VARIABLE_ARRAYS) != 0)
 		return false;
 	flags = line_bash.flags();
-	put(t, HR_REPORT_LOOKED);
-	put(t, line_bash.value("__hr_n"));
-	put_number(t, line_owner);
-	put_number(t, *line_bash.status);
-	if (*line_bash.job == -1)
-		put(t, "");
-	else
-		put_number(t, *line_bash.job);
-	put_number(t, geteuid());
-	put(t, line_bash.value("PWD"));
-	put(t, line_bash.value("PATH"));
-	(void)snprintf(indices, sizeof(indices), "0:%zu:", strlen(hook->value));
-	put(t, indices);
-	t->len--; /* and behind it */
-	put(t, line_bash.value("PS0"));
-	put(t, flags);
-	put(t, line_bash.value("SHELLOPTS"));
+	(void)snprintf(indices, sizeof(indices), HR_REPORT_HOOK_FORMAT, strlen(hook->value));
+	f[REPORT_KIND].text = HR_REPORT_LOOKED;
+	f[REPORT_NONCE].text = line_bash.value("__hr_n");
+	set_number(&f[REPORT_PID], line_owner);
+	set_number(&f[REPORT_STATUS], *line_bash.status);
+	if (*line_bash.job != -1)
+		set_number(&f[REPORT_JOB], *line_bash.job);
+	set_number(&f[REPORT_EUID], geteuid());
+	f[REPORT_PWD].text = line_bash.value("PWD");
+	f[REPORT_PATH].text = line_bash.value("PATH");
+	f[REPORT_HOOK].before = indices;
+	f[REPORT_HOOK].text = line_bash.value("PS0");
+	f[REPORT_FLAGS].text = flags;
+	f[REPORT_OPTIONS].text = line_bash.value("SHELLOPTS");
+	set_seen(&f[REPORT_PWD_SEEN], directory_is(f[REPORT_PWD].text) ? "" : NULL);
+	set_seen(&f[REPORT_PYTHON],
+	    f[REPORT_PATH].text != NULL ? find_python(f[REPORT_PATH].text, python) : NULL);
+	set_number(&f[REPORT_TAKEN], line_taken);
+	set_number(&f[REPORT_HIDES], hidden());
+	put_fields(t, f);
 	free(flags);
-	put_looked(t, line_bash.value("PWD"), line_bash.value("PATH"));
-	put_number(t, line_taken);
-	put_number(t, hidden());
 	return !t->full;
 }
 

@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIELDS 11
-#define FIELDS_LOOKED 15
-
 void
 hr_report_reader_init(struct hr_report_reader *r)
 {
@@ -94,7 +91,7 @@ all(const char *s, int (*is)(int))
 static const char *
 seen(const char *f)
 {
-	return f[0] == '=' ? f + 1 : NULL;
+	return f[REPORT_KIND] == '=' ? f + 1 : NULL;
 }
 
 /* False: they cannot come from the hook. Then a report may begin among them. */
@@ -104,21 +101,23 @@ fill(const char **f, struct hr_report *ret)
 	long long pid, exit_code, euid, job = -1;
 
 	/* the nonce may be any text: a command can change it */
-	if (!take_number(f[2], 1, INT_MAX, &pid) || !take_number(f[3], 0, 255, &exit_code) ||
-	    (f[4][0] != '\0' && !take_number(f[4], 1, INT_MAX, &job)) ||
-	    !take_number(f[5], 0, UINT_MAX, &euid) || (f[6][0] != '/' && f[6][0] != '\0') ||
-	    !all(f[9], isalpha) || !all(f[10], is_option))
+	if (!take_number(f[REPORT_PID], 1, INT_MAX, &pid) ||
+	    !take_number(f[REPORT_STATUS], 0, 255, &exit_code) ||
+	    (f[REPORT_JOB][0] != '\0' && !take_number(f[REPORT_JOB], 1, INT_MAX, &job)) ||
+	    !take_number(f[REPORT_EUID], 0, UINT_MAX, &euid) ||
+	    (f[REPORT_PWD][0] != '/' && f[REPORT_PWD][0] != '\0') ||
+	    !all(f[REPORT_FLAGS], isalpha) || !all(f[REPORT_OPTIONS], is_option))
 		return false;
-	ret->nonce = f[1];
+	ret->nonce = f[REPORT_NONCE];
 	ret->pid = (pid_t)pid;
 	ret->exit_code = (int)exit_code;
 	ret->job = (pid_t)job;
 	ret->euid = (uid_t)euid;
-	ret->pwd = f[6];
-	ret->path = f[7];
-	ret->hook = f[8];
-	ret->flags = f[9];
-	ret->options = f[10];
+	ret->pwd = f[REPORT_PWD];
+	ret->path = f[REPORT_PATH];
+	ret->hook = f[REPORT_HOOK];
+	ret->flags = f[REPORT_FLAGS];
+	ret->options = f[REPORT_OPTIONS];
 	ret->taken = -1;
 	return true;
 }
@@ -129,8 +128,8 @@ fill(const char **f, struct hr_report *ret)
 static int
 take_report(const char *p, size_t len, bool looked, struct hr_report *ret, size_t *ret_len)
 {
-	const char *f[FIELDS_LOOKED];
-	size_t n = take_fields(p, len, f, FIELDS);
+	const char *f[REPORT_FIELDS_LOOKED];
+	size_t n = take_fields(p, len, f, REPORT_FIELDS);
 	long long taken, hides;
 
 	if (n == 0)
@@ -138,14 +137,14 @@ take_report(const char *p, size_t len, bool looked, struct hr_report *ret, size_
 	if (!fill(f, ret))
 		return -1;
 	if (looked) {
-		n = take_fields(p, len, f, FIELDS_LOOKED);
+		n = take_fields(p, len, f, REPORT_FIELDS_LOOKED);
 		if (n == 0)
 			return 0;
-		if (!take_number(f[FIELDS + 2], 0, INT_MAX, &taken) ||
-		    !take_number(f[FIELDS + 3], 0, HR_HIDES_UNKNOWN, &hides))
+		if (!take_number(f[REPORT_TAKEN], 0, INT_MAX, &taken) ||
+		    !take_number(f[REPORT_HIDES], 0, HR_HIDES_UNKNOWN, &hides))
 			return -1;
-		ret->pwd_right = seen(f[FIELDS]) != NULL;
-		ret->python = seen(f[FIELDS + 1]);
+		ret->pwd_right = seen(f[REPORT_PWD_SEEN]) != NULL;
+		ret->python = seen(f[REPORT_PYTHON]);
 		ret->taken = (int)taken;
 		ret->hides = (unsigned)hides;
 	}

@@ -3,21 +3,16 @@
  * Any process of the sandbox may write there too, so nothing is believed: a reader skips what does
  * not look like a report, finds the next one after garbage, bounds every field, and leaves it to
  * the caller to check the nonce or the process. Pure. */
-#ifndef HR_SESSION_REPORT_H
-#define HR_SESSION_REPORT_H
+#ifndef HR_SESSION_PROMPT_REPORT_H
+#define HR_SESSION_PROMPT_REPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
+#include "session/prompt/fields.h"
 
-#define HR_REPORT_PROMPT "hr1" /* first field: a prompt is about to be shown */
-#define HR_REPORT_LOOKED "hr2" /* ... and four more fields come, of a shell that looked itself */
-/* What is printed there does not come to the shell's terminal. */
-#define HR_HIDES_OUTPUT 1u
-#define HR_HIDES_ERRORS 2u
-#define HR_HIDES_UNKNOWN 4u      /* alone */
 #define HR_REPORT_MAX (4u << 20) /* bytes of one report; longer ones are dropped */
 
 /* Borrowed from the reader until its next call. */
