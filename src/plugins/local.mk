@@ -22,9 +22,14 @@ endif
 # what of the browser plugin asks no browser
 noinst_LTLIBRARIES += libbrowserpage.la
 libbrowserpage_la_SOURCES = \
+	%D%/browser/axjson.c %D%/browser/axtext.c \
+	%D%/browser/axtree.c %D%/browser/axtree.h %D%/browser/axtree_int.h \
 	%D%/browser/calls.c %D%/browser/calls.h \
 	%D%/browser/program.c %D%/browser/program.h \
+	%D%/browser/props.c %D%/browser/props.h \
 	%D%/browser/pyliterals.h %D%/browser/pynumber.c %D%/browser/pystring.c \
+	%D%/browser/snapshot.c %D%/browser/snapshot.h %D%/browser/snapshot_int.h \
+	%D%/browser/tape.c %D%/browser/tape.h %D%/browser/tapevalue.c \
 	%D%/browser/value.c %D%/browser/value.h
 libbrowserpage_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(UTF8PROC_CFLAGS)
 libbrowserpage_la_LIBADD = libprotojson.la libbase.la $(UTF8PROC_LIBS)

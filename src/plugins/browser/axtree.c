@@ -1,0 +1,356 @@
+/* The trees of all frames in one list of nodes, in the order in which they came, each with its bid.
+ * Texts stay where the browser wrote them. */
+#include "config.h"
+
+#include "plugins/browser/axtree_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/utf8.h"
+
+#define BID_MARK "browsergym_id_"
+
+/* ---- frames of a page ---- */
+
+static int
+push_frame_id(char ***list, size_t *n, char *id)
+{
+	char **grown = reallocarray(*list, *n + 1, sizeof(*grown));
+
+	if (grown == NULL || id == NULL) {
+		if (grown != NULL)
+			*list = grown;
+		free(id);
+		return -1;
+	}
+	*list = grown;
+	grown[(*n)++] = id;
+	return 0;
+}
+
+struct stack {
+	uint32_t *v;
+	size_t n, room;
+};
+
+static int
+stack_push(struct stack *s, uint32_t i)
+{
+	uint32_t *grown = s->v;
+
+	if (s->n == s->room)
+		grown = reallocarray(s->v, s->room > 0 ? s->room * 2 : 16, sizeof(*grown));
+	if (grown == NULL)
+		return -1;
+	s->room = s->n == s->room ? (s->room > 0 ? s->room * 2 : 16) : s->room;
+	s->v = grown;
+	s->v[s->n++] = i;
+	return 0;
+}
+
+static int
+walk_frames(const struct br_tape *t, struct stack *s, char ***ret, size_t *ret_n)
+{
+	uint32_t at, list, i;
+
+	while (s->n > 0) {
+		at = s->v[--s->n];
+		list = br_tape_at(t, at, "childFrames");
+		for (i = br_tape_first(t, list); i != BR_TAPE_NONE; i = br_tape_next(t, list, i))
+			if (stack_push(s, i) < 0)
+				return -1;
+		at = br_tape_at(t, br_tape_at(t, at, "frame"), "id");
+		if (br_tape_type(t, at) == BR_TAPE_STRING &&
+		    push_frame_id(ret, ret_n, br_tape_strdup(t, at)) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int
+br_ax_frames(const char *json, size_t len, char ***ret, size_t *ret_n, struct hr_err *err)
+{
+	struct stack s = {0};
+	struct br_tape t;
+	uint32_t at = 0;
+	int done;
+
+	*ret = NULL;
+	*ret_n = 0;
+	if (br_tape_parse(&t, json, len, err) < 0)
+		return -1;
+	if (br_tape_at(&t, at, "result") != BR_TAPE_NONE)
+		at = br_tape_at(&t, at, "result");
+	if (br_tape_at(&t, at, "frameTree") != BR_TAPE_NONE)
+		at = br_tape_at(&t, at, "frameTree");
+	done = stack_push(&s, at);
+	if (done == 0)
+		done = walk_frames(&t, &s, ret, ret_n);
+	free(s.v);
+	br_tape_done(&t);
+	if (done == 0 && *ret_n > 0)
+		return 0;
+	while (*ret_n > 0)
+		free((*ret)[--*ret_n]);
+	free(*ret);
+	*ret = NULL;
+	return done < 0 ? hr_err_nomem(err) : hr_err_set(err, HR_E_PROTO, "no frame tree");
+}
+
+/* ---- the list ---- */
+
+struct br_ax *
+br_ax_new(void)
+{
+	return calloc(1, sizeof(struct br_ax));
+}
+
+void
+br_ax_free(struct br_ax *ax)
+{
+	size_t i;
+
+	if (ax == NULL)
+		return;
+	for (i = 0; i < ax->n_frames; i++) {
+		br_tape_done(&ax->frames[i].tape);
+		free(ax->frames[i].json);
+		free(ax->frames[i].id);
+	}
+	for (i = 0; i < ax->n; i++)
+		free(ax->nodes[i].bid);
+	free(ax->frames);
+	free(ax->nodes);
+	free(ax->iframes);
+	free(ax);
+}
+
+static bool
+is_bid_char(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* The length of the white space character at p, 0: it is none. */
+static size_t
+space_len(const char *p, size_t len)
+{
+	const char *from = p;
+	size_t n = len;
+
+	hr_utf8_strip(&p, &n);
+	if (p == from && n > 0)
+		return 0;
+	if (len == 0)
+		return 0;
+	(void)hr_utf8_next(from, from + len, &n);
+	return n;
+}
+
+bool
+br_ax_marked(const char *p, size_t len, size_t *ret_bid, size_t *ret_rest)
+{
+	size_t at = strlen(BID_MARK), bid;
+
+	if (len <= at || memcmp(p, BID_MARK, at) != 0)
+		return false;
+	for (bid = at; at < len && is_bid_char(p[at]);)
+		at++;
+	*ret_bid = at - bid;
+	at += space_len(p + at, len - at);
+	*ret_rest = at;
+	return *ret_bid > 0 && memchr(p + at, '\n', len - at) == NULL;
+}
+
+uint32_t
+br_ax_roledescription(const struct br_tape *t, uint32_t node)
+{
+	uint32_t list = br_tape_at(t, node, "properties"), i;
+
+	for (i = br_tape_first(t, list); i != BR_TAPE_NONE; i = br_tape_next(t, list, i))
+		if (br_tape_is(t, br_tape_at(t, i, "name"), "roledescription"))
+			return i;
+	return BR_TAPE_NONE;
+}
+
+/* The bid in a text's mark. 0; -1: no memory. *ret stays NULL where there is no mark. */
+static int
+take_bid(const struct br_tape *t, uint32_t text, char **ret)
+{
+	size_t bid, rest;
+	struct hr_buf b;
+	int done = 0;
+
+	hr_buf_init(&b, BR_TAPE_TEXT_MAX);
+	br_tape_str(t, text, &b);
+	if (b.fail == HR_OK && br_ax_marked(hr_buf_str(&b), b.len, &bid, &rest))
+		*ret = strndup(b.p + strlen(BID_MARK), bid);
+	if (b.fail != HR_OK || (b.len > 0 && br_ax_marked(b.p, b.len, &bid, &rest) && *ret == NULL))
+		done = -1;
+	hr_buf_done(&b);
+	return done;
+}
+
+static int
+node_bid(const struct ax_frame *f, uint32_t node, char **ret)
+{
+	const struct br_tape *t = &f->tape;
+	uint32_t i;
+
+	*ret = NULL;
+	i = br_tape_at(t, node, "browsergym_id");
+	if (f->id == NULL) {
+		if (br_tape_type(t, i) == BR_TAPE_STRING && (*ret = br_tape_strdup(t, i)) == NULL)
+			return -1;
+		return 0;
+	}
+	i = br_ax_roledescription(t, node);
+	if (take_bid(t, br_tape_at(t, br_tape_at(t, i, "value"), "value"), ret) < 0)
+		return -1;
+	if (*ret != NULL)
+		return 0;
+	return take_bid(t, br_tape_at(t, br_tape_at(t, node, "description"), "value"), ret);
+}
+
+static int
+add_node(struct br_ax *ax, uint32_t value)
+{
+	struct ax_frame *f = &ax->frames[ax->n_frames - 1];
+	struct ax_node *grown = ax->nodes;
+	struct ax_node n = {.frame = (uint32_t)(ax->n_frames - 1), .value = value};
+	size_t room = ax->room;
+
+	if (ax->n == room) {
+		room = room > 0 ? room + room / 2 : 64;
+		grown = reallocarray(ax->nodes, room, sizeof(*grown));
+	}
+	if (grown == NULL || node_bid(f, value, &n.bid) < 0)
+		return -1;
+	ax->nodes = grown;
+	ax->room = room;
+	ax->nodes[ax->n++] = n;
+	return 0;
+}
+
+static int
+add_iframe(struct br_ax *ax, size_t i)
+{
+	size_t room = ax->room_iframes;
+	size_t *grown = ax->iframes;
+
+	if (ax->n_iframes == room) {
+		room = room > 0 ? room * 2 : 16;
+		grown = reallocarray(ax->iframes, room, sizeof(*grown));
+	}
+	if (grown == NULL)
+		return -1;
+	ax->iframes = grown;
+	ax->room_iframes = room;
+	ax->iframes[ax->n_iframes++] = i;
+	return 0;
+}
+
+static int
+add_nodes(struct br_ax *ax, uint32_t list)
+{
+	struct ax_frame *f = &ax->frames[ax->n_frames - 1];
+	const struct br_tape *t = &f->tape;
+	uint32_t i;
+
+	f->first = ax->n;
+	for (i = br_tape_first(t, list); i != BR_TAPE_NONE; i = br_tape_next(t, list, i)) {
+		if (br_tape_type(t, i) != BR_TAPE_OBJECT)
+			continue;
+		if (add_node(ax, i) < 0)
+			return -1;
+		if (f->id != NULL &&
+		    br_tape_is(t, br_tape_at(t, br_tape_at(t, i, "role"), "value"), "Iframe") &&
+		    add_iframe(ax, ax->n - 1) < 0)
+			return -1;
+		f->n++;
+	}
+	return 0;
+}
+
+/* The list of nodes in what the browser answered. */
+static uint32_t
+find_nodes(const struct br_tape *t)
+{
+	uint32_t at = br_tape_at(t, 0, "result");
+
+	if (at == BR_TAPE_NONE)
+		at = 0;
+	return br_tape_type(t, at) == BR_TAPE_LIST ? at : br_tape_at(t, at, "nodes");
+}
+
+int
+br_ax_add_take(struct br_ax *ax, const char *frame_id, char *json, size_t len, struct hr_err *err)
+{
+	struct ax_frame *grown = reallocarray(ax->frames, ax->n_frames + 1, sizeof(*grown));
+	struct ax_frame f = {.json = json};
+	uint32_t list;
+
+	if (grown != NULL)
+		ax->frames = grown;
+	if (grown == NULL || (frame_id != NULL && (f.id = strdup(frame_id)) == NULL)) {
+		free(json);
+		return hr_err_nomem(err);
+	}
+	if (br_tape_parse(&f.tape, json, len, err) < 0) {
+		free(f.id);
+		free(json);
+		return -1;
+	}
+	ax->frames[ax->n_frames++] = f;
+	list = find_nodes(&f.tape);
+	if (br_tape_type(&f.tape, list) != BR_TAPE_LIST) {
+		ax->no_nodes = true;
+		return frame_id == NULL ? 0 : hr_err_set(err, HR_E_PROTO, "a tree without nodes");
+	}
+	return add_nodes(ax, list) < 0 ? hr_err_nomem(err) : 0;
+}
+
+int64_t
+br_ax_iframe(const struct br_ax *ax, size_t i)
+{
+	const struct ax_node *n;
+	const struct br_tape *t;
+
+	if (i >= ax->n_iframes)
+		return -1;
+	n = &ax->nodes[ax->iframes[i]];
+	t = &ax->frames[n->frame].tape;
+	return br_tape_int(t, br_tape_at(t, n->value, "backendDOMNodeId"), 0);
+}
+
+void
+br_ax_join(struct br_ax *ax, size_t i, const char *frame_id)
+{
+	size_t k;
+
+	for (k = 0; frame_id != NULL && i < ax->n_iframes && k < ax->n_frames; k++)
+		if (ax->frames[k].id != NULL && strcmp(ax->frames[k].id, frame_id) == 0 &&
+		    ax->frames[k].n > 0)
+			ax->nodes[ax->iframes[i]].child = ax->frames[k].first + 1;
+}
+
+size_t
+br_ax_count(const struct br_ax *ax)
+{
+	return ax->n;
+}
+
+const char *
+br_ax_bid(const struct br_ax *ax, size_t i)
+{
+	return ax->nodes[i].bid;
+}
+
+void
+br_ax_id(const struct br_ax *ax, size_t i, struct hr_buf *b)
+{
+	const struct br_tape *t = &ax->frames[ax->nodes[i].frame].tape;
+
+	br_tape_str(t, br_tape_at(t, ax->nodes[i].value, "nodeId"), b);
+}

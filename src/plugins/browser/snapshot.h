@@ -1,0 +1,20 @@
+/* br_snapshot: an answer of DOMSnapshot.captureSnapshot: properties of the
+ * elements. Pure. */
+#ifndef HR_PLUGINS_BROWSER_SNAPSHOT_H
+#define HR_PLUGINS_BROWSER_SNAPSHOT_H
+
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "plugins/browser/props.h"
+
+struct br_snapshot;
+
+/* Borrows the text (the whole message, or what is in it) until it is freed. NULL: see err. */
+struct br_snapshot *br_snapshot_new(const char *json, size_t len, struct hr_err *err);
+void br_snapshot_free(struct br_snapshot *s);
+
+int br_snapshot_props(const struct br_snapshot *s, struct br_props *ret, struct hr_err *err);
+
+#endif

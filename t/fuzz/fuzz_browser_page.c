@@ -1,0 +1,110 @@
+/* What a browser that a page took over might answer. The first byte chooses what it is read as:
+ * frames, a tree, a snapshot. Whatever it is, it returns, and what it makes of it is JSON and text
+ * that can be sent. */
+#include "config.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugins/browser/axtree.h"
+#include "plugins/browser/props.h"
+#include "plugins/browser/snapshot.h"
+#include "plugins/browser/tape.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+must_be_json(const struct hr_buf *b)
+{
+	struct hr_err err;
+	struct br_tape t;
+
+	if (b->fail == HR_OK) {
+		hr_assert(br_tape_parse(&t, hr_buf_str(b), b->len, &err) == 0);
+		br_tape_done(&t);
+	}
+}
+
+static void
+frames(const char *p, size_t len)
+{
+	struct hr_err err;
+	char **list;
+	size_t n;
+
+	if (br_ax_frames(p, len, &list, &n, &err) < 0)
+		return;
+	hr_assert(n > 0);
+	while (n > 0)
+		free(list[--n]);
+	free(list);
+}
+
+static void
+tree(const char *p, size_t len, const char *frame, const struct br_props *props)
+{
+	struct br_ax *ax = br_ax_new();
+	struct hr_buf b, why;
+	struct hr_err err;
+	char *copy = malloc(len + 1);
+	size_t i;
+	int done;
+
+	hr_assert(ax != NULL && copy != NULL);
+	memcpy(copy, p, len);
+	hr_buf_init(&b, 1u << 22);
+	hr_buf_init(&why, 1u << 16);
+	if (br_ax_add_take(ax, frame, copy, len, &err) == 0) {
+		for (i = 0; br_ax_iframe(ax, i) >= 0; i++)
+			br_ax_join(ax, i, frame); /* a frame in itself */
+		done = br_ax_text(ax, props, &b, &why);
+		hr_assert(done != 1 || why.len > 0);
+		hr_buf_reset(&b);
+		br_ax_json(ax, &b);
+		must_be_json(&b);
+	}
+	br_ax_free(ax);
+	hr_buf_done(&b);
+	hr_buf_done(&why);
+}
+
+static void
+snapshot(const char *p, size_t len)
+{
+	struct br_snapshot *s;
+	struct br_props props;
+	struct hr_buf b;
+	struct hr_err err;
+
+	s = br_snapshot_new(p, len, &err);
+	if (s == NULL)
+		return;
+	br_props_init(&props);
+	hr_buf_init(&b, 1u << 22);
+	if (br_snapshot_props(s, &props, &err) == 0) {
+		br_props_json(&b, &props);
+		must_be_json(&b);
+	}
+	hr_buf_done(&b);
+	br_props_done(&props);
+	br_snapshot_free(s);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct br_props none;
+	const char *p = (const char *)data + 1;
+
+	if (size == 0)
+		return 0;
+	br_props_init(&none);
+	switch (data[0] & 3) {
+	case 0: frames(p, size - 1); break;
+	case 1: tree(p, size - 1, NULL, &none); break;
+	case 2: tree(p, size - 1, "F", &none); break;
+	default: snapshot(p, size - 1); break;
+	}
+	return 0;
+}

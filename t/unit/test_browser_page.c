@@ -1,0 +1,364 @@
+/* What the browser says of a page: JSON in place, accessibility trees and their text, properties of
+ * elements, HTML and its text, line by line as recorded. */
+#include "config.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugins/browser/axtree.h"
+#include "plugins/browser/props.h"
+#include "plugins/browser/snapshot.h"
+#include "plugins/browser/tape.h"
+
+#include "lines.h"
+
+static struct br_tape line; /* of a corpus */
+static struct hr_buf text, why;
+static struct hr_err err;
+
+static void
+setup(void)
+{
+	hr_buf_init(&text, 1 << 26);
+	hr_buf_init(&why, 1 << 20);
+}
+
+static void
+teardown(void)
+{
+	hr_buf_done(&text);
+	hr_buf_done(&why);
+}
+
+static char *
+string_at(uint32_t at, const char *name)
+{
+	return br_tape_strdup(&line, br_tape_at(&line, at, name));
+}
+
+/* A value's JSON, on the heap. */
+static char *
+json_of(uint32_t at, size_t *ret_len)
+{
+	const char *p = br_tape_raw(&line, at, ret_len);
+	char *copy = malloc(*ret_len);
+
+	ck_assert_ptr_nonnull(copy);
+	memcpy(copy, p, *ret_len);
+	return copy;
+}
+
+static void
+same(const char *what, const char *want, const struct hr_buf *have)
+{
+	char *name = string_at(0, "name");
+
+	ck_assert_msg(have->fail == HR_OK && strlen(want) == have->len &&
+			  memcmp(want, hr_buf_str(have), have->len) == 0,
+	    "%s of %s:\n--- want\n%s\n--- have\n%s", what, name, want, hr_buf_str(have));
+	free(name);
+}
+
+static void
+each_line(const char *file, int atleast, void (*play)(void))
+{
+	FILE *f = lines_open(file);
+	char *p = NULL;
+	size_t cap = 0;
+	int n = 0;
+
+	for (; lines_next(f, &p, &cap); n++) {
+		ck_assert_msg(br_tape_parse(&line, p, strlen(p), &err) == 0, "%s", err.msg);
+		hr_buf_reset(&text);
+		hr_buf_reset(&why);
+		play();
+		br_tape_done(&line);
+	}
+	free(p);
+	(void)fclose(f);
+	ck_assert_int_ge(n, atleast);
+}
+
+/* ---- the text of a tree ---- */
+
+static void
+play_axtree(void)
+{
+	struct br_ax *ax = br_ax_new();
+	struct br_props props;
+	char *json, *want = string_at(0, "text"), *error = string_at(0, "error");
+	size_t len;
+	int done;
+
+	br_props_init(&props);
+	json = json_of(br_tape_at(&line, 0, "axtree"), &len);
+	ck_assert_int_eq(br_ax_add_take(ax, NULL, json, len, &err), 0);
+	ck_assert_int_eq(br_props_read(&props, &line, br_tape_at(&line, 0, "extra"), &err), 0);
+	done = br_ax_text(ax, &props, &text, &why);
+	if (error != NULL) {
+		ck_assert_int_eq(done, 1);
+		same("error", error, &why);
+	} else {
+		ck_assert_msg(done == 0, "%s", hr_buf_str(&why));
+		same("text", want, &text);
+	}
+	free(want);
+	free(error);
+	br_props_done(&props);
+	br_ax_free(ax);
+}
+
+START_TEST(trees)
+{
+	each_line("browser/axtree.jsonl", 75, play_axtree);
+	each_line("browser/axtree_2.jsonl", 74, play_axtree);
+}
+END_TEST
+
+/* ---- the whole way ---- */
+
+static struct br_ax *
+merged(void)
+{
+	struct br_ax *ax = br_ax_new();
+	uint32_t by_frame = br_tape_at(&line, 0, "axtrees"),
+		 describe = br_tape_at(&line, 0, "describe");
+	char **frames, *json, *frame, backend[32];
+	size_t n, i, len;
+	int64_t id;
+
+	json = json_of(br_tape_at(&line, 0, "frame_tree"), &len);
+	ck_assert_int_eq(br_ax_frames(json, len, &frames, &n, &err), 0);
+	free(json);
+	for (i = 0; i < n; i++) {
+		json = json_of(br_tape_at(&line, by_frame, frames[i]), &len);
+		ck_assert_msg(br_ax_add_take(ax, frames[i], json, len, &err) == 0, "%s", err.msg);
+		free(frames[i]);
+	}
+	free(frames);
+	for (i = 0; (id = br_ax_iframe(ax, i)) >= 0; i++) {
+		(void)snprintf(backend, sizeof(backend), "%lld", (long long)id);
+		frame = string_at(describe, backend);
+		br_ax_join(ax, i, frame);
+		free(frame);
+	}
+	return ax;
+}
+
+static void
+check_nodes(const struct br_ax *ax, uint32_t expect)
+{
+	uint32_t order = br_tape_at(&line, expect, "node_order"), o = br_tape_first(&line, order);
+	uint32_t bids = br_tape_at(&line, expect, "bids"), b = br_tape_first(&line, bids);
+	size_t i;
+	char *want;
+
+	ck_assert_uint_eq(br_ax_count(ax), br_tape_count(&line, order));
+	for (i = 0; i < br_ax_count(ax); i++) {
+		hr_buf_reset(&text);
+		br_ax_id(ax, i, &text);
+		ck_assert(br_tape_is(&line, o, hr_buf_str(&text)));
+		want = br_tape_strdup(&line, b);
+		ck_assert_pstr_eq(br_ax_bid(ax, i), want);
+		free(want);
+		o = br_tape_next(&line, order, o);
+		b = br_tape_next(&line, bids, b);
+	}
+}
+
+static bool
+near(double a, double b)
+{
+	return (isnan(a) && isnan(b)) || fabs(a - b) < 1e-9;
+}
+
+static void
+check_props(const struct br_props *have, uint32_t expect)
+{
+	const struct br_prop *h, *w;
+	struct br_props want, again;
+	struct br_tape t;
+	size_t i, k;
+
+	br_props_init(&want);
+	ck_assert_int_eq(br_props_read(&want, &line,
+			     br_tape_at(&line, expect, "extra_element_properties"), &err),
+	    0);
+	/* as an observation has them, and back */
+	hr_buf_reset(&text);
+	br_props_json(&text, have);
+	ck_assert_int_eq(br_tape_parse(&t, text.p, text.len, &err), 0);
+	br_props_init(&again);
+	ck_assert_int_eq(br_props_read(&again, &t, 0, &err), 0);
+	ck_assert_uint_eq(again.n, want.n);
+	for (i = 0; i < want.n; i++) {
+		w = &want.v[i];
+		h = &again.v[i];
+		ck_assert_str_eq(w->bid, h->bid);
+		ck_assert_ptr_nonnull(br_props_find(have, w->bid));
+		ck_assert_msg(near(w->visibility, h->visibility), "%s", w->bid);
+		ck_assert_int_eq(w->has_bbox, h->has_bbox);
+		ck_assert_int_eq(w->clickable, h->clickable);
+		ck_assert_int_eq(w->marked, h->marked);
+		for (k = 0; w->has_bbox && k < 4; k++)
+			ck_assert(near(w->bbox[k], h->bbox[k]));
+	}
+	br_props_done(&want);
+	br_props_done(&again);
+	br_tape_done(&t);
+}
+
+/* The tree of an observation gives the same text. */
+static void
+check_json(const struct br_ax *ax, const struct br_props *props, const char *want)
+{
+	struct br_ax *again = br_ax_new();
+	struct hr_buf json;
+	size_t len;
+	char *copy;
+
+	hr_buf_init(&json, 1 << 26);
+	br_ax_json(ax, &json);
+	len = json.len;
+	copy = hr_buf_take(&json);
+	ck_assert_int_eq(br_ax_add_take(again, NULL, copy, len, &err), 0);
+	hr_buf_reset(&text);
+	ck_assert_int_eq(br_ax_text(again, props, &text, &why), 0);
+	same("tree of the JSON", want, &text);
+	br_ax_free(again);
+}
+
+static void
+play_extract(void)
+{
+	uint32_t expect = br_tape_at(&line, 0, "expect");
+	struct br_ax *ax = merged();
+	struct br_snapshot *s;
+	struct br_props props;
+	char *json, *want;
+	size_t len;
+
+	json = json_of(br_tape_at(&line, 0, "snapshot"), &len);
+	s = br_snapshot_new(json, len, &err);
+	ck_assert_msg(s != NULL, "%s", err.msg);
+	br_props_init(&props);
+	ck_assert_int_eq(br_snapshot_props(s, &props, &err), 0);
+	check_nodes(ax, expect);
+	check_props(&props, expect);
+	hr_buf_reset(&text);
+	ck_assert_int_eq(br_ax_text(ax, &props, &text, &why), 0);
+	want = string_at(expect, "axtree_text");
+	same("tree", want, &text);
+	check_json(ax, &props, want);
+	free(want);
+	br_props_done(&props);
+	br_snapshot_free(s);
+	free(json);
+	br_ax_free(ax);
+}
+
+START_TEST(pages)
+{
+	each_line("browser/extract.jsonl", 57, play_extract);
+}
+END_TEST
+
+/* ---- what no page says ---- */
+
+static int
+tree_of(const char *json)
+{
+	struct br_ax *ax = br_ax_new();
+	struct br_props props;
+	int done;
+
+	hr_buf_reset(&text);
+	hr_buf_reset(&why);
+	br_props_init(&props);
+	ck_assert_int_eq(br_ax_add_take(ax, NULL, strdup(json), strlen(json), &err), 0);
+	done = br_ax_text(ax, &props, &text, &why);
+	br_props_done(&props);
+	br_ax_free(ax);
+	return done;
+}
+
+START_TEST(odd_trees)
+{
+	ck_assert_int_eq(tree_of("{\"nodes\":[{\"role\":{\"value\":\"x\"}}]}"), 1);
+	ck_assert_str_eq(hr_buf_str(&why), "KeyError: 'nodeId'");
+	ck_assert_int_eq(tree_of("{\"nodes\":[{\"nodeId\":\"1\"}]}"), 1);
+	ck_assert_str_eq(hr_buf_str(&why), "KeyError: 'role'");
+	ck_assert_int_eq(tree_of("{\"nodes\":[{\"nodeId\":\"1\",\"role\":{\"value\":\"x\"}}]}"), 1);
+	ck_assert_str_eq(hr_buf_str(&why), "KeyError: 'childIds'");
+	/* each is the other's child */
+	ck_assert_int_eq(
+	    tree_of(
+		"{\"nodes\":[{\"nodeId\":\"1\",\"role\":{\"value\":\"x\"},\"childIds\":[\"2\"]},"
+		"{\"nodeId\":\"2\",\"role\":{\"value\":\"x\"},\"childIds\":[\"1\"]}]}"),
+	    1);
+	ck_assert_msg(strncmp(hr_buf_str(&why), "RecursionError: maximum recursion depth", 39) == 0,
+	    "%s", hr_buf_str(&why));
+}
+END_TEST
+
+static void
+is_json(const char *json, bool good)
+{
+	struct br_tape t;
+	char *copy = malloc(strlen(json) + 1); /* nothing may be read behind it */
+	int done;
+
+	memcpy(copy, json, strlen(json) + 1);
+	done = br_tape_parse(&t, copy, strlen(json), &err);
+	ck_assert_msg((done == 0) == good, "%s: %s", json, done < 0 ? err.msg : "taken");
+	if (done == 0)
+		br_tape_done(&t);
+	free(copy);
+}
+
+START_TEST(json)
+{
+	static const char *const good[] = {"[]", " {} ", "1", "\"\"", "[1,[2,{\"a\":[]}],\"x\"]",
+	    "{\"a\":null,\"b\":true}", "\"\\u00e9\\ud83c\\udf0d\\n\""};
+	static const char *const bad[] = {"", "[", "[1,]", "{\"a\"}", "{\"a\":}", "{a:1}", "[1 2]",
+	    "]", "[}", "\"", "\"\\", "\"\\u12\"", "\"\\x\"", "tru", "[1]]", "{\"a\":1,}", "nul",
+	    "\"a\nb\"", "\xFF", "{\"a\":1}{"};
+	struct br_tape t;
+	size_t i;
+
+	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		is_json(good[i], true);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		is_json(bad[i], false);
+	hr_buf_adds(&text,
+	    "{\"a\":\"x\\ud83c\\udf0d\\\"\\ud83c\",\"n\":-12,\"f\":1.5e1,\"a\\u0062\":[1,2]}");
+	ck_assert_int_eq(br_tape_parse(&t, text.p, text.len, &err), 0);
+	br_tape_str(&t, br_tape_at(&t, 0, "a"), &why);
+	ck_assert_str_eq(why.p, "x\xF0\x9F\x8C\x8D\"\xED\xA0\xBC");
+	ck_assert_int_eq(br_tape_int(&t, br_tape_at(&t, 0, "n"), 7), -12);
+	ck_assert_int_eq(br_tape_int(&t, br_tape_at(&t, 0, "f"), 7), 7);
+	ck_assert(br_tape_number(&t, br_tape_at(&t, 0, "f"), 7) == 15);
+	ck_assert_uint_eq(br_tape_count(&t, br_tape_at(&t, 0, "ab")), 2);
+	ck_assert_uint_eq(br_tape_at(&t, 0, "none"), BR_TAPE_NONE);
+	ck_assert_uint_eq(br_tape_at(&t, BR_TAPE_NONE, "a"), BR_TAPE_NONE);
+	br_tape_done(&t);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("browser_page");
+	TCase *t = tcase_create("page");
+
+	tcase_set_timeout(t, 120);
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, json);
+	tcase_add_test(t, trees);
+	tcase_add_test(t, odd_trees);
+	tcase_add_test(t, pages);
+	suite_add_tcase(s, t);
+	return lines_run(s);
+}
