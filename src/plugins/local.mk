@@ -39,6 +39,7 @@ noinst_LTLIBRARIES += libmcp.la
 libmcp_la_SOURCES = \
 	%D%/mcp/child.c \
 	%D%/mcp/hub.h \
+	%D%/mcp/object.c \
 	%D%/mcp/rpc.c \
 	%D%/mcp/session.c \
 	%D%/mcp/update.c

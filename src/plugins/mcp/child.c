@@ -175,18 +175,19 @@ pending_find(struct mcp_child *c, struct json_object *id)
 static void
 answer_request(struct mcp_child *c, struct json_object *id, const char *method)
 {
-	struct json_object *answer = json_object_new_object();
-	struct json_object *what =
-	    strcmp(method, "ping") == 0 ? json_tokener_parse("{}")
-	    : strcmp(method, "roots/list") == 0
-		? json_tokener_parse("{\"roots\":[]}")
-		: json_tokener_parse("{\"code\":-32601,\"message\":\"Method not found\"}");
-	const char *key = json_object_object_length(what) == 2 ? "error" : "result";
+	struct json_object *answer,
+	    *what = strcmp(method, "ping") == 0 ? json_tokener_parse("{}")
+		    : strcmp(method, "roots/list") == 0
+			? json_tokener_parse("{\"roots\":[]}")
+			: json_tokener_parse("{\"code\":-32601,\"message\":\"Method not found\"}");
+	const char *key = what != NULL && json_object_object_length(what) == 2 ? "error" : "result";
 
-	(void)json_object_object_add(answer, "jsonrpc", json_object_new_string("2.0"));
-	(void)json_object_object_add(answer, "id", json_object_get(id));
-	(void)json_object_object_add(answer, key, what);
-	child_write(c, mcp_text(answer));
+	answer = mcp_object(
+	    "jsonrpc", json_object_new_string("2.0"), "id", json_object_get(id), key, what, NULL);
+	if (answer != NULL)
+		child_write(c, mcp_text(answer));
+	else
+		hr_log(HR_LOG_ERROR, "out of memory: MCP server %s is not answered", c->name);
 	json_object_put(answer);
 }
 
@@ -490,29 +491,30 @@ mcp_child_request(struct mcp_child *c, const char *method, struct json_object *p
     bool progress, int limit_s, mcp_pending_fn *fn, void *arg)
 {
 	struct mcp_pending *p = calloc(1, sizeof(*p));
-	struct json_object *m = json_object_new_object(), *copy = NULL;
+	struct json_object *m, *copy = NULL;
 
-	if (p == NULL || m == NULL) {
-		free(p);
-		json_object_put(m);
+	if (p == NULL)
 		return NULL;
-	}
 	*p = (struct mcp_pending){
 	    .child = c, .id = c->next_id++, .progress = progress, .fn = fn, .arg = arg};
 	p->limit_s = limit_s;
 	if (limit_s > 0)
 		p->timer = evtimer_new(c->hub->base, pending_late, p);
-	(void)json_object_object_add(m, "jsonrpc", json_object_new_string("2.0"));
-	(void)json_object_object_add(m, "id", json_object_new_int64(p->id));
-	(void)json_object_object_add(m, "method", json_object_new_string(method));
-	if (params != NULL && json_object_deep_copy(params, &copy, NULL) == 0) {
+	m = mcp_object("jsonrpc", json_object_new_string("2.0"), "id", json_object_new_int64(p->id),
+	    "method", json_object_new_string(method), NULL);
+	if (params != NULL) {
+		bool whole = json_object_deep_copy(params, &copy, NULL) == 0;
+
 		/* tokens of two clients may be the same: to the server it is our number */
-		if (progress)
-			(void)json_object_object_add(hr_json_at(copy, "_meta"), "progressToken",
+		if (whole && progress)
+			whole = mcp_put(hr_json_at(copy, "_meta"), "progressToken",
 			    json_object_new_int64(p->id));
-		(void)json_object_object_add(m, "params", copy);
+		if (!mcp_put(m, "params", copy) || !whole) {
+			json_object_put(m);
+			m = NULL;
+		}
 	}
-	p->text = strdup(mcp_text(m));
+	p->text = m != NULL ? strdup(mcp_text(m)) : NULL;
 	json_object_put(m);
 	TAILQ_INSERT_TAIL(&c->pending, p, entry);
 	if (p->text == NULL || (limit_s > 0 && p->timer == NULL)) {

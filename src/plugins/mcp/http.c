@@ -15,6 +15,7 @@
 #include <json-c/json.h>
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "plugins/mcp/hub.h"
 #include "proto/json.h"
 
@@ -74,7 +75,10 @@ mcp_http_event(struct evhttp_request *req, const char *event, const char *data)
 void
 mcp_http_message(struct evhttp_request *req, struct json_object *message)
 {
-	mcp_http_event(req, "message", mcp_text(message));
+	if (message == NULL)
+		hr_log(HR_LOG_ERROR, "out of memory: a message to a client is lost");
+	else
+		mcp_http_event(req, "message", mcp_text(message));
 }
 
 void

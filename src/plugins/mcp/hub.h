@@ -116,7 +116,8 @@ TAILQ_HEAD(mcp_session_list, mcp_session);
 struct mcp_session *mcp_session_new(struct mcp_hub *hub, bool streamable);
 void mcp_session_free(struct mcp_session *s); /* its calls are cancelled */
 struct mcp_session *mcp_session_find(struct mcp_hub *hub, const char *id, bool streamable);
-/* On the stream, if there is one. */
+/* On the stream, if there is one. NULL, in these and in mcp_http_message(): there was no memory for
+ * the message, which the log tells. */
 void mcp_session_notify(struct mcp_session *s, struct json_object *message);
 void mcp_hub_notify(struct mcp_hub *hub, const char *method, struct json_object *params);
 
@@ -152,6 +153,14 @@ struct mcp_hub {
 	bool mounted; /* there were servers once: the paths exist */
 	int ping_s;   /* between two comments on a stream */
 };
+
+/* ---- object.c: all of these take the values, whatever comes of it ---- */
+
+/* {key: value, ...}, ended by NULL. NULL: there was no memory for it, or a value is NULL. */
+struct json_object *mcp_object(const char *key, ...) __attribute__((sentinel));
+/* False: the same; o or list may be NULL as well. */
+bool mcp_put(struct json_object *o, const char *key, struct json_object *value);
+bool mcp_append(struct json_object *list, struct json_object *value);
 
 /* Text of a value on one line, borrowed from it. */
 const char *mcp_text(struct json_object *v);

@@ -39,18 +39,15 @@ static const struct mcp_method methods[] = {
 
 /* ---- answers ---- */
 
+/* {"jsonrpc": "2.0", "id": id, key: value}; takes the value. NULL: no memory, as for the value. */
 static struct json_object *
-message_new(struct json_object *id)
+answer_new(struct json_object *id, const char *key, struct json_object *value)
 {
-	struct json_object *m = json_object_new_object();
-
-	(void)json_object_object_add(m, "jsonrpc", json_object_new_string("2.0"));
-	if (id != NULL)
-		(void)json_object_object_add(m, "id", json_object_get(id));
-	return m;
+	return mcp_object(
+	    "jsonrpc", json_object_new_string("2.0"), "id", json_object_get(id), key, value, NULL);
 }
 
-/* Takes m. */
+/* Takes m. Where there was no memory for it the response ends without an answer. */
 static void
 reply(struct mcp_session *s, struct evhttp_request *req, struct json_object *m)
 {
@@ -67,39 +64,35 @@ static void
 reply_result(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,
     struct json_object *result)
 {
-	struct json_object *m = message_new(id);
-
-	(void)json_object_object_add(m, "result", result);
-	reply(s, req, m);
+	reply(s, req, answer_new(id, "result", result));
 }
 
 static void
 reply_error(struct mcp_session *s, struct evhttp_request *req, struct json_object *id, int code,
     const char *text)
 {
-	struct json_object *m = message_new(id), *e = json_object_new_object();
+	struct json_object *e = mcp_object(
+	    "code", json_object_new_int(code), "message", json_object_new_string(text), NULL);
 
-	(void)json_object_object_add(e, "code", json_object_new_int(code));
-	(void)json_object_object_add(e, "message", json_object_new_string(text));
-	if (code == INVALID_PARAMS)
-		(void)json_object_object_add(e, "data", json_object_new_string(""));
-	(void)json_object_object_add(m, "error", e);
-	reply(s, req, m);
+	if (code == INVALID_PARAMS && !mcp_put(e, "data", json_object_new_string(""))) {
+		json_object_put(e);
+		e = NULL;
+	}
+	reply(s, req, answer_new(id, "error", e));
 }
 
 /* What goes wrong with a tool is its result. */
 static struct json_object *
 tool_failure(const char *text)
 {
-	struct json_object *r = json_object_new_object(), *list = json_object_new_array(),
-			   *item = json_object_new_object();
+	struct json_object *list = json_object_new_array();
 
-	(void)json_object_object_add(item, "type", json_object_new_string("text"));
-	(void)json_object_object_add(item, "text", json_object_new_string(text));
-	(void)json_object_array_add(list, item);
-	(void)json_object_object_add(r, "content", list);
-	(void)json_object_object_add(r, "isError", json_object_new_boolean(1));
-	return r;
+	if (!mcp_append(list, mcp_object("type", json_object_new_string("text"), "text",
+				  json_object_new_string(text), NULL))) {
+		json_object_put(list);
+		list = NULL;
+	}
+	return mcp_object("content", list, "isError", json_object_new_boolean(1), NULL);
 }
 
 /* ---- calls ---- */
@@ -162,10 +155,12 @@ mcp_call_progress(void *arg, struct json_object *params)
 
 	if (call->token == NULL || json_object_deep_copy(params, &copy, NULL) != 0)
 		return;
-	m = message_new(NULL);
-	(void)json_object_object_add(copy, "progressToken", json_object_get(call->token));
-	(void)json_object_object_add(m, "method", json_object_new_string("notifications/progress"));
-	(void)json_object_object_add(m, "params", copy);
+	if (!mcp_put(copy, "progressToken", json_object_get(call->token))) {
+		json_object_put(copy);
+		copy = NULL;
+	}
+	m = mcp_object("jsonrpc", json_object_new_string("2.0"), "method",
+	    json_object_new_string("notifications/progress"), "params", copy, NULL);
 	if (call->reply != NULL)
 		mcp_http_message(call->reply, m);
 	else
@@ -222,11 +217,20 @@ prefixed(const char *server, const char *label, const char *value)
 	return v;
 }
 
+/* An item may be null: what a server sent goes on to the client. */
+static bool
+list_add(struct json_object *list, struct json_object *item)
+{
+	if (item != NULL)
+		return mcp_append(list, json_object_get(item));
+	return list != NULL && json_object_array_add(list, NULL) == 0;
+}
+
 static void
 list_finish(struct mcp_call *call)
 {
-	struct json_object *result, *all = json_object_new_array();
-	bool prefix = call->n > 1;
+	struct json_object *all = json_object_new_array();
+	bool prefix = call->n > 1, whole = true;
 	size_t i, k;
 
 	/* one server's failure is the answer only if it is the only one */
@@ -243,20 +247,24 @@ list_finish(struct mcp_call *call)
 			hr_log(HR_LOG_WARNING, "%s: %s", call->method->name, part->failure);
 		if (part->child == NULL)
 			continue;
-		for (k = 0; k < json_object_array_length(part->items); k++) {
+		for (k = 0; k < hr_json_count(part->items); k++) {
 			struct json_object *item = json_object_array_get_idx(part->items, k);
 			const char *label = call->method->label;
 
 			if (prefix && json_object_is_type(item, json_type_object))
-				(void)json_object_object_add(item, label,
-				    prefixed(part->child->name, label,
-					hr_json_text_or(item, label, "")));
-			(void)json_object_array_add(all, json_object_get(item));
+				whole = mcp_put(item, label,
+					    prefixed(part->child->name, label,
+						hr_json_text_or(item, label, ""))) &&
+					whole;
+			whole = list_add(all, item) && whole;
 		}
 	}
-	result = json_object_new_object();
-	(void)json_object_object_add(result, call->method->items, all);
-	reply_result(call->session, call->reply, call->id, result);
+	if (!whole) {
+		json_object_put(all);
+		all = NULL;
+	}
+	reply_result(
+	    call->session, call->reply, call->id, mcp_object(call->method->items, all, NULL));
 	call_free(call);
 }
 
@@ -269,8 +277,9 @@ list_ask(struct mcp_part *part, struct json_object *cursor)
 	struct json_object *params = NULL;
 
 	if (cursor != NULL) {
-		params = json_object_new_object();
-		(void)json_object_object_add(params, "cursor", json_object_get(cursor));
+		params = mcp_object("cursor", json_object_get(cursor), NULL);
+		if (params == NULL)
+			return;
 	}
 	part->pending = mcp_child_request(
 	    part->child, part->call->method->name, params, false, LIST_LIMIT_S, list_page, part);
@@ -284,8 +293,9 @@ remember_tools(struct mcp_part *part)
 	struct json_object *names = json_object_new_object();
 	size_t i;
 
+	/* without memory for one its calls go to the server whose name they begin with */
 	for (i = 0; i < json_object_array_length(part->items); i++)
-		(void)json_object_object_add(names,
+		(void)mcp_put(names,
 		    hr_json_text_or(json_object_array_get_idx(part->items, i), "name", ""),
 		    json_object_new_boolean(1));
 	json_object_put(part->child->tools);
@@ -299,18 +309,19 @@ list_page(void *arg, struct json_object *result, struct json_object *error, cons
 	struct mcp_call *call = part->call;
 	struct json_object *items = hr_json_at(result, call->method->items), *cursor;
 	struct json_object *code = hr_json_at(error, "code");
+	bool whole = true;
 	size_t i;
 
 	part->pending = NULL;
-	if (json_object_is_type(items, json_type_array))
-		for (i = 0; i < json_object_array_length(items); i++)
-			(void)json_object_array_add(
-			    part->items, json_object_get(json_object_array_get_idx(items, i)));
+	for (i = 0; whole && i < hr_json_count(items); i++)
+		whole = list_add(part->items, hr_json_entry(items, i));
 	cursor = hr_json_at(result, "nextCursor");
-	if (cursor != NULL)
+	if (whole && cursor != NULL)
 		list_ask(part, cursor);
 	if (part->pending != NULL)
 		return;
+	if (!whole || cursor != NULL)
+		failure = "out of memory";
 	if (failure != NULL)
 		(void)snprintf(part->failure, sizeof(part->failure), "%s", failure);
 	else if (error != NULL && json_object_get_int(code) != METHOD_NOT_FOUND)
@@ -345,7 +356,8 @@ list(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,
 		part->call = call;
 		part->child = c;
 		part->items = json_object_new_array();
-		list_ask(part, NULL);
+		if (part->items != NULL)
+			list_ask(part, NULL);
 		if (part->pending != NULL)
 			call->left++;
 		else
@@ -362,7 +374,6 @@ answered(void *arg, struct json_object *result, struct json_object *error, const
 {
 	struct mcp_part *part = arg;
 	struct mcp_call *call = part->call;
-	struct json_object *m;
 
 	part->pending = NULL;
 	if (result != NULL) {
@@ -374,15 +385,14 @@ answered(void *arg, struct json_object *result, struct json_object *error, const
 	} else if (failure != NULL) {
 		reply_error(call->session, call->reply, call->id, 0, failure);
 	} else {
-		m = message_new(call->id);
-		(void)json_object_object_add(m, "error", json_object_get(error));
-		reply(call->session, call->reply, m);
+		reply(call->session, call->reply,
+		    answer_new(call->id, "error", json_object_get(error)));
 	}
 	call_free(call);
 }
 
-/* The server whose name a value begins with, the last one first, and what is left of the value. Of
- * several, one that is known to have the rest comes first. */
+/* The server whose name a value begins with, the last one first, and what is left of the value;
+ * NULL in that: no memory. Of several, one that is known to have the rest comes first. */
 static struct mcp_child *
 owner(struct mcp_hub *hub, const struct mcp_method *method, const char *value,
     struct json_object **ret_value)
@@ -419,8 +429,8 @@ owner(struct mcp_hub *hub, const struct mcp_method *method, const char *value,
 		char *text = NULL;
 
 		if (asprintf(&text, "%.*s%s", (int)(from - value), value, from + len) < 0)
-			return NULL;
-		*ret_value = json_object_new_string(text);
+			text = NULL;
+		*ret_value = text != NULL ? json_object_new_string(text) : NULL;
 		free(text);
 	} else {
 		*ret_value = json_object_new_string(from + len);
@@ -436,6 +446,7 @@ ask_one(struct mcp_session *s, struct evhttp_request *req, struct json_object *i
 	struct json_object *mine = NULL, *rest = NULL, *meta;
 	struct mcp_child *c = owner(s->hub, method, value, &rest);
 	struct mcp_call *call;
+	bool whole;
 	char text[300];
 
 	if (c == NULL) {
@@ -452,16 +463,19 @@ ask_one(struct mcp_session *s, struct evhttp_request *req, struct json_object *i
 		return;
 	}
 	call = call_new(s, req, id, method, 1);
-	if (call == NULL || params == NULL || json_object_deep_copy(params, &mine, NULL) != 0)
+	if (params == NULL)
 		mine = json_object_new_object();
-	(void)json_object_object_add(mine, method->label, rest);
+	else if (json_object_deep_copy(params, &mine, NULL) != 0)
+		mine = NULL;
+	whole = mcp_put(mine, method->label, rest);
 	if (call != NULL) {
 		meta = hr_json_at(mine, "_meta");
 		call->token = json_object_get(hr_json_at(meta, "progressToken"));
 		call->parts[0].call = call;
 		call->parts[0].child = c;
-		call->parts[0].pending = mcp_child_request(
-		    c, method->name, mine, call->token != NULL, 0, answered, &call->parts[0]);
+		if (whole)
+			call->parts[0].pending = mcp_child_request(c, method->name, mine,
+			    call->token != NULL, 0, answered, &call->parts[0]);
 		if (call->parts[0].pending == NULL)
 			answered(&call->parts[0], NULL, NULL, "out of memory");
 	}
@@ -476,7 +490,7 @@ initialize(struct mcp_session *s, struct evhttp_request *req, struct json_object
 {
 	static const char *const known[] = {"2025-06-18", "2025-03-26", "2024-11-05"};
 	const char *wanted = hr_json_text_or(params, "protocolVersion", ""), *version = known[0];
-	struct json_object *result, *info;
+	struct json_object *result;
 	char name[40];
 	size_t i;
 
@@ -487,12 +501,14 @@ initialize(struct mcp_session *s, struct evhttp_request *req, struct json_object
 	    "{\"capabilities\":{\"experimental\":{},\"prompts\":{\"listChanged\":true},"
 	    "\"resources\":{\"subscribe\":false,\"listChanged\":true},"
 	    "\"tools\":{\"listChanged\":true}}}");
-	info = json_object_new_object();
 	(void)snprintf(name, sizeof(name), "handrail-mcp-%.4s", s->id);
-	(void)json_object_object_add(info, "name", json_object_new_string(name));
-	(void)json_object_object_add(info, "version", json_object_new_string(PACKAGE_VERSION));
-	(void)json_object_object_add(result, "protocolVersion", json_object_new_string(version));
-	(void)json_object_object_add(result, "serverInfo", info);
+	if (!mcp_put(result, "protocolVersion", json_object_new_string(version)) ||
+	    !mcp_put(result, "serverInfo",
+		mcp_object("name", json_object_new_string(name), "version",
+		    json_object_new_string(PACKAGE_VERSION), NULL))) {
+		json_object_put(result);
+		result = NULL;
+	}
 	reply_result(s, req, id, result);
 }
 

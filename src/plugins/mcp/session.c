@@ -10,6 +10,7 @@
 #include <event2/http.h>
 #include <json-c/json.h>
 
+#include "base/log.h"
 #include "base/random.h"
 #include "plugins/mcp/hub.h"
 
@@ -103,20 +104,20 @@ mcp_session_find(struct mcp_hub *hub, const char *id, bool streamable)
 void
 mcp_session_notify(struct mcp_session *s, struct json_object *message)
 {
-	if (s->stream != NULL)
+	if (message == NULL)
+		hr_log(HR_LOG_ERROR, "out of memory: a message to a client is lost");
+	else if (s->stream != NULL)
 		mcp_http_message(s->stream, message);
 }
 
 void
 mcp_hub_notify(struct mcp_hub *hub, const char *method, struct json_object *params)
 {
-	struct json_object *m = json_object_new_object();
+	struct json_object *m = mcp_object("jsonrpc", json_object_new_string("2.0"), "method",
+	    json_object_new_string(method), params != NULL ? "params" : NULL,
+	    json_object_get(params), NULL);
 	struct mcp_session *s;
 
-	(void)json_object_object_add(m, "jsonrpc", json_object_new_string("2.0"));
-	(void)json_object_object_add(m, "method", json_object_new_string(method));
-	if (params != NULL)
-		(void)json_object_object_add(m, "params", json_object_get(params));
 	TAILQ_FOREACH(s, &hub->sessions, entry)
 	{
 		if (s->initialized)

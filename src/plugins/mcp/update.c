@@ -84,22 +84,20 @@ mcp_split_words(const char *text)
 {
 	struct json_object *list = json_object_new_array();
 	struct hr_buf word;
-	int r = 0;
+	bool whole = list != NULL;
 
 	hr_buf_init(&word, strlen(text) + 1);
-	for (;;) {
+	while (whole) {
 		while (blank(*text))
 			text++;
 		if (*text == '\0')
 			break;
 		hr_buf_reset(&word);
-		r = split_word(&text, &word);
-		if (r != 0 || word.fail != HR_OK)
-			break;
-		(void)json_object_array_add(
-		    list, json_object_new_string_len(hr_buf_str(&word), (int)word.len));
+		whole =
+		    split_word(&text, &word) == 0 && word.fail == HR_OK &&
+		    mcp_append(list, json_object_new_string_len(hr_buf_str(&word), (int)word.len));
 	}
-	if (word.fail != HR_OK || r != 0) {
+	if (!whole) {
 		json_object_put(list);
 		list = NULL;
 	}
@@ -131,7 +129,7 @@ variable_fits(const char *p)
 	return at > p;
 }
 
-/* "A=1, B=2"; NULL: a piece has no '=' or no name. */
+/* "A=1, B=2"; NULL: a piece has no '=' or no name, or no memory. */
 static struct json_object *
 split_variables(const char *text)
 {
@@ -142,17 +140,15 @@ split_variables(const char *text)
 	for (; fits && *text != '\0'; text = *end == ',' ? end + 1 : end) {
 		end = strchrnul(text, ',');
 		piece = stripped(text, (size_t)(end - text));
-		p = json_object_get_string(piece);
-		equals = strchr(p, '=');
-		if (p[0] != '\0' && equals != NULL) {
+		p = hr_json_text(piece);
+		equals = p != NULL ? strchr(p, '=') : NULL;
+		if (equals != NULL) {
 			name = stripped(p, (size_t)(equals - p));
-			fits = variable_fits(json_object_get_string(name));
-			if (fits)
-				(void)json_object_object_add(env, json_object_get_string(name),
-				    json_object_new_string(equals + 1));
+			fits = name != NULL && variable_fits(hr_json_text(name)) &&
+			       mcp_put(env, hr_json_text(name), json_object_new_string(equals + 1));
 			json_object_put(name);
 		} else {
-			fits = p[0] == '\0';
+			fits = p != NULL && p[0] == '\0';
 		}
 		json_object_put(piece);
 	}
@@ -202,21 +198,12 @@ mcp_normal_config(struct json_object *entry)
 {
 	const char *name = hr_json_text_or(entry, "name", ""),
 		   *command = hr_json_text_or(entry, "command", "");
-	struct json_object *n = json_object_new_object(),
-			   *args = args_of(hr_json_at(entry, "args")),
-			   *env = env_of(hr_json_at(entry, "env"));
 
-	if (n != NULL && name[0] != '\0' && command[0] != '\0' && args != NULL && env != NULL) {
-		(void)json_object_object_add(n, "name", stripped(name, strlen(name)));
-		(void)json_object_object_add(n, "command", stripped(command, strlen(command)));
-		(void)json_object_object_add(n, "args", args);
-		(void)json_object_object_add(n, "env", env);
-		return n;
-	}
-	json_object_put(n);
-	json_object_put(args);
-	json_object_put(env);
-	return NULL;
+	if (name[0] == '\0' || command[0] == '\0')
+		return NULL;
+	return mcp_object("name", stripped(name, strlen(name)), "command",
+	    stripped(command, strlen(command)), "args", args_of(hr_json_at(entry, "args")), "env",
+	    env_of(hr_json_at(entry, "env")), NULL);
 }
 
 /* ---- the list ---- */
@@ -247,11 +234,10 @@ normal_list(struct json_object *servers)
 	}
 	for (i = 0; i < json_object_array_length(servers); i++) {
 		config = mcp_normal_config(json_object_array_get_idx(servers, i));
-		if (config == NULL) {
+		if (!mcp_put(all, hr_json_text_or(config, "name", ""), config)) {
 			json_object_put(all);
 			return NULL;
 		}
-		(void)json_object_object_add(all, hr_json_text_or(config, "name", ""), config);
 	}
 	return all;
 }
@@ -304,15 +290,17 @@ keep(struct json_object *configs)
 	char *path = kept_file();
 	struct hr_err err = {0};
 	const char *text;
+	bool whole = all != NULL;
 
 	json_object_object_foreach(configs, name, config)
 	{
 		(void)name;
-		if (all != NULL && json_object_array_add(all, json_object_get(config)) != 0)
-			json_object_put(config); /* no memory: the list is one shorter */
+		whole = whole && mcp_append(all, json_object_get(config));
 	}
 	text = mcp_text(all);
-	if (path != NULL && hr_path_write(path, text, strlen(text), 0600, &err) != 0)
+	if (!whole)
+		hr_log(HR_LOG_WARNING, "the list of MCP servers is not kept: out of memory");
+	else if (path != NULL && hr_path_write(path, text, strlen(text), 0600, &err) != 0)
 		hr_log(HR_LOG_WARNING, "the list of MCP servers is not kept: %s", err.msg);
 	json_object_put(all);
 	free(path);
