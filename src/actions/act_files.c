@@ -17,17 +17,16 @@
 #include "proto/obs.h"
 #include "proto/pyrepr.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define PATH_TEXT_MAX (64u << 20)
 #define UNDO "undo" /* in the run directory */
 
 /* ---- answers ---- */
 
+/* What hr_obs_put_*() made of the body. */
 static void
-put_observation(struct hr_answer *ret, const struct hr_obs *o)
+put_done(struct hr_answer *ret, int put)
 {
-	hr_answer_reset(ret);
-	if (hr_obs_put(&ret->body, o) < 0)
+	if (put < 0)
 		hr_answer_generic(ret);
 	hr_answer_settle(ret);
 }
@@ -45,21 +44,13 @@ put_error(struct hr_answer *ret, const struct hr_buf *text)
 static void
 put_read(struct hr_answer *ret, struct hr_span path, const char *impl, const struct hr_buf *content)
 {
-	const struct hr_obs_extra extras[] = {
-	    {.name = "path", .kind = HR_OBS_STR, .str = path},
-	    {.name = "impl_source", .kind = HR_OBS_STR, .str = {impl, strlen(impl)}},
-	};
-	const struct hr_obs o = {.type = "read",
-	    .message = {HR_OBS_SPAN("I read the file "), path, HR_OBS_SPAN(".")},
-	    .content = {hr_buf_str(content), content->len},
-	    .extras = extras,
-	    .extras_n = COUNT(extras),
-	    .bad = HR_JSON_REFUSE};
-
-	if (content->fail != HR_OK)
+	if (content->fail != HR_OK) {
 		hr_answer_generic(ret);
-	else
-		put_observation(ret, &o);
+		return;
+	}
+	hr_answer_reset(ret);
+	put_done(
+	    ret, hr_obs_put_read(&ret->body, path, impl, hr_span_of_buf(content), HR_JSON_REFUSE));
 }
 
 /* "'int' object has no attribute 'endswith'" */
@@ -325,20 +316,6 @@ perform_read(const struct hr_action_env *env, const struct hr_event *ev, struct 
 
 /* ---- write ---- */
 
-static void
-answer_write(struct hr_answer *ret, struct hr_span path)
-{
-	const struct hr_obs_extra extras[] = {{.name = "path", .kind = HR_OBS_STR, .str = path}};
-	const struct hr_obs o = {.type = "write",
-	    .message = {HR_OBS_SPAN("I wrote to the file "), path, HR_OBS_SPAN(".")},
-	    .content = HR_OBS_SPAN(""),
-	    .extras = extras,
-	    .extras_n = COUNT(extras),
-	    .bad = HR_JSON_REFUSE};
-
-	put_observation(ret, &o);
-}
-
 /* In its turn, as an edit is. */
 static enum hr_rw_result
 write_in_turn(const struct hr_action_env *env, const struct hr_write *q, struct hr_buf *text)
@@ -402,8 +379,10 @@ perform_write(const struct hr_action_env *env, const struct hr_event *ev, struct
 		hr_answer_internal(ret, &text);
 	else if (r == HR_RW_ERROR)
 		put_error(ret, &text);
-	else
-		answer_write(ret, q.path);
+	else {
+		hr_answer_reset(ret);
+		put_done(ret, hr_obs_put_write(&ret->body, q.path, HR_JSON_REFUSE));
+	}
 	hr_buf_done(&full);
 	hr_buf_done(&cwd);
 	hr_buf_done(&text);
@@ -415,26 +394,15 @@ static void
 answer_edit(struct hr_answer *ret, struct hr_span path, const struct hr_edit *q,
     const struct hr_buf *content, const struct hr_buf *diff)
 {
-	const struct hr_obs_extra extras[] = {
-	    {.name = "path", .kind = HR_OBS_STR, .str = path},
-	    {.name = "prev_exist", .kind = HR_OBS_BOOL, .number = 0},
-	    {.name = "old_content", .kind = HR_OBS_JSON, .json = q->old_str},
-	    {.name = "new_content", .kind = HR_OBS_JSON, .json = q->new_str},
-	    {.name = "impl_source", .kind = HR_OBS_STR, .str = HR_OBS_SPAN("oh_aci")},
-	    {.name = "diff", .kind = HR_OBS_STR, .str = hr_span_of_buf(diff)},
-	    {.name = "_diff_cache", .kind = HR_OBS_NULL},
-	};
-	const struct hr_obs o = {.type = "edit",
-	    .message = {HR_OBS_SPAN("I edited the file "), path, HR_OBS_SPAN(".")},
-	    .content = hr_span_of_buf(content),
-	    .extras = extras,
-	    .extras_n = COUNT(extras),
-	    .bad = HR_JSON_REFUSE};
+	const struct hr_obs_edit e = {
+	    path, q->old_str, q->new_str, hr_span_of_buf(content), hr_span_of_buf(diff)};
 
-	if (content->fail != HR_OK || diff->fail != HR_OK)
+	if (content->fail != HR_OK || diff->fail != HR_OK) {
 		hr_answer_generic(ret);
-	else
-		put_observation(ret, &o);
+		return;
+	}
+	hr_answer_reset(ret);
+	put_done(ret, hr_obs_put_edit(&ret->body, &e, HR_JSON_REFUSE));
 }
 
 static void

@@ -59,6 +59,7 @@ struct hr_run_result {
 	bool is_error;
 	bool hidden;            /* to be echoed in extras.hidden */
 	bool has_metadata;      /* false: username, hostname, working_dir, py path are null */
+	bool has_directory;     /* working_dir is known all the same; in no frame */
 	int64_t exit_code, pid; /* -1 without metadata; pid: that of a job in the background */
 	enum hr_clock clock;    /* the command goes on, and its time is over */
 	struct hr_span content, command, username, hostname, working_dir, py_path, prefix, suffix;

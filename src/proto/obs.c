@@ -84,15 +84,70 @@ hr_obs_put_error(struct hr_buf *b, const char *text, size_t len)
 }
 
 int
+hr_obs_put_read(struct hr_buf *b, struct hr_span path, const char *impl, struct hr_span content,
+    enum hr_json_bad bad)
+{
+	const struct hr_obs_extra extras[] = {
+	    {.name = "path", .kind = HR_OBS_STR, .str = path},
+	    {.name = "impl_source", .kind = HR_OBS_STR, .str = hr_span_of(impl)},
+	};
+	const struct hr_obs o = {.type = "read",
+	    .message = {HR_OBS_SPAN("I read the file "), path, HR_OBS_SPAN(".")},
+	    .content = content,
+	    .extras = extras,
+	    .extras_n = COUNT(extras),
+	    .bad = bad};
+
+	return hr_obs_put(b, &o);
+}
+
+int
+hr_obs_put_write(struct hr_buf *b, struct hr_span path, enum hr_json_bad bad)
+{
+	const struct hr_obs_extra extras[] = {{.name = "path", .kind = HR_OBS_STR, .str = path}};
+	const struct hr_obs o = {.type = "write",
+	    .message = {HR_OBS_SPAN("I wrote to the file "), path, HR_OBS_SPAN(".")},
+	    .content = HR_OBS_SPAN(""),
+	    .extras = extras,
+	    .extras_n = COUNT(extras),
+	    .bad = bad};
+
+	return hr_obs_put(b, &o);
+}
+
+int
+hr_obs_put_edit(struct hr_buf *b, const struct hr_obs_edit *e, enum hr_json_bad bad)
+{
+	const struct hr_obs_extra extras[] = {
+	    {.name = "path", .kind = HR_OBS_STR, .str = e->path},
+	    {.name = "prev_exist", .kind = HR_OBS_BOOL, .number = 0},
+	    {.name = "old_content", .kind = HR_OBS_JSON, .json = e->old_str},
+	    {.name = "new_content", .kind = HR_OBS_JSON, .json = e->new_str},
+	    {.name = "impl_source", .kind = HR_OBS_STR, .str = HR_OBS_SPAN("oh_aci")},
+	    {.name = "diff", .kind = HR_OBS_STR, .str = e->diff},
+	    {.name = "_diff_cache", .kind = HR_OBS_NULL},
+	};
+	const struct hr_obs o = {.type = "edit",
+	    .message = {HR_OBS_SPAN("I edited the file "), e->path, HR_OBS_SPAN(".")},
+	    .content = e->content,
+	    .extras = extras,
+	    .extras_n = COUNT(extras),
+	    .bad = bad};
+
+	return hr_obs_put(b, &o);
+}
+
+int
 hr_obs_put_run(struct hr_buf *b, const struct hr_run_result *r, const struct hr_arg *hidden)
 {
 	enum hr_obs_kind kind = r->has_metadata ? HR_OBS_STR : HR_OBS_NULL;
+	enum hr_obs_kind where = r->has_directory ? HR_OBS_STR : kind;
 	const struct hr_obs_extra metadata[] = {
 	    {.name = "exit_code", .kind = HR_OBS_INT, .number = r->exit_code},
 	    {.name = "pid", .kind = HR_OBS_INT, .number = r->pid},
 	    {.name = "username", .kind = kind, .str = r->username},
 	    {.name = "hostname", .kind = kind, .str = r->hostname},
-	    {.name = "working_dir", .kind = kind, .str = r->working_dir},
+	    {.name = "working_dir", .kind = where, .str = r->working_dir},
 	    {.name = "py_interpreter_path", .kind = kind, .str = r->py_path},
 	    {.name = "prefix", .kind = HR_OBS_STR, .str = r->prefix},
 	    {.name = "suffix", .kind = HR_OBS_STR, .str = r->suffix},

@@ -50,6 +50,18 @@ int hr_obs_put(struct hr_buf *b, const struct hr_obs *o);
 /* An error observation; never fails but for memory. */
 void hr_obs_put_error(struct hr_buf *b, const char *text, size_t len);
 
+/* What read, write and edit are answered, of a server and of the kind "cli". -1 as above. */
+int hr_obs_put_read(struct hr_buf *b, struct hr_span path, const char *impl, struct hr_span content,
+    enum hr_json_bad bad);
+int hr_obs_put_write(struct hr_buf *b, struct hr_span path, enum hr_json_bad bad);
+/* What an edit was asked, as it was given, and what came of it. */
+struct hr_obs_edit {
+	struct hr_span path;
+	struct json_object *old_str, *new_str;
+	struct hr_span content, diff;
+};
+int hr_obs_put_edit(struct hr_buf *b, const struct hr_obs_edit *e, enum hr_json_bad bad);
+
 /* What a `run` action is answered. `hidden` is the action's own argument, echoed. Bytes that are
  * not UTF-8 become U+FFFD: they come from the shell. -1 only for `hidden`. */
 int hr_obs_put_run(struct hr_buf *b, const struct hr_run_result *r, const struct hr_arg *hidden);

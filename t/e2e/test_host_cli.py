@@ -149,6 +149,7 @@ def files():
         obs = h.obs("edit", "--json", "/workspace/a.txt", "two", "2")
         equal((obs["extras"]["path"], obs["extras"]["old_content"], obs["extras"]["new_content"]),
               ("/workspace/a.txt", "two", "2"))
+        equal(obs["extras"]["_diff_cache"], None, "as a server has it")
         equal("\n-two\n+2" in obs["extras"]["diff"], True, obs["extras"]["diff"])
         h.fails(1, "did not appear verbatim", "edit", "/workspace/a.txt", "not there", "x")
         equal(sorted(h.ok("ls").split()), sorted(h.mine(n) for n in ("a.txt", "bin", "bad", "dir")), "listed")

@@ -20,15 +20,13 @@
 #define FILE_MAX (256u << 20)
 #define BINARY "ERROR_BINARY_FILE"
 
+/* What hr_obs_put_*() made, without a text: -1 is for memory, as all else is replaced. */
 static char *
-put(const struct hr_obs *o, struct hr_error *err)
+put_done(struct hr_buf *b, int put, struct hr_error *err)
 {
-	struct hr_buf b;
-
-	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
-	if (hr_obs_put(&b, o) != 0)
-		b.fail = HR_E_NOMEM; /* all of it is replaced where it is no text */
-	return hr_direct_take(&b, err);
+	if (put != 0)
+		b->fail = HR_E_NOMEM;
+	return hr_direct_take(b, err);
 }
 
 static bool
@@ -78,20 +76,9 @@ hr_direct_edit(struct hr_direct *c, struct json_object *args, struct hr_error *e
 	    .old_str = hr_json_at(args, "old_str"),
 	    .new_str = hr_json_at(args, "new_str"),
 	    .insert_line = hr_json_at(args, "insert_line")};
-	struct hr_obs_extra extras[] = {
-	    {.name = "path", .kind = HR_OBS_STR, .str = hr_span_of(path)},
-	    {.name = "prev_exist", .kind = HR_OBS_BOOL, .number = 0},
-	    {.name = "old_content", .kind = HR_OBS_JSON, .json = q.old_str},
-	    {.name = "new_content", .kind = HR_OBS_JSON, .json = q.new_str},
-	    {.name = "impl_source", .kind = HR_OBS_STR, .str = HR_OBS_SPAN("oh_aci")},
-	    {.name = "diff", .kind = HR_OBS_STR},
-	};
-	struct hr_obs o = {.type = "edit",
-	    .message = {HR_OBS_SPAN("I edited the file "), hr_span_of(path), HR_OBS_SPAN(".")},
-	    .extras = extras,
-	    .extras_n = 6,
-	    .bad = HR_JSON_REPLACE};
-	struct hr_buf text, diff;
+	struct hr_obs_edit e = {
+	    .path = hr_span_of(path), .old_str = q.old_str, .new_str = q.new_str};
+	struct hr_buf text, diff, b;
 	char *file, *said;
 
 	if (strcmp(hr_json_text_or(args, "impl_source", "oh_aci"), "oh_aci") != 0)
@@ -107,13 +94,14 @@ hr_direct_edit(struct hr_direct *c, struct json_object *args, struct hr_error *e
 	hr_buf_init(&diff, HR_EDIT_TEXT_MAX);
 	(void)use_editor(c, file, &q, &text, &diff);
 	free(file);
-	o.content = hr_span_of_buf(&text);
-	extras[5].str = hr_span_of_buf(&diff);
+	e.content = hr_span_of_buf(&text);
+	e.diff = hr_span_of_buf(&diff);
+	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
 	if (text.fail != HR_OK || diff.fail != HR_OK) {
 		(void)hr_error_nomem(err);
 		said = NULL;
 	} else {
-		said = put(&o, err);
+		said = put_done(&b, hr_obs_put_edit(&b, &e, HR_JSON_REPLACE), err);
 	}
 	hr_buf_done(&text);
 	hr_buf_done(&diff);
@@ -139,22 +127,16 @@ plain_ends(struct hr_buf *b)
 static char *
 show(const char *path, const char *impl, const struct hr_buf *text, struct hr_error *err)
 {
-	const struct hr_obs_extra extras[] = {
-	    {.name = "path", .kind = HR_OBS_STR, .str = hr_span_of(path)},
-	    {.name = "impl_source", .kind = HR_OBS_STR, .str = hr_span_of(impl)},
-	};
-	const struct hr_obs o = {.type = "read",
-	    .message = {HR_OBS_SPAN("I read the file "), hr_span_of(path), HR_OBS_SPAN(".")},
-	    .content = {hr_buf_str(text), text->len},
-	    .extras = extras,
-	    .extras_n = 2,
-	    .bad = HR_JSON_REPLACE};
+	struct hr_buf b;
 
 	if (text->fail != HR_OK) {
 		(void)hr_error_nomem(err);
 		return NULL;
 	}
-	return put(&o, err);
+	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
+	return put_done(&b,
+	    hr_obs_put_read(&b, hr_span_of(path), impl, hr_span_of_buf(text), HR_JSON_REPLACE),
+	    err);
 }
 
 static char *
@@ -229,27 +211,21 @@ char *
 hr_direct_write(struct hr_direct *c, struct json_object *args, struct hr_error *err)
 {
 	const char *path = hr_json_text_or(args, "path", "");
-	const struct hr_obs_extra extras[] = {
-	    {.name = "path", .kind = HR_OBS_STR, .str = hr_span_of(path)}};
-	const struct hr_obs o = {.type = "write",
-	    .message = {HR_OBS_SPAN("I wrote to the file "), hr_span_of(path), HR_OBS_SPAN(".")},
-	    .content = HR_OBS_SPAN(""),
-	    .extras = extras,
-	    .extras_n = 1,
-	    .bad = HR_JSON_REPLACE};
 	struct json_object *content = hr_json_at(args, "content");
 	struct hr_err e = {0};
+	struct hr_buf b;
 	char *file = hr_direct_path(c, path, err), *said;
 
 	if (file == NULL)
 		return NULL;
+	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
 	if (!json_object_is_type(content, json_type_string))
 		content = NULL;
 	if (write_whole(file, content, &e) != 0)
 		said = hr_direct_error("", err, "Error writing to file %s: %s", path,
 		    e.sys != 0 ? strerror(e.sys) : e.msg);
 	else
-		said = put(&o, err);
+		said = put_done(&b, hr_obs_put_write(&b, hr_span_of(path), HR_JSON_REPLACE), err);
 	free(file);
 	return said;
 }

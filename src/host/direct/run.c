@@ -239,43 +239,25 @@ static char *
 observe(struct job *j, const char *command, double timeout_s, bool hidden, struct hr_error *err)
 {
 	int code = j->timed_out || j->unread || j->lost != 0 ? -1 : hr_exit_code(j->status);
-	char suffix[80] = "", message[48];
-	struct hr_obs_extra metadata[] = {
-	    {.name = "exit_code", .kind = HR_OBS_INT, .number = code},
-	    {.name = "pid", .kind = HR_OBS_INT, .number = -1},
-	    {.name = "username", .kind = HR_OBS_NULL},
-	    {.name = "hostname", .kind = HR_OBS_NULL},
-	    {.name = "working_dir", .kind = HR_OBS_STR, .str = hr_span_of(j->c->workspace)},
-	    {.name = "py_interpreter_path", .kind = HR_OBS_NULL},
-	    {.name = "prefix", .kind = HR_OBS_STR, .str = HR_OBS_SPAN("")},
-	    {.name = "suffix", .kind = HR_OBS_STR},
-	};
-	const struct hr_obs_extra extras[] = {
-	    {.name = "command", .kind = HR_OBS_STR, .str = hr_span_of(command)},
-	    {.name = "metadata", .kind = HR_OBS_EXTRAS, .extras = metadata, .extras_n = 8},
-	    {.name = "hidden", .kind = HR_OBS_BOOL, .number = hidden},
-	};
-	struct hr_obs o = {.type = "run",
-	    .message = {HR_OBS_SPAN("Command `"), hr_span_of(command)},
-	    .extras = extras,
-	    .extras_n = 3,
-	    .has_success = true,
-	    .success = code == 0,
-	    .bad = HR_JSON_REPLACE};
+	const struct hr_arg said = {.type = HR_PY_BOOL, .number = hidden};
+	struct hr_run_result r = {.has_directory = true,
+	    .exit_code = code,
+	    .pid = -1,
+	    .command = hr_span_of(command),
+	    .working_dir = hr_span_of(j->c->workspace)};
 	struct hr_buf b, content;
+	char suffix[80] = "";
 
 	if (j->timed_out)
 		(void)snprintf(suffix, sizeof(suffix),
 		    "[The command timed out after %.1f seconds.]", timeout_s);
-	metadata[7].str = hr_span_of(suffix);
-	(void)snprintf(message, sizeof(message), "` executed with exit code %d.", code);
-	o.message[2] = hr_span_of(message);
+	r.suffix = hr_span_of(suffix);
 	hr_buf_init(&content, HR_DIRECT_TEXT_MAX);
 	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
 	if (shorten(j, hidden, &content) != 0)
 		b.fail = HR_E_NOMEM;
-	o.content = hr_span_of_buf(&content);
-	if (b.fail == HR_OK && hr_obs_put(&b, &o) != 0)
+	r.content = hr_span_of_buf(&content);
+	if (b.fail == HR_OK && hr_obs_put_run(&b, &r, &said) != 0)
 		b.fail = HR_E_NOMEM;
 	hr_buf_done(&content);
 	return hr_direct_take(&b, err);
