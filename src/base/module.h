@@ -20,4 +20,11 @@ struct hr_module {
 int hr_module_open(struct hr_module *m, const char *path, uid_t also, struct hr_err *err);
 void hr_module_close(struct hr_module *m);
 
+/* One of ours, which lies beside the programs and is loaded by the first request that needs it: the
+ * libraries behind it would be in every process otherwise. It exports one struct, whose first
+ * member is `unsigned version`: the one named symbol in directory/file. NULL: it cannot be loaded,
+ * or is of another version. What was loaded stays until the process ends; once more only counts. */
+const void *hr_module_load(const char *directory, const char *file, const char *symbol,
+    unsigned version, struct hr_err *err);
+
 #endif

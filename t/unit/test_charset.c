@@ -10,7 +10,7 @@
 #include "files/charset/detect.h"
 #include "files/charset/encoding.h"
 #include "files/charset/guess.h"
-#include "files/module.h"
+#include "base/module.h"
 
 #include "lines.h"
 

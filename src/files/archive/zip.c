@@ -3,7 +3,7 @@
 
 #include "files/archive/zip.h"
 
-#include "files/module.h"
+#include "base/module.h"
 
 const struct hr_zip *
 hr_zip_load(const char *directory, struct hr_err *err)

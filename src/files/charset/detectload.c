@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "files/charset/detect.h"
-#include "files/module.h"
+#include "base/module.h"
 
 struct lazy {
 	const char *file, *symbol, *missing;

@@ -3,7 +3,6 @@
 
 #include "host/transfer/archives.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,30 +15,15 @@
 #include "host/transfer/tarfile.h"
 #include "host/transfer/zip.h"
 
-/* Stays loaded. NULL with *err: it is not there, or is of another version. */
 static const struct hr_archives *
 archives_load(struct hr_error *err)
 {
-	const struct hr_archives *found;
-	struct hr_error why = {0};
-	struct hr_module m;
+	struct hr_err why = {0};
+	const void *found = hr_module_load(
+	    hr_module_dir(), HR_ARCHIVES_FILE, "hr_archives_module", HR_ARCHIVES_VERSION, &why);
 
-	/* once it is loaded, this only counts: it stays, and nothing is kept here */
-	if (hr_module_open_own(&m, HR_ARCHIVES_FILE, &why) != 0) {
-		(void)hr_error_set(err, HR_ERROR_RUNTIME, "no archives: %s", why.text);
-		return NULL;
-	}
-	found = dlsym(m.object, "hr_archives_module");
-	if (found == NULL) {
-		(void)hr_error_set(err, HR_ERROR_RUNTIME, "no archives: %s", dlerror());
-	} else if (found->version != HR_ARCHIVES_VERSION) {
-		(void)hr_error_set(err, HR_ERROR_RUNTIME, "no archives: %s has version %u, not %d",
-		    HR_ARCHIVES_FILE, found->version, HR_ARCHIVES_VERSION);
-		found = NULL;
-	}
 	if (found == NULL)
-		hr_module_close(&m);
-	hr_fd_close(&m.dir);
+		(void)hr_error_set(err, HR_ERROR_RUNTIME, "no archives: %s", why.msg);
 	return found;
 }
 
