@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -213,20 +212,6 @@ hr_fd_close(int *fd)
 		(void)close(*fd);
 	*fd = -1;
 	errno = saved;
-}
-
-int
-hr_fd_open_plain(const char *path)
-{
-	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS};
-	long fd;
-
-	do
-		fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
-	while (fd < 0 && errno == EINTR);
-	if (fd < 0 && (errno == ENOSYS || errno == EPERM)) /* or a filter that does not know it */
-		return open(path, O_PATH | O_CLOEXEC);
-	return (int)fd;
 }
 
 bool

@@ -33,10 +33,6 @@ int hr_fd_send(int sock, const void *p, size_t len, int pass, struct hr_err *err
  * A packet longer than cap is HR_E_TOOLARGE, its descriptor closed. */
 ssize_t hr_fd_recv(int sock, void *p, size_t cap, int *ret_pass, struct hr_err *err);
 
-/* What lies at a path named by somebody else, to be looked at only (O_PATH). -1 with errno; ELOOP
- * where one of /proc's links to what other processes, or we, have open is on the way: it would lead
- * past the rights that are asked for a path. An older kernel does not tell those links. */
-int hr_fd_open_plain(const char *path);
 /* Whether our effective identity may run that, or enter the directory. */
 bool hr_fd_may_run(int fd);
 

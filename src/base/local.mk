@@ -12,6 +12,7 @@ libbase_la_SOURCES = \
 	%D%/nearest.c %D%/nearest.h \
 	%D%/path.c %D%/path.h \
 	%D%/percent.c %D%/percent.h \
+	%D%/plain.c %D%/plain.h \
 	%D%/quote.c %D%/quote.h \
 	%D%/random.c %D%/random.h \
 	%D%/scrap.c %D%/scrap.h \

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/plain.h"
 #include "session/python.h"
 
 static const char deleted[] = " (deleted)";
@@ -138,7 +139,7 @@ may_enter(const struct hr_keeper *k, const char *dir)
 
 	if (hr_account_enter(&k->account, &own) < 0)
 		return false;
-	fd = hr_fd_open_plain(dir);
+	fd = hr_plain_open(AT_FDCWD, dir, O_PATH);
 	may = fd >= 0 ? hr_fd_may_run(fd) : errno == ENOENT;
 	hr_fd_close(&fd);
 	hr_account_leave(&own);

@@ -4,10 +4,12 @@
 
 #include "session/python.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "base/plain.h"
 
 #define NAME "python"
 #define TEXT_CAP (1u << 20)
@@ -29,7 +31,7 @@ look_at(const char *name, const char *cwd)
 	}
 	hr_buf_adds(&full, name);
 	if (full.fail == HR_OK)
-		fd = hr_fd_open_plain(full.p);
+		fd = hr_plain_open(AT_FDCWD, full.p, O_PATH);
 	if (fd >= 0 && fstat(fd, &st) == 0) {
 		if (S_ISDIR(st.st_mode))
 			found = A_DIRECTORY;

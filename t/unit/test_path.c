@@ -10,7 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/path.h"
+#include "base/plain.h"
 
 static char top[64];
 
@@ -159,6 +161,29 @@ START_TEST(a_visitor_can_stop_the_walk)
 }
 END_TEST
 
+/* As the kernel does it, and by hand: what a process has open is not behind a name. */
+START_TEST(magic_links_are_not_followed)
+{
+	static const struct {
+		const char *path;
+		int want;
+	} rows[] = {{"/proc/self/fd/0", EACCES}, {"/proc/self/root/etc", EACCES},
+	    {"/proc/self/cwd", EACCES}, {"/dev/fd/0", EACCES}, {"/proc/self/status", 0},
+	    {"/etc/passwd", 0}, {"/", 0}, {"/none/x", ENOENT}, {"/etc/passwd/x", ENOTDIR}};
+	size_t i;
+	int fd, hand;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (hand = 0; hand < 2; hand++) {
+			fd = hand != 0 ? hr_plain_walk(AT_FDCWD, rows[i].path, O_PATH, false)
+				       : hr_plain_open(AT_FDCWD, rows[i].path, O_PATH);
+			ck_assert_msg(fd >= 0 ? rows[i].want == 0 : errno == rows[i].want,
+			    "%s by %d: %d %d", rows[i].path, hand, fd, errno);
+			hr_fd_close(&fd);
+		}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -174,6 +199,7 @@ main(void)
 	tcase_add_test(tc, read_stops_at_the_cap);
 	tcase_add_test(tc, remove_takes_links_not_their_targets);
 	tcase_add_test(tc, a_visitor_can_stop_the_walk);
+	tcase_add_test(tc, magic_links_are_not_followed);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);

@@ -1,5 +1,4 @@
-/* openat2, and the same by hand. Invariant: what is returned was looked at by its descriptor, not
- * by its name. */
+/* Invariant: what is returned was looked at by its descriptor, not by its name. */
 #include "config.h"
 
 #include "files/place/reach.h"
@@ -7,23 +6,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/account.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/plain.h"
 #include "files/place/beneath.h"
-
-#define LINKS_MAX 40 /* the kernel's */
-#define PROC_ROOT 1  /* number of the first directory of a procfs */
 
 static const struct hr_reach *rules;
 
@@ -40,14 +34,6 @@ hr_reach_get_rules(void)
 }
 
 /* ---- what was opened ---- */
-
-static bool
-is_proc(int fd)
-{
-	struct statfs fs;
-
-	return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
-}
 
 static bool
 is_hidden(const struct stat *st)
@@ -75,7 +61,7 @@ is_allowed(int fd)
 		errno = EACCES;
 		return false;
 	}
-	if ((st.st_mode & S_IROTH) != 0 || st.st_blocks > 0 || !is_proc(fd))
+	if ((st.st_mode & S_IROTH) != 0 || st.st_blocks > 0 || !hr_plain_is_proc(fd))
 		return true;
 	errno = EACCES;
 	return false;
@@ -90,155 +76,16 @@ hr_reach_check(int fd)
 	return -1;
 }
 
-/* ---- by hand ---- */
-
-struct walk {
-	int at;     /* the directory in hand; -1: failed */
-	char *rest; /* of the way, behind links that were followed */
-	unsigned links;
-	bool roots_links;
-};
-
-static bool
-may_follow(const struct walk *w, int link, const struct stat *st)
-{
-	struct stat dir;
-
-	if (w->roots_links && st->st_uid != 0)
-		return false;
-	/* "self", "mounts" and the like in the first directory are ordinary links */
-	return !is_proc(link) || (fstat(w->at, &dir) == 0 && dir.st_ino == PROC_ROOT);
-}
-
-/* The way goes on with what a link says. 0, or -1 with errno. */
-static int
-follow(struct walk *w, int link, const struct stat *st, const char *behind)
-{
-	char target[PATH_MAX], *next;
-	ssize_t n;
-
-	if (!may_follow(w, link, st)) {
-		errno = EACCES;
-		return -1;
-	}
-	if (++w->links > LINKS_MAX) {
-		errno = ELOOP;
-		return -1;
-	}
-	n = readlinkat(link, "", target, sizeof(target) - 1);
-	if (n < 0)
-		return -1;
-	target[n] = '\0';
-	if (asprintf(&next, "%s%s", target, behind) < 0) {
-		errno = ENOMEM;
-		return -1;
-	}
-	if (target[0] == '/') {
-		hr_fd_close(&w->at);
-		w->at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	}
-	free(w->rest);
-	w->rest = next;
-	return w->at < 0 ? -1 : 0;
-}
-
-/* One name further. 1: *ret is what was asked for; 0: on; -1 with errno. */
-static int
-step(struct walk *w, int flags, int *ret)
-{
-	char name[NAME_MAX + 1];
-	size_t skip = strspn(w->rest, "/"), n = strcspn(w->rest + skip, "/"), behind;
-	struct stat st;
-	bool last;
-	int fd, r = 0;
-
-	if (n > NAME_MAX) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	memcpy(name, w->rest + skip, n);
-	name[n] = '\0';
-	behind = skip + n + strspn(w->rest + skip + n, "/");
-	last = w->rest[behind] == '\0';
-	if (n == 0) {
-		*ret = openat(w->at, ".", flags | O_CLOEXEC);
-		return *ret >= 0 ? 1 : -1;
-	}
-	if (last && w->rest[skip + n] == '/')
-		flags |= O_DIRECTORY;
-	fd = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0) {
-		r = -1;
-	} else if (S_ISLNK(st.st_mode) && !(last && (flags & O_NOFOLLOW) != 0)) {
-		r = follow(w, fd, &st, w->rest + skip + n);
-	} else if (last) {
-		*ret = openat(w->at, name, flags | O_NOFOLLOW | O_CLOEXEC);
-		r = *ret >= 0 ? 1 : -1;
-	} else {
-		hr_fd_close(&w->at);
-		w->at = fd;
-		fd = -1;
-		memmove(w->rest, w->rest + behind, strlen(w->rest + behind) + 1);
-	}
-	hr_fd_close(&fd);
-	return r;
-}
-
 int
 hr_reach_walk(int dir, const char *path, int flags, bool roots_links)
 {
-	struct walk w = {.roots_links = roots_links, .rest = strdup(path)};
-	int fd = -1, r = 0;
-
-	if (path[0] == '\0' || w.rest == NULL) {
-		free(w.rest);
-		errno = path[0] == '\0' ? ENOENT : ENOMEM;
-		return -1;
-	}
-	w.at = openat(dir, path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	while (w.at >= 0 && r == 0)
-		r = step(&w, flags, &fd);
-	hr_fd_close(&w.at);
-	free(w.rest);
-	return hr_reach_check(fd);
-}
-
-/* ---- openat2 ---- */
-
-static int
-reach(int dir, const char *path, int flags, unsigned resolve)
-{
-	const struct open_how how = {
-	    .flags = (unsigned)(flags | O_CLOEXEC), .resolve = resolve | RESOLVE_NO_MAGICLINKS};
-	long fd;
-
-	do {
-		fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
-	} while (fd < 0 && errno == EINTR);
-	return (int)fd;
-}
-
-/* Older kernels do not know openat2, and filters of system calls refuse what they do not know. */
-static bool
-is_unknown(int sys)
-{
-	return sys == ENOSYS || sys == EPERM;
+	return hr_reach_check(hr_plain_walk(dir, path, flags, roots_links));
 }
 
 int
 hr_reach_open(int dir, const char *path, int flags)
 {
-	int fd = reach(dir, path, flags, 0);
-	struct stat st;
-
-	if (fd >= 0)
-		return hr_reach_check(fd);
-	if (is_unknown(errno))
-		return hr_reach_walk(dir, path, flags, false);
-	/* a magic link leads somewhere, a loop does not */
-	if (errno == ELOOP && (flags & O_NOFOLLOW) == 0)
-		errno = fstatat(dir, path, &st, 0) == 0 ? EACCES : errno;
-	return -1;
+	return hr_reach_check(hr_plain_open(dir, path, flags));
 }
 
 /* ---- links of the shell's account ---- */
@@ -301,10 +148,10 @@ open_for(int dir, const char *path, int flags, bool change, bool *ret_shells)
 	*ret_shells = false;
 	if (!is_distinguished())
 		return hr_reach_open(dir, path, flags);
-	fd = reach(dir, path, flags, RESOLVE_NO_SYMLINKS);
+	fd = hr_plain_openat2(dir, path, flags, RESOLVE_NO_SYMLINKS);
 	if (fd >= 0)
 		return hr_reach_check(fd);
-	if (errno != ELOOP && !is_unknown(errno))
+	if (errno != ELOOP && errno != ENOSYS)
 		return -1;
 	fd = open_as_shell(hr_reach_open, dir, path, flags, change);
 	*ret_shells = fd >= 0;

@@ -41,7 +41,7 @@ int hr_reach_beneath(int root, const char *path, int flags, bool change);
 /* Takes fd, which may be -1: is it of what is not to be reached? Then -1 with EACCES. */
 int hr_reach_check(int fd);
 
-/* hr_reach_open() for kernels without openat2. With `roots_links` only links that are root's are
+/* hr_reach_open() without openat2 (base/plain.h). With `roots_links` only links that are root's are
  * followed (EACCES). */
 int hr_reach_walk(int dir, const char *path, int flags, bool roots_links);
 

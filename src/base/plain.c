@@ -1,0 +1,171 @@
+/* openat2, and the same by hand for kernels and filters of system calls that do not know it. */
+#include "config.h"
+
+#include "base/plain.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+#define LINKS_MAX 40 /* the kernel's */
+#define PROC_ROOT 1  /* number of the first directory of a procfs */
+
+bool
+hr_plain_is_proc(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+}
+
+struct walk {
+	int at;     /* the directory in hand; -1: failed */
+	char *rest; /* of the way, behind links that were followed */
+	unsigned links;
+	bool roots_links;
+};
+
+static bool
+may_follow(const struct walk *w, int link, const struct stat *st)
+{
+	struct stat dir;
+
+	if (w->roots_links && st->st_uid != 0)
+		return false;
+	/* "self", "mounts" and the like in the first directory are ordinary links */
+	return !hr_plain_is_proc(link) || (fstat(w->at, &dir) == 0 && dir.st_ino == PROC_ROOT);
+}
+
+/* The way goes on with what a link says. 0, or -1 with errno. */
+static int
+follow(struct walk *w, int link, const struct stat *st, const char *behind)
+{
+	char target[PATH_MAX], *next;
+	ssize_t n;
+
+	if (!may_follow(w, link, st)) {
+		errno = EACCES;
+		return -1;
+	}
+	if (++w->links > LINKS_MAX) {
+		errno = ELOOP;
+		return -1;
+	}
+	n = readlinkat(link, "", target, sizeof(target) - 1);
+	if (n < 0)
+		return -1;
+	target[n] = '\0';
+	if (asprintf(&next, "%s%s", target, behind) < 0) {
+		errno = ENOMEM;
+		return -1;
+	}
+	if (target[0] == '/') {
+		hr_fd_close(&w->at);
+		w->at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	}
+	free(w->rest);
+	w->rest = next;
+	return w->at < 0 ? -1 : 0;
+}
+
+/* One name further. 1: *ret is what was asked for; 0: on; -1 with errno. */
+static int
+step(struct walk *w, int flags, int *ret)
+{
+	char name[NAME_MAX + 1];
+	size_t skip = strspn(w->rest, "/"), n = strcspn(w->rest + skip, "/"), behind;
+	struct stat st;
+	bool last;
+	int fd, r = 0;
+
+	if (n > NAME_MAX) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	memcpy(name, w->rest + skip, n);
+	name[n] = '\0';
+	behind = skip + n + strspn(w->rest + skip + n, "/");
+	last = w->rest[behind] == '\0';
+	if (n == 0) {
+		*ret = openat(w->at, ".", flags | O_CLOEXEC);
+		return *ret >= 0 ? 1 : -1;
+	}
+	if (last && w->rest[skip + n] == '/')
+		flags |= O_DIRECTORY;
+	fd = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		r = -1;
+	} else if (S_ISLNK(st.st_mode) && !(last && (flags & O_NOFOLLOW) != 0)) {
+		r = follow(w, fd, &st, w->rest + skip + n);
+	} else if (last) {
+		*ret = openat(w->at, name, flags | O_NOFOLLOW | O_CLOEXEC);
+		r = *ret >= 0 ? 1 : -1;
+	} else {
+		hr_fd_close(&w->at);
+		w->at = fd;
+		fd = -1;
+		memmove(w->rest, w->rest + behind, strlen(w->rest + behind) + 1);
+	}
+	hr_fd_close(&fd);
+	return r;
+}
+
+int
+hr_plain_walk(int dir, const char *path, int flags, bool roots_links)
+{
+	struct walk w = {.roots_links = roots_links, .rest = strdup(path)};
+	int fd = -1, r = 0;
+
+	if (path[0] == '\0' || w.rest == NULL) {
+		free(w.rest);
+		errno = path[0] == '\0' ? ENOENT : ENOMEM;
+		return -1;
+	}
+	w.at = openat(dir, path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	while (w.at >= 0 && r == 0)
+		r = step(&w, flags, &fd);
+	hr_fd_close(&w.at);
+	free(w.rest);
+	return fd;
+}
+
+int
+hr_plain_openat2(int dir, const char *path, int flags, unsigned resolve)
+{
+	const struct open_how how = {
+	    .flags = (unsigned)(flags | O_CLOEXEC), .resolve = resolve | RESOLVE_NO_MAGICLINKS};
+	long fd;
+
+	do {
+		fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	} while (fd < 0 && errno == EINTR);
+	/* older kernels do not know it, and filters refuse what they do not know */
+	if (fd < 0 && errno == EPERM)
+		errno = ENOSYS;
+	return (int)fd;
+}
+
+int
+hr_plain_open(int dir, const char *path, int flags)
+{
+	int fd = hr_plain_openat2(dir, path, flags, 0);
+	struct stat st;
+
+	if (fd < 0 && errno == ENOSYS)
+		return hr_plain_walk(dir, path, flags, false);
+	/* a magic link leads somewhere, a loop does not */
+	if (fd < 0 && errno == ELOOP && (flags & O_NOFOLLOW) == 0)
+		errno = fstatat(dir, path, &st, 0) == 0 ? EACCES : ELOOP;
+	return fd;
+}
