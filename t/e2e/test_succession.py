@@ -296,6 +296,40 @@ def another_supervisor():
         equal(s.stop(), -signal.SIGTERM)
 
 
+UNTRACEABLE = """import ctypes, os, struct, sys
+# as in a container: the system call by which one process takes another's descriptor is refused
+call, eperm = 438, 0x00050001
+code = b"".join(struct.pack("=HBBI", *i) for i in (
+    (0x20, 0, 0, 0), (0x15, 0, 1, call), (0x06, 0, 0, eperm), (0x06, 0, 0, 0x7fff0000)))
+text = ctypes.create_string_buffer(code)
+filter = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(text)))
+prctl = ctypes.CDLL(None, use_errno=True).prctl
+if prctl(38, 1, 0, 0, 0) != 0 or prctl(22, 2, filter, 0, 0) != 0:
+    sys.exit(os.strerror(ctypes.get_errno()))
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def upgrade_in_a_container():
+    """Where no process may take another's descriptors the image before hands over what keepers keep."""
+    with Server(prefix=[sys.executable, "-c", UNTRACEABLE]) as s:
+        s.run("X=kept")
+        equal(post(s, "create", name="a"), 201)
+        set_it = json.dumps({"action": {"action": "run", "args": {"command": "X=kept"}}})
+        get_it = set_it.replace("X=kept", "echo $X")
+        head = {"Content-Type": "application/json"}
+        equal(s.request("POST", V1 + "run?session=a", set_it, head).status, 200)
+        for _ in range(2):
+            count = sum(" ready: " in line for line in s.lines if line)
+            s.send(signal.SIGUSR2)
+            equal(s.wait_log(" ready: ", count=count + 1) is not None, True)
+            for keeper in s.keeper():
+                kill(s, keeper)
+            equal(s.run("echo $X"), "kept")
+            equal(s.request("POST", V1 + "run?session=a", get_it, head).json()["content"], "kept")
+        equal("cannot be had" in s.log(), False)
+
+
 def many_at_once():
     """Kills of the keeper while four clients send commands: none runs twice, each answer is its own
     command's or says that the shell went."""
@@ -347,7 +381,7 @@ def many_at_once():
 
 TESTS = [at_rest, over_a_command, typed_command, told_to_go_on, interrupted, heavy_output, unread_input,
          in_the_middle_of_a_step, after_it_had_been_told_to_go_on, its_end, dies_again_and_again,
-         killed_before_it_is_ready, another_supervisor, many_at_once]
+         killed_before_it_is_ready, another_supervisor, upgrade_in_a_container, many_at_once]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

@@ -220,6 +220,25 @@ keeper_adopt(struct hr_keeper *k, struct hr_err *err)
 	return 0;
 }
 
+/* Of the image before us; else of the keeper itself, which not every container allows. */
+static int
+store_end(struct hr_keeper *k, int end)
+{
+	struct hr_handover *h = k->server->run.handed;
+	char name[sizeof(k->name) + 16];
+	int fd, type = 0;
+	socklen_t len = sizeof(type);
+
+	(void)snprintf(name, sizeof(name), "store/%s/%d", k->name, end);
+	fd = h != NULL ? hr_handover_take(h, name) : -1;
+	if (fd < 0)
+		fd = hr_adopt_fd(&k->adopted, HR_KEEPER_STORE_FD + end);
+	if (fd >= 0 &&
+	    (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) != 0 || type != SOCK_DGRAM))
+		hr_fd_close(&fd);
+	return fd;
+}
+
 static int
 keeper_listen(struct hr_keeper *k, struct hr_err *err)
 {
@@ -228,10 +247,15 @@ keeper_listen(struct hr_keeper *k, struct hr_err *err)
 		k->listener = hr_rundir_inherit(&k->server->run, k->socket);
 		if (k->listener < 0)
 			k->listener = hr_adopt_socket(&k->adopted, HR_KEEPER_SOCKET_FD);
-		k->store[0] = hr_adopt_fd(&k->adopted, HR_KEEPER_STORE_FD);
-		k->store[1] = hr_adopt_fd(&k->adopted, HR_KEEPER_STORE_FD + 1);
-		if (k->store[0] < 0 || k->store[1] < 0)
+		k->store[0] = store_end(k, 0);
+		k->store[1] = store_end(k, 1);
+		if (k->store[0] < 0 || k->store[1] < 0) {
 			store_close(k);
+			hr_log(HR_LOG_WARNING,
+			    "%s: what its keeper keeps cannot be had: if that is killed the shell "
+			    "is lost",
+			    k->child.name);
+		}
 		return 0;
 	}
 	if (k->listener < 0)
@@ -321,6 +345,13 @@ hr_keeper_stop(struct hr_keeper *k, bool fast)
 int
 hr_keeper_hand_over(const struct hr_keeper *k, struct hr_handover *h, struct hr_err *err)
 {
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (k->store[i] >= 0 &&
+		    hr_handover_add(h, k->store[i], err, "store/%s/%d", k->name, i) != 0)
+			return -1;
+	}
 	return k->listener < 0 ? 0 : hr_handover_add(h, k->listener, err, "%s", k->socket);
 }
 

@@ -57,7 +57,7 @@ bool hr_keeper_find(struct hr_keeper *k);
 int hr_keeper_open(struct hr_keeper *k, struct hr_err *err); /* makes the socket */
 int hr_keeper_start(struct hr_keeper *k, struct hr_err *err);
 void hr_keeper_stop(struct hr_keeper *k, bool fast); /* ends in HR_KEEPER_STOPPED */
-/* Its socket, for the next image of us. */
+/* Its socket and the store, for the next image of us. */
 int hr_keeper_hand_over(const struct hr_keeper *k, struct hr_handover *h, struct hr_err *err);
 void hr_keeper_done(struct hr_keeper *k);
 const char *hr_keeper_state_name(const struct hr_keeper *k); /* "ready", ... */
