@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/loop.h"
+#include "supervisor/edge/nginxconf.h"
 #include "supervisor/ready.h"
 #include "supervisor/server.h"
 

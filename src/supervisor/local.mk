@@ -39,6 +39,7 @@ libsupervisor_la_SOURCES = \
 	%D%/edge/hold.c %D%/edge/hold.h \
 	%D%/edge/listen.c %D%/edge/listen.h \
 	%D%/edge/nginx.c %D%/edge/nginx.h \
+	%D%/edge/nginxconf.c %D%/edge/nginxconf.h \
 	%D%/edge/nginxline.c %D%/edge/nginxline.h \
 	%D%/edge/nginxover.c \
 	%D%/edge/oldnginx.c %D%/edge/oldnginx.h \

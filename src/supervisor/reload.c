@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/path.h"
+#include "supervisor/edge/nginxconf.h"
 #include "supervisor/server.h"
 
 static const char *

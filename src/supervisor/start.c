@@ -20,8 +20,9 @@
 #include "base/path.h"
 #include "base/spawn.h"
 #include "supervisor/children/childenv.h"
-#include "supervisor/edge/oldnginx.h"
 #include "supervisor/children/plugins.h"
+#include "supervisor/edge/nginxconf.h"
+#include "supervisor/edge/oldnginx.h"
 #include "supervisor/server.h"
 
 #define DEFAULT_CONFIG HR_SYSCONFDIR "/handrail/handrail.conf.json"

@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "failcalls.h"
 #include "fault.h"
+#include "supervisor/edge/nginxconf.h"
 #include "supervisor/children/child.h"
 #include "supervisor/children/childenv.h"
 #include "supervisor/children/keeperargs.h"

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "supervisor/edge/nginxconf.h"
 #include "supervisor/edge/nginxline.h"
 #include "supervisor/server.h"
 #include "supervisor/edge/template.h"

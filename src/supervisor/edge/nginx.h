@@ -11,16 +11,13 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "supervisor/children/child.h"
 #include "supervisor/edge/hold.h"
 #include "supervisor/edge/probe.h"
 
 struct hr_handover;
-struct hr_keys;
 struct hr_server;
-struct hr_settings;
 
 enum hr_nginx_state {
 	HR_NGINX_DOWN,     /* not running, a start may be due */
@@ -47,18 +44,6 @@ struct hr_nginx {
 	pid_t orphans[HR_NGINX_ORPHANS]; /* process groups of masters that are dead or not ours */
 	unsigned norphans;
 };
-
-/* The parts of the configuration: what goes into http { } ("http"), into server { } ("server"),
- * both with a server { } around the second ("site"), or the whole ("all"). keys as for
- * hr_edge_compose(). Reads the
- * template (nginx.conf.in and so on) from the data directory. */
-int hr_nginx_compose(struct hr_buf *out, const char *part, const struct hr_server *server,
-    const struct hr_settings *c, const struct hr_keys *keys, struct hr_err *err);
-
-/* Writes DIR/nginx/nginx.conf. With test nginx is asked first whether it is right, which blocks for
- * the run of `nginx -t`; on an error the old file stays. */
-int hr_nginx_configure(const struct hr_server *server, const struct hr_settings *c,
-    const struct hr_keys *keys, bool test, struct hr_err *err);
 
 void hr_nginx_init(struct hr_nginx *n, struct hr_server *server);
 /* So far as it can go without the port, after hr_nginx_configure(): ends in HR_NGINX_HELD, or is

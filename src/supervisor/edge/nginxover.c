@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "supervisor/children/adopt.h"
+#include "supervisor/edge/nginxconf.h"
 #include "supervisor/server.h"
 
 #define TEXT_MAX (1u << 18)

@@ -1,0 +1,262 @@
+/* What nginx is configured with. Invariant: the configuration in DIR/nginx/nginx.conf is one that
+ * nginx accepted, or the first one of this start. */
+#include "config.h"
+
+#include "supervisor/edge/nginxconf.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/path.h"
+#include "base/spawn.h"
+#include "supervisor/edge/edge.h"
+#include "supervisor/edge/template.h"
+#include "supervisor/server.h"
+
+/* Of a head, beyond the kilobyte that nginx reads first: what is passed on of it goes into one
+ * record of FastCGI, 65535 bytes with the names of its parts. */
+#define HEAD_MAX (62 << 10)
+
+struct values {
+	char numbers[16][24];
+	size_t nnumbers;
+	struct hr_place v[32];
+	size_t n;
+	struct hr_buf user, access_log, http, locations, plugins, site, viewer;
+	struct hr_edge edge;
+};
+
+static void
+values_add(struct values *v, const char *name, const char *value, bool whole)
+{
+	hr_assert(v->n < sizeof(v->v) / sizeof(v->v[0]));
+	v->v[v->n++] = (struct hr_place){name, value, whole};
+}
+
+static void
+values_number(struct values *v, const char *name, long long n)
+{
+	char *text = v->numbers[v->nnumbers];
+
+	hr_assert(v->nnumbers < sizeof(v->numbers) / sizeof(v->numbers[0]));
+	(void)snprintf(text, sizeof(v->numbers[0]), "%lld", n);
+	v->nnumbers++;
+	values_add(v, name, text, false);
+}
+
+/* What the kernel grants; nginx complains about more. */
+long long
+hr_nginx_connections(const struct hr_nginx *n, const struct hr_settings *c)
+{
+	long long want = c->nginx_connections > n->grown ? c->nginx_connections : n->grown;
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY &&
+	    want > (long long)lim.rlim_cur)
+		return (long long)lim.rlim_cur;
+	return want;
+}
+
+static void
+values_init(struct values *v, const struct hr_server *s, const struct hr_settings *c)
+{
+	enum hr_log_level level = HR_LOG_INFO;
+
+	memset(v, 0, sizeof(*v));
+	hr_buf_init(&v->user, 256);
+	hr_buf_init(&v->access_log, 4096);
+	hr_buf_init(&v->http, 65536);
+	hr_buf_init(&v->locations, 65536);
+	hr_buf_init(&v->plugins, 65536);
+	hr_buf_init(&v->site, 1 << 18);
+	hr_buf_init(&v->viewer, 65536);
+	values_add(v, "run_dir", s->run.path, false);
+	values_add(v, "listen", s->listen.text, false);
+	values_number(v, "nginx_workers", c->nginx_workers);
+	values_number(v, "nginx_connections", hr_nginx_connections(&s->nginx, c));
+	values_number(v, "client_max_body_bytes", c->client_max_body_bytes);
+	values_number(v, "client_header_timeout", c->client_header_timeout);
+	values_number(v, "client_body_timeout", c->client_body_timeout);
+	values_number(v, "keepalive_timeout", c->keepalive_timeout);
+	values_number(v, "fastcgi_timeout", c->fastcgi_timeout);
+	values_number(v, "client_send_timeout", c->client_send_timeout);
+	values_number(v, "client_max_header_bytes",
+	    c->client_max_header_bytes < HEAD_MAX ? c->client_max_header_bytes : HEAD_MAX);
+	values_number(v, "viewer_limit", HR_VIEWER_PLACES);
+	values_number(v, "action_limit", c->action_workers_max);
+	values_number(v, "live_limit", c->live_workers_max);
+	(void)hr_log_level_parse(c->log_level, &level); /* was checked */
+	/* never "info": there it quotes lines of a client's head that it refuses, with the key */
+	values_add(v, "error_level", level == HR_LOG_DEBUG ? "notice" : "warn", false);
+}
+
+static int
+values_edge(struct values *v, const struct hr_server *s, const struct hr_settings *c,
+    const struct hr_keys *keys, struct hr_err *err)
+{
+	if (hr_edge_compose(&v->edge, c, keys, err) != 0)
+		return -1;
+	hr_plugins_nginx(&v->plugins, &s->plugins, s->run.path, hr_buf_str(&v->edge.live_limits));
+	if (hr_buf_check(&v->plugins, err) != 0)
+		return -1;
+	values_add(v, "plugins", hr_buf_str(&v->plugins), true);
+	values_add(v, "gate", hr_buf_str(&v->edge.gate), true);
+	values_add(v, "known_key", hr_buf_str(&v->edge.known_key), true);
+	values_add(v, "listen_more", hr_buf_str(&v->edge.listen), true);
+	values_add(v, "tls", hr_buf_str(&v->edge.tls), true);
+	values_add(v, "limit_zones", hr_buf_str(&v->edge.zones), true);
+	values_add(v, "limits", hr_buf_str(&v->edge.limits), true);
+	values_add(v, "action_limits", hr_buf_str(&v->edge.action_limits), true);
+	values_add(v, "live_limits", hr_buf_str(&v->edge.live_limits), true);
+	return 0;
+}
+
+static int
+fill(struct hr_buf *out, const struct hr_server *s, const char *file, const struct values *v,
+    struct hr_err *err)
+{
+	char *path = hr_path_join(s->datadir, file);
+	struct hr_buf text;
+	int r;
+
+	if (path == NULL)
+		return hr_err_nomem(err);
+	hr_buf_init(&text, 65536);
+	r = hr_path_read(path, &text, err);
+	if (r == 0) {
+		r = hr_template_fill(out, hr_buf_str(&text), text.len, v->v, v->n, err);
+		if (r != 0)
+			hr_err_prefix(err, "%s", path);
+	}
+	hr_buf_done(&text);
+	free(path);
+	return r;
+}
+
+/* The site holds the other two and the log as whole directives. */
+static int
+fill_site(struct hr_buf *out, const struct hr_server *s, const struct hr_settings *c,
+    struct values *v, struct hr_err *err)
+{
+	if (strcmp(c->access_log, "off") != 0) {
+		const struct hr_place path = {"access_log", c->access_log, false};
+
+		if (hr_template_fill(&v->access_log, "access_log @access_log@ handrail;", 33, &path,
+			1, err) != 0)
+			return -1;
+	}
+	values_add(v, "access_log", hr_buf_str(&v->access_log), true);
+	if (s->viewer.fd >= 0) {
+		values_number(v, "viewer_port", s->viewer.port);
+		if (fill(&v->viewer, s, "handrail-viewer.conf.in", v, err) != 0)
+			return -1;
+	}
+	values_add(v, "viewer", hr_buf_str(&v->viewer), true);
+	if (fill(&v->http, s, "handrail-http.conf.in", v, err) != 0 ||
+	    fill(&v->locations, s, "handrail-locations.conf.in", v, err) != 0)
+		return -1;
+	values_add(v, "http", hr_buf_str(&v->http), true);
+	values_add(v, "locations", hr_buf_str(&v->locations), true);
+	return fill(out, s, "handrail-site.conf.in", v, err);
+}
+
+/* nginx.conf holds the site and the account. */
+static int
+fill_all(struct hr_buf *out, const struct hr_server *s, const struct hr_settings *c,
+    struct values *v, struct hr_err *err)
+{
+	if (s->id.nginx_user != NULL)
+		hr_buf_addf(&v->user, "user %s %s;", s->id.nginx_user, s->id.nginx_group);
+	if (hr_buf_check(&v->user, err) != 0 || fill_site(&v->site, s, c, v, err) != 0)
+		return -1;
+	values_add(v, "user", hr_buf_str(&v->user), true);
+	values_add(v, "site", hr_buf_str(&v->site), true);
+	return fill(out, s, "nginx.conf.in", v, err);
+}
+
+int
+hr_nginx_compose(struct hr_buf *out, const char *part, const struct hr_server *s,
+    const struct hr_settings *c, const struct hr_keys *keys, struct hr_err *err)
+{
+	struct values v;
+	int r;
+
+	values_init(&v, s, c);
+	if (values_edge(&v, s, c, keys, err) != 0)
+		r = -1;
+	else if (strcmp(part, "http") == 0)
+		r = fill(out, s, "handrail-http.conf.in", &v, err);
+	else if (strcmp(part, "server") == 0)
+		r = fill(out, s, "handrail-locations.conf.in", &v, err);
+	else if (strcmp(part, "site") == 0)
+		r = fill_site(out, s, c, &v, err);
+	else
+		r = fill_all(out, s, c, &v, err);
+	hr_edge_done(&v.edge);
+	hr_buf_done(&v.user);
+	hr_buf_done(&v.access_log);
+	hr_buf_done(&v.http);
+	hr_buf_done(&v.locations);
+	hr_buf_done(&v.plugins);
+	hr_buf_done(&v.site);
+	hr_buf_done(&v.viewer);
+	return r;
+}
+
+static int
+test_file(const struct hr_settings *c, const char *dir, const char *file, struct hr_err *err)
+{
+	const char *argv[] = {c->nginx, "-t", "-q", "-e", "stderr", "-p", dir, "-c", file, NULL};
+	char said[sizeof(err->msg)];
+	int status = hr_spawn_wait(argv, said, sizeof(said), err);
+
+	if (status < 0)
+		return -1;
+	said[strcspn(said, "\n")] = '\0';
+	return status == 0
+		   ? 0
+		   : hr_err_set(err, HR_E_INVAL, "nginx refuses its configuration: %s", said);
+}
+
+static int
+compose_file(struct hr_buf *out, const struct hr_server *s, const struct hr_settings *c,
+    const struct hr_keys *keys, struct hr_err *err)
+{
+	if (hr_nginx_compose(out, "all", s, c, keys, err) != 0)
+		return -1;
+	hr_buf_adds(out, HR_HOLD_LINE);
+	return hr_buf_check(out, err);
+}
+
+int
+hr_nginx_configure(const struct hr_server *s, const struct hr_settings *c,
+    const struct hr_keys *keys, bool test, struct hr_err *err)
+{
+	char *dir = hr_rundir_file(&s->run, "nginx"), *file = NULL, *fresh = NULL;
+	struct hr_buf text;
+	int r = -1;
+
+	hr_buf_init(&text, 1 << 18);
+	if (dir != NULL) {
+		file = hr_path_join(dir, "nginx.conf");
+		fresh = hr_path_join(dir, "nginx.conf.new");
+	}
+	if (file == NULL || fresh == NULL)
+		(void)hr_err_nomem(err);
+	else if (compose_file(&text, s, c, keys, err) == 0 &&
+		 hr_path_write(fresh, hr_buf_str(&text), text.len, 0600, err) == 0 &&
+		 (!test || test_file(c, dir, fresh, err) == 0))
+		r = rename(fresh, file) == 0 ? 0 : hr_err_sys(err, errno, "%s", file);
+	if (r != 0 && fresh != NULL)
+		(void)unlink(fresh);
+	hr_buf_done(&text);
+	free(dir);
+	free(file);
+	free(fresh);
+	return r;
+}
