@@ -6,6 +6,12 @@ TESTS += %D%/unit/test_alert %D%/unit/test_hold %D%/unit/test_identity %D%/unit/
 t_unit_test_alert_SOURCES = %D%/unit/test_alert.c
 t_unit_test_alert_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_alert_LDADD = libsupervisor.la $(CHECK_LIBS)
+check_PROGRAMS += %D%/unit/test_service
+TESTS += %D%/unit/test_service
+t_unit_test_service_SOURCES = %D%/unit/test_service.c
+t_unit_test_service_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_service_LDADD = libsupervisor.la $(CHECK_LIBS)
+
 check_PROGRAMS += %D%/unit/test_handover
 TESTS += %D%/unit/test_handover
 t_unit_test_handover_SOURCES = %D%/unit/test_handover.c

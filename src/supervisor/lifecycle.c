@@ -109,14 +109,14 @@ step_starting(struct hr_server *s)
 {
 	unsigned i;
 
-	if (s->keeper.state != HR_KEEPER_READY || !hr_plugins_settled(&s->plugins))
+	if (s->keeper.svc.state != HR_SERVICE_READY || !hr_plugins_settled(&s->plugins))
 		return;
-	if (s->settings.start_nginx &&
-	    (s->nginx.state == HR_NGINX_DOWN || s->nginx.state == HR_NGINX_HELD)) {
+	if (s->settings.start_nginx && s->nginx.svc.state != HR_SERVICE_STARTING &&
+	    s->nginx.svc.state != HR_SERVICE_READY) {
 		open_port(s);
 		return;
 	}
-	if (s->settings.start_nginx && s->nginx.state != HR_NGINX_UP)
+	if (s->settings.start_nginx && s->nginx.svc.state != HR_SERVICE_READY)
 		return;
 	stage_set(s, HR_SERVER_RUNNING);
 	atomic_store(&s->board->ready, 1);
@@ -180,7 +180,7 @@ step_ending(struct hr_server *s)
 		hr_plugins_stop(&s->plugins, s->urgency > 0);
 		return;
 	case HR_SERVER_ENDING_SESSIONS:
-		if (s->keeper.state != HR_KEEPER_STOPPED || !hr_sessions_gone(&s->sessions) ||
+		if (s->keeper.svc.state != HR_SERVICE_STOPPED || !hr_sessions_gone(&s->sessions) ||
 		    !hr_statics_gone(&s->statics) || !hr_plugins_gone(&s->plugins))
 			return;
 		stage_set(s, HR_SERVER_ENDING_STRAYS);
@@ -425,11 +425,13 @@ start_parts(struct hr_server *s, struct hr_err *err)
 		return -1;
 	if (hr_plugins_open(&s->plugins, err) != 0)
 		return -1;
+	if (hr_service_open(&s->nginx.svc, err) != 0)
+		return -1;
 	hr_nginx_succeed(&s->nginx, &s->reexec.handed);
 	/* next longest is nginx, which waits at the end for all else */
 	if (s->settings.start_nginx &&
 	    (hr_nginx_configure(s, &s->settings, &s->keys, false, err) != 0 ||
-		(!adopted && s->nginx.state == HR_NGINX_DOWN &&
+		(!adopted && s->nginx.svc.state == HR_SERVICE_OFF &&
 		    hr_nginx_prepare(&s->nginx, err) != 0)))
 		return -1;
 	for (i = 0; i < HR_SERVER_POOLS; i++) {

@@ -32,6 +32,7 @@ libsupervisor_la_SOURCES = \
 	%D%/children/pool.c %D%/children/pool.h \
 	%D%/children/poolover.c \
 	%D%/children/readyline.c %D%/children/readyline.h \
+	%D%/children/service.c %D%/children/service.h \
 	%D%/children/session.c %D%/children/session.h \
 	%D%/children/sessions.c %D%/children/sessions.h \
 	%D%/children/statics.c %D%/children/statics.h \

@@ -9,22 +9,6 @@
 #include "supervisor/server.h"
 
 static const char *
-nginx_state(const struct hr_server *s)
-{
-	if (!s->settings.start_nginx)
-		return "not ours";
-	switch (s->nginx.state) {
-	case HR_NGINX_UP: return "ready";
-	case HR_NGINX_HELD:
-	case HR_NGINX_STARTING: return "starting";
-	case HR_NGINX_DOWN: return "restarting";
-	case HR_NGINX_STOPPING:
-	case HR_NGINX_STOPPED: break;
-	}
-	return "stopping";
-}
-
-static const char *
 pool_state(const struct hr_pool *p)
 {
 	if (p->stopping)
@@ -42,8 +26,9 @@ why_not(const struct hr_server *s)
 
 	if (s->stage > HR_SERVER_RUNNING)
 		return "the server is ending";
-	if (s->keeper.state != HR_KEEPER_READY)
-		return s->keeper.reason[0] != '\0' ? s->keeper.reason : "the shell is starting";
+	if (s->keeper.svc.state != HR_SERVICE_READY)
+		return s->keeper.svc.reason[0] != '\0' ? s->keeper.svc.reason
+						       : "the shell is starting";
 	for (i = 0; i < HR_SERVER_POOLS; i++) {
 		if (hr_pool_failing(&s->pools[i]))
 			return "workers end as soon as they start";
@@ -54,7 +39,7 @@ why_not(const struct hr_server *s)
 		return "plugins are starting";
 	if (s->stage == HR_SERVER_STARTING && s->relieves)
 		return NULL;
-	if (s->settings.start_nginx && s->nginx.state != HR_NGINX_UP)
+	if (s->settings.start_nginx && s->nginx.svc.state != HR_SERVICE_READY)
 		return "nginx is starting";
 	return s->stage == HR_SERVER_RUNNING ? NULL : "the server is starting";
 }
@@ -96,16 +81,17 @@ hr_ready_json(struct hr_buf *b, const struct hr_server *s)
 		put_text(b, why);
 	else
 		hr_buf_adds(b, "null");
-	hr_buf_addf(
-	    b, ",\"components\":{\"session\":{\"state\":\"%s\"", hr_keeper_state_name(&s->keeper));
-	if (s->keeper.reason[0] != '\0') {
+	hr_buf_addf(b, ",\"components\":{\"session\":{\"state\":\"%s\"",
+	    hr_service_state_text(&s->keeper.svc));
+	if (s->keeper.svc.reason[0] != '\0') {
 		hr_buf_adds(b, ",\"reason\":");
-		put_text(b, s->keeper.reason);
+		put_text(b, s->keeper.svc.reason);
 	}
 	hr_buf_addf(b,
 	    "},\"named_sessions\":{\"count\":%u},\"static_sessions\":{\"count\":%u},"
 	    "\"nginx\":{\"state\":\"%s\"}",
-	    s->sessions.count, s->statics.count, nginx_state(s));
+	    s->sessions.count, s->statics.count,
+	    s->settings.start_nginx ? hr_service_state_text(&s->nginx.svc) : "not ours");
 	put_pools(b, s);
 	hr_buf_adds(b, ",\"plugins\":");
 	hr_plugins_json(b, &s->plugins);

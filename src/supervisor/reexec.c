@@ -161,8 +161,8 @@ restore_process(const struct hr_server *s)
 bool
 hr_reexec_may(const struct hr_server *s)
 {
-	return (!s->settings.start_nginx || s->nginx.state == HR_NGINX_UP) &&
-	       s->keeper.state != HR_KEEPER_STARTING && s->alerts.command.pid == 0 &&
+	return (!s->settings.start_nginx || s->nginx.svc.state == HR_SERVICE_READY) &&
+	       s->keeper.svc.state != HR_SERVICE_STARTING && s->alerts.command.pid == 0 &&
 	       !hr_statics_asked(&s->statics) && !hr_sessions_asked(&s->sessions);
 }
 

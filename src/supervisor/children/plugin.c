@@ -29,17 +29,16 @@
 
 static void plugin_used(void *arg);
 
-static void
-plugin_set(struct hr_plugin *p, enum hr_plugin_state state)
+static struct hr_plugin *
+plugin_of(const struct hr_service *svc)
 {
-	p->state = state;
-	hr_plugins_changed(p->all);
+	return svc->owner;
 }
 
 static void
-set_reason(struct hr_plugin *p, const char *why)
+plugin_changed(struct hr_service *svc)
 {
-	(void)snprintf(p->reason, sizeof(p->reason), "%s", why);
+	hr_plugins_changed(plugin_of(svc)->all);
 }
 
 /* ---- who waits at the sockets ---- */
@@ -100,10 +99,11 @@ refuse_all(struct hr_plugin *p)
 				   "Content-Type: application/json\r\nConnection: close\r\n"
 				   "Retry-After: 1\r\nContent-Length: 32\r\n\r\n"
 				   "{\"detail\":\"Service Unavailable\"}";
-	char why[sizeof(p->reason) + 128];
+	char why[sizeof(p->svc.reason) + 128];
 	struct hr_buf b;
 
-	(void)snprintf(why, sizeof(why), "plugin %s is not available: %s", p->m.name, p->reason);
+	(void)snprintf(
+	    why, sizeof(why), "plugin %s is not available: %s", p->m.name, p->svc.reason);
 	hr_buf_init(&b, 4096);
 	hr_frame_put_refused(&b, why);
 	refuse_at(p->action, &b);
@@ -118,9 +118,9 @@ plugin_used(void *arg)
 {
 	struct hr_plugin *p = arg;
 
-	if (p->state == HR_PLUGIN_FAILED || p->state == HR_PLUGIN_UNAVAILABLE)
+	if (p->svc.state == HR_SERVICE_FAILED || p->svc.state == HR_SERVICE_UNAVAILABLE)
 		refuse_all(p);
-	else if (p->state == HR_PLUGIN_OFF)
+	else if (p->svc.state == HR_SERVICE_OFF)
 		hr_plugin_start(p);
 	else /* its start is decided elsewhere, and watches again if it fails */
 		forget_sockets(p);
@@ -135,117 +135,78 @@ note(const struct hr_plugin *p, bool keeps)
 	const struct hr_rundir *run = &p->all->server->run;
 	struct hr_err err = {0};
 
-	if (p->child.pid == 0 && !keeps)
+	if (p->svc.child.pid == 0 && !keeps)
 		hr_oldplugins_forget(run, p->m.name);
-	else if (hr_oldplugins_note(run, p->m.name, p->child.pid, keeps, &err) != 0)
+	else if (hr_oldplugins_note(run, p->m.name, p->svc.child.pid, keeps, &err) != 0)
 		hr_log(HR_LOG_WARNING, "plugin %s is not noted: %s", p->m.name, err.msg);
 }
 
+/* It did not start, or never will: whoever waits is told why. */
 static void
-plugin_failed(struct hr_plugin *p, const char *why, int64_t delay)
+plugin_refuses(struct hr_plugin *p, enum hr_service_state state, int64_t delay)
 {
-	struct hr_server *s = p->all->server;
+	bool never = state == HR_SERVICE_UNAVAILABLE;
 
-	if (why != p->reason)
-		set_reason(p, why);
-	hr_log(HR_LOG_ERROR, "plugin %s did not start: %s", p->m.name, why);
-	hr_watch_disarm(p->patience);
-	(void)hr_watch_arm(p->restart, delay > RETRY_MS ? delay : RETRY_MS, NULL);
+	hr_log(never ? HR_LOG_WARNING : HR_LOG_ERROR, "plugin %s %s: %s", p->m.name,
+	    never ? "is not available" : "did not start", p->svc.reason);
 	refuse_all(p);
 	watch_sockets(p);
-	plugin_set(p, HR_PLUGIN_FAILED);
+	if (never)
+		hr_service_set(&p->svc, state);
+	else
+		hr_service_down(&p->svc, state, delay > RETRY_MS ? delay : RETRY_MS);
 	if (p->m.start == HR_MANIFEST_AT_START && !p->m.disables)
-		hr_server_start_failed(s, HR_EXIT_START, why);
-}
-
-/* By its own word: for good. */
-static void
-plugin_unavailable(struct hr_plugin *p)
-{
-	hr_log(HR_LOG_WARNING, "plugin %s is not available: %s", p->m.name, p->reason);
-	refuse_all(p);
-	watch_sockets(p);
-	plugin_set(p, HR_PLUGIN_UNAVAILABLE);
-	if (p->m.start == HR_MANIFEST_AT_START && !p->m.disables)
-		hr_server_start_failed(p->all->server, HR_EXIT_START, p->reason);
+		hr_server_start_failed(p->all->server, HR_EXIT_START, p->svc.reason);
 }
 
 static void
-plugin_ready(void *arg, bool ready, const char *reason)
+plugin_ready(struct hr_service *svc)
 {
-	struct hr_plugin *p = arg;
+	struct hr_plugin *p = plugin_of(svc);
 
-	if (p->state != HR_PLUGIN_STARTING)
-		return;
-	if (!ready) {
-		p->never = p->line.never;
-		if (strcmp(reason, HR_READYLINE_ENDED) != 0)
-			set_reason(p, reason); /* else its end says more */
-		hr_child_signal(&p->child, SIGTERM);
-		(void)hr_watch_arm(p->patience, STOP_MS, NULL);
-		return;
-	}
-	hr_watch_disarm(p->patience);
-	p->reason[0] = '\0';
 	p->lost = false;
 	hr_log(HR_LOG_INFO, "plugin %s is ready (process %ld, %lld ms)", p->m.name,
-	    (long)p->child.pid, (long long)(hr_now_ms() - p->child.since_ms));
+	    (long)svc->child.pid, (long long)(hr_now_ms() - svc->child.since_ms));
 	note(p, true);
-	plugin_set(p, HR_PLUGIN_READY);
 }
 
 static void
-plugin_ended(void *arg, const struct hr_exit *how)
+plugin_ended(struct hr_service *svc, const struct hr_exit *how)
 {
-	struct hr_plugin *p = arg;
-	char why[sizeof(p->reason)];
-	int64_t delay;
-	bool worked;
+	struct hr_plugin *p = plugin_of(svc);
 
-	/* its end may be seen before what it said */
-	if (p->state == HR_PLUGIN_STARTING)
-		hr_readyline_look(&p->line);
-	worked = p->state == HR_PLUGIN_READY;
 	/* what it started ends with it: the number is still its own */
 	(void)kill(-how->pid, SIGKILL);
-	hr_readyline_close(&p->line);
-	hr_watch_disarm(p->patience);
-	if (p->state == HR_PLUGIN_STOPPING) {
-		hr_child_tell_killed(p->m.name, how);
+	if (svc->state == HR_SERVICE_STOPPING)
 		hr_oldplugins_forget(&p->all->server->run, p->m.name);
-		plugin_set(p, HR_PLUGIN_STOPPED);
-		return;
-	}
+}
+
+static void
+plugin_lost(struct hr_service *svc, const struct hr_exit *how, bool worked, int64_t delay)
+{
+	struct hr_plugin *p = plugin_of(svc);
+
 	p->lost = p->lost || worked;
 	note(p, p->lost);
 	p->ends++;
-	if (p->never) {
-		plugin_unavailable(p);
-		return;
-	}
-	delay = hr_backoff_next(&p->backoff, worked, how->age_ms, hr_now_ms());
+	if (worked || (svc->reason[0] == '\0' && !svc->never))
+		(void)snprintf(svc->reason, sizeof(svc->reason), "%s (%s)",
+		    worked ? "it ended" : HR_READYLINE_ENDED, hr_exit_text(how));
 	if (!worked) {
-		(void)snprintf(why, sizeof(why), HR_READYLINE_ENDED " (%s)", hr_exit_text(how));
-		plugin_failed(p, p->reason[0] != '\0' ? p->reason : why, delay);
+		plugin_refuses(p, svc->never ? HR_SERVICE_UNAVAILABLE : HR_SERVICE_FAILED, delay);
 		return;
 	}
-	(void)snprintf(why, sizeof(why), "it ended (%s)", hr_exit_text(how));
-	set_reason(p, why);
 	hr_log(HR_LOG_WARNING, "plugin %s ended (%s) after %lld ms", p->m.name, hr_exit_text(how),
 	    (long long)how->age_ms);
-	if (hr_watch_arm(p->restart, delay, NULL) != 0)
-		hr_log(HR_LOG_ERROR, "no memory for a timer: plugin %s stays down", p->m.name);
-	plugin_set(p, HR_PLUGIN_DOWN);
+	hr_service_down(svc, HR_SERVICE_DOWN, delay);
 }
 
 static void
-plugin_restart(void *arg)
+plugin_again(struct hr_service *svc)
 {
-	struct hr_plugin *p = arg;
+	struct hr_plugin *p = plugin_of(svc);
 
-	if (p->state != HR_PLUGIN_DOWN && p->state != HR_PLUGIN_FAILED)
-		return;
-	p->state = HR_PLUGIN_OFF;
+	hr_service_move(svc, HR_SERVICE_OFF);
 	if (p->m.start != HR_MANIFEST_FIRST_USE)
 		hr_plugin_start(p);
 	else
@@ -253,39 +214,40 @@ plugin_restart(void *arg)
 	hr_plugins_changed(p->all);
 }
 
-static void
-plugin_patience_over(void *arg)
+static int
+plugin_spawn(struct hr_service *svc, int ready, struct hr_err *err)
 {
-	struct hr_plugin *p = arg;
+	struct hr_plugin *p = plugin_of(svc);
 
-	if (p->state == HR_PLUGIN_STARTING && p->reason[0] == '\0')
-		(void)snprintf(p->reason, sizeof(p->reason), "it was not ready after %lld s",
-		    hr_plugin_patience_s(p));
-	hr_log(HR_LOG_WARNING, "plugin %s is killed: %s", p->m.name,
-	    p->state == HR_PLUGIN_STARTING ? p->reason : "it does not end");
-	hr_child_signal_group(&p->child, SIGKILL);
+	if (hr_plugin_spawn(p, ready, err) != 0)
+		return -1;
+	note(p, p->lost);
+	return 0;
 }
+
+static const struct hr_service_ops plugin_ops = {
+    .spawn = plugin_spawn,
+    .changed = plugin_changed,
+    .ready = plugin_ready,
+    .ended = plugin_ended,
+    .lost = plugin_lost,
+    .again = plugin_again,
+    .says_ready = true,
+    .leads = true,
+};
 
 static void
 plugin_launch(struct hr_plugin *p)
 {
 	struct hr_err err = {0};
-	int ready = -1, ok = -1;
 
 	forget_sockets(p);
-	p->reason[0] = '\0';
-	if (hr_readyline_open(&p->line, p->all->server->loop, plugin_ready, p, &ready, &err) == 0) {
-		ok = hr_plugin_spawn(p, ready, &err);
-		hr_fd_close(&ready);
-	}
-	if (ok != 0) {
-		hr_readyline_close(&p->line);
-		plugin_failed(p, err.msg, hr_backoff_next(&p->backoff, false, 0, hr_now_ms()));
+	p->svc.reason[0] = '\0';
+	if (hr_service_start(&p->svc, hr_plugin_patience_s(p) * 1000, &err) == 0)
 		return;
-	}
-	note(p, p->lost);
-	(void)hr_watch_arm(p->patience, hr_plugin_patience_s(p) * 1000, NULL);
-	plugin_set(p, HR_PLUGIN_STARTING);
+	hr_service_because(&p->svc, err.msg);
+	plugin_refuses(
+	    p, HR_SERVICE_FAILED, hr_backoff_next(&p->svc.backoff, false, 0, hr_now_ms()));
 }
 
 /* 1: all of those it follows are as they should be; 0: wait; -1: one of them never will. */
@@ -303,22 +265,22 @@ follows_ready(struct hr_plugin *p)
 
 			other = hr_plugins_find(p->all, lists[k]->v[i]);
 			if (other == NULL && must) {
-				(void)snprintf(p->reason, sizeof(p->reason),
+				(void)snprintf(p->svc.reason, sizeof(p->svc.reason),
 				    "it requires plugin %.64s, which was not named",
 				    lists[k]->v[i]);
 				return -1;
 			}
-			if (other == NULL || other->state == HR_PLUGIN_READY)
+			if (other == NULL || other->svc.state == HR_SERVICE_READY)
 				continue;
-			if (other->state == HR_PLUGIN_OFF && must)
+			if (other->svc.state == HR_SERVICE_OFF && must)
 				hr_plugin_start(other);
-			if (other->state == HR_PLUGIN_WAITING ||
-			    other->state == HR_PLUGIN_STARTING) {
+			if (other->svc.state == HR_SERVICE_WAITING ||
+			    other->svc.state == HR_SERVICE_STARTING) {
 				r = 0;
-			} else if (must && other->state != HR_PLUGIN_READY) {
-				(void)snprintf(p->reason, sizeof(p->reason),
+			} else if (must && other->svc.state != HR_SERVICE_READY) {
+				(void)snprintf(p->svc.reason, sizeof(p->svc.reason),
 				    "it requires plugin %.64s: %.100s", other->m.name,
-				    other->reason);
+				    other->svc.reason);
 				return -1;
 			}
 		}
@@ -331,24 +293,24 @@ hr_plugin_advance(struct hr_plugin *p)
 {
 	int r;
 
-	if (p->state != HR_PLUGIN_WAITING)
+	if (p->svc.state != HR_SERVICE_WAITING)
 		return;
 	r = follows_ready(p);
-	if (p->state != HR_PLUGIN_WAITING || r == 0) /* decided below us */
+	if (p->svc.state != HR_SERVICE_WAITING || r == 0) /* decided below us */
 		return;
 	if (r > 0)
 		plugin_launch(p);
 	else
-		plugin_failed(p, p->reason, RETRY_MS);
+		plugin_refuses(p, HR_SERVICE_FAILED, RETRY_MS);
 }
 
 void
 hr_plugin_want(struct hr_plugin *p)
 {
-	if (p->state != HR_PLUGIN_OFF)
+	if (p->svc.state != HR_SERVICE_OFF)
 		return;
 	forget_sockets(p);
-	p->state = HR_PLUGIN_WAITING;
+	hr_service_move(&p->svc, HR_SERVICE_WAITING);
 }
 
 void
@@ -361,34 +323,10 @@ hr_plugin_start(struct hr_plugin *p)
 void
 hr_plugin_stop(struct hr_plugin *p, bool fast)
 {
-	hr_watch_disarm(p->restart);
 	forget_sockets(p);
 	hr_fd_close(&p->action); /* nobody waits for one that does not come */
 	hr_fd_close(&p->http);
-	if (p->child.pid == 0) {
-		p->state = HR_PLUGIN_STOPPED;
-		return;
-	}
-	hr_readyline_close(&p->line);
-	if (fast)
-		hr_child_signal_group(&p->child, SIGKILL);
-	else if (p->state != HR_PLUGIN_STOPPING)
-		hr_child_signal(&p->child, SIGTERM);
-	if (p->state != HR_PLUGIN_STOPPING)
-		(void)hr_watch_arm(p->patience, STOP_MS, NULL);
-	p->state = HR_PLUGIN_STOPPING;
-}
-
-bool
-hr_plugin_has_process(const struct hr_plugin *p)
-{
-	return p->child.pid != 0;
-}
-
-const char *
-hr_plugin_state_text(const struct hr_plugin *p)
-{
-	return hr_plugin_states[p->state];
+	hr_service_stop(&p->svc, fast ? SIGKILL : SIGTERM, STOP_MS);
 }
 
 /* ---- making and freeing ---- */
@@ -403,11 +341,9 @@ hr_plugin_new(struct hr_plugins *all, struct hr_manifest *m, struct hr_err *err)
 		return NULL;
 	}
 	p->all = all;
-	p->action = p->http = p->line.fd = -1;
-	p->child.kids = &all->server->kids;
-	p->child.arg = p;
-	p->child.on_exit = plugin_ended;
-	(void)snprintf(p->child.name, sizeof(p->child.name), "%.40s", m->name);
+	p->action = p->http = -1;
+	hr_service_init(&p->svc, &plugin_ops, p, &all->server->kids);
+	(void)snprintf(p->svc.child.name, sizeof(p->svc.child.name), "%.40s", m->name);
 	p->m = *m;
 	memset(m, 0, sizeof(*m));
 	return p;
@@ -419,9 +355,7 @@ hr_plugin_free(struct hr_plugin *p)
 	if (p == NULL)
 		return;
 	forget_sockets(p);
-	hr_watch_free(p->patience);
-	hr_watch_free(p->restart);
-	hr_readyline_close(&p->line);
+	hr_service_done(&p->svc);
 	hr_fd_close(&p->action);
 	hr_fd_close(&p->http);
 	free(p->state_dir);
@@ -432,19 +366,16 @@ hr_plugin_free(struct hr_plugin *p)
 int
 hr_plugin_open(struct hr_plugin *p, struct hr_err *err)
 {
-	struct hr_loop *loop = p->all->server->loop;
 	struct hr_err why = {0};
 
-	p->patience = hr_loop_timer(loop, plugin_patience_over, p, err);
-	p->restart = hr_loop_timer(loop, plugin_restart, p, err);
-	if (p->patience == NULL || p->restart == NULL)
+	if (hr_service_open(&p->svc, err) != 0)
 		return -1;
 	if (hr_plugin_prepare(p, &why) != 0) {
-		p->state = HR_PLUGIN_UNAVAILABLE;
-		set_reason(p, why.msg);
+		hr_service_move(&p->svc, HR_SERVICE_UNAVAILABLE);
+		hr_service_because(&p->svc, why.msg);
 		hr_log(HR_LOG_WARNING, "plugin %s is not available: %s", p->m.name, why.msg);
 	} else if (p->m.exec.n == 0) {
-		p->state = HR_PLUGIN_READY;
+		hr_service_move(&p->svc, HR_SERVICE_READY);
 	}
 	if (p->lost)
 		note(p, true); /* the directory is new */

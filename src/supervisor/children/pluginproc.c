@@ -228,7 +228,7 @@ variables_fill(struct words *w, const struct hr_plugin *p, const struct account 
 	TAILQ_FOREACH(other, &p->all->list, entry)
 	{
 		vars_fill(&theirs, &n, other);
-		if (other != p && other->state != HR_PLUGIN_UNAVAILABLE &&
+		if (other != p && other->svc.state != HR_SERVICE_UNAVAILABLE &&
 		    expand_all(w, &other->m.provides, &theirs, true, err) != 0)
 			return -1;
 	}
@@ -443,7 +443,7 @@ spawn_as(struct hr_plugin *p, const struct account *a, const struct words *exec,
 		fds[nfds++] = (struct hr_spawn_fd){p->action, HR_PLUGIN_ACTION_FD};
 	if (p->http >= 0)
 		fds[nfds++] = (struct hr_spawn_fd){p->http, HR_PLUGIN_HTTP_FD};
-	return hr_child_start(&p->child,
+	return hr_child_start(&p->svc.child,
 	    &(const struct hr_spawn){.path = exec->v[0],
 		.argv = (const char *const *)exec->v,
 		.envp = env->v,

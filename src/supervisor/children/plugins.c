@@ -234,7 +234,7 @@ update_token(struct hr_plugins *ps)
 
 	TAILQ_FOREACH(p, &ps->list, entry)
 	{
-		shown |= p->m.token && p->state == HR_PLUGIN_READY;
+		shown |= p->m.token && p->svc.state == HR_SERVICE_READY;
 	}
 	if (shown != ps->token.shown &&
 	    hr_token_show(&ps->token, &ps->server->run, shown, &err) != 0)
@@ -257,8 +257,8 @@ publish(const struct hr_plugins *ps, bool names)
 
 		if (names)
 			(void)snprintf(m->name, sizeof(m->name), "%s", p->m.name);
-		atomic_store(&m->state, p->state);
-		atomic_store(&m->pid, p->child.pid);
+		atomic_store(&m->state, p->svc.state);
+		atomic_store(&m->pid, p->svc.child.pid);
 		atomic_store(&m->ends, p->ends);
 		if (i == HR_METRICS_PLUGINS)
 			break;
@@ -340,8 +340,8 @@ hr_plugins_settled(const struct hr_plugins *ps)
 	TAILQ_FOREACH(p, &ps->list, entry)
 	{
 		if (p->m.start == HR_MANIFEST_AT_START &&
-		    (p->state == HR_PLUGIN_OFF || p->state == HR_PLUGIN_WAITING ||
-			p->state == HR_PLUGIN_STARTING))
+		    (p->svc.state == HR_SERVICE_OFF || p->svc.state == HR_SERVICE_WAITING ||
+			p->svc.state == HR_SERVICE_STARTING))
 			return false;
 	}
 	return true;
@@ -409,7 +409,7 @@ hr_plugins_gone(const struct hr_plugins *ps)
 
 	TAILQ_FOREACH(p, &ps->list, entry)
 	{
-		if (hr_plugin_has_process(p))
+		if (hr_service_runs(&p->svc))
 			return false;
 	}
 	return true;
@@ -513,10 +513,10 @@ hr_plugins_json(struct hr_buf *b, const struct hr_plugins *ps)
 	{
 		hr_buf_adds(b, comma);
 		hr_quote_json(b, p->m.name, strlen(p->m.name));
-		hr_buf_addf(b, ":{\"state\":\"%s\"", hr_plugin_state_text(p));
-		if (p->reason[0] != '\0') {
+		hr_buf_addf(b, ":{\"state\":\"%s\"", hr_plugin_states[p->svc.state]);
+		if (p->svc.reason[0] != '\0') {
 			hr_buf_adds(b, ",\"reason\":");
-			hr_quote_json(b, p->reason, strlen(p->reason));
+			hr_quote_json(b, p->svc.reason, strlen(p->svc.reason));
 		}
 		hr_buf_addc(b, '}');
 		comma = ",";

@@ -19,10 +19,10 @@
 #include "supervisor/children/keeperargs.h"
 #include "supervisor/server.h"
 
-static pid_t
-keeper_pid(const struct hr_keeper *k)
+static struct hr_keeper *
+keeper_of(const struct hr_service *svc)
 {
-	return k->adopted.pid != 0 ? k->adopted.pid : k->child.pid;
+	return svc->owner;
 }
 
 static const char *
@@ -31,37 +31,17 @@ keeper_dir(const struct hr_keeper *k)
 	return k->dir != NULL ? k->dir : k->server->settings.working_dir;
 }
 
-const char *
-hr_keeper_state_name(const struct hr_keeper *k)
-{
-	switch (k->state) {
-	case HR_KEEPER_READY: return "ready";
-	case HR_KEEPER_STARTING: return "starting";
-	case HR_KEEPER_DOWN: return "restarting";
-	case HR_KEEPER_STOPPING:
-	case HR_KEEPER_STOPPED: break;
-	}
-	return "stopping";
-}
-
 static void
-keeper_signal(const struct hr_keeper *k, int sig)
+keeper_changed(struct hr_service *svc)
 {
-	hr_adopt_signal(&k->adopted, sig);
-	hr_child_signal(&k->child, sig);
-}
-
-static void
-keeper_set(struct hr_keeper *k, enum hr_keeper_state state)
-{
-	k->state = state;
-	k->changed(k);
+	keeper_of(svc)->changed(keeper_of(svc));
 }
 
 static void
 default_changed(struct hr_keeper *k)
 {
-	atomic_store(&k->server->board->session_pid, keeper_pid(k));
+	atomic_store(&k->server->board->session_pid,
+	    k->adopted.pid != 0 ? k->adopted.pid : k->svc.child.pid);
 	hr_server_changed(k->server);
 }
 
@@ -72,38 +52,10 @@ default_failed(struct hr_keeper *k, const char *why)
 }
 
 static void
-keeper_ready(void *arg, bool ready, const char *reason)
+keeper_ready(struct hr_service *svc)
 {
-	struct hr_keeper *k = arg;
-
-	if (k->state != HR_KEEPER_STARTING)
-		return;
-	if (ready) {
-		hr_watch_disarm(k->patience);
-		k->reason[0] = '\0';
-		hr_log(HR_LOG_INFO, "%s: the shell is ready (process %ld)", k->child.name,
-		    (long)k->child.pid);
-		keeper_set(k, HR_KEEPER_READY);
-		return;
-	}
-	(void)snprintf(k->reason, sizeof(k->reason), "%s", reason);
-	hr_log(HR_LOG_ERROR, "%s: the shell did not start: %s", k->child.name, reason);
-	k->failed(k, "the shell did not start");
-	hr_child_signal(&k->child, SIGTERM); /* its end is the occasion for another start */
-}
-
-static void
-keeper_start_again(void *arg)
-{
-	struct hr_keeper *k = arg;
-	struct hr_err err = {0};
-
-	if (k->state == HR_KEEPER_DOWN && hr_keeper_start(k, &err) != 0) {
-		(void)snprintf(k->reason, sizeof(k->reason), "%s", err.msg);
-		hr_log(HR_LOG_ERROR, "%s", err.msg);
-		(void)hr_watch_arm(
-		    k->restart, hr_backoff_next(&k->backoff, false, 0, hr_now_ms()) + 50, NULL);
-	}
+	hr_log(HR_LOG_INFO, "%s: the shell is ready (process %ld)", svc->child.name,
+	    (long)svc->child.pid);
 }
 
 static void
@@ -114,55 +66,64 @@ store_close(struct hr_keeper *k)
 }
 
 static void
-keeper_lost(struct hr_keeper *k, bool was_ours, int64_t age_ms, const char *how)
+keeper_ended(struct hr_service *svc, const struct hr_exit *how)
 {
-	int64_t delay;
+	struct hr_keeper *k = keeper_of(svc);
 
-	hr_watch_disarm(k->patience);
-	hr_readyline_close(&k->line);
+	(void)how;
 	hr_adopt_forget(&k->server->run, k->record);
-	if (k->state == HR_KEEPER_STOPPING) {
+	if (svc->state == HR_SERVICE_STOPPING)
 		store_close(k); /* the last hold on a shell whose keeper was killed */
-		keeper_set(k, HR_KEEPER_STOPPED);
-		return;
-	}
+}
+
+static void
+keeper_lost(struct hr_service *svc, const struct hr_exit *exited, bool worked, int64_t delay)
+{
+	struct hr_keeper *k = keeper_of(svc);
+	const char *how =
+	    exited != NULL ? hr_exit_text(exited) : "how, only its first parent could know";
+
 	atomic_fetch_add(&k->server->board->metrics.restarts[HR_RESTART_SESSION], 1);
-	delay = hr_backoff_next(&k->backoff, k->state == HR_KEEPER_READY, age_ms, hr_now_ms());
+	if (!worked && svc->reason[0] != '\0')
+		hr_log(
+		    HR_LOG_ERROR, "%s: the shell did not start: %s", svc->child.name, svc->reason);
 	hr_log(HR_LOG_ERROR,
-	    "%s: the keeper of the shell ended (%s); another one starts in %lld ms", k->child.name,
-	    how, (long long)delay);
-	if (k->reason[0] == '\0')
-		(void)snprintf(k->reason, sizeof(k->reason), "the keeper ended: %s", how);
-	keeper_set(k, HR_KEEPER_DOWN);
-	if (was_ours) /* an inherited one may have been killed with its supervisor */
+	    "%s: the keeper of the shell ended (%s); another one starts in %lld ms",
+	    svc->child.name, how, (long long)delay);
+	if (svc->reason[0] == '\0')
+		(void)snprintf(svc->reason, sizeof(svc->reason), "the keeper ended: %s", how);
+	hr_service_down(svc, HR_SERVICE_DOWN, delay);
+	if (exited != NULL) /* an inherited one may have been killed with its supervisor */
 		k->failed(k, "the keeper of the shell ended");
-	if (k->state == HR_KEEPER_DOWN && hr_watch_arm(k->restart, delay, NULL) != 0)
-		hr_log(HR_LOG_ERROR, "no memory for a timer: the shell is not started again");
 }
 
 static void
-keeper_ended(void *arg, const struct hr_exit *how)
+keeper_again(struct hr_service *svc)
 {
-	const struct hr_keeper *k = arg;
+	struct hr_err err = {0};
 
-	if (k->state == HR_KEEPER_STOPPING)
-		hr_child_tell_killed(k->child.name, how);
-	keeper_lost(arg, true, how->age_ms, hr_exit_text(how));
+	if (hr_keeper_start(keeper_of(svc), &err) != 0)
+		hr_service_retry(svc, &err);
 }
 
-/* Too slow to get ready, or to end. */
 static void
-keeper_patience_over(void *arg)
+keeper_signal(struct hr_service *svc, int sig)
 {
-	struct hr_keeper *k = arg;
-
-	if (k->state == HR_KEEPER_STARTING)
-		(void)snprintf(k->reason, sizeof(k->reason), "not ready after %lld s",
-		    k->server->settings.start_timeout);
-	hr_log(HR_LOG_ERROR, "%s: the keeper of the shell is killed: %s", k->child.name,
-	    k->state == HR_KEEPER_STARTING ? k->reason : "it does not end");
-	keeper_signal(k, SIGKILL);
+	hr_adopt_signal(&keeper_of(svc)->adopted, sig);
 }
+
+static int keeper_spawn(struct hr_service *svc, int ready, struct hr_err *err);
+
+static const struct hr_service_ops keeper_ops = {
+    .spawn = keeper_spawn,
+    .changed = keeper_changed,
+    .ready = keeper_ready,
+    .ended = keeper_ended,
+    .lost = keeper_lost,
+    .again = keeper_again,
+    .signal = keeper_signal,
+    .says_ready = true,
+};
 
 void
 hr_keeper_init(struct hr_keeper *k, struct hr_server *server)
@@ -170,14 +131,11 @@ hr_keeper_init(struct hr_keeper *k, struct hr_server *server)
 	memset(k, 0, sizeof(*k));
 	k->server = server;
 	k->listener = k->store[0] = k->store[1] = -1;
-	k->line.fd = -1;
 	k->adopted.pidfd = -1;
-	k->child.kids = &server->kids;
-	k->child.arg = k;
-	k->child.on_exit = keeper_ended;
+	hr_service_init(&k->svc, &keeper_ops, k, &server->kids);
 	k->changed = default_changed;
 	k->failed = default_failed;
-	(void)snprintf(k->child.name, sizeof(k->child.name), "session");
+	(void)snprintf(k->svc.child.name, sizeof(k->svc.child.name), "session");
 	(void)snprintf(k->name, sizeof(k->name), "default");
 	(void)snprintf(k->socket, sizeof(k->socket), "session.sock");
 	(void)snprintf(k->record, sizeof(k->record), "keeper");
@@ -205,7 +163,7 @@ adopted_ended(void *arg)
 	hr_watch_free(k->adopted_end);
 	k->adopted_end = NULL;
 	hr_adopt_done(&k->adopted);
-	keeper_lost(k, false, INT64_MAX, "how, only its first parent could know");
+	hr_service_ended(&k->svc);
 }
 
 static int
@@ -215,8 +173,9 @@ keeper_adopt(struct hr_keeper *k, struct hr_err *err)
 	if (k->adopted_end == NULL)
 		return -1;
 	hr_log(HR_LOG_NOTICE, "%s: going on with the shell of a killed predecessor (process %ld)",
-	    k->child.name, (long)k->adopted.pid);
-	keeper_set(k, HR_KEEPER_READY);
+	    k->svc.child.name, (long)k->adopted.pid);
+	k->svc.elsewhere = true;
+	hr_service_set(&k->svc, HR_SERVICE_READY);
 	return 0;
 }
 
@@ -254,7 +213,7 @@ keeper_listen(struct hr_keeper *k, struct hr_err *err)
 			hr_log(HR_LOG_WARNING,
 			    "%s: what its keeper keeps cannot be had: if that is killed the shell "
 			    "is lost",
-			    k->child.name);
+			    k->svc.child.name);
 		}
 		return 0;
 	}
@@ -266,11 +225,7 @@ keeper_listen(struct hr_keeper *k, struct hr_err *err)
 int
 hr_keeper_open(struct hr_keeper *k, struct hr_err *err)
 {
-	k->restart = hr_loop_timer(k->server->loop, keeper_start_again, k, err);
-	k->patience = hr_loop_timer(k->server->loop, keeper_patience_over, k, err);
-	if (k->restart == NULL || k->patience == NULL)
-		return -1;
-	return keeper_listen(k, err);
+	return hr_service_open(&k->svc, err) == 0 ? keeper_listen(k, err) : -1;
 }
 
 /* By itself: we might be killed after it is ready and before we noted it, and nobody would know of
@@ -293,53 +248,42 @@ store_open(struct hr_keeper *k)
 		return;
 	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, k->store) != 0) {
 		k->store[0] = k->store[1] = -1;
-		hr_log(HR_LOG_WARNING, "%s: socketpair: %s", k->child.name, strerror(errno));
+		hr_log(HR_LOG_WARNING, "%s: socketpair: %s", k->svc.child.name, strerror(errno));
 	}
+}
+
+static int
+keeper_spawn(struct hr_service *svc, int ready, struct hr_err *err)
+{
+	struct hr_keeper *k = keeper_of(svc);
+	struct hr_keeper_args a;
+	int r = hr_keeper_args_init(&a, k->server, k->name, keeper_dir(k), false, err);
+
+	if (r == 0) {
+		k->digest = hr_adopt_digest(a.v);
+		r = hr_keeper_spawn(k->server, &svc->child, &a, ready, k->listener,
+		    k->store[0] >= 0 ? k->store : NULL, keeper_record_itself, k, err);
+	}
+	hr_keeper_args_done(&a);
+	return r;
 }
 
 int
 hr_keeper_start(struct hr_keeper *k, struct hr_err *err)
 {
-	const struct hr_server *s = k->server;
-	struct hr_keeper_args a;
-	int ready = -1, ok = -1;
-
 	if (k->adopted.pid != 0)
 		return keeper_adopt(k, err);
 	if (keeper_listen(k, err) != 0)
 		return -1;
 	store_open(k);
-	if (hr_keeper_args_init(&a, s, k->name, keeper_dir(k), false, err) == 0 &&
-	    hr_readyline_open(&k->line, s->loop, keeper_ready, k, &ready, err) == 0) {
-		k->digest = hr_adopt_digest(a.v);
-		ok = hr_keeper_spawn(s, &k->child, &a, ready, k->listener,
-		    k->store[0] >= 0 ? k->store : NULL, keeper_record_itself, k, err);
-		hr_fd_close(&ready);
-	}
-	hr_keeper_args_done(&a);
-	if (ok != 0) {
-		hr_readyline_close(&k->line);
-		return -1;
-	}
-	(void)hr_watch_arm(k->patience, s->settings.start_timeout * 1000, NULL);
-	keeper_set(k, HR_KEEPER_STARTING);
-	return 0;
+	return hr_service_start(&k->svc, k->server->settings.start_timeout * 1000, err);
 }
 
 void
 hr_keeper_stop(struct hr_keeper *k, bool fast)
 {
-	hr_watch_disarm(k->restart);
-	hr_watch_disarm(k->patience);
-	hr_readyline_close(&k->line);
-	if (keeper_pid(k) == 0) {
-		k->state = HR_KEEPER_STOPPED;
-		return;
-	}
-	k->state = HR_KEEPER_STOPPING;
-	keeper_signal(k, SIGTERM);
-	(void)hr_watch_arm(
-	    k->patience, fast ? 1000 : k->server->settings.session_stop_timeout * 1000, NULL);
+	hr_service_stop(
+	    &k->svc, SIGTERM, fast ? 1000 : k->server->settings.session_stop_timeout * 1000);
 }
 
 int
@@ -358,12 +302,10 @@ hr_keeper_hand_over(const struct hr_keeper *k, struct hr_handover *h, struct hr_
 void
 hr_keeper_done(struct hr_keeper *k)
 {
-	hr_watch_free(k->restart);
-	hr_watch_free(k->patience);
+	hr_service_done(&k->svc);
 	hr_watch_free(k->adopted_end);
-	k->restart = k->patience = k->adopted_end = NULL;
+	k->adopted_end = NULL;
 	hr_adopt_done(&k->adopted);
-	hr_readyline_close(&k->line);
 	hr_fd_close(&k->listener);
 	store_close(k);
 }

@@ -9,20 +9,11 @@
 #include "base/err.h"
 #include "proto/channel.h"
 #include "supervisor/children/adopt.h"
-#include "supervisor/children/child.h"
-#include "supervisor/children/readyline.h"
+#include "supervisor/children/service.h"
 
 struct hr_handover;
 struct hr_server;
 struct hr_watch;
-
-enum hr_keeper_state {
-	HR_KEEPER_DOWN, /* a start may be due */
-	HR_KEEPER_STARTING,
-	HR_KEEPER_READY,
-	HR_KEEPER_STOPPING,
-	HR_KEEPER_STOPPED,
-};
 
 struct hr_keeper {
 	struct hr_server *server;
@@ -33,18 +24,12 @@ struct hr_keeper {
 	/* After a change of state, and after a start that came to nothing. Neither may free it. */
 	void (*changed)(struct hr_keeper *k);
 	void (*failed)(struct hr_keeper *k, const char *why);
-	struct hr_child child;
+	struct hr_service svc;
 	int listener; /* stays while keepers come and go: requests wait in its queue */
 	/* Both ends of a socket in which a keeper lays by what its successor needs
 	 * (session/kept.h): we only hold them. -1: none. */
 	int store[2];
-	enum hr_keeper_state state;
-	struct hr_readyline line;
-	char reason[240]; /* of the last failure, "" if none */
-	struct hr_backoff backoff;
-	struct hr_watch *restart;  /* armed: when to start again */
-	struct hr_watch *patience; /* armed: how long it may take to get ready or to end */
-	struct hr_adopt adopted;   /* a predecessor's, until it ends */
+	struct hr_adopt adopted; /* a predecessor's, until it ends */
 	struct hr_watch *adopted_end;
 	uint64_t digest; /* of the command line */
 };
@@ -56,10 +41,9 @@ void hr_keeper_init(struct hr_keeper *k, struct hr_server *server);
 bool hr_keeper_find(struct hr_keeper *k);
 int hr_keeper_open(struct hr_keeper *k, struct hr_err *err); /* makes the socket */
 int hr_keeper_start(struct hr_keeper *k, struct hr_err *err);
-void hr_keeper_stop(struct hr_keeper *k, bool fast); /* ends in HR_KEEPER_STOPPED */
+void hr_keeper_stop(struct hr_keeper *k, bool fast); /* ends in HR_SERVICE_STOPPED */
 /* Its socket and the store, for the next image of us. */
 int hr_keeper_hand_over(const struct hr_keeper *k, struct hr_handover *h, struct hr_err *err);
 void hr_keeper_done(struct hr_keeper *k);
-const char *hr_keeper_state_name(const struct hr_keeper *k); /* "ready", ... */
 
 #endif

@@ -129,7 +129,8 @@ named_end(struct hr_named *n)
 	remove_file(n, "session", DIR_SUFFIX);
 	remove_file(n, "shell", "");
 	tell(n, &n->maker, HR_SESSION_FAILED,
-	    n->keeper.reason[0] != '\0' ? n->keeper.reason : "it was ended before it was ready");
+	    n->keeper.svc.reason[0] != '\0' ? n->keeper.svc.reason
+					    : "it was ended before it was ready");
 	tell(n, &n->killer, HR_SESSION_OK, "");
 	named_free(n);
 }
@@ -142,7 +143,7 @@ reap(void *arg)
 
 	for (n = LIST_FIRST(&all->list); n != NULL; n = next) {
 		next = LIST_NEXT(n, entry);
-		if (n->keeper.state == HR_KEEPER_STOPPED)
+		if (n->keeper.svc.state == HR_SERVICE_STOPPED)
 			named_end(n);
 	}
 	hr_server_changed(all->server);
@@ -159,7 +160,7 @@ static void
 named_stop(struct hr_named *n, bool fast)
 {
 	hr_keeper_stop(&n->keeper, fast);
-	if (n->keeper.state == HR_KEEPER_STOPPED)
+	if (n->keeper.svc.state == HR_SERVICE_STOPPED)
 		reap_soon(n->all);
 }
 
@@ -180,7 +181,7 @@ became_ready(struct hr_named *n)
 		return;
 	n->was_ready = true;
 	if (write_dir(n, &err) != 0) /* it ends with this supervisor */
-		hr_log(HR_LOG_WARNING, "%s: %s", n->keeper.child.name, err.msg);
+		hr_log(HR_LOG_WARNING, "%s: %s", n->keeper.svc.child.name, err.msg);
 }
 
 static void
@@ -188,9 +189,9 @@ named_changed(struct hr_keeper *k)
 {
 	struct hr_named *n = named_of(k);
 
-	if (k->state == HR_KEEPER_STOPPED) {
+	if (k->svc.state == HR_SERVICE_STOPPED) {
 		reap_soon(n->all);
-	} else if (k->state == HR_KEEPER_READY) {
+	} else if (k->svc.state == HR_SERVICE_READY) {
 		became_ready(n);
 		tell(n, &n->maker, HR_SESSION_OK, "");
 		hr_server_changed(n->all->server);
@@ -224,7 +225,7 @@ named_new(struct hr_sessions *all, const char *name, const char *dir)
 	(void)snprintf(k->name, sizeof(k->name), "%s", name);
 	(void)snprintf(k->socket, sizeof(k->socket), "session/%s.sock", k->name);
 	(void)snprintf(k->record, sizeof(k->record), "session/%s.keeper", k->name);
-	(void)snprintf(k->child.name, sizeof(k->child.name), "session %s", k->name);
+	(void)snprintf(k->svc.child.name, sizeof(k->svc.child.name), "session %s", k->name);
 	k->changed = named_changed;
 	k->failed = named_failed;
 	n->dir = strdup(dir);
@@ -299,7 +300,7 @@ hr_sessions_new(struct hr_sessions *all, struct hr_worker *w, const char *text, 
 	}
 	if (write_dir(n, &err) != 0 || hr_keeper_open(&n->keeper, &err) != 0 ||
 	    hr_keeper_start(&n->keeper, &err) != 0) {
-		hr_log(HR_LOG_ERROR, "%s: %s", n->keeper.child.name, err.msg);
+		hr_log(HR_LOG_ERROR, "%s: %s", n->keeper.svc.child.name, err.msg);
 		say(w, HR_SESSION_FAILED, err.msg);
 		named_stop(n, true);
 		return;
@@ -317,7 +318,7 @@ hr_sessions_kill(struct hr_sessions *all, struct hr_worker *w, const char *text,
 		say(w, HR_SESSION_UNKNOWN, "there is no session of that name");
 		return;
 	}
-	if (n->killer.waits || n->keeper.state == HR_KEEPER_STOPPING) {
+	if (n->killer.waits || n->keeper.svc.state == HR_SERVICE_STOPPING) {
 		say(w, HR_SESSION_EXISTS, "it is being ended");
 		return;
 	}
@@ -332,7 +333,7 @@ hr_sessions_list(const struct hr_sessions *all, struct hr_buf *ret)
 
 	LIST_FOREACH(n, &all->list, entry)
 	{
-		hr_buf_addf(ret, "%s %s\n", n->keeper.name, hr_keeper_state_name(&n->keeper));
+		hr_buf_addf(ret, "%s %s\n", n->keeper.name, hr_service_state_text(&n->keeper.svc));
 	}
 }
 
@@ -424,7 +425,7 @@ hr_sessions_open(struct hr_sessions *all, struct hr_err *err)
 	{
 		if (hr_keeper_open(&n->keeper, &why) == 0 && hr_keeper_start(&n->keeper, &why) == 0)
 			continue;
-		hr_log(HR_LOG_ERROR, "%s: given up: %s", n->keeper.child.name, why.msg);
+		hr_log(HR_LOG_ERROR, "%s: given up: %s", n->keeper.svc.child.name, why.msg);
 		hr_adopt_signal(&n->keeper.adopted, SIGKILL); /* nobody would see its end */
 		hr_adopt_done(&n->keeper.adopted);
 		named_stop(n, true);

@@ -31,22 +31,30 @@
 #define PROBE_MS 10000
 #define OOM_NGINX (-300)
 
-static void
-nginx_set(struct hr_nginx *n, enum hr_nginx_state state)
+static struct hr_nginx *
+nginx_of(const struct hr_service *svc)
 {
-	n->state = state;
-	atomic_store(&n->server->board->nginx_pid, n->child.pid);
-	hr_server_changed(n->server);
+	return svc->owner;
 }
 
 static void
-nginx_up(struct hr_nginx *n)
+nginx_changed(struct hr_service *svc)
 {
+	struct hr_server *s = nginx_of(svc)->server;
+
+	atomic_store(&s->board->nginx_pid, svc->child.pid);
+	hr_server_changed(s);
+}
+
+static void
+nginx_ready(struct hr_service *svc)
+{
+	struct hr_nginx *n = nginx_of(svc);
+
 	hr_hold_done(&n->hold);
 	if (n->reopen)
-		hr_child_signal(&n->child, SIGUSR1);
+		hr_child_signal(&svc->child, SIGUSR1);
 	n->reopen = false;
-	nginx_set(n, HR_NGINX_UP);
 }
 
 static void nginx_answered(void *arg, bool ok, const char *answer);
@@ -74,7 +82,7 @@ nginx_answered(void *arg, bool ok, const char *answer)
 {
 	struct hr_nginx *n = arg;
 
-	if (n->state != HR_NGINX_STARTING)
+	if (n->svc.state != HR_SERVICE_STARTING)
 		return;
 	if (ok && !n->worker_asked && n->server->viewer.fd >= 0) {
 		nginx_ask_worker(n);
@@ -85,24 +93,20 @@ nginx_answered(void *arg, bool ok, const char *answer)
 	} else {
 		hr_log(HR_LOG_ERROR, "the server does not answer its own question: %.120s", answer);
 		hr_server_start_failed(n->server, HR_EXIT_START, "the server does not answer");
-		if (n->state != HR_NGINX_STARTING) /* it is being ended */
+		if (n->svc.state != HR_SERVICE_STARTING) /* it is being ended */
 			return;
 	}
 	/* it runs; what may be wrong is with a worker, and that is watched */
-	nginx_up(n);
+	hr_service_ready(&n->svc);
 }
 
 static void
-nginx_start_again(void *arg)
+nginx_again(struct hr_service *svc)
 {
-	struct hr_nginx *n = arg;
 	struct hr_err err = {0};
 
-	if (n->state == HR_NGINX_DOWN && hr_nginx_start(n, &err) != 0) {
-		hr_log(HR_LOG_ERROR, "nginx: %s", err.msg);
-		(void)hr_watch_arm(
-		    n->restart, hr_backoff_next(&n->backoff, false, 0, hr_now_ms()) + 50, NULL);
-	}
+	if (hr_nginx_start(nginx_of(svc), &err) != 0)
+		hr_service_retry(svc, &err);
 }
 
 /* Where there are too many, who has been at it longest is cut. */
@@ -127,36 +131,30 @@ nginx_orphans(struct hr_nginx *n, pid_t group)
 }
 
 static void
-nginx_ended(void *arg, const struct hr_exit *how)
+nginx_ended(struct hr_service *svc, const struct hr_exit *how)
 {
-	struct hr_nginx *n = arg;
-	bool held = n->state == HR_NGINX_HELD;
-	int64_t delay;
+	struct hr_nginx *n = nginx_of(svc);
 
 	hr_probe_stop(&n->probe);
 	hr_hold_done(&n->hold);
 	n->reopen = false;
-	if (n->state == HR_NGINX_STOPPING) {
-		hr_child_tell_killed("nginx", how);
-		if (how->killed)
-			nginx_orphans(n, how->pid);
-		nginx_set(n, HR_NGINX_STOPPED);
-		return;
-	}
-	atomic_fetch_add(&n->server->board->metrics.restarts[HR_RESTART_NGINX], 1);
-	delay = hr_backoff_next(&n->backoff, n->state == HR_NGINX_UP, how->age_ms, hr_now_ms());
+	if (svc->state != HR_SERVICE_STOPPING || how->killed)
+		nginx_orphans(n, how->pid);
+}
+
+static void
+nginx_lost(struct hr_service *svc, const struct hr_exit *how, bool worked, int64_t delay)
+{
+	struct hr_server *s = nginx_of(svc)->server;
+	bool held = svc->state == HR_SERVICE_WAITING;
+
+	(void)worked;
+	atomic_fetch_add(&s->board->metrics.restarts[HR_RESTART_NGINX], 1);
 	hr_log(HR_LOG_ERROR, "nginx ended (%s) after %lld ms; it starts again in %lld ms",
 	    hr_exit_text(how), (long long)how->age_ms, (long long)delay);
-	nginx_orphans(n, how->pid);
-	nginx_set(n, HR_NGINX_DOWN);
+	hr_service_down(svc, HR_SERVICE_DOWN, delay);
 	if (held || how->code != 0 || how->killed)
-		hr_server_start_failed(n->server, HR_EXIT_START, "nginx did not start");
-	if (n->state != HR_NGINX_DOWN)
-		return;
-	if (delay == 0)
-		nginx_start_again(n);
-	else if (hr_watch_arm(n->restart, delay, NULL) != 0)
-		hr_log(HR_LOG_ERROR, "no memory for a timer: nginx is not started again");
+		hr_server_start_failed(s, HR_EXIT_START, "nginx did not start");
 }
 
 /* Somebody holds all connections, and new clients are refused. Another worker process with more
@@ -168,7 +166,7 @@ nginx_grow(struct hr_nginx *n, long long full)
 	long long most = s->settings.nginx_connections * GROWTH;
 	struct hr_err err = {0};
 
-	if (n->state != HR_NGINX_UP || full != hr_nginx_connections(n, &s->settings) ||
+	if (n->svc.state != HR_SERVICE_READY || full != hr_nginx_connections(n, &s->settings) ||
 	    full >= most)
 		return;
 	n->grown = full * GROWTH_STEP < most ? full * GROWTH_STEP : most;
@@ -189,22 +187,8 @@ nginx_line(void *arg, const char *line, size_t len, size_t *ret_skip)
 	long long full = hr_nginx_line_full(line + *ret_skip, len - *ret_skip);
 
 	if (full > 0)
-		nginx_grow(arg, full);
+		nginx_grow(nginx_of(arg), full);
 	return level;
-}
-
-void
-hr_nginx_init(struct hr_nginx *n, struct hr_server *server)
-{
-	memset(n, 0, sizeof(*n));
-	n->server = server;
-	n->probe.fd = -1;
-	hr_hold_init(&n->hold);
-	n->child.kids = &server->kids;
-	n->child.arg = n;
-	n->child.on_exit = nginx_ended;
-	n->child.on_line = nginx_line;
-	(void)snprintf(n->child.name, sizeof(n->child.name), "nginx");
 }
 
 static int
@@ -221,7 +205,7 @@ nginx_spawn(struct hr_nginx *n, const char *dir, const char *file, struct hr_err
 	else
 		(void)snprintf(inherit, sizeof(inherit), "NGINX=%d;", LISTEN_FD);
 	/* without us nobody would restart it: it ends in order, its requests are answered */
-	return hr_child_start(&n->child,
+	return hr_child_start(&n->svc.child,
 	    &(const struct hr_spawn){.path = s->settings.nginx,
 		.argv = argv,
 		.envp = envp,
@@ -239,7 +223,7 @@ note_group(const struct hr_nginx *n, const char *dir)
 {
 	char *path = hr_path_join(dir, "group"), text[24];
 	struct hr_err err = {0};
-	int len = snprintf(text, sizeof(text), "%ld\n", (long)n->child.pid);
+	int len = snprintf(text, sizeof(text), "%ld\n", (long)n->svc.child.pid);
 
 	if (path == NULL || hr_path_write(path, text, (size_t)len, 0600, &err) != 0)
 		hr_log(HR_LOG_WARNING, "nginx's group is not noted: %s", err.msg);
@@ -249,23 +233,49 @@ note_group(const struct hr_nginx *n, const char *dir)
 static int
 nginx_run(struct hr_nginx *n, struct hr_err *err)
 {
-	const struct hr_server *s = n->server;
-	char *dir = hr_rundir_file(&s->run, "nginx"), *file = NULL;
-	int r = -1;
+	char *dir = hr_rundir_file(&n->server->run, "nginx"), *file = NULL;
+	int r;
 
-	if (n->restart == NULL)
-		n->restart = hr_loop_timer(s->loop, nginx_start_again, n, err);
 	if (dir != NULL)
 		file = hr_path_join(dir, "nginx.conf");
-	if (file == NULL)
-		(void)hr_err_nomem(err);
-	else if (n->restart != NULL)
-		r = nginx_spawn(n, dir, file, err);
+	r = file != NULL ? nginx_spawn(n, dir, file, err) : hr_err_nomem(err);
 	if (r == 0)
 		note_group(n, dir);
 	free(dir);
 	free(file);
 	return r;
+}
+
+/* One that was held has a process already. */
+static int
+nginx_go(struct hr_service *svc, int ready, struct hr_err *err)
+{
+	struct hr_nginx *n = nginx_of(svc);
+
+	(void)ready;
+	return svc->state == HR_SERVICE_WAITING ? hr_hold_release(&n->hold, err)
+						: nginx_run(n, err);
+}
+
+static const struct hr_service_ops nginx_ops = {
+    .spawn = nginx_go,
+    .changed = nginx_changed,
+    .ready = nginx_ready,
+    .ended = nginx_ended,
+    .lost = nginx_lost,
+    .again = nginx_again,
+};
+
+void
+hr_nginx_init(struct hr_nginx *n, struct hr_server *server)
+{
+	memset(n, 0, sizeof(*n));
+	n->server = server;
+	n->probe.fd = -1;
+	hr_hold_init(&n->hold);
+	hr_service_init(&n->svc, &nginx_ops, n, &server->kids);
+	n->svc.child.on_line = nginx_line;
+	(void)snprintf(n->svc.child.name, sizeof(n->svc.child.name), "nginx");
 }
 
 int
@@ -282,7 +292,7 @@ hr_nginx_prepare(struct hr_nginx *n, struct hr_err *err)
 	} else {
 		r = nginx_run(n, err);
 		if (r == 0)
-			n->state = HR_NGINX_HELD;
+			hr_service_move(&n->svc, HR_SERVICE_WAITING);
 		else
 			hr_hold_done(&n->hold);
 	}
@@ -300,10 +310,8 @@ hr_nginx_start(struct hr_nginx *n, struct hr_err *err)
 	/* who connects from now on waits in the queue of the socket, which is ours, too */
 	for (i = 0; i < n->norphans; i++)
 		(void)kill(-n->orphans[i], SIGQUIT);
-	if (n->state == HR_NGINX_HELD ? hr_hold_release(&n->hold, err) != 0
-				      : nginx_run(n, err) != 0)
+	if (hr_service_start(&n->svc, 0, err) != 0)
 		return -1;
-	n->state = HR_NGINX_STARTING;
 	hr_listen_self(&s->listen, &self);
 	n->worker_asked = s->settings.tls_certificate[0] == '\0';
 	if (hr_probe_start(&n->probe, s->loop, &self, s->listen.len, "/alive",
@@ -312,7 +320,7 @@ hr_nginx_start(struct hr_nginx *n, struct hr_err *err)
 		/* a machine where one cannot reach oneself is odd, but nginx does run */
 		hr_log(HR_LOG_WARNING, "the server cannot ask itself whether it answers: %s",
 		    err->msg);
-		nginx_up(n);
+		hr_service_ready(&n->svc);
 	}
 	return 0;
 }
@@ -320,17 +328,18 @@ hr_nginx_start(struct hr_nginx *n, struct hr_err *err)
 void
 hr_nginx_reload(struct hr_nginx *n)
 {
-	hr_child_signal(&n->child, SIGHUP);
+	hr_child_signal(&n->svc.child, SIGHUP);
 }
 
 void
 hr_nginx_reopen_logs(struct hr_nginx *n)
 {
 	/* it would die of it before it has begun, and its logs may be the old ones already */
-	if (n->state == HR_NGINX_UP)
-		hr_child_signal(&n->child, SIGUSR1);
+	if (n->svc.state == HR_SERVICE_READY)
+		hr_child_signal(&n->svc.child, SIGUSR1);
 	else
-		n->reopen = n->state == HR_NGINX_HELD || n->state == HR_NGINX_STARTING;
+		n->reopen =
+		    n->svc.state == HR_SERVICE_WAITING || n->svc.state == HR_SERVICE_STARTING;
 }
 
 void
@@ -338,16 +347,10 @@ hr_nginx_stop(struct hr_nginx *n, bool fast)
 {
 	unsigned i;
 
-	hr_watch_disarm(n->restart);
 	hr_probe_stop(&n->probe);
 	for (i = 0; fast && i < n->norphans; i++)
 		(void)kill(-n->orphans[i], SIGKILL);
-	if (n->child.pid == 0) {
-		n->state = HR_NGINX_STOPPED;
-		return;
-	}
-	n->state = HR_NGINX_STOPPING;
-	hr_child_signal(&n->child, fast ? SIGTERM : SIGQUIT);
+	hr_service_stop(&n->svc, fast ? SIGTERM : SIGQUIT, 0);
 }
 
 void
@@ -355,7 +358,7 @@ hr_nginx_kill(struct hr_nginx *n)
 {
 	unsigned i;
 
-	hr_child_signal_group(&n->child, SIGKILL);
+	hr_child_signal_group(&n->svc.child, SIGKILL);
 	for (i = 0; i < n->norphans; i++)
 		(void)kill(-n->orphans[i], SIGKILL);
 }
@@ -375,7 +378,7 @@ hr_nginx_check_orphans(struct hr_nginx *n)
 bool
 hr_nginx_gone(const struct hr_nginx *n)
 {
-	return n->state == HR_NGINX_STOPPED && n->norphans == 0;
+	return n->svc.state == HR_SERVICE_STOPPED && n->norphans == 0;
 }
 
 void
@@ -383,6 +386,5 @@ hr_nginx_done(struct hr_nginx *n)
 {
 	hr_hold_done(&n->hold);
 	hr_probe_stop(&n->probe);
-	hr_watch_free(n->restart);
-	n->restart = NULL;
+	hr_service_done(&n->svc);
 }

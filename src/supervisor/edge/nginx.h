@@ -12,47 +12,35 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "supervisor/children/child.h"
+#include "supervisor/children/service.h"
 #include "supervisor/edge/hold.h"
 #include "supervisor/edge/probe.h"
 
 struct hr_handover;
 struct hr_server;
 
-enum hr_nginx_state {
-	HR_NGINX_DOWN,     /* not running, a start may be due */
-	HR_NGINX_HELD,     /* loaded, or on the way to it; takes no signal but to end */
-	HR_NGINX_STARTING, /* running, has not answered yet */
-	HR_NGINX_UP,
-	HR_NGINX_STOPPING,
-	HR_NGINX_STOPPED, /* for good */
-};
-
 #define HR_NGINX_ORPHANS 16
 
 struct hr_nginx {
 	struct hr_server *server;
-	struct hr_child child;
-	enum hr_nginx_state state;
+	struct hr_service svc; /* WAITING: held; it takes no signal but to end */
 	struct hr_hold hold;
 	bool reopen; /* its logs, when it is up */
 	struct hr_probe probe;
 	bool worker_asked; /* the probe's answer is that of a worker */
-	struct hr_backoff backoff;
-	struct hr_watch *restart;
-	long long grown; /* connections, as those of the settings were taken; 0: they were not */
+	long long grown;   /* connections, as those of the settings were taken; 0: they were not */
 	pid_t orphans[HR_NGINX_ORPHANS]; /* process groups of masters that are dead or not ours */
 	unsigned norphans;
 };
 
 void hr_nginx_init(struct hr_nginx *n, struct hr_server *server);
-/* So far as it can go without the port, after hr_nginx_configure(): ends in HR_NGINX_HELD, or is
- * not started where it could not be held. */
+/* So far as it can go without the port, after hr_nginx_configure(): ends in HR_SERVICE_WAITING, or
+ * is not started where it could not be held. */
 int hr_nginx_prepare(struct hr_nginx *n, struct hr_err *err);
 int hr_nginx_start(struct hr_nginx *n, struct hr_err *err); /* the socket must be listening */
 void hr_nginx_reload(struct hr_nginx *n);                   /* after hr_nginx_configure() */
 void hr_nginx_reopen_logs(struct hr_nginx *n);
-/* Gracefully: requests under way are answered. fast: at once. Ends in HR_NGINX_STOPPED. */
+/* Gracefully: requests under way are answered. fast: at once. Ends in HR_SERVICE_STOPPED. */
 void hr_nginx_stop(struct hr_nginx *n, bool fast);
 void hr_nginx_kill(struct hr_nginx *n);
 /* After unknown processes were reaped: forgets orphans that are gone. */

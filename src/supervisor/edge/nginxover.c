@@ -55,10 +55,10 @@ hr_nginx_hand_over(const struct hr_nginx *n, struct hr_handover *h, struct hr_er
 		if (hr_handover_add(h, -1, err, "nginx/%ld", (long)n->orphans[i]) != 0)
 			return -1;
 	}
-	if (n->child.pid == 0)
+	if (n->svc.child.pid == 0)
 		return 0;
-	return hr_handover_add(h, n->child.log_fd, err, "nginx-master/%ld/%" PRIx64,
-	    (long)n->child.pid, digest(n->server));
+	return hr_handover_add(h, n->svc.child.log_fd, err, "nginx-master/%ld/%" PRIx64,
+	    (long)n->svc.child.pid, digest(n->server));
 }
 
 /* Its program and the libraries in it are the files of today. */
@@ -95,11 +95,11 @@ master_stays(struct hr_nginx *n, pid_t pid, uint64_t its, int log_fd)
 
 	if (!s->relieves || s->listener < 0 || its == 0 || its != digest(s) || !is_current(pid))
 		return false;
-	if (hr_child_adopt(&n->child, pid, log_fd, &err) != 0) {
+	if (hr_child_adopt(&n->svc.child, pid, log_fd, &err) != 0) {
 		hr_log(HR_LOG_WARNING, "%s", err.msg);
 		return false;
 	}
-	n->state = HR_NGINX_UP;
+	hr_service_move(&n->svc, HR_SERVICE_READY);
 	atomic_store(&s->board->nginx_pid, pid);
 	hr_log(HR_LOG_INFO, "nginx goes on (process %ld)", (long)pid);
 	return true;
