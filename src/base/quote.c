@@ -139,3 +139,39 @@ hr_quote_hex(char *to, const void *data, size_t len)
 	}
 	*to = '\0';
 }
+
+static int
+value_of(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+bool
+hr_quote_unbase64(struct hr_buf *b, const char *s, size_t len)
+{
+	unsigned bits = 0, have = 0;
+	int v;
+
+	if (len % 4 != 0)
+		return false;
+	for (int i = 0; i < 2 && len > 0 && s[len - 1] == '='; i++)
+		len--;
+	for (; len > 0; s++, len--) {
+		v = value_of(*s);
+		if (v < 0)
+			return false;
+		bits = bits << 6 | (unsigned)v;
+		have += 6;
+		if (have >= 8) {
+			have -= 8;
+			hr_buf_addc(b, (char)(bits >> have & 0xff));
+		}
+	}
+	return true;
+}

@@ -2,6 +2,7 @@
 #ifndef HR_BASE_QUOTE_H
 #define HR_BASE_QUOTE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
@@ -15,6 +16,8 @@ void hr_quote_json(struct hr_buf *b, const char *s, size_t len);
 
 /* In the alphabet of RFC 4648 with padding, no line breaks, no quotes. */
 void hr_quote_base64(struct hr_buf *b, const void *data, size_t len);
+/* The way back, appended; false: it is none, and b has what came before. */
+bool hr_quote_unbase64(struct hr_buf *b, const char *s, size_t len);
 
 /* Two lower-case hexadecimal digits for each byte, and a NUL. */
 void hr_quote_hex(char *to, const void *data, size_t len);

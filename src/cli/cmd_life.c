@@ -238,6 +238,64 @@ state_of(struct cli *c, const char *sid, char *state, size_t cap)
 	hr_sandbox_free(s);
 }
 
+static const struct cli_option ps_options[] = {
+    {'a', "all", NULL, "also what the kind's provider has that is not recorded here"},
+    {0, NULL, NULL, NULL},
+};
+
+/* A provider's list, of the kind that is configured; the caller frees. NULL: *err. */
+static struct json_object *
+provider_list(struct cli *c, struct hr_error *err)
+{
+	const struct hr_sandbox_options o = {
+	    .environ = c->env, .headless = true, .state_dir = c->state_dir};
+	struct json_object *list = NULL;
+	struct hr_json_error why;
+	char *text = NULL;
+
+	if (hr_sandbox_found(c->config, &o, &text, err) == 0)
+		(void)hr_json_decode(text, strlen(text), &list, &why);
+	free(text);
+	return list;
+}
+
+/* Lines of what is not recorded. */
+static int
+put_strays(struct cli *c, struct hr_buf *b, bool first)
+{
+	struct hr_error err = {0};
+	struct json_object *list = provider_list(c, &err);
+
+	if (list == NULL)
+		return cli_fail(&err);
+	for (size_t i = 0; i < hr_json_count(list); i++) {
+		struct json_object *o = hr_json_entry(list, i);
+		const char *sid = hr_json_text_or(o, "sid", "-"),
+			   *id = hr_json_text_or(o, "id", "-");
+		const char *state = hr_json_text_or(o, "state", "-");
+		const char *runtime = hr_json_text_or(o, "runtime", "-");
+
+		if (hr_json_true_at(o, "recorded"))
+			continue;
+		if (c->json) {
+			hr_buf_adds(b, first ? "{" : ",{");
+			put_field(b, "sid", sid, false);
+			put_field(b, "runtime", runtime, false);
+			put_field(b, "state", state, false);
+			put_field(b, "url", NULL, false);
+			hr_buf_addf(b, "\"stray\":true,\"ours\":%s,",
+			    hr_json_true_at(o, "ours") ? "true" : "false");
+			put_field(b, "id", id, true);
+			first = false;
+		} else {
+			hr_buf_addf(b, "%-24s %-12s %-9s not recorded here: %s%s\n", sid, runtime,
+			    state, id, hr_json_true_at(o, "ours") ? "" : " (another's)");
+		}
+	}
+	json_object_put(list);
+	return CLI_OK;
+}
+
 static int
 ps(struct cli *c, const struct cli_args *a)
 {
@@ -246,9 +304,8 @@ ps(struct cli *c, const struct cli_args *a)
 	struct hr_json_error why;
 	struct hr_buf b;
 	char *text = hr_sandbox_list(c->state_dir, &err);
-	int rc;
+	int rc = CLI_OK, sent;
 
-	(void)a;
 	if (text == NULL || hr_json_decode(text, strlen(text), &list, &why) != 0) {
 		free(text);
 		return cli_fail(&err);
@@ -275,16 +332,19 @@ ps(struct cli *c, const struct cli_args *a)
 			    hr_json_text_or(o, "url", "-"));
 		}
 	}
+	if (cli_value(a, 'a') != NULL)
+		rc = put_strays(c, &b, hr_json_count(list) == 0);
 	if (c->json)
 		hr_buf_adds(&b, "]\n");
-	rc = cli_out(hr_buf_str(&b), b.len);
+	sent = cli_out(hr_buf_str(&b), b.len);
+	rc = rc != CLI_OK ? rc : sent;
 	hr_buf_done(&b);
 	json_object_put(list);
 	free(text);
 	return rc;
 }
 
-const struct cli_command cli_ps = {"ps", "", "List the sandboxes.", NULL, 0, 0, ps};
+const struct cli_command cli_ps = {"ps", "", "List the sandboxes.", ps_options, 0, 0, ps};
 
 /* ---- pause, resume ---- */
 
@@ -382,6 +442,34 @@ down_all(struct cli *c)
 	return rc;
 }
 
+/* What this user's processes have made at the provider of the kind that is configured, and nobody
+ * recorded. */
+static int
+down_strays(struct cli *c)
+{
+	const struct hr_sandbox_options o = {
+	    .environ = c->env, .headless = true, .state_dir = c->state_dir};
+	struct hr_error err = {0};
+	struct json_object *list = provider_list(c, &err);
+	int rc = CLI_OK;
+
+	if (list == NULL)
+		return cli_fail(&err);
+	for (size_t i = 0; i < hr_json_count(list); i++) {
+		struct json_object *s = hr_json_entry(list, i);
+
+		if (hr_json_true_at(s, "recorded") || !hr_json_true_at(s, "ours"))
+			continue;
+		if (hr_sandbox_end_found(c->config, &o, hr_json_text_or(s, "id", ""), &err) != 0)
+			rc = cli_fail(&err);
+		else
+			rc = cli_done(c, "sid", hr_json_text_or(s, "sid", "-"), "id",
+			    hr_json_text_or(s, "id", "-"), "state", "gone", NULL);
+	}
+	json_object_put(list);
+	return rc;
+}
+
 /* With the last sandbox those that wait for a next one end. */
 static int
 end_pool(struct cli *c)
@@ -411,9 +499,11 @@ down(struct cli *c, const struct cli_args *a)
 	if (cli_value(a, 'a') != NULL && a->argc > 0)
 		return cli_usage(
 		    "down: --all is every sandbox; \"%s\" is not to be named as well", a->argv[0]);
-	if (cli_value(a, 'a') != NULL)
+	if (cli_value(a, 'a') != NULL) {
 		rc = down_all(c);
-	else if (a->argc == 0)
+		one = down_strays(c);
+		rc = rc != CLI_OK ? rc : one;
+	} else if (a->argc == 0)
 		rc = down_one(c, c->name);
 	for (int i = 0; i < a->argc && cli_value(a, 'a') == NULL; i++) {
 		one = down_one(c, a->argv[i]);

@@ -200,7 +200,7 @@ execute(struct hr_sandbox *s, struct json_object *action, double timeout_s,
 
 	if (!s->connected)
 		return hr_error_set(err, HR_ERROR_RUNTIME, "the sandbox is not connected");
-	if (s->ops->action != NULL)
+	if (s->ops->action != NULL && !s->endpoint.serves)
 		return by_backend(s, action, ret, err);
 	hr_buf_init(&b, ACTION_MAX);
 	hr_buf_adds(&b, "{\"action\":");

@@ -18,14 +18,17 @@
 
 typedef const struct hr_sandbox_ops *entry_fn(unsigned abi);
 
-/* Ours. NULL: the module handrail-NAME.so, because of what else is in it. */
+/* Ours: a table, or a module's, because of what else is in that. */
+#define CLOUDS "handrail-clouds.so"
 static const struct {
 	const char *name;
 	const struct hr_sandbox_ops *ops;
+	const char *file, *entry;
 } builtin[] = {
-    {"cli", NULL}, {"docker", &hr_backend_docker}, {"local", &hr_backend_local},
-    {"remote", &hr_backend_remote},
-    {"eventstream", &hr_backend_docker}, /* the original's older name */
+    {"cli", NULL, "handrail-cli.so", "hr_backend_entry"},
+    {"docker", &hr_backend_docker, NULL, NULL}, {"e2b", NULL, CLOUDS, "hr_e2b_entry"},
+    {"local", &hr_backend_local, NULL, NULL}, {"remote", &hr_backend_remote, NULL, NULL},
+    {"eventstream", &hr_backend_docker, NULL, NULL}, /* the original's older name */
 };
 
 static const struct hr_sandbox_ops *
@@ -39,7 +42,7 @@ refuse(struct hr_module *m, struct hr_error *err, const char *path, const char *
 
 /* m: what hr_module_open() made of the path, which failed with why unless it is NULL. */
 static const struct hr_sandbox_ops *
-load(struct hr_module *m, const char *path, const char *why, struct hr_error *err)
+load(struct hr_module *m, const char *path, const char *name, const char *why, struct hr_error *err)
 {
 	const struct hr_sandbox_ops *ops;
 	entry_fn *entry;
@@ -47,7 +50,7 @@ load(struct hr_module *m, const char *path, const char *why, struct hr_error *er
 
 	if (why != NULL)
 		return refuse(m, err, path, why);
-	symbol = dlsym(m->object, "hr_backend_entry");
+	symbol = dlsym(m->object, name);
 	if (symbol == NULL)
 		return refuse(m, err, path, "it exports no hr_backend_entry()");
 	memcpy(&entry, &symbol, sizeof(entry));
@@ -65,19 +68,16 @@ load_path(struct hr_module *m, const char *path, struct hr_error *err)
 	struct hr_err why = {0};
 	int rc = hr_module_open(m, path, HR_TRUST_NOBODY, &why);
 
-	return load(m, path, rc != 0 ? why.msg : NULL, err);
+	return load(m, path, "hr_backend_entry", rc != 0 ? why.msg : NULL, err);
 }
 
 static const struct hr_sandbox_ops *
-load_own(struct hr_module *m, const char *name, struct hr_error *err)
+load_own(struct hr_module *m, const char *file, const char *entry, struct hr_error *err)
 {
 	struct hr_error why = {0};
-	char file[64];
-	int rc;
+	int rc = hr_module_open_own(m, file, &why);
 
-	(void)snprintf(file, sizeof(file), "handrail-%s.so", name);
-	rc = hr_module_open_own(m, file, &why);
-	return load(m, file, rc != 0 ? why.text : NULL, err);
+	return load(m, file, entry, rc != 0 ? why.text : NULL, err);
 }
 
 static int
@@ -133,7 +133,9 @@ hr_backend_find(const char *name, bool named, const char *const *env, struct hr_
 	}
 	for (size_t i = 0; i < sizeof(builtin) / sizeof(*builtin); i++)
 		if (strcmp(builtin[i].name, name) == 0)
-			return builtin[i].ops != NULL ? builtin[i].ops : load_own(m, name, err);
+			return builtin[i].ops != NULL
+				   ? builtin[i].ops
+				   : load_own(m, builtin[i].file, builtin[i].entry, err);
 	if (strchr(name, '/') != NULL && !named) {
 		(void)hr_error_set(err, HR_ERROR_VALUE,
 		    "core.runtime is the file %s: a shared object is taken from the command line "

@@ -41,6 +41,11 @@ struct hr_backend_host {
 	/* Readable: logs() and events() are to return 0 at once, and tell no more; -1: it never is.
 	 */
 	int stop_fd;
+	/* For connect() that fails, with arg: what is begun may still be there, so its record
+	 * stays. */
+	void (*left)(void *arg);
+	/* A text that is in no log and no error from now on, with arg. */
+	void (*secret)(void *arg, const char *text);
 };
 
 /* Where the sandbox's server is reached. Everything is the kind's, and stays until the next call of
@@ -55,6 +60,7 @@ struct hr_endpoint {
 	const char *workspace; /* its first directory; NULL: as configured */
 	int vscode_port;       /* where an editor and two programs of people are; 0: nowhere */
 	int app_ports[2];
+	bool serves; /* the server does what the table has functions for, too */
 };
 #define HR_ENDPOINT_HEADERS 4
 
@@ -163,6 +169,12 @@ struct hr_sandbox_ops {
 	 * of this machine builds it. */
 	int (*build)(
 	    void *self, const struct hr_build_options *o, char **ret_name, struct hr_error *err);
+
+	/* What a provider has that handrail made, recorded or not, after open and without connect:
+	 * a JSON array of {"id", "sid", "run", "state", "ours"}, the last one true of what this
+	 * user of this machine made. And the end of one of them by its id. */
+	int (*found)(void *self, char **ret_json, struct hr_error *err);
+	int (*end_found)(void *self, const char *id, struct hr_error *err);
 };
 
 /* What a loadable backend exports. abi is the library's; NULL: it cannot work with that one. */

@@ -269,6 +269,15 @@ int hr_doctor(const struct hr_config *c, const char *const *env, const char *sta
 /* The recorded sandboxes as a JSON array; the caller frees. */
 char *hr_sandbox_list(const char *state_dir, struct hr_error *err);
 
+/* What a provider has that handrail made, also without a record here, by its labels: a JSON array
+ * of {"id", "sid", "run", "state", "ours", "recorded", "runtime"}, the caller's; ours: by this user
+ * of this machine. [] of a kind that has no provider. Of o, sid does not count. And the end of one
+ * of them by its id; its record, if there is one, stays. */
+int hr_sandbox_found(const struct hr_config *c, const struct hr_sandbox_options *o, char **ret_json,
+    struct hr_error *err);
+int hr_sandbox_end_found(const struct hr_config *c, const struct hr_sandbox_options *o,
+    const char *id, struct hr_error *err);
+
 /* Waits for what happens to them and tells it, first "watching" with an empty sid: "up", "down",
  * "exited", and what their kinds tell, as of containers "start", "die", "oom", "pause", "unpause",
  * "restart", "destroy". Returns when fn returns non-zero, or with an error. */

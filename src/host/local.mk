@@ -8,7 +8,7 @@ libhost_la_SOURCES = \
 	%D%/client.c %D%/client.h \
 	%D%/command.c %D%/command.h \
 	%D%/doctor.c \
-	%D%/events.c \
+	%D%/events.c %D%/found.c \
 	%D%/kind.c %D%/kind.h \
 	%D%/logstream.c %D%/logstream.h \
 	%D%/mcp.c \
@@ -87,7 +87,7 @@ CLEANFILES += handrail-archives.so
 modules_LTLIBRARIES += handrail-cli.la
 handrail_cli_la_SOURCES = \
 	%D%/transfer/archives.c %D%/transfer/archives.h \
-	%D%/direct/direct.c %D%/direct/direct_int.h %D%/direct/copy.c %D%/direct/file.c %D%/direct/path.c %D%/direct/run.c \
+	%D%/direct/direct.c %D%/direct/direct_int.h %D%/direct/copy.c %D%/direct/file.c %D%/direct/path.c %D%/direct/run.c %D%/direct/said.c \
 	%D%/common/error.c %D%/common/exam.c %D%/config/mcpconf.c %D%/common/module.c %D%/config/schema.c %D%/config/settings.c %D%/common/strv.c
 handrail_cli_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_LIBEXECDIR='"$(pkglibexecdir)"'
 handrail_cli_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
@@ -102,6 +102,31 @@ noinst_DATA += handrail-cli.so
 handrail-cli.so: handrail-cli.la
 	$(AM_V_GEN)cp -f .libs/handrail-cli.so $@
 CLEANFILES += handrail-cli.so
+
+# the kinds that providers run: a module, because of the editor as well; tests link libclouds
+noinst_LTLIBRARIES += libclouds.la
+libclouds_la_SOURCES = \
+	%D%/cloud/actions.c %D%/cloud/actions_int.h %D%/cloud/api.c %D%/cloud/api.h %D%/cloud/cloud.c %D%/cloud/cloud.h \
+	%D%/cloud/copies.c %D%/cloud/help.c %D%/cloud/shared.c \
+	%D%/direct/direct_int.h %D%/direct/file.c %D%/direct/path.c %D%/direct/said.c \
+	%D%/e2b/api.c %D%/e2b/code.c %D%/e2b/connect.c %D%/e2b/connect.h %D%/e2b/e2b.h %D%/e2b/envd.c %D%/e2b/kind.c
+libclouds_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+libclouds_la_LIBADD =
+modules_LTLIBRARIES += handrail-clouds.la
+handrail_clouds_la_SOURCES = \
+	%D%/command.c %D%/common/error.c %D%/common/exam.c %D%/common/module.c %D%/common/strv.c %D%/config/mcpconf.c \
+	%D%/config/schema.c %D%/config/settings.c %D%/rest.c %D%/transfer/archives.c
+handrail_clouds_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_LIBEXECDIR='"$(pkglibexecdir)"'
+handrail_clouds_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+CLOUD_PARTS = $(CLI_PARTS) libhttp.la
+handrail_clouds_la_LDFLAGS = $(module_flags) '^hr_[a-z0-9]*_entry$$' \
+	$(CLOUD_PARTS:%.la=-Wl,.libs/%.a) $(CLI_LIBS:%=-Wl,%) $(CURL_LIBS:%=-Wl,%)
+handrail_clouds_la_LIBADD = libclouds.la
+EXTRA_handrail_clouds_la_DEPENDENCIES = $(CLOUD_PARTS)
+noinst_DATA += handrail-clouds.so
+handrail-clouds.so: handrail-clouds.la
+	$(AM_V_GEN)cp -f .libs/handrail-clouds.so $@
+CLEANFILES += handrail-clouds.so
 
 include_HEADERS = %D%/handrail.h %D%/handrail-backend.h
 lib_LTLIBRARIES = libhandrail.la

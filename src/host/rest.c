@@ -443,16 +443,33 @@ back_off(const struct hr_rest_rule *rule, unsigned k)
 struct patience {
 	unsigned used[RULES_MAX]; /* attempts that failed, of each rule */
 	unsigned waited_ms;
+	unsigned attempts;
 };
+
+/* The caller's own verdict. */
+static bool
+judged(struct hr_rest *r, const struct hr_rest_call *c, const struct turn *t, unsigned failure,
+    long status, const struct patience *p)
+{
+	long ms;
+
+	if (t->begun || t->enough || c->source != NULL)
+		return false;
+	ms = c->judge(c->judge_arg, failure, status, p->attempts);
+	return ms >= 0 && !hr_rest_wait(r->o.watch_fd, (unsigned)ms);
+}
 
 /* Waits for the next attempt; false: there is none. */
 static bool
 again(struct hr_rest *r, const struct hr_rest_call *c, const struct turn *t, unsigned failure,
-    long wait_s, struct patience *p)
+    long status, long wait_s, struct patience *p)
 {
 	const struct hr_rest_rule *rule = r->o.rules;
 	unsigned i = 0, ms;
 
+	p->attempts++;
+	if (c->judge != NULL)
+		return judged(r, c, t, failure, status, p);
 	while (i < RULES_MAX && rule[i].failures != 0 && (rule[i].failures & failure) == 0)
 		i++;
 	if (failure == 0 || i == RULES_MAX || rule[i].failures == 0 ||
@@ -486,6 +503,8 @@ hr_rest_call(struct hr_rest *r, const struct hr_rest_call *c, struct hr_rest_ans
 	    .total_s = c->line == NULL && c->sink == NULL ? r->o.total_s : 0,
 	    .answer_max = r->o.answer_max,
 	    .header = "Retry-After",
+	    .on_header = c->on_header,
+	    .header_arg = c->header_arg,
 	    .fresh = !idempotent(c),
 	    .insecure = r->o.insecure,
 	    .ca_file = r->ca_file,
@@ -529,7 +548,7 @@ hr_rest_call(struct hr_rest *r, const struct hr_rest_call *c, struct hr_rest_ans
 		goto out;
 	do
 		rc = attempt(r, c, &q, &t, ret, &failure, &wait_s, err);
-	while (rc != 0 && again(r, c, &t, failure, wait_s, &p));
+	while (rc != 0 && again(r, c, &t, failure, ret->status, wait_s, &p));
 out:
 	hr_buf_done(&t.line);
 	hr_buf_done(&url);

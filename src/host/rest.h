@@ -81,6 +81,13 @@ struct hr_rest_call {
 	hr_line_fn *line;
 	hr_http_sink_fn *sink;
 	void *arg;
+	/* In place of the rules, after an attempt that failed with one of the bits above (0: none
+	 * of them): the wait in ms before the next one; -1: there is none. NULL: by the rules. */
+	long (*judge)(void *arg, unsigned failure, long status, unsigned attempts);
+	void *judge_arg;
+	/* Told each line of each answer's head; NULL: nobody asks. */
+	void (*on_header)(void *arg, const char *line, size_t len);
+	void *header_arg;
 };
 
 struct hr_rest_answer {

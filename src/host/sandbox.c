@@ -121,6 +121,22 @@ host_begun(void *arg)
 	free(backend);
 }
 
+static void
+host_left(void *arg)
+{
+	struct hr_sandbox *s = arg;
+
+	s->left = true;
+}
+
+static void
+host_secret(void *arg, const char *text)
+{
+	struct hr_sandbox *s = arg;
+
+	hr_strv_addf(&s->secrets, "PROVIDER_KEY=%s", text);
+}
+
 /* SANDBOX_ENV_*, the linter's switch, then what the caller gives. */
 static void
 initial_env(struct hr_sandbox *s, const struct hr_sandbox_options *o)
@@ -186,6 +202,8 @@ sandbox_init(struct hr_sandbox *s, const struct hr_config *c, const struct hr_sa
 	    .config_int = hr_config_int,
 	    .config_bool = hr_config_bool,
 	    .stop_fd = -1,
+	    .left = host_left,
+	    .secret = host_secret,
 	};
 	return 0;
 }
@@ -243,6 +261,7 @@ hr_sandbox_free(struct hr_sandbox *s)
 	hr_strv_done(&s->env);
 	hr_strv_done(&s->environ);
 	hr_strv_done(&s->tokens);
+	hr_strv_done(&s->secrets);
 	json_object_put(s->mcp);
 	hr_fd_close(&s->taken_fd);
 	free(s->taken);
@@ -351,7 +370,7 @@ connect_it(struct hr_sandbox *s, struct hr_error *err)
 			rc = s->ops->connect(s->self, &made, err);
 		if (rc < 0) {
 			/* it was ended */
-			if (s->begun)
+			if (s->begun && !s->left)
 				hr_record_remove(s);
 			return -1;
 		}

@@ -17,7 +17,8 @@ struct hr_sandbox {
 	struct hr_config *config;
 	char *sid, *state_dir;
 	struct hr_strv plugins, env, environ;
-	struct hr_strv tokens; /* of git's providers, "GITHUB_TOKEN=..." */
+	struct hr_strv secrets; /* of the backend, "PROVIDER_KEY=..." */
+	struct hr_strv tokens;  /* of git's providers, "GITHUB_TOKEN=..." */
 	struct hr_backend_host host;
 	struct hr_client client; /* of the server, once connected */
 	struct hr_endpoint endpoint;
@@ -26,6 +27,7 @@ struct hr_sandbox {
 	struct json_object *mcp; /* servers that were added; NULL: none */
 	bool fresh;              /* not from the pool */
 	bool begun;              /* recorded as one that is not ready */
+	bool left;               /* and it stays so, though connect() failed */
 	char *taken;             /* the pool's file of it until it is recorded; NULL: none */
 	int taken_fd;            /* which is locked; -1 */
 	char spec[80];           /* of one that waits in the pool; "": it does not */

@@ -115,7 +115,7 @@ hr_sandbox_add_env(struct hr_sandbox *s, const char *const *env, struct hr_error
 {
 	size_t n = 0, some;
 
-	if (s->ops->add_env != NULL)
+	if (s->ops->add_env != NULL && !s->endpoint.serves)
 		return s->ops->add_env(s->self, env, err);
 	while (env[n] != NULL)
 		n++;

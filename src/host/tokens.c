@@ -86,8 +86,8 @@ secret_at(const char *const *env, const char *text, size_t len)
 static size_t
 any_secret_at(const struct hr_sandbox *s, const char *text, size_t len)
 {
-	const char *const *const lists[] = {
-	    hr_strv_list(&s->environ), hr_strv_list(&s->tokens), s->host.env};
+	const char *const *const lists[] = {hr_strv_list(&s->environ), hr_strv_list(&s->tokens),
+	    hr_strv_list(&s->secrets), s->host.env};
 	size_t longest = 0, n;
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {

@@ -113,6 +113,8 @@ on_header(char *p, size_t size, size_t n, void *arg)
 	n *= size;
 	if (len > 0 && n > len && p[len] == ':' && strncasecmp(p, name, len) == 0)
 		keep(t->a->header, sizeof(t->a->header), p + len + 1, n - len - 1);
+	if (t->r->on_header != NULL)
+		t->r->on_header(t->r->header_arg, p, n);
 	if (n < 5 || memcmp(p, "HTTP/", 5) != 0)
 		return n;
 	for (; skip < n && blanks < 2; skip++)
@@ -232,6 +234,11 @@ set_all(struct turn *t, CURL *e)
 		bad |= curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, r->unix_socket) != CURLE_OK;
 		bad |= curl_easy_setopt(e, CURLOPT_PROXY, "") != CURLE_OK;
 	}
+	if (r->http2)
+		bad |= curl_easy_setopt(e, CURLOPT_HTTP_VERSION,
+			   strncmp(r->url, "https:", 6) == 0
+			       ? (long)CURL_HTTP_VERSION_2TLS
+			       : (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE) != CURLE_OK;
 	if (r->timeout_s > 0) {
 		bad |= curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long)r->timeout_s) != CURLE_OK;
 		bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L) != CURLE_OK;

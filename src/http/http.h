@@ -43,9 +43,13 @@ struct hr_http_request {
 	void (*progress)(void *arg, unsigned long long done, unsigned long long total);
 	void *progress_arg;
 	const char *header; /* one of the answer's that is kept; NULL: none */
-	int watch_fd;       /* readable: give up with HR_HTTP_CANCELLED; -1: none */
-	bool fresh;         /* no kept connection: on one libcurl may send a request twice */
-	bool insecure;      /* a server's certificate is not looked at */
+	/* Told each line of the answer's head, and of what follows its body; NULL: nobody asks. */
+	void (*on_header)(void *arg, const char *line, size_t len);
+	void *header_arg;
+	bool http2;    /* nothing else, and from the first byte on where it is not https */
+	int watch_fd;  /* readable: give up with HR_HTTP_CANCELLED; -1: none */
+	bool fresh;    /* no kept connection: on one libcurl may send a request twice */
+	bool insecure; /* a server's certificate is not looked at */
 	const char *ca_file, *cert_file, *key_file; /* TLS; NULL: the system's, none */
 };
 

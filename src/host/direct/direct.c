@@ -29,47 +29,6 @@
 #define PREFIX "openhands_workspace_"
 #define RANDOM_LEN 6 /* of mkdtemp */
 
-/* ---- what the parts share ---- */
-
-char *
-hr_direct_take(struct hr_buf *b, struct hr_error *err)
-{
-	char *text = hr_buf_take(b);
-
-	hr_buf_done(b);
-	if (text == NULL)
-		(void)hr_error_nomem(err);
-	return text;
-}
-
-char *
-hr_direct_error(const char *id, struct hr_error *err, const char *fmt, ...)
-{
-	struct hr_obs_extra extras[] = {
-	    {.name = "error_id", .kind = HR_OBS_STR, .str = {id, strlen(id)}}};
-	struct hr_obs o = {
-	    .type = "error", .extras = extras, .extras_n = 1, .bad = HR_JSON_REPLACE};
-	struct hr_buf b;
-	char *text = NULL;
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
-	va_end(ap);
-	if (n < 0) {
-		(void)hr_error_nomem(err);
-		return NULL;
-	}
-	o.content = (struct hr_span){text, (size_t)n};
-	o.message[0] = o.content;
-	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
-	if (hr_obs_put(&b, &o) != 0)
-		b.fail = HR_E_NOMEM;
-	free(text);
-	return hr_direct_take(&b, err);
-}
-
 /* ---- actions ---- */
 
 static char *

@@ -41,7 +41,23 @@ char *hr_direct_read(struct hr_direct *c, struct json_object *args, struct hr_er
 char *hr_direct_write(struct hr_direct *c, struct json_object *args, struct hr_error *err);
 char *hr_direct_edit(struct hr_direct *c, struct json_object *args, struct hr_error *err);
 
-/* ---- clicopy.c ---- */
+/* ---- said.c ---- */
+
+/* What a command printed: told to whoever listens, and kept at both ends where it is long. */
+struct hr_direct_said {
+	const struct hr_backend_host *h;
+	struct hr_buf text, line;
+	bool cut; /* the middle of text is gone */
+};
+
+void hr_direct_said_init(struct hr_direct_said *s, const struct hr_backend_host *h);
+void hr_direct_said_done(struct hr_direct_said *s);
+void hr_direct_said_add(struct hr_direct_said *s, const char *p, size_t n);
+/* timed_out_s negative: it was not ended by its time. */
+char *hr_direct_observe(struct hr_direct_said *s, const char *command, const char *dir, int code,
+    double timed_out_s, bool hidden, struct hr_error *err);
+
+/* ---- copy.c ---- */
 
 int hr_direct_copy_to(
     void *self, const char *from, const char *to, bool recursive, struct hr_error *err);

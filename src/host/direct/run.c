@@ -20,14 +20,11 @@
 #include "base/spawn.h"
 #include "host/direct/direct_int.h"
 #include "host/common/error.h"
-#include "proto/obs.h"
-#include "shell/text.h"
+#include "proto/json.h"
 
 #define KILL_AFTER_MS 5000 /* of SIGTERM */
 #define LINGER_MS 1000     /* for output of what the shell left behind */
 #define TIMEOUT_MAX_S 1e12 /* a number of milliseconds has room for it */
-#define KEEP (1u << 20)    /* bytes of each end of a long output: many times what is shown */
-#define LINE_MAX_LEN 65536 /* given to a subscriber at once */
 #define PIECE 65536
 
 #define NO_INPUT                                                                                   \
@@ -38,8 +35,7 @@ struct job {
 	struct hr_direct *c;
 	pid_t pid;
 	int out, watch; /* -1: closed; ended */
-	struct hr_buf text, line;
-	bool cut; /* the middle of text is gone */
+	struct hr_direct_said said;
 	bool timed_out, unread;
 	int lost; /* errno: how it ended is not known */
 	int status;
@@ -55,41 +51,6 @@ in_ms(double s)
 
 /* ---- output ---- */
 
-/* Keeps both ends of what becomes too long. */
-static void
-keep(struct job *j, const char *p, size_t n)
-{
-	size_t over;
-
-	hr_buf_add(&j->text, p, n);
-	if (j->text.fail != HR_OK || j->text.len < 4 * (size_t)KEEP)
-		return;
-	over = j->text.len - 2 * (size_t)KEEP;
-	memmove(j->text.p + KEEP, j->text.p + KEEP + over, KEEP);
-	j->text.len = 2 * (size_t)KEEP;
-	j->cut = true;
-}
-
-static void
-tell(struct job *j, const char *p, size_t n)
-{
-	const struct hr_backend_host *h = j->c->h;
-	const char *end;
-	size_t part;
-
-	if (h->output == NULL)
-		return;
-	for (; n > 0; p += part, n -= part) {
-		end = memchr(p, '\n', n);
-		part = end != NULL ? (size_t)(end - p) + 1 : n;
-		hr_buf_add(&j->line, p, part);
-		if (end != NULL || j->line.len >= LINE_MAX_LEN) {
-			h->output(h->arg, hr_buf_str(&j->line), j->line.len);
-			hr_buf_reset(&j->line);
-		}
-	}
-}
-
 /* What is there now. */
 static int
 take(struct job *j)
@@ -98,8 +59,7 @@ take(struct job *j)
 	ssize_t n = hr_fd_read(j->out, piece, sizeof(piece));
 
 	if (n > 0) {
-		keep(j, piece, (size_t)n);
-		tell(j, piece, (size_t)n);
+		hr_direct_said_add(&j->said, piece, (size_t)n);
 	} else if (n == 0) {
 		hr_fd_close(&j->out);
 	} else if (errno != EAGAIN) {
@@ -216,51 +176,13 @@ follow(struct job *j, int64_t end)
 
 /* ---- the observation ---- */
 
-/* With the mark where the middle is gone. A hidden one is not shortened for its length alone. */
-static int
-shorten(struct job *j, bool hidden, struct hr_buf *b)
-{
-	size_t head = KEEP, tail = KEEP;
-
-	if (!j->cut &&
-	    (hidden || !hr_shell_truncation(hr_buf_str(&j->text), j->text.len, &head, &tail))) {
-		hr_buf_add(b, hr_buf_str(&j->text), j->text.len);
-		return hr_buf_check(b, NULL);
-	}
-	if (j->cut && !hidden)
-		(void)hr_shell_truncation(j->text.p, j->text.len, &head, &tail);
-	hr_buf_add(b, j->text.p, head);
-	hr_buf_adds(b, hr_shell_truncated_mark);
-	hr_buf_add(b, j->text.p + tail, j->text.len - tail);
-	return hr_buf_check(b, NULL);
-}
-
 static char *
 observe(struct job *j, const char *command, double timeout_s, bool hidden, struct hr_error *err)
 {
 	int code = j->timed_out || j->unread || j->lost != 0 ? -1 : hr_exit_code(j->status);
-	const struct hr_arg said = {.type = HR_PY_BOOL, .number = hidden};
-	struct hr_run_result r = {.has_directory = true,
-	    .exit_code = code,
-	    .pid = -1,
-	    .command = hr_span_of(command),
-	    .working_dir = hr_span_of(j->c->workspace)};
-	struct hr_buf b, content;
-	char suffix[80] = "";
 
-	if (j->timed_out)
-		(void)snprintf(suffix, sizeof(suffix),
-		    "[The command timed out after %.1f seconds.]", timeout_s);
-	r.suffix = hr_span_of(suffix);
-	hr_buf_init(&content, HR_DIRECT_TEXT_MAX);
-	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
-	if (shorten(j, hidden, &content) != 0)
-		b.fail = HR_E_NOMEM;
-	r.content = hr_span_of_buf(&content);
-	if (b.fail == HR_OK && hr_obs_put_run(&b, &r, &said) != 0)
-		b.fail = HR_E_NOMEM;
-	hr_buf_done(&content);
-	return hr_direct_take(&b, err);
+	return hr_direct_observe(
+	    &j->said, command, j->c->workspace, code, j->timed_out ? timeout_s : -1, hidden, err);
 }
 
 static bool
@@ -292,28 +214,24 @@ hr_direct_run(struct hr_direct *c, struct json_object *action, struct hr_error *
 	if (stat(c->workspace, &st) != 0 || !S_ISDIR(st.st_mode))
 		return hr_direct_error("", err, "Error running command \"%s\": %s: %s", command,
 		    c->workspace, strerror(ENOTDIR));
-	hr_buf_init(&j.text, 8 * (size_t)KEEP);
-	hr_buf_init(&j.line, 2 * LINE_MAX_LEN + PIECE);
+	hr_direct_said_init(&j.said, c->h);
 	if (start(&j, command, &e) != 0)
 		text = hr_direct_error("", err, "Error running command \"%s\": %s", command, e.msg);
 	else {
 		if (follow(&j, hr_now_ms() + in_ms(timeout_s)) != 0) {
 			(void)kill(-j.pid, SIGKILL);
-			hr_buf_addf(&j.text, "\nError during execution: %s", strerror(errno));
+			hr_buf_addf(&j.said.text, "\nError during execution: %s", strerror(errno));
 			j.unread = true;
 		}
 		if (j.watch >= 0)
 			reap(&j);
 		if (j.lost != 0)
-			hr_buf_addf(&j.text,
+			hr_buf_addf(&j.said.text,
 			    "\nError during execution: its exit code is unknown: %s",
 			    strerror(j.lost));
-		if (j.line.len > 0)
-			c->h->output(c->h->arg, j.line.p, j.line.len);
 		text = observe(&j, command, timeout_s, is_true(args, "hidden"), err);
 	}
 	hr_fd_close(&j.out);
-	hr_buf_done(&j.text);
-	hr_buf_done(&j.line);
+	hr_direct_said_done(&j.said);
 	return text;
 }

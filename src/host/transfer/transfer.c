@@ -91,7 +91,7 @@ hr_sandbox_copy_to(struct hr_sandbox *s, const char *host_path, const char *sand
 
 	if (ready(s, err) != 0)
 		return -1;
-	if (s->ops->copy_to != NULL)
+	if (s->ops->copy_to != NULL && !s->endpoint.serves)
 		return s->ops->copy_to(s->self, host_path, sandbox_path, recursive, err);
 	if (stat(host_path, &st) != 0)
 		return hr_error_set(
@@ -170,7 +170,7 @@ hr_sandbox_copy_some(struct hr_sandbox *s, const char *sandbox_path, unsigned lo
 
 	if (ready(s, err) != 0)
 		return -1;
-	if (s->ops->copy_from != NULL)
+	if (s->ops->copy_from != NULL && !s->endpoint.serves)
 		return s->ops->copy_from(s->self, sandbox_path, ret_file, err);
 	file = hr_zip_temporary(&to.fd, hr_env_get(s->host.environ, "TMPDIR"), err);
 	if (file == NULL)
@@ -210,7 +210,7 @@ hr_sandbox_list_files(struct hr_sandbox *s, const char *path, char **ret_json, s
 
 	if (ready(s, err) != 0)
 		return -1;
-	if (s->ops->list_files != NULL)
+	if (s->ops->list_files != NULL && !s->endpoint.serves)
 		return s->ops->list_files(s->self, path, ret_json, err);
 	hr_buf_init(&body, URL_PART_MAX);
 	hr_buf_addc(&body, '{');

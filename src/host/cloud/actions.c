@@ -1,0 +1,350 @@
+/* Actions where a provider gives commands and files and nothing else: each command in a shell of
+ * its own, files by copies of them on this machine, on which the editor of the kind "cli" works. */
+#include "config.h"
+
+#include "host/cloud/actions_int.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "host/common/error.h"
+#include "host/config/settings.h"
+#include "host/direct/direct_int.h"
+#include "proto/json.h"
+#include "proto/obs.h"
+
+#define MARK "HANDRAIL_COMMAND"
+
+/* ---- run ---- */
+
+static void
+on_output(void *arg, int stream, const char *p, size_t len)
+{
+	(void)stream;
+	hr_direct_said_add(arg, p, len);
+}
+
+/* What a command whose time was over has started: the provider ends the shell alone. */
+static void
+end_rest(struct hr_cloud *c, const char *mark)
+{
+	struct hr_error e = {0};
+	char line[300];
+	int status;
+
+	(void)snprintf(line, sizeof(line),
+	    "for p in /proc/[0-9]*; do grep -qsz '^" MARK "=%s$' \"$p/environ\" && "
+	    "kill -KILL \"${p#/proc/}\" 2>/dev/null; done; true",
+	    mark);
+	if (hr_cloud_helper(c, line, NULL, &status, &e) != 0 && c->h->log != NULL)
+		c->h->log(c->h->arg, e.text);
+}
+
+static bool
+is_true(struct json_object *o, const char *name)
+{
+	struct json_object *v = hr_json_at(o, name);
+
+	return json_object_is_type(v, json_type_string)
+		   ? strcmp(json_object_get_string(v), "true") == 0
+		   : json_object_get_boolean(v);
+}
+
+static char *
+run(struct hr_cloud *c, struct json_object *action, struct hr_error *err)
+{
+	struct json_object *args = hr_json_at(action, "args");
+	const char *line = hr_json_text_or(args, "command", "");
+	const char *dir = hr_json_text_at(args, "cwd");
+	double seconds = hr_json_number_at(action, "timeout");
+	struct hr_direct_said said;
+	struct hr_cloud_end end = {0};
+	struct hr_error e = {0};
+	struct hr_cloud_command q = {.line = line,
+	    .cwd = dir != NULL && *dir == '/' ? dir : hr_cloud_workspace(c),
+	    .output = on_output,
+	    .arg = &said};
+	struct hr_strv env = {0};
+	char mark[37], *text;
+	int rc;
+
+	if (is_true(args, "is_input"))
+		return hr_direct_error("AGENT_ERROR$BAD_ACTION", err,
+		    "%s: each command has a shell of its own, so there is none that input such as "
+		    "'%s' could go to. It was not sent.",
+		    c->ops->title, line);
+	if (hr_uuid(mark, err) != 0)
+		return NULL;
+	hr_strv_add_all(&env, hr_strv_list(&c->env));
+	hr_strv_addf(&env, MARK "=%s", mark);
+	q.env = hr_strv_list(&env);
+	if (seconds > 0)
+		q.timeout_ms = seconds < 4e6 ? (unsigned)(seconds * 1000) : 4000000000u;
+	hr_direct_said_init(&said, c->h);
+	rc = env.failed ? hr_error_nomem(&e) : hr_cloud_keep(c, seconds, &e);
+	if (rc == 0)
+		rc = c->ops->exec(c, &q, &end, &e);
+	if (rc == 0 && end.timed_out)
+		end_rest(c, mark);
+	if (rc == 0 && *end.note != '\0')
+		hr_buf_addf(&said.text, "%s%s",
+		    said.text.len > 0 && said.text.p[said.text.len - 1] != '\n' ? "\n" : "",
+		    end.note);
+	if (rc == 0)
+		text = hr_direct_observe(&said, line, q.cwd, end.code, end.timed_out ? seconds : -1,
+		    is_true(args, "hidden"), err);
+	else if (said.text.len > 0)
+		text = hr_direct_error("", err,
+		    "Failed to execute command: %s\nUntil then it printed:\n%.*s", e.text,
+		    (int)(said.text.len < 30000 ? said.text.len : 30000), said.text.p);
+	else
+		text = hr_direct_error("", err, "Failed to execute command: %s", e.text);
+	hr_direct_said_done(&said);
+	hr_strv_done(&env);
+	return text;
+}
+
+/* ---- cells ---- */
+
+static char *
+cell(struct hr_cloud *c, struct json_object *args, struct hr_error *err)
+{
+	const char *code = hr_json_text_or(args, "code", "");
+	const struct hr_obs_extra extras[] = {
+	    {.name = "code", .kind = HR_OBS_STR, .str = hr_span_of(code)},
+	    {.name = "image_urls", .kind = HR_OBS_NULL}};
+	struct hr_obs o = {.type = "run_ipython",
+	    .message = {HR_OBS_SPAN("Code executed in IPython cell.")},
+	    .extras = extras,
+	    .extras_n = 2,
+	    .has_success = true,
+	    .success = true,
+	    .bad = HR_JSON_REPLACE};
+	struct hr_error e = {0};
+	struct hr_buf content, b;
+	int rc;
+
+	hr_buf_init(&content, HR_CLOUD_REPLY_MAX);
+	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
+	rc = hr_cloud_keep(c, 0, &e);
+	if (rc == 0)
+		rc = c->ops->code(c, code, &content, &e);
+	o.content = hr_span_of_buf(&content);
+	if (rc == 0 && hr_obs_put(&b, &o) != 0)
+		b.fail = HR_E_NOMEM;
+	hr_buf_done(&content);
+	if (rc == 0)
+		return hr_direct_take(&b, err);
+	hr_buf_done(&b);
+	return hr_direct_error("", err, "IPython error: %s", e.text);
+}
+
+/* ---- files at work ---- */
+
+/* What a directory holds, two levels deep, as empty files: 1 it is one, 0 it is none. */
+static int
+mirror_directory(struct hr_cloud *c, const char *path, const char *file, struct hr_error *err)
+{
+	struct hr_err e = {0};
+	struct hr_buf out;
+	int status = 0, rc;
+
+	rc = hr_cloud_helper_on(c, "d=", path,
+	    "; [ -d \"$d\" ] && cd \"$d\" && find . -maxdepth 2 -printf '%y%P\\0'", &out, &status,
+	    err);
+	if (rc == 0 && status == 0 && hr_path_mkdirs(file, 0700, NULL, &e) != 0)
+		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	for (size_t at = 0; rc == 0 && status == 0 && at + 1 < out.len;) {
+		const char *entry = out.p + at;
+		char *place;
+
+		at += strlen(entry) + 1;
+		if (entry[1] == '\0' || strstr(entry, "..") != NULL)
+			continue;
+		place = hr_path_join(file, entry + 1);
+		if (place == NULL)
+			rc = hr_error_nomem(err);
+		else if (entry[0] == 'd')
+			rc = hr_path_mkdirs(place, 0700, NULL, &e) == 0
+				 ? 0
+				 : hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		else
+			rc = hr_cloud_save(place, "", 0, err);
+		free(place);
+	}
+	hr_buf_done(&out);
+	return rc != 0 ? -1 : status == 0;
+}
+
+/* A copy of the file, or none if there is none. */
+static int
+fetch(
+    struct hr_cloud *c, const char *path, const char *file, struct hr_buf *b, struct hr_error *err)
+{
+	struct hr_error e = {0};
+	int rc = c->ops->get(c, path, b, &e), is;
+
+	if (rc == 0)
+		return hr_cloud_save(file, hr_buf_str(b), b->len, err);
+	if (e.code == HR_ERROR_NOENT)
+		return 0;
+	is = e.code == HR_ERROR_HTTP_STATUS || e.code == HR_ERROR_RUNTIME
+		 ? mirror_directory(c, path, file, err)
+		 : 0;
+	if (is == 0 && err != NULL)
+		*err = e;
+	return is == 1 ? 0 : -1;
+}
+
+/* The copy, if it is another one than what came; b is that. */
+static int
+send_back(struct hr_cloud *c, const char *path, const char *file, const struct hr_buf *b,
+    struct hr_error *err)
+{
+	struct hr_err e = {0};
+	struct hr_buf now;
+	struct stat st;
+	int rc = 0;
+
+	if (stat(file, &st) != 0 || !S_ISREG(st.st_mode))
+		return 0;
+	hr_buf_init(&now, HR_CLOUD_FILE_MAX);
+	if (hr_path_read(file, &now, &e) != 0)
+		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	else if (b == NULL || b->p == NULL || b->len != now.len ||
+		 memcmp(hr_buf_str(b), hr_buf_str(&now), now.len) != 0)
+		rc = c->ops->put(c, path, hr_buf_str(&now), now.len, err);
+	hr_buf_done(&now);
+	return rc;
+}
+
+/* text without the directory of the copies: paths are the sandbox's again. */
+static char *
+without_mirror(struct hr_cloud *c, char *text)
+{
+	size_t n = strlen(c->mirror);
+	char *from = text, *to = text, *at;
+
+	for (; (at = strstr(from, c->mirror)) != NULL; from = at + n) {
+		memmove(to, from, (size_t)(at - from));
+		to += at - from;
+	}
+	memmove(to, from, strlen(from) + 1);
+	return text;
+}
+
+typedef char *file_fn(struct hr_direct *d, struct json_object *args, struct hr_error *err);
+
+/* Does with a copy what is to be done with the file. */
+static char *
+with_copy(struct hr_cloud *c, struct json_object *args, file_fn *fn, bool reads, bool writes,
+    struct hr_error *err)
+{
+	const char *path = hr_json_text_or(args, "path", "");
+	struct hr_direct d = {.h = c->h};
+	struct hr_error e = {0};
+	struct hr_buf b;
+	char *all = hr_cloud_absolute(c, path, err), *there = NULL, *file = NULL, *text = NULL;
+	char undo[PATH_MAX];
+
+	hr_buf_init(&b, HR_CLOUD_FILE_MAX);
+	if (all == NULL || hr_cloud_mirror(c, err) != 0)
+		goto out;
+	if (c->h->state_dir != NULL)
+		(void)snprintf(undo, sizeof(undo), "%s/%s.undo", c->h->state_dir, c->h->sid);
+	else
+		(void)snprintf(undo, sizeof(undo), "%s/.undo", c->mirror);
+	d.workspace = d.named = c->mirror;
+	d.undo = undo;
+	if (asprintf(&there, "%s%s", c->mirror, all) < 0) {
+		there = NULL;
+		(void)hr_error_nomem(err);
+		goto out;
+	}
+	file = hr_direct_path(&d, there, err);
+	if (file == NULL)
+		goto out;
+	if ((reads && fetch(c, all, file, &b, &e) != 0) || hr_cloud_keep(c, 0, &e) != 0) {
+		text = hr_direct_error("", err, "%s: %s", path, e.text);
+		goto out;
+	}
+	if (hr_cloud_put(args, "path", json_object_new_string(file), err) != 0)
+		goto out;
+	text = fn(&d, args, err);
+	if (text != NULL && writes && send_back(c, all, file, reads ? &b : NULL, &e) != 0) {
+		free(text);
+		text = hr_direct_error("", err, "%s is not written: %s", all, e.text);
+	}
+	if (text != NULL)
+		text = without_mirror(c, text);
+out:
+	if (file != NULL)
+		(void)hr_path_remove(file, NULL);
+	hr_buf_done(&b);
+	free(file);
+	free(there);
+	free(all);
+	return text;
+}
+
+/* ---- actions ---- */
+
+static char *
+perform(struct hr_cloud *c, struct json_object *action, struct hr_error *err)
+{
+	const char *type = hr_json_text_or(action, "action", "");
+	struct json_object *args = hr_json_at(action, "args");
+
+	if (strcmp(type, "run") == 0)
+		return run(c, action, err);
+	if (strcmp(type, "read") == 0)
+		return with_copy(c, args, hr_direct_read, true, false, err);
+	if (strcmp(type, "write") == 0)
+		return with_copy(c, args, hr_direct_write, false, true, err);
+	if (strcmp(type, "edit") == 0)
+		return with_copy(c, args, hr_direct_edit, true, true, err);
+	if (strcmp(type, "run_ipython") == 0 && c->ops->code != NULL)
+		return cell(c, args, err);
+	return hr_direct_error("", err,
+	    "%s: \"%s\" needs handrail in the sandbox: sandbox.runtime_container_image names an "
+	    "image with it",
+	    c->ops->title, type);
+}
+
+int
+hr_cloud_action(void *self, const char *text, char **ret, struct hr_error *err)
+{
+	struct json_object *action = NULL;
+	struct hr_json_error why;
+	struct hr_error mine = {0};
+
+	if (hr_json_decode(text, strlen(text), &action, &why) != 0)
+		return hr_error_set(err, HR_ERROR_VALUE, "the action is no JSON");
+	*ret = perform(self, action, &mine);
+	/* the agent is told what it may not do */
+	if (*ret == NULL && mine.code == HR_ERROR_PERMISSION)
+		*ret = hr_direct_error("", &mine, "%s", mine.text);
+	json_object_put(action);
+	if (*ret == NULL && err != NULL)
+		*err = mine;
+	return *ret != NULL ? 0 : -1;
+}
+
+int
+hr_cloud_add_env(void *self, const char *const *env, struct hr_error *err)
+{
+	struct hr_cloud *c = self;
+
+	for (const char *const *e = env; *e != NULL; e++)
+		if (strchr(*e, '=') == NULL || **e == '=')
+			return hr_error_set(err, HR_ERROR_VALUE,
+			    "Invalid environment variable name: %.*s", (int)strcspn(*e, "="), *e);
+	for (; *env != NULL; env++)
+		hr_strv_set_env(&c->env, *env);
+	return c->env.failed ? hr_error_nomem(err) : 0;
+}

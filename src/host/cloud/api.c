@@ -1,0 +1,352 @@
+/* A provider's API over hr_rest. What may have been carried out is repeated only where the
+ * provider's own client does so too. */
+#include "config.h"
+
+#include "host/cloud/api.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+
+#include "base/random.h"
+#include "host/common/error.h"
+#include "proto/json.h"
+
+#define HEADERS_MAX 16
+#define ANSWER_MAX (256u << 20)
+
+static bool
+is_this_machine(const char *host)
+{
+	size_t n = strcspn(host, ":/");
+
+	return (n == 9 && strncmp(host, "127.0.0.1", n) == 0) ||
+	       (n == 9 && strncmp(host, "localhost", n) == 0) || strncmp(host, "[::1]", 5) == 0;
+}
+
+int
+hr_api_init(struct hr_api *r, const char *who, const struct hr_api_rule *rule, const char *base,
+    struct hr_error *err)
+{
+	const struct hr_rest_options o = {.url = base, .answer_max = ANSWER_MAX, .watch_fd = -1};
+
+	*r = (struct hr_api){.who = who, .rule = rule};
+	if (strncmp(base, "https://", 8) != 0 && strncmp(base, "http://", 7) != 0)
+		return hr_error_set(err, HR_ERROR_VALUE,
+		    "%s: its address begins with https:// (or http://), not as \"%.200s\"", who,
+		    base);
+	if (strncmp(base, "http://", 7) == 0 && !is_this_machine(base + 7))
+		return hr_error_set(err, HR_ERROR_VALUE,
+		    "%s: http:// is for this machine only; a key needs https", who);
+	r->rest = hr_rest_new(&o, err);
+	return r->rest != NULL ? 0 : -1;
+}
+
+void
+hr_api_done(struct hr_api *r)
+{
+	hr_rest_free(r->rest);
+	r->rest = NULL;
+}
+
+int
+hr_api_header(
+    struct hr_api *r, const char *name, const char *value, bool secret, struct hr_error *err)
+{
+	return hr_rest_header(r->rest, name, value, secret, err);
+}
+
+void
+hr_api_answer_done(struct hr_api_answer *a)
+{
+	hr_buf_done(&a->body);
+	json_object_put(a->json);
+	memset(a, 0, sizeof(*a));
+}
+
+int
+hr_uuid(char text[37], struct hr_error *err)
+{
+	struct hr_err e = {0};
+
+	return hr_random_uuid(text, &e) == 0 ? 0 : hr_error_from(err, HR_ERROR_SYSTEM, &e);
+}
+
+/* ---- fields ---- */
+
+static const char *
+type_word(struct json_object *v)
+{
+	switch (json_object_get_type(v)) {
+	case json_type_null: return "null";
+	case json_type_boolean: return "a truth value";
+	case json_type_double:
+	case json_type_int: return "a number";
+	case json_type_object: return "an object";
+	case json_type_array: return "a list";
+	default: return "a text";
+	}
+}
+
+static const char *
+wanted(enum json_type type)
+{
+	return type == json_type_string   ? "a text"
+	       : type == json_type_int    ? "a whole number"
+	       : type == json_type_object ? "an object"
+					  : "a list";
+}
+
+int
+hr_field_of(const char *who, const char *subject, struct json_object *o, const char *name,
+    enum json_type type, struct json_object **ret, struct hr_error *err)
+{
+	struct json_object *v = NULL;
+
+	if (!json_object_is_type(o, json_type_object))
+		return hr_error_set(err, HR_ERROR_HTTP_PROTOCOL,
+		    "%s: %s is no JSON object, so \"%s\" is missing", who, subject, name);
+	if (!json_object_object_get_ex(o, name, &v))
+		return hr_error_set(
+		    err, HR_ERROR_HTTP_PROTOCOL, "%s: %s has no \"%s\"", who, subject, name);
+	if (!json_object_is_type(v, type))
+		return hr_error_set(err, HR_ERROR_HTTP_PROTOCOL, "%s: \"%s\" of %s is %s, not %s",
+		    who, name, subject, type_word(v), wanted(type));
+	*ret = v;
+	return 0;
+}
+
+int
+hr_field_text(const char *who, const char *subject, struct json_object *o, const char *name,
+    const char **ret, struct hr_error *err)
+{
+	struct json_object *v;
+
+	if (hr_field_of(who, subject, o, name, json_type_string, &v, err) != 0)
+		return -1;
+	*ret = json_object_get_string(v);
+	/* it becomes part of a URL or a header: a control character would end that */
+	for (const char *p = *ret; *p != '\0'; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			return hr_error_set(err, HR_ERROR_HTTP_PROTOCOL,
+			    "%s: \"%s\" of %s has a control character", who, name, subject);
+	return 0;
+}
+
+int
+hr_field_maybe(const char *who, const char *subject, struct json_object *o, const char *name,
+    const char **ret, struct hr_error *err)
+{
+	*ret = NULL;
+	if (json_object_is_type(o, json_type_object) && hr_json_at(o, name) == NULL)
+		return 0;
+	return hr_field_text(who, subject, o, name, ret, err);
+}
+
+int
+hr_field_int(const char *who, const char *subject, struct json_object *o, const char *name,
+    int64_t *ret, struct hr_error *err)
+{
+	struct json_object *v;
+
+	if (hr_field_of(who, subject, o, name, json_type_int, &v, err) != 0)
+		return -1;
+	*ret = json_object_get_int64(v);
+	return 0;
+}
+
+/* ---- requests ---- */
+
+struct turn {
+	const struct hr_api *r;
+	const struct hr_api_call *c;
+	struct hr_api_answer *ret;
+	long status; /* of the head that comes */
+	char after[32], after_ms[32], should[16];
+	bool gave_up;
+};
+
+static void
+take(char *to, size_t room, const char *p, size_t len)
+{
+	for (; len > 0 && (*p == ' ' || *p == '\t'); p++)
+		len--;
+	for (; len > 0 && strchr(" \t\r\n", p[len - 1]) != NULL; len--)
+		;
+	(void)snprintf(to, room, "%.*s", (int)(len < room ? len : room - 1), p);
+}
+
+static void
+on_header(void *arg, const char *line, size_t len)
+{
+	struct turn *t = arg;
+	const struct {
+		const char *name;
+		char *to;
+		size_t room;
+	} names[] = {
+	    {t->c->header, t->ret->header, sizeof(t->ret->header)},
+	    {"retry-after", t->after, sizeof(t->after)},
+	    {"retry-after-ms", t->after_ms, sizeof(t->after_ms)},
+	    {t->r->rule->should, t->should, sizeof(t->should)},
+	};
+	const char *blank = memchr(line, ' ', len);
+
+	if (len > 5 && strncmp(line, "HTTP/", 5) == 0 && blank != NULL) {
+		t->status = strtol(blank + 1, NULL, 10);
+		*t->after = *t->after_ms = *t->should = *t->ret->header = '\0';
+	}
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		size_t n = names[i].name != NULL ? strlen(names[i].name) : 0;
+
+		if (n > 0 && len > n && line[n] == ':' && strncasecmp(line, names[i].name, n) == 0)
+			take(names[i].to, names[i].room, line + n + 1, len - n - 1);
+	}
+}
+
+static int
+on_sink(void *arg, const char *p, size_t len)
+{
+	struct turn *t = arg;
+
+	t->gave_up = t->c->sink(t->c->sink_arg, p, len) < 0;
+	return t->gave_up ? 1 : 0;
+}
+
+/* A number of `unit` ms that is not longer than most_s; -1: none that counts. */
+static double
+asked_ms(const char *text, double unit, unsigned most_s)
+{
+	char *end;
+	double n = strtod(text, &end);
+
+	return end != text && *end == '\0' && n >= 0 && n * unit <= most_s * 1000.0 ? n * unit : -1;
+}
+
+unsigned
+hr_api_wait_ms(const struct hr_api_rule *rule, unsigned n, const char *after, const char *after_ms)
+{
+	double ms = asked_ms(after_ms, 1, rule->after_max_s);
+	unsigned wait = rule->first_ms, random = 0;
+
+	if (ms < 0)
+		ms = asked_ms(after, 1000, rule->after_max_s);
+	if (ms >= 0)
+		return (unsigned)ms;
+	for (; n > 1 && wait < rule->most_ms; n--)
+		wait *= 2;
+	wait = wait < rule->most_ms ? wait : rule->most_ms;
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
+		random = 0;
+	return wait - (unsigned)((unsigned long long)wait * rule->jitter_percent / 100 *
+				 (random % 1000) / 1000);
+}
+
+/* Is there to be another attempt? */
+static long
+judge(void *arg, unsigned failure, long status, unsigned attempts)
+{
+	struct turn *t = arg;
+	const struct hr_api_rule *rule = t->r->rule;
+	bool again;
+
+	t->ret->unsure = (failure & HR_REST_LOST) != 0 || (status >= 500 && status != 503);
+	if (failure == HR_REST_UNSENT)
+		again = true;
+	else if (failure == HR_REST_LOST)
+		again = rule->lost;
+	else if (strcasecmp(t->should, "true") == 0 || strcasecmp(t->should, "false") == 0)
+		again = strcasecmp(t->should, "true") == 0;
+	else
+		again = status >= 400 && rule->status != NULL && rule->status(status);
+	if (!again || attempts >= rule->attempts || (t->c->once && t->ret->unsure))
+		return -1;
+	return (long)hr_api_wait_ms(rule, attempts, t->after, t->after_ms);
+}
+
+/* What a status means here. */
+static int
+explain(const struct hr_api *r, struct hr_api_answer *a, struct hr_error *err)
+{
+	const int status = err->status;
+	char text[sizeof(err->text)];
+
+	if (err->code != HR_ERROR_HTTP_STATUS)
+		return -1;
+	(void)snprintf(a->code, sizeof(a->code), "%s", hr_json_text_or(a->json, "code", ""));
+	(void)snprintf(text, sizeof(text), "%s", err->text);
+	(void)hr_error_set(err,
+	    status == 404                    ? HR_ERROR_NOT_FOUND
+	    : status == 401 || status == 403 ? HR_ERROR_PERMISSION
+	    : status == 408 || status == 504 ? HR_ERROR_OSTIMEOUT
+	    : status == 429 || status == 503 ? HR_ERROR_UNAVAILABLE
+					     : HR_ERROR_HTTP_STATUS,
+	    "%s: %s%s", r->who, text, status == 401 ? "; is its key still good?" : "");
+	err->status = status;
+	return -1;
+}
+
+int
+hr_api_do(
+    struct hr_api *r, const struct hr_api_call *c, struct hr_api_answer *ret, struct hr_error *err)
+{
+	struct turn t = {.r = r, .c = c, .ret = ret};
+	struct hr_rest_answer a = {0};
+	struct hr_error mine = {0};
+	const char *headers[HEADERS_MAX + 4];
+	struct hr_rest_call q = {.method = c->method,
+	    .path = c->path,
+	    .headers = headers,
+	    .json = c->body,
+	    .body = c->bytes,
+	    .body_len = c->bytes_len,
+	    .raw = true,
+	    .timeout_s = c->timeout_s,
+	    .sink = c->sink != NULL ? on_sink : NULL,
+	    .arg = &t,
+	    .judge = judge,
+	    .judge_arg = &t,
+	    .on_header = on_header,
+	    .header_arg = &t};
+	char key[200], type[200], uuid[37];
+	struct hr_json_error why;
+	size_t n = 0;
+	int rc;
+
+	memset(ret, 0, sizeof(*ret));
+	for (; c->headers != NULL && c->headers[n] != NULL && n < HEADERS_MAX; n++)
+		headers[n] = c->headers[n];
+	if (c->type != NULL) {
+		(void)snprintf(type, sizeof(type), "Content-Type: %s", c->type);
+		headers[n++] = type;
+	}
+	if (r->rule->key != NULL && strcmp(c->method, "POST") == 0) {
+		if (hr_uuid(uuid, err) != 0)
+			return -1;
+		(void)snprintf(key, sizeof(key), "%s%s", r->rule->key, uuid);
+		headers[n++] = key;
+	}
+	headers[n] = NULL;
+	hr_rest_watch(r->rest, c->watch_fd > 0 ? c->watch_fd : -1);
+	rc = hr_rest_call(r->rest, &q, &a, &mine);
+	ret->status = a.status > 0 ? a.status : t.status;
+	ret->body = a.body;
+	ret->json = a.json;
+	if ((!c->raw || rc != 0) && ret->json == NULL && ret->body.len > 0 &&
+	    hr_json_decode(ret->body.p, ret->body.len, &ret->json, &why) != 0) {
+		json_object_put(ret->json);
+		ret->json = NULL;
+	}
+	if (rc != 0 && c->plain && mine.code == HR_ERROR_HTTP_STATUS)
+		rc = 0;
+	if (rc == 0 && t.gave_up)
+		return hr_error_set(
+		    err, HR_ERROR_HTTP_PROTOCOL, "%s: the answer is not read on", r->who);
+	if (rc != 0)
+		(void)explain(r, ret, &mine);
+	if (rc != 0 && err != NULL)
+		*err = mine;
+	return rc;
+}

@@ -1,0 +1,89 @@
+/* hr_api: the API of a provider that is paid and that limits: what of its rules hr_rest does not
+ * know, the errors' kinds, and fields by their names (doc/clouds.md). */
+#ifndef HR_HOST_CLOUD_API_H
+#define HR_HOST_CLOUD_API_H
+
+#include <json-c/json_object.h>
+
+#include "host/rest.h"
+
+/* When a request is sent again. */
+struct hr_api_rule {
+	unsigned attempts;           /* in all */
+	unsigned first_ms, most_ms;  /* the wait between them, doubled each time */
+	unsigned jitter_percent;     /* of it are left out at random */
+	unsigned after_max_s;        /* a longer Retry-After does not count */
+	const char *should;          /* a header that decides, "true" or "false"; NULL: none */
+	bool (*status)(long status); /* is one with this answer sent again? NULL: never */
+	bool lost;                   /* one that got no answer, too */
+	/* "x-request-id: prefix-": a header whose value is the same for all attempts at one POST,
+	 * with something random behind it; NULL: none. */
+	const char *key;
+};
+
+struct hr_api {
+	const char *who; /* "E2B", in messages */
+	const struct hr_api_rule *rule;
+	struct hr_rest *rest;
+};
+
+struct hr_api_call {
+	const char *method, *path;
+	struct json_object *body; /* borrowed; NULL: none */
+	const char *bytes, *type; /* instead of it: any body, and its type */
+	size_t bytes_len;
+	const char *const *headers;
+	hr_http_sink_fn *sink; /* instead of the answer's body: negative gives up */
+	void *sink_arg;
+	unsigned timeout_s; /* without a byte; 0: as usual */
+	int watch_fd;       /* readable: give up; 0 or -1: none */
+	bool once;          /* it is not sent again once it may have been carried out */
+	bool plain;         /* every status is an answer, not an error */
+	bool raw;           /* the answer's body need not be JSON */
+	const char *header; /* of the answer, to be kept */
+};
+
+struct hr_api_answer {
+	long status;
+	struct hr_buf body;
+	struct json_object *json; /* NULL: the body is none */
+	char header[512];         /* the one that was asked for */
+	bool unsure;              /* of an error: it may have been carried out all the same */
+	char code[64];            /* of an error: the provider's word for it, "" for none */
+};
+
+int hr_api_init(struct hr_api *r, const char *who, const struct hr_api_rule *rule, const char *base,
+    struct hr_error *err);
+void hr_api_done(struct hr_api *r); /* of one that is zeroed or initialised */
+/* Of each request; what is secret is in no error. */
+int hr_api_header(
+    struct hr_api *r, const char *name, const char *value, bool secret, struct hr_error *err);
+
+/* A status from 400 up is an error: 404 HR_ERROR_NOT_FOUND, 401 and 403 HR_ERROR_PERMISSION, 408
+ * and 504 HR_ERROR_OSTIMEOUT, 429 and 503 HR_ERROR_UNAVAILABLE, others HR_ERROR_HTTP_STATUS, with
+ * err->status. hr_api_answer_done() in both cases. */
+int hr_api_do(
+    struct hr_api *r, const struct hr_api_call *c, struct hr_api_answer *ret, struct hr_error *err);
+void hr_api_answer_done(struct hr_api_answer *a);
+
+/* The wait before attempt n + 1, in ms; after is the value of Retry-After ("": none), after_ms of
+ * retry-after-ms. Pure but for the jitter. */
+unsigned
+hr_api_wait_ms(const struct hr_api_rule *rule, unsigned n, const char *after, const char *after_ms);
+
+/* Fields of what a provider said: -1 with "WHO: SUBJECT has no NAME" or with what it is instead of
+ * what it ought to be. Results are borrowed; of hr_field_maybe() NULL where it is missing or null.
+ */
+int hr_field_text(const char *who, const char *subject, struct json_object *o, const char *name,
+    const char **ret, struct hr_error *err);
+int hr_field_maybe(const char *who, const char *subject, struct json_object *o, const char *name,
+    const char **ret, struct hr_error *err);
+int hr_field_int(const char *who, const char *subject, struct json_object *o, const char *name,
+    int64_t *ret, struct hr_error *err);
+int hr_field_of(const char *who, const char *subject, struct json_object *o, const char *name,
+    enum json_type type, struct json_object **ret, struct hr_error *err);
+
+/* 16 random bytes as a UUID of version 4; text has room for 37. */
+int hr_uuid(char text[37], struct hr_error *err);
+
+#endif

@@ -1,0 +1,202 @@
+/* hr_cloud: sandboxes that a provider of them runs and is paid for. What all of them have in common
+ * is here and in cloud.c (their life) and direct.c (actions by commands and files alone); what one
+ * provider is like is a struct hr_cloud_ops (doc/clouds.md). */
+#ifndef HR_HOST_CLOUD_CLOUD_H
+#define HR_HOST_CLOUD_CLOUD_H
+
+#include <time.h>
+
+#include "host/cloud/api.h"
+#include "host/common/strv.h"
+#include "host/handrail-backend.h"
+
+#define HR_CLOUD_PORT 4444 /* of the server in a sandbox */
+#define HR_CLOUD_FILE_MAX (256u << 20)
+#define HR_CLOUD_REPLY_MAX (64u << 20)
+
+struct hr_cloud;
+
+/* A command; it is run once, whatever happens. */
+struct hr_cloud_command {
+	const char *line; /* for bash -l -c */
+	const char *cwd;  /* NULL: the sandbox's own */
+	const char *const *env;
+	unsigned timeout_ms; /* 0: none */
+	/* What it prints as it comes; stream 1 or 2. */
+	void (*output)(void *arg, int stream, const char *p, size_t len);
+	void *arg;
+};
+
+struct hr_cloud_end {
+	int code; /* 128 + number of a signal; -1: not known */
+	bool timed_out;
+	char note[200]; /* what people are to know of it: "" for nothing */
+};
+
+/* One of the account's sandboxes that was made by handrail. */
+struct hr_cloud_found {
+	const char *id, *sid, *run, *owner, *state;
+};
+typedef int hr_cloud_found_fn(void *arg, const struct hr_cloud_found *f);
+
+/* Each int is 0, or -1 with *err. Required but where NULL is said to mean something. */
+struct hr_cloud_ops {
+	const char *name, *title; /* "e2b", "E2B" */
+	const char *const
+	    *lacks; /* what is lost where there is no server: lines; NULL-terminated */
+
+	/* Reads keys and addresses; no request. */
+	int (*open)(struct hr_cloud *c, struct hr_error *err);
+	/* Makes one with labels and sets c->id. *unsure of an error: it may have been made. */
+	int (*create)(struct hr_cloud *c, bool *unsure, struct hr_error *err);
+	/* Waits until it can be used, with commands and files. */
+	int (*wait)(struct hr_cloud *c, struct hr_error *err);
+	/* Asks: c->state becomes "running", "paused", "exited", "gone". */
+	int (*look)(struct hr_cloud *c, struct hr_error *err);
+	/* The account's that were made by handrail; run: only that one. */
+	int (*list)(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg,
+	    struct hr_error *err);
+	/* One that is gone already is no error. */
+	int (*end)(struct hr_cloud *c, const char *id, struct hr_error *err);
+	int (*pause)(struct hr_cloud *c, struct hr_error *err);  /* NULL: it cannot */
+	int (*resume)(struct hr_cloud *c, struct hr_error *err); /* NULL: it cannot */
+	int (*stats)(struct hr_cloud *c, char **ret_json, struct hr_error *err); /* NULL */
+	/* It is to live that long from now on; NULL: it lives until it is ended. */
+	int (*keep)(struct hr_cloud *c, unsigned seconds, struct hr_error *err);
+
+	int (*exec)(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end *ret,
+	    struct hr_error *err);
+	/* HR_ERROR_NOENT: no file. */
+	int (*get)(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_error *err);
+	/* Parents are made. */
+	int (*put)(
+	    struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr_error *err);
+	/* Runs a cell of Python; NULL: it has no such thing. */
+	int (*code)(struct hr_cloud *c, const char *code, struct hr_buf *out, struct hr_error *err);
+	/* Starts what goes on by itself; NULL: create() has done it. */
+	int (*launch)(struct hr_cloud *c, const char *line, struct hr_error *err);
+	/* c->url and c->url_header of a port. */
+	int (*publish)(struct hr_cloud *c, int port, struct hr_error *err);
+	void (*done)(struct hr_cloud *c); /* NULL: nothing */
+};
+
+struct hr_cloud {
+	const struct hr_cloud_ops *ops;
+	const struct hr_backend_host *h;
+	struct hr_api api, plane; /* the provider's, the sandbox's */
+	const char *image;        /* with handrail in it; NULL: commands and files alone */
+	void *own;                /* the provider's */
+
+	/* what is recorded; NULL: not known */
+	char *id;
+	char *run;     /* made up before it is made: its label */
+	char *token;   /* for its commands and files */
+	char *address; /* for these, or its domain */
+	char *version; /* of the daemon in it */
+	char *url, *url_header, *key;
+	bool old; /* the provider knows only the older routes */
+	struct hr_strv env;
+
+	const char *headers[2]; /* url_header, for an endpoint */
+	char state[24];
+	bool unreached; /* the one of the record could not be asked about */
+	char *mirror;   /* directory with copies of files at work, "": none yet */
+	time_t kept;    /* when ops->keep() was called last; 0: never */
+};
+
+/* What the module "handrail-clouds.so" exports of a kind: one table of functions, of which only
+ * the first is the provider's. */
+#define HR_CLOUD_KIND(entry, kind, open_fn)                                                        \
+	static const struct hr_sandbox_ops kind_ops = {.abi = HR_BACKEND_ABI,                      \
+	    .name = kind,                                                                          \
+	    .flags = HR_KIND_FINDS | HR_KIND_OUTPUT,                                               \
+	    .open = (open_fn),                                                                     \
+	    .free = hr_cloud_free,                                                                 \
+	    .connect = hr_cloud_connect,                                                           \
+	    .endpoint = hr_cloud_endpoint,                                                         \
+	    .record = hr_cloud_record,                                                             \
+	    .restore = hr_cloud_restore,                                                           \
+	    .state = hr_cloud_state,                                                               \
+	    .action = hr_cloud_action,                                                             \
+	    .copy_to = hr_cloud_copy_to,                                                           \
+	    .copy_from = hr_cloud_copy_from,                                                       \
+	    .list_files = hr_cloud_list_files,                                                     \
+	    .add_env = hr_cloud_add_env,                                                           \
+	    .pause = hr_cloud_pause,                                                               \
+	    .resume = hr_cloud_resume,                                                             \
+	    .close = hr_cloud_close,                                                               \
+	    .destroy = hr_cloud_destroy,                                                           \
+	    .stats = hr_cloud_stats,                                                               \
+	    .found = hr_cloud_all,                                                                 \
+	    .end_found = hr_cloud_end_one};                                                        \
+	const struct hr_sandbox_ops *entry(unsigned abi)                                           \
+	{                                                                                          \
+		return abi == HR_BACKEND_ABI ? &kind_ops : NULL;                                   \
+	}
+
+const struct hr_sandbox_ops *hr_e2b_entry(unsigned abi);
+
+int hr_cloud_open(const struct hr_cloud_ops *ops, const struct hr_backend_host *h, void **ret_self,
+    struct hr_error *err);
+void hr_cloud_free(void *self);
+int hr_cloud_connect(void *self, bool *ret_made, struct hr_error *err);
+void hr_cloud_endpoint(void *self, struct hr_endpoint *ret);
+char *hr_cloud_record(void *self, struct hr_error *err);
+int hr_cloud_restore(void *self, const char *record, struct hr_error *err);
+const char *hr_cloud_state(void *self);
+int hr_cloud_pause(void *self, struct hr_error *err);
+int hr_cloud_resume(void *self, struct hr_error *err);
+int hr_cloud_close(void *self, struct hr_error *err);
+int hr_cloud_destroy(void *self, struct hr_error *err);
+int hr_cloud_stats(void *self, char **ret_json, struct hr_error *err);
+int hr_cloud_all(void *self, char **ret_json, struct hr_error *err);
+int hr_cloud_end_one(void *self, const char *id, struct hr_error *err);
+
+/* direct.c */
+int hr_cloud_action(void *self, const char *action, char **ret, struct hr_error *err);
+int hr_cloud_copy_to(
+    void *self, const char *from, const char *to, bool recursive, struct hr_error *err);
+int hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_error *err);
+int hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_error *err);
+int hr_cloud_add_env(void *self, const char *const *env, struct hr_error *err);
+void hr_cloud_mirror_drop(struct hr_cloud *c);
+
+/* ---- for providers ---- */
+
+/* The environment's NAME, which there must be: "NAME environment variable is required for TITLE
+ * runtime"; NAME_FILE names a file with it. The caller frees; NULL with *err. */
+char *hr_cloud_key(struct hr_cloud *c, const char *name, struct hr_error *err);
+/* An environment variable, or what it is without one. */
+const char *hr_cloud_env(const struct hr_cloud *c, const char *name, const char *otherwise);
+/* *to becomes a copy, or NULL of NULL. */
+int hr_cloud_set(char **to, const char *text, struct hr_error *err);
+int hr_cloud_setf(char **to, struct hr_error *err, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The labels of what is made now, added to o. */
+int hr_cloud_labels(struct hr_cloud *c, struct json_object *o, struct hr_error *err);
+/* What of them is in an object of texts. */
+struct hr_cloud_found hr_cloud_found_in(const char *id, struct json_object *labels);
+/* An object with these texts, by turns name and value; NULL with *err. */
+struct json_object *
+hr_cloud_object(struct hr_error *err, const char *name, ...) __attribute__((sentinel));
+/* o[name] = v, which is taken; v NULL: no memory. */
+int
+hr_cloud_put(struct json_object *o, const char *name, struct json_object *v, struct hr_error *err);
+/* {"NAME": "value"} of a list of variables; NULL with *err. */
+struct json_object *hr_cloud_env_object(const char *const *env, struct hr_error *err);
+/* A form of files, one part each; boundary is made up. *ret_type: for Content-Type. */
+struct hr_cloud_part {
+	const char *name, *filename, *type; /* filename and type NULL: a plain field */
+	const char *p;
+	size_t len;
+};
+int hr_cloud_form(struct hr_buf *b, const struct hr_cloud_part *parts, size_t n, char ret_type[100],
+    struct hr_error *err);
+/* Waits so long, between two looks at what tells nothing by itself; -1: interrupted for good. */
+int hr_cloud_pause_ms(struct hr_cloud *c, unsigned ms, struct hr_error *err);
+/* A descriptor that is readable after so long; -1 with *err. */
+int hr_cloud_timer(unsigned ms, struct hr_error *err);
+/* Is version a text "N.N.N" not below this one? */
+bool hr_cloud_version_at_least(const char *version, int major, int minor, int patch);
+
+#endif

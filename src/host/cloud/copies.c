@@ -1,0 +1,249 @@
+/* Copies to and from sandboxes without a server: file by file. */
+#include "config.h"
+
+#include "host/cloud/actions_int.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "host/common/error.h"
+#include "host/transfer/zip.h"
+#include "proto/json.h"
+#include "shell/quote.h"
+
+#define FILES_MAX 20000 /* of one copy */
+
+struct sending {
+	struct hr_cloud *c;
+	unsigned n;
+	struct hr_buf programs; /* words: what is to be executable */
+};
+
+static int
+send_file(struct sending *s, const char *from, const char *to, struct hr_error *err)
+{
+	struct hr_err e = {0};
+	struct hr_buf b;
+	struct stat st;
+	int rc;
+
+	if (++s->n > FILES_MAX)
+		return hr_error_set(err, HR_ERROR_VALUE,
+		    "there are more than %d files: send an archive and unpack it there", FILES_MAX);
+	hr_buf_init(&b, HR_CLOUD_FILE_MAX);
+	if (stat(from, &st) != 0)
+		rc = hr_error_sys(err, errno, "%s", from);
+	else if (!S_ISREG(st.st_mode))
+		rc = hr_error_set(err, HR_ERROR_NOENT,
+		    "Source path '%s' is not a valid file or directory.", from);
+	else if (hr_path_read(from, &b, &e) != 0)
+		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	else
+		rc = s->c->ops->put(s->c, to, hr_buf_str(&b), b.len, err);
+	if (rc == 0 && (st.st_mode & 0111) != 0) {
+		hr_buf_addc(&s->programs, ' ');
+		hr_shell_quote(&s->programs, to, strlen(to));
+	}
+	hr_buf_done(&b);
+	return rc;
+}
+
+static int
+send_tree(struct sending *s, const char *from, const char *to, int depth, struct hr_error *err)
+{
+	DIR *dir = depth < 100 ? opendir(from) : NULL;
+	struct dirent *e;
+	struct stat st;
+	int rc = 0;
+
+	if (dir == NULL)
+		return hr_error_sys(err, depth < 100 ? errno : ELOOP, "%s", from);
+	while (rc == 0 && (e = readdir(dir)) != NULL) {
+		char *source, *target;
+
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		source = hr_path_join(from, e->d_name);
+		target = hr_path_join(to, e->d_name);
+		if (source == NULL || target == NULL)
+			rc = hr_error_nomem(err);
+		else if (stat(source, &st) == 0 && S_ISDIR(st.st_mode))
+			rc = send_tree(s, source, target, depth + 1, err);
+		else
+			rc = send_file(s, source, target, err);
+		free(source);
+		free(target);
+	}
+	(void)closedir(dir);
+	return rc;
+}
+
+static const char *
+base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+}
+
+static int
+make_executable(struct sending *s, struct hr_error *err)
+{
+	struct hr_buf b;
+	int status = 0, rc = 0;
+
+	if (s->programs.len == 0)
+		return hr_buf_check(&s->programs, NULL) == 0 ? 0 : hr_error_nomem(err);
+	hr_buf_init(&b, HR_CLOUD_LINE_MAX);
+	hr_buf_addf(&b, "chmod +x --%s", hr_buf_str(&s->programs));
+	rc = hr_buf_check(&b, NULL) == 0 ? hr_cloud_helper(s->c, b.p, NULL, &status, err)
+					 : hr_error_nomem(err);
+	hr_buf_done(&b);
+	if (rc == 0 && status != 0)
+		rc = hr_error_set(err, HR_ERROR_RUNTIME, "programs could not be made executable");
+	return rc;
+}
+
+int
+hr_cloud_copy_to(void *self, const char *from, const char *to, bool recursive, struct hr_error *err)
+{
+	struct hr_cloud *c = self;
+	struct sending s = {.c = c};
+	char *place = hr_cloud_absolute(c, to, err), *target = NULL;
+	struct stat st;
+	int status = 1, rc = place != NULL ? 0 : -1;
+	bool into;
+
+	if (rc == 0 && stat(from, &st) != 0)
+		rc = hr_error_set(err, HR_ERROR_NOENT, "Source path '%s' does not exist.", from);
+	if (rc == 0 && S_ISDIR(st.st_mode) && !recursive)
+		rc = hr_error_set(err, HR_ERROR_NOENT,
+		    "Source path '%s' is not a valid file or directory.", from);
+	if (rc == 0)
+		rc = hr_cloud_keep(c, 0, err);
+	into = rc == 0 && (S_ISDIR(st.st_mode) || to[strlen(to) - 1] == '/');
+	if (rc == 0 && !into) {
+		rc = hr_cloud_helper_on(c, "[ -d ", place, " ]", NULL, &status, err);
+		into = status == 0;
+	}
+	if (rc == 0 && into && (target = hr_path_join(place, base_name(from))) == NULL)
+		rc = hr_error_nomem(err);
+	hr_buf_init(&s.programs, HR_CLOUD_LINE_MAX - 100);
+	if (rc == 0)
+		rc = S_ISDIR(st.st_mode) ? send_tree(&s, from, target, 0, err)
+					 : send_file(&s, from, into ? target : place, err);
+	if (rc == 0)
+		rc = make_executable(&s, err);
+	hr_buf_done(&s.programs);
+	free(target);
+	free(place);
+	return rc;
+}
+
+/* Each file below path into the directory; names are the sandbox's, so none leaves it. */
+static int
+fetch_all(struct hr_cloud *c, const char *path, const struct hr_buf *names, const char *dir,
+    struct hr_error *err)
+{
+	unsigned n = 0;
+	int rc = 0;
+
+	for (size_t at = 0; rc == 0 && at < names->len;) {
+		const char *name = names->p + at;
+		char *source, *target;
+		struct hr_buf b;
+
+		at += strlen(name) + 1;
+		if (++n > FILES_MAX)
+			return hr_error_set(err, HR_ERROR_VALUE,
+			    "there are more than %d files in %s: copy a part of it", FILES_MAX,
+			    path);
+		if (*name == '/' || strcmp(name, "..") == 0 || strncmp(name, "../", 3) == 0 ||
+		    strstr(name, "/../") != NULL)
+			return hr_error_set(err, HR_ERROR_VALUE,
+			    "the sandbox names a file that is not in %s", path);
+		source = *name != '\0' ? hr_path_join(path, name) : strdup(path);
+		target = hr_path_join(dir, *name != '\0' ? name : base_name(path));
+		hr_buf_init(&b, HR_CLOUD_FILE_MAX);
+		if (source == NULL || target == NULL)
+			rc = hr_error_nomem(err);
+		else if ((rc = c->ops->get(c, source, &b, err)) == 0)
+			rc = hr_cloud_save(target, hr_buf_str(&b), b.len, err);
+		hr_buf_done(&b);
+		free(source);
+		free(target);
+	}
+	return rc;
+}
+
+int
+hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_error *err)
+{
+	struct hr_cloud *c = self;
+	char *all = hr_cloud_absolute(c, path, err), *dir = NULL;
+	struct hr_err e = {0};
+	struct hr_buf names;
+	int status = 0, rc;
+
+	if (all == NULL || hr_cloud_mirror(c, err) != 0) {
+		free(all);
+		return -1;
+	}
+	rc = hr_cloud_helper_on(c, "find ", all, " -type f -printf '%P\\0'", &names, &status, err);
+	if (rc == 0 && status != 0)
+		rc = hr_error_set(err, HR_ERROR_NOENT, "Path not found: %s", path);
+	if (rc == 0 && (dir = hr_path_join(c->mirror, ".copy")) == NULL)
+		rc = hr_error_nomem(err);
+	if (rc == 0 && hr_path_mkdirs(dir, 0700, NULL, &e) != 0)
+		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	if (rc == 0)
+		rc = hr_cloud_keep(c, 0, err);
+	if (rc == 0)
+		rc = fetch_all(c, all, &names, dir, err);
+	if (rc == 0 && (*ret_file = hr_zip_directory(dir, false, true, err)) == NULL)
+		rc = -1;
+	if (dir != NULL)
+		(void)hr_path_remove(dir, NULL);
+	hr_buf_done(&names);
+	free(dir);
+	free(all);
+	return rc;
+}
+
+/* Names as the server gives them: directories with a slash. */
+int
+hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_error *err)
+{
+	struct hr_cloud *c = self;
+	char *all = hr_cloud_absolute(c, path != NULL ? path : ".", err);
+	struct hr_buf names, b;
+	int status = 0, rc;
+
+	if (all == NULL)
+		return -1;
+	rc = hr_cloud_helper_on(c, "d=", all,
+	    "; [ -d \"$d\" ] && find \"$d/\" -mindepth 1 -maxdepth 1 "
+	    "\\( -type d -printf '%f/\\0' -o -printf '%f\\0' \\) | LC_ALL=C sort -z",
+	    &names, &status, err);
+	free(all);
+	hr_buf_init(&b, HR_CLOUD_REPLY_MAX);
+	hr_buf_addc(&b, '[');
+	for (size_t at = 0; rc == 0 && status == 0 && at < names.len;) {
+		const char *name = names.p + at;
+
+		at += strlen(name) + 1;
+		hr_buf_adds(&b, b.len > 1 ? "," : "");
+		(void)hr_json_put_str(&b, name, strlen(name), HR_JSON_REPLACE);
+	}
+	hr_buf_addc(&b, ']');
+	if (rc == 0 && (*ret_json = hr_buf_take(&b)) == NULL)
+		rc = hr_error_nomem(err);
+	hr_buf_done(&names);
+	hr_buf_done(&b);
+	return rc;
+}

@@ -1,0 +1,228 @@
+/* What providers need of each other's kind: keys, JSON, forms, waits. */
+#include "config.h"
+
+#include "host/cloud/cloud.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "host/common/error.h"
+#include "host/config/settings.h"
+
+#define KEY_FILE_MAX 8192
+
+const char *
+hr_cloud_env(const struct hr_cloud *c, const char *name, const char *otherwise)
+{
+	const char *v = hr_env_get(c->h->environ, name);
+
+	return v != NULL ? v : otherwise;
+}
+
+/* What a file holds, without white space at its end. Others may not read it. */
+static char *
+key_of_file(const char *name, const char *path, struct hr_error *err)
+{
+	struct hr_err e = {0};
+	struct hr_buf b;
+	char *text = NULL;
+
+	hr_buf_init(&b, KEY_FILE_MAX);
+	if (hr_path_read(path, &b, &e) != 0) {
+		(void)hr_error_set(err, HR_ERROR_VALUE, "%s_FILE: %s", name, e.msg);
+	} else {
+		while (b.len > 0 && strchr(" \t\r\n", b.p[b.len - 1]) != NULL)
+			b.p[--b.len] = '\0';
+		text = strdup(hr_buf_str(&b));
+		if (text == NULL)
+			(void)hr_error_nomem(err);
+	}
+	hr_buf_done(&b);
+	return text;
+}
+
+char *
+hr_cloud_key(struct hr_cloud *c, const char *name, struct hr_error *err)
+{
+	const char *v = hr_env_get(c->h->environ, name), *path;
+	char file[100], *key = NULL;
+
+	(void)snprintf(file, sizeof(file), "%s_FILE", name);
+	path = hr_env_get(c->h->environ, file);
+	if (v == NULL && path == NULL) {
+		(void)hr_error_set(err, HR_ERROR_VALUE,
+		    "%s environment variable is required for %s runtime", name, c->ops->title);
+		return NULL;
+	}
+	if (v == NULL)
+		key = key_of_file(name, path, err);
+	else if ((key = strdup(v)) == NULL)
+		(void)hr_error_nomem(err);
+	if (key == NULL)
+		return NULL;
+	if (*key == '\0' || strpbrk(key, "\r\n") != NULL) {
+		(void)hr_error_set(err, HR_ERROR_VALUE, "%s is empty, or has several lines", name);
+		free(key);
+		return NULL;
+	}
+	if (c->h->secret != NULL)
+		c->h->secret(c->h->arg, key);
+	return key;
+}
+
+int
+hr_cloud_set(char **to, const char *text, struct hr_error *err)
+{
+	char *copy = text != NULL ? strdup(text) : NULL;
+
+	if (text != NULL && copy == NULL)
+		return hr_error_nomem(err);
+	free(*to);
+	*to = copy;
+	return 0;
+}
+
+int
+hr_cloud_setf(char **to, struct hr_error *err, const char *fmt, ...)
+{
+	char *text = NULL;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return hr_error_nomem(err);
+	free(*to);
+	*to = text;
+	return 0;
+}
+
+int
+hr_cloud_put(struct json_object *o, const char *name, struct json_object *v, struct hr_error *err)
+{
+	if (v == NULL)
+		return hr_error_nomem(err);
+	if (json_object_object_add(o, name, v) == 0)
+		return 0;
+	json_object_put(v);
+	return hr_error_nomem(err);
+}
+
+struct json_object *
+hr_cloud_object(struct hr_error *err, const char *name, ...)
+{
+	struct json_object *o = json_object_new_object();
+	va_list ap;
+	int rc = o != NULL ? 0 : hr_error_nomem(err);
+
+	va_start(ap, name);
+	for (; rc == 0 && name != NULL; name = va_arg(ap, const char *))
+		rc = hr_cloud_put(o, name, json_object_new_string(va_arg(ap, const char *)), err);
+	va_end(ap);
+	if (rc == 0)
+		return o;
+	json_object_put(o);
+	return NULL;
+}
+
+struct json_object *
+hr_cloud_env_object(const char *const *env, struct hr_error *err)
+{
+	struct json_object *o = json_object_new_object();
+	int rc = o != NULL ? 0 : hr_error_nomem(err);
+
+	for (; rc == 0 && env != NULL && *env != NULL; env++) {
+		const char *eq = strchr(*env, '=');
+		char *name = eq != NULL ? strndup(*env, (size_t)(eq - *env)) : NULL;
+
+		if (eq == NULL)
+			continue;
+		rc = name != NULL ? hr_cloud_put(o, name, json_object_new_string(eq + 1), err)
+				  : hr_error_nomem(err);
+		free(name);
+	}
+	if (rc == 0)
+		return o;
+	json_object_put(o);
+	return NULL;
+}
+
+int
+hr_cloud_form(struct hr_buf *b, const struct hr_cloud_part *parts, size_t n, char ret_type[100],
+    struct hr_error *err)
+{
+	char boundary[37];
+
+	if (hr_uuid(boundary, err) != 0)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		hr_buf_addf(b, "--%s\r\nContent-Disposition: form-data; name=\"%s\"", boundary,
+		    parts[i].name);
+		if (parts[i].filename != NULL) {
+			hr_buf_adds(b, "; filename=\"");
+			for (const char *p = parts[i].filename; *p != '\0'; p++)
+				if (*p == '"' || *p == '\r' || *p == '\n')
+					hr_buf_addf(b, "%%%02X", (unsigned char)*p);
+				else
+					hr_buf_addc(b, *p);
+			hr_buf_addc(b, '"');
+		}
+		if (parts[i].type != NULL)
+			hr_buf_addf(b, "\r\nContent-Type: %s", parts[i].type);
+		hr_buf_adds(b, "\r\n\r\n");
+		hr_buf_add(b, parts[i].p, parts[i].len);
+		hr_buf_adds(b, "\r\n");
+	}
+	hr_buf_addf(b, "--%s--\r\n", boundary);
+	(void)snprintf(ret_type, 100, "multipart/form-data; boundary=%s", boundary);
+	return hr_buf_check(b, NULL) == 0
+		   ? 0
+		   : hr_error_set(err, HR_ERROR_VALUE, "the files are too long to be sent");
+}
+
+int
+hr_cloud_pause_ms(struct hr_cloud *c, unsigned ms, struct hr_error *err)
+{
+	(void)c;
+	/* an interrupted wait is over: the next look comes early */
+	if (poll(NULL, 0, (int)ms) == 0 || errno == EINTR)
+		return 0;
+	return hr_error_sys(err, errno, "poll");
+}
+
+int
+hr_cloud_timer(unsigned ms, struct hr_error *err)
+{
+	const struct itimerspec t = {
+	    .it_value = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 + 1}};
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+
+	if (fd >= 0 && timerfd_settime(fd, 0, &t, NULL) == 0)
+		return fd;
+	(void)hr_error_sys(err, errno, "timer");
+	hr_fd_close(&fd);
+	return -1;
+}
+
+bool
+hr_cloud_version_at_least(const char *version, int major, int minor, int patch)
+{
+	int have[3] = {0, 0, 0};
+	const int want[3] = {major, minor, patch};
+
+	if (version == NULL || sscanf(version, "%d.%d.%d", &have[0], &have[1], &have[2]) < 2)
+		return false;
+	for (int i = 0; i < 3; i++)
+		if (have[i] != want[i])
+			return have[i] > want[i];
+	return true;
+}

@@ -1,0 +1,163 @@
+/* What actions and copies of these kinds share: commands of our own, files of this machine. */
+#include "config.h"
+
+#include "host/cloud/actions_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "files/charset/detect.h"
+#include "host/common/error.h"
+#include "host/common/module.h"
+#include "host/config/settings.h"
+#include "shell/quote.h"
+
+#define KEEP_EVERY_S 60
+#define KEEP_MORE_S 60
+#define KEEP_LEAST_S 300
+#define HELPER_TIMEOUT_MS 120000
+
+/* ---- commands of our own ---- */
+
+struct heard {
+	struct hr_buf b;
+};
+
+static void
+hear(void *arg, int stream, const char *p, size_t len)
+{
+	struct heard *h = arg;
+
+	if (stream == 1)
+		hr_buf_add(&h->b, p, len);
+}
+
+/* Its status and what it printed; the caller is done with *out. */
+int
+hr_cloud_helper(
+    struct hr_cloud *c, const char *line, struct hr_buf *out, int *ret_status, struct hr_error *err)
+{
+	struct heard h;
+	const struct hr_cloud_command q = {
+	    .line = line, .timeout_ms = HELPER_TIMEOUT_MS, .output = hear, .arg = &h};
+	struct hr_cloud_end end = {0};
+	int rc;
+
+	hr_buf_init(&h.b, HR_CLOUD_REPLY_MAX);
+	rc = c->ops->exec(c, &q, &end, err);
+	if (rc == 0 && end.timed_out)
+		rc = hr_error_set(err, HR_ERROR_OSTIMEOUT,
+		    "%s: a command of handrail's own did not end in time", c->ops->title);
+	if (rc == 0 && hr_buf_check(&h.b, NULL) != 0)
+		rc = hr_error_nomem(err);
+	*ret_status = end.code;
+	if (out != NULL)
+		*out = h.b;
+	else
+		hr_buf_done(&h.b);
+	return rc;
+}
+
+/* "BEFORE 'path' AFTER" */
+int
+hr_cloud_helper_on(struct hr_cloud *c, const char *before, const char *path, const char *after,
+    struct hr_buf *out, int *ret_status, struct hr_error *err)
+{
+	struct hr_buf b;
+	int rc;
+
+	hr_buf_init(&b, HR_CLOUD_LINE_MAX);
+	hr_buf_adds(&b, before);
+	hr_shell_quote(&b, path, strlen(path));
+	hr_buf_adds(&b, after);
+	rc = hr_buf_check(&b, NULL) == 0 ? hr_cloud_helper(c, b.p, out, ret_status, err)
+					 : hr_error_nomem(err);
+	if (b.p == NULL && out != NULL)
+		hr_buf_init(out, 1);
+	hr_buf_done(&b);
+	return rc;
+}
+
+const char *
+hr_cloud_workspace(const struct hr_cloud *c)
+{
+	const char *dir = hr_config_text(c->h->config, "core.workspace_mount_path_in_sandbox");
+
+	return dir != NULL ? dir : "/workspace";
+}
+
+/* An absolute path; the caller frees. */
+char *
+hr_cloud_absolute(const struct hr_cloud *c, const char *path, struct hr_error *err)
+{
+	char *all = path[0] == '/' ? strdup(path) : hr_path_join(hr_cloud_workspace(c), path);
+
+	if (all == NULL)
+		(void)hr_error_nomem(err);
+	return all;
+}
+
+/* It is in use: it is to live as long as what is begun now, and a while. */
+int
+hr_cloud_keep(struct hr_cloud *c, double seconds, struct hr_error *err)
+{
+	time_t now = time(NULL);
+	double want = seconds + KEEP_MORE_S;
+
+	if (c->ops->keep == NULL ||
+	    (c->kept != 0 && now - c->kept < KEEP_EVERY_S && want <= KEEP_LEAST_S))
+		return 0;
+	c->kept = now;
+	want = want > KEEP_LEAST_S ? want : KEEP_LEAST_S;
+	return c->ops->keep(c, want < 86400 ? (unsigned)want : 86400, err);
+}
+
+int
+hr_cloud_mirror(struct hr_cloud *c, struct hr_error *err)
+{
+	const char *tmp = hr_cloud_env(c, "TMPDIR", "/tmp");
+
+	if (c->mirror != NULL)
+		return 0;
+	hr_detect_from(hr_module_dir());
+	if (asprintf(&c->mirror, "%s/handrail-mirror-XXXXXX", tmp) < 0) {
+		c->mirror = NULL;
+		return hr_error_nomem(err);
+	}
+	if (mkdtemp(c->mirror) != NULL)
+		return 0;
+	(void)hr_error_sys(err, errno, "create %s", c->mirror);
+	free(c->mirror);
+	c->mirror = NULL;
+	return -1;
+}
+
+void
+hr_cloud_mirror_drop(struct hr_cloud *c)
+{
+	if (c->mirror != NULL)
+		(void)hr_path_remove(c->mirror, NULL);
+	free(c->mirror);
+	c->mirror = NULL;
+}
+
+int
+hr_cloud_save(const char *file, const char *p, size_t len, struct hr_error *err)
+{
+	struct hr_err e = {0};
+	char *dir = strdup(file);
+	int rc;
+
+	if (dir == NULL)
+		return hr_error_nomem(err);
+	*strrchr(dir, '/') = '\0';
+	rc = hr_path_mkdirs(dir, 0700, NULL, &e);
+	free(dir);
+	if (rc == 0)
+		rc = hr_path_write(file, p, len, 0600, &e);
+	return rc == 0 ? 0 : hr_error_from(err, HR_ERROR_SYSTEM, &e);
+}

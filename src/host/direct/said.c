@@ -1,0 +1,168 @@
+/* What a command printed, and the observation of it, for kinds without a server. */
+#include "config.h"
+
+#include "host/direct/direct_int.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/common/error.h"
+#include "proto/obs.h"
+#include "shell/text.h"
+
+#define KEEP (1u << 20)    /* bytes of each end of a long output: many times what is shown */
+#define LINE_MAX_LEN 65536 /* given to a subscriber at once */
+#define PIECE 65536
+
+/* ---- what the parts share ---- */
+
+char *
+hr_direct_take(struct hr_buf *b, struct hr_error *err)
+{
+	char *text = hr_buf_take(b);
+
+	hr_buf_done(b);
+	if (text == NULL)
+		(void)hr_error_nomem(err);
+	return text;
+}
+
+char *
+hr_direct_error(const char *id, struct hr_error *err, const char *fmt, ...)
+{
+	struct hr_obs_extra extras[] = {
+	    {.name = "error_id", .kind = HR_OBS_STR, .str = {id, strlen(id)}}};
+	struct hr_obs o = {
+	    .type = "error", .extras = extras, .extras_n = 1, .bad = HR_JSON_REPLACE};
+	struct hr_buf b;
+	char *text = NULL;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0) {
+		(void)hr_error_nomem(err);
+		return NULL;
+	}
+	o.content = (struct hr_span){text, (size_t)n};
+	o.message[0] = o.content;
+	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
+	if (hr_obs_put(&b, &o) != 0)
+		b.fail = HR_E_NOMEM;
+	free(text);
+	return hr_direct_take(&b, err);
+}
+
+/* ---- output ---- */
+
+void
+hr_direct_said_init(struct hr_direct_said *s, const struct hr_backend_host *h)
+{
+	*s = (struct hr_direct_said){.h = h};
+	hr_buf_init(&s->text, 8 * (size_t)KEEP);
+	hr_buf_init(&s->line, 2 * LINE_MAX_LEN + PIECE);
+}
+
+void
+hr_direct_said_done(struct hr_direct_said *s)
+{
+	hr_buf_done(&s->text);
+	hr_buf_done(&s->line);
+}
+
+/* Keeps both ends of what becomes too long. */
+static void
+keep(struct hr_direct_said *s, const char *p, size_t n)
+{
+	size_t over;
+
+	hr_buf_add(&s->text, p, n);
+	if (s->text.fail != HR_OK || s->text.len < 4 * (size_t)KEEP)
+		return;
+	over = s->text.len - 2 * (size_t)KEEP;
+	memmove(s->text.p + KEEP, s->text.p + KEEP + over, KEEP);
+	s->text.len = 2 * (size_t)KEEP;
+	s->cut = true;
+}
+
+static void
+tell(struct hr_direct_said *s, const char *p, size_t n)
+{
+	const char *end;
+	size_t part;
+
+	if (s->h->output == NULL)
+		return;
+	for (; n > 0; p += part, n -= part) {
+		end = memchr(p, '\n', n);
+		part = end != NULL ? (size_t)(end - p) + 1 : n;
+		hr_buf_add(&s->line, p, part);
+		if (end != NULL || s->line.len >= LINE_MAX_LEN) {
+			s->h->output(s->h->arg, hr_buf_str(&s->line), s->line.len);
+			hr_buf_reset(&s->line);
+		}
+	}
+}
+
+void
+hr_direct_said_add(struct hr_direct_said *s, const char *p, size_t n)
+{
+	for (size_t part; n > 0; p += part, n -= part) {
+		part = n < PIECE ? n : PIECE;
+		keep(s, p, part);
+		tell(s, p, part);
+	}
+}
+
+/* With the mark where the middle is gone. A hidden one is not shortened for its length alone. */
+static int
+shorten(struct hr_direct_said *s, bool hidden, struct hr_buf *b)
+{
+	size_t head = KEEP, tail = KEEP;
+
+	if (!s->cut &&
+	    (hidden || !hr_shell_truncation(hr_buf_str(&s->text), s->text.len, &head, &tail))) {
+		hr_buf_add(b, hr_buf_str(&s->text), s->text.len);
+		return hr_buf_check(b, NULL);
+	}
+	if (s->cut && !hidden)
+		(void)hr_shell_truncation(s->text.p, s->text.len, &head, &tail);
+	hr_buf_add(b, s->text.p, head);
+	hr_buf_adds(b, hr_shell_truncated_mark);
+	hr_buf_add(b, s->text.p + tail, s->text.len - tail);
+	return hr_buf_check(b, NULL);
+}
+
+char *
+hr_direct_observe(struct hr_direct_said *s, const char *command, const char *dir, int code,
+    double timed_out_s, bool hidden, struct hr_error *err)
+{
+	const struct hr_arg said = {.type = HR_PY_BOOL, .number = hidden};
+	struct hr_run_result r = {.has_directory = true,
+	    .exit_code = code,
+	    .pid = -1,
+	    .command = hr_span_of(command),
+	    .working_dir = hr_span_of(dir)};
+	struct hr_buf b, content;
+	char suffix[80] = "";
+
+	if (s->line.len > 0 && s->h->output != NULL)
+		s->h->output(s->h->arg, s->line.p, s->line.len);
+	if (timed_out_s >= 0)
+		(void)snprintf(suffix, sizeof(suffix),
+		    "[The command timed out after %.1f seconds.]", timed_out_s);
+	r.suffix = hr_span_of(suffix);
+	hr_buf_init(&content, HR_DIRECT_TEXT_MAX);
+	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
+	if (shorten(s, hidden, &content) != 0)
+		b.fail = HR_E_NOMEM;
+	r.content = hr_span_of_buf(&content);
+	if (b.fail == HR_OK && hr_obs_put_run(&b, &r, &said) != 0)
+		b.fail = HR_E_NOMEM;
+	hr_buf_done(&content);
+	return hr_direct_take(&b, err);
+}

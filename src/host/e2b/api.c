@@ -1,0 +1,383 @@
+/* The API of E2B: sandboxes, with the newest routes, and with the older ones where a server has no
+ * others. */
+#include "config.h"
+
+#include "host/e2b/e2b.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/common/error.h"
+#include "proto/json.h"
+
+#define WHO "E2B"
+#define PATH_MAX_LEN 8192
+
+static int
+add_int(struct json_object *o, const char *name, unsigned n, struct hr_error *err)
+{
+	return hr_cloud_put(o, name, json_object_new_int64(n), err);
+}
+
+static int
+add_bool(struct json_object *o, const char *name, bool v, struct hr_error *err)
+{
+	return hr_cloud_put(o, name, json_object_new_boolean(v), err);
+}
+
+static int
+add_copy(struct json_object *o, const char *name, struct json_object *v, struct hr_error *err)
+{
+	return hr_cloud_put(
+	    o, name, v != NULL ? json_object_get(v) : json_object_new_object(), err);
+}
+
+/* "/sandboxes/ID/WHAT" */
+static const char *
+path_of(struct hr_buf *b, const char *before, const char *id, const char *after)
+{
+	hr_buf_init(b, PATH_MAX_LEN);
+	hr_buf_adds(b, before);
+	hr_http_escape(b, id);
+	hr_buf_adds(b, after);
+	return hr_buf_str(b);
+}
+
+/* A route that the server does not know: its answer is none of the API's. */
+static bool
+unknown_route(const struct hr_api_answer *a)
+{
+	return (a->status == 404 || a->status == 405) &&
+	       hr_json_text_at(a->json, "message") == NULL;
+}
+
+/* What the sandbox plane needs, from the answer of create and connect. */
+static int
+take_answer(struct hr_cloud *c, const char *what, struct json_object *o, struct hr_error *err)
+{
+	const char *id, *version, *token, *domain, *ignored;
+
+	if (hr_field_text(WHO, what, o, "sandboxID", &id, err) != 0)
+		return -1;
+	/* from now on it can be ended, whatever else is wrong */
+	if (hr_cloud_set(&c->id, id, err) != 0 ||
+	    hr_field_text(WHO, what, o, "templateID", &ignored, err) != 0 ||
+	    hr_field_text(WHO, what, o, "clientID", &ignored, err) != 0 ||
+	    hr_field_text(WHO, what, o, "envdVersion", &version, err) != 0 ||
+	    hr_field_maybe(WHO, what, o, "envdAccessToken", &token, err) != 0 ||
+	    hr_field_maybe(WHO, what, o, "domain", &domain, err) != 0)
+		return -1;
+	if (token != NULL && c->h != NULL && c->h->secret != NULL)
+		c->h->secret(c->h->arg, token);
+	if (hr_cloud_set(&c->version, version, err) != 0 ||
+	    hr_cloud_set(&c->token, token, err) != 0 ||
+	    (domain != NULL && hr_cloud_set(&c->address, domain, err) != 0))
+		return -1;
+	return hr_e2b_plane(c, err);
+}
+
+static struct json_object *
+create_body(const struct hr_cloud *c, const struct hr_e2b_new *q, struct hr_error *err)
+{
+	struct json_object *o = hr_cloud_object(err, "templateID", q->template, NULL);
+	int rc = o != NULL ? 0 : -1;
+
+	if (rc == 0)
+		rc = add_copy(o, "metadata", q->metadata, err);
+	if (rc == 0)
+		rc = add_copy(o, "envVars", q->env, err);
+	if (rc == 0 && (q->timeout_s > 0 || c->old))
+		rc = add_int(o, "timeout", q->timeout_s > 0 ? q->timeout_s : 300, err);
+	if (rc == 0 && (q->insecure || c->old))
+		rc = add_bool(o, "secure", !q->insecure, err);
+	if (rc == 0 && (q->no_internet || c->old))
+		rc = add_bool(o, "allow_internet_access", !q->no_internet, err);
+	if (rc == 0 && c->old)
+		rc = add_bool(o, "autoPause", false, err);
+	if (rc == 0)
+		return o;
+	json_object_put(o);
+	return NULL;
+}
+
+int
+hr_e2b_create(struct hr_cloud *c, const struct hr_e2b_new *q, bool *unsure, struct hr_error *err)
+{
+	const char *path = c->old ? "/sandboxes" : "/v2/sandboxes";
+	struct json_object *body = create_body(c, q, err);
+	struct hr_api_call r = {.method = "POST", .path = path, .body = body, .once = true};
+	struct hr_api_answer a;
+	int rc;
+
+	*unsure = false;
+	if (body == NULL)
+		return -1;
+	rc = hr_api_do(&c->api, &r, &a, err);
+	*unsure = rc != 0 && a.unsure;
+	json_object_put(body);
+	if (rc != 0 && !c->old && unknown_route(&a)) {
+		hr_api_answer_done(&a);
+		c->old = true;
+		return hr_e2b_create(c, q, unsure, err);
+	}
+	if (rc == 0)
+		rc = take_answer(c, "the answer to the request for a sandbox", a.json, err);
+	hr_api_answer_done(&a);
+	return rc;
+}
+
+/* Requests whose answer has no body that counts. */
+static int
+post(struct hr_cloud *c, const char *id, const char *what, struct json_object *body,
+    struct hr_api_answer *a, struct hr_error *err)
+{
+	struct hr_api_call r = {.method = "POST", .body = body};
+	struct hr_buf b;
+	int rc;
+
+	r.path = path_of(&b, "/sandboxes/", id, what);
+	rc = hr_api_do(&c->api, &r, a, err);
+	hr_buf_done(&b);
+	return rc;
+}
+
+/* As the older client: is it running, then its lifetime is what it is to be; else resumed. */
+static int
+connect_old(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_error *err)
+{
+	struct json_object *o = NULL;
+	struct hr_api_answer a;
+	struct hr_error why = {0};
+	int rc = hr_e2b_timeout(c, id, timeout_s, &why);
+
+	if (rc != 0 && why.code == HR_ERROR_NOT_FOUND) {
+		o = json_object_new_object();
+		rc = o != NULL ? add_bool(o, "autoPause", false, err) : hr_error_nomem(err);
+		if (rc == 0)
+			rc = add_int(o, "timeout", timeout_s, err);
+		if (rc == 0) {
+			rc = post(c, id, "/resume", o, &a, &why);
+			hr_api_answer_done(&a);
+		}
+		json_object_put(o);
+		o = NULL;
+	}
+	if (rc != 0) {
+		if (err != NULL && why.code != HR_ERROR_NONE)
+			*err = why;
+		return -1;
+	}
+	if (hr_e2b_info(c, id, &o, err) != 0)
+		return -1;
+	if (o == NULL)
+		rc = hr_error_set(err, HR_ERROR_NOT_FOUND, WHO " has no sandbox %s", id);
+	else
+		rc = take_answer(c, "the sandbox", o, err);
+	json_object_put(o);
+	return rc;
+}
+
+int
+hr_e2b_connect(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_error *err)
+{
+	struct json_object *body = json_object_new_object();
+	struct hr_api_call r = {.method = "POST", .body = body};
+	struct hr_api_answer a;
+	struct hr_buf b;
+	int rc = body != NULL ? 0 : hr_error_nomem(err);
+
+	if (c->old) {
+		json_object_put(body);
+		return connect_old(c, id, timeout_s, err);
+	}
+	if (rc == 0 && timeout_s > 0)
+		rc = add_int(body, "timeout", timeout_s, err);
+	if (rc != 0) {
+		json_object_put(body);
+		return -1;
+	}
+	r.path = path_of(&b, "/v2/sandboxes/", id, "/connect");
+	rc = hr_api_do(&c->api, &r, &a, err);
+	if (rc == 0)
+		rc = take_answer(c, "the answer to connect", a.json, err);
+	else if (unknown_route(&a))
+		c->old = true;
+	hr_api_answer_done(&a);
+	hr_buf_done(&b);
+	json_object_put(body);
+	return rc != 0 && c->old ? connect_old(c, id, timeout_s > 0 ? timeout_s : 300, err) : rc;
+}
+
+int
+hr_e2b_kill(struct hr_cloud *c, const char *id, struct hr_error *err)
+{
+	struct hr_api_call r = {.method = "DELETE"};
+	struct hr_error mine = {0};
+	struct hr_api_answer a;
+	struct hr_buf b;
+	int rc;
+
+	r.path = path_of(&b, "/sandboxes/", id, "");
+	rc = hr_api_do(&c->api, &r, &a, &mine);
+	hr_api_answer_done(&a);
+	hr_buf_done(&b);
+	if (rc == 0)
+		return 1;
+	if (mine.code == HR_ERROR_NOT_FOUND)
+		return 0;
+	if (err != NULL)
+		*err = mine;
+	return -1;
+}
+
+int
+hr_e2b_timeout(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_error *err)
+{
+	struct json_object *body = json_object_new_object();
+	struct hr_api_answer a;
+	int rc = body != NULL ? add_int(body, "timeout", timeout_s, err) : hr_error_nomem(err);
+
+	if (rc == 0) {
+		rc = post(c, id, "/timeout", body, &a, err);
+		hr_api_answer_done(&a);
+	}
+	json_object_put(body);
+	return rc;
+}
+
+int
+hr_e2b_pause(struct hr_cloud *c, const char *id, struct hr_error *err)
+{
+	struct json_object *body = c->old ? NULL : json_object_new_object();
+	struct hr_error mine = {0};
+	struct hr_api_answer a;
+	int rc;
+
+	if (body == NULL && !c->old)
+		return hr_error_nomem(err);
+	rc = post(c, id, "/pause", body, &a, &mine);
+	hr_api_answer_done(&a);
+	json_object_put(body);
+	if (rc == 0)
+		return 1;
+	if (mine.status == 409 && strstr(mine.text, "already paused") != NULL)
+		return 0;
+	if (err != NULL)
+		*err = mine;
+	return -1;
+}
+
+static int
+get(struct hr_cloud *c, const char *path, struct json_object **ret, struct hr_error *err)
+{
+	const struct hr_api_call r = {.method = "GET", .path = path};
+	struct hr_error mine = {0};
+	struct hr_api_answer a;
+	int rc = hr_api_do(&c->api, &r, &a, &mine);
+
+	*ret = rc == 0 ? json_object_get(a.json) : NULL;
+	hr_api_answer_done(&a);
+	if (rc == 0 || mine.code == HR_ERROR_NOT_FOUND)
+		return 0;
+	if (err != NULL)
+		*err = mine;
+	return -1;
+}
+
+int
+hr_e2b_info(struct hr_cloud *c, const char *id, struct json_object **ret, struct hr_error *err)
+{
+	struct hr_buf b;
+	int rc = get(c, path_of(&b, "/sandboxes/", id, ""), ret, err);
+
+	hr_buf_done(&b);
+	return rc;
+}
+
+int
+hr_e2b_metrics(struct hr_cloud *c, const char *id, struct json_object **ret, struct hr_error *err)
+{
+	struct hr_buf b;
+	int rc = get(c, path_of(&b, "/sandboxes/", id, "/metrics"), ret, err);
+
+	hr_buf_done(&b);
+	return rc;
+}
+
+/* A label's value is escaped three times: by the form of the pair, for the query of it, and on the
+ * way; blanks are %20. */
+static void
+put_metadata(struct hr_buf *b, const char *name, const char *value)
+{
+	const char *const parts[] = {name, value};
+	struct hr_buf pair, once;
+
+	hr_buf_init(&pair, PATH_MAX_LEN);
+	for (size_t i = 0; i < 2; i++) {
+		hr_buf_init(&once, PATH_MAX_LEN);
+		hr_http_escape(&once, parts[i]);
+		hr_http_escape(&pair, hr_buf_str(&once));
+		hr_buf_adds(&pair, i == 0 ? "=" : "");
+		hr_buf_done(&once);
+	}
+	hr_buf_adds(b, "metadata=");
+	hr_http_escape(b, hr_buf_str(&pair));
+	hr_buf_addc(b, '&');
+	hr_buf_done(&pair);
+}
+
+int
+hr_e2b_list(struct hr_cloud *c, const char *name, const char *value, unsigned limit, char next[512],
+    struct json_object **ret, struct hr_error *err)
+{
+	struct hr_api_call r = {.method = "GET", .header = "X-Next-Token"};
+	struct hr_api_answer a;
+	struct hr_buf b;
+	int rc;
+
+	hr_buf_init(&b, PATH_MAX_LEN);
+	hr_buf_adds(&b, "/v2/sandboxes?");
+	if (name != NULL)
+		put_metadata(&b, name, value);
+	hr_buf_adds(&b, "state=running%2Cpaused");
+	if (*next != '\0') {
+		hr_buf_adds(&b, "&nextToken=");
+		hr_http_escape(&b, next);
+	}
+	if (limit > 0)
+		hr_buf_addf(&b, "&limit=%u", limit);
+	r.path = hr_buf_str(&b);
+	rc = hr_buf_check(&b, NULL) == 0 ? hr_api_do(&c->api, &r, &a, err) : hr_error_nomem(err);
+	if (rc == 0 && !json_object_is_type(a.json, json_type_array))
+		rc = hr_error_set(
+		    err, HR_ERROR_HTTP_PROTOCOL, WHO ": the list of sandboxes is no JSON array");
+	*ret = rc == 0 ? json_object_get(a.json) : NULL;
+	(void)snprintf(next, 512, "%s", rc == 0 ? a.header : "");
+	if (b.p != NULL)
+		hr_api_answer_done(&a);
+	hr_buf_done(&b);
+	return rc;
+}
+
+int
+hr_e2b_snapshot(struct hr_cloud *c, const char *id, char **ret_name, struct hr_error *err)
+{
+	struct json_object *body = json_object_new_object();
+	const char *name;
+	struct hr_api_answer a;
+	int rc;
+
+	*ret_name = NULL;
+	if (body == NULL)
+		return hr_error_nomem(err);
+	rc = post(c, id, "/snapshots", body, &a, err);
+	if (rc == 0)
+		rc = hr_field_text(WHO, "the answer to the request for a snapshot", a.json,
+		    "snapshotID", &name, err);
+	if (rc == 0)
+		rc = hr_cloud_set(ret_name, name, err);
+	hr_api_answer_done(&a);
+	json_object_put(body);
+	return rc;
+}

@@ -1,0 +1,130 @@
+/* E2B's code interpreter, a server of its templates: cells of Python, answered as lines of JSON. */
+#include "config.h"
+
+#include "host/e2b/e2b.h"
+
+#include <string.h>
+
+#include "host/common/error.h"
+#include "proto/json.h"
+
+#define PORT 49999
+#define WHO "E2B's code interpreter"
+#define LIMIT_S 330 /* it ends a cell after 300 */
+
+static void
+add(struct hr_buf *out, const char *text)
+{
+	if (out->len > 0 && out->p[out->len - 1] != '\n')
+		hr_buf_addc(out, '\n');
+	hr_buf_adds(out, text);
+}
+
+static int
+on_result(struct json_object *o, struct hr_buf *out)
+{
+	static const char *const forms[] = {"text", "markdown", "html", "latex", "json", "svg"};
+	static const char *const images[] = {"png", "jpeg", "pdf"};
+
+	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
+		if (hr_json_text_at(o, forms[i]) != NULL) {
+			add(out, hr_json_text_at(o, forms[i]));
+			return 0;
+		}
+	for (size_t i = 0; i < sizeof(images) / sizeof(*images); i++)
+		if (hr_json_text_at(o, images[i]) != NULL) {
+			add(out, "");
+			hr_buf_addf(out, "[Image data: %zu bytes]",
+			    strlen(hr_json_text_at(o, images[i])) / 4 * 3);
+			return 0;
+		}
+	return 0;
+}
+
+/* One line; kinds that are not known are left out. */
+static int
+on_line(struct json_object *o, struct hr_buf *out, struct hr_error *err)
+{
+	const char *type, *text, *name, *value;
+
+	if (hr_field_text(WHO, "a line of the answer", o, "type", &type, err) != 0)
+		return -1;
+	if (strcmp(type, "stdout") == 0 || strcmp(type, "stderr") == 0) {
+		text = hr_json_text_at(o, "text");
+		if (text == NULL)
+			return hr_error_set(err, HR_ERROR_HTTP_PROTOCOL,
+			    WHO ": \"text\" of a line \"%s\" is missing, or no text", type);
+		hr_buf_adds(out, text);
+		return 0;
+	}
+	if (strcmp(type, "result") == 0)
+		return on_result(o, out);
+	if (strcmp(type, "error") != 0)
+		return 0;
+	if (hr_field_text(WHO, "an error", o, "name", &name, err) != 0)
+		return -1;
+	value = hr_json_text_or(o, "value", "");
+	text = hr_json_text_at(o, "traceback");
+	if (text != NULL && *text != '\0') {
+		add(out, text);
+	} else {
+		add(out, name);
+		hr_buf_addf(out, ": %s", value);
+	}
+	return 0;
+}
+
+static int
+read_lines(const char *p, size_t len, struct hr_buf *out, struct hr_error *err)
+{
+	int rc = 0;
+
+	while (rc == 0 && len > 0) {
+		const char *end = memchr(p, '\n', len);
+		size_t n = end != NULL ? (size_t)(end - p) : len;
+		struct json_object *o = NULL;
+		struct hr_json_error why;
+
+		if (n > 0 && hr_json_decode(p, n, &o, &why) != 0)
+			rc = hr_error_set(
+			    err, HR_ERROR_HTTP_PROTOCOL, WHO ": a line of the answer is no JSON");
+		else if (n > 0)
+			rc = on_line(o, out, err);
+		json_object_put(o);
+		n += end != NULL;
+		p += n;
+		len -= n;
+	}
+	return rc == 0 && hr_buf_check(out, NULL) != 0 ? hr_error_nomem(err) : rc;
+}
+
+int
+hr_e2b_code(struct hr_cloud *c, const char *code, struct hr_buf *out, struct hr_error *err)
+{
+	struct json_object *body = hr_cloud_object(err, "code", code, NULL);
+	struct hr_api_call q = {.method = "POST",
+	    .path = "/execute",
+	    .body = body,
+	    .once = true,
+	    .raw = true,
+	    .timeout_s = LIMIT_S};
+	struct hr_api_answer a;
+	struct hr_api api = {0};
+	int rc = -1;
+
+	if (body == NULL || json_object_object_add(body, "context_id", NULL) != 0 ||
+	    json_object_object_add(body, "language", NULL) != 0 ||
+	    json_object_object_add(body, "env_vars", NULL) != 0) {
+		json_object_put(body);
+		return hr_error_nomem(err);
+	}
+	if (hr_e2b_at_port(c, PORT, &api, err) == 0) {
+		rc = hr_api_do(&api, &q, &a, err);
+		if (rc == 0)
+			rc = read_lines(hr_buf_str(&a.body), a.body.len, out, err);
+		hr_api_answer_done(&a);
+	}
+	hr_api_done(&api);
+	json_object_put(body);
+	return rc;
+}

@@ -1,0 +1,31 @@
+/* hr_connect: streams of the Connect protocol: frames of one byte of flags, four of length, and
+ * JSON. Whatever is foreign here comes in pieces cut anywhere. */
+#ifndef HR_HOST_E2B_CONNECT_H
+#define HR_HOST_E2B_CONNECT_H
+
+#include "base/buf.h"
+
+#define HR_CONNECT_FRAME_MAX (32u << 20)
+#define HR_CONNECT_END 2 /* flag: the last one, {} or {"error": ...} */
+
+/* A whole frame's JSON; non-zero: enough. */
+typedef int hr_connect_fn(void *arg, unsigned flags, const char *p, size_t len);
+
+struct hr_connect {
+	hr_connect_fn *fn;
+	void *arg;
+	struct hr_buf part; /* of a frame that is not whole */
+	bool ended;         /* the last frame came: what follows is an error */
+};
+
+void hr_connect_init(struct hr_connect *c, hr_connect_fn *fn, void *arg);
+void hr_connect_done(struct hr_connect *c);
+/* 0; 1: fn has enough; -1: this is no stream of frames (or one of them is compressed or longer than
+ * HR_CONNECT_FRAME_MAX), or there is no memory. */
+int hr_connect_feed(struct hr_connect *c, const char *p, size_t len, struct hr_err *err);
+/* Is the stream over as it should be: the last frame came, and none is half? */
+bool hr_connect_whole(const struct hr_connect *c);
+
+void hr_connect_put(struct hr_buf *b, unsigned flags, const char *p, size_t len);
+
+#endif

@@ -1,0 +1,649 @@
+/* envd, the daemon in a sandbox of E2B: commands over streams of the Connect protocol, files over
+ * plain HTTP. A command is sent once: where its stream is cut it is joined again by its process. */
+#include "config.h"
+
+#include "host/e2b/e2b.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/quote.h"
+#include "host/e2b/connect.h"
+#include "host/common/error.h"
+#include "proto/json.h"
+
+#define WHO "E2B's daemon"
+#define GRACE_MS 5000 /* for the server to end what took too long */
+#define SILENCE_S 150 /* a ping comes every 50 s */
+#define JOINS 3       /* of one command whose stream is cut */
+#define USER "user"
+
+/* ---- where it is ---- */
+
+static bool
+is_vendor(const char *domain)
+{
+	static const char *const names[] = {"e2b.app", "e2b.dev", "e2b.pro", "e2b-staging.dev"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (strcmp(domain, names[i]) == 0)
+			return true;
+	return false;
+}
+
+char *
+hr_e2b_url(struct hr_cloud *c, int port, struct hr_error *err)
+{
+	char *url = NULL;
+
+	(void)hr_cloud_setf(&url, err, "https://%d-%s.%s", port, c->id,
+	    c->address != NULL ? c->address : hr_cloud_env(c, "E2B_DOMAIN", "e2b.app"));
+	return url;
+}
+
+/* Accounts came to be the template's business with 0.4.0. */
+static bool
+names_users(const struct hr_cloud *c)
+{
+	return !hr_cloud_version_at_least(c->version, 0, 4, 0);
+}
+
+int
+hr_e2b_plane(struct hr_cloud *c, struct hr_error *err)
+{
+	hr_api_done(&c->plane);
+	return hr_e2b_at_port(c, HR_E2B_ENVD_PORT, &c->plane, err);
+}
+
+int
+hr_e2b_at_port(struct hr_cloud *c, int port, struct hr_api *ret, struct hr_error *err)
+{
+	static const struct hr_api_rule rule = {
+	    .attempts = 3, .first_ms = 100, .most_ms = 1000, .jitter_percent = 50};
+	const char *domain =
+	    c->address != NULL ? c->address : hr_cloud_env(c, "E2B_DOMAIN", "e2b.app");
+	const char *given = hr_cloud_env(c, "E2B_SANDBOX_URL", NULL);
+	bool shared = given != NULL || (!c->old && is_vendor(domain));
+	char *url = NULL, number[16];
+	int rc;
+
+	if (given != NULL)
+		rc = hr_cloud_set(&url, given, err);
+	else if (shared)
+		rc = hr_cloud_setf(&url, err, "https://sandbox.%s", domain);
+	else
+		rc = (url = hr_e2b_url(c, port, err)) != NULL ? 0 : -1;
+	if (rc == 0)
+		rc = hr_api_init(ret, WHO, &rule, url, err);
+	free(url);
+	if (rc != 0)
+		return -1;
+	(void)snprintf(number, sizeof(number), "%d", port);
+	if (c->token != NULL)
+		rc = hr_api_header(ret, "X-Access-Token", c->token, true, err);
+	if (rc == 0 && shared)
+		rc = hr_api_header(ret, "E2b-Sandbox-Id", c->id, false, err);
+	if (rc == 0 && shared)
+		rc = hr_api_header(ret, "E2b-Sandbox-Port", number, false, err);
+	if (rc != 0)
+		hr_api_done(ret);
+	return rc;
+}
+
+/* The proxy before it says so when there is no sandbox behind it. */
+static int
+explain(struct hr_cloud *c, const struct hr_api_answer *a, struct hr_error *err)
+{
+	if (a->status == 502 && err != NULL && hr_json_at(a->json, "sandboxId") != NULL)
+		return hr_json_at(a->json, "port") != NULL
+			   ? hr_error_set(err, HR_ERROR_UNAVAILABLE,
+				 "E2B: nothing listens at that port of the sandbox %s", c->id)
+			   : hr_error_set(err, HR_ERROR_DISCONNECTED,
+				 "E2B: the sandbox %s is gone or paused: its time may be over",
+				 c->id);
+	return -1;
+}
+
+int
+hr_e2b_health(struct hr_cloud *c, struct hr_error *err)
+{
+	const struct hr_api_call r = {.method = "GET", .path = "/health", .plain = true};
+	struct hr_api_answer a;
+	int rc = hr_api_do(&c->plane, &r, &a, err);
+
+	if (rc == 0)
+		rc = a.status >= 200 && a.status < 300 ? 1 : 0;
+	if (rc == 0 && a.status != 502)
+		rc = hr_error_set(err, HR_ERROR_RUNTIME, WHO ": GET /health: status %ld", a.status);
+	hr_api_answer_done(&a);
+	return rc;
+}
+
+/* ---- procedures with one answer ---- */
+
+/* Basic authentication without a password says who runs it. */
+static const char *
+user_header(const struct hr_cloud *c, const char *user, char text[200])
+{
+	char plain[100];
+	struct hr_buf b;
+
+	if (user == NULL && !names_users(c))
+		return NULL;
+	(void)snprintf(plain, sizeof(plain), "%s:", user != NULL ? user : USER);
+	hr_buf_init(&b, 160);
+	hr_quote_base64(&b, plain, strlen(plain));
+	(void)snprintf(text, 200, "Authorization: Basic %s", hr_buf_str(&b));
+	hr_buf_done(&b);
+	return text;
+}
+
+static enum hr_error_code
+code_of(const char *word)
+{
+	static const struct {
+		const char *word;
+		enum hr_error_code code;
+	} codes[] = {{"not_found", HR_ERROR_NOT_FOUND}, {"unauthenticated", HR_ERROR_PERMISSION},
+	    {"permission_denied", HR_ERROR_PERMISSION}, {"invalid_argument", HR_ERROR_VALUE},
+	    {"deadline_exceeded", HR_ERROR_OSTIMEOUT}, {"canceled", HR_ERROR_OSTIMEOUT},
+	    {"unavailable", HR_ERROR_UNAVAILABLE}, {"resource_exhausted", HR_ERROR_UNAVAILABLE}};
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
+		if (strcmp(codes[i].word, word) == 0)
+			return codes[i].code;
+	return HR_ERROR_RUNTIME;
+}
+
+int
+hr_e2b_unary(struct hr_cloud *c, const char *procedure, struct json_object *body,
+    struct json_object **ret, struct hr_error *err)
+{
+	char user[200], path[200];
+	const char *headers[3] = {"Connect-Protocol-Version: 1", user_header(c, NULL, user), NULL};
+	const struct hr_api_call r = {
+	    .method = "POST", .path = path, .body = body, .headers = headers, .once = true};
+	struct hr_error mine = {0};
+	struct hr_api_answer a;
+	int rc;
+
+	(void)snprintf(path, sizeof(path), "/%s", procedure);
+	rc = hr_api_do(&c->plane, &r, &a, &mine);
+	if (rc != 0 && *a.code != '\0')
+		mine.code = code_of(a.code);
+	if (rc != 0)
+		(void)explain(c, &a, &mine);
+	if (rc == 0 && !json_object_is_type(a.json, json_type_object))
+		rc = hr_error_set(&mine, HR_ERROR_HTTP_PROTOCOL,
+		    WHO ": the answer to %s is no JSON object", procedure);
+	if (ret != NULL)
+		*ret = rc == 0 ? json_object_get(a.json) : NULL;
+	hr_api_answer_done(&a);
+	if (rc != 0 && err != NULL)
+		*err = mine;
+	return rc;
+}
+
+/* {"process": {"pid": N}} */
+static struct json_object *
+selector(int64_t pid, struct hr_error *err)
+{
+	struct json_object *o = json_object_new_object(), *p = json_object_new_object();
+	int rc = o != NULL && p != NULL ? 0 : hr_error_nomem(err);
+
+	if (rc == 0)
+		rc = hr_cloud_put(p, "pid", json_object_new_int64(pid), err);
+	if (rc == 0) {
+		rc = hr_cloud_put(o, "process", p, err);
+		p = NULL;
+	}
+	json_object_put(p);
+	if (rc == 0)
+		return o;
+	json_object_put(o);
+	return NULL;
+}
+
+int
+hr_e2b_input(struct hr_cloud *c, int64_t pid, const char *p, size_t len, struct hr_error *err)
+{
+	struct json_object *o = selector(pid, err), *input = NULL;
+	struct hr_buf b;
+	int rc = -1;
+
+	hr_buf_init(&b, HR_CLOUD_REPLY_MAX);
+	hr_quote_base64(&b, p, len);
+	if (o != NULL && hr_buf_check(&b, NULL) != 0)
+		(void)hr_error_nomem(err);
+	else if (o != NULL &&
+		 (input = hr_cloud_object(err, "stdin", hr_buf_str(&b), NULL)) != NULL &&
+		 hr_cloud_put(o, "input", input, err) == 0)
+		rc = hr_e2b_unary(c, "process.Process/SendInput", o, NULL, err);
+	hr_buf_done(&b);
+	json_object_put(o);
+	return rc;
+}
+
+int
+hr_e2b_signal(struct hr_cloud *c, int64_t pid, const char *name, struct hr_error *err)
+{
+	struct json_object *o = selector(pid, err);
+	struct hr_error mine = {0};
+	int rc = o != NULL ? hr_cloud_put(o, "signal", json_object_new_string(name), err) : -1;
+
+	if (rc == 0)
+		rc = hr_e2b_unary(c, "process.Process/SendSignal", o, NULL, &mine);
+	json_object_put(o);
+	if (rc == 0)
+		return 1;
+	if (mine.code == HR_ERROR_NOT_FOUND)
+		return 0;
+	if (err != NULL && mine.code != HR_ERROR_NONE)
+		*err = mine;
+	return -1;
+}
+
+/* ---- commands ---- */
+
+/* One command's stream, over several connections if need be. */
+struct stream {
+	struct hr_cloud *c;
+	struct hr_e2b_process *p;
+	struct hr_cloud_end *ret;
+	struct hr_connect frames;
+	struct hr_buf bytes; /* of one piece */
+	bool begun, ended, stopped;
+	char code[64];       /* of an end with an error; "" for none */
+	struct hr_error err; /* with that, or with what could not be read */
+	struct hr_err broken;
+};
+
+static int
+wrong(struct stream *s, int rc)
+{
+	s->stopped = rc != 0;
+	return rc != 0 ? 1 : 0;
+}
+
+static int
+on_data(struct stream *s, struct json_object *o)
+{
+	static const char *const names[] = {"stdout", "stderr", "pty"};
+	const struct hr_cloud_command *q = s->p->q;
+	const char *text;
+
+	for (int i = 0; i < 3; i++) {
+		if (hr_json_at(o, names[i]) == NULL)
+			continue;
+		if (hr_field_text(WHO, "an event", o, names[i], &text, &s->err) != 0)
+			return wrong(s, -1);
+		hr_buf_reset(&s->bytes);
+		if (!hr_quote_unbase64(&s->bytes, text, strlen(text)))
+			return wrong(s, hr_error_set(&s->err, HR_ERROR_HTTP_PROTOCOL,
+					    WHO ": \"%s\" of an event is no base64", names[i]));
+		if (hr_buf_check(&s->bytes, NULL) != 0)
+			return wrong(s, hr_error_nomem(&s->err));
+		if (q->output != NULL && s->bytes.len > 0)
+			q->output(q->arg, i == 1 ? 2 : 1, s->bytes.p, s->bytes.len);
+	}
+	return 0;
+}
+
+static int
+signal_number(const char *text)
+{
+	static const struct {
+		const char *name;
+		int number;
+	} names[] = {{"hangup", 1}, {"interrupt", 2}, {"quit", 3}, {"illegal instruction", 4},
+	    {"aborted", 6}, {"bus error", 7}, {"floating point exception", 8}, {"killed", 9},
+	    {"segmentation fault", 11}, {"broken pipe", 13}, {"alarm clock", 14},
+	    {"terminated", 15}};
+
+	if (strncmp(text, "signal: ", 8) != 0)
+		return 0;
+	text += 8;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (strncmp(names[i].name, text, strlen(names[i].name)) == 0)
+			return names[i].number;
+	return strncmp(text, "signal ", 7) == 0 ? (int)strtol(text + 7, NULL, 10) : 0;
+}
+
+/* What is 0 or false is left out. */
+static int
+on_end(struct stream *s, struct json_object *o)
+{
+	int64_t code = 0;
+	const char *status;
+	int number;
+
+	if ((hr_json_at(o, "exitCode") != NULL &&
+		hr_field_int(WHO, "the end of a command", o, "exitCode", &code, &s->err) != 0) ||
+	    hr_field_maybe(WHO, "the end of a command", o, "status", &status, &s->err) != 0)
+		return wrong(s, -1);
+	number = !hr_json_true_at(o, "exited") && status != NULL ? signal_number(status) : 0;
+	s->ret->code = number > 0 ? 128 + number : (int)code;
+	s->ended = true;
+	return 0;
+}
+
+static int
+on_last(struct stream *s, struct json_object *o)
+{
+	struct json_object *e = hr_json_at(o, "error");
+	const char *code, *message;
+
+	if (e == NULL)
+		return 0;
+	if (hr_field_text(WHO, "an error", e, "code", &code, &s->err) != 0 ||
+	    hr_field_maybe(WHO, "an error", e, "message", &message, &s->err) != 0)
+		return wrong(s, -1);
+	(void)snprintf(s->code, sizeof(s->code), "%s", code);
+	(void)hr_error_set(&s->err, code_of(code), WHO ": %.60s%s%.300s", code,
+	    message != NULL ? ": " : "", message != NULL ? message : "");
+	return 0;
+}
+
+/* Events that are not known are left out: there will be more. */
+static int
+on_event(struct stream *s, struct json_object *o)
+{
+	struct json_object *event, *part;
+
+	if (hr_field_of(WHO, "a message", o, "event", json_type_object, &event, &s->err) != 0)
+		return wrong(s, -1);
+	if ((part = hr_json_at(event, "start")) != NULL) {
+		if (hr_field_int(WHO, "the event \"start\"", part, "pid", &s->p->pid, &s->err) != 0)
+			return wrong(s, -1);
+		s->begun = true;
+		s->stopped = s->p->leave;
+		return s->p->leave;
+	}
+	if ((part = hr_json_at(event, "data")) != NULL)
+		return on_data(s, part);
+	if ((part = hr_json_at(event, "end")) != NULL)
+		return on_end(s, part);
+	return 0;
+}
+
+static int
+on_frame(void *arg, unsigned flags, const char *p, size_t len)
+{
+	struct json_object *o = NULL;
+	struct hr_json_error why;
+	struct stream *s = arg;
+	int rc;
+
+	if (hr_json_decode(p, len, &o, &why) != 0 || !json_object_is_type(o, json_type_object))
+		rc = wrong(s, hr_error_set(&s->err, HR_ERROR_HTTP_PROTOCOL,
+				  WHO ": a frame of the stream is no JSON object"));
+	else
+		rc = (flags & HR_CONNECT_END) != 0 ? on_last(s, o) : on_event(s, o);
+	json_object_put(o);
+	return rc;
+}
+
+static int
+on_bytes(void *arg, const char *p, size_t len)
+{
+	struct stream *s = arg;
+
+	return hr_connect_feed(&s->frames, p, len, &s->broken) == 0 ? 0 : -1;
+}
+
+static struct json_object *
+start_body(const struct hr_e2b_process *p, struct hr_error *err)
+{
+	struct json_object *o = json_object_new_object();
+	struct json_object *process = hr_cloud_object(err, "cmd", "/bin/bash", NULL), *env = NULL;
+	struct json_object *args = json_object_new_array();
+	const char *const words[] = {"-l", "-c", p->q->line};
+	int rc = o != NULL && process != NULL && args != NULL ? 0 : hr_error_nomem(err);
+
+	for (size_t i = 0; rc == 0 && i < 3; i++)
+		if (json_object_array_add(args, json_object_new_string(words[i])) != 0)
+			rc = hr_error_nomem(err);
+	if (rc == 0)
+		rc = hr_cloud_put(process, "args", json_object_get(args), err);
+	if (rc == 0 && p->q->env != NULL && *p->q->env != NULL)
+		rc = (env = hr_cloud_env_object(p->q->env, err)) != NULL
+			 ? hr_cloud_put(process, "envs", env, err)
+			 : -1;
+	if (rc == 0 && p->q->cwd != NULL)
+		rc = hr_cloud_put(process, "cwd", json_object_new_string(p->q->cwd), err);
+	if (rc == 0)
+		rc = hr_cloud_put(o, "process", json_object_get(process), err);
+	/* without it the server leaves the input open, and what reads it waits for ever */
+	if (rc == 0)
+		rc = hr_cloud_put(o, "stdin", json_object_new_boolean(p->stdin_open), err);
+	json_object_put(args);
+	json_object_put(process);
+	if (rc == 0)
+		return o;
+	json_object_put(o);
+	return NULL;
+}
+
+/* One connection: until the end, or as far as it goes. 0; -1: *err, nothing was begun by it. */
+static int
+follow(
+    struct stream *s, const char *path, struct json_object *body, int timer, struct hr_error *err)
+{
+	unsigned ms = s->p->q->timeout_ms;
+	char user[200], limit[60];
+	const char *headers[6] = {"Connect-Protocol-Version: 1", "Keepalive-Ping-Interval: 50",
+	    "Connect-Content-Encoding: identity", NULL};
+	struct hr_api_call r = {.method = "POST",
+	    .path = path,
+	    .headers = headers,
+	    .type = "application/connect+json",
+	    .sink = on_bytes,
+	    .sink_arg = s,
+	    .timeout_s = SILENCE_S,
+	    .watch_fd = timer,
+	    .once = true};
+	struct hr_buf json, frame;
+	struct hr_api_answer a;
+	size_t n = 3;
+	int rc;
+
+	(void)snprintf(limit, sizeof(limit), "Connect-Timeout-Ms: %u", ms);
+	if (ms > 0)
+		headers[n++] = limit;
+	headers[n] = user_header(s->c, s->p->user, user);
+	hr_buf_init(&json, HR_CLOUD_REPLY_MAX);
+	hr_buf_init(&frame, HR_CLOUD_REPLY_MAX);
+	rc = hr_json_put(&json, body);
+	hr_connect_put(&frame, 0, hr_buf_str(&json), json.len);
+	r.bytes = hr_buf_str(&frame);
+	r.bytes_len = frame.len;
+	hr_connect_done(&s->frames);
+	hr_connect_init(&s->frames, on_frame, s);
+	if (rc != 0 || hr_buf_check(&frame, NULL) != 0) {
+		rc = hr_error_set(err, HR_ERROR_VALUE, "the command is no UTF-8, or too long");
+	} else {
+		rc = hr_api_do(&s->c->plane, &r, &a, err);
+		if (rc != 0)
+			(void)explain(s->c, &a, err);
+		/* what came until then counts */
+		if (rc != 0 && (s->begun || s->stopped || *s->code != '\0') && a.status < 300)
+			rc = 0;
+		hr_api_answer_done(&a);
+	}
+	hr_buf_done(&json);
+	hr_buf_done(&frame);
+	return rc;
+}
+
+/* Its stream ended before it: joined again by its number. What it printed meanwhile is lost. */
+static int
+join(struct stream *s, int timer, struct hr_error *err)
+{
+	struct json_object *body = selector(s->p->pid, err);
+	int rc = -1;
+
+	(void)snprintf(s->ret->note, sizeof(s->ret->note),
+	    "[The connection to the command was cut and joined again: what it printed meanwhile "
+	    "is missing.]");
+	if (body != NULL)
+		rc = follow(s, "/process.Process/Connect", body, timer, err);
+	json_object_put(body);
+	return rc;
+}
+
+static bool
+is_over(int timer)
+{
+	unsigned long long n;
+
+	return timer >= 0 && hr_fd_nonblock(timer, true, NULL) == 0 &&
+	       hr_fd_read(timer, (char *)&n, sizeof(n)) > 0;
+}
+
+/* How it went, once there is nothing more to come. */
+static int
+conclude(struct stream *s, bool over, struct hr_error *err)
+{
+	if (s->p->leave && s->begun)
+		return 0;
+	if (s->ended)
+		return 0;
+	if (s->begun && (over || strcmp(s->code, "deadline_exceeded") == 0)) {
+		s->ret->timed_out = true;
+		s->ret->code = -1;
+		/* of what the server did not end */
+		if (over)
+			(void)hr_e2b_signal(s->c, s->p->pid, "SIGNAL_SIGKILL", NULL);
+		return 0;
+	}
+	if (s->err.code != HR_ERROR_NONE) {
+		if (err != NULL)
+			*err = s->err;
+		return -1;
+	}
+	return hr_error_set(err, HR_ERROR_HTTP_PROTOCOL,
+	    WHO ": the stream of the command ended without the event \"end\"%s%s: how it ended is "
+		"not known",
+	    s->broken.msg[0] != '\0' ? ": " : "", s->broken.msg);
+}
+
+int
+hr_e2b_run(
+    struct hr_cloud *c, struct hr_e2b_process *p, struct hr_cloud_end *ret, struct hr_error *err)
+{
+	struct stream s = {.c = c, .p = p, .ret = ret};
+	struct json_object *body;
+	struct hr_error mine = {0};
+	int timer = -1, rc;
+	bool over;
+
+	*ret = (struct hr_cloud_end){.code = -1};
+	p->pid = -1;
+	if (p->q->timeout_ms > 0 && (timer = hr_cloud_timer(p->q->timeout_ms + GRACE_MS, err)) < 0)
+		return -1;
+	body = start_body(p, err);
+	if (body == NULL) {
+		hr_fd_close(&timer);
+		return -1;
+	}
+	hr_buf_init(&s.bytes, HR_CONNECT_FRAME_MAX);
+	rc = follow(&s, "/process.Process/Start", body, timer, &mine);
+	over = is_over(timer);
+	for (int i = 0; rc == 0 && s.begun && !s.ended && !s.stopped && *s.code == '\0' && !over &&
+			s.broken.code == HR_OK && i < JOINS;
+	     i++) {
+		rc = join(&s, timer, &mine);
+		over = is_over(timer);
+	}
+	if (rc == 0 || s.err.code != HR_ERROR_NONE || s.broken.code != HR_OK || (over && s.begun))
+		rc = conclude(&s, over, err);
+	else if (s.begun)
+		rc = hr_error_set(err, HR_ERROR_HTTP_PROTOCOL,
+		    WHO ": the stream of the command was cut without the event \"end\", and it "
+			"cannot be joined again (%.300s): how it ended is not known",
+		    mine.text);
+	else if (err != NULL)
+		*err = mine;
+	json_object_put(body);
+	hr_connect_done(&s.frames);
+	hr_buf_done(&s.bytes);
+	hr_fd_close(&timer);
+	return rc;
+}
+
+/* ---- files ---- */
+
+static const char *
+files_path(struct hr_cloud *c, struct hr_buf *b, const char *path)
+{
+	hr_buf_init(b, 65536);
+	hr_buf_adds(b, "/files");
+	if (path != NULL) {
+		hr_buf_adds(b, "?path=");
+		hr_http_escape(b, path);
+	}
+	if (names_users(c))
+		hr_buf_addf(b, "%susername=" USER, path != NULL ? "&" : "?");
+	return hr_buf_str(b);
+}
+
+int
+hr_e2b_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_error *err)
+{
+	struct hr_api_call r = {.method = "GET", .raw = true};
+	struct hr_api_answer a;
+	struct hr_buf url;
+	struct hr_error mine = {0};
+	int rc;
+
+	r.path = files_path(c, &url, path);
+	rc = hr_api_do(&c->plane, &r, &a, &mine);
+	if (rc == 0) {
+		hr_buf_add(b, hr_buf_str(&a.body), a.body.len);
+		rc = hr_buf_check(b, NULL) == 0 ? 0 : hr_error_nomem(&mine);
+	} else if (mine.code == HR_ERROR_NOT_FOUND) {
+		(void)hr_error_set(&mine, HR_ERROR_NOENT, "%s",
+		    hr_json_text_or(a.json, "message", "no such file"));
+	} else {
+		(void)explain(c, &a, &mine);
+	}
+	hr_api_answer_done(&a);
+	hr_buf_done(&url);
+	if (rc != 0 && err != NULL)
+		*err = mine;
+	return rc;
+}
+
+int
+hr_e2b_put_files(struct hr_cloud *c, const struct hr_cloud_part *files, size_t n,
+    struct json_object **ret, struct hr_error *err)
+{
+	struct hr_api_call r = {.method = "POST"};
+	struct hr_api_answer a = {0};
+	struct hr_buf url, body;
+	char type[100];
+	int rc;
+
+	hr_buf_init(&body, HR_CLOUD_FILE_MAX + (1u << 20));
+	r.path = files_path(c, &url, n == 1 ? files[0].filename : NULL);
+	rc = hr_cloud_form(&body, files, n, type, err);
+	r.type = type;
+	r.bytes = hr_buf_str(&body);
+	r.bytes_len = body.len;
+	if (rc == 0) {
+		rc = hr_api_do(&c->plane, &r, &a, err);
+		if (rc != 0)
+			(void)explain(c, &a, err);
+	}
+	if (rc == 0 && !json_object_is_type(a.json, json_type_array))
+		rc = hr_error_set(err, HR_ERROR_HTTP_PROTOCOL,
+		    WHO ": the answer to POST /files is no JSON array");
+	if (ret != NULL)
+		*ret = rc == 0 ? json_object_get(a.json) : NULL;
+	hr_api_answer_done(&a);
+	hr_buf_done(&body);
+	hr_buf_done(&url);
+	return rc;
+}

@@ -1,0 +1,269 @@
+/* The kind "e2b": sandboxes of E2B (doc/clouds.md, "E2B"). */
+#include "config.h"
+
+#include "host/e2b/e2b.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/common/error.h"
+#include "proto/json.h"
+
+#define LIFE_S 300 /* at first; what uses it makes it live on */
+
+static bool
+repeats(long status)
+{
+	return status == 429 || (status >= 502 && status <= 504);
+}
+
+static int
+e2b_open_api(struct hr_cloud *c, struct hr_error *err)
+{
+	static const struct hr_api_rule rule = {.attempts = 6,
+	    .first_ms = 100,
+	    .most_ms = 10000,
+	    .jitter_percent = 50,
+	    .after_max_s = 60,
+	    .should = "should-retry",
+	    .status = repeats};
+	const char *given = hr_cloud_env(c, "E2B_API_URL", NULL);
+	char *key = hr_cloud_key(c, "E2B_API_KEY", err), *url = NULL;
+	int rc = key != NULL ? 0 : -1;
+
+	if (rc == 0)
+		rc = given != NULL ? hr_cloud_set(&url, given, err)
+				   : hr_cloud_setf(&url, err, "https://api.%s",
+					 hr_cloud_env(c, "E2B_DOMAIN", "e2b.app"));
+	if (rc == 0)
+		rc = hr_api_init(&c->api, "E2B", &rule, url, err);
+	if (rc == 0)
+		rc = hr_api_header(&c->api, "X-API-Key", key, true, err);
+	c->old = hr_cloud_env(c, "E2B_OLD_ROUTES", NULL) != NULL;
+	free(url);
+	free(key);
+	return rc;
+}
+
+static int
+e2b_create(struct hr_cloud *c, bool *unsure, struct hr_error *err)
+{
+	struct json_object *labels = json_object_new_object();
+	struct hr_e2b_new q = {.template = c->image, .timeout_s = LIFE_S, .metadata = labels};
+	int rc = labels != NULL ? hr_cloud_labels(c, labels, err) : hr_error_nomem(err);
+
+	*unsure = false;
+	if (q.template == NULL)
+		q.template = hr_cloud_env(c, "E2B_TEMPLATE", "base");
+	if (rc == 0)
+		rc = hr_e2b_create(c, &q, unsure, err);
+	json_object_put(labels);
+	return rc;
+}
+
+/* It runs when it is answered; one that was found by its label tells no token. */
+static int
+e2b_wait(struct hr_cloud *c, struct hr_error *err)
+{
+	return c->plane.rest != NULL ? 0 : hr_e2b_connect(c, c->id, LIFE_S, err);
+}
+
+static int
+e2b_look(struct hr_cloud *c, struct hr_error *err)
+{
+	struct json_object *o = NULL;
+	const char *state;
+	int rc = hr_e2b_info(c, c->id, &o, err);
+
+	if (rc == 0 && o == NULL)
+		(void)snprintf(c->state, sizeof(c->state), "gone");
+	else if (rc == 0 &&
+		 (rc = hr_field_text("E2B", "the sandbox", o, "state", &state, err)) == 0)
+		(void)snprintf(c->state, sizeof(c->state), "%s", state);
+	json_object_put(o);
+	if (rc == 0 && c->plane.rest == NULL)
+		rc = hr_e2b_plane(c, err);
+	return rc;
+}
+
+static int
+e2b_list(
+    struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_error *err)
+{
+	char next[512] = "";
+	int rc = 0;
+
+	do {
+		struct json_object *list = NULL;
+
+		rc =
+		    hr_e2b_list(c, run != NULL ? "handrail_run" : NULL, run, 100, next, &list, err);
+		for (size_t i = 0; rc == 0 && i < hr_json_count(list); i++) {
+			struct json_object *o = hr_json_entry(list, i);
+			struct hr_cloud_found f =
+			    hr_cloud_found_in(NULL, hr_json_at(o, "metadata"));
+			bool ours = f.run != NULL && (run == NULL || strcmp(run, f.run) == 0);
+
+			if (!ours)
+				continue;
+			rc = hr_field_text(
+			    "E2B", "a sandbox of the list", o, "sandboxID", &f.id, err);
+			f.state = hr_json_text_or(o, "state", "running");
+			if (rc == 0)
+				rc = fn(arg, &f);
+			if (rc < 0)
+				(void)hr_error_nomem(err);
+		}
+		json_object_put(list);
+	} while (rc == 0 && *next != '\0');
+	return rc < 0 ? -1 : 0;
+}
+
+static int
+e2b_end(struct hr_cloud *c, const char *id, struct hr_error *err)
+{
+	return hr_e2b_kill(c, id, err) < 0 ? -1 : 0;
+}
+
+static int
+e2b_pause(struct hr_cloud *c, struct hr_error *err)
+{
+	return hr_e2b_pause(c, c->id, err) < 0 ? -1 : 0;
+}
+
+static int
+e2b_resume(struct hr_cloud *c, struct hr_error *err)
+{
+	return hr_e2b_connect(c, c->id, LIFE_S, err);
+}
+
+static int
+e2b_keep(struct hr_cloud *c, unsigned seconds, struct hr_error *err)
+{
+	struct hr_error mine = {0};
+
+	if (hr_e2b_timeout(c, c->id, seconds, &mine) == 0)
+		return 0;
+	if (mine.code == HR_ERROR_NOT_FOUND)
+		(void)hr_error_set(&mine, HR_ERROR_DISCONNECTED,
+		    "E2B: the sandbox %s is gone or paused: \"handrail resume\" lets a paused one "
+		    "go on",
+		    c->id);
+	if (err != NULL)
+		*err = mine;
+	return -1;
+}
+
+static double
+last(struct json_object *list, const char *name)
+{
+	return hr_json_number_at(hr_json_entry(list, hr_json_count(list) - 1), name);
+}
+
+static int
+e2b_stats(struct hr_cloud *c, char **ret_json, struct hr_error *err)
+{
+	struct json_object *list = NULL;
+	struct hr_buf b;
+	double used, all;
+
+	if (hr_e2b_metrics(c, c->id, &list, err) != 0)
+		return -1;
+	if (hr_json_count(list) == 0) {
+		json_object_put(list);
+		return hr_error_set(err, HR_ERROR_NOT_READY, "E2B has no figures of it yet");
+	}
+	used = last(list, "memUsed");
+	all = last(list, "memTotal");
+	hr_buf_init(&b, 4096);
+	hr_buf_addf(&b,
+	    "{\"cpu_percent\":%.1f,\"mem_bytes\":%.0f,\"mem_limit_bytes\":%.0f,\"mem_percent\":%."
+	    "1f}",
+	    last(list, "cpuUsedPct"), used, all, all > 0 ? used / all * 100 : 0);
+	json_object_put(list);
+	*ret_json = hr_buf_take(&b);
+	hr_buf_done(&b);
+	return *ret_json != NULL ? 0 : hr_error_nomem(err);
+}
+
+static int
+e2b_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end *ret,
+    struct hr_error *err)
+{
+	struct hr_e2b_process p = {.q = q};
+
+	return hr_e2b_run(c, &p, ret, err);
+}
+
+static int
+e2b_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr_error *err)
+{
+	const struct hr_cloud_part part = {.name = "file",
+	    .filename = path,
+	    .type = "application/octet-stream",
+	    .p = p,
+	    .len = len};
+
+	return hr_e2b_put_files(c, &part, 1, NULL, err);
+}
+
+static int
+e2b_launch(struct hr_cloud *c, const char *line, struct hr_error *err)
+{
+	const struct hr_cloud_command q = {.line = line};
+	struct hr_e2b_process p = {.q = &q, .user = "root", .leave = true};
+	struct hr_cloud_end end;
+
+	return hr_e2b_run(c, &p, &end, err);
+}
+
+static int
+e2b_publish(struct hr_cloud *c, int port, struct hr_error *err)
+{
+	char *url = hr_e2b_url(c, port, err);
+
+	if (url == NULL)
+		return -1;
+	free(c->url);
+	c->url = url;
+	return 0;
+}
+
+static const char *const lacks[] = {
+    "E2B: without an image that has handrail in it (sandbox.runtime_container_image: a template's "
+    "name) each command has a shell of its own: no directory, variable or program in it lasts, and "
+    "there is no input for a running one; no MCP servers, browser, editor or live view; a "
+    "command's output is lost while its connection is. Cells of Python need a template with E2B's "
+    "code interpreter.",
+    NULL};
+
+static const struct hr_cloud_ops ops = {
+    .name = "e2b",
+    .title = "E2B",
+    .lacks = lacks,
+    .open = e2b_open_api,
+    .create = e2b_create,
+    .wait = e2b_wait,
+    .look = e2b_look,
+    .list = e2b_list,
+    .end = e2b_end,
+    .pause = e2b_pause,
+    .resume = e2b_resume,
+    .stats = e2b_stats,
+    .keep = e2b_keep,
+    .exec = e2b_exec,
+    .get = hr_e2b_get,
+    .put = e2b_put,
+    .code = hr_e2b_code,
+    .launch = e2b_launch,
+    .publish = e2b_publish,
+};
+
+static int
+e2b_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *err)
+{
+	return hr_cloud_open(&ops, h, ret_self, err);
+}
+
+HR_CLOUD_KIND(hr_e2b_entry, "e2b", e2b_open)

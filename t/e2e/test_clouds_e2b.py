@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""The kind e2b against a stand-in that runs its commands: its life, its actions, its faults, and what it costs."""
+
+import json
+import os
+import signal
+import stat
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process, standin  # noqa: E402
+from lib.host import PATIENCE, Host  # noqa: E402
+from lib.tap import Tap, equal  # noqa: E402
+
+KEY = "key-of-the-test"
+
+
+class CloudHost(Host):
+    """A user with an account at a stand-in."""
+
+    provider, kind = standin.E2B, "e2b"
+
+    def __init__(self, **env):
+        super().__init__(RUNTIME=self.kind, **env)
+        self.work = self.path("work")
+        self.at = self.provider(self.path("tmp"))
+        self.at.key = KEY
+        self.env.update(self.account(), WORKSPACE_MOUNT_PATH_IN_SANDBOX=self.work)
+
+    def account(self):
+        return {"E2B_API_KEY": KEY, "E2B_API_URL": self.at.url, "E2B_SANDBOX_URL": self.at.url}
+
+    def __exit__(self, *unused):
+        super().__exit__(*unused)
+        self.at.__exit__()
+
+    def boxes(self):
+        return sorted(self.at.boxes)
+
+    def obs(self, *argv):
+        return json.loads(self.ok(*argv))
+
+
+def life():
+    with CloudHost() as h:
+        said = h("up")
+        equal(said.returncode, 0, said.stderr)
+        equal("each command has a shell of its own" in said.stderr, True, "what is lost is said: " + said.stderr)
+        equal(h.boxes(), ["box1"])
+        equal(h.at.boxes["box1"]["metadata"]["handrail_sid"], "default", "its label")
+        equal(stat.S_IMODE(os.stat(h.path("state", "default.json")).st_mode), 0o600, "the record is the user's alone")
+        h.ok("up", "-q")
+        equal(h.boxes(), ["box1"], "it is found again")
+        equal(json.loads(h.ok("ps", "--json"))[0]["state"], "running")
+        h.ok("pause")
+        equal(json.loads(h.ok("ps", "--json"))[0]["state"], "paused")
+        equal("gone or paused" in h("run", "true").stdout + h("run", "true").stderr, True, "paused")
+        h.ok("resume")
+        equal(h.ok("run", "echo again"), "again\n")
+        equal(json.loads(h.ok("top", "--json"))["mem_bytes"], 256)
+        h.ok("down")
+        equal(h.boxes(), [], "it is ended")
+        equal(os.listdir(h.path("state")), [], "and nothing is recorded")
+        h.fails(3, "E2B has no sandbox \"default\"", "down")
+
+
+def actions():
+    with CloudHost() as h:
+        h.ok("up", "-q", "-e", "GIVEN=a 'b'")
+        for command, status in (("true", 0), ("exit 42", 42), ("nosuchcommand", 127), ("kill -9 $$", 137)):
+            equal(h("run", command).returncode, status, command)
+        done = h("run", "echo out; echo err >&2; pwd; echo $GIVEN")
+        equal(sorted(done.stdout.splitlines()), sorted(["out", "err", h.work, "a 'b'"]), "streams, place, variable")
+        h.ok("write", "sub/f.txt", input="one\ntwo\n")
+        equal(h.ok("read", "sub/f.txt"), "one\ntwo\n")
+        equal(h.ok("run", "cat sub/f.txt"), "one\ntwo\n", "where commands see it")
+        o = h.obs("edit", "--json", h.work + "/sub/f.txt", "two", "2")
+        equal("tmp/handrail-mirror" in json.dumps(o), False, o["content"])
+        equal(h.work + "/sub/f.txt" in o["content"], True, o["content"])
+        equal(h.ok("read", "sub/f.txt"), "one\n2\n", "edited")
+        equal(h("read", "nothing.txt").returncode != 0, True, "a file that is not there")
+        with open(h.path("cwd", "a program"), "w") as f:
+            f.write("#!/bin/sh\necho ran\n")
+        os.chmod(h.path("cwd", "a program"), 0o755)
+        h.ok("put", "a program", h.work + "/")
+        equal(h.ok("run", "'./a program'"), "ran\n", "what is executable stays so")
+        equal(h.ok("ls").split("\n")[:2], ["a program", "sub/"])
+        h.ok("get", "sub", h.path("cwd", "back"))
+        found = [os.path.join(d, f) for d, _, fs in os.walk(h.path("cwd", "back")) for f in fs]
+        equal([open(f).read() for f in found], ["one\n2\n"], "copied back")
+        equal(os.listdir(h.path("tmp")), [n for n in os.listdir(h.path("tmp")) if not n.startswith("handrail-")],
+              "no copies are left on this machine")
+
+
+def time_limits():
+    with CloudHost() as h:
+        h.ok("up", "-q")
+        done = h("run", "-t", "1", "echo begun; sleep 1000 & echo $! >%s/pid; wait" % h.path("tmp"))
+        equal("timed out after 1.0 seconds" in done.stdout + done.stderr or done.returncode != 0, True, done.stdout)
+        with open(h.path("tmp", "pid")) as f:
+            equal(process.wait_gone(int(f.read()), PATIENCE), True, "what it started is ended with it")
+        equal(max(b["timeout"] for b in h.at.boxes.values()) >= 300, True, "it lives on while it is used")
+
+
+def limits_and_faults():
+    with CloudHost() as h:
+        h.at.fault("POST", "^/v2/sandboxes$", status=429, headers={"Retry-After": "1"})
+        h.at.fault("GET", "^/sandboxes/", times=2, status=503)
+        h.ok("up", "-q")
+        equal((h.boxes(), h.at.count("POST", "/v2/sandboxes")), (["box1"], 2), "429 is waited for")
+        equal(h.ok("run", "echo x"), "x\n", "503s are asked again")
+        # a command that got no answer is not sent again
+        h.at.fault("POST", "Process/Start", after=False)
+        before = h.at.count("POST", "/process.Process/Start")
+        done = h("run", "echo never")
+        equal(h.at.count("POST", "/process.Process/Start") - before, 1, "sent once: " + done.stderr)
+        equal(done.returncode != 0, True)
+        # cut after the second event: joined, and told
+        h.at.fault("POST", "Process/Start", cut=2)
+        done = h("run", "echo one; read -t 1 < <(sleep 5); echo two; exit 5")
+        equal((done.returncode, "one" in done.stdout, "cut and joined" in done.stdout), (5, True, True), done.stdout)
+        # an expired key is told by its name, not by its text
+        h.env["E2B_API_KEY"] = "another-key-xyz"
+        done = h("ps", "--all")
+        equal((done.returncode, "401" in done.stderr, "another-key-xyz" in done.stderr + done.stdout),
+              (1, True, False), done.stderr)
+        h.env["E2B_API_KEY"] = KEY
+
+
+def lost_answers():
+    """It was made, and the answer got lost: found by its label, not made again."""
+    with CloudHost() as h:
+        h.at.fault("POST", "^/v2/sandboxes$", after=True)
+        done = h("up")
+        equal((done.returncode, h.boxes()), (0, ["box1"]), done.stderr)
+        equal("found by its label" in done.stderr, True, done.stderr)
+        equal(h.at.count("POST", "/v2/sandboxes"), 1)
+        equal(h.ok("run", "echo x"), "x\n")
+        h.ok("down")
+        equal(h.boxes(), [])
+        # and where it cannot be ended at once its record stays
+        h.at.fault("POST", "Process/Start", times=9, status=400)
+        h.at.fault("DELETE", "^/sandboxes/", times=1, status=500)
+        done = h("up")
+        equal((done.returncode, len(h.boxes()), "handrail down" in done.stderr), (1, 1, True), done.stderr)
+        h.at.faults.clear()
+        h.ok("down")
+        equal((h.boxes(), os.listdir(h.path("state"))), ([], []), "the record led to it")
+        # of a record that cannot be asked about no second one is made
+        h.ok("up", "-q")
+        h.at.fault("GET", "^/sandboxes/", times=99, status=500)
+        h.fails(1, "no other one is made", "up")
+        equal(len(h.boxes()), 1)
+
+
+def killed_makers():
+    """kill -9 while it is made: the next command says so, and ends it."""
+    with CloudHost() as h:
+        gate = os.path.join(h.top, "gate")
+        os.mkfifo(gate)
+        make, held = h.at.create, []
+
+        def slow(q):
+            answer = make(q)
+            with open(gate, "w") as f:
+                f.write("made\n")
+            held.append(q)
+            return answer
+
+        h.at.create = slow
+        p = h.popen("up", "-q")
+        with open(gate) as f:
+            f.read()
+        p.send_signal(signal.SIGKILL)
+        p.communicate()
+        h.at.create = make
+        equal(len(h.boxes()), 1, "it was made")
+        equal(json.loads(h.ok("ps", "--json"))[0]["sid"], "default", "and is named")
+        done = h("up")
+        equal((done.returncode, len(h.boxes())), (0, 1), done.stderr)
+        equal("whose making was interrupted" in done.stderr, True, done.stderr)
+
+
+def strays():
+    with CloudHost() as h:
+        h.ok("up", "-q", "-n", "one")
+        h.ok("up", "-q", "-n", "two")
+        h.at.create({"templateID": "x", "metadata": {}})
+        others = {"handrail_sid": "three", "handrail_run": "r", "handrail_owner": "o"}
+        h.at.create({"templateID": "x", "metadata": others})
+        os.unlink(h.path("state", "two.json"))
+        listed = {s["sid"]: s for s in json.loads(h.ok("ps", "-r", "e2b", "--all", "--json"))}
+        equal(sorted(listed), ["one", "three", "two"])
+        equal((listed["two"]["stray"], listed["two"]["ours"], listed["three"]["ours"]), (True, True, False))
+        equal("not recorded here: box2" in h.ok("ps", "--all"), True)
+        h.ok("down", "--all", "-r", "e2b")
+        equal(h.boxes(), ["box3", "box4"], "what others made stays")
+
+
+def older_routes():
+    with CloudHost() as h:
+        h.at.old = True
+        h.ok("up", "-q")
+        equal([s for s in h.at.seen if s.endswith("sandboxes") and s.startswith("POST")],
+              ["POST /v2/sandboxes", "POST /sandboxes"])
+        equal(h.ok("run", "echo x"), "x\n")
+        h.ok("pause")
+        h.ok("resume")
+        equal(h.ok("run", "echo y"), "y\n")
+
+
+def secrets():
+    """The key is in no file but the one that holds it, and in no error."""
+    with CloudHost() as h:
+        del h.env["E2B_API_KEY"]
+        h.fails(1, "E2B_API_KEY environment variable is required for E2B runtime", "up")
+        with open(h.path("key"), "w") as f:
+            f.write(KEY + "\n")
+        h.env["E2B_API_KEY_FILE"] = h.path("key")
+        h.ok("up", "-q")
+        equal(KEY in open(h.path("state", "default.json")).read(), False, "not in the record")
+        h.at.key = "other"
+        done = h("ps", "--all")
+        equal((done.returncode, KEY in done.stderr + done.stdout), (1, False), done.stderr)
+        h.at.key = KEY
+        equal("secret-of-envd" in h.ok("ps", "--json"), False)
+
+
+def main():
+    process.become_subreaper()
+    tap = Tap()
+    for test in (life, actions, time_limits, limits_and_faults, lost_answers, killed_makers, strays, older_routes,
+                 secrets):
+        tap.run(test.__name__.replace("_", " "), test)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
