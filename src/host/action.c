@@ -15,25 +15,11 @@
 #include "host/common/error.h"
 #include "host/tasks.h"
 #include "host/tokens.h"
+#include "proto/evclass.h"
 #include "proto/json.h"
 
 #define ACTION_MAX (64u << 20)
 #define FILE_TIMEOUT_S 120
-
-static const char *const runnable[] = {
-    "run", "run_ipython", "read", "write", "edit", "browse", "browse_interactive", "call_tool_mcp"};
-static const char *const known[] = {"null", "think", "finish", "reject", "delegate", "recall",
-    "change_agent_state", "message", "system", "condensation", "condensation_request",
-    "task_tracking", "loop_recovery"};
-
-static bool
-among(const char *const *list, size_t n, const char *word)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(list[i], word) == 0)
-			return true;
-	return false;
-}
 
 static struct json_object *
 new_observation(const char *type, const char *content, struct hr_error *err)
@@ -71,17 +57,18 @@ decide(struct hr_sandbox *s, struct json_object *a, const char *type, struct jso
     struct hr_error *err)
 {
 	const char *state = hr_json_text_at(hr_json_at(a, "args"), "confirmation_state");
+	const struct hr_event_class *class = hr_action_class(type, strlen(type));
 	char text[200];
 
 	if (strcmp(type, "think") == 0) {
 		*ret = new_observation("think", "Your thought has been logged.", err);
 	} else if (strcmp(type, "task_tracking") == 0) {
 		*ret = hr_tasks_act(s, hr_json_at(a, "args"), err);
-	} else if (among(known, sizeof(known) / sizeof(*known), type)) {
+	} else if (class != NULL && !class->runnable) {
 		*ret = new_observation("null", "", err);
 	} else if (state != NULL && strcmp(state, "awaiting_confirmation") == 0) {
 		*ret = new_observation("null", "", err);
-	} else if (!among(runnable, sizeof(runnable) / sizeof(*runnable), type)) {
+	} else if (class == NULL) {
 		(void)snprintf(text, sizeof(text), "Action %.100s does not exist.", type);
 		*ret = new_observation("error", text, err);
 	} else if (!has_operation(s)) {

@@ -107,6 +107,11 @@ struct hr_sandbox_ops {
 	 * "; NULL: that shows none. */
 	const char *log_prefix;
 	const struct hr_backend_option *options; /* ends with a key of NULL; NULL: none */
+	/* Which settings of [sandbox.limits] and [sandbox.security] it does, as "sandbox.limits."
+	 * for all of them; ends with NULL; NULL: none. Whoever sets another is told: with a limit
+	 * that does not hold a sandbox is made, with a promise of security that does not it is not.
+	 */
+	const char *const *heeds;
 
 	int (*open)(const struct hr_backend_host *h, void **ret_self, struct hr_error *err);
 	void (*free)(void *self);

@@ -237,6 +237,8 @@ hr_sandbox_open(const struct hr_config *c, const struct hr_sandbox_options *o, s
 	s->ops = hr_backend_find(name != NULL ? name : HR_KIND_DEFAULT, named, s->host.environ,
 	    &s->module, s->log, s->log_arg, err);
 	if (s->ops == NULL || hr_config_own(s->config, s->ops->name, s->ops->options, err) != 0 ||
+	    (!s->attach && hr_config_heeded(s->config, s->ops->name, s->ops->heeds, s->log,
+			       s->log_arg, err) != 0) ||
 	    hr_sandbox_check_env(s, err) != 0 || s->ops->open(&s->host, &s->self, err) != 0)
 		goto fail;
 	hr_record_done(&recorded);

@@ -14,33 +14,35 @@
 #define STR(n, v) {n, HR_ARG_STR, 0, v}
 #define LIST(n) {n, HR_ARG_LIST, 0, NULL}
 #define DICT(n) {n, HR_ARG_DICT, 0, NULL}
-#define ARGS_NONE (const struct hr_arg_spec[]){{NULL, HR_ARG_END, 0, NULL}}
-#define ARGS(...) (const struct hr_arg_spec[]){__VA_ARGS__, {NULL, HR_ARG_END, 0, NULL}}
+#define ARGS_NONE (const struct hr_arg_spec[]){{NULL, HR_ARG_END, 0, NULL}}, false
+#define SPECS(...) (const struct hr_arg_spec[]){__VA_ARGS__, {NULL, HR_ARG_END, 0, NULL}}
+#define ARGS(...) SPECS(__VA_ARGS__), false
+#define RUNS(...) SPECS(__VA_ARGS__), true /* of what a sandbox does */
 /* clang-format on */
 
 const struct hr_event_class hr_action_classes[] = {
     {"null", "NULL", "NullAction", false, ARGS_NONE},
     {"run", "RUN", "CmdRunAction", false,
-	ARGS(REQ("command"), NO("is_input"), STR("thought", ""), NO("blocking"), NO("is_static"),
+	RUNS(REQ("command"), NO("is_input"), STR("thought", ""), NO("blocking"), NO("is_static"),
 	    NIL("cwd"), NO("hidden"), STR("confirmation_state", "confirmed"),
 	    INT("security_risk", -1))},
     {"run_ipython", "RUN_IPYTHON", "IPythonRunCellAction", false,
-	ARGS(REQ("code"), STR("thought", ""), YES("include_extra"),
+	RUNS(REQ("code"), STR("thought", ""), YES("include_extra"),
 	    STR("confirmation_state", "confirmed"), INT("security_risk", -1),
 	    STR("kernel_init_code", ""))},
     {"browse", "BROWSE", "BrowseURLAction", false,
-	ARGS(REQ("url"), STR("thought", ""), INT("security_risk", -1), NO("return_axtree"))},
+	RUNS(REQ("url"), STR("thought", ""), INT("security_risk", -1), NO("return_axtree"))},
     {"browse_interactive", "BROWSE_INTERACTIVE", "BrowseInteractiveAction", false,
-	ARGS(REQ("browser_actions"), STR("thought", ""), STR("browsergym_send_msg_to_user", ""),
+	RUNS(REQ("browser_actions"), STR("thought", ""), STR("browsergym_send_msg_to_user", ""),
 	    INT("security_risk", -1), NO("return_axtree"))},
     {"read", "READ", "FileReadAction", false,
-	ARGS(REQ("path"), INT("start", 0), INT("end", -1), STR("thought", ""),
+	RUNS(REQ("path"), INT("start", 0), INT("end", -1), STR("thought", ""),
 	    INT("security_risk", -1), STR("impl_source", "default"), NIL("view_range"))},
     {"write", "WRITE", "FileWriteAction", false,
-	ARGS(REQ("path"), REQ("content"), INT("start", 0), INT("end", -1), STR("thought", ""),
+	RUNS(REQ("path"), REQ("content"), INT("start", 0), INT("end", -1), STR("thought", ""),
 	    INT("security_risk", -1))},
     {"edit", "EDIT", "FileEditAction", false,
-	ARGS(REQ("path"), STR("command", ""), NIL("file_text"), NIL("old_str"), NIL("new_str"),
+	RUNS(REQ("path"), STR("command", ""), NIL("file_text"), NIL("old_str"), NIL("new_str"),
 	    NIL("insert_line"), STR("content", ""), INT("start", 1), INT("end", -1),
 	    STR("thought", ""), INT("security_risk", -1), STR("impl_source", "oh_aci"))},
     {"think", "THINK", "AgentThinkAction", false, ARGS(STR("thought", ""))},
@@ -63,7 +65,7 @@ const struct hr_event_class hr_action_classes[] = {
 	    NIL("forgotten_events_end_id"), NIL("summary"), NIL("summary_offset"))},
     {"condensation_request", "CONDENSATION_REQUEST", "CondensationRequestAction", false, ARGS_NONE},
     {"call_tool_mcp", "MCP", "MCPAction", false,
-	ARGS(REQ("name"), DICT("arguments"), STR("thought", ""), INT("security_risk", -1))},
+	RUNS(REQ("name"), DICT("arguments"), STR("thought", ""), INT("security_risk", -1))},
     {"task_tracking", "TASK_TRACKING", "TaskTrackingAction", false,
 	ARGS(STR("command", "view"), LIST("task_list"), STR("thought", ""))},
     {"loop_recovery", "LOOP_RECOVERY", "LoopRecoveryAction", false, ARGS(INT("option", 1))},

@@ -31,6 +31,7 @@ struct hr_event_class {
 	const char *cls;    /* "CmdRunAction" */
 	bool open;          /* takes unknown arguments and ignores them */
 	const struct hr_arg_spec *args;
+	bool runnable; /* a sandbox does it; other actions are the client's own */
 };
 
 extern const struct hr_event_class hr_action_classes[];

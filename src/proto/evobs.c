@@ -55,7 +55,8 @@ check_recall(struct json_object *extras, struct hr_buf *why)
 	static const struct hr_arg_spec args[] = {{"name", HR_ARG_REQUIRED, 0, NULL},
 	    {"trigger", HR_ARG_REQUIRED, 0, NULL}, {"content", HR_ARG_REQUIRED, 0, NULL},
 	    {NULL, HR_ARG_END, 0, NULL}};
-	static const struct hr_event_class knowledge = {"", "", "MicroagentKnowledge", false, args};
+	static const struct hr_event_class knowledge = {
+	    .type = "", .member = "", .cls = "MicroagentKnowledge", .args = args};
 	struct json_object *v, *item;
 	size_t i;
 

@@ -589,6 +589,23 @@ def settings_of_a_kind():
         equal("example." in h.ok("up", "--help"), False, "without a kind")
 
 
+def limits_that_do_not_hold():
+    """Nobody believes that a limit or a promise of security holds which the kind does not heed."""
+    with Host() as h:
+        for kind in ("cli", "local"):
+            said = h("up", "-n", kind, "-r", kind, "-s", "sandbox.limits.mem_limit=1g", "-s",
+                     "sandbox.limits.profile=none")
+            equal((said.returncode, "sandbox.limits.mem_limit is set, and has no effect" in said.stderr,
+                   "limits.profile" in said.stderr), (0, True, False), said.stderr)
+            h.fails(1, "sandbox.security.readonly_root_fs is set", "up", "-n", kind + "2", "-r", kind, "-s",
+                    "sandbox.security.readonly_root_fs=true")
+            equal(os.path.exists(h.path("state", kind + "2.json")), False, "nothing was made")
+            equal("has no effect" in h("run", "-n", kind, "-s", "sandbox.limits.mem_limit=1g", "true").stderr,
+                  False, "of one that is there")
+        said = h("up", "-n", "m", "-r", "local", "-s", "sandbox.limits.max_memory_gb=1")
+        equal((said.returncode, "no effect" in said.stderr), (0, False), said.stderr)
+
+
 def main():
     process.become_subreaper()
     tap = Tap()
@@ -597,7 +614,7 @@ def main():
                  start_that_is_killed, recorded_before_it_runs, own_workspace, files,
                  repository, logs, log_stream, addresses, resources, terminal, wrong_usage, help_and_completion,
                  settings, mcp_servers, decisions_without_a_server, loadable_backend, kind_of_ones_own,
-                 settings_of_a_kind):
+                 settings_of_a_kind, limits_that_do_not_hold):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

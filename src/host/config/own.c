@@ -1,9 +1,11 @@
-/* Settings that only a kind of sandbox has: its table names them, so that they are known when it is
- * known. What was said of them before waits in the configuration. */
+/* Settings and the kind of sandbox that they are for: those that only it has, which its table
+ * names, so that they are known when it is known; what was said of them before waits in the
+ * configuration. And those that it does not heed. */
 #include "config.h"
 
 #include "host/config/settings.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,4 +141,56 @@ hr_config_own(struct hr_config *c, const char *section, const struct hr_backend_
 		       from_caller(c, section, err) != 0
 		   ? -1
 		   : 0;
+}
+
+/* ---- what a kind does not heed ---- */
+
+static bool
+is_heeded(const char *const *heeds, const char *key)
+{
+	for (; heeds != NULL && *heeds != NULL; heeds++)
+		if (strncmp(key, *heeds, strlen(*heeds)) == 0)
+			return true;
+	return false;
+}
+
+static bool
+is_default(const struct hr_config *c, const struct hr_key *k, const char *key)
+{
+	struct json_object *v = hr_config_value(c, key);
+	struct json_object *fallback = k->fallback != NULL ? json_tokener_parse(k->fallback) : NULL;
+	bool same = v == NULL || json_object_equal(v, fallback) != 0;
+
+	json_object_put(fallback);
+	return same;
+}
+
+int
+hr_config_heeded(const struct hr_config *c, const char *kind, const char *const *heeds,
+    hr_warn_fn *warn, void *arg, struct hr_error *err)
+{
+	char key[HR_VARIABLE_MAX], text[300];
+
+	for (size_t i = 0; i < hr_keys_all_n; i++) {
+		const struct hr_key *k = &hr_keys_all[i];
+		bool security = strcmp(k->section, "sandbox.security") == 0;
+
+		if (!security && strcmp(k->section, "sandbox.limits") != 0)
+			continue;
+		(void)snprintf(key, sizeof(key), "%s.%s", k->section, k->name);
+		if (is_heeded(heeds, key) || is_default(c, k, key))
+			continue;
+		if (security)
+			return hr_error_set(err, HR_ERROR_VALUE,
+			    "%s is set, and a sandbox of the kind \"%s\" would not heed it: take "
+			    "the "
+			    "setting away, or use another kind, such as docker",
+			    key, kind);
+		(void)snprintf(text, sizeof(text),
+		    "%s is set, and has no effect: the kind \"%s\" does not have this limit", key,
+		    kind);
+		if (warn != NULL)
+			warn(arg, text);
+	}
+	return 0;
 }

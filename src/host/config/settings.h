@@ -45,6 +45,11 @@ hr_config_warn(struct hr_config *c, const char *fmt, ...) __attribute__((format(
 int hr_config_own(struct hr_config *c, const char *section, const struct hr_backend_option *options,
     struct hr_error *err);
 
+/* Is everything heeded that was set of limits and security? Otherwise warn is told of a limit, and
+ * -1 of a promise of security. heeds: as in struct hr_sandbox_ops. */
+int hr_config_heeded(const struct hr_config *c, const char *kind, const char *const *heeds,
+    hr_warn_fn *warn, void *arg, struct hr_error *err);
+
 /* The name of a key's variable. */
 #define HR_VARIABLE_MAX 96
 void hr_config_variable(const struct hr_key *k, char name[HR_VARIABLE_MAX]);

@@ -515,9 +515,12 @@ docker_exec(void *self, const char *const *argv, int *ret_status, struct hr_erro
 	return rc;
 }
 
+static const char *const heeds[] = {"sandbox.limits.", "sandbox.security.", NULL};
+
 const struct hr_sandbox_ops hr_backend_docker = {
     .abi = HR_BACKEND_ABI,
     .name = "docker",
+    .heeds = heeds,
     .log_prefix = "[inside container] ",
     .open = docker_open,
     .free = docker_free,

@@ -280,10 +280,13 @@ out:
 	return rc;
 }
 
+static const char *const heeds[] = {"sandbox.limits.max_memory_gb", NULL};
+
 const struct hr_sandbox_ops hr_backend_local = {
     .abi = HR_BACKEND_ABI,
     .name = "local",
     .flags = HR_KIND_HERE,
+    .heeds = heeds,
     .open = local_open,
     .free = local_free,
     .connect = local_connect,

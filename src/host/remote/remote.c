@@ -408,10 +408,14 @@ remote_build(void *self, const struct hr_build_options *o, char **ret_name, stru
 	return *ret_name != NULL ? 0 : -1;
 }
 
+static const char *const heeds[] = {
+    "sandbox.security.run_as_user", "sandbox.security.run_as_group", NULL};
+
 const struct hr_sandbox_ops hr_backend_remote = {
     .abi = HR_BACKEND_ABI,
     .name = "remote",
     .flags = HR_KIND_FINDS,
+    .heeds = heeds,
     .open = remote_open,
     .free = remote_free,
     .connect = remote_connect,
