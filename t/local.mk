@@ -1,10 +1,10 @@
 
 # base
 check_PROGRAMS += %D%/unit/test_fd %D%/unit/test_log %D%/unit/test_loop %D%/unit/test_path \
-	%D%/unit/test_percent %D%/unit/test_scrap %D%/unit/test_spawn %D%/unit/test_trust \
+	%D%/unit/test_percent %D%/unit/test_tempfiles %D%/unit/test_spawn %D%/unit/test_trust \
 	%D%/unit/test_words
 TESTS += %D%/unit/test_fd %D%/unit/test_log %D%/unit/test_loop %D%/unit/test_path \
-	%D%/unit/test_percent %D%/unit/test_scrap %D%/unit/test_spawn %D%/unit/test_trust \
+	%D%/unit/test_percent %D%/unit/test_tempfiles %D%/unit/test_spawn %D%/unit/test_trust \
 	%D%/unit/test_words
 t_unit_test_fd_SOURCES = %D%/unit/test_fd.c
 t_unit_test_fd_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
@@ -18,9 +18,9 @@ t_unit_test_loop_LDADD = libloop.la libbase.la $(CHECK_LIBS)
 t_unit_test_path_SOURCES = %D%/unit/test_path.c
 t_unit_test_path_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_path_LDADD = libbase.la $(CHECK_LIBS)
-t_unit_test_scrap_SOURCES = %D%/unit/test_scrap.c
-t_unit_test_scrap_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
-t_unit_test_scrap_LDADD = libbase.la $(CHECK_LIBS)
+t_unit_test_tempfiles_SOURCES = %D%/unit/test_tempfiles.c
+t_unit_test_tempfiles_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_tempfiles_LDADD = libbase.la $(CHECK_LIBS)
 t_unit_test_percent_SOURCES = %D%/unit/test_percent.c
 t_unit_test_percent_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_percent_LDADD = libbase.la $(CHECK_LIBS)

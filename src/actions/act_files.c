@@ -344,8 +344,8 @@ perform_write(const struct hr_action_env *env, const struct hr_event *ev, struct
 {
 	struct hr_arg path, content, start, end;
 	struct hr_buf full, cwd, text;
-	const struct hr_moment moment = {mark, env};
-	struct hr_write q = {.owner = env->user_id, .moment = &moment};
+	const struct hr_commit commit = {mark, env};
+	struct hr_write q = {.owner = env->user_id, .commit = &commit};
 	enum hr_rw_result r;
 
 	hr_event_arg(ev, "path", &path);
@@ -446,13 +446,13 @@ given(const struct hr_event *ev, const char *name)
 static void
 perform_edit(const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret)
 {
-	const struct hr_moment moment = {mark, env};
+	const struct hr_commit commit = {mark, env};
 	struct hr_edit q = {.path = given(ev, "path"),
 	    .file_text = given(ev, "file_text"),
 	    .old_str = given(ev, "old_str"),
 	    .new_str = given(ev, "new_str"),
 	    .insert_line = given(ev, "insert_line"),
-	    .moment = &moment};
+	    .commit = &commit};
 	struct hr_arg path, command, impl;
 	struct hr_buf name;
 

@@ -15,7 +15,7 @@ libbase_la_SOURCES = \
 	%D%/plain.c %D%/plain.h \
 	%D%/quote.c %D%/quote.h \
 	%D%/random.c %D%/random.h \
-	%D%/scrap.c %D%/scrap.h \
+	%D%/tempfiles.c %D%/tempfiles.h \
 	%D%/span.h \
 	%D%/spawn.c %D%/spawn.h \
 	%D%/trust.c %D%/trust.h

@@ -18,7 +18,7 @@ libfiles_la_SOURCES = \
 	%D%/filebody.c %D%/filebody.h \
 	%D%/charset/guess.c %D%/charset/guess.h \
 	%D%/editor/history.c %D%/editor/history.h \
-	%D%/place/moment.h \
+	%D%/place/commit.h \
 	%D%/multipart.c %D%/multipart.h \
 	%D%/params.c %D%/params.h \
 	%D%/purepath.c %D%/purepath.h \

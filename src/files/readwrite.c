@@ -284,7 +284,7 @@ store_bytes(const struct hr_write *q, const char *file, const struct hr_buf *byt
 	if (hr_atomic_open(&a, file, 0666, err) < 0)
 		return err->code == HR_E_UNSUPPORTED
 			   ? hr_atomic_write_telling(
-				 file, hr_buf_str(bytes), bytes->len, 0666, q->moment, err)
+				 file, hr_buf_str(bytes), bytes->len, 0666, q->commit, err)
 			   : -1;
 	if (hr_fd_write_full(a.spool.fd, hr_buf_str(bytes), bytes->len, err) < 0) {
 		hr_atomic_abort(&a);
@@ -293,7 +293,7 @@ store_bytes(const struct hr_write *q, const char *file, const struct hr_buf *byt
 	if (a.old < 0 &&
 	    (fchmod(a.spool.fd, 0664) < 0 || fchown(a.spool.fd, q->owner, (gid_t)q->owner) < 0))
 		*ret_refused = errno;
-	a.moment = q->moment;
+	a.commit = q->commit;
 	return hr_atomic_commit(&a, err);
 }
 

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
-#include "files/place/moment.h"
+#include "files/place/commit.h"
 #include "base/span.h"
 
 enum hr_rw_result {
@@ -40,7 +40,7 @@ struct hr_write {
 	struct hr_span content; /* generalised UTF-8 */
 	int64_t start, end;
 	uid_t owner;                    /* of a new file, user and group */
-	const struct hr_moment *moment; /* of the change; directories above the file may be made
+	const struct hr_commit *commit; /* of the change; directories above the file may be made
 					   before. NULL: none */
 };
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/scrap.h"
+#include "base/tempfiles.h"
 #include "proto/metrics.h"
 #include "proto/journal.h"
 
@@ -59,7 +59,7 @@ struct hr_scoreboard {
 	struct hr_pool_counts pools[HR_SCOREBOARD_POOLS];
 	struct hr_worker_slot slots[HR_SCOREBOARD_SLOTS];
 	/* workers: pages of slots that never wrote a file take no memory */
-	struct hr_scrap scraps[HR_SCOREBOARD_SLOTS];
+	struct hr_tempfiles scraps[HR_SCOREBOARD_SLOTS];
 };
 
 /* A new zeroed board in a sealed memfd (close-on-exec); NULL with *err set. */

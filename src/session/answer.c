@@ -151,7 +151,7 @@ core_answer_completed(struct hr_core *c)
 	c->running = c->ended = false;
 	answer_run(c, true, HR_CLOCK_NONE, &suffix);
 	c->observations = 0;
-	hr_view_reset(c->view, !c->own);
+	hr_view_reset(c->view, !c->is_session);
 	hr_buf_done(&suffix);
 }
 

@@ -47,9 +47,9 @@ client_free_all(struct hr_keeper *k)
 	k->listener = k->accept_again = NULL;
 	while ((c = TAILQ_FIRST(&k->clients)) != NULL)
 		client_free(c);
-	for (i = 0; i < LOST_RESULTS; i++) {
-		free(k->lost[i].key);
-		hr_buf_done(&k->lost[i].out);
+	for (i = 0; i < CACHED_RESULTS; i++) {
+		free(k->cached[i].key);
+		hr_buf_done(&k->cached[i].out);
 	}
 }
 
@@ -98,14 +98,14 @@ client_join(struct client *c)
 			return true;
 		}
 	}
-	for (i = 0; i < LOST_RESULTS; i++) {
-		if (k->lost[i].key_len != c->key_len || c->key_len == 0 ||
-		    memcmp(k->lost[i].key, c->key, c->key_len) != 0)
+	for (i = 0; i < CACHED_RESULTS; i++) {
+		if (k->cached[i].key_len != c->key_len || c->key_len == 0 ||
+		    memcmp(k->cached[i].key, c->key, c->key_len) != 0)
 			continue;
 		hr_buf_done(&c->out);
-		c->out = k->lost[i].out;
-		free(k->lost[i].key);
-		memset(&k->lost[i], 0, sizeof(k->lost[i]));
+		c->out = k->cached[i].out;
+		free(k->cached[i].key);
+		memset(&k->cached[i], 0, sizeof(k->cached[i]));
 		c->has_result = true; /* it may be lost once more */
 		answer(c);
 		return true;
@@ -135,7 +135,7 @@ client_share(const struct client *c)
 void
 client_take_result(struct hr_keeper *k, const char *key, size_t key_len, const char *p, size_t len)
 {
-	struct lost_result *l = &k->lost[k->lost_next];
+	struct cached_result *l = &k->cached[k->cached_next];
 
 	if (key_len == 0 || len == 0 || (l->key = malloc(key_len)) == NULL)
 		return;
@@ -143,7 +143,7 @@ client_take_result(struct hr_keeper *k, const char *key, size_t key_len, const c
 	l->key_len = key_len;
 	hr_buf_init(&l->out, OUT_CAP);
 	hr_buf_add(&l->out, p, len);
-	k->lost_next = (k->lost_next + 1) % LOST_RESULTS;
+	k->cached_next = (k->cached_next + 1) % CACHED_RESULTS;
 }
 
 /* Nobody is connected to it: those who ask again join it. */
@@ -173,11 +173,11 @@ static void
 client_keep_result(struct client *c)
 {
 	struct hr_keeper *k = c->keeper;
-	struct lost_result *l = &k->lost[k->lost_next];
+	struct cached_result *l = &k->cached[k->cached_next];
 
-	if (c->key_len == 0 || c->out.len > LOST_MAX || k->config->is_static)
+	if (c->key_len == 0 || c->out.len > CACHED_MAX || k->config->is_static)
 		return;
-	k->lost_next = (k->lost_next + 1) % LOST_RESULTS;
+	k->cached_next = (k->cached_next + 1) % CACHED_RESULTS;
 	free(l->key);
 	hr_buf_done(&l->out);
 	l->key_len = 0;

@@ -106,7 +106,7 @@ hr_core_typed(const struct hr_core *c)
 bool
 hr_core_edits(const struct hr_core *c)
 {
-	return c->phase == PHASE_TYPED && !c->takes;
+	return c->phase == PHASE_TYPED && !c->takes_lines;
 }
 
 const char *
@@ -378,8 +378,8 @@ accept_prompt(struct hr_core *c, const struct hr_core_prompt *p)
 		c->exit_code = p->exit_code;
 		c->job = p->job;
 	}
-	c->own = p->own;
-	c->takes = false;
+	c->is_session = p->is_session;
+	c->takes_lines = false;
 	c->traced = strchr(p->flags, 'v') != NULL;
 	c->tracing = strchr(p->flags, 'x') != NULL;
 	set_text(c, &c->username, p->username);
@@ -406,14 +406,14 @@ notice_output(struct hr_core *c, int64_t now)
 		become_ready(c, true, now);
 		return;
 	}
-	if (c->takes && readline) {
+	if (c->takes_lines && readline) {
 		if (core_stop_giving(c, now))
 			return;
 		if (c->phase == PHASE_TYPED && !hr_view_more(c->view))
 			core_set_phase(c, PHASE_BUSY, INT64_MAX);
 	}
 	if (c->phase == PHASE_TYPED && hr_view_echo_over(c->view)) {
-		if (!c->takes)
+		if (!c->takes_lines)
 			c->phase_deadline = INT64_MAX;
 		if (hr_view_started(c->view))
 			core_set_phase(c, PHASE_BUSY, INT64_MAX);
@@ -436,7 +436,7 @@ hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 
 	if (was == PHASE_DEAD)
 		return;
-	if (was == PHASE_TYPED && c->takes && p->unread) {
+	if (was == PHASE_TYPED && c->takes_lines && p->line_pending) {
 		/* a signal at rest: it comes to the command now, or has already */
 		c->ops.ack(c->arg, false);
 		return;
@@ -447,14 +447,14 @@ hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 	if (was == PHASE_STARTING) {
 		/* but what an old shell left unread may be seen */
 		if (!c->ended)
-			hr_view_reset(c->view, !c->own);
+			hr_view_reset(c->view, !c->is_session);
 	} else if (was == PHASE_TYPED || was == PHASE_BUSY || was == PHASE_HEALING) {
 		tell_over(c, p->exit_code, false);
 		if (p->exit_code > 128)
 			hr_view_leave_screen(c->view);
 		command_over(c);
 	}
-	if (p->own)
+	if (p->is_session)
 		c->ops.ack(c->arg, careful);
 	else
 		notice_output(c, now); /* it did not wait: its readline may be there already */
@@ -462,9 +462,9 @@ hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 		c->ops.ready(c->arg);
 	if (c->phase != PHASE_PREPARING)
 		return;
-	if (!p->edits)
+	if (!p->has_readline)
 		core_type_editing(c, now);
-	else if (takes && p->takes && p->own && c->ops.give != NULL)
+	else if (takes && p->takes_lines && p->is_session && c->ops.give != NULL)
 		core_await_command(c, now);
 }
 
@@ -476,7 +476,7 @@ hr_core_exited(struct hr_core *c, int exit_code, int64_t now)
 	if (c->phase == PHASE_DEAD)
 		return;
 	/* a command that it has not read is for its successor */
-	if (c->active && c->phase == PHASE_TYPED && c->takes && c->ops.take_back(c->arg))
+	if (c->active && c->phase == PHASE_TYPED && c->takes_lines && c->ops.take_back(c->arg))
 		c->to_type = c->retyped = true;
 	else
 		tell_over(c, exit_code, true);
@@ -486,7 +486,7 @@ hr_core_exited(struct hr_core *c, int exit_code, int64_t now)
 		c->exit_code = exit_code;
 		c->job = -1;
 	}
-	c->traced = c->tracing = c->takes = false;
+	c->traced = c->tracing = c->takes_lines = false;
 	core_set_phase(c, PHASE_DEAD, INT64_MAX);
 	core_restart(c, now);
 	if (started)
@@ -559,11 +559,11 @@ phase_overdue(struct hr_core *c, int64_t now)
 	switch (c->phase) {
 	case PHASE_PREPARING: prepare_overdue(c, now); break;
 	case PHASE_TYPED:
-		if (c->takes && c->ops.away != NULL && c->ops.away(c->arg)) {
+		if (c->takes_lines && c->ops.away != NULL && c->ops.away(c->arg)) {
 			c->phase_deadline = now + READY_MS; /* a trap that came first */
 			break;
 		}
-		if (c->takes ? c->ops.take_back(c->arg) : c->ops.in_readline(c->arg)) {
+		if (c->takes_lines ? c->ops.take_back(c->arg) : c->ops.in_readline(c->arg)) {
 			hr_core_exited(c, 137, now); /* its keys do not do what they should */
 			break;
 		}

@@ -25,10 +25,10 @@ struct hr_core_prompt {
 	int job;
 	const char *username, *working_dir, *py_path;
 	const char *flags; /* $- */
-	bool own;          /* the session's own shell, not a child of it: it waits for an ack */
-	bool edits;        /* it reads its commands with readline */
-	bool takes;        /* ... and can take the next one from ops->give */
-	bool unread;       /* ... and had not taken the last one when it said this */
+	bool is_session;   /* the session's own shell, not a child of it: it waits for an ack */
+	bool has_readline; /* it reads its commands with readline */
+	bool takes_lines;  /* ... and can take the next one from ops->give */
+	bool line_pending; /* ... and had not taken the last one when it said this */
 };
 
 /* What the shell does that goes on with a command. */
@@ -46,9 +46,9 @@ struct hr_core_ops {
 	 * `careful`: the command may have changed line editing or the environment. */
 	void (*ack)(void *arg, bool careful);
 	/* For a shell that takes its next command from us and leaves the terminal alone until it
-	 * has one (hr_core_prompt.takes, after an ack that was not careful); NULL: none does. The
-	 * text is given whole; an empty one sends readline to the terminal, and is forgotten at the
-	 * next ack. False: that cannot be.
+	 * has one (hr_core_prompt.takes_lines, after an ack that was not careful); NULL: none does.
+	 * The text is given whole; an empty one sends readline to the terminal, and is forgotten at
+	 * the next ack. False: that cannot be.
 	 */
 	bool (*give)(void *arg, const char *p, size_t len);
 	bool (*take_back)(void *arg); /* what was given; false: the shell has it */
@@ -114,8 +114,8 @@ hr_core_deadline(const struct hr_core *c); /* when hr_core_timer() is due; INT64
 #define HR_CORE_KEPT_COMMAND 32768
 struct hr_core_kept {
 	int phase;
-	bool running, ended, begun, active, hidden, blocking, special, echoed, reads_line, own,
-	    marked, traced, takes, whole, tracing;
+	bool running, ended, begun, active, hidden, blocking, special, echoed, reads_line,
+	    is_session, marked, traced, takes_lines, whole, tracing;
 	unsigned observations;
 	int exit_code, job;
 	double timeout;

@@ -54,13 +54,13 @@ struct hr_core {
 
 	/* last prompt */
 	int exit_code, job;
-	bool own; /* shown by the session's own shell, not a child of it */
+	bool is_session; /* shown by the session's own shell, not a child of it */
 	bool
 	    marked; /* readline marked its taking the terminal, and will mark the end of the echo */
-	bool traced;  /* set -v */
-	bool tracing; /* set -x */
-	bool retyped; /* the command in hand was begun before, but not read */
-	bool takes;   /* readline waits for ops.give, or was given a command by it */
+	bool traced;      /* set -v */
+	bool tracing;     /* set -x */
+	bool retyped;     /* the command in hand was begun before, but not read */
+	bool takes_lines; /* readline waits for ops.give, or was given a command by it */
 	struct hr_buf cwd, username, py_path;
 	struct hr_buf notice; /* to be told with the next completion */
 	uint32_t requests;    /* their number, and that of changes of the four texts above */

@@ -66,7 +66,7 @@ at_rest(const struct hr_core *c)
 	switch (c->phase) {
 	case PHASE_READY:
 	case PHASE_PREPARING: return !c->active;
-	case PHASE_TYPED: return c->takes;
+	case PHASE_TYPED: return c->takes_lines;
 	case PHASE_BUSY: return true;
 	default: return false;
 	}
@@ -87,10 +87,10 @@ hr_core_keep(const struct hr_core *c, struct hr_core_kept *to)
 	to->special = c->special;
 	to->echoed = c->echoed;
 	to->reads_line = c->reads_line;
-	to->own = c->own;
+	to->is_session = c->is_session;
 	to->marked = c->marked;
 	to->traced = c->traced;
-	to->takes = c->takes;
+	to->takes_lines = c->takes_lines;
 	to->observations = c->observations;
 	to->exit_code = c->exit_code;
 	to->job = c->job;
@@ -216,10 +216,10 @@ hr_core_resume(struct hr_core *c, const struct hr_core_kept *from)
 	c->special = from->special;
 	c->echoed = from->echoed;
 	c->reads_line = from->reads_line;
-	c->own = from->own;
+	c->is_session = from->is_session;
 	c->marked = from->marked;
 	c->traced = from->traced;
-	c->takes = from->takes;
+	c->takes_lines = from->takes_lines;
 	c->observations = from->observations;
 	c->exit_code = from->exit_code;
 	c->job = from->job;

@@ -36,9 +36,9 @@ struct client {
 };
 TAILQ_HEAD(client_list, client);
 
-#define LOST_RESULTS 8      /* the last ones, whether or not they could be handed over */
-#define LOST_MAX (1u << 20) /* bytes of each */
-struct lost_result {
+#define CACHED_RESULTS 8      /* the last ones, whether or not they could be handed over */
+#define CACHED_MAX (1u << 20) /* bytes of each */
+struct cached_result {
 	char *key;
 	size_t key_len;
 	struct hr_buf out;
@@ -123,8 +123,8 @@ struct hr_keeper {
 	struct client_list clients; /* those with a RUN in the order in which that came */
 	unsigned nstaying;
 	struct hr_journal journal;
-	struct lost_result lost[LOST_RESULTS]; /* oldest replaced */
-	size_t lost_next;
+	struct cached_result cached[CACHED_RESULTS]; /* oldest replaced */
+	size_t cached_next;
 	struct client *active; /* NULL while busy: a command of our own */
 	bool hidden;           /* the last request: its text may be a secret */
 	size_t init_next;

@@ -38,20 +38,20 @@ at_prompt(struct hr_keeper *k, const struct hr_report *r)
 	if (!known && !hr_shellproc_foreground(&k->shell, r->pid))
 		return; /* on another terminal, in the background, or not a shell of ours */
 	/* who has a nonce waits for an ack, even if it is a wrong one */
-	p.own = r->pid == k->shell.pid && r->nonce[0] != '\0';
-	k->renonce = p.own && !known;
+	p.is_session = r->pid == k->shell.pid && r->nonce[0] != '\0';
+	k->renonce = p.is_session && !known;
 	k->rehook = strcmp(r->hook, k->hook.expected) != 0;
 	k->allexport = strchr(r->flags, 'a') != NULL;
-	p.edits = has_option(r->options, "emacs") || has_option(r->options, "vi");
-	if (p.own)
+	p.has_readline = has_option(r->options, "emacs") || has_option(r->options, "vi");
+	if (p.is_session)
 		files_forget(k);
 	if (known && k->starts > 0)
 		k->has_line = shell_has_line(k);
 	/* what comes behind the hook may not end; nor is it sure that the terminal is still read */
-	p.takes =
+	p.takes_lines =
 	    known && k->has_line && !k->rehook && !k->suspicious && has_option(r->options, "emacs");
-	k->from_us = p.takes;
-	p.unread = known && r->taken >= 0 && r->taken != k->given;
+	k->from_us = p.takes_lines;
+	p.line_pending = known && r->taken >= 0 && r->taken != k->given;
 	p.username = claims_name(k, r);
 	p.working_dir = known && r->pwd_right ? r->pwd : claims_directory(k, r, link, sizeof(link));
 	p.py_path = known && r->python != NULL ? r->python : claims_python(k, r, p.working_dir);
@@ -63,7 +63,7 @@ at_prompt(struct hr_keeper *k, const struct hr_report *r)
 	k->starts = 0;
 	shell_unsize(k);
 	shell_unanswer(k);
-	shell_drop_input(k, p.own);
+	shell_drop_input(k, p.is_session);
 	hr_core_prompt(k->core, &p, hr_now_ms());
 }
 

@@ -214,7 +214,7 @@ give_command(struct hr_core *c, int64_t now)
 		}
 		c->retyped = true;
 	}
-	c->takes = false;
+	c->takes_lines = false;
 	c->to_type = true;
 	core_await_readline(c, now);
 	/* should that fail, too, readline is not seen and the shell is replaced */
@@ -232,7 +232,7 @@ core_type_command(struct hr_core *c, int64_t now)
 	core_watch(c, now);
 	c->reads_line = false;
 	c->again = 0;
-	if (c->takes) {
+	if (c->takes_lines) {
 		c->reads_line = uses_readline(p, len);
 		give_command(c, now);
 		return;
@@ -261,7 +261,7 @@ core_await_command(struct hr_core *c, int64_t now)
 {
 	core_set_phase(c, PHASE_READY, INT64_MAX);
 	c->marked = true;
-	c->takes = true;
+	c->takes_lines = true;
 	if (c->to_type)
 		core_type_command(c, now);
 }
@@ -269,7 +269,7 @@ core_await_command(struct hr_core *c, int64_t now)
 bool
 core_stop_giving(struct hr_core *c, int64_t now)
 {
-	c->takes = false;
+	c->takes_lines = false;
 	c->marked = true;
 	if (c->phase != PHASE_TYPED || !c->ops.take_back(c->arg))
 		return false;

@@ -19,8 +19,8 @@ core_watch(struct hr_core *c, int64_t now)
 int64_t
 core_watch_at(const struct hr_core *c)
 {
-	return c->phase == PHASE_BUSY || (c->phase == PHASE_TYPED && c->takes) ? c->watch_at
-									       : INT64_MAX;
+	return c->phase == PHASE_BUSY || (c->phase == PHASE_TYPED && c->takes_lines) ? c->watch_at
+										     : INT64_MAX;
 }
 
 static bool
@@ -60,6 +60,6 @@ core_look(struct hr_core *c, int64_t now)
 	if (seen == HR_SEEN_NOTHING || c->reads_line || !c->whole || hr_view_more(c->view) ||
 	    c->suspect_at != INT64_MAX || c->interrupting)
 		return;
-	if (!c->takes || !core_stop_giving(c, now))
+	if (!c->takes_lines || !core_stop_giving(c, now))
 		core_type_heal(c, seen == HR_SEEN_LINE, now);
 }

@@ -179,7 +179,7 @@ work(const struct arguments *a, struct hr_worker *w, struct hr_err *err)
 	if (take_board(&board, err) < 0)
 		return -1;
 	hr_worker_init(w, a->run_dir, a->work_dir, board, &board->slots[a->slot]);
-	hr_scrap_use(&board->scraps[a->slot]);
+	hr_tempfiles_use(&board->scraps[a->slot]);
 	w->libexec_dir = a->libexec_dir;
 	office = hr_path_join(a->libexec_dir, "handrail-office");
 	if (office == NULL)

@@ -403,7 +403,7 @@ place_zip(struct upload *u, bool *ret_too_large, bool *ret_kept, struct hr_buf *
 {
 	const char *destination = hr_buf_str(&u->destination);
 	char *name = hr_target_join(destination, hr_buf_str(&u->last.name));
-	const struct hr_moment moment = {mark, u};
+	const struct hr_commit commit = {mark, u};
 	const struct hr_zip *zip;
 	struct hr_err err = {.code = HR_OK};
 	int r = -1;
@@ -416,7 +416,7 @@ place_zip(struct upload *u, bool *ret_too_large, bool *ret_kept, struct hr_buf *
 		hr_log(HR_LOG_ERROR, "%s", err.msg);
 		(void)hr_oserror_text(why, err.msg, NULL);
 	} else if (zip->is_zip(u->last.spool.fd)) {
-		r = zip->unpack(u->last.spool.fd, name, destination, &u->w->unpack_limits, &moment,
+		r = zip->unpack(u->last.spool.fd, name, destination, &u->w->unpack_limits, &commit,
 		    ret_too_large, why);
 	} else if (place_file(u, why) == 0) {
 		*ret_kept = true;

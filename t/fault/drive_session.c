@@ -112,8 +112,8 @@ shell_prompt(struct world *w, int exit_code, int64_t now)
 	    .working_dir = "/w",
 	    .py_path = "",
 	    .flags = "hi",
-	    .edits = true,
-	    .own = true};
+	    .has_readline = true,
+	    .is_session = true};
 
 	hr_core_prompt(w->core, &p, now);
 	w->in_readline = true;

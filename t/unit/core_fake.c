@@ -69,7 +69,7 @@ op_give(void *arg, const char *p, size_t len)
 {
 	struct fake *f = arg;
 
-	if (!f->takes)
+	if (!f->takes_lines)
 		return false;
 	hr_buf_add(&f->given, p, len);
 	hr_buf_addc(&f->given, '|');
@@ -343,10 +343,10 @@ fake_report(struct fake *f, int exit_code)
 	    .working_dir = "/w",
 	    .py_path = "/usr/bin/python",
 	    .flags = "himBs",
-	    .edits = !f->no_editing,
-	    .own = true,
-	    .takes = f->takes,
-	    .unread = f->given.len > 1};
+	    .has_readline = !f->no_editing,
+	    .is_session = true,
+	    .takes_lines = f->takes_lines,
+	    .line_pending = f->given.len > 1};
 
 	f->barren = 0;
 	hr_core_prompt(f->core, &p, f->now);

@@ -34,7 +34,7 @@ struct fake {
 	enum hr_core_seen seen;                /* ... if it may look (fake_init_seen) */
 	unsigned looks;
 	bool no_editing;         /* ... at a prompt */
-	bool takes;              /* ... what op_give gives */
+	bool takes_lines;        /* ... what op_give gives */
 	struct hr_buf given;     /* not taken yet; each text ended by a '|' */
 	const char *restart_dir; /* NULL: there will be no new shell */
 	struct hr_buf typed;     /* since the last fake_forget() */

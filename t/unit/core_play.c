@@ -137,7 +137,7 @@ report(struct play *y, bool own)
 	    .working_dir = code % 5 == 0 ? "" : "/w",
 	    .py_path = "",
 	    .flags = code % 3 == 0 ? "hv" : "h",
-	    .own = own};
+	    .is_session = own};
 
 	y->f.barren = 0;
 	hr_core_prompt(y->f.core, &p, y->f.now);

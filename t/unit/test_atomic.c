@@ -354,22 +354,22 @@ tell(const void *arg)
 START_TEST(tells_the_moment)
 {
 	struct told told = {0}, *where = &told;
-	const struct hr_moment moment = {tell, &where};
+	const struct hr_commit commit = {tell, &where};
 
 	put("a", "old");
-	ck_assert_int_eq(hr_atomic_write_telling(in_top("a"), "new", 3, 0666, &moment, NULL), 0);
+	ck_assert_int_eq(hr_atomic_write_telling(in_top("a"), "new", 3, 0666, &commit, NULL), 0);
 	assert_holds("a", "new");
 	ck_assert_uint_eq(told.times, 1);
 	ck_assert(told.was_old);
 	put("a", "old");
 	ck_assert_int_eq(link(in_top("a"), in_top("b")), 0); /* copied into the file */
-	ck_assert_int_eq(hr_atomic_write_telling(in_top("a"), "new", 3, 0666, &moment, NULL), 0);
+	ck_assert_int_eq(hr_atomic_write_telling(in_top("a"), "new", 3, 0666, &commit, NULL), 0);
 	assert_holds("b", "new");
 	ck_assert_uint_eq(told.times, 2);
 	ck_assert(told.was_old);
-	ck_assert_int_eq(hr_atomic_write_telling("/dev/null", "x", 1, 0666, &moment, NULL), 0);
+	ck_assert_int_eq(hr_atomic_write_telling("/dev/null", "x", 1, 0666, &commit, NULL), 0);
 	ck_assert_uint_eq(told.times, 3);
-	ck_assert_int_eq(hr_atomic_write_telling(top, "x", 1, 0666, &moment, NULL), -1);
+	ck_assert_int_eq(hr_atomic_write_telling(top, "x", 1, 0666, &commit, NULL), -1);
 	ck_assert_uint_eq(told.times, 3);
 }
 END_TEST

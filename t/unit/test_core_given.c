@@ -12,7 +12,7 @@ static void
 fresh(void)
 {
 	fake_init(&f);
-	f.takes = true;
+	f.takes_lines = true;
 	fake_start(&f);
 	ASK(&f, "true");
 	ck_assert_uint_eq(f.given.len, 0);
@@ -275,9 +275,9 @@ START_TEST(a_shell_that_waits_unasked)
 {
 	ASK(&f, "true");
 	fake_take_given(&f);
-	f.takes = false;
+	f.takes_lines = false;
 	fake_report(&f, 0);
-	f.takes = true;
+	f.takes_lines = true;
 	ASK(&f, "echo hi");
 	fake_wait(&f, 100);
 	ck_assert_ptr_nonnull(strchr(hr_buf_str(&f.given), '|'));

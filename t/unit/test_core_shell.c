@@ -29,8 +29,8 @@ nested_prompt(int exit_code)
 	    .working_dir = "/nested",
 	    .py_path = "",
 	    .flags = "himBs",
-	    .edits = true,
-	    .own = false};
+	    .has_readline = true,
+	    .is_session = false};
 
 	hr_core_prompt(f.core, &p, f.now);
 }
@@ -616,7 +616,7 @@ START_TEST(the_hook_is_not_traced)
 	    .working_dir = "/w",
 	    .py_path = "",
 	    .flags = "himvBs",
-	    .own = true};
+	    .is_session = true};
 
 	ASK(&f, "set -v");
 	fake_begin(&f);

@@ -22,7 +22,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "base/scrap.h"
+#include "base/tempfiles.h"
 #include "files/place/beneath.h"
 #include "files/place/reach.h"
 #include "files/archive/pack.h"
@@ -485,7 +485,7 @@ END_TEST
  * also while it gets another one. */
 START_TEST(a_spool_with_a_name)
 {
-	static struct hr_scrap scrap;
+	static struct hr_tempfiles scrap;
 	struct hr_target t;
 	struct hr_spool s;
 	struct hr_buf why;
@@ -495,8 +495,8 @@ START_TEST(a_spool_with_a_name)
 	ck_assert_int_eq(hr_target_open(&t, in_top("ws/dest"), "old", in_top("ws"), &why), 0);
 	s.dir = open(in_top("ws/dest"), O_PATH | O_DIRECTORY | O_CLOEXEC);
 	(void)strcpy(s.name, ".handrail-upload-1");
-	hr_scrap_use(&scrap);
-	hr_scrap_note(s.dir, s.name);
+	hr_tempfiles_use(&scrap);
+	hr_tempfiles_note(s.dir, s.name);
 	s.fd = openat(s.dir, s.name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	ck_assert_int_ge(s.fd, 0);
 	ck_assert_int_eq(hr_spool_write(&s, "new", 3), 0);
@@ -509,7 +509,7 @@ START_TEST(a_spool_with_a_name)
 	ck_assert_int_eq(rmdir(in_top("ws/dest/old")), 0);
 	hr_spool_close(&s);
 	ck_assert_uint_eq(atomic_load(&scrap.len), 0);
-	hr_scrap_use(NULL);
+	hr_tempfiles_use(NULL);
 	hr_target_close(&t);
 	hr_buf_done(&why);
 	ck_assert_uint_eq(entries("ws/dest"), 1); /* sub */

@@ -35,7 +35,7 @@
 struct unpack {
 	struct archive *a;
 	const struct hr_unpack_limits *limits;
-	const struct hr_moment *moment; /* NULL: none */
+	const struct hr_commit *commit; /* NULL: none */
 	const char *zip_name, *directory;
 	struct hr_buf *why;
 	uint64_t bytes, entries;
@@ -369,17 +369,17 @@ unpack_into(struct unpack *u, int zip)
 		return hr_oserror_put(u->why, errno, u->directory);
 	if (unpack_all(u, zip) < 0 || hr_merge_check(&m, u->stage) < 0)
 		return -1;
-	hr_moment_reach(u->moment);
+	hr_commit_reached(u->commit);
 	return hr_merge_move(&m, u->stage);
 }
 
 int
 hr_unpack(int zip, const char *zip_name, const char *directory,
-    const struct hr_unpack_limits *limits, const struct hr_moment *moment, bool *ret_too_large,
+    const struct hr_unpack_limits *limits, const struct hr_commit *commit, bool *ret_too_large,
     struct hr_buf *why)
 {
 	struct unpack u = {.limits = limits,
-	    .moment = moment,
+	    .commit = commit,
 	    .zip_name = zip_name,
 	    .directory = directory,
 	    .why = why,

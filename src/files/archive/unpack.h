@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "files/place/moment.h"
+#include "files/place/commit.h"
 
 #define HR_UNPACK_DEPTH 200 /* directories in each other */
 
@@ -31,7 +31,7 @@ bool hr_unpack_is_zip(int fd);
  * whether a limit was the reason. moment (or NULL) is told when all is unpacked and nothing in its
  * place yet. Needs a locale with UTF-8 names. */
 int hr_unpack(int zip, const char *zip_name, const char *directory,
-    const struct hr_unpack_limits *limits, const struct hr_moment *moment, bool *ret_too_large,
+    const struct hr_unpack_limits *limits, const struct hr_commit *commit, bool *ret_too_large,
     struct hr_buf *why);
 
 /* What is done with an entry of that name: 0 and the clean name appended to ret (nothing, if it is

@@ -18,7 +18,7 @@ struct hr_zip {
 	void (*pack_free)(void *pack);
 	bool (*is_zip)(int fd);
 	int (*unpack)(int zip, const char *zip_name, const char *directory,
-	    const struct hr_unpack_limits *limits, const struct hr_moment *moment,
+	    const struct hr_unpack_limits *limits, const struct hr_commit *commit,
 	    bool *ret_too_large, struct hr_buf *why);
 };
 

@@ -182,7 +182,7 @@ store_bytes(struct edit *e, const struct hr_buf *bytes)
 	struct hr_buf why;
 
 	if (hr_atomic_write_telling(
-		e->file, hr_buf_str(bytes), bytes->len, 0666, e->q->moment, &err) == 0)
+		e->file, hr_buf_str(bytes), bytes->len, 0666, e->q->commit, &err) == 0)
 		return HR_EDIT_DONE;
 	if (err.code == HR_E_NOMEM)
 		e->text->fail = HR_E_NOMEM;

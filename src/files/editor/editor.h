@@ -4,7 +4,7 @@
 #define HR_FILES_EDITOR_EDITOR_H
 
 #include "base/buf.h"
-#include "files/place/moment.h"
+#include "files/place/commit.h"
 #include "base/span.h"
 #include "proto/json.h"
 
@@ -18,7 +18,7 @@ struct hr_editor {
 struct hr_edit {
 	struct hr_span command; /* of another type than a string: its Python text */
 	struct json_object *path, *file_text, *old_str, *new_str, *insert_line, *view_range;
-	const struct hr_moment *moment; /* of the change */
+	const struct hr_commit *commit; /* of the change */
 };
 
 enum hr_edit_result {

@@ -142,7 +142,7 @@ hr_atomic_commit(struct hr_atomic *a, struct hr_err *err)
 {
 	int r;
 
-	hr_moment_reach(a->moment);
+	hr_commit_reached(a->commit);
 	r = hr_spool_put(&a->spool, a->dir, a->name, a->old);
 	if (r < 0)
 		(void)hr_err_sys(err, errno, "%s", a->name);
@@ -154,13 +154,13 @@ hr_atomic_commit(struct hr_atomic *a, struct hr_err *err)
 
 static int
 write_special(
-    const char *path, const void *p, size_t len, const struct hr_moment *moment, struct hr_err *err)
+    const char *path, const void *p, size_t len, const struct hr_commit *commit, struct hr_err *err)
 {
 	int fd = hr_reach_open(AT_FDCWD, path, O_WRONLY | O_NONBLOCK | O_NOCTTY), r;
 
 	if (fd < 0)
 		return hr_err_sys(err, errno, "%s", path);
-	hr_moment_reach(moment);
+	hr_commit_reached(commit);
 	r = hr_fd_write_full(fd, p, len, err);
 	hr_fd_close(&fd);
 	return r;
@@ -168,14 +168,14 @@ write_special(
 
 int
 hr_atomic_write_telling(const char *path, const void *p, size_t len, mode_t mode,
-    const struct hr_moment *moment, struct hr_err *err)
+    const struct hr_commit *commit, struct hr_err *err)
 {
 	struct hr_atomic a;
 	struct hr_err why = {.code = HR_OK};
 
 	if (hr_atomic_open(&a, path, mode, &why) < 0) {
 		if (why.code == HR_E_UNSUPPORTED)
-			return write_special(path, p, len, moment, err);
+			return write_special(path, p, len, commit, err);
 		if (err != NULL)
 			*err = why;
 		return -1;
@@ -184,7 +184,7 @@ hr_atomic_write_telling(const char *path, const void *p, size_t len, mode_t mode
 		hr_atomic_abort(&a);
 		return -1;
 	}
-	a.moment = moment;
+	a.commit = commit;
 	return hr_atomic_commit(&a, err);
 }
 

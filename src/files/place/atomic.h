@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "files/place/moment.h"
+#include "files/place/commit.h"
 #include "files/place/spool.h"
 
 struct hr_atomic {
@@ -21,7 +21,7 @@ struct hr_atomic {
 	int dir;               /* of the file */
 	int old;               /* the file to be replaced, open for writing; -1: there is none */
 	char *name;            /* of the file in dir, all links followed */
-	const struct hr_moment *moment; /* for the caller to set; NULL: none */
+	const struct hr_commit *commit; /* for the caller to set; NULL: none */
 };
 
 /* Opens path for replacement. A new file gets `mode` without the umask's bits (and what its
@@ -40,6 +40,6 @@ void hr_atomic_abort(struct hr_atomic *a);
 int hr_atomic_write(const char *path, const void *p, size_t len, mode_t mode, struct hr_err *err);
 /* The same, and tells when it begins. */
 int hr_atomic_write_telling(const char *path, const void *p, size_t len, mode_t mode,
-    const struct hr_moment *moment, struct hr_err *err);
+    const struct hr_commit *commit, struct hr_err *err);
 
 #endif

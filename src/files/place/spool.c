@@ -51,7 +51,7 @@ void
 hr_spool_close(struct hr_spool *s)
 {
 	drop(s);
-	hr_scrap_forget();
+	hr_tempfiles_forget();
 }
 
 int
@@ -86,7 +86,7 @@ take_name(struct hr_spool *s, int dir, mode_t mode)
 	int at = fcntl(dir, F_DUPFD_CLOEXEC, 0), r = -1;
 
 	if (at >= 0 && hr_spool_name(name, "new") == 0) {
-		hr_scrap_note(dir, name);
+		hr_tempfiles_note(dir, name);
 		if (s->fd >= 0)
 			r = link_fd(s->fd, dir, name);
 		else
@@ -390,7 +390,7 @@ hr_spool_place(struct hr_spool *s, const struct hr_target *t, struct hr_buf *why
 	if (s->name[0] != '\0') /* its bytes were copied */
 		(void)unlinkat(s->dir, s->name, 0);
 	s->name[0] = '\0';
-	hr_scrap_forget();
+	hr_tempfiles_forget();
 	return 0;
 }
 

@@ -19,7 +19,7 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
-#include "base/scrap.h"
+#include "base/tempfiles.h"
 #include "files/place/target.h"
 
 struct hr_spool {
@@ -50,7 +50,7 @@ void hr_spool_close(struct hr_spool *s); /* what was not placed is gone */
  * is then as it was. */
 int hr_spool_move(int from_dir, const char *from, int dir, const char *leaf);
 
-#define HR_SPOOL_PREFIX HR_SCRAP_PREFIX
+#define HR_SPOOL_PREFIX HR_TEMPFILE_PREFIX
 #define HR_SPOOL_NAME 48
 /* A name that nobody has: HR_SPOOL_PREFIX, kind and 16 random digits. -1 with errno. */
 int hr_spool_name(char name[HR_SPOOL_NAME], const char *kind);

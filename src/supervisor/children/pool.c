@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/path.h"
-#include "base/scrap.h"
+#include "base/tempfiles.h"
 #include "base/spawn.h"
 #include "supervisor/channel.h"
 #include "supervisor/children/image.h"
@@ -314,7 +314,7 @@ worker_ended(void *arg, const struct hr_exit *how)
 
 	worker_repair_busy(w);
 	worker_repair_looker(w, how->pid);
-	hr_scrap_remove(&p->server->board->scraps[w->slot]);
+	hr_tempfiles_remove(&p->server->board->scraps[w->slot]);
 	if (crashed && !asked)
 		atomic_fetch_add(&p->server->board->metrics.restarts[HR_RESTART_WORKER], 1);
 	if (crashed)

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "base/scrap.h"
+#include "base/tempfiles.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 static char top[64];
 static int dir;
-static struct hr_scrap *shared;
+static struct hr_tempfiles *shared;
 
 static void
 setup(void)
@@ -32,7 +32,7 @@ setup(void)
 static void
 teardown(void)
 {
-	hr_scrap_use(NULL);
+	hr_tempfiles_use(NULL);
 	(void)munmap(shared, sizeof(*shared));
 	(void)close(dir);
 	ck_assert_int_eq(rmdir(top), 0); /* every test removed what it made */
@@ -61,11 +61,11 @@ die_with(const char *name, bool forgets)
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		hr_scrap_use(shared);
-		hr_scrap_note(dir, name);
+		hr_tempfiles_use(shared);
+		hr_tempfiles_note(dir, name);
 		make(name);
 		if (forgets)
-			hr_scrap_forget();
+			hr_tempfiles_forget();
 		(void)kill(getpid(), SIGKILL);
 	}
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
@@ -76,11 +76,11 @@ START_TEST(what_is_left_is_removed)
 {
 	die_with(".handrail-1", false);
 	ck_assert(there(".handrail-1"));
-	hr_scrap_remove(shared);
+	hr_tempfiles_remove(shared);
 	ck_assert(!there(".handrail-1"));
 	/* once: another may have the name by now */
 	make(".handrail-1");
-	hr_scrap_remove(shared);
+	hr_tempfiles_remove(shared);
 	ck_assert(there(".handrail-1"));
 	ck_assert_int_eq(unlinkat(dir, ".handrail-1", 0), 0);
 }
@@ -89,7 +89,7 @@ END_TEST
 START_TEST(what_is_finished_stays)
 {
 	die_with(".handrail-2", true);
-	hr_scrap_remove(shared);
+	hr_tempfiles_remove(shared);
 	ck_assert(there(".handrail-2"));
 	ck_assert_int_eq(unlinkat(dir, ".handrail-2", 0), 0);
 }
@@ -100,12 +100,12 @@ START_TEST(all_that_are_left_are_removed)
 {
 	die_with(".handrail-1", false);
 	die_with(".handrail-2", false);
-	hr_scrap_remove(shared);
+	hr_tempfiles_remove(shared);
 	ck_assert(!there(".handrail-1"));
 	ck_assert(!there(".handrail-2"));
 	die_with(".handrail-1", false);
 	die_with(".handrail-2", true);
-	hr_scrap_remove(shared);
+	hr_tempfiles_remove(shared);
 	ck_assert(there(".handrail-1"));
 	ck_assert(there(".handrail-2"));
 	ck_assert_int_eq(unlinkat(dir, ".handrail-1", 0), 0);
@@ -120,14 +120,14 @@ START_TEST(more_than_there_is_room_for)
 	int i;
 
 	make(".handrail-1");
-	hr_scrap_use(shared);
-	for (i = 0; i < HR_SCRAP_PATH; i++) {
-		hr_scrap_note(dir, ".handrail-1");
+	hr_tempfiles_use(shared);
+	for (i = 0; i < HR_TEMPFILES_PATH; i++) {
+		hr_tempfiles_note(dir, ".handrail-1");
 		len = atomic_load(&shared->len);
-		ck_assert_uint_le(len, HR_SCRAP_PATH);
+		ck_assert_uint_le(len, HR_TEMPFILES_PATH);
 	}
-	ck_assert_uint_gt(len, HR_SCRAP_PATH - 64);
-	hr_scrap_remove(shared);
+	ck_assert_uint_gt(len, HR_TEMPFILES_PATH - 64);
+	hr_tempfiles_remove(shared);
 	ck_assert(!there(".handrail-1"));
 }
 END_TEST
@@ -137,17 +137,17 @@ START_TEST(no_other_file_is_removed)
 	uint32_t len;
 
 	die_with("precious", false);
-	hr_scrap_remove(shared);
+	hr_tempfiles_remove(shared);
 	ck_assert(there("precious"));
 	/* what a process wrote that had lost its mind */
 	make(".handrail-3");
-	hr_scrap_use(shared);
-	hr_scrap_note(dir, ".handrail-3");
+	hr_tempfiles_use(shared);
+	hr_tempfiles_note(dir, ".handrail-3");
 	len = atomic_load(&shared->len);
 	atomic_store(&shared->len, len + 1);
-	hr_scrap_remove(shared);
+	hr_tempfiles_remove(shared);
 	atomic_store(&shared->len, UINT32_MAX);
-	hr_scrap_remove(shared);
+	hr_tempfiles_remove(shared);
 	ck_assert(there(".handrail-3"));
 	ck_assert_int_eq(unlinkat(dir, ".handrail-3", 0), 0);
 	ck_assert_int_eq(unlinkat(dir, "precious", 0), 0);
@@ -156,11 +156,11 @@ END_TEST
 
 START_TEST(without_a_place_nothing_is_written_down)
 {
-	hr_scrap_note(dir, ".handrail-4");
-	hr_scrap_forget();
+	hr_tempfiles_note(dir, ".handrail-4");
+	hr_tempfiles_forget();
 	ck_assert_uint_eq(atomic_load(&shared->len), 0);
-	hr_scrap_use(shared);
-	hr_scrap_note(-1, ".handrail-4");
+	hr_tempfiles_use(shared);
+	hr_tempfiles_note(-1, ".handrail-4");
 	ck_assert_uint_eq(atomic_load(&shared->len), 0);
 }
 END_TEST
