@@ -160,17 +160,20 @@ TESTS += %D%/e2e/test_together.py
 EXTRA_DIST += %D%/e2e/test_together.py
 
 # browser: what asks no browser
+if BROWSER
 check_PROGRAMS += %D%/unit/test_browser_page %D%/unit/test_browser_program
 TESTS += %D%/unit/test_browser_page %D%/unit/test_browser_program
-EXTRA_DIST += %D%/corpus/browser/axtree.jsonl %D%/corpus/browser/axtree_2.jsonl \
-	%D%/corpus/browser/browse_program.jsonl %D%/corpus/browser/extract.jsonl \
-	%D%/corpus/browser/program_more.jsonl
 t_unit_test_browser_page_SOURCES = %D%/unit/test_browser_page.c %D%/unit/lines.h
 t_unit_test_browser_page_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_browser_page_LDADD = libbrowserpage.la $(CHECK_LIBS) -lm
 t_unit_test_browser_program_SOURCES = %D%/unit/test_browser_program.c %D%/unit/lines.h
 t_unit_test_browser_program_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_browser_program_LDADD = libbrowserpage.la $(CHECK_LIBS)
+endif
+EXTRA_DIST += %D%/unit/test_browser_page.c %D%/unit/test_browser_program.c \
+	%D%/corpus/browser/axtree.jsonl %D%/corpus/browser/axtree_2.jsonl \
+	%D%/corpus/browser/browse_program.jsonl %D%/corpus/browser/extract.jsonl \
+	%D%/corpus/browser/html_more.jsonl %D%/corpus/browser/program_more.jsonl
 
 # jupyter: the cells alone, and the whole with a real kernel (skipped where there is none)
 if JUPYTER

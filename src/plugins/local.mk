@@ -19,20 +19,28 @@ handrail_jupyter_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 handrail_jupyter_LDADD = libjupyter.la
 endif
 
+if BROWSER
 # what of the browser plugin asks no browser
 noinst_LTLIBRARIES += libbrowserpage.la
 libbrowserpage_la_SOURCES = \
 	%D%/browser/axjson.c %D%/browser/axtext.c \
 	%D%/browser/axtree.c %D%/browser/axtree.h %D%/browser/axtree_int.h \
 	%D%/browser/calls.c %D%/browser/calls.h \
+	%D%/browser/html.c %D%/browser/html.h \
+	%D%/browser/pagemark.c %D%/browser/pagemark.h %D%/browser/pagemark_int.h \
+	%D%/browser/pagetags.c \
+	%D%/browser/pagetext.c %D%/browser/pagetext.h \
 	%D%/browser/program.c %D%/browser/program.h \
 	%D%/browser/props.c %D%/browser/props.h \
+	%D%/browser/pychars.c %D%/browser/pychars.h \
 	%D%/browser/pyliterals.h %D%/browser/pynumber.c %D%/browser/pystring.c \
 	%D%/browser/snapshot.c %D%/browser/snapshot.h %D%/browser/snapshot_int.h \
 	%D%/browser/tape.c %D%/browser/tape.h %D%/browser/tapevalue.c \
+	%D%/browser/tidy.c \
 	%D%/browser/value.c %D%/browser/value.h
-libbrowserpage_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(UTF8PROC_CFLAGS)
-libbrowserpage_la_LIBADD = libprotojson.la libbase.la $(UTF8PROC_LIBS)
+libbrowserpage_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(UTF8PROC_CFLAGS) $(XML_CFLAGS)
+libbrowserpage_la_LIBADD = libprotojson.la libbase.la $(UTF8PROC_LIBS) $(XML_LIBS)
+endif
 
 # everything but HTTP, in the place of which tests put something of theirs
 noinst_LTLIBRARIES += libmcp.la

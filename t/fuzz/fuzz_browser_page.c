@@ -1,6 +1,6 @@
 /* What a browser that a page took over might answer. The first byte chooses what it is read as:
- * frames, a tree, a snapshot. Whatever it is, it returns, and what it makes of it is JSON and text
- * that can be sent. */
+ * frames, a tree, markup, a snapshot. Whatever it is, it returns, and what it makes of it is JSON
+ * and text that can be sent. */
 #include "config.h"
 
 #include <stdint.h>
@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "plugins/browser/axtree.h"
+#include "plugins/browser/html.h"
+#include "plugins/browser/pagetext.h"
 #include "plugins/browser/props.h"
 #include "plugins/browser/snapshot.h"
 #include "plugins/browser/tape.h"
@@ -70,6 +72,29 @@ tree(const char *p, size_t len, const char *frame, const struct br_props *props)
 }
 
 static void
+page_text(const char *p, size_t len)
+{
+	struct hr_buf b;
+
+	hr_buf_init(&b, 1u << 22);
+	br_page_text(&b, p, len);
+	hr_buf_done(&b);
+}
+
+static void
+markup(const char *p, size_t len)
+{
+	struct hr_buf b;
+	struct hr_err err;
+
+	hr_buf_init(&b, 1u << 22);
+	if (br_html_tidy(p, len, &b, &err) == 0)
+		page_text(b.p, b.len);
+	hr_buf_done(&b);
+	page_text(p, len);
+}
+
+static void
 snapshot(const char *p, size_t len)
 {
 	struct br_snapshot *s;
@@ -86,6 +111,9 @@ snapshot(const char *p, size_t len)
 		br_props_json(&b, &props);
 		must_be_json(&b);
 	}
+	hr_buf_reset(&b);
+	if (br_snapshot_html(s, &b, &err) == 0)
+		page_text(b.p, b.len);
 	hr_buf_done(&b);
 	br_props_done(&props);
 	br_snapshot_free(s);
@@ -100,10 +128,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	br_props_init(&none);
-	switch (data[0] & 3) {
+	switch (data[0] % 5) {
 	case 0: frames(p, size - 1); break;
 	case 1: tree(p, size - 1, NULL, &none); break;
 	case 2: tree(p, size - 1, "F", &none); break;
+	case 3: markup(p, size - 1); break;
 	default: snapshot(p, size - 1); break;
 	}
 	return 0;

@@ -122,6 +122,7 @@ EXTRA_DIST += %D%/fuzz_engine.c %D%/fuzz_hostlines.c %D%/fuzz_sandbox.c %D%/fuzz
 	%D%/seeds/engine.txt %D%/seeds/hostlines.txt %D%/seeds/sandbox.txt %D%/seeds/toml.txt
 
 # the browser plugin: programs of clients, and what the browser answers
+if BROWSER
 FUZZ_BROWSER_REPLAYERS = %D%/replay_browser_page %D%/replay_browser_program
 FUZZ_BROWSER_TARGETS = %D%/fuzz_browser_page %D%/fuzz_browser_program
 check_PROGRAMS += $(FUZZ_BROWSER_REPLAYERS)
@@ -130,7 +131,6 @@ EXTRA_PROGRAMS += $(FUZZ_BROWSER_TARGETS)
 if FUZZERS
 noinst_PROGRAMS += $(FUZZ_BROWSER_TARGETS)
 endif
-EXTRA_DIST += %D%/seeds/browser_page.txt %D%/seeds/browser_program.txt
 t_fuzz_replay_browser_page_SOURCES = %D%/fuzz_browser_page.c %D%/replay_main.c
 t_fuzz_replay_browser_page_LDADD = libbrowserpage.la
 t_fuzz_fuzz_browser_page_SOURCES = %D%/fuzz_browser_page.c
@@ -141,3 +141,6 @@ t_fuzz_replay_browser_program_LDADD = libbrowserpage.la
 t_fuzz_fuzz_browser_program_SOURCES = %D%/fuzz_browser_program.c
 t_fuzz_fuzz_browser_program_LDFLAGS = $(LIBFUZZER)
 t_fuzz_fuzz_browser_program_LDADD = libbrowserpage.la
+endif
+EXTRA_DIST += %D%/fuzz_browser_page.c %D%/fuzz_browser_program.c \
+	%D%/seeds/browser_page.txt %D%/seeds/browser_program.txt

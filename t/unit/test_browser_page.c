@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "plugins/browser/axtree.h"
+#include "plugins/browser/html.h"
+#include "plugins/browser/pagetext.h"
 #include "plugins/browser/props.h"
 #include "plugins/browser/snapshot.h"
 #include "plugins/browser/tape.h"
@@ -230,6 +232,22 @@ check_json(const struct br_ax *ax, const struct br_props *props, const char *wan
 	br_ax_free(again);
 }
 
+/* The page as HTML, and the text of that. */
+static void
+check_text(const struct br_snapshot *s, uint32_t expect)
+{
+	char *html = string_at(expect, "html"), *want = string_at(expect, "page_text");
+
+	hr_buf_reset(&text);
+	ck_assert_int_eq(br_snapshot_html(s, &text, &err), 0);
+	same("HTML", html, &text);
+	hr_buf_reset(&text);
+	br_page_text(&text, html, strlen(html));
+	same("page text", want, &text);
+	free(html);
+	free(want);
+}
+
 static void
 play_extract(void)
 {
@@ -252,6 +270,7 @@ play_extract(void)
 	want = string_at(expect, "axtree_text");
 	same("tree", want, &text);
 	check_json(ax, &props, want);
+	check_text(s, expect);
 	free(want);
 	br_props_done(&props);
 	br_snapshot_free(s);
@@ -300,6 +319,75 @@ START_TEST(odd_trees)
 	    1);
 	ck_assert_msg(strncmp(hr_buf_str(&why), "RecursionError: maximum recursion depth", 39) == 0,
 	    "%s", hr_buf_str(&why));
+}
+END_TEST
+
+/* Markup made at random, tidied and turned into text by the original. */
+static void
+play_html(void)
+{
+	char *markup = string_at(0, "markup"), *html = string_at(0, "html");
+	char *want = string_at(0, "text");
+
+	ck_assert_int_eq(br_html_tidy(markup, strlen(markup), &text, &err), 0);
+	same("HTML", html, &text);
+	hr_buf_reset(&text);
+	br_page_text(&text, html, strlen(html));
+	same("text", want, &text);
+	free(markup);
+	free(html);
+	free(want);
+}
+
+START_TEST(html)
+{
+	each_line("browser/html_more.jsonl", 300, play_html);
+}
+END_TEST
+
+/* A document of nodes: what the browser calls a snapshot. */
+static const char *
+text_of(const char *nodes, const char *strings)
+{
+	struct br_snapshot *s;
+	struct hr_buf json, page;
+
+	hr_buf_init(&json, 1 << 16);
+	hr_buf_init(&page, 1 << 16);
+	hr_buf_addf(&json, "{\"documents\":[{\"nodes\":{%s}}],\"strings\":[%s]}", nodes, strings);
+	s = br_snapshot_new(json.p, json.len, &err);
+	ck_assert_msg(s != NULL, "%s", err.msg);
+	ck_assert_int_eq(br_snapshot_html(s, &page, &err), 0);
+	hr_buf_reset(&text);
+	br_page_text(&text, hr_buf_str(&page), page.len);
+	br_snapshot_free(s);
+	hr_buf_done(&page);
+	hr_buf_done(&json);
+	return hr_buf_str(&text);
+}
+
+START_TEST(lists_in_lists)
+{
+	ck_assert_str_eq(
+	    text_of("\"parentIndex\":[-1,0,1,2,3,4,2,6],\"nodeType\":[9,1,1,1,1,3,1,3],"
+		    "\"nodeName\":[0,1,2,3,4,5,4,5],"
+		    "\"nodeValue\":[-1,-1,-1,-1,-1,6,-1,7],"
+		    "\"attributes\":[[],[],[],[],[],[],[],[]]",
+		"\"#document\",\"HTML\",\"UL\",\"OL\",\"LI\",\"#text\",\"in\",\"behind\""),
+	    "    1. in \n  * behind \n\n\n");
+}
+END_TEST
+
+/* Parents that come later, or are none: such nodes are left out, and nothing goes round. */
+START_TEST(odd_snapshots)
+{
+	ck_assert_str_eq(text_of("\"parentIndex\":[-1,2,1,3,0],\"nodeType\":[1,1,1,1,3],"
+				 "\"nodeName\":[0,0,0,0,0],\"nodeValue\":[-1,-1,-1,-1,1],"
+				 "\"attributes\":[[],[],[],[],[]],"
+				 "\"contentDocumentIndex\":{\"index\":[0,4],\"value\":[0,9]}",
+			     "\"P\",\"x\""),
+	    "x \n");
+	ck_assert_str_eq(text_of("", ""), "\n");
 }
 END_TEST
 
@@ -359,6 +447,9 @@ main(void)
 	tcase_add_test(t, trees);
 	tcase_add_test(t, odd_trees);
 	tcase_add_test(t, pages);
+	tcase_add_test(t, html);
+	tcase_add_test(t, lists_in_lists);
+	tcase_add_test(t, odd_snapshots);
 	suite_add_tcase(s, t);
 	return lines_run(s);
 }

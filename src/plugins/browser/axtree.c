@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugins/browser/pychars.h"
 #include "proto/utf8.h"
 
 #define BID_MARK "browsergym_id_"
@@ -132,33 +133,18 @@ is_bid_char(char c)
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* The length of the white space character at p, 0: it is none. */
-static size_t
-space_len(const char *p, size_t len)
-{
-	const char *from = p;
-	size_t n = len;
-
-	hr_utf8_strip(&p, &n);
-	if (p == from && n > 0)
-		return 0;
-	if (len == 0)
-		return 0;
-	(void)hr_utf8_next(from, from + len, &n);
-	return n;
-}
-
 bool
 br_ax_marked(const char *p, size_t len, size_t *ret_bid, size_t *ret_rest)
 {
-	size_t at = strlen(BID_MARK), bid;
+	size_t at = strlen(BID_MARK), bid, blank;
 
 	if (len <= at || memcmp(p, BID_MARK, at) != 0)
 		return false;
 	for (bid = at; at < len && is_bid_char(p[at]);)
 		at++;
 	*ret_bid = at - bid;
-	at += space_len(p + at, len - at);
+	if (at < len && br_is_space(hr_utf8_next(p + at, p + len, &blank)))
+		at += blank;
 	*ret_rest = at;
 	return *ret_bid > 0 && memchr(p + at, '\n', len - at) == NULL;
 }

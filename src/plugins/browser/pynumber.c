@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <utf8proc.h>
-
+#include "plugins/browser/pychars.h"
 #include "proto/utf8.h"
 
 #define INT_DIGITS_MAX 4300 /* Python's own limit */
@@ -20,21 +19,6 @@ struct cursor {
 	struct hr_buf *why;
 };
 
-/* Decimal digits of all scripts come in tens. -1: it is none. */
-static int
-digit_value(int32_t cp)
-{
-	int32_t zero = cp;
-
-	if (cp < 0x80)
-		return cp >= '0' && cp <= '9' ? cp - '0' : -1;
-	if (utf8proc_category(cp) != UTF8PROC_CATEGORY_ND)
-		return -1;
-	while (utf8proc_category(zero - 1) == UTF8PROC_CATEGORY_ND)
-		zero--;
-	return (cp - zero) % 10;
-}
-
 /* Copies digits as ASCII; how many. */
 static size_t
 read_digits(struct cursor *r, struct hr_buf *b)
@@ -43,7 +27,7 @@ read_digits(struct cursor *r, struct hr_buf *b)
 	int v;
 
 	for (; r->p < r->end; r->p += n, many++) {
-		v = digit_value(hr_utf8_next(r->p, r->end, &n));
+		v = br_digit_value(hr_utf8_next(r->p, r->end, &n));
 		if (v < 0)
 			break;
 		hr_buf_addc(b, (char)('0' + v));
