@@ -208,7 +208,7 @@ hr_shell_follow(
 		return -1;
 	hr_buf_init(&ask, 256);
 	hr_frame_put_follow(&ask, req);
-	if (hr_buf_check(&ask, err) != 0 || hr_fd_write_full(fd, ask.p, ask.len, err) != 0)
+	if (hr_buf_check(&ask, err) < 0 || hr_fd_write_full(fd, ask.p, ask.len, err) < 0)
 		hr_fd_close(&fd);
 	hr_buf_done(&ask);
 	return fd;

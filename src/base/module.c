@@ -60,7 +60,7 @@ hr_module_load(const char *directory, const char *file, const char *symbol, unsi
 	hr_buf_init(&path, PATH_MAX);
 	/* always with a slash: a bare name would be looked for elsewhere */
 	hr_buf_addf(&path, "%s/%s", directory, file);
-	if (hr_buf_check(&path, err) != 0) {
+	if (hr_buf_check(&path, err) < 0) {
 		hr_buf_done(&path);
 		return NULL;
 	}

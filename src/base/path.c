@@ -98,7 +98,7 @@ hr_path_read_fd(int fd, const char *path, struct hr_buf *b, struct hr_err *err)
 	}
 	if (n < 0)
 		return hr_err_sys(err, errno, "%s", path);
-	if (hr_buf_check(b, err) != 0) {
+	if (hr_buf_check(b, err) < 0) {
 		hr_err_prefix(err, "%s", path);
 		return -1;
 	}
@@ -125,14 +125,14 @@ hr_path_write(const char *path, const void *p, size_t len, mode_t mode, struct h
 
 	hr_buf_init(&tmp, strlen(path) + 16);
 	hr_buf_addf(&tmp, "%s.XXXXXX", path);
-	if (hr_buf_check(&tmp, err) != 0)
+	if (hr_buf_check(&tmp, err) < 0)
 		goto out;
 	fd = mkostemp(tmp.p, O_CLOEXEC);
 	if (fd < 0) {
 		(void)hr_err_sys(err, errno, "%s", path);
 		goto out;
 	}
-	if (hr_fd_write_full(fd, p, len, err) != 0)
+	if (hr_fd_write_full(fd, p, len, err) < 0)
 		hr_err_prefix(err, "%s", path);
 	else if (fchmod(fd, mode) != 0 || rename(tmp.p, path) != 0)
 		(void)hr_err_sys(err, errno, "%s", path);

@@ -212,7 +212,7 @@ hr_spawn(const struct hr_spawn *s, struct hr_err *err)
 	hr_fd_close(&report[1]);
 	if (pid < 0)
 		(void)hr_err_sys(err, sys, "%s: fork", s->path);
-	else if (spawn_wait_exec(s, pid, report[0], err) != 0)
+	else if (spawn_wait_exec(s, pid, report[0], err) < 0)
 		pid = -1;
 	hr_fd_close(&report[0]);
 	return pid;

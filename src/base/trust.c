@@ -143,7 +143,7 @@ follow(
 		    "%.120s is not trusted: it is a link of user %lu, who is neither you nor root; "
 		    "remove it",
 		    path, (unsigned long)st.st_uid);
-	if (check(t->dir, path, "its directory", also, err) != 0)
+	if (check(t->dir, path, "its directory", also, err) < 0)
 		return -1;
 	n = readlinkat(t->dir, t->name, to, PATH_MAX);
 	if (n < 0 || n >= PATH_MAX)

@@ -47,7 +47,7 @@ cli_lines(
 	struct hr_buf b;
 	int rc = CLI_OK;
 
-	if (hr_json_decode(json, strlen(json), &list, &why) != 0 ||
+	if (hr_json_decode(json, strlen(json), &list, &why) < 0 ||
 	    !json_object_is_type(list, json_type_array)) {
 		json_object_put(list);
 		cli_say("%s cannot be read", name);
@@ -58,7 +58,7 @@ cli_lines(
 		hr_buf_reset(&b);
 		line(&b, json_object_array_get_idx(list, i));
 		hr_buf_addc(&b, '\n');
-		if (hr_buf_check(&b, &e) != 0) {
+		if (hr_buf_check(&b, &e) < 0) {
 			cli_say("%s: %s", name, e.msg);
 			rc = CLI_ERROR;
 		} else {

@@ -93,7 +93,7 @@ show_diff(const char *file, const char *json)
 	int original, modified, rc = CLI_ERROR;
 	struct hr_buf name;
 
-	if (hr_json_decode(json, strlen(json), &o, &why) != 0) {
+	if (hr_json_decode(json, strlen(json), &o, &why) < 0) {
 		cli_say("the diff cannot be read");
 		return CLI_ERROR;
 	}

@@ -25,7 +25,7 @@ show_images(const char *json)
 	time_t t;
 	int rc;
 
-	if (hr_json_decode(json, strlen(json), &list, &why) != 0)
+	if (hr_json_decode(json, strlen(json), &list, &why) < 0)
 		return cli_usage("the list of images cannot be read");
 	hr_buf_init(&b, 64u << 20);
 	hr_buf_addf(&b, "%8s  %-16s  %-8s  %s\n", "SIZE", "CREATED", "VERSION", "NAME");
@@ -60,7 +60,7 @@ list_images(struct cli *c)
 	char *json = NULL;
 	int rc;
 
-	if (hr_image_list(c->env, &json, &err) != 0)
+	if (hr_image_list(c->env, &json, &err) < 0)
 		return cli_fail(&err);
 	if (c->json) {
 		rc = cli_outs(json);
@@ -86,7 +86,7 @@ image(struct cli *c, const struct cli_args *a)
 	if (a->argc == 1)
 		return cli_usage("image rm: which image?");
 	for (int i = 1; i < a->argc; i++)
-		if (hr_image_remove(c->env, a->argv[i], &err) != 0)
+		if (hr_image_remove(c->env, a->argv[i], &err) < 0)
 			return cli_fail(&err);
 		else if (cli_done(c, "removed", a->argv[i], NULL) != CLI_OK)
 			return CLI_ERROR;
@@ -130,7 +130,7 @@ doctor(struct cli *c, const struct cli_args *a)
 	bool well = false;
 	int rc;
 
-	if (a->argc > 0 && hr_config_set(c->config, "core.runtime", a->argv[0], &err) != 0)
+	if (a->argc > 0 && hr_config_set(c->config, "core.runtime", a->argv[0], &err) < 0)
 		return cli_fail(&err);
 	hr_buf_init(&f.b, 1 << 20);
 	if (c->json)

@@ -306,7 +306,7 @@ ps(struct cli *c, const struct cli_args *a)
 	char *text = hr_sandbox_list(c->state_dir, &err);
 	int rc = CLI_OK, sent;
 
-	if (text == NULL || hr_json_decode(text, strlen(text), &list, &why) != 0) {
+	if (text == NULL || hr_json_decode(text, strlen(text), &list, &why) < 0) {
 		free(text);
 		return cli_fail(&err);
 	}
@@ -408,7 +408,7 @@ down_one(struct cli *c, const char *sid)
 
 	if (s == NULL) {
 		rc = cli_fail(&err);
-	} else if (hr_sandbox_connect(s, &err) != 0 && err.code == HR_ERROR_NOT_FOUND) {
+	} else if (hr_sandbox_connect(s, &err) < 0 && err.code == HR_ERROR_NOT_FOUND) {
 		rc = cli_fail(&err);
 	} else if (hr_sandbox_delete(s, &err) != 0) {
 		/* what has ended already is cleared away all the same */
@@ -429,7 +429,7 @@ down_all(struct cli *c)
 	char *text = hr_sandbox_list(c->state_dir, &err);
 	int rc = CLI_OK, one;
 
-	if (text == NULL || hr_json_decode(text, strlen(text), &list, &why) != 0) {
+	if (text == NULL || hr_json_decode(text, strlen(text), &list, &why) < 0) {
 		free(text);
 		return cli_fail(&err);
 	}

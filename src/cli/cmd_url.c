@@ -18,7 +18,7 @@ show(struct cli *c, const char *server, const char *vscode, const char *hosts)
 	struct hr_buf b;
 	int rc;
 
-	if (hr_json_decode(hosts, strlen(hosts), &o, &why) != 0)
+	if (hr_json_decode(hosts, strlen(hosts), &o, &why) < 0)
 		return cli_usage("the list of addresses cannot be read");
 	hr_buf_init(&b, 1 << 20);
 	if (c->json) {

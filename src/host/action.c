@@ -135,7 +135,7 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 	/* the same for every attempt: what was begun is joined, not begun again */
 	request_id(id, sizeof(id));
 	rc = hr_client_send(&s->client, &r, &a, &mine);
-	if (rc == 0 && (hr_json_decode(hr_buf_str(&a.body), a.body.len, ret, &why) != 0 ||
+	if (rc == 0 && (hr_json_decode(hr_buf_str(&a.body), a.body.len, ret, &why) < 0 ||
 			   hr_json_text_at(*ret, "observation") == NULL)) {
 		json_object_put(*ret);
 		*ret = NULL;
@@ -167,7 +167,7 @@ by_backend(struct hr_sandbox *s, struct json_object *action, struct json_object 
 	}
 	rc = s->ops->action(s->self, b.p, &text, err);
 	hr_buf_done(&b);
-	if (rc == 0 && (text == NULL || hr_json_decode(text, strlen(text), ret, &why) != 0 ||
+	if (rc == 0 && (text == NULL || hr_json_decode(text, strlen(text), ret, &why) < 0 ||
 			   !json_object_is_type(*ret, json_type_object))) {
 		json_object_put(*ret);
 		*ret = NULL;
@@ -257,13 +257,13 @@ hr_sandbox_action(
 	double timeout_s;
 	int rc = -1;
 
-	if (hr_json_decode(action, strlen(action), &a, &why) != 0 ||
+	if (hr_json_decode(action, strlen(action), &a, &why) < 0 ||
 	    (type = hr_json_text_at(a, "action")) == NULL) {
 		(void)hr_error_set(
 		    err, HR_ERROR_VALUE, "an action is a JSON object with the text \"action\"");
 		goto out;
 	}
-	if (give_timeout(s, a, &timeout_s, err) != 0)
+	if (give_timeout(s, a, &timeout_s, err) < 0)
 		goto out;
 	rc = decide(s, a, type, &obs, err);
 	if (rc == 0 && strcmp(type, "run") == 0)

@@ -10,11 +10,11 @@ hr_build_image(const struct hr_config *c, const struct hr_build_options *o, char
 	struct hr_kind k;
 	int rc;
 
-	if (hr_kind_open(&k, NULL, c, o->environ, NULL, err) != 0)
+	if (hr_kind_open(&k, NULL, c, o->environ, NULL, err) < 0)
 		return -1;
 	if (k.ops->build == NULL) {
 		hr_kind_close(&k);
-		if (hr_kind_open(&k, HR_KIND_DEFAULT, c, o->environ, NULL, err) != 0)
+		if (hr_kind_open(&k, HR_KIND_DEFAULT, c, o->environ, NULL, err) < 0)
 			return -1;
 	}
 	rc = k.ops->build(k.self, o, ret_name, err);

@@ -202,7 +202,7 @@ send_status(struct hr_client *c, const struct hr_http_request *r, struct hr_http
     struct hr_error *err)
 {
 	for (unsigned k = 1;; k++) {
-		if (send_raw(c, r, ret, err) != 0)
+		if (send_raw(c, r, ret, err) < 0)
 			return -1;
 		if (ret->status >= 200 && ret->status < 300)
 			return 0;

@@ -27,7 +27,7 @@ state_directory(struct exam *x, const char *dir)
 {
 	struct hr_error e = {0};
 
-	if (hr_state_directory(dir, true, &e) != 0)
+	if (hr_state_directory(dir, true, &e) < 0)
 		found(x, false, "state directory", e.text);
 	else if (access(dir, R_OK | W_OK | X_OK) != 0)
 		hr_exam_say(found, x, false, "state directory", "%s cannot be written", dir);
@@ -43,7 +43,7 @@ hr_doctor(const struct hr_config *c, const char *const *env, const char *state_d
 	struct hr_kind k;
 	int rc = 0;
 
-	if (hr_kind_open(&k, NULL, c, env, state_dir, err) != 0)
+	if (hr_kind_open(&k, NULL, c, env, state_dir, err) < 0)
 		return -1;
 	if (state_dir != NULL)
 		state_directory(&x, state_dir);

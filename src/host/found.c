@@ -39,7 +39,7 @@ complete(struct hr_sandbox *s, char **text, struct hr_error *err)
 	struct hr_buf b;
 	int rc = 0;
 
-	if (hr_json_decode(*text, strlen(*text), &list, &why) != 0)
+	if (hr_json_decode(*text, strlen(*text), &list, &why) < 0)
 		return hr_error_set(err, HR_ERROR_VALUE, "the kind's list is no JSON");
 	for (size_t i = 0; rc == 0 && i < hr_json_count(list); i++) {
 		struct json_object *o = hr_json_entry(list, i);

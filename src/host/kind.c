@@ -77,7 +77,7 @@ hr_config_options(const struct hr_config *c, const char *const *env, hr_option_f
 	char key[200];
 	struct hr_kind k;
 
-	if (hr_kind_open(&k, NULL, c, env, NULL, err) != 0)
+	if (hr_kind_open(&k, NULL, c, env, NULL, err) < 0)
 		return -1;
 	for (o = k.ops->options; o != NULL && o->key != NULL; o++) {
 		(void)snprintf(key, sizeof(key), "%s.%s", k.ops->name, o->key);

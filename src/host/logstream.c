@@ -199,6 +199,6 @@ hr_logstream_debug(struct hr_sandbox *s)
 
 	if (s->log == NULL || s->attach || s->ops->log_prefix == NULL || !is_wanted(s))
 		return;
-	if (hr_sandbox_start_log_stream(s, on_debug_line, s, &e) != 0)
+	if (hr_sandbox_start_log_stream(s, on_debug_line, s, &e) < 0)
 		hr_sandbox_log(s, "Failed to initialize log streaming: %s", e.text);
 }

@@ -130,7 +130,7 @@ hr_sandbox_add_mcp(struct hr_sandbox *s, const char *extra, struct hr_error *err
 	if (!s->connected || s->endpoint.url == NULL)
 		rc = hr_error_set(
 		    err, HR_ERROR_RUNTIME, "%s runtime does not support MCP servers", s->ops->name);
-	else if (extra != NULL && (hr_json_decode(extra, strlen(extra), &more, &why) != 0 ||
+	else if (extra != NULL && (hr_json_decode(extra, strlen(extra), &more, &why) < 0 ||
 				      !json_object_is_type(more, json_type_array)))
 		rc = hr_error_set(err, HR_ERROR_VALUE, "MCP servers are a JSON array");
 	if (rc == 0 && s->mcp == NULL)

@@ -64,7 +64,7 @@ hr_namelock_take(
     struct hr_namelock *l, const char *state_dir, const char *sid, struct hr_error *err)
 {
 	*l = (struct hr_namelock){.fd = -1};
-	if (hr_state_directory(state_dir, true, err) != 0)
+	if (hr_state_directory(state_dir, true, err) < 0)
 		return -1;
 	return take(l, state_dir, sid, true, err);
 }

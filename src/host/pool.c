@@ -383,7 +383,7 @@ my_turn(const char *dir, struct hr_error *err)
 	char *path;
 	int fd;
 
-	if (hr_state_directory(dir, true, err) != 0)
+	if (hr_state_directory(dir, true, err) < 0)
 		return -1;
 	path = hr_path_join(dir, ".lock");
 	if (path == NULL)
@@ -539,7 +539,7 @@ hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o, uns
 		return 0;
 	if (dir == NULL)
 		return hr_error_nomem(err);
-	if (hr_state_directory(o->state_dir, false, err) != 0) {
+	if (hr_state_directory(o->state_dir, false, err) < 0) {
 		free(dir);
 		return -1;
 	}

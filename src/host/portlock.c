@@ -60,7 +60,7 @@ directory(const char *dir, char *path, size_t cap, struct hr_error *err)
 	if (access(path, F_OK) == 0)
 		return 0;
 	/* others on this machine hand out ports as well */
-	if (hr_path_mkdirs(path, 0777, NULL, &e) != 0)
+	if (hr_path_mkdirs(path, 0777, NULL, &e) < 0)
 		return hr_error_from(err, HR_ERROR_SYSTEM, &e);
 	if (dir == NULL)
 		(void)chmod(path, 01777); /* only its maker may; the umask was in the way */
@@ -124,7 +124,7 @@ hr_portlock_acquire(struct hr_portlock *l, const char *dir, int port, struct hr_
 	if (l->fd >= 0 && l->port == port)
 		return 0;
 	hr_portlock_release(l);
-	if (directory(dir, l->path, sizeof(l->path), err) != 0)
+	if (directory(dir, l->path, sizeof(l->path), err) < 0)
 		return -1;
 	n = strlen(l->path);
 	(void)snprintf(l->path + n, sizeof(l->path) - n, "/port_%d.lock", port);
@@ -190,7 +190,7 @@ try_port(struct hr_portlock *l, const char *dir, int port, const char *address, 
 {
 	int fd;
 
-	if (hr_portlock_acquire(l, dir, port, err) != 0)
+	if (hr_portlock_acquire(l, dir, port, err) < 0)
 		return -1;
 	fd = bind_port(address, port);
 	if (fd < 0) {

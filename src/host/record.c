@@ -76,7 +76,7 @@ save(struct hr_sandbox *s, const char *backend, const char *taking, struct hr_er
 	}
 	hr_buf_addf(&b, ",\"created\":%lld,\"backend\":%s}\n", (long long)time(NULL), backend);
 	rc = path == NULL ? hr_err_nomem(&e) : hr_buf_check(&b, &e);
-	if (rc == 0 && hr_state_directory(s->state_dir, true, err) != 0) {
+	if (rc == 0 && hr_state_directory(s->state_dir, true, err) < 0) {
 		hr_buf_done(&b);
 		free(path);
 		return -1;
@@ -132,7 +132,7 @@ read_record(const char *path, struct hr_error *err)
 	if (hr_path_read(path, &b, &e) != 0) {
 		if (e.sys != ENOENT)
 			(void)hr_error_from(err, HR_ERROR_SYSTEM, &e);
-	} else if (hr_json_decode(hr_buf_str(&b), b.len, &o, &why) != 0 ||
+	} else if (hr_json_decode(hr_buf_str(&b), b.len, &o, &why) < 0 ||
 		   !json_object_is_type(o, json_type_object)) {
 		json_object_put(o);
 		o = NULL;
@@ -238,7 +238,7 @@ hr_sandbox_list(const char *state_dir, struct hr_error *err)
 	char *text;
 	DIR *dir;
 
-	if (hr_state_directory(state_dir, false, err) != 0)
+	if (hr_state_directory(state_dir, false, err) < 0)
 		return NULL;
 	dir = opendir(state_dir);
 	while (dir != NULL && (e = readdir(dir)) != NULL) {

@@ -222,12 +222,12 @@ hr_sandbox_open(const struct hr_config *c, const struct hr_sandbox_options *o, s
 	}
 	s->module = (struct hr_module)HR_MODULE_NONE;
 	s->taken_fd = -1;
-	if (sandbox_init(s, c, o, err) != 0 ||
-	    (s->state_dir != NULL && hr_state_directory(s->state_dir, false, err) != 0))
+	if (sandbox_init(s, c, o, err) < 0 ||
+	    (s->state_dir != NULL && hr_state_directory(s->state_dir, false, err) < 0))
 		goto fail;
 	/* one that is there is of the kind it was made as */
 	if (o->attach && s->state_dir != NULL) {
-		if (hr_record_load(s->state_dir, s->sid, &recorded, err) != 0)
+		if (hr_record_load(s->state_dir, s->sid, &recorded, err) < 0)
 			goto fail;
 		if (recorded.runtime != NULL) {
 			name = recorded.runtime;
@@ -236,10 +236,10 @@ hr_sandbox_open(const struct hr_config *c, const struct hr_sandbox_options *o, s
 	}
 	s->ops = hr_backend_find(name != NULL ? name : HR_KIND_DEFAULT, named, s->host.environ,
 	    &s->module, s->log, s->log_arg, err);
-	if (s->ops == NULL || hr_config_own(s->config, s->ops->name, s->ops->options, err) != 0 ||
+	if (s->ops == NULL || hr_config_own(s->config, s->ops->name, s->ops->options, err) < 0 ||
 	    (!s->attach && hr_config_heeded(s->config, s->ops->name, s->ops->heeds, s->log,
-			       s->log_arg, err) != 0) ||
-	    hr_sandbox_check_env(s, err) != 0 || s->ops->open(&s->host, &s->self, err) != 0)
+			       s->log_arg, err) < 0) ||
+	    hr_sandbox_check_env(s, err) < 0 || s->ops->open(&s->host, &s->self, err) != 0)
 		goto fail;
 	hr_record_done(&recorded);
 	return s;
@@ -300,7 +300,7 @@ use_endpoint(struct hr_sandbox *s, struct hr_error *err)
 {
 	hr_client_done(&s->client);
 	ask_endpoint(s);
-	if (hr_client_init(&s->client, &s->endpoint, err) != 0)
+	if (hr_client_init(&s->client, &s->endpoint, err) < 0)
 		return -1;
 	s->client.failed = s->ops->failed != NULL ? request_failed : NULL;
 	s->client.failed_arg = s;
@@ -331,7 +331,7 @@ restore(struct hr_sandbox *s, struct hr_error *err)
 
 	if (s->state_dir == NULL || s->ops->restore == NULL)
 		return 0;
-	if (hr_record_load(s->state_dir, s->sid, &r, err) != 0)
+	if (hr_record_load(s->state_dir, s->sid, &r, err) < 0)
 		return -1;
 	if (r.backend == NULL) {
 		hr_record_done(&r);
@@ -377,11 +377,11 @@ connect_it(struct hr_sandbox *s, struct hr_error *err)
 			return -1;
 		}
 	}
-	if (use_endpoint(s, err) != 0)
+	if (use_endpoint(s, err) < 0)
 		return -1;
 	s->connected = true;
 	if (made && (hr_sandbox_set_up(s, taken, err) != 0 ||
-			(s->state_dir != NULL && hr_record_save(s, err) != 0))) {
+			(s->state_dir != NULL && hr_record_save(s, err) < 0))) {
 		/* one that nobody could find again is not left behind */
 		(void)hr_sandbox_delete(s, NULL);
 		hr_pool_taken(s);

@@ -210,7 +210,7 @@ read_token(const struct hr_buf *body, const char *name, char **ret, struct hr_er
 	struct hr_json_error why;
 	int rc = 0;
 
-	if (hr_json_decode(body->len > 0 ? body->p : "", body->len, &o, &why) != 0 ||
+	if (hr_json_decode(body->len > 0 ? body->p : "", body->len, &o, &why) < 0 ||
 	    hr_json_text_at(o, "token") == NULL)
 		rc = hr_error_set(err, HR_ERROR_VALUE, "the answer has no token");
 	else if (asprintf(ret, "%s=%s", name, hr_json_text_at(o, "token")) < 0)
@@ -242,7 +242,7 @@ ask(struct hr_sandbox *s, const char *web_host, int provider, char **ret, struct
 		key = NULL;
 	headers[0] = key;
 	r.url = hr_buf_str(&url);
-	if ((key_value != NULL && key == NULL) || hr_buf_check(&url, &e) != 0)
+	if ((key_value != NULL && key == NULL) || hr_buf_check(&url, &e) < 0)
 		(void)hr_error_nomem(err);
 	else if ((http = hr_http_new(&e)) == NULL || hr_http_do(http, &r, &a, &e) != 0)
 		(void)hr_error_from(err, HR_ERROR_RUNTIME, &e);

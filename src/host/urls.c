@@ -48,7 +48,7 @@ connection_token(struct hr_sandbox *s, char **ret, struct hr_error *err)
 	const char *token;
 	int rc = hr_client_send(&s->client, &r, &a, err);
 
-	if (rc == 0 && (hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, &why) != 0 ||
+	if (rc == 0 && (hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, &why) < 0 ||
 			   !json_object_is_type(o, json_type_object) ||
 			   !json_object_object_get_ex(o, "token", NULL)))
 		rc = hr_error_set(err, HR_ERROR_VALUE, "the server's answer is no token");

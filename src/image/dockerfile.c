@@ -118,7 +118,7 @@ hr_dockerfile_put(struct hr_buf *b, const char *text, size_t len, const struct h
 				return hr_err_set(
 				    err, HR_E_INVAL, "Dockerfile.in:%u: @if inside @if", number);
 			inside = true;
-			if (condition(d, text + 4, stop, number, &keep, err) != 0)
+			if (condition(d, text + 4, stop, number, &keep, err) < 0)
 				return -1;
 		} else if (starts(text, stop, "@end")) {
 			if (!inside)
@@ -129,7 +129,7 @@ hr_dockerfile_put(struct hr_buf *b, const char *text, size_t len, const struct h
 		} else if (starts(text, stop, "@#")) {
 			continue; /* a comment of the template's */
 		} else if (keep && put_line(b, text, stop, values, sizeof(values) / sizeof(*values),
-				       number, err) != 0) {
+				       number, err) < 0) {
 			return -1;
 		}
 	}

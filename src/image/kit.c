@@ -176,7 +176,7 @@ write_dockerfile(int kit, int folder, const struct hr_dockerfile *d, struct hr_e
 		}
 		hr_buf_grew(&text, (size_t)n);
 	} while (n > 0);
-	if (hr_buf_check(&text, err) != 0 || hr_dockerfile_put(&b, text.p, text.len, d, err) != 0)
+	if (hr_buf_check(&text, err) < 0 || hr_dockerfile_put(&b, text.p, text.len, d, err) < 0)
 		goto out;
 	out = openat(folder, "Dockerfile", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	if (out < 0) {

@@ -70,7 +70,7 @@ hr_image_build(const struct hr_image_builder *b, const struct hr_image_tags *t,
 			return -1;
 		if (there)
 			return 0;
-		if (choose(b, t, r, &from, &s, err) != 0)
+		if (choose(b, t, r, &from, &s, err) < 0)
 			return -1;
 	}
 	if (b->prepare(b->arg, from, s, r, err) != 0)

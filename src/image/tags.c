@@ -136,7 +136,7 @@ mangle_repo(struct hr_buf *b, const char *repo, struct hr_err *err)
 	char md5[HR_DIGEST_HEX];
 
 	if (characters(repo) > REPO_CHARACTERS) {
-		if (hr_digest_of(HR_DIGEST_MD5, repo, (size_t)(end - repo), md5, err) != 0)
+		if (hr_digest_of(HR_DIGEST_MD5, repo, (size_t)(end - repo), md5, err) < 0)
 			return -1;
 		hr_buf_add(b, md5, 8);
 		hr_buf_addc(b, '_');
@@ -157,14 +157,14 @@ descriptive_tag(const char *version, const char *repo, const char *tag, struct h
 
 	hr_buf_init(&t, HR_IMAGE_NAME_MAX * 4);
 	hr_buf_addf(&t, "oh_v%s_image_", version);
-	if (mangle_repo(&t, repo, err) != 0)
+	if (mangle_repo(&t, repo, err) < 0)
 		goto out;
 	hr_buf_adds(&t, "_tag_");
 	hr_buf_adds(&t, tag);
-	if (hr_buf_check(&t, err) != 0)
+	if (hr_buf_check(&t, err) < 0)
 		goto out;
 	if (characters(t.p) > TAG_CHARACTERS) {
-		if (hr_digest_of(HR_DIGEST_MD5, t.p, t.len, md5, err) != 0)
+		if (hr_digest_of(HR_DIGEST_MD5, t.p, t.len, md5, err) < 0)
 			goto out;
 		hr_buf_addf(ret_tag, "oh_v%s_image_%s", version, md5);
 	} else {
@@ -296,21 +296,21 @@ hr_image_tags_init(struct hr_image_tags *t, const struct hr_image_inputs *in, st
 	hr_buf_done(&repo);
 	if (rc != 0 ||
 	    hr_image_lock_hash(
-		in->base, in->browser, in->lock_files, in->lock_files_n, NULL, lock, err) != 0 ||
-	    source_hash(in->source_dir, in->ignore, source, err) != 0)
+		in->base, in->browser, in->lock_files, in->lock_files_n, NULL, lock, err) < 0 ||
+	    source_hash(in->source_dir, in->ignore, source, err) < 0)
 		goto fail;
 
 	begin_name(&name, t->repo, in->version);
 	hr_buf_addf(&name, "%s_%s", lock, source);
-	if (take_name(&name, &t->source, err) != 0)
+	if (take_name(&name, &t->source, err) < 0)
 		goto fail;
 	begin_name(&name, t->repo, in->version);
 	hr_buf_adds(&name, lock);
-	if (take_name(&name, &t->lock, err) != 0)
+	if (take_name(&name, &t->lock, err) < 0)
 		goto fail;
 	begin_name(&name, t->repo, in->version);
 	hr_image_versioned_suffix(in->base, &name);
-	if (take_name(&name, &t->versioned, err) != 0)
+	if (take_name(&name, &t->versioned, err) < 0)
 		goto fail;
 	return 0;
 fail:

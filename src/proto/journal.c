@@ -221,7 +221,7 @@ record_write(struct hr_journal *j, int fd, const struct hr_journal_entry *e)
 static int
 entry_place(struct hr_journal *j, struct hr_journal_entry *e, const char *spare, const char *name)
 {
-	if (record_write(j, j->spare, e) != 0)
+	if (record_write(j, j->spare, e) < 0)
 		return -1;
 	if (publish(j, spare, name) != 0)
 		return errno == EEXIST ? 1 : -1;

@@ -57,7 +57,7 @@ static int
 enter_filed(struct hr_journal *j, const char *key, size_t key_len, struct hr_journal_entry *ret,
     enum hr_journal_found *ret_found, uint32_t *ret_tag, struct hr_buf *answer, struct hr_err *err)
 {
-	if (hr_journal_enter(j, key, key_len, ret, ret_found, ret_tag, answer, err) != 0)
+	if (hr_journal_enter(j, key, key_len, ret, ret_found, ret_tag, answer, err) < 0)
 		return -1;
 	if (*ret_found == HR_JOURNAL_NEW) { /* and for a file, or that was dropped */
 		hr_journal_undo(j, ret);

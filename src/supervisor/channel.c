@@ -105,7 +105,7 @@ on_ready(struct hr_worker *w, const char *p, size_t len)
 	if (percent_of(p, len, &percent))
 		hr_monitor_disk(m, percent);
 	hr_ready_json(&b, w->pool->server);
-	if (hr_buf_check(&b, &err) != 0 || hr_fd_send(w->channel, b.p, b.len, -1, &err) != 0)
+	if (hr_buf_check(&b, &err) < 0 || hr_fd_send(w->channel, b.p, b.len, -1, &err) < 0)
 		hr_log(HR_LOG_WARNING, "%s: readiness: %s", w->child.name, err.msg);
 	hr_buf_done(&b);
 }
@@ -245,8 +245,8 @@ hr_channel_say(struct hr_worker *w, char type, const struct hr_buf *text)
 	hr_buf_init(&b, HR_CHANNEL_ANSWER_MAX);
 	hr_buf_addc(&b, type);
 	hr_buf_add(&b, hr_buf_str(text), text->len);
-	if (hr_buf_check(text, &err) != 0 || hr_buf_check(&b, &err) != 0 ||
-	    hr_fd_send(w->channel, b.p, b.len, -1, &err) != 0)
+	if (hr_buf_check(text, &err) < 0 || hr_buf_check(&b, &err) < 0 ||
+	    hr_fd_send(w->channel, b.p, b.len, -1, &err) < 0)
 		hr_log(HR_LOG_WARNING, "%s: answer '%c': %s", w->child.name, type, err.msg);
 	hr_buf_done(&b);
 }
@@ -261,8 +261,8 @@ hr_channel_give_static(struct hr_worker *w, int sock, const char *reason)
 	hr_buf_addc(&b, HR_CHANNEL_STATIC_ANSWER);
 	if (reason != NULL)
 		hr_buf_adds(&b, reason);
-	if (hr_buf_check(&b, &err) != 0 ||
-	    hr_fd_send(w->channel, b.p, b.len, reason == NULL ? sock : -1, &err) != 0)
+	if (hr_buf_check(&b, &err) < 0 ||
+	    hr_fd_send(w->channel, b.p, b.len, reason == NULL ? sock : -1, &err) < 0)
 		hr_log(HR_LOG_WARNING, "%s: static session: %s", w->child.name, err.msg);
 	hr_buf_done(&b);
 }

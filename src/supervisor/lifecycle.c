@@ -88,12 +88,12 @@ open_port(struct hr_server *s)
 	unsigned i;
 
 	atomic_store(&s->board->ready, 1); /* /alive says so from now on */
-	if (hr_listen_start(s->listener, &s->listen, &err) != 0) {
+	if (hr_listen_start(s->listener, &s->listen, &err) < 0) {
 		hr_server_start_failed(
 		    s, err.code == HR_E_BUSY ? HR_EXIT_REFUSED : HR_EXIT_START, err.msg);
 		return;
 	}
-	if (hr_nginx_start(&s->nginx, &err) != 0) {
+	if (hr_nginx_start(&s->nginx, &err) < 0) {
 		hr_server_start_failed(s, HR_EXIT_START, err.msg);
 		return;
 	}
@@ -415,32 +415,32 @@ start_parts(struct hr_server *s, struct hr_err *err)
 	unsigned i;
 
 	s->patience = hr_loop_timer(s->loop, patience_over, s, err);
-	if (s->patience == NULL || watch_signals(s, err) != 0 ||
+	if (s->patience == NULL || watch_signals(s, err) < 0 ||
 	    hr_alerts_open(&s->alerts, s->loop, &s->kids, &s->settings, &s->board->metrics,
-		s->child_env, err) != 0 ||
-	    hr_keeper_open(&s->keeper, err) != 0)
+		s->child_env, err) < 0 ||
+	    hr_keeper_open(&s->keeper, err) < 0)
 		return -1;
 	/* the shell takes longest: what it does not need is made while it starts */
-	if (!adopted && hr_keeper_start(&s->keeper, err) != 0)
+	if (!adopted && hr_keeper_start(&s->keeper, err) < 0)
 		return -1;
-	if (hr_plugins_open(&s->plugins, err) != 0)
+	if (hr_plugins_open(&s->plugins, err) < 0)
 		return -1;
-	if (hr_service_open(&s->nginx.svc, err) != 0)
+	if (hr_service_open(&s->nginx.svc, err) < 0)
 		return -1;
 	hr_nginx_succeed(&s->nginx, &s->reexec.handed);
 	/* next longest is nginx, which waits at the end for all else */
 	if (s->settings.start_nginx &&
-	    (hr_nginx_configure(s, &s->settings, &s->keys, false, err) != 0 ||
+	    (hr_nginx_configure(s, &s->settings, &s->keys, false, err) < 0 ||
 		(!adopted && s->nginx.svc.state == HR_SERVICE_OFF &&
-		    hr_nginx_prepare(&s->nginx, err) != 0)))
+		    hr_nginx_prepare(&s->nginx, err) < 0)))
 		return -1;
 	for (i = 0; i < HR_SERVER_POOLS; i++) {
-		if (hr_pool_open(&s->pools[i], err) != 0)
+		if (hr_pool_open(&s->pools[i], err) < 0)
 			return -1;
 	}
 	/* one that is there is ready at once, which starts nginx */
-	if ((adopted && hr_keeper_start(&s->keeper, err) != 0) ||
-	    hr_sessions_open(&s->sessions, err) != 0)
+	if ((adopted && hr_keeper_start(&s->keeper, err) < 0) ||
+	    hr_sessions_open(&s->sessions, err) < 0)
 		return -1;
 	hr_server_monitor(s);
 	s->one_each = s->settings.start_nginx && !adopted && !s->relieves;
@@ -504,7 +504,7 @@ hr_server_run(struct hr_server *s, struct hr_err *err)
 	if (s->loop == NULL)
 		return -1;
 	hr_children_init(&s->kids, s->loop);
-	if (start_parts(s, err) != 0)
+	if (start_parts(s, err) < 0)
 		hr_server_start_failed(s, HR_EXIT_START, err->msg);
 	hr_server_changed(s);
 	r = hr_loop_run(s->loop, err);

@@ -72,16 +72,16 @@ main(int argc, char **argv)
 	struct hr_err err = {0};
 	int status = HR_EXIT_START, signo;
 
-	if (hr_fd_open_stdio(&err) != 0)
+	if (hr_fd_open_stdio(&err) < 0)
 		return HR_EXIT_START;
 	block_signals();
 	hr_server_init(&s);
 	hr_log_setup("handraild", HR_LOG_TEXT, HR_LOG_INFO);
-	if (hr_reexec_begin(&s, argv, &err) != 0)
+	if (hr_reexec_begin(&s, argv, &err) < 0)
 		return fail(HR_EXIT_START, &err);
-	if (hr_keys_take_environment(&s.keys, &err) != 0)
+	if (hr_keys_take_environment(&s.keys, &err) < 0)
 		return fail(HR_EXIT_USAGE, &err);
-	if (hr_options_parse(&s.options, argc, argv, &err) != 0)
+	if (hr_options_parse(&s.options, argc, argv, &err) < 0)
 		return usage_error(&err);
 	if (s.options.action == HR_ACTION_HELP) {
 		hr_options_help(stdout);
@@ -91,7 +91,7 @@ main(int argc, char **argv)
 		(void)printf("handraild (%s) %s\n", PACKAGE_NAME, PACKAGE_VERSION);
 		return 0;
 	}
-	if (hr_server_settings(&s, &status, &err) != 0)
+	if (hr_server_settings(&s, &status, &err) < 0)
 		status = status == HR_EXIT_USAGE ? usage_error(&err) : fail(status, &err);
 	else
 		status = act(&s);

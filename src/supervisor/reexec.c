@@ -59,7 +59,7 @@ hr_reexec_begin(struct hr_server *s, char *const *argv, struct hr_err *err)
 	struct hr_handover *h = &s->reexec.handed;
 	ssize_t n;
 
-	if (hr_handover_read(h, err) != 0)
+	if (hr_handover_read(h, err) < 0)
 		return -1;
 	if (inherit_keys(s, h, err) != 0)
 		return -1;
@@ -106,15 +106,15 @@ gather(const struct hr_server *s, struct hr_handover *h, struct hr_err *err)
 
 	if (hr_handover_add(h, s->listener, err, "listener") != 0 ||
 	    hr_handover_add(h, s->viewer.fd, err, "viewer") != 0 ||
-	    hand_over_keys(&s->keys, h, err) != 0 ||
+	    hand_over_keys(&s->keys, h, err) < 0 ||
 	    hr_handover_add(h, s->board_fd, err, "board") != 0 ||
-	    hr_keeper_hand_over(&s->keeper, h, err) != 0 ||
-	    hr_sessions_hand_over(&s->sessions, h, err) != 0 ||
-	    hr_plugins_hand_over(&s->plugins, h, err) != 0 ||
-	    hr_nginx_hand_over(&s->nginx, h, err) != 0)
+	    hr_keeper_hand_over(&s->keeper, h, err) < 0 ||
+	    hr_sessions_hand_over(&s->sessions, h, err) < 0 ||
+	    hr_plugins_hand_over(&s->plugins, h, err) < 0 ||
+	    hr_nginx_hand_over(&s->nginx, h, err) < 0)
 		return -1;
 	for (i = 0; i < HR_SERVER_POOLS; i++) {
-		if (hr_pool_hand_over(&s->pools[i], h, err) != 0)
+		if (hr_pool_hand_over(&s->pools[i], h, err) < 0)
 			return -1;
 	}
 	return hr_handover_show(h, err);
@@ -226,7 +226,7 @@ hr_reexec_soon(struct hr_server *s)
 		return;
 	if (r->turn == NULL)
 		r->turn = hr_loop_timer(s->loop, turn_over, s, &err);
-	if (r->turn == NULL || hr_watch_arm(r->turn, 0, &err) != 0) {
+	if (r->turn == NULL || hr_watch_arm(r->turn, 0, &err) < 0) {
 		refused(s, &err);
 		return;
 	}

@@ -50,22 +50,21 @@ int
 hr_server_load(struct hr_settings *c, const struct hr_options *o, const char *config_file,
     int *ret_status, struct hr_err *err)
 {
-	if (hr_settings_init(c, err) != 0)
+	if (hr_settings_init(c, err) < 0)
 		return load_error(ret_status, HR_EXIT_START);
 	if (config_file != NULL && hr_settings_read(c, config_file, err) != 0)
 		return load_error(ret_status, HR_EXIT_USAGE);
 	/* as the original: its variables are read while it starts */
-	if (hr_settings_environment(c, environment_get, err) != 0)
+	if (hr_settings_environment(c, environment_get, err) < 0)
 		return load_error(ret_status, HR_EXIT_START);
-	if (hr_settings_options(c, o, err) != 0 || hr_settings_check(c, err) != 0)
+	if (hr_settings_options(c, o, err) < 0 || hr_settings_check(c, err) < 0)
 		return load_error(ret_status, HR_EXIT_USAGE);
-	if (make_absolute(&c->working_dir, err) != 0 || make_absolute(&c->log_file, err) != 0 ||
-	    make_absolute(&c->state_dir, err) != 0 ||
-	    make_absolute(&c->session_api_key_file, err) != 0 ||
-	    make_absolute(&c->tls_certificate, err) != 0 ||
-	    make_absolute(&c->tls_certificate_key, err) != 0 ||
-	    make_absolute(&c->tls_client_ca, err) != 0 ||
-	    make_absolute(&c->tls_client_crl, err) != 0)
+	if (make_absolute(&c->working_dir, err) < 0 || make_absolute(&c->log_file, err) < 0 ||
+	    make_absolute(&c->state_dir, err) < 0 ||
+	    make_absolute(&c->session_api_key_file, err) < 0 ||
+	    make_absolute(&c->tls_certificate, err) < 0 ||
+	    make_absolute(&c->tls_certificate_key, err) < 0 ||
+	    make_absolute(&c->tls_client_ca, err) < 0 || make_absolute(&c->tls_client_crl, err) < 0)
 		return load_error(ret_status, HR_EXIT_START);
 	return 0;
 }
@@ -96,7 +95,7 @@ hr_server_reopen_logs(struct hr_server *s)
 {
 	struct hr_err err = {0};
 
-	if (hr_server_open_log(s, &err) != 0)
+	if (hr_server_open_log(s, &err) < 0)
 		hr_log(HR_LOG_ERROR, "%s", err.msg); /* the old file stays open */
 	hr_nginx_reopen_logs(&s->nginx);
 }
@@ -137,11 +136,11 @@ apply(struct hr_server *s, struct hr_settings *fresh, struct hr_err *err)
 	const struct hr_keys *now = keys.from_environment ? &s->keys : &keys;
 	const char *stays;
 
-	if (hr_keys_read_file(&keys, fresh->session_api_key_file, err) != 0)
+	if (hr_keys_read_file(&keys, fresh->session_api_key_file, err) < 0)
 		return -1;
 	s->nginx.grown = 0;
-	if (s->settings.start_nginx && (stays_closed(s, fresh, &keys, err) != 0 ||
-					   hr_nginx_configure(s, fresh, now, true, err) != 0)) {
+	if (s->settings.start_nginx && (stays_closed(s, fresh, &keys, err) < 0 ||
+					   hr_nginx_configure(s, fresh, now, true, err) < 0)) {
 		hr_keys_done(&keys);
 		return -1;
 	}
@@ -152,7 +151,7 @@ apply(struct hr_server *s, struct hr_settings *fresh, struct hr_err *err)
 	stays = hr_settings_adopt(&s->settings, fresh);
 	if (stays != NULL)
 		hr_log(HR_LOG_WARNING, "a new value of \"%s\" needs a restart", stays);
-	if (hr_server_open_log(s, err) != 0)
+	if (hr_server_open_log(s, err) < 0)
 		hr_log(HR_LOG_ERROR, "%s", err->msg);
 	return 0;
 }
@@ -170,8 +169,8 @@ hr_server_reload(struct hr_server *s)
 	}
 	hr_notify_send(
 	    &s->notify, "RELOADING=1\nMONOTONIC_USEC=%lld\n", (long long)hr_now_ms() * 1000);
-	if (hr_server_load(&fresh, &s->options, s->config_file, NULL, &err) != 0 ||
-	    apply(s, &fresh, &err) != 0) {
+	if (hr_server_load(&fresh, &s->options, s->config_file, NULL, &err) < 0 ||
+	    apply(s, &fresh, &err) < 0) {
 		hr_log(HR_LOG_ERROR, "reload refused, nothing has changed: %s", err.msg);
 	} else {
 		if (s->settings.start_nginx)

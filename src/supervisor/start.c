@@ -72,7 +72,7 @@ hr_server_settings(struct hr_server *s, int *ret_status, struct hr_err *err)
 	s->config_file = s->options.config_file;
 	if (s->config_file == NULL && access(DEFAULT_CONFIG, F_OK) == 0)
 		s->config_file = DEFAULT_CONFIG;
-	if (hr_server_load(&s->settings, &s->options, s->config_file, ret_status, err) != 0)
+	if (hr_server_load(&s->settings, &s->options, s->config_file, ret_status, err) < 0)
 		return -1;
 	*ret_status = HR_EXIT_START;
 	return hr_server_open_log(s, err);
@@ -114,7 +114,7 @@ check_request(struct hr_server *s, int *ret_status, struct hr_err *err)
 	const struct hr_settings *c = &s->settings;
 
 	*ret_status = HR_EXIT_REFUSED;
-	if (hr_plugins_load(&s->plugins, err) != 0)
+	if (hr_plugins_load(&s->plugins, err) < 0)
 		return -1;
 	*ret_status = HR_EXIT_START;
 	if (c->working_dir[0] == '\0')
@@ -182,11 +182,11 @@ claim(struct hr_server *s, int *ret_status, struct hr_err *err)
 	const struct hr_rundir_place where = place(s);
 
 	*ret_status = HR_EXIT_USAGE;
-	if (hr_keys_read_file(&s->keys, s->settings.session_api_key_file, err) != 0 ||
-	    hr_listen_choose(&s->listen, &s->settings, s->keys.count > 0, err) != 0)
+	if (hr_keys_read_file(&s->keys, s->settings.session_api_key_file, err) < 0 ||
+	    hr_listen_choose(&s->listen, &s->settings, s->keys.count > 0, err) < 0)
 		return -1;
 	*ret_status = HR_EXIT_REFUSED;
-	if (hr_rundir_open(&s->run, &where, err) != 0)
+	if (hr_rundir_open(&s->run, &where, err) < 0)
 		return -1;
 	s->run.handed = &s->reexec.handed;
 	s->relieves = s->reexec.handed.n > 0;
@@ -258,14 +258,14 @@ prepare(struct hr_server *s, struct hr_err *err)
 	if (s->journal == NULL)
 		return hr_err_nomem(err);
 	if (hr_identity_prepare(
-		&s->id, &s->settings, getenv("USER"), "/etc", stop_is_pending, err) != 0 ||
-	    hr_token_init(&s->plugins.token, &s->run, err) != 0)
+		&s->id, &s->settings, getenv("USER"), "/etc", stop_is_pending, err) < 0 ||
+	    hr_token_init(&s->plugins.token, &s->run, err) < 0)
 		return -1;
 	hr_plugins_succeed(&s->plugins);
 	limit_shells(s); /* before a shell is looked for: its command line names the groups */
-	if (hr_rundir_prepare(&s->run, s->id.nginx_uid, hr_keeper_find(&s->keeper), err) != 0 ||
-	    hr_sessions_find(&s->sessions, err) != 0 ||
-	    hr_rundir_make_journal(s->journal, err) != 0 ||
+	if (hr_rundir_prepare(&s->run, s->id.nginx_uid, hr_keeper_find(&s->keeper), err) < 0 ||
+	    hr_sessions_find(&s->sessions, err) < 0 ||
+	    hr_rundir_make_journal(s->journal, err) < 0 ||
 	    hr_token_show(&s->plugins.token, &s->run, false, err) != 0)
 		return -1;
 	s->child_env = hr_childenv_new(environ, err);
@@ -311,16 +311,16 @@ hr_server_serve(struct hr_server *s)
 	int status = HR_EXIT_START;
 
 	set_process(s);
-	if (hr_notify_open(&s->notify, getenv("NOTIFY_SOCKET"), &err) != 0)
+	if (hr_notify_open(&s->notify, getenv("NOTIFY_SOCKET"), &err) < 0)
 		hr_log(HR_LOG_WARNING, "%s", err.msg);
-	if (check_request(s, &status, &err) != 0 || claim(s, &status, &err) != 0)
+	if (check_request(s, &status, &err) < 0 || claim(s, &status, &err) != 0)
 		return fail(status, &err);
 	announce(s);
 	if (prepare(s, &err) != 0) {
 		s->exit_signal = pending_stop();
 		return s->exit_signal != 0 ? 0 : fail(HR_EXIT_START, &err);
 	}
-	if (hr_server_run(s, &err) != 0)
+	if (hr_server_run(s, &err) < 0)
 		return fail(HR_EXIT_START, &err);
 	return s->exit_status;
 }
@@ -336,14 +336,14 @@ hr_server_check(struct hr_server *s)
 	where.wanted = "";
 	where.privileged = false;
 	where.xdg_runtime_dir = NULL;
-	if (check_request(s, &status, &err) != 0)
+	if (check_request(s, &status, &err) < 0)
 		return fail(status, &err);
-	if (hr_keys_read_file(&s->keys, s->settings.session_api_key_file, &err) != 0 ||
-	    hr_listen_choose(&s->listen, &s->settings, s->keys.count > 0, &err) != 0 ||
-	    hr_identity_nginx(&s->id, s->settings.nginx_user, &err) != 0 ||
-	    hr_rundir_open(&s->run, &where, &err) != 0 ||
-	    hr_rundir_prepare(&s->run, s->id.nginx_uid, false, &err) != 0 ||
-	    hr_nginx_configure(s, &s->settings, &s->keys, true, &err) != 0)
+	if (hr_keys_read_file(&s->keys, s->settings.session_api_key_file, &err) < 0 ||
+	    hr_listen_choose(&s->listen, &s->settings, s->keys.count > 0, &err) < 0 ||
+	    hr_identity_nginx(&s->id, s->settings.nginx_user, &err) < 0 ||
+	    hr_rundir_open(&s->run, &where, &err) < 0 ||
+	    hr_rundir_prepare(&s->run, s->id.nginx_uid, false, &err) < 0 ||
+	    hr_nginx_configure(s, &s->settings, &s->keys, true, &err) < 0)
 		return fail(HR_EXIT_USAGE, &err);
 	(void)puts("handraild: the configuration is right");
 	return 0;

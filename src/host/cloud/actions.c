@@ -78,7 +78,7 @@ run(struct hr_cloud *c, struct json_object *action, struct hr_error *err)
 		    "%s: each command has a shell of its own, so there is none that input such as "
 		    "'%s' could go to. It was not sent.",
 		    c->ops->title, line);
-	if (hr_uuid(mark, err) != 0)
+	if (hr_uuid(mark, err) < 0)
 		return NULL;
 	hr_strv_add_all(&env, hr_strv_list(&c->env));
 	hr_strv_addf(&env, MARK "=%s", mark);
@@ -157,7 +157,7 @@ mirror_directory(struct hr_cloud *c, const char *path, const char *file, struct 
 	rc = hr_cloud_helper_on(c, "d=", path,
 	    "; [ -d \"$d\" ] && cd \"$d\" && find . -maxdepth 2 -printf '%y%P\\0'", &out, &status,
 	    err);
-	if (rc == 0 && status == 0 && hr_path_mkdirs(file, 0700, NULL, &e) != 0)
+	if (rc == 0 && status == 0 && hr_path_mkdirs(file, 0700, NULL, &e) < 0)
 		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
 	for (size_t at = 0; rc == 0 && status == 0 && at + 1 < out.len;) {
 		const char *entry = out.p + at;
@@ -253,7 +253,7 @@ with_copy(struct hr_cloud *c, struct json_object *args, file_fn *fn, bool reads,
 	char undo[PATH_MAX];
 
 	hr_buf_init(&b, HR_CLOUD_FILE_MAX);
-	if (all == NULL || hr_cloud_mirror(c, err) != 0)
+	if (all == NULL || hr_cloud_mirror(c, err) < 0)
 		goto out;
 	if (c->h->state_dir != NULL)
 		(void)snprintf(undo, sizeof(undo), "%s/%s.undo", c->h->state_dir, c->h->sid);
@@ -269,11 +269,11 @@ with_copy(struct hr_cloud *c, struct json_object *args, file_fn *fn, bool reads,
 	file = hr_direct_path(&d, there, err);
 	if (file == NULL)
 		goto out;
-	if ((reads && fetch(c, all, file, &b, &e) != 0) || hr_cloud_keep(c, 0, &e) != 0) {
+	if ((reads && fetch(c, all, file, &b, &e) < 0) || hr_cloud_keep(c, 0, &e) != 0) {
 		text = hr_direct_error("", err, "%s: %s", path, e.text);
 		goto out;
 	}
-	if (hr_cloud_put(args, "path", json_object_new_string(file), err) != 0)
+	if (hr_cloud_put(args, "path", json_object_new_string(file), err) < 0)
 		goto out;
 	text = fn(&d, args, err);
 	if (text != NULL && writes && send_back(c, all, file, reads ? &b : NULL, &e) != 0) {
@@ -323,7 +323,7 @@ hr_cloud_action(void *self, const char *text, char **ret, struct hr_error *err)
 	struct hr_json_error why;
 	struct hr_error mine = {0};
 
-	if (hr_json_decode(text, strlen(text), &action, &why) != 0)
+	if (hr_json_decode(text, strlen(text), &action, &why) < 0)
 		return hr_error_set(err, HR_ERROR_VALUE, "the action is no JSON");
 	*ret = perform(self, action, &mine);
 	/* the agent is told what it may not do */

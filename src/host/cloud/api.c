@@ -124,7 +124,7 @@ hr_field_text(const char *who, const char *subject, struct json_object *o, const
 {
 	struct json_object *v;
 
-	if (hr_field_of(who, subject, o, name, json_type_string, &v, err) != 0)
+	if (hr_field_of(who, subject, o, name, json_type_string, &v, err) < 0)
 		return -1;
 	*ret = json_object_get_string(v);
 	/* it becomes part of a URL or a header: a control character would end that */
@@ -151,7 +151,7 @@ hr_field_int(const char *who, const char *subject, struct json_object *o, const 
 {
 	struct json_object *v;
 
-	if (hr_field_of(who, subject, o, name, json_type_int, &v, err) != 0)
+	if (hr_field_of(who, subject, o, name, json_type_int, &v, err) < 0)
 		return -1;
 	*ret = json_object_get_int64(v);
 	return 0;
@@ -323,7 +323,7 @@ hr_api_do(
 		headers[n++] = type;
 	}
 	if (r->rule->key != NULL && strcmp(c->method, "POST") == 0) {
-		if (hr_uuid(uuid, err) != 0)
+		if (hr_uuid(uuid, err) < 0)
 			return -1;
 		(void)snprintf(key, sizeof(key), "%s%s", r->rule->key, uuid);
 		headers[n++] = key;
@@ -335,7 +335,7 @@ hr_api_do(
 	ret->body = a.body;
 	ret->json = a.json;
 	if ((!c->raw || rc != 0) && ret->json == NULL && ret->body.len > 0 &&
-	    hr_json_decode(ret->body.p, ret->body.len, &ret->json, &why) != 0) {
+	    hr_json_decode(ret->body.p, ret->body.len, &ret->json, &why) < 0) {
 		json_object_put(ret->json);
 		ret->json = NULL;
 	}

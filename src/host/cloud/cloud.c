@@ -56,8 +56,8 @@ hr_cloud_labels(struct hr_cloud *c, struct json_object *o, struct hr_error *err)
 	char who[48];
 
 	owner(who);
-	if (hr_cloud_put(o, "handrail_sid", json_object_new_string(c->h->sid), err) != 0 ||
-	    hr_cloud_put(o, "handrail_run", json_object_new_string(c->run), err) != 0)
+	if (hr_cloud_put(o, "handrail_sid", json_object_new_string(c->h->sid), err) < 0 ||
+	    hr_cloud_put(o, "handrail_run", json_object_new_string(c->run), err) < 0)
 		return -1;
 	return hr_cloud_put(o, "handrail_owner", json_object_new_string(who), err);
 }
@@ -175,7 +175,7 @@ read_record(struct hr_cloud *c, const char *record, struct hr_error *err)
 	char **at;
 	int rc = 0;
 
-	if (hr_json_decode(record, strlen(record), &o, &why) != 0 ||
+	if (hr_json_decode(record, strlen(record), &o, &why) < 0 ||
 	    hr_json_text_at(o, "run") == NULL)
 		rc = hr_error_set(err, HR_ERROR_VALUE, "the record of the sandbox is damaged");
 	for (size_t i = 0; rc == 0 && (at = field(c, i, &name)) != NULL; i++)
@@ -213,7 +213,7 @@ hr_cloud_restore(void *self, const char *record, struct hr_error *err)
 {
 	struct hr_cloud *c = self;
 
-	if (read_record(c, record, err) != 0)
+	if (read_record(c, record, err) < 0)
 		return -1;
 	/* whoever made it died before it was told which one it is */
 	if (c->id == NULL)
@@ -277,11 +277,11 @@ wait_alive(struct hr_cloud *c, struct hr_error *err)
 	struct hr_api r;
 	int rc;
 
-	if (hr_api_init(&r, "the server", &once, c->url, err) != 0)
+	if (hr_api_init(&r, "the server", &once, c->url, err) < 0)
 		return -1;
 	while ((rc = hr_api_do(&r, &q, &a, err)) != 0 && time(NULL) < end) {
 		hr_api_answer_done(&a);
-		if (hr_cloud_pause_ms(c, ALIVE_EVERY_MS, err) != 0)
+		if (hr_cloud_pause_ms(c, ALIVE_EVERY_MS, err) < 0)
 			break;
 	}
 	hr_api_answer_done(&a);
@@ -348,7 +348,7 @@ make(struct hr_cloud *c, struct hr_error *err)
 	int rc = c->ops->create(c, &unsure, err);
 
 	for (int i = 0; rc != 0 && unsure && i < LOST_TRIES; i++) {
-		if (i > 0 && hr_cloud_pause_ms(c, LOST_WAIT_MS, err) != 0)
+		if (i > 0 && hr_cloud_pause_ms(c, LOST_WAIT_MS, err) < 0)
 			break;
 		if (find_run(c, &again) == 1) {
 			say(c, "The answer to the request for a sandbox was lost; the sandbox was "
@@ -434,10 +434,10 @@ hr_cloud_connect(void *self, bool *ret_made, struct hr_error *err)
 		    c->ops->title, c->id, c->h->sid);
 	/* what a record led to and cannot be used again */
 	hr_strv_done(&c->env);
-	if (hr_cloud_set(&c->id, NULL, err) != 0 || hr_uuid(uuid, err) != 0 ||
-	    hr_cloud_set(&c->run, uuid, err) != 0 || hr_uuid(key, err) != 0 ||
+	if (hr_cloud_set(&c->id, NULL, err) < 0 || hr_uuid(uuid, err) < 0 ||
+	    hr_cloud_set(&c->run, uuid, err) < 0 || hr_uuid(key, err) < 0 ||
 	    hr_cloud_set(&c->key, c->image != NULL ? hr_cloud_env(c, "SESSION_API_KEY", key) : NULL,
-		err) != 0)
+		err) < 0)
 		return -1;
 	if (c->h->begun != NULL)
 		c->h->begun(c->h->arg);

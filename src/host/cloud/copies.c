@@ -190,7 +190,7 @@ hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_erro
 	struct hr_buf names;
 	int status = 0, rc;
 
-	if (all == NULL || hr_cloud_mirror(c, err) != 0) {
+	if (all == NULL || hr_cloud_mirror(c, err) < 0) {
 		free(all);
 		return -1;
 	}
@@ -199,7 +199,7 @@ hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_erro
 		rc = hr_error_set(err, HR_ERROR_NOENT, "Path not found: %s", path);
 	if (rc == 0 && (dir = hr_path_join(c->mirror, ".copy")) == NULL)
 		rc = hr_error_nomem(err);
-	if (rc == 0 && hr_path_mkdirs(dir, 0700, NULL, &e) != 0)
+	if (rc == 0 && hr_path_mkdirs(dir, 0700, NULL, &e) < 0)
 		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
 	if (rc == 0)
 		rc = hr_cloud_keep(c, 0, err);

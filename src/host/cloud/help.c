@@ -162,7 +162,7 @@ hr_cloud_form(struct hr_buf *b, const struct hr_cloud_part *parts, size_t n, cha
 {
 	char boundary[37];
 
-	if (hr_uuid(boundary, err) != 0)
+	if (hr_uuid(boundary, err) < 0)
 		return -1;
 	for (size_t i = 0; i < n; i++) {
 		hr_buf_addf(b, "--%s\r\nContent-Disposition: form-data; name=\"%s\"", boundary,

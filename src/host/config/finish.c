@@ -37,10 +37,10 @@ finish_volumes(struct hr_config *c, const char *text, struct hr_error *err)
 	struct hr_volumes v;
 	int rc = 0;
 
-	if (hr_volumes_parse(text, &v, err) != 0)
+	if (hr_volumes_parse(text, &v, err) < 0)
 		return -1;
-	if (hr_config_put_text(c, BASE, NULL, err) != 0 ||
-	    hr_config_put_text(c, MOUNT, NULL, err) != 0)
+	if (hr_config_put_text(c, BASE, NULL, err) < 0 ||
+	    hr_config_put_text(c, MOUNT, NULL, err) < 0)
 		rc = -1;
 	for (size_t i = 0; i < v.n && rc == 0; i++) {
 		if (strcmp(v.v[i].target, "/workspace") != 0)
@@ -95,10 +95,10 @@ finish_workspace(struct hr_config *c, struct hr_error *err)
 {
 	const char *base = hr_config_text(c, BASE), *rule;
 
-	if (base != NULL && put_absolute(c, BASE, base, err) != 0)
+	if (base != NULL && put_absolute(c, BASE, base, err) < 0)
 		return -1;
 	if (hr_config_text(c, MOUNT) == NULL &&
-	    hr_config_put_text(c, MOUNT, hr_config_text(c, BASE), err) != 0)
+	    hr_config_put_text(c, MOUNT, hr_config_text(c, BASE), err) < 0)
 		return -1;
 	rule = hr_config_text(c, "core.workspace_mount_rewrite");
 	return rule != NULL ? rewrite(c, rule, err) : 0;
@@ -113,7 +113,7 @@ hr_config_finish(struct hr_config *c, struct hr_error *err)
 	int rc;
 
 	rc = volumes != NULL ? finish_volumes(c, volumes, err) : finish_workspace(c, err);
-	if (rc == 0 && cache != NULL && hr_path_mkdirs(cache, 0755, NULL, &e) != 0)
+	if (rc == 0 && cache != NULL && hr_path_mkdirs(cache, 0755, NULL, &e) < 0)
 		hr_config_warn(c, "%s", e.msg);
 	return rc;
 }

@@ -114,11 +114,11 @@ static int
 apply_section(struct hr_config *c, const char *section, struct json_object *table, const char *file,
     struct hr_error *err)
 {
-	if (strcmp(section, "core") != 0 && reset_section(c, section, err) != 0)
+	if (strcmp(section, "core") != 0 && reset_section(c, section, err) < 0)
 		return -1;
 	json_object_object_foreach(table, name, v)
 	{
-		if (apply_key(c, section, name, v, file, err) != 0)
+		if (apply_key(c, section, name, v, file, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -171,7 +171,7 @@ hr_config_apply(
 				return hr_error_nomem(err);
 			continue;
 		}
-		if (apply_section(c, section, table, file, err) != 0)
+		if (apply_section(c, section, table, file, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -195,7 +195,7 @@ load_toml(struct hr_config *c, const char *named, struct hr_error *err)
 			rc = hr_error_from(err, HR_ERROR_VALUE, &e);
 		else if (e.sys != ENOENT)
 			hr_config_warn(c, "%s", e.msg);
-	} else if (hr_toml_parse(hr_buf_str(&b), b.len, &root, &e) != 0) {
+	} else if (hr_toml_parse(hr_buf_str(&b), b.len, &root, &e) < 0) {
 		hr_config_warn(c,
 		    "Cannot parse config from toml, toml values have not been applied. %s: %s",
 		    file, e.msg);
@@ -248,7 +248,7 @@ load_environment(struct hr_config *c, const char *const *env, struct hr_error *e
 		if (v == NULL)
 			hr_config_warn(c, "Error setting env var %s=%s: %s", name,
 			    sensitive(name) ? "******" : text, e.text);
-		else if (hr_config_put(c, &hr_keys_all[i], v, err) != 0)
+		else if (hr_config_put(c, &hr_keys_all[i], v, err) < 0)
 			return -1;
 	}
 	return 0;

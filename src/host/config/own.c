@@ -68,7 +68,7 @@ from_file(struct hr_config *c, const char *section, struct hr_error *err)
 		if (!hr_config_fits(k, v))
 			return hr_error_set(err, HR_ERROR_VALUE,
 			    "\"%s\" in [%s] is of another type", name, section);
-		if (hr_config_put(c, k, json_object_get(v), err) != 0)
+		if (hr_config_put(c, k, json_object_get(v), err) < 0)
 			return -1;
 	}
 	return 0;
@@ -83,7 +83,7 @@ from_environment(struct hr_config *c, struct hr_error *err)
 	for (size_t i = 0; i < c->own_n; i++) {
 		hr_config_variable(&c->own[i], name);
 		text = hr_env_get(hr_strv_list(&c->env), name);
-		if (text != NULL && put_text(c, &c->own[i], text, err) != 0)
+		if (text != NULL && put_text(c, &c->own[i], text, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -105,7 +105,7 @@ from_caller(struct hr_config *c, const char *section, struct hr_error *err)
 		k = find(c, key + n + 1);
 		if (k == NULL)
 			return unknown(c, section, key + n + 1, err);
-		if (put_text(c, k, json_object_get_string(v), err) != 0)
+		if (put_text(c, k, json_object_get_string(v), err) < 0)
 			return -1;
 	}
 	return 0;
@@ -132,13 +132,13 @@ hr_config_own(struct hr_config *c, const char *section, const struct hr_backend_
 		if (o->fallback != NULL && v == NULL)
 			return hr_error_set(err, HR_ERROR_VALUE, "the default of %s.%s is no JSON",
 			    section, o->key);
-		if (hr_config_put(c, &c->own[c->own_n], v, err) != 0)
+		if (hr_config_put(c, &c->own[c->own_n], v, err) < 0)
 			return -1;
 	}
 	if (hr_section_known(section))
 		return 0; /* it has only settings that all know */
-	return from_file(c, section, err) != 0 || from_environment(c, err) != 0 ||
-		       from_caller(c, section, err) != 0
+	return from_file(c, section, err) < 0 || from_environment(c, err) < 0 ||
+		       from_caller(c, section, err) < 0
 		   ? -1
 		   : 0;
 }

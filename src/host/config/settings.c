@@ -84,7 +84,7 @@ hr_config_new(struct hr_error *err)
 		return NULL;
 	}
 	for (size_t i = 0; i < hr_keys_all_n; i++) {
-		if (put_default(c, &hr_keys_all[i], err) != 0) {
+		if (put_default(c, &hr_keys_all[i], err) < 0) {
 			hr_config_free(c);
 			return NULL;
 		}
@@ -222,7 +222,7 @@ convert_tree(const struct hr_key *k, const char *text)
 	struct json_object *v = NULL;
 
 	if (hr_pyliteral(text, strlen(text), &v) != 0 &&
-	    hr_json_decode(text, strlen(text), &v, &why) != 0)
+	    hr_json_decode(text, strlen(text), &v, &why) < 0)
 		return NULL;
 	if (!json_object_is_type(v, k->type == HR_KEY_LIST ? json_type_array : json_type_object)) {
 		json_object_put(v);
@@ -324,7 +324,7 @@ hr_config_set(struct hr_config *c, const char *key, const char *value, struct hr
 	if (v == NULL)
 		return hr_error_set(err, HR_ERROR_VALUE, "%s: not of the right type%s%s", key,
 		    k->secret ? "" : ": ", k->secret ? "" : value);
-	if (hr_config_put(c, k, v, err) != 0)
+	if (hr_config_put(c, k, v, err) < 0)
 		return -1;
 	c->runtime_named |= is_runtime(k);
 	return 0;

@@ -57,7 +57,7 @@ put_file(int in, const struct stat *st, const char *to, struct hr_err *e)
 	int fd, rc;
 	bool over;
 
-	if (hr_atomic_open(&a, to, 0600, e) != 0)
+	if (hr_atomic_open(&a, to, 0600, e) < 0)
 		return -1;
 	over = a.old >= 0;
 	if (copy_bytes(in, a.spool.fd) != 0 || (!over && liken(a.spool.fd, st) != 0)) {
@@ -130,7 +130,7 @@ copy_tree(const char *from, const char *to, int depth, struct hr_error *err)
 
 	if (dir == NULL)
 		return failed(err, depth > DEPTH_MAX ? ELOOP : errno, from);
-	if (hr_path_mkdirs(to, 0777, NULL, &e) != 0)
+	if (hr_path_mkdirs(to, 0777, NULL, &e) < 0)
 		rc = failed(err, e.sys, to);
 	while (rc == 0 && (entry = readdir(dir)) != NULL)
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)

@@ -65,7 +65,7 @@ direct_action(void *self, const char *text, char **ret, struct hr_error *err)
 	struct hr_json_error why;
 	struct hr_error mine = {0};
 
-	if (hr_json_decode(text, strlen(text), &action, &why) != 0)
+	if (hr_json_decode(text, strlen(text), &action, &why) < 0)
 		return hr_error_set(err, HR_ERROR_VALUE, "the action is no JSON");
 	*ret = perform(self, hr_json_text_or(action, "action", ""), action, &mine);
 	/* the agent is told what it may not do */
@@ -153,7 +153,7 @@ make_workspace(struct hr_direct *c, struct hr_error *err)
 	struct hr_err e = {0};
 
 	if (base != NULL) {
-		if (hr_path_mkdirs(base, 0755, NULL, &e) != 0)
+		if (hr_path_mkdirs(base, 0755, NULL, &e) < 0)
 			return hr_error_from(err, HR_ERROR_SYSTEM, &e);
 		c->named = strdup(base);
 	} else if (asprintf(&c->named, "%s/" PREFIX "%s_XXXXXX", temporary(c), c->h->sid) < 0) {
@@ -178,7 +178,7 @@ direct_connect(void *self, bool *ret_made, struct hr_error *err)
 		    "cli runtime does not support finding a sandbox that is not recorded");
 	c->h->log(c->h->arg,
 	    "The cli runtime isolates nothing: commands run with your rights on this machine.");
-	if (make_workspace(c, err) != 0 || find_undo(c, err) != 0) {
+	if (make_workspace(c, err) != 0 || find_undo(c, err) < 0) {
 		if (c->own_workspace)
 			(void)hr_path_remove(c->named, NULL);
 		return -1;
@@ -220,7 +220,7 @@ direct_restore(void *self, const char *record, struct hr_error *err)
 	struct hr_json_error why;
 	const char *named;
 
-	if (hr_json_decode(record, strlen(record), &o, &why) != 0 ||
+	if (hr_json_decode(record, strlen(record), &o, &why) < 0 ||
 	    (named = hr_json_text_at(o, "workspace")) == NULL) {
 		json_object_put(o);
 		return hr_error_set(err, HR_ERROR_VALUE, "the record of the sandbox is damaged");
@@ -234,7 +234,7 @@ direct_restore(void *self, const char *record, struct hr_error *err)
 	json_object_put(o);
 	if (c->named == NULL || c->env.failed)
 		return hr_error_nomem(err);
-	if (find_undo(c, err) != 0)
+	if (find_undo(c, err) < 0)
 		return -1;
 	c->workspace = realpath(c->named, NULL);
 	if (c->workspace == NULL)
@@ -291,7 +291,7 @@ remove_workspaces(struct hr_direct *c, struct hr_error *err)
 		path = hr_path_join(temporary(c), entry->d_name);
 		if (path == NULL)
 			rc = hr_error_nomem(err);
-		else if (hr_path_remove(path, &e) != 0)
+		else if (hr_path_remove(path, &e) < 0)
 			rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
 		free(path);
 	}
@@ -309,9 +309,9 @@ direct_destroy(void *self, struct hr_error *err)
 	/* with a record the workspace is known; others of that name have records elsewhere */
 	if (c->h->state_dir == NULL)
 		rc = remove_workspaces(c, err);
-	else if (c->own_workspace && hr_path_remove(c->named, &e) != 0)
+	else if (c->own_workspace && hr_path_remove(c->named, &e) < 0)
 		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
-	if (c->undo != NULL && hr_path_remove(c->undo, &e) != 0 && rc == 0)
+	if (c->undo != NULL && hr_path_remove(c->undo, &e) < 0 && rc == 0)
 		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
 	free(c->workspace);
 	c->workspace = NULL;

@@ -328,7 +328,7 @@ with_folder(struct build *b, struct hr_error *err)
 	int rc;
 
 	if (b->o->folder != NULL) {
-		if (hr_path_mkdirs(b->o->folder, 0755, NULL, &e) != 0)
+		if (hr_path_mkdirs(b->o->folder, 0755, NULL, &e) < 0)
 			return hr_error_from(err, HR_ERROR_SYSTEM, &e);
 		b->folder = strdup(b->o->folder);
 		return b->folder != NULL ? run_plan(b, err) : hr_error_nomem(err);
@@ -337,7 +337,7 @@ with_folder(struct build *b, struct hr_error *err)
 		return hr_error_sys(err, errno, "create %s", temporary);
 	b->folder = strdup(temporary);
 	rc = b->folder != NULL ? run_plan(b, err) : hr_error_nomem(err);
-	if (hr_path_remove(temporary, &e) != 0 && rc == 0)
+	if (hr_path_remove(temporary, &e) < 0 && rc == 0)
 		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
 	return rc;
 }
@@ -360,7 +360,7 @@ hr_docker_build(void *self, const struct hr_build_options *o, char **ret_name, s
 		    "Neither runtime container image nor base container image is set");
 	b.o = &own;
 	if (hr_kit_tags(b.kit, own.base, PACKAGE_VERSION, repo,
-		hr_config_bool(c, "core.enable_browser"), own.registry_port, &b.tags, &e) != 0)
+		hr_config_bool(c, "core.enable_browser"), own.registry_port, &b.tags, &e) < 0)
 		return hr_error_from(err, HR_ERROR_VALUE, &e);
 	rc = hr_engine_init(&b.engine, o->environ, err);
 	if (rc == 0)

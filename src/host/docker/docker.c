@@ -69,7 +69,7 @@ hr_docker_engine(struct hr_docker *d, struct hr_error *err)
 {
 	if (d->engine_there)
 		return 0;
-	if (hr_engine_init(&d->engine, d->h->environ, err) != 0) {
+	if (hr_engine_init(&d->engine, d->h->environ, err) < 0) {
 		hr_engine_done(&d->engine);
 		return -1;
 	}
@@ -84,7 +84,7 @@ hr_docker_call(struct hr_docker *d, const char *method, const char *what, struct
 {
 	char path[512];
 
-	if (hr_docker_engine(d, err) != 0)
+	if (hr_docker_engine(d, err) < 0)
 		return -1;
 	(void)snprintf(path, sizeof(path), "/containers/%s%s", d->name, what);
 	return hr_engine_call(&d->engine, method, path, NULL, ret, err);
@@ -165,7 +165,7 @@ find(struct hr_docker *d, struct hr_error *err)
 	struct hr_error why = {0};
 	int rc;
 
-	if (hr_docker_call(d, "GET", "/json", &o, &why) != 0) {
+	if (hr_docker_call(d, "GET", "/json", &o, &why) < 0) {
 		if (why.code == HR_ERROR_NOT_FOUND)
 			return 0;
 		if (err != NULL)
@@ -194,7 +194,7 @@ docker_connect(void *self, bool *ret_made, struct hr_error *err)
 	}
 	if (d->h->attach)
 		return hr_error_set(err, HR_ERROR_DISCONNECTED, "Container %s not found.", d->name);
-	if (hr_docker_make(d, err) != 0)
+	if (hr_docker_make(d, err) < 0)
 		return -1;
 	hr_docker_join_networks(d);
 	*ret_made = true;
@@ -269,7 +269,7 @@ docker_restore(void *self, const char *record, struct hr_error *err)
 	struct hr_json_error why;
 	int rc;
 
-	if (hr_json_decode(record, strlen(record), &o, &why) != 0 ||
+	if (hr_json_decode(record, strlen(record), &o, &why) < 0 ||
 	    port_of(hr_json_int_at(o, "port")) == 0) {
 		json_object_put(o);
 		return hr_error_set(err, HR_ERROR_VALUE, "the record of the sandbox is damaged");
@@ -307,10 +307,10 @@ docker_adopt(void *self, const char *sid, const char *record, struct hr_error *e
 	char path[1024];
 
 	(void)record; /* the Engine knows */
-	if (hr_docker_engine(d, err) != 0)
+	if (hr_docker_engine(d, err) < 0)
 		return -1;
 	(void)snprintf(path, sizeof(path), "/containers/" PREFIX "%s/rename?name=%s", sid, d->name);
-	if (hr_engine_call(&d->engine, "POST", path, NULL, NULL, err) != 0)
+	if (hr_engine_call(&d->engine, "POST", path, NULL, NULL, err) < 0)
 		return -1;
 	if (find(d, err) == 1)
 		return 0;
@@ -392,7 +392,7 @@ docker_destroy(void *self, struct hr_error *err)
 	char path[256];
 
 	release(d);
-	if (hr_docker_engine(d, err) != 0)
+	if (hr_docker_engine(d, err) < 0)
 		return -1;
 	/* by its id first: one that was being taken from the pool may not have our name yet */
 	if (d->id != NULL && *d->id != '\0') {
@@ -419,7 +419,7 @@ docker_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error 
 	char path[512];
 	int rc;
 
-	if (hr_docker_engine(d, err) != 0)
+	if (hr_docker_engine(d, err) < 0)
 		return -1;
 	(void)snprintf(path, sizeof(path),
 	    "/containers/%s/logs?stderr=1&stdout=1&timestamps=0&follow=%d&tail=all", d->name,
@@ -450,7 +450,7 @@ docker_stats(void *self, char **ret_json, struct hr_error *err)
 	double used, had, bytes, limit;
 	struct hr_buf b;
 
-	if (hr_docker_call(d, "GET", "/stats?stream=false&one-shot=false", &o, err) != 0)
+	if (hr_docker_call(d, "GET", "/stats?stream=false&one-shot=false", &o, err) < 0)
 		return -1;
 	cpu = hr_json_at(o, "cpu_stats");
 	before = hr_json_at(o, "precpu_stats");

@@ -106,12 +106,12 @@ hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_error *err
 
 	memset(e, 0, sizeof(*e));
 	e->watch_fd = -1;
-	if (address(e, hr_env_get(env, "DOCKER_HOST"), err) != 0)
+	if (address(e, hr_env_get(env, "DOCKER_HOST"), err) < 0)
 		return -1;
 	e->http = hr_http_new(&he);
 	if (e->http == NULL)
 		return hr_error_nomem(err);
-	if (send_it(e, &ping, "/_ping", &a, &why) != 0) {
+	if (send_it(e, &ping, "/_ping", &a, &why) < 0) {
 		hr_http_answer_done(&a);
 		return hr_error_set(err, HR_ERROR_UNAVAILABLE, NO_ANSWER " %s", why.text);
 	}
@@ -159,7 +159,7 @@ hr_engine_call(struct hr_engine *e, const char *method, const char *path, struct
 		if (ret != NULL)
 			*ret = NULL;
 		if (rc == 0 && ret != NULL && a.body.len > 0 &&
-		    hr_json_decode(a.body.p, a.body.len, ret, &why) != 0)
+		    hr_json_decode(a.body.p, a.body.len, ret, &why) < 0)
 			rc = hr_error_set(err, HR_ERROR_RUNTIME, "the Engine's answer is no JSON");
 		hr_http_answer_done(&a);
 	}
@@ -228,7 +228,7 @@ hr_engine_event(struct hr_engine_event *ret, const char *line, size_t len)
 	struct hr_json_error why;
 
 	*ret = (struct hr_engine_event){.what = NULL};
-	if (hr_json_decode(line, len, &o, &why) != 0)
+	if (hr_json_decode(line, len, &o, &why) < 0)
 		return false;
 	attributes = hr_json_at(hr_json_at(o, "Actor"), "Attributes");
 	name = hr_json_text_or(attributes, "name", "");

@@ -56,7 +56,7 @@ hr_docker_events(void *self, hr_event_fn *fn, void *arg, struct hr_error *err)
 	struct hr_docker *d = self;
 	int rc;
 
-	if (hr_docker_engine(d, err) != 0)
+	if (hr_docker_engine(d, err) < 0)
 		return -1;
 	hr_buf_init(&l.line, LINE_MAX_BYTES);
 	rc = hr_engine_stream(&d->engine, "GET", FILTER, NULL, NULL, on_bytes, &l, 0, err);
@@ -94,8 +94,8 @@ hr_docker_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_error *err)
 	struct hr_error e = {0};
 
 	(void)err;
-	if (hr_docker_engine(d, &e) != 0 ||
-	    hr_engine_call(&d->engine, "GET", "/version", NULL, &o, &e) != 0) {
+	if (hr_docker_engine(d, &e) < 0 ||
+	    hr_engine_call(&d->engine, "GET", "/version", NULL, &o, &e) < 0) {
 		fn(arg, false, "engine", e.text);
 	} else {
 		hr_exam_say(fn, arg, true, "engine", "version %s, API %s",

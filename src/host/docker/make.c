@@ -53,7 +53,7 @@ has_exited(struct hr_docker *d, const struct await *w, struct hr_error *err)
 	unsigned from = w->n > LAST_LINES ? w->n - LAST_LINES : 0;
 	struct hr_buf b;
 
-	if (hr_docker_call(d, "GET", "/json", &o, err) != 0)
+	if (hr_docker_call(d, "GET", "/json", &o, err) < 0)
 		return hr_error_set(err, HR_ERROR_NOT_FOUND, "Container %s not found.", d->name);
 	hr_buf_init(&b, LAST_LINES * LINE_SHOWN + 64);
 	for (unsigned i = from; i < w->n; i++)
@@ -143,7 +143,7 @@ choose_port(struct hr_docker *d, enum hr_port_use use, int *ret, struct hr_error
 
 	hr_port_range(use, &min, &max);
 	if (hr_portlock_find(&d->locks[use], NULL, min, max,
-		use == HR_PORT_SERVER ? PORT_ATTEMPTS : 20, "0.0.0.0", NULL, err) != 0)
+		use == HR_PORT_SERVER ? PORT_ATTEMPTS : 20, "0.0.0.0", NULL, err) < 0)
 		return -1;
 	*ret = d->locks[use].port;
 	return 0;
@@ -154,11 +154,11 @@ choose_ports(struct hr_docker *d, struct hr_error *err)
 {
 	long long fixed = hr_config_int(d->h->config, "sandbox.vscode_port");
 
-	if (choose_port(d, HR_PORT_SERVER, &d->port, err) != 0)
+	if (choose_port(d, HR_PORT_SERVER, &d->port, err) < 0)
 		return -1;
 	if (fixed > 0)
 		d->vscode_port = (int)fixed;
-	else if (choose_port(d, HR_PORT_VSCODE, &d->vscode_port, err) != 0)
+	else if (choose_port(d, HR_PORT_VSCODE, &d->vscode_port, err) < 0)
 		return -1;
 	return choose_port(d, HR_PORT_APP1, &d->app_ports[0], err) == 0 &&
 		       choose_port(d, HR_PORT_APP2, &d->app_ports[1], err) == 0
@@ -307,18 +307,18 @@ hr_docker_make(struct hr_docker *d, struct hr_error *err)
 		c.username = "openhands";
 		c.user_id = (long)json_object_get_int64(uid);
 	}
-	if (make_key(d, err) != 0 || choose_ports(d, err) != 0)
+	if (make_key(d, err) < 0 || choose_ports(d, err) < 0)
 		goto out;
 	c.port = spec.port = d->port;
 	spec.vscode_port = d->vscode_port;
 	spec.app_ports[0] = d->app_ports[0];
 	spec.app_ports[1] = d->app_ports[1];
 	spec.key = d->key;
-	if (hr_command_build(&command, &c, d->h->config, d->h->environ, err) != 0)
+	if (hr_command_build(&command, &c, d->h->config, d->h->environ, err) < 0)
 		goto out;
 	spec.command = hr_strv_list(&command);
 	body = hr_dockerspec_build(&spec, err);
-	if (body == NULL || hr_docker_set_url(d, err) != 0 || create(d, image, body, err) != 0)
+	if (body == NULL || hr_docker_set_url(d, err) < 0 || create(d, image, body, err) < 0)
 		goto out;
 	d->h->begun(d->h->arg);
 	rc = hr_docker_call(d, "POST", "/start", NULL, err);
@@ -353,7 +353,7 @@ hr_docker_join_networks(struct hr_docker *d)
 		(void)snprintf(path, sizeof(path), "/networks/%.300s/connect", net);
 		if (body == NULL ||
 		    json_object_object_add(body, "Container", json_object_new_string(d->id)) != 0 ||
-		    hr_engine_call(&d->engine, "POST", path, body, NULL, &why) != 0) {
+		    hr_engine_call(&d->engine, "POST", path, body, NULL, &why) < 0) {
 			(void)snprintf(text, sizeof(text),
 			    "Error: Failed to connect instance %s to network %.300s", d->name, net);
 			d->h->log(d->h->arg, text);

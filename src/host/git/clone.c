@@ -106,7 +106,7 @@ init_empty(struct clone *c, bool strict, struct hr_error *err)
 static int
 check(const char *repository, const char *branch, struct hr_error *err)
 {
-	if (hr_gitrepo_check(repository, err) != 0)
+	if (hr_gitrepo_check(repository, err) < 0)
 		return -1;
 	if (branch != NULL && (*branch == '\0' || *branch == '-'))
 		return hr_error_set(err, HR_ERROR_VALUE, "\"%.200s\" is no branch", branch);
@@ -119,9 +119,9 @@ find(struct clone *c, const char *repository, struct hr_error *err)
 	const char *root = hr_sandbox_workspace(c->s);
 	struct hr_buf b;
 
-	if (hr_gitrepo_directory(repository, c->directory, sizeof(c->directory), err) != 0)
+	if (hr_gitrepo_directory(repository, c->directory, sizeof(c->directory), err) < 0)
 		return -1;
-	if (hr_gitrepo_find(&c->repo, c->s, repository, true, err) != 0) {
+	if (hr_gitrepo_find(&c->repo, c->s, repository, true, err) < 0) {
 		if (c->s->status != NULL)
 			c->s->status(c->s->status_arg, "error",
 			    "STATUS$GIT_PROVIDER_AUTHENTICATION_ERROR", "");

@@ -380,8 +380,8 @@ hr_sandbox_microagents(
 	if (repository == NULL)
 		repository = hr_config_text(s->config, "sandbox.selected_repo");
 	if (repository != NULL &&
-	    (hr_gitrepo_check(repository, err) != 0 ||
-		hr_gitrepo_directory(repository, directory, sizeof(directory), err) != 0))
+	    (hr_gitrepo_check(repository, err) < 0 ||
+		hr_gitrepo_directory(repository, directory, sizeof(directory), err) < 0))
 		return -1;
 	hr_buf_init(&l.json, ALL_MAX);
 	hr_buf_addc(&l.json, '[');

@@ -146,7 +146,7 @@ local_restore(void *self, const char *record, struct hr_error *err)
 	struct hr_json_error why;
 	int64_t pid;
 
-	if (hr_json_decode(record, strlen(record), &o, &why) != 0 ||
+	if (hr_json_decode(record, strlen(record), &o, &why) < 0 ||
 	    !json_object_is_type(o, json_type_object)) {
 		json_object_put(o);
 		return hr_error_set(err, HR_ERROR_VALUE, "the record of the sandbox is damaged");
@@ -222,7 +222,7 @@ local_destroy(void *self, struct hr_error *err)
 	l->pid = 0;
 	for (size_t i = 0; i < 4; i++)
 		hr_portlock_release(&l->locks[i]);
-	if (l->own_workspace && l->workspace != NULL && hr_path_remove(l->workspace, &e) != 0)
+	if (l->own_workspace && l->workspace != NULL && hr_path_remove(l->workspace, &e) < 0)
 		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
 	l->own_workspace = false;
 	if (l->h->state_dir == NULL && l->log != NULL)

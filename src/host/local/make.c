@@ -41,7 +41,7 @@ make_workspace(struct hr_local *l, struct hr_error *err)
 	struct hr_err e = {0};
 
 	if (base != NULL) {
-		if (hr_path_mkdirs(base, 0755, NULL, &e) != 0)
+		if (hr_path_mkdirs(base, 0755, NULL, &e) < 0)
 			return hr_error_from(err, HR_ERROR_SYSTEM, &e);
 		l->h->log(
 		    l->h->arg, "The workspace is a directory of yours: commands can change it.");
@@ -88,7 +88,7 @@ choose_port(
 		return 0;
 	hr_port_range(use, &min, &max);
 	if (hr_portlock_find(&l->locks[use], NULL, min, max, 20, "127.0.0.1",
-		use == HR_PORT_SERVER ? &l->reserved : NULL, err) != 0)
+		use == HR_PORT_SERVER ? &l->reserved : NULL, err) < 0)
 		return -1;
 	*ret = l->locks[use].port;
 	return 0;
@@ -101,13 +101,13 @@ choose_ports(struct hr_local *l, struct hr_strv *env, struct hr_error *err)
 	const char *app1 = hr_env_get(e, "WORK_PORT_1"), *app2 = hr_env_get(e, "WORK_PORT_2");
 	char entry[64];
 
-	if (choose_port(l, HR_PORT_SERVER, NULL, &l->port, err) != 0 ||
+	if (choose_port(l, HR_PORT_SERVER, NULL, &l->port, err) < 0 ||
 	    choose_port(l, HR_PORT_VSCODE, hr_env_get(e, "VSCODE_PORT"), &l->vscode_port, err) !=
 		0 ||
 	    choose_port(l, HR_PORT_APP1, app1 != NULL ? app1 : hr_env_get(e, "APP_PORT_1"),
-		&l->app_ports[0], err) != 0 ||
+		&l->app_ports[0], err) < 0 ||
 	    choose_port(l, HR_PORT_APP2, app2 != NULL ? app2 : hr_env_get(e, "APP_PORT_2"),
-		&l->app_ports[1], err) != 0)
+		&l->app_ports[1], err) < 0)
 		return -1;
 	(void)snprintf(entry, sizeof(entry), "VSCODE_PORT=%d", l->vscode_port);
 	hr_strv_set_env(env, entry);
@@ -187,7 +187,7 @@ open_log(struct hr_local *l, struct hr_error *err)
 	int fd;
 
 	if (l->h->state_dir != NULL) {
-		if (hr_state_directory(l->h->state_dir, true, err) != 0)
+		if (hr_state_directory(l->h->state_dir, true, err) < 0)
 			return -1;
 		l->log = hr_record_path(l->h->state_dir, l->h->sid, ".log");
 		fd = l->log != NULL
@@ -257,13 +257,13 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_error *err)
 	if (access(program, X_OK) != 0)
 		return hr_error_set(err, HR_ERROR_RUNTIME,
 		    "handraild is not properly installed. %s cannot be executed.", program);
-	if (user_name(user, err) != 0)
+	if (user_name(user, err) < 0)
 		return -1;
 	child_environment(l, &env, user, notify);
-	if (choose_ports(l, &env, err) != 0)
+	if (choose_ports(l, &env, err) < 0)
 		goto out;
 	c.port = l->port;
-	if (hr_command_build(&argv, &c, l->h->config, l->h->environ, err) != 0)
+	if (hr_command_build(&argv, &c, l->h->config, l->h->environ, err) < 0)
 		goto out;
 	hr_strv_add_all(&argv, place);
 	if (argv.failed || env.failed) {
@@ -271,7 +271,7 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_error *err)
 		goto out;
 	}
 	log = open_log(l, err);
-	if (log < 0 || set_url(l, err) != 0)
+	if (log < 0 || set_url(l, err) < 0)
 		goto out;
 	fds[0] = (struct hr_spawn_fd){log, 1};
 	fds[1] = (struct hr_spawn_fd){log, 2};

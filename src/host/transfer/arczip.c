@@ -239,7 +239,7 @@ zip_extract(const char *file, const char *dir, unsigned long long most, struct h
 
 	if (in == NULL || out == NULL)
 		rc = hr_error_nomem(err);
-	else if (hr_path_mkdirs(dir, 0755, NULL, &e) != 0)
+	else if (hr_path_mkdirs(dir, 0755, NULL, &e) < 0)
 		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
 	else if ((whole = realpath(dir, NULL)) == NULL)
 		rc = hr_error_sys(err, errno, "%s", dir);

@@ -59,7 +59,7 @@ image_list(const struct hr_cell *cell)
 	hr_buf_addc(&text, '[');
 	hr_buf_add(&text, cell->images.p, cell->images.len);
 	hr_buf_addc(&text, ']');
-	if (text.fail == HR_OK && hr_json_decode(text.p, text.len, &list, &e) != 0)
+	if (text.fail == HR_OK && hr_json_decode(text.p, text.len, &list, &e) < 0)
 		list = NULL;
 	hr_buf_done(&text);
 	return list;

@@ -146,7 +146,7 @@ job_read(struct hr_job *job, const struct hr_act_request *req)
 	struct hr_json_error e;
 	struct hr_buf why;
 
-	if (hr_json_decode(req->action.p, req->action.len, &job->action, &e) != 0 ||
+	if (hr_json_decode(req->action.p, req->action.len, &job->action, &e) < 0 ||
 	    (args = hr_json_typed_at(job->action, "args", HR_PY_DICT)) == NULL)
 		return "the action cannot be read";
 	code = hr_json_typed_at(args, "code", HR_PY_STR);
@@ -243,8 +243,8 @@ start(struct hr_jupyter *j)
 	struct hr_err err = {0};
 
 	j->began_ms = hr_now_ms();
-	if (hr_kernel_start(&j->kernel, j->python, j->envp, &err) != 0 ||
-	    hr_kernel_ask(&j->kernel, &err) != 0)
+	if (hr_kernel_start(&j->kernel, j->python, j->envp, &err) < 0 ||
+	    hr_kernel_ask(&j->kernel, &err) < 0)
 		start_failed(j, err.msg);
 	else
 		set_stage(j, HR_JUPYTER_ASKING, ASK_MS);
@@ -256,7 +256,7 @@ run(struct hr_jupyter *j, enum hr_jupyter_stage stage, const char *code, size_t 
 {
 	struct hr_err err = {0};
 
-	if (hr_kernel_execute(&j->kernel, code, len, &err) != 0)
+	if (hr_kernel_execute(&j->kernel, code, len, &err) < 0)
 		start_failed(j, err.msg);
 	else
 		set_stage(j, stage, limit_ms);

@@ -181,11 +181,11 @@ hr_kernel_start(struct hr_kernel *k, const char *python, char *const *envp, stru
 	hr_assert(k->pid == 0);
 	k->answered = false;
 	remove_sockets(k);
-	if (hr_wire_init(&k->wire, err) != 0 || write_file(k, err) != 0 ||
-	    spawn(k, python, envp, err) != 0 ||
+	if (hr_wire_init(&k->wire, err) < 0 || write_file(k, err) != 0 ||
+	    spawn(k, python, envp, err) < 0 ||
 	    (k->shell = open_socket(k, ZMQ_DEALER, PORT_SHELL, err)) == NULL ||
 	    (k->iopub = open_socket(k, ZMQ_SUB, PORT_IOPUB, err)) == NULL ||
-	    watch_hangup(k, err) != 0 ||
+	    watch_hangup(k, err) < 0 ||
 	    (k->control = open_socket(k, ZMQ_DEALER, PORT_CONTROL, err)) == NULL) {
 		hr_kernel_kill(k);
 		return -1;

@@ -27,7 +27,7 @@
 int
 hr_wire_init(struct hr_wire *w, struct hr_err *err)
 {
-	if (hr_random_hex(w->key, HR_WIRE_ID - 1, err) != 0)
+	if (hr_random_hex(w->key, HR_WIRE_ID - 1, err) < 0)
 		return -1;
 	return hr_random_hex(w->session, HR_WIRE_ID - 1, err);
 }
@@ -83,7 +83,7 @@ hr_wire_send(const struct hr_wire *w, void *sock, const char *type, const char *
 	size_t i;
 	int ok;
 
-	if (hr_random_hex(id, HR_WIRE_ID - 1, err) != 0)
+	if (hr_random_hex(id, HR_WIRE_ID - 1, err) < 0)
 		return -1;
 	hr_buf_init(&header, HEADER_MAX);
 	put_header(&header, w, type, id);
@@ -185,7 +185,7 @@ object_of(zmq_msg_t *m)
 	struct json_object *v = NULL;
 	struct hr_json_error e;
 
-	if (hr_json_decode(zmq_msg_data(m), zmq_msg_size(m), &v, &e) != 0)
+	if (hr_json_decode(zmq_msg_data(m), zmq_msg_size(m), &v, &e) < 0)
 		return NULL;
 	if (hr_json_type(v) == HR_PY_DICT)
 		return v;

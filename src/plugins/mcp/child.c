@@ -233,7 +233,7 @@ take_line(struct mcp_child *c, const char *line, size_t len)
 	struct json_object *m = NULL;
 	struct hr_json_error e;
 
-	if (hr_json_decode(line, len, &m, &e) != 0 || hr_json_type(m) != HR_PY_DICT)
+	if (hr_json_decode(line, len, &m, &e) < 0 || hr_json_type(m) != HR_PY_DICT)
 		hr_log(HR_LOG_WARNING, "MCP server %s wrote a line that is no message", c->name);
 	else
 		take_message(c, m);

@@ -145,7 +145,7 @@ read_message(struct evhttp_request *req)
 	struct json_object *m = NULL;
 	struct hr_json_error e;
 
-	if (p == NULL || hr_json_decode(p, len, &m, &e) != 0)
+	if (p == NULL || hr_json_decode(p, len, &m, &e) < 0)
 		return NULL;
 	if (hr_json_type(m) == HR_PY_DICT &&
 	    strcmp(hr_json_text_or(m, "jsonrpc", ""), "2.0") == 0 &&
@@ -352,7 +352,7 @@ int
 mcp_http_open(struct mcp_hub *hub, int listener, struct hr_err *err)
 {
 	/* libevent accepts until there is nobody left */
-	if (hr_fd_nonblock(listener, true, err) != 0)
+	if (hr_fd_nonblock(listener, true, err) < 0)
 		return -1;
 	hub->http = evhttp_new(hub->base);
 	if (hub->http == NULL)

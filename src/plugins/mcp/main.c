@@ -34,7 +34,7 @@ open_hub(struct mcp_hub *hub, struct event **ret_term, struct hr_err *err)
 	int fd;
 
 	for (fd = READY_FD; fd <= HTTP_FD; fd++)
-		if (hr_fd_cloexec(fd, true, err) != 0)
+		if (hr_fd_cloexec(fd, true, err) < 0)
 			return -1;
 	hub->base = event_base_new();
 	if (hub->base == NULL)
@@ -42,7 +42,7 @@ open_hub(struct mcp_hub *hub, struct event **ret_term, struct hr_err *err)
 	*ret_term = evsignal_new(hub->base, SIGTERM, on_term, hub->base);
 	if (*ret_term == NULL || event_add(*ret_term, NULL) != 0)
 		return hr_err_nomem(err);
-	if (mcp_update_open(hub, ACTION_FD, err) != 0)
+	if (mcp_update_open(hub, ACTION_FD, err) < 0)
 		return -1;
 	return mcp_http_open(hub, HTTP_FD, err);
 }

@@ -300,7 +300,7 @@ keep(struct json_object *configs)
 	text = mcp_text(all);
 	if (!whole)
 		hr_log(HR_LOG_WARNING, "the list of MCP servers is not kept: out of memory");
-	else if (path != NULL && hr_path_write(path, text, strlen(text), 0600, &err) != 0)
+	else if (path != NULL && hr_path_write(path, text, strlen(text), 0600, &err) < 0)
 		hr_log(HR_LOG_WARNING, "the list of MCP servers is not kept: %s", err.msg);
 	json_object_put(all);
 	free(path);

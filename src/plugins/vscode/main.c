@@ -121,7 +121,7 @@ can_run(struct editor *e)
 		    "supported for other users (i.e., when running LocalRuntime).");
 		return false;
 	}
-	if (write_settings(&err) != 0)
+	if (write_settings(&err) < 0)
 		hr_log(HR_LOG_WARNING, "no settings for the editor: %s", err.msg);
 	e->port = hr_vscode_port(getenv("HANDRAIL_VSCODE_PORT"));
 	if (e->port == 0) {
@@ -185,7 +185,7 @@ start_server(struct editor *e, struct hr_err *err)
 	}
 	(void)snprintf(port, sizeof(port), "%d", e->port);
 	environment(env, sizeof(env) / sizeof(env[0]));
-	if (hr_buf_check(&base, err) != 0 || pipe2(p, O_CLOEXEC) != 0) {
+	if (hr_buf_check(&base, err) < 0 || pipe2(p, O_CLOEXEC) != 0) {
 		if (err->code == HR_OK)
 			(void)hr_err_sys(err, errno, "pipe");
 		hr_buf_done(&base);
@@ -301,7 +301,7 @@ run(struct editor *e, struct hr_err *err)
 		return -1;
 	e->term = hr_loop_signal(e->loop, SIGTERM, on_term, e, err);
 	e->chld = e->term != NULL ? hr_loop_signal(e->loop, SIGCHLD, on_child, e, err) : NULL;
-	if (e->chld == NULL || start_server(e, err) != 0)
+	if (e->chld == NULL || start_server(e, err) < 0)
 		return -1;
 	e->readable = hr_loop_readable(e->loop, e->out, on_output, e, err);
 	return e->readable != NULL ? hr_loop_run(e->loop, err) : -1;
@@ -318,7 +318,7 @@ main(void)
 	(void)signal(SIGPIPE, SIG_IGN);
 	hr_buf_init(&e.line, LINE_MAX_BYTES);
 	e.token = getenv("HANDRAIL_CONNECTION_TOKEN");
-	if (e.token == NULL || hr_fd_cloexec(READY_FD, true, &err) != 0) {
+	if (e.token == NULL || hr_fd_cloexec(READY_FD, true, &err) < 0) {
 		(void)fprintf(stderr, "handrail-vscode: is started by handraild\n");
 		return EXIT_FAILURE;
 	}

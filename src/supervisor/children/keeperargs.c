@@ -101,7 +101,7 @@ hr_keeper_args_init(struct hr_keeper_args *a, const struct hr_server *s, const c
 	long long timeout = s->settings.no_change_timeout;
 
 	memset(a, 0, sizeof(*a));
-	if (args_strings(a, s, name, dir, err) != 0)
+	if (args_strings(a, s, name, dir, err) < 0)
 		return -1;
 	(void)snprintf(a->timeout, sizeof(a->timeout), "%lld", timeout > 0 ? timeout : 1);
 	args_add(a, "handrail-session", NULL);
@@ -148,7 +148,7 @@ hr_keeper_spawn(const struct hr_server *s, struct hr_child *c, const struct hr_k
 	    {store != NULL ? store[0] : -1, HR_KEEPER_STORE_FD},
 	    {store != NULL ? store[1] : -1, HR_KEEPER_STORE_FD + 1}};
 
-	if (hr_rundir_shell(&s->run, a->state_dir, err) != 0)
+	if (hr_rundir_shell(&s->run, a->state_dir, err) < 0)
 		return -1;
 	return hr_child_start(c,
 	    &(const struct hr_spawn){.path = a->path,

@@ -164,7 +164,7 @@ take_list(struct hr_manifest_list *l, const char *key, bool names, struct json_o
 	if (!json_object_is_type(v, json_type_array))
 		return hr_err_set(err, HR_E_INVAL, "%s: must be a list", key);
 	n = json_object_array_length(v);
-	if (list_reserve(l, key, n, err) != 0)
+	if (list_reserve(l, key, n, err) < 0)
 		return -1;
 	for (i = 0; i < n; i++) {
 		text = text_of(key, json_object_array_get_idx(v, i), err);
@@ -188,7 +188,7 @@ take_variables(
 
 	if (!json_object_is_type(v, json_type_object))
 		return hr_err_set(err, HR_E_INVAL, "%s: must be an object", key);
-	if (list_reserve(l, key, (size_t)json_object_object_length(v), err) != 0)
+	if (list_reserve(l, key, (size_t)json_object_object_length(v), err) < 0)
 		return -1;
 	json_object_object_foreach(v, name, value)
 	{
@@ -241,7 +241,7 @@ take_choice(bool *ret, const char *key, const char *no, const char *yes, struct 
 	const char *const words[] = {no, yes};
 	int i;
 
-	if (take_word(&i, key, words, 2, v, err) != 0)
+	if (take_word(&i, key, words, 2, v, err) < 0)
 		return -1;
 	*ret = i == 1;
 	return 0;
@@ -253,7 +253,7 @@ take_start(enum hr_manifest_start *ret, const char *key, struct json_object *v, 
 	static const char *const words[] = {"first-use", "at-start", "background"};
 	int i;
 
-	if (take_word(&i, key, words, 3, v, err) != 0)
+	if (take_word(&i, key, words, 3, v, err) < 0)
 		return -1;
 	*ret = (enum hr_manifest_start)i;
 	return 0;
@@ -276,19 +276,18 @@ take_http_entry(struct hr_manifest_http *h, struct json_object *entry, struct hr
 	int i = HR_MANIFEST_SESSION;
 
 	(void)json_object_object_get_ex(entry, "prefix", &v);
-	if (take_text(&h->prefix, "prefix", v, err) != 0)
+	if (take_text(&h->prefix, "prefix", v, err) < 0)
 		return -1;
 	if (!prefix_ok(h->prefix))
 		return hr_err_set(err, HR_E_INVAL, "prefix: \"%.64s\" is no plain path", h->prefix);
 	if (json_object_object_get_ex(entry, "auth", &v) &&
-	    take_word(&i, "auth", words, 3, v, err) != 0)
+	    take_word(&i, "auth", words, 3, v, err) < 0)
 		return -1;
 	h->auth = (enum hr_manifest_auth)i;
-	if (json_object_object_get_ex(entry, "port", &v) &&
-	    take_text(&h->port, "port", v, err) != 0)
+	if (json_object_object_get_ex(entry, "port", &v) && take_text(&h->port, "port", v, err) < 0)
 		return -1;
 	if (json_object_object_get_ex(entry, "strip", &v) &&
-	    take_bool(&h->strip, "strip", v, err) != 0)
+	    take_bool(&h->strip, "strip", v, err) < 0)
 		return -1;
 	if (h->strip && h->prefix[strlen(h->prefix) - 1] != '/')
 		return hr_err_set(
@@ -315,7 +314,7 @@ take_http(struct hr_manifest *m, struct json_object *v, struct hr_err *err)
 		    !json_object_object_get_ex(entry, "prefix", NULL))
 			return hr_err_set(
 			    err, HR_E_INVAL, "http: entry %zu is no object with a prefix", i + 1);
-		if (take_http_entry(&m->http[i], entry, err) != 0)
+		if (take_http_entry(&m->http[i], entry, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -386,7 +385,7 @@ take_members(struct hr_manifest *m, struct json_object *top, struct hr_err *err)
 		return hr_err_set(err, HR_E_UNSUPPORTED, "api: only %d is known", HR_MANIFEST_API);
 	json_object_object_foreach(top, key, value)
 	{
-		if (take_member(m, key, value, err) != 0)
+		if (take_member(m, key, value, err) < 0)
 			return -1;
 	}
 	if (m->name == NULL || !hr_manifest_name_ok(m->name))

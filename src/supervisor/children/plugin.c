@@ -137,7 +137,7 @@ note(const struct hr_plugin *p, bool keeps)
 
 	if (p->svc.child.pid == 0 && !keeps)
 		hr_oldplugins_forget(run, p->m.name);
-	else if (hr_oldplugins_note(run, p->m.name, p->svc.child.pid, keeps, &err) != 0)
+	else if (hr_oldplugins_note(run, p->m.name, p->svc.child.pid, keeps, &err) < 0)
 		hr_log(HR_LOG_WARNING, "plugin %s is not noted: %s", p->m.name, err.msg);
 }
 
@@ -219,7 +219,7 @@ plugin_spawn(struct hr_service *svc, int ready, struct hr_err *err)
 {
 	struct hr_plugin *p = plugin_of(svc);
 
-	if (hr_plugin_spawn(p, ready, err) != 0)
+	if (hr_plugin_spawn(p, ready, err) < 0)
 		return -1;
 	note(p, p->lost);
 	return 0;
@@ -368,9 +368,9 @@ hr_plugin_open(struct hr_plugin *p, struct hr_err *err)
 {
 	struct hr_err why = {0};
 
-	if (hr_service_open(&p->svc, err) != 0)
+	if (hr_service_open(&p->svc, err) < 0)
 		return -1;
-	if (hr_plugin_prepare(p, &why) != 0) {
+	if (hr_plugin_prepare(p, &why) < 0) {
 		hr_service_move(&p->svc, HR_SERVICE_UNAVAILABLE);
 		hr_service_because(&p->svc, why.msg);
 		hr_log(HR_LOG_WARNING, "plugin %s is not available: %s", p->m.name, why.msg);

@@ -160,7 +160,7 @@ expand_all(struct words *w, const struct hr_manifest_list *l, const struct hr_ma
 
 	for (i = 0; i < l->n; i++) {
 		hr_buf_init(&b, TEXT_MAX_BYTES);
-		if (hr_manifest_expand(&b, l->v[i], vars, err) != 0) {
+		if (hr_manifest_expand(&b, l->v[i], vars, err) < 0) {
 			hr_buf_done(&b);
 			return -1;
 		}
@@ -229,7 +229,7 @@ variables_fill(struct words *w, const struct hr_plugin *p, const struct account 
 	{
 		vars_fill(&theirs, &n, other);
 		if (other != p && other->svc.state != HR_SERVICE_UNAVAILABLE &&
-		    expand_all(w, &other->m.provides, &theirs, true, err) != 0)
+		    expand_all(w, &other->m.provides, &theirs, true, err) < 0)
 			return -1;
 	}
 	return expand_all(w, &p->m.env, vars, true, err);
@@ -390,7 +390,7 @@ listen_at(const struct hr_plugin *p, const char *suffix, uid_t uid, struct hr_er
 
 	(void)snprintf(name, sizeof(name), "plugin/%s.%s", p->m.name, suffix);
 	fd = hr_rundir_listen(&p->all->server->run, name, uid, err);
-	if (fd >= 0 && hr_fd_nonblock(fd, false, err) != 0)
+	if (fd >= 0 && hr_fd_nonblock(fd, false, err) < 0)
 		hr_fd_close(&fd);
 	return fd;
 }
@@ -406,7 +406,7 @@ open_sockets(struct hr_plugin *p, struct hr_err *err)
 			return -1;
 	}
 	for (i = 0; i < p->m.actions.n; i++)
-		if (takes(p, p->m.actions.v[i]) && link_action(p, p->m.actions.v[i], err) != 0)
+		if (takes(p, p->m.actions.v[i]) && link_action(p, p->m.actions.v[i], err) < 0)
 			return -1;
 	for (i = 0; i < p->m.nhttp && p->m.http[i].port != NULL; i++)
 		;
@@ -423,7 +423,7 @@ hr_plugin_prepare(struct hr_plugin *p, struct hr_err *err)
 	struct numbers n;
 
 	/* first, so that whoever asks for what is not there is told so */
-	if (make_state_dir(p, err) != 0 || open_sockets(p, err) != 0)
+	if (make_state_dir(p, err) < 0 || open_sockets(p, err) < 0)
 		return -1;
 	if (p->m.unavailable != NULL)
 		return hr_err_set(err, HR_E_UNSUPPORTED, "%s", p->m.unavailable);

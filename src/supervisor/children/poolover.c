@@ -53,7 +53,7 @@ worker_adopt(struct hr_worker *w, pid_t pid, const char *name, struct hr_err *er
 		return hr_err_set(err, HR_E_PROTO, "%s: not on the scoreboard", name);
 	(void)snprintf(log, sizeof(log), "log/%ld", (long)pid);
 	fd = hr_handover_take(h, log);
-	if (hr_child_adopt(&w->child, pid, fd, err) != 0) {
+	if (hr_child_adopt(&w->child, pid, fd, err) < 0) {
 		hr_fd_close(&fd);
 		return -1;
 	}
@@ -61,7 +61,7 @@ worker_adopt(struct hr_worker *w, pid_t pid, const char *name, struct hr_err *er
 	w->retiring = true;
 	LIST_INSERT_HEAD(&w->pool->workers, w, entry);
 	channel = hr_handover_take(h, name);
-	if (channel >= 0 && hr_channel_adopt(w, channel, err) != 0) {
+	if (channel >= 0 && hr_channel_adopt(w, channel, err) < 0) {
 		hr_log(HR_LOG_ERROR, "%s: %s", w->child.name, err->msg);
 		hr_fd_close(&channel); /* it ends after its request */
 	}

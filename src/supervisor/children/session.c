@@ -102,7 +102,7 @@ keeper_again(struct hr_service *svc)
 {
 	struct hr_err err = {0};
 
-	if (hr_keeper_start(keeper_of(svc), &err) != 0)
+	if (hr_keeper_start(keeper_of(svc), &err) < 0)
 		hr_service_retry(svc, &err);
 }
 
@@ -236,7 +236,7 @@ keeper_record_itself(void *arg)
 	const struct hr_keeper *k = arg;
 	struct hr_err err = {0};
 
-	if (hr_adopt_record(&k->server->run, k->record, getpid(), k->digest, &err) != 0)
+	if (hr_adopt_record(&k->server->run, k->record, getpid(), k->digest, &err) < 0)
 		hr_log(HR_LOG_WARNING, "%s", err.msg);
 }
 
@@ -273,7 +273,7 @@ hr_keeper_start(struct hr_keeper *k, struct hr_err *err)
 {
 	if (k->adopted.pid != 0)
 		return keeper_adopt(k, err);
-	if (keeper_listen(k, err) != 0)
+	if (keeper_listen(k, err) < 0)
 		return -1;
 	store_open(k);
 	return hr_service_start(&k->svc, k->server->settings.start_timeout * 1000, err);

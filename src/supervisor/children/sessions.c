@@ -180,7 +180,7 @@ became_ready(struct hr_named *n)
 	if (n->was_ready)
 		return;
 	n->was_ready = true;
-	if (write_dir(n, &err) != 0) /* it ends with this supervisor */
+	if (write_dir(n, &err) < 0) /* it ends with this supervisor */
 		hr_log(HR_LOG_WARNING, "%s: %s", n->keeper.svc.child.name, err.msg);
 }
 
@@ -298,8 +298,8 @@ hr_sessions_new(struct hr_sessions *all, struct hr_worker *w, const char *text, 
 		say(w, HR_SESSION_FAILED, "out of memory");
 		return;
 	}
-	if (write_dir(n, &err) != 0 || hr_keeper_open(&n->keeper, &err) != 0 ||
-	    hr_keeper_start(&n->keeper, &err) != 0) {
+	if (write_dir(n, &err) < 0 || hr_keeper_open(&n->keeper, &err) < 0 ||
+	    hr_keeper_start(&n->keeper, &err) < 0) {
 		hr_log(HR_LOG_ERROR, "%s: %s", n->keeper.svc.child.name, err.msg);
 		say(w, HR_SESSION_FAILED, err.msg);
 		named_stop(n, true);
@@ -476,7 +476,7 @@ hr_sessions_hand_over(const struct hr_sessions *all, struct hr_handover *h, stru
 
 	LIST_FOREACH(n, &all->list, entry)
 	{
-		if (hr_keeper_hand_over(&n->keeper, h, err) != 0)
+		if (hr_keeper_hand_over(&n->keeper, h, err) < 0)
 			return -1;
 	}
 	return 0;

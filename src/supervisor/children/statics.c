@@ -151,7 +151,7 @@ hr_statics_new(struct hr_statics *all, struct hr_worker *w, const char *dir)
 	t->child.arg = t;
 	t->child.on_exit = static_ended;
 	static_name(t);
-	if (static_start(t, dir, &err) != 0) {
+	if (static_start(t, dir, &err) < 0) {
 		hr_log(HR_LOG_ERROR, "%s", err.msg);
 		hr_channel_give_static(w, -1, err.msg);
 		static_free(t);

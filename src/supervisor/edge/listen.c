@@ -71,7 +71,7 @@ hr_listen_choose(struct hr_listen *l, const struct hr_settings *c, bool has_key,
 	has_key = has_key || c->tls_client_ca[0] != '\0';
 	if (text[0] == '\0')
 		text = has_key || c->allow_unauthenticated ? "0.0.0.0" : "127.0.0.1";
-	if (address_parse(l, text, c->port, err) != 0)
+	if (address_parse(l, text, c->port, err) < 0)
 		return -1;
 	l->public = !is_loopback(l);
 	if (l->public && !has_key && !c->allow_unauthenticated)

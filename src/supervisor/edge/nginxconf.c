@@ -99,10 +99,10 @@ static int
 values_edge(struct values *v, const struct hr_server *s, const struct hr_settings *c,
     const struct hr_keys *keys, struct hr_err *err)
 {
-	if (hr_edge_compose(&v->edge, c, keys, err) != 0)
+	if (hr_edge_compose(&v->edge, c, keys, err) < 0)
 		return -1;
 	hr_plugins_nginx(&v->plugins, &s->plugins, s->run.path, hr_buf_str(&v->edge.live_limits));
-	if (hr_buf_check(&v->plugins, err) != 0)
+	if (hr_buf_check(&v->plugins, err) < 0)
 		return -1;
 	values_add(v, "plugins", hr_buf_str(&v->plugins), true);
 	values_add(v, "gate", hr_buf_str(&v->edge.gate), true);
@@ -146,8 +146,8 @@ fill_site(struct hr_buf *out, const struct hr_server *s, const struct hr_setting
 	if (strcmp(c->access_log, "off") != 0) {
 		const struct hr_place path = {"access_log", c->access_log, false};
 
-		if (hr_template_fill(&v->access_log, "access_log @access_log@ handrail;", 33, &path,
-			1, err) != 0)
+		if (hr_template_fill(
+			&v->access_log, "access_log @access_log@ handrail;", 33, &path, 1, err) < 0)
 			return -1;
 	}
 	values_add(v, "access_log", hr_buf_str(&v->access_log), true);
@@ -172,7 +172,7 @@ fill_all(struct hr_buf *out, const struct hr_server *s, const struct hr_settings
 {
 	if (s->id.nginx_user != NULL)
 		hr_buf_addf(&v->user, "user %s %s;", s->id.nginx_user, s->id.nginx_group);
-	if (hr_buf_check(&v->user, err) != 0 || fill_site(&v->site, s, c, v, err) != 0)
+	if (hr_buf_check(&v->user, err) < 0 || fill_site(&v->site, s, c, v, err) != 0)
 		return -1;
 	values_add(v, "user", hr_buf_str(&v->user), true);
 	values_add(v, "site", hr_buf_str(&v->site), true);
@@ -187,7 +187,7 @@ hr_nginx_compose(struct hr_buf *out, const char *part, const struct hr_server *s
 	int r;
 
 	values_init(&v, s, c);
-	if (values_edge(&v, s, c, keys, err) != 0)
+	if (values_edge(&v, s, c, keys, err) < 0)
 		r = -1;
 	else if (strcmp(part, "http") == 0)
 		r = fill(out, s, "handrail-http.conf.in", &v, err);

@@ -95,7 +95,7 @@ master_stays(struct hr_nginx *n, pid_t pid, uint64_t its, int log_fd)
 
 	if (!s->relieves || s->listener < 0 || its == 0 || its != digest(s) || !is_current(pid))
 		return false;
-	if (hr_child_adopt(&n->svc.child, pid, log_fd, &err) != 0) {
+	if (hr_child_adopt(&n->svc.child, pid, log_fd, &err) < 0) {
 		hr_log(HR_LOG_WARNING, "%s", err.msg);
 		return false;
 	}

@@ -61,7 +61,7 @@ hr_template_fill(struct hr_buf *out, const char *text, size_t len, const struct 
 		if (i + 1 + n < len && text[i + 1 + n] == '@') {
 			if (n == 0)
 				hr_buf_addc(out, '@');
-			else if (place_fill(out, text + i + 1, n, places, nplaces, err) != 0)
+			else if (place_fill(out, text + i + 1, n, places, nplaces, err) < 0)
 				return -1;
 			i += n + 2;
 		} else {

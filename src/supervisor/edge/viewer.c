@@ -95,8 +95,8 @@ hr_viewer_open(struct hr_viewer *v, const struct hr_settings *c, int handed)
 	hr_buf_init(&url, 64);
 	hr_buf_addf(&url, "http://localhost:%d", v->port);
 	/* a new file in its place: in /tmp anybody may have put a link there */
-	if (hr_buf_check(&url, &err) != 0 ||
-	    hr_path_write(c->viewer_url_file, hr_buf_str(&url), url.len, 0644, &err) != 0)
+	if (hr_buf_check(&url, &err) < 0 ||
+	    hr_path_write(c->viewer_url_file, hr_buf_str(&url), url.len, 0644, &err) < 0)
 		hr_log(HR_LOG_WARNING, "the file viewer's address: %s", err.msg);
 	hr_buf_done(&url);
 }

@@ -160,7 +160,7 @@ command_next(struct hr_alerts *a)
 	}
 	if (kind == HR_ALERTS)
 		return;
-	if (hr_watch_arm(a->patience, COMMAND_MS, &err) != 0 || command_start(a, kind, &err) != 0) {
+	if (hr_watch_arm(a->patience, COMMAND_MS, &err) < 0 || command_start(a, kind, &err) < 0) {
 		hr_watch_disarm(a->patience);
 		command_later(a, &err);
 		return;

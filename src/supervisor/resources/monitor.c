@@ -289,7 +289,7 @@ pressure_open(struct hr_monitor *m, const char *resource, long long percent,
 	path = hr_path_join(dir, file);
 	if (path == NULL)
 		(void)hr_err_nomem(&err);
-	if (path == NULL || pressure_watch(m, path, percent, kind, &err) != 0) {
+	if (path == NULL || pressure_watch(m, path, percent, kind, &err) < 0) {
 		lacks(missing, kind == HR_ALERT_MEM_PRESSURE ? "memory pressure" : "CPU pressure",
 		    err.msg);
 		hr_alert_level(m->alerts, kind, 0, (uint64_t)percent);
@@ -343,7 +343,7 @@ memory_open(struct hr_monitor *m, struct hr_buf *missing)
 	if (hr_settings_memory(m->settings) == 0)
 		return;
 	if (two != NULL) {
-		if (counter_watch(m, two, "memory.events", &err) != 0)
+		if (counter_watch(m, two, "memory.events", &err) < 0)
 			lacks(missing, "memory", err.msg);
 	} else if (hr_usage_group(m->groups, "memory.oom_control") != NULL) {
 		lacks_voice(missing, "memory");
@@ -366,7 +366,7 @@ processes_open(struct hr_monitor *m, struct hr_buf *missing)
 	}
 	if (!hr_usage_has_file(dir, "cgroup.events"))
 		lacks_voice(missing, "processes");
-	else if (counter_watch(m, dir, "pids.events", &err) != 0)
+	else if (counter_watch(m, dir, "pids.events", &err) < 0)
 		lacks(missing, "processes", err.msg);
 }
 

@@ -91,7 +91,7 @@ create_user(const char *name, long long uid, const char *etc, struct hr_err *err
 	struct hr_err cause = {0};
 	int status;
 
-	if (append_sudoer(etc, err) != 0)
+	if (append_sudoer(etc, err) < 0)
 		return -1;
 	(void)snprintf(home, sizeof(home), "/home/%s", name);
 	(void)snprintf(number, sizeof(number), "%lld", uid);
@@ -167,10 +167,10 @@ hr_identity_work_dir(
 	struct stat st;
 	mode_t old = umask(002);
 
-	if (hr_path_mkdirs(dir, 0777, NULL, &cause) != 0)
+	if (hr_path_mkdirs(dir, 0777, NULL, &cause) < 0)
 		hr_log(HR_LOG_WARNING, "working directory: %s", cause.msg);
 	(void)umask(old);
-	if (own_tree(dir, user, group, stopped, err) != 0)
+	if (own_tree(dir, user, group, stopped, err) < 0)
 		return -1;
 	if (stat(dir, &st) != 0 || chmod(dir, (st.st_mode & 07777) | S_IRGRP | S_IWGRP) != 0)
 		hr_log(HR_LOG_WARNING, "working directory: %s: mode: %s", dir, strerror(errno));
@@ -195,7 +195,7 @@ user_and_directory(struct hr_identity *id, const struct hr_settings *c, const ch
 			return hr_err_set(
 			    err, HR_E_INVAL, "\"%.64s\" cannot be the name of a user", name);
 		known = user_lookup(name, &uid, err);
-		if (known < 0 || (known == 0 && create_user(name, c->user_id, etc, err) != 0))
+		if (known < 0 || (known == 0 && create_user(name, c->user_id, etc, err) < 0))
 			return -1;
 		if (known == 1)
 			id->user_id = uid;
@@ -269,8 +269,8 @@ hr_identity_prepare(struct hr_identity *id, const struct hr_settings *c, const c
     const char *etc, bool (*stopped)(void), struct hr_err *err)
 {
 	memset(id, 0, sizeof(*id));
-	if (user_and_directory(id, c, env_user, etc, stopped, err) != 0 ||
-	    shell_user(id, c, err) != 0 || hr_identity_nginx(id, c->nginx_user, err) != 0) {
+	if (user_and_directory(id, c, env_user, etc, stopped, err) < 0 ||
+	    shell_user(id, c, err) < 0 || hr_identity_nginx(id, c->nginx_user, err) < 0) {
 		hr_identity_done(id);
 		return -1;
 	}

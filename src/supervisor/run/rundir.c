@@ -206,7 +206,7 @@ take_lock(struct hr_rundir *r, struct hr_err *err)
 		(void)hr_err_sys(&cause, errno, "%s", path);
 		goto out;
 	}
-	if (hr_fd_write_full(fd, text, (size_t)n, &cause) != 0)
+	if (hr_fd_write_full(fd, text, (size_t)n, &cause) < 0)
 		goto out;
 	r->lock = fd;
 	fd = -1;
@@ -241,10 +241,10 @@ hr_rundir_open(struct hr_rundir *r, const struct hr_rundir_place *where, struct 
 		(void)hr_err_set(err, HR_E_TOOLARGE, "%s: too long for the sockets in it", r->path);
 		goto fail;
 	}
-	if (!r->made && hr_path_mkdirs(r->path, 0755, &made, err) != 0)
+	if (!r->made && hr_path_mkdirs(r->path, 0755, &made, err) < 0)
 		goto fail;
 	r->made = r->made || made > 0;
-	if (check_directory(r, err) != 0 || take_lock(r, err) != 0)
+	if (check_directory(r, err) < 0 || take_lock(r, err) < 0)
 		goto fail;
 	return 0;
 fail:
@@ -337,7 +337,7 @@ remove_parts(const struct hr_rundir *r, unsigned stays, struct hr_err *err)
 			return hr_err_nomem(err);
 		if (strcmp(parts[i].name, "plugin") == 0 && (stays & (KILLED | UPGRADED)) != 0)
 			ok |= remove_files(path, err);
-		else if (hr_path_remove(path, err) != 0)
+		else if (hr_path_remove(path, err) < 0)
 			ok = -1;
 		free(path);
 	}
@@ -378,9 +378,9 @@ hr_rundir_prepare(struct hr_rundir *r, uid_t nginx_uid, bool keep_session, struc
 		return hr_err_sys(err, errno, "%s: mode", r->path);
 	if (r->privileged)
 		check_way(r);
-	if (make_part(r, "fcgi", pass, err) != 0 || make_part(r, "nginx", pass, err) != 0 ||
-	    make_part(r, "www", pass, err) != 0 || make_part(r, "plugin", pass, err) != 0 ||
-	    make_part(r, "action", pass, err) != 0 || make_part(r, "session", 0700, err) != 0)
+	if (make_part(r, "fcgi", pass, err) < 0 || make_part(r, "nginx", pass, err) < 0 ||
+	    make_part(r, "www", pass, err) < 0 || make_part(r, "plugin", pass, err) < 0 ||
+	    make_part(r, "action", pass, err) < 0 || make_part(r, "session", 0700, err) < 0)
 		return -1;
 	return make_part(r, "shell", pass, err);
 }
@@ -400,7 +400,7 @@ hr_rundir_make_journal(const char *path, struct hr_err *err)
 	bool existed = access(path, F_OK) == 0;
 	struct hr_err why = {0};
 
-	if (hr_path_mkdirs(path, 0700, NULL, err) != 0)
+	if (hr_path_mkdirs(path, 0700, NULL, err) < 0)
 		return -1;
 	if (chmod(path, 0700) != 0)
 		return hr_err_sys(err, errno, "%s: mode", path);
@@ -504,7 +504,7 @@ hr_rundir_listen(const struct hr_rundir *r, const char *name, uid_t uid, struct 
 	struct sockaddr_un addr;
 	char path[sizeof(addr.sun_path)];
 
-	if (socket_name(r, name, &addr, path, err) != 0)
+	if (socket_name(r, name, &addr, path, err) < 0)
 		return -1; /* then none was handed over */
 	if (fd < 0)
 		return listen_anew(r, &addr, path, uid, err);

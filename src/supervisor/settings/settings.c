@@ -291,7 +291,7 @@ hr_settings_init(struct hr_settings *c, struct hr_err *err)
 	memset(c, 0, sizeof(*c));
 	for (i = 0; i < SETTINGS; i++) {
 		if (settings[i].fallback != NULL &&
-		    set_from_text(c, &settings[i], settings[i].fallback, err) != 0) {
+		    set_from_text(c, &settings[i], settings[i].fallback, err) < 0) {
 			hr_settings_done(c);
 			return -1;
 		}
@@ -386,7 +386,7 @@ parse_object(struct hr_settings *c, struct json_object *top, struct hr_err *err)
 
 		if (s == NULL)
 			return unknown_key(key, err);
-		if (set_from_json(c, s, value, err) != 0)
+		if (set_from_json(c, s, value, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -461,7 +461,7 @@ hr_settings_options(struct hr_settings *c, const struct hr_options *o, struct hr
 	size_t i;
 
 	for (i = 0; i < o->nvalues; i++) {
-		if (hr_settings_set(c, o->values[i].key, o->values[i].value, err) != 0)
+		if (hr_settings_set(c, o->values[i].key, o->values[i].value, err) < 0)
 			return -1;
 	}
 	if (o->plugins != NULL)

@@ -57,12 +57,12 @@ hr_settings_check(const struct hr_settings *c, struct hr_err *err)
 	if (strcmp(c->access_log, "off") != 0 && c->access_log[0] != '/')
 		return hr_err_set(err, HR_E_INVAL,
 		    "access_log: \"%.64s\" is neither \"off\" nor an absolute path", c->access_log);
-	if (check_tls(c, err) != 0)
+	if (check_tls(c, err) < 0)
 		return -1;
-	if (check_pool("control", c->control_workers, c->control_workers_max, err) != 0 ||
-	    check_pool("files", c->files_workers, c->files_workers_max, err) != 0)
+	if (check_pool("control", c->control_workers, c->control_workers_max, err) < 0 ||
+	    check_pool("files", c->files_workers, c->files_workers_max, err) < 0)
 		return -1;
-	if (check_pool("live", c->live_workers, c->live_workers_max, err) != 0)
+	if (check_pool("live", c->live_workers, c->live_workers_max, err) < 0)
 		return -1;
 	return check_pool("action", c->action_workers, c->action_workers_max, err);
 }

@@ -28,7 +28,7 @@ hr_settings_environment(
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		v = get(names[i].name);
-		if (v != NULL && hr_settings_set(c, names[i].key, v, err) != 0) {
+		if (v != NULL && hr_settings_set(c, names[i].key, v, err) < 0) {
 			hr_err_prefix(err, "environment variable %s", names[i].name);
 			return -1;
 		}
@@ -39,11 +39,11 @@ hr_settings_environment(
 		c->su_to_user = hr_settings_parse_bool(v, &yes) == 0 && yes;
 	v = get("LOG_JSON");
 	if (v != NULL && hr_settings_parse_bool(v, &yes) == 0 &&
-	    hr_settings_set(c, "log_format", yes ? "json" : "text", err) != 0)
+	    hr_settings_set(c, "log_format", yes ? "json" : "text", err) < 0)
 		return -1;
 	v = get("LOG_LEVEL");
 	if (v != NULL && hr_log_level_parse(v, &level) == 0 &&
-	    hr_settings_set(c, "log_level", v, err) != 0)
+	    hr_settings_set(c, "log_level", v, err) < 0)
 		return -1;
 	v = get("DEBUG");
 	if (v != NULL && hr_settings_parse_bool(v, &yes) == 0 && yes)
