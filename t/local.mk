@@ -161,8 +161,12 @@ EXTRA_DIST += %D%/e2e/test_together.py
 
 # browser: what asks no browser
 if BROWSER
-check_PROGRAMS += %D%/unit/test_browser_page %D%/unit/test_browser_program
-TESTS += %D%/unit/test_browser_page %D%/unit/test_browser_program
+check_PROGRAMS += %D%/unit/test_browser_page %D%/unit/test_browser_picture \
+	%D%/unit/test_browser_program
+TESTS += %D%/unit/test_browser_page %D%/unit/test_browser_picture %D%/unit/test_browser_program
+t_unit_test_browser_picture_SOURCES = %D%/unit/test_browser_picture.c %D%/unit/lines.h
+t_unit_test_browser_picture_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_browser_picture_LDADD = libbrowserpage.la $(CHECK_LIBS)
 t_unit_test_browser_page_SOURCES = %D%/unit/test_browser_page.c %D%/unit/lines.h
 t_unit_test_browser_page_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_browser_page_LDADD = libbrowserpage.la $(CHECK_LIBS) -lm
@@ -170,7 +174,8 @@ t_unit_test_browser_program_SOURCES = %D%/unit/test_browser_program.c %D%/unit/l
 t_unit_test_browser_program_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_browser_program_LDADD = libbrowserpage.la $(CHECK_LIBS)
 endif
-EXTRA_DIST += %D%/unit/test_browser_page.c %D%/unit/test_browser_program.c \
+EXTRA_DIST += %D%/unit/test_browser_page.c %D%/unit/test_browser_picture.c \
+	%D%/unit/test_browser_program.c \
 	%D%/corpus/browser/axtree.jsonl %D%/corpus/browser/axtree_2.jsonl \
 	%D%/corpus/browser/browse_program.jsonl %D%/corpus/browser/extract.jsonl \
 	%D%/corpus/browser/html_more.jsonl %D%/corpus/browser/program_more.jsonl

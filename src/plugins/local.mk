@@ -30,6 +30,7 @@ libbrowserpage_la_SOURCES = \
 	%D%/browser/pagemark.c %D%/browser/pagemark.h %D%/browser/pagemark_int.h \
 	%D%/browser/pagetags.c \
 	%D%/browser/pagetext.c %D%/browser/pagetext.h \
+	%D%/browser/pictmark.c %D%/browser/picture.c %D%/browser/picture.h \
 	%D%/browser/program.c %D%/browser/program.h \
 	%D%/browser/props.c %D%/browser/props.h \
 	%D%/browser/pychars.c %D%/browser/pychars.h \
@@ -38,8 +39,8 @@ libbrowserpage_la_SOURCES = \
 	%D%/browser/tape.c %D%/browser/tape.h %D%/browser/tapevalue.c \
 	%D%/browser/tidy.c \
 	%D%/browser/value.c %D%/browser/value.h
-libbrowserpage_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(UTF8PROC_CFLAGS) $(XML_CFLAGS)
-libbrowserpage_la_LIBADD = libprotojson.la libbase.la $(UTF8PROC_LIBS) $(XML_LIBS)
+libbrowserpage_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(PNG_CFLAGS) $(UTF8PROC_CFLAGS) $(XML_CFLAGS)
+libbrowserpage_la_LIBADD = libprotojson.la libbase.la $(PNG_LIBS) $(UTF8PROC_LIBS) $(XML_LIBS) -lm
 endif
 
 # everything but HTTP, in the place of which tests put something of theirs

@@ -1,6 +1,6 @@
 /* What a browser that a page took over might answer. The first byte chooses what it is read as:
- * frames, a tree, markup, a snapshot. Whatever it is, it returns, and what it makes of it is JSON
- * and text that can be sent. */
+ * frames, a tree, markup, a snapshot, a picture. Whatever it is, it returns, and what it makes of
+ * it is JSON and text that can be sent. */
 #include "config.h"
 
 #include <stdint.h>
@@ -10,6 +10,7 @@
 #include "plugins/browser/axtree.h"
 #include "plugins/browser/html.h"
 #include "plugins/browser/pagetext.h"
+#include "plugins/browser/picture.h"
 #include "plugins/browser/props.h"
 #include "plugins/browser/snapshot.h"
 #include "plugins/browser/tape.h"
@@ -95,6 +96,28 @@ markup(const char *p, size_t len)
 }
 
 static void
+picture(const char *p, size_t len)
+{
+	struct br_picture image;
+	struct br_props props;
+	struct br_prop *v;
+	struct hr_err err;
+
+	if (br_picture_read(&image, p, len, &err) < 0)
+		return;
+	hr_assert(image.width * image.height <= BR_PICTURE_PIXELS_MAX);
+	br_props_init(&props);
+	v = br_props_put(&props, "aB12");
+	hr_assert(v != NULL);
+	v->marked = 1;
+	v->has_bbox = true;
+	v->bbox[2] = v->bbox[3] = 50;
+	br_picture_mark(&image, &props);
+	br_props_done(&props);
+	br_picture_done(&image);
+}
+
+static void
 snapshot(const char *p, size_t len)
 {
 	struct br_snapshot *s;
@@ -128,12 +151,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	br_props_init(&none);
-	switch (data[0] % 5) {
+	switch (data[0] % 6) {
 	case 0: frames(p, size - 1); break;
 	case 1: tree(p, size - 1, NULL, &none); break;
 	case 2: tree(p, size - 1, "F", &none); break;
 	case 3: markup(p, size - 1); break;
-	default: snapshot(p, size - 1); break;
+	case 4: snapshot(p, size - 1); break;
+	default: picture(p, size - 1); break;
 	}
 	return 0;
 }
