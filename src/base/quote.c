@@ -156,11 +156,11 @@ bool
 hr_quote_unbase64(struct hr_buf *b, const char *s, size_t len)
 {
 	unsigned bits = 0, have = 0;
-	int v;
+	int v, i;
 
 	if (len % 4 != 0)
 		return false;
-	for (int i = 0; i < 2 && len > 0 && s[len - 1] == '='; i++)
+	for (i = 0; i < 2 && len > 0 && s[len - 1] == '='; i++)
 		len--;
 	for (; len > 0; s++, len--) {
 		v = value_of(*s);

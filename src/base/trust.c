@@ -157,8 +157,9 @@ open_it(struct hr_trusted *t, const char *path, uid_t also, struct hr_err *err)
 {
 	char to[PATH_MAX];
 	const char *now = path;
+	int links;
 
-	for (int links = 0; links < LINKS_MAX; links++) {
+	for (links = 0; links < LINKS_MAX; links++) {
 		if (enter(t, now) != 0)
 			return hr_err_sys(err, errno, "%s", path);
 		/* neither waits for a FIFO's writer nor becomes a terminal's */

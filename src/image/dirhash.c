@@ -80,7 +80,9 @@ name_is_utf8(const char *name)
 static void
 descriptors_done(struct descriptors *d)
 {
-	for (size_t i = 0; i < d->n; i++)
+	size_t i;
+
+	for (i = 0; i < d->n; i++)
 		free(d->v[i]);
 	free(d->v);
 }
@@ -126,11 +128,12 @@ descriptors_hash(struct descriptors *d, char ret[HR_DIGEST_HEX], struct hr_err *
 	struct hr_digest *md5 = hr_digest_new(HR_DIGEST_MD5, err);
 	char *mark;
 	int rc;
+	size_t i;
 
 	if (md5 == NULL)
 		return -1;
 	qsort(d->v, d->n, sizeof(*d->v), by_bytes);
-	for (size_t i = 0; i < d->n; i++) {
+	for (i = 0; i < d->n; i++) {
 		if (i > 0)
 			hr_digest_add(md5, "\0", 2);
 		mark = strchr(d->v[i], '\001');

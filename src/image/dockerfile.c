@@ -23,8 +23,9 @@ word_holds(const struct hr_dockerfile *d, const char *w, size_t len, bool *ret_k
 	    {"browser", d->browser},
 	    {"extra_deps", d->extra_deps != NULL && d->extra_deps[0] != '\0'},
 	};
+	size_t i;
 
-	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+	for (i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		if (strlen(words[i].word) == len && memcmp(words[i].word, w, len) == 0)
 			return words[i].holds;
 	}
@@ -104,8 +105,9 @@ hr_dockerfile_put(struct hr_buf *b, const char *text, size_t len, const struct h
 	const char *end = text + len, *next, *stop;
 	bool inside = false, keep = true;
 	unsigned number = 1;
+	size_t i;
 
-	for (size_t i = 0; i < 4; i++)
+	for (i = 0; i < 4; i++)
 		if (strpbrk(values[i].value, "\r\n") != NULL)
 			return hr_err_set(
 			    err, HR_E_INVAL, "the %s has a line feed in it", values[i].name);

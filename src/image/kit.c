@@ -197,8 +197,9 @@ static int
 copy_parts(int kit, int code, struct hr_err *err)
 {
 	static const char *const files[] = {HR_KIT_DEPS, HR_KIT_LOCK, HR_KIT_INSTALL};
+	size_t i;
 
-	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+	for (i = 0; i < sizeof(files) / sizeof(*files); i++)
 		if (copy_file(kit, files[i], code, files[i], err) != 0)
 			return -1;
 	return copy_tree(kit, HR_KIT_SOURCE, code, 0, err);

@@ -41,10 +41,10 @@ build_missing(const struct hr_image_builder *b, const struct hr_image_tags *t,
     const struct hr_image_request *r, enum hr_image_strategy s, struct hr_err *err)
 {
 	const char *candidates[] = {t->source, t->lock, t->versioned}, *names[3];
-	size_t count = s == HR_IMAGE_SCRATCH ? 3 : 2, n = 0;
+	size_t count = s == HR_IMAGE_SCRATCH ? 3 : 2, n = 0, i;
 	bool there;
 
-	for (size_t i = 0; i < count; i++) {
+	for (i = 0; i < count; i++) {
 		there = false;
 		if (!(r->force && r->retag) &&
 		    b->exists(b->arg, candidates[i], false, false, &there, err) != 0)

@@ -227,13 +227,14 @@ hr_image_lock_hash(const char *base, bool browser, const char *const *files, siz
 	struct hr_digest *d = hr_digest_new(HR_DIGEST_MD5, err);
 	char md5[HR_DIGEST_HEX];
 	int rc = 0;
+	size_t i;
 
 	if (d == NULL)
 		return -1;
 	hr_digest_add(d, base, strlen(base));
 	if (!browser)
 		hr_digest_add(d, "False", 5);
-	for (size_t i = 0; i < nfiles && rc == 0; i++)
+	for (i = 0; i < nfiles && rc == 0; i++)
 		rc = hr_digest_add_file(d, AT_FDCWD, files[i], err);
 	if (rc == 0)
 		rc = hr_digest_hex(d, md5, err);

@@ -28,12 +28,12 @@ struct comsub {
 static bool
 comsub_doc_ends(const struct hr_shell_lex *lx, const struct comsub *cs, size_t end)
 {
-	size_t l = cs->line;
+	size_t l = cs->line, d;
 	char quote = 0;
 
 	while (cs->strip_tabs && l < end && lx->s[l] == '\t')
 		l++;
-	for (size_t d = cs->from; d < cs->to; d++) {
+	for (d = cs->from; d < cs->to; d++) {
 		char c = lx->s[d];
 
 		if (quote ? c == quote : c == '\'' || c == '"') {

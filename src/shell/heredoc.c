@@ -13,7 +13,7 @@ hr_shell_heredoc_add(struct hr_shell_lex *lx, const struct hr_shell_token *delim
 
 	if (lx->n_docs == lx->room_docs) {
 		size_t room = lx->room_docs ? lx->room_docs * 2 : 4;
-		struct hr_shell_heredoc *v = realloc(lx->docs, room * sizeof *v);
+		struct hr_shell_heredoc *v = realloc(lx->docs, room * sizeof(*v));
 
 		if (!v)
 			goto nomem;
@@ -70,8 +70,9 @@ int
 hr_shell_heredocs_read(struct hr_shell_lex *lx)
 {
 	int r = 0;
+	size_t i;
 
-	for (size_t i = 0; i < lx->n_docs; i++) {
+	for (i = 0; i < lx->n_docs; i++) {
 		if (r == 0)
 			r = heredoc_read(lx, &lx->docs[i]);
 		free(lx->docs[i].delim);

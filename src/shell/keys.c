@@ -76,6 +76,8 @@ int
 hr_key_bytes(const char *text, size_t len, bool app_cursor, char *ret, size_t room, size_t *ret_len,
     struct hr_err *err)
 {
+	size_t i;
+
 	hr_assert(room >= HR_KEY_MAX);
 	*ret_len = 0;
 	if (hr_key_is_special(text, len)) {
@@ -91,7 +93,7 @@ hr_key_bytes(const char *text, size_t len, bool app_cursor, char *ret, size_t ro
 		*ret_len = 1;
 		return 0;
 	}
-	for (size_t i = 0; i < sizeof key_table / sizeof key_table[0]; i++) {
+	for (i = 0; i < sizeof(key_table) / sizeof(key_table[0]); i++) {
 		const char *bytes = key_table[i].bytes;
 
 		if (strlen(key_table[i].name) != len || memcmp(key_table[i].name, text, len) != 0)

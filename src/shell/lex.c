@@ -28,7 +28,7 @@ hr_shell_leave(struct hr_shell_state *st, int levels)
 void
 hr_shell_lex_init(struct hr_shell_lex *lx, const char *s, size_t len, struct hr_shell_state *st)
 {
-	memset(lx, 0, sizeof *lx);
+	memset(lx, 0, sizeof(*lx));
 	lx->s = s;
 	lx->len = len;
 	lx->ends_nl = len > 0 && s[len - 1] == '\n';
@@ -39,8 +39,10 @@ hr_shell_lex_init(struct hr_shell_lex *lx, const char *s, size_t len, struct hr_
 void
 hr_shell_lex_done(struct hr_shell_lex *lx)
 {
+	size_t i;
+
 	free(lx->joins);
-	for (size_t i = 0; i < lx->n_docs; i++)
+	for (i = 0; i < lx->n_docs; i++)
 		free(lx->docs[i].delim);
 	free(lx->docs);
 }
@@ -58,7 +60,7 @@ lex_note_join(struct hr_shell_lex *lx, size_t pos)
 {
 	if (lx->n_joins == lx->room_joins) {
 		size_t room = lx->room_joins ? lx->room_joins * 2 : 16;
-		size_t *v = realloc(lx->joins, room * sizeof *v);
+		size_t *v = realloc(lx->joins, room * sizeof(*v));
 
 		if (!v) {
 			lx->st->nomem = true;
@@ -190,10 +192,12 @@ token_is(const struct hr_shell_token *t, const char *word)
 static enum hr_shell_tok
 lex_reserved_word(const struct hr_shell_lex *lx, const struct hr_shell_token *t)
 {
+	size_t i;
+
 	if (t->vlen > strlen("function"))
 		return HR_TOK_WORD;
 	if (lex_command_position(lx)) {
-		for (size_t i = 0; i < sizeof lex_reserved / sizeof lex_reserved[0]; i++)
+		for (i = 0; i < sizeof(lex_reserved) / sizeof(lex_reserved[0]); i++)
 			if (token_is(t, lex_reserved[i].word))
 				return lex_reserved[i].type;
 	} else if (lx->last == HR_TOK_WORD && lx->before_last == HR_TOK_FOR) {
@@ -246,7 +250,9 @@ token_is_assignment(const struct hr_shell_token *t)
 static bool
 token_is_number(const struct hr_shell_token *t)
 {
-	for (size_t i = 0; i < t->vlen; i++)
+	size_t i;
+
+	for (i = 0; i < t->vlen; i++)
 		if (t->val[i] < '0' || t->val[i] > '9')
 			return false;
 	return t->vlen > 0;
@@ -270,7 +276,7 @@ token_is_redir_word(const struct hr_shell_token *t)
 static int
 lex_word_value(struct hr_shell_lex *lx, struct hr_shell_token *t)
 {
-	size_t from = t->start;
+	size_t from = t->start, i;
 
 	t->val = lx->s + t->start;
 	t->vlen = t->end - t->start;
@@ -282,7 +288,7 @@ lex_word_value(struct hr_shell_lex *lx, struct hr_shell_token *t)
 		return -1;
 	}
 	t->vlen = 0;
-	for (size_t i = 0; i <= lx->n_joins; i++) {
+	for (i = 0; i <= lx->n_joins; i++) {
 		size_t to = i < lx->n_joins && lx->joins[i] < t->end ? lx->joins[i] : t->end;
 
 		if (to > from) {
@@ -446,7 +452,7 @@ lex_read(struct hr_shell_lex *lx, struct hr_shell_token *t)
 int
 hr_shell_lex_next(struct hr_shell_lex *lx, struct hr_shell_token *ret)
 {
-	memset(ret, 0, sizeof *ret);
+	memset(ret, 0, sizeof(*ret));
 	if (lex_read(lx, ret) || lx->st->nomem) {
 		hr_shell_token_done(ret);
 		return -1;

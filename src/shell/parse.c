@@ -20,7 +20,7 @@ void
 hr_shell_parser_init(
     struct hr_shell_parser *p, const char *s, size_t len, bool subst, struct hr_shell_state *st)
 {
-	memset(p, 0, sizeof *p);
+	memset(p, 0, sizeof(*p));
 	hr_shell_lex_init(&p->lx, s, len, st);
 	p->subst = subst;
 }
@@ -433,7 +433,7 @@ parse_simple_list(struct hr_shell_parser *p)
 int
 hr_shell_parse_unit(struct hr_shell_parser *p, struct hr_shell_unit *ret)
 {
-	memset(ret, 0, sizeof *ret);
+	memset(ret, 0, sizeof(*ret));
 	p->started = false;
 	if (newline_list(p))
 		return -1;

@@ -25,7 +25,7 @@ spans_add(struct spans *sp, size_t start, size_t end, struct hr_shell_state *st)
 {
 	if (sp->n == sp->room) {
 		size_t room = sp->room ? sp->room * 2 : 16;
-		struct span *v = realloc(sp->v, room * sizeof *v);
+		struct span *v = realloc(sp->v, room * sizeof(*v));
 
 		if (!v) {
 			st->nomem = true;
@@ -59,14 +59,14 @@ hr_shell_pieces_done(struct hr_shell_pieces *p)
 {
 	free(p->v);
 	free(p->store);
-	memset(p, 0, sizeof *p);
+	memset(p, 0, sizeof(*p));
 }
 
 static int
 pieces_alloc(struct hr_shell_pieces *p, size_t n, size_t bytes, struct hr_err *err)
 {
-	memset(p, 0, sizeof *p);
-	p->v = calloc(n, sizeof *p->v);
+	memset(p, 0, sizeof(*p));
+	p->v = calloc(n, sizeof(*p->v));
 	p->store = malloc(bytes + n);
 	if (p->v && p->store)
 		return 0;
@@ -99,6 +99,7 @@ build(const char *text, size_t len, const struct spans *sp, struct hr_shell_piec
 {
 	struct hr_shell_piece *piece;
 	char *at;
+	size_t i;
 
 	if (pieces_alloc(ret, sp->n + 1, len, err))
 		return -1;
@@ -109,7 +110,7 @@ build(const char *text, size_t len, const struct spans *sp, struct hr_shell_piec
 		piece_add(piece, &at, text, sp->v[0].start);
 		*at++ = '\0';
 	}
-	for (size_t i = 0; i < sp->n; i++) {
+	for (i = 0; i < sp->n; i++) {
 		const struct span *s = &sp->v[i];
 		size_t next = i + 1 < sp->n ? s[1].start : len;
 
@@ -161,9 +162,9 @@ hr_shell_split(const char *text, size_t len, struct hr_shell_pieces *ret, struct
 bool
 hr_shell_pieces_refused(const struct hr_shell_pieces *p)
 {
-	size_t commands = 0;
+	size_t commands = 0, i;
 
-	for (size_t i = 0; i < p->n; i++)
+	for (i = 0; i < p->n; i++)
 		commands += !p->v[i].comment;
 	return commands > 1;
 }
@@ -172,7 +173,7 @@ char *
 hr_shell_refusal_text(const struct hr_shell_pieces *p, size_t *ret_len, struct hr_err *err)
 {
 	struct hr_buf b;
-	size_t len;
+	size_t len, i;
 	char *s;
 
 	hr_buf_init(&b, (size_t)-1 / 2);
@@ -181,7 +182,7 @@ hr_shell_refusal_text(const struct hr_shell_pieces *p, size_t *ret_len, struct h
 	    "Please run each command separately OR chain them into a single command via "
 	    "&& or ;\n"
 	    "Provided commands:");
-	for (size_t i = 0; i < p->n; i++) {
+	for (i = 0; i < p->n; i++) {
 		hr_buf_addf(&b, "\n(%zu) ", i + 1);
 		hr_buf_add(&b, p->v[i].text, p->v[i].len);
 	}

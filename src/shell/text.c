@@ -15,7 +15,7 @@ const char hr_shell_truncated_mark[] = "\n[... Observation truncated due to leng
 static size_t
 point_length(const unsigned char *s, size_t len)
 {
-	size_t n;
+	size_t n, i;
 	unsigned char low = 0x80, high = 0xBF;
 
 	if (s[0] < 0xC2 || s[0] > 0xF4)
@@ -29,7 +29,7 @@ point_length(const unsigned char *s, size_t len)
 		high = 0x8F;
 	if (len < n || s[1] < low || s[1] > high)
 		return 1;
-	for (size_t i = 2; i < n; i++)
+	for (i = 2; i < n; i++)
 		if ((s[i] & 0xC0) != 0x80)
 			return 1;
 	return n;
@@ -110,12 +110,12 @@ skip_points(const char *s, size_t len, size_t at, size_t points, size_t *ret_poi
 	while (at < len && n < points) {
 		uint64_t w;
 
-		while (len - at >= sizeof w && points - n >= sizeof w) {
-			memcpy(&w, s + at, sizeof w);
+		while (len - at >= sizeof(w) && points - n >= sizeof(w)) {
+			memcpy(&w, s + at, sizeof(w));
 			if (w & UINT64_C(0x8080808080808080))
 				break;
-			at += sizeof w;
-			n += sizeof w;
+			at += sizeof(w);
+			n += sizeof(w);
 		}
 		if (at < len && n < points) {
 			at += point_length(u + at, len - at);

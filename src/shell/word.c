@@ -165,7 +165,7 @@ word_part(struct hr_shell_lex *lx, int c, struct hr_shell_word *w, bool *ret_tak
 int
 hr_shell_word_skip(struct hr_shell_lex *lx, struct hr_shell_word *ret)
 {
-	memset(ret, 0, sizeof *ret);
+	memset(ret, 0, sizeof(*ret));
 	for (;;) {
 		int c = hr_shell_lex_getc(lx, true);
 		bool taken = false;
