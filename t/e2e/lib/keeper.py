@@ -19,7 +19,8 @@ RUN, RESULT, STATUS, STATE = 1, 2, 3, 4
 TAGS = ["", "command", "is_input", "blocking", "hidden", "timeout", "key", "is_error",
         "has_metadata", "exit_code", "pid", "content", "username", "hostname", "working_dir",
         "py_path", "prefix", "suffix", "ready", "running", "reason",
-        "offset", "stays", "signal", "log_start", "log_end", "attempt", "again", "what", "rows", "columns"]
+        "offset", "stays", "signal", "log_start", "log_end", "attempt", "again", "what", "rows", "columns",
+        "id", "length", "state", "started", "elapsed", "silent", "clock"]
 BOOLS = {"is_input", "blocking", "hidden", "is_error", "has_metadata", "ready", "running"}
 NUMBERS = {"exit_code", "pid"}
 
