@@ -109,7 +109,8 @@ libclouds_la_SOURCES = \
 	%D%/cloud/actions.c %D%/cloud/actions_int.h %D%/cloud/api.c %D%/cloud/api.h %D%/cloud/cloud.c %D%/cloud/cloud.h \
 	%D%/cloud/copies.c %D%/cloud/help.c %D%/cloud/shared.c \
 	%D%/direct/direct_int.h %D%/direct/file.c %D%/direct/path.c %D%/direct/said.c \
-	%D%/e2b/api.c %D%/e2b/code.c %D%/e2b/connect.c %D%/e2b/connect.h %D%/e2b/e2b.h %D%/e2b/envd.c %D%/e2b/kind.c
+	%D%/e2b/api.c %D%/e2b/code.c %D%/e2b/connect.c %D%/e2b/connect.h %D%/e2b/e2b.h %D%/e2b/envd.c %D%/e2b/kind.c \
+	%D%/daytona/daytona.c %D%/runloop/runloop.c
 libclouds_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libclouds_la_LIBADD =
 modules_LTLIBRARIES += handrail-clouds.la

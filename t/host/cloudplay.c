@@ -144,7 +144,7 @@ log_it(void *arg, const char *text)
 int
 main(int argc, char **argv)
 {
-	static const struct play_provider *const all[] = {&play_e2b};
+	static const struct play_provider *const all[] = {&play_daytona, &play_e2b, &play_runloop};
 	struct hr_error err = {0};
 	struct hr_config *config = hr_config_new(&err);
 	struct hr_backend_host h = {.config = config,

@@ -12,7 +12,7 @@ struct play_provider {
 	    struct json_object *o, struct hr_error *err);
 };
 
-extern const struct play_provider play_e2b;
+extern const struct play_provider play_daytona, play_e2b, play_runloop;
 
 /* What a command printed. */
 struct play_said {

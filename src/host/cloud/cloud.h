@@ -134,7 +134,9 @@ struct hr_cloud {
 		return abi == HR_BACKEND_ABI ? &kind_ops : NULL;                                   \
 	}
 
+const struct hr_sandbox_ops *hr_daytona_entry(unsigned abi);
 const struct hr_sandbox_ops *hr_e2b_entry(unsigned abi);
+const struct hr_sandbox_ops *hr_runloop_entry(unsigned abi);
 
 int hr_cloud_open(const struct hr_cloud_ops *ops, const struct hr_backend_host *h, void **ret_self,
     struct hr_error *err);

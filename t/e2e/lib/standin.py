@@ -290,3 +290,185 @@ class E2B(StandIn):
             with open(path or name, "wb") as f:
                 f.write(content)
         return 200, {"Content-Type": "text/plain"}, [{"name": os.path.basename(path), "path": path, "type": "file"}]
+
+
+class Daytona(StandIn):
+    """The API, and the toolbox of all of its sandboxes at the address that it tells."""
+
+    key_header = "authorization"
+    waits = 2  # looks until one is started
+
+    def answer(self, r):
+        if r.headers.get("authorization") != "Bearer " + self.key:
+            return 401, {}, {"statusCode": 401, "message": "Invalid credentials"}
+        m = re.match(r"/toolbox/([^/]+)(/.*)$", r.path)
+        if m:
+            return self.toolbox(r, m.group(2))
+        if r.path == "/sandbox" and r.method == "POST":
+            q = r.json()
+            with self.lock:
+                box = {"id": "box%d" % next(self.numbers), "labels": q["labels"], "state": "creating",
+                       "toolboxProxyUrl": self.url + "/toolbox", "waits": self.waits, "to": "started"}
+                self.boxes[box["id"]] = box
+            return 200, {}, box
+        if r.path == "/sandbox":
+            want = json.loads(r.query.get("labels", "{}"))
+            found = [b for b in self.boxes.values() if all(b["labels"].get(k) == v for k, v in want.items())]
+            return 200, {}, {"items": found, "nextCursor": None}
+        m = re.match(r"/sandbox/([^/]+)(/.*)?$", r.path)
+        box = self.boxes.get(m.group(1)) if m else None
+        if box is None:
+            return 404, {}, {"statusCode": 404, "message": "not found"}
+        if r.method == "DELETE":
+            del self.boxes[box["id"]]
+            return 200, {}, box
+        if m.group(2) in ("/stop", "/start"):
+            box.update(state="stopping" if m.group(2) == "/stop" else "starting", waits=self.waits,
+                       to="stopped" if m.group(2) == "/stop" else "started")
+        elif m.group(2) is None:
+            box["waits"] -= 1
+            if box["waits"] <= 0:
+                box["state"] = box["to"]
+        else:
+            return 404, {}, {"statusCode": 404, "message": "no such route"}
+        return 200, {}, box
+
+    def toolbox(self, r, path):
+        if path == "/process/execute":
+            q = r.json()
+            p = self.bash(q["command"], q.get("envs"), q.get("cwd"))
+            try:
+                out, err = p.communicate(timeout=q.get("timeout"))
+            except subprocess.TimeoutExpired:
+                p.kill()
+                return 408, {}, {"statusCode": 408, "message": "command execution timeout"}
+            code = p.returncode if p.returncode >= 0 else 128 - p.returncode
+            return 200, {}, {"exitCode": code, "result": (out + err).decode("utf-8", "replace")}
+        if path == "/files/download":
+            if not os.path.isfile(r.query["path"]):
+                return (404 if not os.path.exists(r.query["path"]) else 400), {}, b""
+            with open(r.query["path"], "rb") as f:
+                return 200, {"Content-Type": "application/octet-stream"}, f.read()
+        if path == "/files/bulk-upload":
+            from .clouds import parts
+            found = {name: content for name, _, content in parts(r.headers["content-type"], r.body)}
+            to = found["files[0].path"].decode()
+            os.makedirs(os.path.dirname(to), exist_ok=True)
+            with open(to, "wb") as f:
+                f.write(found["files[0].file"])
+            return 200, {}, {"files": [{"path": to}]}
+        return 404, {}, {"statusCode": 404, "message": "no such route"}
+
+
+class Runloop(StandIn):
+    """Devboxes. What a command prints is kept, and told from an offset on."""
+
+    key_header = "authorization"
+
+    def __init__(self, directory):
+        super().__init__(directory)
+        self.runs, self.keys = {}, {}
+
+    def answer(self, r):
+        if r.headers.get("authorization") != "Bearer " + self.key:
+            return 401, {}, {"message": "unauthorized", "code": 401}
+        # a request that is sent again with its key counts once
+        key = r.headers.get("x-request-id")
+        if key is not None and key in self.keys:
+            return self.keys[key]
+        said = self.act(r)
+        if key is not None and said is not None:
+            self.keys[key] = said
+        return said
+
+    def act(self, r):
+        if r.path == "/v1/devboxes" and r.method == "POST":
+            q = r.json()
+            with self.lock:
+                box = {"id": "dbx_%d" % next(self.numbers), "name": q["name"], "status": "provisioning",
+                       "metadata": q["metadata"], "polls": 1}
+                self.boxes[box["id"]] = box
+            return 200, {}, box
+        if r.path == "/v1/devboxes":
+            return 200, {}, {"devboxes": list(self.boxes.values()), "has_more": False}
+        m = re.match(r"/v1/devboxes/([^/]+)(?:/(.*))?$", r.path)
+        box = self.boxes.get(m.group(1)) if m else None
+        if box is None:
+            return 404, {}, {"message": "devbox not found", "code": 404}
+        return self.about(r, box, m.group(2))
+
+    def about(self, r, box, what):
+        if what is None:
+            return 200, {}, box
+        if what == "shutdown":
+            del self.boxes[box["id"]]
+            return 200, {}, dict(box, status="shutdown")
+        if what in ("suspend", "resume"):
+            box["status"] = "suspended" if what == "suspend" else "running"
+            return 200, {}, box
+        if what == "wait_for_status":
+            box["polls"] -= 1
+            if box["polls"] >= 0:
+                return 408, {}, {"message": "timeout", "code": 408}
+            if box["status"] == "provisioning":
+                box["status"] = "running"
+            return 200, {}, box
+        if what == "keep_alive":
+            return 200, {}, {}
+        if what == "download_file":
+            path = r.json()["path"]
+            if not os.path.isfile(path):
+                return 400, {}, {"message": "file not found: " + path, "code": 400}
+            with open(path, "rb") as f:
+                return 200, {"Content-Type": "application/octet-stream"}, f.read()
+        if what == "upload_file":
+            from .clouds import parts
+            found = {name: content for name, _, content in parts(r.headers["content-type"], r.body)}
+            to = found["path"].decode()
+            os.makedirs(os.path.dirname(to), exist_ok=True)
+            with open(to, "wb") as f:
+                f.write(found["file"])
+            return 200, {}, {}
+        return self.execution(r, box, what)
+
+    def execution(self, r, box, what):
+        if what == "execute_async":
+            with self.lock:
+                name = "exe_%d" % next(self.numbers)
+            self.runs[name] = self.bash(r.json()["command"]), {"stdout": b"", "stderr": b""}
+            return 200, {}, {"devbox_id": box["id"], "execution_id": name, "status": "running"}
+        m = re.match(r"executions/([^/]+)/(\w+)$", what)
+        if not m or m.group(1) not in self.runs:
+            return 404, {}, {"message": "no such execution", "code": 404}
+        p, kept = self.runs[m.group(1)]
+        if m.group(2) == "kill":
+            os.killpg(p.pid, signal.SIGKILL)
+            return 200, {}, {}
+        if m.group(2) == "wait_for_status":
+            code = p.wait()
+            return 200, {}, {"status": "completed", "exit_status": code if code >= 0 else 128 - code,
+                             "execution_id": m.group(1)}
+        name = m.group(2).split("_")[1]
+        f = getattr(p, name)
+        r.h.send_response(200)
+        r.h.send_header("Content-Type", "text/event-stream")
+        r.h.send_header("Connection", "close")
+        r.h.close_connection = True
+        r.h.end_headers()
+        at, left = int(r.query.get("offset", 0)), r.fault.cut if r.fault and r.fault.cut is not None else 1 << 30
+
+        def tell(b, offset):
+            r.h.wfile.write(b"data: " + json.dumps({"output": b.decode(), "offset": offset}).encode() + b"\n\n")
+
+        if at < len(kept[name]):
+            tell(kept[name][at:], at)
+            left -= 1
+        while left > 0:
+            b = os.read(f.fileno(), 1000)
+            if not b:
+                break
+            offset = len(kept[name])
+            kept[name] += b
+            tell(b, offset)
+            left -= 1
+        return None

@@ -1,0 +1,566 @@
+/* The kind "daytona": sandboxes of Daytona (doc/clouds.md, "Daytona"). Its API makes them and tells
+ * their state; the toolbox, a daemon in each of them, does commands and files. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "host/cloud/cloud.h"
+#include "host/common/error.h"
+#include "proto/json.h"
+
+#define WHO "Daytona"
+#define AUTO_STOP_MIN 60
+#define WAIT_S 600
+#define FIRST_WAIT_MS 100
+#define MOST_WAIT_MS 1000
+#define FOREVER_S 86400 /* of a command without a limit */
+#define GRACE_S 30
+#define SESSION "action-execution-server"
+
+static bool
+repeats(long status)
+{
+	return status == 429 || (status >= 502 && status <= 504);
+}
+
+static const struct hr_api_rule rule = {.attempts = 5,
+    .first_ms = 200,
+    .most_ms = 8000,
+    .jitter_percent = 50,
+    .after_max_s = 60,
+    .status = repeats};
+
+static int
+authorize(struct hr_cloud *c, struct hr_api *api, const char *key, struct hr_error *err)
+{
+	char *value = NULL;
+	int rc;
+
+	(void)c;
+	if (hr_cloud_setf(&value, err, "Bearer %s", key) != 0)
+		return -1;
+	rc = hr_api_header(api, "Authorization", value, true, err);
+	if (rc == 0)
+		rc = hr_api_header(api, "X-Daytona-Source", "handrail", false, err);
+	/* newer daemons tell stdout and stderr of a session apart for whoever is as new */
+	if (rc == 0)
+		rc = hr_api_header(api, "X-Daytona-SDK-Version", "0.226.1", false, err);
+	free(value);
+	return rc;
+}
+
+static int
+d_open_api(struct hr_cloud *c, struct hr_error *err)
+{
+	const char *url = hr_cloud_env(c, "DAYTONA_API_URL", "https://app.daytona.io/api");
+	char *key = hr_cloud_key(c, "DAYTONA_API_KEY", err);
+	int rc = key != NULL ? hr_api_init(&c->api, WHO, &rule, url, err) : -1;
+
+	if (rc == 0)
+		rc = authorize(c, &c->api, key, err);
+	free(key);
+	return rc;
+}
+
+/* Where the toolbox of the sandbox is: c->address. */
+static int
+d_plane(struct hr_cloud *c, struct hr_error *err)
+{
+	char *key = hr_cloud_key(c, "DAYTONA_API_KEY", err);
+	int rc = key != NULL ? 0 : -1;
+
+	hr_api_done(&c->plane);
+	if (rc == 0)
+		rc = hr_api_init(&c->plane, WHO, &rule, c->address, err);
+	if (rc == 0)
+		rc = authorize(c, &c->plane, key, err);
+	free(key);
+	return rc;
+}
+
+/* What the API says of a sandbox. *ret_state is borrowed. */
+static int
+d_take(struct hr_cloud *c, struct json_object *o, const char **ret_state, struct hr_error *err)
+{
+	const char *id, *url;
+
+	if (hr_field_text(WHO, "a sandbox", o, "id", &id, err) != 0 ||
+	    hr_cloud_set(&c->id, id, err) != 0 ||
+	    hr_field_text(WHO, "a sandbox", o, "state", ret_state, err) != 0 ||
+	    hr_field_maybe(WHO, "a sandbox", o, "toolboxProxyUrl", &url, err) != 0)
+		return -1;
+	if (c->plane.rest != NULL)
+		return 0;
+	if (url != NULL && *url != '\0') {
+		int n = (int)strlen(url);
+
+		while (n > 0 && url[n - 1] == '/')
+			n--;
+		if (hr_cloud_setf(&c->address, err, "%.*s/%s", n, url, c->id) != 0)
+			return -1;
+	} else if (hr_cloud_setf(&c->address, err, "%s/toolbox/%s/toolbox",
+		       hr_cloud_env(c, "DAYTONA_API_URL", "https://app.daytona.io/api"),
+		       c->id) != 0) {
+		return -1;
+	}
+	return d_plane(c, err);
+}
+
+static struct json_object *
+create_body(struct hr_cloud *c, struct hr_error *err)
+{
+	struct json_object *o = json_object_new_object(), *labels = json_object_new_object();
+	int rc =
+	    o != NULL && labels != NULL ? hr_cloud_labels(c, labels, err) : hr_error_nomem(err);
+
+	if (rc == 0)
+		rc = hr_cloud_put(labels, "OpenHands_SID", json_object_new_string(c->h->sid), err);
+	if (rc == 0 && c->image != NULL)
+		rc = hr_cloud_put(o, "snapshot", json_object_new_string(c->image), err);
+	if (rc == 0)
+		rc = hr_cloud_put(o, "env", json_object_new_object(), err);
+	if (rc == 0)
+		rc = hr_cloud_put(o, "labels", json_object_get(labels), err);
+	if (rc == 0)
+		rc = hr_cloud_put(o, "public", json_object_new_boolean(false), err);
+	if (rc == 0)
+		rc = hr_cloud_put(o, "target",
+		    json_object_new_string(hr_cloud_env(c, "DAYTONA_TARGET", "eu")), err);
+	if (rc == 0)
+		rc = hr_cloud_put(o, "autoStopInterval",
+		    json_object_new_int(
+			strcmp(hr_cloud_env(c, "DAYTONA_DISABLE_AUTO_STOP", ""), "true") == 0
+			    ? 0
+			    : AUTO_STOP_MIN),
+		    err);
+	json_object_put(labels);
+	if (rc == 0)
+		return o;
+	json_object_put(o);
+	return NULL;
+}
+
+static int
+d_create(struct hr_cloud *c, bool *unsure, struct hr_error *err)
+{
+	struct json_object *body = create_body(c, err);
+	const struct hr_api_call q = {
+	    .method = "POST", .path = "/sandbox", .body = body, .once = true};
+	struct hr_api_answer a;
+	const char *state;
+	int rc;
+
+	*unsure = false;
+	if (body == NULL)
+		return -1;
+	rc = hr_api_do(&c->api, &q, &a, err);
+	*unsure = rc != 0 && a.unsure;
+	if (rc == 0)
+		rc = d_take(c, a.json, &state, err);
+	hr_api_answer_done(&a);
+	json_object_put(body);
+	return rc;
+}
+
+/* "/sandbox/ID/WHAT"; *ret (may be NULL) is the caller's. */
+static int
+about(struct hr_cloud *c, const char *method, const char *id, const char *what,
+    struct json_object **ret, struct hr_error *err)
+{
+	struct hr_api_call q = {.method = method};
+	struct hr_api_answer a;
+	struct hr_buf b;
+	int rc;
+
+	hr_buf_init(&b, 8192);
+	hr_buf_adds(&b, "/sandbox/");
+	hr_http_escape(&b, id);
+	hr_buf_adds(&b, what);
+	q.path = hr_buf_str(&b);
+	rc = hr_api_do(&c->api, &q, &a, err);
+	if (ret != NULL)
+		*ret = rc == 0 ? json_object_get(a.json) : NULL;
+	hr_api_answer_done(&a);
+	hr_buf_done(&b);
+	return rc;
+}
+
+/* 1: it is as wanted, 0: not yet. What is not known will pass. */
+static int
+arrived(struct json_object *o, const char *state, const char *wanted, struct hr_error *err)
+{
+	if (strcmp(state, wanted) == 0)
+		return 1;
+	if (strcmp(state, "error") == 0 || strcmp(state, "build_failed") == 0)
+		return hr_error_set(err, HR_ERROR_RUNTIME,
+		    WHO ": the sandbox failed, state %s: error reason: %.300s", state,
+		    hr_json_text_or(o, "errorReason", "none is told"));
+	if (strcmp(state, "destroyed") == 0 || strcmp(state, "destroying") == 0)
+		return hr_error_set(err, HR_ERROR_DISCONNECTED, WHO ": the sandbox is %s", state);
+	return 0;
+}
+
+static int
+wait_state(struct hr_cloud *c, const char *wanted, struct hr_error *err)
+{
+	time_t end = time(NULL) + WAIT_S;
+	unsigned ms = FIRST_WAIT_MS;
+	int there = 0;
+
+	while (there == 0) {
+		struct json_object *o = NULL;
+		const char *state;
+
+		if (about(c, "GET", c->id, "", &o, err) != 0)
+			return -1;
+		there = d_take(c, o, &state, err) == 0 ? arrived(o, state, wanted, err) : -1;
+		if (there == 0 && time(NULL) > end)
+			there = hr_error_set(err, HR_ERROR_TIMEOUT,
+			    WHO ": the sandbox is \"%s\" still, not %s, after %d seconds", state,
+			    wanted, WAIT_S);
+		json_object_put(o);
+		if (there == 0 && hr_cloud_pause_ms(c, ms, err) != 0)
+			return -1;
+		ms = ms * 11 / 10 < MOST_WAIT_MS ? ms * 11 / 10 : MOST_WAIT_MS;
+	}
+	return there < 0 ? -1 : 0;
+}
+
+static int
+d_wait(struct hr_cloud *c, struct hr_error *err)
+{
+	return wait_state(c, "started", err);
+}
+
+static const char *
+word_of(const char *state)
+{
+	static const char *const words[][2] = {{"started", "running"}, {"stopped", "paused"},
+	    {"paused", "paused"}, {"archived", "paused"}, {"destroyed", "gone"},
+	    {"destroying", "gone"}, {"error", "exited"}, {"build_failed", "exited"}};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (strcmp(words[i][0], state) == 0)
+			return words[i][1];
+	return state;
+}
+
+static int
+d_look(struct hr_cloud *c, struct hr_error *err)
+{
+	struct json_object *o = NULL;
+	struct hr_error mine = {0};
+	const char *state = "destroyed";
+	int rc = about(c, "GET", c->id, "", &o, &mine);
+
+	if (rc == 0)
+		rc = d_take(c, o, &state, &mine);
+	else if (mine.code == HR_ERROR_NOT_FOUND)
+		rc = 0;
+	if (rc == 0)
+		(void)snprintf(c->state, sizeof(c->state), "%s", word_of(state));
+	json_object_put(o);
+	if (rc != 0 && err != NULL)
+		*err = mine;
+	return rc;
+}
+
+/* One page: an array, or {"items", "nextCursor"}; the next cursor is copied. */
+static int
+one_page(struct json_object *page, const char *run, char cursor[512], hr_cloud_found_fn *fn,
+    void *arg, struct hr_error *err)
+{
+	struct json_object *list = page;
+	const char *next = NULL;
+	int rc = 0;
+
+	if (!json_object_is_type(page, json_type_array) &&
+	    (hr_field_of(WHO, "the list", page, "items", json_type_array, &list, err) != 0 ||
+		hr_field_maybe(WHO, "the list", page, "nextCursor", &next, err) != 0))
+		return -1;
+	(void)snprintf(cursor, 512, "%s", next != NULL ? next : "");
+	for (size_t i = 0; rc == 0 && i < hr_json_count(list); i++) {
+		struct json_object *o = hr_json_entry(list, i);
+		struct hr_cloud_found f = hr_cloud_found_in(NULL, hr_json_at(o, "labels"));
+
+		if (f.run == NULL || (run != NULL && strcmp(run, f.run) != 0))
+			continue;
+		rc = hr_field_text(WHO, "a sandbox of the list", o, "id", &f.id, err);
+		f.state = word_of(hr_json_text_or(o, "state", "unknown"));
+		if (rc == 0 && strcmp(f.state, "gone") != 0)
+			rc = fn(arg, &f);
+	}
+	return rc;
+}
+
+static int
+d_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_error *err)
+{
+	char cursor[512] = "";
+	int rc;
+
+	do {
+		struct hr_api_call q = {.method = "GET"};
+		struct hr_api_answer a;
+		struct hr_buf b, labels;
+
+		hr_buf_init(&b, 8192);
+		hr_buf_init(&labels, 4096);
+		hr_buf_adds(&b, "/sandbox");
+		if (run != NULL) {
+			hr_buf_addf(&labels, "{\"handrail_run\": \"%s\"}", run);
+			hr_buf_adds(&b, "?labels=");
+			hr_http_escape(&b, hr_buf_str(&labels));
+		}
+		if (*cursor != '\0') {
+			hr_buf_adds(&b, run != NULL ? "&cursor=" : "?cursor=");
+			hr_http_escape(&b, cursor);
+		}
+		q.path = hr_buf_str(&b);
+		rc = hr_api_do(&c->api, &q, &a, err);
+		if (rc == 0)
+			rc = one_page(a.json, run, cursor, fn, arg, err);
+		hr_api_answer_done(&a);
+		hr_buf_done(&labels);
+		hr_buf_done(&b);
+	} while (rc == 0 && *cursor != '\0');
+	return rc < 0 ? -1 : 0;
+}
+
+static int
+d_end(struct hr_cloud *c, const char *id, struct hr_error *err)
+{
+	struct hr_error mine = {0};
+
+	if (about(c, "DELETE", id, "?force=true", NULL, &mine) == 0 ||
+	    mine.code == HR_ERROR_NOT_FOUND)
+		return 0;
+	if (err != NULL)
+		*err = mine;
+	return -1;
+}
+
+static int
+d_pause(struct hr_cloud *c, struct hr_error *err)
+{
+	return about(c, "POST", c->id, "/stop", NULL, err) == 0 ? wait_state(c, "stopped", err)
+								: -1;
+}
+
+static int
+d_resume(struct hr_cloud *c, struct hr_error *err)
+{
+	return about(c, "POST", c->id, "/start", NULL, err) == 0 ? d_wait(c, err) : -1;
+}
+
+/* ---- the toolbox ---- */
+
+static int
+d_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end *ret,
+    struct hr_error *err)
+{
+	struct json_object *body = hr_cloud_object(err, "command", q->line, NULL), *env = NULL, *v;
+	unsigned seconds = q->timeout_ms / 1000 + (q->timeout_ms % 1000 != 0);
+	struct hr_api_call call = {.method = "POST",
+	    .path = "/process/execute",
+	    .body = body,
+	    .once = true,
+	    .timeout_s = seconds > 0 ? seconds + GRACE_S : FOREVER_S};
+	struct hr_error mine = {0};
+	struct hr_api_answer a = {0};
+	int64_t code = -1;
+	int rc = body != NULL ? 0 : -1;
+
+	*ret = (struct hr_cloud_end){.code = -1};
+	if (rc == 0 && q->cwd != NULL)
+		rc = hr_cloud_put(body, "cwd", json_object_new_string(q->cwd), err);
+	if (rc == 0 && q->env != NULL && *q->env != NULL)
+		rc = (env = hr_cloud_env_object(q->env, err)) != NULL
+			 ? hr_cloud_put(body, "envs", env, err)
+			 : -1;
+	if (rc == 0 && seconds > 0)
+		rc = hr_cloud_put(body, "timeout", json_object_new_int64(seconds), err);
+	if (rc != 0) {
+		json_object_put(body);
+		return -1;
+	}
+	rc = hr_api_do(&c->plane, &call, &a, &mine);
+	if (rc == 0)
+		rc = hr_field_int(WHO, "the answer to a command", a.json, "exitCode", &code, &mine);
+	if (rc == 0)
+		rc = hr_field_of(
+		    WHO, "the answer to a command", a.json, "result", json_type_string, &v, &mine);
+	if (rc == 0) {
+		ret->code = (int)code;
+		if (q->output != NULL)
+			q->output(q->arg, 1, json_object_get_string(v),
+			    (size_t)json_object_get_string_len(v));
+	} else if (seconds > 0 && mine.status == 408) {
+		ret->timed_out = true;
+		rc = 0;
+	} else if (a.unsure) {
+		rc = hr_error_set(&mine, HR_ERROR_HTTP_PROTOCOL,
+		    WHO
+		    ": the answer to the command was lost, and it is kept nowhere: how it ended, "
+		    "and what it printed, is not known");
+	}
+	hr_api_answer_done(&a);
+	json_object_put(body);
+	if (rc != 0 && err != NULL)
+		*err = mine;
+	return rc;
+}
+
+static int
+d_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_error *err)
+{
+	struct hr_api_call q = {.method = "GET", .raw = true};
+	struct hr_error mine = {0};
+	struct hr_api_answer a;
+	struct hr_buf url;
+	int rc;
+
+	hr_buf_init(&url, 65536);
+	hr_buf_adds(&url, "/files/download?path=");
+	hr_http_escape(&url, path);
+	q.path = hr_buf_str(&url);
+	rc = hr_api_do(&c->plane, &q, &a, &mine);
+	if (rc == 0) {
+		hr_buf_add(b, hr_buf_str(&a.body), a.body.len);
+		rc = hr_buf_check(b, NULL) == 0 ? 0 : hr_error_nomem(&mine);
+	} else if (mine.code == HR_ERROR_NOT_FOUND) {
+		(void)hr_error_set(&mine, HR_ERROR_NOENT, "path '%s' does not exist", path);
+	}
+	hr_api_answer_done(&a);
+	hr_buf_done(&url);
+	if (rc != 0 && err != NULL)
+		*err = mine;
+	return rc;
+}
+
+static int
+d_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr_error *err)
+{
+	const struct hr_cloud_part parts[] = {
+	    {.name = "files[0].path", .p = path, .len = strlen(path)},
+	    {.name = "files[0].file",
+		.filename = path,
+		.type = "application/octet-stream",
+		.p = p,
+		.len = len}};
+	struct hr_api_call q = {.method = "POST", .path = "/files/bulk-upload", .raw = true};
+	struct hr_api_answer a = {0};
+	char type[100];
+	struct hr_buf b;
+	int rc;
+
+	hr_buf_init(&b, HR_CLOUD_FILE_MAX + (1u << 20));
+	rc = hr_cloud_form(&b, parts, 2, type, err);
+	q.type = type;
+	q.bytes = hr_buf_str(&b);
+	q.bytes_len = b.len;
+	if (rc == 0)
+		rc = hr_api_do(&c->plane, &q, &a, err);
+	hr_api_answer_done(&a);
+	hr_buf_done(&b);
+	return rc;
+}
+
+/* One of the same name is there after a restart: that is as good. */
+static int
+d_launch(struct hr_cloud *c, const char *line, struct hr_error *err)
+{
+	struct json_object *session = hr_cloud_object(err, "sessionId", SESSION, NULL);
+	struct json_object *command = hr_cloud_object(err, "command", line, NULL);
+	struct hr_api_call q = {
+	    .method = "POST", .path = "/process/session", .body = session, .plain = true};
+	struct hr_api_answer a = {0};
+	const char *id;
+	int rc = session != NULL && command != NULL ? 0 : -1;
+
+	if (rc == 0)
+		rc = hr_cloud_put(command, "runAsync", json_object_new_boolean(true), err);
+	if (rc == 0)
+		rc = hr_api_do(&c->plane, &q, &a, err);
+	if (rc == 0 && a.status >= 400 && a.status != 409)
+		rc = hr_error_set(err, HR_ERROR_RUNTIME,
+		    WHO ": the session for the server is not made: status %ld", a.status);
+	hr_api_answer_done(&a);
+	q = (struct hr_api_call){.method = "POST",
+	    .path = "/process/session/" SESSION "/exec",
+	    .body = command,
+	    .once = true};
+	if (rc == 0) {
+		rc = hr_api_do(&c->plane, &q, &a, err);
+		if (rc == 0)
+			rc = hr_field_text(
+			    WHO, "the answer to a command", a.json, "cmdId", &id, err);
+		hr_api_answer_done(&a);
+	}
+	json_object_put(session);
+	json_object_put(command);
+	return rc;
+}
+
+static int
+d_publish(struct hr_cloud *c, int port, struct hr_error *err)
+{
+	struct json_object *o = NULL;
+	const char *url, *token;
+	char what[60];
+	int rc;
+
+	(void)snprintf(what, sizeof(what), "/ports/%d/preview-url", port);
+	rc = about(c, "GET", c->id, what, &o, err);
+	if (rc == 0)
+		rc = hr_field_text(WHO, "the preview link", o, "url", &url, err);
+	if (rc == 0)
+		rc = hr_field_maybe(WHO, "the preview link", o, "token", &token, err);
+	if (rc == 0)
+		rc = hr_cloud_set(&c->url, url, err);
+	if (rc == 0 && token != NULL) {
+		rc = hr_cloud_setf(&c->url_header, err, "x-daytona-preview-token: %s", token);
+		if (c->h->secret != NULL)
+			c->h->secret(c->h->arg, token);
+	}
+	json_object_put(o);
+	return rc;
+}
+
+static const char *const lacks[] = {
+    "Daytona: without a snapshot that has handrail in it (sandbox.runtime_container_image) each "
+    "command has a shell of its own: no directory, variable or program in it lasts, and there is "
+    "no "
+    "input for a running one; stdout and stderr come as one, when it has ended; no Jupyter, MCP "
+    "servers, browser, editor or live view.",
+    NULL};
+
+static const struct hr_cloud_ops ops = {
+    .name = "daytona",
+    .title = WHO,
+    .lacks = lacks,
+    .open = d_open_api,
+    .create = d_create,
+    .wait = d_wait,
+    .look = d_look,
+    .list = d_list,
+    .end = d_end,
+    .pause = d_pause,
+    .resume = d_resume,
+    .exec = d_exec,
+    .get = d_get,
+    .put = d_put,
+    .launch = d_launch,
+    .publish = d_publish,
+};
+
+static int
+d_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *err)
+{
+	return hr_cloud_open(&ops, h, ret_self, err);
+}
+
+HR_CLOUD_KIND(hr_daytona_entry, "daytona", d_open)

@@ -1,0 +1,126 @@
+/* What cloudplay does with a provider by its table of functions alone. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cloudplay.h"
+#include "host/common/error.h"
+#include "proto/json.h"
+
+static int
+on_found(void *arg, const struct hr_cloud_found *f)
+{
+	return json_object_array_add(arg, json_object_new_string(f->id));
+}
+
+static int
+run(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_error *err)
+{
+	struct play_said said;
+	struct hr_strv env = {0};
+	struct hr_cloud_command command = {.line = hr_json_text_or(q, "line", ""),
+	    .cwd = hr_json_text_at(q, "cwd"),
+	    .timeout_ms = (unsigned)hr_json_int_at(q, "timeout_ms"),
+	    .output = play_output,
+	    .arg = &said};
+	struct hr_cloud_end end;
+	int rc;
+
+	hr_buf_init(&said.out, 64 << 20);
+	hr_buf_init(&said.err, 64 << 20);
+	play_env(&env, hr_json_at(q, "env"));
+	command.env = hr_strv_list(&env);
+	rc = c->ops->exec(c, &command, &end, err);
+	play_put(o, "exit", json_object_new_int(end.code));
+	play_put(o, "timed_out", json_object_new_boolean(end.timed_out));
+	play_put(o, "note", json_object_new_string(end.note));
+	play_bytes(o, "stdout", hr_buf_str(&said.out), said.out.len);
+	play_bytes(o, "stderr", hr_buf_str(&said.err), said.err.len);
+	hr_buf_done(&said.out);
+	hr_buf_done(&said.err);
+	hr_strv_done(&env);
+	return rc;
+}
+
+static int
+files(struct hr_cloud *c, bool put, struct json_object *q, struct json_object *o,
+    struct hr_error *err)
+{
+	const char *path = hr_json_text_or(q, "path", "");
+	struct hr_buf b;
+	size_t len;
+	char *p;
+	int rc;
+
+	if (put) {
+		p = play_unbase64(q, "b64", &len);
+		rc = c->ops->put(c, path, p, len, err);
+		free(p);
+		return rc;
+	}
+	hr_buf_init(&b, HR_CLOUD_FILE_MAX);
+	rc = c->ops->get(c, path, &b, err);
+	play_bytes(o, "b64", hr_buf_str(&b), b.len);
+	hr_buf_done(&b);
+	return rc;
+}
+
+static int
+list(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_error *err)
+{
+	struct json_object *found = json_object_new_array();
+	int rc = c->ops->list(c, hr_json_text_at(q, "run"), on_found, found, err);
+
+	play_put(o, "list", found);
+	return rc;
+}
+
+static int
+perform(struct hr_cloud *c, const char *op, struct json_object *q, struct json_object *o,
+    struct hr_error *err)
+{
+	const struct {
+		const char *name;
+		int (*fn)(struct hr_cloud *c, struct hr_error *err);
+	} plain[] = {{"wait", c->ops->wait}, {"look", c->ops->look}, {"pause", c->ops->pause},
+	    {"resume", c->ops->resume}};
+	bool unsure;
+	int rc;
+
+	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
+		if (strcmp(plain[i].name, op) == 0) {
+			rc = plain[i].fn(c, err);
+			play_put(o, "state", json_object_new_string(c->state));
+			return rc;
+		}
+	if (strcmp(op, "state") == 0)
+		return 0;
+	if (strcmp(op, "create") == 0) {
+		rc = c->ops->create(c, &unsure, err);
+		play_put(o, "id", json_object_new_string(c->id != NULL ? c->id : ""));
+		return rc;
+	}
+	if (strcmp(op, "end") == 0)
+		return c->ops->end(c, c->id, err);
+	if (strcmp(op, "keep") == 0)
+		return c->ops->keep(c, 300, err);
+	if (strcmp(op, "run") == 0)
+		return run(c, q, o, err);
+	if (strcmp(op, "get") == 0 || strcmp(op, "put") == 0)
+		return files(c, strcmp(op, "put") == 0, q, o, err);
+	if (strcmp(op, "list") == 0)
+		return list(c, q, o, err);
+	if (strcmp(op, "publish") == 0) {
+		rc = c->ops->publish(c, (int)hr_json_int_at(q, "port"), err);
+		play_put(o, "url", json_object_new_string(c->url != NULL ? c->url : ""));
+		play_put(o, "header",
+		    json_object_new_string(c->url_header != NULL ? c->url_header : ""));
+		return rc;
+	}
+	return hr_error_set(err, HR_ERROR_VALUE, "cloudplay: \"%s\" is nothing it can do", op);
+}
+
+const struct play_provider play_daytona = {"daytona", hr_daytona_entry, perform};
+const struct play_provider play_runloop = {"runloop", hr_runloop_entry, perform};
