@@ -52,7 +52,7 @@ push(struct parser *p, enum br_tape_type type, uint32_t at, uint32_t end)
 		t->v = grown;
 		t->room = room;
 	}
-	t->v[t->n] = (struct br_tape_value){at, end, t->n + 1, type};
+	t->v[t->n] = (struct br_tape_value){at, end, (t->n + 1) & BR_TAPE_NONE, type};
 	t->n++;
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* br_tape: JSON read in place, for answers of many megabytes: 16 bytes a value beside the text,
+/* br_tape: JSON read in place, for answers of many megabytes: 12 bytes a value beside the text,
  * where a tree of objects takes ten times the text. No recursion, no copy. */
 #ifndef HR_PLUGINS_BROWSER_TAPE_H
 #define HR_PLUGINS_BROWSER_TAPE_H
@@ -12,7 +12,7 @@
 
 /* No text is longer, and none has more values: both fail as HR_E_TOOLARGE. */
 #define BR_TAPE_TEXT_MAX (128u << 20)
-#define BR_TAPE_VALUES_MAX 8000000u
+#define BR_TAPE_VALUES_MAX (16u << 20)
 
 enum br_tape_type {
 	BR_TAPE_NOTHING, /* also what is not there */
@@ -27,12 +27,12 @@ enum br_tape_type {
 
 /* A value is its index; all functions take BR_TAPE_NONE and values of another type, and say no more
  * than that it is not there. */
-#define BR_TAPE_NONE UINT32_MAX
+#define BR_TAPE_NONE 0x0FFFFFFFu
 
 struct br_tape_value {
-	uint32_t at, end; /* of its text; a string's are those between the quotes */
-	uint32_t next;    /* behind it and all in it */
-	uint32_t type;
+	uint32_t at, end;   /* of its text; a string's are those between the quotes */
+	uint32_t next : 28; /* behind it and all in it */
+	uint32_t type : 4;
 };
 
 struct br_tape {
