@@ -149,3 +149,28 @@ doctor(struct cli *c, const struct cli_args *a)
 
 const struct cli_command cli_doctor = {"doctor", "[KIND]",
     "Look whether this machine has what a kind of sandbox needs.", NULL, 0, 1, doctor};
+
+static int
+backends(struct cli *c, const struct cli_args *a)
+{
+	struct findings f = {.json = c->json};
+	struct hr_error err = {0};
+	int rc;
+
+	(void)a;
+	hr_buf_init(&f.b, 1 << 20);
+	if (c->json)
+		hr_buf_addc(&f.b, '[');
+	if (hr_backend_list(c->env, on_finding, &f, &err) != 0) {
+		rc = cli_fail(&err);
+	} else {
+		if (c->json)
+			hr_buf_adds(&f.b, "]\n");
+		rc = cli_out(hr_buf_str(&f.b), f.b.len);
+	}
+	hr_buf_done(&f.b);
+	return rc;
+}
+
+const struct cli_command cli_backends = {"backends", "",
+    "List the kinds of sandboxes, and why one cannot be used.", NULL, 0, 0, backends};

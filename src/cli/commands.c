@@ -33,6 +33,7 @@ const struct cli_command *const cli_commands[] = {
     &cli_id,
     &cli_config,
     &cli_doctor,
+    &cli_backends,
     &cli_completion,
     &cli_version,
 };

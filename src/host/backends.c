@@ -3,13 +3,16 @@
 
 #include "host/sandbox.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/path.h"
 #include "base/trust.h"
 #include "host/common/error.h"
 #include "host/common/module.h"
@@ -26,9 +29,9 @@ static const struct {
 	const char *file, *entry;
 } builtin[] = {
     {"cli", NULL, "handrail-cli.so", "hr_backend_entry"},
-    {"daytona", NULL, CLOUDS, "hr_daytona_entry"}, {"docker", &hr_backend_docker, NULL, NULL},
-    {"e2b", NULL, CLOUDS, "hr_e2b_entry"}, {"local", &hr_backend_local, NULL, NULL},
-    {"remote", &hr_backend_remote, NULL, NULL}, {"runloop", NULL, CLOUDS, "hr_runloop_entry"},
+    {"docker", &hr_backend_docker, NULL, NULL}, {"local", &hr_backend_local, NULL, NULL},
+    {"remote", &hr_backend_remote, NULL, NULL}, {"daytona", NULL, CLOUDS, "hr_daytona_entry"},
+    {"e2b", NULL, CLOUDS, "hr_e2b_entry"}, {"runloop", NULL, CLOUDS, "hr_runloop_entry"},
     {"eventstream", &hr_backend_docker, NULL, NULL}, /* the original's older name */
 };
 
@@ -159,4 +162,88 @@ hr_backend_find(const char *name, bool named, const char *const *env, struct hr_
 		warn(arg, why.text);
 	(void)unknown(name, why.text, err);
 	return NULL;
+}
+
+/* ---- what there is ---- */
+
+struct listing {
+	hr_finding_fn *fn;
+	void *arg;
+};
+
+static void
+tell(const struct listing *l, const char *name, struct hr_module *m,
+    const struct hr_sandbox_ops *ops, const char *where, const struct hr_error *why)
+{
+	l->fn(l->arg, ops != NULL, name, ops != NULL ? where : why->text);
+	hr_module_close(m);
+}
+
+/* "libhandrail-backend-NAME.so": the name is copied. */
+static bool
+name_in(const char *file, char name[256])
+{
+	static const char before[] = "libhandrail-backend-", after[] = ".so";
+	size_t n = strlen(file), skip = sizeof(before) - 1, end = sizeof(after) - 1;
+
+	if (n <= skip + end || strncmp(file, before, skip) != 0 ||
+	    strcmp(file + n - end, after) != 0)
+		return false;
+	(void)snprintf(name, 256, "%.*s", (int)(n - skip - end), file + skip);
+	return true;
+}
+
+/* A directory that is not there has nothing in it. */
+static int
+list_in(const struct listing *l, const char *dir, struct hr_error *err)
+{
+	struct dirent **entries = NULL;
+	int n = scandir(dir, &entries, NULL, alphasort), rc = 0;
+	char name[256], *path;
+
+	if (n < 0 && errno == ENOMEM)
+		return hr_error_nomem(err);
+	if (n < 0 && errno != ENOENT)
+		l->fn(l->arg, false, dir, strerror(errno));
+	for (int i = 0; i < n; i++) {
+		struct hr_module m = HR_MODULE_NONE;
+		struct hr_error why = {0};
+
+		path = name_in(entries[i]->d_name, name) ? hr_path_join(dir, entries[i]->d_name)
+							 : NULL;
+		if (path != NULL)
+			tell(l, name, &m, load_path(&m, path, &why), path, &why);
+		free(path);
+		free(entries[i]);
+	}
+	free(entries);
+	return rc;
+}
+
+int
+hr_backend_list(const char *const *env, hr_finding_fn *fn, void *arg, struct hr_error *err)
+{
+	const char *dirs = hr_env_get(env, "OH_RUNTIME_PLUGIN_PATH"), *end;
+	const struct listing l = {fn, arg};
+	char *dir;
+	int rc = 0;
+
+	for (size_t i = 0; i < sizeof(builtin) / sizeof(*builtin); i++) {
+		struct hr_module m = HR_MODULE_NONE;
+		const struct hr_sandbox_ops *ops = builtin[i].ops;
+		struct hr_error why = {0};
+
+		if (ops == NULL)
+			ops = load_own(&m, builtin[i].file, builtin[i].entry, &why);
+		tell(&l, builtin[i].name, &m, ops, "built in", &why);
+	}
+	for (; rc == 0 && dirs != NULL && *dirs != '\0'; dirs = *end == ':' ? end + 1 : end) {
+		end = strchrnul(dirs, ':');
+		if (end == dirs)
+			continue;
+		dir = strndup(dirs, (size_t)(end - dirs));
+		rc = dir != NULL ? list_in(&l, dir, err) : hr_error_nomem(err);
+		free(dir);
+	}
+	return rc == 0 ? list_in(&l, HR_BACKENDDIR, err) : rc;
 }

@@ -266,6 +266,10 @@ typedef void hr_finding_fn(void *arg, bool ok, const char *what, const char *tex
 int hr_doctor(const struct hr_config *c, const char *const *env, const char *state_dir,
     hr_finding_fn *fn, void *arg, bool *ret_well, struct hr_error *err);
 
+/* Which kinds there are: fn is told of each its name, and where it is or why it cannot be used. The
+ * shared objects of the directories that are searched are loaded for that. */
+int hr_backend_list(const char *const *env, hr_finding_fn *fn, void *arg, struct hr_error *err);
+
 /* The recorded sandboxes as a JSON array; the caller frees. */
 char *hr_sandbox_list(const char *state_dir, struct hr_error *err);
 

@@ -3,6 +3,7 @@
 is another user where the tests are root's, else whoever may write where everybody may."""
 
 import contextlib
+import json
 import os
 import shutil
 import sys
@@ -170,11 +171,30 @@ def records():
         shutil.rmtree(h.path("state"))
 
 
+def listed():
+    """What is found is named, and so is why something cannot be used."""
+    with Host() as h:
+        for name in ("good", "others", "empty"):
+            os.mkdir(h.path(name), 0o755)
+        shutil.copy(OBJECT, h.path("good", "libhandrail-backend-example.so"))
+        shutil.copy(OBJECT, h.path("others", "libhandrail-backend-planted.so"))
+        os.chmod(h.path("others", "libhandrail-backend-planted.so"), 0o666)
+        with open(h.path("good", "libhandrail-backend-broken.so"), "w") as f:
+            f.write("no object")
+        h.env["OH_RUNTIME_PLUGIN_PATH"] = ":".join(h.path(n) for n in ("good", "others", "empty", "nowhere"))
+        found = {x["what"]: x for x in json.loads(h.ok("backends", "--json"))}
+        equal([found[n]["ok"] for n in ("cli", "docker", "local", "remote", "e2b", "example")], [True] * 6, found)
+        equal(found["example"]["text"], h.path("good", "libhandrail-backend-example.so"))
+        for name, why in (("broken", "libhandrail-backend-broken.so"), ("planted", "libhandrail-backend-planted.so")):
+            equal((found[name]["ok"], why in found[name]["text"]), (False, True), found[name])
+        equal("ok   example" in h.ok("backends"), True, "for people")
+
+
 def main():
     process.become_subreaper()
     tap = Tap()
     for test in (settings, settings_of_another_user, nothing_above_is_read, an_object_that_a_file_names, objects,
-                 records):
+                 records, listed):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 
