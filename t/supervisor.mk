@@ -12,6 +12,12 @@ t_unit_test_service_SOURCES = %D%/unit/test_service.c
 t_unit_test_service_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_service_LDADD = libsupervisor.la $(CHECK_LIBS)
 
+check_PROGRAMS += %D%/unit/test_workerargs
+TESTS += %D%/unit/test_workerargs
+t_unit_test_workerargs_SOURCES = %D%/unit/test_workerargs.c
+t_unit_test_workerargs_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_workerargs_LDADD = libproto.la libbase.la $(CHECK_LIBS)
+
 check_PROGRAMS += %D%/unit/test_handover
 TESTS += %D%/unit/test_handover
 t_unit_test_handover_SOURCES = %D%/unit/test_handover.c

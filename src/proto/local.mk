@@ -9,7 +9,8 @@ libproto_la_SOURCES = \
 	%D%/journal_brief.c %D%/journal_slots.c \
 	%D%/journal_spare.c %D%/journal_tidy.c \
 	%D%/metrics.c %D%/metrics.h \
-	%D%/scoreboard.c %D%/scoreboard.h
+	%D%/scoreboard.c %D%/scoreboard.h \
+	%D%/workerargs.c %D%/workerargs.h
 libkeysum_la_SOURCES = %D%/keysum.c %D%/keysum.h
 libkeysum_la_CFLAGS = $(AM_CFLAGS) $(MD_CFLAGS)
 libkeysum_la_LIBADD = $(MD_LIBS)

@@ -18,11 +18,11 @@
 #include "base/path.h"
 #include "base/tempfiles.h"
 #include "base/spawn.h"
+#include "proto/workerargs.h"
 #include "supervisor/channel.h"
 #include "supervisor/children/image.h"
 #include "supervisor/server.h"
 
-#define WORKER_ARGS 64
 #define INSIST_MS 5000 /* an idle worker that was told to end has this long */
 #define OOM_WORKER (-200)
 
@@ -113,89 +113,51 @@ worker_image(struct hr_server *s, const char *path)
 	return NULL;
 }
 
+static void
+worker_args(const struct hr_worker *w, struct hr_worker_argv *ret)
+{
+	const struct hr_server *s = w->pool->server;
+	const struct hr_settings *c = &s->settings;
+
+	hr_worker_args_write(&(const struct hr_worker_args){.pool = w->pool->name,
+				 .slot = (unsigned long)w->slot,
+				 .run_dir = s->run.path,
+				 .work_dir = c->working_dir,
+				 .libexec_dir = s->libexecdir,
+				 .hidden = {c->session_api_key_file, c->tls_certificate_key},
+				 .user_id = s->id.user_id,
+				 .shell_uid = s->id.shell_uid,
+				 .edge_uid = s->id.nginx_uid,
+				 .edge_gid = s->id.nginx_gid,
+				 .max_requests = (unsigned long)c->worker_max_requests,
+				 .unpack_bytes = (unsigned long)c->unpack_max_bytes,
+				 .unpack_entries = (unsigned long)c->unpack_max_entries,
+				 .office_converter = c->office_converter,
+				 .journal = c->journal_entries > 0 ? s->journal : NULL,
+				 .journal_entries = (unsigned long)c->journal_entries,
+				 .journal_bytes = (unsigned long)c->journal_bytes,
+				 .journal_age = (unsigned long)c->journal_age,
+				 .journal_sync = c->journal_sync,
+				 .journal_required = c->journal_required},
+	    ret);
+}
+
 static int
 worker_spawn(struct hr_worker *w, int channel, struct hr_err *err)
 {
 	struct hr_server *s = w->pool->server;
-	const struct hr_settings *c = &s->settings;
 	const struct hr_spawn_fd fds[] = {{w->pool->listener, 0}, {channel, 3}, {s->board_fd, 4}};
-	const char *const secrets[] = {c->session_api_key_file, c->tls_certificate_key};
-	const char *argv[WORKER_ARGS];
-	char slot[16], requests[24], unpack_bytes[24], unpack_entries[24], uid[16], gid[16];
-	char user_id[24], entries[24], bytes[24], age[24], shell[16];
 	char *path = hr_path_join(s->libexecdir, "handrail-worker");
-	size_t n = 0;
+	struct hr_worker_argv argv;
 	int r;
 
 	if (path == NULL)
 		return hr_err_nomem(err);
-	(void)snprintf(slot, sizeof(slot), "%d", w->slot);
-	(void)snprintf(user_id, sizeof(user_id), "%u", (unsigned)s->id.user_id);
-	(void)snprintf(requests, sizeof(requests), "%lld", c->worker_max_requests);
-	(void)snprintf(unpack_bytes, sizeof(unpack_bytes), "%lld", c->unpack_max_bytes);
-	(void)snprintf(unpack_entries, sizeof(unpack_entries), "%lld", c->unpack_max_entries);
-	(void)snprintf(uid, sizeof(uid), "%lu", (unsigned long)s->id.nginx_uid);
-	(void)snprintf(gid, sizeof(gid), "%lu", (unsigned long)s->id.nginx_gid);
-	(void)snprintf(shell, sizeof(shell), "%lu", (unsigned long)s->id.shell_uid);
-	argv[n++] = "handrail-worker";
-	argv[n++] = "--pool";
-	argv[n++] = w->pool->name;
-	argv[n++] = "--slot";
-	argv[n++] = slot;
-	argv[n++] = "--run-dir";
-	argv[n++] = s->run.path;
-	argv[n++] = "--work-dir";
-	argv[n++] = c->working_dir;
-	argv[n++] = "--libexec-dir";
-	argv[n++] = s->libexecdir;
-	argv[n++] = "--unpack-max-bytes";
-	argv[n++] = unpack_bytes;
-	argv[n++] = "--unpack-max-entries";
-	argv[n++] = unpack_entries;
-	argv[n++] = "--edge-uid";
-	argv[n++] = uid;
-	argv[n++] = "--edge-gid";
-	argv[n++] = gid;
-	argv[n++] = "--user-id";
-	argv[n++] = user_id;
-	argv[n++] = "--shell-uid";
-	argv[n++] = shell;
-	if (c->office_converter[0] != '\0') {
-		argv[n++] = "--office-converter";
-		argv[n++] = c->office_converter;
-	}
-	for (size_t i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++) {
-		if (secrets[i][0] == '\0')
-			continue;
-		argv[n++] = "--hide";
-		argv[n++] = secrets[i];
-	}
-	if (c->worker_max_requests > 0) {
-		argv[n++] = "--max-requests";
-		argv[n++] = requests;
-	}
-	(void)snprintf(entries, sizeof(entries), "%lld", c->journal_entries);
-	(void)snprintf(bytes, sizeof(bytes), "%lld", c->journal_bytes);
-	(void)snprintf(age, sizeof(age), "%lld", c->journal_age);
-	if (c->journal_entries > 0) {
-		argv[n++] = "--journal";
-		argv[n++] = s->journal;
-		argv[n++] = "--journal-entries";
-		argv[n++] = entries;
-		argv[n++] = "--journal-bytes";
-		argv[n++] = bytes;
-		argv[n++] = "--journal-age";
-		argv[n++] = age;
-		if (c->journal_sync)
-			argv[n++] = "--journal-sync";
-		if (c->journal_required)
-			argv[n++] = "--journal-required";
-	}
-	argv[n] = NULL;
+	worker_args(w, &argv);
 	r = hr_child_start(&w->child,
 	    &(const struct hr_spawn){.path = path,
 		.image = worker_image(s, path),
-		.argv = argv,
+		.argv = argv.v,
 		.envp = s->child_env,
 		.fds = fds,
 		.nfds = sizeof(fds) / sizeof(fds[0]),
