@@ -36,6 +36,7 @@ libsupervisor_la_SOURCES = \
 	%D%/children/session.c %D%/children/session.h \
 	%D%/children/sessions.c %D%/children/sessions.h \
 	%D%/children/statics.c %D%/children/statics.h \
+	%D%/children/workerproc.c \
 	%D%/edge/edge.c %D%/edge/edge.h \
 	%D%/edge/hold.c %D%/edge/hold.h \
 	%D%/edge/listen.c %D%/edge/listen.h \

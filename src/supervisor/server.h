@@ -64,7 +64,7 @@ struct hr_server {
 	struct hr_viewer viewer;
 	struct hr_scoreboard *board;
 	int board_fd;
-	int worker_image; /* see worker_image() in pool.c; -1: not made */
+	int worker_image; /* see worker_image() in workerproc.c; -1: not made */
 	bool plain_image; /* it cannot be made */
 	char *journal;    /* its directory */
 	bool slot_used[HR_SCOREBOARD_SLOTS];

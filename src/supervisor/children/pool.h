@@ -69,7 +69,10 @@ int hr_pool_hand_over(const struct hr_pool *p, struct hr_handover *h, struct hr_
 void hr_pool_adopt(struct hr_pool *p);
 void hr_pool_socket_name(const struct hr_pool *p, char ret[64]); /* in the run directory */
 
-/* For that: a worker without a process, on that place, in no list. NULL: no memory. */
+/* workerproc.c: starts the worker's process, with its end of the channel. */
+int hr_pool_spawn_worker(struct hr_worker *w, int channel, struct hr_err *err);
+
+/* For poolover.c: a worker without a process, on that place, in no list. NULL: no memory. */
 struct hr_worker *hr_pool_new_worker(struct hr_pool *p, int slot);
 void hr_pool_publish(struct hr_pool *p); /* its size, to the scoreboard */
 
