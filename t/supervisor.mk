@@ -1,7 +1,7 @@
 # The supervisor: units, what it writes for others, and the whole with real processes.
-check_PROGRAMS += %D%/unit/test_alert %D%/unit/test_hold %D%/unit/test_identity %D%/unit/test_manifest %D%/unit/test_monitor %D%/unit/test_nginx_conf %D%/unit/test_options \
+check_PROGRAMS += %D%/unit/test_alert %D%/unit/test_barrier %D%/unit/test_identity %D%/unit/test_manifest %D%/unit/test_monitor %D%/unit/test_nginx_conf %D%/unit/test_options \
 	%D%/unit/test_rundir %D%/unit/test_settings %D%/unit/test_supervisor
-TESTS += %D%/unit/test_alert %D%/unit/test_hold %D%/unit/test_identity %D%/unit/test_manifest %D%/unit/test_monitor %D%/unit/test_nginx_conf %D%/unit/test_options \
+TESTS += %D%/unit/test_alert %D%/unit/test_barrier %D%/unit/test_identity %D%/unit/test_manifest %D%/unit/test_monitor %D%/unit/test_nginx_conf %D%/unit/test_options \
 	%D%/unit/test_rundir %D%/unit/test_settings %D%/unit/test_supervisor
 t_unit_test_alert_SOURCES = %D%/unit/test_alert.c
 t_unit_test_alert_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
@@ -32,9 +32,9 @@ t_unit_test_manifest_LDADD = libsupervisor.la $(CHECK_LIBS)
 t_unit_test_monitor_SOURCES = %D%/unit/test_monitor.c
 t_unit_test_monitor_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_monitor_LDADD = libsupervisor.la $(CHECK_LIBS)
-t_unit_test_hold_SOURCES = %D%/unit/test_hold.c
-t_unit_test_hold_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
-t_unit_test_hold_LDADD = libsupervisor.la $(CHECK_LIBS)
+t_unit_test_barrier_SOURCES = %D%/unit/test_barrier.c
+t_unit_test_barrier_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_barrier_LDADD = libsupervisor.la $(CHECK_LIBS)
 t_unit_test_nginx_conf_SOURCES = %D%/unit/test_nginx_conf.c
 t_unit_test_nginx_conf_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_nginx_conf_LDADD = libsupervisor.la $(CHECK_LIBS)

@@ -17,7 +17,7 @@
 #include "supervisor/server.h"
 
 static void
-on_full(struct hr_worker *w, const char *p, size_t len)
+on_full(struct hr_pool_worker *w, const char *p, size_t len)
 {
 	(void)p;
 	(void)len;
@@ -26,7 +26,7 @@ on_full(struct hr_worker *w, const char *p, size_t len)
 
 /* Who asks has hidden itself from the others of its account. */
 static void
-on_keys(struct hr_worker *w, const char *p, size_t len)
+on_keys(struct hr_pool_worker *w, const char *p, size_t len)
 {
 	struct hr_buf text;
 	uint32_t from = 0;
@@ -40,7 +40,7 @@ on_keys(struct hr_worker *w, const char *p, size_t len)
 }
 
 static void
-on_static(struct hr_worker *w, const char *p, size_t len)
+on_static(struct hr_pool_worker *w, const char *p, size_t len)
 {
 	char dir[HR_CHANNEL_MAX];
 
@@ -50,23 +50,23 @@ on_static(struct hr_worker *w, const char *p, size_t len)
 	}
 	memcpy(dir, p, len);
 	dir[len] = '\0';
-	hr_statics_new(&w->pool->server->statics, w, dir);
+	hr_static_sessions_new(&w->pool->server->static_sessions, w, dir);
 }
 
 static void
-on_session_new(struct hr_worker *w, const char *p, size_t len)
+on_session_new(struct hr_pool_worker *w, const char *p, size_t len)
 {
 	hr_sessions_new(&w->pool->server->sessions, w, p, len);
 }
 
 static void
-on_session_kill(struct hr_worker *w, const char *p, size_t len)
+on_session_kill(struct hr_pool_worker *w, const char *p, size_t len)
 {
 	hr_sessions_kill(&w->pool->server->sessions, w, p, len);
 }
 
 static void
-on_sessions(struct hr_worker *w, const char *p, size_t len)
+on_sessions(struct hr_pool_worker *w, const char *p, size_t len)
 {
 	struct hr_buf text;
 
@@ -92,7 +92,7 @@ percent_of(const char *p, size_t len, unsigned *ret)
 }
 
 static void
-on_ready(struct hr_worker *w, const char *p, size_t len)
+on_ready(struct hr_pool_worker *w, const char *p, size_t len)
 {
 	struct hr_monitor *m = &w->pool->server->monitor;
 	struct hr_err err = {0};
@@ -111,7 +111,7 @@ on_ready(struct hr_worker *w, const char *p, size_t len)
 }
 
 static void
-on_alerts(struct hr_worker *w, const char *p, size_t len)
+on_alerts(struct hr_pool_worker *w, const char *p, size_t len)
 {
 	struct hr_buf text;
 
@@ -131,7 +131,7 @@ static const struct message {
 	char type;
 	unsigned pools; /* who may send it */
 	bool has_text;
-	void (*fn)(struct hr_worker *w, const char *p, size_t len);
+	void (*fn)(struct hr_pool_worker *w, const char *p, size_t len);
 } messages[] = {
     {HR_CHANNEL_KEYS, ANY, true, on_keys},
     {HR_CHANNEL_FULL, ANY, false, on_full},
@@ -144,7 +144,7 @@ static const struct message {
 };
 
 static const struct message *
-message_find(const struct hr_worker *w, const char *p, size_t len)
+message_find(const struct hr_pool_worker *w, const char *p, size_t len)
 {
 	size_t i;
 
@@ -161,7 +161,7 @@ message_find(const struct hr_worker *w, const char *p, size_t len)
 static void
 channel_readable(void *arg)
 {
-	struct hr_worker *w = arg;
+	struct hr_pool_worker *w = arg;
 	char packet[HR_CHANNEL_MAX];
 	const struct message *m;
 	struct hr_err err = {0};
@@ -182,7 +182,7 @@ channel_readable(void *arg)
 }
 
 int
-hr_channel_open(struct hr_worker *w, int *ret_child, struct hr_err *err)
+hr_channel_open(struct hr_pool_worker *w, int *ret_child, struct hr_err *err)
 {
 	int pair[2];
 
@@ -203,7 +203,7 @@ hr_channel_open(struct hr_worker *w, int *ret_child, struct hr_err *err)
 }
 
 int
-hr_channel_adopt(struct hr_worker *w, int fd, struct hr_err *err)
+hr_channel_adopt(struct hr_pool_worker *w, int fd, struct hr_err *err)
 {
 	w->channel_watch = hr_loop_readable(w->pool->server->loop, fd, channel_readable, w, err);
 	if (w->channel_watch == NULL)
@@ -213,17 +213,17 @@ hr_channel_adopt(struct hr_worker *w, int fd, struct hr_err *err)
 }
 
 void
-hr_channel_close(struct hr_worker *w)
+hr_channel_close(struct hr_pool_worker *w)
 {
 	hr_watch_free(w->channel_watch);
 	w->channel_watch = NULL;
 	hr_fd_close(&w->channel);
 }
 
-struct hr_worker *
+struct hr_pool_worker *
 hr_channel_find(const struct hr_server *s, int slot, pid_t pid)
 {
-	struct hr_worker *w;
+	struct hr_pool_worker *w;
 	unsigned i;
 
 	for (i = 0; i < HR_SERVER_POOLS; i++) {
@@ -237,7 +237,7 @@ hr_channel_find(const struct hr_server *s, int slot, pid_t pid)
 }
 
 void
-hr_channel_say(struct hr_worker *w, char type, const struct hr_buf *text)
+hr_channel_say(struct hr_pool_worker *w, char type, const struct hr_buf *text)
 {
 	struct hr_err err = {0};
 	struct hr_buf b;
@@ -252,7 +252,7 @@ hr_channel_say(struct hr_worker *w, char type, const struct hr_buf *text)
 }
 
 void
-hr_channel_give_static(struct hr_worker *w, int sock, const char *reason)
+hr_channel_give_static(struct hr_pool_worker *w, int sock, const char *reason)
 {
 	struct hr_err err = {0};
 	struct hr_buf b;

@@ -75,7 +75,7 @@ start_rest(struct hr_server *s)
 {
 	unsigned i;
 
-	s->one_each = false;
+	s->staged = false;
 	for (i = 0; i < HR_SERVER_POOLS; i++)
 		hr_pool_complete(&s->pools[i]);
 }
@@ -97,11 +97,11 @@ open_port(struct hr_server *s)
 		hr_server_start_failed(s, HR_EXIT_START, err.msg);
 		return;
 	}
-	if (!s->one_each)
+	if (!s->staged)
 		return;
 	hr_pool_fill(&s->pools[POOL_ACTION]); /* while nginx goes on, for the first action */
 	for (i = 0; i < HR_SERVER_POOLS; i++)
-		hr_pool_attend(&s->pools[i]);
+		hr_pool_start_on_demand(&s->pools[i]);
 }
 
 static void
@@ -109,7 +109,7 @@ step_starting(struct hr_server *s)
 {
 	unsigned i;
 
-	if (s->keeper.svc.state != HR_SERVICE_READY || !hr_plugins_settled(&s->plugins))
+	if (s->session.svc.state != HR_SERVICE_READY || !hr_plugins_settled(&s->plugins))
 		return;
 	if (s->settings.start_nginx && s->nginx.svc.state != HR_SERVICE_STARTING &&
 	    s->nginx.svc.state != HR_SERVICE_READY) {
@@ -129,7 +129,7 @@ step_starting(struct hr_server *s)
 	hr_notify_send(&s->notify, "READY=1\nSTATUS=listening on %s\n",
 	    s->settings.start_nginx ? s->listen.text : s->run.path);
 	/* the rest of the workers would take the processors from the first answers */
-	if (s->one_each && hr_watch_arm(s->patience, REST_MS, NULL) != 0)
+	if (s->staged && hr_watch_arm(s->patience, REST_MS, NULL) != 0)
 		start_rest(s);
 }
 
@@ -174,14 +174,14 @@ step_ending(struct hr_server *s)
 		if (!pools_all(s, hr_pool_gone))
 			return;
 		stage_set(s, HR_SERVER_ENDING_SESSIONS);
-		hr_keeper_stop(&s->keeper, s->urgency > 0);
+		hr_session_stop(&s->session, s->urgency > 0);
 		hr_sessions_stop(&s->sessions, s->urgency > 0);
-		hr_statics_stop(&s->statics, s->urgency > 0);
+		hr_static_sessions_stop(&s->static_sessions, s->urgency > 0);
 		hr_plugins_stop(&s->plugins, s->urgency > 0);
 		return;
 	case HR_SERVER_ENDING_SESSIONS:
-		if (s->keeper.svc.state != HR_SERVICE_STOPPED || !hr_sessions_gone(&s->sessions) ||
-		    !hr_statics_gone(&s->statics) || !hr_plugins_gone(&s->plugins))
+		if (s->session.svc.state != HR_SERVICE_STOPPED || !hr_sessions_gone(&s->sessions) ||
+		    !hr_static_sessions_gone(&s->static_sessions) || !hr_plugins_gone(&s->plugins))
 			return;
 		stage_set(s, HR_SERVER_ENDING_STRAYS);
 		stop_strays(s);
@@ -274,9 +274,9 @@ end_press(struct hr_server *s)
 		break;
 	case HR_SERVER_ENDING_WORKERS: stop_workers(s); break;
 	case HR_SERVER_ENDING_SESSIONS:
-		hr_keeper_stop(&s->keeper, true);
+		hr_session_stop(&s->session, true);
 		hr_sessions_stop(&s->sessions, true);
-		hr_statics_stop(&s->statics, true);
+		hr_static_sessions_stop(&s->static_sessions, true);
 		hr_plugins_stop(&s->plugins, true);
 		if (s->urgency > 1)
 			(void)hr_children_signal_strays(&s->kids, true, SIGKILL);
@@ -411,17 +411,17 @@ watch_signals(struct hr_server *s, struct hr_err *err)
 static int
 start_parts(struct hr_server *s, struct hr_err *err)
 {
-	bool adopted = s->keeper.adopted.pid != 0;
+	bool adopted = s->session.adopted.pid != 0;
 	unsigned i;
 
 	s->patience = hr_loop_timer(s->loop, patience_over, s, err);
 	if (s->patience == NULL || watch_signals(s, err) < 0 ||
 	    hr_alerts_open(&s->alerts, s->loop, &s->kids, &s->settings, &s->board->metrics,
 		s->child_env, err) < 0 ||
-	    hr_keeper_open(&s->keeper, err) < 0)
+	    hr_session_open(&s->session, err) < 0)
 		return -1;
 	/* the shell takes longest: what it does not need is made while it starts */
-	if (!adopted && hr_keeper_start(&s->keeper, err) < 0)
+	if (!adopted && hr_session_start(&s->session, err) < 0)
 		return -1;
 	if (hr_plugins_open(&s->plugins, err) < 0)
 		return -1;
@@ -439,14 +439,14 @@ start_parts(struct hr_server *s, struct hr_err *err)
 			return -1;
 	}
 	/* one that is there is ready at once, which starts nginx */
-	if ((adopted && hr_keeper_start(&s->keeper, err) < 0) ||
+	if ((adopted && hr_session_start(&s->session, err) < 0) ||
 	    hr_sessions_open(&s->sessions, err) < 0)
 		return -1;
 	hr_server_monitor(s);
-	s->one_each = s->settings.start_nginx && !adopted && !s->relieves;
+	s->staged = s->settings.start_nginx && !adopted && !s->relieves;
 	hr_handover_done(&s->reexec.handed); /* nobody takes anything any more */
 	/* nginx's first question is for the first pool; others would hold up the shell */
-	if (s->one_each)
+	if (s->staged)
 		hr_pool_fill(&s->pools[POOL_CONTROL]);
 	else
 		start_rest(s);
@@ -463,9 +463,9 @@ free_parts(struct hr_server *s)
 		hr_pool_close(&s->pools[i]);
 	hr_nginx_done(&s->nginx);
 	hr_plugins_done(&s->plugins);
-	hr_statics_done(&s->statics);
+	hr_static_sessions_done(&s->static_sessions);
 	hr_sessions_done(&s->sessions);
-	hr_keeper_done(&s->keeper);
+	hr_session_done(&s->session);
 	hr_monitor_close(&s->monitor);
 	hr_alerts_close(&s->alerts);
 	hr_watch_free(s->patience);
@@ -486,9 +486,9 @@ hr_server_init(struct hr_server *s)
 	s->viewer.fd = s->viewer.port = -1;
 	s->worker_image = s->notify.fd = s->run.lock = -1;
 	hr_monitor_init(&s->monitor);
-	hr_keeper_init(&s->keeper, s);
+	hr_session_init(&s->session, s);
 	hr_sessions_init(&s->sessions, s);
-	hr_statics_init(&s->statics, s);
+	hr_static_sessions_init(&s->static_sessions, s);
 	hr_nginx_init(&s->nginx, s);
 	hr_plugins_init(&s->plugins, s);
 	for (i = 0; i < HR_SERVER_POOLS; i++)

@@ -35,10 +35,10 @@ libsupervisor_la_SOURCES = \
 	%D%/children/service.c %D%/children/service.h \
 	%D%/children/session.c %D%/children/session.h \
 	%D%/children/sessions.c %D%/children/sessions.h \
-	%D%/children/statics.c %D%/children/statics.h \
+	%D%/children/static_sessions.c %D%/children/static_sessions.h \
 	%D%/children/workerproc.c \
 	%D%/edge/edge.c %D%/edge/edge.h \
-	%D%/edge/hold.c %D%/edge/hold.h \
+	%D%/edge/barrier.c %D%/edge/barrier.h \
 	%D%/edge/listen.c %D%/edge/listen.h \
 	%D%/edge/nginx.c %D%/edge/nginx.h \
 	%D%/edge/nginxconf.c %D%/edge/nginxconf.h \

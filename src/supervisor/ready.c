@@ -26,9 +26,9 @@ why_not(const struct hr_server *s)
 
 	if (s->stage > HR_SERVER_RUNNING)
 		return "the server is ending";
-	if (s->keeper.svc.state != HR_SERVICE_READY)
-		return s->keeper.svc.reason[0] != '\0' ? s->keeper.svc.reason
-						       : "the shell is starting";
+	if (s->session.svc.state != HR_SERVICE_READY)
+		return s->session.svc.reason[0] != '\0' ? s->session.svc.reason
+							: "the shell is starting";
 	for (i = 0; i < HR_SERVER_POOLS; i++) {
 		if (hr_pool_failing(&s->pools[i]))
 			return "workers end as soon as they start";
@@ -82,15 +82,15 @@ hr_ready_json(struct hr_buf *b, const struct hr_server *s)
 	else
 		hr_buf_adds(b, "null");
 	hr_buf_addf(b, ",\"components\":{\"session\":{\"state\":\"%s\"",
-	    hr_service_state_text(&s->keeper.svc));
-	if (s->keeper.svc.reason[0] != '\0') {
+	    hr_service_state_text(&s->session.svc));
+	if (s->session.svc.reason[0] != '\0') {
 		hr_buf_adds(b, ",\"reason\":");
-		put_text(b, s->keeper.svc.reason);
+		put_text(b, s->session.svc.reason);
 	}
 	hr_buf_addf(b,
 	    "},\"named_sessions\":{\"count\":%u},\"static_sessions\":{\"count\":%u},"
 	    "\"nginx\":{\"state\":\"%s\"}",
-	    s->sessions.count, s->statics.count,
+	    s->sessions.count, s->static_sessions.count,
 	    s->settings.start_nginx ? hr_service_state_text(&s->nginx.svc) : "not ours");
 	put_pools(b, s);
 	hr_buf_adds(b, ",\"plugins\":");

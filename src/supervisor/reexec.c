@@ -108,7 +108,7 @@ gather(const struct hr_server *s, struct hr_handover *h, struct hr_err *err)
 	    hr_handover_add(h, s->viewer.fd, err, "viewer") != 0 ||
 	    hand_over_keys(&s->keys, h, err) < 0 ||
 	    hr_handover_add(h, s->board_fd, err, "board") != 0 ||
-	    hr_keeper_hand_over(&s->keeper, h, err) < 0 ||
+	    hr_session_hand_over(&s->session, h, err) < 0 ||
 	    hr_sessions_hand_over(&s->sessions, h, err) < 0 ||
 	    hr_plugins_hand_over(&s->plugins, h, err) < 0 ||
 	    hr_nginx_hand_over(&s->nginx, h, err) < 0)
@@ -162,8 +162,8 @@ bool
 hr_reexec_may(const struct hr_server *s)
 {
 	return (!s->settings.start_nginx || s->nginx.svc.state == HR_SERVICE_READY) &&
-	       s->keeper.svc.state != HR_SERVICE_STARTING && s->alerts.command.pid == 0 &&
-	       !hr_statics_asked(&s->statics) && !hr_sessions_asked(&s->sessions);
+	       s->session.svc.state != HR_SERVICE_STARTING && s->alerts.command.pid == 0 &&
+	       !hr_static_sessions_asked(&s->static_sessions) && !hr_sessions_asked(&s->sessions);
 }
 
 /* Returns only if it stays as it was. */

@@ -25,7 +25,7 @@
 #include "supervisor/children/session.h"
 #include "supervisor/children/sessions.h"
 #include "supervisor/settings/settings.h"
-#include "supervisor/children/statics.h"
+#include "supervisor/children/static_sessions.h"
 #include "supervisor/edge/viewer.h"
 
 /* Exit statuses; the first three are the original's. */
@@ -74,9 +74,9 @@ struct hr_server {
 	int umask_given;
 
 	struct hr_pool pools[HR_SERVER_POOLS];
-	struct hr_keeper keeper;
+	struct hr_session session;
 	struct hr_sessions sessions;
-	struct hr_statics statics;
+	struct hr_static_sessions static_sessions;
 	struct hr_nginx nginx;
 	struct hr_plugins plugins;
 
@@ -94,7 +94,7 @@ struct hr_server {
 	int exit_status; /* with which to end; 0: by the signal, if there was one */
 	int exit_signal;
 	struct hr_watch *signals[8];
-	bool one_each;             /* worker in a pool, until there is time for more */
+	bool staged;               /* worker in a pool, until there is time for more */
 	struct hr_watch *patience; /* how long the present stage may take */
 };
 

@@ -263,7 +263,7 @@ prepare(struct hr_server *s, struct hr_err *err)
 		return -1;
 	hr_plugins_succeed(&s->plugins);
 	limit_shells(s); /* before a shell is looked for: its command line names the groups */
-	if (hr_rundir_prepare(&s->run, s->id.nginx_uid, hr_keeper_find(&s->keeper), err) < 0 ||
+	if (hr_rundir_prepare(&s->run, s->id.nginx_uid, hr_session_find(&s->session), err) < 0 ||
 	    hr_sessions_find(&s->sessions, err) < 0 ||
 	    hr_rundir_make_journal(s->journal, err) < 0 ||
 	    hr_token_show(&s->plugins.token, &s->run, false, err) != 0)

@@ -155,7 +155,7 @@ leave_to_nginx(const struct hr_worker *w, int fd, const struct stat *st, struct 
 	/* the same file still, not one that was removed and has another in its place */
 	if (!real_name(fd, name, sizeof(name)) || lstat(name, &there) < 0 ||
 	    there.st_dev != st->st_dev || there.st_ino != st->st_ino ||
-	    !hr_edge_reads(&w->edge, name))
+	    !hr_nginx_account_reads(&w->nginx, name))
 		return false;
 	hr_buf_init(&uri, sizeof(name) * 3 + 16);
 	hr_buf_adds(&uri, "/-/file");

@@ -7,7 +7,7 @@ libworker_la_SOURCES = \
 	%D%/body.c %D%/body.h \
 	%D%/execute.c \
 	%D%/download.c \
-	%D%/edge.c %D%/edge.h \
+	%D%/nginxaccount.c %D%/nginxaccount.h \
 	%D%/info.c \
 	%D%/invalid.c %D%/invalid.h \
 	%D%/key.c %D%/key.h \

@@ -109,7 +109,7 @@ work(const struct hr_worker_args *a, const struct hr_reach *reach, struct hr_wor
 	hr_detect_from(a->libexec_dir);
 	w->channel = CHANNEL_FD;
 	w->unpack_limits = (struct hr_unpack_limits){a->unpack_bytes, a->unpack_entries};
-	w->edge = (struct hr_edge){.known = a->edge_uid != HR_WORKER_UNKNOWN,
+	w->nginx = (struct hr_nginx_account){.known = a->edge_uid != HR_WORKER_UNKNOWN,
 	    .uid = (uid_t)a->edge_uid,
 	    .gid = (gid_t)a->edge_gid};
 	w->user_id = (uid_t)a->user_id;

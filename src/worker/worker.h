@@ -11,7 +11,7 @@
 #include "proto/journal.h"
 #include "proto/scoreboard.h"
 #include "worker/auth.h"
-#include "worker/edge.h"
+#include "worker/nginxaccount.h"
 #include "worker/request.h"
 #include "worker/stats.h"
 
@@ -28,7 +28,7 @@ struct hr_worker {
 	struct hr_auth auth;
 	struct hr_stats stats;
 	struct hr_unpack_limits unpack_limits;
-	struct hr_edge edge;
+	struct hr_nginx_account nginx;
 	bool was_ready; /* the server has been ready once in this process' time */
 	struct hr_journal journal;
 	struct hr_journal_entry once; /* of the request in hand, see worker/once.h */

@@ -22,13 +22,13 @@
 #define INSIST_MS 5000 /* an idle worker that was told to end has this long */
 
 static struct hr_worker_slot *
-worker_slot(const struct hr_worker *w)
+worker_slot(const struct hr_pool_worker *w)
 {
 	return &w->pool->server->board->slots[w->slot];
 }
 
 static bool
-worker_busy(const struct hr_worker *w)
+worker_busy(const struct hr_pool_worker *w)
 {
 	uint32_t stage = atomic_load(&worker_slot(w)->stage);
 
@@ -38,7 +38,7 @@ worker_busy(const struct hr_worker *w)
 unsigned
 hr_pool_count(const struct hr_pool *p, unsigned *ret_busy)
 {
-	const struct hr_worker *w;
+	const struct hr_pool_worker *w;
 	unsigned n = 0, busy = 0;
 
 	LIST_FOREACH(w, &p->workers, entry)
@@ -54,7 +54,7 @@ hr_pool_count(const struct hr_pool *p, unsigned *ret_busy)
 static unsigned
 pool_staying(const struct hr_pool *p)
 {
-	const struct hr_worker *w;
+	const struct hr_pool_worker *w;
 	unsigned n = 0;
 
 	LIST_FOREACH(w, &p->workers, entry)
@@ -79,7 +79,7 @@ hr_pool_publish(struct hr_pool *p)
 /* ---- one worker ---- */
 
 static void
-worker_free(struct hr_worker *w)
+worker_free(struct hr_pool_worker *w)
 {
 	struct hr_worker_slot *slot = worker_slot(w);
 
@@ -92,10 +92,10 @@ worker_free(struct hr_worker *w)
 
 static void worker_ended(void *arg, const struct hr_exit *how);
 
-struct hr_worker *
+struct hr_pool_worker *
 hr_pool_new_worker(struct hr_pool *p, int slot)
 {
-	struct hr_worker *w = calloc(1, sizeof(*w));
+	struct hr_pool_worker *w = calloc(1, sizeof(*w));
 
 	if (w == NULL)
 		return NULL;
@@ -114,7 +114,7 @@ worker_start(struct hr_pool *p, struct hr_err *err)
 {
 	int slot_no = hr_server_take_slot(p->server), channel = -1, ok = -1;
 	struct hr_worker_slot *slot;
-	struct hr_worker *w;
+	struct hr_pool_worker *w;
 
 	if (slot_no < 0)
 		return hr_err_set(
@@ -146,7 +146,7 @@ worker_start(struct hr_pool *p, struct hr_err *err)
 }
 
 static void
-worker_retire(struct hr_worker *w)
+worker_retire(struct hr_pool_worker *w)
 {
 	if (w->retiring)
 		return;
@@ -157,7 +157,7 @@ worker_retire(struct hr_worker *w)
 
 /* It cannot take its count back itself any more. */
 static void
-worker_repair_busy(const struct hr_worker *w)
+worker_repair_busy(const struct hr_pool_worker *w)
 {
 	struct hr_pool_counts *counts = pool_counts(w->pool);
 	uint32_t busy = atomic_load(&counts->busy);
@@ -169,7 +169,7 @@ worker_repair_busy(const struct hr_worker *w)
 }
 
 static void
-worker_repair_looker(const struct hr_worker *w, pid_t pid)
+worker_repair_looker(const struct hr_pool_worker *w, pid_t pid)
 {
 	int32_t looker = (int32_t)pid;
 
@@ -189,7 +189,7 @@ pool_check_full(struct hr_pool *p)
 static void
 worker_ended(void *arg, const struct hr_exit *how)
 {
-	struct hr_worker *w = arg;
+	struct hr_pool_worker *w = arg;
 	struct hr_pool *p = w->pool;
 	uint32_t requests = atomic_load(&worker_slot(w)->requests);
 	bool asked = w->retiring || p->stopping, crashed = how->killed || how->code != 0;
@@ -263,10 +263,10 @@ pool_watch_idle(struct hr_pool *p)
 }
 
 static void
-pool_leave_door(struct hr_pool *p)
+pool_ignore_demand(struct hr_pool *p)
 {
-	hr_watch_free(p->knock);
-	p->knock = NULL;
+	hr_watch_free(p->demand);
+	p->demand = NULL;
 }
 
 static void
@@ -275,7 +275,7 @@ pool_start(struct hr_pool *p, unsigned goal)
 	struct hr_err err = {0};
 	unsigned n;
 
-	pool_leave_door(p);
+	pool_ignore_demand(p);
 	for (n = pool_staying(p); n < goal; n++) {
 		if (worker_start(p, &err) != 0) {
 			int64_t delay = hr_backoff_next(&p->backoff, false, 0, hr_now_ms()) + 50;
@@ -296,26 +296,26 @@ hr_pool_fill(struct hr_pool *p)
 	if (p->stopping || p->holding)
 		return;
 	pool_limits(p);
-	pool_start(p, p->server->one_each ? 1 : p->wanted);
+	pool_start(p, p->server->staged ? 1 : p->wanted);
 }
 
 static void
-pool_knocked(void *arg)
+pool_demanded(void *arg)
 {
 	struct hr_pool *p = arg;
 
-	pool_leave_door(p);
+	pool_ignore_demand(p);
 	hr_pool_fill(p);
 }
 
 void
-hr_pool_attend(struct hr_pool *p)
+hr_pool_start_on_demand(struct hr_pool *p)
 {
-	if (p->stopping || p->holding || p->knock != NULL || !hr_pool_gone(p))
+	if (p->stopping || p->holding || p->demand != NULL || !hr_pool_gone(p))
 		return;
 	pool_limits(p);
-	p->knock = hr_loop_readable(p->server->loop, p->listener, pool_knocked, p, NULL);
-	if (p->knock == NULL)
+	p->demand = hr_loop_readable(p->server->loop, p->listener, pool_demanded, p, NULL);
+	if (p->demand == NULL)
 		hr_pool_fill(p);
 }
 
@@ -332,7 +332,7 @@ hr_pool_full(struct hr_pool *p)
 	unsigned staying = pool_staying(p), busy, more;
 
 	/* while there may be one only it is soon free again, and if not there are more soon */
-	if (p->stopping || staying >= p->max || p->server->one_each)
+	if (p->stopping || staying >= p->max || p->server->staged)
 		return;
 	(void)hr_pool_count(p, &busy);
 	/* by half, so that a burst is met in few steps */
@@ -353,7 +353,7 @@ pool_settle_busy(struct hr_pool *p)
 {
 	struct hr_pool_counts *counts = pool_counts(p);
 	int64_t since, now = hr_now_ms();
-	const struct hr_worker *w;
+	const struct hr_pool_worker *w;
 	uint32_t busy = atomic_load(&counts->busy);
 
 	LIST_FOREACH(w, &p->workers, entry)
@@ -373,7 +373,7 @@ pool_shrink(void *arg)
 {
 	struct hr_pool *p = arg;
 	int64_t now = hr_now_ms(), limit = p->server->settings.worker_idle_timeout * 1000;
-	struct hr_worker *w;
+	struct hr_pool_worker *w;
 	unsigned spare = (p->wanted - p->min + 3) / 4 * 3 + 1;
 
 	p->shrinking = false;
@@ -401,7 +401,7 @@ static void
 pool_insist(void *arg)
 {
 	struct hr_pool *p = arg;
-	struct hr_worker *w;
+	struct hr_pool_worker *w;
 
 	LIST_FOREACH(w, &p->workers, entry)
 	{
@@ -445,7 +445,7 @@ hr_pool_open(struct hr_pool *p, struct hr_err *err)
 void
 hr_pool_relieve(struct hr_pool *p)
 {
-	struct hr_worker *w;
+	struct hr_pool_worker *w;
 
 	LIST_FOREACH(w, &p->workers, entry)
 	{
@@ -459,7 +459,7 @@ hr_pool_relieve(struct hr_pool *p)
 void
 hr_pool_recycle(struct hr_pool *p)
 {
-	struct hr_worker *w;
+	struct hr_pool_worker *w;
 
 	if (p->stopping)
 		return;
@@ -478,10 +478,10 @@ hr_pool_recycle(struct hr_pool *p)
 void
 hr_pool_stop(struct hr_pool *p, bool fast)
 {
-	struct hr_worker *w;
+	struct hr_pool_worker *w;
 
 	p->stopping = true;
-	pool_leave_door(p);
+	pool_ignore_demand(p);
 	hr_watch_disarm(p->restart);
 	hr_watch_disarm(p->shrink);
 	LIST_FOREACH(w, &p->workers, entry)
@@ -503,7 +503,7 @@ hr_pool_gone(const struct hr_pool *p)
 bool
 hr_pool_serves(const struct hr_pool *p)
 {
-	return p->knock != NULL || !hr_pool_gone(p);
+	return p->demand != NULL || !hr_pool_gone(p);
 }
 
 bool
@@ -518,7 +518,7 @@ hr_pool_close(struct hr_pool *p)
 	hr_watch_free(p->restart);
 	hr_watch_free(p->shrink);
 	hr_watch_free(p->insist);
-	pool_leave_door(p);
+	pool_ignore_demand(p);
 	p->restart = p->shrink = p->insist = NULL;
 	hr_fd_close(&p->listener);
 }

@@ -14,8 +14,8 @@ struct hr_handover;
 struct hr_server;
 struct hr_watch;
 
-struct hr_worker {
-	LIST_ENTRY(hr_worker) entry;
+struct hr_pool_worker {
+	LIST_ENTRY(hr_pool_worker) entry;
 	struct hr_child child;
 	struct hr_pool *pool;
 	int slot;
@@ -31,12 +31,12 @@ struct hr_pool {
 	int listener;
 	unsigned min, max;
 	unsigned wanted; /* workers that are not retiring */
-	LIST_HEAD(hr_worker_list, hr_worker) workers;
+	LIST_HEAD(hr_pool_worker_list, hr_pool_worker) workers;
 	struct hr_backoff backoff;
 	struct hr_watch *restart; /* armed: no start before it fires */
 	struct hr_watch *shrink;  /* armed while there are more than min */
 	struct hr_watch *insist;  /* armed while somebody retires */
-	struct hr_watch *knock;   /* while it is empty on purpose, or NULL */
+	struct hr_watch *demand;  /* while it is empty on purpose, or NULL */
 	bool holding, shrinking, stopping;
 };
 
@@ -44,11 +44,11 @@ struct hr_pool {
 void hr_pool_init(struct hr_pool *p, struct hr_server *server, unsigned index, const char *name);
 /* Makes the socket, or goes on with that of the image before us, and with its workers. */
 int hr_pool_open(struct hr_pool *p, struct hr_err *err);
-/* Takes size and limits from the settings; starts what is missing, see one_each in the server. */
+/* Takes size and limits from the settings; starts what is missing, see staged in the server. */
 void hr_pool_fill(struct hr_pool *p);
 /* An empty one is filled when somebody connects, if it is not before. */
-void hr_pool_attend(struct hr_pool *p);
-/* The rest of what one_each kept from starting. */
+void hr_pool_start_on_demand(struct hr_pool *p);
+/* The rest of what staged kept from starting. */
 void hr_pool_complete(struct hr_pool *p);
 /* A worker took the last free place. */
 void hr_pool_full(struct hr_pool *p);
@@ -70,10 +70,10 @@ void hr_pool_adopt(struct hr_pool *p);
 void hr_pool_socket_name(const struct hr_pool *p, char ret[64]); /* in the run directory */
 
 /* workerproc.c: starts the worker's process, with its end of the channel. */
-int hr_pool_spawn_worker(struct hr_worker *w, int channel, struct hr_err *err);
+int hr_pool_spawn_worker(struct hr_pool_worker *w, int channel, struct hr_err *err);
 
 /* For poolover.c: a worker without a process, on that place, in no list. NULL: no memory. */
-struct hr_worker *hr_pool_new_worker(struct hr_pool *p, int slot);
+struct hr_pool_worker *hr_pool_new_worker(struct hr_pool *p, int slot);
 void hr_pool_publish(struct hr_pool *p); /* its size, to the scoreboard */
 
 #endif

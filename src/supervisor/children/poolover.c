@@ -21,7 +21,7 @@ hr_pool_socket_name(const struct hr_pool *p, char ret[64])
 int
 hr_pool_hand_over(const struct hr_pool *p, struct hr_handover *h, struct hr_err *err)
 {
-	const struct hr_worker *w;
+	const struct hr_pool_worker *w;
 	char file[64];
 
 	hr_pool_socket_name(p, file);
@@ -42,7 +42,7 @@ hr_pool_hand_over(const struct hr_pool *p, struct hr_handover *h, struct hr_err 
 /* Our end of its channel keeps it at work, and what it asks is answered. It counts for nothing when
  * the pool is filled. */
 static int
-worker_adopt(struct hr_worker *w, pid_t pid, const char *name, struct hr_err *err)
+worker_adopt(struct hr_pool_worker *w, pid_t pid, const char *name, struct hr_err *err)
 {
 	struct hr_server *s = w->pool->server;
 	struct hr_handover *h = &s->reexec.handed;
@@ -74,7 +74,7 @@ hr_pool_adopt(struct hr_pool *p)
 {
 	const struct hr_handover *h = &p->server->reexec.handed;
 	struct hr_err err = {0};
-	struct hr_worker *w;
+	struct hr_pool_worker *w;
 	char prefix[64], *end;
 	const char *name;
 	size_t at = 0;

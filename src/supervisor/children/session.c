@@ -19,14 +19,14 @@
 #include "supervisor/children/keeperargs.h"
 #include "supervisor/server.h"
 
-static struct hr_keeper *
+static struct hr_session *
 keeper_of(const struct hr_service *svc)
 {
 	return svc->owner;
 }
 
 static const char *
-keeper_dir(const struct hr_keeper *k)
+keeper_dir(const struct hr_session *k)
 {
 	return k->dir != NULL ? k->dir : k->server->settings.working_dir;
 }
@@ -38,7 +38,7 @@ keeper_changed(struct hr_service *svc)
 }
 
 static void
-default_changed(struct hr_keeper *k)
+default_changed(struct hr_session *k)
 {
 	atomic_store(&k->server->board->session_pid,
 	    k->adopted.pid != 0 ? k->adopted.pid : k->svc.child.pid);
@@ -46,7 +46,7 @@ default_changed(struct hr_keeper *k)
 }
 
 static void
-default_failed(struct hr_keeper *k, const char *why)
+default_failed(struct hr_session *k, const char *why)
 {
 	hr_server_start_failed(k->server, HR_EXIT_START, why);
 }
@@ -59,7 +59,7 @@ keeper_ready(struct hr_service *svc)
 }
 
 static void
-store_close(struct hr_keeper *k)
+store_close(struct hr_session *k)
 {
 	hr_fd_close(&k->store[0]);
 	hr_fd_close(&k->store[1]);
@@ -68,7 +68,7 @@ store_close(struct hr_keeper *k)
 static void
 keeper_ended(struct hr_service *svc, const struct hr_exit *how)
 {
-	struct hr_keeper *k = keeper_of(svc);
+	struct hr_session *k = keeper_of(svc);
 
 	(void)how;
 	hr_adopt_forget(&k->server->run, k->record);
@@ -79,7 +79,7 @@ keeper_ended(struct hr_service *svc, const struct hr_exit *how)
 static void
 keeper_lost(struct hr_service *svc, const struct hr_exit *exited, bool worked, int64_t delay)
 {
-	struct hr_keeper *k = keeper_of(svc);
+	struct hr_session *k = keeper_of(svc);
 	const char *how =
 	    exited != NULL ? hr_exit_text(exited) : "how, only its first parent could know";
 
@@ -102,7 +102,7 @@ keeper_again(struct hr_service *svc)
 {
 	struct hr_err err = {0};
 
-	if (hr_keeper_start(keeper_of(svc), &err) < 0)
+	if (hr_session_start(keeper_of(svc), &err) < 0)
 		hr_service_retry(svc, &err);
 }
 
@@ -126,7 +126,7 @@ static const struct hr_service_ops keeper_ops = {
 };
 
 void
-hr_keeper_init(struct hr_keeper *k, struct hr_server *server)
+hr_session_init(struct hr_session *k, struct hr_server *server)
 {
 	memset(k, 0, sizeof(*k));
 	k->server = server;
@@ -142,7 +142,7 @@ hr_keeper_init(struct hr_keeper *k, struct hr_server *server)
 }
 
 bool
-hr_keeper_find(struct hr_keeper *k)
+hr_session_find(struct hr_session *k)
 {
 	const struct hr_server *s = k->server;
 	struct hr_keeper_args a;
@@ -158,7 +158,7 @@ hr_keeper_find(struct hr_keeper *k)
 static void
 adopted_ended(void *arg)
 {
-	struct hr_keeper *k = arg;
+	struct hr_session *k = arg;
 
 	hr_watch_free(k->adopted_end);
 	k->adopted_end = NULL;
@@ -167,7 +167,7 @@ adopted_ended(void *arg)
 }
 
 static int
-keeper_adopt(struct hr_keeper *k, struct hr_err *err)
+keeper_adopt(struct hr_session *k, struct hr_err *err)
 {
 	k->adopted_end = hr_loop_readable(k->server->loop, k->adopted.pidfd, adopted_ended, k, err);
 	if (k->adopted_end == NULL)
@@ -181,7 +181,7 @@ keeper_adopt(struct hr_keeper *k, struct hr_err *err)
 
 /* Of the image before us; else of the keeper itself, which not every container allows. */
 static int
-store_end(struct hr_keeper *k, int end)
+store_end(struct hr_session *k, int end)
 {
 	struct hr_handover *h = k->server->run.handed;
 	char name[sizeof(k->name) + 16];
@@ -199,7 +199,7 @@ store_end(struct hr_keeper *k, int end)
 }
 
 static int
-keeper_listen(struct hr_keeper *k, struct hr_err *err)
+keeper_listen(struct hr_session *k, struct hr_err *err)
 {
 	if (k->listener < 0 && k->adopted.pid != 0) {
 		/* without it the socket of its successor is another one, and what waits is lost */
@@ -223,7 +223,7 @@ keeper_listen(struct hr_keeper *k, struct hr_err *err)
 }
 
 int
-hr_keeper_open(struct hr_keeper *k, struct hr_err *err)
+hr_session_open(struct hr_session *k, struct hr_err *err)
 {
 	return hr_service_open(&k->svc, err) == 0 ? keeper_listen(k, err) : -1;
 }
@@ -233,7 +233,7 @@ hr_keeper_open(struct hr_keeper *k, struct hr_err *err)
 static void
 keeper_record_itself(void *arg)
 {
-	const struct hr_keeper *k = arg;
+	const struct hr_session *k = arg;
 	struct hr_err err = {0};
 
 	if (hr_adopt_record(&k->server->run, k->record, getpid(), k->digest, &err) < 0)
@@ -242,7 +242,7 @@ keeper_record_itself(void *arg)
 
 /* Without it the shell ends with its keeper. */
 static void
-store_open(struct hr_keeper *k)
+store_open(struct hr_session *k)
 {
 	if (k->store[0] >= 0)
 		return;
@@ -255,7 +255,7 @@ store_open(struct hr_keeper *k)
 static int
 keeper_spawn(struct hr_service *svc, int ready, struct hr_err *err)
 {
-	struct hr_keeper *k = keeper_of(svc);
+	struct hr_session *k = keeper_of(svc);
 	struct hr_keeper_args a;
 	int r = hr_keeper_args_init(&a, k->server, k->name, keeper_dir(k), false, err);
 
@@ -269,7 +269,7 @@ keeper_spawn(struct hr_service *svc, int ready, struct hr_err *err)
 }
 
 int
-hr_keeper_start(struct hr_keeper *k, struct hr_err *err)
+hr_session_start(struct hr_session *k, struct hr_err *err)
 {
 	if (k->adopted.pid != 0)
 		return keeper_adopt(k, err);
@@ -280,14 +280,14 @@ hr_keeper_start(struct hr_keeper *k, struct hr_err *err)
 }
 
 void
-hr_keeper_stop(struct hr_keeper *k, bool fast)
+hr_session_stop(struct hr_session *k, bool fast)
 {
 	hr_service_stop(
 	    &k->svc, SIGTERM, fast ? 1000 : k->server->settings.session_stop_timeout * 1000);
 }
 
 int
-hr_keeper_hand_over(const struct hr_keeper *k, struct hr_handover *h, struct hr_err *err)
+hr_session_hand_over(const struct hr_session *k, struct hr_handover *h, struct hr_err *err)
 {
 	int i;
 
@@ -300,7 +300,7 @@ hr_keeper_hand_over(const struct hr_keeper *k, struct hr_handover *h, struct hr_
 }
 
 void
-hr_keeper_done(struct hr_keeper *k)
+hr_session_done(struct hr_session *k)
 {
 	hr_service_done(&k->svc);
 	hr_watch_free(k->adopted_end);

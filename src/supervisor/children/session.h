@@ -15,15 +15,15 @@ struct hr_handover;
 struct hr_server;
 struct hr_watch;
 
-struct hr_keeper {
+struct hr_session {
 	struct hr_server *server;
 	char name[HR_SESSION_NAME_MAX + 1];
 	char socket[HR_SESSION_NAME_MAX + 24]; /* below the run directory */
 	char record[HR_SESSION_NAME_MAX + 24]; /* the same, for hr_adopt */
 	const char *dir; /* where its shell starts; borrowed; NULL: the working directory */
 	/* After a change of state, and after a start that came to nothing. Neither may free it. */
-	void (*changed)(struct hr_keeper *k);
-	void (*failed)(struct hr_keeper *k, const char *why);
+	void (*changed)(struct hr_session *k);
+	void (*failed)(struct hr_session *k, const char *why);
 	struct hr_service svc;
 	int listener; /* stays while keepers come and go: requests wait in its queue */
 	/* Both ends of a socket in which a keeper lays by what its successor needs
@@ -35,15 +35,15 @@ struct hr_keeper {
 };
 
 /* Of the default session; a named one then sets what is different. */
-void hr_keeper_init(struct hr_keeper *k, struct hr_server *server);
-/* Looks for the keeper of a killed predecessor; true: hr_keeper_start() will take it over, what it
+void hr_session_init(struct hr_session *k, struct hr_server *server);
+/* Looks for the keeper of a killed predecessor; true: hr_session_start() will take it over, what it
  * uses in the run directory must stay. */
-bool hr_keeper_find(struct hr_keeper *k);
-int hr_keeper_open(struct hr_keeper *k, struct hr_err *err); /* makes the socket */
-int hr_keeper_start(struct hr_keeper *k, struct hr_err *err);
-void hr_keeper_stop(struct hr_keeper *k, bool fast); /* ends in HR_SERVICE_STOPPED */
+bool hr_session_find(struct hr_session *k);
+int hr_session_open(struct hr_session *k, struct hr_err *err); /* makes the socket */
+int hr_session_start(struct hr_session *k, struct hr_err *err);
+void hr_session_stop(struct hr_session *k, bool fast); /* ends in HR_SERVICE_STOPPED */
 /* Its socket and the store, for the next image of us. */
-int hr_keeper_hand_over(const struct hr_keeper *k, struct hr_handover *h, struct hr_err *err);
-void hr_keeper_done(struct hr_keeper *k);
+int hr_session_hand_over(const struct hr_session *k, struct hr_handover *h, struct hr_err *err);
+void hr_session_done(struct hr_session *k);
 
 #endif

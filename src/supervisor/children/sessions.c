@@ -33,14 +33,14 @@ struct waiter {
 struct hr_named {
 	LIST_ENTRY(hr_named) entry;
 	struct hr_sessions *all;
-	struct hr_keeper keeper;
+	struct hr_session session;
 	char *dir;
 	bool was_ready; /* from then on a keeper that dies is replaced */
 	struct waiter maker, killer;
 };
 
 static void
-say(struct hr_worker *w, enum hr_session_verdict verdict, const char *reason)
+say(struct hr_pool_worker *w, enum hr_session_verdict verdict, const char *reason)
 {
 	struct hr_buf text;
 
@@ -52,7 +52,7 @@ say(struct hr_worker *w, enum hr_session_verdict verdict, const char *reason)
 }
 
 static void
-wait_for(struct waiter *t, const struct hr_worker *w)
+wait_for(struct waiter *t, const struct hr_pool_worker *w)
 {
 	*t = (struct waiter){.waits = true, .slot = w->slot, .pid = w->child.pid};
 }
@@ -61,7 +61,8 @@ static void
 tell(
     const struct hr_named *n, struct waiter *t, enum hr_session_verdict verdict, const char *reason)
 {
-	struct hr_worker *w = t->waits ? hr_channel_find(n->all->server, t->slot, t->pid) : NULL;
+	struct hr_pool_worker *w =
+	    t->waits ? hr_channel_find(n->all->server, t->slot, t->pid) : NULL;
 
 	if (w != NULL)
 		say(w, verdict, reason);
@@ -75,7 +76,7 @@ file_of(const struct hr_named *n, const char *folder, const char *suffix)
 {
 	char below[HR_SESSION_NAME_MAX + 24];
 
-	(void)snprintf(below, sizeof(below), "%s/%s%s", folder, n->keeper.name, suffix);
+	(void)snprintf(below, sizeof(below), "%s/%s%s", folder, n->session.name, suffix);
 	return hr_rundir_file(&n->all->server->run, below);
 }
 
@@ -116,7 +117,7 @@ named_free(struct hr_named *n)
 {
 	LIST_REMOVE(n, entry);
 	count(n->all, n->all->count - 1);
-	hr_keeper_done(&n->keeper);
+	hr_session_done(&n->session);
 	free(n->dir);
 	free(n);
 }
@@ -129,8 +130,8 @@ named_end(struct hr_named *n)
 	remove_file(n, "session", DIR_SUFFIX);
 	remove_file(n, "shell", "");
 	tell(n, &n->maker, HR_SESSION_FAILED,
-	    n->keeper.svc.reason[0] != '\0' ? n->keeper.svc.reason
-					    : "it was ended before it was ready");
+	    n->session.svc.reason[0] != '\0' ? n->session.svc.reason
+					     : "it was ended before it was ready");
 	tell(n, &n->killer, HR_SESSION_OK, "");
 	named_free(n);
 }
@@ -143,7 +144,7 @@ reap(void *arg)
 
 	for (n = LIST_FIRST(&all->list); n != NULL; n = next) {
 		next = LIST_NEXT(n, entry);
-		if (n->keeper.svc.state == HR_SERVICE_STOPPED)
+		if (n->session.svc.state == HR_SERVICE_STOPPED)
 			named_end(n);
 	}
 	hr_server_changed(all->server);
@@ -159,17 +160,17 @@ reap_soon(struct hr_sessions *all)
 static void
 named_stop(struct hr_named *n, bool fast)
 {
-	hr_keeper_stop(&n->keeper, fast);
-	if (n->keeper.svc.state == HR_SERVICE_STOPPED)
+	hr_session_stop(&n->session, fast);
+	if (n->session.svc.state == HR_SERVICE_STOPPED)
 		reap_soon(n->all);
 }
 
 /* ---- what its keeper tells ---- */
 
 static struct hr_named *
-named_of(struct hr_keeper *k)
+named_of(struct hr_session *k)
 {
-	return (struct hr_named *)((char *)k - offsetof(struct hr_named, keeper));
+	return (struct hr_named *)((char *)k - offsetof(struct hr_named, session));
 }
 
 static void
@@ -181,11 +182,11 @@ became_ready(struct hr_named *n)
 		return;
 	n->was_ready = true;
 	if (write_dir(n, &err) < 0) /* it ends with this supervisor */
-		hr_log(HR_LOG_WARNING, "%s: %s", n->keeper.svc.child.name, err.msg);
+		hr_log(HR_LOG_WARNING, "%s: %s", n->session.svc.child.name, err.msg);
 }
 
 static void
-named_changed(struct hr_keeper *k)
+named_changed(struct hr_session *k)
 {
 	struct hr_named *n = named_of(k);
 
@@ -200,7 +201,7 @@ named_changed(struct hr_keeper *k)
 
 /* A session that never was is given up; one that was has a new shell in time. */
 static void
-named_failed(struct hr_keeper *k, const char *why)
+named_failed(struct hr_session *k, const char *why)
 {
 	struct hr_named *n = named_of(k);
 
@@ -215,13 +216,13 @@ static struct hr_named *
 named_new(struct hr_sessions *all, const char *name, const char *dir)
 {
 	struct hr_named *n = calloc(1, sizeof(*n));
-	struct hr_keeper *k;
+	struct hr_session *k;
 
 	if (n == NULL)
 		return NULL;
 	n->all = all;
-	k = &n->keeper;
-	hr_keeper_init(k, all->server);
+	k = &n->session;
+	hr_session_init(k, all->server);
 	(void)snprintf(k->name, sizeof(k->name), "%s", name);
 	(void)snprintf(k->socket, sizeof(k->socket), "session/%s.sock", k->name);
 	(void)snprintf(k->record, sizeof(k->record), "session/%s.keeper", k->name);
@@ -246,7 +247,7 @@ named_find(const struct hr_sessions *all, const char *name)
 
 	LIST_FOREACH(n, &all->list, entry)
 	{
-		if (strcmp(n->keeper.name, name) == 0)
+		if (strcmp(n->session.name, name) == 0)
 			return n;
 	}
 	return NULL;
@@ -270,7 +271,7 @@ take_words(const char *text, size_t len, char name[HR_SESSION_NAME_MAX + 1], cha
 }
 
 void
-hr_sessions_new(struct hr_sessions *all, struct hr_worker *w, const char *text, size_t len)
+hr_sessions_new(struct hr_sessions *all, struct hr_pool_worker *w, const char *text, size_t len)
 {
 	char name[HR_SESSION_NAME_MAX + 1], dir[HR_CHANNEL_MAX];
 	struct hr_server *s = all->server;
@@ -298,9 +299,9 @@ hr_sessions_new(struct hr_sessions *all, struct hr_worker *w, const char *text, 
 		say(w, HR_SESSION_FAILED, "out of memory");
 		return;
 	}
-	if (write_dir(n, &err) < 0 || hr_keeper_open(&n->keeper, &err) < 0 ||
-	    hr_keeper_start(&n->keeper, &err) < 0) {
-		hr_log(HR_LOG_ERROR, "%s: %s", n->keeper.svc.child.name, err.msg);
+	if (write_dir(n, &err) < 0 || hr_session_open(&n->session, &err) < 0 ||
+	    hr_session_start(&n->session, &err) < 0) {
+		hr_log(HR_LOG_ERROR, "%s: %s", n->session.svc.child.name, err.msg);
 		say(w, HR_SESSION_FAILED, err.msg);
 		named_stop(n, true);
 		return;
@@ -309,7 +310,7 @@ hr_sessions_new(struct hr_sessions *all, struct hr_worker *w, const char *text, 
 }
 
 void
-hr_sessions_kill(struct hr_sessions *all, struct hr_worker *w, const char *text, size_t len)
+hr_sessions_kill(struct hr_sessions *all, struct hr_pool_worker *w, const char *text, size_t len)
 {
 	char name[HR_SESSION_NAME_MAX + 1], dir[HR_CHANNEL_MAX];
 	struct hr_named *n = take_words(text, len, name, dir) ? named_find(all, name) : NULL;
@@ -318,7 +319,7 @@ hr_sessions_kill(struct hr_sessions *all, struct hr_worker *w, const char *text,
 		say(w, HR_SESSION_UNKNOWN, "there is no session of that name");
 		return;
 	}
-	if (n->killer.waits || n->keeper.svc.state == HR_SERVICE_STOPPING) {
+	if (n->killer.waits || n->session.svc.state == HR_SERVICE_STOPPING) {
 		say(w, HR_SESSION_EXISTS, "it is being ended");
 		return;
 	}
@@ -333,7 +334,8 @@ hr_sessions_list(const struct hr_sessions *all, struct hr_buf *ret)
 
 	LIST_FOREACH(n, &all->list, entry)
 	{
-		hr_buf_addf(ret, "%s %s\n", n->keeper.name, hr_service_state_text(&n->keeper.svc));
+		hr_buf_addf(
+		    ret, "%s %s\n", n->session.name, hr_service_state_text(&n->session.svc));
 	}
 }
 
@@ -393,7 +395,7 @@ find_one(struct hr_sessions *all, const char *file)
 		return;
 	}
 	n->was_ready = true;
-	(void)hr_keeper_find(&n->keeper); /* else it gets a new shell */
+	(void)hr_session_find(&n->session); /* else it gets a new shell */
 }
 
 int
@@ -423,11 +425,12 @@ hr_sessions_open(struct hr_sessions *all, struct hr_err *err)
 		return -1;
 	LIST_FOREACH(n, &all->list, entry)
 	{
-		if (hr_keeper_open(&n->keeper, &why) == 0 && hr_keeper_start(&n->keeper, &why) == 0)
+		if (hr_session_open(&n->session, &why) == 0 &&
+		    hr_session_start(&n->session, &why) == 0)
 			continue;
-		hr_log(HR_LOG_ERROR, "%s: given up: %s", n->keeper.svc.child.name, why.msg);
-		hr_adopt_signal(&n->keeper.adopted, SIGKILL); /* nobody would see its end */
-		hr_adopt_done(&n->keeper.adopted);
+		hr_log(HR_LOG_ERROR, "%s: given up: %s", n->session.svc.child.name, why.msg);
+		hr_adopt_signal(&n->session.adopted, SIGKILL); /* nobody would see its end */
+		hr_adopt_done(&n->session.adopted);
 		named_stop(n, true);
 	}
 	count(all, all->count); /* the board may be newer than they are */
@@ -476,7 +479,7 @@ hr_sessions_hand_over(const struct hr_sessions *all, struct hr_handover *h, stru
 
 	LIST_FOREACH(n, &all->list, entry)
 	{
-		if (hr_keeper_hand_over(&n->keeper, h, err) < 0)
+		if (hr_session_hand_over(&n->session, h, err) < 0)
 			return -1;
 	}
 	return 0;

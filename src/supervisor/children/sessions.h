@@ -17,7 +17,7 @@
 struct hr_handover;
 struct hr_server;
 struct hr_watch;
-struct hr_worker;
+struct hr_pool_worker;
 
 struct hr_sessions {
 	struct hr_server *server;
@@ -34,8 +34,10 @@ int hr_sessions_find(struct hr_sessions *all, struct hr_err *err);
 int hr_sessions_open(struct hr_sessions *all, struct hr_err *err);
 
 /* Text of a message of w (proto/PROTOCOL), which is answered at once or when it is done. */
-void hr_sessions_new(struct hr_sessions *all, struct hr_worker *w, const char *text, size_t len);
-void hr_sessions_kill(struct hr_sessions *all, struct hr_worker *w, const char *text, size_t len);
+void
+hr_sessions_new(struct hr_sessions *all, struct hr_pool_worker *w, const char *text, size_t len);
+void
+hr_sessions_kill(struct hr_sessions *all, struct hr_pool_worker *w, const char *text, size_t len);
 void hr_sessions_list(const struct hr_sessions *all, struct hr_buf *ret);
 
 void hr_sessions_stop(struct hr_sessions *all, bool fast);

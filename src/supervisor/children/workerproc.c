@@ -33,7 +33,7 @@ worker_image(struct hr_server *s, const char *path)
 }
 
 static void
-worker_args(const struct hr_worker *w, struct hr_worker_argv *ret)
+worker_args(const struct hr_pool_worker *w, struct hr_worker_argv *ret)
 {
 	const struct hr_server *s = w->pool->server;
 	const struct hr_settings *c = &s->settings;
@@ -62,7 +62,7 @@ worker_args(const struct hr_worker *w, struct hr_worker_argv *ret)
 }
 
 int
-hr_pool_spawn_worker(struct hr_worker *w, int channel, struct hr_err *err)
+hr_pool_spawn_worker(struct hr_pool_worker *w, int channel, struct hr_err *err)
 {
 	struct hr_server *s = w->pool->server;
 	const struct hr_spawn_fd fds[] = {{w->pool->listener, 0}, {channel, 3}, {s->board_fd, 4}};

@@ -51,7 +51,7 @@ nginx_ready(struct hr_service *svc)
 {
 	struct hr_nginx *n = nginx_of(svc);
 
-	hr_hold_done(&n->hold);
+	hr_barrier_done(&n->hold);
 	if (n->reopen)
 		hr_child_signal(&svc->child, SIGUSR1);
 	n->reopen = false;
@@ -136,7 +136,7 @@ nginx_ended(struct hr_service *svc, const struct hr_exit *how)
 	struct hr_nginx *n = nginx_of(svc);
 
 	hr_probe_stop(&n->probe);
-	hr_hold_done(&n->hold);
+	hr_barrier_done(&n->hold);
 	n->reopen = false;
 	if (svc->state != HR_SERVICE_STOPPING || how->killed)
 		nginx_orphans(n, how->pid);
@@ -253,7 +253,7 @@ nginx_go(struct hr_service *svc, int ready, struct hr_err *err)
 	struct hr_nginx *n = nginx_of(svc);
 
 	(void)ready;
-	return svc->state == HR_SERVICE_WAITING ? hr_hold_release(&n->hold, err)
+	return svc->state == HR_SERVICE_WAITING ? hr_barrier_release(&n->hold, err)
 						: nginx_run(n, err);
 }
 
@@ -272,7 +272,7 @@ hr_nginx_init(struct hr_nginx *n, struct hr_server *server)
 	memset(n, 0, sizeof(*n));
 	n->server = server;
 	n->probe.fd = -1;
-	hr_hold_init(&n->hold);
+	hr_barrier_init(&n->hold);
 	hr_service_init(&n->svc, &nginx_ops, n, &server->kids);
 	n->svc.child.on_line = nginx_line;
 	(void)snprintf(n->svc.child.name, sizeof(n->svc.child.name), "nginx");
@@ -287,14 +287,14 @@ hr_nginx_prepare(struct hr_nginx *n, struct hr_err *err)
 
 	if (dir == NULL)
 		return hr_err_nomem(err);
-	if (hr_hold_make(&n->hold, dir, &why) != 0) {
+	if (hr_barrier_make(&n->hold, dir, &why) != 0) {
 		hr_log(HR_LOG_DEBUG, "nginx is not started before all else: %s", why.msg);
 	} else {
 		r = nginx_run(n, err);
 		if (r == 0)
 			hr_service_move(&n->svc, HR_SERVICE_WAITING);
 		else
-			hr_hold_done(&n->hold);
+			hr_barrier_done(&n->hold);
 	}
 	free(dir);
 	return r;
@@ -384,7 +384,7 @@ hr_nginx_gone(const struct hr_nginx *n)
 void
 hr_nginx_done(struct hr_nginx *n)
 {
-	hr_hold_done(&n->hold);
+	hr_barrier_done(&n->hold);
 	hr_probe_stop(&n->probe);
 	hr_service_done(&n->svc);
 }

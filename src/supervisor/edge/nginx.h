@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 #include "supervisor/children/service.h"
-#include "supervisor/edge/hold.h"
+#include "supervisor/edge/barrier.h"
 #include "supervisor/edge/probe.h"
 
 struct hr_handover;
@@ -24,7 +24,7 @@ struct hr_server;
 struct hr_nginx {
 	struct hr_server *server;
 	struct hr_service svc; /* WAITING: held; it takes no signal but to end */
-	struct hr_hold hold;
+	struct hr_barrier hold;
 	bool reopen; /* its logs, when it is up */
 	struct hr_probe probe;
 	bool worker_asked; /* the probe's answer is that of a worker */

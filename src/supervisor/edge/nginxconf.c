@@ -229,7 +229,7 @@ compose_file(struct hr_buf *out, const struct hr_server *s, const struct hr_sett
 {
 	if (hr_nginx_compose(out, "all", s, c, keys, err) != 0)
 		return -1;
-	hr_buf_adds(out, HR_HOLD_LINE);
+	hr_buf_adds(out, HR_BARRIER_LINE);
 	return hr_buf_check(out, err);
 }
 

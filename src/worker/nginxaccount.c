@@ -1,7 +1,7 @@
 /* Being nginx for one open(). */
 #include "config.h"
 
-#include "worker/edge.h"
+#include "worker/nginxaccount.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include "base/fd.h"
 
 bool
-hr_edge_reads(const struct hr_edge *e, const char *path)
+hr_nginx_account_reads(const struct hr_nginx_account *e, const char *path)
 {
 	const struct hr_account nginx = {
 	    .uid = e->uid, .gid = e->gid, .groups = {e->gid}, .ngroups = 1};

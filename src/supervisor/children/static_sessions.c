@@ -1,7 +1,7 @@
 /* Static sessions. Invariant: an entry is in the list exactly while its process lives. */
 #include "config.h"
 
-#include "supervisor/children/statics.h"
+#include "supervisor/children/static_sessions.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -20,9 +20,9 @@
 #include "supervisor/children/readyline.h"
 #include "supervisor/server.h"
 
-struct hr_static {
-	LIST_ENTRY(hr_static) entry;
-	struct hr_statics *all;
+struct hr_static_session {
+	LIST_ENTRY(hr_static_session) entry;
+	struct hr_static_sessions *all;
 	struct hr_child child;
 	struct hr_readyline line;
 	int socket; /* the worker's end, until it is handed over; -1 then */
@@ -32,7 +32,7 @@ struct hr_static {
 };
 
 static void
-static_free(struct hr_static *t)
+static_free(struct hr_static_session *t)
 {
 	hr_readyline_close(&t->line);
 	hr_fd_close(&t->socket);
@@ -43,9 +43,9 @@ static_free(struct hr_static *t)
 }
 
 static void
-static_answer(struct hr_static *t, const char *reason)
+static_answer(struct hr_static_session *t, const char *reason)
 {
-	struct hr_worker *w = hr_channel_find(t->all->server, t->slot, t->worker);
+	struct hr_pool_worker *w = hr_channel_find(t->all->server, t->slot, t->worker);
 
 	if (w != NULL)
 		hr_channel_give_static(w, t->socket, reason);
@@ -55,7 +55,7 @@ static_answer(struct hr_static *t, const char *reason)
 static void
 static_ready(void *arg, bool ready, const char *reason)
 {
-	struct hr_static *t = arg;
+	struct hr_static_session *t = arg;
 
 	if (ready) {
 		static_answer(t, NULL);
@@ -70,8 +70,8 @@ static_ready(void *arg, bool ready, const char *reason)
 static void
 static_ended(void *arg, const struct hr_exit *how)
 {
-	struct hr_static *t = arg;
-	struct hr_statics *all = t->all;
+	struct hr_static_session *t = arg;
+	struct hr_static_sessions *all = t->all;
 
 	if (how->killed || how->code != 0)
 		hr_log(HR_LOG_WARNING, "%s ended: %s", t->child.name, hr_exit_text(how));
@@ -86,9 +86,9 @@ static_ended(void *arg, const struct hr_exit *how)
 
 /* Not that of one that a killed predecessor started and that still works. */
 static void
-static_name(struct hr_static *t)
+static_name(struct hr_static_session *t)
 {
-	struct hr_statics *all = t->all;
+	struct hr_static_sessions *all = t->all;
 	char below[80], *path;
 	bool taken;
 
@@ -102,7 +102,7 @@ static_name(struct hr_static *t)
 }
 
 static int
-static_start(struct hr_static *t, const char *dir, struct hr_err *err)
+static_start(struct hr_static_session *t, const char *dir, struct hr_err *err)
 {
 	const struct hr_server *s = t->all->server;
 	struct hr_keeper_args a;
@@ -127,11 +127,11 @@ static_start(struct hr_static *t, const char *dir, struct hr_err *err)
 }
 
 void
-hr_statics_new(struct hr_statics *all, struct hr_worker *w, const char *dir)
+hr_static_sessions_new(struct hr_static_sessions *all, struct hr_pool_worker *w, const char *dir)
 {
 	struct hr_server *s = all->server;
 	struct hr_err err = {0};
-	struct hr_static *t;
+	struct hr_static_session *t;
 
 	if (all->stopping || all->count >= s->settings.static_sessions_max) {
 		hr_channel_give_static(
@@ -165,8 +165,8 @@ hr_statics_new(struct hr_statics *all, struct hr_worker *w, const char *dir)
 static void
 statics_patience_over(void *arg)
 {
-	struct hr_statics *all = arg;
-	struct hr_static *t;
+	struct hr_static_sessions *all = arg;
+	struct hr_static_session *t;
 
 	LIST_FOREACH(t, &all->list, entry)
 	{
@@ -175,7 +175,7 @@ statics_patience_over(void *arg)
 }
 
 void
-hr_statics_init(struct hr_statics *all, struct hr_server *server)
+hr_static_sessions_init(struct hr_static_sessions *all, struct hr_server *server)
 {
 	memset(all, 0, sizeof(*all));
 	all->server = server;
@@ -183,9 +183,9 @@ hr_statics_init(struct hr_statics *all, struct hr_server *server)
 }
 
 void
-hr_statics_stop(struct hr_statics *all, bool fast)
+hr_static_sessions_stop(struct hr_static_sessions *all, bool fast)
 {
-	struct hr_static *t;
+	struct hr_static_session *t;
 
 	all->stopping = true;
 	LIST_FOREACH(t, &all->list, entry)
@@ -203,9 +203,9 @@ hr_statics_stop(struct hr_statics *all, bool fast)
 }
 
 bool
-hr_statics_asked(const struct hr_statics *all)
+hr_static_sessions_asked(const struct hr_static_sessions *all)
 {
-	const struct hr_static *t;
+	const struct hr_static_session *t;
 
 	LIST_FOREACH(t, &all->list, entry)
 	{
@@ -216,13 +216,13 @@ hr_statics_asked(const struct hr_statics *all)
 }
 
 bool
-hr_statics_gone(const struct hr_statics *all)
+hr_static_sessions_gone(const struct hr_static_sessions *all)
 {
 	return LIST_EMPTY(&all->list);
 }
 
 void
-hr_statics_done(struct hr_statics *all)
+hr_static_sessions_done(struct hr_static_sessions *all)
 {
 	hr_watch_free(all->patience);
 	all->patience = NULL;

@@ -1,7 +1,7 @@
 /* Holding nginx. Invariant: there is a path as long as there is a FIFO of ours. */
 #include "config.h"
 
-#include "supervisor/edge/hold.h"
+#include "supervisor/edge/barrier.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,14 +14,14 @@
 #include "base/path.h"
 
 void
-hr_hold_init(struct hr_hold *h)
+hr_barrier_init(struct hr_barrier *h)
 {
 	h->path = NULL;
 	h->fd = -1;
 }
 
 int
-hr_hold_make(struct hr_hold *h, const char *dir, struct hr_err *err)
+hr_barrier_make(struct hr_barrier *h, const char *dir, struct hr_err *err)
 {
 	char *path;
 
@@ -42,14 +42,14 @@ hr_hold_make(struct hr_hold *h, const char *dir, struct hr_err *err)
 
 /* To read, too: then it does not matter who comes first. */
 int
-hr_hold_release(struct hr_hold *h, struct hr_err *err)
+hr_barrier_release(struct hr_barrier *h, struct hr_err *err)
 {
 	h->fd = open(h->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	return h->fd >= 0 ? 0 : hr_err_sys(err, errno, "%s", h->path);
 }
 
 void
-hr_hold_done(struct hr_hold *h)
+hr_barrier_done(struct hr_barrier *h)
 {
 	if (h->path != NULL)
 		(void)unlink(h->path);

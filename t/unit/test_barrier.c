@@ -1,7 +1,7 @@
 /* supervisor/hold: who waits, who goes on, and what is left. */
 #include "config.h"
 
-#include "supervisor/edge/hold.h"
+#include "supervisor/edge/barrier.h"
 
 #include <check.h>
 #include <errno.h>
@@ -54,54 +54,54 @@ check_goes_on(pid_t pid)
 START_TEST(who_waits_goes_on)
 {
 	struct hr_err err = {0};
-	struct hr_hold h;
+	struct hr_barrier h;
 	struct stat st;
 	int status;
 	pid_t pid;
 
-	hr_hold_init(&h);
-	ck_assert_int_eq(hr_hold_make(&h, top, &err), 0);
+	hr_barrier_init(&h);
+	ck_assert_int_eq(hr_barrier_make(&h, top, &err), 0);
 	ck_assert_int_eq(stat(fifo, &st), 0);
 	ck_assert(S_ISFIFO(st.st_mode));
 	ck_assert_int_eq(st.st_mode & 07777, 0600);
 	pid = comes();
 	ck_assert_int_eq(waitpid(pid, &status, WNOHANG), 0); /* never before */
-	ck_assert_int_eq(hr_hold_release(&h, &err), 0);
+	ck_assert_int_eq(hr_barrier_release(&h, &err), 0);
 	check_goes_on(pid);
-	hr_hold_done(&h);
+	hr_barrier_done(&h);
 	ck_assert_int_eq(access(fifo, F_OK), -1);
-	hr_hold_done(&h);
+	hr_barrier_done(&h);
 }
 END_TEST
 
 START_TEST(who_comes_later_does_not_wait)
 {
 	struct hr_err err = {0};
-	struct hr_hold h;
+	struct hr_barrier h;
 
-	hr_hold_init(&h);
-	ck_assert_int_eq(hr_hold_make(&h, top, &err), 0);
-	ck_assert_int_eq(hr_hold_release(&h, &err), 0);
+	hr_barrier_init(&h);
+	ck_assert_int_eq(hr_barrier_make(&h, top, &err), 0);
+	ck_assert_int_eq(hr_barrier_release(&h, &err), 0);
 	check_goes_on(comes());
 	check_goes_on(comes());
-	hr_hold_done(&h);
+	hr_barrier_done(&h);
 }
 END_TEST
 
 START_TEST(left_by_a_predecessor)
 {
 	struct hr_err err = {0};
-	struct hr_hold h;
+	struct hr_barrier h;
 	int fd = open(fifo, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 	struct stat st;
 
 	ck_assert_int_ge(fd, 0);
 	(void)close(fd);
-	hr_hold_init(&h);
-	ck_assert_int_eq(hr_hold_make(&h, top, &err), 0);
+	hr_barrier_init(&h);
+	ck_assert_int_eq(hr_barrier_make(&h, top, &err), 0);
 	ck_assert_int_eq(stat(fifo, &st), 0);
 	ck_assert(S_ISFIFO(st.st_mode));
-	hr_hold_done(&h);
+	hr_barrier_done(&h);
 }
 END_TEST
 
@@ -109,32 +109,32 @@ START_TEST(cannot_be_made)
 {
 	static const char *const patterns[] = {"a*", "a?", "a[b]", "a\\b"};
 	struct hr_err err = {0};
-	struct hr_hold h;
+	struct hr_barrier h;
 
-	hr_hold_init(&h);
+	hr_barrier_init(&h);
 	for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++) {
-		ck_assert_int_eq(hr_hold_make(&h, patterns[i], &err), -1);
+		ck_assert_int_eq(hr_barrier_make(&h, patterns[i], &err), -1);
 		ck_assert_int_eq(err.code, HR_E_INVAL);
 	}
 	(void)snprintf(fifo, sizeof(fifo), "%s/none", top);
-	ck_assert_int_eq(hr_hold_make(&h, fifo, &err), -1);
+	ck_assert_int_eq(hr_barrier_make(&h, fifo, &err), -1);
 	ck_assert_int_eq(err.sys, ENOENT);
 	ck_assert_ptr_null(h.path);
-	hr_hold_done(&h);
+	hr_barrier_done(&h);
 }
 END_TEST
 
 START_TEST(gone_before_it_is_let_go)
 {
 	struct hr_err err = {0};
-	struct hr_hold h;
+	struct hr_barrier h;
 
-	hr_hold_init(&h);
-	ck_assert_int_eq(hr_hold_make(&h, top, &err), 0);
+	hr_barrier_init(&h);
+	ck_assert_int_eq(hr_barrier_make(&h, top, &err), 0);
 	ck_assert_int_eq(unlink(fifo), 0);
-	ck_assert_int_eq(hr_hold_release(&h, &err), -1);
+	ck_assert_int_eq(hr_barrier_release(&h, &err), -1);
 	ck_assert_int_eq(err.sys, ENOENT);
-	hr_hold_done(&h);
+	hr_barrier_done(&h);
 }
 END_TEST
 

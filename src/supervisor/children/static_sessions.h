@@ -1,0 +1,31 @@
+/* hr_static_sessions: the keepers of static sessions, one for each action that asks for a fresh
+ * shell. */
+#ifndef HR_SUPERVISOR_CHILDREN_STATIC_SESSIONS_H
+#define HR_SUPERVISOR_CHILDREN_STATIC_SESSIONS_H
+
+#include <stdbool.h>
+#include <sys/queue.h>
+
+struct hr_server;
+struct hr_watch;
+struct hr_pool_worker;
+
+struct hr_static_sessions {
+	struct hr_server *server;
+	LIST_HEAD(hr_static_session_list, hr_static_session) list;
+	unsigned count, serial;
+	bool stopping;
+	struct hr_watch *patience;
+};
+
+void hr_static_sessions_init(struct hr_static_sessions *all, struct hr_server *server);
+/* A fresh shell in dir ("": the working directory) for w; the answer goes to w by its channel, at
+ * once or when the shell is ready. */
+void
+hr_static_sessions_new(struct hr_static_sessions *all, struct hr_pool_worker *w, const char *dir);
+void hr_static_sessions_stop(struct hr_static_sessions *all, bool fast);
+bool hr_static_sessions_asked(const struct hr_static_sessions *all); /* a worker waits for one */
+bool hr_static_sessions_gone(const struct hr_static_sessions *all);
+void hr_static_sessions_done(struct hr_static_sessions *all);
+
+#endif
