@@ -52,7 +52,7 @@ events(struct cli *c, const struct cli_args *a)
 	struct hr_error err = {0};
 
 	(void)a;
-	return hr_sandbox_events(c->config, c->state_dir, c->env, on_event, c, &err) == 0
+	return hr_sandbox_events(c->config, c->state_dir, c->env, 1, on_event, c, &err) == 0
 		   ? CLI_ERROR
 		   : cli_fail(&err);
 }

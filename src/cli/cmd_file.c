@@ -1,9 +1,9 @@
 /* ls, put, get: files of a sandbox. */
 #include "config.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <json-c/json_object.h>
@@ -12,7 +12,7 @@
 #include "base/quote.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
-#include "host/transfer/zip.h"
+#include "host/transfer/cp.h"
 #include "proto/json.h"
 
 static int
@@ -58,55 +58,44 @@ ls(struct cli *c, const struct cli_args *a)
 const struct cli_command cli_ls = {
     "ls", "[PATH]", "List a directory of the sandbox.", NULL, 0, 1, ls};
 
+/* One copy of a sandbox's file or directory, one way. */
 static int
-put(struct cli *c, const struct cli_args *a)
+copy(struct cli *c, const char *from, const char *to,
+    int (*way)(struct hr_sandbox *s, const char *from, const char *to, struct hr_error *err))
 {
 	struct hr_error err = {0};
 	struct hr_sandbox *s;
-	struct stat st;
 	int rc = CLI_ERROR;
 
-	if (stat(a->argv[0], &st) != 0) {
-		cli_say("Source file %s does not exist.", a->argv[0]);
-		return CLI_NOT_FOUND;
-	}
 	s = cli_attach(c, &rc);
 	if (s == NULL)
 		return rc;
-	rc = hr_sandbox_copy_to(s, a->argv[0], a->argv[1], S_ISDIR(st.st_mode), &err);
+	rc = way(s, from, to, &err);
 	cli_progress_end(c);
-	rc = rc == 0 ? cli_done(c, "from", a->argv[0], "to", a->argv[1], NULL) : cli_fail(&err);
+	rc = rc == 0 ? cli_done(c, "from", from, "to", to, NULL) : cli_fail(&err);
 	hr_sandbox_free(s);
 	return rc;
 }
 
-const struct cli_command cli_put = {"put", "FILE|DIR DIRECTORY",
-    "Copy a file or a directory into a directory of the sandbox.", NULL, 2, 2, put};
+static int
+put(struct cli *c, const struct cli_args *a)
+{
+	/* before a sandbox is asked for */
+	if (access(a->argv[0], F_OK) != 0) {
+		cli_say("%s: %s", a->argv[0], strerror(errno));
+		return CLI_NOT_FOUND;
+	}
+	return copy(c, a->argv[0], a->argc > 1 ? a->argv[1] : ".", hr_cp_in);
+}
+
+const struct cli_command cli_put = {"put", "FILE|DIR [PATH]",
+    "Copy a file or a directory into the sandbox, as cp has it.", NULL, 1, 2, put};
 
 static int
 get(struct cli *c, const struct cli_args *a)
 {
-	const char *to = a->argc > 1 ? a->argv[1] : ".";
-	struct hr_error err = {0};
-	struct hr_sandbox *s;
-	char *zip = NULL;
-	int rc = CLI_ERROR;
-
-	s = cli_attach(c, &rc);
-	if (s == NULL)
-		return rc;
-	rc = hr_sandbox_copy_from(s, a->argv[0], &zip, &err);
-	cli_progress_end(c);
-	if (rc != 0 || hr_zip_extract(zip, to, 0, &err) != 0)
-		rc = cli_fail(&err);
-	else
-		rc = cli_done(c, "from", a->argv[0], "to", to, NULL);
-	if (zip != NULL)
-		(void)unlink(zip);
-	free(zip);
-	hr_sandbox_free(s);
-	return rc;
+	return copy(c, a->argv[0], a->argc > 1 ? a->argv[1] : ".", hr_cp_out);
 }
 
-const struct cli_command cli_get = {"get", "PATH [DIRECTORY]",
-    "Copy what is in a directory of the sandbox into one of yours.", NULL, 1, 2, get};
+const struct cli_command cli_get = {"get", "PATH [FILE|DIR]",
+    "Copy a file or a directory out of the sandbox, as cp has it.", NULL, 1, 2, get};

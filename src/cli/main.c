@@ -72,10 +72,33 @@ cli_usage(const char *fmt, ...)
 	return CLI_USAGE;
 }
 
+/* The library's texts of a status are those of the original's client; what the server said of it is
+ * behind "Details: ", and there may be a status in front of it. */
+static void
+say_status(const struct hr_error *err)
+{
+	static const char before[] = "\nDetails: ";
+	const char *text = strstr(err->text, before);
+
+	if (text == NULL) {
+		cli_say(
+		    "the sandbox's server answered with status %d; \"handrail logs\" may say more",
+		    err->status);
+		return;
+	}
+	text += sizeof(before) - 1;
+	if (strspn(text, "0123456789") == 3 && strncmp(text + 3, ": ", 2) == 0)
+		text += 5;
+	cli_say("%s", text);
+}
+
 int
 cli_fail(const struct hr_error *err)
 {
-	cli_say("%s", err->text);
+	if (err->code == HR_ERROR_HTTP_STATUS)
+		say_status(err);
+	else
+		cli_say("%s", err->text);
 	switch (err->code) {
 	case HR_ERROR_NOT_FOUND:
 	case HR_ERROR_NOENT: return CLI_NOT_FOUND;
@@ -241,21 +264,22 @@ read_options(const struct cli_command *cmd, int argc, char **argv, struct cli_ar
 
 	n = add_options(cmd->options, longs, n, shorts);
 	opterr = 0;
-	optind = 1;
+	optind = 0; /* from the start, also of a second list */
 	while ((c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
 		if (c == ':')
 			return cli_usage(
 			    "%s: option \"%s\" needs a value", cmd->name, argv[optind - 1]);
 		if (c == '?') {
 			const char *word = argv[optind - 1];
+			const char *of = cmd->run != NULL ? cmd->name : "";
 
 			if (optopt != 0 && optopt > 32 && strncmp(word, "--", 2) != 0)
 				return cli_usage(
-				    "%s: there is no option \"-%c\"; see \"handrail %s --help\"",
-				    cmd->name, optopt, cmd->name);
+				    "%s: there is no option \"-%c\"; see \"handrail %s%s--help\"",
+				    cmd->name, optopt, of, *of != '\0' ? " " : "");
 			cli_say("%s: there is no option \"%s\", or it takes no value; see "
-				"\"handrail %s --help\"",
-			    cmd->name, word, cmd->name);
+				"\"handrail %s%s--help\"",
+			    cmd->name, word, of, *of != '\0' ? " " : "");
 			nearest_option(word, longs, n);
 			return CLI_USAGE;
 		}
@@ -317,7 +341,7 @@ help(void)
 	int rc;
 
 	hr_buf_init(&b, 1 << 20);
-	hr_buf_adds(&b, "usage: handrail COMMAND [OPTION]... [ARGUMENT]...\n\n");
+	hr_buf_adds(&b, "usage: handrail [OPTION]... COMMAND [OPTION]... [ARGUMENT]...\n\n");
 	for (size_t i = 0; i < cli_commands_n; i++)
 		hr_buf_addf(&b, "  %-12s%s\n", cli_commands[i]->name, cli_commands[i]->help);
 	hr_buf_adds(&b, "\nOptions of every command:\n");
@@ -330,6 +354,44 @@ help(void)
 
 /* ---- the way to a subcommand ---- */
 
+/* Words of other programs, and what is meant here. */
+static const struct {
+	const char *word, *here;
+} guesses[] = {
+    {"attach", "\"handrail sh\" is a terminal in it, \"handrail run\" its shell"},
+    {"cat", "\"handrail read PATH\" prints a file"},
+    {"cp", "\"handrail put FILE [PATH]\" copies into it, \"handrail get PATH [FILE]\" out of it"},
+    {"create", "\"handrail up\" makes and starts one"},
+    {"delete", "\"handrail down\" ends one and removes what belongs to it"},
+    {"exec",
+	"\"handrail run COMMAND\" runs one in the shell, \"handrail sh COMMAND\" on a terminal"},
+    {"images", "\"handrail image ls\" lists them"},
+    {"info", "\"handrail ps\" lists the sandboxes, \"handrail top\" says what one uses, \"handrail "
+	     "url\" "
+	     "where it is"},
+    {"inspect", "\"handrail ps --json\" and \"handrail config\" say what is known"},
+    {"kill", "\"handrail down\" ends one and removes what belongs to it"},
+    {"list", "\"handrail ps\" lists the sandboxes, \"handrail ls\" a directory of one"},
+    {"python", "\"handrail py CODE\" runs it in the notebook"},
+    {"rm", "\"handrail down [NAME]\" ends one and removes what belongs to it"},
+    {"shell", "\"handrail sh\" is a terminal in it"},
+    {"ssh", "\"handrail sh\" is a terminal in it"},
+    {"start", "\"handrail up\" makes and starts one, \"handrail resume\" lets a paused one go on"},
+    {"stats", "\"handrail top\" says what one uses"},
+    {"status", "\"handrail ps\" lists the sandboxes and how they are"},
+    {"stop", "\"handrail pause\" stops one that can go on, \"handrail down\" ends it"},
+    {"unpause", "\"handrail resume\" lets a paused one go on"},
+};
+
+static const char *
+guess(const char *name)
+{
+	for (size_t i = 0; i < sizeof(guesses) / sizeof(*guesses); i++)
+		if (strcmp(guesses[i].word, name) == 0)
+			return guesses[i].here;
+	return NULL;
+}
+
 static const struct cli_command *
 find_command(const char *name)
 {
@@ -341,6 +403,10 @@ find_command(const char *name)
 		if (strcmp(cli_commands[i]->name, name) == 0)
 			return cli_commands[i];
 		names[n++] = cli_commands[i]->name;
+	}
+	if (guess(name) != NULL) {
+		cli_say("there is no command \"%s\"; %s", name, guess(name));
+		return NULL;
 	}
 	near = hr_nearest(name, names, n);
 	cli_say("there is no command \"%s\"%s%s%s", name, near != NULL ? "; is \"" : "",
@@ -431,12 +497,27 @@ run_command(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 	return rc == CLI_OK ? cmd->run(c, a) : rc;
 }
 
+/* What stands in front of the command. */
+static const struct cli_command before = {"handrail", "COMMAND", "", NULL, 0, -1, NULL};
+
+/* a: with the options before the command and what follows them. */
+static int
+with_command(struct cli *c, struct cli_args *a)
+{
+	const struct cli_command *cmd = find_command(a->argv[0]);
+	int rc;
+
+	if (cmd == NULL)
+		return CLI_USAGE;
+	rc = read_options(cmd, a->argc, a->argv, a);
+	return rc == CLI_OK ? run_command(c, cmd, a) : rc;
+}
+
 int
 main(int argc, char **argv)
 {
 	struct cli c = {.env = (const char *const *)environ};
 	struct cli_args a = {0};
-	const struct cli_command *cmd;
 	int rc;
 
 	if (hr_fd_open_stdio(NULL) != 0)
@@ -446,15 +527,13 @@ main(int argc, char **argv)
 		(void)help();
 		return CLI_USAGE;
 	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-	    strcmp(argv[1], "help") == 0)
-		return help();
-	cmd = find_command(strcmp(argv[1], "--version") == 0 ? "version" : argv[1]);
-	if (cmd == NULL)
-		return CLI_USAGE;
-	rc = read_options(cmd, argc - 1, argv + 1, &a);
-	if (rc == CLI_OK)
-		rc = run_command(&c, cmd, &a);
+	if (strcmp(argv[1], "--version") == 0)
+		argv[1] = (char *)"version";
+	rc = read_options(&before, argc, argv, &a);
+	if (rc == CLI_OK && (a.argc == 0 || strcmp(a.argv[0], "help") == 0))
+		rc = cli_value(&a, 'h') != NULL || a.argc > 0 ? help() : (help(), CLI_USAGE);
+	else if (rc == CLI_OK)
+		rc = with_command(&c, &a);
 	hr_config_free(c.config);
 	free(c.state_dir);
 	free(a.given);

@@ -27,6 +27,7 @@
 #define SUFFIX ".json"
 #define WATCHED_MAX 256
 #define TELLERS_MAX 16
+#define FIXED 3 /* descriptors that are always watched */
 #define MESSAGE_MAX 4096
 
 struct watched {
@@ -57,6 +58,7 @@ struct follow {
 	size_t tellers_n;
 	int feed[2]; /* messages from their threads */
 	int stop_fd; /* readable: those are to end */
+	int end_fd;  /* the caller's: an error there ends it all */
 };
 
 static void
@@ -293,20 +295,23 @@ known_ones(struct follow *f)
 static int
 wait_once(struct follow *f, int in, struct hr_error *err)
 {
-	struct pollfd p[WATCHED_MAX + 2];
+	struct pollfd p[WATCHED_MAX + FIXED];
 	size_t n = f->n;
 
 	p[0] = (struct pollfd){.fd = in, .events = POLLIN};
 	p[1] = (struct pollfd){.fd = f->feed[0], .events = POLLIN};
+	p[2] = (struct pollfd){.fd = f->end_fd}; /* errors alone */
 	for (size_t i = 0; i < n; i++)
-		p[i + 2] = (struct pollfd){.fd = f->v[i].fd, .events = POLLIN};
-	if (poll(p, n + 2, -1) < 0)
+		p[i + FIXED] = (struct pollfd){.fd = f->v[i].fd, .events = POLLIN};
+	if (poll(p, n + FIXED, -1) < 0)
 		return errno == EINTR ? 0 : hr_error_sys(err, errno, "wait for events");
 	for (size_t i = 0; i < n; i++)
-		if (p[i + 2].revents != 0) {
+		if (p[i + FIXED].revents != 0) {
 			hr_fd_close(&f->v[i].fd);
 			report(f, f->v[i].sid, "exited", "");
 		}
+	if ((p[2].revents & (POLLERR | POLLHUP)) != 0)
+		f->stop = 1;
 	if (p[1].revents != 0)
 		from_kinds(f);
 	if (p[0].revents != 0)
@@ -329,7 +334,7 @@ open_all(struct follow *f, int *ret_in, struct hr_error *err)
 
 int
 hr_sandbox_events(const struct hr_config *c, const char *state_dir, const char *const *env,
-    hr_event_fn *fn, void *arg, struct hr_error *err)
+    int end_fd, hr_event_fn *fn, void *arg, struct hr_error *err)
 {
 	struct follow f = {.config = c,
 	    .state_dir = state_dir,
@@ -337,7 +342,8 @@ hr_sandbox_events(const struct hr_config *c, const char *state_dir, const char *
 	    .fn = fn,
 	    .arg = arg,
 	    .feed = {-1, -1},
-	    .stop_fd = -1};
+	    .stop_fd = -1,
+	    .end_fd = end_fd};
 	int in = -1, rc;
 
 	if (hr_state_directory(state_dir, true, err) != 0)

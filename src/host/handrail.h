@@ -284,10 +284,11 @@ int hr_sandbox_end_found(const struct hr_config *c, const struct hr_sandbox_opti
 
 /* Waits for what happens to them and tells it, first "watching" with an empty sid: "up", "down",
  * "exited", and what their kinds tell, as of containers "start", "die", "oom", "pause", "unpause",
- * "restart", "destroy". Returns when fn returns non-zero, or with an error. */
+ * "restart", "destroy". Returns when fn returns non-zero, when end_fd (-1: none) has nobody at its
+ * other end any more, as a pipe that is written to, or with an error. */
 typedef int hr_event_fn(void *arg, const char *sid, const char *event, const char *detail);
 int hr_sandbox_events(const struct hr_config *c, const char *state_dir, const char *const *env,
-    hr_event_fn *fn, void *arg, struct hr_error *err);
+    int end_fd, hr_event_fn *fn, void *arg, struct hr_error *err);
 
 #ifdef __cplusplus
 }

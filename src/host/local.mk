@@ -60,8 +60,9 @@ libhost_la_SOURCES = \
 	%D%/local/person.c \
 	%D%/remote/api.c %D%/remote/build.c %D%/remote/remote.c %D%/remote/remote_int.h \
 	%D%/transfer/archives.c %D%/transfer/archives.h \
+	%D%/transfer/cp.c %D%/transfer/cp.h \
 	%D%/transfer/tarfile.h \
-	%D%/transfer/transfer.c \
+	%D%/transfer/transfer.c %D%/transfer/transfer.h \
 	%D%/transfer/zip.h
 libhost_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_SBINDIR='"$(sbindir)"' -DHR_BACKENDDIR='"$(pkglibdir)/backends"' \
 	-DHR_IMAGE_KIT='"$(pkgdatadir)/image"' -DHR_LIBEXECDIR='"$(pkglibexecdir)"'

@@ -173,7 +173,7 @@ def copies():
             equal(text_of(h.mine(where)), "a", to)
         h.ok("put", h.mine("b.txt"), "b.txt")
         equal(text_of(h.mine("b.txt")), "a", "onto itself")
-        h.fails(3, "does not exist", "put", "missing", ".")
+        h.fails(3, "missing: No such file or directory", "put", "missing", ".")
         h.ok("get", "d", "back")
         equal(text_of(h.path("cwd", "back/sub/a")), "a", "out")
         h.fails(3, "Path not found: missing", "get", "missing", "back")

@@ -76,6 +76,32 @@ def wrong_values():
         equal(os.listdir(h.path("state")) if os.path.exists(h.path("state")) else [], [], "nothing was left")
 
 
+def guessed_words():
+    """What a person tries first: options before the command, words of other programs."""
+    with Host() as h:
+        h.ok("-n", "second", "-q", "up", "-r", "cli")
+        equal(json.loads(h.ok("-j", "ps"))[0]["sid"], "second", "options before the command")
+        said = json.loads(h.ok("--json", "-n", "second", "run", "echo", "-n", "x"))
+        equal(said["content"], "x", "and a command's own")
+        equal(h.ok("-h"), h.ok("help"), "help")
+        equal(h.ok("-h", "up"), h.ok("up", "--help"), "of a command")
+        h.fails(2, 'handrail: there is no option "-z"; see "handrail --help"', "-z", "up")
+        h.fails(2, 'option "-n" needs a value', "-n")
+        for word, here in (("exec", "handrail run COMMAND"), ("cp", "handrail put FILE"), ("stop", "handrail pause"),
+                           ("rm", "handrail down"), ("start", "handrail up"), ("info", "handrail ps"),
+                           ("rnu", 'is "run" meant?')):
+            h.fails(2, here, word, "x")
+
+
+def events_end_with_their_reader():
+    with Host() as h:
+        said = subprocess.Popen([os.path.join(BUILD, "handrail"), "events"], env=h.env, cwd=h.path("cwd"),
+                                stdout=subprocess.PIPE)
+        equal(b"watching" in said.stdout.readline(), True, "it is there")
+        said.stdout.close()
+        said.wait(timeout=PATIENCE)
+
+
 def doctor():
     with Host() as h:
         equal([x["what"] for x in json.loads(h.ok("doctor", "--json")) if not x["ok"]], [], "all is well")
@@ -272,8 +298,8 @@ def manual():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (every_option_alone, wrong_values, doctor, images, events, progress, json_everywhere,
-                 installed_completion, manual):
+    for test in (every_option_alone, wrong_values, guessed_words, events_end_with_their_reader, doctor, images, events,
+                 progress, json_everywhere, installed_completion, manual):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

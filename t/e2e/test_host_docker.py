@@ -25,7 +25,7 @@ def life_of_a_container():
         equal(h("sh", "test", "-e", "/openhands/sbin/handraild").returncode, 0, "a program in it")
         with open(h.path("cwd", "file"), "w") as f:
             f.write("content\n")
-        h.ok("put", "file", "/tmp/in")
+        h.ok("put", "file", "/tmp/in/")
         equal(h.ok("run", "cat /tmp/in/file"), "content\n", "copied in")
         h.ok("get", "/tmp/in", "out")
         with open(h.path("cwd", "out", "file")) as f:

@@ -252,12 +252,12 @@ def files():
         workspace = h.record()["backend"]["workspace"]
         h.ok("put", "dir", workspace)
         equal(h.ok("run", "cat dir/sub/*"), "dir/sub/\u00e9\n", "a directory, copied in")
-        h.ok("put", "dir/a", workspace + "/single")
+        h.ok("put", "dir/a", workspace + "/single/")
         equal(h.ok("run", "cat single/a"), "dir/a\n", "a file")
         h.ok("get", workspace + "/dir", "back")
         with open(h.path("cwd", "back/sub/\u00e9")) as f:
             equal(f.read(), "dir/sub/\u00e9", "copied out")
-        h.fails(3, "does not exist", "put", "missing", "/tmp")
+        h.fails(3, "missing: No such file or directory", "put", "missing", "/tmp")
         equal([n for n in os.listdir(h.path("tmp")) if n.startswith("handrail-")], [], "temporary files")
 
 
@@ -606,6 +606,63 @@ def limits_that_do_not_hold():
         equal((said.returncode, "no effect" in said.stderr), (0, False), said.stderr)
 
 
+def copies_as_cp_has_them():
+    """Relative paths are the shell's, a directory takes what is copied, what is not there becomes it."""
+    with Host() as h:
+        h.ok("up")
+        os.makedirs(h.path("cwd", "d/sub"))
+        for name, text in (("a.py", "one"), ("d/sub/b", "two"), ("empty", ""), ("x.zip", "no archive")):
+            with open(h.path("cwd", name), "w") as f:
+                f.write(text)
+
+        def there(path):
+            return h.ok("run", "cat " + path).rstrip("\n")
+
+        def here(*names):
+            with open(h.path("cwd", *names)) as f:
+                return f.read()
+
+        h.ok("run", "mkdir -p deep && cd deep")
+        h.ok("put", "a.py")
+        equal(there("a.py"), "one", "into the shell's directory")
+        h.ok("put", "a.py", "x/b.py")
+        equal(there("x/b.py"), "one", "under another name")
+        h.ok("put", "d/sub/b", "x/b.py")
+        equal(there("x/b.py"), "two", "over a file")
+        h.ok("put", "a.py", "x")
+        equal(there("x/a.py"), "one", "into a directory")
+        h.ok("put", "d", "x")
+        equal(there("x/d/sub/b"), "two", "a directory into one")
+        h.ok("put", "d", "new")
+        equal(there("new/sub/b"), "two", "a directory under another name")
+        h.ok("put", "x.zip")
+        equal(there("x.zip"), "no archive", "what only looks like one is not unpacked")
+        h.fails(1, "x.zip cannot be called y.zip on its way", "put", "x.zip", "y.zip")
+        h.fails(1, "a.py is a file: a directory cannot take its place", "put", "d", "a.py")
+        h.ok("put", "empty", "none")
+
+        h.ok("get", "x/b.py", ".")
+        equal(here("b.py"), "two", "a file")
+        h.ok("get", "x/b.py", "c.py")
+        equal(here("c.py"), "two", "under another name")
+        h.ok("get", "none", "got")
+        equal(here("got"), "", "an empty file")
+        h.ok("get", "x")
+        equal(here("x", "d", "sub", "b"), "two", "a directory, with its name")
+        h.ok("get", "x", "y")
+        equal(here("y", "d", "sub", "b"), "two", "under another name")
+        os.mkdir(h.path("cwd", "into"))
+        h.ok("get", "x/d", "into")
+        equal(here("into", "d", "sub", "b"), "two", "into a directory")
+        workspace = h.record()["backend"]["workspace"]
+        h.fails(3, "there is no file or directory %s/deep/nothing in the sandbox" % os.path.realpath(workspace),
+                "get", "nothing")
+        h.fails(3, "create no/such/place", "get", "x/b.py", "no/such/place")
+        equal([n for n in os.listdir(h.path("cwd")) if n.startswith("got.")], [], "temporary files")
+        done = h("ls", "/root/" + 300 * "x")
+        equal("developer.mozilla.org" in done.stderr, False, done.stderr)
+
+
 def main():
     process.become_subreaper()
     tap = Tap()
@@ -614,7 +671,7 @@ def main():
                  start_that_is_killed, recorded_before_it_runs, own_workspace, files,
                  repository, logs, log_stream, addresses, resources, terminal, wrong_usage, help_and_completion,
                  settings, mcp_servers, decisions_without_a_server, loadable_backend, kind_of_ones_own,
-                 settings_of_a_kind, limits_that_do_not_hold):
+                 settings_of_a_kind, limits_that_do_not_hold, copies_as_cp_has_them):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

@@ -1,6 +1,8 @@
 /* Files between host and sandbox, over its server (doc/host.md, "Copies"). */
 #include "config.h"
 
+#include "host/transfer/transfer.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,17 +37,17 @@ on_upload(void *arg, unsigned long long done, unsigned long long total)
 	s->progress(s->progress_arg, "upload", done, total);
 }
 
-static void
-on_download(void *arg, unsigned long long done, unsigned long long total)
+void
+hr_transfer_down(void *arg, unsigned long long done, unsigned long long total)
 {
 	struct hr_sandbox *s = arg;
 
 	s->progress(s->progress_arg, "download", done, total);
 }
 
-static int
-upload(struct hr_sandbox *s, const char *file, const char *name, const char *to, bool recursive,
-    struct hr_error *err)
+int
+hr_transfer_upload(struct hr_sandbox *s, const char *file, const char *name, const char *to,
+    bool recursive, struct hr_error *err)
 {
 	struct hr_http_request r = {.method = "POST",
 	    .timeout_s = UPLOAD_TIMEOUT_S,
@@ -97,11 +99,12 @@ hr_sandbox_copy_to(struct hr_sandbox *s, const char *host_path, const char *sand
 		return hr_error_set(
 		    err, HR_ERROR_NOENT, "Source file %s does not exist.", host_path);
 	if (!recursive)
-		return upload(s, host_path, base_name(host_path), sandbox_path, false, err);
+		return hr_transfer_upload(
+		    s, host_path, base_name(host_path), sandbox_path, false, err);
 	zip = hr_zip_directory(host_path, true, false, err);
 	if (zip == NULL)
 		return -1;
-	rc = upload(s, zip, base_name(zip), sandbox_path, true, err);
+	rc = hr_transfer_upload(s, zip, base_name(zip), sandbox_path, true, err);
 	(void)unlink(zip);
 	free(zip);
 	return rc;
@@ -128,7 +131,7 @@ download(struct hr_sandbox *s, const char *path, struct into *to, struct hr_erro
 	struct hr_http_request r = {
 	    .method = "GET",
 	    .timeout_s = DOWNLOAD_TIMEOUT_S,
-	    .progress = s->progress != NULL ? on_download : NULL,
+	    .progress = s->progress != NULL ? hr_transfer_down : NULL,
 	    .progress_arg = s,
 	    .sink = to_file,
 	    .sink_arg = to,

@@ -1,0 +1,360 @@
+/* Copies as cp(1) has it. What a path of the sandbox is, a first byte of it tells. */
+#include "config.h"
+
+#include "host/transfer/cp.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <json-c/json_object.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "host/common/error.h"
+#include "host/sandbox.h"
+#include "host/transfer/transfer.h"
+#include "host/transfer/zip.h"
+#include "proto/json.h"
+
+#define URL_PART_MAX 65536
+#define ASK_TIMEOUT_S 10
+#define RANGE_PAST_END 416 /* of an empty file */
+
+enum what { NOTHING, A_FILE, A_DIRECTORY, UNKNOWN };
+
+/* ---- paths of the sandbox ---- */
+
+/* Of the shell; the first one where nobody says. The caller frees. */
+static char *
+shell_directory(struct hr_sandbox *s)
+{
+	struct hr_http_request r = {.method = "GET",
+	    .url = "/handrail/v1/session",
+	    .timeout_s = ASK_TIMEOUT_S,
+	    .watch_fd = -1};
+	struct json_object *o = NULL;
+	struct hr_json_error why;
+	struct hr_http_answer a;
+	const char *dir = NULL;
+	char *copy;
+
+	if (hr_client_send(&s->client, &r, &a, NULL) == 0 &&
+	    hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, &why) == 0)
+		dir = hr_json_text_at(o, "working_dir");
+	copy = strdup(dir != NULL && *dir == '/' ? dir : hr_sandbox_workspace(s));
+	json_object_put(o);
+	hr_http_answer_done(&a);
+	return copy;
+}
+
+/* Absolute; the caller frees; NULL: no memory. */
+static char *
+absolute(struct hr_sandbox *s, const char *path)
+{
+	char *dir, *whole;
+
+	if (*path == '/')
+		return strdup(path);
+	dir = shell_directory(s);
+	whole = dir != NULL ? hr_path_join(dir, path) : NULL;
+	free(dir);
+	return whole;
+}
+
+/* The last component, "" of "/" alone; the caller frees. */
+static char *
+base_name(const char *path)
+{
+	size_t n = strlen(path), from;
+
+	while (n > 0 && path[n - 1] == '/')
+		n--;
+	for (from = n; from > 0 && path[from - 1] != '/';)
+		from--;
+	return strndup(path + from, n - from);
+}
+
+static bool
+ends_in_slash(const char *path)
+{
+	size_t n = strlen(path);
+
+	return n > 0 && path[n - 1] == '/';
+}
+
+/* ---- what is there ---- */
+
+static char *
+file_url(const char *path)
+{
+	struct hr_buf url;
+	char *text;
+
+	hr_buf_init(&url, URL_PART_MAX);
+	hr_buf_adds(&url, "/download_file?path=");
+	hr_http_escape(&url, path);
+	text = hr_buf_take(&url);
+	hr_buf_done(&url);
+	return text;
+}
+
+static enum what
+meaning(const struct hr_error *e)
+{
+	if (e->code != HR_ERROR_HTTP_STATUS)
+		return UNKNOWN;
+	if (e->status == RANGE_PAST_END)
+		return A_FILE;
+	if (strstr(e->text, "\nDetails: 404: File not found") != NULL)
+		return NOTHING;
+	return strstr(e->text, "\nDetails: 400: Path is a directory") != NULL ? A_DIRECTORY
+									      : UNKNOWN;
+}
+
+static int
+look(struct hr_sandbox *s, const char *path, enum what *ret, struct hr_error *err)
+{
+	static const char *const first[] = {"Range: bytes=0-0", NULL};
+	struct hr_http_request r = {
+	    .method = "GET", .headers = first, .timeout_s = ASK_TIMEOUT_S, .watch_fd = -1};
+	char *url = file_url(path);
+	struct hr_http_answer a;
+	struct hr_error e = {0};
+
+	if (url == NULL)
+		return hr_error_nomem(err);
+	r.url = url;
+	*ret = hr_client_send(&s->client, &r, &a, &e) == 0 ? A_FILE : meaning(&e);
+	hr_http_answer_done(&a);
+	free(url);
+	if (*ret != UNKNOWN || e.code == HR_ERROR_HTTP_STATUS)
+		return 0;
+	if (err != NULL)
+		*err = e;
+	return -1;
+}
+
+/* ---- in ---- */
+
+static int
+put_directory(
+    struct hr_sandbox *s, const char *from, const char *to, bool with_name, struct hr_error *err)
+{
+	char *zip = hr_zip_directory(from, with_name, false, err), *name;
+	int rc;
+
+	if (zip == NULL)
+		return -1;
+	name = base_name(zip);
+	rc = name != NULL ? hr_transfer_upload(s, zip, name, to, true, err) : hr_error_nomem(err);
+	(void)unlink(zip);
+	free(zip);
+	free(name);
+	return rc;
+}
+
+/* A server unpacks what is called *.zip: that travels in an archive, under its own name. */
+static int
+put_file(
+    struct hr_sandbox *s, const char *from, const char *dir, const char *name, struct hr_error *err)
+{
+	size_t n = strlen(name);
+	char *own;
+	int rc;
+
+	if (n < 4 || strcasecmp(name + n - 4, ".zip") != 0)
+		return hr_transfer_upload(s, from, name, dir, false, err);
+	own = base_name(from);
+	if (own == NULL)
+		rc = hr_error_nomem(err);
+	else if (strcmp(own, name) != 0)
+		rc = hr_error_set(err, HR_ERROR_VALUE,
+		    "%s cannot be called %s on its way: copy it to a directory, and rename it "
+		    "there",
+		    from, name);
+	else
+		rc = put_directory(s, from, dir, false, err);
+	free(own);
+	return rc;
+}
+
+/* `to`, absolute, is or becomes the file itself. */
+static int
+put_as(struct hr_sandbox *s, const char *from, const char *to, struct hr_error *err)
+{
+	char *name = base_name(to), *dir = strdup(to), *slash;
+	int rc;
+
+	if (name == NULL || dir == NULL) {
+		rc = hr_error_nomem(err);
+	} else {
+		slash = strrchr(dir, '/');
+		slash[slash == dir ? 1 : 0] = '\0';
+		rc = put_file(s, from, dir, name, err);
+	}
+	free(name);
+	free(dir);
+	return rc;
+}
+
+static int
+put_into(struct hr_sandbox *s, const char *from, const char *dir, struct hr_error *err)
+{
+	char *name = base_name(from);
+	int rc = name != NULL ? put_file(s, from, dir, name, err) : hr_error_nomem(err);
+
+	free(name);
+	return rc;
+}
+
+int
+hr_cp_in(struct hr_sandbox *s, const char *from, const char *to, struct hr_error *err)
+{
+	enum what there = NOTHING;
+	struct stat st;
+	char *whole;
+	int rc = 0;
+
+	if (stat(from, &st) != 0)
+		return hr_error_set(err, HR_ERROR_NOENT, "%s: %s", from, strerror(errno));
+	if (s->ops->copy_to != NULL)
+		return hr_sandbox_copy_to(s, from, to, S_ISDIR(st.st_mode), err);
+	whole = absolute(s, to);
+	if (whole == NULL)
+		return hr_error_nomem(err);
+	rc = look(s, whole, &there, err);
+	if (rc == 0 && S_ISDIR(st.st_mode) && there == A_FILE)
+		rc = hr_error_set(
+		    err, HR_ERROR_VALUE, "%s is a file: a directory cannot take its place", to);
+	else if (rc == 0 && S_ISDIR(st.st_mode))
+		rc = put_directory(s, from, whole, there != NOTHING, err);
+	else if (rc == 0 && (there == A_DIRECTORY || there == UNKNOWN || ends_in_slash(to)))
+		rc = put_into(s, from, whole, err);
+	else if (rc == 0)
+		rc = put_as(s, from, whole, err);
+	free(whole);
+	return rc;
+}
+
+/* ---- out ---- */
+
+static int
+to_file(void *arg, const char *p, size_t len)
+{
+	return hr_fd_write_full(*(int *)arg, p, len, NULL);
+}
+
+static int
+fetch(struct hr_sandbox *s, const char *path, int fd, struct hr_error *err)
+{
+	struct hr_http_request r = {.method = "GET",
+	    .timeout_s = 60,
+	    .sink = to_file,
+	    .sink_arg = &fd,
+	    .progress = s->progress != NULL ? hr_transfer_down : NULL,
+	    .progress_arg = s,
+	    .watch_fd = -1};
+	char *url = file_url(path);
+	struct hr_http_answer a;
+	int rc;
+
+	if (url == NULL)
+		return hr_error_nomem(err);
+	r.url = url;
+	rc = hr_client_send(&s->client, &r, &a, err);
+	hr_http_answer_done(&a);
+	free(url);
+	return rc;
+}
+
+/* Whole, or not at all. */
+static int
+get_file(struct hr_sandbox *s, const char *path, const char *to, struct hr_error *err)
+{
+	mode_t mask = umask(0);
+	char *temporary = NULL;
+	int fd = -1, rc;
+
+	(void)umask(mask);
+	if (asprintf(&temporary, "%s.XXXXXX", to) < 0)
+		return hr_error_nomem(err);
+	fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0) {
+		rc = hr_error_sys(err, errno, "create %s", to);
+		free(temporary);
+		return rc;
+	}
+	rc = fetch(s, path, fd, err);
+	if (rc == 0 && fchmod(fd, 0666 & ~mask) != 0)
+		rc = hr_error_sys(err, errno, "%s", to);
+	if (close(fd) != 0 && rc == 0)
+		rc = hr_error_sys(err, errno, "write %s", to);
+	if (rc == 0 && rename(temporary, to) != 0)
+		rc = hr_error_sys(err, errno, "rename to %s", to);
+	if (rc != 0)
+		(void)unlink(temporary);
+	free(temporary);
+	return rc;
+}
+
+static int
+get_directory(struct hr_sandbox *s, const char *path, const char *to, struct hr_error *err)
+{
+	char *zip = NULL;
+	int rc = hr_sandbox_copy_from(s, path, &zip, err);
+
+	if (rc == 0)
+		rc = hr_zip_extract(zip, to, 0, err);
+	if (zip != NULL)
+		(void)unlink(zip);
+	free(zip);
+	return rc;
+}
+
+/* What it is called here; the caller frees; NULL: no memory. */
+static char *
+target(const char *from, const char *to)
+{
+	struct stat st;
+	char *name, *path;
+
+	if (!ends_in_slash(to) && (stat(to, &st) != 0 || !S_ISDIR(st.st_mode)))
+		return strdup(to);
+	name = base_name(from);
+	path = name != NULL ? hr_path_join(to, name) : NULL;
+	free(name);
+	return path;
+}
+
+int
+hr_cp_out(struct hr_sandbox *s, const char *from, const char *to, struct hr_error *err)
+{
+	char *whole, *place;
+	enum what there;
+	int rc;
+
+	if (s->ops->copy_from != NULL)
+		return get_directory(s, from, to, err);
+	whole = absolute(s, from);
+	place = target(from, to);
+	if (whole == NULL || place == NULL)
+		rc = hr_error_nomem(err);
+	else if ((rc = look(s, whole, &there, err)) != 0)
+		;
+	else if (there == NOTHING)
+		rc = hr_error_set(
+		    err, HR_ERROR_NOENT, "there is no file or directory %s in the sandbox", whole);
+	else if (there == A_FILE)
+		rc = get_file(s, whole, place, err);
+	else
+		rc = get_directory(s, whole, there == UNKNOWN ? to : place, err);
+	free(whole);
+	free(place);
+	return rc;
+}

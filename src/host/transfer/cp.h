@@ -1,0 +1,14 @@
+/* hr_cp: files in and out of a sandbox as cp(1) has it, for people: paths of the sandbox may be
+ * relative, to the shell's directory; what is a directory takes what is copied under its own name,
+ * what is not there becomes it. (hr_sandbox_copy_to() and _from() do as the original's client.) A
+ * kind that copies by itself, and a server that cannot say what a path is, do as those. */
+#ifndef HR_HOST_TRANSFER_CP_H
+#define HR_HOST_TRANSFER_CP_H
+
+#include "host/handrail.h"
+
+/* A file or a directory with all below it. */
+int hr_cp_in(struct hr_sandbox *s, const char *from, const char *to, struct hr_error *err);
+int hr_cp_out(struct hr_sandbox *s, const char *from, const char *to, struct hr_error *err);
+
+#endif
