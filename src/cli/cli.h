@@ -56,6 +56,11 @@ const char *cli_value(const struct cli_args *a, char letter);
 /* The next value of an option that may be repeated; *at starts with 0. NULL: no more. */
 const char *cli_next(const struct cli_args *a, char letter, size_t *at);
 
+struct hr_strv;
+/* The plugins that are asked for with -p; without it those that an agent has by default, which cost
+ * nothing until they are used; "none": none at all. CLI_USAGE (said): no memory. */
+int cli_plugins(const struct cli_args *a, struct hr_strv *ret);
+
 /* "handrail: text" on stderr, and the exit status that fits the error. */
 int cli_fail(const struct hr_error *err);
 int cli_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

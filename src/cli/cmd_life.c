@@ -42,7 +42,7 @@ put_field(struct hr_buf *b, const char *name, const char *text, bool last)
 
 static const struct cli_option up_options[] = {
     {'e', "env", "NAME=VALUE", "a variable for the sandbox; may be repeated"},
-    {'p', "plugin", "NAME", "jupyter, agent_skills, vscode; may be repeated"},
+    {'p', "plugin", "NAME", "vscode, none, ...; repeatable [agent_skills, jupyter]"},
     {RUN, "run", "COMMAND", "then do what \"handrail run COMMAND\" does"},
     {'t', "timeout", "SECONDS", "of --run: give up waiting then [sandbox.timeout]"},
     {0, NULL, NULL, NULL},
@@ -165,13 +165,11 @@ up(struct cli *c, const struct cli_args *a)
 	    .progress_arg = c,
 	};
 	char *action = NULL;
-	const char *text;
-	size_t at = 0;
 	int rc;
 
-	while ((text = cli_next(a, 'p', &at)) != NULL)
-		hr_strv_add(&plugins, text);
-	rc = plugins.failed ? cli_usage("out of memory") : environment(a, &env);
+	rc = cli_plugins(a, &plugins);
+	if (rc == CLI_OK)
+		rc = environment(a, &env);
 	if (rc == CLI_OK)
 		rc = first_command(a, &action);
 	if (rc == CLI_OK) {

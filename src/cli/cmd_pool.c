@@ -12,7 +12,7 @@
 #define POOL_MAX 64
 
 static const struct cli_option pool_options[] = {
-    {'p', "plugin", "NAME", "jupyter, agent_skills, vscode; may be repeated"},
+    {'p', "plugin", "NAME", "vscode, none, ...; repeatable [agent_skills, jupyter]"},
     {'w', "while-used", NULL, "make more only while there is a sandbox"},
     {0, NULL, NULL, NULL},
 };
@@ -53,8 +53,6 @@ pool(struct cli *c, const struct cli_args *a)
 	    .progress = cli_progress,
 	    .progress_arg = c};
 	struct hr_error err = {0};
-	const char *text;
-	size_t at = 0;
 	unsigned done = 0;
 	char *stop;
 	long n;
@@ -64,11 +62,10 @@ pool(struct cli *c, const struct cli_args *a)
 	n = strtol(a->argv[0], &stop, 10);
 	if (errno != 0 || stop == a->argv[0] || *stop != '\0' || n < 0 || n > POOL_MAX)
 		return cli_usage("pool: a number from 0 to %d, not \"%s\"", POOL_MAX, a->argv[0]);
-	while ((text = cli_next(a, 'p', &at)) != NULL)
-		hr_strv_add(&plugins, text);
+	rc = cli_plugins(a, &plugins);
 	o.plugins = hr_strv_list(&plugins);
-	if (plugins.failed)
-		rc = cli_usage("out of memory");
+	if (rc != CLI_OK)
+		;
 	else if (n == 0)
 		rc = hr_pool_drain(c->config, &o, &done, &err) == 0 ? show(c, "ended", done)
 								    : cli_fail(&err);

@@ -17,6 +17,7 @@
 #include "base/quote.h"
 #include "cli/progress.h"
 #include "host/common/error.h"
+#include "host/common/strv.h"
 #include "proto/json.h"
 
 #define OPTIONS_MAX 40
@@ -130,6 +131,23 @@ cli_next(const struct cli_args *a, char letter, size_t *at)
 		if (a->given[*at].letter == letter)
 			return a->given[(*at)++].value;
 	return NULL;
+}
+
+int
+cli_plugins(const struct cli_args *a, struct hr_strv *ret)
+{
+	const char *name = cli_value(a, 'p');
+	size_t at = 0;
+
+	if (name == NULL) {
+		/* in this order: the second uses the first */
+		hr_strv_add(ret, "agent_skills");
+		hr_strv_add(ret, "jupyter");
+	}
+	while ((name = cli_next(a, 'p', &at)) != NULL)
+		if (strcmp(name, "none") != 0)
+			hr_strv_add(ret, name);
+	return ret->failed ? cli_usage("out of memory") : CLI_OK;
 }
 
 int

@@ -663,6 +663,20 @@ def copies_as_cp_has_them():
         equal("developer.mozilla.org" in done.stderr, False, done.stderr)
 
 
+def plugins_at_first_touch():
+    """A sandbox is given those that agents have; no kernel runs until one is used."""
+    with Host() as h:
+        h.ok("up")
+        h.ok("up", "-n", "bare", "-p", "none")
+
+        def plugins(name):
+            return process.command_line(h.record(name)["backend"]["pid"]).rpartition("--plugins")[2].split()[:2]
+
+        equal(plugins("default"), ["agent_skills", "jupyter"])
+        equal("--plugins" in process.command_line(h.record("bare")["backend"]["pid"]), False, "none")
+        h.fails(1, "JupyterRequirement not found", "py", "-n", "bare", "1+2")
+
+
 def main():
     process.become_subreaper()
     tap = Tap()
@@ -671,7 +685,8 @@ def main():
                  start_that_is_killed, recorded_before_it_runs, own_workspace, files,
                  repository, logs, log_stream, addresses, resources, terminal, wrong_usage, help_and_completion,
                  settings, mcp_servers, decisions_without_a_server, loadable_backend, kind_of_ones_own,
-                 settings_of_a_kind, limits_that_do_not_hold, copies_as_cp_has_them):
+                 settings_of_a_kind, limits_that_do_not_hold, copies_as_cp_has_them,
+                 plugins_at_first_touch):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 
