@@ -339,7 +339,7 @@ play_html(void)
 	free(want);
 }
 
-START_TEST(html)
+START_TEST(markup_at_random)
 {
 	each_line("browser/html_more.jsonl", 300, play_html);
 }
@@ -375,6 +375,37 @@ START_TEST(lists_in_lists)
 		    "\"attributes\":[[],[],[],[],[],[],[],[]]",
 		"\"#document\",\"HTML\",\"UL\",\"OL\",\"LI\",\"#text\",\"in\",\"behind\""),
 	    "    1. in \n  * behind \n\n\n");
+}
+END_TEST
+
+/* With less room than it takes it fails, and says so: nothing comes out that is not whole. */
+static void
+play_short(void)
+{
+	char *markup = string_at(0, "markup"), *html = string_at(0, "html");
+	char *want = string_at(0, "text");
+	struct hr_buf b;
+	size_t cap;
+
+	for (cap = 0; cap < strlen(html) + 64; cap += 3) {
+		hr_buf_init(&b, cap);
+		if (br_html_tidy(markup, strlen(markup), &b, &err) == 0)
+			same("HTML", html, &b);
+		hr_buf_done(&b);
+		hr_buf_init(&b, cap);
+		br_page_text(&b, html, strlen(html));
+		if (b.fail == HR_OK)
+			same("text", want, &b);
+		hr_buf_done(&b);
+	}
+	free(markup);
+	free(html);
+	free(want);
+}
+
+START_TEST(short_of_room)
+{
+	each_line("browser/html_more.jsonl", 300, play_short);
 }
 END_TEST
 
@@ -447,9 +478,10 @@ main(void)
 	tcase_add_test(t, trees);
 	tcase_add_test(t, odd_trees);
 	tcase_add_test(t, pages);
-	tcase_add_test(t, html);
+	tcase_add_test(t, markup_at_random);
 	tcase_add_test(t, lists_in_lists);
 	tcase_add_test(t, odd_snapshots);
+	tcase_add_test(t, short_of_room);
 	suite_add_tcase(s, t);
 	return lines_run(s);
 }

@@ -288,6 +288,8 @@ visit(struct writer *w, struct step *s)
 	own = (struct hr_span){hr_buf_str(&w->names) + s->name, w->names.len - s->name};
 	if (put_properties(w, s->node) != 0)
 		return w->why->len > 0 ? 1 : -1;
+	if (w->attributes.fail != HR_OK)
+		return -1;
 	is_static = br_tape_is(t, role, "StaticText");
 	if (is_static && holds(hr_buf_str(&w->names) + parent, s->name - parent, own.p, own.len))
 		return 0;

@@ -13,6 +13,15 @@
 
 /* ---- writing ---- */
 
+/* Empties one of p's buffers; that it failed is not forgotten. */
+void
+page_reset(struct page *p, struct hr_buf *b)
+{
+	if (b->fail != HR_OK && p->out->fail == HR_OK)
+		p->out->fail = b->fail;
+	hr_buf_reset(b);
+}
+
 static void
 out(struct page *p, const char *s, size_t len)
 {
@@ -53,7 +62,7 @@ with_margin(struct page *p, struct hr_span s, bool bare)
 	bool begins = p->begin_pre;
 	size_t i;
 
-	hr_buf_reset(&p->margin);
+	page_reset(p, &p->margin);
 	if (begins && !(s.len > 0 && s.p[0] == '\n') &&
 	    !(s.len > 1 && s.p[0] == '\r' && s.p[1] == '\n')) {
 		hr_buf_addc(&p->margin, '\n');
@@ -135,7 +144,7 @@ write_data(struct page *p, const char *s, size_t len)
 	}
 	if (p->in_abbr)
 		hr_buf_add(&p->abbr, s, len);
-	hr_buf_reset(&p->data);
+	page_reset(p, &p->data);
 	for (; s < end && p->data.fail == HR_OK; s += n) {
 		if (br_is_space(hr_utf8_next(s, end, &n))) {
 			if (!space && p->data.len == 0)
@@ -240,7 +249,7 @@ escaped(struct page *p, struct hr_span s)
 	struct hr_buf b;
 	size_t i;
 
-	hr_buf_reset(&p->tmp);
+	page_reset(p, &p->tmp);
 	for (i = 0; i < s.len && p->tmp.fail == HR_OK; i++) {
 		if (s.p[i] == '\\' && i + 1 < s.len && is_special(s.p[i + 1]))
 			hr_buf_addc(&p->tmp, '\\');
@@ -251,6 +260,7 @@ escaped(struct page *p, struct hr_span s)
 			continue;
 		hr_buf_init(&b, p->tmp.cap);
 		escape_lines(&b, p->tmp.p, p->tmp.len, signs[i]);
+		page_reset(p, &p->tmp);
 		hr_buf_done(&p->tmp);
 		p->tmp = b;
 	}
@@ -361,6 +371,7 @@ page_data(struct page *p, const char *data, size_t len, bool entity)
 		s = escaped(p, s);
 	p->last = last_of(s);
 	write_data(p, s.p, s.len);
+	page_reset(p, &whole);
 	hr_buf_done(&whole);
 }
 

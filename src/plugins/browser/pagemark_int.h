@@ -57,6 +57,7 @@ struct page {
 	size_t n_abbrs;
 };
 
+void page_reset(struct page *p, struct hr_buf *b);
 void page_write(struct page *p, struct hr_span s, bool forced);
 void page_mark(struct page *p, const char *s);
 void page_line(struct page *p);

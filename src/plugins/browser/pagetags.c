@@ -27,7 +27,7 @@ do_heading(struct page *p, const struct page_tag *t)
 			p->out->p[--p->out->len] = '\0';
 			p->after_bracket = false;
 			p->blank = false;
-			hr_buf_reset(&p->tmp);
+			page_reset(p, &p->tmp);
 			hr_buf_addf(&p->tmp, "%.*s ", (int)n, signs);
 			page_write(p, hr_span_of_buf(&p->tmp), false);
 			page_mark(p, "[");
@@ -162,7 +162,7 @@ do_abbreviation(struct page *p, const struct page_tag *t)
 	if (t->opens) {
 		free(p->abbr_title);
 		p->abbr_title = copy(p, t->title);
-		hr_buf_reset(&p->abbr);
+		page_reset(p, &p->abbr);
 		p->in_abbr = true;
 		return;
 	}
@@ -213,6 +213,7 @@ write_link(struct page *p, const struct link *l)
 	}
 	hr_buf_addc(&b, ')');
 	page_write(p, hr_span_of_buf(&b), false);
+	page_reset(p, &b);
 	hr_buf_done(&b);
 }
 
@@ -298,7 +299,7 @@ do_item(struct page *p, const struct page_tag *t)
 	l = p->n_lists > 0 ? &p->lists[p->n_lists - 1] : &none;
 	for (i = 0; i < p->n_lists; i++)
 		p->list_indent += i > 0 && p->lists[i - 1].ordered ? 3 : 2;
-	hr_buf_reset(&p->tmp);
+	page_reset(p, &p->tmp);
 	for (i = 0; i < p->list_indent; i++)
 		hr_buf_addc(&p->tmp, ' ');
 	page_write(p, hr_span_of_buf(&p->tmp), false);
@@ -320,7 +321,7 @@ end_row(struct page *p)
 	page_soft_line(p);
 	if (!p->table_begins)
 		return;
-	hr_buf_reset(&p->tmp);
+	page_reset(p, &p->tmp);
 	for (i = 0; i < p->cells; i++)
 		hr_buf_adds(&p->tmp, i > 0 ? "|---" : "---");
 	page_write(p, hr_span_of_buf(&p->tmp), false);

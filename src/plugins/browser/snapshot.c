@@ -222,8 +222,8 @@ ratio(struct collector *c, uint32_t place)
 	char *end;
 	double v;
 
-	hr_buf_reset(&c->text);
-	if (!br_snapshot_string(c->s, place, &c->text) || c->text.len == 0)
+	c->text.len = 0; /* a failure stays */
+	if (!br_snapshot_string(c->s, place, &c->text) || c->text.fail != HR_OK || c->text.len == 0)
 		return NAN;
 	v = strtod(c->text.p, &end);
 	return *end == '\0' ? v : NAN;
@@ -244,11 +244,11 @@ read_attributes(struct collector *c, struct br_prop *p, uint32_t node)
 		if (name == NOWHERE)
 			continue;
 		if (name == c->bid) {
-			hr_buf_reset(&c->text);
+			c->text.len = 0;
 			free(p->bid);
 			p->bid = NULL;
 			if (br_snapshot_string(c->s, value, &c->text) &&
-			    (p->bid = strdup(hr_buf_str(&c->text))) == NULL)
+			    (p->bid = strndup(hr_buf_str(&c->text), c->text.len)) == NULL)
 				return -1;
 		}
 		if (name == c->visibility)

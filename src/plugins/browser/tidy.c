@@ -78,6 +78,15 @@ put_escaped(struct hr_buf *b, const char *p, size_t len, bool quote)
 		}
 }
 
+/* Empties one of t's buffers; that it failed is not forgotten. */
+static void
+empty(struct tidy *t, struct hr_buf *b)
+{
+	if (b->fail != HR_OK && t->out->fail == HR_OK)
+		t->out->fail = b->fail;
+	hr_buf_reset(b);
+}
+
 /* The start tag that waited: something is in its element. */
 static void
 flush_open(struct tidy *t)
@@ -92,7 +101,7 @@ flush_open(struct tidy *t)
 		t->literal = t->depth;
 	if (t->literal == 0)
 		hr_buf_addc(t->out, '\n');
-	hr_buf_reset(&t->open);
+	empty(t, &t->open);
 }
 
 static void
@@ -113,7 +122,7 @@ flush_text(struct tidy *t)
 		put_escaped(t->out, p, len, false);
 	if (len > 0 && t->literal == 0)
 		hr_buf_addc(t->out, '\n');
-	hr_buf_reset(&t->text);
+	empty(t, &t->text);
 }
 
 /* ---- attributes ---- */
@@ -244,7 +253,7 @@ on_end(void *ctx, const xmlChar *name)
 			indent(t, t->depth);
 		hr_buf_add(t->out, t->open.p, t->open.len);
 		hr_buf_adds(t->out, t->literal == 0 ? "/>\n" : "/>");
-		hr_buf_reset(&t->open);
+		empty(t, &t->open);
 		return;
 	}
 	flush_open(t);
