@@ -47,6 +47,7 @@ struct hr_rest {
 	struct hr_http *http;
 	char *url, *unix_socket, *ca_file, *cert_file, *key_file;
 	struct hr_rest_options o;
+	struct hr_rest_peer peer;
 	struct header headers[HEADERS_MAX];
 	size_t n;
 };
@@ -150,6 +151,12 @@ hr_rest_header(
 	else if (i < r->n)
 		r->headers[i] = r->headers[--r->n];
 	return 0;
+}
+
+void
+hr_rest_peer(struct hr_rest *r, const struct hr_rest_peer *p)
+{
+	r->peer = *p;
 }
 
 void
@@ -336,6 +343,8 @@ all_headers(
 static unsigned
 failure_of(const struct hr_http_answer *a)
 {
+	if (a->untrusted)
+		return 0;
 	if (a->fault == HR_HTTP_CONNECT || a->fault == HR_HTTP_CONNECT_TIMEOUT)
 		return HR_REST_UNSENT;
 	if (a->fault == HR_HTTP_CANCELLED || a->fault == HR_HTTP_OTHER)
@@ -499,14 +508,21 @@ hr_rest_call(struct hr_rest *r, const struct hr_rest_call *c, struct hr_rest_ans
 	    .body_len = c->body_len,
 	    .source = c->source,
 	    .source_arg = c->source_arg,
-	    .timeout_s = c->timeout_s > 0 ? c->timeout_s : r->o.timeout_s,
+	    .timeout_s = c->endless         ? 0
+			 : c->timeout_s > 0 ? c->timeout_s
+					    : r->o.timeout_s,
 	    .total_s = c->line == NULL && c->sink == NULL ? r->o.total_s : 0,
 	    .answer_max = r->o.answer_max,
 	    .header = "Retry-After",
 	    .on_header = c->on_header,
 	    .header_arg = c->header_arg,
 	    .fresh = !idempotent(c),
-	    .insecure = r->o.insecure,
+	    .insecure = r->o.insecure || r->peer.insecure,
+	    .ca_pem = r->peer.ca_pem,
+	    .cert_pem = r->peer.cert_pem,
+	    .key_pem = r->peer.key_pem,
+	    .proxy = r->peer.proxy,
+	    .connect_to = r->peer.connect_to,
 	    .ca_file = r->ca_file,
 	    .cert_file = r->cert_file,
 	    .key_file = r->key_file,

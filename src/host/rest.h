@@ -50,6 +50,13 @@ struct hr_rest_options {
 	int watch_fd;      /* readable: calls and waits are given up; -1: none */
 };
 
+/* In place of the options' files and of the system's ways; NULL where nothing is said. */
+struct hr_rest_peer {
+	const char *ca_pem, *cert_pem, *key_pem; /* texts */
+	const char *proxy, *connect_to;          /* as hr_http_request has them */
+	bool insecure;
+};
+
 struct hr_rest;
 
 /* Texts are copied; rules are borrowed. NULL: *err. */
@@ -60,6 +67,8 @@ void hr_rest_free(struct hr_rest *r); /* NULL: nothing */
  * is replaced by ****** in each error. */
 int hr_rest_header(
     struct hr_rest *r, const char *name, const char *value, bool secret, struct hr_error *err);
+/* Who is asked, and as whom, from now on; borrowed until the next one. */
+void hr_rest_peer(struct hr_rest *r, const struct hr_rest_peer *p);
 /* The descriptor that ends calls, from now on. */
 void hr_rest_watch(struct hr_rest *r, int watch_fd);
 
@@ -75,6 +84,7 @@ struct hr_rest_call {
 	bool idempotent; /* a POST or PATCH that may be done twice; other methods are so anyway */
 	bool raw;        /* the answer is not JSON: it is in ret->body */
 	unsigned timeout_s; /* 0: as of the service */
+	bool endless;       /* it may be silent for as long as it likes */
 	/* The answer of 2xx as a stream, not repeated once something came; ret->body stays empty.
 	 * Non-zero: enough, which is a success. A line comes without its end and has 1 MiB at most;
 	 * one that ends with the stream instead is given, too. */

@@ -1,15 +1,14 @@
 /* One request at a time on a multi handle, so that the wait can be for something else as well. */
 #include "config.h"
 
-#include "http/http.h"
+#include "http/http_int.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
-
-#include <curl/curl.h>
 
 #define ANSWER_MAX (64u << 20)
 #define FOREVER_MS 3600000
@@ -25,6 +24,7 @@ struct turn {
 	CURL *easy;
 	struct curl_slist *headers;
 	curl_mime *form;
+	struct curl_slist *connect_to;
 	char text[CURL_ERROR_SIZE];
 	bool gave_up; /* a callback of ours did */
 };
@@ -211,38 +211,38 @@ set_body(struct turn *t, CURL *e)
 	return bad ? -1 : 0;
 }
 
-static int
-set_all(struct turn *t, CURL *e)
+static bool
+set_pem(CURL *e, CURLoption option, const char *pem)
 {
-	const struct hr_http_request *r = t->r;
+	struct curl_blob blob = {.flags = CURL_BLOB_COPY};
+
+	if (pem == NULL)
+		return true;
+	blob.len = strlen(pem);
+	memcpy(&blob.data, &pem, sizeof(pem)); /* curl copies what it does not call const */
+	return curl_easy_setopt(e, option, &blob) == CURLE_OK;
+}
+
+int
+hr_http_set_peer(CURL *e, const struct hr_http_request *r, struct curl_slist **ret_connect_to)
+{
+	char to[512];
 	int bad = 0;
 
-	bad |= curl_easy_setopt(e, CURLOPT_ERRORBUFFER, t->text) != CURLE_OK;
 	bad |= curl_easy_setopt(e, CURLOPT_URL, r->url) != CURLE_OK;
 	bad |= curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK;
 	bad |= curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_WRITEDATA, t) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_HEADERDATA, t) != CURLE_OK;
-	if (r->progress != NULL) {
-		bad |= curl_easy_setopt(e, CURLOPT_NOPROGRESS, 0L) != CURLE_OK;
-		bad |= curl_easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_transfer) != CURLE_OK;
-		bad |= curl_easy_setopt(e, CURLOPT_XFERINFODATA, t) != CURLE_OK;
-	}
 	if (r->unix_socket != NULL) {
 		bad |= curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, r->unix_socket) != CURLE_OK;
 		bad |= curl_easy_setopt(e, CURLOPT_PROXY, "") != CURLE_OK;
 	}
-	if (r->http2)
-		bad |= curl_easy_setopt(e, CURLOPT_HTTP_VERSION,
-			   strncmp(r->url, "https:", 6) == 0
-			       ? (long)CURL_HTTP_VERSION_2TLS
-			       : (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE) != CURLE_OK;
-	if (r->timeout_s > 0) {
-		bad |= curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long)r->timeout_s) != CURLE_OK;
-		bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L) != CURLE_OK;
-		bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, (long)r->timeout_s) != CURLE_OK;
+	if (r->proxy != NULL)
+		bad |= curl_easy_setopt(e, CURLOPT_PROXY, r->proxy) != CURLE_OK;
+	if (r->connect_to != NULL) {
+		(void)snprintf(to, sizeof(to), "::%s", r->connect_to);
+		*ret_connect_to = curl_slist_append(NULL, to);
+		bad |= *ret_connect_to == NULL ||
+		       curl_easy_setopt(e, CURLOPT_CONNECT_TO, *ret_connect_to) != CURLE_OK;
 	}
 	if (r->total_s > 0)
 		bad |= curl_easy_setopt(e, CURLOPT_TIMEOUT, (long)r->total_s) != CURLE_OK;
@@ -258,7 +258,42 @@ set_all(struct turn *t, CURL *e)
 		bad |= curl_easy_setopt(e, CURLOPT_SSLCERT, r->cert_file) != CURLE_OK;
 	if (r->key_file != NULL)
 		bad |= curl_easy_setopt(e, CURLOPT_SSLKEY, r->key_file) != CURLE_OK;
-	return bad || set_body(t, e) != 0 || set_headers(t, e) != 0 ? -1 : 0;
+	bad |= !set_pem(e, CURLOPT_CAINFO_BLOB, r->ca_pem) ||
+	       !set_pem(e, CURLOPT_SSLCERT_BLOB, r->cert_pem) ||
+	       !set_pem(e, CURLOPT_SSLKEY_BLOB, r->key_pem);
+	return bad ? -1 : 0;
+}
+
+static int
+set_all(struct turn *t, CURL *e)
+{
+	const struct hr_http_request *r = t->r;
+	int bad = 0;
+
+	bad |= curl_easy_setopt(e, CURLOPT_ERRORBUFFER, t->text) != CURLE_OK;
+	bad |= curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK;
+	bad |= curl_easy_setopt(e, CURLOPT_WRITEDATA, t) != CURLE_OK;
+	bad |= curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
+	bad |= curl_easy_setopt(e, CURLOPT_HEADERDATA, t) != CURLE_OK;
+	if (r->progress != NULL) {
+		bad |= curl_easy_setopt(e, CURLOPT_NOPROGRESS, 0L) != CURLE_OK;
+		bad |= curl_easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_transfer) != CURLE_OK;
+		bad |= curl_easy_setopt(e, CURLOPT_XFERINFODATA, t) != CURLE_OK;
+	}
+	if (r->http2)
+		bad |= curl_easy_setopt(e, CURLOPT_HTTP_VERSION,
+			   strncmp(r->url, "https:", 6) == 0
+			       ? (long)CURL_HTTP_VERSION_2TLS
+			       : (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE) != CURLE_OK;
+	if (r->timeout_s > 0) {
+		bad |= curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long)r->timeout_s) != CURLE_OK;
+		bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L) != CURLE_OK;
+		bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, (long)r->timeout_s) != CURLE_OK;
+	}
+	return bad || hr_http_set_peer(e, r, &t->connect_to) != 0 || set_body(t, e) != 0 ||
+		       set_headers(t, e) != 0
+		   ? -1
+		   : 0;
 }
 
 /* *ret_code is curl's verdict. -1: given up, or waiting itself failed. */
@@ -290,8 +325,8 @@ wait_for(
 	}
 }
 
-static enum hr_http_fault
-fault_of(CURLcode code, CURL *e)
+enum hr_http_fault
+hr_http_fault_of(CURLcode code, CURL *e)
 {
 	long sent = 0;
 
@@ -324,7 +359,8 @@ failed(struct turn *t, CURL *e, CURLcode code, struct hr_err *err)
 	if (t->gave_up)
 		t->a->fault = HR_HTTP_CANCELLED;
 	else
-		t->a->fault = fault_of(code, e);
+		t->a->fault = hr_http_fault_of(code, e);
+	t->a->untrusted = code == CURLE_PEER_FAILED_VERIFICATION;
 	if (t->a->fault == HR_HTTP_READ_TIMEOUT || t->a->fault == HR_HTTP_CONNECT_TIMEOUT)
 		c = HR_E_TIMEOUT;
 	else if (code == CURLE_OUT_OF_MEMORY)
@@ -377,6 +413,7 @@ hr_http_do(struct hr_http *h, const struct hr_http_request *r, struct hr_http_an
 	curl_easy_cleanup(e);
 	curl_mime_free(t.form);
 	curl_slist_free_all(t.headers);
+	curl_slist_free_all(t.connect_to);
 	return rc;
 }
 

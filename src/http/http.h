@@ -51,6 +51,9 @@ struct hr_http_request {
 	bool fresh;    /* no kept connection: on one libcurl may send a request twice */
 	bool insecure; /* a server's certificate is not looked at */
 	const char *ca_file, *cert_file, *key_file; /* TLS; NULL: the system's, none */
+	const char *ca_pem, *cert_pem, *key_pem;    /* the same as texts, before the files */
+	const char *proxy;      /* its URL; "": none; NULL: what the environment says */
+	const char *connect_to; /* "HOST:PORT" in place of the URL's, whose name TLS has; or NULL */
 };
 
 /* What kept a request from an answer. Names as the original's messages have them. */
@@ -70,6 +73,7 @@ const char *hr_http_fault_name(enum hr_http_fault f); /* "ConnectError" and so o
 
 struct hr_http_answer {
 	enum hr_http_fault fault;
+	bool untrusted; /* its certificate is not believed: asking again is of no use */
 	long status;
 	char reason[64]; /* of the status line */
 	char header[64]; /* the value that was asked for, "" for none */

@@ -1,0 +1,147 @@
+/* Frames of a WebSocket. What a server sends is not masked; a control frame may come between the
+ * fragments of a message. */
+#include "config.h"
+
+#include "http/wsframe.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define HEAD_MAX 10 /* of what a server sends */
+
+void
+hr_wsframe_put(
+    struct hr_buf *b, enum hr_ws_op op, const unsigned char mask[4], const void *p, size_t len)
+{
+	const unsigned char *from = p;
+	char *to;
+
+	hr_buf_addc(b, (char)(0x80 | (unsigned)op));
+	if (len < 126) {
+		hr_buf_addc(b, (char)(0x80 | len));
+	} else if (len <= 0xffff) {
+		hr_buf_addc(b, (char)(0x80 | 126));
+		hr_buf_addc(b, (char)(len >> 8));
+		hr_buf_addc(b, (char)len);
+	} else {
+		hr_buf_addc(b, (char)(0x80 | 127));
+		for (int shift = 56; shift >= 0; shift -= 8)
+			hr_buf_addc(b, (char)((uint64_t)len >> shift));
+	}
+	hr_buf_add(b, mask, 4);
+	to = hr_buf_reserve(b, len);
+	if (to == NULL)
+		return;
+	for (size_t i = 0; i < len; i++)
+		to[i] = (char)(from[i] ^ mask[i & 3]);
+	hr_buf_grew(b, len);
+}
+
+void
+hr_wsframes_init(struct hr_wsframes *f)
+{
+	memset(f, 0, sizeof(*f));
+	hr_buf_init(&f->in, HR_WS_MESSAGE_MAX + HEAD_MAX);
+	hr_buf_init(&f->message, HR_WS_MESSAGE_MAX);
+}
+
+void
+hr_wsframes_done(struct hr_wsframes *f)
+{
+	hr_buf_done(&f->in);
+	hr_buf_done(&f->message);
+}
+
+struct head {
+	bool final;
+	int op;
+	size_t len, size; /* of the payload; of the head itself */
+};
+
+/* 1 there is one, 0 it is not all there yet. */
+static int
+read_head(struct head *h, const struct hr_buf *in, struct hr_err *err)
+{
+	const unsigned char *p = (const unsigned char *)in->p;
+	uint64_t len;
+	size_t more;
+
+	if (in->len < 2)
+		return 0;
+	len = p[1] & 0x7f;
+	more = len == 126 ? 2 : len == 127 ? 8 : 0;
+	h->final = (p[0] & 0x80) != 0;
+	h->op = p[0] & 0x0f;
+	h->size = 2 + more;
+	if ((p[0] & 0x70) != 0 || (p[1] & 0x80) != 0)
+		return hr_err_set(err, HR_E_PROTO, "a frame with bits that nobody asked for");
+	if (h->op >= 8 && (!h->final || len > HR_WS_CONTROL_MAX || h->op > HR_WS_PONG))
+		return hr_err_set(err, HR_E_PROTO, "a control frame that is none");
+	if (h->op > HR_WS_BINARY && h->op < 8)
+		return hr_err_set(err, HR_E_PROTO, "a frame of an unknown kind");
+	if (in->len < h->size)
+		return 0;
+	if (more > 0)
+		for (len = 0; more > 0; more--)
+			len = len << 8 | p[h->size - more];
+	if (len > HR_WS_MESSAGE_MAX)
+		return hr_err_set(
+		    err, HR_E_TOOLARGE, "a frame of %llu bytes", (unsigned long long)len);
+	h->len = (size_t)len;
+	return in->len - h->size >= h->len;
+}
+
+/* A part of a message: 0 goes on, 1 fn stopped. */
+static int
+fragment(struct hr_wsframes *f, const struct head *h, const char *p, hr_ws_message_fn *fn,
+    void *arg, struct hr_err *err)
+{
+	int stop;
+
+	if ((h->op == 0) != (f->op != 0))
+		return hr_err_set(err, HR_E_PROTO, "a fragment of no message");
+	/* the common case is copied once less */
+	if (h->final && f->op == 0)
+		return fn(arg, (enum hr_ws_op)h->op, p, h->len) != 0;
+	if (f->op == 0)
+		f->op = h->op;
+	hr_buf_add(&f->message, p, h->len);
+	if (hr_buf_check(&f->message, err) != 0)
+		return -1;
+	if (!h->final)
+		return 0;
+	stop = fn(arg, (enum hr_ws_op)f->op, hr_buf_str(&f->message), f->message.len) != 0;
+	f->op = 0;
+	hr_buf_reset(&f->message);
+	return stop;
+}
+
+int
+hr_wsframes_feed(struct hr_wsframes *f, const char *p, size_t len, hr_ws_message_fn *fn, void *arg,
+    struct hr_err *err)
+{
+	struct head h = {.len = 0};
+	size_t n;
+	int rc = 0;
+
+	while (rc == 0) {
+		/* never more than one frame at most is kept */
+		n = f->in.cap - f->in.len < len ? f->in.cap - f->in.len : len;
+		hr_buf_add(&f->in, p, n);
+		p += n;
+		len -= n;
+		if (hr_buf_check(&f->in, err) != 0)
+			return -1;
+		while (rc == 0 && (rc = read_head(&h, &f->in, err)) == 1) {
+			const char *payload = f->in.p + h.size;
+
+			rc = h.op >= 8 ? fn(arg, (enum hr_ws_op)h.op, payload, h.len) != 0
+				       : fragment(f, &h, payload, fn, arg, err);
+			hr_buf_drop_front(&f->in, h.size + h.len);
+		}
+		if (len == 0)
+			break;
+	}
+	return rc;
+}
