@@ -29,9 +29,11 @@ static const struct {
 	const char *file, *entry;
 } builtin[] = {
     {"cli", NULL, "handrail-cli.so", "hr_backend_entry"},
-    {"docker", &hr_backend_docker, NULL, NULL}, {"local", &hr_backend_local, NULL, NULL},
-    {"remote", &hr_backend_remote, NULL, NULL}, {"daytona", NULL, CLOUDS, "hr_daytona_entry"},
-    {"e2b", NULL, CLOUDS, "hr_e2b_entry"}, {"runloop", NULL, CLOUDS, "hr_runloop_entry"},
+    {"docker", &hr_backend_docker, NULL, NULL},
+    {"kubernetes", NULL, "handrail-kubernetes.so", "hr_backend_entry"},
+    {"local", &hr_backend_local, NULL, NULL}, {"remote", &hr_backend_remote, NULL, NULL},
+    {"daytona", NULL, CLOUDS, "hr_daytona_entry"}, {"e2b", NULL, CLOUDS, "hr_e2b_entry"},
+    {"runloop", NULL, CLOUDS, "hr_runloop_entry"},
     {"eventstream", &hr_backend_docker, NULL, NULL}, /* the original's older name */
 };
 

@@ -36,6 +36,7 @@ libhost_la_SOURCES = \
 	%D%/config/own.c \
 	%D%/config/schema.c %D%/config/schema.h \
 	%D%/config/settings.c %D%/config/settings.h \
+	%D%/config/size.c %D%/config/size.h \
 	%D%/config/toml.c %D%/config/toml.h \
 	%D%/config/toml_int.h \
 	%D%/config/tomlvalue.c \
@@ -129,6 +130,43 @@ noinst_DATA += handrail-clouds.so
 handrail-clouds.so: handrail-clouds.la
 	$(AM_V_GEN)cp -f .libs/handrail-clouds.so $@
 CLEANFILES += handrail-clouds.so
+
+# the kind "kubernetes": a module, because of libyaml
+if KUBERNETES
+noinst_LTLIBRARIES += libkubernetes.la
+libkubernetes_la_SOURCES = \
+	%D%/kubernetes/base64.c %D%/kubernetes/base64.h \
+	%D%/kubernetes/exec.c \
+	%D%/kubernetes/execcred.c %D%/kubernetes/execcred.h \
+	%D%/kubernetes/forward.c %D%/kubernetes/forward.h \
+	%D%/kubernetes/kube.c %D%/kubernetes/kube.h \
+	%D%/kubernetes/kubernetes_int.h \
+	%D%/kubernetes/login.c %D%/kubernetes/login.h \
+	%D%/kubernetes/look.c %D%/kubernetes/look.h \
+	%D%/kubernetes/make.c \
+	%D%/kubernetes/pause.c \
+	%D%/kubernetes/quantity.c %D%/kubernetes/quantity.h \
+	%D%/kubernetes/spec.c \
+	%D%/kubernetes/status.c %D%/kubernetes/status.h \
+	%D%/kubernetes/wait.c \
+	%D%/kubernetes/why.c %D%/kubernetes/why.h \
+	%D%/kubernetes/yaml.c %D%/kubernetes/yaml.h
+libkubernetes_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(YAML_CFLAGS)
+KUBERNETES_TESTED = libkubernetes.la libws.la $(HOST_PARTS) $(YAML_LIBS) $(MD_LIBS)
+modules_LTLIBRARIES += handrail-kubernetes.la
+handrail_kubernetes_la_SOURCES = %D%/kubernetes/kubernetes.c
+handrail_kubernetes_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+KUBERNETES_PARTS = libkubernetes.la libhost.la libws.la libhttp.la libshell.la libprotojson.la libbase.la
+KUBERNETES_LIBS = $(JSONC_LIBS) $(CURL_LIBS) $(YAML_LIBS) $(MD_LIBS) $(DL_LIBS) -lm
+handrail_kubernetes_la_LDFLAGS = $(module_flags) '^hr_backend_entry$$' \
+	$(KUBERNETES_PARTS:%.la=-Wl,.libs/%.a) $(KUBERNETES_LIBS:%=-Wl,%)
+handrail_kubernetes_la_LIBADD =
+EXTRA_handrail_kubernetes_la_DEPENDENCIES = $(KUBERNETES_PARTS)
+noinst_DATA += handrail-kubernetes.so
+handrail-kubernetes.so: handrail-kubernetes.la
+	$(AM_V_GEN)cp -f .libs/handrail-kubernetes.so $@
+CLEANFILES += handrail-kubernetes.so
+endif
 
 include_HEADERS = %D%/handrail.h %D%/handrail-backend.h
 lib_LTLIBRARIES = libhandrail.la

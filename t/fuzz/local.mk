@@ -74,6 +74,24 @@ t_fuzz_fuzz_office_LDFLAGS = $(LIBFUZZER)
 t_fuzz_fuzz_office_LDADD = liboffice.la libprotojson.la libbase.la
 endif
 
+# the kind "kubernetes"
+if KUBERNETES
+check_PROGRAMS += %D%/replay_kubernetes
+TESTS += %D%/replay_kubernetes
+EXTRA_PROGRAMS += %D%/fuzz_kubernetes
+if FUZZERS
+noinst_PROGRAMS += %D%/fuzz_kubernetes
+endif
+t_fuzz_replay_kubernetes_SOURCES = %D%/fuzz_kubernetes.c %D%/replay_main.c
+t_fuzz_replay_kubernetes_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_replay_kubernetes_LDADD = $(KUBERNETES_TESTED)
+t_fuzz_fuzz_kubernetes_SOURCES = %D%/fuzz_kubernetes.c
+t_fuzz_fuzz_kubernetes_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_fuzz_kubernetes_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_kubernetes_LDADD = $(KUBERNETES_TESTED)
+endif
+EXTRA_DIST += %D%/fuzz_kubernetes.c %D%/dict/kubernetes.dict %D%/seeds/kubernetes.txt
+
 # the host side: its configuration, and what others answer it
 if HOST
 FUZZ_HOST_REPLAYERS = %D%/replay_engine %D%/replay_hostlines %D%/replay_sandbox %D%/replay_toml

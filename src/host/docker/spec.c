@@ -3,7 +3,6 @@
 
 #include "host/docker/spec.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,38 +12,10 @@
 #include "base/path.h"
 #include "host/common/error.h"
 #include "host/config/settings.h"
+#include "host/config/size.h"
 #include "host/common/strv.h"
 #include "host/config/volumes.h"
 #include "proto/json.h"
-
-/* "4G" to bytes; -1 for what is no size. "" is 0. */
-static long long
-size_parse(const char *text)
-{
-	static const char units[] = "bkmgt";
-	const char *at;
-	double n;
-	char *stop;
-
-	if (*text == '\0')
-		return 0;
-	if (!isdigit((unsigned char)*text))
-		return -1;
-	n = strtod(text, &stop);
-	if (*stop == '\0')
-		return (long long)n;
-	at = strchr(units, tolower((unsigned char)*stop));
-	if (at == NULL)
-		return -1;
-	stop++;
-	if (*stop != '\0' && tolower((unsigned char)*stop) == 'b')
-		stop++;
-	if (*stop != '\0')
-		return -1;
-	for (; at > units; at--)
-		n *= 1024;
-	return n < 9e18 ? (long long)n : -1;
-}
 
 /* What is being built; any failed call is remembered, and is out of memory. */
 struct spec {
@@ -328,13 +299,13 @@ memory_limits(struct spec *s)
 		return invalid(s, "limits.profile", profile);
 	}
 	if (mem != NULL) {
-		m = size_parse(mem);
+		m = hr_size_parse(mem);
 		if (m <= 0)
 			return invalid(s, "limits.mem_limit", mem);
 		put(s, s->host, "Memory", json_object_new_int64(m));
 	}
 	if (swap != NULL) {
-		w = strcmp(swap, "-1") == 0 ? -1 : size_parse(swap);
+		w = strcmp(swap, "-1") == 0 ? -1 : hr_size_parse(swap);
 		if (w < 0 && strcmp(swap, "-1") != 0)
 			return invalid(s, "limits.memswap_limit", swap);
 		if (w > 0 && w < m)
@@ -506,7 +477,7 @@ one_kwarg(struct spec *s, const char *name, struct json_object *v)
 			    json_object_get(v));
 			return 0;
 		}
-		n = size_parse(json_object_get_string(v));
+		n = hr_size_parse(json_object_get_string(v));
 		if (n < 0)
 			return hr_error_set(s->err, HR_ERROR_VALUE,
 			    "%s: a size is a number with one of the units b, k, m, g, t: %s", name,

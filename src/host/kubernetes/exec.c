@@ -1,0 +1,204 @@
+/* A program in the pod with our terminal or our files: channels 0 to 2 are its descriptors, 3 is
+ * how it ended, 4 the size of the terminal, 255 says that our input has ended. */
+#include "config.h"
+
+#include "host/kubernetes/kubernetes_int.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <json-c/json_object.h>
+
+#include "base/fd.h"
+#include "host/common/error.h"
+#include "proto/json.h"
+
+#define PROTOCOLS "v5.channel.k8s.io,v4.channel.k8s.io"
+#define PIECE 16384
+#define BACKLOG (1u << 20)
+enum channel { IN, OUT, ERR, ENDED, SIZE, CLOSE = 255 };
+
+struct session {
+	struct hr_ws *ws;
+	struct hr_buf ended; /* the Status */
+	bool in_open, lost;  /* lost: our output takes no more */
+};
+
+static int
+on_message(void *arg, enum hr_ws_op op, const char *p, size_t len)
+{
+	struct session *s = arg;
+
+	(void)op;
+	if (len < 1)
+		return 0;
+	switch ((unsigned char)*p) {
+	case OUT:
+	case ERR:
+		s->lost |= hr_fd_write_full(*p == OUT ? 1 : 2, p + 1, len - 1, NULL) != 0;
+		return s->lost;
+	case ENDED: hr_buf_add(&s->ended, p + 1, len - 1); return 0;
+	default: return 0;
+	}
+}
+
+static int
+send_size(struct session *s)
+{
+	struct winsize w;
+	struct hr_buf b;
+	int rc;
+
+	if (ioctl(0, TIOCGWINSZ, &w) != 0)
+		return 0;
+	hr_buf_init(&b, 128);
+	hr_buf_addf(&b, "%c{\"Width\":%u,\"Height\":%u}", SIZE, w.ws_col, w.ws_row);
+	rc = hr_ws_send(s->ws, HR_WS_BINARY, hr_buf_str(&b), b.len, NULL);
+	hr_buf_done(&b);
+	return rc;
+}
+
+/* In v4 there is no end of input but that of the connection: then the program keeps waiting. */
+static int
+from_input(struct session *s, bool v5)
+{
+	static const char ends[2] = {(char)CLOSE, IN};
+	char piece[PIECE + 1];
+	ssize_t n = hr_fd_read(0, piece + 1, PIECE);
+
+	if (n < 0 && errno == EAGAIN)
+		return 0;
+	if (n > 0) {
+		piece[0] = IN;
+		return hr_ws_send(s->ws, HR_WS_BINARY, piece, (size_t)n + 1, NULL);
+	}
+	s->in_open = false;
+	return v5 ? hr_ws_send(s->ws, HR_WS_BINARY, ends, sizeof(ends), NULL) : 0;
+}
+
+static int
+status_of(const struct session *s, int *ret_status, struct hr_error *err)
+{
+	struct json_object *o = NULL, *causes;
+	struct hr_json_error why;
+	int rc = 0, status = 0;
+
+	if (s->ended.len == 0)
+		return hr_error_set(err, HR_ERROR_DISCONNECTED,
+		    "the connection to the program was cut; it may still run");
+	if (hr_json_decode(s->ended.p, s->ended.len, &o, &why) != 0)
+		return hr_error_set(err, HR_ERROR_RUNTIME, "the program ended in an unknown way");
+	causes = hr_json_at(hr_json_at(o, "details"), "causes");
+	if (strcmp(hr_json_text_or(o, "status", ""), "Success") != 0) {
+		for (size_t i = 0; i < hr_json_count(causes); i++)
+			if (strcmp(hr_json_text_or(hr_json_entry(causes, i), "reason", ""),
+				"ExitCode") == 0)
+				status = (int)strtol(
+				    hr_json_text_or(hr_json_entry(causes, i), "message", "0"), NULL,
+				    10);
+		if (status == 0)
+			rc = hr_error_set(err, HR_ERROR_RUNTIME, "it cannot be run: %s",
+			    hr_json_text_or(o, "message", "no reason was given"));
+	}
+	if (rc == 0)
+		*ret_status = status;
+	json_object_put(o);
+	return rc;
+}
+
+static int
+talk(struct session *s, bool tty, bool v5, struct hr_error *err)
+{
+	struct pollfd p[3];
+	sigset_t winch, before;
+	int rc = 0, sizes = -1;
+
+	(void)sigemptyset(&winch);
+	(void)sigaddset(&winch, SIGWINCH);
+	(void)pthread_sigmask(SIG_BLOCK, &winch, &before);
+	if (tty) {
+		sizes = signalfd(-1, &winch, SFD_CLOEXEC | SFD_NONBLOCK);
+		rc = send_size(s);
+	}
+	if (rc == 0)
+		rc = hr_ws_receive(s->ws, on_message, s, NULL);
+	while (rc == 0) {
+		struct signalfd_siginfo info;
+
+		p[0] = (struct pollfd){.fd = hr_ws_fd(s->ws), .events = hr_ws_events(s->ws)};
+		p[1] = (struct pollfd){
+		    .fd = s->in_open && hr_ws_backlog(s->ws) < BACKLOG ? 0 : -1, .events = POLLIN};
+		p[2] = (struct pollfd){.fd = sizes, .events = POLLIN};
+		if (poll(p, 3, -1) < 0) {
+			if (errno == EINTR)
+				continue;
+			rc = hr_error_sys(err, errno, "wait for the program");
+			break;
+		}
+		if (p[0].revents != 0)
+			rc = hr_ws_flush(s->ws, NULL) == 0
+				 ? hr_ws_receive(s->ws, on_message, s, NULL)
+				 : 1;
+		if (rc == 0 && p[1].revents != 0)
+			rc = from_input(s, v5) == 0 ? 0 : 1;
+		if (rc == 0 && p[2].revents != 0) {
+			(void)!read(sizes, &info, sizeof(info)); /* how often does not matter */
+			rc = send_size(s) == 0 ? 0 : 1;
+		}
+	}
+	hr_fd_close(&sizes);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return 0;
+}
+
+int
+hr_kubernetes_exec(
+    struct hr_kubernetes *d, const char *const *argv, int *ret_status, struct hr_error *err)
+{
+	bool tty = isatty(0) && isatty(1), raw = false;
+	struct session s = {.in_open = true};
+	struct termios was, now;
+	struct hr_buf url;
+	char path[512];
+	int rc = -1;
+
+	hr_kubernetes_path(d, HR_POD, true, path);
+	hr_buf_init(&url, 1u << 20);
+	hr_buf_addf(&url,
+	    "%s/exec?container=" HR_KUBERNETES_CONTAINER "&stdin=true&stdout=true&stderr=%s&tty=%s",
+	    path, tty ? "false" : "true", tty ? "true" : "false");
+	for (; *argv != NULL; argv++) {
+		hr_buf_adds(&url, "&command=");
+		hr_http_escape(&url, *argv);
+	}
+	hr_buf_init(&s.ended, 1u << 20);
+	if (hr_buf_check(&url, NULL) != 0)
+		(void)hr_error_nomem(err);
+	else
+		s.ws = hr_kube_socket(&d->kube, hr_buf_str(&url), PROTOCOLS, err);
+	if (s.ws != NULL) {
+		if (tty && tcgetattr(0, &was) == 0) {
+			now = was;
+			cfmakeraw(&now);
+			raw = tcsetattr(0, TCSADRAIN, &now) == 0;
+		}
+		rc = talk(&s, tty, strcmp(hr_ws_protocol(s.ws), "v5.channel.k8s.io") == 0, err);
+		if (raw)
+			(void)tcsetattr(0, TCSADRAIN, &was);
+		if (rc == 0 && s.lost)
+			*ret_status = 128 + SIGPIPE;
+		else if (rc == 0)
+			rc = status_of(&s, ret_status, err);
+	}
+	hr_ws_free(s.ws);
+	hr_buf_done(&s.ended);
+	hr_buf_done(&url);
+	return rc;
+}

@@ -1,0 +1,126 @@
+/* The client.credentials protocol: what is asked stands in a variable, the answer is printed. */
+#include "config.h"
+
+#include "host/kubernetes/execcred.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/spawn.h"
+#include "host/common/error.h"
+#include "proto/json.h"
+
+#define PATIENCE_MS 60000
+
+/* All that it prints, until it closes its output. */
+static int
+drain(int fd, struct hr_buf *out, struct hr_error *err)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	int64_t end = hr_now_ms() + PATIENCE_MS, left;
+	char piece[4096];
+	ssize_t n;
+
+	for (;;) {
+		left = end - hr_now_ms();
+		if (left <= 0 || (poll(&p, 1, (int)left) == 0 && p.revents == 0))
+			return hr_error_set(err, HR_ERROR_TIMEOUT, "it took more than a minute");
+		n = p.revents != 0 ? hr_fd_read(fd, piece, sizeof(piece)) : 0;
+		if (p.revents != 0 && n == 0)
+			return 0;
+		if (n < 0)
+			return hr_error_sys(err, errno, "read what it prints");
+		hr_buf_add(out, piece, (size_t)n);
+		if (hr_buf_check(out, NULL) != 0)
+			return hr_error_set(err, HR_ERROR_VALUE, "it prints too much");
+		p.revents = 0;
+	}
+}
+
+/* A path is relative to the kubeconfig; a name is looked for on PATH. The caller frees. */
+static char *
+program(const char *command, const char *dir)
+{
+	return strchr(command, '/') != NULL ? hr_path_join(dir, command) : strdup(command);
+}
+
+int
+hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv *environ,
+    struct hr_buf *out, struct hr_error *err)
+{
+	const char *command = hr_json_text_or(exec, "command", "");
+	struct json_object *args = hr_json_at(exec, "args"), *more = hr_json_at(exec, "env"), *o;
+	struct hr_strv argv = {0}, env = {0};
+	int pipes[2], status = 0, rc;
+	struct hr_err why = {0};
+	char *path;
+	pid_t pid = -1;
+
+	if (*command == '\0')
+		return hr_error_set(err, HR_ERROR_VALUE, "exec without a command");
+	path = program(command, dir);
+	hr_strv_add(&argv, command);
+	for (size_t i = 0; i < hr_json_count(args); i++)
+		if (hr_json_text(hr_json_entry(args, i)) != NULL)
+			hr_strv_add(&argv, hr_json_text(hr_json_entry(args, i)));
+	hr_strv_add_all(&env, hr_strv_list(environ));
+	for (size_t i = 0; i < hr_json_count(more); i++) {
+		struct hr_strv one = {0};
+
+		o = hr_json_entry(more, i);
+		hr_strv_addf(
+		    &one, "%s=%s", hr_json_text_or(o, "name", ""), hr_json_text_or(o, "value", ""));
+		if (one.n == 1)
+			hr_strv_set_env(&env, one.v[0]);
+		env.failed |= one.failed;
+		hr_strv_done(&one);
+	}
+	hr_strv_unset_env(&env, "KUBERNETES_EXEC_INFO");
+	hr_strv_addf(&env,
+	    "KUBERNETES_EXEC_INFO={\"apiVersion\":\"%s\",\"kind\":\"ExecCredential\",\"spec\":{"
+	    "\"interactive\":false}}",
+	    strstr(hr_json_text_or(exec, "apiVersion", ""), "v1beta1") != NULL
+		? "client.authentication.k8s.io/v1beta1"
+		: "client.authentication.k8s.io/v1");
+	if (argv.failed || env.failed || path == NULL) {
+		rc = hr_error_nomem(err);
+	} else if (pipe2(pipes, O_CLOEXEC) != 0) {
+		rc = hr_error_sys(err, errno, "pipe");
+	} else {
+		struct hr_spawn_fd fds[] = {{pipes[1], 1}, {2, 2}};
+		struct hr_spawn sp = {.path = path,
+		    .argv = hr_strv_list(&argv),
+		    .envp = env.v,
+		    .fds = fds,
+		    .nfds = 2,
+		    .umask = -1};
+
+		pid = hr_spawn(&sp, &why);
+		hr_fd_close(&pipes[1]);
+		rc = pid >= 0 ? drain(pipes[0], out, err)
+			      : hr_error_set(err, HR_ERROR_NOENT, "%s", why.msg);
+		hr_fd_close(&pipes[0]);
+	}
+	if (pid >= 0) {
+		if (rc != 0)
+			(void)kill(pid, SIGKILL);
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+		if (rc == 0 && status != 0)
+			rc = hr_error_set(err, HR_ERROR_RUNTIME, "it ended with status %d",
+			    WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+	}
+	free(path);
+	hr_strv_done(&argv);
+	hr_strv_done(&env);
+	return rc;
+}

@@ -1,0 +1,393 @@
+/* Port-forward by WebSocket: messages begin with a byte for their channel, 0 for data, 1 for an
+ * error; the first one of each tells the port. */
+#include "config.h"
+
+#include "host/kubernetes/forward.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <json-c/json_object.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/quote.h"
+#include "host/common/error.h"
+#include "host/kubernetes/kube.h"
+#include "host/kubernetes/why.h"
+#include "proto/json.h"
+
+#define CONNECTIONS 16
+#define PIECE 32768
+#define BACKLOG (1u << 20) /* of one direction: more is not read before it is gone */
+#define TO_LOCAL_MAX (8u << 20)
+#define PATIENCE_MS 60000
+#define WAIT_MS 500
+#define PROTOCOL "v4.channel.k8s.io"
+
+struct carried {
+	int local; /* -1: free */
+	struct hr_ws *ws;
+	struct hr_buf to_local;
+	bool named[2]; /* the first message of a channel came */
+	bool answered; /* something of the pod went to the local side */
+	bool ending;   /* nothing more comes from the pod */
+};
+
+struct hr_forward {
+	struct hr_kube kube; /* the thread's */
+	char *pod_path;
+	int port, listener, at; /* at: where the socket is, which has no name any more */
+	int stop_fd;
+	char socket[40];
+	pthread_t thread;
+	bool started;
+	struct carried v[CONNECTIONS];
+};
+
+static void
+drop(struct carried *c)
+{
+	hr_fd_close(&c->local);
+	hr_ws_free(c->ws);
+	hr_buf_done(&c->to_local);
+	*c = (struct carried){.local = -1};
+}
+
+/* ---- what does not work ---- */
+
+/* Waits until it has gone or nobody wants it: it is short. */
+static void
+answer_503(struct carried *c, const char *why)
+{
+	struct hr_buf body, text;
+
+	hr_buf_init(&body, 65536);
+	hr_buf_init(&text, 65536);
+	hr_buf_adds(&body, "{\"detail\":");
+	hr_quote_json(&body, why, strlen(why));
+	hr_buf_addc(&body, '}');
+	hr_buf_addf(&text,
+	    "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
+	    "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
+	    body.len, hr_buf_str(&body));
+	hr_buf_reset(&c->to_local);
+	hr_buf_add(&c->to_local, hr_buf_str(&text), text.len);
+	hr_buf_done(&body);
+	hr_buf_done(&text);
+	c->ending = true;
+}
+
+/* What the pod itself says; NULL text: nothing. */
+static void
+reason(struct hr_forward *f, const struct hr_error *e, char *text, size_t cap)
+{
+	const char *name = strrchr(f->pod_path, '/') + 1;
+	struct json_object *pod = NULL;
+	struct hr_kube_why why;
+
+	(void)snprintf(text, cap, "%s", e->text);
+	if (hr_kube_call(&f->kube, HR_KUBE_GET, f->pod_path, NULL, &pod, NULL) == 0) {
+		hr_kube_why(&why, pod);
+		if (why.text[0] != '\0')
+			(void)snprintf(text, cap, "the pod %s: %s", name, why.text);
+	} else if (f->kube.status.code == 404) {
+		(void)snprintf(text, cap,
+		    "the pod %s is not there: it was paused, or somebody deleted it", name);
+	}
+	json_object_put(pod);
+}
+
+/* ---- the pod's side ---- */
+
+static void
+open_pod(struct hr_forward *f, struct carried *c)
+{
+	int64_t end = hr_now_ms() + PATIENCE_MS;
+	struct hr_error e = {0};
+	char path[640], text[1200];
+
+	(void)snprintf(path, sizeof(path), "%s/portforward?ports=%d", f->pod_path, f->port);
+	do {
+		c->ws = hr_kube_socket(&f->kube, path, PROTOCOL, &e);
+		if (c->ws != NULL)
+			return;
+		/* nobody answered, or somebody who cannot now */
+	} while ((f->kube.status.code == 0 || f->kube.status.code == 429 ||
+		     f->kube.status.code == 503) &&
+		 e.code == HR_ERROR_UNAVAILABLE && hr_now_ms() < end &&
+		 !hr_rest_wait(f->stop_fd, WAIT_MS));
+	reason(f, &e, text, sizeof(text));
+	answer_503(c, text);
+}
+
+struct inbox {
+	struct hr_forward *f;
+	struct carried *c;
+};
+
+static int
+on_message(void *arg, enum hr_ws_op op, const char *p, size_t len)
+{
+	const struct inbox *in = arg;
+	struct carried *c = in->c;
+	struct hr_error e = {0};
+	unsigned channel;
+	char text[1200];
+
+	(void)op;
+	if (len == 0 || (unsigned char)*p > 1)
+		return 0;
+	channel = (unsigned char)*p++;
+	len--;
+	if (!c->named[channel]) {
+		c->named[channel] = true;
+		return 0;
+	}
+	if (channel == 0) {
+		c->answered |= len > 0;
+		hr_buf_add(&c->to_local, p, len);
+		return hr_buf_check(&c->to_local, NULL) != 0;
+	}
+	if (!c->answered) {
+		(void)hr_error_set(&e, HR_ERROR_UNAVAILABLE, "%.*s", (int)len, p);
+		reason(in->f, &e, text, sizeof(text));
+		answer_503(c, text);
+	}
+	c->ending = true;
+	return 1;
+}
+
+static void
+from_pod(struct hr_forward *f, struct carried *c)
+{
+	struct inbox in = {f, c};
+
+	if (hr_ws_receive(c->ws, on_message, &in, NULL) == 0)
+		return;
+	hr_ws_free(c->ws);
+	c->ws = NULL;
+	c->ending = true;
+}
+
+/* ---- our side ---- */
+
+static void
+to_pod(struct carried *c)
+{
+	char piece[PIECE + 1];
+	ssize_t n = hr_fd_read(c->local, piece + 1, PIECE);
+
+	if (n < 0 && errno == EAGAIN)
+		return;
+	piece[0] = 0;
+	if (n <= 0 || hr_ws_send(c->ws, HR_WS_BINARY, piece, (size_t)n + 1, NULL) != 0)
+		drop(c);
+}
+
+/* false: its reader is gone. */
+static bool
+to_local(struct carried *c)
+{
+	ssize_t n;
+
+	while (c->to_local.len > 0) {
+		n = send(c->local, c->to_local.p, c->to_local.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN;
+		hr_buf_drop_front(&c->to_local, (size_t)n);
+	}
+	return true;
+}
+
+static void
+accept_one(struct hr_forward *f)
+{
+	int fd = accept4(f->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	for (size_t i = 0; fd >= 0 && i < CONNECTIONS; i++) {
+		struct carried *c = &f->v[i];
+
+		if (c->local >= 0)
+			continue;
+		*c = (struct carried){.local = fd};
+		hr_buf_init(&c->to_local, TO_LOCAL_MAX);
+		open_pod(f, c);
+		/* what came with the head of the answer is not told by poll */
+		if (c->ws != NULL)
+			from_pod(f, c);
+		return;
+	}
+	hr_fd_close(&fd);
+}
+
+static void
+settle(struct carried *c)
+{
+	if (c->local < 0)
+		return;
+	if (!to_local(c) || (c->ending && c->to_local.len == 0) ||
+	    (c->ws != NULL && hr_ws_flush(c->ws, NULL) != 0))
+		drop(c);
+}
+
+static void *
+carry(void *arg)
+{
+	struct hr_forward *f = arg;
+	struct pollfd p[2 + 2 * CONNECTIONS];
+	struct carried *c;
+	size_t room;
+
+	for (;;) {
+		p[0] = (struct pollfd){.fd = f->stop_fd, .events = POLLIN};
+		room = 0;
+		for (size_t i = 0; i < CONNECTIONS; i++) {
+			c = &f->v[i];
+			p[2 + 2 * i] = (struct pollfd){.fd = c->local};
+			p[3 + 2 * i] = (struct pollfd){.fd = c->ws != NULL ? hr_ws_fd(c->ws) : -1};
+			room += c->local < 0;
+			if (c->local < 0)
+				continue;
+			if (c->ws != NULL && hr_ws_backlog(c->ws) < BACKLOG)
+				p[2 + 2 * i].events |= POLLIN;
+			if (c->to_local.len > 0)
+				p[2 + 2 * i].events |= POLLOUT;
+			if (c->ws != NULL)
+				p[3 + 2 * i].events = hr_ws_events(c->ws);
+			if (c->to_local.len >= BACKLOG)
+				p[3 + 2 * i].events &= ~POLLIN;
+		}
+		p[1] = (struct pollfd){.fd = room > 0 ? f->listener : -1, .events = POLLIN};
+		if (poll(p, 2 + 2 * CONNECTIONS, -1) < 0 && errno != EINTR)
+			return NULL;
+		if (p[0].revents != 0)
+			return NULL;
+		for (size_t i = 0; i < CONNECTIONS; i++) {
+			c = &f->v[i];
+			if (c->ws != NULL && (p[3 + 2 * i].revents & ~POLLOUT) != 0)
+				from_pod(f, c);
+			if (c->ws != NULL && (p[2 + 2 * i].revents & ~POLLOUT) != 0)
+				to_pod(c);
+			settle(c);
+		}
+		if (p[1].revents != 0)
+			accept_one(f);
+	}
+}
+
+/* ---- its socket ---- */
+
+/* Bound in a directory of ours and unlinked at once; /proc leads to it as long as it is open. */
+static int
+listen_nowhere(struct hr_forward *f, struct hr_error *err)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	char dir[] = "/tmp/handrail-forward-XXXXXX";
+	int rc = -1;
+
+	if (mkdtemp(dir) == NULL)
+		return hr_error_sys(err, errno, "make a directory in /tmp");
+	(void)snprintf(a.sun_path, sizeof(a.sun_path), "%s/s", dir);
+	f->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (f->listener >= 0 && bind(f->listener, (struct sockaddr *)&a, sizeof(a)) == 0 &&
+	    listen(f->listener, CONNECTIONS) == 0) {
+		f->at = open(a.sun_path, O_PATH | O_CLOEXEC);
+		rc = f->at >= 0 ? 0 : -1;
+	}
+	if (rc != 0)
+		rc = hr_error_sys(err, errno, "make a socket in %s", dir);
+	(void)unlink(a.sun_path);
+	(void)rmdir(dir);
+	(void)snprintf(f->socket, sizeof(f->socket), "/proc/self/fd/%d", f->at);
+	return rc;
+}
+
+static int
+start(struct hr_forward *f, struct hr_error *err)
+{
+	sigset_t all, before;
+	int rc;
+
+	/* signals are for the caller's threads */
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&f->thread, NULL, carry, f);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc != 0)
+		return hr_error_sys(err, rc, "start a thread");
+	f->started = true;
+	return 0;
+}
+
+struct hr_forward *
+hr_forward_new(const struct hr_config *c, const char *const *env, const char *pod_path, int port,
+    struct hr_error *err)
+{
+	struct hr_forward *f = calloc(1, sizeof(*f));
+
+	if (f == NULL) {
+		(void)hr_error_nomem(err);
+		return NULL;
+	}
+	f->listener = f->at = f->stop_fd = -1;
+	f->port = port;
+	for (size_t i = 0; i < CONNECTIONS; i++)
+		f->v[i].local = -1;
+	if (hr_kube_init(&f->kube, c, env, 5000, err) != 0) {
+		hr_forward_free(f);
+		return NULL;
+	}
+	f->pod_path = strdup(pod_path);
+	f->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (f->pod_path == NULL)
+		(void)hr_error_nomem(err);
+	else if (f->stop_fd < 0)
+		(void)hr_error_sys(err, errno, "eventfd");
+	if (f->pod_path != NULL && f->stop_fd >= 0) {
+		hr_kube_give_up(&f->kube, f->stop_fd);
+		if (listen_nowhere(f, err) == 0 && start(f, err) == 0)
+			return f;
+	}
+	hr_forward_free(f);
+	return NULL;
+}
+
+void
+hr_forward_free(struct hr_forward *f)
+{
+	if (f == NULL)
+		return;
+	/* cannot fail: the counter is far from its end */
+	if (f->started) {
+		(void)eventfd_write(f->stop_fd, 1);
+		(void)pthread_join(f->thread, NULL);
+	}
+	for (size_t i = 0; i < CONNECTIONS; i++)
+		drop(&f->v[i]);
+	hr_kube_done(&f->kube);
+	hr_fd_close(&f->listener);
+	hr_fd_close(&f->at);
+	hr_fd_close(&f->stop_fd);
+	free(f->pod_path);
+	free(f);
+}
+
+const char *
+hr_forward_socket(const struct hr_forward *f)
+{
+	return f->socket;
+}

@@ -1,0 +1,478 @@
+/* Requests with patience, lists in pages, watches that go on. */
+#include "config.h"
+
+#include "host/kubernetes/kube.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json_object.h>
+
+#include "host/common/error.h"
+#include "proto/json.h"
+
+#define CALL_TIMEOUT_S 30
+#define CONNECT_TIMEOUT_S 10
+#define PATIENCE_MS 60000
+#define ANSWER_MAX (32u << 20)
+#define URL_TEXT_MAX 16384
+#define PAGE 250
+#define ATTEMPTS 100 /* what ends them is patience */
+
+/* Whatever is sent may be sent twice: an object has a name, and is there only once. */
+static const struct hr_rest_rule rules[] = {
+    {.failures = HR_REST_UNSENT | HR_REST_LOST | HR_REST_FAILED,
+	.attempts = ATTEMPTS,
+	.first_ms = 250,
+	.most_ms = 4000},
+    {.failures = HR_REST_LIMITED, .attempts = ATTEMPTS, .first_ms = 1000, .most_ms = 8000},
+    {0},
+};
+
+static const struct {
+	const char *method, *type, *query;
+} verbs[] = {
+    [HR_KUBE_GET] = {"GET", NULL, ""},
+    [HR_KUBE_CREATE] = {"POST", "Content-Type: application/json", ""},
+    [HR_KUBE_MERGE] = {"PATCH", "Content-Type: application/merge-patch+json", ""},
+    [HR_KUBE_JSON_PATCH] = {"PATCH", "Content-Type: application/json-patch+json", ""},
+    [HR_KUBE_APPLY] = {"PATCH", "Content-Type: application/apply-patch+yaml",
+	"?fieldManager=handrail&force=true"},
+    [HR_KUBE_DELETE] = {"DELETE", "Content-Type: application/json", ""},
+};
+
+/* TLS is to have another name than the address: curl connects to the one and asks for the other. */
+static int
+rename_server(struct hr_kube *k, struct hr_error *err)
+{
+	const char *server = k->login.server, *host, *port;
+	bool tls = strncmp(server, "https://", 8) == 0;
+
+	host = server + (tls ? 8 : 7);
+	port = strrchr(host, ':');
+	if (port != NULL && strchr(port, ']') != NULL)
+		port = NULL; /* of an address of IPv6 */
+	if (asprintf(&k->base, "%s%s%s", tls ? "https://" : "http://", k->login.tls_name,
+		port != NULL ? port : "") < 0) {
+		k->base = NULL;
+		return hr_error_nomem(err);
+	}
+	if (asprintf(&k->connect_to, "%s%s", host, port != NULL ? "" : tls ? ":443" : ":80") < 0) {
+		k->connect_to = NULL;
+		return hr_error_nomem(err);
+	}
+	return 0;
+}
+
+int
+hr_kube_init(struct hr_kube *k, const struct hr_config *c, const char *const *env,
+    unsigned patience_ms, struct hr_error *err)
+{
+	struct hr_rest_options o = {.rules = rules,
+	    .timeout_s = CALL_TIMEOUT_S,
+	    .patience_ms = patience_ms > 0 ? patience_ms : PATIENCE_MS,
+	    .answer_max = ANSWER_MAX,
+	    .watch_fd = -1};
+
+	memset(k, 0, sizeof(*k));
+	k->watch_fd = -1;
+	if (hr_kube_login_init(&k->login, c, env, err) != 0)
+		return -1;
+	if (k->login.tls_name != NULL ? rename_server(k, err) != 0
+				      : (k->base = strdup(k->login.server)) == NULL) {
+		hr_kube_done(k);
+		return hr_error_nomem(err);
+	}
+	o.url = k->base;
+	k->rest = hr_rest_new(&o, err);
+	if (k->rest != NULL &&
+	    hr_rest_header(k->rest, "User-Agent", "handrail/" PACKAGE_VERSION, false, err) == 0)
+		return 0;
+	hr_kube_done(k);
+	return -1;
+}
+
+void
+hr_kube_done(struct hr_kube *k)
+{
+	hr_rest_free(k->rest);
+	hr_kube_login_done(&k->login);
+	free(k->base);
+	free(k->connect_to);
+	memset(k, 0, sizeof(*k));
+}
+
+void
+hr_kube_give_up(struct hr_kube *k, int watch_fd)
+{
+	k->watch_fd = watch_fd;
+	hr_rest_watch(k->rest, watch_fd);
+}
+
+/* ---- one request ---- */
+
+static int
+present(struct hr_kube *k, bool now, struct hr_error *err)
+{
+	struct hr_rest_peer peer;
+	char *bearer = NULL;
+	int rc;
+
+	if (hr_kube_login_renew(&k->login, now, err) != 0)
+		return -1;
+	peer = hr_kube_login_peer(&k->login);
+	peer.connect_to = k->connect_to;
+	hr_rest_peer(k->rest, &peer);
+	if (k->login.token == NULL)
+		return hr_rest_header(k->rest, "Authorization", NULL, true, err);
+	if (asprintf(&bearer, "Bearer %s", k->login.token) < 0)
+		return hr_error_nomem(err);
+	rc = hr_rest_header(k->rest, "Authorization", bearer, true, err);
+	explicit_bzero(bearer, strlen(bearer));
+	free(bearer);
+	return rc;
+}
+
+/* No answer is what rest.h calls a network's error. */
+static bool
+is_lost(const struct hr_error *e)
+{
+	return e->code == HR_ERROR_HTTP_NETWORK || e->code == HR_ERROR_HTTP_TIMEOUT ||
+	       e->code == HR_ERROR_HTTP_PROTOCOL;
+}
+
+/* A refusal is in k->status, and *err has our words for it. lost: no answer came, or not whole. */
+static int
+ask(struct hr_kube *k, const struct hr_rest_call *c, struct hr_rest_answer *a, bool *lost,
+    struct hr_error *err)
+{
+	struct hr_error e = {0};
+	int rc = -1;
+
+	*lost = false;
+	memset(a, 0, sizeof(*a));
+	for (int i = 0; i < 2; i++) {
+		memset(&k->status, 0, sizeof(k->status));
+		/* one that was refused may only be old */
+		if (present(k, i > 0, err) != 0)
+			return -1;
+		hr_rest_answer_done(a);
+		rc = hr_rest_call(k->rest, c, a, &e);
+		if (rc == 0 || e.code != HR_ERROR_HTTP_STATUS || e.status != 401)
+			break;
+	}
+	if (rc == 0)
+		return 0;
+	if (e.code == HR_ERROR_HTTP_STATUS) {
+		hr_kube_status_read(&k->status, e.status, hr_buf_str(&a->body), a->body.len);
+		return hr_kube_status_error(&k->status, err);
+	}
+	*lost = is_lost(&e);
+	if (*lost)
+		return hr_error_set(err, HR_ERROR_UNAVAILABLE,
+		    "the API server %s cannot be reached: %s", k->login.server, e.text);
+	if (err != NULL)
+		*err = e;
+	return -1;
+}
+
+int
+hr_kube_call(struct hr_kube *k, enum hr_kube_verb verb, const char *path, const char *body,
+    struct json_object **ret, struct hr_error *err)
+{
+	const char *const headers[] = {verbs[verb].type, NULL};
+	struct hr_rest_call c = {.method = verbs[verb].method,
+	    .body = body,
+	    .body_len = body != NULL ? strlen(body) : 0,
+	    .headers = body != NULL ? headers : NULL,
+	    .idempotent = true};
+	struct hr_rest_answer a;
+	struct hr_buf url;
+	bool lost;
+	int rc;
+
+	hr_buf_init(&url, URL_TEXT_MAX);
+	hr_buf_adds(&url, path);
+	hr_buf_adds(&url, verbs[verb].query);
+	c.path = hr_buf_str(&url);
+	rc = hr_buf_check(&url, NULL) == 0 ? ask(k, &c, &a, &lost, err) : hr_error_nomem(err);
+	if (url.fail == HR_OK) {
+		if (ret != NULL && rc == 0) {
+			*ret = a.json;
+			a.json = NULL;
+		}
+		hr_rest_answer_done(&a);
+	}
+	hr_buf_done(&url);
+	return rc;
+}
+
+/* ---- lists ---- */
+
+static int
+each(struct json_object *page, hr_kube_item_fn *fn, void *arg)
+{
+	struct json_object *items = hr_json_at(page, "items");
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < hr_json_count(items); i++)
+		rc = fn(arg, hr_json_entry(items, i));
+	return rc;
+}
+
+int
+hr_kube_list(struct hr_kube *k, const char *path, const char *selector, hr_kube_item_fn *fn,
+    void *arg, char *version, size_t cap, struct hr_error *err)
+{
+	struct json_object *page = NULL, *meta;
+	bool more = true;
+	struct hr_buf url;
+	const char *next;
+	int rc = 0, stop = 0;
+
+	hr_buf_init(&url, URL_TEXT_MAX);
+	hr_buf_addf(&url, "%s?limit=%d&%s", path, PAGE, selector);
+	while (rc == 0 && stop == 0 && more) {
+		rc = hr_buf_check(&url, NULL) == 0 ? 0 : hr_error_nomem(err);
+		if (rc == 0)
+			rc = hr_kube_call(k, HR_KUBE_GET, hr_buf_str(&url), NULL, &page, err);
+		if (rc != 0)
+			break;
+		meta = hr_json_at(page, "metadata");
+		next = hr_json_text_or(meta, "continue", "");
+		if (version != NULL)
+			(void)snprintf(
+			    version, cap, "%s", hr_json_text_or(meta, "resourceVersion", ""));
+		stop = each(page, fn, arg);
+		more = *next != '\0';
+		hr_buf_reset(&url);
+		hr_buf_addf(&url, "%s?limit=%d&%s&continue=", path, PAGE, selector);
+		hr_http_escape(&url, next);
+		json_object_put(page);
+		page = NULL;
+	}
+	hr_buf_done(&url);
+	return rc;
+}
+
+/* ---- watches ---- */
+
+int
+hr_kube_watch_line(const char *p, size_t len, enum hr_kube_event *ret_event,
+    struct json_object **ret_object, char *version, size_t cap, struct hr_kube_status *ret)
+{
+	struct json_object *o = NULL, *object;
+	struct hr_json_error why;
+	const char *type, *at;
+	int rc = 1;
+
+	memset(ret, 0, sizeof(*ret));
+	if (hr_json_decode(p, len, &o, &why) != 0) {
+		(void)snprintf(ret->message, sizeof(ret->message), "an event that is no JSON");
+		return -1;
+	}
+	type = hr_json_text_or(o, "type", "");
+	object = hr_json_at(o, "object");
+	at = hr_json_text_or(hr_json_at(object, "metadata"), "resourceVersion", "");
+	if (strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0)
+		*ret_event = HR_KUBE_THERE;
+	else if (strcmp(type, "DELETED") == 0)
+		*ret_event = HR_KUBE_DELETED;
+	else
+		rc = strcmp(type, "BOOKMARK") == 0 ? 0 : -1;
+	if (rc < 0 && !hr_kube_status_of(ret, object))
+		(void)snprintf(ret->message, sizeof(ret->message), "an event of no known type");
+	if (rc == 1 && !json_object_is_type(object, json_type_object)) {
+		(void)snprintf(ret->message, sizeof(ret->message), "an event without an object");
+		rc = -1;
+	}
+	if (rc >= 0 && *at != '\0')
+		(void)snprintf(version, cap, "%s", at);
+	if (rc == 1)
+		*ret_object = json_object_get(object);
+	json_object_put(o);
+	return rc;
+}
+
+struct watch {
+	hr_kube_event_fn *fn;
+	void *arg;
+	char version[128];
+	int stop;    /* what fn returned */
+	bool forgot; /* it has to be listed again */
+	bool heard;  /* this stream told something */
+};
+
+static int
+on_line(void *arg, const char *p, size_t len)
+{
+	struct hr_kube_status status;
+	enum hr_kube_event event;
+	struct json_object *o = NULL;
+	struct watch *w = arg;
+	int rc;
+
+	if (len == 0)
+		return 0;
+	rc = hr_kube_watch_line(p, len, &event, &o, w->version, sizeof(w->version), &status);
+	w->heard |= rc >= 0;
+	w->forgot |= rc < 0;
+	if (rc == 1)
+		w->stop = w->fn(w->arg, event, o);
+	json_object_put(o);
+	return rc < 0 || w->stop != 0;
+}
+
+static int
+on_item(void *arg, struct json_object *item)
+{
+	struct watch *w = arg;
+
+	w->stop = w->fn(w->arg, HR_KUBE_THERE, item);
+	return w->stop;
+}
+
+static int
+list_first(struct hr_kube *k, struct watch *w, const char *path, const char *selector,
+    struct hr_error *err)
+{
+	int rc;
+
+	w->stop = w->fn(w->arg, HR_KUBE_LIST, NULL);
+	if (w->stop != 0)
+		return 0;
+	rc = hr_kube_list(k, path, selector, on_item, w, w->version, sizeof(w->version), err);
+	if (rc == 0 && w->stop == 0)
+		w->stop = w->fn(w->arg, HR_KUBE_LISTED, NULL);
+	return rc;
+}
+
+/* One stream. 0: it ended, and can be gone on with; -1: it cannot. */
+static int
+stream(struct hr_kube *k, struct watch *w, const char *path, const char *selector,
+    struct hr_error *err)
+{
+	struct hr_rest_call c = {.method = "GET", .line = on_line, .arg = w, .endless = true};
+	struct hr_rest_answer a = {0};
+	struct hr_buf url;
+	bool lost = false;
+	int rc;
+
+	hr_buf_init(&url, URL_TEXT_MAX);
+	hr_buf_addf(&url, "%s?watch=true&allowWatchBookmarks=true&resourceVersion=", path);
+	hr_http_escape(&url, w->version);
+	hr_buf_addf(&url, "&%s", selector);
+	c.path = hr_buf_str(&url);
+	w->heard = false;
+	rc = hr_buf_check(&url, NULL) == 0 ? ask(k, &c, &a, &lost, err) : hr_error_nomem(err);
+	if (rc != 0 && k->status.code == 410)
+		w->forgot = true;
+	/* a stream that is cut is as good as one that ends */
+	if (w->stop != 0 || w->forgot || (lost && w->heard))
+		rc = 0;
+	hr_rest_answer_done(&a);
+	hr_buf_done(&url);
+	return rc;
+}
+
+int
+hr_kube_watch(struct hr_kube *k, const char *path, const char *selector, hr_kube_event_fn *fn,
+    void *arg, struct hr_error *err)
+{
+	struct watch w = {.fn = fn, .arg = arg, .forgot = true};
+	unsigned empty = 0;
+	int rc = 0;
+
+	while (rc == 0 && w.stop == 0) {
+		if (w.forgot) {
+			w.forgot = false;
+			rc = list_first(k, &w, path, selector, err);
+		}
+		if (rc == 0 && w.stop == 0)
+			rc = stream(k, &w, path, selector, err);
+		/* one that ends at once, again and again, must not be hammered */
+		empty = w.heard ? 0 : empty + 1;
+		if (rc == 0 && w.stop == 0 && empty > 1 &&
+		    hr_rest_wait(k->watch_fd, empty < 10 ? empty * 100 : 1000))
+			rc = hr_error_set(err, HR_ERROR_RUNTIME, "given up");
+	}
+	return rc == 0 ? 1 : -1;
+}
+
+/* ---- logs ---- */
+
+int
+hr_kube_logs(struct hr_kube *k, const char *pod_path, bool follow, const char *query,
+    hr_line_fn *fn, void *arg, struct hr_error *err)
+{
+	struct hr_rest_call c = {.method = "GET", .line = fn, .arg = arg, .endless = follow};
+	struct hr_rest_answer a = {0};
+	struct hr_buf url;
+	bool lost;
+	int rc;
+
+	hr_buf_init(&url, URL_TEXT_MAX);
+	hr_buf_addf(&url, "%s/log?follow=%s&container=runtime%s", pod_path,
+	    follow ? "true" : "false", query);
+	c.path = hr_buf_str(&url);
+	rc = hr_buf_check(&url, NULL) == 0 ? ask(k, &c, &a, &lost, err) : hr_error_nomem(err);
+	hr_rest_answer_done(&a);
+	hr_buf_done(&url);
+	return rc;
+}
+
+/* ---- sockets ---- */
+
+struct hr_ws *
+hr_kube_socket(struct hr_kube *k, const char *path, const char *protocols, struct hr_error *err)
+{
+	struct hr_http_request r = {.timeout_s = CONNECT_TIMEOUT_S, .watch_fd = k->watch_fd};
+	const char *headers[] = {"User-Agent: handrail/" PACKAGE_VERSION, NULL, NULL};
+	struct hr_ws_refusal refusal;
+	struct hr_rest_peer peer;
+	struct hr_err he = {0};
+	struct hr_ws *w = NULL;
+	char *bearer = NULL;
+	struct hr_buf url;
+
+	hr_buf_init(&url, URL_TEXT_MAX);
+	hr_buf_addf(&url, "%s%s", k->base, path);
+	r.url = hr_buf_str(&url);
+	r.headers = headers;
+	r.connect_to = k->connect_to;
+	memset(&k->status, 0, sizeof(k->status));
+	for (int i = 0; i < 2 && w == NULL && (i == 0 || k->status.code == 401); i++) {
+		if (hr_kube_login_renew(&k->login, i > 0, err) != 0)
+			break;
+		free(bearer);
+		if (hr_buf_check(&url, NULL) != 0 ||
+		    (k->login.token != NULL &&
+			asprintf(&bearer, "Authorization: Bearer %s", k->login.token) < 0)) {
+			bearer = NULL;
+			(void)hr_error_nomem(err);
+			break;
+		}
+		headers[1] = bearer;
+		peer = hr_kube_login_peer(&k->login);
+		r.insecure = peer.insecure;
+		r.ca_pem = peer.ca_pem;
+		r.cert_pem = peer.cert_pem;
+		r.key_pem = peer.key_pem;
+		r.proxy = peer.proxy;
+		w = hr_ws_open(&r, protocols, &refusal, &he);
+		memset(&k->status, 0, sizeof(k->status));
+		if (w == NULL && refusal.fault == HR_HTTP_NONE && refusal.status > 0) {
+			hr_kube_status_read(&k->status, (int)refusal.status,
+			    hr_buf_str(&refusal.body), refusal.body.len);
+			(void)hr_kube_status_error(&k->status, err);
+		} else if (w == NULL) {
+			(void)hr_error_set(err, HR_ERROR_UNAVAILABLE,
+			    "the API server %s cannot be reached: %s", k->login.server, he.msg);
+		}
+		hr_ws_refusal_done(&refusal);
+	}
+	free(bearer);
+	hr_buf_done(&url);
+	return w;
+}

@@ -1,0 +1,545 @@
+/* The kind "kubernetes": a pod, its claim, its services (doc/kubernetes.md). Paused it is scaled to
+ * zero: the pod is gone, and the claim says how it is made again. */
+#include "config.h"
+
+#include "host/kubernetes/kubernetes_int.h"
+
+#include <ctype.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json_object.h>
+
+#include "host/common/error.h"
+#include "host/config/settings.h"
+#include "host/kubernetes/look.h"
+#include "host/kubernetes/why.h"
+#include "proto/json.h"
+
+#define PREFIX "openhands-runtime-"
+#define SID_MAX 36 /* "openhands-runtime-SID-svc-code" is a name of 63 characters at most */
+#define STATE_PATIENCE_MS 3000
+
+static void
+kubernetes_free(void *self)
+{
+	struct hr_kubernetes *d = self;
+
+	hr_forward_free(d->forward);
+	hr_kube_done(&d->kube);
+	free(d->name);
+	free(d->ns);
+	free(d->key);
+	free(d->url);
+	free(d);
+}
+
+/* A name of Kubernetes: DNS has no capitals and no underscores. */
+static bool
+name_valid(const char *text, size_t most)
+{
+	size_t n = strlen(text);
+
+	if (n == 0 || n > most || text[0] == '-' || text[n - 1] == '-')
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!islower((unsigned char)text[i]) && !isdigit((unsigned char)text[i]) &&
+		    text[i] != '-')
+			return false;
+	return true;
+}
+
+static int
+set_name(struct hr_kubernetes *d, const char *ns, const char *name, struct hr_error *err)
+{
+	char *n = strdup(name), *s = strdup(ns), *u = NULL;
+
+	if (asprintf(&u, "http://%s-svc.%s.svc.cluster.local:%d", name, ns, HR_KUBERNETES_PORT) < 0)
+		u = NULL;
+	if (n == NULL || s == NULL || u == NULL) {
+		free(n);
+		free(s);
+		free(u);
+		return hr_error_nomem(err);
+	}
+	free(d->name);
+	free(d->ns);
+	free(d->url);
+	d->name = n;
+	d->ns = s;
+	d->url = u;
+	return 0;
+}
+
+static int
+kubernetes_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *err)
+{
+	const char *ns = hr_config_text(h->config, "kubernetes.namespace");
+	struct hr_kubernetes *d;
+	char name[sizeof(PREFIX) + SID_MAX];
+
+	if (!name_valid(h->sid, SID_MAX))
+		return hr_error_set(err, HR_ERROR_VALUE,
+		    "\"%s\" is no name for a pod: at most %d small letters, digits and '-', none "
+		    "of these at an end",
+		    h->sid, SID_MAX);
+	if (ns == NULL || !name_valid(ns, 63))
+		return hr_error_set(err, HR_ERROR_VALUE,
+		    "Invalid value for kubernetes.namespace: %s", ns != NULL ? ns : "");
+	d = calloc(1, sizeof(*d));
+	if (d == NULL)
+		return hr_error_nomem(err);
+	d->h = h;
+	(void)snprintf(name, sizeof(name), PREFIX "%s", h->sid);
+	if (set_name(d, ns, name, err) != 0) {
+		kubernetes_free(d);
+		return -1;
+	}
+	*ret_self = d;
+	return 0;
+}
+
+/* ---- reaching it ---- */
+
+/* In the cluster by its service; from elsewhere through the API server. */
+static int
+reach(struct hr_kubernetes *d, struct hr_error *err)
+{
+	const char *how = hr_config_text(d->h->config, "kubernetes.access");
+	char path[512];
+
+	if (hr_kubernetes_open_kube(d, err) != 0)
+		return -1;
+	hr_forward_free(d->forward);
+	d->forward = NULL;
+	if (strcmp(how, "service") == 0 || (strcmp(how, "auto") == 0 && d->kube.login.inside))
+		return 0;
+	if (strcmp(how, "auto") != 0 && strcmp(how, "forward") != 0)
+		return hr_error_set(
+		    err, HR_ERROR_VALUE, "Invalid value for kubernetes.access: %s", how);
+	hr_kubernetes_path(d, HR_POD, true, path);
+	d->forward = hr_forward_new(d->h->config, d->h->environ, path, HR_KUBERNETES_PORT, err);
+	return d->forward != NULL ? 0 : -1;
+}
+
+static void
+kubernetes_endpoint(void *self, struct hr_endpoint *ret)
+{
+	struct hr_kubernetes *d = self;
+
+	ret->url = d->url;
+	ret->key = d->key;
+	if (d->forward != NULL)
+		ret->unix_socket = hr_forward_socket(d->forward);
+	ret->vscode_port = HR_KUBERNETES_VSCODE_PORT;
+	ret->app_ports[0] = HR_KUBERNETES_APP_PORT1;
+	ret->app_ports[1] = HR_KUBERNETES_APP_PORT2;
+}
+
+/* ---- finding ---- */
+
+static int
+on_taken(void *arg, struct json_object *o)
+{
+	char **name = arg;
+	const char *text = hr_json_text_at(hr_json_at(o, "metadata"), "name");
+
+	free(*name);
+	*name = text != NULL ? strdup(text) : NULL;
+	return 1;
+}
+
+/* One of a pool has another name: 1 found, 0 there is none. */
+static int
+find_taken(struct hr_kubernetes *d, struct hr_error *err)
+{
+	char path[512], selector[128], *name = NULL;
+	int rc = 0;
+
+	hr_kubernetes_path(d, HR_POD, false, path);
+	(void)snprintf(
+	    selector, sizeof(selector), "labelSelector=handrail%%2Fsandbox%%3D%s", d->h->sid);
+	if (hr_kube_list(&d->kube, path, selector, on_taken, &name, NULL, 0, err) != 0)
+		rc = -1;
+	else if (name != NULL && name_valid(name, sizeof(PREFIX) + SID_MAX))
+		rc = set_name(d, d->ns, name, err) == 0 ? 1 : -1;
+	free(name);
+	return rc;
+}
+
+/* A pod of our name that runs, or comes, is used: 1; one that has ended makes place: 0. */
+static int
+find(struct hr_kubernetes *d, struct hr_error *err)
+{
+	struct json_object *pod = NULL;
+	struct hr_kube_why why;
+	const char *uid;
+	int rc = hr_kubernetes_get(d, HR_POD, &pod, err);
+
+	if (rc == 0)
+		rc = find_taken(d, err) == 1 ? hr_kubernetes_get(d, HR_POD, &pod, err) : 0;
+	if (rc <= 0)
+		return rc;
+	hr_kube_why(&why, pod);
+	uid = hr_json_text_or(hr_json_at(pod, "metadata"), "uid", "");
+	if (why.progress == HR_KUBE_FAILED || why.progress == HR_KUBE_ENDING) {
+		if (d->h->attach)
+			rc = hr_error_set(
+			    err, HR_ERROR_DISCONNECTED, "Pod %s: %s", d->name, why.text);
+		else
+			rc = hr_kubernetes_end_pod(d, uid, err) == 0 ? 0 : -1;
+	} else if ((why.progress != HR_KUBE_READY && hr_kubernetes_wait_ready(d, err) != 0) ||
+		   hr_kubernetes_read_key(d, err) != 0) {
+		rc = -1;
+	}
+	json_object_put(pod);
+	return rc;
+}
+
+static int
+kubernetes_connect(void *self, bool *ret_made, struct hr_error *err)
+{
+	struct hr_kubernetes *d = self;
+	struct hr_error e = {0};
+	bool was = false;
+	int rc;
+
+	rc = hr_kubernetes_open_kube(d, err) == 0 ? find(d, err) : -1;
+	if (rc < 0)
+		return -1;
+	if (rc == 0 && d->h->attach)
+		return hr_error_set(err, HR_ERROR_DISCONNECTED, "Pod %s not found.", d->name);
+	/* one that is paused goes on as what it was */
+	if (rc == 0 && hr_kubernetes_resume(d, &was, &e) != 0) {
+		if (was) {
+			if (err != NULL)
+				*err = e;
+			return -1;
+		}
+		if (hr_kubernetes_make(d, err) != 0)
+			return -1;
+	}
+	/* found without a record of it: it is recorded now */
+	*ret_made = !d->h->attach;
+	return reach(d, err);
+}
+
+/* ---- records ---- */
+
+static char *
+kubernetes_record(void *self, struct hr_error *err)
+{
+	struct hr_kubernetes *d = self;
+	struct hr_buf b;
+	char *text;
+
+	hr_buf_init(&b, 1 << 16);
+	hr_buf_addf(&b, "{\"name\":\"%s\",\"namespace\":\"%s\",\"url\":\"%s\",\"key\":", d->name,
+	    d->ns, d->url);
+	if (d->key != NULL)
+		(void)hr_json_put_str(&b, d->key, strlen(d->key), HR_JSON_REPLACE);
+	else
+		hr_buf_adds(&b, "null");
+	hr_buf_addc(&b, '}');
+	text = hr_buf_take(&b);
+	hr_buf_done(&b);
+	if (text == NULL)
+		(void)hr_error_nomem(err);
+	return text;
+}
+
+static int
+load(struct hr_kubernetes *d, const char *record, struct hr_error *err)
+{
+	const char *name, *ns, *key;
+	struct json_object *o = NULL;
+	struct hr_json_error why;
+	int rc;
+
+	if (hr_json_decode(record, strlen(record), &o, &why) != 0)
+		o = NULL;
+	name = hr_json_text_or(o, "name", "");
+	ns = hr_json_text_or(o, "namespace", "");
+	key = hr_json_text_at(o, "key");
+	if (strncmp(name, PREFIX, sizeof(PREFIX) - 1) != 0 ||
+	    !name_valid(name, sizeof(PREFIX) + SID_MAX) || !name_valid(ns, 63))
+		rc = hr_error_set(err, HR_ERROR_VALUE, "the record of the sandbox is damaged");
+	else
+		rc = set_name(d, ns, name, err);
+	if (rc == 0 && key != NULL) {
+		free(d->key);
+		d->key = strdup(key);
+		rc = d->key != NULL ? 0 : hr_error_nomem(err);
+	}
+	json_object_put(o);
+	return rc;
+}
+
+static int
+kubernetes_restore(void *self, const char *record, struct hr_error *err)
+{
+	struct hr_kubernetes *d = self;
+	bool was;
+	int rc;
+
+	if (load(d, record, err) != 0)
+		return -1;
+	if (d->h->attach)
+		return reach(d, err);
+	/* whoever wants it running makes it run again */
+	rc = find(d, err);
+	if (rc == 0)
+		rc = hr_kubernetes_resume(d, &was, err) == 0 ? 1 : -1;
+	return rc == 1 ? reach(d, err) : -1;
+}
+
+/* ---- pools ---- */
+
+/* From now on it can be taken. It waits at full speed: what does nothing uses nothing. */
+static int
+kubernetes_freeze(void *self, struct hr_error *err)
+{
+	struct hr_kubernetes *d = self;
+	char path[512];
+
+	hr_kubernetes_path(d, HR_POD, true, path);
+	return hr_kube_call(&d->kube, HR_KUBE_MERGE, path,
+	    "{\"metadata\":{\"labels\":{\"" HR_KUBERNETES_POOL "\":\"waiting\"}}}", NULL, err);
+}
+
+/* One request, which only one of several can win: the label is tested and taken in one. */
+static int
+kubernetes_adopt(void *self, const char *sid, const char *record, struct hr_error *err)
+{
+	struct hr_kubernetes *d = self;
+	struct json_object *pod = NULL;
+	struct hr_kube_why why;
+	char path[512], body[512];
+	int rc;
+
+	(void)sid; /* the record has the name */
+	if (load(d, record, err) != 0 || hr_kubernetes_open_kube(d, err) != 0)
+		return -1;
+	hr_kubernetes_path(d, HR_POD, true, path);
+	(void)snprintf(body, sizeof(body),
+	    "[{\"op\":\"test\",\"path\":\"/metadata/labels/handrail~1pool\",\"value\":\"waiting\"},"
+	    "{\"op\":\"remove\",\"path\":\"/metadata/labels/handrail~1pool\"},"
+	    "{\"op\":\"add\",\"path\":\"/metadata/labels/handrail~1sandbox\",\"value\":\"%s\"}]",
+	    d->h->sid);
+	if (hr_kube_call(&d->kube, HR_KUBE_JSON_PATCH, path, body, &pod, err) != 0)
+		return -1;
+	hr_kube_why(&why, pod);
+	json_object_put(pod);
+	rc = why.progress == HR_KUBE_READY || why.progress == HR_KUBE_RUNNING
+		 ? 0
+		 : hr_error_set(err, HR_ERROR_DISCONNECTED, "Pod %s: %s", d->name,
+		       why.text[0] != '\0' ? why.text : "it does not run");
+	return rc == 0 ? reach(d, err) : -1;
+}
+
+/* ---- its life ---- */
+
+static const char *
+kubernetes_state(void *self)
+{
+	struct hr_kubernetes *d = self;
+	struct json_object *o = NULL;
+	const char *state = "unknown";
+	struct hr_kube kube;
+	struct hr_kube_why why;
+	char path[512];
+
+	/* who looks at a list does not wait for a minute */
+	if (hr_kube_init(&kube, d->h->config, d->h->environ, STATE_PATIENCE_MS, NULL) != 0)
+		return state;
+	hr_kubernetes_path(d, HR_POD, true, path);
+	if (hr_kube_call(&kube, HR_KUBE_GET, path, NULL, &o, NULL) == 0) {
+		hr_kube_why(&why, o);
+		state = why.progress == HR_KUBE_READY || why.progress == HR_KUBE_RUNNING ? "running"
+			: why.progress == HR_KUBE_FAILED || why.progress == HR_KUBE_ENDING
+			    ? "exited"
+			    : "created";
+	} else if (kube.status.code == 404) {
+		hr_kubernetes_path(d, HR_CLAIM, true, path);
+		if (hr_kube_call(&kube, HR_KUBE_GET, path, NULL, &o, NULL) == 0)
+			state = *hr_kubernetes_paused(o) != '\0' ? "paused" : "gone";
+		else if (kube.status.code == 404)
+			state = "gone";
+	}
+	json_object_put(o);
+	hr_kube_done(&kube);
+	return state;
+}
+
+static int
+kubernetes_pause(void *self, struct hr_error *err)
+{
+	struct hr_kubernetes *d = self;
+	int rc = hr_kubernetes_pause(d, err);
+
+	/* there is none: it may have been paused before */
+	if (rc == 0 && strcmp(kubernetes_state(d), "paused") != 0)
+		return hr_error_set(err, HR_ERROR_NOT_FOUND, "Pod %s not found.", d->name);
+	return rc < 0 ? -1 : 0;
+}
+
+static int
+kubernetes_resume(void *self, struct hr_error *err)
+{
+	struct hr_kubernetes *d = self;
+	struct json_object *pod = NULL;
+	struct hr_kube_why why = {.progress = HR_KUBE_FAILED};
+	bool was;
+	int rc = hr_kubernetes_get(d, HR_POD, &pod, err);
+
+	if (rc < 0)
+		return -1;
+	if (rc == 1)
+		hr_kube_why(&why, pod);
+	json_object_put(pod);
+	if (rc == 1 && why.progress == HR_KUBE_READY)
+		return 0;
+	if (rc == 1 && why.progress != HR_KUBE_FAILED && why.progress != HR_KUBE_ENDING)
+		return hr_kubernetes_wait_ready(d, err);
+	if (rc == 1)
+		return hr_error_set(err, HR_ERROR_DISCONNECTED,
+		    "Pod %s: %s; \"handrail up\" makes it anew", d->name, why.text);
+	return hr_kubernetes_resume(d, &was, err) == 0 ? reach(d, err) : -1;
+}
+
+static int
+kubernetes_close(void *self, struct hr_error *err)
+{
+	struct hr_kubernetes *d = self;
+
+	hr_forward_free(d->forward);
+	d->forward = NULL;
+	if (hr_config_bool(d->h->config, "sandbox.keep_runtime_alive"))
+		return 0;
+	return hr_kubernetes_end(d, false, err);
+}
+
+static int
+kubernetes_destroy(void *self, struct hr_error *err)
+{
+	struct hr_kubernetes *d = self;
+
+	hr_forward_free(d->forward);
+	d->forward = NULL;
+	return hr_kubernetes_end(d, true, err);
+}
+
+static int
+kubernetes_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error *err)
+{
+	struct hr_kubernetes *d = self;
+	struct pollfd stop = {.fd = d->h->stop_fd, .events = POLLIN};
+	char path[512];
+	int rc;
+
+	if (hr_kubernetes_open_kube(d, err) != 0)
+		return -1;
+	hr_kubernetes_path(d, HR_POD, true, path);
+	hr_kube_give_up(&d->kube, d->h->stop_fd);
+	rc = hr_kube_logs(&d->kube, path, follow, "", fn, arg, err);
+	hr_kube_give_up(&d->kube, -1);
+	return d->h->stop_fd >= 0 && poll(&stop, 1, 0) > 0 ? 0 : rc;
+}
+
+static int
+kubernetes_exec(void *self, const char *const *argv, int *ret_status, struct hr_error *err)
+{
+	struct hr_kubernetes *d = self;
+
+	return hr_kubernetes_open_kube(d, err) == 0 ? hr_kubernetes_exec(d, argv, ret_status, err)
+						    : -1;
+}
+
+/* ---- addresses for people ---- */
+
+static int
+kubernetes_vscode_url(void *self, char **ret, struct hr_error *err)
+{
+	struct hr_kubernetes *d = self;
+	const char *tls = hr_config_text(d->h->config, "kubernetes.ingress_tls_secret");
+
+	*ret = NULL;
+	if (!hr_config_bool(d->h->config, "kubernetes.ingress"))
+		return 0;
+	if (asprintf(ret, "%s://%s.%s/", tls != NULL && *tls != '\0' ? "https" : "http",
+		d->name + sizeof(PREFIX) - 1,
+		hr_config_text(d->h->config, "kubernetes.ingress_domain")) < 0) {
+		*ret = NULL;
+		return hr_error_nomem(err);
+	}
+	return 0;
+}
+
+static int
+kubernetes_web_hosts(void *self, char **ret_json, struct hr_error *err)
+{
+	struct hr_kubernetes *d = self;
+
+	if (asprintf(ret_json,
+		"{\"http://%s-svc.%s.svc.cluster.local:%d\":%d,"
+		"\"http://%s-svc.%s.svc.cluster.local:%d\":%d}",
+		d->name, d->ns, HR_KUBERNETES_APP_PORT1, HR_KUBERNETES_APP_PORT1, d->name, d->ns,
+		HR_KUBERNETES_APP_PORT2, HR_KUBERNETES_APP_PORT2) < 0)
+		return hr_error_nomem(err);
+	return 0;
+}
+
+static int
+kubernetes_events(void *self, hr_event_fn *fn, void *arg, struct hr_error *err)
+{
+	struct hr_kubernetes *d = self;
+
+	return hr_kubernetes_open_kube(d, err) == 0 ? hr_kubernetes_tell(d, fn, arg, err) : -1;
+}
+
+static int
+kubernetes_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_error *err)
+{
+	return hr_kubernetes_look(self, fn, arg, err);
+}
+
+static const char *const heeds[] = {"sandbox.limits.profile", "sandbox.limits.cpu_period",
+    "sandbox.limits.cpu_quota", "sandbox.limits.mem_limit", "sandbox.limits.max_memory_gb",
+    "sandbox.security.run_as_user", "sandbox.security.run_as_group",
+    "sandbox.security.readonly_root_fs", "sandbox.security.no_new_privileges",
+    "sandbox.security.cap_drop", "sandbox.security.cap_add", NULL};
+
+static const struct hr_sandbox_ops kubernetes_ops = {
+    .abi = HR_BACKEND_ABI,
+    .name = "kubernetes",
+    .flags = HR_KIND_FINDS,
+    .log_prefix = "[inside pod] ",
+    .heeds = heeds,
+    .open = kubernetes_open,
+    .free = kubernetes_free,
+    .connect = kubernetes_connect,
+    .endpoint = kubernetes_endpoint,
+    .record = kubernetes_record,
+    .restore = kubernetes_restore,
+    .state = kubernetes_state,
+    .pause = kubernetes_pause,
+    .resume = kubernetes_resume,
+    .close = kubernetes_close,
+    .destroy = kubernetes_destroy,
+    .logs = kubernetes_logs,
+    .exec = kubernetes_exec,
+    .freeze = kubernetes_freeze,
+    .adopt = kubernetes_adopt,
+    .vscode_url = kubernetes_vscode_url,
+    .web_hosts = kubernetes_web_hosts,
+    .events = kubernetes_events,
+    .doctor = kubernetes_doctor,
+};
+
+const struct hr_sandbox_ops *
+hr_backend_entry(unsigned abi)
+{
+	return abi == HR_BACKEND_ABI ? &kubernetes_ops : NULL;
+}

@@ -1,0 +1,93 @@
+/* The kind "kubernetes" from inside: kubernetes.c is its table, make.c makes and ends what it
+ * consists of, wait.c waits for it. */
+#ifndef HR_HOST_KUBERNETES_KUBERNETES_INT_H
+#define HR_HOST_KUBERNETES_KUBERNETES_INT_H
+
+#include "host/handrail-backend.h"
+#include "host/kubernetes/forward.h"
+#include "host/kubernetes/kube.h"
+
+#define HR_KUBERNETES_PORT 8080
+#define HR_KUBERNETES_VSCODE_PORT 8081
+#define HR_KUBERNETES_APP_PORT1 30082
+#define HR_KUBERNETES_APP_PORT2 30083
+#define HR_KUBERNETES_CONTAINER "runtime"
+/* Annotations and labels of ours. */
+#define HR_KUBERNETES_CALL "handrail/call"     /* who made the object: a random word */
+#define HR_KUBERNETES_PAUSED "handrail/paused" /* of a claim: the pod that goes on with it */
+#define HR_KUBERNETES_POOL "handrail/pool"     /* of a pod that waits in a pool */
+#define HR_KUBERNETES_TAKEN "handrail/sandbox" /* of one that was taken: as what */
+
+struct hr_kubernetes {
+	const struct hr_backend_host *h;
+	struct hr_kube kube;
+	bool kube_there; /* it was looked for */
+	char *name;      /* of the pod, and the beginning of all other names */
+	char *ns, *key, *url;
+	struct hr_forward
+	    *forward; /* NULL: the cluster's network is ours, or nothing is there yet */
+};
+
+/* Where objects are: "/api/v1/namespaces/NS/pods/NAME" and so on. */
+enum hr_kubernetes_what {
+	HR_POD,
+	HR_CLAIM,
+	HR_SERVICE,
+	HR_CODE_SERVICE,
+	HR_INGRESS,
+	HR_SECRET,
+	HR_POLICY,
+	HR_KINDS,
+};
+
+/* The path of one, or of all of its kind; path has room for 512. */
+void hr_kubernetes_path(
+    const struct hr_kubernetes *d, enum hr_kubernetes_what what, bool one, char *path);
+const char *hr_kubernetes_kind(enum hr_kubernetes_what what);
+
+/* ---- spec.c: the objects; *ret is the caller's ---- */
+
+/* call: a random word, see above. NULL: *err. */
+char *hr_kubernetes_body(
+    struct hr_kubernetes *d, enum hr_kubernetes_what what, const char *call, struct hr_error *err);
+/* The pod again from what the server has of it: without what it added for this one alone. */
+char *hr_kubernetes_again(struct json_object *pod, struct hr_error *err);
+
+/* ---- make.c ---- */
+
+int hr_kubernetes_open_kube(struct hr_kubernetes *d, struct hr_error *err);
+int hr_kubernetes_make(struct hr_kubernetes *d, struct hr_error *err);
+/* All of it, or all but the claim; waits until the pod (and the claim) are gone. */
+int hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_error *err);
+/* Deletes the pod, if its uid is this one (NULL: whatever), and waits until it is gone. */
+int hr_kubernetes_end_pod(struct hr_kubernetes *d, const char *uid, struct hr_error *err);
+/* Is it there? 1, 0, -1; *ret (may be NULL) is the caller's. */
+int hr_kubernetes_get(struct hr_kubernetes *d, enum hr_kubernetes_what what,
+    struct json_object **ret, struct hr_error *err);
+
+/* ---- pause.c ---- */
+
+/* 1 it is paused now, 0 there was no pod, -1 *err. */
+int hr_kubernetes_pause(struct hr_kubernetes *d, struct hr_error *err);
+/* *ret_was: it was paused; -1 without it: there is nothing to resume. */
+int hr_kubernetes_resume(struct hr_kubernetes *d, bool *ret_was, struct hr_error *err);
+/* How the pod of a claim is made again; "": it is not paused. Borrowed. */
+const char *hr_kubernetes_paused(struct json_object *claim);
+/* The key of one that another process made. */
+int hr_kubernetes_read_key(struct hr_kubernetes *d, struct hr_error *err);
+
+/* ---- wait.c ---- */
+
+/* Until its server answers; an error says why it does not, with the last lines of its log. */
+int hr_kubernetes_wait_ready(struct hr_kubernetes *d, struct hr_error *err);
+/* Until there is no object of that kind. */
+int hr_kubernetes_wait_gone(
+    struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_error *err);
+
+/* ---- exec.c ---- */
+
+/* argv in the pod, with our terminal or our files. */
+int hr_kubernetes_exec(
+    struct hr_kubernetes *d, const char *const *argv, int *ret_status, struct hr_error *err);
+
+#endif

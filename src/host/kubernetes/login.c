@@ -1,0 +1,513 @@
+/* Credentials: from a kubeconfig, a pod's service account, or variables. What a kubeconfig names
+ * may change while we run; what a program gives runs out. */
+#include "config.h"
+
+#include "host/kubernetes/login.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "base/clock.h"
+#include "base/path.h"
+#include "base/trust.h"
+#include "host/common/error.h"
+#include "host/config/settings.h"
+#include "host/kubernetes/base64.h"
+#include "host/kubernetes/execcred.h"
+#include "host/kubernetes/yaml.h"
+#include "proto/json.h"
+
+#define FILE_CAP (1u << 20)
+#define REREAD_S 60
+#define EARLY_S 60 /* credentials are renewed so long before they run out */
+#define POD_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
+#define NO_CLIENT                                                                                  \
+	"Failed to initialize Kubernetes client. Make sure you have kubectl configured correctly " \
+	"or are running in a Kubernetes cluster."
+
+void
+hr_kube_login_done(struct hr_kube_login *l)
+{
+	free(l->from);
+	free(l->server);
+	free(l->tls_name);
+	free(l->proxy);
+	free(l->ca);
+	free(l->cert);
+	free(l->key);
+	free(l->token);
+	free(l->token_file);
+	free(l->cert_file);
+	free(l->key_file);
+	free(l->dir);
+	json_object_put(l->exec);
+	hr_strv_done(&l->environ);
+	memset(l, 0, sizeof(*l));
+}
+
+static int
+set(char **to, const char *text, struct hr_error *err)
+{
+	char *copy = strdup(text);
+
+	if (copy == NULL)
+		return hr_error_nomem(err);
+	free(*to);
+	*to = copy;
+	return 0;
+}
+
+static int
+read_file(char **to, const char *path, struct hr_error *err)
+{
+	struct hr_err why = {0};
+	struct hr_buf b;
+	int rc;
+
+	hr_buf_init(&b, FILE_CAP);
+	rc = hr_path_read(path, &b, &why);
+	if (rc != 0)
+		(void)hr_error_from(err, HR_ERROR_VALUE, &why);
+	else if (memchr(hr_buf_str(&b), '\0', b.len) != NULL)
+		rc = hr_error_set(err, HR_ERROR_VALUE, "%s is no text", path);
+	else
+		rc = set(to, hr_buf_str(&b), err);
+	hr_buf_done(&b);
+	return rc;
+}
+
+/* A token is one line. */
+static int
+read_token(struct hr_kube_login *l, struct hr_error *err)
+{
+	char *text = NULL;
+
+	if (read_file(&text, l->token_file, err) != 0)
+		return -1;
+	text[strcspn(text, "\r\n")] = '\0';
+	free(l->token);
+	l->token = text;
+	return 0;
+}
+
+/* ---- kubeconfig ---- */
+
+/* The entry of a name in a list such as "contexts"; NULL: there is none. */
+static struct json_object *
+named(struct json_object *o, const char *list, const char *name)
+{
+	struct json_object *v = hr_json_at(o, list);
+
+	for (size_t i = 0; i < hr_json_count(v); i++)
+		if (strcmp(hr_json_text_or(hr_json_entry(v, i), "name", ""), name) == 0)
+			return hr_json_entry(v, i);
+	return NULL;
+}
+
+static int
+append(struct json_object *to, const char *list, struct json_object *entry, const char *dir)
+{
+	struct json_object *v = hr_json_at(to, list), *s = json_object_new_string(dir);
+
+	if (v == NULL) {
+		v = json_object_new_array();
+		if (v == NULL || json_object_object_add(to, list, v) != 0) {
+			json_object_put(v);
+			json_object_put(s);
+			return -1;
+		}
+	}
+	if (s == NULL || json_object_object_add(entry, "_dir", s) != 0) {
+		json_object_put(s);
+		return -1;
+	}
+	return json_object_array_add(v, json_object_get(entry));
+}
+
+int
+hr_kube_login_merge(
+    struct json_object **merged, const char *p, size_t len, const char *dir, struct hr_error *err)
+{
+	static const char *const lists[] = {"clusters", "contexts", "users"};
+	struct json_object *o = NULL, *v;
+	const char *current, *name;
+	int bad = 0;
+
+	if (hr_yaml_read(p, len, &o, err) != 0)
+		return -1;
+	if (o != NULL && !json_object_is_type(o, json_type_object)) {
+		json_object_put(o);
+		return hr_error_set(err, HR_ERROR_VALUE, "a kubeconfig is a map");
+	}
+	if (*merged == NULL)
+		*merged = json_object_new_object();
+	bad = *merged == NULL;
+	for (size_t i = 0; bad == 0 && i < sizeof(lists) / sizeof(*lists); i++) {
+		v = hr_json_at(o, lists[i]);
+		for (size_t j = 0; bad == 0 && j < hr_json_count(v); j++) {
+			name = hr_json_text_at(hr_json_entry(v, j), "name");
+			if (name != NULL && named(*merged, lists[i], name) == NULL)
+				bad = append(*merged, lists[i], hr_json_entry(v, j), dir);
+		}
+	}
+	current = hr_json_text_or(o, "current-context", "");
+	if (bad == 0 && *current != '\0' && hr_json_at(*merged, "current-context") == NULL)
+		bad = json_object_object_add(
+		    *merged, "current-context", json_object_new_string(current));
+	json_object_put(o);
+	return bad == 0 ? 0 : hr_error_nomem(err);
+}
+
+/* A text of the kubeconfig that is in it in base64, NAME-data, or in a file, NAME. */
+static int
+pem(char **to, char **ret_file, struct json_object *o, const char *name, const char *dir,
+    struct hr_error *err)
+{
+	const char *file = hr_json_text_at(o, name), *data;
+	char field[64], *path;
+	struct hr_buf b;
+	int rc;
+
+	(void)snprintf(field, sizeof(field), "%s-data", name);
+	data = hr_json_text_at(o, field);
+	if (data != NULL && *data != '\0') {
+		hr_buf_init(&b, FILE_CAP);
+		rc = hr_base64_read(&b, data) && hr_buf_check(&b, NULL) == 0
+			 ? set(to, hr_buf_str(&b), err)
+			 : hr_error_set(err, HR_ERROR_VALUE, "%s is no base64", field);
+		hr_buf_done(&b);
+		return rc;
+	}
+	if (file == NULL || *file == '\0')
+		return 0;
+	path = hr_path_join(dir, file);
+	if (path == NULL)
+		return hr_error_nomem(err);
+	if (ret_file == NULL) {
+		rc = read_file(to, path, err);
+		free(path);
+		return rc;
+	}
+	free(*ret_file);
+	*ret_file = path;
+	return 0;
+}
+
+static bool
+is_true(struct json_object *o, const char *name)
+{
+	return strcmp(hr_json_text_or(o, name, ""), "true") == 0;
+}
+
+static int
+take_cluster(struct hr_kube_login *l, struct json_object *entry, struct hr_error *err)
+{
+	struct json_object *o = hr_json_at(entry, "cluster");
+	const char *server = hr_json_text_or(o, "server", "");
+	const char *name = hr_json_text_or(o, "tls-server-name", "");
+	const char *proxy = hr_json_text_or(o, "proxy-url", "");
+	size_t n;
+
+	if (strncmp(server, "https://", 8) != 0 && strncmp(server, "http://", 7) != 0)
+		return hr_error_set(err, HR_ERROR_VALUE, "the cluster \"%s\" has no server",
+		    hr_json_text_or(entry, "name", ""));
+	if (set(&l->server, server, err) != 0 ||
+	    (*name != '\0' && set(&l->tls_name, name, err) != 0) ||
+	    (*proxy != '\0' && set(&l->proxy, proxy, err) != 0))
+		return -1;
+	for (n = strlen(l->server); n > 0 && l->server[n - 1] == '/'; n--)
+		l->server[n - 1] = '\0';
+	l->insecure = is_true(o, "insecure-skip-tls-verify");
+	return pem(
+	    &l->ca, NULL, o, "certificate-authority", hr_json_text_or(entry, "_dir", ""), err);
+}
+
+static int
+take_user(struct hr_kube_login *l, struct json_object *entry, struct hr_error *err)
+{
+	struct json_object *o = hr_json_at(entry, "user"), *exec = hr_json_at(o, "exec");
+	const char *dir = hr_json_text_or(entry, "_dir", "");
+	const char *token = hr_json_text_or(o, "token", "");
+	const char *file = hr_json_text_or(o, "tokenFile", "");
+
+	if (hr_json_at(o, "auth-provider") != NULL || hr_json_at(o, "username") != NULL)
+		return hr_error_set(err, HR_ERROR_VALUE,
+		    "the user \"%s\" has \"%s\", which API servers do not take any more: use a "
+		    "token, a certificate or exec",
+		    hr_json_text_or(entry, "name", ""),
+		    hr_json_at(o, "username") != NULL ? "username" : "auth-provider");
+	if (set(&l->dir, dir, err) != 0 || (*token != '\0' && set(&l->token, token, err) != 0))
+		return -1;
+	/* as kubectl: the file before the text */
+	if (*file != '\0' && (l->token_file = hr_path_join(dir, file)) == NULL)
+		return hr_error_nomem(err);
+	if (json_object_is_type(exec, json_type_object))
+		l->exec = json_object_get(exec);
+	return pem(&l->cert, &l->cert_file, o, "client-certificate", dir, err) == 0
+		   ? pem(&l->key, &l->key_file, o, "client-key", dir, err)
+		   : -1;
+}
+
+int
+hr_kube_login_choose(
+    struct hr_kube_login *l, struct json_object *merged, const char *context, struct hr_error *err)
+{
+	const char *cluster, *user, *name = context;
+	struct json_object *o, *c;
+
+	if (name == NULL)
+		name = hr_json_text_or(merged, "current-context", "");
+	if (*name == '\0')
+		return hr_error_set(err, HR_ERROR_VALUE,
+		    "the kubeconfig has no current-context; name one in kubernetes.context");
+	o = hr_json_at(named(merged, "contexts", name), "context");
+	if (o == NULL)
+		return hr_error_set(
+		    err, HR_ERROR_VALUE, "the kubeconfig has no context \"%s\"", name);
+	cluster = hr_json_text_or(o, "cluster", "");
+	user = hr_json_text_or(o, "user", "");
+	if ((c = named(merged, "clusters", cluster)) == NULL)
+		return hr_error_set(
+		    err, HR_ERROR_VALUE, "the kubeconfig has no cluster \"%s\"", cluster);
+	if (take_cluster(l, c, err) != 0)
+		return -1;
+	c = named(merged, "users", user);
+	if (c == NULL && *user != '\0')
+		return hr_error_set(err, HR_ERROR_VALUE, "the kubeconfig has no user \"%s\"", user);
+	return c != NULL ? take_user(l, c, err) : 0;
+}
+
+/* The directory that what stands in a file is relative to. */
+static int
+merge_file(struct json_object **merged, const char *path, struct hr_error *err)
+{
+	struct hr_err why = {0};
+	struct hr_buf b;
+	char *whole = hr_path_absolute(path, &why), *slash;
+	int rc = -1;
+
+	hr_buf_init(&b, FILE_CAP);
+	if (whole == NULL) {
+		(void)hr_error_from(err, HR_ERROR_VALUE, &why);
+	} else if (hr_trust_read(path, HR_TRUST_NOBODY, &b, &why) != 0) {
+		/* one of several need not be there */
+		rc = why.code == HR_E_SYS && why.sys == ENOENT
+			 ? 0
+			 : hr_error_from(err, HR_ERROR_VALUE, &why);
+	} else {
+		slash = strrchr(whole, '/');
+		if (slash != NULL)
+			slash[slash == whole] = '\0';
+		rc = hr_kube_login_merge(merged, hr_buf_str(&b), b.len, whole, err);
+	}
+	hr_buf_done(&b);
+	free(whole);
+	return rc;
+}
+
+static int
+from_kubeconfig(
+    struct hr_kube_login *l, const char *files, const char *context, struct hr_error *err)
+{
+	struct json_object *merged = NULL;
+	struct hr_strv paths = {0};
+	const char *end;
+	int rc = 0;
+
+	for (const char *p = files; *p != '\0'; p = *end == ':' ? end + 1 : end) {
+		end = strchrnul(p, ':');
+		if (end > p)
+			hr_strv_addf(&paths, "%.*s", (int)(end - p), p);
+	}
+	for (size_t i = 0; rc == 0 && i < paths.n; i++)
+		rc = merge_file(&merged, paths.v[i], err);
+	if (paths.failed)
+		rc = hr_error_nomem(err);
+	if (rc == 0 && merged == NULL)
+		rc = hr_error_set(err, HR_ERROR_VALUE, NO_CLIENT " There is no %s.", files);
+	if (rc == 0)
+		rc = hr_kube_login_choose(l, merged, context, err);
+	if (rc == 0)
+		rc = set(&l->from, files, err);
+	json_object_put(merged);
+	hr_strv_done(&paths);
+	return rc;
+}
+
+/* ---- without a kubeconfig ---- */
+
+static int
+from_variables(
+    struct hr_kube_login *l, const char *url, const char *const *env, struct hr_error *err)
+{
+	const char *token = hr_env_get(env, "OH_K8S_TOKEN"),
+		   *ca = hr_env_get(env, "OH_K8S_CA_FILE");
+	size_t n;
+
+	if (set(&l->from, "OH_K8S_API_URL", err) != 0 || set(&l->server, url, err) != 0 ||
+	    (token != NULL && set(&l->token, token, err) != 0) ||
+	    (ca != NULL && read_file(&l->ca, ca, err) != 0))
+		return -1;
+	for (n = strlen(l->server); n > 0 && l->server[n - 1] == '/'; n--)
+		l->server[n - 1] = '\0';
+	return 0;
+}
+
+static int
+from_pod(struct hr_kube_login *l, const char *host, const char *port, struct hr_error *err)
+{
+	bool v6 = strchr(host, ':') != NULL;
+	struct hr_error why = {0};
+
+	if (asprintf(&l->server, "https://%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "", port) <
+	    0) {
+		l->server = NULL;
+		return hr_error_nomem(err);
+	}
+	l->inside = true;
+	if (set(&l->from, POD_DIR, err) != 0 || set(&l->token_file, POD_DIR "/token", err) != 0)
+		return -1;
+	if (read_file(&l->ca, POD_DIR "/ca.crt", &why) != 0)
+		return hr_error_set(err, HR_ERROR_VALUE, NO_CLIENT " %s", why.text);
+	return 0;
+}
+
+int
+hr_kube_login_init(struct hr_kube_login *l, const struct hr_config *c, const char *const *env,
+    struct hr_error *err)
+{
+	const char *url = hr_env_get(env, "OH_K8S_API_URL"), *home = hr_env_get(env, "HOME");
+	const char *files = hr_config_text(c, "kubernetes.kubeconfig");
+	const char *context = hr_config_text(c, "kubernetes.context");
+	const char *host = hr_env_get(env, "KUBERNETES_SERVICE_HOST");
+	const char *port = hr_env_get(env, "KUBERNETES_SERVICE_PORT");
+	char *standard = NULL;
+	int rc;
+
+	memset(l, 0, sizeof(*l));
+	hr_strv_add_all(&l->environ, env);
+	/* for nobody but the sandbox */
+	hr_strv_unset_env(&l->environ, "SESSION_API_KEY");
+	if (files == NULL)
+		files = hr_env_get(env, "KUBECONFIG");
+	if (l->environ.failed)
+		rc = hr_error_nomem(err);
+	else if (url != NULL)
+		rc = from_variables(l, url, env, err);
+	else if (files != NULL)
+		rc = from_kubeconfig(l, files, context, err);
+	else if (host != NULL && port != NULL && access(POD_DIR "/token", R_OK) == 0)
+		rc = from_pod(l, host, port, err);
+	else if (home == NULL)
+		rc = hr_error_set(err, HR_ERROR_VALUE, NO_CLIENT);
+	else if (asprintf(&standard, "%s/.kube/config", home) < 0)
+		standard = NULL, rc = hr_error_nomem(err);
+	else
+		rc = from_kubeconfig(l, standard, context, err);
+	free(standard);
+	/* or the first use would take all of them for fresh */
+	l->read_at = -REREAD_S;
+	if (rc != 0)
+		hr_kube_login_done(l);
+	return rc;
+}
+
+/* ---- what changes ---- */
+
+int
+hr_kube_login_take(
+    struct hr_kube_login *l, const char *p, size_t len, int64_t now, struct hr_error *err)
+{
+	struct json_object *o = NULL, *s;
+	const char *token, *cert, *key, *end;
+	struct hr_json_error why;
+	struct tm t = {0};
+	int rc = 0;
+
+	if (hr_json_decode(p, len, &o, &why) != 0 ||
+	    strcmp(hr_json_text_or(o, "kind", ""), "ExecCredential") != 0) {
+		json_object_put(o);
+		return hr_error_set(err, HR_ERROR_VALUE, "it printed no ExecCredential");
+	}
+	s = hr_json_at(o, "status");
+	token = hr_json_text_or(s, "token", "");
+	cert = hr_json_text_or(s, "clientCertificateData", "");
+	key = hr_json_text_or(s, "clientKeyData", "");
+	end = hr_json_text_or(s, "expirationTimestamp", "");
+	l->expires_in = 0;
+	if (*token == '\0' && (*cert == '\0' || *key == '\0'))
+		rc = hr_error_set(err, HR_ERROR_VALUE, "it gave neither a token nor a certificate");
+	else if (*end != '\0' && strptime(end, "%Y-%m-%dT%H:%M:%S", &t) == NULL)
+		rc = hr_error_set(
+		    err, HR_ERROR_VALUE, "its expirationTimestamp is no time: %s", end);
+	if (rc == 0 && *token != '\0')
+		rc = set(&l->token, token, err);
+	if (rc == 0 && *cert != '\0')
+		rc = set(&l->cert, cert, err) == 0 ? set(&l->key, key, err) : -1;
+	if (rc == 0 && *end != '\0')
+		l->expires_in = timegm(&t) > now ? timegm(&t) - now : 1;
+	json_object_put(o);
+	return rc;
+}
+
+static int
+run_program(struct hr_kube_login *l, struct hr_error *err)
+{
+	struct hr_error why = {0};
+	struct hr_buf b;
+	int rc;
+
+	hr_buf_init(&b, FILE_CAP);
+	rc = hr_execcred_run(l->exec, l->dir, &l->environ, &b, &why);
+	if (rc == 0)
+		rc = hr_kube_login_take(l, hr_buf_str(&b), b.len, time(NULL), &why);
+	hr_buf_done(&b);
+	if (rc != 0)
+		(void)hr_error_set(err, HR_ERROR_PERMISSION,
+		    "the program that gives credentials, %s of %s: %s",
+		    hr_json_text_or(l->exec, "command", "?"), l->from, why.text);
+	return rc;
+}
+
+int
+hr_kube_login_renew(struct hr_kube_login *l, bool now, struct hr_error *err)
+{
+	int64_t age = hr_now_ms() / 1000 - l->read_at;
+	bool first = l->token == NULL && l->cert == NULL, old = now || first || age >= REREAD_S;
+
+	if (l->exec != NULL) {
+		if (!now && !first && (l->expires_in == 0 || age < l->expires_in - EARLY_S))
+			return 0;
+		if (run_program(l, err) != 0)
+			return -1;
+		l->read_at = hr_now_ms() / 1000;
+		return 0;
+	}
+	if (!old)
+		return 0;
+	if ((l->token_file != NULL && read_token(l, err) != 0) ||
+	    (l->cert_file != NULL && read_file(&l->cert, l->cert_file, err) != 0) ||
+	    (l->key_file != NULL && read_file(&l->key, l->key_file, err) != 0))
+		return -1;
+	l->read_at = hr_now_ms() / 1000;
+	return 0;
+}
+
+struct hr_rest_peer
+hr_kube_login_peer(const struct hr_kube_login *l)
+{
+	return (struct hr_rest_peer){
+	    .insecure = l->insecure,
+	    .ca_pem = l->ca,
+	    /* both, or neither */
+	    .cert_pem = l->key != NULL ? l->cert : NULL,
+	    .key_pem = l->cert != NULL ? l->key : NULL,
+	    .proxy = l->proxy,
+	};
+}

@@ -1,0 +1,411 @@
+/* Looking at a cluster. What this account may not look at is told as that, and is no mistake. */
+#include "config.h"
+
+#include "host/kubernetes/look.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json_object.h>
+
+#include "host/common/error.h"
+#include "host/common/exam.h"
+#include "host/config/settings.h"
+#include "host/kubernetes/quantity.h"
+#include "host/kubernetes/why.h"
+#include "proto/json.h"
+
+#define PATIENCE_MS 5000
+
+struct exam {
+	struct hr_kube kube; /* one that does not wait for long */
+	const struct hr_kubernetes *d;
+	const struct hr_config *c;
+	hr_finding_fn *fn;
+	void *arg;
+};
+
+static const char *
+setting(const struct exam *x, const char *name)
+{
+	const char *text = hr_config_text(x->c, name);
+
+	return text != NULL && *text != '\0' ? text : NULL;
+}
+
+/* ---- rights ---- */
+
+static const struct right {
+	const char *group, *resource, *sub, *verbs;
+	const char *setting, *unless; /* needed only where it has another value */
+} rights[] = {
+    {"", "pods", "", "create get list watch patch delete", NULL, NULL},
+    {"", "pods", "log", "get", NULL, NULL},
+    {"", "pods", "exec", "get create", NULL, NULL},
+    {"", "pods", "portforward", "get create", "kubernetes.access", "service"},
+    {"", "persistentvolumeclaims", "", "create get list watch patch delete", NULL, NULL},
+    {"", "secrets", "", "create get patch delete", NULL, NULL},
+    {"", "services", "", "create get delete", NULL, NULL},
+    {"", "events", "", "list", NULL, NULL},
+    {"networking.k8s.io", "ingresses", "", "create get delete", "kubernetes.ingress", "false"},
+    {"networking.k8s.io", "networkpolicies", "", "create patch delete", "kubernetes.network_policy",
+	"none"},
+};
+
+/* 1 yes, 0 no, -1 it cannot be asked. */
+static int
+may(struct exam *x, const struct right *r, const char *verb, struct hr_error *err)
+{
+	struct json_object *o = NULL;
+	char body[512];
+	int rc;
+
+	(void)snprintf(body, sizeof(body),
+	    "{\"apiVersion\":\"authorization.k8s.io/v1\",\"kind\":\"SelfSubjectAccessReview\","
+	    "\"spec\":{\"resourceAttributes\":{\"namespace\":\"%s\",\"verb\":\"%s\","
+	    "\"group\":\"%s\",\"resource\":\"%s\",\"subresource\":\"%s\"}}}",
+	    x->d->ns, verb, r->group, r->resource, r->sub);
+	rc = hr_kube_call(&x->kube, HR_KUBE_CREATE,
+	    "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body, &o, err);
+	if (rc == 0)
+		rc = hr_json_true_at(hr_json_at(o, "status"), "allowed");
+	json_object_put(o);
+	return rc;
+}
+
+static bool
+is_needed(const struct exam *x, const struct right *r)
+{
+	const char *text;
+
+	if (r->setting == NULL)
+		return true;
+	if (strcmp(r->unless, "false") == 0)
+		return hr_config_bool(x->c, r->setting);
+	text = setting(x, r->setting);
+	return text != NULL && strcmp(text, r->unless) != 0;
+}
+
+static int
+one_right(struct exam *x, const struct right *r, struct hr_error *err)
+{
+	char missing[128] = "", what[64], verb[32];
+	const char *p = r->verbs;
+	size_t n;
+	int rc = 1;
+
+	(void)snprintf(
+	    what, sizeof(what), "right to %s%s%s", r->resource, *r->sub != '\0' ? "/" : "", r->sub);
+	for (; *p != '\0' && rc >= 0; p += n + (p[n] == ' ')) {
+		n = strcspn(p, " ");
+		(void)snprintf(verb, sizeof(verb), "%.*s", (int)n, p);
+		rc = may(x, r, verb, err);
+		if (rc == 0) {
+			size_t len = strlen(missing);
+
+			(void)snprintf(missing + len, sizeof(missing) - len, "%s%s",
+			    len > 0 ? ", " : "", verb);
+		}
+	}
+	if (rc < 0)
+		return -1;
+	if (missing[0] == '\0')
+		hr_exam_say(x->fn, x->arg, true, what, "%s", r->verbs);
+	else
+		hr_exam_say(x->fn, x->arg, false, what,
+		    "may not %s in the namespace \"%s\"; a Role needs apiGroups [\"%s\"], "
+		    "resources [\"%s%s%s\"] with these verbs",
+		    missing, x->d->ns, r->group, r->resource, *r->sub != '\0' ? "/" : "", r->sub);
+	return 0;
+}
+
+static void
+all_rights(struct exam *x)
+{
+	struct hr_error e = {0};
+
+	for (size_t i = 0; i < sizeof(rights) / sizeof(*rights); i++)
+		if (is_needed(x, &rights[i]) && one_right(x, &rights[i], &e) != 0) {
+			hr_exam_say(
+			    x->fn, x->arg, false, "rights", "they cannot be asked for: %s", e.text);
+			return;
+		}
+}
+
+/* ---- things that have to be there ---- */
+
+/* path NULL-terminated; told only where it is known. */
+static void
+exists(struct exam *x, const char *what, const char *name, const char *path, const char *hint)
+{
+	struct hr_error e = {0};
+
+	if (hr_kube_call(&x->kube, HR_KUBE_GET, path, NULL, NULL, &e) == 0)
+		hr_exam_say(x->fn, x->arg, true, what, "%s", name);
+	else if (x->kube.status.code == 404)
+		hr_exam_say(
+		    x->fn, x->arg, false, what, "there is no %s \"%s\": %s", what, name, hint);
+	else if (x->kube.status.code == 403)
+		hr_exam_say(x->fn, x->arg, true, what,
+		    "%s (this account may not look whether it is there)", name);
+	else
+		hr_exam_say(x->fn, x->arg, false, what, "%s", e.text);
+}
+
+static int
+on_class(void *arg, struct json_object *o)
+{
+	char **name = arg;
+	struct json_object *meta = hr_json_at(o, "metadata");
+
+	if (strcmp(hr_json_text_or(hr_json_at(meta, "annotations"),
+		       "storageclass.kubernetes.io/is-default-class", ""),
+		"true") != 0)
+		return 0;
+	*name = strdup(hr_json_text_or(meta, "name", "?"));
+	return 1;
+}
+
+static void
+storage(struct exam *x)
+{
+	const char *name = setting(x, "kubernetes.pvc_storage_class");
+	struct hr_error e = {0};
+	char path[512], *standard = NULL;
+
+	if (name != NULL) {
+		(void)snprintf(
+		    path, sizeof(path), "/apis/storage.k8s.io/v1/storageclasses/%.200s", name);
+		exists(x, "storage class", name, path,
+		    "kubernetes.pvc_storage_class has to name one that is there");
+	} else if (hr_kube_list(&x->kube, "/apis/storage.k8s.io/v1/storageclasses", "", on_class,
+		       &standard, NULL, 0, &e) == 0) {
+		if (standard != NULL)
+			hr_exam_say(
+			    x->fn, x->arg, true, "storage class", "%s, the default", standard);
+		else
+			hr_exam_say(x->fn, x->arg, false, "storage class",
+			    "the cluster has no default; name one in "
+			    "kubernetes.pvc_storage_class, or no claim is ever bound");
+	} else if (x->kube.status.code == 403) {
+		hr_exam_say(x->fn, x->arg, true, "storage class",
+		    "the default (this account may not look at it)");
+	} else {
+		hr_exam_say(x->fn, x->arg, false, "storage class", "%s", e.text);
+	}
+	free(standard);
+}
+
+static int
+on_quota(void *arg, struct json_object *o)
+{
+	static const struct {
+		const char *name, *setting;
+	} asked[] = {{"pods", NULL}, {"persistentvolumeclaims", NULL}, {"services", NULL},
+	    {"requests.cpu", "kubernetes.resource_cpu_request"},
+	    {"cpu", "kubernetes.resource_cpu_request"},
+	    {"requests.memory", "kubernetes.resource_memory_request"},
+	    {"memory", "kubernetes.resource_memory_request"},
+	    {"limits.memory", "kubernetes.resource_memory_limit"},
+	    {"requests.storage", "kubernetes.pvc_storage_size"}};
+	struct exam *x = arg;
+	struct json_object *status = hr_json_at(o, "status");
+	const char *quota = hr_json_text_or(hr_json_at(o, "metadata"), "name", "?"), *hard, *used;
+	double wanted;
+	bool room = true;
+
+	for (size_t i = 0; i < sizeof(asked) / sizeof(*asked); i++) {
+		hard = hr_json_text_at(hr_json_at(status, "hard"), asked[i].name);
+		used = hr_json_text_or(hr_json_at(status, "used"), asked[i].name, "0");
+		wanted = asked[i].setting != NULL
+			     ? hr_kube_quantity(hr_config_text(x->c, asked[i].setting))
+			     : 1;
+		if (hard == NULL || hr_kube_quantity(used) + wanted <= hr_kube_quantity(hard))
+			continue;
+		room = false;
+		hr_exam_say(x->fn, x->arg, false, "quota",
+		    "\"%s\" has no room for one more sandbox: of %s %s are used of %s; end others, "
+		    "or have it raised",
+		    quota, asked[i].name, used, hard);
+	}
+	if (room)
+		hr_exam_say(
+		    x->fn, x->arg, true, "quota", "\"%s\" has room for one more sandbox", quota);
+	return 0;
+}
+
+static void
+quotas(struct exam *x)
+{
+	struct hr_error e = {0};
+	char path[512];
+
+	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/resourcequotas", x->d->ns);
+	if (hr_kube_list(&x->kube, path, "", on_quota, x, NULL, 0, &e) != 0 &&
+	    x->kube.status.code != 403)
+		hr_exam_say(x->fn, x->arg, false, "quota", "%s", e.text);
+}
+
+struct nodes {
+	const char *image;
+	unsigned ready, with;
+};
+
+static int
+on_node(void *arg, struct json_object *o)
+{
+	struct nodes *n = arg;
+	struct json_object *status = hr_json_at(o, "status"), *list, *names;
+
+	list = hr_json_at(status, "conditions");
+	for (size_t i = 0; i < hr_json_count(list); i++)
+		if (strcmp(hr_json_text_or(hr_json_entry(list, i), "type", ""), "Ready") == 0)
+			n->ready += strcmp(hr_json_text_or(hr_json_entry(list, i), "status", ""),
+					"True") == 0;
+	list = hr_json_at(status, "images");
+	for (size_t i = 0; n->image != NULL && i < hr_json_count(list); i++) {
+		names = hr_json_at(hr_json_entry(list, i), "names");
+		for (size_t j = 0; j < hr_json_count(names); j++)
+			if (hr_json_str_is(hr_json_entry(names, j), n->image)) {
+				n->with++;
+				i = hr_json_count(list);
+				break;
+			}
+	}
+	return 0;
+}
+
+static void
+image_and_nodes(struct exam *x)
+{
+	const char *image = setting(x, "sandbox.runtime_container_image");
+	struct nodes n = {.image = image};
+	struct hr_error e = {0};
+	bool known = hr_kube_list(&x->kube, "/api/v1/nodes", "", on_node, &n, NULL, 0, &e) == 0;
+
+	if (known && n.ready == 0)
+		hr_exam_say(x->fn, x->arg, false, "nodes", "no node is ready to run pods");
+	else if (known)
+		hr_exam_say(x->fn, x->arg, true, "nodes", "%u ready", n.ready);
+	if (image == NULL)
+		hr_exam_say(x->fn, x->arg, false, "image",
+		    "sandbox.runtime_container_image is not set: it names what \"handrail build\" "
+		    "made, in a registry that the nodes reach");
+	else if (known && n.with == 0)
+		hr_exam_say(x->fn, x->arg, true, "image",
+		    "%s (no node has it yet: the first one will pull it)", image);
+	else
+		hr_exam_say(x->fn, x->arg, true, "image", "%s", image);
+}
+
+int
+hr_kubernetes_look(struct hr_kubernetes *d, hr_finding_fn *fn, void *arg, struct hr_error *err)
+{
+	struct exam x = {.d = d, .c = d->h->config, .fn = fn, .arg = arg};
+	struct json_object *o = NULL;
+	struct hr_error e = {0};
+	const char *name;
+	char path[512];
+
+	(void)err; /* whatever is wrong is a finding */
+	if (hr_kube_init(&x.kube, d->h->config, d->h->environ, PATIENCE_MS, &e) != 0) {
+		hr_exam_say(x.fn, x.arg, false, "credentials", "%s", e.text);
+		return 0;
+	}
+	hr_exam_say(x.fn, x.arg, true, "credentials", "%s", x.kube.login.from);
+	if (hr_kube_call(&x.kube, HR_KUBE_GET, "/version", NULL, &o, &e) != 0) {
+		hr_exam_say(x.fn, x.arg, false, "API server", "%s", e.text);
+		hr_kube_done(&x.kube);
+		return 0;
+	}
+	hr_exam_say(x.fn, x.arg, true, "API server", "version %s at %s",
+	    hr_json_text_or(o, "gitVersion", "unknown"), x.kube.login.server);
+	json_object_put(o);
+	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s", d->ns);
+	exists(&x, "namespace", d->ns, path, "make it, or name another in kubernetes.namespace");
+	all_rights(&x);
+	storage(&x);
+	quotas(&x);
+	image_and_nodes(&x);
+	if ((name = setting(&x, "kubernetes.image_pull_secret")) != NULL) {
+		(void)snprintf(
+		    path, sizeof(path), "/api/v1/namespaces/%s/secrets/%.200s", d->ns, name);
+		exists(&x, "image pull secret", name, path,
+		    "make it with \"kubectl create secret docker-registry\"");
+	}
+	if ((name = setting(&x, "kubernetes.runtime_class")) != NULL) {
+		(void)snprintf(
+		    path, sizeof(path), "/apis/node.k8s.io/v1/runtimeclasses/%.200s", name);
+		exists(&x, "runtime class", name, path, "kubernetes.runtime_class names it");
+	}
+	if ((name = setting(&x, "kubernetes.service_account")) != NULL) {
+		(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/serviceaccounts/%.200s",
+		    d->ns, name);
+		exists(&x, "service account", name, path, "kubernetes.service_account names it");
+	}
+	hr_kube_done(&x.kube);
+	return 0;
+}
+
+/* ---- events ---- */
+
+struct told {
+	hr_event_fn *fn;
+	void *arg;
+	struct json_object *pods; /* name -> progress */
+	bool begun;               /* the first list is what was there before */
+};
+
+static int
+tell(void *arg, enum hr_kube_event event, struct json_object *o)
+{
+	struct told *t = arg;
+	struct json_object *meta = hr_json_at(o, "metadata"), *labels = hr_json_at(meta, "labels");
+	const char *name = hr_json_text_or(meta, "name", ""), *what = NULL;
+	const char *sid =
+	    hr_json_text_or(labels, HR_KUBERNETES_TAKEN, hr_json_text_or(labels, "session", ""));
+	struct hr_kube_why why;
+	int64_t before;
+
+	if (event == HR_KUBE_LISTED)
+		t->begun = true;
+	if (event == HR_KUBE_LIST || event == HR_KUBE_LISTED || *name == '\0' || *sid == '\0')
+		return 0;
+	before = hr_json_int_at(t->pods, name);
+	hr_kube_why(&why, o);
+	if (event == HR_KUBE_DELETED) {
+		json_object_object_del(t->pods, name);
+		return t->fn(t->arg, sid, "destroy", "");
+	}
+	/* one more, so that 0 is one that was not known */
+	(void)json_object_object_add(t->pods, name, json_object_new_int((int)why.progress + 1));
+	if (!t->begun || before == (int64_t)why.progress + 1)
+		return 0;
+	if (why.progress == HR_KUBE_RUNNING)
+		what = "start";
+	else if (why.progress == HR_KUBE_READY)
+		what = before == HR_KUBE_RUNNING + 1 ? "ready" : "start";
+	else if (why.progress == HR_KUBE_FAILED)
+		what = strstr(why.text, "out of memory") != NULL ? "oom" : "die";
+	else if (why.progress == HR_KUBE_STUCK)
+		what = "waiting";
+	return what != NULL ? t->fn(t->arg, sid, what, why.text) : 0;
+}
+
+int
+hr_kubernetes_tell(struct hr_kubernetes *d, hr_event_fn *fn, void *arg, struct hr_error *err)
+{
+	struct told t = {.fn = fn, .arg = arg, .pods = json_object_new_object()};
+	char path[512];
+	int rc;
+
+	if (t.pods == NULL)
+		return hr_error_nomem(err);
+	hr_kubernetes_path(d, HR_POD, false, path);
+	hr_kube_give_up(&d->kube, d->h->stop_fd);
+	rc = hr_kube_watch(&d->kube, path, "labelSelector=app%3Dopenhands-runtime", tell, &t, err);
+	hr_kube_give_up(&d->kube, -1);
+	json_object_put(t.pods);
+	return rc < 0 ? -1 : 0;
+}

@@ -1,0 +1,277 @@
+/* What a sandbox consists of is made and ended. What this call has made is known by a word that is
+ * in each object, so that an answer that was lost is no object that is there already; and by its
+ * uid, so that what somebody else made since is not deleted. */
+#include "config.h"
+
+#include "host/kubernetes/kubernetes_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json_object.h>
+
+#include "base/random.h"
+#include "host/common/error.h"
+#include "host/config/settings.h"
+#include "proto/json.h"
+
+#define KEY_DIGITS 32
+#define UID_MAX 64
+
+int
+hr_kubernetes_open_kube(struct hr_kubernetes *d, struct hr_error *err)
+{
+	if (d->kube_there)
+		return 0;
+	if (hr_kube_init(&d->kube, d->h->config, d->h->environ, 0, err) != 0)
+		return -1;
+	d->kube_there = true;
+	return 0;
+}
+
+int
+hr_kubernetes_get(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct json_object **ret,
+    struct hr_error *err)
+{
+	struct hr_error e = {0};
+	char path[512];
+
+	if (hr_kubernetes_open_kube(d, err) != 0)
+		return -1;
+	hr_kubernetes_path(d, what, true, path);
+	if (hr_kube_call(&d->kube, HR_KUBE_GET, path, NULL, ret, &e) == 0)
+		return 1;
+	if (d->kube.status.code == 404)
+		return 0;
+	if (err != NULL)
+		*err = e;
+	return -1;
+}
+
+/* ---- making ---- */
+
+struct made {
+	char call[KEY_DIGITS + 1];
+	char uid[HR_KINDS][UID_MAX]; /* of what this call has made; "" */
+};
+
+static int
+make_key(struct hr_kubernetes *d, struct hr_error *err)
+{
+	const char *given = hr_env_get(d->h->environ, "SESSION_API_KEY");
+	struct hr_err why = {0};
+	char text[KEY_DIGITS + 1];
+
+	if (given == NULL && hr_random_hex(text, KEY_DIGITS, &why) != 0)
+		return hr_error_from(err, HR_ERROR_SYSTEM, &why);
+	free(d->key);
+	d->key = strdup(given != NULL ? given : text);
+	return d->key != NULL ? 0 : hr_error_nomem(err);
+}
+
+static bool
+is_ours(struct json_object *o, const struct made *m)
+{
+	struct json_object *notes = hr_json_at(hr_json_at(o, "metadata"), "annotations");
+
+	return strcmp(hr_json_text_or(notes, HR_KUBERNETES_CALL, ""), m->call) == 0;
+}
+
+static void
+note_uid(struct made *m, enum hr_kubernetes_what what, struct json_object *o)
+{
+	(void)snprintf(
+	    m->uid[what], UID_MAX, "%s", hr_json_text_or(hr_json_at(o, "metadata"), "uid", ""));
+}
+
+/* One that is there already, because somebody else made it, is 0 with no uid; a pod's is an error.
+ * Where the answer to our request was lost it is ours. */
+static int
+create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, struct hr_error *err)
+{
+	char *body = hr_kubernetes_body(d, what, m->call, err), path[512];
+	struct json_object *o = NULL;
+	struct hr_error e = {0};
+	int rc = -1;
+
+	if (body == NULL)
+		return -1;
+	hr_kubernetes_path(d, what, false, path);
+	rc = hr_kube_call(&d->kube, HR_KUBE_CREATE, path, body, &o, &e);
+	if (rc != 0 && hr_kube_status_is(&d->kube.status, "AlreadyExists")) {
+		rc = hr_kubernetes_get(d, what, &o, NULL) == 1 ? 0 : -1;
+		if (rc == 0 && !is_ours(o, m)) {
+			json_object_put(o);
+			o = NULL;
+			rc = what == HR_POD ? -1 : 0;
+		}
+	}
+	if (rc == 0 && o != NULL)
+		note_uid(m, what, o);
+	else if (rc != 0 && err != NULL)
+		*err = e;
+	json_object_put(o);
+	free(body);
+	return rc;
+}
+
+/* By server-side apply: one of an earlier life is made what it has to be now. */
+static int
+apply(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, struct hr_error *err)
+{
+	char *body = hr_kubernetes_body(d, what, m->call, err), path[512];
+	struct json_object *o = NULL;
+	int rc = -1;
+
+	if (body == NULL)
+		return -1;
+	hr_kubernetes_path(d, what, true, path);
+	rc = hr_kube_call(&d->kube, HR_KUBE_APPLY, path, body, &o, err);
+	if (rc == 0)
+		note_uid(m, what, o);
+	json_object_put(o);
+	explicit_bzero(body, strlen(body)); /* the Secret's */
+	free(body);
+	return rc;
+}
+
+static int
+delete_one(
+    struct hr_kubernetes *d, enum hr_kubernetes_what what, const char *uid, struct hr_error *err)
+{
+	struct hr_error e = {0};
+	char path[512], body[160];
+
+	hr_kubernetes_path(d, what, true, path);
+	if (uid != NULL)
+		(void)snprintf(body, sizeof(body), "{\"preconditions\":{\"uid\":\"%s\"}}", uid);
+	else
+		(void)snprintf(body, sizeof(body), "{}");
+	if (hr_kube_call(&d->kube, HR_KUBE_DELETE, path, body, NULL, &e) == 0 ||
+	    d->kube.status.code == 404 || (uid != NULL && d->kube.status.code == 409))
+		return 0;
+	if (err != NULL)
+		*err = e;
+	return -1;
+}
+
+/* A claim that is new holds nothing. */
+static void
+take_back(struct hr_kubernetes *d, const struct made *m)
+{
+	struct hr_error e = {0};
+	char text[1200];
+
+	for (int i = 0; i < HR_KINDS; i++) {
+		if (m->uid[i][0] == '\0' ||
+		    delete_one(d, (enum hr_kubernetes_what)i, m->uid[i], &e) == 0)
+			continue;
+		(void)snprintf(text, sizeof(text), "the %s of %s could not be deleted: %s",
+		    hr_kubernetes_kind((enum hr_kubernetes_what)i), d->name, e.text);
+		d->h->log(d->h->arg, text);
+	}
+	if (m->uid[HR_POD][0] != '\0')
+		(void)hr_kubernetes_wait_gone(d, HR_POD, NULL);
+	if (m->uid[HR_CLAIM][0] != '\0')
+		(void)hr_kubernetes_wait_gone(d, HR_CLAIM, NULL);
+}
+
+static int
+make_objects(struct hr_kubernetes *d, struct made *m, struct hr_error *err)
+{
+	const char *policy = hr_config_text(d->h->config, "kubernetes.network_policy");
+	bool ingress = hr_config_bool(d->h->config, "kubernetes.ingress");
+
+	/* what holds for the pod before the pod; what leads to it after, while it starts */
+	if (create(d, HR_CLAIM, m, err) != 0 || apply(d, HR_SECRET, m, err) != 0 ||
+	    (policy != NULL && *policy != '\0' && strcmp(policy, "none") != 0 &&
+		apply(d, HR_POLICY, m, err) != 0) ||
+	    create(d, HR_POD, m, err) != 0 || create(d, HR_SERVICE, m, err) != 0)
+		return -1;
+	if (!ingress)
+		return 0;
+	return create(d, HR_CODE_SERVICE, m, err) == 0 ? create(d, HR_INGRESS, m, err) : -1;
+}
+
+static void
+warn_ignored(struct hr_kubernetes *d)
+{
+	static const char *const keys[] = {
+	    "sandbox.additional_networks", "sandbox.volumes", "sandbox.docker_runtime_kwargs"};
+	struct json_object *v;
+	char text[128];
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		v = hr_config_value(d->h->config, keys[i]);
+		if (v == NULL || (json_object_is_type(v, json_type_array) && hr_json_count(v) == 0))
+			continue;
+		(void)snprintf(text, sizeof(text), "kubernetes runtime ignores %s", keys[i]);
+		d->h->log(d->h->arg, text);
+	}
+}
+
+int
+hr_kubernetes_make(struct hr_kubernetes *d, struct hr_error *err)
+{
+	struct made m = {.call = ""};
+	struct hr_error e = {0};
+	struct hr_err why = {0};
+
+	warn_ignored(d);
+	if (make_key(d, err) != 0)
+		return -1;
+	if (hr_random_hex(m.call, KEY_DIGITS, &why) != 0)
+		return hr_error_from(err, HR_ERROR_SYSTEM, &why);
+	d->h->begun(d->h->arg);
+	if (make_objects(d, &m, &e) != 0) {
+		take_back(d, &m);
+		(void)hr_error_set(err, HR_ERROR_NOT_FOUND,
+		    "Failed to initialize kubernetes resources: %.900s", e.text);
+		return -1;
+	}
+	d->h->status(d->h->arg, "STATUS$RUNTIME_STARTED");
+	if (hr_kubernetes_wait_ready(d, err) == 0)
+		return 0;
+	d->h->log(d->h->arg, "the pod did not become ready; deleting what was made");
+	take_back(d, &m);
+	return -1;
+}
+
+/* ---- ending ---- */
+
+int
+hr_kubernetes_end_pod(struct hr_kubernetes *d, const char *uid, struct hr_error *err)
+{
+	if (hr_kubernetes_open_kube(d, err) != 0 || delete_one(d, HR_POD, uid, err) != 0)
+		return -1;
+	return hr_kubernetes_wait_gone(d, HR_POD, err);
+}
+
+int
+hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_error *err)
+{
+	struct hr_error e = {0};
+	int rc = 0;
+
+	if (hr_kubernetes_open_kube(d, err) != 0)
+		return -1;
+	/* each by itself: what cannot be deleted keeps nothing else */
+	for (int i = 0; i < HR_KINDS; i++) {
+		if ((i == HR_CLAIM || i == HR_SECRET) && !claim)
+			continue;
+		/* a right that only makes is needed for may be missing here */
+		if (delete_one(d, (enum hr_kubernetes_what)i, NULL, &e) != 0 &&
+		    !((i == HR_POLICY || i == HR_INGRESS) && d->kube.status.code == 403) &&
+		    rc == 0) {
+			rc = -1;
+			if (err != NULL)
+				*err = e;
+		}
+	}
+	if (rc == 0)
+		rc = hr_kubernetes_wait_gone(d, HR_POD, err);
+	if (rc == 0 && claim)
+		rc = hr_kubernetes_wait_gone(d, HR_CLAIM, err);
+	return rc;
+}

@@ -1,0 +1,122 @@
+/* Paused a sandbox is scaled to zero: the pod is gone, and its claim keeps how it is made again, so
+ * that any machine can resume it, whatever its settings are. */
+#include "config.h"
+
+#include "host/kubernetes/kubernetes_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json_object.h>
+
+#include "host/common/error.h"
+#include "host/kubernetes/base64.h"
+#include "proto/json.h"
+
+const char *
+hr_kubernetes_paused(struct json_object *claim)
+{
+	return hr_json_text_or(
+	    hr_json_at(hr_json_at(claim, "metadata"), "annotations"), HR_KUBERNETES_PAUSED, "");
+}
+
+int
+hr_kubernetes_read_key(struct hr_kubernetes *d, struct hr_error *err)
+{
+	struct json_object *o = NULL;
+	const char *text;
+	struct hr_buf b;
+	int rc = hr_kubernetes_get(d, HR_SECRET, &o, err);
+
+	if (rc < 0)
+		return -1;
+	text = hr_json_text_or(hr_json_at(o, "data"), "SESSION_API_KEY", "");
+	hr_buf_init(&b, 65536);
+	/* one that a client of the original made has none */
+	rc = 0;
+	free(d->key);
+	d->key = NULL;
+	if (hr_base64_read(&b, text) && b.len > 0 && (d->key = strdup(hr_buf_str(&b))) == NULL)
+		rc = hr_error_nomem(err);
+	hr_buf_done(&b);
+	json_object_put(o);
+	return rc;
+}
+
+/* text NULL: it is no longer paused. */
+static int
+note_paused(struct hr_kubernetes *d, const char *text, struct hr_error *err)
+{
+	struct hr_buf b;
+	char path[512];
+	int rc;
+
+	hr_kubernetes_path(d, HR_CLAIM, true, path);
+	hr_buf_init(&b, 8u << 20);
+	hr_buf_adds(&b, "{\"metadata\":{\"annotations\":{\"" HR_KUBERNETES_PAUSED "\":");
+	if (text != NULL)
+		(void)hr_json_put_str(&b, text, strlen(text), HR_JSON_REPLACE);
+	else
+		hr_buf_adds(&b, "null");
+	hr_buf_adds(&b, "}}}");
+	rc = hr_buf_check(&b, NULL) == 0
+		 ? hr_kube_call(&d->kube, HR_KUBE_MERGE, path, hr_buf_str(&b), NULL, err)
+		 : hr_error_nomem(err);
+	hr_buf_done(&b);
+	return rc;
+}
+
+int
+hr_kubernetes_pause(struct hr_kubernetes *d, struct hr_error *err)
+{
+	struct json_object *pod = NULL;
+	char *text = NULL;
+	int rc = hr_kubernetes_get(d, HR_POD, &pod, err);
+
+	if (rc <= 0)
+		return rc;
+	text = hr_kubernetes_again(pod, err);
+	rc = text != NULL && note_paused(d, text, err) == 0 ? 0 : -1;
+	if (rc == 0)
+		rc = hr_kubernetes_end_pod(
+		    d, hr_json_text_or(hr_json_at(pod, "metadata"), "uid", ""), err);
+	free(text);
+	json_object_put(pod);
+	return rc == 0 ? 1 : -1;
+}
+
+int
+hr_kubernetes_resume(struct hr_kubernetes *d, bool *ret_was, struct hr_error *err)
+{
+	struct json_object *claim = NULL;
+	struct hr_error e = {0};
+	const char *text;
+	char path[512];
+	int rc = hr_kubernetes_get(d, HR_CLAIM, &claim, err);
+
+	text = hr_kubernetes_paused(claim);
+	*ret_was = rc < 0 || *text != '\0';
+	if (rc >= 0 && !*ret_was)
+		rc = hr_error_set(
+		    err, HR_ERROR_NOT_FOUND, "Pod %s not found, and not paused.", d->name);
+	if (rc > 0) {
+		hr_kubernetes_path(d, HR_POD, false, path);
+		rc = hr_kube_call(&d->kube, HR_KUBE_CREATE, path, text, NULL, &e);
+		/* another process resumes it as well */
+		if (rc != 0 && hr_kube_status_is(&d->kube.status, "AlreadyExists"))
+			rc = 0;
+		else if (rc != 0 && err != NULL)
+			*err = e;
+		if (rc == 0)
+			rc = hr_kubernetes_wait_ready(d, err);
+		/* it stays paused: the pod that did not come would be in the way of the next try */
+		if (rc != 0)
+			(void)hr_kubernetes_end_pod(d, NULL, NULL);
+		if (rc == 0)
+			rc = note_paused(d, NULL, err);
+		if (rc == 0 && d->key == NULL)
+			rc = hr_kubernetes_read_key(d, err);
+	}
+	json_object_put(claim);
+	return rc == 0 ? 0 : -1;
+}

@@ -1,0 +1,574 @@
+/* The objects of a sandbox (doc/kubernetes.md, "Objects"): as the original's client makes them, and
+ * behind that what is ours. They are written as texts: what is sent is what stands here. */
+#include "config.h"
+
+#include "host/kubernetes/kubernetes_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "host/command.h"
+#include "host/common/error.h"
+#include "host/config/settings.h"
+#include "host/config/size.h"
+#include "host/kubernetes/yaml.h"
+#include "proto/json.h"
+
+#define BODY_MAX (4u << 20)
+#define APP "openhands-runtime"
+
+static const struct {
+	const char *api, *kind, *group, *plural, *suffix;
+} kinds[HR_KINDS] = {
+    [HR_POD] = {"v1", "Pod", "/api/v1", "pods", ""},
+    [HR_CLAIM] = {"v1", "PersistentVolumeClaim", "/api/v1", "persistentvolumeclaims", "-pvc"},
+    [HR_SERVICE] = {"v1", "Service", "/api/v1", "services", "-svc"},
+    [HR_CODE_SERVICE] = {"v1", "Service", "/api/v1", "services", "-svc-code"},
+    [HR_INGRESS] = {"networking.k8s.io/v1", "Ingress", "/apis/networking.k8s.io/v1", "ingresses",
+	"-ingress-code"},
+    [HR_SECRET] = {"v1", "Secret", "/api/v1", "secrets", "-key"},
+    [HR_POLICY] = {"networking.k8s.io/v1", "NetworkPolicy", "/apis/networking.k8s.io/v1",
+	"networkpolicies", "-policy"},
+};
+
+void
+hr_kubernetes_path(
+    const struct hr_kubernetes *d, enum hr_kubernetes_what what, bool one, char *path)
+{
+	(void)snprintf(path, 512, "%s/namespaces/%s/%s%s%s%s", kinds[what].group, d->ns,
+	    kinds[what].plural, one ? "/" : "", one ? d->name : "", one ? kinds[what].suffix : "");
+}
+
+const char *
+hr_kubernetes_kind(enum hr_kubernetes_what what)
+{
+	return kinds[what].kind;
+}
+
+struct spec {
+	const struct hr_kubernetes *d;
+	const struct hr_config *c;
+	struct hr_buf b;
+	struct hr_error *err;
+};
+
+static void
+str(struct spec *s, const char *text)
+{
+	(void)hr_json_put_str(&s->b, text, strlen(text), HR_JSON_REPLACE);
+}
+
+/* ,"name":"text"; nothing where there is no text. */
+static void
+field(struct spec *s, const char *name, const char *text)
+{
+	if (text == NULL || *text == '\0')
+		return;
+	hr_buf_addf(&s->b, ",\"%s\":", name);
+	str(s, text);
+}
+
+static void
+texts(struct spec *s, const char *const *list)
+{
+	hr_buf_addc(&s->b, '[');
+	for (size_t i = 0; list[i] != NULL; i++) {
+		hr_buf_adds(&s->b, i > 0 ? "," : "");
+		str(s, list[i]);
+	}
+	hr_buf_addc(&s->b, ']');
+}
+
+static const char *
+setting(const struct spec *s, const char *name)
+{
+	const char *text = hr_config_text(s->c, name);
+
+	return text != NULL && *text != '\0' ? text : NULL;
+}
+
+static bool
+has_vscode(const struct spec *s)
+{
+	for (const char *const *p = s->d->h->plugins; *p != NULL; p++)
+		if (strcmp(*p, "vscode") == 0)
+			return true;
+	return false;
+}
+
+/* Name, namespace, and the labels by which all that is ours is found. */
+static void
+metadata(struct spec *s, enum hr_kubernetes_what what, const char *call, const char *annotations)
+{
+	hr_buf_addf(&s->b,
+	    "{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"metadata\":{\"name\":\"%s%s\","
+	    "\"namespace\":\"%s\",\"labels\":{\"app\":\"" APP "\",\"session\":\"%s\"},"
+	    "\"annotations\":{\"" HR_KUBERNETES_CALL "\":\"%s\"%s}}",
+	    kinds[what].api, kinds[what].kind, s->d->name, kinds[what].suffix, s->d->ns,
+	    s->d->name + sizeof(APP), call, annotations);
+}
+
+static void
+selector(struct spec *s)
+{
+	hr_buf_addf(&s->b, "{\"app\":\"" APP "\",\"session\":\"%s\"}", s->d->name + sizeof(APP));
+}
+
+/* ---- the pod ---- */
+
+static int
+invalid(struct spec *s, const char *key, const char *value)
+{
+	return hr_error_set(s->err, HR_ERROR_VALUE, "Invalid value for %s: %s", key, value);
+}
+
+static int
+command(struct spec *s)
+{
+	static const char *const prefix[] = {"/openhands/micromamba/bin/micromamba", "run", "-n",
+	    "openhands", "poetry", "run", "python", "-u", "-m",
+	    "openhands.runtime.action_execution_server", NULL};
+	struct json_object *uid = hr_config_value(s->c, "sandbox.security.run_as_user");
+	struct hr_command c = {.prefix = prefix,
+	    .port = HR_KUBERNETES_PORT,
+	    .plugins = s->d->h->plugins,
+	    .username = uid != NULL ? "openhands" : "root",
+	    .user_id = uid != NULL ? (long)json_object_get_int64(uid) : 0,
+	    .working_dir = hr_config_text(s->c, "core.workspace_mount_path_in_sandbox")};
+	struct hr_strv words = {0};
+	int rc = hr_command_build(&words, &c, s->c, s->d->h->environ, s->err);
+
+	hr_buf_adds(&s->b, ",\"command\":");
+	texts(s, hr_strv_list(&words));
+	hr_strv_done(&words);
+	return rc;
+}
+
+static void
+variable(struct spec *s, const char *name, const char *value)
+{
+	hr_buf_adds(&s->b, ",{\"name\":");
+	str(s, name);
+	hr_buf_adds(&s->b, ",\"value\":");
+	str(s, value);
+	hr_buf_addc(&s->b, '}');
+}
+
+/* The key and what the caller gives come from the Secret: who may look at pods does not see them.
+ */
+static void
+environment(struct spec *s)
+{
+	struct json_object *map = hr_config_value(s->c, "sandbox.runtime_startup_env_vars");
+	long long gb = hr_config_int(s->c, "sandbox.limits.max_memory_gb");
+	char number[32];
+
+	hr_buf_addf(&s->b,
+	    ",\"env\":[{\"name\":\"port\",\"value\":\"%d\"},{\"name\":\"PYTHONUNBUFFERED\","
+	    "\"value\":\"1\"},{\"name\":\"VSCODE_PORT\",\"value\":\"%d\"}",
+	    HR_KUBERNETES_PORT, HR_KUBERNETES_VSCODE_PORT);
+	if (hr_config_bool(s->c, "core.debug"))
+		variable(s, "DEBUG", "true");
+	(void)snprintf(number, sizeof(number), "%lld", gb);
+	if (gb > 0)
+		variable(s, "RUNTIME_MAX_MEMORY_GB", number);
+	if (json_object_is_type(map, json_type_object)) {
+		json_object_object_foreach(map, name, value)
+		{
+			variable(s, name, value != NULL ? json_object_get_string(value) : "");
+		}
+	}
+	hr_buf_addf(&s->b, "],\"envFrom\":[{\"secretRef\":{\"name\":\"%s%s\"}}]", s->d->name,
+	    kinds[HR_SECRET].suffix);
+}
+
+static void
+ports(struct spec *s)
+{
+	hr_buf_addf(
+	    &s->b, ",\"ports\":[{\"containerPort\":%d,\"name\":\"http\"}", HR_KUBERNETES_PORT);
+	if (has_vscode(s))
+		hr_buf_addf(&s->b, ",{\"containerPort\":%d,\"name\":\"vscode\"}",
+		    HR_KUBERNETES_VSCODE_PORT);
+	hr_buf_addf(&s->b, ",{\"containerPort\":%d},{\"containerPort\":%d}]",
+	    HR_KUBERNETES_APP_PORT1, HR_KUBERNETES_APP_PORT2);
+}
+
+/* What is written where the root is read-only. */
+static const char *const written[] = {
+    "/tmp", "/run", "/var/tmp", "/openhands/logs", "/openhands/var", "/home/openhands", "/root"};
+#define WRITTEN (sizeof(written) / sizeof(*written))
+
+static int
+resources(struct spec *s)
+{
+	const char *profile = setting(s, "sandbox.limits.profile");
+	const char *mem = setting(s, "sandbox.limits.mem_limit");
+	bool standard = profile != NULL && strcmp(profile, "standard") == 0;
+	long long quota = hr_config_int(s->c, "sandbox.limits.cpu_quota");
+	long long period = hr_config_int(s->c, "sandbox.limits.cpu_period"), bytes;
+
+	if (mem == NULL && standard)
+		mem = "4G";
+	hr_buf_adds(&s->b, ",\"resources\":{\"limits\":{\"memory\":");
+	if (mem != NULL) {
+		bytes = hr_size_parse(mem);
+		if (bytes <= 0)
+			return invalid(s, "sandbox.limits.mem_limit", mem);
+		hr_buf_addf(&s->b, "\"%lld\"", bytes);
+	} else {
+		str(s, hr_config_text(s->c, "kubernetes.resource_memory_limit"));
+	}
+	if (quota > 0 || standard) {
+		quota = quota > 0 ? quota : 100000;
+		period = period > 0 ? period : 100000;
+		hr_buf_addf(&s->b, ",\"cpu\":\"%lldm\"", (1000 * quota + period - 1) / period);
+	}
+	hr_buf_adds(&s->b, "},\"requests\":{\"cpu\":");
+	str(s, hr_config_text(s->c, "kubernetes.resource_cpu_request"));
+	hr_buf_adds(&s->b, ",\"memory\":");
+	str(s, hr_config_text(s->c, "kubernetes.resource_memory_request"));
+	hr_buf_adds(&s->b, "}}");
+	return 0;
+}
+
+static void
+capabilities(struct spec *s, const char *key, const char *name, bool *ret_any)
+{
+	struct json_object *list = hr_config_value(s->c, key);
+
+	if (hr_json_count(list) == 0)
+		return;
+	hr_buf_addf(&s->b, "%s\"%s\":", *ret_any ? "," : ",\"capabilities\":{", name);
+	(void)hr_json_put(&s->b, list);
+	*ret_any = true;
+}
+
+static void
+security(struct spec *s)
+{
+	bool privileged = hr_config_bool(s->c, "kubernetes.privileged"), any = false;
+
+	hr_buf_addf(
+	    &s->b, ",\"securityContext\":{\"privileged\":%s", privileged ? "true" : "false");
+	if (hr_config_bool(s->c, "sandbox.security.readonly_root_fs"))
+		hr_buf_adds(&s->b, ",\"readOnlyRootFilesystem\":true");
+	if (hr_config_bool(s->c, "sandbox.security.no_new_privileges"))
+		hr_buf_adds(&s->b, ",\"allowPrivilegeEscalation\":false");
+	if (!privileged)
+		hr_buf_adds(&s->b, ",\"seccompProfile\":{\"type\":\"RuntimeDefault\"}");
+	capabilities(s, "sandbox.security.cap_drop", "drop", &any);
+	capabilities(s, "sandbox.security.cap_add", "add", &any);
+	hr_buf_adds(&s->b, any ? "}}" : "}");
+}
+
+static int
+container(struct spec *s)
+{
+	const char *image = setting(s, "sandbox.runtime_container_image");
+	bool read_only = hr_config_bool(s->c, "sandbox.security.readonly_root_fs");
+
+	if (image == NULL)
+		image = setting(s, "sandbox.base_container_image");
+	if (image == NULL)
+		return hr_error_set(s->err, HR_ERROR_VALUE,
+		    "sandbox.runtime_container_image is not set: it is the image of the pod");
+	hr_buf_adds(&s->b, "{\"name\":\"" HR_KUBERNETES_CONTAINER "\"");
+	field(s, "image", image);
+	if (command(s) != 0)
+		return -1;
+	hr_buf_adds(&s->b, ",\"workingDir\":\"/openhands/code/\"");
+	environment(s);
+	ports(s);
+	hr_buf_adds(&s->b, ",\"volumeMounts\":[{\"name\":\"workspace-volume\"");
+	field(s, "mountPath", hr_config_text(s->c, "core.workspace_mount_path_in_sandbox"));
+	hr_buf_addc(&s->b, '}');
+	for (size_t i = 0; read_only && i < WRITTEN; i++)
+		hr_buf_addf(
+		    &s->b, ",{\"name\":\"written-%zu\",\"mountPath\":\"%s\"}", i, written[i]);
+	hr_buf_addc(&s->b, ']');
+	if (resources(s) != 0)
+		return -1;
+	hr_buf_addf(&s->b,
+	    ",\"readinessProbe\":{\"httpGet\":{\"path\":\"/alive\",\"port\":%d},"
+	    "\"initialDelaySeconds\":5,\"periodSeconds\":10,\"timeoutSeconds\":5,"
+	    "\"successThreshold\":1,\"failureThreshold\":3}",
+	    HR_KUBERNETES_PORT);
+	security(s);
+	hr_buf_addc(&s->b, '}');
+	return 0;
+}
+
+/* A list of flat maps, with names as the original has them, or as Kubernetes does. What is none is
+ * told and left out, as there. */
+static void
+tolerations(struct spec *s)
+{
+	static const char *const names[][2] = {{"key", "key"}, {"operator", "operator"},
+	    {"value", "value"}, {"effect", "effect"}, {"toleration_seconds", "tolerationSeconds"},
+	    {"tolerationSeconds", "tolerationSeconds"}};
+	const char *text = setting(s, "kubernetes.tolerations_yaml"), *v;
+	struct json_object *list = NULL, *one;
+	struct hr_error why = {0};
+	char told[512];
+	bool any;
+
+	if (text == NULL)
+		return;
+	if (hr_yaml_read(text, strlen(text), &list, &why) != 0 ||
+	    !json_object_is_type(list, json_type_array)) {
+		(void)snprintf(told, sizeof(told),
+		    "Error parsing tolerations YAML: %.300s; there are none",
+		    why.text[0] != '\0' ? why.text : "it is no list");
+		s->d->h->log(s->d->h->arg, told);
+		json_object_put(list);
+		return;
+	}
+	hr_buf_adds(&s->b, ",\"tolerations\":[");
+	for (size_t i = 0; i < hr_json_count(list); i++) {
+		one = hr_json_entry(list, i);
+		hr_buf_adds(&s->b, i > 0 ? ",{" : "{");
+		any = false;
+		for (size_t j = 0; j < sizeof(names) / sizeof(*names); j++) {
+			v = hr_json_text_at(one, names[j][0]);
+			if (v == NULL)
+				continue;
+			hr_buf_addf(&s->b, "%s\"%s\":", any ? "," : "", names[j][1]);
+			if (j < 4)
+				str(s, v);
+			else
+				hr_buf_addf(&s->b, "%lld", strtoll(v, NULL, 10));
+			any = true;
+		}
+		hr_buf_addc(&s->b, '}');
+	}
+	hr_buf_addc(&s->b, ']');
+	json_object_put(list);
+}
+
+static void
+identity(struct spec *s)
+{
+	struct json_object *user = hr_config_value(s->c, "sandbox.security.run_as_user");
+	struct json_object *group = hr_config_value(s->c, "sandbox.security.run_as_group");
+	long long uid = json_object_get_int64(user),
+		  gid = group != NULL ? json_object_get_int64(group) : uid;
+
+	if (user == NULL)
+		return;
+	hr_buf_addf(&s->b,
+	    ",\"securityContext\":{\"runAsUser\":%lld,\"runAsGroup\":%lld,\"fsGroup\":%lld%s}", uid,
+	    gid, gid, uid != 0 ? ",\"runAsNonRoot\":true" : "");
+}
+
+static int
+pod(struct spec *s)
+{
+	const char *secret = setting(s, "kubernetes.image_pull_secret");
+	const char *key = setting(s, "kubernetes.node_selector_key");
+	const char *value = setting(s, "kubernetes.node_selector_val");
+	bool read_only = hr_config_bool(s->c, "sandbox.security.readonly_root_fs");
+
+	hr_buf_adds(&s->b, ",\"spec\":{\"restartPolicy\":\"Never\",\"containers\":[");
+	if (container(s) != 0)
+		return -1;
+	hr_buf_addf(&s->b,
+	    "],\"volumes\":[{\"name\":\"workspace-volume\",\"persistentVolumeClaim\":{"
+	    "\"claimName\":\"%s%s\"}}",
+	    s->d->name, kinds[HR_CLAIM].suffix);
+	for (size_t i = 0; read_only && i < WRITTEN; i++)
+		hr_buf_addf(&s->b, ",{\"name\":\"written-%zu\",\"emptyDir\":{}}", i);
+	hr_buf_addc(&s->b, ']');
+	if (secret != NULL) {
+		hr_buf_adds(&s->b, ",\"imagePullSecrets\":[{\"name\":");
+		str(s, secret);
+		hr_buf_adds(&s->b, "}]");
+	}
+	if (key != NULL && value != NULL) {
+		hr_buf_adds(&s->b, ",\"nodeSelector\":{");
+		str(s, key);
+		hr_buf_addc(&s->b, ':');
+		str(s, value);
+		hr_buf_addc(&s->b, '}');
+	}
+	tolerations(s);
+	identity(s);
+	hr_buf_adds(&s->b, ",\"automountServiceAccountToken\":false");
+	field(s, "serviceAccountName", setting(s, "kubernetes.service_account"));
+	field(s, "runtimeClassName", setting(s, "kubernetes.runtime_class"));
+	hr_buf_addc(&s->b, '}');
+	return 0;
+}
+
+/* ---- what is around it ---- */
+
+static int
+claim(struct spec *s)
+{
+	hr_buf_adds(&s->b,
+	    ",\"spec\":{\"accessModes\":[\"ReadWriteOnce\"],\"resources\":{\"requests\":{"
+	    "\"storage\":");
+	str(s, hr_config_text(s->c, "kubernetes.pvc_storage_size"));
+	hr_buf_adds(&s->b, "}}");
+	field(s, "storageClassName", setting(s, "kubernetes.pvc_storage_class"));
+	hr_buf_addc(&s->b, '}');
+	return 0;
+}
+
+static int
+service(struct spec *s, bool code)
+{
+	hr_buf_adds(&s->b, ",\"spec\":{\"type\":\"ClusterIP\",\"selector\":");
+	selector(s);
+	hr_buf_addf(&s->b, ",\"ports\":[{\"name\":\"%s\",\"port\":%d,\"targetPort\":\"%s\"}]}",
+	    code ? "code" : "execution-server",
+	    code ? HR_KUBERNETES_VSCODE_PORT : HR_KUBERNETES_PORT, code ? "vscode" : "http");
+	return 0;
+}
+
+/* The host's name is made of the setting, which could be anything. */
+static int
+ingress(struct spec *s, const char *call)
+{
+	const char *secret = setting(s, "kubernetes.ingress_tls_secret");
+	struct hr_buf host, note;
+
+	hr_buf_init(&host, 4096);
+	hr_buf_init(&note, 8192);
+	hr_buf_addf(&host, "%s.%s", s->d->name + sizeof(APP),
+	    hr_config_text(s->c, "kubernetes.ingress_domain"));
+	hr_buf_adds(&note, ",\"external-dns.alpha.kubernetes.io/hostname\":");
+	(void)hr_json_put_str(&note, hr_buf_str(&host), host.len, HR_JSON_REPLACE);
+	metadata(s, HR_INGRESS, call, hr_buf_str(&note));
+	hr_buf_adds(&s->b, ",\"spec\":{\"rules\":[{\"host\":");
+	str(s, hr_buf_str(&host));
+	hr_buf_addf(&s->b,
+	    ",\"http\":{\"paths\":[{\"path\":\"/\",\"pathType\":\"Prefix\",\"backend\":{"
+	    "\"service\":{\"name\":\"%s%s\",\"port\":{\"number\":%d}}}}]}}],\"tls\":[",
+	    s->d->name, kinds[HR_CODE_SERVICE].suffix, HR_KUBERNETES_VSCODE_PORT);
+	if (secret != NULL) {
+		hr_buf_adds(&s->b, "{\"hosts\":[");
+		str(s, hr_buf_str(&host));
+		hr_buf_adds(&s->b, "],\"secretName\":");
+		str(s, secret);
+		hr_buf_addc(&s->b, '}');
+	}
+	hr_buf_adds(&s->b, "]}");
+	hr_buf_done(&host);
+	hr_buf_done(&note);
+	return 0;
+}
+
+/* stringData: the server makes base64 of it. */
+static int
+secret(struct spec *s)
+{
+	const char *eq;
+
+	hr_buf_adds(&s->b, ",\"type\":\"Opaque\",\"stringData\":{");
+	for (const char *const *e = s->d->h->env; *e != NULL; e++) {
+		eq = strchr(*e, '=');
+		if (eq == NULL || strncmp(*e, "SESSION_API_KEY=", 16) == 0)
+			continue;
+		(void)hr_json_put_str(&s->b, *e, (size_t)(eq - *e), HR_JSON_REPLACE);
+		hr_buf_addc(&s->b, ':');
+		str(s, eq + 1);
+		hr_buf_addc(&s->b, ',');
+	}
+	hr_buf_adds(&s->b, "\"SESSION_API_KEY\":");
+	str(s, s->d->key);
+	hr_buf_addc(&s->b, '}');
+	return 0;
+}
+
+/* Sandboxes do not reach each other; "closed": nor what is inside, "offline": nor anything. */
+static int
+policy(struct spec *s)
+{
+	static const char nobody_inside[] =
+	    "{\"to\":[{\"ipBlock\":{\"cidr\":\"0.0.0.0/0\",\"except\":[\"10.0.0.0/8\","
+	    "\"100.64.0.0/10\",\"169.254.0.0/16\",\"172.16.0.0/12\",\"192.168.0.0/16\"]}}]},"
+	    "{\"to\":[{\"ipBlock\":{\"cidr\":\"::/0\",\"except\":[\"fc00::/7\",\"fe80::/10\"]}}]},"
+	    "{\"ports\":[{\"protocol\":\"UDP\",\"port\":53},{\"protocol\":\"TCP\",\"port\":53}]}";
+	const char *which = hr_config_text(s->c, "kubernetes.network_policy");
+	bool offline = strcmp(which, "offline") == 0;
+
+	if (!offline && strcmp(which, "closed") != 0)
+		return invalid(s, "kubernetes.network_policy", which);
+	hr_buf_adds(&s->b, ",\"spec\":{\"podSelector\":{\"matchLabels\":");
+	selector(s);
+	hr_buf_addf(&s->b,
+	    "},\"policyTypes\":[\"Ingress\",\"Egress\"],\"ingress\":[{\"from\":[{\"podSelector\":{"
+	    "\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"NotIn\",\"values\":[\"" APP
+	    "\"]}]}}]}],\"egress\":[%s]}",
+	    offline ? "" : nobody_inside);
+	return 0;
+}
+
+static char *
+finish(struct spec *s, int rc)
+{
+	char *text = NULL;
+
+	hr_buf_addc(&s->b, '}');
+	if (rc == 0 && (text = hr_buf_take(&s->b)) == NULL)
+		(void)hr_error_nomem(s->err);
+	hr_buf_done(&s->b);
+	return text;
+}
+
+char *
+hr_kubernetes_body(
+    struct hr_kubernetes *d, enum hr_kubernetes_what what, const char *call, struct hr_error *err)
+{
+	struct spec s = {.d = d, .c = d->h->config, .err = err};
+	int rc = 0;
+
+	hr_buf_init(&s.b, BODY_MAX);
+	if (what != HR_INGRESS)
+		metadata(&s, what, call, "");
+	switch (what) {
+	case HR_POD: rc = pod(&s); break;
+	case HR_CLAIM: rc = claim(&s); break;
+	case HR_SERVICE:
+	case HR_CODE_SERVICE: rc = service(&s, what == HR_CODE_SERVICE); break;
+	case HR_INGRESS: rc = ingress(&s, call); break;
+	case HR_SECRET: rc = secret(&s); break;
+	default: rc = policy(&s); break;
+	}
+	return finish(&s, rc);
+}
+
+char *
+hr_kubernetes_again(struct json_object *pod, struct hr_error *err)
+{
+	static const char *const own[] = {"nodeName", "priority", "preemptionPolicy"};
+	struct json_object *meta = hr_json_at(pod, "metadata"), *copy = NULL;
+	struct hr_buf b;
+	char *text;
+	bool ok;
+
+	hr_buf_init(&b, BODY_MAX);
+	ok = json_object_deep_copy(hr_json_at(pod, "spec"), &copy, NULL) == 0;
+	for (size_t i = 0; ok && i < sizeof(own) / sizeof(*own); i++)
+		json_object_object_del(copy, own[i]);
+	hr_buf_adds(&b, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":");
+	(void)hr_json_put(&b, hr_json_at(meta, "name"));
+	hr_buf_adds(&b, ",\"labels\":");
+	(void)hr_json_put(&b, hr_json_at(meta, "labels"));
+	hr_buf_adds(&b, ",\"annotations\":");
+	(void)hr_json_put(&b, hr_json_at(meta, "annotations"));
+	hr_buf_adds(&b, "},\"spec\":");
+	if (!ok || hr_json_put(&b, copy) != 0)
+		ok = false;
+	hr_buf_addc(&b, '}');
+	text = ok ? hr_buf_take(&b) : NULL;
+	hr_buf_done(&b);
+	json_object_put(copy);
+	if (text == NULL)
+		(void)hr_error_nomem(err);
+	return text;
+}

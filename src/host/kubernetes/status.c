@@ -1,0 +1,158 @@
+/* Status objects. The server's messages are made for programmers; the frequent ones are said as
+ * what was wrong and what to do, all others are passed on. */
+#include "config.h"
+
+#include "host/kubernetes/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <json-c/json_object.h>
+
+#include "base/quote.h"
+#include "host/common/error.h"
+#include "proto/json.h"
+
+#define RETRY_MAX_S 120
+#define PART 200
+
+/* One line without anything that a terminal would obey. */
+static void
+keep(char *to, size_t cap, const char *text, size_t len)
+{
+	struct hr_buf b;
+
+	hr_buf_init(&b, 16384);
+	hr_quote_text(&b, text, len < 3000 ? len : 3000);
+	(void)snprintf(to, cap, "%s", hr_buf_str(&b));
+	hr_buf_done(&b);
+}
+
+bool
+hr_kube_status_of(struct hr_kube_status *ret, struct json_object *o)
+{
+	int64_t after = hr_json_int_at(hr_json_at(o, "details"), "retryAfterSeconds");
+	const char *text = hr_json_text_or(o, "message", "");
+	const char *reason = hr_json_text_or(o, "reason", "");
+	int64_t code = hr_json_int_at(o, "code");
+
+	if (strcmp(hr_json_text_or(o, "kind", ""), "Status") != 0)
+		return false;
+	if (code > 0 && code < 1000)
+		ret->code = (int)code;
+	keep(ret->reason, sizeof(ret->reason), reason, strlen(reason));
+	keep(ret->message, sizeof(ret->message), text, strlen(text));
+	if (after > 0)
+		ret->retry_after_s = after < RETRY_MAX_S ? (int)after : RETRY_MAX_S;
+	return true;
+}
+
+void
+hr_kube_status_read(struct hr_kube_status *ret, int code, const char *p, size_t len)
+{
+	struct json_object *o = NULL;
+	struct hr_json_error why;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->code = code;
+	if (len == 0 || hr_json_decode(p, len, &o, &why) != 0 || !hr_kube_status_of(ret, o))
+		keep(ret->message, sizeof(ret->message), p != NULL ? p : "", len);
+	json_object_put(o);
+}
+
+bool
+hr_kube_status_is(const struct hr_kube_status *s, const char *reason)
+{
+	return strcmp(s->reason, reason) == 0;
+}
+
+/* ---- words ---- */
+
+/* What stands between two texts; false: they are not there. */
+static bool
+between(const char *text, const char *before, const char *after, char ret[PART])
+{
+	const char *from = strstr(text, before), *to;
+
+	if (from == NULL)
+		return false;
+	from += strlen(before);
+	to = strstr(from, after);
+	if (to == NULL)
+		return false;
+	(void)snprintf(ret, PART, "%.*s", (int)(to - from), from);
+	return true;
+}
+
+static int
+forbidden(const struct hr_kube_status *s, struct hr_error *err)
+{
+	char who[PART], verb[PART], what[PART], where[PART], used[PART];
+	const char *m = s->message, *rest;
+
+	if (between(m, "exceeded quota: ", ", requested: ", what) &&
+	    between(m, "requested: ", ", used: ", who) &&
+	    between(m, ", used: ", ", limited: ", used)) {
+		rest = strstr(m, ", limited: ") + strlen(", limited: ");
+		return hr_error_set(err, HR_ERROR_UNAVAILABLE,
+		    "the quota \"%s\" of the namespace is used up: asked for %s, used are %s of "
+		    "%s; end other sandboxes, or have the quota raised",
+		    what, who, used, rest);
+	}
+	if ((rest = strstr(m, "failed quota: ")) != NULL)
+		return hr_error_set(err, HR_ERROR_VALUE,
+		    "a quota of the namespace wants to know more of the pod: %s (settings "
+		    "kubernetes.resource_* and sandbox.limits.*)",
+		    rest);
+	if ((rest = strstr(m, "violates PodSecurity ")) != NULL)
+		return hr_error_set(err, HR_ERROR_PERMISSION,
+		    "the namespace's Pod Security does not allow such a pod: it %s (settings "
+		    "sandbox.security.* and kubernetes.privileged)",
+		    rest);
+	if (between(m, "User \"", "\"", who) && between(m, "cannot ", " resource", verb) &&
+	    between(m, "resource \"", "\"", what)) {
+		bool named = between(m, "in the namespace \"", "\"", where);
+
+		return hr_error_set(err, HR_ERROR_PERMISSION,
+		    "%s may not %s %s%s%s%s: a Role has to give that right (\"handrail doctor -r "
+		    "kubernetes\" tells all that are missing)",
+		    who, verb, what, named ? " in the namespace \"" : "", named ? where : "",
+		    named ? "\"" : "");
+	}
+	return hr_error_set(err, HR_ERROR_PERMISSION, "the API server forbids it: %s", m);
+}
+
+int
+hr_kube_status_error(const struct hr_kube_status *s, struct hr_error *err)
+{
+	const char *m = s->message[0] != '\0' ? s->message : "it says no more";
+
+	switch (s->code) {
+	case 401:
+		(void)hr_error_set(err, HR_ERROR_PERMISSION,
+		    "the API server does not know these credentials (401): they have expired, or "
+		    "are for another cluster");
+		break;
+	case 403: (void)forbidden(s, err); break;
+	case 404: (void)hr_error_set(err, HR_ERROR_NOT_FOUND, "%s", m); break;
+	case 409:
+		(void)hr_error_set(err, HR_ERROR_RUNTIME, "somebody else was faster: %s", m);
+		break;
+	case 410: (void)hr_error_set(err, HR_ERROR_NOT_READY, "that is too long ago: %s", m); break;
+	case 400:
+	case 422:
+		(void)hr_error_set(err, HR_ERROR_VALUE, "the API server does not take it: %s", m);
+		break;
+	case 429:
+		(void)hr_error_set(
+		    err, HR_ERROR_UNAVAILABLE, "the API server has too much to do (429): %s", m);
+		break;
+	default:
+		(void)hr_error_set(err, s->code >= 500 ? HR_ERROR_UNAVAILABLE : HR_ERROR_RUNTIME,
+		    "the API server answered %d: %s", s->code, m);
+		break;
+	}
+	if (err != NULL)
+		err->status = s->code;
+	return -1;
+}

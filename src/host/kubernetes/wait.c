@@ -1,0 +1,408 @@
+/* Waiting for a pod. A thread watches the pod; beside it its log is followed for the line with
+ * which a server says that it answers, since the readiness probe asks for the first time after five
+ * seconds. Whichever comes first counts. Nothing is asked again and again. */
+#include "config.h"
+
+#include "host/kubernetes/kubernetes_int.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <json-c/json_object.h>
+
+#include "base/fd.h"
+#include "base/quote.h"
+#include "host/common/error.h"
+#include "host/config/settings.h"
+#include "host/kubernetes/why.h"
+#include "proto/json.h"
+
+#define READY_TIMEOUT_S 300
+#define GONE_TIMEOUT_S 120
+#define LAST_LINES "20"
+#define LAST_MAX 2000
+
+/* ---- a descriptor that is readable when another one is, or after some time ---- */
+
+struct until {
+	int both, timer;
+};
+
+static void
+until_done(struct until *u)
+{
+	hr_fd_close(&u->both);
+	hr_fd_close(&u->timer);
+}
+
+static int
+until_init(struct until *u, int fd, unsigned seconds, struct hr_error *err)
+{
+	struct itimerspec in = {.it_value.tv_sec = seconds};
+	struct epoll_event e = {.events = EPOLLIN};
+
+	u->both = epoll_create1(EPOLL_CLOEXEC);
+	u->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (u->both >= 0 && u->timer >= 0 && timerfd_settime(u->timer, 0, &in, NULL) == 0 &&
+	    epoll_ctl(u->both, EPOLL_CTL_ADD, u->timer, &e) == 0 &&
+	    (fd < 0 || epoll_ctl(u->both, EPOLL_CTL_ADD, fd, &e) == 0))
+		return 0;
+	(void)hr_error_sys(err, errno, "make a timer");
+	until_done(u);
+	return -1;
+}
+
+static bool
+until_over(const struct until *u)
+{
+	uint64_t n;
+
+	return read(u->timer, &n, sizeof(n)) == (ssize_t)sizeof(n);
+}
+
+/* ---- the pod's state, as a thread learns of it ---- */
+
+struct watcher {
+	struct hr_kube kube; /* the thread's */
+	char path[512], selector[256];
+	int stop_fd, news_fd;
+	pthread_t thread;
+	bool started;
+	unsigned patience_s; /* for a node that takes it */
+	/* below the lock */
+	pthread_mutex_t lock;
+	struct hr_kube_why why; /* the last one */
+	bool seen, gone, over;  /* over: the thread has ended, with *failed */
+	struct hr_error failed;
+};
+
+static int
+on_event(void *arg, enum hr_kube_event event, struct json_object *o)
+{
+	struct watcher *w = arg;
+	struct hr_kube_why why;
+	bool changed = false;
+
+	(void)pthread_mutex_lock(&w->lock);
+	switch (event) {
+	case HR_KUBE_LIST: w->seen = false; break;
+	case HR_KUBE_LISTED:
+		changed = !w->seen;
+		w->gone = !w->seen;
+		break;
+	case HR_KUBE_DELETED: changed = w->gone = true; break;
+	default:
+		w->seen = true;
+		hr_kube_why(&why, o);
+		changed = why.progress != w->why.progress;
+		w->why = why;
+		break;
+	}
+	(void)pthread_mutex_unlock(&w->lock);
+	if (changed)
+		(void)eventfd_write(w->news_fd, 1);
+	return 0;
+}
+
+static void *
+watch(void *arg)
+{
+	struct watcher *w = arg;
+	struct hr_error e = {0};
+
+	(void)hr_kube_watch(&w->kube, w->path, w->selector, on_event, w, &e);
+	(void)pthread_mutex_lock(&w->lock);
+	w->over = true;
+	w->failed = e;
+	(void)pthread_mutex_unlock(&w->lock);
+	(void)eventfd_write(w->news_fd, 1);
+	return NULL;
+}
+
+static void
+watcher_stop(struct watcher *w)
+{
+	if (w->started) {
+		(void)eventfd_write(w->stop_fd, 1);
+		(void)pthread_join(w->thread, NULL);
+	}
+	(void)pthread_mutex_destroy(&w->lock);
+	hr_kube_done(&w->kube);
+	hr_fd_close(&w->stop_fd);
+	hr_fd_close(&w->news_fd);
+	free(w);
+}
+
+static struct watcher *
+watcher_start(const struct hr_kubernetes *d, struct hr_error *err)
+{
+	struct watcher *w = calloc(1, sizeof(*w));
+	sigset_t all, before;
+	int rc;
+
+	if (w == NULL) {
+		(void)hr_error_nomem(err);
+		return NULL;
+	}
+	(void)pthread_mutex_init(&w->lock, NULL);
+	w->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	w->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	hr_kubernetes_path(d, HR_POD, false, w->path);
+	(void)snprintf(
+	    w->selector, sizeof(w->selector), "fieldSelector=metadata.name%%3D%s", d->name);
+	if (hr_kube_init(&w->kube, d->h->config, d->h->environ, 0, err) != 0) {
+		watcher_stop(w);
+		return NULL;
+	}
+	hr_kube_give_up(&w->kube, w->stop_fd);
+	if (w->stop_fd < 0 || w->news_fd < 0) {
+		(void)hr_error_sys(err, errno, "eventfd");
+		watcher_stop(w);
+		return NULL;
+	}
+	(void)sigfillset(&all); /* signals are for the caller's threads */
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&w->thread, NULL, watch, w);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	w->started = rc == 0;
+	if (rc != 0) {
+		(void)hr_error_sys(err, rc, "start a thread");
+		watcher_stop(w);
+		return NULL;
+	}
+	return w;
+}
+
+/* ---- the log ---- */
+
+static int
+on_line(void *arg, const char *line, size_t len)
+{
+	static const char *const signs[] = {
+	    " ready: listening", "Application startup complete", "Uvicorn running on"};
+	bool *ready = arg;
+
+	for (size_t i = 0; i < sizeof(signs) / sizeof(*signs); i++)
+		if (memmem(line, len, signs[i], strlen(signs[i])) != NULL)
+			*ready = true;
+	return *ready;
+}
+
+static int
+on_last(void *arg, const char *line, size_t len)
+{
+	struct hr_buf *b = arg;
+
+	hr_buf_adds(b, "\n");
+	hr_quote_text(b, line, len < 300 ? len : 300);
+	return 0;
+}
+
+/* A node, the image, a volume: what only events tell. */
+static int
+on_warning(void *arg, struct json_object *o)
+{
+	struct hr_buf *b = arg;
+	const char *text = hr_json_text_or(o, "message", "");
+
+	if (strcmp(hr_json_text_or(o, "type", ""), "Warning") == 0) {
+		hr_buf_reset(b);
+		hr_buf_addf(b, "\n%.60s: ", hr_json_text_or(o, "reason", ""));
+		hr_quote_text(b, text, strnlen(text, 500));
+	}
+	return 0;
+}
+
+/* What may help: the last lines of its log, else the last warning. */
+static void
+last_words(struct hr_kubernetes *d, const struct hr_kube_why *why, struct hr_buf *b)
+{
+	char path[512], selector[256];
+
+	hr_kubernetes_path(d, HR_POD, true, path);
+	if (why->ran)
+		(void)hr_kube_logs(
+		    &d->kube, path, false, "&tailLines=" LAST_LINES, on_last, b, NULL);
+	if (b->len > 0)
+		return;
+	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/events", d->ns);
+	(void)snprintf(
+	    selector, sizeof(selector), "fieldSelector=involvedObject.name%%3D%s", d->name);
+	(void)hr_kube_list(&d->kube, path, selector, on_warning, b, NULL, 0, NULL);
+}
+
+/* ---- ready ---- */
+
+static int
+failed(struct hr_kubernetes *d, const struct hr_kube_why *why, const char *fallback,
+    struct hr_error *err)
+{
+	struct hr_buf b;
+
+	hr_buf_init(&b, LAST_MAX);
+	hr_kube_give_up(&d->kube, -1);
+	last_words(d, why, &b);
+	(void)hr_error_set(err, HR_ERROR_DISCONNECTED, "Pod %s: %.560s%.400s", d->name,
+	    why->text[0] != '\0' ? why->text : fallback, hr_buf_str(&b));
+	hr_buf_done(&b);
+	return -1;
+}
+
+struct waiting {
+	struct hr_kubernetes *d;
+	struct watcher *w;
+	struct until until; /* the news, or the end */
+	bool followed;      /* the log was read once, to its end */
+	bool told;          /* that no node takes it */
+	unsigned place_s;   /* how long that may be so */
+};
+
+/* 1 it is ready, 0 the news are to be looked at again, -1 it will not be. */
+static int
+step(struct waiting *x, struct hr_error *err)
+{
+	struct watcher *w = x->w;
+	struct hr_error e = {0};
+	struct hr_kube_why why;
+	bool gone, over, ready = false;
+	char path[512], text[700];
+	eventfd_t n;
+
+	(void)eventfd_read(w->news_fd, &n);
+	(void)pthread_mutex_lock(&w->lock);
+	why = w->why;
+	gone = w->gone;
+	over = w->over;
+	if (over)
+		e = w->failed;
+	(void)pthread_mutex_unlock(&w->lock);
+	if (gone)
+		return hr_error_set(
+		    err, HR_ERROR_DISCONNECTED, "Pod %s is gone: somebody deleted it", x->d->name);
+	if (over) {
+		*err = e;
+		return -1;
+	}
+	switch (why.progress) {
+	case HR_KUBE_READY: return 1;
+	case HR_KUBE_ENDING:
+	case HR_KUBE_FAILED: return failed(x->d, &why, "it has failed", err);
+	case HR_KUBE_STUCK:
+		if (x->place_s == 0)
+			return failed(x->d, &why, "", err);
+		if (!x->told) {
+			(void)snprintf(text, sizeof(text), "the pod waits: %s", why.text);
+			x->d->h->log(x->d->h->arg, text);
+		}
+		x->told = true;
+		break;
+	case HR_KUBE_RUNNING:
+		if (x->followed)
+			break;
+		hr_kubernetes_path(x->d, HR_POD, true, path);
+		(void)hr_kube_logs(&x->d->kube, path, true, "", on_line, &ready, &e);
+		/* one that has no right to logs waits for the probe */
+		x->followed = x->d->kube.status.code != 0;
+		if (ready)
+			return 1;
+		break;
+	default: break;
+	}
+	return 0;
+}
+
+static int
+wait_all(struct waiting *x, struct hr_error *err)
+{
+	struct epoll_event e;
+	int rc = 0;
+
+	while (rc == 0) {
+		/* readable until step() reads it, or for ever when time is over */
+		while (epoll_wait(x->until.both, &e, 1, -1) < 0 && errno == EINTR)
+			;
+		if (until_over(&x->until)) {
+			(void)pthread_mutex_lock(&x->w->lock);
+			struct hr_kube_why why = x->w->why;
+			(void)pthread_mutex_unlock(&x->w->lock);
+			return failed(x->d, &why, "it is not ready after 300 seconds", err);
+		}
+		rc = step(x, err);
+	}
+	return rc == 1 ? 0 : -1;
+}
+
+int
+hr_kubernetes_wait_ready(struct hr_kubernetes *d, struct hr_error *err)
+{
+	long long place = hr_config_int(d->h->config, "kubernetes.schedule_timeout");
+	struct waiting x = {.d = d, .place_s = place > 0 ? (unsigned)place : 0};
+	struct hr_error mine;
+	int rc = -1;
+
+	err = err != NULL ? err : &mine;
+	x.w = watcher_start(d, err);
+	if (x.w == NULL)
+		return -1;
+	if (until_init(&x.until, x.w->news_fd, READY_TIMEOUT_S + x.place_s, err) == 0) {
+		hr_kube_give_up(&d->kube, x.until.both);
+		rc = wait_all(&x, err);
+		hr_kube_give_up(&d->kube, -1);
+		until_done(&x.until);
+	}
+	watcher_stop(x.w);
+	return rc;
+}
+
+/* ---- gone ---- */
+
+struct leaving {
+	bool seen;
+};
+
+static int
+on_leaving(void *arg, enum hr_kube_event event, struct json_object *o)
+{
+	struct leaving *l = arg;
+
+	(void)o;
+	switch (event) {
+	case HR_KUBE_LIST: l->seen = false; return 0;
+	case HR_KUBE_LISTED: return !l->seen;
+	case HR_KUBE_DELETED: return 1;
+	default: l->seen = true; return 0;
+	}
+}
+
+int
+hr_kubernetes_wait_gone(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_error *err)
+{
+	struct leaving l = {.seen = false};
+	char path[512], one[512], selector[256];
+	struct until until;
+	int rc;
+
+	hr_kubernetes_path(d, what, false, path);
+	hr_kubernetes_path(d, what, true, one);
+	(void)snprintf(
+	    selector, sizeof(selector), "fieldSelector=metadata.name%%3D%s", strrchr(one, '/') + 1);
+	if (until_init(&until, -1, GONE_TIMEOUT_S, err) != 0)
+		return -1;
+	hr_kube_give_up(&d->kube, until.both);
+	rc = hr_kube_watch(&d->kube, path, selector, on_leaving, &l, err);
+	if (rc < 0 && until_over(&until))
+		(void)hr_error_set(err, HR_ERROR_TIMEOUT,
+		    "the %s %s does not go away: something still holds it",
+		    hr_kubernetes_kind(what), strrchr(one, '/') + 1);
+	hr_kube_give_up(&d->kube, -1);
+	until_done(&until);
+	return rc < 0 ? -1 : 0;
+}

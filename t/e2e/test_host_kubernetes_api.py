@@ -1,0 +1,389 @@
+#!/usr/bin/env python3
+"""Sandboxes of the kind "kubernetes" against what answers like an API server (lib/apiserver.py): what is sent,
+and what becomes of answers that are late, refused, cut or forgotten. The server in the pod is a local one."""
+
+import json
+import os
+import ssl
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib.apiserver import ApiServer, running  # noqa: E402
+from lib.certs import Authority  # noqa: E402
+from lib.host import Host  # noqa: E402
+from lib.tap import Tap, equal  # noqa: E402
+
+POD = "/api/v1/namespaces/default/pods/openhands-runtime-default"
+CLAIM = "/api/v1/namespaces/default/persistentvolumeclaims/openhands-runtime-default-pvc"
+KEY = "the key of both"
+ALL = ["openhands-runtime-default", "openhands-runtime-default-ingress-code", "openhands-runtime-default-key",
+       "openhands-runtime-default-pvc", "openhands-runtime-default-svc", "openhands-runtime-default-svc-code"]
+
+
+class Cluster(Host):
+    """A user with a kubeconfig, and the API server it names."""
+
+    def __init__(self, token="good", user=None, server=False, tls=False, **env):
+        Host.__init__(self, SESSION_API_KEY=KEY, RUNTIME="kubernetes",
+                      SANDBOX_RUNTIME_CONTAINER_IMAGE="registry/image:1")
+        self.cluster, context = {}, None
+        if tls:
+            authority = Authority(self.top, "authority")
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*authority.make("api.example", 1))
+            self.cluster = {"certificate-authority": authority.pem}
+        self.api = ApiServer(tls=context)
+        self.kubeconfig(user or {"token": token})
+        if server:
+            self.ok("up", "-r", "local", "-n", "server")
+            self.api.port = int(self.record("server")["url"].rsplit(":", 1)[1])
+        self.env.update(dict({"KUBECONFIG": self.path("kubeconfig")}, **env))
+
+    def kubeconfig(self, user):
+        with open(self.path("kubeconfig"), "w") as f:
+            json.dump({"current-context": "x", "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+                       "clusters": [{"name": "c", "cluster": dict(self.cluster, server=self.api.url)}],
+                       "users": [{"name": "u", "user": user}]}, f)
+        os.chmod(self.path("kubeconfig"), 0o600)
+
+    def __exit__(self, *unused):
+        self.api.failures, self.api.denied, self.api.tokens = [], set(), {"good"}
+        try:
+            Host.__exit__(self, *unused)
+        finally:
+            self.api.__exit__()
+
+
+def refuses(h, text, *argv):
+    done = h(*argv)
+    equal((done.returncode > 0, text in done.stderr), (True, True), "%r %r" % (done.returncode, done.stderr))
+
+
+def conversation():
+    with Cluster(server=True) as h:
+        h.ok("up", "-e", "GREETING=it's \"me\"")
+        equal(h.api.names(), ALL, "objects")
+        equal(h.ok("run", "echo \"$GREETING\"; cd /tmp"), "it's \"me\"\n", "a variable")
+        equal(h.ok("run", "pwd"), "/tmp\n", "the same shell from a second process")
+        equal(h("run", "exit 3; false").returncode, 3, "status")
+        with open(h.path("cwd", "file"), "w") as f:
+            f.write("content\n" * 100000)
+        h.ok("put", "file", h.path("there") + "/")
+        h.ok("get", h.path("there"), "out")
+        with open(h.path("cwd", "out", "file")) as f:
+            equal(f.read(), "content\n" * 100000, "copied in and out")
+        equal(h.ok("logs"), "handraild ready: listening on 0.0.0.0:8080\n", "log")
+        done = h("sh", "some", "words", "5", input="and input")
+        equal((done.returncode, done.stdout, done.stderr), (5, "some words 5\nand input", "told\n"), "a program in it")
+        equal(json.loads(h.ok("ps", "--json"))[0]["state"], "running", "state")
+        urls = json.loads(h.ok("url", "--json"))
+        equal(sorted(urls["web_hosts"].values()), [30082, 30083], "addresses")
+        h.ok("pause")
+        equal(h.api.names(), ALL[1:], "paused: all but the pod")
+        equal([r["state"] for r in json.loads(h.ok("ps", "--json")) if r["sid"] == "default"], ["paused"], "state")
+        refuses(h, "it was paused, or somebody deleted it", "run", "true")
+        h.ok("resume")
+        equal(h.api.names(), ALL, "resumed")
+        pods = h.api.sent("POST", "/pods")
+        equal(pods[1]["spec"], pods[0]["spec"], "the same pod")
+        h.ok("run", "true")
+        h.ok("pause")
+        h.ok("up")
+        equal(h.api.names(), ALL, "up resumes, too")
+        h.ok("down")
+        equal(h.api.names(), [], "nothing is left")
+
+
+def much_over_tls():
+    """More than the connection takes at once, in both directions: TLS wants what it refused again as it was."""
+    with Cluster(server=True, tls=True) as h:
+        h.ok("up")
+        with open(h.path("cwd", "file"), "wb") as f:
+            f.write(os.urandom(1 << 20) * 12)
+        h.ok("put", "file", h.path("there") + "/")
+        h.ok("get", h.path("there"), "out")
+        with open(h.path("cwd", "file"), "rb") as a, open(h.path("cwd", "out", "file"), "rb") as b:
+            equal(a.read() == b.read(), True, "the same")
+        h.cluster = {}
+        h.kubeconfig({"token": "good"})
+        refuses(h, "cannot be reached", "up", "-n", "other")
+        h.cluster = {"insecure-skip-tls-verify": True}
+        h.kubeconfig({"token": "good"})
+        h.ok("down")
+
+
+def objects_as_captured():
+    """Of an unmodified client's objects nothing is missing, and what is more is known."""
+    env = {"KUBERNETES_NAMESPACE": "n", "KUBERNETES_PVC_STORAGE_CLASS": "fast", "KUBERNETES_IMAGE_PULL_SECRET": "pull",
+           "KUBERNETES_NODE_SELECTOR_KEY": "key", "KUBERNETES_NODE_SELECTOR_VAL": "val",
+           "KUBERNETES_INGRESS_TLS_SECRET": "tls", "KUBERNETES_INGRESS_DOMAIN": "example.com", "DEBUG": "true",
+           "KUBERNETES_TOLERATIONS_YAML": "- key: k\n  operator: Equal\n  value: 'v'\n  effect: NoSchedule\n"
+                                          "  toleration_seconds: 30\n- {key: a, tolerationSeconds: 5}\n",
+           "SANDBOX_RUNTIME_STARTUP_ENV_VARS": "{'ONE': 'two'}"}
+    with Cluster(**env) as h:
+        h.api.node = None  # nothing becomes of it, and nobody waits for that
+        p = h.popen("up", "-p", "vscode")
+        with h.api.lock:
+            while not any("/log" in path or "watch=true" in path for _, path, _, _ in h.api.requests):
+                h.api.lock.wait()
+        p.kill()
+        p.communicate()
+        pod = h.api.sent("POST", "/n/pods")[0]
+        name = "openhands-runtime-default"
+        equal((pod["apiVersion"], pod["kind"], pod["metadata"]["name"]), ("v1", "Pod", name))
+        equal(pod["metadata"]["labels"], {"app": "openhands-runtime", "session": "default"})
+        c = pod["spec"].pop("containers")[0]
+        equal(pod["spec"], {
+            "restartPolicy": "Never", "volumes": [{"name": "workspace-volume", "persistentVolumeClaim": {
+                "claimName": name + "-pvc"}}],
+            "imagePullSecrets": [{"name": "pull"}], "nodeSelector": {"key": "val"},
+            "tolerations": [{"key": "k", "operator": "Equal", "value": "v", "effect": "NoSchedule",
+                             "tolerationSeconds": 30}, {"key": "a", "tolerationSeconds": 5}],
+            "automountServiceAccountToken": False}, "pod")
+        equal(c, {
+            "name": "runtime", "image": "registry/image:1",
+            "command": "/openhands/micromamba/bin/micromamba run -n openhands poetry run python -u -m "
+                       "openhands.runtime.action_execution_server 8080 --working-dir /workspace --plugins vscode "
+                       "--username root --user-id 0".split(),
+            "workingDir": "/openhands/code/",
+            "env": [{"name": "port", "value": "8080"}, {"name": "PYTHONUNBUFFERED", "value": "1"},
+                    {"name": "VSCODE_PORT", "value": "8081"}, {"name": "DEBUG", "value": "true"},
+                    {"name": "ONE", "value": "two"}],
+            "envFrom": [{"secretRef": {"name": name + "-key"}}],
+            "ports": [{"containerPort": 8080, "name": "http"}, {"containerPort": 8081, "name": "vscode"},
+                      {"containerPort": 30082}, {"containerPort": 30083}],
+            "volumeMounts": [{"name": "workspace-volume", "mountPath": "/workspace"}],
+            "resources": {"limits": {"memory": "2Gi"}, "requests": {"cpu": "1", "memory": "1Gi"}},
+            "readinessProbe": {"httpGet": {"path": "/alive", "port": 8080}, "initialDelaySeconds": 5,
+                               "periodSeconds": 10, "timeoutSeconds": 5, "successThreshold": 1, "failureThreshold": 3},
+            "securityContext": {"privileged": False, "seccompProfile": {"type": "RuntimeDefault"}}}, "container")
+        equal(h.api.sent("POST", "/persistentvolumeclaims")[0]["spec"], {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}},
+            "storageClassName": "fast"}, "claim")
+        services = {s["metadata"]["name"]: s["spec"] for s in h.api.sent("POST", "/services")}
+        selector = {"app": "openhands-runtime", "session": "default"}
+        equal(services, {
+            name + "-svc": {"type": "ClusterIP", "selector": selector, "ports": [
+                {"name": "execution-server", "port": 8080, "targetPort": "http"}]},
+            name + "-svc-code": {"type": "ClusterIP", "selector": selector, "ports": [
+                {"name": "code", "port": 8081, "targetPort": "vscode"}]}}, "services")
+        ingress = h.api.sent("POST", "/ingresses")[0]
+        equal(ingress["metadata"]["annotations"]["external-dns.alpha.kubernetes.io/hostname"], "default.example.com")
+        equal(ingress["spec"], {
+            "rules": [{"host": "default.example.com", "http": {"paths": [{
+                "path": "/", "pathType": "Prefix", "backend": {
+                    "service": {"name": name + "-svc-code", "port": {"number": 8081}}}}]}}],
+            "tls": [{"hosts": ["default.example.com"], "secretName": "tls"}]}, "ingress")
+        equal(KEY in json.dumps([r for r in h.api.sent("POST")]), False, "the key is in the Secret alone")
+        equal(h.api.sent("PATCH", "/secrets/")[0]["stringData"], {"SESSION_API_KEY": KEY}, "there it is")
+        h.ok("down")
+        equal(h.api.names(), [], "what was begun is ended")
+
+
+def hardened():
+    env = {"SANDBOX_SECURITY_RUN_AS_USER": "1000", "SANDBOX_SECURITY_RUN_AS_GROUP": "1001",
+           "SANDBOX_SECURITY_READONLY_ROOT_FS": "true", "SANDBOX_SECURITY_NO_NEW_PRIVILEGES": "true",
+           "SANDBOX_SECURITY_CAP_DROP": "['ALL']", "KUBERNETES_RUNTIME_CLASS": "gvisor",
+           "KUBERNETES_SERVICE_ACCOUNT": "nobody", "KUBERNETES_NETWORK_POLICY": "offline",
+           "SANDBOX_LIMITS_PROFILE": "standard", "KUBERNETES_INGRESS": "false", "SANDBOX_LIMITS_PIDS": "7"}
+    with Cluster(server=True, **env) as h:
+        done = h("up")
+        equal(done.returncode, 0, done.stderr)
+        equal("sandbox.limits.pids" in done.stderr, True, done.stderr)
+        spec = h.api.sent("POST", "/pods")[0]["spec"]
+        equal(spec["securityContext"], {"runAsUser": 1000, "runAsGroup": 1001, "fsGroup": 1001, "runAsNonRoot": True})
+        equal((spec["runtimeClassName"], spec["serviceAccountName"]), ("gvisor", "nobody"))
+        c = spec["containers"][0]
+        equal(c["securityContext"], {"privileged": False, "readOnlyRootFilesystem": True,
+                                     "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
+                                     "seccompProfile": {"type": "RuntimeDefault"}})
+        equal(c["command"][-4:], ["--username", "openhands", "--user-id", "1000"])
+        equal(c["resources"]["limits"], {"memory": str(4 << 30), "cpu": "1000m"})
+        equal(sorted(m["mountPath"] for m in c["volumeMounts"]),
+              sorted(["/workspace", "/tmp", "/run", "/var/tmp", "/openhands/logs", "/openhands/var", "/home/openhands",
+                      "/root"]))
+        policy = h.api.sent("PATCH", "/networkpolicies/")[0]["spec"]
+        equal((policy["egress"], policy["policyTypes"]), ([], ["Ingress", "Egress"]))
+        equal([n for n in h.api.names() if "code" in n], [], "no ingress")
+        h.ok("down")
+        equal(h.api.names(), [], "nothing is left")
+
+
+def passing_trouble():
+    """What is late, busy, cut or forgotten is asked again, and made only once."""
+    busy = (429, [("Retry-After", "1")], {"kind": "Status", "code": 429, "message": "slow down"})
+    with Cluster(server=True) as h:
+        h.api.failures = [busy, None, (503, [], b"no"), None]
+        h.api.cuts, h.api.forgotten = 3, 2
+        h.ok("up")
+        equal(h.api.names(), ALL, "objects")
+        equal(len(h.api.sent("POST", "/pods")) >= 1, True)
+        h.api.failures = [None]
+        equal(h.ok("run", "echo there"), "there\n", "a port-forward that was cut at its beginning")
+        h.api.cuts = 5
+        h.ok("pause")
+        h.ok("resume")
+        h.ok("down")
+        equal(h.api.names(), [], "nothing is left")
+
+
+def lost_answer():
+    """A pod whose creation was answered by nobody is ours, and not one that is in the way."""
+    with Cluster(server=True) as h:
+        plain, lost = h.api.answer, []
+
+        def answer(handler, status, o, headers=()):
+            if handler.command == "POST" and handler.path.endswith("/pods") and not lost:
+                lost.append(1)
+                handler.close_connection = True
+                handler.connection.shutdown(2)
+            else:
+                plain(handler, status, o, headers)
+        h.api.answer = answer
+        h.ok("up")
+        equal(len(h.api.sent("POST", "/pods")), 2, "asked twice")
+        equal(h.api.names(), ALL, "made once")
+        h.ok("down")
+
+
+def pages():
+    """A list in pages is a whole list: one of a pool is found on the last one."""
+    with Cluster(server=True) as h:
+        h.api.page = 1
+        h.ok("up")
+        h.api.change(POD, lambda o: o["metadata"]["labels"].update({"handrail/sandbox": "taken"}))
+        for i in range(3):
+            with h.api.lock:
+                h.api.new(POD + "-%d" % i, {"kind": "Other", "metadata": {
+                    "name": "openhands-runtime-default-%d" % i, "labels": {"handrail/sandbox": "taken"}}, "spec": {}})
+        h.ok("up", "-n", "taken")
+        equal([n for n in h.api.names() if "-taken" in n], [], "nothing was made")
+        h.ok("down")
+        h("down", "-n", "taken")
+
+
+def does_not_come():
+    """Why, at once and in words, with the last lines; and nothing of it stays."""
+    def state(text):
+        return lambda o: o.update(status=dict({"phase": "Pending"}, **text))
+
+    def waits(reason, message):
+        return state({"containerStatuses": [{"image": "i", "state": {"waiting": {
+            "reason": reason, "message": message}}}]})
+
+    dead = state({"phase": "Failed", "containerStatuses": [{"image": "i", "state": {"terminated": {
+        "reason": "OOMKilled", "exitCode": 137}}}]})
+    nowhere = state({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                                     "message": "0/3 nodes: Insufficient cpu"}]})
+    for node, text in ((waits("ErrImagePull", "registry/image:1: not found"), "its image i cannot be had"),
+                       (waits("CreateContainerError", "no such device"), "no such device"),
+                       (nowhere, "no node takes it: 0/3 nodes: Insufficient cpu"),
+                       (dead, "it ran out of memory and was killed")):
+        with Cluster() as h:
+            h.api.node, h.api.log = node, ["first", "the last line"]
+            done = h("up")
+            equal((done.returncode, text in done.stderr), (5, True), done.stderr)
+            if node is dead:
+                equal("the last line" in done.stderr, True, done.stderr)
+            equal((h.api.names(), os.listdir(h.path("state"))), ([], []), "nothing is left")
+
+
+def refused():
+    quota = (403, [], {"kind": "Status", "code": 403, "reason": "Forbidden", "message":
+                       'pods "x" is forbidden: exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2'})
+    with Cluster() as h:
+        # the pod, behind what is looked at and made first
+        plain = h.api.plain
+
+        def refuse_pods(handler, path, q, body):
+            if handler.command == "POST" and path.endswith("/pods"):
+                h.api.answer(handler, quota[0], quota[2])
+            else:
+                plain(handler, path, q, body)
+        h.api.plain = refuse_pods
+        refuses(h, 'the quota "q" of the namespace is used up: asked for pods=1, used are pods=2 of pods=2', "up")
+        equal(h.api.names(), [], "what was made before is gone")
+    with Cluster() as h:
+        h.api.denied = {("create", "services")}
+        refuses(h, 'eve may not create services in the namespace "default"', "up")
+        h.api.denied = {("create", "services"), ("create", "pods")}
+        done = h("doctor")
+        bad = [line for line in done.stdout.splitlines() if line.startswith("BAD")]
+        equal(done.returncode > 0, True, done.stdout)
+        equal({line.split()[3] for line in bad if "may not create in" in line} >= {"pods", "services"}, True,
+              done.stdout)
+        equal(h.api.names(), [], "nothing is left")
+    with Cluster(token="wrong") as h:
+        refuses(h, "does not know these credentials", "up")
+    with Cluster(KUBECONFIG="/nonexistent") as h:
+        refuses(h, "Failed to initialize Kubernetes client", "up")
+    with Cluster() as h:
+        refuses(h, "is no name for a pod", "up", "-n", "No_Pod")
+
+
+def credentials():
+    """A token's file is read again, a program asked again, when what it gave is refused."""
+    with Cluster(user={"tokenFile": "token"}) as h:
+        with open(h.path("token"), "w") as f:
+            f.write("good\n")
+        equal(h("ps").returncode, 0)
+        h.ok("doctor", "-s", "core.file_store=local")
+    script = ("echo run >>runs; printf '{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"%s\"}}' "
+              "\"$(test $(wc -l <runs) = 1 && echo old || echo good)\"")
+    with Cluster(user={"exec": {"command": "sh", "args": ["-c", script]}}) as h:
+        h.ok("doctor")
+        with open(h.path("cwd", "runs")) as f:
+            equal(f.read(), "run\nrun\n", "once for the answer that was refused, and no more")
+    with Cluster(user={"exec": {"command": "sh", "args": ["-c", "exit 4"]}}) as h:
+        refuses(h, "it ended with status 4", "up")
+    with Cluster() as h:
+        os.chmod(h.path("kubeconfig"), 0o666)
+        equal("kubeconfig" in h("up").stderr, True, "others can write it")
+
+
+def somebody_else():
+    """A pod that somebody deletes or that dies is told as that; a new one of the name is not deleted with it."""
+    with Cluster(server=True) as h:
+        h.ok("up")
+        h.api.change(POD, lambda o: o.update(status={"phase": "Failed", "reason": "Evicted", "message": "disk"}))
+        h.api.port = 1
+        refuses(h, "sent it away", "run", "true")
+        equal([r["state"] for r in json.loads(h.ok("ps", "--json")) if r["sid"] == "default"], ["exited"], "state")
+        h.api.port = int(h.record("server")["url"].rsplit(":", 1)[1])
+        h.ok("up")
+        equal(h.ok("run", "echo anew"), "anew\n", "made anew")
+        h.api.remove(POD)
+        refuses(h, "somebody deleted it", "run", "true")
+        h.ok("down")
+        equal(h.api.names(), [], "nothing is left")
+
+
+def events():
+    """One watch for all of them."""
+    with Cluster(server=True) as h:
+        h.ok("up")
+        p = h.popen("events", "--json")
+        first = json.loads(p.stdout.readline())
+        with h.api.lock:
+            while not any("watch=true" in path and "labelSelector" in path for _, path, _, _ in h.api.requests):
+                h.api.lock.wait()
+        h.api.change(POD, lambda o: o.update(status={"phase": "Failed", "containerStatuses": [
+            {"state": {"terminated": {"reason": "OOMKilled"}}}]}))
+        got = json.loads(p.stdout.readline())
+        while got.get("event") != "oom" and got.get("what") != "oom":
+            got = json.loads(p.stdout.readline())
+        equal("default" in json.dumps(got), True, (first, got))
+        p.kill()
+        p.communicate()
+        h.ok("down")
+
+
+TESTS = [conversation, much_over_tls, objects_as_captured, hardened, passing_trouble, lost_answer, pages,
+         does_not_come, refused, credentials, somebody_else, events]
+
+if __name__ == "__main__":
+    tap = Tap()
+    for test in TESTS:
+        if len(sys.argv) < 2 or test.__name__ in sys.argv[1:]:
+            tap.run(test.__name__, test)
+    sys.exit(tap.done())
