@@ -102,7 +102,7 @@ put_lines(struct page *p, bool bare)
 void
 page_write(struct page *p, struct hr_span s, bool forced)
 {
-	bool bare = forced && s.len > 0 && *s.p == '>';
+	bool bare = forced && s.len > 0 && *s.p == '>' && !p->begin_pre;
 
 	if (p->in_abbr)
 		hr_buf_add(&p->abbr, s.p, s.len);
