@@ -18,6 +18,7 @@ libbase_la_SOURCES = \
 	%D%/tempfiles.c %D%/tempfiles.h \
 	%D%/span.h \
 	%D%/spawn.c %D%/spawn.h \
+	%D%/template.c %D%/template.h \
 	%D%/trust.c %D%/trust.h
 libbase_la_LIBADD = $(DL_LIBS)
 

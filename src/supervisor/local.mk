@@ -46,7 +46,6 @@ libsupervisor_la_SOURCES = \
 	%D%/edge/nginxover.c \
 	%D%/edge/oldnginx.c %D%/edge/oldnginx.h \
 	%D%/edge/probe.c %D%/edge/probe.h \
-	%D%/edge/template.c %D%/edge/template.h \
 	%D%/edge/viewer.c %D%/edge/viewer.h \
 	%D%/resources/alert.c %D%/resources/alert.h \
 	%D%/resources/cgroup.c %D%/resources/cgroup.h \

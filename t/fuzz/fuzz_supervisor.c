@@ -13,7 +13,7 @@
 #include "supervisor/edge/nginxline.h"
 #include "supervisor/settings/options.h"
 #include "supervisor/settings/settings.h"
-#include "supervisor/edge/template.h"
+#include "base/template.h"
 
 #define WORDS 64
 

@@ -13,7 +13,7 @@
 #include "supervisor/edge/nginxconf.h"
 #include "supervisor/edge/nginxline.h"
 #include "supervisor/server.h"
-#include "supervisor/edge/template.h"
+#include "base/template.h"
 
 static struct hr_err err;
 static struct hr_buf out;

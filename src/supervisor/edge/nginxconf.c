@@ -15,7 +15,7 @@
 #include "base/path.h"
 #include "base/spawn.h"
 #include "supervisor/edge/edge.h"
-#include "supervisor/edge/template.h"
+#include "base/template.h"
 #include "supervisor/server.h"
 
 /* Of a head, beyond the kilobyte that nginx reads first: what is passed on of it goes into one

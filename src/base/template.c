@@ -1,7 +1,7 @@
 /* Places in a text. */
 #include "config.h"
 
-#include "supervisor/edge/template.h"
+#include "base/template.h"
 
 #include <string.h>
 

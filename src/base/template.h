@@ -1,6 +1,6 @@
 /* hr_template: text with @name@ places. Pure. */
-#ifndef HR_SUPERVISOR_EDGE_TEMPLATE_H
-#define HR_SUPERVISOR_EDGE_TEMPLATE_H
+#ifndef HR_BASE_TEMPLATE_H
+#define HR_BASE_TEMPLATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
