@@ -5,6 +5,10 @@ pkgdata_DATA = \
 	%D%/handrail-site.conf.in \
 	%D%/handrail-locations.conf.in \
 	%D%/handrail-viewer.conf.in
+if HOST
+pkgdata_DATA += %D%/handrail-fleet.conf.in %D%/handrail-fleet-http.conf.in %D%/handrail-fleet-server.conf.in \
+	%D%/handrail-fleet-routes.conf.in
+endif
 
 # What the shipped plugins say of themselves, read at run time: handrail-plugin(5).
 plugins_jupyterdir = $(pkgdatadir)/plugins/jupyter
@@ -35,17 +39,24 @@ exampledir = $(docdir)/examples
 nodist_example_DATA = %D%/handrail.conf.json
 dist_example_DATA = %D%/handrail.logrotate
 nodist_systemdsystemunit_DATA = %D%/handraild.service
+if HOST
+nodist_systemdsystemunit_DATA += %D%/handrail-fleetd.service
+endif
 
 %D%/handrail.conf.json: %D%/handrail.conf.json.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) %D% && $(do_subst) $(srcdir)/%D%/handrail.conf.json.in >$@
+%D%/handrail-fleetd.service: %D%/handrail-fleetd.service.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) %D% && $(do_subst) $(srcdir)/%D%/handrail-fleetd.service.in >$@
 %D%/handraild.service: %D%/handraild.service.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) %D% && $(do_subst) $(srcdir)/%D%/handraild.service.in >$@
 
-CLEANFILES += %D%/handrail.conf.json %D%/handraild.service
+CLEANFILES += %D%/handrail.conf.json %D%/handraild.service %D%/handrail-fleetd.service
 EXTRA_DIST += \
+	%D%/handrail-fleet.conf.in %D%/handrail-fleet-http.conf.in %D%/handrail-fleet-server.conf.in \
+	%D%/handrail-fleet-routes.conf.in %D%/handrail-fleetd.service.in \
 	%D%/nginx.conf.in %D%/handrail-http.conf.in %D%/handrail-locations.conf.in \
 	%D%/handrail-site.conf.in %D%/handrail-viewer.conf.in \
 	%D%/handrail.conf.json.in %D%/handraild.service.in
 
-dist_doc_DATA = doc/actions.md doc/architecture.md doc/backends.md doc/clouds.md doc/files.md doc/host.md doc/http.md doc/images.md doc/kubernetes.md \
+dist_doc_DATA = doc/actions.md doc/architecture.md doc/backends.md doc/clouds.md doc/files.md doc/fleet.md doc/host.md doc/http.md doc/images.md doc/kubernetes.md \
 	doc/live.md doc/live.openapi.json doc/shell.md

@@ -34,6 +34,7 @@ const struct cli_command *const cli_commands[] = {
     &cli_config,
     &cli_doctor,
     &cli_backends,
+    &cli_fleet,
     &cli_completion,
     &cli_version,
 };

@@ -122,8 +122,7 @@ def life():
         command = body.pop("command")
         equal(body, {"image": "img:1", "working_dir": "/openhands/code/", "environment": {"DEBUG": "true", "A": "1"},
                      "session_id": "default", "resource_factor": 4, "runtime_class": "sysbox-runc"})
-        equal(command[9:14], ["openhands.runtime.action_execution_server", "60000", "--working-dir", "/workspace",
-                              "--username"])
+        equal(command[9:13], ["openhands.runtime.action_execution_server", "60000", "--working-dir", "/workspace"])
         for what, headers, _, _ in h.seen:
             equal(headers.get("X-API-Key"), KEY, what)
             equal(headers.get("X-Session-API-Key"), "session-key-1" if "/rid-1/" in what else None, what)
@@ -243,7 +242,7 @@ def sandbox_that_fails():
                 h.say[run] = [(status, {})]
                 h.fails(5, text, "run", "true")
             h.say[run] = [(401, {"detail": "who?"})]
-            h.fails(1, "Details: who?", "run", "true")
+            h.fails(1, "who?", "run", "true")
             ok = {"observation": "run", "content": "again", "extras": {"metadata": {"exit_code": 0}}}
             h.say[run] = [(503, {}), (200, ok)]
             del h.seen[:]

@@ -1,0 +1,261 @@
+/* fleet: what an operator of handrail-fleetd does: its keys, its sandboxes, its end. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <json-c/json.h>
+
+#include "base/buf.h"
+#include "base/spawn.h"
+#include "cli/commands.h"
+#include "host/config/settings.h"
+#include "host/rest.h"
+#include "proto/json.h"
+
+#define FLEETD HR_SBINDIR "/handrail-fleetd"
+
+/* The service, as the kind remote finds it. NULL: said. */
+static struct hr_rest *
+service(struct cli *c)
+{
+	const char *key = hr_config_text(c->config, "sandbox.api_key");
+	struct hr_rest_options o = {
+	    .url = hr_config_text(c->config, "sandbox.remote_runtime_api_url"), .watch_fd = -1};
+	struct hr_error err = {0};
+	struct hr_rest *r;
+
+	if (key == NULL) {
+		(void)cli_usage(
+		    "fleet: SANDBOX_API_KEY is not set; \"handrail fleet init\" prints a "
+		    "key");
+		return NULL;
+	}
+	r = hr_rest_new(&o, &err);
+	if (r != NULL && hr_rest_header(r, "X-API-Key", key, true, &err) == 0)
+		return r;
+	(void)cli_fail(&err);
+	hr_rest_free(r);
+	return NULL;
+}
+
+/* One call; what is answered is shown as JSON, or by show. */
+static int
+call(struct cli *c, const char *method, const char *path, struct json_object *body,
+    void (*show)(struct hr_buf *b, struct json_object *o))
+{
+	struct hr_rest *r = service(c);
+	struct json_object *o = NULL;
+	struct hr_error err = {0};
+	struct hr_buf b;
+	int rc;
+
+	if (r == NULL) {
+		json_object_put(body);
+		return CLI_USAGE;
+	}
+	hr_buf_init(&b, 64u << 20);
+	if (hr_rest_send(r, method, path, body, &o, &err) != 0) {
+		rc = cli_fail(&err);
+	} else {
+		if (c->json) {
+			(void)hr_json_put(&b, o);
+			hr_buf_addc(&b, '\n');
+		} else {
+			show(&b, o);
+		}
+		rc = cli_out(hr_buf_str(&b), b.len);
+	}
+	hr_buf_done(&b);
+	json_object_put(o);
+	json_object_put(body);
+	hr_rest_free(r);
+	return rc;
+}
+
+/* ---- what is shown ---- */
+
+static void
+show_keys(struct hr_buf *b, struct json_object *o)
+{
+	struct json_object *keys = hr_json_at(o, "keys"), *k;
+	size_t n;
+
+	hr_buf_addf(b, "%-5s %-24s %-8s %-10s %s\n", "ID", "NAME", "SCOPE", "SANDBOXES", "STATE");
+	for (size_t i = 0; i < hr_json_count(keys); i++) {
+		k = hr_json_entry(keys, i);
+		n = hr_json_count(hr_json_at(k, "scopes"));
+		hr_buf_addf(b, "%-5lld %-24s %-8s ", (long long)hr_json_int_at(k, "id"),
+		    hr_json_text_or(k, "name", "-"),
+		    n > 2   ? "admin"
+		    : n > 1 ? "use"
+			    : "read");
+		if (hr_json_int_at(k, "sandboxes") > 0)
+			hr_buf_addf(b, "%-10lld ", (long long)hr_json_int_at(k, "sandboxes"));
+		else
+			hr_buf_addf(b, "%-10s ", "-");
+		hr_buf_addf(b, "%s\n", hr_json_true_at(k, "revoked") ? "revoked" : "good");
+	}
+}
+
+static void
+show_key(struct hr_buf *b, struct json_object *o)
+{
+	hr_buf_addf(b, "%s\n", hr_json_text_or(o, "key", "-"));
+}
+
+static void
+show_nothing(struct hr_buf *b, struct json_object *o)
+{
+	(void)b;
+	(void)o;
+}
+
+static void
+show_sandboxes(struct hr_buf *b, struct json_object *o)
+{
+	struct json_object *list = hr_json_at(o, "sandboxes"), *s;
+	long long now = (long long)time(NULL);
+
+	hr_buf_addf(
+	    b, "%-32s %-4s %-24s %-9s %8s %8s\n", "ID", "KEY", "SESSION", "STATE", "AGE", "IDLE");
+	for (size_t i = 0; i < hr_json_count(list); i++) {
+		s = hr_json_entry(list, i);
+		hr_buf_addf(b, "%-32s %-4lld %-24s %-9s %7llds %7llds\n",
+		    hr_json_text_or(s, "runtime_id", "-"), (long long)hr_json_int_at(s, "key"),
+		    hr_json_text_or(s, "session_id", "-"), hr_json_text_or(s, "state", "-"),
+		    now - (long long)hr_json_int_at(s, "created"),
+		    now - (long long)hr_json_int_at(s, "active"));
+	}
+	if (hr_json_true_at(o, "drained"))
+		hr_buf_adds(b, "drained: nothing new is started\n");
+}
+
+/* ---- what is done ---- */
+
+static struct json_object *
+object(const char *name, struct json_object *value)
+{
+	struct json_object *o = json_object_new_object();
+
+	if (o == NULL || value == NULL || json_object_object_add(o, name, value) != 0) {
+		json_object_put(value);
+		json_object_put(o);
+		return NULL;
+	}
+	return o;
+}
+
+static int
+make_key(struct cli *c, const struct cli_args *a)
+{
+	struct json_object *o = object("name", json_object_new_string(a->argv[2]));
+	const char *most = cli_value(a, 'm'), *scope = cli_value(a, 'o');
+	char *end;
+	long n = most != NULL ? strtol(most, &end, 10) : 0;
+
+	if (most != NULL && (end == most || *end != '\0' || n < 0)) {
+		json_object_put(o);
+		return cli_usage("--most takes a number, not \"%s\"", most);
+	}
+	if (o == NULL || json_object_object_add(o, "sandboxes", json_object_new_int64(n)) != 0 ||
+	    (scope != NULL &&
+		json_object_object_add(o, "scope", json_object_new_string(scope)) != 0)) {
+		json_object_put(o);
+		return cli_usage("out of memory");
+	}
+	return call(c, "POST", "/handrail/v1/keys", o, show_key);
+}
+
+static int
+keys(struct cli *c, const struct cli_args *a)
+{
+	char *end;
+	long id;
+
+	if (a->argc == 1)
+		return call(c, "GET", "/handrail/v1/keys", NULL, show_keys);
+	if (a->argc == 3 && strcmp(a->argv[1], "make") == 0)
+		return make_key(c, a);
+	if (a->argc == 3 && strcmp(a->argv[1], "revoke") == 0) {
+		id = strtol(a->argv[2], &end, 10);
+		if (end == a->argv[2] || *end != '\0')
+			return cli_usage("fleet keys revoke: \"%s\" is no number", a->argv[2]);
+		return call(c, "POST", "/handrail/v1/keys/revoke",
+		    object("id", json_object_new_int64(id)), show_nothing);
+	}
+	return cli_usage("fleet keys: nothing, make NAME, or revoke ID");
+}
+
+/* handrail-fleetd makes the store; it may be root's. */
+static int
+init(struct cli *c, const struct cli_args *a)
+{
+	static const struct hr_spawn_fd fds[] = {{0, 0}, {1, 1}, {2, 2}};
+	const char *given = hr_env_get(c->env, "HANDRAIL_FLEETD");
+	const char *dir = a->argc > 1 ? "--state-dir" : NULL;
+	const char *const argv[] = {
+	    "handrail-fleetd", "--init", dir, dir != NULL ? a->argv[1] : NULL, NULL};
+	struct hr_spawn sp = {.path = given != NULL ? given : FLEETD,
+	    .argv = argv,
+	    .fds = fds,
+	    .nfds = 3,
+	    .umask = -1};
+	struct hr_err err = {0};
+	int status = 0;
+	pid_t pid;
+
+	if (a->argc > 2)
+		return cli_usage("fleet init: one directory at most");
+	pid = hr_spawn(&sp, &err);
+	if (pid < 0)
+		return cli_usage("%s", err.msg);
+	while (waitpid(pid, &status, 0) != pid)
+		;
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		return CLI_ERROR;
+	if (!c->quiet)
+		cli_say("this is the operator's key, which is shown once; start handrail-fleetd, "
+			"and set SANDBOX_API_KEY to it");
+	return CLI_OK;
+}
+
+static int
+drain(struct cli *c, const struct cli_args *a)
+{
+	bool off = a->argc == 2 && strcmp(a->argv[1], "off") == 0;
+
+	if (a->argc > 1 && !off)
+		return cli_usage("fleet drain: nothing, or off");
+	return call(c, "POST", "/handrail/v1/drain", object("off", json_object_new_boolean(off)),
+	    show_nothing);
+}
+
+static int
+fleet(struct cli *c, const struct cli_args *a)
+{
+	const char *what = a->argv[0];
+
+	if (strcmp(what, "init") == 0)
+		return init(c, a);
+	if (strcmp(what, "keys") == 0)
+		return keys(c, a);
+	if (strcmp(what, "ps") == 0 && a->argc == 1)
+		return call(c, "GET", "/handrail/v1/sandboxes", NULL, show_sandboxes);
+	if (strcmp(what, "drain") == 0)
+		return drain(c, a);
+	return cli_usage("fleet: \"%s\" is none of: init [DIR], keys [make NAME | revoke ID], ps, "
+			 "drain [off]",
+	    what);
+}
+
+static const struct cli_option fleet_options[] = {
+    {'m', "most", "N", "of keys make: sandboxes at once [no bound]"},
+    {'o', "scope", "SCOPE", "of keys make: read, use, admin [use]"},
+    {0, NULL, NULL, NULL},
+};
+
+const struct cli_command cli_fleet = {"fleet", "WHAT [ARG]...",
+    "Look after a handrail-fleetd: init, keys, ps, drain.", fleet_options, 1, 3, fleet};

@@ -1,0 +1,60 @@
+/* hr_fleet_api: requests and what is answered to them. Knows neither FastCGI nor nginx. */
+#ifndef HR_FLEET_API_H
+#define HR_FLEET_API_H
+
+#include "fleet/fleet.h"
+
+#define HR_FLEET_BODY_MAX (1u << 20)
+
+struct hr_fleet_api {
+	struct hr_fleet *fleet;
+	const char *public_url;      /* before "/ID"; NULL: as the request came */
+	const char *domain;          /* of names like PORT-ID.DOMAIN; NULL: none */
+	const char *registry_prefix; /* "" for none */
+};
+
+enum hr_fleet_of_route {
+	HR_FLEET_ROUTE_NONE,
+	HR_FLEET_ROUTE_ASK,     /* nginx asks where a request goes */
+	HR_FLEET_ROUTE_REFUSED, /* and why it was refused */
+};
+
+/* Texts are "" where there is none. */
+struct hr_fleet_request {
+	const char *method, *uri; /* with the query, as it was sent */
+	const char *api_key, *session_key, *host, *scheme;
+	const char *sandbox_id, *sandbox_port; /* the headers X-Sandbox-ID, X-Sandbox-Port */
+	enum hr_fleet_of_route route;
+	const char *body;
+	size_t body_len;
+};
+
+struct hr_fleet_answer {
+	int status;
+	int retry_after_s;    /* 0: none */
+	const char *type;     /* of the body */
+	struct hr_buf body;   /* JSON, but for /metrics */
+	struct hr_buf at;     /* of a route: "127.0.0.1:31000/path?query" */
+	char server_key[129]; /* of a route: what the sandbox is told in place of the session key */
+};
+
+/* hr_fleet_answer_done() afterwards, whatever came of it. */
+void hr_fleet_handle(
+    const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct hr_fleet_answer *ret);
+void hr_fleet_answer_done(struct hr_fleet_answer *a);
+
+/* ---- for its files ---- */
+
+int hr_fleet_say(struct hr_fleet_answer *a, int status, const char *detail);
+/* The result of something as an answer without an object. */
+void hr_fleet_refuse(struct hr_fleet_answer *a, enum hr_fleet_result r,
+    const struct hr_fleet_row *row, const struct hr_err *err);
+/* Where a request of a client's goes (route.c). */
+void hr_fleet_handle_route(
+    const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct hr_fleet_answer *a);
+/* Below /handrail/v1/, with a key for it (operator.c). */
+void hr_fleet_handle_operator(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
+    const char *path, struct hr_fleet_answer *a);
+void hr_fleet_handle_metrics(const struct hr_fleet_api *api, struct hr_fleet_answer *a);
+
+#endif

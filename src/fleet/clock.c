@@ -1,0 +1,141 @@
+/* What nobody asks for: sandboxes that are idle for long, and those that end by themselves. */
+#include "config.h"
+
+#include "fleet/fleet_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#define RETRY_S 10 /* after the store could not be written */
+
+/* One that has been idle for long enough, as far as the edge knows: 1; 0: none, *ret_due is when
+ * there may be one (0: never). */
+static int
+find_idle(struct hr_fleet *f, enum hr_fleet_state state, int64_t limit_s, struct hr_fleet_row *row,
+    int64_t *ret_due)
+{
+	struct hr_err err = {0};
+	char id[HR_FLEET_ID];
+	int64_t active, due;
+	int rc;
+
+	if (limit_s <= 0)
+		return 0;
+	rc = hr_store_least_active(f->store, state, id, &active, &err);
+	if (rc < 0)
+		hr_log(HR_LOG_ERROR, "%s", err.msg);
+	if (rc <= 0)
+		return 0;
+	due = active + limit_s;
+	if (due > (int64_t)time(NULL)) {
+		*ret_due = *ret_due == 0 || due < *ret_due ? due : *ret_due;
+		return 0;
+	}
+	return hr_store_find(f->store, id, row, &err) == 1;
+}
+
+/* With the lock, which is let go while the sandbox is asked. -1: it could not be written down. */
+static int
+pause_if_idle(struct hr_fleet *f, struct hr_fleet_row *row)
+{
+	int64_t active, asked = row->active;
+	struct hr_err err = {0};
+	bool moved;
+
+	(void)pthread_mutex_unlock(&f->lock);
+	active = hr_fleet_ask_active(row);
+	(void)pthread_mutex_lock(&f->lock);
+	if (hr_fleet_look_again(f, row, &err) != 1 || row->state != HR_FLEET_RUNNING ||
+	    row->active != asked)
+		return 0; /* somebody came */
+	/* one that does not answer is not idle for that reason, but asked again later */
+	if (active < 0)
+		active = (int64_t)time(NULL);
+	if (active + f->set.idle_pause_s > (int64_t)time(NULL)) {
+		if (hr_store_active(f->store, row->id, active, &err) == 0)
+			return 0;
+	} else if (hr_fleet_begin(f, row, HR_FLEET_PAUSING, HR_JOB_PAUSE, "idle", &moved, &err) ==
+		   0) {
+		f->counts.idle_paused += moved;
+		return 0;
+	}
+	hr_log(HR_LOG_ERROR, "sandbox %s: %s", row->id, err.msg);
+	return -1;
+}
+
+void *
+hr_fleet_clock_thread(void *arg)
+{
+	struct hr_fleet *f = arg;
+	struct hr_fleet_row row;
+	struct timespec until;
+	struct hr_err err = {0};
+	int64_t due, wait_s;
+	bool moved;
+	int rc;
+
+	(void)pthread_mutex_lock(&f->lock);
+	for (;;) {
+		due = 0;
+		rc = 1; /* nothing to do but to wait */
+		memset(&row, 0, sizeof(row));
+		if (find_idle(f, HR_FLEET_RUNNING, f->set.idle_pause_s, &row, &due) == 1)
+			rc = pause_if_idle(f, &row);
+		else if (find_idle(f, HR_FLEET_PAUSED, f->set.idle_stop_s, &row, &due) == 1)
+			rc = hr_fleet_begin(f, &row, HR_FLEET_STOPPING, HR_JOB_STOP,
+			    "paused for long", &moved, &err);
+		hr_fleet_row_done(&row);
+		wait_s = rc < 0 ? RETRY_S : due - (int64_t)time(NULL);
+		until = (struct timespec){.tv_sec = hr_now_ms() / 1000 + (wait_s > 0 ? wait_s : 1)};
+		if (rc == 1 && due == 0)
+			(void)pthread_cond_wait(&f->clock, &f->lock);
+		else if (rc != 0)
+			(void)pthread_cond_timedwait(&f->clock, &f->lock, &until);
+	}
+	return NULL;
+}
+
+/* A sandbox that ended by itself is one that died, and is not replaced. */
+static int
+on_news(void *arg, const char *id, const char *what, const char *detail)
+{
+	static const char *const ends[] = {"die", "oom", "exited", "destroy"};
+	struct hr_fleet *f = arg;
+	struct hr_fleet_row row = {.request = NULL};
+	struct hr_err err = {0};
+	char reason[200];
+	bool moved = false;
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		if (strcmp(what, ends[i]) != 0)
+			continue;
+		(void)pthread_mutex_lock(&f->lock);
+		(void)snprintf(
+		    reason, sizeof(reason), "%s%s%s", what, *detail != '\0' ? ": " : "", detail);
+		if (hr_store_find(f->store, id, &row, &err) == 1 && row.state == HR_FLEET_RUNNING &&
+		    hr_fleet_begin(f, &row, HR_FLEET_DIED, HR_JOB_STOP, reason, &moved, &err) == 0)
+			f->counts.died += moved;
+		hr_fleet_row_done(&row);
+		(void)pthread_mutex_unlock(&f->lock);
+	}
+	return 0;
+}
+
+void *
+hr_fleet_watch_thread(void *arg)
+{
+	struct hr_fleet *f = arg;
+	struct hr_error why = {0};
+
+	(void)f->engine->watch(f->engine_self, on_news, f, &why);
+	hr_log(HR_LOG_ERROR,
+	    "the engine tells of nothing any more, so ends of sandboxes go unseen until they are "
+	    "asked for something: %.400s",
+	    why.text);
+	return NULL;
+}

@@ -1,0 +1,470 @@
+/* The machine of states. Each change of a state is a transaction, and a job for the engine follows
+ * from it; jobs of one sandbox are done one after the other. What a job has done is written down
+ * only if the state is still the one it worked for: a stop that came meanwhile has its own job. */
+#include "config.h"
+
+#include "fleet/fleet_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "host/common/error.h"
+
+#define RETRY_MOST_S 60
+
+struct hr_fleet_job {
+	struct hr_fleet_job *next;
+	enum hr_job_kind kind;
+	char id[HR_FLEET_ID];
+	bool busy;      /* a thread is at it */
+	int64_t due_s;  /* not before, by the monotonic clock */
+	unsigned tries; /* that failed */
+};
+
+/* ---- jobs ---- */
+
+/* To the end of the list: a sandbox's jobs are done in their order. */
+int
+hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, struct hr_err *err)
+{
+	struct hr_fleet_job *j = calloc(1, sizeof(*j)), **at = &f->jobs;
+
+	if (j == NULL)
+		return hr_err_nomem(err);
+	j->kind = kind;
+	(void)snprintf(j->id, sizeof(j->id), "%s", id);
+	while (*at != NULL)
+		at = &(*at)->next;
+	*at = j;
+	(void)pthread_cond_signal(&f->work);
+	return 0;
+}
+
+/* The first one that is due, of a sandbox that no earlier one is about; NULL: none, and *ret_due
+ * (if not 0) is when there will be one. */
+static struct hr_fleet_job *
+next_job(struct hr_fleet *f, int64_t *ret_due)
+{
+	int64_t now = hr_now_ms() / 1000;
+
+	*ret_due = 0;
+	for (struct hr_fleet_job *j = f->jobs, *k; j != NULL; j = j->next) {
+		for (k = f->jobs; k != j && strcmp(k->id, j->id) != 0; k = k->next)
+			;
+		if (k != j || j->busy)
+			continue;
+		if (j->due_s <= now)
+			return j;
+		if (*ret_due == 0 || j->due_s < *ret_due)
+			*ret_due = j->due_s;
+	}
+	return NULL;
+}
+
+static void
+drop_job(struct hr_fleet *f, struct hr_fleet_job *j)
+{
+	struct hr_fleet_job **at = &f->jobs;
+
+	while (*at != j)
+		at = &(*at)->next;
+	*at = j->next;
+	free(j);
+	/* the next of this sandbox may be done now */
+	(void)pthread_cond_broadcast(&f->work);
+}
+
+/* One transaction around a move and what belongs to it. */
+static int
+move(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state from,
+    enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err)
+{
+	bool ok;
+
+	*ret_moved = false;
+	if (hr_store_begin(f->store, err) != 0)
+		return -1;
+	ok = hr_store_move(f->store, row->id, from, to, reason, ret_moved, err) == 0 &&
+	     (!placed || hr_store_placed(f->store, row, err) == 0);
+	if (hr_store_end(f->store, ok, err) != 0 || !ok)
+		return -1;
+	(void)pthread_cond_broadcast(&f->changed);
+	(void)pthread_cond_signal(&f->clock);
+	return 0;
+}
+
+static const struct {
+	enum hr_fleet_state from, to, failed; /* failed == from: it is tried again */
+	const char *name;
+} job_kinds[] = {
+    [HR_JOB_START] = {HR_FLEET_STARTING, HR_FLEET_RUNNING, HR_FLEET_DIED, "start"},
+    [HR_JOB_PAUSE] = {HR_FLEET_PAUSING, HR_FLEET_PAUSED, HR_FLEET_RUNNING, "pause"},
+    [HR_JOB_RESUME] = {HR_FLEET_RESUMING, HR_FLEET_RUNNING, HR_FLEET_DIED, "resume"},
+    [HR_JOB_STOP] = {HR_FLEET_STOPPING, HR_FLEET_STOPPED, HR_FLEET_STOPPING, "stop"},
+};
+
+static int
+do_it(struct hr_fleet *f, enum hr_job_kind kind, struct hr_fleet_row *row, struct hr_error *err)
+{
+	switch (kind) {
+	case HR_JOB_START: return f->engine->start(f->engine_self, row, err);
+	case HR_JOB_PAUSE: return f->engine->pause(f->engine_self, row->id, err);
+	case HR_JOB_RESUME: return f->engine->resume(f->engine_self, row->id, err);
+	default: return f->engine->stop(f->engine_self, row->id, err);
+	}
+}
+
+static void
+count(struct hr_fleet *f, enum hr_job_kind kind, bool well)
+{
+	struct hr_fleet_counts *c = &f->counts;
+
+	switch (kind) {
+	case HR_JOB_START: well ? c->made++ : c->make_failed++; break;
+	case HR_JOB_PAUSE: c->paused += well; break;
+	case HR_JOB_RESUME: c->resumed += well; break;
+	default: c->stopped += well; break;
+	}
+}
+
+/* What came of a job, written down. false: it is to be done again. */
+static bool
+finish(struct hr_fleet *f, struct hr_fleet_job *j, struct hr_fleet_row *row, int rc,
+    const struct hr_error *why)
+{
+	enum hr_fleet_state from = job_kinds[j->kind].from;
+	enum hr_fleet_state to = rc == 0 ? job_kinds[j->kind].to : job_kinds[j->kind].failed;
+	struct hr_err err = {0};
+	bool moved = false;
+
+	count(f, j->kind, rc == 0);
+	if (rc != 0)
+		hr_log(HR_LOG_WARNING, "sandbox %s: %s: %.600s", row->id, job_kinds[j->kind].name,
+		    why->text);
+	if (to == from)
+		return false;
+	if (move(f, row, from, to, rc != 0 ? why->text : NULL, rc == 0 && j->kind == HR_JOB_START,
+		&moved, &err) != 0) {
+		/* the disk is full, perhaps: what was done can be done again */
+		hr_log(HR_LOG_ERROR, "sandbox %s: %s", row->id, err.msg);
+		return false;
+	}
+	if (moved && to == HR_FLEET_DIED) {
+		f->counts.died++;
+		/* what is left of it */
+		if (hr_fleet_add_job(f, HR_JOB_STOP, row->id, &err) != 0)
+			hr_log(HR_LOG_ERROR, "sandbox %s: %s", row->id, err.msg);
+	}
+	return true;
+}
+
+/* true: the job is over. Called with the lock, which is let go for the engine. */
+static bool
+work_on(struct hr_fleet *f, struct hr_fleet_job *j)
+{
+	struct hr_fleet_row row = {.request = NULL};
+	struct hr_error why = {0};
+	struct hr_err err = {0};
+	int found = hr_store_find(f->store, j->id, &row, &err), rc;
+	bool over = true;
+
+	if (found < 0) {
+		hr_log(HR_LOG_ERROR, "sandbox %s: %s", j->id, err.msg);
+		return false;
+	}
+	/* what nobody knows, and what died, is only cleared away */
+	if (found == 0)
+		(void)snprintf(row.id, sizeof(row.id), "%s", j->id);
+	if (j->kind == HR_JOB_STOP || (found == 1 && row.state == job_kinds[j->kind].from)) {
+		(void)pthread_mutex_unlock(&f->lock);
+		rc = do_it(f, j->kind, &row, &why);
+		(void)pthread_mutex_lock(&f->lock);
+		if (found == 1 && row.state == job_kinds[j->kind].from)
+			over = finish(f, j, &row, rc, &why);
+		else
+			over = rc == 0;
+	}
+	hr_fleet_row_done(&row);
+	return over;
+}
+
+void *
+hr_fleet_job_thread(void *arg)
+{
+	struct hr_fleet *f = arg;
+	struct hr_fleet_job *j;
+	struct timespec until = {0};
+	int64_t due, wait_s;
+
+	(void)pthread_mutex_lock(&f->lock);
+	for (;;) {
+		j = next_job(f, &due);
+		if (j == NULL && due == 0) {
+			(void)pthread_cond_wait(&f->work, &f->lock);
+		} else if (j == NULL) {
+			until.tv_sec = due;
+			(void)pthread_cond_timedwait(&f->work, &f->lock, &until);
+		} else {
+			j->busy = true;
+			if (work_on(f, j)) {
+				drop_job(f, j);
+				continue;
+			}
+			wait_s = j->tries < 6 ? (int64_t)1 << j->tries : RETRY_MOST_S;
+			j->tries++;
+			j->due_s = hr_now_ms() / 1000 + wait_s;
+			j->busy = false;
+		}
+	}
+	return NULL;
+}
+
+/* ---- what is asked for ---- */
+
+/* Moves and adds the job that follows. *ret_moved false: it was in another state by then. */
+int
+hr_fleet_begin(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state to,
+    enum hr_job_kind job, const char *reason, bool *ret_moved, struct hr_err *err)
+{
+	if (move(f, row, row->state, to, reason, false, ret_moved, err) != 0)
+		return -1;
+	return *ret_moved ? hr_fleet_add_job(f, job, row->id, err) : 0;
+}
+
+/* Again what the store says of it. */
+int
+hr_fleet_look_again(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
+{
+	struct hr_fleet_row now = {.request = NULL};
+	int rc = hr_store_find(f->store, row->id, &now, err);
+
+	if (rc == 1) {
+		hr_fleet_row_done(row);
+		*row = now;
+	}
+	return rc;
+}
+
+/* One that lives goes on. */
+static int
+wake(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
+{
+	bool moved;
+
+	if (row->state != HR_FLEET_PAUSED && row->state != HR_FLEET_PAUSING)
+		return 0;
+	/* a pause that is under way is done first: jobs of one sandbox keep their order */
+	if (hr_fleet_begin(f, row, HR_FLEET_RESUMING, HR_JOB_RESUME, NULL, &moved, err) != 0)
+		return -1;
+	return hr_fleet_look_again(f, row, err) < 0 ? -1 : 0;
+}
+
+static enum hr_fleet_result
+room_for(struct hr_fleet *f, const struct hr_fleet_key *k, int64_t factor, struct hr_err *err)
+{
+	int64_t n, factors;
+
+	if (hr_store_count(f->store, k->id, &n, &factors, err) != 0)
+		return HR_FLEET_BROKEN;
+	if ((k->sandboxes > 0 && n >= k->sandboxes) ||
+	    (k->factors > 0 && factors + factor > k->factors)) {
+		f->counts.refused_quota++;
+		return HR_FLEET_QUOTA;
+	}
+	if (hr_store_count(f->store, 0, &n, &factors, err) != 0)
+		return HR_FLEET_BROKEN;
+	if (f->drained || (f->set.sandboxes > 0 && n >= f->set.sandboxes) ||
+	    (f->set.factors > 0 && factors + factor > f->set.factors)) {
+		f->counts.refused_room++;
+		return HR_FLEET_NO_ROOM;
+	}
+	return HR_FLEET_OK;
+}
+
+/* Counted and reserved in one transaction. */
+static enum hr_fleet_result
+reserve(
+    struct hr_fleet *f, const struct hr_fleet_key *k, struct hr_fleet_row *row, struct hr_err *err)
+{
+	enum hr_fleet_result r;
+	bool ok;
+
+	if (hr_store_begin(f->store, err) != 0)
+		return HR_FLEET_BROKEN;
+	r = room_for(f, k, row->factor, err);
+	ok = r == HR_FLEET_OK && hr_store_add(f->store, row, err) == 0;
+	if (hr_store_end(f->store, ok, err) != 0 || (r == HR_FLEET_OK && !ok))
+		return HR_FLEET_BROKEN;
+	if (ok && hr_fleet_add_job(f, HR_JOB_START, row->id, err) != 0)
+		return HR_FLEET_BROKEN; /* the next process goes on with it */
+	return r;
+}
+
+enum hr_fleet_result
+hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_key *k, const char *session,
+    const char *request, int64_t factor, struct hr_fleet_row *row, struct hr_err *err)
+{
+	enum hr_fleet_result r = HR_FLEET_OK;
+	int found;
+
+	memset(row, 0, sizeof(*row));
+	(void)pthread_mutex_lock(&f->lock);
+	found = hr_store_find_session(f->store, k->id, session, row, err);
+	if (found == 1) {
+		r = wake(f, row, err) == 0 ? HR_FLEET_OK : HR_FLEET_BROKEN;
+	} else if (found < 0) {
+		r = HR_FLEET_BROKEN;
+	} else {
+		row->key = k->id;
+		row->state = HR_FLEET_STARTING;
+		row->factor = factor;
+		row->created = row->active = (int64_t)time(NULL);
+		(void)snprintf(row->session, sizeof(row->session), "%s", session);
+		row->request = strdup(request);
+		if (row->request == NULL) {
+			(void)hr_err_nomem(err);
+			r = HR_FLEET_BROKEN;
+		} else if (hr_random_hex(row->id, HR_FLEET_ID - 1, err) < 0 ||
+			   hr_random_hex(row->session_key, sizeof(row->session_key) - 1, err) < 0) {
+			r = HR_FLEET_BROKEN;
+		} else {
+			r = reserve(f, k, row, err);
+		}
+	}
+	(void)pthread_mutex_unlock(&f->lock);
+	return r;
+}
+
+/* What leads where: from the states on the left to the one behind. */
+static const struct {
+	unsigned from, already; /* bits of states */
+	enum hr_fleet_state to;
+	enum hr_job_kind job;
+} changes[] = {
+#define BIT(s) (1u << HR_FLEET_##s)
+    [HR_FLEET_STOP] = {BIT(STARTING) | BIT(RUNNING) | BIT(PAUSING) | BIT(PAUSED) | BIT(RESUMING),
+	BIT(STOPPING) | BIT(STOPPED) | BIT(DIED), HR_FLEET_STOPPING, HR_JOB_STOP},
+    [HR_FLEET_PAUSE] = {BIT(RUNNING), BIT(PAUSING) | BIT(PAUSED), HR_FLEET_PAUSING, HR_JOB_PAUSE},
+    [HR_FLEET_RESUME] = {BIT(PAUSING) | BIT(PAUSED), BIT(STARTING) | BIT(RUNNING) | BIT(RESUMING),
+	HR_FLEET_RESUMING, HR_JOB_RESUME},
+#undef BIT
+};
+
+static enum hr_fleet_result
+change_it(
+    struct hr_fleet *f, struct hr_fleet_row *row, enum hr_fleet_change what, struct hr_err *err)
+{
+	unsigned is = 1u << row->state;
+	bool moved;
+
+	if ((changes[what].already & is) != 0)
+		return HR_FLEET_OK;
+	if ((changes[what].from & is) == 0)
+		return HR_FLEET_CONFLICT;
+	if (hr_fleet_begin(f, row, changes[what].to, changes[what].job, NULL, &moved, err) != 0 ||
+	    hr_fleet_look_again(f, row, err) < 0)
+		return HR_FLEET_BROKEN;
+	return HR_FLEET_OK;
+}
+
+enum hr_fleet_result
+hr_fleet_change(struct hr_fleet *f, int64_t key, const char *id, enum hr_fleet_change what,
+    struct hr_fleet_row *row, struct hr_err *err)
+{
+	enum hr_fleet_result r;
+	int found;
+
+	memset(row, 0, sizeof(*row));
+	(void)pthread_mutex_lock(&f->lock);
+	found = hr_store_find(f->store, id, row, err);
+	if (found < 0)
+		r = HR_FLEET_BROKEN;
+	else if (found == 0 || (key != 0 && row->key != key))
+		r = HR_FLEET_NOT_FOUND;
+	else
+		r = change_it(f, row, what, err);
+	(void)pthread_mutex_unlock(&f->lock);
+	return r;
+}
+
+/* ---- waiting ---- */
+
+static bool
+is_settled(enum hr_fleet_state s)
+{
+	return s != HR_FLEET_STARTING && s != HR_FLEET_RESUMING && s != HR_FLEET_PAUSING;
+}
+
+/* With the lock. */
+static enum hr_fleet_result
+wait_for(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
+{
+	struct timespec until = {.tv_sec = hr_now_ms() / 1000 + f->set.patience_s};
+	enum hr_fleet_result r = HR_FLEET_OK;
+
+	if (is_settled(row->state))
+		return HR_FLEET_OK;
+	/* those who wait leave threads for those who need not */
+	if (f->waiting >= f->set.waiting)
+		return HR_FLEET_LATE;
+	f->waiting++;
+	while (r == HR_FLEET_OK && !is_settled(row->state)) {
+		if (pthread_cond_timedwait(&f->changed, &f->lock, &until) == ETIMEDOUT)
+			r = HR_FLEET_LATE;
+		if (hr_fleet_look_again(f, row, err) < 0)
+			r = HR_FLEET_BROKEN;
+	}
+	f->waiting--;
+	return r == HR_FLEET_LATE && is_settled(row->state) ? HR_FLEET_OK : r;
+}
+
+enum hr_fleet_result
+hr_fleet_wait(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, struct hr_err *err)
+{
+	enum hr_fleet_result r;
+	int found;
+
+	memset(row, 0, sizeof(*row));
+	(void)pthread_mutex_lock(&f->lock);
+	found = hr_store_find(f->store, id, row, err);
+	r = found < 0 ? HR_FLEET_BROKEN : found == 0 ? HR_FLEET_NOT_FOUND : wait_for(f, row, err);
+	(void)pthread_mutex_unlock(&f->lock);
+	return r;
+}
+
+enum hr_fleet_result
+hr_fleet_route(
+    struct hr_fleet *f, const char *id, bool wait, struct hr_fleet_row *row, struct hr_err *err)
+{
+	enum hr_fleet_result r = HR_FLEET_OK;
+	int64_t now = (int64_t)time(NULL), step = f->set.idle_pause_s / 10;
+	int found;
+
+	memset(row, 0, sizeof(*row));
+	(void)pthread_mutex_lock(&f->lock);
+	f->counts.routes++;
+	found = hr_store_find(f->store, id, row, err);
+	if (found <= 0) {
+		r = found < 0 ? HR_FLEET_BROKEN : HR_FLEET_NOT_FOUND;
+	} else if (row->state != HR_FLEET_RUNNING) {
+		if (wake(f, row, err) != 0)
+			r = HR_FLEET_BROKEN;
+		else if (!wait && !is_settled(row->state))
+			r = HR_FLEET_LATE;
+		else if ((r = wait_for(f, row, err)) == HR_FLEET_OK &&
+			 row->state != HR_FLEET_RUNNING)
+			r = HR_FLEET_CONFLICT;
+	}
+	/* a tenth of the time is exact enough, and most requests write nothing */
+	if (r == HR_FLEET_OK && f->set.idle_pause_s > 0 && now - row->active > step &&
+	    hr_store_active(f->store, id, now, err) != 0)
+		r = HR_FLEET_BROKEN;
+	(void)pthread_mutex_unlock(&f->lock);
+	return r;
+}

@@ -1,0 +1,87 @@
+/* hr_fleet: the life of sandboxes: what is asked for is decided and written down at once, and done
+ * by threads of its own, so that no request waits for an engine. The states are the store's; a
+ * process that dies between any two lines is followed by one that reads them and goes on.
+ *
+ * One lock guards the store and everything here; nothing slow is done with it. */
+#ifndef HR_FLEET_FLEET_H
+#define HR_FLEET_FLEET_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "fleet/engine.h"
+#include "fleet/store.h"
+
+struct hr_fleet_settings {
+	int64_t sandboxes;    /* at most so many at once on this machine; 0: no bound */
+	int64_t factors;      /* at most this sum of their resource factors; 0: no bound */
+	int64_t idle_pause_s; /* without activity; 0: never */
+	int64_t idle_stop_s;  /* after it was paused; 0: never */
+	unsigned jobs;        /* how much the engine does at the same time */
+	unsigned waiting;     /* requests that may wait for a sandbox at the same time */
+	unsigned patience_s;  /* how long each of them waits */
+};
+
+struct hr_fleet_job;
+
+/* How often, since the start. */
+struct hr_fleet_counts {
+	uint64_t made, make_failed, resumed, paused, stopped, died, routes, refused_quota,
+	    refused_room, idle_paused;
+};
+
+struct hr_fleet {
+	struct hr_fleet_settings set;
+	struct hr_store *store;
+	const struct hr_fleet_engine *engine;
+	void *engine_self;
+	pthread_mutex_t lock;
+	pthread_cond_t changed; /* a state */
+	pthread_cond_t work;    /* a job */
+	pthread_cond_t clock;   /* something that can be idle */
+	struct hr_fleet_job *jobs;
+	unsigned waiting;
+	bool drained; /* nothing new is started */
+	struct hr_fleet_counts counts;
+};
+
+/* The store and the engine stay the caller's. Reads what a predecessor left, clears away what
+ * nobody knows, goes on with what was begun, and starts the threads, which end with the process. */
+int hr_fleet_init(struct hr_fleet *f, const struct hr_fleet_settings *set, struct hr_store *store,
+    const struct hr_fleet_engine *engine, void *engine_self, struct hr_err *err);
+
+enum hr_fleet_result {
+	HR_FLEET_OK,
+	HR_FLEET_NOT_FOUND,
+	HR_FLEET_CONFLICT, /* not in this state: see the row */
+	HR_FLEET_QUOTA,    /* the key has what it may have */
+	HR_FLEET_NO_ROOM,  /* the machine is full, or drained */
+	HR_FLEET_LATE,     /* it takes longer than anybody waits */
+	HR_FLEET_BROKEN,   /* *err */
+};
+
+/* All fill *row (HR_FLEET_OK, _CONFLICT), which is for hr_fleet_row_done().
+ *
+ * The one of this session that lives, resumed if it is paused; or a new one, which is on its way.
+ */
+enum hr_fleet_result
+hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_key *k, const char *session,
+    const char *request, int64_t factor, struct hr_fleet_row *row, struct hr_err *err);
+
+enum hr_fleet_change { HR_FLEET_STOP, HR_FLEET_PAUSE, HR_FLEET_RESUME };
+/* key 0: of all keys. What is so already is a success. */
+enum hr_fleet_result hr_fleet_change(struct hr_fleet *f, int64_t key, const char *id,
+    enum hr_fleet_change what, struct hr_fleet_row *row, struct hr_err *err);
+
+/* Until it is decided what becomes of one that starts or resumes. */
+enum hr_fleet_result
+hr_fleet_wait(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, struct hr_err *err);
+
+/* Where a request for it goes: it is resumed, and waited for if `wait`, if need be. */
+enum hr_fleet_result hr_fleet_route(
+    struct hr_fleet *f, const char *id, bool wait, struct hr_fleet_row *row, struct hr_err *err);
+
+/* When did commands of it run last, in seconds since 1970? -1: it does not say. */
+int64_t hr_fleet_ask_active(const struct hr_fleet_row *row);
+
+#endif

@@ -1,0 +1,23 @@
+/* The parts of hr_fleet, for its own files. All but the threads are called with the lock. */
+#ifndef HR_FLEET_FLEET_INT_H
+#define HR_FLEET_FLEET_INT_H
+
+#include "fleet/fleet.h"
+
+enum hr_job_kind { HR_JOB_START, HR_JOB_PAUSE, HR_JOB_RESUME, HR_JOB_STOP };
+
+/* To the end of the list: a sandbox's jobs are done in their order. */
+int hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, struct hr_err *err);
+/* Moves from row->state and adds the job that follows. *ret_moved false: it was in another state by
+ * then. */
+int hr_fleet_begin(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state to,
+    enum hr_job_kind job, const char *reason, bool *ret_moved, struct hr_err *err);
+/* Again what the store says of it: 1, 0 it is not there, -1. */
+int hr_fleet_look_again(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err);
+
+/* Threads, of pthread_create(). */
+void *hr_fleet_job_thread(void *fleet);
+void *hr_fleet_clock_thread(void *fleet); /* pauses and stops what is idle */
+void *hr_fleet_watch_thread(void *fleet); /* hears of what ended by itself */
+
+#endif

@@ -1,0 +1,284 @@
+/* Both ends of a helper: {"request": TEXT, "factor": N} goes in, {"error": TEXT} or what a start
+ * found comes out. */
+#include "config.h"
+
+#include "fleet/helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "base/fd.h"
+#include "base/spawn.h"
+#include "host/common/error.h"
+#include "host/common/strv.h"
+#include "proto/json.h"
+
+#define TEXT_MAX (4u << 20)
+
+static int
+read_all(int fd, struct hr_buf *b)
+{
+	char *p;
+	ssize_t n;
+
+	hr_buf_init(b, TEXT_MAX);
+	while ((p = hr_buf_reserve(b, 16384)) != NULL && (n = hr_fd_read(fd, p, 16384)) > 0)
+		hr_buf_grew(b, (size_t)n);
+	return hr_buf_check(b, NULL);
+}
+
+static void
+put(struct hr_buf *b, const char *name, const char *text)
+{
+	hr_buf_addf(b, "\"%s\":", name);
+	(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
+	hr_buf_addc(b, ',');
+}
+
+/* ---- in the service ---- */
+
+/* A file in memory, which needs nobody who writes while another reads. */
+static int
+input(const struct hr_fleet_row *row, struct hr_error *err)
+{
+	int fd = memfd_create("request", MFD_CLOEXEC);
+	struct hr_err e = {0};
+	struct hr_buf b;
+
+	hr_buf_init(&b, TEXT_MAX);
+	hr_buf_addc(&b, '{');
+	if (row != NULL)
+		put(&b, "request", row->request);
+	hr_buf_addf(&b, "\"factor\":%lld}", row != NULL ? (long long)row->factor : 0);
+	if (fd < 0)
+		(void)hr_error_sys(err, errno, "memfd_create");
+	else if (hr_buf_check(&b, &e) != 0 || hr_fd_write_full(fd, b.p, b.len, &e) != 0 ||
+		 lseek(fd, 0, SEEK_SET) != 0) {
+		(void)hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		hr_fd_close(&fd);
+	}
+	hr_buf_done(&b);
+	return fd;
+}
+
+static int
+understand(const struct hr_buf *b, int status, struct hr_fleet_row *row, struct hr_error *err)
+{
+	struct json_object *o = NULL;
+	struct hr_json_error why;
+	const char *error;
+	int rc = 0;
+
+	if (hr_json_decode(hr_buf_str(b), b->len, &o, &why) != 0)
+		o = NULL;
+	error = hr_json_text_at(o, "error");
+	if (error != NULL)
+		rc = hr_error_set(err, HR_ERROR_RUNTIME, "%s", error);
+	else if (o == NULL || status != 0)
+		rc = hr_error_set(err, HR_ERROR_RUNTIME,
+		    "its helper ended with %s %d and told nothing",
+		    WIFSIGNALED(status) ? "signal" : "status",
+		    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	if (rc == 0 && row != NULL) {
+		(void)snprintf(row->at, sizeof(row->at), "%s", hr_json_text_or(o, "at", ""));
+		(void)snprintf(row->server_key, sizeof(row->server_key), "%s",
+		    hr_json_text_or(o, "server_key", ""));
+		row->vscode_port = (int)hr_json_int_at(o, "vscode");
+		row->app_ports[0] = (int)hr_json_int_at(o, "app1");
+		row->app_ports[1] = (int)hr_json_int_at(o, "app2");
+	}
+	json_object_put(o);
+	return rc;
+}
+
+static int
+call(struct hr_fleet_helper *h, const char *what, const char *id, struct hr_fleet_row *row,
+    struct hr_error *err)
+{
+	int in = input(row, err), out[2] = {-1, -1}, status = 0, rc = -1;
+	struct hr_spawn_fd fds[3] = {{in, 0}, {-1, 1}, {2, 2}};
+	struct hr_spawn sp = {.path = "/proc/self/exe",
+	    .fds = fds,
+	    .nfds = 3,
+	    .setpgid = true,
+	    .pdeathsig = SIGKILL,
+	    .umask = -1};
+	struct hr_strv argv = {0};
+	struct hr_err e = {0};
+	struct hr_buf b;
+	pid_t pid;
+
+	for (int i = 0; i < h->argc; i++)
+		hr_strv_add(&argv, h->argv[i]);
+	hr_strv_add(&argv, "--engine");
+	hr_strv_add(&argv, what);
+	hr_strv_add(&argv, id);
+	hr_buf_init(&b, TEXT_MAX);
+	if (in < 0 || argv.failed || pipe2(out, O_CLOEXEC) != 0) {
+		if (in >= 0)
+			(void)hr_error_sys(err, errno, "a helper");
+		goto out;
+	}
+	fds[1].from = out[1];
+	sp.argv = (const char *const *)argv.v;
+	pid = hr_spawn(&sp, &e);
+	hr_fd_close(&out[1]);
+	if (pid < 0) {
+		(void)hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		goto out;
+	}
+	(void)read_all(out[0], &b);
+	while (waitpid(pid, &status, 0) != pid)
+		;
+	rc = understand(&b, status, row, err);
+out:
+	hr_fd_close(&in);
+	hr_fd_close(&out[0]);
+	hr_fd_close(&out[1]);
+	hr_buf_done(&b);
+	hr_strv_done(&argv);
+	return rc;
+}
+
+static int
+helper_start(void *self, struct hr_fleet_row *row, struct hr_error *err)
+{
+	return call(self, "start", row->id, row, err);
+}
+
+static int
+helper_pause(void *self, const char *id, struct hr_error *err)
+{
+	return call(self, "pause", id, NULL, err);
+}
+
+static int
+helper_resume(void *self, const char *id, struct hr_error *err)
+{
+	return call(self, "resume", id, NULL, err);
+}
+
+static int
+helper_stop(void *self, const char *id, struct hr_error *err)
+{
+	return call(self, "stop", id, NULL, err);
+}
+
+static int
+helper_state(void *self, const char *id, char ret[32], struct hr_error *err)
+{
+	struct hr_fleet_helper *h = self;
+
+	return h->engine->state(h->self, id, ret, err);
+}
+
+static int
+helper_tidy(void *self, struct hr_error *err)
+{
+	struct hr_fleet_helper *h = self;
+
+	return h->engine->tidy != NULL ? h->engine->tidy(h->self, err) : 0;
+}
+
+static int
+helper_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_error *err)
+{
+	struct hr_fleet_helper *h = self;
+
+	return h->engine->list(h->self, fn, arg, err);
+}
+
+static int
+helper_watch(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_error *err)
+{
+	struct hr_fleet_helper *h = self;
+
+	return h->engine->watch(h->self, fn, arg, err);
+}
+
+static int
+helper_image(void *self, const char *name, char **ret_json, struct hr_error *err)
+{
+	struct hr_fleet_helper *h = self;
+
+	return h->engine->image(h->self, name, ret_json, err);
+}
+
+const struct hr_fleet_engine hr_fleet_helper = {
+    .name = "helper",
+    .start = helper_start,
+    .pause = helper_pause,
+    .resume = helper_resume,
+    .stop = helper_stop,
+    .state = helper_state,
+    .tidy = helper_tidy,
+    .list = helper_list,
+    .watch = helper_watch,
+    .image = helper_image,
+};
+
+/* ---- in the helper ---- */
+
+static int
+do_it(const struct hr_fleet_engine *engine, void *self, const char *what, struct hr_fleet_row *row,
+    struct hr_error *err)
+{
+	if (strcmp(what, "start") == 0)
+		return engine->start(self, row, err);
+	if (strcmp(what, "pause") == 0)
+		return engine->pause(self, row->id, err);
+	if (strcmp(what, "resume") == 0)
+		return engine->resume(self, row->id, err);
+	if (strcmp(what, "stop") == 0)
+		return engine->stop(self, row->id, err);
+	return hr_error_set(err, HR_ERROR_VALUE, "an engine does not do \"%.40s\"", what);
+}
+
+int
+hr_fleet_helper_main(
+    const struct hr_fleet_engine *engine, void *self, const char *what, const char *id)
+{
+	struct hr_fleet_row row = {.request = NULL};
+	struct json_object *o = NULL;
+	struct hr_error err = {0};
+	struct hr_json_error why;
+	struct hr_buf b;
+	int rc = -1;
+
+	(void)snprintf(row.id, sizeof(row.id), "%s", id);
+	if (read_all(0, &b) != 0 || hr_json_decode(hr_buf_str(&b), b.len, &o, &why) != 0)
+		(void)hr_error_set(&err, HR_ERROR_VALUE, "stdin is no call of an engine");
+	else if ((row.request = strdup(hr_json_text_or(o, "request", "{}"))) == NULL)
+		(void)hr_error_nomem(&err);
+	else {
+		row.factor = hr_json_int_at(o, "factor");
+		rc = do_it(engine, self, what, &row, &err);
+	}
+	json_object_put(o);
+	hr_buf_reset(&b);
+	hr_buf_addc(&b, '{');
+	if (rc != 0) {
+		put(&b, "error", err.text);
+	} else {
+		put(&b, "at", row.at);
+		put(&b, "server_key", row.server_key);
+	}
+	hr_buf_addf(&b, "\"vscode\":%d,\"app1\":%d,\"app2\":%d}\n", row.vscode_port,
+	    row.app_ports[0], row.app_ports[1]);
+	if (hr_buf_check(&b, NULL) != 0 || hr_fd_write_full(1, b.p, b.len, NULL) != 0)
+		rc = -1;
+	else
+		rc = 0; /* it is told */
+	hr_buf_done(&b);
+	hr_fleet_row_done(&row);
+	return rc == 0 ? 0 : 1;
+}

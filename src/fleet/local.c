@@ -1,0 +1,456 @@
+/* The engine "local": each sandbox is one of libhandrail's, named by the id of its incarnation and
+ * recorded in the fleet's directory, so that it is found again by whoever comes after a crash. */
+#include "config.h"
+
+#include "fleet/engine.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <json-c/json_object.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "host/common/error.h"
+#include "host/common/strv.h"
+#include "host/config/settings.h"
+#include "host/docker/engine.h"
+#include "host/sandbox.h"
+#include "proto/json.h"
+
+#define QUOTA_PERIOD 100000
+
+static void
+say(void *arg, const char *text)
+{
+	hr_log(HR_LOG_DEBUG, "sandbox %s: %s", (const char *)arg, text);
+}
+
+/* ---- what a request asks for ---- */
+
+/* The plugins that the client's command names, "--plugins A B --username ...". */
+static void
+plugins_of(struct json_object *command, struct hr_strv *v)
+{
+	struct hr_strv words = {0};
+	bool on = false;
+
+	if (hr_json_type(command) == HR_PY_STR)
+		hr_strv_add_words(&words, hr_json_text(command));
+	for (size_t i = 0; i < hr_json_count(command); i++)
+		if (hr_json_text(hr_json_entry(command, i)) != NULL)
+			hr_strv_add(&words, hr_json_text(hr_json_entry(command, i)));
+	for (size_t i = 0; i < words.n; i++) {
+		if (strncmp(words.v[i], "--", 2) == 0)
+			on = strcmp(words.v[i], "--plugins") == 0;
+		else if (on)
+			hr_strv_add(v, words.v[i]);
+	}
+	v->failed |= words.failed;
+	hr_strv_done(&words);
+}
+
+static int
+set_number(struct hr_config *c, const char *key, int64_t n, const char *unit, struct hr_error *err)
+{
+	char text[40];
+
+	(void)snprintf(text, sizeof(text), "%lld%s", (long long)n, unit);
+	return hr_config_set(c, key, text, err);
+}
+
+static int
+set_member(struct hr_config *c, const char *key, struct json_object *value, struct hr_error *err)
+{
+	struct hr_buf b;
+	int rc = 0;
+
+	if (value == NULL)
+		return 0;
+	hr_buf_init(&b, 1u << 20);
+	if (hr_json_type(value) == HR_PY_STR)
+		hr_buf_adds(&b, hr_json_text(value));
+	else
+		(void)hr_json_put(&b, value);
+	rc = hr_buf_check(&b, NULL) == 0 ? hr_config_set(c, key, hr_buf_str(&b), err)
+					 : hr_error_nomem(err);
+	hr_buf_done(&b);
+	return rc;
+}
+
+/* Of a kind whose sandboxes live on this machine's files; the caller frees. NULL: none, or no
+ * memory. */
+static char *
+workspace_of(const struct hr_fleet_local *l, const char *id)
+{
+	char *path = NULL;
+
+	return l->work == NULL || asprintf(&path, "%s/%s", l->work, id) < 0 ? NULL : path;
+}
+
+static int
+remove_workspace(const struct hr_fleet_local *l, const char *id, struct hr_error *err)
+{
+	char *path = workspace_of(l, id);
+	struct hr_err e = {0};
+	int rc = 0;
+
+	if (path != NULL && access(path, F_OK) == 0 && hr_path_remove(path, &e) != 0)
+		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	free(path);
+	return rc;
+}
+
+static struct hr_config *
+config_of(const struct hr_fleet_local *l, const struct hr_fleet_row *row, struct json_object *q,
+    struct hr_error *err)
+{
+	struct hr_config *c = hr_config_copy(l->config, err);
+	const char *image = hr_json_text_at(q, "image");
+	char *workspace = workspace_of(l, row->id);
+	int bad = c == NULL;
+
+	image = image != NULL && *image != '\0' ? image : l->image;
+	if (!bad && workspace != NULL)
+		bad |= hr_config_set(c, "core.workspace_base", workspace, err);
+	free(workspace);
+	if (!bad && image != NULL)
+		bad |= hr_config_set(c, "sandbox.runtime_container_image", image, err);
+	if (!bad)
+		bad |= set_member(
+		    c, "sandbox.runtime_startup_env_vars", hr_json_at(q, "environment"), err);
+	if (!bad)
+		bad |= set_member(
+		    c, "sandbox.security.run_as_user", hr_json_at(q, "run_as_user"), err);
+	if (!bad)
+		bad |= set_member(
+		    c, "sandbox.security.run_as_group", hr_json_at(q, "run_as_group"), err);
+	if (!bad && l->memory_mb > 0)
+		bad |=
+		    set_number(c, "sandbox.limits.mem_limit", l->memory_mb * row->factor, "m", err);
+	if (!bad && l->cpu_percent > 0)
+		bad |= set_number(c, "sandbox.limits.cpu_period", QUOTA_PERIOD, "", err) != 0 ||
+		       set_number(c, "sandbox.limits.cpu_quota",
+			   QUOTA_PERIOD / 100 * l->cpu_percent * row->factor, "", err) != 0;
+	if (bad) {
+		hr_config_free(c);
+		return NULL;
+	}
+	return c;
+}
+
+/* ---- one sandbox ---- */
+
+/* One that is recorded, without asking whether it still answers. */
+static struct hr_sandbox *
+open_one(const struct hr_fleet_local *l, const char *id, struct hr_error *err)
+{
+	struct hr_sandbox_options o = {.sid = id,
+	    .environ = l->environ,
+	    .attach = true,
+	    .headless = true,
+	    .state_dir = l->dir,
+	    .log = say,
+	    .log_arg = (void *)(uintptr_t)id};
+
+	return hr_sandbox_open(l->config, &o, err);
+}
+
+static int
+local_stop(void *self, const char *id, struct hr_error *err)
+{
+	struct hr_error why = {0};
+	struct hr_sandbox *s = open_one(self, id, err);
+	int rc = 0;
+
+	if (s == NULL)
+		return -1;
+	/* what has ended already is cleared away all the same */
+	if (hr_sandbox_connect(s, &why) == 0 || why.code != HR_ERROR_NOT_FOUND)
+		rc = hr_sandbox_delete(s, err);
+	hr_sandbox_free(s);
+	return rc == 0 ? remove_workspace(self, id, err) : -1;
+}
+
+static int
+place(struct hr_sandbox *s, struct hr_fleet_row *row, struct hr_error *err)
+{
+	const char *url = hr_sandbox_url(s), *key = hr_sandbox_session_api_key(s);
+
+	if (url == NULL || strncmp(url, "http://", 7) != 0 || strlen(url + 7) >= sizeof(row->at) ||
+	    strchr(url + 7, '/') != NULL)
+		return hr_error_set(err, HR_ERROR_RUNTIME, "a sandbox without an address");
+	if (key != NULL && strlen(key) >= sizeof(row->server_key))
+		return hr_error_set(err, HR_ERROR_RUNTIME, "a sandbox with a key that is too long");
+	(void)snprintf(row->at, sizeof(row->at), "%s", url + 7);
+	(void)snprintf(row->server_key, sizeof(row->server_key), "%s", key != NULL ? key : "");
+	row->vscode_port = s->endpoint.vscode_port;
+	memcpy(row->app_ports, s->endpoint.app_ports, sizeof(row->app_ports));
+	return 0;
+}
+
+static int
+local_start(void *self, struct hr_fleet_row *row, struct hr_error *err)
+{
+	const struct hr_fleet_local *l = self;
+	struct hr_sandbox_options o = {.sid = row->id,
+	    .environ = l->environ,
+	    .headless = true,
+	    .detach = true,
+	    .state_dir = l->dir,
+	    .log = say,
+	    .log_arg = row->id};
+	struct json_object *q = NULL;
+	struct hr_config *c = NULL;
+	struct hr_sandbox *s = NULL;
+	struct hr_strv plugins = {0};
+	struct hr_json_error why;
+	int rc = -1;
+
+	if (local_stop(self, row->id, err) != 0)
+		return -1;
+	if (hr_json_decode(row->request, strlen(row->request), &q, &why) != 0)
+		(void)hr_error_set(err, HR_ERROR_VALUE, "the request is damaged");
+	else
+		c = config_of(l, row, q, err);
+	plugins_of(hr_json_at(q, "command"), &plugins);
+	o.plugins = hr_strv_list(&plugins);
+	if (c != NULL && plugins.failed)
+		(void)hr_error_nomem(err);
+	else if (c != NULL)
+		s = hr_sandbox_open(c, &o, err);
+	if (s != NULL && hr_sandbox_connect(s, err) == 0)
+		rc = place(s, row, err);
+	hr_sandbox_free(s);
+	hr_strv_done(&plugins);
+	hr_config_free(c);
+	json_object_put(q);
+	return rc;
+}
+
+static int
+with_one(const struct hr_fleet_local *l, const char *id,
+    int (*what)(struct hr_sandbox *s, struct hr_error *err), struct hr_error *err)
+{
+	struct hr_sandbox *s = open_one(l, id, err);
+	int rc = s != NULL ? hr_sandbox_connect(s, err) : -1;
+
+	if (rc == 0)
+		rc = what(s, err);
+	hr_sandbox_free(s);
+	return rc;
+}
+
+static int
+local_pause(void *self, const char *id, struct hr_error *err)
+{
+	return with_one(self, id, hr_sandbox_pause, err);
+}
+
+/* One that runs would be waited for as if it had just been started. */
+static int
+resume(struct hr_sandbox *s, struct hr_error *err)
+{
+	return strcmp(hr_sandbox_state(s), "running") == 0 ? 0 : hr_sandbox_resume(s, err);
+}
+
+static int
+local_resume(void *self, const char *id, struct hr_error *err)
+{
+	return with_one(self, id, resume, err);
+}
+
+static int
+local_state(void *self, const char *id, char ret[32], struct hr_error *err)
+{
+	struct hr_error why = {0};
+	struct hr_sandbox *s = open_one(self, id, err);
+
+	if (s == NULL)
+		return -1;
+	if (hr_sandbox_connect(s, &why) == 0)
+		(void)snprintf(ret, 32, "%s", hr_sandbox_state(s));
+	else
+		(void)snprintf(ret, 32, "%s", why.code == HR_ERROR_NOT_FOUND ? "gone" : "exited");
+	hr_sandbox_free(s);
+	return 0;
+}
+
+/* ---- all of them ---- */
+
+/* A lock on a name, ".ID.lock", that nobody holds. */
+static bool
+is_free_lock(int dirfd, const char *name)
+{
+	int fd;
+	bool is_free;
+
+	if (*name != '.' || strspn(name + 1, "0123456789abcdef") != HR_FLEET_ID - 1 ||
+	    strcmp(name + HR_FLEET_ID, ".lock") != 0)
+		return false;
+	fd = openat(dirfd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	is_free = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+	hr_fd_close(&fd);
+	return is_free;
+}
+
+static bool
+has_record(int dirfd, const char *id)
+{
+	char record[HR_FLEET_ID + 8];
+	struct stat st;
+
+	(void)snprintf(record, sizeof(record), "%.*s.json", HR_FLEET_ID - 1, id);
+	return fstatat(dirfd, record, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+/* "ID.json" is a record; what else there is belongs to one, or to nobody. */
+static bool
+is_left(int dirfd, const char *name)
+{
+	if (strspn(name, "0123456789abcdef") != HR_FLEET_ID - 1 || name[HR_FLEET_ID - 1] != '.' ||
+	    strcmp(name + HR_FLEET_ID - 1, ".json") == 0)
+		return false;
+	/* a record that was being written */
+	if (strncmp(name + HR_FLEET_ID - 1, ".json.", 6) == 0)
+		return true;
+	return !has_record(dirfd, name);
+}
+
+static int
+tidy_workspaces(const struct hr_fleet_local *l, int records, struct hr_error *err)
+{
+	DIR *dir = l->work != NULL ? opendir(l->work) : NULL;
+	struct dirent *e;
+	int rc = 0;
+
+	while (rc == 0 && dir != NULL && (e = readdir(dir)) != NULL)
+		if (strspn(e->d_name, "0123456789abcdef") == HR_FLEET_ID - 1 &&
+		    !has_record(records, e->d_name))
+			rc = remove_workspace(l, e->d_name, err);
+	if (dir != NULL)
+		(void)closedir(dir);
+	return rc;
+}
+
+static int
+local_tidy(void *self, struct hr_error *err)
+{
+	const struct hr_fleet_local *l = self;
+	DIR *dir = opendir(l->dir);
+	struct dirent *e;
+	int rc = 0;
+
+	if (dir == NULL)
+		return hr_error_sys(err, errno, "%s", l->dir);
+	while (rc == 0 && (e = readdir(dir)) != NULL)
+		if ((is_left(dirfd(dir), e->d_name) || is_free_lock(dirfd(dir), e->d_name)) &&
+		    unlinkat(dirfd(dir), e->d_name, 0) != 0 && errno != ENOENT)
+			rc = hr_error_sys(err, errno, "remove %s/%s", l->dir, e->d_name);
+	if (rc == 0)
+		rc = tidy_workspaces(l, dirfd(dir), err);
+	(void)closedir(dir);
+	return rc;
+}
+
+static int
+local_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_error *err)
+{
+	const struct hr_fleet_local *l = self;
+	struct json_object *list = NULL;
+	struct hr_json_error why;
+	char *text = hr_sandbox_list(l->dir, err);
+
+	if (text == NULL || hr_json_decode(text, strlen(text), &list, &why) != 0) {
+		free(text);
+		return -1;
+	}
+	for (size_t i = 0; i < hr_json_count(list); i++)
+		fn(arg, hr_json_text_or(hr_json_entry(list, i), "sid", ""));
+	json_object_put(list);
+	free(text);
+	return 0;
+}
+
+static int
+local_watch(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_error *err)
+{
+	const struct hr_fleet_local *l = self;
+
+	return hr_sandbox_events(l->config, l->dir, l->environ, -1, fn, arg, err);
+}
+
+static int
+image_json(struct json_object *image, char **ret_json, struct hr_error *err)
+{
+	struct hr_buf b;
+
+	hr_buf_init(&b, 4096);
+	if (image == NULL) {
+		hr_buf_adds(&b, "{\"exists\":false}");
+	} else {
+		const char *at = hr_json_text_or(image, "Created", "");
+
+		hr_buf_adds(&b, "{\"exists\":true,\"image\":{\"upload_time\":");
+		(void)hr_json_put_str(&b, at, strlen(at), HR_JSON_REPLACE);
+		hr_buf_addf(
+		    &b, ",\"image_size_bytes\":%lld}}", (long long)hr_json_int_at(image, "Size"));
+	}
+	*ret_json = hr_buf_take(&b);
+	hr_buf_done(&b);
+	return *ret_json != NULL ? 0 : hr_error_nomem(err);
+}
+
+static int
+local_image(void *self, const char *name, char **ret_json, struct hr_error *err)
+{
+	const struct hr_fleet_local *l = self;
+	struct hr_engine engine = {0};
+	struct json_object *image = NULL;
+	struct hr_error why = {0};
+	struct hr_buf path;
+	int rc;
+
+	if (strcmp(hr_config_text(l->config, "core.runtime"), "docker") != 0)
+		return image_json(NULL, ret_json, err);
+	hr_buf_init(&path, 4096);
+	hr_buf_adds(&path, "/images/");
+	hr_http_escape(&path, name);
+	hr_buf_adds(&path, "/json");
+	rc = hr_engine_init(&engine, l->environ, err);
+	if (rc == 0 && hr_buf_check(&path, NULL) != 0)
+		rc = hr_error_nomem(err);
+	if (rc == 0 && (rc = hr_engine_call(&engine, "GET", path.p, NULL, &image, &why)) != 0) {
+		if (why.status == 404)
+			rc = 0;
+		else if (err != NULL)
+			*err = why;
+	}
+	if (rc == 0)
+		rc = image_json(image, ret_json, err);
+	json_object_put(image);
+	hr_engine_done(&engine);
+	hr_buf_done(&path);
+	return rc;
+}
+
+const struct hr_fleet_engine hr_fleet_local = {
+    .name = "local",
+    .start = local_start,
+    .pause = local_pause,
+    .resume = local_resume,
+    .stop = local_stop,
+    .state = local_state,
+    .tidy = local_tidy,
+    .list = local_list,
+    .watch = local_watch,
+    .image = local_image,
+};

@@ -1,0 +1,22 @@
+# handrail-fleetd: sandboxes as a service
+sbin_PROGRAMS += handrail-fleetd
+noinst_LTLIBRARIES += libfleet.la
+libfleet_la_SOURCES = \
+	%D%/api.c %D%/api.h \
+	%D%/ask.c \
+	%D%/clock.c \
+	%D%/edge.c %D%/edge.h \
+	%D%/engine.h \
+	%D%/fleet.c %D%/fleet.h %D%/fleet_int.h \
+	%D%/helper.c %D%/helper.h \
+	%D%/local.c \
+	%D%/operator.c \
+	%D%/recover.c \
+	%D%/route.c \
+	%D%/store.c %D%/store.h
+libfleet_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(SQLITE_CFLAGS) $(CRYPTO_CFLAGS)
+libfleet_la_LIBADD = $(SQLITE_LIBS) $(CRYPTO_LIBS) $(JSONC_LIBS)
+handrail_fleetd_SOURCES = %D%/main.c %D%/serve.c %D%/serve.h
+handrail_fleetd_CPPFLAGS = $(AM_CPPFLAGS) -DHR_DATADIR='"$(pkgdatadir)"'
+handrail_fleetd_CFLAGS = $(AM_CFLAGS) $(FCGI_CFLAGS) $(JSONC_CFLAGS)
+handrail_fleetd_LDADD = libfleet.la $(HOST_PARTS) $(FCGI_LIBS)

@@ -1,0 +1,208 @@
+/* What operators ask, below /handrail/v1/, and the metrics. */
+#include "config.h"
+
+#include "fleet/api.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json_object.h>
+
+#include "proto/json.h"
+
+static void
+put_key(void *arg, const struct hr_fleet_key *k)
+{
+	struct hr_buf *b = arg;
+
+	hr_buf_addf(
+	    b, "%s{\"id\":%" PRId64 ",\"name\":", b->p[b->len - 1] == '[' ? "" : ",", k->id);
+	(void)hr_json_put_str(b, k->name, strlen(k->name), HR_JSON_REPLACE);
+	hr_buf_addf(b,
+	    ",\"scopes\":[%s%s%s],\"sandboxes\":%" PRId64 ",\"factors\":%" PRId64
+	    ",\"expires\":%" PRId64 ",\"revoked\":%s}",
+	    (k->scopes & HR_SCOPE_READ) != 0 ? "\"read\"" : "",
+	    (k->scopes & HR_SCOPE_USE) != 0 ? ",\"use\"" : "",
+	    (k->scopes & HR_SCOPE_ADMIN) != 0 ? ",\"admin\"" : "", k->sandboxes, k->factors,
+	    k->expires, k->revoked ? "true" : "false");
+}
+
+static void
+list_keys(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
+{
+	struct hr_err err = {0};
+
+	(void)body;
+	a->status = 200;
+	hr_buf_adds(&a->body, "{\"keys\":[");
+	if (hr_store_keys(f->store, put_key, &a->body, &err) != 0)
+		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
+	else
+		hr_buf_adds(&a->body, "]}");
+}
+
+/* Those below it are in each: who may use may read. */
+static int
+scopes_of(const char *name)
+{
+	if (strcmp(name, "read") == 0)
+		return HR_SCOPE_READ;
+	if (strcmp(name, "use") == 0)
+		return HR_SCOPE_READ | HR_SCOPE_USE;
+	return strcmp(name, "admin") == 0 ? HR_SCOPE_READ | HR_SCOPE_USE | HR_SCOPE_ADMIN : 0;
+}
+
+static void
+make_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
+{
+	struct hr_fleet_key k = {.scopes = scopes_of(hr_json_text_or(body, "scope", "use")),
+	    .sandboxes = hr_json_int_at(body, "sandboxes"),
+	    .factors = hr_json_int_at(body, "factors"),
+	    .expires = hr_json_int_at(body, "expires")};
+	const char *name = hr_json_text_or(body, "name", "");
+	struct hr_err err = {0};
+	char text[64];
+
+	if (*name == '\0' || strlen(name) >= sizeof(k.name) || k.scopes == 0 || k.sandboxes < 0 ||
+	    k.factors < 0 || k.expires < 0) {
+		(void)hr_fleet_say(a, 400,
+		    "a key has a name of up to 63 bytes, a scope (read, use, admin), and numbers "
+		    "of sandboxes, factors and expires that are not negative");
+		return;
+	}
+	(void)snprintf(k.name, sizeof(k.name), "%s", name);
+	if (hr_store_key_make(f->store, &k, text, &err) != 0) {
+		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
+		return;
+	}
+	a->status = 200;
+	hr_buf_addf(&a->body, "{\"id\":%" PRId64 ",\"key\":\"%s\"}", k.id, text);
+	explicit_bzero(text, sizeof(text));
+}
+
+static void
+revoke_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
+{
+	struct hr_err err = {0};
+	bool found = false;
+
+	if (hr_store_key_revoke(f->store, hr_json_int_at(body, "id"), &found, &err) != 0) {
+		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
+	} else if (!found) {
+		(void)hr_fleet_say(a, 404, "no key has this id");
+	} else {
+		a->status = 200;
+		hr_buf_adds(&a->body, "{\"revoked\":true}");
+	}
+}
+
+static void
+put_sandbox(void *arg, const struct hr_fleet_row *row)
+{
+	struct hr_buf *b = arg;
+
+	hr_buf_addf(b, "%s{\"runtime_id\":\"%s\",\"key\":%" PRId64 ",\"session_id\":",
+	    b->p[b->len - 1] == '[' ? "" : ",", row->id, row->key);
+	(void)hr_json_put_str(b, row->session, strlen(row->session), HR_JSON_REPLACE);
+	hr_buf_addf(b,
+	    ",\"state\":\"%s\",\"resource_factor\":%" PRId64 ",\"created\":%" PRId64
+	    ",\"active\":%" PRId64 ",\"resumed\":%" PRId64 ",\"reason\":",
+	    hr_fleet_state_name(row->state), row->factor, row->created, row->active, row->resumed);
+	(void)hr_json_put_str(b, row->reason, strlen(row->reason), HR_JSON_REPLACE);
+	hr_buf_addc(b, '}');
+}
+
+static void
+list_sandboxes(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
+{
+	struct hr_err err = {0};
+
+	(void)body;
+	a->status = 200;
+	hr_buf_adds(&a->body, "{\"sandboxes\":[");
+	if (hr_store_each(f->store, 0, true, put_sandbox, &a->body, &err) != 0)
+		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
+	else
+		hr_buf_addf(&a->body, "],\"drained\":%s}", f->drained ? "true" : "false");
+}
+
+static void
+drain(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
+{
+	f->drained = hr_json_at(body, "off") == NULL || !hr_json_true_at(body, "off");
+	a->status = 200;
+	hr_buf_addf(&a->body, "{\"drained\":%s}", f->drained ? "true" : "false");
+}
+
+static const struct {
+	const char *method, *path;
+	void (*handle)(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a);
+} rows[] = {
+    {"GET", "keys", list_keys},
+    {"POST", "keys", make_key},
+    {"POST", "keys/revoke", revoke_key},
+    {"GET", "sandboxes", list_sandboxes},
+    {"POST", "drain", drain},
+};
+
+void
+hr_fleet_handle_operator(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
+    const char *path, struct hr_fleet_answer *a)
+{
+	struct json_object *body = NULL;
+	struct hr_json_error why;
+
+	if (q->body_len > 0)
+		(void)hr_json_decode(q->body, q->body_len, &body, &why); /* it was JSON before */
+	(void)pthread_mutex_lock(&api->fleet->lock);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		if (strcmp(rows[i].method, q->method) == 0 && strcmp(rows[i].path, path) == 0)
+			rows[i].handle(api->fleet, body, a);
+	(void)pthread_mutex_unlock(&api->fleet->lock);
+	if (a->status == 0)
+		(void)hr_fleet_say(a, 404, "Not Found");
+	json_object_put(body);
+}
+
+static void
+count_state(void *arg, const struct hr_fleet_row *row)
+{
+	((uint64_t *)arg)[row->state]++;
+}
+
+void
+hr_fleet_handle_metrics(const struct hr_fleet_api *api, struct hr_fleet_answer *a)
+{
+	struct hr_fleet *f = api->fleet;
+	uint64_t states[HR_FLEET_STATES] = {0};
+	struct hr_err err = {0};
+	const struct hr_fleet_counts *c = &f->counts;
+	const struct {
+		const char *name;
+		const uint64_t *n;
+	} totals[] = {{"creations_total{outcome=\"ok\"}", &c->made},
+	    {"creations_total{outcome=\"failed\"}", &c->make_failed},
+	    {"resumes_total", &c->resumed}, {"pauses_total", &c->paused},
+	    {"idle_pauses_total", &c->idle_paused}, {"stops_total", &c->stopped},
+	    {"deaths_total", &c->died}, {"routes_total", &c->routes},
+	    {"refusals_total{why=\"quota\"}", &c->refused_quota},
+	    {"refusals_total{why=\"room\"}", &c->refused_room}};
+	int rc;
+
+	a->status = 200;
+	a->type = "text/plain; version=0.0.4";
+	(void)pthread_mutex_lock(&f->lock);
+	rc = hr_store_each(f->store, 0, true, count_state, states, &err);
+	for (size_t i = 0; i < sizeof(totals) / sizeof(*totals); i++)
+		hr_buf_addf(
+		    &a->body, "handrail_fleet_%s %" PRIu64 "\n", totals[i].name, *totals[i].n);
+	hr_buf_addf(&a->body, "handrail_fleet_waiting %u\n", f->waiting);
+	(void)pthread_mutex_unlock(&f->lock);
+	for (int i = 0; i < HR_FLEET_STOPPED; i++)
+		hr_buf_addf(&a->body, "handrail_fleet_sandboxes{state=\"%s\"} %" PRIu64 "\n",
+		    hr_fleet_state_name((enum hr_fleet_state)i), states[i]);
+	if (rc != 0)
+		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
+}

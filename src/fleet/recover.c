@@ -1,0 +1,176 @@
+/* The beginning: what a predecessor left, and the threads. */
+#include "config.h"
+
+#include "fleet/fleet_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+
+struct recovery {
+	struct hr_fleet *f;
+	struct hr_fleet_row *rows; /* the live ones */
+	size_t n, room;
+	char (*ids)[HR_FLEET_ID]; /* what the engine has */
+	size_t nids, ids_room;
+	bool nomem;
+};
+
+static void
+keep_row(void *arg, const struct hr_fleet_row *row)
+{
+	struct recovery *r = arg;
+	struct hr_fleet_row *p;
+
+	if (r->n == r->room) {
+		r->room = r->room > 0 ? 2 * r->room : 64;
+		p = reallocarray(r->rows, r->room, sizeof(*r->rows));
+		if (p == NULL) {
+			r->nomem = true;
+			return;
+		}
+		r->rows = p;
+	}
+	r->rows[r->n] = *row;
+	r->rows[r->n++].request = NULL;
+}
+
+static void
+keep_id(void *arg, const char *id)
+{
+	struct recovery *r = arg;
+	char(*p)[HR_FLEET_ID];
+
+	if (strlen(id) >= HR_FLEET_ID)
+		return; /* none of ours */
+	if (r->nids == r->ids_room) {
+		r->ids_room = r->ids_room > 0 ? 2 * r->ids_room : 64;
+		p = reallocarray(r->ids, r->ids_room, sizeof(*r->ids));
+		if (p == NULL) {
+			r->nomem = true;
+			return;
+		}
+		r->ids = p;
+	}
+	(void)snprintf(r->ids[r->nids++], HR_FLEET_ID, "%s", id);
+}
+
+static bool
+engine_has(const struct recovery *r, const char *id)
+{
+	for (size_t i = 0; i < r->nids; i++)
+		if (strcmp(r->ids[i], id) == 0)
+			return true;
+	return false;
+}
+
+static bool
+is_live(const struct recovery *r, const char *id)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (strcmp(r->rows[i].id, id) == 0)
+			return true;
+	return false;
+}
+
+/* What was said to run or to be paused may have ended while nobody looked. */
+static int
+check_alive(struct recovery *r, const struct hr_fleet_row *row, struct hr_err *err)
+{
+	const char *want = row->state == HR_FLEET_PAUSED ? "paused" : "running";
+	char state[32] = "gone";
+	struct hr_error why = {0};
+	bool moved;
+
+	if (engine_has(r, row->id) &&
+	    r->f->engine->state(r->f->engine_self, row->id, state, &why) != 0)
+		return hr_err_set(err, HR_E_SYS, "sandbox %s: %.150s", row->id, why.text);
+	/* a container that was stopped for a pause is "exited" to its engine */
+	if (strcmp(state, want) == 0 ||
+	    (row->state == HR_FLEET_PAUSED && strcmp(state, "exited") == 0))
+		return 0;
+	return hr_fleet_begin(r->f, row, HR_FLEET_DIED, HR_JOB_STOP,
+	    "ended while nobody served the fleet", &moved, err);
+}
+
+static int
+recover(struct recovery *r, struct hr_err *err)
+{
+	struct hr_error why = {0};
+	int rc = 0;
+
+	if (hr_store_each(r->f->store, 0, true, keep_row, r, err) != 0)
+		return -1;
+	if ((r->f->engine->tidy != NULL && r->f->engine->tidy(r->f->engine_self, &why) != 0) ||
+	    r->f->engine->list(r->f->engine_self, keep_id, r, &why) != 0)
+		return hr_err_set(err, HR_E_SYS, "the engine: %.200s", why.text);
+	if (r->nomem)
+		return hr_err_nomem(err);
+	for (size_t i = 0; rc == 0 && i < r->n; i++) {
+		switch (r->rows[i].state) {
+		case HR_FLEET_STARTING:
+			rc = hr_fleet_add_job(r->f, HR_JOB_START, r->rows[i].id, err);
+			break;
+		case HR_FLEET_PAUSING:
+			rc = hr_fleet_add_job(r->f, HR_JOB_PAUSE, r->rows[i].id, err);
+			break;
+		case HR_FLEET_RESUMING:
+			rc = hr_fleet_add_job(r->f, HR_JOB_RESUME, r->rows[i].id, err);
+			break;
+		case HR_FLEET_STOPPING:
+			rc = hr_fleet_add_job(r->f, HR_JOB_STOP, r->rows[i].id, err);
+			break;
+		default: rc = check_alive(r, &r->rows[i], err); break;
+		}
+	}
+	for (size_t i = 0; rc == 0 && i < r->nids; i++)
+		if (!is_live(r, r->ids[i]))
+			rc = hr_fleet_add_job(r->f, HR_JOB_STOP, r->ids[i], err);
+	return rc;
+}
+
+static int
+start_threads(struct hr_fleet *f, struct hr_err *err)
+{
+	pthread_t t;
+	int rc = pthread_create(&t, NULL, hr_fleet_clock_thread, f);
+
+	if (rc == 0)
+		(void)pthread_detach(t);
+	for (unsigned i = 0; rc == 0 && i < f->set.jobs; i++)
+		if ((rc = pthread_create(&t, NULL, hr_fleet_job_thread, f)) == 0)
+			(void)pthread_detach(t);
+	if (rc == 0 && f->engine->watch != NULL &&
+	    (rc = pthread_create(&t, NULL, hr_fleet_watch_thread, f)) == 0)
+		(void)pthread_detach(t);
+	return rc == 0 ? 0 : hr_err_sys(err, rc, "start a thread");
+}
+
+int
+hr_fleet_init(struct hr_fleet *f, const struct hr_fleet_settings *set, struct hr_store *store,
+    const struct hr_fleet_engine *engine, void *engine_self, struct hr_err *err)
+{
+	struct recovery r = {.f = f};
+	pthread_condattr_t attr;
+	int rc;
+
+	memset(f, 0, sizeof(*f));
+	f->set = *set;
+	f->store = store;
+	f->engine = engine;
+	f->engine_self = engine_self;
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_mutex_init(&f->lock, NULL);
+	(void)pthread_cond_init(&f->changed, &attr);
+	(void)pthread_cond_init(&f->work, &attr);
+	(void)pthread_cond_init(&f->clock, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	rc = recover(&r, err);
+	free(r.rows);
+	free(r.ids);
+	return rc == 0 ? start_threads(f, err) : -1;
+}

@@ -1,0 +1,142 @@
+/* Where a client's request goes: to an address that the engine gave, at one of the sandbox's own
+ * ports. Three forms: "/ID/...", "PORT-ID.DOMAIN" and "vscode-ID.DOMAIN", and the header
+ * X-Sandbox-ID with X-Sandbox-Port. The rest of the URI stays as it was sent. */
+#include "config.h"
+
+#include "fleet/api.h"
+
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define ID_LEN (HR_FLEET_ID - 1)
+
+struct target {
+	char id[HR_FLEET_ID];
+	char port[16]; /* "": the server's */
+	const char *rest;
+};
+
+static bool
+take_id(struct target *t, const char *p)
+{
+	if (strspn(p, "0123456789abcdef") != ID_LEN)
+		return false;
+	memcpy(t->id, p, ID_LEN);
+	t->id[ID_LEN] = '\0';
+	return true;
+}
+
+static bool
+take_port(struct target *t, const char *p, size_t len)
+{
+	if (len == 0 || len >= sizeof(t->port))
+		return false;
+	memcpy(t->port, p, len);
+	t->port[len] = '\0';
+	return true;
+}
+
+/* "PORT-ID.DOMAIN", with a port behind it or not. */
+static bool
+by_name(const struct hr_fleet_api *api, const char *host, struct target *t)
+{
+	const char *dash = strchr(host, '-'), *dot;
+	size_t n = api->domain != NULL ? strlen(api->domain) : 0;
+
+	/* "work-1-ID.DOMAIN" */
+	if (dash != NULL && strncmp(host, "work-", 5) == 0)
+		dash = strchr(dash + 1, '-');
+	if (n == 0 || dash == NULL || !take_id(t, dash + 1))
+		return false;
+	dot = dash + 1 + ID_LEN;
+	return *dot == '.' && strncasecmp(dot + 1, api->domain, n) == 0 &&
+	       (dot[1 + n] == '\0' || dot[1 + n] == ':') &&
+	       take_port(t, host, (size_t)(dash - host));
+}
+
+static bool
+find_target(const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct target *t)
+{
+	memset(t, 0, sizeof(*t));
+	t->rest = q->uri;
+	if (*q->sandbox_id != '\0')
+		return strlen(q->sandbox_id) == ID_LEN && take_id(t, q->sandbox_id) &&
+		       (*q->sandbox_port == '\0' ||
+			   take_port(t, q->sandbox_port, strlen(q->sandbox_port)));
+	if (by_name(api, q->host, t))
+		return true;
+	if (*q->uri != '/' || !take_id(t, q->uri + 1))
+		return false;
+	t->rest = q->uri + 1 + ID_LEN;
+	return *t->rest == '/' || *t->rest == '?' || *t->rest == '\0';
+}
+
+/* 0: the sandbox has no such port. */
+static int
+port_of(const struct hr_fleet_row *row, const char *name)
+{
+	const char *colon = strrchr(row->at, ':');
+	int server = colon != NULL ? (int)strtol(colon + 1, NULL, 10) : 0;
+	const struct {
+		const char *name;
+		int port;
+	} ports[] = {{"", server}, {"vscode", row->vscode_port}, {"work-1", row->app_ports[0]},
+	    {"work-2", row->app_ports[1]}};
+	char number[16];
+
+	for (size_t i = 0; i < sizeof(ports) / sizeof(*ports); i++) {
+		(void)snprintf(number, sizeof(number), "%d", ports[i].port);
+		if (strcmp(name, ports[i].name) == 0 || strcmp(name, number) == 0)
+			return ports[i].port;
+	}
+	return 0;
+}
+
+/* Texts of one length each, in a time that tells nothing. */
+static bool
+same_key(const char *a, const char *b)
+{
+	size_t n = strlen(a);
+
+	return n > 0 && n == strlen(b) && CRYPTO_memcmp(a, b, n) == 0;
+}
+
+void
+hr_fleet_handle_route(
+    const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct hr_fleet_answer *a)
+{
+	struct hr_fleet_row row = {.request = NULL};
+	enum hr_fleet_result r;
+	struct hr_err err = {0};
+	struct target t;
+	const char *colon;
+	int port;
+
+	if (!find_target(api, q, &t)) {
+		(void)hr_fleet_say(a, 404, "Not Found");
+		return;
+	}
+	r = hr_fleet_route(api->fleet, t.id, q->route == HR_FLEET_ROUTE_ASK, &row, &err);
+	port = r == HR_FLEET_OK ? port_of(&row, t.port) : 0;
+	if (r != HR_FLEET_OK) {
+		hr_fleet_refuse(a, r, &row, &err);
+	} else if (port <= 0) {
+		(void)hr_fleet_say(a, 404, "the sandbox has no such port");
+	} else if (q->route == HR_FLEET_ROUTE_REFUSED) {
+		/* it is there by now: the client is to come again */
+		hr_fleet_refuse(a, HR_FLEET_LATE, &row, &err);
+	} else {
+		a->status = 200;
+		colon = strrchr(row.at, ':');
+		hr_buf_addf(&a->at, "%.*s:%d%s%s", (int)(colon - row.at), row.at, port,
+		    *t.rest == '/' ? "" : "/", t.rest);
+		if (same_key(q->session_key, row.session_key))
+			(void)snprintf(a->server_key, sizeof(a->server_key), "%s", row.server_key);
+		if (hr_buf_check(&a->at, &err) != 0)
+			(void)hr_fleet_say(a, 414, "the URI is too long");
+	}
+	hr_fleet_row_done(&row);
+}

@@ -1,0 +1,166 @@
+/* The edge to libfcgi. Only these parameters are looked at; the configuration passes no others. */
+#include "config.h"
+
+#include "fleet/serve.h"
+
+#include <errno.h>
+#include <fcgiapp.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+
+#define BACKLOG 512
+
+struct server {
+	const struct hr_fleet_api *api;
+	int fd;
+};
+
+int
+hr_fleet_listen(const char *path, gid_t group, struct hr_err *err)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	mode_t before;
+	int rc;
+
+	if (fd < 0)
+		return hr_err_sys(err, errno, "a socket");
+	if (strlen(path) >= sizeof(a.sun_path)) {
+		hr_fd_close(&fd);
+		return hr_err_set(err, HR_E_INVAL, "%s: too long for the name of a socket", path);
+	}
+	memcpy(a.sun_path, path, strlen(path) + 1);
+	(void)unlink(path); /* of a predecessor: the store's lock says that it is gone */
+	before = umask(0177);
+	rc = bind(fd, (struct sockaddr *)&a, sizeof(a));
+	(void)umask(before);
+	if (rc != 0 ||
+	    (group != (gid_t)-1 &&
+		(chown(path, (uid_t)-1, group) != 0 || chmod(path, 0660) != 0)) ||
+	    listen(fd, BACKLOG) != 0) {
+		(void)hr_err_sys(err, errno, "%s", path);
+		hr_fd_close(&fd);
+	}
+	return fd;
+}
+
+static const char *
+param(const FCGX_Request *fcgi, const char *name)
+{
+	const char *v = FCGX_GetParam(name, fcgi->envp);
+
+	return v != NULL ? v : "";
+}
+
+/* false: it is too long. */
+static bool
+read_body(const FCGX_Request *fcgi, struct hr_buf *b)
+{
+	char part[16384];
+	int n;
+
+	while ((n = FCGX_GetStr(part, sizeof(part), fcgi->in)) > 0)
+		hr_buf_add(b, part, (size_t)n);
+	return hr_buf_check(b, NULL) == 0;
+}
+
+static void
+reply(const FCGX_Request *fcgi, const struct hr_fleet_request *q, const struct hr_fleet_answer *a)
+{
+	/* what nginx asks has three answers; the words are told by @handrail_fleet_refused */
+	int status = q->route == HR_FLEET_ROUTE_ASK && a->status != 200 ? 403 : a->status;
+
+	(void)FCGX_FPrintF(fcgi->out, "Status: %d\r\nContent-Type: %s\r\n", status, a->type);
+	if (a->retry_after_s > 0)
+		(void)FCGX_FPrintF(fcgi->out, "Retry-After: %d\r\n", a->retry_after_s);
+	if (a->at.len > 0)
+		(void)FCGX_FPrintF(fcgi->out, "X-Handrail-At: %s\r\n", hr_buf_str(&a->at));
+	if (a->server_key[0] != '\0')
+		(void)FCGX_FPrintF(fcgi->out, "X-Handrail-Server-Key: %s\r\n", a->server_key);
+	(void)FCGX_PutS("\r\n", fcgi->out);
+	if (a->body.len > 0)
+		(void)FCGX_PutStr(a->body.p, (int)a->body.len, fcgi->out);
+}
+
+static void
+serve_one(const struct server *s, const FCGX_Request *fcgi)
+{
+	const char *route = param(fcgi, "HANDRAIL_ROUTE");
+	struct hr_fleet_request q = {
+	    .method = param(fcgi, "REQUEST_METHOD"),
+	    .uri = param(fcgi, "REQUEST_URI"),
+	    .api_key = param(fcgi, "HTTP_X_API_KEY"),
+	    .session_key = param(fcgi, "HTTP_X_SESSION_API_KEY"),
+	    .host = param(fcgi, "HTTP_HOST"),
+	    .scheme = param(fcgi, "REQUEST_SCHEME"),
+	    .sandbox_id = param(fcgi, "HTTP_X_SANDBOX_ID"),
+	    .sandbox_port = param(fcgi, "HTTP_X_SANDBOX_PORT"),
+	    .route = strcmp(route, "ask") == 0       ? HR_FLEET_ROUTE_ASK
+		     : strcmp(route, "refused") == 0 ? HR_FLEET_ROUTE_REFUSED
+						     : HR_FLEET_ROUTE_NONE,
+	};
+	struct hr_fleet_answer a = {.status = 0};
+	struct hr_buf body;
+
+	hr_buf_init(&body, HR_FLEET_BODY_MAX);
+	if (read_body(fcgi, &body)) {
+		q.body = hr_buf_str(&body);
+		q.body_len = body.len;
+		hr_fleet_handle(s->api, &q, &a);
+	} else {
+		hr_buf_init(&a.body, 4096);
+		a.type = "application/json";
+		(void)hr_fleet_say(&a, 413, "Request Entity Too Large");
+	}
+	reply(fcgi, &q, &a);
+	hr_fleet_answer_done(&a);
+	hr_buf_done(&body);
+}
+
+static void *
+serve_thread(void *arg)
+{
+	struct server *s = arg;
+	FCGX_Request fcgi;
+
+	if (FCGX_InitRequest(&fcgi, s->fd, 0) != 0) {
+		hr_log(HR_LOG_ERROR, "a thread for requests: out of memory");
+		return NULL;
+	}
+	while (FCGX_Accept_r(&fcgi) == 0) {
+		(void)fcntl(fcgi.ipcFd, F_SETFD, FD_CLOEXEC); /* libfcgi does not */
+		serve_one(s, &fcgi);
+		FCGX_Finish_r(&fcgi);
+	}
+	hr_log(HR_LOG_ERROR, "a thread for requests ends: %s", strerror(errno));
+	return NULL;
+}
+
+int
+hr_fleet_serve(const struct hr_fleet_api *api, int fd, unsigned threads, struct hr_err *err)
+{
+	struct server *s = malloc(sizeof(*s));
+	pthread_t t;
+	int rc = 0;
+
+	if (s == NULL)
+		return hr_err_nomem(err);
+	*s = (struct server){api, fd};
+	if (FCGX_Init() != 0) {
+		free(s);
+		return hr_err_set(err, HR_E_SYS, "libfcgi cannot be initialised");
+	}
+	for (unsigned i = 0; rc == 0 && i < threads; i++)
+		if ((rc = pthread_create(&t, NULL, serve_thread, s)) == 0)
+			(void)pthread_detach(t);
+	return rc == 0 ? 0 : hr_err_sys(err, rc, "start a thread");
+}

@@ -1,0 +1,381 @@
+#!/usr/bin/env python3
+"""handrail-fleetd as its clients and operators meet it: real nginx, real sandboxes of the kind local."""
+
+import http.client
+import json
+import os
+import random
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.host import BUILD, PATIENCE, Host  # noqa: E402
+from lib.tap import Tap, equal  # noqa: E402
+
+KILLS = int(os.environ.get("E2E_FLEET_KILLS", "8"))
+
+SERVER = """
+import socket, sys
+s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind(("127.0.0.1", int(sys.argv[1]))); s.listen(); print("up", flush=True)
+while True:
+    c, _ = s.accept(); head = b""
+    while b"\\r\\n\\r\\n" not in head:
+        got = c.recv(4096)
+        if not got: break
+        head += got
+    if b"Upgrade: websocket" in head:
+        c.sendall(b"HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n\\r\\n")
+        data = c.recv(100); c.sendall(data[::-1])
+    else:
+        c.sendall(b"HTTP/1.1 200 OK\\r\\nX-Accel-Redirect: /-/route\\r\\nSet-Cookie: a=b; Domain=.dom.example\\r\\n"
+                  b"Content-Length: %d\\r\\n\\r\\n%s" % (len(head), head))
+    c.close()
+"""
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Fleet(Host):
+    def __init__(self, *options):
+        super().__init__()
+        self.options, self.port, self.process = options, free_port(), None
+        self.env["HANDRAIL_FLEETD"] = os.path.join(BUILD, "handrail-fleetd")
+        self.dir = self.path("fleet")
+        self.key = self.ok("fleet", "-q", "init", self.dir).strip()
+        self.env.update(SANDBOX_API_KEY=self.key, SANDBOX_REMOTE_RUNTIME_API_URL="http://127.0.0.1:%d" % self.port,
+                        SANDBOX_RUNTIME_CONTAINER_IMAGE="none:1")
+
+    def spawn(self, **more):
+        env = {k: v for k, v in self.env.items() if not k.startswith("SANDBOX_")}
+        return subprocess.Popen([self.env["HANDRAIL_FLEETD"], "--state-dir", self.dir, "--kind", "local", "--listen",
+                                 "127.0.0.1:%d" % self.port] + list(self.options), env=env, stderr=subprocess.PIPE,
+                                stdin=subprocess.DEVNULL, universal_newlines=True, **more)
+
+    def start(self):
+        self.process = self.spawn()
+        said = []
+        for line in self.process.stderr:
+            said.append(line)
+            if "ready: listening" in line:
+                break
+        else:
+            raise AssertionError("it does not start: " + "".join(said))
+        # its log flows away
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+        self.until_answered()
+        return self
+
+    def until_answered(self):
+        """nginx of the predecessor may hold the port a moment longer, and ours comes behind it."""
+        until = threading.Event()
+        for _ in range(int(PATIENCE * 20)):
+            try:
+                if self.call("GET", "/alive", key="")[0] == 200:
+                    return
+            except OSError:
+                pass
+            until.wait(0.05)  # a connection that is refused tells of no event
+        raise AssertionError("nobody answers")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *unused):
+        try:
+            if self.process.poll() is not None:
+                self.start()
+            for s in self.sandboxes():
+                self.call("POST", "/stop", {"runtime_id": s["runtime_id"]}, key=s["owner"])
+            self.settled()
+            equal(sorted(os.listdir(self.path("fleet", "sandboxes"))), [], "no record is left")
+            equal(os.listdir(self.path("fleet", "work")), [], "nor a workspace")
+            equal([n for n in os.listdir(self.path("tmp")) if "workspace" in n], [], "nor elsewhere")
+        finally:
+            self.process.terminate()
+            equal(self.process.wait(PATIENCE), 0, "it ends")
+            super().__exit__()
+
+    owners = {}
+
+    def call(self, method, path, body=None, key=None, **headers):
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        try:
+            c.request(method, path, body if isinstance(body, (bytes, type(None))) else json.dumps(body),
+                      dict({"X-API-Key": self.key if key is None else key},
+                           **{k.replace("_", "-"): v for k, v in headers.items()}))
+            r = c.getresponse()
+            text = r.read()
+            self.head = r.headers
+            try:
+                return r.status, json.loads(text)
+            except ValueError:
+                return r.status, text
+        finally:
+            c.close()
+
+    def sandboxes(self):
+        found = self.call("GET", "/handrail/v1/sandboxes")[1]["sandboxes"]
+        return [dict(s, owner=self.owners.get(s["key"], self.key)) for s in found]
+
+    def until(self, what, wanted):
+        """The store tells of changes to those who ask: each start or stop is waited for by ?wait=ready."""
+        pause = threading.Event()
+        for _ in range(int(PATIENCE * 20)):
+            found = what()
+            if wanted(found):
+                return found
+            pause.wait(0.05)
+        raise AssertionError("it does not come: %r" % (found,))
+
+    def settled(self):
+        self.until(self.sandboxes, lambda all: all == [])
+
+    def make_key(self, name, **more):
+        status, answer = self.call("POST", "/handrail/v1/keys", dict({"name": name}, **more))
+        equal(status, 200, "a key")
+        self.owners[answer["id"]] = answer["key"]
+        return answer["key"]
+
+    def up(self, session, key=None, **more):
+        status, o = self.call("POST", "/start?wait=ready", dict({"session_id": session}, **more), key=key)
+        equal((status, o.get("state")), (200, "running"), repr(o))
+        return o
+
+    def run(self, o, command):
+        status, answer = self.call("POST", "/%s/execute_action" % o["runtime_id"], {
+            "action": {"action": "run", "args": {"command": command}}}, key="",
+            X_Session_API_Key=o["session_api_key"], Content_Type="application/json")
+        equal(status, 200, repr(answer))
+        return answer["content"]
+
+
+def by_the_command():
+    """handrail -r remote against it."""
+    with Fleet() as f:
+        f.env["RUNTIME"] = "remote"
+        f.ok("up", "-e", "GREETING=a b")
+        equal(f.ok("run", "echo $GREETING"), "a b\n")
+        with open(f.path("cwd", "file"), "w") as out:
+            out.write("content\n")
+        f.ok("put", "file", f.path("tmp", "copied"))
+        equal(f.ok("run", "cat " + f.path("tmp", "copied")), "content\n")
+        equal(f.ok("doctor", "remote").count("ok "), 2)
+        equal("default" in f.ok("fleet", "ps"), True, "the operator sees it")
+        f.ok("down", "-q")
+        equal(f.ok("fleet", "drain"), "")
+        f.fails(1, "there is no room", "up")
+        f.ok("fleet", "drain", "off")
+        equal(len(f.ok("fleet", "-o", "read", "keys", "make", "x").strip()) > 40, True, "a key")
+        equal("read" in f.ok("fleet", "keys"), True, "is listed")
+
+
+def what_a_start_gives():
+    with Fleet("--image", "default:1") as f:
+        o = f.up("s", environment={"X": "1"}, command=["a", "--plugins", "agent_skills", "--username", "me"])
+        equal(f.run(o, "echo $X"), "1")
+        equal(f.up("s")["runtime_id"], o["runtime_id"], "the same again")
+        equal([r["runtime_id"] for r in f.call("GET", "/list")[1]["runtimes"]], [o["runtime_id"]])
+        status, s = f.call("GET", "/sessions/s")
+        equal((status, s["status"], s["pod_status"], [e["what"] for e in s["events"]]),
+              (200, "running", "ready", ["starting", "running"]))
+        equal(f.call("GET", "/runtime/" + o["runtime_id"])[1]["runtime_id"], o["runtime_id"])
+        equal(f.call("GET", "/sessions/none")[0], 404)
+        equal(f.call("POST", "/stop", {"runtime_id": o["runtime_id"]})[0], 200)
+        again = f.up("s")
+        equal(again["runtime_id"] == o["runtime_id"], False, "another life")
+        equal(f.call("POST", "/stop", {"runtime_id": o["runtime_id"]})[0], 200, "a late stop")
+        equal(f.call("GET", "/sessions/s")[1]["status"], "running", "hits nothing newer")
+        equal(f.call("POST", "/pause", {"runtime_id": "0" * 32})[0], 404)
+        equal(f.call("GET", "/registry_prefix"), (200, {"registry_prefix": ""}))
+        equal(f.call("POST", "/build", b"x")[0], 501, "not built here")
+
+
+def wrong_requests():
+    with Fleet() as f:
+        for body, status in ((b"{", 400), (b"[]", 400), (b"", 400), ({"session_id": 7}, 400),
+                             ({"session_id": "a/b"}, 400), ({"session_id": "a", "environment": {"a b": "c"}}, 400),
+                             ({"session_id": "a", "environment": {"A": 1}}, 400), ({"session_id": "x" * 300}, 400),
+                             ({"session_id": "a", "resource_factor": 0}, 400), (b" " * (1 << 20) + b"x", 413),
+                             ({"session_id": "a", "command": 7}, 400), ({"session_id": "a", "image": []}, 400)):
+            equal(f.call("POST", "/start", body)[0], status, repr(body)[:80])
+        equal(f.call("GET", "/start")[0], 405)
+        equal(f.call("GET", "/-/route")[0], 404, "nginx's own")
+        equal(f.call("GET", "/-/sandbox")[0], 404)
+        equal(f.sandboxes(), [], "nothing was made")
+
+
+def keys_and_tenants():
+    """One key does nothing to the sandboxes of another, and learns nothing of them."""
+    with Fleet() as f:
+        a, b, reader = f.make_key("a", sandboxes=1), f.make_key("b"), f.make_key("r", scope="read")
+        for key, status in (("", 401), ("hrk_" + "0" * 48, 401), (a + "x", 401), (a[:-1], 401)):
+            equal(f.call("GET", "/list", key=key)[0], status, key)
+        o = f.up("s", key=a)
+        equal(f.call("POST", "/start", {"session_id": "t"}, key=a)[0], 429)
+        equal(f.head["Retry-After"], "15")
+        for path in ("/sessions/s", "/runtime/" + o["runtime_id"]):
+            equal(f.call("GET", path, key=b)[0], 404, path)
+        for path in ("/stop", "/pause", "/resume"):
+            equal(f.call("POST", path, {"runtime_id": o["runtime_id"]}, key=b)[0], 404, path)
+            equal(f.call("POST", path, {"runtime_id": o["runtime_id"]}, key=reader)[0], 403, path)
+        equal(f.call("GET", "/list", key=b)[1]["runtimes"], [])
+        equal(f.call("GET", "/handrail/v1/sandboxes", key=b)[0], 403)
+        p = f.up("s", key=b)
+        equal(p["runtime_id"] == o["runtime_id"], False, "the same name of another key")
+        status, _ = f.call("POST", "/%s/execute_action" % o["runtime_id"], {"action": {}}, key=b,
+                           X_Session_API_Key=p["session_api_key"], Content_Type="application/json")
+        equal(status, 403, "the session key of another sandbox")
+        with open(f.path("fleet", "fleet.db"), "rb") as db:
+            text = db.read()
+        equal([k.encode() in text for k in (a, b, f.key)], [False] * 3, "keys are kept as sums")
+        ids = {k["name"]: k["id"] for k in f.call("GET", "/handrail/v1/keys")[1]["keys"]}
+        f.call("POST", "/stop", {"runtime_id": p["runtime_id"]}, key=b)
+        equal(f.call("POST", "/handrail/v1/keys/revoke", {"id": ids["b"]})[0], 200)
+        equal(f.call("GET", "/list", key=b)[0], 401, "revoked")
+
+
+def routes():
+    """By path, header and name; what a sandbox is told and what it may say."""
+    with Fleet("--domain", "dom.example") as f:
+        o = f.up("s")
+        rid = o["runtime_id"]
+        equal(f.call("GET", "/%s/alive" % rid, key="")[0], 200, "by path")
+        equal(f.call("GET", "/alive", key="", X_Sandbox_ID=rid)[1], {"status": "ok"}, "by header")
+        equal(f.call("GET", "/list", X_Sandbox_ID=rid), (403, {"detail": "Invalid API Key"}), "not our own call")
+        with open(f.path("cwd", "server.py"), "w") as out:
+            out.write(SERVER)
+        port = int(f.run(o, "echo $APP_PORT_1"))
+        f.run(o, "python3 %s %d >/tmp/out.%s 2>&1 & while ! grep -q up /tmp/out.%s; do read -t 0.1 <> <(:); done; "
+                 "rm /tmp/out.%s" % (f.path("cwd", "server.py"), port, rid, rid, rid))
+        for name in (str(port), "work-1"):
+            status, head = f.call("GET", "/%2Fa?b=%20", Host="%s-%s.dom.example" % (name, rid), Cookie="c=d")
+            equal((status, head.split(b"\r\n")[0]), (200, b"GET /%2Fa?b=%20 HTTP/1.1"), name)
+            equal(f.key.encode() in head, False, "the key of the service")
+            equal(f.head.get_all("Set-Cookie"), ["a=b; Domain=%s-%s.dom.example" % (name, rid)], "its own cookies")
+        status, head = f.call("GET", "/x", X_Sandbox_ID=rid, X_Sandbox_Port=str(port))
+        equal((status, b"X-Sandbox" in head), (200, False))
+        for wrong in ("22", "0", str(f.port), "x", "1;2"):
+            equal(f.call("GET", "/x", X_Sandbox_ID=rid, X_Sandbox_Port=wrong)[0], 404, wrong)
+        with socket.create_connection(("127.0.0.1", f.port), PATIENCE) as s:
+            s.sendall(("GET /ws HTTP/1.1\r\nHost: %d-%s.dom.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                       "\r\n" % (port, rid)).encode())
+            head = b""
+            while b"\r\n\r\n" not in head:
+                head += s.recv(4096)
+            equal(head.split(b"\r\n")[0], b"HTTP/1.1 101 Switching Protocols")
+            s.sendall(b"abc")
+            equal(s.recv(100), b"cba", "both ways")
+        equal(f.call("GET", "/%s/alive" % ("0" * 32))[0], 404)
+        f.call("POST", "/stop", {"runtime_id": rid})
+        equal(f.call("GET", "/%s/alive" % rid)[0], 409, "stopped")
+
+
+def one_that_dies():
+    """It is told of, with why, and not replaced but by a start."""
+    with Fleet() as f:
+        o = f.up("s")
+        with open(f.path("fleet", "sandboxes", o["runtime_id"] + ".json")) as record:
+            os.kill(json.load(record)["backend"]["pid"], signal.SIGKILL)
+        s = f.until(lambda: f.call("GET", "/sessions/s")[1], lambda s: s["state"] != "running")
+        equal((s["status"], s["pod_status"], s["reason"]), ("error", "failed", "exited"))
+        equal(f.up("s")["runtime_id"] == o["runtime_id"], False, "another one")
+    # what the killed server left, its nginx among it, was ended with it or is ended here
+        f.end_orphans(o["runtime_id"])
+
+
+def idle():
+    """A command that runs is activity; after it the sandbox is to be paused (which this kind cannot)."""
+    with Fleet("--idle-pause", "1") as f:
+        o = f.up("s")
+        f.run(o, "sleep 2.5; echo")
+        events = [e["detail"] for e in f.call("GET", "/sessions/s")[1]["events"] if e["what"] == "pausing"]
+        equal(events, [], "not while a command runs")
+        f.until(lambda: f.call("GET", "/sessions/s")[1],
+                lambda s: ("pausing", "idle") in [(e["what"], e["detail"]) for e in s["events"]])
+
+
+def one_service():
+    with Fleet() as f:
+        p = f.spawn()
+        equal(("another process serves" in p.communicate(timeout=PATIENCE)[1], p.returncode), (True, 1), "a second one")
+        nginx = [pid for pid in process.all_pids() if f.dir + "/run/nginx.conf" in process.command_line(pid)]
+        equal(len(nginx), 1, "nginx")
+        os.kill(nginx[0], signal.SIGKILL)
+        f.until_answered()
+
+
+def kills():
+    """The service is killed at random moments while sandboxes come and go."""
+    chance = random.Random(int(os.environ.get("E2E_SEED", "7")))
+    with Fleet() as f:
+        over = threading.Event()
+
+        def client(number):
+            mine = random.Random(number)
+            while not over.is_set():
+                try:
+                    status, o = f_call("POST", "/start" + mine.choice(["", "?wait=ready"]), {
+                        "session_id": "s%d" % mine.randrange(4)})
+                    if status == 200 and mine.random() < 0.6:
+                        f_call("POST", "/stop", {"runtime_id": o["runtime_id"]})
+                except (OSError, http.client.HTTPException):
+                    over.wait(0.05)
+
+        def f_call(method, path, body):
+            c = http.client.HTTPConnection("127.0.0.1", f.port, timeout=PATIENCE)
+            try:
+                c.request(method, path, json.dumps(body), {"X-API-Key": f.key})
+                r = c.getresponse()
+                return r.status, json.loads(r.read())
+            finally:
+                c.close()
+
+        threads = [threading.Thread(target=client, args=(n,)) for n in range(3)]
+        for t in threads:
+            t.start()
+        try:
+            for _ in range(KILLS):
+                select.select([], [], [], chance.random())
+                f.kill()
+                f.start()
+        finally:
+            over.set()
+            for t in threads:
+                t.join()
+        f.until(f.sandboxes, lambda all: {s["state"] for s in all} <= {"running"})
+        alive = sorted(s["runtime_id"] for s in f.sandboxes())
+        equal(len({s["session_id"] for s in f.sandboxes()}), len(alive), "one of each session")
+        there = f.until(lambda: sorted({n.split(".")[0] for n in os.listdir(f.path("fleet", "sandboxes"))
+                                        if n.endswith(".json")}), lambda names: names == alive)
+        servers = [pid for pid in process.all_pids() if "handraild" in process.command_line(pid).split(" ")[0] and
+                   f.top in process.command_line(pid)]
+        equal(len(servers), len(there), "a server for each, and no other")
+        for s in f.sandboxes():
+            equal(f.call("GET", "/%s/alive" % s["runtime_id"])[0], 200, "it answers")
+
+
+def main():
+    process.become_subreaper()
+    tap = Tap()
+    for test in (by_the_command, what_a_start_gives, wrong_requests, keys_and_tenants, routes, one_that_dies, idle,
+                 one_service, kills):
+        tap.run(test.__name__.replace("_", " "), test)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

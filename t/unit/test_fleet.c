@@ -1,0 +1,688 @@
+/* fleet: states, quotas, recovery, idleness and routes with an engine that is made up: it holds a
+ * call back for as long as the test wants, and keeps what it "made" beyond a "crash". A crash is a
+ * process that ends without a word (a child of this one). */
+#include "config.h"
+
+#include <check.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fleet/api.h"
+#include "fleet/fleet.h"
+#include "host/common/error.h"
+
+#define MADE_MAX 64
+
+/* In memory that child processes share. */
+struct made {
+	char id[HR_FLEET_ID];
+	char state[32];
+};
+static struct world {
+	struct made made[MADE_MAX];
+	int starts, stops, pauses, resumes;
+	int hold;       /* calls of start() wait for a byte */
+	int fail_start; /* so many */
+} * world;
+static int gate[2];
+
+static struct made *
+find_made(const char *id)
+{
+	for (size_t i = 0; i < MADE_MAX; i++)
+		if (strcmp(world->made[i].id, id) == 0)
+			return &world->made[i];
+	return NULL;
+}
+
+static int
+fake_start(void *self, struct hr_fleet_row *row, struct hr_error *err)
+{
+	struct made *m;
+	char c;
+
+	(void)self;
+	__atomic_add_fetch(&world->starts, 1, __ATOMIC_SEQ_CST);
+	if (world->hold)
+		ck_assert_int_eq(read(gate[0], &c, 1), 1);
+	if (world->fail_start > 0) {
+		world->fail_start--;
+		return hr_error_set(err, HR_ERROR_RUNTIME, "no image");
+	}
+	m = find_made(row->id);
+	if (m == NULL)
+		m = find_made("");
+	ck_assert_ptr_nonnull(m);
+	(void)snprintf(m->state, sizeof(m->state), "running");
+	(void)snprintf(m->id, sizeof(m->id), "%s", row->id);
+	(void)snprintf(row->at, sizeof(row->at), "127.0.0.1:1");
+	(void)snprintf(row->server_key, sizeof(row->server_key), "inner");
+	row->app_ports[0] = 7001;
+	return 0;
+}
+
+static int
+set_state(const char *id, const char *state, int *counter)
+{
+	struct made *m = find_made(id);
+
+	__atomic_add_fetch(counter, 1, __ATOMIC_SEQ_CST);
+	if (m != NULL)
+		(void)snprintf(m->state, sizeof(m->state), "%s", state);
+	return 0;
+}
+
+static int
+fake_pause(void *self, const char *id, struct hr_error *err)
+{
+	(void)self;
+	(void)err;
+	return set_state(id, "paused", &world->pauses);
+}
+
+static int
+fake_resume(void *self, const char *id, struct hr_error *err)
+{
+	(void)self;
+	(void)err;
+	return set_state(id, "running", &world->resumes);
+}
+
+static int
+fake_stop(void *self, const char *id, struct hr_error *err)
+{
+	struct made *m = find_made(id);
+
+	(void)self;
+	(void)err;
+	__atomic_add_fetch(&world->stops, 1, __ATOMIC_SEQ_CST);
+	if (m != NULL)
+		memset(m, 0, sizeof(*m));
+	return 0;
+}
+
+static int
+fake_state(void *self, const char *id, char ret[32], struct hr_error *err)
+{
+	struct made *m = find_made(id);
+
+	(void)self;
+	(void)err;
+	(void)snprintf(ret, 32, "%s", m != NULL ? m->state : "gone");
+	return 0;
+}
+
+static int
+fake_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_error *err)
+{
+	(void)self;
+	(void)err;
+	for (size_t i = 0; i < MADE_MAX; i++)
+		if (world->made[i].id[0] != '\0')
+			fn(arg, world->made[i].id);
+	return 0;
+}
+
+static const struct hr_fleet_engine fake = {
+    .name = "fake",
+    .start = fake_start,
+    .pause = fake_pause,
+    .resume = fake_resume,
+    .stop = fake_stop,
+    .state = fake_state,
+    .list = fake_list,
+};
+
+static size_t
+made_count(void)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < MADE_MAX; i++)
+		n += world->made[i].id[0] != '\0';
+	return n;
+}
+
+/* ---- a fleet ---- */
+
+static char dir[64];
+static struct hr_fleet fleet;
+static struct hr_fleet_key key = {.scopes = 7}, other = {.scopes = 3};
+
+static const struct hr_fleet_settings few = {.jobs = 2, .waiting = 4, .patience_s = 20};
+
+static void
+setup(void)
+{
+	(void)snprintf(dir, sizeof(dir), "/tmp/test-fleet-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	world =
+	    mmap(NULL, sizeof(*world), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ck_assert(world != MAP_FAILED);
+	ck_assert_int_eq(pipe(gate), 0);
+}
+
+static void
+teardown(void)
+{
+	char path[96];
+	static const char *const files[] = {
+	    "fleet.db", "fleet.db-wal", "fleet.db-shm", "fleet.lock"};
+
+	for (size_t i = 0; i < 4; i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", dir, files[i]);
+		(void)unlink(path);
+	}
+	(void)rmdir(dir);
+}
+
+static struct hr_store *
+open_store(void)
+{
+	struct hr_err err = {0};
+	struct hr_store *s = hr_store_open(dir, true, &err);
+
+	ck_assert_msg(s != NULL, "%s", err.msg);
+	return s;
+}
+
+static void
+begin(const struct hr_fleet_settings *set)
+{
+	struct hr_store *s = open_store();
+	struct hr_err err = {0};
+	char text[64];
+
+	if (key.id == 0) {
+		(void)snprintf(key.name, sizeof(key.name), "a");
+		ck_assert_int_eq(hr_store_key_make(s, &key, text, &err), 0);
+		ck_assert_int_eq(hr_store_key_make(s, &other, text, &err), 0);
+	}
+	ck_assert_msg(hr_fleet_init(&fleet, set, s, &fake, NULL, &err) == 0, "%s", err.msg);
+}
+
+static enum hr_fleet_result
+start(const struct hr_fleet_key *k, const char *session, struct hr_fleet_row *row)
+{
+	struct hr_err err = {0};
+
+	return hr_fleet_start(&fleet, k, session, "{}", 1, row, &err);
+}
+
+/* Of one that is there by now. */
+static void
+up(const char *session, char id[HR_FLEET_ID])
+{
+	struct hr_fleet_row row;
+	struct hr_err err = {0};
+
+	ck_assert_int_eq(start(&key, session, &row), HR_FLEET_OK);
+	(void)snprintf(id, HR_FLEET_ID, "%s", row.id);
+	hr_fleet_row_done(&row);
+	ck_assert_int_eq(hr_fleet_wait(&fleet, id, &row, &err), HR_FLEET_OK);
+	ck_assert_int_eq(row.state, HR_FLEET_RUNNING);
+	hr_fleet_row_done(&row);
+}
+
+/* Until it is in that state. */
+static void
+until(const char *id, enum hr_fleet_state state)
+{
+	struct hr_fleet_row row = {.request = NULL};
+
+	(void)pthread_mutex_lock(&fleet.lock);
+	for (;;) {
+		ck_assert_int_eq(hr_store_find(fleet.store, id, &row, NULL), 1);
+		if (row.state == state)
+			break;
+		hr_fleet_row_done(&row);
+		(void)pthread_cond_wait(&fleet.changed, &fleet.lock);
+	}
+	(void)pthread_mutex_unlock(&fleet.lock);
+	hr_fleet_row_done(&row);
+}
+
+static void
+change(const char *id, enum hr_fleet_change what, enum hr_fleet_result want)
+{
+	struct hr_fleet_row row;
+	struct hr_err err = {0};
+
+	ck_assert_int_eq(hr_fleet_change(&fleet, key.id, id, what, &row, &err), want);
+	hr_fleet_row_done(&row);
+}
+
+/* ---- tests ---- */
+
+START_TEST(a_second_start_is_given_the_first_one)
+{
+	struct hr_fleet_row a, b, c;
+
+	begin(&few);
+	world->hold = 1;
+	ck_assert_int_eq(start(&key, "s", &a), HR_FLEET_OK);
+	ck_assert_int_eq(start(&key, "s", &b), HR_FLEET_OK);
+	ck_assert_str_eq(a.id, b.id);
+	ck_assert_str_eq(a.session_key, b.session_key);
+	/* the same name of another key is another one */
+	ck_assert_int_eq(start(&other, "s", &c), HR_FLEET_OK);
+	ck_assert_str_ne(a.id, c.id);
+	ck_assert_int_eq(write(gate[1], "xx", 2), 2);
+	until(a.id, HR_FLEET_RUNNING);
+	until(c.id, HR_FLEET_RUNNING);
+	ck_assert_int_eq(world->starts, 2);
+	hr_fleet_row_done(&a);
+	hr_fleet_row_done(&b);
+	hr_fleet_row_done(&c);
+}
+END_TEST
+
+START_TEST(a_stop_that_comes_late_meets_nothing_newer)
+{
+	char first[HR_FLEET_ID], second[HR_FLEET_ID];
+
+	begin(&few);
+	up("s", first);
+	change(first, HR_FLEET_STOP, HR_FLEET_OK);
+	until(first, HR_FLEET_STOPPED);
+	up("s", second);
+	ck_assert_str_ne(first, second);
+	change(first, HR_FLEET_STOP, HR_FLEET_OK);
+	change(first, HR_FLEET_PAUSE, HR_FLEET_CONFLICT);
+	ck_assert_ptr_nonnull(find_made(second));
+	until(second, HR_FLEET_RUNNING);
+}
+END_TEST
+
+START_TEST(stopped_while_it_starts)
+{
+	struct hr_fleet_row row;
+
+	begin(&few);
+	world->hold = 1;
+	ck_assert_int_eq(start(&key, "s", &row), HR_FLEET_OK);
+	change(row.id, HR_FLEET_STOP, HR_FLEET_OK);
+	ck_assert_int_eq(write(gate[1], "x", 1), 1);
+	until(row.id, HR_FLEET_STOPPED);
+	ck_assert_uint_eq(made_count(), 0);
+	hr_fleet_row_done(&row);
+}
+END_TEST
+
+START_TEST(pause_and_resume_keep_their_order)
+{
+	char id[HR_FLEET_ID];
+
+	begin(&few);
+	up("s", id);
+	change(id, HR_FLEET_PAUSE, HR_FLEET_OK);
+	change(id, HR_FLEET_RESUME, HR_FLEET_OK);
+	change(id, HR_FLEET_RESUME, HR_FLEET_OK);
+	until(id, HR_FLEET_RUNNING);
+	ck_assert_str_eq(find_made(id)->state, "running");
+	change(id, HR_FLEET_PAUSE, HR_FLEET_OK);
+	until(id, HR_FLEET_PAUSED);
+	ck_assert_str_eq(find_made(id)->state, "paused");
+	change(id, HR_FLEET_PAUSE, HR_FLEET_OK);
+	change(id, HR_FLEET_STOP, HR_FLEET_OK);
+	until(id, HR_FLEET_STOPPED);
+}
+END_TEST
+
+START_TEST(a_start_of_a_paused_one_resumes_it)
+{
+	char id[HR_FLEET_ID], again[HR_FLEET_ID];
+
+	begin(&few);
+	up("s", id);
+	change(id, HR_FLEET_PAUSE, HR_FLEET_OK);
+	until(id, HR_FLEET_PAUSED);
+	up("s", again);
+	ck_assert_str_eq(id, again);
+	ck_assert_int_eq(world->starts, 1);
+}
+END_TEST
+
+START_TEST(quotas_are_counted_where_they_are_taken)
+{
+	struct hr_fleet_settings set = few;
+	struct hr_fleet_row row;
+
+	set.sandboxes = 3;
+	begin(&set);
+	key.sandboxes = 2;
+	world->hold = 1;
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(start(&key, i == 0 ? "a" : "b", &row), HR_FLEET_OK);
+		hr_fleet_row_done(&row);
+	}
+	ck_assert_int_eq(start(&key, "c", &row), HR_FLEET_QUOTA);
+	hr_fleet_row_done(&row);
+	ck_assert_int_eq(start(&other, "a", &row), HR_FLEET_OK);
+	hr_fleet_row_done(&row);
+	ck_assert_int_eq(start(&other, "b", &row), HR_FLEET_NO_ROOM);
+	hr_fleet_row_done(&row);
+	/* one that is there needs no room */
+	ck_assert_int_eq(start(&key, "a", &row), HR_FLEET_OK);
+	hr_fleet_row_done(&row);
+	ck_assert_int_eq(write(gate[1], "xxx", 3), 3);
+	key.sandboxes = 0;
+}
+END_TEST
+
+START_TEST(one_that_cannot_be_made_has_died_and_says_why)
+{
+	struct hr_fleet_row row, again;
+
+	begin(&few);
+	world->fail_start = 1;
+	ck_assert_int_eq(start(&key, "s", &row), HR_FLEET_OK);
+	until(row.id, HR_FLEET_DIED);
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_int_eq(hr_store_find_last(fleet.store, key.id, "s", &again, NULL), 1);
+	(void)pthread_mutex_unlock(&fleet.lock);
+	ck_assert_str_eq(again.reason, "no image");
+	hr_fleet_row_done(&again);
+	/* and is not replaced but by a start */
+	ck_assert_int_eq(start(&key, "s", &again), HR_FLEET_OK);
+	ck_assert_str_ne(row.id, again.id);
+	until(again.id, HR_FLEET_RUNNING);
+	hr_fleet_row_done(&row);
+	hr_fleet_row_done(&again);
+}
+END_TEST
+
+START_TEST(requests_wake_what_is_paused)
+{
+	struct hr_fleet_row row;
+	struct hr_err err = {0};
+	char id[HR_FLEET_ID];
+
+	begin(&few);
+	up("s", id);
+	change(id, HR_FLEET_PAUSE, HR_FLEET_OK);
+	ck_assert_int_eq(hr_fleet_route(&fleet, id, true, &row, &err), HR_FLEET_OK);
+	ck_assert_str_eq(row.at, "127.0.0.1:1");
+	hr_fleet_row_done(&row);
+	ck_assert_str_eq(find_made(id)->state, "running");
+	change(id, HR_FLEET_STOP, HR_FLEET_OK);
+	ck_assert_int_eq(hr_fleet_route(&fleet, id, true, &row, &err), HR_FLEET_CONFLICT);
+	hr_fleet_row_done(&row);
+	ck_assert_int_eq(
+	    hr_fleet_route(&fleet, "00000000000000000000000000000000", true, &row, &err),
+	    HR_FLEET_NOT_FOUND);
+}
+END_TEST
+
+START_TEST(who_waits_is_bounded)
+{
+	struct hr_fleet_settings set = few;
+	struct hr_fleet_row row;
+	struct hr_err err = {0};
+	char id[HR_FLEET_ID];
+
+	set.waiting = 0;
+	begin(&set);
+	world->hold = 1;
+	ck_assert_int_eq(start(&key, "s", &row), HR_FLEET_OK);
+	(void)snprintf(id, sizeof(id), "%s", row.id);
+	hr_fleet_row_done(&row);
+	ck_assert_int_eq(hr_fleet_route(&fleet, id, true, &row, &err), HR_FLEET_LATE);
+	hr_fleet_row_done(&row);
+	ck_assert_int_eq(write(gate[1], "x", 1), 1);
+	until(id, HR_FLEET_RUNNING);
+}
+END_TEST
+
+/* A server that cannot be asked is not paused; one that was used just now neither. */
+START_TEST(an_answer_decides_what_is_idle)
+{
+	struct hr_fleet_settings set = few;
+	struct hr_fleet_row row = {.request = NULL};
+	char id[HR_FLEET_ID];
+
+	set.idle_pause_s = 1;
+	begin(&set);
+	up("s", id);
+	(void)snprintf(row.at, sizeof(row.at), "127.0.0.1:1");
+	ck_assert_int_eq(hr_fleet_ask_active(&row), -1);
+	ck_assert_int_eq(world->pauses, 0);
+}
+END_TEST
+
+/* What a process left at a random place is found by the next one. */
+static void
+crash(int which)
+{
+	struct hr_fleet_row row;
+	char id[HR_FLEET_ID];
+	int status;
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		begin(&few);
+		up("running", id);
+		up("paused", id);
+		change(id, HR_FLEET_PAUSE, HR_FLEET_OK);
+		until(id, HR_FLEET_PAUSED);
+		if (which == 1) {
+			up("lost", id);
+			fake_stop(NULL, id, NULL); /* and nobody saw it */
+		}
+		world->hold = 1;
+		(void)start(&key, "starting", &row);
+		if (which == 2)
+			(void)snprintf(world->made[9].id, HR_FLEET_ID, "nobody-knows-this");
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	world->hold = 0;
+}
+
+static enum hr_fleet_state
+state_of(const char *session, char id[HR_FLEET_ID])
+{
+	struct hr_fleet_row row;
+	enum hr_fleet_state state;
+
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_int_eq(hr_store_find_last(fleet.store, 1, session, &row, NULL), 1);
+	(void)pthread_mutex_unlock(&fleet.lock);
+	state = row.state;
+	(void)snprintf(id, HR_FLEET_ID, "%s", row.id);
+	hr_fleet_row_done(&row);
+	return state;
+}
+
+START_TEST(a_crash_loses_and_doubles_nothing)
+{
+	char id[HR_FLEET_ID];
+
+	crash(_i);
+	key.id = 1; /* the child made it */
+	begin(&few);
+	ck_assert_int_eq(state_of("running", id), HR_FLEET_RUNNING);
+	ck_assert_int_eq(state_of("paused", id), HR_FLEET_PAUSED);
+	(void)state_of("starting", id);
+	until(id, HR_FLEET_RUNNING);
+	if (_i == 1)
+		ck_assert_int_eq(state_of("lost", id), HR_FLEET_DIED);
+	if (_i == 2) {
+		(void)pthread_mutex_lock(&fleet.lock);
+		while (fleet.jobs != NULL)
+			(void)pthread_cond_wait(&fleet.work, &fleet.lock);
+		(void)pthread_mutex_unlock(&fleet.lock);
+		ck_assert_ptr_null(find_made("nobody-knows-this"));
+	}
+	ck_assert_uint_eq(made_count(), 3);
+}
+END_TEST
+
+START_TEST(one_store_has_one_service)
+{
+	struct hr_store *s = open_store();
+	struct hr_err err = {0};
+	int status;
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0)
+		_exit(hr_store_open(dir, true, &err) == NULL && err.code == HR_E_BUSY ? 0 : 1);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	hr_store_close(s);
+	s = open_store();
+	hr_store_close(s);
+}
+END_TEST
+
+START_TEST(a_store_of_another_version_is_left_alone)
+{
+	char command[160];
+	struct hr_err err = {0};
+	FILE *f;
+
+	hr_store_close(open_store());
+	/* the version stands at offset 60 of the file */
+	(void)snprintf(command, sizeof(command), "%s/fleet.db", dir);
+	f = fopen(command, "r+");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(fseek(f, 60, SEEK_SET), 0);
+	ck_assert_uint_eq(fwrite("\0\0\0\7", 1, 4, f), 4);
+	ck_assert_int_eq(fclose(f), 0);
+	ck_assert_ptr_null(hr_store_open(dir, true, &err));
+	ck_assert_int_eq(err.code, HR_E_UNSUPPORTED);
+	ck_assert_ptr_nonnull(strstr(err.msg, "version 7"));
+}
+END_TEST
+
+START_TEST(keys_are_kept_as_sums)
+{
+	struct hr_store *s = open_store();
+	struct hr_fleet_key k = {.name = "k", .scopes = 1}, found;
+	struct hr_fleet_key past = {.name = "old", .scopes = 1, .expires = 1};
+	char text[64], old[64], path[96], all[65536];
+	bool there = false;
+	size_t n;
+	FILE *f;
+
+	ck_assert_int_eq(hr_store_key_make(s, &k, text, NULL), 0);
+	ck_assert_int_eq(hr_store_key_make(s, &past, old, NULL), 0);
+	ck_assert_int_eq(hr_store_key_find(s, text, &found, NULL), 1);
+	ck_assert_int_eq(found.id, k.id);
+	ck_assert_int_eq(hr_store_key_find(s, old, &found, NULL), 0);
+	ck_assert_int_eq(hr_store_key_find(s, "hrk_", &found, NULL), 0);
+	ck_assert_int_eq(hr_store_key_find(s, "' OR 1=1 --", &found, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		(void)snprintf(path, sizeof(path), "%s/fleet.db%s", dir, i == 0 ? "" : "-wal");
+		f = fopen(path, "r");
+		ck_assert_ptr_nonnull(f);
+		n = fread(all, 1, sizeof(all), f);
+		(void)fclose(f);
+		ck_assert_ptr_null(memmem(all, n, text, strlen(text)));
+	}
+	ck_assert_int_eq(hr_store_key_revoke(s, k.id, &there, NULL), 0);
+	ck_assert(there);
+	ck_assert_int_eq(hr_store_key_find(s, text, &found, NULL), 0);
+	hr_store_close(s);
+}
+END_TEST
+
+/* Where a request goes, by its URI, host and headers. %s is the id. */
+static const struct {
+	const char *uri, *host, *id, *port, *at;
+	int status;
+} routes[] = {
+    {"/%s/alive?a=/b", "h", "", "", "127.0.0.1:1/alive?a=/b", 200},
+    {"/%s", "h", "", "", "127.0.0.1:1/", 200},
+    {"/%s?x", "h", "", "", "127.0.0.1:1/?x", 200},
+    {"/%sx/alive", "h", "", "", "", 404},
+    {"//%s/alive", "h", "", "", "", 404},
+    {"/a%%2F", "7001-%s.dom.example", "", "", "127.0.0.1:7001/a%%2F", 200},
+    {"/a", "7001-%s.dom.example:80", "", "", "127.0.0.1:7001/a", 200},
+    {"/a", "work-1-%s.dom.example", "", "", "127.0.0.1:7001/a", 200},
+    {"/a", "22-%s.dom.example", "", "", "", 404},
+    {"/a", "vscode-%s.dom.example", "", "", "", 404}, /* it has none */
+    {"/a", "7001-%s.dom.example.evil", "", "", "", 404},
+    {"/a", "7001-%s.other.example", "", "", "", 404},
+    {"/start", "h", "%s", "", "127.0.0.1:1/start", 200},
+    {"/start", "h", "%s", "7001", "127.0.0.1:7001/start", 200},
+    {"/start", "h", "%s", "22", "", 404},
+    {"/start", "h", "%s0", "", "", 404},
+    {"/start", "h", "%s", "169.254.169.254:80/", "", 404},
+    {"/00000000000000000000000000000000/", "h", "", "", "", 404},
+};
+
+START_TEST(routes_lead_to_ports_of_the_sandbox_alone)
+{
+	struct hr_fleet_api api = {.fleet = &fleet, .domain = "dom.example", .registry_prefix = ""};
+	char id[HR_FLEET_ID], uri[128], host[128], by[128], at[128];
+	struct hr_fleet_request q = {.method = "GET",
+	    .uri = uri,
+	    .host = host,
+	    .sandbox_id = by,
+	    .sandbox_port = routes[_i].port,
+	    .session_key = "wrong",
+	    .scheme = "http",
+	    .api_key = "",
+	    .route = HR_FLEET_ROUTE_ASK};
+	struct hr_fleet_answer a;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	begin(&few);
+	up("s", id);
+	(void)snprintf(uri, sizeof(uri), routes[_i].uri, id);
+	(void)snprintf(host, sizeof(host), routes[_i].host, id);
+	(void)snprintf(by, sizeof(by), routes[_i].id, id);
+	(void)snprintf(at, sizeof(at), routes[_i].at, id);
+#pragma GCC diagnostic pop
+	hr_fleet_handle(&api, &q, &a);
+	ck_assert_int_eq(a.status, routes[_i].status);
+	ck_assert_str_eq(hr_buf_str(&a.at), at);
+	ck_assert_str_eq(a.server_key, "");
+	hr_fleet_answer_done(&a);
+}
+END_TEST
+
+#define COUNT(list) (int)(sizeof(list) / sizeof(*(list)))
+
+int
+main(void)
+{
+	Suite *s = suite_create("fleet");
+	TCase *tc = tcase_create("fleet");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, a_second_start_is_given_the_first_one);
+	tcase_add_test(tc, a_stop_that_comes_late_meets_nothing_newer);
+	tcase_add_test(tc, stopped_while_it_starts);
+	tcase_add_test(tc, pause_and_resume_keep_their_order);
+	tcase_add_test(tc, a_start_of_a_paused_one_resumes_it);
+	tcase_add_test(tc, quotas_are_counted_where_they_are_taken);
+	tcase_add_test(tc, one_that_cannot_be_made_has_died_and_says_why);
+	tcase_add_test(tc, requests_wake_what_is_paused);
+	tcase_add_test(tc, who_waits_is_bounded);
+	tcase_add_test(tc, an_answer_decides_what_is_idle);
+	tcase_add_loop_test(tc, a_crash_loses_and_doubles_nothing, 0, 3);
+	tcase_add_test(tc, one_store_has_one_service);
+	tcase_add_test(tc, a_store_of_another_version_is_left_alone);
+	tcase_add_test(tc, keys_are_kept_as_sums);
+	tcase_add_loop_test(tc, routes_lead_to_ports_of_the_sandbox_alone, 0, COUNT(routes));
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed == 0 ? 0 : 1;
+}
