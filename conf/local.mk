@@ -15,6 +15,10 @@ plugins_jupyterdir = $(pkgdatadir)/plugins/jupyter
 dist_plugins_jupyter_DATA = %D%/plugins/jupyter/plugin.json
 plugins_mcpdir = $(pkgdatadir)/plugins/mcp
 dist_plugins_mcp_DATA = %D%/plugins/mcp/plugin.json
+if BROWSER
+plugins_browserdir = $(pkgdatadir)/plugins/browser
+dist_plugins_browser_DATA = %D%/plugins/browser/plugin.json
+endif
 plugins_agent_skillsdir = $(pkgdatadir)/plugins/agent_skills
 dist_plugins_agent_skills_DATA = %D%/plugins/agent_skills/plugin.json
 skillsdir = $(pkgdatadir)/plugins/agent_skills/python

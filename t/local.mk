@@ -180,6 +180,14 @@ EXTRA_DIST += %D%/unit/test_browser_page.c %D%/unit/test_browser_picture.c \
 	%D%/corpus/browser/browse_program.jsonl %D%/corpus/browser/extract.jsonl \
 	%D%/corpus/browser/html_more.jsonl %D%/corpus/browser/program_more.jsonl
 
+# and with one (skipped where there is none)
+TESTS += %D%/e2e/test_browser.py
+EXTRA_DIST += %D%/e2e/test_browser.py %D%/e2e/lib/browsing.py %D%/e2e/lib/browsersite.py \
+	%D%/corpus/browser/browse.jsonl %D%/corpus/browser/pages.jsonl \
+	%D%/e2e/pages/hostile/alerts.html %D%/e2e/pages/hostile/large.html \
+	%D%/e2e/pages/hostile/loop.html %D%/e2e/pages/hostile/overwritten.html \
+	%D%/e2e/pages/hostile/reach.html %D%/e2e/pages/hostile/storm.html
+
 # jupyter: the cells alone, and the whole with a real kernel (skipped where there is none)
 if JUPYTER
 check_PROGRAMS += %D%/unit/test_jupyter_cell

@@ -30,9 +30,11 @@ action_of(const struct hr_event *ev)
 	return o;
 }
 
-/* false: no plugin takes it, ret is untouched. */
+/* keeps: it has a limit of its own, and the action's is not looked at. false: no plugin takes it,
+ * ret is untouched. */
 static bool
-ask_plugin(const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret)
+ask_plugin(
+    const struct hr_action_env *env, const struct hr_event *ev, bool keeps, struct hr_answer *ret)
 {
 	const char *type = ev->cls->type;
 	int fd = hr_plugin_connect(env->run_dir, type, strlen(type), NULL);
@@ -49,7 +51,7 @@ ask_plugin(const struct hr_action_env *env, const struct hr_event *ev, struct hr
 	else if (action == NULL)
 		hr_answer_generic(ret);
 	else
-		hr_plugin_perform(env, fd, type, action, limit_s, ret);
+		hr_plugin_perform(env, fd, type, action, keeps ? 0 : limit_s, ret);
 	json_object_put(action);
 	hr_buf_done(&why);
 	hr_fd_close(&fd);
@@ -60,7 +62,7 @@ static void
 perform_run_ipython(
     const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret)
 {
-	if (!ask_plugin(env, ev, ret))
+	if (!ask_plugin(env, ev, false, ret))
 		hr_answer_detail(ret, 500,
 		    "Internal server error: JupyterRequirement not found. Unable to run IPython "
 		    "action.");
@@ -73,7 +75,7 @@ perform_browse(const struct hr_action_env *env, const struct hr_event *ev, struc
 	static const char text[] = "Browser functionality is not supported or disabled.";
 	struct hr_note note;
 
-	if (ask_plugin(env, ev, ret) && !(ret->note.plugin_failed && ret->status == 500))
+	if (ask_plugin(env, ev, true, ret) && !(ret->note.plugin_failed && ret->status == 500))
 		return;
 	note = ret->note;
 	hr_action_error(ret, text, strlen(text));

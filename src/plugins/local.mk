@@ -41,6 +41,47 @@ libbrowserpage_la_SOURCES = \
 	%D%/browser/value.c %D%/browser/value.h
 libbrowserpage_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(PNG_CFLAGS) $(UTF8PROC_CFLAGS) $(XML_CFLAGS)
 libbrowserpage_la_LIBADD = libprotojson.la libbase.la $(PNG_LIBS) $(UTF8PROC_LIBS) $(XML_LIBS) -lm
+
+noinst_LTLIBRARIES += libbrowser.la
+libbrowser_la_SOURCES = \
+	%D%/browser/act.c %D%/browser/act.h \
+	%D%/browser/browser.h %D%/browser/browser_int.h \
+	%D%/browser/desk.c %D%/browser/desk.h \
+	%D%/browser/element.c %D%/browser/element.h \
+	%D%/browser/input.c %D%/browser/input.h \
+	%D%/browser/keys.c %D%/browser/keys.h \
+	%D%/browser/observation.c %D%/browser/observation.h \
+	%D%/browser/process.c \
+	%D%/browser/scripts.h \
+	%D%/browser/serve.c %D%/browser/serve.h \
+	%D%/browser/settle.c %D%/browser/settle.h \
+	%D%/browser/step.c %D%/browser/step.h \
+	%D%/browser/tabs.c \
+	%D%/browser/talk.c \
+	%D%/browser/view.c %D%/browser/view.h
+nodist_libbrowser_la_SOURCES = %D%/browser/scripts.c
+libbrowser_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+libbrowser_la_LIBADD = libbrowserpage.la libprotojson.la libproto.la libloop.la \
+	libbase.la -lm
+
+pkglibexec_PROGRAMS += handrail-browser
+handrail_browser_SOURCES = %D%/browser/main.c
+handrail_browser_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+handrail_browser_LDADD = libbrowser.la
+
+# Scripts for pages, as text of the program, without their comments.
+browser_scripts = %D%/browser/page.js %D%/browser/world.js
+EXTRA_DIST += $(browser_scripts)
+CLEANFILES += %D%/browser/scripts.c
+%D%/browser/scripts.c: $(browser_scripts) Makefile
+	$(AM_V_GEN)$(MKDIR_P) %D%/browser && { \
+	echo '#include "plugins/browser/scripts.h"'; \
+	for name in page world; do \
+		echo "const char br_$${name}_js[] ="; \
+		$(SED) -e '/^ *\/\//d' -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^ */"/' \
+			-e 's/$$/\\n"/' $(srcdir)/%D%/browser/$$name.js; \
+		echo ';'; \
+	done; } >$@.tmp && mv $@.tmp $@
 endif
 
 # everything but HTTP, in the place of which tests put something of theirs

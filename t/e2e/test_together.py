@@ -52,7 +52,7 @@ def browser_disabled():
     text = "Browser functionality is not supported or disabled."
     want = {"message": text, "observation": "error", "content": text, "extras": {"error_id": ""}}
     for args in ([], ["--enable-browser"], ["--no-enable-browser"]):
-        with Server(args=args) as s:
+        with Server(args=args, env={"HANDRAIL_BROWSER_CHROMIUM": "/nonexistent"}) as s:
             equal(act(s, "browse", url="http://127.0.0.1:%d/" % s.port), want, repr(args))
             equal(act(s, "browse_interactive", browser_actions="noop(1)"), want, repr(args))
 

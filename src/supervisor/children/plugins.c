@@ -124,6 +124,9 @@ plugins_add(struct hr_plugins *ps, const char *dir, bool implied_only, struct hr
 		hr_manifest_done(&m);
 		return 0;
 	}
+	/* who names what is there anyway wants it soon */
+	if (!implied_only && m.implied && m.start == HR_MANIFEST_FIRST_USE)
+		m.start = HR_MANIFEST_BACKGROUND;
 	p = hr_plugin_new(ps, &m, err);
 	hr_manifest_done(&m); /* empty, if it was taken over */
 	if (p == NULL)

@@ -1,0 +1,187 @@
+/* The original sleeps for half a second and then waits for documents. What can come of that half
+ * second is known here: timers that end within it, requests, animations, navigations, tabs that
+ * open, downloads. Nobody waits where there is none of these. */
+#include "config.h"
+
+#include "plugins/browser/settle.h"
+
+#include <string.h>
+
+#define QUIET_MS 500
+#define FRAMES_MS 1000
+#define DOCUMENT_MS 3000
+#define MOVE_MS 10000 /* for a page that is on its way elsewhere */
+#define ASK_MS 2000
+
+/* Of the page of the active tab: milliseconds until what its script has begun is over. */
+static int64_t
+page_is_busy(struct browser *b, int64_t limit_ms)
+{
+	struct br_frame *top = b->active != NULL && !b->active->crashed ? br_top(b->active) : NULL;
+	char session[BR_ID], target[BR_ID];
+	struct br_answer *a;
+	double ms = 0;
+	struct hr_buf code;
+	struct br_tab *tab;
+
+	if (top == NULL || top->main == 0)
+		return 0;
+	memcpy(session, br_page(b->active)->id, sizeof(session));
+	memcpy(target, b->active->target, sizeof(target));
+	br_limit(b, ASK_MS);
+	hr_buf_init(&code, 256);
+	br_json(&code, "(h => h && h.due ? h.due($d) : 0)(globalThis[Symbol.for('handrail')])",
+	    limit_ms);
+	a = br_eval(b, session, top->main, hr_buf_str(&code), true);
+	hr_buf_done(&code);
+	if (a != NULL)
+		ms = br_tape_number(&a->tape, br_value(a), 0);
+	br_answer_free(a);
+	tab = br_tab_find(b, target);
+	top = tab != NULL ? br_top(tab) : NULL;
+	if (a == NULL || top == NULL || top->ours == 0)
+		return (int64_t)ms;
+	a = br_eval(b, session, top->ours, "handrail.busy()", true);
+	if (a != NULL) {
+		double more = br_tape_number(&a->tape, br_value(a), 0);
+
+		if (more > ms && more <= (double)limit_ms)
+			ms = more;
+	}
+	br_answer_free(a);
+	return ms > 0 ? (int64_t)ms + 1 : 0;
+}
+
+/* Something is under way that an event will end. */
+static bool
+under_way(const struct browser *b, int64_t end_ms)
+{
+	const struct br_tab *tab;
+	const struct br_session *s;
+	const struct br_frame *f;
+
+	if (b->downloads_begun > b->downloads_ended)
+		return true;
+	TAILQ_FOREACH(tab, &b->tabs, entry)
+	{
+		if (tab == b->active && tab->requests > 0)
+			return true;
+		TAILQ_FOREACH(s, &tab->sessions, entry)
+		{
+			TAILQ_FOREACH(f, &s->frames, entry)
+			{
+				if (f->moving || (f->due_ms != 0 && f->due_ms <= end_ms))
+					return true;
+			}
+		}
+	}
+	return b->wanted > 0;
+}
+
+/* A document that has come and is not yet whole. */
+static bool
+coming(const struct browser *b, bool *ret_moves)
+{
+	const struct br_tab *tab;
+	const struct br_session *s;
+	const struct br_frame *f;
+	bool found = false;
+
+	*ret_moves = false;
+	TAILQ_FOREACH(tab, &b->tabs, entry)
+	{
+		if (tab->crashed)
+			continue;
+		if (tab->fresh)
+			found = true;
+		TAILQ_FOREACH(s, &tab->sessions, entry)
+		{
+			TAILQ_FOREACH(f, &s->frames, entry)
+			{
+				bool top = f == TAILQ_FIRST(&s->frames);
+
+				if ((top && f->moving) || (f->loader[0] != '\0' && !f->dom))
+					found = true;
+				/* a frame that another process has just taken over */
+				if (top && s != TAILQ_FIRST(&tab->sessions) && !f->dom)
+					found = true;
+				if (top && f->moving && tab == b->active &&
+				    s == TAILQ_FIRST(&tab->sessions))
+					*ret_moves = true;
+			}
+		}
+	}
+	return found;
+}
+
+static void
+two_frames(struct browser *b)
+{
+	struct br_frame *top = b->active != NULL && !b->active->crashed ? br_top(b->active) : NULL;
+
+	if (top == NULL || top->ours == 0)
+		return;
+	br_limit(b, FRAMES_MS);
+	/* a page in the background paints none */
+	br_answer_free(br_eval(b, br_page(b->active)->id, top->ours,
+	    "document.visibilityState === 'visible' ? handrail.frames2() : 0", true));
+}
+
+/* A wait of this round; -1: Chromium is gone. */
+static int
+one_wait(struct browser *b, int64_t until_ms)
+{
+	return br_wait(b, until_ms) != 0 && b->err.code != HR_E_TIMEOUT ? -1 : 0;
+}
+
+int
+br_settle(struct browser *b, bool noted)
+{
+	int64_t end = hr_now_ms() + QUIET_MS, start, ms;
+	bool moves;
+
+	if (noted)
+		two_frames(b);
+	for (;;) {
+		int64_t now = hr_now_ms();
+
+		if (b->gone)
+			return hr_err_set(&b->err, HR_E_GONE, "%s", b->why);
+		if (now >= end)
+			break;
+		ms = page_is_busy(b, end - now);
+		if (ms > 0) {
+			if (br_pause(b, hr_now_ms() + ms < end ? hr_now_ms() + ms : end) != 0)
+				return -1;
+		} else if (!under_way(b, end)) {
+			break;
+		} else if (one_wait(b, end) != 0) {
+			return -1;
+		}
+	}
+	b->wanted = 0; /* those that did not come will not */
+	start = hr_now_ms();
+	while (coming(b, &moves) && hr_now_ms() < start + (moves ? MOVE_MS : DOCUMENT_MS))
+		if (one_wait(b, start + (moves ? MOVE_MS : DOCUMENT_MS)) != 0)
+			return -1;
+	return 0;
+}
+
+int
+br_settle_tab(struct browser *b)
+{
+	struct br_tab *tab, *best = NULL;
+
+	if (b->active != NULL)
+		return 0;
+	TAILQ_FOREACH(tab, &b->tabs, entry)
+	{
+		if (best == NULL || tab->used > best->used)
+			best = tab;
+	}
+	br_limit(b, 20000);
+	if (best == NULL)
+		return br_tab_open(b) != NULL ? 0 : -1;
+	br_use(b, best);
+	return 0;
+}

@@ -1,0 +1,444 @@
+#include "config.h"
+
+#include "plugins/browser/view.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/quote.h"
+#include "plugins/browser/element.h"
+#include "plugins/browser/picture.h"
+#include "plugins/browser/snapshot.h"
+
+#define TRIES 5
+#define AGAIN_MS 500
+#define VIEW_MS 60000 /* for all of it */
+#define PING_MS 5000  /* for a page to say anything at all */
+#define CALL_MS 30000 /* and for it to say much */
+#define TREE_MAX (192u << 20)
+#define MARK_MS 1000 /* for the observer in the page; a frame may be painted nowhere */
+#define MARK_FRAME_MS 200
+#define DEPTH_MAX 64
+
+void
+br_view_init(struct br_view *v)
+{
+	memset(v, 0, sizeof(*v));
+	br_props_init(&v->props);
+	hr_buf_init(&v->html, TREE_MAX);
+	hr_buf_init(&v->focused, 4096);
+	hr_buf_init(&v->png, 64u << 20);
+	hr_buf_init(&v->why_no_tree, 4096);
+}
+
+void
+br_view_done(struct br_view *v)
+{
+	br_ax_free(v->ax);
+	br_props_done(&v->props);
+	hr_buf_done(&v->html);
+	hr_buf_done(&v->focused);
+	hr_buf_done(&v->png);
+	hr_buf_done(&v->why_no_tree);
+}
+
+/* ---- marks ---- */
+
+/* The bid of the element that holds a frame, as the prefix of those in it. 0; 1: this frame is left
+ * out; -1. */
+static int
+prefix_of(struct browser *b, const char *target, const char *frame, struct hr_buf *ret)
+{
+	struct br_element in = {.object = ""}, owner;
+	struct br_answer *a;
+	char content[BR_ID];
+	uint32_t v;
+	char *bid;
+	int r;
+
+	memcpy(in.target, target, BR_ID);
+	memcpy(in.frame, frame, BR_ID);
+	r = br_element_owner(b, &in, &owner);
+	if (r != 0)
+		return r < 0 ? -1 : 0; /* the page itself */
+	/* a viewer in a page stands in the place of another frame */
+	if (br_content_frame(b, owner.session, owner.object, content) != 0)
+		return -1;
+	if (strcmp(content, frame) != 0)
+		return 1;
+	a = br_call_on(b, owner.session, owner.object, "owner", "", true);
+	if (a == NULL)
+		return -1;
+	v = br_value(a);
+	bid = br_tape_strdup(&a->tape, br_tape_at(&a->tape, v, "bid"));
+	r = bid == NULL || br_tape_type(&a->tape, br_tape_at(&a->tape, v, "mute")) == BR_TAPE_TRUE;
+	if (bid != NULL)
+		hr_buf_adds(ret, bid);
+	free(bid);
+	br_answer_free(a);
+	return r;
+}
+
+static int
+mark_frame(struct browser *b, const char *target, const char *frame)
+{
+	struct br_tab *tab;
+	struct br_session *s = NULL;
+	struct br_frame *f;
+	struct hr_buf prefix, code;
+	struct br_answer *a = NULL;
+	int r;
+
+	hr_buf_init(&prefix, 4096);
+	hr_buf_init(&code, 65536);
+	r = prefix_of(b, target, frame, &prefix);
+	tab = br_tab_find(b, target);
+	f = r == 0 && tab != NULL ? br_frame_of(tab, frame, &s) : NULL;
+	if (f != NULL && f->ours != 0) {
+		bool top = f == br_top(tab);
+		int64_t ours = f->ours;
+		char session[BR_ID];
+
+		memcpy(session, s->id, sizeof(session));
+		if (f->main != 0)
+			br_answer_free(br_eval(b, session, f->main,
+			    "(h => h && h.clickers && "
+			    "h.clickers())(globalThis[Symbol.for('handrail')])",
+			    true));
+		br_json(&code, "handrail.mark($s,$d)", hr_buf_str(&prefix),
+		    (int64_t)(top ? MARK_MS : MARK_FRAME_MS));
+		a = br_eval(b, session, ours, hr_buf_str(&code), true);
+		r = a != NULL ? 0 : -1;
+		br_answer_free(a);
+	}
+	hr_buf_done(&prefix);
+	hr_buf_done(&code);
+	return r < 0 ? -1 : 0;
+}
+
+/* The ids of all frames of a tab, those above before those below. The caller frees. */
+static char (*frames_of(struct br_tab *tab, size_t *ret_n))[BR_ID]
+{
+	struct br_session *s;
+	struct br_frame *f;
+	size_t n = 0;
+	char(*ids)[BR_ID];
+
+	TAILQ_FOREACH(s, &tab->sessions, entry)
+	n += s->nframes;
+	ids = calloc(n + 1, sizeof(*ids));
+	*ret_n = 0;
+	TAILQ_FOREACH(s, &tab->sessions, entry)
+	{
+		TAILQ_FOREACH(f, &s->frames, entry)
+		{
+			if (ids != NULL)
+				memcpy(ids[(*ret_n)++], f->id, sizeof(ids[0]));
+		}
+	}
+	return ids;
+}
+
+static int
+mark(struct browser *b, const char *target)
+{
+	struct br_tab *tab = br_tab_find(b, target);
+	size_t n = 0, i;
+	char(*ids)[BR_ID];
+	int r = 0;
+
+	if (tab == NULL)
+		return hr_err_set(&b->err, HR_E_PROTO, "the page was closed");
+	ids = frames_of(tab, &n);
+	if (ids == NULL)
+		return hr_err_nomem(&b->err);
+	for (i = 0; i < n && r == 0; i++) {
+		r = mark_frame(b, target, ids[i]);
+		/* a frame may go while the others are marked */
+		if (r != 0 && i > 0 && b->err.code == HR_E_PROTO)
+			r = 0;
+	}
+	free(ids);
+	return r;
+}
+
+static void
+unmark(struct browser *b, const char *target)
+{
+	struct br_tab *tab = br_tab_find(b, target);
+	struct br_session *s;
+	struct br_frame *f;
+
+	if (tab == NULL || tab->crashed)
+		return;
+	/* nobody waits for it: what is asked next comes behind it */
+	TAILQ_FOREACH(s, &tab->sessions, entry)
+	{
+		TAILQ_FOREACH(f, &s->frames, entry)
+		{
+			if (f->ours != 0)
+				br_tell(b, s->id, "Runtime.evaluate",
+				    "{\"expression\":\"handrail.unmark()\",\"contextId\":$d}",
+				    f->ours);
+		}
+	}
+}
+
+/* ---- tree ---- */
+
+static int
+take_snapshot(struct browser *b, const char *session, struct br_view *v, bool html)
+{
+	struct br_answer *a = br_ask(b, session, "DOMSnapshot.captureSnapshot",
+	    "{\"computedStyles\":[],\"includeDOMRects\":true,\"includePaintOrder\":true}");
+	struct br_snapshot *s;
+	size_t len = 0;
+	char *text;
+	int r;
+
+	if (a == NULL)
+		return -1;
+	text = br_answer_take(a, &len);
+	s = br_snapshot_new(text, len, &b->err);
+	r = s != NULL ? br_snapshot_props(s, &v->props, &b->err) : -1;
+	if (r == 0 && html)
+		r = br_snapshot_html(s, &v->html, &b->err);
+	if (s != NULL)
+		br_snapshot_free(s);
+	free(text);
+	return r;
+}
+
+static int
+join_frames(struct browser *b, const char *session, struct br_view *v)
+{
+	char frame[BR_ID];
+	int64_t node;
+	size_t i;
+
+	for (i = 0; (node = br_ax_iframe(v->ax, i)) != -1; i++) {
+		struct br_answer *a =
+		    br_ask(b, session, "DOM.describeNode", "{\"backendNodeId\":$d}", node);
+
+		if (a == NULL)
+			return -1;
+		br_copy(&a->tape, br_tape_at(&a->tape, br_at(a, "node"), "frameId"), frame,
+		    sizeof(frame));
+		br_answer_free(a);
+		br_ax_join(v->ax, i, frame[0] != '\0' ? frame : NULL);
+	}
+	return 0;
+}
+
+static int
+take_trees(struct browser *b, const char *session, struct br_view *v)
+{
+	struct br_answer *a = br_ask(b, session, "Page.getFrameTree", "{}");
+	char **frames = NULL, *text;
+	size_t n = 0, i, len = 0;
+	int r;
+
+	if (a == NULL)
+		return -1;
+	text = br_answer_take(a, &len);
+	r = br_ax_frames(text, len, &frames, &n, &b->err);
+	free(text);
+	if (r != 0)
+		return -1;
+	v->ax = br_ax_new();
+	if (v->ax == NULL)
+		r = hr_err_nomem(&b->err);
+	for (i = 0; i < n && r == 0; i++) {
+		a = br_ask(
+		    b, session, "Accessibility.getFullAXTree", "{\"frameId\":$s}", frames[i]);
+		if (a == NULL) {
+			r = -1;
+			break;
+		}
+		text = br_answer_take(a, &len);
+		r = br_ax_add_take(v->ax, frames[i], text, len, &b->err);
+	}
+	for (i = 0; i < n; i++)
+		free(frames[i]);
+	free(frames);
+	return r == 0 ? join_frames(b, session, v) : -1;
+}
+
+/* ---- focus ---- */
+
+/* The element that has the focus in this frame: 0 and its object, "" if there is none; -1. */
+static int
+active_in(
+    struct browser *b, const char *target, const char *frame, char *ret_session, char *ret_object)
+{
+	struct br_tab *tab = br_tab_find(b, target);
+	struct br_session *s = NULL;
+	struct br_frame *f = tab != NULL ? br_frame_of(tab, frame, &s) : NULL;
+	struct br_answer *a;
+
+	ret_object[0] = '\0';
+	if (f == NULL || f->ours == 0)
+		return 0;
+	memcpy(ret_session, s->id, BR_ID);
+	a = br_eval(b, s->id, f->ours, "handrail.active()", false);
+	if (a == NULL)
+		return -1;
+	br_copy(
+	    &a->tape, br_tape_at(&a->tape, br_at(a, "result"), "objectId"), ret_object, BR_OBJECT);
+	br_answer_free(a);
+	return 0;
+}
+
+static int
+take_focus(struct browser *b, const char *target, struct br_view *v)
+{
+	char frame[BR_ID], session[BR_ID], object[BR_OBJECT];
+	struct br_answer *a;
+	char *bid;
+	int depth;
+
+	v->has_focus = true;
+	hr_buf_reset(&v->focused);
+	memcpy(frame, target, sizeof(frame));
+	for (depth = 0; depth < DEPTH_MAX && frame[0] != '\0'; depth++) {
+		if (active_in(b, target, frame, session, object) != 0)
+			return -1;
+		if (object[0] == '\0')
+			return 0;
+		a = br_call_on(b, session, object, "owner", "", true);
+		if (a == NULL)
+			return -1;
+		bid = br_tape_strdup(&a->tape, br_tape_at(&a->tape, br_value(a), "bid"));
+		br_answer_free(a);
+		hr_buf_reset(&v->focused);
+		v->has_focus = bid != NULL;
+		hr_buf_adds(&v->focused, bid != NULL ? bid : "");
+		free(bid);
+		if (br_content_frame(b, session, object, frame) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- all ---- */
+
+static int
+take_picture(struct browser *b, const char *session, struct br_view *v)
+{
+	struct br_answer *a = br_ask(
+	    b, session, "Page.captureScreenshot", "{\"format\":\"png\",\"optimizeForSpeed\":true}");
+	const char *p;
+	size_t len = 0;
+	int r;
+
+	if (a == NULL)
+		return -1;
+	p = br_tape_raw(&a->tape, br_at(a, "data"), &len);
+	r = p != NULL && hr_quote_unbase64(&v->png, p, len) ? 0 : -1;
+	if (r != 0) {
+		(void)hr_err_set(&b->err, HR_E_PROTO, "the picture cannot be read");
+		hr_buf_reset(&v->png);
+	}
+	br_answer_free(a);
+	return r;
+}
+
+static void
+forget(struct br_view *v)
+{
+	br_ax_free(v->ax);
+	v->ax = NULL;
+	br_props_done(&v->props);
+	br_props_init(&v->props);
+	hr_buf_reset(&v->html);
+}
+
+/* A page whose script does not end answers nothing. */
+static int
+ping(struct browser *b, const char *target)
+{
+	struct br_tab *tab = br_tab_find(b, target);
+	struct br_frame *top = tab != NULL ? br_top(tab) : NULL;
+	struct br_answer *a;
+
+	if (top == NULL || top->ours == 0)
+		return hr_err_set(&b->err, HR_E_PROTO, "the page has no document yet");
+	a = br_eval(b, br_page(tab)->id, top->ours, "0", true);
+	br_answer_free(a);
+	return a != NULL ? 0 : -1;
+}
+
+static int
+take_all(struct browser *b, const char *target, struct br_view *v, bool html)
+{
+	struct br_tab *tab = br_tab_find(b, target);
+	char session[BR_ID];
+
+	if (tab == NULL)
+		return hr_err_set(&b->err, HR_E_PROTO, "the page was closed");
+	memcpy(session, br_page(tab)->id, sizeof(session));
+	if (mark(b, target) != 0 || take_snapshot(b, session, v, html) != 0 ||
+	    take_trees(b, session, v) != 0)
+		return -1;
+	return take_focus(b, target, v);
+}
+
+/* May it work in a moment? */
+static bool
+passes(const struct browser *b)
+{
+	return !b->gone && (b->err.code == HR_E_PROTO || b->err.code == HR_E_NOTFOUND);
+}
+
+int
+br_view_take(struct browser *b, struct br_view *v, bool html)
+{
+	char target[BR_ID];
+	int64_t end = hr_now_ms() + VIEW_MS;
+	struct br_tab *tab;
+	int i, r = -1;
+
+	for (i = 0; i < TRIES && r != 0 && b->active != NULL && hr_now_ms() < end; i++) {
+		memcpy(target, b->active->target, sizeof(target));
+		br_limit(b, PING_MS);
+		r = br_tab_front(b, b->active);
+		if (r == 0)
+			r = ping(b, target);
+		if (r == 0) {
+			v->hangs = false;
+			br_limit(b, CALL_MS);
+			forget(v);
+			r = take_all(b, target, v, html);
+			unmark(b, target);
+		}
+		if (r != 0 && b->err.code == HR_E_TIMEOUT && !v->hangs) {
+			/* a script that does not end is ended, once */
+			v->hangs = true;
+			tab = br_tab_find(b, target);
+			if (tab != NULL)
+				br_tell(b, br_page(tab)->id, "Runtime.terminateExecution", "{}");
+			continue;
+		}
+		if (r != 0 && !passes(b))
+			break;
+		if (r != 0 && br_pause(b, hr_now_ms() + AGAIN_MS) != 0)
+			return -1;
+	}
+	if (b->gone)
+		return hr_err_set(&b->err, HR_E_GONE, "%s", b->why);
+	v->hangs = r != 0 && b->err.code == HR_E_TIMEOUT;
+	if (r != 0) {
+		hr_buf_adds(&v->why_no_tree, b->err.msg);
+		hr_log(HR_LOG_WARNING, "no tree of a page: %s", b->err.msg);
+		forget(v);
+	}
+	tab = b->active;
+	if (tab != NULL && !tab->crashed && !v->hangs) {
+		br_limit(b, PING_MS);
+		if (take_picture(b, br_page(tab)->id, v) != 0 && b->gone)
+			return -1;
+	}
+	return 0;
+}

@@ -1,0 +1,347 @@
+#!/usr/bin/env python3
+"""The plugin browser with a real Chromium: recorded scenarios, kills, and pages that mean no good.
+
+Of the scenarios a spread is played; HANDRAIL_BROWSER_SCENARIOS=all plays each but the slow ones,
+=slow those that wait for 100 seconds and more, any other value those whose names it matches."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.browsing import (  # noqa: E402
+    PATIENCE, Browsing, Site, Tokens, brief, differences, forget, missing, scenarios)
+from lib.supervised import Background, kill_wait, need_root, run_tests  # noqa: E402
+from lib.tap import equal, skip_all  # noqa: E402
+
+OFF = "Browser functionality is not supported or disabled."
+ANEW = "The browser had ended and was started again"
+
+# A page with an attribute `bid` of its own ends the original's browser for good, a server that never
+# answers stops it for good, an abbreviation stays in the text of all later pages, and the picture of a
+# tab that was opened in the background takes it more than its time; not here.
+OTHERWISE = {"bid_page", "browse_state", "nav_target_blank", "slow_dead", "slow_goto_hang"}
+
+SPREAD = """nav_goto nav_back_forward nav_errors browse_basic browse_args fill_basic
+select_one click_kinds hover keys upload dnd scroll_page frames_same frames_cross shadow_open tabs popup
+dialogs beforeunload pages_axtree prog_bids prog_values prog_eval download""".split()
+
+
+def chosen():
+    wanted = os.environ.get("HANDRAIL_BROWSER_SCENARIOS", "")
+    for scenario in scenarios():
+        name, slow = scenario["name"], scenario.get("slow")
+        if name in OTHERWISE:
+            continue
+        if wanted == "all":
+            fits = not slow
+        elif wanted == "slow":
+            fits = slow
+        elif wanted:
+            fits = re.search(wanted, name)
+        else:
+            fits = name in SPREAD
+        if fits:
+            yield scenario
+
+
+def closed_port():
+    """Where nobody listens: of five digits, as those of the recordings."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def one_empty_tab(s):
+    s.act("new_tab()")
+    while len(s.act("tab_focus(0)\ntab_close()")["extras"]["open_pages_urls"]) > 1:
+        pass
+
+
+def play(s, tokens, scenario):
+    wrong = []
+    for name, text in (scenario.get("files") or {}).items():
+        with open(os.path.join(s.work_dir, name), "w") as f:
+            f.write(text)
+    for i, step in enumerate(scenario["steps"]):
+        action = tokens.into(step["request"]["action"])
+        a = s.ask(action["action"], **action["args"])
+        got = brief(tokens.back(a.json()))
+        if a.status != step["status"]:
+            wrong.append("step %d: %r" % (i, a))
+            continue
+        forget(step, got)
+        wrong += ["step %d, %r: %s" % (i, action["args"], d) for d in differences(step["response"], got)]
+    for name, size in (scenario.get("workspace_after") or {}).items():
+        path = os.path.join(s.work_dir, name)
+        if not os.path.exists(path) or os.path.getsize(path) != size:
+            wrong.append("%s is not there, or has another size" % name)
+    return wrong
+
+
+class Stage:
+    """One server for all scenarios that do not need a new one."""
+
+    def __init__(self, site):
+        self.site, self.server, self.used = site, None, False
+
+    def take(self, tags):
+        if self.server is not None and self.used and {"fresh", "download"} & set(tags or []):
+            self.leave()
+        if self.server is None:
+            self.server = Browsing()
+            self.server.__enter__()
+            self.used = False
+        if self.used:
+            one_empty_tab(self.server)
+        self.used = True
+        return self.server
+
+    def leave(self, *what):
+        if self.server is not None:
+            s, self.server = self.server, None
+            s.__exit__(*(what or (None, None, None)))
+
+
+def as_recorded():
+    failed, played = [], 0
+    with Site() as site:
+        stage = Stage(site)
+        try:
+            for scenario in chosen():
+                s = stage.take(scenario.get("tags"))
+                wrong = play(s, Tokens(site.port, closed_port(), s.work_dir), scenario)
+                played += 1
+                if "download" in (scenario.get("tags") or []):
+                    stage.leave()
+                if wrong:
+                    failed.append("%s: %s" % (scenario["name"], "\n".join(wrong[:6])))
+        except BaseException:
+            stage.leave(*sys.exc_info())
+            raise
+        stage.leave()
+    if failed:
+        raise AssertionError("%d of %d scenarios differ\n%s" % (len(failed), played, "\n".join(failed)))
+    equal(played > 0, True, "scenarios were played")
+
+
+# ---- without one ----
+
+def no_chromium():
+    with Browsing(program="/nonexistent/chromium") as s:
+        a = s.ask("browse", url="http://127.0.0.1/")
+        equal((a.status, a.json()["observation"], a.json()["content"]), (200, "error", OFF))
+
+
+def switched_off():
+    with Browsing(args=["--no-enable-browser"]) as s:
+        a = s.ask("browse_interactive", browser_actions="noop(0)")
+        equal((a.status, a.json()["observation"], a.json()["content"]), (200, "error", OFF))
+        equal(s.pids("handrail-browser"), [])
+
+
+def starts_where_it_was_named():
+    with Browsing(args=["--plugins", "browser"]) as s:
+        s.until("the plugin is ready", lambda: s.get("/ready").json()["components"]["plugins"]["browser"]
+                == {"state": "ready"})
+        equal(os.path.isdir(os.path.join(s.work_dir, ".downloads")), True)
+
+
+# ---- what is left, and what is open ----
+
+def all_of(pid):
+    pids = [pid]
+    for p in pids:
+        pids += process.children(p)
+    return pids
+
+
+def listens(pid):
+    """The numbers of sockets of TCP that this process holds and that listen."""
+    with open("/proc/%d/net/tcp" % pid) as f:
+        rows = [line.split() for line in f.readlines()[1:]]
+    inodes = {row[9] for row in rows if row[3] == "0A"}
+    found = []
+    try:
+        for fd in os.listdir("/proc/%d/fd" % pid):
+            to = os.readlink("/proc/%d/fd/%s" % (pid, fd))
+            if to.startswith("socket:[") and to[8:-1] in inodes:
+                found.append(to)
+    except OSError:
+        pass  # it has just ended
+    return found
+
+
+def nothing_is_open_or_left():
+    with Site() as site, Browsing() as s:
+        s.act('goto("%s")' % site.url("two.html"))
+        pids = all_of(s.chromium())
+        equal([p for p in pids if listens(p)], [], "no port")
+        profile = s.profile()
+        equal(os.path.isdir(profile), True)
+        plugin = s.plugin()
+        os.kill(plugin, signal.SIGTERM)
+        s.until("the plugin ended", lambda: process.has_ended(plugin))
+        s.until("Chromium ended", lambda: all(process.has_ended(p) for p in pids))
+        equal(os.path.exists(profile), False, "the profile is removed")
+
+
+# ---- kills ----
+
+class Act(Background):
+    def run(self):
+        try:
+            self.answer = self.server.act(*self.args)
+        except Exception as error:
+            self.error = error
+
+    def result(self):
+        self.join(PATIENCE)
+        if self.answer is None:
+            raise AssertionError("no answer: %r\n%s" % (self.error, self.server.log()))
+        return self.answer
+
+
+def come_back(s, urls):
+    a = s.act("noop(0)")
+    equal((a["extras"]["open_pages_urls"], a["extras"]["last_browser_action_error"]), (urls, ""))
+    equal(ANEW in a["content"], True, "it is said")
+    equal(ANEW in s.act("noop(0)")["content"], False, "once")
+
+
+def chromium_killed_at_rest():
+    with Site() as site, Browsing() as s:
+        urls = [site.url("two.html"), site.url("three.html")]
+        s.act('goto("%s")\nnew_tab()\ngoto("%s")' % tuple(urls))
+        for i in range(2):
+            kill_wait(s.chromium())
+            come_back(s, urls)
+
+
+def plugin_killed_at_rest():
+    with Site() as site, Browsing() as s:
+        s.act('goto("%s")' % site.url("two.html"))
+        chromium = s.chromium()
+        kill_wait(s.plugin())
+        come_back(s, [site.url("two.html")])
+        equal(process.has_ended(chromium), True, "the other one went with its plugin")
+
+
+def killed_at_work():
+    """What was begun is not begun again."""
+    for whom in ("chromium", "plugin"):
+        with Site() as site, Browsing() as s:
+            s.act('goto("%s")' % site.url("two.html"))
+            before = site.counts.get("/echo", 0)
+            at_work = Act(s, 'goto("%s")\nnoop(60000)' % site.url("echo"))
+            s.until("it has begun", lambda: site.counts.get("/echo", 0) > before)
+            kill_wait(getattr(s, whom)())
+            a = at_work.result()
+            equal((a["observation"], "ended" in a["content"]), ("browse" if whom == "chromium" else "error", True),
+                  a["content"])
+            equal(s.act("noop(0)")["extras"]["last_browser_action_error"], "")
+            # what was open when it was written down last, after the action before
+            equal(site.counts["/echo"], before + 1, whom)
+
+
+# ---- pages that mean no good ----
+
+def goes_on(s, site):
+    b = s.act('goto("%s")' % site.url("two.html"))
+    equal((b["extras"]["url"], b["extras"]["last_browser_action_error"]), (site.url("two.html"), ""))
+    equal("Page two" in b["content"], True)
+
+
+def endless_alerts():
+    """Answered in time, and the next one works."""
+    with Site() as site, Browsing() as s:
+        s.act('goto("%s")' % site.url("alerts.html"))
+        a = s.act('click("5")')
+        equal((a["observation"], "Timeout 500ms exceeded" in a["content"]), ("browse", True), a["content"])
+        goes_on(s, site)
+
+
+def large_page():
+    with Site() as site, Browsing() as s:
+        a = s.act('goto("%s")' % site.url("large.html"))
+        # the page, or, where this machine is too slow for it, what has become of it
+        equal(a["observation"], "browse")
+        if a["extras"]["url"] != site.url("large.html"):
+            equal("does not answer" in a["content"] and site.url("large.html") in a["content"], True, a["content"])
+        goes_on(s, site)
+
+
+def endless_script():
+    with Site() as site, Browsing() as s:
+        s.act('goto("%s")' % site.url("loop.html"))
+        a = s.act('click("5")')
+        equal("Timeout 500ms exceeded" in a["extras"]["last_browser_action_error"], True, a["content"])
+        goes_on(s, site)
+
+
+def storm_of_windows():
+    with Site() as site, Browsing() as s:
+        s.act('goto("%s")' % site.url("storm.html"))
+        a = s.act('click("5")')
+        equal(len(a["extras"]["open_pages_urls"]) <= 24, True)
+        b = s.act('tab_focus(0)\ngoto("%s")' % site.url("two.html"))
+        equal((b["extras"]["url"], b["extras"]["error"]), (site.url("two.html"), False))
+
+
+def crashed_page():
+    with Site() as site, Browsing() as s:
+        s.act('goto("%s")' % site.url("two.html"))
+        a = s.act('goto("chrome://crash")')
+        equal((a["extras"]["error"], "crashed" in a["content"]), (True, True), a["content"])
+        goes_on(s, site)
+
+
+def overwritten_functions():
+    """What a page does to its own functions does not reach ours."""
+    with Site() as site, Browsing() as s:
+        a = s.act('goto("%s")' % site.url("overwritten.html"))
+        equal("[5] button 'b'" in a["content"], True, a["content"])
+        a = s.act('click("5")')
+        equal(("RootWebArea 'pressed'" in a["content"], a["extras"]["error"]), (True, False), a["content"])
+
+
+def out_of_reach():
+    """A page finds no way to the server without its key, nor to files."""
+    with Site() as site, Browsing(env={"SESSION_API_KEY": "k1"}, ready=None) as s:
+        s.start(True)
+        secret = os.path.join(s.work_dir, "secret.txt")
+        with open(secret, "w") as f:
+            f.write("do not tell")
+        url = site.url("reach.html?port=%d&file=%s" % (s.port, secret))
+        a = s.act('goto("%s")\nnoop(1500)\ntab_focus(0)' % url, headers={"X-Session-API-Key": "k1"})
+        equal("do not tell" in a["content"], False, a["content"])
+        equal("get:refused" in a["content"] and "file:refused" in a["content"], True, a["content"])
+
+
+def as_another_user():
+    """Root's server, the shell's user: Chromium and its files are that user's."""
+    need_root()
+    with Site() as site, Browsing(name="nobody", env={"RUNTIME_USERNAME": "nobody", "USER": "root"},
+                                  ready=None) as s:
+        shutil.chown(s.work_dir, "nobody")
+        s.start()
+        a = s.act('goto("%s")' % site.url("two.html"))
+        equal(a["extras"]["error"], False, a["content"])
+        for pid in all_of(s.plugin()):
+            equal(os.stat("/proc/%d" % pid).st_uid != 0, True, process.command_line(pid)[:100])
+
+
+TESTS = [
+    as_recorded, no_chromium, switched_off, starts_where_it_was_named, nothing_is_open_or_left,
+    chromium_killed_at_rest, plugin_killed_at_rest, killed_at_work, endless_alerts, endless_script,
+    storm_of_windows, crashed_page, large_page, overwritten_functions, out_of_reach, as_another_user,
+]
+
+if __name__ == "__main__":
+    if missing() is not None:
+        skip_all(missing())
+    run_tests(TESTS)
