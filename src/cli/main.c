@@ -73,14 +73,19 @@ cli_usage(const char *fmt, ...)
 	return CLI_USAGE;
 }
 
-/* The library's texts of a status are those of the original's client; what the server said of it is
- * behind "Details: ", and there may be a status in front of it. */
+/* The library's texts of a status that the sandbox's server gave are those of the original's
+ * client; what the server said of it is behind "Details: ", and there may be a status in front of
+ * it. Those of a service that runs sandboxes are in our words. */
 static void
 say_status(const struct hr_error *err)
 {
 	static const char before[] = "\nDetails: ";
 	const char *text = strstr(err->text, before);
 
+	if (strstr(err->text, "\nFor more information check: ") == NULL) {
+		cli_say("%s", err->text);
+		return;
+	}
 	if (text == NULL) {
 		cli_say(
 		    "the sandbox's server answered with status %d; \"handrail logs\" may say more",
