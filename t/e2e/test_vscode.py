@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.browser import Browser  # noqa: E402
 from lib.supervised import (  # noqa: E402
-    PATIENCE, ROOT, SRCDIR, Server, free_port, kill_wait, need_root, run_tests)
+    BUILDDIR, PATIENCE, ROOT, SRCDIR, Server, free_port, kill_wait, need_root, run_tests)
 from lib.tap import Skip, equal  # noqa: E402
 
 STAND_IN = os.path.join(SRCDIR, "t", "e2e", "vscode_server.py")
@@ -295,8 +295,9 @@ def beside_the_others():
     with Editor(plugins=("agent_skills", "jupyter", "vscode")) as s:
         seen, _ = s.up_with_token()
         equal("PYTHONPATH" in seen["env"], False, "of the kernel alone")
+        browser = ["browser"] if os.path.exists(os.path.join(BUILDDIR, "handrail-browser")) else []
         equal(sorted(s.get("/ready").json()["components"]["plugins"]),
-              ["agent_skills", "jupyter", "mcp", "vscode"])
+              ["agent_skills"] + browser + ["jupyter", "mcp", "vscode"])
 
 
 def a_taken_port():
