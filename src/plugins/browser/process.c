@@ -343,6 +343,29 @@ set_up(struct browser *b)
 	    "\"filter\":[{\"type\":\"page\"},{\"exclude\":true}]}");
 }
 
+/* Moves away what a plugin that was killed has left: its Chromium may not have ended yet, and what
+ * that still writes would keep the directory. */
+static int
+clear_profile(struct browser *b, struct hr_err *err)
+{
+	struct hr_err left = {0};
+	struct hr_buf old;
+	int r = -1;
+
+	hr_buf_init(&old, 8192);
+	hr_buf_addf(&old, "%s.%ld", b->profile, (long)getpid());
+	if (old.fail != HR_OK)
+		(void)hr_err_nomem(err);
+	else if (rename(b->profile, hr_buf_str(&old)) == 0)
+		r = 0;
+	else
+		r = errno == ENOENT ? 0 : hr_err_sys(err, errno, "%s", b->profile);
+	if (r == 0 && hr_path_remove(hr_buf_str(&old), &left) < 0)
+		hr_log(HR_LOG_WARNING, "%s", left.msg);
+	hr_buf_done(&old);
+	return r;
+}
+
 int
 br_start(struct browser *b, struct hr_err *err)
 {
@@ -351,7 +374,7 @@ br_start(struct browser *b, struct hr_err *err)
 	b->why[0] = '\0';
 	b->mouse_x = b->mouse_y = 0;
 	b->until_ms = hr_now_ms() + START_MS;
-	if (hr_path_remove(b->profile, err) != 0)
+	if (clear_profile(b, err) < 0)
 		return -1;
 	if (mkdir(b->profile, 0700) != 0)
 		return hr_err_sys(err, errno, "%s", b->profile);
@@ -369,15 +392,27 @@ br_start(struct browser *b, struct hr_err *err)
 }
 
 static void
+kill_children(void)
+{
+	FILE *f = fopen("/proc/thread-self/children", "re");
+	int pid;
+
+	while (f != NULL && fscanf(f, "%d", &pid) == 1)
+		(void)kill(pid, SIGKILL);
+	if (f != NULL)
+		(void)fclose(f);
+}
+
+/* All that it started has ended afterwards, as nothing may write into the profile any more: those
+ * whose parent ends become children of this process (main). */
+static void
 reap(struct browser *b)
 {
-	int status = 0;
-
-	/* what it started is in its session; what is left has lost its master and ends */
 	(void)kill(-b->pid, SIGKILL);
 	(void)kill(b->pid, SIGKILL);
-	while (waitpid(b->pid, &status, 0) < 0 && errno == EINTR)
-		;
+	do
+		kill_children();
+	while (waitpid(-1, NULL, 0) >= 0 || errno == EINTR);
 	b->pid = 0;
 }
 

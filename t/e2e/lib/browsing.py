@@ -108,7 +108,8 @@ class Browsing(Server):
         return pid
 
     def chromium(self):
-        (pid,) = process.children(self.plugin())
+        # beside it are those that report crashes, in sessions of others that ended
+        (pid,) = [p for p in process.children(self.plugin()) if os.getsid(p) == p]
         return pid
 
     def profile(self):
