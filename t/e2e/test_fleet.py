@@ -256,9 +256,10 @@ def routes():
         equal(f.call("GET", "/%s/alive" % rid, key="")[0], 200, "by path")
         equal(f.call("GET", "/alive", key="", X_Sandbox_ID=rid)[1], {"status": "ok"}, "by header")
         equal(f.call("GET", "/list", X_Sandbox_ID=rid), (403, {"detail": "Invalid API Key"}), "not our own call")
-        status, o2 = f.call("POST", "/execute_action", {"action": {"action": "run", "args": {"command": "echo by header"}}},
-                            key="", X_Sandbox_ID=rid, X_Session_API_Key=o["session_api_key"])
-        equal((status, o2["content"]), (200, "by header"), "with its method and its body")
+        run = {"action": {"action": "run", "args": {"command": "echo by header"}}}
+        status, answer = f.call("POST", "/execute_action", run, key="", X_Sandbox_ID=rid,
+                                X_Session_API_Key=o["session_api_key"])
+        equal((status, answer["content"]), (200, "by header"), "with its method and its body")
         with open(f.path("cwd", "server.py"), "w") as out:
             out.write(SERVER)
         port = int(f.run(o, "echo $APP_PORT_1"))
