@@ -24,9 +24,13 @@ take_number(const struct br_tape *t, uint32_t i, struct br_value *ret)
 		p++;
 		len--;
 	}
-	ret->text = strndup(p, len);
+	ret->text = malloc(len + 1); /* no strndup(): what p is in need not end with '\0' */
+	if (ret->text == NULL)
+		return -1;
+	memcpy(ret->text, p, len);
+	ret->text[len] = '\0';
 	ret->len = len;
-	return ret->text != NULL ? 0 : -1;
+	return 0;
 }
 
 static int
