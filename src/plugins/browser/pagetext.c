@@ -106,7 +106,7 @@ is_letter(char c)
 static const char *
 read_tag(struct page *page, struct hr_buf *tmp, const char *p, const char *end, char *raw)
 {
-	struct page_tag tag = {.opens = p[1] != '/'};
+	struct page_tag tag = {.opens = end - p < 2 || p[1] != '/'};
 	const char *name = p + 1 + !tag.opens, *close, *behind;
 
 	if (end - p >= 4 && memcmp(p, "<!--", 4) == 0) {
