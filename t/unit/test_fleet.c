@@ -664,6 +664,7 @@ main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
+	tcase_set_tags(tc, "no-valgrind"); /* its threads end with the process alone */
 	tcase_add_test(tc, a_second_start_is_given_the_first_one);
 	tcase_add_test(tc, a_stop_that_comes_late_meets_nothing_newer);
 	tcase_add_test(tc, stopped_while_it_starts);

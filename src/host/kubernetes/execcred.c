@@ -54,7 +54,7 @@ program(const char *command, const char *dir)
 }
 
 int
-hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv *environ,
+hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv *own_env,
     struct hr_buf *out, struct hr_error *err)
 {
 	const char *command = hr_json_text_or(exec, "command", "");
@@ -72,7 +72,7 @@ hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv 
 	for (size_t i = 0; i < hr_json_count(args); i++)
 		if (hr_json_text(hr_json_entry(args, i)) != NULL)
 			hr_strv_add(&argv, hr_json_text(hr_json_entry(args, i)));
-	hr_strv_add_all(&env, hr_strv_list(environ));
+	hr_strv_add_all(&env, hr_strv_list(own_env));
 	for (size_t i = 0; i < hr_json_count(more); i++) {
 		struct hr_strv one = {0};
 
