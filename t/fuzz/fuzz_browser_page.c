@@ -90,7 +90,7 @@ markup(const char *p, size_t len)
 
 	hr_buf_init(&b, 1u << 22);
 	if (br_html_tidy(p, len, &b, &err) == 0)
-		page_text(b.p, b.len);
+		page_text(hr_buf_str(&b), b.len);
 	hr_buf_done(&b);
 	page_text(p, len);
 }
@@ -136,7 +136,7 @@ snapshot(const char *p, size_t len)
 	}
 	hr_buf_reset(&b);
 	if (br_snapshot_html(s, &b, &err) == 0)
-		page_text(b.p, b.len);
+		page_text(hr_buf_str(&b), b.len);
 	hr_buf_done(&b);
 	br_props_done(&props);
 	br_snapshot_free(s);
