@@ -658,11 +658,12 @@ int
 main(void)
 {
 	Suite *s = suite_create("fleet");
-	TCase *tc = tcase_create("fleet");
+	TCase *tc = tcase_create("fleet"), *store = tcase_create("store");
 	SRunner *sr;
 	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(store, setup, teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_set_tags(tc, "no-valgrind"); /* its threads end with the process alone */
 	tcase_add_test(tc, a_second_start_is_given_the_first_one);
@@ -676,11 +677,12 @@ main(void)
 	tcase_add_test(tc, who_waits_is_bounded);
 	tcase_add_test(tc, an_answer_decides_what_is_idle);
 	tcase_add_loop_test(tc, a_crash_loses_and_doubles_nothing, 0, 3);
-	tcase_add_test(tc, one_store_has_one_service);
-	tcase_add_test(tc, a_store_of_another_version_is_left_alone);
-	tcase_add_test(tc, keys_are_kept_as_sums);
+	tcase_add_test(store, one_store_has_one_service);
+	tcase_add_test(store, a_store_of_another_version_is_left_alone);
+	tcase_add_test(store, keys_are_kept_as_sums);
 	tcase_add_loop_test(tc, routes_lead_to_ports_of_the_sandbox_alone, 0, COUNT(routes));
 	suite_add_tcase(s, tc);
+	suite_add_tcase(s, store);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);
 	failed = srunner_ntests_failed(sr);
