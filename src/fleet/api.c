@@ -89,6 +89,8 @@ static const struct {
     [HR_FLEET_STOPPING] = {"stopped", "not found"},
     [HR_FLEET_STOPPED] = {"stopped", "not found"},
     [HR_FLEET_DIED] = {"error", "failed"},
+    [HR_FLEET_WARMING] = {"starting", "pending"},
+    [HR_FLEET_WARM] = {"running", "ready"},
 };
 
 /* An address as the client came, so that it can go on in the same way. */
@@ -350,15 +352,17 @@ look(struct call *c, bool by_session)
 	hr_buf_init(&name, 1024);
 	hr_percent_decode(&name, c->rest, strlen(c->rest), false);
 	(void)pthread_mutex_lock(&f->lock);
-	found = by_session ? hr_store_find_last(f->store, c->key.id, hr_buf_str(&name), &row, &err)
-			   : hr_store_find(f->store, hr_buf_str(&name), &row, &err);
+	found = by_session ? f->store->ops->find_session(
+				 f->store, c->key.id, hr_buf_str(&name), true, &row, &err)
+			   : f->store->ops->find(f->store, hr_buf_str(&name), &row, &err);
 	if (found == 1 && row.key != c->key.id)
 		found = 0;
 	if (found == 1) {
 		c->a->status = 200;
 		put_object(b, c->api, c->q, &row);
 		hr_buf_adds(b, ",\"container_statuses\":[],\"pod_logs\":\"\",\"events\":[");
-		if (hr_store_events(f->store, row.id, EVENTS_SHOWN, put_event, &e, &err) != 0)
+		if (f->store->ops->events(
+			f->store, 0, row.id, -1, EVENTS_SHOWN, put_event, &e, &err) != 0)
 			found = -1;
 		hr_buf_adds(b, "]}");
 	}
@@ -412,7 +416,7 @@ handle_list(struct call *c)
 	c->a->status = 200;
 	hr_buf_adds(&c->a->body, "{\"runtimes\":[");
 	(void)pthread_mutex_lock(&f->lock);
-	rc = hr_store_each(f->store, c->key.id, live, put_listed, &l, &err);
+	rc = f->store->ops->each(f->store, c->key.id, live, put_listed, &l, &err);
 	(void)pthread_mutex_unlock(&f->lock);
 	hr_buf_adds(&c->a->body, "]}");
 	if (rc != 0)
@@ -500,12 +504,13 @@ static int
 who(const struct hr_fleet_api *api, const struct hr_fleet_request *q, int scope,
     struct hr_fleet_key *ret, struct hr_fleet_answer *a)
 {
+	struct hr_store *s = api->fleet->store;
 	struct hr_err err = {0};
 	int found = 0;
 
 	if (*q->api_key != '\0') {
 		(void)pthread_mutex_lock(&api->fleet->lock);
-		found = hr_store_key_find(api->fleet->store, q->api_key, ret, &err);
+		found = s->ops->key_find(s, q->api_key, ret, &err);
 		(void)pthread_mutex_unlock(&api->fleet->lock);
 	}
 	if (found < 0) {

@@ -26,7 +26,7 @@ find_idle(struct hr_fleet *f, enum hr_fleet_state state, int64_t limit_s, struct
 
 	if (limit_s <= 0)
 		return 0;
-	rc = hr_store_least_active(f->store, state, id, &active, &err);
+	rc = f->store->ops->least_active(f->store, state, id, &active, &err);
 	if (rc < 0)
 		hr_log(HR_LOG_ERROR, "%s", err.msg);
 	if (rc <= 0)
@@ -36,7 +36,7 @@ find_idle(struct hr_fleet *f, enum hr_fleet_state state, int64_t limit_s, struct
 		*ret_due = *ret_due == 0 || due < *ret_due ? due : *ret_due;
 		return 0;
 	}
-	return hr_store_find(f->store, id, row, &err) == 1;
+	return f->store->ops->find(f->store, id, row, &err) == 1;
 }
 
 /* With the lock, which is let go while the sandbox is asked. -1: it could not be written down. */
@@ -57,7 +57,7 @@ pause_if_idle(struct hr_fleet *f, struct hr_fleet_row *row)
 	if (active < 0)
 		active = (int64_t)time(NULL);
 	if (active + f->set.idle_pause_s > (int64_t)time(NULL)) {
-		if (hr_store_active(f->store, row->id, active, &err) == 0)
+		if (f->store->ops->active(f->store, row->id, active, &err) == 0)
 			return 0;
 	} else if (hr_fleet_begin(f, row, HR_FLEET_PAUSING, HR_JOB_PAUSE, "idle", &moved, &err) ==
 		   0) {
@@ -117,7 +117,8 @@ on_news(void *arg, const char *id, const char *what, const char *detail)
 		(void)pthread_mutex_lock(&f->lock);
 		(void)snprintf(
 		    reason, sizeof(reason), "%s%s%s", what, *detail != '\0' ? ": " : "", detail);
-		if (hr_store_find(f->store, id, &row, &err) == 1 && row.state == HR_FLEET_RUNNING &&
+		if (f->store->ops->find(f->store, id, &row, &err) == 1 &&
+		    row.state == HR_FLEET_RUNNING &&
 		    hr_fleet_begin(f, &row, HR_FLEET_DIED, HR_JOB_STOP, reason, &moved, &err) == 0)
 			f->counts.died += moved;
 		hr_fleet_row_done(&row);

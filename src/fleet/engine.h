@@ -1,7 +1,11 @@
 /* hr_fleet_engine: who makes sandboxes for the fleet, as a table of functions. Each blocks for as
  * long as it takes and is called for one sandbox at a time, of several from several threads. A
  * sandbox is meant by the id of its incarnation, so that what comes late meets nothing newer. What
- * is done twice is a success. */
+ * is done twice is a success: after a crash it is.
+ *
+ * A new engine is a file with one `const struct hr_fleet_backing` and its line in backings[]
+ * (backing.c). Who keeps the facts comes with it: store.h. Members that may be NULL say so; others
+ * may come behind them. */
 #ifndef HR_FLEET_ENGINE_H
 #define HR_FLEET_ENGINE_H
 
@@ -9,16 +13,21 @@
 #include "host/handrail.h"
 
 typedef void hr_fleet_id_fn(void *arg, const char *id);
-/* what: "die", "oom", "exited" and so on; non-zero: enough. */
+/* what: "die", "oom", "exited", "destroy" (it has ended), or something else; non-zero: enough. */
 typedef int hr_fleet_news_fn(void *arg, const char *id, const char *what, const char *detail);
 
 struct hr_fleet_engine {
 	const char *name;
 	/* Makes row->id as row->request says; what an interrupted call left is cleared away first.
-	 * Fills at, server_key and the ports of *row. */
+	 * A row in HR_FLEET_WARMING has no session, and its request no environment. Fills at,
+	 * server_key and the ports of *row. */
 	int (*start)(void *self, struct hr_fleet_row *row, struct hr_error *err);
+	/* Gives a warm one, which runs at row->at, what row->request has beyond its shape, such as
+	 * the environment. NULL, or an error: it is made anew by start(). */
+	int (*claim)(void *self, struct hr_fleet_row *row, struct hr_error *err);
 	int (*pause)(void *self, const char *id, struct hr_error *err);
-	int (*resume)(void *self, const char *id, struct hr_error *err);
+	/* *row's at and ports may be others afterwards. */
+	int (*resume)(void *self, struct hr_fleet_row *row, struct hr_error *err);
 	int (*stop)(void *self, const char *id, struct hr_error *err);
 	/* "running", "paused", "exited", "gone" */
 	int (*state)(void *self, const char *id, char ret[32], struct hr_error *err);
@@ -27,22 +36,47 @@ struct hr_fleet_engine {
 	int (*tidy)(void *self, struct hr_error *err);
 	/* All that are there, begun ones as well. */
 	int (*list)(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_error *err);
-	/* Tells of what happens to them until it cannot: an error. */
+	/* Tells of what happens to them until it cannot: an error. NULL: nothing is told. */
 	int (*watch)(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_error *err);
 	/* Is there such an image? As JSON, {"exists": ...}; the caller frees. */
 	int (*image)(void *self, const char *name, char **ret_json, struct hr_error *err);
+	/* What its server printed last, of one that may have ended; the caller frees. NULL: not
+	 * known here. */
+	int (*logs)(void *self, const char *id, char **ret_text, struct hr_error *err);
 };
 
-/* The back-ends of libhandrail on this machine. */
-struct hr_fleet_local {
-	const struct hr_config *config; /* core.runtime says which of them */
-	const char *dir;                /* where they are recorded */
-	const char *work;               /* of kinds on this machine's files: their workspaces */
+/* What an engine and its store are opened with: options of the service. */
+struct hr_fleet_options {
+	const char *dir;                /* of the service's own, private */
+	const struct hr_config *config; /* handrail(1)'s settings; core.runtime: the kind */
 	const char *const *environ;
+	char *const *argv; /* of the service, for engines that call it again */
+	int argc;
 	const char *image; /* for requests that name none; NULL: none */
 	int64_t memory_mb; /* for a resource factor of 1; 0: no limit */
 	int64_t cpu_percent;
 };
-extern const struct hr_fleet_engine hr_fleet_local;
+
+struct hr_fleet_backing {
+	const char *name; /* of --engine */
+	/* make: a new one where there is none. HR_E_BUSY: another process has it, and may not share
+	 * it. HR_E_UNSUPPORTED: it was written by another version. */
+	struct hr_store *(*open_store)(
+	    const struct hr_fleet_options *o, bool make, struct hr_err *err);
+	/* For the service; after the store, before there are threads. *o stays. */
+	int (*open_engine)(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret,
+	    void **ret_self, struct hr_err *err);
+	/* In a process that the engine started with "--call WHAT ID" behind the service's options:
+	 * the exit status. NULL: it starts none. */
+	int (*call)(const struct hr_fleet_options *o, const char *what, const char *id);
+};
+
+/* A directory of ours: made where it is missing, refused where others may write to it. */
+int hr_fleet_directory(const char *dir, struct hr_err *err);
+
+/* By its name; NULL: there is none of it. */
+const struct hr_fleet_backing *hr_fleet_backing(const char *name);
+
+extern const struct hr_fleet_backing hr_fleet_local; /* SQLite and libhandrail, on this machine */
 
 #endif

@@ -17,6 +17,7 @@
 #include "host/common/error.h"
 
 #define RETRY_MOST_S 60
+#define START_TRIES 3
 
 struct hr_fleet_job {
 	struct hr_fleet_job *next;
@@ -80,19 +81,11 @@ drop_job(struct hr_fleet *f, struct hr_fleet_job *j)
 	(void)pthread_cond_broadcast(&f->work);
 }
 
-/* One transaction around a move and what belongs to it. */
 static int
 move(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state from,
     enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err)
 {
-	bool ok;
-
-	*ret_moved = false;
-	if (hr_store_begin(f->store, err) != 0)
-		return -1;
-	ok = hr_store_move(f->store, row->id, from, to, reason, ret_moved, err) == 0 &&
-	     (!placed || hr_store_placed(f->store, row, err) == 0);
-	if (hr_store_end(f->store, ok, err) != 0 || !ok)
+	if (f->store->ops->move(f->store, row, from, to, reason, placed, ret_moved, err) != 0)
 		return -1;
 	(void)pthread_cond_broadcast(&f->changed);
 	(void)pthread_cond_signal(&f->clock);
@@ -107,15 +100,39 @@ static const struct {
     [HR_JOB_PAUSE] = {HR_FLEET_PAUSING, HR_FLEET_PAUSED, HR_FLEET_RUNNING, "pause"},
     [HR_JOB_RESUME] = {HR_FLEET_RESUMING, HR_FLEET_RUNNING, HR_FLEET_DIED, "resume"},
     [HR_JOB_STOP] = {HR_FLEET_STOPPING, HR_FLEET_STOPPED, HR_FLEET_STOPPING, "stop"},
+    [HR_JOB_WARM] = {HR_FLEET_WARMING, HR_FLEET_WARM, HR_FLEET_DIED, "warm"},
 };
+
+int
+hr_fleet_go_on(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_err *err)
+{
+	for (unsigned i = 0; i < sizeof(job_kinds) / sizeof(*job_kinds); i++)
+		if (job_kinds[i].from == row->state)
+			return hr_fleet_add_job(f, (enum hr_job_kind)i, row->id, err) == 0 ? 1 : -1;
+	return 0;
+}
+
+/* One that was taken from the pool runs already, and is given what it lacks. */
+static int
+start_it(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_error *err)
+{
+	if (row->at[0] != '\0' && f->engine->claim != NULL) {
+		if (f->engine->claim(f->engine_self, row, err) == 0)
+			return 0;
+		hr_log(HR_LOG_WARNING, "sandbox %s: the warm one is of no use: %.400s", row->id,
+		    err->text);
+	}
+	return f->engine->start(f->engine_self, row, err);
+}
 
 static int
 do_it(struct hr_fleet *f, enum hr_job_kind kind, struct hr_fleet_row *row, struct hr_error *err)
 {
 	switch (kind) {
-	case HR_JOB_START: return f->engine->start(f->engine_self, row, err);
+	case HR_JOB_START: return start_it(f, row, err);
+	case HR_JOB_WARM: return f->engine->start(f->engine_self, row, err);
 	case HR_JOB_PAUSE: return f->engine->pause(f->engine_self, row->id, err);
-	case HR_JOB_RESUME: return f->engine->resume(f->engine_self, row->id, err);
+	case HR_JOB_RESUME: return f->engine->resume(f->engine_self, row, err);
 	default: return f->engine->stop(f->engine_self, row->id, err);
 	}
 }
@@ -126,6 +143,7 @@ count(struct hr_fleet *f, enum hr_job_kind kind, bool well)
 	struct hr_fleet_counts *c = &f->counts;
 
 	switch (kind) {
+	case HR_JOB_WARM:
 	case HR_JOB_START: well ? c->made++ : c->make_failed++; break;
 	case HR_JOB_PAUSE: c->paused += well; break;
 	case HR_JOB_RESUME: c->resumed += well; break;
@@ -149,8 +167,8 @@ finish(struct hr_fleet *f, struct hr_fleet_job *j, struct hr_fleet_row *row, int
 		    why->text);
 	if (to == from)
 		return false;
-	if (move(f, row, from, to, rc != 0 ? why->text : NULL, rc == 0 && j->kind == HR_JOB_START,
-		&moved, &err) != 0) {
+	if (move(f, row, from, to, rc != 0 ? why->text : NULL,
+		rc == 0 && (to == HR_FLEET_RUNNING || to == HR_FLEET_WARM), &moved, &err) != 0) {
 		/* the disk is full, perhaps: what was done can be done again */
 		hr_log(HR_LOG_ERROR, "sandbox %s: %s", row->id, err.msg);
 		return false;
@@ -171,17 +189,24 @@ work_on(struct hr_fleet *f, struct hr_fleet_job *j)
 	struct hr_fleet_row row = {.request = NULL};
 	struct hr_error why = {0};
 	struct hr_err err = {0};
-	int found = hr_store_find(f->store, j->id, &row, &err), rc;
-	bool over = true;
+	int found = f->store->ops->find(f->store, j->id, &row, &err), rc;
+	bool over = true, mine = true;
 
-	if (found < 0) {
+	if (found == 1 && f->store->ops->claim != NULL && row.state == job_kinds[j->kind].from)
+		found = f->store->ops->claim(f->store, &row, &mine, &err) == 0 ? 1 : -1;
+	if (found < 0)
 		hr_log(HR_LOG_ERROR, "sandbox %s: %s", j->id, err.msg);
+	if (found < 0 || !mine) {
+		hr_fleet_row_done(&row);
 		return false;
 	}
 	/* what nobody knows, and what died, is only cleared away */
 	if (found == 0)
 		(void)snprintf(row.id, sizeof(row.id), "%s", j->id);
-	if (j->kind == HR_JOB_STOP || (found == 1 && row.state == job_kinds[j->kind].from)) {
+	if (found == 0 ? j->kind == HR_JOB_STOP
+		       : row.state == job_kinds[j->kind].from ||
+			     (j->kind == HR_JOB_STOP && row.state > HR_FLEET_STOPPING &&
+				 !hr_fleet_holds_room(row.state))) {
 		(void)pthread_mutex_unlock(&f->lock);
 		rc = do_it(f, j->kind, &row, &why);
 		(void)pthread_mutex_lock(&f->lock);
@@ -242,7 +267,7 @@ int
 hr_fleet_look_again(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 {
 	struct hr_fleet_row now = {.request = NULL};
-	int rc = hr_store_find(f->store, row->id, &now, err);
+	int rc = f->store->ops->find(f->store, row->id, &now, err);
 
 	if (rc == 1) {
 		hr_fleet_row_done(row);
@@ -266,76 +291,58 @@ wake(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 }
 
 static enum hr_fleet_result
-room_for(struct hr_fleet *f, const struct hr_fleet_key *k, int64_t factor, struct hr_err *err)
-{
-	int64_t n, factors;
-
-	if (hr_store_count(f->store, k->id, &n, &factors, err) != 0)
-		return HR_FLEET_BROKEN;
-	if ((k->sandboxes > 0 && n >= k->sandboxes) ||
-	    (k->factors > 0 && factors + factor > k->factors)) {
-		f->counts.refused_quota++;
-		return HR_FLEET_QUOTA;
-	}
-	if (hr_store_count(f->store, 0, &n, &factors, err) != 0)
-		return HR_FLEET_BROKEN;
-	if (f->drained || (f->set.sandboxes > 0 && n >= f->set.sandboxes) ||
-	    (f->set.factors > 0 && factors + factor > f->set.factors)) {
-		f->counts.refused_room++;
-		return HR_FLEET_NO_ROOM;
-	}
-	return HR_FLEET_OK;
-}
-
-/* Counted and reserved in one transaction. */
-static enum hr_fleet_result
 reserve(
     struct hr_fleet *f, const struct hr_fleet_key *k, struct hr_fleet_row *row, struct hr_err *err)
 {
-	enum hr_fleet_result r;
-	bool ok;
+	enum hr_fleet_result r =
+	    f->drained ? HR_FLEET_NO_ROOM
+		       : f->store->ops->reserve(f->store, row, &k->limits, &f->set.limits, err);
 
-	if (hr_store_begin(f->store, err) != 0)
-		return HR_FLEET_BROKEN;
-	r = room_for(f, k, row->factor, err);
-	ok = r == HR_FLEET_OK && hr_store_add(f->store, row, err) == 0;
-	if (hr_store_end(f->store, ok, err) != 0 || (r == HR_FLEET_OK && !ok))
-		return HR_FLEET_BROKEN;
-	if (ok && hr_fleet_add_job(f, HR_JOB_START, row->id, err) != 0)
+	f->counts.refused_quota += r == HR_FLEET_QUOTA;
+	f->counts.refused_room += r == HR_FLEET_NO_ROOM;
+	if (r == HR_FLEET_OK && hr_fleet_add_job(f, HR_JOB_START, row->id, err) != 0)
 		return HR_FLEET_BROKEN; /* the next process goes on with it */
 	return r;
+}
+
+/* A row for what is asked. */
+static int
+compose(const struct hr_fleet_key *k, const char *session, const char *request, int64_t factor,
+    struct hr_fleet_row *row, struct hr_err *err)
+{
+	row->key = k->id;
+	row->state = HR_FLEET_STARTING;
+	row->factor = factor;
+	row->created = row->active = (int64_t)time(NULL);
+	(void)snprintf(row->session, sizeof(row->session), "%s", session);
+	row->request = strdup(request);
+	if (row->request == NULL)
+		return hr_err_nomem(err);
+	return hr_random_hex(row->id, HR_FLEET_ID - 1, err) < 0 ||
+		       hr_random_hex(row->session_key, sizeof(row->session_key) - 1, err) < 0
+		   ? -1
+		   : 0;
 }
 
 enum hr_fleet_result
 hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_key *k, const char *session,
     const char *request, int64_t factor, struct hr_fleet_row *row, struct hr_err *err)
 {
-	enum hr_fleet_result r = HR_FLEET_OK;
+	enum hr_fleet_result r = HR_FLEET_CONFLICT;
 	int found;
 
 	memset(row, 0, sizeof(*row));
 	(void)pthread_mutex_lock(&f->lock);
-	found = hr_store_find_session(f->store, k->id, session, row, err);
-	if (found == 1) {
-		r = wake(f, row, err) == 0 ? HR_FLEET_OK : HR_FLEET_BROKEN;
-	} else if (found < 0) {
-		r = HR_FLEET_BROKEN;
-	} else {
-		row->key = k->id;
-		row->state = HR_FLEET_STARTING;
-		row->factor = factor;
-		row->created = row->active = (int64_t)time(NULL);
-		(void)snprintf(row->session, sizeof(row->session), "%s", session);
-		row->request = strdup(request);
-		if (row->request == NULL) {
-			(void)hr_err_nomem(err);
+	/* another process may begin one between the look and the reservation */
+	for (int i = 0; i < START_TRIES && r == HR_FLEET_CONFLICT; i++) {
+		hr_fleet_row_done(row);
+		found = f->store->ops->find_session(f->store, k->id, session, false, row, err);
+		if (found == 1)
+			r = wake(f, row, err) == 0 ? HR_FLEET_OK : HR_FLEET_BROKEN;
+		else if (found < 0 || compose(k, session, request, factor, row, err) != 0)
 			r = HR_FLEET_BROKEN;
-		} else if (hr_random_hex(row->id, HR_FLEET_ID - 1, err) < 0 ||
-			   hr_random_hex(row->session_key, sizeof(row->session_key) - 1, err) < 0) {
-			r = HR_FLEET_BROKEN;
-		} else {
+		else
 			r = reserve(f, k, row, err);
-		}
 	}
 	(void)pthread_mutex_unlock(&f->lock);
 	return r;
@@ -382,7 +389,7 @@ hr_fleet_change(struct hr_fleet *f, int64_t key, const char *id, enum hr_fleet_c
 
 	memset(row, 0, sizeof(*row));
 	(void)pthread_mutex_lock(&f->lock);
-	found = hr_store_find(f->store, id, row, err);
+	found = f->store->ops->find(f->store, id, row, err);
 	if (found < 0)
 		r = HR_FLEET_BROKEN;
 	else if (found == 0 || (key != 0 && row->key != key))
@@ -432,7 +439,7 @@ hr_fleet_wait(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, stru
 
 	memset(row, 0, sizeof(*row));
 	(void)pthread_mutex_lock(&f->lock);
-	found = hr_store_find(f->store, id, row, err);
+	found = f->store->ops->find(f->store, id, row, err);
 	r = found < 0 ? HR_FLEET_BROKEN : found == 0 ? HR_FLEET_NOT_FOUND : wait_for(f, row, err);
 	(void)pthread_mutex_unlock(&f->lock);
 	return r;
@@ -449,7 +456,7 @@ hr_fleet_route(
 	memset(row, 0, sizeof(*row));
 	(void)pthread_mutex_lock(&f->lock);
 	f->counts.routes++;
-	found = hr_store_find(f->store, id, row, err);
+	found = f->store->ops->find(f->store, id, row, err);
 	if (found <= 0) {
 		r = found < 0 ? HR_FLEET_BROKEN : HR_FLEET_NOT_FOUND;
 	} else if (row->state != HR_FLEET_RUNNING) {
@@ -463,7 +470,7 @@ hr_fleet_route(
 	}
 	/* a tenth of the time is exact enough, and most requests write nothing */
 	if (r == HR_FLEET_OK && f->set.idle_pause_s > 0 && now - row->active > step &&
-	    hr_store_active(f->store, id, now, err) != 0)
+	    f->store->ops->active(f->store, id, now, err) != 0)
 		r = HR_FLEET_BROKEN;
 	(void)pthread_mutex_unlock(&f->lock);
 	return r;

@@ -13,13 +13,12 @@
 #include "fleet/store.h"
 
 struct hr_fleet_settings {
-	int64_t sandboxes;    /* at most so many at once on this machine; 0: no bound */
-	int64_t factors;      /* at most this sum of their resource factors; 0: no bound */
-	int64_t idle_pause_s; /* without activity; 0: never */
-	int64_t idle_stop_s;  /* after it was paused; 0: never */
-	unsigned jobs;        /* how much the engine does at the same time */
-	unsigned waiting;     /* requests that may wait for a sandbox at the same time */
-	unsigned patience_s;  /* how long each of them waits */
+	struct hr_fleet_limits limits; /* of all keys together */
+	int64_t idle_pause_s;          /* without activity; 0: never */
+	int64_t idle_stop_s;           /* after it was paused; 0: never */
+	unsigned jobs;                 /* how much the engine does at the same time */
+	unsigned waiting;              /* requests that may wait for a sandbox at the same time */
+	unsigned patience_s;           /* how long each of them waits */
 };
 
 struct hr_fleet_job;
@@ -49,16 +48,6 @@ struct hr_fleet {
  * nobody knows, goes on with what was begun, and starts the threads, which end with the process. */
 int hr_fleet_init(struct hr_fleet *f, const struct hr_fleet_settings *set, struct hr_store *store,
     const struct hr_fleet_engine *engine, void *engine_self, struct hr_err *err);
-
-enum hr_fleet_result {
-	HR_FLEET_OK,
-	HR_FLEET_NOT_FOUND,
-	HR_FLEET_CONFLICT, /* not in this state: see the row */
-	HR_FLEET_QUOTA,    /* the key has what it may have */
-	HR_FLEET_NO_ROOM,  /* the machine is full, or drained */
-	HR_FLEET_LATE,     /* it takes longer than anybody waits */
-	HR_FLEET_BROKEN,   /* *err */
-};
 
 /* All fill *row (HR_FLEET_OK, _CONFLICT), which is for hr_fleet_row_done().
  *

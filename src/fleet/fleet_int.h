@@ -4,7 +4,7 @@
 
 #include "fleet/fleet.h"
 
-enum hr_job_kind { HR_JOB_START, HR_JOB_PAUSE, HR_JOB_RESUME, HR_JOB_STOP };
+enum hr_job_kind { HR_JOB_START, HR_JOB_PAUSE, HR_JOB_RESUME, HR_JOB_STOP, HR_JOB_WARM };
 
 /* To the end of the list: a sandbox's jobs are done in their order. */
 int hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, struct hr_err *err);
@@ -12,6 +12,8 @@ int hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, 
  * then. */
 int hr_fleet_begin(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state to,
     enum hr_job_kind job, const char *reason, bool *ret_moved, struct hr_err *err);
+/* Adds the job that a row's state asks for: 1; 0: it asks for none. */
+int hr_fleet_go_on(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_err *err);
 /* Again what the store says of it: 1, 0 it is not there, -1. */
 int hr_fleet_look_again(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err);
 

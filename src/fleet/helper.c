@@ -119,7 +119,7 @@ call(struct hr_fleet_helper *h, const char *what, const char *id, struct hr_flee
 
 	for (int i = 0; i < h->argc; i++)
 		hr_strv_add(&argv, h->argv[i]);
-	hr_strv_add(&argv, "--engine");
+	hr_strv_add(&argv, "--call");
 	hr_strv_add(&argv, what);
 	hr_strv_add(&argv, id);
 	hr_buf_init(&b, TEXT_MAX);
@@ -156,15 +156,21 @@ helper_start(void *self, struct hr_fleet_row *row, struct hr_error *err)
 }
 
 static int
+helper_claim(void *self, struct hr_fleet_row *row, struct hr_error *err)
+{
+	return call(self, "claim", row->id, row, err);
+}
+
+static int
 helper_pause(void *self, const char *id, struct hr_error *err)
 {
 	return call(self, "pause", id, NULL, err);
 }
 
 static int
-helper_resume(void *self, const char *id, struct hr_error *err)
+helper_resume(void *self, struct hr_fleet_row *row, struct hr_error *err)
 {
-	return call(self, "resume", id, NULL, err);
+	return call(self, "resume", row->id, row, err);
 }
 
 static int
@@ -216,6 +222,7 @@ helper_image(void *self, const char *name, char **ret_json, struct hr_error *err
 const struct hr_fleet_engine hr_fleet_helper = {
     .name = "helper",
     .start = helper_start,
+    .claim = helper_claim,
     .pause = helper_pause,
     .resume = helper_resume,
     .stop = helper_stop,
@@ -234,10 +241,12 @@ do_it(const struct hr_fleet_engine *engine, void *self, const char *what, struct
 {
 	if (strcmp(what, "start") == 0)
 		return engine->start(self, row, err);
+	if (strcmp(what, "claim") == 0 && engine->claim != NULL)
+		return engine->claim(self, row, err);
 	if (strcmp(what, "pause") == 0)
 		return engine->pause(self, row->id, err);
 	if (strcmp(what, "resume") == 0)
-		return engine->resume(self, row->id, err);
+		return engine->resume(self, row, err);
 	if (strcmp(what, "stop") == 0)
 		return engine->stop(self, row->id, err);
 	return hr_error_set(err, HR_ERROR_VALUE, "an engine does not do \"%.40s\"", what);

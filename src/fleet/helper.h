@@ -10,7 +10,7 @@
 struct hr_fleet_helper {
 	const struct hr_fleet_engine *engine; /* whose other calls are made here */
 	void *self;
-	char *const *argv; /* of this program; "--engine WHAT ID" is put behind it */
+	char *const *argv; /* of this program; "--call WHAT ID" is put behind it */
 	int argc;
 };
 extern const struct hr_fleet_engine hr_fleet_helper;

@@ -2,7 +2,8 @@
  * recorded in the fleet's directory, so that it is found again by whoever comes after a crash. */
 #include "config.h"
 
-#include "fleet/engine.h"
+#include "fleet/helper.h"
+#include "fleet/sqlite.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -23,10 +24,17 @@
 #include "host/common/strv.h"
 #include "host/config/settings.h"
 #include "host/docker/engine.h"
+#include "host/kind.h"
 #include "host/sandbox.h"
 #include "proto/json.h"
 
 #define QUOTA_PERIOD 100000
+
+struct local {
+	const struct hr_fleet_options *o;
+	char *dir;  /* where they are recorded */
+	char *work; /* of kinds on this machine's files: their workspaces; NULL: of others */
+};
 
 static void
 say(void *arg, const char *text)
@@ -89,7 +97,7 @@ set_member(struct hr_config *c, const char *key, struct json_object *value, stru
 /* Of a kind whose sandboxes live on this machine's files; the caller frees. NULL: none, or no
  * memory. */
 static char *
-workspace_of(const struct hr_fleet_local *l, const char *id)
+workspace_of(const struct local *l, const char *id)
 {
 	char *path = NULL;
 
@@ -97,7 +105,7 @@ workspace_of(const struct hr_fleet_local *l, const char *id)
 }
 
 static int
-remove_workspace(const struct hr_fleet_local *l, const char *id, struct hr_error *err)
+remove_workspace(const struct local *l, const char *id, struct hr_error *err)
 {
 	char *path = workspace_of(l, id);
 	struct hr_err e = {0};
@@ -110,15 +118,15 @@ remove_workspace(const struct hr_fleet_local *l, const char *id, struct hr_error
 }
 
 static struct hr_config *
-config_of(const struct hr_fleet_local *l, const struct hr_fleet_row *row, struct json_object *q,
+config_of(const struct local *l, const struct hr_fleet_row *row, struct json_object *q,
     struct hr_error *err)
 {
-	struct hr_config *c = hr_config_copy(l->config, err);
+	struct hr_config *c = hr_config_copy(l->o->config, err);
 	const char *image = hr_json_text_at(q, "image");
 	char *workspace = workspace_of(l, row->id);
 	int bad = c == NULL;
 
-	image = image != NULL && *image != '\0' ? image : l->image;
+	image = image != NULL && *image != '\0' ? image : l->o->image;
 	if (!bad && workspace != NULL)
 		bad |= hr_config_set(c, "core.workspace_base", workspace, err);
 	free(workspace);
@@ -133,13 +141,13 @@ config_of(const struct hr_fleet_local *l, const struct hr_fleet_row *row, struct
 	if (!bad)
 		bad |= set_member(
 		    c, "sandbox.security.run_as_group", hr_json_at(q, "run_as_group"), err);
-	if (!bad && l->memory_mb > 0)
-		bad |=
-		    set_number(c, "sandbox.limits.mem_limit", l->memory_mb * row->factor, "m", err);
-	if (!bad && l->cpu_percent > 0)
+	if (!bad && l->o->memory_mb > 0)
+		bad |= set_number(
+		    c, "sandbox.limits.mem_limit", l->o->memory_mb * row->factor, "m", err);
+	if (!bad && l->o->cpu_percent > 0)
 		bad |= set_number(c, "sandbox.limits.cpu_period", QUOTA_PERIOD, "", err) != 0 ||
 		       set_number(c, "sandbox.limits.cpu_quota",
-			   QUOTA_PERIOD / 100 * l->cpu_percent * row->factor, "", err) != 0;
+			   QUOTA_PERIOD / 100 * l->o->cpu_percent * row->factor, "", err) != 0;
 	if (bad) {
 		hr_config_free(c);
 		return NULL;
@@ -151,17 +159,17 @@ config_of(const struct hr_fleet_local *l, const struct hr_fleet_row *row, struct
 
 /* One that is recorded, without asking whether it still answers. */
 static struct hr_sandbox *
-open_one(const struct hr_fleet_local *l, const char *id, struct hr_error *err)
+open_one(const struct local *l, const char *id, struct hr_error *err)
 {
 	struct hr_sandbox_options o = {.sid = id,
-	    .environ = l->environ,
+	    .environ = l->o->environ,
 	    .attach = true,
 	    .headless = true,
 	    .state_dir = l->dir,
 	    .log = say,
 	    .log_arg = (void *)(uintptr_t)id};
 
-	return hr_sandbox_open(l->config, &o, err);
+	return hr_sandbox_open(l->o->config, &o, err);
 }
 
 static int
@@ -200,9 +208,9 @@ place(struct hr_sandbox *s, struct hr_fleet_row *row, struct hr_error *err)
 static int
 local_start(void *self, struct hr_fleet_row *row, struct hr_error *err)
 {
-	const struct hr_fleet_local *l = self;
+	const struct local *l = self;
 	struct hr_sandbox_options o = {.sid = row->id,
-	    .environ = l->environ,
+	    .environ = l->o->environ,
 	    .headless = true,
 	    .detach = true,
 	    .state_dir = l->dir,
@@ -237,7 +245,7 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_error *err)
 }
 
 static int
-with_one(const struct hr_fleet_local *l, const char *id,
+with_one(const struct local *l, const char *id,
     int (*what)(struct hr_sandbox *s, struct hr_error *err), struct hr_error *err)
 {
 	struct hr_sandbox *s = open_one(l, id, err);
@@ -263,9 +271,15 @@ resume(struct hr_sandbox *s, struct hr_error *err)
 }
 
 static int
-local_resume(void *self, const char *id, struct hr_error *err)
+local_resume(void *self, struct hr_fleet_row *row, struct hr_error *err)
 {
-	return with_one(self, id, resume, err);
+	struct hr_sandbox *s = open_one(self, row->id, err);
+	int rc = s != NULL && hr_sandbox_connect(s, err) == 0 && resume(s, err) == 0
+		     ? place(s, row, err)
+		     : -1;
+
+	hr_sandbox_free(s);
+	return rc;
 }
 
 static int
@@ -326,7 +340,7 @@ is_left(int dirfd, const char *name)
 }
 
 static int
-tidy_workspaces(const struct hr_fleet_local *l, int records, struct hr_error *err)
+tidy_workspaces(const struct local *l, int records, struct hr_error *err)
 {
 	DIR *dir = l->work != NULL ? opendir(l->work) : NULL;
 	struct dirent *e;
@@ -344,7 +358,7 @@ tidy_workspaces(const struct hr_fleet_local *l, int records, struct hr_error *er
 static int
 local_tidy(void *self, struct hr_error *err)
 {
-	const struct hr_fleet_local *l = self;
+	const struct local *l = self;
 	DIR *dir = opendir(l->dir);
 	struct dirent *e;
 	int rc = 0;
@@ -364,7 +378,7 @@ local_tidy(void *self, struct hr_error *err)
 static int
 local_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_error *err)
 {
-	const struct hr_fleet_local *l = self;
+	const struct local *l = self;
 	struct json_object *list = NULL;
 	struct hr_json_error why;
 	char *text = hr_sandbox_list(l->dir, err);
@@ -383,9 +397,9 @@ local_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_error *err)
 static int
 local_watch(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_error *err)
 {
-	const struct hr_fleet_local *l = self;
+	const struct local *l = self;
 
-	return hr_sandbox_events(l->config, l->dir, l->environ, -1, fn, arg, err);
+	return hr_sandbox_events(l->o->config, l->dir, l->o->environ, -1, fn, arg, err);
 }
 
 static int
@@ -412,23 +426,23 @@ image_json(struct json_object *image, char **ret_json, struct hr_error *err)
 static int
 local_image(void *self, const char *name, char **ret_json, struct hr_error *err)
 {
-	const struct hr_fleet_local *l = self;
-	struct hr_engine engine = {0};
+	const struct local *l = self;
+	struct hr_engine docker = {0};
 	struct json_object *image = NULL;
 	struct hr_error why = {0};
 	struct hr_buf path;
 	int rc;
 
-	if (strcmp(hr_config_text(l->config, "core.runtime"), "docker") != 0)
+	if (strcmp(hr_config_text(l->o->config, "core.runtime"), "docker") != 0)
 		return image_json(NULL, ret_json, err);
 	hr_buf_init(&path, 4096);
 	hr_buf_adds(&path, "/images/");
 	hr_http_escape(&path, name);
 	hr_buf_adds(&path, "/json");
-	rc = hr_engine_init(&engine, l->environ, err);
+	rc = hr_engine_init(&docker, l->o->environ, err);
 	if (rc == 0 && hr_buf_check(&path, NULL) != 0)
 		rc = hr_error_nomem(err);
-	if (rc == 0 && (rc = hr_engine_call(&engine, "GET", path.p, NULL, &image, &why)) != 0) {
+	if (rc == 0 && (rc = hr_engine_call(&docker, "GET", path.p, NULL, &image, &why)) != 0) {
 		if (why.status == 404)
 			rc = 0;
 		else if (err != NULL)
@@ -437,12 +451,12 @@ local_image(void *self, const char *name, char **ret_json, struct hr_error *err)
 	if (rc == 0)
 		rc = image_json(image, ret_json, err);
 	json_object_put(image);
-	hr_engine_done(&engine);
+	hr_engine_done(&docker);
 	hr_buf_done(&path);
 	return rc;
 }
 
-const struct hr_fleet_engine hr_fleet_local = {
+static const struct hr_fleet_engine engine = {
     .name = "local",
     .start = local_start,
     .pause = local_pause,
@@ -453,4 +467,92 @@ const struct hr_fleet_engine hr_fleet_local = {
     .list = local_list,
     .watch = local_watch,
     .image = local_image,
+};
+
+/* ---- the service's side ---- */
+
+static struct hr_store *
+local_open_store(const struct hr_fleet_options *o, bool make, struct hr_err *err)
+{
+	return hr_sqlite_open(o->dir, make, err);
+}
+
+static void
+close_it(struct local *l)
+{
+	free(l->dir);
+	free(l->work);
+	memset(l, 0, sizeof(*l));
+}
+
+/* Sandboxes that live on this machine's files have their workspaces with us. */
+static int
+open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
+{
+	struct hr_error why = {0};
+	struct hr_kind kind;
+
+	memset(l, 0, sizeof(*l));
+	l->o = o;
+	if (hr_kind_open(&kind, NULL, o->config, o->environ, NULL, &why) != 0)
+		return hr_err_set(err, HR_E_INVAL, "%.200s", why.text);
+	if (asprintf(&l->dir, "%s/sandboxes", o->dir) < 0)
+		l->dir = NULL;
+	else if ((kind.ops->flags & HR_KIND_HERE) != 0 && asprintf(&l->work, "%s/work", o->dir) < 0)
+		l->work = NULL;
+	if (l->dir == NULL || (l->work == NULL && (kind.ops->flags & HR_KIND_HERE) != 0)) {
+		close_it(l);
+		(void)hr_err_nomem(err);
+	}
+	hr_kind_close(&kind);
+	return l->dir != NULL ? 0 : -1;
+}
+
+static int
+local_open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret,
+    void **ret_self, struct hr_err *err)
+{
+	static struct local self; /* of threads that end with the process */
+	static struct hr_fleet_helper helper = {.engine = &engine, .self = &self};
+
+	if (open_it(&self, o, err) != 0)
+		return -1;
+	if (hr_fleet_directory(self.dir, err) != 0 ||
+	    (self.work != NULL && hr_fleet_directory(self.work, err) != 0)) {
+		close_it(&self);
+		return -1;
+	}
+	if (self.work != NULL)
+		hr_log(HR_LOG_WARNING,
+		    "sandboxes of the kind %s are not isolated: whoever has a key runs commands "
+		    "as this user, on this machine",
+		    hr_config_text(o->config, "core.runtime"));
+	helper.argv = o->argv;
+	helper.argc = o->argc;
+	*ret = &hr_fleet_helper;
+	*ret_self = &helper;
+	return 0;
+}
+
+static int
+local_call(const struct hr_fleet_options *o, const char *what, const char *id)
+{
+	struct hr_err err = {0};
+	struct local self;
+	int rc;
+
+	if (open_it(&self, o, &err) != 0) {
+		(void)fprintf(stderr, "handrail-fleetd: %s\n", err.msg);
+		return 1;
+	}
+	rc = hr_fleet_helper_main(&engine, &self, what, id);
+	close_it(&self);
+	return rc;
+}
+
+const struct hr_fleet_backing hr_fleet_local = {
+    .name = "local",
+    .open_store = local_open_store,
+    .open_engine = local_open_engine,
+    .call = local_call,
 };

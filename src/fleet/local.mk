@@ -4,6 +4,7 @@ noinst_LTLIBRARIES += libfleet.la
 libfleet_la_SOURCES = \
 	%D%/api.c %D%/api.h \
 	%D%/ask.c \
+	%D%/backing.c \
 	%D%/clock.c \
 	%D%/edge.c %D%/edge.h \
 	%D%/engine.h \
@@ -13,6 +14,8 @@ libfleet_la_SOURCES = \
 	%D%/operator.c \
 	%D%/recover.c \
 	%D%/route.c \
+	%D%/sqlite.c %D%/sqlite.h %D%/sqlite_int.h \
+	%D%/sqlite_rows.c \
 	%D%/store.c %D%/store.h
 libfleet_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(SQLITE_CFLAGS) $(CRYPTO_CFLAGS)
 libfleet_la_LIBADD = $(SQLITE_LIBS) $(CRYPTO_LIBS) $(JSONC_LIBS)

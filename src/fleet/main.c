@@ -22,15 +22,12 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/trust.h"
 #include "fleet/api.h"
 #include "fleet/edge.h"
 #include "fleet/engine.h"
 #include "fleet/fleet.h"
-#include "fleet/helper.h"
 #include "fleet/serve.h"
 #include "host/config/settings.h"
-#include "host/kind.h"
 #include "http/http.h"
 
 #define STATE_DIR "/var/lib/handrail-fleet"
@@ -38,16 +35,15 @@
 #define THREADS 32
 
 struct options {
-	const char *dir, *kind, *group, *print, *level;
+	const char *kind, *group, *print, *level, *engine;
 	bool init, no_nginx;
 	struct hr_fleet_settings set;
 	struct hr_fleet_edge edge;
 	struct hr_fleet_api api;
-	struct hr_fleet_local engine;
+	struct hr_fleet_options of_engine;
+	const struct hr_fleet_backing *backing;
 	struct hr_config *config;
-	char *sandboxes, *work; /* of the engine */
-	struct hr_fleet_helper helper;
-	const char *call; /* a helper's: of the engine */
+	const char *call; /* of a process that the engine started */
 };
 
 /* ---- options ---- */
@@ -62,20 +58,23 @@ static const struct row {
 	const char *help;
 } rows[] = {
 #define AT(member) offsetof(struct options, member)
-    {"state-dir", TEXT, AT(dir), 0, 0, "DIR         where the fleet is kept [" STATE_DIR "]"},
+    {"state-dir", TEXT, AT(of_engine.dir), 0, 0,
+	"DIR         where the fleet is kept [" STATE_DIR "]"},
     {"listen", TEXT, AT(edge.listen), 0, 0, "ADDR:PORT   of nginx [127.0.0.1:8000]"},
+    {"engine", TEXT, AT(engine), 0, 0, "NAME        who makes them: local [local]"},
     {"kind", TEXT, AT(kind), 0, 0, "KIND        of the sandboxes: docker, local [docker]"},
-    {"image", TEXT, AT(engine.image), 0, 0, "NAME        for starts that name none"},
+    {"image", TEXT, AT(of_engine.image), 0, 0, "NAME        for starts that name none"},
     {"set", SETTING, 0, 0, 0, "KEY=VALUE   a setting of handrail(1); may be repeated"},
     {"public-url", TEXT, AT(api.public_url), 0, 0, "URL         before the ids of sandboxes"},
     {"domain", TEXT, AT(api.domain), 0, 0, "NAME        of names like PORT-ID.NAME"},
     {"registry-prefix", TEXT, AT(api.registry_prefix), 0, 0, "TEXT        told to clients"},
-    {"max-sandboxes", NUMBER, AT(set.sandboxes), 0, 100000, "N           at once [no bound]"},
-    {"max-factors", NUMBER, AT(set.factors), 0, 1000000,
+    {"max-sandboxes", NUMBER, AT(set.limits.sandboxes), 0, 100000,
+	"N           at once [no bound]"},
+    {"max-factors", NUMBER, AT(set.limits.factors), 0, 1000000,
 	"N           the sum of resource factors at once [no bound]"},
-    {"memory-mb", NUMBER, AT(engine.memory_mb), 0, 1 << 24,
+    {"memory-mb", NUMBER, AT(of_engine.memory_mb), 0, 1 << 24,
 	"N           for a resource factor of 1 [no limit]"},
-    {"cpu-percent", NUMBER, AT(engine.cpu_percent), 0, 100000,
+    {"cpu-percent", NUMBER, AT(of_engine.cpu_percent), 0, 100000,
 	"N           of one core, for a resource factor of 1 [no limit]"},
     {"idle-pause", NUMBER, AT(set.idle_pause_s), 0, 1 << 30,
 	"SECONDS     without activity until a pause [never]"},
@@ -152,7 +151,7 @@ parse(struct options *o, int argc, char **argv)
 		known[i] = (struct option){rows[i].name,
 		    rows[i].type == SWITCH ? no_argument : required_argument, NULL, 'x'};
 	known[ROWS] = (struct option){"help", no_argument, NULL, 'h'};
-	known[ROWS + 2] = (struct option){"engine", required_argument, NULL, 'e'};
+	known[ROWS + 2] = (struct option){"call", required_argument, NULL, 'e'};
 	known[ROWS + 1] = (struct option){"version", no_argument, NULL, 'V'};
 	while ((c = getopt_long(argc, argv, "h", known, &index)) != -1) {
 		if (c == 'h')
@@ -161,7 +160,7 @@ parse(struct options *o, int argc, char **argv)
 			(void)fprintf(stdout, "handrail-fleetd %s\n", PACKAGE_VERSION);
 			return 0;
 		}
-		if (c == 'e') { /* the helper's own, behind the service's */
+		if (c == 'e') { /* the engine's own, behind the service's */
 			o->call = optarg;
 			continue;
 		}
@@ -172,15 +171,6 @@ parse(struct options *o, int argc, char **argv)
 }
 
 /* ---- parts ---- */
-
-/* What lies there is believed and holds keys, so that only the user may look at it. */
-static int
-directory(const char *dir, struct hr_err *err)
-{
-	if (hr_path_mkdirs(dir, 0700, NULL, err) != 0)
-		return -1;
-	return hr_trust_directory(dir, err);
-}
 
 static int
 fail(const struct hr_err *err)
@@ -199,10 +189,10 @@ init_fleet(const struct options *o)
 	char text[64];
 	int rc;
 
-	if (directory(o->dir, &err) != 0)
+	if (hr_fleet_directory(o->of_engine.dir, &err) != 0)
 		return fail(&err);
-	s = hr_store_open(o->dir, true, &err);
-	rc = s != NULL ? hr_store_key_make(s, &k, text, &err) : -1;
+	s = o->backing->open_store(&o->of_engine, true, &err);
+	rc = s != NULL ? s->ops->key_make(s, &k, text, &err) : -1;
 	hr_store_close(s);
 	if (rc != 0)
 		return fail(&err);
@@ -300,48 +290,20 @@ block_signals(struct hr_err *err)
 	return fd >= 0 ? fd : hr_err_sys(err, errno, "signalfd");
 }
 
-/* Sandboxes that live on this machine's files have their workspaces with us. */
-static int
-prepare_engine(struct options *o, struct hr_err *err)
-{
-	struct hr_error why = {0};
-	struct hr_kind kind;
-
-	if (asprintf(&o->sandboxes, "%s/sandboxes", o->dir) < 0 ||
-	    asprintf(&o->work, "%s/work", o->dir) < 0)
-		return hr_err_nomem(err);
-	o->engine.config = o->config;
-	o->engine.environ = (const char *const *)environ;
-	o->engine.dir = o->sandboxes;
-	if (hr_kind_open(&kind, NULL, o->config, o->engine.environ, NULL, &why) != 0)
-		return hr_err_set(err, HR_E_INVAL, "%.200s", why.text);
-	if ((kind.ops->flags & HR_KIND_HERE) != 0)
-		o->engine.work = o->work;
-	hr_kind_close(&kind);
-	return 0;
-}
-
-static int
-help(struct options *o, const char *id)
-{
-	struct hr_err err = {0};
-
-	return prepare_engine(o, &err) == 0
-		   ? hr_fleet_helper_main(&hr_fleet_local, &o->engine, o->call, id)
-		   : fail(&err);
-}
-
 static int
 serve(struct options *o)
 {
 	static struct hr_fleet fleet; /* of threads that end with the process */
 	char *run = NULL, *sock = NULL;
 	struct hr_err err = {0};
-	struct hr_store *store = NULL;
+	const struct hr_fleet_engine *engine;
+	struct hr_store *store;
 	struct hr_http *http;
+	void *self;
 	int signals, fd;
 
-	if (asprintf(&run, "%s/run", o->dir) < 0 || asprintf(&sock, "%s/fleet.sock", run) < 0) {
+	if (asprintf(&run, "%s/run", o->of_engine.dir) < 0 ||
+	    asprintf(&sock, "%s/fleet.sock", run) < 0) {
 		(void)hr_err_nomem(&err);
 		return fail(&err);
 	}
@@ -349,28 +311,18 @@ serve(struct options *o)
 	/* libcurl prepares itself at its first use, which is to be before there are threads */
 	http = hr_http_new(&err);
 	hr_http_free(http);
-	if (signals < 0 || http == NULL || directory(o->dir, &err) != 0 ||
-	    prepare_engine(o, &err) != 0 || directory(o->engine.dir, &err) != 0 ||
-	    (o->engine.work != NULL && directory(o->engine.work, &err) != 0) ||
+	if (signals < 0 || http == NULL || hr_fleet_directory(o->of_engine.dir, &err) != 0 ||
 	    hr_path_mkdirs(run, 0755, NULL, &err) != 0)
 		return fail(&err);
-	if (geteuid() == 0 && chmod(o->dir, 0711) != 0) {
-		(void)hr_err_sys(&err, errno, "%s", o->dir);
+	if (geteuid() == 0 && chmod(o->of_engine.dir, 0711) != 0) {
+		(void)hr_err_sys(&err, errno, "%s", o->of_engine.dir);
 		return fail(&err);
 	}
 	o->edge.run_dir = run;
 	o->edge.patience_s = o->set.patience_s;
-	store = hr_store_open(o->dir, false, &err);
-	if (store == NULL)
-		return fail(&err);
-	if (o->engine.work != NULL)
-		hr_log(HR_LOG_WARNING,
-		    "sandboxes of the kind %s are not isolated: whoever has a key runs commands "
-		    "as this user, on this machine",
-		    o->kind);
-	o->helper.engine = &hr_fleet_local;
-	o->helper.self = &o->engine;
-	if (hr_fleet_init(&fleet, &o->set, store, &hr_fleet_helper, &o->helper, &err) != 0)
+	store = o->backing->open_store(&o->of_engine, false, &err);
+	if (store == NULL || o->backing->open_engine(&o->of_engine, &engine, &self, &err) != 0 ||
+	    hr_fleet_init(&fleet, &o->set, store, engine, self, &err) != 0)
 		return fail(&err);
 	o->api.fleet = &fleet;
 	fd = hr_fleet_listen(sock, socket_group(o), &err);
@@ -385,7 +337,11 @@ int
 main(int argc, char **argv)
 {
 	const char *data = getenv("HANDRAIL_DATADIR");
-	struct options o = {.dir = STATE_DIR,
+	struct options o = {.of_engine = {.dir = STATE_DIR,
+				.environ = (const char *const *)environ,
+				.argv = argv,
+				.argc = argc},
+	    .engine = "local",
 	    .kind = "docker",
 	    .level = "info",
 	    .api = {.registry_prefix = ""},
@@ -412,18 +368,20 @@ main(int argc, char **argv)
 	}
 	hr_log_setup("fleetd", HR_LOG_JSON, level);
 	o.edge.domain = o.api.domain;
-	o.helper.argv = argv;
-	o.helper.argc = argc;
+	o.of_engine.config = o.config;
+	o.backing = hr_fleet_backing(o.engine);
+	if (rc < 0 && o.backing == NULL) {
+		(void)fprintf(stderr, "handrail-fleetd: --engine: there is no \"%s\"\n", o.engine);
+		rc = 2;
+	}
 	if (rc < 0 && o.print != NULL) {
-		if (asprintf(&run, "%s/run", o.dir) >= 0) {
+		if (asprintf(&run, "%s/run", o.of_engine.dir) >= 0) {
 			o.edge.run_dir = run;
 			rc = print_nginx(&o);
 			free(run);
 		}
-	} else if (rc < 0 && o.call != NULL) {
-		rc = help(&o, argv[argc - 1]);
-		free(o.sandboxes);
-		free(o.work);
+	} else if (rc < 0 && o.call != NULL && o.backing->call != NULL) {
+		rc = o.backing->call(&o.of_engine, o.call, argv[argc - 1]);
 	} else if (rc < 0 && o.init) {
 		rc = init_fleet(&o);
 	} else if (rc < 0) {

@@ -25,8 +25,8 @@ put_key(void *arg, const struct hr_fleet_key *k)
 	    ",\"expires\":%" PRId64 ",\"revoked\":%s}",
 	    (k->scopes & HR_SCOPE_READ) != 0 ? "\"read\"" : "",
 	    (k->scopes & HR_SCOPE_USE) != 0 ? ",\"use\"" : "",
-	    (k->scopes & HR_SCOPE_ADMIN) != 0 ? ",\"admin\"" : "", k->sandboxes, k->factors,
-	    k->expires, k->revoked ? "true" : "false");
+	    (k->scopes & HR_SCOPE_ADMIN) != 0 ? ",\"admin\"" : "", k->limits.sandboxes,
+	    k->limits.factors, k->expires, k->revoked ? "true" : "false");
 }
 
 static void
@@ -37,7 +37,7 @@ list_keys(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *
 	(void)body;
 	a->status = 200;
 	hr_buf_adds(&a->body, "{\"keys\":[");
-	if (hr_store_keys(f->store, put_key, &a->body, &err) != 0)
+	if (f->store->ops->keys(f->store, put_key, &a->body, &err) != 0)
 		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
 	else
 		hr_buf_adds(&a->body, "]}");
@@ -58,22 +58,21 @@ static void
 make_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
 {
 	struct hr_fleet_key k = {.scopes = scopes_of(hr_json_text_or(body, "scope", "use")),
-	    .sandboxes = hr_json_int_at(body, "sandboxes"),
-	    .factors = hr_json_int_at(body, "factors"),
+	    .limits = {hr_json_int_at(body, "sandboxes"), hr_json_int_at(body, "factors")},
 	    .expires = hr_json_int_at(body, "expires")};
 	const char *name = hr_json_text_or(body, "name", "");
 	struct hr_err err = {0};
 	char text[64];
 
-	if (*name == '\0' || strlen(name) >= sizeof(k.name) || k.scopes == 0 || k.sandboxes < 0 ||
-	    k.factors < 0 || k.expires < 0) {
+	if (*name == '\0' || strlen(name) >= sizeof(k.name) || k.scopes == 0 ||
+	    k.limits.sandboxes < 0 || k.limits.factors < 0 || k.expires < 0) {
 		(void)hr_fleet_say(a, 400,
 		    "a key has a name of up to 63 bytes, a scope (read, use, admin), and numbers "
 		    "of sandboxes, factors and expires that are not negative");
 		return;
 	}
 	(void)snprintf(k.name, sizeof(k.name), "%s", name);
-	if (hr_store_key_make(f->store, &k, text, &err) != 0) {
+	if (f->store->ops->key_make(f->store, &k, text, &err) != 0) {
 		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
 		return;
 	}
@@ -88,7 +87,7 @@ revoke_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer 
 	struct hr_err err = {0};
 	bool found = false;
 
-	if (hr_store_key_revoke(f->store, hr_json_int_at(body, "id"), &found, &err) != 0) {
+	if (f->store->ops->key_revoke(f->store, hr_json_int_at(body, "id"), &found, &err) != 0) {
 		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
 	} else if (!found) {
 		(void)hr_fleet_say(a, 404, "no key has this id");
@@ -122,7 +121,7 @@ list_sandboxes(struct hr_fleet *f, struct json_object *body, struct hr_fleet_ans
 	(void)body;
 	a->status = 200;
 	hr_buf_adds(&a->body, "{\"sandboxes\":[");
-	if (hr_store_each(f->store, 0, true, put_sandbox, &a->body, &err) != 0)
+	if (f->store->ops->each(f->store, 0, true, put_sandbox, &a->body, &err) != 0)
 		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
 	else
 		hr_buf_addf(&a->body, "],\"drained\":%s}", f->drained ? "true" : "false");
@@ -194,15 +193,17 @@ hr_fleet_handle_metrics(const struct hr_fleet_api *api, struct hr_fleet_answer *
 	a->status = 200;
 	a->type = "text/plain; version=0.0.4";
 	(void)pthread_mutex_lock(&f->lock);
-	rc = hr_store_each(f->store, 0, true, count_state, states, &err);
+	rc = f->store->ops->each(f->store, 0, true, count_state, states, &err);
 	for (size_t i = 0; i < sizeof(totals) / sizeof(*totals); i++)
 		hr_buf_addf(
 		    &a->body, "handrail_fleet_%s %" PRIu64 "\n", totals[i].name, *totals[i].n);
 	hr_buf_addf(&a->body, "handrail_fleet_waiting %u\n", f->waiting);
 	(void)pthread_mutex_unlock(&f->lock);
-	for (int i = 0; i < HR_FLEET_STOPPED; i++)
-		hr_buf_addf(&a->body, "handrail_fleet_sandboxes{state=\"%s\"} %" PRIu64 "\n",
-		    hr_fleet_state_name((enum hr_fleet_state)i), states[i]);
+	for (int i = 0; i < HR_FLEET_STATES; i++)
+		if (hr_fleet_holds_room((enum hr_fleet_state)i))
+			hr_buf_addf(&a->body,
+			    "handrail_fleet_sandboxes{state=\"%s\"} %" PRIu64 "\n",
+			    hr_fleet_state_name((enum hr_fleet_state)i), states[i]);
 	if (rc != 0)
 		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
 }

@@ -102,7 +102,7 @@ recover(struct recovery *r, struct hr_err *err)
 	struct hr_error why = {0};
 	int rc = 0;
 
-	if (hr_store_each(r->f->store, 0, true, keep_row, r, err) != 0)
+	if (r->f->store->ops->each(r->f->store, 0, true, keep_row, r, err) != 0)
 		return -1;
 	if ((r->f->engine->tidy != NULL && r->f->engine->tidy(r->f->engine_self, &why) != 0) ||
 	    r->f->engine->list(r->f->engine_self, keep_id, r, &why) != 0)
@@ -110,26 +110,34 @@ recover(struct recovery *r, struct hr_err *err)
 	if (r->nomem)
 		return hr_err_nomem(err);
 	for (size_t i = 0; rc == 0 && i < r->n; i++) {
-		switch (r->rows[i].state) {
-		case HR_FLEET_STARTING:
-			rc = hr_fleet_add_job(r->f, HR_JOB_START, r->rows[i].id, err);
-			break;
-		case HR_FLEET_PAUSING:
-			rc = hr_fleet_add_job(r->f, HR_JOB_PAUSE, r->rows[i].id, err);
-			break;
-		case HR_FLEET_RESUMING:
-			rc = hr_fleet_add_job(r->f, HR_JOB_RESUME, r->rows[i].id, err);
-			break;
-		case HR_FLEET_STOPPING:
-			rc = hr_fleet_add_job(r->f, HR_JOB_STOP, r->rows[i].id, err);
-			break;
-		default: rc = check_alive(r, &r->rows[i], err); break;
-		}
+		rc = hr_fleet_go_on(r->f, &r->rows[i], err);
+		if (rc == 0)
+			rc = check_alive(r, &r->rows[i], err);
+		else
+			rc = rc > 0 ? 0 : -1;
 	}
 	for (size_t i = 0; rc == 0 && i < r->nids; i++)
-		if (!is_live(r, r->ids[i]))
+		if (!is_live(r, r->ids[i])) /* looked at again when it is its turn */
 			rc = hr_fleet_add_job(r->f, HR_JOB_STOP, r->ids[i], err);
 	return rc;
+}
+
+/* A row that another process of the same store has changed. */
+static void
+on_change(void *arg, const char *id)
+{
+	struct hr_fleet *f = arg;
+	struct hr_fleet_row row = {.request = NULL};
+	struct hr_err err = {0};
+
+	(void)pthread_mutex_lock(&f->lock);
+	if (f->store->ops->find(f->store, id, &row, &err) < 0 ||
+	    (row.request != NULL && hr_fleet_go_on(f, &row, &err) < 0))
+		hr_log(HR_LOG_ERROR, "sandbox %s: %s", id, err.msg);
+	hr_fleet_row_done(&row);
+	(void)pthread_cond_broadcast(&f->changed);
+	(void)pthread_cond_signal(&f->clock);
+	(void)pthread_mutex_unlock(&f->lock);
 }
 
 static int
@@ -146,7 +154,9 @@ start_threads(struct hr_fleet *f, struct hr_err *err)
 	if (rc == 0 && f->engine->watch != NULL &&
 	    (rc = pthread_create(&t, NULL, hr_fleet_watch_thread, f)) == 0)
 		(void)pthread_detach(t);
-	return rc == 0 ? 0 : hr_err_sys(err, rc, "start a thread");
+	if (rc != 0)
+		return hr_err_sys(err, rc, "start a thread");
+	return f->store->ops->watch != NULL ? f->store->ops->watch(f->store, on_change, f, err) : 0;
 }
 
 int

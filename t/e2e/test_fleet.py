@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """handrail-fleetd as its clients and operators meet it: real nginx, real sandboxes of the kind local."""
 
+import hashlib
 import http.client
 import json
 import os
@@ -8,6 +9,7 @@ import random
 import select
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -16,6 +18,25 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.host import BUILD, PATIENCE, Host  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
+
+# What the first version of the store was made by.
+FIRST_STORE = """
+CREATE TABLE keys (id INTEGER PRIMARY KEY, name TEXT NOT NULL, sum BLOB NOT NULL UNIQUE, scopes INTEGER NOT NULL,
+    sandboxes INTEGER NOT NULL, factors INTEGER NOT NULL, expires INTEGER NOT NULL, revoked INTEGER NOT NULL DEFAULT 0,
+    created INTEGER NOT NULL);
+CREATE TABLE sandboxes (id TEXT PRIMARY KEY, key INTEGER NOT NULL, session TEXT NOT NULL, state INTEGER NOT NULL,
+    reason TEXT NOT NULL DEFAULT '', request TEXT NOT NULL, factor INTEGER NOT NULL, at TEXT NOT NULL DEFAULT '',
+    server_key TEXT NOT NULL DEFAULT '', session_key TEXT NOT NULL, vscode INTEGER NOT NULL DEFAULT 0,
+    app1 INTEGER NOT NULL DEFAULT 0, app2 INTEGER NOT NULL DEFAULT 0, created INTEGER NOT NULL, active INTEGER NOT NULL,
+    resumed INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+CREATE UNIQUE INDEX one_life ON sandboxes (key, session) WHERE state < 5;
+CREATE INDEX of_session ON sandboxes (key, session, created);
+CREATE INDEX idle ON sandboxes (state, active);
+CREATE TABLE events (seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, id TEXT NOT NULL, what TEXT NOT NULL,
+    detail TEXT NOT NULL);
+CREATE INDEX of_sandbox ON events (id, seq);
+PRAGMA user_version = 1;
+"""
 
 KILLS = int(os.environ.get("E2E_FLEET_KILLS", "8"))
 
@@ -322,6 +343,26 @@ def one_service():
         f.until_answered()
 
 
+def first_store():
+    """A store of the first version becomes one of ours, with what is in it."""
+    f = Fleet()
+    for name in os.listdir(f.dir):
+        if name.startswith("fleet.db"):
+            os.unlink(os.path.join(f.dir, name))
+    db = sqlite3.connect(os.path.join(f.dir, "fleet.db"))
+    db.executescript(FIRST_STORE)
+    db.execute("INSERT INTO keys VALUES (1, 'operator', ?, 7, 0, 0, 0, 0, 1)",
+               (hashlib.sha256(f.key.encode()).digest(),))
+    db.execute("INSERT INTO sandboxes (id, key, session, state, request, factor, session_key, created, active) "
+               "VALUES (?, 1, 's', 1, '{}', 1, 'k', 1, 1)", ("0" * 32,))
+    db.commit()
+    db.close()
+    with f:
+        o = f.call("GET", "/sessions/s")[1]
+        equal((o["runtime_id"], o["state"], o["reason"]), ("0" * 32, "died", "ended while nobody served the fleet"))
+        f.up("s")
+
+
 def kills():
     """The service is killed at random moments while sandboxes come and go."""
     chance = random.Random(int(os.environ.get("E2E_SEED", "7")))
@@ -376,7 +417,7 @@ def main():
     process.become_subreaper()
     tap = Tap()
     for test in (by_the_command, what_a_start_gives, wrong_requests, keys_and_tenants, routes, one_that_dies, idle,
-                 one_service, kills):
+                 one_service, first_store, kills):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

@@ -15,6 +15,7 @@
 
 #include "fleet/api.h"
 #include "fleet/fleet.h"
+#include "fleet/sqlite.h"
 #include "host/common/error.h"
 
 #define MADE_MAX 64
@@ -87,11 +88,11 @@ fake_pause(void *self, const char *id, struct hr_error *err)
 }
 
 static int
-fake_resume(void *self, const char *id, struct hr_error *err)
+fake_resume(void *self, struct hr_fleet_row *row, struct hr_error *err)
 {
 	(void)self;
 	(void)err;
-	return set_state(id, "running", &world->resumes);
+	return set_state(row->id, "running", &world->resumes);
 }
 
 static int
@@ -186,7 +187,7 @@ static struct hr_store *
 open_store(void)
 {
 	struct hr_err err = {0};
-	struct hr_store *s = hr_store_open(dir, true, &err);
+	struct hr_store *s = hr_sqlite_open(dir, true, &err);
 
 	ck_assert_msg(s != NULL, "%s", err.msg);
 	return s;
@@ -201,8 +202,8 @@ begin(const struct hr_fleet_settings *set)
 
 	if (key.id == 0) {
 		(void)snprintf(key.name, sizeof(key.name), "a");
-		ck_assert_int_eq(hr_store_key_make(s, &key, text, &err), 0);
-		ck_assert_int_eq(hr_store_key_make(s, &other, text, &err), 0);
+		ck_assert_int_eq(s->ops->key_make(s, &key, text, &err), 0);
+		ck_assert_int_eq(s->ops->key_make(s, &other, text, &err), 0);
 	}
 	ck_assert_msg(hr_fleet_init(&fleet, set, s, &fake, NULL, &err) == 0, "%s", err.msg);
 }
@@ -238,7 +239,7 @@ until(const char *id, enum hr_fleet_state state)
 
 	(void)pthread_mutex_lock(&fleet.lock);
 	for (;;) {
-		ck_assert_int_eq(hr_store_find(fleet.store, id, &row, NULL), 1);
+		ck_assert_int_eq(fleet.store->ops->find(fleet.store, id, &row, NULL), 1);
 		if (row.state == state)
 			break;
 		hr_fleet_row_done(&row);
@@ -354,9 +355,9 @@ START_TEST(quotas_are_counted_where_they_are_taken)
 	struct hr_fleet_settings set = few;
 	struct hr_fleet_row row;
 
-	set.sandboxes = 3;
+	set.limits.sandboxes = 3;
 	begin(&set);
-	key.sandboxes = 2;
+	key.limits.sandboxes = 2;
 	world->hold = 1;
 	for (int i = 0; i < 2; i++) {
 		ck_assert_int_eq(start(&key, i == 0 ? "a" : "b", &row), HR_FLEET_OK);
@@ -372,7 +373,7 @@ START_TEST(quotas_are_counted_where_they_are_taken)
 	ck_assert_int_eq(start(&key, "a", &row), HR_FLEET_OK);
 	hr_fleet_row_done(&row);
 	ck_assert_int_eq(write(gate[1], "xxx", 3), 3);
-	key.sandboxes = 0;
+	key.limits.sandboxes = 0;
 }
 END_TEST
 
@@ -385,7 +386,8 @@ START_TEST(one_that_cannot_be_made_has_died_and_says_why)
 	ck_assert_int_eq(start(&key, "s", &row), HR_FLEET_OK);
 	until(row.id, HR_FLEET_DIED);
 	(void)pthread_mutex_lock(&fleet.lock);
-	ck_assert_int_eq(hr_store_find_last(fleet.store, key.id, "s", &again, NULL), 1);
+	ck_assert_int_eq(
+	    fleet.store->ops->find_session(fleet.store, key.id, "s", true, &again, NULL), 1);
 	(void)pthread_mutex_unlock(&fleet.lock);
 	ck_assert_str_eq(again.reason, "no image");
 	hr_fleet_row_done(&again);
@@ -494,7 +496,8 @@ state_of(const char *session, char id[HR_FLEET_ID])
 	enum hr_fleet_state state;
 
 	(void)pthread_mutex_lock(&fleet.lock);
-	ck_assert_int_eq(hr_store_find_last(fleet.store, 1, session, &row, NULL), 1);
+	ck_assert_int_eq(
+	    fleet.store->ops->find_session(fleet.store, 1, session, true, &row, NULL), 1);
 	(void)pthread_mutex_unlock(&fleet.lock);
 	state = row.state;
 	(void)snprintf(id, HR_FLEET_ID, "%s", row.id);
@@ -535,7 +538,7 @@ START_TEST(one_store_has_one_service)
 
 	ck_assert_int_ge(pid, 0);
 	if (pid == 0)
-		_exit(hr_store_open(dir, true, &err) == NULL && err.code == HR_E_BUSY ? 0 : 1);
+		_exit(hr_sqlite_open(dir, true, &err) == NULL && err.code == HR_E_BUSY ? 0 : 1);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
 	hr_store_close(s);
@@ -558,9 +561,47 @@ START_TEST(a_store_of_another_version_is_left_alone)
 	ck_assert_int_eq(fseek(f, 60, SEEK_SET), 0);
 	ck_assert_uint_eq(fwrite("\0\0\0\7", 1, 4, f), 4);
 	ck_assert_int_eq(fclose(f), 0);
-	ck_assert_ptr_null(hr_store_open(dir, true, &err));
+	ck_assert_ptr_null(hr_sqlite_open(dir, true, &err));
 	ck_assert_int_eq(err.code, HR_E_UNSUPPORTED);
 	ck_assert_ptr_nonnull(strstr(err.msg, "version 7"));
+}
+END_TEST
+
+/* What was killed before its first transaction is made anew where one may be made. */
+START_TEST(a_store_that_was_only_begun)
+{
+	char path[96];
+	struct hr_err err = {0};
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "%s/fleet.db", dir);
+	f = fopen(path, "w");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(fclose(f), 0);
+	ck_assert_ptr_null(hr_sqlite_open(dir, false, &err));
+	ck_assert_int_eq(err.code, HR_E_NOTFOUND);
+	/* the attempt has left what a killed one leaves: a file in WAL mode without a table */
+	hr_store_close(open_store());
+	ck_assert_ptr_nonnull((fleet.store = hr_sqlite_open(dir, false, &err)));
+	hr_store_close(fleet.store);
+}
+END_TEST
+
+START_TEST(notes_are_kept)
+{
+	struct hr_store *s = open_store();
+	char *value = NULL;
+
+	ck_assert_int_eq(s->ops->note_get(s, "drained", &value, NULL), 0);
+	ck_assert_ptr_null(value);
+	ck_assert_int_eq(s->ops->note_set(s, "drained", "a", NULL), 0);
+	ck_assert_int_eq(s->ops->note_set(s, "drained", "true", NULL), 0);
+	hr_store_close(s);
+	s = open_store();
+	ck_assert_int_eq(s->ops->note_get(s, "drained", &value, NULL), 0);
+	ck_assert_str_eq(value, "true");
+	free(value);
+	hr_store_close(s);
 }
 END_TEST
 
@@ -574,13 +615,13 @@ START_TEST(keys_are_kept_as_sums)
 	size_t n;
 	FILE *f;
 
-	ck_assert_int_eq(hr_store_key_make(s, &k, text, NULL), 0);
-	ck_assert_int_eq(hr_store_key_make(s, &past, old, NULL), 0);
-	ck_assert_int_eq(hr_store_key_find(s, text, &found, NULL), 1);
+	ck_assert_int_eq(s->ops->key_make(s, &k, text, NULL), 0);
+	ck_assert_int_eq(s->ops->key_make(s, &past, old, NULL), 0);
+	ck_assert_int_eq(s->ops->key_find(s, text, &found, NULL), 1);
 	ck_assert_int_eq(found.id, k.id);
-	ck_assert_int_eq(hr_store_key_find(s, old, &found, NULL), 0);
-	ck_assert_int_eq(hr_store_key_find(s, "hrk_", &found, NULL), 0);
-	ck_assert_int_eq(hr_store_key_find(s, "' OR 1=1 --", &found, NULL), 0);
+	ck_assert_int_eq(s->ops->key_find(s, old, &found, NULL), 0);
+	ck_assert_int_eq(s->ops->key_find(s, "hrk_", &found, NULL), 0);
+	ck_assert_int_eq(s->ops->key_find(s, "' OR 1=1 --", &found, NULL), 0);
 	for (int i = 0; i < 2; i++) {
 		(void)snprintf(path, sizeof(path), "%s/fleet.db%s", dir, i == 0 ? "" : "-wal");
 		f = fopen(path, "r");
@@ -589,9 +630,9 @@ START_TEST(keys_are_kept_as_sums)
 		(void)fclose(f);
 		ck_assert_ptr_null(memmem(all, n, text, strlen(text)));
 	}
-	ck_assert_int_eq(hr_store_key_revoke(s, k.id, &there, NULL), 0);
+	ck_assert_int_eq(s->ops->key_revoke(s, k.id, &there, NULL), 0);
 	ck_assert(there);
-	ck_assert_int_eq(hr_store_key_find(s, text, &found, NULL), 0);
+	ck_assert_int_eq(s->ops->key_find(s, text, &found, NULL), 0);
 	hr_store_close(s);
 }
 END_TEST
@@ -679,6 +720,8 @@ main(void)
 	tcase_add_loop_test(tc, a_crash_loses_and_doubles_nothing, 0, 3);
 	tcase_add_test(store, one_store_has_one_service);
 	tcase_add_test(store, a_store_of_another_version_is_left_alone);
+	tcase_add_test(store, a_store_that_was_only_begun);
+	tcase_add_test(store, notes_are_kept);
 	tcase_add_test(store, keys_are_kept_as_sums);
 	tcase_add_loop_test(tc, routes_lead_to_ports_of_the_sandbox_alone, 0, COUNT(routes));
 	suite_add_tcase(s, tc);
