@@ -10,6 +10,12 @@ pkgdata_DATA += %D%/handrail-fleet.conf.in %D%/handrail-fleet-http.conf.in %D%/h
 	%D%/handrail-fleet-routes.conf.in
 endif
 
+# Objects of a cluster: doc/kubernetes.md.
+if KUBERNETES
+kubernetesdir = $(pkgdatadir)/kubernetes
+dist_kubernetes_DATA = %D%/kubernetes/sandboxes-role.yaml
+endif
+
 # What the shipped plugins say of themselves, read at run time: handrail-plugin(5).
 plugins_jupyterdir = $(pkgdatadir)/plugins/jupyter
 dist_plugins_jupyter_DATA = %D%/plugins/jupyter/plugin.json

@@ -27,13 +27,14 @@ t_unit_test_rest_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_rest_LDADD = $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)
 if KUBERNETES
 check_PROGRAMS += %D%/unit/test_kubernetes
-TESTS += %D%/unit/test_kubernetes %D%/e2e/test_host_kubernetes.py %D%/e2e/test_host_kubernetes_api.py
+TESTS += %D%/unit/test_kubernetes %D%/e2e/test_host_kubernetes.py %D%/e2e/test_host_kubernetes_api.py \
+	%D%/e2e/test_host_kubernetes_faults.py
 t_unit_test_kubernetes_SOURCES = %D%/unit/test_kubernetes.c
 t_unit_test_kubernetes_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_kubernetes_LDADD = $(KUBERNETES_TESTED) $(CHECK_LIBS) $(JSONC_LIBS)
 endif
 EXTRA_DIST += %D%/unit/test_kubernetes.c %D%/e2e/lib/apiserver.py %D%/e2e/test_host_kubernetes.py \
-	%D%/e2e/test_host_kubernetes_api.py
+	%D%/e2e/test_host_kubernetes_api.py %D%/e2e/test_host_kubernetes_faults.py %D%/e2e/lib/cluster.py
 # a program and a backend of somebody else's: the public headers, and the shared object as installed
 t_host_branch_SOURCES = %D%/host/branch.c
 t_host_branch_CPPFLAGS = -I$(srcdir)/src/host

@@ -1,55 +1,17 @@
 #!/usr/bin/env python3
-"""Sandboxes of the kind "kubernetes" in the cluster that KUBECONFIG names. Their image is E2E_KUBERNETES_IMAGE, which
-"handrail build" makes and the nodes have or reach; the namespace E2E_KUBERNETES_NAMESPACE is made for the test."""
+"""Sandboxes of the kind "kubernetes" in the cluster that KUBECONFIG names (lib/cluster.py)."""
 
 import json
 import os
-import shutil
-import socket
 import subprocess
 import sys
 import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.host import Host  # noqa: E402
-from lib.tap import Tap, equal, skip_all  # noqa: E402
-
-IMAGE = os.environ.get("E2E_KUBERNETES_IMAGE")
-NAMESPACE = os.environ.get("E2E_KUBERNETES_NAMESPACE", "handrail-test-%d" % os.getpid())
-KINDS = "pod,pvc,secret,service,ingress,networkpolicy"
-POD = "openhands-runtime-default"
-
-
-def kubectl(*argv, **more):
-    done = subprocess.run(("kubectl", "-n", NAMESPACE) + argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          universal_newlines=True, **more)
-    equal(done.returncode, 0, "kubectl %s\n%s" % (" ".join(argv), done.stderr))
-    return done.stdout
-
-
-def left():
-    return kubectl("get", KINDS, "-l", "app=openhands-runtime", "-o", "name").split()
-
-
-class Cluster(Host):
-    def __init__(self, **env):
-        Host.__init__(self, **dict({
-            "RUNTIME": "kubernetes", "SANDBOX_RUNTIME_CONTAINER_IMAGE": IMAGE, "KUBERNETES_NAMESPACE": NAMESPACE,
-            "KUBECONFIG": os.environ["KUBECONFIG"], "KUBERNETES_RESOURCE_CPU_REQUEST": "50m",
-            "KUBERNETES_RESOURCE_MEMORY_REQUEST": "64Mi"}, **env))
-
-    def __exit__(self, *unused):
-        Host.__exit__(self, *unused)
-        equal(left(), [], "objects left behind")
-
-    def state(self):
-        return [r["state"] for r in json.loads(self.ok("ps", "--json"))]
-
-
-def refuses(h, text, *argv):
-    done = h(*argv)
-    equal((done.returncode > 0, text in done.stderr), (True, True), "%r %r" % (done.returncode, done.stderr))
+from lib import cluster  # noqa: E402
+from lib.cluster import IMAGE, NAMESPACE, POD, Between, Cluster, kubeconfig, kubectl, left, refuses  # noqa: E402
+from lib.tap import Tap, equal  # noqa: E402
 
 
 def conversation():
@@ -106,12 +68,10 @@ def rights():
         h.ok("up")
         token = subprocess.run(["kubectl", "-n", NAMESPACE, "create", "token", "default"], stdout=subprocess.PIPE,
                                universal_newlines=True, check=True).stdout.strip()
-        config = json.loads(kubectl("config", "view", "--raw", "--flatten", "--minify", "-o", "json"))
+        config = kubeconfig()
         config["users"][0]["user"] = {"token": token}
-        with open(h.path("kubeconfig"), "w") as f:
-            json.dump(config, f)
-        os.chmod(h.path("kubeconfig"), 0o600)
-        mine, h.env["KUBECONFIG"] = h.env["KUBECONFIG"], h.path("kubeconfig")
+        mine = h.env["KUBECONFIG"]
+        h.use(config)
         refuses(h, "may not get pods/portforward", "run", "true")
         refuses(h, "may not get pods", "up", "-n", "other")
         equal("BAD  right to pods " in h("doctor").stdout, True, "doctor")
@@ -156,74 +116,16 @@ def drained():
         h.ok("down")
 
 
-class Cut:
-    """Passes connections on to the API server, and cuts all of them when it is told."""
-
-    def __init__(self, host, port):
-        self.to, self.open, self.lock = (host, port), [], threading.Lock()
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                mine, _ = self.listener.accept()
-            except OSError:
-                return
-            try:
-                other = socket.create_connection(self.to)
-            except OSError:
-                mine.close()
-                continue
-            with self.lock:
-                self.open += [mine, other]
-            for a, b in ((mine, other), (other, mine)):
-                threading.Thread(target=self.pump, args=(a, b), daemon=True).start()
-
-    @staticmethod
-    def pump(a, b):
-        try:
-            while True:
-                data = a.recv(65536)
-                if not data:
-                    break
-                b.sendall(data)
-        except OSError:
-            pass
-        for s in (a, b):
-            try:
-                s.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-
-    def cut(self):
-        with self.lock:
-            gone, self.open = self.open, []
-        for s in gone:
-            try:
-                s.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-
-
 def cut_again_and_again():
     """All connections are cut each second, from up to down."""
-    config = json.loads(kubectl("config", "view", "--raw", "--flatten", "--minify", "-o", "json"))
-    server = config["clusters"][0]["cluster"]["server"].split("//", 1)[1]
-    host, _, port = server.partition(":")
-    between = Cut(host, int(port or 443))
-    config["clusters"][0]["cluster"].update({"server": "https://127.0.0.1:%d" % between.port, "tls-server-name": host})
+    between = Between()
     done = threading.Event()
 
     def saw():
         while not done.wait(1):
             between.cut()
     with Cluster() as h:
-        with open(h.path("kubeconfig"), "w") as f:
-            json.dump(config, f)
-        os.chmod(h.path("kubeconfig"), 0o600)
-        h.env["KUBECONFIG"] = h.path("kubeconfig")
+        h.use(between.config)
         thread = threading.Thread(target=saw)
         thread.start()
         try:
@@ -237,8 +139,7 @@ def cut_again_and_again():
         finally:
             done.set()
             thread.join()
-            between.listener.close()
-            between.cut()
+            between.stop()
 
 
 def pool():
@@ -305,26 +206,6 @@ TESTS = [conversation, does_not_come, quota, rights, killed_from_outside, draine
          figures]
 
 
-def needs():
-    if not os.environ.get("KUBECONFIG") or not IMAGE:
-        skip_all("no Kubernetes: set KUBECONFIG, and E2E_KUBERNETES_IMAGE to an image that its nodes have")
-    if not shutil.which("kubectl"):
-        skip_all("no Kubernetes: there is no kubectl")
-    done = subprocess.run(["kubectl", "create", "namespace", NAMESPACE], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, universal_newlines=True)
-    if done.returncode != 0:
-        skip_all("no Kubernetes: " + done.stderr.strip())
-
-
 if __name__ == "__main__":
-    needs()
-    tap = Tap()
-    try:
-        # what a pod needs of its namespace
-        kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=60s")
-        for test in TESTS:
-            if len(sys.argv) < 2 or test.__name__ in sys.argv[1:]:
-                tap.run(test.__name__, test)
-    finally:
-        kubectl("delete", "namespace", NAMESPACE)
-    sys.exit(tap.done())
+    cluster.needs()
+    sys.exit(cluster.run(Tap(), TESTS, sys.argv[1:]))

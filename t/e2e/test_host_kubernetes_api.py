@@ -163,9 +163,9 @@ def objects_as_captured():
         services = {s["metadata"]["name"]: s["spec"] for s in h.api.sent("POST", "/services")}
         selector = {"app": "openhands-runtime", "session": "default"}
         equal(services, {
-            name + "-svc": {"type": "ClusterIP", "selector": selector, "ports": [
+            name + "-svc": {"type": "ClusterIP", "publishNotReadyAddresses": True, "selector": selector, "ports": [
                 {"name": "execution-server", "port": 8080, "targetPort": "http"}]},
-            name + "-svc-code": {"type": "ClusterIP", "selector": selector, "ports": [
+            name + "-svc-code": {"type": "ClusterIP", "publishNotReadyAddresses": True, "selector": selector, "ports": [
                 {"name": "code", "port": 8081, "targetPort": "vscode"}]}}, "services")
         ingress = h.api.sent("POST", "/ingresses")[0]
         equal(ingress["metadata"]["annotations"]["external-dns.alpha.kubernetes.io/hostname"], "default.example.com")

@@ -16,11 +16,14 @@
 #include "host/config/settings.h"
 #include "host/kubernetes/look.h"
 #include "host/kubernetes/why.h"
+#include "host/rest.h"
 #include "proto/json.h"
 
 #define PREFIX "openhands-runtime-"
 #define SID_MAX 36 /* "openhands-runtime-SID-svc-code" is a name of 63 characters at most */
 #define STATE_PATIENCE_MS 3000
+#define REACH_TRIES 9 /* 13 seconds in all */
+#define REACH_FIRST_MS 25
 
 static void
 kubernetes_free(void *self)
@@ -136,6 +139,36 @@ kubernetes_endpoint(void *self, struct hr_endpoint *ret)
 	ret->vscode_port = HR_KUBERNETES_VSCODE_PORT;
 	ret->app_ports[0] = HR_KUBERNETES_APP_PORT1;
 	ret->app_ports[1] = HR_KUBERNETES_APP_PORT2;
+}
+
+/* Within a cluster the nodes learn of a pod some moments after it answers, and of the next one
+ * after a resume. Nothing was sent where no connection came; where the pod is gone, that is told.
+ */
+static void
+kubernetes_failed(void *self, unsigned attempt, bool *ret_again, struct hr_error *err)
+{
+	struct hr_kubernetes *d = self;
+	struct json_object *pod = NULL;
+	struct hr_kube_why why;
+
+	if (d->forward != NULL || err->code != HR_ERROR_HTTP_NETWORK || attempt > REACH_TRIES)
+		return;
+	switch (hr_kubernetes_get(d, HR_POD, &pod, NULL)) {
+	case 0: /* what port-forward says of it */
+		(void)hr_error_set(
+		    err, HR_ERROR_DISCONNECTED, "Pod %s is gone: somebody deleted it", d->name);
+		break;
+	case 1:
+		hr_kube_why(&why, pod);
+		if (why.progress == HR_KUBE_FAILED || why.progress == HR_KUBE_ENDING)
+			(void)hr_error_set(
+			    err, HR_ERROR_DISCONNECTED, "Pod %s: %s", d->name, why.text);
+		else
+			*ret_again = !hr_rest_wait(-1, REACH_FIRST_MS << (attempt - 1));
+		break;
+	default: break;
+	}
+	json_object_put(pod);
 }
 
 /* ---- finding ---- */
@@ -521,6 +554,7 @@ static const struct hr_sandbox_ops kubernetes_ops = {
     .free = kubernetes_free,
     .connect = kubernetes_connect,
     .endpoint = kubernetes_endpoint,
+    .failed = kubernetes_failed,
     .record = kubernetes_record,
     .restore = kubernetes_restore,
     .state = kubernetes_state,

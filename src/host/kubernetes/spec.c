@@ -421,7 +421,10 @@ claim(struct spec *s)
 static int
 service(struct spec *s, bool code)
 {
-	hr_buf_adds(&s->b, ",\"spec\":{\"type\":\"ClusterIP\",\"selector\":");
+	/* its probe asks late, and fails while all processors are busy: that is no reason to refuse
+	 * what the server would answer */
+	hr_buf_adds(&s->b, ",\"spec\":{\"type\":\"ClusterIP\",\"publishNotReadyAddresses\":true,"
+			   "\"selector\":");
 	selector(s);
 	hr_buf_addf(&s->b, ",\"ports\":[{\"name\":\"%s\",\"port\":%d,\"targetPort\":\"%s\"}]}",
 	    code ? "code" : "execution-server",
