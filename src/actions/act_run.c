@@ -12,7 +12,7 @@
 #include "proto/channel.h"
 #include "proto/obs.h"
 #include "proto/pyrepr.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 #define TRIES 32                /* keepers that die over it */
 #define STATIC_TIMEOUT_MS 60000 /* for the supervisor to start a shell, not for its command */

@@ -18,8 +18,10 @@ libbase_la_SOURCES = \
 	%D%/tempfiles.c %D%/tempfiles.h \
 	%D%/span.h \
 	%D%/spawn.c %D%/spawn.h \
+	%D%/swar.h \
 	%D%/template.c %D%/template.h \
-	%D%/trust.c %D%/trust.h
+	%D%/trust.c %D%/trust.h \
+	%D%/utf8.c %D%/utf8.h
 libbase_la_LIBADD = $(DL_LIBS)
 
 # apart: only programs with an event loop need libevent

@@ -5,37 +5,7 @@
 
 #include <stdbool.h>
 
-/* RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
-size_t
-hr_utf8_len(const char *s, size_t len)
-{
-	const unsigned char *u = (const unsigned char *)s;
-	unsigned char low = 0x80, high = 0xBF;
-	size_t n, i;
-
-	if (u[0] < 0x80)
-		return 1;
-	if (u[0] < 0xC2 || u[0] > 0xF4)
-		return 0;
-	n = u[0] < 0xE0 ? 2 : u[0] < 0xF0 ? 3 : 4;
-	if (n > len)
-		return 0;
-	if (u[0] == 0xE0)
-		low = 0xA0;
-	else if (u[0] == 0xED)
-		high = 0x9F;
-	else if (u[0] == 0xF0)
-		low = 0x90;
-	else if (u[0] == 0xF4)
-		high = 0x8F;
-	if (u[1] < low || u[1] > high)
-		return 0;
-	for (i = 2; i < n; i++) {
-		if (u[i] < 0x80 || u[i] > 0xBF)
-			return 0;
-	}
-	return n;
-}
+#include "base/utf8.h"
 
 static bool
 is_control(const char *s, size_t n)

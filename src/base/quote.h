@@ -22,7 +22,4 @@ bool hr_quote_unbase64(struct hr_buf *b, const char *s, size_t len);
 /* Two lower-case hexadecimal digits for each byte, and a NUL. */
 void hr_quote_hex(char *to, const void *data, size_t len);
 
-/* Length of the valid UTF-8 character at s (1 to 4), 0 if there is none. len >= 1. */
-size_t hr_utf8_len(const char *s, size_t len);
-
 #endif

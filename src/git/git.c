@@ -17,7 +17,7 @@
 #include "git/gitrun.h"
 #include "proto/json.h"
 #include "proto/pyrepr.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 #define OUTPUT_MAX (256u << 20)
 #define EMPTY_TREE "4b825dc642cb6eb9a060e54bf8d69288fbee4904"

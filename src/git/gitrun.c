@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 #include "base/spawn.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 #define ARGS_MAX 16
 #define CHUNK (64u << 10)

@@ -15,6 +15,7 @@
 
 #include "base/fd.h"
 #include "base/quote.h"
+#include "base/utf8.h"
 
 #define PATH_TEXT_MAX 65536 /* of one relative path */
 

@@ -9,7 +9,7 @@
 
 #include "image/dirhash.h"
 #include "proto/pylower.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 #define REPO_CHARACTERS 32   /* longer ones are cut to their end, with a hash in front */
 #define REPO_KEPT 24         /* characters at the end */

@@ -11,8 +11,8 @@
 #include <json-c/json.h>
 
 #include "base/floatrepr.h"
-#include "proto/swar.h"
-#include "proto/utf8.h"
+#include "base/swar.h"
+#include "base/utf8.h"
 
 #define CHUNK 4096 /* input bytes per reservation */
 #define WORST 6    /* output bytes for one input byte: \u00XX */

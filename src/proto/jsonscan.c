@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "proto/swar.h"
-#include "proto/utf8.h"
+#include "base/swar.h"
+#include "base/utf8.h"
 
 struct scan {
 	const char *s;

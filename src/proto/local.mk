@@ -25,9 +25,7 @@ libprotojson_la_SOURCES = \
 	%D%/obs.c %D%/obs.h \
 	%D%/pyliteral.c %D%/pyliteral.h \
 	%D%/pylower.c %D%/pylower.h \
-	%D%/pyrepr.c %D%/pyrepr.h \
-	%D%/swar.h \
-	%D%/utf8.c %D%/utf8.h
+	%D%/pyrepr.c %D%/pyrepr.h
 libprotojson_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(UTF8PROC_CFLAGS)
 libprotojson_la_LIBADD = $(JSONC_LIBS) $(UTF8PROC_LIBS) -lm
 EXTRA_DIST += %D%/PROTOCOL

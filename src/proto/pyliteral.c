@@ -12,7 +12,7 @@
 
 #include "base/buf.h"
 #include "proto/json.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 struct lit {
 	const char *p;

@@ -11,8 +11,8 @@
 #include <utf8proc.h>
 
 #include "base/floatrepr.h"
-#include "proto/swar.h"
-#include "proto/utf8.h"
+#include "base/swar.h"
+#include "base/utf8.h"
 
 /* Python's str.isprintable(): categories C* and Z* are not, but for the blank. */
 static bool

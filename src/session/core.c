@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "session/core_int.h"
 #include "session/view.h"
 #include "shell/keys.h"
@@ -270,15 +271,15 @@ request_running(struct hr_core *c, const struct hr_run_request *r, int64_t now)
 void
 hr_core_request(struct hr_core *c, const struct hr_run_request *r, int64_t now)
 {
-	const char *p;
-	size_t len;
+	const char *p = r->command.p;
+	size_t len = r->command.len;
 
 	hr_assert(!c->active);
 	c->active = true;
 	c->requests++;
 	c->hidden = r->hidden;
 	c->echoed = c->retyped = false;
-	p = hr_shell_strip(r->command.p, r->command.len, &len);
+	hr_utf8_strip(&p, &len);
 	hr_buf_reset(&c->command);
 	hr_buf_add(&c->command, p, len);
 	if (c->command.fail != HR_OK) {

@@ -10,9 +10,9 @@
 #include <malloc.h>
 #endif
 
+#include "base/utf8.h"
 #include "session/echo.h"
 #include "session/prompt/hook.h"
-#include "shell/text.h"
 #include "term/term.h"
 
 /* Between 10 001 and 11 363 lines of a long output must be kept (long outputs are checked for line
@@ -308,7 +308,7 @@ static void
 strip_end(struct hr_buf *text)
 {
 	if (text->len > 0)
-		text->len = hr_shell_rstrip(text->p, text->len);
+		text->len = hr_utf8_rstrip(text->p, text->len);
 }
 
 /* First byte of the first line of text that differs from `old`; its end if nothing was added. */
@@ -398,15 +398,15 @@ hr_view_take(struct hr_view *v, const char *echoed, size_t echoed_len, const cha
 	p = hr_buf_str(&text) + from;
 	len = text.len - from;
 	if (trace != NULL && (n = strlen(trace)) <= len && memcmp(p + len - n, trace, n) == 0)
-		len = hr_shell_rstrip(p, len - n);
-	n = hr_shell_lstrip(p, len);
+		len = hr_utf8_rstrip(p, len - n);
+	n = hr_utf8_lstrip(p, len);
 	p += n;
 	len -= n;
 	n = echoed_len > 0 ? hr_echo_length(p, len, echoed, echoed_len) : 0;
 	if (n > 0) {
 		p += n;
 		len -= n;
-		n = hr_shell_lstrip(p, len);
+		n = hr_utf8_lstrip(p, len);
 		p += n;
 		len -= n;
 	}

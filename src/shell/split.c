@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "shell/parse.h"
 #include "shell/text.h"
 
@@ -78,7 +79,7 @@ pieces_alloc(struct hr_shell_pieces *p, size_t n, size_t bytes, struct hr_err *e
 static void
 piece_add(struct hr_shell_piece *piece, char **at, const char *s, size_t len)
 {
-	len = hr_shell_rstrip(s, len);
+	len = hr_utf8_rstrip(s, len);
 	memcpy(*at, s, len);
 	*at += len;
 	piece->len += len;
@@ -104,7 +105,7 @@ build(const char *text, size_t len, const struct spans *sp, struct hr_shell_piec
 	if (pieces_alloc(ret, sp->n + 1, len, err))
 		return -1;
 	at = ret->store;
-	if (hr_shell_rstrip(text, sp->v[0].start) > 0) {
+	if (hr_utf8_rstrip(text, sp->v[0].start) > 0) {
 		piece = piece_begin(ret, at);
 		piece->comment = true;
 		piece_add(piece, &at, text, sp->v[0].start);
@@ -146,7 +147,7 @@ hr_shell_split(const char *text, size_t len, struct hr_shell_pieces *ret, struct
 	struct spans sp = {0};
 	int r;
 
-	if (hr_shell_rstrip(text, len) == 0)
+	if (hr_utf8_rstrip(text, len) == 0)
 		return build_single("", 0, HR_SHELL_BLANK, ret, err);
 	r = spans_read(&sp, text, len, &st);
 	if (st.nomem)

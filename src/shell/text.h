@@ -1,6 +1,5 @@
-/* Text as the reference counts and trims it: Python's white space, code points. All lengths are
- * bytes of UTF-8 unless said otherwise; bytes that are no valid UTF-8 are never white space and
- * count one code point each. */
+/* Text as the reference counts it: in code points. All lengths are bytes of UTF-8 unless said
+ * otherwise; bytes that are no valid UTF-8 count one code point each. */
 #ifndef HR_SHELL_TEXT_H
 #define HR_SHELL_TEXT_H
 
@@ -8,12 +7,6 @@
 #include <stddef.h>
 
 #include "base/err.h"
-
-/* str.strip(), str.lstrip(), str.rstrip(). White space is U+0009-000D, 001C-0020, 0085, 00A0, 1680,
- * 2000-200A, 2028, 2029, 202F, 205F, 3000. The result is a part of s. */
-const char *hr_shell_strip(const char *s, size_t len, size_t *ret_len);
-size_t hr_shell_lstrip(const char *s, size_t len); /* bytes of white space at the start */
-size_t hr_shell_rstrip(const char *s, size_t len); /* length without white space at the end */
 
 size_t hr_shell_count(const char *s, size_t len); /* code points */
 

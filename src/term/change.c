@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "base/utf8.h"
+
 #define HASH_BASE 0x9e3779b97f4a7c15u
 #define HASH_BASE_INVERSE 0xf1de83e19937733du /* product 1 modulo 2^64 */
 
@@ -111,9 +113,9 @@ change_cells_len(const struct term_row *r)
 	const struct term_cells *c = r->data;
 	unsigned len = r->len;
 
-	while (len > 0 &&
-	       (c->cell[len - 1] & CELL_PAD || (!(c->cell[len - 1] & CELL_EXTRA) &&
-						   term_is_space(c->cell[len - 1] & CELL_VALUE))))
+	while (len > 0 && (c->cell[len - 1] & CELL_PAD ||
+			      (!(c->cell[len - 1] & CELL_EXTRA) &&
+				  hr_utf8_is_space((int32_t)(c->cell[len - 1] & CELL_VALUE)))))
 		len--;
 	return len;
 }
@@ -130,7 +132,7 @@ change_hash(const struct term_row *r)
 		len = change_mix_cells(&h, r, wrapped ? r->len : change_cells_len(r));
 	} else {
 		if (!wrapped)
-			len = term_rstrip(term_row_bytes_const(r), len);
+			len = hr_utf8_rstrip(term_row_bytes_const(r), len);
 		h = change_mix(h, term_row_bytes_const(r), len);
 	}
 	if (len == 0 && !wrapped)

@@ -322,10 +322,6 @@ term_history_take(struct hr_term *t, struct term_row *r)
 	r->size = r->flags = 0;
 }
 
-/* --- text.c --- */
-bool term_is_space(uint32_t cp);               /* Python's str.isspace() */
-size_t term_rstrip(const char *p, size_t len); /* length without white space at the end */
-
 /* --- change.c --- */
 void term_change_reset(struct hr_term *t);
 void term_change_dirty(struct hr_term *t, struct term_row *r, uint64_t number);

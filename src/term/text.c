@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* One extraction: lines so far, and the line that is being put together at the end of *out. */
 struct text_sink {
 	struct hr_buf *out;
@@ -13,46 +15,6 @@ struct text_sink {
 	size_t breaks; /* LFs owed before it */
 	bool open;     /* its LFs are paid: it is not raw-empty */
 };
-
-bool
-term_is_space(uint32_t cp)
-{
-	if (cp < 0x80)
-		return cp == ' ' || (cp >= 0x09 && cp <= 0x0d) || (cp >= 0x1c && cp <= 0x1f);
-	return cp == 0x85 || cp == 0xa0 || cp == 0x1680 || (cp >= 0x2000 && cp <= 0x200a) ||
-	       cp == 0x2028 || cp == 0x2029 || cp == 0x202f || cp == 0x205f || cp == 0x3000;
-}
-
-/* Length of the white space character that ends at p + len, or 0. */
-static size_t
-text_space_before(const char *p, size_t len)
-{
-	const uint8_t *b = (const uint8_t *)p;
-	size_t n = 1;
-	uint32_t cp;
-
-	if (b[len - 1] < 0x80)
-		return term_is_space(b[len - 1]);
-	while (n < 3 && n < len && (b[len - n] & 0xc0) == 0x80)
-		n++;
-	if (n == 2)
-		cp = (b[len - 2] & 0x1fu) << 6 | (b[len - 1] & 0x3fu);
-	else if (n == 3 && (b[len - 3] & 0xf0) == 0xe0)
-		cp = (b[len - 3] & 0x0fu) << 12 | (b[len - 2] & 0x3fu) << 6 | (b[len - 1] & 0x3fu);
-	else
-		return 0; /* no white space has four bytes */
-	return term_is_space(cp) ? n : 0;
-}
-
-size_t
-term_rstrip(const char *p, size_t len)
-{
-	size_t n;
-
-	while (len > 0 && (n = text_space_before(p, len)) > 0)
-		len -= n;
-	return len;
-}
 
 static void
 text_add(struct text_sink *s, const char *p, size_t len)
@@ -88,7 +50,7 @@ text_end_line(struct text_sink *s)
 	struct hr_buf *b = s->out;
 
 	if (s->open && b->p != NULL && b->len > s->line) {
-		b->len = s->line + term_rstrip(b->p + s->line, b->len - s->line);
+		b->len = s->line + hr_utf8_rstrip(b->p + s->line, b->len - s->line);
 		b->p[b->len] = '\0';
 	}
 	s->open = false;

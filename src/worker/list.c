@@ -15,7 +15,7 @@
 #include "files/place/reach.h"
 #include "proto/json.h"
 #include "proto/pylower.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 #include "worker/worker.h"
 
 /* All names of a directory together: 10 million files of 25 letters. */

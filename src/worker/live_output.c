@@ -14,7 +14,7 @@
 #include "base/fd.h"
 #include "base/quote.h"
 #include "proto/json.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 #include "worker/live.h"
 #include "worker/worker.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/percent.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 #include "worker/worker.h"
 
 struct route {

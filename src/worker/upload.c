@@ -24,7 +24,7 @@
 #include "files/archive/zip.h"
 #include "proto/json.h"
 #include "proto/pyrepr.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 #include "worker/body.h"
 #include "worker/invalid.h"
 #include "worker/key.h"

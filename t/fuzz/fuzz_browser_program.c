@@ -8,7 +8,7 @@
 
 #include "plugins/browser/calls.h"
 #include "plugins/browser/program.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

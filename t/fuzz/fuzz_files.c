@@ -20,7 +20,7 @@
 #include "files/charset/encoding.h"
 #include "files/pytext.h"
 #include "files/textfile.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

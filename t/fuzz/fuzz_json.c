@@ -13,7 +13,7 @@
 #include "proto/json.h"
 #include "proto/pyliteral.h"
 #include "proto/pyrepr.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 #include "worker/worker.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "office/office.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 #include "../unit/office_pack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

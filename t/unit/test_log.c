@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/quote.h"
+#include "base/utf8.h"
 
 static char line[65536];
 

@@ -7,6 +7,7 @@
 
 #include "lines.h"
 #include "base/floatrepr.h"
+#include "base/utf8.h"
 #include "shell/quote.h"
 
 /* All of Python's white space. */
@@ -26,12 +27,14 @@ static const char *const others[] = {"\x08", "\x0E", "\x1B", "!", "\x7F", "\xC2\
 static void
 check_strip(const char *text, size_t left, size_t right)
 {
-	size_t len = strlen(text), n;
+	const char *p = text;
+	size_t len = strlen(text);
 
-	ck_assert_uint_eq(hr_shell_lstrip(text, len), left);
-	ck_assert_uint_eq(hr_shell_rstrip(text, len), right);
-	ck_assert_ptr_eq(hr_shell_strip(text, len, &n), text + left);
-	ck_assert_uint_eq(n, right - left);
+	ck_assert_uint_eq(hr_utf8_lstrip(text, len), left);
+	ck_assert_uint_eq(hr_utf8_rstrip(text, len), right);
+	hr_utf8_strip(&p, &len);
+	ck_assert_ptr_eq(p, text + left);
+	ck_assert_uint_eq(len, right - left);
 }
 
 START_TEST(strips_white_space)
@@ -53,17 +56,18 @@ END_TEST
 
 START_TEST(strips_all)
 {
-	size_t n;
+	const char *p = "";
+	size_t n = 0;
 
 	for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++) {
-		ck_assert_uint_eq(hr_shell_lstrip(spaces[i], strlen(spaces[i])), strlen(spaces[i]));
-		ck_assert_uint_eq(hr_shell_rstrip(spaces[i], strlen(spaces[i])), 0);
+		ck_assert_uint_eq(hr_utf8_lstrip(spaces[i], strlen(spaces[i])), strlen(spaces[i]));
+		ck_assert_uint_eq(hr_utf8_rstrip(spaces[i], strlen(spaces[i])), 0);
 	}
-	ck_assert_uint_eq(hr_shell_rstrip("", 0), 0);
-	ck_assert_uint_eq(hr_shell_lstrip("", 0), 0);
-	(void)hr_shell_strip("", 0, &n);
+	ck_assert_uint_eq(hr_utf8_rstrip("", 0), 0);
+	ck_assert_uint_eq(hr_utf8_lstrip("", 0), 0);
+	hr_utf8_strip(&p, &n);
 	ck_assert_uint_eq(n, 0);
-	ck_assert_uint_eq(hr_shell_rstrip("a\0 ", 3), 2); /* NUL is no white space */
+	ck_assert_uint_eq(hr_utf8_rstrip("a\0 ", 3), 2); /* NUL is no white space */
 }
 END_TEST
 

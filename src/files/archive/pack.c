@@ -20,7 +20,7 @@
 #include "files/place/beneath.h"
 #include "files/place/oserror.h"
 #include "files/place/reach.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 #define BUFFER (256u << 10) /* read at once, and handed on at once */
 #define WAY_MAX (1u << 20)

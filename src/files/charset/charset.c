@@ -9,8 +9,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "proto/swar.h"
-#include "proto/utf8.h"
+#include "base/swar.h"
+#include "base/utf8.h"
 
 #define CHUNK 8192
 

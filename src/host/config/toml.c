@@ -9,7 +9,7 @@
 
 #include <json-c/json.h>
 
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 #define KEY_MAX 1024
 

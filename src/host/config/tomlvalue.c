@@ -11,7 +11,7 @@
 
 #include <json-c/json.h>
 
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 #define NUMBER_MAX 512
 

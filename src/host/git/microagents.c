@@ -19,7 +19,7 @@
 #include "host/tokens.h"
 #include "host/transfer/zip.h"
 #include "proto/json.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 #include "shell/quote.h"
 
 #define FOLDER ".openhands/microagents"

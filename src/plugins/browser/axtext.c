@@ -12,7 +12,7 @@
 #include "base/span.h"
 #include "plugins/browser/value.h"
 #include "proto/pyrepr.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 /* Python's 1000 frames without those of its callers, about. */
 #define DEEPEST 970

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "plugins/browser/pychars.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 #define BID_MARK "browsergym_id_"
 
@@ -143,7 +143,7 @@ br_ax_marked(const char *p, size_t len, size_t *ret_bid, size_t *ret_rest)
 	for (bid = at; at < len && is_bid_char(p[at]);)
 		at++;
 	*ret_bid = at - bid;
-	if (at < len && br_is_space(hr_utf8_next(p + at, p + len, &blank)))
+	if (at < len && hr_utf8_is_space(hr_utf8_next(p + at, p + len, &blank)))
 		at += blank;
 	*ret_rest = at;
 	return *ret_bid > 0 && memchr(p + at, '\n', len - at) == NULL;

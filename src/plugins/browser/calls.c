@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "plugins/browser/pyliterals.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 /* The original's parser takes that many of Python's 1000 frames for a bracket; what is left of them
  * for it is measured, but for the few that depend on who calls it. */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "plugins/browser/pychars.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 /* ---- writing ---- */
 
@@ -146,7 +146,7 @@ write_data(struct page *p, const char *s, size_t len)
 		hr_buf_add(&p->abbr, s, len);
 	page_reset(p, &p->data);
 	for (; s < end && p->data.fail == HR_OK; s += n) {
-		if (br_is_space(hr_utf8_next(s, end, &n))) {
+		if (hr_utf8_is_space(hr_utf8_next(s, end, &n))) {
 			if (!space && p->data.len == 0)
 				p->blank = true;
 			else if (!space)
@@ -206,7 +206,7 @@ find_sign(const char *s, const char *end, char sign)
 	const char *from;
 	size_t n;
 
-	while (s < end && br_is_space(hr_utf8_next(s, end, &n)))
+	while (s < end && hr_utf8_is_space(hr_utf8_next(s, end, &n)))
 		s += n;
 	if (sign == '.') {
 		for (from = s; s < end && is_digit(s, end, &n);)
@@ -218,7 +218,7 @@ find_sign(const char *s, const char *end, char sign)
 		return NULL;
 	if (sign == '-' && s[1] == '-')
 		return s;
-	return br_is_space(hr_utf8_next(s + 1, end, &n)) ? s : NULL;
+	return hr_utf8_is_space(hr_utf8_next(s + 1, end, &n)) ? s : NULL;
 }
 
 /* Appends s with a backslash before the signs that would begin such a line. */
@@ -319,8 +319,8 @@ needs_blank(const struct page *p, const char *s, size_t len)
 	size_t n;
 	int32_t cp = hr_utf8_next(s, s + len, &n);
 
-	return !(cp < 0x80 && cp > 0 && strchr("][(){}.!?", (int)cp) != NULL) && !br_is_space(cp) &&
-	       page_heading(p->tag) == 0 && !page_is_one_of(p->tag, tags);
+	return !(cp < 0x80 && cp > 0 && strchr("][(){}.!?", (int)cp) != NULL) &&
+	       !hr_utf8_is_space(cp) && page_heading(p->tag) == 0 && !page_is_one_of(p->tag, tags);
 }
 
 static int32_t

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "plugins/browser/pychars.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 #define INT_DIGITS_MAX 4300 /* Python's own limit */
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 /* What may come where the parser is. */
 enum state {

@@ -12,7 +12,7 @@
 
 #include <libxml/HTMLparser.h>
 
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 struct tidy {
 	struct hr_buf *out;

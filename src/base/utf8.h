@@ -1,11 +1,11 @@
-/* hr_utf8: code points in the strings of a request.
+/* hr_utf8: code points, and what Python says of them.
  *
- * A Python string may hold lone surrogates and JSON can express them, so inside the worker text is
- * "generalised UTF-8": valid UTF-8 in which U+D800..U+DFFF may also occur, three bytes each. The
+ * A Python string may hold lone surrogates and JSON can express them, so inside the programs text
+ * is "generalised UTF-8": valid UTF-8 in which U+D800..U+DFFF may also occur, three bytes each. The
  * two bytes C0 80 stand for U+0000 in the keys of objects, which json-c keeps as C strings; they
  * occur nowhere else. */
-#ifndef HR_PROTO_UTF8_H
-#define HR_PROTO_UTF8_H
+#ifndef HR_BASE_UTF8_H
+#define HR_BASE_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -61,13 +61,36 @@ hr_utf8_is_surrogate(int32_t cp)
 	return cp >= 0xD800 && cp <= 0xDFFF;
 }
 
+/* Length of the character at s (1 to 4) as RFC 3629 has it, 0: it is none, or a surrogate. len
+ * >= 1. */
+static inline size_t
+hr_utf8_len(const char *s, size_t len)
+{
+	size_t n;
+	int32_t cp = hr_utf8_next(s, s + len, &n);
+
+	return cp < 0 || hr_utf8_is_surrogate(cp) ? 0 : n;
+}
+
 /* Characters in the first len bytes of well-formed text. */
 size_t hr_utf8_count(const char *p, size_t len);
 
 /* True if all of it is generalised UTF-8. */
 bool hr_utf8_valid(const char *p, size_t len);
 
-/* Python's str.strip(): moves both ends over Unicode white space. */
+/* str.isspace() of Python; false for -1. */
+static inline bool
+hr_utf8_is_space(int32_t cp)
+{
+	if (cp < 0x80)
+		return cp == ' ' || (cp >= 0x09 && cp <= 0x0D) || (cp >= 0x1C && cp <= 0x1F);
+	return cp == 0x85 || cp == 0xA0 || cp == 0x1680 || (cp >= 0x2000 && cp <= 0x200A) ||
+	       cp == 0x2028 || cp == 0x2029 || cp == 0x202F || cp == 0x205F || cp == 0x3000;
+}
+
+/* Its strip(), lstrip() and rstrip(). Bytes that are no UTF-8 are never white space. */
 void hr_utf8_strip(const char **p, size_t *len);
+size_t hr_utf8_lstrip(const char *s, size_t len); /* bytes of white space at the start */
+size_t hr_utf8_rstrip(const char *s, size_t len); /* length without white space at the end */
 
 #endif

@@ -1,7 +1,7 @@
 /* hr_swar: eight bytes at a time. How much of a text needs no JSON escape is asked for every byte
  * of every observation; a table costs three times as much. */
-#ifndef HR_PROTO_SWAR_H
-#define HR_PROTO_SWAR_H
+#ifndef HR_BASE_SWAR_H
+#define HR_BASE_SWAR_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,11 +1,11 @@
 /* Decoding, encoding and counting of generalised UTF-8. */
 #include "config.h"
 
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
-#include "proto/swar.h"
+#include "base/swar.h"
 
 size_t
 hr_utf8_put(char out[4], uint32_t cp)
@@ -64,30 +64,48 @@ hr_utf8_valid(const char *p, size_t len)
 	return true;
 }
 
-static bool
-is_python_space(int32_t cp)
+/* Bytes of the white space at s, 0: it is none. */
+static size_t
+space_length(const char *s, const char *end)
 {
-	return (cp >= 0x09 && cp <= 0x0D) || (cp >= 0x1C && cp <= 0x20) || cp == 0x85 ||
-	       cp == 0xA0 || cp == 0x1680 || (cp >= 0x2000 && cp <= 0x200A) || cp == 0x2028 ||
-	       cp == 0x2029 || cp == 0x202F || cp == 0x205F || cp == 0x3000;
+	size_t n;
+
+	return hr_utf8_is_space(hr_utf8_next(s, end, &n)) ? n : 0;
+}
+
+size_t
+hr_utf8_lstrip(const char *s, size_t len)
+{
+	size_t at = 0, n;
+
+	while (at < len && (n = space_length(s + at, s + len)) > 0)
+		at += n;
+	return at;
+}
+
+size_t
+hr_utf8_rstrip(const char *s, size_t len)
+{
+	size_t n;
+
+	while (len > 0) {
+		n = 1;
+		while (n < 3 && n < len && ((unsigned char)s[len - n] & 0xC0) == 0x80)
+			n++; /* no white space has four bytes */
+		if (space_length(s + len - n, s + len) != n)
+			break;
+		len -= n;
+	}
+	return len;
 }
 
 void
 hr_utf8_strip(const char **p, size_t *len)
 {
-	const char *s = *p, *end = s + *len, *last;
-	size_t n;
+	size_t from;
 
-	while (s < end && is_python_space(hr_utf8_next(s, end, &n)))
-		s += n;
-	while (end > s) {
-		last = end - 1;
-		while (last > s && ((unsigned char)*last & 0xC0) == 0x80)
-			last--;
-		if (!is_python_space(hr_utf8_next(last, end, &n)) || last + n != end)
-			break;
-		end = last;
-	}
-	*p = s;
-	*len = (size_t)(end - s);
+	*len = hr_utf8_rstrip(*p, *len);
+	from = hr_utf8_lstrip(*p, *len);
+	*p += from;
+	*len -= from;
 }
