@@ -4,6 +4,7 @@
 noinst_LTLIBRARIES += libproto.la libprotojson.la libkeysum.la
 libproto_la_SOURCES = \
 	%D%/channel.c %D%/channel.h \
+	%D%/actin.c %D%/actin.h \
 	%D%/frame.c %D%/frame.h \
 	%D%/journal.c %D%/journal.h %D%/journal_int.h \
 	%D%/journal_brief.c %D%/journal_slots.c \

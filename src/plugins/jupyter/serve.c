@@ -19,12 +19,11 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/loop.h"
+#include "proto/actin.h"
 
 #define CLIENTS_MAX 512 /* as many as there may be workers, and more */
-#define READ_STEP (64u << 10)
-#define READS_A_TURN 16
-#define FIXED 5     /* items before those of the clients */
-#define END_MS 2000 /* for the kernel to end when asked */
+#define FIXED 5         /* items before those of the clients */
+#define END_MS 2000     /* for the kernel to end when asked */
 
 enum { ITEM_SIGNAL, ITEM_LISTENER, ITEM_PIDFD, ITEM_SHELL, ITEM_IOPUB };
 
@@ -66,52 +65,20 @@ client_accept(struct serve *s)
 	c = &s->clients[s->nclients++];
 	memset(c, 0, sizeof(*c));
 	c->fd = fd;
-	hr_buf_init(&c->in, HR_FRAME_MAX + HR_FRAME_HEADER + READ_STEP);
-}
-
-static int
-client_request(struct serve *s, struct client *c, struct hr_err *err)
-{
-	struct hr_act_request req;
-	const char *payload = NULL;
-	size_t len = 0, used, need;
-	uint32_t type = 0;
-	int r = hr_frame_get(c->in.p, c->in.len, &type, &payload, &len, &used, &need, err);
-
-	if (r <= 0)
-		return r;
-	if (type != HR_FRAME_ACT)
-		return hr_err_set(err, HR_E_PROTO, "a frame of type %u", type);
-	if (hr_frame_get_act(payload, len, &req, err) != 0)
-		return -1;
-	c->job = hr_jupyter_submit(s->j, &req, err);
-	if (c->job == NULL)
-		return -1;
-	hr_buf_done(&c->in);
-	return 0;
+	hr_buf_init(&c->in, HR_ACTIN_MAX);
 }
 
 static int
 client_read(struct serve *s, struct client *c, struct hr_err *err)
 {
-	int i;
+	struct hr_act_request req;
+	int r = hr_actin_read(c->fd, &c->in, &req, err);
 
-	for (i = 0; i < READS_A_TURN && c->job == NULL; i++) {
-		char *p = hr_buf_reserve(&c->in, READ_STEP);
-		ssize_t n;
-
-		if (p == NULL)
-			return hr_buf_check(&c->in, err);
-		n = hr_fd_read(c->fd, p, READ_STEP);
-		if (n < 0 && errno == EAGAIN)
-			return 0;
-		if (n <= 0)
-			return hr_err_set(err, HR_E_GONE, "a worker went away");
-		hr_buf_grew(&c->in, (size_t)n);
-		if (client_request(s, c, err) != 0)
-			return -1;
-	}
-	return 0;
+	if (r <= 0)
+		return r;
+	c->job = hr_jupyter_submit(s->j, &req, err);
+	hr_buf_done(&c->in);
+	return c->job != NULL ? 0 : -1;
 }
 
 /* -1 also when all is sent: the connection has served. */
