@@ -46,6 +46,7 @@ noinst_LTLIBRARIES += libbrowser.la
 libbrowser_la_SOURCES = \
 	%D%/browser/act.c %D%/browser/act.h \
 	%D%/browser/browser.h %D%/browser/browser_int.h \
+	%D%/browser/cast.c %D%/browser/cast.h \
 	%D%/browser/desk.c %D%/browser/desk.h \
 	%D%/browser/element.c %D%/browser/element.h \
 	%D%/browser/input.c %D%/browser/input.h \

@@ -4,9 +4,12 @@
 
 #include "worker/live.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/signalfd.h>
 
 #include <json-c/json.h>
 
@@ -16,6 +19,7 @@
 
 #define BODY_MAX (1u << 20)
 #define KEYS_MAX 1000
+#define COMMENT_MS 15000
 
 static void
 put_str(struct hr_buf *b, const char *p, size_t len)
@@ -66,6 +70,35 @@ hr_live_refuse(struct hr_answer *ret, const struct hr_err *err)
 	}
 	hr_answer_detail(ret, 503, err->msg);
 	ret->retry_after_s = 1;
+}
+
+int
+hr_live_signals(struct hr_err *err)
+{
+	sigset_t set;
+	int fd;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGUSR1);
+	/* both are blocked; whoever waits for requests sees them afterwards, too */
+	fd = signalfd(-1, &set, SFD_CLOEXEC);
+	return fd >= 0 ? fd : hr_err_sys(err, errno, "signalfd");
+}
+
+bool
+hr_live_wait(int fd, int signals, bool events, struct hr_sink *sink)
+{
+	struct pollfd p[] = {{.fd = fd, .events = POLLIN},
+	    {.fd = sink->fd, .events = POLLIN | POLLRDHUP}, {.fd = signals, .events = POLLIN}};
+	int n;
+
+	do {
+		n = poll(p, 3, events ? COMMENT_MS : -1);
+		if (n == 0 && sink->write(sink, ":\n\n", 3) < 0)
+			return false;
+	} while (n <= 0); /* otherwise only EINTR */
+	return p[1].revents == 0 && p[2].revents == 0;
 }
 
 void

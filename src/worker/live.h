@@ -23,4 +23,12 @@ void hr_live_put_state(struct hr_buf *b, const char *name, const struct hr_sessi
  * matter of a moment. */
 void hr_live_refuse(struct hr_answer *ret, const struct hr_err *err);
 
+/* ---- answers without an end ---- */
+
+/* A descriptor that tells of the end of this worker; -1. */
+int hr_live_signals(struct hr_err *err);
+/* Sleeps until `fd` is readable: true; false: the client has left, or the worker is to end. events:
+ * silence is broken by comments, as proxies between us and the client give up on it. */
+bool hr_live_wait(int fd, int signals, bool events, struct hr_sink *sink);
+
 #endif

@@ -3,12 +3,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 
 #include "actions/shell.h"
 #include "base/fd.h"
@@ -22,8 +19,6 @@
 #define NUMBER_MAX 32
 #define EVENT_MAX (4u << 20)
 #define TORN_MAX 3 /* bytes of a character that lacks at least one */
-/* Proxies between us and the client give up on silence. */
-#define COMMENT_MS 15000
 
 enum form { FORM_BYTES, FORM_BASE64, FORM_TEXT }; /* the last two: events */
 
@@ -181,22 +176,6 @@ send_piece(struct following *f, const struct hr_output_piece *piece, struct hr_s
 	return flush_event(f, sink, err) < 0 ? -1 : 1;
 }
 
-/* Sleeps until there is output, or a reason to end: false. */
-static bool
-wait_output(const struct following *f, struct hr_sink *sink)
-{
-	struct pollfd p[] = {{.fd = f->keeper, .events = POLLIN},
-	    {.fd = sink->fd, .events = POLLIN | POLLRDHUP}, {.fd = f->signals, .events = POLLIN}};
-	int n;
-
-	do {
-		n = poll(p, 3, f->form == FORM_BYTES ? -1 : COMMENT_MS);
-		if (n == 0 && sink->write(sink, ":\n\n", 3) < 0)
-			return false;
-	} while (n <= 0); /* otherwise only EINTR */
-	return p[1].revents == 0 && p[2].revents == 0;
-}
-
 /* A whole frame is there already. */
 static bool
 has_piece(const struct following *f)
@@ -227,7 +206,7 @@ send_output(void *arg, struct hr_sink *sink, struct hr_err *err)
 				return r;
 			hr_buf_drop_front(&f->frame, used);
 		}
-		if (!wait_output(f, sink))
+		if (!hr_live_wait(f->keeper, f->signals, f->form != FORM_BYTES, sink))
 			return 0;
 		r = next_piece(f, &piece, &used, err);
 		if (r < 0)
@@ -278,15 +257,10 @@ static int
 begin(struct following *f, bool resumed, struct hr_err *err)
 {
 	const uint64_t wanted = f->req.offset;
-	sigset_t set;
 
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGTERM);
-	(void)sigaddset(&set, SIGUSR1);
-	/* both are blocked; whoever waits for requests sees them afterwards, too */
-	f->signals = signalfd(-1, &set, SFD_CLOEXEC);
+	f->signals = hr_live_signals(err);
 	if (f->signals < 0)
-		return hr_err_sys(err, errno, "signalfd");
+		return -1;
 	if (first_piece(f, err) < 0)
 		return -1;
 	if (resumed && f->at < wanted) {

@@ -13,6 +13,7 @@ libworker_la_SOURCES = \
 	%D%/key.c %D%/key.h \
 	%D%/list.c \
 	%D%/live.c %D%/live.h \
+	%D%/live_browser.c \
 	%D%/live_output.c \
 	%D%/live_sessions.c \
 	%D%/mcp.c \

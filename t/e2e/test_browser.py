@@ -4,12 +4,16 @@
 Of the scenarios a spread is played; HANDRAIL_BROWSER_SCENARIOS=all plays each but the slow ones,
 =slow those that wait for 100 seconds and more, any other value those whose names it matches."""
 
+import base64
+import http.client
+import json
 import os
 import re
 import shutil
 import signal
 import socket
 import sys
+import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
@@ -20,6 +24,7 @@ from lib.tap import equal, skip_all  # noqa: E402
 
 OFF = "Browser functionality is not supported or disabled."
 ANEW = "The browser had ended and was started again"
+LOOK = "/handrail/v1/browser/"
 
 # A page with an attribute `bid` of its own ends the original's browser for good, a server that never
 # answers stops it for good, an abbreviation stays in the text of all later pages, and the picture of a
@@ -248,6 +253,111 @@ def killed_at_work():
             equal(site.counts["/echo"], before + 1, whom)
 
 
+# ---- looking on ----
+
+class Looker(threading.Thread):
+    """Reads the stream of what is to be seen, as events."""
+
+    def __init__(self, s, key="k1"):
+        super().__init__(daemon=True)
+        self.events, self.news = [], threading.Condition()
+        self.c = http.client.HTTPConnection("127.0.0.1", s.port, timeout=PATIENCE)
+        self.c.request("GET", LOOK, headers={"Accept": "text/event-stream", "X-Session-API-Key": key})
+        self.r = self.c.getresponse()
+        equal((self.r.status, self.r.getheader("Content-Type")), (200, "text/event-stream"))
+        self.start()
+
+    def run(self):
+        try:
+            for line in self.r:
+                if line.startswith(b"data: "):
+                    with self.news:
+                        self.events.append(json.loads(line[6:]))
+                        self.news.notify()
+        except (OSError, http.client.HTTPException, AttributeError):
+            pass  # closed
+        with self.news:
+            self.events.append(None)
+            self.news.notify()
+
+    def until(self, fits):
+        """The first event, of those that were not looked at yet, that fits."""
+        with self.news:
+            while True:
+                while not self.events:
+                    if not self.news.wait(PATIENCE):
+                        raise AssertionError("no such event came")
+                event = self.events.pop(0)
+                if event is None:
+                    raise AssertionError("the stream ended")
+                if fits(event):
+                    return event
+
+    def close(self):
+        self.c.sock.shutdown(socket.SHUT_RDWR)
+        self.c.close()
+
+
+def is_jpeg(event):
+    p = event.get("picture")
+    return p is not None and base64.b64decode(p["base64"])[:3] == b"\xff\xd8\xff" and p["width"] > 0
+
+
+def looking_on():
+    key = {"X-Session-API-Key": "k1"}
+
+    def look(**headers):
+        return s.request("GET", LOOK, headers=headers)
+
+    with Site() as site, Browsing(env={"SESSION_API_KEY": "k1"}, ready=None) as s:
+        s.start(True)
+        equal([look().status, look(**{"X-Session-API-Key": "k2"}).status], [403, 403])
+        closed = look(**key).json()
+        equal(closed, {"open": False, "busy": False, "url": None, "active": -1, "crashed": False, "tabs": [],
+                       "picture": None})
+        one, two = Looker(s), Looker(s)
+        equal(one.until(lambda e: True)["open"], False)
+        s.act('goto("%s")' % site.url("two.html"), headers=key)
+        for looker in (one, two):
+            looker.until(lambda e: e["busy"] and e["open"])
+            looker.until(lambda e: e["url"] == site.url("two.html") and is_jpeg(e))
+            looker.until(lambda e: not e["busy"])
+        # another tab: its address, and its picture
+        s.act('new_tab()\ngoto("%s")' % site.url("three.html"), headers=key)
+        urls = [site.url("two.html"), site.url("three.html")]
+        one.until(lambda e: (e["tabs"], e["active"]) == (urls, 1))
+        one.until(is_jpeg)
+        now = look(**key).json()
+        equal((now["url"], now["tabs"], is_jpeg(now)), (urls[1], urls, True))
+        # the browser goes, and comes again
+        kill_wait(s.chromium())
+        one.until(lambda e: not e["open"])
+        s.act("noop(0)", headers=key)
+        one.until(lambda e: e["tabs"] == urls and is_jpeg(e))
+        # nobody looks: no picture is made
+        one.close()
+        two.close()
+        s.until("the lookers' workers are free", lambda: s.request("GET", "/ready", headers=key).json()
+                ["components"]["pool_live"]["busy"] == 0)
+        third = Looker(s)
+        third.until(is_jpeg)
+        os.kill(s.plugin(), signal.SIGTERM)
+        with third.news:
+            while None not in third.events:
+                equal(third.news.wait(PATIENCE), True, "the stream ends with the plugin")
+
+
+def nobody_looks_without_a_key():
+    with Browsing() as s:
+        a = s.get(LOOK)
+        equal((a.status, a.json()["detail"]),
+              (403, "looking at the browser needs a session key, and none is set"))
+        equal(s.pids("handrail-browser"), [], "nothing was started for it")
+    with Browsing(args=["--no-enable-browser"], env={"SESSION_API_KEY": "k1"}, ready=None) as s:
+        s.start(True)
+        equal(s.get(LOOK, X_Session_API_Key="k1").status, 404)
+
+
 # ---- pages that mean no good ----
 
 def goes_on(s, site):
@@ -337,7 +447,8 @@ def as_another_user():
 
 TESTS = [
     as_recorded, no_chromium, switched_off, starts_where_it_was_named, nothing_is_open_or_left,
-    chromium_killed_at_rest, plugin_killed_at_rest, killed_at_work, endless_alerts, endless_script,
+    chromium_killed_at_rest, plugin_killed_at_rest, killed_at_work, looking_on,
+    nobody_looks_without_a_key, endless_alerts, endless_script,
     storm_of_windows, crashed_page, large_page, overwritten_functions, out_of_reach, as_another_user,
 ]
 

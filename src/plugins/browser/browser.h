@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/clock.h"
 #include "base/loop.h"
+#include "plugins/browser/cast.h"
 #include "plugins/browser/tape.h"
 
 #define BR_ID 64       /* of targets, sessions, frames: 32 hexadecimal digits, so far */
@@ -106,6 +107,7 @@ struct browser {
 	int64_t step_ms;       /* and never longer than this */
 	struct hr_err err;     /* of the last call that failed */
 	double mouse_x, mouse_y;
+	struct br_cast cast; /* for those who look on */
 };
 
 void br_init(struct browser *b);

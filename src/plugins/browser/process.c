@@ -89,6 +89,7 @@ br_fail(struct browser *b, const char *why)
 	hr_watch_free(b->reading);
 	hr_watch_free(b->writing);
 	b->reading = b->writing = NULL;
+	br_cast_follow(b);
 	hr_loop_stop(b->loop);
 }
 
@@ -185,6 +186,7 @@ br_init(struct browser *b)
 	hr_buf_init(&b->in, BR_TAPE_TEXT_MAX + READ_STEP);
 	hr_buf_init(&b->out, OUT_MAX);
 	TAILQ_INIT(&b->tabs);
+	br_cast_init(&b->cast);
 }
 
 /* Whether a process of this account may make itself a user namespace, which Chromium's sandbox
@@ -438,6 +440,7 @@ br_stop(struct browser *b)
 	hr_buf_init(&b->out, OUT_MAX);
 	b->scanned = b->sent = 0;
 	b->gone = true;
+	br_cast_follow(b);
 	if (b->profile != NULL && hr_path_remove(b->profile, &err) != 0)
 		hr_log(HR_LOG_WARNING, "%s", err.msg);
 }
@@ -448,4 +451,5 @@ br_done(struct browser *b)
 	br_stop(b);
 	hr_watch_free(b->timer);
 	b->timer = NULL;
+	br_cast_done(&b->cast);
 }

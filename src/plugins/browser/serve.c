@@ -1,5 +1,6 @@
 /* Actions are performed one at a time, in the order in which they came. While one waits for
- * Chromium, the same loop takes others from workers, and answers those whose time is over. */
+ * Chromium, the same loop takes others from workers, answers those whose time is over, and tells
+ * those who look on what there is to be seen. */
 #include "config.h"
 
 #include "plugins/browser/serve.h"
@@ -14,12 +15,15 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "plugins/browser/cast.h"
+#include "proto/actin.h"
 #include "proto/frame.h"
 #include "proto/json.h"
+#include "proto/pyrepr.h"
 
 #define CLIENTS_MAX 512 /* as many as there may be workers, and more */
-#define READ_STEP (64u << 10)
-#define READS_A_TURN 16
+#define PICTURE_MS 2000 /* for the first picture, where one is all that is asked for */
+#define STATE_MAX (1u << 20)
 
 struct serve;
 
@@ -33,7 +37,10 @@ struct client {
 	size_t sent;
 	char type[24];
 	struct json_object *action; /* NULL: not all of it is there */
-	bool running, answered;
+	bool answered;
+	/* who looks on */
+	bool looks, once;
+	uint64_t seen_state, seen_picture; /* what it was told last */
 };
 
 struct serve {
@@ -44,7 +51,10 @@ struct serve {
 	struct hr_watch *accepting, *term;
 	bool ending;
 	TAILQ_HEAD(, client) clients; /* in the order of their coming */
-	size_t nclients;
+	size_t nclients, nlooking;
+	bool busy;           /* an action is performed */
+	struct hr_buf state; /* what those who look on are told of the tabs */
+	uint64_t nstates;    /* it changes with that */
 };
 
 static void
@@ -56,6 +66,9 @@ hang_up(struct client *c)
 	hr_fd_close(&c->fd);
 	hr_buf_done(&c->in);
 	hr_buf_done(&c->out);
+	if (c->looks && --c->s->nlooking == 0)
+		br_cast_to(c->s->b, NULL, NULL);
+	c->looks = false;
 	hr_loop_stop(c->s->loop);
 }
 
@@ -72,6 +85,136 @@ client_free(struct client *c)
 }
 
 static void on_client(void *arg);
+static void on_sendable(void *arg);
+
+/* From now on the connection is only written to, or only read from. -1: there it is gone. */
+static int
+turn_to(struct client *c, bool writes)
+{
+	struct hr_err err = {0};
+
+	hr_watch_free(c->watch);
+	c->watch = writes ? hr_loop_writable(c->s->loop, c->fd, on_sendable, c, &err)
+			  : hr_loop_readable(c->s->loop, c->fd, on_client, c, &err);
+	if (c->watch != NULL)
+		return 0;
+	hr_log(HR_LOG_ERROR, "a worker cannot be answered: %s", err.msg);
+	hang_up(c);
+	return -1;
+}
+
+static void
+send_body(struct client *c, const struct hr_buf *body, int64_t status)
+{
+	struct hr_act_answer a = {.status = status};
+	struct hr_err err = {0};
+
+	a.body = (struct hr_span){hr_buf_str(body), body->len};
+	c->sent = 0;
+	hr_buf_reset(&c->out);
+	if (hr_buf_check(body, &err) == 0) {
+		hr_frame_put_answer(&c->out, &a);
+		(void)hr_buf_check(&c->out, &err);
+	}
+	if (err.code == HR_OK) {
+		(void)turn_to(c, true);
+		return;
+	}
+	hr_log(HR_LOG_ERROR, "a worker cannot be answered: %s", err.msg);
+	hang_up(c);
+}
+
+static void
+answer(struct client *c, const struct br_reply *reply)
+{
+	if (c->answered || c->fd < 0)
+		return;
+	c->answered = true;
+	send_body(c, &reply->body, reply->status);
+}
+
+/* ---- who looks on ---- */
+
+/* Tells what it does not know yet. Who still reads the last of it is told later, of what is then.
+ */
+static void
+tell(struct client *c)
+{
+	struct serve *s = c->s;
+	const struct br_cast *cast = &s->b->cast;
+	struct hr_buf body;
+
+	if (c->fd < 0 || c->sent < c->out.len ||
+	    (c->seen_state == s->nstates && c->seen_picture == cast->number))
+		return;
+	hr_buf_init(&body, HR_FRAME_MAX - 65536);
+	hr_buf_adds(&body, "{");
+	hr_buf_add(&body, hr_buf_str(&s->state), s->state.len);
+	if (c->seen_picture != cast->number || c->once) {
+		hr_buf_adds(&body, ",");
+		br_cast_put_picture(cast, &body);
+	}
+	hr_buf_adds(&body, "}");
+	c->seen_state = s->nstates;
+	c->seen_picture = cast->number;
+	c->answered = c->once;
+	send_body(c, &body, 200);
+	hr_buf_done(&body);
+}
+
+/* Something may have changed. Who wants one picture waits until there is one that can come. */
+static void
+look(void *arg)
+{
+	struct serve *s = arg;
+	struct hr_buf state;
+	struct client *c;
+
+	hr_buf_init(&state, STATE_MAX);
+	br_cast_put_state(s->b, s->busy, &state);
+	if (s->nstates == 0 || state.len != s->state.len ||
+	    memcmp(hr_buf_str(&state), hr_buf_str(&s->state), state.len) != 0) {
+		hr_buf_done(&s->state);
+		s->state = state;
+		s->nstates++;
+	} else {
+		hr_buf_done(&state);
+	}
+	TAILQ_FOREACH(c, &s->clients, entry)
+	{
+		if (c->looks &&
+		    (!c->once || s->b->cast.picture.len > 0 || s->b->cast.target[0] == '\0'))
+			tell(c);
+	}
+}
+
+static void
+on_no_picture(void *arg)
+{
+	tell(arg);
+}
+
+static int
+begin_looking(struct client *c, struct hr_err *err)
+{
+	struct serve *s = c->s;
+
+	c->once = hr_py_truthy(hr_json_at(c->action, "once"));
+	c->looks = true;
+	s->nlooking++;
+	c->seen_picture = s->b->cast.number;
+	if (c->once) {
+		c->late = hr_loop_timer(s->loop, on_no_picture, c, err);
+		if (c->late == NULL || hr_watch_arm(c->late, PICTURE_MS, err) != 0)
+			return -1;
+	} else if (s->b->cast.picture.len > 0) {
+		c->seen_picture--; /* the one that is there is news */
+	}
+	br_cast_to(s->b, look, s);
+	return 0;
+}
+
+/* ---- requests ---- */
 
 static void
 on_sendable(void *arg)
@@ -84,32 +227,14 @@ on_sendable(void *arg)
 		return;
 	if (n > 0)
 		c->sent += (size_t)n;
-	if (n < 0 || c->sent == c->out.len)
+	if (n < 0 || (c->sent == c->out.len && (!c->looks || c->once))) {
 		hang_up(c);
-}
-
-static void
-answer(struct client *c, const struct br_reply *reply)
-{
-	struct hr_act_answer a = {.status = reply->status};
-	struct hr_err err = {0};
-
-	if (c->answered || c->fd < 0)
-		return;
-	c->answered = true;
-	a.body = (struct hr_span){hr_buf_str(&reply->body), reply->body.len};
-	hr_buf_init(&c->out, HR_FRAME_MAX + HR_FRAME_HEADER);
-	if (hr_buf_check(&reply->body, &err) == 0) {
-		hr_frame_put_answer(&c->out, &a);
-		(void)hr_buf_check(&c->out, &err);
-	}
-	hr_watch_free(c->watch);
-	c->watch = NULL;
-	if (err.code == HR_OK)
-		c->watch = hr_loop_writable(c->s->loop, c->fd, on_sendable, c, &err);
-	if (c->watch == NULL) {
-		hr_log(HR_LOG_ERROR, "an action cannot be answered: %s", err.msg);
-		hang_up(c);
+	} else if (c->sent == c->out.len) {
+		hr_buf_done(&c->out);
+		hr_buf_init(&c->out, HR_FRAME_MAX + HR_FRAME_HEADER);
+		c->sent = 0;
+		if (turn_to(c, false) == 0)
+			tell(c);
 	}
 }
 
@@ -125,31 +250,22 @@ on_late(void *arg)
 }
 
 static int
-take_request(struct client *c, struct hr_err *err)
+take_request(struct client *c, const struct hr_act_request *req, struct hr_err *err)
 {
-	struct hr_act_request req;
 	struct hr_json_error error;
-	const char *payload = NULL;
-	size_t len = 0, used, need;
-	uint32_t type = 0;
-	int r = hr_frame_get(c->in.p, c->in.len, &type, &payload, &len, &used, &need, err);
 
-	if (r <= 0)
-		return r;
-	if (type != HR_FRAME_ACT)
-		return hr_err_set(err, HR_E_PROTO, "a frame of type %u", type);
-	if (hr_frame_get_act(payload, len, &req, err) != 0)
-		return -1;
-	if (req.type.len >= sizeof(c->type))
+	if (req->type.len >= sizeof(c->type))
 		return hr_err_set(err, HR_E_PROTO, "an action of another type");
-	memcpy(c->type, req.type.p, req.type.len);
-	c->type[req.type.len] = '\0';
-	if (strcmp(c->type, "browse") != 0 && strcmp(c->type, "browse_interactive") != 0)
-		return hr_err_set(err, HR_E_PROTO, "an action of another type");
-	if (hr_json_decode(req.action.p, req.action.len, &c->action, &error) != 0 ||
+	memcpy(c->type, req->type.p, req->type.len);
+	c->type[req->type.len] = '\0';
+	if (hr_json_decode(req->action.p, req->action.len, &c->action, &error) != 0 ||
 	    c->action == NULL)
 		return hr_err_set(err, HR_E_PROTO, "the action is not JSON");
 	hr_buf_done(&c->in);
+	if (strcmp(c->type, "watch") == 0)
+		return begin_looking(c, err);
+	if (strcmp(c->type, "browse") != 0 && strcmp(c->type, "browse_interactive") != 0)
+		return hr_err_set(err, HR_E_PROTO, "an action of another type");
 	c->late = hr_loop_timer(c->s->loop, on_late, c, err);
 	if (c->late == NULL || hr_watch_arm(c->late, BR_STEP_MS, err) != 0)
 		return -1;
@@ -160,24 +276,10 @@ take_request(struct client *c, struct hr_err *err)
 static int
 read_request(struct client *c, struct hr_err *err)
 {
-	int i;
+	struct hr_act_request req;
+	int r = hr_actin_read(c->fd, &c->in, &req, err);
 
-	for (i = 0; i < READS_A_TURN && c->action == NULL; i++) {
-		char *p = hr_buf_reserve(&c->in, READ_STEP);
-		ssize_t n;
-
-		if (p == NULL)
-			return hr_buf_check(&c->in, err);
-		n = hr_fd_read(c->fd, p, READ_STEP);
-		if (n < 0 && errno == EAGAIN)
-			return 0;
-		if (n <= 0)
-			return hr_err_set(err, HR_E_GONE, "a worker went away");
-		hr_buf_grew(&c->in, (size_t)n);
-		if (take_request(c, err) != 0)
-			return -1;
-	}
-	return 0;
+	return r > 0 ? take_request(c, &req, err) : r;
 }
 
 /* A worker that goes, or says something after its request, is not answered; its action is done all
@@ -213,7 +315,7 @@ on_accept(void *arg)
 	}
 	c->s = s;
 	c->fd = fd;
-	hr_buf_init(&c->in, HR_FRAME_MAX + HR_FRAME_HEADER + READ_STEP);
+	hr_buf_init(&c->in, HR_ACTIN_MAX);
 	hr_buf_init(&c->out, HR_FRAME_MAX + HR_FRAME_HEADER);
 	TAILQ_INSERT_TAIL(&s->clients, c, entry);
 	s->nclients++;
@@ -252,7 +354,7 @@ next(struct serve *s)
 
 		if (c->fd < 0)
 			client_free(c);
-		else if (c->action != NULL && !c->answered)
+		else if (c->action != NULL && !c->answered && !c->looks)
 			return c;
 		c = then;
 	}
@@ -264,9 +366,11 @@ perform(struct serve *s, struct client *c)
 {
 	struct br_reply reply;
 
-	c->running = true;
+	s->busy = true;
+	br_cast_follow(s->b);
 	br_step(s->b, s->d, c->type, c->action, &reply);
-	c->running = false;
+	s->busy = false;
+	br_cast_follow(s->b);
 	if (!s->ending)
 		answer(c, &reply);
 	hr_buf_done(&reply.body);
@@ -281,6 +385,7 @@ br_serve(struct browser *b, struct br_desk *d, int listener, struct hr_err *err)
 	int r = 0;
 
 	TAILQ_INIT(&s.clients);
+	hr_buf_init(&s.state, STATE_MAX);
 	b->interrupted = is_ending;
 	b->arg = &s;
 	s.accepting = hr_loop_readable(s.loop, listener, on_accept, &s, err);
@@ -298,5 +403,6 @@ br_serve(struct browser *b, struct br_desk *d, int listener, struct hr_err *err)
 		client_free(c);
 	hr_watch_free(s.accepting);
 	hr_watch_free(s.term);
+	hr_buf_done(&s.state);
 	return r;
 }

@@ -163,6 +163,7 @@ br_use(struct browser *b, struct br_tab *tab)
 {
 	tab->used = ++b->uses;
 	b->active = tab;
+	br_cast_follow(b);
 }
 
 /* ---- targets ---- */
@@ -555,6 +556,8 @@ page_event(struct browser *b, struct br_tab *tab, struct br_session *s, const ch
 		on_open(b, t, params);
 	else if (strcmp(what, "fileChooserOpened") == 0)
 		on_chooser(tab, s, t, params);
+	else if (strcmp(what, "screencastFrame") == 0 && s == br_page(tab))
+		br_cast_frame(b, s->id, t, params);
 	else if (f == NULL)
 		return;
 	else if (strcmp(what, "frameStartedNavigating") == 0)
@@ -622,6 +625,7 @@ br_event(struct browser *b, const char *session, const char *method, const struc
 		b->downloads_ended += !br_tape_is(t, br_tape_at(t, params, "state"), "inProgress");
 	else if (session[0] != '\0' && (s = br_session_find(b, session, &tab)) != NULL)
 		session_event(b, tab, s, method, t, params);
+	br_cast_follow(b);
 }
 
 /* ---- opening and closing ---- */
