@@ -189,6 +189,112 @@ keys(struct cli *c, const struct cli_args *a)
 	return cli_usage("fleet keys: nothing, make NAME, or revoke ID");
 }
 
+static void
+show_pools(struct hr_buf *b, struct json_object *o)
+{
+	struct json_object *list = hr_json_at(o, "pools"), *p;
+
+	hr_buf_addf(b, "%-24s %5s %7s %5s %s\n", "NAME", "SIZE", "WARMING", "WARM", "IMAGE");
+	for (size_t i = 0; i < hr_json_count(list); i++) {
+		p = hr_json_entry(list, i);
+		hr_buf_addf(b, "%-24s %5lld %7lld %5lld %s%s\n", hr_json_text_or(p, "name", "-"),
+		    (long long)hr_json_int_at(p, "size"), (long long)hr_json_int_at(p, "warming"),
+		    (long long)hr_json_int_at(p, "warm"),
+		    hr_json_text_or(hr_json_at(p, "request"), "image", "-"),
+		    hr_json_int_at(p, "failed") > 0 ? " (the last create failed)" : "");
+	}
+}
+
+/* All that are there but `name`, as the service takes them. NULL: said. */
+static struct json_object *
+other_pools(struct cli *c, const char *name, bool *ret_found)
+{
+	struct json_object *there = NULL, *list = json_object_new_array(), *p, *copy, *body;
+	static const char *const members[] = {"name", "size", "request"};
+	struct hr_rest *r = service(c);
+	struct hr_error err = {0};
+	bool bad = list == NULL;
+
+	*ret_found = false;
+	if (r == NULL || hr_rest_get(r, "/handrail/v1/pools", &there, &err) != 0) {
+		if (r != NULL)
+			(void)cli_fail(&err);
+		hr_rest_free(r);
+		json_object_put(list);
+		return NULL;
+	}
+	hr_rest_free(r);
+	for (size_t i = 0; !bad && i < hr_json_count(hr_json_at(there, "pools")); i++) {
+		p = hr_json_entry(hr_json_at(there, "pools"), i);
+		if (strcmp(hr_json_text_or(p, "name", ""), name) == 0) {
+			*ret_found = true;
+			continue;
+		}
+		/* one that is being ended */
+		if (hr_json_int_at(p, "size") == 0)
+			continue;
+		copy = json_object_new_object();
+		for (size_t m = 0; copy != NULL && m < 3; m++)
+			bad |= json_object_object_add(copy, members[m],
+				   json_object_get(hr_json_at(p, members[m]))) != 0;
+		bad |= copy == NULL || json_object_array_add(list, copy) != 0;
+	}
+	json_object_put(there);
+	body = bad ? NULL : object("pools", json_object_get(list));
+	json_object_put(list);
+	if (body == NULL)
+		(void)cli_usage("out of memory");
+	return body;
+}
+
+static int
+set_pool(struct cli *c, const struct cli_args *a)
+{
+	const char *image = cli_value(a, 'i'), *name = a->argv[2];
+	bool remove = strcmp(a->argv[1], "rm") == 0, found, bad;
+	struct json_object *body, *pool, *request;
+	char *end;
+	long size = remove ? 0 : strtol(a->argv[3], &end, 10);
+
+	if (!remove && (end == a->argv[3] || *end != '\0' || size < 0))
+		return cli_usage("fleet pools set: the size is a number, not \"%s\"", a->argv[3]);
+	body = other_pools(c, name, &found);
+	if (body == NULL)
+		return CLI_ERROR;
+	if (remove && !found) {
+		json_object_put(body);
+		return cli_usage("fleet pools rm: there is no pool \"%s\"", name);
+	}
+	if (!remove) {
+		pool = object("name", json_object_new_string(name));
+		request = json_object_new_object();
+		bad = pool == NULL || request == NULL ||
+		      (image != NULL && json_object_object_add(request, "image",
+					    json_object_new_string(image)) != 0) ||
+		      json_object_object_add(pool, "size", json_object_new_int64(size)) != 0 ||
+		      json_object_object_add(pool, "request", json_object_get(request)) != 0 ||
+		      json_object_array_add(hr_json_at(body, "pools"), json_object_get(pool)) != 0;
+		json_object_put(request);
+		json_object_put(pool);
+		if (bad) {
+			json_object_put(body);
+			return cli_usage("out of memory");
+		}
+	}
+	return call(c, "POST", "/handrail/v1/pools", body, show_nothing);
+}
+
+static int
+pools(struct cli *c, const struct cli_args *a)
+{
+	if (a->argc == 1)
+		return call(c, "GET", "/handrail/v1/pools", NULL, show_pools);
+	if ((a->argc == 4 && strcmp(a->argv[1], "set") == 0) ||
+	    (a->argc == 3 && strcmp(a->argv[1], "rm") == 0))
+		return set_pool(c, a);
+	return cli_usage("fleet pools: nothing, set NAME SIZE, or rm NAME");
+}
+
 /* handrail-fleetd makes the store; it may be root's. */
 static int
 init(struct cli *c, const struct cli_args *a)
@@ -246,16 +352,19 @@ fleet(struct cli *c, const struct cli_args *a)
 		return call(c, "GET", "/handrail/v1/sandboxes", NULL, show_sandboxes);
 	if (strcmp(what, "drain") == 0)
 		return drain(c, a);
+	if (strcmp(what, "pools") == 0)
+		return pools(c, a);
 	return cli_usage("fleet: \"%s\" is none of: init [DIR], keys [make NAME | revoke ID], ps, "
-			 "drain [off]",
+			 "pools [set NAME SIZE | rm NAME], drain [off]",
 	    what);
 }
 
 static const struct cli_option fleet_options[] = {
+    {'i', "image", "NAME", "of pools set: what they are made of [the service's]"},
     {'m', "most", "N", "of keys make: sandboxes at once [no bound]"},
     {'o', "scope", "SCOPE", "of keys make: read, use, admin [use]"},
     {0, NULL, NULL, NULL},
 };
 
 const struct cli_command cli_fleet = {"fleet", "WHAT [ARG]...",
-    "Look after a handrail-fleetd: init, keys, ps, drain.", fleet_options, 1, 3, fleet};
+    "Look after a handrail-fleetd: init, keys, ps, pools, drain.", fleet_options, 1, 4, fleet};

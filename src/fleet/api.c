@@ -3,8 +3,8 @@
 #include "config.h"
 
 #include "fleet/api.h"
+#include "fleet/request.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -205,83 +205,31 @@ query_value(struct hr_buf *b, const char *query, const char *name)
 	return hr_buf_str(b);
 }
 
-static bool
-is_session(const char *s)
-{
-	size_t n = strlen(s);
-
-	if (n == 0 || n >= HR_FLEET_SESSION)
-		return false;
-	for (; *s != '\0'; s++)
-		if (!isalnum((unsigned char)*s) && strchr("_.:-", *s) == NULL)
-			return false;
-	return true;
-}
-
-/* Before anything is made of it. */
-static const char *
-what_is_wrong(struct json_object *body)
-{
-	struct json_object *env = hr_json_at(body, "environment");
-	struct json_object *command = hr_json_at(body, "command");
-	enum hr_py_type t;
-
-	if (hr_json_type(body) != HR_PY_DICT)
-		return "the body is to be a JSON object";
-	if (hr_json_text_at(body, "session_id") == NULL ||
-	    !is_session(hr_json_text_at(body, "session_id")))
-		return "session_id: up to 200 letters, digits, '_', '.', ':' and '-'";
-	if (hr_json_at(body, "image") != NULL && hr_json_text_at(body, "image") == NULL)
-		return "image is to be a text";
-	t = hr_json_type(command);
-	if (t != HR_PY_NONE && t != HR_PY_LIST && t != HR_PY_STR)
-		return "command is to be a text or a list of texts";
-	t = hr_json_type(env);
-	if (t != HR_PY_NONE && t != HR_PY_DICT)
-		return "environment is to be an object of texts";
-	if (t == HR_PY_DICT) {
-		json_object_object_foreach(env, name, value)
-		{
-			if (hr_json_text(value) == NULL || *name == '\0' ||
-			    isdigit((unsigned char)*name))
-				return "environment is to be an object of texts";
-			for (const char *p = name; *p != '\0'; p++)
-				if (!isalnum((unsigned char)*p) && *p != '_')
-					return "environment: a name of a variable has letters, "
-					       "digits and '_' only";
-		}
-	}
-	return NULL;
-}
-
 static void
 handle_start(struct call *c)
 {
-	int64_t factor = hr_json_int_at(c->body, "resource_factor");
-	const char *wrong = what_is_wrong(c->body);
+	const char *wrong = hr_fleet_request_wrong(c->body);
 	struct hr_fleet_row row = {.request = NULL};
 	enum hr_fleet_result r;
 	struct hr_err err = {0};
 	struct hr_buf text, wait;
+	char shape[HR_FLEET_SHAPE];
 	char id[HR_FLEET_ID];
 	bool ready;
 
-	if (wrong == NULL && hr_json_at(c->body, "resource_factor") == NULL)
-		factor = 1;
-	if (wrong == NULL && (factor < 1 || factor > 64))
-		wrong = "resource_factor is to be between 1 and 64";
 	if (wrong != NULL) {
 		(void)hr_fleet_say(c->a, 400, wrong);
 		return;
 	}
 	hr_buf_init(&text, 2 * HR_FLEET_BODY_MAX);
-	if (hr_json_put(&text, c->body) != 0 || hr_buf_check(&text, NULL) != 0) {
+	if (hr_fleet_request_shape(c->body, c->api->fleet->set.image, shape, &err) != 0 ||
+	    hr_json_put(&text, c->body) != 0 || hr_buf_check(&text, NULL) != 0) {
 		(void)hr_fleet_say(c->a, 400, "the body has no JSON form");
 		hr_buf_done(&text);
 		return;
 	}
 	r = hr_fleet_start(c->api->fleet, &c->key, hr_json_text_at(c->body, "session_id"),
-	    hr_buf_str(&text), factor, &row, &err);
+	    hr_buf_str(&text), hr_fleet_request_factor(c->body), shape, &row, &err);
 	hr_buf_done(&text);
 	ready = strcmp(query_value(&wait, c->query, "wait"), "ready") == 0;
 	hr_buf_done(&wait);

@@ -1,4 +1,5 @@
-/* What nobody asks for: sandboxes that are idle for long, and those that end by themselves. */
+/* What nobody asks for: sandboxes that are idle for long, those that end by themselves, and the
+ * pools' turn. */
 #include "config.h"
 
 #include "fleet/fleet_int.h"
@@ -11,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+#define FOREVER_S INT32_MAX
 #define RETRY_S 10 /* after the store could not be written */
 
 /* One that has been idle for long enough, as far as the edge knows: 1; 0: none, *ret_due is when
@@ -75,7 +77,7 @@ hr_fleet_clock_thread(void *arg)
 	struct hr_fleet_row row;
 	struct timespec until;
 	struct hr_err err = {0};
-	int64_t due, wait_s;
+	int64_t due, pool_due, wait_s, now;
 	bool moved;
 	int rc;
 
@@ -90,11 +92,17 @@ hr_fleet_clock_thread(void *arg)
 			rc = hr_fleet_begin(f, &row, HR_FLEET_STOPPING, HR_JOB_STOP,
 			    "paused for long", &moved, &err);
 		hr_fleet_row_done(&row);
-		wait_s = rc < 0 ? RETRY_S : due - (int64_t)time(NULL);
-		until = (struct timespec){.tv_sec = hr_now_ms() / 1000 + (wait_s > 0 ? wait_s : 1)};
-		if (rc == 1 && due == 0)
+		hr_fleet_pool_turn(f, &pool_due);
+		if (rc == 0)
+			continue;
+		now = hr_now_ms() / 1000;
+		wait_s = rc < 0 ? RETRY_S : due > 0 ? due - (int64_t)time(NULL) : FOREVER_S;
+		if (pool_due > 0 && pool_due - now < wait_s)
+			wait_s = pool_due - now;
+		until = (struct timespec){.tv_sec = now + (wait_s > 0 ? wait_s : 1)};
+		if (wait_s == FOREVER_S)
 			(void)pthread_cond_wait(&f->clock, &f->lock);
-		else if (rc != 0)
+		else
 			(void)pthread_cond_timedwait(&f->clock, &f->lock, &until);
 	}
 	return NULL;
@@ -118,7 +126,7 @@ on_news(void *arg, const char *id, const char *what, const char *detail)
 		(void)snprintf(
 		    reason, sizeof(reason), "%s%s%s", what, *detail != '\0' ? ": " : "", detail);
 		if (f->store->ops->find(f->store, id, &row, &err) == 1 &&
-		    row.state == HR_FLEET_RUNNING &&
+		    (row.state == HR_FLEET_RUNNING || row.state == HR_FLEET_WARM) &&
 		    hr_fleet_begin(f, &row, HR_FLEET_DIED, HR_JOB_STOP, reason, &moved, &err) == 0)
 			f->counts.died += moved;
 		hr_fleet_row_done(&row);

@@ -117,12 +117,18 @@ static int
 start_it(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_error *err)
 {
 	if (row->at[0] != '\0' && f->engine->claim != NULL) {
-		if (f->engine->claim(f->engine_self, row, err) == 0)
+		if (f->engine->claim(f->engine_self, row, err) == 0) {
+			__atomic_add_fetch(&f->counts.warm, 1, __ATOMIC_RELAXED);
 			return 0;
+		}
+		__atomic_add_fetch(&f->counts.warm_failed, 1, __ATOMIC_RELAXED);
 		hr_log(HR_LOG_WARNING, "sandbox %s: the warm one is of no use: %.400s", row->id,
 		    err->text);
 	}
-	return f->engine->start(f->engine_self, row, err);
+	if (f->engine->start(f->engine_self, row, err) != 0)
+		return -1;
+	__atomic_add_fetch(&f->counts.cold, 1, __ATOMIC_RELAXED);
+	return 0;
 }
 
 static int
@@ -138,13 +144,17 @@ do_it(struct hr_fleet *f, enum hr_job_kind kind, struct hr_fleet_row *row, struc
 }
 
 static void
-count(struct hr_fleet *f, enum hr_job_kind kind, bool well)
+count(struct hr_fleet *f, enum hr_job_kind kind, const struct hr_fleet_row *row, bool well)
 {
 	struct hr_fleet_counts *c = &f->counts;
 
 	switch (kind) {
+	case HR_JOB_START: c->make_failed += !well; break;
 	case HR_JOB_WARM:
-	case HR_JOB_START: well ? c->made++ : c->make_failed++; break;
+		c->pooled += well;
+		c->make_failed += !well;
+		hr_fleet_pool_made(f, row->shape, well);
+		break;
 	case HR_JOB_PAUSE: c->paused += well; break;
 	case HR_JOB_RESUME: c->resumed += well; break;
 	default: c->stopped += well; break;
@@ -161,7 +171,7 @@ finish(struct hr_fleet *f, struct hr_fleet_job *j, struct hr_fleet_row *row, int
 	struct hr_err err = {0};
 	bool moved = false;
 
-	count(f, j->kind, rc == 0);
+	count(f, j->kind, row, rc == 0);
 	if (rc != 0)
 		hr_log(HR_LOG_WARNING, "sandbox %s: %s: %.600s", row->id, job_kinds[j->kind].name,
 		    why->text);
@@ -300,18 +310,21 @@ reserve(
 
 	f->counts.refused_quota += r == HR_FLEET_QUOTA;
 	f->counts.refused_room += r == HR_FLEET_NO_ROOM;
+	if (r == HR_FLEET_NO_ROOM && !f->drained)
+		hr_fleet_pool_yield(f);
+	(void)pthread_cond_signal(&f->clock); /* one of the pool was taken, perhaps */
 	if (r == HR_FLEET_OK && hr_fleet_add_job(f, HR_JOB_START, row->id, err) != 0)
 		return HR_FLEET_BROKEN; /* the next process goes on with it */
 	return r;
 }
 
-/* A row for what is asked. */
-static int
-compose(const struct hr_fleet_key *k, const char *session, const char *request, int64_t factor,
-    struct hr_fleet_row *row, struct hr_err *err)
+int
+hr_fleet_compose(int64_t key, const char *session, const char *request, int64_t factor,
+    const char *shape, struct hr_fleet_row *row, struct hr_err *err)
 {
-	row->key = k->id;
-	row->state = HR_FLEET_STARTING;
+	row->key = key;
+	row->state = key != 0 ? HR_FLEET_STARTING : HR_FLEET_WARMING;
+	(void)snprintf(row->shape, sizeof(row->shape), "%s", shape);
 	row->factor = factor;
 	row->created = row->active = (int64_t)time(NULL);
 	(void)snprintf(row->session, sizeof(row->session), "%s", session);
@@ -326,7 +339,8 @@ compose(const struct hr_fleet_key *k, const char *session, const char *request, 
 
 enum hr_fleet_result
 hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_key *k, const char *session,
-    const char *request, int64_t factor, struct hr_fleet_row *row, struct hr_err *err)
+    const char *request, int64_t factor, const char *shape, struct hr_fleet_row *row,
+    struct hr_err *err)
 {
 	enum hr_fleet_result r = HR_FLEET_CONFLICT;
 	int found;
@@ -339,7 +353,8 @@ hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_key *k, const char *ses
 		found = f->store->ops->find_session(f->store, k->id, session, false, row, err);
 		if (found == 1)
 			r = wake(f, row, err) == 0 ? HR_FLEET_OK : HR_FLEET_BROKEN;
-		else if (found < 0 || compose(k, session, request, factor, row, err) != 0)
+		else if (found < 0 ||
+			 hr_fleet_compose(k->id, session, request, factor, shape, row, err) != 0)
 			r = HR_FLEET_BROKEN;
 		else
 			r = reserve(f, k, row, err);
@@ -457,7 +472,7 @@ hr_fleet_route(
 	(void)pthread_mutex_lock(&f->lock);
 	f->counts.routes++;
 	found = f->store->ops->find(f->store, id, row, err);
-	if (found <= 0) {
+	if (found <= 0 || row->key == 0) { /* nobody has one of the pool */
 		r = found < 0 ? HR_FLEET_BROKEN : HR_FLEET_NOT_FOUND;
 	} else if (row->state != HR_FLEET_RUNNING) {
 		if (wake(f, row, err) != 0)

@@ -14,6 +14,7 @@
 
 struct hr_fleet_settings {
 	struct hr_fleet_limits limits; /* of all keys together */
+	const char *image;             /* of requests that name none; NULL: none */
 	int64_t idle_pause_s;          /* without activity; 0: never */
 	int64_t idle_stop_s;           /* after it was paused; 0: never */
 	unsigned jobs;                 /* how much the engine does at the same time */
@@ -22,11 +23,12 @@ struct hr_fleet_settings {
 };
 
 struct hr_fleet_job;
+struct json_object;
 
 /* How often, since the start. */
 struct hr_fleet_counts {
-	uint64_t made, make_failed, resumed, paused, stopped, died, routes, refused_quota,
-	    refused_room, idle_paused;
+	uint64_t cold, warm, warm_failed, pooled, make_failed, resumed, paused, stopped, died,
+	    routes, refused_quota, refused_room, idle_paused, evicted;
 };
 
 struct hr_fleet {
@@ -40,8 +42,21 @@ struct hr_fleet {
 	pthread_cond_t clock;   /* something that can be idle */
 	struct hr_fleet_job *jobs;
 	unsigned waiting;
-	bool drained; /* nothing new is started */
+	bool drained; /* nothing new is started; also a note of the store */
+	struct hr_fleet_pool *pools;
+	int64_t crowded_s; /* until then, by the monotonic clock, pools leave room to others */
 	struct hr_fleet_counts counts;
+};
+
+/* Sandboxes that are made before anybody asks (pool.c). */
+struct hr_fleet_pool {
+	struct hr_fleet_pool *next;
+	char name[64];
+	char shape[HR_FLEET_SHAPE];
+	char *request; /* JSON */
+	int64_t factor, size;
+	unsigned failed;      /* creates, one after the other */
+	int64_t not_before_s; /* by the monotonic clock */
 };
 
 /* The store and the engine stay the caller's. Reads what a predecessor left, clears away what
@@ -53,9 +68,9 @@ int hr_fleet_init(struct hr_fleet *f, const struct hr_fleet_settings *set, struc
  *
  * The one of this session that lives, resumed if it is paused; or a new one, which is on its way.
  */
-enum hr_fleet_result
-hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_key *k, const char *session,
-    const char *request, int64_t factor, struct hr_fleet_row *row, struct hr_err *err);
+enum hr_fleet_result hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_key *k,
+    const char *session, const char *request, int64_t factor, const char *shape,
+    struct hr_fleet_row *row, struct hr_err *err);
 
 enum hr_fleet_change { HR_FLEET_STOP, HR_FLEET_PAUSE, HR_FLEET_RESUME };
 /* key 0: of all keys. What is so already is a success. */
@@ -69,6 +84,13 @@ hr_fleet_wait(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, stru
 /* Where a request for it goes: it is resumed, and waited for if `wait`, if need be. */
 enum hr_fleet_result hr_fleet_route(
     struct hr_fleet *f, const char *id, bool wait, struct hr_fleet_row *row, struct hr_err *err);
+
+/* Nothing new is started from now on, also by those who come after us; or it is again. */
+int hr_fleet_drain(struct hr_fleet *f, bool on, struct hr_err *err);
+
+/* pools: a JSON array of {"name", "size", "request": what a start sends, without a session and an
+ * environment}; kept in the store. HR_E_INVAL: what is wrong with it. */
+int hr_fleet_set_pools(struct hr_fleet *f, struct json_object *pools, struct hr_err *err);
 
 /* When did commands of it run last, in seconds since 1970? -1: it does not say. */
 int64_t hr_fleet_ask_active(const struct hr_fleet_row *row);

@@ -12,10 +12,25 @@ int hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, 
  * then. */
 int hr_fleet_begin(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state to,
     enum hr_job_kind job, const char *reason, bool *ret_moved, struct hr_err *err);
+/* A row of that, with a fresh id, for store->ops->reserve(): key 0: for the pool. */
+int hr_fleet_compose(int64_t key, const char *session, const char *request, int64_t factor,
+    const char *shape, struct hr_fleet_row *row, struct hr_err *err);
 /* Adds the job that a row's state asks for: 1; 0: it asks for none. */
 int hr_fleet_go_on(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_err *err);
 /* Again what the store says of it: 1, 0 it is not there, -1. */
 int hr_fleet_look_again(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err);
+
+/* Reads what the store says of pools, and whether we are drained. */
+int hr_fleet_load(struct hr_fleet *f, struct hr_err *err);
+/* Makes and ends sandboxes of the pools. *ret_due_s: when to come again, by the monotonic clock; 0:
+ * when something changes. */
+void hr_fleet_pool_turn(struct hr_fleet *f, int64_t *ret_due_s);
+/* Is there one for it? */
+bool hr_fleet_pool_wants(const struct hr_fleet *f, const char *shape);
+/* What came of making one of them. */
+void hr_fleet_pool_made(struct hr_fleet *f, const char *shape, bool well);
+/* There is no room for what was asked for: one that waits goes. */
+void hr_fleet_pool_yield(struct hr_fleet *f);
 
 /* Threads, of pthread_create(). */
 void *hr_fleet_job_thread(void *fleet);

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "fleet/helper.h"
+#include "fleet/request.h"
 #include "fleet/sqlite.h"
 
 #include <dirent.h>
@@ -15,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <json-c/json_object.h>
+#include <json-c/json.h>
 
 #include "base/fd.h"
 #include "base/log.h"
@@ -43,28 +44,6 @@ say(void *arg, const char *text)
 }
 
 /* ---- what a request asks for ---- */
-
-/* The plugins that the client's command names, "--plugins A B --username ...". */
-static void
-plugins_of(struct json_object *command, struct hr_strv *v)
-{
-	struct hr_strv words = {0};
-	bool on = false;
-
-	if (hr_json_type(command) == HR_PY_STR)
-		hr_strv_add_words(&words, hr_json_text(command));
-	for (size_t i = 0; i < hr_json_count(command); i++)
-		if (hr_json_text(hr_json_entry(command, i)) != NULL)
-			hr_strv_add(&words, hr_json_text(hr_json_entry(command, i)));
-	for (size_t i = 0; i < words.n; i++) {
-		if (strncmp(words.v[i], "--", 2) == 0)
-			on = strcmp(words.v[i], "--plugins") == 0;
-		else if (on)
-			hr_strv_add(v, words.v[i]);
-	}
-	v->failed |= words.failed;
-	hr_strv_done(&words);
-}
 
 static int
 set_number(struct hr_config *c, const char *key, int64_t n, const char *unit, struct hr_error *err)
@@ -229,7 +208,7 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_error *err)
 		(void)hr_error_set(err, HR_ERROR_VALUE, "the request is damaged");
 	else
 		c = config_of(l, row, q, err);
-	plugins_of(hr_json_at(q, "command"), &plugins);
+	hr_fleet_request_plugins(q, &plugins);
 	o.plugins = hr_strv_list(&plugins);
 	if (c != NULL && plugins.failed)
 		(void)hr_error_nomem(err);
@@ -240,6 +219,39 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_error *err)
 	hr_sandbox_free(s);
 	hr_strv_done(&plugins);
 	hr_config_free(c);
+	json_object_put(q);
+	return rc;
+}
+
+/* What a fresh one is given by libhandrail, to one that waited. */
+static int
+local_claim(void *self, struct hr_fleet_row *row, struct hr_error *err)
+{
+	struct hr_sandbox *s = NULL;
+	struct json_object *q = NULL;
+	struct hr_json_error why;
+	struct hr_strv env = {0};
+	int rc = -1;
+
+	if (hr_json_decode(row->request, strlen(row->request), &q, &why) != 0)
+		return hr_error_set(err, HR_ERROR_VALUE, "the request is damaged");
+	if (hr_json_type(hr_json_at(q, "environment")) == HR_PY_DICT) {
+		json_object_object_foreach(hr_json_at(q, "environment"), name, value)
+		{
+			hr_strv_addf(&env, "%s=%s", name,
+			    hr_json_text_or(hr_json_at(q, "environment"), name, ""));
+			(void)value;
+		}
+	}
+	if (env.failed)
+		(void)hr_error_nomem(err);
+	else
+		s = open_one(self, row->id, err);
+	if (s != NULL && hr_sandbox_connect(s, err) == 0 &&
+	    hr_sandbox_add_env(s, hr_strv_list(&env), err) == 0)
+		rc = place(s, row, err);
+	hr_sandbox_free(s);
+	hr_strv_done(&env);
 	json_object_put(q);
 	return rc;
 }
@@ -459,6 +471,7 @@ local_image(void *self, const char *name, char **ret_json, struct hr_error *err)
 static const struct hr_fleet_engine engine = {
     .name = "local",
     .start = local_start,
+    .claim = local_claim,
     .pause = local_pause,
     .resume = local_resume,
     .stop = local_stop,

@@ -12,7 +12,9 @@ libfleet_la_SOURCES = \
 	%D%/helper.c %D%/helper.h \
 	%D%/local.c \
 	%D%/operator.c \
+	%D%/pool.c \
 	%D%/recover.c \
+	%D%/request.c %D%/request.h \
 	%D%/route.c \
 	%D%/sqlite.c %D%/sqlite.h %D%/sqlite_int.h \
 	%D%/sqlite_rows.c \

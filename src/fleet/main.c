@@ -369,6 +369,7 @@ main(int argc, char **argv)
 	hr_log_setup("fleetd", HR_LOG_JSON, level);
 	o.edge.domain = o.api.domain;
 	o.of_engine.config = o.config;
+	o.set.image = o.of_engine.image;
 	o.backing = hr_fleet_backing(o.engine);
 	if (rc < 0 && o.backing == NULL) {
 		(void)fprintf(stderr, "handrail-fleetd: --engine: there is no \"%s\"\n", o.engine);

@@ -130,9 +130,57 @@ list_sandboxes(struct hr_fleet *f, struct json_object *body, struct hr_fleet_ans
 static void
 drain(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
 {
-	f->drained = hr_json_at(body, "off") == NULL || !hr_json_true_at(body, "off");
+	struct hr_err err = {0};
+
+	if (hr_fleet_drain(
+		f, hr_json_at(body, "off") == NULL || !hr_json_true_at(body, "off"), &err) != 0) {
+		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
+		return;
+	}
 	a->status = 200;
 	hr_buf_addf(&a->body, "{\"drained\":%s}", f->drained ? "true" : "false");
+}
+
+/* With how far each is. */
+static void
+list_pools(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
+{
+	struct hr_err err = {0};
+	char warm[HR_FLEET_ID];
+	int64_t n[2];
+
+	(void)body;
+	a->status = 200;
+	hr_buf_adds(&a->body, "{\"pools\":[");
+	for (const struct hr_fleet_pool *p = f->pools; p != NULL; p = p->next) {
+		if (f->store->ops->pooled(f->store, p->shape, n, warm, &err) != 0) {
+			hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
+			return;
+		}
+		if (p->size == 0 && n[0] + n[1] == 0)
+			continue; /* it is gone */
+		hr_buf_adds(&a->body, a->body.p[a->body.len - 1] == '[' ? "" : ",");
+		hr_buf_adds(&a->body, "{\"name\":");
+		(void)hr_json_put_str(&a->body, p->name, strlen(p->name), HR_JSON_REPLACE);
+		hr_buf_addf(&a->body,
+		    ",\"size\":%" PRId64 ",\"warming\":%" PRId64 ",\"warm\":%" PRId64
+		    ",\"failed\":%u,\"request\":%s}",
+		    p->size, n[0], n[1], p->failed, p->request);
+	}
+	hr_buf_adds(&a->body, "]}");
+}
+
+static void
+set_pools(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
+{
+	struct hr_err err = {0};
+
+	if (hr_fleet_set_pools(f, hr_json_at(body, "pools"), &err) == 0)
+		list_pools(f, body, a);
+	else if (err.code == HR_E_INVAL)
+		(void)hr_fleet_say(a, 400, err.msg);
+	else
+		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
 }
 
 static const struct {
@@ -144,6 +192,8 @@ static const struct {
     {"POST", "keys/revoke", revoke_key},
     {"GET", "sandboxes", list_sandboxes},
     {"POST", "drain", drain},
+    {"GET", "pools", list_pools},
+    {"POST", "pools", set_pools},
 };
 
 void
@@ -181,8 +231,11 @@ hr_fleet_handle_metrics(const struct hr_fleet_api *api, struct hr_fleet_answer *
 	const struct {
 		const char *name;
 		const uint64_t *n;
-	} totals[] = {{"creations_total{outcome=\"ok\"}", &c->made},
-	    {"creations_total{outcome=\"failed\"}", &c->make_failed},
+	} totals[] = {{"creations_total{outcome=\"ok\",path=\"cold\"}", &c->cold},
+	    {"creations_total{outcome=\"ok\",path=\"warm\"}", &c->warm},
+	    {"creations_total{outcome=\"failed\",path=\"cold\"}", &c->make_failed},
+	    {"creations_total{outcome=\"failed\",path=\"warm\"}", &c->warm_failed},
+	    {"pool_creations_total", &c->pooled}, {"evictions_total", &c->evicted},
 	    {"resumes_total", &c->resumed}, {"pauses_total", &c->paused},
 	    {"idle_pauses_total", &c->idle_paused}, {"stops_total", &c->stopped},
 	    {"deaths_total", &c->died}, {"routes_total", &c->routes},

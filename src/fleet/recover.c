@@ -89,6 +89,9 @@ check_alive(struct recovery *r, const struct hr_fleet_row *row, struct hr_err *e
 	    r->f->engine->state(r->f->engine_self, row->id, state, &why) != 0)
 		return hr_err_set(err, HR_E_SYS, "sandbox %s: %.150s", row->id, why.text);
 	/* a container that was stopped for a pause is "exited" to its engine */
+	if (row->state == HR_FLEET_WARM && !hr_fleet_pool_wants(r->f, row->shape))
+		return hr_fleet_begin(
+		    r->f, row, HR_FLEET_STOPPING, HR_JOB_STOP, "no pool wants it", &moved, err);
 	if (strcmp(state, want) == 0 ||
 	    (row->state == HR_FLEET_PAUSED && strcmp(state, "exited") == 0))
 		return 0;
@@ -179,7 +182,9 @@ hr_fleet_init(struct hr_fleet *f, const struct hr_fleet_settings *set, struct hr
 	(void)pthread_cond_init(&f->work, &attr);
 	(void)pthread_cond_init(&f->clock, &attr);
 	(void)pthread_condattr_destroy(&attr);
-	rc = recover(&r, err);
+	rc = hr_fleet_load(f, err);
+	if (rc == 0)
+		rc = recover(&r, err);
 	free(r.rows);
 	free(r.ids);
 	return rc == 0 ? start_threads(f, err) : -1;

@@ -42,7 +42,7 @@ static const char *const versions[] = {
     "DROP INDEX one_life;"
     "CREATE UNIQUE INDEX one_life ON sandboxes (key, session) WHERE state < 5 AND key > 0;"
     "ALTER TABLE sandboxes ADD COLUMN shape TEXT NOT NULL DEFAULT '';"
-    "CREATE INDEX warm ON sandboxes (shape, created) WHERE state = 9;"
+    "CREATE INDEX pool ON sandboxes (shape, created) WHERE state IN (8, 9);"
     "CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;",
 };
 #define STORE_VERSION ((int64_t)(sizeof(versions) / sizeof(*versions)))
@@ -442,6 +442,7 @@ static const struct hr_store_ops ops = {
     .move = hr_sqlite_move,
     .active = hr_sqlite_active,
     .least_active = hr_sqlite_least_active,
+    .pooled = hr_sqlite_pooled,
     .event = hr_sqlite_event,
     .events = sqlite_events,
     .note_get = sqlite_note_get,

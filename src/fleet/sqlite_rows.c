@@ -154,7 +154,8 @@ find_warm(struct hr_sqlite *s, const struct hr_fleet_row *row, struct hr_fleet_r
 	if (row->state == HR_FLEET_WARMING || row->shape[0] == '\0')
 		return 0;
 	n = hr_sqlite_rows(s, err, read_row, &f,
-	    FROM "WHERE shape = ? AND state = 9 ORDER BY created LIMIT 1", "s", row->shape);
+	    FROM "WHERE shape = ? AND state = 9 AND state IN (8, 9) ORDER BY created LIMIT 1", "s",
+	    row->shape);
 	return one_row(&f, n, ret, err);
 }
 
@@ -313,4 +314,36 @@ hr_sqlite_least_active(struct hr_store *base, enum hr_fleet_state state, char re
 		*ret_active = l.active;
 	}
 	return n;
+}
+
+struct pooled {
+	int64_t n[2];
+	char warm[HR_FLEET_ID];
+};
+
+static void
+read_pooled(void *arg, sqlite3_stmt *st)
+{
+	struct pooled *p = arg;
+	bool warm = sqlite3_column_int(st, 1) == HR_FLEET_WARM;
+
+	if (warm && p->n[1] == 0)
+		hr_sqlite_copy(p->warm, sizeof(p->warm), st, 0);
+	p->n[warm]++;
+}
+
+int
+hr_sqlite_pooled(struct hr_store *base, const char *shape, int64_t ret[2],
+    char ret_warm[HR_FLEET_ID], struct hr_err *err)
+{
+	struct pooled p = {.warm = ""};
+
+	if (hr_sqlite_rows(of(base), err, read_pooled, &p,
+		"SELECT id, state FROM sandboxes WHERE shape = ? AND state IN (8, 9) ORDER BY "
+		"created",
+		"s", shape) < 0)
+		return -1;
+	memcpy(ret, p.n, sizeof(p.n));
+	memcpy(ret_warm, p.warm, sizeof(p.warm));
+	return 0;
 }

@@ -151,6 +151,11 @@ struct hr_store_ops {
 	int (*least_active)(struct hr_store *s, enum hr_fleet_state state, char ret_id[HR_FLEET_ID],
 	    int64_t *ret_active, struct hr_err *err);
 
+	/* Of the pool's of a shape: how many are being made (ret[0]) and wait (ret[1]), and the
+	 * oldest that waits ("": none). */
+	int (*pooled)(struct hr_store *s, const char *shape, int64_t ret[2],
+	    char ret_warm[HR_FLEET_ID], struct hr_err *err);
+
 	/* Some thousands are kept; seq grows. */
 	int (*event)(struct hr_store *s, const char *id, const char *what, const char *detail,
 	    struct hr_err *err);

@@ -17,19 +17,23 @@
 #include "fleet/fleet.h"
 #include "fleet/sqlite.h"
 #include "host/common/error.h"
+#include "proto/json.h"
 
 #define MADE_MAX 64
+#define SHAPE "a shape"
 
 /* In memory that child processes share. */
 struct made {
 	char id[HR_FLEET_ID];
 	char state[32];
+	char request[64]; /* it was claimed with */
 };
 static struct world {
 	struct made made[MADE_MAX];
 	int starts, stops, pauses, resumes;
 	int hold;       /* calls of start() wait for a byte */
 	int fail_start; /* so many */
+	int claims, fail_claim;
 } * world;
 static int gate[2];
 
@@ -65,6 +69,19 @@ fake_start(void *self, struct hr_fleet_row *row, struct hr_error *err)
 	(void)snprintf(row->at, sizeof(row->at), "127.0.0.1:1");
 	(void)snprintf(row->server_key, sizeof(row->server_key), "inner");
 	row->app_ports[0] = 7001;
+	return 0;
+}
+
+static int
+fake_claim(void *self, struct hr_fleet_row *row, struct hr_error *err)
+{
+	struct made *m = find_made(row->id);
+
+	(void)self;
+	if (world->fail_claim || m == NULL)
+		return hr_error_set(err, HR_ERROR_RUNTIME, "it does not answer");
+	world->claims++;
+	(void)snprintf(m->request, sizeof(m->request), "%s", row->request);
 	return 0;
 }
 
@@ -133,6 +150,7 @@ fake_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_error *err)
 static const struct hr_fleet_engine fake = {
     .name = "fake",
     .start = fake_start,
+    .claim = fake_claim,
     .pause = fake_pause,
     .resume = fake_resume,
     .stop = fake_stop,
@@ -213,7 +231,7 @@ start(const struct hr_fleet_key *k, const char *session, struct hr_fleet_row *ro
 {
 	struct hr_err err = {0};
 
-	return hr_fleet_start(&fleet, k, session, "{}", 1, row, &err);
+	return hr_fleet_start(&fleet, k, session, "{}", 1, SHAPE, row, &err);
 }
 
 /* Of one that is there by now. */
@@ -455,6 +473,212 @@ START_TEST(an_answer_decides_what_is_idle)
 	(void)snprintf(row.at, sizeof(row.at), "127.0.0.1:1");
 	ck_assert_int_eq(hr_fleet_ask_active(&row), -1);
 	ck_assert_int_eq(world->pauses, 0);
+}
+END_TEST
+
+/* ---- pools ---- */
+
+/* Of a size, for what start() asks for. */
+static void
+set_pool(int size, int want)
+{
+	struct json_object *pools;
+	struct hr_json_error why;
+	struct hr_err err = {0};
+	char text[200];
+
+	(void)snprintf(text, sizeof(text),
+	    "[{\"name\":\"p\",\"size\":%d,\"request\":{\"image\":\"i\"}}]", size);
+	ck_assert_int_eq(hr_json_decode(text, strlen(text), &pools, &why), 0);
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_int_eq(hr_fleet_set_pools(&fleet, pools, &err), want);
+	(void)pthread_mutex_unlock(&fleet.lock);
+	json_object_put(pools);
+}
+
+/* Until so many wait and none is being made. */
+static void
+until_warm(int64_t want)
+{
+	char id[HR_FLEET_ID];
+	int64_t n[2];
+
+	(void)pthread_mutex_lock(&fleet.lock);
+	for (;;) {
+		ck_assert_int_eq(
+		    fleet.store->ops->pooled(fleet.store, fleet.pools->shape, n, id, NULL), 0);
+		if (n[0] == 0 && n[1] == want)
+			break;
+		ck_assert_int_le(n[0] + n[1], fleet.pools->size > want ? fleet.pools->size : 9);
+		(void)pthread_cond_wait(&fleet.changed, &fleet.lock);
+	}
+	(void)pthread_mutex_unlock(&fleet.lock);
+}
+
+static enum hr_fleet_result
+start_image(const struct hr_fleet_key *k, const char *session, struct hr_fleet_row *row)
+{
+	struct hr_err err = {0};
+
+	return hr_fleet_start(
+	    &fleet, k, session, "{\"environment\":{}}", 1, fleet.pools->shape, row, &err);
+}
+
+START_TEST(a_warm_one_is_claimed_and_replaced)
+{
+	struct hr_fleet_row row, again;
+
+	begin(&few);
+	set_pool(2, 0);
+	until_warm(2);
+	ck_assert_int_eq(world->starts, 2);
+	ck_assert_int_eq(start_image(&key, "s", &row), HR_FLEET_OK);
+	ck_assert_str_eq(row.at, "127.0.0.1:1");
+	until(row.id, HR_FLEET_RUNNING);
+	ck_assert_int_eq(world->claims, 1);
+	ck_assert_str_eq(find_made(row.id)->request, "{\"environment\":{}}");
+	/* its clock is its own */
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_int_eq(fleet.store->ops->find(fleet.store, row.id, &again, NULL), 1);
+	(void)pthread_mutex_unlock(&fleet.lock);
+	ck_assert_int_eq(again.key, key.id);
+	ck_assert_str_eq(again.session_key, row.session_key);
+	ck_assert_int_ge(again.active, row.created);
+	hr_fleet_row_done(&again);
+	until_warm(2);
+	ck_assert_int_eq(world->starts, 3);
+	/* another shape is made */
+	ck_assert_int_eq(start(&key, "t", &again), HR_FLEET_OK);
+	until(again.id, HR_FLEET_RUNNING);
+	ck_assert_int_eq(world->starts, 4);
+	ck_assert_int_eq(world->claims, 1);
+	hr_fleet_row_done(&row);
+	hr_fleet_row_done(&again);
+	set_pool(0, 0);
+	until_warm(0);
+	set_pool(-1, -1);
+}
+END_TEST
+
+/* The clock of one that waited begins in the step that claims it. */
+START_TEST(a_claimed_one_has_a_clock_of_its_own)
+{
+	static const struct hr_fleet_limits none;
+	struct hr_store *s = open_store();
+	struct hr_fleet_row warm = {.id = "w",
+	    .state = HR_FLEET_WARMING,
+	    .shape = SHAPE,
+	    .request = (char *)(uintptr_t) "{}",
+	    .created = 5,
+	    .active = 5};
+	struct hr_fleet_row row = {.id = "r",
+				.key = 1,
+				.session = "s",
+				.shape = SHAPE,
+				.request = (char *)(uintptr_t) "{}",
+				.created = 777,
+				.active = 777},
+			    now;
+	bool moved;
+
+	ck_assert_int_eq(s->ops->reserve(s, &warm, &none, &none, NULL), HR_FLEET_OK);
+	ck_assert_int_eq(
+	    s->ops->move(s, &warm, HR_FLEET_WARMING, HR_FLEET_WARM, NULL, true, &moved, NULL), 0);
+	ck_assert(moved);
+	ck_assert_int_eq(s->ops->reserve(s, &row, &none, &none, NULL), HR_FLEET_OK);
+	ck_assert_str_eq(row.id, "w");
+	ck_assert_int_eq(s->ops->find(s, "w", &now, NULL), 1);
+	ck_assert_int_eq(now.active, 777);
+	ck_assert_int_eq(now.created, 777);
+	ck_assert_int_eq(now.state, HR_FLEET_STARTING);
+	hr_fleet_row_done(&now);
+	hr_store_close(s);
+}
+END_TEST
+
+START_TEST(a_failed_create_stops_no_refill)
+{
+	begin(&few);
+	world->fail_start = 2;
+	set_pool(3, 0);
+	until_warm(3);
+	ck_assert_uint_eq(made_count(), 3);
+	ck_assert_int_eq(world->starts, 5);
+}
+END_TEST
+
+START_TEST(a_warm_one_of_no_use_is_made_anew)
+{
+	struct hr_fleet_row row;
+
+	begin(&few);
+	set_pool(1, 0);
+	until_warm(1);
+	world->fail_claim = 1;
+	ck_assert_int_eq(start_image(&key, "s", &row), HR_FLEET_OK);
+	until(row.id, HR_FLEET_RUNNING);
+	ck_assert_int_eq(world->claims, 0);
+	hr_fleet_row_done(&row);
+}
+END_TEST
+
+START_TEST(a_pool_gives_way_and_counts_for_nobody)
+{
+	struct hr_fleet_settings set = few;
+	struct hr_fleet_row row;
+	struct hr_fleet_key one = key;
+
+	set.limits.sandboxes = 2;
+	begin(&set);
+	one.id = key.id;
+	one.limits.sandboxes = 1;
+	set_pool(2, 0);
+	until_warm(2);
+	/* the quota of the key holds for a warm one as well */
+	ck_assert_int_eq(start_image(&one, "a", &row), HR_FLEET_OK);
+	hr_fleet_row_done(&row);
+	ck_assert_int_eq(start_image(&one, "b", &row), HR_FLEET_QUOTA);
+	hr_fleet_row_done(&row);
+	/* one of another shape finds no room, and does soon */
+	ck_assert_int_eq(start(&other, "c", &row), HR_FLEET_NO_ROOM);
+	hr_fleet_row_done(&row);
+	until_warm(0);
+	(void)pthread_mutex_lock(&fleet.lock);
+	while (fleet.jobs != NULL)
+		(void)pthread_cond_wait(&fleet.work, &fleet.lock);
+	(void)pthread_mutex_unlock(&fleet.lock);
+}
+END_TEST
+
+START_TEST(a_drain_and_pools_outlive_a_process)
+{
+	struct hr_fleet_row row;
+	struct hr_err err = {0};
+	int status;
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		begin(&few);
+		set_pool(1, 0);
+		until_warm(1);
+		(void)pthread_mutex_lock(&fleet.lock);
+		ck_assert_int_eq(hr_fleet_drain(&fleet, true, &err), 0);
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	key.id = 1;
+	begin(&few);
+	ck_assert_int_eq(start(&key, "s", &row), HR_FLEET_NO_ROOM);
+	hr_fleet_row_done(&row);
+	until_warm(1);
+	ck_assert_int_eq(world->starts, 1);
+	ck_assert_int_eq(hr_fleet_drain(&fleet, false, &err), 0);
+	ck_assert_int_eq(start_image(&key, "s", &row), HR_FLEET_OK);
+	until(row.id, HR_FLEET_RUNNING);
+	ck_assert_int_eq(world->claims, 1);
+	hr_fleet_row_done(&row);
 }
 END_TEST
 
@@ -717,6 +941,12 @@ main(void)
 	tcase_add_test(tc, requests_wake_what_is_paused);
 	tcase_add_test(tc, who_waits_is_bounded);
 	tcase_add_test(tc, an_answer_decides_what_is_idle);
+	tcase_add_test(tc, a_warm_one_is_claimed_and_replaced);
+	tcase_add_test(store, a_claimed_one_has_a_clock_of_its_own);
+	tcase_add_test(tc, a_failed_create_stops_no_refill);
+	tcase_add_test(tc, a_warm_one_of_no_use_is_made_anew);
+	tcase_add_test(tc, a_pool_gives_way_and_counts_for_nobody);
+	tcase_add_test(tc, a_drain_and_pools_outlive_a_process);
 	tcase_add_loop_test(tc, a_crash_loses_and_doubles_nothing, 0, 3);
 	tcase_add_test(store, one_store_has_one_service);
 	tcase_add_test(store, a_store_of_another_version_is_left_alone);

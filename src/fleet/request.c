@@ -1,0 +1,138 @@
+/* What a start asks for. */
+#include "config.h"
+
+#include "fleet/request.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <json-c/json.h>
+#include <openssl/sha.h>
+
+#include "base/buf.h"
+#include "proto/json.h"
+
+#define SHAPE_MAX (1u << 20)
+
+static bool
+is_session(const char *s)
+{
+	size_t n = strlen(s);
+
+	if (n == 0 || n >= HR_FLEET_SESSION)
+		return false;
+	for (; *s != '\0'; s++)
+		if (!isalnum((unsigned char)*s) && strchr("_.:-", *s) == NULL)
+			return false;
+	return true;
+}
+
+const char *
+hr_fleet_request_wrong(struct json_object *body)
+{
+	struct json_object *env = hr_json_at(body, "environment");
+	struct json_object *command = hr_json_at(body, "command");
+	enum hr_py_type t;
+
+	if (hr_json_type(body) != HR_PY_DICT)
+		return "the body is to be a JSON object";
+	if (hr_json_text_at(body, "session_id") == NULL ||
+	    !is_session(hr_json_text_at(body, "session_id")))
+		return "session_id: up to 200 letters, digits, '_', '.', ':' and '-'";
+	if (hr_json_at(body, "image") != NULL && hr_json_text_at(body, "image") == NULL)
+		return "image is to be a text";
+	t = hr_json_type(command);
+	if (t != HR_PY_NONE && t != HR_PY_LIST && t != HR_PY_STR)
+		return "command is to be a text or a list of texts";
+	t = hr_json_type(env);
+	if (t != HR_PY_NONE && t != HR_PY_DICT)
+		return "environment is to be an object of texts";
+	if (t == HR_PY_DICT) {
+		json_object_object_foreach(env, name, value)
+		{
+			if (hr_json_text(value) == NULL || *name == '\0' ||
+			    isdigit((unsigned char)*name))
+				return "environment is to be an object of texts";
+			for (const char *p = name; *p != '\0'; p++)
+				if (!isalnum((unsigned char)*p) && *p != '_')
+					return "environment: a name of a variable has letters, "
+					       "digits and '_' only";
+		}
+	}
+	if (hr_fleet_request_factor(body) < 1 ||
+	    hr_fleet_request_factor(body) > HR_FLEET_FACTOR_MOST)
+		return "resource_factor is to be between 1 and 64";
+	return NULL;
+}
+
+int64_t
+hr_fleet_request_factor(struct json_object *request)
+{
+	return hr_json_at(request, "resource_factor") != NULL
+		   ? hr_json_int_at(request, "resource_factor")
+		   : 1;
+}
+
+void
+hr_fleet_request_plugins(struct json_object *request, struct hr_strv *v)
+{
+	struct json_object *command = hr_json_at(request, "command");
+	struct hr_strv words = {0};
+	bool on = false;
+
+	if (hr_json_type(command) == HR_PY_STR)
+		hr_strv_add_words(&words, hr_json_text(command));
+	for (size_t i = 0; i < hr_json_count(command); i++)
+		if (hr_json_text(hr_json_entry(command, i)) != NULL)
+			hr_strv_add(&words, hr_json_text(hr_json_entry(command, i)));
+	for (size_t i = 0; i < words.n; i++) {
+		if (strncmp(words.v[i], "--", 2) == 0)
+			on = strcmp(words.v[i], "--plugins") == 0;
+		else if (on)
+			hr_strv_add(v, words.v[i]);
+	}
+	v->failed |= words.failed;
+	hr_strv_done(&words);
+}
+
+/* Each with its length before it, so that two texts are not taken for another two. */
+static void
+put(struct hr_buf *b, const char *text)
+{
+	hr_buf_addf(b, "%zu:%s", strlen(text), text);
+}
+
+int
+hr_fleet_request_shape(
+    struct json_object *request, const char *image, char ret[HR_FLEET_SHAPE], struct hr_err *err)
+{
+	static const char *const members[] = {
+	    "runtime_class", "run_as_user", "run_as_group", "fs_group"};
+	const char *named = hr_json_text_or(request, "image", "");
+	unsigned char sum[SHA256_DIGEST_LENGTH];
+	struct hr_strv plugins = {0};
+	struct hr_buf b;
+	int rc;
+
+	hr_buf_init(&b, SHAPE_MAX);
+	put(&b, *named == '\0' && image != NULL ? image : named);
+	hr_buf_addf(&b, "%lld,", (long long)hr_fleet_request_factor(request));
+	for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++) {
+		if (hr_json_at(request, members[i]) != NULL)
+			(void)hr_json_put(&b, hr_json_at(request, members[i]));
+		hr_buf_addc(&b, ',');
+	}
+	hr_fleet_request_plugins(request, &plugins);
+	for (size_t i = 0; i < plugins.n; i++)
+		put(&b, plugins.v[i]);
+	rc = plugins.failed ? hr_err_nomem(err) : hr_buf_check(&b, err);
+	if (rc == 0) {
+		(void)SHA256((const unsigned char *)b.p, b.len, sum);
+		for (size_t i = 0; i < sizeof(sum); i++)
+			(void)snprintf(ret + 2 * i, 3, "%02x", sum[i]);
+	}
+	hr_strv_done(&plugins);
+	hr_buf_done(&b);
+	return rc;
+}

@@ -1,0 +1,23 @@
+/* hr_fleet_request: what a start asks for: what is wrong with it, and its shape. */
+#ifndef HR_FLEET_REQUEST_H
+#define HR_FLEET_REQUEST_H
+
+#include "fleet/store.h"
+#include "host/common/strv.h"
+
+struct json_object;
+
+#define HR_FLEET_FACTOR_MOST 64
+
+/* NULL: nothing is. */
+const char *hr_fleet_request_wrong(struct json_object *request);
+/* resource_factor; 1 where it says none. */
+int64_t hr_fleet_request_factor(struct json_object *request);
+/* The plugins that the client's command names, "--plugins A B --username ...". */
+void hr_fleet_request_plugins(struct json_object *request, struct hr_strv *v);
+/* A digest of all that is settled when a sandbox is made: image (image: the one of requests that
+ * name none, NULL: none), plugins, limits, users. -1: out of memory. */
+int hr_fleet_request_shape(
+    struct json_object *request, const char *image, char ret[HR_FLEET_SHAPE], struct hr_err *err);
+
+#endif
