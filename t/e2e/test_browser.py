@@ -256,11 +256,12 @@ def killed_at_work():
 # ---- looking on ----
 
 class Looker(threading.Thread):
-    """Reads the stream of what is to be seen, as events."""
+    """Reads the stream of what is to be seen. What was in between may be missed on a busy machine, what is last
+    never: so a test waits for what is so in the end."""
 
     def __init__(self, s, key="k1"):
         super().__init__(daemon=True)
-        self.events, self.news = [], threading.Condition()
+        self.seen, self.ended, self.news = {}, False, threading.Condition()
         self.c = http.client.HTTPConnection("127.0.0.1", s.port, timeout=PATIENCE)
         self.c.request("GET", LOOK, headers={"Accept": "text/event-stream", "X-Session-API-Key": key})
         self.r = self.c.getresponse()
@@ -272,34 +273,28 @@ class Looker(threading.Thread):
             for line in self.r:
                 if line.startswith(b"data: "):
                     with self.news:
-                        self.events.append(json.loads(line[6:]))
+                        self.seen.update(json.loads(line[6:]))
                         self.news.notify()
         except (OSError, http.client.HTTPException, AttributeError):
             pass  # closed
         with self.news:
-            self.events.append(None)
+            self.ended = True
             self.news.notify()
 
-    def until(self, fits):
-        """The first event, of those that were not looked at yet, that fits."""
+    def until(self, what, fits):
         with self.news:
-            while True:
-                while not self.events:
-                    if not self.news.wait(PATIENCE):
-                        raise AssertionError("no such event came")
-                event = self.events.pop(0)
-                if event is None:
-                    raise AssertionError("the stream ended")
-                if fits(event):
-                    return event
+            if not self.news.wait_for(lambda: self.ended or (self.seen and fits(self.seen)), PATIENCE):
+                raise AssertionError("never: %s\n%.2000r" % (what, self.seen))
+            if self.ended:
+                raise AssertionError("the stream ended before: %s" % what)
 
     def close(self):
         self.c.sock.shutdown(socket.SHUT_RDWR)
         self.c.close()
 
 
-def is_jpeg(event):
-    p = event.get("picture")
+def is_jpeg(seen):
+    p = seen.get("picture")
     return p is not None and base64.b64decode(p["base64"])[:3] == b"\xff\xd8\xff" and p["width"] > 0
 
 
@@ -316,35 +311,33 @@ def looking_on():
         equal(closed, {"open": False, "busy": False, "url": None, "active": -1, "crashed": False, "tabs": [],
                        "picture": None})
         one, two = Looker(s), Looker(s)
-        equal(one.until(lambda e: True)["open"], False)
+        one.until("closed", lambda e: not e["open"])
         s.act('goto("%s")' % site.url("two.html"), headers=key)
         for looker in (one, two):
-            looker.until(lambda e: e["busy"] and e["open"])
-            looker.until(lambda e: e["url"] == site.url("two.html") and is_jpeg(e))
-            looker.until(lambda e: not e["busy"])
+            looker.until("a page", lambda e: e["url"] == site.url("two.html") and is_jpeg(e) and not e["busy"])
         # another tab: its address, and its picture
+        before = one.seen["picture"]
         s.act('new_tab()\ngoto("%s")' % site.url("three.html"), headers=key)
         urls = [site.url("two.html"), site.url("three.html")]
-        one.until(lambda e: (e["tabs"], e["active"]) == (urls, 1))
-        one.until(is_jpeg)
+        one.until("another tab", lambda e: (e["tabs"], e["active"]) == (urls, 1) and is_jpeg(e)
+                  and e["picture"] != before)
         now = look(**key).json()
         equal((now["url"], now["tabs"], is_jpeg(now)), (urls[1], urls, True))
         # the browser goes, and comes again
         kill_wait(s.chromium())
-        one.until(lambda e: not e["open"])
+        one.until("Chromium has ended", lambda e: not e["open"])
         s.act("noop(0)", headers=key)
-        one.until(lambda e: e["tabs"] == urls and is_jpeg(e))
+        one.until("it is there again", lambda e: e["open"] and e["tabs"] == urls and is_jpeg(e))
         # nobody looks: no picture is made
         one.close()
         two.close()
         s.until("the lookers' workers are free", lambda: s.request("GET", "/ready", headers=key).json()
                 ["components"]["pool_live"]["busy"] == 0)
         third = Looker(s)
-        third.until(is_jpeg)
+        third.until("a picture of a page that rests", is_jpeg)
         os.kill(s.plugin(), signal.SIGTERM)
-        with third.news:
-            while None not in third.events:
-                equal(third.news.wait(PATIENCE), True, "the stream ends with the plugin")
+        third.join(PATIENCE)
+        equal(third.ended, True, "the stream ends with the plugin")
 
 
 def nobody_looks_without_a_key():
