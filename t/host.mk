@@ -37,16 +37,16 @@ EXTRA_DIST += %D%/unit/test_kubernetes.c %D%/e2e/lib/apiserver.py %D%/e2e/test_h
 	%D%/e2e/test_host_kubernetes_api.py %D%/e2e/test_host_kubernetes_faults.py %D%/e2e/lib/cluster.py
 # a program and a backend of somebody else's: the public headers, and the shared object as installed
 t_host_branch_SOURCES = %D%/host/branch.c
-t_host_branch_CPPFLAGS = -I$(srcdir)/src/host
+t_host_branch_CPPFLAGS = -I$(srcdir)/src/host -iquote $(srcdir)/src/base
 t_host_branch_LDADD = libhandrail.la
 t_host_program_SOURCES = %D%/host/program.c
-t_host_program_CPPFLAGS = -I$(srcdir)/src/host
+t_host_program_CPPFLAGS = -I$(srcdir)/src/host -iquote $(srcdir)/src/base
 t_host_program_LDADD = libhandrail.la
 t_host_streamer_SOURCES = %D%/host/streamer.c
-t_host_streamer_CPPFLAGS = -I$(srcdir)/src/host
+t_host_streamer_CPPFLAGS = -I$(srcdir)/src/host -iquote $(srcdir)/src/base
 t_host_streamer_LDADD = libhandrail.la
 check_LTLIBRARIES += %D%/host/libhandrail-backend-example.la
 t_host_libhandrail_backend_example_la_SOURCES = %D%/host/example_backend.c
-t_host_libhandrail_backend_example_la_CPPFLAGS = -I$(srcdir)/src/host
+t_host_libhandrail_backend_example_la_CPPFLAGS = -I$(srcdir)/src/host -iquote $(srcdir)/src/base
 t_host_libhandrail_backend_example_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 	-rpath /nowhere

@@ -9,6 +9,54 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *
+hr_err_class(const struct hr_err *err)
+{
+	static const char *const names[] = {
+	    [HR_OK] = "",
+	    [HR_E_INVAL] = "ValueError",
+	    [HR_E_NOTFOUND] = "FileNotFoundError",
+	    [HR_E_NOMEM] = "MemoryError",
+	    [HR_E_TOOLARGE] = "ValueError",
+	    [HR_E_SYS] = "OSError",
+	    [HR_E_PROTO] = "RemoteProtocolError",
+	    [HR_E_GONE] = "AgentRuntimeDisconnectedError",
+	    [HR_E_TIMEOUT] = "TimeoutError",
+	    [HR_E_BUSY] = "AgentRuntimeUnavailableError",
+	    [HR_E_UNTRUSTED] = "PermissionError",
+	    [HR_E_UNSUPPORTED] = "AgentRuntimeError",
+	    [HR_E_PERMISSION] = "PermissionError",
+	    [HR_E_RUNTIME] = "AgentRuntimeError",
+	    [HR_E_BUILD] = "AgentRuntimeBuildError",
+	    [HR_E_RUNTIME_TIMEOUT] = "AgentRuntimeTimeoutError",
+	    [HR_E_UNAVAILABLE] = "AgentRuntimeUnavailableError",
+	    [HR_E_NOT_READY] = "AgentRuntimeNotReadyError",
+	    [HR_E_DISCONNECTED] = "AgentRuntimeDisconnectedError",
+	    [HR_E_NO_SANDBOX] = "AgentRuntimeNotFoundError",
+	    [HR_E_HTTP_STATUS] = "RequestHTTPError",
+	    [HR_E_HTTP_TIMEOUT] = "ReadTimeout",
+	    [HR_E_HTTP_NETWORK] = "ConnectError",
+	    [HR_E_RETRY] = "RetryError",
+	};
+
+	if (err->cls != NULL)
+		return err->cls;
+	if (err->code == HR_E_SYS && err->sys == ENOENT)
+		return names[HR_E_NOTFOUND];
+	return (size_t)err->code < sizeof(names) / sizeof(names[0]) ? names[err->code] : "";
+}
+
+/* Anew: nothing of an earlier failure stays. */
+static void
+begin(struct hr_err *err, enum hr_errc code, int sys)
+{
+	err->code = code;
+	err->last = HR_OK;
+	err->sys = sys;
+	err->status = 0;
+	err->cls = NULL;
+}
+
 /* vsnprintf may cut a UTF-8 character in two: drop the torn tail. */
 static void
 trim_torn_character(char *s, size_t cap)
@@ -31,8 +79,7 @@ hr_err_set(struct hr_err *err, enum hr_errc code, const char *fmt, ...)
 
 	if (err == NULL)
 		return -1;
-	err->code = code;
-	err->sys = 0;
+	begin(err, code, 0);
 	va_start(ap, fmt);
 	(void)vsnprintf(err->msg, sizeof(err->msg), fmt, ap); /* cut is fine */
 	va_end(ap);
@@ -48,8 +95,7 @@ hr_err_sys(struct hr_err *err, int sys, const char *fmt, ...)
 
 	if (err == NULL)
 		return -1;
-	err->code = sys == ENOMEM ? HR_E_NOMEM : HR_E_SYS;
-	err->sys = sys;
+	begin(err, sys == ENOMEM ? HR_E_NOMEM : sys == EACCES ? HR_E_PERMISSION : HR_E_SYS, sys);
 	va_start(ap, fmt);
 	(void)vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
 	va_end(ap);
@@ -63,6 +109,14 @@ int
 hr_err_nomem(struct hr_err *err)
 {
 	return hr_err_set(err, HR_E_NOMEM, "out of memory");
+}
+
+int
+hr_err_from(struct hr_err *err, enum hr_errc code, const struct hr_err *e)
+{
+	if (e->code == HR_E_NOMEM)
+		return hr_err_nomem(err);
+	return hr_err_set(err, code, "%s", e->msg);
 }
 
 void

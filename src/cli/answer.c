@@ -18,7 +18,7 @@ int
 cli_answer(struct cli *c, const struct cli_args *a, cli_ask_fn *ask, cli_show_fn *show)
 {
 	const char *what = a->argc > 0 ? a->argv[0] : NULL;
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_sandbox *s;
 	char *json = NULL;
 	int rc = CLI_ERROR;

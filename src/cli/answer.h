@@ -9,8 +9,7 @@ struct hr_buf;
 struct json_object;
 
 /* what: the first argument, NULL for none. *ret_json is the caller's. */
-typedef int
-cli_ask_fn(struct hr_sandbox *s, const char *what, char **ret_json, struct hr_error *err);
+typedef int cli_ask_fn(struct hr_sandbox *s, const char *what, char **ret_json, struct hr_err *err);
 /* An exit status; what is wrong is said. */
 typedef int cli_show_fn(const char *what, const char *json);
 

@@ -54,7 +54,7 @@ build(struct cli *c, const struct cli_args *a)
 	    .progress = on_progress,
 	    .arg = c,
 	};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	char *name = NULL;
 	struct hr_buf b;
 	int rc;

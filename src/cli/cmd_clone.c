@@ -17,7 +17,7 @@ static const struct cli_option clone_options[] = {
 static int
 clone_it(struct cli *c, const struct cli_args *a)
 {
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_sandbox *s;
 	char *dir = NULL;
 	int rc = CLI_ERROR;

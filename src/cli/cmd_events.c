@@ -49,7 +49,7 @@ on_event(void *arg, const char *sid, const char *event, const char *detail)
 static int
 events(struct cli *c, const struct cli_args *a)
 {
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 
 	(void)a;
 	return hr_sandbox_events(c->config, c->state_dir, c->env, 1, on_event, c, &err) == 0

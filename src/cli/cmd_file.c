@@ -19,7 +19,7 @@ static int
 ls(struct cli *c, const struct cli_args *a)
 {
 	struct json_object *list = NULL;
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_json_error why;
 	struct hr_sandbox *s;
 	struct hr_buf b;
@@ -61,9 +61,9 @@ const struct cli_command cli_ls = {
 /* One copy of a sandbox's file or directory, one way. */
 static int
 copy(struct cli *c, const char *from, const char *to,
-    int (*way)(struct hr_sandbox *s, const char *from, const char *to, struct hr_error *err))
+    int (*way)(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err))
 {
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_sandbox *s;
 	int rc = CLI_ERROR;
 

@@ -24,7 +24,7 @@ service(struct cli *c)
 	const char *key = hr_config_text(c->config, "sandbox.api_key");
 	struct hr_rest_options o = {
 	    .url = hr_config_text(c->config, "sandbox.remote_runtime_api_url"), .watch_fd = -1};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_rest *r;
 
 	if (key == NULL) {
@@ -48,7 +48,7 @@ call(struct cli *c, const char *method, const char *path, struct json_object *bo
 {
 	struct hr_rest *r = service(c);
 	struct json_object *o = NULL;
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_buf b;
 	int rc;
 
@@ -212,7 +212,7 @@ other_pools(struct cli *c, const char *name, bool *ret_found)
 	struct json_object *there = NULL, *list = json_object_new_array(), *p, *copy, *body;
 	static const char *const members[] = {"name", "size", "request"};
 	struct hr_rest *r = service(c);
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	bool bad = list == NULL;
 
 	*ret_found = false;

@@ -56,7 +56,7 @@ show_images(const char *json)
 static int
 list_images(struct cli *c)
 {
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	char *json = NULL;
 	int rc;
 
@@ -75,7 +75,7 @@ list_images(struct cli *c)
 static int
 image(struct cli *c, const struct cli_args *a)
 {
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 
 	if (a->argc == 0 || (strcmp(a->argv[0], "ls") == 0 && a->argc == 1))
 		return list_images(c);
@@ -126,7 +126,7 @@ static int
 doctor(struct cli *c, const struct cli_args *a)
 {
 	struct findings f = {.json = c->json};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	bool well = false;
 	int rc;
 
@@ -154,7 +154,7 @@ static int
 backends(struct cli *c, const struct cli_args *a)
 {
 	struct findings f = {.json = c->json};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	int rc;
 
 	(void)a;

@@ -131,7 +131,7 @@ static int
 start(
     struct cli *c, const struct cli_args *a, const struct hr_sandbox_options *o, const char *action)
 {
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_sandbox *s = hr_sandbox_open(c->config, o, &err);
 	int rc = s != NULL ? hr_sandbox_connect(s, &err) : -1;
 
@@ -199,7 +199,7 @@ static int
 setup(struct cli *c, const struct cli_args *a)
 {
 	char text[16];
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_sandbox *s;
 	int rc = CLI_ERROR, status = 0;
 
@@ -243,7 +243,7 @@ static const struct cli_option ps_options[] = {
 
 /* A provider's list, of the kind that is configured; the caller frees. NULL: *err. */
 static struct json_object *
-provider_list(struct cli *c, struct hr_error *err)
+provider_list(struct cli *c, struct hr_err *err)
 {
 	const struct hr_sandbox_options o = {
 	    .environ = c->env, .headless = true, .state_dir = c->state_dir};
@@ -261,7 +261,7 @@ provider_list(struct cli *c, struct hr_error *err)
 static int
 put_strays(struct cli *c, struct hr_buf *b, bool first)
 {
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct json_object *list = provider_list(c, &err);
 
 	if (list == NULL)
@@ -298,7 +298,7 @@ static int
 ps(struct cli *c, const struct cli_args *a)
 {
 	struct json_object *list = NULL, *o;
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_json_error why;
 	struct hr_buf b;
 	char *text = hr_sandbox_list(c->state_dir, &err);
@@ -348,9 +348,9 @@ const struct cli_command cli_ps = {"ps", "", "List the sandboxes.", ps_options, 
 
 /* One thing that is done with a sandbox that is there. */
 static int
-with_sandbox(struct cli *c, int (*what)(struct hr_sandbox *s, struct hr_error *err))
+with_sandbox(struct cli *c, int (*what)(struct hr_sandbox *s, struct hr_err *err))
 {
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_sandbox *s;
 	int rc = CLI_ERROR;
 
@@ -400,13 +400,13 @@ down_one(struct cli *c, const char *sid)
 	    .state_dir = c->state_dir,
 	    .log = note,
 	    .log_arg = c};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_sandbox *s = hr_sandbox_open(c->config, &o, &err);
 	int rc = CLI_OK;
 
 	if (s == NULL) {
 		rc = cli_fail(&err);
-	} else if (hr_sandbox_connect(s, &err) < 0 && err.code == HR_ERROR_NOT_FOUND) {
+	} else if (hr_sandbox_connect(s, &err) < 0 && err.code == HR_E_NO_SANDBOX) {
 		rc = cli_fail(&err);
 	} else if (hr_sandbox_delete(s, &err) != 0) {
 		/* what has ended already is cleared away all the same */
@@ -422,7 +422,7 @@ static int
 down_all(struct cli *c)
 {
 	struct json_object *list = NULL;
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_json_error why;
 	char *text = hr_sandbox_list(c->state_dir, &err);
 	int rc = CLI_OK, one;
@@ -447,7 +447,7 @@ down_strays(struct cli *c)
 {
 	const struct hr_sandbox_options o = {
 	    .environ = c->env, .headless = true, .state_dir = c->state_dir};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct json_object *list = provider_list(c, &err);
 	int rc = CLI_OK;
 
@@ -477,7 +477,7 @@ end_pool(struct cli *c)
 	    .state_dir = c->state_dir,
 	    .log = note,
 	    .log_arg = c};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	char *text = hr_sandbox_list(c->state_dir, &err);
 	unsigned n;
 	int rc = CLI_OK;

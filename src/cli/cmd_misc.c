@@ -10,7 +10,7 @@
 static int
 config(struct cli *c, const struct cli_args *a)
 {
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	char *text;
 	int rc;
 
@@ -31,7 +31,7 @@ static int
 id(struct cli *c, const struct cli_args *a)
 {
 	const char *name = a->argc > 0 ? a->argv[0] : NULL;
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	char *sid = hr_session_id(c->config, name, &err);
 	int rc;
 

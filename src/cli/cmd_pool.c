@@ -52,7 +52,7 @@ pool(struct cli *c, const struct cli_args *a)
 	    .log_arg = c,
 	    .progress = cli_progress,
 	    .progress_arg = c};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	unsigned done = 0;
 	char *stop;
 	long n;

@@ -48,7 +48,7 @@ show(struct cli *c, const char *server, const char *vscode, const char *hosts)
 static int
 print_urls(struct cli *c, const struct cli_args *a)
 {
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_sandbox *s;
 	char *vscode = NULL, *hosts = NULL;
 	int rc = CLI_ERROR;

@@ -42,7 +42,7 @@ on_line(void *arg, const char *line, size_t len)
 static int
 logs(struct cli *c, const struct cli_args *a)
 {
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_sandbox *s;
 	int rc = CLI_ERROR;
 
@@ -112,7 +112,7 @@ show_use(struct cli *c, const char *text)
 static int
 top(struct cli *c, const struct cli_args *a)
 {
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_sandbox *s;
 	char *text = NULL;
 	int rc = CLI_ERROR;
@@ -133,7 +133,7 @@ static int
 sh(struct cli *c, const struct cli_args *a)
 {
 	static const char *const shell[] = {"bash", NULL};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_sandbox *s;
 	int rc = CLI_ERROR, status = 0;
 

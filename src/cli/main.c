@@ -16,7 +16,7 @@
 #include "base/nearest.h"
 #include "base/quote.h"
 #include "cli/progress.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/common/strv.h"
 #include "proto/json.h"
 
@@ -77,13 +77,13 @@ cli_usage(const char *fmt, ...)
  * client; what the server said of it is behind "Details: ", and there may be a status in front of
  * it. Those of a service that runs sandboxes are in our words. */
 static void
-say_status(const struct hr_error *err)
+say_status(const struct hr_err *err)
 {
 	static const char before[] = "\nDetails: ";
-	const char *text = strstr(err->text, before);
+	const char *text = strstr(err->msg, before);
 
-	if (strstr(err->text, "\nFor more information check: ") == NULL) {
-		cli_say("%s", err->text);
+	if (strstr(err->msg, "\nFor more information check: ") == NULL) {
+		cli_say("%s", err->msg);
 		return;
 	}
 	if (text == NULL) {
@@ -99,21 +99,22 @@ say_status(const struct hr_error *err)
 }
 
 int
-cli_fail(const struct hr_error *err)
+cli_fail(const struct hr_err *err)
 {
-	if (err->code == HR_ERROR_HTTP_STATUS)
+	if (err->code == HR_E_HTTP_STATUS)
 		say_status(err);
 	else
-		cli_say("%s", err->text);
+		cli_say("%s", err->msg);
 	switch (err->code) {
-	case HR_ERROR_NOT_FOUND:
-	case HR_ERROR_NOENT: return CLI_NOT_FOUND;
-	case HR_ERROR_TIMEOUT:
-	case HR_ERROR_HTTP_TIMEOUT:
-	case HR_ERROR_OSTIMEOUT: return CLI_TIMEOUT;
-	case HR_ERROR_DISCONNECTED:
-	case HR_ERROR_HTTP_NETWORK:
-	case HR_ERROR_HTTP_PROTOCOL: return CLI_DISCONNECTED;
+	case HR_E_NO_SANDBOX:
+	case HR_E_NOTFOUND: return CLI_NOT_FOUND;
+	case HR_E_SYS: return err->sys == ENOENT ? CLI_NOT_FOUND : CLI_ERROR;
+	case HR_E_RUNTIME_TIMEOUT:
+	case HR_E_HTTP_TIMEOUT:
+	case HR_E_TIMEOUT: return CLI_TIMEOUT;
+	case HR_E_DISCONNECTED:
+	case HR_E_HTTP_NETWORK:
+	case HR_E_PROTO: return CLI_DISCONNECTED;
 	default: return CLI_ERROR;
 	}
 }
@@ -220,7 +221,7 @@ cli_attach(struct cli *c, int *ret_status)
 	    .progress = cli_progress,
 	    .progress_arg = c,
 	};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_sandbox *s = hr_sandbox_open(c->config, &o, &err);
 
 	if (s == NULL || hr_sandbox_connect(s, &err) != 0) {
@@ -457,7 +458,7 @@ state_directory(const char *const *env)
 /* Before loading, so that the file may have a section of it, and after that, which has less to say.
  */
 static int
-set_kind(struct cli *c, const struct cli_args *a, struct hr_error *err)
+set_kind(struct cli *c, const struct cli_args *a, struct hr_err *err)
 {
 	const char *kind = cli_value(a, 'r');
 
@@ -467,7 +468,7 @@ set_kind(struct cli *c, const struct cli_args *a, struct hr_error *err)
 static int
 load_config(struct cli *c, const struct cli_args *a)
 {
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	const char *pair, *eq;
 	char key[128];
 	size_t at = 0;
@@ -486,7 +487,7 @@ load_config(struct cli *c, const struct cli_args *a)
 		memcpy(key, pair, (size_t)(eq - pair));
 		key[eq - pair] = '\0';
 		if (hr_config_set(c->config, key, eq + 1, &err) != 0) {
-			cli_say("%s", err.text);
+			cli_say("%s", err.msg);
 			return CLI_USAGE;
 		}
 	}

@@ -114,7 +114,7 @@ int
 cli_act_in(struct cli *c, struct hr_sandbox *s, const char *action)
 {
 	struct json_object *obs = NULL;
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_json_error why;
 	int rc = CLI_ERROR, shown;
 	char *text = NULL;

@@ -385,14 +385,14 @@ static void
 handle_image(struct call *c)
 {
 	struct hr_fleet *f = c->api->fleet;
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_buf name;
 	char *text = NULL;
 
 	if (*query_value(&name, c->query, "image") == '\0') {
 		(void)hr_fleet_say(c->a, 400, "which image? \"?image=NAME\"");
 	} else if (f->engine->image(f->engine_self, hr_buf_str(&name), &text, &err) != 0) {
-		hr_log(HR_LOG_WARNING, "image: %.600s", err.text);
+		hr_log(HR_LOG_WARNING, "image: %.600s", err.msg);
 		(void)hr_fleet_say(c->a, 503, "the engine cannot be asked now");
 		c->a->retry_after_s = BUSY_S;
 	} else {

@@ -139,12 +139,12 @@ void *
 hr_fleet_watch_thread(void *arg)
 {
 	struct hr_fleet *f = arg;
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 
 	(void)f->engine->watch(f->engine_self, on_news, f, &why);
 	hr_log(HR_LOG_ERROR,
 	    "the engine tells of nothing any more, so ends of sandboxes go unseen until they are "
 	    "asked for something: %.400s",
-	    why.text);
+	    why.msg);
 	return NULL;
 }

@@ -21,28 +21,28 @@ struct hr_fleet_engine {
 	/* Makes row->id as row->request says; what an interrupted call left is cleared away first.
 	 * A row in HR_FLEET_WARMING has no session, and its request no environment. Fills at,
 	 * server_key and the ports of *row. */
-	int (*start)(void *self, struct hr_fleet_row *row, struct hr_error *err);
+	int (*start)(void *self, struct hr_fleet_row *row, struct hr_err *err);
 	/* Gives a warm one, which runs at row->at, what row->request has beyond its shape, such as
 	 * the environment. NULL, or an error: it is made anew by start(). */
-	int (*claim)(void *self, struct hr_fleet_row *row, struct hr_error *err);
-	int (*pause)(void *self, const char *id, struct hr_error *err);
+	int (*claim)(void *self, struct hr_fleet_row *row, struct hr_err *err);
+	int (*pause)(void *self, const char *id, struct hr_err *err);
 	/* *row's at and ports may be others afterwards. */
-	int (*resume)(void *self, struct hr_fleet_row *row, struct hr_error *err);
-	int (*stop)(void *self, const char *id, struct hr_error *err);
+	int (*resume)(void *self, struct hr_fleet_row *row, struct hr_err *err);
+	int (*stop)(void *self, const char *id, struct hr_err *err);
 	/* "running", "paused", "exited", "gone" */
-	int (*state)(void *self, const char *id, char ret[32], struct hr_error *err);
+	int (*state)(void *self, const char *id, char ret[32], struct hr_err *err);
 	/* Clears away what a process left half done that was killed; before all else. NULL:
 	 * nothing. */
-	int (*tidy)(void *self, struct hr_error *err);
+	int (*tidy)(void *self, struct hr_err *err);
 	/* All that are there, begun ones as well. */
-	int (*list)(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_error *err);
+	int (*list)(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_err *err);
 	/* Tells of what happens to them until it cannot: an error. NULL: nothing is told. */
-	int (*watch)(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_error *err);
+	int (*watch)(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_err *err);
 	/* Is there such an image? As JSON, {"exists": ...}; the caller frees. */
-	int (*image)(void *self, const char *name, char **ret_json, struct hr_error *err);
+	int (*image)(void *self, const char *name, char **ret_json, struct hr_err *err);
 	/* What its server printed last, of one that may have ended; the caller frees. NULL: not
 	 * known here. */
-	int (*logs)(void *self, const char *id, char **ret_text, struct hr_error *err);
+	int (*logs)(void *self, const char *id, char **ret_text, struct hr_err *err);
 };
 
 /* What an engine and its store are opened with: options of the service. */

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "host/common/error.h"
+#include "base/err.h"
 
 #define RETRY_MOST_S 60
 #define START_TRIES 3
@@ -114,7 +114,7 @@ hr_fleet_go_on(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_err
 
 /* One that was taken from the pool runs already, and is given what it lacks. */
 static int
-start_it(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_error *err)
+start_it(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 {
 	if (row->at[0] != '\0' && f->engine->claim != NULL) {
 		if (f->engine->claim(f->engine_self, row, err) == 0) {
@@ -123,7 +123,7 @@ start_it(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_error *err)
 		}
 		__atomic_add_fetch(&f->counts.warm_failed, 1, __ATOMIC_RELAXED);
 		hr_log(HR_LOG_WARNING, "sandbox %s: the warm one is of no use: %.400s", row->id,
-		    err->text);
+		    err->msg);
 	}
 	if (f->engine->start(f->engine_self, row, err) != 0)
 		return -1;
@@ -132,7 +132,7 @@ start_it(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_error *err)
 }
 
 static int
-do_it(struct hr_fleet *f, enum hr_job_kind kind, struct hr_fleet_row *row, struct hr_error *err)
+do_it(struct hr_fleet *f, enum hr_job_kind kind, struct hr_fleet_row *row, struct hr_err *err)
 {
 	switch (kind) {
 	case HR_JOB_START: return start_it(f, row, err);
@@ -164,7 +164,7 @@ count(struct hr_fleet *f, enum hr_job_kind kind, const struct hr_fleet_row *row,
 /* What came of a job, written down. false: it is to be done again. */
 static bool
 finish(struct hr_fleet *f, struct hr_fleet_job *j, struct hr_fleet_row *row, int rc,
-    const struct hr_error *why)
+    const struct hr_err *why)
 {
 	enum hr_fleet_state from = job_kinds[j->kind].from;
 	enum hr_fleet_state to = rc == 0 ? job_kinds[j->kind].to : job_kinds[j->kind].failed;
@@ -174,10 +174,10 @@ finish(struct hr_fleet *f, struct hr_fleet_job *j, struct hr_fleet_row *row, int
 	count(f, j->kind, row, rc == 0);
 	if (rc != 0)
 		hr_log(HR_LOG_WARNING, "sandbox %s: %s: %.600s", row->id, job_kinds[j->kind].name,
-		    why->text);
+		    why->msg);
 	if (to == from)
 		return false;
-	if (move(f, row, from, to, rc != 0 ? why->text : NULL,
+	if (move(f, row, from, to, rc != 0 ? why->msg : NULL,
 		rc == 0 && (to == HR_FLEET_RUNNING || to == HR_FLEET_WARM), &moved, &err) != 0) {
 		/* the disk is full, perhaps: what was done can be done again */
 		hr_log(HR_LOG_ERROR, "sandbox %s: %s", row->id, err.msg);
@@ -197,7 +197,7 @@ static bool
 work_on(struct hr_fleet *f, struct hr_fleet_job *j)
 {
 	struct hr_fleet_row row = {.request = NULL};
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	struct hr_err err = {0};
 	int found = f->store->ops->find(f->store, j->id, &row, &err), rc;
 	bool over = true, mine = true;

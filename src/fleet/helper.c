@@ -18,7 +18,7 @@
 
 #include "base/fd.h"
 #include "base/spawn.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/common/strv.h"
 #include "proto/json.h"
 
@@ -48,7 +48,7 @@ put(struct hr_buf *b, const char *name, const char *text)
 
 /* A file in memory, which needs nobody who writes while another reads. */
 static int
-input(const struct hr_fleet_row *row, struct hr_error *err)
+input(const struct hr_fleet_row *row, struct hr_err *err)
 {
 	int fd = memfd_create("request", MFD_CLOEXEC);
 	struct hr_err e = {0};
@@ -60,10 +60,10 @@ input(const struct hr_fleet_row *row, struct hr_error *err)
 		put(&b, "request", row->request);
 	hr_buf_addf(&b, "\"factor\":%lld}", row != NULL ? (long long)row->factor : 0);
 	if (fd < 0)
-		(void)hr_error_sys(err, errno, "memfd_create");
+		(void)hr_err_sys(err, errno, "memfd_create");
 	else if (hr_buf_check(&b, &e) != 0 || hr_fd_write_full(fd, b.p, b.len, &e) != 0 ||
 		 lseek(fd, 0, SEEK_SET) != 0) {
-		(void)hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		(void)hr_err_from(err, HR_E_SYS, &e);
 		hr_fd_close(&fd);
 	}
 	hr_buf_done(&b);
@@ -71,7 +71,7 @@ input(const struct hr_fleet_row *row, struct hr_error *err)
 }
 
 static int
-understand(const struct hr_buf *b, int status, struct hr_fleet_row *row, struct hr_error *err)
+understand(const struct hr_buf *b, int status, struct hr_fleet_row *row, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	struct hr_json_error why;
@@ -82,10 +82,9 @@ understand(const struct hr_buf *b, int status, struct hr_fleet_row *row, struct 
 		o = NULL;
 	error = hr_json_text_at(o, "error");
 	if (error != NULL)
-		rc = hr_error_set(err, HR_ERROR_RUNTIME, "%s", error);
+		rc = hr_err_set(err, HR_E_RUNTIME, "%s", error);
 	else if (o == NULL || status != 0)
-		rc = hr_error_set(err, HR_ERROR_RUNTIME,
-		    "its helper ended with %s %d and told nothing",
+		rc = hr_err_set(err, HR_E_RUNTIME, "its helper ended with %s %d and told nothing",
 		    WIFSIGNALED(status) ? "signal" : "status",
 		    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 	if (rc == 0 && row != NULL) {
@@ -102,7 +101,7 @@ understand(const struct hr_buf *b, int status, struct hr_fleet_row *row, struct 
 
 static int
 call(struct hr_fleet_helper *h, const char *what, const char *id, struct hr_fleet_row *row,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	int in = input(row, err), out[2] = {-1, -1}, status = 0, rc = -1;
 	struct hr_spawn_fd fds[3] = {{in, 0}, {-1, 1}, {2, 2}};
@@ -125,7 +124,7 @@ call(struct hr_fleet_helper *h, const char *what, const char *id, struct hr_flee
 	hr_buf_init(&b, TEXT_MAX);
 	if (in < 0 || argv.failed || pipe2(out, O_CLOEXEC) != 0) {
 		if (in >= 0)
-			(void)hr_error_sys(err, errno, "a helper");
+			(void)hr_err_sys(err, errno, "a helper");
 		goto out;
 	}
 	fds[1].from = out[1];
@@ -133,7 +132,7 @@ call(struct hr_fleet_helper *h, const char *what, const char *id, struct hr_flee
 	pid = hr_spawn(&sp, &e);
 	hr_fd_close(&out[1]);
 	if (pid < 0) {
-		(void)hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		(void)hr_err_from(err, HR_E_SYS, &e);
 		goto out;
 	}
 	(void)read_all(out[0], &b);
@@ -150,37 +149,37 @@ out:
 }
 
 static int
-helper_start(void *self, struct hr_fleet_row *row, struct hr_error *err)
+helper_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
 	return call(self, "start", row->id, row, err);
 }
 
 static int
-helper_claim(void *self, struct hr_fleet_row *row, struct hr_error *err)
+helper_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
 	return call(self, "claim", row->id, row, err);
 }
 
 static int
-helper_pause(void *self, const char *id, struct hr_error *err)
+helper_pause(void *self, const char *id, struct hr_err *err)
 {
 	return call(self, "pause", id, NULL, err);
 }
 
 static int
-helper_resume(void *self, struct hr_fleet_row *row, struct hr_error *err)
+helper_resume(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
 	return call(self, "resume", row->id, row, err);
 }
 
 static int
-helper_stop(void *self, const char *id, struct hr_error *err)
+helper_stop(void *self, const char *id, struct hr_err *err)
 {
 	return call(self, "stop", id, NULL, err);
 }
 
 static int
-helper_state(void *self, const char *id, char ret[32], struct hr_error *err)
+helper_state(void *self, const char *id, char ret[32], struct hr_err *err)
 {
 	struct hr_fleet_helper *h = self;
 
@@ -188,7 +187,7 @@ helper_state(void *self, const char *id, char ret[32], struct hr_error *err)
 }
 
 static int
-helper_tidy(void *self, struct hr_error *err)
+helper_tidy(void *self, struct hr_err *err)
 {
 	struct hr_fleet_helper *h = self;
 
@@ -196,7 +195,7 @@ helper_tidy(void *self, struct hr_error *err)
 }
 
 static int
-helper_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_error *err)
+helper_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_err *err)
 {
 	struct hr_fleet_helper *h = self;
 
@@ -204,7 +203,7 @@ helper_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_error *err)
 }
 
 static int
-helper_watch(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_error *err)
+helper_watch(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_err *err)
 {
 	struct hr_fleet_helper *h = self;
 
@@ -212,7 +211,7 @@ helper_watch(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_error *err)
 }
 
 static int
-helper_image(void *self, const char *name, char **ret_json, struct hr_error *err)
+helper_image(void *self, const char *name, char **ret_json, struct hr_err *err)
 {
 	struct hr_fleet_helper *h = self;
 
@@ -237,7 +236,7 @@ const struct hr_fleet_engine hr_fleet_helper = {
 
 static int
 do_it(const struct hr_fleet_engine *engine, void *self, const char *what, struct hr_fleet_row *row,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	if (strcmp(what, "start") == 0)
 		return engine->start(self, row, err);
@@ -249,7 +248,7 @@ do_it(const struct hr_fleet_engine *engine, void *self, const char *what, struct
 		return engine->resume(self, row, err);
 	if (strcmp(what, "stop") == 0)
 		return engine->stop(self, row->id, err);
-	return hr_error_set(err, HR_ERROR_VALUE, "an engine does not do \"%.40s\"", what);
+	return hr_err_set(err, HR_E_INVAL, "an engine does not do \"%.40s\"", what);
 }
 
 int
@@ -258,16 +257,16 @@ hr_fleet_helper_main(
 {
 	struct hr_fleet_row row = {.request = NULL};
 	struct json_object *o = NULL;
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_json_error why;
 	struct hr_buf b;
 	int rc = -1;
 
 	(void)snprintf(row.id, sizeof(row.id), "%s", id);
 	if (read_all(0, &b) != 0 || hr_json_decode(hr_buf_str(&b), b.len, &o, &why) != 0)
-		(void)hr_error_set(&err, HR_ERROR_VALUE, "stdin is no call of an engine");
+		(void)hr_err_set(&err, HR_E_INVAL, "stdin is no call of an engine");
 	else if ((row.request = strdup(hr_json_text_or(o, "request", "{}"))) == NULL)
-		(void)hr_error_nomem(&err);
+		(void)hr_err_nomem(&err);
 	else {
 		row.factor = hr_json_int_at(o, "factor");
 		rc = do_it(engine, self, what, &row, &err);
@@ -276,7 +275,7 @@ hr_fleet_helper_main(
 	hr_buf_reset(&b);
 	hr_buf_addc(&b, '{');
 	if (rc != 0) {
-		put(&b, "error", err.text);
+		put(&b, "error", err.msg);
 	} else {
 		put(&b, "at", row.at);
 		put(&b, "server_key", row.server_key);

@@ -21,7 +21,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/common/strv.h"
 #include "host/config/settings.h"
 #include "host/docker/engine.h"
@@ -46,7 +46,7 @@ say(void *arg, const char *text)
 /* ---- what a request asks for ---- */
 
 static int
-set_number(struct hr_config *c, const char *key, int64_t n, const char *unit, struct hr_error *err)
+set_number(struct hr_config *c, const char *key, int64_t n, const char *unit, struct hr_err *err)
 {
 	char text[40];
 
@@ -55,7 +55,7 @@ set_number(struct hr_config *c, const char *key, int64_t n, const char *unit, st
 }
 
 static int
-set_member(struct hr_config *c, const char *key, struct json_object *value, struct hr_error *err)
+set_member(struct hr_config *c, const char *key, struct json_object *value, struct hr_err *err)
 {
 	struct hr_buf b;
 	int rc = 0;
@@ -68,7 +68,7 @@ set_member(struct hr_config *c, const char *key, struct json_object *value, stru
 	else
 		(void)hr_json_put(&b, value);
 	rc = hr_buf_check(&b, NULL) == 0 ? hr_config_set(c, key, hr_buf_str(&b), err)
-					 : hr_error_nomem(err);
+					 : hr_err_nomem(err);
 	hr_buf_done(&b);
 	return rc;
 }
@@ -84,21 +84,21 @@ workspace_of(const struct local *l, const char *id)
 }
 
 static int
-remove_workspace(const struct local *l, const char *id, struct hr_error *err)
+remove_workspace(const struct local *l, const char *id, struct hr_err *err)
 {
 	char *path = workspace_of(l, id);
 	struct hr_err e = {0};
 	int rc = 0;
 
 	if (path != NULL && access(path, F_OK) == 0 && hr_path_remove(path, &e) != 0)
-		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		rc = hr_err_from(err, HR_E_SYS, &e);
 	free(path);
 	return rc;
 }
 
 static struct hr_config *
 config_of(const struct local *l, const struct hr_fleet_row *row, struct json_object *q,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	struct hr_config *c = hr_config_copy(l->o->config, err);
 	const char *image = hr_json_text_at(q, "image");
@@ -138,7 +138,7 @@ config_of(const struct local *l, const struct hr_fleet_row *row, struct json_obj
 
 /* One that is recorded, without asking whether it still answers. */
 static struct hr_sandbox *
-open_one(const struct local *l, const char *id, struct hr_error *err)
+open_one(const struct local *l, const char *id, struct hr_err *err)
 {
 	struct hr_sandbox_options o = {.sid = id,
 	    .environ = l->o->environ,
@@ -152,31 +152,31 @@ open_one(const struct local *l, const char *id, struct hr_error *err)
 }
 
 static int
-local_stop(void *self, const char *id, struct hr_error *err)
+local_stop(void *self, const char *id, struct hr_err *err)
 {
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	struct hr_sandbox *s = open_one(self, id, err);
 	int rc = 0;
 
 	if (s == NULL)
 		return -1;
 	/* what has ended already is cleared away all the same */
-	if (hr_sandbox_connect(s, &why) == 0 || why.code != HR_ERROR_NOT_FOUND)
+	if (hr_sandbox_connect(s, &why) == 0 || why.code != HR_E_NO_SANDBOX)
 		rc = hr_sandbox_delete(s, err);
 	hr_sandbox_free(s);
 	return rc == 0 ? remove_workspace(self, id, err) : -1;
 }
 
 static int
-place(struct hr_sandbox *s, struct hr_fleet_row *row, struct hr_error *err)
+place(struct hr_sandbox *s, struct hr_fleet_row *row, struct hr_err *err)
 {
 	const char *url = hr_sandbox_url(s), *key = hr_sandbox_session_api_key(s);
 
 	if (url == NULL || strncmp(url, "http://", 7) != 0 || strlen(url + 7) >= sizeof(row->at) ||
 	    strchr(url + 7, '/') != NULL)
-		return hr_error_set(err, HR_ERROR_RUNTIME, "a sandbox without an address");
+		return hr_err_set(err, HR_E_RUNTIME, "a sandbox without an address");
 	if (key != NULL && strlen(key) >= sizeof(row->server_key))
-		return hr_error_set(err, HR_ERROR_RUNTIME, "a sandbox with a key that is too long");
+		return hr_err_set(err, HR_E_RUNTIME, "a sandbox with a key that is too long");
 	(void)snprintf(row->at, sizeof(row->at), "%s", url + 7);
 	(void)snprintf(row->server_key, sizeof(row->server_key), "%s", key != NULL ? key : "");
 	row->vscode_port = s->endpoint.vscode_port;
@@ -185,7 +185,7 @@ place(struct hr_sandbox *s, struct hr_fleet_row *row, struct hr_error *err)
 }
 
 static int
-local_start(void *self, struct hr_fleet_row *row, struct hr_error *err)
+local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
 	const struct local *l = self;
 	struct hr_sandbox_options o = {.sid = row->id,
@@ -205,13 +205,13 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_error *err)
 	if (local_stop(self, row->id, err) != 0)
 		return -1;
 	if (hr_json_decode(row->request, strlen(row->request), &q, &why) != 0)
-		(void)hr_error_set(err, HR_ERROR_VALUE, "the request is damaged");
+		(void)hr_err_set(err, HR_E_INVAL, "the request is damaged");
 	else
 		c = config_of(l, row, q, err);
 	hr_fleet_request_plugins(q, &plugins);
 	o.plugins = hr_strv_list(&plugins);
 	if (c != NULL && plugins.failed)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	else if (c != NULL)
 		s = hr_sandbox_open(c, &o, err);
 	if (s != NULL && hr_sandbox_connect(s, err) == 0)
@@ -225,7 +225,7 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_error *err)
 
 /* What a fresh one is given by libhandrail, to one that waited. */
 static int
-local_claim(void *self, struct hr_fleet_row *row, struct hr_error *err)
+local_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
 	struct hr_sandbox *s = NULL;
 	struct json_object *q = NULL;
@@ -234,7 +234,7 @@ local_claim(void *self, struct hr_fleet_row *row, struct hr_error *err)
 	int rc = -1;
 
 	if (hr_json_decode(row->request, strlen(row->request), &q, &why) != 0)
-		return hr_error_set(err, HR_ERROR_VALUE, "the request is damaged");
+		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
 	if (hr_json_type(hr_json_at(q, "environment")) == HR_PY_DICT) {
 		json_object_object_foreach(hr_json_at(q, "environment"), name, value)
 		{
@@ -244,7 +244,7 @@ local_claim(void *self, struct hr_fleet_row *row, struct hr_error *err)
 		}
 	}
 	if (env.failed)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	else
 		s = open_one(self, row->id, err);
 	if (s != NULL && hr_sandbox_connect(s, err) == 0 &&
@@ -258,7 +258,7 @@ local_claim(void *self, struct hr_fleet_row *row, struct hr_error *err)
 
 static int
 with_one(const struct local *l, const char *id,
-    int (*what)(struct hr_sandbox *s, struct hr_error *err), struct hr_error *err)
+    int (*what)(struct hr_sandbox *s, struct hr_err *err), struct hr_err *err)
 {
 	struct hr_sandbox *s = open_one(l, id, err);
 	int rc = s != NULL ? hr_sandbox_connect(s, err) : -1;
@@ -270,20 +270,20 @@ with_one(const struct local *l, const char *id,
 }
 
 static int
-local_pause(void *self, const char *id, struct hr_error *err)
+local_pause(void *self, const char *id, struct hr_err *err)
 {
 	return with_one(self, id, hr_sandbox_pause, err);
 }
 
 /* One that runs would be waited for as if it had just been started. */
 static int
-resume(struct hr_sandbox *s, struct hr_error *err)
+resume(struct hr_sandbox *s, struct hr_err *err)
 {
 	return strcmp(hr_sandbox_state(s), "running") == 0 ? 0 : hr_sandbox_resume(s, err);
 }
 
 static int
-local_resume(void *self, struct hr_fleet_row *row, struct hr_error *err)
+local_resume(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
 	struct hr_sandbox *s = open_one(self, row->id, err);
 	int rc = s != NULL && hr_sandbox_connect(s, err) == 0 && resume(s, err) == 0
@@ -295,9 +295,9 @@ local_resume(void *self, struct hr_fleet_row *row, struct hr_error *err)
 }
 
 static int
-local_state(void *self, const char *id, char ret[32], struct hr_error *err)
+local_state(void *self, const char *id, char ret[32], struct hr_err *err)
 {
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	struct hr_sandbox *s = open_one(self, id, err);
 
 	if (s == NULL)
@@ -305,7 +305,7 @@ local_state(void *self, const char *id, char ret[32], struct hr_error *err)
 	if (hr_sandbox_connect(s, &why) == 0)
 		(void)snprintf(ret, 32, "%s", hr_sandbox_state(s));
 	else
-		(void)snprintf(ret, 32, "%s", why.code == HR_ERROR_NOT_FOUND ? "gone" : "exited");
+		(void)snprintf(ret, 32, "%s", why.code == HR_E_NO_SANDBOX ? "gone" : "exited");
 	hr_sandbox_free(s);
 	return 0;
 }
@@ -352,7 +352,7 @@ is_left(int dirfd, const char *name)
 }
 
 static int
-tidy_workspaces(const struct local *l, int records, struct hr_error *err)
+tidy_workspaces(const struct local *l, int records, struct hr_err *err)
 {
 	DIR *dir = l->work != NULL ? opendir(l->work) : NULL;
 	struct dirent *e;
@@ -368,7 +368,7 @@ tidy_workspaces(const struct local *l, int records, struct hr_error *err)
 }
 
 static int
-local_tidy(void *self, struct hr_error *err)
+local_tidy(void *self, struct hr_err *err)
 {
 	const struct local *l = self;
 	DIR *dir = opendir(l->dir);
@@ -376,11 +376,11 @@ local_tidy(void *self, struct hr_error *err)
 	int rc = 0;
 
 	if (dir == NULL)
-		return hr_error_sys(err, errno, "%s", l->dir);
+		return hr_err_sys(err, errno, "%s", l->dir);
 	while (rc == 0 && (e = readdir(dir)) != NULL)
 		if ((is_left(dirfd(dir), e->d_name) || is_free_lock(dirfd(dir), e->d_name)) &&
 		    unlinkat(dirfd(dir), e->d_name, 0) != 0 && errno != ENOENT)
-			rc = hr_error_sys(err, errno, "remove %s/%s", l->dir, e->d_name);
+			rc = hr_err_sys(err, errno, "remove %s/%s", l->dir, e->d_name);
 	if (rc == 0)
 		rc = tidy_workspaces(l, dirfd(dir), err);
 	(void)closedir(dir);
@@ -388,7 +388,7 @@ local_tidy(void *self, struct hr_error *err)
 }
 
 static int
-local_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_error *err)
+local_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_err *err)
 {
 	const struct local *l = self;
 	struct json_object *list = NULL;
@@ -407,7 +407,7 @@ local_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_error *err)
 }
 
 static int
-local_watch(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_error *err)
+local_watch(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_err *err)
 {
 	const struct local *l = self;
 
@@ -415,7 +415,7 @@ local_watch(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_error *err)
 }
 
 static int
-image_json(struct json_object *image, char **ret_json, struct hr_error *err)
+image_json(struct json_object *image, char **ret_json, struct hr_err *err)
 {
 	struct hr_buf b;
 
@@ -432,16 +432,16 @@ image_json(struct json_object *image, char **ret_json, struct hr_error *err)
 	}
 	*ret_json = hr_buf_take(&b);
 	hr_buf_done(&b);
-	return *ret_json != NULL ? 0 : hr_error_nomem(err);
+	return *ret_json != NULL ? 0 : hr_err_nomem(err);
 }
 
 static int
-local_image(void *self, const char *name, char **ret_json, struct hr_error *err)
+local_image(void *self, const char *name, char **ret_json, struct hr_err *err)
 {
 	const struct local *l = self;
 	struct hr_engine docker = {0};
 	struct json_object *image = NULL;
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	struct hr_buf path;
 	int rc;
 
@@ -453,7 +453,7 @@ local_image(void *self, const char *name, char **ret_json, struct hr_error *err)
 	hr_buf_adds(&path, "/json");
 	rc = hr_engine_init(&docker, l->o->environ, err);
 	if (rc == 0 && hr_buf_check(&path, NULL) != 0)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	if (rc == 0 && (rc = hr_engine_call(&docker, "GET", path.p, NULL, &image, &why)) != 0) {
 		if (why.status == 404)
 			rc = 0;
@@ -502,13 +502,13 @@ close_it(struct local *l)
 static int
 open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
 {
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	struct hr_kind kind;
 
 	memset(l, 0, sizeof(*l));
 	l->o = o;
 	if (hr_kind_open(&kind, NULL, o->config, o->environ, NULL, &why) != 0)
-		return hr_err_set(err, HR_E_INVAL, "%.200s", why.text);
+		return hr_err_set(err, HR_E_INVAL, "%.200s", why.msg);
 	if (asprintf(&l->dir, "%s/sandboxes", o->dir) < 0)
 		l->dir = NULL;
 	else if ((kind.ops->flags & HR_KIND_HERE) != 0 && asprintf(&l->work, "%s/work", o->dir) < 0)

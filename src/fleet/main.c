@@ -102,7 +102,7 @@ static int
 take_setting(struct options *o, const char *text)
 {
 	const char *eq = strchr(text, '=');
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	char key[128];
 
 	if (eq == NULL || (size_t)(eq - text) >= sizeof(key)) {
@@ -112,7 +112,7 @@ take_setting(struct options *o, const char *text)
 	(void)snprintf(key, sizeof(key), "%.*s", (int)(eq - text), text);
 	if (hr_config_set(o->config, key, eq + 1, &err) == 0)
 		return 0;
-	(void)fprintf(stderr, "handrail-fleetd: --set: %s\n", err.text);
+	(void)fprintf(stderr, "handrail-fleetd: --set: %s\n", err.msg);
 	return -1;
 }
 
@@ -352,7 +352,7 @@ main(int argc, char **argv)
 		.patience_s = 30,
 		.user = geteuid() == 0 ? "nobody nogroup" : NULL}};
 	enum hr_log_level level = HR_LOG_INFO;
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	char *run = NULL;
 	int rc;
 
@@ -363,7 +363,7 @@ main(int argc, char **argv)
 	if (rc < 0 && (hr_config_set(o.config, "core.runtime", o.kind, &err) != 0 ||
 			  hr_log_level_parse(o.level, &level) != 0)) {
 		(void)fprintf(stderr, "handrail-fleetd: %s\n",
-		    err.text[0] != '\0' ? err.text : "--log-level: no such level");
+		    err.msg[0] != '\0' ? err.msg : "--log-level: no such level");
 		rc = 2;
 	}
 	hr_log_setup("fleetd", HR_LOG_JSON, level);

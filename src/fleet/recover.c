@@ -82,12 +82,12 @@ check_alive(struct recovery *r, const struct hr_fleet_row *row, struct hr_err *e
 {
 	const char *want = row->state == HR_FLEET_PAUSED ? "paused" : "running";
 	char state[32] = "gone";
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	bool moved;
 
 	if (engine_has(r, row->id) &&
 	    r->f->engine->state(r->f->engine_self, row->id, state, &why) != 0)
-		return hr_err_set(err, HR_E_SYS, "sandbox %s: %.150s", row->id, why.text);
+		return hr_err_set(err, HR_E_SYS, "sandbox %s: %.150s", row->id, why.msg);
 	/* a container that was stopped for a pause is "exited" to its engine */
 	if (row->state == HR_FLEET_WARM && !hr_fleet_pool_wants(r->f, row->shape))
 		return hr_fleet_begin(
@@ -102,14 +102,14 @@ check_alive(struct recovery *r, const struct hr_fleet_row *row, struct hr_err *e
 static int
 recover(struct recovery *r, struct hr_err *err)
 {
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	int rc = 0;
 
 	if (r->f->store->ops->each(r->f->store, 0, true, keep_row, r, err) != 0)
 		return -1;
 	if ((r->f->engine->tidy != NULL && r->f->engine->tidy(r->f->engine_self, &why) != 0) ||
 	    r->f->engine->list(r->f->engine_self, keep_id, r, &why) != 0)
-		return hr_err_set(err, HR_E_SYS, "the engine: %.200s", why.text);
+		return hr_err_set(err, HR_E_SYS, "the engine: %.200s", why.msg);
 	if (r->nomem)
 		return hr_err_nomem(err);
 	for (size_t i = 0; rc == 0 && i < r->n; i++) {

@@ -12,7 +12,7 @@
 #include <json-c/json_object.h>
 
 #include "base/random.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/tasks.h"
 #include "host/tokens.h"
 #include "proto/evclass.h"
@@ -22,7 +22,7 @@
 #define FILE_TIMEOUT_S 120
 
 static struct json_object *
-new_observation(const char *type, const char *content, struct hr_error *err)
+new_observation(const char *type, const char *content, struct hr_err *err)
 {
 	struct json_object *o = json_object_new_object(), *extras = json_object_new_object();
 	int bad = o == NULL || extras == NULL;
@@ -39,7 +39,7 @@ new_observation(const char *type, const char *content, struct hr_error *err)
 	if (bad != 0) {
 		json_object_put(extras);
 		json_object_put(o);
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 		return NULL;
 	}
 	return o;
@@ -54,7 +54,7 @@ has_operation(const struct hr_sandbox *s)
 /* The decision list. 1: *ret is the answer, 0: the action is to be executed. */
 static int
 decide(struct hr_sandbox *s, struct json_object *a, const char *type, struct json_object **ret,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	const char *state = hr_json_text_at(hr_json_at(a, "args"), "confirmation_state");
 	const struct hr_event_class *class = hr_action_class(type, strlen(type));
@@ -86,7 +86,7 @@ decide(struct hr_sandbox *s, struct json_object *a, const char *type, struct jso
 
 /* No time limit means the configured one, and not blocking. */
 static int
-give_timeout(struct hr_sandbox *s, struct json_object *a, double *ret_s, struct hr_error *err)
+give_timeout(struct hr_sandbox *s, struct json_object *a, double *ret_s, struct hr_err *err)
 {
 	struct json_object *t = hr_json_at(a, "timeout"), *args = hr_json_at(a, "args");
 	int bad = 0;
@@ -99,7 +99,7 @@ give_timeout(struct hr_sandbox *s, struct json_object *a, double *ret_s, struct 
 	bad |= json_object_object_add(a, "timeout", json_object_new_double(*ret_s));
 	if (json_object_is_type(args, json_type_object) && hr_json_at(args, "blocking") != NULL)
 		bad |= json_object_object_add(args, "blocking", json_object_new_boolean(false));
-	return bad != 0 ? hr_error_nomem(err) : 0;
+	return bad != 0 ? hr_err_nomem(err) : 0;
 }
 
 static void
@@ -114,7 +114,7 @@ request_id(char *out, size_t cap)
 
 static int
 post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
-    struct json_object **ret, struct hr_error *err)
+    struct json_object **ret, struct hr_err *err)
 {
 	char id[64];
 	const char *const headers[] = {"Content-Type: application/json", id, NULL};
@@ -129,7 +129,7 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 	};
 	struct hr_http_answer a;
 	struct hr_json_error why;
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 	int rc;
 
 	/* the same for every attempt: what was begun is joined, not begun again */
@@ -139,11 +139,11 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 			   hr_json_text_at(*ret, "observation") == NULL)) {
 		json_object_put(*ret);
 		*ret = NULL;
-		rc = hr_error_set(&mine, HR_ERROR_VALUE, "the server's answer is no observation");
+		rc = hr_err_set(&mine, HR_E_INVAL, "the server's answer is no observation");
 	}
 	hr_http_answer_done(&a);
-	if (rc != 0 && mine.code == HR_ERROR_HTTP_TIMEOUT)
-		(void)hr_error_set(&mine, HR_ERROR_TIMEOUT,
+	if (rc != 0 && mine.code == HR_E_HTTP_TIMEOUT)
+		(void)hr_err_set(&mine, HR_E_RUNTIME_TIMEOUT,
 		    "Runtime failed to return execute_action before the requested timeout of %.*fs",
 		    timeout_s == (double)(int64_t)timeout_s ? 1 : 3, timeout_s);
 	if (rc != 0 && err != NULL)
@@ -152,8 +152,8 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 }
 
 static int
-by_backend(struct hr_sandbox *s, struct json_object *action, struct json_object **ret,
-    struct hr_error *err)
+by_backend(
+    struct hr_sandbox *s, struct json_object *action, struct json_object **ret, struct hr_err *err)
 {
 	struct hr_json_error why;
 	char *text = NULL;
@@ -163,7 +163,7 @@ by_backend(struct hr_sandbox *s, struct json_object *action, struct json_object 
 	hr_buf_init(&b, ACTION_MAX);
 	if (hr_json_put(&b, action) != 0 || hr_buf_check(&b, NULL) != 0) {
 		hr_buf_done(&b);
-		return hr_error_set(err, HR_ERROR_VALUE, "the action has no JSON form");
+		return hr_err_set(err, HR_E_INVAL, "the action has no JSON form");
 	}
 	rc = s->ops->action(s->self, b.p, &text, err);
 	hr_buf_done(&b);
@@ -171,7 +171,7 @@ by_backend(struct hr_sandbox *s, struct json_object *action, struct json_object 
 			   !json_object_is_type(*ret, json_type_object))) {
 		json_object_put(*ret);
 		*ret = NULL;
-		rc = hr_error_set(err, HR_ERROR_VALUE, "the backend's answer is no observation");
+		rc = hr_err_set(err, HR_E_INVAL, "the backend's answer is no observation");
 	}
 	free(text);
 	return rc;
@@ -180,13 +180,13 @@ by_backend(struct hr_sandbox *s, struct json_object *action, struct json_object 
 /* An action by the server, or by the backend itself. */
 static int
 execute(struct hr_sandbox *s, struct json_object *action, double timeout_s,
-    struct json_object **ret, struct hr_error *err)
+    struct json_object **ret, struct hr_err *err)
 {
 	struct hr_buf b;
 	int rc;
 
 	if (!s->connected)
-		return hr_error_set(err, HR_ERROR_RUNTIME, "the sandbox is not connected");
+		return hr_err_set(err, HR_E_RUNTIME, "the sandbox is not connected");
 	if (s->ops->action != NULL && !s->endpoint.serves)
 		return by_backend(s, action, ret, err);
 	hr_buf_init(&b, ACTION_MAX);
@@ -194,7 +194,7 @@ execute(struct hr_sandbox *s, struct json_object *action, double timeout_s,
 	rc = hr_json_put(&b, action);
 	hr_buf_addc(&b, '}');
 	if (rc != 0 || hr_buf_check(&b, NULL) != 0)
-		rc = hr_error_set(err, HR_ERROR_VALUE, "the action has no JSON form");
+		rc = hr_err_set(err, HR_E_INVAL, "the action has no JSON form");
 	else
 		rc = post_action(s, &b, timeout_s, ret, err);
 	hr_buf_done(&b);
@@ -203,7 +203,7 @@ execute(struct hr_sandbox *s, struct json_object *action, double timeout_s,
 
 /* What the observation takes over from the action. */
 static int
-complete(struct json_object *obs, struct json_object *a, struct hr_error *err)
+complete(struct json_object *obs, struct json_object *a, struct hr_err *err)
 {
 	struct json_object *id = hr_json_at(a, "id"), *meta = hr_json_at(a, "tool_call_metadata");
 	struct json_object *extras = hr_json_at(obs, "extras");
@@ -217,20 +217,20 @@ complete(struct json_object *obs, struct json_object *a, struct hr_error *err)
 		bad |= json_object_object_add(obs, "cause", json_object_get(id));
 	if (meta != NULL)
 		bad |= json_object_object_add(obs, "tool_call_metadata", json_object_get(meta));
-	return bad != 0 ? hr_error_nomem(err) : 0;
+	return bad != 0 ? hr_err_nomem(err) : 0;
 }
 
 static char *
-text_of(struct json_object *o, struct hr_error *err)
+text_of(struct json_object *o, struct hr_err *err)
 {
 	struct hr_buf b;
 	char *text = NULL;
 
 	hr_buf_init(&b, ACTION_MAX * 2);
 	if (hr_json_put(&b, o) != 0)
-		(void)hr_error_set(err, HR_ERROR_VALUE, "the observation has no JSON form");
+		(void)hr_err_set(err, HR_E_INVAL, "the observation has no JSON form");
 	else if ((text = hr_buf_take(&b)) == NULL)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	hr_buf_done(&b);
 	return text;
 }
@@ -249,7 +249,7 @@ refresh_tokens(struct hr_sandbox *s, struct json_object *args)
 
 int
 hr_sandbox_action(
-    struct hr_sandbox *s, const char *action, char **ret_observation, struct hr_error *err)
+    struct hr_sandbox *s, const char *action, char **ret_observation, struct hr_err *err)
 {
 	struct json_object *a = NULL, *obs = NULL;
 	struct hr_json_error why;
@@ -259,8 +259,8 @@ hr_sandbox_action(
 
 	if (hr_json_decode(action, strlen(action), &a, &why) < 0 ||
 	    (type = hr_json_text_at(a, "action")) == NULL) {
-		(void)hr_error_set(
-		    err, HR_ERROR_VALUE, "an action is a JSON object with the text \"action\"");
+		(void)hr_err_set(
+		    err, HR_E_INVAL, "an action is a JSON object with the text \"action\"");
 		goto out;
 	}
 	if (give_timeout(s, a, &timeout_s, err) < 0)
@@ -283,7 +283,7 @@ out:
 /* own_shell: in one that begins and ends with it. */
 static int
 run(struct hr_sandbox *s, const char *command, bool own_shell, double timeout_s, int *ret_exit,
-    struct hr_buf *b, struct hr_error *err)
+    struct hr_buf *b, struct hr_err *err)
 {
 	struct json_object *a = json_object_new_object(), *args = json_object_new_object();
 	struct json_object *obs = NULL, *metadata;
@@ -293,7 +293,7 @@ run(struct hr_sandbox *s, const char *command, bool own_shell, double timeout_s,
 	if (a == NULL || args == NULL) {
 		json_object_put(a);
 		json_object_put(args);
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	bad = json_object_object_add(a, "action", json_object_new_string("run"));
 	bad |= json_object_object_add(args, "command", json_object_new_string(command));
@@ -304,7 +304,7 @@ run(struct hr_sandbox *s, const char *command, bool own_shell, double timeout_s,
 	bad |= json_object_object_add(a, "args", args);
 	bad |= json_object_object_add(a, "timeout", json_object_new_double(timeout_s));
 	if (bad != 0)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	else
 		rc = execute(s, a, timeout_s, &obs, err);
 	if (rc == 0) {
@@ -325,21 +325,21 @@ run(struct hr_sandbox *s, const char *command, bool own_shell, double timeout_s,
 
 int
 hr_sandbox_run(struct hr_sandbox *s, const char *command, double timeout_s, int *ret_exit,
-    struct hr_buf *b, struct hr_error *err)
+    struct hr_buf *b, struct hr_err *err)
 {
 	return run(s, command, false, timeout_s, ret_exit, b, err);
 }
 
 int
 hr_sandbox_run_static(struct hr_sandbox *s, const char *command, double timeout_s, int *ret_exit,
-    struct hr_buf *b, struct hr_error *err)
+    struct hr_buf *b, struct hr_err *err)
 {
 	return run(s, command, true, timeout_s, ret_exit, b, err);
 }
 
 int
 hr_sandbox_file(struct hr_sandbox *s, const char *path, const char *content, struct hr_buf *b,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	const char *type = content != NULL ? "write" : "read";
 	struct json_object *a = json_object_new_object(), *args = json_object_new_object();
@@ -356,7 +356,7 @@ hr_sandbox_file(struct hr_sandbox *s, const char *path, const char *content, str
 		args = NULL;
 	}
 	if (bad)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	else if (execute(s, a, FILE_TIMEOUT_S, &obs, err) == 0) {
 		rc = strcmp(hr_json_text_or(obs, "observation", ""), type) == 0 ? 1 : 0;
 		if (rc == 1 && b != NULL)

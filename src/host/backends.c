@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/path.h"
 #include "base/trust.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/common/module.h"
 
 #define PATH_TEXT_MAX 4096
@@ -38,9 +38,9 @@ static const struct {
 };
 
 static const struct hr_sandbox_ops *
-refuse(struct hr_module *m, struct hr_error *err, const char *path, const char *why)
+refuse(struct hr_module *m, struct hr_err *err, const char *path, const char *why)
 {
-	(void)hr_error_set(err, HR_ERROR_VALUE, "Failed to import third-party runtime %s: %s", path,
+	(void)hr_err_set(err, HR_E_INVAL, "Failed to import third-party runtime %s: %s", path,
 	    why != NULL ? why : "unknown");
 	hr_module_close(m);
 	return NULL;
@@ -48,7 +48,7 @@ refuse(struct hr_module *m, struct hr_error *err, const char *path, const char *
 
 /* m: what hr_module_open() made of the path, which failed with why unless it is NULL. */
 static const struct hr_sandbox_ops *
-load(struct hr_module *m, const char *path, const char *name, const char *why, struct hr_error *err)
+load(struct hr_module *m, const char *path, const char *name, const char *why, struct hr_err *err)
 {
 	const struct hr_sandbox_ops *ops;
 	entry_fn *entry;
@@ -69,7 +69,7 @@ load(struct hr_module *m, const char *path, const char *name, const char *why, s
 }
 
 static const struct hr_sandbox_ops *
-load_path(struct hr_module *m, const char *path, struct hr_error *err)
+load_path(struct hr_module *m, const char *path, struct hr_err *err)
 {
 	struct hr_err why = {0};
 	int rc = hr_module_open(m, path, HR_TRUST_NOBODY, &why);
@@ -78,16 +78,16 @@ load_path(struct hr_module *m, const char *path, struct hr_error *err)
 }
 
 static const struct hr_sandbox_ops *
-load_own(struct hr_module *m, const char *file, const char *entry, struct hr_error *err)
+load_own(struct hr_module *m, const char *file, const char *entry, struct hr_err *err)
 {
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	int rc = hr_module_open_own(m, file, &why);
 
-	return load(m, file, entry, rc != 0 ? why.text : NULL, err);
+	return load(m, file, entry, rc != 0 ? why.msg : NULL, err);
 }
 
 static int
-unknown(const char *name, const char *why, struct hr_error *err)
+unknown(const char *name, const char *why, struct hr_err *err)
 {
 	char known[256] = "";
 
@@ -97,7 +97,7 @@ unknown(const char *name, const char *why, struct hr_error *err)
 		(void)snprintf(
 		    known + n, sizeof(known) - n, "%s%s", i > 0 ? ", " : "", builtin[i].name);
 	}
-	return hr_error_set(err, HR_ERROR_VALUE,
+	return hr_err_set(err, HR_E_INVAL,
 	    "Runtime %s not supported, known are: %s and what is found in %s%s%s", name, known,
 	    HR_BACKENDDIR, *why != '\0' ? "; " : "", why);
 }
@@ -105,7 +105,7 @@ unknown(const char *name, const char *why, struct hr_error *err)
 /* In one directory: 1 found, 0 not there, -1 broken. */
 static int
 look_in(const char *dir, size_t len, const char *name, const struct hr_sandbox_ops **ret,
-    struct hr_module *m, struct hr_error *err)
+    struct hr_module *m, struct hr_err *err)
 {
 	struct hr_buf path;
 	int rc = 0;
@@ -123,16 +123,16 @@ look_in(const char *dir, size_t len, const char *name, const struct hr_sandbox_o
 
 const struct hr_sandbox_ops *
 hr_backend_find(const char *name, bool named, const char *const *env, struct hr_module *m,
-    hr_warn_fn *warn, void *arg, struct hr_error *err)
+    hr_warn_fn *warn, void *arg, struct hr_err *err)
 {
 	const char *dirs = hr_env_get(env, "OH_RUNTIME_PLUGIN_PATH"), *end;
 	const struct hr_sandbox_ops *ops = NULL;
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	int rc = 0;
 
 	*m = (struct hr_module)HR_MODULE_NONE;
 	if (*name == '\0') {
-		(void)hr_error_set(err, HR_ERROR_VALUE,
+		(void)hr_err_set(err, HR_E_INVAL,
 		    "core.runtime is empty: it is the kind of the sandbox, such as docker or "
 		    "local");
 		return NULL;
@@ -143,7 +143,7 @@ hr_backend_find(const char *name, bool named, const char *const *env, struct hr_
 				   ? builtin[i].ops
 				   : load_own(m, builtin[i].file, builtin[i].entry, err);
 	if (strchr(name, '/') != NULL && !named) {
-		(void)hr_error_set(err, HR_ERROR_VALUE,
+		(void)hr_err_set(err, HR_E_INVAL,
 		    "core.runtime is the file %s: a shared object is taken from the command line "
 		    "only, not from a file of settings, a variable or a record; use \"-r %s\"",
 		    name, name);
@@ -161,8 +161,8 @@ hr_backend_find(const char *name, bool named, const char *const *env, struct hr_
 	if (rc == 1)
 		return ops;
 	if (rc < 0 && warn != NULL)
-		warn(arg, why.text);
-	(void)unknown(name, why.text, err);
+		warn(arg, why.msg);
+	(void)unknown(name, why.msg, err);
 	return NULL;
 }
 
@@ -175,9 +175,9 @@ struct listing {
 
 static void
 tell(const struct listing *l, const char *name, struct hr_module *m,
-    const struct hr_sandbox_ops *ops, const char *where, const struct hr_error *why)
+    const struct hr_sandbox_ops *ops, const char *where, const struct hr_err *why)
 {
-	l->fn(l->arg, ops != NULL, name, ops != NULL ? where : why->text);
+	l->fn(l->arg, ops != NULL, name, ops != NULL ? where : why->msg);
 	hr_module_close(m);
 }
 
@@ -197,19 +197,19 @@ name_in(const char *file, char name[256])
 
 /* A directory that is not there has nothing in it. */
 static int
-list_in(const struct listing *l, const char *dir, struct hr_error *err)
+list_in(const struct listing *l, const char *dir, struct hr_err *err)
 {
 	struct dirent **entries = NULL;
 	int n = scandir(dir, &entries, NULL, alphasort), rc = 0;
 	char name[256], *path;
 
 	if (n < 0 && errno == ENOMEM)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	if (n < 0 && errno != ENOENT)
 		l->fn(l->arg, false, dir, strerror(errno));
 	for (int i = 0; i < n; i++) {
 		struct hr_module m = HR_MODULE_NONE;
-		struct hr_error why = {0};
+		struct hr_err why = {0};
 
 		path = name_in(entries[i]->d_name, name) ? hr_path_join(dir, entries[i]->d_name)
 							 : NULL;
@@ -223,7 +223,7 @@ list_in(const struct listing *l, const char *dir, struct hr_error *err)
 }
 
 int
-hr_backend_list(const char *const *env, hr_finding_fn *fn, void *arg, struct hr_error *err)
+hr_backend_list(const char *const *env, hr_finding_fn *fn, void *arg, struct hr_err *err)
 {
 	const char *dirs = hr_env_get(env, "OH_RUNTIME_PLUGIN_PATH"), *end;
 	const struct listing l = {fn, arg};
@@ -233,7 +233,7 @@ hr_backend_list(const char *const *env, hr_finding_fn *fn, void *arg, struct hr_
 	for (size_t i = 0; i < sizeof(builtin) / sizeof(*builtin); i++) {
 		struct hr_module m = HR_MODULE_NONE;
 		const struct hr_sandbox_ops *ops = builtin[i].ops;
-		struct hr_error why = {0};
+		struct hr_err why = {0};
 
 		if (ops == NULL)
 			ops = load_own(&m, builtin[i].file, builtin[i].entry, &why);
@@ -244,7 +244,7 @@ hr_backend_list(const char *const *env, hr_finding_fn *fn, void *arg, struct hr_
 		if (end == dirs)
 			continue;
 		dir = strndup(dirs, (size_t)(end - dirs));
-		rc = dir != NULL ? list_in(&l, dir, err) : hr_error_nomem(err);
+		rc = dir != NULL ? list_in(&l, dir, err) : hr_err_nomem(err);
 		free(dir);
 	}
 	return rc == 0 ? list_in(&l, HR_BACKENDDIR, err) : rc;

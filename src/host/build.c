@@ -5,7 +5,7 @@
 
 int
 hr_build_image(const struct hr_config *c, const struct hr_build_options *o, char **ret_name,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	struct hr_kind k;
 	int rc;

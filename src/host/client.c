@@ -9,7 +9,7 @@
 
 #include <json-c/json_object.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/rest.h"
 #include "proto/json.h"
 
@@ -47,7 +47,7 @@ add_header(struct hr_client *c, const char *before, const char *text)
 }
 
 int
-hr_client_point(struct hr_client *c, const struct hr_endpoint *e, struct hr_error *err)
+hr_client_point(struct hr_client *c, const struct hr_endpoint *e, struct hr_err *err)
 {
 	size_t n = 0;
 	int bad;
@@ -56,7 +56,7 @@ hr_client_point(struct hr_client *c, const struct hr_endpoint *e, struct hr_erro
 	while (e->headers != NULL && e->headers[n] != NULL)
 		n++;
 	if (n > HR_ENDPOINT_HEADERS)
-		return hr_error_set(err, HR_ERROR_VALUE,
+		return hr_err_set(err, HR_E_INVAL,
 		    "the sandbox's kind asks for %zu headers of each request; %d are possible", n,
 		    HR_ENDPOINT_HEADERS);
 	c->url = strdup(e->url != NULL ? e->url : "");
@@ -68,7 +68,7 @@ hr_client_point(struct hr_client *c, const struct hr_endpoint *e, struct hr_erro
 		bad |= add_header(c, "", e->headers[i]) != 0;
 	if (bad) {
 		forget(c);
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	for (n = strlen(c->url); n > 0 && c->url[n - 1] == '/'; n--)
 		c->url[n - 1] = '\0';
@@ -76,13 +76,13 @@ hr_client_point(struct hr_client *c, const struct hr_endpoint *e, struct hr_erro
 }
 
 int
-hr_client_init(struct hr_client *c, const struct hr_endpoint *e, struct hr_error *err)
+hr_client_init(struct hr_client *c, const struct hr_endpoint *e, struct hr_err *err)
 {
 	memset(c, 0, sizeof(*c));
 	c->wait_unit_ms = 1000;
 	c->http = hr_http_new(NULL);
 	if (c->http == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	if (hr_client_point(c, e, err) == 0)
 		return 0;
 	hr_client_done(c);
@@ -99,7 +99,7 @@ hr_client_done(struct hr_client *c)
 
 static int
 send_raw(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	const char *headers[HEADERS_MAX];
 	struct hr_http_request whole = *r;
@@ -133,7 +133,7 @@ send_raw(struct hr_client *c, const struct hr_http_request *r, struct hr_http_an
 /* The text of a status that is no success. */
 static void
 status_error(const struct hr_client *c, const struct hr_http_request *r,
-    const struct hr_http_answer *a, struct hr_error *err)
+    const struct hr_http_answer *a, struct hr_err *err)
 {
 	const char *kind = a->status >= 500   ? "Server error"
 			   : a->status >= 400 ? "Client error"
@@ -143,7 +143,7 @@ status_error(const struct hr_client *c, const struct hr_http_request *r,
 	struct hr_json_error why;
 	size_t n;
 
-	(void)hr_error_set(err, HR_ERROR_HTTP_STATUS,
+	(void)hr_err_set(err, HR_E_HTTP_STATUS,
 	    "%s '%ld %s' for url '%s%s'\nFor more information check: "
 	    "https://developer.mozilla.org/en-US/docs/Web/HTTP/Status/%ld",
 	    kind, a->status, a->reason, c->url, r->url, a->status);
@@ -155,8 +155,8 @@ status_error(const struct hr_client *c, const struct hr_http_request *r,
 	detail = hr_json_at(o, "detail");
 	if (detail != NULL) {
 		/* as the original does: of a list or a number its JSON */
-		n = strlen(err->text);
-		(void)snprintf(err->text + n, sizeof(err->text) - n, "\nDetails: %s",
+		n = strlen(err->msg);
+		(void)snprintf(err->msg + n, sizeof(err->msg) - n, "\nDetails: %s",
 		    json_object_get_string(detail));
 	}
 	json_object_put(o);
@@ -172,9 +172,9 @@ hr_client_backoff(unsigned k, unsigned min_s, unsigned max_s)
 }
 
 static int
-exhausted(struct hr_error *err)
+exhausted(struct hr_err *err)
 {
-	enum hr_error_code last;
+	enum hr_errc last;
 	char cls[64];
 	int status;
 
@@ -182,9 +182,8 @@ exhausted(struct hr_error *err)
 		return -1;
 	last = err->code;
 	status = err->status;
-	(void)snprintf(cls, sizeof(cls), "%s", err->cls);
-	(void)hr_error_set(
-	    err, HR_ERROR_RETRY, "RetryError[<Future state=finished raised %s>]", cls);
+	(void)snprintf(cls, sizeof(cls), "%s", hr_err_class(err));
+	(void)hr_err_set(err, HR_E_RETRY, "RetryError[<Future state=finished raised %s>]", cls);
 	err->last = last;
 	err->status = status;
 	return -1;
@@ -199,7 +198,7 @@ may_repeat(const struct hr_http_request *r)
 /* 429 is asked again, everything else is not. */
 static int
 send_status(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	for (unsigned k = 1;; k++) {
 		if (send_raw(c, r, ret, err) < 0)
@@ -220,12 +219,12 @@ send_status(struct hr_client *c, const struct hr_http_request *r, struct hr_http
 /* With the patience that the original has. */
 static int
 send_patiently(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	for (unsigned k = 1;; k++) {
 		if (send_status(c, r, ret, err) == 0)
 			return 0;
-		if (err->code != HR_ERROR_HTTP_PROTOCOL || !may_repeat(r))
+		if (err->code != HR_E_PROTO || !may_repeat(r))
 			return -1;
 		if (k == ATTEMPTS_BROKEN)
 			return exhausted(err);
@@ -237,9 +236,9 @@ send_patiently(struct hr_client *c, const struct hr_http_request *r, struct hr_h
 
 int
 hr_client_send(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
-    struct hr_error *err)
+    struct hr_err *err)
 {
-	struct hr_error mine;
+	struct hr_err mine;
 
 	if (err == NULL)
 		err = &mine;

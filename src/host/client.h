@@ -15,20 +15,20 @@ struct hr_client {
 	unsigned wait_unit_ms; /* what the formulas call a second: 1000, but for tests */
 	/* Of a request that failed for good: true: it is sent once more. May change *err, and
 	 * where the server is. NULL: nobody mends anything. */
-	bool (*failed)(void *arg, unsigned attempt, struct hr_error *err);
+	bool (*failed)(void *arg, unsigned attempt, struct hr_err *err);
 	void *failed_arg;
 };
 
-int hr_client_init(struct hr_client *c, const struct hr_endpoint *e, struct hr_error *err);
+int hr_client_init(struct hr_client *c, const struct hr_endpoint *e, struct hr_err *err);
 /* The next request goes there. After a failure it goes nowhere. */
-int hr_client_point(struct hr_client *c, const struct hr_endpoint *e, struct hr_error *err);
+int hr_client_point(struct hr_client *c, const struct hr_endpoint *e, struct hr_err *err);
 void hr_client_done(struct hr_client *c); /* of one that is zeroed or initialised */
 
 /* r->url is a path here ("/alive"), and r->headers are further ones. A status outside of 2xx is
- * HR_ERROR_HTTP_STATUS; repeated are 429 (3 attempts) and broken answers (5 attempts), and then it
- * is HR_ERROR_RETRY. The caller frees the answer's body in both cases. */
+ * HR_E_HTTP_STATUS; repeated are 429 (3 attempts) and broken answers (5 attempts), and then it
+ * is HR_E_RETRY. The caller frees the answer's body in both cases. */
 int hr_client_send(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
-    struct hr_error *err);
+    struct hr_err *err);
 
 /* The wait before attempt k + 1, in seconds. */
 unsigned hr_client_backoff(unsigned k, unsigned min_s, unsigned max_s);

@@ -4,12 +4,12 @@
 
 #include "host/command.h"
 
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/config/settings.h"
 
 int
 hr_command_build(struct hr_strv *ret, const struct hr_command *c, const struct hr_config *cfg,
-    const char *const *env, struct hr_error *err)
+    const char *const *env, struct hr_err *err)
 {
 	bool openhands = hr_config_bool(cfg, "core.run_as_openhands");
 	const char *user = c->username, *eval;
@@ -40,5 +40,5 @@ hr_command_build(struct hr_strv *ret, const struct hr_command *c, const struct h
 	}
 	if (!hr_config_bool(cfg, "core.enable_browser"))
 		hr_strv_add(ret, "--no-enable-browser");
-	return ret->failed ? hr_error_nomem(err) : 0;
+	return ret->failed ? hr_err_nomem(err) : 0;
 }

@@ -16,6 +16,6 @@ struct hr_command {
 
 /* Appends to *ret. */
 int hr_command_build(struct hr_strv *ret, const struct hr_command *c, const struct hr_config *cfg,
-    const char *const *env, struct hr_error *err);
+    const char *const *env, struct hr_err *err);
 
 #endif

@@ -25,10 +25,10 @@ found(void *arg, bool ok, const char *what, const char *text)
 static void
 state_directory(struct exam *x, const char *dir)
 {
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 
 	if (hr_state_directory(dir, true, &e) < 0)
-		found(x, false, "state directory", e.text);
+		found(x, false, "state directory", e.msg);
 	else if (access(dir, R_OK | W_OK | X_OK) != 0)
 		hr_exam_say(found, x, false, "state directory", "%s cannot be written", dir);
 	else
@@ -37,7 +37,7 @@ state_directory(struct exam *x, const char *dir)
 
 int
 hr_doctor(const struct hr_config *c, const char *const *env, const char *state_dir,
-    hr_finding_fn *fn, void *arg, bool *ret_well, struct hr_error *err)
+    hr_finding_fn *fn, void *arg, bool *ret_well, struct hr_err *err)
 {
 	struct exam x = {.fn = fn, .arg = arg};
 	struct hr_kind k;

@@ -19,7 +19,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/common/proc.h"
 #include "host/kind.h"
 #include "proto/json.h"
@@ -293,7 +293,7 @@ known_ones(struct follow *f)
 /* ---- waiting ---- */
 
 static int
-wait_once(struct follow *f, int in, struct hr_error *err)
+wait_once(struct follow *f, int in, struct hr_err *err)
 {
 	struct pollfd p[WATCHED_MAX + FIXED];
 	size_t n = f->n;
@@ -304,7 +304,7 @@ wait_once(struct follow *f, int in, struct hr_error *err)
 	for (size_t i = 0; i < n; i++)
 		p[i + FIXED] = (struct pollfd){.fd = f->v[i].fd, .events = POLLIN};
 	if (poll(p, n + FIXED, -1) < 0)
-		return errno == EINTR ? 0 : hr_error_sys(err, errno, "wait for events");
+		return errno == EINTR ? 0 : hr_err_sys(err, errno, "wait for events");
 	for (size_t i = 0; i < n; i++)
 		if (p[i + FIXED].revents != 0) {
 			hr_fd_close(&f->v[i].fd);
@@ -320,21 +320,21 @@ wait_once(struct follow *f, int in, struct hr_error *err)
 }
 
 static int
-open_all(struct follow *f, int *ret_in, struct hr_error *err)
+open_all(struct follow *f, int *ret_in, struct hr_err *err)
 {
 	*ret_in = inotify_init1(IN_CLOEXEC);
 	if (*ret_in < 0 || inotify_add_watch(*ret_in, f->state_dir, IN_MOVED_TO | IN_DELETE) < 0)
-		return hr_error_sys(err, errno, "watch %s", f->state_dir);
+		return hr_err_sys(err, errno, "watch %s", f->state_dir);
 	/* unlike a pipe it can be written without SIGPIPE when nobody reads any more */
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, f->feed) != 0)
-		return hr_error_sys(err, errno, "socketpair");
+		return hr_err_sys(err, errno, "socketpair");
 	f->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return f->stop_fd >= 0 ? 0 : hr_error_sys(err, errno, "eventfd");
+	return f->stop_fd >= 0 ? 0 : hr_err_sys(err, errno, "eventfd");
 }
 
 int
 hr_sandbox_events(const struct hr_config *c, const char *state_dir, const char *const *env,
-    int end_fd, hr_event_fn *fn, void *arg, struct hr_error *err)
+    int end_fd, hr_event_fn *fn, void *arg, struct hr_err *err)
 {
 	struct follow f = {.config = c,
 	    .state_dir = state_dir,

@@ -6,7 +6,7 @@
 
 #include <json-c/json_object.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/sandbox.h"
 #include "host/tokens.h"
 #include "proto/json.h"
@@ -32,7 +32,7 @@ is_recorded(const char *state_dir, const char *sid, const char *run)
 
 /* Each gets its kind, and whether it is recorded. */
 static int
-complete(struct hr_sandbox *s, char **text, struct hr_error *err)
+complete(struct hr_sandbox *s, char **text, struct hr_err *err)
 {
 	struct json_object *list = NULL;
 	struct hr_json_error why;
@@ -40,7 +40,7 @@ complete(struct hr_sandbox *s, char **text, struct hr_error *err)
 	int rc = 0;
 
 	if (hr_json_decode(*text, strlen(*text), &list, &why) < 0)
-		return hr_error_set(err, HR_ERROR_VALUE, "the kind's list is no JSON");
+		return hr_err_set(err, HR_E_INVAL, "the kind's list is no JSON");
 	for (size_t i = 0; rc == 0 && i < hr_json_count(list); i++) {
 		struct json_object *o = hr_json_entry(list, i);
 		bool is = is_recorded(
@@ -48,13 +48,13 @@ complete(struct hr_sandbox *s, char **text, struct hr_error *err)
 
 		if (json_object_object_add(o, "recorded", json_object_new_boolean(is)) != 0 ||
 		    json_object_object_add(o, "runtime", json_object_new_string(s->ops->name)) != 0)
-			rc = hr_error_nomem(err);
+			rc = hr_err_nomem(err);
 	}
 	hr_buf_init(&b, HR_JSON_BODY_MAX);
 	free(*text);
 	*text = NULL;
 	if (rc == 0 && (hr_json_put(&b, list) != 0 || (*text = hr_buf_take(&b)) == NULL))
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	hr_buf_done(&b);
 	json_object_put(list);
 	return rc;
@@ -62,7 +62,7 @@ complete(struct hr_sandbox *s, char **text, struct hr_error *err)
 
 int
 hr_sandbox_found(const struct hr_config *c, const struct hr_sandbox_options *o, char **ret_json,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	struct hr_sandbox *s = hr_sandbox_open(c, o, err);
 	int rc = 0;
@@ -71,7 +71,7 @@ hr_sandbox_found(const struct hr_config *c, const struct hr_sandbox_options *o, 
 	if (s == NULL)
 		return -1;
 	if (s->ops->found == NULL)
-		rc = (*ret_json = strdup("[]")) != NULL ? 0 : hr_error_nomem(err);
+		rc = (*ret_json = strdup("[]")) != NULL ? 0 : hr_err_nomem(err);
 	else if ((rc = s->ops->found(s->self, ret_json, err)) == 0)
 		rc = complete(s, ret_json, err);
 	if (rc != 0)
@@ -82,7 +82,7 @@ hr_sandbox_found(const struct hr_config *c, const struct hr_sandbox_options *o, 
 
 int
 hr_sandbox_end_found(const struct hr_config *c, const struct hr_sandbox_options *o, const char *id,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	struct hr_sandbox *s = hr_sandbox_open(c, o, err);
 	int rc;
@@ -91,8 +91,8 @@ hr_sandbox_end_found(const struct hr_config *c, const struct hr_sandbox_options 
 		return -1;
 	rc = s->ops->end_found != NULL
 		 ? s->ops->end_found(s->self, id, err)
-		 : hr_error_set(err, HR_ERROR_RUNTIME,
-		       "%s runtime does not support ending by an id", s->ops->name);
+		 : hr_err_set(err, HR_E_RUNTIME, "%s runtime does not support ending by an id",
+		       s->ops->name);
 	if (rc != 0)
 		hr_tokens_mask_error(s, err);
 	hr_sandbox_free(s);

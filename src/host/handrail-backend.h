@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 /* Goes up when the table changes in a way that older backends cannot know. */
-#define HR_BACKEND_ABI 4
+#define HR_BACKEND_ABI 5
 
 /* What the library tells a backend. Everything is borrowed and lives as long as the sandbox. */
 struct hr_backend_host {
@@ -113,73 +113,73 @@ struct hr_sandbox_ops {
 	 */
 	const char *const *heeds;
 
-	int (*open)(const struct hr_backend_host *h, void **ret_self, struct hr_error *err);
+	int (*open)(const struct hr_backend_host *h, void **ret_self, struct hr_err *err);
 	void (*free)(void *self);
 	/* Makes or finds the sandbox and waits until it answers. *ret_made: it was made now. */
-	int (*connect)(void *self, bool *ret_made, struct hr_error *err);
+	int (*connect)(void *self, bool *ret_made, struct hr_err *err);
 	void (*endpoint)(void *self, struct hr_endpoint *ret);
 
 	/* A request to the server failed with *err, the `attempt`th time (from 1 on). May say it in
 	 * other words, wait, and mend it: *ret_again: it is sent once more, to what endpoint() says
 	 * then, where that is possible (an upload as a stream is not). NULL: it has failed. */
-	void (*failed)(void *self, unsigned attempt, bool *ret_again, struct hr_error *err);
+	void (*failed)(void *self, unsigned attempt, bool *ret_again, struct hr_err *err);
 
 	/* What to keep so that another process finds it again, as a JSON object (the library
 	 * frees), and the way back, after open and instead of connect. Its members "pid" and
 	 * "started" (field 22 of /proc/PID/stat) name a process whose end is told as an event,
 	 * "url" is shown in lists. */
-	char *(*record)(void *self, struct hr_error *err);
-	int (*restore)(void *self, const char *record, struct hr_error *err);
+	char *(*record)(void *self, struct hr_err *err);
+	int (*restore)(void *self, const char *record, struct hr_err *err);
 
 	/* Is it still there? "running", "paused", "exited", "gone": constant. */
 	const char *(*state)(void *self);
 
-	int (*action)(void *self, const char *action, char **ret, struct hr_error *err);
+	int (*action)(void *self, const char *action, char **ret, struct hr_err *err);
 	int (*copy_to)(
-	    void *self, const char *from, const char *to, bool recursive, struct hr_error *err);
-	int (*copy_from)(void *self, const char *path, char **ret_file, struct hr_error *err);
-	int (*list_files)(void *self, const char *path, char **ret_json, struct hr_error *err);
-	int (*add_env)(void *self, const char *const *env, struct hr_error *err);
+	    void *self, const char *from, const char *to, bool recursive, struct hr_err *err);
+	int (*copy_from)(void *self, const char *path, char **ret_file, struct hr_err *err);
+	int (*list_files)(void *self, const char *path, char **ret_json, struct hr_err *err);
+	int (*add_env)(void *self, const char *const *env, struct hr_err *err);
 
-	int (*pause)(void *self, struct hr_error *err);
-	int (*resume)(void *self, struct hr_error *err);
-	int (*close)(void *self, struct hr_error *err);
-	int (*destroy)(void *self, struct hr_error *err);
+	int (*pause)(void *self, struct hr_err *err);
+	int (*resume)(void *self, struct hr_err *err);
+	int (*close)(void *self, struct hr_err *err);
+	int (*destroy)(void *self, struct hr_err *err);
 
-	int (*logs)(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error *err);
-	int (*stats)(void *self, char **ret_json, struct hr_error *err);
-	int (*exec)(void *self, const char *const *argv, int *ret_status, struct hr_error *err);
+	int (*logs)(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err);
+	int (*stats)(void *self, char **ret_json, struct hr_err *err);
+	int (*exec)(void *self, const char *const *argv, int *ret_status, struct hr_err *err);
 	/* For a pool, both NULL where there is none. Pauses it so that it goes on at once; and
 	 * after open and instead of connect: what was recorded as sandbox `sid` is this one from
 	 * now on. */
-	int (*freeze)(void *self, struct hr_error *err);
-	int (*adopt)(void *self, const char *sid, const char *record, struct hr_error *err);
+	int (*freeze)(void *self, struct hr_err *err);
+	int (*adopt)(void *self, const char *sid, const char *record, struct hr_err *err);
 
 	/* For a browser: where the editor is, up to what follows "?", such as
 	 * "http://localhost:31000/"; NULL in *ret: nowhere. And where programs of the sandbox are,
 	 * as a JSON object of URL to port. Without them both are at the endpoint's ports of this
 	 * machine. What is returned is the library's to free. */
-	int (*vscode_url)(void *self, char **ret, struct hr_error *err);
-	int (*web_hosts)(void *self, char **ret_json, struct hr_error *err);
+	int (*vscode_url)(void *self, char **ret, struct hr_err *err);
+	int (*web_hosts)(void *self, char **ret_json, struct hr_err *err);
 
 	/* ---- of the kind, not of a sandbox: after open, without connect ---- */
 
 	/* Tells fn of what happens to all sandboxes of the kind, until host->stop_fd is readable,
 	 * fn returns non-zero, or there is nothing to tell any more. Called in a thread of its own.
 	 * NULL: what their records and processes tell is all. */
-	int (*events)(void *self, hr_event_fn *fn, void *arg, struct hr_error *err);
+	int (*events)(void *self, hr_event_fn *fn, void *arg, struct hr_err *err);
 	/* Looks for what the kind needs on this machine and elsewhere. NULL: nothing. */
-	int (*doctor)(void *self, hr_finding_fn *fn, void *arg, struct hr_error *err);
+	int (*doctor)(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err);
 	/* The runtime image exists afterwards; its name is the library's to free. NULL: an Engine
 	 * of this machine builds it. */
 	int (*build)(
-	    void *self, const struct hr_build_options *o, char **ret_name, struct hr_error *err);
+	    void *self, const struct hr_build_options *o, char **ret_name, struct hr_err *err);
 
 	/* What a provider has that handrail made, recorded or not, after open and without connect:
 	 * a JSON array of {"id", "sid", "run", "state", "ours"}, the last one true of what this
 	 * user of this machine made. And the end of one of them by its id. */
-	int (*found)(void *self, char **ret_json, struct hr_error *err);
-	int (*end_found)(void *self, const char *id, struct hr_error *err);
+	int (*found)(void *self, char **ret_json, struct hr_err *err);
+	int (*end_found)(void *self, const char *id, struct hr_err *err);
 };
 
 /* What a loadable backend exports. abi is the library's; NULL: it cannot work with that one. */

@@ -21,7 +21,7 @@ begin_nothing(void *arg)
 
 int
 hr_kind_open(struct hr_kind *k, const char *name, const struct hr_config *c, const char *const *env,
-    const char *state_dir, struct hr_error *err)
+    const char *state_dir, struct hr_err *err)
 {
 	static const char *const none[] = {NULL};
 	bool named = name == NULL && c->runtime_named;
@@ -71,7 +71,7 @@ hr_kind_close(struct hr_kind *k)
 
 int
 hr_config_options(const struct hr_config *c, const char *const *env, hr_option_fn *fn, void *arg,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	const struct hr_backend_option *o;
 	char key[200];

@@ -17,7 +17,7 @@ struct hr_kind {
 
 /* By its name; NULL: core.runtime of c. env and state_dir (NULL: none) are borrowed. */
 int hr_kind_open(struct hr_kind *k, const char *name, const struct hr_config *c,
-    const char *const *env, const char *state_dir, struct hr_error *err);
+    const char *const *env, const char *state_dir, struct hr_err *err);
 void hr_kind_close(struct hr_kind *k); /* of one that is zeroed or was opened */
 
 #endif

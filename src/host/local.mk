@@ -24,7 +24,6 @@ libhost_la_SOURCES = \
 	%D%/tokens.c %D%/tokens.h \
 	%D%/urls.c %D%/urls.h \
 	%D%/common/envquote.c %D%/common/envquote.h \
-	%D%/common/error.c %D%/common/error.h \
 	%D%/common/exam.c %D%/common/exam.h \
 	%D%/common/module.c %D%/common/module.h \
 	%D%/common/proc.c %D%/common/proc.h \
@@ -75,7 +74,7 @@ HOST_PARTS = libhost.la libimagekit.la libhttp.la libshell.la libprotojson.la li
 # what needs libarchive: a module, for the few commands that need it
 modules_LTLIBRARIES += handrail-archives.la
 handrail_archives_la_SOURCES = \
-	%D%/transfer/archives.h %D%/transfer/arcput.c %D%/transfer/arctar.c %D%/transfer/arczip.c %D%/common/error.c
+	%D%/transfer/archives.h %D%/transfer/arcput.c %D%/transfer/arctar.c %D%/transfer/arczip.c
 handrail_archives_la_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS)
 handrail_archives_la_LDFLAGS = $(module_flags) '^hr_archives_module$$'
 handrail_archives_la_LIBADD = libbase.la $(ARCHIVE_LIBS)
@@ -90,7 +89,7 @@ modules_LTLIBRARIES += handrail-cli.la
 handrail_cli_la_SOURCES = \
 	%D%/transfer/archives.c %D%/transfer/archives.h \
 	%D%/direct/direct.c %D%/direct/direct_int.h %D%/direct/copy.c %D%/direct/file.c %D%/direct/path.c %D%/direct/run.c %D%/direct/said.c \
-	%D%/common/error.c %D%/common/exam.c %D%/config/mcpconf.c %D%/common/module.c %D%/config/schema.c %D%/config/settings.c %D%/common/strv.c
+	%D%/common/exam.c %D%/config/mcpconf.c %D%/common/module.c %D%/config/schema.c %D%/config/settings.c %D%/common/strv.c
 handrail_cli_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_LIBEXECDIR='"$(pkglibexecdir)"'
 handrail_cli_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 # Only what is used of these: libtool would put all of each in, and what several hold more than once.
@@ -117,7 +116,7 @@ libclouds_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libclouds_la_LIBADD =
 modules_LTLIBRARIES += handrail-clouds.la
 handrail_clouds_la_SOURCES = \
-	%D%/command.c %D%/common/error.c %D%/common/exam.c %D%/common/module.c %D%/common/strv.c %D%/config/mcpconf.c \
+	%D%/command.c %D%/common/exam.c %D%/common/module.c %D%/common/strv.c %D%/config/mcpconf.c \
 	%D%/config/schema.c %D%/config/settings.c %D%/rest.c %D%/transfer/archives.c
 handrail_clouds_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_LIBEXECDIR='"$(pkglibexecdir)"'
 handrail_clouds_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
@@ -168,7 +167,7 @@ handrail-kubernetes.so: handrail-kubernetes.la
 CLEANFILES += handrail-kubernetes.so
 endif
 
-include_HEADERS = %D%/handrail.h %D%/handrail-backend.h
+include_HEADERS = %D%/handrail.h %D%/handrail-backend.h src/base/handrail-error.h
 lib_LTLIBRARIES = libhandrail.la
 libhandrail_la_SOURCES =
 libhandrail_la_LIBADD = $(HOST_PARTS)

@@ -16,7 +16,7 @@
 
 #include "base/fd.h"
 #include "base/quote.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/tokens.h"
 
 #define LINE_MAX_BYTES (4u << 20)
@@ -62,11 +62,11 @@ static void *
 follow(void *arg)
 {
 	struct hr_log_stream *t = arg;
-	struct hr_error e = {0};
-	char text[sizeof(e.text) + 64];
+	struct hr_err e = {0};
+	char text[sizeof(e.msg) + 64];
 
 	if (t->ops->logs(t->self, true, t->fn, t->arg, &e) != 0 && t->log != NULL) {
-		(void)snprintf(text, sizeof(text), "Error streaming the log: %s", e.text);
+		(void)snprintf(text, sizeof(text), "Error streaming the log: %s", e.msg);
 		t->log(t->log_arg, text);
 	}
 	return NULL;
@@ -74,7 +74,7 @@ follow(void *arg)
 
 /* The same sandbox for another thread. */
 static int
-open_again(struct hr_log_stream *t, struct hr_sandbox *s, struct hr_error *err)
+open_again(struct hr_log_stream *t, struct hr_sandbox *s, struct hr_err *err)
 {
 	char *record = s->ops->record(s->self, err);
 	int rc = -1;
@@ -89,18 +89,18 @@ open_again(struct hr_log_stream *t, struct hr_sandbox *s, struct hr_error *err)
 	t->host.progress = NULL;
 	t->host.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (t->host.stop_fd < 0)
-		(void)hr_error_sys(err, errno, "eventfd");
+		(void)hr_err_sys(err, errno, "eventfd");
 	else if (t->ops->open(&t->host, &t->self, err) == 0)
 		rc = t->ops->restore(t->self, record, err);
 	if (rc == 0 && t->ops->state != NULL && strcmp(t->ops->state(t->self), "gone") == 0)
-		rc = hr_error_set(
-		    err, HR_ERROR_NOT_FOUND, "there is no sandbox \"%s\" any more", s->sid);
+		rc =
+		    hr_err_set(err, HR_E_NO_SANDBOX, "there is no sandbox \"%s\" any more", s->sid);
 	free(record);
 	return rc;
 }
 
 static int
-start_thread(struct hr_log_stream *t, struct hr_error *err)
+start_thread(struct hr_log_stream *t, struct hr_err *err)
 {
 	sigset_t all, before;
 	int rc;
@@ -111,25 +111,25 @@ start_thread(struct hr_log_stream *t, struct hr_error *err)
 	rc = pthread_create(&t->thread, NULL, follow, t);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc != 0)
-		return hr_error_sys(err, rc, "start a thread");
+		return hr_err_sys(err, rc, "start a thread");
 	t->started = true;
 	return 0;
 }
 
 int
-hr_sandbox_start_log_stream(struct hr_sandbox *s, hr_line_fn *fn, void *arg, struct hr_error *err)
+hr_sandbox_start_log_stream(struct hr_sandbox *s, hr_line_fn *fn, void *arg, struct hr_err *err)
 {
 	struct hr_log_stream *t;
 
 	if (!s->connected)
-		return hr_error_set(err, HR_ERROR_RUNTIME, "the sandbox is not connected");
+		return hr_err_set(err, HR_E_RUNTIME, "the sandbox is not connected");
 	if (s->ops->logs == NULL || s->ops->record == NULL || s->ops->restore == NULL)
-		return hr_error_set(
-		    err, HR_ERROR_RUNTIME, "%s runtime does not support logs", s->ops->name);
+		return hr_err_set(
+		    err, HR_E_RUNTIME, "%s runtime does not support logs", s->ops->name);
 	hr_sandbox_stop_log_stream(s);
 	t = calloc(1, sizeof(*t));
 	if (t == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	t->ops = s->ops;
 	t->host.stop_fd = -1;
 	t->fn = fn;
@@ -195,10 +195,10 @@ is_wanted(const struct hr_sandbox *s)
 void
 hr_logstream_debug(struct hr_sandbox *s)
 {
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 
 	if (s->log == NULL || s->attach || s->ops->log_prefix == NULL || !is_wanted(s))
 		return;
 	if (hr_sandbox_start_log_stream(s, on_debug_line, s, &e) < 0)
-		hr_sandbox_log(s, "Failed to initialize log streaming: %s", e.text);
+		hr_sandbox_log(s, "Failed to initialize log streaming: %s", e.msg);
 }

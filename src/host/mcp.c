@@ -7,7 +7,7 @@
 
 #include <json-c/json.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/sandbox.h"
 #include "proto/json.h"
 
@@ -88,7 +88,7 @@ put_servers(struct hr_buf *b, struct json_object *list)
 }
 
 static int
-post(struct hr_sandbox *s, struct json_object *list, struct hr_error *err)
+post(struct hr_sandbox *s, struct json_object *list, struct hr_err *err)
 {
 	const char *const headers[] = {"Content-Type: application/json", NULL};
 	struct hr_http_request r = {.method = "POST",
@@ -107,7 +107,7 @@ post(struct hr_sandbox *s, struct json_object *list, struct hr_error *err)
 	put_servers(&b, list);
 	r.body = hr_buf_str(&b);
 	r.body_len = b.len;
-	rc = hr_buf_check(&b, NULL) == 0 ? 0 : hr_error_nomem(err);
+	rc = hr_buf_check(&b, NULL) == 0 ? 0 : hr_err_nomem(err);
 	if (rc == 0) {
 		rc = hr_client_send(&s->client, &r, &a, err);
 		if (rc == 0 && hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, &why) == 0 &&
@@ -121,27 +121,27 @@ post(struct hr_sandbox *s, struct json_object *list, struct hr_error *err)
 }
 
 int
-hr_sandbox_add_mcp(struct hr_sandbox *s, const char *extra, struct hr_error *err)
+hr_sandbox_add_mcp(struct hr_sandbox *s, const char *extra, struct hr_err *err)
 {
 	struct json_object *list = json_object_new_array(), *more = NULL;
 	struct hr_json_error why;
 	int added, rc = 0;
 
 	if (!s->connected || s->endpoint.url == NULL)
-		rc = hr_error_set(
-		    err, HR_ERROR_RUNTIME, "%s runtime does not support MCP servers", s->ops->name);
+		rc = hr_err_set(
+		    err, HR_E_RUNTIME, "%s runtime does not support MCP servers", s->ops->name);
 	else if (extra != NULL && (hr_json_decode(extra, strlen(extra), &more, &why) < 0 ||
 				      !json_object_is_type(more, json_type_array)))
-		rc = hr_error_set(err, HR_ERROR_VALUE, "MCP servers are a JSON array");
+		rc = hr_err_set(err, HR_E_INVAL, "MCP servers are a JSON array");
 	if (rc == 0 && s->mcp == NULL)
 		s->mcp = json_object_new_array();
 	if (rc == 0 && (list == NULL || s->mcp == NULL || add_missing(list, s->mcp) < 0))
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	if (rc == 0) {
 		int first = add_missing(list, hr_config_value(s->config, "mcp.stdio_servers"));
 
 		added = first < 0 ? -1 : add_missing(list, more);
-		rc = added < 0 ? hr_error_nomem(err) : 0;
+		rc = added < 0 ? hr_err_nomem(err) : 0;
 		added += first;
 		/* nothing new: nothing is sent, and nothing is started again */
 		if (rc == 0 && added > 0) {

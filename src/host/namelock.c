@@ -12,26 +12,26 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/sandbox.h"
 
 /* create: a new file if there is none. 1 it is held, 0 its file was removed meanwhile, -1 *err */
 static int
-try_it(struct hr_namelock *l, bool create, const char *sid, struct hr_error *err)
+try_it(struct hr_namelock *l, bool create, const char *sid, struct hr_err *err)
 {
 	struct stat st;
 
 	l->fd = open(l->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT : 0), 0600);
 	if (l->fd < 0)
-		return hr_error_sys(err, errno, "open %s", l->path);
+		return hr_err_sys(err, errno, "open %s", l->path);
 	if (flock(l->fd, LOCK_EX | LOCK_NB) != 0)
-		return errno == EWOULDBLOCK ? hr_error_set(err, HR_ERROR_RUNTIME,
+		return errno == EWOULDBLOCK ? hr_err_set(err, HR_E_RUNTIME,
 						  "sandbox \"%s\" is being started, or ended, "
 						  "by another process",
 						  sid)
-					    : hr_error_sys(err, errno, "lock %s", l->path);
+					    : hr_err_sys(err, errno, "lock %s", l->path);
 	if (fstat(l->fd, &st) != 0)
-		return hr_error_sys(err, errno, "look at %s", l->path);
+		return hr_err_sys(err, errno, "look at %s", l->path);
 	if (st.st_nlink > 0)
 		return 1;
 	hr_fd_close(&l->fd);
@@ -39,15 +39,14 @@ try_it(struct hr_namelock *l, bool create, const char *sid, struct hr_error *err
 }
 
 static int
-take(struct hr_namelock *l, const char *state_dir, const char *sid, bool create,
-    struct hr_error *err)
+take(struct hr_namelock *l, const char *state_dir, const char *sid, bool create, struct hr_err *err)
 {
 	int rc;
 
 	l->fd = -1;
 	if (asprintf(&l->path, "%s/.%s.lock", state_dir, sid) < 0) {
 		l->path = NULL;
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	while ((rc = try_it(l, create, sid, err)) == 0)
 		;
@@ -60,8 +59,7 @@ take(struct hr_namelock *l, const char *state_dir, const char *sid, bool create,
 }
 
 int
-hr_namelock_take(
-    struct hr_namelock *l, const char *state_dir, const char *sid, struct hr_error *err)
+hr_namelock_take(struct hr_namelock *l, const char *state_dir, const char *sid, struct hr_err *err)
 {
 	*l = (struct hr_namelock){.fd = -1};
 	if (hr_state_directory(state_dir, true, err) < 0)

@@ -12,8 +12,8 @@ struct hr_namelock {
 /* At once, or an error if another process has it; whoever dies gives it back. The directory is
  * made.
  */
-int hr_namelock_take(
-    struct hr_namelock *l, const char *state_dir, const char *sid, struct hr_error *err);
+int
+hr_namelock_take(struct hr_namelock *l, const char *state_dir, const char *sid, struct hr_err *err);
 /* Also of one that is not held. */
 void hr_namelock_drop(struct hr_namelock *l);
 /* Removes the file that one who died has left. */

@@ -18,7 +18,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/random.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/tokens.h"
 #include "image/digest.h"
 #include "proto/json.h"
@@ -38,7 +38,7 @@ pool_directory(const char *state_dir)
 
 /* What a sandbox is made from: one that was made from the same can stand for it. */
 static int
-specify(struct hr_sandbox *s, char ret[HR_DIGEST_HEX], struct hr_error *err)
+specify(struct hr_sandbox *s, char ret[HR_DIGEST_HEX], struct hr_err *err)
 {
 	struct hr_err e = {0};
 	struct hr_buf b;
@@ -54,12 +54,12 @@ specify(struct hr_sandbox *s, char ret[HR_DIGEST_HEX], struct hr_error *err)
 	if (rc == 0)
 		rc = hr_digest_of(HR_DIGEST_MD5, b.p, b.len, ret, &e);
 	hr_buf_done(&b);
-	return rc == 0 ? 0 : hr_error_from(err, HR_ERROR_RUNTIME, &e);
+	return rc == 0 ? 0 : hr_err_from(err, HR_E_RUNTIME, &e);
 }
 
 /* ---- what there is ---- */
 
-typedef int pool_visit_fn(const char *dir, const char *file, void *arg, struct hr_error *err);
+typedef int pool_visit_fn(const char *dir, const char *file, void *arg, struct hr_err *err);
 
 static bool
 ends_in(const char *name, const char *suffix)
@@ -71,7 +71,7 @@ ends_in(const char *name, const char *suffix)
 
 /* Every record, or those that were taken and not finished; fn returns 0 to go on. */
 static int
-visit(const char *state_dir, const char *suffix, pool_visit_fn *fn, void *arg, struct hr_error *err)
+visit(const char *state_dir, const char *suffix, pool_visit_fn *fn, void *arg, struct hr_err *err)
 {
 	char *where = pool_directory(state_dir);
 	DIR *dir = where != NULL ? opendir(where) : NULL;
@@ -84,7 +84,7 @@ visit(const char *state_dir, const char *suffix, pool_visit_fn *fn, void *arg, s
 	if (dir != NULL)
 		(void)closedir(dir);
 	else if (where == NULL)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	free(where);
 	return rc; /* without the directory there is nothing */
 }
@@ -134,8 +134,7 @@ claim(const char *path)
 
 /* Of one that the caller has. o: state_dir is that of the pool. */
 static int
-end_it(
-    const struct hr_config *c, struct hr_sandbox_options o, const char *file, struct hr_error *err)
+end_it(const struct hr_config *c, struct hr_sandbox_options o, const char *file, struct hr_err *err)
 {
 	char sid[NAME_MAX + 1];
 	struct hr_sandbox *s;
@@ -169,10 +168,10 @@ clear_away(struct hr_sandbox *s, const char *dir, const char *file)
 	    .state_dir = dir,
 	    .log = s->log,
 	    .log_arg = s->log_arg};
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 
 	if (end_it(s->config, o, file, &e) != 0)
-		hr_sandbox_log(s, "%s", e.text);
+		hr_sandbox_log(s, "%s", e.msg);
 }
 
 static const char *
@@ -186,13 +185,13 @@ file_name(const char *path)
 /* 1 it is the caller's, 0 it could not be taken, -1 *err: it waits on. */
 static int
 adopt(struct hr_sandbox *s, const char *sid, const char *backend, const char *mine,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	char *record = hr_record_path(s->state_dir, s->sid, RECORD);
 	int rc;
 
 	if (record == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	rc = hr_record_save_taking(s, backend, file_name(mine), err);
 	if (rc == 0 && (rc = s->ops->adopt(s->self, sid, backend, NULL) == 0) == 0)
 		(void)unlink(record);
@@ -201,7 +200,7 @@ adopt(struct hr_sandbox *s, const char *sid, const char *backend, const char *mi
 }
 
 static int
-try_one(const char *dir, const char *file, void *arg, struct hr_error *err)
+try_one(const char *dir, const char *file, void *arg, struct hr_err *err)
 {
 	struct taking *t = arg;
 	char *path = hr_path_join(dir, file), *mine = NULL, *sid = NULL, *backend = NULL;
@@ -209,7 +208,7 @@ try_one(const char *dir, const char *file, void *arg, struct hr_error *err)
 
 	if (path == NULL || asprintf(&mine, "%s" TAKEN, path) < 0) {
 		mine = NULL;
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	} else if (fits(path, t->spec, &sid, &backend) && sid != NULL && backend != NULL &&
 		   (fd = claim(path)) >= 0 && rename(path, mine) == 0) {
 		rc = adopt(t->s, sid, backend, mine, err);
@@ -231,7 +230,7 @@ try_one(const char *dir, const char *file, void *arg, struct hr_error *err)
 }
 
 int
-hr_pool_take(struct hr_sandbox *s, struct hr_error *err)
+hr_pool_take(struct hr_sandbox *s, struct hr_err *err)
 {
 	struct taking t = {.s = s};
 
@@ -256,7 +255,7 @@ hr_pool_taken(struct hr_sandbox *s)
 
 /* The sandbox that the record of s names, which is not ready. */
 static int
-end_taken(struct hr_sandbox *s, struct hr_error *err)
+end_taken(struct hr_sandbox *s, struct hr_err *err)
 {
 	struct hr_sandbox_options o = {.sid = s->sid,
 	    .environ = s->host.environ,
@@ -277,7 +276,7 @@ end_taken(struct hr_sandbox *s, struct hr_error *err)
 }
 
 int
-hr_pool_settle(struct hr_sandbox *s, const char *taking, struct hr_error *err)
+hr_pool_settle(struct hr_sandbox *s, const char *taking, struct hr_err *err)
 {
 	char *dir = pool_directory(s->state_dir);
 	char *path = dir != NULL ? hr_path_join(dir, file_name(taking)) : NULL;
@@ -285,11 +284,11 @@ hr_pool_settle(struct hr_sandbox *s, const char *taking, struct hr_error *err)
 	int fd = -1, rc = 0;
 
 	if (path == NULL)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	else if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0 && errno != ENOENT)
-		rc = hr_error_sys(err, errno, "open %s", path);
+		rc = hr_err_sys(err, errno, "open %s", path);
 	else if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0)
-		rc = hr_error_set(err, HR_ERROR_RUNTIME,
+		rc = hr_err_set(err, HR_E_RUNTIME,
 		    "sandbox \"%s\" is being started, or ended, by another process", s->sid);
 	/* without the file: whoever took it is done, or it was ended with the pool */
 	if (rc == 0 && (rc = hr_record_load(s->state_dir, s->sid, &now, err)) == 0) {
@@ -314,33 +313,33 @@ struct filling {
 };
 
 static int
-count_one(const char *dir, const char *file, void *arg, struct hr_error *err)
+count_one(const char *dir, const char *file, void *arg, struct hr_err *err)
 {
 	struct filling *f = arg;
 	char *path = hr_path_join(dir, file);
 
 	if (path == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	f->n += fits(path, f->spec, NULL, NULL);
 	free(path);
 	return 0;
 }
 
 static int
-random_name(char name[NAME_ROOM], struct hr_error *err)
+random_name(char name[NAME_ROOM], struct hr_err *err)
 {
 	char hex[13];
 	struct hr_err e = {0};
 
 	if (hr_random_hex(hex, sizeof(hex) - 1, &e) < 0)
-		return hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		return hr_err_from(err, HR_E_SYS, &e);
 	(void)snprintf(name, NAME_ROOM, "warm-%s", hex);
 	return 0;
 }
 
 static int
 make_one(const struct hr_config *c, const struct hr_sandbox_options *o, const char *spec,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	struct hr_sandbox *s = NULL;
 	char name[NAME_ROOM];
@@ -378,7 +377,7 @@ plain_environment(struct hr_strv *v, const char *const *env)
 
 /* One fills at a time, or two would make as many each. */
 static int
-my_turn(const char *dir, struct hr_error *err)
+my_turn(const char *dir, struct hr_err *err)
 {
 	char *path;
 	int fd;
@@ -387,10 +386,10 @@ my_turn(const char *dir, struct hr_error *err)
 		return -1;
 	path = hr_path_join(dir, ".lock");
 	if (path == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || flock(fd, LOCK_EX) != 0) {
-		(void)hr_error_sys(err, errno, "lock %s", path);
+		(void)hr_err_sys(err, errno, "lock %s", path);
 		hr_fd_close(&fd);
 	}
 	free(path);
@@ -415,19 +414,19 @@ struct draining {
 };
 
 static int
-put_back(const char *dir, const char *path, const char *record, struct hr_error *err)
+put_back(const char *dir, const char *path, const char *record, struct hr_err *err)
 {
 	char *to = hr_path_join(dir, record);
-	int rc = to == NULL ? hr_error_nomem(err) : rename(path, to);
+	int rc = to == NULL ? hr_err_nomem(err) : rename(path, to);
 
 	if (to != NULL && rc != 0)
-		rc = hr_error_sys(err, errno, "rename %s", path);
+		rc = hr_err_sys(err, errno, "rename %s", path);
 	free(to);
 	return rc;
 }
 
 static int
-end_one(const char *dir, const char *file, void *arg, struct hr_error *err)
+end_one(const char *dir, const char *file, void *arg, struct hr_err *err)
 {
 	struct draining *d = arg;
 	struct hr_sandbox_options o = *d->o;
@@ -436,7 +435,7 @@ end_one(const char *dir, const char *file, void *arg, struct hr_error *err)
 
 	if (path == NULL || asprintf(&record, "%.*s" RECORD, (int)strcspn(file, "."), file) < 0) {
 		free(path);
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	o.state_dir = dir;
 	fd = claim(path);
@@ -455,7 +454,7 @@ end_one(const char *dir, const char *file, void *arg, struct hr_error *err)
 
 /* Of one that was never ready: whoever makes them has died, or this would not be our turn. */
 static int
-end_begun(const char *dir, const char *file, void *arg, struct hr_error *err)
+end_begun(const char *dir, const char *file, void *arg, struct hr_err *err)
 {
 	char sid[NAME_MAX + 1];
 	struct hr_record r;
@@ -470,7 +469,7 @@ end_begun(const char *dir, const char *file, void *arg, struct hr_error *err)
 
 static int
 fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n, unsigned *ret_n,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	struct hr_sandbox *s = hr_sandbox_open(c, o, err);
 	struct filling f = {.n = 0};
@@ -480,12 +479,12 @@ fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n, 
 	int rc = s != NULL ? 0 : -1, turn = -1;
 
 	if (rc == 0 && dir == NULL)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	if (rc == 0 && s->ops->adopt == NULL)
-		rc = hr_error_set(
-		    err, HR_ERROR_RUNTIME, "%s runtime does not support a pool", s->ops->name);
+		rc = hr_err_set(
+		    err, HR_E_RUNTIME, "%s runtime does not support a pool", s->ops->name);
 	if (rc == 0 && hr_config_text(s->config, "core.workspace_base") != NULL)
-		rc = hr_error_set(err, HR_ERROR_VALUE,
+		rc = hr_err_set(err, HR_E_INVAL,
 		    "a pool is of no use with a workspace of your own (core.workspace_base)");
 	if (rc == 0)
 		rc = specify(s, f.spec, err);
@@ -507,28 +506,28 @@ fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n, 
 
 int
 hr_pool_fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n,
-    unsigned *ret_n, struct hr_error *err)
+    unsigned *ret_n, struct hr_err *err)
 {
 	struct hr_sandbox_options mine = *o;
 	struct hr_strv env = {0};
 	int rc;
 
 	if (o->state_dir == NULL)
-		return hr_error_set(err, HR_ERROR_VALUE, "a pool needs a state directory");
+		return hr_err_set(err, HR_E_INVAL, "a pool needs a state directory");
 	plain_environment(&env, o->environ);
 	mine.environ = hr_strv_list(&env);
 	mine.env = NULL;
 	mine.sid = "warm";
 	mine.attach = false;
 	mine.detach = true;
-	rc = env.failed ? hr_error_nomem(err) : fill(c, &mine, n, ret_n, err);
+	rc = env.failed ? hr_err_nomem(err) : fill(c, &mine, n, ret_n, err);
 	hr_strv_done(&env);
 	return rc;
 }
 
 int
 hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned *ret_n,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	struct draining d = {.config = c, .o = o};
 	char *dir = o->state_dir != NULL ? pool_directory(o->state_dir) : NULL;
@@ -538,7 +537,7 @@ hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o, uns
 	if (o->state_dir == NULL)
 		return 0;
 	if (dir == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	if (hr_state_directory(o->state_dir, false, err) < 0) {
 		free(dir);
 		return -1;

@@ -22,7 +22,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/random.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/common/exam.h"
 
 #define RANDOM_PICKS 10
@@ -46,7 +46,7 @@ hr_port_range(enum hr_port_use use, int *ret_min, int *ret_max)
 }
 
 static int
-directory(const char *dir, char *path, size_t cap, struct hr_error *err)
+directory(const char *dir, char *path, size_t cap, struct hr_err *err)
 {
 	const char *tmp = dir;
 	struct hr_err e = {0};
@@ -56,12 +56,12 @@ directory(const char *dir, char *path, size_t cap, struct hr_error *err)
 		tmp = "/tmp";
 	n = snprintf(path, cap, dir == NULL ? "%s/openhands_port_locks" : "%s", tmp);
 	if (n < 0 || (size_t)n >= cap - 32)
-		return hr_error_set(err, HR_ERROR_VALUE, "the directory's name is too long");
+		return hr_err_set(err, HR_E_INVAL, "the directory's name is too long");
 	if (access(path, F_OK) == 0)
 		return 0;
 	/* others on this machine hand out ports as well */
 	if (hr_path_mkdirs(path, 0777, NULL, &e) < 0)
-		return hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		return hr_err_from(err, HR_E_SYS, &e);
 	if (dir == NULL)
 		(void)chmod(path, 01777); /* only its maker may; the umask was in the way */
 	return 0;
@@ -114,7 +114,7 @@ lock_named(const char *path, int *ret_fd)
 }
 
 int
-hr_portlock_acquire(struct hr_portlock *l, const char *dir, int port, struct hr_error *err)
+hr_portlock_acquire(struct hr_portlock *l, const char *dir, int port, struct hr_err *err)
 {
 	char text[16];
 	struct stat st;
@@ -130,10 +130,10 @@ hr_portlock_acquire(struct hr_portlock *l, const char *dir, int port, struct hr_
 	(void)snprintf(l->path + n, sizeof(l->path) - n, "/port_%d.lock", port);
 	rc = lock_named(l->path, &l->fd);
 	if (rc < 0)
-		return hr_error_sys(err, errno, "lock %s", l->path);
+		return hr_err_sys(err, errno, "lock %s", l->path);
 	if (rc == 0)
-		return hr_error_set(
-		    err, HR_ERROR_UNAVAILABLE, "Could not acquire lock for port %d", port);
+		return hr_err_set(
+		    err, HR_E_UNAVAILABLE, "Could not acquire lock for port %d", port);
 	l->port = port;
 	n = (size_t)snprintf(text, sizeof(text), "%d\n", port);
 	/* For people; the lock is what counts. One that another made may be a second name of any
@@ -186,7 +186,7 @@ random_in(int min, int max)
 
 static int
 try_port(struct hr_portlock *l, const char *dir, int port, const char *address, int *ret_bound,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	int fd;
 
@@ -195,7 +195,7 @@ try_port(struct hr_portlock *l, const char *dir, int port, const char *address, 
 	fd = bind_port(address, port);
 	if (fd < 0) {
 		hr_portlock_release(l);
-		return hr_error_set(err, HR_ERROR_UNAVAILABLE, "port %d is in use", port);
+		return hr_err_set(err, HR_E_UNAVAILABLE, "port %d is in use", port);
 	}
 	if (ret_bound != NULL)
 		*ret_bound = fd;
@@ -206,7 +206,7 @@ try_port(struct hr_portlock *l, const char *dir, int port, const char *address, 
 
 int
 hr_portlock_find(struct hr_portlock *l, const char *dir, int min, int max, int attempts,
-    const char *address, int *ret_bound, struct hr_error *err)
+    const char *address, int *ret_bound, struct hr_err *err)
 {
 	int picks = attempts / 2 < RANDOM_PICKS ? attempts / 2 : RANDOM_PICKS;
 	int left = attempts - picks, start;
@@ -219,20 +219,20 @@ hr_portlock_find(struct hr_portlock *l, const char *dir, int min, int max, int a
 		if (try_port(l, dir, min + (start - min + i) % (max - min + 1), address, ret_bound,
 			err) == 0)
 			return 0;
-	return hr_error_set(err, HR_ERROR_UNAVAILABLE, "no free port from %d to %d", min, max);
+	return hr_err_set(err, HR_E_UNAVAILABLE, "no free port from %d to %d", min, max);
 }
 
 void
 hr_portlock_examine(const char *address, hr_finding_fn *fn, void *arg)
 {
 	struct hr_portlock lock = HR_PORTLOCK_NONE;
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	int min, max;
 
 	hr_port_range(HR_PORT_SERVER, &min, &max);
 	if (hr_portlock_find(&lock, NULL, min, max, 20, address, NULL, &e) == 0)
 		hr_exam_say(fn, arg, true, "ports", "free between %d and %d", min, max);
 	else
-		fn(arg, false, "ports", e.text);
+		fn(arg, false, "ports", e.msg);
 	hr_portlock_release(&lock);
 }

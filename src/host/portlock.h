@@ -22,8 +22,8 @@ enum hr_port_use { HR_PORT_SERVER, HR_PORT_VSCODE, HR_PORT_APP1, HR_PORT_APP2 };
 void hr_port_range(enum hr_port_use use, int *ret_min, int *ret_max);
 
 /* dir: NULL for the shared one below the temporary directory. Never waits: a port that another has
- * is no port for us. 0: held; HR_ERROR_UNAVAILABLE if another has it. */
-int hr_portlock_acquire(struct hr_portlock *l, const char *dir, int port, struct hr_error *err);
+ * is no port for us. 0: held; HR_E_UNAVAILABLE if another has it. */
+int hr_portlock_acquire(struct hr_portlock *l, const char *dir, int port, struct hr_err *err);
 void hr_portlock_release(struct hr_portlock *l); /* twice is fine */
 
 /* A locked port on which a server could listen: some at random, then in sequence. The lock is for
@@ -31,7 +31,7 @@ void hr_portlock_release(struct hr_portlock *l); /* twice is fine */
  * caller has *ret_bound open, which is bound with SO_REUSEADDR, as the server is to do it, and does
  * not listen. ret_bound may be NULL. */
 int hr_portlock_find(struct hr_portlock *l, const char *dir, int min, int max, int attempts,
-    const char *address, int *ret_bound, struct hr_error *err);
+    const char *address, int *ret_bound, struct hr_err *err);
 
 /* Are there free ports at that address? For a kind's doctor. */
 void hr_portlock_examine(const char *address, hr_finding_fn *fn, void *arg);

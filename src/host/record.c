@@ -16,7 +16,7 @@
 
 #include "base/path.h"
 #include "base/trust.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/namelock.h"
 #include "proto/json.h"
 
@@ -32,7 +32,7 @@ hr_record_path(const char *state_dir, const char *sid, const char *suffix)
 }
 
 int
-hr_state_directory(const char *dir, bool make, struct hr_error *err)
+hr_state_directory(const char *dir, bool make, struct hr_err *err)
 {
 	struct hr_err e = {0};
 
@@ -40,7 +40,7 @@ hr_state_directory(const char *dir, bool make, struct hr_error *err)
 		return 0;
 	if (!make && e.sys == ENOENT)
 		return 0;
-	return hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	return hr_err_from(err, HR_E_SYS, &e);
 }
 
 static void
@@ -54,7 +54,7 @@ put_text(struct hr_buf *b, const char *name, const char *text)
 }
 
 static int
-save(struct hr_sandbox *s, const char *backend, const char *taking, struct hr_error *err)
+save(struct hr_sandbox *s, const char *backend, const char *taking, struct hr_err *err)
 {
 	char *path = hr_record_path(s->state_dir, s->sid, SUFFIX);
 	struct hr_err e = {0};
@@ -85,11 +85,11 @@ save(struct hr_sandbox *s, const char *backend, const char *taking, struct hr_er
 		rc = hr_path_write(path, b.p, b.len, 0600, &e);
 	hr_buf_done(&b);
 	free(path);
-	return rc == 0 ? 0 : hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	return rc == 0 ? 0 : hr_err_from(err, HR_E_SYS, &e);
 }
 
 int
-hr_record_save(struct hr_sandbox *s, struct hr_error *err)
+hr_record_save(struct hr_sandbox *s, struct hr_err *err)
 {
 	char *backend;
 	int rc;
@@ -104,7 +104,7 @@ hr_record_save(struct hr_sandbox *s, struct hr_error *err)
 
 int
 hr_record_save_taking(
-    struct hr_sandbox *s, const char *backend, const char *taking, struct hr_error *err)
+    struct hr_sandbox *s, const char *backend, const char *taking, struct hr_err *err)
 {
 	return save(s, backend, taking, err);
 }
@@ -119,7 +119,7 @@ copy_text(struct json_object *o, const char *name)
 
 /* NULL and *err for a broken one; NULL and no error if there is none. */
 static struct json_object *
-read_record(const char *path, struct hr_error *err)
+read_record(const char *path, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	struct hr_json_error why;
@@ -127,16 +127,16 @@ read_record(const char *path, struct hr_error *err)
 	struct hr_buf b;
 
 	if (err != NULL)
-		err->code = HR_ERROR_NONE;
+		err->code = HR_OK;
 	hr_buf_init(&b, RECORD_MAX);
 	if (hr_path_read(path, &b, &e) != 0) {
 		if (e.sys != ENOENT)
-			(void)hr_error_from(err, HR_ERROR_SYSTEM, &e);
+			(void)hr_err_from(err, HR_E_SYS, &e);
 	} else if (hr_json_decode(hr_buf_str(&b), b.len, &o, &why) < 0 ||
 		   !json_object_is_type(o, json_type_object)) {
 		json_object_put(o);
 		o = NULL;
-		(void)hr_error_set(err, HR_ERROR_VALUE, "%s is damaged; remove it", path);
+		(void)hr_err_set(err, HR_E_INVAL, "%s is damaged; remove it", path);
 	}
 	hr_buf_done(&b);
 	return o;
@@ -152,22 +152,22 @@ hr_record_done(struct hr_record *r)
 }
 
 int
-hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, struct hr_error *err)
+hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, struct hr_err *err)
 {
 	char *path = hr_record_path(state_dir, sid, SUFFIX);
 	struct json_object *o, *inner;
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 	struct hr_buf b;
 
 	memset(ret, 0, sizeof(*ret));
 	if (path == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	o = read_record(path, &mine);
 	free(path);
 	if (o == NULL) {
-		if (mine.code != HR_ERROR_NONE && err != NULL)
+		if (mine.code != HR_OK && err != NULL)
 			*err = mine;
-		return mine.code != HR_ERROR_NONE ? -1 : 0;
+		return mine.code != HR_OK ? -1 : 0;
 	}
 	ret->runtime = copy_text(o, "runtime");
 	ret->taking = copy_text(o, "taking");
@@ -230,7 +230,7 @@ put_record(struct hr_buf *b, const char *dir, const char *file)
 }
 
 char *
-hr_sandbox_list(const char *state_dir, struct hr_error *err)
+hr_sandbox_list(const char *state_dir, struct hr_err *err)
 {
 	struct hr_strv files = {0};
 	struct dirent *e;
@@ -260,6 +260,6 @@ hr_sandbox_list(const char *state_dir, struct hr_error *err)
 	text = hr_buf_take(&b);
 	hr_buf_done(&b);
 	if (text == NULL)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	return text;
 }

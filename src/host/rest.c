@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "base/quote.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "proto/json.h"
 
 #define URL_MAX 65536
@@ -60,13 +60,13 @@ copy(char **to, const char *from)
 }
 
 struct hr_rest *
-hr_rest_new(const struct hr_rest_options *o, struct hr_error *err)
+hr_rest_new(const struct hr_rest_options *o, struct hr_err *err)
 {
 	struct hr_rest *r = calloc(1, sizeof(*r));
 	struct hr_err he = {0};
 
 	if (r == NULL) {
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 		return NULL;
 	}
 	r->o = *o;
@@ -76,7 +76,7 @@ hr_rest_new(const struct hr_rest_options *o, struct hr_error *err)
 	    !copy(&r->cert_file, o->cert_file) || !copy(&r->key_file, o->key_file) ||
 	    r->http == NULL) {
 		hr_rest_free(r);
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 		return NULL;
 	}
 	for (size_t n = strlen(r->url); n > 0 && r->url[n - 1] == '/'; n--)
@@ -124,23 +124,23 @@ plain(const char *text)
 
 int
 hr_rest_header(
-    struct hr_rest *r, const char *name, const char *value, bool secret, struct hr_error *err)
+    struct hr_rest *r, const char *name, const char *value, bool secret, struct hr_err *err)
 {
 	size_t i = 0, len = strlen(name);
 	char *line = NULL;
 
 	if (*name == '\0' || strpbrk(name, ": ") != NULL || !plain(name) ||
 	    (value != NULL && !plain(value)))
-		return hr_error_set(err, HR_ERROR_VALUE,
+		return hr_err_set(err, HR_E_INVAL,
 		    "the value for the header %.40s has a control character in it", name);
 	if (value != NULL && asprintf(&line, "%s: %s", name, value) < 0)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	while (i < r->n &&
 	       (r->headers[i].name_len != len || strncasecmp(r->headers[i].line, name, len) != 0))
 		i++;
 	if (i == HEADERS_MAX) {
 		free(line);
-		return hr_error_set(err, HR_ERROR_VALUE, "there are too many headers");
+		return hr_err_set(err, HR_E_INVAL, "there are too many headers");
 	}
 	if (i < r->n)
 		free_header(&r->headers[i]);
@@ -231,8 +231,8 @@ told(struct json_object *o)
 
 /* "METHOD URL: what", without the query. */
 static int
-say(const struct hr_rest *r, const struct hr_rest_call *c, struct hr_error *err,
-    enum hr_error_code code, const char *what)
+say(const struct hr_rest *r, const struct hr_rest_call *c, struct hr_err *err, enum hr_errc code,
+    const char *what)
 {
 	bool whole = *c->path != '/';
 	struct hr_buf text, masked, line;
@@ -245,7 +245,7 @@ say(const struct hr_rest *r, const struct hr_rest_call *c, struct hr_error *err,
 	hr_buf_add(&text, what, strnlen(what, TEXT_MAX));
 	mask(r, &masked, hr_buf_str(&text));
 	hr_quote_text(&line, hr_buf_str(&masked), masked.len);
-	(void)hr_error_set(err, code, "%s", hr_buf_str(&line));
+	(void)hr_err_set(err, code, "%s", hr_buf_str(&line));
 	hr_buf_done(&text);
 	hr_buf_done(&masked);
 	hr_buf_done(&line);
@@ -253,21 +253,21 @@ say(const struct hr_rest *r, const struct hr_rest_call *c, struct hr_error *err,
 }
 
 int
-hr_rest_fault(const struct hr_http_answer *a, const struct hr_err *he, struct hr_error *err)
+hr_rest_fault(const struct hr_http_answer *a, const struct hr_err *he, struct hr_err *err)
 {
-	enum hr_error_code code = HR_ERROR_RUNTIME;
+	enum hr_errc code = HR_E_RUNTIME;
 
 	switch (a->fault) {
 	case HR_HTTP_CONNECT:
 	case HR_HTTP_READ:
-	case HR_HTTP_WRITE: code = HR_ERROR_HTTP_NETWORK; break;
+	case HR_HTTP_WRITE: code = HR_E_HTTP_NETWORK; break;
 	case HR_HTTP_CONNECT_TIMEOUT:
-	case HR_HTTP_READ_TIMEOUT: code = HR_ERROR_HTTP_TIMEOUT; break;
-	case HR_HTTP_PROTOCOL: code = HR_ERROR_HTTP_PROTOCOL; break;
+	case HR_HTTP_READ_TIMEOUT: code = HR_E_HTTP_TIMEOUT; break;
+	case HR_HTTP_PROTOCOL: code = HR_E_PROTO; break;
 	default: break;
 	}
-	(void)hr_error_from(err, code, he);
-	if (err != NULL && code != HR_ERROR_RUNTIME)
+	(void)hr_err_from(err, code, he);
+	if (err != NULL && code != HR_E_RUNTIME)
 		err->cls = hr_http_fault_name(a->fault);
 	return -1;
 }
@@ -319,7 +319,7 @@ on_bytes(void *arg, const char *p, size_t len)
 /* Puts them together; the result is borrowed from both. */
 static int
 all_headers(
-    const struct hr_rest *r, const struct hr_rest_call *c, const char **list, struct hr_error *err)
+    const struct hr_rest *r, const struct hr_rest_call *c, const char **list, struct hr_err *err)
 {
 	size_t n = 0;
 
@@ -329,10 +329,9 @@ all_headers(
 		list[n++] = "Content-Type: application/json";
 	for (const char *const *h = c->headers; h != NULL && *h != NULL; h++) {
 		if (n >= 2 * (size_t)HEADERS_MAX)
-			return say(r, c, err, HR_ERROR_VALUE, "there are too many headers");
+			return say(r, c, err, HR_E_INVAL, "there are too many headers");
 		if (!plain(*h))
-			return say(
-			    r, c, err, HR_ERROR_VALUE, "a header has a control character in it");
+			return say(r, c, err, HR_E_INVAL, "a header has a control character in it");
 		list[n++] = *h;
 	}
 	list[n] = NULL;
@@ -370,7 +369,7 @@ may_repeat(const struct hr_rest_call *c, const struct hr_rest_rule *rule, const 
 
 static int
 take_answer(const struct hr_rest *r, const struct hr_rest_call *c, struct hr_http_answer *a,
-    struct hr_rest_answer *ret, struct hr_error *err)
+    struct hr_rest_answer *ret, struct hr_err *err)
 {
 	bool good = a->status >= 200 && a->status <= 299;
 	struct hr_json_error why;
@@ -381,13 +380,13 @@ take_answer(const struct hr_rest *r, const struct hr_rest_call *c, struct hr_htt
 	ret->status = a->status;
 	if (a->body.len > 0 && (!good || !c->raw) &&
 	    hr_json_decode(a->body.p, a->body.len, &ret->json, &why) != 0 && good)
-		rc = say(r, c, err, HR_ERROR_RUNTIME, "the answer is not JSON");
+		rc = say(r, c, err, HR_E_RUNTIME, "the answer is not JSON");
 	if (!good) {
 		hr_buf_init(&text, TEXT_MAX);
 		detail = told(ret->json);
 		hr_buf_addf(&text, "status %ld %s%s%.2000s", a->status, a->reason,
 		    detail != NULL ? ": " : "", detail != NULL ? detail : "");
-		rc = say(r, c, err, HR_ERROR_HTTP_STATUS, hr_buf_str(&text));
+		rc = say(r, c, err, HR_E_HTTP_STATUS, hr_buf_str(&text));
 		if (err != NULL)
 			err->status = (int)a->status;
 		hr_buf_done(&text);
@@ -401,10 +400,10 @@ take_answer(const struct hr_rest *r, const struct hr_rest_call *c, struct hr_htt
 /* 0 or -1 with *err, and *ret_failure as to what came of it. */
 static int
 attempt(struct hr_rest *r, const struct hr_rest_call *c, struct hr_http_request *q, struct turn *t,
-    struct hr_rest_answer *ret, unsigned *ret_failure, long *ret_wait_s, struct hr_error *err)
+    struct hr_rest_answer *ret, unsigned *ret_failure, long *ret_wait_s, struct hr_err *err)
 {
 	struct hr_http_answer a;
-	struct hr_error fault = {0};
+	struct hr_err fault = {0};
 	struct hr_err he = {0};
 	const char *cls;
 	int rc;
@@ -417,13 +416,13 @@ attempt(struct hr_rest *r, const struct hr_rest_call *c, struct hr_http_request 
 	if (t->enough)
 		rc = 0;
 	else if (t->too_long)
-		rc = say(r, c, err, HR_ERROR_RUNTIME, "a line of the answer is too long");
+		rc = say(r, c, err, HR_E_RUNTIME, "a line of the answer is too long");
 	else if (rc == 0)
 		rc = take_answer(r, c, &a, ret, err);
 	else {
 		rc = hr_rest_fault(&a, &he, &fault);
 		cls = fault.cls;
-		(void)say(r, c, err, fault.code, fault.text);
+		(void)say(r, c, err, fault.code, fault.msg);
 		if (err != NULL)
 			err->cls = cls;
 	}
@@ -496,8 +495,8 @@ again(struct hr_rest *r, const struct hr_rest_call *c, const struct turn *t, uns
 }
 
 int
-hr_rest_call(struct hr_rest *r, const struct hr_rest_call *c, struct hr_rest_answer *ret,
-    struct hr_error *err)
+hr_rest_call(
+    struct hr_rest *r, const struct hr_rest_call *c, struct hr_rest_answer *ret, struct hr_err *err)
 {
 	const char *headers[2 * HEADERS_MAX + 2];
 	struct hr_http_request q = {
@@ -530,7 +529,7 @@ hr_rest_call(struct hr_rest *r, const struct hr_rest_call *c, struct hr_rest_ans
 	struct turn t = {.c = c};
 	struct hr_rest_answer mine = {0};
 	struct patience p = {0};
-	struct hr_error none;
+	struct hr_err none;
 	struct hr_buf url, body;
 	unsigned failure = 0;
 	long wait_s = -1;
@@ -549,12 +548,12 @@ hr_rest_call(struct hr_rest *r, const struct hr_rest_call *c, struct hr_rest_ans
 		q.sink_arg = &t;
 	}
 	if (hr_buf_check(&url, NULL) != 0 || !plain(q.url) || strchr(q.url, ' ') != NULL) {
-		rc = say(r, c, err, HR_ERROR_VALUE, "this is no URL");
+		rc = say(r, c, err, HR_E_INVAL, "this is no URL");
 		goto out;
 	}
 	if (c->json != NULL) {
 		if (hr_json_put(&body, c->json) != 0 || hr_buf_check(&body, NULL) != 0) {
-			rc = say(r, c, err, HR_ERROR_VALUE, "a value has no JSON form");
+			rc = say(r, c, err, HR_E_INVAL, "a value has no JSON form");
 			goto out;
 		}
 		q.body = hr_buf_str(&body);
@@ -582,14 +581,14 @@ hr_rest_answer_done(struct hr_rest_answer *a)
 }
 
 int
-hr_rest_get(struct hr_rest *r, const char *path, struct json_object **ret, struct hr_error *err)
+hr_rest_get(struct hr_rest *r, const char *path, struct json_object **ret, struct hr_err *err)
 {
 	return hr_rest_send(r, "GET", path, NULL, ret, err);
 }
 
 int
 hr_rest_send(struct hr_rest *r, const char *method, const char *path, struct json_object *body,
-    struct json_object **ret, struct hr_error *err)
+    struct json_object **ret, struct hr_err *err)
 {
 	struct hr_rest_call c = {.method = method, .path = path, .json = body};
 	struct hr_rest_answer a;

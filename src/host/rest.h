@@ -60,13 +60,13 @@ struct hr_rest_peer {
 struct hr_rest;
 
 /* Texts are copied; rules are borrowed. NULL: *err. */
-struct hr_rest *hr_rest_new(const struct hr_rest_options *o, struct hr_error *err);
+struct hr_rest *hr_rest_new(const struct hr_rest_options *o, struct hr_err *err);
 void hr_rest_free(struct hr_rest *r); /* NULL: nothing */
 
 /* A header of each call, in place of an earlier one of that name; value NULL: without it. A secret
  * is replaced by ****** in each error. */
 int hr_rest_header(
-    struct hr_rest *r, const char *name, const char *value, bool secret, struct hr_error *err);
+    struct hr_rest *r, const char *name, const char *value, bool secret, struct hr_err *err);
 /* Who is asked, and as whom, from now on; borrowed until the next one. */
 void hr_rest_peer(struct hr_rest *r, const struct hr_rest_peer *p);
 /* The descriptor that ends calls, from now on. */
@@ -106,23 +106,22 @@ struct hr_rest_answer {
 	struct hr_buf body;
 };
 
-/* 0: a status of 2xx, and what was asked for; -1: *err: HR_ERROR_HTTP_STATUS with err->status for
- * another status, HR_ERROR_HTTP_NETWORK, _TIMEOUT and _PROTOCOL where no answer came,
- * HR_ERROR_VALUE for a call that cannot be made, HR_ERROR_RUNTIME for an answer that is no JSON or
+/* 0: a status of 2xx, and what was asked for; -1: *err: HR_E_HTTP_STATUS with err->status for
+ * another status, HR_E_HTTP_NETWORK, _TIMEOUT and _PROTOCOL where no answer came,
+ * HR_E_INVAL for a call that cannot be made, HR_E_RUNTIME for an answer that is no JSON or
  * too long, and for one that was given up. ret may be NULL; else hr_rest_answer_done() in both
  * cases. */
 int hr_rest_call(struct hr_rest *r, const struct hr_rest_call *c, struct hr_rest_answer *ret,
-    struct hr_error *err);
+    struct hr_err *err);
 void hr_rest_answer_done(struct hr_rest_answer *a); /* of one that is zeroed or filled */
 
 /* The plain cases. *ret, the caller's, may be NULL. */
-int
-hr_rest_get(struct hr_rest *r, const char *path, struct json_object **ret, struct hr_error *err);
+int hr_rest_get(struct hr_rest *r, const char *path, struct json_object **ret, struct hr_err *err);
 int hr_rest_send(struct hr_rest *r, const char *method, const char *path, struct json_object *body,
-    struct json_object **ret, struct hr_error *err);
+    struct json_object **ret, struct hr_err *err);
 
 /* The error of a request without an answer; returns -1. */
-int hr_rest_fault(const struct hr_http_answer *a, const struct hr_err *he, struct hr_error *err);
+int hr_rest_fault(const struct hr_http_answer *a, const struct hr_err *he, struct hr_err *err);
 /* Sleeps; true: watch_fd (-1: none) became readable before. */
 bool hr_rest_wait(int watch_fd, unsigned ms);
 

@@ -12,7 +12,7 @@
 #include <json-c/json_object.h>
 
 #include "base/fd.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/kind.h"
 #include "host/logstream.h"
 #include "host/namelock.h"
@@ -109,7 +109,7 @@ static void
 host_begun(void *arg)
 {
 	struct hr_sandbox *s = arg;
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	char *backend;
 
 	if (s->state_dir == NULL || s->ops->record == NULL || !may_record(s))
@@ -117,7 +117,7 @@ host_begun(void *arg)
 	backend = s->ops->record(s->self, &e);
 	s->begun = backend != NULL && hr_record_save_taking(s, backend, BEGUN, &e) == 0;
 	if (!s->begun)
-		hr_sandbox_log(s, "it is not recorded yet: %s", e.text);
+		hr_sandbox_log(s, "it is not recorded yet: %s", e.msg);
 	free(backend);
 }
 
@@ -156,12 +156,12 @@ initial_env(struct hr_sandbox *s, const struct hr_sandbox_options *o)
 
 static int
 sandbox_init(struct hr_sandbox *s, const struct hr_config *c, const struct hr_sandbox_options *o,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	const char *sid = o->sid != NULL ? o->sid : "default";
 
 	if (!hr_sid_valid(sid))
-		return hr_error_set(err, HR_ERROR_VALUE,
+		return hr_err_set(err, HR_E_INVAL,
 		    "\"%s\" is no name for a sandbox: letters, digits, '_', '.', '-'", sid);
 	s->config = hr_config_copy(c, err);
 	if (s->config == NULL)
@@ -183,7 +183,7 @@ sandbox_init(struct hr_sandbox *s, const struct hr_config *c, const struct hr_sa
 	hr_tokens_init(s);
 	if (s->sid == NULL || (o->state_dir != NULL && s->state_dir == NULL) || s->plugins.failed ||
 	    s->env.failed || s->environ.failed || s->tokens.failed)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	s->host = (struct hr_backend_host){
 	    .config = s->config,
 	    .sid = s->sid,
@@ -209,7 +209,7 @@ sandbox_init(struct hr_sandbox *s, const struct hr_config *c, const struct hr_sa
 }
 
 struct hr_sandbox *
-hr_sandbox_open(const struct hr_config *c, const struct hr_sandbox_options *o, struct hr_error *err)
+hr_sandbox_open(const struct hr_config *c, const struct hr_sandbox_options *o, struct hr_err *err)
 {
 	struct hr_sandbox *s = calloc(1, sizeof(*s));
 	const char *name = hr_config_text(c, "core.runtime");
@@ -217,7 +217,7 @@ hr_sandbox_open(const struct hr_config *c, const struct hr_sandbox_options *o, s
 	bool named = c->runtime_named;
 
 	if (s == NULL) {
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 		return NULL;
 	}
 	s->module = (struct hr_module)HR_MODULE_NONE;
@@ -283,7 +283,7 @@ ask_endpoint(struct hr_sandbox *s)
 
 /* The kind's word on a request that failed: true: once more. */
 static bool
-request_failed(void *arg, unsigned attempt, struct hr_error *err)
+request_failed(void *arg, unsigned attempt, struct hr_err *err)
 {
 	struct hr_sandbox *s = arg;
 	bool again = false;
@@ -296,7 +296,7 @@ request_failed(void *arg, unsigned attempt, struct hr_error *err)
 }
 
 static int
-use_endpoint(struct hr_sandbox *s, struct hr_error *err)
+use_endpoint(struct hr_sandbox *s, struct hr_err *err)
 {
 	hr_client_done(&s->client);
 	ask_endpoint(s);
@@ -309,7 +309,7 @@ use_endpoint(struct hr_sandbox *s, struct hr_error *err)
 
 /* Whoever was making it may have died over it. */
 static int
-settle(struct hr_sandbox *s, struct hr_error *err)
+settle(struct hr_sandbox *s, struct hr_err *err)
 {
 	struct hr_record r;
 	int rc = 0;
@@ -324,7 +324,7 @@ settle(struct hr_sandbox *s, struct hr_error *err)
 
 /* By the record of another process: 1 found, 0 there is none. */
 static int
-restore(struct hr_sandbox *s, struct hr_error *err)
+restore(struct hr_sandbox *s, struct hr_err *err)
 {
 	struct hr_record r;
 	int rc;
@@ -340,7 +340,7 @@ restore(struct hr_sandbox *s, struct hr_error *err)
 	rc = s->ops->restore(s->self, r.backend, err);
 	/* so far it can only be ended */
 	if (r.taking != NULL)
-		rc = hr_error_set(err, HR_ERROR_DISCONNECTED,
+		rc = hr_err_set(err, HR_E_DISCONNECTED,
 		    "sandbox \"%s\" is not ready yet, or its start was interrupted: \"handrail "
 		    "up\" starts it again, \"handrail down\" clears it away",
 		    s->sid);
@@ -349,7 +349,7 @@ restore(struct hr_sandbox *s, struct hr_error *err)
 }
 
 static int
-connect_it(struct hr_sandbox *s, struct hr_error *err)
+connect_it(struct hr_sandbox *s, struct hr_err *err)
 {
 	bool made = false, taken = false;
 	int rc;
@@ -362,8 +362,8 @@ connect_it(struct hr_sandbox *s, struct hr_error *err)
 	if (rc <= 0) {
 		if (s->attach && s->state_dir != NULL && s->ops->restore != NULL && rc == 0 &&
 		    (s->ops->flags & HR_KIND_FINDS) == 0)
-			return hr_error_set(
-			    err, HR_ERROR_NOT_FOUND, "there is no sandbox \"%s\"", s->sid);
+			return hr_err_set(
+			    err, HR_E_NO_SANDBOX, "there is no sandbox \"%s\"", s->sid);
 		hr_sandbox_report(s, "info", "STATUS$STARTING_RUNTIME", "");
 		/* what could not be used again may still be there, and its record leads to it */
 		rc = s->attach || s->fresh || rc < 0 ? 0 : hr_pool_take(s, err);
@@ -395,7 +395,7 @@ connect_it(struct hr_sandbox *s, struct hr_error *err)
 }
 
 int
-hr_sandbox_connect(struct hr_sandbox *s, struct hr_error *err)
+hr_sandbox_connect(struct hr_sandbox *s, struct hr_err *err)
 {
 	struct hr_namelock lock = {.fd = -1};
 	int rc = 0;
@@ -431,20 +431,19 @@ hr_sandbox_subscribe_output(struct hr_sandbox *s, hr_output_fn *fn, void *arg)
 }
 
 static int
-unsupported(struct hr_sandbox *s, const char *what, struct hr_error *err)
+unsupported(struct hr_sandbox *s, const char *what, struct hr_err *err)
 {
-	return hr_error_set(
-	    err, HR_ERROR_RUNTIME, "%s runtime does not support %s", s->ops->name, what);
+	return hr_err_set(err, HR_E_RUNTIME, "%s runtime does not support %s", s->ops->name, what);
 }
 
 int
-hr_sandbox_pause(struct hr_sandbox *s, struct hr_error *err)
+hr_sandbox_pause(struct hr_sandbox *s, struct hr_err *err)
 {
 	return s->ops->pause != NULL ? s->ops->pause(s->self, err) : unsupported(s, "pause", err);
 }
 
 int
-hr_sandbox_resume(struct hr_sandbox *s, struct hr_error *err)
+hr_sandbox_resume(struct hr_sandbox *s, struct hr_err *err)
 {
 	if (s->ops->resume == NULL)
 		return unsupported(s, "resume", err);
@@ -455,22 +454,21 @@ hr_sandbox_resume(struct hr_sandbox *s, struct hr_error *err)
 }
 
 int
-hr_sandbox_logs(struct hr_sandbox *s, bool follow, hr_line_fn *fn, void *arg, struct hr_error *err)
+hr_sandbox_logs(struct hr_sandbox *s, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err)
 {
 	return s->ops->logs != NULL ? s->ops->logs(s->self, follow, fn, arg, err)
 				    : unsupported(s, "logs", err);
 }
 
 int
-hr_sandbox_exec(
-    struct hr_sandbox *s, const char *const *argv, int *ret_status, struct hr_error *err)
+hr_sandbox_exec(struct hr_sandbox *s, const char *const *argv, int *ret_status, struct hr_err *err)
 {
 	return s->ops->exec != NULL ? s->ops->exec(s->self, argv, ret_status, err)
 				    : unsupported(s, "a terminal", err);
 }
 
 int
-hr_sandbox_close(struct hr_sandbox *s, struct hr_error *err)
+hr_sandbox_close(struct hr_sandbox *s, struct hr_err *err)
 {
 	hr_sandbox_stop_log_stream(s);
 	if (s->closed || s->attach)
@@ -482,7 +480,7 @@ hr_sandbox_close(struct hr_sandbox *s, struct hr_error *err)
 }
 
 int
-hr_sandbox_delete(struct hr_sandbox *s, struct hr_error *err)
+hr_sandbox_delete(struct hr_sandbox *s, struct hr_err *err)
 {
 	int rc;
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/sandbox.h"
 #include "image/digest.h"
 
@@ -16,7 +16,7 @@
 #define TEXT_MAX 65536
 
 char *
-hr_session_id(const struct hr_config *c, const char *name, struct hr_error *err)
+hr_session_id(const struct hr_config *c, const char *name, struct hr_err *err)
 {
 	const char *secret = hr_config_text(c, "core.jwt_secret");
 	char random[HR_UUID_TEXT], hex[HR_DIGEST_HEX], id[ID_LEN + 1];
@@ -27,12 +27,12 @@ hr_session_id(const struct hr_config *c, const char *name, struct hr_error *err)
 	int rc;
 
 	if (name == NULL && hr_random_uuid(random, &e) < 0) {
-		(void)hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		(void)hr_err_from(err, HR_E_SYS, &e);
 		return NULL;
 	}
 	name = name != NULL ? name : random;
 	if (!hr_sid_valid(name)) {
-		(void)hr_error_set(err, HR_ERROR_VALUE,
+		(void)hr_err_set(err, HR_E_INVAL,
 		    "\"%.200s\" is no name for a sandbox: letters, digits, '_', '.', '-'", name);
 		return NULL;
 	}
@@ -43,7 +43,7 @@ hr_session_id(const struct hr_config *c, const char *name, struct hr_error *err)
 		rc = hr_digest_of(HR_DIGEST_SHA256, b.p, b.len, hex, &e);
 	hr_buf_done(&b);
 	if (rc != 0) {
-		(void)hr_error_from(err, HR_ERROR_RUNTIME, &e);
+		(void)hr_err_from(err, HR_E_RUNTIME, &e);
 		return NULL;
 	}
 	n = strlen(name);
@@ -51,6 +51,6 @@ hr_session_id(const struct hr_config *c, const char *name, struct hr_error *err)
 	(void)snprintf(id, sizeof(id), "%.*s-%.*s", (int)n, name, (int)(ID_LEN - 1 - n), hex);
 	copy = strdup(id);
 	if (copy == NULL)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	return copy;
 }

@@ -10,7 +10,7 @@
 
 #include <json-c/json.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/sandbox.h"
 #include "host/tokens.h"
 #include "host/common/envquote.h"
@@ -23,13 +23,13 @@
 
 /* [A-Z_][A-Z0-9_]* after upper-casing; the name goes to out (NULL: it is only looked at). */
 static int
-put_name(struct hr_buf *out, const char *entry, struct hr_error *err)
+put_name(struct hr_buf *out, const char *entry, struct hr_err *err)
 {
 	const char *eq = strchr(entry, '=');
 	size_t n = hr_env_name(entry);
 
 	if (n == 0)
-		return hr_error_set(err, HR_ERROR_VALUE, "Invalid environment variable name: %.*s",
+		return hr_err_set(err, HR_E_INVAL, "Invalid environment variable name: %.*s",
 		    eq != NULL ? (int)(eq - entry) : 200, entry);
 	for (size_t i = 0; i < n && out != NULL; i++)
 		hr_buf_addc(out, (char)toupper((unsigned char)entry[i]));
@@ -51,7 +51,7 @@ is_token(const char *entry)
 /* Exports and keeps up to AT_ONCE variables by one command. A token is for nobody else to read. */
 static int
 env_command(
-    struct hr_buf *b, const char *const *env, size_t n, struct hr_buf *names, struct hr_error *err)
+    struct hr_buf *b, const char *const *env, size_t n, struct hr_buf *names, struct hr_err *err)
 {
 	bool secret = false;
 	struct hr_buf name, line, removals, lines;
@@ -84,12 +84,12 @@ env_command(
 	hr_buf_done(&removals);
 	hr_buf_done(&lines);
 	if (rc == 0 && hr_buf_check(b, NULL) != 0)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	return rc;
 }
 
 static int
-add_some(struct hr_sandbox *s, const char *const *env, size_t n, struct hr_error *err)
+add_some(struct hr_sandbox *s, const char *const *env, size_t n, struct hr_err *err)
 {
 	struct hr_buf command, names, out;
 	int status = 0, rc;
@@ -101,7 +101,7 @@ add_some(struct hr_sandbox *s, const char *const *env, size_t n, struct hr_error
 	if (rc == 0)
 		rc = hr_sandbox_run(s, command.p, SET_UP_TIMEOUT_S, &status, &out, err);
 	if (rc == 0 && status != 0)
-		rc = hr_tokens_error(s, err, HR_ERROR_RUNTIME,
+		rc = hr_tokens_error(s, err, HR_E_RUNTIME,
 		    "Failed to add env vars [%.300s] to %s: %s", hr_buf_str(&names),
 		    status == NOT_KEPT ? ".bashrc" : "environment", hr_buf_str(&out));
 	hr_buf_done(&command);
@@ -111,7 +111,7 @@ add_some(struct hr_sandbox *s, const char *const *env, size_t n, struct hr_error
 }
 
 int
-hr_sandbox_add_env(struct hr_sandbox *s, const char *const *env, struct hr_error *err)
+hr_sandbox_add_env(struct hr_sandbox *s, const char *const *env, struct hr_err *err)
 {
 	size_t n = 0, some;
 
@@ -171,7 +171,7 @@ git_identity(struct hr_sandbox *s)
 {
 	bool own = (s->ops->flags & HR_KIND_HERE) != 0, fresh;
 	struct hr_buf b, out;
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	int status = 0;
 
 	if ((s->ops->flags & HR_KIND_AS_IT_IS) != 0)
@@ -193,7 +193,7 @@ git_identity(struct hr_sandbox *s)
 	if (fresh)
 		hr_buf_adds(&b, "; fi");
 	if (hr_sandbox_run(s, hr_buf_str(&b), SET_UP_TIMEOUT_S, &status, &out, &e) != 0)
-		hr_sandbox_log(s, "Git config command failed: %s", e.text);
+		hr_sandbox_log(s, "Git config command failed: %s", e.msg);
 	else if (status != 0)
 		hr_sandbox_log(s, "Git config command failed: %s", hr_buf_str(&out));
 	hr_buf_done(&b);
@@ -215,7 +215,7 @@ startup_env(struct hr_sandbox *s, struct hr_strv *v)
 
 /* Before a sandbox is made that could not be given them. */
 int
-hr_sandbox_check_env(struct hr_sandbox *s, struct hr_error *err)
+hr_sandbox_check_env(struct hr_sandbox *s, struct hr_err *err)
 {
 	const char *const *given = s->host.env;
 	struct hr_strv v = {0};
@@ -225,7 +225,7 @@ hr_sandbox_check_env(struct hr_sandbox *s, struct hr_error *err)
 	if (s->attach || s->ops->add_env != NULL)
 		return 0;
 	startup_env(s, &v);
-	rc = v.failed ? hr_error_nomem(err) : 0;
+	rc = v.failed ? hr_err_nomem(err) : 0;
 	for (size_t i = 0; rc == 0 && given[i] != NULL; i++)
 		rc = put_name(NULL, given[i], err);
 	for (size_t i = 0; rc == 0 && i < v.n; i++)
@@ -235,10 +235,10 @@ hr_sandbox_check_env(struct hr_sandbox *s, struct hr_error *err)
 }
 
 int
-hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_error *err)
+hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_err *err)
 {
 	struct hr_strv v = {0};
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	int rc;
 
 	if (s->attach)
@@ -248,7 +248,7 @@ hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_error *err)
 			   ? hr_sandbox_add_env(s, hr_strv_list(&s->tokens), err)
 			   : -1;
 	startup_env(s, &v);
-	rc = v.failed ? hr_error_nomem(err) : hr_sandbox_add_env(s, s->host.env, err);
+	rc = v.failed ? hr_err_nomem(err) : hr_sandbox_add_env(s, s->host.env, err);
 	/* not with the others: those are also the container's, which an inspection shows */
 	if (rc == 0)
 		rc = hr_sandbox_add_env(s, hr_strv_list(&s->tokens), err);
@@ -259,6 +259,6 @@ hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_error *err)
 		git_identity(s);
 	/* a sandbox without tools is better than none */
 	if (rc == 0 && s->endpoint.url != NULL && hr_sandbox_add_mcp(s, NULL, &e) != 0)
-		hr_sandbox_log(s, "MCP servers were not added: %s", e.text);
+		hr_sandbox_log(s, "MCP servers were not added: %s", e.msg);
 	return rc;
 }

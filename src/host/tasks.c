@@ -10,7 +10,7 @@
 #include <json-c/json_object.h>
 
 #include "base/path.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "proto/json.h"
 
 #define TASKS_MAX (4u << 20)
@@ -27,7 +27,7 @@ icon(const char *status)
 
 static struct json_object *
 observation(const char *type, const char *content, const char *command, struct json_object *list,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	struct json_object *o = json_object_new_object(), *extras = json_object_new_object();
 	int bad;
@@ -35,7 +35,7 @@ observation(const char *type, const char *content, const char *command, struct j
 	if (o == NULL || extras == NULL) {
 		json_object_put(o);
 		json_object_put(extras);
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 		return NULL;
 	}
 	bad = json_object_object_add(o, "observation", json_object_new_string(type));
@@ -48,7 +48,7 @@ observation(const char *type, const char *content, const char *command, struct j
 	bad |= json_object_object_add(o, "extras", extras);
 	if (bad != 0) {
 		json_object_put(o);
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 		return NULL;
 	}
 	return o;
@@ -90,7 +90,7 @@ save(const char *path, const struct hr_buf *text, struct hr_err *e)
 }
 
 static struct json_object *
-plan(const char *path, const char *shown, struct json_object *list, struct hr_error *err)
+plan(const char *path, const char *shown, struct json_object *list, struct hr_err *err)
 {
 	struct json_object *o;
 	struct hr_err e = {0};
@@ -126,7 +126,7 @@ plan(const char *path, const char *shown, struct json_object *list, struct hr_er
 }
 
 static struct json_object *
-view(const char *path, const char *shown, struct hr_error *err)
+view(const char *path, const char *shown, struct hr_err *err)
 {
 	struct json_object *o;
 	struct hr_err e = {0};
@@ -149,7 +149,7 @@ view(const char *path, const char *shown, struct hr_error *err)
 }
 
 struct json_object *
-hr_tasks_act(struct hr_sandbox *s, struct json_object *args, struct hr_error *err)
+hr_tasks_act(struct hr_sandbox *s, struct json_object *args, struct hr_err *err)
 {
 	const char *command = hr_json_text_or(args, "command", "");
 	struct json_object *list = NULL, *o = NULL;
@@ -159,7 +159,7 @@ hr_tasks_act(struct hr_sandbox *s, struct json_object *args, struct hr_error *er
 	hr_buf_init(&shown, 4096);
 	path = tasks_path(s, &shown);
 	if (path == NULL) {
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	} else if (strcmp(command, "plan") == 0) {
 		list = hr_json_at(args, "task_list");
 		o = plan(path, hr_buf_str(&shown), list, err);

@@ -7,6 +7,6 @@
 
 /* The observation of a task_tracking action; NULL with *err. args may be NULL. */
 struct json_object *
-hr_tasks_act(struct hr_sandbox *s, struct json_object *args, struct hr_error *err);
+hr_tasks_act(struct hr_sandbox *s, struct json_object *args, struct hr_err *err);
 
 #endif

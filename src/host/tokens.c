@@ -12,7 +12,7 @@
 
 #include <json-c/json.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 #include "http/http.h"
 #include "proto/json.h"
 
@@ -140,7 +140,7 @@ hr_tokens_mask(const struct hr_sandbox *s, const char *text, char *out, size_t c
 
 int
 hr_tokens_error(
-    const struct hr_sandbox *s, struct hr_error *err, enum hr_error_code code, const char *fmt, ...)
+    const struct hr_sandbox *s, struct hr_err *err, enum hr_errc code, const char *fmt, ...)
 {
 	char *text = NULL;
 	va_list ap;
@@ -150,23 +150,23 @@ hr_tokens_error(
 	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
 	if (n < 0)
-		return hr_error_nomem(err);
-	(void)hr_error_set(err, code, "%s", "");
+		return hr_err_nomem(err);
+	(void)hr_err_set(err, code, "%s", "");
 	if (err != NULL)
-		hr_tokens_mask(s, text, err->text, sizeof(err->text));
+		hr_tokens_mask(s, text, err->msg, sizeof(err->msg));
 	free(text);
 	return -1;
 }
 
 void
-hr_tokens_mask_error(const struct hr_sandbox *s, struct hr_error *err)
+hr_tokens_mask_error(const struct hr_sandbox *s, struct hr_err *err)
 {
-	char text[sizeof(err->text)];
+	char text[sizeof(err->msg)];
 
 	if (err == NULL)
 		return;
-	hr_tokens_mask(s, err->text, text, sizeof(text));
-	(void)snprintf(err->text, sizeof(err->text), "%s", text);
+	hr_tokens_mask(s, err->msg, text, sizeof(text));
+	(void)snprintf(err->msg, sizeof(err->msg), "%s", text);
 }
 
 /* ---- a token that is new ---- */
@@ -181,7 +181,7 @@ is_this_machine(const char *host)
 }
 
 char *
-hr_tokens_base(const char *name, const char *host, struct hr_error *err)
+hr_tokens_base(const char *name, const char *host, struct hr_err *err)
 {
 	const char *rest = strstr(host, "://");
 	bool plain = strncmp(host, "http://", 7) == 0;
@@ -189,22 +189,21 @@ hr_tokens_base(const char *name, const char *host, struct hr_error *err)
 
 	rest = rest != NULL ? rest + 3 : host;
 	if (plain && !is_this_machine(rest)) {
-		(void)hr_error_set(err, HR_ERROR_VALUE,
+		(void)hr_err_set(err, HR_E_INVAL,
 		    "%s: http:// is for this machine only; a token needs https", name);
 	} else if (*rest == '\0' || strspn(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUV"
 						 "WXYZ0123456789.-:_") != strlen(rest)) {
-		(void)hr_error_set(
-		    err, HR_ERROR_VALUE, "%s is no name of a host: %.200s", name, host);
+		(void)hr_err_set(err, HR_E_INVAL, "%s is no name of a host: %.200s", name, host);
 	} else if (asprintf(&base, "%s%s", plain ? "http://" : "https://", rest) < 0) {
 		base = NULL;
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	}
 	return base;
 }
 
 /* {"token": "..."} becomes NAME=...; *ret is the caller's. */
 static int
-read_token(const struct hr_buf *body, const char *name, char **ret, struct hr_error *err)
+read_token(const struct hr_buf *body, const char *name, char **ret, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	struct hr_json_error why;
@@ -212,15 +211,15 @@ read_token(const struct hr_buf *body, const char *name, char **ret, struct hr_er
 
 	if (hr_json_decode(body->len > 0 ? body->p : "", body->len, &o, &why) < 0 ||
 	    hr_json_text_at(o, "token") == NULL)
-		rc = hr_error_set(err, HR_ERROR_VALUE, "the answer has no token");
+		rc = hr_err_set(err, HR_E_INVAL, "the answer has no token");
 	else if (asprintf(ret, "%s=%s", name, hr_json_text_at(o, "token")) < 0)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	json_object_put(o);
 	return rc;
 }
 
 static int
-ask(struct hr_sandbox *s, const char *web_host, int provider, char **ret, struct hr_error *err)
+ask(struct hr_sandbox *s, const char *web_host, int provider, char **ret, struct hr_err *err)
 {
 	const char *key_value = hr_sandbox_session_api_key(s);
 	char *base = hr_tokens_base("WEB_HOST", web_host, err), *key = NULL;
@@ -243,11 +242,11 @@ ask(struct hr_sandbox *s, const char *web_host, int provider, char **ret, struct
 	headers[0] = key;
 	r.url = hr_buf_str(&url);
 	if ((key_value != NULL && key == NULL) || hr_buf_check(&url, &e) < 0)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	else if ((http = hr_http_new(&e)) == NULL || hr_http_do(http, &r, &a, &e) != 0)
-		(void)hr_error_from(err, HR_ERROR_RUNTIME, &e);
+		(void)hr_err_from(err, HR_E_RUNTIME, &e);
 	else if (a.status < 200 || a.status > 299)
-		(void)hr_error_set(err, HR_ERROR_RUNTIME, "status %ld", a.status);
+		(void)hr_err_set(err, HR_E_RUNTIME, "status %ld", a.status);
 	else
 		rc = read_token(&a.body, hr_token_names[provider], ret, err);
 	hr_http_answer_done(&a);
@@ -262,14 +261,14 @@ static void
 refresh_one(struct hr_sandbox *s, int provider, struct hr_strv *out)
 {
 	const char *web_host = hr_env_get(hr_strv_list(&s->environ), "WEB_HOST");
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	char *entry = NULL;
 
 	if (web_host == NULL) {
 		hr_strv_addf(out, "%s=%s", hr_token_names[provider], hr_token(s, provider));
 	} else if (ask(s, web_host, provider, &entry, &e) != 0) {
 		hr_sandbox_log(
-		    s, "no new token of %s came from WEB_HOST: %s", providers[provider], e.text);
+		    s, "no new token of %s came from WEB_HOST: %s", providers[provider], e.msg);
 	} else {
 		(void)pthread_mutex_lock(&changing);
 		hr_strv_set_env(&s->tokens, entry);
@@ -282,7 +281,7 @@ refresh_one(struct hr_sandbox *s, int provider, struct hr_strv *out)
 void
 hr_tokens_refresh(struct hr_sandbox *s, const char *command)
 {
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	struct hr_strv env = {0};
 
 	for (int i = 0; i < HR_PROVIDERS; i++)
@@ -291,6 +290,6 @@ hr_tokens_refresh(struct hr_sandbox *s, const char *command)
 	if (env.failed)
 		hr_sandbox_log(s, "out of memory");
 	else if (env.n > 0 && hr_sandbox_add_env(s, hr_strv_list(&env), &e) != 0)
-		hr_sandbox_log(s, "tokens were not given to the sandbox: %s", e.text);
+		hr_sandbox_log(s, "tokens were not given to the sandbox: %s", e.msg);
 	hr_strv_done(&env);
 }

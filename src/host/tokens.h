@@ -25,7 +25,7 @@ void hr_tokens_init(struct hr_sandbox *s);
 void hr_tokens_refresh(struct hr_sandbox *s, const char *command);
 
 /* "https://HOST" of what a user calls a host; "http://" only for this machine. The caller frees. */
-char *hr_tokens_base(const char *name, const char *host, struct hr_error *err);
+char *hr_tokens_base(const char *name, const char *host, struct hr_err *err);
 
 /* text with ****** for each secret: tokens, and what the environment holds under a name with
  * SECRET, _KEY, _CODE or _TOKEN. out: room for cap bytes, which is cut to. */
@@ -35,9 +35,9 @@ void
 hr_tokens_mask_add(const struct hr_sandbox *s, struct hr_buf *out, const char *text, size_t len);
 /* Fills err with a text that may hold what a program printed: masked before it is cut, as half a
  * secret would not be known for one. Returns -1. */
-int hr_tokens_error(const struct hr_sandbox *s, struct hr_error *err, enum hr_error_code code,
+int hr_tokens_error(const struct hr_sandbox *s, struct hr_err *err, enum hr_errc code,
     const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* Masks in place. NULL: nothing. */
-void hr_tokens_mask_error(const struct hr_sandbox *s, struct hr_error *err);
+void hr_tokens_mask_error(const struct hr_sandbox *s, struct hr_err *err);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include <json-c/json.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/sandbox.h"
 #include "http/http.h"
 #include "proto/json.h"
@@ -19,7 +19,7 @@
 
 /* *ret: the caller's; NULL: the editor is nowhere. */
 static int
-editor_address(struct hr_sandbox *s, char **ret, struct hr_error *err)
+editor_address(struct hr_sandbox *s, char **ret, struct hr_err *err)
 {
 	*ret = NULL;
 	if (s->endpoint.url == NULL)
@@ -29,14 +29,14 @@ editor_address(struct hr_sandbox *s, char **ret, struct hr_error *err)
 	if (s->endpoint.vscode_port > 0 &&
 	    asprintf(ret, "http://localhost:%d/", s->endpoint.vscode_port) < 0) {
 		*ret = NULL;
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	return 0;
 }
 
 /* *ret: the caller's; NULL: there is none. */
 static int
-connection_token(struct hr_sandbox *s, char **ret, struct hr_error *err)
+connection_token(struct hr_sandbox *s, char **ret, struct hr_err *err)
 {
 	struct hr_http_request r = {.method = "GET",
 	    .url = "/vscode/connection_token",
@@ -51,10 +51,10 @@ connection_token(struct hr_sandbox *s, char **ret, struct hr_error *err)
 	if (rc == 0 && (hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, &why) < 0 ||
 			   !json_object_is_type(o, json_type_object) ||
 			   !json_object_object_get_ex(o, "token", NULL)))
-		rc = hr_error_set(err, HR_ERROR_VALUE, "the server's answer is no token");
+		rc = hr_err_set(err, HR_E_INVAL, "the server's answer is no token");
 	token = hr_json_text_or(o, "token", "");
 	if (rc == 0 && *token != '\0' && (*ret = strdup(token)) == NULL)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	json_object_put(o);
 	hr_http_answer_done(&a);
 	return rc;
@@ -76,14 +76,14 @@ put_path(struct hr_buf *b, const char *path)
 }
 
 int
-hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_error *err)
+hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 {
 	char *token = NULL, *address = NULL, *url = NULL;
 	struct hr_buf b;
 	int rc;
 
 	if (!s->connected)
-		return hr_error_set(err, HR_ERROR_RUNTIME, "the sandbox is not connected");
+		return hr_err_set(err, HR_E_RUNTIME, "the sandbox is not connected");
 	rc = editor_address(s, &address, err);
 	if (rc == 0 && address != NULL)
 		rc = connection_token(s, &token, err);
@@ -95,7 +95,7 @@ hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_error *err
 		put_path(&b, hr_sandbox_workspace(s));
 		url = hr_buf_take(&b);
 		hr_buf_done(&b);
-		rc = url != NULL ? 0 : hr_error_nomem(err);
+		rc = url != NULL ? 0 : hr_err_nomem(err);
 	}
 	free(address);
 	free(token);
@@ -105,7 +105,7 @@ hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_error *err
 }
 
 int
-hr_web_hosts_json(char *const *urls, const int *ports, size_t n, char **ret, struct hr_error *err)
+hr_web_hosts_json(char *const *urls, const int *ports, size_t n, char **ret, struct hr_err *err)
 {
 	struct json_object *o = json_object_new_object(), *port;
 	struct hr_buf b;
@@ -123,11 +123,11 @@ hr_web_hosts_json(char *const *urls, const int *ports, size_t n, char **ret, str
 		*ret = hr_buf_take(&b);
 	json_object_put(o);
 	hr_buf_done(&b);
-	return *ret != NULL ? 0 : hr_error_nomem(err);
+	return *ret != NULL ? 0 : hr_err_nomem(err);
 }
 
 int
-hr_sandbox_web_hosts(struct hr_sandbox *s, char **ret_json, struct hr_error *err)
+hr_sandbox_web_hosts(struct hr_sandbox *s, char **ret_json, struct hr_err *err)
 {
 	const int *ports = s->endpoint.app_ports;
 	char *urls[2] = {NULL, NULL};
@@ -138,7 +138,7 @@ hr_sandbox_web_hosts(struct hr_sandbox *s, char **ret_json, struct hr_error *err
 	for (size_t i = 0; i < 2; i++)
 		if (ports[i] > 0 && asprintf(&urls[i], "http://localhost:%d", ports[i]) < 0) {
 			urls[i] = NULL;
-			rc = hr_error_nomem(err);
+			rc = hr_err_nomem(err);
 		}
 	if (rc == 0)
 		rc = hr_web_hosts_json(urls, ports, 2, ret_json, err);

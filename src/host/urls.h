@@ -8,6 +8,6 @@
 
 /* What ops->web_hosts returns: {"URL": port, ...}; a URL that is NULL is left out. */
 int
-hr_web_hosts_json(char *const *urls, const int *ports, size_t n, char **ret, struct hr_error *err);
+hr_web_hosts_json(char *const *urls, const int *ports, size_t n, char **ret, struct hr_err *err);
 
 #endif

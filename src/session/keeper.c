@@ -339,7 +339,7 @@ hr_keeper_run(const struct hr_keeper_config *config, struct hr_err *err)
 	hr_buf_init(&k.exports_in, HR_REPORT_MAX);
 	hr_buf_init(&k.py_path, 1u << 20);
 	if (keeper_open(&k, err) < 0) {
-		(void)snprintf(line, sizeof(line), "failed %s\n", err->msg);
+		(void)snprintf(line, sizeof(line), "failed %.240s\n", err->msg);
 		tell(&k, line);
 	} else {
 		keeper_arm(&k);

@@ -181,16 +181,17 @@ complaint(
 	else if (!now->finished)
 		(void)snprintf(text, cap, "exit %d in the middle", WEXITSTATUS(status));
 	else if (now->wrong[0] != '\0')
-		(void)snprintf(
-		    text, cap, "%s (result %d, \"%s\")", now->wrong, now->result, now->err.msg);
+		(void)snprintf(text, cap, "%.100s (result %d, \"%.200s\")", now->wrong, now->result,
+		    now->err.msg);
 	else if (now->lost_memory != 0)
-		(void)snprintf(text, cap, "%ld blocks of memory lost (result %d, \"%s\")",
+		(void)snprintf(text, cap, "%ld blocks of memory lost (result %d, \"%.200s\")",
 		    now->lost_memory, now->result, now->err.msg);
 	else if (now->lost_fds != 0)
-		(void)snprintf(text, cap, "%ld descriptors lost (result %d, \"%s\")", now->lost_fds,
-		    now->result, now->err.msg);
+		(void)snprintf(text, cap, "%ld descriptors lost (result %d, \"%.200s\")",
+		    now->lost_fds, now->result, now->err.msg);
 	else if (kind >= FAILCALLS_INTR && !same)
-		(void)snprintf(text, cap, "another result: %d, \"%s\"", now->result, now->err.msg);
+		(void)snprintf(
+		    text, cap, "another result: %d, \"%.200s\"", now->result, now->err.msg);
 	else if (now->result != 0 && (now->err.code == HR_OK || now->err.msg[0] == '\0'))
 		(void)snprintf(text, cap, "result %d without an error", now->result);
 	else if (now->result == 0 && !same && (s->flags & FAULT_LOSSY) == 0)

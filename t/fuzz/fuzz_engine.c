@@ -31,9 +31,9 @@ need_json(char *text)
 
 /* An error has a code and says something. */
 static void
-need_error(const struct hr_error *err)
+need_error(const struct hr_err *err)
 {
-	if (err->code == HR_ERROR_NONE || err->cls == NULL)
+	if (err->code == HR_OK || *hr_err_class(err) == '\0')
 		abort();
 }
 
@@ -58,7 +58,7 @@ on_line(void *arg, const char *line, size_t len)
 static void
 try_images(bool rm)
 {
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	char *text = NULL;
 
 	if ((rm ? hr_image_remove(env, "x/y:1", &err) : hr_image_list(env, &text, &err)) != 0)
@@ -72,7 +72,7 @@ try_sandbox(struct hr_config *c, bool attach)
 {
 	struct hr_sandbox_options o = {
 	    .sid = "x", .environ = env, .attach = attach, .headless = true};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_sandbox *s;
 	char *text = NULL;
 
@@ -97,7 +97,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct hr_config *c;
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	bool well;
 
 	if (size == 0 || size > 100000)

@@ -19,9 +19,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void
-need_error(const struct hr_error *err)
+need_error(const struct hr_err *err)
 {
-	if (err->code == HR_ERROR_NONE || err->text[0] == '\0')
+	if (err->code == HR_OK || err->msg[0] == '\0')
 		abort();
 }
 
@@ -29,13 +29,13 @@ static void
 try_status(const char *p, size_t len)
 {
 	struct hr_kube_status s;
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 
 	hr_kube_status_read(&s, 403, p, len);
 	if (hr_kube_status_error(&s, &err) != -1)
 		abort();
 	need_error(&err);
-	if (s.retry_after_s < 0 || s.retry_after_s > 120 || strpbrk(err.text, "\n\r\x1b") != NULL)
+	if (s.retry_after_s < 0 || s.retry_after_s > 120 || strpbrk(err.msg, "\n\r\x1b") != NULL)
 		abort();
 }
 
@@ -92,7 +92,7 @@ try_kubeconfig(const char *p, size_t len)
 {
 	struct json_object *merged = NULL;
 	struct hr_kube_login l = {0};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 
 	if (hr_kube_login_merge(&merged, p, len, "/nonexistent", &err) != 0)
 		need_error(&err);
@@ -108,7 +108,7 @@ static void
 try_credential(const char *p, size_t len)
 {
 	struct hr_kube_login l = {0};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 
 	if (hr_kube_login_take(&l, p, len, 1000, &err) != 0)
 		need_error(&err);

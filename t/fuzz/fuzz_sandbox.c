@@ -36,7 +36,7 @@ static const char *const actions[] = {
 };
 
 static int
-ask(struct hr_sandbox *s, unsigned what, struct hr_error *err)
+ask(struct hr_sandbox *s, unsigned what, struct hr_err *err)
 {
 	static const char *const variables[] = {"A=1", NULL};
 	char *text = NULL;
@@ -80,7 +80,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct hr_sandbox_options o = {
 	    .sid = "x", .environ = env, .attach = true, .headless = true};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_config *c;
 	struct hr_sandbox *s;
 
@@ -93,10 +93,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	s = hr_sandbox_open(c, &o, &err);
 	if (s == NULL || hr_sandbox_connect(s, &err) != 0)
 		abort();
-	if (ask(s, data[0] % 14, &err) != 0 && (err.code == HR_ERROR_NONE || err.cls == NULL))
+	if (ask(s, data[0] % 14, &err) != 0 && (err.code == HR_OK || *hr_err_class(&err) == '\0'))
 		abort();
 	/* no secret is told */
-	if (strstr(err.text, "ghp_secret") != NULL || strstr(err.text, "glpat_secret") != NULL)
+	if (strstr(err.msg, "ghp_secret") != NULL || strstr(err.msg, "glpat_secret") != NULL)
 		abort();
 	hr_sandbox_free(s);
 	hr_config_free(c);

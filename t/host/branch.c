@@ -11,7 +11,7 @@ int
 main(int argc, char **argv)
 {
 	struct hr_sandbox_options o = {.attach = true, .headless = true};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_config *c = hr_config_new(&err);
 	struct hr_sandbox *s = NULL;
 	char *branch = NULL;
@@ -29,7 +29,7 @@ main(int argc, char **argv)
 	if (rc == 0)
 		printf("%s\n", branch != NULL ? branch : "-");
 	else
-		fprintf(stderr, "%s\n", err.text);
+		fprintf(stderr, "%s\n", err.msg);
 	free(branch);
 	hr_sandbox_free(s);
 	hr_config_free(c);

@@ -72,7 +72,7 @@ play_output(void *arg, int stream, const char *p, size_t len)
 
 /* Sets what an answer of before would have set. */
 static int
-set_state(struct hr_cloud *c, struct json_object *q, struct hr_error *err)
+set_state(struct hr_cloud *c, struct json_object *q, struct hr_err *err)
 {
 	const struct {
 		const char *name;
@@ -90,7 +90,7 @@ set_state(struct hr_cloud *c, struct json_object *q, struct hr_error *err)
 }
 
 static void
-answer(int rc, struct json_object *o, const struct hr_error *err)
+answer(int rc, struct json_object *o, const struct hr_err *err)
 {
 	struct json_object *all = json_object_new_object();
 
@@ -99,8 +99,8 @@ answer(int rc, struct json_object *o, const struct hr_error *err)
 	} else {
 		json_object_put(o);
 		play_put(all, "code", json_object_new_int(err->code));
-		play_put(all, "class", json_object_new_string(err->cls != NULL ? err->cls : ""));
-		play_put(all, "error", json_object_new_string(err->text));
+		play_put(all, "class", json_object_new_string(hr_err_class(err)));
+		play_put(all, "error", json_object_new_string(err->msg));
 	}
 	(void)puts(json_object_to_json_string_ext(all, JSON_C_TO_STRING_PLAIN));
 	(void)fflush(stdout);
@@ -118,7 +118,7 @@ play(const struct play_provider *p, struct hr_cloud *c)
 
 	while ((n = getline(&line, &room, stdin)) > 0) {
 		struct json_object *o = json_object_new_object();
-		struct hr_error err = {0};
+		struct hr_err err = {0};
 		int rc;
 
 		if (hr_json_decode(line, (size_t)n, &q, &why) != 0)
@@ -145,7 +145,7 @@ int
 main(int argc, char **argv)
 {
 	static const struct play_provider *const all[] = {&play_daytona, &play_e2b, &play_runloop};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_config *config = hr_config_new(&err);
 	struct hr_backend_host h = {.config = config,
 	    .sid = "default",

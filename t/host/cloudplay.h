@@ -9,7 +9,7 @@ struct play_provider {
 	const struct hr_sandbox_ops *(*entry)(unsigned abi);
 	/* One thing; what is to be told goes into o. */
 	int (*perform)(struct hr_cloud *c, const char *op, struct json_object *q,
-	    struct json_object *o, struct hr_error *err);
+	    struct json_object *o, struct hr_err *err);
 };
 
 extern const struct play_provider play_daytona, play_e2b, play_runloop;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cloudplay.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "proto/json.h"
 
 static int
@@ -16,7 +16,7 @@ on_found(void *arg, const struct hr_cloud_found *f)
 }
 
 static int
-run(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_error *err)
+run(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_err *err)
 {
 	struct play_said said;
 	struct hr_strv env = {0};
@@ -45,8 +45,8 @@ run(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_
 }
 
 static int
-files(struct hr_cloud *c, bool put, struct json_object *q, struct json_object *o,
-    struct hr_error *err)
+files(
+    struct hr_cloud *c, bool put, struct json_object *q, struct json_object *o, struct hr_err *err)
 {
 	const char *path = hr_json_text_or(q, "path", "");
 	struct hr_buf b;
@@ -68,7 +68,7 @@ files(struct hr_cloud *c, bool put, struct json_object *q, struct json_object *o
 }
 
 static int
-list(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_error *err)
+list(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_err *err)
 {
 	struct json_object *found = json_object_new_array();
 	int rc = c->ops->list(c, hr_json_text_at(q, "run"), on_found, found, err);
@@ -79,11 +79,11 @@ list(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr
 
 static int
 perform(struct hr_cloud *c, const char *op, struct json_object *q, struct json_object *o,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	const struct {
 		const char *name;
-		int (*fn)(struct hr_cloud *c, struct hr_error *err);
+		int (*fn)(struct hr_cloud *c, struct hr_err *err);
 	} plain[] = {{"wait", c->ops->wait}, {"look", c->ops->look}, {"pause", c->ops->pause},
 	    {"resume", c->ops->resume}};
 	bool unsure;
@@ -119,7 +119,7 @@ perform(struct hr_cloud *c, const char *op, struct json_object *q, struct json_o
 		    json_object_new_string(c->url_header != NULL ? c->url_header : ""));
 		return rc;
 	}
-	return hr_error_set(err, HR_ERROR_VALUE, "cloudplay: \"%s\" is nothing it can do", op);
+	return hr_err_set(err, HR_E_INVAL, "cloudplay: \"%s\" is nothing it can do", op);
 }
 
 const struct play_provider play_daytona = {"daytona", hr_daytona_entry, perform};

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "cloudplay.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/e2b/e2b.h"
 #include "proto/json.h"
 
 static int
-create(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_error *err)
+create(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_err *err)
 {
 	const struct hr_e2b_new n = {.template = hr_json_text_or(q, "template", "base"),
 	    .timeout_s = (unsigned)hr_json_int_at(q, "timeout"),
@@ -28,7 +28,7 @@ create(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct 
 }
 
 static int
-run(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_error *err)
+run(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_err *err)
 {
 	struct play_said said;
 	struct hr_strv env = {0};
@@ -60,7 +60,7 @@ run(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_
 }
 
 static int
-files(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_error *err)
+files(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_err *err)
 {
 	struct json_object *list = hr_json_at(q, "files"), *ret = NULL;
 	struct hr_cloud_part parts[16];
@@ -84,7 +84,7 @@ files(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct h
 }
 
 static int
-list(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_error *err)
+list(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_err *err)
 {
 	struct json_object *found = NULL;
 	char next[512];
@@ -109,7 +109,7 @@ said(int rc, struct json_object *o)
 
 static int
 perform(struct hr_cloud *c, const char *op, struct json_object *q, struct json_object *o,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	const char *id = hr_json_text_or(q, "id", c->id != NULL ? c->id : "");
 	unsigned timeout = (unsigned)hr_json_int_at(q, "timeout");
@@ -174,7 +174,7 @@ perform(struct hr_cloud *c, const char *op, struct json_object *q, struct json_o
 	     : strcmp(op, "unary") == 0
 		 ? hr_e2b_unary(
 		       c, hr_json_text_or(q, "procedure", ""), hr_json_at(q, "body"), &ret, err)
-		 : hr_error_set(err, HR_ERROR_VALUE, "cloudplay: \"%s\" is nothing it can do", op);
+		 : hr_err_set(err, HR_E_INVAL, "cloudplay: \"%s\" is nothing it can do", op);
 	play_put(o, "json", ret);
 	return rc;
 }

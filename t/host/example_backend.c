@@ -26,12 +26,12 @@ variable(const struct hr_backend_host *host, const char *name)
 }
 
 static int
-example_open(const struct hr_backend_host *host, void **ret_self, struct hr_error *err)
+example_open(const struct hr_backend_host *host, void **ret_self, struct hr_err *err)
 {
 	struct example *e = calloc(1, sizeof(*e));
 
 	if (e == NULL) {
-		err->code = HR_ERROR_MEMORY;
+		err->code = HR_E_NOMEM;
 		return -1;
 	}
 	e->host = host;
@@ -47,7 +47,7 @@ example_free(void *self)
 }
 
 static int
-example_connect(void *self, bool *ret_made, struct hr_error *err)
+example_connect(void *self, bool *ret_made, struct hr_err *err)
 {
 	struct example *e = self;
 
@@ -72,24 +72,24 @@ example_endpoint(void *self, struct hr_endpoint *ret)
 
 /* What is paused goes on at the second try. */
 static void
-example_failed(void *self, unsigned attempt, bool *ret_again, struct hr_error *err)
+example_failed(void *self, unsigned attempt, bool *ret_again, struct hr_err *err)
 {
 	(void)self;
-	*ret_again = attempt == 1 && err->code == HR_ERROR_HTTP_STATUS && err->status == 503;
+	*ret_again = attempt == 1 && err->code == HR_E_HTTP_STATUS && err->status == 503;
 }
 
 /* A text of the caller's. */
 static int
-give(char **ret, const char *text, struct hr_error *err)
+give(char **ret, const char *text, struct hr_err *err)
 {
 	*ret = strdup(text);
 	if (*ret == NULL)
-		err->code = HR_ERROR_MEMORY;
+		err->code = HR_E_NOMEM;
 	return *ret != NULL ? 0 : -1;
 }
 
 static char *
-example_record(void *self, struct hr_error *err)
+example_record(void *self, struct hr_err *err)
 {
 	char *text = NULL;
 
@@ -99,7 +99,7 @@ example_record(void *self, struct hr_error *err)
 }
 
 static int
-example_restore(void *self, const char *record, struct hr_error *err)
+example_restore(void *self, const char *record, struct hr_err *err)
 {
 	(void)self;
 	(void)record;
@@ -109,7 +109,7 @@ example_restore(void *self, const char *record, struct hr_error *err)
 
 /* {"observation": "run", "content": what was asked, ...} */
 static int
-example_action(void *self, const char *action, char **ret, struct hr_error *err)
+example_action(void *self, const char *action, char **ret, struct hr_err *err)
 {
 	static const char form[] = "{\"observation\":\"run\",\"content\":\"%zu bytes\","
 				   "\"extras\":{\"metadata\":{\"exit_code\":%lld}}}";
@@ -129,7 +129,7 @@ example_action(void *self, const char *action, char **ret, struct hr_error *err)
 }
 
 static int
-example_add_env(void *self, const char *const *env, struct hr_error *err)
+example_add_env(void *self, const char *const *env, struct hr_err *err)
 {
 	(void)self;
 	(void)env;
@@ -138,7 +138,7 @@ example_add_env(void *self, const char *const *env, struct hr_error *err)
 }
 
 static int
-example_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error *err)
+example_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err)
 {
 	(void)self;
 	(void)follow;
@@ -148,21 +148,21 @@ example_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error
 }
 
 static int
-example_vscode_url(void *self, char **ret, struct hr_error *err)
+example_vscode_url(void *self, char **ret, struct hr_err *err)
 {
 	(void)self;
 	return give(ret, "https://vscode.example.test/ws", err);
 }
 
 static int
-example_web_hosts(void *self, char **ret_json, struct hr_error *err)
+example_web_hosts(void *self, char **ret_json, struct hr_err *err)
 {
 	(void)self;
 	return give(ret_json, "{\"https://app.example.test\": 3000}", err);
 }
 
 static int
-example_events(void *self, hr_event_fn *fn, void *arg, struct hr_error *err)
+example_events(void *self, hr_event_fn *fn, void *arg, struct hr_err *err)
 {
 	(void)self;
 	(void)err;
@@ -171,7 +171,7 @@ example_events(void *self, hr_event_fn *fn, void *arg, struct hr_error *err)
 }
 
 static int
-example_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_error *err)
+example_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 {
 	(void)self;
 	(void)err;
@@ -180,7 +180,7 @@ example_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_error *err)
 }
 
 static int
-example_build(void *self, const struct hr_build_options *o, char **ret_name, struct hr_error *err)
+example_build(void *self, const struct hr_build_options *o, char **ret_name, struct hr_err *err)
 {
 	(void)self;
 	(void)o;

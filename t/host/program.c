@@ -32,7 +32,7 @@ main(int argc, char **argv)
 	struct hr_sandbox_options o = {.sid = "program", .headless = true, .status = on_status};
 	struct hr_config *c;
 	struct hr_sandbox *s = NULL;
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	char *observation = NULL;
 	int rc = 1;
 
@@ -51,7 +51,7 @@ main(int argc, char **argv)
 		rc = 0;
 	}
 	if (rc != 0)
-		fprintf(stderr, "%s: %s\n", err.cls != NULL ? err.cls : "", err.text);
+		fprintf(stderr, "%s: %s\n", hr_err_class(&err), err.msg);
 	free(observation);
 	if (s != NULL && hr_sandbox_close(s, &err) != 0)
 		rc = 1;

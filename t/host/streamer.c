@@ -52,7 +52,7 @@ log_line(void *arg, const char *text)
 }
 
 static int
-mark(struct hr_sandbox *s, const char *command, struct hr_error *err)
+mark(struct hr_sandbox *s, const char *command, struct hr_err *err)
 {
 	char action[1024], *observation = NULL;
 	int rc;
@@ -73,7 +73,7 @@ await(struct seen *s, int n)
 }
 
 static int
-start(struct hr_sandbox *s, struct seen *seen, struct hr_error *err)
+start(struct hr_sandbox *s, struct seen *seen, struct hr_err *err)
 {
 	memset(seen, 0, sizeof(*seen));
 	(void)sem_init(&seen->come, 0, 0);
@@ -81,12 +81,12 @@ start(struct hr_sandbox *s, struct seen *seen, struct hr_error *err)
 }
 
 static int
-follow(struct hr_sandbox *s, const char *command, struct hr_error *err)
+follow(struct hr_sandbox *s, const char *command, struct hr_err *err)
 {
 	hr_sandbox_stop_log_stream(s);
 	if (start(s, &first, err) == 0)
 		return -1;
-	printf("before: %s\n", err->text);
+	printf("before: %s\n", err->msg);
 	(void)sem_init(&debug.come, 0, 0);
 	if (hr_sandbox_connect(s, err) != 0)
 		return -1;
@@ -118,7 +118,7 @@ int
 main(int argc, char **argv)
 {
 	struct hr_sandbox_options o = {.sid = "streamer", .headless = true, .log = log_line};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_config *c;
 	struct hr_sandbox *s = NULL;
 	int rc = -1;
@@ -136,7 +136,7 @@ main(int argc, char **argv)
 	if (s != NULL)
 		rc = follow(s, argv[3], &err);
 	if (rc != 0)
-		fprintf(stderr, "%s\n", err.text);
+		fprintf(stderr, "%s\n", err.msg);
 	/* while it follows: the end of the sandbox is the end of the thread */
 	if (s != NULL && hr_sandbox_delete(s, &err) != 0)
 		rc = -1;

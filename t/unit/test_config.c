@@ -48,7 +48,7 @@ on_warning(void *arg, const char *text)
 }
 
 static struct hr_config *
-load(const char *file, const char *const *env, int want, struct hr_error *err)
+load(const char *file, const char *const *env, int want, struct hr_err *err)
 {
 	struct hr_config *c = hr_config_new(NULL);
 
@@ -82,7 +82,7 @@ START_TEST(every_kubernetes_key)
 {
 	char key[64], variable[96], want[64];
 	const char *env[] = {variable, NULL};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_config *c;
 	struct hr_buf b;
 	const char *got;
@@ -124,7 +124,7 @@ END_TEST
 START_TEST(cache_directory)
 {
 	static const char *const env[] = {"CACHE_DIR=some/where", NULL};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct stat st;
 
 	hr_config_free(load("[core]\ncache_dir = \"other\"\n", env, 0, &err));
@@ -229,17 +229,17 @@ static const struct {
 START_TEST(mcp_lists)
 {
 	struct json_object *list = json_tokener_parse(mcp[_i].list), *checked;
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 
 	ck_assert_ptr_nonnull(list);
 	checked = hr_mcpconf_check(mcp[_i].name, list, &err);
 	if (mcp[_i].want[0] == '[')
 		ck_assert_str_eq(checked != NULL ? json_object_to_json_string_ext(
 						       checked, JSON_C_TO_STRING_NOSLASHESCAPE)
-						 : err.text,
+						 : err.msg,
 		    mcp[_i].want);
 	else
-		ck_assert_str_eq(checked == NULL ? err.text : "accepted", mcp[_i].want);
+		ck_assert_str_eq(checked == NULL ? err.msg : "accepted", mcp[_i].want);
 	json_object_put(checked);
 	json_object_put(list);
 }
@@ -253,7 +253,7 @@ START_TEST(mcp_from_where)
 	static const char *const wrong[] = {
 	    "MCP_SHTTP_SERVERS=[{'url': 'env', 'api_key': 'secret'}]", NULL};
 	static const char file[] = "[core]\n[mcp]\nshttp_servers = [\"http://file\"]\n";
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_config *c = load(file, right, 0, &err);
 
 	ck_assert_str_eq(json_object_to_json_string_ext(hr_config_value(c, "mcp.shttp_servers"),
@@ -261,7 +261,7 @@ START_TEST(mcp_from_where)
 	    "[{\"url\":\"http://env\",\"api_key\":\"secret\",\"timeout\":9}]");
 	ck_assert_int_eq(hr_config_set(c, "mcp.sse_servers", "['x']", &err), -1);
 	ck_assert_str_eq(
-	    err.text, "mcp.sse_servers: URL must include a scheme (http:// or https://)");
+	    err.msg, "mcp.sse_servers: URL must include a scheme (http:// or https://)");
 	ck_assert_int_eq(hr_config_set(c, "mcp.sse_servers", "['http://x']", &err), 0);
 	hr_config_free(c);
 	c = load(file, wrong, 0, &err);
@@ -272,7 +272,7 @@ START_TEST(mcp_from_where)
 	    "[{\"url\":\"http://file\",\"timeout\":60}]");
 	hr_config_free(c);
 	c = load("[core]\n[mcp]\nsse_servers = [\"file\"]\n", NULL, -1, &err);
-	ck_assert_str_eq(err.text, "Error in MCP sections in config.toml");
+	ck_assert_str_eq(err.msg, "Error in MCP sections in config.toml");
 	ck_assert_str_eq(
 	    warned, "sse_servers in [mcp]: URL must include a scheme (http:// or https://)");
 	hr_config_free(c);

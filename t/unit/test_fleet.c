@@ -16,7 +16,7 @@
 #include "fleet/api.h"
 #include "fleet/fleet.h"
 #include "fleet/sqlite.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "proto/json.h"
 
 #define MADE_MAX 64
@@ -47,7 +47,7 @@ find_made(const char *id)
 }
 
 static int
-fake_start(void *self, struct hr_fleet_row *row, struct hr_error *err)
+fake_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
 	struct made *m;
 	char c;
@@ -58,7 +58,7 @@ fake_start(void *self, struct hr_fleet_row *row, struct hr_error *err)
 		ck_assert_int_eq(read(gate[0], &c, 1), 1);
 	if (world->fail_start > 0) {
 		world->fail_start--;
-		return hr_error_set(err, HR_ERROR_RUNTIME, "no image");
+		return hr_err_set(err, HR_E_RUNTIME, "no image");
 	}
 	m = find_made(row->id);
 	if (m == NULL)
@@ -73,13 +73,13 @@ fake_start(void *self, struct hr_fleet_row *row, struct hr_error *err)
 }
 
 static int
-fake_claim(void *self, struct hr_fleet_row *row, struct hr_error *err)
+fake_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
 	struct made *m = find_made(row->id);
 
 	(void)self;
 	if (world->fail_claim || m == NULL)
-		return hr_error_set(err, HR_ERROR_RUNTIME, "it does not answer");
+		return hr_err_set(err, HR_E_RUNTIME, "it does not answer");
 	world->claims++;
 	(void)snprintf(m->request, sizeof(m->request), "%s", row->request);
 	return 0;
@@ -97,7 +97,7 @@ set_state(const char *id, const char *state, int *counter)
 }
 
 static int
-fake_pause(void *self, const char *id, struct hr_error *err)
+fake_pause(void *self, const char *id, struct hr_err *err)
 {
 	(void)self;
 	(void)err;
@@ -105,7 +105,7 @@ fake_pause(void *self, const char *id, struct hr_error *err)
 }
 
 static int
-fake_resume(void *self, struct hr_fleet_row *row, struct hr_error *err)
+fake_resume(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
 	(void)self;
 	(void)err;
@@ -113,7 +113,7 @@ fake_resume(void *self, struct hr_fleet_row *row, struct hr_error *err)
 }
 
 static int
-fake_stop(void *self, const char *id, struct hr_error *err)
+fake_stop(void *self, const char *id, struct hr_err *err)
 {
 	struct made *m = find_made(id);
 
@@ -126,7 +126,7 @@ fake_stop(void *self, const char *id, struct hr_error *err)
 }
 
 static int
-fake_state(void *self, const char *id, char ret[32], struct hr_error *err)
+fake_state(void *self, const char *id, char ret[32], struct hr_err *err)
 {
 	struct made *m = find_made(id);
 
@@ -137,7 +137,7 @@ fake_state(void *self, const char *id, char ret[32], struct hr_error *err)
 }
 
 static int
-fake_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_error *err)
+fake_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_err *err)
 {
 	(void)self;
 	(void)err;

@@ -17,7 +17,7 @@
 #include "host/client.h"
 #include "host/command.h"
 #include "host/common/envquote.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/portlock.h"
 #include "host/sandbox.h"
 #include "host/config/settings.h"
@@ -64,7 +64,7 @@ START_TEST(masking)
 	static const char *const env[] = {"A_KEY=abc", "B_SECRET=abcdef", "C_CODE=ab", "D=plain",
 	    "E_TOKEN=default", "f_token=lower", "G_KEY=", "HKEY=nothing", NULL};
 	struct hr_sandbox s = {.host.env = env};
-	struct hr_error e = {.text = "it was abc"};
+	struct hr_err e = {.msg = "it was abc"};
 	struct hr_buf b;
 	char out[64];
 
@@ -83,7 +83,7 @@ START_TEST(masking)
 	hr_tokens_mask(&s, "abc abc abc abc abc abc", out, 16);
 	ck_assert_str_eq(out, "****** ****** *");
 	hr_tokens_mask_error(&s, &e);
-	ck_assert_str_eq(e.text, "it was ******");
+	ck_assert_str_eq(e.msg, "it was ******");
 	hr_strv_done(&s.tokens);
 }
 END_TEST
@@ -98,17 +98,17 @@ keep_end(void *arg, const char *text)
 START_TEST(masked_before_it_is_cut)
 {
 	struct hr_sandbox s = {.log = keep_end};
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	char pad[1999], end[64] = "";
 
 	hr_strv_add(&s.tokens, "GITHUB_TOKEN=t0ken");
 	memset(pad, 'x', sizeof(pad));
-	pad[sizeof(e.text) - 4] = '\0';
-	ck_assert_int_eq(hr_tokens_error(&s, &e, HR_ERROR_TIMEOUT, "%st0ken %d", pad, 1), -1);
-	ck_assert_str_eq(e.text + strlen(pad), "***");
-	ck_assert_int_eq(e.code, HR_ERROR_TIMEOUT);
-	ck_assert_int_eq(hr_tokens_error(&s, NULL, HR_ERROR_TIMEOUT, "t0ken"), -1);
-	pad[sizeof(e.text) - 4] = 'x';
+	pad[sizeof(e.msg) - 4] = '\0';
+	ck_assert_int_eq(hr_tokens_error(&s, &e, HR_E_RUNTIME_TIMEOUT, "%st0ken %d", pad, 1), -1);
+	ck_assert_str_eq(e.msg + strlen(pad), "***");
+	ck_assert_int_eq(e.code, HR_E_RUNTIME_TIMEOUT);
+	ck_assert_int_eq(hr_tokens_error(&s, NULL, HR_E_RUNTIME_TIMEOUT, "t0ken"), -1);
+	pad[sizeof(e.msg) - 4] = 'x';
 	pad[1998] = '\0';
 	s.log_arg = end;
 	hr_sandbox_log(&s, "%st0ken", pad);
@@ -242,7 +242,7 @@ on_warning(void *arg, const char *text)
 }
 
 static struct hr_config *
-load(const char *file, const char *const *env, enum hr_error_code want, struct hr_error *err)
+load(const char *file, const char *const *env, enum hr_errc want, struct hr_err *err)
 {
 	struct hr_config *c = hr_config_new(NULL);
 	int rc;
@@ -251,14 +251,14 @@ load(const char *file, const char *const *env, enum hr_error_code want, struct h
 	if (file != NULL)
 		ck_assert_int_eq(hr_path_write("config.toml", file, strlen(file), 0644, NULL), 0);
 	rc = hr_config_load(c, NULL, env, on_warning, NULL, err);
-	ck_assert_msg((want == HR_ERROR_NONE) == (rc == 0), "%s", rc != 0 ? err->text : "loaded");
+	ck_assert_msg((want == HR_OK) == (rc == 0), "%s", rc != 0 ? err->msg : "loaded");
 	return c;
 }
 
 START_TEST(defaults)
 {
-	struct hr_error err = {0};
-	struct hr_config *c = load(NULL, NULL, HR_ERROR_NONE, &err);
+	struct hr_err err = {0};
+	struct hr_config *c = load(NULL, NULL, HR_OK, &err);
 
 	ck_assert_str_eq(hr_config_text(c, "core.runtime"), "docker");
 	ck_assert_str_eq(hr_config_text(c, "core.git_user_name"), "openhands");
@@ -281,11 +281,11 @@ START_TEST(precedence)
 	    "GIT_USER_EMAIL=", "RUN_AS_OPENHANDS=False", "SANDBOX_LIMITS_CPU_QUOTA=5000",
 	    "SANDBOX_USER_ID=x7", "SANDBOX_RUNTIME_EXTRA_BUILD_ARGS=['--a=b', \"c\",]",
 	    "SANDBOX_DOCKER_RUNTIME_KWARGS={'mem_limit': '4g', 'n': 3, 'm': {'x': True}}", NULL};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_config *c =
 	    load("[core]\nruntime = \"local\"\n[sandbox]\ntimeout = 10\nuser_id = 5\n"
 		 "[sandbox.limits]\npids = 9\n",
-		env, HR_ERROR_NONE, &err);
+		env, HR_OK, &err);
 	struct json_object *v;
 
 	ck_assert_str_eq(hr_config_text(c, "core.runtime"), "local");
@@ -328,12 +328,12 @@ static const struct {
 
 START_TEST(wrong_files)
 {
-	struct hr_error err = {0};
-	struct hr_config *c = load(mistakes[_i].toml, NULL,
-	    mistakes[_i].error != NULL ? HR_ERROR_VALUE : HR_ERROR_NONE, &err);
+	struct hr_err err = {0};
+	struct hr_config *c =
+	    load(mistakes[_i].toml, NULL, mistakes[_i].error != NULL ? HR_E_INVAL : HR_OK, &err);
 
 	if (mistakes[_i].error != NULL)
-		ck_assert_str_eq(err.text, mistakes[_i].error);
+		ck_assert_str_eq(err.msg, mistakes[_i].error);
 	ck_assert_msg(strstr(warned, mistakes[_i].warning) != NULL, "warned: %s", warned);
 	if (mistakes[_i].warning[0] == '\0' && mistakes[_i].error == NULL)
 		ck_assert_str_eq(warned, "");
@@ -344,8 +344,8 @@ END_TEST
 START_TEST(secrets)
 {
 	static const char *const env[] = {"SANDBOX_API_KEY=hunter2", NULL};
-	struct hr_error err = {0};
-	struct hr_config *c = load(NULL, env, HR_ERROR_NONE, &err);
+	struct hr_err err = {0};
+	struct hr_config *c = load(NULL, env, HR_OK, &err);
 	char *text = hr_config_json(c, NULL);
 	struct json_object *o;
 
@@ -365,18 +365,18 @@ START_TEST(dotenv)
 {
 	static const char text[] = "# c\nexport SANDBOX_TIMEOUT='7'\nGIT_USER_NAME=file\n";
 	static const char *const env[] = {"GIT_USER_NAME=own", NULL};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_config *c;
 
 	ck_assert_int_eq(hr_path_write(".env", text, sizeof(text) - 1, 0600, NULL), 0);
-	c = load(NULL, env, HR_ERROR_NONE, &err);
+	c = load(NULL, env, HR_OK, &err);
 	ck_assert_int_eq(hr_config_int(c, "sandbox.timeout"), 7);
 	ck_assert_str_eq(hr_config_text(c, "core.git_user_name"), "own");
 	hr_config_free(c);
 	/* nowhere above: whoever may write in /tmp is not asked */
 	ck_assert_int_eq(mkdir("below", 0700), 0);
 	ck_assert_int_eq(chdir("below"), 0);
-	c = load(NULL, NULL, HR_ERROR_NONE, &err);
+	c = load(NULL, NULL, HR_OK, &err);
 	ck_assert_int_eq(hr_config_int(c, "sandbox.timeout"), 120);
 	hr_config_free(c);
 }
@@ -398,7 +398,7 @@ START_TEST(settings_of_others)
 	static const char *const texts[] = {
 	    "SANDBOX_TIMEOUT=7\n", "[core]\n[sandbox]\ntimeout=7\n"};
 	struct hr_config *c = hr_config_new(NULL);
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 
 	ck_assert_int_eq(hr_path_write(files[_i], texts[_i], strlen(texts[_i]), 0600, NULL), 0);
 	for (int way = 0; way < 3; way++) {
@@ -419,8 +419,8 @@ START_TEST(settings_of_others)
 		ck_assert_ptr_nonnull(strstr(last_warning, files[_i]));
 		ck_assert_ptr_nonnull(strstr(last_warning, "is not trusted: others may write it"));
 		ck_assert_int_eq(hr_config_load(c, files[_i], NULL, NULL, NULL, &err), -1);
-		ck_assert_int_eq(err.code, HR_ERROR_VALUE);
-		ck_assert_ptr_nonnull(strstr(err.text, "is not trusted"));
+		ck_assert_int_eq(err.code, HR_E_INVAL);
+		ck_assert_ptr_nonnull(strstr(err.msg, "is not trusted"));
 	}
 	ck_assert_int_eq(chmod("there", 0755), 0);
 	last_warning[0] = '\0';
@@ -452,7 +452,7 @@ START_TEST(who_names_an_object)
 	static const char *const env[] = {"RUNTIME=/nonexistent/evil.so", NULL};
 	struct hr_sandbox_options o = {.sid = "x", .attach = _i == 3, .state_dir = "state"};
 	struct hr_config *c = hr_config_new(NULL);
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 
 	ck_assert_int_eq(mkdir("state", 0700), 0);
 	if (_i == 0)
@@ -468,12 +468,12 @@ START_TEST(who_names_an_object)
 	ck_assert_int_eq(hr_config_set(c, "core.runtime", "/nonexistent/evil.so", NULL), 0);
 	ck_assert_int_eq(hr_config_load(c, NULL, _i == 2 ? env : NULL, NULL, NULL, &err), 0);
 	ck_assert_ptr_null(hr_sandbox_open(c, &o, &err));
-	ck_assert_ptr_nonnull(strstr(err.text, "taken from the command line only"));
-	ck_assert_ptr_nonnull(strstr(err.text, "use \"-r /nonexistent/evil.so\""));
+	ck_assert_ptr_nonnull(strstr(err.msg, "taken from the command line only"));
+	ck_assert_ptr_nonnull(strstr(err.msg, "use \"-r /nonexistent/evil.so\""));
 	if (_i < 3) {
 		ck_assert_int_eq(hr_config_set(c, "core.runtime", "/nonexistent/evil.so", NULL), 0);
 		ck_assert_ptr_null(hr_sandbox_open(c, &o, &err));
-		ck_assert_ptr_nonnull(strstr(err.text, "Failed to import third-party runtime"));
+		ck_assert_ptr_nonnull(strstr(err.msg, "Failed to import third-party runtime"));
 	}
 	hr_config_free(c);
 }
@@ -483,14 +483,14 @@ START_TEST(state_of_others)
 {
 	struct hr_config *c = hr_config_new(NULL);
 	struct hr_sandbox_options o = {.sid = "x", .state_dir = "state"};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 
 	ck_assert_int_eq(hr_config_set(c, "core.runtime", "local", NULL), 0);
 	ck_assert_int_eq(mkdir("state", 0700) | chmod("state", 01777), 0);
 	ck_assert_ptr_null(hr_sandbox_open(c, &o, &err));
-	ck_assert_ptr_nonnull(strstr(err.text, "state is not trusted: others may write it"));
+	ck_assert_ptr_nonnull(strstr(err.msg, "state is not trusted: others may write it"));
 	ck_assert_ptr_null(hr_sandbox_list("state", &err));
-	ck_assert_ptr_nonnull(strstr(err.text, "is not trusted"));
+	ck_assert_ptr_nonnull(strstr(err.msg, "is not trusted"));
 	hr_config_free(c);
 }
 END_TEST
@@ -509,8 +509,8 @@ static const struct {
 
 START_TEST(workspace)
 {
-	struct hr_error err = {0};
-	struct hr_config *c = load(NULL, workspaces[_i].env, HR_ERROR_NONE, &err);
+	struct hr_err err = {0};
+	struct hr_config *c = load(NULL, workspaces[_i].env, HR_OK, &err);
 	const char *base = hr_config_text(c, "core.workspace_base");
 	const char *mount = hr_config_text(c, "core.workspace_mount_path");
 
@@ -546,15 +546,14 @@ static const struct {
 
 START_TEST(volume_texts)
 {
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_volumes v;
 	struct hr_buf b;
 	int rc = hr_volumes_parse(volumes[_i].text, &v, &err);
 
 	if (volumes[_i].parts == NULL) {
 		ck_assert_int_eq(rc, -1);
-		ck_assert_ptr_nonnull(
-		    strstr(err.text, "Invalid mount format in sandbox.volumes: "));
+		ck_assert_ptr_nonnull(strstr(err.msg, "Invalid mount format in sandbox.volumes: "));
 		return;
 	}
 	ck_assert_int_eq(rc, 0);
@@ -573,12 +572,12 @@ END_TEST
 START_TEST(one_lock_each)
 {
 	struct hr_portlock a = HR_PORTLOCK_NONE, b = HR_PORTLOCK_NONE;
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 
 	ck_assert_int_eq(hr_portlock_acquire(&a, top, 30001, &err), 0);
 	ck_assert_int_eq(hr_portlock_acquire(&a, top, 30001, &err), 0);
 	ck_assert_int_eq(hr_portlock_acquire(&b, top, 30001, &err), -1);
-	ck_assert_str_eq(err.text, "Could not acquire lock for port 30001");
+	ck_assert_str_eq(err.msg, "Could not acquire lock for port 30001");
 	hr_portlock_release(&a);
 	hr_portlock_release(&a);
 	ck_assert_int_eq(hr_portlock_acquire(&b, top, 30001, &err), 0);
@@ -597,7 +596,7 @@ static const struct {
 START_TEST(port_locks_of_others)
 {
 	struct hr_portlock l = HR_PORTLOCK_NONE;
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct stat st;
 
 	ck_assert_int_eq(mkdir("locks", 0777) | mkdir("mine", 0700), 0);
@@ -794,7 +793,7 @@ static const struct {
 START_TEST(session_ids)
 {
 	struct hr_config *c = hr_config_new(NULL);
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	char *id;
 
 	if (ids[_i].secret != NULL)
@@ -803,7 +802,7 @@ START_TEST(session_ids)
 	if (ids[_i].id != NULL)
 		ck_assert_str_eq(id, ids[_i].id);
 	else
-		ck_assert_int_eq(e.code, HR_ERROR_VALUE);
+		ck_assert_int_eq(e.code, HR_E_INVAL);
 	free(id);
 	hr_config_free(c);
 }
@@ -845,12 +844,12 @@ find_module(void)
 
 START_TEST(module_that_is_not_there)
 {
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 
 	ck_assert_int_eq(setenv("HANDRAIL_LIBEXECDIR", top, 1), 0);
 	ck_assert_ptr_null(hr_zip_directory(".", true, false, &err));
-	ck_assert_int_eq(err.code, HR_ERROR_RUNTIME);
-	ck_assert_int_eq(strncmp(err.text, "no archives: ", 13), 0);
+	ck_assert_int_eq(err.code, HR_E_RUNTIME);
+	ck_assert_int_eq(strncmp(err.msg, "no archives: ", 13), 0);
 	ck_assert_int_eq(hr_zip_extract("x", "out", 0, &err), -1);
 	ck_assert_int_eq(access("out", F_OK), -1);
 }
@@ -858,7 +857,7 @@ END_TEST
 
 START_TEST(zips)
 {
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_buf b;
 	char *zip;
 
@@ -872,7 +871,7 @@ START_TEST(zips)
 	zip = hr_zip_directory("d", true, false, NULL);
 	ck_assert_ptr_nonnull(zip);
 	ck_assert_int_eq(hr_zip_extract(zip, "small", 3 * 4096 + 3, &err), -1);
-	ck_assert_str_eq(err.text, "the archive holds more than 0 MiB");
+	ck_assert_str_eq(err.msg, "the archive holds more than 0 MiB");
 	ck_assert_int_eq(hr_zip_extract(zip, "out", 3 * 4096 + 4, NULL), 0);
 	ck_assert_int_eq(hr_path_read("out/d/sub/\xC3\xA9", &b, NULL), 0);
 	ck_assert_str_eq(hr_buf_str(&b), "22");

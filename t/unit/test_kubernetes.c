@@ -42,15 +42,15 @@ static const struct {
 START_TEST(yaml_as_json)
 {
 	struct json_object *o = NULL, *want;
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	const char *json =
 	    _i == 2 ? "{\"a\":[{\"b\":\"true\",\"c\":null},{\"d\":null}]}" : yamls[_i].json;
 	int rc = hr_yaml_read(yamls[_i].yaml, strlen(yamls[_i].yaml), &o, &err);
 
 	ck_assert_int_eq(rc, json == NULL ? -1 : 0);
 	if (json == NULL) {
-		ck_assert_ptr_nonnull(strstr(err.text, "no YAML: "));
-		ck_assert_ptr_nonnull(strstr(err.text, " in line "));
+		ck_assert_ptr_nonnull(strstr(err.msg, "no YAML: "));
+		ck_assert_ptr_nonnull(strstr(err.msg, " in line "));
 		return;
 	}
 	want = json_tokener_parse(json);
@@ -105,7 +105,7 @@ static const char second[] = "current-context: late\nusers:\n- {name: u, user: {
 			     "contexts:\n- {name: late, context: {cluster: c, user: u}}\n";
 
 static int
-choose(const char *context, struct hr_kube_login *l, struct hr_error *err)
+choose(const char *context, struct hr_kube_login *l, struct hr_err *err)
 {
 	struct json_object *merged = NULL;
 	int rc;
@@ -121,7 +121,7 @@ choose(const char *context, struct hr_kube_login *l, struct hr_error *err)
 START_TEST(contexts)
 {
 	struct hr_kube_login l;
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 
 	ck_assert_int_eq(choose(NULL, &l, &err), 0);
 	ck_assert_str_eq(l.server, "https://a:6443");
@@ -159,10 +159,10 @@ static const struct {
 START_TEST(wrong_contexts)
 {
 	struct hr_kube_login l;
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 
 	ck_assert_int_eq(choose(wrong[_i].context, &l, &err), -1);
-	ck_assert_msg(strstr(err.text, wrong[_i].why) != NULL, "%s", err.text);
+	ck_assert_msg(strstr(err.msg, wrong[_i].why) != NULL, "%s", err.msg);
 	hr_kube_login_done(&l);
 }
 END_TEST
@@ -171,7 +171,7 @@ START_TEST(no_kubeconfig)
 {
 	static const char *const texts[] = {"- a\n", "a: [", "x"};
 	struct json_object *merged = NULL;
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 
 	for (int i = 0; i < N(texts); i++)
 		ck_assert_int_eq(
@@ -202,13 +202,13 @@ static const struct {
 START_TEST(exec_credentials)
 {
 	struct hr_kube_login l = {0};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	const char *p = credentials[_i].printed;
 	int rc = hr_kube_login_take(&l, p, strlen(p), 1000, &err);
 
 	ck_assert_int_eq(rc, credentials[_i].why == NULL ? 0 : -1);
 	if (credentials[_i].why != NULL)
-		ck_assert_msg(strstr(err.text, credentials[_i].why) != NULL, "%s", err.text);
+		ck_assert_msg(strstr(err.msg, credentials[_i].why) != NULL, "%s", err.msg);
 	else
 		ck_assert_int_eq(l.expires_in, credentials[_i].expires_in);
 	hr_kube_login_done(&l);
@@ -226,7 +226,7 @@ START_TEST(exec_program)
 	    json_tokener_parse("{\"command\":\"sh\",\"args\":[\"-c\",\"exit 3\"]}");
 	struct json_object *missing = json_tokener_parse("{\"command\":\"./not-there\"}");
 	struct hr_strv env = {0};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_buf b;
 
 	hr_strv_addf(&env, "PATH=%s", getenv("PATH"));
@@ -238,9 +238,9 @@ START_TEST(exec_program)
 			  50) == 0,
 	    "%s", hr_buf_str(&b));
 	ck_assert_int_eq(hr_execcred_run(fails, "/", &env, &b, &err), -1);
-	ck_assert_ptr_nonnull(strstr(err.text, "status 3"));
+	ck_assert_ptr_nonnull(strstr(err.msg, "status 3"));
 	ck_assert_int_eq(hr_execcred_run(missing, "/nowhere", &env, &b, &err), -1);
-	ck_assert_int_eq(err.code, HR_ERROR_NOENT);
+	ck_assert_int_eq(err.code, HR_E_NOTFOUND);
 	hr_buf_done(&b);
 	hr_strv_done(&env);
 	json_object_put(exec);
@@ -258,7 +258,7 @@ END_TEST
 static const struct {
 	int http;
 	const char *body, *text;
-	enum hr_error_code code;
+	enum hr_errc code;
 } statuses[] = {
     {403,
 	STATUS("403", "Forbidden",
@@ -266,7 +266,7 @@ static const struct {
 	    "\\\"\\\" in the namespace \\\"n\\\""),
 	"eve may not create pods in the namespace \"n\": a Role has to give that right (\"handrail "
 	"doctor -r kubernetes\" tells all that are missing)",
-	HR_ERROR_PERMISSION},
+	HR_E_PERMISSION},
     {403,
 	STATUS("403", "Forbidden",
 	    "pods \\\"x\\\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=2, "
@@ -274,38 +274,37 @@ static const struct {
 	    "pods=2"),
 	"the quota \"q\" of the namespace is used up: asked for pods=1, used are pods=2 of pods=2; "
 	"end other sandboxes, or have the quota raised",
-	HR_ERROR_UNAVAILABLE},
+	HR_E_UNAVAILABLE},
     {403,
 	STATUS(
 	    "403", "Forbidden", "pods \\\"x\\\" is forbidden: violates PodSecurity \\\"r\\\": a"),
 	"the namespace's Pod Security does not allow such a pod: it violates PodSecurity \"r\": a "
 	"(settings sandbox.security.* and kubernetes.privileged)",
-	HR_ERROR_PERMISSION},
-    {403, STATUS("403", "Forbidden", "no"), "the API server forbids it: no", HR_ERROR_PERMISSION},
+	HR_E_PERMISSION},
+    {403, STATUS("403", "Forbidden", "no"), "the API server forbids it: no", HR_E_PERMISSION},
     {401, "",
 	"the API server does not know these credentials (401): they have expired, or are for "
 	"another cluster",
-	HR_ERROR_PERMISSION},
+	HR_E_PERMISSION},
     {404, STATUS("404", "NotFound", "pods \\\"x\\\" not found"), "pods \"x\" not found",
-	HR_ERROR_NOT_FOUND},
-    {409, STATUS("409", "Conflict", "changed"), "somebody else was faster: changed",
-	HR_ERROR_RUNTIME},
+	HR_E_NO_SANDBOX},
+    {409, STATUS("409", "Conflict", "changed"), "somebody else was faster: changed", HR_E_RUNTIME},
     {422, STATUS("422", "Invalid", "spec: no"), "the API server does not take it: spec: no",
-	HR_ERROR_VALUE},
+	HR_E_INVAL},
     {500, "plain\x1b[31m\ntext", "the API server answered 500: plain\\x1b[31m\\x0atext",
-	HR_ERROR_UNAVAILABLE},
-    {502, "", "the API server answered 502: it says no more", HR_ERROR_UNAVAILABLE},
-    {418, "{\"kind\":7}", "the API server answered 418: {\"kind\":7}", HR_ERROR_RUNTIME},
+	HR_E_UNAVAILABLE},
+    {502, "", "the API server answered 502: it says no more", HR_E_UNAVAILABLE},
+    {418, "{\"kind\":7}", "the API server answered 418: {\"kind\":7}", HR_E_RUNTIME},
 };
 
 START_TEST(status_in_words)
 {
 	struct hr_kube_status s;
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 
 	hr_kube_status_read(&s, statuses[_i].http, statuses[_i].body, strlen(statuses[_i].body));
 	ck_assert_int_eq(hr_kube_status_error(&s, &err), -1);
-	ck_assert_str_eq(err.text, statuses[_i].text);
+	ck_assert_str_eq(err.msg, statuses[_i].text);
 	ck_assert_int_eq(err.code, statuses[_i].code);
 	ck_assert_int_eq(err.status, statuses[_i].http);
 }

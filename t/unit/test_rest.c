@@ -166,30 +166,30 @@ static const struct {
 	bool idempotent;
 	const char *script[4];
 	size_t asked;
-	enum hr_error_code code;
+	enum hr_errc code;
 	int status;
 } repeats[] = {
-    {"GET", false, {BUSY, HANG_UP, OK}, 3, HR_ERROR_NONE, 0},
-    {"DELETE", false, {CUT, OK}, 2, HR_ERROR_NONE, 0},
-    {"GET", false, {BUSY, BUSY, BUSY, OK}, 3, HR_ERROR_HTTP_STATUS, 503},
-    {"GET", false, {CUT, CUT, CUT, OK}, 3, HR_ERROR_HTTP_PROTOCOL, 0},
-    {"POST", false, {BUSY, OK}, 1, HR_ERROR_HTTP_STATUS, 503},
-    {"POST", false, {HANG_UP, OK}, 1, HR_ERROR_HTTP_PROTOCOL, 0},
-    {"POST", false, {LIMITED, LIMITED, OK}, 3, HR_ERROR_NONE, 0},
-    {"POST", false, {LIMITED, LIMITED, LIMITED, OK}, 3, HR_ERROR_HTTP_STATUS, 429},
-    {"POST", true, {HANG_UP, BUSY, OK}, 3, HR_ERROR_NONE, 0},
-    {"PATCH", false, {BUSY, OK}, 1, HR_ERROR_HTTP_STATUS, 503},
-    {"GET", false, {ANSWER("404 Not Found", "", "no")}, 1, HR_ERROR_HTTP_STATUS, 404},
-    {"GET", false, {ANSWER("307 Elsewhere", "Location: /b\r\n", "")}, 1, HR_ERROR_HTTP_STATUS, 307},
-    {"GET", false, {ANSWER("200 OK", "", "<html>")}, 1, HR_ERROR_RUNTIME, 0},
-    {"GET", false, {ANSWER("204 No Content", "", "")}, 1, HR_ERROR_NONE, 0},
+    {"GET", false, {BUSY, HANG_UP, OK}, 3, HR_OK, 0},
+    {"DELETE", false, {CUT, OK}, 2, HR_OK, 0},
+    {"GET", false, {BUSY, BUSY, BUSY, OK}, 3, HR_E_HTTP_STATUS, 503},
+    {"GET", false, {CUT, CUT, CUT, OK}, 3, HR_E_PROTO, 0},
+    {"POST", false, {BUSY, OK}, 1, HR_E_HTTP_STATUS, 503},
+    {"POST", false, {HANG_UP, OK}, 1, HR_E_PROTO, 0},
+    {"POST", false, {LIMITED, LIMITED, OK}, 3, HR_OK, 0},
+    {"POST", false, {LIMITED, LIMITED, LIMITED, OK}, 3, HR_E_HTTP_STATUS, 429},
+    {"POST", true, {HANG_UP, BUSY, OK}, 3, HR_OK, 0},
+    {"PATCH", false, {BUSY, OK}, 1, HR_E_HTTP_STATUS, 503},
+    {"GET", false, {ANSWER("404 Not Found", "", "no")}, 1, HR_E_HTTP_STATUS, 404},
+    {"GET", false, {ANSWER("307 Elsewhere", "Location: /b\r\n", "")}, 1, HR_E_HTTP_STATUS, 307},
+    {"GET", false, {ANSWER("200 OK", "", "<html>")}, 1, HR_E_RUNTIME, 0},
+    {"GET", false, {ANSWER("204 No Content", "", "")}, 1, HR_OK, 0},
 };
 
 START_TEST(is_repeated_where_nothing_is_done_twice)
 {
 	struct hr_rest_call c = {
 	    .method = repeats[_i].method, .path = "/x", .idempotent = repeats[_i].idempotent};
-	struct hr_error err = {0};
+	struct hr_err err = {0};
 	struct hr_rest_answer a;
 	struct hr_rest *r;
 	int rc;
@@ -197,7 +197,7 @@ START_TEST(is_repeated_where_nothing_is_done_twice)
 	start(repeats[_i].script, COUNT(repeats[_i].script));
 	r = client();
 	rc = hr_rest_call(r, &c, &a, &err);
-	ck_assert_int_eq(rc, repeats[_i].code == HR_ERROR_NONE ? 0 : -1);
+	ck_assert_int_eq(rc, repeats[_i].code == HR_OK ? 0 : -1);
 	hr_rest_answer_done(&a);
 	hr_rest_free(r);
 	ck_assert_uint_eq(stop(), repeats[_i].asked);
@@ -211,15 +211,15 @@ END_TEST
 START_TEST(nobody_there_is_asked_again)
 {
 	struct hr_rest_options o = {.url = service.url, .rules = quick, .watch_fd = -1};
-	struct hr_error err;
+	struct hr_err err;
 	struct hr_rest *r;
 
 	start(NULL, 0);
 	(void)stop();
 	r = hr_rest_new(&o, NULL);
 	ck_assert_int_eq(hr_rest_send(r, "POST", "/x", NULL, NULL, &err), -1);
-	ck_assert_int_eq(err.code, HR_ERROR_HTTP_NETWORK);
-	ck_assert_str_eq(err.cls, "ConnectError");
+	ck_assert_int_eq(err.code, HR_E_HTTP_NETWORK);
+	ck_assert_str_eq(hr_err_class(&err), "ConnectError");
 	hr_rest_free(r);
 }
 END_TEST
@@ -229,14 +229,14 @@ START_TEST(a_long_retry_after_is_an_error_now)
 {
 	static const char *const script[] = {
 	    ANSWER("429 Too Many", "Retry-After: 3600\r\n", "{\"message\": \"quota\"}"), OK};
-	struct hr_error err;
+	struct hr_err err;
 	struct hr_rest *r;
 
 	start(script, COUNT(script));
 	r = client();
 	ck_assert_int_eq(hr_rest_get(r, "/x", NULL, &err), -1);
 	ck_assert_int_eq(err.status, 429);
-	ck_assert_ptr_nonnull(strstr(err.text, "status 429 Too Many: quota"));
+	ck_assert_ptr_nonnull(strstr(err.msg, "status 429 Too Many: quota"));
 	hr_rest_free(r);
 	ck_assert_uint_eq(stop(), 1);
 }
@@ -246,7 +246,7 @@ START_TEST(errors_hold_neither_secrets_nor_escapes)
 {
 	static const char *const script[] = {ANSWER("400 Bad Request", "",
 	    "{\"error\": {\"message\": \"key sesame-1234 of \\u001b[31mbearer tok-9\\nx\"}}")};
-	struct hr_error err;
+	struct hr_err err;
 	struct hr_rest *r;
 
 	start(script, COUNT(script));
@@ -254,12 +254,12 @@ START_TEST(errors_hold_neither_secrets_nor_escapes)
 	ck_assert_int_eq(hr_rest_header(r, "Authorization", "Bearer tok-9", true, NULL), 0);
 	ck_assert_int_eq(hr_rest_get(r, "/x?key=sesame-1234", NULL, &err), -1);
 	(void)stop();
-	ck_assert_ptr_null(strstr(err.text, "sesame"));
-	ck_assert_ptr_null(strstr(err.text, "tok-9"));
-	ck_assert_ptr_null(strchr(err.text, '\033'));
-	ck_assert_ptr_null(strchr(err.text, '\n'));
-	ck_assert_ptr_null(strchr(err.text, '?'));
-	ck_assert_ptr_nonnull(strstr(err.text, "status 400 Bad Request: key ****** of "));
+	ck_assert_ptr_null(strstr(err.msg, "sesame"));
+	ck_assert_ptr_null(strstr(err.msg, "tok-9"));
+	ck_assert_ptr_null(strchr(err.msg, '\033'));
+	ck_assert_ptr_null(strchr(err.msg, '\n'));
+	ck_assert_ptr_null(strchr(err.msg, '?'));
+	ck_assert_ptr_nonnull(strstr(err.msg, "status 400 Bad Request: key ****** of "));
 	hr_rest_free(r);
 }
 END_TEST
@@ -269,21 +269,21 @@ START_TEST(no_header_or_url_ends_a_line)
 	struct hr_rest_call c = {.method = "GET", .path = "/x"};
 	const char *const headers[] = {"A: b\r\nC: d", NULL};
 	static const char *const paths[] = {"/x\r\nA: b", "/x y", "/\x7f"};
-	struct hr_error err;
+	struct hr_err err;
 	struct hr_rest *r;
 
 	start(NULL, 0);
 	r = client();
 	ck_assert_int_eq(hr_rest_header(r, "A", "b\r\nC: d", false, &err), -1);
-	ck_assert_int_eq(err.code, HR_ERROR_VALUE);
+	ck_assert_int_eq(err.code, HR_E_INVAL);
 	ck_assert_int_eq(hr_rest_header(r, "A\n", "b", false, NULL), -1);
 	for (size_t i = 0; i < COUNT(paths); i++) {
 		ck_assert_int_eq(hr_rest_get(r, paths[i], NULL, &err), -1);
-		ck_assert_int_eq(err.code, HR_ERROR_VALUE);
+		ck_assert_int_eq(err.code, HR_E_INVAL);
 	}
 	c.headers = headers;
 	ck_assert_int_eq(hr_rest_call(r, &c, NULL, &err), -1);
-	ck_assert_int_eq(err.code, HR_ERROR_VALUE);
+	ck_assert_int_eq(err.code, HR_E_INVAL);
 	hr_rest_free(r);
 	(void)stop();
 }
@@ -330,7 +330,7 @@ START_TEST(a_stream_comes_by_lines)
 	    "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\none\n"};
 	struct lines l = {0};
 	struct hr_rest_call c = {.method = "GET", .path = "/x", .line = on_line, .arg = &l};
-	struct hr_error err;
+	struct hr_err err;
 	struct hr_rest *r;
 
 	start(script, COUNT(script));
@@ -347,11 +347,11 @@ START_TEST(a_stream_comes_by_lines)
 	l.n = 0;
 	ck_assert_int_eq(hr_rest_call(r, &c, NULL, &err), -1);
 	ck_assert_uint_eq(l.n, 0);
-	ck_assert_ptr_nonnull(strstr(err.text, "is paused"));
+	ck_assert_ptr_nonnull(strstr(err.msg, "is paused"));
 	/* a line that was told is not told again */
 	ck_assert_int_eq(hr_rest_call(r, &c, NULL, &err), -1);
 	ck_assert_uint_eq(l.n, 1);
-	ck_assert_int_eq(err.code, HR_ERROR_HTTP_PROTOCOL);
+	ck_assert_int_eq(err.code, HR_E_PROTO);
 	hr_rest_free(r);
 	ck_assert_uint_eq(stop(), 4);
 }
@@ -361,15 +361,15 @@ START_TEST(an_answer_has_a_limit)
 {
 	static const char *const script[] = {OK};
 	struct hr_rest_options o = {.rules = quick, .watch_fd = -1, .answer_max = 8};
-	struct hr_error err;
+	struct hr_err err;
 	struct hr_rest *r;
 
 	start(script, COUNT(script));
 	o.url = service.url;
 	r = hr_rest_new(&o, NULL);
 	ck_assert_int_eq(hr_rest_get(r, "/x", NULL, &err), -1);
-	ck_assert_int_eq(err.code, HR_ERROR_RUNTIME);
-	ck_assert_ptr_nonnull(strstr(err.text, "too long"));
+	ck_assert_int_eq(err.code, HR_E_RUNTIME);
+	ck_assert_ptr_nonnull(strstr(err.msg, "too long"));
 	hr_rest_free(r);
 	ck_assert_uint_eq(stop(), 1);
 }
@@ -379,7 +379,7 @@ START_TEST(calls_and_waits_are_given_up)
 {
 	static const char *const script[] = {
 	    SILENT, ANSWER("429 Too Many Requests", "Retry-After: 100\r\n", ""), OK};
-	struct hr_error err;
+	struct hr_err err;
 	struct hr_rest *r;
 	int p[2];
 
@@ -389,7 +389,7 @@ START_TEST(calls_and_waits_are_given_up)
 	r = client();
 	hr_rest_watch(r, p[0]);
 	ck_assert_int_eq(hr_rest_get(r, "/x", NULL, &err), -1);
-	ck_assert_int_eq(err.code, HR_ERROR_RUNTIME);
+	ck_assert_int_eq(err.code, HR_E_RUNTIME);
 	ck_assert(hr_rest_wait(p[0], 100000));
 	ck_assert(!hr_rest_wait(-1, 1));
 	hr_rest_free(r);

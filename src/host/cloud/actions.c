@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/config/settings.h"
 #include "host/direct/direct_int.h"
 #include "proto/json.h"
@@ -33,7 +33,7 @@ on_output(void *arg, int stream, const char *p, size_t len)
 static void
 end_rest(struct hr_cloud *c, const char *mark)
 {
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	char line[300];
 	int status;
 
@@ -42,7 +42,7 @@ end_rest(struct hr_cloud *c, const char *mark)
 	    "kill -KILL \"${p#/proc/}\" 2>/dev/null; done; true",
 	    mark);
 	if (hr_cloud_helper(c, line, NULL, &status, &e) != 0 && c->h->log != NULL)
-		c->h->log(c->h->arg, e.text);
+		c->h->log(c->h->arg, e.msg);
 }
 
 static bool
@@ -56,7 +56,7 @@ is_true(struct json_object *o, const char *name)
 }
 
 static char *
-run(struct hr_cloud *c, struct json_object *action, struct hr_error *err)
+run(struct hr_cloud *c, struct json_object *action, struct hr_err *err)
 {
 	struct json_object *args = hr_json_at(action, "args");
 	const char *line = hr_json_text_or(args, "command", "");
@@ -64,7 +64,7 @@ run(struct hr_cloud *c, struct json_object *action, struct hr_error *err)
 	double seconds = hr_json_number_at(action, "timeout");
 	struct hr_direct_said said;
 	struct hr_cloud_end end = {0};
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	struct hr_cloud_command q = {.line = line,
 	    .cwd = dir != NULL && *dir == '/' ? dir : hr_cloud_workspace(c),
 	    .output = on_output,
@@ -86,7 +86,7 @@ run(struct hr_cloud *c, struct json_object *action, struct hr_error *err)
 	if (seconds > 0)
 		q.timeout_ms = seconds < 4e6 ? (unsigned)(seconds * 1000) : 4000000000u;
 	hr_direct_said_init(&said, c->h);
-	rc = env.failed ? hr_error_nomem(&e) : hr_cloud_keep(c, seconds, &e);
+	rc = env.failed ? hr_err_nomem(&e) : hr_cloud_keep(c, seconds, &e);
 	if (rc == 0)
 		rc = c->ops->exec(c, &q, &end, &e);
 	if (rc == 0 && end.timed_out)
@@ -100,10 +100,10 @@ run(struct hr_cloud *c, struct json_object *action, struct hr_error *err)
 		    is_true(args, "hidden"), err);
 	else if (said.text.len > 0)
 		text = hr_direct_error("", err,
-		    "Failed to execute command: %s\nUntil then it printed:\n%.*s", e.text,
+		    "Failed to execute command: %s\nUntil then it printed:\n%.*s", e.msg,
 		    (int)(said.text.len < 30000 ? said.text.len : 30000), said.text.p);
 	else
-		text = hr_direct_error("", err, "Failed to execute command: %s", e.text);
+		text = hr_direct_error("", err, "Failed to execute command: %s", e.msg);
 	hr_direct_said_done(&said);
 	hr_strv_done(&env);
 	return text;
@@ -112,7 +112,7 @@ run(struct hr_cloud *c, struct json_object *action, struct hr_error *err)
 /* ---- cells ---- */
 
 static char *
-cell(struct hr_cloud *c, struct json_object *args, struct hr_error *err)
+cell(struct hr_cloud *c, struct json_object *args, struct hr_err *err)
 {
 	const char *code = hr_json_text_or(args, "code", "");
 	const struct hr_obs_extra extras[] = {
@@ -125,7 +125,7 @@ cell(struct hr_cloud *c, struct json_object *args, struct hr_error *err)
 	    .has_success = true,
 	    .success = true,
 	    .bad = HR_JSON_REPLACE};
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	struct hr_buf content, b;
 	int rc;
 
@@ -141,14 +141,14 @@ cell(struct hr_cloud *c, struct json_object *args, struct hr_error *err)
 	if (rc == 0)
 		return hr_direct_take(&b, err);
 	hr_buf_done(&b);
-	return hr_direct_error("", err, "IPython error: %s", e.text);
+	return hr_direct_error("", err, "IPython error: %s", e.msg);
 }
 
 /* ---- files at work ---- */
 
 /* What a directory holds, two levels deep, as empty files: 1 it is one, 0 it is none. */
 static int
-mirror_directory(struct hr_cloud *c, const char *path, const char *file, struct hr_error *err)
+mirror_directory(struct hr_cloud *c, const char *path, const char *file, struct hr_err *err)
 {
 	struct hr_err e = {0};
 	struct hr_buf out;
@@ -158,7 +158,7 @@ mirror_directory(struct hr_cloud *c, const char *path, const char *file, struct 
 	    "; [ -d \"$d\" ] && cd \"$d\" && find . -maxdepth 2 -printf '%y%P\\0'", &out, &status,
 	    err);
 	if (rc == 0 && status == 0 && hr_path_mkdirs(file, 0700, NULL, &e) < 0)
-		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		rc = hr_err_from(err, HR_E_SYS, &e);
 	for (size_t at = 0; rc == 0 && status == 0 && at + 1 < out.len;) {
 		const char *entry = out.p + at;
 		char *place;
@@ -168,11 +168,11 @@ mirror_directory(struct hr_cloud *c, const char *path, const char *file, struct 
 			continue;
 		place = hr_path_join(file, entry + 1);
 		if (place == NULL)
-			rc = hr_error_nomem(err);
+			rc = hr_err_nomem(err);
 		else if (entry[0] == 'd')
 			rc = hr_path_mkdirs(place, 0700, NULL, &e) == 0
 				 ? 0
-				 : hr_error_from(err, HR_ERROR_SYSTEM, &e);
+				 : hr_err_from(err, HR_E_SYS, &e);
 		else
 			rc = hr_cloud_save(place, "", 0, err);
 		free(place);
@@ -183,17 +183,16 @@ mirror_directory(struct hr_cloud *c, const char *path, const char *file, struct 
 
 /* A copy of the file, or none if there is none. */
 static int
-fetch(
-    struct hr_cloud *c, const char *path, const char *file, struct hr_buf *b, struct hr_error *err)
+fetch(struct hr_cloud *c, const char *path, const char *file, struct hr_buf *b, struct hr_err *err)
 {
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	int rc = c->ops->get(c, path, b, &e), is;
 
 	if (rc == 0)
 		return hr_cloud_save(file, hr_buf_str(b), b->len, err);
-	if (e.code == HR_ERROR_NOENT)
+	if (e.code == HR_E_NOTFOUND)
 		return 0;
-	is = e.code == HR_ERROR_HTTP_STATUS || e.code == HR_ERROR_RUNTIME
+	is = e.code == HR_E_HTTP_STATUS || e.code == HR_E_RUNTIME
 		 ? mirror_directory(c, path, file, err)
 		 : 0;
 	if (is == 0 && err != NULL)
@@ -204,7 +203,7 @@ fetch(
 /* The copy, if it is another one than what came; b is that. */
 static int
 send_back(struct hr_cloud *c, const char *path, const char *file, const struct hr_buf *b,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	struct hr_err e = {0};
 	struct hr_buf now;
@@ -215,7 +214,7 @@ send_back(struct hr_cloud *c, const char *path, const char *file, const struct h
 		return 0;
 	hr_buf_init(&now, HR_CLOUD_FILE_MAX);
 	if (hr_path_read(file, &now, &e) != 0)
-		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		rc = hr_err_from(err, HR_E_SYS, &e);
 	else if (b == NULL || b->p == NULL || b->len != now.len ||
 		 memcmp(hr_buf_str(b), hr_buf_str(&now), now.len) != 0)
 		rc = c->ops->put(c, path, hr_buf_str(&now), now.len, err);
@@ -238,16 +237,16 @@ without_mirror(struct hr_cloud *c, char *text)
 	return text;
 }
 
-typedef char *file_fn(struct hr_direct *d, struct json_object *args, struct hr_error *err);
+typedef char *file_fn(struct hr_direct *d, struct json_object *args, struct hr_err *err);
 
 /* Does with a copy what is to be done with the file. */
 static char *
 with_copy(struct hr_cloud *c, struct json_object *args, file_fn *fn, bool reads, bool writes,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	const char *path = hr_json_text_or(args, "path", "");
 	struct hr_direct d = {.h = c->h};
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	struct hr_buf b;
 	char *all = hr_cloud_absolute(c, path, err), *there = NULL, *file = NULL, *text = NULL;
 	char undo[PATH_MAX];
@@ -263,14 +262,14 @@ with_copy(struct hr_cloud *c, struct json_object *args, file_fn *fn, bool reads,
 	d.undo = undo;
 	if (asprintf(&there, "%s%s", c->mirror, all) < 0) {
 		there = NULL;
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 		goto out;
 	}
 	file = hr_direct_path(&d, there, err);
 	if (file == NULL)
 		goto out;
 	if ((reads && fetch(c, all, file, &b, &e) < 0) || hr_cloud_keep(c, 0, &e) != 0) {
-		text = hr_direct_error("", err, "%s: %s", path, e.text);
+		text = hr_direct_error("", err, "%s: %s", path, e.msg);
 		goto out;
 	}
 	if (hr_cloud_put(args, "path", json_object_new_string(file), err) < 0)
@@ -278,7 +277,7 @@ with_copy(struct hr_cloud *c, struct json_object *args, file_fn *fn, bool reads,
 	text = fn(&d, args, err);
 	if (text != NULL && writes && send_back(c, all, file, reads ? &b : NULL, &e) != 0) {
 		free(text);
-		text = hr_direct_error("", err, "%s is not written: %s", all, e.text);
+		text = hr_direct_error("", err, "%s is not written: %s", all, e.msg);
 	}
 	if (text != NULL)
 		text = without_mirror(c, text);
@@ -295,7 +294,7 @@ out:
 /* ---- actions ---- */
 
 static char *
-perform(struct hr_cloud *c, struct json_object *action, struct hr_error *err)
+perform(struct hr_cloud *c, struct json_object *action, struct hr_err *err)
 {
 	const char *type = hr_json_text_or(action, "action", "");
 	struct json_object *args = hr_json_at(action, "args");
@@ -317,18 +316,18 @@ perform(struct hr_cloud *c, struct json_object *action, struct hr_error *err)
 }
 
 int
-hr_cloud_action(void *self, const char *text, char **ret, struct hr_error *err)
+hr_cloud_action(void *self, const char *text, char **ret, struct hr_err *err)
 {
 	struct json_object *action = NULL;
 	struct hr_json_error why;
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 
 	if (hr_json_decode(text, strlen(text), &action, &why) < 0)
-		return hr_error_set(err, HR_ERROR_VALUE, "the action is no JSON");
+		return hr_err_set(err, HR_E_INVAL, "the action is no JSON");
 	*ret = perform(self, action, &mine);
 	/* the agent is told what it may not do */
-	if (*ret == NULL && mine.code == HR_ERROR_PERMISSION)
-		*ret = hr_direct_error("", &mine, "%s", mine.text);
+	if (*ret == NULL && mine.code == HR_E_PERMISSION)
+		*ret = hr_direct_error("", &mine, "%s", mine.msg);
 	json_object_put(action);
 	if (*ret == NULL && err != NULL)
 		*err = mine;
@@ -336,15 +335,15 @@ hr_cloud_action(void *self, const char *text, char **ret, struct hr_error *err)
 }
 
 int
-hr_cloud_add_env(void *self, const char *const *env, struct hr_error *err)
+hr_cloud_add_env(void *self, const char *const *env, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
 
 	for (const char *const *e = env; *e != NULL; e++)
 		if (strchr(*e, '=') == NULL || **e == '=')
-			return hr_error_set(err, HR_ERROR_VALUE,
+			return hr_err_set(err, HR_E_INVAL,
 			    "Invalid environment variable name: %.*s", (int)strcspn(*e, "="), *e);
 	for (; *env != NULL; env++)
 		hr_strv_set_env(&c->env, *env);
-	return c->env.failed ? hr_error_nomem(err) : 0;
+	return c->env.failed ? hr_err_nomem(err) : 0;
 }

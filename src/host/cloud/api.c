@@ -11,7 +11,7 @@
 #include <sys/random.h>
 
 #include "base/random.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "proto/json.h"
 
 #define HEADERS_MAX 16
@@ -28,17 +28,17 @@ is_this_machine(const char *host)
 
 int
 hr_api_init(struct hr_api *r, const char *who, const struct hr_api_rule *rule, const char *base,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	const struct hr_rest_options o = {.url = base, .answer_max = ANSWER_MAX, .watch_fd = -1};
 
 	*r = (struct hr_api){.who = who, .rule = rule};
 	if (strncmp(base, "https://", 8) != 0 && strncmp(base, "http://", 7) != 0)
-		return hr_error_set(err, HR_ERROR_VALUE,
+		return hr_err_set(err, HR_E_INVAL,
 		    "%s: its address begins with https:// (or http://), not as \"%.200s\"", who,
 		    base);
 	if (strncmp(base, "http://", 7) == 0 && !is_this_machine(base + 7))
-		return hr_error_set(err, HR_ERROR_VALUE,
+		return hr_err_set(err, HR_E_INVAL,
 		    "%s: http:// is for this machine only; a key needs https", who);
 	r->rest = hr_rest_new(&o, err);
 	return r->rest != NULL ? 0 : -1;
@@ -53,7 +53,7 @@ hr_api_done(struct hr_api *r)
 
 int
 hr_api_header(
-    struct hr_api *r, const char *name, const char *value, bool secret, struct hr_error *err)
+    struct hr_api *r, const char *name, const char *value, bool secret, struct hr_err *err)
 {
 	return hr_rest_header(r->rest, name, value, secret, err);
 }
@@ -67,11 +67,11 @@ hr_api_answer_done(struct hr_api_answer *a)
 }
 
 int
-hr_uuid(char text[37], struct hr_error *err)
+hr_uuid(char text[37], struct hr_err *err)
 {
 	struct hr_err e = {0};
 
-	return hr_random_uuid(text, &e) == 0 ? 0 : hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	return hr_random_uuid(text, &e) == 0 ? 0 : hr_err_from(err, HR_E_SYS, &e);
 }
 
 /* ---- fields ---- */
@@ -101,26 +101,25 @@ wanted(enum json_type type)
 
 int
 hr_field_of(const char *who, const char *subject, struct json_object *o, const char *name,
-    enum json_type type, struct json_object **ret, struct hr_error *err)
+    enum json_type type, struct json_object **ret, struct hr_err *err)
 {
 	struct json_object *v = NULL;
 
 	if (!json_object_is_type(o, json_type_object))
-		return hr_error_set(err, HR_ERROR_HTTP_PROTOCOL,
-		    "%s: %s is no JSON object, so \"%s\" is missing", who, subject, name);
+		return hr_err_set(err, HR_E_PROTO, "%s: %s is no JSON object, so \"%s\" is missing",
+		    who, subject, name);
 	if (!json_object_object_get_ex(o, name, &v))
-		return hr_error_set(
-		    err, HR_ERROR_HTTP_PROTOCOL, "%s: %s has no \"%s\"", who, subject, name);
+		return hr_err_set(err, HR_E_PROTO, "%s: %s has no \"%s\"", who, subject, name);
 	if (!json_object_is_type(v, type))
-		return hr_error_set(err, HR_ERROR_HTTP_PROTOCOL, "%s: \"%s\" of %s is %s, not %s",
-		    who, name, subject, type_word(v), wanted(type));
+		return hr_err_set(err, HR_E_PROTO, "%s: \"%s\" of %s is %s, not %s", who, name,
+		    subject, type_word(v), wanted(type));
 	*ret = v;
 	return 0;
 }
 
 int
 hr_field_text(const char *who, const char *subject, struct json_object *o, const char *name,
-    const char **ret, struct hr_error *err)
+    const char **ret, struct hr_err *err)
 {
 	struct json_object *v;
 
@@ -130,14 +129,14 @@ hr_field_text(const char *who, const char *subject, struct json_object *o, const
 	/* it becomes part of a URL or a header: a control character would end that */
 	for (const char *p = *ret; *p != '\0'; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			return hr_error_set(err, HR_ERROR_HTTP_PROTOCOL,
+			return hr_err_set(err, HR_E_PROTO,
 			    "%s: \"%s\" of %s has a control character", who, name, subject);
 	return 0;
 }
 
 int
 hr_field_maybe(const char *who, const char *subject, struct json_object *o, const char *name,
-    const char **ret, struct hr_error *err)
+    const char **ret, struct hr_err *err)
 {
 	*ret = NULL;
 	if (json_object_is_type(o, json_type_object) && hr_json_at(o, name) == NULL)
@@ -147,7 +146,7 @@ hr_field_maybe(const char *who, const char *subject, struct json_object *o, cons
 
 int
 hr_field_int(const char *who, const char *subject, struct json_object *o, const char *name,
-    int64_t *ret, struct hr_error *err)
+    int64_t *ret, struct hr_err *err)
 {
 	struct json_object *v;
 
@@ -268,21 +267,21 @@ judge(void *arg, unsigned failure, long status, unsigned attempts)
 
 /* What a status means here. */
 static int
-explain(const struct hr_api *r, struct hr_api_answer *a, struct hr_error *err)
+explain(const struct hr_api *r, struct hr_api_answer *a, struct hr_err *err)
 {
 	const int status = err->status;
-	char text[sizeof(err->text)];
+	char text[sizeof(err->msg)];
 
-	if (err->code != HR_ERROR_HTTP_STATUS)
+	if (err->code != HR_E_HTTP_STATUS)
 		return -1;
 	(void)snprintf(a->code, sizeof(a->code), "%s", hr_json_text_or(a->json, "code", ""));
-	(void)snprintf(text, sizeof(text), "%s", err->text);
-	(void)hr_error_set(err,
-	    status == 404                    ? HR_ERROR_NOT_FOUND
-	    : status == 401 || status == 403 ? HR_ERROR_PERMISSION
-	    : status == 408 || status == 504 ? HR_ERROR_OSTIMEOUT
-	    : status == 429 || status == 503 ? HR_ERROR_UNAVAILABLE
-					     : HR_ERROR_HTTP_STATUS,
+	(void)snprintf(text, sizeof(text), "%s", err->msg);
+	(void)hr_err_set(err,
+	    status == 404                    ? HR_E_NO_SANDBOX
+	    : status == 401 || status == 403 ? HR_E_PERMISSION
+	    : status == 408 || status == 504 ? HR_E_TIMEOUT
+	    : status == 429 || status == 503 ? HR_E_UNAVAILABLE
+					     : HR_E_HTTP_STATUS,
 	    "%s: %s%s", r->who, text, status == 401 ? "; is its key still good?" : "");
 	err->status = status;
 	return -1;
@@ -290,11 +289,11 @@ explain(const struct hr_api *r, struct hr_api_answer *a, struct hr_error *err)
 
 int
 hr_api_do(
-    struct hr_api *r, const struct hr_api_call *c, struct hr_api_answer *ret, struct hr_error *err)
+    struct hr_api *r, const struct hr_api_call *c, struct hr_api_answer *ret, struct hr_err *err)
 {
 	struct turn t = {.r = r, .c = c, .ret = ret};
 	struct hr_rest_answer a = {0};
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 	const char *headers[HEADERS_MAX + 4];
 	struct hr_rest_call q = {.method = c->method,
 	    .path = c->path,
@@ -339,11 +338,10 @@ hr_api_do(
 		json_object_put(ret->json);
 		ret->json = NULL;
 	}
-	if (rc != 0 && c->plain && mine.code == HR_ERROR_HTTP_STATUS)
+	if (rc != 0 && c->plain && mine.code == HR_E_HTTP_STATUS)
 		rc = 0;
 	if (rc == 0 && t.gave_up)
-		return hr_error_set(
-		    err, HR_ERROR_HTTP_PROTOCOL, "%s: the answer is not read on", r->who);
+		return hr_err_set(err, HR_E_PROTO, "%s: the answer is not read on", r->who);
 	if (rc != 0)
 		(void)explain(r, ret, &mine);
 	if (rc != 0 && err != NULL)

@@ -53,17 +53,17 @@ struct hr_api_answer {
 };
 
 int hr_api_init(struct hr_api *r, const char *who, const struct hr_api_rule *rule, const char *base,
-    struct hr_error *err);
+    struct hr_err *err);
 void hr_api_done(struct hr_api *r); /* of one that is zeroed or initialised */
 /* Of each request; what is secret is in no error. */
 int hr_api_header(
-    struct hr_api *r, const char *name, const char *value, bool secret, struct hr_error *err);
+    struct hr_api *r, const char *name, const char *value, bool secret, struct hr_err *err);
 
-/* A status from 400 up is an error: 404 HR_ERROR_NOT_FOUND, 401 and 403 HR_ERROR_PERMISSION, 408
- * and 504 HR_ERROR_OSTIMEOUT, 429 and 503 HR_ERROR_UNAVAILABLE, others HR_ERROR_HTTP_STATUS, with
+/* A status from 400 up is an error: 404 HR_E_NO_SANDBOX, 401 and 403 HR_E_PERMISSION, 408
+ * and 504 HR_E_TIMEOUT, 429 and 503 HR_E_UNAVAILABLE, others HR_E_HTTP_STATUS, with
  * err->status. hr_api_answer_done() in both cases. */
 int hr_api_do(
-    struct hr_api *r, const struct hr_api_call *c, struct hr_api_answer *ret, struct hr_error *err);
+    struct hr_api *r, const struct hr_api_call *c, struct hr_api_answer *ret, struct hr_err *err);
 void hr_api_answer_done(struct hr_api_answer *a);
 
 /* The wait before attempt n + 1, in ms; after is the value of Retry-After ("": none), after_ms of
@@ -75,15 +75,15 @@ hr_api_wait_ms(const struct hr_api_rule *rule, unsigned n, const char *after, co
  * what it ought to be. Results are borrowed; of hr_field_maybe() NULL where it is missing or null.
  */
 int hr_field_text(const char *who, const char *subject, struct json_object *o, const char *name,
-    const char **ret, struct hr_error *err);
+    const char **ret, struct hr_err *err);
 int hr_field_maybe(const char *who, const char *subject, struct json_object *o, const char *name,
-    const char **ret, struct hr_error *err);
+    const char **ret, struct hr_err *err);
 int hr_field_int(const char *who, const char *subject, struct json_object *o, const char *name,
-    int64_t *ret, struct hr_error *err);
+    int64_t *ret, struct hr_err *err);
 int hr_field_of(const char *who, const char *subject, struct json_object *o, const char *name,
-    enum json_type type, struct json_object **ret, struct hr_error *err);
+    enum json_type type, struct json_object **ret, struct hr_err *err);
 
 /* 16 random bytes as a UUID of version 4; text has room for 37. */
-int hr_uuid(char text[37], struct hr_error *err);
+int hr_uuid(char text[37], struct hr_err *err);
 
 #endif

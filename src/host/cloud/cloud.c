@@ -13,7 +13,7 @@
 
 #include "base/path.h"
 #include "host/command.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/config/settings.h"
 #include "proto/json.h"
 #include "shell/quote.h"
@@ -51,7 +51,7 @@ owner(char text[48])
 }
 
 int
-hr_cloud_labels(struct hr_cloud *c, struct json_object *o, struct hr_error *err)
+hr_cloud_labels(struct hr_cloud *c, struct json_object *o, struct hr_err *err)
 {
 	char who[48];
 
@@ -76,13 +76,13 @@ hr_cloud_found_in(const char *id, struct json_object *labels)
 
 int
 hr_cloud_open(const struct hr_cloud_ops *ops, const struct hr_backend_host *h, void **ret_self,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	struct hr_cloud *c = calloc(1, sizeof(*c));
 	const char *image = hr_config_text(h->config, "sandbox.runtime_container_image");
 
 	if (c == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	c->ops = ops;
 	c->h = h;
 	c->image = image != NULL && *image != '\0' ? image : NULL;
@@ -134,21 +134,21 @@ field(struct hr_cloud *c, size_t i, const char **name)
 }
 
 char *
-hr_cloud_record(void *self, struct hr_error *err)
+hr_cloud_record(void *self, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
 	struct json_object *o = json_object_new_object(), *env = json_object_new_array();
 	const char *name;
 	struct hr_buf b;
 	char **at, *text = NULL;
-	int rc = o != NULL && env != NULL ? 0 : hr_error_nomem(err);
+	int rc = o != NULL && env != NULL ? 0 : hr_err_nomem(err);
 
 	for (size_t i = 0; rc == 0 && (at = field(c, i, &name)) != NULL; i++)
 		if (*at != NULL)
 			rc = hr_cloud_put(o, name, json_object_new_string(*at), err);
 	for (size_t i = 0; rc == 0 && i < c->env.n; i++)
 		if (json_object_array_add(env, json_object_new_string(c->env.v[i])) != 0)
-			rc = hr_error_nomem(err);
+			rc = hr_err_nomem(err);
 	if (rc == 0)
 		rc = hr_cloud_put(o, "old", json_object_new_boolean(c->old), err);
 	if (rc == 0) {
@@ -157,9 +157,9 @@ hr_cloud_record(void *self, struct hr_error *err)
 	}
 	hr_buf_init(&b, 1 << 20);
 	if (rc == 0 && hr_json_put(&b, o) != 0)
-		rc = hr_error_set(err, HR_ERROR_VALUE, "a variable's value is not UTF-8");
+		rc = hr_err_set(err, HR_E_INVAL, "a variable's value is not UTF-8");
 	if (rc == 0 && (text = hr_buf_take(&b)) == NULL)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	hr_buf_done(&b);
 	json_object_put(env);
 	json_object_put(o);
@@ -167,7 +167,7 @@ hr_cloud_record(void *self, struct hr_error *err)
 }
 
 static int
-read_record(struct hr_cloud *c, const char *record, struct hr_error *err)
+read_record(struct hr_cloud *c, const char *record, struct hr_err *err)
 {
 	struct json_object *o = NULL, *env;
 	struct hr_json_error why;
@@ -177,7 +177,7 @@ read_record(struct hr_cloud *c, const char *record, struct hr_error *err)
 
 	if (hr_json_decode(record, strlen(record), &o, &why) < 0 ||
 	    hr_json_text_at(o, "run") == NULL)
-		rc = hr_error_set(err, HR_ERROR_VALUE, "the record of the sandbox is damaged");
+		rc = hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
 	for (size_t i = 0; rc == 0 && (at = field(c, i, &name)) != NULL; i++)
 		rc = hr_cloud_set(at, hr_json_text_at(o, name), err);
 	c->old = hr_json_true_at(o, "old");
@@ -187,7 +187,7 @@ read_record(struct hr_cloud *c, const char *record, struct hr_error *err)
 			hr_strv_add(&c->env, hr_json_text(hr_json_entry(env, i)));
 	json_object_put(o);
 	if (rc == 0 && c->env.failed)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	if (rc == 0 && c->token != NULL && c->h->secret != NULL)
 		c->h->secret(c->h->arg, c->token);
 	return rc;
@@ -201,7 +201,7 @@ take_id(void *arg, const struct hr_cloud_found *f)
 
 /* By the label: 1 found, 0 there is none. */
 static int
-find_run(struct hr_cloud *c, struct hr_error *err)
+find_run(struct hr_cloud *c, struct hr_err *err)
 {
 	if (c->ops->list(c, c->run, take_id, &c->id, err) != 0)
 		return -1;
@@ -209,7 +209,7 @@ find_run(struct hr_cloud *c, struct hr_error *err)
 }
 
 int
-hr_cloud_restore(void *self, const char *record, struct hr_error *err)
+hr_cloud_restore(void *self, const char *record, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
 
@@ -223,7 +223,7 @@ hr_cloud_restore(void *self, const char *record, struct hr_error *err)
 		return -1;
 	}
 	if (strcmp(c->state, "gone") == 0)
-		return hr_error_set(err, HR_ERROR_DISCONNECTED,
+		return hr_err_set(err, HR_E_DISCONNECTED,
 		    "%s no longer has the sandbox %s (\"%s\"): its time may be over; \"handrail "
 		    "down\" clears its record away",
 		    c->ops->title, c->id, c->h->sid);
@@ -234,7 +234,7 @@ hr_cloud_restore(void *self, const char *record, struct hr_error *err)
 
 /* The words that start the server in an image of ours. */
 static int
-server_line(struct hr_cloud *c, struct hr_buf *b, struct hr_error *err)
+server_line(struct hr_cloud *c, struct hr_buf *b, struct hr_err *err)
 {
 	static const char *const prefix[] = {"handraild", NULL};
 	const char *dir = hr_config_text(c->h->config, "core.workspace_mount_path_in_sandbox");
@@ -261,12 +261,12 @@ server_line(struct hr_cloud *c, struct hr_buf *b, struct hr_error *err)
 	}
 	hr_strv_done(&words);
 	if (rc == 0 && hr_buf_check(b, NULL) != 0)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	return rc;
 }
 
 static int
-wait_alive(struct hr_cloud *c, struct hr_error *err)
+wait_alive(struct hr_cloud *c, struct hr_err *err)
 {
 	static const struct hr_api_rule once = {.attempts = 1};
 	const char *const headers[] = {c->url_header, NULL};
@@ -290,7 +290,7 @@ wait_alive(struct hr_cloud *c, struct hr_error *err)
 }
 
 static int
-serve(struct hr_cloud *c, struct hr_error *err)
+serve(struct hr_cloud *c, struct hr_err *err)
 {
 	char file[100];
 	struct hr_buf b;
@@ -313,7 +313,7 @@ serve(struct hr_cloud *c, struct hr_error *err)
 
 /* The directory of the workspace, which the account's user may write in. */
 static int
-make_workspace(struct hr_cloud *c, struct hr_error *err)
+make_workspace(struct hr_cloud *c, struct hr_err *err)
 {
 	const char *dir = hr_config_text(c->h->config, "core.workspace_mount_path_in_sandbox");
 	struct hr_cloud_command q = {.timeout_ms = 60000};
@@ -328,10 +328,10 @@ make_workspace(struct hr_cloud *c, struct hr_error *err)
 	hr_buf_adds(&b, "; mkdir -p \"$d\" 2>/dev/null && [ -w \"$d\" ] || "
 			"{ sudo -n mkdir -p \"$d\" && sudo -n chmod 777 \"$d\"; }");
 	q.line = hr_buf_str(&b);
-	rc = hr_buf_check(&b, NULL) == 0 ? c->ops->exec(c, &q, &end, err) : hr_error_nomem(err);
+	rc = hr_buf_check(&b, NULL) == 0 ? c->ops->exec(c, &q, &end, err) : hr_err_nomem(err);
 	hr_buf_done(&b);
 	if (rc == 0 && end.code != 0)
-		rc = hr_error_set(err, HR_ERROR_RUNTIME,
+		rc = hr_err_set(err, HR_E_RUNTIME,
 		    "%s: the directory %s cannot be made in the sandbox (status %d)", c->ops->title,
 		    dir, end.code);
 	for (const char *const *l = c->ops->lacks; rc == 0 && *l != NULL; l++)
@@ -341,9 +341,9 @@ make_workspace(struct hr_cloud *c, struct hr_error *err)
 
 /* The request that costs. A lost answer is looked for. */
 static int
-make(struct hr_cloud *c, struct hr_error *err)
+make(struct hr_cloud *c, struct hr_err *err)
 {
-	struct hr_error again = {0};
+	struct hr_err again = {0};
 	bool unsure = false;
 	int rc = c->ops->create(c, &unsure, err);
 
@@ -361,9 +361,9 @@ make(struct hr_cloud *c, struct hr_error *err)
 
 /* What is begun and fails ends, or its record stays. */
 static int
-give_up(struct hr_cloud *c, struct hr_error *err)
+give_up(struct hr_cloud *c, struct hr_err *err)
 {
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	char text[600];
 
 	if (hr_cloud_destroy(c, &why) == 0)
@@ -371,9 +371,8 @@ give_up(struct hr_cloud *c, struct hr_error *err)
 	if (c->h->left != NULL)
 		c->h->left(c->h->arg);
 	(void)snprintf(text, sizeof(text),
-	    "%.300s; it may still be there (%.200s): \"handrail down\" ends it", err->text,
-	    why.text);
-	(void)snprintf(err->text, sizeof(err->text), "%s", text);
+	    "%.300s; it may still be there (%.200s): \"handrail down\" ends it", err->msg, why.msg);
+	(void)snprintf(err->msg, sizeof(err->msg), "%s", text);
 	return -1;
 }
 
@@ -399,14 +398,14 @@ take_named(void *arg, const struct hr_cloud_found *f)
 }
 
 static int
-attach(struct hr_cloud *c, struct hr_error *err)
+attach(struct hr_cloud *c, struct hr_err *err)
 {
 	struct by_name b = {.c = c};
 
 	if (c->ops->list(c, NULL, take_named, &b, err) != 0)
 		return -1;
 	if (b.n != 1)
-		return hr_error_set(err, HR_ERROR_NOT_FOUND,
+		return hr_err_set(err, HR_E_NO_SANDBOX,
 		    b.n == 0 ? "%s has no sandbox \"%s\""
 			     : "%s has several sandboxes \"%s\": \"handrail ps --all\" lists them",
 		    c->ops->title, c->h->sid);
@@ -414,10 +413,10 @@ attach(struct hr_cloud *c, struct hr_error *err)
 }
 
 int
-hr_cloud_connect(void *self, bool *ret_made, struct hr_error *err)
+hr_cloud_connect(void *self, bool *ret_made, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 	char uuid[37], key[37];
 	int rc;
 
@@ -427,7 +426,7 @@ hr_cloud_connect(void *self, bool *ret_made, struct hr_error *err)
 		return attach(c, err);
 	/* a second one would cost as well, and the record would lead to it alone */
 	if (c->unreached)
-		return hr_error_set(err, HR_ERROR_UNAVAILABLE,
+		return hr_err_set(err, HR_E_UNAVAILABLE,
 		    "%s cannot be asked about the sandbox %s that is recorded as \"%s\", so no "
 		    "other "
 		    "one is made: try again, or end it with \"handrail down\"",
@@ -471,7 +470,7 @@ const char *
 hr_cloud_state(void *self)
 {
 	struct hr_cloud *c = self;
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 
 	if (c->id != NULL && c->ops->look(c, &e) != 0)
 		(void)snprintf(c->state, sizeof(c->state), "unknown");
@@ -479,41 +478,41 @@ hr_cloud_state(void *self)
 }
 
 int
-hr_cloud_pause(void *self, struct hr_error *err)
+hr_cloud_pause(void *self, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
 
 	if (c->ops->pause == NULL)
-		return hr_error_set(
-		    err, HR_ERROR_RUNTIME, "%s runtime does not support pause", c->ops->name);
+		return hr_err_set(
+		    err, HR_E_RUNTIME, "%s runtime does not support pause", c->ops->name);
 	return c->ops->pause(c, err);
 }
 
 int
-hr_cloud_resume(void *self, struct hr_error *err)
+hr_cloud_resume(void *self, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
 
 	if (c->ops->resume == NULL)
-		return hr_error_set(
-		    err, HR_ERROR_RUNTIME, "%s runtime does not support resume", c->ops->name);
+		return hr_err_set(
+		    err, HR_E_RUNTIME, "%s runtime does not support resume", c->ops->name);
 	return c->ops->resume(c, err);
 }
 
 int
-hr_cloud_stats(void *self, char **ret_json, struct hr_error *err)
+hr_cloud_stats(void *self, char **ret_json, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
 
 	if (c->ops->stats == NULL)
-		return hr_error_set(err, HR_ERROR_RUNTIME,
+		return hr_err_set(err, HR_E_RUNTIME,
 		    "%s runtime does not support stats: %s tells no figures", c->ops->name,
 		    c->ops->title);
 	return c->ops->stats(c, ret_json, err);
 }
 
 int
-hr_cloud_destroy(void *self, struct hr_error *err)
+hr_cloud_destroy(void *self, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
 	int rc = c->id != NULL || c->run == NULL ? 0 : find_run(c, err);
@@ -534,7 +533,7 @@ hr_cloud_destroy(void *self, struct hr_error *err)
 }
 
 int
-hr_cloud_close(void *self, struct hr_error *err)
+hr_cloud_close(void *self, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
 
@@ -544,7 +543,7 @@ hr_cloud_close(void *self, struct hr_error *err)
 }
 
 int
-hr_cloud_end_one(void *self, const char *id, struct hr_error *err)
+hr_cloud_end_one(void *self, const char *id, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
 
@@ -579,19 +578,19 @@ add_found(void *arg, const struct hr_cloud_found *f)
 }
 
 int
-hr_cloud_all(void *self, char **ret_json, struct hr_error *err)
+hr_cloud_all(void *self, char **ret_json, struct hr_err *err)
 {
 	struct all a = {.list = json_object_new_array()};
 	struct hr_cloud *c = self;
 	struct hr_buf b;
-	int rc = a.list != NULL ? 0 : hr_error_nomem(err);
+	int rc = a.list != NULL ? 0 : hr_err_nomem(err);
 
 	owner(a.who);
 	if (rc == 0)
 		rc = c->ops->list(c, NULL, add_found, &a, err);
 	hr_buf_init(&b, HR_CLOUD_REPLY_MAX);
 	if (rc == 0 && (hr_json_put(&b, a.list) != 0 || (*ret_json = hr_buf_take(&b)) == NULL))
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	hr_buf_done(&b);
 	json_object_put(a.list);
 	return rc;

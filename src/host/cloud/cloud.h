@@ -46,37 +46,37 @@ struct hr_cloud_ops {
 	    *lacks; /* what is lost where there is no server: lines; NULL-terminated */
 
 	/* Reads keys and addresses; no request. */
-	int (*open)(struct hr_cloud *c, struct hr_error *err);
+	int (*open)(struct hr_cloud *c, struct hr_err *err);
 	/* Makes one with labels and sets c->id. *unsure of an error: it may have been made. */
-	int (*create)(struct hr_cloud *c, bool *unsure, struct hr_error *err);
+	int (*create)(struct hr_cloud *c, bool *unsure, struct hr_err *err);
 	/* Waits until it can be used, with commands and files. */
-	int (*wait)(struct hr_cloud *c, struct hr_error *err);
+	int (*wait)(struct hr_cloud *c, struct hr_err *err);
 	/* Asks: c->state becomes "running", "paused", "exited", "gone". */
-	int (*look)(struct hr_cloud *c, struct hr_error *err);
+	int (*look)(struct hr_cloud *c, struct hr_err *err);
 	/* The account's that were made by handrail; run: only that one. */
 	int (*list)(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg,
-	    struct hr_error *err);
+	    struct hr_err *err);
 	/* One that is gone already is no error. */
-	int (*end)(struct hr_cloud *c, const char *id, struct hr_error *err);
-	int (*pause)(struct hr_cloud *c, struct hr_error *err);  /* NULL: it cannot */
-	int (*resume)(struct hr_cloud *c, struct hr_error *err); /* NULL: it cannot */
-	int (*stats)(struct hr_cloud *c, char **ret_json, struct hr_error *err); /* NULL */
+	int (*end)(struct hr_cloud *c, const char *id, struct hr_err *err);
+	int (*pause)(struct hr_cloud *c, struct hr_err *err);                  /* NULL: it cannot */
+	int (*resume)(struct hr_cloud *c, struct hr_err *err);                 /* NULL: it cannot */
+	int (*stats)(struct hr_cloud *c, char **ret_json, struct hr_err *err); /* NULL */
 	/* It is to live that long from now on; NULL: it lives until it is ended. */
-	int (*keep)(struct hr_cloud *c, unsigned seconds, struct hr_error *err);
+	int (*keep)(struct hr_cloud *c, unsigned seconds, struct hr_err *err);
 
 	int (*exec)(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end *ret,
-	    struct hr_error *err);
-	/* HR_ERROR_NOENT: no file. */
-	int (*get)(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_error *err);
+	    struct hr_err *err);
+	/* HR_E_NOTFOUND: no file. */
+	int (*get)(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err);
 	/* Parents are made. */
 	int (*put)(
-	    struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr_error *err);
+	    struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr_err *err);
 	/* Runs a cell of Python; NULL: it has no such thing. */
-	int (*code)(struct hr_cloud *c, const char *code, struct hr_buf *out, struct hr_error *err);
+	int (*code)(struct hr_cloud *c, const char *code, struct hr_buf *out, struct hr_err *err);
 	/* Starts what goes on by itself; NULL: create() has done it. */
-	int (*launch)(struct hr_cloud *c, const char *line, struct hr_error *err);
+	int (*launch)(struct hr_cloud *c, const char *line, struct hr_err *err);
 	/* c->url and c->url_header of a port. */
-	int (*publish)(struct hr_cloud *c, int port, struct hr_error *err);
+	int (*publish)(struct hr_cloud *c, int port, struct hr_err *err);
 	void (*done)(struct hr_cloud *c); /* NULL: nothing */
 };
 
@@ -139,53 +139,53 @@ const struct hr_sandbox_ops *hr_e2b_entry(unsigned abi);
 const struct hr_sandbox_ops *hr_runloop_entry(unsigned abi);
 
 int hr_cloud_open(const struct hr_cloud_ops *ops, const struct hr_backend_host *h, void **ret_self,
-    struct hr_error *err);
+    struct hr_err *err);
 void hr_cloud_free(void *self);
-int hr_cloud_connect(void *self, bool *ret_made, struct hr_error *err);
+int hr_cloud_connect(void *self, bool *ret_made, struct hr_err *err);
 void hr_cloud_endpoint(void *self, struct hr_endpoint *ret);
-char *hr_cloud_record(void *self, struct hr_error *err);
-int hr_cloud_restore(void *self, const char *record, struct hr_error *err);
+char *hr_cloud_record(void *self, struct hr_err *err);
+int hr_cloud_restore(void *self, const char *record, struct hr_err *err);
 const char *hr_cloud_state(void *self);
-int hr_cloud_pause(void *self, struct hr_error *err);
-int hr_cloud_resume(void *self, struct hr_error *err);
-int hr_cloud_close(void *self, struct hr_error *err);
-int hr_cloud_destroy(void *self, struct hr_error *err);
-int hr_cloud_stats(void *self, char **ret_json, struct hr_error *err);
-int hr_cloud_all(void *self, char **ret_json, struct hr_error *err);
-int hr_cloud_end_one(void *self, const char *id, struct hr_error *err);
+int hr_cloud_pause(void *self, struct hr_err *err);
+int hr_cloud_resume(void *self, struct hr_err *err);
+int hr_cloud_close(void *self, struct hr_err *err);
+int hr_cloud_destroy(void *self, struct hr_err *err);
+int hr_cloud_stats(void *self, char **ret_json, struct hr_err *err);
+int hr_cloud_all(void *self, char **ret_json, struct hr_err *err);
+int hr_cloud_end_one(void *self, const char *id, struct hr_err *err);
 
 /* direct.c */
-int hr_cloud_action(void *self, const char *action, char **ret, struct hr_error *err);
-int hr_cloud_copy_to(
-    void *self, const char *from, const char *to, bool recursive, struct hr_error *err);
-int hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_error *err);
-int hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_error *err);
-int hr_cloud_add_env(void *self, const char *const *env, struct hr_error *err);
+int hr_cloud_action(void *self, const char *action, char **ret, struct hr_err *err);
+int
+hr_cloud_copy_to(void *self, const char *from, const char *to, bool recursive, struct hr_err *err);
+int hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_err *err);
+int hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_err *err);
+int hr_cloud_add_env(void *self, const char *const *env, struct hr_err *err);
 void hr_cloud_mirror_drop(struct hr_cloud *c);
 
 /* ---- for providers ---- */
 
 /* The environment's NAME, which there must be: "NAME environment variable is required for TITLE
  * runtime"; NAME_FILE names a file with it. The caller frees; NULL with *err. */
-char *hr_cloud_key(struct hr_cloud *c, const char *name, struct hr_error *err);
+char *hr_cloud_key(struct hr_cloud *c, const char *name, struct hr_err *err);
 /* An environment variable, or what it is without one. */
 const char *hr_cloud_env(const struct hr_cloud *c, const char *name, const char *otherwise);
 /* *to becomes a copy, or NULL of NULL. */
-int hr_cloud_set(char **to, const char *text, struct hr_error *err);
-int hr_cloud_setf(char **to, struct hr_error *err, const char *fmt, ...)
+int hr_cloud_set(char **to, const char *text, struct hr_err *err);
+int hr_cloud_setf(char **to, struct hr_err *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* The labels of what is made now, added to o. */
-int hr_cloud_labels(struct hr_cloud *c, struct json_object *o, struct hr_error *err);
+int hr_cloud_labels(struct hr_cloud *c, struct json_object *o, struct hr_err *err);
 /* What of them is in an object of texts. */
 struct hr_cloud_found hr_cloud_found_in(const char *id, struct json_object *labels);
 /* An object with these texts, by turns name and value; NULL with *err. */
 struct json_object *
-hr_cloud_object(struct hr_error *err, const char *name, ...) __attribute__((sentinel));
+hr_cloud_object(struct hr_err *err, const char *name, ...) __attribute__((sentinel));
 /* o[name] = v, which is taken; v NULL: no memory. */
 int
-hr_cloud_put(struct json_object *o, const char *name, struct json_object *v, struct hr_error *err);
+hr_cloud_put(struct json_object *o, const char *name, struct json_object *v, struct hr_err *err);
 /* {"NAME": "value"} of a list of variables; NULL with *err. */
-struct json_object *hr_cloud_env_object(const char *const *env, struct hr_error *err);
+struct json_object *hr_cloud_env_object(const char *const *env, struct hr_err *err);
 /* A form of files, one part each; boundary is made up. *ret_type: for Content-Type. */
 struct hr_cloud_part {
 	const char *name, *filename, *type; /* filename and type NULL: a plain field */
@@ -193,11 +193,11 @@ struct hr_cloud_part {
 	size_t len;
 };
 int hr_cloud_form(struct hr_buf *b, const struct hr_cloud_part *parts, size_t n, char ret_type[100],
-    struct hr_error *err);
+    struct hr_err *err);
 /* Waits so long, between two looks at what tells nothing by itself; -1: interrupted for good. */
-int hr_cloud_pause_ms(struct hr_cloud *c, unsigned ms, struct hr_error *err);
+int hr_cloud_pause_ms(struct hr_cloud *c, unsigned ms, struct hr_err *err);
 /* A descriptor that is readable after so long; -1 with *err. */
-int hr_cloud_timer(unsigned ms, struct hr_error *err);
+int hr_cloud_timer(unsigned ms, struct hr_err *err);
 /* Is version a text "N.N.N" not below this one? */
 bool hr_cloud_version_at_least(const char *version, int major, int minor, int patch);
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/transfer/zip.h"
 #include "proto/json.h"
 #include "shell/quote.h"
@@ -25,7 +25,7 @@ struct sending {
 };
 
 static int
-send_file(struct sending *s, const char *from, const char *to, struct hr_error *err)
+send_file(struct sending *s, const char *from, const char *to, struct hr_err *err)
 {
 	struct hr_err e = {0};
 	struct hr_buf b;
@@ -33,16 +33,16 @@ send_file(struct sending *s, const char *from, const char *to, struct hr_error *
 	int rc;
 
 	if (++s->n > FILES_MAX)
-		return hr_error_set(err, HR_ERROR_VALUE,
+		return hr_err_set(err, HR_E_INVAL,
 		    "there are more than %d files: send an archive and unpack it there", FILES_MAX);
 	hr_buf_init(&b, HR_CLOUD_FILE_MAX);
 	if (stat(from, &st) != 0)
-		rc = hr_error_sys(err, errno, "%s", from);
+		rc = hr_err_sys(err, errno, "%s", from);
 	else if (!S_ISREG(st.st_mode))
-		rc = hr_error_set(err, HR_ERROR_NOENT,
-		    "Source path '%s' is not a valid file or directory.", from);
+		rc = hr_err_set(
+		    err, HR_E_NOTFOUND, "Source path '%s' is not a valid file or directory.", from);
 	else if (hr_path_read(from, &b, &e) != 0)
-		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		rc = hr_err_from(err, HR_E_SYS, &e);
 	else
 		rc = s->c->ops->put(s->c, to, hr_buf_str(&b), b.len, err);
 	if (rc == 0 && (st.st_mode & 0111) != 0) {
@@ -54,7 +54,7 @@ send_file(struct sending *s, const char *from, const char *to, struct hr_error *
 }
 
 static int
-send_tree(struct sending *s, const char *from, const char *to, int depth, struct hr_error *err)
+send_tree(struct sending *s, const char *from, const char *to, int depth, struct hr_err *err)
 {
 	DIR *dir = depth < 100 ? opendir(from) : NULL;
 	struct dirent *e;
@@ -62,7 +62,7 @@ send_tree(struct sending *s, const char *from, const char *to, int depth, struct
 	int rc = 0;
 
 	if (dir == NULL)
-		return hr_error_sys(err, depth < 100 ? errno : ELOOP, "%s", from);
+		return hr_err_sys(err, depth < 100 ? errno : ELOOP, "%s", from);
 	while (rc == 0 && (e = readdir(dir)) != NULL) {
 		char *source, *target;
 
@@ -71,7 +71,7 @@ send_tree(struct sending *s, const char *from, const char *to, int depth, struct
 		source = hr_path_join(from, e->d_name);
 		target = hr_path_join(to, e->d_name);
 		if (source == NULL || target == NULL)
-			rc = hr_error_nomem(err);
+			rc = hr_err_nomem(err);
 		else if (stat(source, &st) == 0 && S_ISDIR(st.st_mode))
 			rc = send_tree(s, source, target, depth + 1, err);
 		else
@@ -92,25 +92,25 @@ base_name(const char *path)
 }
 
 static int
-make_executable(struct sending *s, struct hr_error *err)
+make_executable(struct sending *s, struct hr_err *err)
 {
 	struct hr_buf b;
 	int status = 0, rc = 0;
 
 	if (s->programs.len == 0)
-		return hr_buf_check(&s->programs, NULL) == 0 ? 0 : hr_error_nomem(err);
+		return hr_buf_check(&s->programs, NULL) == 0 ? 0 : hr_err_nomem(err);
 	hr_buf_init(&b, HR_CLOUD_LINE_MAX);
 	hr_buf_addf(&b, "chmod +x --%s", hr_buf_str(&s->programs));
 	rc = hr_buf_check(&b, NULL) == 0 ? hr_cloud_helper(s->c, b.p, NULL, &status, err)
-					 : hr_error_nomem(err);
+					 : hr_err_nomem(err);
 	hr_buf_done(&b);
 	if (rc == 0 && status != 0)
-		rc = hr_error_set(err, HR_ERROR_RUNTIME, "programs could not be made executable");
+		rc = hr_err_set(err, HR_E_RUNTIME, "programs could not be made executable");
 	return rc;
 }
 
 int
-hr_cloud_copy_to(void *self, const char *from, const char *to, bool recursive, struct hr_error *err)
+hr_cloud_copy_to(void *self, const char *from, const char *to, bool recursive, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
 	struct sending s = {.c = c};
@@ -120,10 +120,10 @@ hr_cloud_copy_to(void *self, const char *from, const char *to, bool recursive, s
 	bool into;
 
 	if (rc == 0 && stat(from, &st) != 0)
-		rc = hr_error_set(err, HR_ERROR_NOENT, "Source path '%s' does not exist.", from);
+		rc = hr_err_set(err, HR_E_NOTFOUND, "Source path '%s' does not exist.", from);
 	if (rc == 0 && S_ISDIR(st.st_mode) && !recursive)
-		rc = hr_error_set(err, HR_ERROR_NOENT,
-		    "Source path '%s' is not a valid file or directory.", from);
+		rc = hr_err_set(
+		    err, HR_E_NOTFOUND, "Source path '%s' is not a valid file or directory.", from);
 	if (rc == 0)
 		rc = hr_cloud_keep(c, 0, err);
 	into = rc == 0 && (S_ISDIR(st.st_mode) || to[strlen(to) - 1] == '/');
@@ -132,7 +132,7 @@ hr_cloud_copy_to(void *self, const char *from, const char *to, bool recursive, s
 		into = status == 0;
 	}
 	if (rc == 0 && into && (target = hr_path_join(place, base_name(from))) == NULL)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	hr_buf_init(&s.programs, HR_CLOUD_LINE_MAX - 100);
 	if (rc == 0)
 		rc = S_ISDIR(st.st_mode) ? send_tree(&s, from, target, 0, err)
@@ -148,7 +148,7 @@ hr_cloud_copy_to(void *self, const char *from, const char *to, bool recursive, s
 /* Each file below path into the directory; names are the sandbox's, so none leaves it. */
 static int
 fetch_all(struct hr_cloud *c, const char *path, const struct hr_buf *names, const char *dir,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	unsigned n = 0;
 	int rc = 0;
@@ -160,18 +160,18 @@ fetch_all(struct hr_cloud *c, const char *path, const struct hr_buf *names, cons
 
 		at += strlen(name) + 1;
 		if (++n > FILES_MAX)
-			return hr_error_set(err, HR_ERROR_VALUE,
+			return hr_err_set(err, HR_E_INVAL,
 			    "there are more than %d files in %s: copy a part of it", FILES_MAX,
 			    path);
 		if (*name == '/' || strcmp(name, "..") == 0 || strncmp(name, "../", 3) == 0 ||
 		    strstr(name, "/../") != NULL)
-			return hr_error_set(err, HR_ERROR_VALUE,
-			    "the sandbox names a file that is not in %s", path);
+			return hr_err_set(
+			    err, HR_E_INVAL, "the sandbox names a file that is not in %s", path);
 		source = *name != '\0' ? hr_path_join(path, name) : strdup(path);
 		target = hr_path_join(dir, *name != '\0' ? name : base_name(path));
 		hr_buf_init(&b, HR_CLOUD_FILE_MAX);
 		if (source == NULL || target == NULL)
-			rc = hr_error_nomem(err);
+			rc = hr_err_nomem(err);
 		else if ((rc = c->ops->get(c, source, &b, err)) == 0)
 			rc = hr_cloud_save(target, hr_buf_str(&b), b.len, err);
 		hr_buf_done(&b);
@@ -182,7 +182,7 @@ fetch_all(struct hr_cloud *c, const char *path, const struct hr_buf *names, cons
 }
 
 int
-hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_error *err)
+hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
 	char *all = hr_cloud_absolute(c, path, err), *dir = NULL;
@@ -196,11 +196,11 @@ hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_erro
 	}
 	rc = hr_cloud_helper_on(c, "find ", all, " -type f -printf '%P\\0'", &names, &status, err);
 	if (rc == 0 && status != 0)
-		rc = hr_error_set(err, HR_ERROR_NOENT, "Path not found: %s", path);
+		rc = hr_err_set(err, HR_E_NOTFOUND, "Path not found: %s", path);
 	if (rc == 0 && (dir = hr_path_join(c->mirror, ".copy")) == NULL)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	if (rc == 0 && hr_path_mkdirs(dir, 0700, NULL, &e) < 0)
-		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		rc = hr_err_from(err, HR_E_SYS, &e);
 	if (rc == 0)
 		rc = hr_cloud_keep(c, 0, err);
 	if (rc == 0)
@@ -217,7 +217,7 @@ hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_erro
 
 /* Names as the server gives them: directories with a slash. */
 int
-hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_error *err)
+hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
 	char *all = hr_cloud_absolute(c, path != NULL ? path : ".", err);
@@ -242,7 +242,7 @@ hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_err
 	}
 	hr_buf_addc(&b, ']');
 	if (rc == 0 && (*ret_json = hr_buf_take(&b)) == NULL)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	hr_buf_done(&names);
 	hr_buf_done(&b);
 	return rc;

@@ -13,7 +13,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/config/settings.h"
 
 #define KEY_FILE_MAX 8192
@@ -28,7 +28,7 @@ hr_cloud_env(const struct hr_cloud *c, const char *name, const char *otherwise)
 
 /* What a file holds, without white space at its end. Others may not read it. */
 static char *
-key_of_file(const char *name, const char *path, struct hr_error *err)
+key_of_file(const char *name, const char *path, struct hr_err *err)
 {
 	struct hr_err e = {0};
 	struct hr_buf b;
@@ -36,20 +36,20 @@ key_of_file(const char *name, const char *path, struct hr_error *err)
 
 	hr_buf_init(&b, KEY_FILE_MAX);
 	if (hr_path_read(path, &b, &e) != 0) {
-		(void)hr_error_set(err, HR_ERROR_VALUE, "%s_FILE: %s", name, e.msg);
+		(void)hr_err_set(err, HR_E_INVAL, "%s_FILE: %s", name, e.msg);
 	} else {
 		while (b.len > 0 && strchr(" \t\r\n", b.p[b.len - 1]) != NULL)
 			b.p[--b.len] = '\0';
 		text = strdup(hr_buf_str(&b));
 		if (text == NULL)
-			(void)hr_error_nomem(err);
+			(void)hr_err_nomem(err);
 	}
 	hr_buf_done(&b);
 	return text;
 }
 
 char *
-hr_cloud_key(struct hr_cloud *c, const char *name, struct hr_error *err)
+hr_cloud_key(struct hr_cloud *c, const char *name, struct hr_err *err)
 {
 	const char *v = hr_env_get(c->h->environ, name), *path;
 	char file[100], *key = NULL;
@@ -57,18 +57,18 @@ hr_cloud_key(struct hr_cloud *c, const char *name, struct hr_error *err)
 	(void)snprintf(file, sizeof(file), "%s_FILE", name);
 	path = hr_env_get(c->h->environ, file);
 	if (v == NULL && path == NULL) {
-		(void)hr_error_set(err, HR_ERROR_VALUE,
+		(void)hr_err_set(err, HR_E_INVAL,
 		    "%s environment variable is required for %s runtime", name, c->ops->title);
 		return NULL;
 	}
 	if (v == NULL)
 		key = key_of_file(name, path, err);
 	else if ((key = strdup(v)) == NULL)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	if (key == NULL)
 		return NULL;
 	if (*key == '\0' || strpbrk(key, "\r\n") != NULL) {
-		(void)hr_error_set(err, HR_ERROR_VALUE, "%s is empty, or has several lines", name);
+		(void)hr_err_set(err, HR_E_INVAL, "%s is empty, or has several lines", name);
 		free(key);
 		return NULL;
 	}
@@ -78,19 +78,19 @@ hr_cloud_key(struct hr_cloud *c, const char *name, struct hr_error *err)
 }
 
 int
-hr_cloud_set(char **to, const char *text, struct hr_error *err)
+hr_cloud_set(char **to, const char *text, struct hr_err *err)
 {
 	char *copy = text != NULL ? strdup(text) : NULL;
 
 	if (text != NULL && copy == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	free(*to);
 	*to = copy;
 	return 0;
 }
 
 int
-hr_cloud_setf(char **to, struct hr_error *err, const char *fmt, ...)
+hr_cloud_setf(char **to, struct hr_err *err, const char *fmt, ...)
 {
 	char *text = NULL;
 	va_list ap;
@@ -100,29 +100,29 @@ hr_cloud_setf(char **to, struct hr_error *err, const char *fmt, ...)
 	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
 	if (n < 0)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	free(*to);
 	*to = text;
 	return 0;
 }
 
 int
-hr_cloud_put(struct json_object *o, const char *name, struct json_object *v, struct hr_error *err)
+hr_cloud_put(struct json_object *o, const char *name, struct json_object *v, struct hr_err *err)
 {
 	if (v == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	if (json_object_object_add(o, name, v) == 0)
 		return 0;
 	json_object_put(v);
-	return hr_error_nomem(err);
+	return hr_err_nomem(err);
 }
 
 struct json_object *
-hr_cloud_object(struct hr_error *err, const char *name, ...)
+hr_cloud_object(struct hr_err *err, const char *name, ...)
 {
 	struct json_object *o = json_object_new_object();
 	va_list ap;
-	int rc = o != NULL ? 0 : hr_error_nomem(err);
+	int rc = o != NULL ? 0 : hr_err_nomem(err);
 
 	va_start(ap, name);
 	for (; rc == 0 && name != NULL; name = va_arg(ap, const char *))
@@ -135,10 +135,10 @@ hr_cloud_object(struct hr_error *err, const char *name, ...)
 }
 
 struct json_object *
-hr_cloud_env_object(const char *const *env, struct hr_error *err)
+hr_cloud_env_object(const char *const *env, struct hr_err *err)
 {
 	struct json_object *o = json_object_new_object();
-	int rc = o != NULL ? 0 : hr_error_nomem(err);
+	int rc = o != NULL ? 0 : hr_err_nomem(err);
 
 	for (; rc == 0 && env != NULL && *env != NULL; env++) {
 		const char *eq = strchr(*env, '=');
@@ -147,7 +147,7 @@ hr_cloud_env_object(const char *const *env, struct hr_error *err)
 		if (eq == NULL)
 			continue;
 		rc = name != NULL ? hr_cloud_put(o, name, json_object_new_string(eq + 1), err)
-				  : hr_error_nomem(err);
+				  : hr_err_nomem(err);
 		free(name);
 	}
 	if (rc == 0)
@@ -158,7 +158,7 @@ hr_cloud_env_object(const char *const *env, struct hr_error *err)
 
 int
 hr_cloud_form(struct hr_buf *b, const struct hr_cloud_part *parts, size_t n, char ret_type[100],
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	char boundary[37];
 
@@ -186,21 +186,21 @@ hr_cloud_form(struct hr_buf *b, const struct hr_cloud_part *parts, size_t n, cha
 	(void)snprintf(ret_type, 100, "multipart/form-data; boundary=%s", boundary);
 	return hr_buf_check(b, NULL) == 0
 		   ? 0
-		   : hr_error_set(err, HR_ERROR_VALUE, "the files are too long to be sent");
+		   : hr_err_set(err, HR_E_INVAL, "the files are too long to be sent");
 }
 
 int
-hr_cloud_pause_ms(struct hr_cloud *c, unsigned ms, struct hr_error *err)
+hr_cloud_pause_ms(struct hr_cloud *c, unsigned ms, struct hr_err *err)
 {
 	(void)c;
 	/* an interrupted wait is over: the next look comes early */
 	if (poll(NULL, 0, (int)ms) == 0 || errno == EINTR)
 		return 0;
-	return hr_error_sys(err, errno, "poll");
+	return hr_err_sys(err, errno, "poll");
 }
 
 int
-hr_cloud_timer(unsigned ms, struct hr_error *err)
+hr_cloud_timer(unsigned ms, struct hr_err *err)
 {
 	const struct itimerspec t = {
 	    .it_value = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 + 1}};
@@ -208,7 +208,7 @@ hr_cloud_timer(unsigned ms, struct hr_error *err)
 
 	if (fd >= 0 && timerfd_settime(fd, 0, &t, NULL) == 0)
 		return fd;
-	(void)hr_error_sys(err, errno, "timer");
+	(void)hr_err_sys(err, errno, "timer");
 	hr_fd_close(&fd);
 	return -1;
 }

@@ -11,7 +11,7 @@
 
 #include "base/path.h"
 #include "files/charset/detect.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/common/module.h"
 #include "host/config/settings.h"
 #include "shell/quote.h"
@@ -39,7 +39,7 @@ hear(void *arg, int stream, const char *p, size_t len)
 /* Its status and what it printed; the caller is done with *out. */
 int
 hr_cloud_helper(
-    struct hr_cloud *c, const char *line, struct hr_buf *out, int *ret_status, struct hr_error *err)
+    struct hr_cloud *c, const char *line, struct hr_buf *out, int *ret_status, struct hr_err *err)
 {
 	struct heard h;
 	const struct hr_cloud_command q = {
@@ -50,10 +50,10 @@ hr_cloud_helper(
 	hr_buf_init(&h.b, HR_CLOUD_REPLY_MAX);
 	rc = c->ops->exec(c, &q, &end, err);
 	if (rc == 0 && end.timed_out)
-		rc = hr_error_set(err, HR_ERROR_OSTIMEOUT,
+		rc = hr_err_set(err, HR_E_TIMEOUT,
 		    "%s: a command of handrail's own did not end in time", c->ops->title);
 	if (rc == 0 && hr_buf_check(&h.b, NULL) != 0)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	*ret_status = end.code;
 	if (out != NULL)
 		*out = h.b;
@@ -65,7 +65,7 @@ hr_cloud_helper(
 /* "BEFORE 'path' AFTER" */
 int
 hr_cloud_helper_on(struct hr_cloud *c, const char *before, const char *path, const char *after,
-    struct hr_buf *out, int *ret_status, struct hr_error *err)
+    struct hr_buf *out, int *ret_status, struct hr_err *err)
 {
 	struct hr_buf b;
 	int rc;
@@ -75,7 +75,7 @@ hr_cloud_helper_on(struct hr_cloud *c, const char *before, const char *path, con
 	hr_shell_quote(&b, path, strlen(path));
 	hr_buf_adds(&b, after);
 	rc = hr_buf_check(&b, NULL) == 0 ? hr_cloud_helper(c, b.p, out, ret_status, err)
-					 : hr_error_nomem(err);
+					 : hr_err_nomem(err);
 	if (b.p == NULL && out != NULL)
 		hr_buf_init(out, 1);
 	hr_buf_done(&b);
@@ -92,18 +92,18 @@ hr_cloud_workspace(const struct hr_cloud *c)
 
 /* An absolute path; the caller frees. */
 char *
-hr_cloud_absolute(const struct hr_cloud *c, const char *path, struct hr_error *err)
+hr_cloud_absolute(const struct hr_cloud *c, const char *path, struct hr_err *err)
 {
 	char *all = path[0] == '/' ? strdup(path) : hr_path_join(hr_cloud_workspace(c), path);
 
 	if (all == NULL)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	return all;
 }
 
 /* It is in use: it is to live as long as what is begun now, and a while. */
 int
-hr_cloud_keep(struct hr_cloud *c, double seconds, struct hr_error *err)
+hr_cloud_keep(struct hr_cloud *c, double seconds, struct hr_err *err)
 {
 	time_t now = time(NULL);
 	double want = seconds + KEEP_MORE_S;
@@ -117,7 +117,7 @@ hr_cloud_keep(struct hr_cloud *c, double seconds, struct hr_error *err)
 }
 
 int
-hr_cloud_mirror(struct hr_cloud *c, struct hr_error *err)
+hr_cloud_mirror(struct hr_cloud *c, struct hr_err *err)
 {
 	const char *tmp = hr_cloud_env(c, "TMPDIR", "/tmp");
 
@@ -126,11 +126,11 @@ hr_cloud_mirror(struct hr_cloud *c, struct hr_error *err)
 	hr_detect_from(hr_module_dir());
 	if (asprintf(&c->mirror, "%s/handrail-mirror-XXXXXX", tmp) < 0) {
 		c->mirror = NULL;
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	if (mkdtemp(c->mirror) != NULL)
 		return 0;
-	(void)hr_error_sys(err, errno, "create %s", c->mirror);
+	(void)hr_err_sys(err, errno, "create %s", c->mirror);
 	free(c->mirror);
 	c->mirror = NULL;
 	return -1;
@@ -146,18 +146,18 @@ hr_cloud_mirror_drop(struct hr_cloud *c)
 }
 
 int
-hr_cloud_save(const char *file, const char *p, size_t len, struct hr_error *err)
+hr_cloud_save(const char *file, const char *p, size_t len, struct hr_err *err)
 {
 	struct hr_err e = {0};
 	char *dir = strdup(file);
 	int rc;
 
 	if (dir == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	*strrchr(dir, '/') = '\0';
 	rc = hr_path_mkdirs(dir, 0700, NULL, &e);
 	free(dir);
 	if (rc == 0)
 		rc = hr_path_write(file, p, len, 0600, &e);
-	return rc == 0 ? 0 : hr_error_from(err, HR_ERROR_SYSTEM, &e);
+	return rc == 0 ? 0 : hr_err_from(err, HR_E_SYS, &e);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/trust.h"
-#include "host/common/error.h"
+#include "base/err.h"
 
 const char *
 hr_module_dir(void)
@@ -18,20 +18,20 @@ hr_module_dir(void)
 }
 
 char *
-hr_module_path(const char *file, struct hr_error *err)
+hr_module_path(const char *file, struct hr_err *err)
 {
 	char *path = NULL;
 
 	/* always with a slash: a bare name would be looked for elsewhere */
 	if (asprintf(&path, "%s/%s", hr_module_dir(), file) < 0) {
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 		return NULL;
 	}
 	return path;
 }
 
 int
-hr_module_open_own(struct hr_module *m, const char *file, struct hr_error *err)
+hr_module_open_own(struct hr_module *m, const char *file, struct hr_err *err)
 {
 	char *path = hr_module_path(file, err);
 	struct hr_err e = {0};
@@ -42,5 +42,5 @@ hr_module_open_own(struct hr_module *m, const char *file, struct hr_error *err)
 		return -1;
 	rc = hr_module_open(m, path, hr_trust_program_owner(), &e);
 	free(path);
-	return rc == 0 ? 0 : hr_error_from(err, HR_ERROR_VALUE, &e);
+	return rc == 0 ? 0 : hr_err_from(err, HR_E_INVAL, &e);
 }

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/config/volumes.h"
 
 #define BASE "core.workspace_base"
@@ -18,21 +18,21 @@
 #define PATH_TEXT_MAX 65536
 
 static int
-put_absolute(struct hr_config *c, const char *key, const char *path, struct hr_error *err)
+put_absolute(struct hr_config *c, const char *key, const char *path, struct hr_err *err)
 {
 	struct hr_err e = {0};
 	char *whole = hr_path_absolute(path, &e);
 	int rc;
 
 	if (whole == NULL)
-		return hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		return hr_err_from(err, HR_E_SYS, &e);
 	rc = hr_config_put_text(c, key, whole, err);
 	free(whole);
 	return rc;
 }
 
 static int
-finish_volumes(struct hr_config *c, const char *text, struct hr_error *err)
+finish_volumes(struct hr_config *c, const char *text, struct hr_err *err)
 {
 	struct hr_volumes v;
 	int rc = 0;
@@ -58,7 +58,7 @@ finish_volumes(struct hr_config *c, const char *text, struct hr_error *err)
 
 /* "from:to": every from in the text becomes to */
 static int
-rewrite(struct hr_config *c, const char *rule, struct hr_error *err)
+rewrite(struct hr_config *c, const char *rule, struct hr_err *err)
 {
 	const char *colon = strchr(rule, ':'), *base = hr_config_text(c, BASE), *at;
 	char *cwd = NULL;
@@ -67,7 +67,7 @@ rewrite(struct hr_config *c, const char *rule, struct hr_error *err)
 	int rc = -1;
 
 	if (colon == NULL || colon == rule)
-		return hr_error_set(err, HR_ERROR_VALUE,
+		return hr_err_set(err, HR_E_INVAL,
 		    "workspace_mount_rewrite is not of the form from:to: %s", rule);
 	n = (size_t)(colon - rule);
 	if (base == NULL)
@@ -82,7 +82,7 @@ rewrite(struct hr_config *c, const char *rule, struct hr_error *err)
 		}
 	}
 	if (base == NULL || hr_buf_check(&b, NULL) != 0)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	else
 		rc = hr_config_put_text(c, MOUNT, hr_buf_str(&b), err);
 	hr_buf_done(&b);
@@ -91,7 +91,7 @@ rewrite(struct hr_config *c, const char *rule, struct hr_error *err)
 }
 
 static int
-finish_workspace(struct hr_config *c, struct hr_error *err)
+finish_workspace(struct hr_config *c, struct hr_err *err)
 {
 	const char *base = hr_config_text(c, BASE), *rule;
 
@@ -105,7 +105,7 @@ finish_workspace(struct hr_config *c, struct hr_error *err)
 }
 
 int
-hr_config_finish(struct hr_config *c, struct hr_error *err)
+hr_config_finish(struct hr_config *c, struct hr_err *err)
 {
 	const char *volumes = hr_config_text(c, "sandbox.volumes");
 	const char *cache = hr_config_text(c, "core.cache_dir");

@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/trust.h"
 #include "host/config/dotenv.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/config/mcpconf.h"
 #include "host/config/toml.h"
 
@@ -41,7 +41,7 @@ hr_config_fits(const struct hr_key *k, struct json_object *v)
 
 /* The section's keys go back to their defaults first: it is replaced as a whole. */
 static int
-reset_section(struct hr_config *c, const char *section, struct hr_error *err)
+reset_section(struct hr_config *c, const char *section, struct hr_err *err)
 {
 	struct hr_config *fresh = hr_config_new(err);
 	struct json_object *s = NULL;
@@ -52,34 +52,33 @@ reset_section(struct hr_config *c, const char *section, struct hr_error *err)
 	if (json_object_object_add(c->values, section, json_object_get(s)) != 0) {
 		json_object_put(s);
 		hr_config_free(fresh);
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	hr_config_free(fresh);
 	return 0;
 }
 
 static int
-section_error(const char *section, const char *file, const char *why, struct hr_error *err)
+section_error(const char *section, const char *file, const char *why, struct hr_err *err)
 {
 	if (strcmp(section, "kubernetes") == 0)
-		return hr_error_set(
-		    err, HR_ERROR_VALUE, "Invalid kubernetes configuration: %s", why);
+		return hr_err_set(err, HR_E_INVAL, "Invalid kubernetes configuration: %s", why);
 	if (strcmp(section, "mcp") == 0)
-		return hr_error_set(err, HR_ERROR_VALUE, "Error in MCP sections in %s", file);
-	return hr_error_set(err, HR_ERROR_VALUE, "Error in [%s] section in %s", section, file);
+		return hr_err_set(err, HR_E_INVAL, "Error in MCP sections in %s", file);
+	return hr_err_set(err, HR_E_INVAL, "Error in [%s] section in %s", section, file);
 }
 
 static int apply_section(struct hr_config *c, const char *section, struct json_object *table,
-    const char *file, struct hr_error *err);
+    const char *file, struct hr_err *err);
 
 static int
 apply_key(struct hr_config *c, const char *section, const char *name, struct json_object *v,
-    const char *file, struct hr_error *err)
+    const char *file, struct hr_err *err)
 {
 	const struct hr_key *k = hr_key_find(section, name, strlen(name));
 	bool lax = strcmp(section, "core") == 0;
 	char inner[NAME_MAX_LEN], why[160];
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	const char *near;
 
 	if (k == NULL && json_object_is_type(v, json_type_object)) {
@@ -103,16 +102,16 @@ apply_key(struct hr_config *c, const char *section, const char *name, struct jso
 	if (strcmp(section, "mcp") == 0) {
 		v = hr_mcpconf_check(k->name, v, &e);
 		if (v == NULL)
-			hr_config_warn(c, "%s in [mcp]: %s", name, e.text);
+			hr_config_warn(c, "%s in [mcp]: %s", name, e.msg);
 		return v != NULL ? hr_config_put(c, k, v, err)
-				 : section_error(section, file, e.text, err);
+				 : section_error(section, file, e.msg, err);
 	}
 	return hr_config_put(c, k, json_object_get(v), err);
 }
 
 static int
 apply_section(struct hr_config *c, const char *section, struct json_object *table, const char *file,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	if (strcmp(section, "core") != 0 && reset_section(c, section, err) < 0)
 		return -1;
@@ -153,8 +152,7 @@ warn_of_sections(struct hr_config *c, const char *before, const char *file)
 }
 
 int
-hr_config_apply(
-    struct hr_config *c, struct json_object *root, const char *file, struct hr_error *err)
+hr_config_apply(struct hr_config *c, struct json_object *root, const char *file, struct hr_err *err)
 {
 	if (!json_object_object_get_ex(root, "core", NULL))
 		hr_config_warn(c, "No [core] section in %s", file);
@@ -168,7 +166,7 @@ hr_config_apply(
 		}
 		if (!hr_section_known(section)) {
 			if (keep_section(c, section, table) != 0)
-				return hr_error_nomem(err);
+				return hr_err_nomem(err);
 			continue;
 		}
 		if (apply_section(c, section, table, file, err) < 0)
@@ -180,7 +178,7 @@ hr_config_apply(
 /* What nobody named and is not trusted is left out, so that whoever can write in a directory can
  * stop nobody who works there; what was named is an error. */
 static int
-load_toml(struct hr_config *c, const char *named, struct hr_error *err)
+load_toml(struct hr_config *c, const char *named, struct hr_err *err)
 {
 	const char *file = named != NULL ? named : "config.toml";
 	const char *base = strrchr(file, '/') != NULL ? strrchr(file, '/') + 1 : file;
@@ -192,7 +190,7 @@ load_toml(struct hr_config *c, const char *named, struct hr_error *err)
 	hr_buf_init(&b, HR_TOML_MAX);
 	if (hr_trust_read(file, HR_TRUST_NOBODY, &b, &e) != 0) {
 		if (named != NULL && e.code == HR_E_UNTRUSTED)
-			rc = hr_error_from(err, HR_ERROR_VALUE, &e);
+			rc = hr_err_from(err, HR_E_INVAL, &e);
 		else if (e.sys != ENOENT)
 			hr_config_warn(c, "%s", e.msg);
 	} else if (hr_toml_parse(hr_buf_str(&b), b.len, &root, &e) < 0) {
@@ -232,10 +230,10 @@ sensitive(const char *name)
 }
 
 static int
-load_environment(struct hr_config *c, const char *const *env, struct hr_error *err)
+load_environment(struct hr_config *c, const char *const *env, struct hr_err *err)
 {
 	char name[HR_VARIABLE_MAX];
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	struct json_object *v;
 	const char *text;
 
@@ -247,7 +245,7 @@ load_environment(struct hr_config *c, const char *const *env, struct hr_error *e
 		v = hr_config_convert(&hr_keys_all[i], text, &e);
 		if (v == NULL)
 			hr_config_warn(c, "Error setting env var %s=%s: %s", name,
-			    sensitive(name) ? "******" : text, e.text);
+			    sensitive(name) ? "******" : text, e.msg);
 		else if (hr_config_put(c, &hr_keys_all[i], v, err) < 0)
 			return -1;
 	}
@@ -272,7 +270,7 @@ read_dotenv(struct hr_config *c, struct hr_buf *b)
 
 int
 hr_config_load(struct hr_config *c, const char *file, const char *const *env, hr_warn_fn *warn,
-    void *arg, struct hr_error *err)
+    void *arg, struct hr_err *err)
 {
 	const char *kind = hr_config_text(c, "core.runtime");
 	char *before = strdup(kind != NULL ? kind : "");
@@ -291,11 +289,11 @@ hr_config_load(struct hr_config *c, const char *file, const char *const *env, hr
 		free(all);
 		free(before);
 		hr_buf_done(&text);
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	hr_strv_done(&c->env);
 	hr_strv_add_all(&c->env, all);
-	rc = c->env.failed ? hr_error_nomem(err) : load_toml(c, file, err);
+	rc = c->env.failed ? hr_err_nomem(err) : load_toml(c, file, err);
 	if (rc == 0)
 		rc = load_environment(c, all, err);
 	if (rc == 0)

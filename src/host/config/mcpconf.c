@@ -11,7 +11,7 @@
 #include <json-c/json.h>
 
 #include "base/buf.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "proto/json.h"
 
 #define TIMEOUT_S 60
@@ -22,23 +22,23 @@
 
 /* Takes v, which may be NULL: no memory. */
 static int
-put(struct json_object *o, const char *name, struct json_object *v, struct hr_error *err)
+put(struct json_object *o, const char *name, struct json_object *v, struct hr_err *err)
 {
 	if (v != NULL && json_object_object_add(o, name, v) == 0)
 		return 0;
 	json_object_put(v);
-	return hr_error_nomem(err);
+	return hr_err_nomem(err);
 }
 
 /* Without white space around it; NULL: *err. The caller frees. */
 static char *
-trimmed(struct json_object *v, const char *what, struct hr_error *err)
+trimmed(struct json_object *v, const char *what, struct hr_err *err)
 {
 	const char *s = json_object_get_string(v), *end;
 	char *copy;
 
 	if (!json_object_is_type(v, json_type_string)) {
-		(void)hr_error_set(err, HR_ERROR_VALUE, "%s is a text", what);
+		(void)hr_err_set(err, HR_E_INVAL, "%s is a text", what);
 		return NULL;
 	}
 	while (isspace((unsigned char)*s))
@@ -47,7 +47,7 @@ trimmed(struct json_object *v, const char *what, struct hr_error *err)
 		end--;
 	copy = strndup(s, (size_t)(end - s));
 	if (copy == NULL)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	return copy;
 }
 
@@ -55,28 +55,28 @@ trimmed(struct json_object *v, const char *what, struct hr_error *err)
 
 /* As Python's urlparse() splits it. */
 static int
-check_url(const char *url, struct hr_error *err)
+check_url(const char *url, struct hr_err *err)
 {
 	static const char *const schemes[] = {"http", "https", "ws", "wss"};
 	size_t n = strspn(url, LETTERS);
 
 	if (*url == '\0')
-		return hr_error_set(err, HR_ERROR_VALUE, "URL cannot be empty");
+		return hr_err_set(err, HR_E_INVAL, "URL cannot be empty");
 	if (n > 0)
 		n += strspn(url + n, LETTERS DIGITS "+-.");
 	if (n == 0 || url[n] != ':')
-		return hr_error_set(
-		    err, HR_ERROR_VALUE, "URL must include a scheme (http:// or https://)");
+		return hr_err_set(
+		    err, HR_E_INVAL, "URL must include a scheme (http:// or https://)");
 	if (strncmp(url + n, "://", 3) != 0 || strcspn(url + n + 3, "/?#") == 0)
-		return hr_error_set(err, HR_ERROR_VALUE, "URL must include a valid domain/host");
+		return hr_err_set(err, HR_E_INVAL, "URL must include a valid domain/host");
 	for (size_t i = 0; i < sizeof(schemes) / sizeof(*schemes); i++)
 		if (strlen(schemes[i]) == n && strncasecmp(schemes[i], url, n) == 0)
 			return 0;
-	return hr_error_set(err, HR_ERROR_VALUE, "URL scheme must be http, https, ws, or wss");
+	return hr_err_set(err, HR_E_INVAL, "URL scheme must be http, https, ws, or wss");
 }
 
 static int
-check_timeout(struct json_object *o, struct json_object *to, struct hr_error *err)
+check_timeout(struct json_object *o, struct json_object *to, struct hr_err *err)
 {
 	struct json_object *v = NULL;
 	int64_t s;
@@ -84,20 +84,20 @@ check_timeout(struct json_object *o, struct json_object *to, struct hr_error *er
 	if (!json_object_object_get_ex(o, "timeout", &v))
 		return put(to, "timeout", json_object_new_int(TIMEOUT_S), err);
 	if (v == NULL) /* none */
-		return json_object_object_add(to, "timeout", NULL) == 0 ? 0 : hr_error_nomem(err);
+		return json_object_object_add(to, "timeout", NULL) == 0 ? 0 : hr_err_nomem(err);
 	if (!json_object_is_type(v, json_type_int))
-		return hr_error_set(err, HR_ERROR_VALUE, "Timeout is a number of seconds");
+		return hr_err_set(err, HR_E_INVAL, "Timeout is a number of seconds");
 	s = json_object_get_int64(v);
 	if (s <= 0)
-		return hr_error_set(err, HR_ERROR_VALUE, "Timeout must be positive");
+		return hr_err_set(err, HR_E_INVAL, "Timeout must be positive");
 	if (s > TIMEOUT_MAX_S)
-		return hr_error_set(
-		    err, HR_ERROR_VALUE, "Timeout cannot exceed %d seconds", TIMEOUT_MAX_S);
+		return hr_err_set(
+		    err, HR_E_INVAL, "Timeout cannot exceed %d seconds", TIMEOUT_MAX_S);
 	return put(to, "timeout", json_object_new_int64(s), err);
 }
 
 static int
-remote(struct json_object *o, struct json_object *to, bool with_timeout, struct hr_error *err)
+remote(struct json_object *o, struct json_object *to, bool with_timeout, struct hr_err *err)
 {
 	bool text = json_object_is_type(o, json_type_string);
 	struct json_object *key = hr_json_at(o, "api_key");
@@ -107,7 +107,7 @@ remote(struct json_object *o, struct json_object *to, bool with_timeout, struct 
 	if (rc == 0)
 		rc = put(to, "url", json_object_new_string(url), err);
 	if (rc == 0 && key != NULL && !json_object_is_type(key, json_type_string))
-		rc = hr_error_set(err, HR_ERROR_VALUE, "api_key is a text");
+		rc = hr_err_set(err, HR_E_INVAL, "api_key is a text");
 	if (rc == 0 && key != NULL)
 		rc = put(to, "api_key", json_object_get(key), err);
 	if (rc == 0 && with_timeout)
@@ -121,7 +121,7 @@ remote(struct json_object *o, struct json_object *to, bool with_timeout, struct 
 
 /* One word as Python's shlex.split() reads it, into b: 1 there was one, 0 the end, -1 *err. */
 static int
-next_word(const char **text, struct hr_buf *b, struct hr_error *err)
+next_word(const char **text, struct hr_buf *b, struct hr_err *err)
 {
 	const char *p = *text, *why = NULL;
 	char quote = '\0';
@@ -148,12 +148,11 @@ next_word(const char **text, struct hr_buf *b, struct hr_error *err)
 	if (quote != '\0')
 		why = "No closing quotation";
 	*text = p;
-	return why == NULL ? 1
-			   : hr_error_set(err, HR_ERROR_VALUE, "Invalid argument format: %s", why);
+	return why == NULL ? 1 : hr_err_set(err, HR_E_INVAL, "Invalid argument format: %s", why);
 }
 
 static struct json_object *
-split_args(const char *text, struct hr_error *err)
+split_args(const char *text, struct hr_err *err)
 {
 	struct json_object *list = json_object_new_array(), *word;
 	struct hr_buf b;
@@ -161,13 +160,13 @@ split_args(const char *text, struct hr_error *err)
 
 	hr_buf_init(&b, TEXT_MAX);
 	if (list == NULL)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	while (list != NULL && (rc = next_word(&text, &b, err)) != 0) {
 		word = rc == 1 ? json_object_new_string(hr_buf_str(&b)) : NULL;
 		if (rc == 1 && (hr_buf_check(&b, NULL) != 0 || word == NULL ||
 				   json_object_array_add(list, word) != 0)) {
 			json_object_put(word);
-			rc = hr_error_nomem(err);
+			rc = hr_err_nomem(err);
 		}
 		if (rc < 0) {
 			json_object_put(list);
@@ -180,7 +179,7 @@ split_args(const char *text, struct hr_error *err)
 }
 
 static int
-check_args(struct json_object *v, struct json_object *to, struct hr_error *err)
+check_args(struct json_object *v, struct json_object *to, struct hr_err *err)
 {
 	struct json_object *list;
 
@@ -191,22 +190,21 @@ check_args(struct json_object *v, struct json_object *to, struct hr_error *err)
 	if (v == NULL)
 		return put(to, "args", json_object_new_array(), err);
 	if (!json_object_is_type(v, json_type_array))
-		return hr_error_set(err, HR_ERROR_VALUE, "args is a list of texts, or a text");
+		return hr_err_set(err, HR_E_INVAL, "args is a list of texts, or a text");
 	for (size_t i = 0; i < json_object_array_length(v); i++)
 		if (!json_object_is_type(json_object_array_get_idx(v, i), json_type_string))
-			return hr_error_set(
-			    err, HR_ERROR_VALUE, "args is a list of texts, or a text");
+			return hr_err_set(err, HR_E_INVAL, "args is a list of texts, or a text");
 	return put(to, "args", json_object_get(v), err);
 }
 
 /* One "NAME=value" of n bytes, with white space around it and its parts. */
 static int
-add_variable(struct json_object *env, const char *pair, size_t n, struct hr_error *err)
+add_variable(struct json_object *env, const char *pair, size_t n, struct hr_err *err)
 {
 	struct json_object *v = json_object_new_string_len(pair, (int)n);
 	char *whole = v != NULL ? trimmed(v, "env", err) : NULL, *eq, *value = NULL;
 	size_t name;
-	int rc = whole != NULL ? 0 : v == NULL ? hr_error_nomem(err) : -1;
+	int rc = whole != NULL ? 0 : v == NULL ? hr_err_nomem(err) : -1;
 
 	json_object_put(v);
 	if (rc != 0 || *whole == '\0') {
@@ -218,17 +216,17 @@ add_variable(struct json_object *env, const char *pair, size_t n, struct hr_erro
 	     name > 0 && isspace((unsigned char)whole[name - 1]); name--)
 		;
 	if (eq == NULL) {
-		rc = hr_error_set(err, HR_ERROR_VALUE,
+		rc = hr_err_set(err, HR_E_INVAL,
 		    "Environment variable '%.200s' must be in KEY=VALUE format", whole);
 	} else if (name == 0) {
-		rc = hr_error_set(err, HR_ERROR_VALUE, "Environment variable key cannot be empty");
+		rc = hr_err_set(err, HR_E_INVAL, "Environment variable key cannot be empty");
 	} else {
 		*eq = '\0';
 		whole[name] = '\0';
 		for (value = eq + 1; isspace((unsigned char)*value); value++)
 			;
 		if (strspn(whole, DIGITS) > 0 || strspn(whole, LETTERS DIGITS "_") != name)
-			rc = hr_error_set(err, HR_ERROR_VALUE,
+			rc = hr_err_set(err, HR_E_INVAL,
 			    "Invalid environment variable name '%.200s'. Must contain only "
 			    "letters, numbers, and underscores, and start with a letter or "
 			    "underscore",
@@ -241,7 +239,7 @@ add_variable(struct json_object *env, const char *pair, size_t n, struct hr_erro
 }
 
 static int
-check_env(struct json_object *v, struct json_object *to, struct hr_error *err)
+check_env(struct json_object *v, struct json_object *to, struct hr_err *err)
 {
 	struct json_object *env;
 	const char *p;
@@ -252,15 +250,15 @@ check_env(struct json_object *v, struct json_object *to, struct hr_error *err)
 		json_object_object_foreach(v, name, value)
 		{
 			if (!json_object_is_type(value, json_type_string))
-				return hr_error_set(err, HR_ERROR_VALUE,
+				return hr_err_set(err, HR_E_INVAL,
 				    "The value of environment variable '%.200s' is a text", name);
 		}
 		return put(to, "env", json_object_get(v), err);
 	}
 	if (v != NULL && !json_object_is_type(v, json_type_string))
-		return hr_error_set(err, HR_ERROR_VALUE, "env is a map of texts, or a text");
+		return hr_err_set(err, HR_E_INVAL, "env is a map of texts, or a text");
 	env = json_object_new_object();
-	rc = env != NULL ? 0 : hr_error_nomem(err);
+	rc = env != NULL ? 0 : hr_err_nomem(err);
 	for (p = v != NULL ? json_object_get_string(v) : ""; rc == 0 && *p != '\0'; p += n) {
 		n = strcspn(p, ",");
 		rc = add_variable(env, p, n, err);
@@ -273,22 +271,22 @@ check_env(struct json_object *v, struct json_object *to, struct hr_error *err)
 }
 
 static int
-program(struct json_object *o, struct json_object *to, struct hr_error *err)
+program(struct json_object *o, struct json_object *to, struct hr_err *err)
 {
 	char *name = trimmed(hr_json_at(o, "name"), "Server name", err), *command = NULL;
 	int rc = name != NULL ? 0 : -1;
 
 	if (rc == 0 && *name == '\0')
-		rc = hr_error_set(err, HR_ERROR_VALUE, "Server name cannot be empty");
+		rc = hr_err_set(err, HR_E_INVAL, "Server name cannot be empty");
 	else if (rc == 0 && strspn(name, LETTERS DIGITS "_-") != strlen(name))
-		rc = hr_error_set(err, HR_ERROR_VALUE,
+		rc = hr_err_set(err, HR_E_INVAL,
 		    "Server name can only contain letters, numbers, hyphens, and underscores");
 	if (rc == 0 && (command = trimmed(hr_json_at(o, "command"), "Command", err)) == NULL)
 		rc = -1;
 	if (rc == 0 && *command == '\0')
-		rc = hr_error_set(err, HR_ERROR_VALUE, "Command cannot be empty");
+		rc = hr_err_set(err, HR_E_INVAL, "Command cannot be empty");
 	else if (rc == 0 && strchr(command, ' ') != NULL)
-		rc = hr_error_set(err, HR_ERROR_VALUE,
+		rc = hr_err_set(err, HR_E_INVAL,
 		    "Command should be a single executable without spaces (use arguments field "
 		    "for parameters)");
 	if (rc == 0)
@@ -316,7 +314,7 @@ has_url(struct json_object *list, struct json_object *url)
 }
 
 static int
-add(struct json_object *list, struct json_object *o, const char *name, struct hr_error *err)
+add(struct json_object *list, struct json_object *o, const char *name, struct hr_err *err)
 {
 	bool sse = strcmp(name, "sse_servers") == 0, shttp = strcmp(name, "shttp_servers") == 0;
 	struct json_object *to;
@@ -324,28 +322,28 @@ add(struct json_object *list, struct json_object *o, const char *name, struct hr
 
 	if (!json_object_is_type(o, json_type_object) &&
 	    !((sse || shttp) && json_object_is_type(o, json_type_string)))
-		return hr_error_set(err, HR_ERROR_VALUE, "a server is %s",
+		return hr_err_set(err, HR_E_INVAL, "a server is %s",
 		    sse || shttp ? "a URL or a table with one" : "a table with name and command");
 	to = json_object_new_object();
 	if (to == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	rc = sse || shttp ? remote(o, to, shttp, err) : program(o, to, err);
 	if (rc == 0 && sse && has_url(list, hr_json_at(to, "url")))
-		rc = hr_error_set(err, HR_ERROR_VALUE, "Duplicate MCP server URLs are not allowed");
+		rc = hr_err_set(err, HR_E_INVAL, "Duplicate MCP server URLs are not allowed");
 	if (rc == 0 && json_object_array_add(list, to) != 0)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	if (rc != 0)
 		json_object_put(to);
 	return rc;
 }
 
 struct json_object *
-hr_mcpconf_check(const char *name, struct json_object *list, struct hr_error *err)
+hr_mcpconf_check(const char *name, struct json_object *list, struct hr_err *err)
 {
 	struct json_object *checked = json_object_new_array();
 
 	if (checked == NULL) {
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 		return NULL;
 	}
 	for (size_t i = 0; i < json_object_array_length(list); i++) {

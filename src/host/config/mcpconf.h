@@ -11,6 +11,6 @@ struct json_object;
  * and env that are text become a list and a map, a missing timeout becomes 60. The new list is the
  * caller's; NULL: a server is not right, and *err says why. */
 struct json_object *
-hr_mcpconf_check(const char *name, struct json_object *list, struct hr_error *err);
+hr_mcpconf_check(const char *name, struct json_object *list, struct hr_err *err);
 
 #endif

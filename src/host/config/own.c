@@ -12,7 +12,7 @@
 #include <json-c/json.h>
 
 #include "base/nearest.h"
-#include "host/common/error.h"
+#include "base/err.h"
 
 /* The types of keys and of options are the same ones. */
 _Static_assert((int)HR_OPTION_TEXT == (int)HR_KEY_TEXT && (int)HR_OPTION_MAP == (int)HR_KEY_MAP,
@@ -28,7 +28,7 @@ find(const struct hr_config *c, const char *name)
 }
 
 static int
-unknown(const struct hr_config *c, const char *section, const char *name, struct hr_error *err)
+unknown(const struct hr_config *c, const char *section, const char *name, struct hr_err *err)
 {
 	const char *names[64], *near;
 	size_t n = 0;
@@ -36,24 +36,24 @@ unknown(const struct hr_config *c, const char *section, const char *name, struct
 	for (; n < c->own_n && n < 64; n++)
 		names[n] = c->own[n].name;
 	near = hr_nearest(name, names, n);
-	return hr_error_set(err, HR_ERROR_VALUE, "the kind \"%s\" has no setting \"%s\"%s%s%s",
-	    section, name, near != NULL ? "; is \"" : "", near != NULL ? near : "",
+	return hr_err_set(err, HR_E_INVAL, "the kind \"%s\" has no setting \"%s\"%s%s%s", section,
+	    name, near != NULL ? "; is \"" : "", near != NULL ? near : "",
 	    near != NULL ? "\" meant?" : "");
 }
 
 static int
-put_text(struct hr_config *c, const struct hr_key *k, const char *text, struct hr_error *err)
+put_text(struct hr_config *c, const struct hr_key *k, const char *text, struct hr_err *err)
 {
 	struct json_object *v = hr_config_convert(k, text, NULL);
 
 	if (v == NULL)
-		return hr_error_set(err, HR_ERROR_VALUE, "%s.%s: not of the right type%s%s",
-		    k->section, k->name, k->secret ? "" : ": ", k->secret ? "" : text);
+		return hr_err_set(err, HR_E_INVAL, "%s.%s: not of the right type%s%s", k->section,
+		    k->name, k->secret ? "" : ": ", k->secret ? "" : text);
 	return hr_config_put(c, k, v, err);
 }
 
 static int
-from_file(struct hr_config *c, const char *section, struct hr_error *err)
+from_file(struct hr_config *c, const char *section, struct hr_err *err)
 {
 	struct json_object *table = NULL;
 	const struct hr_key *k;
@@ -66,8 +66,8 @@ from_file(struct hr_config *c, const char *section, struct hr_error *err)
 		if (k == NULL)
 			return unknown(c, section, name, err);
 		if (!hr_config_fits(k, v))
-			return hr_error_set(err, HR_ERROR_VALUE,
-			    "\"%s\" in [%s] is of another type", name, section);
+			return hr_err_set(
+			    err, HR_E_INVAL, "\"%s\" in [%s] is of another type", name, section);
 		if (hr_config_put(c, k, json_object_get(v), err) < 0)
 			return -1;
 	}
@@ -75,7 +75,7 @@ from_file(struct hr_config *c, const char *section, struct hr_error *err)
 }
 
 static int
-from_environment(struct hr_config *c, struct hr_error *err)
+from_environment(struct hr_config *c, struct hr_err *err)
 {
 	char name[HR_VARIABLE_MAX];
 	const char *text;
@@ -91,7 +91,7 @@ from_environment(struct hr_config *c, struct hr_error *err)
 
 /* Only of this section: another kind's was set for nothing. */
 static int
-from_caller(struct hr_config *c, const char *section, struct hr_error *err)
+from_caller(struct hr_config *c, const char *section, struct hr_err *err)
 {
 	size_t n = strlen(section);
 	const struct hr_key *k;
@@ -113,7 +113,7 @@ from_caller(struct hr_config *c, const char *section, struct hr_error *err)
 
 int
 hr_config_own(struct hr_config *c, const char *section, const struct hr_backend_option *options,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	struct json_object *v;
 	size_t n = 0;
@@ -122,7 +122,7 @@ hr_config_own(struct hr_config *c, const char *section, const struct hr_backend_
 		n++;
 	c->own = calloc(n + 1, sizeof(*c->own));
 	if (c->own == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	for (; c->own_n < n; c->own_n++) {
 		const struct hr_backend_option *o = &options[c->own_n];
 
@@ -130,8 +130,8 @@ hr_config_own(struct hr_config *c, const char *section, const struct hr_backend_
 		    section, o->key, (enum hr_key_type)o->type, o->fallback, o->secret};
 		v = o->fallback != NULL ? json_tokener_parse(o->fallback) : NULL;
 		if (o->fallback != NULL && v == NULL)
-			return hr_error_set(err, HR_ERROR_VALUE, "the default of %s.%s is no JSON",
-			    section, o->key);
+			return hr_err_set(
+			    err, HR_E_INVAL, "the default of %s.%s is no JSON", section, o->key);
 		if (hr_config_put(c, &c->own[c->own_n], v, err) < 0)
 			return -1;
 	}
@@ -167,7 +167,7 @@ is_default(const struct hr_config *c, const struct hr_key *k, const char *key)
 
 int
 hr_config_heeded(const struct hr_config *c, const char *kind, const char *const *heeds,
-    hr_warn_fn *warn, void *arg, struct hr_error *err)
+    hr_warn_fn *warn, void *arg, struct hr_err *err)
 {
 	char key[HR_VARIABLE_MAX], text[300];
 
@@ -181,7 +181,7 @@ hr_config_heeded(const struct hr_config *c, const char *kind, const char *const 
 		if (is_heeded(heeds, key) || is_default(c, k, key))
 			continue;
 		if (security)
-			return hr_error_set(err, HR_ERROR_VALUE,
+			return hr_err_set(err, HR_E_INVAL,
 			    "%s is set, and a sandbox of the kind \"%s\" would not heed it: take "
 			    "the "
 			    "setting away, or use another kind, such as docker",

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 #include "base/nearest.h"
 
 #define TEXT(section, name, fallback)                                                              \

@@ -14,7 +14,7 @@
 #include <json-c/json.h>
 
 #include "base/buf.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/config/mcpconf.h"
 #include "proto/json.h"
 #include "proto/pyliteral.h"
@@ -39,7 +39,7 @@ is_runtime(const struct hr_key *k)
 
 int
 hr_config_put(
-    struct hr_config *c, const struct hr_key *k, struct json_object *v, struct hr_error *err)
+    struct hr_config *c, const struct hr_key *k, struct json_object *v, struct hr_err *err)
 {
 	struct json_object *s = section_of(c, k->section);
 
@@ -48,12 +48,12 @@ hr_config_put(
 		if (s == NULL || json_object_object_add(c->values, k->section, s) != 0) {
 			json_object_put(s);
 			json_object_put(v);
-			return hr_error_nomem(err);
+			return hr_err_nomem(err);
 		}
 	}
 	if (json_object_object_add(s, k->name, v) != 0) {
 		json_object_put(v);
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	if (is_runtime(k))
 		c->runtime_named = false;
@@ -61,26 +61,26 @@ hr_config_put(
 }
 
 static int
-put_default(struct hr_config *c, const struct hr_key *k, struct hr_error *err)
+put_default(struct hr_config *c, const struct hr_key *k, struct hr_err *err)
 {
 	struct json_object *v = NULL;
 
 	if (k->fallback != NULL) {
 		v = json_tokener_parse(k->fallback);
 		if (v == NULL)
-			return hr_error_nomem(err);
+			return hr_err_nomem(err);
 	}
 	return hr_config_put(c, k, v, err);
 }
 
 struct hr_config *
-hr_config_new(struct hr_error *err)
+hr_config_new(struct hr_err *err)
 {
 	struct hr_config *c = calloc(1, sizeof(*c));
 
 	if (c == NULL || (c->values = json_object_new_object()) == NULL) {
 		free(c);
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 		return NULL;
 	}
 	for (size_t i = 0; i < hr_keys_all_n; i++) {
@@ -99,7 +99,7 @@ copy_tree(struct json_object *from, struct json_object **to)
 }
 
 struct hr_config *
-hr_config_copy(const struct hr_config *c, struct hr_error *err)
+hr_config_copy(const struct hr_config *c, struct hr_err *err)
 {
 	struct hr_config *n = calloc(1, sizeof(*n));
 
@@ -108,7 +108,7 @@ hr_config_copy(const struct hr_config *c, struct hr_error *err)
 	if (n == NULL || n->env.failed || copy_tree(c->values, &n->values) != 0 ||
 	    copy_tree(c->later, &n->later) != 0 || copy_tree(c->set, &n->set) != 0) {
 		hr_config_free(n);
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 		return NULL;
 	}
 	n->runtime_named = c->runtime_named;
@@ -232,7 +232,7 @@ convert_tree(const struct hr_key *k, const char *text)
 }
 
 struct json_object *
-hr_config_convert(const struct hr_key *k, const char *text, struct hr_error *err)
+hr_config_convert(const struct hr_key *k, const char *text, struct hr_err *err)
 {
 	struct json_object *v = NULL, *list;
 
@@ -248,8 +248,7 @@ hr_config_convert(const struct hr_key *k, const char *text, struct hr_error *err
 	case HR_KEY_MAP: v = convert_tree(k, text); break;
 	}
 	if (v == NULL)
-		(void)hr_error_set(
-		    err, HR_ERROR_VALUE, "check that the value is of the right type");
+		(void)hr_err_set(err, HR_E_INVAL, "check that the value is of the right type");
 	if (v == NULL || strcmp(k->section, "mcp") != 0)
 		return v;
 	list = hr_mcpconf_check(k->name, v, err);
@@ -258,19 +257,19 @@ hr_config_convert(const struct hr_key *k, const char *text, struct hr_error *err
 }
 
 int
-hr_config_put_text(struct hr_config *c, const char *key, const char *text, struct hr_error *err)
+hr_config_put_text(struct hr_config *c, const char *key, const char *text, struct hr_err *err)
 {
 	const struct hr_key *k = key_of(c, key);
 	struct json_object *v = NULL;
 
 	hr_assert(k != NULL);
 	if (text != NULL && (v = json_object_new_string(text)) == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	return hr_config_put(c, k, v, err);
 }
 
 static int
-unknown_key(const char *key, struct hr_error *err)
+unknown_key(const char *key, struct hr_err *err)
 {
 	const char *dot = strrchr(key, '.'), *near = NULL;
 	char section[32] = "core";
@@ -278,7 +277,7 @@ unknown_key(const char *key, struct hr_error *err)
 	if (dot != NULL)
 		(void)snprintf(section, sizeof(section), "%.*s", (int)(dot - key), key);
 	near = hr_key_nearest(section, dot != NULL ? dot + 1 : key);
-	return hr_error_set(err, HR_ERROR_VALUE, "there is no setting \"%s\"%s%s%s%s%s", key,
+	return hr_err_set(err, HR_E_INVAL, "there is no setting \"%s\"%s%s%s%s%s", key,
 	    near != NULL ? "; is \"" : "", near != NULL ? section : "", near != NULL ? "." : "",
 	    near != NULL ? near : "", near != NULL ? "\" meant?" : "");
 }
@@ -294,7 +293,7 @@ is_of_kind(const struct hr_config *c, const char *key)
 }
 
 static int
-set_later(struct hr_config *c, const char *key, const char *value, struct hr_error *err)
+set_later(struct hr_config *c, const char *key, const char *value, struct hr_err *err)
 {
 	struct json_object *v = json_object_new_string(value);
 
@@ -302,16 +301,16 @@ set_later(struct hr_config *c, const char *key, const char *value, struct hr_err
 		c->set = json_object_new_object();
 	if (v == NULL || c->set == NULL || json_object_object_add(c->set, key, v) != 0) {
 		json_object_put(v);
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	return 0;
 }
 
 int
-hr_config_set(struct hr_config *c, const char *key, const char *value, struct hr_error *err)
+hr_config_set(struct hr_config *c, const char *key, const char *value, struct hr_err *err)
 {
 	const struct hr_key *k = key_of(c, key);
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	struct json_object *v;
 
 	if (k == NULL && is_of_kind(c, key))
@@ -320,9 +319,9 @@ hr_config_set(struct hr_config *c, const char *key, const char *value, struct hr
 		return unknown_key(key, err);
 	v = hr_config_convert(k, value, &e);
 	if (v == NULL && strcmp(k->section, "mcp") == 0)
-		return hr_error_set(err, HR_ERROR_VALUE, "%s: %s", key, e.text);
+		return hr_err_set(err, HR_E_INVAL, "%s: %s", key, e.msg);
 	if (v == NULL)
-		return hr_error_set(err, HR_ERROR_VALUE, "%s: not of the right type%s%s", key,
+		return hr_err_set(err, HR_E_INVAL, "%s: not of the right type%s%s", key,
 		    k->secret ? "" : ": ", k->secret ? "" : value);
 	if (hr_config_put(c, k, v, err) < 0)
 		return -1;
@@ -376,7 +375,7 @@ put_masked(struct hr_buf *b, const struct hr_key *k, struct json_object *v)
 }
 
 char *
-hr_config_json(const struct hr_config *c, struct hr_error *err)
+hr_config_json(const struct hr_config *c, struct hr_err *err)
 {
 	const char *section = "";
 	struct json_object *v;
@@ -403,7 +402,7 @@ hr_config_json(const struct hr_config *c, struct hr_error *err)
 	text = hr_buf_take(&b);
 	hr_buf_done(&b);
 	if (text == NULL)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	return text;
 }
 

@@ -21,34 +21,32 @@ struct hr_config {
 	void *warn_arg;
 };
 
-struct hr_config *hr_config_copy(const struct hr_config *c, struct hr_error *err);
+struct hr_config *hr_config_copy(const struct hr_config *c, struct hr_err *err);
 
 /* Borrowed; NULL: not set. key is "SECTION.KEY". */
 struct json_object *hr_config_value(const struct hr_config *c, const char *key);
 int hr_config_put(
-    struct hr_config *c, const struct hr_key *k, struct json_object *v_take, struct hr_error *err);
-int
-hr_config_put_text(struct hr_config *c, const char *key, const char *text, struct hr_error *err);
+    struct hr_config *c, const struct hr_key *k, struct json_object *v_take, struct hr_err *err);
+int hr_config_put_text(struct hr_config *c, const char *key, const char *text, struct hr_err *err);
 
 /* From the environment's text to a value of the key's type (doc/host.md, "Settings"); NULL with
  * *err. */
-struct json_object *
-hr_config_convert(const struct hr_key *k, const char *text, struct hr_error *err);
+struct json_object *hr_config_convert(const struct hr_key *k, const char *text, struct hr_err *err);
 
 /* All of `root`, parsed TOML, into c. */
 int hr_config_apply(
-    struct hr_config *c, struct json_object *root, const char *file, struct hr_error *err);
+    struct hr_config *c, struct json_object *root, const char *file, struct hr_err *err);
 void
 hr_config_warn(struct hr_config *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* The settings of a kind, with all that was said of them: an unknown key is an error. Once. */
 int hr_config_own(struct hr_config *c, const char *section, const struct hr_backend_option *options,
-    struct hr_error *err);
+    struct hr_err *err);
 
 /* Is everything heeded that was set of limits and security? Otherwise warn is told of a limit, and
  * -1 of a promise of security. heeds: as in struct hr_sandbox_ops. */
 int hr_config_heeded(const struct hr_config *c, const char *kind, const char *const *heeds,
-    hr_warn_fn *warn, void *arg, struct hr_error *err);
+    hr_warn_fn *warn, void *arg, struct hr_err *err);
 
 /* The name of a key's variable. */
 #define HR_VARIABLE_MAX 96
@@ -57,7 +55,7 @@ void hr_config_variable(const struct hr_key *k, char name[HR_VARIABLE_MAX]);
 bool hr_config_fits(const struct hr_key *k, struct json_object *v);
 
 /* What follows from the values together (doc/host.md, "What follows from settings together"). */
-int hr_config_finish(struct hr_config *c, struct hr_error *err);
+int hr_config_finish(struct hr_config *c, struct hr_err *err);
 
 /* The value of NAME in "NAME=value" texts; NULL: not there, or empty. */
 const char *hr_env_get(const char *const *env, const char *name);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 
 #define PARTS_MAX 4
 
@@ -18,9 +18,9 @@ is_path(const char *s)
 }
 
 static int
-invalid(const char *entry, struct hr_error *err)
+invalid(const char *entry, struct hr_err *err)
 {
-	return hr_error_set(err, HR_ERROR_VALUE,
+	return hr_err_set(err, HR_E_INVAL,
 	    "Invalid mount format in sandbox.volumes: %s. Expected format: "
 	    "'host_path:container_path[:mode]', e.g. '/my/host/dir:/workspace:rw'",
 	    entry);
@@ -28,7 +28,7 @@ invalid(const char *entry, struct hr_error *err)
 
 /* Takes the parts out of a copy of the entry. */
 static int
-volume_init(struct hr_volume *v, char *copy, const char *entry, struct hr_error *err)
+volume_init(struct hr_volume *v, char *copy, const char *entry, struct hr_err *err)
 {
 	char *part[PARTS_MAX], *p = copy, *next;
 	size_t n = 0, first = 0;
@@ -51,12 +51,12 @@ volume_init(struct hr_volume *v, char *copy, const char *entry, struct hr_error 
 	v->target = strdup(part[first + 1]);
 	v->mode = strdup(n - first == 3 ? part[first + 2] : "rw");
 	if (v->source == NULL || v->target == NULL || v->mode == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	return 0;
 }
 
 int
-hr_volumes_parse(const char *text, struct hr_volumes *ret, struct hr_error *err)
+hr_volumes_parse(const char *text, struct hr_volumes *ret, struct hr_err *err)
 {
 	struct hr_volume *v;
 	const char *end;
@@ -73,7 +73,7 @@ hr_volumes_parse(const char *text, struct hr_volumes *ret, struct hr_error *err)
 		if (v != NULL)
 			ret->v = v;
 		if (entry == NULL || copy == NULL || v == NULL)
-			rc = hr_error_nomem(err);
+			rc = hr_err_nomem(err);
 		else
 			rc = volume_init(&ret->v[ret->n++], copy, entry, err);
 		free(entry);

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "host/cloud/cloud.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "proto/json.h"
 
 #define WHO "Daytona"
@@ -34,7 +34,7 @@ static const struct hr_api_rule rule = {.attempts = 5,
     .status = repeats};
 
 static int
-authorize(struct hr_cloud *c, struct hr_api *api, const char *key, struct hr_error *err)
+authorize(struct hr_cloud *c, struct hr_api *api, const char *key, struct hr_err *err)
 {
 	char *value = NULL;
 	int rc;
@@ -53,7 +53,7 @@ authorize(struct hr_cloud *c, struct hr_api *api, const char *key, struct hr_err
 }
 
 static int
-d_open_api(struct hr_cloud *c, struct hr_error *err)
+d_open_api(struct hr_cloud *c, struct hr_err *err)
 {
 	const char *url = hr_cloud_env(c, "DAYTONA_API_URL", "https://app.daytona.io/api");
 	char *key = hr_cloud_key(c, "DAYTONA_API_KEY", err);
@@ -67,7 +67,7 @@ d_open_api(struct hr_cloud *c, struct hr_error *err)
 
 /* Where the toolbox of the sandbox is: c->address. */
 static int
-d_plane(struct hr_cloud *c, struct hr_error *err)
+d_plane(struct hr_cloud *c, struct hr_err *err)
 {
 	char *key = hr_cloud_key(c, "DAYTONA_API_KEY", err);
 	int rc = key != NULL ? 0 : -1;
@@ -83,7 +83,7 @@ d_plane(struct hr_cloud *c, struct hr_error *err)
 
 /* What the API says of a sandbox. *ret_state is borrowed. */
 static int
-d_take(struct hr_cloud *c, struct json_object *o, const char **ret_state, struct hr_error *err)
+d_take(struct hr_cloud *c, struct json_object *o, const char **ret_state, struct hr_err *err)
 {
 	const char *id, *url;
 
@@ -110,11 +110,10 @@ d_take(struct hr_cloud *c, struct json_object *o, const char **ret_state, struct
 }
 
 static struct json_object *
-create_body(struct hr_cloud *c, struct hr_error *err)
+create_body(struct hr_cloud *c, struct hr_err *err)
 {
 	struct json_object *o = json_object_new_object(), *labels = json_object_new_object();
-	int rc =
-	    o != NULL && labels != NULL ? hr_cloud_labels(c, labels, err) : hr_error_nomem(err);
+	int rc = o != NULL && labels != NULL ? hr_cloud_labels(c, labels, err) : hr_err_nomem(err);
 
 	if (rc == 0)
 		rc = hr_cloud_put(labels, "OpenHands_SID", json_object_new_string(c->h->sid), err);
@@ -144,7 +143,7 @@ create_body(struct hr_cloud *c, struct hr_error *err)
 }
 
 static int
-d_create(struct hr_cloud *c, bool *unsure, struct hr_error *err)
+d_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 {
 	struct json_object *body = create_body(c, err);
 	const struct hr_api_call q = {
@@ -168,7 +167,7 @@ d_create(struct hr_cloud *c, bool *unsure, struct hr_error *err)
 /* "/sandbox/ID/WHAT"; *ret (may be NULL) is the caller's. */
 static int
 about(struct hr_cloud *c, const char *method, const char *id, const char *what,
-    struct json_object **ret, struct hr_error *err)
+    struct json_object **ret, struct hr_err *err)
 {
 	struct hr_api_call q = {.method = method};
 	struct hr_api_answer a;
@@ -190,21 +189,21 @@ about(struct hr_cloud *c, const char *method, const char *id, const char *what,
 
 /* 1: it is as wanted, 0: not yet. What is not known will pass. */
 static int
-arrived(struct json_object *o, const char *state, const char *wanted, struct hr_error *err)
+arrived(struct json_object *o, const char *state, const char *wanted, struct hr_err *err)
 {
 	if (strcmp(state, wanted) == 0)
 		return 1;
 	if (strcmp(state, "error") == 0 || strcmp(state, "build_failed") == 0)
-		return hr_error_set(err, HR_ERROR_RUNTIME,
+		return hr_err_set(err, HR_E_RUNTIME,
 		    WHO ": the sandbox failed, state %s: error reason: %.300s", state,
 		    hr_json_text_or(o, "errorReason", "none is told"));
 	if (strcmp(state, "destroyed") == 0 || strcmp(state, "destroying") == 0)
-		return hr_error_set(err, HR_ERROR_DISCONNECTED, WHO ": the sandbox is %s", state);
+		return hr_err_set(err, HR_E_DISCONNECTED, WHO ": the sandbox is %s", state);
 	return 0;
 }
 
 static int
-wait_state(struct hr_cloud *c, const char *wanted, struct hr_error *err)
+wait_state(struct hr_cloud *c, const char *wanted, struct hr_err *err)
 {
 	time_t end = time(NULL) + WAIT_S;
 	unsigned ms = FIRST_WAIT_MS;
@@ -218,7 +217,7 @@ wait_state(struct hr_cloud *c, const char *wanted, struct hr_error *err)
 			return -1;
 		there = d_take(c, o, &state, err) == 0 ? arrived(o, state, wanted, err) : -1;
 		if (there == 0 && time(NULL) > end)
-			there = hr_error_set(err, HR_ERROR_TIMEOUT,
+			there = hr_err_set(err, HR_E_RUNTIME_TIMEOUT,
 			    WHO ": the sandbox is \"%s\" still, not %s, after %d seconds", state,
 			    wanted, WAIT_S);
 		json_object_put(o);
@@ -230,7 +229,7 @@ wait_state(struct hr_cloud *c, const char *wanted, struct hr_error *err)
 }
 
 static int
-d_wait(struct hr_cloud *c, struct hr_error *err)
+d_wait(struct hr_cloud *c, struct hr_err *err)
 {
 	return wait_state(c, "started", err);
 }
@@ -249,16 +248,16 @@ word_of(const char *state)
 }
 
 static int
-d_look(struct hr_cloud *c, struct hr_error *err)
+d_look(struct hr_cloud *c, struct hr_err *err)
 {
 	struct json_object *o = NULL;
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 	const char *state = "destroyed";
 	int rc = about(c, "GET", c->id, "", &o, &mine);
 
 	if (rc == 0)
 		rc = d_take(c, o, &state, &mine);
-	else if (mine.code == HR_ERROR_NOT_FOUND)
+	else if (mine.code == HR_E_NO_SANDBOX)
 		rc = 0;
 	if (rc == 0)
 		(void)snprintf(c->state, sizeof(c->state), "%s", word_of(state));
@@ -271,7 +270,7 @@ d_look(struct hr_cloud *c, struct hr_error *err)
 /* One page: an array, or {"items", "nextCursor"}; the next cursor is copied. */
 static int
 one_page(struct json_object *page, const char *run, char cursor[512], hr_cloud_found_fn *fn,
-    void *arg, struct hr_error *err)
+    void *arg, struct hr_err *err)
 {
 	struct json_object *list = page;
 	const char *next = NULL;
@@ -297,7 +296,7 @@ one_page(struct json_object *page, const char *run, char cursor[512], hr_cloud_f
 }
 
 static int
-d_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_error *err)
+d_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_err *err)
 {
 	char cursor[512] = "";
 	int rc;
@@ -331,12 +330,11 @@ d_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, st
 }
 
 static int
-d_end(struct hr_cloud *c, const char *id, struct hr_error *err)
+d_end(struct hr_cloud *c, const char *id, struct hr_err *err)
 {
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 
-	if (about(c, "DELETE", id, "?force=true", NULL, &mine) == 0 ||
-	    mine.code == HR_ERROR_NOT_FOUND)
+	if (about(c, "DELETE", id, "?force=true", NULL, &mine) == 0 || mine.code == HR_E_NO_SANDBOX)
 		return 0;
 	if (err != NULL)
 		*err = mine;
@@ -344,14 +342,14 @@ d_end(struct hr_cloud *c, const char *id, struct hr_error *err)
 }
 
 static int
-d_pause(struct hr_cloud *c, struct hr_error *err)
+d_pause(struct hr_cloud *c, struct hr_err *err)
 {
 	return about(c, "POST", c->id, "/stop", NULL, err) == 0 ? wait_state(c, "stopped", err)
 								: -1;
 }
 
 static int
-d_resume(struct hr_cloud *c, struct hr_error *err)
+d_resume(struct hr_cloud *c, struct hr_err *err)
 {
 	return about(c, "POST", c->id, "/start", NULL, err) == 0 ? d_wait(c, err) : -1;
 }
@@ -360,7 +358,7 @@ d_resume(struct hr_cloud *c, struct hr_error *err)
 
 static int
 d_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end *ret,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	struct json_object *body = hr_cloud_object(err, "command", q->line, NULL), *env = NULL, *v;
 	unsigned seconds = q->timeout_ms / 1000 + (q->timeout_ms % 1000 != 0);
@@ -369,7 +367,7 @@ d_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end
 	    .body = body,
 	    .once = true,
 	    .timeout_s = seconds > 0 ? seconds + GRACE_S : FOREVER_S};
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 	struct hr_api_answer a = {0};
 	int64_t code = -1;
 	int rc = body != NULL ? 0 : -1;
@@ -402,7 +400,7 @@ d_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end
 		ret->timed_out = true;
 		rc = 0;
 	} else if (a.unsure) {
-		rc = hr_error_set(&mine, HR_ERROR_HTTP_PROTOCOL,
+		rc = hr_err_set(&mine, HR_E_PROTO,
 		    WHO
 		    ": the answer to the command was lost, and it is kept nowhere: how it ended, "
 		    "and what it printed, is not known");
@@ -415,10 +413,10 @@ d_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end
 }
 
 static int
-d_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_error *err)
+d_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err)
 {
 	struct hr_api_call q = {.method = "GET", .raw = true};
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 	struct hr_api_answer a;
 	struct hr_buf url;
 	int rc;
@@ -430,9 +428,9 @@ d_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_error *e
 	rc = hr_api_do(&c->plane, &q, &a, &mine);
 	if (rc == 0) {
 		hr_buf_add(b, hr_buf_str(&a.body), a.body.len);
-		rc = hr_buf_check(b, NULL) == 0 ? 0 : hr_error_nomem(&mine);
-	} else if (mine.code == HR_ERROR_NOT_FOUND) {
-		(void)hr_error_set(&mine, HR_ERROR_NOENT, "path '%s' does not exist", path);
+		rc = hr_buf_check(b, NULL) == 0 ? 0 : hr_err_nomem(&mine);
+	} else if (mine.code == HR_E_NO_SANDBOX) {
+		(void)hr_err_set(&mine, HR_E_NOTFOUND, "path '%s' does not exist", path);
 	}
 	hr_api_answer_done(&a);
 	hr_buf_done(&url);
@@ -442,7 +440,7 @@ d_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_error *e
 }
 
 static int
-d_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr_error *err)
+d_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr_err *err)
 {
 	const struct hr_cloud_part parts[] = {
 	    {.name = "files[0].path", .p = path, .len = strlen(path)},
@@ -471,7 +469,7 @@ d_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr
 
 /* One of the same name is there after a restart: that is as good. */
 static int
-d_launch(struct hr_cloud *c, const char *line, struct hr_error *err)
+d_launch(struct hr_cloud *c, const char *line, struct hr_err *err)
 {
 	struct json_object *session = hr_cloud_object(err, "sessionId", SESSION, NULL);
 	struct json_object *command = hr_cloud_object(err, "command", line, NULL);
@@ -486,7 +484,7 @@ d_launch(struct hr_cloud *c, const char *line, struct hr_error *err)
 	if (rc == 0)
 		rc = hr_api_do(&c->plane, &q, &a, err);
 	if (rc == 0 && a.status >= 400 && a.status != 409)
-		rc = hr_error_set(err, HR_ERROR_RUNTIME,
+		rc = hr_err_set(err, HR_E_RUNTIME,
 		    WHO ": the session for the server is not made: status %ld", a.status);
 	hr_api_answer_done(&a);
 	q = (struct hr_api_call){.method = "POST",
@@ -506,7 +504,7 @@ d_launch(struct hr_cloud *c, const char *line, struct hr_error *err)
 }
 
 static int
-d_publish(struct hr_cloud *c, int port, struct hr_error *err)
+d_publish(struct hr_cloud *c, int port, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	const char *url, *token;
@@ -558,7 +556,7 @@ static const struct hr_cloud_ops ops = {
 };
 
 static int
-d_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *err)
+d_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 {
 	return hr_cloud_open(&ops, h, ret_self, err);
 }

@@ -14,7 +14,7 @@
 #include "base/path.h"
 #include "files/place/atomic.h"
 #include "host/direct/direct_int.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/transfer/zip.h"
 #include "proto/json.h"
 
@@ -22,10 +22,10 @@
 #define DEPTH_MAX 200
 
 static int
-failed(struct hr_error *err, int sys, const char *path)
+failed(struct hr_err *err, int sys, const char *path)
 {
-	return hr_error_set(
-	    err, HR_ERROR_RUNTIME, "Unexpected error copying file: %s: %s", path, strerror(sys));
+	return hr_err_set(
+	    err, HR_E_RUNTIME, "Unexpected error copying file: %s: %s", path, strerror(sys));
 }
 
 static int
@@ -76,7 +76,7 @@ put_file(int in, const struct stat *st, const char *to, struct hr_err *e)
 }
 
 static int
-copy_file(const char *from, const char *to, struct hr_error *err)
+copy_file(const char *from, const char *to, struct hr_err *err)
 {
 	struct stat st, there;
 	struct hr_err e = {.code = HR_OK};
@@ -85,8 +85,8 @@ copy_file(const char *from, const char *to, struct hr_error *err)
 	if (in < 0 || fstat(in, &st) != 0)
 		(void)failed(err, errno, from);
 	else if (!S_ISREG(st.st_mode))
-		(void)hr_error_set(err, HR_ERROR_NOENT,
-		    "Source path '%s' is not a valid file or directory.", from);
+		(void)hr_err_set(
+		    err, HR_E_NOTFOUND, "Source path '%s' is not a valid file or directory.", from);
 	else if (stat(to, &there) == 0 && there.st_dev == st.st_dev && there.st_ino == st.st_ino)
 		rc = 0;
 	else if (put_file(in, &st, to, &e) != 0)
@@ -97,17 +97,17 @@ copy_file(const char *from, const char *to, struct hr_error *err)
 	return rc;
 }
 
-static int copy_tree(const char *from, const char *to, int depth, struct hr_error *err);
+static int copy_tree(const char *from, const char *to, int depth, struct hr_err *err);
 
 static int
-copy_entry(const char *from, const char *to, const char *name, int depth, struct hr_error *err)
+copy_entry(const char *from, const char *to, const char *name, int depth, struct hr_err *err)
 {
 	char *source = hr_path_join(from, name), *target = hr_path_join(to, name);
 	struct stat st;
 	int rc = 0;
 
 	if (source == NULL || target == NULL)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	else if (stat(source, &st) != 0)
 		rc = failed(err, errno, source);
 	else if (S_ISDIR(st.st_mode))
@@ -121,7 +121,7 @@ copy_entry(const char *from, const char *to, const char *name, int depth, struct
 
 /* Merged into what is there. Links are followed. */
 static int
-copy_tree(const char *from, const char *to, int depth, struct hr_error *err)
+copy_tree(const char *from, const char *to, int depth, struct hr_err *err)
 {
 	DIR *dir = depth > DEPTH_MAX ? NULL : opendir(from);
 	struct hr_err e = {0};
@@ -148,7 +148,7 @@ is_dir(const char *path)
 }
 
 static int
-make_dir(char *path, bool parent_only, struct hr_error *err)
+make_dir(char *path, bool parent_only, struct hr_err *err)
 {
 	char *slash = strrchr(path, '/');
 	struct hr_err e = {0};
@@ -180,7 +180,7 @@ base_name(const char *path)
 /* Into a directory that is there, that the text names by a slash at its end, or that the lack of a
  * suffix makes one; onto a file otherwise. */
 static int
-copy_one(const char *from, const char *to, char *place, struct hr_error *err)
+copy_one(const char *from, const char *to, char *place, struct hr_err *err)
 {
 	const char *last = strrchr(place, '/') + 1;
 	bool into = is_dir(place) || to[strlen(to) - 1] == '/' ||
@@ -189,7 +189,7 @@ copy_one(const char *from, const char *to, char *place, struct hr_error *err)
 	int rc;
 
 	if (name == NULL || (into && (target = hr_path_join(place, name)) == NULL))
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	else if ((rc = make_dir(place, !into, err)) == 0)
 		rc = copy_file(from, into ? target : place, err);
 	free(name);
@@ -198,27 +198,26 @@ copy_one(const char *from, const char *to, char *place, struct hr_error *err)
 }
 
 int
-hr_direct_copy_to(
-    void *self, const char *from, const char *to, bool recursive, struct hr_error *err)
+hr_direct_copy_to(void *self, const char *from, const char *to, bool recursive, struct hr_err *err)
 {
 	char *place, *name, *target;
 	struct stat st;
 	int rc;
 
 	if (stat(from, &st) != 0)
-		return hr_error_set(err, HR_ERROR_NOENT, "Source path '%s' does not exist.", from);
+		return hr_err_set(err, HR_E_NOTFOUND, "Source path '%s' does not exist.", from);
 	if (S_ISDIR(st.st_mode) && !recursive)
-		return hr_error_set(err, HR_ERROR_NOENT,
-		    "Source path '%s' is not a valid file or directory.", from);
+		return hr_err_set(
+		    err, HR_E_NOTFOUND, "Source path '%s' is not a valid file or directory.", from);
 	if (*to == '\0')
-		return hr_error_set(err, HR_ERROR_VALUE, "the place to copy to has no name");
+		return hr_err_set(err, HR_E_INVAL, "the place to copy to has no name");
 	place = hr_direct_path(self, to, err);
 	if (place == NULL)
 		return -1;
 	if (S_ISDIR(st.st_mode)) {
 		name = base_name(from);
 		target = name != NULL ? hr_path_join(place, name) : NULL;
-		rc = target != NULL ? copy_tree(from, target, 0, err) : hr_error_nomem(err);
+		rc = target != NULL ? copy_tree(from, target, 0, err) : hr_err_nomem(err);
 		free(name);
 		free(target);
 	} else {
@@ -229,7 +228,7 @@ hr_direct_copy_to(
 }
 
 int
-hr_direct_copy_from(void *self, const char *path, char **ret_file, struct hr_error *err)
+hr_direct_copy_from(void *self, const char *path, char **ret_file, struct hr_err *err)
 {
 	char *place = hr_direct_path(self, path, err);
 	int rc = -1;
@@ -237,7 +236,7 @@ hr_direct_copy_from(void *self, const char *path, char **ret_file, struct hr_err
 	if (place == NULL)
 		return -1;
 	if (access(place, F_OK) != 0)
-		(void)hr_error_set(err, HR_ERROR_NOENT, "Path not found: %s", path);
+		(void)hr_err_set(err, HR_E_NOTFOUND, "Path not found: %s", path);
 	else if ((*ret_file = hr_zip_directory(place, false, true, err)) != NULL)
 		rc = 0;
 	free(place);
@@ -253,7 +252,7 @@ put_name(struct hr_buf *b, const char *path)
 }
 
 static int
-put_names(struct hr_buf *b, const char *place, struct hr_error *err)
+put_names(struct hr_buf *b, const char *place, struct hr_err *err)
 {
 	DIR *dir = opendir(place);
 	struct dirent *e;
@@ -261,13 +260,13 @@ put_names(struct hr_buf *b, const char *place, struct hr_error *err)
 	int rc = 0;
 
 	if (dir == NULL)
-		return hr_error_sys(err, errno, "list %s", place);
+		return hr_err_sys(err, errno, "list %s", place);
 	while (rc == 0 && (e = readdir(dir)) != NULL) {
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
 		name = hr_path_join(place, e->d_name);
 		if (name == NULL)
-			rc = hr_error_nomem(err);
+			rc = hr_err_nomem(err);
 		else
 			put_name(b, name);
 		free(name);
@@ -277,7 +276,7 @@ put_names(struct hr_buf *b, const char *place, struct hr_error *err)
 }
 
 int
-hr_direct_list(void *self, const char *path, char **ret_json, struct hr_error *err)
+hr_direct_list(void *self, const char *path, char **ret_json, struct hr_err *err)
 {
 	char *place = hr_direct_path(self, path != NULL ? path : ".", err);
 	struct hr_buf b;

@@ -19,7 +19,7 @@
 
 #include "base/path.h"
 #include "files/charset/detect.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/common/exam.h"
 #include "host/common/module.h"
 #include "host/config/settings.h"
@@ -32,7 +32,7 @@
 /* ---- actions ---- */
 
 static char *
-perform(struct hr_direct *c, const char *type, struct json_object *action, struct hr_error *err)
+perform(struct hr_direct *c, const char *type, struct json_object *action, struct hr_err *err)
 {
 	struct json_object *args = NULL;
 
@@ -59,18 +59,18 @@ perform(struct hr_direct *c, const char *type, struct json_object *action, struc
 }
 
 static int
-direct_action(void *self, const char *text, char **ret, struct hr_error *err)
+direct_action(void *self, const char *text, char **ret, struct hr_err *err)
 {
 	struct json_object *action = NULL;
 	struct hr_json_error why;
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 
 	if (hr_json_decode(text, strlen(text), &action, &why) < 0)
-		return hr_error_set(err, HR_ERROR_VALUE, "the action is no JSON");
+		return hr_err_set(err, HR_E_INVAL, "the action is no JSON");
 	*ret = perform(self, hr_json_text_or(action, "action", ""), action, &mine);
 	/* the agent is told what it may not do */
-	if (*ret == NULL && mine.code == HR_ERROR_PERMISSION)
-		*ret = hr_direct_error("", &mine, "%s", mine.text);
+	if (*ret == NULL && mine.code == HR_E_PERMISSION)
+		*ret = hr_direct_error("", &mine, "%s", mine.msg);
 	json_object_put(action);
 	if (*ret == NULL && err != NULL)
 		*err = mine;
@@ -79,17 +79,17 @@ direct_action(void *self, const char *text, char **ret, struct hr_error *err)
 
 /* Names as they are given. */
 static int
-direct_add_env(void *self, const char *const *env, struct hr_error *err)
+direct_add_env(void *self, const char *const *env, struct hr_err *err)
 {
 	struct hr_direct *c = self;
 
 	for (const char *const *e = env; *e != NULL; e++)
 		if (strchr(*e, '=') == NULL || **e == '=')
-			return hr_error_set(err, HR_ERROR_VALUE,
+			return hr_err_set(err, HR_E_INVAL,
 			    "Invalid environment variable name: %.*s", (int)strcspn(*e, "="), *e);
 	for (; *env != NULL; env++)
 		hr_strv_set_env(&c->env, *env);
-	return c->env.failed ? hr_error_nomem(err) : 0;
+	return c->env.failed ? hr_err_nomem(err) : 0;
 }
 
 /* ---- life ---- */
@@ -110,12 +110,12 @@ direct_free(void *self)
 }
 
 static int
-direct_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *err)
+direct_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 {
 	struct hr_direct *c = calloc(1, sizeof(*c));
 
 	if (c == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	c->h = h;
 	hr_detect_from(hr_module_dir());
 	*ret_self = c;
@@ -132,49 +132,49 @@ temporary(const struct hr_direct *c)
 
 /* The editor's history: beside the record, so that a later command can undo. */
 static int
-find_undo(struct hr_direct *c, struct hr_error *err)
+find_undo(struct hr_direct *c, struct hr_err *err)
 {
 	if (c->h->state_dir != NULL) {
 		if (asprintf(&c->undo, "%s/%s.undo", c->h->state_dir, c->h->sid) < 0)
 			c->undo = NULL;
-		return c->undo != NULL ? 0 : hr_error_nomem(err);
+		return c->undo != NULL ? 0 : hr_err_nomem(err);
 	}
 	if (asprintf(&c->undo, "%s/handrail-undo-XXXXXX", temporary(c)) < 0) {
 		c->undo = NULL;
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
-	return mkdtemp(c->undo) != NULL ? 0 : hr_error_sys(err, errno, "create %s", c->undo);
+	return mkdtemp(c->undo) != NULL ? 0 : hr_err_sys(err, errno, "create %s", c->undo);
 }
 
 static int
-make_workspace(struct hr_direct *c, struct hr_error *err)
+make_workspace(struct hr_direct *c, struct hr_err *err)
 {
 	const char *base = hr_config_text(c->h->config, "core.workspace_base");
 	struct hr_err e = {0};
 
 	if (base != NULL) {
 		if (hr_path_mkdirs(base, 0755, NULL, &e) < 0)
-			return hr_error_from(err, HR_ERROR_SYSTEM, &e);
+			return hr_err_from(err, HR_E_SYS, &e);
 		c->named = strdup(base);
 	} else if (asprintf(&c->named, "%s/" PREFIX "%s_XXXXXX", temporary(c), c->h->sid) < 0) {
 		c->named = NULL;
 	}
 	if (c->named == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	if (base == NULL && mkdtemp(c->named) == NULL)
-		return hr_error_sys(err, errno, "create %s", c->named);
+		return hr_err_sys(err, errno, "create %s", c->named);
 	c->own_workspace = base == NULL;
 	c->workspace = realpath(c->named, NULL);
-	return c->workspace != NULL ? 0 : hr_error_sys(err, errno, "%s", c->named);
+	return c->workspace != NULL ? 0 : hr_err_sys(err, errno, "%s", c->named);
 }
 
 static int
-direct_connect(void *self, bool *ret_made, struct hr_error *err)
+direct_connect(void *self, bool *ret_made, struct hr_err *err)
 {
 	struct hr_direct *c = self;
 
 	if (c->h->attach)
-		return hr_error_set(err, HR_ERROR_RUNTIME,
+		return hr_err_set(err, HR_E_RUNTIME,
 		    "cli runtime does not support finding a sandbox that is not recorded");
 	c->h->log(c->h->arg,
 	    "The cli runtime isolates nothing: commands run with your rights on this machine.");
@@ -194,7 +194,7 @@ put_text(struct hr_buf *b, const char *text)
 }
 
 static char *
-direct_record(void *self, struct hr_error *err)
+direct_record(void *self, struct hr_err *err)
 {
 	struct hr_direct *c = self;
 	struct hr_buf b;
@@ -213,7 +213,7 @@ direct_record(void *self, struct hr_error *err)
 }
 
 static int
-direct_restore(void *self, const char *record, struct hr_error *err)
+direct_restore(void *self, const char *record, struct hr_err *err)
 {
 	struct json_object *o = NULL, *env;
 	struct hr_direct *c = self;
@@ -223,7 +223,7 @@ direct_restore(void *self, const char *record, struct hr_error *err)
 	if (hr_json_decode(record, strlen(record), &o, &why) < 0 ||
 	    (named = hr_json_text_at(o, "workspace")) == NULL) {
 		json_object_put(o);
-		return hr_error_set(err, HR_ERROR_VALUE, "the record of the sandbox is damaged");
+		return hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
 	}
 	env = hr_json_at(o, "env");
 	c->own_workspace = hr_json_true_at(o, "own_workspace");
@@ -233,12 +233,12 @@ direct_restore(void *self, const char *record, struct hr_error *err)
 			hr_strv_add(&c->env, hr_json_text(hr_json_entry(env, i)));
 	json_object_put(o);
 	if (c->named == NULL || c->env.failed)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	if (find_undo(c, err) < 0)
 		return -1;
 	c->workspace = realpath(c->named, NULL);
 	if (c->workspace == NULL)
-		return hr_error_set(err, HR_ERROR_DISCONNECTED,
+		return hr_err_set(err, HR_E_DISCONNECTED,
 		    "the workspace %s of sandbox \"%s\" is gone; \"handrail down\" clears it away",
 		    c->named, c->h->sid);
 	return 0;
@@ -272,7 +272,7 @@ is_ours(const char *name, const char *sid)
 
 /* Of whatever process had this session: nothing else knows of them. */
 static int
-remove_workspaces(struct hr_direct *c, struct hr_error *err)
+remove_workspaces(struct hr_direct *c, struct hr_err *err)
 {
 	DIR *dir = opendir(temporary(c));
 	struct hr_err e = {0};
@@ -282,7 +282,7 @@ remove_workspaces(struct hr_direct *c, struct hr_error *err)
 	int rc = 0;
 
 	if (dir == NULL)
-		return hr_error_sys(err, errno, "read %s", temporary(c));
+		return hr_err_sys(err, errno, "read %s", temporary(c));
 	while (rc == 0 && (entry = readdir(dir)) != NULL) {
 		if (!is_ours(entry->d_name, c->h->sid) ||
 		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -290,9 +290,9 @@ remove_workspaces(struct hr_direct *c, struct hr_error *err)
 			continue;
 		path = hr_path_join(temporary(c), entry->d_name);
 		if (path == NULL)
-			rc = hr_error_nomem(err);
+			rc = hr_err_nomem(err);
 		else if (hr_path_remove(path, &e) < 0)
-			rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+			rc = hr_err_from(err, HR_E_SYS, &e);
 		free(path);
 	}
 	(void)closedir(dir);
@@ -300,7 +300,7 @@ remove_workspaces(struct hr_direct *c, struct hr_error *err)
 }
 
 static int
-direct_destroy(void *self, struct hr_error *err)
+direct_destroy(void *self, struct hr_err *err)
 {
 	struct hr_direct *c = self;
 	struct hr_err e = {0};
@@ -310,9 +310,9 @@ direct_destroy(void *self, struct hr_error *err)
 	if (c->h->state_dir == NULL)
 		rc = remove_workspaces(c, err);
 	else if (c->own_workspace && hr_path_remove(c->named, &e) < 0)
-		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		rc = hr_err_from(err, HR_E_SYS, &e);
 	if (c->undo != NULL && hr_path_remove(c->undo, &e) < 0 && rc == 0)
-		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		rc = hr_err_from(err, HR_E_SYS, &e);
 	free(c->workspace);
 	c->workspace = NULL;
 	c->own_workspace = false;
@@ -320,7 +320,7 @@ direct_destroy(void *self, struct hr_error *err)
 }
 
 static int
-direct_close(void *self, struct hr_error *err)
+direct_close(void *self, struct hr_err *err)
 {
 	struct hr_direct *c = self;
 
@@ -339,7 +339,7 @@ direct_endpoint(void *self, struct hr_endpoint *ret)
 }
 
 static int
-direct_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_error *err)
+direct_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 {
 	struct hr_direct *c = self;
 	char *module = hr_module_path("handrail-cli.so", err);

@@ -25,21 +25,21 @@ struct hr_direct {
 /* ---- clipath.c ---- */
 
 /* A path of the agent's on this machine: "/workspace" is the workspace, others are in it. Links are
- * followed, the file itself need not be there. The caller frees; NULL: HR_ERROR_PERMISSION for what
+ * followed, the file itself need not be there. The caller frees; NULL: HR_E_PERMISSION for what
  * is outside. */
-char *hr_direct_path(const struct hr_direct *c, const char *path, struct hr_error *err);
+char *hr_direct_path(const struct hr_direct *c, const char *path, struct hr_err *err);
 
 /* ---- observations; each returns the JSON text, the caller's, or NULL with *err ---- */
 
-char *hr_direct_error(const char *id, struct hr_error *err, const char *fmt, ...)
+char *hr_direct_error(const char *id, struct hr_err *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* What b has; done with b. */
-char *hr_direct_take(struct hr_buf *b, struct hr_error *err);
+char *hr_direct_take(struct hr_buf *b, struct hr_err *err);
 
-char *hr_direct_run(struct hr_direct *c, struct json_object *action, struct hr_error *err);
-char *hr_direct_read(struct hr_direct *c, struct json_object *args, struct hr_error *err);
-char *hr_direct_write(struct hr_direct *c, struct json_object *args, struct hr_error *err);
-char *hr_direct_edit(struct hr_direct *c, struct json_object *args, struct hr_error *err);
+char *hr_direct_run(struct hr_direct *c, struct json_object *action, struct hr_err *err);
+char *hr_direct_read(struct hr_direct *c, struct json_object *args, struct hr_err *err);
+char *hr_direct_write(struct hr_direct *c, struct json_object *args, struct hr_err *err);
+char *hr_direct_edit(struct hr_direct *c, struct json_object *args, struct hr_err *err);
 
 /* ---- said.c ---- */
 
@@ -55,13 +55,13 @@ void hr_direct_said_done(struct hr_direct_said *s);
 void hr_direct_said_add(struct hr_direct_said *s, const char *p, size_t n);
 /* timed_out_s negative: it was not ended by its time. */
 char *hr_direct_observe(struct hr_direct_said *s, const char *command, const char *dir, int code,
-    double timed_out_s, bool hidden, struct hr_error *err);
+    double timed_out_s, bool hidden, struct hr_err *err);
 
 /* ---- copy.c ---- */
 
-int hr_direct_copy_to(
-    void *self, const char *from, const char *to, bool recursive, struct hr_error *err);
-int hr_direct_copy_from(void *self, const char *path, char **ret_file, struct hr_error *err);
-int hr_direct_list(void *self, const char *path, char **ret_json, struct hr_error *err);
+int
+hr_direct_copy_to(void *self, const char *from, const char *to, bool recursive, struct hr_err *err);
+int hr_direct_copy_from(void *self, const char *path, char **ret_file, struct hr_err *err);
+int hr_direct_list(void *self, const char *path, char **ret_json, struct hr_err *err);
 
 #endif

@@ -13,7 +13,7 @@
 #include "files/editor/editor.h"
 #include "files/textfile.h"
 #include "host/direct/direct_int.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/common/module.h"
 #include "proto/obs.h"
 
@@ -22,7 +22,7 @@
 
 /* What hr_obs_put_*() made, without a text: -1 is for memory, as all else is replaced. */
 static char *
-put_done(struct hr_buf *b, int put, struct hr_error *err)
+put_done(struct hr_buf *b, int put, struct hr_err *err)
 {
 	if (put != 0)
 		b->fail = HR_E_NOMEM;
@@ -68,7 +68,7 @@ use_editor(struct hr_direct *c, const char *file, struct hr_edit *q, struct hr_b
 }
 
 char *
-hr_direct_edit(struct hr_direct *c, struct json_object *args, struct hr_error *err)
+hr_direct_edit(struct hr_direct *c, struct json_object *args, struct hr_err *err)
 {
 	const char *path = hr_json_text_or(args, "path", "");
 	struct hr_edit q = {.command = hr_span_of(hr_json_text_or(args, "command", "")),
@@ -98,7 +98,7 @@ hr_direct_edit(struct hr_direct *c, struct json_object *args, struct hr_error *e
 	e.diff = hr_span_of_buf(&diff);
 	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
 	if (text.fail != HR_OK || diff.fail != HR_OK) {
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 		said = NULL;
 	} else {
 		said = put_done(&b, hr_obs_put_edit(&b, &e, HR_JSON_REPLACE), err);
@@ -125,12 +125,12 @@ plain_ends(struct hr_buf *b)
 }
 
 static char *
-show(const char *path, const char *impl, const struct hr_buf *text, struct hr_error *err)
+show(const char *path, const char *impl, const struct hr_buf *text, struct hr_err *err)
 {
 	struct hr_buf b;
 
 	if (text->fail != HR_OK) {
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 		return NULL;
 	}
 	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
@@ -140,7 +140,7 @@ show(const char *path, const char *impl, const struct hr_buf *text, struct hr_er
 }
 
 static char *
-read_whole(const char *file, const char *path, struct hr_error *err)
+read_whole(const char *file, const char *path, struct hr_err *err)
 {
 	struct hr_err e = {0};
 	struct hr_buf b;
@@ -164,7 +164,7 @@ read_whole(const char *file, const char *path, struct hr_error *err)
 }
 
 char *
-hr_direct_read(struct hr_direct *c, struct json_object *args, struct hr_error *err)
+hr_direct_read(struct hr_direct *c, struct json_object *args, struct hr_err *err)
 {
 	const char *path = hr_json_text_or(args, "path", "");
 	struct hr_edit q = {
@@ -208,7 +208,7 @@ write_whole(const char *file, struct json_object *content, struct hr_err *e)
 }
 
 char *
-hr_direct_write(struct hr_direct *c, struct json_object *args, struct hr_error *err)
+hr_direct_write(struct hr_direct *c, struct json_object *args, struct hr_err *err)
 {
 	const char *path = hr_json_text_or(args, "path", "");
 	struct json_object *content = hr_json_at(args, "content");

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "host/direct/direct_int.h"
-#include "host/common/error.h"
+#include "base/err.h"
 
 #define MOUNT "/workspace"
 #define LINKS_MAX 40
@@ -83,7 +83,7 @@ walk(struct hr_buf *b, const char *path, unsigned *links)
 }
 
 char *
-hr_direct_path(const struct hr_direct *c, const char *path, struct hr_error *err)
+hr_direct_path(const struct hr_direct *c, const char *path, struct hr_err *err)
 {
 	const char *rest = path;
 	unsigned links = 0;
@@ -92,22 +92,22 @@ hr_direct_path(const struct hr_direct *c, const char *path, struct hr_error *err
 
 	if (path[0] == '/' && !below(path, c->workspace, &rest) && !below(path, c->named, &rest) &&
 	    !below(path, MOUNT, &rest)) {
-		(void)hr_error_set(err, HR_ERROR_PERMISSION,
+		(void)hr_err_set(err, HR_E_PERMISSION,
 		    "Invalid path: %s. You can only work with files in %s.", path, c->workspace);
 		return NULL;
 	}
 	hr_buf_init(&b, PATH_MAX);
 	hr_buf_adds(&b, strcmp(c->workspace, "/") == 0 ? "" : c->workspace);
 	if (walk(&b, rest, &links) != 0)
-		(void)hr_error_sys(err, errno, "%s", path);
+		(void)hr_err_sys(err, errno, "%s", path);
 	else if (!below(b.len > 0 ? b.p : "/", c->workspace, &rest))
-		(void)hr_error_set(err, HR_ERROR_PERMISSION,
+		(void)hr_err_set(err, HR_E_PERMISSION,
 		    "Invalid path traversal: %s. Path resolves outside the workspace. Resolved: "
 		    "%s, "
 		    "Workspace: %s",
 		    path, b.len > 0 ? b.p : "/", c->workspace);
 	else if (b.len == 0 ? (found = strdup("/")) == NULL : (found = hr_buf_take(&b)) == NULL)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	hr_buf_done(&b);
 	return found;
 }

@@ -19,7 +19,7 @@
 #include "base/fd.h"
 #include "base/spawn.h"
 #include "host/direct/direct_int.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "proto/json.h"
 
 #define KILL_AFTER_MS 5000 /* of SIGTERM */
@@ -177,7 +177,7 @@ follow(struct job *j, int64_t end)
 /* ---- the observation ---- */
 
 static char *
-observe(struct job *j, const char *command, double timeout_s, bool hidden, struct hr_error *err)
+observe(struct job *j, const char *command, double timeout_s, bool hidden, struct hr_err *err)
 {
 	int code = j->timed_out || j->unread || j->lost != 0 ? -1 : hr_exit_code(j->status);
 
@@ -196,7 +196,7 @@ is_true(struct json_object *o, const char *name)
 }
 
 char *
-hr_direct_run(struct hr_direct *c, struct json_object *action, struct hr_error *err)
+hr_direct_run(struct hr_direct *c, struct json_object *action, struct hr_err *err)
 {
 	struct json_object *args = hr_json_at(action, "args");
 	struct job j = {.c = c, .out = -1, .watch = -1};

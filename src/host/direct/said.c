@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 #include "proto/obs.h"
 #include "shell/text.h"
 
@@ -19,18 +19,18 @@
 /* ---- what the parts share ---- */
 
 char *
-hr_direct_take(struct hr_buf *b, struct hr_error *err)
+hr_direct_take(struct hr_buf *b, struct hr_err *err)
 {
 	char *text = hr_buf_take(b);
 
 	hr_buf_done(b);
 	if (text == NULL)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	return text;
 }
 
 char *
-hr_direct_error(const char *id, struct hr_error *err, const char *fmt, ...)
+hr_direct_error(const char *id, struct hr_err *err, const char *fmt, ...)
 {
 	struct hr_obs_extra extras[] = {
 	    {.name = "error_id", .kind = HR_OBS_STR, .str = {id, strlen(id)}}};
@@ -45,7 +45,7 @@ hr_direct_error(const char *id, struct hr_error *err, const char *fmt, ...)
 	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
 	if (n < 0) {
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 		return NULL;
 	}
 	o.content = (struct hr_span){text, (size_t)n};
@@ -139,7 +139,7 @@ shorten(struct hr_direct_said *s, bool hidden, struct hr_buf *b)
 
 char *
 hr_direct_observe(struct hr_direct_said *s, const char *command, const char *dir, int code,
-    double timed_out_s, bool hidden, struct hr_error *err)
+    double timed_out_s, bool hidden, struct hr_err *err)
 {
 	const struct hr_arg said = {.type = HR_PY_BOOL, .number = hidden};
 	struct hr_run_result r = {.has_directory = true,

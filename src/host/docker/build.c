@@ -14,7 +14,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "host/docker/docker_int.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/config/settings.h"
 #include "host/transfer/tarfile.h"
 #include "image/kit.h"
@@ -32,7 +32,7 @@ struct build {
 	struct hr_engine engine;
 	struct hr_image_tags tags;
 	char *folder;
-	struct hr_error *err; /* the detailed one: struct hr_err is short */
+	struct hr_err *err; /* the detailed one: struct hr_err is short */
 };
 
 /* Progress and errors are JSON objects one after the other, a line each. What a step of the build
@@ -112,8 +112,7 @@ on_progress(void *arg, const char *s, size_t len)
 }
 
 static int
-stream(
-    struct build *b, const char *path, hr_http_source_fn *source, void *arg, struct hr_error *err)
+stream(struct build *b, const char *path, hr_http_source_fn *source, void *arg, struct hr_err *err)
 {
 	struct progress p = {.b = b};
 	int rc;
@@ -129,7 +128,7 @@ stream(
 	hr_buf_done(&p.line);
 	/* a status of 200 means no more than that it was begun */
 	if (rc == 0 && p.failed[0] != '\0')
-		rc = hr_error_set(err, HR_ERROR_BUILD, "%s", p.failed);
+		rc = hr_err_set(err, HR_E_BUILD, "%s", p.failed);
 	return rc;
 }
 
@@ -147,7 +146,7 @@ static int
 local(struct build *b, const char *name, bool usable)
 {
 	struct json_object *image = NULL;
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	char path[PATH_TEXT_MAX];
 	int rc;
 
@@ -268,7 +267,7 @@ build(void *arg, const char *const *names, size_t n, const struct hr_image_reque
 /* Only what the Engine's own API can express. */
 static int
 check_args(
-    struct json_object *list, const char **ret, size_t room, size_t *ret_n, struct hr_error *err)
+    struct json_object *list, const char **ret, size_t room, size_t *ret_n, struct hr_err *err)
 {
 	size_t n = hr_json_count(list);
 
@@ -277,10 +276,10 @@ check_args(
 		const char *a = hr_json_text(hr_json_entry(list, i));
 
 		if (a == NULL)
-			return hr_error_set(err, HR_ERROR_VALUE,
+			return hr_err_set(err, HR_E_INVAL,
 			    "runtime_extra_build_args: entry %zu is no text", i + 1);
 		if (strncmp(a, "--network=", 10) != 0 && strncmp(a, "--add-host=", 11) != 0)
-			return hr_error_set(err, HR_ERROR_VALUE,
+			return hr_err_set(err, HR_E_INVAL,
 			    "runtime_extra_build_args: only --network= and --add-host= are "
 			    "possible: %s",
 			    a);
@@ -290,7 +289,7 @@ check_args(
 }
 
 static int
-run_plan(struct build *b, struct hr_error *err)
+run_plan(struct build *b, struct hr_err *err)
 {
 	struct hr_image_builder ops = {b, exists, prepare, build};
 	const char *args[32];
@@ -304,7 +303,7 @@ run_plan(struct build *b, struct hr_error *err)
 	    .retag = b->o->retag,
 	    .dry_run = b->o->dry_run,
 	};
-	struct hr_error detail = {0};
+	struct hr_err detail = {0};
 	struct hr_err e = {0};
 
 	if (check_args(hr_config_value(b->config, "sandbox.runtime_extra_build_args"), args, 32,
@@ -313,15 +312,15 @@ run_plan(struct build *b, struct hr_error *err)
 	b->err = &detail;
 	if (hr_image_build(&ops, &b->tags, &r, &e) == 0)
 		return 0;
-	if (detail.code == HR_ERROR_NONE)
-		return hr_error_from(err, HR_ERROR_BUILD, &e);
+	if (detail.code == HR_OK)
+		return hr_err_from(err, HR_E_BUILD, &e);
 	if (err != NULL)
 		*err = detail;
 	return -1;
 }
 
 static int
-with_folder(struct build *b, struct hr_error *err)
+with_folder(struct build *b, struct hr_err *err)
 {
 	char temporary[] = "/tmp/handrail-build-XXXXXX";
 	struct hr_err e = {0};
@@ -329,21 +328,21 @@ with_folder(struct build *b, struct hr_error *err)
 
 	if (b->o->folder != NULL) {
 		if (hr_path_mkdirs(b->o->folder, 0755, NULL, &e) < 0)
-			return hr_error_from(err, HR_ERROR_SYSTEM, &e);
+			return hr_err_from(err, HR_E_SYS, &e);
 		b->folder = strdup(b->o->folder);
-		return b->folder != NULL ? run_plan(b, err) : hr_error_nomem(err);
+		return b->folder != NULL ? run_plan(b, err) : hr_err_nomem(err);
 	}
 	if (mkdtemp(temporary) == NULL)
-		return hr_error_sys(err, errno, "create %s", temporary);
+		return hr_err_sys(err, errno, "create %s", temporary);
 	b->folder = strdup(temporary);
-	rc = b->folder != NULL ? run_plan(b, err) : hr_error_nomem(err);
+	rc = b->folder != NULL ? run_plan(b, err) : hr_err_nomem(err);
 	if (hr_path_remove(temporary, &e) < 0 && rc == 0)
-		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		rc = hr_err_from(err, HR_E_SYS, &e);
 	return rc;
 }
 
 int
-hr_docker_build(void *self, const struct hr_build_options *o, char **ret_name, struct hr_error *err)
+hr_docker_build(void *self, const struct hr_build_options *o, char **ret_name, struct hr_err *err)
 {
 	const struct hr_config *c = ((struct hr_docker *)self)->h->config;
 	const char *kit = hr_env_get(o->environ, "HANDRAIL_IMAGE_KIT");
@@ -356,17 +355,17 @@ hr_docker_build(void *self, const struct hr_build_options *o, char **ret_name, s
 	if (own.base == NULL)
 		own.base = hr_config_text(c, "sandbox.base_container_image");
 	if (own.base == NULL)
-		return hr_error_set(err, HR_ERROR_VALUE,
+		return hr_err_set(err, HR_E_INVAL,
 		    "Neither runtime container image nor base container image is set");
 	b.o = &own;
 	if (hr_kit_tags(b.kit, own.base, PACKAGE_VERSION, repo,
 		hr_config_bool(c, "core.enable_browser"), own.registry_port, &b.tags, &e) < 0)
-		return hr_error_from(err, HR_ERROR_VALUE, &e);
+		return hr_err_from(err, HR_E_INVAL, &e);
 	rc = hr_engine_init(&b.engine, o->environ, err);
 	if (rc == 0)
 		rc = with_folder(&b, err);
 	if (rc == 0)
-		rc = (*ret_name = strdup(b.tags.source)) != NULL ? 0 : hr_error_nomem(err);
+		rc = (*ret_name = strdup(b.tags.source)) != NULL ? 0 : hr_err_nomem(err);
 	hr_engine_done(&b.engine);
 	hr_image_tags_done(&b.tags);
 	free(b.folder);

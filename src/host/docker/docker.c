@@ -20,7 +20,7 @@
 #include "base/spawn.h"
 #include "host/client.h"
 #include "host/docker/engine.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/portlock.h"
 #include "host/sandbox.h"
 #include "host/urls.h"
@@ -45,19 +45,19 @@ docker_free(void *self)
 }
 
 static int
-docker_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *err)
+docker_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 {
 	struct hr_docker *d = calloc(1, sizeof(*d));
 
 	if (d == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	d->h = h;
 	for (size_t i = 0; i < 4; i++)
 		d->locks[i].fd = -1;
 	if (asprintf(&d->name, PREFIX "%s", h->sid) < 0) {
 		d->name = NULL;
 		docker_free(d);
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	*ret_self = d;
 	return 0;
@@ -65,7 +65,7 @@ docker_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *e
 
 /* The Engine is looked for at first use: an action needs only the server. */
 int
-hr_docker_engine(struct hr_docker *d, struct hr_error *err)
+hr_docker_engine(struct hr_docker *d, struct hr_err *err)
 {
 	if (d->engine_there)
 		return 0;
@@ -80,7 +80,7 @@ hr_docker_engine(struct hr_docker *d, struct hr_error *err)
 
 int
 hr_docker_call(struct hr_docker *d, const char *method, const char *what, struct json_object **ret,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	char path[512];
 
@@ -108,7 +108,7 @@ hr_docker_id(struct json_object *o, const char *name)
 }
 
 static int
-read_env(struct hr_docker *d, struct json_object *o, struct hr_error *err)
+read_env(struct hr_docker *d, struct json_object *o, struct hr_err *err)
 {
 	struct json_object *env = hr_json_at(hr_json_at(o, "Config"), "Env");
 	const char *key = NULL;
@@ -134,12 +134,12 @@ read_env(struct hr_docker *d, struct json_object *o, struct hr_error *err)
 	free(d->id);
 	d->id = strdup(hr_docker_id(o, "Id"));
 	if ((key != NULL && d->key == NULL) || d->id == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	return hr_docker_set_url(d, err);
 }
 
 static int
-start_again(struct hr_docker *d, struct json_object *o, struct hr_error *err)
+start_again(struct hr_docker *d, struct json_object *o, struct hr_err *err)
 {
 	const char *status = hr_json_text_or(hr_json_at(o, "State"), "Status", "");
 	struct timespec now;
@@ -159,14 +159,14 @@ start_again(struct hr_docker *d, struct json_object *o, struct hr_error *err)
 
 /* A container of our name that is there is used: 1 done, 0 there is none. */
 static int
-find(struct hr_docker *d, struct hr_error *err)
+find(struct hr_docker *d, struct hr_err *err)
 {
 	struct json_object *o = NULL;
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	int rc;
 
 	if (hr_docker_call(d, "GET", "/json", &o, &why) < 0) {
-		if (why.code == HR_ERROR_NOT_FOUND)
+		if (why.code == HR_E_NO_SANDBOX)
 			return 0;
 		if (err != NULL)
 			*err = why;
@@ -180,7 +180,7 @@ find(struct hr_docker *d, struct hr_error *err)
 }
 
 static int
-docker_connect(void *self, bool *ret_made, struct hr_error *err)
+docker_connect(void *self, bool *ret_made, struct hr_err *err)
 {
 	struct hr_docker *d = self;
 	int rc = find(d, err);
@@ -193,7 +193,7 @@ docker_connect(void *self, bool *ret_made, struct hr_error *err)
 		return 0;
 	}
 	if (d->h->attach)
-		return hr_error_set(err, HR_ERROR_DISCONNECTED, "Container %s not found.", d->name);
+		return hr_err_set(err, HR_E_DISCONNECTED, "Container %s not found.", d->name);
 	if (hr_docker_make(d, err) < 0)
 		return -1;
 	hr_docker_join_networks(d);
@@ -214,7 +214,7 @@ docker_endpoint(void *self, struct hr_endpoint *ret)
 
 /* An Engine of another machine has their ports. */
 static int
-docker_web_hosts(void *self, char **ret_json, struct hr_error *err)
+docker_web_hosts(void *self, char **ret_json, struct hr_err *err)
 {
 	struct hr_docker *d = self;
 	const char *host = hr_env_get(d->h->environ, "DOCKER_HOST_ADDR");
@@ -226,7 +226,7 @@ docker_web_hosts(void *self, char **ret_json, struct hr_error *err)
 		    asprintf(&urls[i], "http://%s:%d", host != NULL ? host : "localhost",
 			d->app_ports[i]) < 0) {
 			urls[i] = NULL;
-			rc = hr_error_nomem(err);
+			rc = hr_err_nomem(err);
 		}
 	if (rc == 0)
 		rc = hr_web_hosts_json(urls, d->app_ports, 2, ret_json, err);
@@ -238,7 +238,7 @@ docker_web_hosts(void *self, char **ret_json, struct hr_error *err)
 /* ---- records ---- */
 
 static char *
-docker_record(void *self, struct hr_error *err)
+docker_record(void *self, struct hr_err *err)
 {
 	struct hr_docker *d = self;
 	struct hr_buf b;
@@ -257,12 +257,12 @@ docker_record(void *self, struct hr_error *err)
 	text = hr_buf_take(&b);
 	hr_buf_done(&b);
 	if (text == NULL)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	return text;
 }
 
 static int
-docker_restore(void *self, const char *record, struct hr_error *err)
+docker_restore(void *self, const char *record, struct hr_err *err)
 {
 	struct hr_docker *d = self;
 	struct json_object *o = NULL;
@@ -272,7 +272,7 @@ docker_restore(void *self, const char *record, struct hr_error *err)
 	if (hr_json_decode(record, strlen(record), &o, &why) < 0 ||
 	    port_of(hr_json_int_at(o, "port")) == 0) {
 		json_object_put(o);
-		return hr_error_set(err, HR_ERROR_VALUE, "the record of the sandbox is damaged");
+		return hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
 	}
 	d->port = port_of(hr_json_int_at(o, "port"));
 	d->vscode_port = port_of(hr_json_int_at(o, "vscode_port"));
@@ -285,23 +285,23 @@ docker_restore(void *self, const char *record, struct hr_error *err)
 		d->key = strdup(hr_json_text_at(o, "key"));
 		if (d->key == NULL) {
 			json_object_put(o);
-			return hr_error_nomem(err);
+			return hr_err_nomem(err);
 		}
 	}
 	json_object_put(o);
-	rc = d->id != NULL ? hr_docker_set_url(d, err) : hr_error_nomem(err);
+	rc = d->id != NULL ? hr_docker_set_url(d, err) : hr_err_nomem(err);
 	/* whoever wants it running starts it again */
 	return rc == 0 && !d->h->attach ? (find(d, err) == 1 ? 0 : -1) : rc;
 }
 
 static int
-docker_freeze(void *self, struct hr_error *err)
+docker_freeze(void *self, struct hr_err *err)
 {
 	return hr_docker_call(self, "POST", "/pause", NULL, err);
 }
 
 static int
-docker_adopt(void *self, const char *sid, const char *record, struct hr_error *err)
+docker_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
 {
 	struct hr_docker *d = self;
 	char path[1024];
@@ -348,7 +348,7 @@ freezes(const struct hr_docker *d)
 }
 
 static int
-docker_pause(void *self, struct hr_error *err)
+docker_pause(void *self, struct hr_err *err)
 {
 	struct hr_docker *d = self;
 
@@ -356,12 +356,12 @@ docker_pause(void *self, struct hr_error *err)
 }
 
 static int
-docker_resume(void *self, struct hr_error *err)
+docker_resume(void *self, struct hr_err *err)
 {
 	struct hr_docker *d = self;
 	int rc = find(d, err);
 
-	return rc == 0   ? hr_error_set(err, HR_ERROR_NOT_FOUND, "Container %s not found.", d->name)
+	return rc == 0   ? hr_err_set(err, HR_E_NO_SANDBOX, "Container %s not found.", d->name)
 	       : rc == 1 ? 0
 			 : -1;
 }
@@ -374,7 +374,7 @@ release(struct hr_docker *d)
 }
 
 static int
-docker_close(void *self, struct hr_error *err)
+docker_close(void *self, struct hr_err *err)
 {
 	struct hr_docker *d = self;
 
@@ -385,10 +385,10 @@ docker_close(void *self, struct hr_error *err)
 }
 
 static int
-docker_destroy(void *self, struct hr_error *err)
+docker_destroy(void *self, struct hr_err *err)
 {
 	struct hr_docker *d = self;
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	char path[256];
 
 	release(d);
@@ -399,10 +399,10 @@ docker_destroy(void *self, struct hr_error *err)
 		(void)snprintf(path, sizeof(path), "/containers/%.80s" REMOVE, d->id);
 		if (hr_engine_call(&d->engine, "DELETE", path, NULL, NULL, &why) == 0)
 			return 0;
-		if (why.code != HR_ERROR_NOT_FOUND)
+		if (why.code != HR_E_NO_SANDBOX)
 			goto out;
 	}
-	if (hr_docker_call(d, "DELETE", REMOVE, NULL, &why) == 0 || why.code == HR_ERROR_NOT_FOUND)
+	if (hr_docker_call(d, "DELETE", REMOVE, NULL, &why) == 0 || why.code == HR_E_NO_SANDBOX)
 		return 0;
 out:
 	if (err != NULL)
@@ -411,7 +411,7 @@ out:
 }
 
 static int
-docker_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error *err)
+docker_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err)
 {
 	struct hr_docker *d = self;
 	struct pollfd stop = {.fd = d->h->stop_fd, .events = POLLIN};
@@ -443,7 +443,7 @@ finite_or_0(double n)
 
 /* cpu: what it used of what the machine had, in percent of one processor. */
 static int
-docker_stats(void *self, char **ret_json, struct hr_error *err)
+docker_stats(void *self, char **ret_json, struct hr_err *err)
 {
 	struct hr_docker *d = self;
 	struct json_object *o = NULL, *cpu, *before, *mem, *parts;
@@ -476,12 +476,12 @@ docker_stats(void *self, char **ret_json, struct hr_error *err)
 	json_object_put(o);
 	*ret_json = hr_buf_take(&b);
 	hr_buf_done(&b);
-	return *ret_json != NULL ? 0 : hr_error_nomem(err);
+	return *ret_json != NULL ? 0 : hr_err_nomem(err);
 }
 
 /* A terminal in a container is what the docker program does well. */
 static int
-docker_exec(void *self, const char *const *argv, int *ret_status, struct hr_error *err)
+docker_exec(void *self, const char *const *argv, int *ret_status, struct hr_err *err)
 {
 	static const struct hr_spawn_fd fds[] = {{0, 0}, {1, 1}, {2, 2}};
 	struct hr_docker *d = self;
@@ -501,9 +501,9 @@ docker_exec(void *self, const char *const *argv, int *ret_status, struct hr_erro
 	sp.argv = (const char *const *)words.v;
 	sp.envp = env.v;
 	if (words.failed || env.failed) {
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	} else if ((pid = hr_spawn(&sp, &e)) < 0) {
-		(void)hr_error_set(err, HR_ERROR_RUNTIME,
+		(void)hr_err_set(err, HR_E_RUNTIME,
 		    "a terminal needs the program docker (Debian: docker.io): %s", e.msg);
 	} else {
 		while ((rc = waitpid(pid, &status, 0) == pid ? 0 : -1) != 0 && errno == EINTR)

@@ -20,27 +20,27 @@ struct hr_docker {
 };
 
 /* The Engine is looked for at first use. */
-int hr_docker_engine(struct hr_docker *d, struct hr_error *err);
+int hr_docker_engine(struct hr_docker *d, struct hr_err *err);
 /* One call about our container: "/containers/NAME" and what follows. ret may be NULL; otherwise the
  * caller puts it. */
 int hr_docker_call(struct hr_docker *d, const char *method, const char *what,
-    struct json_object **ret, struct hr_error *err);
+    struct json_object **ret, struct hr_err *err);
 
 /* From d->port. */
-int hr_docker_set_url(struct hr_docker *d, struct hr_error *err);
+int hr_docker_set_url(struct hr_docker *d, struct hr_err *err);
 /* Until the log, from `since` (Unix time as the Engine takes it) on, has the line with which a
  * server says that it answers. The error has the last lines of a container that ended instead. */
-int hr_docker_wait_ready(struct hr_docker *d, const char *since, struct hr_error *err);
+int hr_docker_wait_ready(struct hr_docker *d, const char *since, struct hr_err *err);
 /* Creates and starts the container; one that does not become ready is removed. */
-int hr_docker_make(struct hr_docker *d, struct hr_error *err);
+int hr_docker_make(struct hr_docker *d, struct hr_err *err);
 /* sandbox.additional_networks; a network that refuses is logged. */
 void hr_docker_join_networks(struct hr_docker *d);
 
 /* Of the table. */
-int hr_docker_events(void *self, hr_event_fn *fn, void *arg, struct hr_error *err);
-int hr_docker_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_error *err);
-int hr_docker_build(
-    void *self, const struct hr_build_options *o, char **ret_name, struct hr_error *err);
+int hr_docker_events(void *self, hr_event_fn *fn, void *arg, struct hr_err *err);
+int hr_docker_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err);
+int
+hr_docker_build(void *self, const struct hr_build_options *o, char **ret_name, struct hr_err *err);
 
 /* What a container is called by the Engine goes into paths: "" if it could say more there. */
 const char *hr_docker_id(struct json_object *o, const char *name);

@@ -9,7 +9,7 @@
 
 #include <json-c/json_object.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/sandbox.h"
 #include "host/config/settings.h"
 #include "proto/json.h"
@@ -22,7 +22,7 @@
 	"docker desktop/daemon."
 
 static int
-address(struct hr_engine *e, const char *host, struct hr_error *err)
+address(struct hr_engine *e, const char *host, struct hr_err *err)
 {
 	int n = -1;
 
@@ -38,17 +38,17 @@ address(struct hr_engine *e, const char *host, struct hr_error *err)
 		e->base = strdup(host);
 		n = e->base != NULL ? 0 : -1;
 	} else {
-		return hr_error_set(err, HR_ERROR_VALUE, "DOCKER_HOST is no address: %s", host);
+		return hr_err_set(err, HR_E_INVAL, "DOCKER_HOST is no address: %s", host);
 	}
-	return n < 0 ? hr_error_nomem(err) : 0;
+	return n < 0 ? hr_err_nomem(err) : 0;
 }
 
 static int
-status_error(const struct hr_http_answer *a, struct hr_error *err)
+status_error(const struct hr_http_answer *a, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	struct hr_json_error why;
-	enum hr_error_code code = HR_ERROR_RUNTIME;
+	enum hr_errc code = HR_E_RUNTIME;
 	const char *text;
 
 	if (a->body.len > 0)
@@ -58,9 +58,9 @@ status_error(const struct hr_http_answer *a, struct hr_error *err)
 		code = strcasestr(text, "no such image") != NULL ||
 			       strcasestr(text, "manifest") != NULL ||
 			       strcasestr(text, "repository") != NULL
-			   ? HR_ERROR_NOENT
-			   : HR_ERROR_NOT_FOUND;
-	(void)hr_error_set(err, code, "%s", text);
+			   ? HR_E_NOTFOUND
+			   : HR_E_NO_SANDBOX;
+	(void)hr_err_set(err, code, "%s", text);
 	if (err != NULL)
 		err->status = (int)a->status;
 	json_object_put(o);
@@ -69,7 +69,7 @@ status_error(const struct hr_http_answer *a, struct hr_error *err)
 
 static int
 send_it(struct hr_engine *e, struct hr_http_request *r, const char *path, struct hr_http_answer *a,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	struct hr_err he = {0};
 	struct hr_buf url;
@@ -86,20 +86,20 @@ send_it(struct hr_engine *e, struct hr_http_request *r, const char *path, struct
 	hr_buf_done(&url);
 	/* curl would name a host and a port that nobody meant */
 	if (rc != 0 && e->socket != NULL && a->fault == HR_HTTP_CONNECT)
-		return hr_error_set(err, HR_ERROR_UNAVAILABLE, "Nobody answers at %s.", e->socket);
+		return hr_err_set(err, HR_E_UNAVAILABLE, "Nobody answers at %s.", e->socket);
 	if (rc != 0)
-		return hr_error_from(err, HR_ERROR_UNAVAILABLE, &he);
+		return hr_err_from(err, HR_E_UNAVAILABLE, &he);
 	return a->status >= 400 ? status_error(a, err) : 0;
 }
 
 /* The version stands in a header. "/version" would start two programs to ask for theirs. */
 int
-hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_error *err)
+hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_err *err)
 {
 	struct hr_http_request ping = {
 	    .method = "GET", .timeout_s = CALL_TIMEOUT_S, .header = "Api-Version"};
 	struct hr_http_answer a;
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	struct hr_err he = {0};
 	const char *version;
 	char *base;
@@ -110,17 +110,17 @@ hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_error *err
 		return -1;
 	e->http = hr_http_new(&he);
 	if (e->http == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	if (send_it(e, &ping, "/_ping", &a, &why) < 0) {
 		hr_http_answer_done(&a);
-		return hr_error_set(err, HR_ERROR_UNAVAILABLE, NO_ANSWER " %s", why.text);
+		return hr_err_set(err, HR_E_UNAVAILABLE, NO_ANSWER " %s", why.msg);
 	}
 	version = strspn(a.header, "0123456789.") == strlen(a.header) ? a.header : "";
 	if (asprintf(&base, "%s/v%s", e->base, *version != '\0' ? version : "1.24") < 0)
 		base = NULL;
 	hr_http_answer_done(&a);
 	if (base == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	free(e->base);
 	e->base = base;
 	return 0;
@@ -137,7 +137,7 @@ hr_engine_done(struct hr_engine *e)
 
 int
 hr_engine_call(struct hr_engine *e, const char *method, const char *path, struct json_object *body,
-    struct json_object **ret, struct hr_error *err)
+    struct json_object **ret, struct hr_err *err)
 {
 	static const char *const json[] = {"Content-Type: application/json", NULL};
 	struct hr_http_request r = {.method = method, .timeout_s = CALL_TIMEOUT_S};
@@ -150,7 +150,7 @@ hr_engine_call(struct hr_engine *e, const char *method, const char *path, struct
 	if (body != NULL) {
 		r.headers = json;
 		if (hr_json_put(&b, body) != 0 || hr_buf_check(&b, NULL) != 0)
-			rc = hr_error_set(err, HR_ERROR_VALUE, "a value has no JSON form");
+			rc = hr_err_set(err, HR_E_INVAL, "a value has no JSON form");
 		r.body = hr_buf_str(&b);
 		r.body_len = b.len;
 	}
@@ -160,7 +160,7 @@ hr_engine_call(struct hr_engine *e, const char *method, const char *path, struct
 			*ret = NULL;
 		if (rc == 0 && ret != NULL && a.body.len > 0 &&
 		    hr_json_decode(a.body.p, a.body.len, ret, &why) < 0)
-			rc = hr_error_set(err, HR_ERROR_RUNTIME, "the Engine's answer is no JSON");
+			rc = hr_err_set(err, HR_E_RUNTIME, "the Engine's answer is no JSON");
 		hr_http_answer_done(&a);
 	}
 	hr_buf_done(&b);
@@ -198,7 +198,7 @@ until_enough(void *arg, const char *p, size_t len)
 int
 hr_engine_stream(struct hr_engine *e, const char *method, const char *path,
     hr_http_source_fn *source, void *source_arg, hr_http_sink_fn *sink, void *sink_arg,
-    unsigned timeout_s, struct hr_error *err)
+    unsigned timeout_s, struct hr_err *err)
 {
 	static const char *const tar[] = {"Content-Type: application/x-tar", NULL};
 	struct stop s = {.sink = sink, .arg = sink_arg};

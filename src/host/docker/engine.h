@@ -16,23 +16,23 @@ struct hr_engine {
 };
 
 /* By $DOCKER_HOST, or /var/run/docker.sock; asks for its version. */
-int hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_error *err);
+int hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_err *err);
 /* A line of a pull or a build that tells of its failure: the error's text is put into told. */
 void hr_engine_told_error(struct json_object *line, char *told, size_t cap);
 void hr_engine_done(struct hr_engine *e); /* of one that is zeroed or initialised */
 
 /* One call with a JSON body (NULL: none). *ret (may be NULL): the answer, the caller's; NULL if it
- * has no body. 404 is HR_ERROR_NOT_FOUND, or HR_ERROR_NOENT where an image is missing; other
- * statuses from 400 up are HR_ERROR_RUNTIME with the Engine's message. 304 is success: it is so
+ * has no body. 404 is HR_E_NO_SANDBOX, or HR_E_NOTFOUND where an image is missing; other
+ * statuses from 400 up are HR_E_RUNTIME with the Engine's message. 304 is success: it is so
  * already. */
 int hr_engine_call(struct hr_engine *e, const char *method, const char *path,
-    struct json_object *body, struct json_object **ret, struct hr_error *err);
+    struct json_object *body, struct json_object **ret, struct hr_err *err);
 
 /* One whose answer is a stream, given to sink as it comes, until that returns non-zero (a success).
  * source: a tar file as the body, or NULL. timeout_s: without a byte; 0: for ever. */
 int hr_engine_stream(struct hr_engine *e, const char *method, const char *path,
     hr_http_source_fn *source, void *source_arg, hr_http_sink_fn *sink, void *sink_arg,
-    unsigned timeout_s, struct hr_error *err);
+    unsigned timeout_s, struct hr_err *err);
 
 #define HR_CONTAINER_PREFIX "openhands-runtime-" /* of the names of our containers */
 

@@ -8,7 +8,7 @@
 #include <json-c/json_object.h>
 
 #include "host/docker/engine.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/config/settings.h"
 #include "proto/json.h"
 
@@ -50,7 +50,7 @@ put_image(struct hr_buf *b, struct json_object *image)
 }
 
 int
-hr_image_list(const char *const *env, char **ret_json, struct hr_error *err)
+hr_image_list(const char *const *env, char **ret_json, struct hr_err *err)
 {
 	struct hr_engine e = {0};
 	struct json_object *list = NULL;
@@ -60,7 +60,7 @@ hr_image_list(const char *const *env, char **ret_json, struct hr_error *err)
 	if (rc == 0)
 		rc = hr_engine_call(&e, "GET", FILTER, NULL, &list, err);
 	if (rc == 0 && !json_object_is_type(list, json_type_array))
-		rc = hr_error_set(err, HR_ERROR_RUNTIME, "the Engine's answer is no list");
+		rc = hr_err_set(err, HR_E_RUNTIME, "the Engine's answer is no list");
 	if (rc == 0) {
 		hr_buf_init(&b, LIST_MAX);
 		hr_buf_addc(&b, '[');
@@ -69,7 +69,7 @@ hr_image_list(const char *const *env, char **ret_json, struct hr_error *err)
 		hr_buf_addc(&b, ']');
 		*ret_json = hr_buf_take(&b);
 		hr_buf_done(&b);
-		rc = *ret_json != NULL ? 0 : hr_error_nomem(err);
+		rc = *ret_json != NULL ? 0 : hr_err_nomem(err);
 	}
 	json_object_put(list);
 	hr_engine_done(&e);
@@ -97,7 +97,7 @@ put_name(struct hr_buf *b, const char *name)
 }
 
 int
-hr_image_remove(const char *const *env, const char *name, struct hr_error *err)
+hr_image_remove(const char *const *env, const char *name, struct hr_err *err)
 {
 	struct hr_engine e = {0};
 	struct json_object *o = NULL;
@@ -109,16 +109,16 @@ hr_image_remove(const char *const *env, const char *name, struct hr_error *err)
 	hr_buf_adds(&path, "/images/");
 	put_name(&path, name);
 	hr_buf_addf(&look, "%s/json", hr_buf_str(&path));
-	rc = *name == '\0' ? hr_error_set(err, HR_ERROR_VALUE, "an image has a name")
-	     : hr_buf_check(&look, NULL) != 0 ? hr_error_nomem(err)
+	rc = *name == '\0'                    ? hr_err_set(err, HR_E_INVAL, "an image has a name")
+	     : hr_buf_check(&look, NULL) != 0 ? hr_err_nomem(err)
 					      : hr_engine_init(&e, env, err);
 	if (rc == 0)
 		rc = hr_engine_call(&e, "GET", look.p, NULL, &o, err);
 	/* this is no way to lose somebody else's image */
 	if (rc == 0 && hr_json_at(hr_json_at(hr_json_at(o, "Config"), "Labels"),
 			   "org.openhands.runtime") == NULL)
-		rc = hr_error_set(err, HR_ERROR_VALUE,
-		    "%s is no runtime image; \"docker rmi\" removes any", name);
+		rc = hr_err_set(
+		    err, HR_E_INVAL, "%s is no runtime image; \"docker rmi\" removes any", name);
 	if (rc == 0)
 		rc = hr_engine_call(&e, "DELETE", path.p, NULL, NULL, err);
 	json_object_put(o);

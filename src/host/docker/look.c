@@ -7,7 +7,7 @@
 
 #include <json-c/json_object.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/common/exam.h"
 #include "host/docker/docker_int.h"
 #include "proto/json.h"
@@ -50,7 +50,7 @@ on_bytes(void *arg, const char *p, size_t len)
 }
 
 int
-hr_docker_events(void *self, hr_event_fn *fn, void *arg, struct hr_error *err)
+hr_docker_events(void *self, hr_event_fn *fn, void *arg, struct hr_err *err)
 {
 	struct listener l = {.fn = fn, .arg = arg};
 	struct hr_docker *d = self;
@@ -70,7 +70,7 @@ static void
 image(struct hr_docker *d, hr_finding_fn *fn, void *arg)
 {
 	const char *name = hr_config_text(d->h->config, "sandbox.runtime_container_image");
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	char path[1024];
 
 	if (name == NULL) {
@@ -83,20 +83,20 @@ image(struct hr_docker *d, hr_finding_fn *fn, void *arg)
 	if (hr_engine_call(&d->engine, "GET", path, NULL, NULL, &e) == 0)
 		fn(arg, true, "image", name);
 	else
-		fn(arg, false, "image", e.text);
+		fn(arg, false, "image", e.msg);
 }
 
 int
-hr_docker_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_error *err)
+hr_docker_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	struct hr_docker *d = self;
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 
 	(void)err;
 	if (hr_docker_engine(d, &e) < 0 ||
 	    hr_engine_call(&d->engine, "GET", "/version", NULL, &o, &e) < 0) {
-		fn(arg, false, "engine", e.text);
+		fn(arg, false, "engine", e.msg);
 	} else {
 		hr_exam_say(fn, arg, true, "engine", "version %s, API %s",
 		    hr_json_text_or(o, "Version", "unknown"),

@@ -13,7 +13,7 @@
 #include "host/client.h"
 #include "host/command.h"
 #include "host/docker/spec.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "proto/json.h"
 
 #define READY_TIMEOUT_S 120
@@ -47,23 +47,23 @@ await_line(void *arg, const char *line, size_t len)
 }
 
 static int
-has_exited(struct hr_docker *d, const struct await *w, struct hr_error *err)
+has_exited(struct hr_docker *d, const struct await *w, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	unsigned from = w->n > LAST_LINES ? w->n - LAST_LINES : 0;
 	struct hr_buf b;
 
 	if (hr_docker_call(d, "GET", "/json", &o, err) < 0)
-		return hr_error_set(err, HR_ERROR_NOT_FOUND, "Container %s not found.", d->name);
+		return hr_err_set(err, HR_E_NO_SANDBOX, "Container %s not found.", d->name);
 	hr_buf_init(&b, LAST_LINES * LINE_SHOWN + 64);
 	for (unsigned i = from; i < w->n; i++)
 		hr_buf_addf(&b, "\n%s", w->last[i % LAST_LINES]);
 	if (hr_json_true_at(hr_json_at(o, "State"), "Running"))
-		(void)hr_error_set(err, HR_ERROR_TIMEOUT,
+		(void)hr_err_set(err, HR_E_RUNTIME_TIMEOUT,
 		    "%s was not ready within %d seconds%.800s", d->name, READY_TIMEOUT_S,
 		    hr_buf_str(&b));
 	else
-		(void)hr_error_set(err, HR_ERROR_DISCONNECTED, "Container %s has exited.%s%.800s",
+		(void)hr_err_set(err, HR_E_DISCONNECTED, "Container %s has exited.%s%.800s",
 		    d->name,
 		    hr_json_true_at(hr_json_at(o, "State"), "OOMKilled") ? " It ran out of memory."
 									 : "",
@@ -75,7 +75,7 @@ has_exited(struct hr_docker *d, const struct await *w, struct hr_error *err)
 
 /* since: a container that ran before has told of readiness before. */
 int
-hr_docker_wait_ready(struct hr_docker *d, const char *since, struct hr_error *err)
+hr_docker_wait_ready(struct hr_docker *d, const char *since, struct hr_err *err)
 {
 	struct await *w = calloc(1, sizeof(*w));
 	struct hr_demux demux;
@@ -83,7 +83,7 @@ hr_docker_wait_ready(struct hr_docker *d, const char *since, struct hr_error *er
 	int rc;
 
 	if (w == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	(void)snprintf(path, sizeof(path),
 	    "/containers/%s/logs?stderr=1&stdout=1&timestamps=0&follow=1&since=%s", d->name, since);
 	hr_demux_init(&demux, await_line, w);
@@ -99,7 +99,7 @@ hr_docker_wait_ready(struct hr_docker *d, const char *since, struct hr_error *er
 /* ---- making ---- */
 
 int
-hr_docker_set_url(struct hr_docker *d, struct hr_error *err)
+hr_docker_set_url(struct hr_docker *d, struct hr_err *err)
 {
 	const char *base = hr_config_text(d->h->config, "sandbox.local_runtime_url");
 	const char *host = hr_env_get(d->h->environ, "DOCKER_HOST_ADDR");
@@ -115,11 +115,11 @@ hr_docker_set_url(struct hr_docker *d, struct hr_error *err)
 	if (n >= 0)
 		return 0;
 	d->url = NULL;
-	return hr_error_nomem(err);
+	return hr_err_nomem(err);
 }
 
 static int
-make_key(struct hr_docker *d, struct hr_error *err)
+make_key(struct hr_docker *d, struct hr_err *err)
 {
 	const char *given = hr_env_get(d->h->environ, "SESSION_API_KEY");
 	struct hr_err e = {0};
@@ -128,16 +128,16 @@ make_key(struct hr_docker *d, struct hr_error *err)
 	free(d->key);
 	d->key = given != NULL ? strdup(given) : calloc(1, 2 * KEY_BYTES + 1);
 	if (d->key == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	if (given != NULL)
 		return 0;
 	if (hr_random_hex(d->key, 2 * KEY_BYTES, &e) < 0)
-		return hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		return hr_err_from(err, HR_E_SYS, &e);
 	return 0;
 }
 
 static int
-choose_port(struct hr_docker *d, enum hr_port_use use, int *ret, struct hr_error *err)
+choose_port(struct hr_docker *d, enum hr_port_use use, int *ret, struct hr_err *err)
 {
 	int min, max;
 
@@ -150,7 +150,7 @@ choose_port(struct hr_docker *d, enum hr_port_use use, int *ret, struct hr_error
 }
 
 static int
-choose_ports(struct hr_docker *d, struct hr_error *err)
+choose_ports(struct hr_docker *d, struct hr_err *err)
 {
 	long long fixed = hr_config_int(d->h->config, "sandbox.vscode_port");
 
@@ -229,7 +229,7 @@ on_pull(void *arg, const char *s, size_t len)
 }
 
 static int
-pull(struct hr_docker *d, const char *image, struct hr_error *err)
+pull(struct hr_docker *d, const char *image, struct hr_err *err)
 {
 	struct pull p = {
 	    .h = d->h, .done = json_object_new_object(), .total = json_object_new_object()};
@@ -241,13 +241,13 @@ pull(struct hr_docker *d, const char *image, struct hr_error *err)
 	hr_buf_adds(&path, "/images/create?fromImage=");
 	hr_http_escape(&path, image);
 	if (p.done == NULL || p.total == NULL || hr_buf_check(&path, NULL) != 0)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	else
 		rc = hr_engine_stream(&d->engine, "POST", path.p, NULL, NULL, on_pull, &p, 0, err);
 	pull_line(&p);
 	/* a status of 200 means no more than that it was begun */
 	if (rc == 0 && p.failed[0] != '\0')
-		rc = hr_error_set(err, HR_ERROR_NOENT, "%s", p.failed);
+		rc = hr_err_set(err, HR_E_NOTFOUND, "%s", p.failed);
 	json_object_put(p.done);
 	json_object_put(p.total);
 	hr_buf_done(&p.line);
@@ -256,16 +256,16 @@ pull(struct hr_docker *d, const char *image, struct hr_error *err)
 }
 
 static int
-create(struct hr_docker *d, const char *image, struct json_object *body, struct hr_error *err)
+create(struct hr_docker *d, const char *image, struct json_object *body, struct hr_err *err)
 {
 	struct json_object *o = NULL;
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	char where[512];
 	int rc;
 
 	(void)snprintf(where, sizeof(where), "/containers/create?name=%s", d->name);
 	rc = hr_engine_call(&d->engine, "POST", where, body, &o, &why);
-	if (rc != 0 && why.code == HR_ERROR_NOENT) {
+	if (rc != 0 && why.code == HR_E_NOTFOUND) {
 		d->h->log(d->h->arg, "the image is not here; asking its registry for it");
 		rc = pull(d, image, &why);
 		if (rc == 0)
@@ -276,14 +276,14 @@ create(struct hr_docker *d, const char *image, struct json_object *body, struct 
 	if (rc == 0) {
 		free(d->id);
 		d->id = strdup(hr_docker_id(o, "Id"));
-		rc = d->id != NULL ? 0 : hr_error_nomem(err);
+		rc = d->id != NULL ? 0 : hr_err_nomem(err);
 	}
 	json_object_put(o);
 	return rc;
 }
 
 int
-hr_docker_make(struct hr_docker *d, struct hr_error *err)
+hr_docker_make(struct hr_docker *d, struct hr_err *err)
 {
 	static const char *const prefix[] = {"/openhands/micromamba/bin/micromamba", "run", "-n",
 	    "openhands", "poetry", "run", "python", "-u", "-m",
@@ -300,7 +300,7 @@ hr_docker_make(struct hr_docker *d, struct hr_error *err)
 	int rc = -1;
 
 	if (image == NULL)
-		return hr_error_set(err, HR_ERROR_VALUE,
+		return hr_err_set(err, HR_E_INVAL,
 		    "sandbox.runtime_container_image is not set; \"handrail build\" makes an "
 		    "image");
 	if (uid != NULL) {
@@ -342,7 +342,7 @@ hr_docker_join_networks(struct hr_docker *d)
 	struct json_object *list = hr_config_value(d->h->config, "sandbox.additional_networks"),
 			   *body;
 	char path[512], text[700];
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 
 	for (size_t i = 0; i < hr_json_count(list); i++) {
 		const char *net = hr_json_text(hr_json_entry(list, i));

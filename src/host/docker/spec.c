@@ -10,7 +10,7 @@
 #include <json-c/json.h>
 
 #include "base/path.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/config/settings.h"
 #include "host/config/size.h"
 #include "host/common/strv.h"
@@ -22,7 +22,7 @@ struct spec {
 	const struct hr_dockerspec *d;
 	struct json_object *body, *host;
 	int bad;
-	struct hr_error *err;
+	struct hr_err *err;
 };
 
 static void
@@ -153,7 +153,7 @@ network(struct spec *s)
 		    (mode != NULL && strcmp(mode, "host") == 0);
 
 	if (mode != NULL && strcmp(mode, "none") == 0)
-		return hr_error_set(s->err, HR_ERROR_VALUE,
+		return hr_err_set(s->err, HR_E_INVAL,
 		    "Invalid value for sandbox.security.network_mode: none (the server could not "
 		    "be "
 		    "reached)");
@@ -240,7 +240,7 @@ mounts(struct spec *s)
 static int
 invalid(struct spec *s, const char *key, const char *value)
 {
-	return hr_error_set(s->err, HR_ERROR_VALUE, "Invalid value for sandbox.%s: %s", key, value);
+	return hr_err_set(s->err, HR_E_INVAL, "Invalid value for sandbox.%s: %s", key, value);
 }
 
 static int
@@ -479,14 +479,14 @@ one_kwarg(struct spec *s, const char *name, struct json_object *v)
 		}
 		n = hr_size_parse(json_object_get_string(v));
 		if (n < 0)
-			return hr_error_set(s->err, HR_ERROR_VALUE,
+			return hr_err_set(s->err, HR_E_INVAL,
 			    "%s: a size is a number with one of the units b, k, m, g, t: %s", name,
 			    json_object_get_string(v));
 		put(s, s->host, kwargs[i].field, json_object_new_int64(n));
 		return 0;
 	}
-	return hr_error_set(
-	    s->err, HR_ERROR_VALUE, "run() got an unexpected keyword argument '%s'", name);
+	return hr_err_set(
+	    s->err, HR_E_INVAL, "run() got an unexpected keyword argument '%s'", name);
 }
 
 static int
@@ -506,7 +506,7 @@ all_kwargs(struct spec *s)
 }
 
 struct json_object *
-hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_error *err)
+hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_err *err)
 {
 	struct spec s = {.d = d, .err = err};
 	int rc;
@@ -516,7 +516,7 @@ hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_error *err)
 	if (s.body == NULL || s.host == NULL) {
 		json_object_put(s.body);
 		json_object_put(s.host);
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 		return NULL;
 	}
 	put(&s, s.body, "HostConfig", s.host);
@@ -534,7 +534,7 @@ hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_error *err)
 	if (rc == 0)
 		rc = all_kwargs(&s);
 	if (rc == 0 && s.bad != 0)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	if (rc != 0) {
 		json_object_put(s.body);
 		return NULL;

@@ -16,6 +16,6 @@ struct hr_dockerspec {
 };
 
 /* The caller's; NULL with *err: a value that is wrong is named. Pure. */
-struct json_object *hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_error *err);
+struct json_object *hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_err *err);
 
 #endif

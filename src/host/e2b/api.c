@@ -8,26 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 #include "proto/json.h"
 
 #define WHO "E2B"
 #define PATH_MAX_LEN 8192
 
 static int
-add_int(struct json_object *o, const char *name, unsigned n, struct hr_error *err)
+add_int(struct json_object *o, const char *name, unsigned n, struct hr_err *err)
 {
 	return hr_cloud_put(o, name, json_object_new_int64(n), err);
 }
 
 static int
-add_bool(struct json_object *o, const char *name, bool v, struct hr_error *err)
+add_bool(struct json_object *o, const char *name, bool v, struct hr_err *err)
 {
 	return hr_cloud_put(o, name, json_object_new_boolean(v), err);
 }
 
 static int
-add_copy(struct json_object *o, const char *name, struct json_object *v, struct hr_error *err)
+add_copy(struct json_object *o, const char *name, struct json_object *v, struct hr_err *err)
 {
 	return hr_cloud_put(
 	    o, name, v != NULL ? json_object_get(v) : json_object_new_object(), err);
@@ -54,7 +54,7 @@ unknown_route(const struct hr_api_answer *a)
 
 /* What the sandbox plane needs, from the answer of create and connect. */
 static int
-take_answer(struct hr_cloud *c, const char *what, struct json_object *o, struct hr_error *err)
+take_answer(struct hr_cloud *c, const char *what, struct json_object *o, struct hr_err *err)
 {
 	const char *id, *version, *token, *domain, *ignored;
 
@@ -78,7 +78,7 @@ take_answer(struct hr_cloud *c, const char *what, struct json_object *o, struct 
 }
 
 static struct json_object *
-create_body(const struct hr_cloud *c, const struct hr_e2b_new *q, struct hr_error *err)
+create_body(const struct hr_cloud *c, const struct hr_e2b_new *q, struct hr_err *err)
 {
 	struct json_object *o = hr_cloud_object(err, "templateID", q->template, NULL);
 	int rc = o != NULL ? 0 : -1;
@@ -102,7 +102,7 @@ create_body(const struct hr_cloud *c, const struct hr_e2b_new *q, struct hr_erro
 }
 
 int
-hr_e2b_create(struct hr_cloud *c, const struct hr_e2b_new *q, bool *unsure, struct hr_error *err)
+hr_e2b_create(struct hr_cloud *c, const struct hr_e2b_new *q, bool *unsure, struct hr_err *err)
 {
 	const char *path = c->old ? "/sandboxes" : "/v2/sandboxes";
 	struct json_object *body = create_body(c, q, err);
@@ -130,7 +130,7 @@ hr_e2b_create(struct hr_cloud *c, const struct hr_e2b_new *q, bool *unsure, stru
 /* Requests whose answer has no body that counts. */
 static int
 post(struct hr_cloud *c, const char *id, const char *what, struct json_object *body,
-    struct hr_api_answer *a, struct hr_error *err)
+    struct hr_api_answer *a, struct hr_err *err)
 {
 	struct hr_api_call r = {.method = "POST", .body = body};
 	struct hr_buf b;
@@ -144,16 +144,16 @@ post(struct hr_cloud *c, const char *id, const char *what, struct json_object *b
 
 /* As the older client: is it running, then its lifetime is what it is to be; else resumed. */
 static int
-connect_old(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_error *err)
+connect_old(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	struct hr_api_answer a;
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	int rc = hr_e2b_timeout(c, id, timeout_s, &why);
 
-	if (rc != 0 && why.code == HR_ERROR_NOT_FOUND) {
+	if (rc != 0 && why.code == HR_E_NO_SANDBOX) {
 		o = json_object_new_object();
-		rc = o != NULL ? add_bool(o, "autoPause", false, err) : hr_error_nomem(err);
+		rc = o != NULL ? add_bool(o, "autoPause", false, err) : hr_err_nomem(err);
 		if (rc == 0)
 			rc = add_int(o, "timeout", timeout_s, err);
 		if (rc == 0) {
@@ -164,14 +164,14 @@ connect_old(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_er
 		o = NULL;
 	}
 	if (rc != 0) {
-		if (err != NULL && why.code != HR_ERROR_NONE)
+		if (err != NULL && why.code != HR_OK)
 			*err = why;
 		return -1;
 	}
 	if (hr_e2b_info(c, id, &o, err) != 0)
 		return -1;
 	if (o == NULL)
-		rc = hr_error_set(err, HR_ERROR_NOT_FOUND, WHO " has no sandbox %s", id);
+		rc = hr_err_set(err, HR_E_NO_SANDBOX, WHO " has no sandbox %s", id);
 	else
 		rc = take_answer(c, "the sandbox", o, err);
 	json_object_put(o);
@@ -179,13 +179,13 @@ connect_old(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_er
 }
 
 int
-hr_e2b_connect(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_error *err)
+hr_e2b_connect(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_err *err)
 {
 	struct json_object *body = json_object_new_object();
 	struct hr_api_call r = {.method = "POST", .body = body};
 	struct hr_api_answer a;
 	struct hr_buf b;
-	int rc = body != NULL ? 0 : hr_error_nomem(err);
+	int rc = body != NULL ? 0 : hr_err_nomem(err);
 
 	if (c->old) {
 		json_object_put(body);
@@ -210,10 +210,10 @@ hr_e2b_connect(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr
 }
 
 int
-hr_e2b_kill(struct hr_cloud *c, const char *id, struct hr_error *err)
+hr_e2b_kill(struct hr_cloud *c, const char *id, struct hr_err *err)
 {
 	struct hr_api_call r = {.method = "DELETE"};
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 	struct hr_api_answer a;
 	struct hr_buf b;
 	int rc;
@@ -224,7 +224,7 @@ hr_e2b_kill(struct hr_cloud *c, const char *id, struct hr_error *err)
 	hr_buf_done(&b);
 	if (rc == 0)
 		return 1;
-	if (mine.code == HR_ERROR_NOT_FOUND)
+	if (mine.code == HR_E_NO_SANDBOX)
 		return 0;
 	if (err != NULL)
 		*err = mine;
@@ -232,11 +232,11 @@ hr_e2b_kill(struct hr_cloud *c, const char *id, struct hr_error *err)
 }
 
 int
-hr_e2b_timeout(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_error *err)
+hr_e2b_timeout(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_err *err)
 {
 	struct json_object *body = json_object_new_object();
 	struct hr_api_answer a;
-	int rc = body != NULL ? add_int(body, "timeout", timeout_s, err) : hr_error_nomem(err);
+	int rc = body != NULL ? add_int(body, "timeout", timeout_s, err) : hr_err_nomem(err);
 
 	if (rc == 0) {
 		rc = post(c, id, "/timeout", body, &a, err);
@@ -247,21 +247,21 @@ hr_e2b_timeout(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr
 }
 
 int
-hr_e2b_pause(struct hr_cloud *c, const char *id, struct hr_error *err)
+hr_e2b_pause(struct hr_cloud *c, const char *id, struct hr_err *err)
 {
 	struct json_object *body = c->old ? NULL : json_object_new_object();
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 	struct hr_api_answer a;
 	int rc;
 
 	if (body == NULL && !c->old)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	rc = post(c, id, "/pause", body, &a, &mine);
 	hr_api_answer_done(&a);
 	json_object_put(body);
 	if (rc == 0)
 		return 1;
-	if (mine.status == 409 && strstr(mine.text, "already paused") != NULL)
+	if (mine.status == 409 && strstr(mine.msg, "already paused") != NULL)
 		return 0;
 	if (err != NULL)
 		*err = mine;
@@ -269,16 +269,16 @@ hr_e2b_pause(struct hr_cloud *c, const char *id, struct hr_error *err)
 }
 
 static int
-get(struct hr_cloud *c, const char *path, struct json_object **ret, struct hr_error *err)
+get(struct hr_cloud *c, const char *path, struct json_object **ret, struct hr_err *err)
 {
 	const struct hr_api_call r = {.method = "GET", .path = path};
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 	struct hr_api_answer a;
 	int rc = hr_api_do(&c->api, &r, &a, &mine);
 
 	*ret = rc == 0 ? json_object_get(a.json) : NULL;
 	hr_api_answer_done(&a);
-	if (rc == 0 || mine.code == HR_ERROR_NOT_FOUND)
+	if (rc == 0 || mine.code == HR_E_NO_SANDBOX)
 		return 0;
 	if (err != NULL)
 		*err = mine;
@@ -286,7 +286,7 @@ get(struct hr_cloud *c, const char *path, struct json_object **ret, struct hr_er
 }
 
 int
-hr_e2b_info(struct hr_cloud *c, const char *id, struct json_object **ret, struct hr_error *err)
+hr_e2b_info(struct hr_cloud *c, const char *id, struct json_object **ret, struct hr_err *err)
 {
 	struct hr_buf b;
 	int rc = get(c, path_of(&b, "/sandboxes/", id, ""), ret, err);
@@ -296,7 +296,7 @@ hr_e2b_info(struct hr_cloud *c, const char *id, struct json_object **ret, struct
 }
 
 int
-hr_e2b_metrics(struct hr_cloud *c, const char *id, struct json_object **ret, struct hr_error *err)
+hr_e2b_metrics(struct hr_cloud *c, const char *id, struct json_object **ret, struct hr_err *err)
 {
 	struct hr_buf b;
 	int rc = get(c, path_of(&b, "/sandboxes/", id, "/metrics"), ret, err);
@@ -329,7 +329,7 @@ put_metadata(struct hr_buf *b, const char *name, const char *value)
 
 int
 hr_e2b_list(struct hr_cloud *c, const char *name, const char *value, unsigned limit, char next[512],
-    struct json_object **ret, struct hr_error *err)
+    struct json_object **ret, struct hr_err *err)
 {
 	struct hr_api_call r = {.method = "GET", .header = "X-Next-Token"};
 	struct hr_api_answer a;
@@ -348,10 +348,9 @@ hr_e2b_list(struct hr_cloud *c, const char *name, const char *value, unsigned li
 	if (limit > 0)
 		hr_buf_addf(&b, "&limit=%u", limit);
 	r.path = hr_buf_str(&b);
-	rc = hr_buf_check(&b, NULL) == 0 ? hr_api_do(&c->api, &r, &a, err) : hr_error_nomem(err);
+	rc = hr_buf_check(&b, NULL) == 0 ? hr_api_do(&c->api, &r, &a, err) : hr_err_nomem(err);
 	if (rc == 0 && !json_object_is_type(a.json, json_type_array))
-		rc = hr_error_set(
-		    err, HR_ERROR_HTTP_PROTOCOL, WHO ": the list of sandboxes is no JSON array");
+		rc = hr_err_set(err, HR_E_PROTO, WHO ": the list of sandboxes is no JSON array");
 	*ret = rc == 0 ? json_object_get(a.json) : NULL;
 	(void)snprintf(next, 512, "%s", rc == 0 ? a.header : "");
 	if (b.p != NULL)
@@ -361,7 +360,7 @@ hr_e2b_list(struct hr_cloud *c, const char *name, const char *value, unsigned li
 }
 
 int
-hr_e2b_snapshot(struct hr_cloud *c, const char *id, char **ret_name, struct hr_error *err)
+hr_e2b_snapshot(struct hr_cloud *c, const char *id, char **ret_name, struct hr_err *err)
 {
 	struct json_object *body = json_object_new_object();
 	const char *name;
@@ -370,7 +369,7 @@ hr_e2b_snapshot(struct hr_cloud *c, const char *id, char **ret_name, struct hr_e
 
 	*ret_name = NULL;
 	if (body == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	rc = post(c, id, "/snapshots", body, &a, err);
 	if (rc == 0)
 		rc = hr_field_text(WHO, "the answer to the request for a snapshot", a.json,

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 #include "proto/json.h"
 
 #define PORT 49999
@@ -43,7 +43,7 @@ on_result(struct json_object *o, struct hr_buf *out)
 
 /* One line; kinds that are not known are left out. */
 static int
-on_line(struct json_object *o, struct hr_buf *out, struct hr_error *err)
+on_line(struct json_object *o, struct hr_buf *out, struct hr_err *err)
 {
 	const char *type, *text, *name, *value;
 
@@ -52,7 +52,7 @@ on_line(struct json_object *o, struct hr_buf *out, struct hr_error *err)
 	if (strcmp(type, "stdout") == 0 || strcmp(type, "stderr") == 0) {
 		text = hr_json_text_at(o, "text");
 		if (text == NULL)
-			return hr_error_set(err, HR_ERROR_HTTP_PROTOCOL,
+			return hr_err_set(err, HR_E_PROTO,
 			    WHO ": \"text\" of a line \"%s\" is missing, or no text", type);
 		hr_buf_adds(out, text);
 		return 0;
@@ -75,7 +75,7 @@ on_line(struct json_object *o, struct hr_buf *out, struct hr_error *err)
 }
 
 static int
-read_lines(const char *p, size_t len, struct hr_buf *out, struct hr_error *err)
+read_lines(const char *p, size_t len, struct hr_buf *out, struct hr_err *err)
 {
 	int rc = 0;
 
@@ -86,8 +86,7 @@ read_lines(const char *p, size_t len, struct hr_buf *out, struct hr_error *err)
 		struct hr_json_error why;
 
 		if (n > 0 && hr_json_decode(p, n, &o, &why) != 0)
-			rc = hr_error_set(
-			    err, HR_ERROR_HTTP_PROTOCOL, WHO ": a line of the answer is no JSON");
+			rc = hr_err_set(err, HR_E_PROTO, WHO ": a line of the answer is no JSON");
 		else if (n > 0)
 			rc = on_line(o, out, err);
 		json_object_put(o);
@@ -95,11 +94,11 @@ read_lines(const char *p, size_t len, struct hr_buf *out, struct hr_error *err)
 		p += n;
 		len -= n;
 	}
-	return rc == 0 && hr_buf_check(out, NULL) != 0 ? hr_error_nomem(err) : rc;
+	return rc == 0 && hr_buf_check(out, NULL) != 0 ? hr_err_nomem(err) : rc;
 }
 
 int
-hr_e2b_code(struct hr_cloud *c, const char *code, struct hr_buf *out, struct hr_error *err)
+hr_e2b_code(struct hr_cloud *c, const char *code, struct hr_buf *out, struct hr_err *err)
 {
 	struct json_object *body = hr_cloud_object(err, "code", code, NULL);
 	struct hr_api_call q = {.method = "POST",
@@ -116,7 +115,7 @@ hr_e2b_code(struct hr_cloud *c, const char *code, struct hr_buf *out, struct hr_
 	    json_object_object_add(body, "language", NULL) != 0 ||
 	    json_object_object_add(body, "env_vars", NULL) != 0) {
 		json_object_put(body);
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	if (hr_e2b_at_port(c, PORT, &api, err) == 0) {
 		rc = hr_api_do(&api, &q, &a, err);

@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/quote.h"
 #include "host/e2b/connect.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "proto/json.h"
 
 #define WHO "E2B's daemon"
@@ -34,7 +34,7 @@ is_vendor(const char *domain)
 }
 
 char *
-hr_e2b_url(struct hr_cloud *c, int port, struct hr_error *err)
+hr_e2b_url(struct hr_cloud *c, int port, struct hr_err *err)
 {
 	char *url = NULL;
 
@@ -51,14 +51,14 @@ names_users(const struct hr_cloud *c)
 }
 
 int
-hr_e2b_plane(struct hr_cloud *c, struct hr_error *err)
+hr_e2b_plane(struct hr_cloud *c, struct hr_err *err)
 {
 	hr_api_done(&c->plane);
 	return hr_e2b_at_port(c, HR_E2B_ENVD_PORT, &c->plane, err);
 }
 
 int
-hr_e2b_at_port(struct hr_cloud *c, int port, struct hr_api *ret, struct hr_error *err)
+hr_e2b_at_port(struct hr_cloud *c, int port, struct hr_api *ret, struct hr_err *err)
 {
 	static const struct hr_api_rule rule = {
 	    .attempts = 3, .first_ms = 100, .most_ms = 1000, .jitter_percent = 50};
@@ -94,20 +94,20 @@ hr_e2b_at_port(struct hr_cloud *c, int port, struct hr_api *ret, struct hr_error
 
 /* The proxy before it says so when there is no sandbox behind it. */
 static int
-explain(struct hr_cloud *c, const struct hr_api_answer *a, struct hr_error *err)
+explain(struct hr_cloud *c, const struct hr_api_answer *a, struct hr_err *err)
 {
 	if (a->status == 502 && err != NULL && hr_json_at(a->json, "sandboxId") != NULL)
 		return hr_json_at(a->json, "port") != NULL
-			   ? hr_error_set(err, HR_ERROR_UNAVAILABLE,
+			   ? hr_err_set(err, HR_E_UNAVAILABLE,
 				 "E2B: nothing listens at that port of the sandbox %s", c->id)
-			   : hr_error_set(err, HR_ERROR_DISCONNECTED,
+			   : hr_err_set(err, HR_E_DISCONNECTED,
 				 "E2B: the sandbox %s is gone or paused: its time may be over",
 				 c->id);
 	return -1;
 }
 
 int
-hr_e2b_health(struct hr_cloud *c, struct hr_error *err)
+hr_e2b_health(struct hr_cloud *c, struct hr_err *err)
 {
 	const struct hr_api_call r = {.method = "GET", .path = "/health", .plain = true};
 	struct hr_api_answer a;
@@ -116,7 +116,7 @@ hr_e2b_health(struct hr_cloud *c, struct hr_error *err)
 	if (rc == 0)
 		rc = a.status >= 200 && a.status < 300 ? 1 : 0;
 	if (rc == 0 && a.status != 502)
-		rc = hr_error_set(err, HR_ERROR_RUNTIME, WHO ": GET /health: status %ld", a.status);
+		rc = hr_err_set(err, HR_E_RUNTIME, WHO ": GET /health: status %ld", a.status);
 	hr_api_answer_done(&a);
 	return rc;
 }
@@ -140,32 +140,32 @@ user_header(const struct hr_cloud *c, const char *user, char text[200])
 	return text;
 }
 
-static enum hr_error_code
+static enum hr_errc
 code_of(const char *word)
 {
 	static const struct {
 		const char *word;
-		enum hr_error_code code;
-	} codes[] = {{"not_found", HR_ERROR_NOT_FOUND}, {"unauthenticated", HR_ERROR_PERMISSION},
-	    {"permission_denied", HR_ERROR_PERMISSION}, {"invalid_argument", HR_ERROR_VALUE},
-	    {"deadline_exceeded", HR_ERROR_OSTIMEOUT}, {"canceled", HR_ERROR_OSTIMEOUT},
-	    {"unavailable", HR_ERROR_UNAVAILABLE}, {"resource_exhausted", HR_ERROR_UNAVAILABLE}};
+		enum hr_errc code;
+	} codes[] = {{"not_found", HR_E_NO_SANDBOX}, {"unauthenticated", HR_E_PERMISSION},
+	    {"permission_denied", HR_E_PERMISSION}, {"invalid_argument", HR_E_INVAL},
+	    {"deadline_exceeded", HR_E_TIMEOUT}, {"canceled", HR_E_TIMEOUT},
+	    {"unavailable", HR_E_UNAVAILABLE}, {"resource_exhausted", HR_E_UNAVAILABLE}};
 
 	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
 		if (strcmp(codes[i].word, word) == 0)
 			return codes[i].code;
-	return HR_ERROR_RUNTIME;
+	return HR_E_RUNTIME;
 }
 
 int
 hr_e2b_unary(struct hr_cloud *c, const char *procedure, struct json_object *body,
-    struct json_object **ret, struct hr_error *err)
+    struct json_object **ret, struct hr_err *err)
 {
 	char user[200], path[200];
 	const char *headers[3] = {"Connect-Protocol-Version: 1", user_header(c, NULL, user), NULL};
 	const struct hr_api_call r = {
 	    .method = "POST", .path = path, .body = body, .headers = headers, .once = true};
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 	struct hr_api_answer a;
 	int rc;
 
@@ -176,8 +176,8 @@ hr_e2b_unary(struct hr_cloud *c, const char *procedure, struct json_object *body
 	if (rc != 0)
 		(void)explain(c, &a, &mine);
 	if (rc == 0 && !json_object_is_type(a.json, json_type_object))
-		rc = hr_error_set(&mine, HR_ERROR_HTTP_PROTOCOL,
-		    WHO ": the answer to %s is no JSON object", procedure);
+		rc = hr_err_set(
+		    &mine, HR_E_PROTO, WHO ": the answer to %s is no JSON object", procedure);
 	if (ret != NULL)
 		*ret = rc == 0 ? json_object_get(a.json) : NULL;
 	hr_api_answer_done(&a);
@@ -188,10 +188,10 @@ hr_e2b_unary(struct hr_cloud *c, const char *procedure, struct json_object *body
 
 /* {"process": {"pid": N}} */
 static struct json_object *
-selector(int64_t pid, struct hr_error *err)
+selector(int64_t pid, struct hr_err *err)
 {
 	struct json_object *o = json_object_new_object(), *p = json_object_new_object();
-	int rc = o != NULL && p != NULL ? 0 : hr_error_nomem(err);
+	int rc = o != NULL && p != NULL ? 0 : hr_err_nomem(err);
 
 	if (rc == 0)
 		rc = hr_cloud_put(p, "pid", json_object_new_int64(pid), err);
@@ -207,7 +207,7 @@ selector(int64_t pid, struct hr_error *err)
 }
 
 int
-hr_e2b_input(struct hr_cloud *c, int64_t pid, const char *p, size_t len, struct hr_error *err)
+hr_e2b_input(struct hr_cloud *c, int64_t pid, const char *p, size_t len, struct hr_err *err)
 {
 	struct json_object *o = selector(pid, err), *input = NULL;
 	struct hr_buf b;
@@ -216,7 +216,7 @@ hr_e2b_input(struct hr_cloud *c, int64_t pid, const char *p, size_t len, struct 
 	hr_buf_init(&b, HR_CLOUD_REPLY_MAX);
 	hr_quote_base64(&b, p, len);
 	if (o != NULL && hr_buf_check(&b, NULL) != 0)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	else if (o != NULL &&
 		 (input = hr_cloud_object(err, "stdin", hr_buf_str(&b), NULL)) != NULL &&
 		 hr_cloud_put(o, "input", input, err) == 0)
@@ -227,10 +227,10 @@ hr_e2b_input(struct hr_cloud *c, int64_t pid, const char *p, size_t len, struct 
 }
 
 int
-hr_e2b_signal(struct hr_cloud *c, int64_t pid, const char *name, struct hr_error *err)
+hr_e2b_signal(struct hr_cloud *c, int64_t pid, const char *name, struct hr_err *err)
 {
 	struct json_object *o = selector(pid, err);
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 	int rc = o != NULL ? hr_cloud_put(o, "signal", json_object_new_string(name), err) : -1;
 
 	if (rc == 0)
@@ -238,9 +238,9 @@ hr_e2b_signal(struct hr_cloud *c, int64_t pid, const char *name, struct hr_error
 	json_object_put(o);
 	if (rc == 0)
 		return 1;
-	if (mine.code == HR_ERROR_NOT_FOUND)
+	if (mine.code == HR_E_NO_SANDBOX)
 		return 0;
-	if (err != NULL && mine.code != HR_ERROR_NONE)
+	if (err != NULL && mine.code != HR_OK)
 		*err = mine;
 	return -1;
 }
@@ -255,8 +255,8 @@ struct stream {
 	struct hr_connect frames;
 	struct hr_buf bytes; /* of one piece */
 	bool begun, ended, stopped;
-	char code[64];       /* of an end with an error; "" for none */
-	struct hr_error err; /* with that, or with what could not be read */
+	char code[64];     /* of an end with an error; "" for none */
+	struct hr_err err; /* with that, or with what could not be read */
 	struct hr_err broken;
 };
 
@@ -281,10 +281,10 @@ on_data(struct stream *s, struct json_object *o)
 			return wrong(s, -1);
 		hr_buf_reset(&s->bytes);
 		if (!hr_quote_unbase64(&s->bytes, text, strlen(text)))
-			return wrong(s, hr_error_set(&s->err, HR_ERROR_HTTP_PROTOCOL,
+			return wrong(s, hr_err_set(&s->err, HR_E_PROTO,
 					    WHO ": \"%s\" of an event is no base64", names[i]));
 		if (hr_buf_check(&s->bytes, NULL) != 0)
-			return wrong(s, hr_error_nomem(&s->err));
+			return wrong(s, hr_err_nomem(&s->err));
 		if (q->output != NULL && s->bytes.len > 0)
 			q->output(q->arg, i == 1 ? 2 : 1, s->bytes.p, s->bytes.len);
 	}
@@ -341,7 +341,7 @@ on_last(struct stream *s, struct json_object *o)
 	    hr_field_maybe(WHO, "an error", e, "message", &message, &s->err) != 0)
 		return wrong(s, -1);
 	(void)snprintf(s->code, sizeof(s->code), "%s", code);
-	(void)hr_error_set(&s->err, code_of(code), WHO ": %.60s%s%.300s", code,
+	(void)hr_err_set(&s->err, code_of(code), WHO ": %.60s%s%.300s", code,
 	    message != NULL ? ": " : "", message != NULL ? message : "");
 	return 0;
 }
@@ -377,7 +377,7 @@ on_frame(void *arg, unsigned flags, const char *p, size_t len)
 	int rc;
 
 	if (hr_json_decode(p, len, &o, &why) != 0 || !json_object_is_type(o, json_type_object))
-		rc = wrong(s, hr_error_set(&s->err, HR_ERROR_HTTP_PROTOCOL,
+		rc = wrong(s, hr_err_set(&s->err, HR_E_PROTO,
 				  WHO ": a frame of the stream is no JSON object"));
 	else
 		rc = (flags & HR_CONNECT_END) != 0 ? on_last(s, o) : on_event(s, o);
@@ -394,17 +394,17 @@ on_bytes(void *arg, const char *p, size_t len)
 }
 
 static struct json_object *
-start_body(const struct hr_e2b_process *p, struct hr_error *err)
+start_body(const struct hr_e2b_process *p, struct hr_err *err)
 {
 	struct json_object *o = json_object_new_object();
 	struct json_object *process = hr_cloud_object(err, "cmd", "/bin/bash", NULL), *env = NULL;
 	struct json_object *args = json_object_new_array();
 	const char *const words[] = {"-l", "-c", p->q->line};
-	int rc = o != NULL && process != NULL && args != NULL ? 0 : hr_error_nomem(err);
+	int rc = o != NULL && process != NULL && args != NULL ? 0 : hr_err_nomem(err);
 
 	for (size_t i = 0; rc == 0 && i < 3; i++)
 		if (json_object_array_add(args, json_object_new_string(words[i])) != 0)
-			rc = hr_error_nomem(err);
+			rc = hr_err_nomem(err);
 	if (rc == 0)
 		rc = hr_cloud_put(process, "args", json_object_get(args), err);
 	if (rc == 0 && p->q->env != NULL && *p->q->env != NULL)
@@ -428,8 +428,7 @@ start_body(const struct hr_e2b_process *p, struct hr_error *err)
 
 /* One connection: until the end, or as far as it goes. 0; -1: *err, nothing was begun by it. */
 static int
-follow(
-    struct stream *s, const char *path, struct json_object *body, int timer, struct hr_error *err)
+follow(struct stream *s, const char *path, struct json_object *body, int timer, struct hr_err *err)
 {
 	unsigned ms = s->p->q->timeout_ms;
 	char user[200], limit[60];
@@ -462,7 +461,7 @@ follow(
 	hr_connect_done(&s->frames);
 	hr_connect_init(&s->frames, on_frame, s);
 	if (rc != 0 || hr_buf_check(&frame, NULL) != 0) {
-		rc = hr_error_set(err, HR_ERROR_VALUE, "the command is no UTF-8, or too long");
+		rc = hr_err_set(err, HR_E_INVAL, "the command is no UTF-8, or too long");
 	} else {
 		rc = hr_api_do(&s->c->plane, &r, &a, err);
 		if (rc != 0)
@@ -479,7 +478,7 @@ follow(
 
 /* Its stream ended before it: joined again by its number. What it printed meanwhile is lost. */
 static int
-join(struct stream *s, int timer, struct hr_error *err)
+join(struct stream *s, int timer, struct hr_err *err)
 {
 	struct json_object *body = selector(s->p->pid, err);
 	int rc = -1;
@@ -504,7 +503,7 @@ is_over(int timer)
 
 /* How it went, once there is nothing more to come. */
 static int
-conclude(struct stream *s, bool over, struct hr_error *err)
+conclude(struct stream *s, bool over, struct hr_err *err)
 {
 	if (s->p->leave && s->begun)
 		return 0;
@@ -518,12 +517,12 @@ conclude(struct stream *s, bool over, struct hr_error *err)
 			(void)hr_e2b_signal(s->c, s->p->pid, "SIGNAL_SIGKILL", NULL);
 		return 0;
 	}
-	if (s->err.code != HR_ERROR_NONE) {
+	if (s->err.code != HR_OK) {
 		if (err != NULL)
 			*err = s->err;
 		return -1;
 	}
-	return hr_error_set(err, HR_ERROR_HTTP_PROTOCOL,
+	return hr_err_set(err, HR_E_PROTO,
 	    WHO ": the stream of the command ended without the event \"end\"%s%s: how it ended is "
 		"not known",
 	    s->broken.msg[0] != '\0' ? ": " : "", s->broken.msg);
@@ -531,11 +530,11 @@ conclude(struct stream *s, bool over, struct hr_error *err)
 
 int
 hr_e2b_run(
-    struct hr_cloud *c, struct hr_e2b_process *p, struct hr_cloud_end *ret, struct hr_error *err)
+    struct hr_cloud *c, struct hr_e2b_process *p, struct hr_cloud_end *ret, struct hr_err *err)
 {
 	struct stream s = {.c = c, .p = p, .ret = ret};
 	struct json_object *body;
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 	int timer = -1, rc;
 	bool over;
 
@@ -557,13 +556,13 @@ hr_e2b_run(
 		rc = join(&s, timer, &mine);
 		over = is_over(timer);
 	}
-	if (rc == 0 || s.err.code != HR_ERROR_NONE || s.broken.code != HR_OK || (over && s.begun))
+	if (rc == 0 || s.err.code != HR_OK || s.broken.code != HR_OK || (over && s.begun))
 		rc = conclude(&s, over, err);
 	else if (s.begun)
-		rc = hr_error_set(err, HR_ERROR_HTTP_PROTOCOL,
+		rc = hr_err_set(err, HR_E_PROTO,
 		    WHO ": the stream of the command was cut without the event \"end\", and it "
 			"cannot be joined again (%.300s): how it ended is not known",
-		    mine.text);
+		    mine.msg);
 	else if (err != NULL)
 		*err = mine;
 	json_object_put(body);
@@ -590,22 +589,22 @@ files_path(struct hr_cloud *c, struct hr_buf *b, const char *path)
 }
 
 int
-hr_e2b_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_error *err)
+hr_e2b_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err)
 {
 	struct hr_api_call r = {.method = "GET", .raw = true};
 	struct hr_api_answer a;
 	struct hr_buf url;
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 	int rc;
 
 	r.path = files_path(c, &url, path);
 	rc = hr_api_do(&c->plane, &r, &a, &mine);
 	if (rc == 0) {
 		hr_buf_add(b, hr_buf_str(&a.body), a.body.len);
-		rc = hr_buf_check(b, NULL) == 0 ? 0 : hr_error_nomem(&mine);
-	} else if (mine.code == HR_ERROR_NOT_FOUND) {
-		(void)hr_error_set(&mine, HR_ERROR_NOENT, "%s",
-		    hr_json_text_or(a.json, "message", "no such file"));
+		rc = hr_buf_check(b, NULL) == 0 ? 0 : hr_err_nomem(&mine);
+	} else if (mine.code == HR_E_NO_SANDBOX) {
+		(void)hr_err_set(
+		    &mine, HR_E_NOTFOUND, "%s", hr_json_text_or(a.json, "message", "no such file"));
 	} else {
 		(void)explain(c, &a, &mine);
 	}
@@ -618,7 +617,7 @@ hr_e2b_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err
 
 int
 hr_e2b_put_files(struct hr_cloud *c, const struct hr_cloud_part *files, size_t n,
-    struct json_object **ret, struct hr_error *err)
+    struct json_object **ret, struct hr_err *err)
 {
 	struct hr_api_call r = {.method = "POST"};
 	struct hr_api_answer a = {0};
@@ -638,8 +637,8 @@ hr_e2b_put_files(struct hr_cloud *c, const struct hr_cloud_part *files, size_t n
 			(void)explain(c, &a, err);
 	}
 	if (rc == 0 && !json_object_is_type(a.json, json_type_array))
-		rc = hr_error_set(err, HR_ERROR_HTTP_PROTOCOL,
-		    WHO ": the answer to POST /files is no JSON array");
+		rc =
+		    hr_err_set(err, HR_E_PROTO, WHO ": the answer to POST /files is no JSON array");
 	if (ret != NULL)
 		*ret = rc == 0 ? json_object_get(a.json) : NULL;
 	hr_api_answer_done(&a);

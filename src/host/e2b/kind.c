@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 #include "proto/json.h"
 
 #define LIFE_S 300 /* at first; what uses it makes it live on */
@@ -19,7 +19,7 @@ repeats(long status)
 }
 
 static int
-e2b_open_api(struct hr_cloud *c, struct hr_error *err)
+e2b_open_api(struct hr_cloud *c, struct hr_err *err)
 {
 	static const struct hr_api_rule rule = {.attempts = 6,
 	    .first_ms = 100,
@@ -47,11 +47,11 @@ e2b_open_api(struct hr_cloud *c, struct hr_error *err)
 }
 
 static int
-e2b_create(struct hr_cloud *c, bool *unsure, struct hr_error *err)
+e2b_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 {
 	struct json_object *labels = json_object_new_object();
 	struct hr_e2b_new q = {.template = c->image, .timeout_s = LIFE_S, .metadata = labels};
-	int rc = labels != NULL ? hr_cloud_labels(c, labels, err) : hr_error_nomem(err);
+	int rc = labels != NULL ? hr_cloud_labels(c, labels, err) : hr_err_nomem(err);
 
 	*unsure = false;
 	if (q.template == NULL)
@@ -64,13 +64,13 @@ e2b_create(struct hr_cloud *c, bool *unsure, struct hr_error *err)
 
 /* It runs when it is answered; one that was found by its label tells no token. */
 static int
-e2b_wait(struct hr_cloud *c, struct hr_error *err)
+e2b_wait(struct hr_cloud *c, struct hr_err *err)
 {
 	return c->plane.rest != NULL ? 0 : hr_e2b_connect(c, c->id, LIFE_S, err);
 }
 
 static int
-e2b_look(struct hr_cloud *c, struct hr_error *err)
+e2b_look(struct hr_cloud *c, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	const char *state;
@@ -88,8 +88,7 @@ e2b_look(struct hr_cloud *c, struct hr_error *err)
 }
 
 static int
-e2b_list(
-    struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_error *err)
+e2b_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_err *err)
 {
 	char next[512] = "";
 	int rc = 0;
@@ -113,7 +112,7 @@ e2b_list(
 			if (rc == 0)
 				rc = fn(arg, &f);
 			if (rc < 0)
-				(void)hr_error_nomem(err);
+				(void)hr_err_nomem(err);
 		}
 		json_object_put(list);
 	} while (rc == 0 && *next != '\0');
@@ -121,32 +120,32 @@ e2b_list(
 }
 
 static int
-e2b_end(struct hr_cloud *c, const char *id, struct hr_error *err)
+e2b_end(struct hr_cloud *c, const char *id, struct hr_err *err)
 {
 	return hr_e2b_kill(c, id, err) < 0 ? -1 : 0;
 }
 
 static int
-e2b_pause(struct hr_cloud *c, struct hr_error *err)
+e2b_pause(struct hr_cloud *c, struct hr_err *err)
 {
 	return hr_e2b_pause(c, c->id, err) < 0 ? -1 : 0;
 }
 
 static int
-e2b_resume(struct hr_cloud *c, struct hr_error *err)
+e2b_resume(struct hr_cloud *c, struct hr_err *err)
 {
 	return hr_e2b_connect(c, c->id, LIFE_S, err);
 }
 
 static int
-e2b_keep(struct hr_cloud *c, unsigned seconds, struct hr_error *err)
+e2b_keep(struct hr_cloud *c, unsigned seconds, struct hr_err *err)
 {
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 
 	if (hr_e2b_timeout(c, c->id, seconds, &mine) == 0)
 		return 0;
-	if (mine.code == HR_ERROR_NOT_FOUND)
-		(void)hr_error_set(&mine, HR_ERROR_DISCONNECTED,
+	if (mine.code == HR_E_NO_SANDBOX)
+		(void)hr_err_set(&mine, HR_E_DISCONNECTED,
 		    "E2B: the sandbox %s is gone or paused: \"handrail resume\" lets a paused one "
 		    "go on",
 		    c->id);
@@ -162,7 +161,7 @@ last(struct json_object *list, const char *name)
 }
 
 static int
-e2b_stats(struct hr_cloud *c, char **ret_json, struct hr_error *err)
+e2b_stats(struct hr_cloud *c, char **ret_json, struct hr_err *err)
 {
 	struct json_object *list = NULL;
 	struct hr_buf b;
@@ -172,7 +171,7 @@ e2b_stats(struct hr_cloud *c, char **ret_json, struct hr_error *err)
 		return -1;
 	if (hr_json_count(list) == 0) {
 		json_object_put(list);
-		return hr_error_set(err, HR_ERROR_NOT_READY, "E2B has no figures of it yet");
+		return hr_err_set(err, HR_E_NOT_READY, "E2B has no figures of it yet");
 	}
 	used = last(list, "memUsed");
 	all = last(list, "memTotal");
@@ -184,12 +183,12 @@ e2b_stats(struct hr_cloud *c, char **ret_json, struct hr_error *err)
 	json_object_put(list);
 	*ret_json = hr_buf_take(&b);
 	hr_buf_done(&b);
-	return *ret_json != NULL ? 0 : hr_error_nomem(err);
+	return *ret_json != NULL ? 0 : hr_err_nomem(err);
 }
 
 static int
 e2b_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end *ret,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	struct hr_e2b_process p = {.q = q};
 
@@ -197,7 +196,7 @@ e2b_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_e
 }
 
 static int
-e2b_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr_error *err)
+e2b_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr_err *err)
 {
 	const struct hr_cloud_part part = {.name = "file",
 	    .filename = path,
@@ -209,7 +208,7 @@ e2b_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct 
 }
 
 static int
-e2b_launch(struct hr_cloud *c, const char *line, struct hr_error *err)
+e2b_launch(struct hr_cloud *c, const char *line, struct hr_err *err)
 {
 	const struct hr_cloud_command q = {.line = line};
 	struct hr_e2b_process p = {.q = &q, .user = "root", .leave = true};
@@ -219,7 +218,7 @@ e2b_launch(struct hr_cloud *c, const char *line, struct hr_error *err)
 }
 
 static int
-e2b_publish(struct hr_cloud *c, int port, struct hr_error *err)
+e2b_publish(struct hr_cloud *c, int port, struct hr_err *err)
 {
 	char *url = hr_e2b_url(c, port, err);
 
@@ -261,7 +260,7 @@ static const struct hr_cloud_ops ops = {
 };
 
 static int
-e2b_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *err)
+e2b_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 {
 	return hr_cloud_open(&ops, h, ret_self, err);
 }

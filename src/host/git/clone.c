@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/git/gitrepo.h"
 #include "host/tokens.h"
 #include "shell/quote.h"
@@ -28,18 +28,18 @@ struct clone {
 /* 0 done or, unless strict, failed and logged. */
 static int
 step(struct clone *c, const struct hr_buf *command, double timeout_s, const char *what, bool strict,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	struct hr_buf out;
 	int status = 0, rc;
 
 	if (hr_buf_check(command, NULL) != 0)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	hr_buf_init(&out, TEXT_MAX * 16);
 	rc = hr_sandbox_run(c->s, command->p, timeout_s, &status, &out, err);
 	if (rc == 0 && status != 0 && strict)
 		rc = hr_tokens_error(
-		    c->s, err, HR_ERROR_RUNTIME, "%s failed: %s", what, hr_buf_str(&out));
+		    c->s, err, HR_E_RUNTIME, "%s failed: %s", what, hr_buf_str(&out));
 	else if (rc == 0 && status != 0)
 		hr_sandbox_log(c->s, "%s failed: %s", what, hr_buf_str(&out));
 	hr_buf_done(&out);
@@ -47,7 +47,7 @@ step(struct clone *c, const struct hr_buf *command, double timeout_s, const char
 }
 
 static int
-clone_it(struct clone *c, bool strict, struct hr_error *err)
+clone_it(struct clone *c, bool strict, struct hr_err *err)
 {
 	struct hr_buf b;
 	int rc;
@@ -61,7 +61,7 @@ clone_it(struct clone *c, bool strict, struct hr_error *err)
 }
 
 static int
-check_out(struct clone *c, const char *branch, bool strict, struct hr_error *err)
+check_out(struct clone *c, const char *branch, bool strict, struct hr_err *err)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz012345";
 	unsigned char r[BRANCH_LETTERS];
@@ -69,7 +69,7 @@ check_out(struct clone *c, const char *branch, bool strict, struct hr_error *err
 	int rc;
 
 	if (hr_random(r, sizeof(r), NULL) < 0)
-		return hr_error_set(err, HR_ERROR_SYSTEM, "no random bytes");
+		return hr_err_set(err, HR_E_SYS, "no random bytes");
 	hr_buf_init(&b, TEXT_MAX);
 	hr_buf_addf(&b, "cd %s && git checkout ", c->path.p);
 	if (branch != NULL) {
@@ -87,7 +87,7 @@ check_out(struct clone *c, const char *branch, bool strict, struct hr_error *err
 /* ---- the whole ---- */
 
 static int
-init_empty(struct clone *c, bool strict, struct hr_error *err)
+init_empty(struct clone *c, bool strict, struct hr_err *err)
 {
 	const char *root = hr_sandbox_workspace(c->s);
 	struct hr_buf b;
@@ -104,17 +104,17 @@ init_empty(struct clone *c, bool strict, struct hr_error *err)
 
 /* Looked at before anything is asked or done. */
 static int
-check(const char *repository, const char *branch, struct hr_error *err)
+check(const char *repository, const char *branch, struct hr_err *err)
 {
 	if (hr_gitrepo_check(repository, err) < 0)
 		return -1;
 	if (branch != NULL && (*branch == '\0' || *branch == '-'))
-		return hr_error_set(err, HR_ERROR_VALUE, "\"%.200s\" is no branch", branch);
+		return hr_err_set(err, HR_E_INVAL, "\"%.200s\" is no branch", branch);
 	return 0;
 }
 
 static int
-find(struct clone *c, const char *repository, struct hr_error *err)
+find(struct clone *c, const char *repository, struct hr_err *err)
 {
 	const char *root = hr_sandbox_workspace(c->s);
 	struct hr_buf b;
@@ -131,12 +131,12 @@ find(struct clone *c, const char *repository, struct hr_error *err)
 	hr_buf_addf(&b, "%s/%s", root, c->directory);
 	hr_shell_quote(&c->path, hr_buf_str(&b), b.len);
 	hr_buf_done(&b);
-	return hr_buf_check(&c->path, NULL) != 0 ? hr_error_nomem(err) : 0;
+	return hr_buf_check(&c->path, NULL) != 0 ? hr_err_nomem(err) : 0;
 }
 
 int
 hr_sandbox_clone(struct hr_sandbox *s, const char *repository, const char *branch, bool strict,
-    char **ret_directory, struct hr_error *err)
+    char **ret_directory, struct hr_err *err)
 {
 	struct clone c = {.s = s};
 	int rc;
@@ -161,7 +161,7 @@ hr_sandbox_clone(struct hr_sandbox *s, const char *repository, const char *branc
 			rc = check_out(&c, branch, strict, err);
 	}
 	if (rc == 0 && (*ret_directory = strdup(c.directory)) == NULL)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	if (rc != 0)
 		hr_tokens_mask_error(s, err);
 	hr_buf_done(&c.path);

@@ -10,7 +10,7 @@
 #include <json-c/json.h>
 
 #include "base/quote.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/tokens.h"
 #include "http/http.h"
 #include "proto/json.h"
@@ -74,17 +74,17 @@ is_url(const char *text)
 }
 
 int
-hr_gitrepo_check(const char *repository, struct hr_error *err)
+hr_gitrepo_check(const char *repository, struct hr_err *err)
 {
 	if (strstr(repository, "://") != NULL ? is_url(repository) : is_name(repository))
 		return 0;
-	return hr_error_set(err, HR_ERROR_VALUE,
+	return hr_err_set(err, HR_E_INVAL,
 	    "\"%.200s\" is no repository: OWNER/NAME, or a URL without user and password",
 	    strchr(repository, '@') != NULL ? "..." : repository);
 }
 
 int
-hr_gitrepo_directory(const char *repository, char *ret, size_t cap, struct hr_error *err)
+hr_gitrepo_directory(const char *repository, char *ret, size_t cap, struct hr_err *err)
 {
 	size_t n = strlen(repository);
 	const char *from;
@@ -97,8 +97,8 @@ hr_gitrepo_directory(const char *repository, char *ret, size_t cap, struct hr_er
 	if (strstr(repository, "://") != NULL && n > 4 && strncmp(from + n - 4, ".git", 4) == 0)
 		n -= 4;
 	if (n == 0 || n >= cap || *from == '-' || strspn(from, ".") >= n)
-		return hr_error_set(
-		    err, HR_ERROR_VALUE, "\"%.200s\" names no directory to clone to", repository);
+		return hr_err_set(
+		    err, HR_E_INVAL, "\"%.200s\" names no directory to clone to", repository);
 	(void)snprintf(ret, cap, "%.*s", (int)n, from);
 	return 0;
 }
@@ -159,7 +159,7 @@ put_api(
 /* 1 it has it: r->base and r->url are set; 0 it does not; -1 *err. */
 static int
 ask(struct hr_gitrepo *r, const struct hr_git_provider *p, const char *repository, bool log,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	const char *host = hr_env_get(hr_strv_list(&r->s->environ), p->host_variable);
 	char *own = host != NULL ? hr_tokens_base(p->host_variable, host, err) : NULL, *name = NULL;
@@ -178,7 +178,7 @@ ask(struct hr_gitrepo *r, const struct hr_git_provider *p, const char *repositor
 	q.url = hr_buf_str(&url);
 	if (request_headers(p, hr_token(r->s, p->token), &headers) != 0 ||
 	    hr_buf_check(&url, NULL) != 0 || (http = hr_http_new(&e)) == NULL) {
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	} else {
 		q.headers = hr_strv_list(&headers);
 		if (hr_http_do(http, &q, &a, &e) == 0 && a.status >= 200 && a.status <= 299)
@@ -198,7 +198,7 @@ ask(struct hr_gitrepo *r, const struct hr_git_provider *p, const char *repositor
 			r->base = NULL;
 		if (r->base == NULL || asprintf(&r->url, "%s/%s.git", r->base, name) < 0) {
 			r->url = NULL;
-			rc = hr_error_nomem(err);
+			rc = hr_err_nomem(err);
 		}
 	}
 	hr_http_answer_done(&a);
@@ -212,13 +212,13 @@ ask(struct hr_gitrepo *r, const struct hr_git_provider *p, const char *repositor
 
 int
 hr_gitrepo_find(struct hr_gitrepo *r, struct hr_sandbox *s, const char *repository, bool log,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	int rc;
 
 	*r = (struct hr_gitrepo){.s = s};
 	if (strstr(repository, "://") != NULL)
-		return (r->url = strdup(repository)) != NULL ? 0 : hr_error_nomem(err);
+		return (r->url = strdup(repository)) != NULL ? 0 : hr_err_nomem(err);
 	for (size_t i = 0; i < N_PROVIDERS; i++) {
 		if (hr_token(s, git_providers[i].token) == NULL)
 			continue;
@@ -230,7 +230,7 @@ hr_gitrepo_find(struct hr_gitrepo *r, struct hr_sandbox *s, const char *reposito
 			return 0;
 		}
 	}
-	return hr_error_set(err, HR_ERROR_RUNTIME, "%s", none_knows_it);
+	return hr_err_set(err, HR_E_RUNTIME, "%s", none_knows_it);
 }
 
 void
@@ -300,7 +300,7 @@ hr_gitrepo_put_clone(struct hr_buf *b, const struct hr_gitrepo *r, const char *o
 }
 
 int
-hr_gitrepo_give_token(struct hr_gitrepo *r, struct hr_error *err)
+hr_gitrepo_give_token(struct hr_gitrepo *r, struct hr_err *err)
 {
 	struct hr_strv env = {0};
 	int rc;
@@ -309,7 +309,7 @@ hr_gitrepo_give_token(struct hr_gitrepo *r, struct hr_error *err)
 		return 0;
 	hr_strv_addf(
 	    &env, "%s=%s", hr_token_names[r->provider->token], hr_token(r->s, r->provider->token));
-	rc = env.failed ? hr_error_nomem(err) : hr_sandbox_add_env(r->s, hr_strv_list(&env), err);
+	rc = env.failed ? hr_err_nomem(err) : hr_sandbox_add_env(r->s, hr_strv_list(&env), err);
 	hr_strv_done(&env);
 	return rc;
 }

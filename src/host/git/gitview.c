@@ -11,7 +11,7 @@
 
 #include <json-c/json.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/common/module.h"
 #include "host/sandbox.h"
 #include "host/tokens.h"
@@ -66,7 +66,7 @@ put_words(struct hr_buf *b, const struct view *v, bool what, const char *to)
 
 /* The helper where it is: what unmodified clients ask for, or on this machine itself. */
 static int
-put_known(struct hr_buf *b, const struct view *v, const char *to, struct hr_error *err)
+put_known(struct hr_buf *b, const struct view *v, const char *to, struct hr_err *err)
 {
 	char *path;
 
@@ -87,15 +87,14 @@ put_known(struct hr_buf *b, const struct view *v, const char *to, struct hr_erro
 
 /* A file of the sandbox's that is only for this; its name in b. */
 static int
-make_temporary(struct hr_sandbox *s, const char *command, struct hr_buf *b, struct hr_error *err)
+make_temporary(struct hr_sandbox *s, const char *command, struct hr_buf *b, struct hr_err *err)
 {
 	int status = 0, rc = hr_sandbox_run(s, command, TIMEOUT_S, &status, b, err);
 
 	while (rc == 0 && b->len > 0 && strchr("\r\n", b->p[b->len - 1]) != NULL)
 		b->p[--b->len] = '\0';
 	if (rc == 0 && (status != 0 || b->len == 0 || *b->p != '/'))
-		rc = hr_tokens_error(
-		    s, err, HR_ERROR_RUNTIME, "%s failed: %s", command, hr_buf_str(b));
+		rc = hr_tokens_error(s, err, HR_E_RUNTIME, "%s failed: %s", command, hr_buf_str(b));
 	return rc;
 }
 
@@ -113,7 +112,7 @@ note_library(struct dl_phdr_info *info, size_t size, void *arg)
 
 /* The libraries of this program that the helper needs as well. */
 static int
-copy_libraries(struct hr_sandbox *s, const char *to, struct hr_error *err)
+copy_libraries(struct hr_sandbox *s, const char *to, struct hr_err *err)
 {
 	struct hr_strv names = {0};
 	int rc = 0;
@@ -121,7 +120,7 @@ copy_libraries(struct hr_sandbox *s, const char *to, struct hr_error *err)
 	/* a list first: copying may load more of them */
 	(void)dl_iterate_phdr(note_library, &names);
 	if (names.failed)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	for (size_t i = 0; rc == 0 && i < names.n; i++)
 		rc = hr_sandbox_copy_to(s, names.v[i], to, false, err);
 	hr_strv_done(&names);
@@ -131,7 +130,7 @@ copy_libraries(struct hr_sandbox *s, const char *to, struct hr_error *err)
 /* Our own helper, copied into a directory that is removed at once. */
 static int
 put_uploaded(
-    struct hr_buf *b, const struct view *v, enum way way, const char *to, struct hr_error *err)
+    struct hr_buf *b, const struct view *v, enum way way, const char *to, struct hr_err *err)
 {
 	char *helper = hr_module_path(HELPER, err);
 	struct hr_buf dir, quoted;
@@ -169,7 +168,7 @@ is_missing(int status)
 
 static int
 run(const struct view *v, enum way way, const char *to, int *ret_status, struct hr_buf *out,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	struct hr_buf command;
 	int rc;
@@ -178,7 +177,7 @@ run(const struct view *v, enum way way, const char *to, int *ret_status, struct 
 	rc = way != KNOWN ? put_uploaded(&command, v, way, to, err)
 			  : put_known(&command, v, to, err);
 	if (rc == 0 && hr_buf_check(&command, NULL) != 0)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	hr_buf_reset(out);
 	if (rc == 0)
 		rc = hr_sandbox_run_static(v->s, command.p, TIMEOUT_S, ret_status, out, err);
@@ -188,7 +187,7 @@ run(const struct view *v, enum way way, const char *to, int *ret_status, struct 
 
 /* The output of an action is cut where it is long; that of a file is not. */
 static int
-run_to_file(const struct view *v, enum way way, struct hr_buf *out, struct hr_error *err)
+run_to_file(const struct view *v, enum way way, struct hr_buf *out, struct hr_err *err)
 {
 	struct hr_buf file, quoted, command;
 	int status = 0, rc;
@@ -201,10 +200,10 @@ run_to_file(const struct view *v, enum way way, struct hr_buf *out, struct hr_er
 		hr_shell_quote(&quoted, file.p, file.len);
 		rc = run(v, way, hr_buf_str(&quoted), &status, out, err);
 		if (rc == 0 && status != 0)
-			rc = hr_tokens_error(v->s, err, HR_ERROR_RUNTIME, "%s", hr_buf_str(out));
+			rc = hr_tokens_error(v->s, err, HR_E_RUNTIME, "%s", hr_buf_str(out));
 		hr_buf_reset(out);
 		if (rc == 0 && (rc = hr_sandbox_file(v->s, file.p, NULL, out, err)) == 0)
-			rc = hr_error_set(err, HR_ERROR_RUNTIME, "%s cannot be read", file.p);
+			rc = hr_err_set(err, HR_E_RUNTIME, "%s cannot be read", file.p);
 		hr_buf_addf(&command, "rm -f -- %s", hr_buf_str(&quoted));
 		(void)hr_sandbox_run(v->s, hr_buf_str(&command), TIMEOUT_S, &status, NULL, NULL);
 	}
@@ -229,7 +228,7 @@ parse(const struct hr_buf *out)
 
 /* The helper's answer; the caller puts it. NULL and *err. */
 static struct json_object *
-ask(const struct view *v, struct hr_error *err)
+ask(const struct view *v, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	enum way way = KNOWN;
@@ -241,19 +240,18 @@ ask(const struct view *v, struct hr_error *err)
 	while (rc == 0 && is_missing(status) && way != WITH_LIBRARIES)
 		rc = run(v, ++way, NULL, &status, &out, err);
 	if (rc == 0 && is_missing(status))
-		rc = hr_tokens_error(v->s, err, HR_ERROR_RUNTIME,
+		rc = hr_tokens_error(v->s, err, HR_E_RUNTIME,
 		    "error_in_git_%s: the image has no " UTILS "%s, and " HELPER
 		    " of this machine cannot run there, which needs git, libjson-c and "
 		    "libutf8proc: %s",
 		    v->what, v->script, hr_buf_str(&out));
 	else if (rc == 0 && status != 0)
 		rc = hr_tokens_error(
-		    v->s, err, HR_ERROR_RUNTIME, "error_in_git_%s: %s", v->what, hr_buf_str(&out));
+		    v->s, err, HR_E_RUNTIME, "error_in_git_%s: %s", v->what, hr_buf_str(&out));
 	if (rc == 0 && (o = parse(&out)) == NULL) {
 		rc = run_to_file(v, way, &out, err);
 		if (rc == 0 && (o = parse(&out)) == NULL)
-			(void)hr_error_set(
-			    err, HR_ERROR_RUNTIME, "the answer of " HELPER " is no JSON");
+			(void)hr_err_set(err, HR_E_RUNTIME, "the answer of " HELPER " is no JSON");
 	}
 	hr_buf_done(&out);
 	return o;
@@ -261,7 +259,7 @@ ask(const struct view *v, struct hr_error *err)
 
 /* o, which is put, as text. */
 static int
-give(struct json_object *o, char **ret_json, struct hr_error *err)
+give(struct json_object *o, char **ret_json, struct hr_err *err)
 {
 	struct hr_buf b;
 	int rc = 0;
@@ -270,14 +268,14 @@ give(struct json_object *o, char **ret_json, struct hr_error *err)
 	(void)hr_json_put(&b, o); /* it was JSON */
 	json_object_put(o);
 	if ((*ret_json = hr_buf_take(&b)) == NULL)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	hr_buf_done(&b);
 	return rc;
 }
 
 int
 hr_sandbox_git_changes(
-    struct hr_sandbox *s, const char *directory, char **ret_json, struct hr_error *err)
+    struct hr_sandbox *s, const char *directory, char **ret_json, struct hr_err *err)
 {
 	struct view v = {.s = s, .what = "changes", .script = "git_changes.py"};
 	struct json_object *o;
@@ -288,27 +286,27 @@ hr_sandbox_git_changes(
 		return -1;
 	if (json_object_is_type(o, json_type_array))
 		return give(o, ret_json, err);
-	(void)hr_tokens_error(s, err, HR_ERROR_RUNTIME, "error_in_git_changes: %s",
+	(void)hr_tokens_error(s, err, HR_E_RUNTIME, "error_in_git_changes: %s",
 	    hr_json_text_or(o, "error", "an answer of another kind"));
 	json_object_put(o);
 	return -1;
 }
 
 int
-hr_sandbox_git_diff(struct hr_sandbox *s, const char *file, char **ret_json, struct hr_error *err)
+hr_sandbox_git_diff(struct hr_sandbox *s, const char *file, char **ret_json, struct hr_err *err)
 {
 	struct view v = {.s = s, .what = "diff", .script = "git_diff.py", .file = file};
 	struct json_object *o;
 
 	if (*file == '\0')
-		return hr_error_set(err, HR_ERROR_VALUE, "a diff is of a file: its name is empty");
+		return hr_err_set(err, HR_E_INVAL, "a diff is of a file: its name is empty");
 	o = ask(&v, err);
 	return o != NULL ? give(o, ret_json, err) : -1;
 }
 
 int
 hr_sandbox_git_branch(
-    struct hr_sandbox *s, const char *directory, char **ret_branch, struct hr_error *err)
+    struct hr_sandbox *s, const char *directory, char **ret_branch, struct hr_err *err)
 {
 	struct view v = {.s = s, .directory = directory};
 	struct hr_buf command, out;
@@ -319,13 +317,13 @@ hr_sandbox_git_branch(
 	put_cd(&command, &v);
 	hr_buf_adds(&command, "git branch --show-current");
 	rc = hr_buf_check(&command, NULL) != 0
-		 ? hr_error_nomem(err)
+		 ? hr_err_nomem(err)
 		 : hr_sandbox_run_static(s, command.p, TIMEOUT_S, &status, &out, err);
 	while (rc == 0 && out.len > 0 && strchr("\r\n", out.p[out.len - 1]) != NULL)
 		out.p[--out.len] = '\0';
 	*ret_branch = NULL;
 	if (rc == 0 && status == 0 && out.len > 0 && (*ret_branch = strdup(out.p)) == NULL)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	hr_buf_done(&command);
 	hr_buf_done(&out);
 	return rc;

@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/git/gitrepo.h"
 #include "host/tokens.h"
 #include "host/transfer/zip.h"
@@ -149,22 +149,22 @@ load_folder(struct load *l, int fd, const char *below, unsigned depth)
 
 /* The archive of a folder, unpacked where only we can write. */
 static int
-load_archive(struct load *l, const char *zip, struct hr_error *err)
+load_archive(struct load *l, const char *zip, struct hr_err *err)
 {
 	const char *tmp = hr_env_get(l->s->host.environ, "TMPDIR");
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	char *dir = NULL;
 	int rc = -1;
 
 	if (asprintf(&dir, "%s/handrail-microagents-XXXXXX",
 		tmp != NULL && *tmp != '\0' ? tmp : "/tmp") < 0)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	if (mkdtemp(dir) == NULL) {
-		(void)hr_error_sys(err, errno, "make %s", dir);
+		(void)hr_err_sys(err, errno, "make %s", dir);
 	} else {
 		rc = hr_zip_extract(zip, dir, ALL_MAX, &e);
 		if (rc != 0)
-			(void)hr_error_set(err, e.code, "%s: %.800s", l->where, e.text);
+			(void)hr_err_set(err, e.code, "%s: %.800s", l->where, e.msg);
 		else
 			load_folder(l, open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), "", 0);
 		(void)hr_path_remove(dir, NULL); /* of temporary files */
@@ -175,7 +175,7 @@ load_archive(struct load *l, const char *zip, struct hr_error *err)
 
 /* All Markdown files below a folder of the sandbox; none if there is no folder. */
 static int
-load_from(struct load *l, const char *source, const char *folder, struct hr_error *err)
+load_from(struct load *l, const char *source, const char *folder, struct hr_err *err)
 {
 	char *names = NULL, *zip = NULL;
 	bool empty;
@@ -231,11 +231,11 @@ find_organisation(const char *repository, const char **ret_org, size_t *ret_len)
  * no dot in front. A URL's neighbour has the same end. */
 static int
 name_of_all(struct hr_sandbox *s, const char *repository, size_t before, struct hr_buf *b,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	size_t n = strlen(repository);
 	struct hr_gitrepo r = {0};
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	bool gitlab;
 
 	/* a look-up that fails counts as another provider */
@@ -245,19 +245,19 @@ name_of_all(struct hr_sandbox *s, const char *repository, size_t before, struct 
 	hr_buf_adds(b, gitlab ? "/openhands-config" : "/.openhands");
 	if (strstr(repository, "://") != NULL && n > 4 && strcmp(repository + n - 4, ".git") == 0)
 		hr_buf_adds(b, ".git");
-	return hr_buf_check(b, NULL) == 0 ? 0 : hr_error_nomem(err);
+	return hr_buf_check(b, NULL) == 0 ? 0 : hr_err_nomem(err);
 }
 
 /* A command of ours: 0 done, 1 it failed, which is logged, -1 *err. */
 static int
 step(struct hr_sandbox *s, const struct hr_buf *command, unsigned timeout_s, const char *what,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	struct hr_buf out;
 	int status = 0, rc;
 
 	if (hr_buf_check(command, NULL) != 0)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	hr_buf_init(&out, TEXT_MAX * 16);
 	rc = hr_sandbox_run(s, command->p, timeout_s, &status, &out, err);
 	if (rc == 0 && status != 0) {
@@ -270,7 +270,7 @@ step(struct hr_sandbox *s, const struct hr_buf *command, unsigned timeout_s, con
 
 /* Clones, loads, removes. A repository that is not there is the usual case. */
 static int
-load_clone(struct load *l, struct hr_gitrepo *r, const char *to, struct hr_error *err)
+load_clone(struct load *l, struct hr_gitrepo *r, const char *to, struct hr_err *err)
 {
 	struct hr_buf command, folder;
 	int rc;
@@ -300,10 +300,10 @@ load_clone(struct load *l, struct hr_gitrepo *r, const char *to, struct hr_error
 }
 
 static int
-load_organisation(struct load *l, const char *repository, struct hr_error *err)
+load_organisation(struct load *l, const char *repository, struct hr_err *err)
 {
 	struct hr_gitrepo r = {0};
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	struct hr_buf all, to;
 	const char *org;
 	size_t len;
@@ -318,7 +318,7 @@ load_organisation(struct load *l, const char *repository, struct hr_error *err)
 	hr_buf_addf(&to, "%s/org_openhands_%.*s", hr_sandbox_workspace(l->s), (int)len, org);
 	rc = name_of_all(l->s, repository, (size_t)(org - repository) + len, &all, err);
 	if (rc == 0 && hr_buf_check(&to, NULL) != 0)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	if (rc == 0 && hr_gitrepo_find(&r, l->s, all.p, false, &e) == 0)
 		rc = load_clone(l, &r, to.p, err);
 	hr_gitrepo_done(&r);
@@ -330,7 +330,7 @@ load_organisation(struct load *l, const char *repository, struct hr_error *err)
 /* ---- the workspace ---- */
 
 static int
-load_legacy(struct load *l, const char *folder, struct hr_error *err)
+load_legacy(struct load *l, const char *folder, struct hr_err *err)
 {
 	struct hr_buf path, content;
 	int rc;
@@ -349,7 +349,7 @@ load_legacy(struct load *l, const char *folder, struct hr_error *err)
 
 /* repository: the directory that is looked in, below the first; "": that itself. */
 static int
-load_workspace(struct load *l, const char *directory, struct hr_error *err)
+load_workspace(struct load *l, const char *directory, struct hr_err *err)
 {
 	const char *root = hr_sandbox_workspace(l->s);
 	struct hr_buf top, folder;
@@ -371,7 +371,7 @@ load_workspace(struct load *l, const char *directory, struct hr_error *err)
 
 int
 hr_sandbox_microagents(
-    struct hr_sandbox *s, const char *repository, char **ret_json, struct hr_error *err)
+    struct hr_sandbox *s, const char *repository, char **ret_json, struct hr_err *err)
 {
 	struct load l = {.s = s};
 	char directory[256] = "";
@@ -392,9 +392,9 @@ hr_sandbox_microagents(
 	hr_buf_addc(&l.json, ']');
 	if (rc == 0 && hr_buf_check(&l.json, NULL) != 0)
 		rc = l.json.fail == HR_E_NOMEM
-			 ? hr_error_nomem(err)
-			 : hr_error_set(err, HR_ERROR_VALUE, "microagents of more than %u MiB",
-			       ALL_MAX >> 20);
+			 ? hr_err_nomem(err)
+			 : hr_err_set(
+			       err, HR_E_INVAL, "microagents of more than %u MiB", ALL_MAX >> 20);
 	if (rc == 0)
 		*ret_json = hr_buf_take(&l.json);
 	else

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/sandbox.h"
 
 #define SETUP "chmod +x .openhands/setup.sh && source .openhands/setup.sh"
@@ -31,7 +31,7 @@ static const char hook_text[] =
     "exit 0\n";
 
 int
-hr_sandbox_run_setup_script(struct hr_sandbox *s, int *ret_status, struct hr_error *err)
+hr_sandbox_run_setup_script(struct hr_sandbox *s, int *ret_status, struct hr_err *err)
 {
 	int there = hr_sandbox_file(s, ".openhands/setup.sh", NULL, NULL, err);
 
@@ -44,7 +44,7 @@ hr_sandbox_run_setup_script(struct hr_sandbox *s, int *ret_status, struct hr_err
 
 /* 0 done, 1 the command failed (logged), -1 *err */
 static int
-step(struct hr_sandbox *s, const char *command, const char *failure, struct hr_error *err)
+step(struct hr_sandbox *s, const char *command, const char *failure, struct hr_err *err)
 {
 	struct hr_buf b;
 	int status = 0, rc;
@@ -61,7 +61,7 @@ step(struct hr_sandbox *s, const char *command, const char *failure, struct hr_e
 
 /* Somebody else's hook is moved aside, and called by ours. */
 static int
-preserve(struct hr_sandbox *s, struct hr_error *err)
+preserve(struct hr_sandbox *s, struct hr_err *err)
 {
 	struct hr_buf b;
 	int rc;
@@ -83,7 +83,7 @@ preserve(struct hr_sandbox *s, struct hr_error *err)
 }
 
 int
-hr_sandbox_install_git_hooks(struct hr_sandbox *s, struct hr_error *err)
+hr_sandbox_install_git_hooks(struct hr_sandbox *s, struct hr_err *err)
 {
 	int rc = hr_sandbox_file(s, ".openhands/pre-commit.sh", NULL, NULL, err);
 

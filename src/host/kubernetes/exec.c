@@ -17,7 +17,7 @@
 #include <json-c/json_object.h>
 
 #include "base/fd.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "proto/json.h"
 
 #define PROTOCOLS "v5.channel.k8s.io,v4.channel.k8s.io"
@@ -84,17 +84,17 @@ from_input(struct session *s, bool v5)
 }
 
 static int
-status_of(const struct session *s, int *ret_status, struct hr_error *err)
+status_of(const struct session *s, int *ret_status, struct hr_err *err)
 {
 	struct json_object *o = NULL, *causes;
 	struct hr_json_error why;
 	int rc = 0, status = 0;
 
 	if (s->ended.len == 0)
-		return hr_error_set(err, HR_ERROR_DISCONNECTED,
+		return hr_err_set(err, HR_E_DISCONNECTED,
 		    "the connection to the program was cut; it may still run");
 	if (hr_json_decode(s->ended.p, s->ended.len, &o, &why) != 0)
-		return hr_error_set(err, HR_ERROR_RUNTIME, "the program ended in an unknown way");
+		return hr_err_set(err, HR_E_RUNTIME, "the program ended in an unknown way");
 	causes = hr_json_at(hr_json_at(o, "details"), "causes");
 	if (strcmp(hr_json_text_or(o, "status", ""), "Success") != 0) {
 		for (size_t i = 0; i < hr_json_count(causes); i++)
@@ -104,7 +104,7 @@ status_of(const struct session *s, int *ret_status, struct hr_error *err)
 				    hr_json_text_or(hr_json_entry(causes, i), "message", "0"), NULL,
 				    10);
 		if (status == 0)
-			rc = hr_error_set(err, HR_ERROR_RUNTIME, "it cannot be run: %s",
+			rc = hr_err_set(err, HR_E_RUNTIME, "it cannot be run: %s",
 			    hr_json_text_or(o, "message", "no reason was given"));
 	}
 	if (rc == 0)
@@ -114,7 +114,7 @@ status_of(const struct session *s, int *ret_status, struct hr_error *err)
 }
 
 static int
-talk(struct session *s, bool tty, bool v5, struct hr_error *err)
+talk(struct session *s, bool tty, bool v5, struct hr_err *err)
 {
 	struct pollfd p[3];
 	sigset_t winch, before;
@@ -139,7 +139,7 @@ talk(struct session *s, bool tty, bool v5, struct hr_error *err)
 		if (poll(p, 3, -1) < 0) {
 			if (errno == EINTR)
 				continue;
-			rc = hr_error_sys(err, errno, "wait for the program");
+			rc = hr_err_sys(err, errno, "wait for the program");
 			break;
 		}
 		if (p[0].revents != 0)
@@ -160,7 +160,7 @@ talk(struct session *s, bool tty, bool v5, struct hr_error *err)
 
 int
 hr_kubernetes_exec(
-    struct hr_kubernetes *d, const char *const *argv, int *ret_status, struct hr_error *err)
+    struct hr_kubernetes *d, const char *const *argv, int *ret_status, struct hr_err *err)
 {
 	bool tty = isatty(0) && isatty(1), raw = false;
 	struct session s = {.in_open = true};
@@ -180,7 +180,7 @@ hr_kubernetes_exec(
 	}
 	hr_buf_init(&s.ended, 1u << 20);
 	if (hr_buf_check(&url, NULL) != 0)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	else
 		s.ws = hr_kube_socket(&d->kube, hr_buf_str(&url), PROTOCOLS, err);
 	if (s.ws != NULL) {

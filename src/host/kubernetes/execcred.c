@@ -16,14 +16,14 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/spawn.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "proto/json.h"
 
 #define PATIENCE_MS 60000
 
 /* All that it prints, until it closes its output. */
 static int
-drain(int fd, struct hr_buf *out, struct hr_error *err)
+drain(int fd, struct hr_buf *out, struct hr_err *err)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	int64_t end = hr_now_ms() + PATIENCE_MS, left;
@@ -33,15 +33,15 @@ drain(int fd, struct hr_buf *out, struct hr_error *err)
 	for (;;) {
 		left = end - hr_now_ms();
 		if (left <= 0 || (poll(&p, 1, (int)left) == 0 && p.revents == 0))
-			return hr_error_set(err, HR_ERROR_TIMEOUT, "it took more than a minute");
+			return hr_err_set(err, HR_E_RUNTIME_TIMEOUT, "it took more than a minute");
 		n = p.revents != 0 ? hr_fd_read(fd, piece, sizeof(piece)) : 0;
 		if (p.revents != 0 && n == 0)
 			return 0;
 		if (n < 0)
-			return hr_error_sys(err, errno, "read what it prints");
+			return hr_err_sys(err, errno, "read what it prints");
 		hr_buf_add(out, piece, (size_t)n);
 		if (hr_buf_check(out, NULL) != 0)
-			return hr_error_set(err, HR_ERROR_VALUE, "it prints too much");
+			return hr_err_set(err, HR_E_INVAL, "it prints too much");
 		p.revents = 0;
 	}
 }
@@ -55,7 +55,7 @@ program(const char *command, const char *dir)
 
 int
 hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv *own_env,
-    struct hr_buf *out, struct hr_error *err)
+    struct hr_buf *out, struct hr_err *err)
 {
 	const char *command = hr_json_text_or(exec, "command", "");
 	struct json_object *args = hr_json_at(exec, "args"), *more = hr_json_at(exec, "env"), *o;
@@ -66,7 +66,7 @@ hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv 
 	pid_t pid = -1;
 
 	if (*command == '\0')
-		return hr_error_set(err, HR_ERROR_VALUE, "exec without a command");
+		return hr_err_set(err, HR_E_INVAL, "exec without a command");
 	path = program(command, dir);
 	hr_strv_add(&argv, command);
 	for (size_t i = 0; i < hr_json_count(args); i++)
@@ -92,9 +92,9 @@ hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv 
 		? "client.authentication.k8s.io/v1beta1"
 		: "client.authentication.k8s.io/v1");
 	if (argv.failed || env.failed || path == NULL) {
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	} else if (pipe2(pipes, O_CLOEXEC) != 0) {
-		rc = hr_error_sys(err, errno, "pipe");
+		rc = hr_err_sys(err, errno, "pipe");
 	} else {
 		struct hr_spawn_fd fds[] = {{pipes[1], 1}, {2, 2}};
 		struct hr_spawn sp = {.path = path,
@@ -107,7 +107,7 @@ hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv 
 		pid = hr_spawn(&sp, &why);
 		hr_fd_close(&pipes[1]);
 		rc = pid >= 0 ? drain(pipes[0], out, err)
-			      : hr_error_set(err, HR_ERROR_NOENT, "%s", why.msg);
+			      : hr_err_set(err, HR_E_NOTFOUND, "%s", why.msg);
 		hr_fd_close(&pipes[0]);
 	}
 	if (pid >= 0) {
@@ -116,7 +116,7 @@ hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv 
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
 		if (rc == 0 && status != 0)
-			rc = hr_error_set(err, HR_ERROR_RUNTIME, "it ended with status %d",
+			rc = hr_err_set(err, HR_E_RUNTIME, "it ended with status %d",
 			    WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 	}
 	free(path);

@@ -23,7 +23,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/quote.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/kubernetes/kube.h"
 #include "host/kubernetes/why.h"
 #include "proto/json.h"
@@ -91,13 +91,13 @@ answer_503(struct carried *c, const char *why)
 
 /* What the pod itself says; NULL text: nothing. */
 static void
-reason(struct hr_forward *f, const struct hr_error *e, char *text, size_t cap)
+reason(struct hr_forward *f, const struct hr_err *e, char *text, size_t cap)
 {
 	const char *name = strrchr(f->pod_path, '/') + 1;
 	struct json_object *pod = NULL;
 	struct hr_kube_why why;
 
-	(void)snprintf(text, cap, "%s", e->text);
+	(void)snprintf(text, cap, "%s", e->msg);
 	if (hr_kube_call(&f->kube, HR_KUBE_GET, f->pod_path, NULL, &pod, NULL) == 0) {
 		hr_kube_why(&why, pod);
 		if (why.text[0] != '\0')
@@ -115,7 +115,7 @@ static void
 open_pod(struct hr_forward *f, struct carried *c)
 {
 	int64_t end = hr_now_ms() + PATIENCE_MS;
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	char path[640], text[1200];
 
 	(void)snprintf(path, sizeof(path), "%s/portforward?ports=%d", f->pod_path, f->port);
@@ -126,7 +126,7 @@ open_pod(struct hr_forward *f, struct carried *c)
 		/* nobody answered, or somebody who cannot now */
 	} while ((f->kube.status.code == 0 || f->kube.status.code == 429 ||
 		     f->kube.status.code == 503) &&
-		 e.code == HR_ERROR_UNAVAILABLE && hr_now_ms() < end &&
+		 e.code == HR_E_UNAVAILABLE && hr_now_ms() < end &&
 		 !hr_rest_wait(f->stop_fd, WAIT_MS));
 	reason(f, &e, text, sizeof(text));
 	answer_503(c, text);
@@ -142,7 +142,7 @@ on_message(void *arg, enum hr_ws_op op, const char *p, size_t len)
 {
 	const struct inbox *in = arg;
 	struct carried *c = in->c;
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	unsigned channel;
 	char text[1200];
 
@@ -161,7 +161,7 @@ on_message(void *arg, enum hr_ws_op op, const char *p, size_t len)
 		return hr_buf_check(&c->to_local, NULL) != 0;
 	}
 	if (!c->answered) {
-		(void)hr_error_set(&e, HR_ERROR_UNAVAILABLE, "%.*s", (int)len, p);
+		(void)hr_err_set(&e, HR_E_UNAVAILABLE, "%.*s", (int)len, p);
 		reason(in->f, &e, text, sizeof(text));
 		answer_503(c, text);
 	}
@@ -293,14 +293,14 @@ carry(void *arg)
 
 /* Bound in a directory of ours and unlinked at once; /proc leads to it as long as it is open. */
 static int
-listen_nowhere(struct hr_forward *f, struct hr_error *err)
+listen_nowhere(struct hr_forward *f, struct hr_err *err)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	char dir[] = "/tmp/handrail-forward-XXXXXX";
 	int rc = -1;
 
 	if (mkdtemp(dir) == NULL)
-		return hr_error_sys(err, errno, "make a directory in /tmp");
+		return hr_err_sys(err, errno, "make a directory in /tmp");
 	(void)snprintf(a.sun_path, sizeof(a.sun_path), "%s/s", dir);
 	f->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (f->listener >= 0 && bind(f->listener, (struct sockaddr *)&a, sizeof(a)) == 0 &&
@@ -309,7 +309,7 @@ listen_nowhere(struct hr_forward *f, struct hr_error *err)
 		rc = f->at >= 0 ? 0 : -1;
 	}
 	if (rc != 0)
-		rc = hr_error_sys(err, errno, "make a socket in %s", dir);
+		rc = hr_err_sys(err, errno, "make a socket in %s", dir);
 	(void)unlink(a.sun_path);
 	(void)rmdir(dir);
 	(void)snprintf(f->socket, sizeof(f->socket), "/proc/self/fd/%d", f->at);
@@ -317,7 +317,7 @@ listen_nowhere(struct hr_forward *f, struct hr_error *err)
 }
 
 static int
-start(struct hr_forward *f, struct hr_error *err)
+start(struct hr_forward *f, struct hr_err *err)
 {
 	sigset_t all, before;
 	int rc;
@@ -328,19 +328,19 @@ start(struct hr_forward *f, struct hr_error *err)
 	rc = pthread_create(&f->thread, NULL, carry, f);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc != 0)
-		return hr_error_sys(err, rc, "start a thread");
+		return hr_err_sys(err, rc, "start a thread");
 	f->started = true;
 	return 0;
 }
 
 struct hr_forward *
 hr_forward_new(const struct hr_config *c, const char *const *env, const char *pod_path, int port,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	struct hr_forward *f = calloc(1, sizeof(*f));
 
 	if (f == NULL) {
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 		return NULL;
 	}
 	f->listener = f->at = f->stop_fd = -1;
@@ -354,9 +354,9 @@ hr_forward_new(const struct hr_config *c, const char *const *env, const char *po
 	f->pod_path = strdup(pod_path);
 	f->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (f->pod_path == NULL)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	else if (f->stop_fd < 0)
-		(void)hr_error_sys(err, errno, "eventfd");
+		(void)hr_err_sys(err, errno, "eventfd");
 	if (f->pod_path != NULL && f->stop_fd >= 0) {
 		hr_kube_give_up(&f->kube, f->stop_fd);
 		if (listen_nowhere(f, err) == 0 && start(f, err) == 0)

@@ -12,7 +12,7 @@ struct hr_forward;
 
 /* pod_path: "/api/v1/namespaces/NS/pods/NAME". NULL: *err. */
 struct hr_forward *hr_forward_new(const struct hr_config *c, const char *const *env,
-    const char *pod_path, int port, struct hr_error *err);
+    const char *pod_path, int port, struct hr_err *err);
 void hr_forward_free(struct hr_forward *f); /* NULL: nothing */
 
 /* Its path: nobody else can reach it, and it is nowhere in the file system. */

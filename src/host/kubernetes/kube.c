@@ -9,7 +9,7 @@
 
 #include <json-c/json_object.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 #include "proto/json.h"
 
 #define CALL_TIMEOUT_S 30
@@ -44,7 +44,7 @@ static const struct {
 
 /* TLS is to have another name than the address: curl connects to the one and asks for the other. */
 static int
-rename_server(struct hr_kube *k, struct hr_error *err)
+rename_server(struct hr_kube *k, struct hr_err *err)
 {
 	const char *server = k->login.server, *host, *port;
 	bool tls = strncmp(server, "https://", 8) == 0;
@@ -56,18 +56,18 @@ rename_server(struct hr_kube *k, struct hr_error *err)
 	if (asprintf(&k->base, "%s%s%s", tls ? "https://" : "http://", k->login.tls_name,
 		port != NULL ? port : "") < 0) {
 		k->base = NULL;
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	if (asprintf(&k->connect_to, "%s%s", host, port != NULL ? "" : tls ? ":443" : ":80") < 0) {
 		k->connect_to = NULL;
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	return 0;
 }
 
 int
 hr_kube_init(struct hr_kube *k, const struct hr_config *c, const char *const *env,
-    unsigned patience_ms, struct hr_error *err)
+    unsigned patience_ms, struct hr_err *err)
 {
 	struct hr_rest_options o = {.rules = rules,
 	    .timeout_s = CALL_TIMEOUT_S,
@@ -82,7 +82,7 @@ hr_kube_init(struct hr_kube *k, const struct hr_config *c, const char *const *en
 	if (k->login.tls_name != NULL ? rename_server(k, err) != 0
 				      : (k->base = strdup(k->login.server)) == NULL) {
 		hr_kube_done(k);
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	o.url = k->base;
 	k->rest = hr_rest_new(&o, err);
@@ -113,7 +113,7 @@ hr_kube_give_up(struct hr_kube *k, int watch_fd)
 /* ---- one request ---- */
 
 static int
-present(struct hr_kube *k, bool now, struct hr_error *err)
+present(struct hr_kube *k, bool now, struct hr_err *err)
 {
 	struct hr_rest_peer peer;
 	char *bearer = NULL;
@@ -127,7 +127,7 @@ present(struct hr_kube *k, bool now, struct hr_error *err)
 	if (k->login.token == NULL)
 		return hr_rest_header(k->rest, "Authorization", NULL, true, err);
 	if (asprintf(&bearer, "Bearer %s", k->login.token) < 0)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	rc = hr_rest_header(k->rest, "Authorization", bearer, true, err);
 	explicit_bzero(bearer, strlen(bearer));
 	free(bearer);
@@ -136,18 +136,18 @@ present(struct hr_kube *k, bool now, struct hr_error *err)
 
 /* No answer is what rest.h calls a network's error. */
 static bool
-is_lost(const struct hr_error *e)
+is_lost(const struct hr_err *e)
 {
-	return e->code == HR_ERROR_HTTP_NETWORK || e->code == HR_ERROR_HTTP_TIMEOUT ||
-	       e->code == HR_ERROR_HTTP_PROTOCOL;
+	return e->code == HR_E_HTTP_NETWORK || e->code == HR_E_HTTP_TIMEOUT ||
+	       e->code == HR_E_PROTO;
 }
 
 /* A refusal is in k->status, and *err has our words for it. lost: no answer came, or not whole. */
 static int
 ask(struct hr_kube *k, const struct hr_rest_call *c, struct hr_rest_answer *a, bool *lost,
-    struct hr_error *err)
+    struct hr_err *err)
 {
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	int rc = -1;
 
 	*lost = false;
@@ -159,19 +159,19 @@ ask(struct hr_kube *k, const struct hr_rest_call *c, struct hr_rest_answer *a, b
 			return -1;
 		hr_rest_answer_done(a);
 		rc = hr_rest_call(k->rest, c, a, &e);
-		if (rc == 0 || e.code != HR_ERROR_HTTP_STATUS || e.status != 401)
+		if (rc == 0 || e.code != HR_E_HTTP_STATUS || e.status != 401)
 			break;
 	}
 	if (rc == 0)
 		return 0;
-	if (e.code == HR_ERROR_HTTP_STATUS) {
+	if (e.code == HR_E_HTTP_STATUS) {
 		hr_kube_status_read(&k->status, e.status, hr_buf_str(&a->body), a->body.len);
 		return hr_kube_status_error(&k->status, err);
 	}
 	*lost = is_lost(&e);
 	if (*lost)
-		return hr_error_set(err, HR_ERROR_UNAVAILABLE,
-		    "the API server %s cannot be reached: %s", k->login.server, e.text);
+		return hr_err_set(err, HR_E_UNAVAILABLE, "the API server %s cannot be reached: %s",
+		    k->login.server, e.msg);
 	if (err != NULL)
 		*err = e;
 	return -1;
@@ -179,7 +179,7 @@ ask(struct hr_kube *k, const struct hr_rest_call *c, struct hr_rest_answer *a, b
 
 int
 hr_kube_call(struct hr_kube *k, enum hr_kube_verb verb, const char *path, const char *body,
-    struct json_object **ret, struct hr_error *err)
+    struct json_object **ret, struct hr_err *err)
 {
 	const char *const headers[] = {verbs[verb].type, NULL};
 	struct hr_rest_call c = {.method = verbs[verb].method,
@@ -196,7 +196,7 @@ hr_kube_call(struct hr_kube *k, enum hr_kube_verb verb, const char *path, const 
 	hr_buf_adds(&url, path);
 	hr_buf_adds(&url, verbs[verb].query);
 	c.path = hr_buf_str(&url);
-	rc = hr_buf_check(&url, NULL) == 0 ? ask(k, &c, &a, &lost, err) : hr_error_nomem(err);
+	rc = hr_buf_check(&url, NULL) == 0 ? ask(k, &c, &a, &lost, err) : hr_err_nomem(err);
 	if (url.fail == HR_OK) {
 		if (ret != NULL && rc == 0) {
 			*ret = a.json;
@@ -223,7 +223,7 @@ each(struct json_object *page, hr_kube_item_fn *fn, void *arg)
 
 int
 hr_kube_list(struct hr_kube *k, const char *path, const char *selector, hr_kube_item_fn *fn,
-    void *arg, char *version, size_t cap, struct hr_error *err)
+    void *arg, char *version, size_t cap, struct hr_err *err)
 {
 	struct json_object *page = NULL, *meta;
 	bool more = true;
@@ -234,7 +234,7 @@ hr_kube_list(struct hr_kube *k, const char *path, const char *selector, hr_kube_
 	hr_buf_init(&url, URL_TEXT_MAX);
 	hr_buf_addf(&url, "%s?limit=%d&%s", path, PAGE, selector);
 	while (rc == 0 && stop == 0 && more) {
-		rc = hr_buf_check(&url, NULL) == 0 ? 0 : hr_error_nomem(err);
+		rc = hr_buf_check(&url, NULL) == 0 ? 0 : hr_err_nomem(err);
 		if (rc == 0)
 			rc = hr_kube_call(k, HR_KUBE_GET, hr_buf_str(&url), NULL, &page, err);
 		if (rc != 0)
@@ -334,8 +334,8 @@ on_item(void *arg, struct json_object *item)
 }
 
 static int
-list_first(struct hr_kube *k, struct watch *w, const char *path, const char *selector,
-    struct hr_error *err)
+list_first(
+    struct hr_kube *k, struct watch *w, const char *path, const char *selector, struct hr_err *err)
 {
 	int rc;
 
@@ -350,8 +350,8 @@ list_first(struct hr_kube *k, struct watch *w, const char *path, const char *sel
 
 /* One stream. 0: it ended, and can be gone on with; -1: it cannot. */
 static int
-stream(struct hr_kube *k, struct watch *w, const char *path, const char *selector,
-    struct hr_error *err)
+stream(
+    struct hr_kube *k, struct watch *w, const char *path, const char *selector, struct hr_err *err)
 {
 	struct hr_rest_call c = {.method = "GET", .line = on_line, .arg = w, .endless = true};
 	struct hr_rest_answer a = {0};
@@ -365,7 +365,7 @@ stream(struct hr_kube *k, struct watch *w, const char *path, const char *selecto
 	hr_buf_addf(&url, "&%s", selector);
 	c.path = hr_buf_str(&url);
 	w->heard = false;
-	rc = hr_buf_check(&url, NULL) == 0 ? ask(k, &c, &a, &lost, err) : hr_error_nomem(err);
+	rc = hr_buf_check(&url, NULL) == 0 ? ask(k, &c, &a, &lost, err) : hr_err_nomem(err);
 	if (rc != 0 && k->status.code == 410)
 		w->forgot = true;
 	/* a stream that is cut is as good as one that ends */
@@ -378,7 +378,7 @@ stream(struct hr_kube *k, struct watch *w, const char *path, const char *selecto
 
 int
 hr_kube_watch(struct hr_kube *k, const char *path, const char *selector, hr_kube_event_fn *fn,
-    void *arg, struct hr_error *err)
+    void *arg, struct hr_err *err)
 {
 	struct watch w = {.fn = fn, .arg = arg, .forgot = true};
 	unsigned empty = 0;
@@ -395,7 +395,7 @@ hr_kube_watch(struct hr_kube *k, const char *path, const char *selector, hr_kube
 		empty = w.heard ? 0 : empty + 1;
 		if (rc == 0 && w.stop == 0 && empty > 1 &&
 		    hr_rest_wait(k->watch_fd, empty < 10 ? empty * 100 : 1000))
-			rc = hr_error_set(err, HR_ERROR_RUNTIME, "given up");
+			rc = hr_err_set(err, HR_E_RUNTIME, "given up");
 	}
 	return rc == 0 ? 1 : -1;
 }
@@ -404,7 +404,7 @@ hr_kube_watch(struct hr_kube *k, const char *path, const char *selector, hr_kube
 
 int
 hr_kube_logs(struct hr_kube *k, const char *pod_path, bool follow, const char *query,
-    hr_line_fn *fn, void *arg, struct hr_error *err)
+    hr_line_fn *fn, void *arg, struct hr_err *err)
 {
 	struct hr_rest_call c = {.method = "GET", .line = fn, .arg = arg, .endless = follow};
 	struct hr_rest_answer a = {0};
@@ -416,7 +416,7 @@ hr_kube_logs(struct hr_kube *k, const char *pod_path, bool follow, const char *q
 	hr_buf_addf(&url, "%s/log?follow=%s&container=runtime%s", pod_path,
 	    follow ? "true" : "false", query);
 	c.path = hr_buf_str(&url);
-	rc = hr_buf_check(&url, NULL) == 0 ? ask(k, &c, &a, &lost, err) : hr_error_nomem(err);
+	rc = hr_buf_check(&url, NULL) == 0 ? ask(k, &c, &a, &lost, err) : hr_err_nomem(err);
 	hr_rest_answer_done(&a);
 	hr_buf_done(&url);
 	return rc;
@@ -425,7 +425,7 @@ hr_kube_logs(struct hr_kube *k, const char *pod_path, bool follow, const char *q
 /* ---- sockets ---- */
 
 struct hr_ws *
-hr_kube_socket(struct hr_kube *k, const char *path, const char *protocols, struct hr_error *err)
+hr_kube_socket(struct hr_kube *k, const char *path, const char *protocols, struct hr_err *err)
 {
 	struct hr_http_request r = {.timeout_s = CONNECT_TIMEOUT_S, .watch_fd = k->watch_fd};
 	const char *headers[] = {"User-Agent: handrail/" PACKAGE_VERSION, NULL, NULL};
@@ -450,7 +450,7 @@ hr_kube_socket(struct hr_kube *k, const char *path, const char *protocols, struc
 		    (k->login.token != NULL &&
 			asprintf(&bearer, "Authorization: Bearer %s", k->login.token) < 0)) {
 			bearer = NULL;
-			(void)hr_error_nomem(err);
+			(void)hr_err_nomem(err);
 			break;
 		}
 		headers[1] = bearer;
@@ -467,7 +467,7 @@ hr_kube_socket(struct hr_kube *k, const char *path, const char *protocols, struc
 			    hr_buf_str(&refusal.body), refusal.body.len);
 			(void)hr_kube_status_error(&k->status, err);
 		} else if (w == NULL) {
-			(void)hr_error_set(err, HR_ERROR_UNAVAILABLE,
+			(void)hr_err_set(err, HR_E_UNAVAILABLE,
 			    "the API server %s cannot be reached: %s", k->login.server, he.msg);
 		}
 		hr_ws_refusal_done(&refusal);

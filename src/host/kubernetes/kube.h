@@ -23,7 +23,7 @@ struct hr_kube {
 
 /* patience_ms: as long a server is waited for that cannot be reached; 0: a minute. */
 int hr_kube_init(struct hr_kube *k, const struct hr_config *c, const char *const *env,
-    unsigned patience_ms, struct hr_error *err);
+    unsigned patience_ms, struct hr_err *err);
 /* Readable: whatever is asked is given up; -1: never. */
 void hr_kube_give_up(struct hr_kube *k, int watch_fd);
 void hr_kube_done(struct hr_kube *k); /* of one that is zeroed or initialised */
@@ -41,13 +41,13 @@ enum hr_kube_verb {
 /* path: "/api/v1/namespaces/...". body: JSON text; NULL: none. *ret (may be NULL) is the answer,
  * the caller's. k->status has the server's reason. */
 int hr_kube_call(struct hr_kube *k, enum hr_kube_verb verb, const char *path, const char *body,
-    struct json_object **ret, struct hr_error *err);
+    struct json_object **ret, struct hr_err *err);
 
 /* Each item of a list, in pages; fn non-zero stops. selector: "labelSelector=..." escaped, or "".
  * version (may be NULL): of the list, at most cap bytes, for a watch. */
 typedef int hr_kube_item_fn(void *arg, struct json_object *item);
 int hr_kube_list(struct hr_kube *k, const char *path, const char *selector, hr_kube_item_fn *fn,
-    void *arg, char *version, size_t cap, struct hr_error *err);
+    void *arg, char *version, size_t cap, struct hr_err *err);
 
 enum hr_kube_event {
 	HR_KUBE_LIST,    /* a whole list comes, object NULL: what is not in it is gone */
@@ -60,16 +60,16 @@ enum hr_kube_event {
  * where the server has forgotten. 1: fn stopped it; -1 *err, also when it was given up. */
 typedef int hr_kube_event_fn(void *arg, enum hr_kube_event event, struct json_object *o);
 int hr_kube_watch(struct hr_kube *k, const char *path, const char *selector, hr_kube_event_fn *fn,
-    void *arg, struct hr_error *err);
+    void *arg, struct hr_err *err);
 
 /* Lines of a log: what there is, or until fn returns non-zero or the container ends. query: what
  * follows "container=runtime", as "&tailLines=20". */
 int hr_kube_logs(struct hr_kube *k, const char *pod_path, bool follow, const char *query,
-    hr_line_fn *fn, void *arg, struct hr_error *err);
+    hr_line_fn *fn, void *arg, struct hr_err *err);
 
 /* A connection in both directions, for exec, attach and port-forward. */
 struct hr_ws *
-hr_kube_socket(struct hr_kube *k, const char *path, const char *protocols, struct hr_error *err);
+hr_kube_socket(struct hr_kube *k, const char *path, const char *protocols, struct hr_err *err);
 
 /* ---- for tests ---- */
 

@@ -12,7 +12,7 @@
 
 #include <json-c/json_object.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/config/settings.h"
 #include "host/kubernetes/look.h"
 #include "host/kubernetes/why.h"
@@ -55,7 +55,7 @@ name_valid(const char *text, size_t most)
 }
 
 static int
-set_name(struct hr_kubernetes *d, const char *ns, const char *name, struct hr_error *err)
+set_name(struct hr_kubernetes *d, const char *ns, const char *name, struct hr_err *err)
 {
 	char *n = strdup(name), *s = strdup(ns), *u = NULL;
 
@@ -65,7 +65,7 @@ set_name(struct hr_kubernetes *d, const char *ns, const char *name, struct hr_er
 		free(n);
 		free(s);
 		free(u);
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	free(d->name);
 	free(d->ns);
@@ -77,23 +77,23 @@ set_name(struct hr_kubernetes *d, const char *ns, const char *name, struct hr_er
 }
 
 static int
-kubernetes_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *err)
+kubernetes_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 {
 	const char *ns = hr_config_text(h->config, "kubernetes.namespace");
 	struct hr_kubernetes *d;
 	char name[sizeof(PREFIX) + SID_MAX];
 
 	if (!name_valid(h->sid, SID_MAX))
-		return hr_error_set(err, HR_ERROR_VALUE,
+		return hr_err_set(err, HR_E_INVAL,
 		    "\"%s\" is no name for a pod: at most %d small letters, digits and '-', none "
 		    "of these at an end",
 		    h->sid, SID_MAX);
 	if (ns == NULL || !name_valid(ns, 63))
-		return hr_error_set(err, HR_ERROR_VALUE,
-		    "Invalid value for kubernetes.namespace: %s", ns != NULL ? ns : "");
+		return hr_err_set(err, HR_E_INVAL, "Invalid value for kubernetes.namespace: %s",
+		    ns != NULL ? ns : "");
 	d = calloc(1, sizeof(*d));
 	if (d == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	d->h = h;
 	(void)snprintf(name, sizeof(name), PREFIX "%s", h->sid);
 	if (set_name(d, ns, name, err) != 0) {
@@ -108,7 +108,7 @@ kubernetes_open(const struct hr_backend_host *h, void **ret_self, struct hr_erro
 
 /* In the cluster by its service; from elsewhere through the API server. */
 static int
-reach(struct hr_kubernetes *d, struct hr_error *err)
+reach(struct hr_kubernetes *d, struct hr_err *err)
 {
 	const char *how = hr_config_text(d->h->config, "kubernetes.access");
 	char path[512];
@@ -120,8 +120,7 @@ reach(struct hr_kubernetes *d, struct hr_error *err)
 	if (strcmp(how, "service") == 0 || (strcmp(how, "auto") == 0 && d->kube.login.inside))
 		return 0;
 	if (strcmp(how, "auto") != 0 && strcmp(how, "forward") != 0)
-		return hr_error_set(
-		    err, HR_ERROR_VALUE, "Invalid value for kubernetes.access: %s", how);
+		return hr_err_set(err, HR_E_INVAL, "Invalid value for kubernetes.access: %s", how);
 	hr_kubernetes_path(d, HR_POD, true, path);
 	d->forward = hr_forward_new(d->h->config, d->h->environ, path, HR_KUBERNETES_PORT, err);
 	return d->forward != NULL ? 0 : -1;
@@ -145,24 +144,23 @@ kubernetes_endpoint(void *self, struct hr_endpoint *ret)
  * after a resume. Nothing was sent where no connection came; where the pod is gone, that is told.
  */
 static void
-kubernetes_failed(void *self, unsigned attempt, bool *ret_again, struct hr_error *err)
+kubernetes_failed(void *self, unsigned attempt, bool *ret_again, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 	struct json_object *pod = NULL;
 	struct hr_kube_why why;
 
-	if (d->forward != NULL || err->code != HR_ERROR_HTTP_NETWORK || attempt > REACH_TRIES)
+	if (d->forward != NULL || err->code != HR_E_HTTP_NETWORK || attempt > REACH_TRIES)
 		return;
 	switch (hr_kubernetes_get(d, HR_POD, &pod, NULL)) {
 	case 0: /* what port-forward says of it */
-		(void)hr_error_set(
-		    err, HR_ERROR_DISCONNECTED, "Pod %s is gone: somebody deleted it", d->name);
+		(void)hr_err_set(
+		    err, HR_E_DISCONNECTED, "Pod %s is gone: somebody deleted it", d->name);
 		break;
 	case 1:
 		hr_kube_why(&why, pod);
 		if (why.progress == HR_KUBE_FAILED || why.progress == HR_KUBE_ENDING)
-			(void)hr_error_set(
-			    err, HR_ERROR_DISCONNECTED, "Pod %s: %s", d->name, why.text);
+			(void)hr_err_set(err, HR_E_DISCONNECTED, "Pod %s: %s", d->name, why.text);
 		else
 			*ret_again = !hr_rest_wait(-1, REACH_FIRST_MS << (attempt - 1));
 		break;
@@ -186,7 +184,7 @@ on_taken(void *arg, struct json_object *o)
 
 /* One of a pool has another name: 1 found, 0 there is none. */
 static int
-find_taken(struct hr_kubernetes *d, struct hr_error *err)
+find_taken(struct hr_kubernetes *d, struct hr_err *err)
 {
 	char path[512], selector[128], *name = NULL;
 	int rc = 0;
@@ -204,7 +202,7 @@ find_taken(struct hr_kubernetes *d, struct hr_error *err)
 
 /* A pod of our name that runs, or comes, is used: 1; one that has ended makes place: 0. */
 static int
-find(struct hr_kubernetes *d, struct hr_error *err)
+find(struct hr_kubernetes *d, struct hr_err *err)
 {
 	struct json_object *pod = NULL;
 	struct hr_kube_why why;
@@ -219,8 +217,7 @@ find(struct hr_kubernetes *d, struct hr_error *err)
 	uid = hr_json_text_or(hr_json_at(pod, "metadata"), "uid", "");
 	if (why.progress == HR_KUBE_FAILED || why.progress == HR_KUBE_ENDING) {
 		if (d->h->attach)
-			rc = hr_error_set(
-			    err, HR_ERROR_DISCONNECTED, "Pod %s: %s", d->name, why.text);
+			rc = hr_err_set(err, HR_E_DISCONNECTED, "Pod %s: %s", d->name, why.text);
 		else
 			rc = hr_kubernetes_end_pod(d, uid, err) == 0 ? 0 : -1;
 	} else if ((why.progress != HR_KUBE_READY && hr_kubernetes_wait_ready(d, err) != 0) ||
@@ -232,10 +229,10 @@ find(struct hr_kubernetes *d, struct hr_error *err)
 }
 
 static int
-kubernetes_connect(void *self, bool *ret_made, struct hr_error *err)
+kubernetes_connect(void *self, bool *ret_made, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	bool was = false;
 	int rc;
 
@@ -243,7 +240,7 @@ kubernetes_connect(void *self, bool *ret_made, struct hr_error *err)
 	if (rc < 0)
 		return -1;
 	if (rc == 0 && d->h->attach)
-		return hr_error_set(err, HR_ERROR_DISCONNECTED, "Pod %s not found.", d->name);
+		return hr_err_set(err, HR_E_DISCONNECTED, "Pod %s not found.", d->name);
 	/* one that is paused goes on as what it was */
 	if (rc == 0 && hr_kubernetes_resume(d, &was, &e) != 0) {
 		if (was) {
@@ -262,7 +259,7 @@ kubernetes_connect(void *self, bool *ret_made, struct hr_error *err)
 /* ---- records ---- */
 
 static char *
-kubernetes_record(void *self, struct hr_error *err)
+kubernetes_record(void *self, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 	struct hr_buf b;
@@ -279,12 +276,12 @@ kubernetes_record(void *self, struct hr_error *err)
 	text = hr_buf_take(&b);
 	hr_buf_done(&b);
 	if (text == NULL)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	return text;
 }
 
 static int
-load(struct hr_kubernetes *d, const char *record, struct hr_error *err)
+load(struct hr_kubernetes *d, const char *record, struct hr_err *err)
 {
 	const char *name, *ns, *key;
 	struct json_object *o = NULL;
@@ -298,20 +295,20 @@ load(struct hr_kubernetes *d, const char *record, struct hr_error *err)
 	key = hr_json_text_at(o, "key");
 	if (strncmp(name, PREFIX, sizeof(PREFIX) - 1) != 0 ||
 	    !name_valid(name, sizeof(PREFIX) + SID_MAX) || !name_valid(ns, 63))
-		rc = hr_error_set(err, HR_ERROR_VALUE, "the record of the sandbox is damaged");
+		rc = hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
 	else
 		rc = set_name(d, ns, name, err);
 	if (rc == 0 && key != NULL) {
 		free(d->key);
 		d->key = strdup(key);
-		rc = d->key != NULL ? 0 : hr_error_nomem(err);
+		rc = d->key != NULL ? 0 : hr_err_nomem(err);
 	}
 	json_object_put(o);
 	return rc;
 }
 
 static int
-kubernetes_restore(void *self, const char *record, struct hr_error *err)
+kubernetes_restore(void *self, const char *record, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 	bool was;
@@ -332,7 +329,7 @@ kubernetes_restore(void *self, const char *record, struct hr_error *err)
 
 /* From now on it can be taken. It waits at full speed: what does nothing uses nothing. */
 static int
-kubernetes_freeze(void *self, struct hr_error *err)
+kubernetes_freeze(void *self, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 	char path[512];
@@ -344,7 +341,7 @@ kubernetes_freeze(void *self, struct hr_error *err)
 
 /* One request, which only one of several can win: the label is tested and taken in one. */
 static int
-kubernetes_adopt(void *self, const char *sid, const char *record, struct hr_error *err)
+kubernetes_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 	struct json_object *pod = NULL;
@@ -367,7 +364,7 @@ kubernetes_adopt(void *self, const char *sid, const char *record, struct hr_erro
 	json_object_put(pod);
 	rc = why.progress == HR_KUBE_READY || why.progress == HR_KUBE_RUNNING
 		 ? 0
-		 : hr_error_set(err, HR_ERROR_DISCONNECTED, "Pod %s: %s", d->name,
+		 : hr_err_set(err, HR_E_DISCONNECTED, "Pod %s: %s", d->name,
 		       why.text[0] != '\0' ? why.text : "it does not run");
 	return rc == 0 ? reach(d, err) : -1;
 }
@@ -407,19 +404,19 @@ kubernetes_state(void *self)
 }
 
 static int
-kubernetes_pause(void *self, struct hr_error *err)
+kubernetes_pause(void *self, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 	int rc = hr_kubernetes_pause(d, err);
 
 	/* there is none: it may have been paused before */
 	if (rc == 0 && strcmp(kubernetes_state(d), "paused") != 0)
-		return hr_error_set(err, HR_ERROR_NOT_FOUND, "Pod %s not found.", d->name);
+		return hr_err_set(err, HR_E_NO_SANDBOX, "Pod %s not found.", d->name);
 	return rc < 0 ? -1 : 0;
 }
 
 static int
-kubernetes_resume(void *self, struct hr_error *err)
+kubernetes_resume(void *self, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 	struct json_object *pod = NULL;
@@ -437,13 +434,13 @@ kubernetes_resume(void *self, struct hr_error *err)
 	if (rc == 1 && why.progress != HR_KUBE_FAILED && why.progress != HR_KUBE_ENDING)
 		return hr_kubernetes_wait_ready(d, err);
 	if (rc == 1)
-		return hr_error_set(err, HR_ERROR_DISCONNECTED,
+		return hr_err_set(err, HR_E_DISCONNECTED,
 		    "Pod %s: %s; \"handrail up\" makes it anew", d->name, why.text);
 	return hr_kubernetes_resume(d, &was, err) == 0 ? reach(d, err) : -1;
 }
 
 static int
-kubernetes_close(void *self, struct hr_error *err)
+kubernetes_close(void *self, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 
@@ -455,7 +452,7 @@ kubernetes_close(void *self, struct hr_error *err)
 }
 
 static int
-kubernetes_destroy(void *self, struct hr_error *err)
+kubernetes_destroy(void *self, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 
@@ -465,7 +462,7 @@ kubernetes_destroy(void *self, struct hr_error *err)
 }
 
 static int
-kubernetes_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error *err)
+kubernetes_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 	struct pollfd stop = {.fd = d->h->stop_fd, .events = POLLIN};
@@ -482,7 +479,7 @@ kubernetes_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_er
 }
 
 static int
-kubernetes_exec(void *self, const char *const *argv, int *ret_status, struct hr_error *err)
+kubernetes_exec(void *self, const char *const *argv, int *ret_status, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 
@@ -493,7 +490,7 @@ kubernetes_exec(void *self, const char *const *argv, int *ret_status, struct hr_
 /* ---- addresses for people ---- */
 
 static int
-kubernetes_vscode_url(void *self, char **ret, struct hr_error *err)
+kubernetes_vscode_url(void *self, char **ret, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 	const char *tls = hr_config_text(d->h->config, "kubernetes.ingress_tls_secret");
@@ -505,13 +502,13 @@ kubernetes_vscode_url(void *self, char **ret, struct hr_error *err)
 		d->name + sizeof(PREFIX) - 1,
 		hr_config_text(d->h->config, "kubernetes.ingress_domain")) < 0) {
 		*ret = NULL;
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	return 0;
 }
 
 static int
-kubernetes_web_hosts(void *self, char **ret_json, struct hr_error *err)
+kubernetes_web_hosts(void *self, char **ret_json, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 
@@ -520,12 +517,12 @@ kubernetes_web_hosts(void *self, char **ret_json, struct hr_error *err)
 		"\"http://%s-svc.%s.svc.cluster.local:%d\":%d}",
 		d->name, d->ns, HR_KUBERNETES_APP_PORT1, HR_KUBERNETES_APP_PORT1, d->name, d->ns,
 		HR_KUBERNETES_APP_PORT2, HR_KUBERNETES_APP_PORT2) < 0)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	return 0;
 }
 
 static int
-kubernetes_events(void *self, hr_event_fn *fn, void *arg, struct hr_error *err)
+kubernetes_events(void *self, hr_event_fn *fn, void *arg, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 
@@ -533,7 +530,7 @@ kubernetes_events(void *self, hr_event_fn *fn, void *arg, struct hr_error *err)
 }
 
 static int
-kubernetes_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_error *err)
+kubernetes_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 {
 	return hr_kubernetes_look(self, fn, arg, err);
 }

@@ -49,45 +49,45 @@ const char *hr_kubernetes_kind(enum hr_kubernetes_what what);
 
 /* call: a random word, see above. NULL: *err. */
 char *hr_kubernetes_body(
-    struct hr_kubernetes *d, enum hr_kubernetes_what what, const char *call, struct hr_error *err);
+    struct hr_kubernetes *d, enum hr_kubernetes_what what, const char *call, struct hr_err *err);
 /* The pod again from what the server has of it: without what it added for this one alone. */
-char *hr_kubernetes_again(struct json_object *pod, struct hr_error *err);
+char *hr_kubernetes_again(struct json_object *pod, struct hr_err *err);
 
 /* ---- make.c ---- */
 
-int hr_kubernetes_open_kube(struct hr_kubernetes *d, struct hr_error *err);
-int hr_kubernetes_make(struct hr_kubernetes *d, struct hr_error *err);
+int hr_kubernetes_open_kube(struct hr_kubernetes *d, struct hr_err *err);
+int hr_kubernetes_make(struct hr_kubernetes *d, struct hr_err *err);
 /* All of it, or all but the claim; waits until the pod (and the claim) are gone. */
-int hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_error *err);
+int hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err);
 /* Deletes the pod, if its uid is this one (NULL: whatever), and waits until it is gone. */
-int hr_kubernetes_end_pod(struct hr_kubernetes *d, const char *uid, struct hr_error *err);
+int hr_kubernetes_end_pod(struct hr_kubernetes *d, const char *uid, struct hr_err *err);
 /* Is it there? 1, 0, -1; *ret (may be NULL) is the caller's. */
 int hr_kubernetes_get(struct hr_kubernetes *d, enum hr_kubernetes_what what,
-    struct json_object **ret, struct hr_error *err);
+    struct json_object **ret, struct hr_err *err);
 
 /* ---- pause.c ---- */
 
 /* 1 it is paused now, 0 there was no pod, -1 *err. */
-int hr_kubernetes_pause(struct hr_kubernetes *d, struct hr_error *err);
+int hr_kubernetes_pause(struct hr_kubernetes *d, struct hr_err *err);
 /* *ret_was: it was paused; -1 without it: there is nothing to resume. */
-int hr_kubernetes_resume(struct hr_kubernetes *d, bool *ret_was, struct hr_error *err);
+int hr_kubernetes_resume(struct hr_kubernetes *d, bool *ret_was, struct hr_err *err);
 /* How the pod of a claim is made again; "": it is not paused. Borrowed. */
 const char *hr_kubernetes_paused(struct json_object *claim);
 /* The key of one that another process made. */
-int hr_kubernetes_read_key(struct hr_kubernetes *d, struct hr_error *err);
+int hr_kubernetes_read_key(struct hr_kubernetes *d, struct hr_err *err);
 
 /* ---- wait.c ---- */
 
 /* Until its server answers; an error says why it does not, with the last lines of its log. */
-int hr_kubernetes_wait_ready(struct hr_kubernetes *d, struct hr_error *err);
+int hr_kubernetes_wait_ready(struct hr_kubernetes *d, struct hr_err *err);
 /* Until there is no object of that kind. */
-int hr_kubernetes_wait_gone(
-    struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_error *err);
+int
+hr_kubernetes_wait_gone(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_err *err);
 
 /* ---- exec.c ---- */
 
 /* argv in the pod, with our terminal or our files. */
 int hr_kubernetes_exec(
-    struct hr_kubernetes *d, const char *const *argv, int *ret_status, struct hr_error *err);
+    struct hr_kubernetes *d, const char *const *argv, int *ret_status, struct hr_err *err);
 
 #endif

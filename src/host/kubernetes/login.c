@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/path.h"
 #include "base/trust.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/config/settings.h"
 #include "host/kubernetes/base64.h"
 #include "host/kubernetes/execcred.h"
@@ -52,19 +52,19 @@ hr_kube_login_done(struct hr_kube_login *l)
 }
 
 static int
-set(char **to, const char *text, struct hr_error *err)
+set(char **to, const char *text, struct hr_err *err)
 {
 	char *copy = strdup(text);
 
 	if (copy == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	free(*to);
 	*to = copy;
 	return 0;
 }
 
 static int
-read_file(char **to, const char *path, struct hr_error *err)
+read_file(char **to, const char *path, struct hr_err *err)
 {
 	struct hr_err why = {0};
 	struct hr_buf b;
@@ -73,9 +73,9 @@ read_file(char **to, const char *path, struct hr_error *err)
 	hr_buf_init(&b, FILE_CAP);
 	rc = hr_path_read(path, &b, &why);
 	if (rc != 0)
-		(void)hr_error_from(err, HR_ERROR_VALUE, &why);
+		(void)hr_err_from(err, HR_E_INVAL, &why);
 	else if (memchr(hr_buf_str(&b), '\0', b.len) != NULL)
-		rc = hr_error_set(err, HR_ERROR_VALUE, "%s is no text", path);
+		rc = hr_err_set(err, HR_E_INVAL, "%s is no text", path);
 	else
 		rc = set(to, hr_buf_str(&b), err);
 	hr_buf_done(&b);
@@ -84,7 +84,7 @@ read_file(char **to, const char *path, struct hr_error *err)
 
 /* A token is one line. */
 static int
-read_token(struct hr_kube_login *l, struct hr_error *err)
+read_token(struct hr_kube_login *l, struct hr_err *err)
 {
 	char *text = NULL;
 
@@ -132,7 +132,7 @@ append(struct json_object *to, const char *list, struct json_object *entry, cons
 
 int
 hr_kube_login_merge(
-    struct json_object **merged, const char *p, size_t len, const char *dir, struct hr_error *err)
+    struct json_object **merged, const char *p, size_t len, const char *dir, struct hr_err *err)
 {
 	static const char *const lists[] = {"clusters", "contexts", "users"};
 	struct json_object *o = NULL, *v;
@@ -143,7 +143,7 @@ hr_kube_login_merge(
 		return -1;
 	if (o != NULL && !json_object_is_type(o, json_type_object)) {
 		json_object_put(o);
-		return hr_error_set(err, HR_ERROR_VALUE, "a kubeconfig is a map");
+		return hr_err_set(err, HR_E_INVAL, "a kubeconfig is a map");
 	}
 	if (*merged == NULL)
 		*merged = json_object_new_object();
@@ -161,13 +161,13 @@ hr_kube_login_merge(
 		bad = json_object_object_add(
 		    *merged, "current-context", json_object_new_string(current));
 	json_object_put(o);
-	return bad == 0 ? 0 : hr_error_nomem(err);
+	return bad == 0 ? 0 : hr_err_nomem(err);
 }
 
 /* A text of the kubeconfig that is in it in base64, NAME-data, or in a file, NAME. */
 static int
 pem(char **to, char **ret_file, struct json_object *o, const char *name, const char *dir,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	const char *file = hr_json_text_at(o, name), *data;
 	char field[64], *path;
@@ -180,7 +180,7 @@ pem(char **to, char **ret_file, struct json_object *o, const char *name, const c
 		hr_buf_init(&b, FILE_CAP);
 		rc = hr_base64_read(&b, data) && hr_buf_check(&b, NULL) == 0
 			 ? set(to, hr_buf_str(&b), err)
-			 : hr_error_set(err, HR_ERROR_VALUE, "%s is no base64", field);
+			 : hr_err_set(err, HR_E_INVAL, "%s is no base64", field);
 		hr_buf_done(&b);
 		return rc;
 	}
@@ -188,7 +188,7 @@ pem(char **to, char **ret_file, struct json_object *o, const char *name, const c
 		return 0;
 	path = hr_path_join(dir, file);
 	if (path == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	if (ret_file == NULL) {
 		rc = read_file(to, path, err);
 		free(path);
@@ -206,7 +206,7 @@ is_true(struct json_object *o, const char *name)
 }
 
 static int
-take_cluster(struct hr_kube_login *l, struct json_object *entry, struct hr_error *err)
+take_cluster(struct hr_kube_login *l, struct json_object *entry, struct hr_err *err)
 {
 	struct json_object *o = hr_json_at(entry, "cluster");
 	const char *server = hr_json_text_or(o, "server", "");
@@ -215,7 +215,7 @@ take_cluster(struct hr_kube_login *l, struct json_object *entry, struct hr_error
 	size_t n;
 
 	if (strncmp(server, "https://", 8) != 0 && strncmp(server, "http://", 7) != 0)
-		return hr_error_set(err, HR_ERROR_VALUE, "the cluster \"%s\" has no server",
+		return hr_err_set(err, HR_E_INVAL, "the cluster \"%s\" has no server",
 		    hr_json_text_or(entry, "name", ""));
 	if (set(&l->server, server, err) != 0 ||
 	    (*name != '\0' && set(&l->tls_name, name, err) != 0) ||
@@ -229,7 +229,7 @@ take_cluster(struct hr_kube_login *l, struct json_object *entry, struct hr_error
 }
 
 static int
-take_user(struct hr_kube_login *l, struct json_object *entry, struct hr_error *err)
+take_user(struct hr_kube_login *l, struct json_object *entry, struct hr_err *err)
 {
 	struct json_object *o = hr_json_at(entry, "user"), *exec = hr_json_at(o, "exec");
 	const char *dir = hr_json_text_or(entry, "_dir", "");
@@ -237,7 +237,7 @@ take_user(struct hr_kube_login *l, struct json_object *entry, struct hr_error *e
 	const char *file = hr_json_text_or(o, "tokenFile", "");
 
 	if (hr_json_at(o, "auth-provider") != NULL || hr_json_at(o, "username") != NULL)
-		return hr_error_set(err, HR_ERROR_VALUE,
+		return hr_err_set(err, HR_E_INVAL,
 		    "the user \"%s\" has \"%s\", which API servers do not take any more: use a "
 		    "token, a certificate or exec",
 		    hr_json_text_or(entry, "name", ""),
@@ -246,7 +246,7 @@ take_user(struct hr_kube_login *l, struct json_object *entry, struct hr_error *e
 		return -1;
 	/* as kubectl: the file before the text */
 	if (*file != '\0' && (l->token_file = hr_path_join(dir, file)) == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	if (json_object_is_type(exec, json_type_object))
 		l->exec = json_object_get(exec);
 	return pem(&l->cert, &l->cert_file, o, "client-certificate", dir, err) == 0
@@ -256,7 +256,7 @@ take_user(struct hr_kube_login *l, struct json_object *entry, struct hr_error *e
 
 int
 hr_kube_login_choose(
-    struct hr_kube_login *l, struct json_object *merged, const char *context, struct hr_error *err)
+    struct hr_kube_login *l, struct json_object *merged, const char *context, struct hr_err *err)
 {
 	const char *cluster, *user, *name = context;
 	struct json_object *o, *c;
@@ -264,28 +264,26 @@ hr_kube_login_choose(
 	if (name == NULL)
 		name = hr_json_text_or(merged, "current-context", "");
 	if (*name == '\0')
-		return hr_error_set(err, HR_ERROR_VALUE,
+		return hr_err_set(err, HR_E_INVAL,
 		    "the kubeconfig has no current-context; name one in kubernetes.context");
 	o = hr_json_at(named(merged, "contexts", name), "context");
 	if (o == NULL)
-		return hr_error_set(
-		    err, HR_ERROR_VALUE, "the kubeconfig has no context \"%s\"", name);
+		return hr_err_set(err, HR_E_INVAL, "the kubeconfig has no context \"%s\"", name);
 	cluster = hr_json_text_or(o, "cluster", "");
 	user = hr_json_text_or(o, "user", "");
 	if ((c = named(merged, "clusters", cluster)) == NULL)
-		return hr_error_set(
-		    err, HR_ERROR_VALUE, "the kubeconfig has no cluster \"%s\"", cluster);
+		return hr_err_set(err, HR_E_INVAL, "the kubeconfig has no cluster \"%s\"", cluster);
 	if (take_cluster(l, c, err) != 0)
 		return -1;
 	c = named(merged, "users", user);
 	if (c == NULL && *user != '\0')
-		return hr_error_set(err, HR_ERROR_VALUE, "the kubeconfig has no user \"%s\"", user);
+		return hr_err_set(err, HR_E_INVAL, "the kubeconfig has no user \"%s\"", user);
 	return c != NULL ? take_user(l, c, err) : 0;
 }
 
 /* The directory that what stands in a file is relative to. */
 static int
-merge_file(struct json_object **merged, const char *path, struct hr_error *err)
+merge_file(struct json_object **merged, const char *path, struct hr_err *err)
 {
 	struct hr_err why = {0};
 	struct hr_buf b;
@@ -294,12 +292,11 @@ merge_file(struct json_object **merged, const char *path, struct hr_error *err)
 
 	hr_buf_init(&b, FILE_CAP);
 	if (whole == NULL) {
-		(void)hr_error_from(err, HR_ERROR_VALUE, &why);
+		(void)hr_err_from(err, HR_E_INVAL, &why);
 	} else if (hr_trust_read(path, HR_TRUST_NOBODY, &b, &why) != 0) {
 		/* one of several need not be there */
-		rc = why.code == HR_E_SYS && why.sys == ENOENT
-			 ? 0
-			 : hr_error_from(err, HR_ERROR_VALUE, &why);
+		rc = why.code == HR_E_SYS && why.sys == ENOENT ? 0
+							       : hr_err_from(err, HR_E_INVAL, &why);
 	} else {
 		slash = strrchr(whole, '/');
 		if (slash != NULL)
@@ -312,8 +309,7 @@ merge_file(struct json_object **merged, const char *path, struct hr_error *err)
 }
 
 static int
-from_kubeconfig(
-    struct hr_kube_login *l, const char *files, const char *context, struct hr_error *err)
+from_kubeconfig(struct hr_kube_login *l, const char *files, const char *context, struct hr_err *err)
 {
 	struct json_object *merged = NULL;
 	struct hr_strv paths = {0};
@@ -328,9 +324,9 @@ from_kubeconfig(
 	for (size_t i = 0; rc == 0 && i < paths.n; i++)
 		rc = merge_file(&merged, paths.v[i], err);
 	if (paths.failed)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	if (rc == 0 && merged == NULL)
-		rc = hr_error_set(err, HR_ERROR_VALUE, NO_CLIENT " There is no %s.", files);
+		rc = hr_err_set(err, HR_E_INVAL, NO_CLIENT " There is no %s.", files);
 	if (rc == 0)
 		rc = hr_kube_login_choose(l, merged, context, err);
 	if (rc == 0)
@@ -343,8 +339,7 @@ from_kubeconfig(
 /* ---- without a kubeconfig ---- */
 
 static int
-from_variables(
-    struct hr_kube_login *l, const char *url, const char *const *env, struct hr_error *err)
+from_variables(struct hr_kube_login *l, const char *url, const char *const *env, struct hr_err *err)
 {
 	const char *token = hr_env_get(env, "OH_K8S_TOKEN"),
 		   *ca = hr_env_get(env, "OH_K8S_CA_FILE");
@@ -360,27 +355,27 @@ from_variables(
 }
 
 static int
-from_pod(struct hr_kube_login *l, const char *host, const char *port, struct hr_error *err)
+from_pod(struct hr_kube_login *l, const char *host, const char *port, struct hr_err *err)
 {
 	bool v6 = strchr(host, ':') != NULL;
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 
 	if (asprintf(&l->server, "https://%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "", port) <
 	    0) {
 		l->server = NULL;
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	l->inside = true;
 	if (set(&l->from, POD_DIR, err) != 0 || set(&l->token_file, POD_DIR "/token", err) != 0)
 		return -1;
 	if (read_file(&l->ca, POD_DIR "/ca.crt", &why) != 0)
-		return hr_error_set(err, HR_ERROR_VALUE, NO_CLIENT " %s", why.text);
+		return hr_err_set(err, HR_E_INVAL, NO_CLIENT " %s", why.msg);
 	return 0;
 }
 
 int
-hr_kube_login_init(struct hr_kube_login *l, const struct hr_config *c, const char *const *env,
-    struct hr_error *err)
+hr_kube_login_init(
+    struct hr_kube_login *l, const struct hr_config *c, const char *const *env, struct hr_err *err)
 {
 	const char *url = hr_env_get(env, "OH_K8S_API_URL"), *home = hr_env_get(env, "HOME");
 	const char *files = hr_config_text(c, "kubernetes.kubeconfig");
@@ -397,7 +392,7 @@ hr_kube_login_init(struct hr_kube_login *l, const struct hr_config *c, const cha
 	if (files == NULL)
 		files = hr_env_get(env, "KUBECONFIG");
 	if (l->environ.failed)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	else if (url != NULL)
 		rc = from_variables(l, url, env, err);
 	else if (files != NULL)
@@ -405,9 +400,9 @@ hr_kube_login_init(struct hr_kube_login *l, const struct hr_config *c, const cha
 	else if (host != NULL && port != NULL && access(POD_DIR "/token", R_OK) == 0)
 		rc = from_pod(l, host, port, err);
 	else if (home == NULL)
-		rc = hr_error_set(err, HR_ERROR_VALUE, NO_CLIENT);
+		rc = hr_err_set(err, HR_E_INVAL, NO_CLIENT);
 	else if (asprintf(&standard, "%s/.kube/config", home) < 0)
-		standard = NULL, rc = hr_error_nomem(err);
+		standard = NULL, rc = hr_err_nomem(err);
 	else
 		rc = from_kubeconfig(l, standard, context, err);
 	free(standard);
@@ -422,7 +417,7 @@ hr_kube_login_init(struct hr_kube_login *l, const struct hr_config *c, const cha
 
 int
 hr_kube_login_take(
-    struct hr_kube_login *l, const char *p, size_t len, int64_t now, struct hr_error *err)
+    struct hr_kube_login *l, const char *p, size_t len, int64_t now, struct hr_err *err)
 {
 	struct json_object *o = NULL, *s;
 	const char *token, *cert, *key, *end;
@@ -433,7 +428,7 @@ hr_kube_login_take(
 	if (hr_json_decode(p, len, &o, &why) != 0 ||
 	    strcmp(hr_json_text_or(o, "kind", ""), "ExecCredential") != 0) {
 		json_object_put(o);
-		return hr_error_set(err, HR_ERROR_VALUE, "it printed no ExecCredential");
+		return hr_err_set(err, HR_E_INVAL, "it printed no ExecCredential");
 	}
 	s = hr_json_at(o, "status");
 	token = hr_json_text_or(s, "token", "");
@@ -442,10 +437,9 @@ hr_kube_login_take(
 	end = hr_json_text_or(s, "expirationTimestamp", "");
 	l->expires_in = 0;
 	if (*token == '\0' && (*cert == '\0' || *key == '\0'))
-		rc = hr_error_set(err, HR_ERROR_VALUE, "it gave neither a token nor a certificate");
+		rc = hr_err_set(err, HR_E_INVAL, "it gave neither a token nor a certificate");
 	else if (*end != '\0' && strptime(end, "%Y-%m-%dT%H:%M:%S", &t) == NULL)
-		rc = hr_error_set(
-		    err, HR_ERROR_VALUE, "its expirationTimestamp is no time: %s", end);
+		rc = hr_err_set(err, HR_E_INVAL, "its expirationTimestamp is no time: %s", end);
 	if (rc == 0 && *token != '\0')
 		rc = set(&l->token, token, err);
 	if (rc == 0 && *cert != '\0')
@@ -457,9 +451,9 @@ hr_kube_login_take(
 }
 
 static int
-run_program(struct hr_kube_login *l, struct hr_error *err)
+run_program(struct hr_kube_login *l, struct hr_err *err)
 {
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	struct hr_buf b;
 	int rc;
 
@@ -469,14 +463,14 @@ run_program(struct hr_kube_login *l, struct hr_error *err)
 		rc = hr_kube_login_take(l, hr_buf_str(&b), b.len, time(NULL), &why);
 	hr_buf_done(&b);
 	if (rc != 0)
-		(void)hr_error_set(err, HR_ERROR_PERMISSION,
+		(void)hr_err_set(err, HR_E_PERMISSION,
 		    "the program that gives credentials, %s of %s: %s",
-		    hr_json_text_or(l->exec, "command", "?"), l->from, why.text);
+		    hr_json_text_or(l->exec, "command", "?"), l->from, why.msg);
 	return rc;
 }
 
 int
-hr_kube_login_renew(struct hr_kube_login *l, bool now, struct hr_error *err)
+hr_kube_login_renew(struct hr_kube_login *l, bool now, struct hr_err *err)
 {
 	int64_t age = hr_now_ms() / 1000 - l->read_at;
 	bool first = l->token == NULL && l->cert == NULL, old = now || first || age >= REREAD_S;

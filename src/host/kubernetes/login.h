@@ -29,24 +29,24 @@ struct hr_kube_login {
 
 /* In this order: OH_K8S_API_URL, OH_K8S_TOKEN, OH_K8S_CA_FILE; kubernetes.kubeconfig or KUBECONFIG
  * (several with colons, merged); the service account of this pod; ~/.kube/config. */
-int hr_kube_login_init(struct hr_kube_login *l, const struct hr_config *c, const char *const *env,
-    struct hr_error *err);
+int hr_kube_login_init(
+    struct hr_kube_login *l, const struct hr_config *c, const char *const *env, struct hr_err *err);
 void hr_kube_login_done(struct hr_kube_login *l); /* of one that is zeroed or initialised */
 
 /* What may have changed is read again when it is old; now: because it was refused. */
-int hr_kube_login_renew(struct hr_kube_login *l, bool now, struct hr_error *err);
+int hr_kube_login_renew(struct hr_kube_login *l, bool now, struct hr_err *err);
 
 /* For a request's TLS and proxy; the texts are l's. */
 struct hr_rest_peer hr_kube_login_peer(const struct hr_kube_login *l);
 
 /* One context of a merged configuration, without what its files and programs say: for tests. */
 int hr_kube_login_choose(
-    struct hr_kube_login *l, struct json_object *merged, const char *context, struct hr_error *err);
+    struct hr_kube_login *l, struct json_object *merged, const char *context, struct hr_err *err);
 /* Adds a kubeconfig's text to what there is; the first of a name counts. *merged NULL: nothing. */
 int hr_kube_login_merge(
-    struct json_object **merged, const char *p, size_t len, const char *dir, struct hr_error *err);
+    struct json_object **merged, const char *p, size_t len, const char *dir, struct hr_err *err);
 /* What a program printed, an ExecCredential, is taken over. now: Unix time. */
 int hr_kube_login_take(
-    struct hr_kube_login *l, const char *p, size_t len, int64_t now, struct hr_error *err);
+    struct hr_kube_login *l, const char *p, size_t len, int64_t now, struct hr_err *err);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include <json-c/json_object.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/common/exam.h"
 #include "host/config/settings.h"
 #include "host/kubernetes/quantity.h"
@@ -55,7 +55,7 @@ static const struct right {
 
 /* 1 yes, 0 no, -1 it cannot be asked. */
 static int
-may(struct exam *x, const struct right *r, const char *verb, struct hr_error *err)
+may(struct exam *x, const struct right *r, const char *verb, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	char body[512];
@@ -88,7 +88,7 @@ is_needed(const struct exam *x, const struct right *r)
 }
 
 static int
-one_right(struct exam *x, const struct right *r, struct hr_error *err)
+one_right(struct exam *x, const struct right *r, struct hr_err *err)
 {
 	char missing[128] = "", what[64], verb[32];
 	const char *p = r->verbs;
@@ -123,12 +123,12 @@ one_right(struct exam *x, const struct right *r, struct hr_error *err)
 static void
 all_rights(struct exam *x)
 {
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 
 	for (size_t i = 0; i < sizeof(rights) / sizeof(*rights); i++)
 		if (is_needed(x, &rights[i]) && one_right(x, &rights[i], &e) != 0) {
 			hr_exam_say(
-			    x->fn, x->arg, false, "rights", "they cannot be asked for: %s", e.text);
+			    x->fn, x->arg, false, "rights", "they cannot be asked for: %s", e.msg);
 			return;
 		}
 }
@@ -139,7 +139,7 @@ all_rights(struct exam *x)
 static void
 exists(struct exam *x, const char *what, const char *name, const char *path, const char *hint)
 {
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 
 	if (hr_kube_call(&x->kube, HR_KUBE_GET, path, NULL, NULL, &e) == 0)
 		hr_exam_say(x->fn, x->arg, true, what, "%s", name);
@@ -150,7 +150,7 @@ exists(struct exam *x, const char *what, const char *name, const char *path, con
 		hr_exam_say(x->fn, x->arg, true, what,
 		    "%s (this account may not look whether it is there)", name);
 	else
-		hr_exam_say(x->fn, x->arg, false, what, "%s", e.text);
+		hr_exam_say(x->fn, x->arg, false, what, "%s", e.msg);
 }
 
 static int
@@ -171,7 +171,7 @@ static void
 storage(struct exam *x)
 {
 	const char *name = setting(x, "kubernetes.pvc_storage_class");
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	char path[512], *standard = NULL;
 
 	if (name != NULL) {
@@ -192,7 +192,7 @@ storage(struct exam *x)
 		hr_exam_say(x->fn, x->arg, true, "storage class",
 		    "the default (this account may not look at it)");
 	} else {
-		hr_exam_say(x->fn, x->arg, false, "storage class", "%s", e.text);
+		hr_exam_say(x->fn, x->arg, false, "storage class", "%s", e.msg);
 	}
 	free(standard);
 }
@@ -238,13 +238,13 @@ on_quota(void *arg, struct json_object *o)
 static void
 quotas(struct exam *x)
 {
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	char path[512];
 
 	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/resourcequotas", x->d->ns);
 	if (hr_kube_list(&x->kube, path, "", on_quota, x, NULL, 0, &e) != 0 &&
 	    x->kube.status.code != 403)
-		hr_exam_say(x->fn, x->arg, false, "quota", "%s", e.text);
+		hr_exam_say(x->fn, x->arg, false, "quota", "%s", e.msg);
 }
 
 struct nodes {
@@ -281,7 +281,7 @@ image_and_nodes(struct exam *x)
 {
 	const char *image = setting(x, "sandbox.runtime_container_image");
 	struct nodes n = {.image = image};
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	bool known = hr_kube_list(&x->kube, "/api/v1/nodes", "", on_node, &n, NULL, 0, &e) == 0;
 
 	if (known && n.ready == 0)
@@ -300,22 +300,22 @@ image_and_nodes(struct exam *x)
 }
 
 int
-hr_kubernetes_look(struct hr_kubernetes *d, hr_finding_fn *fn, void *arg, struct hr_error *err)
+hr_kubernetes_look(struct hr_kubernetes *d, hr_finding_fn *fn, void *arg, struct hr_err *err)
 {
 	struct exam x = {.d = d, .c = d->h->config, .fn = fn, .arg = arg};
 	struct json_object *o = NULL;
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	const char *name;
 	char path[512];
 
 	(void)err; /* whatever is wrong is a finding */
 	if (hr_kube_init(&x.kube, d->h->config, d->h->environ, PATIENCE_MS, &e) != 0) {
-		hr_exam_say(x.fn, x.arg, false, "credentials", "%s", e.text);
+		hr_exam_say(x.fn, x.arg, false, "credentials", "%s", e.msg);
 		return 0;
 	}
 	hr_exam_say(x.fn, x.arg, true, "credentials", "%s", x.kube.login.from);
 	if (hr_kube_call(&x.kube, HR_KUBE_GET, "/version", NULL, &o, &e) != 0) {
-		hr_exam_say(x.fn, x.arg, false, "API server", "%s", e.text);
+		hr_exam_say(x.fn, x.arg, false, "API server", "%s", e.msg);
 		hr_kube_done(&x.kube);
 		return 0;
 	}
@@ -394,14 +394,14 @@ tell(void *arg, enum hr_kube_event event, struct json_object *o)
 }
 
 int
-hr_kubernetes_tell(struct hr_kubernetes *d, hr_event_fn *fn, void *arg, struct hr_error *err)
+hr_kubernetes_tell(struct hr_kubernetes *d, hr_event_fn *fn, void *arg, struct hr_err *err)
 {
 	struct told t = {.fn = fn, .arg = arg, .pods = json_object_new_object()};
 	char path[512];
 	int rc;
 
 	if (t.pods == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	hr_kubernetes_path(d, HR_POD, false, path);
 	hr_kube_give_up(&d->kube, d->h->stop_fd);
 	rc = hr_kube_watch(&d->kube, path, "labelSelector=app%3Dopenhands-runtime", tell, &t, err);

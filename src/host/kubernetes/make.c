@@ -12,7 +12,7 @@
 #include <json-c/json_object.h>
 
 #include "base/random.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/config/settings.h"
 #include "proto/json.h"
 
@@ -20,7 +20,7 @@
 #define UID_MAX 64
 
 int
-hr_kubernetes_open_kube(struct hr_kubernetes *d, struct hr_error *err)
+hr_kubernetes_open_kube(struct hr_kubernetes *d, struct hr_err *err)
 {
 	if (d->kube_there)
 		return 0;
@@ -32,9 +32,9 @@ hr_kubernetes_open_kube(struct hr_kubernetes *d, struct hr_error *err)
 
 int
 hr_kubernetes_get(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct json_object **ret,
-    struct hr_error *err)
+    struct hr_err *err)
 {
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	char path[512];
 
 	if (hr_kubernetes_open_kube(d, err) != 0)
@@ -57,17 +57,17 @@ struct made {
 };
 
 static int
-make_key(struct hr_kubernetes *d, struct hr_error *err)
+make_key(struct hr_kubernetes *d, struct hr_err *err)
 {
 	const char *given = hr_env_get(d->h->environ, "SESSION_API_KEY");
 	struct hr_err why = {0};
 	char text[KEY_DIGITS + 1];
 
 	if (given == NULL && hr_random_hex(text, KEY_DIGITS, &why) != 0)
-		return hr_error_from(err, HR_ERROR_SYSTEM, &why);
+		return hr_err_from(err, HR_E_SYS, &why);
 	free(d->key);
 	d->key = strdup(given != NULL ? given : text);
-	return d->key != NULL ? 0 : hr_error_nomem(err);
+	return d->key != NULL ? 0 : hr_err_nomem(err);
 }
 
 static bool
@@ -88,11 +88,11 @@ note_uid(struct made *m, enum hr_kubernetes_what what, struct json_object *o)
 /* One that is there already, because somebody else made it, is 0 with no uid; a pod's is an error.
  * Where the answer to our request was lost it is ours. */
 static int
-create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, struct hr_error *err)
+create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, struct hr_err *err)
 {
 	char *body = hr_kubernetes_body(d, what, m->call, err), path[512];
 	struct json_object *o = NULL;
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	int rc = -1;
 
 	if (body == NULL)
@@ -118,7 +118,7 @@ create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, st
 
 /* By server-side apply: one of an earlier life is made what it has to be now. */
 static int
-apply(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, struct hr_error *err)
+apply(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, struct hr_err *err)
 {
 	char *body = hr_kubernetes_body(d, what, m->call, err), path[512];
 	struct json_object *o = NULL;
@@ -138,9 +138,9 @@ apply(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, str
 
 static int
 delete_one(
-    struct hr_kubernetes *d, enum hr_kubernetes_what what, const char *uid, struct hr_error *err)
+    struct hr_kubernetes *d, enum hr_kubernetes_what what, const char *uid, struct hr_err *err)
 {
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	char path[512], body[160];
 
 	hr_kubernetes_path(d, what, true, path);
@@ -160,7 +160,7 @@ delete_one(
 static void
 take_back(struct hr_kubernetes *d, const struct made *m)
 {
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	char text[1200];
 
 	for (int i = 0; i < HR_KINDS; i++) {
@@ -168,7 +168,7 @@ take_back(struct hr_kubernetes *d, const struct made *m)
 		    delete_one(d, (enum hr_kubernetes_what)i, m->uid[i], &e) == 0)
 			continue;
 		(void)snprintf(text, sizeof(text), "the %s of %s could not be deleted: %s",
-		    hr_kubernetes_kind((enum hr_kubernetes_what)i), d->name, e.text);
+		    hr_kubernetes_kind((enum hr_kubernetes_what)i), d->name, e.msg);
 		d->h->log(d->h->arg, text);
 	}
 	if (m->uid[HR_POD][0] != '\0')
@@ -178,7 +178,7 @@ take_back(struct hr_kubernetes *d, const struct made *m)
 }
 
 static int
-make_objects(struct hr_kubernetes *d, struct made *m, struct hr_error *err)
+make_objects(struct hr_kubernetes *d, struct made *m, struct hr_err *err)
 {
 	const char *policy = hr_config_text(d->h->config, "kubernetes.network_policy");
 	bool ingress = hr_config_bool(d->h->config, "kubernetes.ingress");
@@ -212,22 +212,22 @@ warn_ignored(struct hr_kubernetes *d)
 }
 
 int
-hr_kubernetes_make(struct hr_kubernetes *d, struct hr_error *err)
+hr_kubernetes_make(struct hr_kubernetes *d, struct hr_err *err)
 {
 	struct made m = {.call = ""};
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	struct hr_err why = {0};
 
 	warn_ignored(d);
 	if (make_key(d, err) != 0)
 		return -1;
 	if (hr_random_hex(m.call, KEY_DIGITS, &why) != 0)
-		return hr_error_from(err, HR_ERROR_SYSTEM, &why);
+		return hr_err_from(err, HR_E_SYS, &why);
 	d->h->begun(d->h->arg);
 	if (make_objects(d, &m, &e) != 0) {
 		take_back(d, &m);
-		(void)hr_error_set(err, HR_ERROR_NOT_FOUND,
-		    "Failed to initialize kubernetes resources: %.900s", e.text);
+		(void)hr_err_set(err, HR_E_NO_SANDBOX,
+		    "Failed to initialize kubernetes resources: %.900s", e.msg);
 		return -1;
 	}
 	d->h->status(d->h->arg, "STATUS$RUNTIME_STARTED");
@@ -241,7 +241,7 @@ hr_kubernetes_make(struct hr_kubernetes *d, struct hr_error *err)
 /* ---- ending ---- */
 
 int
-hr_kubernetes_end_pod(struct hr_kubernetes *d, const char *uid, struct hr_error *err)
+hr_kubernetes_end_pod(struct hr_kubernetes *d, const char *uid, struct hr_err *err)
 {
 	if (hr_kubernetes_open_kube(d, err) != 0 || delete_one(d, HR_POD, uid, err) != 0)
 		return -1;
@@ -249,9 +249,9 @@ hr_kubernetes_end_pod(struct hr_kubernetes *d, const char *uid, struct hr_error 
 }
 
 int
-hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_error *err)
+hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err)
 {
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	int rc = 0;
 
 	if (hr_kubernetes_open_kube(d, err) != 0)

@@ -9,7 +9,7 @@
 
 #include <json-c/json_object.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/kubernetes/base64.h"
 #include "proto/json.h"
 
@@ -21,7 +21,7 @@ hr_kubernetes_paused(struct json_object *claim)
 }
 
 int
-hr_kubernetes_read_key(struct hr_kubernetes *d, struct hr_error *err)
+hr_kubernetes_read_key(struct hr_kubernetes *d, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	const char *text;
@@ -37,7 +37,7 @@ hr_kubernetes_read_key(struct hr_kubernetes *d, struct hr_error *err)
 	free(d->key);
 	d->key = NULL;
 	if (hr_base64_read(&b, text) && b.len > 0 && (d->key = strdup(hr_buf_str(&b))) == NULL)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	hr_buf_done(&b);
 	json_object_put(o);
 	return rc;
@@ -45,7 +45,7 @@ hr_kubernetes_read_key(struct hr_kubernetes *d, struct hr_error *err)
 
 /* text NULL: it is no longer paused. */
 static int
-note_paused(struct hr_kubernetes *d, const char *text, struct hr_error *err)
+note_paused(struct hr_kubernetes *d, const char *text, struct hr_err *err)
 {
 	struct hr_buf b;
 	char path[512];
@@ -61,13 +61,13 @@ note_paused(struct hr_kubernetes *d, const char *text, struct hr_error *err)
 	hr_buf_adds(&b, "}}}");
 	rc = hr_buf_check(&b, NULL) == 0
 		 ? hr_kube_call(&d->kube, HR_KUBE_MERGE, path, hr_buf_str(&b), NULL, err)
-		 : hr_error_nomem(err);
+		 : hr_err_nomem(err);
 	hr_buf_done(&b);
 	return rc;
 }
 
 int
-hr_kubernetes_pause(struct hr_kubernetes *d, struct hr_error *err)
+hr_kubernetes_pause(struct hr_kubernetes *d, struct hr_err *err)
 {
 	struct json_object *pod = NULL;
 	char *text = NULL;
@@ -86,10 +86,10 @@ hr_kubernetes_pause(struct hr_kubernetes *d, struct hr_error *err)
 }
 
 int
-hr_kubernetes_resume(struct hr_kubernetes *d, bool *ret_was, struct hr_error *err)
+hr_kubernetes_resume(struct hr_kubernetes *d, bool *ret_was, struct hr_err *err)
 {
 	struct json_object *claim = NULL;
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	const char *text;
 	char path[512];
 	int rc = hr_kubernetes_get(d, HR_CLAIM, &claim, err);
@@ -97,8 +97,7 @@ hr_kubernetes_resume(struct hr_kubernetes *d, bool *ret_was, struct hr_error *er
 	text = hr_kubernetes_paused(claim);
 	*ret_was = rc < 0 || *text != '\0';
 	if (rc >= 0 && !*ret_was)
-		rc = hr_error_set(
-		    err, HR_ERROR_NOT_FOUND, "Pod %s not found, and not paused.", d->name);
+		rc = hr_err_set(err, HR_E_NO_SANDBOX, "Pod %s not found, and not paused.", d->name);
 	if (rc > 0) {
 		hr_kubernetes_path(d, HR_POD, false, path);
 		rc = hr_kube_call(&d->kube, HR_KUBE_CREATE, path, text, NULL, &e);

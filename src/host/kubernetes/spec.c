@@ -11,7 +11,7 @@
 #include <json-c/json.h>
 
 #include "host/command.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/config/settings.h"
 #include "host/config/size.h"
 #include "host/kubernetes/yaml.h"
@@ -52,7 +52,7 @@ struct spec {
 	const struct hr_kubernetes *d;
 	const struct hr_config *c;
 	struct hr_buf b;
-	struct hr_error *err;
+	struct hr_err *err;
 };
 
 static void
@@ -122,7 +122,7 @@ selector(struct spec *s)
 static int
 invalid(struct spec *s, const char *key, const char *value)
 {
-	return hr_error_set(s->err, HR_ERROR_VALUE, "Invalid value for %s: %s", key, value);
+	return hr_err_set(s->err, HR_E_INVAL, "Invalid value for %s: %s", key, value);
 }
 
 static int
@@ -274,7 +274,7 @@ container(struct spec *s)
 	if (image == NULL)
 		image = setting(s, "sandbox.base_container_image");
 	if (image == NULL)
-		return hr_error_set(s->err, HR_ERROR_VALUE,
+		return hr_err_set(s->err, HR_E_INVAL,
 		    "sandbox.runtime_container_image is not set: it is the image of the pod");
 	hr_buf_adds(&s->b, "{\"name\":\"" HR_KUBERNETES_CONTAINER "\"");
 	field(s, "image", image);
@@ -312,7 +312,7 @@ tolerations(struct spec *s)
 	    {"tolerationSeconds", "tolerationSeconds"}};
 	const char *text = setting(s, "kubernetes.tolerations_yaml"), *v;
 	struct json_object *list = NULL, *one;
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	char told[512];
 	bool any;
 
@@ -322,7 +322,7 @@ tolerations(struct spec *s)
 	    !json_object_is_type(list, json_type_array)) {
 		(void)snprintf(told, sizeof(told),
 		    "Error parsing tolerations YAML: %.300s; there are none",
-		    why.text[0] != '\0' ? why.text : "it is no list");
+		    why.msg[0] != '\0' ? why.msg : "it is no list");
 		s->d->h->log(s->d->h->arg, told);
 		json_object_put(list);
 		return;
@@ -518,14 +518,14 @@ finish(struct spec *s, int rc)
 
 	hr_buf_addc(&s->b, '}');
 	if (rc == 0 && (text = hr_buf_take(&s->b)) == NULL)
-		(void)hr_error_nomem(s->err);
+		(void)hr_err_nomem(s->err);
 	hr_buf_done(&s->b);
 	return text;
 }
 
 char *
 hr_kubernetes_body(
-    struct hr_kubernetes *d, enum hr_kubernetes_what what, const char *call, struct hr_error *err)
+    struct hr_kubernetes *d, enum hr_kubernetes_what what, const char *call, struct hr_err *err)
 {
 	struct spec s = {.d = d, .c = d->h->config, .err = err};
 	int rc = 0;
@@ -546,7 +546,7 @@ hr_kubernetes_body(
 }
 
 char *
-hr_kubernetes_again(struct json_object *pod, struct hr_error *err)
+hr_kubernetes_again(struct json_object *pod, struct hr_err *err)
 {
 	static const char *const own[] = {"nodeName", "priority", "preemptionPolicy"};
 	struct json_object *meta = hr_json_at(pod, "metadata"), *copy = NULL;
@@ -572,6 +572,6 @@ hr_kubernetes_again(struct json_object *pod, struct hr_error *err)
 	hr_buf_done(&b);
 	json_object_put(copy);
 	if (text == NULL)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	return text;
 }

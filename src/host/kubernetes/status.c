@@ -10,7 +10,7 @@
 #include <json-c/json_object.h>
 
 #include "base/quote.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "proto/json.h"
 
 #define RETRY_MAX_S 120
@@ -85,7 +85,7 @@ between(const char *text, const char *before, const char *after, char ret[PART])
 }
 
 static int
-forbidden(const struct hr_kube_status *s, struct hr_error *err)
+forbidden(const struct hr_kube_status *s, struct hr_err *err)
 {
 	char who[PART], verb[PART], what[PART], where[PART], used[PART];
 	const char *m = s->message, *rest;
@@ -94,18 +94,18 @@ forbidden(const struct hr_kube_status *s, struct hr_error *err)
 	    between(m, "requested: ", ", used: ", who) &&
 	    between(m, ", used: ", ", limited: ", used)) {
 		rest = strstr(m, ", limited: ") + strlen(", limited: ");
-		return hr_error_set(err, HR_ERROR_UNAVAILABLE,
+		return hr_err_set(err, HR_E_UNAVAILABLE,
 		    "the quota \"%s\" of the namespace is used up: asked for %s, used are %s of "
 		    "%s; end other sandboxes, or have the quota raised",
 		    what, who, used, rest);
 	}
 	if ((rest = strstr(m, "failed quota: ")) != NULL)
-		return hr_error_set(err, HR_ERROR_VALUE,
+		return hr_err_set(err, HR_E_INVAL,
 		    "a quota of the namespace wants to know more of the pod: %s (settings "
 		    "kubernetes.resource_* and sandbox.limits.*)",
 		    rest);
 	if ((rest = strstr(m, "violates PodSecurity ")) != NULL)
-		return hr_error_set(err, HR_ERROR_PERMISSION,
+		return hr_err_set(err, HR_E_PERMISSION,
 		    "the namespace's Pod Security does not allow such a pod: it %s (settings "
 		    "sandbox.security.* and kubernetes.privileged)",
 		    rest);
@@ -113,42 +113,40 @@ forbidden(const struct hr_kube_status *s, struct hr_error *err)
 	    between(m, "resource \"", "\"", what)) {
 		bool named = between(m, "in the namespace \"", "\"", where);
 
-		return hr_error_set(err, HR_ERROR_PERMISSION,
+		return hr_err_set(err, HR_E_PERMISSION,
 		    "%s may not %s %s%s%s%s: a Role has to give that right (\"handrail doctor -r "
 		    "kubernetes\" tells all that are missing)",
 		    who, verb, what, named ? " in the namespace \"" : "", named ? where : "",
 		    named ? "\"" : "");
 	}
-	return hr_error_set(err, HR_ERROR_PERMISSION, "the API server forbids it: %s", m);
+	return hr_err_set(err, HR_E_PERMISSION, "the API server forbids it: %s", m);
 }
 
 int
-hr_kube_status_error(const struct hr_kube_status *s, struct hr_error *err)
+hr_kube_status_error(const struct hr_kube_status *s, struct hr_err *err)
 {
 	const char *m = s->message[0] != '\0' ? s->message : "it says no more";
 
 	switch (s->code) {
 	case 401:
-		(void)hr_error_set(err, HR_ERROR_PERMISSION,
+		(void)hr_err_set(err, HR_E_PERMISSION,
 		    "the API server does not know these credentials (401): they have expired, or "
 		    "are for another cluster");
 		break;
 	case 403: (void)forbidden(s, err); break;
-	case 404: (void)hr_error_set(err, HR_ERROR_NOT_FOUND, "%s", m); break;
-	case 409:
-		(void)hr_error_set(err, HR_ERROR_RUNTIME, "somebody else was faster: %s", m);
-		break;
-	case 410: (void)hr_error_set(err, HR_ERROR_NOT_READY, "that is too long ago: %s", m); break;
+	case 404: (void)hr_err_set(err, HR_E_NO_SANDBOX, "%s", m); break;
+	case 409: (void)hr_err_set(err, HR_E_RUNTIME, "somebody else was faster: %s", m); break;
+	case 410: (void)hr_err_set(err, HR_E_NOT_READY, "that is too long ago: %s", m); break;
 	case 400:
 	case 422:
-		(void)hr_error_set(err, HR_ERROR_VALUE, "the API server does not take it: %s", m);
+		(void)hr_err_set(err, HR_E_INVAL, "the API server does not take it: %s", m);
 		break;
 	case 429:
-		(void)hr_error_set(
-		    err, HR_ERROR_UNAVAILABLE, "the API server has too much to do (429): %s", m);
+		(void)hr_err_set(
+		    err, HR_E_UNAVAILABLE, "the API server has too much to do (429): %s", m);
 		break;
 	default:
-		(void)hr_error_set(err, s->code >= 500 ? HR_ERROR_UNAVAILABLE : HR_ERROR_RUNTIME,
+		(void)hr_err_set(err, s->code >= 500 ? HR_E_UNAVAILABLE : HR_E_RUNTIME,
 		    "the API server answered %d: %s", s->code, m);
 		break;
 	}

@@ -19,7 +19,7 @@ void hr_kube_status_read(struct hr_kube_status *ret, int code, const char *p, si
 bool hr_kube_status_of(struct hr_kube_status *ret, struct json_object *o);
 
 /* *err as a person reads it; -1. */
-int hr_kube_status_error(const struct hr_kube_status *s, struct hr_error *err);
+int hr_kube_status_error(const struct hr_kube_status *s, struct hr_err *err);
 bool hr_kube_status_is(const struct hr_kube_status *s, const char *reason);
 
 #endif

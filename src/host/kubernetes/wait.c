@@ -20,7 +20,7 @@
 
 #include "base/fd.h"
 #include "base/quote.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/config/settings.h"
 #include "host/kubernetes/why.h"
 #include "proto/json.h"
@@ -44,7 +44,7 @@ until_done(struct until *u)
 }
 
 static int
-until_init(struct until *u, int fd, unsigned seconds, struct hr_error *err)
+until_init(struct until *u, int fd, unsigned seconds, struct hr_err *err)
 {
 	struct itimerspec in = {.it_value.tv_sec = seconds};
 	struct epoll_event e = {.events = EPOLLIN};
@@ -55,7 +55,7 @@ until_init(struct until *u, int fd, unsigned seconds, struct hr_error *err)
 	    epoll_ctl(u->both, EPOLL_CTL_ADD, u->timer, &e) == 0 &&
 	    (fd < 0 || epoll_ctl(u->both, EPOLL_CTL_ADD, fd, &e) == 0))
 		return 0;
-	(void)hr_error_sys(err, errno, "make a timer");
+	(void)hr_err_sys(err, errno, "make a timer");
 	until_done(u);
 	return -1;
 }
@@ -81,7 +81,7 @@ struct watcher {
 	pthread_mutex_t lock;
 	struct hr_kube_why why; /* the last one */
 	bool seen, gone, over;  /* over: the thread has ended, with *failed */
-	struct hr_error failed;
+	struct hr_err failed;
 };
 
 static int
@@ -116,7 +116,7 @@ static void *
 watch(void *arg)
 {
 	struct watcher *w = arg;
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 
 	(void)hr_kube_watch(&w->kube, w->path, w->selector, on_event, w, &e);
 	(void)pthread_mutex_lock(&w->lock);
@@ -142,14 +142,14 @@ watcher_stop(struct watcher *w)
 }
 
 static struct watcher *
-watcher_start(const struct hr_kubernetes *d, struct hr_error *err)
+watcher_start(const struct hr_kubernetes *d, struct hr_err *err)
 {
 	struct watcher *w = calloc(1, sizeof(*w));
 	sigset_t all, before;
 	int rc;
 
 	if (w == NULL) {
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 		return NULL;
 	}
 	(void)pthread_mutex_init(&w->lock, NULL);
@@ -164,7 +164,7 @@ watcher_start(const struct hr_kubernetes *d, struct hr_error *err)
 	}
 	hr_kube_give_up(&w->kube, w->stop_fd);
 	if (w->stop_fd < 0 || w->news_fd < 0) {
-		(void)hr_error_sys(err, errno, "eventfd");
+		(void)hr_err_sys(err, errno, "eventfd");
 		watcher_stop(w);
 		return NULL;
 	}
@@ -174,7 +174,7 @@ watcher_start(const struct hr_kubernetes *d, struct hr_error *err)
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	w->started = rc == 0;
 	if (rc != 0) {
-		(void)hr_error_sys(err, rc, "start a thread");
+		(void)hr_err_sys(err, rc, "start a thread");
 		watcher_stop(w);
 		return NULL;
 	}
@@ -243,14 +243,14 @@ last_words(struct hr_kubernetes *d, const struct hr_kube_why *why, struct hr_buf
 
 static int
 failed(struct hr_kubernetes *d, const struct hr_kube_why *why, const char *fallback,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	struct hr_buf b;
 
 	hr_buf_init(&b, LAST_MAX);
 	hr_kube_give_up(&d->kube, -1);
 	last_words(d, why, &b);
-	(void)hr_error_set(err, HR_ERROR_DISCONNECTED, "Pod %s: %.560s%.400s", d->name,
+	(void)hr_err_set(err, HR_E_DISCONNECTED, "Pod %s: %.560s%.400s", d->name,
 	    why->text[0] != '\0' ? why->text : fallback, hr_buf_str(&b));
 	hr_buf_done(&b);
 	return -1;
@@ -267,10 +267,10 @@ struct waiting {
 
 /* 1 it is ready, 0 the news are to be looked at again, -1 it will not be. */
 static int
-step(struct waiting *x, struct hr_error *err)
+step(struct waiting *x, struct hr_err *err)
 {
 	struct watcher *w = x->w;
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 	struct hr_kube_why why;
 	bool gone, over, ready = false;
 	char path[512], text[700];
@@ -285,8 +285,8 @@ step(struct waiting *x, struct hr_error *err)
 		e = w->failed;
 	(void)pthread_mutex_unlock(&w->lock);
 	if (gone)
-		return hr_error_set(
-		    err, HR_ERROR_DISCONNECTED, "Pod %s is gone: somebody deleted it", x->d->name);
+		return hr_err_set(
+		    err, HR_E_DISCONNECTED, "Pod %s is gone: somebody deleted it", x->d->name);
 	if (over) {
 		*err = e;
 		return -1;
@@ -320,7 +320,7 @@ step(struct waiting *x, struct hr_error *err)
 }
 
 static int
-wait_all(struct waiting *x, struct hr_error *err)
+wait_all(struct waiting *x, struct hr_err *err)
 {
 	struct epoll_event e;
 	int rc = 0;
@@ -341,11 +341,11 @@ wait_all(struct waiting *x, struct hr_error *err)
 }
 
 int
-hr_kubernetes_wait_ready(struct hr_kubernetes *d, struct hr_error *err)
+hr_kubernetes_wait_ready(struct hr_kubernetes *d, struct hr_err *err)
 {
 	long long place = hr_config_int(d->h->config, "kubernetes.schedule_timeout");
 	struct waiting x = {.d = d, .place_s = place > 0 ? (unsigned)place : 0};
-	struct hr_error mine;
+	struct hr_err mine;
 	int rc = -1;
 
 	err = err != NULL ? err : &mine;
@@ -383,7 +383,7 @@ on_leaving(void *arg, enum hr_kube_event event, struct json_object *o)
 }
 
 int
-hr_kubernetes_wait_gone(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_error *err)
+hr_kubernetes_wait_gone(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_err *err)
 {
 	struct leaving l = {.seen = false};
 	char path[512], one[512], selector[256];
@@ -399,7 +399,7 @@ hr_kubernetes_wait_gone(struct hr_kubernetes *d, enum hr_kubernetes_what what, s
 	hr_kube_give_up(&d->kube, until.both);
 	rc = hr_kube_watch(&d->kube, path, selector, on_leaving, &l, err);
 	if (rc < 0 && until_over(&until))
-		(void)hr_error_set(err, HR_ERROR_TIMEOUT,
+		(void)hr_err_set(err, HR_E_RUNTIME_TIMEOUT,
 		    "the %s %s does not go away: something still holds it",
 		    hr_kubernetes_kind(what), strrchr(one, '/') + 1);
 	hr_kube_give_up(&d->kube, -1);

@@ -9,7 +9,7 @@
 #include <json-c/json_object.h>
 #include <yaml.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 
 #define DEPTH_MAX 40
 #define NODES_MAX 200000
@@ -17,7 +17,7 @@
 struct reader {
 	yaml_parser_t parser;
 	unsigned nodes;
-	struct hr_error *err;
+	struct hr_err *err;
 };
 
 static int
@@ -26,8 +26,8 @@ bad(struct reader *r, const char *what)
 	const yaml_parser_t *p = &r->parser;
 
 	if (p->error == YAML_MEMORY_ERROR)
-		return hr_error_nomem(r->err);
-	return hr_error_set(r->err, HR_ERROR_VALUE, "no YAML: %s in line %zu",
+		return hr_err_nomem(r->err);
+	return hr_err_set(r->err, HR_E_INVAL, "no YAML: %s in line %zu",
 	    p->problem != NULL ? p->problem : what,
 	    (p->error == YAML_NO_ERROR ? p->mark.line : p->problem_mark.line) + 1);
 }
@@ -76,7 +76,7 @@ sequence(struct reader *r, unsigned depth, struct json_object *list)
 			return -1;
 		if (json_object_array_add(list, v) != 0) {
 			json_object_put(v);
-			return hr_error_nomem(r->err);
+			return hr_err_nomem(r->err);
 		}
 	}
 }
@@ -103,12 +103,12 @@ mapping(struct reader *r, unsigned depth, struct json_object *map)
 		    (const char *)e.data.scalar.value, (int)e.data.scalar.length);
 		yaml_event_delete(&e);
 		if (name == NULL)
-			return hr_error_nomem(r->err);
+			return hr_err_nomem(r->err);
 		v = NULL;
 		rc = next(r, &e) == 0 ? node(r, &e, depth, &v) : -1;
 		if (rc == 0 && json_object_object_add(map, json_object_get_string(name), v) != 0) {
 			json_object_put(v);
-			rc = hr_error_nomem(r->err);
+			rc = hr_err_nomem(r->err);
 		}
 		json_object_put(name);
 		if (rc != 0)
@@ -140,7 +140,7 @@ node(struct reader *r, yaml_event_t *e, unsigned depth, struct json_object **ret
 		return bad(r, "something unexpected");
 	o = list ? json_object_new_array() : json_object_new_object();
 	if (o == NULL)
-		return hr_error_nomem(r->err);
+		return hr_err_nomem(r->err);
 	rc = list ? sequence(r, depth + 1, o) : mapping(r, depth + 1, o);
 	if (rc == 0)
 		*ret = o;
@@ -150,7 +150,7 @@ node(struct reader *r, yaml_event_t *e, unsigned depth, struct json_object **ret
 }
 
 int
-hr_yaml_read(const char *p, size_t len, struct json_object **ret, struct hr_error *err)
+hr_yaml_read(const char *p, size_t len, struct json_object **ret, struct hr_err *err)
 {
 	struct reader r = {.err = err};
 	struct json_object *found = NULL;
@@ -158,7 +158,7 @@ hr_yaml_read(const char *p, size_t len, struct json_object **ret, struct hr_erro
 	int rc = 0;
 
 	if (yaml_parser_initialize(&r.parser) == 0)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	yaml_parser_set_input_string(&r.parser, (const unsigned char *)p, len);
 	/* the starts of the stream and of the document; an empty text has no document */
 	for (bool more = true; rc == 0 && more;) {

@@ -8,6 +8,6 @@
 struct json_object;
 
 /* The first document of the text; aliases are refused. *ret is the caller's, NULL for null. */
-int hr_yaml_read(const char *p, size_t len, struct json_object **ret, struct hr_error *err);
+int hr_yaml_read(const char *p, size_t len, struct json_object **ret, struct hr_err *err);
 
 #endif

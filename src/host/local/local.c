@@ -18,7 +18,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/spawn.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/local/logfile.h"
 #include "host/common/proc.h"
 #include "proto/json.h"
@@ -49,12 +49,12 @@ local_free(void *self)
 }
 
 static int
-local_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *err)
+local_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 {
 	struct hr_local *l = calloc(1, sizeof(*l));
 
 	if (l == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	l->h = h;
 	l->watch = l->reserved = -1;
 	for (size_t i = 0; i < 4; i++)
@@ -63,16 +63,16 @@ local_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *er
 	return 0;
 }
 
-static int local_destroy(void *self, struct hr_error *err);
+static int local_destroy(void *self, struct hr_err *err);
 
 static int
-local_connect(void *self, bool *ret_made, struct hr_error *err)
+local_connect(void *self, bool *ret_made, struct hr_err *err)
 {
 	struct hr_local *l = self;
 
 	if (l->h->attach)
-		return hr_error_set(err, HR_ERROR_DISCONNECTED,
-		    "No existing server found for session %s", l->h->sid);
+		return hr_err_set(
+		    err, HR_E_DISCONNECTED, "No existing server found for session %s", l->h->sid);
 	l->h->log(l->h->arg,
 	    "The local runtime isolates nothing: commands run with your rights on this machine.");
 	if (hr_local_make(l, err) != 0) {
@@ -106,7 +106,7 @@ put_text(struct hr_buf *b, const char *name, const char *text)
 }
 
 static char *
-local_record(void *self, struct hr_error *err)
+local_record(void *self, struct hr_err *err)
 {
 	struct hr_local *l = self;
 	struct hr_buf b;
@@ -126,7 +126,7 @@ local_record(void *self, struct hr_error *err)
 	text = hr_buf_take(&b);
 	hr_buf_done(&b);
 	if (text == NULL)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	return text;
 }
 
@@ -139,7 +139,7 @@ take_text(struct json_object *o, const char *name)
 }
 
 static int
-local_restore(void *self, const char *record, struct hr_error *err)
+local_restore(void *self, const char *record, struct hr_err *err)
 {
 	struct hr_local *l = self;
 	struct json_object *o = NULL;
@@ -149,7 +149,7 @@ local_restore(void *self, const char *record, struct hr_error *err)
 	if (hr_json_decode(record, strlen(record), &o, &why) < 0 ||
 	    !json_object_is_type(o, json_type_object)) {
 		json_object_put(o);
-		return hr_error_set(err, HR_ERROR_VALUE, "the record of the sandbox is damaged");
+		return hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
 	}
 	l->url = take_text(o, "url");
 	l->key = take_text(o, "key");
@@ -165,17 +165,17 @@ local_restore(void *self, const char *record, struct hr_error *err)
 	l->started = (unsigned long long)hr_json_int_at(o, "started");
 	json_object_put(o);
 	if (l->url == NULL || l->key == NULL || l->workspace == NULL || l->log == NULL)
-		return hr_error_set(err, HR_ERROR_VALUE, "the record of the sandbox is damaged");
+		return hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
 	l->watch = hr_proc_watch(l->pid, l->started);
 	if (l->watch < 0)
-		return hr_error_set(err, HR_ERROR_DISCONNECTED,
+		return hr_err_set(err, HR_E_DISCONNECTED,
 		    "the server of sandbox \"%s\" has ended; \"handrail down\" clears it away",
 		    l->h->sid);
 	return 0;
 }
 
 static int
-local_adopt(void *self, const char *sid, const char *record, struct hr_error *err)
+local_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
 {
 	struct hr_local *l = self;
 	char *log = NULL;
@@ -187,9 +187,9 @@ local_adopt(void *self, const char *sid, const char *record, struct hr_error *er
 	if (rc == 0) {
 		log = hr_record_path(l->h->state_dir, l->h->sid, ".log");
 		if (log == NULL)
-			rc = hr_error_nomem(err);
+			rc = hr_err_nomem(err);
 		else if (rename(l->log, log) != 0)
-			rc = hr_error_sys(err, errno, "rename %s", l->log);
+			rc = hr_err_sys(err, errno, "rename %s", l->log);
 	}
 	if (rc != 0) {
 		free(log);
@@ -210,7 +210,7 @@ local_state(void *self)
 }
 
 static int
-local_destroy(void *self, struct hr_error *err)
+local_destroy(void *self, struct hr_err *err)
 {
 	struct hr_local *l = self;
 	struct hr_err e = {0};
@@ -223,7 +223,7 @@ local_destroy(void *self, struct hr_error *err)
 	for (size_t i = 0; i < 4; i++)
 		hr_portlock_release(&l->locks[i]);
 	if (l->own_workspace && l->workspace != NULL && hr_path_remove(l->workspace, &e) < 0)
-		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		rc = hr_err_from(err, HR_E_SYS, &e);
 	l->own_workspace = false;
 	if (l->h->state_dir == NULL && l->log != NULL)
 		(void)unlink(l->log);
@@ -231,7 +231,7 @@ local_destroy(void *self, struct hr_error *err)
 }
 
 static int
-local_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error *err)
+local_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err)
 {
 	struct hr_local *l = self;
 
@@ -240,7 +240,7 @@ local_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error *
 
 /* The caller's terminal, in the workspace. */
 static int
-local_exec(void *self, const char *const *argv, int *ret_status, struct hr_error *err)
+local_exec(void *self, const char *const *argv, int *ret_status, struct hr_err *err)
 {
 	static const struct hr_spawn_fd fds[] = {{0, 0}, {1, 1}, {2, 2}};
 	static const char go[] = "cd \"$0\" && exec \"$@\"";
@@ -259,20 +259,20 @@ local_exec(void *self, const char *const *argv, int *ret_status, struct hr_error
 	hr_strv_add_all(&env, l->h->environ);
 	hr_strv_unset_env(&env, "SESSION_API_KEY");
 	if (words.failed || env.failed) {
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 		goto out;
 	}
 	sp.argv = (const char *const *)words.v;
 	sp.envp = env.v;
 	pid = hr_spawn(&sp, &e);
 	if (pid < 0) {
-		(void)hr_error_from(err, HR_ERROR_RUNTIME, &e);
+		(void)hr_err_from(err, HR_E_RUNTIME, &e);
 		goto out;
 	}
 	while ((rc = waitpid(pid, &status, 0) == pid ? 0 : -1) != 0 && errno == EINTR)
 		;
 	if (rc != 0)
-		(void)hr_error_sys(err, errno, "wait for %s", argv[0]);
+		(void)hr_err_sys(err, errno, "wait for %s", argv[0]);
 	*ret_status = hr_exit_code(status);
 out:
 	hr_strv_done(&words);

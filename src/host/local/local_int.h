@@ -21,11 +21,11 @@ struct hr_local {
 };
 
 /* Starts a server and waits until it answers; whatever was begun is in *l also after a failure. */
-int hr_local_make(struct hr_local *l, struct hr_error *err);
+int hr_local_make(struct hr_local *l, struct hr_err *err);
 
 /* Of the table. */
-int hr_local_vscode_url(void *self, char **ret, struct hr_error *err);
-int hr_local_web_hosts(void *self, char **ret_json, struct hr_error *err);
-int hr_local_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_error *err);
+int hr_local_vscode_url(void *self, char **ret, struct hr_err *err);
+int hr_local_web_hosts(void *self, char **ret_json, struct hr_err *err);
+int hr_local_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err);
 
 #endif

@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "host/common/error.h"
+#include "base/err.h"
 
 #define LINE_MAX_BYTES (1u << 20)
 #define PIECE 65536
@@ -70,7 +70,7 @@ is_readable(int fd)
 /* Up to the present end of the file: 1 fn has enough, or stop_fd is readable; 0 not, -1 error. */
 static int
 drain(int fd, int stop_fd, const char *path, struct hr_buf *b, hr_line_fn *fn, void *arg,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	ssize_t n;
 
@@ -80,7 +80,7 @@ drain(int fd, int stop_fd, const char *path, struct hr_buf *b, hr_line_fn *fn, v
 		if (room == NULL) {
 			/* a line beyond all measure goes out in parts */
 			if (b->fail != HR_E_TOOLARGE)
-				return hr_error_nomem(err);
+				return hr_err_nomem(err);
 			b->fail = HR_OK;
 			if (give_lines(b, true, fn, arg) != 0)
 				return 1;
@@ -88,7 +88,7 @@ drain(int fd, int stop_fd, const char *path, struct hr_buf *b, hr_line_fn *fn, v
 		}
 		n = hr_fd_read(fd, room, PIECE);
 		if (n < 0)
-			return hr_error_sys(err, errno, "read %s", path);
+			return hr_err_sys(err, errno, "read %s", path);
 		if (n == 0)
 			return 0;
 		if (is_readable(stop_fd))
@@ -101,7 +101,7 @@ drain(int fd, int stop_fd, const char *path, struct hr_buf *b, hr_line_fn *fn, v
 
 int
 hr_logfile_read(const char *path, int watch_fd, int stop_fd, bool follow, hr_line_fn *fn, void *arg,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), notes = -1, rc;
 	struct pollfd p[3];
@@ -110,12 +110,12 @@ hr_logfile_read(const char *path, int watch_fd, int stop_fd, bool follow, hr_lin
 	bool ended = false;
 
 	if (fd < 0)
-		return hr_error_sys(err, errno, "open %s", path);
+		return hr_err_sys(err, errno, "open %s", path);
 	hr_buf_init(&b, LINE_MAX_BYTES + PIECE);
 	if (follow) {
 		notes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 		if (notes < 0 || inotify_add_watch(notes, path, IN_MODIFY) < 0) {
-			rc = hr_error_sys(err, errno, "watch %s", path);
+			rc = hr_err_sys(err, errno, "watch %s", path);
 			goto out;
 		}
 	}
@@ -127,7 +127,7 @@ hr_logfile_read(const char *path, int watch_fd, int stop_fd, bool follow, hr_lin
 		p[1] = (struct pollfd){.fd = watch_fd, .events = POLLIN};
 		p[2] = (struct pollfd){.fd = stop_fd, .events = POLLIN};
 		if (poll(p, 3, -1) < 0 && errno != EINTR) {
-			rc = hr_error_sys(err, errno, "wait for %s", path);
+			rc = hr_err_sys(err, errno, "wait for %s", path);
 			break;
 		}
 		if (p[2].revents != 0) {

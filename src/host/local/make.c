@@ -24,7 +24,7 @@
 #include "base/random.h"
 #include "base/spawn.h"
 #include "host/command.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/local/logfile.h"
 #include "host/common/proc.h"
 
@@ -34,7 +34,7 @@
 #define USER_MAX 256
 
 static int
-make_workspace(struct hr_local *l, struct hr_error *err)
+make_workspace(struct hr_local *l, struct hr_err *err)
 {
 	const char *base = hr_config_text(l->h->config, "core.workspace_base");
 	const char *tmp = hr_env_get(l->h->environ, "TMPDIR");
@@ -42,45 +42,45 @@ make_workspace(struct hr_local *l, struct hr_error *err)
 
 	if (base != NULL) {
 		if (hr_path_mkdirs(base, 0755, NULL, &e) < 0)
-			return hr_error_from(err, HR_ERROR_SYSTEM, &e);
+			return hr_err_from(err, HR_E_SYS, &e);
 		l->h->log(
 		    l->h->arg, "The workspace is a directory of yours: commands can change it.");
 		l->workspace = strdup(base);
-		return l->workspace != NULL ? 0 : hr_error_nomem(err);
+		return l->workspace != NULL ? 0 : hr_err_nomem(err);
 	}
 	if (asprintf(&l->workspace, "%s/openhands_workspace_%s_XXXXXX", tmp != NULL ? tmp : "/tmp",
 		l->h->sid) < 0) {
 		l->workspace = NULL;
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	if (mkdtemp(l->workspace) == NULL)
-		return hr_error_sys(err, errno, "create %s", l->workspace);
+		return hr_err_sys(err, errno, "create %s", l->workspace);
 	l->own_workspace = true;
 	return 0;
 }
 
 static int
-make_key(struct hr_local *l, struct hr_error *err)
+make_key(struct hr_local *l, struct hr_err *err)
 {
 	const char *given = hr_env_get(l->h->environ, "SESSION_API_KEY");
 	struct hr_err e = {0};
 
 	if (given != NULL) {
 		l->key = strdup(given);
-		return l->key != NULL ? 0 : hr_error_nomem(err);
+		return l->key != NULL ? 0 : hr_err_nomem(err);
 	}
 	l->key = calloc(1, 2 * KEY_BYTES + 1);
 	if (l->key == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	if (hr_random_hex(l->key, 2 * KEY_BYTES, &e) < 0)
-		return hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		return hr_err_from(err, HR_E_SYS, &e);
 	return 0;
 }
 
 /* A port by variable, or a free one that nobody else is given. */
 static int
 choose_port(
-    struct hr_local *l, enum hr_port_use use, const char *given, int *ret, struct hr_error *err)
+    struct hr_local *l, enum hr_port_use use, const char *given, int *ret, struct hr_err *err)
 {
 	int min, max;
 
@@ -95,7 +95,7 @@ choose_port(
 }
 
 static int
-choose_ports(struct hr_local *l, struct hr_strv *env, struct hr_error *err)
+choose_ports(struct hr_local *l, struct hr_strv *env, struct hr_err *err)
 {
 	const char *const *e = l->h->environ;
 	const char *app1 = hr_env_get(e, "WORK_PORT_1"), *app2 = hr_env_get(e, "WORK_PORT_2");
@@ -119,14 +119,14 @@ choose_ports(struct hr_local *l, struct hr_strv *env, struct hr_error *err)
 }
 
 static int
-user_name(char name[USER_MAX], struct hr_error *err)
+user_name(char name[USER_MAX], struct hr_err *err)
 {
 	struct passwd pw, *found = NULL;
 	char room[4096];
 
 	if (getpwuid_r(getuid(), &pw, room, sizeof(room), &found) != 0 || found == NULL)
-		return hr_error_set(
-		    err, HR_ERROR_RUNTIME, "user %ld has no name on this machine", (long)getuid());
+		return hr_err_set(
+		    err, HR_E_RUNTIME, "user %ld has no name on this machine", (long)getuid());
 	(void)snprintf(name, USER_MAX, "%s", found->pw_name);
 	return 0;
 }
@@ -156,7 +156,7 @@ child_environment(struct hr_local *l, struct hr_strv *env, const char *user, con
 
 /* A datagram socket with a name of the kernel's choice, written as $NOTIFY_SOCKET has it. */
 static int
-notify_socket(char name[32], struct hr_error *err)
+notify_socket(char name[32], struct hr_err *err)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	socklen_t len = sizeof(a);
@@ -164,7 +164,7 @@ notify_socket(char name[32], struct hr_error *err)
 
 	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(sa_family_t)) != 0 ||
 	    getsockname(fd, (struct sockaddr *)&a, &len) != 0) {
-		(void)hr_error_sys(err, errno, "a socket for readiness");
+		(void)hr_err_sys(err, errno, "a socket for readiness");
 		hr_fd_close(&fd);
 		return -1;
 	}
@@ -182,7 +182,7 @@ server_program(const struct hr_local *l)
 }
 
 static int
-open_log(struct hr_local *l, struct hr_error *err)
+open_log(struct hr_local *l, struct hr_err *err)
 {
 	int fd;
 
@@ -198,7 +198,7 @@ open_log(struct hr_local *l, struct hr_error *err)
 		fd = l->log != NULL ? mkostemp(l->log, O_CLOEXEC | O_APPEND) : -1;
 	}
 	if (fd < 0)
-		return hr_error_sys(err, errno, "create a log");
+		return hr_err_sys(err, errno, "create a log");
 	return fd;
 }
 
@@ -215,7 +215,7 @@ record_itself(void *arg)
 }
 
 static int
-set_url(struct hr_local *l, struct hr_error *err)
+set_url(struct hr_local *l, struct hr_err *err)
 {
 	const char *base = hr_config_text(l->h->config, "sandbox.local_runtime_url");
 
@@ -224,13 +224,13 @@ set_url(struct hr_local *l, struct hr_error *err)
 		base = "http://127.0.0.1";
 	if (asprintf(&l->url, "%s:%d", base, l->port) < 0) {
 		l->url = NULL;
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	return 0;
 }
 
 static int
-spawn_server(struct hr_local *l, const char *notify, struct hr_error *err)
+spawn_server(struct hr_local *l, const char *notify, struct hr_err *err)
 {
 	const char *program = server_program(l);
 	const char *const prefix[] = {program, NULL};
@@ -255,7 +255,7 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_error *err)
 	pid_t pid;
 
 	if (access(program, X_OK) != 0)
-		return hr_error_set(err, HR_ERROR_RUNTIME,
+		return hr_err_set(err, HR_E_RUNTIME,
 		    "handraild is not properly installed. %s cannot be executed.", program);
 	if (user_name(user, err) < 0)
 		return -1;
@@ -267,7 +267,7 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_error *err)
 		goto out;
 	hr_strv_add_all(&argv, place);
 	if (argv.failed || env.failed) {
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 		goto out;
 	}
 	log = open_log(l, err);
@@ -283,7 +283,7 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_error *err)
 	/* the child has recorded it, even if it became no server: now this process knows */
 	l->h->begun(l->h->arg);
 	if (pid < 0) {
-		(void)hr_error_from(err, HR_ERROR_RUNTIME, &e);
+		(void)hr_err_from(err, HR_E_RUNTIME, &e);
 		goto out;
 	}
 	l->started = hr_proc_started(l->pid);
@@ -297,18 +297,18 @@ out:
 }
 
 static int
-died(struct hr_local *l, struct hr_error *err)
+died(struct hr_local *l, struct hr_err *err)
 {
 	char tail[LAST_WORDS];
 
 	hr_logfile_tail(l->log, tail, sizeof(tail));
-	return hr_error_set(err, HR_ERROR_DISCONNECTED, "Server process died%s%s",
+	return hr_err_set(err, HR_E_DISCONNECTED, "Server process died%s%s",
 	    tail[0] != '\0' ? "; its last words:\n" : "", tail);
 }
 
 /* Until "READY=1" comes, or the process ends. */
 static int
-wait_ready(struct hr_local *l, int notify, struct hr_error *err)
+wait_ready(struct hr_local *l, int notify, struct hr_err *err)
 {
 	struct pollfd p[2] = {{.fd = notify, .events = POLLIN}, {.fd = l->watch, .events = POLLIN}};
 	int64_t end = hr_now_ms() + READY_TIMEOUT_MS, left;
@@ -319,7 +319,7 @@ wait_ready(struct hr_local *l, int notify, struct hr_error *err)
 		return died(l, err);
 	while ((left = end - hr_now_ms()) > 0) {
 		if (poll(p, 2, (int)left) < 0 && errno != EINTR)
-			return hr_error_sys(err, errno, "wait for the server");
+			return hr_err_sys(err, errno, "wait for the server");
 		while ((n = recv(notify, text, sizeof(text) - 1, 0)) > 0) {
 			text[n] = '\0';
 			if (strstr(text, "READY=1") != NULL)
@@ -328,12 +328,12 @@ wait_ready(struct hr_local *l, int notify, struct hr_error *err)
 		if (p[1].revents != 0)
 			return died(l, err);
 	}
-	return hr_error_set(err, HR_ERROR_TIMEOUT, "the server was not ready within %d seconds",
+	return hr_err_set(err, HR_E_RUNTIME_TIMEOUT, "the server was not ready within %d seconds",
 	    READY_TIMEOUT_MS / 1000);
 }
 
 int
-hr_local_make(struct hr_local *l, struct hr_error *err)
+hr_local_make(struct hr_local *l, struct hr_err *err)
 {
 	char name[32];
 	int notify = notify_socket(name, err), rc;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/common/exam.h"
 #include "host/local/local_int.h"
 #include "host/urls.h"
@@ -70,18 +70,18 @@ address(const struct hr_local *l, const char *prefix, int port, const char *end)
 }
 
 int
-hr_local_vscode_url(void *self, char **ret, struct hr_error *err)
+hr_local_vscode_url(void *self, char **ret, struct hr_err *err)
 {
 	struct hr_local *l = self;
 
 	if (l->vscode_port <= 0)
 		return 0;
 	*ret = address(l, "vscode", l->vscode_port, "/");
-	return *ret != NULL ? 0 : hr_error_nomem(err);
+	return *ret != NULL ? 0 : hr_err_nomem(err);
 }
 
 int
-hr_local_web_hosts(void *self, char **ret_json, struct hr_error *err)
+hr_local_web_hosts(void *self, char **ret_json, struct hr_err *err)
 {
 	static const char *const prefixes[] = {"work-1", "work-2"};
 	struct hr_local *l = self;
@@ -91,7 +91,7 @@ hr_local_web_hosts(void *self, char **ret_json, struct hr_error *err)
 	for (size_t i = 0; i < 2 && rc == 0; i++)
 		if (l->app_ports[i] > 0 &&
 		    (urls[i] = address(l, prefixes[i], l->app_ports[i], "")) == NULL)
-			rc = hr_error_nomem(err);
+			rc = hr_err_nomem(err);
 	if (rc == 0)
 		rc = hr_web_hosts_json(urls, l->app_ports, 2, ret_json, err);
 	free(urls[0]);
@@ -100,7 +100,7 @@ hr_local_web_hosts(void *self, char **ret_json, struct hr_error *err)
 }
 
 int
-hr_local_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_error *err)
+hr_local_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 {
 	struct hr_local *l = self;
 	const char *const *env = l->h->environ;

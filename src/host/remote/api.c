@@ -14,7 +14,7 @@
 
 #include "base/buf.h"
 #include "host/command.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/config/settings.h"
 #include "proto/json.h"
 
@@ -34,9 +34,9 @@ path_of(struct hr_buf *b, const char *what, const char *id)
 }
 
 static int
-foreign(struct hr_error *err, const char *what)
+foreign(struct hr_err *err, const char *what)
 {
-	return hr_error_set(err, HR_ERROR_RUNTIME, "Invalid response from runtime API: %s", what);
+	return hr_err_set(err, HR_E_RUNTIME, "Invalid response from runtime API: %s", what);
 }
 
 /* An address that requests with the key may go to: TLS is not left on the way to the sandbox. */
@@ -82,7 +82,7 @@ replace(char **to, const char *text)
 
 /* Takes the sandbox over that an answer tells of. */
 static int
-take_over(struct hr_remote *r, struct json_object *o, struct hr_error *err)
+take_over(struct hr_remote *r, struct json_object *o, struct hr_err *err)
 {
 	const char *id = hr_json_text_at(o, "runtime_id"), *url = hr_json_text_at(o, "url");
 	const char *key = hr_json_text_at(o, "session_api_key");
@@ -106,19 +106,19 @@ take_over(struct hr_remote *r, struct json_object *o, struct hr_error *err)
 	free(r->hosts);
 	r->hosts = b.len > 0 ? hr_buf_take(&b) : NULL;
 	hr_buf_done(&b);
-	return bad != 0 || vscode_address(r) < 0 ? hr_error_nomem(err) : 0;
+	return bad != 0 || vscode_address(r) < 0 ? hr_err_nomem(err) : 0;
 }
 
 int
-hr_remote_session(struct hr_remote *r, struct json_object **ret, struct hr_error *err)
+hr_remote_session(struct hr_remote *r, struct json_object **ret, struct hr_err *err)
 {
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	struct hr_buf path;
 	int rc;
 
 	*ret = NULL;
 	if (!path_of(&path, "/sessions/", r->h->sid))
-		rc = hr_error_nomem(&why);
+		rc = hr_err_nomem(&why);
 	else
 		rc = hr_rest_get(r->api, hr_buf_str(&path), ret, &why);
 	hr_buf_done(&path);
@@ -130,10 +130,10 @@ hr_remote_session(struct hr_remote *r, struct json_object **ret, struct hr_error
 }
 
 int
-hr_remote_find(struct hr_remote *r, struct hr_error *err)
+hr_remote_find(struct hr_remote *r, struct hr_err *err)
 {
 	struct json_object *o = NULL;
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	const char *status;
 	char text[200];
 	int rc;
@@ -152,7 +152,7 @@ hr_remote_find(struct hr_remote *r, struct hr_error *err)
 		}
 	}
 	if (rc == 1 && strcmp(status, "paused") == 0 && hr_remote_resume(r, &why) != 0) {
-		r->h->log(r->h->arg, why.text);
+		r->h->log(r->h->arg, why.msg);
 		rc = 0;
 	}
 	json_object_put(o);
@@ -160,7 +160,7 @@ hr_remote_find(struct hr_remote *r, struct hr_error *err)
 }
 
 int
-hr_remote_post(struct hr_remote *r, const char *what, struct hr_error *err)
+hr_remote_post(struct hr_remote *r, const char *what, struct hr_err *err)
 {
 	struct json_object *body = json_object_new_object();
 	struct hr_rest_call c = {.method = "POST", .path = what, .json = body, .idempotent = true};
@@ -168,7 +168,7 @@ hr_remote_post(struct hr_remote *r, const char *what, struct hr_error *err)
 
 	if (body == NULL ||
 	    json_object_object_add(body, "runtime_id", json_object_new_string(r->id)) != 0)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	else
 		rc = hr_rest_call(r->api, &c, NULL, err);
 	json_object_put(body);
@@ -176,7 +176,7 @@ hr_remote_post(struct hr_remote *r, const char *what, struct hr_error *err)
 }
 
 int
-hr_remote_resume(struct hr_remote *r, struct hr_error *err)
+hr_remote_resume(struct hr_remote *r, struct hr_err *err)
 {
 	r->h->status(r->h->arg, "STATUS$STARTING_RUNTIME");
 	return hr_remote_post(r, "/resume", err) == 0 ? hr_remote_wait(r, err) : -1;
@@ -194,7 +194,7 @@ put(struct json_object *o, const char *name, struct json_object *value)
 }
 
 static struct json_object *
-command_of(struct hr_remote *r, struct hr_error *err)
+command_of(struct hr_remote *r, struct hr_err *err)
 {
 	static const char *const prefix[] = {"/openhands/micromamba/bin/micromamba", "run", "-n",
 	    "openhands", "poetry", "run", "python", "-u", "-m",
@@ -248,7 +248,7 @@ environment_of(struct hr_remote *r)
 }
 
 static struct json_object *
-start_body(struct hr_remote *r, const char *image, struct hr_error *err)
+start_body(struct hr_remote *r, const char *image, struct hr_err *err)
 {
 	const struct hr_config *c = r->h->config;
 	const char *class = hr_config_text(c, "sandbox.remote_runtime_class");
@@ -278,22 +278,22 @@ start_body(struct hr_remote *r, const char *image, struct hr_error *err)
 		return o;
 	json_object_put(command);
 	json_object_put(o);
-	if (err == NULL || err->code == HR_ERROR_NONE)
-		(void)hr_error_nomem(err);
+	if (err == NULL || err->code == HR_OK)
+		(void)hr_err_nomem(err);
 	return NULL;
 }
 
 /* The answer was lost on the way, or a gateway was not patient enough: it may be there. */
 static bool
-may_be_there(const struct hr_error *e)
+may_be_there(const struct hr_err *e)
 {
-	return e->code == HR_ERROR_HTTP_TIMEOUT || e->code == HR_ERROR_HTTP_PROTOCOL ||
-	       (e->code == HR_ERROR_HTTP_NETWORK && strcmp(e->cls, "ConnectError") != 0) ||
-	       (e->code == HR_ERROR_HTTP_STATUS && (e->status == 409 || e->status >= 500));
+	return e->code == HR_E_HTTP_TIMEOUT || e->code == HR_E_PROTO ||
+	       (e->code == HR_E_HTTP_NETWORK && strcmp(hr_err_class(e), "ConnectError") != 0) ||
+	       (e->code == HR_E_HTTP_STATUS && (e->status == 409 || e->status >= 500));
 }
 
 static int
-look_for_it(struct hr_remote *r, const struct hr_error *why, struct hr_error *err)
+look_for_it(struct hr_remote *r, const struct hr_err *why, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	const char *status;
@@ -306,24 +306,23 @@ look_for_it(struct hr_remote *r, const struct hr_error *why, struct hr_error *er
 	}
 	json_object_put(o);
 	if (rc != 0)
-		(void)hr_error_set(err,
-		    why->code == HR_ERROR_HTTP_STATUS ? HR_ERROR_UNAVAILABLE : why->code, "%s",
-		    why->text);
+		(void)hr_err_set(err, why->code == HR_E_HTTP_STATUS ? HR_E_UNAVAILABLE : why->code,
+		    "%s", why->msg);
 	return rc;
 }
 
 int
-hr_remote_start(struct hr_remote *r, struct hr_error *err)
+hr_remote_start(struct hr_remote *r, struct hr_err *err)
 {
 	const char *given = hr_config_text(r->h->config, "sandbox.runtime_container_image");
 	struct hr_build_options build = {.environ = r->h->environ};
 	char *image = given != NULL ? strdup(given) : hr_remote_build(r, &build, err);
 	struct json_object *body = NULL, *answer = NULL;
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	int rc = -1;
 
 	if (image == NULL)
-		return given != NULL ? hr_error_nomem(err) : -1;
+		return given != NULL ? hr_err_nomem(err) : -1;
 	r->h->status(r->h->arg, "STATUS$STARTING_RUNTIME");
 	body = start_body(r, image, err);
 	free(image);
@@ -341,7 +340,7 @@ hr_remote_start(struct hr_remote *r, struct hr_error *err)
 /* ---- waiting ---- */
 
 static int
-alive(struct hr_remote *r, struct hr_error *err)
+alive(struct hr_remote *r, struct hr_err *err)
 {
 	static const struct hr_rest_rule once[] = {{0}};
 	struct hr_rest_options o = {.url = r->url,
@@ -352,7 +351,7 @@ alive(struct hr_remote *r, struct hr_error *err)
 	    .watch_fd = -1};
 	struct hr_rest_call c = {
 	    .method = "GET", .path = "/alive", .headers = r->headers, .raw = true};
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	struct hr_rest *sandbox = hr_rest_new(&o, &why);
 	int rc = sandbox != NULL ? 0 : -1;
 
@@ -362,8 +361,8 @@ alive(struct hr_remote *r, struct hr_error *err)
 		rc = hr_rest_call(sandbox, &c, NULL, &why);
 	hr_rest_free(sandbox);
 	if (rc != 0)
-		return hr_error_set(err, HR_ERROR_NOT_READY,
-		    "Runtime /alive failed to respond with 200: %s", why.text);
+		return hr_err_set(
+		    err, HR_E_NOT_READY, "Runtime /alive failed to respond with 200: %s", why.msg);
 	return 0;
 }
 
@@ -383,7 +382,7 @@ static const struct {
 };
 
 static int
-look_at_pod(struct hr_remote *r, const char *status, struct hr_error *err)
+look_at_pod(struct hr_remote *r, const char *status, struct hr_err *err)
 {
 	char text[160];
 	size_t i = 0;
@@ -393,44 +392,44 @@ look_at_pod(struct hr_remote *r, const char *status, struct hr_error *err)
 	if (i == sizeof(pods) / sizeof(*pods)) {
 		(void)snprintf(text, sizeof(text), "Unknown pod status: %.100s", status);
 		r->h->log(r->h->arg, text);
-		return hr_error_set(err, HR_ERROR_NOT_READY, "%s", text);
+		return hr_err_set(err, HR_E_NOT_READY, "%s", text);
 	}
 	switch (pods[i].is) {
 	case POD_READY: return alive(r, err);
 	case POD_CRASHED:
-		return hr_error_set(err, HR_ERROR_UNAVAILABLE,
+		return hr_err_set(err, HR_E_UNAVAILABLE,
 		    "Runtime crashed and is being restarted, potentially due to memory usage. "
 		    "Please try again.");
 	case POD_LOST:
-		return hr_error_set(err, HR_ERROR_UNAVAILABLE,
+		return hr_err_set(err, HR_E_UNAVAILABLE,
 		    "Runtime is unavailable (status: %s). Please try again.", pods[i].name);
 	default:
-		return hr_error_set(err, HR_ERROR_NOT_READY,
+		return hr_err_set(err, HR_E_NOT_READY,
 		    "Runtime (ID=%s) is not yet ready. Status: %s", r->id, pods[i].name);
 	}
 }
 
-/* HR_ERROR_NOT_READY: not yet. */
+/* HR_E_NOT_READY: not yet. */
 static int
-look(struct hr_remote *r, struct hr_error *err)
+look(struct hr_remote *r, struct hr_err *err)
 {
 	struct json_object *o = NULL;
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	const char *status;
 	struct hr_buf path;
 	int rc = -1;
 
 	if (!path_of(&path, "/runtime/", r->id)) {
 		hr_buf_done(&path);
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	if (hr_rest_get(r->api, hr_buf_str(&path), &o, &why) != 0) {
-		if (why.code == HR_ERROR_HTTP_STATUS && why.status < 500 && why.status != 429) {
+		if (why.code == HR_E_HTTP_STATUS && why.status < 500 && why.status != 429) {
 			if (err != NULL)
 				*err = why;
 		} else {
 			/* a service that is down for a moment has not lost the sandbox */
-			(void)hr_error_set(err, HR_ERROR_NOT_READY, "%s", why.text);
+			(void)hr_err_set(err, HR_E_NOT_READY, "%s", why.msg);
 		}
 	} else {
 		status = hr_json_text_at(o, "pod_status");
@@ -445,10 +444,10 @@ look(struct hr_remote *r, struct hr_error *err)
 }
 
 int
-hr_remote_wait(struct hr_remote *r, struct hr_error *err)
+hr_remote_wait(struct hr_remote *r, struct hr_err *err)
 {
 	long long patience = hr_config_int(r->h->config, "sandbox.remote_runtime_init_timeout");
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	struct timespec from, now;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &from);
@@ -456,7 +455,7 @@ hr_remote_wait(struct hr_remote *r, struct hr_error *err)
 		if (look(r, &why) == 0)
 			return 0;
 		(void)clock_gettime(CLOCK_MONOTONIC, &now);
-		if (why.code != HR_ERROR_NOT_READY || now.tv_sec - from.tv_sec >= patience)
+		if (why.code != HR_E_NOT_READY || now.tv_sec - from.tv_sec >= patience)
 			break;
 		/* the service can only be asked again, as often as its clients do */
 		(void)hr_rest_wait(-1, ROUND_MS);

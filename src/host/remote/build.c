@@ -16,7 +16,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/quote.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/config/settings.h"
 #include "host/transfer/tarfile.h"
 #include "image/kit.h"
@@ -37,7 +37,7 @@ struct build {
 	const char *kit;
 	struct hr_image_tags tags;
 	char folder[64];
-	struct hr_error detail; /* struct hr_err is short */
+	struct hr_err detail; /* struct hr_err is short */
 };
 
 static int
@@ -51,7 +51,7 @@ exists(void *arg, const char *name, bool pull, bool usable, bool *ret, struct hr
 {
 	struct build *b = arg;
 	struct json_object *o = NULL;
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	struct hr_buf path;
 	int rc;
 
@@ -61,13 +61,13 @@ exists(void *arg, const char *name, bool pull, bool usable, bool *ret, struct hr
 	hr_buf_adds(&path, "/image_exists?image=");
 	hr_http_escape(&path, name);
 	if (hr_buf_check(&path, NULL) != 0)
-		rc = hr_error_nomem(&why);
+		rc = hr_err_nomem(&why);
 	else
 		rc = hr_rest_get(b->r->api, path.p, &o, &why);
 	hr_buf_done(&path);
 	if (rc != 0)
-		(void)hr_error_set(
-		    &b->detail, HR_ERROR_BUILD, "Failed to check image existence: %s", why.text);
+		(void)hr_err_set(
+		    &b->detail, HR_E_BUILD, "Failed to check image existence: %s", why.msg);
 	else
 		*ret = hr_json_true_at(o, "exists");
 	json_object_put(o);
@@ -134,7 +134,7 @@ put_form(
 	hr_buf_addf(body, "\r\n--%s--\r\n", boundary);
 	return hr_buf_check(body, NULL) == 0
 		   ? 0
-		   : hr_error_set(&b->detail, HR_ERROR_BUILD, "the build folder is too large");
+		   : hr_err_set(&b->detail, HR_E_BUILD, "the build folder is too large");
 }
 
 /* *ret: the build's id, the caller's. A service that is busy is asked again for ten minutes. */
@@ -170,10 +170,9 @@ begin(struct build *b, const char *const *names, size_t n, char **ret)
 		}
 	}
 	if (rc == 0 && hr_json_text_at(a.json, "build_id") == NULL)
-		rc = hr_error_set(
-		    &b->detail, HR_ERROR_BUILD, "the service's answer has no build_id");
+		rc = hr_err_set(&b->detail, HR_E_BUILD, "the service's answer has no build_id");
 	if (rc == 0 && (*ret = strdup(hr_json_text_at(a.json, "build_id"))) == NULL)
-		rc = hr_error_nomem(&b->detail);
+		rc = hr_err_nomem(&b->detail);
 	hr_rest_answer_done(&a);
 	hr_buf_done(&body);
 	return rc;
@@ -187,13 +186,12 @@ look(struct build *b, const char *path, const char *id)
 	    "FAILURE", "INTERNAL_ERROR", "TIMEOUT", "CANCELLED", "EXPIRED"};
 	struct hr_rest_call c = {.method = "GET", .path = path, .timeout_s = STATUS_TIMEOUT_S};
 	struct hr_rest_answer a;
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	const char *status, *error;
 	int rc = 0;
 
 	if (hr_rest_call(b->r->api, &c, &a, &why) != 0) {
-		rc = hr_error_set(
-		    &b->detail, HR_ERROR_BUILD, "Failed to get build status: %s", why.text);
+		rc = hr_err_set(&b->detail, HR_E_BUILD, "Failed to get build status: %s", why.msg);
 	} else {
 		status = hr_json_text_or(a.json, "status", "");
 		error = hr_json_text_at(a.json, "error");
@@ -201,8 +199,8 @@ look(struct build *b, const char *path, const char *id)
 		for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
 			if (strcmp(status, ends[i]) == 0)
 				rc = error != NULL
-					 ? hr_error_set(&b->detail, HR_ERROR_BUILD, "%s", error)
-					 : hr_error_set(&b->detail, HR_ERROR_BUILD,
+					 ? hr_err_set(&b->detail, HR_E_BUILD, "%s", error)
+					 : hr_err_set(&b->detail, HR_E_BUILD,
 					       "Build failed with status: %s. Build ID: %.100s",
 					       status, id);
 	}
@@ -228,12 +226,12 @@ build(void *arg, const char *const *names, size_t n, const struct hr_image_reque
 	hr_http_escape(&path, id);
 	(void)clock_gettime(CLOCK_MONOTONIC, &from);
 	if (hr_buf_check(&path, NULL) != 0)
-		rc = hr_error_nomem(&b->detail);
+		rc = hr_err_nomem(&b->detail);
 	while (rc == 0 && (rc = look(b, path.p, id)) == 0) {
 		(void)clock_gettime(CLOCK_MONOTONIC, &now);
 		if (now.tv_sec - from.tv_sec >= BUILD_MINUTES * 60)
-			rc = hr_error_set(&b->detail, HR_ERROR_BUILD,
-			    "Build timed out after %d minutes", BUILD_MINUTES);
+			rc = hr_err_set(&b->detail, HR_E_BUILD, "Build timed out after %d minutes",
+			    BUILD_MINUTES);
 		else
 			(void)hr_rest_wait(-1, STATUS_ROUND_MS);
 	}
@@ -257,12 +255,12 @@ repository(struct build *b)
 	while (n > 0 && prefix[n - 1] == '/')
 		n--;
 	if (n == 0)
-		(void)hr_error_set(&b->detail, HR_ERROR_BUILD,
+		(void)hr_err_set(&b->detail, HR_E_BUILD,
 		    "the service has no registry_prefix, so it builds no images; name one in "
 		    "sandbox.runtime_container_image");
 	else if (asprintf(&repo, "%.*s/runtime", (int)n, prefix) < 0) {
 		repo = NULL;
-		(void)hr_error_nomem(&b->detail);
+		(void)hr_err_nomem(&b->detail);
 	}
 	json_object_put(o);
 	return repo;
@@ -292,13 +290,13 @@ run_plan(struct build *b, const char *base, struct hr_err *err)
 		return -1;
 	if (there)
 		return 0;
-	(void)hr_error_set(
-	    &b->detail, HR_ERROR_RUNTIME, "Container image %s does not exist", b->tags.source);
+	(void)hr_err_set(
+	    &b->detail, HR_E_RUNTIME, "Container image %s does not exist", b->tags.source);
 	return see_detail(err);
 }
 
 char *
-hr_remote_build(struct hr_remote *r, const struct hr_build_options *o, struct hr_error *err)
+hr_remote_build(struct hr_remote *r, const struct hr_build_options *o, struct hr_err *err)
 {
 	const struct hr_config *c = r->h->config;
 	const char *kit = hr_env_get(o->environ, "HANDRAIL_IMAGE_KIT");
@@ -311,7 +309,7 @@ hr_remote_build(struct hr_remote *r, const struct hr_build_options *o, struct hr
 	int rc = -1;
 
 	if (base == NULL) {
-		(void)hr_error_set(err, HR_ERROR_VALUE,
+		(void)hr_err_set(err, HR_E_INVAL,
 		    "base_container_image is required to build the runtime image.");
 		return NULL;
 	}
@@ -329,10 +327,10 @@ hr_remote_build(struct hr_remote *r, const struct hr_build_options *o, struct hr
 	if (made && hr_path_remove(b.folder, NULL) != 0)
 		r->h->log(r->h->arg, "a build folder in /tmp could not be removed");
 	if (rc == 0 && (name = strdup(b.tags.source)) == NULL)
-		rc = hr_error_nomem(&b.detail);
+		rc = hr_err_nomem(&b.detail);
 out:
-	if (rc != 0 && b.detail.code == HR_ERROR_NONE)
-		(void)hr_error_from(err, HR_ERROR_BUILD, &e);
+	if (rc != 0 && b.detail.code == HR_OK)
+		(void)hr_err_from(err, HR_E_BUILD, &e);
 	else if (rc != 0 && err != NULL)
 		*err = b.detail;
 	hr_image_tags_done(&b.tags);

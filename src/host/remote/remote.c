@@ -11,7 +11,7 @@
 #include <json-c/json.h>
 
 #include "base/buf.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/config/settings.h"
 #include "host/sandbox.h"
 #include "proto/json.h"
@@ -49,31 +49,31 @@ remote_free(void *self)
 }
 
 static int
-check(const struct hr_config *c, struct hr_error *err)
+check(const struct hr_config *c, struct hr_err *err)
 {
 	const char *class = hr_config_text(c, "sandbox.remote_runtime_class");
 	long long factor = hr_config_int(c, "sandbox.remote_runtime_resource_factor");
 	const char *url = hr_config_text(c, "sandbox.remote_runtime_api_url");
 
 	if (hr_config_text(c, "sandbox.api_key") == NULL)
-		return hr_error_set(err, HR_ERROR_VALUE,
+		return hr_err_set(err, HR_E_INVAL,
 		    "API key is required to use the remote runtime. Please set the API key in the "
 		    "config (config.toml) or as an environment variable (SANDBOX_API_KEY).");
 	if (url == NULL || *url == '\0')
-		return hr_error_set(err, HR_ERROR_VALUE,
-		    "remote_runtime_api_url is required in the remote runtime.");
+		return hr_err_set(
+		    err, HR_E_INVAL, "remote_runtime_api_url is required in the remote runtime.");
 	if (class != NULL && strcmp(class, "sysbox") != 0 && strcmp(class, "gvisor") != 0)
-		return hr_error_set(err, HR_ERROR_VALUE,
+		return hr_err_set(err, HR_E_INVAL,
 		    "sandbox.remote_runtime_class is \"%.40s\": it can be sysbox or gvisor", class);
 	if (factor != 1 && factor != 2 && factor != 4 && factor != 8)
-		return hr_error_set(err, HR_ERROR_VALUE,
+		return hr_err_set(err, HR_E_INVAL,
 		    "sandbox.remote_runtime_resource_factor is %lld: it can be 1, 2, 4 or 8",
 		    factor);
 	return 0;
 }
 
 static int
-remote_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *err)
+remote_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 {
 	const char *key = hr_config_text(h->config, "sandbox.api_key");
 	long long timeout = hr_config_int(h->config, "sandbox.remote_runtime_api_timeout");
@@ -88,12 +88,12 @@ remote_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *e
 		return -1;
 	r = calloc(1, sizeof(*r));
 	if (r == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	r->h = h;
 	if (asprintf(&r->key_line, "X-API-Key: %s", key) < 0) {
 		r->key_line = NULL;
 		remote_free(r);
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	r->headers[0] = r->key_line;
 	r->api = hr_rest_new(&o, err);
@@ -106,7 +106,7 @@ remote_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *e
 }
 
 static int
-remote_connect(void *self, bool *ret_made, struct hr_error *err)
+remote_connect(void *self, bool *ret_made, struct hr_err *err)
 {
 	struct hr_remote *r = self;
 	int found = hr_remote_find(r, err), rc;
@@ -114,8 +114,8 @@ remote_connect(void *self, bool *ret_made, struct hr_error *err)
 	if (found < 0)
 		return -1;
 	if (found == 0 && r->h->attach)
-		return hr_error_set(err, HR_ERROR_NOT_FOUND,
-		    "Could not find existing runtime for SID: %s", r->h->sid);
+		return hr_err_set(
+		    err, HR_E_NO_SANDBOX, "Could not find existing runtime for SID: %s", r->h->sid);
 	rc = found == 1 ? 0 : hr_remote_start(r, err);
 	if (rc == 0 && found == 0)
 		r->h->begun(r->h->arg);
@@ -148,7 +148,7 @@ remote_endpoint(void *self, struct hr_endpoint *ret)
 }
 
 static int
-remote_vscode_url(void *self, char **ret, struct hr_error *err)
+remote_vscode_url(void *self, char **ret, struct hr_err *err)
 {
 	struct hr_remote *r = self;
 
@@ -156,22 +156,22 @@ remote_vscode_url(void *self, char **ret, struct hr_error *err)
 	if (!has_editor(r) || r->vscode == NULL)
 		return 0;
 	*ret = strdup(r->vscode);
-	return *ret != NULL ? 0 : hr_error_nomem(err);
+	return *ret != NULL ? 0 : hr_err_nomem(err);
 }
 
 static int
-remote_web_hosts(void *self, char **ret_json, struct hr_error *err)
+remote_web_hosts(void *self, char **ret_json, struct hr_err *err)
 {
 	const struct hr_remote *r = self;
 
 	*ret_json = strdup(r->hosts != NULL ? r->hosts : "{}");
-	return *ret_json != NULL ? 0 : hr_error_nomem(err);
+	return *ret_json != NULL ? 0 : hr_err_nomem(err);
 }
 
 /* ---- records ---- */
 
 static char *
-remote_record(void *self, struct hr_error *err)
+remote_record(void *self, struct hr_err *err)
 {
 	const struct hr_remote *r = self;
 	const struct {
@@ -194,12 +194,12 @@ remote_record(void *self, struct hr_error *err)
 	text = hr_buf_take(&b);
 	hr_buf_done(&b);
 	if (text == NULL)
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 	return text;
 }
 
 static int
-remote_restore(void *self, const char *record, struct hr_error *err)
+remote_restore(void *self, const char *record, struct hr_err *err)
 {
 	struct hr_remote *r = self;
 	struct {
@@ -218,12 +218,11 @@ remote_restore(void *self, const char *record, struct hr_error *err)
 	for (size_t i = 0; rc == 0 && i < sizeof(texts) / sizeof(*texts); i++) {
 		text = hr_json_text_at(o, texts[i].name);
 		if (text == NULL && texts[i].needed)
-			rc = hr_error_set(
-			    err, HR_ERROR_VALUE, "the record of the sandbox is damaged");
+			rc = hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
 		free(*texts[i].to);
 		*texts[i].to = text != NULL ? strdup(text) : NULL;
 		if (text != NULL && *texts[i].to == NULL)
-			rc = hr_error_nomem(err);
+			rc = hr_err_nomem(err);
 	}
 	json_object_put(o);
 	return rc;
@@ -256,22 +255,22 @@ remote_state(void *self)
 /* ---- the end, and between ---- */
 
 static int
-remote_pause(void *self, struct hr_error *err)
+remote_pause(void *self, struct hr_err *err)
 {
 	return hr_remote_post(self, "/pause", err);
 }
 
 static int
-remote_resume(void *self, struct hr_error *err)
+remote_resume(void *self, struct hr_err *err)
 {
 	return hr_remote_resume(self, err);
 }
 
 static int
-remote_destroy(void *self, struct hr_error *err)
+remote_destroy(void *self, struct hr_err *err)
 {
 	struct hr_remote *r = self;
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 	int rc;
 
 	if (r->id == NULL || r->stopped)
@@ -286,7 +285,7 @@ remote_destroy(void *self, struct hr_error *err)
 }
 
 static int
-remote_close(void *self, struct hr_error *err)
+remote_close(void *self, struct hr_err *err)
 {
 	struct hr_remote *r = self;
 
@@ -299,7 +298,7 @@ remote_close(void *self, struct hr_error *err)
 
 /* What the service kept of its output. */
 static int
-remote_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error *err)
+remote_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err)
 {
 	struct hr_remote *r = self;
 	struct json_object *o = NULL;
@@ -307,7 +306,7 @@ remote_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error 
 	int enough = 0;
 
 	if (follow)
-		return hr_error_set(err, HR_ERROR_RUNTIME,
+		return hr_err_set(err, HR_E_RUNTIME,
 		    "remote runtime does not support logs that are followed: its service only "
 		    "tells of the last lines");
 	if (hr_remote_session(r, &o, err) != 0)
@@ -324,34 +323,34 @@ remote_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_error 
 /* ---- requests to the sandbox that fail ---- */
 
 static void
-say(struct hr_error *err, const char *what)
+say(struct hr_err *err, const char *what)
 {
 	char cause[CAUSE_MAX];
 
-	(void)snprintf(cause, sizeof(cause), "%.*s", CAUSE_MAX - 1, err->text);
-	(void)hr_error_set(err, HR_ERROR_DISCONNECTED, "%s Original error: %s", what, cause);
+	(void)snprintf(cause, sizeof(cause), "%.*s", CAUSE_MAX - 1, err->msg);
+	(void)hr_err_set(err, HR_E_DISCONNECTED, "%s Original error: %s", what, cause);
 }
 
 /* Once for each request: what is refused again stays refused. */
 static bool
-resume_for(struct hr_remote *r, unsigned attempt, struct hr_error *err)
+resume_for(struct hr_remote *r, unsigned attempt, struct hr_err *err)
 {
-	struct hr_error why = *err;
+	struct hr_err why = *err;
 
-	if (attempt == 1 || r->resumed_for.code == HR_ERROR_NONE) {
+	if (attempt == 1 || r->resumed_for.code == HR_OK) {
 		r->resumed_for = *err;
 		if (hr_remote_resume(r, &why) == 0)
 			return true;
 	}
-	(void)hr_error_set(err, HR_ERROR_DISCONNECTED,
+	(void)hr_err_set(err, HR_E_DISCONNECTED,
 	    "Runtime is paused and could not be resumed. Original error: %.300s, Resume error: "
 	    "%.300s",
-	    r->resumed_for.text, why.text);
+	    r->resumed_for.msg, why.msg);
 	return false;
 }
 
 static bool
-reach_again(struct hr_remote *r, unsigned attempt, struct hr_error *err)
+reach_again(struct hr_remote *r, unsigned attempt, struct hr_err *err)
 {
 	if (!hr_config_bool(r->h->config, "sandbox.remote_runtime_enable_retries"))
 		return false;
@@ -365,15 +364,15 @@ reach_again(struct hr_remote *r, unsigned attempt, struct hr_error *err)
 }
 
 static void
-remote_failed(void *self, unsigned attempt, bool *ret_again, struct hr_error *err)
+remote_failed(void *self, unsigned attempt, bool *ret_again, struct hr_err *err)
 {
 	struct hr_remote *r = self;
 
 	if (attempt == 1)
-		r->resumed_for.code = HR_ERROR_NONE;
-	if (err->code == HR_ERROR_HTTP_NETWORK)
+		r->resumed_for.code = HR_OK;
+	if (err->code == HR_E_HTTP_NETWORK)
 		*ret_again = reach_again(r, attempt, err);
-	if (err->code != HR_ERROR_HTTP_STATUS)
+	if (err->code != HR_E_HTTP_STATUS)
 		return;
 	if (err->status == 503 && hr_config_bool(r->h->config, "sandbox.keep_runtime_alive"))
 		*ret_again = resume_for(r, attempt, err);
@@ -385,24 +384,24 @@ remote_failed(void *self, unsigned attempt, bool *ret_again, struct hr_error *er
 }
 
 static int
-remote_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_error *err)
+remote_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 {
 	struct hr_remote *r = self;
 	const char *url = hr_config_text(r->h->config, "sandbox.remote_runtime_api_url");
 	struct json_object *o = NULL;
-	struct hr_error why = {0};
+	struct hr_err why = {0};
 
 	(void)err;
 	if (hr_rest_get(r->api, "/registry_prefix", &o, &why) == 0)
 		fn(arg, true, "service", url);
 	else
-		fn(arg, false, "service", why.text);
+		fn(arg, false, "service", why.msg);
 	json_object_put(o);
 	return 0;
 }
 
 static int
-remote_build(void *self, const struct hr_build_options *o, char **ret_name, struct hr_error *err)
+remote_build(void *self, const struct hr_build_options *o, char **ret_name, struct hr_err *err)
 {
 	*ret_name = hr_remote_build(self, o, err);
 	return *ret_name != NULL ? 0 : -1;

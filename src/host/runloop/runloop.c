@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 #include "host/cloud/cloud.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "proto/json.h"
 #include "shell/quote.h"
 
@@ -44,7 +44,7 @@ static const struct hr_api_rule rule = RULE(repeats), wait_rule = RULE(repeats_w
 
 /* The second is for long polls, whose 408 is no failure. */
 static int
-r_open_api(struct hr_cloud *c, struct hr_error *err)
+r_open_api(struct hr_cloud *c, struct hr_err *err)
 {
 	const char *url = hr_cloud_env(c, "RUNLOOP_BASE_URL", "https://api.runloop.ai");
 	char *key = hr_cloud_key(c, "RUNLOOP_API_KEY", err), *value = NULL;
@@ -80,7 +80,7 @@ path_of(struct hr_buf *b, const char *id, const char *what, const char *more)
 /* body is taken; *ret (may be NULL) is the caller's. */
 static int
 post(struct hr_cloud *c, const char *id, const char *what, struct json_object *body,
-    struct json_object **ret, struct hr_error *err)
+    struct json_object **ret, struct hr_err *err)
 {
 	struct hr_api_call q = {.method = "POST", .body = body};
 	struct hr_api_answer a;
@@ -101,7 +101,7 @@ post(struct hr_cloud *c, const char *id, const char *what, struct json_object *b
 
 static int
 get(struct hr_cloud *c, const char *id, const char *what, const char *more,
-    struct json_object **ret, struct hr_error *err)
+    struct json_object **ret, struct hr_err *err)
 {
 	struct hr_api_call q = {.method = "GET"};
 	struct hr_api_answer a;
@@ -119,7 +119,7 @@ get(struct hr_cloud *c, const char *id, const char *what, const char *more,
 /* ---- life ---- */
 
 static int
-r_create(struct hr_cloud *c, bool *unsure, struct hr_error *err)
+r_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 {
 	struct json_object *body = hr_cloud_object(err, "name", c->h->sid, NULL);
 	struct json_object *labels = json_object_new_object();
@@ -149,14 +149,14 @@ r_create(struct hr_cloud *c, bool *unsure, struct hr_error *err)
 
 /* {"statuses": [...], "timeout_seconds": 25} */
 static struct json_object *
-statuses(const char *const *words, struct hr_error *err)
+statuses(const char *const *words, struct hr_err *err)
 {
 	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
-	int rc = o != NULL && list != NULL ? 0 : hr_error_nomem(err);
+	int rc = o != NULL && list != NULL ? 0 : hr_err_nomem(err);
 
 	for (; rc == 0 && *words != NULL; words++)
 		if (json_object_array_add(list, json_object_new_string(*words)) != 0)
-			rc = hr_error_nomem(err);
+			rc = hr_err_nomem(err);
 	if (rc == 0)
 		rc = hr_cloud_put(o, "statuses", json_object_get(list), err);
 	if (rc == 0)
@@ -171,12 +171,12 @@ statuses(const char *const *words, struct hr_error *err)
 /* A long poll: 1 with *ret, the caller's; 0: not yet; -1. */
 static int
 poll_status(struct hr_cloud *c, const char *what, const char *const *words, int watch_fd,
-    struct json_object **ret, struct hr_error *err)
+    struct json_object **ret, struct hr_err *err)
 {
 	struct json_object *body = statuses(words, err);
 	struct hr_api_call q = {
 	    .method = "POST", .body = body, .timeout_s = POLL_S + 30, .watch_fd = watch_fd};
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 	struct hr_api_answer a;
 	struct hr_buf b;
 	int rc;
@@ -197,7 +197,7 @@ poll_status(struct hr_cloud *c, const char *what, const char *const *words, int 
 }
 
 static int
-wait_status(struct hr_cloud *c, const char *wanted, struct hr_error *err)
+wait_status(struct hr_cloud *c, const char *wanted, struct hr_err *err)
 {
 	const char *const words[] = {wanted, "failure", "shutdown", NULL};
 	time_t end = time(NULL) + WAIT_S;
@@ -207,14 +207,13 @@ wait_status(struct hr_cloud *c, const char *wanted, struct hr_error *err)
 
 	while ((rc = poll_status(c, "/wait_for_status", words, -1, &o, err)) == 0)
 		if (time(NULL) > end)
-			return hr_error_set(err, HR_ERROR_TIMEOUT,
+			return hr_err_set(err, HR_E_RUNTIME_TIMEOUT,
 			    WHO ": the devbox is not %s after %d seconds", wanted, WAIT_S);
 	if (rc < 0)
 		return -1;
 	rc = hr_field_text(WHO, "the devbox", o, "status", &status, err);
 	if (rc == 0 && strcmp(status, wanted) != 0)
-		rc = hr_error_set(err, HR_ERROR_RUNTIME, WHO ": the devbox ended in %s: %.300s",
-		    status,
+		rc = hr_err_set(err, HR_E_RUNTIME, WHO ": the devbox ended in %s: %.300s", status,
 		    hr_json_text_or(o, "failure_reason",
 			hr_json_text_or(o, "shutdown_reason", "no reason is told")));
 	json_object_put(o);
@@ -222,7 +221,7 @@ wait_status(struct hr_cloud *c, const char *wanted, struct hr_error *err)
 }
 
 static int
-r_wait(struct hr_cloud *c, struct hr_error *err)
+r_wait(struct hr_cloud *c, struct hr_err *err)
 {
 	return wait_status(c, "running", err);
 }
@@ -238,16 +237,16 @@ word_of(const char *status)
 }
 
 static int
-r_look(struct hr_cloud *c, struct hr_error *err)
+r_look(struct hr_cloud *c, struct hr_err *err)
 {
 	struct json_object *o = NULL;
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 	const char *status = "shutdown";
 	int rc = get(c, c->id, "", NULL, &o, &mine);
 
 	if (rc == 0)
 		rc = hr_field_text(WHO, "the devbox", o, "status", &status, &mine);
-	else if (mine.code == HR_ERROR_NOT_FOUND)
+	else if (mine.code == HR_E_NO_SANDBOX)
 		rc = 0;
 	if (rc == 0)
 		(void)snprintf(c->state, sizeof(c->state), "%s", word_of(status));
@@ -260,7 +259,7 @@ r_look(struct hr_cloud *c, struct hr_error *err)
 /* *last: the id that the next page goes on behind, "" after the last one. */
 static int
 one_page(struct json_object *page, const char *run, char last[256], hr_cloud_found_fn *fn,
-    void *arg, struct hr_error *err)
+    void *arg, struct hr_err *err)
 {
 	struct json_object *list;
 	const char *id = "";
@@ -282,7 +281,7 @@ one_page(struct json_object *page, const char *run, char last[256], hr_cloud_fou
 }
 
 static int
-r_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_error *err)
+r_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_err *err)
 {
 	char last[256] = "";
 	int rc;
@@ -309,11 +308,11 @@ r_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, st
 }
 
 static int
-r_end(struct hr_cloud *c, const char *id, struct hr_error *err)
+r_end(struct hr_cloud *c, const char *id, struct hr_err *err)
 {
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 
-	if (post(c, id, "/shutdown", NULL, NULL, &mine) == 0 || mine.code == HR_ERROR_NOT_FOUND)
+	if (post(c, id, "/shutdown", NULL, NULL, &mine) == 0 || mine.code == HR_E_NO_SANDBOX)
 		return 0;
 	if (err != NULL)
 		*err = mine;
@@ -321,20 +320,20 @@ r_end(struct hr_cloud *c, const char *id, struct hr_error *err)
 }
 
 static int
-r_pause(struct hr_cloud *c, struct hr_error *err)
+r_pause(struct hr_cloud *c, struct hr_err *err)
 {
 	return post(c, c->id, "/suspend", NULL, NULL, err) == 0 ? wait_status(c, "suspended", err)
 								: -1;
 }
 
 static int
-r_resume(struct hr_cloud *c, struct hr_error *err)
+r_resume(struct hr_cloud *c, struct hr_err *err)
 {
 	return post(c, c->id, "/resume", NULL, NULL, err) == 0 ? r_wait(c, err) : -1;
 }
 
 static int
-r_keep(struct hr_cloud *c, unsigned seconds, struct hr_error *err)
+r_keep(struct hr_cloud *c, unsigned seconds, struct hr_err *err)
 {
 	(void)seconds; /* it says no more than "used now" */
 	return post(c, c->id, "/keep_alive", json_object_new_object(), NULL, err);
@@ -343,11 +342,11 @@ r_keep(struct hr_cloud *c, unsigned seconds, struct hr_error *err)
 /* ---- files ---- */
 
 static int
-r_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_error *err)
+r_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err)
 {
 	struct json_object *body = hr_cloud_object(err, "path", path, NULL);
 	struct hr_api_call q = {.method = "POST", .body = body, .raw = true};
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 	struct hr_api_answer a;
 	struct hr_buf url;
 	int rc;
@@ -358,9 +357,9 @@ r_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_error *e
 	rc = hr_api_do(&c->api, &q, &a, &mine);
 	if (rc == 0) {
 		hr_buf_add(b, hr_buf_str(&a.body), a.body.len);
-		rc = hr_buf_check(b, NULL) == 0 ? 0 : hr_error_nomem(&mine);
-	} else if (mine.code == HR_ERROR_NOT_FOUND || strstr(mine.text, "not found") != NULL) {
-		(void)hr_error_set(&mine, HR_ERROR_NOENT, "path '%s' does not exist", path);
+		rc = hr_buf_check(b, NULL) == 0 ? 0 : hr_err_nomem(&mine);
+	} else if (mine.code == HR_E_NO_SANDBOX || strstr(mine.msg, "not found") != NULL) {
+		(void)hr_err_set(&mine, HR_E_NOTFOUND, "path '%s' does not exist", path);
 	}
 	hr_api_answer_done(&a);
 	hr_buf_done(&url);
@@ -371,7 +370,7 @@ r_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_error *e
 }
 
 static int
-r_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr_error *err)
+r_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr_err *err)
 {
 	const struct hr_cloud_part parts[] = {{.name = "path", .p = path, .len = strlen(path)},
 	    {.name = "file",
@@ -408,7 +407,7 @@ struct stream {
 	unsigned long long have;
 	bool gap, came;
 	struct hr_buf line;
-	struct hr_error err;
+	struct hr_err err;
 };
 
 static int
@@ -421,8 +420,7 @@ on_update(struct stream *s, const char *p, size_t len)
 	int rc = -1;
 
 	if (hr_json_decode(p, len, &o, &why) != 0)
-		(void)hr_error_set(
-		    &s->err, HR_ERROR_HTTP_PROTOCOL, WHO ": an update of a command is no JSON");
+		(void)hr_err_set(&s->err, HR_E_PROTO, WHO ": an update of a command is no JSON");
 	else if (hr_field_int(WHO, "an update of a command", o, "offset", &offset, &s->err) == 0 &&
 		 hr_field_of(WHO, "an update of a command", o, "output", json_type_string, &text,
 		     &s->err) == 0)
@@ -452,8 +450,7 @@ on_bytes(void *arg, const char *p, size_t len)
 
 	hr_buf_add(&s->line, p, len);
 	if (hr_buf_check(&s->line, NULL) != 0)
-		return hr_error_set(
-		    &s->err, HR_ERROR_HTTP_PROTOCOL, WHO ": a line of a stream is too long");
+		return hr_err_set(&s->err, HR_E_PROTO, WHO ": a line of a stream is too long");
 	while (s->line.len > 0 && (end = memchr(s->line.p, '\n', s->line.len)) != NULL) {
 		size_t n = (size_t)(end - s->line.p);
 
@@ -467,11 +464,11 @@ on_bytes(void *arg, const char *p, size_t len)
 
 /* One connection, from where the last one was cut. 0: it ended, or was cut. */
 static int
-follow(struct hr_cloud *c, struct stream *s, const char *execution, int timer, struct hr_error *err)
+follow(struct hr_cloud *c, struct stream *s, const char *execution, int timer, struct hr_err *err)
 {
 	struct hr_api_call q = {
 	    .method = "GET", .sink = on_bytes, .sink_arg = s, .timeout_s = 600, .watch_fd = timer};
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 	struct hr_api_answer a;
 	struct hr_buf b;
 	int rc;
@@ -486,7 +483,7 @@ follow(struct hr_cloud *c, struct stream *s, const char *execution, int timer, s
 	rc = hr_api_do(&c->plane, &q, &a, &mine);
 	hr_api_answer_done(&a);
 	hr_buf_done(&b);
-	if (s->err.code != HR_ERROR_NONE)
+	if (s->err.code != HR_OK)
 		mine = s->err;
 	else if (rc != 0 && mine.status == 0)
 		rc = 0;
@@ -507,7 +504,7 @@ is_over(int timer)
 /* Has it ended? 1, with its status; 0; -1. */
 static int
 ended(struct hr_cloud *c, const char *execution, int timer, struct hr_cloud_end *ret,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	static const char *const words[] = {"completed", NULL};
 	struct json_object *o = NULL;
@@ -540,7 +537,7 @@ ended(struct hr_cloud *c, const char *execution, int timer, struct hr_cloud_end 
  * command line. */
 static int
 command_line(
-    struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_buf *b, struct hr_error *err)
+    struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_buf *b, struct hr_err *err)
 {
 	char file[100];
 	struct hr_buf env;
@@ -559,7 +556,7 @@ command_line(
 			hr_buf_addc(&env, '\n');
 		}
 		rc = hr_buf_check(&env, NULL) == 0 ? r_put(c, file, env.p, env.len, err)
-						   : hr_error_nomem(err);
+						   : hr_err_nomem(err);
 		hr_buf_done(&env);
 		hr_buf_addf(b, "chmod 600 %s; . %s; ", file, file);
 	}
@@ -570,12 +567,12 @@ command_line(
 	}
 	hr_buf_adds(b, "exec bash -l -c ");
 	hr_shell_quote(b, q->line, strlen(q->line));
-	return rc == 0 && hr_buf_check(b, NULL) != 0 ? hr_error_nomem(err) : rc;
+	return rc == 0 && hr_buf_check(b, NULL) != 0 ? hr_err_nomem(err) : rc;
 }
 
 /* *ret_id is the caller's. */
 static int
-begin(struct hr_cloud *c, const char *line, char **ret_id, struct hr_error *err)
+begin(struct hr_cloud *c, const char *line, char **ret_id, struct hr_err *err)
 {
 	struct json_object *body = hr_cloud_object(err, "command", line, NULL), *o = NULL;
 	const char *id;
@@ -606,7 +603,7 @@ end_execution(struct hr_cloud *c, const char *execution)
 /* Until it has ended and both streams are at their end. */
 static int
 follow_all(struct hr_cloud *c, const char *execution, struct stream s[2], int timer,
-    struct hr_cloud_end *ret, struct hr_error *err)
+    struct hr_cloud_end *ret, struct hr_err *err)
 {
 	int done = 0, idle = 0;
 
@@ -625,8 +622,8 @@ follow_all(struct hr_cloud *c, const char *execution, struct stream s[2], int ti
 		done = 1;
 	}
 	if (done == 0)
-		return hr_error_set(err, HR_ERROR_HTTP_PROTOCOL,
-		    WHO ": the stream of the command is cut again and again");
+		return hr_err_set(
+		    err, HR_E_PROTO, WHO ": the stream of the command is cut again and again");
 	/* of what was cut: the rest, now that there is no more to come */
 	if (done == 1 && (follow(c, &s[0], execution, -1, err) != 0 ||
 			     follow(c, &s[1], execution, -1, err) != 0))
@@ -639,7 +636,7 @@ follow_all(struct hr_cloud *c, const char *execution, struct stream s[2], int ti
 
 static int
 r_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end *ret,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	struct stream s[2] = {{.q = q, .number = 1}, {.q = q, .number = 2}};
 	char *execution = NULL;
@@ -666,7 +663,7 @@ r_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end
 }
 
 static int
-r_launch(struct hr_cloud *c, const char *line, struct hr_error *err)
+r_launch(struct hr_cloud *c, const char *line, struct hr_err *err)
 {
 	char *execution = NULL;
 	int rc = begin(c, line, &execution, err);
@@ -677,13 +674,13 @@ r_launch(struct hr_cloud *c, const char *line, struct hr_error *err)
 
 /* The older way says an address, the newer one a key of it. */
 static int
-r_publish(struct hr_cloud *c, int port, struct hr_error *err)
+r_publish(struct hr_cloud *c, int port, struct hr_err *err)
 {
 	struct json_object *body = json_object_new_object(), *o = NULL;
 	const char *key, *token;
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 	int rc = body != NULL ? hr_cloud_put(body, "port", json_object_new_int(port), err)
-			      : hr_error_nomem(err);
+			      : hr_err_nomem(err);
 
 	if (rc != 0) {
 		json_object_put(body);
@@ -693,7 +690,7 @@ r_publish(struct hr_cloud *c, int port, struct hr_error *err)
 		rc = hr_field_text(WHO, "the tunnel", o, "url", &key, err);
 		if (rc == 0)
 			rc = hr_cloud_set(&c->url, key, err);
-	} else if (mine.code != HR_ERROR_NOT_FOUND) {
+	} else if (mine.code != HR_E_NO_SANDBOX) {
 		if (err != NULL)
 			*err = mine;
 		rc = -1;
@@ -747,7 +744,7 @@ static const struct hr_cloud_ops ops = {
 };
 
 static int
-r_open(const struct hr_backend_host *h, void **ret_self, struct hr_error *err)
+r_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 {
 	return hr_cloud_open(&ops, h, ret_self, err);
 }

@@ -10,35 +10,35 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/common/module.h"
 #include "host/transfer/tarfile.h"
 #include "host/transfer/zip.h"
 
 static const struct hr_archives *
-archives_load(struct hr_error *err)
+archives_load(struct hr_err *err)
 {
 	struct hr_err why = {0};
 	const void *found = hr_module_load(
 	    hr_module_dir(), HR_ARCHIVES_FILE, "hr_archives_module", HR_ARCHIVES_VERSION, &why);
 
 	if (found == NULL)
-		(void)hr_error_set(err, HR_ERROR_RUNTIME, "no archives: %s", why.msg);
+		(void)hr_err_set(err, HR_E_RUNTIME, "no archives: %s", why.msg);
 	return found;
 }
 
 char *
-hr_zip_temporary(int *ret_fd, const char *dir, struct hr_error *err)
+hr_zip_temporary(int *ret_fd, const char *dir, struct hr_err *err)
 {
 	char *path = NULL;
 
 	if (asprintf(&path, "%s/handrail-XXXXXX.zip", dir != NULL ? dir : "/tmp") < 0) {
-		(void)hr_error_nomem(err);
+		(void)hr_err_nomem(err);
 		return NULL;
 	}
 	*ret_fd = mkostemps(path, 4, O_CLOEXEC);
 	if (*ret_fd < 0) {
-		(void)hr_error_sys(err, errno, "create %s", path);
+		(void)hr_err_sys(err, errno, "create %s", path);
 		free(path);
 		return NULL;
 	}
@@ -46,7 +46,7 @@ hr_zip_temporary(int *ret_fd, const char *dir, struct hr_error *err)
 }
 
 char *
-hr_zip_directory(const char *path, bool with_name, bool deflate, struct hr_error *err)
+hr_zip_directory(const char *path, bool with_name, bool deflate, struct hr_err *err)
 {
 	const struct hr_archives *a = archives_load(err);
 	char *file;
@@ -57,7 +57,7 @@ hr_zip_directory(const char *path, bool with_name, bool deflate, struct hr_error
 		return NULL;
 	rc = a->zip(fd, path, with_name, deflate, err);
 	if (close(fd) != 0 && rc == 0)
-		rc = hr_error_sys(err, errno, "write %s", file);
+		rc = hr_err_sys(err, errno, "write %s", file);
 	if (rc != 0) {
 		(void)unlink(file);
 		free(file);
@@ -67,7 +67,7 @@ hr_zip_directory(const char *path, bool with_name, bool deflate, struct hr_error
 }
 
 int
-hr_zip_extract(const char *file, const char *dir, unsigned long long most, struct hr_error *err)
+hr_zip_extract(const char *file, const char *dir, unsigned long long most, struct hr_err *err)
 {
 	const struct hr_archives *a = archives_load(err);
 
@@ -75,7 +75,7 @@ hr_zip_extract(const char *file, const char *dir, unsigned long long most, struc
 }
 
 int
-hr_tarfile_make(const char *dir, bool gzip, struct hr_error *err)
+hr_tarfile_make(const char *dir, bool gzip, struct hr_err *err)
 {
 	const struct hr_archives *a = archives_load(err);
 

@@ -14,28 +14,28 @@
 struct hr_archives {
 	unsigned version; /* first: it is looked at before anything else */
 	/* into fd, which stays open */
-	int (*zip)(int fd, const char *path, bool with_name, bool deflate, struct hr_error *err);
+	int (*zip)(int fd, const char *path, bool with_name, bool deflate, struct hr_err *err);
 	int (*unzip)(
-	    const char *file, const char *dir, unsigned long long most, struct hr_error *err);
-	int (*tar)(const char *dir, bool gzip, struct hr_error *err);
+	    const char *file, const char *dir, unsigned long long most, struct hr_err *err);
+	int (*tar)(const char *dir, bool gzip, struct hr_err *err);
 };
 
 /* The only symbol of the module. */
 extern const struct hr_archives hr_archives_module;
 
 /* What it is made of; see host/zip.h and host/tarfile.h. */
-int hr_arczip_make(int fd, const char *path, bool with_name, bool deflate, struct hr_error *err);
+int hr_arczip_make(int fd, const char *path, bool with_name, bool deflate, struct hr_err *err);
 int
-hr_arczip_extract(const char *file, const char *dir, unsigned long long most, struct hr_error *err);
-int hr_arctar_make(const char *dir, bool gzip, struct hr_error *err);
+hr_arczip_extract(const char *file, const char *dir, unsigned long long most, struct hr_err *err);
+int hr_arctar_make(const char *dir, bool gzip, struct hr_err *err);
 
 struct archive;
 struct archive_entry;
 /* -1, with libarchive's words behind "what: ". */
-int hr_arc_failed(struct archive *a, const char *what, struct hr_error *err);
+int hr_arc_failed(struct archive *a, const char *what, struct hr_err *err);
 /* One entry, and what fd still has as its content if it is a regular file; name is for the error.
  */
 int hr_arc_put(struct archive *a, struct archive_entry *e, int fd, const char *what,
-    const char *name, struct hr_error *err);
+    const char *name, struct hr_err *err);
 
 #endif

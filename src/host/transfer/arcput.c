@@ -10,37 +10,37 @@
 
 #include "base/fd.h"
 #include "host/transfer/archives.h"
-#include "host/common/error.h"
+#include "base/err.h"
 
 #define PIECE 65536
 
 int
-hr_arc_failed(struct archive *a, const char *what, struct hr_error *err)
+hr_arc_failed(struct archive *a, const char *what, struct hr_err *err)
 {
-	return hr_error_set(err, HR_ERROR_RUNTIME, "%s: %s", what, archive_error_string(a));
+	return hr_err_set(err, HR_E_RUNTIME, "%s: %s", what, archive_error_string(a));
 }
 
 static int
-put_content(struct archive *a, int fd, const char *what, const char *name, struct hr_error *err)
+put_content(struct archive *a, int fd, const char *what, const char *name, struct hr_err *err)
 {
 	char *piece = malloc(PIECE);
 	ssize_t n = 0;
 	int rc = 0;
 
 	if (piece == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	while (rc == 0 && (n = hr_fd_read(fd, piece, PIECE)) > 0)
 		if (archive_write_data(a, piece, (size_t)n) != n)
 			rc = hr_arc_failed(a, what, err);
 	if (n < 0 && rc == 0)
-		rc = hr_error_sys(err, errno, "read %s", name);
+		rc = hr_err_sys(err, errno, "read %s", name);
 	free(piece);
 	return rc;
 }
 
 int
 hr_arc_put(struct archive *a, struct archive_entry *e, int fd, const char *what, const char *name,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	if (archive_write_header(a, e) != ARCHIVE_OK)
 		return hr_arc_failed(a, what, err);

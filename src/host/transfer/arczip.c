@@ -17,23 +17,23 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "host/transfer/archives.h"
-#include "host/common/error.h"
+#include "base/err.h"
 
 #define PIECE 65536
 #define ENTRY_BYTES 4096 /* what a file system needs for one */
 #define DEPTH_MAX 200
 
 static int
-put_file(struct archive *a, int dirfd, const char *file, const char *name, struct hr_error *err)
+put_file(struct archive *a, int dirfd, const char *file, const char *name, struct hr_err *err)
 {
 	struct archive_entry *e = archive_entry_new();
 	struct stat st;
 	int fd = openat(dirfd, file, O_RDONLY | O_CLOEXEC | O_NOCTTY), rc;
 
 	if (e == NULL) {
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	} else if (fd < 0 || fstat(fd, &st) != 0) {
-		rc = hr_error_sys(err, errno, "open %s", name);
+		rc = hr_err_sys(err, errno, "open %s", name);
 	} else {
 		archive_entry_copy_stat(e, &st);
 		archive_entry_set_pathname(e, name);
@@ -46,7 +46,7 @@ put_file(struct archive *a, int dirfd, const char *file, const char *name, struc
 
 /* Takes fd. */
 static int
-put_directory(struct archive *a, int fd, const char *prefix, int depth, struct hr_error *err)
+put_directory(struct archive *a, int fd, const char *prefix, int depth, struct hr_err *err)
 {
 	DIR *dir = fdopendir(fd);
 	struct dirent *e;
@@ -54,7 +54,7 @@ put_directory(struct archive *a, int fd, const char *prefix, int depth, struct h
 	int rc = 0, sub;
 
 	if (dir == NULL) {
-		rc = hr_error_sys(err, errno, "read a directory");
+		rc = hr_err_sys(err, errno, "read a directory");
 		hr_fd_close(&fd);
 		return rc;
 	}
@@ -67,15 +67,15 @@ put_directory(struct archive *a, int fd, const char *prefix, int depth, struct h
 			continue;
 		name = *prefix != '\0' ? hr_path_join(prefix, e->d_name) : strdup(e->d_name);
 		if (name == NULL) {
-			rc = hr_error_nomem(err);
+			rc = hr_err_nomem(err);
 		} else if (S_ISREG(st.st_mode)) {
 			rc = put_file(a, dirfd(dir), e->d_name, name, err);
 		} else if (S_ISDIR(st.st_mode) && !S_ISLNK(link.st_mode)) {
 			sub = openat(dirfd(dir), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 			if (sub < 0)
-				rc = hr_error_sys(err, errno, "open %s", name);
+				rc = hr_err_sys(err, errno, "open %s", name);
 			else if (depth >= DEPTH_MAX)
-				rc = hr_error_set(err, HR_ERROR_VALUE, "%s: nested too deep", name);
+				rc = hr_err_set(err, HR_E_INVAL, "%s: nested too deep", name);
 			else
 				rc = put_directory(a, sub, name, depth + 1, err);
 		}
@@ -100,17 +100,17 @@ own_name(const char *path)
 }
 
 static int
-put_all(struct archive *a, const char *path, bool with_name, struct hr_error *err)
+put_all(struct archive *a, const char *path, bool with_name, struct hr_err *err)
 {
 	char *name = own_name(path);
 	struct stat st;
 	int fd, rc;
 
 	if (name == NULL)
-		return hr_error_sys(err, errno, "%s", path);
+		return hr_err_sys(err, errno, "%s", path);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0 || fstat(fd, &st) != 0) {
-		rc = hr_error_sys(err, errno, "open %s", path);
+		rc = hr_err_sys(err, errno, "open %s", path);
 		hr_fd_close(&fd);
 	} else if (S_ISDIR(st.st_mode)) {
 		rc = put_directory(a, fd, with_name ? name : "", 0, err);
@@ -144,13 +144,13 @@ use_before(locale_t utf8, locale_t before)
 }
 
 static int
-zip_into(int fd, const char *path, bool with_name, bool deflate, struct hr_error *err)
+zip_into(int fd, const char *path, bool with_name, bool deflate, struct hr_err *err)
 {
 	struct archive *a = archive_write_new();
 	int rc;
 
 	if (a == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	if (archive_write_set_format_zip(a) != ARCHIVE_OK ||
 	    (deflate ? archive_write_zip_set_compression_deflate(a)
 		     : archive_write_zip_set_compression_store(a)) != ARCHIVE_OK ||
@@ -166,7 +166,7 @@ zip_into(int fd, const char *path, bool with_name, bool deflate, struct hr_error
 }
 
 int
-hr_arczip_make(int fd, const char *path, bool with_name, bool deflate, struct hr_error *err)
+hr_arczip_make(int fd, const char *path, bool with_name, bool deflate, struct hr_err *err)
 {
 	locale_t before = (locale_t)0, utf8 = use_utf8(&before);
 	int rc = zip_into(fd, path, with_name, deflate, err);
@@ -176,15 +176,14 @@ hr_arczip_make(int fd, const char *path, bool with_name, bool deflate, struct hr
 }
 
 static int
-too_large(unsigned long long most, struct hr_error *err)
+too_large(unsigned long long most, struct hr_err *err)
 {
-	return hr_error_set(
-	    err, HR_ERROR_VALUE, "the archive holds more than %llu MiB", most >> 20);
+	return hr_err_set(err, HR_E_INVAL, "the archive holds more than %llu MiB", most >> 20);
 }
 
 static int
 extract_entries(struct archive *in, struct archive *out, const char *dir, unsigned long long most,
-    struct hr_error *err)
+    struct hr_err *err)
 {
 	unsigned long long used = 0;
 	struct archive_entry *e;
@@ -211,7 +210,7 @@ extract_entries(struct archive *in, struct archive *out, const char *dir, unsign
 		archive_entry_set_perm(e, archive_entry_perm(e) & 0777);
 		path = hr_path_join(dir, name);
 		if (path == NULL)
-			return hr_error_nomem(err);
+			return hr_err_nomem(err);
 		archive_entry_set_pathname(e, path);
 		free(path);
 		if (archive_write_header(out, e) < ARCHIVE_WARN)
@@ -230,7 +229,7 @@ extract_entries(struct archive *in, struct archive *out, const char *dir, unsign
 }
 
 static int
-zip_extract(const char *file, const char *dir, unsigned long long most, struct hr_error *err)
+zip_extract(const char *file, const char *dir, unsigned long long most, struct hr_err *err)
 {
 	struct archive *in = archive_read_new(), *out = archive_write_disk_new();
 	struct hr_err e = {0};
@@ -238,11 +237,11 @@ zip_extract(const char *file, const char *dir, unsigned long long most, struct h
 	int rc;
 
 	if (in == NULL || out == NULL)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	else if (hr_path_mkdirs(dir, 0755, NULL, &e) < 0)
-		rc = hr_error_from(err, HR_ERROR_SYSTEM, &e);
+		rc = hr_err_from(err, HR_E_SYS, &e);
 	else if ((whole = realpath(dir, NULL)) == NULL)
-		rc = hr_error_sys(err, errno, "%s", dir);
+		rc = hr_err_sys(err, errno, "%s", dir);
 	else if (archive_write_disk_set_options(out, ARCHIVE_EXTRACT_SECURE_SYMLINKS |
 							 ARCHIVE_EXTRACT_SECURE_NODOTDOT |
 							 ARCHIVE_EXTRACT_PERM) != ARCHIVE_OK ||
@@ -254,13 +253,13 @@ zip_extract(const char *file, const char *dir, unsigned long long most, struct h
 	if (in != NULL)
 		(void)archive_read_free(in);
 	if (out != NULL && archive_write_free(out) != ARCHIVE_OK && rc == 0)
-		rc = hr_error_set(err, HR_ERROR_RUNTIME, "zip: not all of it could be written");
+		rc = hr_err_set(err, HR_E_RUNTIME, "zip: not all of it could be written");
 	free(whole);
 	return rc;
 }
 
 int
-hr_arczip_extract(const char *file, const char *dir, unsigned long long most, struct hr_error *err)
+hr_arczip_extract(const char *file, const char *dir, unsigned long long most, struct hr_err *err)
 {
 	locale_t before = (locale_t)0, utf8 = use_utf8(&before);
 	int rc = zip_extract(file, dir, most, err);

@@ -16,7 +16,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/sandbox.h"
 #include "host/transfer/transfer.h"
 #include "host/transfer/zip.h"
@@ -105,35 +105,35 @@ file_url(const char *path)
 }
 
 static enum what
-meaning(const struct hr_error *e)
+meaning(const struct hr_err *e)
 {
-	if (e->code != HR_ERROR_HTTP_STATUS)
+	if (e->code != HR_E_HTTP_STATUS)
 		return UNKNOWN;
 	if (e->status == RANGE_PAST_END)
 		return A_FILE;
-	if (strstr(e->text, "\nDetails: 404: File not found") != NULL)
+	if (strstr(e->msg, "\nDetails: 404: File not found") != NULL)
 		return NOTHING;
-	return strstr(e->text, "\nDetails: 400: Path is a directory") != NULL ? A_DIRECTORY
-									      : UNKNOWN;
+	return strstr(e->msg, "\nDetails: 400: Path is a directory") != NULL ? A_DIRECTORY
+									     : UNKNOWN;
 }
 
 static int
-look(struct hr_sandbox *s, const char *path, enum what *ret, struct hr_error *err)
+look(struct hr_sandbox *s, const char *path, enum what *ret, struct hr_err *err)
 {
 	static const char *const first[] = {"Range: bytes=0-0", NULL};
 	struct hr_http_request r = {
 	    .method = "GET", .headers = first, .timeout_s = ASK_TIMEOUT_S, .watch_fd = -1};
 	char *url = file_url(path);
 	struct hr_http_answer a;
-	struct hr_error e = {0};
+	struct hr_err e = {0};
 
 	if (url == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	r.url = url;
 	*ret = hr_client_send(&s->client, &r, &a, &e) == 0 ? A_FILE : meaning(&e);
 	hr_http_answer_done(&a);
 	free(url);
-	if (*ret != UNKNOWN || e.code == HR_ERROR_HTTP_STATUS)
+	if (*ret != UNKNOWN || e.code == HR_E_HTTP_STATUS)
 		return 0;
 	if (err != NULL)
 		*err = e;
@@ -144,7 +144,7 @@ look(struct hr_sandbox *s, const char *path, enum what *ret, struct hr_error *er
 
 static int
 put_directory(
-    struct hr_sandbox *s, const char *from, const char *to, bool with_name, struct hr_error *err)
+    struct hr_sandbox *s, const char *from, const char *to, bool with_name, struct hr_err *err)
 {
 	char *zip = hr_zip_directory(from, with_name, false, err), *name;
 	int rc;
@@ -152,7 +152,7 @@ put_directory(
 	if (zip == NULL)
 		return -1;
 	name = base_name(zip);
-	rc = name != NULL ? hr_transfer_upload(s, zip, name, to, true, err) : hr_error_nomem(err);
+	rc = name != NULL ? hr_transfer_upload(s, zip, name, to, true, err) : hr_err_nomem(err);
 	(void)unlink(zip);
 	free(zip);
 	free(name);
@@ -162,7 +162,7 @@ put_directory(
 /* A server unpacks what is called *.zip: that travels in an archive, under its own name. */
 static int
 put_file(
-    struct hr_sandbox *s, const char *from, const char *dir, const char *name, struct hr_error *err)
+    struct hr_sandbox *s, const char *from, const char *dir, const char *name, struct hr_err *err)
 {
 	size_t n = strlen(name);
 	char *own;
@@ -172,9 +172,9 @@ put_file(
 		return hr_transfer_upload(s, from, name, dir, false, err);
 	own = base_name(from);
 	if (own == NULL)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	else if (strcmp(own, name) != 0)
-		rc = hr_error_set(err, HR_ERROR_VALUE,
+		rc = hr_err_set(err, HR_E_INVAL,
 		    "%s cannot be called %s on its way: copy it to a directory, and rename it "
 		    "there",
 		    from, name);
@@ -186,13 +186,13 @@ put_file(
 
 /* `to`, absolute, is or becomes the file itself. */
 static int
-put_as(struct hr_sandbox *s, const char *from, const char *to, struct hr_error *err)
+put_as(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err)
 {
 	char *name = base_name(to), *dir = strdup(to), *slash;
 	int rc;
 
 	if (name == NULL || dir == NULL) {
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	} else {
 		slash = strrchr(dir, '/');
 		slash[slash == dir ? 1 : 0] = '\0';
@@ -204,17 +204,17 @@ put_as(struct hr_sandbox *s, const char *from, const char *to, struct hr_error *
 }
 
 static int
-put_into(struct hr_sandbox *s, const char *from, const char *dir, struct hr_error *err)
+put_into(struct hr_sandbox *s, const char *from, const char *dir, struct hr_err *err)
 {
 	char *name = base_name(from);
-	int rc = name != NULL ? put_file(s, from, dir, name, err) : hr_error_nomem(err);
+	int rc = name != NULL ? put_file(s, from, dir, name, err) : hr_err_nomem(err);
 
 	free(name);
 	return rc;
 }
 
 int
-hr_cp_in(struct hr_sandbox *s, const char *from, const char *to, struct hr_error *err)
+hr_cp_in(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err)
 {
 	enum what there = NOTHING;
 	struct stat st;
@@ -222,16 +222,16 @@ hr_cp_in(struct hr_sandbox *s, const char *from, const char *to, struct hr_error
 	int rc = 0;
 
 	if (stat(from, &st) != 0)
-		return hr_error_set(err, HR_ERROR_NOENT, "%s: %s", from, strerror(errno));
+		return hr_err_set(err, HR_E_NOTFOUND, "%s: %s", from, strerror(errno));
 	if (s->ops->copy_to != NULL)
 		return hr_sandbox_copy_to(s, from, to, S_ISDIR(st.st_mode), err);
 	whole = absolute(s, to);
 	if (whole == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	rc = look(s, whole, &there, err);
 	if (rc == 0 && S_ISDIR(st.st_mode) && there == A_FILE)
-		rc = hr_error_set(
-		    err, HR_ERROR_VALUE, "%s is a file: a directory cannot take its place", to);
+		rc = hr_err_set(
+		    err, HR_E_INVAL, "%s is a file: a directory cannot take its place", to);
 	else if (rc == 0 && S_ISDIR(st.st_mode))
 		rc = put_directory(s, from, whole, there != NOTHING, err);
 	else if (rc == 0 && (there == A_DIRECTORY || there == UNKNOWN || ends_in_slash(to)))
@@ -251,7 +251,7 @@ to_file(void *arg, const char *p, size_t len)
 }
 
 static int
-fetch(struct hr_sandbox *s, const char *path, int fd, struct hr_error *err)
+fetch(struct hr_sandbox *s, const char *path, int fd, struct hr_err *err)
 {
 	struct hr_http_request r = {.method = "GET",
 	    .timeout_s = 60,
@@ -265,7 +265,7 @@ fetch(struct hr_sandbox *s, const char *path, int fd, struct hr_error *err)
 	int rc;
 
 	if (url == NULL)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	r.url = url;
 	rc = hr_client_send(&s->client, &r, &a, err);
 	hr_http_answer_done(&a);
@@ -275,7 +275,7 @@ fetch(struct hr_sandbox *s, const char *path, int fd, struct hr_error *err)
 
 /* Whole, or not at all. */
 static int
-get_file(struct hr_sandbox *s, const char *path, const char *to, struct hr_error *err)
+get_file(struct hr_sandbox *s, const char *path, const char *to, struct hr_err *err)
 {
 	mode_t mask = umask(0);
 	char *temporary = NULL;
@@ -283,20 +283,20 @@ get_file(struct hr_sandbox *s, const char *path, const char *to, struct hr_error
 
 	(void)umask(mask);
 	if (asprintf(&temporary, "%s.XXXXXX", to) < 0)
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	fd = mkostemp(temporary, O_CLOEXEC);
 	if (fd < 0) {
-		rc = hr_error_sys(err, errno, "create %s", to);
+		rc = hr_err_sys(err, errno, "create %s", to);
 		free(temporary);
 		return rc;
 	}
 	rc = fetch(s, path, fd, err);
 	if (rc == 0 && fchmod(fd, 0666 & ~mask) != 0)
-		rc = hr_error_sys(err, errno, "%s", to);
+		rc = hr_err_sys(err, errno, "%s", to);
 	if (close(fd) != 0 && rc == 0)
-		rc = hr_error_sys(err, errno, "write %s", to);
+		rc = hr_err_sys(err, errno, "write %s", to);
 	if (rc == 0 && rename(temporary, to) != 0)
-		rc = hr_error_sys(err, errno, "rename to %s", to);
+		rc = hr_err_sys(err, errno, "rename to %s", to);
 	if (rc != 0)
 		(void)unlink(temporary);
 	free(temporary);
@@ -304,7 +304,7 @@ get_file(struct hr_sandbox *s, const char *path, const char *to, struct hr_error
 }
 
 static int
-get_directory(struct hr_sandbox *s, const char *path, const char *to, struct hr_error *err)
+get_directory(struct hr_sandbox *s, const char *path, const char *to, struct hr_err *err)
 {
 	char *zip = NULL;
 	int rc = hr_sandbox_copy_from(s, path, &zip, err);
@@ -333,7 +333,7 @@ target(const char *from, const char *to)
 }
 
 int
-hr_cp_out(struct hr_sandbox *s, const char *from, const char *to, struct hr_error *err)
+hr_cp_out(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err)
 {
 	char *whole, *place;
 	enum what there;
@@ -344,12 +344,12 @@ hr_cp_out(struct hr_sandbox *s, const char *from, const char *to, struct hr_erro
 	whole = absolute(s, from);
 	place = target(from, to);
 	if (whole == NULL || place == NULL)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	else if ((rc = look(s, whole, &there, err)) != 0)
 		;
 	else if (there == NOTHING)
-		rc = hr_error_set(
-		    err, HR_ERROR_NOENT, "there is no file or directory %s in the sandbox", whole);
+		rc = hr_err_set(
+		    err, HR_E_NOTFOUND, "there is no file or directory %s in the sandbox", whole);
 	else if (there == A_FILE)
 		rc = get_file(s, whole, place, err);
 	else

@@ -8,7 +8,7 @@
 #include "host/handrail.h"
 
 /* A file or a directory with all below it. */
-int hr_cp_in(struct hr_sandbox *s, const char *from, const char *to, struct hr_error *err);
-int hr_cp_out(struct hr_sandbox *s, const char *from, const char *to, struct hr_error *err);
+int hr_cp_in(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err);
+int hr_cp_out(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err);
 
 #endif

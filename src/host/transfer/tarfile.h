@@ -8,6 +8,6 @@
 
 /* A descriptor of a file without a name, at its start, with all below dir: sorted, owner 0, time 0;
  * gzip: compressed. The caller closes it. -1 with *err. */
-int hr_tarfile_make(const char *dir, bool gzip, struct hr_error *err);
+int hr_tarfile_make(const char *dir, bool gzip, struct hr_err *err);
 
 #endif

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "host/common/error.h"
+#include "base/err.h"
 #include "host/sandbox.h"
 #include "host/transfer/zip.h"
 #include "proto/json.h"
@@ -22,10 +22,10 @@
 #define URL_PART_MAX 65536
 
 static int
-ready(struct hr_sandbox *s, struct hr_error *err)
+ready(struct hr_sandbox *s, struct hr_err *err)
 {
 	if (!s->connected)
-		return hr_error_set(err, HR_ERROR_RUNTIME, "the sandbox is not connected");
+		return hr_err_set(err, HR_E_RUNTIME, "the sandbox is not connected");
 	return 0;
 }
 
@@ -47,7 +47,7 @@ hr_transfer_down(void *arg, unsigned long long done, unsigned long long total)
 
 int
 hr_transfer_upload(struct hr_sandbox *s, const char *file, const char *name, const char *to,
-    bool recursive, struct hr_error *err)
+    bool recursive, struct hr_err *err)
 {
 	struct hr_http_request r = {.method = "POST",
 	    .timeout_s = UPLOAD_TIMEOUT_S,
@@ -64,7 +64,7 @@ hr_transfer_upload(struct hr_sandbox *s, const char *file, const char *name, con
 	hr_buf_addf(&url, "&recursive=%s", recursive ? "true" : "false");
 	if (hr_buf_check(&url, NULL) != 0) {
 		hr_buf_done(&url);
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	r.url = url.p;
 	r.file = file;
@@ -85,7 +85,7 @@ base_name(const char *path)
 
 int
 hr_sandbox_copy_to(struct hr_sandbox *s, const char *host_path, const char *sandbox_path,
-    bool recursive, struct hr_error *err)
+    bool recursive, struct hr_err *err)
 {
 	struct stat st;
 	char *zip = NULL;
@@ -96,8 +96,7 @@ hr_sandbox_copy_to(struct hr_sandbox *s, const char *host_path, const char *sand
 	if (s->ops->copy_to != NULL && !s->endpoint.serves)
 		return s->ops->copy_to(s->self, host_path, sandbox_path, recursive, err);
 	if (stat(host_path, &st) != 0)
-		return hr_error_set(
-		    err, HR_ERROR_NOENT, "Source file %s does not exist.", host_path);
+		return hr_err_set(err, HR_E_NOTFOUND, "Source file %s does not exist.", host_path);
 	if (!recursive)
 		return hr_transfer_upload(
 		    s, host_path, base_name(host_path), sandbox_path, false, err);
@@ -126,7 +125,7 @@ to_file(void *arg, const char *p, size_t len)
 }
 
 static int
-download(struct hr_sandbox *s, const char *path, struct into *to, struct hr_error *err)
+download(struct hr_sandbox *s, const char *path, struct into *to, struct hr_err *err)
 {
 	struct hr_http_request r = {
 	    .method = "GET",
@@ -137,7 +136,7 @@ download(struct hr_sandbox *s, const char *path, struct into *to, struct hr_erro
 	    .sink_arg = to,
 	    .watch_fd = -1,
 	};
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 	struct hr_http_answer a;
 	struct hr_buf url;
 	int rc;
@@ -147,17 +146,17 @@ download(struct hr_sandbox *s, const char *path, struct into *to, struct hr_erro
 	hr_http_escape(&url, path);
 	if (hr_buf_check(&url, NULL) != 0) {
 		hr_buf_done(&url);
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	r.url = url.p;
 	rc = hr_client_send(&s->client, &r, &a, &mine);
 	hr_http_answer_done(&a);
 	hr_buf_done(&url);
-	if (rc != 0 && mine.code == HR_ERROR_HTTP_TIMEOUT)
-		(void)hr_error_set(&mine, HR_ERROR_TIMEOUT, "Copy operation timed out");
+	if (rc != 0 && mine.code == HR_E_HTTP_TIMEOUT)
+		(void)hr_err_set(&mine, HR_E_RUNTIME_TIMEOUT, "Copy operation timed out");
 	if (rc != 0 && to->most > 0 && to->came > to->most)
-		(void)hr_error_set(
-		    &mine, HR_ERROR_VALUE, "%s takes more than %llu MiB", path, to->most >> 20);
+		(void)hr_err_set(
+		    &mine, HR_E_INVAL, "%s takes more than %llu MiB", path, to->most >> 20);
 	if (rc != 0 && err != NULL)
 		*err = mine;
 	return rc;
@@ -165,7 +164,7 @@ download(struct hr_sandbox *s, const char *path, struct into *to, struct hr_erro
 
 int
 hr_sandbox_copy_some(struct hr_sandbox *s, const char *sandbox_path, unsigned long long most,
-    char **ret_file, struct hr_error *err)
+    char **ret_file, struct hr_err *err)
 {
 	struct into to = {.most = most};
 	char *file;
@@ -180,7 +179,7 @@ hr_sandbox_copy_some(struct hr_sandbox *s, const char *sandbox_path, unsigned lo
 		return -1;
 	rc = download(s, sandbox_path, &to, err);
 	if (close(to.fd) != 0 && rc == 0)
-		rc = hr_error_sys(err, errno, "write %s", file);
+		rc = hr_err_sys(err, errno, "write %s", file);
 	if (rc != 0) {
 		(void)unlink(file);
 		free(file);
@@ -192,13 +191,13 @@ hr_sandbox_copy_some(struct hr_sandbox *s, const char *sandbox_path, unsigned lo
 
 int
 hr_sandbox_copy_from(
-    struct hr_sandbox *s, const char *sandbox_path, char **ret_file, struct hr_error *err)
+    struct hr_sandbox *s, const char *sandbox_path, char **ret_file, struct hr_err *err)
 {
 	return hr_sandbox_copy_some(s, sandbox_path, 0, ret_file, err);
 }
 
 int
-hr_sandbox_list_files(struct hr_sandbox *s, const char *path, char **ret_json, struct hr_error *err)
+hr_sandbox_list_files(struct hr_sandbox *s, const char *path, char **ret_json, struct hr_err *err)
 {
 	const char *const headers[] = {"Content-Type: application/json", NULL};
 	struct hr_http_request r = {.method = "POST",
@@ -206,7 +205,7 @@ hr_sandbox_list_files(struct hr_sandbox *s, const char *path, char **ret_json, s
 	    .headers = headers,
 	    .timeout_s = LIST_TIMEOUT_S,
 	    .watch_fd = -1};
-	struct hr_error mine = {0};
+	struct hr_err mine = {0};
 	struct hr_http_answer a;
 	struct hr_buf body;
 	int rc;
@@ -224,24 +223,24 @@ hr_sandbox_list_files(struct hr_sandbox *s, const char *path, char **ret_json, s
 	hr_buf_addc(&body, '}');
 	if (hr_buf_check(&body, NULL) != 0) {
 		hr_buf_done(&body);
-		return hr_error_nomem(err);
+		return hr_err_nomem(err);
 	}
 	r.body = body.p;
 	r.body_len = body.len;
 	rc = hr_client_send(&s->client, &r, &a, &mine);
 	if (rc == 0 && (*ret_json = hr_buf_take(&a.body)) == NULL)
-		rc = hr_error_nomem(&mine);
+		rc = hr_err_nomem(&mine);
 	hr_http_answer_done(&a);
 	hr_buf_done(&body);
-	if (rc != 0 && mine.code == HR_ERROR_HTTP_TIMEOUT)
-		(void)hr_error_set(&mine, HR_ERROR_TIMEOUT, "List files operation timed out");
+	if (rc != 0 && mine.code == HR_E_HTTP_TIMEOUT)
+		(void)hr_err_set(&mine, HR_E_RUNTIME_TIMEOUT, "List files operation timed out");
 	if (rc != 0 && err != NULL)
 		*err = mine;
 	return rc;
 }
 
 int
-hr_sandbox_stats(struct hr_sandbox *s, char **ret_json, struct hr_error *err)
+hr_sandbox_stats(struct hr_sandbox *s, char **ret_json, struct hr_err *err)
 {
 	struct hr_http_request r = {
 	    .method = "GET", .url = "/server_info", .timeout_s = LIST_TIMEOUT_S, .watch_fd = -1};
@@ -253,11 +252,11 @@ hr_sandbox_stats(struct hr_sandbox *s, char **ret_json, struct hr_error *err)
 	if (s->ops->stats != NULL)
 		return s->ops->stats(s->self, ret_json, err);
 	if (s->endpoint.url == NULL)
-		return hr_error_set(
-		    err, HR_ERROR_RUNTIME, "%s runtime does not support stats", s->ops->name);
+		return hr_err_set(
+		    err, HR_E_RUNTIME, "%s runtime does not support stats", s->ops->name);
 	rc = hr_client_send(&s->client, &r, &a, err);
 	if (rc == 0 && (*ret_json = hr_buf_take(&a.body)) == NULL)
-		rc = hr_error_nomem(err);
+		rc = hr_err_nomem(err);
 	hr_http_answer_done(&a);
 	return rc;
 }

@@ -6,7 +6,7 @@
 
 /* The file as DIR/NAME of the sandbox, or the archive that it is below DIR, which is made. */
 int hr_transfer_upload(struct hr_sandbox *s, const char *file, const char *name, const char *to,
-    bool recursive, struct hr_error *err);
+    bool recursive, struct hr_err *err);
 /* For a request's progress, with the sandbox, whose caller asks for it. */
 void hr_transfer_down(void *arg, unsigned long long done, unsigned long long total);
 

@@ -77,8 +77,8 @@ main(void)
 		    b.program);
 		tell(&ready, text);
 	} else if (profile == NULL || br_desk_open(&d, workspace, dir, &err) != 0) {
-		(void)snprintf(
-		    text, sizeof(text), "failed %s\n", profile != NULL ? err.msg : "out of memory");
+		(void)snprintf(text, sizeof(text), "failed %.240s\n",
+		    profile != NULL ? err.msg : "out of memory");
 		tell(&ready, text);
 	} else {
 		b.downloads = d.downloads;

@@ -103,7 +103,7 @@ main(void)
 	LIST_INIT(&hub.updating);
 	r = open_hub(&hub, &term, &err);
 	if (r != 0)
-		(void)snprintf(text, sizeof(text), "failed %s\n", err.msg);
+		(void)snprintf(text, sizeof(text), "failed %.240s\n", err.msg);
 	(void)hr_fd_write_full(ready, text, strlen(text), NULL);
 	hr_fd_close(&ready);
 	if (r == 0 && event_base_dispatch(hub.base) < 0)
