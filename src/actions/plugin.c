@@ -60,20 +60,12 @@ hr_plugin_connect(const char *run_dir, const char *type, size_t len, struct hr_e
 		return hr_err_set(err, HR_E_NOTFOUND, "no plugin can have such a type");
 	if (socket_path(&sa, run_dir, type, len) < 0)
 		return hr_err_set(err, HR_E_NOTFOUND, "no plugin can have such a name");
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return hr_err_sys(err, errno, "socket");
-	while (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0) {
-		if (errno == EINTR)
-			continue;
-		if (errno == ENOENT)
-			(void)hr_err_set(err, HR_E_NOTFOUND, "no plugin takes such actions");
-		else
-			(void)hr_err_sys(err, errno, "the plugin cannot be reached");
-		hr_fd_close(&fd);
-		return -1;
-	}
-	return fd;
+	fd = hr_fd_connect(&sa);
+	if (fd >= 0)
+		return fd;
+	if (errno == ENOENT)
+		return hr_err_set(err, HR_E_NOTFOUND, "no plugin takes such actions");
+	return hr_err_sys(err, errno, "the plugin cannot be reached");
 }
 
 static int

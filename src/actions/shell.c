@@ -28,20 +28,12 @@ hr_shell_connect(const struct hr_shell_place *at, struct hr_err *err)
 		    at->session);
 	if (n < 0 || (size_t)n >= sizeof(sa.sun_path))
 		return hr_err_set(err, HR_E_INVAL, "the run directory's name is too long");
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return hr_err_sys(err, errno, "socket");
-	while (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0) {
-		if (errno == EINTR)
-			continue;
-		if (errno == ENOENT && at->session != NULL)
-			(void)hr_err_set(err, HR_E_NOTFOUND, "there is no session of that name");
-		else
-			(void)hr_err_sys(err, errno, "the shell cannot be reached");
-		hr_fd_close(&fd);
-		return -1;
-	}
-	return fd;
+	fd = hr_fd_connect(&sa);
+	if (fd >= 0)
+		return fd;
+	if (errno == ENOENT && at->session != NULL)
+		return hr_err_set(err, HR_E_NOTFOUND, "there is no session of that name");
+	return hr_err_sys(err, errno, "the shell cannot be reached");
 }
 
 /* The keeper died: before it read all of the request, or later. */

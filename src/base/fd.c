@@ -95,6 +95,59 @@ hr_fd_read(int fd, void *p, size_t len)
 	return n;
 }
 
+int
+hr_fd_pread_full(int fd, void *p, size_t len, off_t at)
+{
+	char *s = p;
+	ssize_t n;
+
+	while (len > 0) {
+		n = pread(fd, s, len, at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n == 0)
+			errno = EIO;
+		if (n <= 0)
+			return -1;
+		s += n;
+		at += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int
+hr_fd_pwrite_full(int fd, const void *p, size_t len, off_t at)
+{
+	const char *s = p;
+	ssize_t n;
+
+	while (len > 0) {
+		n = pwrite(fd, s, len, at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n == 0)
+			errno = ENOSPC;
+		if (n <= 0)
+			return -1;
+		s += n;
+		at += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int
+hr_fd_connect(const struct sockaddr_un *to)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	while (fd >= 0 && connect(fd, (const struct sockaddr *)to, sizeof(*to)) < 0)
+		if (errno != EINTR)
+			hr_fd_close(&fd);
+	return fd;
+}
+
 ssize_t
 hr_fd_read_full(int fd, void *p, size_t len, struct hr_err *err)
 {

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+#include <sys/un.h>
 
 #include "base/err.h"
 
@@ -24,6 +25,12 @@ int hr_fd_write_full(int fd, const void *p, size_t len, struct hr_err *err);
 ssize_t hr_fd_read_full(int fd, void *p, size_t len, struct hr_err *err);
 /* One read, EINTR repeated: bytes, 0 at the end, -1 with errno (EAGAIN: nothing now). */
 ssize_t hr_fd_read(int fd, void *p, size_t len);
+/* All of len bytes at that place of a file: 0, or -1 with errno (EIO: it ends before). */
+int hr_fd_pread_full(int fd, void *p, size_t len, off_t at);
+int hr_fd_pwrite_full(int fd, const void *p, size_t len, off_t at);
+
+/* A connection to the local stream socket of that name, close-on-exec; -1 with errno. */
+int hr_fd_connect(const struct sockaddr_un *to);
 
 /* One packet (or the start of a stream) with a descriptor beside it; pass -1: none. The sender
  * keeps `pass`. Never raises SIGPIPE. A short write is an error: packets are whole. */

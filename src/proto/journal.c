@@ -92,44 +92,6 @@ hr_journal_close(struct hr_journal *j)
 	hr_fd_close(&j->dir);
 }
 
-static int
-write_at(int fd, const void *p, size_t len, off_t at)
-{
-	const char *s = p;
-	ssize_t n;
-
-	while (len > 0) {
-		n = pwrite(fd, s, len, at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -1;
-		s += n;
-		at += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
-static int
-read_at(int fd, void *p, size_t len, off_t at)
-{
-	char *s = p;
-	ssize_t n;
-
-	while (len > 0) {
-		n = pread(fd, s, len, at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -1;
-		s += n;
-		at += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 static bool
 head_fits(const struct head *h)
 {
@@ -140,7 +102,7 @@ head_fits(const struct head *h)
 static bool
 head_read(int fd, struct head *h)
 {
-	return read_at(fd, h, sizeof(*h), 0) == 0 && head_fits(h);
+	return hr_fd_pread_full(fd, h, sizeof(*h), 0) == 0 && head_fits(h);
 }
 
 static void
@@ -210,7 +172,7 @@ record_write(struct hr_journal *j, int fd, const struct hr_journal_entry *e)
 	record.head.attempt = e->attempt;
 	record.head.key_len = (uint32_t)e->key_len;
 	memcpy(record.key, e->key, e->key_len);
-	if (write_at(fd, &record, len, 0) != 0)
+	if (hr_fd_pwrite_full(fd, &record, len, 0) != 0)
 		return -1;
 	sync_file(j, fd);
 	return 0;
@@ -315,7 +277,7 @@ entry_take(struct hr_journal *j, struct hr_journal_entry *e, struct head *h)
 		return -1;
 	if (head_read(e->fd, h)) {
 		e->attempt = ++h->attempt;
-		r = write_at(
+		r = hr_fd_pwrite_full(
 		    e->fd, &h->attempt, sizeof(h->attempt), offsetof(struct head, attempt));
 		sync_file(j, e->fd);
 	}
@@ -328,7 +290,8 @@ answer_read(int fd, const struct head *h, struct hr_buf *answer)
 {
 	char *p = hr_buf_reserve(answer, h->answer_len);
 
-	if (p == NULL || read_at(fd, p, h->answer_len, (off_t)(sizeof(*h) + h->key_len)) != 0)
+	if (p == NULL ||
+	    hr_fd_pread_full(fd, p, h->answer_len, (off_t)(sizeof(*h) + h->key_len)) != 0)
 		return -1;
 	hr_buf_grew(answer, h->answer_len);
 	return 0;
@@ -376,7 +339,7 @@ enter(struct hr_journal *j, const char *key, size_t key_len, struct hr_journal_e
 		return 0;
 	if (!head_read(e->fd, &h)) /* of another version, or a disk lost it */
 		return record_write(j, e->fd, e) == 0 ? 0 : hr_err_sys(err, errno, "journal");
-	if (h.key_len != key_len || read_at(e->fd, its, key_len, sizeof(h)) != 0 ||
+	if (h.key_len != key_len || hr_fd_pread_full(e->fd, its, key_len, sizeof(h)) != 0 ||
 	    memcmp(its, key, key_len) != 0)
 		return hr_err_set(err, HR_E_INVAL, "another request has a key of the same digest");
 	if (entry_found(j, e, &h, ret_found, ret_tag, answer) != 0)
@@ -444,13 +407,14 @@ hr_journal_begin(struct hr_journal *j, const char *key, size_t key_len, uint32_t
 	if (fd < 0)
 		return false; /* undone, or over: a later attempt was made, and had an entry of its
 				 own */
-	if (claim_lock(fd) != 0 || read_at(fd, &r, sizeof(r.head) + key_len, 0) != 0 ||
+	if (claim_lock(fd) != 0 || hr_fd_pread_full(fd, &r, sizeof(r.head) + key_len, 0) != 0 ||
 	    !head_fits(&r.head))
 		may = false;
 	else /* a file that is about to become another's entry has that one's key */
-		may = r.head.state == RESERVED && r.head.attempt == attempt &&
-		      r.head.key_len == key_len && memcmp(r.key, key, key_len) == 0 &&
-		      write_at(fd, &begun, sizeof(begun), offsetof(struct head, state)) == 0;
+		may =
+		    r.head.state == RESERVED && r.head.attempt == attempt &&
+		    r.head.key_len == key_len && memcmp(r.key, key, key_len) == 0 &&
+		    hr_fd_pwrite_full(fd, &begun, sizeof(begun), offsetof(struct head, state)) == 0;
 	sync_file(j, fd);
 	hr_fd_close(&fd); /* and with it the claim */
 	return may;
@@ -465,7 +429,7 @@ hr_journal_mark(struct hr_journal *j, struct hr_journal_entry *e)
 		(void)journal_slot_begin(j, e->digest, e->key, e->key_len, e->attempt);
 	if (e->slot != NULL || e->fd < 0)
 		return;
-	(void)write_at(e->fd, &begun, sizeof(begun), offsetof(struct head, state));
+	(void)hr_fd_pwrite_full(e->fd, &begun, sizeof(begun), offsetof(struct head, state));
 	sync_file(j, e->fd);
 }
 
@@ -489,7 +453,7 @@ done_at_once(const struct hr_journal_entry *e, const struct head *h, const void 
 	memcpy(page, h, sizeof(*h));
 	memcpy(page + sizeof(*h), e->key, e->key_len);
 	memcpy(page + sizeof(*h) + e->key_len, p, len);
-	(void)write_at(e->fd, page, sizeof(*h) + e->key_len + len, 0);
+	(void)hr_fd_pwrite_full(e->fd, page, sizeof(*h) + e->key_len + len, 0);
 }
 
 void
@@ -514,7 +478,7 @@ hr_journal_done(
 		(void)flock(e->fd, LOCK_UN);
 		return;
 	}
-	if ((int64_t)len > j->bytes_max / SHARE || write_at(e->fd, p, len, at) != 0) {
+	if ((int64_t)len > j->bytes_max / SHARE || hr_fd_pwrite_full(e->fd, p, len, at) != 0) {
 		(void)!ftruncate(e->fd, at); /* nothing is to be read there */
 		h.state = DROPPED;
 		h.answer_len = 0;
@@ -523,7 +487,7 @@ hr_journal_done(
 		sync_file(j, e->fd);
 		journal_count(j, 0, beyond_first_page(e));
 	}
-	(void)write_at(e->fd, &h, sizeof(h), 0); /* the page is there: no room is needed */
+	(void)hr_fd_pwrite_full(e->fd, &h, sizeof(h), 0); /* the page is there: no room is needed */
 	sync_file(j, e->fd);
 	(void)flock(e->fd, LOCK_UN); /* who waits need not wait until it is sent */
 }

@@ -69,39 +69,13 @@ in_memory(int fd)
 static bool
 write_piece(struct hr_outlog *o)
 {
-	off_t at = (off_t)(o->stored % o->size);
-	size_t done = 0;
-	ssize_t n;
-
-	while (done < PIECE) {
-		n = pwrite(o->fd, o->recent + done, PIECE - done, at + (off_t)done);
-		if (n >= 0)
-			done += (size_t)n;
-		else if (errno != EINTR)
-			return false;
-	}
-	return true;
+	return hr_fd_pwrite_full(o->fd, o->recent, PIECE, (off_t)(o->stored % o->size)) == 0;
 }
 
 static bool
 read_back(const struct hr_outlog *o, uint64_t from, char *to, size_t len)
 {
-	off_t at = (off_t)(from % o->size);
-	size_t done = 0;
-	ssize_t n;
-
-	while (done < len) {
-		n = pread(o->fd, to + done, len - done, at + (off_t)done);
-		if (n > 0) {
-			done += (size_t)n;
-			continue;
-		}
-		if (n == 0)
-			errno = EIO; /* we wrote more than that */
-		if (errno != EINTR)
-			return false;
-	}
-	return true;
+	return hr_fd_pread_full(o->fd, to, len, (off_t)(from % o->size)) == 0;
 }
 
 /* From the file to memory, with as much as can be read. */
