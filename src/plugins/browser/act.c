@@ -604,12 +604,14 @@ wait_load(struct br_run *run, uint64_t commits)
 	}
 }
 
+/* Ends a navigation that no document has come of: nobody would wait for another one. A document
+ * that has come goes on loading. */
 static void
-stop_loading(struct br_run *run)
+stop_loading(struct br_run *run, uint64_t commits)
 {
 	struct br_tab *tab = br_tab_find(run->b, run->page);
 
-	if (tab != NULL)
+	if (tab != NULL && tab->commits == commits)
 		br_tell(run->b, br_page(tab)->id, "Page.stopLoading", "{}");
 }
 
@@ -633,10 +635,10 @@ navigation_begun(struct br_run *run, const struct br_answer *a, const struct hr_
 }
 
 static int
-timed_out(struct br_run *run, const char *api)
+timed_out(struct br_run *run, const char *api, uint64_t commits)
 {
 	hr_buf_addf(run->why, "TimeoutError: %s: Timeout %dms exceeded.", api, BR_GOTO_MS);
-	stop_loading(run);
+	stop_loading(run, commits);
 	return 1;
 }
 
@@ -675,7 +677,7 @@ do_goto(struct br_run *run, const struct br_call *c)
 		r = run->b->err.code == HR_E_TIMEOUT ? 1 : -1;
 	}
 	if (r > 0) {
-		(void)timed_out(run, api);
+		(void)timed_out(run, api, commits);
 		navigation_log(run, url);
 	}
 	return r < 0 ? broken(run, api) : r;
@@ -688,7 +690,7 @@ history(struct br_run *run, int step, const char *api)
 	struct br_answer *a;
 	uint32_t list, i;
 	int64_t at, entry = -1;
-	uint64_t moves;
+	uint64_t moves, commits;
 	int r;
 
 	if (tab == NULL)
@@ -710,6 +712,7 @@ history(struct br_run *run, int step, const char *api)
 	if (tab == NULL)
 		return broken(run, api);
 	moves = tab->moves;
+	commits = tab->commits;
 	run->noted = true;
 	if (br_do(run->b, br_page(tab)->id, "Page.navigateToHistoryEntry", "{\"entryId\":$d}",
 		entry) != 0)
@@ -717,12 +720,12 @@ history(struct br_run *run, int step, const char *api)
 	while ((tab = br_tab_find(run->b, run->page)) != NULL && tab->moves == moves) {
 		r = br_wait(run->b, run->b->until_ms);
 		if (r != 0)
-			return run->b->err.code == HR_E_TIMEOUT ? timed_out(run, api)
+			return run->b->err.code == HR_E_TIMEOUT ? timed_out(run, api, commits)
 								: broken(run, api);
 	}
 	/* within one document it is there already */
 	r = wait_load(run, UINT64_MAX);
-	return r < 0 ? broken(run, api) : r > 0 ? timed_out(run, api) : 0;
+	return r < 0 ? broken(run, api) : r > 0 ? timed_out(run, api, commits) : 0;
 }
 
 static int

@@ -41,6 +41,7 @@ struct br_session {
 	char id[BR_ID], target[BR_ID];
 	TAILQ_HEAD(, br_frame) frames; /* the first one is the top */
 	size_t nframes;
+	int64_t tree; /* the question for the frames that were there already; 0: it is answered */
 };
 
 struct br_tab {
@@ -123,8 +124,10 @@ void br_done(struct browser *b); /* that, for good */
  * size_t), $r text as it is, $d int64_t, $f double. */
 void br_json(struct hr_buf *b, const char *pattern, ...);
 
-/* Asks and forgets: the answer is of no interest. session "": the browser. */
-void br_tell(struct browser *b, const char *session, const char *method, const char *pattern, ...);
+/* Asks and does not wait. session "": the browser. The message's number, with which br_told() gets
+ * the answer. */
+int64_t
+br_tell(struct browser *b, const char *session, const char *method, const char *pattern, ...);
 /* Asks and waits. NULL: b->err (HR_E_PROTO: Chromium refused; HR_E_TIMEOUT; HR_E_GONE). */
 struct br_answer *
 br_ask(struct browser *b, const char *session, const char *method, const char *pattern, ...);
@@ -161,6 +164,8 @@ uint32_t br_value(const struct br_answer *a);
 /* What Chromium says of itself. The tape is that of a message. */
 void br_event(struct browser *b, const char *session, const char *method, const struct br_tape *t,
     uint32_t params);
+/* An answer for which nobody waits. */
+void br_told(struct browser *b, int64_t id, const struct br_tape *t, uint32_t result);
 struct br_session *br_session_find(struct browser *b, const char *id, struct br_tab **ret_tab);
 struct br_tab *br_tab_find(struct browser *b, const char *target);
 struct br_frame *br_frame_find(struct br_session *s, const char *id);

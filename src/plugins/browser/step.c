@@ -29,6 +29,7 @@
 #define PROGRAM_MAX (64u << 20)
 #define RUN_MS 300000 /* nobody listens any more, but the next action waits for it */
 #define RESTORE_MS 10000
+#define LOOKS 3
 #define LATE "Browser environment took too long to respond."
 
 struct step {
@@ -184,8 +185,8 @@ write_down(struct step *s, bool whole)
 	TAILQ_FOREACH(tab, &s->b->tabs, entry)
 	{
 		if (tabs != NULL)
-			(void)json_object_array_add(
-			    tabs, json_object_new_string(tab->url != NULL ? tab->url : ""));
+			(void)json_object_array_add(tabs,
+			    json_object_new_string(tab->url != NULL ? tab->url : "about:blank"));
 		if (tab == s->b->active)
 			s->d->active = i;
 		i++;
@@ -269,14 +270,23 @@ replace_tab(struct step *s, const char *what)
 	return s->b->gone ? -1 : 0;
 }
 
+/* What is seen is of one page at one address, as all of the answer has to be. A page that comes to
+ * the front, or a document that comes, while it is looked at makes it be looked at again. */
 static int
 look(struct step *s, struct br_view *v)
 {
+	char target[BR_ID];
+	uint64_t moves;
+	bool hangs;
 	int i;
 
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < LOOKS; i++) {
+		if (i > 0 && br_settle(s->b, false) != 0)
+			return -1;
 		if (br_settle_tab(s->b) != 0)
 			return -1;
+		memcpy(target, s->b->active->target, sizeof(target));
+		moves = s->b->active->moves;
 		if (s->b->active->crashed) {
 			if (replace_tab(s, "Page crashed") != 0)
 				return -1;
@@ -284,11 +294,15 @@ look(struct step *s, struct br_view *v)
 		}
 		if (br_view_take(s->b, v, !s->interactive) != 0)
 			return -1;
-		if (!v->hangs)
+		if (!v->hangs && s->b->active != NULL && moves == s->b->active->moves &&
+		    strcmp(target, s->b->active->target) == 0)
 			return 0;
+		if (!v->hangs && i == LOOKS - 1)
+			return br_settle_tab(s->b); /* it never rests */
+		hangs = v->hangs;
 		br_view_done(v);
 		br_view_init(v);
-		if (replace_tab(s, "The page does not answer") != 0)
+		if (hangs && replace_tab(s, "The page does not answer") != 0)
 			return -1;
 	}
 	return 0;

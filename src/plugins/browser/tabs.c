@@ -188,9 +188,13 @@ session_add(struct br_tab *tab, const char *id, const char *target)
 }
 
 static void
-set_up(struct browser *b, const char *id, const struct br_tab *page)
+set_up(struct browser *b, struct br_session *s, const struct br_tab *page)
 {
+	const char *id = s->id;
+
 	br_tell(b, id, "Page.enable", "{}");
+	/* no event tells of what was there before */
+	s->tree = br_tell(b, id, "Page.getFrameTree", "{}");
 	br_tell(b, id, "Page.setLifecycleEventsEnabled", "{\"enabled\":true}");
 	/* before a world is made: one that is there already gets no binding */
 	br_tell(b, id, "Runtime.enable", "{}");
@@ -247,6 +251,7 @@ on_attached(struct browser *b, const char *session, const struct br_tape *t, uin
 	uint32_t info = br_tape_at(t, params, "targetInfo");
 	char id[BR_ID], target[BR_ID];
 	struct br_tab *tab = NULL;
+	struct br_session *s;
 
 	br_copy(t, br_tape_at(t, params, "sessionId"), id, sizeof(id));
 	br_copy(t, br_tape_at(t, info, "targetId"), target, sizeof(target));
@@ -259,11 +264,11 @@ on_attached(struct browser *b, const char *session, const struct br_tape *t, uin
 			br_tell(b, "", "Target.closeTarget", "{\"targetId\":$s}", target);
 			return;
 		}
-		set_up(b, id, tab);
+		set_up(b, br_page(tab), tab);
 	} else if (br_tape_is(t, br_tape_at(t, info, "type"), "iframe") &&
 		   br_session_find(b, session, &tab) != NULL &&
-		   session_add(tab, id, target) != NULL) {
-		set_up(b, id, NULL);
+		   (s = session_add(tab, id, target)) != NULL) {
+		set_up(b, s, NULL);
 	} else {
 		br_tell(b, id, "Runtime.runIfWaitingForDebugger", "{}");
 		br_tell(b, session, "Target.detachFromTarget", "{\"sessionId\":$s}", id);
@@ -377,6 +382,44 @@ on_frame_navigated(
 		tab->moves++;
 		tab->requests = 0;
 		set_url(tab, t, br_tape_at(t, frame, "url"), br_tape_at(t, frame, "urlFragment"));
+	}
+}
+
+/* A frame that was there before its page was listened to, and those in it. */
+static void
+learn_frame(struct br_tab *tab, struct br_session *s, const struct br_tape *t, uint32_t tree)
+{
+	uint32_t frame = br_tape_at(t, tree, "frame"), kids = br_tape_at(t, tree, "childFrames"), i;
+	char id[BR_ID], parent[BR_ID];
+	struct br_frame *f;
+
+	br_copy(t, br_tape_at(t, frame, "id"), id, sizeof(id));
+	br_copy(t, br_tape_at(t, frame, "parentId"), parent, sizeof(parent));
+	f = frame_put(s, id, parent);
+	if (f != NULL && f == br_top(tab) && tab->url == NULL)
+		set_url(tab, t, br_tape_at(t, frame, "url"), br_tape_at(t, frame, "urlFragment"));
+	for (i = br_tape_first(t, kids); f != NULL && i != BR_TAPE_NONE;
+	     i = br_tape_next(t, kids, i))
+		learn_frame(tab, s, t, i);
+}
+
+void
+br_told(struct browser *b, int64_t id, const struct br_tape *t, uint32_t result)
+{
+	struct br_session *s;
+	struct br_tab *tab;
+
+	TAILQ_FOREACH(tab, &b->tabs, entry)
+	{
+		TAILQ_FOREACH(s, &tab->sessions, entry)
+		{
+			if (s->tree != id || id <= 0)
+				continue;
+			s->tree = 0;
+			learn_frame(tab, s, t, br_tape_at(t, result, "frameTree"));
+			br_cast_follow(b);
+			return;
+		}
 	}
 }
 

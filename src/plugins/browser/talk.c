@@ -88,16 +88,18 @@ put_message(
 	return id;
 }
 
-void
+int64_t
 br_tell(struct browser *b, const char *session, const char *method, const char *pattern, ...)
 {
 	va_list ap;
+	int64_t id;
 
 	if (b->gone)
-		return;
+		return 0;
 	va_start(ap, pattern);
-	(void)put_message(b, session, method, pattern, &ap);
+	id = put_message(b, session, method, pattern, &ap);
 	va_end(ap);
+	return id;
 }
 
 static struct br_answer *
@@ -228,7 +230,6 @@ take_answer(struct browser *b, const char *text, size_t len, const struct br_tap
 static void
 take_message(struct browser *b, const char *text, size_t len)
 {
-
 	struct br_tape t = {0};
 	struct hr_err err = {0};
 	uint32_t method;
@@ -240,9 +241,12 @@ take_message(struct browser *b, const char *text, size_t len)
 	}
 	method = br_tape_at(&t, 0, "method");
 	if (method == BR_TAPE_NONE) {
-		if (b->asking != NULL && !b->asking->done &&
-		    br_tape_int(&t, br_tape_at(&t, 0, "id"), -1) == b->asking->id)
+		int64_t id = br_tape_int(&t, br_tape_at(&t, 0, "id"), -1);
+
+		if (b->asking != NULL && !b->asking->done && id == b->asking->id)
 			take_answer(b, text, len, &t);
+		else
+			br_told(b, id, &t, br_tape_at(&t, 0, "result"));
 		br_tape_done(&t);
 		return;
 	}
