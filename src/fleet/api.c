@@ -161,6 +161,7 @@ answer_object(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 struct events {
 	struct hr_buf *b;
 	bool any;
+	struct hr_buf logs; /* the last ones */
 };
 
 static void
@@ -168,6 +169,11 @@ put_event(void *arg, int64_t seq, int64_t at, const char *id, const char *what, 
 {
 	struct events *e = arg;
 
+	if (strcmp(what, HR_FLEET_EVENT_LOGS) == 0) {
+		hr_buf_reset(&e->logs);
+		hr_buf_adds(&e->logs, detail);
+		return;
+	}
 	hr_buf_addf(e->b, "%s{\"id\":%lld,\"time\":%lld,", e->any ? "," : "", (long long)seq,
 	    (long long)at);
 	put(e->b, "runtime_id", id);
@@ -285,6 +291,34 @@ handle_resume(struct call *c)
 	change(c, HR_FLEET_RESUME);
 }
 
+/* What one that is there has printed, if it is asked for: that takes the engine a moment. */
+static void
+ask_logs(struct call *c, const struct hr_fleet_row *row, struct hr_buf *logs)
+{
+	struct hr_fleet *f = c->api->fleet;
+	struct hr_err err = {0};
+	char *text = NULL;
+	bool may;
+
+	/* it waits like those who wait for a sandbox */
+	(void)pthread_mutex_lock(&f->lock);
+	may = f->engine->logs != NULL && f->waiting < f->set.waiting;
+	f->waiting += may;
+	(void)pthread_mutex_unlock(&f->lock);
+	if (!may)
+		return;
+	if (f->engine->logs(f->engine_self, row->id, &text, &err) == 0) {
+		hr_buf_reset(logs);
+		hr_buf_adds(logs, text);
+	} else {
+		hr_log(HR_LOG_INFO, "sandbox %s: its log: %.400s", row->id, err.msg);
+	}
+	free(text);
+	(void)pthread_mutex_lock(&f->lock);
+	f->waiting--;
+	(void)pthread_mutex_unlock(&f->lock);
+}
+
 /* One sandbox with all that is told of it, by its id or its session's. */
 static void
 look(struct call *c, bool by_session)
@@ -295,8 +329,12 @@ look(struct call *c, bool by_session)
 	struct events e = {.b = b};
 	struct hr_err err = {0};
 	struct hr_buf name;
+	bool now;
 	int found;
 
+	now = strcmp(query_value(&name, c->query, "logs"), "true") == 0;
+	hr_buf_done(&name);
+	hr_buf_init(&e.logs, 4 * HR_FLEET_LOGS);
 	hr_buf_init(&name, 1024);
 	hr_percent_decode(&name, c->rest, strlen(c->rest), false);
 	(void)pthread_mutex_lock(&f->lock);
@@ -308,16 +346,26 @@ look(struct call *c, bool by_session)
 	if (found == 1) {
 		c->a->status = 200;
 		put_object(b, c->api, c->q, &row);
-		hr_buf_adds(b, ",\"container_statuses\":[],\"pod_logs\":\"\",\"events\":[");
+		hr_buf_adds(b, ",\"container_statuses\":[],\"events\":[");
 		if (f->store->ops->events(
 			f->store, 0, row.id, -1, EVENTS_SHOWN, put_event, &e, &err) != 0)
 			found = -1;
-		hr_buf_adds(b, "]}");
 	}
 	(void)pthread_mutex_unlock(&f->lock);
+	if (found == 1) {
+		if (now && hr_fleet_holds_room(row.state))
+			ask_logs(c, &row, &e.logs);
+		/* a container that never ran has left nothing but what the engine said */
+		if (row.state == HR_FLEET_DIED && e.logs.len == 0)
+			hr_buf_adds(&e.logs, row.reason);
+		hr_buf_adds(b, "],\"pod_logs\":");
+		(void)hr_json_put_str(b, hr_buf_str(&e.logs), e.logs.len, HR_JSON_REPLACE);
+		hr_buf_addc(b, '}');
+	}
 	if (found != 1)
 		hr_fleet_refuse(c->a, found < 0 ? HR_FLEET_BROKEN : HR_FLEET_NOT_FOUND, &row, &err);
 	hr_fleet_row_done(&row);
+	hr_buf_done(&e.logs);
 	hr_buf_done(&name);
 }
 

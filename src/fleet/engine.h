@@ -12,6 +12,8 @@
 #include "fleet/store.h"
 #include "host/handrail.h"
 
+#define HR_FLEET_LOGS 8192
+
 typedef void hr_fleet_id_fn(void *arg, const char *id);
 /* what: "die", "oom", "exited", "destroy" (it has ended), or something else; non-zero: enough. */
 typedef int hr_fleet_news_fn(void *arg, const char *id, const char *what, const char *detail);
@@ -40,8 +42,8 @@ struct hr_fleet_engine {
 	int (*watch)(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_err *err);
 	/* Is there such an image? As JSON, {"exists": ...}; the caller frees. */
 	int (*image)(void *self, const char *name, char **ret_json, struct hr_err *err);
-	/* What its server printed last, of one that may have ended; the caller frees. NULL: not
-	 * known here. */
+	/* What its server printed last, some HR_FLEET_LOGS bytes of whole lines, of one that may
+	 * have ended; the caller frees. NULL: not known here. */
 	int (*logs)(void *self, const char *id, char **ret_text, struct hr_err *err);
 };
 

@@ -192,6 +192,26 @@ finish(struct hr_fleet *f, struct hr_fleet_job *j, struct hr_fleet_row *row, int
 	return true;
 }
 
+/* What it said last is told when it is no longer there. The lock is let go. */
+static void
+keep_logs(struct hr_fleet *f, const struct hr_fleet_row *row)
+{
+	struct hr_err why = {0};
+	struct hr_err err = {0};
+	char *text = NULL;
+	int rc;
+
+	(void)pthread_mutex_unlock(&f->lock);
+	rc = f->engine->logs(f->engine_self, row->id, &text, &why);
+	(void)pthread_mutex_lock(&f->lock);
+	if (rc != 0)
+		hr_log(HR_LOG_INFO, "sandbox %s: its log: %.400s", row->id, why.msg);
+	else if (*text != '\0' &&
+		 f->store->ops->event(f->store, row->id, HR_FLEET_EVENT_LOGS, text, &err) != 0)
+		hr_log(HR_LOG_ERROR, "sandbox %s: %s", row->id, err.msg);
+	free(text);
+}
+
 /* true: the job is over. Called with the lock, which is let go for the engine. */
 static bool
 work_on(struct hr_fleet *f, struct hr_fleet_job *j)
@@ -213,6 +233,8 @@ work_on(struct hr_fleet *f, struct hr_fleet_job *j)
 	/* what nobody knows, and what died, is only cleared away */
 	if (found == 0)
 		(void)snprintf(row.id, sizeof(row.id), "%s", j->id);
+	if (found == 1 && row.state == HR_FLEET_DIED && j->tries == 0 && f->engine->logs != NULL)
+		keep_logs(f, &row);
 	if (found == 0 ? j->kind == HR_JOB_STOP
 		       : row.state == job_kinds[j->kind].from ||
 			     (j->kind == HR_JOB_STOP && row.state > HR_FLEET_STOPPING &&

@@ -22,6 +22,8 @@ struct hr_fleet_settings {
 	unsigned patience_s;           /* how long each of them waits */
 };
 
+#define HR_FLEET_EVENT_LOGS "logs" /* what one that died said last */
+
 struct hr_fleet_job;
 struct json_object;
 

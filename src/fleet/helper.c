@@ -1,5 +1,5 @@
 /* Both ends of a helper: {"request": TEXT, "factor": N} goes in, {"error": TEXT} or what a start
- * found comes out. */
+ * found, or a log, comes out. */
 #include "config.h"
 
 #include "fleet/helper.h"
@@ -71,7 +71,8 @@ input(const struct hr_fleet_row *row, struct hr_err *err)
 }
 
 static int
-understand(const struct hr_buf *b, int status, struct hr_fleet_row *row, struct hr_err *err)
+understand(const struct hr_buf *b, int status, struct hr_fleet_row *row, char **ret_text,
+    struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	struct hr_json_error why;
@@ -95,13 +96,17 @@ understand(const struct hr_buf *b, int status, struct hr_fleet_row *row, struct 
 		row->app_ports[0] = (int)hr_json_int_at(o, "app1");
 		row->app_ports[1] = (int)hr_json_int_at(o, "app2");
 	}
+	if (rc == 0 && ret_text != NULL) {
+		*ret_text = strdup(hr_json_text_or(o, "text", ""));
+		rc = *ret_text != NULL ? 0 : hr_err_nomem(err);
+	}
 	json_object_put(o);
 	return rc;
 }
 
 static int
 call(struct hr_fleet_helper *h, const char *what, const char *id, struct hr_fleet_row *row,
-    struct hr_err *err)
+    char **ret_text, struct hr_err *err)
 {
 	int in = input(row, err), out[2] = {-1, -1}, status = 0, rc = -1;
 	struct hr_spawn_fd fds[3] = {{in, 0}, {-1, 1}, {2, 2}};
@@ -138,7 +143,7 @@ call(struct hr_fleet_helper *h, const char *what, const char *id, struct hr_flee
 	(void)read_all(out[0], &b);
 	while (waitpid(pid, &status, 0) != pid)
 		;
-	rc = understand(&b, status, row, err);
+	rc = understand(&b, status, row, ret_text, err);
 out:
 	hr_fd_close(&in);
 	hr_fd_close(&out[0]);
@@ -151,31 +156,31 @@ out:
 static int
 helper_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
-	return call(self, "start", row->id, row, err);
+	return call(self, "start", row->id, row, NULL, err);
 }
 
 static int
 helper_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
-	return call(self, "claim", row->id, row, err);
+	return call(self, "claim", row->id, row, NULL, err);
 }
 
 static int
 helper_pause(void *self, const char *id, struct hr_err *err)
 {
-	return call(self, "pause", id, NULL, err);
+	return call(self, "pause", id, NULL, NULL, err);
 }
 
 static int
 helper_resume(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
-	return call(self, "resume", row->id, row, err);
+	return call(self, "resume", row->id, row, NULL, err);
 }
 
 static int
 helper_stop(void *self, const char *id, struct hr_err *err)
 {
-	return call(self, "stop", id, NULL, err);
+	return call(self, "stop", id, NULL, NULL, err);
 }
 
 static int
@@ -218,6 +223,12 @@ helper_image(void *self, const char *name, char **ret_json, struct hr_err *err)
 	return h->engine->image(h->self, name, ret_json, err);
 }
 
+static int
+helper_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
+{
+	return call(self, "logs", id, NULL, ret_text, err);
+}
+
 const struct hr_fleet_engine hr_fleet_helper = {
     .name = "helper",
     .start = helper_start,
@@ -230,14 +241,17 @@ const struct hr_fleet_engine hr_fleet_helper = {
     .list = helper_list,
     .watch = helper_watch,
     .image = helper_image,
+    .logs = helper_logs,
 };
 
 /* ---- in the helper ---- */
 
 static int
 do_it(const struct hr_fleet_engine *engine, void *self, const char *what, struct hr_fleet_row *row,
-    struct hr_err *err)
+    char **ret_text, struct hr_err *err)
 {
+	if (strcmp(what, "logs") == 0 && engine->logs != NULL)
+		return engine->logs(self, row->id, ret_text, err);
 	if (strcmp(what, "start") == 0)
 		return engine->start(self, row, err);
 	if (strcmp(what, "claim") == 0 && engine->claim != NULL)
@@ -260,6 +274,7 @@ hr_fleet_helper_main(
 	struct hr_err err = {0};
 	struct hr_json_error why;
 	struct hr_buf b;
+	char *text = NULL;
 	int rc = -1;
 
 	(void)snprintf(row.id, sizeof(row.id), "%s", id);
@@ -269,7 +284,7 @@ hr_fleet_helper_main(
 		(void)hr_err_nomem(&err);
 	else {
 		row.factor = hr_json_int_at(o, "factor");
-		rc = do_it(engine, self, what, &row, &err);
+		rc = do_it(engine, self, what, &row, &text, &err);
 	}
 	json_object_put(o);
 	hr_buf_reset(&b);
@@ -279,7 +294,10 @@ hr_fleet_helper_main(
 	} else {
 		put(&b, "at", row.at);
 		put(&b, "server_key", row.server_key);
+		if (text != NULL)
+			put(&b, "text", text);
 	}
+	free(text);
 	hr_buf_addf(&b, "\"vscode\":%d,\"app1\":%d,\"app2\":%d}\n", row.vscode_port,
 	    row.app_ports[0], row.app_ports[1]);
 	if (hr_buf_check(&b, NULL) != 0 || hr_fd_write_full(1, b.p, b.len, NULL) != 0)

@@ -414,6 +414,55 @@ local_watch(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_err *err)
 	return hr_sandbox_events(l->o->config, l->dir, l->o->environ, -1, fn, arg, err);
 }
 
+/* ---- what it said last ---- */
+
+#define LOGS_PATIENCE_S 10 /* a log may be long, and only its end is wanted */
+
+struct tail {
+	struct hr_buf b;
+};
+
+static int
+add_line(void *arg, const char *line, size_t len)
+{
+	struct tail *t = arg;
+	const char *end;
+
+	if (len > HR_FLEET_LOGS / 2)
+		len = HR_FLEET_LOGS / 2;
+	hr_buf_add(&t->b, line, len);
+	if (len == 0 || line[len - 1] != '\n')
+		hr_buf_addc(&t->b, '\n');
+	if (t->b.len <= HR_FLEET_LOGS || hr_buf_check(&t->b, NULL) != 0)
+		return 0;
+	end = memchr(t->b.p + t->b.len - HR_FLEET_LOGS, '\n', HR_FLEET_LOGS);
+	hr_buf_drop_front(&t->b, (size_t)(end + 1 - t->b.p));
+	return 0;
+}
+
+/* In a process of its own, which ends with its patience. */
+static int
+local_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
+{
+	struct hr_sandbox *s = open_one(self, id, err);
+	struct hr_err why = {0};
+	struct tail t;
+	int rc = -1;
+
+	if (s == NULL)
+		return -1;
+	(void)alarm(LOGS_PATIENCE_S);
+	hr_buf_init(&t.b, 4 * HR_FLEET_LOGS);
+	(void)hr_sandbox_connect(s, &why); /* one that has ended has a log as well */
+	if (hr_sandbox_logs(s, false, add_line, &t, err) == 0) {
+		*ret_text = hr_buf_take(&t.b);
+		rc = *ret_text != NULL ? 0 : hr_err_nomem(err);
+	}
+	hr_buf_done(&t.b);
+	hr_sandbox_free(s);
+	return rc;
+}
+
 static int
 image_json(struct json_object *image, char **ret_json, struct hr_err *err)
 {
@@ -480,6 +529,7 @@ static const struct hr_fleet_engine engine = {
     .list = local_list,
     .watch = local_watch,
     .image = local_image,
+    .logs = local_logs,
 };
 
 /* ---- the service's side ---- */

@@ -156,7 +156,7 @@ struct hr_store_ops {
 	int (*pooled)(struct hr_store *s, const char *shape, int64_t ret[2],
 	    char ret_warm[HR_FLEET_ID], struct hr_err *err);
 
-	/* Some thousands are kept; seq grows. */
+	/* Some thousands are kept; seq grows. detail: up to some kilobytes. */
 	int (*event)(struct hr_store *s, const char *id, const char *what, const char *detail,
 	    struct hr_err *err);
 	/* Those after `after`, oldest first; after < 0: the last `most`. id NULL: of all; key not

@@ -61,6 +61,7 @@ def make_image(top, more=None):
     for d in ("tmp", "run", "proc", "dev", "sys", "root", "etc", "var/log/nginx", "var/lib/nginx", "openhands/sbin",
               "openhands/libexec/handrail", "openhands/conf", "usr/bin"):
         os.makedirs(os.path.join(root, d))
+    os.chmod(os.path.join(root, "tmp"), 0o1777)
     for link, to in (("bin", "usr/bin"), ("sbin", "usr/bin"), ("lib", "usr/lib"), ("lib64", "usr/lib64")):
         os.makedirs(os.path.join(root, to), exist_ok=True)
         os.symlink(to, os.path.join(root, link))

@@ -1,0 +1,137 @@
+"""A handrail-fleetd for a test, with its operator's key, and the calls of clients."""
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import threading
+
+from .host import BUILD, PATIENCE, Host
+from .tap import equal
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Fleet(Host):
+    def __init__(self, *options, kind="local", **env):
+        super().__init__(**env)
+        self.kind, self.options, self.port, self.process = kind, options, free_port(), None
+        self.env["HANDRAIL_FLEETD"] = os.path.join(BUILD, "handrail-fleetd")
+        self.dir = self.path("fleet")
+        self.key = self.ok("fleet", "-q", "init", self.dir).strip()
+        self.env.update(SANDBOX_API_KEY=self.key, SANDBOX_REMOTE_RUNTIME_API_URL="http://127.0.0.1:%d" % self.port,
+                        SANDBOX_RUNTIME_CONTAINER_IMAGE="none:1")
+
+    def spawn(self, **more):
+        env = {k: v for k, v in self.env.items() if not k.startswith("SANDBOX_")}
+        return subprocess.Popen([self.env["HANDRAIL_FLEETD"], "--state-dir", self.dir, "--kind", self.kind, "--listen",
+                                 "127.0.0.1:%d" % self.port] + list(self.options), env=env, stderr=subprocess.PIPE,
+                                stdin=subprocess.DEVNULL, universal_newlines=True, **more)
+
+    def start(self):
+        self.process = self.spawn()
+        said = []
+        for line in self.process.stderr:
+            said.append(line)
+            if "ready: listening" in line:
+                break
+        else:
+            raise AssertionError("it does not start: " + "".join(said))
+        # its log flows away
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+        self.until_answered()
+        return self
+
+    def until_answered(self):
+        """nginx of the predecessor may hold the port a moment longer, and ours comes behind it."""
+        until = threading.Event()
+        for _ in range(int(PATIENCE * 20)):
+            try:
+                if self.call("GET", "/alive", key="")[0] == 200:
+                    return
+            except OSError:
+                pass
+            until.wait(0.05)  # a connection that is refused tells of no event
+        raise AssertionError("nobody answers")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *unused):
+        try:
+            if self.process.poll() is not None:
+                self.start()
+            self.call("POST", "/handrail/v1/pools", {"pools": []})
+            for s in self.sandboxes():
+                self.call("POST", "/stop", {"runtime_id": s["runtime_id"]}, key=s["owner"])
+            self.settled()
+            equal(sorted(os.listdir(self.path("fleet", "sandboxes"))), [], "no record is left")
+            if self.kind == "local":
+                equal(os.listdir(self.path("fleet", "work")), [], "nor a workspace")
+            equal([n for n in os.listdir(self.path("tmp")) if "workspace" in n], [], "nor elsewhere")
+        finally:
+            self.process.terminate()
+            equal(self.process.wait(PATIENCE), 0, "it ends")
+            super().__exit__()
+
+    owners = {}
+
+    def call(self, method, path, body=None, key=None, **headers):
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        try:
+            c.request(method, path, body if isinstance(body, (bytes, type(None))) else json.dumps(body),
+                      dict({"X-API-Key": self.key if key is None else key},
+                           **{k.replace("_", "-"): v for k, v in headers.items()}))
+            r = c.getresponse()
+            text = r.read()
+            self.head = r.headers
+            try:
+                return r.status, json.loads(text)
+            except ValueError:
+                return r.status, text
+        finally:
+            c.close()
+
+    def sandboxes(self):
+        found = self.call("GET", "/handrail/v1/sandboxes")[1]["sandboxes"]
+        return [dict(s, owner=self.owners.get(s["key"], self.key)) for s in found]
+
+    def until(self, what, wanted):
+        """The store tells of changes to those who ask: each start or stop is waited for by ?wait=ready."""
+        pause = threading.Event()
+        for _ in range(int(PATIENCE * 20)):
+            found = what()
+            if wanted(found):
+                return found
+            pause.wait(0.05)
+        raise AssertionError("it does not come: %r" % (found,))
+
+    def settled(self):
+        self.until(self.sandboxes, lambda all: all == [])
+
+    def make_key(self, name, **more):
+        status, answer = self.call("POST", "/handrail/v1/keys", dict({"name": name}, **more))
+        equal(status, 200, "a key")
+        self.owners[answer["id"]] = answer["key"]
+        return answer["key"]
+
+    def up(self, session, key=None, **more):
+        status, o = self.call("POST", "/start?wait=ready", dict({"session_id": session}, **more), key=key)
+        equal((status, o.get("state")), (200, "running"), repr(o))
+        return o
+
+    def run(self, o, command):
+        status, answer = self.call("POST", "/%s/execute_action" % o["runtime_id"], {
+            "action": {"action": "run", "args": {"command": command}}}, key="",
+            X_Session_API_Key=o["session_api_key"], Content_Type="application/json")
+        equal(status, 200, repr(answer))
+        return answer["content"]

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""handrail-fleetd with containers of a real Engine: the one of DOCKER_HOST, or for root one that is started for this
+test (docker-engine)."""
+
+import os
+import shutil
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.dockerhost import IMAGE, docker, find_engine, make_image  # noqa: E402
+from lib.fleet import Fleet  # noqa: E402
+from lib.tap import Tap, equal  # noqa: E402
+
+
+class DockerFleet(Fleet):
+    def __init__(self, *options):
+        super().__init__("--image", IMAGE, "--set", "sandbox.use_host_network=true", "--set",
+                         "sandbox.runtime_binding_address=127.0.0.1", "--set", "core.run_as_openhands=false", *options,
+                         kind="docker", DOCKER_HOST=os.environ["DOCKER_HOST"])
+
+    def container(self, o, *what):
+        return docker(*what, "openhands-runtime-" + o["runtime_id"])
+
+    def state(self, o):
+        return self.call("GET", "/runtime/" + o["runtime_id"])[1]["state"]
+
+    def until_state(self, o, state):
+        self.until(lambda: self.state(o), lambda s: s == state)
+
+
+def pause_and_resume():
+    """A pause that freezes keeps the shell and what runs in it; a request, a start and a resume end it."""
+    with DockerFleet("--set", "sandbox.docker_pause_mode=freeze") as f:
+        equal(f.call("GET", "/image_exists?image=" + IMAGE)[1]["exists"], True)
+        equal(f.call("GET", "/image_exists?image=none:1")[1], {"exists": False})
+        o = f.up("s", environment={"X": "a b"})
+        equal(f.run(o, "cd /tmp; Y=7; echo $X"), "a b")
+        for wake in (lambda: None, lambda: f.up("s"), lambda: f.call("POST", "/resume", o)):
+            equal(f.call("POST", "/pause", {"runtime_id": o["runtime_id"]})[0], 200)
+            f.until_state(o, "paused")
+            equal(f.call("GET", "/sessions/s")[1]["status"], "paused")
+            wake()
+            equal(f.run(o, "echo $X $Y $PWD"), "a b 7 /tmp", "the same shell, and whole")
+        equal(f.call("GET", "/runtime/" + o["runtime_id"])[1]["resumed"], 3)
+        equal("ready: listening" in f.call("GET", "/runtime/%s?logs=true" % o["runtime_id"])[1]["pod_logs"], True)
+        f.call("POST", "/stop", {"runtime_id": o["runtime_id"]})
+        f.settled()
+        equal(f.container(o, "inspect").returncode, 1, "the container is gone")
+
+
+def stopped_for_a_pause():
+    """The default: the shell is another one, with the same files and environment."""
+    with DockerFleet() as f:
+        o = f.up("s", environment={"X": "a b"})
+        f.run(o, "echo kept >/root/file")
+        f.call("POST", "/pause", {"runtime_id": o["runtime_id"]})
+        f.until_state(o, "paused")
+        f.kill()
+        f.start()
+        equal(f.state(o), "paused", "also to the next service")
+        equal(f.run(o, "echo $X; cat /root/file"), "a b\nkept")
+
+
+def idle():
+    """Paused when it is idle, stopped when it was paused for long; a pause takes nothing of that time."""
+    with DockerFleet("--idle-pause", "1", "--idle-stop", "2") as f:
+        o = f.up("s")
+        f.until_state(o, "paused")
+        equal(f.run(o, "echo woken"), "woken")
+        f.until_state(o, "stopped")
+        whats = [e["what"] for e in f.call("GET", "/sessions/s")[1]["events"]]
+        equal(whats, ["starting", "running"] + ["pausing", "paused", "resuming", "running"] +
+              ["pausing", "paused", "stopping", "stopped"])
+
+
+def one_that_dies():
+    """Told with why and what it said last; the next start is another one."""
+    with DockerFleet() as f:
+        o = f.up("s")
+        equal(f.container(o, "kill").returncode, 0)
+        f.until_state(o, "died")
+        s = f.until(lambda: f.call("GET", "/sessions/s")[1], lambda s: s["pod_logs"] != "")
+        equal((s["status"], s["pod_status"], "ready: listening" in s["pod_logs"]), ("error", "failed", True), repr(s))
+        f.until(lambda: f.container(o, "inspect").returncode, lambda rc: rc == 1)
+        p = f.up("s")
+        equal(f.run(p, "echo again"), "again")
+        status, bad = f.call("POST", "/start?wait=ready", {"session_id": "bad", "image": "none:1"})
+        equal(status, 409, repr(bad))
+        equal("none:1" in f.call("GET", "/sessions/bad")[1]["pod_logs"], True, "why it never ran")
+
+
+def a_service_that_is_killed():
+    """Containers live on, paused ones paused; one that nobody knows is ended."""
+    with DockerFleet() as f:
+        o, p = f.up("s"), f.up("t")
+        f.run(o, "Y=7")
+        f.call("POST", "/pause", {"runtime_id": p["runtime_id"]})
+        f.until_state(p, "paused")
+        f.kill()
+        f.start()
+        equal((f.state(o), f.state(p)), ("running", "paused"))
+        equal(f.run(o, "echo $Y"), "7")
+        equal(f.run(p, "echo woken"), "woken")
+
+
+def pool():
+    """A claim with environment; limits and users of a request are another shape."""
+    with DockerFleet() as f:
+        f.ok("fleet", "pools", "set", "p", "1")
+        waiting = f.until(f.sandboxes, lambda all: [s["state"] for s in all] == ["warm"])[0]
+        o = f.up("s", environment={"A": "b c"}, image=IMAGE)
+        equal((o["runtime_id"], f.run(o, "echo $A")), (waiting["runtime_id"], "b c"))
+        other = f.up("t", resource_factor=2)
+        f.until(f.sandboxes, lambda all: sorted(s["state"] for s in all) == ["running", "running", "warm"])
+        equal(f.container(other, "inspect").returncode, 0)
+
+
+def main():
+    find_engine()
+    process.become_subreaper()
+    top = tempfile.mkdtemp(prefix="test-fleet-docker-")
+    tap = Tap()
+    try:
+        make_image(top)
+        for test in (pause_and_resume, stopped_for_a_pause, idle, one_that_dies, a_service_that_is_killed, pool):
+            if len(sys.argv) < 2 or test.__name__ in sys.argv[1:]:
+                tap.run(test.__name__.replace("_", " "), test)
+    finally:
+        docker("rmi", "-f", IMAGE)
+        shutil.rmtree(top, ignore_errors=True)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
