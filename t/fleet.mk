@@ -1,6 +1,7 @@
 # fleet
 check_PROGRAMS += %D%/unit/test_fleet
 TESTS += %D%/unit/test_fleet %D%/e2e/test_fleet.py %D%/e2e/test_fleet_docker.py
+EXTRA_DIST += %D%/corpus/fleet/README %D%/corpus/fleet/remote-0.62.jsonl %D%/e2e/lib/fleet.py
 EXTRA_DIST += %D%/e2e/test_fleet.py %D%/e2e/test_fleet_docker.py
 t_unit_test_fleet_SOURCES = %D%/unit/test_fleet.c
 t_unit_test_fleet_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)

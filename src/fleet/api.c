@@ -99,9 +99,13 @@ put_url(struct hr_buf *b, const struct hr_fleet_api *api, const struct hr_fleet_
     const char *id)
 {
 	struct hr_buf url;
+	const char *port = strrchr(q->host, ':');
 
 	hr_buf_init(&url, 4096);
-	if (api->public_url != NULL)
+	if (api->by_name && api->domain != NULL)
+		hr_buf_addf(&url, "%s://%s.%s%s", q->scheme, id, api->domain,
+		    port != NULL && strspn(port + 1, "0123456789") == strlen(port + 1) ? port : "");
+	else if (api->public_url != NULL)
 		hr_buf_addf(&url, "%s/%s", api->public_url, id);
 	else
 		hr_buf_addf(&url, "%s://%s/%s", q->scheme, q->host, id);

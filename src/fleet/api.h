@@ -10,6 +10,7 @@ struct hr_fleet_api {
 	struct hr_fleet *fleet;
 	const char *public_url;      /* before "/ID"; NULL: as the request came */
 	const char *domain;          /* of names like PORT-ID.DOMAIN; NULL: none */
+	bool by_name;                /* clients are told "ID.DOMAIN" and not ".../ID" */
 	const char *registry_prefix; /* "" for none */
 };
 

@@ -67,6 +67,8 @@ static const struct row {
     {"set", SETTING, 0, 0, 0, "KEY=VALUE   a setting of handrail(1); may be repeated"},
     {"public-url", TEXT, AT(api.public_url), 0, 0, "URL         before the ids of sandboxes"},
     {"domain", TEXT, AT(api.domain), 0, 0, "NAME        of names like PORT-ID.NAME"},
+    {"url-by-name", SWITCH, AT(api.by_name), 0, 0,
+	"            clients are told ID.NAME, of --domain, and not a path"},
     {"registry-prefix", TEXT, AT(api.registry_prefix), 0, 0, "TEXT        told to clients"},
     {"max-sandboxes", NUMBER, AT(set.limits.sandboxes), 0, 100000,
 	"N           at once [no bound]"},
@@ -371,6 +373,10 @@ main(int argc, char **argv)
 	o.of_engine.config = o.config;
 	o.set.image = o.of_engine.image;
 	o.backing = hr_fleet_backing(o.engine);
+	if (rc < 0 && o.api.by_name && o.api.domain == NULL) {
+		(void)fprintf(stderr, "handrail-fleetd: --url-by-name needs a --domain\n");
+		rc = 2;
+	}
 	if (rc < 0 && o.backing == NULL) {
 		(void)fprintf(stderr, "handrail-fleetd: --engine: there is no \"%s\"\n", o.engine);
 		rc = 2;

@@ -39,13 +39,17 @@ take_port(struct target *t, const char *p, size_t len)
 	return true;
 }
 
-/* "PORT-ID.DOMAIN", with a port behind it or not. */
+/* "ID.DOMAIN", "PORT-ID.DOMAIN", with a port behind it or not. */
 static bool
 by_name(const struct hr_fleet_api *api, const char *host, struct target *t)
 {
 	const char *dash = strchr(host, '-'), *dot;
 	size_t n = api->domain != NULL ? strlen(api->domain) : 0;
 
+	/* "ID.DOMAIN" is the server */
+	if (n > 0 && take_id(t, host))
+		return host[ID_LEN] == '.' && strncasecmp(host + ID_LEN + 1, api->domain, n) == 0 &&
+		       (host[ID_LEN + 1 + n] == '\0' || host[ID_LEN + 1 + n] == ':');
 	/* "work-1-ID.DOMAIN" */
 	if (dash != NULL && strncmp(host, "work-", 5) == 0)
 		dash = strchr(dash + 1, '-');
@@ -95,6 +99,13 @@ port_of(const struct hr_fleet_row *row, const char *name)
 	return 0;
 }
 
+/* Clients of the V1 kind ask a server's health without a key, by a name that ours has not. */
+static const char *
+rest_of(const struct target *t)
+{
+	return t->port[0] == '\0' && strcmp(t->rest, "/health") == 0 ? "/alive" : t->rest;
+}
+
 /* Texts of one length each, in a time that tells nothing. */
 static bool
 same_key(const char *a, const char *b)
@@ -132,7 +143,7 @@ hr_fleet_handle_route(
 		a->status = 200;
 		colon = strrchr(row.at, ':');
 		hr_buf_addf(&a->at, "%.*s:%d%s%s", (int)(colon - row.at), row.at, port,
-		    *t.rest == '/' ? "" : "/", t.rest);
+		    *t.rest == '/' ? "" : "/", rest_of(&t));
 		if (same_key(q->session_key, row.session_key))
 			(void)snprintf(a->server_key, sizeof(a->server_key), "%s", row.server_key);
 		if (hr_buf_check(&a->at, &err) != 0)

@@ -151,6 +151,7 @@ def routes():
         o = f.up("s")
         rid = o["runtime_id"]
         equal(f.call("GET", "/%s/alive" % rid, key="")[0], 200, "by path")
+        equal(f.call("GET", "/%s/health" % rid, key="")[0], 200, "as a client of V1 asks")
         equal(f.call("GET", "/alive", key="", X_Sandbox_ID=rid)[1], {"status": "ok"}, "by header")
         equal(f.call("GET", "/list", X_Sandbox_ID=rid), (403, {"detail": "Invalid API Key"}), "not our own call")
         run = {"action": {"action": "run", "args": {"command": "echo by header"}}}
@@ -181,8 +182,22 @@ def routes():
             s.sendall(b"abc")
             equal(s.recv(100), b"cba", "both ways")
         equal(f.call("GET", "/%s/alive" % ("0" * 32))[0], 404)
+        equal(f.call("GET", "/alive", key="", Host="%s.dom.example" % rid)[1], {"status": "ok"}, "the server's name")
         f.call("POST", "/stop", {"runtime_id": rid})
         equal(f.call("GET", "/%s/alive" % rid)[0], 409, "stopped")
+
+
+def names_in_urls():
+    """What clients are told by name leads to the server; the V1 SDK takes no path."""
+    with Fleet("--domain", "dom.example", "--url-by-name") as f:
+        o = f.up("s")
+        name = "%s.dom.example:%d" % (o["runtime_id"], f.port)
+        equal(o["url"], "http://" + name)
+        equal(f.call("GET", "/health", key="", Host=name)[1], {"status": "ok"})
+        status, answer = f.call("POST", "/execute_action", {"action": {"action": "run", "args": {"command": "echo a"}}},
+                                key="", Host=name, X_Session_API_Key=o["session_api_key"])
+        equal((status, answer["content"]), (200, "a"))
+        equal(f.call("GET", "/list", Host=name)[0] in (403, 404), True, "not our own call")
 
 
 def one_that_dies():
@@ -331,8 +346,8 @@ def main():
     return tap.done()
 
 
-TESTS = [by_the_command, what_a_start_gives, wrong_requests, keys_and_tenants, routes, one_that_dies, idle, one_service,
-         first_store, pool, kills]
+TESTS = [by_the_command, what_a_start_gives, wrong_requests, keys_and_tenants, routes, names_in_urls, one_that_dies,
+         idle, one_service, first_store, pool, kills]
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -50,6 +50,12 @@ def pause_and_resume():
         equal(f.container(o, "inspect").returncode, 1, "the container is gone")
 
 
+def recorded_client():
+    """OpenHands 0.62 with runtime="remote": start, pause, resume, attach, stop."""
+    with DockerFleet("--set", "sandbox.docker_pause_mode=freeze") as f:
+        f.replay("remote-0.62.jsonl", IMAGE)
+
+
 def stopped_for_a_pause():
     """The default: the shell is another one, with the same files and environment."""
     with DockerFleet() as f:
@@ -86,9 +92,10 @@ def one_that_dies():
         f.until(lambda: f.container(o, "inspect").returncode, lambda rc: rc == 1)
         p = f.up("s")
         equal(f.run(p, "echo again"), "again")
-        status, bad = f.call("POST", "/start?wait=ready", {"session_id": "bad", "image": "none:1"})
+        status, bad = f.call("POST", "/start?wait=ready", {"session_id": "bad", "image": "127.0.0.1:1/none:1"})
         equal(status, 409, repr(bad))
-        equal("none:1" in f.call("GET", "/sessions/bad")[1]["pod_logs"], True, "why it never ran")
+        bad = f.call("GET", "/sessions/bad")[1]
+        equal((bad["state"], bad["pod_logs"] != ""), ("died", True), "why it never ran: %r" % bad)
 
 
 def a_service_that_is_killed():
@@ -124,7 +131,7 @@ def main():
     tap = Tap()
     try:
         make_image(top)
-        for test in (pause_and_resume, stopped_for_a_pause, idle, one_that_dies, a_service_that_is_killed, pool):
+        for test in TESTS:
             if len(sys.argv) < 2 or test.__name__ in sys.argv[1:]:
                 tap.run(test.__name__.replace("_", " "), test)
     finally:
@@ -132,6 +139,8 @@ def main():
         shutil.rmtree(top, ignore_errors=True)
     return tap.done()
 
+
+TESTS = [pause_and_resume, recorded_client, stopped_for_a_pause, idle, one_that_dies, a_service_that_is_killed, pool]
 
 if __name__ == "__main__":
     sys.exit(main())

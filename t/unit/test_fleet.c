@@ -868,6 +868,8 @@ static const struct {
 } routes[] = {
     {"/%s/alive?a=/b", "h", "", "", "127.0.0.1:1/alive?a=/b", 200},
     {"/%s", "h", "", "", "127.0.0.1:1/", 200},
+    {"/%s/health", "h", "", "", "127.0.0.1:1/alive", 200},
+    {"/health", "7001-%s.dom.example", "", "", "127.0.0.1:7001/health", 200},
     {"/%s?x", "h", "", "", "127.0.0.1:1/?x", 200},
     {"/%sx/alive", "h", "", "", "", 404},
     {"//%s/alive", "h", "", "", "", 404},
@@ -875,6 +877,9 @@ static const struct {
     {"/a", "7001-%s.dom.example:80", "", "", "127.0.0.1:7001/a", 200},
     {"/a", "work-1-%s.dom.example", "", "", "127.0.0.1:7001/a", 200},
     {"/a", "22-%s.dom.example", "", "", "", 404},
+    {"/a", "%s.dom.example:80", "", "", "127.0.0.1:1/a", 200},
+    {"/a", "%s.dom.example.evil", "", "", "", 404},
+    {"/a", "%sx.dom.example", "", "", "", 404},
     {"/a", "vscode-%s.dom.example", "", "", "", 404}, /* it has none */
     {"/a", "7001-%s.dom.example.evil", "", "", "", 404},
     {"/a", "7001-%s.other.example", "", "", "", 404},

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import threading
 
-from .host import BUILD, PATIENCE, Host
+from .host import BUILD, PATIENCE, SRC, Host
 from .tap import equal
 
 
@@ -135,3 +135,29 @@ class Fleet(Host):
             X_Session_API_Key=o["session_api_key"], Content_Type="application/json")
         equal(status, 200, repr(answer))
         return answer["content"]
+
+    def replay(self, name, image, left_out=()):
+        """A recorded client's conversation (t/corpus/fleet), without the calls in left_out."""
+        known, session = {"@image@": image}, ""
+        with open(os.path.join(SRC, "t", "corpus", "fleet", name)) as lines:
+            for line in lines:
+                for placeholder, value in known.items():
+                    line = line.replace(placeholder, value)
+                e = json.loads(line)
+                if e["path"] in left_out:
+                    continue
+                said, want = "%s %s" % (e["method"], e["path"]), e.get("answer", {})
+                headers = {"X_Session_API_Key": session} if "X-Session-API-Key" in e["keys"] else {}
+
+                def ask():
+                    return self.call(e["method"], e["path"], e.get("body"), **headers)
+
+                # a client asks until it is what it waits for
+                waits = e["path"].startswith(("/runtime/", "/sessions/")) and e["status"] == 200
+                status, answer = self.until(ask, lambda a: a[1]["pod_status"] == want["pod_status"]) if waits else ask()
+                equal(status, e["status"], "%s: %r" % (said, answer))
+                if e["path"] == "/start":
+                    known["@id@"], session = answer["runtime_id"], answer["session_api_key"]
+                    equal(answer["url"], "http://127.0.0.1:%d/%s" % (self.port, answer["runtime_id"]))
+                    want = dict(want, runtime_id=known["@id@"])
+                equal({k: answer[k] for k in want}, want, said)
