@@ -141,12 +141,23 @@ child_limits(const struct hr_spawn *s)
 	return 0;
 }
 
+/* The caller notes who we are: it may have threads, whose locks nobody here would ever give back,
+ * so it does that itself. Not by the end of file alone: another thread's child may hold that end.
+ */
+static void
+child_wait(pid_t parent, int gate)
+{
+	char go;
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent ||
+	    hr_fd_read(gate, &go, 1) != 1 || prctl(PR_SET_PDEATHSIG, 0) != 0)
+		_exit(0);
+}
+
 static void __attribute__((noreturn)) child_run(const struct hr_spawn *s, pid_t parent, int report)
 {
 	struct spawn_failure f = {STEP_NONE, 0};
 
-	if (s->forked != NULL)
-		s->forked(s->arg);
 	if (child_reset_signals() != 0)
 		f.step = STEP_SIGNALS;
 	else if (child_session(s) != 0)
@@ -196,20 +207,36 @@ hr_spawn(const struct hr_spawn *s, struct hr_err *err)
 {
 	sigset_t all, old;
 	pid_t parent = getpid(), pid;
-	int report[2], sys;
+	int report[2], gate[2] = {-1, -1}, sys;
 
 	hr_assert(s->nfds <= SPAWN_FDS_MAX);
 	if (pipe2(report, O_CLOEXEC) != 0)
 		return hr_err_sys(err, errno, "%s: pipe", s->path);
+	if (s->forked != NULL && pipe2(gate, O_CLOEXEC) != 0) {
+		(void)hr_err_sys(err, errno, "%s: pipe", s->path);
+		hr_fd_close(&report[0]);
+		hr_fd_close(&report[1]);
+		return -1;
+	}
 	/* No handler of the caller may run in the child. */
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &old);
 	pid = fork();
 	sys = errno;
-	if (pid == 0)
+	if (pid == 0) {
+		if (s->forked != NULL)
+			child_wait(parent, gate[0]);
 		child_run(s, parent, report[1]);
+	}
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
 	hr_fd_close(&report[1]);
+	if (pid > 0 && s->forked != NULL) {
+		s->forked(s->arg, pid);
+		(void)hr_fd_write_full(
+		    gate[1], "", 1, NULL); /* a child that is gone is told below */
+	}
+	hr_fd_close(&gate[0]);
+	hr_fd_close(&gate[1]);
 	if (pid < 0)
 		(void)hr_err_sys(err, sys, "%s: fork", s->path);
 	else if (spawn_wait_exec(s, pid, report[0], err) < 0)

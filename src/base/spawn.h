@@ -40,7 +40,9 @@ struct hr_spawn {
 	const struct rlimit *nofile;      /* NULL: the caller's */
 	const struct hr_spawn_user *user; /* NULL: the caller's */
 	const char *dir; /* NULL: the caller's; one that cannot be entered (as user) becomes "/" */
-	void (*forked)(void *arg); /* in the child, before it changes anything; NULL: none */
+	/* In the caller, while the child waits to become the program: if the caller is killed
+	 * there, it ends as well. NULL: none. */
+	void (*forked)(void *arg, pid_t pid);
 	void *arg;
 };
 

@@ -31,8 +31,8 @@ struct hr_backend_host {
 	/* How far the making of a sandbox is, with arg; NULL: nobody asks. */
 	hr_progress_fn *progress;
 	/* For connect(), with arg: from now on record() leads to what is begun. It is kept, so that
-	 * it can be ended if this process dies before it is ready. A second call is of no effect;
-	 * the first may be in a forked child, before that is what is recorded. */
+	 * it can be ended if this process dies before it is ready. A second call is of no effect.
+	 */
 	void (*begun)(void *arg);
 	/* hr_config_text() and its like, for a shared object that is not linked to the library. */
 	const char *(*config_text)(const struct hr_config *c, const char *key);

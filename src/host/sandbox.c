@@ -90,7 +90,7 @@ host_progress(void *arg, const char *what, unsigned long long done, unsigned lon
 }
 
 /* A record that was there before stays until the end. One that is only begun is ours: its maker has
- * the name, or the pool's turn, and a forked child may have written it. */
+ * the name, or the pool's turn. */
 static bool
 may_record(struct hr_sandbox *s)
 {

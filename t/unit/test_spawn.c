@@ -4,8 +4,11 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -216,36 +219,142 @@ START_TEST(death_of_the_parent_is_a_signal)
 }
 END_TEST
 
-static void
-note_itself(void *arg)
-{
-	pid_t self = getpid();
+struct noted {
+	pid_t caller, child;
+	char program[PATH_MAX]; /* what the child was then */
+};
 
-	if (write(*(const int *)arg, &self, sizeof(self)) != sizeof(self))
-		_exit(1);
+static void
+note_child(void *arg, pid_t pid)
+{
+	struct noted *n = arg;
+	char link[64];
+	ssize_t len;
+
+	n->caller = getpid();
+	n->child = pid;
+	(void)snprintf(link, sizeof(link), "/proc/%ld/exe", (long)pid);
+	len = readlink(link, n->program, sizeof(n->program) - 1);
+	n->program[len > 0 ? len : 0] = '\0';
 }
 
-START_TEST(the_child_is_called_before_its_program)
+START_TEST(the_caller_knows_the_child_before_its_program)
 {
 	const char *argv[] = {"nothing-here", NULL};
-	struct hr_spawn s = {.path = "/bin/true", .argv = argv, .umask = -1, .forked = note_itself};
+	struct noted n = {0};
+	struct hr_spawn s = {
+	    .path = "/bin/true", .argv = argv, .umask = -1, .forked = note_child, .arg = &n};
 	struct hr_err err = {0};
-	pid_t pid, noted = 0;
-	int p[2];
+	char self[PATH_MAX] = "";
+	pid_t pid;
 
-	ck_assert_int_eq(pipe2(p, O_CLOEXEC), 0);
-	s.arg = &p[1];
+	ck_assert_int_gt(readlink("/proc/self/exe", self, sizeof(self) - 1), 0);
 	pid = hr_spawn(&s, &err);
 	ck_assert_msg(pid > 0, "%s", err.msg);
-	ck_assert_int_eq(hr_fd_read(p[0], &noted, sizeof(noted)), sizeof(noted));
-	ck_assert_int_eq(noted, pid);
+	ck_assert_int_eq(n.caller, getpid());
+	ck_assert_int_eq(n.child, pid);
+	if (getenv("CK_FORK") == NULL) /* under valgrind it is valgrind's */
+		ck_assert_str_eq(n.program, self);
 	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
 	s.path = "/nonexistent/nothing-here";
 	ck_assert_int_eq(hr_spawn(&s, &err), -1);
-	ck_assert_int_eq(hr_fd_read(p[0], &noted, sizeof(noted)), sizeof(noted));
-	ck_assert_int_ne(noted, pid);
-	hr_fd_close(&p[0]);
+	ck_assert_int_ne(n.child, pid);
+}
+END_TEST
+
+static void
+die(void *arg, pid_t pid)
+{
+	(void)arg;
+	(void)pid;
+	(void)kill(getpid(), SIGKILL);
+}
+
+/* What nobody has noted does not live on. */
+START_TEST(a_caller_that_is_killed_meanwhile_leaves_no_child)
+{
+	const char *argv[] = {"sh", "-c", "echo ran >&3; sleep 600", NULL};
+	int p[2];
+	pid_t middle;
+	char c;
+
+	ck_assert_int_eq(pipe2(p, O_CLOEXEC), 0);
+	middle = fork();
+	ck_assert_int_ge(middle, 0);
+	if (middle == 0) {
+		const struct hr_spawn_fd keep = {p[1], 3};
+
+		(void)hr_spawn(&(const struct hr_spawn){.path = "sh",
+				   .argv = argv,
+				   .fds = &keep,
+				   .nfds = 1,
+				   .umask = -1,
+				   .setsid = true,
+				   .forked = die},
+		    NULL);
+		_exit(1);
+	}
 	hr_fd_close(&p[1]);
+	ck_assert_int_eq(hr_fd_read(p[0], &c, 1), 0);
+	ck_assert_int_eq(waitpid(middle, NULL, 0), middle);
+	hr_fd_close(&p[0]);
+}
+END_TEST
+
+struct locked {
+	pthread_mutex_t lock;
+	int held[2], wanted[2];
+};
+
+static void *
+hold(void *arg)
+{
+	struct locked *l = arg;
+	char c;
+
+	(void)pthread_mutex_lock(&l->lock);
+	(void)!write(l->held[1], "", 1);
+	(void)!read(l->wanted[0], &c, 1);
+	(void)pthread_mutex_unlock(&l->lock);
+	return NULL;
+}
+
+static void
+want(void *arg, pid_t pid)
+{
+	struct locked *l = arg;
+
+	(void)pid;
+	(void)!write(l->wanted[1], "", 1);
+	(void)pthread_mutex_lock(&l->lock);
+	(void)pthread_mutex_unlock(&l->lock);
+}
+
+/* A lock that a thread holds when we fork is held for good in the child: it takes none. */
+START_TEST(a_lock_of_another_thread_holds_nothing_up)
+{
+	const char *argv[] = {"true", NULL};
+	struct locked l = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	struct hr_err err = {0};
+	pthread_t thread;
+	pid_t pid;
+	char c;
+
+	ck_assert_int_eq(pipe2(l.held, O_CLOEXEC), 0);
+	ck_assert_int_eq(pipe2(l.wanted, O_CLOEXEC), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, hold, &l), 0);
+	ck_assert_int_eq(hr_fd_read(l.held[0], &c, 1), 1);
+	pid = hr_spawn(
+	    &(const struct hr_spawn){
+		.path = "true", .argv = argv, .umask = -1, .forked = want, .arg = &l},
+	    &err);
+	ck_assert_msg(pid > 0, "%s", err.msg);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	hr_fd_close(&l.held[0]);
+	hr_fd_close(&l.held[1]);
+	hr_fd_close(&l.wanted[0]);
+	hr_fd_close(&l.wanted[1]);
 }
 END_TEST
 
@@ -283,7 +392,9 @@ main(void)
 	tcase_add_test(native, session_group_umask_and_limit);
 	tcase_add_test(tc, environment_can_be_replaced);
 	tcase_add_test(tc, death_of_the_parent_is_a_signal);
-	tcase_add_test(tc, the_child_is_called_before_its_program);
+	tcase_add_test(tc, the_caller_knows_the_child_before_its_program);
+	tcase_add_test(tc, a_caller_that_is_killed_meanwhile_leaves_no_child);
+	tcase_add_test(tc, a_lock_of_another_thread_holds_nothing_up);
 	tcase_add_test(tc, wait_gives_status_and_cut_stderr);
 	suite_add_tcase(s, tc);
 	suite_add_tcase(s, native);

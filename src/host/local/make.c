@@ -202,14 +202,14 @@ open_log(struct hr_local *l, struct hr_err *err)
 	return fd;
 }
 
-/* In the child that becomes the server, before it does: whoever is killed now leaves nothing that
- * no record leads to. */
+/* Before the child becomes the server: whoever is killed now leaves nothing that no record leads
+ * to. */
 static void
-record_itself(void *arg)
+note_server(void *arg, pid_t pid)
 {
 	struct hr_local *l = arg;
 
-	l->pid = getpid();
+	l->pid = pid;
 	l->started = hr_proc_started(l->pid);
 	l->h->begun(l->h->arg);
 }
@@ -246,7 +246,7 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_err *err)
 	    .setsid = true,
 	    .umask = -1,
 	    .nfds = 2,
-	    .forked = record_itself,
+	    .forked = note_server,
 	    .arg = l,
 	    .pdeathsig = l->h->detach ? 0 : SIGTERM};
 	struct hr_spawn_fd fds[2];
@@ -279,14 +279,11 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_err *err)
 	sp.argv = (const char *const *)argv.v;
 	sp.envp = env.v;
 	pid = hr_spawn(&sp, &e);
-	l->pid = pid > 0 ? pid : 0;
-	/* the child has recorded it, even if it became no server: now this process knows */
-	l->h->begun(l->h->arg);
 	if (pid < 0) {
+		l->pid = 0;
 		(void)hr_err_from(err, HR_E_RUNTIME, &e);
 		goto out;
 	}
-	l->started = hr_proc_started(l->pid);
 	l->watch = hr_proc_watch(l->pid, l->started);
 	rc = 0;
 out:

@@ -141,7 +141,7 @@ hr_keeper_args_done(struct hr_keeper_args *a)
 
 int
 hr_keeper_spawn(const struct hr_server *s, struct hr_child *c, const struct hr_keeper_args *a,
-    int ready, int sock, const int store[2], void (*forked)(void *arg), void *arg,
+    int ready, int sock, const int store[2], void (*forked)(void *arg, pid_t pid), void *arg,
     struct hr_err *err)
 {
 	const struct hr_spawn_fd fds[] = {{ready, 3}, {sock, HR_KEEPER_SOCKET_FD},

@@ -3,6 +3,7 @@
 #define HR_SUPERVISOR_CHILDREN_KEEPERARGS_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -29,10 +30,9 @@ int hr_keeper_args_init(struct hr_keeper_args *a, const struct hr_server *s, con
 void hr_keeper_args_done(struct hr_keeper_args *a);
 
 /* Makes the state directory and starts the program with these descriptors. store: NULL: none.
- * forked() is called in
- * the child, which is still this program; NULL: none. */
+ * forked(): as in base/spawn.h. */
 int hr_keeper_spawn(const struct hr_server *s, struct hr_child *c, const struct hr_keeper_args *a,
-    int ready, int sock, const int store[2], void (*forked)(void *arg), void *arg,
+    int ready, int sock, const int store[2], void (*forked)(void *arg, pid_t pid), void *arg,
     struct hr_err *err);
 
 /* "cd 'dir'" for bash, whatever bytes dir holds; the caller frees. NULL: no memory. */

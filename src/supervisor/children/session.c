@@ -228,15 +228,15 @@ hr_session_open(struct hr_session *k, struct hr_err *err)
 	return hr_service_open(&k->svc, err) == 0 ? keeper_listen(k, err) : -1;
 }
 
-/* By itself: we might be killed after it is ready and before we noted it, and nobody would know of
- * it then. */
+/* Before it is one: we might be killed after it is ready and before we noted it, and nobody would
+ * know of it then. */
 static void
-keeper_record_itself(void *arg)
+keeper_record(void *arg, pid_t pid)
 {
 	const struct hr_session *k = arg;
 	struct hr_err err = {0};
 
-	if (hr_adopt_record(&k->server->run, k->record, getpid(), k->digest, &err) < 0)
+	if (hr_adopt_record(&k->server->run, k->record, pid, k->digest, &err) < 0)
 		hr_log(HR_LOG_WARNING, "%s", err.msg);
 }
 
@@ -262,7 +262,7 @@ keeper_spawn(struct hr_service *svc, int ready, struct hr_err *err)
 	if (r == 0) {
 		k->digest = hr_adopt_digest(a.v);
 		r = hr_keeper_spawn(k->server, &svc->child, &a, ready, k->listener,
-		    k->store[0] >= 0 ? k->store : NULL, keeper_record_itself, k, err);
+		    k->store[0] >= 0 ? k->store : NULL, keeper_record, k, err);
 	}
 	hr_keeper_args_done(&a);
 	return r;
