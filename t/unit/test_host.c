@@ -18,6 +18,7 @@
 #include "host/command.h"
 #include "host/common/envquote.h"
 #include "base/err.h"
+#include "host/common/recordtext.h"
 #include "host/portlock.h"
 #include "host/sandbox.h"
 #include "host/config/settings.h"
@@ -842,6 +843,39 @@ find_module(void)
 	ck_assert_int_eq(setenv("HANDRAIL_LIBEXECDIR", built, 1), 0);
 }
 
+/* No value ends the text it stands in. */
+START_TEST(record_texts)
+{
+	struct hr_strv list = {0};
+	struct hr_err err = {0};
+	struct hr_buf b;
+	char *text;
+
+	hr_strv_add(&list, "A=\"1\"");
+	hr_strv_add(&list, "B=\377");
+	hr_buf_init(&b, 4096);
+	hr_record_put_text(&b, "id", "x\",\"key\":\"stolen");
+	hr_record_put_text(&b, "key", NULL);
+	hr_record_put_int(&b, "port", -1);
+	hr_record_put_bool(&b, "own", true);
+	hr_record_put_list(&b, "env", &list);
+	text = hr_record_take(&b, &err);
+	ck_assert_msg(text != NULL, "%s", err.msg);
+	ck_assert_str_eq(text,
+	    "{\"id\":\"x\\\",\\\"key\\\":\\\"stolen\",\"key\":null,\"port\":-1,\"own\":true,"
+	    "\"env\":[\"A=\\\"1\\\"\",\"B=\357\277\275\"]}");
+	free(text);
+	hr_strv_done(&list);
+	hr_buf_init(&b, 8);
+	text = hr_record_take(&b, &err);
+	ck_assert_str_eq(text, "{}");
+	free(text);
+	hr_buf_init(&b, 8);
+	hr_record_put_text(&b, "longer", "than its cap");
+	ck_assert_ptr_null(hr_record_take(&b, &err));
+}
+END_TEST
+
 START_TEST(module_that_is_not_there)
 {
 	struct hr_err err = {0};
@@ -926,6 +960,7 @@ main(void)
 	tcase_add_loop_test(tc, masking, 0, N(masks));
 	tcase_add_test(tc, masked_before_it_is_cut);
 	tcase_add_test(tc, zips);
+	tcase_add_test(tc, record_texts);
 	tcase_add_test(tc, module_that_is_not_there);
 	suite_add_tcase(s, tc);
 	return lines_run(s);

@@ -20,6 +20,7 @@
 #include "base/path.h"
 #include "files/charset/detect.h"
 #include "base/err.h"
+#include "host/common/recordtext.h"
 #include "host/common/exam.h"
 #include "host/common/module.h"
 #include "host/config/settings.h"
@@ -187,12 +188,6 @@ direct_connect(void *self, bool *ret_made, struct hr_err *err)
 	return 0;
 }
 
-static void
-put_text(struct hr_buf *b, const char *text)
-{
-	(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
-}
-
 static char *
 direct_record(void *self, struct hr_err *err)
 {
@@ -200,16 +195,10 @@ direct_record(void *self, struct hr_err *err)
 	struct hr_buf b;
 
 	hr_buf_init(&b, 1 << 20);
-	hr_buf_adds(&b, "{\"workspace\":");
-	put_text(&b, c->named);
-	hr_buf_addf(&b, ",\"own_workspace\":%s,\"env\":[", c->own_workspace ? "true" : "false");
-	for (size_t i = 0; i < c->env.n; i++) {
-		if (i > 0)
-			hr_buf_addc(&b, ',');
-		put_text(&b, c->env.v[i]);
-	}
-	hr_buf_adds(&b, "]}");
-	return hr_direct_take(&b, err);
+	hr_record_put_text(&b, "workspace", c->named);
+	hr_record_put_bool(&b, "own_workspace", c->own_workspace);
+	hr_record_put_list(&b, "env", &c->env);
+	return hr_record_take(&b, err);
 }
 
 static int
@@ -352,7 +341,11 @@ direct_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 	return 0;
 }
 
+/* It is on this machine's network. */
+static const char *const heeds[] = {"sandbox.security.network_mode=host", NULL};
+
 static const struct hr_sandbox_ops direct = {
+    .heeds = heeds,
     .abi = HR_BACKEND_ABI,
     .name = "cli",
     .flags = HR_KIND_HERE | HR_KIND_AS_IT_IS | HR_KIND_OUTPUT,

@@ -21,6 +21,7 @@
 #include "host/client.h"
 #include "host/docker/engine.h"
 #include "base/err.h"
+#include "host/common/recordtext.h"
 #include "host/portlock.h"
 #include "host/sandbox.h"
 #include "host/urls.h"
@@ -242,23 +243,15 @@ docker_record(void *self, struct hr_err *err)
 {
 	struct hr_docker *d = self;
 	struct hr_buf b;
-	char *text;
 
 	hr_buf_init(&b, 1 << 16);
-	hr_buf_addf(&b,
-	    "{\"id\":\"%s\",\"port\":%d,\"vscode_port\":%d,\"app_port_1\":%d,\"app_port_2\":%d,"
-	    "\"key\":",
-	    d->id, d->port, d->vscode_port, d->app_ports[0], d->app_ports[1]);
-	if (d->key != NULL)
-		(void)hr_json_put_str(&b, d->key, strlen(d->key), HR_JSON_REPLACE);
-	else
-		hr_buf_adds(&b, "null");
-	hr_buf_addc(&b, '}');
-	text = hr_buf_take(&b);
-	hr_buf_done(&b);
-	if (text == NULL)
-		(void)hr_err_nomem(err);
-	return text;
+	hr_record_put_text(&b, "id", d->id);
+	hr_record_put_int(&b, "port", d->port);
+	hr_record_put_int(&b, "vscode_port", d->vscode_port);
+	hr_record_put_int(&b, "app_port_1", d->app_ports[0]);
+	hr_record_put_int(&b, "app_port_2", d->app_ports[1]);
+	hr_record_put_text(&b, "key", d->key);
+	return hr_record_take(&b, err);
 }
 
 static int

@@ -13,6 +13,7 @@
 #include <json-c/json_object.h>
 
 #include "base/err.h"
+#include "host/common/recordtext.h"
 #include "host/config/settings.h"
 #include "host/kubernetes/look.h"
 #include "host/kubernetes/why.h"
@@ -263,21 +264,13 @@ kubernetes_record(void *self, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 	struct hr_buf b;
-	char *text;
 
 	hr_buf_init(&b, 1 << 16);
-	hr_buf_addf(&b, "{\"name\":\"%s\",\"namespace\":\"%s\",\"url\":\"%s\",\"key\":", d->name,
-	    d->ns, d->url);
-	if (d->key != NULL)
-		(void)hr_json_put_str(&b, d->key, strlen(d->key), HR_JSON_REPLACE);
-	else
-		hr_buf_adds(&b, "null");
-	hr_buf_addc(&b, '}');
-	text = hr_buf_take(&b);
-	hr_buf_done(&b);
-	if (text == NULL)
-		(void)hr_err_nomem(err);
-	return text;
+	hr_record_put_text(&b, "name", d->name);
+	hr_record_put_text(&b, "namespace", d->ns);
+	hr_record_put_text(&b, "url", d->url);
+	hr_record_put_text(&b, "key", d->key);
+	return hr_record_take(&b, err);
 }
 
 static int

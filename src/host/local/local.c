@@ -19,6 +19,7 @@
 #include "base/path.h"
 #include "base/spawn.h"
 #include "base/err.h"
+#include "host/common/recordtext.h"
 #include "host/local/logfile.h"
 #include "host/common/proc.h"
 #include "proto/json.h"
@@ -97,37 +98,25 @@ local_endpoint(void *self, struct hr_endpoint *ret)
 	memcpy(ret->app_ports, l->app_ports, sizeof(ret->app_ports));
 }
 
-static void
-put_text(struct hr_buf *b, const char *name, const char *text)
-{
-	hr_buf_addf(b, "\"%s\":", name);
-	(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
-	hr_buf_addc(b, ',');
-}
-
 static char *
 local_record(void *self, struct hr_err *err)
 {
 	struct hr_local *l = self;
 	struct hr_buf b;
-	char *text;
 
 	hr_buf_init(&b, 1 << 20);
-	hr_buf_addc(&b, '{');
-	put_text(&b, "url", l->url);
-	put_text(&b, "key", l->key);
-	put_text(&b, "workspace", l->workspace);
-	put_text(&b, "log", l->log);
-	hr_buf_addf(&b,
-	    "\"own_workspace\":%s,\"port\":%d,\"vscode_port\":%d,\"app_port_1\":%d,"
-	    "\"app_port_2\":%d,\"pid\":%ld,\"started\":%llu}",
-	    l->own_workspace ? "true" : "false", l->port, l->vscode_port, l->app_ports[0],
-	    l->app_ports[1], (long)l->pid, l->started);
-	text = hr_buf_take(&b);
-	hr_buf_done(&b);
-	if (text == NULL)
-		(void)hr_err_nomem(err);
-	return text;
+	hr_record_put_text(&b, "url", l->url);
+	hr_record_put_text(&b, "key", l->key);
+	hr_record_put_text(&b, "workspace", l->workspace);
+	hr_record_put_text(&b, "log", l->log);
+	hr_record_put_bool(&b, "own_workspace", l->own_workspace);
+	hr_record_put_int(&b, "port", l->port);
+	hr_record_put_int(&b, "vscode_port", l->vscode_port);
+	hr_record_put_int(&b, "app_port_1", l->app_ports[0]);
+	hr_record_put_int(&b, "app_port_2", l->app_ports[1]);
+	hr_record_put_int(&b, "pid", l->pid);
+	hr_record_put_int(&b, "started", (long long)l->started);
+	return hr_record_take(&b, err);
 }
 
 static char *
@@ -280,7 +269,8 @@ out:
 	return rc;
 }
 
-static const char *const heeds[] = {"sandbox.limits.max_memory_gb", NULL};
+static const char *const heeds[] = {
+    "sandbox.limits.max_memory_gb", "sandbox.security.network_mode=host", NULL};
 
 const struct hr_sandbox_ops hr_backend_local = {
     .abi = HR_BACKEND_ABI,

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "host/common/recordtext.h"
 #include "host/config/settings.h"
 #include "host/sandbox.h"
 #include "proto/json.h"
@@ -174,28 +175,15 @@ static char *
 remote_record(void *self, struct hr_err *err)
 {
 	const struct hr_remote *r = self;
-	const struct {
-		const char *name, *value;
-	} texts[] = {{"runtime_id", r->id}, {"url", r->url}, {"key", r->key}, {"vscode", r->vscode},
-	    {"hosts", r->hosts}};
-	const char *comma = "{";
 	struct hr_buf b;
-	char *text;
 
 	hr_buf_init(&b, 1u << 20);
-	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-		if (texts[i].value == NULL)
-			continue;
-		hr_buf_addf(&b, "%s\"%s\":", comma, texts[i].name);
-		(void)hr_json_put_str(&b, texts[i].value, strlen(texts[i].value), HR_JSON_REPLACE);
-		comma = ",";
-	}
-	hr_buf_adds(&b, *comma == '{' ? "{}" : "}");
-	text = hr_buf_take(&b);
-	hr_buf_done(&b);
-	if (text == NULL)
-		(void)hr_err_nomem(err);
-	return text;
+	hr_record_put_text(&b, "runtime_id", r->id);
+	hr_record_put_text(&b, "url", r->url);
+	hr_record_put_text(&b, "key", r->key);
+	hr_record_put_text(&b, "vscode", r->vscode);
+	hr_record_put_text(&b, "hosts", r->hosts);
+	return hr_record_take(&b, err);
 }
 
 static int
