@@ -602,6 +602,17 @@ def limits_that_do_not_hold():
             equal(os.path.exists(h.path("state", kind + "2.json")), False, "nothing was made")
             equal("has no effect" in h("run", "-n", kind, "-s", "sandbox.limits.mem_limit=1g", "true").stderr,
                   False, "of one that is there")
+            h.fails(1, "sandbox.security.network_mode is set", "up", "-n", kind + "3", "-r", kind, "-s",
+                    "sandbox.security.network_mode=hostile")
+            said = h("up", "-n", kind + "4", "-r", kind, "-s", "sandbox.security.network_mode=host")
+            equal((said.returncode, "network_mode" in said.stderr), (0, False), said.stderr)
+        with open(h.path("cwd", "config.toml"), "w") as f:
+            f.write("[sandbox]\nenable_gpu = true\nclose_delay = 3600\n[core]\nmax_iterations = 5\n")
+        said = h("up", "-n", "g", "-r", "local")
+        equal((said.returncode, said.stderr.count("no effect"), "sandbox.enable_gpu is set, and has no effect: no "
+               "kind of sandbox does it" in said.stderr), (0, 1, True), said.stderr)
+        equal("no effect" in h("run", "-n", "g", "true").stderr, False, "once")
+        os.unlink(h.path("cwd", "config.toml"))
         said = h("up", "-n", "m", "-r", "local", "-s", "sandbox.limits.max_memory_gb=1")
         equal((said.returncode, "no effect" in said.stderr), (0, False), said.stderr)
 

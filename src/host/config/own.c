@@ -146,12 +146,35 @@ hr_config_own(struct hr_config *c, const char *section, const struct hr_backend_
 /* ---- what a kind does not heed ---- */
 
 static bool
-is_heeded(const char *const *heeds, const char *key)
+is_heeded(const struct hr_config *c, const char *const *heeds, const char *key)
 {
-	for (; heeds != NULL && *heeds != NULL; heeds++)
-		if (strncmp(key, *heeds, strlen(*heeds)) == 0)
+	const char *value = hr_config_text(c, key), *is;
+	size_t len = strlen(key);
+
+	for (; heeds != NULL && *heeds != NULL; heeds++) {
+		is = strchr(*heeds, '=');
+		if (is == NULL && strncmp(key, *heeds, strlen(*heeds)) == 0)
 			return true;
+		if (is != NULL && (size_t)(is - *heeds) == len && strncmp(key, *heeds, len) == 0 &&
+		    value != NULL && strcmp(value, is + 1) == 0)
+			return true;
+	}
 	return false;
+}
+
+/* doc/host.md, "Settings": known, because the original has them, and not done. */
+static bool
+is_undone(const struct hr_key *k)
+{
+	static const char *const names[] = {"rm_all_containers", "user_id", "initialize_plugins",
+	    "close_delay", "enable_gpu", "cuda_visible_devices", "trusted_dirs", "unix_socket",
+	    "auto_restart", "max_restarts"};
+	bool sandbox = strcmp(k->section, "sandbox") == 0, found = false;
+	size_t i;
+
+	for (i = 0; sandbox && i < sizeof(names) / sizeof(names[0]); i++)
+		found = found || strcmp(k->name, names[i]) == 0;
+	return found || strcmp(k->section, "monitoring") == 0;
 }
 
 static bool
@@ -170,25 +193,31 @@ hr_config_heeded(const struct hr_config *c, const char *kind, const char *const 
     hr_warn_fn *warn, void *arg, struct hr_err *err)
 {
 	char key[HR_VARIABLE_MAX], text[300];
+	size_t i;
 
-	for (size_t i = 0; i < hr_keys_all_n; i++) {
+	for (i = 0; i < hr_keys_all_n; i++) {
 		const struct hr_key *k = &hr_keys_all[i];
 		bool security = strcmp(k->section, "sandbox.security") == 0;
+		bool undone = is_undone(k);
 
-		if (!security && strcmp(k->section, "sandbox.limits") != 0)
+		if (!security && !undone && strcmp(k->section, "sandbox.limits") != 0)
 			continue;
 		(void)snprintf(key, sizeof(key), "%s.%s", k->section, k->name);
-		if (is_heeded(heeds, key) || is_default(c, k, key))
+		if (is_heeded(c, heeds, key) || is_default(c, k, key))
 			continue;
 		if (security)
 			return hr_err_set(err, HR_E_INVAL,
 			    "%s is set, and a sandbox of the kind \"%s\" would not heed it: take "
-			    "the "
-			    "setting away, or use another kind, such as docker",
+			    "the setting away, or use another kind, such as docker",
 			    key, kind);
-		(void)snprintf(text, sizeof(text),
-		    "%s is set, and has no effect: the kind \"%s\" does not have this limit", key,
-		    kind);
+		if (undone)
+			(void)snprintf(text, sizeof(text),
+			    "%s is set, and has no effect: no kind of sandbox does it", key);
+		else
+			(void)snprintf(text, sizeof(text),
+			    "%s is set, and has no effect: the kind \"%s\" does not have this "
+			    "limit",
+			    key, kind);
 		if (warn != NULL)
 			warn(arg, text);
 	}

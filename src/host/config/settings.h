@@ -44,7 +44,8 @@ int hr_config_own(struct hr_config *c, const char *section, const struct hr_back
     struct hr_err *err);
 
 /* Is everything heeded that was set of limits and security? Otherwise warn is told of a limit, and
- * -1 of a promise of security. heeds: as in struct hr_sandbox_ops. */
+ * -1 of a promise of security. warn is also told of a setting that no kind does. heeds: as in
+ * struct hr_sandbox_ops. */
 int hr_config_heeded(const struct hr_config *c, const char *kind, const char *const *heeds,
     hr_warn_fn *warn, void *arg, struct hr_err *err);
 
