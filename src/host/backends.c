@@ -33,7 +33,7 @@ static const struct {
     {"kubernetes", NULL, "handrail-kubernetes.so", "hr_backend_entry"},
     {"local", &hr_backend_local, NULL, NULL}, {"remote", &hr_backend_remote, NULL, NULL},
     {"daytona", NULL, CLOUDS, "hr_daytona_entry"}, {"e2b", NULL, CLOUDS, "hr_e2b_entry"},
-    {"runloop", NULL, CLOUDS, "hr_runloop_entry"},
+    {"modal", NULL, CLOUDS, "hr_modal_entry"}, {"runloop", NULL, CLOUDS, "hr_runloop_entry"},
     {"eventstream", &hr_backend_docker, NULL, NULL}, /* the original's older name */
 };
 

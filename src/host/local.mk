@@ -109,10 +109,15 @@ CLEANFILES += handrail-cli.so
 noinst_LTLIBRARIES += libclouds.la
 libclouds_la_SOURCES = \
 	%D%/cloud/actions.c %D%/cloud/actions_int.h %D%/cloud/api.c %D%/cloud/api.h %D%/cloud/cloud.c %D%/cloud/cloud.h \
+	%D%/cloud/connect.c %D%/cloud/connect.h \
 	%D%/cloud/copies.c %D%/cloud/help.c %D%/cloud/shared.c \
 	%D%/direct/direct_int.h %D%/direct/file.c %D%/direct/path.c %D%/direct/said.c \
-	%D%/e2b/api.c %D%/e2b/code.c %D%/e2b/connect.c %D%/e2b/connect.h %D%/e2b/e2b.h %D%/e2b/envd.c %D%/e2b/kind.c \
-	%D%/daytona/daytona.c %D%/runloop/runloop.c
+	%D%/e2b/api.c %D%/e2b/code.c %D%/e2b/e2b.h %D%/e2b/envd.c %D%/e2b/kind.c \
+	%D%/daytona/daytona.c %D%/runloop/runloop.c \
+	%D%/modal/api.c %D%/modal/grpc.c %D%/modal/grpc.h %D%/modal/image.c %D%/modal/kind.c %D%/modal/life.c %D%/modal/modal.h \
+	%D%/modal/oldtask.c %D%/modal/pb.c %D%/modal/pb.h %D%/modal/task.c
+nodist_libclouds_la_SOURCES = %D%/modal/modal.pb-c.c %D%/modal/modal.pb-c.h
+libclouds_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_builddir)/src $(PROTOBUFC_CFLAGS)
 libclouds_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libclouds_la_LIBADD =
 modules_LTLIBRARIES += handrail-clouds.la
@@ -123,9 +128,16 @@ handrail_clouds_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_LIBEXECDIR='"$(pkglibexecdir)"
 handrail_clouds_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 CLOUD_PARTS = $(CLI_PARTS) libhttp.la
 handrail_clouds_la_LDFLAGS = $(module_flags) '^hr_[a-z0-9]*_entry$$' \
-	$(CLOUD_PARTS:%.la=-Wl,.libs/%.a) $(CLI_LIBS:%=-Wl,%) $(CURL_LIBS:%=-Wl,%)
+	$(CLOUD_PARTS:%.la=-Wl,.libs/%.a) $(CLI_LIBS:%=-Wl,%) $(CURL_LIBS:%=-Wl,%) $(PROTOBUFC_LIBS:%=-Wl,%)
 handrail_clouds_la_LIBADD = libclouds.la
 EXTRA_handrail_clouds_la_DEPENDENCIES = $(CLOUD_PARTS)
+# Modal's messages, of our own definition
+EXTRA_DIST += %D%/modal/modal.proto
+BUILT_SOURCES += %D%/modal/modal.pb-c.h
+CLEANFILES += %D%/modal/modal.pb-c.c %D%/modal/modal.pb-c.h
+%D%/modal/modal.pb-c.c: %D%/modal/modal.proto
+	$(AM_V_GEN)$(MKDIR_P) %D%/modal && $(PROTOC_C) -I$(srcdir)/%D%/modal --c_out=%D%/modal $(srcdir)/%D%/modal/modal.proto
+%D%/modal/modal.pb-c.h: %D%/modal/modal.pb-c.c
 noinst_DATA += handrail-clouds.so
 handrail-clouds.so: handrail-clouds.la
 	$(AM_V_GEN)cp -f .libs/handrail-clouds.so $@

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/e2b/connect.h"
+#include "host/cloud/connect.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,7 @@
 /* Does with a provider what it is told on standard input, one JSON object a line, and answers with
  * one a line: {"ok": ...}, or {"code": N, "error": text}. For tests that play recorded traffic back
- * (t/e2e/lib/clouds.py). Usage: cloudplay PROVIDER, with the addresses in the environment. */
+ * (t/e2e/lib/clouds.py). Usage: cloudplay PROVIDER, with the addresses in the environment; PLAY_ENV
+ * has the variables of sandboxes, with blanks between them. */
 #include "config.h"
 
 #include <stdio.h>
@@ -144,7 +145,10 @@ log_it(void *arg, const char *text)
 int
 main(int argc, char **argv)
 {
-	static const struct play_provider *const all[] = {&play_daytona, &play_e2b, &play_runloop};
+	static const struct play_provider *const all[] = {
+	    &play_daytona, &play_e2b, &play_modal, &play_runloop};
+	const char *given = getenv("PLAY_ENV");
+	struct hr_strv variables = {0};
 	struct hr_err err = {0};
 	struct hr_config *config = hr_config_new(&err);
 	struct hr_backend_host h = {.config = config,
@@ -156,6 +160,8 @@ main(int argc, char **argv)
 	void *self = NULL;
 	int rc = 2;
 
+	hr_strv_add_words(&variables, given != NULL ? given : "");
+	h.env = hr_strv_list(&variables);
 	for (size_t i = 0; argc == 2 && i < sizeof(all) / sizeof(*all); i++) {
 		if (strcmp(all[i]->name, argv[1]) != 0)
 			continue;
@@ -168,6 +174,7 @@ main(int argc, char **argv)
 		rc = play(all[i], self);
 		ops->free(self);
 	}
+	hr_strv_done(&variables);
 	hr_config_free(config);
 	return rc;
 }

@@ -12,7 +12,7 @@ struct play_provider {
 	    struct json_object *o, struct hr_err *err);
 };
 
-extern const struct play_provider play_daytona, play_e2b, play_runloop;
+extern const struct play_provider play_daytona, play_e2b, play_modal, play_runloop;
 
 /* What a command printed. */
 struct play_said {

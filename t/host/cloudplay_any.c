@@ -7,6 +7,7 @@
 
 #include "cloudplay.h"
 #include "base/err.h"
+#include "host/modal/modal.h"
 #include "proto/json.h"
 
 static int
@@ -122,5 +123,27 @@ perform(struct hr_cloud *c, const char *op, struct json_object *q, struct json_o
 	return hr_err_set(err, HR_E_INVAL, "cloudplay: \"%s\" is nothing it can do", op);
 }
 
+static int
+perform_modal(struct hr_cloud *c, const char *op, struct json_object *q, struct json_object *o,
+    struct hr_err *err)
+{
+	char *text = NULL;
+	int rc;
+
+	if (strcmp(op, "app") == 0) {
+		rc = hr_modal_app(c, err);
+		play_put(o, "id", rc == 0 ? json_object_new_string(hr_modal_of(c)->app_id) : NULL);
+		return rc;
+	}
+	if (strcmp(op, "snapshot") == 0) {
+		rc = hr_modal_snapshot(c, &text, err);
+		play_put(o, "image", rc == 0 ? json_object_new_string(text) : NULL);
+		free(text);
+		return rc;
+	}
+	return perform(c, op, q, o, err);
+}
+
+const struct play_provider play_modal = {"modal", hr_modal_entry, perform_modal};
 const struct play_provider play_daytona = {"daytona", hr_daytona_entry, perform};
 const struct play_provider play_runloop = {"runloop", hr_runloop_entry, perform};

@@ -27,12 +27,8 @@ is_this_machine(const char *host)
 }
 
 int
-hr_api_init(struct hr_api *r, const char *who, const struct hr_api_rule *rule, const char *base,
-    struct hr_err *err)
+hr_api_url(const char *who, const char *base, struct hr_err *err)
 {
-	const struct hr_rest_options o = {.url = base, .answer_max = ANSWER_MAX, .watch_fd = -1};
-
-	*r = (struct hr_api){.who = who, .rule = rule};
 	if (strncmp(base, "https://", 8) != 0 && strncmp(base, "http://", 7) != 0)
 		return hr_err_set(err, HR_E_INVAL,
 		    "%s: its address begins with https:// (or http://), not as \"%.200s\"", who,
@@ -40,6 +36,22 @@ hr_api_init(struct hr_api *r, const char *who, const struct hr_api_rule *rule, c
 	if (strncmp(base, "http://", 7) == 0 && !is_this_machine(base + 7))
 		return hr_err_set(err, HR_E_INVAL,
 		    "%s: http:// is for this machine only; a key needs https", who);
+	/* what stands before an @ is no host */
+	if (strchr(base, '@') != NULL)
+		return hr_err_set(
+		    err, HR_E_INVAL, "%s: its address has an \"@\": a key is sent apart", who);
+	return 0;
+}
+
+int
+hr_api_init(struct hr_api *r, const char *who, const struct hr_api_rule *rule, const char *base,
+    struct hr_err *err)
+{
+	const struct hr_rest_options o = {.url = base, .answer_max = ANSWER_MAX, .watch_fd = -1};
+
+	*r = (struct hr_api){.who = who, .rule = rule};
+	if (hr_api_url(who, base, err) != 0)
+		return -1;
 	r->rest = hr_rest_new(&o, err);
 	return r->rest != NULL ? 0 : -1;
 }

@@ -52,6 +52,8 @@ struct hr_api_answer {
 	char code[64];            /* of an error: the provider's word for it, "" for none */
 };
 
+/* A key goes to https only, or to this machine. */
+int hr_api_url(const char *who, const char *base, struct hr_err *err);
 int hr_api_init(struct hr_api *r, const char *who, const struct hr_api_rule *rule, const char *base,
     struct hr_err *err);
 void hr_api_done(struct hr_api *r); /* of one that is zeroed or initialised */

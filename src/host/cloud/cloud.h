@@ -136,6 +136,7 @@ struct hr_cloud {
 
 const struct hr_sandbox_ops *hr_daytona_entry(unsigned abi);
 const struct hr_sandbox_ops *hr_e2b_entry(unsigned abi);
+const struct hr_sandbox_ops *hr_modal_entry(unsigned abi);
 const struct hr_sandbox_ops *hr_runloop_entry(unsigned abi);
 
 int hr_cloud_open(const struct hr_cloud_ops *ops, const struct hr_backend_host *h, void **ret_self,
@@ -198,6 +199,8 @@ int hr_cloud_form(struct hr_buf *b, const struct hr_cloud_part *parts, size_t n,
 int hr_cloud_pause_ms(struct hr_cloud *c, unsigned ms, struct hr_err *err);
 /* A descriptor that is readable after so long; -1 with *err. */
 int hr_cloud_timer(unsigned ms, struct hr_err *err);
+/* Is it? timer -1: never. */
+bool hr_cloud_timer_over(int timer);
 /* Is version a text "N.N.N" not below this one? */
 bool hr_cloud_version_at_least(const char *version, int major, int minor, int patch);
 

@@ -214,6 +214,14 @@ hr_cloud_timer(unsigned ms, struct hr_err *err)
 }
 
 bool
+hr_cloud_timer_over(int timer)
+{
+	struct pollfd p = {.fd = timer, .events = POLLIN};
+
+	return timer >= 0 && poll(&p, 1, 0) > 0;
+}
+
+bool
 hr_cloud_version_at_least(const char *version, int major, int minor, int patch)
 {
 	int have[3] = {0, 0, 0};

@@ -10,8 +10,8 @@
 
 #include "base/fd.h"
 #include "base/quote.h"
-#include "host/e2b/connect.h"
 #include "base/err.h"
+#include "host/cloud/connect.h"
 #include "proto/json.h"
 
 #define WHO "E2B's daemon"

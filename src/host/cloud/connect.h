@@ -1,7 +1,7 @@
-/* hr_connect: streams of the Connect protocol: frames of one byte of flags, four of length, and
- * JSON. Whatever is foreign here comes in pieces cut anywhere. */
-#ifndef HR_HOST_E2B_CONNECT_H
-#define HR_HOST_E2B_CONNECT_H
+/* hr_connect: streams of frames of one byte of flags, four of length, and a message: JSON in the
+ * Connect protocol, protobuf in gRPC. Whatever is foreign here comes in pieces cut anywhere. */
+#ifndef HR_HOST_CLOUD_CONNECT_H
+#define HR_HOST_CLOUD_CONNECT_H
 
 #include "base/buf.h"
 

@@ -1,7 +1,7 @@
 /* Frames of the Connect protocol, both ways. */
 #include "config.h"
 
-#include "host/e2b/connect.h"
+#include "host/cloud/connect.h"
 
 #include <stdint.h>
 

@@ -1,0 +1,392 @@
+/* gRPC by libcurl: one request, frames both ways, and a status behind them. */
+#include "config.h"
+
+#include "host/modal/grpc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/percent.h"
+#include "host/cloud/cloud.h"
+#include "base/err.h"
+#include "host/cloud/connect.h"
+#include "host/modal/pb.h"
+
+#define DEADLINE_S 60
+#define LATE_S 5      /* after which a deadline is ours to keep */
+#define SILENT_S 3600 /* of a stream */
+
+/* As Modal's client: 0.1 s, doubled. */
+static const struct hr_api_rule rule = {
+    .attempts = 4, .first_ms = 100, .most_ms = 10000, .jitter_percent = 20, .after_max_s = 60};
+
+int
+hr_grpc_init(struct hr_grpc *g, const char *who, const char *url, struct hr_err *err)
+{
+	size_t n;
+
+	*g = (struct hr_grpc){.who = who};
+	if (hr_api_url(who, url, err) != 0)
+		return -1;
+	if (hr_cloud_set(&g->url, url, err) != 0)
+		return -1;
+	for (n = strlen(g->url); n > 0 && g->url[n - 1] == '/'; n--)
+		g->url[n - 1] = '\0';
+	g->http = hr_http_new(err);
+	return g->http != NULL ? 0 : -1;
+}
+
+void
+hr_grpc_done(struct hr_grpc *g)
+{
+	hr_http_free(g->http);
+	hr_strv_done(&g->headers);
+	free(g->url);
+	memset(g, 0, sizeof(*g));
+}
+
+/* ---- one attempt ---- */
+
+struct turn {
+	const struct hr_grpc *g;
+	const struct hr_grpc_call *c;
+	struct hr_connect frames;
+	ProtobufCMessage *first; /* the one answer */
+	unsigned n;              /* messages that came */
+	int status;              /* HR_GRPC_LOST until it is told */
+	bool http2, grpc, enough;
+	char message[512], after[32];
+	struct hr_err err; /* of what came */
+};
+
+static bool
+header_is(const char *line, size_t len, const char *name, char *to, size_t room)
+{
+	size_t n = strlen(name);
+
+	if (len <= n || line[n] != ':' || strncasecmp(line, name, n) != 0)
+		return false;
+	for (line += n + 1, len -= n + 1; len > 0 && *line == ' '; line++)
+		len--;
+	for (; len > 0 && strchr(" \r\n", line[len - 1]) != NULL; len--)
+		;
+	(void)snprintf(to, room, "%.*s", (int)(len < room ? len : room - 1), line);
+	return true;
+}
+
+/* Of the head and of what follows the body. */
+static void
+on_header(void *arg, const char *line, size_t len)
+{
+	struct turn *t = arg;
+	char text[100], *end;
+	long n;
+
+	if (len > 5 && memcmp(line, "HTTP/", 5) == 0)
+		t->http2 = line[5] == '2';
+	if (header_is(line, len, "content-type", text, sizeof(text)))
+		t->grpc = strncasecmp(text, "application/grpc", 16) == 0;
+	if (header_is(line, len, "grpc-status", text, sizeof(text))) {
+		n = strtol(text, &end, 10);
+		t->status =
+		    end != text && *end == '\0' && n >= 0 && n <= 16 ? (int)n : HR_GRPC_UNKNOWN;
+	}
+	(void)header_is(line, len, "grpc-message", t->message, sizeof(t->message));
+	(void)header_is(line, len, "retry-after", t->after, sizeof(t->after));
+}
+
+static int
+on_frame(void *arg, unsigned flags, const char *p, size_t len)
+{
+	struct turn *t = arg;
+	ProtobufCMessage *m;
+	char subject[200];
+	int rc = 0;
+
+	(void)snprintf(subject, sizeof(subject), "the answer of %.150s",
+	    strrchr(t->c->path, '/') != NULL ? strrchr(t->c->path, '/') + 1 : t->c->path);
+	if (flags != 0)
+		rc = hr_err_set(&t->err, HR_E_PROTO, "%s: %s is a frame of an unknown kind",
+		    t->g->who, subject);
+	else if (t->c->each == NULL && t->n > 0)
+		rc = hr_err_set(
+		    &t->err, HR_E_PROTO, "%s: %s is more than one message", t->g->who, subject);
+	m = rc == 0 ? hr_pb_read(t->g->who, subject, t->c->type, p, len, &t->err) : NULL;
+	if (m == NULL)
+		return 1;
+	t->n++;
+	if (t->c->each == NULL) {
+		t->first = m;
+		return 0;
+	}
+	rc = t->c->each(t->c->arg, m, &t->err);
+	hr_pb_free(m);
+	t->enough = rc > 0;
+	return rc != 0;
+}
+
+static int
+on_bytes(void *arg, const char *p, size_t len)
+{
+	struct turn *t = arg;
+	struct hr_err e = {0};
+	int rc;
+
+	if (!t->http2 || !t->grpc)
+		return (void)hr_err_set(&t->err, HR_E_PROTO,
+			   "%s: its address speaks no gRPC over HTTP/2", t->g->who),
+		       -1;
+	rc = hr_connect_feed(&t->frames, p, len, &e);
+	if (rc < 0)
+		(void)hr_err_set(&t->err, HR_E_PROTO, "%s: its answer: %s", t->g->who, e.msg);
+	return rc == 0 ? 0 : -1;
+}
+
+/* What an answer of HTTP alone means. */
+static int
+status_of_http(long status)
+{
+	switch (status) {
+	case 401: return HR_GRPC_UNAUTHENTICATED;
+	case 403: return HR_GRPC_DENIED;
+	case 404: return HR_GRPC_UNIMPLEMENTED;
+	case 429:
+	case 502:
+	case 503:
+	case 504: return HR_GRPC_UNAVAILABLE;
+	default: return HR_GRPC_UNKNOWN;
+	}
+}
+
+static const char *
+word_of(int status)
+{
+	static const char *const words[] = {"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT",
+	    "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED",
+	    "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
+	    "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"};
+
+	return words[status];
+}
+
+static enum hr_errc
+code_of(int status)
+{
+	switch (status) {
+	case HR_GRPC_DEADLINE: return HR_E_TIMEOUT;
+	case HR_GRPC_NOT_FOUND: return HR_E_NO_SANDBOX;
+	case HR_GRPC_DENIED:
+	case HR_GRPC_UNAUTHENTICATED: return HR_E_PERMISSION;
+	case HR_GRPC_EXHAUSTED:
+	case HR_GRPC_UNAVAILABLE: return HR_E_UNAVAILABLE;
+	default: return HR_E_RUNTIME;
+	}
+}
+
+/* The status in words; what the service says is bounded and has no control characters. */
+static int
+explain(const struct turn *t, struct hr_err *err)
+{
+	struct hr_buf b;
+
+	hr_buf_init(&b, sizeof(t->message));
+	hr_percent_decode(&b, t->message, strlen(t->message), false);
+	for (size_t i = 0; i < b.len; i++)
+		if ((unsigned char)b.p[i] < ' ' || b.p[i] == 0x7f)
+			b.p[i] = ' ';
+	(void)hr_err_set(err, code_of(t->status), "%s: %s: %s%s%s", t->g->who,
+	    strrchr(t->c->path, '/') + 1, word_of(t->status), b.len > 0 ? ": " : "",
+	    hr_buf_str(&b));
+	if (t->status == HR_GRPC_UNAUTHENTICATED)
+		(void)hr_err_set(err, HR_E_PERMISSION,
+		    "%s: %s: UNAUTHENTICATED%s%.300s; are its tokens still good?", t->g->who,
+		    strrchr(t->c->path, '/') + 1, b.len > 0 ? ": " : "", hr_buf_str(&b));
+	hr_buf_done(&b);
+	return -1;
+}
+
+/* The end of an attempt, when it was not an error of ours: 0, or -1. */
+static int
+judge(struct turn *t, const struct hr_http_answer *a, int http_rc, const struct hr_err *he,
+    bool *unsent, struct hr_err *err)
+{
+	bool told = t->status != HR_GRPC_LOST && t->frames.part.len == 0;
+
+	*unsent = false;
+	if (http_rc == 0 && a->status != 200) {
+		t->status = status_of_http(a->status);
+		(void)snprintf(t->message, sizeof(t->message), "HTTP status %ld", a->status);
+		return explain(t, err);
+	}
+	if (http_rc != 0 && !told) {
+		*unsent = a->fault == HR_HTTP_CONNECT || a->fault == HR_HTTP_CONNECT_TIMEOUT;
+		t->status = a->fault == HR_HTTP_READ_TIMEOUT ? HR_GRPC_DEADLINE : HR_GRPC_LOST;
+		return hr_rest_fault(a, he, err);
+	}
+	if (!t->http2 || !t->grpc)
+		return hr_err_set(
+		    err, HR_E_PROTO, "%s: its address speaks no gRPC over HTTP/2", t->g->who);
+	if (!told) {
+		t->status = HR_GRPC_LOST;
+		return hr_err_set(err, HR_E_PROTO,
+		    "%s: the answer of %s is cut: it ends without a status", t->g->who,
+		    strrchr(t->c->path, '/') + 1);
+	}
+	if (t->status != HR_GRPC_OK)
+		return explain(t, err);
+	if (t->c->each == NULL && t->first == NULL) {
+		t->status = HR_GRPC_UNKNOWN;
+		return hr_err_set(err, HR_E_PROTO, "%s: the answer of %s has no message", t->g->who,
+		    strrchr(t->c->path, '/') + 1);
+	}
+	return 0;
+}
+
+static int
+attempt(struct turn *t, const struct hr_strv *headers, const struct hr_buf *body, bool *unsent,
+    struct hr_err *err)
+{
+	const struct hr_grpc_call *c = t->c;
+	unsigned deadline = c->deadline_s > 0 ? c->deadline_s : c->each == NULL ? DEADLINE_S : 0;
+	struct hr_http_request q = {.method = "POST",
+	    .headers = hr_strv_list(headers),
+	    .body = hr_buf_str(body),
+	    .body_len = body->len,
+	    .timeout_s = deadline > 0 ? deadline + LATE_S : SILENT_S,
+	    .total_s = deadline > 0 ? deadline + LATE_S : 0,
+	    .sink = on_bytes,
+	    .sink_arg = t,
+	    .answer_max = 65536,
+	    .on_header = on_header,
+	    .header_arg = t,
+	    .http2 = true,
+	    /* libcurl 7.88 fails on a connection of HTTP/2 that it kept */
+	    .fresh = true,
+	    .watch_fd = c->watch_fd > 0 ? c->watch_fd : -1};
+	struct hr_http_answer a;
+	struct hr_err he = {0};
+	char *url = NULL;
+	int rc;
+
+	if (hr_cloud_setf(&url, err, "%s%s", t->g->url, c->path) != 0)
+		return -1;
+	q.url = url;
+	hr_connect_init(&t->frames, on_frame, t);
+	rc = hr_http_do(t->g->http, &q, &a, &he);
+	if (t->enough) {
+		t->status = HR_GRPC_OK;
+		rc = 0;
+	} else if (t->err.code != HR_OK) {
+		t->status = HR_GRPC_INTERNAL;
+		if (err != NULL)
+			*err = t->err;
+		rc = -1;
+	} else {
+		rc = judge(t, &a, rc, &he, unsent, err);
+	}
+	hr_connect_done(&t->frames);
+	hr_http_answer_done(&a);
+	free(url);
+	return rc;
+}
+
+/* ---- a call ---- */
+
+static int
+add_headers(struct hr_strv *v, const struct hr_grpc *g, const struct hr_grpc_call *c,
+    const char *key, unsigned n, unsigned waited)
+{
+	unsigned deadline = c->deadline_s > 0 ? c->deadline_s : c->each == NULL ? DEADLINE_S : 0;
+
+	hr_strv_add(v, "Content-Type: application/grpc+proto");
+	hr_strv_add(v, "TE: trailers");
+	hr_strv_add_all(v, hr_strv_list(&g->headers));
+	if (deadline > 0)
+		hr_strv_addf(v, "grpc-timeout: %uS", deadline);
+	if (c->key) {
+		hr_strv_addf(v, "x-idempotency-key: %s", key);
+		hr_strv_addf(v, "x-retry-attempt: %u", n - 1);
+	}
+	if (c->key && n > 1)
+		hr_strv_addf(v, "x-retry-delay: %u.%03u", waited / 1000, waited % 1000);
+	return v->failed ? -1 : 0;
+}
+
+/* Is there to be another attempt after this one? */
+static bool
+again(const struct turn *t, bool unsent)
+{
+	if (unsent)
+		return true;
+	if (t->c->once || (t->c->each != NULL && t->n > 0) || t->err.code != HR_OK)
+		return false;
+	return t->status == HR_GRPC_LOST || t->status == HR_GRPC_UNAVAILABLE ||
+	       t->status == HR_GRPC_CANCELLED;
+}
+
+static int
+call(struct hr_grpc *g, const struct hr_grpc_call *c, const struct hr_buf *body, const char *key,
+    ProtobufCMessage **ret, struct hr_grpc_end *end, struct hr_err *err)
+{
+	struct hr_strv headers = {0};
+	unsigned waited = 0;
+	bool unsent = false;
+	struct turn t;
+	int rc;
+
+	for (unsigned n = 1;; n++) {
+		t = (struct turn){.g = g, .c = c, .status = HR_GRPC_LOST};
+		rc = add_headers(&headers, g, c, key, n, waited) == 0 ? 0 : hr_err_nomem(err);
+		if (rc == 0)
+			rc = attempt(&t, &headers, body, &unsent, err);
+		hr_strv_done(&headers);
+		end->messages = t.n;
+		end->status = t.status;
+		end->unsure = rc != 0 && !unsent;
+		if (rc == 0 || n == rule.attempts || headers.failed || !again(&t, unsent))
+			break;
+		hr_pb_free(t.first);
+		waited = hr_api_wait_ms(&rule, n, t.after, "");
+		if (hr_rest_wait(c->watch_fd > 0 ? c->watch_fd : -1, waited))
+			return hr_err_set(err, HR_E_RUNTIME, "%s: given up", g->who);
+	}
+	if (rc == 0)
+		*ret = t.first;
+	else
+		hr_pb_free(t.first);
+	return rc;
+}
+
+int
+hr_grpc_do(struct hr_grpc *g, const struct hr_grpc_call *c, void *ret, struct hr_grpc_end *end,
+    struct hr_err *err)
+{
+	struct hr_buf message, body;
+	ProtobufCMessage *answer = NULL;
+	struct hr_err mine = {0};
+	char key[37] = "";
+	int rc;
+
+	*end = (struct hr_grpc_end){.status = HR_GRPC_LOST};
+	hr_buf_init(&message, HR_CONNECT_FRAME_MAX);
+	hr_buf_init(&body, HR_CONNECT_FRAME_MAX + 16);
+	rc = hr_pb_put(&message, c->q, &mine);
+	hr_connect_put(&body, 0, hr_buf_str(&message), message.len);
+	if (rc == 0 && hr_buf_check(&body, NULL) != 0)
+		rc = hr_err_nomem(&mine);
+	if (rc == 0 && c->key)
+		rc = hr_uuid(key, &mine);
+	if (rc == 0)
+		rc = call(g, c, &body, key, &answer, end, &mine);
+	hr_buf_done(&message);
+	hr_buf_done(&body);
+	if (rc == 0 && ret != NULL)
+		memcpy(ret, &answer, sizeof(answer));
+	else
+		hr_pb_free(answer);
+	if (rc != 0 && err != NULL)
+		*err = mine;
+	return rc;
+}

@@ -1,0 +1,204 @@
+/* Images at Modal: what a sandbox is made of, and what one leaves. */
+#include "config.h"
+
+#include "host/modal/modal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "host/modal/pb.h"
+
+#define POLLS_MAX 60 /* of 50 s: a build may take its time */
+#define KEEP_S (30 * 24 * 3600)
+
+/* How it ended: 1 well, 0 it goes on, -1. */
+static int
+verdict(const char *what, const HrPb__Result *r, struct hr_err *err)
+{
+	if (r == NULL || !r->has_status || r->status == 0)
+		return 0;
+	if (r->status == HR_MODAL_SUCCESS)
+		return 1;
+	return hr_err_set(err, HR_E_RUNTIME, HR_MODAL_WHO ": %s failed (status %d): %.300s", what,
+	    r->status, r->exception != NULL ? r->exception : "no reason is told");
+}
+
+/* Each image is built by rules of a version, which the account's environment says. */
+static int
+builder_version(struct hr_cloud *c, char **ret, struct hr_err *err)
+{
+	const HrPb__Empty q = HR_PB__EMPTY__INIT;
+	HrPb__Environment *a = NULL;
+	const char *text = NULL;
+	int rc = hr_modal_call(
+	    c, "EnvironmentGetOrCreate", &q.base, &hr_pb__environment__descriptor, &a, err);
+
+	if (rc == 0 && a->metadata != NULL && a->metadata->settings != NULL)
+		text = a->metadata->settings->image_builder_version;
+	if (rc == 0)
+		rc = hr_pb_text(HR_MODAL_WHO, "the answer of EnvironmentGetOrCreate",
+		    "image_builder_version", text, err);
+	if (rc == 0)
+		rc = hr_cloud_set(ret, text, err);
+	hr_pb_free(a);
+	return rc;
+}
+
+struct build {
+	struct hr_cloud *c;
+	char *entry;  /* the last one that was told */
+	int finished; /* 1 well */
+};
+
+static int
+on_build(void *arg, const ProtobufCMessage *m, struct hr_err *err)
+{
+	struct build *b = arg;
+	HrPb__ImageJoinAnswer a;
+
+	memcpy(&a, m, sizeof(a));
+	for (size_t i = 0; i < a.n_task_logs; i++)
+		if (a.task_logs[i]->data != NULL && b->c->h->log != NULL)
+			b->c->h->log(b->c->h->arg, a.task_logs[i]->data);
+	if (a.entry_id != NULL && hr_cloud_set(&b->entry, a.entry_id, err) != 0)
+		return -1;
+	b->finished = verdict("building the image", a.result, err);
+	return b->finished;
+}
+
+static int
+wait_built(struct hr_cloud *c, const char *id, struct hr_err *err)
+{
+	HrPb__ImageJoinRequest q = HR_PB__IMAGE_JOIN_REQUEST__INIT;
+	struct hr_grpc_call g = {.path = "/modal.client.ModalClient/ImageJoinStreaming",
+	    .q = &q.base,
+	    .type = &hr_pb__image_join_answer__descriptor,
+	    .each = on_build,
+	    .deadline_s = 2 * HR_MODAL_POLL_S};
+	struct build b = {.c = c};
+	struct hr_grpc_end end;
+	char *copy = strdup(id);
+	int rc = copy != NULL ? 0 : hr_err_nomem(err);
+
+	g.arg = &b;
+	q.image_id = copy;
+	q.has_timeout = 1;
+	q.timeout = 55;
+	for (int i = 0; rc == 0 && b.finished == 0; i++) {
+		if (i == POLLS_MAX) {
+			rc = hr_err_set(err, HR_E_RUNTIME_TIMEOUT,
+			    HR_MODAL_WHO ": the image %s is not built after %d minutes", id,
+			    POLLS_MAX * 55 / 60);
+			break;
+		}
+		q.last_entry_id = b.entry;
+		rc = hr_grpc_do(&hr_modal_of(c)->api, &g, NULL, &end, err);
+		/* a stream that was cut goes on behind what it told last */
+		if (rc != 0 && end.status == HR_GRPC_LOST && end.messages > 0)
+			rc = 0;
+	}
+	free(b.entry);
+	free(copy);
+	return rc;
+}
+
+int
+hr_modal_image(struct hr_cloud *c, const char *name, char **ret_id, struct hr_err *err)
+{
+	HrPb__ImageRequest q = HR_PB__IMAGE_REQUEST__INIT;
+	HrPb__Image image = HR_PB__IMAGE__INIT;
+	HrPb__Empty empty = HR_PB__EMPTY__INIT;
+	HrPb__ImageAnswer *a = NULL;
+	char *line = NULL, *version = NULL;
+	int rc, done = 0;
+
+	for (const char *p = name; *p != '\0'; p++)
+		if ((unsigned char)*p <= ' ' || *p == 0x7f)
+			return hr_err_set(err, HR_E_INVAL,
+			    HR_MODAL_WHO
+			    ": an image's name has no blanks or control characters, as \"%.100s\" "
+			    "has",
+			    name);
+	rc = builder_version(c, &version, err);
+	if (rc == 0)
+		rc = hr_cloud_setf(&line, err, "FROM %s", name);
+	image.n_dockerfile_commands = 1;
+	image.dockerfile_commands = &line;
+	image.gpu_config = &empty;
+	image.image_registry_config = &empty;
+	q.image = &image;
+	q.app_id = hr_modal_of(c)->app_id;
+	q.has_namespace_ = 1;
+	q.namespace_ = 1;
+	q.builder_version = version;
+	if (rc == 0)
+		rc = hr_modal_call(
+		    c, "ImageGetOrCreate", &q.base, &hr_pb__image_answer__descriptor, &a, err);
+	if (rc == 0)
+		rc = hr_pb_text(
+		    HR_MODAL_WHO, "the answer of ImageGetOrCreate", "image_id", a->image_id, err);
+	if (rc == 0)
+		done = verdict("building the image", a->result, err);
+	if (done < 0)
+		rc = -1;
+	if (rc == 0 && done == 0)
+		rc = wait_built(c, a->image_id, err);
+	if (rc == 0)
+		rc = hr_cloud_set(ret_id, a->image_id, err);
+	hr_pb_free(a);
+	free(line);
+	free(version);
+	return rc;
+}
+
+/* ---- the files of a sandbox as an image ---- */
+
+static int
+snapshot_new(struct hr_cloud *c, HrPb__Snapshot **ret, struct hr_err *err)
+{
+	HrPb__SnapshotRequest q = HR_PB__SNAPSHOT_REQUEST__INIT;
+	struct hr_grpc_call g = {
+	    .path = "/modal.task_command_router.TaskCommandRouter/TaskSnapshotFilesystem",
+	    .q = &q.base,
+	    .type = &hr_pb__snapshot__descriptor,
+	    .deadline_s = HR_MODAL_POLL_S};
+	struct hr_grpc_end end;
+	char id[37];
+
+	/* its name is ours, so asking again makes no second one */
+	if (hr_modal_task(c, err) != 0 || hr_uuid(id, err) != 0)
+		return -1;
+	q.task_id = hr_modal_of(c)->task;
+	q.snapshot_id = id;
+	q.has_ttl_seconds = 1;
+	q.ttl_seconds = KEEP_S;
+	return hr_grpc_do(&hr_modal_of(c)->router, &g, ret, &end, err);
+}
+
+int
+hr_modal_snapshot(struct hr_cloud *c, char **ret_id, struct hr_err *err)
+{
+	HrPb__SandboxRequest q = HR_PB__SANDBOX_REQUEST__INIT;
+	HrPb__Snapshot *a = NULL;
+	int rc;
+
+	q.sandbox_id = c->id;
+	q.has_timeout = 1;
+	q.timeout = 55;
+	if (c->old)
+		rc = hr_modal_call(
+		    c, "SandboxSnapshotFs", &q.base, &hr_pb__snapshot__descriptor, &a, err);
+	else
+		rc = snapshot_new(c, &a, err);
+	if (rc == 0 && verdict("the snapshot", a->result, err) < 0)
+		rc = -1;
+	if (rc == 0)
+		rc = hr_pb_text(
+		    HR_MODAL_WHO, "the answer of the snapshot", "image_id", a->image_id, err);
+	if (rc == 0)
+		rc = hr_cloud_set(ret_id, a->image_id, err);
+	hr_pb_free(a);
+	return rc;
+}

@@ -1,0 +1,202 @@
+/* Commands by Modal's older routes, the API itself. Variables are a secret of the account, as
+ * there is no field for them; a stream goes on behind the batch that was read last. */
+#include "config.h"
+
+#include "host/modal/modal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "host/modal/pb.h"
+
+#define CUTS_MAX 20
+#define READ_S 55
+#define WAIT_S 10
+
+static int
+start(struct hr_cloud *c, const struct hr_modal_exec *e, char **ret_id, struct hr_err *err)
+{
+	HrPb__ExecRequest q = HR_PB__EXEC_REQUEST__INIT;
+	const struct hr_grpc_call g = {.path = "/modal.client.ModalClient/ContainerExec",
+	    .q = &q.base,
+	    .type = &hr_pb__exec__descriptor,
+	    .once = true,
+	    .key = true};
+	struct hr_grpc_end end;
+	char *secret = NULL;
+	HrPb__Exec *a = NULL;
+	int rc = 0;
+
+	if (e->q->env != NULL && *e->q->env != NULL) {
+		rc = hr_modal_secret(c, e->q->env, &secret, err);
+		q.n_secret_ids = 1;
+		q.secret_ids = &secret;
+	}
+	q.task_id = hr_modal_of(c)->task;
+	while (e->argv[q.n_command] != NULL)
+		q.n_command++;
+	memcpy(&q.command, &e->argv, sizeof(e->argv)); /* only read */
+	if (e->q->cwd != NULL)
+		memcpy(&q.workdir, &e->q->cwd, sizeof(e->q->cwd));
+	if (rc == 0)
+		rc = hr_grpc_do(&hr_modal_of(c)->api, &g, &a, &end, err);
+	if (rc == 0)
+		rc = hr_pb_text(
+		    HR_MODAL_WHO, "the answer of ContainerExec", "exec_id", a->exec_id, err);
+	if (rc == 0)
+		rc = hr_cloud_set(ret_id, a->exec_id, err);
+	hr_pb_free(a);
+	free(secret);
+	return rc;
+}
+
+/* Pieces are numbered from one on: what came twice counts once. */
+static int
+write_input(struct hr_cloud *c, char *id, const char *p, size_t len, struct hr_err *err)
+{
+	HrPb__InputRequest q = HR_PB__INPUT_REQUEST__INIT;
+	HrPb__Input in = HR_PB__INPUT__INIT;
+	int rc = 0;
+
+	q.exec_id = id;
+	q.input = &in;
+	in.has_message = in.has_message_index = 1;
+	for (size_t at = 0; rc == 0 && !in.has_eof; at += in.message.len) {
+		const char *from = p + at;
+		HrPb__Empty *a = NULL;
+
+		in.message.len = len - at < HR_MODAL_CHUNK ? len - at : HR_MODAL_CHUNK;
+		memcpy(&in.message.data, &from, sizeof(from));
+		in.message_index++;
+		in.has_eof = in.eof = at + in.message.len == len;
+		rc = hr_modal_call(
+		    c, "ContainerExecPutInput", &q.base, &hr_pb__empty__descriptor, &a, err);
+		hr_pb_free(a);
+	}
+	return rc;
+}
+
+struct stream {
+	const struct hr_cloud_command *q;
+	int number;
+	uint64_t last; /* batch that was read */
+	bool came, ended;
+};
+
+static int
+on_batch(void *arg, const ProtobufCMessage *m, struct hr_err *err)
+{
+	struct stream *s = arg;
+	HrPb__OutputBatch a;
+
+	memcpy(&a, m, sizeof(a));
+	if (a.has_exit_code) {
+		s->ended = true;
+		return 1;
+	}
+	if (!a.has_batch_index)
+		return hr_err_set(err, HR_E_PROTO,
+		    HR_MODAL_WHO ": the answer of ContainerExecGetOutput has no \"batch_index\"");
+	for (size_t i = 0; a.batch_index > s->last && i < a.n_items; i++) {
+		if (!a.items[i]->has_message_bytes)
+			return hr_err_set(err, HR_E_PROTO,
+			    HR_MODAL_WHO
+			    ": the answer of ContainerExecGetOutput has no \"message_bytes\"");
+		if (s->q->output != NULL && a.items[i]->message_bytes.len > 0)
+			s->q->output(s->q->arg, s->number,
+			    (const char *)a.items[i]->message_bytes.data,
+			    a.items[i]->message_bytes.len);
+	}
+	if (a.batch_index > s->last)
+		s->last = a.batch_index;
+	s->came = true;
+	return 0;
+}
+
+/* Until it is at its end; 1: the time is over. */
+static int
+follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_err *err)
+{
+	HrPb__OutputRequest q = HR_PB__OUTPUT_REQUEST__INIT;
+	const struct hr_grpc_call g = {.path = "/modal.client.ModalClient/ContainerExecGetOutput",
+	    .q = &q.base,
+	    .type = &hr_pb__output_batch__descriptor,
+	    .each = on_batch,
+	    .arg = s,
+	    .watch_fd = timer};
+	int rc, idle = 0;
+
+	q.exec_id = id;
+	q.has_timeout = q.has_file_descriptor = q.has_get_raw_bytes = q.get_raw_bytes = 1;
+	q.timeout = READ_S;
+	q.file_descriptor = s->number;
+	while (!s->ended && idle < CUTS_MAX) {
+		struct hr_grpc_end end;
+
+		q.has_last_batch_index = s->last > 0;
+		q.last_batch_index = s->last;
+		s->came = false;
+		rc = hr_grpc_do(&hr_modal_of(c)->api, &g, NULL, &end, err);
+		if (hr_cloud_timer_over(timer))
+			return 1;
+		if (rc != 0 && end.status != HR_GRPC_LOST && end.status != HR_GRPC_UNAVAILABLE &&
+		    end.status != HR_GRPC_DEADLINE)
+			return -1;
+		/* without an end it is to be asked again: its time was over, or it was cut */
+		idle = s->came || rc == 0 ? 0 : idle + 1;
+	}
+	return s->ended ? 0
+			: hr_err_set(err, HR_E_PROTO,
+			      HR_MODAL_WHO ": the stream of the command is cut again and again");
+}
+
+static int
+wait_end(struct hr_cloud *c, char *id, int timer, struct hr_cloud_end *ret, struct hr_err *err)
+{
+	HrPb__ExecWaitRequest q = HR_PB__EXEC_WAIT_REQUEST__INIT;
+	bool completed = false;
+	int rc = 0;
+
+	q.exec_id = id;
+	q.has_timeout = 1;
+	q.timeout = WAIT_S;
+	while (rc == 0 && !completed) {
+		HrPb__ExecWaited *a = NULL;
+
+		rc = hr_modal_call(
+		    c, "ContainerExecWait", &q.base, &hr_pb__exec_waited__descriptor, &a, err);
+		completed = rc == 0 && a->has_completed && a->completed;
+		if (completed && !a->has_exit_code)
+			rc = hr_err_set(err, HR_E_PROTO,
+			    HR_MODAL_WHO ": the answer of ContainerExecWait has no \"exit_code\"");
+		else if (completed)
+			ret->code = a->exit_code;
+		hr_pb_free(a);
+		if (rc == 0 && !completed && hr_cloud_timer_over(timer))
+			return 1;
+	}
+	return rc;
+}
+
+int
+hr_modal_run_old(struct hr_cloud *c, const struct hr_modal_exec *e, int timer,
+    struct hr_cloud_end *ret, struct hr_err *err)
+{
+	struct stream out = {.q = e->q, .number = HR_MODAL_STDOUT},
+		      error = {.q = e->q, .number = HR_MODAL_STDERR};
+	char *id = NULL;
+	int rc = start(c, e, &id, err);
+
+	if (rc == 0 && !e->leave) {
+		rc = e->input != NULL ? write_input(c, id, e->input, e->input_len, err) : 0;
+		if (rc == 0)
+			rc = follow(c, &out, id, timer, err);
+		if (rc == 0)
+			rc = follow(c, &error, id, timer, err);
+		if (rc == 0)
+			rc = wait_end(c, id, timer, ret, err);
+	}
+	free(id);
+	return rc;
+}

@@ -1,0 +1,138 @@
+/* protobuf-c says only that bytes are no such message; which field it was is found here. */
+#include "config.h"
+
+#include "host/modal/pb.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/err.h"
+
+enum wire { VARINT = 0, EIGHT = 1, BYTES = 2, FOUR = 5 };
+
+static enum wire
+wire_of(ProtobufCType type)
+{
+	switch (type) {
+	case PROTOBUF_C_TYPE_STRING:
+	case PROTOBUF_C_TYPE_BYTES:
+	case PROTOBUF_C_TYPE_MESSAGE: return BYTES;
+	case PROTOBUF_C_TYPE_SFIXED32:
+	case PROTOBUF_C_TYPE_FIXED32:
+	case PROTOBUF_C_TYPE_FLOAT: return FOUR;
+	case PROTOBUF_C_TYPE_SFIXED64:
+	case PROTOBUF_C_TYPE_FIXED64:
+	case PROTOBUF_C_TYPE_DOUBLE: return EIGHT;
+	default: return VARINT;
+	}
+}
+
+/* *at moves behind it; false: the bytes end before, or it is longer than ten. */
+static bool
+varint(const unsigned char **at, const unsigned char *end, uint64_t *ret)
+{
+	*ret = 0;
+	for (unsigned shift = 0; *at < end && shift < 70; shift += 7) {
+		unsigned char c = *(*at)++;
+
+		*ret |= shift < 64 ? (uint64_t)(c & 0x7f) << shift : 0;
+		if (c < 0x80)
+			return true;
+	}
+	return false;
+}
+
+/* The first field that is not what it ought to be: its name, or NULL; *whole: all could be read. */
+static const char *
+odd_field(const ProtobufCMessageDescriptor *type, const unsigned char *p, size_t len, bool *whole)
+{
+	const unsigned char *end = p + len;
+	const ProtobufCFieldDescriptor *f;
+	const char *name;
+	uint64_t tag, n;
+
+	*whole = true;
+	while (p < end) {
+		*whole = false;
+		if (!varint(&p, end, &tag) || tag >> 3 == 0 || tag >> 3 > 0x1fffffff)
+			return NULL;
+		f = protobuf_c_message_descriptor_get_field(type, (unsigned)(tag >> 3));
+		if (f != NULL && (tag & 7) != wire_of(f->type))
+			return f->name;
+		n = (tag & 7) == EIGHT ? 8 : 4;
+		if ((tag & 7) != EIGHT && (tag & 7) != FOUR && (tag & 7) != VARINT &&
+		    (tag & 7) != BYTES)
+			return NULL;
+		if (((tag & 7) == VARINT || (tag & 7) == BYTES) && !varint(&p, end, &n))
+			return f != NULL ? f->name : NULL;
+		if ((tag & 7) == VARINT) {
+			*whole = true;
+			continue;
+		}
+		if (n > (uint64_t)(end - p))
+			return f != NULL ? f->name : NULL;
+		if (f != NULL && f->type == PROTOBUF_C_TYPE_MESSAGE) {
+			name = odd_field(f->descriptor, p, (size_t)n, whole);
+			if (name != NULL || !*whole)
+				return name != NULL ? name : f->name;
+		}
+		*whole = true;
+		p += n;
+	}
+	return NULL;
+}
+
+ProtobufCMessage *
+hr_pb_read(const char *who, const char *subject, const ProtobufCMessageDescriptor *type,
+    const char *p, size_t len, struct hr_err *err)
+{
+	bool whole;
+	const char *name = odd_field(type, (const unsigned char *)p, len, &whole);
+	ProtobufCMessage *m;
+
+	if (name != NULL)
+		(void)hr_err_set(err, HR_E_PROTO, "%s: \"%s\" of %s is of another type, or cut",
+		    who, name, subject);
+	else if (!whole)
+		(void)hr_err_set(err, HR_E_PROTO, "%s: %s is no protobuf message", who, subject);
+	if (name != NULL || !whole)
+		return NULL;
+	m = protobuf_c_message_unpack(type, NULL, len, (const uint8_t *)p);
+	if (m == NULL)
+		(void)hr_err_set(err, HR_E_PROTO,
+		    "%s: %s cannot be read, or there is no memory for it", who, subject);
+	return m;
+}
+
+int
+hr_pb_put(struct hr_buf *b, const ProtobufCMessage *m, struct hr_err *err)
+{
+	size_t n = protobuf_c_message_get_packed_size(m);
+	char *p = n > 0 ? hr_buf_reserve(b, n) : NULL;
+
+	if (p != NULL)
+		hr_buf_grew(b, protobuf_c_message_pack(m, (uint8_t *)p));
+	if (b->fail == HR_E_TOOLARGE)
+		return hr_err_set(err, HR_E_INVAL, "what is to be sent is too long");
+	return b->fail == HR_OK ? 0 : hr_err_nomem(err);
+}
+
+void
+hr_pb_free(void *message)
+{
+	if (message != NULL)
+		protobuf_c_message_free_unpacked(message, NULL);
+}
+
+int
+hr_pb_text(
+    const char *who, const char *subject, const char *name, const char *text, struct hr_err *err)
+{
+	if (text == NULL || *text == '\0')
+		return hr_err_set(err, HR_E_PROTO, "%s: %s has no \"%s\"", who, subject, name);
+	for (; *text != '\0'; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			return hr_err_set(err, HR_E_PROTO,
+			    "%s: \"%s\" of %s has a control character", who, name, subject);
+	return 0;
+}

@@ -1,0 +1,232 @@
+/* Commands in a sandbox of Modal, by the router that is told for it. What they print is a stream
+ * that goes on at an offset; their name is ours, so starting one again starts no second one. */
+#include "config.h"
+
+#include "host/modal/modal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/err.h"
+#include "host/modal/pb.h"
+
+#define ROUTER "/modal.task_command_router.TaskCommandRouter/"
+#define CUTS_MAX 20 /* of a stream that brings nothing */
+#define WAIT_S 59
+
+/* A call of the router. Its token ends some time; then it has not done what it was asked. */
+static int
+ask(struct hr_cloud *c, const struct hr_grpc_call *g, void *ret, struct hr_grpc_end *end,
+    struct hr_err *err)
+{
+	struct hr_modal *m = hr_modal_of(c);
+	int rc = hr_grpc_do(&m->router, g, ret, end, err);
+
+	if (rc == 0 || end->status != HR_GRPC_UNAUTHENTICATED)
+		return rc;
+	hr_grpc_done(&m->router);
+	return hr_modal_task(c, err) == 0 ? hr_grpc_do(&m->router, g, ret, end, err) : -1;
+}
+
+static int
+start(struct hr_cloud *c, const struct hr_modal_exec *e, char *id, struct hr_err *err)
+{
+	HrPb__StartRequest q = HR_PB__START_REQUEST__INIT;
+	const struct hr_grpc_call g = {
+	    .path = ROUTER "TaskExecStart", .q = &q.base, .type = &hr_pb__empty__descriptor};
+	struct hr_modal_texts env;
+	struct hr_err mine = {0};
+	struct hr_grpc_end end;
+	HrPb__Empty *a = NULL;
+	int rc = hr_modal_texts(&env, e->q->env, &mine);
+
+	q.task_id = hr_modal_of(c)->task;
+	q.exec_id = id;
+	while (e->argv[q.n_command_args] != NULL)
+		q.n_command_args++;
+	memcpy(&q.command_args, &e->argv, sizeof(e->argv)); /* only read */
+	/* else what it prints goes nowhere */
+	q.has_stdout_config = q.has_stderr_config = !e->leave;
+	q.stdout_config = q.stderr_config = 1;
+	if (e->q->cwd != NULL)
+		memcpy(&q.workdir, &e->q->cwd, sizeof(e->q->cwd));
+	q.n_env = env.n;
+	q.env = env.each;
+	if (rc == 0)
+		rc = ask(c, &g, &a, &end, &mine);
+	/* by an earlier try, whose answer was lost */
+	if (rc != 0 && mine.code == HR_E_RUNTIME && end.status == HR_GRPC_EXISTS)
+		rc = 0;
+	hr_pb_free(a);
+	hr_modal_texts_done(&env);
+	if (rc != 0 && err != NULL)
+		*err = mine;
+	return rc;
+}
+
+/* Again and again at its offset: what came twice counts once. */
+static int
+write_input(struct hr_cloud *c, char *id, const char *p, size_t len, struct hr_err *err)
+{
+	HrPb__WriteRequest q = HR_PB__WRITE_REQUEST__INIT;
+	const struct hr_grpc_call g = {
+	    .path = ROUTER "TaskExecStdinWrite", .q = &q.base, .type = &hr_pb__empty__descriptor};
+	int rc = 0;
+
+	q.task_id = hr_modal_of(c)->task;
+	q.exec_id = id;
+	q.has_offset = q.has_data = 1;
+	for (size_t at = 0; rc == 0 && !q.has_eof; at += q.data.len) {
+		struct hr_grpc_end end;
+		HrPb__Empty *a = NULL;
+
+		q.offset = at;
+		q.data.len = len - at < HR_MODAL_CHUNK ? len - at : HR_MODAL_CHUNK;
+		if (q.data.len > 0) {
+			const char *from = p + at;
+
+			memcpy(&q.data.data, &from, sizeof(from));
+		}
+		q.has_eof = q.eof = at + q.data.len == len;
+		rc = ask(c, &g, &a, &end, err);
+		hr_pb_free(a);
+	}
+	return rc;
+}
+
+struct stream {
+	const struct hr_cloud_command *q;
+	int number;
+	uint64_t have;
+	bool came;
+};
+
+static int
+on_data(void *arg, const ProtobufCMessage *m, struct hr_err *err)
+{
+	struct stream *s = arg;
+	HrPb__Read a;
+
+	memcpy(&a, m, sizeof(a));
+	if (!a.has_data)
+		return hr_err_set(err, HR_E_PROTO,
+		    HR_MODAL_WHO ": the answer of TaskExecStdioRead has no \"data\"");
+	if (s->q->output != NULL && a.data.len > 0)
+		s->q->output(s->q->arg, s->number, (const char *)a.data.data, a.data.len);
+	s->have += a.data.len;
+	s->came = true;
+	return 0;
+}
+
+/* Until it is at its end; 1: the time is over. */
+static int
+follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_err *err)
+{
+	HrPb__ReadRequest q = HR_PB__READ_REQUEST__INIT;
+	const struct hr_grpc_call g = {.path = ROUTER "TaskExecStdioRead",
+	    .q = &q.base,
+	    .type = &hr_pb__read__descriptor,
+	    .each = on_data,
+	    .arg = s,
+	    .watch_fd = timer};
+	struct hr_grpc_end end;
+	int rc;
+
+	q.task_id = hr_modal_of(c)->task;
+	q.exec_id = id;
+	q.has_file_descriptor = s->number == HR_MODAL_STDERR;
+	q.file_descriptor = 1;
+	for (int idle = 0; idle < CUTS_MAX; idle = s->came ? 0 : idle + 1) {
+		q.has_offset = s->have > 0;
+		q.offset = s->have;
+		s->came = false;
+		rc = ask(c, &g, NULL, &end, err);
+		if (rc == 0)
+			return 0;
+		if (hr_cloud_timer_over(timer))
+			return 1;
+		if (end.status != HR_GRPC_LOST && end.status != HR_GRPC_UNAVAILABLE &&
+		    end.status != HR_GRPC_DEADLINE)
+			return -1;
+	}
+	return hr_err_set(
+	    err, HR_E_PROTO, HR_MODAL_WHO ": the stream of the command is cut again and again");
+}
+
+/* 0 with its status; 1: the time is over. */
+static int
+wait_end(struct hr_cloud *c, char *id, int timer, struct hr_cloud_end *ret, struct hr_err *err)
+{
+	HrPb__TaskRequest q = HR_PB__TASK_REQUEST__INIT;
+	const struct hr_grpc_call g = {.path = ROUTER "TaskExecWait",
+	    .q = &q.base,
+	    .type = &hr_pb__task_waited__descriptor,
+	    .deadline_s = WAIT_S,
+	    .watch_fd = timer};
+	struct hr_grpc_end end;
+	HrPb__TaskWaited *a = NULL;
+	int rc;
+
+	q.task_id = hr_modal_of(c)->task;
+	q.exec_id = id;
+	while ((rc = ask(c, &g, &a, &end, err)) != 0) {
+		if (hr_cloud_timer_over(timer))
+			return 1;
+		if (end.status != HR_GRPC_DEADLINE)
+			return -1;
+	}
+	if (a->has_code)
+		ret->code = a->code;
+	else if (a->has_signal)
+		ret->code = 128 + a->signal;
+	else
+		rc = hr_err_set(
+		    err, HR_E_PROTO, HR_MODAL_WHO ": the answer of TaskExecWait has no \"code\"");
+	hr_pb_free(a);
+	return rc;
+}
+
+static int
+run(struct hr_cloud *c, const struct hr_modal_exec *e, int timer, struct hr_cloud_end *ret,
+    struct hr_err *err)
+{
+	struct stream out = {.q = e->q, .number = HR_MODAL_STDOUT},
+		      error = {.q = e->q, .number = HR_MODAL_STDERR};
+	char id[37];
+	int rc;
+
+	if (hr_uuid(id, err) != 0 || start(c, e, id, err) != 0)
+		return -1;
+	if (e->leave)
+		return 0;
+	rc = e->input != NULL ? write_input(c, id, e->input, e->input_len, err) : 0;
+	if (rc == 0)
+		rc = follow(c, &out, id, timer, err);
+	if (rc == 0)
+		rc = wait_end(c, id, timer, ret, err);
+	if (rc == 0)
+		rc = follow(c, &error, id, timer, err);
+	return rc;
+}
+
+int
+hr_modal_run(
+    struct hr_cloud *c, const struct hr_modal_exec *e, struct hr_cloud_end *ret, struct hr_err *err)
+{
+	int timer = -1, rc;
+
+	*ret = (struct hr_cloud_end){.code = -1};
+	if (hr_modal_task(c, err) != 0)
+		return -1;
+	if (e->q->timeout_ms > 0 && (timer = hr_cloud_timer(e->q->timeout_ms, err)) < 0)
+		return -1;
+	rc = c->old ? hr_modal_run_old(c, e, timer, ret, err) : run(c, e, timer, ret, err);
+	hr_fd_close(&timer);
+	if (rc == 1) {
+		ret->timed_out = true;
+		ret->code = -1;
+		rc = 0;
+	}
+	return rc;
+}
