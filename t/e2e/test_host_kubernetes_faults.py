@@ -245,7 +245,24 @@ def within_a_pod():
     equal(left(), [], "nothing is left")
 
 
-TESTS = [terminal, from_another_machine, api_server_away, rights_taken_away, clocks_differ, within_a_pod]
+def manifests():
+    """Those of the fleet, as the API server takes them; nothing is made but their namespace."""
+    names = kubectl("kustomize", os.path.join(SRC, "conf", "kubernetes"))
+    equal("kind: PodDisruptionBudget" in names, True, names)
+    done = subprocess.run(["kubectl", "get", "namespace", "handrail"], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL)
+    if done.returncode != 0:
+        kubectl("create", "namespace", "handrail")
+    try:
+        out = kubectl("apply", "-k", os.path.join(SRC, "conf", "kubernetes"), "--dry-run=server", "-o", "name",
+                      "--namespace=handrail")
+        equal(len(out.split()), 11, out)
+    finally:
+        if done.returncode != 0:
+            kubectl("delete", "namespace", "handrail")
+
+
+TESTS = [manifests, terminal, from_another_machine, api_server_away, rights_taken_away, clocks_differ, within_a_pod]
 
 if __name__ == "__main__":
     cluster.needs()

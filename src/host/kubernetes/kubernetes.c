@@ -107,6 +107,32 @@ kubernetes_open(const struct hr_backend_host *h, void **ret_self, struct hr_err 
 
 /* ---- reaching it ---- */
 
+/* At the pod's own address, which is another one after each resume. */
+static int
+reach_pod(struct hr_kubernetes *d, struct hr_err *err)
+{
+	struct json_object *pod = NULL;
+	const char *ip;
+	char *url = NULL;
+	int rc = hr_kubernetes_get(d, HR_POD, &pod, err);
+
+	ip = hr_json_text_or(hr_json_at(pod, "status"), "podIP", "");
+	if (rc < 0) {
+		rc = -1;
+	} else if (*ip == '\0') {
+		rc = hr_err_set(err, HR_E_DISCONNECTED, "Pod %s has no address", d->name);
+	} else if (asprintf(&url, strchr(ip, ':') != NULL ? "http://[%s]:%d" : "http://%s:%d", ip,
+		       HR_KUBERNETES_PORT) < 0) {
+		rc = hr_err_nomem(err);
+	} else {
+		free(d->url);
+		d->url = url;
+		rc = 0;
+	}
+	json_object_put(pod);
+	return rc;
+}
+
 /* In the cluster by its service; from elsewhere through the API server. */
 static int
 reach(struct hr_kubernetes *d, struct hr_err *err)
@@ -118,6 +144,8 @@ reach(struct hr_kubernetes *d, struct hr_err *err)
 		return -1;
 	hr_forward_free(d->forward);
 	d->forward = NULL;
+	if (strcmp(how, "pod") == 0)
+		return reach_pod(d, err);
 	if (strcmp(how, "service") == 0 || (strcmp(how, "auto") == 0 && d->kube.login.inside))
 		return 0;
 	if (strcmp(how, "auto") != 0 && strcmp(how, "forward") != 0)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <json-c/json_object.h>
+#include <json-c/json.h>
 
 #include "base/err.h"
 #include "host/common/exam.h"
@@ -353,44 +353,77 @@ hr_kubernetes_look(struct hr_kubernetes *d, hr_finding_fn *fn, void *arg, struct
 struct told {
 	hr_event_fn *fn;
 	void *arg;
-	struct json_object *pods; /* name -> progress */
-	bool begun;               /* the first list is what was there before */
+	struct json_object *pods;   /* name -> a digit for its progress, and its sandbox */
+	struct json_object *before; /* while a list comes: as they were */
+	bool begun;                 /* the first list is what was there before */
 };
+
+/* A pod that a list lacks went while nobody was told of it. */
+static int
+tell_gone(struct told *t)
+{
+	int rc = 0;
+
+	json_object_object_foreach(t->before, name, was)
+	{
+		if (rc == 0 && hr_json_at(t->pods, name) == NULL)
+			rc = t->fn(t->arg, hr_json_text(was) + 1, "destroy", "");
+	}
+	json_object_put(t->before);
+	t->before = NULL;
+	t->begun = true;
+	return rc;
+}
+
+static int
+tell_one(struct told *t, const char *name, const char *sid, struct json_object *o)
+{
+	/* a digit, for the text goes with its replacement */
+	char was = *hr_json_text_or(t->pods, name, hr_json_text_or(t->before, name, ""));
+	struct hr_kube_why why;
+	const char *what = NULL;
+	char now[80];
+
+	hr_kube_why(&why, o);
+	(void)snprintf(now, sizeof(now), "%d%s", (int)why.progress, sid);
+	(void)json_object_object_add(t->pods, name, json_object_new_string(now));
+	if (!t->begun || was == *now)
+		return 0;
+	if (why.progress == HR_KUBE_RUNNING)
+		what = "start";
+	else if (why.progress == HR_KUBE_READY)
+		what = was == '0' + HR_KUBE_RUNNING ? "ready" : "start";
+	else if (why.progress == HR_KUBE_FAILED)
+		what = strstr(why.text, "out of memory") != NULL ? "oom" : "die";
+	else if (why.progress == HR_KUBE_STUCK)
+		what = "waiting";
+	return what != NULL ? t->fn(t->arg, sid, what, why.text) : 0;
+}
 
 static int
 tell(void *arg, enum hr_kube_event event, struct json_object *o)
 {
 	struct told *t = arg;
 	struct json_object *meta = hr_json_at(o, "metadata"), *labels = hr_json_at(meta, "labels");
-	const char *name = hr_json_text_or(meta, "name", ""), *what = NULL;
+	const char *name = hr_json_text_or(meta, "name", "");
 	const char *sid =
 	    hr_json_text_or(labels, HR_KUBERNETES_TAKEN, hr_json_text_or(labels, "session", ""));
-	struct hr_kube_why why;
-	int64_t before;
 
 	if (event == HR_KUBE_LISTED)
-		t->begun = true;
-	if (event == HR_KUBE_LIST || event == HR_KUBE_LISTED || *name == '\0' || *sid == '\0')
+		return tell_gone(t);
+	if (event == HR_KUBE_LIST) {
+		json_object_put(t->before);
+		t->before = t->pods;
+		t->pods = json_object_new_object();
+		return t->pods == NULL;
+	}
+	if (*name == '\0' || *sid == '\0')
 		return 0;
-	before = hr_json_int_at(t->pods, name);
-	hr_kube_why(&why, o);
 	if (event == HR_KUBE_DELETED) {
 		json_object_object_del(t->pods, name);
 		return t->fn(t->arg, sid, "destroy", "");
 	}
-	/* one more, so that 0 is one that was not known */
-	(void)json_object_object_add(t->pods, name, json_object_new_int((int)why.progress + 1));
-	if (!t->begun || before == (int64_t)why.progress + 1)
-		return 0;
-	if (why.progress == HR_KUBE_RUNNING)
-		what = "start";
-	else if (why.progress == HR_KUBE_READY)
-		what = before == HR_KUBE_RUNNING + 1 ? "ready" : "start";
-	else if (why.progress == HR_KUBE_FAILED)
-		what = strstr(why.text, "out of memory") != NULL ? "oom" : "die";
-	else if (why.progress == HR_KUBE_STUCK)
-		what = "waiting";
-	return what != NULL ? t->fn(t->arg, sid, what, why.text) : 0;
+	return tell_one(t, name, sid, o);
 }
 
 int
@@ -406,6 +439,7 @@ hr_kubernetes_tell(struct hr_kubernetes *d, hr_event_fn *fn, void *arg, struct h
 	hr_kube_give_up(&d->kube, d->h->stop_fd);
 	rc = hr_kube_watch(&d->kube, path, "labelSelector=app%3Dopenhands-runtime", tell, &t, err);
 	hr_kube_give_up(&d->kube, -1);
+	json_object_put(t.before);
 	json_object_put(t.pods);
 	return rc < 0 ? -1 : 0;
 }

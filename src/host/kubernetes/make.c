@@ -85,8 +85,8 @@ note_uid(struct made *m, enum hr_kubernetes_what what, struct json_object *o)
 	    m->uid[what], UID_MAX, "%s", hr_json_text_or(hr_json_at(o, "metadata"), "uid", ""));
 }
 
-/* One that is there already, because somebody else made it, is 0 with no uid; a pod's is an error.
- * Where the answer to our request was lost it is ours. */
+/* One that is there already, because somebody else made it, is 0 with no uid. Where the answer to
+ * our request was lost it is ours. */
 static int
 create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, struct hr_err *err)
 {
@@ -104,7 +104,6 @@ create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, st
 		if (rc == 0 && !is_ours(o, m)) {
 			json_object_put(o);
 			o = NULL;
-			rc = what == HR_POD ? -1 : 0;
 		}
 	}
 	if (rc == 0 && o != NULL)
@@ -112,25 +111,26 @@ create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, st
 	else if (rc != 0 && err != NULL)
 		*err = e;
 	json_object_put(o);
+	explicit_bzero(body, strlen(body)); /* the Secret's */
 	free(body);
 	return rc;
 }
 
-/* By server-side apply: one of an earlier life is made what it has to be now. */
+/* One of an earlier life is made what it has to be now, by server-side apply; only a new one is
+ * ours. */
 static int
 apply(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, struct hr_err *err)
 {
-	char *body = hr_kubernetes_body(d, what, m->call, err), path[512];
-	struct json_object *o = NULL;
-	int rc = -1;
+	char *body, path[512];
+	int rc = create(d, what, m, err);
 
+	if (rc != 0 || m->uid[what][0] != '\0')
+		return rc;
+	body = hr_kubernetes_body(d, what, m->call, err);
 	if (body == NULL)
 		return -1;
 	hr_kubernetes_path(d, what, true, path);
-	rc = hr_kube_call(&d->kube, HR_KUBE_APPLY, path, body, &o, err);
-	if (rc == 0)
-		note_uid(m, what, o);
-	json_object_put(o);
+	rc = hr_kube_call(&d->kube, HR_KUBE_APPLY, path, body, NULL, err);
 	explicit_bzero(body, strlen(body)); /* the Secret's */
 	free(body);
 	return rc;
@@ -232,7 +232,8 @@ hr_kubernetes_make(struct hr_kubernetes *d, struct hr_err *err)
 	}
 	d->h->status(d->h->arg, "STATUS$RUNTIME_STARTED");
 	if (hr_kubernetes_wait_ready(d, err) == 0)
-		return 0;
+		/* of two that make one at a time both wait for the pod that was first */
+		return m.uid[HR_POD][0] != '\0' ? 0 : hr_kubernetes_read_key(d, err);
 	d->h->log(d->h->arg, "the pod did not become ready; deleting what was made");
 	take_back(d, &m);
 	return -1;

@@ -54,8 +54,15 @@ class WebSocket:
 
 
 def running(pod):
-    pod["status"] = {"phase": "Running", "containerStatuses": [
+    pod["status"] = {"phase": "Running", "podIP": "127.0.0.1", "containerStatuses": [
         {"name": "runtime", "image": pod["spec"]["containers"][0]["image"], "state": {"running": {}}}]}
+
+
+class Threads(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *unused):
+        """A client that goes away is none."""
 
 
 class ApiServer:
@@ -90,9 +97,6 @@ class ApiServer:
                 except (BrokenPipeError, ConnectionResetError, EOFError):
                     self.close_connection = True
             do_GET = do_POST = do_PATCH = do_DELETE = any
-
-        class Threads(http.server.ThreadingHTTPServer):
-            daemon_threads = True
 
         self.http = Threads(("127.0.0.1", 0), Handler)
         self.url = "http%s://127.0.0.1:%d" % ("s" if tls else "", self.http.server_port)
@@ -217,22 +221,28 @@ class ApiServer:
             elif h.command == "GET":
                 self.answer(h, 200, o)
             else:
-                uid = (json.loads(body or b"{}").get("preconditions") or {}).get("uid")
-                if uid not in (None, o["metadata"]["uid"]):
-                    self.refuse(h, 409, "Conflict", "Precondition failed: UID")
+                wanted = json.loads(body or b"{}").get("preconditions") or {}
+                if any(o["metadata"][k] != v for k, v in wanted.items()):
+                    self.refuse(h, 409, "Conflict", "Precondition failed")
                     return
                 self.put(path, o, "DELETED")
                 self.answer(h, 200, {"kind": "Status", "status": "Success"})
 
     def new(self, path, o):
         o["metadata"]["uid"] = "uid-%d" % self.version
-        if "stringData" in o:
-            o["data"] = {k: base64.b64encode(v.encode()).decode() for k, v in o.pop("stringData").items()}
+        self.encode(o)
         self.put(path, o, "ADDED")
         if o["kind"] == "Pod" and self.node:
             o = copy.deepcopy(o)
             self.node(o)
             self.put(path, o)
+
+    @staticmethod
+    def encode(o):
+        """What a Secret is given as text."""
+        if "stringData" in o:
+            o.setdefault("data", {}).update({k: base64.b64encode(v.encode()).decode()
+                                             for k, v in o.pop("stringData").items()})
 
     def patch(self, h, path, o, body):
         kind = h.headers["Content-Type"]
@@ -266,7 +276,12 @@ class ApiServer:
                         to.pop(k, None)
                     else:
                         to[k] = v
+            if body["metadata"].pop("resourceVersion", o["metadata"]["resourceVersion"]) != \
+                    o["metadata"]["resourceVersion"]:
+                self.refuse(h, 409, "Conflict", "the object has been modified")
+                return
             merge(o, body)
+            self.encode(o)
             self.put(path, o)
         self.answer(h, 200, self.objects[path])
 
@@ -275,8 +290,12 @@ class ApiServer:
         field, label = q.get("fieldSelector", ""), q.get("labelSelector", "")
         if field.startswith("metadata.name=") and o["metadata"]["name"] != field[14:]:
             return False
-        name, _, value = label.partition("=")
-        return not label or o["metadata"].get("labels", {}).get(name) == value
+        labels = o["metadata"].get("labels", {})
+        for part in label.split(",") if label else ():
+            name, equals, value = part.partition("=")
+            if labels.get(name) != value if equals else name not in labels:
+                return False
+        return True
 
     def listing(self, h, path, q):
         found = [o for p, o in sorted(self.objects.items())
