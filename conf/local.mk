@@ -13,7 +13,10 @@ endif
 # Objects of a cluster: doc/kubernetes.md.
 if KUBERNETES
 kubernetesdir = $(pkgdatadir)/kubernetes
-dist_kubernetes_DATA = %D%/kubernetes/sandboxes-role.yaml
+dist_kubernetes_DATA = \
+	%D%/kubernetes/deployment.yaml %D%/kubernetes/disruption.yaml %D%/kubernetes/kustomization.yaml \
+	%D%/kubernetes/namespace.yaml %D%/kubernetes/network.yaml %D%/kubernetes/rbac.yaml \
+	%D%/kubernetes/sandboxes-role.yaml %D%/kubernetes/service.yaml
 endif
 
 # What the shipped plugins say of themselves, read at run time: handrail-plugin(5).

@@ -6,3 +6,11 @@ EXTRA_DIST += %D%/e2e/test_fleet.py %D%/e2e/test_fleet_docker.py
 t_unit_test_fleet_SOURCES = %D%/unit/test_fleet.c
 t_unit_test_fleet_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_fleet_LDADD = libfleet.la $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)
+if KUBERNETES
+check_PROGRAMS += %D%/unit/test_fleet_kubernetes
+TESTS += %D%/unit/test_fleet_kubernetes %D%/e2e/test_fleet_kubernetes.py
+t_unit_test_fleet_kubernetes_SOURCES = %D%/unit/test_fleet_kubernetes.c
+t_unit_test_fleet_kubernetes_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_fleet_kubernetes_LDADD = libfleet.la $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)
+endif
+EXTRA_DIST += %D%/unit/test_fleet_kubernetes.c %D%/e2e/test_fleet_kubernetes.py

@@ -10,6 +10,9 @@
 
 static const struct hr_fleet_backing *const backings[] = {
     &hr_fleet_local,
+#ifdef HAVE_KUBERNETES
+    &hr_fleet_kubernetes,
+#endif
 };
 
 /* What lies there is believed and holds keys, so that only the user may look at it. */

@@ -80,5 +80,6 @@ int hr_fleet_directory(const char *dir, struct hr_err *err);
 const struct hr_fleet_backing *hr_fleet_backing(const char *name);
 
 extern const struct hr_fleet_backing hr_fleet_local; /* SQLite and libhandrail, on this machine */
+extern const struct hr_fleet_backing hr_fleet_kubernetes; /* objects of an API server */
 
 #endif

@@ -25,3 +25,15 @@ handrail_fleetd_SOURCES = %D%/main.c %D%/serve.c %D%/serve.h
 handrail_fleetd_CPPFLAGS = $(AM_CPPFLAGS) -DHR_DATADIR='"$(pkgdatadir)"'
 handrail_fleetd_CFLAGS = $(AM_CFLAGS) $(FCGI_CFLAGS) $(JSONC_CFLAGS)
 handrail_fleetd_LDADD = libfleet.la $(HOST_PARTS) $(FCGI_LIBS)
+
+# the engine "kubernetes"
+if KUBERNETES
+libfleet_la_SOURCES += \
+	%D%/kubernetes/cache.c %D%/kubernetes/cache.h \
+	%D%/kubernetes/engine.c \
+	%D%/kubernetes/events.c \
+	%D%/kubernetes/objects.c %D%/kubernetes/objects.h \
+	%D%/kubernetes/rows.c \
+	%D%/kubernetes/store.c %D%/kubernetes/store.h %D%/kubernetes/store_int.h
+libfleet_la_LIBADD += libkubernetes.la libws.la $(YAML_LIBS) $(MD_LIBS)
+endif

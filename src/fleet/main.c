@@ -61,7 +61,7 @@ static const struct row {
     {"state-dir", TEXT, AT(of_engine.dir), 0, 0,
 	"DIR         where the fleet is kept [" STATE_DIR "]"},
     {"listen", TEXT, AT(edge.listen), 0, 0, "ADDR:PORT   of nginx [127.0.0.1:8000]"},
-    {"engine", TEXT, AT(engine), 0, 0, "NAME        who makes them: local [local]"},
+    {"engine", TEXT, AT(engine), 0, 0, "NAME        who makes them: local, kubernetes [local]"},
     {"kind", TEXT, AT(kind), 0, 0, "KIND        of the sandboxes: docker, local [docker]"},
     {"image", TEXT, AT(of_engine.image), 0, 0, "NAME        for starts that name none"},
     {"set", SETTING, 0, 0, 0, "KEY=VALUE   a setting of handrail(1); may be repeated"},

@@ -1,0 +1,473 @@
+/* The engine "kubernetes": each sandbox is one of libhandrail's kind of that name, "hrf-" and the
+ * id of its incarnation, and everything that is known of it is in the API server. So whoever serves
+ * the fleet finds what another one began, and goes on with it: two that do the same thing at once
+ * both wait for the one pod. Nothing forks, so that all of it is done in the service's threads. */
+#include "config.h"
+
+#include "fleet/kubernetes/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "base/log.h"
+#include "fleet/request.h"
+#include "base/err.h"
+#include "host/common/strv.h"
+#include "host/config/settings.h"
+#include "host/kubernetes/kube.h"
+#include "host/rest.h"
+#include "host/sandbox.h"
+#include "proto/json.h"
+
+#define PREFIX "hrf-"
+#define POD "openhands-runtime-" PREFIX
+#define SID (sizeof(PREFIX) + HR_FLEET_ID)
+#define PORT 8080
+#define VSCODE_PORT 8081
+#define APP_PORT1 30082
+#define APP_PORT2 30083
+#define PERIOD 100000
+#define AGAIN_MS 2000
+#define LOG_LINES "100"
+#define LOG_MAX (256u << 10)
+
+struct engine {
+	const struct hr_fleet_options *o;
+	struct hr_config *config; /* of all sandboxes */
+	char ns[64];
+};
+
+static void
+say(void *arg, const char *text)
+{
+	(void)arg;
+	hr_log(HR_LOG_DEBUG, "%s", text);
+}
+
+static void
+sid_of(const char *id, char sid[SID])
+{
+	(void)snprintf(sid, SID, PREFIX "%.32s", id);
+}
+
+/* The id in a sandbox's name; NULL: it is none of the fleet's. */
+static const char *
+id_of(const char *sid)
+{
+	return strncmp(sid, PREFIX, sizeof(PREFIX) - 1) == 0 &&
+		       strspn(sid + sizeof(PREFIX) - 1, "0123456789abcdef") == HR_FLEET_ID - 1 &&
+		       sid[sizeof(PREFIX) - 1 + HR_FLEET_ID - 1] == '\0'
+		   ? sid + sizeof(PREFIX) - 1
+		   : NULL;
+}
+
+/* ---- what a request asks for ---- */
+
+static int
+set_number(struct hr_config *c, const char *key, int64_t n, const char *unit, struct hr_err *err)
+{
+	char text[40];
+
+	(void)snprintf(text, sizeof(text), "%lld%s", (long long)n, unit);
+	return hr_config_set(c, key, text, err);
+}
+
+static struct hr_config *
+config_of(const struct engine *e, const struct hr_fleet_row *row, struct json_object *q,
+    struct hr_err *err)
+{
+	static const char *const users[][2] = {{"run_as_user", "sandbox.security.run_as_user"},
+	    {"run_as_group", "sandbox.security.run_as_group"}};
+	struct hr_config *c = hr_config_copy(e->config, err);
+	const char *image = hr_json_text_at(q, "image"),
+		   *class = hr_json_text_at(q, "runtime_class");
+	int rc = c != NULL ? 0 : -1;
+
+	image = image != NULL && *image != '\0' ? image : e->o->image;
+	if (rc == 0 && image != NULL)
+		rc = hr_config_set(c, "sandbox.runtime_container_image", image, err);
+	/* "sysbox-runc" is what clients of the original's service ask for, without a need */
+	if (rc == 0 && class != NULL && *class != '\0' && strcmp(class, "sysbox-runc") != 0)
+		rc = hr_config_set(c, "kubernetes.runtime_class", class, err);
+	for (size_t i = 0; rc == 0 && i < sizeof(users) / sizeof(*users); i++)
+		if (hr_json_typed_at(q, users[i][0], HR_PY_INT) != NULL)
+			rc = set_number(c, users[i][1], hr_json_int_at(q, users[i][0]), "", err);
+	if (rc == 0 && e->o->memory_mb > 0)
+		rc = set_number(
+		    c, "sandbox.limits.mem_limit", e->o->memory_mb * row->factor, "m", err);
+	if (rc == 0 && e->o->cpu_percent > 0) {
+		rc = set_number(c, "sandbox.limits.cpu_period", PERIOD, "", err);
+		if (rc == 0)
+			rc = set_number(c, "sandbox.limits.cpu_quota",
+			    PERIOD / 100 * e->o->cpu_percent * row->factor, "", err);
+	}
+	if (rc != 0) {
+		hr_config_free(c);
+		c = NULL;
+	}
+	return c;
+}
+
+static void
+environment_of(struct json_object *q, struct hr_strv *env)
+{
+	struct json_object *map = hr_json_typed_at(q, "environment", HR_PY_DICT);
+
+	if (map == NULL)
+		return;
+	json_object_object_foreach(map, name, value)
+	{
+		if (hr_json_text(value) != NULL)
+			hr_strv_addf(env, "%s=%s", name, hr_json_text(value));
+	}
+}
+
+/* ---- one sandbox ---- */
+
+static struct hr_sandbox *
+open_one(const struct engine *e, const char *id, struct hr_err *err)
+{
+	struct hr_sandbox_options o = {
+	    .environ = e->o->environ, .attach = true, .headless = true, .log = say};
+	char sid[SID];
+
+	sid_of(id, sid);
+	o.sid = sid;
+	return hr_sandbox_open(e->config, &o, err);
+}
+
+/* Where its pod is; the edge goes there without a name to look up. */
+static int
+place(const struct engine *e, struct hr_fleet_row *row, struct hr_err *err)
+{
+	struct json_object *pod = NULL;
+	struct hr_kube kube;
+	char path[256];
+	const char *ip;
+	int rc;
+
+	(void)snprintf(
+	    path, sizeof(path), "/api/v1/namespaces/%s/pods/" POD "%.32s", e->ns, row->id);
+	if (hr_kube_init(&kube, e->config, e->o->environ, 0, err) != 0)
+		return -1;
+	rc = hr_kube_call(&kube, HR_KUBE_GET, path, NULL, &pod, err);
+	ip = hr_json_text_or(hr_json_at(pod, "status"), "podIP", "");
+	if (rc == 0 && (*ip == '\0' || strlen(ip) + 8 >= sizeof(row->at)))
+		rc = hr_err_set(err, HR_E_RUNTIME, "its pod has no address");
+	if (rc == 0) {
+		(void)snprintf(row->at, sizeof(row->at),
+		    strchr(ip, ':') != NULL ? "[%.56s]:%d" : "%.56s:%d", ip, PORT);
+		row->vscode_port = VSCODE_PORT;
+		row->app_ports[0] = APP_PORT1;
+		row->app_ports[1] = APP_PORT2;
+	}
+	json_object_put(pod);
+	hr_kube_done(&kube);
+	return rc;
+}
+
+static int
+engine_stop(void *self, const char *id, struct hr_err *err)
+{
+	struct hr_sandbox *s = open_one(self, id, err);
+	int rc = s != NULL ? hr_sandbox_delete(s, err) : -1;
+
+	hr_sandbox_free(s);
+	return rc;
+}
+
+static int
+engine_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
+{
+	const struct engine *e = self;
+	struct hr_sandbox_options o = {.headless = true, .detach = true, .log = say};
+	struct hr_strv plugins = {0}, environ = {0}, env = {0};
+	struct json_object *q = NULL;
+	struct hr_sandbox *s = NULL;
+	struct hr_config *c = NULL;
+	struct hr_json_error why;
+	char sid[SID];
+	int rc = -1;
+
+	/* a warm one that could not be made what was asked for */
+	if (row->state == HR_FLEET_STARTING && row->at[0] != '\0' &&
+	    engine_stop(self, row->id, err) != 0)
+		return -1;
+	sid_of(row->id, sid);
+	o.sid = sid;
+	if (hr_json_decode(row->request, strlen(row->request), &q, &why) != 0)
+		(void)hr_err_set(err, HR_E_INVAL, "the request is damaged");
+	else
+		c = config_of(e, row, q, err);
+	hr_fleet_request_plugins(q, &plugins);
+	environment_of(q, &env);
+	hr_strv_add_all(&environ, e->o->environ);
+	/* the row's, so that whoever makes it gives it the same */
+	hr_strv_unset_env(&environ, "SESSION_API_KEY");
+	hr_strv_addf(&environ, "SESSION_API_KEY=%s", row->server_key);
+	o.plugins = hr_strv_list(&plugins);
+	o.environ = hr_strv_list(&environ);
+	o.env = hr_strv_list(&env);
+	if (c != NULL && (plugins.failed || environ.failed || env.failed))
+		(void)hr_err_nomem(err);
+	else if (c != NULL)
+		s = hr_sandbox_open(c, &o, err);
+	if (s != NULL && hr_sandbox_connect(s, err) == 0)
+		rc = place(e, row, err);
+	hr_sandbox_free(s);
+	hr_strv_done(&plugins);
+	hr_strv_done(&environ);
+	hr_strv_done(&env);
+	hr_config_free(c);
+	json_object_put(q);
+	return rc;
+}
+
+static int
+engine_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
+{
+	struct hr_sandbox *s = NULL;
+	struct json_object *q = NULL;
+	struct hr_strv env = {0};
+	struct hr_json_error why;
+	int rc = -1;
+
+	if (hr_json_decode(row->request, strlen(row->request), &q, &why) != 0)
+		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
+	environment_of(q, &env);
+	if (env.failed)
+		(void)hr_err_nomem(err);
+	else if (env.n == 0)
+		rc = 0;
+	else
+		s = open_one(self, row->id, err);
+	if (s != NULL && hr_sandbox_connect(s, err) == 0)
+		rc = hr_sandbox_add_env(s, hr_strv_list(&env), err);
+	hr_sandbox_free(s);
+	hr_strv_done(&env);
+	json_object_put(q);
+	return rc;
+}
+
+static int
+engine_state(void *self, const char *id, char ret[32], struct hr_err *err)
+{
+	struct hr_sandbox *s = open_one(self, id, err);
+	const char *state;
+	int rc = 0;
+
+	if (s == NULL)
+		return -1;
+	state = hr_sandbox_state(s);
+	if (strcmp(state, "unknown") == 0)
+		rc = hr_err_set(err, HR_E_UNAVAILABLE, "the API server does not answer");
+	/* a pod that comes after a node was lost is on its way to run */
+	(void)snprintf(ret, 32, "%s", strcmp(state, "created") == 0 ? "running" : state);
+	hr_sandbox_free(s);
+	return rc;
+}
+
+static int
+engine_pause(void *self, const char *id, struct hr_err *err)
+{
+	struct hr_sandbox *s = open_one(self, id, err);
+	int rc = s == NULL ? -1 : hr_sandbox_pause(s, err);
+
+	hr_sandbox_free(s);
+	return rc;
+}
+
+static int
+engine_resume(void *self, struct hr_fleet_row *row, struct hr_err *err)
+{
+	struct hr_sandbox *s = open_one(self, row->id, err);
+	int rc = s == NULL ? -1 : hr_sandbox_resume(s, err);
+
+	hr_sandbox_free(s);
+	return rc == 0 ? place(self, row, err) : -1;
+}
+
+/* ---- all of them ---- */
+
+struct each {
+	hr_fleet_id_fn *fn;
+	void *arg;
+};
+
+static int
+on_claim(void *arg, struct json_object *o)
+{
+	struct json_object *labels = hr_json_at(hr_json_at(o, "metadata"), "labels");
+	const char *id = id_of(hr_json_text_or(labels, "session", ""));
+	const struct each *x = arg;
+
+	if (id != NULL)
+		x->fn(x->arg, id);
+	return 0;
+}
+
+/* By their claims, which are made first and go last. */
+static int
+engine_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_err *err)
+{
+	const struct engine *e = self;
+	struct each x = {fn, arg};
+	struct hr_kube kube;
+	char path[256];
+	int rc;
+
+	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/persistentvolumeclaims", e->ns);
+	if (hr_kube_init(&kube, e->config, e->o->environ, 0, err) != 0)
+		return -1;
+	rc = hr_kube_list(
+	    &kube, path, "labelSelector=app%3Dopenhands-runtime", on_claim, &x, NULL, 0, err);
+	hr_kube_done(&kube);
+	return rc;
+}
+
+struct news {
+	hr_fleet_news_fn *fn;
+	void *arg;
+};
+
+static int
+on_news(void *arg, const char *sid, const char *what, const char *detail)
+{
+	const struct news *n = arg;
+	const char *id = id_of(sid);
+
+	return id != NULL ? n->fn(n->arg, id, what, detail) : 0;
+}
+
+/* One watch for all of them. */
+static int
+engine_watch(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_err *err)
+{
+	static const char none[HR_FLEET_ID] = "00000000000000000000000000000000";
+	struct news n = {fn, arg};
+	struct hr_sandbox *s = open_one(self, none, err);
+	int rc = -1;
+
+	if (s == NULL)
+		return -1;
+	for (;;) {
+		rc = s->ops->events(s->self, on_news, &n, err);
+		if (rc == 0)
+			break;
+		hr_log(HR_LOG_WARNING, "sandboxes cannot be watched: %.600s", err->msg);
+		(void)hr_rest_wait(-1, AGAIN_MS);
+	}
+	hr_sandbox_free(s);
+	return rc;
+}
+
+static int
+engine_image(void *self, const char *name, char **ret_json, struct hr_err *err)
+{
+	(void)self;
+	(void)ret_json;
+	return hr_err_set(err, HR_E_RUNTIME,
+	    "only the cluster's nodes know whether there is an image \"%.200s\": they ask its "
+	    "registry when it is started",
+	    name);
+}
+
+static int
+on_line(void *arg, const char *line, size_t len)
+{
+	struct hr_buf *b = arg;
+
+	hr_buf_add(b, line, len);
+	hr_buf_addc(b, '\n');
+	return 0;
+}
+
+static int
+engine_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
+{
+	const struct engine *e = self;
+	struct hr_kube kube;
+	struct hr_buf b;
+	char path[256], *end;
+	int rc;
+
+	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/pods/" POD "%.32s", e->ns, id);
+	if (hr_kube_init(&kube, e->config, e->o->environ, 0, err) != 0)
+		return -1;
+	hr_buf_init(&b, LOG_MAX);
+	rc = hr_kube_logs(&kube, path, false, "&tailLines=" LOG_LINES, on_line, &b, err);
+	/* the last whole lines */
+	if (b.len > HR_FLEET_LOGS) {
+		hr_buf_drop_front(&b, b.len - HR_FLEET_LOGS);
+		end = memchr(b.p, '\n', b.len);
+		hr_buf_drop_front(&b, end != NULL ? (size_t)(end - b.p) + 1 : 0);
+	}
+	if (rc == 0 || kube.status.code == 404) {
+		*ret_text = b.len > 0 ? hr_buf_take(&b) : strdup("");
+		rc = *ret_text != NULL ? 0 : hr_err_nomem(err);
+	}
+	hr_buf_done(&b);
+	hr_kube_done(&kube);
+	return rc;
+}
+
+static const struct hr_fleet_engine engine = {
+    .name = "kubernetes",
+    .start = engine_start,
+    .claim = engine_claim,
+    .pause = engine_pause,
+    .resume = engine_resume,
+    .stop = engine_stop,
+    .state = engine_state,
+    .list = engine_list,
+    .watch = engine_watch,
+    .image = engine_image,
+    .logs = engine_logs,
+};
+
+/* ---- the backing ---- */
+
+static int
+open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret, void **ret_self,
+    struct hr_err *err)
+{
+	static struct engine self; /* of threads that end with the process */
+	const char *ns = hr_config_text(o->config, "kubernetes.namespace");
+	struct hr_err why = {0};
+	struct hr_sandbox *s;
+
+	self.o = o;
+	(void)snprintf(self.ns, sizeof(self.ns), "%s", ns != NULL ? ns : "");
+	self.config = hr_config_copy(o->config, &why);
+	/* routes are the edge's, which goes to the pods */
+	if (self.config == NULL ||
+	    hr_config_set(self.config, "core.runtime", "kubernetes", &why) != 0 ||
+	    hr_config_set(self.config, "kubernetes.ingress", "false", &why) != 0 ||
+	    (strcmp(hr_config_text(o->config, "kubernetes.access"), "auto") == 0 &&
+		hr_config_set(self.config, "kubernetes.access", "pod", &why) != 0))
+		return hr_err_set(err, HR_E_INVAL, "%.220s", why.msg);
+	/* what is wrong with the settings is told now */
+	s = open_one(&self, "00000000000000000000000000000000", &why);
+	hr_sandbox_free(s);
+	if (s == NULL)
+		return hr_err_set(err, HR_E_INVAL, "%.220s", why.msg);
+	*ret = &engine;
+	*ret_self = &self;
+	return 0;
+}
+
+static struct hr_store *
+open_store(const struct hr_fleet_options *o, bool make, struct hr_err *err)
+{
+	(void)make; /* it is there where there is an API server */
+	return hr_kube_store_open(o, err);
+}
+
+const struct hr_fleet_backing hr_fleet_kubernetes = {
+    .name = "kubernetes",
+    .open_store = open_store,
+    .open_engine = open_engine,
+};

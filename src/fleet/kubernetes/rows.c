@@ -1,0 +1,521 @@
+/* Sandboxes in the store. A row is one object, and is changed only in the version that was read. A
+ * session's object says which row has it:
+ *
+ *   a row is written first, in STARTING; then its quotas are counted, in a list that was asked for
+ *   after it was written, so that of two that would be one too many at least one sees the other;
+ *   then the session's object is made to lead to it, which only one of several can do. What loses
+ *   takes its row back. A process that dies between leaves a row to which no session leads: whoever
+ *   would go on with it (claim) removes it.
+ *
+ * A warm one of the pool is taken in the place of the first step. */
+#include "config.h"
+
+#include "fleet/kubernetes/store_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <json-c/json_object.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "host/rest.h"
+#include "proto/json.h"
+
+#define TAKE_OVER_MS 15000 /* a process that began and shows no progress gives way */
+#define TRIES 16           /* of changes that others were before */
+#define RESERVE_TRIES 4
+#define DATA_MAX (1u << 20)
+#define ROWS "labelSelector=handrail%2Ffleet%3Drow"
+
+/* ---- one row ---- */
+
+/* As it is in the API server now: 1, 0, -1. */
+static int
+look(struct hr_kube_store *s, const char *id, struct hr_fleet_row *ret, struct hr_cached *known,
+    struct hr_err *err)
+{
+	struct json_object *o = NULL;
+	char name[HR_OBJECT_NAME];
+	int rc;
+
+	hr_object_row_name(id, name);
+	rc = hr_kube_store_get(s, name, &o, err);
+	if (rc == 0)
+		hr_cache_drop(s->cache, id);
+	if (rc == 1)
+		rc = hr_cache_put(s->cache, o, NULL, err) < 0
+			 ? -1
+			 : hr_cache_find(s->cache, id, ret, known, err);
+	json_object_put(o);
+	return rc;
+}
+
+static int
+write_row(struct hr_kube_store *s, const struct hr_fleet_row *row, const char *version,
+    struct hr_cached *known, struct hr_err *err)
+{
+	struct json_object *o = NULL;
+	char name[HR_OBJECT_NAME];
+	struct hr_buf data;
+	int rc;
+
+	hr_object_row_name(row->id, name);
+	hr_buf_init(&data, DATA_MAX);
+	hr_object_row_data(&data, row);
+	rc = hr_buf_check(&data, err);
+	if (rc == 0)
+		rc = hr_kube_store_put(s, name, "row", version, hr_buf_str(&data), &o, err);
+	if (rc == 1 && known != NULL)
+		(void)snprintf(known->version, sizeof(known->version), "%s", hr_object_version(o));
+	json_object_put(o);
+	if (data.p != NULL)
+		explicit_bzero(data.p, data.len);
+	hr_buf_done(&data);
+	return rc;
+}
+
+static int
+delete_row(struct hr_kube_store *s, const char *id, const char *version, struct hr_err *err)
+{
+	char name[HR_OBJECT_NAME];
+	int rc;
+
+	hr_object_row_name(id, name);
+	rc = hr_kube_store_delete(s, name, version, err);
+	if (rc == 0)
+		hr_cache_drop(s->cache, id);
+	return rc;
+}
+
+int
+hr_kube_store_find(
+    struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err)
+{
+	struct hr_kube_store *s = hr_kube_store_of(base);
+	int rc;
+
+	/* ids come from clients, and become names */
+	if (strlen(id) != HR_FLEET_ID - 1 || strspn(id, "0123456789abcdef") != HR_FLEET_ID - 1)
+		return 0;
+	rc = hr_cache_find(s->cache, id, ret, NULL, err);
+	return rc != 0 ? rc : look(s, id, ret, NULL, err);
+}
+
+/* ---- sessions ---- */
+
+/* *ret_id: the row that has it, or had it last. version: of its object; "": there is none. */
+static int
+session_of(struct hr_kube_store *s, int64_t key, const char *session, char ret_id[HR_FLEET_ID],
+    char version[HR_OBJECT_VERSION], struct hr_err *err)
+{
+	struct json_object *o = NULL, *data;
+	char name[HR_OBJECT_NAME];
+	int rc;
+
+	*ret_id = *version = '\0';
+	hr_object_session_name(key, session, name);
+	rc = hr_kube_store_get(s, name, &o, err);
+	if (rc == 1) {
+		data = hr_object_data(o);
+		(void)snprintf(ret_id, HR_FLEET_ID, "%s", hr_json_text_or(data, "id", ""));
+		(void)snprintf(version, HR_OBJECT_VERSION, "%s", hr_object_version(o));
+		json_object_put(data);
+	}
+	json_object_put(o);
+	return rc;
+}
+
+/* 1 it leads there now, 0 somebody else was before, -1. */
+static int
+lead(struct hr_kube_store *s, const struct hr_fleet_row *row, const char *version,
+    struct hr_err *err)
+{
+	char name[HR_OBJECT_NAME], data[80];
+
+	hr_object_session_name(row->key, row->session, name);
+	(void)snprintf(data, sizeof(data), "{\"id\":\"%s\"}", row->id);
+	return hr_kube_store_put(
+	    s, name, "session", *version != '\0' ? version : NULL, data, NULL, err);
+}
+
+int
+hr_kube_store_find_session(struct hr_store *base, int64_t key, const char *session, bool last,
+    struct hr_fleet_row *ret, struct hr_err *err)
+{
+	struct hr_kube_store *s = hr_kube_store_of(base);
+	char id[HR_FLEET_ID], version[HR_OBJECT_VERSION];
+	int rc = session_of(s, key, session, id, version, err);
+
+	if (rc == 1)
+		rc = look(s, id, ret, NULL, err);
+	if (rc == 1 && !last && !hr_fleet_has_session(ret->state)) {
+		hr_fleet_row_done(ret);
+		rc = 0;
+	}
+	return rc;
+}
+
+/* ---- reserving ---- */
+
+struct count {
+	int64_t key;
+	struct hr_fleet_limits of_key, of_all;
+};
+
+static int
+on_counted(void *arg, struct json_object *o)
+{
+	struct json_object *data = hr_object_data(o);
+	struct hr_fleet_row r;
+	struct count *n = arg;
+	int rc = hr_object_read_row(data, &r);
+
+	if (rc == 1 && hr_fleet_holds_room(r.state)) {
+		n->of_all.sandboxes++;
+		n->of_all.factors += r.factor;
+		if (r.key == n->key) {
+			n->of_key.sandboxes++;
+			n->of_key.factors += r.factor;
+		}
+	}
+	if (rc == 1)
+		hr_fleet_row_done(&r);
+	json_object_put(data);
+	return rc < 0;
+}
+
+static bool
+within(const struct hr_fleet_limits *n, const struct hr_fleet_limits *most)
+{
+	return (most->sandboxes == 0 || n->sandboxes <= most->sandboxes) &&
+	       (most->factors == 0 || n->factors <= most->factors);
+}
+
+/* With the row among them. */
+static enum hr_fleet_result
+fits(struct hr_kube_store *s, const struct hr_fleet_row *row, const struct hr_fleet_limits *of_key,
+    const struct hr_fleet_limits *of_all, struct hr_err *err)
+{
+	struct count n = {.key = row->key};
+	struct hr_err why = {0};
+	char path[256];
+
+	if (of_key->sandboxes == 0 && of_key->factors == 0 && of_all->sandboxes == 0 &&
+	    of_all->factors == 0)
+		return HR_FLEET_OK;
+	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/secrets", s->ns);
+	if (hr_kube_list(&s->kube, path, ROWS, on_counted, &n, NULL, 0, &why) != 0) {
+		(void)hr_kube_store_fail(&why, err);
+		return HR_FLEET_BROKEN;
+	}
+	if (row->key > 0 && !within(&n.of_key, of_key))
+		return HR_FLEET_QUOTA;
+	return within(&n.of_all, of_all) ? HR_FLEET_OK : HR_FLEET_NO_ROOM;
+}
+
+struct warm {
+	const char *shape;
+	unsigned skip;
+	char id[HR_FLEET_ID];
+};
+
+static int
+on_warm(void *arg, const struct hr_fleet_row *r)
+{
+	struct warm *w = arg;
+
+	if (r->state != HR_FLEET_WARM || strcmp(r->shape, w->shape) != 0 || w->skip-- > 0)
+		return 0;
+	memcpy(w->id, r->id, sizeof(w->id));
+	return 1;
+}
+
+/* The next warm one of the row's shape becomes the row: 1 and what it was in *was; 0 there is none,
+ * -1. */
+static int
+take_warm(struct hr_kube_store *s, struct hr_fleet_row *row, struct hr_fleet_row *was,
+    struct hr_cached *known, struct hr_err *err)
+{
+	struct warm w = {.shape = row->shape};
+	struct hr_fleet_row now;
+	int rc = 0;
+
+	if (row->key == 0 || row->shape[0] == '\0')
+		return 0;
+	for (unsigned i = 0; rc == 0 && i < TRIES; i++) {
+		w.id[0] = '\0';
+		w.skip = 0;
+		if (hr_cache_each(s->cache, on_warm, &w, err) != 0)
+			return -1;
+		if (w.id[0] == '\0')
+			return 0;
+		rc = hr_cache_find(s->cache, w.id, was, known, err);
+		if (rc != 1)
+			continue;
+		now = *row;
+		memcpy(now.id, was->id, sizeof(now.id));
+		memcpy(now.at, was->at, sizeof(now.at));
+		memcpy(now.server_key, was->server_key, sizeof(now.server_key));
+		now.vscode_port = was->vscode_port;
+		memcpy(now.app_ports, was->app_ports, sizeof(now.app_ports));
+		rc = write_row(s, &now, known->version, known, err);
+		if (rc == 1) {
+			*row = now;
+			break;
+		}
+		hr_fleet_row_done(was);
+		/* somebody else took it: that is looked at before the next one */
+		if (rc == 0 && look(s, w.id, was, known, err) == 1)
+			hr_fleet_row_done(was);
+	}
+	return rc;
+}
+
+static void
+take_back(struct hr_kube_store *s, const struct hr_fleet_row *row, const struct hr_fleet_row *was,
+    const struct hr_cached *known)
+{
+	struct hr_err err = {0};
+
+	/* it has another version if somebody works on it by now, whose it is then */
+	if (was->request != NULL)
+		(void)write_row(s, was, known->version, NULL, &err);
+	else
+		(void)delete_row(s, row->id, known->version, &err);
+}
+
+static enum hr_fleet_result
+reserve(struct hr_kube_store *s, struct hr_fleet_row *row, const struct hr_fleet_limits *of_key,
+    const struct hr_fleet_limits *of_all, struct hr_err *err)
+{
+	struct hr_fleet_row was = {.request = NULL}, before = {.request = NULL};
+	char id[HR_FLEET_ID] = "", version[HR_OBJECT_VERSION] = "", own[HR_FLEET_ID];
+	struct hr_cached known = {.version = ""};
+	enum hr_fleet_result r;
+	int rc = 0;
+
+	if (row->key > 0) {
+		rc = session_of(s, row->key, row->session, id, version, err);
+		if (rc == 1)
+			rc = look(s, id, &before, NULL, err);
+		if (rc == 1 && hr_fleet_has_session(before.state)) {
+			hr_fleet_row_done(&before);
+			return HR_FLEET_CONFLICT;
+		}
+		hr_fleet_row_done(&before);
+	}
+	memcpy(own, row->id, sizeof(own));
+	if (rc >= 0)
+		rc = take_warm(s, row, &was, &known, err);
+	if (rc == 0)
+		rc = write_row(s, row, NULL, &known, err);
+	if (rc != 1)
+		return HR_FLEET_BROKEN;
+	r = fits(s, row, of_key, of_all, err);
+	if (r == HR_FLEET_OK && row->key > 0) {
+		rc = lead(s, row, version, err);
+		r = rc == 1 ? HR_FLEET_OK : rc == 0 ? HR_FLEET_CONFLICT : HR_FLEET_BROKEN;
+	}
+	/* whether it leads there is not known where no answer came: claim() will see */
+	if (r == HR_FLEET_QUOTA || r == HR_FLEET_NO_ROOM || r == HR_FLEET_CONFLICT) {
+		take_back(s, row, &was, &known);
+		memcpy(row->id, own, sizeof(own));
+		row->at[0] = row->server_key[0] = '\0';
+	} else if (r == HR_FLEET_OK && *id != '\0') {
+		/* what became of an earlier life is told no longer */
+		(void)delete_row(s, id, NULL, NULL);
+	}
+	hr_fleet_row_done(&was);
+	return r;
+}
+
+enum hr_fleet_result
+hr_kube_store_reserve(struct hr_store *base, struct hr_fleet_row *row,
+    const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all, struct hr_err *err)
+{
+	struct hr_kube_store *s = hr_kube_store_of(base);
+	enum hr_fleet_result r = HR_FLEET_BROKEN;
+	unsigned char wait = 0;
+
+	/* the server in it has this key, whoever makes it */
+	if (row->server_key[0] == '\0' && hr_random_hex(row->server_key, 32, err) < 0)
+		return HR_FLEET_BROKEN;
+	for (int i = 0; i < RESERVE_TRIES; i++) {
+		r = reserve(s, row, of_key, of_all, err);
+		if (r != HR_FLEET_QUOTA && r != HR_FLEET_NO_ROOM)
+			break;
+		/* two for the last place see each other, and both step back: not for ever */
+		if (hr_random(&wait, 1, err) < 0)
+			return HR_FLEET_BROKEN;
+		if (row->server_key[0] == '\0' && hr_random_hex(row->server_key, 32, err) < 0)
+			return HR_FLEET_BROKEN;
+		if (i < RESERVE_TRIES - 1)
+			(void)hr_rest_wait(-1, wait / 4);
+	}
+	if (r == HR_FLEET_OK)
+		(void)hr_kube_store_event(
+		    base, row->id, hr_fleet_state_name(row->state), row->session, NULL);
+	return r;
+}
+
+/* ---- changes ---- */
+
+/* Reads, has fn change it, writes, until nobody was between. fn: 1 write it, 0 leave it, as it is:
+ * then *ret_done is false. */
+typedef int change_fn(void *arg, struct hr_fleet_row *now);
+
+static int
+change(struct hr_kube_store *s, const char *id, change_fn *fn, void *arg, bool *ret_done,
+    struct hr_err *err)
+{
+	struct hr_fleet_row now = {.request = NULL};
+	struct hr_cached known;
+	bool fresh = false;
+	int rc = 0, found;
+
+	*ret_done = false;
+	for (int i = 0; rc == 0 && i < TRIES; i++) {
+		found = fresh ? 0 : hr_cache_find(s->cache, id, &now, &known, err);
+		if (found == 0) {
+			fresh = true;
+			found = look(s, id, &now, &known, err);
+		}
+		if (found <= 0)
+			return found;
+		if (fn(arg, &now) == 1) {
+			rc = write_row(s, &now, known.version, NULL, err);
+			*ret_done = rc == 1;
+		} else if (fresh) {
+			rc = 1;
+		}
+		fresh = true;
+		hr_fleet_row_done(&now);
+	}
+	if (rc == 0)
+		return hr_err_set(err, HR_E_BUSY,
+		    "the fleet's store: sandbox %s is changed by others all the time", id);
+	return rc < 0 ? -1 : 0;
+}
+
+struct moving {
+	const struct hr_fleet_row *row;
+	enum hr_fleet_state from, to;
+	const char *reason;
+	bool placed;
+};
+
+static int
+move_it(void *arg, struct hr_fleet_row *now)
+{
+	const struct moving *m = arg;
+
+	if (now->state != m->from)
+		return 0;
+	now->state = m->to;
+	now->active = (int64_t)time(NULL);
+	now->resumed += m->to == HR_FLEET_RESUMING;
+	(void)snprintf(now->reason, sizeof(now->reason), "%s", m->reason);
+	if (m->placed) {
+		memcpy(now->at, m->row->at, sizeof(now->at));
+		memcpy(now->server_key, m->row->server_key, sizeof(now->server_key));
+		now->vscode_port = m->row->vscode_port;
+		memcpy(now->app_ports, m->row->app_ports, sizeof(now->app_ports));
+	}
+	return 1;
+}
+
+int
+hr_kube_store_move(struct hr_store *base, const struct hr_fleet_row *row, enum hr_fleet_state from,
+    enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err)
+{
+	struct hr_kube_store *s = hr_kube_store_of(base);
+	struct moving m = {row, from, to, reason != NULL ? reason : "", placed};
+
+	if (change(s, row->id, move_it, &m, ret_moved, err) != 0)
+		return -1;
+	if (!*ret_moved)
+		return 0;
+	hr_fleet_log_move(row->id, to, m.reason);
+	(void)hr_kube_store_event(base, row->id, hr_fleet_state_name(to), m.reason, NULL);
+	/* nobody will ask for one that never had a session */
+	if (to == HR_FLEET_STOPPED && row->key == 0)
+		return delete_row(s, row->id, NULL, err);
+	return 0;
+}
+
+static int
+use_it(void *arg, struct hr_fleet_row *now)
+{
+	const int64_t *when = arg;
+
+	if (now->active >= *when)
+		return 0;
+	now->active = *when;
+	return 1;
+}
+
+int
+hr_kube_store_active(struct hr_store *base, const char *id, int64_t when, struct hr_err *err)
+{
+	bool done;
+
+	return change(hr_kube_store_of(base), id, use_it, &when, &done, err);
+}
+
+/* ---- who does it ---- */
+
+/* Does its session lead to it? 1, 0, -1. */
+static int
+is_led_to(struct hr_kube_store *s, const struct hr_fleet_row *row, struct hr_err *err)
+{
+	char id[HR_FLEET_ID], version[HR_OBJECT_VERSION];
+
+	if (session_of(s, row->key, row->session, id, version, err) < 0)
+		return -1;
+	return strcmp(id, row->id) == 0;
+}
+
+/* One of the pool that was taken for a session, and no more than that. */
+static int
+give_back(struct hr_kube_store *s, struct hr_fleet_row *row, const struct hr_cached *known,
+    struct hr_err *err)
+{
+	row->state = HR_FLEET_WARM;
+	row->key = 0;
+	row->session[0] = row->session_key[0] = '\0';
+	return write_row(s, row, known->version, NULL, err);
+}
+
+int
+hr_kube_store_claim(
+    struct hr_store *base, const struct hr_fleet_row *row, bool *ret_mine, struct hr_err *err)
+{
+	struct hr_kube_store *s = hr_kube_store_of(base);
+	struct hr_fleet_row now = {.request = NULL};
+	struct hr_cached known;
+	/* not what a watch said, which may be of a moment ago: it may have been taken back */
+	int rc = look(s, row->id, &now, &known, err), led = 1;
+	bool ours, late;
+
+	*ret_mine = false;
+	if (rc == 1 && now.state == row->state) {
+		ours = strcmp(known.owner, s->me) == 0;
+		late = !ours && hr_now_ms() - known.since_ms >= TAKE_OVER_MS;
+		if ((ours || late) && now.state == HR_FLEET_STARTING && now.key > 0)
+			led = is_led_to(s, &now, err);
+		if (led < 0)
+			rc = -1;
+		else if (led == 0 && late)
+			rc = now.at[0] == '\0' ? delete_row(s, now.id, known.version, err)
+					       : give_back(s, &now, &known, err);
+		else if (led == 1 && late)
+			*ret_mine = (rc = write_row(s, &now, known.version, NULL, err)) == 1;
+		else
+			*ret_mine = ours && led == 1;
+	}
+	hr_fleet_row_done(&now);
+	return rc < 0 ? -1 : 0;
+}

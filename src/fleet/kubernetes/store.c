@@ -1,0 +1,474 @@
+/* The table, keys, notes, and the one watch that this process has. */
+#include "config.h"
+
+#include "fleet/kubernetes/store_int.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json_object.h>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "host/config/settings.h"
+#include "host/rest.h"
+#include "proto/json.h"
+
+#define PATIENCE_MS 5000 /* callers hold the fleet's lock */
+#define AGAIN_MS 2000
+#define DATA_MAX (1u << 20) /* of a Secret */
+#define ALL "labelSelector=handrail%2Ffleet"
+
+/* ---- objects ---- */
+
+int
+hr_kube_store_fail(const struct hr_err *why, struct hr_err *err)
+{
+	return hr_err_set(err, HR_E_SYS, "the fleet's store: %.220s", why->msg);
+}
+
+static void
+path_of(const struct hr_kube_store *s, const char *name, char path[256])
+{
+	(void)snprintf(
+	    path, 256, "/api/v1/namespaces/%s/secrets%s%s", s->ns, *name != '\0' ? "/" : "", name);
+}
+
+int
+hr_kube_store_get(
+    struct hr_kube_store *s, const char *name, struct json_object **ret, struct hr_err *err)
+{
+	struct hr_err why = {0};
+	char path[256];
+
+	path_of(s, name, path);
+	if (hr_kube_call(&s->kube, HR_KUBE_GET, path, NULL, ret, &why) == 0)
+		return 1;
+	return s->kube.status.code == 404 ? 0 : hr_kube_store_fail(&why, err);
+}
+
+int
+hr_kube_store_put(struct hr_kube_store *s, const char *name, const char *kind, const char *version,
+    const char *data, struct json_object **ret, struct hr_err *err)
+{
+	struct json_object *o = NULL;
+	struct hr_err why = {0};
+	struct hr_buf b;
+	char path[256];
+	int rc;
+
+	path_of(s, version != NULL ? name : "", path);
+	hr_buf_init(&b, 2 * DATA_MAX);
+	hr_object_write(&b, s->ns, name, kind, s->me, version, data);
+	rc = hr_buf_check(&b, err);
+	if (rc == 0 && hr_kube_call(&s->kube, version != NULL ? HR_KUBE_MERGE : HR_KUBE_CREATE,
+			   path, hr_buf_str(&b), &o, &why) == 0)
+		rc = hr_cache_put(s->cache, o, NULL, err) < 0 ? -1 : 1;
+	else if (rc == 0 && (s->kube.status.code == 409 || s->kube.status.code == 404))
+		rc = 0;
+	else if (rc == 0)
+		rc = hr_kube_store_fail(&why, err);
+	if (b.p != NULL)
+		explicit_bzero(b.p, b.len);
+	hr_buf_done(&b);
+	if (ret != NULL && rc == 1)
+		*ret = json_object_get(o);
+	json_object_put(o);
+	return rc;
+}
+
+int
+hr_kube_store_delete(
+    struct hr_kube_store *s, const char *name, const char *version, struct hr_err *err)
+{
+	struct hr_err why = {0};
+	char path[256], body[128];
+
+	path_of(s, name, path);
+	(void)snprintf(body, sizeof(body), "{\"preconditions\":{\"resourceVersion\":\"%s\"}}",
+	    version != NULL ? version : "");
+	if (hr_kube_call(
+		&s->kube, HR_KUBE_DELETE, path, version != NULL ? body : "{}", NULL, &why) == 0 ||
+	    s->kube.status.code == 404 || (version != NULL && s->kube.status.code == 409))
+		return 0;
+	return hr_kube_store_fail(&why, err);
+}
+
+/* ---- keys ---- */
+
+static int
+write_key(struct hr_kube_store *s, const struct hr_fleet_key *k,
+    const unsigned char sum[HR_FLEET_KEY_SUM], const char *version, struct hr_err *err)
+{
+	char name[HR_OBJECT_NAME];
+	struct hr_buf data;
+	int rc;
+
+	hr_object_key_name(k->id, name);
+	hr_buf_init(&data, DATA_MAX);
+	hr_object_key_data(&data, k, sum);
+	rc = hr_buf_check(&data, err);
+	if (rc == 0)
+		rc = hr_kube_store_put(s, name, "key", version, hr_buf_str(&data), NULL, err);
+	hr_buf_done(&data);
+	return rc;
+}
+
+static int
+key_make(struct hr_store *base, struct hr_fleet_key *k, char text[64], struct hr_err *err)
+{
+	unsigned char sum[HR_FLEET_KEY_SUM];
+	uint32_t number;
+	int rc = 0;
+
+	if (hr_fleet_key_text(text, err) != 0)
+		return -1;
+	hr_fleet_key_sum(text, sum);
+	/* nobody counts: one that is taken is another one's */
+	while (rc == 0) {
+		if (hr_random(&number, sizeof(number), err) < 0)
+			return -1;
+		k->id = (int64_t)number + 1;
+		rc = write_key(hr_kube_store_of(base), k, sum, NULL, err);
+	}
+	return rc < 0 ? -1 : 0;
+}
+
+static int
+key_find(struct hr_store *base, const char *text, struct hr_fleet_key *ret, struct hr_err *err)
+{
+	unsigned char sum[HR_FLEET_KEY_SUM];
+
+	(void)err;
+	hr_fleet_key_sum(text, sum);
+	return hr_cache_key(hr_kube_store_of(base)->cache, sum, ret);
+}
+
+static int
+key_revoke(struct hr_store *base, int64_t id, bool *ret_found, struct hr_err *err)
+{
+	struct hr_kube_store *s = hr_kube_store_of(base);
+	unsigned char sum[HR_FLEET_KEY_SUM];
+	struct json_object *o = NULL;
+	char name[HR_OBJECT_NAME];
+	struct hr_fleet_key k;
+	int rc = 0, found = 1;
+
+	hr_object_key_name(id, name);
+	while (rc == 0 && found == 1) {
+		found = hr_kube_store_get(s, name, &o, err);
+		if (found == 1 && hr_cache_put(s->cache, o, NULL, err) < 0)
+			found = -1;
+		if (found == 1 && hr_cache_key_of(s->cache, id, &k, sum) == 1) {
+			k.revoked = true;
+			rc = write_key(s, &k, sum, hr_object_version(o), err);
+		}
+		json_object_put(o);
+		o = NULL;
+	}
+	*ret_found = found == 1;
+	return rc < 0 || found < 0 ? -1 : 0;
+}
+
+static int
+keys(struct hr_store *base, hr_key_fn *fn, void *arg, struct hr_err *err)
+{
+	(void)err;
+	hr_cache_keys(hr_kube_store_of(base)->cache, fn, arg);
+	return 0;
+}
+
+/* ---- rows, as this process knows them ---- */
+
+struct each {
+	int64_t key;
+	bool live;
+	hr_row_fn *fn;
+	void *arg;
+};
+
+static int
+on_each(void *arg, const struct hr_fleet_row *r)
+{
+	const struct each *e = arg;
+
+	if ((e->key == 0 || r->key == e->key) && (!e->live || hr_fleet_holds_room(r->state)))
+		e->fn(e->arg, r);
+	return 0;
+}
+
+static int
+each(struct hr_store *base, int64_t key, bool live, hr_row_fn *fn, void *arg, struct hr_err *err)
+{
+	struct each e = {key, live, fn, arg};
+
+	return hr_cache_each(hr_kube_store_of(base)->cache, on_each, &e, err);
+}
+
+struct least {
+	enum hr_fleet_state state;
+	char id[HR_FLEET_ID];
+	int64_t active;
+};
+
+static int
+on_least(void *arg, const struct hr_fleet_row *r)
+{
+	struct least *l = arg;
+
+	if (r->state == l->state && (l->id[0] == '\0' || r->active < l->active)) {
+		memcpy(l->id, r->id, sizeof(l->id));
+		l->active = r->active;
+	}
+	return 0;
+}
+
+static int
+least_active(struct hr_store *base, enum hr_fleet_state state, char ret_id[HR_FLEET_ID],
+    int64_t *ret_active, struct hr_err *err)
+{
+	struct least l = {.state = state};
+
+	if (hr_cache_each(hr_kube_store_of(base)->cache, on_least, &l, err) != 0)
+		return -1;
+	if (l.id[0] == '\0')
+		return 0;
+	memcpy(ret_id, l.id, HR_FLEET_ID);
+	*ret_active = l.active;
+	return 1;
+}
+
+struct pooled {
+	const char *shape;
+	int64_t *n;
+	char *warm;
+};
+
+static int
+on_pooled(void *arg, const struct hr_fleet_row *r)
+{
+	const struct pooled *p = arg;
+
+	if (r->key != 0 || strcmp(r->shape, p->shape) != 0)
+		return 0;
+	p->n[0] += r->state == HR_FLEET_WARMING;
+	p->n[1] += r->state == HR_FLEET_WARM;
+	if (r->state == HR_FLEET_WARM && *p->warm == '\0')
+		memcpy(p->warm, r->id, HR_FLEET_ID);
+	return 0;
+}
+
+static int
+pooled(struct hr_store *base, const char *shape, int64_t ret[2], char ret_warm[HR_FLEET_ID],
+    struct hr_err *err)
+{
+	struct pooled p = {shape, ret, ret_warm};
+
+	ret[0] = ret[1] = 0;
+	*ret_warm = '\0';
+	return hr_cache_each(hr_kube_store_of(base)->cache, on_pooled, &p, err);
+}
+
+/* ---- notes ---- */
+
+static int
+note_get(struct hr_store *base, const char *name, char **ret_value, struct hr_err *err)
+{
+	struct json_object *o = NULL, *data;
+	char object[HR_OBJECT_NAME];
+	int rc;
+
+	(void)snprintf(object, sizeof(object), "handrail-note-%.40s", name);
+	*ret_value = NULL;
+	rc = hr_kube_store_get(hr_kube_store_of(base), object, &o, err);
+	data = rc == 1 ? hr_object_data(o) : NULL;
+	if (data != NULL && (*ret_value = strdup(hr_json_text_or(data, "value", ""))) == NULL)
+		rc = hr_err_nomem(err);
+	json_object_put(data);
+	json_object_put(o);
+	return rc < 0 ? -1 : 0;
+}
+
+static int
+note_set(struct hr_store *base, const char *name, const char *value, struct hr_err *err)
+{
+	struct hr_kube_store *s = hr_kube_store_of(base);
+	struct json_object *o = NULL;
+	char object[HR_OBJECT_NAME];
+	struct hr_buf data;
+	int rc = 0, found;
+
+	(void)snprintf(object, sizeof(object), "handrail-note-%.40s", name);
+	hr_buf_init(&data, DATA_MAX);
+	hr_buf_adds(&data, "{\"value\":");
+	(void)hr_json_put_str(&data, value, strlen(value), HR_JSON_REPLACE);
+	hr_buf_addc(&data, '}');
+	while (rc == 0) {
+		found = hr_kube_store_get(s, object, &o, err);
+		rc = found < 0 || hr_buf_check(&data, err) != 0
+			 ? -1
+			 : hr_kube_store_put(s, object, "note",
+			       found == 1 ? hr_object_version(o) : NULL, hr_buf_str(&data), NULL,
+			       err);
+		json_object_put(o);
+		o = NULL;
+	}
+	hr_buf_done(&data);
+	return rc < 0 ? -1 : 0;
+}
+
+/* ---- the watch ---- */
+
+static int
+on_event(void *arg, enum hr_kube_event event, struct json_object *o)
+{
+	struct hr_kube_store *s = arg;
+	char id[HR_FLEET_ID] = "";
+	struct hr_err err = {0};
+	struct json_object *data;
+
+	switch (event) {
+	case HR_KUBE_LIST: hr_cache_list(s->cache); break;
+	case HR_KUBE_LISTED: hr_cache_listed(s->cache, s->fn, s->arg); break;
+	case HR_KUBE_DELETED:
+		if (strcmp(hr_object_kind(o), "row") != 0)
+			break;
+		data = hr_object_data(o);
+		(void)snprintf(id, sizeof(id), "%s", hr_json_text_or(data, "id", ""));
+		json_object_put(data);
+		hr_cache_drop(s->cache, id);
+		if (s->fn != NULL)
+			s->fn(s->arg, id);
+		break;
+	default:
+		switch (hr_cache_put(s->cache, o, id, &err)) {
+		case 1:
+			if (s->fn != NULL)
+				s->fn(s->arg, id);
+			break;
+		case 0: break;
+		default: hr_log(HR_LOG_ERROR, "the fleet's store: %s", err.msg); break;
+		}
+		break;
+	}
+	return 0;
+}
+
+static void *
+watch_thread(void *arg)
+{
+	struct hr_kube_store *s = arg;
+	struct hr_err why = {0};
+	char path[256];
+
+	path_of(s, "", path);
+	for (;;) {
+		(void)hr_kube_watch(&s->watch_kube, path, ALL, on_event, s, &why);
+		hr_log(HR_LOG_ERROR, "the fleet's store cannot be watched: %.600s", why.msg);
+		(void)hr_rest_wait(-1, AGAIN_MS);
+	}
+	return NULL;
+}
+
+static int
+watch(struct hr_store *base, void (*fn)(void *arg, const char *id), void *arg, struct hr_err *err)
+{
+	struct hr_kube_store *s = hr_kube_store_of(base);
+	pthread_t t;
+	int rc;
+
+	s->fn = fn;
+	s->arg = arg;
+	rc = pthread_create(&t, NULL, watch_thread, s);
+	if (rc != 0)
+		return hr_err_sys(err, rc, "start a thread");
+	(void)pthread_detach(t);
+	return 0;
+}
+
+/* ---- the table ---- */
+
+/* Not of one that is watched: its thread goes on until the process ends. */
+static void
+close_it(struct hr_store *base)
+{
+	struct hr_kube_store *s = hr_kube_store_of(base);
+
+	if (s->fn != NULL)
+		return;
+	hr_kube_done(&s->kube);
+	hr_kube_done(&s->watch_kube);
+	hr_cache_free(s->cache);
+	free(s);
+}
+
+static const struct hr_store_ops ops = {
+    .name = "kubernetes",
+    .close = close_it,
+    .key_make = key_make,
+    .key_find = key_find,
+    .key_revoke = key_revoke,
+    .keys = keys,
+    .reserve = hr_kube_store_reserve,
+    .find = hr_kube_store_find,
+    .find_session = hr_kube_store_find_session,
+    .each = each,
+    .move = hr_kube_store_move,
+    .active = hr_kube_store_active,
+    .least_active = least_active,
+    .pooled = pooled,
+    .event = hr_kube_store_event,
+    .events = hr_kube_store_events,
+    .note_get = note_get,
+    .note_set = note_set,
+    .claim = hr_kube_store_claim,
+    .watch = watch,
+};
+
+static int
+on_item(void *arg, struct json_object *o)
+{
+	struct hr_kube_store *s = arg;
+
+	return hr_cache_put(s->cache, o, NULL, NULL) < 0;
+}
+
+struct hr_store *
+hr_kube_store_open(const struct hr_fleet_options *o, struct hr_err *err)
+{
+	struct hr_kube_store *s = calloc(1, sizeof(*s));
+	const char *ns = hr_config_text(o->config, "kubernetes.namespace");
+	struct hr_err why = {0};
+	char path[256];
+	int rc;
+
+	if (s == NULL) {
+		(void)hr_err_nomem(err);
+		return NULL;
+	}
+	s->base.ops = &ops;
+	/* it becomes part of paths; what else may be wrong with it the API server says */
+	ns = ns != NULL ? ns : "default";
+	if (strlen(ns) >= sizeof(s->ns) ||
+	    strspn(ns, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(ns)) {
+		(void)hr_err_set(err, HR_E_INVAL, "\"%.80s\" is no namespace", ns);
+		free(s);
+		return NULL;
+	}
+	(void)snprintf(s->ns, sizeof(s->ns), "%s", ns);
+	s->cache = hr_cache_new(err);
+	rc = s->cache != NULL && hr_random_hex(s->me, 32, err) >= 0 ? 0 : -1;
+	if (rc == 0 && (hr_kube_init(&s->kube, o->config, o->environ, PATIENCE_MS, &why) != 0 ||
+			   hr_kube_init(&s->watch_kube, o->config, o->environ, 0, &why) != 0))
+		rc = hr_kube_store_fail(&why, err);
+	path_of(s, "", path);
+	if (rc == 0 && hr_kube_list(&s->kube, path, ALL, on_item, s, NULL, 0, &why) != 0)
+		rc = hr_kube_store_fail(&why, err);
+	if (rc != 0) {
+		close_it(&s->base);
+		return NULL;
+	}
+	return &s->base;
+}

@@ -1,0 +1,63 @@
+/* hr_kube_store from inside: store.c has its table and what is simple, rows.c the sandboxes. */
+#ifndef HR_FLEET_KUBERNETES_STORE_INT_H
+#define HR_FLEET_KUBERNETES_STORE_INT_H
+
+#include <pthread.h>
+
+#include "fleet/kubernetes/cache.h"
+#include "fleet/kubernetes/store.h"
+#include "host/kubernetes/kube.h"
+
+struct hr_kube_store {
+	struct hr_store base;
+	struct hr_kube kube; /* of whoever calls */
+	char ns[64], me[40]; /* me: this process, among those that serve the store */
+	struct hr_cache *cache;
+	/* of the thread that watches */
+	struct hr_kube watch_kube;
+	void (*fn)(void *arg, const char *id);
+	void *arg;
+};
+
+static inline struct hr_kube_store *
+hr_kube_store_of(struct hr_store *base)
+{
+	return (struct hr_kube_store *)base;
+}
+
+/* The API server's word as an error of ours: -1. */
+int hr_kube_store_fail(const struct hr_err *why, struct hr_err *err);
+/* 1 *ret (may be NULL) is the caller's; 0 there is none; -1. */
+int hr_kube_store_get(
+    struct hr_kube_store *s, const char *name, struct json_object **ret, struct hr_err *err);
+/* A new one (version NULL), or that version changed: 1; 0: by now it is another, or is there
+ * already, or is not there any more; -1. *ret (may be NULL) is what it is now, the caller's. */
+int hr_kube_store_put(struct hr_kube_store *s, const char *name, const char *kind,
+    const char *version, const char *data, struct json_object **ret, struct hr_err *err);
+/* version NULL: whatever it is. What is not there is no error. */
+int hr_kube_store_delete(
+    struct hr_kube_store *s, const char *name, const char *version, struct hr_err *err);
+
+/* ---- rows.c, as in the table ---- */
+
+enum hr_fleet_result hr_kube_store_reserve(struct hr_store *base, struct hr_fleet_row *row,
+    const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all, struct hr_err *err);
+int hr_kube_store_find(
+    struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err);
+int hr_kube_store_find_session(struct hr_store *base, int64_t key, const char *session, bool last,
+    struct hr_fleet_row *ret, struct hr_err *err);
+int
+hr_kube_store_move(struct hr_store *base, const struct hr_fleet_row *row, enum hr_fleet_state from,
+    enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err);
+int hr_kube_store_active(struct hr_store *base, const char *id, int64_t when, struct hr_err *err);
+int hr_kube_store_claim(
+    struct hr_store *base, const struct hr_fleet_row *row, bool *ret_mine, struct hr_err *err);
+
+/* ---- events.c, as in the table ---- */
+
+int hr_kube_store_event(struct hr_store *base, const char *id, const char *what, const char *detail,
+    struct hr_err *err);
+int hr_kube_store_events(struct hr_store *base, int64_t key, const char *id, int64_t after,
+    unsigned most, hr_fleet_event_fn *fn, void *arg, struct hr_err *err);
+
+#endif

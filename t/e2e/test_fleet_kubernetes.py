@@ -1,0 +1,333 @@
+#!/usr/bin/env python3
+"""The engine "kubernetes" of handrail-fleetd: two replicas of the service on what answers like an API server
+(lib/apiserver.py). The server of every pod is a stub that has done whatever it is asked."""
+
+import base64
+import http.client
+import http.server
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib.apiserver import ApiServer, Threads  # noqa: E402
+from lib.host import BUILD, PATIENCE, Host  # noqa: E402
+from lib.tap import Tap, equal  # noqa: E402
+
+PODS = "/api/v1/namespaces/default/pods/"
+SECRETS = "/api/v1/namespaces/default/secrets/"
+
+
+class Stub:
+    """A sandbox's server. commands: what was run in any of them."""
+
+    def __init__(self):
+        self.commands, stub = [], self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *unused):
+                pass
+
+            def do_GET(self):
+                self.say({"status": "ok"})
+
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                stub.commands.append(body["action"].get("args", {}).get("command", ""))
+                self.say({"observation": "run", "content": "", "extras": {
+                    "command": "", "metadata": {"exit_code": 0}}, "success": True})
+
+            def say(self, o):
+                text = json.dumps(o).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+        self.http = Threads(("127.0.0.1", 0), Handler)
+        self.port = self.http.server_port
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+    def end(self):
+        self.http.shutdown()
+        self.http.server_close()
+
+
+class Replica:
+    def __init__(self, fleet, name):
+        self.fleet, self.dir, self.port = fleet, fleet.path(name), fleet.free_port()
+        self.process = None
+
+    def start(self):
+        self.process = subprocess.Popen(
+            self.fleet.command + ["--state-dir", self.dir, "--listen", "127.0.0.1:%d" % self.port] +
+            list(self.fleet.options), env=self.fleet.env, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+            universal_newlines=True)
+        said = []
+        for line in self.process.stderr:
+            said.append(line)
+            if "ready: listening" in line:
+                break
+        else:
+            raise AssertionError("it does not start: " + "".join(said))
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+        self.fleet.until(self.alive, lambda there: there)
+        return self
+
+    def alive(self):
+        try:
+            return self.call("GET", "/alive")[0] == 200
+        except OSError:
+            return False
+
+    def call(self, method, path, body=None, key=None):
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        try:
+            c.request(method, path, json.dumps(body) if body is not None else None,
+                      {"X-API-Key": key or self.fleet.key})
+            r = c.getresponse()
+            text = r.read()
+            return r.status, json.loads(text) if text[:1] in b"{[" else text
+        finally:
+            c.close()
+
+    def ok(self, *argv, **more):
+        status, answer = self.call(*argv, **more)
+        equal(status, 200, "%s %r" % (argv, answer))
+        return answer
+
+    def begin(self, session, wait=True, **more):
+        return self.call("POST", "/start" + ("?wait=ready" if wait else ""), dict(
+            {"session_id": session, "image": "registry/image:1", "command": []}, **more))
+
+    def state(self, session):
+        return self.ok("GET", "/sessions/" + session)["state"]
+
+    def end(self):
+        self.process.terminate()
+        equal(self.process.wait(PATIENCE), 0, "it ends")
+
+
+class Fleet(Host):
+    def __init__(self, *options):
+        Host.__init__(self)
+        self.stub, self.api, self.options = Stub(), None, options
+        self.api = ApiServer(port=self.stub.port)
+        with open(self.path("kubeconfig"), "w") as f:
+            json.dump({"current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+                       "clusters": [{"name": "c", "cluster": {"server": self.api.url}}],
+                       "users": [{"name": "u", "user": {"token": "good"}}]}, f)
+        os.chmod(self.path("kubeconfig"), 0o600)
+        self.env["KUBECONFIG"] = self.path("kubeconfig")
+        # from outside of a cluster the pods are reached through the API server
+        self.command = [os.path.join(BUILD, "handrail-fleetd"), "--engine", "kubernetes", "--set",
+                        "kubernetes.access=forward"]
+        self.key = subprocess.run(self.command + ["--state-dir", self.path("one"), "--init"], env=self.env,
+                                  stdout=subprocess.PIPE, universal_newlines=True, check=True).stdout.strip()
+        self.one, self.two = Replica(self, "one"), Replica(self, "two")
+
+    @staticmethod
+    def free_port():
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            return s.getsockname()[1]
+
+    def __enter__(self):
+        self.one.start()
+        self.two.start()
+        return self
+
+    def __exit__(self, *unused):
+        try:
+            self.one.end()
+            self.two.end()
+        finally:
+            self.api.__exit__()
+            self.stub.end()
+            Host.__exit__(self)
+
+    @staticmethod
+    def until(what, wanted):
+        """A change of the other replica is told to those who ask."""
+        pause = threading.Event()
+        for _ in range(int(PATIENCE * 20)):
+            found = what()
+            if wanted(found):
+                return found
+            pause.wait(0.05)
+        raise AssertionError("it does not come: %r" % (found,))
+
+    def rows(self):
+        """What the API server has of the store's sandboxes."""
+        with self.api.lock:
+            found = [o for p, o in self.api.objects.items() if p.startswith(SECRETS + "handrail-row-")]
+            return [json.loads(base64.b64decode(o["data"]["data"])) for o in found]
+
+    def sandboxes(self):
+        return [n for n in self.api.names() if n.startswith("openhands-runtime-")]
+
+    def at_once(self, n, what):
+        """what(i) in threads that begin together."""
+        done, gate = [None] * n, threading.Barrier(n)
+
+        def one(i):
+            gate.wait()
+            done[i] = what(i)
+        threads = [threading.Thread(target=one, args=(i,)) for i in range(n)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        return done
+
+
+def life():
+    """Each replica goes on with what the other one did, and there is nothing but objects of the API server."""
+    with Fleet() as f:
+        status, made = f.one.begin("s", environment={"A": "a secret word"})
+        equal((status, made["state"]), (200, "running"), made)
+        id = made["runtime_id"]
+        equal(f.two.ok("GET", "/sessions/s")["session_api_key"], made["session_api_key"], "the other replica")
+        equal(f.two.begin("s")[1]["runtime_id"], id, "begun twice")
+        equal("openhands-runtime-hrf-" + id in f.sandboxes(), True, f.sandboxes())
+        equal([b for b in f.api.sent("POST", "/pods") if "a secret word" in json.dumps(b)], [],
+              "variables are in the Secret alone")
+        f.two.ok("POST", "/pause", {"runtime_id": id})
+        f.until(lambda: f.one.state("s"), lambda s: s == "paused")
+        equal(PODS + "openhands-runtime-hrf-" + id in f.api.objects, False, "its pod is gone")
+        equal(f.one.begin("s")[1]["state"], "running", "resumed by a start")
+        f.two.ok("POST", "/stop", {"runtime_id": id})
+        f.until(lambda: f.one.state("s"), lambda s: s == "stopped")
+        equal(f.sandboxes(), [], "nothing is left")
+        again = f.two.begin("s")[1]
+        equal((again["state"], again["runtime_id"] != id), ("running", True), "a new life has a new id")
+        equal(len(f.rows()), 1, "and the earlier one is forgotten")
+        equal([e["what"] for e in f.one.ok("GET", "/sessions/s")["events"]], ["starting", "running"], "events")
+        f.one.ok("POST", "/stop", {"runtime_id": again["runtime_id"]})
+        f.until(lambda: f.two.state("s"), lambda s: s == "stopped")
+
+
+def one_session_once():
+    """Twelve starts of one session at both replicas are one sandbox."""
+    with Fleet() as f:
+        got = f.at_once(12, lambda i: (f.one, f.two)[i % 2].begin("s"))
+        equal({(s, a.get("runtime_id")) for s, a in got}, {(200, got[0][1]["runtime_id"])}, got)
+        equal(len([b for b in f.rows() if b["session"] == "s"]), 1, "one row")
+        equal(len([n for n in f.sandboxes() if n.endswith("-pvc")]), 1, f.sandboxes())
+        f.one.ok("POST", "/stop", {"runtime_id": got[0][1]["runtime_id"]})
+        f.until(lambda: f.two.state("s"), lambda s: s == "stopped")
+
+
+def quota():
+    """Of many at once at both replicas no more than the key may have; what was refused leaves nothing."""
+    with Fleet() as f:
+        key = f.one.ok("POST", "/handrail/v1/keys", {"name": "k", "sandboxes": 3})["key"]
+        f.until(lambda: f.two.call("GET", "/list", key=key)[0], lambda s: s == 200)
+
+        def begin(i):
+            return (f.one, f.two)[i % 2].call("POST", "/start", {
+                "session_id": "s%d" % i, "image": "registry/image:1", "command": []}, key=key)
+        got = f.at_once(10, begin)
+        equal({s for s, _ in got} <= {200, 429}, True, got)
+        equal(sum(s == 200 for s, _ in got) <= 3, True, got)
+        i = 10
+        while sum(s == 200 for s, _ in got) < 3:
+            got.append(begin(i))
+            i += 1
+        equal(begin(i)[0], 429, "full")
+        equal(len(f.rows()), 3, "rows")
+        ids = [a["runtime_id"] for s, a in got if s == 200]
+        f.until(lambda: {r["state"] for r in f.rows()}, lambda states: states == {1})
+        f.two.ok("POST", "/stop", {"runtime_id": ids[0]}, key=key)
+        f.until(lambda: begin(i)[0], lambda s: s == 200)
+        # a key of somebody else sees nothing of it
+        other = f.two.ok("POST", "/handrail/v1/keys", {"name": "other"})["key"]
+        f.until(lambda: f.one.call("GET", "/list", key=other)[0], lambda s: s == 200)
+        equal(f.one.call("GET", "/runtime/" + ids[1], key=other)[0], 404, "another key's")
+        for r in f.rows():
+            f.one.call("POST", "/stop", {"runtime_id": r["id"]}, key=key)
+        f.until(f.sandboxes, lambda left: left == [])
+
+
+def dies():
+    """A pod that somebody deletes, or that dies, also while the watch is cut and forgotten."""
+    with Fleet() as f:
+        first, second = (f.one.begin(s)[1]["runtime_id"] for s in ("first", "second"))
+        f.api.remove(PODS + "openhands-runtime-hrf-" + first)
+        for r in (f.one, f.two):
+            f.until(lambda: r.state("first"), lambda s: s == "died")
+        equal("destroy" in f.two.ok("GET", "/sessions/first")["reason"], True, "why")
+        f.api.change(PODS + "openhands-runtime-hrf-" + second, lambda o: o.update(status={
+            "phase": "Failed", "containerStatuses": [{"state": {"terminated": {"reason": "OOMKilled"}}}]}))
+        for r in (f.one, f.two):
+            f.until(lambda: r.state("second"), lambda s: s == "died")
+        equal("out of memory" in f.one.ok("GET", "/sessions/second")["reason"], True, "why")
+        f.until(f.sandboxes, lambda left: left == [])
+
+
+def killed_replica():
+    """A replica that is killed while it pauses and stops: the one that comes after it finishes that."""
+    with Fleet() as f:
+        ids = [f.one.begin("s%d" % i)[1]["runtime_id"] for i in range(4)]
+        for id in ids[:2]:
+            f.one.ok("POST", "/pause", {"runtime_id": id})
+        for id in ids[2:]:
+            f.one.ok("POST", "/stop", {"runtime_id": id})
+        f.one.process.kill()
+        f.one.process.wait()
+        equal(f.two.ok("GET", "/sessions/s0")["runtime_id"], ids[0], "the other one goes on serving")
+        f.one.start()
+        f.until(lambda: [f.two.state("s%d" % i) for i in range(4)],
+                lambda states: states == ["paused", "paused", "stopped", "stopped"])
+        for id in ids:
+            f.two.call("POST", "/stop", {"runtime_id": id})
+        f.until(f.sandboxes, lambda left: left == [])
+        f.until(lambda: {r["state"] for r in f.rows()}, lambda states: states == {6})
+
+
+def warm():
+    """Ones of the pool, claimed at both replicas at once: each once, with its variables."""
+    with Fleet() as f:
+        f.one.ok("POST", "/handrail/v1/pools", {"pools": [{
+            "name": "p", "size": 4, "request": {"image": "registry/image:1", "command": []}}]})
+        f.until(lambda: [r["state"] for r in f.rows()], lambda states: states.count(9) == 4)
+        waiting = {r["id"] for r in f.rows()}
+        got = f.at_once(4, lambda i: (f.one, f.two)[i % 2].begin("w%d" % i, environment={"WHO": "w%d" % i}))
+        equal({s for s, _ in got}, {200}, got)
+        equal({a["runtime_id"] for _, a in got}, waiting, "those that waited")
+        said = " ".join(f.stub.commands)
+        equal([i for i in range(4) if "WHO='w%d'" % i not in said.replace("'\\''", "'")], [], "variables")
+        f.one.ok("POST", "/handrail/v1/pools", {"pools": []})
+        for _, a in got:
+            f.two.ok("POST", "/stop", {"runtime_id": a["runtime_id"]})
+        f.until(f.sandboxes, lambda left: left == [])
+
+
+def api_trouble():
+    """A watch that is cut and forgotten, answers that do not come: nothing is lost or made twice."""
+    with Fleet() as f:
+        f.api.cuts, f.api.forgotten = 6, 2
+        f.api.failures = [None, (503, [], b"no"), None]
+        status, made = f.one.begin("s")
+        equal((status, made.get("state")), (200, "running"), made)
+        equal(len([n for n in f.sandboxes() if n.endswith("-pvc")]), 1, f.sandboxes())
+        f.api.cuts = 4
+        f.two.ok("POST", "/stop", {"runtime_id": made["runtime_id"]})
+        f.until(lambda: f.one.state("s"), lambda s: s == "stopped")
+        equal(f.sandboxes(), [], "nothing is left")
+
+
+TESTS = [life, one_session_once, quota, dies, killed_replica, warm, api_trouble]
+
+if __name__ == "__main__":
+    tap = Tap()
+    for test in TESTS:
+        if len(sys.argv) < 2 or test.__name__ in sys.argv[1:]:
+            tap.run(test.__name__, test)
+    sys.exit(tap.done())
