@@ -48,6 +48,16 @@ hr_module_close(struct hr_module *m)
 	hr_fd_close(&m->dir);
 }
 
+void *
+hr_module_symbol(const struct hr_module *m, const char *name, struct hr_err *err)
+{
+	void *found = dlsym(m->object, name);
+
+	if (found == NULL)
+		(void)hr_err_set(err, HR_E_SYS, "it exports no %s", name);
+	return found;
+}
+
 const void *
 hr_module_load(const char *directory, const char *file, const char *symbol, unsigned version,
     struct hr_err *err)
@@ -66,9 +76,9 @@ hr_module_load(const char *directory, const char *file, const char *symbol, unsi
 	}
 	rc = hr_module_open(&m, hr_buf_str(&path), hr_trust_program_owner(), err);
 	if (rc == 0)
-		found = dlsym(m.object, symbol);
+		found = hr_module_symbol(&m, symbol, err);
 	if (rc == 0 && found == NULL) {
-		(void)hr_err_set(err, HR_E_SYS, "%.200s", dlerror());
+		hr_err_prefix(err, "%s", hr_buf_str(&path));
 	} else if (rc == 0 && *found != version) {
 		(void)hr_err_set(err, HR_E_SYS, "%.160s has version %u, not %u", hr_buf_str(&path),
 		    *found, version);

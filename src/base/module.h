@@ -19,6 +19,8 @@ struct hr_module {
 /* also: an owner besides the user and root, as in base/trust. -1: *m is none. */
 int hr_module_open(struct hr_module *m, const char *path, uid_t also, struct hr_err *err);
 void hr_module_close(struct hr_module *m);
+/* What it exports by that name. NULL with *err: nothing. */
+void *hr_module_symbol(const struct hr_module *m, const char *name, struct hr_err *err);
 
 /* One of ours, which lies beside the programs and is loaded by the first request that needs it: the
  * libraries behind it would be in every process otherwise. It exports one struct, whose first

@@ -4,7 +4,6 @@
 #include "host/sandbox.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,14 +50,15 @@ static const struct hr_sandbox_ops *
 load(struct hr_module *m, const char *path, const char *name, const char *why, struct hr_err *err)
 {
 	const struct hr_sandbox_ops *ops;
+	struct hr_err none = {0};
 	entry_fn *entry;
 	void *symbol;
 
 	if (why != NULL)
 		return refuse(m, err, path, why);
-	symbol = dlsym(m->object, name);
+	symbol = hr_module_symbol(m, name, &none);
 	if (symbol == NULL)
-		return refuse(m, err, path, "it exports no hr_backend_entry()");
+		return refuse(m, err, path, none.msg);
 	memcpy(&entry, &symbol, sizeof(entry));
 	ops = entry(HR_BACKEND_ABI);
 	if (ops == NULL || ops->abi != HR_BACKEND_ABI)

@@ -509,6 +509,8 @@ def loadable_backend():
             f.write("no library")
         h.env["OH_RUNTIME_PLUGIN_PATH"] = h.path("broken")
         h.fails(1, "Failed to import third-party runtime", "up", "-r", "broken")
+        other = os.path.join(BUILD, "handrail-archives.so")
+        h.fails(1, other + ": it exports no hr_backend_entry", "up", "-r", other)
 
 
 def kind_of_ones_own():

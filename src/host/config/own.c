@@ -162,7 +162,7 @@ is_heeded(const struct hr_config *c, const char *const *heeds, const char *key)
 	return false;
 }
 
-/* doc/host.md, "Settings": known, because the original has them, and not done. */
+/* doc/host.md, "Keys of settings": known, because the original has them, and not done. */
 static bool
 is_undone(const struct hr_key *k)
 {
