@@ -58,6 +58,7 @@ struct hr_answer {
 	struct hr_buf key;       /* the action's at-most-once key, for the log */
 	char trace[56];          /* traceparent; "": no such header */
 	bool replayed;           /* given before, to the same request */
+	bool held;               /* the head of a stream that somebody else goes on with */
 	struct hr_stream stream; /* send is NULL: the body is in `body` */
 };
 

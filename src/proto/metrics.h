@@ -17,6 +17,7 @@
 enum hr_restart { HR_RESTART_WORKER, HR_RESTART_SESSION, HR_RESTART_NGINX, HR_RESTARTS };
 
 #define HR_METRICS_MINUTES 5  /* the window of hr_metrics_recent() */
+#define HR_METRICS_HOUR 64    /* minutes that are kept */
 #define HR_METRICS_PLUGINS 16 /* further ones are not counted */
 #define HR_METRICS_NAME 64
 
@@ -57,6 +58,12 @@ struct hr_action_metrics {
 	_Atomic uint64_t buckets[HR_METRICS_BUCKETS]; /* not cumulative */
 };
 
+/* What was answered in one minute. Nobody writes it while nothing happens. */
+struct hr_metrics_minute {
+	_Atomic uint64_t minute; /* of CLOCK_MONOTONIC, plus one; another one's figures are old */
+	_Atomic uint64_t actions, errors, microseconds, output_bytes;
+};
+
 struct hr_metrics {
 	struct hr_action_metrics actions[HR_METRICS_ACTIONS]; /* as in hr_action_classes */
 	_Atomic uint64_t exits[HR_METRICS_EXITS];
@@ -67,12 +74,22 @@ struct hr_metrics {
 	_Atomic uint64_t answers[6];            /* by the first digit of the status */
 	_Atomic uint64_t restarts[HR_RESTARTS]; /* supervisor */
 	struct hr_alert_metrics alerts[HR_ALERTS];
-	_Atomic uint64_t recent[HR_METRICS_MINUTES]; /* workers: see hr_metrics_recent() */
+	_Atomic uint64_t recent[HR_METRICS_MINUTES];       /* workers: see hr_metrics_recent() */
+	struct hr_metrics_minute minutes[HR_METRICS_HOUR]; /* workers: by the minute, in a ring */
 };
 
 /* An action was answered; error: by an error observation, or other than 200. now_ns:
  * CLOCK_MONOTONIC. */
 void hr_metrics_recent_add(struct hr_metrics *m, int64_t now_ns, bool error);
+/* The same for hr_metrics_put_minutes(). Two of which each is the first of a minute may lose one.
+ */
+void hr_metrics_minute_add(
+    struct hr_metrics *m, int64_t now_ns, bool error, uint64_t us, uint64_t output_bytes);
+/* Appends the last hour, oldest first, as JSON: [[time, actions, errors, seconds, bytes], ...], for
+ * minutes in which something was answered. now_ns and now_s: the same time by both clocks. */
+struct hr_buf;
+void
+hr_metrics_put_minutes(struct hr_buf *b, const struct hr_metrics *m, int64_t now_ns, int64_t now_s);
 /* Those of this minute and of the four before. */
 void hr_metrics_recent(
     const struct hr_metrics *m, int64_t now_ns, unsigned *ret_all, unsigned *ret_errors);

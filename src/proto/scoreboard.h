@@ -11,10 +11,11 @@
 #include "base/tempfiles.h"
 #include "proto/metrics.h"
 #include "proto/journal.h"
+#include "proto/signin.h"
 
-#define HR_SCOREBOARD_VERSION 5u
+#define HR_SCOREBOARD_VERSION 6u
 #define HR_SCOREBOARD_SLOTS 1024 /* workers of all pools together */
-#define HR_SCOREBOARD_POOLS 4
+#define HR_SCOREBOARD_POOLS 5
 #define HR_SCOREBOARD_ACTION 2 /* the pool of actions */
 
 enum hr_worker_stage {
@@ -56,6 +57,7 @@ struct hr_scoreboard {
 			    take for ever; the supervisor clears that of a dead one */
 	struct hr_metrics metrics;
 	struct hr_journal_counts journal; /* workers */
+	struct hr_signins signins;        /* workers */
 	struct hr_pool_counts pools[HR_SCOREBOARD_POOLS];
 	struct hr_worker_slot slots[HR_SCOREBOARD_SLOTS];
 	/* workers: pages of slots that never wrote a file take no memory */

@@ -13,11 +13,12 @@
 
 struct hr_worker_args {
 	/* NULL or "": not given */
-	const char *pool, *run_dir, *work_dir, *libexec_dir, *office_converter, *journal;
+	const char *pool, *run_dir, *work_dir, *libexec_dir, *office_converter, *journal,
+	    *page_rights;
 	const char *hidden[HR_WORKER_HIDDEN];
 	unsigned long slot, max_requests, unpack_bytes, unpack_entries;
 	unsigned long user_id, edge_uid, edge_gid, shell_uid; /* HR_WORKER_UNKNOWN: not given */
-	unsigned long journal_entries, journal_bytes, journal_age;
+	unsigned long journal_entries, journal_bytes, journal_age, page_lifetime;
 	bool journal_sync, journal_required;
 };
 

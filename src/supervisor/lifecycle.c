@@ -19,11 +19,13 @@
 #define REST_MS 50          /* from readiness to what nobody waits for */
 #define EDGE_FAST_MS 2000   /* for nginx, between SIGTERM and SIGKILL */
 
-static const char *const pool_names[HR_SERVER_POOLS] = {"control", "files", "action", "live"};
+static const char *const pool_names[HR_SERVER_POOLS] = {
+    "control", "files", "action", "live", "page"};
 
 #define POOL_CONTROL 0
 #define POOL_ACTION 2
 #define POOL_LIVE 3
+#define POOL_PAGE 4
 
 int
 hr_server_take_slot(struct hr_server *s)
@@ -237,6 +239,7 @@ end_begin(struct hr_server *s)
 	if (s->urgency > 0 && s->patience != NULL)
 		(void)hr_watch_arm(s->patience, EDGE_FAST_MS, NULL);
 	hr_pool_stop(&s->pools[POOL_LIVE], s->urgency > 0);
+	hr_pool_stop(&s->pools[POOL_PAGE], s->urgency > 0);
 	hr_nginx_stop(&s->nginx, s->urgency > 0);
 	hr_plugins_stop_http(
 	    &s->plugins); /* a stream has no end of its own for nginx to wait for */

@@ -46,7 +46,7 @@ enum hr_server_stage {
 	HR_SERVER_ENDED,
 };
 
-#define HR_SERVER_POOLS 4 /* control, files, action, live: also their index on the scoreboard */
+#define HR_SERVER_POOLS 5 /* control, files, action, live, page: also their index on the board */
 
 struct hr_server {
 	struct hr_settings settings;
@@ -69,6 +69,7 @@ struct hr_server {
 	char *journal;    /* its directory */
 	bool slot_used[HR_SCOREBOARD_SLOTS];
 	const char *libexecdir, *datadir;
+	char *www;                  /* directory of the page; NULL: there is none */
 	char **child_env;           /* what commands see: ours without what is ours alone */
 	struct rlimit nofile_given; /* as we were started; ours is raised */
 	int umask_given;

@@ -61,6 +61,22 @@ fail(int status, const struct hr_err *err)
 	return status;
 }
 
+/* Where it is not installed (--disable-www) there is no page. */
+static int
+find_www(struct hr_server *s, struct hr_err *err)
+{
+	const char *given = getenv("HANDRAIL_WWWDIR");
+
+	s->www = given != NULL ? strdup(given) : hr_path_join(s->datadir, "www");
+	if (s->www == NULL)
+		return hr_err_nomem(err);
+	if (access(s->www, X_OK) == 0)
+		return 0;
+	free(s->www);
+	s->www = NULL;
+	return 0;
+}
+
 int
 hr_server_settings(struct hr_server *s, int *ret_status, struct hr_err *err)
 {
@@ -75,6 +91,8 @@ hr_server_settings(struct hr_server *s, int *ret_status, struct hr_err *err)
 	if (hr_server_load(&s->settings, &s->options, s->config_file, ret_status, err) < 0)
 		return -1;
 	*ret_status = HR_EXIT_START;
+	if (find_www(s, err) < 0)
+		return -1;
 	return hr_server_open_log(s, err);
 }
 
@@ -378,6 +396,7 @@ hr_server_release(struct hr_server *s)
 	hr_plugins_done(&s->plugins); /* again: of a server that never ran */
 	hr_sessions_done(&s->sessions);
 	free(s->journal);
+	free(s->www);
 	s->journal = NULL;
 	hr_scoreboard_detach(s->board);
 	hr_fd_close(&s->board_fd);

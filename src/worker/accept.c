@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "proto/channel.h"
+#include "worker/hub.h"
 #include "worker/metrics.h"
 #include "worker/once.h"
 #include "worker/reply.h"
@@ -78,6 +79,7 @@ epoll_add(int ep, int fd, uint32_t events, struct hr_err *err)
 struct waiting {
 	int ep;
 	int signals;
+	int streams; /* the hub's, -1: it holds none */
 };
 
 static void
@@ -88,11 +90,12 @@ wait_close(struct waiting *wt)
 }
 
 static int
-wait_open(struct waiting *wt, int channel, struct hr_err *err)
+wait_open(struct waiting *wt, int channel, int streams, struct hr_err *err)
 {
 	sigset_t set;
 
 	wt->ep = wt->signals = -1;
+	wt->streams = streams;
 	if (hr_fd_nonblock(LISTEN_FD, true, err) < 0)
 		return -1;
 	stop_signals(&set);
@@ -102,32 +105,37 @@ wait_open(struct waiting *wt, int channel, struct hr_err *err)
 		(void)hr_err_sys(err, errno, "cannot wait for requests");
 	else if (epoll_add(wt->ep, LISTEN_FD, EPOLLIN | EPOLLEXCLUSIVE, err) == 0 &&
 		 epoll_add(wt->ep, channel, EPOLLRDHUP, err) == 0 &&
-		 epoll_add(wt->ep, wt->signals, EPOLLIN, err) == 0)
+		 epoll_add(wt->ep, wt->signals, EPOLLIN, err) == 0 &&
+		 (streams < 0 || epoll_add(wt->ep, streams, EPOLLIN, err) == 0))
 		return 0;
 	wait_close(wt);
 	return -1;
 }
 
-/* *ret_connection: a request waits, too. */
+/* *ret_connection: a request waits, too; *ret_streams: the hub has something to do. */
 static enum wait_result
-wait_next(const struct waiting *wt, bool *ret_connection)
+wait_next(const struct waiting *wt, bool *ret_connection, bool *ret_streams)
 {
 	enum wait_result result = WAIT_REQUEST;
-	struct epoll_event e[3];
+	struct epoll_event e[4];
+	bool streams = false;
 	int n, i;
 
 	*ret_connection = false;
 	do
-		n = epoll_wait(wt->ep, e, 3, -1);
+		n = epoll_wait(wt->ep, e, 4, -1);
 	while (n < 0); /* only EINTR: the descriptors are ours */
 	for (i = 0; i < n; i++) {
 		if (e[i].data.fd == wt->signals)
 			result = WAIT_STOP;
 		else if (e[i].data.fd == LISTEN_FD)
 			*ret_connection = true;
+		else if (e[i].data.fd == wt->streams)
+			streams = true;
 		else if (result != WAIT_STOP)
 			result = WAIT_ORPHAN;
 	}
+	*ret_streams = streams;
 	return result;
 }
 
@@ -165,6 +173,31 @@ count_idle(struct hr_worker *w)
 		atomic_fetch_sub(&w->board->pools[pool].busy, 1);
 }
 
+/* While there is a stream the worker counts as busy: it is not retired. */
+static void
+hold(struct hr_worker *w, FCGX_Request *fcgi, struct hr_answer *answer)
+{
+	bool first = hr_hub_count(w->hub) == 1;
+	int request_id = fcgi->requestId;
+
+	hr_hub_connect(w->hub, hr_reply_hold(fcgi, answer), request_id);
+	hr_answer_reset(answer);
+	if (!first || hr_hub_count(w->hub) == 0)
+		count_idle(w);
+	if (hr_hub_count(w->hub) > 0)
+		hr_worker_stage(w, HR_STAGE_RUNNING);
+}
+
+static void
+turn_streams(struct hr_worker *w)
+{
+	bool some = hr_hub_count(w->hub) > 0;
+
+	hr_hub_turn(w->hub);
+	if (some && hr_hub_count(w->hub) == 0)
+		count_idle(w);
+}
+
 static void
 serve(struct hr_worker *w, FCGX_Request *fcgi, struct hr_answer *answer)
 {
@@ -181,6 +214,10 @@ serve(struct hr_worker *w, FCGX_Request *fcgi, struct hr_answer *answer)
 	hr_metrics_count(w->board, answer, hr_now_ns() - began);
 	hr_worker_stage(w, HR_STAGE_WRITING);
 	hr_reply_drain(fcgi);
+	if (answer->held) {
+		hold(w, fcgi, answer);
+		return;
+	}
 	/* The client's next request may be at the next worker before we are back: a pool must not
 	 * grow for one client. */
 	at_once = answer->stream.send == NULL && answer->body.len <= AT_ONCE;
@@ -234,16 +271,20 @@ hr_fcgi_loop(struct hr_worker *w, unsigned long max_requests, struct hr_err *err
 	FCGX_Request fcgi;
 	struct waiting wt;
 	int r, sys, failing = 0;
-	bool connection = false;
+	bool connection = false, streams = false;
 
 	if (FCGX_InitRequest(&fcgi, LISTEN_FD, 0) != 0)
 		return hr_err_set(err, HR_E_SYS, "libfcgi refuses the listening socket");
-	if (wait_open(&wt, w->channel, err) < 0)
+	if (wait_open(&wt, w->channel, w->hub != NULL ? hr_hub_fd(w->hub) : -1, err) < 0)
 		return -1;
 	hr_answer_init(&answer);
 	hr_worker_stage(w, HR_STAGE_IDLE);
 	while ((max_requests == 0 || served < max_requests) &&
-	       (next = wait_next(&wt, &connection)) == WAIT_REQUEST) {
+	       (next = wait_next(&wt, &connection, &streams)) == WAIT_REQUEST) {
+		if (streams)
+			turn_streams(w);
+		if (!connection)
+			continue;
 		errno = 0;
 		r = FCGX_Accept_r(&fcgi);
 		if (r == 0) {

@@ -79,12 +79,30 @@ sums_equal(const unsigned char *a, const unsigned char *b)
 }
 
 bool
+hr_auth_knows(const struct hr_auth *a, const unsigned char sum[HR_KEYSUM])
+{
+	bool found = a->head.count == 0;
+	size_t i;
+
+	for (i = 0; i < a->head.count; i++)
+		found |= sums_equal(a->sums[i], sum);
+	return found;
+}
+
+bool
 hr_auth_passes(const struct hr_auth *a, const char *value)
 {
 	unsigned char sum[HR_KEYSUM];
-	size_t len = strlen(value), i;
-	bool found = false;
 
+	return hr_auth_sum(a, value, sum);
+}
+
+bool
+hr_auth_sum(const struct hr_auth *a, const char *value, unsigned char ret_sum[HR_KEYSUM])
+{
+	size_t len = strlen(value);
+
+	memset(ret_sum, 0, HR_KEYSUM);
 	if (a->head.count == 0)
 		return true;
 	while (len > 0 && (value[len - 1] == ' ' || value[len - 1] == '\t'))
@@ -93,8 +111,6 @@ hr_auth_passes(const struct hr_auth *a, const char *value)
 		value++;
 	if (len > a->head.longest) /* its length is no secret, and hashing it is work */
 		return false;
-	hr_keysum(a->head.salt, value, len, sum);
-	for (i = 0; i < a->head.count; i++)
-		found |= sums_equal(a->sums[i], sum);
-	return found;
+	hr_keysum(a->head.salt, value, len, ret_sum);
+	return hr_auth_knows(a, ret_sum);
 }

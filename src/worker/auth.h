@@ -24,5 +24,9 @@ void hr_auth_done(struct hr_auth *a);
 /* Is the header's value, without blanks at its ends, one of the keys? True where authentication is
  * off. Takes the same time for every wrong value of one length. */
 bool hr_auth_passes(const struct hr_auth *a, const char *value);
+/* The same, and its sum; zeros where authentication is off. */
+bool hr_auth_sum(const struct hr_auth *a, const char *value, unsigned char ret_sum[HR_KEYSUM]);
+/* Whether it is the sum of a key that still counts. */
+bool hr_auth_knows(const struct hr_auth *a, const unsigned char sum[HR_KEYSUM]);
 
 #endif

@@ -126,8 +126,8 @@ put_seconds(struct hr_buf *b, const char *name, int64_t ms)
 	hr_buf_addf(b, "\"%s\":%" PRId64 ".%03d", name, ms / 1000, (int)(ms % 1000));
 }
 
-static void
-put_command(struct hr_buf *b, const char *session, const struct hr_command_state *c)
+void
+hr_live_put_command(struct hr_buf *b, const char *session, const struct hr_command_state *c)
 {
 	static const char *const states[] = {"running", "completed", "shell ended"};
 
@@ -170,7 +170,7 @@ hr_handle_live_commands(struct hr_worker *w, struct hr_request *r, struct hr_ans
 		for (i = 0; i < n; i++) {
 			if (i > 0)
 				hr_buf_addc(&ret->body, ',');
-			put_command(&ret->body, name_of(&place), &list[i]);
+			hr_live_put_command(&ret->body, name_of(&place), &list[i]);
 		}
 		hr_buf_adds(&ret->body, "]}");
 	}

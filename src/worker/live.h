@@ -19,6 +19,9 @@ hr_live_object(struct hr_worker *w, const struct hr_request *r, struct hr_answer
 /* {"name": ..., } of GET /handrail/v1/session. */
 void hr_live_put_state(struct hr_buf *b, const char *name, const struct hr_session_state *s);
 
+/* One of GET /handrail/v1/commands. */
+void hr_live_put_command(struct hr_buf *b, const char *session, const struct hr_command_state *c);
+
 /* 404 if there is no such session. 503: the shell's keeper may be about to be replaced, which is a
  * matter of a moment. */
 void hr_live_refuse(struct hr_answer *ret, const struct hr_err *err);

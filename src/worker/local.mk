@@ -5,7 +5,9 @@ noinst_LTLIBRARIES += libworker.la
 libworker_la_SOURCES = \
 	%D%/auth.c %D%/auth.h \
 	%D%/body.c %D%/body.h \
+	%D%/events.c \
 	%D%/execute.c \
+	%D%/hub.c %D%/hub.h \
 	%D%/download.c \
 	%D%/nginxaccount.c %D%/nginxaccount.h \
 	%D%/info.c \
@@ -19,6 +21,7 @@ libworker_la_SOURCES = \
 	%D%/mcp.c \
 	%D%/metrics.c %D%/metrics.h \
 	%D%/once.c %D%/once.h \
+	%D%/page.c %D%/page.h \
 	%D%/ready.c %D%/ready.h \
 	%D%/request.h \
 	%D%/route.c \
@@ -28,7 +31,7 @@ libworker_la_SOURCES = \
 	%D%/upload.c \
 	%D%/view.c \
 	%D%/worker.c %D%/worker.h
-libworker_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+libworker_la_CFLAGS = $(AM_CFLAGS) $(FCGI_CFLAGS) $(JSONC_CFLAGS)
 libworker_la_LIBADD = \
 	libactions.la libfiles.la libprotojson.la libkeysum.la libproto.la libshell.la libbase.la
 

@@ -16,6 +16,8 @@
 #include "proto/workerargs.h"
 #include "worker/fcgi.h"
 #include "worker/harden.h"
+#include "worker/hub.h"
+#include "worker/page.h"
 #include "worker/worker.h"
 
 _Static_assert((int)HR_WORKER_HIDDEN == (int)HR_REACH_HIDDEN, "as many as can be told");
@@ -112,11 +114,20 @@ work(const struct hr_worker_args *a, const struct hr_reach *reach, struct hr_wor
 	w->nginx = (struct hr_nginx_account){.known = a->edge_uid != HR_WORKER_UNKNOWN,
 	    .uid = (uid_t)a->edge_uid,
 	    .gid = (gid_t)a->edge_gid};
+	w->page_rights = hr_page_rights_of(a->page_rights);
+	w->page_lifetime_s = (int64_t)a->page_lifetime;
 	w->user_id = (uid_t)a->user_id;
 	w->shell_uid = (uid_t)a->shell_uid;
+	if (strcmp(a->pool, "page") == 0) {
+		w->hub = hr_hub_new(w, err);
+		if (w->hub == NULL)
+			return -1;
+	}
 	if (take_journal(&w->journal, a, err) >= 0 && hr_fd_cloexec(CHANNEL_FD, true, err) >= 0 &&
 	    hr_fcgi_setup(err) >= 0 && hr_auth_ask(&w->auth, CHANNEL_FD, err) >= 0)
 		r = hr_fcgi_loop(w, a->max_requests, err);
+	hr_hub_free(w->hub);
+	w->hub = NULL;
 	free(office);
 	return r;
 }

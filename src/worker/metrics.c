@@ -25,7 +25,8 @@ static const uint64_t bounds[] = {500, 1000, 2500, 5000, 10000, 50000, 100000, 5
 
 _Static_assert(BOUNDS < HR_METRICS_BUCKETS, "no room for the histogram");
 
-static const char *const pool_names[HR_SCOREBOARD_POOLS] = {"control", "files", "action", "live"};
+static const char *const pool_names[HR_SCOREBOARD_POOLS] = {
+    "control", "files", "action", "live", "page"};
 static const char *const clock_names[HR_CLOCKS] = {NULL, "no_output", "hard"};
 static const char *const restart_names[HR_RESTARTS] = {"worker", "session", "nginx"};
 
@@ -60,6 +61,8 @@ hr_metrics_count(struct hr_scoreboard *board, const struct hr_answer *a, int64_t
 		return;
 	hr_assert(hr_action_classes_n <= HR_METRICS_ACTIONS);
 	hr_metrics_recent_add(m, hr_now_ns(), a->status != 200 || a->note.error);
+	hr_metrics_minute_add(m, hr_now_ns(), a->status != 200 || a->note.error, us,
+	    a->note.session != NULL ? a->note.output : 0);
 	am = &m->actions[a->note.cls - hr_action_classes];
 	atomic_fetch_add(a->status != 200 ? &am->failed : a->note.error ? &am->errors : &am->ok, 1);
 	while (i < BOUNDS && us > bounds[i])

@@ -55,6 +55,10 @@ hr_reply_request(FCGX_Request *fcgi, struct hr_request *ret)
 	ret->if_none_match = param(fcgi, "HTTP_IF_NONE_MATCH");
 	ret->accept = param(fcgi, "HTTP_ACCEPT");
 	ret->last_event_id = param(fcgi, "HTTP_LAST_EVENT_ID");
+	ret->cookie = param(fcgi, "HTTP_COOKIE");
+	ret->page_token = param(fcgi, "HTTP_X_HANDRAIL_PAGE");
+	ret->asked_method = param(fcgi, "HANDRAIL_ASKED_METHOD");
+	ret->asked_uri = param(fcgi, "HANDRAIL_ASKED_URI");
 	ret->direct = param(fcgi, "HANDRAIL_DIRECT")[0] != '\0';
 	ret->viewer = param(fcgi, "HANDRAIL_VIEWER")[0] != '\0';
 	ret->action_limit = param(fcgi, "HANDRAIL_ACTION_LIMIT");
@@ -221,6 +225,21 @@ send_stream(FCGX_Request *fcgi, const struct hr_answer *a)
 	}
 	FCGX_Free(fcgi, 1);
 	return false;
+}
+
+int
+hr_reply_hold(FCGX_Request *fcgi, const struct hr_answer *a)
+{
+	struct hr_answer head = *a;
+	int fd = fcgi->ipcFd;
+
+	head.stream.length = -1; /* not known */
+	put_stream_head(fcgi->out, &head);
+	if (FCGX_FFlush(fcgi->out) != 0)
+		hr_fd_close(&fd);
+	FCGX_Free(fcgi, 0); /* says nothing of an end, and leaves it open */
+	fcgi->ipcFd = -1;
+	return fd;
 }
 
 bool

@@ -14,6 +14,10 @@ void hr_reply_request(FCGX_Request *fcgi, struct hr_request *ret);
  * and the answer with it. */
 void hr_reply_drain(FCGX_Request *fcgi);
 
+/* The head of a stream that somebody else goes on with, and the connection for that, the caller's;
+ * -1: there is none any more. What fcgi has of it is given back. */
+int hr_reply_hold(FCGX_Request *fcgi, const struct hr_answer *a);
+
 /* Writes the answer; the body was read. A peer that went away is no error: there is nobody to tell;
  * *ret_sent: all of it is in the peer's hands. false: the body of the answer could not be finished,
  * and the connection is closed already; what went wrong is in the log. */

@@ -36,8 +36,11 @@ struct hr_request {
 	const char *range, *if_range, *if_none_match;
 	/* of /handrail/v1/output; NULL as well: absent */
 	const char *accept, *last_event_id;
-	bool direct;              /* nginx could not send the file */
-	bool viewer;              /* came to the file viewer, which is another server */
+	/* of a browser that has signed in to the page; NULL as well: absent */
+	const char *cookie, *page_token;
+	const char *asked_method, *asked_uri; /* of /-/auth: what it is asked about */
+	bool direct;                          /* nginx could not send the file */
+	bool viewer;                          /* came to the file viewer, which is another server */
 	const char *action_limit; /* how many actions at a time; of /-/refused, NULL: absent */
 	const char *remote; /* address of the client; of the viewer alone, NULL as well: absent */
 	struct hr_body body;

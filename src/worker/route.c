@@ -8,6 +8,7 @@
 
 #include "base/percent.h"
 #include "base/utf8.h"
+#include "worker/page.h"
 #include "worker/worker.h"
 
 struct route {
@@ -43,6 +44,15 @@ static const struct route routes[] = {
     {"/handrail/v1/keys", "POST", false, hr_handle_live_keys},
     {"/handrail/v1/resize", "POST", false, hr_handle_live_resize},
     {"/handrail/v1/signal", "POST", false, hr_handle_live_signal},
+    /* the page: doc/page.md */
+    {"/handrail/v1/signin", "POST", false, hr_handle_signin},
+    {"/handrail/v1/signout", "POST", false, hr_handle_signout},
+    {"/handrail/v1/events", "GET", false, hr_handle_events},
+    {"/handrail/v1/me", "GET", false, hr_handle_me},
+    {"/handrail/v1/ready", "GET", false, hr_handle_ready},
+    {"/handrail/v1/metrics", "GET", false, hr_handle_metrics},
+    {"/handrail/v1/upload", "POST", false, hr_handle_upload},
+    {"/handrail/v1/download", "GET", false, hr_handle_download_one},
     /* for nginx's auth_request, which passes the method of the request it asks for */
     {"/-/auth", NULL, false, hr_handle_auth},
     {"/-/bearer", NULL, false, hr_handle_bearer},
@@ -181,7 +191,7 @@ route(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	const struct route *found = route_find(r, r->path->len);
 
 	if (!r->viewer && (found == NULL || !found->open) &&
-	    !hr_auth_passes(&w->auth, r->session_key)) {
+	    !hr_auth_passes(&w->auth, r->session_key) && !hr_page_passes(w, r)) {
 		hr_answer_detail(ret, 403, "Invalid API Key");
 	} else if (found == NULL) {
 		if (!redirect(r, ret))

@@ -29,7 +29,10 @@ struct hr_worker {
 	struct hr_stats stats;
 	struct hr_unpack_limits unpack_limits;
 	struct hr_nginx_account nginx;
-	bool was_ready; /* the server has been ready once in this process' time */
+	enum hr_page_rights page_rights; /* at most */
+	int64_t page_lifetime_s;
+	struct hr_hub *hub; /* of the pool "page", else NULL */
+	bool was_ready;     /* the server has been ready once in this process' time */
 	struct hr_journal journal;
 	struct hr_journal_entry once; /* of the request in hand, see worker/once.h */
 	bool once_forget;
@@ -66,6 +69,7 @@ hr_handler_fn hr_handle_auth;
 hr_handler_fn hr_handle_bearer;
 hr_handler_fn hr_handle_download;
 hr_handler_fn hr_handle_download_one;
+hr_handler_fn hr_handle_events;
 hr_handler_fn hr_handle_execute;
 hr_handler_fn hr_handle_info;
 hr_handler_fn hr_handle_list;
@@ -82,9 +86,12 @@ hr_handler_fn hr_handle_live_session;
 hr_handler_fn hr_handle_live_sessions;
 hr_handler_fn hr_handle_live_signal;
 hr_handler_fn hr_handle_mcp;
+hr_handler_fn hr_handle_me;
 hr_handler_fn hr_handle_metrics;
 hr_handler_fn hr_handle_ready;
 hr_handler_fn hr_handle_refused;
+hr_handler_fn hr_handle_signin;
+hr_handler_fn hr_handle_signout;
 hr_handler_fn hr_handle_token;
 hr_handler_fn hr_handle_upload;
 hr_handler_fn hr_handle_view;

@@ -231,10 +231,10 @@ pool_limits(struct hr_pool *p)
 {
 	const struct hr_settings *c = &p->server->settings;
 	const long long min[] = {
-	    c->control_workers, c->files_workers, c->action_workers, c->live_workers};
+	    c->control_workers, c->files_workers, c->action_workers, c->live_workers, 0};
 	const int viewer = p->server->viewer.fd >= 0 ? HR_VIEWER_PLACES : 0;
 	const long long max[] = {c->control_workers_max, c->files_workers_max + viewer,
-	    c->action_workers_max, c->live_workers_max};
+	    c->action_workers_max, c->live_workers_max, 1};
 
 	p->min = (unsigned)min[p->index];
 	p->max = (unsigned)max[p->index];
@@ -296,7 +296,10 @@ hr_pool_fill(struct hr_pool *p)
 	if (p->stopping || p->holding)
 		return;
 	pool_limits(p);
-	pool_start(p, p->server->staged ? 1 : p->wanted);
+	if (p->wanted == 0)
+		hr_pool_start_on_demand(p);
+	else
+		pool_start(p, p->server->staged ? 1 : p->wanted);
 }
 
 static void
@@ -305,6 +308,8 @@ pool_demanded(void *arg)
 	struct hr_pool *p = arg;
 
 	pool_ignore_demand(p);
+	if (p->wanted == 0)
+		p->wanted = 1;
 	hr_pool_fill(p);
 }
 
@@ -315,8 +320,11 @@ hr_pool_start_on_demand(struct hr_pool *p)
 		return;
 	pool_limits(p);
 	p->demand = hr_loop_readable(p->server->loop, p->listener, pool_demanded, p, NULL);
-	if (p->demand == NULL)
-		hr_pool_fill(p);
+	if (p->demand != NULL)
+		return;
+	if (p->wanted == 0)
+		p->wanted = 1;
+	hr_pool_fill(p);
 }
 
 void

@@ -25,9 +25,9 @@
 struct values {
 	char numbers[16][24];
 	size_t nnumbers;
-	struct hr_place v[32];
+	struct hr_place v[40];
 	size_t n;
-	struct hr_buf user, access_log, http, locations, plugins, site, viewer;
+	struct hr_buf user, access_log, http, locations, plugins, site, viewer, www;
 	struct hr_edge edge;
 };
 
@@ -75,6 +75,7 @@ values_init(struct values *v, const struct hr_server *s, const struct hr_setting
 	hr_buf_init(&v->plugins, 65536);
 	hr_buf_init(&v->site, 1 << 18);
 	hr_buf_init(&v->viewer, 65536);
+	hr_buf_init(&v->www, 65536);
 	values_add(v, "run_dir", s->run.path, false);
 	values_add(v, "listen", s->listen.text, false);
 	values_number(v, "nginx_workers", c->nginx_workers);
@@ -138,6 +139,19 @@ fill(struct hr_buf *out, const struct hr_server *s, const char *file, const stru
 	return r;
 }
 
+static int
+values_www(
+    struct values *v, const struct hr_server *s, const struct hr_settings *c, struct hr_err *err)
+{
+	if (s->www != NULL && strcmp(c->page_rights, "none") != 0) {
+		values_add(v, "www_dir", s->www, false);
+		if (fill(&v->www, s, "handrail-www.conf.in", v, err) != 0)
+			return -1;
+	}
+	values_add(v, "www", hr_buf_str(&v->www), true);
+	return 0;
+}
+
 /* The site holds the other two and the log as whole directives. */
 static int
 fill_site(struct hr_buf *out, const struct hr_server *s, const struct hr_settings *c,
@@ -187,7 +201,7 @@ hr_nginx_compose(struct hr_buf *out, const char *part, const struct hr_server *s
 	int r;
 
 	values_init(&v, s, c);
-	if (values_edge(&v, s, c, keys, err) < 0)
+	if (values_edge(&v, s, c, keys, err) < 0 || values_www(&v, s, c, err) < 0)
 		r = -1;
 	else if (strcmp(part, "http") == 0)
 		r = fill(out, s, "handrail-http.conf.in", &v, err);
@@ -205,6 +219,7 @@ hr_nginx_compose(struct hr_buf *out, const char *part, const struct hr_server *s
 	hr_buf_done(&v.plugins);
 	hr_buf_done(&v.site);
 	hr_buf_done(&v.viewer);
+	hr_buf_done(&v.www);
 	return r;
 }
 

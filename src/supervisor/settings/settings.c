@@ -100,6 +100,8 @@ static const struct setting settings[] = {
     {"action_workers_max", INT, AT(action_workers_max), true, 1, 256, "128"},
     {"live_workers", INT, AT(live_workers), true, 1, 64, "1"},
     {"live_workers_max", INT, AT(live_workers_max), true, 1, 64, "16"},
+    {"page_rights", TEXT, AT(page_rights), true, 0, 0, "act"},
+    {"page_lifetime", INT, AT(page_lifetime), true, 60, 30 * DAY, "43200"},
     {"output_log_bytes", INT, AT(output_log_bytes), false, 4096, 1 << 30, "4194304"},
     {"worker_max_requests", INT, AT(worker_max_requests), true, 0, INT_MAX, "0"},
     {"worker_idle_timeout", INT, AT(worker_idle_timeout), true, 1, DAY, "30"},

@@ -48,12 +48,13 @@ struct hr_settings {
 	long long client_send_timeout, client_max_header_bytes;
 	/* the edge: certificates, and how much one client may ask for; 0: no limit */
 	char *tls_certificate, *tls_certificate_key, *tls_min_version, *tls_ciphers;
+	char *page_rights; /* "act", "look", "none" */
 	char *tls_client_ca, *tls_client_crl;
 	bool http2;
 	long long address_requests_per_minute, address_burst, address_connections;
 	long long key_requests_per_minute, key_burst, key_connections;
 	long long control_workers, control_workers_max, files_workers, files_workers_max;
-	long long live_workers, live_workers_max, output_log_bytes;
+	long long live_workers, live_workers_max, output_log_bytes, page_lifetime;
 	long long action_workers, action_workers_max, worker_max_requests, worker_idle_timeout;
 	long long unpack_max_bytes, unpack_max_entries;
 	char *office_converter;

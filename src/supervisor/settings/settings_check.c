@@ -19,6 +19,10 @@ check_tls(const struct hr_settings *c, struct hr_err *err)
 		    err, HR_E_INVAL, "tls_client_ca: there are no client certificates without TLS");
 	if (c->tls_client_crl[0] != '\0' && c->tls_client_ca[0] == '\0')
 		return hr_err_set(err, HR_E_INVAL, "tls_client_crl needs tls_client_ca");
+	if (strcmp(c->page_rights, "act") != 0 && strcmp(c->page_rights, "look") != 0 &&
+	    strcmp(c->page_rights, "none") != 0)
+		return hr_err_set(err, HR_E_INVAL,
+		    "page_rights: \"%.64s\" is neither act nor look nor none", c->page_rights);
 	if (strcmp(c->tls_min_version, "1.2") != 0 && strcmp(c->tls_min_version, "1.3") != 0)
 		return hr_err_set(err, HR_E_INVAL,
 		    "tls_min_version: \"%.64s\" is neither 1.2 nor 1.3", c->tls_min_version);

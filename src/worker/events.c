@@ -1,0 +1,76 @@
+/* GET /handrail/v1/events: what a page is told, in one stream (doc/page.md). The worker goes on
+ * with the next request; the hub has the connection from then on. */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/hub.h"
+#include "worker/live.h"
+#include "worker/worker.h"
+
+#define TAIL (256u << 10)
+
+/* Up to 2^63; false for what is no number. */
+static bool
+number_of(const char *text, uint64_t *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtoull(text, &end, 10);
+	return errno == 0 && *end == '\0' && text[0] >= '0' && text[0] <= '9' && *ret <= INT64_MAX;
+}
+
+/* NULL, or what is wrong. */
+static const char *
+parse(const struct hr_request *r, struct hr_hub_wish *ret)
+{
+	const char *id = r->last_event_id != NULL ? r->last_event_id : "", *wrong = NULL;
+	struct hr_buf text;
+
+	hr_buf_init(&text, 4096);
+	ret->tail = TAIL;
+	if (hr_request_query(r, "tail", &text) && !number_of(hr_buf_str(&text), &ret->tail))
+		wrong = "tail is not a number";
+	hr_buf_reset(&text);
+	ret->has_offset = hr_request_query(r, "offset", &text);
+	if (ret->has_offset && !number_of(hr_buf_str(&text), &ret->offset))
+		wrong = "offset is not a number";
+	if (id[0] != '\0') {
+		ret->has_offset = true;
+		if (!number_of(id, &ret->offset))
+			wrong = "Last-Event-ID is not a number";
+	}
+	hr_buf_done(&text);
+	return wrong;
+}
+
+void
+hr_handle_events(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	struct hr_hub_wish wish = {.session = NULL};
+	struct hr_shell_place place;
+	struct hr_err err = {0};
+	const char *wrong;
+
+	if (!hr_live_place(w, r, &place, ret))
+		return;
+	wrong = parse(r, &wish);
+	wish.session = place.session;
+	if (w->hub == NULL) {
+		hr_answer_detail(ret, 404, "Not Found"); /* came to another pool */
+	} else if (wrong != NULL) {
+		hr_answer_detail(ret, 400, wrong);
+	} else if (hr_hub_join(w->hub, &wish, &err) == 0) {
+		ret->held = true;
+		ret->content_type = "text/event-stream";
+		hr_answer_header(ret, "Cache-Control", "no-store");
+	} else if (err.code == HR_E_BUSY) {
+		hr_answer_detail(ret, 429, err.msg);
+		ret->retry_after_s = 5;
+	} else {
+		hr_live_refuse(ret, &err);
+	}
+}
