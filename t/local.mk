@@ -121,6 +121,7 @@ include %D%/bench/local.mk
 include %D%/supervisor.mk
 include %D%/session.mk
 include %D%/transfer.mk
+include %D%/www.mk
 include %D%/files.mk
 include %D%/fuzz/local.mk
 include %D%/fault/local.mk

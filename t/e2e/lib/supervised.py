@@ -88,7 +88,8 @@ class Server:
                     if k not in ("SESSION_API_KEY", "NOTIFY_SOCKET", "XDG_RUNTIME_DIR", "DEBUG")}
         self.env.update(HANDRAIL_LIBEXECDIR=libexec or BUILDDIR, NO_CHANGE_TIMEOUT_SECONDS="300",
                         HANDRAIL_VIEWER_URL_FILE=os.path.join(self.top, "viewer-url"),
-                        HANDRAIL_DATADIR=os.path.join(SRCDIR, "conf"), HOME=self.work_dir)
+                        HANDRAIL_DATADIR=os.path.join(SRCDIR, "conf"),
+                        HANDRAIL_WWWDIR=os.path.join(SRCDIR, "www"), HOME=self.work_dir)
         self.env.update(env or {})
         me = name or user or ("root" if os.geteuid() == 0 else "tester")
         if me != "root":

@@ -1,0 +1,84 @@
+// Requests to one sandbox. `base` is the page's own address, or that of a sandbox of the fleet: all paths are
+// relative to it, so that any prefix works. The token is of one sign-in, and worth nothing without its cookie.
+
+export class Refused extends Error {
+	constructor(status, detail) {
+		super(detail);
+		this.status = status;
+	}
+}
+
+export function createApi(base) {
+	const url = new URL(base, location.href);
+	const store = "handrail-page " + url.pathname;
+	let ended = () => {};
+
+	function headers(more) {
+		return Object.assign({"X-Handrail-Page": localStorage.getItem(store) || "-"}, more);
+	}
+
+	// Answers with the response; a refusal is thrown with the server's words.
+	async function request(path, options = {}) {
+		const r = await fetch(new URL("v1/" + path, url), Object.assign({
+			cache: "no-store", credentials: "same-origin", redirect: "error", referrerPolicy: "no-referrer",
+		}, options, {headers: headers(options.headers)}));
+
+		if (r.ok)
+			return r;
+		let detail = r.statusText || "status " + r.status;
+		try {
+			detail = (await r.json()).detail || detail;
+		} catch {
+			// no JSON: an edge between us
+		}
+		if (r.status === 403 && options.ends !== false)
+			void me().catch((e) => e.status === 403 && ended());
+		throw new Refused(r.status, String(detail));
+	}
+
+	async function get(path) {
+		return (await request(path)).json();
+	}
+
+	async function post(path, body, options = {}) {
+		return (await request(path, Object.assign({
+			method: "POST", body: JSON.stringify(body), headers: {"Content-Type": "application/json"},
+		}, options))).json();
+	}
+
+	function where() {
+		return {path: url.pathname, port: url.port, secure: url.protocol === "https:"};
+	}
+
+	async function signIn(key, look) {
+		// a header's value is bytes
+		const bytes = String.fromCharCode(...new TextEncoder().encode(key));
+		const answer = await post("signin", Object.assign(where(), {look}), {
+			headers: {"Content-Type": "application/json", "X-Session-API-Key": bytes}, ends: false,
+		});
+
+		localStorage.setItem(store, answer.token);
+		return answer;
+	}
+
+	async function signOut() {
+		try {
+			await post("signout", where(), {ends: false});
+		} finally {
+			localStorage.removeItem(store);
+		}
+	}
+
+	async function me() {
+		return (await request("me", {ends: false})).json();
+	}
+
+	return {request, get, post, signIn, signOut, me, onEnded: (f) => { ended = f; }};
+}
+
+// ?name=value&..., of those that have one
+export function query(values) {
+	const q = new URLSearchParams(Object.entries(values).filter(([, v]) => v !== null && v !== undefined));
+
+	return "?" + q;
+}

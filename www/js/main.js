@@ -1,0 +1,104 @@
+// The page of one sandbox: who is signed in, its one stream, and the views that live on it.
+import {createApi, query} from "./api.js";
+import {createCommands} from "./commands.js";
+import {foreign, h} from "./dom.js";
+import {createSignIn} from "./signin.js";
+import {createStream} from "./stream.js";
+import {createTabs} from "./tabs.js";
+import {createTerminal} from "./terminal.js";
+
+const api = createApi(new URL(".", location.href));
+
+const STATES = {connecting: "connecting…", live: "live", lost: "reconnecting…", paused: "paused"};
+
+function createPage(me, leave) {
+	let name = "default";
+	const session = () => query({session: name === "default" ? null : name});
+	const rights = () => me.rights;
+	const place = {api, session, rights};
+	const terminal = createTerminal(place), commands = createCommands();
+	const state = h("span", {class: "state", role: "status"}), dir = foreign("", {class: "dir mono"});
+	const out = h("button", {type: "button", onclick: leave, hidden: me.expires_in === null}, "Sign out");
+	const tabs = createTabs("Views", [
+		{id: "shell", title: "Shell", element: h("div", {class: "shell"}, terminal.element, commands.element),
+			shown: () => terminal.opened()},
+	]);
+	const element = h("div", {class: "page"},
+		h("header", {}, h("h1", {}, "handrail"), dir, state,
+			h("span", {class: "rights"}, me.rights === "act" ? "" : "looking on"), out), tabs.bar, h("main", {}, tabs.element));
+
+	const on = {
+		output: (d) => terminal.output(d),
+		gap: (d) => terminal.gap(d),
+		shell(d) {
+			terminal.state(d.session);
+			commands.state(d.commands);
+			dir.replaceWith(dir); // keeps its place while the text changes
+			dir.textContent = foreign(d.session.working_dir).textContent;
+			document.title = (d.session.running ? "▸ " : "") + "handrail";
+		},
+		server() {},
+		sample() {},
+	};
+	globalThis.handrailTerminal = terminal.term; // for whoever looks into the page by hand
+	const stream = createStream(api, () => "events" + session(), (event, data) => on[event] && on[event](data),
+		(s, why) => {
+			state.textContent = STATES[s];
+			state.className = "state " + s;
+			state.title = why || "";
+			element.dataset.stream = s;
+		});
+
+	return {
+		element,
+		start() {
+			tabs.show("shell");
+			stream.start();
+		},
+		close: () => stream.close(),
+	};
+}
+
+let page = null;
+
+function show(element) {
+	document.body.replaceChildren(element);
+}
+
+function ask(why) {
+	const form = createSignIn(api, (me) => open(me));
+
+	if (page)
+		page.close();
+	page = null;
+	show(form.element);
+	if (why)
+		form.say(why);
+	form.focus();
+}
+
+async function leave() {
+	try {
+		await api.signOut();
+		ask("");
+	} catch (e) {
+		ask("This browser has forgotten the sign-in; the server could not be told: " + e.message);
+	}
+}
+
+function open(me) {
+	page = createPage(me, leave);
+	show(page.element);
+	page.start();
+}
+
+async function begin() {
+	try {
+		open(await api.me());
+	} catch (e) {
+		ask(e.status === 403 ? "" : e.message);
+	}
+}
+
+api.onEnded(() => ask("The sign-in is over."));
+void begin();

@@ -1,0 +1,116 @@
+// The one stream of a page: server-sent events by fetch(), which can send a header, hold the sender up, and say where
+// it goes on. A cut connection is taken up at the offset behind the last byte; a page that nobody sees has none.
+
+const FIRST_PAUSE = 250, LONGEST_PAUSE = 8000;
+
+// on(event, data, id) may return a promise, which is waited for before more is read.
+export function createStream(api, path, on, onState) {
+	let lastId = null, abort = null, pause = FIRST_PAUSE, timer = 0, closed = false;
+
+	async function take(event, data, id) {
+		if (id !== null)
+			lastId = id;
+		await on(event, JSON.parse(data), id);
+	}
+
+	async function read(body) {
+		const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+		let rest = "", event = "message", data = "", id = null;
+
+		for (;;) {
+			const {value, done} = await reader.read();
+			if (done)
+				return;
+			rest += value;
+			let from = 0, nl;
+			while ((nl = rest.indexOf("\n", from)) >= 0) {
+				const line = rest.slice(from, nl);
+				from = nl + 1;
+				if (line === "") {
+					if (data !== "")
+						await take(event, data, id);
+					event = "message";
+					data = "";
+					id = null;
+				} else if (line.startsWith("data: ")) {
+					data += line.slice(6);
+				} else if (line.startsWith("event: ")) {
+					event = line.slice(7);
+				} else if (line.startsWith("id: ")) {
+					id = line.slice(4);
+				}
+			}
+			rest = rest.slice(from);
+			pause = FIRST_PAUSE;
+		}
+	}
+
+	async function run() {
+		const mine = abort = new AbortController();
+		let why = "the connection ended";
+
+		onState("connecting");
+		try {
+			const headers = {Accept: "text/event-stream"};
+			if (lastId !== null)
+				headers["Last-Event-ID"] = lastId;
+			const r = await api.request(path(), {headers, signal: mine.signal});
+			onState("live");
+			await read(r.body);
+		} catch (e) {
+			why = e.message;
+		}
+		if (abort !== mine || closed)
+			return;
+		mine.abort(); // where reading failed, the request itself goes on
+		abort = null;
+		onState("lost", why);
+		timer = setTimeout(start, pause * (0.5 + Math.random()));
+		pause = Math.min(2 * pause, LONGEST_PAUSE);
+	}
+
+	function stop(state) {
+		const was = abort;
+
+		clearTimeout(timer);
+		timer = 0;
+		abort = null;
+		if (was)
+			was.abort();
+		if (state)
+			onState(state);
+	}
+
+	function start() {
+		clearTimeout(timer);
+		timer = 0;
+		if (!closed && !document.hidden && abort === null)
+			void run();
+	}
+
+	function seen() {
+		pause = FIRST_PAUSE;
+		if (document.hidden)
+			stop("paused");
+		else
+			start();
+	}
+
+	document.addEventListener("visibilitychange", seen);
+	addEventListener("online", start);
+	return {
+		start,
+		// from the beginning: another shell
+		restart() {
+			stop();
+			lastId = null;
+			start();
+		},
+		close() {
+			closed = true;
+			stop();
+			document.removeEventListener("visibilitychange", seen);
+			removeEventListener("online", start);
+		},
+	};
+}

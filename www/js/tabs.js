@@ -1,0 +1,54 @@
+// Views beside each other, one of which is seen: a list of tabs as screen readers know it, by arrow keys as well.
+import {h} from "./dom.js";
+
+// views: {id, title, element, shown?(), hidden?()}
+export function createTabs(label, views) {
+	const bar = h("div", {class: "tabs", role: "tablist", "aria-label": label}), element = h("div", {class: "views"});
+	let current = null;
+
+	function show(id, focus) {
+		const view = views.find((v) => v.id === id);
+
+		if (current === view)
+			return;
+		for (const v of views) {
+			const on = v === view;
+			v.tab.setAttribute("aria-selected", String(on));
+			v.tab.tabIndex = on ? 0 : -1;
+			v.panel.hidden = !on;
+		}
+		if (current && current.hidden)
+			current.hidden();
+		current = view;
+		if (focus)
+			view.tab.focus();
+		if (view.shown)
+			view.shown();
+	}
+
+	function key(event) {
+		const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
+		const i = views.indexOf(current);
+
+		if (step)
+			show(views[(i + step + views.length) % views.length].id, true);
+		else if (event.key === "Home")
+			show(views[0].id, true);
+		else if (event.key === "End")
+			show(views[views.length - 1].id, true);
+		else
+			return;
+		event.preventDefault();
+	}
+
+	bar.addEventListener("keydown", key);
+	for (const v of views) {
+		v.tab = h("button", {type: "button", role: "tab", id: "tab-" + v.id, "aria-controls": "view-" + v.id,
+			onclick: () => show(v.id)}, v.title);
+		v.panel = h("div", {class: "view", role: "tabpanel", id: "view-" + v.id, "aria-labelledby": "tab-" + v.id, hidden: true},
+			v.element);
+		bar.append(v.tab);
+		element.append(v.panel);
+	}
+	return {bar, element, show, current: () => current && current.id};
+}

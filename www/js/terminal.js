@@ -1,0 +1,190 @@
+// The terminal: what the shell prints, as it comes, and keys for the command that runs, on request.
+import "./csp.js";
+import {Terminal} from "../vendor/xterm/xterm.mjs";
+import {h, plain} from "./dom.js";
+import {theme} from "./theme.js";
+
+const SCROLLBACK = 5000, KEYS_PAUSE = 15;
+
+function decode(base64) {
+	return Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+}
+
+// A program may ask the terminal; whoever only looks on must not answer, and of fifty pages not fifty.
+function answerNothing(term) {
+	const p = term.parser;
+
+	for (const id of [{final: "c"}, {prefix: ">", final: "c"}, {prefix: "=", final: "c"}, {final: "n"},
+		{prefix: "?", final: "n"}, {intermediates: "$", final: "p"}, {prefix: "?", intermediates: "$", final: "p"},
+		{prefix: ">", final: "q"}, {final: "t"}, {final: "x"}, {prefix: "?", final: "u"}])
+		p.registerCsiHandler(id, () => true);
+	p.registerDcsHandler({intermediates: "$", final: "q"}, () => true);
+	p.registerDcsHandler({intermediates: "+", final: "q"}, () => true);
+	for (const osc of [4, 10, 11, 12, 52])
+		p.registerOscHandler(osc, (data) => osc === 52 || data.includes("?"));
+	p.registerEscHandler({final: "Z"}, () => true);
+}
+
+export function createTerminal({api, session, rights}) {
+	const term = new Terminal({
+		cols: 80, rows: 24, convertEol: false, cursorBlink: false, disableStdin: true, scrollback: SCROLLBACK,
+		fontFamily: "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace", fontSize: 13, theme: theme(),
+		linkHandler: {activate() {}, allowNonHttpProtocols: false}, allowProposedApi: false,
+	});
+	const box = h("div", {class: "term"}), title = h("bdi", {class: "title"});
+	const typing = h("input", {type: "checkbox", disabled: rights() !== "act"});
+	const reader = h("input", {type: "checkbox"});
+	const line = h("input", {type: "text", class: "mono", autocomplete: "off", autocapitalize: "off", spellcheck: "false",
+		"aria-label": "Command", disabled: rights() !== "act"});
+	const send = h("button", {type: "submit", disabled: rights() !== "act"}, "Run");
+	const interrupt = h("button", {type: "button", disabled: true, title: "Sends C-c to the command that runs"}, "Interrupt");
+	const note = h("p", {class: "note", role: "status"});
+	let next = null, running = false, typed = "", typedTimer = 0, sending = Promise.resolve();
+
+	function say(text) {
+		note.textContent = text;
+	}
+
+	// A number of rows and columns by what one character takes, measured as xterm does.
+	function fit() {
+		const cell = term.element && term.element.querySelector(".xterm-rows > div");
+		const width = box.clientWidth - 18, height = box.clientHeight - 4;
+		const core = term.dimensions;
+
+		if (!cell || width < 40 || height < 40)
+			return;
+		const cw = core ? core.css.cell.width : box.querySelector(".xterm-screen").clientWidth / term.cols;
+		const ch = cell.getBoundingClientRect().height || 15;
+		const cols = Math.max(20, Math.min(500, Math.floor(width / cw)));
+		const rows = Math.max(4, Math.min(200, Math.floor(height / ch)));
+		if (cols !== term.cols || rows !== term.rows) {
+			term.resize(cols, rows);
+			tellSize();
+		}
+	}
+
+	// Only a command that we type for is laid out for our window.
+	function tellSize() {
+		if (typing.checked && running)
+			void api.post("resize" + session(), {rows: term.rows, columns: term.cols}).catch(() => {});
+	}
+
+	async function press(what, body) {
+		try {
+			await api.post(what + session(), body);
+			say("");
+		} catch (e) {
+			say(e.status === 409 ? "No command is running: type a new one below." : e.message);
+		}
+	}
+
+	function flush() {
+		const text = typed;
+
+		typed = "";
+		typedTimer = 0;
+		sending = sending.then(() => press("input", {text}));
+	}
+
+	term.onData((data) => {
+		if (!typing.checked)
+			return;
+		typed += data;
+		if (!typedTimer)
+			typedTimer = setTimeout(flush, KEYS_PAUSE);
+	});
+	term.onTitleChange((text) => { title.textContent = plain(text, 200); });
+	answerNothing(term);
+
+	typing.addEventListener("change", () => {
+		term.options.disableStdin = !typing.checked;
+		term.options.cursorBlink = typing.checked;
+		if (typing.checked) {
+			tellSize();
+			term.focus();
+		}
+	});
+	reader.addEventListener("change", () => { term.options.screenReaderMode = reader.checked; });
+	interrupt.addEventListener("click", () => void press("keys", {keys: ["C-c"]}));
+
+	async function submit(event) {
+		const text = line.value;
+
+		event.preventDefault();
+		if (running) {
+			line.value = "";
+			await press("input", {text: text + "\n"});
+			return;
+		}
+		if (text.trim() === "")
+			return;
+		line.value = "";
+		say("");
+		try {
+			// answers when the command ends, or goes on for longer than the server waits
+			const a = await api.post("run" + session(), {action: {action: "run", args: {command: text}}});
+			if (a.observation === "error")
+				say(plain(a.content, 500));
+		} catch (e) {
+			say(e.message);
+			if (line.value === "")
+				line.value = text;
+		}
+	}
+
+	const form = h("form", {class: "line", onsubmit: submit}, h("label", {class: "prompt", "aria-hidden": "true"}, "$"), line,
+		send, interrupt);
+	const element = h("section", {class: "terminal", "aria-label": "Terminal"},
+		h("div", {class: "bar"}, title, h("label", {}, typing, " Type into it"), h("label", {}, reader, " Screen reader")),
+		box, form, note);
+
+	function write(data) {
+		return new Promise((done) => term.write(data, done));
+	}
+
+	new ResizeObserver(fit).observe(box);
+	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { term.options.theme = theme(); });
+
+	return {
+		element,
+		term,
+		opened() {
+			if (!term.element) {
+				term.open(box);
+				term.textarea.setAttribute("aria-label", "Terminal");
+			}
+			fit();
+		},
+		clear() {
+			next = null;
+			term.reset();
+		},
+		// Bytes that were there before are left out, and those that are missing are told of.
+		async output({offset, base64}) {
+			let data = decode(base64);
+
+			if (next !== null && offset < next)
+				data = data.subarray(Math.min(next - offset, data.length));
+			if (next !== null && offset > next)
+				await this.gap({from: next, to: offset});
+			next = Math.max(next ?? 0, offset + atob(base64).length);
+			if (data.length > 0)
+				await write(data);
+		},
+		async gap({from, to}) {
+			next = to;
+			await write(to > from ? `\r\n\x1b[0;7m ${to - from} bytes are not kept any more \x1b[0m\r\n`
+				: "\r\n\x1b[0;7m the shell was started anew \x1b[0m\r\n");
+		},
+		state(shell) {
+			if (shell.running !== running) {
+				running = shell.running;
+				tellSize();
+			}
+			send.textContent = running ? "Send" : "Run";
+			line.placeholder = running ? "a line for the command that runs" : "a command";
+			interrupt.disabled = !running || rights() !== "act";
+		},
+		offset: () => next,
+	};
+}
