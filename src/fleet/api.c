@@ -5,6 +5,7 @@
 #include "fleet/api.h"
 #include "fleet/request.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -387,7 +388,9 @@ handle_runtime(struct call *c)
 
 struct list {
 	struct call *c;
-	bool any;
+	bool any, begun;            /* begun: behind `after` */
+	const char *status, *after; /* "": any, from the first one on */
+	long left;
 };
 
 static void
@@ -395,6 +398,15 @@ put_listed(void *arg, const struct hr_fleet_row *row)
 {
 	struct list *l = arg;
 
+	if (!l->begun) {
+		l->begun = strcmp(row->id, l->after) == 0;
+		return;
+	}
+	if (l->left == 0 ||
+	    (*l->status != '\0' && strcmp(l->status, shown[row->state].status) != 0 &&
+		strcmp(l->status, hr_fleet_state_name(row->state)) != 0))
+		return;
+	l->left--;
 	if (l->any)
 		hr_buf_addc(&l->c->a->body, ',');
 	l->any = true;
@@ -408,11 +420,21 @@ handle_list(struct call *c)
 	struct hr_fleet *f = c->api->fleet;
 	struct list l = {.c = c};
 	struct hr_err err = {0};
-	struct hr_buf all;
+	struct hr_buf all, status, after, limit;
 	bool live = strcmp(query_value(&all, c->query, "all"), "true") != 0;
-	int rc;
+	char *end;
+	int rc = 0;
 
-	hr_buf_done(&all);
+	l.status = query_value(&status, c->query, "status");
+	l.after = query_value(&after, c->query, "after");
+	l.begun = *l.after == '\0';
+	l.left = strtol(query_value(&limit, c->query, "limit"), &end, 10);
+	if (end == hr_buf_str(&limit) && *end == '\0')
+		l.left = LONG_MAX;
+	if (*end != '\0' || l.left <= 0) {
+		(void)hr_fleet_say(c->a, 400, "limit is a number above 0");
+		goto out;
+	}
 	c->a->status = 200;
 	hr_buf_adds(&c->a->body, "{\"runtimes\":[");
 	(void)pthread_mutex_lock(&f->lock);
@@ -421,6 +443,11 @@ handle_list(struct call *c)
 	hr_buf_adds(&c->a->body, "]}");
 	if (rc != 0)
 		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
+out:
+	hr_buf_done(&all);
+	hr_buf_done(&status);
+	hr_buf_done(&after);
+	hr_buf_done(&limit);
 }
 
 static void

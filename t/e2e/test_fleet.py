@@ -60,6 +60,34 @@ while True:
 """
 
 
+BAD_SERVER = """
+import socket, sys, threading
+s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind(("127.0.0.1", int(sys.argv[1]))); s.listen(); print("up", flush=True)
+def serve(c):
+    head = b""
+    while b"\\r\\n\\r\\n" not in head:
+        head += c.recv(4096) or b"\\r\\n\\r\\n"
+    path = head.split(b" ")[1]
+    ok = b"HTTP/1.1 200 OK\\r\\n"
+    try:
+        if path == b"/endless-head":
+            c.sendall(ok)
+            while True: c.sendall(b"X-A: b\\r\\n" * 1000)
+        elif path == b"/long-head": c.sendall(ok + b"X-A: " + b"b" * (1 << 20) + b"\\r\\n\\r\\n")
+        elif path == b"/no-http": c.sendall(b"\\x00\\x01\\x02" * 100000)
+        elif path == b"/two":
+            c.sendall(ok + b"Content-Length: 5\\r\\n\\r\\nfirst" + ok + b"Content-Length: 6\\r\\n\\r\\nsecond")
+        elif path == b"/redirect":
+            c.sendall(b"HTTP/1.1 302 F\\r\\nLocation: http://169.254.169.254/\\r\\nContent-Length: 0\\r\\n\\r\\n")
+        elif path == b"/inner":
+            c.sendall(ok + b"X-Handrail-Server-Key: k\\r\\nX-Handrail-At: h\\r\\nContent-Length: 0\\r\\n\\r\\n")
+    except OSError: pass
+    c.close()
+while True: threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
+"""
+
+
 def by_the_command():
     """handrail -r remote against it."""
     with Fleet() as f:
@@ -113,6 +141,78 @@ def wrong_requests():
         equal(f.call("GET", "/-/route")[0], 404, "nginx's own")
         equal(f.call("GET", "/-/sandbox")[0], 404)
         equal(f.sandboxes(), [], "nothing was made")
+
+
+def lists():
+    """Chosen by status and in pages; one key's list holds nothing of another."""
+    with Fleet() as f:
+        other = f.make_key("other")
+        f.up("x", key=other)
+        ids = [f.up(s)["runtime_id"] for s in ("a", "b", "c")]
+
+        def listed(query):
+            return [r["runtime_id"] for r in f.call("GET", "/list" + query)[1]["runtimes"]]
+
+        f.call("POST", "/stop", {"runtime_id": ids[1]})
+        rest = f.until(lambda: listed(""), lambda found: len(found) == 2)
+        equal(listed("?all=true&status=stopped"), [ids[1]])
+        equal(sorted(rest), sorted([ids[0], ids[2]]))
+        equal(listed("?status=running&limit=1"), rest[:1])
+        equal(listed("?limit=1&after=" + rest[0]), rest[1:])
+        equal(listed("?after=" + rest[1]), [])
+        equal(listed("?status=paused"), [])
+        equal([f.call("GET", "/list?limit=" + n)[0] for n in ("0", "-1", "x", "1x")], [400] * 4)
+
+
+def hostile_sandbox():
+    """What a program in a sandbox answers is its own trouble: not the next client's, and not the service's."""
+    with Fleet() as f:
+        o = f.up("s")
+        port = int(f.run(o, "echo $APP_PORT_1"))
+        with open(f.path("cwd", "bad.py"), "w") as out:
+            out.write(BAD_SERVER)
+        f.run(o, "python3 %s %d >/tmp/out.%s 2>&1 & while ! grep -q up /tmp/out.%s; do read -t 0.1 <> <(:); done; "
+                 "rm /tmp/out.%s" % ((f.path("cwd", "bad.py"), port) + (o["runtime_id"],) * 3))
+        to = {"X_Sandbox_ID": o["runtime_id"], "X_Sandbox_Port": str(port)}
+        for path in ("/endless-head", "/long-head", "/nothing"):
+            equal(f.call("GET", path, key="", **to)[0], 502, path)
+        # nginx takes what is no HTTP for HTTP/0.9 and passes it on; nothing of it answers another request
+        with socket.create_connection(("127.0.0.1", f.port), PATIENCE) as s:
+            s.sendall(("GET /no-http HTTP/1.1\r\nHost: h\r\nX-Sandbox-ID: %s\r\nX-Sandbox-Port: %d\r\n\r\n"
+                       % (o["runtime_id"], port)).encode())
+            s.sendall(b"GET /alive HTTP/1.1\r\nHost: h\r\n\r\n")
+            said = b""
+            while True:
+                got = s.recv(65536)
+                if got == b"":
+                    break
+                said += got
+            equal(said.count(b"ok"), 0, "the connection ends with it")
+        # a second answer behind the first is not the answer to the next request
+        c = http.client.HTTPConnection("127.0.0.1", f.port, timeout=PATIENCE)
+        for path, want in (("/two", b"first"), ("/alive", b'{"status":"ok"}')):
+            # it comes on a new connection
+            c.request("GET", path, headers={k.replace("_", "-"): v for k, v in to.items()} if path == "/two" else {})
+            equal(c.getresponse().read(), want, path)
+        c.close()
+        # a redirect is the client's to follow, and leads the service nowhere
+        status, _ = f.call("GET", "/redirect", key="", **to)
+        equal((status, f.head["Location"]), (302, "http://169.254.169.254/"))
+        status, _ = f.call("GET", "/inner", key="", **to)
+        equal((status, f.head["X-Handrail-Server-Key"]), (200, None), "what only the service says")
+        equal(f.call("GET", "/sessions/s")[1]["state"], "running")
+
+
+def clients_that_vanish():
+    """Whoever starts and is gone has started one; it is there for who comes again, once."""
+    with Fleet() as f:
+        for n in range(6):
+            body = json.dumps({"session_id": "s"}).encode()
+            with socket.create_connection(("127.0.0.1", f.port), PATIENCE) as s:
+                s.sendall(b"POST /start%s HTTP/1.1\r\nHost: h\r\nX-API-Key: %s\r\nContent-Length: %d\r\n\r\n%s" % (
+                    b"?wait=ready" if n % 2 else b"", f.key.encode(), len(body) + (n == 5), body))
+        o = f.up("s")
+        equal([s["runtime_id"] for s in f.sandboxes()], [o["runtime_id"]])
 
 
 def keys_and_tenants():
@@ -346,8 +446,8 @@ def main():
     return tap.done()
 
 
-TESTS = [by_the_command, what_a_start_gives, wrong_requests, keys_and_tenants, routes, names_in_urls, one_that_dies,
-         idle, one_service, first_store, pool, kills]
+TESTS = [by_the_command, what_a_start_gives, wrong_requests, lists, hostile_sandbox, clients_that_vanish,
+         keys_and_tenants, routes, names_in_urls, one_that_dies, idle, one_service, first_store, pool, kills]
 
 if __name__ == "__main__":
     sys.exit(main())
