@@ -418,6 +418,29 @@ def overwritten_functions():
         equal(("RootWebArea 'pressed'" in a["content"], a["extras"]["error"]), (True, False), a["content"])
 
 
+def frames_in_frames():
+    """Of three processes, the innermost one of the same site as the page: it is clicked and typed into."""
+    with Site() as site, Browsing() as s:
+        s.act('goto("%s")' % site.url("nested.html"))
+        a = s.act('click("aa4")\nfill("aa5", "deep")')
+        equal(a["extras"]["last_browser_action_error"], "")
+        equal(a["extras"]["focused_element_bid"], "aa5")
+        s.until("it was pressed and typed into", lambda: site.counts.get("/pressed") == 1
+                and site.counts.get("/typed_deep") == 1)
+
+
+def frames_that_vanish():
+    """While they are marked and looked for; the plugin does not end."""
+    with Site() as site, Browsing() as s:
+        s.act('goto("%s")' % site.url("vanish.html"))
+        plugin = s.plugin()
+        for program in ("noop(0)", 'click("a4")'):
+            a = s.act(program)
+            equal((a["observation"], a["extras"]["url"]), ("browse", site.url("vanish.html")), a["content"][:2000])
+        equal(s.plugin(), plugin)
+        goes_on(s, site)
+
+
 def out_of_reach():
     """A page finds no way to the server without its key, nor to files."""
     with Site() as site, Browsing(env={"SESSION_API_KEY": "k1"}, ready=None) as s:
@@ -448,7 +471,8 @@ TESTS = [
     as_recorded, no_chromium, switched_off, starts_where_it_was_named, nothing_is_open_or_left,
     chromium_killed_at_rest, plugin_killed_at_rest, killed_at_work, looking_on,
     nobody_looks_without_a_key, endless_alerts, endless_script,
-    storm_of_windows, crashed_page, large_page, overwritten_functions, out_of_reach, as_another_user,
+    storm_of_windows, crashed_page, large_page, overwritten_functions, frames_in_frames,
+    frames_that_vanish, out_of_reach, as_another_user,
 ]
 
 if __name__ == "__main__":

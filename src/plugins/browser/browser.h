@@ -39,6 +39,7 @@ struct br_frame {
 struct br_session {
 	TAILQ_ENTRY(br_session) entry;
 	char id[BR_ID], target[BR_ID];
+	char above[BR_ID]; /* the frame of another process that holds it; "": it is a page */
 	TAILQ_HEAD(, br_frame) frames; /* the first one is the top */
 	size_t nframes;
 	int64_t tree; /* the question for the frames that were there already; 0: it is answered */

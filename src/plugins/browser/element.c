@@ -10,6 +10,7 @@
 #include "proto/json.h"
 
 #define LOG_MAX 8192
+#define DEPTH_MAX 64 /* of frames in frames */
 
 /* ---- finding ---- */
 
@@ -349,7 +350,7 @@ br_element_owner(struct browser *b, const struct br_element *el, struct br_eleme
 {
 	struct br_tab *tab = br_tab_find(b, el->target);
 	struct br_session *s = NULL, *up = NULL;
-	struct br_frame *f = tab != NULL ? br_frame_of(tab, el->frame, &s) : NULL, *parent = NULL;
+	struct br_frame *f = tab != NULL ? br_frame_of(tab, el->frame, &s) : NULL;
 	struct br_answer *a;
 	int64_t node;
 
@@ -358,27 +359,23 @@ br_element_owner(struct browser *b, const struct br_element *el, struct br_eleme
 	if (f == br_top(tab))
 		return 1;
 	*ret = *el;
-	if (f->parent[0] != '\0') {
-		parent = br_frame_find(s, f->parent);
-		up = s;
-	} else {
-		up = br_page(tab); /* of another process: who holds it knows */
-	}
-	a = br_ask(b, up->id, "DOM.getFrameOwner", "{\"frameId\":$s}", el->frame);
+	/* the top of another process is held by a frame of whoever is above */
+	memcpy(ret->frame, f->parent[0] != '\0' ? f->parent : s->above, sizeof(ret->frame));
+	f = br_frame_of(tab, ret->frame, &up);
+	if (f == NULL)
+		return hr_err_set(&b->err, HR_E_PROTO, "the frame has gone");
+	memcpy(ret->session, up->id, sizeof(ret->session));
+	a = br_ask(b, ret->session, "DOM.getFrameOwner", "{\"frameId\":$s}", el->frame);
 	if (a == NULL)
 		return -1;
 	node = br_tape_int(&a->tape, br_at(a, "backendNodeId"), 0);
 	br_answer_free(a);
+	/* the page may have taken it away meanwhile */
 	tab = br_tab_find(b, el->target);
-	if (tab == NULL)
-		return hr_err_set(&b->err, HR_E_NOTFOUND, "the page was closed");
-	if (f->parent[0] == '\0')
-		parent = br_top(tab);
-	if (parent == NULL)
-		return hr_err_set(&b->err, HR_E_PROTO, "the frame has gone");
-	memcpy(ret->frame, parent->id, sizeof(ret->frame));
-	memcpy(ret->session, up->id, sizeof(ret->session));
-	return br_element_of_node(b, up, parent, node, ret->object);
+	f = tab != NULL ? br_frame_of(tab, ret->frame, &up) : NULL;
+	if (f == NULL)
+		return hr_err_set(&b->err, HR_E_NOTFOUND, "the frame has gone");
+	return br_element_of_node(b, up, f, node, ret->object);
 }
 
 /* Where the element is, in the window. 0; 1: not in it; -1. */
@@ -394,40 +391,63 @@ place(struct browser *b, const struct br_element *el, double *x, double *y, doub
 	return offset_of(b, el->session, el->object, &first, off_x, off_y);
 }
 
-/* The same where the frame is another process, for which all places count from the corner of the
- * frame. */
+/* Where the corner of an element's process is, in the window: places in it count from there. 0; 1:
+ * not in it; -1. */
+static int
+corner_of(struct browser *b, const struct br_element *el, double *ret_x, double *ret_y)
+{
+	struct br_element at = *el, up;
+	struct br_session *s = NULL;
+	struct br_tab *tab = br_tab_find(b, el->target);
+	int depth, r;
+
+	*ret_x = *ret_y = 0;
+	for (depth = 0; depth < DEPTH_MAX; depth++) {
+		struct quad q = {{0}, {0}};
+		double x, y;
+
+		if (tab == NULL || strcmp(at.session, br_page(tab)->id) == 0)
+			break;
+		s = br_session_find(b, at.session, &tab);
+		if (s == NULL)
+			return hr_err_set(&b->err, HR_E_NOTFOUND, "the frame has gone");
+		memcpy(at.frame, TAILQ_FIRST(&s->frames)->id, sizeof(at.frame));
+		r = br_element_owner(b, &at, &up);
+		if (r == 0)
+			r = quads_of(b, &up, &q, &x, &y);
+		if (r != 0)
+			return r;
+		*ret_x += q.x[0];
+		*ret_y += q.y[0];
+		at = up;
+		tab = br_tab_find(b, el->target);
+	}
+	return 0;
+}
+
+/* The place of an element where its frame is another process. */
 static int
 point_in_other(struct browser *b, const struct br_element *el, bool given, double x, double y,
     double ox, double oy, double *ret_x, double *ret_y, struct hr_buf *reason)
 {
-	struct br_tab *tab = br_tab_find(b, el->target);
-	struct br_element at = *el, up;
-	struct br_session *s = NULL;
-	struct br_frame *f = tab != NULL ? br_frame_of(tab, el->frame, &s) : NULL;
-	struct quad q = {{0}, {0}};
-	double px, py;
+	double left, top;
 	char *taker = NULL;
-	int r;
+	int r = corner_of(b, el, &left, &top);
 
-	if (f != NULL)
-		memcpy(at.frame, TAILQ_FIRST(&s->frames)->id, sizeof(at.frame));
-	r = br_element_owner(b, &at, &up);
-	if (r == 0)
-		r = quads_of(b, &up, &q, &px, &py);
 	if (r != 0) {
 		if (r > 0)
 			hr_buf_adds(reason, "element is outside of the viewport");
 		return r;
 	}
 	if (given) {
-		x = *ret_x - q.x[0];
-		y = *ret_y - q.y[0];
+		x = *ret_x - left;
+		y = *ret_y - top;
 	}
 	if (hit(b, el, x - ox, y - oy, &taker) != 0)
 		return -1;
 	hr_buf_adds(reason, taker);
-	*ret_x = x + q.x[0];
-	*ret_y = y + q.y[0];
+	*ret_x = x + left;
+	*ret_y = y + top;
 	r = taker[0] != '\0';
 	free(taker);
 	return r;
@@ -458,7 +478,7 @@ point_now(struct browser *b, const struct br_element *el, bool given, double *re
 	}
 	*ret_x = x;
 	*ret_y = y;
-	for (depth = 0; depth < 64; depth++) {
+	for (depth = 0; depth < DEPTH_MAX; depth++) {
 		double qx, qy;
 
 		if (hit(b, &at, x - ox, y - oy, &taker) != 0)

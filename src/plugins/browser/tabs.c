@@ -268,6 +268,9 @@ on_attached(struct browser *b, const char *session, const struct br_tape *t, uin
 	} else if (br_tape_is(t, br_tape_at(t, info, "type"), "iframe") &&
 		   br_session_find(b, session, &tab) != NULL &&
 		   (s = session_add(tab, id, target)) != NULL) {
+		br_copy(t, br_tape_at(t, info, "parentFrameId"), s->above, sizeof(s->above));
+		if (s->above[0] == '\0' && br_top(tab) != NULL)
+			memcpy(s->above, br_top(tab)->id, sizeof(s->above));
 		set_up(b, s, NULL);
 	} else {
 		br_tell(b, id, "Runtime.runIfWaitingForDebugger", "{}");

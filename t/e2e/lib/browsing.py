@@ -57,6 +57,7 @@ class Site:
         http.server.ThreadingHTTPServer.daemon_threads = True
         http.server.ThreadingHTTPServer.request_queue_size = 64
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Counting)
+        self.server.handle_error = lambda *who: None  # a page that leaves breaks off what it asked for
         self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
