@@ -44,11 +44,13 @@ libbrowserpage_la_LIBADD = libprotojson.la libbase.la $(PNG_LIBS) $(UTF8PROC_LIB
 
 noinst_LTLIBRARIES += libbrowser.la
 libbrowser_la_SOURCES = \
-	%D%/browser/act.c %D%/browser/act.h \
+	%D%/browser/act.c %D%/browser/act.h %D%/browser/act_int.h \
+	%D%/browser/actdrag.c %D%/browser/actelement.c %D%/browser/actgoto.c \
 	%D%/browser/browser.h %D%/browser/browser_int.h \
 	%D%/browser/cast.c %D%/browser/cast.h \
 	%D%/browser/desk.c %D%/browser/desk.h \
 	%D%/browser/element.c %D%/browser/element.h \
+	%D%/browser/events.c \
 	%D%/browser/input.c %D%/browser/input.h \
 	%D%/browser/keys.c %D%/browser/keys.h \
 	%D%/browser/observation.c %D%/browser/observation.h \

@@ -160,13 +160,16 @@ struct br_answer *br_call_on(struct browser *b, const char *session, const char 
 /* The value of such an answer. */
 uint32_t br_value(const struct br_answer *a);
 
-/* ---- tabs.c ---- */
+/* ---- events.c ---- */
 
 /* What Chromium says of itself. The tape is that of a message. */
 void br_event(struct browser *b, const char *session, const char *method, const struct br_tape *t,
     uint32_t params);
 /* An answer for which nobody waits. */
 void br_told(struct browser *b, int64_t id, const struct br_tape *t, uint32_t result);
+
+/* ---- tabs.c ---- */
+
 struct br_session *br_session_find(struct browser *b, const char *id, struct br_tab **ret_tab);
 struct br_tab *br_tab_find(struct browser *b, const char *target);
 struct br_frame *br_frame_find(struct br_session *s, const char *id);

@@ -138,38 +138,53 @@ letter(struct br_key *ret, char c, bool shifted)
 	return true;
 }
 
+/* Does a name stand for this row? *ret_key: what is pressed then. Of what is there twice, on the
+ * right or on the pad of numbers, the second one has no name but its code. */
+static bool
+fits(const struct row *r, const char *name, size_t len, bool shifted, const char **ret_key)
+{
+	bool once = r->location < 2;
+
+	*ret_key = shifted && r->shifted != NULL ? r->shifted : r->key;
+	if (is(r->code, name, len))
+		return true;
+	if (once && is(r->key, name, len))
+		return len == 1 || r->location == 1;
+	*ret_key = r->shifted;
+	return once && len == 1 && is(r->shifted, name, len);
+}
+
+/* Other names for the same. */
+static void
+usual_name(const char **name, size_t *len)
+{
+	static const char *const other[][2] = {
+	    {"ControlOrMeta", "Control"}, {"\n", "Enter"}, {"\r", "Enter"}};
+	size_t i;
+
+	for (i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
+		if (is(other[i][0], *name, *len)) {
+			*name = other[i][1];
+			*len = strlen(*name);
+			return;
+		}
+	}
+}
+
 bool
 br_key_find(struct br_key *ret, const char *name, size_t len, bool shifted)
 {
+	const char *key;
 	size_t i;
 
 	if (len == 4 && memcmp(name, "Key", 3) == 0 && name[3] >= 'A' && name[3] <= 'Z')
 		return letter(ret, name[3], shifted);
 	if (len == 1 && (name[0] | 0x20) >= 'a' && (name[0] | 0x20) <= 'z')
 		return letter(ret, name[0], shifted || name[0] < 'a');
-	if (is("ControlOrMeta", name, len)) {
-		name = "Control";
-		len = 7;
-	}
-	if (len == 1 && (name[0] == '\n' || name[0] == '\r')) {
-		name = "Enter";
-		len = 5;
-	}
+	usual_name(&name, &len);
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		const struct row *r = &rows[i];
-
-		if (is(r->code, name, len)) {
-			fill(ret, r, shifted && r->shifted != NULL ? r->shifted : r->key);
-			return true;
-		}
-		if (r->location == 3 || r->location == 2)
-			continue; /* only by their codes */
-		if (is(r->key, name, len) && (len == 1 || r->location == 1)) {
-			fill(ret, r, shifted && r->shifted != NULL ? r->shifted : r->key);
-			return true;
-		}
-		if (len == 1 && is(r->shifted, name, len)) {
-			fill(ret, r, r->shifted);
+		if (fits(&rows[i], name, len, shifted, &key)) {
+			fill(ret, &rows[i], key);
 			return true;
 		}
 	}

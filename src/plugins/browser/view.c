@@ -392,40 +392,62 @@ passes(const struct browser *b)
 	return !b->gone && (b->err.code == HR_E_PROTO || b->err.code == HR_E_NOTFOUND);
 }
 
+/* The tree, once. */
+static int
+take_once(struct browser *b, const char *target, struct br_view *v, bool html)
+{
+	int r;
+
+	br_limit(b, PING_MS);
+	if (br_tab_front(b, b->active) < 0 || ping(b, target) < 0)
+		return -1;
+	v->hangs = false;
+	br_limit(b, CALL_MS);
+	forget(v);
+	r = take_all(b, target, v, html);
+	unmark(b, target);
+	return r;
+}
+
+/* After a try that failed. true: another one is worth it. */
+static bool
+try_again(struct browser *b, const char *target, struct br_view *v)
+{
+	struct br_tab *tab = br_tab_find(b, target);
+
+	if (b->err.code == HR_E_TIMEOUT && !v->hangs) {
+		/* a script that does not end is ended, once */
+		v->hangs = true;
+		if (tab != NULL)
+			br_tell(b, br_page(tab)->id, "Runtime.terminateExecution", "{}");
+		return true;
+	}
+	return passes(b) && br_pause(b, hr_now_ms() + AGAIN_MS) == 0;
+}
+
+static int
+take_tree(struct browser *b, struct br_view *v, bool html)
+{
+	int64_t end = hr_now_ms() + VIEW_MS;
+	char target[BR_ID];
+	int i;
+
+	for (i = 0; i < TRIES && b->active != NULL && hr_now_ms() < end; i++) {
+		memcpy(target, b->active->target, sizeof(target));
+		if (take_once(b, target, v, html) == 0)
+			return 0;
+		if (!try_again(b, target, v))
+			break;
+	}
+	return -1;
+}
+
 int
 br_view_take(struct browser *b, struct br_view *v, bool html)
 {
-	char target[BR_ID];
-	int64_t end = hr_now_ms() + VIEW_MS;
 	struct br_tab *tab;
-	int i, r = -1;
+	int r = take_tree(b, v, html);
 
-	for (i = 0; i < TRIES && r != 0 && b->active != NULL && hr_now_ms() < end; i++) {
-		memcpy(target, b->active->target, sizeof(target));
-		br_limit(b, PING_MS);
-		r = br_tab_front(b, b->active);
-		if (r == 0)
-			r = ping(b, target);
-		if (r == 0) {
-			v->hangs = false;
-			br_limit(b, CALL_MS);
-			forget(v);
-			r = take_all(b, target, v, html);
-			unmark(b, target);
-		}
-		if (r != 0 && b->err.code == HR_E_TIMEOUT && !v->hangs) {
-			/* a script that does not end is ended, once */
-			v->hangs = true;
-			tab = br_tab_find(b, target);
-			if (tab != NULL)
-				br_tell(b, br_page(tab)->id, "Runtime.terminateExecution", "{}");
-			continue;
-		}
-		if (r != 0 && !passes(b))
-			break;
-		if (r != 0 && br_pause(b, hr_now_ms() + AGAIN_MS) != 0)
-			return -1;
-	}
 	if (b->gone)
 		return hr_err_set(&b->err, HR_E_GONE, "%s", b->why);
 	v->hangs = r != 0 && b->err.code == HR_E_TIMEOUT;
