@@ -141,14 +141,21 @@ EXTRA_DIST += %D%/fuzz_engine.c %D%/fuzz_hostlines.c %D%/fuzz_sandbox.c %D%/fuzz
 
 # the browser plugin: programs of clients, and what the browser answers
 if BROWSER
-FUZZ_BROWSER_REPLAYERS = %D%/replay_browser_page %D%/replay_browser_program
-FUZZ_BROWSER_TARGETS = %D%/fuzz_browser_page %D%/fuzz_browser_program
+FUZZ_BROWSER_REPLAYERS = %D%/replay_browser_events %D%/replay_browser_page %D%/replay_browser_program
+FUZZ_BROWSER_TARGETS = %D%/fuzz_browser_events %D%/fuzz_browser_page %D%/fuzz_browser_program
 check_PROGRAMS += $(FUZZ_BROWSER_REPLAYERS)
 TESTS += $(FUZZ_BROWSER_REPLAYERS)
 EXTRA_PROGRAMS += $(FUZZ_BROWSER_TARGETS)
 if FUZZERS
 noinst_PROGRAMS += $(FUZZ_BROWSER_TARGETS)
 endif
+t_fuzz_replay_browser_events_SOURCES = %D%/fuzz_browser_events.c %D%/replay_main.c
+t_fuzz_replay_browser_events_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_replay_browser_events_LDADD = libbrowser.la
+t_fuzz_fuzz_browser_events_SOURCES = %D%/fuzz_browser_events.c
+t_fuzz_fuzz_browser_events_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_fuzz_browser_events_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_browser_events_LDADD = libbrowser.la
 t_fuzz_replay_browser_page_SOURCES = %D%/fuzz_browser_page.c %D%/replay_main.c
 t_fuzz_replay_browser_page_LDADD = libbrowserpage.la
 t_fuzz_fuzz_browser_page_SOURCES = %D%/fuzz_browser_page.c
@@ -160,5 +167,5 @@ t_fuzz_fuzz_browser_program_SOURCES = %D%/fuzz_browser_program.c
 t_fuzz_fuzz_browser_program_LDFLAGS = $(LIBFUZZER)
 t_fuzz_fuzz_browser_program_LDADD = libbrowserpage.la
 endif
-EXTRA_DIST += %D%/fuzz_browser_page.c %D%/fuzz_browser_program.c \
-	%D%/seeds/browser_page.txt %D%/seeds/browser_program.txt
+EXTRA_DIST += %D%/fuzz_browser_events.c %D%/fuzz_browser_page.c %D%/fuzz_browser_program.c \
+	%D%/seeds/browser_events.txt %D%/seeds/browser_page.txt %D%/seeds/browser_program.txt

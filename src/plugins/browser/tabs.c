@@ -118,6 +118,7 @@ br_frame_remove(struct br_session *s, struct br_frame *f)
 {
 	struct br_frame *kid;
 
+	f->parent[0] = '\0'; /* so that what holds itself is no circle */
 again:
 	TAILQ_FOREACH(kid, &s->frames, entry)
 	{
