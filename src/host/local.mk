@@ -112,8 +112,8 @@ libclouds_la_SOURCES = \
 	%D%/cloud/connect.c %D%/cloud/connect.h \
 	%D%/cloud/copies.c %D%/cloud/help.c %D%/cloud/shared.c \
 	%D%/direct/direct_int.h %D%/direct/file.c %D%/direct/path.c %D%/direct/said.c \
-	%D%/e2b/api.c %D%/e2b/code.c %D%/e2b/e2b.h %D%/e2b/envd.c %D%/e2b/kind.c \
-	%D%/daytona/daytona.c %D%/runloop/runloop.c \
+	%D%/e2b/api.c %D%/e2b/code.c %D%/e2b/e2b.h %D%/e2b/envd.c %D%/e2b/files.c %D%/e2b/kind.c \
+	%D%/daytona/daytona.c %D%/runloop/exec.c %D%/runloop/runloop.c %D%/runloop/runloop.h \
 	%D%/modal/api.c %D%/modal/grpc.c %D%/modal/grpc.h %D%/modal/image.c %D%/modal/kind.c %D%/modal/life.c %D%/modal/modal.h \
 	%D%/modal/oldtask.c %D%/modal/pb.c %D%/modal/pb.h %D%/modal/task.c
 nodist_libclouds_la_SOURCES = %D%/modal/modal.pb-c.c %D%/modal/modal.pb-c.h

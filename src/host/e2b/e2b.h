@@ -6,6 +6,7 @@
 #include "host/cloud/cloud.h"
 
 #define HR_E2B_ENVD_PORT 49983
+#define HR_E2B_USER "user" /* of its commands and files */
 
 /* ---- api.c; ids are borrowed ---- */
 
@@ -67,6 +68,13 @@ int hr_e2b_unary(struct hr_cloud *c, const char *procedure, struct json_object *
 int hr_e2b_input(struct hr_cloud *c, int64_t pid, const char *p, size_t len, struct hr_err *err);
 /* 1 done, 0 there is no such process. */
 int hr_e2b_signal(struct hr_cloud *c, int64_t pid, const char *name, struct hr_err *err);
+/* Does it take users with each request? */
+bool hr_e2b_names_users(const struct hr_cloud *c);
+/* An error of its routes in words of people; returns -1. */
+int hr_e2b_explain(struct hr_cloud *c, const struct hr_api_answer *a, struct hr_err *err);
+
+/* ---- files.c ---- */
+
 int hr_e2b_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err);
 /* One file with its path, or several, whose names are paths. */
 int hr_e2b_put_files(struct hr_cloud *c, const struct hr_cloud_part *files, size_t n,

@@ -18,7 +18,6 @@
 #define GRACE_MS 5000 /* for the server to end what took too long */
 #define SILENCE_S 150 /* a ping comes every 50 s */
 #define JOINS 3       /* of one command whose stream is cut */
-#define USER "user"
 
 /* ---- where it is ---- */
 
@@ -44,8 +43,8 @@ hr_e2b_url(struct hr_cloud *c, int port, struct hr_err *err)
 }
 
 /* Accounts came to be the template's business with 0.4.0. */
-static bool
-names_users(const struct hr_cloud *c)
+bool
+hr_e2b_names_users(const struct hr_cloud *c)
 {
 	return !hr_cloud_version_at_least(c->version, 0, 4, 0);
 }
@@ -93,8 +92,8 @@ hr_e2b_at_port(struct hr_cloud *c, int port, struct hr_api *ret, struct hr_err *
 }
 
 /* The proxy before it says so when there is no sandbox behind it. */
-static int
-explain(struct hr_cloud *c, const struct hr_api_answer *a, struct hr_err *err)
+int
+hr_e2b_explain(struct hr_cloud *c, const struct hr_api_answer *a, struct hr_err *err)
 {
 	if (a->status == 502 && err != NULL && hr_json_at(a->json, "sandboxId") != NULL)
 		return hr_json_at(a->json, "port") != NULL
@@ -130,9 +129,9 @@ user_header(const struct hr_cloud *c, const char *user, char text[200])
 	char plain[100];
 	struct hr_buf b;
 
-	if (user == NULL && !names_users(c))
+	if (user == NULL && !hr_e2b_names_users(c))
 		return NULL;
-	(void)snprintf(plain, sizeof(plain), "%s:", user != NULL ? user : USER);
+	(void)snprintf(plain, sizeof(plain), "%s:", user != NULL ? user : HR_E2B_USER);
 	hr_buf_init(&b, 160);
 	hr_quote_base64(&b, plain, strlen(plain));
 	(void)snprintf(text, 200, "Authorization: Basic %s", hr_buf_str(&b));
@@ -174,7 +173,7 @@ hr_e2b_unary(struct hr_cloud *c, const char *procedure, struct json_object *body
 	if (rc != 0 && *a.code != '\0')
 		mine.code = code_of(a.code);
 	if (rc != 0)
-		(void)explain(c, &a, &mine);
+		(void)hr_e2b_explain(c, &a, &mine);
 	if (rc == 0 && !json_object_is_type(a.json, json_type_object))
 		rc = hr_err_set(
 		    &mine, HR_E_PROTO, WHO ": the answer to %s is no JSON object", procedure);
@@ -465,7 +464,7 @@ follow(struct stream *s, const char *path, struct json_object *body, int timer, 
 	} else {
 		rc = hr_api_do(&s->c->plane, &r, &a, err);
 		if (rc != 0)
-			(void)explain(s->c, &a, err);
+			(void)hr_e2b_explain(s->c, &a, err);
 		/* what came until then counts */
 		if (rc != 0 && (s->begun || s->stopped || *s->code != '\0') && a.status < 300)
 			rc = 0;
@@ -490,15 +489,6 @@ join(struct stream *s, int timer, struct hr_err *err)
 		rc = follow(s, "/process.Process/Connect", body, timer, err);
 	json_object_put(body);
 	return rc;
-}
-
-static bool
-is_over(int timer)
-{
-	unsigned long long n;
-
-	return timer >= 0 && hr_fd_nonblock(timer, true, NULL) == 0 &&
-	       hr_fd_read(timer, (char *)&n, sizeof(n)) > 0;
 }
 
 /* How it went, once there is nothing more to come. */
@@ -549,12 +539,12 @@ hr_e2b_run(
 	}
 	hr_buf_init(&s.bytes, HR_CONNECT_FRAME_MAX);
 	rc = follow(&s, "/process.Process/Start", body, timer, &mine);
-	over = is_over(timer);
+	over = hr_cloud_timer_over(timer);
 	for (int i = 0; rc == 0 && s.begun && !s.ended && !s.stopped && *s.code == '\0' && !over &&
 			s.broken.code == HR_OK && i < JOINS;
 	     i++) {
 		rc = join(&s, timer, &mine);
-		over = is_over(timer);
+		over = hr_cloud_timer_over(timer);
 	}
 	if (rc == 0 || s.err.code != HR_OK || s.broken.code != HR_OK || (over && s.begun))
 		rc = conclude(&s, over, err);
@@ -569,80 +559,5 @@ hr_e2b_run(
 	hr_connect_done(&s.frames);
 	hr_buf_done(&s.bytes);
 	hr_fd_close(&timer);
-	return rc;
-}
-
-/* ---- files ---- */
-
-static const char *
-files_path(struct hr_cloud *c, struct hr_buf *b, const char *path)
-{
-	hr_buf_init(b, 65536);
-	hr_buf_adds(b, "/files");
-	if (path != NULL) {
-		hr_buf_adds(b, "?path=");
-		hr_http_escape(b, path);
-	}
-	if (names_users(c))
-		hr_buf_addf(b, "%susername=" USER, path != NULL ? "&" : "?");
-	return hr_buf_str(b);
-}
-
-int
-hr_e2b_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err)
-{
-	struct hr_api_call r = {.method = "GET", .raw = true};
-	struct hr_api_answer a;
-	struct hr_buf url;
-	struct hr_err mine = {0};
-	int rc;
-
-	r.path = files_path(c, &url, path);
-	rc = hr_api_do(&c->plane, &r, &a, &mine);
-	if (rc == 0) {
-		hr_buf_add(b, hr_buf_str(&a.body), a.body.len);
-		rc = hr_buf_check(b, NULL) == 0 ? 0 : hr_err_nomem(&mine);
-	} else if (mine.code == HR_E_NO_SANDBOX) {
-		(void)hr_err_set(
-		    &mine, HR_E_NOTFOUND, "%s", hr_json_text_or(a.json, "message", "no such file"));
-	} else {
-		(void)explain(c, &a, &mine);
-	}
-	hr_api_answer_done(&a);
-	hr_buf_done(&url);
-	if (rc != 0 && err != NULL)
-		*err = mine;
-	return rc;
-}
-
-int
-hr_e2b_put_files(struct hr_cloud *c, const struct hr_cloud_part *files, size_t n,
-    struct json_object **ret, struct hr_err *err)
-{
-	struct hr_api_call r = {.method = "POST"};
-	struct hr_api_answer a = {0};
-	struct hr_buf url, body;
-	char type[100];
-	int rc;
-
-	hr_buf_init(&body, HR_CLOUD_FILE_MAX + (1u << 20));
-	r.path = files_path(c, &url, n == 1 ? files[0].filename : NULL);
-	rc = hr_cloud_form(&body, files, n, type, err);
-	r.type = type;
-	r.bytes = hr_buf_str(&body);
-	r.bytes_len = body.len;
-	if (rc == 0) {
-		rc = hr_api_do(&c->plane, &r, &a, err);
-		if (rc != 0)
-			(void)explain(c, &a, err);
-	}
-	if (rc == 0 && !json_object_is_type(a.json, json_type_array))
-		rc =
-		    hr_err_set(err, HR_E_PROTO, WHO ": the answer to POST /files is no JSON array");
-	if (ret != NULL)
-		*ret = rc == 0 ? json_object_get(a.json) : NULL;
-	hr_api_answer_done(&a);
-	hr_buf_done(&body);
-	hr_buf_done(&url);
 	return rc;
 }

@@ -1,0 +1,282 @@
+/* Commands in a devbox of Runloop: what one prints is a stream that goes on where it was cut. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "host/runloop/runloop.h"
+#include "proto/json.h"
+#include "shell/quote.h"
+
+#define CUTS_MAX 20 /* of a stream that brings nothing */
+#define ENV_FILE "/tmp/.handrail-env-"
+#define LINE_MAX_LEN (16u << 20)
+
+/* What one of a command's two streams has brought. */
+struct stream {
+	const struct hr_cloud_command *q;
+	int number;
+	unsigned long long have;
+	bool gap, came;
+	struct hr_buf line;
+	struct hr_err err;
+};
+
+static int
+on_update(struct stream *s, const char *p, size_t len)
+{
+	struct json_object *o = NULL, *text;
+	struct hr_json_error why;
+	int64_t offset = 0;
+	size_t n, skip;
+	int rc = -1;
+
+	if (hr_json_decode(p, len, &o, &why) != 0)
+		(void)hr_err_set(
+		    &s->err, HR_E_PROTO, HR_RUNLOOP_WHO ": an update of a command is no JSON");
+	else if (hr_field_int(HR_RUNLOOP_WHO, "an update of a command", o, "offset", &offset,
+		     &s->err) == 0 &&
+		 hr_field_of(HR_RUNLOOP_WHO, "an update of a command", o, "output",
+		     json_type_string, &text, &s->err) == 0)
+		rc = 0;
+	if (rc == 0) {
+		n = (size_t)json_object_get_string_len(text);
+		s->gap = s->gap || (unsigned long long)offset > s->have;
+		/* what came before the cut comes again where an update is told from its start on */
+		skip = (unsigned long long)offset < s->have ? s->have - (size_t)offset : 0;
+		if (skip < n && s->q->output != NULL)
+			s->q->output(
+			    s->q->arg, s->number, json_object_get_string(text) + skip, n - skip);
+		if ((unsigned long long)offset + n > s->have)
+			s->have = (unsigned long long)offset + n;
+		s->came = true;
+	}
+	json_object_put(o);
+	return rc;
+}
+
+/* Lines of events: "data: {...}"; the rest does not count. */
+static int
+on_bytes(void *arg, const char *p, size_t len)
+{
+	struct stream *s = arg;
+	const char *end;
+
+	hr_buf_add(&s->line, p, len);
+	if (hr_buf_check(&s->line, NULL) != 0)
+		return hr_err_set(
+		    &s->err, HR_E_PROTO, HR_RUNLOOP_WHO ": a line of a stream is too long");
+	while (s->line.len > 0 && (end = memchr(s->line.p, '\n', s->line.len)) != NULL) {
+		size_t n = (size_t)(end - s->line.p);
+
+		if (n > 5 && memcmp(s->line.p, "data:", 5) == 0 &&
+		    on_update(s, s->line.p + 5, n - 5) != 0)
+			return -1;
+		hr_buf_drop_front(&s->line, n + 1);
+	}
+	return 0;
+}
+
+/* One connection, from where the last one was cut. 0: it ended, or was cut. */
+static int
+follow(struct hr_cloud *c, struct stream *s, const char *execution, int timer, struct hr_err *err)
+{
+	struct hr_api_call q = {
+	    .method = "GET", .sink = on_bytes, .sink_arg = s, .timeout_s = 600, .watch_fd = timer};
+	struct hr_err mine = {0};
+	struct hr_api_answer a;
+	struct hr_buf b;
+	int rc;
+
+	(void)hr_runloop_path(&b, c->id, "/executions/", execution);
+	hr_buf_addf(&b, "/stream_%s_updates", s->number == 1 ? "stdout" : "stderr");
+	if (s->have > 0)
+		hr_buf_addf(&b, "?offset=%llu", s->have);
+	q.path = hr_buf_str(&b);
+	hr_buf_reset(&s->line);
+	s->came = false;
+	rc = hr_api_do(&c->plane, &q, &a, &mine);
+	hr_api_answer_done(&a);
+	hr_buf_done(&b);
+	if (s->err.code != HR_OK)
+		mine = s->err;
+	else if (rc != 0 && mine.status == 0)
+		rc = 0;
+	if (rc != 0 && err != NULL)
+		*err = mine;
+	return rc;
+}
+
+/* Has it ended? 1, with its status; 0; -1. */
+static int
+ended(struct hr_cloud *c, const char *execution, int timer, struct hr_cloud_end *ret,
+    struct hr_err *err)
+{
+	static const char *const words[] = {"completed", NULL};
+	struct json_object *o = NULL;
+	const char *status;
+	struct hr_buf what;
+	int64_t code;
+	int rc;
+
+	hr_buf_init(&what, 4096);
+	hr_buf_adds(&what, "/executions/");
+	hr_http_escape(&what, execution);
+	hr_buf_adds(&what, "/wait_for_status");
+	rc = hr_runloop_poll(c, hr_buf_str(&what), words, timer, &o, err);
+	hr_buf_done(&what);
+	if (rc <= 0)
+		return rc;
+	if (hr_field_text(HR_RUNLOOP_WHO, "the execution", o, "status", &status, err) != 0)
+		rc = -1;
+	else if (strcmp(status, "completed") != 0)
+		rc = 0;
+	else if (hr_field_int(HR_RUNLOOP_WHO, "the execution", o, "exit_status", &code, err) != 0)
+		rc = -1;
+	else
+		ret->code = (int)code;
+	json_object_put(o);
+	return rc;
+}
+
+/* There is no field for them: the directory by cd, variables by a file, as others could read a
+ * command line. */
+static int
+command_line(
+    struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_buf *b, struct hr_err *err)
+{
+	char file[100];
+	struct hr_buf env;
+	int rc = 0;
+
+	if (q->env != NULL && *q->env != NULL) {
+		(void)snprintf(file, sizeof(file), ENV_FILE "%s", c->run);
+		hr_buf_init(&env, LINE_MAX_LEN);
+		for (const char *const *e = q->env; *e != NULL; e++) {
+			const char *eq = strchr(*e, '=');
+
+			if (eq == NULL)
+				continue;
+			hr_buf_addf(&env, "export %.*s=", (int)(eq - *e), *e);
+			hr_shell_quote(&env, eq + 1, strlen(eq + 1));
+			hr_buf_addc(&env, '\n');
+		}
+		rc = hr_buf_check(&env, NULL) == 0 ? hr_runloop_put(c, file, env.p, env.len, err)
+						   : hr_err_nomem(err);
+		hr_buf_done(&env);
+		hr_buf_addf(b, "chmod 600 %s; . %s; ", file, file);
+	}
+	if (q->cwd != NULL) {
+		hr_buf_adds(b, "cd ");
+		hr_shell_quote(b, q->cwd, strlen(q->cwd));
+		hr_buf_adds(b, " && ");
+	}
+	hr_buf_adds(b, "exec bash -l -c ");
+	hr_shell_quote(b, q->line, strlen(q->line));
+	return rc == 0 && hr_buf_check(b, NULL) != 0 ? hr_err_nomem(err) : rc;
+}
+
+/* *ret_id is the caller's. */
+static int
+begin(struct hr_cloud *c, const char *line, char **ret_id, struct hr_err *err)
+{
+	struct json_object *body = hr_cloud_object(err, "command", line, NULL), *o = NULL;
+	const char *id;
+	int rc = body != NULL ? hr_runloop_post(c, c->id, "/execute_async", body, &o, err) : -1;
+
+	if (rc == 0)
+		rc = hr_field_text(HR_RUNLOOP_WHO, "the execution", o, "execution_id", &id, err);
+	if (rc == 0)
+		rc = hr_cloud_set(ret_id, id, err);
+	json_object_put(o);
+	return rc;
+}
+
+static void
+end_execution(struct hr_cloud *c, const char *execution)
+{
+	struct hr_buf what;
+
+	hr_buf_init(&what, 4096);
+	hr_buf_adds(&what, "/executions/");
+	hr_http_escape(&what, execution);
+	hr_buf_adds(&what, "/kill");
+	/* it may have ended */
+	(void)hr_runloop_post(c, c->id, hr_buf_str(&what), NULL, NULL, NULL);
+	hr_buf_done(&what);
+}
+
+/* Until it has ended and both streams are at their end. */
+static int
+follow_all(struct hr_cloud *c, const char *execution, struct stream s[2], int timer,
+    struct hr_cloud_end *ret, struct hr_err *err)
+{
+	int done = 0, idle = 0;
+
+	while (done == 0 && idle < CUTS_MAX) {
+		if (follow(c, &s[0], execution, timer, err) != 0)
+			return -1;
+		done = hr_cloud_timer_over(timer) ? -2 : ended(c, execution, timer, ret, err);
+		if (done == -1 && hr_cloud_timer_over(timer))
+			done = -2;
+		idle = s[0].came ? 0 : idle + 1;
+	}
+	if (done == -2) {
+		end_execution(c, execution);
+		ret->timed_out = true;
+		ret->code = -1;
+		done = 1;
+	}
+	if (done == 0)
+		return hr_err_set(err, HR_E_PROTO,
+		    HR_RUNLOOP_WHO ": the stream of the command is cut again and again");
+	/* of what was cut: the rest, now that there is no more to come */
+	if (done == 1 && (follow(c, &s[0], execution, -1, err) != 0 ||
+			     follow(c, &s[1], execution, -1, err) != 0))
+		return -1;
+	if (s[0].gap || s[1].gap)
+		(void)snprintf(ret->note, sizeof(ret->note),
+		    "[Runloop did not keep all that the command printed: a part is missing.]");
+	return done == 1 ? 0 : -1;
+}
+
+int
+hr_runloop_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end *ret,
+    struct hr_err *err)
+{
+	struct stream s[2] = {{.q = q, .number = 1}, {.q = q, .number = 2}};
+	char *execution = NULL;
+	struct hr_buf line;
+	int timer = -1, rc;
+
+	*ret = (struct hr_cloud_end){.code = -1};
+	if (q->timeout_ms > 0 && (timer = hr_cloud_timer(q->timeout_ms, err)) < 0)
+		return -1;
+	hr_buf_init(&line, LINE_MAX_LEN);
+	hr_buf_init(&s[0].line, LINE_MAX_LEN);
+	hr_buf_init(&s[1].line, LINE_MAX_LEN);
+	rc = command_line(c, q, &line, err);
+	if (rc == 0)
+		rc = begin(c, hr_buf_str(&line), &execution, err);
+	if (rc == 0)
+		rc = follow_all(c, execution, s, timer, ret, err);
+	hr_buf_done(&line);
+	hr_buf_done(&s[0].line);
+	hr_buf_done(&s[1].line);
+	hr_fd_close(&timer);
+	free(execution);
+	return rc;
+}
+
+int
+hr_runloop_launch(struct hr_cloud *c, const char *line, struct hr_err *err)
+{
+	char *execution = NULL;
+	int rc = begin(c, line, &execution, err);
+
+	free(execution);
+	return rc;
+}
