@@ -203,10 +203,71 @@ def fields():
                 equal('"%s"' % name in got.get("error", ""), True, "%s %s: %s" % (provider, name, got))
 
 
+def said(body):
+    """An answer of JSON, or of events."""
+    if isinstance(body, list):
+        text = "".join("data: %s\n\n" % json.dumps(x) for x in body)
+        return {"status": 200, "headers": {"content-type": "text/event-stream"}, "body": {"text": text}}
+    return {"status": 200, "headers": {"content-type": "application/json"}, "body": {"json": body}}
+
+
+def fields_of_commands_and_lists():
+    """The same where the field stands deeper, or in a later answer: (provider, what is done, answers, where, names)."""
+    update, over = {"output": "x", "offset": 0}, {"status": "completed", "exit_status": 0}
+    run = [{"execution_id": "e"}, [update], over, [], []]
+    cases = (
+        ("daytona", ("look", "run"), [{"id": "id", "state": "started"}, {"exitCode": 0, "result": "x"}], 1,
+         ("exitCode", "result")),
+        ("daytona", ("list",), [{"items": [{"id": "x", "labels": {"handrail_run": "r"}}], "nextCursor": None}], 0,
+         ("items", "id")),
+        ("runloop", ("run",), run, 0, ("execution_id",)),
+        ("runloop", ("run",), run, 1, ("output", "offset")),
+        ("runloop", ("run",), run, 2, ("status", "exit_status")),
+        ("runloop", ("list",), [{"devboxes": [{"id": "x", "metadata": {"handrail_run": "r"}}]}], 0,
+         ("devboxes", "id")),
+    )
+    for provider, ops, answers, at, names in cases:
+        key, url, _ = ENV[provider]
+        for name in names:
+            for other in (None, {"an": "object"}):
+                changed = json.loads(json.dumps(answers))
+                holder = changed[at]
+                while name not in holder:
+                    holder = holder[0] if isinstance(holder, list) else next(
+                        v for v in holder.values() if isinstance(v, list))
+                if other is None:
+                    del holder[name]
+                else:
+                    holder[name] = other
+                with clouds.Replay([said(x) for x in changed]) as server:
+                    if provider == "daytona" and "run" in ops:
+                        server.responses[0] = said(dict(changed[0], toolboxProxyUrl=server.url + "/toolbox"))
+                    with clouds.Player(provider, **{key: "k", url: server.url}) as play:
+                        play("state", id="id", run="r")
+                        got = [play(op, **({"line": "x"} if op == "run" else {})) for op in ops][-1]
+                equal('"%s"' % name in got.get("error", ""), True, "%s %s: %s" % (provider, name, got))
+
+
+def limits_and_keys():
+    """429 is waited for as it asks, a burst of 5xx is sat out, and a key that ended is told without its text."""
+    for kind in HOSTS:
+        with kind() as h:
+            make = "^/sandbox$" if kind is DaytonaHost else "^/v1/devboxes$"
+            h.at.fault("POST", make, status=429, headers={"Retry-After": "1"})
+            h.at.fault("GET", "^/sandbox/" if kind is DaytonaHost else "stream_stdout", times=2, status=502)
+            h.ok("up", "-q")
+            equal((len(h.boxes()), h.ok("run", "echo x")), (1, "x\n"), h.kind)
+            h.at.key = "other"
+            done = h("ps", "--all")
+            equal((done.returncode, "401" in done.stderr, KEY in done.stderr + done.stdout), (1, True, False),
+                  done.stderr)
+            h.at.key = KEY
+
+
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (life, faults, streams_go_on, fields):
+    for test in (life, faults, limits_and_keys, streams_go_on, fields, fields_of_commands_and_lists):
         tap.run(test.__name__.replace("_", " "), test)
     for provider in sorted(ENV):
         tap.run("recorded calls of " + provider, recorded, provider)
