@@ -4,13 +4,13 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/loop.h"
-#include "supervisor/edge/nginxconf.h"
 #include "supervisor/ready.h"
 #include "supervisor/server.h"
 
@@ -18,35 +18,6 @@
 #define STRAYS_KILL_MS 2000 /* then it is left alone: somebody else's setuid program */
 #define REST_MS 50          /* from readiness to what nobody waits for */
 #define EDGE_FAST_MS 2000   /* for nginx, between SIGTERM and SIGKILL */
-
-static const char *const pool_names[HR_SERVER_POOLS] = {
-    "control", "files", "action", "live", "page"};
-
-#define POOL_CONTROL 0
-#define POOL_ACTION 2
-#define POOL_LIVE 3
-#define POOL_PAGE 4
-
-int
-hr_server_take_slot(struct hr_server *s)
-{
-	int i;
-
-	for (i = 0; i < HR_SCOREBOARD_SLOTS; i++) {
-		if (!s->slot_used[i]) {
-			s->slot_used[i] = true;
-			return i;
-		}
-	}
-	return -1;
-}
-
-void
-hr_server_give_slot(struct hr_server *s, int slot)
-{
-	hr_assert(slot >= 0 && slot < HR_SCOREBOARD_SLOTS);
-	s->slot_used[slot] = false;
-}
 
 static void
 stage_set(struct hr_server *s, enum hr_server_stage stage)
@@ -62,8 +33,8 @@ pools_all(const struct hr_server *s, bool (*is)(const struct hr_pool *p))
 {
 	unsigned i;
 
-	for (i = 0; i < HR_SERVER_POOLS; i++) {
-		if (!is(&s->pools[i]))
+	for (i = 0; i < HR_POOLS; i++) {
+		if (!is(&s->pools.v[i]))
 			return false;
 	}
 	return true;
@@ -77,9 +48,9 @@ start_rest(struct hr_server *s)
 {
 	unsigned i;
 
-	s->staged = false;
-	for (i = 0; i < HR_SERVER_POOLS; i++)
-		hr_pool_complete(&s->pools[i]);
+	s->pools.staged = false;
+	for (i = 0; i < HR_POOLS; i++)
+		hr_pool_complete(&s->pools.v[i]);
 }
 
 /* The port opens when everything behind it answers, not before. */
@@ -89,8 +60,8 @@ open_port(struct hr_server *s)
 	struct hr_err err = {0};
 	unsigned i;
 
-	atomic_store(&s->board->ready, 1); /* /alive says so from now on */
-	if (hr_listen_start(s->listener, &s->listen, &err) < 0) {
+	atomic_store(&s->ctx.board->ready, 1); /* /alive says so from now on */
+	if (hr_listen_start(s->site.listener, &s->site.listen, &err) < 0) {
 		hr_server_start_failed(
 		    s, err.code == HR_E_BUSY ? HR_EXIT_REFUSED : HR_EXIT_START, err.msg);
 		return;
@@ -99,11 +70,11 @@ open_port(struct hr_server *s)
 		hr_server_start_failed(s, HR_EXIT_START, err.msg);
 		return;
 	}
-	if (!s->staged)
+	if (!s->pools.staged)
 		return;
-	hr_pool_fill(&s->pools[POOL_ACTION]); /* while nginx goes on, for the first action */
-	for (i = 0; i < HR_SERVER_POOLS; i++)
-		hr_pool_start_on_demand(&s->pools[i]);
+	hr_pool_fill(&s->pools.v[HR_POOL_ACTION]); /* while nginx goes on, for the first action */
+	for (i = 0; i < HR_POOLS; i++)
+		hr_pool_start_on_demand(&s->pools.v[i]);
 }
 
 static void
@@ -113,25 +84,25 @@ step_starting(struct hr_server *s)
 
 	if (s->session.svc.state != HR_SERVICE_READY || !hr_plugins_settled(&s->plugins))
 		return;
-	if (s->settings.start_nginx && s->nginx.svc.state != HR_SERVICE_STARTING &&
+	if (s->ctx.settings.start_nginx && s->nginx.svc.state != HR_SERVICE_STARTING &&
 	    s->nginx.svc.state != HR_SERVICE_READY) {
 		open_port(s);
 		return;
 	}
-	if (s->settings.start_nginx && s->nginx.svc.state != HR_SERVICE_READY)
+	if (s->ctx.settings.start_nginx && s->nginx.svc.state != HR_SERVICE_READY)
 		return;
 	stage_set(s, HR_SERVER_RUNNING);
-	atomic_store(&s->board->ready, 1);
-	for (i = 0; i < HR_SERVER_POOLS; i++)
-		hr_pool_relieve(&s->pools[i]);
-	if (s->settings.start_nginx)
-		hr_log(HR_LOG_NOTICE, "ready: listening on %s", s->listen.text);
+	atomic_store(&s->ctx.board->ready, 1);
+	for (i = 0; i < HR_POOLS; i++)
+		hr_pool_relieve(&s->pools.v[i]);
+	if (s->ctx.settings.start_nginx)
+		hr_log(HR_LOG_NOTICE, "ready: listening on %s", s->site.listen.text);
 	else
-		hr_log(HR_LOG_NOTICE, "ready: FastCGI sockets in %s/fcgi", s->run.path);
+		hr_log(HR_LOG_NOTICE, "ready: FastCGI sockets in %s/fcgi", s->ctx.run.path);
 	hr_notify_send(&s->notify, "READY=1\nSTATUS=listening on %s\n",
-	    s->settings.start_nginx ? s->listen.text : s->run.path);
+	    s->ctx.settings.start_nginx ? s->site.listen.text : s->ctx.run.path);
 	/* the rest of the workers would take the processors from the first answers */
-	if (s->staged && hr_watch_arm(s->patience, REST_MS, NULL) != 0)
+	if (s->pools.staged && hr_watch_arm(s->patience, REST_MS, NULL) != 0)
 		start_rest(s);
 }
 
@@ -142,8 +113,8 @@ stop_workers(struct hr_server *s)
 {
 	unsigned i;
 
-	for (i = 0; i < HR_SERVER_POOLS; i++)
-		hr_pool_stop(&s->pools[i], s->urgency > 0);
+	for (i = 0; i < HR_POOLS; i++)
+		hr_pool_stop(&s->pools.v[i], s->urgency > 0);
 }
 
 static void
@@ -157,8 +128,8 @@ stop_strays(struct hr_server *s)
 static void
 arm_stop_timeout(struct hr_server *s)
 {
-	if (s->settings.stop_timeout > 0 && s->patience != NULL)
-		(void)hr_watch_arm(s->patience, s->settings.stop_timeout * 1000, NULL);
+	if (s->ctx.settings.stop_timeout > 0 && s->patience != NULL)
+		(void)hr_watch_arm(s->patience, s->ctx.settings.stop_timeout * 1000, NULL);
 }
 
 static void
@@ -192,20 +163,21 @@ step_ending(struct hr_server *s)
 		if (hr_children_signal_strays(&s->kids, true, 0) == 0)
 			stage_set(s, HR_SERVER_ENDED);
 		return;
-	default: hr_loop_stop(s->loop); return;
+	default: hr_loop_stop(s->ctx.loop); return;
 	}
 }
 
 static void
 step_running(struct hr_server *s)
 {
-	atomic_store(&s->board->ready, hr_ready_now(s) ? 1 : 0);
+	atomic_store(&s->ctx.board->ready, hr_ready_now(s) ? 1 : 0);
 	if (s->upgrade && hr_reexec_may(s))
 		hr_reexec_soon(s);
 }
 
-void
-hr_server_changed(struct hr_server *s)
+/* Something that a stage may wait for has happened. */
+static void
+server_changed(struct hr_server *s)
 {
 	s->again = true;
 	if (s->advancing) /* we are below ourselves */
@@ -230,20 +202,21 @@ end_begin(struct hr_server *s)
 	if (s->stage == HR_SERVER_STARTING)
 		s->urgency = 1;
 	stage_set(s, HR_SERVER_ENDING_EDGE);
-	atomic_store(&s->board->ready, 0);
+	s->ctx.ending = true;
+	atomic_store(&s->ctx.board->ready, 0);
 	hr_notify_send(&s->notify, "STOPPING=1\nSTATUS=waiting for requests under way\n");
-	hr_fd_close(&s->listener); /* from now on a connect is refused */
-	hr_viewer_close(&s->viewer);
+	hr_fd_close(&s->site.listener); /* from now on a connect is refused */
+	hr_viewer_close(&s->site.viewer);
 	hr_alerts_close(&s->alerts);
 	arm_stop_timeout(s);
 	if (s->urgency > 0 && s->patience != NULL)
 		(void)hr_watch_arm(s->patience, EDGE_FAST_MS, NULL);
-	hr_pool_stop(&s->pools[POOL_LIVE], s->urgency > 0);
-	hr_pool_stop(&s->pools[POOL_PAGE], s->urgency > 0);
+	hr_pool_stop(&s->pools.v[HR_POOL_LIVE], s->urgency > 0);
+	hr_pool_stop(&s->pools.v[HR_POOL_PAGE], s->urgency > 0);
 	hr_nginx_stop(&s->nginx, s->urgency > 0);
 	hr_plugins_stop_http(
 	    &s->plugins); /* a stream has no end of its own for nginx to wait for */
-	hr_server_changed(s);
+	server_changed(s);
 	/* after the signals: to close a pressure file takes the kernel some 10 ms */
 	hr_monitor_close(&s->monitor);
 }
@@ -287,7 +260,7 @@ end_press(struct hr_server *s)
 	case HR_SERVER_ENDING_STRAYS: strays_press(s); break;
 	default: break;
 	}
-	hr_server_changed(s);
+	server_changed(s);
 }
 
 static void
@@ -325,6 +298,24 @@ hr_server_start_failed(struct hr_server *s, int status, const char *why)
 	hr_log(HR_LOG_ERROR, "start-up failed: %s", why);
 	s->exit_status = status;
 	end_begin(s);
+}
+
+static struct hr_server *
+server_of(struct hr_context *ctx)
+{
+	return (struct hr_server *)((char *)ctx - offsetof(struct hr_server, ctx));
+}
+
+static void
+context_changed(struct hr_context *ctx)
+{
+	server_changed(server_of(ctx));
+}
+
+static void
+context_start_failed(struct hr_context *ctx, const char *why)
+{
+	hr_server_start_failed(server_of(ctx), HR_EXIT_START, why);
 }
 
 /* ---- signals ---- */
@@ -374,7 +365,7 @@ on_usr2(void *arg)
 	}
 	s->upgrade = true; /* as soon as it may be, one that starts also when it is ready */
 	hr_alerts_hold(&s->alerts, true);
-	hr_server_changed(s);
+	server_changed(s);
 }
 
 static void
@@ -384,7 +375,7 @@ on_child(void *arg)
 
 	hr_children_reap(&s->kids);
 	hr_nginx_check_orphans(&s->nginx);
-	hr_server_changed(s);
+	server_changed(s);
 }
 
 static int
@@ -399,7 +390,7 @@ watch_signals(struct hr_server *s, struct hr_err *err)
 	size_t i;
 
 	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		s->signals[i] = hr_loop_signal(s->loop, table[i].signo, table[i].fn, s, err);
+		s->signals[i] = hr_loop_signal(s->ctx.loop, table[i].signo, table[i].fn, s, err);
 		if (s->signals[i] == NULL)
 			return -1;
 	}
@@ -417,10 +408,10 @@ start_parts(struct hr_server *s, struct hr_err *err)
 	bool adopted = s->session.adopted.pid != 0;
 	unsigned i;
 
-	s->patience = hr_loop_timer(s->loop, patience_over, s, err);
+	s->patience = hr_loop_timer(s->ctx.loop, patience_over, s, err);
 	if (s->patience == NULL || watch_signals(s, err) < 0 ||
-	    hr_alerts_open(&s->alerts, s->loop, &s->kids, &s->settings, &s->board->metrics,
-		s->child_env, err) < 0 ||
+	    hr_alerts_open(&s->alerts, s->ctx.loop, &s->kids, &s->ctx.settings,
+		&s->ctx.board->metrics, s->ctx.child_env, err) < 0 ||
 	    hr_session_open(&s->session, err) < 0)
 		return -1;
 	/* the shell takes longest: what it does not need is made while it starts */
@@ -430,27 +421,28 @@ start_parts(struct hr_server *s, struct hr_err *err)
 		return -1;
 	if (hr_service_open(&s->nginx.svc, err) < 0)
 		return -1;
-	hr_nginx_succeed(&s->nginx, &s->reexec.handed);
+	hr_nginx_succeed(&s->nginx, &s->ctx.handed);
 	/* next longest is nginx, which waits at the end for all else */
-	if (s->settings.start_nginx &&
-	    (hr_nginx_configure(s, &s->settings, &s->keys, false, err) < 0 ||
+	if (s->ctx.settings.start_nginx &&
+	    (hr_nginx_configure(&s->site, &s->ctx.settings, &s->site.keys, false, err) < 0 ||
 		(!adopted && s->nginx.svc.state == HR_SERVICE_OFF &&
 		    hr_nginx_prepare(&s->nginx, err) < 0)))
 		return -1;
-	for (i = 0; i < HR_SERVER_POOLS; i++) {
-		if (hr_pool_open(&s->pools[i], err) < 0)
+	for (i = 0; i < HR_POOLS; i++) {
+		if (hr_pool_open(&s->pools.v[i], err) < 0)
 			return -1;
+		hr_pool_adopt(&s->pools.v[i]);
 	}
 	/* one that is there is ready at once, which starts nginx */
 	if ((adopted && hr_session_start(&s->session, err) < 0) ||
 	    hr_sessions_open(&s->sessions, err) < 0)
 		return -1;
 	hr_server_monitor(s);
-	s->staged = s->settings.start_nginx && !adopted && !s->relieves;
-	hr_handover_done(&s->reexec.handed); /* nobody takes anything any more */
+	s->pools.staged = s->ctx.settings.start_nginx && !adopted && !s->ctx.relieves;
+	hr_handover_done(&s->ctx.handed); /* nobody takes anything any more */
 	/* nginx's first question is for the first pool; others would hold up the shell */
-	if (s->staged)
-		hr_pool_fill(&s->pools[POOL_CONTROL]);
+	if (s->pools.staged)
+		hr_pool_fill(&s->pools.v[HR_POOL_CONTROL]);
 	else
 		start_rest(s);
 	hr_plugins_start(&s->plugins);
@@ -462,8 +454,8 @@ free_parts(struct hr_server *s)
 {
 	size_t i;
 
-	for (i = 0; i < HR_SERVER_POOLS; i++)
-		hr_pool_close(&s->pools[i]);
+	for (i = 0; i < HR_POOLS; i++)
+		hr_pool_close(&s->pools.v[i]);
 	hr_nginx_done(&s->nginx);
 	hr_plugins_done(&s->plugins);
 	hr_static_sessions_done(&s->static_sessions);
@@ -475,27 +467,26 @@ free_parts(struct hr_server *s)
 	for (i = 0; i < sizeof(s->signals) / sizeof(s->signals[0]); i++)
 		hr_watch_free(s->signals[i]);
 	hr_reexec_done(&s->reexec);
-	hr_loop_free(s->loop);
-	s->loop = NULL;
+	hr_loop_free(s->ctx.loop);
+	s->ctx.loop = NULL;
 }
 
 void
 hr_server_init(struct hr_server *s)
 {
-	unsigned i;
-
 	memset(s, 0, sizeof(*s));
-	s->listener = s->board_fd = s->log_fd = -1;
-	s->viewer.fd = s->viewer.port = -1;
-	s->worker_image = s->notify.fd = s->run.lock = -1;
+	s->ctx.board_fd = s->log_fd = s->notify.fd = s->ctx.run.lock = -1;
+	s->ctx.kids = &s->kids;
+	s->ctx.changed = context_changed;
+	s->ctx.start_failed = context_start_failed;
 	hr_monitor_init(&s->monitor);
-	hr_session_init(&s->session, s);
-	hr_sessions_init(&s->sessions, s);
-	hr_static_sessions_init(&s->static_sessions, s);
-	hr_nginx_init(&s->nginx, s);
-	hr_plugins_init(&s->plugins, s);
-	for (i = 0; i < HR_SERVER_POOLS; i++)
-		hr_pool_init(&s->pools[i], s, i, pool_names[i]);
+	hr_session_init(&s->session, &s->ctx);
+	hr_sessions_init(&s->sessions, &s->ctx, &s->pools);
+	hr_static_sessions_init(&s->static_sessions, &s->ctx, &s->pools);
+	hr_plugins_init(&s->plugins, &s->ctx);
+	hr_site_init(&s->site, &s->ctx, &s->plugins);
+	hr_nginx_init(&s->nginx, &s->ctx, &s->site);
+	hr_pools_init(&s->pools, &s->ctx, hr_server_request, s);
 }
 
 int
@@ -503,14 +494,14 @@ hr_server_run(struct hr_server *s, struct hr_err *err)
 {
 	int r;
 
-	s->loop = hr_loop_new(err);
-	if (s->loop == NULL)
+	s->ctx.loop = hr_loop_new(err);
+	if (s->ctx.loop == NULL)
 		return -1;
-	hr_children_init(&s->kids, s->loop);
+	hr_children_init(&s->kids, s->ctx.loop);
 	if (start_parts(s, err) < 0)
 		hr_server_start_failed(s, HR_EXIT_START, err->msg);
-	hr_server_changed(s);
-	r = hr_loop_run(s->loop, err);
+	server_changed(s);
+	r = hr_loop_run(s->ctx.loop, err);
 	free_parts(s);
 	return r;
 }

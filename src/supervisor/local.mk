@@ -1,13 +1,15 @@
 # libsupervisor: everything but main(), so that unit tests can link it.
 noinst_LTLIBRARIES += libsupervisor.la
 libsupervisor_la_SOURCES = \
-	%D%/channel.c %D%/channel.h \
 	%D%/lifecycle.c \
 	%D%/ready.c %D%/ready.h \
-	%D%/reexec.c %D%/reexec.h \
+	%D%/reexec.c \
 	%D%/reload.c \
+	%D%/requests.c \
 	%D%/server.h \
 	%D%/start.c \
+	%D%/run/cgroup.c %D%/run/cgroup.h \
+	%D%/run/context.h \
 	%D%/run/edgekey.c %D%/run/edgekey.h \
 	%D%/run/handover.c %D%/run/handover.h \
 	%D%/run/identity.c %D%/run/identity.h \
@@ -20,6 +22,7 @@ libsupervisor_la_SOURCES = \
 	%D%/settings/settings_check.c \
 	%D%/settings/settings_environment.c \
 	%D%/children/adopt.c %D%/children/adopt.h \
+	%D%/children/channel.c %D%/children/channel.h \
 	%D%/children/child.c %D%/children/child.h \
 	%D%/children/childenv.c %D%/children/childenv.h \
 	%D%/children/image.c %D%/children/image.h \
@@ -44,11 +47,11 @@ libsupervisor_la_SOURCES = \
 	%D%/edge/nginxconf.c %D%/edge/nginxconf.h \
 	%D%/edge/nginxline.c %D%/edge/nginxline.h \
 	%D%/edge/nginxover.c \
+	%D%/edge/nginxplugins.c %D%/edge/nginxplugins.h \
 	%D%/edge/oldnginx.c %D%/edge/oldnginx.h \
 	%D%/edge/probe.c %D%/edge/probe.h \
 	%D%/edge/viewer.c %D%/edge/viewer.h \
 	%D%/resources/alert.c %D%/resources/alert.h \
-	%D%/resources/cgroup.c %D%/resources/cgroup.h \
 	%D%/resources/monitor.c %D%/resources/monitor.h \
 	%D%/resources/usage.c %D%/resources/usage.h
 libsupervisor_la_CPPFLAGS = $(AM_CPPFLAGS) \

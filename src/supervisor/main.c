@@ -79,7 +79,7 @@ main(int argc, char **argv)
 	hr_log_setup("handraild", HR_LOG_TEXT, HR_LOG_INFO);
 	if (hr_reexec_begin(&s, argv, &err) < 0)
 		return fail(HR_EXIT_START, &err);
-	if (hr_keys_take_environment(&s.keys, &err) < 0)
+	if (hr_keys_take_environment(&s.site.keys, &err) < 0)
 		return fail(HR_EXIT_USAGE, &err);
 	if (hr_options_parse(&s.options, argc, argv, &err) < 0)
 		return usage_error(&err);

@@ -29,17 +29,17 @@ why_not(const struct hr_server *s)
 	if (s->session.svc.state != HR_SERVICE_READY)
 		return s->session.svc.reason[0] != '\0' ? s->session.svc.reason
 							: "the shell is starting";
-	for (i = 0; i < HR_SERVER_POOLS; i++) {
-		if (hr_pool_failing(&s->pools[i]))
+	for (i = 0; i < HR_POOLS; i++) {
+		if (hr_pool_failing(&s->pools.v[i]))
 			return "workers end as soon as they start";
-		if (!hr_pool_serves(&s->pools[i]))
+		if (!hr_pool_serves(&s->pools.v[i]))
 			return "workers are starting";
 	}
 	if (!hr_plugins_settled(&s->plugins) && s->stage != HR_SERVER_RUNNING)
 		return "plugins are starting";
-	if (s->stage == HR_SERVER_STARTING && s->relieves)
+	if (s->stage == HR_SERVER_STARTING && s->ctx.relieves)
 		return NULL;
-	if (s->settings.start_nginx && s->nginx.svc.state != HR_SERVICE_READY)
+	if (s->ctx.settings.start_nginx && s->nginx.svc.state != HR_SERVICE_READY)
 		return "nginx is starting";
 	return s->stage == HR_SERVER_RUNNING ? NULL : "the server is starting";
 }
@@ -61,8 +61,8 @@ put_pools(struct hr_buf *b, const struct hr_server *s)
 {
 	unsigned i, n, busy;
 
-	for (i = 0; i < HR_SERVER_POOLS; i++) {
-		const struct hr_pool *p = &s->pools[i];
+	for (i = 0; i < HR_POOLS; i++) {
+		const struct hr_pool *p = &s->pools.v[i];
 
 		n = hr_pool_count(p, &busy);
 		hr_buf_addf(b,
@@ -91,7 +91,7 @@ hr_ready_json(struct hr_buf *b, const struct hr_server *s)
 	    "},\"named_sessions\":{\"count\":%u},\"static_sessions\":{\"count\":%u},"
 	    "\"nginx\":{\"state\":\"%s\"}",
 	    s->sessions.count, s->static_sessions.count,
-	    s->settings.start_nginx ? hr_service_state_text(&s->nginx.svc) : "not ours");
+	    s->ctx.settings.start_nginx ? hr_service_state_text(&s->nginx.svc) : "not ours");
 	put_pools(b, s);
 	hr_buf_adds(b, ",\"plugins\":");
 	hr_plugins_json(b, &s->plugins);

@@ -1,8 +1,6 @@
 /* Upgrade. Invariant: until execve() nothing of the running server has changed. */
 #include "config.h"
 
-#include "supervisor/reexec.h"
-
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -45,9 +43,9 @@ inherit_keys(struct hr_server *s, struct hr_handover *h, struct hr_err *err)
 	int sums = hr_handover_take(h, "keys"), text = hr_handover_take(h, "keys-text"), r = 0;
 
 	if (sums >= 0)
-		r = hr_keys_inherit(&s->keys, sums, err);
+		r = hr_keys_inherit(&s->site.keys, sums, err);
 	else if (text >= 0)
-		r = hr_keys_inherit_text(&s->keys, text, err);
+		r = hr_keys_inherit_text(&s->site.keys, text, err);
 	hr_fd_close(&sums);
 	hr_fd_close(&text);
 	return r;
@@ -56,7 +54,7 @@ inherit_keys(struct hr_server *s, struct hr_handover *h, struct hr_err *err)
 int
 hr_reexec_begin(struct hr_server *s, char *const *argv, struct hr_err *err)
 {
-	struct hr_handover *h = &s->reexec.handed;
+	struct hr_handover *h = &s->ctx.handed;
 	ssize_t n;
 
 	if (hr_handover_read(h, err) < 0)
@@ -74,13 +72,14 @@ hr_reexec_begin(struct hr_server *s, char *const *argv, struct hr_err *err)
 int
 hr_reexec_listener(struct hr_server *s)
 {
-	int fd = hr_handover_take(&s->reexec.handed, "listener");
+	int fd = hr_handover_take(&s->ctx.handed, "listener");
 	struct sockaddr_storage is;
 	socklen_t len = sizeof(is);
 
 	memset(&is, 0, sizeof(is));
-	if (fd >= 0 && (getsockname(fd, (struct sockaddr *)&is, &len) != 0 ||
-			   len != s->listen.len || memcmp(&is, &s->listen.addr, len) != 0))
+	if (fd >= 0 &&
+	    (getsockname(fd, (struct sockaddr *)&is, &len) != 0 || len != s->site.listen.len ||
+		memcmp(&is, &s->site.listen.addr, len) != 0))
 		hr_fd_close(&fd);
 	return fd;
 }
@@ -104,17 +103,17 @@ gather(const struct hr_server *s, struct hr_handover *h, struct hr_err *err)
 {
 	unsigned i;
 
-	if (hr_handover_add(h, s->listener, err, "listener") != 0 ||
-	    hr_handover_add(h, s->viewer.fd, err, "viewer") != 0 ||
-	    hand_over_keys(&s->keys, h, err) < 0 ||
-	    hr_handover_add(h, s->board_fd, err, "board") != 0 ||
+	if (hr_handover_add(h, s->site.listener, err, "listener") != 0 ||
+	    hr_handover_add(h, s->site.viewer.fd, err, "viewer") != 0 ||
+	    hand_over_keys(&s->site.keys, h, err) < 0 ||
+	    hr_handover_add(h, s->ctx.board_fd, err, "board") != 0 ||
 	    hr_session_hand_over(&s->session, h, err) < 0 ||
 	    hr_sessions_hand_over(&s->sessions, h, err) < 0 ||
 	    hr_plugins_hand_over(&s->plugins, h, err) < 0 ||
 	    hr_nginx_hand_over(&s->nginx, h, err) < 0)
 		return -1;
-	for (i = 0; i < HR_SERVER_POOLS; i++) {
-		if (hr_pool_hand_over(&s->pools[i], h, err) < 0)
+	for (i = 0; i < HR_POOLS; i++) {
+		if (hr_pool_hand_over(&s->pools.v[i], h, err) < 0)
 			return -1;
 	}
 	return hr_handover_show(h, err);
@@ -153,15 +152,15 @@ ask(const struct hr_server *s, struct hr_err *err)
 static void
 restore_process(const struct hr_server *s)
 {
-	(void)umask((mode_t)s->umask_given);
-	(void)setrlimit(RLIMIT_NOFILE, &s->nofile_given);
+	(void)umask((mode_t)s->ctx.umask_given);
+	(void)setrlimit(RLIMIT_NOFILE, &s->ctx.nofile_given);
 	hr_children_protect(&s->kids, false);
 }
 
 bool
 hr_reexec_may(const struct hr_server *s)
 {
-	return (!s->settings.start_nginx || s->nginx.svc.state == HR_SERVICE_READY) &&
+	return (!s->ctx.settings.start_nginx || s->nginx.svc.state == HR_SERVICE_READY) &&
 	       s->session.svc.state != HR_SERVICE_STARTING && s->alerts.command.pid == 0 &&
 	       !hr_static_sessions_asked(&s->static_sessions) && !hr_sessions_asked(&s->sessions);
 }
@@ -170,7 +169,7 @@ hr_reexec_may(const struct hr_server *s)
 static void
 go(struct hr_server *s, struct hr_err *err)
 {
-	struct rlimit lim = s->nofile_given;
+	struct rlimit lim = s->ctx.nofile_given;
 	struct hr_handover h = {NULL, 0};
 
 	(void)getrlimit(RLIMIT_NOFILE, &lim);
@@ -225,7 +224,7 @@ hr_reexec_soon(struct hr_server *s)
 	if (r->turns > 0)
 		return;
 	if (r->turn == NULL)
-		r->turn = hr_loop_timer(s->loop, turn_over, s, &err);
+		r->turn = hr_loop_timer(s->ctx.loop, turn_over, s, &err);
 	if (r->turn == NULL || hr_watch_arm(r->turn, 0, &err) < 0) {
 		refused(s, &err);
 		return;
@@ -240,7 +239,6 @@ hr_reexec_done(struct hr_reexec *r)
 {
 	hr_watch_free(r->turn);
 	r->turn = NULL;
-	hr_handover_done(&r->handed);
 	free(r->argv);
 	r->argv = NULL;
 }

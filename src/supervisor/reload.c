@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/path.h"
-#include "supervisor/edge/nginxconf.h"
 #include "supervisor/server.h"
 
 static const char *
@@ -57,7 +56,7 @@ hr_server_load(struct hr_settings *c, const struct hr_options *o, const char *co
 	/* as the original: its variables are read while it starts */
 	if (hr_settings_environment(c, environment_get, err) < 0)
 		return load_error(ret_status, HR_EXIT_START);
-	if (hr_settings_options(c, o, err) < 0 || hr_settings_check(c, err) < 0)
+	if (hr_options_apply(o, c, err) < 0 || hr_settings_check(c, err) < 0)
 		return load_error(ret_status, HR_EXIT_USAGE);
 	if (make_absolute(&c->working_dir, err) < 0 || make_absolute(&c->log_file, err) < 0 ||
 	    make_absolute(&c->state_dir, err) < 0 ||
@@ -72,7 +71,7 @@ hr_server_load(struct hr_settings *c, const struct hr_options *o, const char *co
 int
 hr_server_open_log(struct hr_server *s, struct hr_err *err)
 {
-	const struct hr_settings *c = &s->settings;
+	const struct hr_settings *c = &s->ctx.settings;
 	enum hr_log_level level = HR_LOG_INFO;
 	int fd = -1;
 
@@ -107,8 +106,8 @@ hr_server_monitor(struct hr_server *s)
 
 	hr_buf_init(&missing, 1024);
 	hr_monitor_close(&s->monitor);
-	hr_monitor_open(
-	    &s->monitor, s->loop, &s->alerts, &s->settings, &s->cgroup, "/proc", &missing);
+	hr_monitor_open(&s->monitor, s->ctx.loop, &s->alerts, &s->ctx.settings, &s->ctx.cgroup,
+	    "/proc", &missing);
 	if (missing.len > 0)
 		hr_log(HR_LOG_NOTICE, "no alerts about: %s", hr_buf_str(&missing));
 	hr_buf_done(&missing);
@@ -119,36 +118,38 @@ static int
 stays_closed(const struct hr_server *s, const struct hr_settings *fresh, const struct hr_keys *keys,
     struct hr_err *err)
 {
-	bool has_key = keys->from_environment ? s->keys.count > 0 : keys->count > 0;
+	bool has_key = keys->from_environment ? s->site.keys.count > 0 : keys->count > 0;
 
-	if (!s->listen.public || has_key || s->settings.allow_unauthenticated ||
+	if (!s->site.listen.public || has_key || s->ctx.settings.allow_unauthenticated ||
 	    fresh->tls_client_ca[0] != '\0')
 		return 0;
 	return hr_err_set(err, HR_E_INVAL,
-	    "%s can be reached from elsewhere and there would be no session key", s->listen.text);
+	    "%s can be reached from elsewhere and there would be no session key",
+	    s->site.listen.text);
 }
 
 /* Everything that can go wrong goes wrong here, while the old settings are still in force. */
 static int
 apply(struct hr_server *s, struct hr_settings *fresh, struct hr_err *err)
 {
-	struct hr_keys keys = {.from_environment = s->keys.from_environment};
-	const struct hr_keys *now = keys.from_environment ? &s->keys : &keys;
+	struct hr_keys keys = {.from_environment = s->site.keys.from_environment};
+	const struct hr_keys *now = keys.from_environment ? &s->site.keys : &keys;
 	const char *stays;
 
 	if (hr_keys_read_file(&keys, fresh->session_api_key_file, err) < 0)
 		return -1;
-	s->nginx.grown = 0;
-	if (s->settings.start_nginx && (stays_closed(s, fresh, &keys, err) < 0 ||
-					   hr_nginx_configure(s, fresh, now, true, err) < 0)) {
+	s->site.grown = 0;
+	if (s->ctx.settings.start_nginx &&
+	    (stays_closed(s, fresh, &keys, err) < 0 ||
+		hr_nginx_configure(&s->site, fresh, now, true, err) < 0)) {
 		hr_keys_done(&keys);
 		return -1;
 	}
 	if (!keys.from_environment) {
-		hr_keys_done(&s->keys);
-		s->keys = keys;
+		hr_keys_done(&s->site.keys);
+		s->site.keys = keys;
 	}
-	stays = hr_settings_adopt(&s->settings, fresh);
+	stays = hr_settings_adopt(&s->ctx.settings, fresh);
 	if (stays != NULL)
 		hr_log(HR_LOG_WARNING, "a new value of \"%s\" needs a restart", stays);
 	if (hr_server_open_log(s, err) < 0)
@@ -173,11 +174,11 @@ hr_server_reload(struct hr_server *s)
 	    apply(s, &fresh, &err) < 0) {
 		hr_log(HR_LOG_ERROR, "reload refused, nothing has changed: %s", err.msg);
 	} else {
-		if (s->settings.start_nginx)
+		if (s->ctx.settings.start_nginx)
 			hr_nginx_reload(&s->nginx);
-		hr_fd_close(&s->worker_image); /* the program may be another one now */
-		for (i = 0; i < HR_SERVER_POOLS; i++)
-			hr_pool_recycle(&s->pools[i]);
+		hr_fd_close(&s->pools.image); /* the program may be another one now */
+		for (i = 0; i < HR_POOLS; i++)
+			hr_pool_recycle(&s->pools.v[i]);
 		hr_server_monitor(s);
 		hr_log(HR_LOG_NOTICE, "reloaded");
 	}

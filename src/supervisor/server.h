@@ -1,32 +1,26 @@
-/* hr_server: all that one handraild is. The parts know each other only through this. */
+/* hr_server: all that one handraild is, and how its parts hang together. They know the context
+ * (run/context.h) and each other's headers, not this. */
 #ifndef HR_SUPERVISOR_SERVER_H
 #define HR_SUPERVISOR_SERVER_H
 
+#include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
-#include <sys/queue.h>
-#include <sys/resource.h>
 
 #include "base/err.h"
-#include "proto/scoreboard.h"
-#include "supervisor/resources/alert.h"
-#include "supervisor/resources/cgroup.h"
 #include "supervisor/children/child.h"
-#include "supervisor/run/identity.h"
-#include "supervisor/run/keys.h"
-#include "supervisor/edge/listen.h"
-#include "supervisor/resources/monitor.h"
-#include "supervisor/edge/nginx.h"
-#include "supervisor/run/notify.h"
-#include "supervisor/settings/options.h"
 #include "supervisor/children/plugins.h"
 #include "supervisor/children/pool.h"
-#include "supervisor/reexec.h"
-#include "supervisor/run/rundir.h"
 #include "supervisor/children/session.h"
 #include "supervisor/children/sessions.h"
-#include "supervisor/settings/settings.h"
 #include "supervisor/children/static_sessions.h"
-#include "supervisor/edge/viewer.h"
+#include "supervisor/edge/nginx.h"
+#include "supervisor/edge/nginxconf.h"
+#include "supervisor/resources/alert.h"
+#include "supervisor/resources/monitor.h"
+#include "supervisor/run/context.h"
+#include "supervisor/run/notify.h"
+#include "supervisor/settings/options.h"
 
 /* Exit statuses; the first three are the original's. */
 enum hr_exit_status {
@@ -46,40 +40,28 @@ enum hr_server_stage {
 	HR_SERVER_ENDED,
 };
 
-#define HR_SERVER_POOLS 5 /* control, files, action, live, page: also their index on the board */
+struct hr_reexec {
+	char program[PATH_MAX];
+	char **argv; /* as given; the words are borrowed */
+	struct hr_watch *turn;
+	unsigned turns; /* of the loop, until we go; meanwhile no signal is caught */
+	sigset_t mask;  /* for after that, if we stay */
+};
 
 struct hr_server {
-	struct hr_settings settings;
-	struct hr_loop *loop;
+	struct hr_context ctx;
 	struct hr_children kids;
-	struct hr_rundir run;
-	struct hr_identity id;
-	struct hr_keys keys;
-	struct hr_cgroup cgroup; /* of the shells */
 	struct hr_alerts alerts;
 	struct hr_monitor monitor;
 	struct hr_notify notify;
-	struct hr_listen listen;
-	int listener; /* TCP; -1: none (any more) */
-	struct hr_viewer viewer;
-	struct hr_scoreboard *board;
-	int board_fd;
-	int worker_image; /* see worker_image() in workerproc.c; -1: not made */
-	bool plain_image; /* it cannot be made */
-	char *journal;    /* its directory */
-	bool slot_used[HR_SCOREBOARD_SLOTS];
-	const char *libexecdir, *datadir;
-	char *www;                  /* directory of the page; NULL: there is none */
-	char **child_env;           /* what commands see: ours without what is ours alone */
-	struct rlimit nofile_given; /* as we were started; ours is raised */
-	int umask_given;
 
-	struct hr_pool pools[HR_SERVER_POOLS];
+	struct hr_pools pools;
 	struct hr_session session;
 	struct hr_sessions sessions;
 	struct hr_static_sessions static_sessions;
-	struct hr_nginx nginx;
 	struct hr_plugins plugins;
+	struct hr_site site;
+	struct hr_nginx nginx;
 
 	struct hr_options options; /* as given, for a reload; borrows from argv */
 	const char *config_file;   /* NULL: none */
@@ -87,15 +69,13 @@ struct hr_server {
 	int log_fd; /* of log_file; -1: stderr */
 
 	enum hr_server_stage stage;
-	bool advancing, again; /* see hr_server_changed() */
+	bool advancing, again; /* see server_changed() in lifecycle.c */
 	unsigned urgency;      /* 0: every request is answered; 1: at once; 2: kill */
 	bool strays_killed;
-	bool relieves;   /* the image before us serves until we do */
 	bool upgrade;    /* as soon as hr_reexec_may() */
 	int exit_status; /* with which to end; 0: by the signal, if there was one */
 	int exit_signal;
 	struct hr_watch *signals[8];
-	bool staged;               /* worker in a pool, until there is time for more */
 	struct hr_watch *patience; /* how long the present stage may take */
 };
 
@@ -125,13 +105,32 @@ int hr_server_load(struct hr_settings *c, const struct hr_options *o, const char
 /* Format, level and file of the log. */
 int hr_server_open_log(struct hr_server *s, struct hr_err *err);
 
-/* Something that a stage may wait for has happened. May be called from anywhere in the loop. */
-void hr_server_changed(struct hr_server *s);
 /* Before HR_SERVER_RUNNING: gives up with the status. Later: nothing. */
 void hr_server_start_failed(struct hr_server *s, int status, const char *why);
 
-/* A place on the scoreboard, or -1 if all are taken. */
-int hr_server_take_slot(struct hr_server *s);
-void hr_server_give_slot(struct hr_server *s, int slot);
+/* requests.c: a message of w; false: it may not send that. For hr_pools. */
+bool hr_server_request(void *server, struct hr_pool_worker *w, const char *packet, size_t len);
+
+/* reexec.c: an upgrade in place: the same process goes on as another image of the program.
+ *
+ * What must not be lost meanwhile is handed over by descriptor (hr_handover): every listening
+ * socket, so that no connection is refused, the scoreboard with the workers, which go on to serve
+ * until there are new ones, and keys that came by the environment. The shell is adopted as after
+ * the death of a predecessor. nginx serves until its successor is about to start. */
+/* First of all in main(): remembers how we were started (argv is copied, as parsing changes it),
+ * takes what a predecessor handed over, and closes every other descriptor above 2. */
+int hr_reexec_begin(struct hr_server *s, char *const *argv, struct hr_err *err);
+
+/* The TCP socket that was handed over, if it is the one that the settings ask for; else -1. */
+int hr_reexec_listener(struct hr_server *s);
+
+/* At SIGUSR2, when nothing is under way that another image could not go on with: nginx starts, a
+ * shell starts, an alert_command or a worker waits for us. */
+bool hr_reexec_may(const struct hr_server *s);
+/* Then: asks the new image first whether it can use the settings, and stays as it is with a word in
+ * the log if not. A signal that has come is acted on before, one that comes is the next image's. */
+void hr_reexec_soon(struct hr_server *s);
+
+void hr_reexec_done(struct hr_reexec *r);
 
 #endif

@@ -20,8 +20,6 @@
 #include "base/path.h"
 #include "base/spawn.h"
 #include "supervisor/children/childenv.h"
-#include "supervisor/children/plugins.h"
-#include "supervisor/edge/nginxconf.h"
 #include "supervisor/edge/oldnginx.h"
 #include "supervisor/server.h"
 
@@ -67,13 +65,13 @@ find_www(struct hr_server *s, struct hr_err *err)
 {
 	const char *given = getenv("HANDRAIL_WWWDIR");
 
-	s->www = given != NULL ? strdup(given) : hr_path_join(s->datadir, "www");
-	if (s->www == NULL)
+	s->ctx.www = given != NULL ? strdup(given) : hr_path_join(s->ctx.datadir, "www");
+	if (s->ctx.www == NULL)
 		return hr_err_nomem(err);
-	if (access(s->www, X_OK) == 0)
+	if (access(s->ctx.www, X_OK) == 0)
 		return 0;
-	free(s->www);
-	s->www = NULL;
+	free(s->ctx.www);
+	s->ctx.www = NULL;
 	return 0;
 }
 
@@ -83,12 +81,12 @@ hr_server_settings(struct hr_server *s, int *ret_status, struct hr_err *err)
 	const char *libexecdir = getenv("HANDRAIL_LIBEXECDIR"),
 		   *datadir = getenv("HANDRAIL_DATADIR");
 
-	s->libexecdir = libexecdir != NULL ? libexecdir : HR_PKGLIBEXECDIR;
-	s->datadir = datadir != NULL ? datadir : HR_PKGDATADIR;
+	s->ctx.libexecdir = libexecdir != NULL ? libexecdir : HR_PKGLIBEXECDIR;
+	s->ctx.datadir = datadir != NULL ? datadir : HR_PKGDATADIR;
 	s->config_file = s->options.config_file;
 	if (s->config_file == NULL && access(DEFAULT_CONFIG, F_OK) == 0)
 		s->config_file = DEFAULT_CONFIG;
-	if (hr_server_load(&s->settings, &s->options, s->config_file, ret_status, err) < 0)
+	if (hr_server_load(&s->ctx.settings, &s->options, s->config_file, ret_status, err) < 0)
 		return -1;
 	*ret_status = HR_EXIT_START;
 	if (find_www(s, err) < 0)
@@ -102,11 +100,11 @@ set_process(struct hr_server *s)
 {
 	struct rlimit lim;
 
-	s->umask_given = (int)umask(022);
-	if (getrlimit(RLIMIT_NOFILE, &s->nofile_given) == 0) {
-		lim = s->nofile_given;
+	s->ctx.umask_given = (int)umask(022);
+	if (getrlimit(RLIMIT_NOFILE, &s->ctx.nofile_given) == 0) {
+		lim = s->ctx.nofile_given;
 		lim.rlim_cur = lim.rlim_max > NOFILE_WANTED ? NOFILE_WANTED : lim.rlim_max;
-		if (lim.rlim_cur > s->nofile_given.rlim_cur)
+		if (lim.rlim_cur > s->ctx.nofile_given.rlim_cur)
 			(void)setrlimit(RLIMIT_NOFILE, &lim); /* else fewer connections */
 	}
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* since Linux 3.4 */
@@ -117,11 +115,11 @@ set_process(struct hr_server *s)
 static struct hr_rundir_place
 place(const struct hr_server *s)
 {
-	return (struct hr_rundir_place){.wanted = s->settings.run_dir,
+	return (struct hr_rundir_place){.wanted = s->ctx.settings.run_dir,
 	    .runstatedir = HR_RUNSTATEDIR,
 	    .xdg_runtime_dir = getenv("XDG_RUNTIME_DIR"),
 	    .tmpdir = getenv("TMPDIR"),
-	    .port = s->settings.port,
+	    .port = s->ctx.settings.port,
 	    .privileged = geteuid() == 0};
 }
 
@@ -129,7 +127,7 @@ place(const struct hr_server *s)
 static int
 check_request(struct hr_server *s, int *ret_status, struct hr_err *err)
 {
-	const struct hr_settings *c = &s->settings;
+	const struct hr_settings *c = &s->ctx.settings;
 
 	*ret_status = HR_EXIT_REFUSED;
 	if (hr_plugins_load(&s->plugins, err) < 0)
@@ -147,7 +145,7 @@ check_request(struct hr_server *s, int *ret_status, struct hr_err *err)
 static int
 old_nginx(const struct hr_server *s)
 {
-	char *path = hr_rundir_file(&s->run, "nginx/group");
+	char *path = hr_rundir_file(&s->ctx.run, "nginx/group");
 	struct hr_buf text;
 	pid_t pid = 0;
 	int fd = -1;
@@ -171,15 +169,16 @@ static int
 bind_port(struct hr_server *s, struct hr_err *err)
 {
 	struct pollfd p = {.fd = -1, .events = POLLIN};
-	int tries = s->run.inherited ? BIND_TRIES : 0;
+	int tries = s->ctx.run.inherited ? BIND_TRIES : 0;
 
-	s->listener = hr_reexec_listener(s); /* then nginx serves until the next one starts */
-	s->relieves = s->listener >= 0;
-	if (s->listener < 0 && s->run.inherited)
+	s->site.listener = hr_reexec_listener(s); /* then nginx serves until the next one starts */
+	s->ctx.relieves = s->site.listener >= 0;
+	if (s->site.listener < 0 && s->ctx.run.inherited)
 		p.fd = old_nginx(s);
-	while (s->listener < 0) {
-		s->listener = hr_listen_bind(&s->listen, err);
-		if (s->listener >= 0 || err->code != HR_E_BUSY || tries-- == 0 || stop_is_pending())
+	while (s->site.listener < 0) {
+		s->site.listener = hr_listen_bind(&s->site.listen, err);
+		if (s->site.listener >= 0 || err->code != HR_E_BUSY || tries-- == 0 ||
+		    stop_is_pending())
 			break;
 		if (poll(&p, 1, BIND_WAIT_MS) > 0)
 			hr_fd_close(&p.fd);
@@ -190,7 +189,7 @@ bind_port(struct hr_server *s, struct hr_err *err)
 		}
 	}
 	hr_fd_close(&p.fd);
-	return s->listener >= 0 ? 0 : -1;
+	return s->site.listener >= 0 ? 0 : -1;
 }
 
 /* The port and the run directory: whatever refuses us does so before any work is done. */
@@ -200,19 +199,21 @@ claim(struct hr_server *s, int *ret_status, struct hr_err *err)
 	const struct hr_rundir_place where = place(s);
 
 	*ret_status = HR_EXIT_USAGE;
-	if (hr_keys_read_file(&s->keys, s->settings.session_api_key_file, err) < 0 ||
-	    hr_listen_choose(&s->listen, &s->settings, s->keys.count > 0, err) < 0)
+	if (hr_keys_read_file(&s->site.keys, s->ctx.settings.session_api_key_file, err) < 0 ||
+	    hr_listen_choose(&s->site.listen, &s->ctx.settings, s->site.keys.count > 0, err) < 0)
 		return -1;
 	*ret_status = HR_EXIT_REFUSED;
-	if (hr_rundir_open(&s->run, &where, err) < 0)
+	if (hr_rundir_open(&s->ctx.run, &where, err) < 0)
 		return -1;
-	s->run.handed = &s->reexec.handed;
-	s->relieves = s->reexec.handed.n > 0;
-	if (!s->settings.start_nginx)
+	s->ctx.run.handed = &s->ctx.handed;
+	s->ctx.relieves = s->ctx.handed.n > 0;
+	if (!s->ctx.settings.start_nginx)
 		return 0;
 	if (bind_port(s, err) != 0)
 		return -1;
-	hr_viewer_open(&s->viewer, &s->settings, hr_handover_take(&s->reexec.handed, "viewer"));
+	hr_viewer_open(
+	    &s->site.viewer, &s->ctx.settings, hr_handover_take(&s->ctx.handed, "viewer"));
+	s->pools.viewer_places = s->site.viewer.fd >= 0 ? HR_VIEWER_PLACES : 0;
 	return 0;
 }
 
@@ -220,7 +221,7 @@ claim(struct hr_server *s, int *ret_status, struct hr_err *err)
 static void
 limit_shells(struct hr_server *s)
 {
-	const struct hr_settings *c = &s->settings;
+	const struct hr_settings *c = &s->ctx.settings;
 	const struct hr_cgroup_limits limits = {.memory = hr_settings_memory(c),
 	    .pids = (uint64_t)c->max_processes,
 	    .cpu_quota = (uint64_t)c->cpu_quota,
@@ -229,13 +230,13 @@ limit_shells(struct hr_server *s)
 	char name[40];
 
 	(void)snprintf(name, sizeof(name), "handrail-%lld", c->port);
-	if (hr_cgroup_open(&s->cgroup, "/proc", name, &limits, &err) == 0)
+	if (hr_cgroup_open(&s->ctx.cgroup, "/proc", name, &limits, &err) == 0)
 		return;
-	if (limits.cpu_quota > 0 && !s->cgroup.has_cpu)
+	if (limits.cpu_quota > 0 && !s->ctx.cgroup.has_cpu)
 		hr_log(HR_LOG_WARNING, "no control group for cpu_quota, which is not kept: %s",
 		    err.msg);
-	if ((limits.memory > 0 && !s->cgroup.has_memory) ||
-	    (limits.pids > 0 && !s->cgroup.has_pids))
+	if ((limits.memory > 0 && !s->ctx.cgroup.has_memory) ||
+	    (limits.pids > 0 && !s->ctx.cgroup.has_pids))
 		hr_log(HR_LOG_WARNING,
 		    "no control group for all limits of the shell, its processes are limited one "
 		    "by one: %s",
@@ -246,48 +247,50 @@ limit_shells(struct hr_server *s)
 static int
 open_board(struct hr_server *s, struct hr_err *err)
 {
-	int fd = hr_handover_take(&s->reexec.handed, "board");
+	int fd = hr_handover_take(&s->ctx.handed, "board");
 	struct hr_err why = {0};
 
 	if (fd >= 0) {
-		s->board = hr_scoreboard_attach(fd, &why);
-		if (s->board == NULL)
+		s->ctx.board = hr_scoreboard_attach(fd, &why);
+		if (s->ctx.board == NULL)
 			hr_log(HR_LOG_NOTICE, "the old workers end at once: %s", why.msg);
 		else
-			hr_scoreboard_renew(s->board);
+			hr_scoreboard_renew(s->ctx.board);
 	}
-	if (s->board != NULL) {
-		s->board_fd = fd;
+	if (s->ctx.board != NULL) {
+		s->ctx.board_fd = fd;
 	} else {
 		hr_fd_close(&fd);
-		s->board = hr_scoreboard_create(&s->board_fd, err);
+		s->ctx.board = hr_scoreboard_create(&s->ctx.board_fd, err);
 	}
-	if (s->board == NULL)
+	if (s->ctx.board == NULL)
 		return -1;
-	atomic_store(&s->board->supervisor_pid, getpid());
-	atomic_store(&s->board->started_ns, hr_wall_ns());
+	atomic_store(&s->ctx.board->supervisor_pid, getpid());
+	atomic_store(&s->ctx.board->started_ns, hr_wall_ns());
 	return 0;
 }
 
 static int
 prepare(struct hr_server *s, struct hr_err *err)
 {
-	s->journal = hr_rundir_journal(&s->run, s->settings.state_dir, s->settings.port);
-	if (s->journal == NULL)
+	s->ctx.journal =
+	    hr_rundir_journal(&s->ctx.run, s->ctx.settings.state_dir, s->ctx.settings.port);
+	if (s->ctx.journal == NULL)
 		return hr_err_nomem(err);
 	if (hr_identity_prepare(
-		&s->id, &s->settings, getenv("USER"), "/etc", stop_is_pending, err) < 0 ||
-	    hr_token_init(&s->plugins.token, &s->run, err) < 0)
+		&s->ctx.id, &s->ctx.settings, getenv("USER"), "/etc", stop_is_pending, err) < 0 ||
+	    hr_token_init(&s->plugins.token, &s->ctx.run, err) < 0)
 		return -1;
 	hr_plugins_succeed(&s->plugins);
 	limit_shells(s); /* before a shell is looked for: its command line names the groups */
-	if (hr_rundir_prepare(&s->run, s->id.nginx_uid, hr_session_find(&s->session), err) < 0 ||
+	if (hr_rundir_prepare(&s->ctx.run, s->ctx.id.nginx_uid, hr_session_find(&s->session), err) <
+		0 ||
 	    hr_sessions_find(&s->sessions, err) < 0 ||
-	    hr_rundir_make_journal(s->journal, err) < 0 ||
-	    hr_token_show(&s->plugins.token, &s->run, false, err) != 0)
+	    hr_rundir_make_journal(s->ctx.journal, err) < 0 ||
+	    hr_token_show(&s->plugins.token, &s->ctx.run, false, err) != 0)
 		return -1;
-	s->child_env = hr_childenv_new(environ, err);
-	if (s->child_env == NULL)
+	s->ctx.child_env = hr_childenv_new(environ, err);
+	if (s->ctx.child_env == NULL)
 		return -1;
 	return open_board(s, err);
 }
@@ -305,21 +308,22 @@ warn_readable(const char *setting, const char *path)
 static void
 announce(const struct hr_server *s)
 {
-	const struct hr_settings *c = &s->settings;
+	const struct hr_settings *c = &s->ctx.settings;
 
 	hr_log(HR_LOG_NOTICE, "handraild %s, process %ld, run directory %s", PACKAGE_VERSION,
-	    (long)getpid(), s->run.path);
+	    (long)getpid(), s->ctx.run.path);
 	if (c->max_memory_gb > 0)
 		hr_log(HR_LOG_INFO, "memory limit of the shell: %lld MB", c->max_memory_gb * 1024);
 	warn_readable("session_api_key_file", c->session_api_key_file);
 	warn_readable("tls_certificate_key", c->tls_certificate_key);
-	if (!s->listen.public && s->keys.count == 0 && c->listen[0] == '\0' && c->start_nginx)
+	if (!s->site.listen.public && s->site.keys.count == 0 && c->listen[0] == '\0' &&
+	    c->start_nginx)
 		hr_log(HR_LOG_NOTICE,
 		    "no session key: listening on loopback only; set SESSION_API_KEY, or say "
 		    "--allow-unauthenticated");
-	if (s->listen.public && s->keys.count == 0 && c->tls_client_ca[0] == '\0')
+	if (s->site.listen.public && s->site.keys.count == 0 && c->tls_client_ca[0] == '\0')
 		hr_log(HR_LOG_WARNING, "%s is open to everybody: there is no session key",
-		    s->listen.text);
+		    s->site.listen.text);
 }
 
 int
@@ -356,12 +360,12 @@ hr_server_check(struct hr_server *s)
 	where.xdg_runtime_dir = NULL;
 	if (check_request(s, &status, &err) < 0)
 		return fail(status, &err);
-	if (hr_keys_read_file(&s->keys, s->settings.session_api_key_file, &err) < 0 ||
-	    hr_listen_choose(&s->listen, &s->settings, s->keys.count > 0, &err) < 0 ||
-	    hr_identity_nginx(&s->id, s->settings.nginx_user, &err) < 0 ||
-	    hr_rundir_open(&s->run, &where, &err) < 0 ||
-	    hr_rundir_prepare(&s->run, s->id.nginx_uid, false, &err) < 0 ||
-	    hr_nginx_configure(s, &s->settings, &s->keys, true, &err) < 0)
+	if (hr_keys_read_file(&s->site.keys, s->ctx.settings.session_api_key_file, &err) < 0 ||
+	    hr_listen_choose(&s->site.listen, &s->ctx.settings, s->site.keys.count > 0, &err) < 0 ||
+	    hr_identity_nginx(&s->ctx.id, s->ctx.settings.nginx_user, &err) < 0 ||
+	    hr_rundir_open(&s->ctx.run, &where, &err) < 0 ||
+	    hr_rundir_prepare(&s->ctx.run, s->ctx.id.nginx_uid, false, &err) < 0 ||
+	    hr_nginx_configure(&s->site, &s->ctx.settings, &s->site.keys, true, &err) < 0)
 		return fail(HR_EXIT_USAGE, &err);
 	(void)puts("handraild: the configuration is right");
 	return 0;
@@ -376,12 +380,14 @@ hr_server_print_nginx(struct hr_server *s)
 	int ok;
 
 	hr_buf_init(&text, 1 << 18);
-	s->run.path = hr_rundir_name(&where, &err);
-	ok = s->run.path != NULL && hr_plugins_load(&s->plugins, &err) == 0 &&
-	     hr_keys_read_file(&s->keys, s->settings.session_api_key_file, &err) == 0 &&
-	     hr_listen_choose(&s->listen, &s->settings, s->keys.count > 0, &err) == 0 &&
-	     hr_identity_nginx(&s->id, s->settings.nginx_user, &err) == 0 &&
-	     hr_nginx_compose(&text, s->options.nginx_part, s, &s->settings, NULL, &err) == 0 &&
+	s->ctx.run.path = hr_rundir_name(&where, &err);
+	ok = s->ctx.run.path != NULL && hr_plugins_load(&s->plugins, &err) == 0 &&
+	     hr_keys_read_file(&s->site.keys, s->ctx.settings.session_api_key_file, &err) == 0 &&
+	     hr_listen_choose(&s->site.listen, &s->ctx.settings, s->site.keys.count > 0, &err) ==
+		 0 &&
+	     hr_identity_nginx(&s->ctx.id, s->ctx.settings.nginx_user, &err) == 0 &&
+	     hr_nginx_compose(
+		 &text, s->options.nginx_part, &s->site, &s->ctx.settings, NULL, &err) == 0 &&
 	     hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&text), text.len, &err) == 0;
 	hr_buf_done(&text);
 	return ok ? 0 : fail(HR_EXIT_USAGE, &err);
@@ -390,24 +396,24 @@ hr_server_print_nginx(struct hr_server *s)
 void
 hr_server_release(struct hr_server *s)
 {
-	hr_fd_close(&s->listener);
-	hr_viewer_close(&s->viewer);
-	hr_rundir_close(&s->run);
+	hr_fd_close(&s->site.listener);
+	hr_viewer_close(&s->site.viewer);
+	hr_rundir_close(&s->ctx.run);
 	hr_plugins_done(&s->plugins); /* again: of a server that never ran */
 	hr_sessions_done(&s->sessions);
-	free(s->journal);
-	free(s->www);
-	s->journal = NULL;
-	hr_scoreboard_detach(s->board);
-	hr_fd_close(&s->board_fd);
-	hr_fd_close(&s->worker_image);
-	hr_childenv_free(s->child_env);
-	hr_identity_done(&s->id);
-	hr_keys_done(&s->keys);
-	hr_cgroup_close(&s->cgroup);
+	free(s->ctx.journal);
+	s->ctx.journal = NULL;
+	hr_scoreboard_detach(s->ctx.board);
+	hr_fd_close(&s->ctx.board_fd);
+	hr_fd_close(&s->pools.image);
+	hr_childenv_free(s->ctx.child_env);
+	hr_identity_done(&s->ctx.id);
+	hr_keys_done(&s->site.keys);
+	hr_cgroup_close(&s->ctx.cgroup);
 	hr_notify_close(&s->notify);
+	hr_handover_done(&s->ctx.handed);
 	hr_reexec_done(&s->reexec); /* again: of a server that never ran */
-	hr_settings_done(&s->settings);
+	hr_settings_done(&s->ctx.settings);
 	hr_log_set_fd(STDERR_FILENO);
 	hr_fd_close(&s->log_fd);
 }

@@ -16,7 +16,7 @@
 #include "failcalls.h"
 #include "fault.h"
 #include "supervisor/resources/alert.h"
-#include "supervisor/resources/cgroup.h"
+#include "supervisor/run/cgroup.h"
 #include "supervisor/resources/monitor.h"
 #include "supervisor/settings/settings.h"
 

@@ -23,7 +23,7 @@ static struct hr_server s;
 static struct hr_pool *
 pool(void)
 {
-	return &s.pools[1];
+	return &s.pools.v[1];
 }
 
 static void
@@ -32,7 +32,7 @@ on_child(void *arg)
 	(void)arg;
 	hr_children_reap(&s.kids);
 	if (pool()->stopping && hr_pool_gone(pool()))
-		hr_loop_stop(s.loop);
+		hr_loop_stop(s.ctx.loop);
 }
 
 /* What the pool needs, with nothing failing. */
@@ -49,21 +49,21 @@ prepare(char *dir, size_t cap, struct hr_err *err)
 	(void)snprintf(path, sizeof(path), "%s/run", fault_dir());
 	(void)snprintf(program, sizeof(program), "%s/handrail-worker", dir);
 	(void)snprintf(keys, sizeof(keys), "%s/keys", fault_dir());
-	s.libexecdir = dir;
+	s.ctx.libexecdir = dir;
 	s.stage = HR_SERVER_RUNNING;
-	s.umask_given = -1;
-	s.id.nginx_uid = geteuid();
-	if (hr_settings_init(&s.settings, err) != 0 ||
-	    hr_settings_set(&s.settings, "port", port, err) != 0 ||
+	s.ctx.umask_given = -1;
+	s.ctx.id.nginx_uid = geteuid();
+	if (hr_settings_init(&s.ctx.settings, err) != 0 ||
+	    hr_settings_set(&s.ctx.settings, "port", port, err) != 0 ||
 	    hr_path_mkdirs(dir, 0755, NULL, err) != 0 ||
 	    hr_path_write(program, stand_in, sizeof(stand_in) - 1, 0755, err) != 0 ||
 	    hr_path_write(keys, "one\n", 4, 0600, err) != 0 ||
-	    hr_keys_read_file(&s.keys, keys, err) != 0 ||
-	    hr_rundir_open(&s.run, &where, err) != 0 ||
-	    hr_rundir_prepare(&s.run, geteuid(), false, err) != 0)
+	    hr_keys_read_file(&s.site.keys, keys, err) != 0 ||
+	    hr_rundir_open(&s.ctx.run, &where, err) != 0 ||
+	    hr_rundir_prepare(&s.ctx.run, geteuid(), false, err) != 0)
 		return -1;
-	s.board = hr_scoreboard_create(&s.board_fd, err);
-	return s.board != NULL ? 0 : -1;
+	s.ctx.board = hr_scoreboard_create(&s.ctx.board_fd, err);
+	return s.ctx.board != NULL ? 0 : -1;
 }
 
 static void
@@ -71,12 +71,12 @@ release(void)
 {
 	hr_pool_close(pool());
 	hr_watch_free(s.signals[0]);
-	hr_loop_free(s.loop);
-	hr_scoreboard_detach(s.board);
-	hr_fd_close(&s.board_fd);
-	hr_rundir_close(&s.run);
-	hr_keys_done(&s.keys);
-	hr_settings_done(&s.settings);
+	hr_loop_free(s.ctx.loop);
+	hr_scoreboard_detach(s.ctx.board);
+	hr_fd_close(&s.ctx.board_fd);
+	hr_rundir_close(&s.ctx.run);
+	hr_keys_done(&s.site.keys);
+	hr_settings_done(&s.ctx.settings);
 }
 
 /* None may stay: neither a process nor what it had on the scoreboard. */
@@ -86,9 +86,9 @@ check_gone(void)
 	size_t i;
 
 	for (i = 0; i < HR_SCOREBOARD_SLOTS; i++)
-		if (s.slot_used[i] || atomic_load(&s.board->slots[i].pid) != 0)
+		if (s.pools.slot_used[i] || atomic_load(&s.ctx.board->slots[i].pid) != 0)
 			fault_wrong("place %zu is lost", i);
-	if (!hr_pool_gone(pool()) || atomic_load(&s.board->pools[1].size) != 0)
+	if (!hr_pool_gone(pool()) || atomic_load(&s.ctx.board->pools[1].size) != 0)
 		fault_wrong("a worker is left");
 }
 
@@ -97,11 +97,11 @@ serve(struct hr_err *err)
 {
 	int r;
 
-	s.loop = hr_loop_new(err);
-	if (s.loop == NULL)
+	s.ctx.loop = hr_loop_new(err);
+	if (s.ctx.loop == NULL)
 		return -1;
-	hr_children_init(&s.kids, s.loop);
-	s.signals[0] = hr_loop_signal(s.loop, SIGCHLD, on_child, NULL, err);
+	hr_children_init(&s.kids, s.ctx.loop);
+	s.signals[0] = hr_loop_signal(s.ctx.loop, SIGCHLD, on_child, NULL, err);
 	if (s.signals[0] == NULL || hr_pool_open(pool(), err) != 0)
 		return -1;
 	hr_pool_fill(pool());
@@ -111,11 +111,11 @@ serve(struct hr_err *err)
 	hr_pool_recycle(pool());
 	fault_tell("%u ", hr_pool_count(pool(), NULL));
 	hr_pool_stop(pool(), true);
-	r = hr_pool_gone(pool()) ? 0 : hr_loop_run(s.loop, err);
+	r = hr_pool_gone(pool()) ? 0 : hr_loop_run(s.ctx.loop, err);
 	/* where the loop itself failed, the supervisor would end, and its workers with it */
 	failcalls_spare(true);
 	if (r != 0)
-		(void)hr_loop_run(s.loop, NULL);
+		(void)hr_loop_run(s.ctx.loop, NULL);
 	failcalls_spare(false);
 	return r;
 }

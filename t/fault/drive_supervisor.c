@@ -48,7 +48,7 @@ settings_of(struct hr_settings *c, const char *path, struct hr_err *err)
 		return -1;
 	if (hr_settings_read(c, path, err) == 0 &&
 	    hr_settings_environment(c, environment, err) == 0 &&
-	    hr_settings_options(c, &o, err) == 0 && hr_settings_check(c, err) == 0)
+	    hr_options_apply(&o, c, err) == 0 && hr_settings_check(c, err) == 0)
 		return 0;
 	hr_settings_done(c);
 	return -1;
@@ -159,17 +159,17 @@ compose(struct hr_server *s, struct hr_err *err)
 	int r;
 
 	(void)snprintf(data, sizeof(data), "%s/conf", top != NULL ? top : ".");
-	s->datadir = data;
-	s->run.path = run;
+	s->ctx.datadir = data;
+	s->ctx.run.path = run;
 	hr_buf_init(&text, 1 << 20);
-	r = hr_listen_choose(&s->listen, &s->settings, false, err);
+	r = hr_listen_choose(&s->site.listen, &s->ctx.settings, false, err);
 	if (r == 0)
-		r = hr_nginx_compose(&text, "all", s, &s->settings, NULL, err);
+		r = hr_nginx_compose(&text, "all", &s->site, &s->ctx.settings, NULL, err);
 	if (r == 0)
 		r = hr_buf_check(&text, err);
 	fault_tell_bytes(text.p, text.len);
 	hr_buf_done(&text);
-	s->run.path = NULL;
+	s->ctx.run.path = NULL;
 	return r;
 }
 
@@ -181,12 +181,12 @@ nginx_files(struct hr_err *err)
 	int r;
 
 	hr_server_init(&s);
-	if (hr_settings_init(&s.settings, err) != 0)
+	if (hr_settings_init(&s.ctx.settings, err) != 0)
 		return -1;
-	r = hr_settings_set(&s.settings, "port", port, err);
+	r = hr_settings_set(&s.ctx.settings, "port", port, err);
 	if (r == 0)
 		r = compose(&s, err);
-	hr_settings_done(&s.settings);
+	hr_settings_done(&s.ctx.settings);
 	return r;
 }
 

@@ -49,7 +49,7 @@ try_options(char *text, size_t len)
 	argv[argc] = NULL;
 	if (hr_options_parse(&o, argc, argv, NULL) != 0 || hr_settings_init(&c, NULL) != 0)
 		return;
-	(void)hr_settings_options(&c, &o, NULL);
+	(void)hr_options_apply(&o, &c, NULL);
 	hr_settings_done(&c);
 }
 

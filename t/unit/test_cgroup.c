@@ -12,7 +12,7 @@
 
 #include "base/path.h"
 #include "session/confine.h"
-#include "supervisor/resources/cgroup.h"
+#include "supervisor/run/cgroup.h"
 
 static char top[64];
 static struct hr_err err;

@@ -18,7 +18,7 @@
 #include "base/loop.h"
 #include "base/path.h"
 #include "supervisor/resources/alert.h"
-#include "supervisor/resources/cgroup.h"
+#include "supervisor/run/cgroup.h"
 #include "supervisor/resources/monitor.h"
 #include "supervisor/settings/settings.h"
 

@@ -104,16 +104,17 @@ server_like_one(const char *run_dir, const char *listen)
 	static char data[512];
 
 	hr_server_init(&server);
-	ck_assert_int_eq(hr_settings_init(&server.settings, NULL), 0);
-	server.settings.port = 3000;
+	ck_assert_int_eq(hr_settings_init(&server.ctx.settings, NULL), 0);
+	server.ctx.settings.port = 3000;
 	(void)snprintf(path, sizeof(path), "%s", run_dir);
 	(void)snprintf(data, sizeof(data), "%s/conf", top != NULL ? top : ".");
-	server.run.path = path;
-	server.datadir = data;
-	server.id.nginx_user = user;
-	server.id.nginx_group = group;
-	ck_assert_int_eq(hr_settings_set(&server.settings, "listen", listen, &err), 0);
-	ck_assert_int_eq(hr_listen_choose(&server.listen, &server.settings, true, &err), 0);
+	server.ctx.run.path = path;
+	server.ctx.datadir = data;
+	server.ctx.id.nginx_user = user;
+	server.ctx.id.nginx_group = group;
+	ck_assert_int_eq(hr_settings_set(&server.ctx.settings, "listen", listen, &err), 0);
+	ck_assert_int_eq(
+	    hr_listen_choose(&server.site.listen, &server.ctx.settings, true, &err), 0);
 }
 
 static bool
@@ -125,10 +126,12 @@ has(const char *text)
 START_TEST(the_whole_configuration)
 {
 	server_like_one("/run/handrail/3000", "::1");
-	ck_assert_int_eq(hr_settings_set(&server.settings, "action_workers_max", "17", NULL), 0);
 	ck_assert_int_eq(
-	    hr_settings_set(&server.settings, "access_log", "/var/log/a.log", NULL), 0);
-	ck_assert_msg(hr_nginx_compose(&out, "all", &server, &server.settings, NULL, &err) == 0,
+	    hr_settings_set(&server.ctx.settings, "action_workers_max", "17", NULL), 0);
+	ck_assert_int_eq(
+	    hr_settings_set(&server.ctx.settings, "access_log", "/var/log/a.log", NULL), 0);
+	ck_assert_msg(
+	    hr_nginx_compose(&out, "all", &server.site, &server.ctx.settings, NULL, &err) == 0,
 	    "%s", err.msg);
 	ck_assert(has("listen [::1]:3000 backlog=4096 default_server;"));
 	ck_assert(has("user www-data www-group;"));
@@ -140,23 +143,24 @@ START_TEST(the_whole_configuration)
 	ck_assert(has("location @handrail_control {"));
 	ck_assert(!has("@run_dir@"));
 	ck_assert(!has("rewrite "));
-	hr_settings_done(&server.settings);
+	hr_settings_done(&server.ctx.settings);
 }
 END_TEST
 
 START_TEST(the_parts_for_another_nginx)
 {
 	server_like_one("/run/handrail/3000", "127.0.0.1");
-	ck_assert_int_eq(hr_nginx_compose(&out, "http", &server, &server.settings, NULL, &err), 0);
+	ck_assert_int_eq(
+	    hr_nginx_compose(&out, "http", &server.site, &server.ctx.settings, NULL, &err), 0);
 	ck_assert(has("upstream handrail_control {"));
 	ck_assert(!has("location "));
 	hr_buf_reset(&out);
 	ck_assert_int_eq(
-	    hr_nginx_compose(&out, "server", &server, &server.settings, NULL, &err), 0);
+	    hr_nginx_compose(&out, "server", &server.site, &server.ctx.settings, NULL, &err), 0);
 	ck_assert(has("location = /execute_action {"));
 	ck_assert(!has("\nupstream "));
 	ck_assert(!has("listen "));
-	hr_settings_done(&server.settings);
+	hr_settings_done(&server.ctx.settings);
 }
 END_TEST
 
@@ -191,38 +195,43 @@ START_TEST(who_gets_in)
 
 	ck_assert_int_ge(fd, 0);
 	server_like_one("/run/handrail/3000", "127.0.0.1");
-	ck_assert_int_eq(hr_settings_set(&server.settings, "nginx", program, NULL), 0);
+	ck_assert_int_eq(hr_settings_set(&server.ctx.settings, "nginx", program, NULL), 0);
 	hr_edgekey_sum(keys.salt, "a key", 5, one[0].edge);
-	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, &keys, &err), 0);
+	ck_assert_int_eq(
+	    hr_nginx_compose(&out, "all", &server.site, &server.ctx.settings, &keys, &err), 0);
 	ck_assert(has("\n\tauth_request /-/auth;\n") && !has("secure_link"));
 	ck_assert_int_eq(hr_fd_write_full(fd, "\1secure_link_md5\0", 17, NULL), 0);
 	(void)close(fd);
 	hr_buf_reset(&out);
-	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, &keys, &err), 0);
+	ck_assert_int_eq(
+	    hr_nginx_compose(&out, "all", &server.site, &server.ctx.settings, &keys, &err), 0);
 	ck_assert(has("\tsecure_link LrL8T6WhjKkodPu1qoVAew;\n\tsecure_link_md5 \"0000"));
 	ck_assert(has("\t\treturn 204;\n\t}\n\tfastcgi_pass_request_body off;\n"));
 	keys.count = 0;
 	hr_buf_reset(&out);
-	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, &keys, &err), 0);
+	ck_assert_int_eq(
+	    hr_nginx_compose(&out, "all", &server.site, &server.ctx.settings, &keys, &err), 0);
 	ck_assert(!has("\n\tauth_request /-/auth;\n") && !has("secure_link"));
 	hr_buf_reset(&out);
-	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, NULL, &err), 0);
+	ck_assert_int_eq(
+	    hr_nginx_compose(&out, "all", &server.site, &server.ctx.settings, NULL, &err), 0);
 	ck_assert(has("\n\tauth_request /-/auth;\n") && !has("secure_link"));
 	ck_assert_int_eq(unlink(program), 0);
-	hr_settings_done(&server.settings);
+	hr_settings_done(&server.ctx.settings);
 }
 END_TEST
 
 static void
 set(const char *key, const char *value)
 {
-	ck_assert_int_eq(hr_settings_set(&server.settings, key, value, NULL), 0);
+	ck_assert_int_eq(hr_settings_set(&server.ctx.settings, key, value, NULL), 0);
 }
 
 START_TEST(what_one_client_may_ask_for)
 {
 	server_like_one("/run/handrail/3000", "127.0.0.1");
-	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, NULL, &err), 0);
+	ck_assert_int_eq(
+	    hr_nginx_compose(&out, "all", &server.site, &server.ctx.settings, NULL, &err), 0);
 	ck_assert(!has("limit_req_zone"));
 	ck_assert(!has("ssl"));
 	ck_assert(has("\tlimit_conn handrail_action 128;\n\tlimit_conn_status 503;\n"));
@@ -230,7 +239,8 @@ START_TEST(what_one_client_may_ask_for)
 	set("address_requests_per_minute", "90");
 	set("address_burst", "7");
 	set("key_connections", "3");
-	ck_assert_int_eq(hr_nginx_compose(&out, "http", &server, &server.settings, NULL, &err), 0);
+	ck_assert_int_eq(
+	    hr_nginx_compose(&out, "http", &server.site, &server.ctx.settings, NULL, &err), 0);
 	ck_assert(
 	    has("limit_req_zone $binary_remote_addr zone=handrail_address_rate:2m rate=90r/m;"));
 	ck_assert(has("limit_conn_zone $http_x_session_api_key zone=handrail_key_connections:2m;"));
@@ -238,14 +248,14 @@ START_TEST(what_one_client_may_ask_for)
 	ck_assert(!has("handrail_address_connections"));
 	hr_buf_reset(&out);
 	ck_assert_int_eq(
-	    hr_nginx_compose(&out, "server", &server, &server.settings, NULL, &err), 0);
+	    hr_nginx_compose(&out, "server", &server.site, &server.ctx.settings, NULL, &err), 0);
 	ck_assert(has("limit_req zone=handrail_address_rate burst=7 nodelay;"));
 	ck_assert(has("\nlimit_conn handrail_key_connections 3;"));
 	ck_assert(has("\tlimit_conn handrail_action 128;\n"
 		      "\tlimit_conn handrail_key_connections 3;\n\tlimit_conn_status 498;\n"));
 	ck_assert(has("\tlimit_conn handrail_live 16;\n"
 		      "\tlimit_conn handrail_key_connections 3;\n\tlimit_conn_status 429;\n"));
-	hr_settings_done(&server.settings);
+	hr_settings_done(&server.ctx.settings);
 }
 END_TEST
 
@@ -254,7 +264,8 @@ START_TEST(certificates)
 	server_like_one("/run/handrail/3000", "127.0.0.1");
 	set("tls_certificate", "/etc/a.pem");
 	set("tls_certificate_key", "/etc/a.key");
-	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, NULL, &err), 0);
+	ck_assert_int_eq(
+	    hr_nginx_compose(&out, "all", &server.site, &server.ctx.settings, NULL, &err), 0);
 	ck_assert(has("listen 127.0.0.1:3000 backlog=4096 default_server ssl http2;"));
 	ck_assert(has("ssl_certificate /etc/a.pem;"));
 	ck_assert(has("ssl_certificate_key /etc/a.key;"));
@@ -268,7 +279,8 @@ START_TEST(certificates)
 	set("tls_min_version", "1.3");
 	set("tls_ciphers", "HIGH");
 	set("http2", "false");
-	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, NULL, &err), 0);
+	ck_assert_int_eq(
+	    hr_nginx_compose(&out, "all", &server.site, &server.ctx.settings, NULL, &err), 0);
 	ck_assert(has("default_server ssl;"));
 	ck_assert(has("ssl_client_certificate /etc/ca.pem;"));
 	ck_assert(has("ssl_verify_client on;"));
@@ -276,21 +288,23 @@ START_TEST(certificates)
 	ck_assert(has("ssl_ciphers HIGH;"));
 	hr_buf_reset(&out);
 	ck_assert_int_eq(
-	    hr_nginx_compose(&out, "server", &server, &server.settings, NULL, &err), 0);
+	    hr_nginx_compose(&out, "server", &server.site, &server.ctx.settings, NULL, &err), 0);
 	ck_assert(!has("ssl"));
 	set("tls_ciphers", "A; B");
-	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, NULL, &err), -1);
+	ck_assert_int_eq(
+	    hr_nginx_compose(&out, "all", &server.site, &server.ctx.settings, NULL, &err), -1);
 	ck_assert_int_eq(strncmp(err.msg, "tls_ciphers: ", 13), 0);
-	hr_settings_done(&server.settings);
+	hr_settings_done(&server.ctx.settings);
 }
 END_TEST
 
 START_TEST(an_impossible_run_directory)
 {
 	server_like_one("/run/with blank", "127.0.0.1");
-	ck_assert_int_eq(hr_nginx_compose(&out, "all", &server, &server.settings, NULL, &err), -1);
+	ck_assert_int_eq(
+	    hr_nginx_compose(&out, "all", &server.site, &server.ctx.settings, NULL, &err), -1);
 	ck_assert_ptr_nonnull(strstr(err.msg, "run_dir"));
-	hr_settings_done(&server.settings);
+	hr_settings_done(&server.ctx.settings);
 }
 END_TEST
 

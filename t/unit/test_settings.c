@@ -240,7 +240,7 @@ START_TEST(the_later_source_wins)
 			       "\"plugins\": [\"a\", \"b\"], \"user_id\": 7}"),
 	    0);
 	ck_assert_int_eq(environment(env), 0);
-	ck_assert_int_eq(hr_settings_options(&c, &o, &err), 0);
+	ck_assert_int_eq(hr_options_apply(&o, &c, &err), 0);
 	ck_assert_int_eq(c.no_change_timeout, 20);
 	ck_assert_str_eq(c.log_format, "text");
 	ck_assert_int_eq(c.port, 99);

@@ -12,7 +12,8 @@
 #include "base/buf.h"
 #include "base/path.h"
 #include "base/spawn.h"
-#include "supervisor/server.h"
+#include "supervisor/children/child.h"
+#include "supervisor/run/context.h"
 
 #define OOM_SHELL 500  /* above the keeper: it has to say what happened */
 #define OOM_KEEPER 300 /* what runs in the sandbox dies before what serves it */
@@ -48,15 +49,15 @@ args_add(struct hr_keeper_args *a, const char *option, const char *value)
 }
 
 static int
-args_strings(struct hr_keeper_args *a, const struct hr_server *s, const char *name, const char *dir,
-    struct hr_err *err)
+args_strings(struct hr_keeper_args *a, const struct hr_context *ctx, const char *name,
+    const char *dir, struct hr_err *err)
 {
 	char *below = hr_path_join("shell", name);
 
-	a->path = hr_path_join(s->libexecdir, "handrail-session");
-	a->state_dir = below != NULL ? hr_rundir_file(&s->run, below) : NULL;
+	a->path = hr_path_join(ctx->libexecdir, "handrail-session");
+	a->state_dir = below != NULL ? hr_rundir_file(&ctx->run, below) : NULL;
 	a->cd = hr_keeper_cd(dir);
-	a->line = hr_path_join(s->libexecdir, "handrail-line.so");
+	a->line = hr_path_join(ctx->libexecdir, "handrail-line.so");
 	free(below);
 	if (a->path == NULL || a->state_dir == NULL || a->cd == NULL || a->line == NULL)
 		return hr_err_nomem(err);
@@ -74,20 +75,20 @@ args_number(struct hr_keeper_args *a, const char *option, char text[24], uint64_
 
 /* What no control group limits is limited for each process. */
 static void
-args_limits(struct hr_keeper_args *a, const struct hr_server *s)
+args_limits(struct hr_keeper_args *a, const struct hr_context *ctx)
 {
-	const struct hr_settings *c = &s->settings;
+	const struct hr_settings *c = &ctx->settings;
 	int score;
 	size_t i;
 
-	for (i = 0; i < s->cgroup.n; i++)
-		args_add(a, "--cgroup", s->cgroup.dirs[i]);
-	if (!s->cgroup.has_memory)
+	for (i = 0; i < ctx->cgroup.n; i++)
+		args_add(a, "--cgroup", ctx->cgroup.dirs[i]);
+	if (!ctx->cgroup.has_memory)
 		args_number(a, "--limit-memory", a->memory, hr_settings_memory(c));
-	if (!s->cgroup.has_pids)
+	if (!ctx->cgroup.has_pids)
 		args_number(a, "--limit-processes", a->processes, (uint64_t)c->max_processes);
 	args_number(a, "--limit-files", a->files, (uint64_t)c->max_open_files);
-	score = s->kids.oom_base + OOM_SHELL;
+	score = ctx->kids->oom_base + OOM_SHELL;
 	if (score > 0)
 		args_number(a, "--oom-score", a->oom, (uint64_t)(score < 1000 ? score : 1000));
 	if (c->no_new_privileges)
@@ -95,28 +96,28 @@ args_limits(struct hr_keeper_args *a, const struct hr_server *s)
 }
 
 int
-hr_keeper_args_init(struct hr_keeper_args *a, const struct hr_server *s, const char *name,
+hr_keeper_args_init(struct hr_keeper_args *a, const struct hr_context *ctx, const char *name,
     const char *dir, bool is_static, struct hr_err *err)
 {
-	long long timeout = s->settings.no_change_timeout;
+	long long timeout = ctx->settings.no_change_timeout;
 
 	memset(a, 0, sizeof(*a));
-	if (args_strings(a, s, name, dir, err) < 0)
+	if (args_strings(a, ctx, name, dir, err) < 0)
 		return -1;
 	(void)snprintf(a->timeout, sizeof(a->timeout), "%lld", timeout > 0 ? timeout : 1);
 	args_add(a, "handrail-session", NULL);
 	args_add(a, "--name", name);
-	args_add(a, "--user", s->id.shell_user);
-	if (!s->id.shell_changes)
+	args_add(a, "--user", ctx->id.shell_user);
+	if (!ctx->id.shell_changes)
 		args_add(a, "--stay", NULL);
 	args_add(a, "--work-dir", dir);
 	args_add(a, "--state-dir", a->state_dir);
-	args_add(a, "--journal", s->journal);
-	if (s->settings.journal_sync)
+	args_add(a, "--journal", ctx->journal);
+	if (ctx->settings.journal_sync)
 		args_add(a, "--journal-sync", NULL);
 	args_add(a, "--no-change-timeout", a->timeout);
-	args_number(a, "--output-log", a->log, (uint64_t)s->settings.output_log_bytes);
-	args_limits(a, s);
+	args_number(a, "--output-log", a->log, (uint64_t)ctx->settings.output_log_bytes);
+	args_limits(a, ctx);
 	if (is_static) {
 		args_add(a, "--static", NULL);
 		return 0;
@@ -124,7 +125,7 @@ hr_keeper_args_init(struct hr_keeper_args *a, const struct hr_server *s, const c
 	/* a static one ends after one command: loading it would cost more than it saves */
 	args_add(a, "--line-module", a->line);
 	args_add(a, "--init-command", "alias git=\"git --no-pager\"");
-	if (s->id.user_id != 0)
+	if (ctx->id.user_id != 0)
 		args_add(a, "--init-command", a->cd);
 	return 0;
 }
@@ -140,7 +141,7 @@ hr_keeper_args_done(struct hr_keeper_args *a)
 }
 
 int
-hr_keeper_spawn(const struct hr_server *s, struct hr_child *c, const struct hr_keeper_args *a,
+hr_keeper_spawn(const struct hr_context *ctx, struct hr_child *c, const struct hr_keeper_args *a,
     int ready, int sock, const int store[2], void (*forked)(void *arg, pid_t pid), void *arg,
     struct hr_err *err)
 {
@@ -148,19 +149,19 @@ hr_keeper_spawn(const struct hr_server *s, struct hr_child *c, const struct hr_k
 	    {store != NULL ? store[0] : -1, HR_KEEPER_STORE_FD},
 	    {store != NULL ? store[1] : -1, HR_KEEPER_STORE_FD + 1}};
 
-	if (hr_rundir_shell(&s->run, a->state_dir, err) < 0)
+	if (hr_rundir_shell(&ctx->run, a->state_dir, err) < 0)
 		return -1;
 	return hr_child_start(c,
 	    &(const struct hr_spawn){.path = a->path,
 		.argv = a->v,
-		.envp = s->child_env,
+		.envp = ctx->child_env,
 		.fds = fds,
 		.nfds = store != NULL ? 4 : 2,
 		.setsid = true,
 		/* until it is ready, see PROTOCOL */
 		.pdeathsig = SIGKILL,
-		.umask = s->umask_given,
-		.nofile = &s->nofile_given,
+		.umask = ctx->umask_given,
+		.nofile = &ctx->nofile_given,
 		.forked = forked,
 		.arg = arg},
 	    OOM_KEEPER, err);

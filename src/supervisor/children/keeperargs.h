@@ -9,7 +9,7 @@
 #include "base/err.h"
 
 struct hr_child;
-struct hr_server;
+struct hr_context;
 
 #define HR_KEEPER_ARGS 48
 #define HR_KEEPER_SOCKET_FD 4 /* its number in the keeper */
@@ -25,15 +25,15 @@ struct hr_keeper_args {
 /* name is also that of the directory below DIR/shell; dir: where the shell starts. A default
  * session gets the commands that come before readiness, a static one serves one connection. done()
  * also after a failed init. */
-int hr_keeper_args_init(struct hr_keeper_args *a, const struct hr_server *s, const char *name,
+int hr_keeper_args_init(struct hr_keeper_args *a, const struct hr_context *ctx, const char *name,
     const char *dir, bool is_static, struct hr_err *err);
 void hr_keeper_args_done(struct hr_keeper_args *a);
 
 /* Makes the state directory and starts the program with these descriptors. store: NULL: none.
  * forked(): as in base/spawn.h. */
-int hr_keeper_spawn(const struct hr_server *s, struct hr_child *c, const struct hr_keeper_args *a,
-    int ready, int sock, const int store[2], void (*forked)(void *arg, pid_t pid), void *arg,
-    struct hr_err *err);
+int hr_keeper_spawn(const struct hr_context *ctx, struct hr_child *c,
+    const struct hr_keeper_args *a, int ready, int sock, const int store[2],
+    void (*forked)(void *arg, pid_t pid), void *arg, struct hr_err *err);
 
 /* "cd 'dir'" for bash, whatever bytes dir holds; the caller frees. NULL: no memory. */
 char *hr_keeper_cd(const char *dir);

@@ -20,8 +20,7 @@
 #include "proto/frame.h"
 #include "supervisor/children/oldplugins.h"
 #include "supervisor/children/pluginproc.h"
-#include "supervisor/children/plugins.h"
-#include "supervisor/server.h"
+#include "supervisor/run/context.h"
 
 #define STOP_MS 5000    /* between SIGTERM and SIGKILL */
 #define RETRY_MS 1000   /* at least, after a start that failed */
@@ -38,7 +37,7 @@ plugin_of(const struct hr_service *svc)
 static void
 plugin_changed(struct hr_service *svc)
 {
-	hr_plugins_changed(plugin_of(svc)->all);
+	plugin_of(svc)->all->changed(plugin_of(svc)->all);
 }
 
 /* ---- who waits at the sockets ---- */
@@ -46,7 +45,7 @@ plugin_changed(struct hr_service *svc)
 static void
 watch_sockets(struct hr_plugin *p)
 {
-	struct hr_loop *loop = p->all->server->loop;
+	struct hr_loop *loop = p->all->ctx->loop;
 	struct hr_err err = {0};
 
 	if (p->action >= 0 && p->action_use == NULL)
@@ -132,7 +131,7 @@ plugin_used(void *arg)
 static void
 note(const struct hr_plugin *p, bool keeps)
 {
-	const struct hr_rundir *run = &p->all->server->run;
+	const struct hr_rundir *run = &p->all->ctx->run;
 	struct hr_err err = {0};
 
 	if (p->svc.child.pid == 0 && !keeps)
@@ -156,7 +155,7 @@ plugin_refuses(struct hr_plugin *p, enum hr_service_state state, int64_t delay)
 	else
 		hr_service_down(&p->svc, state, delay > RETRY_MS ? delay : RETRY_MS);
 	if (p->m.start == HR_MANIFEST_AT_START && !p->m.disables)
-		hr_server_start_failed(p->all->server, HR_EXIT_START, p->svc.reason);
+		p->all->ctx->start_failed(p->all->ctx, p->svc.reason);
 }
 
 static void
@@ -178,7 +177,7 @@ plugin_ended(struct hr_service *svc, const struct hr_exit *how)
 	/* what it started ends with it: the number is still its own */
 	(void)kill(-how->pid, SIGKILL);
 	if (svc->state == HR_SERVICE_STOPPING)
-		hr_oldplugins_forget(&p->all->server->run, p->m.name);
+		hr_oldplugins_forget(&p->all->ctx->run, p->m.name);
 }
 
 static void
@@ -211,7 +210,7 @@ plugin_again(struct hr_service *svc)
 		hr_plugin_start(p);
 	else
 		watch_sockets(p);
-	hr_plugins_changed(p->all);
+	p->all->changed(p->all);
 }
 
 static int
@@ -342,7 +341,7 @@ hr_plugin_new(struct hr_plugins *all, struct hr_manifest *m, struct hr_err *err)
 	}
 	p->all = all;
 	p->action = p->http = -1;
-	hr_service_init(&p->svc, &plugin_ops, p, &all->server->kids);
+	hr_service_init(&p->svc, &plugin_ops, p, all->ctx->kids);
 	(void)snprintf(p->svc.child.name, sizeof(p->svc.child.name), "%.40s", m->name);
 	p->m = *m;
 	memset(m, 0, sizeof(*m));

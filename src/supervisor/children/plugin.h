@@ -7,29 +7,14 @@
 #define HR_SUPERVISOR_CHILDREN_PLUGIN_H
 
 #include <stdbool.h>
-#include <sys/queue.h>
 
 #include "base/err.h"
-#include "supervisor/children/manifest.h"
-#include "supervisor/children/service.h"
 
+struct hr_manifest;
+struct hr_plugin;
 struct hr_plugins;
-struct hr_watch;
 
-struct hr_plugin {
-	TAILQ_ENTRY(hr_plugin) entry;
-	struct hr_plugins *all;
-	struct hr_manifest m;
-	struct hr_service svc; /* WAITING: for those it follows; READY: also without a process */
-	bool lost;             /* the process before ended unasked; the next one is told */
-	uint64_t ends;         /* of its process, unasked for */
-	int action, http;      /* listening; -1: it takes none */
-	struct hr_watch *action_use, *http_use;
-	char *state_dir;
-	int mark; /* of hr_plugins while it looks for a circle */
-};
-
-/* all->server's settings decide; nothing is made yet. Takes m over. NULL: no memory. */
+/* all->ctx's settings decide; nothing is made yet. Takes m over. NULL: no memory. */
 struct hr_plugin *hr_plugin_new(struct hr_plugins *all, struct hr_manifest *m, struct hr_err *err);
 void hr_plugin_free(struct hr_plugin *p);
 

@@ -21,19 +21,30 @@
 #include "base/path.h"
 #include "base/spawn.h"
 #include "base/trust.h"
-#include "supervisor/children/plugin.h"
-#include "supervisor/children/plugins.h"
-#include "supervisor/server.h"
+#include "supervisor/run/context.h"
 
 #define OOM_PLUGIN 200 /* before the servers of the sandbox, after the commands */
 #define GROUPS_MAX 256
 #define TEXT_MAX_BYTES (256u << 10)
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+struct hr_plugin *
+hr_plugins_find(const struct hr_plugins *ps, const char *name)
+{
+	struct hr_plugin *p;
+
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		if (strcmp(p->m.name, name) == 0)
+			return p;
+	}
+	return NULL;
+}
+
 long long
 hr_plugin_patience_s(const struct hr_plugin *p)
 {
-	long long all = p->all->server->settings.init_plugin_timeout;
+	long long all = p->all->ctx->settings.init_plugin_timeout;
 
 	if (p->m.start == HR_MANIFEST_AT_START && all < p->m.ready_timeout_s)
 		return all > 0 ? all : 1;
@@ -52,16 +63,16 @@ struct account {
 static int
 account_init(struct account *a, const struct hr_plugin *p, struct hr_err *err)
 {
-	const struct hr_server *s = p->all->server;
+	const struct hr_context *ctx = p->all->ctx;
 	const struct passwd *pw;
 	int n = GROUPS_MAX;
 
 	memset(a, 0, sizeof(*a));
-	a->changes = s->id.shell_changes && !p->m.as_server;
-	pw = a->changes ? getpwnam(s->id.shell_user) : getpwuid(geteuid());
+	a->changes = ctx->id.shell_changes && !p->m.as_server;
+	pw = a->changes ? getpwnam(ctx->id.shell_user) : getpwuid(geteuid());
 	if (pw == NULL && a->changes)
 		return hr_err_set(
-		    err, HR_E_NOTFOUND, "there is no user \"%.64s\"", s->id.shell_user);
+		    err, HR_E_NOTFOUND, "there is no user \"%.64s\"", ctx->id.shell_user);
 	a->name = strdup(pw != NULL ? pw->pw_name : "");
 	a->home = strdup(pw != NULL ? pw->pw_dir : "/");
 	a->shell = strdup(pw != NULL && pw->pw_shell[0] != '\0' ? pw->pw_shell : "/bin/sh");
@@ -180,21 +191,21 @@ struct numbers {
 static void
 vars_fill(struct hr_manifest_vars *v, struct numbers *n, const struct hr_plugin *p)
 {
-	const struct hr_server *s = p->all->server;
+	const struct hr_context *ctx = p->all->ctx;
 	const char *runtime_id = getenv("RUNTIME_ID");
 
-	(void)snprintf(n->user_id, sizeof(n->user_id), "%lu", (unsigned long)s->id.shell_uid);
+	(void)snprintf(n->user_id, sizeof(n->user_id), "%lu", (unsigned long)ctx->id.shell_uid);
 	*v = (struct hr_manifest_vars){.plugin_dir = p->m.dir,
 	    .state_dir = p->state_dir,
-	    .workspace = s->settings.working_dir,
-	    .username = s->id.shell_user != NULL ? s->id.shell_user : "",
+	    .workspace = ctx->settings.working_dir,
+	    .username = ctx->id.shell_user != NULL ? ctx->id.shell_user : "",
 	    .user_id = n->user_id,
 	    .runtime_id = runtime_id != NULL ? runtime_id : "",
-	    .libexecdir = s->libexecdir,
-	    .datadir = s->datadir,
-	    .vscode_port = s->settings.vscode_port,
-	    .session_username = s->settings.username,
-	    .runtime_username = s->settings.runtime_username};
+	    .libexecdir = ctx->libexecdir,
+	    .datadir = ctx->datadir,
+	    .vscode_port = ctx->settings.vscode_port,
+	    .session_username = ctx->settings.username,
+	    .runtime_username = ctx->settings.runtime_username};
 }
 
 static int
@@ -303,17 +314,17 @@ hr_plugin_port(const struct hr_plugin *p, const struct hr_manifest_http *h)
 static int
 make_state_dir(struct hr_plugin *p, struct hr_err *err)
 {
-	const struct hr_server *s = p->all->server;
+	const struct hr_context *ctx = p->all->ctx;
 	char name[96];
 
 	(void)snprintf(name, sizeof(name), "plugin/%s", p->m.name);
-	p->state_dir = hr_rundir_file(&s->run, name);
+	p->state_dir = hr_rundir_file(&ctx->run, name);
 	if (p->state_dir == NULL)
 		return hr_err_nomem(err);
 	if (mkdir(p->state_dir, 0700) != 0 && errno != EEXIST)
 		return hr_err_sys(err, errno, "%s", p->state_dir);
-	if (s->id.shell_changes && !p->m.as_server &&
-	    lchown(p->state_dir, s->id.shell_uid, (gid_t)-1) != 0)
+	if (ctx->id.shell_changes && !p->m.as_server &&
+	    lchown(p->state_dir, ctx->id.shell_uid, (gid_t)-1) != 0)
 		return hr_err_sys(err, errno, "%s", p->state_dir);
 	return 0;
 }
@@ -330,7 +341,7 @@ takes(const struct hr_plugin *p, const char *type)
 {
 	size_t i;
 
-	if (!p->all->server->settings.enable_browser && is_browse(type))
+	if (!p->all->ctx->settings.enable_browser && is_browse(type))
 		return false;
 	for (i = 0; i < p->m.actions.n; i++) {
 		if (strcmp(p->m.actions.v[i], type) == 0)
@@ -370,7 +381,7 @@ link_action(const struct hr_plugin *p, const char *type, struct hr_err *err)
 
 	(void)snprintf(name, sizeof(name), "action/%s", type);
 	(void)snprintf(target, sizeof(target), "../plugin/%s.sock", p->m.name);
-	path = hr_rundir_file(&p->all->server->run, name);
+	path = hr_rundir_file(&p->all->ctx->run, name);
 	if (path == NULL)
 		return hr_err_nomem(err);
 	if (symlink(target, path) != 0 && !(errno == EEXIST && leads_to(p, AT_FDCWD, path)))
@@ -389,7 +400,7 @@ listen_at(const struct hr_plugin *p, const char *suffix, uid_t uid, struct hr_er
 	int fd;
 
 	(void)snprintf(name, sizeof(name), "plugin/%s.%s", p->m.name, suffix);
-	fd = hr_rundir_listen(&p->all->server->run, name, uid, err);
+	fd = hr_rundir_listen(&p->all->ctx->run, name, uid, err);
 	if (fd >= 0 && hr_fd_nonblock(fd, false, err) < 0)
 		hr_fd_close(&fd);
 	return fd;
@@ -412,7 +423,7 @@ open_sockets(struct hr_plugin *p, struct hr_err *err)
 		;
 	if (i == p->m.nhttp)
 		return 0;
-	p->http = listen_at(p, "http", p->all->server->id.nginx_uid, err);
+	p->http = listen_at(p, "http", p->all->ctx->id.nginx_uid, err);
 	return p->http >= 0 ? 0 : -1;
 }
 
@@ -435,7 +446,7 @@ static int
 spawn_as(struct hr_plugin *p, const struct account *a, const struct words *exec,
     const struct words *env, int ready, struct hr_err *err)
 {
-	const struct hr_server *s = p->all->server;
+	const struct hr_context *ctx = p->all->ctx;
 	struct hr_spawn_fd fds[3] = {{ready, HR_PLUGIN_READY_FD}};
 	size_t nfds = 1;
 
@@ -451,10 +462,10 @@ spawn_as(struct hr_plugin *p, const struct account *a, const struct words *exec,
 		.nfds = nfds,
 		.setsid = true,
 		.pdeathsig = SIGTERM,
-		.umask = a->changes ? 022 : s->umask_given,
-		.nofile = &s->nofile_given,
+		.umask = a->changes ? 022 : ctx->umask_given,
+		.nofile = &ctx->nofile_given,
 		.user = a->changes ? &a->user : NULL,
-		.dir = s->settings.working_dir},
+		.dir = ctx->settings.working_dir},
 	    OOM_PLUGIN, err);
 }
 

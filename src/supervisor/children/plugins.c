@@ -18,15 +18,7 @@
 #include "supervisor/children/oldplugins.h"
 #include "supervisor/children/plugin.h"
 #include "supervisor/children/pluginproc.h"
-#include "supervisor/server.h"
-
-void
-hr_plugins_init(struct hr_plugins *ps, struct hr_server *server)
-{
-	ps->server = server;
-	memset(&ps->token, 0, sizeof(ps->token));
-	TAILQ_INIT(&ps->list);
-}
+#include "supervisor/run/context.h"
 
 void
 hr_plugins_done(struct hr_plugins *ps)
@@ -37,19 +29,6 @@ hr_plugins_done(struct hr_plugins *ps)
 		TAILQ_REMOVE(&ps->list, p, entry);
 		hr_plugin_free(p);
 	}
-}
-
-struct hr_plugin *
-hr_plugins_find(const struct hr_plugins *ps, const char *name)
-{
-	struct hr_plugin *p;
-
-	TAILQ_FOREACH(p, &ps->list, entry)
-	{
-		if (strcmp(p->m.name, name) == 0)
-			return p;
-	}
-	return NULL;
 }
 
 /* ---- the search path ---- */
@@ -80,13 +59,13 @@ each_in_list(struct hr_plugins *ps, const char *list, dir_fn *fn, void *arg, str
 static int
 each_dir(struct hr_plugins *ps, dir_fn *fn, void *arg, struct hr_err *err)
 {
-	const struct hr_server *s = ps->server;
-	char *ours = hr_path_join(s->datadir, "plugins");
+	const struct hr_context *ctx = ps->ctx;
+	char *ours = hr_path_join(ctx->datadir, "plugins");
 	int r;
 
 	if (ours == NULL)
 		return hr_err_nomem(err);
-	r = each_in_list(ps, s->settings.plugin_path, fn, arg, err);
+	r = each_in_list(ps, ctx->settings.plugin_path, fn, arg, err);
 	if (r == 0)
 		r = fn(ps, HR_SYSCONFDIR "/handrail/plugins.d", arg, err);
 	if (r == 0)
@@ -198,7 +177,7 @@ check_circle(struct hr_plugins *ps, struct hr_plugin *p, struct hr_err *err)
 int
 hr_plugins_load(struct hr_plugins *ps, struct hr_err *err)
 {
-	const struct hr_words *names = &ps->server->settings.plugins;
+	const struct hr_words *names = &ps->ctx->settings.plugins;
 	struct hr_plugin *p;
 	size_t i;
 	int r;
@@ -239,8 +218,7 @@ update_token(struct hr_plugins *ps)
 	{
 		shown |= p->m.token && p->svc.state == HR_SERVICE_READY;
 	}
-	if (shown != ps->token.shown &&
-	    hr_token_show(&ps->token, &ps->server->run, shown, &err) != 0)
+	if (shown != ps->token.shown && hr_token_show(&ps->token, &ps->ctx->run, shown, &err) != 0)
 		hr_log(HR_LOG_ERROR, "%s", err.msg);
 }
 
@@ -248,7 +226,7 @@ update_token(struct hr_plugins *ps)
 static void
 publish(const struct hr_plugins *ps, bool names)
 {
-	struct hr_scoreboard *board = ps->server->board;
+	struct hr_scoreboard *board = ps->ctx->board;
 	const struct hr_plugin *p;
 	size_t i = 0;
 
@@ -271,7 +249,7 @@ publish(const struct hr_plugins *ps, bool names)
 void
 hr_plugins_succeed(struct hr_plugins *ps)
 {
-	const struct hr_rundir *run = &ps->server->run;
+	const struct hr_rundir *run = &ps->ctx->run;
 	struct hr_plugin *p;
 
 	TAILQ_FOREACH(p, &ps->list, entry)
@@ -285,7 +263,7 @@ hr_plugins_succeed(struct hr_plugins *ps)
 static int
 remove_old_links(const struct hr_plugins *ps, struct hr_err *err)
 {
-	char *path = hr_rundir_file(&ps->server->run, "action");
+	char *path = hr_rundir_file(&ps->ctx->run, "action");
 	DIR *d = path != NULL ? opendir(path) : NULL;
 	const struct dirent *e;
 	int r = 0;
@@ -367,8 +345,8 @@ hr_plugins_hand_over(const struct hr_plugins *ps, struct hr_handover *h, struct 
 	return 0;
 }
 
-void
-hr_plugins_changed(struct hr_plugins *ps)
+static void
+plugins_changed(struct hr_plugins *ps)
 {
 	struct hr_plugin *p;
 
@@ -379,7 +357,16 @@ hr_plugins_changed(struct hr_plugins *ps)
 	{
 		hr_plugin_advance(p);
 	}
-	hr_server_changed(ps->server);
+	ps->ctx->changed(ps->ctx);
+}
+
+void
+hr_plugins_init(struct hr_plugins *ps, struct hr_context *ctx)
+{
+	ps->ctx = ctx;
+	ps->changed = plugins_changed;
+	memset(&ps->token, 0, sizeof(ps->token));
+	TAILQ_INIT(&ps->list);
 }
 
 void
@@ -416,93 +403,6 @@ hr_plugins_gone(const struct hr_plugins *ps)
 			return false;
 	}
 	return true;
-}
-
-/* ---- what others read ---- */
-
-/* A path that leaves the prefix off tells it by a header; naming one header replaces all of those
- * for the other plugins. */
-static void
-pass_stripped(struct hr_buf *b, const struct hr_manifest_http *h)
-{
-	hr_buf_addf(b,
-	    "\tproxy_set_header Host $http_host;\n"
-	    "\tproxy_set_header Upgrade $http_upgrade;\n"
-	    "\tproxy_set_header Connection $http_connection;\n"
-	    "\tproxy_set_header X-Request-ID $request_id;\n"
-	    "\tproxy_set_header X-Session-API-Key \"\";\n"
-	    "\tproxy_set_header Authorization \"\";\n"
-	    "\tproxy_set_header X-Forwarded-Proto $scheme;\n"
-	    "\tproxy_set_header X-Forwarded-Prefix $http_x_forwarded_prefix%.*s;\n",
-	    (int)strlen(h->prefix) - 1, h->prefix);
-}
-
-static void
-pass_to(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_http *h,
-    const char *run_dir)
-{
-	const char *rest = h->strip ? "/" : "";
-	int port;
-
-	if (h->strip)
-		pass_stripped(b, h);
-	if (h->port == NULL) {
-		hr_buf_addf(b, "\tproxy_pass http://unix:%s/plugin/%s.http:%s;\n", run_dir,
-		    p->m.name, rest);
-		return;
-	}
-	port = hr_plugin_port(p, h);
-	if (port > 0)
-		hr_buf_addf(b, "\tproxy_pass http://127.0.0.1:%d%s;\n", port, rest);
-	else
-		hr_buf_adds(b, "\treturn 503;\n");
-}
-
-#define KEYLESS_MAX 256 /* requests at a time, to all plugins that want no key */
-
-static void
-one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_http *h,
-    const char *run_dir, const char *limits)
-{
-	static const char *const uris[] = {"/-/auth", "/-/bearer"};
-	const char *last = strrchr(h->prefix, '/');
-
-	/* relative: before us there may be one who knows another prefix */
-	if (h->strip) {
-		while (last > h->prefix && last[-1] != '/')
-			last--;
-		hr_buf_addf(b, "location = %.*s {\n\treturn 301 %s$is_args$args;\n}\n",
-		    (int)strlen(h->prefix) - 1, h->prefix, last);
-	}
-	hr_buf_addf(b, "# plugin %s\nlocation %s%s {\n", p->m.name,
-	    h->prefix[strlen(h->prefix) - 1] == '/' ? "" : "= ", h->prefix);
-	hr_buf_addf(b, "\tauth_request %s;\n\terror_page 401 = @handrail_%s;\n",
-	    h->auth != HR_MANIFEST_NONE ? uris[h->auth] : "off",
-	    h->auth == HR_MANIFEST_BEARER ? "unauthorized" : "unavailable");
-	/* who needs no key may keep a stream open for good, which takes two connections */
-	if (h->auth == HR_MANIFEST_NONE)
-		hr_buf_addf(b, "\tlimit_conn handrail_open %d;\n%s", KEYLESS_MAX, limits);
-	hr_buf_adds(b, "\terror_page 403 = @handrail_forbidden;\n"
-		       "\terror_page 413 = @handrail_too_large;\n"
-		       "\terror_page 429 = @handrail_too_many;\n"
-		       "\terror_page 500 = @handrail_failed;\n"
-		       "\terror_page 502 503 504 = @handrail_unavailable;\n");
-	pass_to(b, p, h, run_dir);
-	hr_buf_adds(b, "}\n");
-}
-
-void
-hr_plugins_nginx(
-    struct hr_buf *b, const struct hr_plugins *ps, const char *run_dir, const char *limits)
-{
-	const struct hr_plugin *p;
-	size_t i;
-
-	TAILQ_FOREACH(p, &ps->list, entry)
-	{
-		for (i = 0; i < p->m.nhttp; i++)
-			one_location(b, p, &p->m.http[i], run_dir, limits);
-	}
 }
 
 void

@@ -4,23 +4,15 @@
 #define HR_SUPERVISOR_CHILDREN_PLUGINS_H
 
 #include <stdbool.h>
-#include <sys/queue.h>
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "supervisor/run/token.h"
+#include "supervisor/children/pluginproc.h"
 
+struct hr_context;
 struct hr_handover;
-struct hr_plugin;
-struct hr_server;
 
-struct hr_plugins {
-	struct hr_server *server;
-	TAILQ_HEAD(hr_plugin_list, hr_plugin) list;
-	struct hr_token token; /* shown while a plugin that has it is ready */
-};
-
-void hr_plugins_init(struct hr_plugins *ps, struct hr_server *server);
+void hr_plugins_init(struct hr_plugins *ps, struct hr_context *ctx);
 void hr_plugins_done(struct hr_plugins *ps);
 
 /* Finds and reads the manifests on the search path of the settings. "Plugin <name> not found"
@@ -34,8 +26,6 @@ int hr_plugins_open(struct hr_plugins *ps, struct hr_err *err);
 void hr_plugins_start(struct hr_plugins *ps);
 /* Nothing that starts with the server is still starting. */
 bool hr_plugins_settled(const struct hr_plugins *ps);
-/* One of them has changed its state. */
-void hr_plugins_changed(struct hr_plugins *ps);
 
 /* Their sockets, for the next image of us. */
 int hr_plugins_hand_over(const struct hr_plugins *ps, struct hr_handover *h, struct hr_err *err);
@@ -45,13 +35,6 @@ void hr_plugins_stop_http(struct hr_plugins *ps);
 void hr_plugins_stop(struct hr_plugins *ps, bool fast);
 bool hr_plugins_gone(const struct hr_plugins *ps);
 
-/* NULL: none of that name. */
-struct hr_plugin *hr_plugins_find(const struct hr_plugins *ps, const char *name);
-
-/* The locations of their paths, for server { }. limits: the counts of the server, which a location
- * with one of its own has to repeat. */
-void hr_plugins_nginx(
-    struct hr_buf *b, const struct hr_plugins *ps, const char *run_dir, const char *limits);
 /* {"name":{"state":...,"reason":...},...} */
 void hr_plugins_json(struct hr_buf *b, const struct hr_plugins *ps);
 

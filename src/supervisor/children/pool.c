@@ -16,15 +16,14 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/tempfiles.h"
-#include "supervisor/channel.h"
-#include "supervisor/server.h"
+#include "supervisor/run/context.h"
 
 #define INSIST_MS 5000 /* an idle worker that was told to end has this long */
 
 static struct hr_worker_slot *
 worker_slot(const struct hr_pool_worker *w)
 {
-	return &w->pool->server->board->slots[w->slot];
+	return &w->pool->ctx->board->slots[w->slot];
 }
 
 static bool
@@ -67,7 +66,7 @@ pool_staying(const struct hr_pool *p)
 static struct hr_pool_counts *
 pool_counts(const struct hr_pool *p)
 {
-	return &p->server->board->pools[p->index];
+	return &p->ctx->board->pools[p->index];
 }
 
 void
@@ -83,14 +82,22 @@ worker_free(struct hr_pool_worker *w)
 {
 	struct hr_worker_slot *slot = worker_slot(w);
 
-	hr_channel_close(w);
+	hr_channel_close(&w->channel);
 	atomic_store(&slot->pid, 0);
 	atomic_store(&slot->stage, HR_STAGE_FREE);
-	hr_server_give_slot(w->pool->server, w->slot);
+	w->pool->all->slot_used[w->slot] = false;
 	free(w);
 }
 
 static void worker_ended(void *arg, const struct hr_exit *how);
+
+static bool
+worker_asks(void *arg, const char *packet, size_t len)
+{
+	struct hr_pool_worker *w = arg;
+
+	return w->pool->all->request(w->pool->all->arg, w, packet, len);
+}
 
 struct hr_pool_worker *
 hr_pool_new_worker(struct hr_pool *p, int slot)
@@ -100,19 +107,34 @@ hr_pool_new_worker(struct hr_pool *p, int slot)
 	if (w == NULL)
 		return NULL;
 	w->pool = p;
-	w->channel = -1;
 	w->slot = slot;
-	w->child.kids = &p->server->kids;
+	w->child.kids = p->ctx->kids;
 	w->child.arg = w;
 	w->child.on_exit = worker_ended;
 	(void)snprintf(w->child.name, sizeof(w->child.name), "worker-%s-%d", p->name, slot);
+	w->channel =
+	    (struct hr_channel){.fd = -1, .name = w->child.name, .fn = worker_asks, .arg = w};
 	return w;
+}
+
+static int
+take_slot(struct hr_pools *all)
+{
+	int i;
+
+	for (i = 0; i < HR_SCOREBOARD_SLOTS; i++) {
+		if (!all->slot_used[i]) {
+			all->slot_used[i] = true;
+			return i;
+		}
+	}
+	return -1;
 }
 
 static int
 worker_start(struct hr_pool *p, struct hr_err *err)
 {
-	int slot_no = hr_server_take_slot(p->server), channel = -1, ok = -1;
+	int slot_no = take_slot(p->all), channel = -1, ok = -1;
 	struct hr_worker_slot *slot;
 	struct hr_pool_worker *w;
 
@@ -121,7 +143,7 @@ worker_start(struct hr_pool *p, struct hr_err *err)
 		    err, HR_E_BUSY, "all %d places for workers are taken", HR_SCOREBOARD_SLOTS);
 	w = hr_pool_new_worker(p, slot_no);
 	if (w == NULL) {
-		hr_server_give_slot(p->server, slot_no);
+		p->all->slot_used[slot_no] = false;
 		return hr_err_nomem(err);
 	}
 	slot = worker_slot(w);
@@ -132,7 +154,7 @@ worker_start(struct hr_pool *p, struct hr_err *err)
 	/* counted before it lives: it must find itself in the size when it looks */
 	LIST_INSERT_HEAD(&p->workers, w, entry);
 	hr_pool_publish(p);
-	if (hr_channel_open(w, &channel, err) == 0)
+	if (hr_channel_open(&w->channel, p->ctx->loop, &channel, err) == 0)
 		ok = hr_pool_spawn_worker(w, channel, err);
 	hr_fd_close(&channel);
 	if (ok == 0) {
@@ -173,7 +195,7 @@ worker_repair_looker(const struct hr_pool_worker *w, pid_t pid)
 {
 	int32_t looker = (int32_t)pid;
 
-	(void)atomic_compare_exchange_strong(&w->pool->server->board->disk_looker, &looker, 0);
+	(void)atomic_compare_exchange_strong(&w->pool->ctx->board->disk_looker, &looker, 0);
 }
 
 /* A worker says when it takes the last place; that the last free place went away, nobody says. */
@@ -198,9 +220,9 @@ worker_ended(void *arg, const struct hr_exit *how)
 
 	worker_repair_busy(w);
 	worker_repair_looker(w, how->pid);
-	hr_tempfiles_remove(&p->server->board->scraps[w->slot]);
+	hr_tempfiles_remove(&p->ctx->board->scraps[w->slot]);
 	if (crashed && !asked)
-		atomic_fetch_add(&p->server->board->metrics.restarts[HR_RESTART_WORKER], 1);
+		atomic_fetch_add(&p->ctx->board->metrics.restarts[HR_RESTART_WORKER], 1);
 	if (crashed)
 		hr_log(asked ? HR_LOG_INFO : HR_LOG_WARNING,
 		    "%s ended after %u requests and %lld ms: %s", w->child.name, requests,
@@ -217,11 +239,10 @@ worker_ended(void *arg, const struct hr_exit *how)
 		p->holding = true;
 	}
 	if (hr_pool_failing(p))
-		hr_server_start_failed(
-		    p->server, HR_EXIT_START, "workers end as soon as they start");
+		p->ctx->start_failed(p->ctx, "workers end as soon as they start");
 	hr_pool_fill(p);
 	pool_check_full(p);
-	hr_server_changed(p->server);
+	p->ctx->changed(p->ctx);
 }
 
 /* ---- the pool ---- */
@@ -229,12 +250,12 @@ worker_ended(void *arg, const struct hr_exit *how)
 static void
 pool_limits(struct hr_pool *p)
 {
-	const struct hr_settings *c = &p->server->settings;
+	const struct hr_settings *c = &p->ctx->settings;
 	const long long min[] = {
 	    c->control_workers, c->files_workers, c->action_workers, c->live_workers, 0};
-	const int viewer = p->server->viewer.fd >= 0 ? HR_VIEWER_PLACES : 0;
-	const long long max[] = {c->control_workers_max, c->files_workers_max + viewer,
-	    c->action_workers_max, c->live_workers_max, 1};
+	const long long max[] = {c->control_workers_max,
+	    c->files_workers_max + p->all->viewer_places, c->action_workers_max,
+	    c->live_workers_max, 1};
 
 	p->min = (unsigned)min[p->index];
 	p->max = (unsigned)max[p->index];
@@ -259,7 +280,7 @@ pool_watch_idle(struct hr_pool *p)
 	if (p->stopping || p->wanted <= p->min || p->shrinking)
 		return;
 	p->shrinking =
-	    hr_watch_arm(p->shrink, p->server->settings.worker_idle_timeout * 1000, NULL) == 0;
+	    hr_watch_arm(p->shrink, p->ctx->settings.worker_idle_timeout * 1000, NULL) == 0;
 }
 
 static void
@@ -282,8 +303,7 @@ pool_start(struct hr_pool *p, unsigned goal)
 
 			hr_log(HR_LOG_ERROR, "pool %s: %s", p->name, err.msg);
 			p->holding = hr_watch_arm(p->restart, delay, NULL) == 0;
-			hr_server_start_failed(
-			    p->server, HR_EXIT_START, "a worker cannot be started");
+			p->ctx->start_failed(p->ctx, "a worker cannot be started");
 			break;
 		}
 	}
@@ -299,7 +319,7 @@ hr_pool_fill(struct hr_pool *p)
 	if (p->wanted == 0)
 		hr_pool_start_on_demand(p);
 	else
-		pool_start(p, p->server->staged ? 1 : p->wanted);
+		pool_start(p, p->all->staged ? 1 : p->wanted);
 }
 
 static void
@@ -319,7 +339,7 @@ hr_pool_start_on_demand(struct hr_pool *p)
 	if (p->stopping || p->holding || p->demand != NULL || !hr_pool_gone(p))
 		return;
 	pool_limits(p);
-	p->demand = hr_loop_readable(p->server->loop, p->listener, pool_demanded, p, NULL);
+	p->demand = hr_loop_readable(p->ctx->loop, p->listener, pool_demanded, p, NULL);
 	if (p->demand != NULL)
 		return;
 	if (p->wanted == 0)
@@ -340,7 +360,7 @@ hr_pool_full(struct hr_pool *p)
 	unsigned staying = pool_staying(p), busy, more;
 
 	/* while there may be one only it is soon free again, and if not there are more soon */
-	if (p->stopping || staying >= p->max || p->server->staged)
+	if (p->stopping || staying >= p->max || p->all->staged)
 		return;
 	(void)hr_pool_count(p, &busy);
 	/* by half, so that a burst is met in few steps */
@@ -380,7 +400,7 @@ static void
 pool_shrink(void *arg)
 {
 	struct hr_pool *p = arg;
-	int64_t now = hr_now_ms(), limit = p->server->settings.worker_idle_timeout * 1000;
+	int64_t now = hr_now_ms(), limit = p->ctx->settings.worker_idle_timeout * 1000;
 	struct hr_pool_worker *w;
 	unsigned spare = (p->wanted - p->min + 3) / 4 * 3 + 1;
 
@@ -421,33 +441,57 @@ pool_insist(void *arg)
 }
 
 void
-hr_pool_init(struct hr_pool *p, struct hr_server *server, unsigned index, const char *name)
+hr_pools_init(struct hr_pools *all, struct hr_context *ctx, hr_pool_request_fn *request, void *arg)
 {
-	memset(p, 0, sizeof(*p));
-	p->server = server;
-	p->index = index;
-	p->name = name;
-	p->listener = -1;
-	LIST_INIT(&p->workers);
+	static const char *const names[HR_POOLS] = {"control", "files", "action", "live", "page"};
+	struct hr_pool *p;
+	unsigned i;
+
+	memset(all, 0, sizeof(*all));
+	all->request = request;
+	all->arg = arg;
+	all->image = -1;
+	for (i = 0; i < HR_POOLS; i++) {
+		p = &all->v[i];
+		p->all = all;
+		p->ctx = ctx;
+		p->index = i;
+		p->name = names[i];
+		p->listener = -1;
+		LIST_INIT(&p->workers);
+	}
+}
+
+struct hr_pool_worker *
+hr_pools_find(const struct hr_pools *all, int slot, pid_t pid)
+{
+	struct hr_pool_worker *w;
+	unsigned i;
+
+	for (i = 0; i < HR_POOLS; i++) {
+		LIST_FOREACH(w, &all->v[i].workers, entry)
+		{
+			if (w->slot == slot && w->child.pid == pid && w->channel.fd >= 0)
+				return w;
+		}
+	}
+	return NULL;
 }
 
 int
 hr_pool_open(struct hr_pool *p, struct hr_err *err)
 {
-	struct hr_server *s = p->server;
+	struct hr_context *ctx = p->ctx;
 	char file[64];
 
-	p->restart = hr_loop_timer(s->loop, pool_restart, p, err);
-	p->shrink = hr_loop_timer(s->loop, pool_shrink, p, err);
-	p->insist = hr_loop_timer(s->loop, pool_insist, p, err);
+	p->restart = hr_loop_timer(ctx->loop, pool_restart, p, err);
+	p->shrink = hr_loop_timer(ctx->loop, pool_shrink, p, err);
+	p->insist = hr_loop_timer(ctx->loop, pool_insist, p, err);
 	if (p->restart == NULL || p->shrink == NULL || p->insist == NULL)
 		return -1;
 	hr_pool_socket_name(p, file);
-	p->listener = hr_rundir_listen(&s->run, file, s->id.nginx_uid, err);
-	if (p->listener < 0)
-		return -1;
-	hr_pool_adopt(p);
-	return 0;
+	p->listener = hr_rundir_listen(&ctx->run, file, ctx->id.nginx_uid, err);
+	return p->listener >= 0 ? 0 : -1;
 }
 
 void
@@ -495,7 +539,7 @@ hr_pool_stop(struct hr_pool *p, bool fast)
 	LIST_FOREACH(w, &p->workers, entry)
 	{
 		/* either tells it, the signal even while it waits for the other */
-		hr_channel_close(w);
+		hr_channel_close(&w->channel);
 		hr_child_signal(&w->child, fast ? SIGKILL : SIGTERM);
 	}
 	if (!LIST_EMPTY(&p->workers) && p->insist != NULL)

@@ -8,10 +8,12 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "proto/scoreboard.h"
+#include "supervisor/children/channel.h"
 #include "supervisor/children/child.h"
 
 struct hr_handover;
-struct hr_server;
+struct hr_context;
 struct hr_watch;
 
 struct hr_pool_worker {
@@ -19,13 +21,13 @@ struct hr_pool_worker {
 	struct hr_child child;
 	struct hr_pool *pool;
 	int slot;
-	int channel; /* -1: closed */
-	struct hr_watch *channel_watch;
+	struct hr_channel channel;
 	bool retiring; /* told to end after the request in hand */
 };
 
 struct hr_pool {
-	struct hr_server *server;
+	struct hr_pools *all;
+	struct hr_context *ctx;
 	const char *name;
 	unsigned index;
 	int listener;
@@ -40,11 +42,34 @@ struct hr_pool {
 	bool holding, shrinking, stopping;
 };
 
-/* name is borrowed for good. */
-void hr_pool_init(struct hr_pool *p, struct hr_server *server, unsigned index, const char *name);
-/* Makes the socket, or goes on with that of the image before us, and with its workers. */
+#define HR_POOLS 5 /* control, files, action, live, page: also their index on the scoreboard */
+
+enum hr_pool_index { HR_POOL_CONTROL, HR_POOL_FILES, HR_POOL_ACTION, HR_POOL_LIVE, HR_POOL_PAGE };
+
+/* A message of w; false: it may not send that. */
+typedef bool
+hr_pool_request_fn(void *arg, struct hr_pool_worker *w, const char *packet, size_t len);
+
+/* What they share. */
+struct hr_pools {
+	struct hr_pool v[HR_POOLS];
+	hr_pool_request_fn *request;
+	void *arg;
+	bool slot_used[HR_SCOREBOARD_SLOTS];
+	unsigned viewer_places; /* workers for files beyond those of the settings */
+	bool staged;            /* a worker in a pool, until there is time for more */
+	int image;              /* see worker_image() in workerproc.c; -1: not made */
+	bool plain_image;       /* it cannot be made */
+};
+
+void
+hr_pools_init(struct hr_pools *all, struct hr_context *ctx, hr_pool_request_fn *request, void *arg);
+/* The worker on that slot if it is still the same process and can be talked to, or NULL. */
+struct hr_pool_worker *hr_pools_find(const struct hr_pools *all, int slot, pid_t pid);
+
+/* Makes the socket, or goes on with that of the image before us. */
 int hr_pool_open(struct hr_pool *p, struct hr_err *err);
-/* Takes size and limits from the settings; starts what is missing, see staged in the server. */
+/* Takes size and limits from the settings; starts what is missing, see hr_pools.staged. */
 void hr_pool_fill(struct hr_pool *p);
 /* An empty one is filled when somebody connects, if it is not before. */
 void hr_pool_start_on_demand(struct hr_pool *p);

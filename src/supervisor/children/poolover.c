@@ -9,8 +9,9 @@
 
 #include "base/fd.h"
 #include "base/log.h"
-#include "supervisor/channel.h"
-#include "supervisor/server.h"
+#include "supervisor/children/pool.h"
+#include "supervisor/run/context.h"
+#include "supervisor/run/handover.h"
 
 void
 hr_pool_socket_name(const struct hr_pool *p, char ret[64])
@@ -32,7 +33,7 @@ hr_pool_hand_over(const struct hr_pool *p, struct hr_handover *h, struct hr_err 
 		long pid = (long)w->child.pid;
 
 		if (hr_handover_add(
-			h, w->channel, err, "worker/%s/%d/%ld", p->name, w->slot, pid) != 0 ||
+			h, w->channel.fd, err, "worker/%s/%d/%ld", p->name, w->slot, pid) != 0 ||
 		    hr_handover_add(h, w->child.log_fd, err, "log/%ld", pid) != 0)
 			return -1;
 	}
@@ -44,12 +45,13 @@ hr_pool_hand_over(const struct hr_pool *p, struct hr_handover *h, struct hr_err 
 static int
 worker_adopt(struct hr_pool_worker *w, pid_t pid, const char *name, struct hr_err *err)
 {
-	struct hr_server *s = w->pool->server;
-	struct hr_handover *h = &s->reexec.handed;
+	struct hr_context *ctx = w->pool->ctx;
+	struct hr_handover *h = &ctx->handed;
 	char log[32];
 	int channel, fd;
 
-	if (s->slot_used[w->slot] || atomic_load(&s->board->slots[w->slot].pid) != (int32_t)pid)
+	if (w->pool->all->slot_used[w->slot] ||
+	    atomic_load(&ctx->board->slots[w->slot].pid) != (int32_t)pid)
 		return hr_err_set(err, HR_E_PROTO, "%s: not on the scoreboard", name);
 	(void)snprintf(log, sizeof(log), "log/%ld", (long)pid);
 	fd = hr_handover_take(h, log);
@@ -57,11 +59,11 @@ worker_adopt(struct hr_pool_worker *w, pid_t pid, const char *name, struct hr_er
 		hr_fd_close(&fd);
 		return -1;
 	}
-	s->slot_used[w->slot] = true;
+	w->pool->all->slot_used[w->slot] = true;
 	w->retiring = true;
 	LIST_INSERT_HEAD(&w->pool->workers, w, entry);
 	channel = hr_handover_take(h, name);
-	if (channel >= 0 && hr_channel_adopt(w, channel, err) < 0) {
+	if (channel >= 0 && hr_channel_adopt(&w->channel, ctx->loop, channel, err) < 0) {
 		hr_log(HR_LOG_ERROR, "%s: %s", w->child.name, err->msg);
 		hr_fd_close(&channel); /* it ends after its request */
 	}
@@ -72,7 +74,7 @@ worker_adopt(struct hr_pool_worker *w, pid_t pid, const char *name, struct hr_er
 void
 hr_pool_adopt(struct hr_pool *p)
 {
-	const struct hr_handover *h = &p->server->reexec.handed;
+	const struct hr_handover *h = &p->ctx->handed;
 	struct hr_err err = {0};
 	struct hr_pool_worker *w;
 	char prefix[64], *end;

@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "supervisor/children/keeperargs.h"
-#include "supervisor/server.h"
+#include "supervisor/run/context.h"
 
 static struct hr_session *
 keeper_of(const struct hr_service *svc)
@@ -28,7 +28,7 @@ keeper_of(const struct hr_service *svc)
 static const char *
 keeper_dir(const struct hr_session *k)
 {
-	return k->dir != NULL ? k->dir : k->server->settings.working_dir;
+	return k->dir != NULL ? k->dir : k->ctx->settings.working_dir;
 }
 
 static void
@@ -40,15 +40,15 @@ keeper_changed(struct hr_service *svc)
 static void
 default_changed(struct hr_session *k)
 {
-	atomic_store(&k->server->board->session_pid,
-	    k->adopted.pid != 0 ? k->adopted.pid : k->svc.child.pid);
-	hr_server_changed(k->server);
+	atomic_store(
+	    &k->ctx->board->session_pid, k->adopted.pid != 0 ? k->adopted.pid : k->svc.child.pid);
+	k->ctx->changed(k->ctx);
 }
 
 static void
 default_failed(struct hr_session *k, const char *why)
 {
-	hr_server_start_failed(k->server, HR_EXIT_START, why);
+	k->ctx->start_failed(k->ctx, why);
 }
 
 static void
@@ -71,7 +71,7 @@ keeper_ended(struct hr_service *svc, const struct hr_exit *how)
 	struct hr_session *k = keeper_of(svc);
 
 	(void)how;
-	hr_adopt_forget(&k->server->run, k->record);
+	hr_adopt_forget(&k->ctx->run, k->record);
 	if (svc->state == HR_SERVICE_STOPPING)
 		store_close(k); /* the last hold on a shell whose keeper was killed */
 }
@@ -83,7 +83,7 @@ keeper_lost(struct hr_service *svc, const struct hr_exit *exited, bool worked, i
 	const char *how =
 	    exited != NULL ? hr_exit_text(exited) : "how, only its first parent could know";
 
-	atomic_fetch_add(&k->server->board->metrics.restarts[HR_RESTART_SESSION], 1);
+	atomic_fetch_add(&k->ctx->board->metrics.restarts[HR_RESTART_SESSION], 1);
 	if (!worked && svc->reason[0] != '\0')
 		hr_log(
 		    HR_LOG_ERROR, "%s: the shell did not start: %s", svc->child.name, svc->reason);
@@ -126,13 +126,13 @@ static const struct hr_service_ops keeper_ops = {
 };
 
 void
-hr_session_init(struct hr_session *k, struct hr_server *server)
+hr_session_init(struct hr_session *k, struct hr_context *ctx)
 {
 	memset(k, 0, sizeof(*k));
-	k->server = server;
+	k->ctx = ctx;
 	k->listener = k->store[0] = k->store[1] = -1;
 	k->adopted.pidfd = -1;
-	hr_service_init(&k->svc, &keeper_ops, k, &server->kids);
+	hr_service_init(&k->svc, &keeper_ops, k, ctx->kids);
 	k->changed = default_changed;
 	k->failed = default_failed;
 	(void)snprintf(k->svc.child.name, sizeof(k->svc.child.name), "session");
@@ -144,12 +144,12 @@ hr_session_init(struct hr_session *k, struct hr_server *server)
 bool
 hr_session_find(struct hr_session *k)
 {
-	const struct hr_server *s = k->server;
+	const struct hr_context *ctx = k->ctx;
 	struct hr_keeper_args a;
 
-	if (hr_keeper_args_init(&a, s, k->name, keeper_dir(k), false, NULL) == 0) {
+	if (hr_keeper_args_init(&a, ctx, k->name, keeper_dir(k), false, NULL) == 0) {
 		k->digest = hr_adopt_digest(a.v);
-		hr_adopt_find(&k->adopted, &s->run, k->record, k->digest);
+		hr_adopt_find(&k->adopted, &ctx->run, k->record, k->digest);
 	}
 	hr_keeper_args_done(&a);
 	return k->adopted.pid != 0;
@@ -169,7 +169,7 @@ adopted_ended(void *arg)
 static int
 keeper_adopt(struct hr_session *k, struct hr_err *err)
 {
-	k->adopted_end = hr_loop_readable(k->server->loop, k->adopted.pidfd, adopted_ended, k, err);
+	k->adopted_end = hr_loop_readable(k->ctx->loop, k->adopted.pidfd, adopted_ended, k, err);
 	if (k->adopted_end == NULL)
 		return -1;
 	hr_log(HR_LOG_NOTICE, "%s: going on with the shell of a killed predecessor (process %ld)",
@@ -183,13 +183,12 @@ keeper_adopt(struct hr_session *k, struct hr_err *err)
 static int
 store_end(struct hr_session *k, int end)
 {
-	struct hr_handover *h = k->server->run.handed;
 	char name[sizeof(k->name) + 16];
 	int fd, type = 0;
 	socklen_t len = sizeof(type);
 
 	(void)snprintf(name, sizeof(name), "store/%s/%d", k->name, end);
-	fd = h != NULL ? hr_handover_take(h, name) : -1;
+	fd = hr_handover_take(&k->ctx->handed, name);
 	if (fd < 0)
 		fd = hr_adopt_fd(&k->adopted, HR_KEEPER_STORE_FD + end);
 	if (fd >= 0 &&
@@ -203,7 +202,7 @@ keeper_listen(struct hr_session *k, struct hr_err *err)
 {
 	if (k->listener < 0 && k->adopted.pid != 0) {
 		/* without it the socket of its successor is another one, and what waits is lost */
-		k->listener = hr_rundir_inherit(&k->server->run, k->socket);
+		k->listener = hr_rundir_inherit(&k->ctx->run, k->socket);
 		if (k->listener < 0)
 			k->listener = hr_adopt_socket(&k->adopted, HR_KEEPER_SOCKET_FD);
 		k->store[0] = store_end(k, 0);
@@ -218,7 +217,7 @@ keeper_listen(struct hr_session *k, struct hr_err *err)
 		return 0;
 	}
 	if (k->listener < 0)
-		k->listener = hr_rundir_listen(&k->server->run, k->socket, 0, err);
+		k->listener = hr_rundir_listen(&k->ctx->run, k->socket, 0, err);
 	return k->listener >= 0 ? 0 : -1;
 }
 
@@ -236,7 +235,7 @@ keeper_record(void *arg, pid_t pid)
 	const struct hr_session *k = arg;
 	struct hr_err err = {0};
 
-	if (hr_adopt_record(&k->server->run, k->record, pid, k->digest, &err) < 0)
+	if (hr_adopt_record(&k->ctx->run, k->record, pid, k->digest, &err) < 0)
 		hr_log(HR_LOG_WARNING, "%s", err.msg);
 }
 
@@ -257,11 +256,11 @@ keeper_spawn(struct hr_service *svc, int ready, struct hr_err *err)
 {
 	struct hr_session *k = keeper_of(svc);
 	struct hr_keeper_args a;
-	int r = hr_keeper_args_init(&a, k->server, k->name, keeper_dir(k), false, err);
+	int r = hr_keeper_args_init(&a, k->ctx, k->name, keeper_dir(k), false, err);
 
 	if (r == 0) {
 		k->digest = hr_adopt_digest(a.v);
-		r = hr_keeper_spawn(k->server, &svc->child, &a, ready, k->listener,
+		r = hr_keeper_spawn(k->ctx, &svc->child, &a, ready, k->listener,
 		    k->store[0] >= 0 ? k->store : NULL, keeper_record, k, err);
 	}
 	hr_keeper_args_done(&a);
@@ -276,14 +275,14 @@ hr_session_start(struct hr_session *k, struct hr_err *err)
 	if (keeper_listen(k, err) < 0)
 		return -1;
 	store_open(k);
-	return hr_service_start(&k->svc, k->server->settings.start_timeout * 1000, err);
+	return hr_service_start(&k->svc, k->ctx->settings.start_timeout * 1000, err);
 }
 
 void
 hr_session_stop(struct hr_session *k, bool fast)
 {
 	hr_service_stop(
-	    &k->svc, SIGTERM, fast ? 1000 : k->server->settings.session_stop_timeout * 1000);
+	    &k->svc, SIGTERM, fast ? 1000 : k->ctx->settings.session_stop_timeout * 1000);
 }
 
 int

@@ -12,11 +12,11 @@
 #include "supervisor/children/service.h"
 
 struct hr_handover;
-struct hr_server;
+struct hr_context;
 struct hr_watch;
 
 struct hr_session {
-	struct hr_server *server;
+	struct hr_context *ctx;
 	char name[HR_SESSION_NAME_MAX + 1];
 	char socket[HR_SESSION_NAME_MAX + 24]; /* below the run directory */
 	char record[HR_SESSION_NAME_MAX + 24]; /* the same, for hr_adopt */
@@ -35,7 +35,7 @@ struct hr_session {
 };
 
 /* Of the default session; a named one then sets what is different. */
-void hr_session_init(struct hr_session *k, struct hr_server *server);
+void hr_session_init(struct hr_session *k, struct hr_context *ctx);
 /* Looks for the keeper of a killed predecessor; true: hr_session_start() will take it over, what it
  * uses in the run directory must stay. */
 bool hr_session_find(struct hr_session *k);

@@ -17,8 +17,9 @@
 #include "base/path.h"
 #include "proto/channel.h"
 #include "supervisor/children/adopt.h"
-#include "supervisor/channel.h"
-#include "supervisor/server.h"
+#include "supervisor/children/pool.h"
+#include "supervisor/children/session.h"
+#include "supervisor/run/context.h"
 
 #define DIR_MAX 8192
 #define DIR_SUFFIX ".dir"
@@ -47,7 +48,7 @@ say(struct hr_pool_worker *w, enum hr_session_verdict verdict, const char *reaso
 	hr_buf_init(&text, HR_CHANNEL_ANSWER_MAX);
 	hr_buf_addc(&text, (char)verdict);
 	hr_buf_adds(&text, reason);
-	hr_channel_say(w, HR_CHANNEL_SESSION_ANSWER, &text);
+	hr_channel_say(&w->channel, HR_CHANNEL_SESSION_ANSWER, &text);
 	hr_buf_done(&text);
 }
 
@@ -61,8 +62,7 @@ static void
 tell(
     const struct hr_named *n, struct waiter *t, enum hr_session_verdict verdict, const char *reason)
 {
-	struct hr_pool_worker *w =
-	    t->waits ? hr_channel_find(n->all->server, t->slot, t->pid) : NULL;
+	struct hr_pool_worker *w = t->waits ? hr_pools_find(n->all->pools, t->slot, t->pid) : NULL;
 
 	if (w != NULL)
 		say(w, verdict, reason);
@@ -77,7 +77,7 @@ file_of(const struct hr_named *n, const char *folder, const char *suffix)
 	char below[HR_SESSION_NAME_MAX + 24];
 
 	(void)snprintf(below, sizeof(below), "%s/%s%s", folder, n->session.name, suffix);
-	return hr_rundir_file(&n->all->server->run, below);
+	return hr_rundir_file(&n->all->ctx->run, below);
 }
 
 static void
@@ -108,8 +108,8 @@ static void
 count(struct hr_sessions *all, unsigned n)
 {
 	all->count = n;
-	if (all->server->board != NULL)
-		atomic_store(&all->server->board->named_sessions, n);
+	if (all->ctx->board != NULL)
+		atomic_store(&all->ctx->board->named_sessions, n);
 }
 
 static void
@@ -147,7 +147,7 @@ reap(void *arg)
 		if (n->session.svc.state == HR_SERVICE_STOPPED)
 			named_end(n);
 	}
-	hr_server_changed(all->server);
+	all->ctx->changed(all->ctx);
 }
 
 static void
@@ -195,7 +195,7 @@ named_changed(struct hr_session *k)
 	} else if (k->svc.state == HR_SERVICE_READY) {
 		became_ready(n);
 		tell(n, &n->maker, HR_SESSION_OK, "");
-		hr_server_changed(n->all->server);
+		n->all->ctx->changed(n->all->ctx);
 	}
 }
 
@@ -222,7 +222,7 @@ named_new(struct hr_sessions *all, const char *name, const char *dir)
 		return NULL;
 	n->all = all;
 	k = &n->session;
-	hr_session_init(k, all->server);
+	hr_session_init(k, all->ctx);
 	(void)snprintf(k->name, sizeof(k->name), "%s", name);
 	(void)snprintf(k->socket, sizeof(k->socket), "session/%s.sock", k->name);
 	(void)snprintf(k->record, sizeof(k->record), "session/%s.keeper", k->name);
@@ -274,7 +274,7 @@ void
 hr_sessions_new(struct hr_sessions *all, struct hr_pool_worker *w, const char *text, size_t len)
 {
 	char name[HR_SESSION_NAME_MAX + 1], dir[HR_CHANNEL_MAX];
-	struct hr_server *s = all->server;
+	struct hr_context *ctx = all->ctx;
 	struct hr_err err = {0};
 	struct hr_named *n;
 
@@ -282,7 +282,7 @@ hr_sessions_new(struct hr_sessions *all, struct hr_pool_worker *w, const char *t
 		say(w, HR_SESSION_FAILED, "no name for a session");
 		return;
 	}
-	if (all->stopping || s->stage > HR_SERVER_RUNNING) {
+	if (all->stopping || ctx->ending) {
 		say(w, HR_SESSION_LATER, "the server is ending");
 		return;
 	}
@@ -290,11 +290,11 @@ hr_sessions_new(struct hr_sessions *all, struct hr_pool_worker *w, const char *t
 		say(w, HR_SESSION_EXISTS, "there is a session of that name");
 		return;
 	}
-	if (all->count >= s->settings.named_sessions_max) {
+	if (all->count >= ctx->settings.named_sessions_max) {
 		say(w, HR_SESSION_FULL, "there are as many sessions as may be");
 		return;
 	}
-	n = named_new(all, name, dir[0] != '\0' ? dir : s->settings.working_dir);
+	n = named_new(all, name, dir[0] != '\0' ? dir : ctx->settings.working_dir);
 	if (n == NULL) {
 		say(w, HR_SESSION_FAILED, "out of memory");
 		return;
@@ -352,11 +352,11 @@ give_up(struct hr_sessions *all, const char *name, const char *why)
 
 	hr_log(HR_LOG_ERROR, "session %s of a predecessor is given up: %s", name, why);
 	(void)snprintf(below, sizeof(below), "session/%s.keeper", name);
-	hr_adopt_find(&keeper, &all->server->run, below, 0); /* no command line has this digest */
+	hr_adopt_find(&keeper, &all->ctx->run, below, 0); /* no command line has this digest */
 	hr_adopt_done(&keeper);
 	for (i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
 		(void)snprintf(below, sizeof(below), "session/%s%s", name, suffixes[i]);
-		path = hr_rundir_file(&all->server->run, below);
+		path = hr_rundir_file(&all->ctx->run, below);
 		if (path != NULL)
 			(void)hr_path_remove(path, NULL); /* else with the run directory */
 		free(path);
@@ -378,7 +378,7 @@ find_one(struct hr_sessions *all, const char *file)
 	memcpy(name, file, len - suffix);
 	name[len - suffix] = '\0';
 	(void)snprintf(below, sizeof(below), "session/%s%s", name, DIR_SUFFIX);
-	path = hr_rundir_file(&all->server->run, below);
+	path = hr_rundir_file(&all->ctx->run, below);
 	hr_buf_init(&dir, DIR_MAX);
 	if (path == NULL) {
 		(void)hr_err_nomem(&err);
@@ -401,7 +401,7 @@ find_one(struct hr_sessions *all, const char *file)
 int
 hr_sessions_find(struct hr_sessions *all, struct hr_err *err)
 {
-	char *path = hr_rundir_file(&all->server->run, "session");
+	char *path = hr_rundir_file(&all->ctx->run, "session");
 	DIR *d = path != NULL ? opendir(path) : NULL;
 	const struct dirent *e;
 
@@ -420,7 +420,7 @@ hr_sessions_open(struct hr_sessions *all, struct hr_err *err)
 	struct hr_err why = {0};
 	struct hr_named *n;
 
-	all->reap = hr_loop_timer(all->server->loop, reap, all, err);
+	all->reap = hr_loop_timer(all->ctx->loop, reap, all, err);
 	if (all->reap == NULL)
 		return -1;
 	LIST_FOREACH(n, &all->list, entry)
@@ -440,10 +440,11 @@ hr_sessions_open(struct hr_sessions *all, struct hr_err *err)
 /* ---- all of them ---- */
 
 void
-hr_sessions_init(struct hr_sessions *all, struct hr_server *server)
+hr_sessions_init(struct hr_sessions *all, struct hr_context *ctx, const struct hr_pools *pools)
 {
 	memset(all, 0, sizeof(*all));
-	all->server = server;
+	all->ctx = ctx;
+	all->pools = pools;
 	LIST_INIT(&all->list);
 }
 

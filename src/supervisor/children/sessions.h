@@ -15,19 +15,22 @@
 #include "base/err.h"
 
 struct hr_handover;
-struct hr_server;
+struct hr_context;
 struct hr_watch;
 struct hr_pool_worker;
+struct hr_pools;
 
 struct hr_sessions {
-	struct hr_server *server;
+	struct hr_context *ctx;
+	const struct hr_pools *pools; /* whose workers ask */
 	LIST_HEAD(hr_named_list, hr_named) list;
 	unsigned count;
 	bool stopping;
 	struct hr_watch *reap; /* armed: some have ended */
 };
 
-void hr_sessions_init(struct hr_sessions *all, struct hr_server *server);
+void
+hr_sessions_init(struct hr_sessions *all, struct hr_context *ctx, const struct hr_pools *pools);
 /* Those of a predecessor; before anything else is made in the run directory. */
 int hr_sessions_find(struct hr_sessions *all, struct hr_err *err);
 /* Goes on with those that were found, with a new shell where the old one is gone. */

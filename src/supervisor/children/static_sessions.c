@@ -15,10 +15,10 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/path.h"
-#include "supervisor/channel.h"
 #include "supervisor/children/keeperargs.h"
 #include "supervisor/children/readyline.h"
-#include "supervisor/server.h"
+#include "supervisor/children/pool.h"
+#include "supervisor/run/context.h"
 
 struct hr_static_session {
 	LIST_ENTRY(hr_static_session) entry;
@@ -45,10 +45,10 @@ static_free(struct hr_static_session *t)
 static void
 static_answer(struct hr_static_session *t, const char *reason)
 {
-	struct hr_pool_worker *w = hr_channel_find(t->all->server, t->slot, t->worker);
+	struct hr_pool_worker *w = hr_pools_find(t->all->pools, t->slot, t->worker);
 
 	if (w != NULL)
-		hr_channel_give_static(w, t->socket, reason);
+		hr_channel_give_static(&w->channel, t->socket, reason);
 	hr_fd_close(&t->socket); /* ours was a copy; without a worker the keeper sees its end */
 }
 
@@ -59,7 +59,7 @@ static_ready(void *arg, bool ready, const char *reason)
 
 	if (ready) {
 		static_answer(t, NULL);
-		hr_server_changed(t->all->server);
+		t->all->ctx->changed(t->all->ctx);
 		return;
 	}
 	hr_log(HR_LOG_WARNING, "%s did not start: %s", t->child.name, reason);
@@ -79,9 +79,9 @@ static_ended(void *arg, const struct hr_exit *how)
 		static_answer(t, "its keeper ended before it was ready");
 	LIST_REMOVE(t, entry);
 	all->count--;
-	atomic_store(&all->server->board->static_sessions, all->count);
+	atomic_store(&all->ctx->board->static_sessions, all->count);
 	static_free(t);
-	hr_server_changed(all->server);
+	all->ctx->changed(all->ctx);
 }
 
 /* Not that of one that a killed predecessor started and that still works. */
@@ -95,7 +95,7 @@ static_name(struct hr_static_session *t)
 	do {
 		(void)snprintf(t->child.name, sizeof(t->child.name), "static-%u", ++all->serial);
 		(void)snprintf(below, sizeof(below), "shell/%s", t->child.name);
-		path = hr_rundir_file(&all->server->run, below);
+		path = hr_rundir_file(&all->ctx->run, below);
 		taken = path != NULL && access(path, F_OK) == 0;
 		free(path);
 	} while (taken);
@@ -104,7 +104,7 @@ static_name(struct hr_static_session *t)
 static int
 static_start(struct hr_static_session *t, const char *dir, struct hr_err *err)
 {
-	const struct hr_server *s = t->all->server;
+	const struct hr_context *ctx = t->all->ctx;
 	struct hr_keeper_args a;
 	int ready = -1, pair[2], ok;
 
@@ -112,11 +112,11 @@ static_start(struct hr_static_session *t, const char *dir, struct hr_err *err)
 		return hr_err_sys(err, errno, "socketpair");
 	t->socket = pair[0];
 	ok = hr_keeper_args_init(
-	    &a, s, t->child.name, dir[0] != '\0' ? dir : s->settings.working_dir, true, err);
+	    &a, ctx, t->child.name, dir[0] != '\0' ? dir : ctx->settings.working_dir, true, err);
 	if (ok == 0)
-		ok = hr_readyline_open(&t->line, s->loop, static_ready, t, &ready, err);
+		ok = hr_readyline_open(&t->line, ctx->loop, static_ready, t, &ready, err);
 	if (ok == 0) {
-		ok = hr_keeper_spawn(s, &t->child, &a, ready, pair[1], NULL, NULL, NULL, err);
+		ok = hr_keeper_spawn(ctx, &t->child, &a, ready, pair[1], NULL, NULL, NULL, err);
 		t->state_dir = a.state_dir;
 		a.state_dir = NULL;
 	}
@@ -129,37 +129,37 @@ static_start(struct hr_static_session *t, const char *dir, struct hr_err *err)
 void
 hr_static_sessions_new(struct hr_static_sessions *all, struct hr_pool_worker *w, const char *dir)
 {
-	struct hr_server *s = all->server;
+	struct hr_context *ctx = all->ctx;
 	struct hr_err err = {0};
 	struct hr_static_session *t;
 
-	if (all->stopping || all->count >= s->settings.static_sessions_max) {
-		hr_channel_give_static(
-		    w, -1, all->stopping ? "the server is ending" : "too many static sessions");
+	if (all->stopping || all->count >= ctx->settings.static_sessions_max) {
+		hr_channel_give_static(&w->channel, -1,
+		    all->stopping ? "the server is ending" : "too many static sessions");
 		return;
 	}
 	t = calloc(1, sizeof(*t));
 	if (t == NULL) {
-		hr_channel_give_static(w, -1, "out of memory");
+		hr_channel_give_static(&w->channel, -1, "out of memory");
 		return;
 	}
 	t->all = all;
 	t->socket = t->line.fd = -1;
 	t->slot = w->slot;
 	t->worker = w->child.pid;
-	t->child.kids = &s->kids;
+	t->child.kids = ctx->kids;
 	t->child.arg = t;
 	t->child.on_exit = static_ended;
 	static_name(t);
 	if (static_start(t, dir, &err) < 0) {
 		hr_log(HR_LOG_ERROR, "%s", err.msg);
-		hr_channel_give_static(w, -1, err.msg);
+		hr_channel_give_static(&w->channel, -1, err.msg);
 		static_free(t);
 		return;
 	}
 	LIST_INSERT_HEAD(&all->list, t, entry);
 	all->count++;
-	atomic_store(&s->board->static_sessions, all->count);
+	atomic_store(&ctx->board->static_sessions, all->count);
 }
 
 static void
@@ -175,10 +175,12 @@ statics_patience_over(void *arg)
 }
 
 void
-hr_static_sessions_init(struct hr_static_sessions *all, struct hr_server *server)
+hr_static_sessions_init(
+    struct hr_static_sessions *all, struct hr_context *ctx, const struct hr_pools *pools)
 {
 	memset(all, 0, sizeof(*all));
-	all->server = server;
+	all->ctx = ctx;
+	all->pools = pools;
 	LIST_INIT(&all->list);
 }
 
@@ -195,10 +197,10 @@ hr_static_sessions_stop(struct hr_static_sessions *all, bool fast)
 	if (LIST_EMPTY(&all->list))
 		return;
 	if (all->patience == NULL)
-		all->patience = hr_loop_timer(all->server->loop, statics_patience_over, all, NULL);
+		all->patience = hr_loop_timer(all->ctx->loop, statics_patience_over, all, NULL);
 	if (all->patience == NULL ||
 	    hr_watch_arm(all->patience,
-		fast ? 1000 : all->server->settings.session_stop_timeout * 1000, NULL) != 0)
+		fast ? 1000 : all->ctx->settings.session_stop_timeout * 1000, NULL) != 0)
 		statics_patience_over(all);
 }
 

@@ -6,19 +6,22 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
-struct hr_server;
+struct hr_context;
 struct hr_watch;
 struct hr_pool_worker;
+struct hr_pools;
 
 struct hr_static_sessions {
-	struct hr_server *server;
+	struct hr_context *ctx;
+	const struct hr_pools *pools; /* whose workers ask */
 	LIST_HEAD(hr_static_session_list, hr_static_session) list;
 	unsigned count, serial;
 	bool stopping;
 	struct hr_watch *patience;
 };
 
-void hr_static_sessions_init(struct hr_static_sessions *all, struct hr_server *server);
+void hr_static_sessions_init(
+    struct hr_static_sessions *all, struct hr_context *ctx, const struct hr_pools *pools);
 /* A fresh shell in dir ("": the working directory) for w; the answer goes to w by its channel, at
  * once or when the shell is ready. */
 void

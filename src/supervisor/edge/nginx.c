@@ -20,7 +20,7 @@
 #include "base/spawn.h"
 #include "supervisor/edge/nginxconf.h"
 #include "supervisor/edge/nginxline.h"
-#include "supervisor/server.h"
+#include "supervisor/run/context.h"
 
 #define LISTEN_FD 3 /* in nginx */
 #define VIEWER_FD 4
@@ -40,10 +40,10 @@ nginx_of(const struct hr_service *svc)
 static void
 nginx_changed(struct hr_service *svc)
 {
-	struct hr_server *s = nginx_of(svc)->server;
+	struct hr_context *ctx = nginx_of(svc)->ctx;
 
-	atomic_store(&s->board->nginx_pid, svc->child.pid);
-	hr_server_changed(s);
+	atomic_store(&ctx->board->nginx_pid, svc->child.pid);
+	ctx->changed(ctx);
 }
 
 static void
@@ -64,7 +64,8 @@ static void nginx_answered(void *arg, bool ok, const char *answer);
 static void
 nginx_ask_worker(struct hr_nginx *n)
 {
-	const struct hr_server *s = n->server;
+	const struct hr_context *ctx = n->ctx;
+	struct hr_site *s = n->site;
 	struct sockaddr_storage to = {.ss_family = AF_INET};
 	struct sockaddr_in *in = (struct sockaddr_in *)&to;
 	struct hr_err err = {0};
@@ -72,7 +73,7 @@ nginx_ask_worker(struct hr_nginx *n)
 	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	in->sin_port = htons((in_port_t)s->viewer.port);
 	n->worker_asked = true;
-	if (hr_probe_start(&n->probe, s->loop, &to, sizeof(*in), "/", "HTTP/1.1 200", PROBE_MS,
+	if (hr_probe_start(&n->probe, ctx->loop, &to, sizeof(*in), "/", "HTTP/1.1 200", PROBE_MS,
 		nginx_answered, n, &err) != 0)
 		nginx_answered(n, false, err.msg);
 }
@@ -84,7 +85,7 @@ nginx_answered(void *arg, bool ok, const char *answer)
 
 	if (n->svc.state != HR_SERVICE_STARTING)
 		return;
-	if (ok && !n->worker_asked && n->server->viewer.fd >= 0) {
+	if (ok && !n->worker_asked && n->site->viewer.fd >= 0) {
 		nginx_ask_worker(n);
 		return;
 	}
@@ -92,7 +93,7 @@ nginx_answered(void *arg, bool ok, const char *answer)
 		hr_log(HR_LOG_DEBUG, "nginx answers: %s", answer);
 	} else {
 		hr_log(HR_LOG_ERROR, "the server does not answer its own question: %.120s", answer);
-		hr_server_start_failed(n->server, HR_EXIT_START, "the server does not answer");
+		n->ctx->start_failed(n->ctx, "the server does not answer");
 		if (n->svc.state != HR_SERVICE_STARTING) /* it is being ended */
 			return;
 	}
@@ -145,16 +146,16 @@ nginx_ended(struct hr_service *svc, const struct hr_exit *how)
 static void
 nginx_lost(struct hr_service *svc, const struct hr_exit *how, bool worked, int64_t delay)
 {
-	struct hr_server *s = nginx_of(svc)->server;
+	struct hr_context *ctx = nginx_of(svc)->ctx;
 	bool held = svc->state == HR_SERVICE_WAITING;
 
 	(void)worked;
-	atomic_fetch_add(&s->board->metrics.restarts[HR_RESTART_NGINX], 1);
+	atomic_fetch_add(&ctx->board->metrics.restarts[HR_RESTART_NGINX], 1);
 	hr_log(HR_LOG_ERROR, "nginx ended (%s) after %lld ms; it starts again in %lld ms",
 	    hr_exit_text(how), (long long)how->age_ms, (long long)delay);
 	hr_service_down(svc, HR_SERVICE_DOWN, delay);
 	if (held || how->code != 0 || how->killed)
-		hr_server_start_failed(s, HR_EXIT_START, "nginx did not start");
+		ctx->start_failed(ctx, "nginx did not start");
 }
 
 /* Somebody holds all connections, and new clients are refused. Another worker process with more
@@ -162,19 +163,20 @@ nginx_lost(struct hr_service *svc, const struct hr_exit *how, bool worked, int64
 static void
 nginx_grow(struct hr_nginx *n, long long full)
 {
-	const struct hr_server *s = n->server;
-	long long most = s->settings.nginx_connections * GROWTH;
+	const struct hr_context *ctx = n->ctx;
+	struct hr_site *s = n->site;
+	long long most = ctx->settings.nginx_connections * GROWTH;
 	struct hr_err err = {0};
 
-	if (n->svc.state != HR_SERVICE_READY || full != hr_nginx_connections(n, &s->settings) ||
+	if (n->svc.state != HR_SERVICE_READY || full != hr_nginx_connections(s, &ctx->settings) ||
 	    full >= most)
 		return;
-	n->grown = full * GROWTH_STEP < most ? full * GROWTH_STEP : most;
-	if (hr_nginx_connections(n, &s->settings) == full)
+	s->grown = full * GROWTH_STEP < most ? full * GROWTH_STEP : most;
+	if (hr_nginx_connections(s, &ctx->settings) == full)
 		return; /* the kernel grants no more */
 	hr_log(HR_LOG_WARNING, "the %lld connections of nginx are taken: it gets %lld", full,
-	    hr_nginx_connections(n, &s->settings));
-	if (hr_nginx_configure(s, &s->settings, &s->keys, false, &err) == 0)
+	    hr_nginx_connections(s, &ctx->settings));
+	if (hr_nginx_configure(s, &ctx->settings, &s->keys, false, &err) == 0)
 		hr_nginx_reload(n);
 	else
 		hr_log(HR_LOG_ERROR, "nginx: %s", err.msg);
@@ -194,7 +196,8 @@ nginx_line(void *arg, const char *line, size_t len, size_t *ret_skip)
 static int
 nginx_spawn(struct hr_nginx *n, const char *dir, const char *file, struct hr_err *err)
 {
-	const struct hr_server *s = n->server;
+	const struct hr_context *ctx = n->ctx;
+	struct hr_site *s = n->site;
 	const char *argv[] = {"nginx", "-e", "stderr", "-p", dir, "-c", file, NULL};
 	const struct hr_spawn_fd fds[] = {{s->listener, LISTEN_FD}, {s->viewer.fd, VIEWER_FD}};
 	char inherit[24], path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
@@ -206,7 +209,7 @@ nginx_spawn(struct hr_nginx *n, const char *dir, const char *file, struct hr_err
 		(void)snprintf(inherit, sizeof(inherit), "NGINX=%d;", LISTEN_FD);
 	/* without us nobody would restart it: it ends in order, its requests are answered */
 	return hr_child_start(&n->svc.child,
-	    &(const struct hr_spawn){.path = s->settings.nginx,
+	    &(const struct hr_spawn){.path = ctx->settings.nginx,
 		.argv = argv,
 		.envp = envp,
 		.fds = fds,
@@ -233,7 +236,7 @@ note_group(const struct hr_nginx *n, const char *dir)
 static int
 nginx_run(struct hr_nginx *n, struct hr_err *err)
 {
-	char *dir = hr_rundir_file(&n->server->run, "nginx"), *file = NULL;
+	char *dir = hr_rundir_file(&n->ctx->run, "nginx"), *file = NULL;
 	int r;
 
 	if (dir != NULL)
@@ -267,13 +270,14 @@ static const struct hr_service_ops nginx_ops = {
 };
 
 void
-hr_nginx_init(struct hr_nginx *n, struct hr_server *server)
+hr_nginx_init(struct hr_nginx *n, struct hr_context *ctx, struct hr_site *site)
 {
 	memset(n, 0, sizeof(*n));
-	n->server = server;
+	n->ctx = ctx;
+	n->site = site;
 	n->probe.fd = -1;
 	hr_barrier_init(&n->hold);
-	hr_service_init(&n->svc, &nginx_ops, n, &server->kids);
+	hr_service_init(&n->svc, &nginx_ops, n, ctx->kids);
 	n->svc.child.on_line = nginx_line;
 	(void)snprintf(n->svc.child.name, sizeof(n->svc.child.name), "nginx");
 }
@@ -281,7 +285,7 @@ hr_nginx_init(struct hr_nginx *n, struct hr_server *server)
 int
 hr_nginx_prepare(struct hr_nginx *n, struct hr_err *err)
 {
-	char *dir = hr_rundir_file(&n->server->run, "nginx");
+	char *dir = hr_rundir_file(&n->ctx->run, "nginx");
 	struct hr_err why = {0};
 	int r = 0;
 
@@ -303,7 +307,8 @@ hr_nginx_prepare(struct hr_nginx *n, struct hr_err *err)
 int
 hr_nginx_start(struct hr_nginx *n, struct hr_err *err)
 {
-	const struct hr_server *s = n->server;
+	const struct hr_context *ctx = n->ctx;
+	struct hr_site *s = n->site;
 	struct sockaddr_storage self;
 	unsigned i;
 
@@ -313,8 +318,8 @@ hr_nginx_start(struct hr_nginx *n, struct hr_err *err)
 	if (hr_service_start(&n->svc, 0, err) != 0)
 		return -1;
 	hr_listen_self(&s->listen, &self);
-	n->worker_asked = s->settings.tls_certificate[0] == '\0';
-	if (hr_probe_start(&n->probe, s->loop, &self, s->listen.len, "/alive",
+	n->worker_asked = ctx->settings.tls_certificate[0] == '\0';
+	if (hr_probe_start(&n->probe, ctx->loop, &self, s->listen.len, "/alive",
 		n->worker_asked ? "HTTP/1.1 200" : "HTTP/1.1 400", PROBE_MS, nginx_answered, n,
 		err) != 0) {
 		/* a machine where one cannot reach oneself is odd, but nginx does run */

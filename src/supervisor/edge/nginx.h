@@ -17,23 +17,24 @@
 #include "supervisor/edge/probe.h"
 
 struct hr_handover;
-struct hr_server;
+struct hr_context;
+struct hr_site;
 
 #define HR_NGINX_ORPHANS 16
 
 struct hr_nginx {
-	struct hr_server *server;
+	struct hr_context *ctx;
+	struct hr_site *site;
 	struct hr_service svc; /* WAITING: held; it takes no signal but to end */
 	struct hr_barrier hold;
 	bool reopen; /* its logs, when it is up */
 	struct hr_probe probe;
-	bool worker_asked; /* the probe's answer is that of a worker */
-	long long grown;   /* connections, as those of the settings were taken; 0: they were not */
+	bool worker_asked;               /* the probe's answer is that of a worker */
 	pid_t orphans[HR_NGINX_ORPHANS]; /* process groups of masters that are dead or not ours */
 	unsigned norphans;
 };
 
-void hr_nginx_init(struct hr_nginx *n, struct hr_server *server);
+void hr_nginx_init(struct hr_nginx *n, struct hr_context *ctx, struct hr_site *site);
 /* So far as it can go without the port, after hr_nginx_configure(): ends in HR_SERVICE_WAITING, or
  * is not started where it could not be held. */
 int hr_nginx_prepare(struct hr_nginx *n, struct hr_err *err);

@@ -14,9 +14,11 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/spawn.h"
-#include "supervisor/edge/edge.h"
 #include "base/template.h"
-#include "supervisor/server.h"
+#include "supervisor/edge/barrier.h"
+#include "supervisor/edge/edge.h"
+#include "supervisor/edge/nginxplugins.h"
+#include "supervisor/run/context.h"
 
 /* Of a head, beyond the kilobyte that nginx reads first: what is passed on of it goes into one
  * record of FastCGI, 65535 bytes with the names of its parts. */
@@ -49,11 +51,20 @@ values_number(struct values *v, const char *name, long long n)
 	values_add(v, name, text, false);
 }
 
+void
+hr_site_init(struct hr_site *s, const struct hr_context *ctx, const struct hr_plugins *plugins)
+{
+	memset(s, 0, sizeof(*s));
+	s->ctx = ctx;
+	s->plugins = plugins;
+	s->listener = s->viewer.fd = s->viewer.port = -1;
+}
+
 /* What the kernel grants; nginx complains about more. */
 long long
-hr_nginx_connections(const struct hr_nginx *n, const struct hr_settings *c)
+hr_nginx_connections(const struct hr_site *s, const struct hr_settings *c)
 {
-	long long want = c->nginx_connections > n->grown ? c->nginx_connections : n->grown;
+	long long want = c->nginx_connections > s->grown ? c->nginx_connections : s->grown;
 	struct rlimit lim;
 
 	if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY &&
@@ -63,7 +74,7 @@ hr_nginx_connections(const struct hr_nginx *n, const struct hr_settings *c)
 }
 
 static void
-values_init(struct values *v, const struct hr_server *s, const struct hr_settings *c)
+values_init(struct values *v, const struct hr_site *s, const struct hr_settings *c)
 {
 	enum hr_log_level level = HR_LOG_INFO;
 
@@ -76,10 +87,10 @@ values_init(struct values *v, const struct hr_server *s, const struct hr_setting
 	hr_buf_init(&v->site, 1 << 18);
 	hr_buf_init(&v->viewer, 65536);
 	hr_buf_init(&v->www, 65536);
-	values_add(v, "run_dir", s->run.path, false);
+	values_add(v, "run_dir", s->ctx->run.path, false);
 	values_add(v, "listen", s->listen.text, false);
 	values_number(v, "nginx_workers", c->nginx_workers);
-	values_number(v, "nginx_connections", hr_nginx_connections(&s->nginx, c));
+	values_number(v, "nginx_connections", hr_nginx_connections(s, c));
 	values_number(v, "client_max_body_bytes", c->client_max_body_bytes);
 	values_number(v, "client_header_timeout", c->client_header_timeout);
 	values_number(v, "client_body_timeout", c->client_body_timeout);
@@ -97,12 +108,13 @@ values_init(struct values *v, const struct hr_server *s, const struct hr_setting
 }
 
 static int
-values_edge(struct values *v, const struct hr_server *s, const struct hr_settings *c,
+values_edge(struct values *v, const struct hr_site *s, const struct hr_settings *c,
     const struct hr_keys *keys, struct hr_err *err)
 {
 	if (hr_edge_compose(&v->edge, c, keys, err) < 0)
 		return -1;
-	hr_plugins_nginx(&v->plugins, &s->plugins, s->run.path, hr_buf_str(&v->edge.live_limits));
+	hr_nginx_plugins(
+	    &v->plugins, s->plugins, s->ctx->run.path, hr_buf_str(&v->edge.live_limits));
 	if (hr_buf_check(&v->plugins, err) < 0)
 		return -1;
 	values_add(v, "plugins", hr_buf_str(&v->plugins), true);
@@ -118,10 +130,10 @@ values_edge(struct values *v, const struct hr_server *s, const struct hr_setting
 }
 
 static int
-fill(struct hr_buf *out, const struct hr_server *s, const char *file, const struct values *v,
+fill(struct hr_buf *out, const struct hr_site *s, const char *file, const struct values *v,
     struct hr_err *err)
 {
-	char *path = hr_path_join(s->datadir, file);
+	char *path = hr_path_join(s->ctx->datadir, file);
 	struct hr_buf text;
 	int r;
 
@@ -141,10 +153,10 @@ fill(struct hr_buf *out, const struct hr_server *s, const char *file, const stru
 
 static int
 values_www(
-    struct values *v, const struct hr_server *s, const struct hr_settings *c, struct hr_err *err)
+    struct values *v, const struct hr_site *s, const struct hr_settings *c, struct hr_err *err)
 {
-	if (s->www != NULL && strcmp(c->page_rights, "none") != 0) {
-		values_add(v, "www_dir", s->www, false);
+	if (s->ctx->www != NULL && strcmp(c->page_rights, "none") != 0) {
+		values_add(v, "www_dir", s->ctx->www, false);
 		if (fill(&v->www, s, "handrail-www.conf.in", v, err) != 0)
 			return -1;
 	}
@@ -154,7 +166,7 @@ values_www(
 
 /* The site holds the other two and the log as whole directives. */
 static int
-fill_site(struct hr_buf *out, const struct hr_server *s, const struct hr_settings *c,
+fill_site(struct hr_buf *out, const struct hr_site *s, const struct hr_settings *c,
     struct values *v, struct hr_err *err)
 {
 	if (strcmp(c->access_log, "off") != 0) {
@@ -181,11 +193,11 @@ fill_site(struct hr_buf *out, const struct hr_server *s, const struct hr_setting
 
 /* nginx.conf holds the site and the account. */
 static int
-fill_all(struct hr_buf *out, const struct hr_server *s, const struct hr_settings *c,
-    struct values *v, struct hr_err *err)
+fill_all(struct hr_buf *out, const struct hr_site *s, const struct hr_settings *c, struct values *v,
+    struct hr_err *err)
 {
-	if (s->id.nginx_user != NULL)
-		hr_buf_addf(&v->user, "user %s %s;", s->id.nginx_user, s->id.nginx_group);
+	if (s->ctx->id.nginx_user != NULL)
+		hr_buf_addf(&v->user, "user %s %s;", s->ctx->id.nginx_user, s->ctx->id.nginx_group);
 	if (hr_buf_check(&v->user, err) < 0 || fill_site(&v->site, s, c, v, err) != 0)
 		return -1;
 	values_add(v, "user", hr_buf_str(&v->user), true);
@@ -194,7 +206,7 @@ fill_all(struct hr_buf *out, const struct hr_server *s, const struct hr_settings
 }
 
 int
-hr_nginx_compose(struct hr_buf *out, const char *part, const struct hr_server *s,
+hr_nginx_compose(struct hr_buf *out, const char *part, const struct hr_site *s,
     const struct hr_settings *c, const struct hr_keys *keys, struct hr_err *err)
 {
 	struct values v;
@@ -239,7 +251,7 @@ test_file(const struct hr_settings *c, const char *dir, const char *file, struct
 }
 
 static int
-compose_file(struct hr_buf *out, const struct hr_server *s, const struct hr_settings *c,
+compose_file(struct hr_buf *out, const struct hr_site *s, const struct hr_settings *c,
     const struct hr_keys *keys, struct hr_err *err)
 {
 	if (hr_nginx_compose(out, "all", s, c, keys, err) != 0)
@@ -249,10 +261,10 @@ compose_file(struct hr_buf *out, const struct hr_server *s, const struct hr_sett
 }
 
 int
-hr_nginx_configure(const struct hr_server *s, const struct hr_settings *c,
-    const struct hr_keys *keys, bool test, struct hr_err *err)
+hr_nginx_configure(const struct hr_site *s, const struct hr_settings *c, const struct hr_keys *keys,
+    bool test, struct hr_err *err)
 {
-	char *dir = hr_rundir_file(&s->run, "nginx"), *file = NULL, *fresh = NULL;
+	char *dir = hr_rundir_file(&s->ctx->run, "nginx"), *file = NULL, *fresh = NULL;
 	struct hr_buf text;
 	int r = -1;
 

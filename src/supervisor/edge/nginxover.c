@@ -15,8 +15,9 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "supervisor/children/adopt.h"
+#include "supervisor/edge/nginx.h"
 #include "supervisor/edge/nginxconf.h"
-#include "supervisor/server.h"
+#include "supervisor/run/context.h"
 
 #define TEXT_MAX (1u << 18)
 #define MAPS_MAX (1u << 20)
@@ -26,9 +27,9 @@
 
 /* Of all that it is started with; 0: it is not known. */
 static uint64_t
-digest(const struct hr_server *s)
+digest(const struct hr_site *s)
 {
-	const struct hr_settings *c = &s->settings;
+	const struct hr_settings *c = &s->ctx->settings;
 	const char *words[] = {c->nginx, NULL, NULL};
 	struct hr_buf text;
 	uint64_t d = 0;
@@ -58,7 +59,7 @@ hr_nginx_hand_over(const struct hr_nginx *n, struct hr_handover *h, struct hr_er
 	if (n->svc.child.pid == 0)
 		return 0;
 	return hr_handover_add(h, n->svc.child.log_fd, err, "nginx-master/%ld/%" PRIx64,
-	    (long)n->svc.child.pid, digest(n->server));
+	    (long)n->svc.child.pid, digest(n->site));
 }
 
 /* Its program and the libraries in it are the files of today. */
@@ -90,17 +91,18 @@ is_current(pid_t pid)
 static bool
 master_stays(struct hr_nginx *n, pid_t pid, uint64_t its, int log_fd)
 {
-	const struct hr_server *s = n->server;
+	const struct hr_context *ctx = n->ctx;
+	struct hr_site *s = n->site;
 	struct hr_err err = {0};
 
-	if (!s->relieves || s->listener < 0 || its == 0 || its != digest(s) || !is_current(pid))
+	if (!ctx->relieves || s->listener < 0 || its == 0 || its != digest(s) || !is_current(pid))
 		return false;
 	if (hr_child_adopt(&n->svc.child, pid, log_fd, &err) < 0) {
 		hr_log(HR_LOG_WARNING, "%s", err.msg);
 		return false;
 	}
 	hr_service_move(&n->svc, HR_SERVICE_READY);
-	atomic_store(&s->board->nginx_pid, pid);
+	atomic_store(&ctx->board->nginx_pid, pid);
 	hr_log(HR_LOG_INFO, "nginx goes on (process %ld)", (long)pid);
 	return true;
 }
@@ -129,6 +131,6 @@ hr_nginx_succeed(struct hr_nginx *n, struct hr_handover *h)
 		return;
 	hr_fd_close(&fd);
 	/* where there is to be one, the old one serves until that starts */
-	if (pid > 1 && kill((pid_t)-pid, n->server->settings.start_nginx ? 0 : SIGQUIT) == 0)
+	if (pid > 1 && kill((pid_t)-pid, n->ctx->settings.start_nginx ? 0 : SIGQUIT) == 0)
 		hr_nginx_orphan(n, (pid_t)pid);
 }

@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/path.h"
-#include "supervisor/resources/cgroup.h"
+#include "supervisor/run/cgroup.h"
 
 #define FILE_MAX (64u << 10)
 

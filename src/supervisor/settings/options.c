@@ -255,6 +255,18 @@ hr_options_parse(struct hr_options *o, int argc, char **argv, struct hr_err *err
 	return r;
 }
 
+int
+hr_options_apply(const struct hr_options *o, struct hr_settings *c, struct hr_err *err)
+{
+	size_t i;
+
+	for (i = 0; i < o->nvalues; i++) {
+		if (hr_settings_set(c, o->values[i].key, o->values[i].value, err) < 0)
+			return -1;
+	}
+	return o->plugins == NULL ? 0 : hr_words_copy(&c->plugins, o->plugins, o->nplugins, err);
+}
+
 void
 hr_options_usage(FILE *to)
 {

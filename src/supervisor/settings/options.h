@@ -12,6 +12,8 @@
 
 #include "base/err.h"
 
+struct hr_settings;
+
 enum hr_options_action {
 	HR_ACTION_RUN,
 	HR_ACTION_HELP,
@@ -38,6 +40,9 @@ struct hr_options {
 
 /* 0, or -1 with the original's message ("argument port: invalid int value: 'x'"). Pure. */
 int hr_options_parse(struct hr_options *o, int argc, char **argv, struct hr_err *err);
+
+/* Over what c has from its file. */
+int hr_options_apply(const struct hr_options *o, struct hr_settings *c, struct hr_err *err);
 
 void hr_options_usage(FILE *to); /* one line */
 void hr_options_help(FILE *to);

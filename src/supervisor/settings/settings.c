@@ -15,7 +15,6 @@
 #include "base/buf.h"
 #include "base/nearest.h"
 #include "base/trust.h"
-#include "supervisor/settings/options.h"
 
 #define SETTINGS_FILE_MAX (1u << 20)
 #define SETTINGS_JSON_DEPTH 8
@@ -148,8 +147,8 @@ words_free(struct hr_words *w)
 	w->n = 0;
 }
 
-static int
-words_copy(struct hr_words *w, char *const *v, size_t n, struct hr_err *err)
+int
+hr_words_copy(struct hr_words *w, char *const *v, size_t n, struct hr_err *err)
 {
 	struct hr_words copy = {calloc(n + 1, sizeof(char *)), 0};
 
@@ -350,7 +349,7 @@ set_words_json(
 			v[i] = (char *)(uintptr_t)json_object_get_string(word);
 	}
 	if (r == 0)
-		r = words_copy(setting_of(c, s), v, n, err);
+		r = hr_words_copy(setting_of(c, s), v, n, err);
 	free(v);
 	return r;
 }
@@ -455,20 +454,6 @@ hr_settings_read(struct hr_settings *c, const char *path, struct hr_err *err)
 	}
 	hr_buf_done(&b);
 	return r;
-}
-
-int
-hr_settings_options(struct hr_settings *c, const struct hr_options *o, struct hr_err *err)
-{
-	size_t i;
-
-	for (i = 0; i < o->nvalues; i++) {
-		if (hr_settings_set(c, o->values[i].key, o->values[i].value, err) < 0)
-			return -1;
-	}
-	if (o->plugins != NULL)
-		return words_copy(&c->plugins, o->plugins, o->nplugins, err);
-	return 0;
 }
 
 static bool

@@ -11,8 +11,6 @@
 
 #include "base/err.h"
 
-struct hr_options;
-
 struct hr_words {
 	char **v; /* NULL-terminated; NULL: none */
 	size_t n;
@@ -79,7 +77,6 @@ int hr_settings_read(struct hr_settings *c, const char *path, struct hr_err *err
 /* Section "environment" of handraild(8). get is getenv, or a stand-in. */
 int hr_settings_environment(
     struct hr_settings *c, const char *(*get)(const char *name), struct hr_err *err);
-int hr_settings_options(struct hr_settings *c, const struct hr_options *o, struct hr_err *err);
 /* What one setting alone cannot tell. */
 int hr_settings_check(const struct hr_settings *c, struct hr_err *err);
 
@@ -92,6 +89,9 @@ int hr_settings_set(struct hr_settings *c, const char *key, const char *text, st
 /* Puts a value of each reloadable setting of `from` into c and leaves the old one in `from`. The
  * name of the first setting that differs but needs a restart, or NULL. */
 const char *hr_settings_adopt(struct hr_settings *c, struct hr_settings *from);
+
+/* The old words are freed; on an error they stay. */
+int hr_words_copy(struct hr_words *w, char *const *v, size_t n, struct hr_err *err);
 
 const char *hr_settings_name(size_t i); /* of the i-th setting; NULL behind the last */
 

@@ -1,7 +1,7 @@
 /* hr_cgroup: the control groups of the sandbox's commands: one below ours where that is allowed, of
  * version 2 or, for memory, pids and cpu each, of version 1. */
-#ifndef HR_SUPERVISOR_RESOURCES_CGROUP_H
-#define HR_SUPERVISOR_RESOURCES_CGROUP_H
+#ifndef HR_SUPERVISOR_RUN_CGROUP_H
+#define HR_SUPERVISOR_RUN_CGROUP_H
 
 #include <stdbool.h>
 #include <stddef.h>

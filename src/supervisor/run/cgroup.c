@@ -2,7 +2,7 @@
  * each mount, /proc/self/cgroup our place below it. */
 #include "config.h"
 
-#include "supervisor/resources/cgroup.h"
+#include "supervisor/run/cgroup.h"
 
 #include <errno.h>
 #include <fcntl.h>

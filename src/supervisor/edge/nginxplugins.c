@@ -1,0 +1,93 @@
+/* The paths of plugins, as locations of nginx. */
+#include "config.h"
+
+#include "supervisor/edge/nginxplugins.h"
+
+#include <string.h>
+
+#include "supervisor/children/pluginproc.h"
+
+/* A path that leaves the prefix off tells it by a header; naming one header replaces all of those
+ * for the other plugins. */
+static void
+pass_stripped(struct hr_buf *b, const struct hr_manifest_http *h)
+{
+	hr_buf_addf(b,
+	    "\tproxy_set_header Host $http_host;\n"
+	    "\tproxy_set_header Upgrade $http_upgrade;\n"
+	    "\tproxy_set_header Connection $http_connection;\n"
+	    "\tproxy_set_header X-Request-ID $request_id;\n"
+	    "\tproxy_set_header X-Session-API-Key \"\";\n"
+	    "\tproxy_set_header Authorization \"\";\n"
+	    "\tproxy_set_header X-Forwarded-Proto $scheme;\n"
+	    "\tproxy_set_header X-Forwarded-Prefix $http_x_forwarded_prefix%.*s;\n",
+	    (int)strlen(h->prefix) - 1, h->prefix);
+}
+
+static void
+pass_to(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_http *h,
+    const char *run_dir)
+{
+	const char *rest = h->strip ? "/" : "";
+	int port;
+
+	if (h->strip)
+		pass_stripped(b, h);
+	if (h->port == NULL) {
+		hr_buf_addf(b, "\tproxy_pass http://unix:%s/plugin/%s.http:%s;\n", run_dir,
+		    p->m.name, rest);
+		return;
+	}
+	port = hr_plugin_port(p, h);
+	if (port > 0)
+		hr_buf_addf(b, "\tproxy_pass http://127.0.0.1:%d%s;\n", port, rest);
+	else
+		hr_buf_adds(b, "\treturn 503;\n");
+}
+
+#define KEYLESS_MAX 256 /* requests at a time, to all plugins that want no key */
+
+static void
+one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_http *h,
+    const char *run_dir, const char *limits)
+{
+	static const char *const uris[] = {"/-/auth", "/-/bearer"};
+	const char *last = strrchr(h->prefix, '/');
+
+	/* relative: before us there may be one who knows another prefix */
+	if (h->strip) {
+		while (last > h->prefix && last[-1] != '/')
+			last--;
+		hr_buf_addf(b, "location = %.*s {\n\treturn 301 %s$is_args$args;\n}\n",
+		    (int)strlen(h->prefix) - 1, h->prefix, last);
+	}
+	hr_buf_addf(b, "# plugin %s\nlocation %s%s {\n", p->m.name,
+	    h->prefix[strlen(h->prefix) - 1] == '/' ? "" : "= ", h->prefix);
+	hr_buf_addf(b, "\tauth_request %s;\n\terror_page 401 = @handrail_%s;\n",
+	    h->auth != HR_MANIFEST_NONE ? uris[h->auth] : "off",
+	    h->auth == HR_MANIFEST_BEARER ? "unauthorized" : "unavailable");
+	/* who needs no key may keep a stream open for good, which takes two connections */
+	if (h->auth == HR_MANIFEST_NONE)
+		hr_buf_addf(b, "\tlimit_conn handrail_open %d;\n%s", KEYLESS_MAX, limits);
+	hr_buf_adds(b, "\terror_page 403 = @handrail_forbidden;\n"
+		       "\terror_page 413 = @handrail_too_large;\n"
+		       "\terror_page 429 = @handrail_too_many;\n"
+		       "\terror_page 500 = @handrail_failed;\n"
+		       "\terror_page 502 503 504 = @handrail_unavailable;\n");
+	pass_to(b, p, h, run_dir);
+	hr_buf_adds(b, "}\n");
+}
+
+void
+hr_nginx_plugins(
+    struct hr_buf *b, const struct hr_plugins *ps, const char *run_dir, const char *limits)
+{
+	const struct hr_plugin *p;
+	size_t i;
+
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		for (i = 0; i < p->m.nhttp; i++)
+			one_location(b, p, &p->m.http[i], run_dir, limits);
+	}
+}

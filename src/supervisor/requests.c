@@ -1,0 +1,160 @@
+/* What workers ask: a table of messages, who may send each, and what is done. 'S', 'N' and 'K'
+ * carry text, parts of which are handed on as single words of a command line. */
+#include "config.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "proto/channel.h"
+#include "supervisor/ready.h"
+#include "supervisor/server.h"
+
+static void
+on_full(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
+{
+	(void)s;
+	(void)p;
+	(void)len;
+	hr_pool_full(w->pool);
+}
+
+/* Who asks has hidden itself from the others of its account. */
+static void
+on_keys(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
+{
+	struct hr_buf text;
+	uint32_t from = 0;
+
+	if (len == sizeof(from))
+		memcpy(&from, p, sizeof(from));
+	hr_buf_init(&text, HR_CHANNEL_MAX);
+	hr_keys_tell(&s->site.keys, from, HR_CHANNEL_MAX - 1, &text);
+	hr_channel_say(&w->channel, HR_CHANNEL_KEYS_ANSWER, &text);
+	hr_buf_done(&text);
+}
+
+static void
+on_static(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
+{
+	char dir[HR_CHANNEL_MAX];
+
+	if (memchr(p, '\0', len) != NULL) {
+		hr_channel_give_static(&w->channel, -1, "the directory's name holds a NUL");
+		return;
+	}
+	memcpy(dir, p, len);
+	dir[len] = '\0';
+	hr_static_sessions_new(&s->static_sessions, w, dir);
+}
+
+static void
+on_session_new(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
+{
+	hr_sessions_new(&s->sessions, w, p, len);
+}
+
+static void
+on_session_kill(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
+{
+	hr_sessions_kill(&s->sessions, w, p, len);
+}
+
+static void
+on_sessions(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
+{
+	struct hr_buf text;
+
+	(void)p;
+	(void)len;
+	hr_buf_init(&text, HR_CHANNEL_ANSWER_MAX);
+	hr_sessions_list(&s->sessions, &text);
+	hr_channel_say(&w->channel, HR_CHANNEL_SESSIONS_ANSWER, &text);
+	hr_buf_done(&text);
+}
+
+/* A number from 0 to 100, or nothing. */
+static bool
+percent_of(const char *p, size_t len, unsigned *ret)
+{
+	unsigned n = 0;
+	size_t i;
+
+	for (i = 0; i < len && i < 3 && p[i] >= '0' && p[i] <= '9'; i++)
+		n = 10 * n + (unsigned)(p[i] - '0');
+	*ret = n;
+	return len > 0 && i == len && n <= 100;
+}
+
+static void
+on_ready(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
+{
+	struct hr_monitor *m = &s->monitor;
+	struct hr_buf b;
+	unsigned percent;
+
+	hr_buf_init(&b, HR_CHANNEL_ANSWER_MAX);
+	hr_monitor_look(m);
+	if (percent_of(p, len, &percent))
+		hr_monitor_disk(m, percent);
+	hr_ready_json(&b, s);
+	hr_channel_say(&w->channel, HR_CHANNEL_READY_ANSWER, &b);
+	hr_buf_done(&b);
+}
+
+static void
+on_alerts(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
+{
+	struct hr_buf text;
+
+	(void)p;
+	(void)len;
+	hr_buf_init(&text, HR_CHANNEL_ANSWER_MAX);
+	hr_alerts_history(&text, &s->alerts);
+	hr_channel_say(&w->channel, HR_CHANNEL_ALERTS_ANSWER, &text);
+	hr_buf_done(&text);
+}
+
+/* pools, by their index */
+#define ACTIONS (1u << 2)
+#define ANY (~0u)
+
+static const struct message {
+	char type;
+	unsigned pools; /* who may send it */
+	bool has_text;
+	void (*fn)(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len);
+} messages[] = {
+    {HR_CHANNEL_KEYS, ANY, true, on_keys},
+    {HR_CHANNEL_FULL, ANY, false, on_full},
+    {HR_CHANNEL_STATIC, ACTIONS, true, on_static},
+    {HR_CHANNEL_READY, ANY, true, on_ready},
+    {HR_CHANNEL_SESSION_NEW, ACTIONS, true, on_session_new},
+    {HR_CHANNEL_SESSION_KILL, ACTIONS, true, on_session_kill},
+    {HR_CHANNEL_SESSIONS, ANY, false, on_sessions},
+    {HR_CHANNEL_ALERTS, ANY, false, on_alerts},
+};
+
+static const struct message *
+message_find(const struct hr_pool_worker *w, const char *p, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
+		const struct message *m = &messages[i];
+
+		if (m->type == p[0] && (m->pools & 1u << w->pool->index) != 0 &&
+		    (m->has_text || len == 1))
+			return m;
+	}
+	return NULL;
+}
+
+bool
+hr_server_request(void *server, struct hr_pool_worker *w, const char *packet, size_t len)
+{
+	const struct message *m = message_find(w, packet, len);
+
+	if (m != NULL)
+		m->fn(server, w, packet + 1, len - 1);
+	return m != NULL;
+}
