@@ -11,9 +11,9 @@
 static const char *
 pool_state(const struct hr_pool *p)
 {
-	if (p->stopping)
+	if (hr_service_ends(&p->svc))
 		return "stopping";
-	if (hr_pool_failing(p))
+	if (hr_service_failing(&p->svc))
 		return "failing";
 	return hr_pool_serves(p) ? "ready" : "starting";
 }
@@ -30,7 +30,7 @@ why_not(const struct hr_server *s)
 		return s->session.svc.reason[0] != '\0' ? s->session.svc.reason
 							: "the shell is starting";
 	for (i = 0; i < HR_POOLS; i++) {
-		if (hr_pool_failing(&s->pools.v[i]))
+		if (hr_service_failing(&s->pools.v[i].svc))
 			return "workers end as soon as they start";
 		if (!hr_pool_serves(&s->pools.v[i]))
 			return "workers are starting";

@@ -31,7 +31,7 @@ on_child(void *arg)
 {
 	(void)arg;
 	hr_children_reap(&s.kids);
-	if (pool()->stopping && hr_pool_gone(pool()))
+	if (hr_service_ends(&pool()->svc) && hr_pool_gone(pool()))
 		hr_loop_stop(s.ctx.loop);
 }
 

@@ -73,6 +73,7 @@ void
 hr_pool_publish(struct hr_pool *p)
 {
 	atomic_store(&pool_counts(p)->size, hr_pool_count(p, NULL));
+	p->svc.elsewhere = !LIST_EMPTY(&p->workers);
 }
 
 /* ---- one worker ---- */
@@ -198,13 +199,20 @@ worker_repair_looker(const struct hr_pool_worker *w, pid_t pid)
 	(void)atomic_compare_exchange_strong(&w->pool->ctx->board->disk_looker, &looker, 0);
 }
 
+/* It starts nothing now. */
+static bool
+pool_rests(const struct hr_pool *p)
+{
+	return p->svc.state == HR_SERVICE_DOWN || hr_service_ends(&p->svc);
+}
+
 /* A worker says when it takes the last place; that the last free place went away, nobody says. */
 static void
 pool_check_full(struct hr_pool *p)
 {
 	unsigned busy, n = hr_pool_count(p, &busy);
 
-	if (!p->stopping && !p->holding && n > 0 && busy == n)
+	if (!pool_rests(p) && n > 0 && busy == n)
 		hr_pool_full(p);
 }
 
@@ -214,7 +222,8 @@ worker_ended(void *arg, const struct hr_exit *how)
 	struct hr_pool_worker *w = arg;
 	struct hr_pool *p = w->pool;
 	uint32_t requests = atomic_load(&worker_slot(w)->requests);
-	bool asked = w->retiring || p->stopping, crashed = how->killed || how->code != 0;
+	bool asked = w->retiring || hr_service_ends(&p->svc),
+	     crashed = how->killed || how->code != 0;
 	bool worked = atomic_load(&worker_slot(w)->stage) != HR_STAGE_STARTING;
 	int64_t delay = 0;
 
@@ -231,15 +240,17 @@ worker_ended(void *arg, const struct hr_exit *how)
 	worker_free(w);
 	hr_pool_publish(p);
 	if (!asked && (crashed || requests == 0)) /* else it served and left in order */
-		delay = hr_backoff_next(&p->backoff, worked, how->age_ms, hr_now_ms());
-	if (delay > 0 && !p->stopping && hr_watch_arm(p->restart, delay, NULL) == 0) {
-		if (hr_pool_failing(p))
+		delay = hr_service_delay(&p->svc, worked, how);
+	if (delay > 0) {
+		if (hr_service_failing(&p->svc))
 			hr_log(HR_LOG_ERROR, "pool %s: workers end at once; next start in %lld ms",
 			    p->name, (long long)delay);
-		p->holding = true;
+		hr_service_down(&p->svc, HR_SERVICE_DOWN, delay);
 	}
-	if (hr_pool_failing(p))
+	if (hr_service_failing(&p->svc))
 		p->ctx->start_failed(p->ctx, "workers end as soon as they start");
+	if (p->svc.state == HR_SERVICE_STOPPING && hr_pool_gone(p))
+		hr_service_move(&p->svc, HR_SERVICE_STOPPED);
 	hr_pool_fill(p);
 	pool_check_full(p);
 	p->ctx->changed(p->ctx);
@@ -266,18 +277,9 @@ pool_limits(struct hr_pool *p)
 }
 
 static void
-pool_restart(void *arg)
-{
-	struct hr_pool *p = arg;
-
-	p->holding = false;
-	hr_pool_fill(p);
-}
-
-static void
 pool_watch_idle(struct hr_pool *p)
 {
-	if (p->stopping || p->wanted <= p->min || p->shrinking)
+	if (hr_service_ends(&p->svc) || p->wanted <= p->min || p->shrinking)
 		return;
 	p->shrinking =
 	    hr_watch_arm(p->shrink, p->ctx->settings.worker_idle_timeout * 1000, NULL) == 0;
@@ -297,23 +299,25 @@ pool_start(struct hr_pool *p, unsigned goal)
 	unsigned n;
 
 	pool_ignore_demand(p);
+	if (p->svc.state == HR_SERVICE_OFF)
+		hr_service_move(&p->svc, HR_SERVICE_STARTING);
 	for (n = pool_staying(p); n < goal; n++) {
 		if (worker_start(p, &err) != 0) {
-			int64_t delay = hr_backoff_next(&p->backoff, false, 0, hr_now_ms()) + 50;
-
-			hr_log(HR_LOG_ERROR, "pool %s: %s", p->name, err.msg);
-			p->holding = hr_watch_arm(p->restart, delay, NULL) == 0;
+			hr_service_move(&p->svc, HR_SERVICE_DOWN);
+			hr_service_retry(&p->svc, &err);
 			p->ctx->start_failed(p->ctx, "a worker cannot be started");
 			break;
 		}
 	}
+	if (p->svc.state == HR_SERVICE_STARTING)
+		hr_service_move(&p->svc, HR_SERVICE_READY);
 	pool_watch_idle(p);
 }
 
 void
 hr_pool_fill(struct hr_pool *p)
 {
-	if (p->stopping || p->holding)
+	if (pool_rests(p))
 		return;
 	pool_limits(p);
 	if (p->wanted == 0)
@@ -336,7 +340,7 @@ pool_demanded(void *arg)
 void
 hr_pool_start_on_demand(struct hr_pool *p)
 {
-	if (p->stopping || p->holding || p->demand != NULL || !hr_pool_gone(p))
+	if (pool_rests(p) || p->demand != NULL || !hr_pool_gone(p))
 		return;
 	pool_limits(p);
 	p->demand = hr_loop_readable(p->ctx->loop, p->listener, pool_demanded, p, NULL);
@@ -360,7 +364,7 @@ hr_pool_full(struct hr_pool *p)
 	unsigned staying = pool_staying(p), busy, more;
 
 	/* while there may be one only it is soon free again, and if not there are more soon */
-	if (p->stopping || staying >= p->max || p->all->staged)
+	if (hr_service_ends(&p->svc) || staying >= p->max || p->all->staged)
 		return;
 	(void)hr_pool_count(p, &busy);
 	/* by half, so that a burst is met in few steps */
@@ -368,7 +372,7 @@ hr_pool_full(struct hr_pool *p)
 	p->wanted = staying + more < p->max ? staying + more : p->max;
 	hr_log(HR_LOG_DEBUG, "pool %s grows from %u to %u workers, %u are busy", p->name, staying,
 	    p->wanted, busy);
-	if (p->holding)
+	if (pool_rests(p))
 		return;
 	pool_limits(p);
 	pool_start(p, p->wanted);
@@ -405,7 +409,7 @@ pool_shrink(void *arg)
 	unsigned spare = (p->wanted - p->min + 3) / 4 * 3 + 1;
 
 	p->shrinking = false;
-	if (p->stopping)
+	if (hr_service_ends(&p->svc))
 		return;
 	pool_settle_busy(p);
 	LIST_FOREACH(w, &p->workers, entry)
@@ -433,12 +437,52 @@ pool_insist(void *arg)
 
 	LIST_FOREACH(w, &p->workers, entry)
 	{
-		if ((w->retiring || p->stopping) && !worker_busy(w)) {
+		if ((w->retiring || hr_service_ends(&p->svc)) && !worker_busy(w)) {
 			hr_log(HR_LOG_WARNING, "%s did not end when told", w->child.name);
 			hr_child_signal(&w->child, SIGKILL);
 		}
 	}
 }
+
+/* ---- as a service, whose processes are its workers ---- */
+
+static struct hr_pool *
+pool_of(const struct hr_service *svc)
+{
+	return svc->owner;
+}
+
+static void
+pool_changed(struct hr_service *svc)
+{
+	pool_of(svc)->ctx->changed(pool_of(svc)->ctx);
+}
+
+static void
+pool_again(struct hr_service *svc)
+{
+	hr_service_move(svc, HR_SERVICE_STARTING);
+	hr_pool_fill(pool_of(svc));
+}
+
+static void
+pool_signal(struct hr_service *svc, int sig)
+{
+	struct hr_pool_worker *w;
+
+	LIST_FOREACH(w, &pool_of(svc)->workers, entry)
+	{
+		/* either tells it, the signal even while it waits for the other */
+		hr_channel_close(&w->channel);
+		hr_child_signal(&w->child, sig);
+	}
+}
+
+static const struct hr_service_ops pool_ops = {
+    .changed = pool_changed,
+    .again = pool_again,
+    .signal = pool_signal,
+};
 
 void
 hr_pools_init(struct hr_pools *all, struct hr_context *ctx, hr_pool_request_fn *request, void *arg)
@@ -459,6 +503,8 @@ hr_pools_init(struct hr_pools *all, struct hr_context *ctx, hr_pool_request_fn *
 		p->name = names[i];
 		p->listener = -1;
 		LIST_INIT(&p->workers);
+		hr_service_init(&p->svc, &pool_ops, p, ctx->kids);
+		(void)snprintf(p->svc.child.name, sizeof(p->svc.child.name), "pool %s", p->name);
 	}
 }
 
@@ -484,10 +530,9 @@ hr_pool_open(struct hr_pool *p, struct hr_err *err)
 	struct hr_context *ctx = p->ctx;
 	char file[64];
 
-	p->restart = hr_loop_timer(ctx->loop, pool_restart, p, err);
 	p->shrink = hr_loop_timer(ctx->loop, pool_shrink, p, err);
 	p->insist = hr_loop_timer(ctx->loop, pool_insist, p, err);
-	if (p->restart == NULL || p->shrink == NULL || p->insist == NULL)
+	if (p->shrink == NULL || p->insist == NULL || hr_service_open(&p->svc, err) < 0)
 		return -1;
 	hr_pool_socket_name(p, file);
 	p->listener = hr_rundir_listen(&ctx->run, file, ctx->id.nginx_uid, err);
@@ -513,15 +558,15 @@ hr_pool_recycle(struct hr_pool *p)
 {
 	struct hr_pool_worker *w;
 
-	if (p->stopping)
+	if (hr_service_ends(&p->svc))
 		return;
 	LIST_FOREACH(w, &p->workers, entry)
 	{
 		w->retiring = true;
 	}
 	p->wanted = p->min;
-	hr_watch_disarm(p->restart);
-	p->holding = false;
+	if (p->svc.state == HR_SERVICE_DOWN)
+		hr_service_move(&p->svc, HR_SERVICE_STARTING);
 	hr_pool_fill(p);
 	/* only now: the socket is never without somebody who accepts */
 	hr_pool_relieve(p);
@@ -530,19 +575,10 @@ hr_pool_recycle(struct hr_pool *p)
 void
 hr_pool_stop(struct hr_pool *p, bool fast)
 {
-	struct hr_pool_worker *w;
-
-	p->stopping = true;
 	pool_ignore_demand(p);
-	hr_watch_disarm(p->restart);
 	hr_watch_disarm(p->shrink);
-	LIST_FOREACH(w, &p->workers, entry)
-	{
-		/* either tells it, the signal even while it waits for the other */
-		hr_channel_close(&w->channel);
-		hr_child_signal(&w->child, fast ? SIGKILL : SIGTERM);
-	}
-	if (!LIST_EMPTY(&p->workers) && p->insist != NULL)
+	hr_service_stop(&p->svc, fast ? SIGKILL : SIGTERM, 0);
+	if (!hr_pool_gone(p) && p->insist != NULL)
 		(void)hr_watch_arm(p->insist, INSIST_MS, NULL);
 }
 
@@ -558,19 +594,13 @@ hr_pool_serves(const struct hr_pool *p)
 	return p->demand != NULL || !hr_pool_gone(p);
 }
 
-bool
-hr_pool_failing(const struct hr_pool *p)
-{
-	return p->backoff.short_lives >= HR_BACKOFF_FAILING;
-}
-
 void
 hr_pool_close(struct hr_pool *p)
 {
-	hr_watch_free(p->restart);
+	hr_service_done(&p->svc);
 	hr_watch_free(p->shrink);
 	hr_watch_free(p->insist);
 	pool_ignore_demand(p);
-	p->restart = p->shrink = p->insist = NULL;
+	p->shrink = p->insist = NULL;
 	hr_fd_close(&p->listener);
 }

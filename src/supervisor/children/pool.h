@@ -11,6 +11,7 @@
 #include "proto/scoreboard.h"
 #include "supervisor/children/channel.h"
 #include "supervisor/children/child.h"
+#include "supervisor/children/service.h"
 
 struct hr_handover;
 struct hr_context;
@@ -34,12 +35,13 @@ struct hr_pool {
 	unsigned min, max;
 	unsigned wanted; /* workers that are not retiring */
 	LIST_HEAD(hr_pool_worker_list, hr_pool_worker) workers;
-	struct hr_backoff backoff;
-	struct hr_watch *restart; /* armed: no start before it fires */
-	struct hr_watch *shrink;  /* armed while there are more than min */
-	struct hr_watch *insist;  /* armed while somebody retires */
-	struct hr_watch *demand;  /* while it is empty on purpose, or NULL */
-	bool holding, shrinking, stopping;
+	/* OFF: none was asked for; READY: as many as wanted were started; DOWN: no start before its
+	 * time, whoever still lives */
+	struct hr_service svc;
+	struct hr_watch *shrink; /* armed while there are more than min */
+	struct hr_watch *insist; /* armed while somebody retires */
+	struct hr_watch *demand; /* while it is empty on purpose, or NULL */
+	bool shrinking;
 };
 
 #define HR_POOLS 5 /* control, files, action, live, page: also their index on the scoreboard */
@@ -83,9 +85,8 @@ void hr_pool_recycle(struct hr_pool *p);
 void hr_pool_relieve(struct hr_pool *p);
 /* No new ones. Idle workers end now, busy ones after their request; fast: at once. */
 void hr_pool_stop(struct hr_pool *p, bool fast);
-bool hr_pool_gone(const struct hr_pool *p);    /* no process is left */
-bool hr_pool_serves(const struct hr_pool *p);  /* who connects is answered */
-bool hr_pool_failing(const struct hr_pool *p); /* its workers die as soon as they start */
+bool hr_pool_gone(const struct hr_pool *p);   /* no process is left */
+bool hr_pool_serves(const struct hr_pool *p); /* who connects is answered */
 unsigned hr_pool_count(const struct hr_pool *p, unsigned *ret_busy);
 void hr_pool_close(struct hr_pool *p);
 

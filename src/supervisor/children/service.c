@@ -22,9 +22,10 @@
 static const unsigned follows[] = {
     [HR_SERVICE_OFF] = BIT(WAITING) | BIT(STARTING) | BIT(READY) | BIT(UNAVAILABLE) | BIT(STOPPED),
     [HR_SERVICE_WAITING] = BIT(STARTING) | BIT(DOWN) | BIT(FAILED) | ENDS,
-    [HR_SERVICE_STARTING] = BIT(READY) | BIT(DOWN) | BIT(FAILED) | BIT(UNAVAILABLE) | BIT(STOPPING),
+    [HR_SERVICE_STARTING] = BIT(READY) | BIT(DOWN) | BIT(FAILED) | BIT(UNAVAILABLE) | ENDS,
     [HR_SERVICE_READY] = BIT(DOWN) | ENDS,
-    [HR_SERVICE_DOWN] = BIT(OFF) | BIT(STARTING) | BIT(STOPPED),
+    /* of a pool, others may live, and end */
+    [HR_SERVICE_DOWN] = BIT(OFF) | BIT(STARTING) | BIT(DOWN) | ENDS,
     [HR_SERVICE_FAILED] = BIT(OFF) | BIT(STOPPED),
     [HR_SERVICE_UNAVAILABLE] = BIT(STOPPED),
     [HR_SERVICE_STOPPING] = BIT(STOPPED),
@@ -36,6 +37,7 @@ hr_service_move(struct hr_service *s, enum hr_service_state state)
 {
 	hr_assert((follows[s->state] & 1u << state) != 0);
 	s->state = state;
+	hr_watch_disarm(s->restart);
 }
 
 void
@@ -55,6 +57,25 @@ bool
 hr_service_runs(const struct hr_service *s)
 {
 	return s->child.pid != 0 || s->elsewhere;
+}
+
+bool
+hr_service_ends(const struct hr_service *s)
+{
+	return s->state == HR_SERVICE_STOPPING || s->state == HR_SERVICE_STOPPED;
+}
+
+bool
+hr_service_failing(const struct hr_service *s)
+{
+	return s->backoff.short_lives >= HR_BACKOFF_FAILING;
+}
+
+int64_t
+hr_service_delay(struct hr_service *s, bool worked, const struct hr_exit *how)
+{
+	return hr_backoff_next(
+	    &s->backoff, worked, how != NULL ? how->age_ms : INT64_MAX, hr_now_ms());
 }
 
 static void
@@ -100,7 +121,6 @@ static void
 child_ended(void *arg, const struct hr_exit *how)
 {
 	struct hr_service *s = arg;
-	int64_t delay;
 	bool worked;
 
 	/* its end may be seen before what it said */
@@ -116,9 +136,7 @@ child_ended(void *arg, const struct hr_exit *how)
 		hr_service_set(s, HR_SERVICE_STOPPED);
 		return;
 	}
-	delay = hr_backoff_next(
-	    &s->backoff, worked, how != NULL ? how->age_ms : INT64_MAX, hr_now_ms());
-	s->ops->lost(s, how, worked, delay);
+	s->ops->lost(s, how, worked, hr_service_delay(s, worked, how));
 }
 
 void
@@ -193,7 +211,6 @@ hr_service_start(struct hr_service *s, int64_t patience_ms, struct hr_err *err)
 void
 hr_service_stop(struct hr_service *s, int sig, int64_t patience_ms)
 {
-	hr_watch_disarm(s->restart);
 	hr_watch_disarm(s->patience);
 	hr_readyline_close(&s->line);
 	if (!hr_service_runs(s)) {

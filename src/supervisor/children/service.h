@@ -1,5 +1,6 @@
 /* hr_service: a process that is to run: its start, its word that it is ready, its end, the next
- * start. One engine for keepers, plugins and nginx; what is theirs alone is in hr_service_ops.
+ * start. One engine for keepers, plugins, nginx and pools, which have several processes; what is
+ * theirs alone is in hr_service_ops.
  *
  * Owners read `state` and write it by the setters below alone: a change that is not in their table
  * is a mistake of ours. */
@@ -32,15 +33,16 @@ struct hr_service;
 struct hr_service_ops {
 	/* Starts the child; `ready` is for its readiness line, -1 where it says none. */
 	int (*spawn)(struct hr_service *s, int ready, struct hr_err *err);
-	void (*changed)(struct hr_service *s); /* by hr_service_set(); must not free it */
-	void (*ready)(struct hr_service *s);   /* it has said so; before the change. May be NULL */
+	/* By hr_service_set(). Must not free it but in STOPPED. */
+	void (*changed)(struct hr_service *s);
+	void (*ready)(struct hr_service *s); /* it has said so; before the change. May be NULL */
 	/* Its process has ended, in whatever state. how is NULL for one that was not our child. */
 	void (*ended)(struct hr_service *s, const struct hr_exit *how);
 	/* ... unasked: calls hr_service_down(), or sets a state that lasts. */
 	void (*lost)(
 	    struct hr_service *s, const struct hr_exit *how, bool worked, int64_t delay_ms);
 	void (*again)(struct hr_service *s); /* from DOWN or FAILED: its time has come */
-	/* To a process that is not our child; may be NULL. */
+	/* To a process that is not `child`; may be NULL. */
 	void (*signal)(struct hr_service *s, int sig);
 	bool says_ready; /* by a line, see readyline.h */
 	bool leads;      /* a group, all of which is killed */
@@ -52,8 +54,8 @@ struct hr_service {
 	struct hr_child child;
 	enum hr_service_state state;
 	char reason[240]; /* of the last failure, "" if none */
-	bool elsewhere;   /* its process is not our child, but a predecessor's */
-	bool never;       /* it has said that another start would be for nothing */
+	bool elsewhere; /* its process is not `child`: a predecessor's, or the workers of a pool */
+	bool never;     /* it has said that another start would be for nothing */
 	struct hr_readyline line;
 	struct hr_backoff backoff;
 	struct hr_watch *restart, *patience;
@@ -83,6 +85,10 @@ void hr_service_ended(struct hr_service *s); /* one that was not our child */
  * is; ops->changed hears of it only if that comes later. */
 void hr_service_stop(struct hr_service *s, int sig, int64_t patience_ms);
 bool hr_service_runs(const struct hr_service *s);
+bool hr_service_ends(const struct hr_service *s);    /* it was told to, or has */
+bool hr_service_failing(const struct hr_service *s); /* it ends as soon as it starts */
+/* Until the next start, after this end. how: NULL: of nobody's child. */
+int64_t hr_service_delay(struct hr_service *s, bool worked, const struct hr_exit *how);
 
 /* "ready", "starting", "restarting" or "stopping". */
 const char *hr_service_state_text(const struct hr_service *s);
