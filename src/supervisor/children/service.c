@@ -129,7 +129,8 @@ child_ended(void *arg, const struct hr_exit *how)
 	worked = s->state == HR_SERVICE_READY;
 	hr_readyline_close(&s->line);
 	hr_watch_disarm(s->patience);
-	s->ops->ended(s, how);
+	if (s->ops->ended != NULL)
+		s->ops->ended(s, how);
 	if (s->state == HR_SERVICE_STOPPING) {
 		if (how != NULL)
 			hr_child_tell_killed(s->child.name, how);

@@ -36,7 +36,8 @@ struct hr_service_ops {
 	/* By hr_service_set(). Must not free it but in STOPPED. */
 	void (*changed)(struct hr_service *s);
 	void (*ready)(struct hr_service *s); /* it has said so; before the change. May be NULL */
-	/* Its process has ended, in whatever state. how is NULL for one that was not our child. */
+	/* Its process has ended, in whatever state. how is NULL for one that was not our child. May
+	 * be NULL. */
 	void (*ended)(struct hr_service *s, const struct hr_exit *how);
 	/* ... unasked: calls hr_service_down(), or sets a state that lasts. */
 	void (*lost)(

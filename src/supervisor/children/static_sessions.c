@@ -1,4 +1,5 @@
-/* Static sessions. Invariant: an entry is in the list exactly while its process lives. */
+/* Static sessions. Invariant: an entry is in the list exactly while its process lives;
+ * it is never started again. */
 #include "config.h"
 
 #include "supervisor/children/static_sessions.h"
@@ -16,25 +17,40 @@
 #include "base/loop.h"
 #include "base/path.h"
 #include "supervisor/children/keeperargs.h"
-#include "supervisor/children/readyline.h"
+#include "supervisor/children/service.h"
 #include "supervisor/children/pool.h"
 #include "supervisor/run/context.h"
 
 struct hr_static_session {
 	LIST_ENTRY(hr_static_session) entry;
 	struct hr_static_sessions *all;
-	struct hr_child child;
-	struct hr_readyline line;
-	int socket; /* the worker's end, until it is handed over; -1 then */
+	struct hr_service svc;
+	const char *dir; /* while it is started */
+	int socket;      /* the worker's end, until it is handed over; -1 then */
 	char *state_dir;
 	int slot; /* who asked; the worker may be gone, and another one in its place */
 	pid_t worker;
 };
 
+static struct hr_static_session *
+static_of(const struct hr_service *svc)
+{
+	return svc->owner;
+}
+
+static void
+count(struct hr_static_sessions *all, int more)
+{
+	all->count += (unsigned)more;
+	atomic_store(&all->ctx->board->static_sessions, all->count);
+}
+
 static void
 static_free(struct hr_static_session *t)
 {
-	hr_readyline_close(&t->line);
+	LIST_REMOVE(t, entry);
+	count(t->all, -1);
+	hr_service_done(&t->svc);
 	hr_fd_close(&t->socket);
 	if (t->state_dir != NULL)
 		(void)hr_path_remove(t->state_dir, NULL); /* what is left goes with DIR/shell */
@@ -53,35 +69,36 @@ static_answer(struct hr_static_session *t, const char *reason)
 }
 
 static void
-static_ready(void *arg, bool ready, const char *reason)
+static_ready(struct hr_service *svc)
 {
-	struct hr_static_session *t = arg;
-
-	if (ready) {
-		static_answer(t, NULL);
-		t->all->ctx->changed(t->all->ctx);
-		return;
-	}
-	hr_log(HR_LOG_WARNING, "%s did not start: %s", t->child.name, reason);
-	static_answer(t, reason);
-	hr_child_signal(&t->child, SIGTERM);
+	static_answer(static_of(svc), NULL);
 }
 
 static void
-static_ended(void *arg, const struct hr_exit *how)
+static_changed(struct hr_service *svc)
 {
-	struct hr_static_session *t = arg;
-	struct hr_static_sessions *all = t->all;
+	struct hr_static_session *t = static_of(svc);
+	struct hr_context *ctx = t->all->ctx;
 
-	if (how->killed || how->code != 0)
-		hr_log(HR_LOG_WARNING, "%s ended: %s", t->child.name, hr_exit_text(how));
-	if (t->socket >= 0)
-		static_answer(t, "its keeper ended before it was ready");
-	LIST_REMOVE(t, entry);
-	all->count--;
-	atomic_store(&all->ctx->board->static_sessions, all->count);
-	static_free(t);
-	all->ctx->changed(all->ctx);
+	if (svc->state == HR_SERVICE_STOPPED) {
+		if (t->socket >= 0)
+			static_answer(t, svc->reason[0] != '\0'
+					     ? svc->reason
+					     : "its keeper ended before it was ready");
+		static_free(t);
+	}
+	ctx->changed(ctx);
+}
+
+static void
+static_lost(struct hr_service *svc, const struct hr_exit *how, bool worked, int64_t delay)
+{
+	(void)delay;
+	if (!worked && svc->reason[0] != '\0')
+		hr_log(HR_LOG_WARNING, "%s did not start: %s", svc->child.name, svc->reason);
+	else if (how->killed || how->code != 0)
+		hr_log(HR_LOG_WARNING, "%s ended: %s", svc->child.name, hr_exit_text(how));
+	hr_service_set(svc, HR_SERVICE_STOPPED);
 }
 
 /* Not that of one that a killed predecessor started and that still works. */
@@ -93,8 +110,9 @@ static_name(struct hr_static_session *t)
 	bool taken;
 
 	do {
-		(void)snprintf(t->child.name, sizeof(t->child.name), "static-%u", ++all->serial);
-		(void)snprintf(below, sizeof(below), "shell/%s", t->child.name);
+		(void)snprintf(
+		    t->svc.child.name, sizeof(t->svc.child.name), "static-%u", ++all->serial);
+		(void)snprintf(below, sizeof(below), "shell/%s", t->svc.child.name);
 		path = hr_rundir_file(&all->ctx->run, below);
 		taken = path != NULL && access(path, F_OK) == 0;
 		free(path);
@@ -102,38 +120,43 @@ static_name(struct hr_static_session *t)
 }
 
 static int
-static_start(struct hr_static_session *t, const char *dir, struct hr_err *err)
+static_spawn(struct hr_service *svc, int ready, struct hr_err *err)
 {
+	struct hr_static_session *t = static_of(svc);
 	const struct hr_context *ctx = t->all->ctx;
 	struct hr_keeper_args a;
-	int ready = -1, pair[2], ok;
+	int pair[2], ok;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
 		return hr_err_sys(err, errno, "socketpair");
 	t->socket = pair[0];
-	ok = hr_keeper_args_init(
-	    &a, ctx, t->child.name, dir[0] != '\0' ? dir : ctx->settings.working_dir, true, err);
-	if (ok == 0)
-		ok = hr_readyline_open(&t->line, ctx->loop, static_ready, t, &ready, err);
+	ok = hr_keeper_args_init(&a, ctx, svc->child.name,
+	    t->dir[0] != '\0' ? t->dir : ctx->settings.working_dir, true, err);
 	if (ok == 0) {
-		ok = hr_keeper_spawn(ctx, &t->child, &a, ready, pair[1], NULL, NULL, NULL, err);
+		ok = hr_keeper_spawn(ctx, &svc->child, &a, ready, pair[1], NULL, NULL, NULL, err);
 		t->state_dir = a.state_dir;
 		a.state_dir = NULL;
 	}
-	hr_fd_close(&ready);
 	hr_fd_close(&pair[1]);
 	hr_keeper_args_done(&a);
 	return ok;
 }
 
+static const struct hr_service_ops static_ops = {
+    .spawn = static_spawn,
+    .changed = static_changed,
+    .ready = static_ready,
+    .lost = static_lost,
+    .says_ready = true,
+};
+
 void
 hr_static_sessions_new(struct hr_static_sessions *all, struct hr_pool_worker *w, const char *dir)
 {
-	struct hr_context *ctx = all->ctx;
-	struct hr_err err = {0};
 	struct hr_static_session *t;
+	struct hr_err err = {0};
 
-	if (all->stopping || all->count >= ctx->settings.static_sessions_max) {
+	if (all->stopping || all->count >= all->ctx->settings.static_sessions_max) {
 		hr_channel_give_static(&w->channel, -1,
 		    all->stopping ? "the server is ending" : "too many static sessions");
 		return;
@@ -144,33 +167,18 @@ hr_static_sessions_new(struct hr_static_sessions *all, struct hr_pool_worker *w,
 		return;
 	}
 	t->all = all;
-	t->socket = t->line.fd = -1;
+	t->dir = dir;
+	t->socket = -1;
 	t->slot = w->slot;
 	t->worker = w->child.pid;
-	t->child.kids = ctx->kids;
-	t->child.arg = t;
-	t->child.on_exit = static_ended;
+	hr_service_init(&t->svc, &static_ops, t, all->ctx->kids);
 	static_name(t);
-	if (static_start(t, dir, &err) < 0) {
+	LIST_INSERT_HEAD(&all->list, t, entry);
+	count(all, 1);
+	if (hr_service_open(&t->svc, &err) < 0 || hr_service_start(&t->svc, 0, &err) < 0) {
 		hr_log(HR_LOG_ERROR, "%s", err.msg);
 		hr_channel_give_static(&w->channel, -1, err.msg);
 		static_free(t);
-		return;
-	}
-	LIST_INSERT_HEAD(&all->list, t, entry);
-	all->count++;
-	atomic_store(&ctx->board->static_sessions, all->count);
-}
-
-static void
-statics_patience_over(void *arg)
-{
-	struct hr_static_sessions *all = arg;
-	struct hr_static_session *t;
-
-	LIST_FOREACH(t, &all->list, entry)
-	{
-		hr_child_signal(&t->child, SIGKILL);
 	}
 }
 
@@ -192,16 +200,9 @@ hr_static_sessions_stop(struct hr_static_sessions *all, bool fast)
 	all->stopping = true;
 	LIST_FOREACH(t, &all->list, entry)
 	{
-		hr_child_signal(&t->child, SIGTERM);
+		hr_service_stop(
+		    &t->svc, SIGTERM, fast ? 1000 : all->ctx->settings.session_stop_timeout * 1000);
 	}
-	if (LIST_EMPTY(&all->list))
-		return;
-	if (all->patience == NULL)
-		all->patience = hr_loop_timer(all->ctx->loop, statics_patience_over, all, NULL);
-	if (all->patience == NULL ||
-	    hr_watch_arm(all->patience,
-		fast ? 1000 : all->ctx->settings.session_stop_timeout * 1000, NULL) != 0)
-		statics_patience_over(all);
 }
 
 bool
@@ -226,6 +227,8 @@ hr_static_sessions_gone(const struct hr_static_sessions *all)
 void
 hr_static_sessions_done(struct hr_static_sessions *all)
 {
-	hr_watch_free(all->patience);
-	all->patience = NULL;
+	struct hr_static_session *t;
+
+	while ((t = LIST_FIRST(&all->list)) != NULL)
+		static_free(t);
 }

@@ -7,7 +7,6 @@
 #include <sys/queue.h>
 
 struct hr_context;
-struct hr_watch;
 struct hr_pool_worker;
 struct hr_pools;
 
@@ -17,7 +16,6 @@ struct hr_static_sessions {
 	LIST_HEAD(hr_static_session_list, hr_static_session) list;
 	unsigned count, serial;
 	bool stopping;
-	struct hr_watch *patience;
 };
 
 void hr_static_sessions_init(
