@@ -81,13 +81,13 @@ TESTS += %D%/lint/term-vs-tmux
 EXTRA_DIST += %D%/corpus/term/README %D%/corpus/term/exceptions.txt \
 	%D%/corpus/term/render.jsonl %D%/corpus/term/screen.jsonl \
 	%D%/lint/term-vs-tmux
-t_unit_term_render_SOURCES = %D%/unit/term_render.c
+t_unit_term_render_SOURCES = %D%/unit/term_render.c %D%/unit/term_history.h
 t_unit_term_render_LDADD = libterm.la libbase.la
-t_unit_test_term_SOURCES = %D%/unit/test_term.c %D%/unit/lines.h
+t_unit_test_term_SOURCES = %D%/unit/test_term.c %D%/unit/term_history.h %D%/unit/lines.h
 t_unit_test_term_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_term_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
 t_unit_test_term_LDADD = libterm.la libbase.la $(CHECK_LIBS)
-t_unit_test_term_corpus_SOURCES = %D%/unit/test_term_corpus.c %D%/unit/lines.h
+t_unit_test_term_corpus_SOURCES = %D%/unit/test_term_corpus.c %D%/unit/term_history.h %D%/unit/lines.h
 t_unit_test_term_corpus_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_term_corpus_LDADD = libterm.la libbase.la $(CHECK_LIBS) $(JSONC_LIBS)
 EXTRA_PROGRAMS += %D%/bench/bench_term

@@ -93,12 +93,6 @@ hr_core_running(const struct hr_core *c)
 }
 
 bool
-hr_core_alive(const struct hr_core *c)
-{
-	return c->phase != PHASE_STARTING && c->phase != PHASE_DEAD;
-}
-
-bool
 hr_core_typed(const struct hr_core *c)
 {
 	return c->phase == PHASE_TYPED;

@@ -96,7 +96,6 @@ bool hr_core_running(const struct hr_core *c); /* a command was started and has 
 bool
 hr_core_typed(const struct hr_core *c); /* readline was given a command and may still read it */
 bool hr_core_edits(const struct hr_core *c); /* ... and draws it on the terminal meanwhile */
-bool hr_core_alive(const struct hr_core *c); /* a shell is there and has shown a prompt */
 const char *hr_core_working_dir(const struct hr_core *c);
 bool hr_core_application_cursor(const struct hr_core *c); /* how arrows are to be typed */
 

@@ -126,12 +126,6 @@ hr_term_feed(struct hr_term *t, const void *bytes, size_t len)
 	term_parse(t, bytes, len);
 }
 
-void
-hr_term_set_lf_is_crlf(struct hr_term *t, bool on)
-{
-	t->lf_is_crlf = on;
-}
-
 uint64_t
 hr_term_first_row(const struct hr_term *t)
 {
@@ -148,12 +142,6 @@ uint64_t
 hr_term_rows_dropped(const struct hr_term *t)
 {
 	return t->dropped;
-}
-
-unsigned
-hr_term_history_rows(const struct hr_term *t)
-{
-	return t->hist_len;
 }
 
 void

@@ -25,7 +25,9 @@ struct hr_term_config {
 	unsigned rows;    /* 1000; 2 to 10000 */
 	unsigned history; /* 10000 rows above the screen; 1 to 1000000 */
 	size_t max_bytes; /* 64 MiB: all memory of the terminal; at least 64 KiB */
-	bool lf_is_crlf;  /* see hr_term_set_lf_is_crlf() */
+	/* Each LF moves to column 0 as well, as if the tty had sent CR LF (OPOST and ONLCR): for a
+	 * reader that gets a program's bytes before the tty, or with output processing off. */
+	bool lf_is_crlf;
 };
 
 struct hr_term *hr_term_new(const struct hr_term_config *config); /* NULL: out of memory */
@@ -38,10 +40,6 @@ void hr_term_feed(struct hr_term *t, const void *bytes, size_t len);
 /* As after hr_term_new(), memory given back. Keeps the configuration and the count of
  * hr_term_generation(). */
 void hr_term_reset(struct hr_term *t);
-
-/* Whether each LF moves to column 0 as well, as if the tty had sent CR LF (OPOST and ONLCR). For a
- * reader that gets a program's bytes before the tty, or with output processing off. */
-void hr_term_set_lf_is_crlf(struct hr_term *t, bool on);
 
 /* --- text ---
  *
@@ -69,7 +67,6 @@ uint64_t hr_term_generation(struct hr_term *t);
 uint64_t hr_term_first_row(const struct hr_term *t);    /* oldest row there is */
 uint64_t hr_term_cursor_row(const struct hr_term *t);   /* the one that the cursor is in */
 uint64_t hr_term_rows_dropped(const struct hr_term *t); /* lost by the limit, not by clearing */
-unsigned hr_term_history_rows(const struct hr_term *t);
 /* Column and row on the screen from 0; col equals cols if the next character wraps. */
 void hr_term_cursor(const struct hr_term *t, unsigned *ret_col, unsigned *ret_row);
 bool hr_term_alternate(const struct hr_term *t);          /* alternate screen shown */

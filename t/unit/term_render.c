@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "term_history.h"
+
 static void
 render_case(struct hr_term *t, const char *bytes, size_t len, size_t cut)
 {
@@ -23,8 +25,7 @@ render_case(struct hr_term *t, const char *bytes, size_t len, size_t cut)
 	hr_buf_init(&out, (size_t)1 << 30);
 	hr_term_text(t, &out);
 	hr_term_cursor(t, &col, &row);
-	printf(
-	    "%u %u %u %d %zu\n", col, row, hr_term_history_rows(t), hr_term_alternate(t), out.len);
+	printf("%u %u %u %d %zu\n", col, row, history_rows(t), hr_term_alternate(t), out.len);
 	fwrite(hr_buf_str(&out), 1, out.len, stdout);
 	fflush(stdout);
 	hr_buf_done(&out);
@@ -34,7 +35,7 @@ int
 main(int argc, char **argv)
 {
 	struct hr_term_config config = {0};
-	struct hr_term *t;
+	struct hr_term *t[2]; /* by crlf */
 	size_t len, cut;
 	char *bytes;
 	int crlf;
@@ -44,18 +45,20 @@ main(int argc, char **argv)
 		config.rows = (unsigned)strtoul(argv[2], NULL, 10);
 		config.history = (unsigned)strtoul(argv[3], NULL, 10);
 	}
-	t = hr_term_new(&config);
-	if (t == NULL)
+	t[0] = hr_term_new(&config);
+	config.lf_is_crlf = true;
+	t[1] = hr_term_new(&config);
+	if (t[0] == NULL || t[1] == NULL)
 		return 1;
 	while (scanf("%zu %d %zu", &len, &crlf, &cut) == 3 && getchar() == '\n') {
 		bytes = malloc(len + 1);
 		if (bytes == NULL || fread(bytes, 1, len, stdin) != len)
 			return 1;
-		hr_term_reset(t);
-		hr_term_set_lf_is_crlf(t, crlf != 0);
-		render_case(t, bytes, len, cut);
+		hr_term_reset(t[crlf != 0]);
+		render_case(t[crlf != 0], bytes, len, cut);
 		free(bytes);
 	}
-	hr_term_free(t);
+	hr_term_free(t[0]);
+	hr_term_free(t[1]);
 	return 0;
 }

@@ -3,6 +3,7 @@
 
 #include "term/term.h"
 #include "lines.h"
+#include "term_history.h"
 
 #include <json-c/json.h>
 #include <stdint.h>
@@ -78,7 +79,7 @@ same_state(struct json_object *o)
 	hr_term_cursor(t, &col, &row);
 	return (int)col == json_object_get_int(json_object_array_get_idx(cursor, 0)) &&
 	       (int)row == json_object_get_int(json_object_array_get_idx(cursor, 1)) &&
-	       (int)hr_term_history_rows(t) == json_object_get_int(field(o, "history")) &&
+	       (int)history_rows(t) == json_object_get_int(field(o, "history")) &&
 	       hr_term_alternate(t) == json_object_get_boolean(field(o, "alternate"));
 }
 
