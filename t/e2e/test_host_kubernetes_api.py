@@ -27,18 +27,26 @@ class Cluster(Host):
     def __init__(self, token="good", user=None, server=False, tls=False, **env):
         Host.__init__(self, SESSION_API_KEY=KEY, RUNTIME="kubernetes",
                       SANDBOX_RUNTIME_CONTAINER_IMAGE="registry/image:1")
-        self.cluster, context = {}, None
+        self.cluster, self.api = {}, None
+        try:
+            self.begin(user or {"token": token}, server, tls)
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
+        self.env.update(dict({"KUBECONFIG": self.path("kubeconfig")}, **env))
+
+    def begin(self, user, server, tls):
+        context = None
         if tls:
             authority = Authority(self.top, "authority")
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(*authority.make("api.example", 1))
             self.cluster = {"certificate-authority": authority.pem}
         self.api = ApiServer(tls=context)
-        self.kubeconfig(user or {"token": token})
+        self.kubeconfig(user)
         if server:
             self.ok("up", "-r", "local", "-n", "server")
             self.api.port = int(self.record("server")["url"].rsplit(":", 1)[1])
-        self.env.update(dict({"KUBECONFIG": self.path("kubeconfig")}, **env))
 
     def kubeconfig(self, user):
         with open(self.path("kubeconfig"), "w") as f:
@@ -48,11 +56,13 @@ class Cluster(Host):
         os.chmod(self.path("kubeconfig"), 0o600)
 
     def __exit__(self, *unused):
-        self.api.failures, self.api.denied, self.api.tokens = [], set(), {"good"}
+        if self.api:
+            self.api.failures, self.api.denied, self.api.tokens = [], set(), {"good"}
         try:
             Host.__exit__(self, *unused)
         finally:
-            self.api.__exit__()
+            if self.api:
+                self.api.__exit__()
 
 
 def refuses(h, text, *argv):
