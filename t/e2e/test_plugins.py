@@ -2,6 +2,7 @@
 """Plugins as handrail-plugin(5) describes them, with the example of t/example-plugin and with broken
 ones made here."""
 
+import contextlib
 import json
 import os
 import re
@@ -355,6 +356,33 @@ def socket_to(s):
     return socket.create_connection(("127.0.0.1", s.port), PATIENCE)
 
 
+KEYLESS_MAX = 256  # as in src/supervisor/edge/nginxplugins.c
+
+
+def those_without_a_key_leave_room():
+    """Whoever needs no key may hold so many requests, to all such plugins, and no more; the rest go on."""
+    import select
+    made = {"odd": ({"exec": ["${plugin_dir}/run"], "http": [{"prefix": "/odd", "auth": "none"}]},
+                    "#!/bin/sh\necho ready >&3\nexec sleep 1000\n")}
+    with Plugins("odd", made=made) as s, contextlib.ExitStack() as stack:
+        more, refused = 20, []
+        held = [stack.enter_context(socket_to(s)) for _ in range(KEYLESS_MAX + more)]
+        for c in held:
+            c.sendall(b"GET /odd HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        while len(refused) < more:
+            told, _, _ = select.select(held, [], [], PATIENCE)
+            equal(bool(told), True, "%d are refused" % len(refused))
+            for c in told:
+                held.remove(c)
+                refused.append(c.recv(100).split(b" ")[1])
+        equal(refused, [b"429"] * more)
+        equal(select.select(held, [], [], 0)[0], [], "those that were let in wait")
+        equal(s.get("/alive").status, 200)
+        equal(s.run("echo here"), "here")
+        for pid in s.plugin_pids("sleep"):
+            os.kill(pid, signal.SIGKILL)
+
+
 def a_missing_requirement_is_told():
     made = {"odd": (dict(SHELL, requires=["nobody"]), "#!/bin/sh\n")}
     with Plugins("odd", made=made) as s:
@@ -414,5 +442,6 @@ if __name__ == "__main__":
         says_why_it_fails, browsing_without_a_browser, a_browser_tells_its_own_error,
         ends_before_it_is_ready, never_ready_is_reported_in_time, what_is_missing_is_named,
         many_are_told_of, a_failure_may_end_the_start, the_start_waits_for_them, an_upgrade_ends_what_they_started,
-        what_one_requires_is_started_too, a_missing_requirement_is_told, what_is_refused_at_start,
+        what_one_requires_is_started_too,
+        those_without_a_key_leave_room, a_missing_requirement_is_told, what_is_refused_at_start,
         implied_without_being_named, a_stream_does_not_hold_up_the_end, what_it_prints_is_logged]))
