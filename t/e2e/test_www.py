@@ -347,6 +347,30 @@ def nothing_is_believed():
         equal(complaints(w), [])
 
 
+def other_views():
+    """Plugins, plots and alerts: what they show, by the arrow keys, while nothing more is asked for."""
+    need_browser()
+    with Keyed() as s, Window() as w:
+        for _ in range(4):  # so many errors that it is an alert
+            s.request("POST", "/execute_action", json.dumps({"action": {"action": "read", "args": {"path": "/no"}}}))
+        enter(w, s)
+        w.until("an alert", "return document.querySelector('#tab-alerts').textContent === 'Alerts (1)'")
+        w.requests()
+        w.click("#tab-shell")
+        w.press([KEYS["RIGHT"]])
+        w.until("plugins", "return !document.querySelector('#view-plugins').hidden && "
+                           "[...document.querySelectorAll('#view-plugins th')].some((e) => e.textContent === 'mcp')")
+        w.press([KEYS["RIGHT"]])
+        w.until("plots", "return document.querySelectorAll('#view-metrics canvas').length === 6 && "
+                         "document.querySelector('#view-metrics .now').textContent.includes('errors 4')")
+        w.press([KEYS["END"]])
+        w.until("alerts", "return document.querySelector('#view-alerts .firing').textContent.includes('error_rate')")
+        w.press([KEYS["HOME"]])
+        w.until("the shell again", "return !document.querySelector('#view-shell').hidden")
+        equal(w.requests(), [])
+        equal(complaints(w), [])
+
+
 def viewer_without_rights():
     need_browser()
     with Keyed() as s, Window() as w:
@@ -380,7 +404,7 @@ def much_output():
 
 BY_HAND = [much_output]
 TESTS = [who_may, looking_on, files_of_the_page, many_pages, shell_view, cut_and_healed, nothing_is_believed,
-         viewer_without_rights]
+         other_views, viewer_without_rights]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS + [t for t in BY_HAND if t.__name__ in sys.argv[1:]]))

@@ -1,7 +1,10 @@
 // The page of one sandbox: who is signed in, its one stream, and the views that live on it.
+import {createAlerts} from "./alerts.js";
 import {createApi, query} from "./api.js";
 import {createCommands} from "./commands.js";
 import {foreign, h} from "./dom.js";
+import {createMetrics} from "./metrics.js";
+import {createPlugins} from "./plugins.js";
 import {createSignIn} from "./signin.js";
 import {createStream} from "./stream.js";
 import {createTabs} from "./tabs.js";
@@ -17,15 +20,21 @@ function createPage(me, leave) {
 	const rights = () => me.rights;
 	const place = {api, session, rights};
 	const terminal = createTerminal(place), commands = createCommands();
+	const plugins = createPlugins(), metrics = createMetrics();
+	const alerts = createAlerts((n) => tabs.mark("alerts", n > 0 ? `Alerts (${n})` : "Alerts"));
 	const state = h("span", {class: "state", role: "status"}), dir = foreign("", {class: "dir mono"});
 	const out = h("button", {type: "button", onclick: leave, hidden: me.expires_in === null}, "Sign out");
 	const tabs = createTabs("Views", [
 		{id: "shell", title: "Shell", element: h("div", {class: "shell"}, terminal.element, commands.element),
 			shown: () => terminal.opened()},
+		{id: "plugins", title: "Plugins", element: plugins.element},
+		{id: "metrics", title: "Metrics", element: metrics.element, shown: metrics.shown, hidden: metrics.hidden},
+		{id: "alerts", title: "Alerts", element: alerts.element},
 	]);
 	const element = h("div", {class: "page"},
 		h("header", {}, h("h1", {}, "handrail"), dir, state,
-			h("span", {class: "rights"}, me.rights === "act" ? "" : "looking on"), out), tabs.bar, h("main", {}, tabs.element));
+			h("span", {class: "rights"}, me.rights === "act" ? "" : "looking on"), out),
+		h("main", {}, tabs.bar, tabs.element));
 
 	const on = {
 		output: (d) => terminal.output(d),
@@ -37,8 +46,11 @@ function createPage(me, leave) {
 			dir.textContent = foreign(d.session.working_dir).textContent;
 			document.title = (d.session.running ? "▸ " : "") + "handrail";
 		},
-		server() {},
-		sample() {},
+		server(d) {
+			plugins.server(d);
+			alerts.server(d);
+		},
+		sample: (d) => metrics.sample(d),
 	};
 	globalThis.handrailTerminal = terminal.term; // for whoever looks into the page by hand
 	const stream = createStream(api, () => "events" + session(), (event, data) => on[event] && on[event](data),

@@ -50,5 +50,10 @@ export function createTabs(label, views) {
 		bar.append(v.tab);
 		element.append(v.panel);
 	}
-	return {bar, element, show, current: () => current && current.id};
+	// another title, for what came up there
+	function mark(id, title) {
+		views.find((v) => v.id === id).tab.textContent = title;
+	}
+
+	return {bar, element, show, mark, current: () => current && current.id};
 }

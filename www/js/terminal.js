@@ -48,7 +48,7 @@ export function createTerminal({api, session, rights}) {
 	// A number of rows and columns by what one character takes, measured as xterm does.
 	function fit() {
 		const cell = term.element && term.element.querySelector(".xterm-rows > div");
-		const width = box.clientWidth - 18, height = box.clientHeight - 4;
+		const width = box.clientWidth - 32, height = box.clientHeight - 4;
 		const core = term.dimensions;
 
 		if (!cell || width < 40 || height < 40)
