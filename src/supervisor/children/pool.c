@@ -535,6 +535,7 @@ hr_pool_open(struct hr_pool *p, struct hr_err *err)
 	if (p->shrink == NULL || p->insist == NULL || hr_service_open(&p->svc, err) < 0)
 		return -1;
 	hr_pool_socket_name(p, file);
+	pool_limits(p);
 	p->listener = hr_rundir_listen(&ctx->run, file, ctx->id.nginx_uid, err);
 	return p->listener >= 0 ? 0 : -1;
 }
@@ -591,7 +592,8 @@ hr_pool_gone(const struct hr_pool *p)
 bool
 hr_pool_serves(const struct hr_pool *p)
 {
-	return p->demand != NULL || !hr_pool_gone(p);
+	/* one that keeps none starts one for who waits at its socket */
+	return p->demand != NULL || !hr_pool_gone(p) || (p->listener >= 0 && p->min == 0);
 }
 
 void
