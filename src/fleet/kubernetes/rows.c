@@ -24,8 +24,8 @@
 #include "host/rest.h"
 #include "proto/json.h"
 
-#define TAKE_OVER_MS 15000 /* a process that began and shows no progress gives way */
-#define TRIES 16           /* of changes that others were before */
+#define TAKE_OVER_MS 5000 /* a process that began and shows no progress gives way */
+#define TRIES 16          /* of changes that others were before */
 #define RESERVE_TRIES 4
 #define DATA_MAX (1u << 20)
 #define ROWS "labelSelector=handrail%2Ffleet%3Drow"

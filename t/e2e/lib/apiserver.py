@@ -60,6 +60,7 @@ def running(pod):
 
 class Threads(http.server.ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128  # where the queue is full a connection is tried again after a second, and after three
 
     def handle_error(self, *unused):
         """A client that goes away is none."""
