@@ -205,3 +205,31 @@ hr_shell_follow(
 	hr_buf_done(&ask);
 	return fd;
 }
+
+int
+hr_shell_piece(
+    int fd, struct hr_buf *frame, struct hr_output_piece *ret, size_t *ret_used, struct hr_err *err)
+{
+	const char *payload;
+	uint32_t type;
+	size_t len;
+	int r = hr_frame_read(fd, frame, &type, &payload, &len, ret_used, err);
+
+	if (r <= 0)
+		return r;
+	if (type != HR_FRAME_OUTPUT)
+		return hr_err_set(err, HR_E_PROTO, "a frame of type %u", type);
+	return hr_frame_get_output(payload, len, ret, err) == 0 ? 1 : -1;
+}
+
+bool
+hr_shell_has_piece(const struct hr_buf *frame)
+{
+	struct hr_err none = {0};
+	const char *payload;
+	size_t len, used, need;
+	uint32_t type;
+
+	return frame->len >= HR_FRAME_HEADER &&
+	       hr_frame_get(frame->p, frame->len, &type, &payload, &len, &used, &need, &none) != 0;
+}

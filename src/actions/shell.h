@@ -43,4 +43,11 @@ int hr_shell_press(const struct hr_shell_place *at, const struct hr_press_reques
 int hr_shell_follow(
     const struct hr_shell_place *at, const struct hr_follow_request *req, struct hr_err *err);
 
+/* The next of them, borrowed from `frame`, of which *ret_used bytes are to be dropped afterwards.
+ * 1: a piece; 0: the end; -1: an error. */
+int hr_shell_piece(int fd, struct hr_buf *frame, struct hr_output_piece *ret, size_t *ret_used,
+    struct hr_err *err);
+/* It is there already, and is not waited for. */
+bool hr_shell_has_piece(const struct hr_buf *frame);
+
 #endif

@@ -165,6 +165,7 @@ static const struct layout state_layout = LAYOUT(T, state_fields);
 static const struct field follow_fields[] = {
     FIELD(T, offset, TAG_OFFSET),
     FIELD(T, stays, TAG_STAYS),
+    SELDOM(T, command, TAG_ID),
 };
 static const struct layout follow_layout = LAYOUT(T, follow_fields);
 #undef T
@@ -183,6 +184,7 @@ static const struct field press_fields[] = {
     SELDOM(T, signal, TAG_SIGNAL),
     SELDOM(T, rows, TAG_ROWS),
     SELDOM(T, columns, TAG_COLUMNS),
+    SELDOM(T, command, TAG_ID),
     SELDOM(T, text, TAG_CONTENT),
 };
 static const struct layout press_layout = LAYOUT(T, press_fields);

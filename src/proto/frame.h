@@ -113,7 +113,8 @@ struct hr_command_state {
 
 struct hr_follow_request {
 	uint64_t offset;
-	bool stays; /* until one side goes; otherwise to what is there now */
+	bool stays;      /* until one side goes; otherwise to what is there now */
+	int64_t command; /* of one that stays: until that command is over; 0: none */
 };
 
 /* Bytes of output. Those between two pieces were too old to be kept. */
@@ -136,6 +137,7 @@ struct hr_press_request {
 	int64_t what; /* enum hr_press_what; a decoder lets no other pass */
 	int64_t signal;
 	int64_t rows, columns;
+	int64_t command; /* refused unless that one runs; 0: whichever does */
 	struct hr_span text;
 };
 

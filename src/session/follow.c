@@ -25,8 +25,9 @@ struct follower {
 	struct hr_keeper *keeper;
 	int fd;
 	struct hr_watch *readable, *writable;
-	bool stays; /* waits for more at the end */
-	bool told;  /* where it begins */
+	bool stays;      /* waits for more at the end */
+	bool told;       /* where it begins */
+	int64_t command; /* it ends with that one; 0: with none */
 	uint64_t at;
 	struct hr_buf out;
 	size_t sent;
@@ -73,6 +74,15 @@ follower_fill(struct follower *f)
 	return true;
 }
 
+/* More may come. */
+static bool
+follower_waits(const struct follower *f)
+{
+	const struct hr_commands *c = &f->keeper->kept->commands;
+
+	return f->stays && (f->command == 0 || (c->runs && c->begun == f->command));
+}
+
 static void on_follower_writable(void *arg);
 
 /* false: it is gone. */
@@ -103,7 +113,7 @@ follower_pump(struct follower *f)
 			goto gone;
 		return true;
 	}
-	if (f->stays) {
+	if (follower_waits(f)) {
 		hr_watch_free(f->writable);
 		f->writable = NULL;
 		return true;
@@ -152,6 +162,7 @@ follow_add(struct hr_keeper *k, int fd, const struct hr_follow_request *r)
 	f->keeper = k;
 	f->fd = fd;
 	f->stays = r->stays;
+	f->command = r->command;
 	f->at = r->offset < k->kept->outlog.end ? r->offset : k->kept->outlog.end;
 	hr_buf_init(&f->out, PIECE_MAX + 1024);
 	TAILQ_INSERT_TAIL(&k->followers, f, link);
@@ -219,6 +230,8 @@ follow_press(struct hr_keeper *k, const struct hr_press_request *r)
 	/* at a prompt this would be a command that nobody asked for as one */
 	if (!hr_core_running(k->core) && !hr_core_busy(k->core))
 		return "no command is running";
+	if (r->command != 0 && (!k->kept->commands.runs || k->kept->commands.begun != r->command))
+		return "that command has ended";
 	switch (r->what) {
 	case HR_PRESS_KEYS: return press_keys(k, r);
 	case HR_PRESS_SIGNAL: return press_signal(k, (int)r->signal);

@@ -45,23 +45,6 @@ following_free(void *arg)
 	free(f);
 }
 
-/* 1: a piece; 0: the end; -1: an error. *ret borrows from the frame, and *ret_used of it is to be
- * dropped afterwards. */
-static int
-next_piece(struct following *f, struct hr_output_piece *ret, size_t *ret_used, struct hr_err *err)
-{
-	const char *payload;
-	uint32_t type;
-	size_t len;
-	int r = hr_frame_read(f->keeper, &f->frame, &type, &payload, &len, ret_used, err);
-
-	if (r <= 0)
-		return r;
-	if (type != HR_FRAME_OUTPUT)
-		return hr_err_set(err, HR_E_PROTO, "a frame of type %u", type);
-	return hr_frame_get_output(payload, len, ret, err) == 0 ? 1 : -1;
-}
-
 /* ---- events ---- */
 
 /* Bytes at the end that may be the beginning of a character. */
@@ -176,19 +159,6 @@ send_piece(struct following *f, const struct hr_output_piece *piece, struct hr_s
 	return flush_event(f, sink, err) < 0 ? -1 : 1;
 }
 
-/* A whole frame is there already. */
-static bool
-has_piece(const struct following *f)
-{
-	struct hr_err none = {0};
-	const char *payload;
-	size_t len, used, need;
-	uint32_t type;
-
-	return f->frame.len >= HR_FRAME_HEADER && hr_frame_get(f->frame.p, f->frame.len, &type,
-						      &payload, &len, &used, &need, &none) != 0;
-}
-
 static int
 send_output(void *arg, struct hr_sink *sink, struct hr_err *err)
 {
@@ -198,8 +168,8 @@ send_output(void *arg, struct hr_sink *sink, struct hr_err *err)
 	int r;
 
 	for (;;) {
-		while (has_piece(f)) {
-			r = next_piece(f, &piece, &used, err);
+		while (hr_shell_has_piece(&f->frame)) {
+			r = hr_shell_piece(f->keeper, &f->frame, &piece, &used, err);
 			if (r > 0)
 				r = send_piece(f, &piece, sink, err);
 			if (r <= 0)
@@ -208,7 +178,7 @@ send_output(void *arg, struct hr_sink *sink, struct hr_err *err)
 		}
 		if (!hr_live_wait(f->keeper, f->signals, f->form != FORM_BYTES, sink))
 			return 0;
-		r = next_piece(f, &piece, &used, err);
+		r = hr_shell_piece(f->keeper, &f->frame, &piece, &used, err);
 		if (r < 0)
 			return r;
 		if (r == 0)
@@ -244,7 +214,7 @@ first_piece(struct following *f, struct hr_err *err)
 	f->keeper = hr_shell_follow(&f->place, &f->req, err);
 	if (f->keeper < 0)
 		return -1;
-	r = next_piece(f, &first, &used, err);
+	r = hr_shell_piece(f->keeper, &f->frame, &first, &used, err);
 	if (r == 0)
 		return hr_err_set(err, HR_E_GONE, "the shell's keeper closed the connection");
 	if (r < 0)
