@@ -30,6 +30,17 @@ libfiles_la_SOURCES = \
 libfiles_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libfiles_la_LIBADD = libplace.la libprotojson.la libbase.la $(DL_LIBS)
 
+# looking through trees, for the door for agents
+noinst_LTLIBRARIES += libsearch.la
+libsearch_la_SOURCES = \
+	%D%/search/globs.c \
+	%D%/search/grep.c \
+	%D%/search/ignore.c \
+	%D%/search/search.h \
+	%D%/search/walk.c
+libsearch_la_CFLAGS = $(AM_CFLAGS) $(PCRE2_CFLAGS)
+libsearch_la_LIBADD = libplace.la libbase.la $(PCRE2_LIBS)
+
 # where files go and how they get there: all that the module below needs of them
 noinst_LTLIBRARIES += libplace.la
 libplace_la_SOURCES = \

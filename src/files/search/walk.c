@@ -1,0 +1,248 @@
+/* Down a tree. Invariant: what is open is a directory on the way from the top, reached without a
+ * link. */
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "files/place/reach.h"
+#include "files/search/search.h"
+
+#define NAMES_MAX (32u << 20) /* of one directory */
+#define RULES_MAX (1u << 20)  /* of one .gitignore */
+#define PATH_MAX_BYTES 65536
+#define SYSFS 0x62656572
+#define CGROUP2 0x63677270
+
+struct walk {
+	const struct hr_search *s;
+	hr_search_fn *fn;
+	void *arg;
+	struct hr_search_end *end;
+	struct hr_buf rel; /* of what is looked at; NUL-terminated */
+	bool stop;
+};
+
+/* What is read there may wait for ever, or be without an end. */
+static bool
+is_kernels(int fd)
+{
+	struct statfs st;
+
+	if (fstatfs(fd, &st) < 0)
+		return true;
+	return st.f_type == PROC_SUPER_MAGIC || st.f_type == SYSFS || st.f_type == CGROUP2 ||
+	       st.f_type == CGROUP_SUPER_MAGIC || st.f_type == DEBUGFS_MAGIC ||
+	       st.f_type == TRACEFS_MAGIC;
+}
+
+struct names {
+	struct hr_buf text;
+	const char **v;
+	size_t n;
+};
+
+static int
+by_bytes(const void *a, const void *b)
+{
+	const char *const *x = a, *const *y = b;
+
+	return strcmp(*x, *y);
+}
+
+/* Each name behind a byte for its type. Takes fd. */
+static int
+names_read(struct names *ret, int fd, struct hr_search_end *end)
+{
+	DIR *d = fdopendir(fd);
+	struct dirent *e;
+	struct stat st;
+	const char *p;
+	size_t i;
+	bool dir;
+
+	memset(ret, 0, sizeof(*ret));
+	hr_buf_init(&ret->text, NAMES_MAX);
+	if (d == NULL) {
+		hr_fd_close(&fd);
+		return -1;
+	}
+	while ((e = readdir(d)) != NULL) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		dir = e->d_type == DT_DIR;
+		if (e->d_type == DT_UNKNOWN &&
+		    (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			!(dir = S_ISDIR(st.st_mode)) == !S_ISREG(st.st_mode)))
+			continue;
+		if (!dir && e->d_type != DT_REG && e->d_type != DT_LNK && e->d_type != DT_UNKNOWN)
+			continue;
+		hr_buf_add(&ret->text, e->d_name, strlen(e->d_name) + 1);
+		hr_buf_addc(&ret->text, dir ? 'd' : e->d_type == DT_LNK ? 'l' : 'f');
+		if (ret->text.fail != HR_OK)
+			break;
+		ret->n++;
+	}
+	(void)closedir(d);
+	if (ret->text.fail != HR_OK)
+		end->large++; /* those that were read are shown */
+	ret->v = ret->n > 0 ? calloc(ret->n, sizeof(*ret->v)) : NULL;
+	if (ret->n > 0 && ret->v == NULL)
+		return -1;
+	for (i = 0, p = hr_buf_str(&ret->text); i < ret->n; i++, p += strlen(p) + 2)
+		ret->v[i] = p;
+	if (ret->n > 1)
+		qsort(ret->v, ret->n, sizeof(*ret->v), by_bytes);
+	return 0;
+}
+
+static void
+names_done(struct names *n)
+{
+	free(n->v);
+	hr_buf_done(&n->text);
+}
+
+/* The rules of a file in dir; `above` where there are none. */
+static const struct hr_ignore *
+rules_of(int dir, const char *file, const struct hr_ignore *above, const char *base,
+    struct hr_ignore **ret_own)
+{
+	int fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct hr_buf text;
+	struct stat st;
+
+	*ret_own = NULL;
+	if (fd < 0)
+		return above;
+	hr_buf_init(&text, RULES_MAX);
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	    hr_path_read_fd(fd, file, &text, NULL) == 0)
+		*ret_own = hr_ignore_new(above, base, hr_buf_str(&text), text.len);
+	hr_buf_done(&text);
+	hr_fd_close(&fd);
+	return *ret_own != NULL ? *ret_own : above;
+}
+
+static void walk_dir(struct walk *w, int fd, unsigned depth, const struct hr_ignore *above);
+
+static void
+walk_below(struct walk *w, int dir, const char *name, unsigned depth, const struct hr_ignore *ig)
+{
+	int fd;
+
+	if (w->s->depth > 0 && depth + 1 >= w->s->depth)
+		return;
+	if (depth + 1 >= HR_SEARCH_DEPTH || w->rel.len > PATH_MAX_BYTES / 2) {
+		w->end->deep++;
+		return;
+	}
+	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0) {
+		w->end->closed += errno != ENOENT;
+		return;
+	}
+	if (is_kernels(fd))
+		hr_fd_close(&fd);
+	else
+		walk_dir(w, fd, depth + 1, ig);
+}
+
+static void
+walk_name(struct walk *w, int dir, const char *name, unsigned depth, const struct hr_ignore *ig)
+{
+	char type = name[strlen(name) + 1];
+	size_t len = w->rel.len;
+
+	if ((name[0] == '.' && (!w->s->hidden || strcmp(name, ".git") == 0)))
+		return;
+	if (hr_now_ms() >= w->s->until_ms) {
+		w->end->late = w->stop = true;
+		return;
+	}
+	if (len > 0)
+		hr_buf_addc(&w->rel, '/');
+	hr_buf_adds(&w->rel, name);
+	if (w->rel.fail != HR_OK) {
+		w->stop = true;
+		return;
+	}
+	if (w->s->ignored || !hr_ignore_matches(ig, w->rel.p, type == 'd')) {
+		if (!w->fn(w->arg, dir, name, w->rel.p, type == 'd'))
+			w->stop = true;
+		else if (type == 'd')
+			walk_below(w, dir, name, depth, ig);
+	}
+	w->rel.len = len;
+	w->rel.p[len] = '\0';
+}
+
+/* Takes fd. */
+static void
+walk_dir(struct walk *w, int fd, unsigned depth, const struct hr_ignore *above)
+{
+	struct hr_ignore *own = NULL;
+	const struct hr_ignore *ig = above;
+	struct names names;
+	int again = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	size_t i;
+
+	if (!w->s->ignored)
+		ig = rules_of(fd, ".gitignore", above, hr_buf_str(&w->rel), &own);
+	if (again >= 0 && names_read(&names, again, w->end) == 0) {
+		for (i = 0; i < names.n && !w->stop; i++)
+			walk_name(w, fd, names.v[i], depth, ig);
+		names_done(&names);
+	} else {
+		w->end->closed++;
+		if (again >= 0)
+			names_done(&names);
+	}
+	hr_ignore_free(own);
+	hr_fd_close(&fd);
+}
+
+int
+hr_search_walk(const struct hr_search *s, hr_search_fn *fn, void *arg, struct hr_search_end *ret,
+    struct hr_err *err)
+{
+	struct walk w = {.s = s, .fn = fn, .arg = arg, .end = ret};
+	struct hr_ignore *own = NULL;
+	const struct hr_ignore *ig = NULL;
+	int fd;
+
+	memset(ret, 0, sizeof(*ret));
+	fd = hr_reach_open_as(AT_FDCWD, s->top, O_RDONLY | O_DIRECTORY | O_NONBLOCK, false);
+	if (fd < 0)
+		return hr_err_sys(err, errno, "%s", s->top);
+	if (is_kernels(fd)) {
+		hr_fd_close(&fd);
+		return hr_err_set(
+		    err, HR_E_INVAL, "%s is a file system of the kernel, not of files", s->top);
+	}
+	hr_buf_init(&w.rel, PATH_MAX_BYTES);
+	hr_buf_adds(&w.rel, "");
+	hr_buf_addc(&w.rel, '.'); /* so that it has bytes */
+	if (w.rel.fail != HR_OK) {
+		hr_fd_close(&fd);
+		return hr_err_nomem(err);
+	}
+	w.rel.len = 0;
+	w.rel.p[0] = '\0';
+	if (!s->ignored)
+		ig = rules_of(fd, ".git/info/exclude", NULL, "", &own);
+	walk_dir(&w, fd, 0, ig);
+	hr_ignore_free(own);
+	hr_buf_done(&w.rel);
+	return 0;
+}
