@@ -4,6 +4,7 @@ pkgdata_DATA = \
 	%D%/handrail-http.conf.in \
 	%D%/handrail-site.conf.in \
 	%D%/handrail-locations.conf.in \
+	%D%/handrail-mcp.conf.in \
 	%D%/handrail-viewer.conf.in \
 	%D%/handrail-www.conf.in
 if HOST
@@ -69,8 +70,8 @@ EXTRA_DIST += \
 	%D%/handrail-fleet.conf.in %D%/handrail-fleet-http.conf.in %D%/handrail-fleet-server.conf.in \
 	%D%/handrail-fleet-routes.conf.in %D%/handrail-fleetd.service.in \
 	%D%/nginx.conf.in %D%/handrail-http.conf.in %D%/handrail-locations.conf.in \
-	%D%/handrail-site.conf.in %D%/handrail-viewer.conf.in %D%/handrail-www.conf.in \
+	%D%/handrail-site.conf.in %D%/handrail-viewer.conf.in %D%/handrail-mcp.conf.in %D%/handrail-www.conf.in \
 	%D%/handrail.conf.json.in %D%/handraild.service.in
 
-dist_doc_DATA = doc/actions.md doc/architecture.md doc/backends.md doc/clouds.md doc/files.md doc/fleet.md doc/host.md doc/http.md doc/images.md doc/kubernetes.md \
+dist_doc_DATA = doc/actions.md doc/agents.md doc/architecture.md doc/backends.md doc/clouds.md doc/files.md doc/fleet.md doc/host.md doc/http.md doc/images.md doc/kubernetes.md \
 	doc/live.md doc/live.openapi.json doc/page.md doc/shell.md

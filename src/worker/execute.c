@@ -154,9 +154,9 @@ fits_session(const struct hr_event *ev, struct hr_answer *ret)
 	return false;
 }
 
-static void
-perform(struct hr_worker *w, const struct hr_request *r, const char *session,
-    struct json_object *action, struct hr_answer *ret)
+void
+hr_execute_action(struct hr_worker *w, const struct hr_request *r, const char *session,
+    struct json_object *action, struct hr_span name, struct hr_answer *ret)
 {
 	struct hr_action_env env = {.run_dir = w->run_dir,
 	    .work_dir = w->work_dir,
@@ -181,7 +181,10 @@ perform(struct hr_worker *w, const struct hr_request *r, const char *session,
 		return;
 	atomic_store(&w->board->last_execution_ns, hr_wall_ns());
 	hr_buf_init(&key, HR_KEY_MAX);
-	hr_key_make(&key, r, &ev, &w->body);
+	if (name.len > 0)
+		hr_buf_add(&key, name.p, name.len);
+	else
+		hr_key_make(&key, r, &ev, &w->body);
 	if (session != NULL && key.len > 0) /* the same in another shell is another action */
 		hr_buf_addf(&key, "@%s", session);
 	if (hr_buf_check(&key, NULL) < 0) {
@@ -217,7 +220,7 @@ hr_execute(
 	} else {
 		action = validate(body, ret);
 		if (action != NULL)
-			perform(w, r, session, action, ret);
+			hr_execute_action(w, r, session, action, (struct hr_span){"", 0}, ret);
 		json_object_put(body);
 	}
 }

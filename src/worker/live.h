@@ -22,6 +22,9 @@ void hr_live_put_state(struct hr_buf *b, const char *name, const struct hr_sessi
 /* One of GET /handrail/v1/commands. */
 void hr_live_put_command(struct hr_buf *b, const char *session, const struct hr_command_state *c);
 
+/* Makes a session of that name, in the server's directory. False: answered why not. */
+bool hr_live_make(struct hr_worker *w, const char *name, struct hr_answer *ret);
+
 /* 404 if there is no such session. 503: the shell's keeper may be about to be replaced, which is a
  * matter of a moment. */
 void hr_live_refuse(struct hr_answer *ret, const struct hr_err *err);

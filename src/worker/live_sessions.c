@@ -203,6 +203,19 @@ hr_handle_live_create(struct hr_worker *w, struct hr_request *r, struct hr_answe
 	json_object_put(body);
 }
 
+bool
+hr_live_make(struct hr_worker *w, const char *name, struct hr_answer *ret)
+{
+	struct hr_buf text;
+	bool made;
+
+	hr_buf_init(&text, 256);
+	hr_buf_adds(&text, name);
+	made = ask(w, HR_CHANNEL_SESSION_NEW, &text, ret);
+	hr_buf_done(&text);
+	return made;
+}
+
 /* The default session stays: its shell is replaced by its keeper. */
 static void
 end_shell(const struct hr_shell_place *place, struct hr_answer *ret)

@@ -1,10 +1,12 @@
 include src/actions/local.mk
+include src/mcp/local.mk
 
 # everything but the edge to libfcgi, so that tests and fuzzers need no server
 noinst_LTLIBRARIES += libworker.la
 libworker_la_SOURCES = \
 	%D%/auth.c %D%/auth.h \
 	%D%/body.c %D%/body.h \
+	%D%/door.c \
 	%D%/events.c \
 	%D%/execute.c \
 	%D%/hub.c %D%/hub.h \
@@ -33,7 +35,7 @@ libworker_la_SOURCES = \
 	%D%/worker.c %D%/worker.h
 libworker_la_CFLAGS = $(AM_CFLAGS) $(FCGI_CFLAGS) $(JSONC_CFLAGS)
 libworker_la_LIBADD = \
-	libactions.la libfiles.la libprotojson.la libkeysum.la libproto.la libshell.la libbase.la
+	libdoor.la libactions.la libsearch.la libfiles.la libprotojson.la libkeysum.la libproto.la libterm.la libshell.la libbase.la
 
 pkglibexec_PROGRAMS += handrail-worker
 handrail_worker_SOURCES = \

@@ -39,8 +39,11 @@ struct hr_request {
 	/* of a browser that has signed in to the page; NULL as well: absent */
 	const char *cookie, *page_token;
 	const char *asked_method, *asked_uri; /* of /-/auth: what it is asked about */
-	bool direct;                          /* nginx could not send the file */
-	bool viewer;                          /* came to the file viewer, which is another server */
+	/* of /handrail/mcp; NULL as well: absent */
+	const char *mcp_version, *mcp_method, *mcp_name, *origin;
+	bool mcp;                 /* the door is open */
+	bool direct;              /* nginx could not send the file */
+	bool viewer;              /* came to the file viewer, which is another server */
 	const char *action_limit; /* how many actions at a time; of /-/refused, NULL: absent */
 	const char *remote; /* address of the client; of the viewer alone, NULL as well: absent */
 	struct hr_body body;

@@ -53,9 +53,12 @@ static const struct route routes[] = {
     {"/handrail/v1/metrics", "GET", false, hr_handle_metrics},
     {"/handrail/v1/upload", "POST", false, hr_handle_upload},
     {"/handrail/v1/download", "GET", false, hr_handle_download_one},
+    /* doc/agents.md; asks for the key itself */
+    {"/handrail/mcp", "POST", true, hr_handle_door},
     /* for nginx's auth_request, which passes the method of the request it asks for */
     {"/-/auth", NULL, false, hr_handle_auth},
     {"/-/bearer", NULL, false, hr_handle_bearer},
+    {"/-/door", NULL, true, hr_handle_door_key},
     /* nginx counted too many: its own answer, which needs no key either */
     {"/-/refused", NULL, true, hr_handle_refused},
 };

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
+#include "base/span.h"
 #include "files/archive/unpack.h"
 #include "proto/journal.h"
 #include "proto/scoreboard.h"
@@ -61,12 +62,19 @@ hr_worker_body(struct hr_worker *w, const struct hr_request *r, size_t cap, stru
 void hr_execute(
     struct hr_worker *w, const struct hr_request *r, const char *session, struct hr_answer *ret);
 
+/* One action; `session` as above. key: its name for "at most once"; "": as the request has it. */
+struct json_object;
+void hr_execute_action(struct hr_worker *w, const struct hr_request *r, const char *session,
+    struct json_object *action, struct hr_span key, struct hr_answer *ret);
+
 /* The handlers, one a file; the table is in route.c. */
 typedef void hr_handler_fn(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret);
 hr_handler_fn hr_handle_alerts;
 hr_handler_fn hr_handle_alive;
 hr_handler_fn hr_handle_auth;
 hr_handler_fn hr_handle_bearer;
+hr_handler_fn hr_handle_door;
+hr_handler_fn hr_handle_door_key;
 hr_handler_fn hr_handle_download;
 hr_handler_fn hr_handle_download_one;
 hr_handler_fn hr_handle_events;

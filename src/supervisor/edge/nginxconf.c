@@ -29,7 +29,7 @@ struct values {
 	size_t nnumbers;
 	struct hr_place v[40];
 	size_t n;
-	struct hr_buf user, access_log, http, locations, plugins, site, viewer, www;
+	struct hr_buf user, access_log, http, locations, plugins, site, viewer, www, mcp;
 	struct hr_edge edge;
 };
 
@@ -87,6 +87,7 @@ values_init(struct values *v, const struct hr_site *s, const struct hr_settings 
 	hr_buf_init(&v->site, 1 << 18);
 	hr_buf_init(&v->viewer, 65536);
 	hr_buf_init(&v->www, 65536);
+	hr_buf_init(&v->mcp, 65536);
 	values_add(v, "run_dir", s->ctx->run.path, false);
 	values_add(v, "listen", s->listen.text, false);
 	values_number(v, "nginx_workers", c->nginx_workers);
@@ -126,6 +127,31 @@ values_edge(struct values *v, const struct hr_site *s, const struct hr_settings 
 	values_add(v, "limits", hr_buf_str(&v->edge.limits), true);
 	values_add(v, "action_limits", hr_buf_str(&v->edge.action_limits), true);
 	values_add(v, "live_limits", hr_buf_str(&v->edge.live_limits), true);
+	return 0;
+}
+
+static int fill(struct hr_buf *out, const struct hr_site *s, const char *file,
+    const struct values *v, struct hr_err *err);
+
+/* The door for agents: where it was asked for, or nobody from elsewhere comes to it. */
+static int
+values_mcp(
+    struct values *v, const struct hr_site *s, const struct hr_settings *c, struct hr_err *err)
+{
+	bool open = !s->listen.public;
+
+	if (c->mcp[0] != '\0')
+		(void)hr_settings_parse_bool(c->mcp, &open); /* was checked */
+	values_add(v, "mcp_gate", v->edge.gate.len > 0 ? "\tauth_request /-/door;\n" : "", true);
+	if (open && fill(&v->mcp, s, "handrail-mcp.conf.in", v, err) != 0)
+		return -1;
+	if (!open) /* a worker says that there is no such path */
+		hr_buf_addf(&v->mcp,
+		    "location = /handrail/mcp {\n%s\tfastcgi_pass handrail_control;\n}\n",
+		    hr_buf_str(&v->edge.gate));
+	if (hr_buf_check(&v->mcp, err) < 0)
+		return -1;
+	values_add(v, "mcp", hr_buf_str(&v->mcp), true);
 	return 0;
 }
 
@@ -215,6 +241,8 @@ hr_nginx_compose(struct hr_buf *out, const char *part, const struct hr_site *s,
 	values_init(&v, s, c);
 	if (values_edge(&v, s, c, keys, err) < 0 || values_www(&v, s, c, err) < 0)
 		r = -1;
+	else if (values_mcp(&v, s, c, err) < 0)
+		r = -1;
 	else if (strcmp(part, "http") == 0)
 		r = fill(out, s, "handrail-http.conf.in", &v, err);
 	else if (strcmp(part, "server") == 0)
@@ -232,6 +260,7 @@ hr_nginx_compose(struct hr_buf *out, const char *part, const struct hr_site *s,
 	hr_buf_done(&v.site);
 	hr_buf_done(&v.viewer);
 	hr_buf_done(&v.www);
+	hr_buf_done(&v.mcp);
 	return r;
 }
 

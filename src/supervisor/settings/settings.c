@@ -105,6 +105,7 @@ static const struct setting settings[] = {
     {"worker_max_requests", INT, AT(worker_max_requests), true, 0, INT_MAX, "0"},
     {"worker_idle_timeout", INT, AT(worker_idle_timeout), true, 1, DAY, "30"},
     {"unpack_max_bytes", INT, AT(unpack_max_bytes), true, 0, LLONG_MAX, "17179869184"},
+    {"mcp", TEXT, AT(mcp), true, 0, 0, ""},
     {"unpack_max_entries", INT, AT(unpack_max_entries), true, 0, LLONG_MAX, "1000000"},
     {"office_converter", TEXT, AT(office_converter), true, 0, 0, ""},
     {"journal_entries", INT, AT(journal_entries), true, 0, 1000000, "2048"},

@@ -20,6 +20,7 @@ hr_settings_environment(
 	    {"VSCODE_PORT", "vscode_port"},
 	    {"HANDRAIL_PLUGIN_PATH", "plugin_path"},
 	    {"HANDRAIL_VIEWER_URL_FILE", "viewer_url_file"},
+	    {"HANDRAIL_MCP", "mcp"},
 	};
 	enum hr_log_level level;
 	const char *v;

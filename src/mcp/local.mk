@@ -1,0 +1,20 @@
+# the door for agents, for the workers
+noinst_LTLIBRARIES += libdoor.la
+libdoor_la_SOURCES = \
+	%D%/call.c %D%/call.h \
+	%D%/list.c %D%/list.h \
+	%D%/mcp.c %D%/mcp.h \
+	%D%/runschema.h \
+	%D%/tool_files.c \
+	%D%/tool_more.c \
+	%D%/tool_run.c \
+	%D%/tool_search.c \
+	%D%/wait.c
+libdoor_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+libdoor_la_LIBADD = librpc.la libactions.la libsearch.la libterm.la libshell.la
+
+# its messages, for those on the other side, too
+noinst_LTLIBRARIES += librpc.la
+librpc_la_SOURCES = %D%/rpc.c %D%/rpc.h
+librpc_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+librpc_la_LIBADD = libprotojson.la

@@ -1,0 +1,489 @@
+/* run, input, interrupt: commands, and what is typed for them. */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "actions/shell.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/hash.h"
+#include "mcp/call.h"
+#include "mcp/runschema.h"
+#include "proto/channel.h"
+#include "shell/keys.h"
+#include "shell/quote.h"
+#include "shell/split.h"
+
+#define FIRST_S 1.0       /* so long the shell itself is waited for; then its output is followed */
+#define LONG_OUTPUT 20000 /* what is longer may have been cut */
+#define KEYS_MAX 1000
+
+/* ---- run ---- */
+
+static const struct hr_mcp_param run_params[] = {
+    {"command", HR_MCP_STR, true, "Bash, of one or several lines."},
+    {"session", HR_MCP_STR, false,
+	"Name of the shell, made if it is not there; left out: the default one. One command at a "
+	"time runs in each."},
+    {"wait_s", HR_MCP_NUM, false,
+	"Seconds to wait for the end; 25 if left out, 0 to 300. The command goes on afterwards."},
+    {"cwd", HR_MCP_STR, false, "Directory to change to first; the shell stays there."},
+    {"env", HR_MCP_MAP, false, "Variables to export first; they stay in the shell."},
+    {"key", HR_MCP_STR, false,
+	"Any name of this call: the same command with the same key is run once, however often it "
+	"is "
+	"sent."},
+    {NULL, HR_MCP_STR, false, NULL},
+};
+
+static bool
+is_name(const char *p)
+{
+	size_t n = strspn(p, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
+
+	return n > 0 && p[n] == '\0' && (*p < '0' || *p > '9');
+}
+
+static bool
+is_blank(struct hr_span s)
+{
+	size_t i;
+
+	for (i = 0; i < s.len; i++)
+		if (strchr(" \t\r\n", s.p[i]) == NULL || s.p[i] == '\0')
+			return false;
+	return true;
+}
+
+/* A shell takes one command at a time: several are made one. False: said. */
+static bool
+compose(struct hr_mcp_call *c, struct hr_span command, struct hr_buf *text)
+{
+	struct json_object *env = hr_json_at(c->args, "env");
+	struct hr_span cwd = hr_mcp_arg(c, "cwd");
+	struct hr_shell_pieces pieces = {0};
+	bool several;
+
+	if (hr_shell_split(command.p, command.len, &pieces, NULL) < 0) {
+		hr_mcp_fail(c, "Out of memory; nothing was run.");
+		return false;
+	}
+	several = hr_shell_pieces_refused(&pieces);
+	hr_shell_pieces_done(&pieces);
+	if (cwd.p != NULL) {
+		if (memchr(cwd.p, '\0', cwd.len) != NULL) {
+			hr_mcp_fail(c, "cwd cannot hold a null character.");
+			return false;
+		}
+		hr_buf_adds(text, "cd -- ");
+		hr_shell_quote(text, cwd.p, cwd.len);
+		hr_buf_adds(text, " && ");
+	}
+	if (env != NULL) {
+		json_object_object_foreach(env, key, value)
+		{
+			struct hr_span v;
+
+			v.p = hr_json_str(value, &v.len);
+			if (!is_name(key) || memchr(v.p, '\0', v.len) != NULL) {
+				hr_mcp_fail(c, "\"%.100s\" cannot be a variable.", key);
+				return false;
+			}
+			hr_buf_addf(text, "export %s=", key);
+			hr_shell_quote(text, v.p, v.len);
+			hr_buf_adds(text, " && ");
+		}
+	}
+	if (several || text->len > 0)
+		hr_buf_adds(text, "{\n");
+	several |= text->len > 0;
+	hr_buf_add(text, command.p, command.len);
+	if (several)
+		hr_buf_adds(text, "\n}");
+	if (text->fail != HR_OK)
+		hr_mcp_fail(c, "The command is too long.");
+	return text->fail == HR_OK;
+}
+
+/* A shell of that name is there. False: said. */
+static bool
+find_shell(struct hr_mcp_call *c, struct hr_mcp_wait *w)
+{
+	struct hr_span name = hr_mcp_arg(c, "session");
+	struct hr_shell_place place;
+	struct hr_err err = {0};
+	struct hr_answer answer;
+	bool made;
+	int fd;
+
+	if (name.p == NULL || name.len == 0 || (name.len == 7 && memcmp(name.p, "default", 7) == 0))
+		return true;
+	if (name.len >= sizeof(w->session) || !hr_session_name_fits(name.p, name.len)) {
+		hr_mcp_fail(c,
+		    "A session's name has up to 32 letters, digits, _ . and - and begins "
+		    "with a letter or a digit.");
+		return false;
+	}
+	memcpy(w->session, name.p, name.len);
+	place = hr_mcp_place(c, w);
+	fd = hr_shell_connect(&place, &err);
+	if (fd >= 0) {
+		hr_fd_close(&fd);
+		return true;
+	}
+	if (err.code != HR_E_NOTFOUND)
+		return true; /* being replaced: who runs the command waits for it */
+	hr_answer_init(&answer);
+	made = c->env->create(c->env->arg, w->session, &answer);
+	if (!made)
+		hr_mcp_fail(c, "The session cannot be made: %s", hr_buf_str(&answer.body));
+	hr_answer_done(&answer);
+	return made;
+}
+
+/* The command of that key, or with key "" the one that runs. */
+static bool
+find_command(const struct hr_shell_place *place, struct hr_span key, struct hr_mcp_wait *ret,
+    struct hr_command_state *ret_state, struct hr_buf *frame)
+{
+	struct hr_command_state list[HR_COMMANDS_MAX];
+	size_t n = 0;
+
+	hr_buf_reset(frame);
+	if (hr_shell_commands(place, frame, list, &n, NULL) < 0)
+		return false;
+	while (n-- > 0) {
+		if (key.len > 0 ? !hr_span_equal(list[n].key, key)
+				: list[n].end != HR_COMMAND_RUNNING)
+			continue;
+		ret->id = list[n].id;
+		ret->started = list[n].started;
+		ret->from = list[n].log_start;
+		*ret_state = list[n];
+		return true;
+	}
+	return false;
+}
+
+/* The terminal shows the command first, as it was given. */
+static uint64_t
+echo_length(const struct hr_shell_place *place, uint64_t from, struct hr_span text)
+{
+	const struct hr_follow_request req = {.offset = from};
+	struct hr_output_piece piece;
+	struct hr_buf frame, wanted;
+	struct hr_err err = {0};
+	size_t used, i;
+	uint64_t len = 0;
+	int fd = hr_shell_follow(place, &req, &err);
+
+	if (fd < 0)
+		return 0;
+	hr_buf_init(&frame, 2u << 20);
+	hr_buf_init(&wanted, 2u << 20);
+	for (i = 0; i < text.len; i++) {
+		if (text.p[i] == '\n')
+			hr_buf_addc(&wanted, '\r');
+		hr_buf_addc(&wanted, text.p[i]);
+	}
+	hr_buf_adds(&wanted, "\r\n");
+	if (wanted.fail == HR_OK && hr_shell_piece(fd, &frame, &piece, &used, &err) > 0 &&
+	    piece.offset == from && piece.bytes.len >= wanted.len &&
+	    memcmp(piece.bytes.p, wanted.p, wanted.len) == 0)
+		len = wanted.len;
+	hr_buf_done(&frame);
+	hr_buf_done(&wanted);
+	hr_fd_close(&fd);
+	return len;
+}
+
+/* Not begun: another one runs. */
+static void
+say_busy(struct hr_mcp_call *c, const struct hr_shell_place *place, struct hr_span command,
+    struct hr_span said)
+{
+	struct hr_mcp_wait other = c->wait;
+	struct hr_command_state s;
+	struct hr_buf frame, handle;
+
+	hr_buf_init(&frame, HR_FRAME_MAX);
+	hr_buf_init(&handle, 256);
+	if (find_command(place, (struct hr_span){"", 0}, &other, &s, &frame)) {
+		hr_mcp_handle_put(&handle, &other);
+		if (s.length == (int64_t)command.len && s.text.len <= command.len &&
+		    memcmp(s.text.p, command.p, s.text.len) == 0)
+			hr_mcp_fail(c,
+			    "Not started a second time: this very command still runs. "
+			    "Call wait with handle \"%s\".",
+			    hr_buf_str(&handle));
+		else
+			hr_mcp_fail(c,
+			    "Not started: another command still runs in this shell. Call "
+			    "wait or interrupt with handle \"%s\", or run this in another "
+			    "session.",
+			    hr_buf_str(&handle));
+	} else {
+		hr_mcp_fail(c, "%s", "");
+		hr_buf_add(&c->text, said.p, said.len);
+		hr_mcp_say(c, "\nThe command has not completed, and nothing more is known of it.");
+	}
+	hr_buf_done(&frame);
+	hr_buf_done(&handle);
+}
+
+static struct hr_span
+str_at(struct json_object *o, const char *name)
+{
+	struct json_object *v = hr_json_typed_at(o, name, HR_PY_STR);
+	struct hr_span s = {"", 0};
+
+	if (v != NULL)
+		s.p = hr_json_str(v, &s.len);
+	return s;
+}
+
+/* From the observation: it is over, or it is to be waited for. */
+static void
+take(struct hr_mcp_call *c, struct json_object *o, struct hr_span text)
+{
+	struct json_object *meta = hr_json_at(hr_json_at(o, "extras"), "metadata");
+	const struct hr_shell_place place = hr_mcp_place(c, &c->wait);
+	struct hr_span content = str_at(o, "content"), key = hr_span_of_buf(&c->key);
+	int64_t exit_code = meta != NULL ? hr_json_int_at(meta, "exit_code") : -1;
+	struct hr_command_state s;
+	struct hr_buf frame, handle;
+	bool found = false;
+
+	if (key.len > 256)
+		key.len = 256; /* so much a keeper notes */
+	hr_buf_init(&frame, HR_FRAME_MAX);
+	hr_buf_init(&handle, 256);
+	if (exit_code < 0 || content.len > LONG_OUTPUT) {
+		found = key.len > 0 && find_command(&place, key, &c->wait, &s, &frame);
+		if (found)
+			c->wait.from += echo_length(&place, c->wait.from, text);
+	}
+	if (exit_code >= 0) {
+		if (found)
+			hr_mcp_handle_put(&handle, &c->wait);
+		hr_mcp_put_done(
+		    c, content, exit_code, str_at(meta, "working_dir"), hr_buf_str(&handle));
+	} else if (found) {
+		c->waits = true;
+	} else {
+		say_busy(c, &place, text, content);
+	}
+	hr_buf_done(&frame);
+	hr_buf_done(&handle);
+}
+
+static void
+put_key(const struct hr_mcp_call *c, struct hr_span text, struct hr_buf *key)
+{
+	struct hr_span given = hr_mcp_arg(c, "key");
+
+	if (given.p == NULL || given.len == 0)
+		return;
+	hr_buf_adds(key, "m:");
+	if (given.len <= 64 && memchr(given.p, '\0', given.len) == NULL)
+		hr_buf_add(key, given.p, given.len);
+	else
+		hr_buf_addf(
+		    key, "%zu.%016" PRIx64, given.len, hr_hash(HR_HASH, given.p, given.len));
+	/* the same name of another command is another call */
+	hr_buf_addf(key, ":%zu.%016" PRIx64, text.len, hr_hash(HR_HASH, text.p, text.len));
+}
+
+static void
+run_text(struct hr_mcp_call *c, struct hr_span text, double wait_s)
+{
+	double first_s = c->events && wait_s > FIRST_S ? FIRST_S : wait_s;
+	struct json_object *args = json_object_new_object(), *o;
+	struct hr_buf key;
+
+	if (args == NULL || json_object_object_add(args, "command", hr_mcp_json_str(text)) != 0 ||
+	    json_object_object_add(args, "blocking", json_object_new_boolean(true)) != 0) {
+		json_object_put(args);
+		hr_mcp_fail(c, "Out of memory; nothing was run.");
+		return;
+	}
+	hr_buf_init(&key, 256);
+	put_key(c, text, &key);
+	c->wait.until_ms = hr_now_ms() + (int64_t)(wait_s * 1000);
+	/* 0 would be: without limit */
+	o = hr_mcp_perform(c, c->wait.session[0] != '\0' ? c->wait.session : NULL, "run", args,
+	    first_s < 0.05 ? 0.05 : first_s, hr_span_of_buf(&key));
+	hr_buf_done(&key);
+	if (o != NULL && !hr_mcp_is_error(c, o))
+		take(c, o, text);
+	json_object_put(o);
+}
+
+static void
+call_run(struct hr_mcp_call *c)
+{
+	struct hr_span command = hr_mcp_arg(c, "command");
+	double wait_s = hr_mcp_arg_number(c, "wait_s", 25);
+	struct hr_buf text;
+
+	wait_s = wait_s < 0 ? 0 : wait_s > 300 ? 300 : wait_s;
+	if (is_blank(command)) {
+		hr_mcp_fail(c, "The command is empty. To go on with one that runs, call wait.");
+		return;
+	}
+	while (command.len > 0 && strchr(" \t\r\n", command.p[command.len - 1]) != NULL)
+		command.len--;
+	hr_buf_init(&text, HR_MCP_BODY_MAX + (1u << 20));
+	if (compose(c, command, &text) && find_shell(c, &c->wait))
+		run_text(c, hr_span_of_buf(&text), wait_s);
+	hr_buf_done(&text);
+}
+
+const struct hr_mcp_tool hr_mcp_run = {.name = "run",
+    .title = "Run a command",
+    .help =
+	"Runs bash in a shell that lasts: directory, variables and jobs stay. Returns output and "
+	"exit "
+	"code. A command that takes longer than wait_s goes on, and the answer has a handle: call "
+	"wait with it. Never send a command again because it takes long.",
+    .destroys = true,
+    .open_world = true,
+    .params = run_params,
+    .output = HR_MCP_RUN_SCHEMA,
+    .call = call_run};
+
+/* ---- input, interrupt ---- */
+
+static void
+press(struct hr_mcp_call *c, const struct hr_mcp_wait *w, struct hr_press_request *req)
+{
+	const struct hr_shell_place place = hr_mcp_place(c, w);
+	struct hr_session_state state;
+	struct hr_err err = {0};
+	struct hr_answer answer;
+	struct hr_buf frame, handle;
+
+	req->command = w->id;
+	hr_answer_init(&answer);
+	hr_buf_init(&frame, HR_FRAME_MAX);
+	hr_buf_init(&handle, 256);
+	hr_mcp_handle_put(&handle, w);
+	if (c->env->enter(c->env->arg, &answer)) {
+		hr_answer_reset(&answer);
+		if (hr_shell_press(&place, req, &frame, &state, &err) < 0)
+			hr_answer_detail(&answer, err.code == HR_E_NOTFOUND ? 404 : 500, err.msg);
+		else if (state.reason.len > 0)
+			hr_answer_detail(&answer, 409, state.reason.p);
+		c->env->leave(c->env->arg, &answer);
+	}
+	if (answer.status == 200)
+		hr_mcp_say(c, "Sent. Call wait with handle \"%s\" to see what comes of it.",
+		    hr_buf_str(&handle));
+	else if (answer.status == 409)
+		hr_mcp_fail(c,
+		    "Nothing was sent: the command has ended. Call wait with handle \"%s\" for "
+		    "its result.",
+		    hr_buf_str(&handle));
+	else
+		hr_mcp_fail(c,
+		    "It is not known whether it was sent: %s. Look with wait, handle \"%s\".",
+		    hr_buf_str(&answer.body), hr_buf_str(&handle));
+	hr_answer_done(&answer);
+	hr_buf_done(&frame);
+	hr_buf_done(&handle);
+}
+
+static const struct hr_mcp_param input_params[] = {
+    {"handle", HR_MCP_STR, true, "Of the last answer to run or wait."},
+    {"text", HR_MCP_STR, false, "Typed as it is; end it with a line feed for Enter."},
+    {"keys", HR_MCP_LIST, false,
+	"Instead of text, keys by name: Enter, Tab, Escape, Up, Down, C-c, C-d, F1 and so on."},
+    {NULL, HR_MCP_STR, false, NULL},
+};
+
+static bool
+put_keys(struct hr_mcp_call *c, struct json_object *list, struct hr_buf *names)
+{
+	char bytes[HR_KEY_MAX];
+	size_t i, len, n = json_object_array_length(list), got;
+	const char *name;
+
+	if (n > KEYS_MAX) {
+		hr_mcp_fail(c, "At most %d keys at a time.", KEYS_MAX);
+		return false;
+	}
+	for (i = 0; i < n; i++) {
+		name = hr_json_str(json_object_array_get_idx(list, i), &len);
+		got = 0;
+		if (strlen(name) != len ||
+		    hr_key_bytes(name, len, false, bytes, sizeof(bytes), &got, NULL) < 0 ||
+		    got == 0) {
+			hr_mcp_fail(c, "There is no key \"%.50s\"; nothing was sent.", name);
+			return false;
+		}
+		hr_buf_add(names, name, len);
+		hr_buf_addc(names, '\0');
+	}
+	return names->fail == HR_OK;
+}
+
+static void
+call_input(struct hr_mcp_call *c)
+{
+	struct json_object *keys = hr_json_at(c->args, "keys");
+	struct hr_press_request req = {.what = HR_PRESS_TEXT, .text = hr_mcp_arg(c, "text")};
+	struct hr_mcp_wait w;
+	struct hr_buf names;
+
+	if (!hr_mcp_handle_read(c, &w))
+		return;
+	if ((keys != NULL) == (req.text.p != NULL)) {
+		hr_mcp_fail(c, "input takes either text or keys.");
+		return;
+	}
+	hr_buf_init(&names, HR_MCP_BODY_MAX + KEYS_MAX);
+	if (keys == NULL) {
+		press(c, &w, &req);
+	} else if (put_keys(c, keys, &names)) {
+		req.what = HR_PRESS_KEYS;
+		req.text = hr_span_of_buf(&names);
+		press(c, &w, &req);
+	}
+	hr_buf_done(&names);
+}
+
+const struct hr_mcp_tool hr_mcp_input = {.name = "input",
+    .title = "Type for a command",
+    .help = "Types text, or presses keys, for a command that run started and that still runs. "
+	    "Answers at once; call wait to see what came of it.",
+    .destroys = true,
+    .open_world = true,
+    .params = input_params,
+    .call = call_input};
+
+static const struct hr_mcp_param interrupt_params[] = {
+    {"handle", HR_MCP_STR, true, "Of the last answer to run or wait."},
+    {NULL, HR_MCP_STR, false, NULL},
+};
+
+static void
+call_interrupt(struct hr_mcp_call *c)
+{
+	struct hr_press_request req = {
+	    .what = HR_PRESS_KEYS, .text = {"C-c", sizeof("C-c")}}; /* with its end */
+	struct hr_mcp_wait w;
+
+	if (hr_mcp_handle_read(c, &w))
+		press(c, &w, &req);
+}
+
+const struct hr_mcp_tool hr_mcp_interrupt = {.name = "interrupt",
+    .title = "Interrupt a command",
+    .help = "Presses C-c for a command that run started and that still runs. Call wait then.",
+    .destroys = true,
+    .params = interrupt_params,
+    .call = call_interrupt};

@@ -1,0 +1,360 @@
+/* list, glob, grep: without a shell in between, with the rights of the shell's account, and they
+ * end. */
+#include "config.h"
+
+#include <inttypes.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/account.h"
+#include "base/clock.h"
+#include "files/search/search.h"
+#include "mcp/call.h"
+#include "proto/utf8.h"
+
+#define TIME_MS 10000
+#define LIMIT 200
+#define LIMIT_MAX 2000
+#define LINE_MAX_SHOWN 400
+#define TEXT_SHOWN (64u << 10) /* bytes of an answer */
+
+/* As the shell's account, which may be this one already. */
+static bool
+enter(struct hr_mcp_call *c, struct hr_account_own *own)
+{
+	struct hr_account shell;
+
+	hr_account_find(&shell, c->env->shell_uid);
+	if (hr_account_enter(&shell, own) == 0)
+		return true;
+	hr_mcp_fail(c, "The sandbox cannot look as the shell's user: %s", strerror(errno));
+	return false;
+}
+
+static struct hr_search
+search_of(struct hr_mcp_call *c, const char *top)
+{
+	return (struct hr_search){.top = top,
+	    .until_ms = hr_now_ms() + TIME_MS,
+	    .hidden = hr_mcp_arg_true(c, "hidden"),
+	    .ignored = hr_mcp_arg_true(c, "ignored")};
+}
+
+static void
+say_end(struct hr_mcp_call *c, const struct hr_search_end *e)
+{
+	if (e->late)
+		hr_mcp_say(c,
+		    "[not all was looked through within %d s: name a directory further down]\n",
+		    TIME_MS / 1000);
+	if (e->closed > 0)
+		hr_mcp_say(c, "[%zu could not be opened]\n", e->closed);
+	if (e->large > 0)
+		hr_mcp_say(c, "[%zu too large]\n", e->large);
+	if (e->deep > 0)
+		hr_mcp_say(c, "[%zu directories too deep]\n", e->deep);
+	if (e->costly > 0)
+		hr_mcp_say(c,
+		    "[in %zu files the expression took too many steps: make it simpler]\n",
+		    e->costly);
+}
+
+static bool
+is_whole(const struct hr_search_end *e)
+{
+	return !e->late && e->closed == 0 && e->deep == 0 && e->large == 0 && e->costly == 0;
+}
+
+/* ---- list, glob ---- */
+
+struct listing {
+	struct hr_mcp_call *c;
+	const struct hr_globs *globs; /* NULL: all, directories among them */
+	size_t n, max;
+};
+
+static bool
+on_name(void *arg, int dir, const char *name, const char *rel, bool is_dir)
+{
+	struct listing *l = arg;
+	struct hr_mcp_call *c = l->c;
+	char last = name[strlen(name) + 1];
+
+	(void)dir;
+	if (l->globs != NULL && (is_dir || !hr_globs_match(l->globs, rel)))
+		return true;
+	if (l->n++ >= l->max || c->text.len >= TEXT_SHOWN) {
+		l->max = l->max < l->n ? l->max : l->n - 1; /* all behind it are counted alone */
+		return true;
+	}
+	hr_buf_adds(&c->structured, l->n > 1 ? "," : "");
+	hr_buf_addc(&c->structured, '"');
+	(void)hr_json_put_text(&c->structured, rel, strlen(rel), HR_JSON_REPLACE);
+	hr_buf_adds(&c->structured, is_dir ? "/\"" : "\"");
+	hr_buf_adds(&c->text, rel);
+	hr_buf_adds(&c->text, is_dir ? "/\n" : last == 'l' ? "@\n" : "\n");
+	return true;
+}
+
+static void
+walk(struct hr_mcp_call *c, const struct hr_search *s, const struct hr_globs *globs)
+{
+	struct listing l = {
+	    .c = c, .globs = globs, .max = (size_t)hr_mcp_arg_int(c, "limit", LIMIT, 1, LIMIT_MAX)};
+	struct hr_search_end end;
+	struct hr_account_own own;
+	struct hr_err err = {0};
+	size_t shown;
+	int r;
+
+	if (!enter(c, &own))
+		return;
+	hr_buf_adds(&c->structured, "{\"paths\":[");
+	r = hr_search_walk(s, on_name, &l, &end, &err);
+	hr_account_leave(&own);
+	if (r < 0) {
+		hr_mcp_fail(c, "%s", err.msg);
+		return;
+	}
+	shown = l.n < l.max ? l.n : l.max;
+	hr_buf_addf(&c->structured, "],\"total\":%zu,\"complete\":%s}", l.n,
+	    is_whole(&end) && shown == l.n ? "true" : "false");
+	if (l.n == 0)
+		hr_mcp_say(c, "Nothing found.\n");
+	if (shown < l.n)
+		hr_mcp_say(c, "[%zu of %zu]\n", shown, l.n);
+	say_end(c, &end);
+}
+
+#define HIDDEN                                                                                     \
+	{                                                                                          \
+		"hidden", HR_MCP_BOOL, false, "Names that begin with a dot, too."                  \
+	}
+#define IGNORED                                                                                    \
+	{                                                                                          \
+		"ignored", HR_MCP_BOOL, false, "What .gitignore names, too."                       \
+	}
+#define PATHS_SCHEMA                                                                               \
+	"{\"type\":\"object\",\"properties\":{\"paths\":{\"type\":\"array\",\"items\":{\"type\":"  \
+	"\"string\"}},\"total\":{\"type\":\"integer\"},\"complete\":{\"type\":\"boolean\"}},"      \
+	"\"required\":[\"paths\",\"total\",\"complete\"]}"
+
+static const struct hr_mcp_param list_params[] = {
+    {"path", HR_MCP_STR, false, "A directory; left out: the default shell's."},
+    {"depth", HR_MCP_INT, false, "How many levels, 1 if left out."},
+    {"limit", HR_MCP_INT, false, "How many names at most, 200 if left out, up to 2000."},
+    HIDDEN,
+    IGNORED,
+    {NULL, HR_MCP_STR, false, NULL},
+};
+
+static void
+call_list(struct hr_mcp_call *c)
+{
+	char *top = hr_mcp_path(c, "path");
+	struct hr_search s;
+
+	if (top == NULL)
+		return;
+	s = search_of(c, top);
+	s.depth = (unsigned)hr_mcp_arg_int(c, "depth", 1, 1, HR_SEARCH_DEPTH);
+	walk(c, &s, NULL);
+	free(top);
+}
+
+const struct hr_mcp_tool hr_mcp_list = {.name = "list",
+    .title = "List a directory",
+    .help = "The names in a directory, sorted; directories end with /. Leaves out what .gitignore "
+	    "names.",
+    .reads = true,
+    .idempotent = true,
+    .params = list_params,
+    .output = PATHS_SCHEMA,
+    .call = call_list};
+
+static const struct hr_mcp_param glob_params[] = {
+    {"pattern", HR_MCP_STR, true,
+	"As **/*.{c,h} or src/**/test_*.py; without a slash it is for the file's name, anywhere."},
+    {"path", HR_MCP_STR, false, "The directory to look in; left out: the default shell's."},
+    {"limit", HR_MCP_INT, false, "How many names at most, 200 if left out, up to 2000."},
+    HIDDEN,
+    IGNORED,
+    {NULL, HR_MCP_STR, false, NULL},
+};
+
+static void
+call_glob(struct hr_mcp_call *c)
+{
+	struct hr_err err = {0};
+	struct hr_globs *g = hr_globs_new(hr_mcp_arg(c, "pattern"), &err);
+	char *top = NULL;
+	struct hr_search s;
+
+	if (g == NULL) {
+		hr_mcp_fail(c, "%s", err.msg);
+		return;
+	}
+	top = hr_mcp_path(c, "path");
+	if (top != NULL) {
+		s = search_of(c, top);
+		walk(c, &s, g);
+	}
+	free(top);
+	hr_globs_free(g);
+}
+
+const struct hr_mcp_tool hr_mcp_glob = {.name = "glob",
+    .title = "Find files by name",
+    .help = "Files whose names fit a pattern, sorted, relative to path. Leaves out what .gitignore "
+	    "names. Always ends within 10 seconds.",
+    .reads = true,
+    .idempotent = true,
+    .params = glob_params,
+    .output = PATHS_SCHEMA,
+    .call = call_glob};
+
+/* ---- grep ---- */
+
+static const struct hr_mcp_param grep_params[] = {
+    {"pattern", HR_MCP_STR, true, "Regular expression of Perl."},
+    {"path", HR_MCP_STR, false, "A directory or a file; left out: the default shell's directory."},
+    {"glob", HR_MCP_STR, false, "Only files whose names fit, as *.py or src/**/*.{c,h}."},
+    {"ignore_case", HR_MCP_BOOL, false, "Upper and lower case are the same."},
+    {"literal", HR_MCP_BOOL, false, "The pattern is a text, not an expression."},
+    {"context", HR_MCP_INT, false, "Lines around each match, up to 20."},
+    {"files_only", HR_MCP_BOOL, false, "The names of the files alone."},
+    {"limit", HR_MCP_INT, false, "How many matches at most, 200 if left out, up to 2000."},
+    HIDDEN,
+    IGNORED,
+    {NULL, HR_MCP_STR, false, NULL},
+};
+
+struct matches {
+	struct hr_mcp_call *c;
+	size_t shown, last_line;
+	bool first, context;
+};
+
+/* Cut at a character. */
+static size_t
+shown_of(struct hr_span s)
+{
+	size_t n = s.len;
+
+	if (n > 0 && s.p[n - 1] == '\r')
+		n--;
+	if (n <= LINE_MAX_SHOWN)
+		return n;
+	for (n = LINE_MAX_SHOWN; n > 0 && ((unsigned char)s.p[n] & 0xC0) == 0x80; n--)
+		;
+	return n;
+}
+
+static void
+on_line(void *arg, const char *rel, size_t line, struct hr_span text, bool match)
+{
+	struct matches *m = arg;
+	struct hr_mcp_call *c = m->c;
+	size_t n = shown_of(text);
+
+	if (c->text.len >= TEXT_SHOWN)
+		return;
+	if (m->context && line > 0 && m->last_line > 0 && line != m->last_line + 1)
+		hr_buf_adds(&c->text, "--\n");
+	m->last_line = line;
+	hr_buf_adds(&c->text, rel);
+	if (line > 0) {
+		hr_buf_addf(&c->text, "%c%zu%c", match ? ':' : '-', line, match ? ':' : '-');
+		hr_buf_add(&c->text, text.p, n);
+		if (n < text.len && !(n + 1 == text.len && text.p[n] == '\r'))
+			hr_buf_adds(&c->text, "[...]");
+	}
+	hr_buf_addc(&c->text, '\n');
+	if (!match)
+		return;
+	m->shown++;
+	hr_buf_adds(&c->structured, m->shown > 1 ? ",{\"path\":" : "{\"path\":");
+	(void)hr_json_put_str(&c->structured, rel, strlen(rel), HR_JSON_REPLACE);
+	if (line > 0) {
+		hr_buf_addf(&c->structured, ",\"line\":%zu,\"text\":", line);
+		(void)hr_json_put_str(&c->structured, text.p, n, HR_JSON_REPLACE);
+	}
+	hr_buf_addc(&c->structured, '}');
+}
+
+static void
+grep(struct hr_mcp_call *c, const struct hr_search *s, const struct hr_grep *g)
+{
+	struct matches m = {.c = c, .context = g->context > 0};
+	struct hr_grep_end end;
+	struct hr_account_own own;
+	struct hr_err err = {0};
+	int r;
+
+	if (!enter(c, &own))
+		return;
+	hr_buf_adds(&c->structured, "{\"matches\":[");
+	r = hr_grep(s, g, on_line, &m, &end, &err);
+	hr_account_leave(&own);
+	if (r < 0) {
+		hr_mcp_fail(c, "%s", err.msg);
+		return;
+	}
+	hr_buf_addf(&c->structured, "],\"total\":%zu,\"files\":%zu,\"complete\":%s}", end.lines,
+	    end.files,
+	    is_whole(&end.walk) && m.shown == (g->files_only ? end.files : end.lines) ? "true"
+										      : "false");
+	if (end.lines == 0)
+		hr_mcp_say(c, "No match in %zu files.\n", end.searched);
+	else if (g->files_only ? m.shown < end.files : m.shown < end.lines)
+		hr_mcp_say(c, "[%zu of %zu matches, in %zu files]\n", m.shown,
+		    g->files_only ? end.files : end.lines, end.files);
+	say_end(c, &end.walk);
+}
+
+static void
+call_grep(struct hr_mcp_call *c)
+{
+	struct hr_grep g = {.pattern = hr_mcp_arg(c, "pattern"),
+	    .ignore_case = hr_mcp_arg_true(c, "ignore_case"),
+	    .literal = hr_mcp_arg_true(c, "literal"),
+	    .files_only = hr_mcp_arg_true(c, "files_only"),
+	    .context = (unsigned)hr_mcp_arg_int(c, "context", 0, 0, 20),
+	    .max = (size_t)hr_mcp_arg_int(c, "limit", LIMIT, 1, LIMIT_MAX)};
+	struct hr_span glob = hr_mcp_arg(c, "glob");
+	struct hr_globs *globs = NULL;
+	struct hr_err err = {0};
+	struct hr_search s;
+	char *top;
+
+	if (glob.p != NULL) {
+		globs = hr_globs_new(glob, &err);
+		if (globs == NULL) {
+			hr_mcp_fail(c, "glob: %s", err.msg);
+			return;
+		}
+	}
+	g.names = globs;
+	top = hr_mcp_path(c, "path");
+	if (top != NULL) {
+		s = search_of(c, top);
+		grep(c, &s, &g);
+	}
+	free(top);
+	hr_globs_free(globs);
+}
+
+const struct hr_mcp_tool hr_mcp_grep = {.name = "grep",
+    .title = "Search in files",
+    .help = "Lines that match, as path:line:text, sorted by path. Leaves out binary files and what "
+	    ".gitignore names. Always ends within 10 seconds.",
+    .reads = true,
+    .idempotent = true,
+    .params = grep_params,
+    .output = "{\"type\":\"object\",\"properties\":{\"matches\":{\"type\":\"array\",\"items\":{"
+	      "\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},\"line\":{"
+	      "\"type\":\"integer\"},\"text\":{\"type\":\"string\"}},\"required\":[\"path\"]}},"
+	      "\"total\":{\"type\":\"integer\"},\"files\":{\"type\":\"integer\"},\"complete\":{"
+	      "\"type\":\"boolean\"}},\"required\":[\"matches\",\"total\",\"complete\"]}",
+    .call = call_grep};

@@ -1,0 +1,550 @@
+/* Waiting for a command, and its output by offsets: the same handle gives the same bytes, so an
+ * answer that was lost is asked for again and nothing is doubled. */
+#include "config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+#include "actions/shell.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "mcp/call.h"
+#include "mcp/runschema.h"
+#include "proto/channel.h"
+#include "proto/utf8.h"
+#include "term/term.h"
+
+#define PART ((size_t)16 << 10) /* bytes of output: the head of a long one, and its tail */
+#define FRAME_MAX (2u << 20)
+#define TRIES 32          /* keepers that die over it */
+#define PROGRESS_MS 100   /* between two notifications */
+#define PROGRESS_MAX 2000 /* bytes of output in one */
+#define TORN_MAX 64       /* of an escape sequence that has begun */
+
+/* ---- handles: ID-STARTED-FROM@SESSION ---- */
+
+void
+hr_mcp_handle_put(struct hr_buf *b, const struct hr_mcp_wait *w)
+{
+	hr_buf_addf(b, "%" PRId64 "-%" PRIx64 "-%" PRIu64 "@%s", w->id, (uint64_t)w->started,
+	    w->from, w->session[0] != '\0' ? w->session : "default");
+}
+
+static bool
+number(const char **p, int base, char end, uint64_t *ret)
+{
+	char *stop;
+
+	if (**p == '-' || **p == '+' || **p == ' ')
+		return false;
+	errno = 0;
+	*ret = strtoull(*p, &stop, base);
+	if (errno != 0 || stop == *p || *stop != end || *ret > INT64_MAX)
+		return false;
+	*p = stop + 1;
+	return true;
+}
+
+bool
+hr_mcp_handle_read(struct hr_mcp_call *c, struct hr_mcp_wait *ret)
+{
+	struct hr_span given = hr_mcp_arg(c, "handle");
+	const char *p = given.p;
+	uint64_t id, started;
+	size_t len;
+
+	memset(ret, 0, sizeof(*ret));
+	if (p == NULL || strlen(p) != given.len || !number(&p, 10, '-', &id) || id == 0 ||
+	    !number(&p, 16, '-', &started) || !number(&p, 10, '@', &ret->from)) {
+		hr_mcp_fail(
+		    c, "That is no handle: take the one of the last answer to run or wait.");
+		return false;
+	}
+	ret->id = (int64_t)id;
+	ret->started = (int64_t)started;
+	len = strlen(p);
+	if (strcmp(p, "default") != 0) {
+		if (!hr_session_name_fits(p, len) || len >= sizeof(ret->session)) {
+			hr_mcp_fail(c, "That is no handle: take the one of the last answer to run "
+				       "or wait.");
+			return false;
+		}
+		memcpy(ret->session, p, len);
+	}
+	return true;
+}
+
+struct hr_shell_place
+hr_mcp_place(const struct hr_mcp_call *c, const struct hr_mcp_wait *w)
+{
+	return (struct hr_shell_place){
+	    .run_dir = c->env->run_dir, .session = w->session[0] != '\0' ? w->session : NULL};
+}
+
+/* ---- the output ---- */
+
+/* Bytes at the end that belong to something of which more comes: a character, an escape sequence, a
+ * line's end. */
+static size_t
+torn(const char *p, size_t len)
+{
+	size_t back, n, at;
+
+	for (back = 1; back <= TORN_MAX && back <= len; back++) {
+		if (p[len - back] != '\033')
+			continue;
+		if (back == 1)
+			return back;
+		at = len - back + 1;
+		if (p[at] == '[') {
+			for (at++; at < len && (unsigned char)p[at] < 0x40; at++)
+				;
+			return at == len ? back : 0;
+		}
+		if (p[at] == ']') {
+			for (; at < len && p[at] != '\a'; at++)
+				;
+			return at == len ? back : 0;
+		}
+		return 0;
+	}
+	if (len > 0 && p[len - 1] == '\r')
+		return 1;
+	for (back = 1; back <= 3 && back <= len; back++) {
+		if (((unsigned char)p[len - back] & 0xC0) == 0x80)
+			continue;
+		if ((unsigned char)p[len - back] >= 0xC2 &&
+		    hr_utf8_next(p + len - back, p + len, &n) < 0)
+			return back;
+		break;
+	}
+	return 0;
+}
+
+/* What a person would see of those bytes. */
+static void
+put_seen(struct hr_buf *b, const char *p, size_t len)
+{
+	struct hr_term *t = hr_term_new(&(const struct hr_term_config){.history = 40000});
+	size_t at = b->len;
+
+	if (t == NULL) {
+		b->fail = HR_E_NOMEM;
+		return;
+	}
+	hr_term_feed(t, p, len);
+	hr_term_text(t, b);
+	hr_term_free(t);
+	if (len > 0 && p[len - 1] == '\n' && b->len > at && b->p[b->len - 1] != '\n')
+		hr_buf_addc(b, '\n');
+}
+
+/* Of the log from *io_from on, to `end` and `max` bytes at most. */
+static int
+log_read(const struct hr_shell_place *place, uint64_t *io_from, uint64_t end, size_t max,
+    struct hr_buf *ret, struct hr_err *err)
+{
+	const struct hr_follow_request req = {.offset = *io_from};
+	struct hr_output_piece piece;
+	struct hr_buf frame;
+	size_t used, n;
+	bool first = true;
+	int fd = hr_shell_follow(place, &req, err), r = 1;
+
+	if (fd < 0)
+		return -1;
+	hr_buf_init(&frame, FRAME_MAX);
+	while (ret->len < max && (r = hr_shell_piece(fd, &frame, &piece, &used, err)) > 0) {
+		if (first)
+			*io_from = piece.offset;
+		first = false;
+		n = piece.offset < end ? (size_t)(end - piece.offset) : 0;
+		n = n < piece.bytes.len ? n : piece.bytes.len;
+		n = n < max - ret->len ? n : max - ret->len;
+		hr_buf_add(ret, piece.bytes.p, n);
+		if (piece.offset + piece.bytes.len >= end)
+			break;
+		hr_buf_drop_front(&frame, used);
+	}
+	hr_buf_done(&frame);
+	hr_fd_close(&fd);
+	return r < 0 ? -1 : hr_buf_check(ret, err);
+}
+
+/* A part of the output; *io_to: where it ends, which is less where something is torn there. */
+static int
+put_part(const struct hr_shell_place *place, uint64_t from, uint64_t *io_to, bool whole,
+    struct hr_buf *out, struct hr_err *err)
+{
+	struct hr_buf raw;
+	uint64_t at = from;
+	size_t cut;
+	int r;
+
+	hr_buf_init(&raw, 4 * PART);
+	r = log_read(place, &at, *io_to, (size_t)(*io_to - from), &raw, err);
+	if (r == 0) {
+		if (at > from)
+			hr_buf_addf(out, "[%" PRIu64 " bytes of output are too old to be kept]\n",
+			    at - from);
+		cut = whole ? 0 : torn(hr_buf_str(&raw), raw.len);
+		*io_to = at + raw.len - cut;
+		put_seen(out, hr_buf_str(&raw), raw.len - cut);
+	}
+	hr_buf_done(&raw);
+	return r;
+}
+
+/* [w->from, end) as text, and w->from behind what was shown. */
+static int
+put_output(const struct hr_shell_place *place, struct hr_mcp_wait *w, uint64_t end, bool over,
+    struct hr_buf *out, struct hr_err *err)
+{
+	uint64_t head, tail;
+
+	if (end <= w->from)
+		return 0;
+	if (end - w->from <= 2 * PART) {
+		head = end;
+		if (put_part(place, w->from, &head, over, out, err) < 0)
+			return -1;
+		w->from = head;
+		return 0;
+	}
+	head = w->from + (w->sequential ? 2 * PART : PART);
+	if (put_part(place, w->from, &head, false, out, err) < 0)
+		return -1;
+	if (w->sequential) {
+		w->from = head;
+		return 0;
+	}
+	tail = end - PART;
+	hr_buf_addf(out,
+	    "\n[%" PRIu64 " bytes are left out here; wait with after=%" PRIu64 " shows them]\n",
+	    tail - head, head);
+	if (put_part(place, tail, &end, over, out, err) < 0)
+		return -1;
+	w->from = end;
+	return 0;
+}
+
+/* ---- the result ---- */
+
+static void
+put_str(struct hr_buf *b, const char *name, struct hr_span s)
+{
+	hr_buf_addf(b, "\"%s\":", name);
+	if (s.p == NULL)
+		hr_buf_adds(b, "null");
+	else
+		(void)hr_json_put_str(b, s.p, s.len, HR_JSON_REPLACE);
+}
+
+/* One line behind the output. */
+static void
+end_line(struct hr_buf *b)
+{
+	if (b->len > 0 && b->p[b->len - 1] != '\n')
+		hr_buf_addc(b, '\n');
+}
+
+void
+hr_mcp_put_done(struct hr_mcp_call *c, struct hr_span output, int64_t exit_code,
+    struct hr_span directory, const char *handle)
+{
+	hr_buf_addc(&c->structured, '{');
+	put_str(&c->structured, "output", output);
+	hr_buf_addf(&c->structured, ",\"running\":false,\"exit_code\":%" PRId64 ",", exit_code);
+	put_str(&c->structured, "working_dir", directory);
+	hr_buf_addc(&c->structured, ',');
+	put_str(&c->structured, "handle",
+	    handle[0] != '\0' ? hr_span_of(handle) : (struct hr_span){NULL, 0});
+	hr_buf_addc(&c->structured, '}');
+	hr_buf_add(&c->text, output.p, output.len);
+	end_line(&c->text);
+	hr_mcp_say(c, "[exit code %" PRId64, exit_code);
+	if (directory.len > 0 && directory.len < 1024)
+		hr_mcp_say(c, ", in %.*s", (int)directory.len, directory.p);
+	if (handle[0] != '\0')
+		hr_mcp_say(c, "; all of the output: wait with handle \"%s\"", handle);
+	hr_mcp_say(c, "]");
+}
+
+static void
+put_running(struct hr_mcp_call *c, struct hr_span output, const char *handle, const char *why)
+{
+	hr_buf_addc(&c->structured, '{');
+	put_str(&c->structured, "output", output);
+	hr_buf_adds(&c->structured,
+	    ",\"running\":true,\"exit_code\":null,\"working_dir\":null,\"handle\":");
+	(void)hr_json_put_str(&c->structured, handle, strlen(handle), HR_JSON_REPLACE);
+	hr_buf_addc(&c->structured, '}');
+	hr_buf_add(&c->text, output.p, output.len);
+	end_line(&c->text);
+	hr_mcp_say(c,
+	    "[%s; handle \"%s\". Call wait with it to go on, input to type, interrupt to stop it; "
+	    "do "
+	    "not run the command again]",
+	    why, handle);
+}
+
+/* How the command is; false: said. */
+static bool
+look(struct hr_mcp_call *c, const struct hr_shell_place *place, const struct hr_mcp_wait *w,
+    struct hr_command_state *ret)
+{
+	struct hr_command_state list[HR_COMMANDS_MAX];
+	struct hr_err err = {0};
+	struct hr_buf frame;
+	size_t n = 0, i;
+	bool found = false;
+
+	hr_buf_init(&frame, HR_FRAME_MAX);
+	if (hr_shell_commands(place, &frame, list, &n, &err) < 0) {
+		if (err.code == HR_E_NOTFOUND)
+			hr_mcp_fail(c, "The shell of that handle has ended.");
+		else
+			hr_mcp_fail(c,
+			    "Not now (%s). The command goes on: call wait with the same "
+			    "handle again.",
+			    err.msg);
+		hr_buf_done(&frame);
+		return false;
+	}
+	for (i = 0; i < n && !found; i++)
+		found = list[i].id == w->id && list[i].started == w->started;
+	if (found) {
+		*ret = list[i - 1];
+		ret->key = ret->text = (struct hr_span){"", 0};
+	} else {
+		hr_mcp_fail(c, "Nothing is known of that command any more: the shell has run 64 "
+			       "others since, or the sandbox was started anew.");
+	}
+	hr_buf_done(&frame);
+	return found;
+}
+
+/* After the end of a command: where its shell is. */
+static void
+finish(struct hr_mcp_call *c, const struct hr_shell_place *place, struct hr_command_state *s,
+    struct hr_span output)
+{
+	struct hr_session_state state = {.working_dir = {"", 0}};
+	struct hr_err err = {0};
+	struct hr_buf frame, more;
+
+	hr_buf_init(&frame, HR_FRAME_MAX);
+	hr_buf_init(&more, 256);
+	(void)hr_shell_state(place, &frame, &state, &err); /* then it is not told */
+	if (c->wait.from < s->log_end)
+		hr_mcp_handle_put(&more, &c->wait);
+	hr_mcp_put_done(c, output, s->exit_code, state.working_dir, hr_buf_str(&more));
+	if (s->end == HR_COMMAND_SHELL_ENDED)
+		hr_mcp_say(c, "\n[the shell ended; another one has taken its place]");
+	hr_buf_done(&more);
+	hr_buf_done(&frame);
+}
+
+static void
+put_state(struct hr_mcp_call *c, const struct hr_shell_place *place, const char *why)
+{
+	struct hr_command_state s;
+	struct hr_buf out, handle;
+	struct hr_err err = {0};
+	bool over;
+
+	if (!look(c, place, &c->wait, &s))
+		return;
+	over = s.end != HR_COMMAND_RUNNING;
+	hr_buf_init(&out, 1u << 20);
+	hr_buf_init(&handle, 256);
+	if (put_output(place, &c->wait, s.log_end, over, &out, &err) < 0 ||
+	    hr_buf_check(&out, &err) < 0) {
+		hr_mcp_fail(c, "The output cannot be had now (%s). Call wait again.", err.msg);
+	} else if (over) {
+		finish(c, place, &s, hr_span_of_buf(&out));
+	} else {
+		hr_mcp_handle_put(&handle, &c->wait);
+		put_running(c, hr_span_of_buf(&out), hr_buf_str(&handle), why);
+	}
+	hr_buf_done(&out);
+	hr_buf_done(&handle);
+}
+
+/* ---- waiting ---- */
+
+struct waiting {
+	struct hr_mcp_call *call;
+	struct hr_sink *sink;
+	int signals;
+	uint64_t at; /* how far the output was seen */
+	int64_t told_ms;
+	uint64_t told;
+};
+
+/* false: nobody is there any more. */
+static bool
+progress(struct waiting *w, const struct hr_output_piece *piece)
+{
+	struct hr_mcp_call *c = w->call;
+	struct hr_span s = piece->bytes;
+	struct hr_buf b, seen;
+	bool ok;
+
+	if (w->sink == NULL || c->token == NULL || s.len == 0 ||
+	    hr_now_ms() - w->told_ms < PROGRESS_MS)
+		return true;
+	w->told_ms = hr_now_ms();
+	if (s.len > PROGRESS_MAX) {
+		s.p += s.len - PROGRESS_MAX;
+		s.len = PROGRESS_MAX;
+	}
+	hr_buf_init(&b, 1u << 20);
+	hr_buf_init(&seen, 1u << 18);
+	put_seen(&seen, s.p, s.len);
+	hr_buf_adds(&b, "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":"
+			"\"notifications/progress\",\"params\":{\"progressToken\":");
+	(void)hr_json_put(&b, c->token); /* a string or an integer */
+	hr_buf_addf(&b, ",\"progress\":%" PRIu64 ",\"message\":", w->at - w->told);
+	(void)hr_json_put_str(&b, hr_buf_str(&seen), seen.len, HR_JSON_REPLACE);
+	hr_buf_adds(&b, "}}\n\n");
+	ok = b.fail == HR_OK && w->sink->write(w->sink, b.p, b.len) == 0;
+	hr_buf_done(&b);
+	hr_buf_done(&seen);
+	return ok;
+}
+
+enum seen { TIME_IS_OVER, KEEPER_CLOSED, TO_LEAVE };
+
+static enum seen
+wait_piece(struct waiting *w, int fd)
+{
+	struct pollfd p[] = {{.fd = fd, .events = POLLIN},
+	    {.fd = w->sink != NULL ? w->sink->fd : -1, .events = POLLIN | POLLRDHUP},
+	    {.fd = w->signals, .events = POLLIN}};
+	int64_t left;
+	int n;
+
+	do {
+		left = w->call->wait.until_ms - hr_now_ms();
+		n = poll(p, 3, left <= 0 ? 0 : left > 60000 ? 60000 : (int)left);
+	} while ((n < 0 && errno == EINTR) || (n == 0 && left > 60000));
+	if (n <= 0)
+		return TIME_IS_OVER;
+	return p[1].revents != 0 || p[2].revents != 0 ? TO_LEAVE : KEEPER_CLOSED;
+}
+
+static enum seen
+follow(struct waiting *w, const struct hr_shell_place *place)
+{
+	const struct hr_follow_request req = {
+	    .offset = w->at, .stays = true, .command = w->call->wait.id};
+	struct hr_output_piece piece;
+	struct hr_err err = {0};
+	struct hr_buf frame;
+	enum seen how = KEEPER_CLOSED;
+	size_t used;
+	int fd = hr_shell_follow(place, &req, &err);
+
+	if (fd < 0)
+		return KEEPER_CLOSED;
+	hr_buf_init(&frame, FRAME_MAX);
+	for (;;) {
+		if (!hr_shell_has_piece(&frame)) {
+			how = wait_piece(w, fd);
+			if (how != KEEPER_CLOSED)
+				break;
+		}
+		if (hr_shell_piece(fd, &frame, &piece, &used, &err) <= 0)
+			break;
+		w->at = piece.offset + piece.bytes.len;
+		if (!progress(w, &piece)) {
+			how = TO_LEAVE;
+			break;
+		}
+		hr_buf_drop_front(&frame, used);
+	}
+	hr_buf_done(&frame);
+	hr_fd_close(&fd);
+	return how;
+}
+
+static int
+signals_open(void)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGUSR1);
+	/* a worker has both blocked, and sees them afterwards, too */
+	return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+void
+hr_mcp_wait_now(struct hr_mcp_call *c, struct hr_sink *sink)
+{
+	const struct hr_shell_place place = hr_mcp_place(c, &c->wait);
+	struct waiting w = {.call = c, .sink = sink, .at = c->wait.from, .told = c->wait.from};
+	struct hr_command_state s;
+	const char *why = "still running";
+	enum seen how;
+	int tries = TRIES;
+
+	c->waits = false;
+	w.signals = signals_open(); /* -1: then a reload waits for us */
+	while (look(c, &place, &c->wait, &s) && s.end == HR_COMMAND_RUNNING && tries-- > 0) {
+		how = follow(&w, &place);
+		if (how == TO_LEAVE)
+			why = "still running, and this server is being replaced";
+		if (how != KEEPER_CLOSED)
+			break;
+	}
+	hr_fd_close(&w.signals);
+	if (!c->is_error)
+		put_state(c, &place, why);
+}
+
+/* ---- the tools ---- */
+
+static const struct hr_mcp_param wait_params[] = {
+    {"handle", HR_MCP_STR, true, "Of the last answer to run or wait."},
+    {"after", HR_MCP_INT, false,
+	"Byte offset of the output to go on at, as an answer names it; left out: where the handle "
+	"ended."},
+    {"wait_s", HR_MCP_NUM, false, "Seconds to wait for the end at most; 25 if left out, 0 to 300."},
+    {NULL, HR_MCP_STR, false, NULL},
+};
+
+static void
+call_wait(struct hr_mcp_call *c)
+{
+	double wait_s = hr_mcp_arg_number(c, "wait_s", 25);
+
+	if (!hr_mcp_handle_read(c, &c->wait))
+		return;
+	if (hr_json_at(c->args, "after") != NULL)
+		c->wait.from = (uint64_t)hr_mcp_arg_int(c, "after", 0, 0, INT64_MAX);
+	wait_s = wait_s < 0 ? 0 : wait_s > 300 ? 300 : wait_s;
+	c->wait.until_ms = hr_now_ms() + (int64_t)(wait_s * 1000);
+	c->wait.sequential = true;
+	c->waits = true;
+}
+
+const struct hr_mcp_tool hr_mcp_wait = {.name = "wait",
+    .title = "Go on with a command",
+    .help =
+	"Waits for a command that run started, and returns what it printed since the handle's last "
+	"answer. If it still runs, the answer has a new handle: use that one next. Asking twice "
+	"with "
+	"the same handle does no harm.",
+    .reads = true,
+    .idempotent = true,
+    .params = wait_params,
+    .output = HR_MCP_RUN_SCHEMA,
+    .call = call_wait};

@@ -1,0 +1,185 @@
+/* /handrail/mcp: who may come in, and what the tools need of a worker (doc/agents.md). */
+#include "config.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "actions/action.h"
+#include "mcp/mcp.h"
+#include "proto/channel.h"
+#include "worker/body.h"
+#include "worker/key.h"
+#include "worker/live.h"
+#include "worker/once.h"
+#include "worker/worker.h"
+
+struct door {
+	struct hr_worker *w;
+	const struct hr_request *r;
+};
+
+/* ---- what the tools ask for ---- */
+
+static void
+perform(void *arg, const char *session, struct json_object *action, struct hr_span key,
+    struct hr_answer *ret)
+{
+	struct door *d = arg;
+
+	/* the answer's note has the name when the call is no more */
+	hr_buf_reset(&d->w->session);
+	if (session != NULL) {
+		hr_buf_adds(&d->w->session, session);
+		if (hr_buf_check(&d->w->session, NULL) < 0) {
+			hr_answer_generic(ret);
+			return;
+		}
+		session = hr_buf_str(&d->w->session);
+	}
+	hr_execute_action(d->w, d->r, session, action, key, ret);
+}
+
+/* By the name that the client gave the request, or by nginx's for a second try. */
+static bool
+enter(void *arg, struct hr_answer *ret)
+{
+	static const struct hr_event none;
+	struct door *d = arg;
+	struct hr_buf key;
+	bool r = false;
+
+	hr_buf_init(&key, HR_KEY_MAX);
+	hr_key_make(&key, d->r, &none, &d->w->body);
+	if (hr_buf_check(&key, NULL) < 0)
+		hr_answer_generic(ret);
+	else
+		r = hr_once_enter(d->w, hr_span_of_buf(&key), ret);
+	if (r)
+		hr_journal_mark(&d->w->journal, &d->w->once);
+	hr_buf_done(&key);
+	return r;
+}
+
+static void
+leave(void *arg, const struct hr_answer *ret)
+{
+	struct door *d = arg;
+
+	hr_once_leave(d->w, ret);
+}
+
+/* There already, by somebody else meanwhile: that is as good. */
+static bool
+create(void *arg, const char *name, struct hr_answer *ret)
+{
+	struct door *d = arg;
+
+	return hr_live_make(d->w, name, ret) || ret->status == 409;
+}
+
+/* ---- who may come in ---- */
+
+/* The host of an origin, or of a Host header: without the port. */
+static bool
+is_this_machine(const char *host)
+{
+	static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
+	size_t i, len;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		len = strlen(names[i]);
+		if (strncasecmp(host, names[i], len) == 0 &&
+		    (host[len] == '\0' ||
+			(host[len] == ':' &&
+			    strspn(host + len + 1, "0123456789") == strlen(host + len + 1))))
+			return true;
+	}
+	return false;
+}
+
+/* A browser says where its page is from, and a page from elsewhere must not talk to us, by whatever
+ * name it found us: see "DNS rebinding". */
+static bool
+comes_from_here(const char *origin)
+{
+	const char *host = strstr(origin, "://");
+
+	return host != NULL && is_this_machine(host + 3);
+}
+
+static bool
+has_key(const struct hr_worker *w, const struct hr_request *r)
+{
+	static const char scheme[] = "Bearer ";
+	const char *value = r->authorization != NULL ? r->authorization : "";
+
+	return hr_auth_passes(&w->auth, r->session_key) ||
+	       (strncasecmp(value, scheme, sizeof(scheme) - 1) == 0 &&
+		   hr_auth_passes(&w->auth, value + sizeof(scheme) - 1));
+}
+
+void
+hr_handle_door_key(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	ret->content_type = NULL;
+	ret->status = has_key(w, r) ? 204 : 403;
+}
+
+/* A media type is among those that the client reads. */
+static bool
+accepts(const char *accept, const char *type, const char *family)
+{
+	return strstr(accept, type) != NULL || strstr(accept, family) != NULL ||
+	       strstr(accept, "*/*") != NULL;
+}
+
+static bool
+check(const struct hr_worker *w, const struct hr_request *r, struct hr_answer *ret)
+{
+	const char *accept = r->accept != NULL ? r->accept : "";
+
+	if (!has_key(w, r))
+		hr_answer_detail(ret, 403, "Invalid API Key");
+	else if (!r->mcp)
+		hr_answer_detail(ret, 404, "Not Found");
+	else if (r->origin != NULL && r->origin[0] != '\0' && !comes_from_here(r->origin))
+		hr_answer_detail(ret, 403, "This origin may not come in");
+	else if (r->content_type[0] != '\0' &&
+		 !hr_body_is_type(r->content_type, "application/json"))
+		hr_answer_detail(ret, 415, "The body has to be application/json");
+	else if (accept[0] != '\0' && !accepts(accept, "application/json", "application/*"))
+		hr_answer_detail(
+		    ret, 406, "Accept has to name application/json and text/event-stream");
+	else
+		return true;
+	return false;
+}
+
+static const char *
+text(const char *s)
+{
+	return s != NULL ? s : "";
+}
+
+void
+hr_handle_door(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	struct door d = {w, r};
+	const struct hr_mcp_env env = {.run_dir = w->run_dir,
+	    .work_dir = w->work_dir,
+	    .shell_uid = w->shell_uid,
+	    .perform = perform,
+	    .enter = enter,
+	    .leave = leave,
+	    .create = create,
+	    .arg = &d};
+	struct hr_mcp_request q = {.version = text(r->mcp_version),
+	    .method = text(r->mcp_method),
+	    .name = text(r->mcp_name),
+	    .events = r->accept != NULL && strstr(r->accept, "text/event-stream") != NULL};
+
+	if (!check(w, r, ret) || hr_worker_body(w, r, HR_MCP_BODY_MAX, ret) < 0)
+		return;
+	q.body = hr_span_of_buf(&w->body);
+	hr_mcp_handle(&env, &q, ret);
+}

@@ -1,0 +1,139 @@
+/* Messages to the door for agents. The first byte chooses the headers. What must hold for any
+ * message: the answer is complete, has a status that means what it says, and is JSON-RPC or
+ * nothing; nothing is performed but what was asked for by name. There is no shell and no run
+ * directory. */
+#include "config.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "mcp/mcp.h"
+#include "proto/json.h"
+#include "proto/utf8.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+must(bool cond)
+{
+	if (!cond)
+		abort();
+}
+
+static void
+perform(void *arg, const char *session, struct json_object *action, struct hr_span key,
+    struct hr_answer *ret)
+{
+	const char *type = hr_json_text_at(action, "action");
+
+	(void)arg;
+	(void)session;
+	must(key.len < 256 && type != NULL && hr_json_at(action, "args") != NULL);
+	hr_buf_adds(&ret->body, strcmp(type, "run") == 0
+				    ? "{\"observation\":\"run\",\"content\":\"x\",\"extras\":{"
+				      "\"metadata\":{\"exit_code\":0,"
+				      "\"working_dir\":\"/\"}}}"
+				    : "{\"observation\":\"read\",\"content\":\"data:image/"
+				      "png;base64,AAAA\",\"extras\":{}}");
+}
+
+static bool
+enter(void *arg, struct hr_answer *ret)
+{
+	(void)arg;
+	(void)ret;
+	return true;
+}
+
+static void
+leave(void *arg, const struct hr_answer *ret)
+{
+	(void)arg;
+	must(ret->status >= 200);
+}
+
+static bool
+create(void *arg, const char *name, struct hr_answer *ret)
+{
+	(void)arg;
+	must(strlen(name) <= 32);
+	hr_answer_detail(ret, 503, "no");
+	return false;
+}
+
+struct memory {
+	struct hr_sink sink;
+	struct hr_buf b;
+};
+
+static int
+memory_write(struct hr_sink *sink, const void *p, size_t len)
+{
+	hr_buf_add(&((struct memory *)sink)->b, p, len);
+	return 0;
+}
+
+static void
+check_json(const char *p, size_t len)
+{
+	struct json_object *o = NULL;
+	struct hr_json_error e;
+
+	must(hr_utf8_valid(p, len) && hr_json_decode(p, len, &o, &e) == 0);
+	must(hr_json_str_is(hr_json_at(o, "jsonrpc"), "2.0"));
+	must((hr_json_at(o, "result") != NULL) != (hr_json_at(o, "error") != NULL));
+	json_object_put(o);
+}
+
+/* The last event is the answer. */
+static void
+check_stream(struct hr_answer *a)
+{
+	static const char head[] = "event: message\ndata: ";
+	struct memory m = {.sink = {memory_write, -1}};
+	struct hr_err err = {0};
+
+	hr_buf_init(&m.b, 1u << 28);
+	must(a->stream.send(a->stream.arg, &m.sink, &err) == 0 && m.b.len > sizeof(head));
+	must(memcmp(m.b.p, head, sizeof(head) - 1) == 0 && m.b.p[m.b.len - 1] == '\n');
+	check_json(m.b.p + sizeof(head) - 1, m.b.len - sizeof(head) - 1);
+	hr_buf_done(&m.b);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const char *const texts[] = {"", "2026-07-28", "2025-11-25", "tools/call",
+	    "tools/list", "run", "x", "=?base64?cnVu?="};
+	static const struct hr_mcp_env env = {.run_dir = "/nonexistent",
+	    .work_dir = "/nonexistent",
+	    .shell_uid = 65534,
+	    .perform = perform,
+	    .enter = enter,
+	    .leave = leave,
+	    .create = create};
+	struct hr_mcp_request q;
+	struct hr_answer a;
+
+	if (size < 2)
+		return 0;
+	q = (struct hr_mcp_request){.body = {(const char *)data + 2, size - 2},
+	    .version = texts[data[0] % 8],
+	    .method = texts[data[1] % 8],
+	    .name = texts[data[1] / 8 % 8],
+	    .events = data[0] / 8 % 2 == 1};
+	hr_answer_init(&a);
+	hr_mcp_handle(&env, &q, &a);
+	must(a.status == 200 || a.status == 202 || a.status == 400 || a.status == 404);
+	if (a.stream.send != NULL)
+		check_stream(&a);
+	else if (a.status == 202)
+		must(a.body.len == 0);
+	else
+		check_json(hr_buf_str(&a.body), a.body.len);
+	hr_answer_done(&a);
+	return 0;
+}
