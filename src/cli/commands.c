@@ -25,6 +25,7 @@ const struct cli_command *const cli_commands[] = {
     &cli_events,
     &cli_top,
     &cli_url,
+    &cli_mcp,
     &cli_pause,
     &cli_resume,
     &cli_down,

@@ -9,7 +9,7 @@
 
 #include "mcp/mcp.h"
 #include "proto/json.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 static bool
 is_id(struct json_object *id)

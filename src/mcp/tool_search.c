@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "files/search/search.h"
 #include "mcp/call.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 #define TIME_MS 10000
 #define LIMIT 200

@@ -12,7 +12,7 @@
 
 #include "mcp/mcp.h"
 #include "proto/json.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

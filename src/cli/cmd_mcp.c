@@ -1,0 +1,490 @@
+/* mcp: a client of the Model Context Protocol on standard input and output, and a sandbox's
+ * /handrail/mcp on the other side. Messages are passed on as they are; the protocol itself is
+ * spoken by the sandbox. An answer that is cut is asked for again under the same name, so that
+ * nothing is done twice. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "base/fd.h"
+#include "base/random.h"
+#include "cli/commands.h"
+#include "cli/mcp.h"
+#include "cli/progress.h"
+#include "host/common/strv.h"
+#include "host/config/settings.h"
+#include "host/sandbox.h"
+#include "mcp/mcp.h"
+#include "mcp/rpc.h"
+#include "proto/json.h"
+
+#define AT_ONCE 64 /* more wait for one of these */
+#define TRIES 10
+#define PAUSE_MS 1000
+#define ANSWER_MAX (512u << 20)
+
+enum { UP = 1, END, PRINT };
+
+struct bridge {
+	const struct hr_client *to;
+	char run[33];         /* names this process to the sandbox */
+	uint64_t n;           /* requests so far */
+	pthread_mutex_t lock; /* of what is below */
+	pthread_cond_t fewer; /* jobs */
+	struct job *jobs;
+	unsigned njobs;
+	bool deaf; /* nobody reads what we say */
+};
+
+struct job {
+	struct job *next;
+	struct bridge *b;
+	struct hr_rpc m;
+	struct hr_buf line, event, id; /* id as JSON */
+	int cancel[2];                 /* a byte in it: nobody waits any more */
+	uint64_t number;
+	bool answered;
+};
+
+static void
+job_free(struct job *j)
+{
+	hr_rpc_done(&j->m);
+	hr_buf_done(&j->line);
+	hr_buf_done(&j->event);
+	hr_buf_done(&j->id);
+	hr_fd_close(&j->cancel[0]);
+	hr_fd_close(&j->cancel[1]);
+	free(j);
+}
+
+/* ---- towards the client ---- */
+
+static void
+say(struct bridge *b, const char *p, size_t len)
+{
+	(void)pthread_mutex_lock(&b->lock);
+	if (!b->deaf &&
+	    (hr_fd_write_full(1, p, len, NULL) < 0 || hr_fd_write_full(1, "\n", 1, NULL) < 0))
+		b->deaf = true;
+	(void)pthread_mutex_unlock(&b->lock);
+}
+
+static void
+say_error(struct bridge *b, struct json_object *id, enum hr_rpc_code code, const char *text)
+{
+	struct hr_buf m;
+
+	hr_buf_init(&m, HR_MCP_BODY_MAX);
+	hr_rpc_error(&m, id, code, text);
+	if (m.fail == HR_OK)
+		say(b, m.p, m.len);
+	hr_buf_done(&m);
+}
+
+static bool
+is_cancelled(const struct job *j, int wait_ms)
+{
+	struct pollfd p = {.fd = j->cancel[0], .events = POLLIN};
+
+	return poll(&p, 1, wait_ms) > 0;
+}
+
+/* A whole message of the sandbox's. What answers the request is the last one. */
+static void
+pass(struct job *j, const char *p, size_t len)
+{
+	static const char note[] = "{\"jsonrpc\":\"2.0\",\"method\":";
+
+	if (len < sizeof(note) - 1 || memcmp(p, note, sizeof(note) - 1) != 0)
+		j->answered = true;
+	if (!is_cancelled(j, 0))
+		say(j->b, p, len);
+}
+
+/* Lines of events, or one JSON text without a line's end. */
+static int
+on_bytes(void *arg, const char *p, size_t len)
+{
+	static const char data[] = "data: ";
+	struct job *j = arg;
+	const char *nl;
+	size_t n, used = 0;
+
+	hr_buf_add(&j->event, p, len);
+	if (j->event.fail != HR_OK)
+		return -1;
+	while ((nl = memchr(j->event.p + used, '\n', j->event.len - used)) != NULL) {
+		n = (size_t)(nl - j->event.p) - used;
+		if (n > sizeof(data) - 1 && memcmp(j->event.p + used, data, sizeof(data) - 1) == 0)
+			pass(j, j->event.p + used + sizeof(data) - 1, n - (sizeof(data) - 1));
+		used += n + 1;
+	}
+	hr_buf_drop_front(&j->event, used);
+	return 0;
+}
+
+/* ---- towards the sandbox ---- */
+
+static int
+headers_of(const struct job *j, struct hr_strv *h)
+{
+	struct json_object *meta = hr_json_at(j->m.params, "_meta");
+	const char *version = hr_json_text_at(meta, "io.modelcontextprotocol/protocolVersion"),
+		   *name = hr_json_text_at(j->m.params, "name");
+	size_t i;
+
+	for (i = 0; j->b->to->headers[i] != NULL; i++)
+		hr_strv_add(h, j->b->to->headers[i]);
+	hr_strv_add(h, "Content-Type: application/json");
+	hr_strv_add(h, "Accept: application/json, text/event-stream");
+	hr_strv_addf(h, "X-Request-ID: mcp-%s-%" PRIu64, j->b->run, j->number);
+	/* a value with a line's end would be another header: the sandbox refuses its absence */
+	if (version != NULL && strpbrk(version, "\r\n") == NULL) {
+		hr_strv_addf(h, "MCP-Protocol-Version: %s", version);
+		if (strpbrk(j->m.method, "\r\n") == NULL)
+			hr_strv_addf(h, "Mcp-Method: %s", j->m.method);
+		if (name != NULL && strpbrk(name, "\r\n") == NULL)
+			hr_strv_addf(h, "Mcp-Name: %s", name);
+	}
+	return h->failed ? -1 : 0;
+}
+
+/* One try. True: there is nothing more to be tried; *ret_why is for the last failure. */
+static bool
+ask(struct job *j, struct hr_http *http, const struct hr_strv *headers, char *url,
+    char ret_why[256])
+{
+	struct hr_http_request r = {.method = "POST",
+	    .url = url,
+	    .unix_socket = j->b->to->unix_socket,
+	    .headers = (const char *const *)headers->v,
+	    .body = hr_buf_str(&j->line),
+	    .body_len = j->line.len,
+	    .sink = on_bytes,
+	    .sink_arg = j,
+	    .watch_fd = j->cancel[0]};
+	struct hr_http_answer a = {0};
+	struct hr_err err = {0};
+	bool over = true;
+
+	hr_buf_reset(&j->event);
+	if (hr_http_do(http, &r, &a, &err) < 0) {
+		over = a.fault == HR_HTTP_CANCELLED || j->answered;
+		(void)snprintf(ret_why, 256, "The sandbox does not answer: %.200s", err.msg);
+	} else if (a.status / 100 == 2) {
+		if (j->event.len > 0)
+			pass(j, j->event.p, j->event.len);
+		over = j->answered;
+		(void)snprintf(ret_why, 256, "The sandbox's answer was cut");
+	} else if (a.body.len > 0 && strncmp(a.body.p, "{\"jsonrpc\"", 10) == 0) {
+		pass(j, a.body.p, a.body.len);
+	} else {
+		over = a.status != 503 && a.status != 429;
+		(void)snprintf(ret_why, 256,
+		    a.status == 404 ? "The sandbox has no door for agents: start it with "
+				      "\"handrail mcp --up\", or "
+				      "set mcp to true (handrail.conf(5))"
+				    : "The sandbox answers with HTTP status %ld",
+		    a.status);
+	}
+	hr_http_answer_done(&a);
+	return over;
+}
+
+static void
+job_do(struct job *j)
+{
+	struct hr_strv headers = {0};
+	char why[256] = "Out of memory", *url = NULL;
+	struct hr_http *http = hr_http_new(NULL);
+	int tries = TRIES;
+
+	if (headers_of(j, &headers) == 0 && http != NULL &&
+	    asprintf(&url, "%s/handrail/mcp", j->b->to->url) >= 0) {
+		/* the sandbox said how long, or is being replaced: a moment */
+		while (!ask(j, http, &headers, url, why) && --tries > 0 &&
+		       !is_cancelled(j, tries == TRIES - 1 ? 0 : PAUSE_MS))
+			;
+	}
+	if (!j->answered && !is_cancelled(j, 0))
+		say_error(j->b, j->m.id, HR_RPC_INTERNAL, why);
+	hr_http_free(http);
+	hr_strv_done(&headers);
+	free(url);
+}
+
+static void *
+job_main(void *arg)
+{
+	struct job *j = arg, **at;
+	struct bridge *b = j->b;
+
+	job_do(j);
+	(void)pthread_mutex_lock(&b->lock);
+	for (at = &b->jobs; *at != j; at = &(*at)->next)
+		;
+	*at = j->next;
+	b->njobs--;
+	(void)pthread_cond_signal(&b->fewer);
+	(void)pthread_mutex_unlock(&b->lock);
+	job_free(j);
+	return NULL;
+}
+
+/* ---- from the client ---- */
+
+static void
+wait_fewer(struct bridge *b, unsigned than)
+{
+	(void)pthread_mutex_lock(&b->lock);
+	while (b->njobs >= than)
+		(void)pthread_cond_wait(&b->fewer, &b->lock);
+	(void)pthread_mutex_unlock(&b->lock);
+}
+
+static void
+put_id(struct hr_buf *b, struct json_object *id)
+{
+	hr_buf_reset(b);
+	(void)hr_json_put(b, id); /* a surrogate in it: then it is nobody's */
+}
+
+/* The wait ends; the command goes on. */
+static void
+cancel(struct bridge *b, const struct hr_rpc *m)
+{
+	struct hr_buf id;
+	struct job *j;
+
+	hr_buf_init(&id, HR_MCP_BODY_MAX);
+	put_id(&id, hr_json_at(m->params, "requestId"));
+	(void)pthread_mutex_lock(&b->lock);
+	for (j = b->jobs; j != NULL; j = j->next)
+		if (j->id.len == id.len && memcmp(hr_buf_str(&j->id), hr_buf_str(&id), id.len) == 0)
+			(void)hr_fd_write_full(j->cancel[1], "", 1, NULL); /* it reads none of it */
+	(void)pthread_mutex_unlock(&b->lock);
+	hr_buf_done(&id);
+}
+
+/* Takes m. */
+static void
+begin(struct bridge *b, struct hr_rpc *m, const char *p, size_t len)
+{
+	struct job *j = calloc(1, sizeof(*j));
+	pthread_attr_t attr;
+	pthread_t thread;
+	int r = -1;
+
+	if (j == NULL) {
+		say_error(b, m->id, HR_RPC_INTERNAL, "Out of memory");
+		hr_rpc_done(m);
+		return;
+	}
+	*j = (struct job){.b = b, .m = *m, .cancel = {-1, -1}, .number = ++b->n};
+	hr_buf_init(&j->line, HR_MCP_BODY_MAX);
+	hr_buf_init(&j->event, ANSWER_MAX);
+	hr_buf_init(&j->id, HR_MCP_BODY_MAX);
+	hr_buf_add(&j->line, p, len);
+	put_id(&j->id, j->m.id);
+	wait_fewer(b, AT_ONCE);
+	(void)pthread_attr_init(&attr);
+	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	if (hr_buf_check(&j->line, NULL) == 0 && pipe2(j->cancel, O_CLOEXEC) == 0) {
+		(void)pthread_mutex_lock(&b->lock);
+		r = pthread_create(&thread, &attr, job_main, j);
+		if (r == 0) { /* it takes the lock before it leaves the list */
+			j->next = b->jobs;
+			b->jobs = j;
+			b->njobs++;
+		}
+		(void)pthread_mutex_unlock(&b->lock);
+	}
+	(void)pthread_attr_destroy(&attr);
+	if (r != 0) {
+		say_error(b, j->m.id, HR_RPC_INTERNAL, "There is no memory for another request");
+		job_free(j);
+	}
+}
+
+static void
+on_message(struct bridge *b, const char *p, size_t len)
+{
+	enum hr_rpc_code code;
+	struct hr_rpc m;
+	const char *why;
+
+	code = hr_rpc_read((struct hr_span){p, len}, &m, &why);
+	if (code != HR_RPC_OK)
+		say_error(b, m.id, code, why);
+	else if (m.kind == HR_RPC_CALL) {
+		begin(b, &m, p, len);
+		return;
+	} else if (m.kind == HR_RPC_NOTE && strcmp(m.method, "notifications/cancelled") == 0)
+		cancel(b, &m);
+	hr_rpc_done(&m);
+}
+
+/* Lines of standard input, until its end. */
+static int
+serve(struct bridge *b)
+{
+	struct hr_buf in;
+	const char *nl;
+	ssize_t n = 1;
+	size_t len;
+	char *room;
+
+	hr_buf_init(&in, HR_MCP_BODY_MAX + 65536);
+	while (n > 0 && !b->deaf) {
+		room = hr_buf_reserve(&in, 16384);
+		if (room == NULL) {
+			hr_buf_done(&in);
+			return cli_usage("a message is longer than %u bytes, or there is no memory",
+			    HR_MCP_BODY_MAX);
+		}
+		n = hr_fd_read(0, room, 16384);
+		if (n <= 0)
+			break;
+		hr_buf_grew(&in, (size_t)n);
+		while ((nl = memchr(in.p, '\n', in.len)) != NULL) {
+			len = (size_t)(nl - in.p);
+			if (len > 0 && !(len == 1 && in.p[0] == '\r'))
+				on_message(b, in.p, len);
+			hr_buf_drop_front(&in, len + 1);
+		}
+	}
+	if (n == 0 && in.len > 0)
+		on_message(b, in.p, in.len);
+	wait_fewer(b, 1);
+	hr_buf_done(&in);
+	return n < 0 ? cli_usage("standard input: %s", strerror(errno)) : CLI_OK;
+}
+
+/* ---- the sandbox ---- */
+
+static void
+note(void *arg, const char *text)
+{
+	struct cli *c = arg;
+
+	if (!c->quiet)
+		cli_say("%s", text);
+}
+
+/* One that is made has the door, wherever it listens. */
+static int
+open_door(struct hr_config *c, struct hr_err *err)
+{
+	static const char key[] = "sandbox.runtime_startup_env_vars";
+	struct json_object *map = NULL, *now = hr_config_value(c, key);
+	int r = -1;
+
+	if (now != NULL)
+		(void)json_object_deep_copy(now, &map, NULL);
+	else
+		map = json_object_new_object();
+	if (map != NULL &&
+	    json_object_object_add(map, "HANDRAIL_MCP", json_object_new_string("true")) == 0) {
+		struct hr_buf text;
+
+		hr_buf_init(&text, 1 << 20);
+		if (hr_json_put(&text, map) == 0 && text.fail == HR_OK)
+			r = hr_config_set(c, key, hr_buf_str(&text), err);
+		hr_buf_done(&text);
+	}
+	json_object_put(map);
+	return r;
+}
+
+static struct hr_sandbox *
+start(struct cli *c, const struct cli_args *a, int *ret_status)
+{
+	struct hr_strv plugins = {0}, env = {0};
+	struct hr_sandbox_options o = {.sid = c->name,
+	    .environ = c->env,
+	    .headless = true,
+	    .detach = true,
+	    .state_dir = c->state_dir,
+	    .log = note,
+	    .log_arg = c};
+	struct hr_sandbox *s = NULL;
+	struct hr_err err = {0};
+	const char *text;
+	size_t at = 0;
+
+	*ret_status = cli_plugins(a, &plugins);
+	while ((text = cli_next(a, 'e', &at)) != NULL)
+		hr_strv_set_env(&env, text);
+	if (*ret_status == CLI_OK) {
+		o.plugins = hr_strv_list(&plugins);
+		o.env = hr_strv_list(&env);
+		s = open_door(c->config, &err) == 0 ? hr_sandbox_open(c->config, &o, &err) : NULL;
+		if (s == NULL || hr_sandbox_connect(s, &err) != 0) {
+			*ret_status = cli_fail(&err);
+			hr_sandbox_free(s);
+			s = NULL;
+		}
+	}
+	hr_strv_done(&plugins);
+	hr_strv_done(&env);
+	return s;
+}
+
+static int
+with_sandbox(struct hr_sandbox *s)
+{
+	struct bridge b = {
+	    .to = &s->client, .lock = PTHREAD_MUTEX_INITIALIZER, .fewer = PTHREAD_COND_INITIALIZER};
+	struct hr_err err = {0};
+
+	if (s->client.url == NULL)
+		return cli_usage("a sandbox of this kind has no server that could be asked");
+	if (hr_random_hex(b.run, sizeof(b.run) - 1, &err) != 0)
+		return cli_usage("%s", err.msg);
+	return serve(&b);
+}
+
+static int
+mcp(struct cli *c, const struct cli_args *a)
+{
+	struct hr_err err = {0};
+	struct hr_sandbox *s;
+	int rc = CLI_ERROR;
+
+	if (cli_value(a, PRINT) != NULL)
+		return cli_mcp_config(c, cli_value(a, PRINT));
+	(void)signal(SIGPIPE, SIG_IGN);
+	s = cli_value(a, UP) != NULL ? start(c, a, &rc) : cli_attach(c, &rc);
+	if (s == NULL)
+		return rc;
+	rc = with_sandbox(s);
+	if (cli_value(a, END) != NULL && hr_sandbox_delete(s, &err) != 0)
+		rc = cli_fail(&err);
+	hr_sandbox_free(s);
+	return rc;
+}
+
+static const struct cli_option options[] = {
+    {UP, "up", NULL, "start a sandbox of that name, or find it running"},
+    {'e', "env", "NAME=VALUE", "with --up, a variable for the sandbox; may be repeated"},
+    {'p', "plugin", "NAME", "with --up: vscode, none, ...; repeatable [agent_skills, jupyter]"},
+    {END, "end", NULL, "end the sandbox when the client closes standard input"},
+    {PRINT, "print-config", "CLIENT", "what to paste for claude, codex, cursor, goose or vscode"},
+    {0, NULL, NULL, NULL},
+};
+
+const struct cli_command cli_mcp = {"mcp", "",
+    "Serve a client of the Model Context Protocol on standard input and output.", options, 0, 0,
+    mcp};
