@@ -25,7 +25,7 @@
 #include "host/common/strv.h"
 #include "host/config/settings.h"
 #include "host/sandbox.h"
-#include "mcp/mcp.h"
+#include "mcp/env.h"
 #include "mcp/rpc.h"
 #include "proto/json.h"
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "mcp/mcp.h"
+#include "mcp/env.h"
 #include "mcp/rpc.h"
 #include "proto/json.h"
 

@@ -2,6 +2,7 @@
 noinst_LTLIBRARIES += libdoor.la
 libdoor_la_SOURCES = \
 	%D%/call.c %D%/call.h \
+	%D%/env.h \
 	%D%/list.c %D%/list.h \
 	%D%/mcp.c %D%/mcp.h \
 	%D%/runschema.h \

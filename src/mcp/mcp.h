@@ -6,34 +6,8 @@
 #define HR_MCP_MCP_H
 
 #include <stdbool.h>
-#include <sys/types.h>
 
-#include "base/span.h"
-#include "proto/httperr.h"
-
-struct json_object;
-
-#define HR_MCP_BODY_MAX (16u << 20)
-#define HR_MCP_DEPTH 64 /* of brackets in a message */
-
-/* What the tools need of the worker. All borrowed for the life of the process. */
-struct hr_mcp_env {
-	const char *run_dir;  /* where shells and plugins are found */
-	const char *work_dir; /* the server's */
-	uid_t shell_uid;      /* with whose rights files are searched */
-	/* An action, for the shell `session` (NULL: the default one), at most once by `key`, or by
-	 * the request's own where that is empty. Answered as POST /execute_action; ret->key is the
-	 * key that it has in the end. */
-	void (*perform)(void *arg, const char *session, struct json_object *action,
-	    struct hr_span key, struct hr_answer *ret);
-	/* Something that is no action, at most once by the request's own key: if enter says true,
-	 * do it, fill ret, leave. False: ret holds the answer of the first time. */
-	bool (*enter)(void *arg, struct hr_answer *ret);
-	void (*leave)(void *arg, const struct hr_answer *ret);
-	/* Makes a shell. False: ret says why not. */
-	bool (*create)(void *arg, const char *name, struct hr_answer *ret);
-	void *arg; /* valid while the message is handled, not while an answer is streamed */
-};
+#include "mcp/env.h"
 
 /* Texts are "" where there is no such header. */
 struct hr_mcp_request {

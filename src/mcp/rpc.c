@@ -7,7 +7,7 @@
 
 #include <json-c/json_object.h>
 
-#include "mcp/mcp.h"
+#include "mcp/env.h"
 #include "proto/json.h"
 #include "base/utf8.h"
 
