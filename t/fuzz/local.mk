@@ -101,8 +101,8 @@ EXTRA_DIST += %D%/fuzz_kubernetes.c %D%/dict/kubernetes.dict %D%/seeds/kubernete
 
 # the host side: its configuration, and what others answer it
 if HOST
-FUZZ_HOST_REPLAYERS = %D%/replay_engine %D%/replay_hostlines %D%/replay_sandbox %D%/replay_toml
-FUZZ_HOST_TARGETS = %D%/fuzz_engine %D%/fuzz_hostlines %D%/fuzz_sandbox %D%/fuzz_toml
+FUZZ_HOST_REPLAYERS = %D%/replay_engine %D%/replay_hostlines %D%/replay_rest %D%/replay_sandbox %D%/replay_toml
+FUZZ_HOST_TARGETS = %D%/fuzz_engine %D%/fuzz_hostlines %D%/fuzz_rest %D%/fuzz_sandbox %D%/fuzz_toml
 check_PROGRAMS += $(FUZZ_HOST_REPLAYERS)
 TESTS += $(FUZZ_HOST_REPLAYERS)
 EXTRA_PROGRAMS += $(FUZZ_HOST_TARGETS)
@@ -126,6 +126,13 @@ t_fuzz_fuzz_hostlines_SOURCES = %D%/fuzz_hostlines.c $(fuzz_answers)
 t_fuzz_fuzz_hostlines_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 t_fuzz_fuzz_hostlines_LDFLAGS = $(LIBFUZZER)
 t_fuzz_fuzz_hostlines_LDADD = $(FUZZ_ANSWERED)
+t_fuzz_replay_rest_SOURCES = %D%/fuzz_rest.c %D%/replay_main.c $(fuzz_answers)
+t_fuzz_replay_rest_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_replay_rest_LDADD = $(FUZZ_ANSWERED)
+t_fuzz_fuzz_rest_SOURCES = %D%/fuzz_rest.c $(fuzz_answers)
+t_fuzz_fuzz_rest_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_fuzz_rest_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_rest_LDADD = $(FUZZ_ANSWERED)
 t_fuzz_replay_sandbox_SOURCES = %D%/fuzz_sandbox.c %D%/replay_main.c $(fuzz_answers)
 t_fuzz_replay_sandbox_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 t_fuzz_replay_sandbox_LDADD = $(FUZZ_ANSWERED)
@@ -141,10 +148,28 @@ t_fuzz_fuzz_toml_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 t_fuzz_fuzz_toml_LDFLAGS = $(LIBFUZZER)
 t_fuzz_fuzz_toml_LDADD = $(HOST_PARTS)
 endif
-EXTRA_DIST += %D%/fuzz_engine.c %D%/fuzz_hostlines.c %D%/fuzz_sandbox.c %D%/fuzz_toml.c \
+EXTRA_DIST += %D%/fuzz_engine.c %D%/fuzz_hostlines.c %D%/fuzz_rest.c %D%/fuzz_sandbox.c %D%/fuzz_toml.c \
 	%D%/fake_http.c %D%/fake_http.h \
 	%D%/dict/engine.dict %D%/dict/hostlines.dict %D%/dict/sandbox.dict \
-	%D%/seeds/engine.txt %D%/seeds/hostlines.txt %D%/seeds/sandbox.txt %D%/seeds/toml.txt
+	%D%/seeds/engine.txt %D%/seeds/hostlines.txt %D%/seeds/rest.txt %D%/seeds/sandbox.txt %D%/seeds/toml.txt
+
+# what clients of the fleet ask
+if HOST
+check_PROGRAMS += %D%/replay_fleet
+TESTS += %D%/replay_fleet
+EXTRA_PROGRAMS += %D%/fuzz_fleet
+if FUZZERS
+noinst_PROGRAMS += %D%/fuzz_fleet
+endif
+t_fuzz_replay_fleet_SOURCES = %D%/fuzz_fleet.c %D%/replay_main.c
+t_fuzz_replay_fleet_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_replay_fleet_LDADD = libfleet.la $(HOST_PARTS)
+t_fuzz_fuzz_fleet_SOURCES = %D%/fuzz_fleet.c
+t_fuzz_fuzz_fleet_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_fuzz_fleet_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_fleet_LDADD = libfleet.la $(HOST_PARTS)
+endif
+EXTRA_DIST += %D%/fuzz_fleet.c %D%/seeds/fleet.txt
 
 # the browser plugin: programs of clients, and what the browser answers
 if BROWSER
