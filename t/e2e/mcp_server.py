@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """An MCP server for tests, over stdin and stdout: does what it is told, also what no server should.
-Its arguments are NAME and any of: two-pages, no-prompts, refuse, silent, die-at-start, noisy."""
+Its arguments are NAME and any of: two-pages, endless, no-prompts, refuse, silent, die-at-start, noisy."""
 
 import json
 import os
@@ -49,6 +49,8 @@ def call(ident, params):
 
 
 def listed(key, items, params):
+    if "endless" in WAYS:
+        return {key: items, "nextCursor": "again"}
     if "two-pages" not in WAYS:
         return {key: items}
     half = len(items) // 2

@@ -158,6 +158,14 @@ def one_server():
                 equal(c.ask(method)["error"], {"code": -32601, "message": "Method not found"})
 
 
+def a_list_without_end():
+    with Mcp() as s:
+        equal(s.update(s.config("one", "endless")).json(), OK)
+        with Session(s) as c:
+            equal(c.ask("tools/list")["error"]["message"], "the list has no end")
+            equal(c.tool("echo", say="hi")["content"][0]["text"], "one: hi")
+
+
 def several_servers():
     with Mcp() as s:
         equal(s.update(s.config("a"), s.config("a_b"), s.config("c")).json(), OK)
@@ -456,7 +464,7 @@ if __name__ == "__main__":
     if not os.access(os.path.join(BUILDDIR, "handrail-mcp"), os.X_OK):
         skip_all("handrail-mcp is not built")
     sys.exit(run_tests([
-        nothing_before_the_first_server, one_server, several_servers, before_it_is_initialized,
+        nothing_before_the_first_server, one_server, a_list_without_end, several_servers, before_it_is_initialized,
         posts_that_are_refused, keys, a_server_that_dies, servers_that_do_not_start,
         a_program_that_is_no_server,
         one_that_hangs_is_cancelled, a_silent_one_holds_up_no_update, progress_and_changes,

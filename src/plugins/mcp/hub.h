@@ -76,6 +76,7 @@ struct mcp_part {
 	struct mcp_child *child;     /* NULL: it was removed */
 	struct mcp_pending *pending; /* NULL: done */
 	struct json_object *items;   /* of a list; owned */
+	unsigned pages;              /* of it, that came */
 	char failure[200];
 };
 

@@ -14,7 +14,8 @@
 #include "plugins/mcp/hub.h"
 #include "proto/json.h"
 
-#define LIST_LIMIT_S 30
+#define LIST_LIMIT_S 30 /* for a page */
+#define PAGES_MAX 256   /* of a list; a server may go on for ever */
 #define METHOD_NOT_FOUND (-32601)
 #define INVALID_PARAMS (-32602)
 
@@ -309,18 +310,21 @@ list_page(void *arg, struct json_object *result, struct json_object *error, cons
 	struct mcp_call *call = part->call;
 	struct json_object *items = hr_json_at(result, call->method->items), *cursor;
 	struct json_object *code = hr_json_at(error, "code");
-	bool whole = true;
+	bool whole = true, endless;
 	size_t i;
 
 	part->pending = NULL;
 	for (i = 0; whole && i < hr_json_count(items); i++)
 		whole = list_add(part->items, hr_json_entry(items, i));
 	cursor = hr_json_at(result, "nextCursor");
-	if (whole && cursor != NULL)
+	endless = cursor != NULL && ++part->pages >= PAGES_MAX;
+	if (whole && cursor != NULL && !endless)
 		list_ask(part, cursor);
 	if (part->pending != NULL)
 		return;
-	if (!whole || cursor != NULL)
+	if (endless)
+		failure = "the list has no end";
+	else if (!whole || cursor != NULL)
 		failure = "out of memory";
 	if (failure != NULL)
 		(void)snprintf(part->failure, sizeof(part->failure), "%s", failure);
