@@ -60,6 +60,8 @@ START_TEST(all_of_them)
 	    .journal_entries = 9,
 	    .journal_bytes = 10,
 	    .journal_age = 11,
+	    .page_rights = "look",
+	    .page_lifetime = 12,
 	    .journal_sync = true,
 	    .journal_required = true};
 	struct hr_worker_args b;
@@ -75,6 +77,8 @@ START_TEST(all_of_them)
 	ck_assert_str_eq(b.libexec_dir, "l");
 	ck_assert_str_eq(b.office_converter, "o");
 	ck_assert_str_eq(b.journal, "j");
+	ck_assert_str_eq(b.page_rights, "look");
+	ck_assert_uint_eq(b.page_lifetime, 12);
 	ck_assert_str_eq(b.hidden[0], "h1");
 	ck_assert_str_eq(b.hidden[3], "h4");
 	ck_assert(memcmp(&a.slot, &b.slot,
