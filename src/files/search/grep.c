@@ -1,4 +1,4 @@
-/* Lines that match, by PCRE2. What an expression may cost on one file is bounded. */
+/* Lines that match, by PCRE2. What an expression may cost is bounded by steps and by the clock. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "config.h"
 
@@ -30,12 +30,23 @@ struct grepping {
 	char *text; /* of the file in hand */
 	size_t room, len;
 	size_t told;
+	unsigned steps;
 };
+
+/* PCRE2's own limit counts anew wherever a match may begin, so it bounds no search by itself. */
+static int
+on_step(pcre2_callout_block *block, void *arg)
+{
+	struct grepping *w = arg;
+
+	(void)block;
+	return ++w->steps % 4 == 0 && hr_now_ms() >= w->s->until_ms ? PCRE2_ERROR_CALLOUT : 0;
+}
 
 static int
 compile(struct grepping *w, struct hr_err *err)
 {
-	uint32_t flags = PCRE2_UTF | PCRE2_MATCH_INVALID_UTF;
+	uint32_t flags = PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_AUTO_CALLOUT;
 	unsigned char why[160];
 	PCRE2_SIZE at;
 	int code;
@@ -58,6 +69,7 @@ compile(struct grepping *w, struct hr_err *err)
 		return hr_err_nomem(err);
 	(void)pcre2_set_match_limit(w->limits, STEPS_MAX);
 	(void)pcre2_set_heap_limit(w->limits, 65536);
+	(void)pcre2_set_callout(w->limits, on_step, w);
 	return 0;
 }
 
@@ -174,7 +186,8 @@ search_text(struct grepping *w, const char *rel)
 	while (at <= w->len) {
 		r = pcre2_match(w->code, (PCRE2_SPTR)w->text, w->len, at, 0, w->data, w->limits);
 		if (r < 0) {
-			w->end->walk.costly += r != PCRE2_ERROR_NOMATCH;
+			w->end->walk.late |= r == PCRE2_ERROR_CALLOUT;
+			w->end->walk.costly += r != PCRE2_ERROR_NOMATCH && r != PCRE2_ERROR_CALLOUT;
 			break;
 		}
 		at = pcre2_get_ovector_pointer(w->data)[0];

@@ -4,7 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "files/search/search.h"
+
+#define PATTERN_MAX 255 /* what is longer is no rule: a match takes as long as both together */
+#define QUICK_MAX 32    /* a pattern that long takes no time */
 
 struct rule {
 	char *pattern;
@@ -43,7 +47,7 @@ add_rule(struct hr_ignore *g, const char *p, size_t len)
 		p++;
 		len--;
 	}
-	if (len == 0)
+	if (len == 0 || len > PATTERN_MAX)
 		return 0;
 	r.pattern = strndup(p, len);
 	more = r.pattern != NULL ? reallocarray(g->v, g->n + 1, sizeof(*g->v)) : NULL;
@@ -104,7 +108,7 @@ hr_ignore_free(struct hr_ignore *i)
 
 /* The last rule that matches counts, those of the deepest directory first. */
 bool
-hr_ignore_matches(const struct hr_ignore *i, const char *rel, bool is_dir)
+hr_ignore_matches(const struct hr_ignore *i, const char *rel, bool is_dir, int64_t until_ms)
 {
 	const char *slash = strrchr(rel, '/'), *last = slash != NULL ? slash + 1 : rel;
 	size_t k, n;
@@ -116,6 +120,9 @@ hr_ignore_matches(const struct hr_ignore *i, const char *rel, bool is_dir)
 		for (k = i->n; k > 0; k--) {
 			const struct rule *r = &i->v[k - 1];
 
+			if ((k % 64 == 0 || strlen(r->pattern) > QUICK_MAX) &&
+			    hr_now_ms() >= until_ms)
+				return false;
 			if ((is_dir || !r->dirs_only) &&
 			    hr_glob_match(r->pattern, r->whole ? rel + n : last))
 				return !r->negated;

@@ -29,7 +29,8 @@ struct hr_search_end {
 	bool late;     /* the time was over */
 	size_t closed; /* directories and files that could not be opened */
 	size_t deep;   /* directories beyond the depth */
-	size_t large;  /* files that are too long, or directories with too many names */
+	size_t
+	    large; /* files that are too long (.gitignore, too), directories with too many names */
 	size_t costly; /* files on which the expression took too many steps */
 };
 
@@ -61,7 +62,8 @@ struct hr_ignore; /* the rules of one directory and of those above it */
 struct hr_ignore *
 hr_ignore_new(const struct hr_ignore *above, const char *base, const char *text, size_t len);
 void hr_ignore_free(struct hr_ignore *i); /* not those above */
-bool hr_ignore_matches(const struct hr_ignore *i, const char *rel, bool is_dir);
+/* Not after until_ms, hr_now_ms(): then false. */
+bool hr_ignore_matches(const struct hr_ignore *i, const char *rel, bool is_dir, int64_t until_ms);
 
 /* ---- lines ---- */
 

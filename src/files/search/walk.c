@@ -19,8 +19,9 @@
 #include "files/search/search.h"
 
 #define NAMES_MAX (32u << 20) /* of one directory */
-#define RULES_MAX (1u << 20)  /* of one .gitignore */
-#define PATH_MAX_BYTES 65536
+#define NAMES_ALL (64u << 20) /* of all directories on the way down */
+#define RULES_ALL (1u << 20)  /* of all .gitignore on the way down, as text */
+#define PATH_MAX_BYTES 8192
 #define SYSFS 0x62656572
 #define CGROUP2 0x63677270
 
@@ -29,7 +30,8 @@ struct walk {
 	hr_search_fn *fn;
 	void *arg;
 	struct hr_search_end *end;
-	struct hr_buf rel; /* of what is looked at; NUL-terminated */
+	struct hr_buf rel;   /* of what is looked at; NUL-terminated */
+	size_t names, rules; /* bytes of those in hand */
 	bool stop;
 };
 
@@ -50,6 +52,7 @@ struct names {
 	struct hr_buf text;
 	const char **v;
 	size_t n;
+	size_t held; /* bytes that the walk counts for it */
 };
 
 static int
@@ -60,9 +63,9 @@ by_bytes(const void *a, const void *b)
 	return strcmp(*x, *y);
 }
 
-/* Each name behind a byte for its type. Takes fd. */
+/* Each name before a byte for its type. Takes fd. */
 static int
-names_read(struct names *ret, int fd, struct hr_search_end *end)
+names_read(struct walk *w, struct names *ret, int fd)
 {
 	DIR *d = fdopendir(fd);
 	struct dirent *e;
@@ -72,7 +75,8 @@ names_read(struct names *ret, int fd, struct hr_search_end *end)
 	bool dir;
 
 	memset(ret, 0, sizeof(*ret));
-	hr_buf_init(&ret->text, NAMES_MAX);
+	hr_buf_init(
+	    &ret->text, NAMES_MAX < NAMES_ALL - w->names ? NAMES_MAX : NAMES_ALL - w->names);
 	if (d == NULL) {
 		hr_fd_close(&fd);
 		return -1;
@@ -89,16 +93,18 @@ names_read(struct names *ret, int fd, struct hr_search_end *end)
 			continue;
 		hr_buf_add(&ret->text, e->d_name, strlen(e->d_name) + 1);
 		hr_buf_addc(&ret->text, dir ? 'd' : e->d_type == DT_LNK ? 'l' : 'f');
-		if (ret->text.fail != HR_OK)
-			break;
+		if (ret->text.fail != HR_OK || hr_now_ms() >= w->s->until_ms)
+			break; /* late: the first of them says so */
 		ret->n++;
 	}
 	(void)closedir(d);
 	if (ret->text.fail != HR_OK)
-		end->large++; /* those that were read are shown */
+		w->end->large++; /* those that were read are shown */
 	ret->v = ret->n > 0 ? calloc(ret->n, sizeof(*ret->v)) : NULL;
 	if (ret->n > 0 && ret->v == NULL)
 		return -1;
+	ret->held = ret->text.len;
+	w->names += ret->held;
 	for (i = 0, p = hr_buf_str(&ret->text); i < ret->n; i++, p += strlen(p) + 2)
 		ret->v[i] = p;
 	if (ret->n > 1)
@@ -107,28 +113,37 @@ names_read(struct names *ret, int fd, struct hr_search_end *end)
 }
 
 static void
-names_done(struct names *n)
+names_done(struct walk *w, struct names *n)
 {
+	w->names -= n->held;
 	free(n->v);
 	hr_buf_done(&n->text);
 }
 
-/* The rules of a file in dir; `above` where there are none. */
+/* The rules of a file in dir; `above` where there are none. *ret_held: what w->rules counts for it.
+ */
 static const struct hr_ignore *
-rules_of(int dir, const char *file, const struct hr_ignore *above, const char *base,
-    struct hr_ignore **ret_own)
+rules_of(struct walk *w, int dir, const char *file, const struct hr_ignore *above, const char *base,
+    struct hr_ignore **ret_own, size_t *ret_held)
 {
 	int fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct hr_buf text;
 	struct stat st;
 
 	*ret_own = NULL;
+	*ret_held = 0;
 	if (fd < 0)
 		return above;
-	hr_buf_init(&text, RULES_MAX);
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-	    hr_path_read_fd(fd, file, &text, NULL) == 0)
-		*ret_own = hr_ignore_new(above, base, hr_buf_str(&text), text.len);
+	hr_buf_init(&text, RULES_ALL - w->rules);
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+		if (hr_path_read_fd(fd, file, &text, NULL) == 0)
+			*ret_own = hr_ignore_new(above, base, hr_buf_str(&text), text.len);
+		else
+			w->end->large++;
+	}
+	if (*ret_own != NULL)
+		*ret_held = text.len;
+	w->rules += *ret_held;
 	hr_buf_done(&text);
 	hr_fd_close(&fd);
 	return *ret_own != NULL ? *ret_own : above;
@@ -163,13 +178,10 @@ walk_name(struct walk *w, int dir, const char *name, unsigned depth, const struc
 {
 	char type = name[strlen(name) + 1];
 	size_t len = w->rel.len;
+	bool ignored;
 
 	if ((name[0] == '.' && (!w->s->hidden || strcmp(name, ".git") == 0)))
 		return;
-	if (hr_now_ms() >= w->s->until_ms) {
-		w->end->late = w->stop = true;
-		return;
-	}
 	if (len > 0)
 		hr_buf_addc(&w->rel, '/');
 	hr_buf_adds(&w->rel, name);
@@ -177,7 +189,10 @@ walk_name(struct walk *w, int dir, const char *name, unsigned depth, const struc
 		w->stop = true;
 		return;
 	}
-	if (w->s->ignored || !hr_ignore_matches(ig, w->rel.p, type == 'd')) {
+	ignored = !w->s->ignored && hr_ignore_matches(ig, w->rel.p, type == 'd', w->s->until_ms);
+	if (hr_now_ms() >= w->s->until_ms)
+		w->end->late = w->stop = true;
+	else if (!ignored) {
 		if (!w->fn(w->arg, dir, name, w->rel.p, type == 'd'))
 			w->stop = true;
 		else if (type == 'd')
@@ -195,20 +210,21 @@ walk_dir(struct walk *w, int fd, unsigned depth, const struct hr_ignore *above)
 	const struct hr_ignore *ig = above;
 	struct names names;
 	int again = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	size_t i;
+	size_t i, held = 0;
 
 	if (!w->s->ignored)
-		ig = rules_of(fd, ".gitignore", above, hr_buf_str(&w->rel), &own);
-	if (again >= 0 && names_read(&names, again, w->end) == 0) {
+		ig = rules_of(w, fd, ".gitignore", above, hr_buf_str(&w->rel), &own, &held);
+	if (again >= 0 && names_read(w, &names, again) == 0) {
 		for (i = 0; i < names.n && !w->stop; i++)
 			walk_name(w, fd, names.v[i], depth, ig);
-		names_done(&names);
+		names_done(w, &names);
 	} else {
 		w->end->closed++;
 		if (again >= 0)
-			names_done(&names);
+			names_done(w, &names);
 	}
 	hr_ignore_free(own);
+	w->rules -= held;
 	hr_fd_close(&fd);
 }
 
@@ -219,6 +235,7 @@ hr_search_walk(const struct hr_search *s, hr_search_fn *fn, void *arg, struct hr
 	struct walk w = {.s = s, .fn = fn, .arg = arg, .end = ret};
 	struct hr_ignore *own = NULL;
 	const struct hr_ignore *ig = NULL;
+	size_t held;
 	int fd;
 
 	memset(ret, 0, sizeof(*ret));
@@ -240,7 +257,7 @@ hr_search_walk(const struct hr_search *s, hr_search_fn *fn, void *arg, struct hr
 	w.rel.len = 0;
 	w.rel.p[0] = '\0';
 	if (!s->ignored)
-		ig = rules_of(fd, ".git/info/exclude", NULL, "", &own);
+		ig = rules_of(&w, fd, ".git/info/exclude", NULL, "", &own, &held);
 	walk_dir(&w, fd, 0, ig);
 	hr_ignore_free(own);
 	hr_buf_done(&w.rel);

@@ -1,0 +1,181 @@
+/* files/search: it ends, whatever a tree and its .gitignore were made for. */
+#include "config.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "scratch.h"
+#include "base/clock.h"
+#include "files/search/search.h"
+
+#define SOON_MS 200
+#define RULE "xxxxxxxxxxyyyyyyyyyyxxxxxxxxxxyyyyyyyyyyxxxxxxxxxx"
+#define ENDED_MS 5000 /* on any machine; without a bound these take minutes to days */
+
+static char top[sizeof(scratch) + 8];
+
+static void
+setup(void)
+{
+	(void)snprintf(top, sizeof(top), "%s/top", scratch);
+	ck_assert_int_eq(mkdir(top, 0700), 0);
+}
+
+static void
+teardown(void)
+{
+	ck_assert_int_eq(hr_path_remove(top, NULL), 0);
+}
+
+/* `count` times the text in a file below the top. */
+static void
+file(const char *name, const char *text, size_t count)
+{
+	char path[4096];
+	FILE *f;
+	size_t i;
+
+	ck_assert_int_lt(snprintf(path, sizeof(path), "%s/%s", top, name), (int)sizeof(path));
+	f = fopen(path, "w");
+	ck_assert_ptr_nonnull(f);
+	for (i = 0; i < count; i++)
+		ck_assert_int_ge(fputs(text, f), 0);
+	ck_assert_int_eq(fclose(f), 0);
+}
+
+static void
+on_line(void *arg, const char *rel, size_t line, struct hr_span text, bool match)
+{
+	(void)rel;
+	(void)line;
+	(void)text;
+	*(size_t *)arg += match;
+}
+
+static bool
+on_name(void *arg, int dir, const char *name, const char *rel, bool is_dir)
+{
+	(void)dir;
+	(void)name;
+	(void)rel;
+	(void)is_dir;
+	++*(size_t *)arg;
+	return true;
+}
+
+START_TEST(an_expression_that_takes_for_ever)
+{
+	static const char *const patterns[] = {"a\\w*\\w*[:=]", "\\w+[:=]", "(a|a)+$", "a++b"};
+	struct hr_search s = {.top = top, .until_ms = hr_now_ms() + SOON_MS};
+	struct hr_grep g = {.pattern = hr_span_of(patterns[_i]), .max = 10};
+	struct hr_grep_end end;
+	struct hr_err err = {0};
+	size_t told = 0;
+
+	file("line", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 50000);
+	ck_assert_int_eq(hr_grep(&s, &g, on_line, &told, &end, &err), 0);
+	ck_assert_int_lt(hr_now_ms() - s.until_ms, ENDED_MS);
+	ck_assert(end.walk.late || end.walk.costly > 0 || end.searched == 1);
+	ck_assert_uint_eq(told, 0);
+}
+END_TEST
+
+START_TEST(lines_are_found)
+{
+	struct hr_search s = {.top = top, .until_ms = hr_now_ms() + 60000};
+	struct hr_grep g = {.pattern = hr_span_of("n(ee)dle"), .max = 10, .literal = _i == 1};
+	struct hr_grep_end end;
+	struct hr_err err = {0};
+	size_t told = 0;
+
+	file("a", "a needle\nnone\n", 3);
+	file("b", "n(ee)dle\n", 2);
+	ck_assert_int_eq(hr_grep(&s, &g, on_line, &told, &end, &err), 0);
+	ck_assert_uint_eq(told, _i == 1 ? 2 : 3);
+	ck_assert(!end.walk.late && end.walk.costly == 0);
+}
+END_TEST
+
+/* Each takes a look at 10^8 characters and more. */
+START_TEST(rules_that_take_for_ever)
+{
+	struct hr_search s = {.top = top, .until_ms = hr_now_ms() + SOON_MS};
+	struct hr_search_end end;
+	struct hr_err err = {0};
+	size_t seen = 0;
+
+	file(".gitignore", "/**[bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb]*[bbbbbbbbbbbbbbbbbbbbbb]*z\n",
+	    15000);
+	file("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	     "aaaaa",
+	    "", 0);
+	ck_assert_int_eq(hr_search_walk(&s, on_name, &seen, &end, &err), 0);
+	ck_assert_int_lt(hr_now_ms() - s.until_ms, ENDED_MS);
+}
+END_TEST
+
+START_TEST(a_rule_of_a_megabyte)
+{
+	struct hr_search s = {.top = top, .until_ms = hr_now_ms() + 60000};
+	struct hr_search_end end;
+	struct hr_err err = {0};
+	size_t seen = 0;
+
+	file(".gitignore", "b", 1 << 20); /* is none: it is longer than any name */
+	file("bbb", "", 0);
+	ck_assert_int_eq(hr_search_walk(&s, on_name, &seen, &end, &err), 0);
+	ck_assert_uint_eq(seen, 1);
+}
+END_TEST
+
+/* The rules of all directories on the way down share what there is for them. */
+START_TEST(rules_on_the_way_down)
+{
+	struct hr_search s = {.top = top, .until_ms = hr_now_ms() + 60000};
+	struct hr_search_end end;
+	struct hr_err err = {0};
+	char name[512] = "", path[600];
+	size_t seen = 0, i;
+
+	for (i = 0; i < 6; i++) {
+		(void)snprintf(path, sizeof(path), "%s.gitignore", name);
+		file(path, RULE RULE "\n", 4000);
+		(void)strncat(name, "d/", sizeof(name) - strlen(name) - 1);
+		(void)snprintf(path, sizeof(path), "%s/%s", top, name);
+		ck_assert_int_eq(mkdir(path, 0700), 0);
+	}
+	ck_assert_int_eq(hr_search_walk(&s, on_name, &seen, &end, &err), 0);
+	ck_assert_uint_eq(seen, 6);
+	ck_assert_uint_eq(end.large, 4); /* two of 400 kB fit into a megabyte */
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *suite = suite_create("search");
+	TCase *tc = tcase_create("search");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_unchecked_fixture(tc, scratch_make, scratch_remove);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_set_tags(tc, "no-valgrind"); /* a step takes too long there */
+	tcase_add_loop_test(tc, lines_are_found, 0, 2);
+	tcase_add_test(tc, a_rule_of_a_megabyte);
+	tcase_add_test(tc, rules_on_the_way_down);
+	tcase_add_loop_test(tc, an_expression_that_takes_for_ever, 0, 4);
+	tcase_add_test(tc, rules_that_take_for_ever);
+	suite_add_tcase(suite, tc);
+	sr = srunner_create(suite);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed == 0 ? 0 : 1;
+}
