@@ -336,6 +336,17 @@ on_message(struct bridge *b, const char *p, size_t len)
 	hr_rpc_done(&m);
 }
 
+static bool
+is_deaf(struct bridge *b)
+{
+	bool deaf;
+
+	(void)pthread_mutex_lock(&b->lock);
+	deaf = b->deaf;
+	(void)pthread_mutex_unlock(&b->lock);
+	return deaf;
+}
+
 /* Lines of standard input, until its end. */
 static int
 serve(struct bridge *b)
@@ -345,14 +356,15 @@ serve(struct bridge *b)
 	ssize_t n = 1;
 	size_t len;
 	char *room;
+	bool skip = false; /* the rest of a line that is too long */
 
 	hr_buf_init(&in, HR_MCP_BODY_MAX + 65536);
-	while (n > 0 && !b->deaf) {
+	while (n > 0 && !is_deaf(b)) {
 		room = hr_buf_reserve(&in, 16384);
 		if (room == NULL) {
+			wait_fewer(b, 1); /* they have b */
 			hr_buf_done(&in);
-			return cli_usage("a message is longer than %u bytes, or there is no memory",
-			    HR_MCP_BODY_MAX);
+			return cli_usage("out of memory");
 		}
 		n = hr_fd_read(0, room, 16384);
 		if (n <= 0)
@@ -360,12 +372,19 @@ serve(struct bridge *b)
 		hr_buf_grew(&in, (size_t)n);
 		while ((nl = memchr(in.p, '\n', in.len)) != NULL) {
 			len = (size_t)(nl - in.p);
-			if (len > 0 && !(len == 1 && in.p[0] == '\r'))
+			if (!skip && len > 0 && !(len == 1 && in.p[0] == '\r'))
 				on_message(b, in.p, len);
 			hr_buf_drop_front(&in, len + 1);
+			skip = false;
+		}
+		if (in.len > HR_MCP_BODY_MAX || skip) {
+			if (!skip)
+				say_error(b, NULL, HR_RPC_REQUEST, "The message is too long");
+			skip = true;
+			hr_buf_reset(&in);
 		}
 	}
-	if (n == 0 && in.len > 0)
+	if (n == 0 && in.len > 0 && !skip)
 		on_message(b, in.p, in.len);
 	wait_fewer(b, 1);
 	hr_buf_done(&in);

@@ -98,7 +98,7 @@ bool hr_mcp_put_data(struct hr_mcp_call *c, struct hr_span url, struct hr_span p
 bool hr_mcp_handle_read(struct hr_mcp_call *c, struct hr_mcp_wait *ret);
 struct hr_shell_place;
 struct hr_shell_place hr_mcp_place(const struct hr_mcp_call *c, const struct hr_mcp_wait *w);
-/* Waits for c->wait and makes the result; sink NULL: nobody is told meanwhile. */
+/* Waits for c->wait while sink's reader is there, and makes the result. */
 void hr_mcp_wait_now(struct hr_mcp_call *c, struct hr_sink *sink);
 /* The result of a command that has completed, `handle` "" unless there is more of it. */
 void hr_mcp_put_done(struct hr_mcp_call *c, struct hr_span output, int64_t exit_code,

@@ -285,7 +285,7 @@ put_result(struct hr_mcp_call *c, struct hr_buf *b)
 		b->fail = HR_E_NOMEM;
 }
 
-/* The rest of an answer that waits, as events. */
+/* The rest of an answer that waits. */
 static int
 send_rest(void *arg, struct hr_sink *sink, struct hr_err *err)
 {
@@ -295,9 +295,9 @@ send_rest(void *arg, struct hr_sink *sink, struct hr_err *err)
 
 	hr_mcp_wait_now(c, sink);
 	hr_buf_init(&b, TEXT_MAX);
-	hr_buf_adds(&b, "event: message\ndata: ");
+	hr_buf_adds(&b, c->events ? "event: message\ndata: " : "");
 	put_result(c, &b);
-	hr_buf_adds(&b, "\n\n");
+	hr_buf_adds(&b, c->events ? "\n\n" : "");
 	r = hr_buf_check(&b, err);
 	if (r == 0)
 		r = sink->write(sink, b.p, b.len);
@@ -311,7 +311,8 @@ stream(struct hr_mcp_call *c, struct hr_answer *ret)
 	c->own = *c->env;
 	c->own.arg = NULL;
 	c->env = &c->own;
-	ret->content_type = "text/event-stream";
+	if (c->events)
+		ret->content_type = "text/event-stream";
 	hr_answer_header(ret, "Cache-Control", "no-store");
 	hr_answer_stream(ret, &(const struct hr_stream){
 				  .send = send_rest, .done = call_free, .arg = c, .length = -1});
@@ -356,12 +357,10 @@ do_call(struct asked *a, struct hr_answer *ret)
 		ret->note = c->note;
 		hr_buf_add(&ret->key, hr_buf_str(&c->key), c->key.len);
 	}
-	if (c->waits && c->events) {
+	if (c->waits) { /* as a stream, which ends when the client leaves */
 		stream(c, ret);
 		return;
 	}
-	if (c->waits)
-		hr_mcp_wait_now(c, NULL);
 	put_result(c, &ret->body);
 	call_free(c);
 }

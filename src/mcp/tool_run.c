@@ -301,7 +301,7 @@ put_key(const struct hr_mcp_call *c, struct hr_span text, struct hr_buf *key)
 static void
 run_text(struct hr_mcp_call *c, struct hr_span text, double wait_s)
 {
-	double first_s = c->events && wait_s > FIRST_S ? FIRST_S : wait_s;
+	double first_s = wait_s > FIRST_S ? FIRST_S : wait_s;
 	struct json_object *args = json_object_new_object(), *o;
 	struct hr_buf key;
 
@@ -377,7 +377,7 @@ press(struct hr_mcp_call *c, const struct hr_mcp_wait *w, struct hr_press_reques
 		if (hr_shell_press(&place, req, &frame, &state, &err) < 0)
 			hr_answer_detail(&answer, err.code == HR_E_NOTFOUND ? 404 : 500, err.msg);
 		else if (state.reason.len > 0)
-			hr_answer_detail(&answer, 409, state.reason.p);
+			hr_answer_detail(&answer, 409, "the command has ended");
 		c->env->leave(c->env->arg, &answer);
 	}
 	if (answer.status == 200)

@@ -21,10 +21,11 @@
 
 #define PART ((size_t)16 << 10) /* bytes of output: the head of a long one, and its tail */
 #define FRAME_MAX (2u << 20)
-#define TRIES 32          /* keepers that die over it */
-#define PROGRESS_MS 100   /* between two notifications */
-#define PROGRESS_MAX 2000 /* bytes of output in one */
-#define TORN_MAX 64       /* of an escape sequence that has begun */
+#define TRIES 32            /* keepers that die over it */
+#define PROGRESS_MS 100     /* between two notifications */
+#define PROGRESS_MAX 2000   /* bytes of output in one */
+#define TORN_MAX 64         /* of an escape sequence that has begun */
+#define SEEN_MAX (4 * PART) /* of a part: few bytes may take up much room on a screen */
 
 /* ---- handles: ID-STARTED-FROM@SESSION ---- */
 
@@ -131,17 +132,24 @@ static void
 put_seen(struct hr_buf *b, const char *p, size_t len)
 {
 	struct hr_term *t = hr_term_new(&(const struct hr_term_config){.history = 40000});
-	size_t at = b->len;
+	struct hr_buf seen;
 
 	if (t == NULL) {
 		b->fail = HR_E_NOMEM;
 		return;
 	}
 	hr_term_feed(t, p, len);
-	hr_term_text(t, b);
+	hr_buf_init(&seen, SEEN_MAX);
+	hr_term_text(t, &seen);
 	hr_term_free(t);
-	if (len > 0 && p[len - 1] == '\n' && b->len > at && b->p[b->len - 1] != '\n')
+	hr_buf_add(b, hr_buf_str(&seen), seen.len);
+	if (seen.fail == HR_E_TOOLARGE)
+		hr_buf_adds(b, "\n[the rest takes up too much room on the screen]\n");
+	else if (seen.fail != HR_OK)
+		b->fail = seen.fail;
+	else if (len > 0 && p[len - 1] == '\n' && seen.len > 0 && seen.p[seen.len - 1] != '\n')
 		hr_buf_addc(b, '\n');
+	hr_buf_done(&seen);
 }
 
 /* Of the log from *io_from on, to `end` and `max` bytes at most. */
@@ -396,8 +404,7 @@ progress(struct waiting *w, const struct hr_output_piece *piece)
 	struct hr_buf b, seen;
 	bool ok;
 
-	if (w->sink == NULL || c->token == NULL || s.len == 0 ||
-	    hr_now_ms() - w->told_ms < PROGRESS_MS)
+	if (!c->events || c->token == NULL || s.len == 0 || hr_now_ms() - w->told_ms < PROGRESS_MS)
 		return true;
 	w->told_ms = hr_now_ms();
 	if (s.len > PROGRESS_MAX) {
@@ -410,7 +417,8 @@ progress(struct waiting *w, const struct hr_output_piece *piece)
 	hr_buf_adds(&b, "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":"
 			"\"notifications/progress\",\"params\":{\"progressToken\":");
 	(void)hr_json_put(&b, c->token); /* a string or an integer */
-	hr_buf_addf(&b, ",\"progress\":%" PRIu64 ",\"message\":", w->at - w->told);
+	hr_buf_addf(
+	    &b, ",\"progress\":%" PRIu64 ",\"message\":", w->at > w->told ? w->at - w->told : 0);
 	(void)hr_json_put_str(&b, hr_buf_str(&seen), seen.len, HR_JSON_REPLACE);
 	hr_buf_adds(&b, "}}\n\n");
 	ok = b.fail == HR_OK && w->sink->write(w->sink, b.p, b.len) == 0;
@@ -425,14 +433,16 @@ static enum seen
 wait_piece(struct waiting *w, int fd)
 {
 	struct pollfd p[] = {{.fd = fd, .events = POLLIN},
-	    {.fd = w->sink != NULL ? w->sink->fd : -1, .events = POLLIN | POLLRDHUP},
+	    {.fd = w->sink->fd, .events = POLLIN | POLLRDHUP},
 	    {.fd = w->signals, .events = POLLIN}};
 	int64_t left;
 	int n;
 
 	do {
 		left = w->call->wait.until_ms - hr_now_ms();
-		n = poll(p, 3, left <= 0 ? 0 : left > 60000 ? 60000 : (int)left);
+		if (left <= 0)
+			return TIME_IS_OVER;
+		n = poll(p, 3, left > 60000 ? 60000 : (int)left);
 	} while ((n < 0 && errno == EINTR) || (n == 0 && left > 60000));
 	if (n <= 0)
 		return TIME_IS_OVER;

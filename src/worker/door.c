@@ -5,6 +5,8 @@
 #include <strings.h>
 
 #include "actions/action.h"
+#include "actions/shell.h"
+#include "base/fd.h"
 #include "mcp/mcp.h"
 #include "proto/channel.h"
 #include "worker/body.h"
@@ -74,7 +76,17 @@ create(void *arg, const char *name, struct hr_answer *ret)
 {
 	struct door *d = arg;
 
-	return hr_live_make(d->w, name, ret) || ret->status == 409;
+	const struct hr_shell_place place = {.run_dir = d->w->run_dir, .session = name};
+	struct hr_err err = {0};
+	int fd;
+
+	if (hr_live_make(d->w, name, ret))
+		return true;
+	if (ret->status != 409)
+		return false;
+	fd = hr_shell_connect(&place, &err); /* it is there, or there are as many as may be */
+	hr_fd_close(&fd);
+	return err.code != HR_E_NOTFOUND;
 }
 
 /* ---- who may come in ---- */
