@@ -262,7 +262,8 @@ one_page(struct hr_cloud *c, const char *run, double *before, hr_cloud_found_fn 
 		    .state = "running"};
 
 		rc = hr_pb_text(HR_MODAL_WHO, "a sandbox of the list", "id", l->id, err);
-		if (rc == 0 && !l->has_created_at)
+		/* no number either */
+		if (rc == 0 && (!l->has_created_at || !(l->created_at > 0)))
 			rc = hr_err_set(err, HR_E_PROTO,
 			    HR_MODAL_WHO ": a sandbox of the list has no \"created_at\"");
 		if (rc == 0 && (*before <= 0 || l->created_at < *before))

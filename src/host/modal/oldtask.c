@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "host/modal/pb.h"
 
 #define CUTS_MAX 20
 #define READ_S 55
+#define AT_ONCE_MS 1000
 #define WAIT_S 10
 
 static int
@@ -125,6 +127,7 @@ follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_err 
 	    .each = on_batch,
 	    .arg = s,
 	    .watch_fd = timer};
+	int64_t asked_ms;
 	int rc, idle = 0;
 
 	q.exec_id = id;
@@ -137,14 +140,16 @@ follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_err 
 		q.has_last_batch_index = s->last > 0;
 		q.last_batch_index = s->last;
 		s->came = false;
+		asked_ms = hr_now_ms();
 		rc = hr_grpc_do(&hr_modal_of(c)->api, &g, NULL, &end, err);
 		if (hr_cloud_timer_over(timer))
 			return 1;
 		if (rc != 0 && end.status != HR_GRPC_LOST && end.status != HR_GRPC_UNAVAILABLE &&
 		    end.status != HR_GRPC_DEADLINE)
 			return -1;
-		/* without an end it is to be asked again: its time was over, or it was cut */
-		idle = s->came || rc == 0 ? 0 : idle + 1;
+		/* without an end it is to be asked again: its time was over, or it was cut; one
+		 * that ends at once and tells nothing does so for ever */
+		idle = s->came || (rc == 0 && hr_now_ms() - asked_ms >= AT_ONCE_MS) ? 0 : idle + 1;
 	}
 	return s->ended ? 0
 			: hr_err_set(err, HR_E_PROTO,
