@@ -452,7 +452,13 @@ kubernetes_resume(void *self, struct hr_err *err)
 	json_object_put(pod);
 	if (rc == 1 && why.progress == HR_KUBE_READY)
 		return 0;
-	if (rc == 1 && why.progress != HR_KUBE_FAILED && why.progress != HR_KUBE_ENDING)
+	/* a pause that is under way elsewhere has noted what to make again */
+	if (rc == 1 && why.progress == HR_KUBE_ENDING) {
+		if (hr_kubernetes_wait_gone(d, HR_POD, err) != 0)
+			return -1;
+		rc = 0;
+	}
+	if (rc == 1 && why.progress != HR_KUBE_FAILED)
 		return hr_kubernetes_wait_ready(d, err);
 	if (rc == 1)
 		return hr_err_set(err, HR_E_DISCONNECTED,
