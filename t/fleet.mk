@@ -8,7 +8,7 @@ t_unit_test_fleet_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_fleet_LDADD = libfleet.la $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)
 if KUBERNETES
 check_PROGRAMS += %D%/unit/test_fleet_kubernetes
-# e2e/test_fleet_kubernetes.py is run by hand: on a busy machine "quota" in it may take minutes
+# e2e/test_fleet_kubernetes.py is run by hand: it takes more than a minute
 TESTS += %D%/unit/test_fleet_kubernetes
 t_unit_test_fleet_kubernetes_SOURCES = %D%/unit/test_fleet_kubernetes.c
 t_unit_test_fleet_kubernetes_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)

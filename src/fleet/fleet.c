@@ -30,7 +30,8 @@ struct hr_fleet_job {
 
 /* ---- jobs ---- */
 
-/* To the end of the list: a sandbox's jobs are done in their order. */
+/* To the end of the list: a sandbox's jobs are done in their order. Those before it that wait for
+ * their next try have it now: what they wait for may be what changed. */
 int
 hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, struct hr_err *err)
 {
@@ -40,8 +41,9 @@ hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, stru
 		return hr_err_nomem(err);
 	j->kind = kind;
 	(void)snprintf(j->id, sizeof(j->id), "%s", id);
-	while (*at != NULL)
-		at = &(*at)->next;
+	for (; *at != NULL; at = &(*at)->next)
+		if (!(*at)->busy && strcmp((*at)->id, id) == 0)
+			(*at)->due_s = 0;
 	*at = j;
 	(void)pthread_cond_signal(&f->work);
 	return 0;
@@ -169,7 +171,7 @@ finish(struct hr_fleet *f, struct hr_fleet_job *j, struct hr_fleet_row *row, int
 	enum hr_fleet_state from = job_kinds[j->kind].from;
 	enum hr_fleet_state to = rc == 0 ? job_kinds[j->kind].to : job_kinds[j->kind].failed;
 	struct hr_err err = {0};
-	bool moved = false;
+	bool moved = false, makes = j->kind != HR_JOB_STOP && j->kind != HR_JOB_PAUSE;
 
 	count(f, j->kind, row, rc == 0);
 	if (rc != 0)
@@ -183,12 +185,13 @@ finish(struct hr_fleet *f, struct hr_fleet_job *j, struct hr_fleet_row *row, int
 		hr_log(HR_LOG_ERROR, "sandbox %s: %s", row->id, err.msg);
 		return false;
 	}
-	if (moved && to == HR_FLEET_DIED) {
+	if (moved && to == HR_FLEET_DIED)
 		f->counts.died++;
-		/* what is left of it */
-		if (hr_fleet_add_job(f, HR_JOB_STOP, row->id, &err) != 0)
-			hr_log(HR_LOG_ERROR, "sandbox %s: %s", row->id, err.msg);
-	}
+	/* what is left of it; or another process stopped it while it was made here, and does not
+	 * know of what came after that. One that goes on all the same is left alone. */
+	if (((moved && to == HR_FLEET_DIED) || (!moved && makes && f->store->ops->claim != NULL)) &&
+	    hr_fleet_add_job(f, HR_JOB_STOP, row->id, &err) != 0)
+		hr_log(HR_LOG_ERROR, "sandbox %s: %s", row->id, err.msg);
 	return true;
 }
 
@@ -335,7 +338,9 @@ reserve(
 	if (r == HR_FLEET_NO_ROOM && !f->drained)
 		hr_fleet_pool_yield(f);
 	(void)pthread_cond_signal(&f->clock); /* one of the pool was taken, perhaps */
-	if (r == HR_FLEET_OK && hr_fleet_add_job(f, HR_JOB_START, row->id, err) != 0)
+	/* whether it was written is not always known: whoever looks after it finds out */
+	if ((r == HR_FLEET_OK || (r == HR_FLEET_BROKEN && f->store->ops->claim != NULL)) &&
+	    hr_fleet_add_job(f, HR_JOB_START, row->id, err) != 0)
 		return HR_FLEET_BROKEN; /* the next process goes on with it */
 	return r;
 }

@@ -11,14 +11,16 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.apiserver import ApiServer, Threads  # noqa: E402
+from lib.apiserver import ApiServer, Threads, running  # noqa: E402
 from lib.host import BUILD, PATIENCE, Host  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
 PODS = "/api/v1/namespaces/default/pods/"
 SECRETS = "/api/v1/namespaces/default/secrets/"
+SILENT_S = 8  # longer than a replica waits before it does what the other one began and can be done twice
 
 
 class Stub:
@@ -155,8 +157,8 @@ class Fleet(Host):
     @staticmethod
     def until(what, wanted):
         """A change of the other replica is told to those who ask."""
-        pause = threading.Event()
-        for _ in range(int(PATIENCE * 20)):
+        pause, end, found = threading.Event(), time.monotonic() + PATIENCE, None
+        while time.monotonic() < end:
             found = what()
             if wanted(found):
                 return found
@@ -168,6 +170,13 @@ class Fleet(Host):
         with self.api.lock:
             found = [o for p, o in self.api.objects.items() if p.startswith(SECRETS + "handrail-row-")]
             return [json.loads(base64.b64decode(o["data"]["data"])) for o in found]
+
+    def owner(self, id):
+        with self.api.lock:
+            return self.api.objects[SECRETS + "handrail-row-" + id]["metadata"]["annotations"]["handrail/fleet-owner"]
+
+    def parts(self, id):
+        return [n for n in self.sandboxes() if n.startswith("openhands-runtime-hrf-" + id)]
 
     def sandboxes(self):
         return [n for n in self.api.names() if n.startswith("openhands-runtime-")]
@@ -323,7 +332,97 @@ def api_trouble():
         equal(f.sandboxes(), [], "nothing is left")
 
 
-TESTS = [life, one_session_once, quota, dies, killed_replica, warm, api_trouble]
+def slow_start():
+    """A start that takes longer than a replica is silent otherwise is not done by the other one as well, and one that
+    is stopped at the other one meanwhile leaves nothing."""
+    with Fleet() as f:
+        f.api.node = None
+        ids = [f.one.begin(s, wait=False)[1]["runtime_id"] for s in ("slow", "stopped")]
+        pods = [PODS + "openhands-runtime-hrf-" + id for id in ids]
+        f.until(lambda: all(p in f.api.objects for p in pods), lambda there: there)
+        owners = [f.owner(id) for id in ids]
+        threading.Event().wait(SILENT_S)
+        equal([f.owner(id) for id in ids], owners, "whose they are")
+        f.two.ok("POST", "/stop", {"runtime_id": ids[1]})
+        f.api.node = running
+        f.api.change(pods[0], running)
+        f.until(lambda: f.two.state("slow"), lambda s: s == "running")
+        f.until(lambda: f.two.state("stopped"), lambda s: s == "stopped")
+        f.until(f.sandboxes, lambda left: left == f.parts(ids[0]))
+        f.two.ok("POST", "/stop", {"runtime_id": ids[0]})
+        f.until(f.sandboxes, lambda left: left == [])
+
+
+def paused_and_resumed():
+    """A resume at one replica while the other one's pause is under way: nothing of it is lost."""
+    with Fleet() as f:
+        id = f.one.begin("s")[1]["runtime_id"]
+        pod, claim = PODS + "openhands-runtime-hrf-" + id, "openhands-runtime-hrf-" + id + "-pvc"
+        f.api.lingering.add(pod)
+        f.one.ok("POST", "/pause", {"runtime_id": id})
+        f.until(lambda: f.api.objects[pod]["metadata"].get("deletionTimestamp"), bool)
+        f.two.ok("POST", "/resume", {"runtime_id": id})
+        threading.Event().wait(SILENT_S)
+        equal((f.one.state("s"), f.two.state("s")), ("resuming", "resuming"), "it waits for the pause")
+        f.api.lingering.clear()
+        f.api.remove(pod)
+        f.until(lambda: f.two.state("s"), lambda s: s == "running")
+        equal((pod in f.api.objects, claim in f.sandboxes()), (True, True), "its pod and its files")
+        f.two.ok("POST", "/stop", {"runtime_id": id})
+        f.until(f.sandboxes, lambda left: left == [])
+
+
+def lost_answers():
+    """A change of the store that was made, and answered by nobody."""
+    with Fleet() as f:
+        plain, lost = f.api.answer, []
+
+        def answer(handler, status, o, headers=()):
+            # each kind of object once, made and changed
+            what = (handler.command, str(isinstance(o, dict) and o.get("metadata", {}).get("name"))[:12])
+            if what[0] in ("POST", "PATCH") and what[1] in ("handrail-row", "handrail-ses", "handrail-key") and \
+                    status < 300 and what not in lost:
+                lost.append(what)
+                handler.close_connection = True
+                handler.connection.shutdown(socket.SHUT_RDWR)
+            else:
+                plain(handler, status, o, headers)
+        f.api.answer = answer
+        status, made = f.one.begin("s")
+        equal((status, made.get("state")), (200, "running"), made)
+        f.one.ok("POST", "/handrail/v1/keys", {"name": "k"})
+        equal(len([k for k in f.one.ok("GET", "/handrail/v1/keys")["keys"] if k["name"] == "k"]), 1, "made once")
+        equal(set(lost) >= {("POST", "handrail-row"), ("POST", "handrail-ses"), ("PATCH", "handrail-row")}, True, lost)
+        equal(len(f.rows()), 1, "rows")
+        f.one.ok("POST", "/stop", {"runtime_id": made["runtime_id"]})
+        f.until(f.sandboxes, lambda left: left == [])
+
+
+def foreign_objects():
+    """A session's object that leads to a row of somebody else, and a key's that is none."""
+    with Fleet() as f:
+        id = f.one.begin("mine")[1]["runtime_id"]
+        f.one.begin("theirs")
+        with f.api.lock:
+            leads = {json.loads(base64.b64decode(o["data"]["data"]))["id"]: p
+                     for p, o in f.api.objects.items() if p.startswith(SECRETS + "handrail-session-")}
+        theirs = next(p for i, p in leads.items() if i != id)
+        data = base64.b64encode(json.dumps({"id": id}).encode()).decode()
+        f.api.change(theirs, lambda o: o.update(data={"data": data}))
+        equal(f.one.call("GET", "/sessions/theirs")[0], 404, "another session's")
+        equal(f.one.begin("theirs")[0], 200, "begun anew")
+        equal(f.two.state("mine"), "running", "and the other one is left alone")
+        with f.api.lock:
+            f.api.put(SECRETS + "handrail-key-7", {"kind": "Secret", "metadata": {
+                "name": "handrail-key-7", "labels": {"handrail/fleet": "key"}}, "data": {"data": data}})
+        equal(f.one.call("POST", "/handrail/v1/keys/revoke", {"id": 7})[0], 404, "no key")
+        for r in f.rows():
+            f.one.ok("POST", "/stop", {"runtime_id": r["id"]})
+        f.until(f.sandboxes, lambda left: left == [])
+
+
+TESTS = [life, one_session_once, quota, dies, killed_replica, warm, api_trouble, slow_start, paused_and_resumed,
+         lost_answers, foreign_objects]
 
 if __name__ == "__main__":
     tap = Tap()

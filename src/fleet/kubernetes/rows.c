@@ -24,8 +24,9 @@
 #include "host/rest.h"
 #include "proto/json.h"
 
-#define TAKE_OVER_MS 5000 /* a process that began and shows no progress gives way */
-#define TRIES 16          /* of changes that others were before */
+#define TAKE_OVER_MS                                                                               \
+	5000     /* a process that shows no progress gives way, at what is done twice well */
+#define TRIES 16 /* of changes that others were before */
 #define RESERVE_TRIES 4
 #define DATA_MAX (1u << 20)
 #define ROWS "labelSelector=handrail%2Ffleet%3Drow"
@@ -54,8 +55,8 @@ look(struct hr_kube_store *s, const char *id, struct hr_fleet_row *ret, struct h
 }
 
 static int
-write_row(struct hr_kube_store *s, const struct hr_fleet_row *row, const char *version,
-    struct hr_cached *known, struct hr_err *err)
+write_as(struct hr_kube_store *s, const struct hr_fleet_row *row, const char *owner,
+    const char *version, struct hr_cached *known, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	char name[HR_OBJECT_NAME];
@@ -67,7 +68,7 @@ write_row(struct hr_kube_store *s, const struct hr_fleet_row *row, const char *v
 	hr_object_row_data(&data, row);
 	rc = hr_buf_check(&data, err);
 	if (rc == 0)
-		rc = hr_kube_store_put(s, name, "row", version, hr_buf_str(&data), &o, err);
+		rc = hr_kube_store_put(s, name, "row", owner, version, hr_buf_str(&data), &o, err);
 	if (rc == 1 && known != NULL)
 		(void)snprintf(known->version, sizeof(known->version), "%s", hr_object_version(o));
 	json_object_put(o);
@@ -75,6 +76,14 @@ write_row(struct hr_kube_store *s, const struct hr_fleet_row *row, const char *v
 		explicit_bzero(data.p, data.len);
 	hr_buf_done(&data);
 	return rc;
+}
+
+/* It is this process's from now on. */
+static int
+write_row(struct hr_kube_store *s, const struct hr_fleet_row *row, const char *version,
+    struct hr_cached *known, struct hr_err *err)
+{
+	return write_as(s, row, s->me, version, known, err);
 }
 
 static int
@@ -138,7 +147,33 @@ lead(struct hr_kube_store *s, const struct hr_fleet_row *row, const char *versio
 	hr_object_session_name(row->key, row->session, name);
 	(void)snprintf(data, sizeof(data), "{\"id\":\"%s\"}", row->id);
 	return hr_kube_store_put(
-	    s, name, "session", *version != '\0' ? version : NULL, data, NULL, err);
+	    s, name, "session", s->me, *version != '\0' ? version : NULL, data, NULL, err);
+}
+
+/* Does its session lead to it? 1, 0, -1. */
+static int
+is_led_to(struct hr_kube_store *s, const struct hr_fleet_row *row, struct hr_err *err)
+{
+	char id[HR_FLEET_ID], version[HR_OBJECT_VERSION];
+
+	if (session_of(s, row->key, row->session, id, version, err) < 0)
+		return -1;
+	return strcmp(id, row->id) == 0;
+}
+
+/* The row that has the session, or had it last: 1, 0, -1. An object that leads to a row of another
+ * session was not written by us. */
+static int
+look_of(struct hr_kube_store *s, const char *id, int64_t key, const char *session,
+    struct hr_fleet_row *ret, struct hr_err *err)
+{
+	int rc = look(s, id, ret, NULL, err);
+
+	if (rc == 1 && (ret->key != key || strcmp(ret->session, session) != 0)) {
+		hr_fleet_row_done(ret);
+		rc = 0;
+	}
+	return rc;
 }
 
 int
@@ -150,7 +185,7 @@ hr_kube_store_find_session(struct hr_store *base, int64_t key, const char *sessi
 	int rc = session_of(s, key, session, id, version, err);
 
 	if (rc == 1)
-		rc = look(s, id, ret, NULL, err);
+		rc = look_of(s, id, key, session, ret, err);
 	if (rc == 1 && !last && !hr_fleet_has_session(ret->state)) {
 		hr_fleet_row_done(ret);
 		rc = 0;
@@ -300,7 +335,7 @@ reserve(struct hr_kube_store *s, struct hr_fleet_row *row, const struct hr_fleet
 	if (row->key > 0) {
 		rc = session_of(s, row->key, row->session, id, version, err);
 		if (rc == 1)
-			rc = look(s, id, &before, NULL, err);
+			rc = look_of(s, id, row->key, row->session, &before, err);
 		if (rc == 1 && hr_fleet_has_session(before.state)) {
 			hr_fleet_row_done(&before);
 			return HR_FLEET_CONFLICT;
@@ -317,6 +352,10 @@ reserve(struct hr_kube_store *s, struct hr_fleet_row *row, const struct hr_fleet
 	r = fits(s, row, of_key, of_all, err);
 	if (r == HR_FLEET_OK && row->key > 0) {
 		rc = lead(s, row, version, err);
+		/* whoever looked before, and takes it for one to which no session leads, misses its
+		 * version */
+		if (rc == 1)
+			rc = write_row(s, row, known.version, &known, err);
 		r = rc == 1 ? HR_FLEET_OK : rc == 0 ? HR_FLEET_CONFLICT : HR_FLEET_BROKEN;
 	}
 	/* whether it leads there is not known where no answer came: claim() will see */
@@ -324,9 +363,13 @@ reserve(struct hr_kube_store *s, struct hr_fleet_row *row, const struct hr_fleet
 		take_back(s, row, &was, &known);
 		memcpy(row->id, own, sizeof(own));
 		row->at[0] = row->server_key[0] = '\0';
-	} else if (r == HR_FLEET_OK && *id != '\0') {
-		/* what became of an earlier life is told no longer */
-		(void)delete_row(s, id, NULL, NULL);
+	} else if (r == HR_FLEET_OK && *id != '\0' && strcmp(id, row->id) != 0 &&
+		   look_of(s, id, row->key, row->session, &before, NULL) == 1) {
+		/* what became of an earlier life is told no longer; one that is still being stopped
+		 * goes when it is (move) */
+		if (!hr_fleet_holds_room(before.state))
+			(void)delete_row(s, id, NULL, NULL);
+		hr_fleet_row_done(&before);
 	}
 	hr_fleet_row_done(&was);
 	return r;
@@ -364,12 +407,12 @@ hr_kube_store_reserve(struct hr_store *base, struct hr_fleet_row *row,
 /* ---- changes ---- */
 
 /* Reads, has fn change it, writes, until nobody was between. fn: 1 write it, 0 leave it, as it is:
- * then *ret_done is false. */
+ * then *ret_done is false. owner: whose it is from then on; NULL: whose it was. */
 typedef int change_fn(void *arg, struct hr_fleet_row *now);
 
 static int
-change(struct hr_kube_store *s, const char *id, change_fn *fn, void *arg, bool *ret_done,
-    struct hr_err *err)
+change(struct hr_kube_store *s, const char *id, const char *owner, change_fn *fn, void *arg,
+    bool *ret_done, struct hr_err *err)
 {
 	struct hr_fleet_row now = {.request = NULL};
 	struct hr_cached known;
@@ -386,7 +429,7 @@ change(struct hr_kube_store *s, const char *id, change_fn *fn, void *arg, bool *
 		if (found <= 0)
 			return found;
 		if (fn(arg, &now) == 1) {
-			rc = write_row(s, &now, known.version, NULL, err);
+			rc = write_as(s, &now, owner, known.version, NULL, err);
 			*ret_done = rc == 1;
 		} else if (fresh) {
 			rc = 1;
@@ -427,21 +470,30 @@ move_it(void *arg, struct hr_fleet_row *now)
 	return 1;
 }
 
+static bool
+is_worked_on(enum hr_fleet_state s)
+{
+	return s == HR_FLEET_STARTING || s == HR_FLEET_WARMING || s == HR_FLEET_PAUSING ||
+	       s == HR_FLEET_RESUMING;
+}
+
 int
 hr_kube_store_move(struct hr_store *base, const struct hr_fleet_row *row, enum hr_fleet_state from,
     enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err)
 {
 	struct hr_kube_store *s = hr_kube_store_of(base);
 	struct moving m = {row, from, to, reason != NULL ? reason : "", placed};
+	/* whoever is at work on it does what follows when that is done */
+	const char *owner = is_worked_on(from) ? NULL : s->me;
 
-	if (change(s, row->id, move_it, &m, ret_moved, err) != 0)
+	if (change(s, row->id, owner, move_it, &m, ret_moved, err) != 0)
 		return -1;
 	if (!*ret_moved)
 		return 0;
 	hr_fleet_log_move(row->id, to, m.reason);
 	(void)hr_kube_store_event(base, row->id, hr_fleet_state_name(to), m.reason, NULL);
-	/* nobody will ask for one that never had a session */
-	if (to == HR_FLEET_STOPPED && row->key == 0)
+	/* nobody will ask for one that never had a session, or whose session has a new one */
+	if (to == HR_FLEET_STOPPED && (row->key == 0 || is_led_to(s, row, NULL) == 0))
 		return delete_row(s, row->id, NULL, err);
 	return 0;
 }
@@ -462,21 +514,10 @@ hr_kube_store_active(struct hr_store *base, const char *id, int64_t when, struct
 {
 	bool done;
 
-	return change(hr_kube_store_of(base), id, use_it, &when, &done, err);
+	return change(hr_kube_store_of(base), id, NULL, use_it, &when, &done, err);
 }
 
 /* ---- who does it ---- */
-
-/* Does its session lead to it? 1, 0, -1. */
-static int
-is_led_to(struct hr_kube_store *s, const struct hr_fleet_row *row, struct hr_err *err)
-{
-	char id[HR_FLEET_ID], version[HR_OBJECT_VERSION];
-
-	if (session_of(s, row->key, row->session, id, version, err) < 0)
-		return -1;
-	return strcmp(id, row->id) == 0;
-}
 
 /* One of the pool that was taken for a session, and no more than that. */
 static int
@@ -498,17 +539,24 @@ hr_kube_store_claim(
 	struct hr_cached known;
 	/* not what a watch said, which may be of a moment ago: it may have been taken back */
 	int rc = look(s, row->id, &now, &known, err), led = 1;
-	bool ours, late;
+	int64_t silent_ms, late_ms;
+	bool ours, late, reserved;
 
 	*ret_mine = false;
 	if (rc == 1 && now.state == row->state) {
 		ours = strcmp(known.owner, s->me) == 0;
-		late = !ours && hr_now_ms() - known.since_ms >= TAKE_OVER_MS;
-		if ((ours || late) && now.state == HR_FLEET_STARTING && now.key > 0)
+		silent_ms = hr_now_ms() - known.since_ms;
+		/* a start says nothing until it is done: two of them would destroy each other's */
+		late_ms = now.state == HR_FLEET_STOPPING || now.state == HR_FLEET_PAUSING
+			      ? TAKE_OVER_MS
+			      : s->making_ms;
+		late = !ours && silent_ms >= late_ms;
+		reserved = ours || silent_ms >= TAKE_OVER_MS;
+		if (reserved && now.state == HR_FLEET_STARTING && now.key > 0)
 			led = is_led_to(s, &now, err);
 		if (led < 0)
 			rc = -1;
-		else if (led == 0 && late)
+		else if (led == 0)
 			rc = now.at[0] == '\0' ? delete_row(s, now.id, known.version, err)
 					       : give_back(s, &now, &known, err);
 		else if (led == 1 && late)

@@ -18,6 +18,7 @@
 
 #define PATIENCE_MS 5000 /* callers hold the fleet's lock */
 #define AGAIN_MS 2000
+#define MAKING_S 600        /* waits for what was there to go, for the pod, and for its server */
 #define DATA_MAX (1u << 20) /* of a Secret */
 #define ALL "labelSelector=handrail%2Ffleet"
 
@@ -49,9 +50,30 @@ hr_kube_store_get(
 	return s->kube.status.code == 404 ? 0 : hr_kube_store_fail(&why, err);
 }
 
+/* A request whose answer was lost is sent again, and its second answer tells of what the first did.
+ * 1: it is what was to be written, by whoever was to be its owner; 0, -1. */
+static int
+is_written(struct hr_kube_store *s, const char *name, const char *owner, const char *data,
+    struct json_object **ret, struct hr_err *err)
+{
+	struct json_object *there, *wanted = NULL;
+	struct hr_json_error why;
+	int rc = hr_kube_store_get(s, name, ret, err);
+
+	if (rc != 1)
+		return rc;
+	there = hr_object_data(*ret);
+	rc = hr_json_decode(data, strlen(data), &wanted, &why) == 0 &&
+	     json_object_equal(there, wanted) &&
+	     (owner == NULL || strcmp(hr_object_owner(*ret), owner) == 0);
+	json_object_put(there);
+	json_object_put(wanted);
+	return rc;
+}
+
 int
-hr_kube_store_put(struct hr_kube_store *s, const char *name, const char *kind, const char *version,
-    const char *data, struct json_object **ret, struct hr_err *err)
+hr_kube_store_put(struct hr_kube_store *s, const char *name, const char *kind, const char *owner,
+    const char *version, const char *data, struct json_object **ret, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	struct hr_err why = {0};
@@ -61,15 +83,17 @@ hr_kube_store_put(struct hr_kube_store *s, const char *name, const char *kind, c
 
 	path_of(s, version != NULL ? name : "", path);
 	hr_buf_init(&b, 2 * DATA_MAX);
-	hr_object_write(&b, s->ns, name, kind, s->me, version, data);
+	hr_object_write(&b, s->ns, name, kind, owner, version, data);
 	rc = hr_buf_check(&b, err);
 	if (rc == 0 && hr_kube_call(&s->kube, version != NULL ? HR_KUBE_MERGE : HR_KUBE_CREATE,
 			   path, hr_buf_str(&b), &o, &why) == 0)
-		rc = hr_cache_put(s->cache, o, NULL, err) < 0 ? -1 : 1;
-	else if (rc == 0 && (s->kube.status.code == 409 || s->kube.status.code == 404))
-		rc = 0;
-	else if (rc == 0)
+		rc = 1;
+	else if (rc == 0 && s->kube.status.code == 409)
+		rc = is_written(s, name, owner, data, &o, err);
+	else if (rc == 0 && s->kube.status.code != 404)
 		rc = hr_kube_store_fail(&why, err);
+	if (rc == 1 && hr_cache_put(s->cache, o, NULL, err) < 0)
+		rc = -1;
 	if (b.p != NULL)
 		explicit_bzero(b.p, b.len);
 	hr_buf_done(&b);
@@ -111,7 +135,8 @@ write_key(struct hr_kube_store *s, const struct hr_fleet_key *k,
 	hr_object_key_data(&data, k, sum);
 	rc = hr_buf_check(&data, err);
 	if (rc == 0)
-		rc = hr_kube_store_put(s, name, "key", version, hr_buf_str(&data), NULL, err);
+		rc =
+		    hr_kube_store_put(s, name, "key", s->me, version, hr_buf_str(&data), NULL, err);
 	hr_buf_done(&data);
 	return rc;
 }
@@ -164,6 +189,8 @@ key_revoke(struct hr_store *base, int64_t id, bool *ret_found, struct hr_err *er
 		if (found == 1 && hr_cache_key_of(s->cache, id, &k, sum) == 1) {
 			k.revoked = true;
 			rc = write_key(s, &k, sum, hr_object_version(o), err);
+		} else if (found == 1) {
+			found = 0; /* something else has its name */
 		}
 		json_object_put(o);
 		o = NULL;
@@ -309,7 +336,7 @@ note_set(struct hr_store *base, const char *name, const char *value, struct hr_e
 		found = hr_kube_store_get(s, object, &o, err);
 		rc = found < 0 || hr_buf_check(&data, err) != 0
 			 ? -1
-			 : hr_kube_store_put(s, object, "note",
+			 : hr_kube_store_put(s, object, "note", s->me,
 			       found == 1 ? hr_object_version(o) : NULL, hr_buf_str(&data), NULL,
 			       err);
 		json_object_put(o);
@@ -449,6 +476,7 @@ hr_kube_store_open(const struct hr_fleet_options *o, struct hr_err *err)
 		return NULL;
 	}
 	s->base.ops = &ops;
+	s->making_ms = 1000 * (MAKING_S + hr_config_int(o->config, "kubernetes.schedule_timeout"));
 	/* it becomes part of paths; what else may be wrong with it the API server says */
 	ns = ns != NULL ? ns : "default";
 	if (strlen(ns) >= sizeof(s->ns) ||

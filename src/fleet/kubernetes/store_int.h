@@ -12,6 +12,7 @@ struct hr_kube_store {
 	struct hr_store base;
 	struct hr_kube kube; /* of whoever calls */
 	char ns[64], me[40]; /* me: this process, among those that serve the store */
+	int64_t making_ms;   /* a start takes less, however it ends */
 	struct hr_cache *cache;
 	/* of the thread that watches */
 	struct hr_kube watch_kube;
@@ -31,8 +32,10 @@ int hr_kube_store_fail(const struct hr_err *why, struct hr_err *err);
 int hr_kube_store_get(
     struct hr_kube_store *s, const char *name, struct json_object **ret, struct hr_err *err);
 /* A new one (version NULL), or that version changed: 1; 0: by now it is another, or is there
- * already, or is not there any more; -1. *ret (may be NULL) is what it is now, the caller's. */
-int hr_kube_store_put(struct hr_kube_store *s, const char *name, const char *kind,
+ * already, or is not there any more; -1. owner: of rows, NULL: as it was. *ret (may be NULL) is
+ * what it is now, the caller's. */
+int
+hr_kube_store_put(struct hr_kube_store *s, const char *name, const char *kind, const char *owner,
     const char *version, const char *data, struct json_object **ret, struct hr_err *err);
 /* version NULL: whatever it is. What is not there is no error. */
 int hr_kube_store_delete(

@@ -71,13 +71,14 @@ class ApiServer:
     of a new pod), failures
     (answers that come first: (status, headers, body), None: the connection ends), cuts (streams that end after one
     event each), forgotten (watches that are answered with 410), tokens, denied (a pair of verb and resource of what
-    nobody may do), page (of lists, at most)."""
+    nobody may do), page (of lists, at most), lingering (paths of what is only marked when it is deleted)."""
 
     def __init__(self, port=0, tls=None):
         self.lock = threading.Condition()
         self.objects, self.changes, self.version = {}, [], 1000
         self.requests, self.failures, self.tokens, self.denied = [], [], {"good"}, set()
         self.port, self.node, self.log = port, running, ["handraild ready: listening on 0.0.0.0:8080"]
+        self.lingering = set()
         self.cuts, self.forgotten, self.page, self.ended = 0, 0, 500, False
         with self.lock:
             self.put("/api/v1/nodes/n", {"metadata": {"name": "n"}, "status": {
@@ -226,7 +227,11 @@ class ApiServer:
                 if any(o["metadata"][k] != v for k, v in wanted.items()):
                     self.refuse(h, 409, "Conflict", "Precondition failed")
                     return
-                self.put(path, o, "DELETED")
+                if path in self.lingering:
+                    o["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+                    self.put(path, o)
+                else:
+                    self.put(path, o, "DELETED")
                 self.answer(h, 200, {"kind": "Status", "status": "Success"})
 
     def new(self, path, o):
