@@ -77,12 +77,20 @@ again(struct hr_service *s)
 	ck_assert_int_eq(hr_service_start(s, 60000, &err), 0);
 }
 
+static void
+signalled(struct hr_service *s, int sig)
+{
+	(void)s;
+	note(sig == SIGTERM ? "T" : "?");
+}
+
 static const struct hr_service_ops ops = {
     .spawn = spawn,
     .changed = changed,
     .ended = ended,
     .lost = lost,
     .again = again,
+    .signal = signalled,
     .says_ready = true,
     .leads = true,
 };
@@ -204,6 +212,18 @@ START_TEST(too_slow)
 }
 END_TEST
 
+/* As a pool that has taken over workers and has not been filled yet. */
+START_TEST(told_to_end_before_its_start)
+{
+	service.elsewhere = true;
+	hr_service_stop(&service, SIGTERM, 0);
+	ck_assert_int_eq(service.state, HR_SERVICE_STOPPING);
+	service.elsewhere = false;
+	hr_service_set(&service, HR_SERVICE_STOPPED);
+	ck_assert_str_eq(seen, "Tx");
+}
+END_TEST
+
 /* Caught where it is made, not where it shows. */
 START_TEST(a_change_that_cannot_be)
 {
@@ -234,6 +254,7 @@ main(void)
 	tcase_add_test(tc, says_why_it_cannot);
 	tcase_add_test(tc, says_that_it_never_will);
 	tcase_add_test(tc, too_slow);
+	tcase_add_test(tc, told_to_end_before_its_start);
 	suite_add_tcase(s, tc);
 	tcase_add_checked_fixture(native, setup, teardown);
 	tcase_set_tags(native, "no-valgrind"); /* in its process they end all */
