@@ -1,5 +1,6 @@
-/* Pictures for those who look on. The next one comes when the last one was acknowledged, so the
- * pace is ours, and no more than the last one is kept, however slow anybody reads. */
+/* Pictures for those who look on. Chromium sends two that are not acknowledged at most, and counts
+ * the acknowledgements, so the pace is ours, and no more than the last one is kept, however slow
+ * anybody reads. */
 #include "config.h"
 
 #include "plugins/browser/cast.h"
@@ -9,7 +10,7 @@
 
 #include "plugins/browser/browser.h"
 
-#define PACE_MS 100 /* between two pictures */
+#define PACE_MS 100 /* between two acknowledgements */
 #define PICTURE_MAX (8u << 20)
 #define URL_MAX 4096 /* the rest of an address is left out */
 
@@ -36,7 +37,8 @@ acknowledge(void *arg)
 
 	hr_watch_free(c->pace);
 	c->pace = NULL;
-	br_tell(b, c->ack_session, "Page.screencastFrameAck", "{\"sessionId\":$d}", c->ack);
+	for (; c->unacked > 0; c->unacked--)
+		br_tell(b, c->ack_session, "Page.screencastFrameAck", "{\"sessionId\":$d}", c->ack);
 }
 
 static void
@@ -48,6 +50,7 @@ stop(struct browser *b)
 	if (tab != NULL)
 		br_tell(b, br_page(tab)->id, "Page.stopScreencast", "{}");
 	c->target[0] = '\0';
+	c->unacked = 0;
 	hr_watch_free(c->pace);
 	c->pace = NULL;
 	hr_buf_done(&c->picture);
@@ -94,7 +97,7 @@ br_cast_frame(struct browser *b, const char *session, const struct br_tape *t, u
 	const char *p;
 	size_t len = 0;
 
-	if (c->changed == NULL || c->pace != NULL)
+	if (c->changed == NULL)
 		return;
 	p = br_tape_raw(t, br_tape_at(t, params, "data"), &len);
 	hr_buf_reset(&c->picture);
@@ -106,6 +109,9 @@ br_cast_frame(struct browser *b, const char *session, const struct br_tape *t, u
 	c->number++;
 	c->ack = br_tape_int(t, br_tape_at(t, params, "sessionId"), 0);
 	(void)snprintf(c->ack_session, sizeof(c->ack_session), "%s", session);
+	c->unacked++;
+	if (c->pace != NULL)
+		return;
 	c->pace = hr_loop_timer(b->loop, acknowledge, b, &err);
 	if (c->pace == NULL || hr_watch_arm(c->pace, PACE_MS, &err) != 0)
 		acknowledge(b);

@@ -20,6 +20,7 @@ struct br_cast {
 	struct hr_watch *pace; /* runs: the picture that came last is not acknowledged yet */
 	char ack_session[64];  /* ... */
 	int64_t ack;           /* ... and its number */
+	unsigned unacked;      /* how many came since the last acknowledgement */
 	struct hr_buf picture; /* base64 of a JPEG; empty: none yet */
 	uint64_t number;       /* of the picture: it changes with it */
 	int64_t width, height; /* of the page on it */

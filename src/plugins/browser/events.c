@@ -447,9 +447,11 @@ page_event(struct browser *b, struct br_tab *tab, struct br_session *s, const ch
 		on_open(b, t, params);
 	else if (strcmp(what, "fileChooserOpened") == 0)
 		on_chooser(tab, s, t, params);
-	else if (strcmp(what, "screencastFrame") == 0 && s == br_page(tab))
-		br_cast_frame(b, s->id, t, params);
-	else if (f == NULL)
+	else if (strcmp(what, "screencastFrame") == 0 && s == br_page(tab)) {
+		/* else it is a late one of the tab that was active before */
+		if (strcmp(tab->target, b->cast.target) == 0)
+			br_cast_frame(b, s->id, t, params);
+	} else if (f == NULL)
 		return;
 	else if (strcmp(what, "frameStartedNavigating") == 0)
 		on_moving(f, t, params);
