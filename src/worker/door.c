@@ -91,34 +91,6 @@ create(void *arg, const char *name, struct hr_answer *ret)
 
 /* ---- who may come in ---- */
 
-/* The host of an origin, or of a Host header: without the port. */
-static bool
-is_this_machine(const char *host)
-{
-	static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
-	size_t i, len;
-
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		len = strlen(names[i]);
-		if (strncasecmp(host, names[i], len) == 0 &&
-		    (host[len] == '\0' ||
-			(host[len] == ':' &&
-			    strspn(host + len + 1, "0123456789") == strlen(host + len + 1))))
-			return true;
-	}
-	return false;
-}
-
-/* A browser says where its page is from, and a page from elsewhere must not talk to us, by whatever
- * name it found us: see "DNS rebinding". */
-static bool
-comes_from_here(const char *origin)
-{
-	const char *host = strstr(origin, "://");
-
-	return host != NULL && is_this_machine(host + 3);
-}
-
 static bool
 has_key(const struct hr_worker *w, const struct hr_request *r)
 {
@@ -154,7 +126,7 @@ check(const struct hr_worker *w, const struct hr_request *r, struct hr_answer *r
 		hr_answer_detail(ret, 403, "Invalid API Key");
 	else if (!r->mcp)
 		hr_answer_detail(ret, 404, "Not Found");
-	else if (r->origin != NULL && r->origin[0] != '\0' && !comes_from_here(r->origin))
+	else if (!hr_request_from_here(r))
 		hr_answer_detail(ret, 403, "This origin may not come in");
 	else if (r->content_type[0] != '\0' &&
 		 !hr_body_is_type(r->content_type, "application/json"))

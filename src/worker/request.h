@@ -40,7 +40,8 @@ struct hr_request {
 	const char *cookie, *page_token;
 	const char *asked_method, *asked_uri; /* of /-/auth: what it is asked about */
 	/* of /handrail/mcp; NULL as well: absent */
-	const char *mcp_version, *mcp_method, *mcp_name, *origin;
+	const char *mcp_version, *mcp_method, *mcp_name;
+	const char *origin;       /* of /handrail/ alone; NULL as well: absent */
 	bool mcp;                 /* the door is open */
 	bool direct;              /* nginx could not send the file */
 	bool viewer;              /* came to the file viewer, which is another server */
@@ -58,6 +59,10 @@ void hr_handle(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 
 /* The decoded path and the query of a target; 0 or -1 for memory. */
 int hr_request_split(struct hr_request *r);
+
+/* A browser says where its page is from, and a page from elsewhere must not talk to us, by whatever
+ * name it found us: see "DNS rebinding". True as well where nothing is said. */
+bool hr_request_from_here(const struct hr_request *r);
 
 /* The value of a query parameter, form-decoded, appended to ret; the last one counts if repeated.
  * false: there is none. */

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/percent.h"
 #include "base/utf8.h"
@@ -188,6 +189,50 @@ redirect(const struct hr_request *r, struct hr_answer *ret)
 	return true;
 }
 
+static bool
+is_this_machine(const char *host)
+{
+	static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
+	size_t i, len;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		len = strlen(names[i]);
+		if (strncasecmp(host, names[i], len) == 0 &&
+		    (host[len] == '\0' ||
+			(host[len] == ':' &&
+			    strspn(host + len + 1, "0123456789") == strlen(host + len + 1))))
+			return true;
+	}
+	return false;
+}
+
+bool
+hr_request_from_here(const struct hr_request *r)
+{
+	const char *host;
+
+	if (r->origin == NULL || r->origin[0] == '\0')
+		return true;
+	host = strstr(r->origin, "://");
+	if (host == NULL)
+		return false;
+	/* under TLS a name that leads here by a trick has not our certificate */
+	return is_this_machine(host + 3) ||
+	       (strcmp(r->scheme, "https") == 0 && strncmp(r->origin, "https://", 8) == 0 &&
+		   strcasecmp(host + 3, r->host) == 0);
+}
+
+/* Where no key is asked for, any page that a browser has open on this machine could type into the
+ * shell: it needs no answer for that. */
+static bool
+is_foreign(const struct hr_worker *w, const struct hr_request *r, const struct route *to)
+{
+	static const char ours[] = "/handrail/v1/";
+
+	return w->auth.head.count == 0 && strncmp(to->path, ours, sizeof(ours) - 1) == 0 &&
+	       strcmp(r->method, "POST") == 0 && !hr_request_from_here(r);
+}
+
 static void
 route(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
@@ -203,6 +248,8 @@ route(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 		hr_answer_detail(ret, 405, "Method Not Allowed");
 		if (r->viewer)
 			hr_answer_header(ret, "Allow", found->method);
+	} else if (is_foreign(w, r, found)) {
+		hr_answer_detail(ret, 403, "This origin may not come in");
 	} else {
 		hr_worker_stage(w, HR_STAGE_RUNNING); /* reading again while it reads a body */
 		found->handle(w, r, ret);

@@ -487,8 +487,30 @@ def key_is_needed():
         equal(s.get(V1 + "session", X_Session_API_Key="k").status, 200)
 
 
-TESTS = [while_it_runs, nothing_is_lost, no_event_is_lost, old_output_is_dropped, events, gaps_are_told,
-         input_and_signals, list_of_commands, keys, size_of_the_terminal,
+def no_page_from_elsewhere():
+    """Without a key any page in a browser of this machine can send such requests, and needs no answer."""
+    with Server() as s:
+        host = "127.0.0.1:%d" % s.port
+        for origin, status in (("http://evil.example", 403), ("http://127.0.0.1.evil.example", 403), ("null", 403),
+                               ("https://" + host + "@evil.example", 403), ("http://" + host, 409), ("", 409)):
+            for what, body in (("input", {"text": "x"}), ("keys", {"keys": ["Enter"]}), ("signal", {"signal": "INT"}),
+                               ("resize", {"rows": 24, "columns": 80})):
+                a = s.request("POST", V1 + what, json.dumps(body), {"Content-Type": "text/plain", "Origin": origin})
+                equal(a.status, status, (origin, what, a.body))
+        evil = {"Origin": "http://evil.example"}
+        for what, body in (("create", {"name": "a"}), ("kill", {}),
+                           ("run", {"action": {"action": "run", "args": {"command": "echo x"}}})):
+            equal(s.request("POST", V1 + what, json.dumps(body), evil).status, 403, what)
+        equal(s.request("POST", V1 + "input", "{}", dict(evil, Host="evil.example")).status, 403, "by another name")
+        equal([x["name"] for x in s.get(V1 + "sessions").json()["sessions"]], ["default"])
+        equal(s.get(V1 + "commands").json()["commands"], [])
+    with Server(env={"SESSION_API_KEY": "k"}) as s:
+        a = s.request("POST", V1 + "create", '{"name": "a"}', dict(evil, **{"X-Session-API-Key": "k"}))
+        equal(a.status, 201, "the key says who it is")
+
+
+TESTS = [no_page_from_elsewhere, while_it_runs, nothing_is_lost, no_event_is_lost, old_output_is_dropped, events,
+         gaps_are_told, input_and_signals, list_of_commands, keys, size_of_the_terminal,
          followers_take_nothing_from_actions, end_of_the_server, keeper_dies, key_is_needed]
 
 if __name__ == "__main__":
