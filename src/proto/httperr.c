@@ -92,7 +92,7 @@ hr_answer_reset(struct hr_answer *a)
 	memset(&a->note, 0, sizeof(a->note));
 	hr_buf_reset(&a->key);
 	a->trace[0] = '\0';
-	a->replayed = false;
+	a->replayed = a->held = false;
 }
 
 void

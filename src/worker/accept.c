@@ -168,7 +168,8 @@ count_idle(struct hr_worker *w)
 	uint32_t pool = atomic_load(&w->slot->pool);
 
 	atomic_fetch_add(&w->slot->requests, 1);
-	hr_worker_stage(w, HR_STAGE_IDLE);
+	hr_worker_stage(
+	    w, w->hub != NULL && hr_hub_count(w->hub) > 0 ? HR_STAGE_RUNNING : HR_STAGE_IDLE);
 	if (pool < HR_SCOREBOARD_POOLS)
 		atomic_fetch_sub(&w->board->pools[pool].busy, 1);
 }
