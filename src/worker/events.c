@@ -8,6 +8,7 @@
 
 #include "worker/hub.h"
 #include "worker/live.h"
+#include "worker/page.h"
 #include "worker/worker.h"
 
 #define TAIL (256u << 10)
@@ -59,6 +60,7 @@ hr_handle_events(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 		return;
 	wrong = parse(r, &wish);
 	wish.session = place.session;
+	hr_page_enter(w, r, &wish.stay);
 	if (w->hub == NULL) {
 		hr_answer_detail(ret, 404, "Not Found"); /* came to another pool */
 	} else if (wrong != NULL) {

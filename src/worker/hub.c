@@ -27,7 +27,6 @@
 #include "base/quote.h"
 #include "proto/channel.h"
 #include "worker/live.h"
-#include "worker/ready.h"
 #include "worker/worker.h"
 
 #define PAGES_MAX 128
@@ -71,6 +70,7 @@ struct page {
 	struct source *source;
 	int fd; /* -1: not yet */
 	int request_id;
+	struct hr_stay stay;
 	bool gone, waits_for_room;
 	bool anew; /* its place is one of a count before this */
 	struct hr_buf out;
@@ -182,7 +182,9 @@ server_look(struct hr_hub *h)
 	struct hr_buf *b = &h->scratch;
 
 	hr_buf_reset(b);
-	if (hr_ready_ask(h->w, ASK_MS, &a, &err) < 0)
+	/* without a look at the disk, which may hang, and all pages with it */
+	if (hr_channel_ask(h->w->channel, HR_CHANNEL_READY, "", 0, HR_CHANNEL_READY_ANSWER, ASK_MS,
+		&a, &err) < 0)
 		return; /* its end is ours as well */
 	hr_buf_adds(b, "{\"ready\":");
 	put_line(b, a.text, a.len);
@@ -303,6 +305,27 @@ page_next(struct hr_hub *h, struct page *p)
 	return true;
 }
 
+/* In order, so that nginx does not take a part for the whole. What does not fit is not waited for.
+ */
+static void
+page_end(struct page *p)
+{
+	FCGI_EndRequestRecord end = {.header = {.version = FCGI_VERSION_1,
+					 .type = FCGI_END_REQUEST,
+					 .requestIdB1 = (unsigned char)(p->request_id >> 8),
+					 .requestIdB0 = (unsigned char)p->request_id,
+					 .contentLengthB0 = sizeof(end.body)},
+	    .body = {.protocolStatus = FCGI_REQUEST_COMPLETE}};
+	ssize_t n;
+
+	if (p->gone || p->fd < 0)
+		return;
+	hr_buf_add(&p->out, (const char *)&end, sizeof(end));
+	do
+		n = write(p->fd, p->out.p, p->out.len);
+	while (n < 0 && errno == EINTR);
+}
+
 static void
 page_send(struct hr_hub *h, struct page *p)
 {
@@ -311,6 +334,11 @@ page_send(struct hr_hub *h, struct page *p)
 
 	if (p->gone || p->fd < 0)
 		return;
+	if (!hr_stay_lasts(h->w, &p->stay)) {
+		page_end(p);
+		page_drop(h, p);
+		return;
+	}
 	while (p->out.len > 0 || page_next(h, p)) {
 		if (p->out.fail != HR_OK) {
 			page_drop(h, p); /* it comes again, with its offset */
@@ -346,27 +374,6 @@ source_send(struct hr_hub *h, struct source *s)
 		if (p->source == s)
 			page_send(h, p);
 	}
-}
-
-/* In order, so that nginx does not take a part for the whole. What does not fit is not waited for.
- */
-static void
-page_end(struct page *p)
-{
-	FCGI_EndRequestRecord end = {.header = {.version = FCGI_VERSION_1,
-					 .type = FCGI_END_REQUEST,
-					 .requestIdB1 = (unsigned char)(p->request_id >> 8),
-					 .requestIdB0 = (unsigned char)p->request_id,
-					 .contentLengthB0 = sizeof(end.body)},
-	    .body = {.protocolStatus = FCGI_REQUEST_COMPLETE}};
-	ssize_t n;
-
-	if (p->gone || p->fd < 0)
-		return;
-	hr_buf_add(&p->out, (const char *)&end, sizeof(end));
-	do
-		n = write(p->fd, p->out.p, p->out.len);
-	while (n < 0 && errno == EINTR);
 }
 
 /* ---- sources ---- */
@@ -454,8 +461,11 @@ source_free(struct source *s)
 }
 
 static struct source *
-source_open(struct hr_hub *h, const char *session, struct hr_err *err)
+source_open(struct hr_hub *h, const char *session, uint64_t end, struct hr_err *err)
 {
+	/* of a long log no more than is kept here */
+	const struct hr_follow_request req = {
+	    .stays = true, .offset = end > RING_MAX ? end - RING_MAX : 0};
 	const struct hr_shell_place place = {.run_dir = h->w->run_dir, .session = session};
 	const char *name = session != NULL ? session : "default";
 	struct source *s;
@@ -475,7 +485,7 @@ source_open(struct hr_hub *h, const char *session, struct hr_err *err)
 	hr_buf_init(&s->ring, RING_MAX + 2 * RING_SLACK);
 	hr_buf_init(&s->state.text, TEXT_MAX);
 	(void)snprintf(s->name, sizeof(s->name), "%s", name); /* it fits */
-	s->keeper = hr_shell_follow(&place, &(const struct hr_follow_request){.stays = true}, err);
+	s->keeper = hr_shell_follow(&place, &req, err);
 	if (s->keeper < 0 || hr_fd_nonblock(s->keeper, true, err) < 0) {
 		source_free(s);
 		return NULL;
@@ -643,7 +653,7 @@ hr_hub_join(struct hr_hub *h, const struct hr_hub_wish *wish, struct hr_err *err
 	r = hr_shell_state(&place, &frame, &state, err);
 	hr_buf_done(&frame); /* the numbers are not in it */
 	if (r == 0)
-		s = source_open(h, wish->session, err);
+		s = source_open(h, wish->session, state.log_end, err);
 	if (s == NULL)
 		return -1;
 	p = calloc(1, sizeof(*p));
@@ -654,6 +664,7 @@ hr_hub_join(struct hr_hub *h, const struct hr_hub_wish *wish, struct hr_err *err
 	p->kind = OF_PAGE;
 	p->source = s;
 	p->fd = -1;
+	p->stay = wish->stay;
 	hr_buf_init(&p->out, 3 * TEXT_MAX + RECORD_MAX);
 	p->at = begin_at(wish, &state);
 	p->anew = p->at > state.log_end;

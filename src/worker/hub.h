@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "worker/stay.h"
 
 struct hr_hub;
 struct hr_worker;
@@ -19,6 +20,7 @@ struct hr_hub_wish {
 	uint64_t offset;     /* from this byte on; */
 	bool has_offset;     /* else */
 	uint64_t tail;       /* from so many before the end */
+	struct hr_stay stay;
 };
 
 /* Nothing happens in it, and no timer runs, while there is no stream. */

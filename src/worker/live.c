@@ -87,15 +87,17 @@ hr_live_signals(struct hr_err *err)
 }
 
 bool
-hr_live_wait(int fd, int signals, bool events, struct hr_sink *sink)
+hr_live_wait(int fd, const struct hr_live_end *end, struct hr_sink *sink)
 {
 	struct pollfd p[] = {{.fd = fd, .events = POLLIN},
-	    {.fd = sink->fd, .events = POLLIN | POLLRDHUP}, {.fd = signals, .events = POLLIN}};
+	    {.fd = sink->fd, .events = POLLIN | POLLRDHUP}, {.fd = end->signals, .events = POLLIN}};
 	int n;
 
 	do {
-		n = poll(p, 3, events ? COMMENT_MS : -1);
-		if (n == 0 && sink->write(sink, ":\n\n", 3) < 0)
+		n = poll(p, 3, end->events || end->stay.signed_in ? COMMENT_MS : -1);
+		if (!hr_stay_lasts(end->w, &end->stay))
+			return false;
+		if (n == 0 && end->events && sink->write(sink, ":\n\n", 3) < 0)
 			return false;
 	} while (n <= 0); /* otherwise only EINTR */
 	return p[1].revents == 0 && p[2].revents == 0;

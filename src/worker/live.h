@@ -6,6 +6,7 @@
 
 #include "actions/shell.h"
 #include "base/err.h"
+#include "worker/stay.h"
 #include "worker/worker.h"
 
 /* The session that the query names. ret is valid until the next request. False: answered. */
@@ -33,8 +34,15 @@ void hr_live_refuse(struct hr_answer *ret, const struct hr_err *err);
 
 /* A descriptor that tells of the end of this worker; -1. */
 int hr_live_signals(struct hr_err *err);
-/* Sleeps until `fd` is readable: true; false: the client has left, or the worker is to end. events:
- * silence is broken by comments, as proxies between us and the client give up on it. */
-bool hr_live_wait(int fd, int signals, bool events, struct hr_sink *sink);
+/* Whom it is for, and what ends it. */
+struct hr_live_end {
+	const struct hr_worker *w;
+	struct hr_stay stay;
+	int signals; /* by hr_live_signals() */
+	bool events; /* silence is broken by comments, as proxies on the way give up on it */
+};
+/* Sleeps until `fd` is readable: true; false: the client has left, the sign-in is over, or the
+ * worker is to end. */
+bool hr_live_wait(int fd, const struct hr_live_end *end, struct hr_sink *sink);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "proto/json.h"
 #include "worker/live.h"
+#include "worker/page.h"
 #include "worker/worker.h"
 
 #define PLUGIN "browse_interactive" /* who takes these has the browser */
@@ -19,8 +20,8 @@
 #define SILENCE_S 90 /* within one object; the first one may wait for the plugin's start */
 
 struct watching {
-	int plugin, signals;
-	bool events;
+	int plugin;
+	struct hr_live_end end;
 	struct hr_buf frame, event;
 };
 
@@ -30,7 +31,7 @@ watching_free(void *arg)
 	struct watching *v = arg;
 
 	hr_fd_close(&v->plugin);
-	hr_fd_close(&v->signals);
+	hr_fd_close(&v->end.signals);
 	hr_buf_done(&v->frame);
 	hr_buf_done(&v->event);
 	free(v);
@@ -41,7 +42,7 @@ ask(struct watching *v, struct hr_err *err)
 {
 	const struct timeval limit = {.tv_sec = SILENCE_S};
 	const struct hr_act_request req = {.type = hr_span_of("watch"),
-	    .action = hr_span_of(v->events ? "{\"once\":false}" : "{\"once\":true}"),
+	    .action = hr_span_of(v->end.events ? "{\"once\":false}" : "{\"once\":true}"),
 	    .working_dir = hr_span_of(""),
 	    .key = hr_span_of("")};
 	struct hr_buf frame;
@@ -92,9 +93,9 @@ next(struct watching *v, struct hr_err *err)
 	if (hr_frame_get_answer(payload, len, &a, err) < 0 || check(&a.body, err) < 0)
 		return -1;
 	hr_buf_reset(&v->event);
-	hr_buf_adds(&v->event, v->events ? "data: " : "");
+	hr_buf_adds(&v->event, v->end.events ? "data: " : "");
 	hr_buf_add(&v->event, a.body.p, a.body.len);
-	hr_buf_adds(&v->event, v->events ? "\n\n" : "");
+	hr_buf_adds(&v->event, v->end.events ? "\n\n" : "");
 	hr_buf_drop_front(&v->frame, used);
 	return hr_buf_check(&v->event, err) < 0 ? -1 : 1;
 }
@@ -119,9 +120,11 @@ send_events(void *arg, struct hr_sink *sink, struct hr_err *err)
 	int r;
 
 	do {
+		if (!hr_stay_lasts(v->end.w, &v->end.stay))
+			return 0;
 		if (sink->write(sink, v->event.p, v->event.len) < 0)
 			return -1;
-		if (!has_more(v) && !hr_live_wait(v->plugin, v->signals, true, sink))
+		if (!has_more(v) && !hr_live_wait(v->plugin, &v->end, sink))
 			return 0;
 		r = next(v, err);
 	} while (r > 0);
@@ -133,8 +136,8 @@ begin(struct hr_worker *w, struct watching *v, struct hr_err *err)
 {
 	int r;
 
-	v->signals = hr_live_signals(err);
-	if (v->signals < 0)
+	v->end.signals = hr_live_signals(err);
+	if (v->end.signals < 0)
 		return -1;
 	v->plugin = hr_plugin_connect(w->run_dir, PLUGIN, strlen(PLUGIN), err);
 	if (v->plugin < 0 && err->code == HR_E_NOTFOUND)
@@ -163,8 +166,10 @@ hr_handle_live_browser(struct hr_worker *w, struct hr_request *r, struct hr_answ
 		hr_answer_generic(ret);
 		return;
 	}
-	v->plugin = v->signals = -1;
-	v->events = r->accept != NULL && strstr(r->accept, "text/event-stream") != NULL;
+	v->plugin = v->end.signals = -1;
+	v->end.w = w;
+	hr_page_enter(w, r, &v->end.stay);
+	v->end.events = r->accept != NULL && strstr(r->accept, "text/event-stream") != NULL;
 	hr_buf_init(&v->frame, EVENT_MAX);
 	hr_buf_init(&v->event, EVENT_MAX);
 	if (begin(w, v, &err) < 0) {
@@ -173,7 +178,7 @@ hr_handle_live_browser(struct hr_worker *w, struct hr_request *r, struct hr_answ
 		return;
 	}
 	hr_answer_header(ret, "Cache-Control", "no-store");
-	if (v->events) {
+	if (v->end.events) {
 		ret->content_type = "text/event-stream";
 		hr_answer_stream(
 		    ret, &(const struct hr_stream){

@@ -13,6 +13,7 @@
 #include "proto/json.h"
 #include "base/utf8.h"
 #include "worker/live.h"
+#include "worker/page.h"
 #include "worker/worker.h"
 
 #define PIECE_MAX (1u << 20)
@@ -23,7 +24,8 @@
 enum form { FORM_BYTES, FORM_BASE64, FORM_TEXT }; /* the last two: events */
 
 struct following {
-	int keeper, signals;
+	int keeper;
+	struct hr_live_end end;
 	struct hr_buf frame, event;
 	enum form form;
 	struct hr_shell_place place;
@@ -39,7 +41,7 @@ following_free(void *arg)
 	struct following *f = arg;
 
 	hr_fd_close(&f->keeper);
-	hr_fd_close(&f->signals);
+	hr_fd_close(&f->end.signals);
 	hr_buf_done(&f->frame);
 	hr_buf_done(&f->event);
 	free(f);
@@ -170,13 +172,15 @@ send_output(void *arg, struct hr_sink *sink, struct hr_err *err)
 	for (;;) {
 		while (hr_shell_has_piece(&f->frame)) {
 			r = hr_shell_piece(f->keeper, &f->frame, &piece, &used, err);
+			if (r > 0 && !hr_stay_lasts(f->end.w, &f->end.stay))
+				return 0;
 			if (r > 0)
 				r = send_piece(f, &piece, sink, err);
 			if (r <= 0)
 				return r;
 			hr_buf_drop_front(&f->frame, used);
 		}
-		if (!hr_live_wait(f->keeper, f->signals, f->form != FORM_BYTES, sink))
+		if (!hr_live_wait(f->keeper, &f->end, sink))
 			return 0;
 		r = hr_shell_piece(f->keeper, &f->frame, &piece, &used, err);
 		if (r < 0)
@@ -228,8 +232,8 @@ begin(struct following *f, bool resumed, struct hr_err *err)
 {
 	const uint64_t wanted = f->req.offset;
 
-	f->signals = hr_live_signals(err);
-	if (f->signals < 0)
+	f->end.signals = hr_live_signals(err);
+	if (f->end.signals < 0)
 		return -1;
 	if (first_piece(f, err) < 0)
 		return -1;
@@ -294,7 +298,9 @@ hr_handle_live_output(struct hr_worker *w, struct hr_request *r, struct hr_answe
 		hr_answer_generic(ret);
 		return;
 	}
-	f->keeper = f->signals = -1;
+	f->keeper = f->end.signals = -1;
+	f->end.w = w;
+	hr_page_enter(w, r, &f->end.stay);
 	hr_buf_init(&f->frame, PIECE_MAX);
 	hr_buf_init(&f->event, EVENT_MAX);
 	if (!hr_live_place(w, r, &f->place, ret)) {
@@ -307,6 +313,7 @@ hr_handle_live_output(struct hr_worker *w, struct hr_request *r, struct hr_answe
 		following_free(f);
 		return;
 	}
+	f->end.events = f->form != FORM_BYTES;
 	if (begin(f, resumed, &err) < 0) {
 		hr_live_refuse(ret, &err);
 		following_free(f);

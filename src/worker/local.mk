@@ -29,6 +29,7 @@ libworker_la_SOURCES = \
 	%D%/route.c \
 	%D%/simple.c \
 	%D%/stats.c %D%/stats.h \
+	%D%/stay.c %D%/stay.h \
 	%D%/trace.c %D%/trace.h \
 	%D%/upload.c \
 	%D%/view.c \

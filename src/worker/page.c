@@ -119,6 +119,12 @@ hr_page_passes(const struct hr_worker *w, const struct hr_request *r)
 	       (rights_of(w, &s) == HR_PAGE_LOOK && only_looks(method, uri));
 }
 
+void
+hr_page_enter(const struct hr_worker *w, const struct hr_request *r, struct hr_stay *ret)
+{
+	ret->signed_in = !hr_auth_passes(&w->auth, r->session_key) && find(w, r, &ret->by);
+}
+
 /* ---- signing in ---- */
 
 /* The path below which the page lies, as the browser sees it: a proxy may have put something in

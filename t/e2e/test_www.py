@@ -3,13 +3,16 @@
 
 By hand, since it takes a minute: much_output, 100 MB in front of the page, with the times of its frames."""
 
+import base64
+import http.client
 import json
 import os
+import re
 import signal
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.supervised import PATIENCE, Server, marker, run_tests  # noqa: E402
+from lib.supervised import PATIENCE, SRCDIR, Server, marker, run_tests  # noqa: E402
 from lib.tap import Skip, equal  # noqa: E402
 from lib.webdriver import KEYS, Window, missing, pause  # noqa: E402
 
@@ -111,6 +114,72 @@ def who_may():
         equal([s.request("GET", V1 + "me", headers=h).status for h in (other, last)], [403, 200])
 
 
+def stream_of(s, path, headers):
+    """An answer without an end, its beginning read."""
+    c = http.client.HTTPConnection("127.0.0.1", s.port, timeout=PATIENCE)
+    c.request("GET", V1 + path, headers=headers)
+    r = c.getresponse()
+    equal(r.status, 200, path)
+    return c, r
+
+
+def a_stream_ends_with_its_sign_in():
+    """What is printed afterwards is told to nobody who has signed out; the key's own streams go on."""
+    with Keyed() as s:
+        _, me = sign_in(s)
+        s.action("echo before")  # so that there is something to begin with
+        mark = "said-after-the-end"
+        events = {"Accept": "text/event-stream"}
+        open_ = [stream_of(s, "events", me), stream_of(s, "output?follow=true", me),
+                 stream_of(s, "output?encoding=text", dict(me, **events))]
+        kept = stream_of(s, "output?follow=true&offset=0", {"X-Session-API-Key": KEY})
+        for _, r in open_:
+            equal(len(r.read1(65536)) > 0, True)
+        a = s.request("POST", V1 + "signout", json.dumps({"path": "/handrail/", "port": ""}), me)
+        equal(a.status, 200, a)
+        s.action("echo " + mark)
+        for (c, r), what in zip(open_, ("events", "bytes", "text")):
+            data = b""
+            while mark.encode() not in decoded(data):
+                more = r.read1(65536)
+                if not more:
+                    break
+                data += more
+            equal((mark.encode() in decoded(data), r.isclosed()), (False, True), what)
+            c.close()
+        data = b""
+        while mark.encode() not in data:
+            data += kept[1].read1(65536)
+        kept[0].close()
+
+
+def decoded(data):
+    """With what events have of it in base64."""
+    return data + b"".join(base64.b64decode(x) for x in re.findall(rb'"base64":"([^"]*)"', data))
+
+
+def what_was_before():
+    """Of a long log a page is told the last 4 MB, and that there was more."""
+    with Keyed(settings={"output_log_bytes": 16 << 20}) as s:
+        s.action("head -c 6000000 /dev/zero | tr '\\0' x | fold -w 99")
+        end = s.get(V1 + "session").json()["output"]["end"]
+        c, r = stream_of(s, "events?offset=0", {"X-Session-API-Key": KEY})
+        data, want = b"", b'"from":0,"to":%d}' % (end - (4 << 20))
+        while b"event: output" not in data:
+            data += r.read1(65536)
+        equal(want in data, True, data[:200])
+        c.close()
+
+
+def moved_while_it_is_fetched():
+    """nginx names a request's parameters anew where a worker has to send the file: who has signed in is among them. By
+    the text, since the moment between the two cannot be met."""
+    with open(os.path.join(SRCDIR, "conf", "handrail-locations.conf.in")) as f:
+        direct = f.read().split("location @handrail_direct {")[1].split("\n}")[0]
+    for name, value in (("HTTP_COOKIE", "$handrail_cookie"), ("HTTP_X_HANDRAIL_PAGE", "$http_x_handrail_page")):
+        equal("fastcgi_param %s %s if_not_empty;" % (name, value) in direct, True, direct)
+
+
 def looking_on():
     """The two rights: asked for at the sign-in, and ruled by the settings."""
     with Keyed(settings={"page_rights": "act"}) as s:
@@ -157,13 +226,16 @@ def files_of_the_page():
 def many_pages():
     """Fifty of them are held by one worker, which reads the shell's output once."""
     with Keyed() as s:
-        import http.client
         pages = []
         for _ in range(50):
             c = http.client.HTTPConnection("127.0.0.1", s.port, timeout=PATIENCE)
             c.request("GET", V1 + "events?tail=0", headers={"X-Session-API-Key": KEY})
             pages.append((c, c.getresponse()))
         equal({r.status for _, r in pages}, {200})
+        # one that is refused is told why, and does not make their worker one that rests
+        a = s.get(V1 + "events?offset=x")
+        equal((a.status, a.body), (400, b'{"detail":"offset is not a number"}'))
+        equal(s.get(V1 + "ready").json()["components"]["pool_page"]["busy"], 1)
         s.action("printf 'seen-%d-end\\n' $((40 + 2)); seq 1 20000")
         want = s.get(V1 + "session").json()["output"]["end"]
         for _, r in pages:
@@ -403,8 +475,9 @@ def much_output():
 
 
 BY_HAND = [much_output]
-TESTS = [who_may, looking_on, files_of_the_page, many_pages, shell_view, cut_and_healed, nothing_is_believed,
-         other_views, viewer_without_rights]
+TESTS = [who_may, a_stream_ends_with_its_sign_in, what_was_before, moved_while_it_is_fetched, looking_on,
+         files_of_the_page, many_pages, shell_view, cut_and_healed, nothing_is_believed, other_views,
+         viewer_without_rights]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS + [t for t in BY_HAND if t.__name__ in sys.argv[1:]]))
