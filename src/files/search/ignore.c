@@ -19,7 +19,7 @@ struct hr_ignore {
 	const struct hr_ignore *above;
 	char *base; /* "" or "a/b/" */
 	struct rule *v;
-	size_t n;
+	size_t n, room;
 };
 
 static int
@@ -49,13 +49,16 @@ add_rule(struct hr_ignore *g, const char *p, size_t len)
 	}
 	if (len == 0 || len > PATTERN_MAX)
 		return 0;
-	r.pattern = strndup(p, len);
-	more = r.pattern != NULL ? reallocarray(g->v, g->n + 1, sizeof(*g->v)) : NULL;
-	if (more == NULL) {
-		free(r.pattern);
-		return -1;
+	if (g->n == g->room) {
+		more = reallocarray(g->v, 2 * g->room + 16, sizeof(*g->v));
+		if (more == NULL)
+			return -1;
+		g->v = more;
+		g->room = 2 * g->room + 16;
 	}
-	g->v = more;
+	r.pattern = strndup(p, len);
+	if (r.pattern == NULL)
+		return -1;
 	g->v[g->n++] = r;
 	return 0;
 }
