@@ -413,9 +413,10 @@ attempt(struct hr_rest *r, const struct hr_rest_call *c, struct hr_http_request 
 	rc = hr_http_do(r->http, q, &a, &he);
 	*ret_failure = failure_of(&a);
 	*ret_wait_s = hr_http_seconds(a.header);
-	if (t->enough)
+	if (t->enough) {
+		ret->status = a.status;
 		rc = 0;
-	else if (t->too_long)
+	} else if (t->too_long)
 		rc = say(r, c, err, HR_E_RUNTIME, "a line of the answer is too long");
 	else if (rc == 0)
 		rc = take_answer(r, c, &a, ret, err);

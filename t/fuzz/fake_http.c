@@ -74,7 +74,7 @@ give(const struct hr_http_request *r, struct hr_http_answer *a, const char *p, s
 {
 	size_t n;
 
-	if (r->sink == NULL || a->status >= 400) {
+	if (r->sink == NULL || a->status < 200 || a->status > 299) {
 		hr_buf_add(&a->body, p, len);
 		return 0;
 	}
