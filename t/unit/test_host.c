@@ -25,6 +25,7 @@
 #include "host/tokens.h"
 #include "host/config/toml.h"
 #include "host/config/volumes.h"
+#include "host/transfer/tarfile.h"
 #include "host/transfer/zip.h"
 #include "lines.h"
 #include "scratch.h"
@@ -902,6 +903,8 @@ START_TEST(zips)
 	ck_assert_int_eq(hr_path_write("d/sub/\xC3\xA9", "22", 2, 0755, NULL), 0);
 	ck_assert_int_eq(symlink("a", "d/link"), 0);
 	ck_assert_int_eq(symlink("..", "d/sub/up"), 0);
+	ck_assert_int_eq(symlink("nothing", "d/dangling"), 0);
+	ck_assert_int_eq(mkfifo("d/fifo", 0600), 0);
 	zip = hr_zip_directory("d", true, false, NULL);
 	ck_assert_ptr_nonnull(zip);
 	ck_assert_int_eq(hr_zip_extract(zip, "small", 3 * 4096 + 3, &err), -1);
@@ -914,10 +917,43 @@ START_TEST(zips)
 	ck_assert_str_eq(hr_buf_str(&b), "1");
 	ck_assert_int_eq(access("out/d/sub/up", F_OK), -1);
 	ck_assert_int_eq(access("out/d/sub/empty", F_OK), -1);
+	ck_assert_int_eq(access("out/d/dangling", F_OK), -1);
+	ck_assert_int_eq(access("out/d/fifo", F_OK), -1);
 	(void)unlink(zip);
 	free(zip);
 	ck_assert_ptr_null(hr_zip_directory("nothing", true, false, NULL));
 	hr_buf_done(&b);
+}
+END_TEST
+
+/* The same content makes the same bytes, whatever made the files; a link makes none. */
+START_TEST(tars)
+{
+	struct hr_err err = {0};
+	char one[10240], two[10240];
+	int fd, other;
+	ssize_t n;
+
+	find_module();
+	ck_assert_int_eq(hr_path_mkdirs("t/b", 0755, NULL, NULL), 0);
+	ck_assert_int_eq(hr_path_write("t/b/z", "1", 1, 0600, NULL), 0);
+	ck_assert_int_eq(hr_path_write("t/b/y", "2", 1, 0700, NULL), 0);
+	ck_assert_int_eq(hr_path_mkdirs("u/b", 0700, NULL, NULL), 0);
+	ck_assert_int_eq(hr_path_write("u/b/y", "2", 1, 0711, NULL), 0);
+	ck_assert_int_eq(hr_path_write("u/b/z", "1", 1, 0666, NULL), 0);
+	fd = hr_tarfile_make("t", false, NULL);
+	other = hr_tarfile_make("u", false, NULL);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_ge(other, 0);
+	n = read(fd, one, sizeof(one));
+	ck_assert_int_gt(n, 0);
+	ck_assert_int_eq(read(other, two, sizeof(two)), n);
+	ck_assert_mem_eq(one, two, (size_t)n);
+	(void)close(fd);
+	(void)close(other);
+	ck_assert_int_eq(symlink("z", "u/b/link"), 0);
+	ck_assert_int_eq(hr_tarfile_make("u", false, &err), -1);
+	ck_assert_int_eq(strncmp(err.msg, "open b/link: ", 13), 0);
 }
 END_TEST
 
@@ -960,6 +996,7 @@ main(void)
 	tcase_add_loop_test(tc, masking, 0, N(masks));
 	tcase_add_test(tc, masked_before_it_is_cut);
 	tcase_add_test(tc, zips);
+	tcase_add_test(tc, tars);
 	tcase_add_test(tc, record_texts);
 	tcase_add_test(tc, module_that_is_not_there);
 	suite_add_tcase(s, tc);

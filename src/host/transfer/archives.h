@@ -30,12 +30,22 @@ hr_arczip_extract(const char *file, const char *dir, unsigned long long most, st
 int hr_arctar_make(const char *dir, bool gzip, struct hr_err *err);
 
 struct archive;
-struct archive_entry;
+/* An archive that is written. */
+struct hr_arc {
+	struct archive *a;
+	const char *what; /* for errors: "zip" */
+	/* A link to a file is stored as that file, one to a directory or to nothing left out. Not
+	 * set: a link is an error. */
+	bool links;
+	/* Directories are entries, too; owner, time and all of a mode but "executable" count for
+	 * nothing, so that the same content makes the same bytes. */
+	bool plain;
+};
+/* All below the directory `path`, sorted, each name behind "prefix/" (if that is not empty); or the
+ * file `path` under `name`. */
+int hr_arc_put(const struct hr_arc *to, const char *path, const char *name, const char *prefix,
+    struct hr_err *err);
 /* -1, with libarchive's words behind "what: ". */
 int hr_arc_failed(struct archive *a, const char *what, struct hr_err *err);
-/* One entry, and what fd still has as its content if it is a regular file; name is for the error.
- */
-int hr_arc_put(struct archive *a, struct archive_entry *e, int fd, const char *what,
-    const char *name, struct hr_err *err);
 
 #endif

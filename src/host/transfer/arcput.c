@@ -1,18 +1,24 @@
-/* What both kinds of archives share, and the table that handrail-archives.so is. */
+/* A directory into an archive, of either kind; and the table that handrail-archives.so is. */
 #include "config.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <archive.h>
 #include <archive_entry.h>
 
 #include "base/fd.h"
+#include "base/path.h"
 #include "host/transfer/archives.h"
 #include "base/err.h"
 
 #define PIECE 65536
+#define DEPTH_MAX 200
 
 int
 hr_arc_failed(struct archive *a, const char *what, struct hr_err *err)
@@ -21,7 +27,7 @@ hr_arc_failed(struct archive *a, const char *what, struct hr_err *err)
 }
 
 static int
-put_content(struct archive *a, int fd, const char *what, const char *name, struct hr_err *err)
+put_content(const struct hr_arc *to, int fd, const char *name, struct hr_err *err)
 {
 	char *piece = malloc(PIECE);
 	ssize_t n = 0;
@@ -30,21 +36,124 @@ put_content(struct archive *a, int fd, const char *what, const char *name, struc
 	if (piece == NULL)
 		return hr_err_nomem(err);
 	while (rc == 0 && (n = hr_fd_read(fd, piece, PIECE)) > 0)
-		if (archive_write_data(a, piece, (size_t)n) != n)
-			rc = hr_arc_failed(a, what, err);
+		if (archive_write_data(to->a, piece, (size_t)n) != n)
+			rc = hr_arc_failed(to->a, to->what, err);
 	if (n < 0 && rc == 0)
 		rc = hr_err_sys(err, errno, "read %s", name);
 	free(piece);
 	return rc;
 }
 
-int
-hr_arc_put(struct archive *a, struct archive_entry *e, int fd, const char *what, const char *name,
+static int
+put_entry(
+    const struct hr_arc *to, int fd, const struct stat *st, const char *name, struct hr_err *err)
+{
+	struct archive_entry *e = archive_entry_new();
+	bool executable = S_ISDIR(st->st_mode) || (st->st_mode & 0100) != 0;
+	int rc;
+
+	if (e == NULL)
+		return hr_err_nomem(err);
+	archive_entry_set_pathname(e, name);
+	if (to->plain) {
+		archive_entry_set_filetype(e, st->st_mode & S_IFMT);
+		archive_entry_set_perm(e, executable ? 0755 : 0644);
+		archive_entry_set_mtime(e, 0, 0);
+		if (S_ISREG(st->st_mode))
+			archive_entry_set_size(e, st->st_size);
+	} else {
+		archive_entry_copy_stat(e, st);
+	}
+	if (archive_write_header(to->a, e) != ARCHIVE_OK)
+		rc = hr_arc_failed(to->a, to->what, err);
+	else
+		rc = S_ISREG(st->st_mode) ? put_content(to, fd, name, err) : 0;
+	archive_entry_free(e);
+	return rc;
+}
+
+static int
+put_below(const struct hr_arc *to, int dirfd, const char *prefix, int depth, struct hr_err *err);
+
+static int
+put_one(const struct hr_arc *to, int dirfd, const char *file, const char *name, int depth,
     struct hr_err *err)
 {
-	if (archive_write_header(a, e) != ARCHIVE_OK)
-		return hr_arc_failed(a, what, err);
-	return archive_entry_filetype(e) == AE_IFREG ? put_content(a, fd, what, name, err) : 0;
+	struct stat st, own;
+	int fd, rc = 0;
+
+	if (fstatat(dirfd, file, &st, to->links ? 0 : AT_SYMLINK_NOFOLLOW) != 0)
+		return to->links && errno == ENOENT ? 0 : hr_err_sys(err, errno, "%s", name);
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode))
+		return 0; /* opening it may do something */
+	fd = openat(dirfd, file,
+	    O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (to->links ? 0 : O_NOFOLLOW));
+	if (fd < 0 || fstat(fd, &st) != 0 || fstatat(dirfd, file, &own, AT_SYMLINK_NOFOLLOW) != 0)
+		rc = hr_err_sys(err, errno, "open %s", name);
+	else if (S_ISDIR(st.st_mode) && S_ISLNK(own.st_mode))
+		rc = 0;
+	else if (S_ISREG(st.st_mode) || (S_ISDIR(st.st_mode) && to->plain))
+		rc = put_entry(to, fd, &st, name, err);
+	if (rc == 0 && S_ISDIR(st.st_mode) && S_ISDIR(own.st_mode))
+		rc = put_below(to, fd, name, depth + 1, err);
+	hr_fd_close(&fd);
+	return rc;
+}
+
+static int
+no_dots(const struct dirent *e)
+{
+	return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+}
+
+static int
+by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int
+put_below(const struct hr_arc *to, int dirfd, const char *prefix, int depth, struct hr_err *err)
+{
+	struct dirent **list = NULL;
+	char *name;
+	int n, rc = 0;
+
+	if (depth > DEPTH_MAX)
+		return hr_err_set(err, HR_E_INVAL, "%s: nested too deep", prefix);
+	n = scandirat(dirfd, ".", &list, no_dots, by_name);
+	if (n < 0)
+		return hr_err_sys(err, errno, "read %s", prefix);
+	for (int i = 0; i < n; i++) {
+		const char *file = list[i]->d_name;
+
+		name = *prefix != '\0' ? hr_path_join(prefix, file) : strdup(file);
+		if (name == NULL && rc == 0)
+			rc = hr_err_nomem(err);
+		if (rc == 0)
+			rc = put_one(to, dirfd, file, name, depth, err);
+		free(name);
+		free(list[i]);
+	}
+	free(list);
+	return rc;
+}
+
+int
+hr_arc_put(const struct hr_arc *to, const char *path, const char *name, const char *prefix,
+    struct hr_err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), rc;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) != 0)
+		rc = hr_err_sys(err, errno, "open %s", path);
+	else if (S_ISDIR(st.st_mode))
+		rc = put_below(to, fd, prefix, 0, err);
+	else
+		rc = put_entry(to, fd, &st, name, err);
+	hr_fd_close(&fd);
+	return rc;
 }
 
 const struct hr_archives hr_archives_module = {

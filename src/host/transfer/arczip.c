@@ -1,11 +1,8 @@
 /* Zip files by libarchive. */
 #include "config.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <locale.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,69 +18,6 @@
 
 #define PIECE 65536
 #define ENTRY_BYTES 4096 /* what a file system needs for one */
-#define DEPTH_MAX 200
-
-static int
-put_file(struct archive *a, int dirfd, const char *file, const char *name, struct hr_err *err)
-{
-	struct archive_entry *e = archive_entry_new();
-	struct stat st;
-	int fd = openat(dirfd, file, O_RDONLY | O_CLOEXEC | O_NOCTTY), rc;
-
-	if (e == NULL) {
-		rc = hr_err_nomem(err);
-	} else if (fd < 0 || fstat(fd, &st) != 0) {
-		rc = hr_err_sys(err, errno, "open %s", name);
-	} else {
-		archive_entry_copy_stat(e, &st);
-		archive_entry_set_pathname(e, name);
-		rc = hr_arc_put(a, e, fd, "zip", name, err);
-	}
-	hr_fd_close(&fd);
-	archive_entry_free(e);
-	return rc;
-}
-
-/* Takes fd. */
-static int
-put_directory(struct archive *a, int fd, const char *prefix, int depth, struct hr_err *err)
-{
-	DIR *dir = fdopendir(fd);
-	struct dirent *e;
-	struct stat st, link;
-	int rc = 0, sub;
-
-	if (dir == NULL) {
-		rc = hr_err_sys(err, errno, "read a directory");
-		hr_fd_close(&fd);
-		return rc;
-	}
-	while (rc == 0 && (e = readdir(dir)) != NULL) {
-		char *name;
-
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-		    fstatat(dirfd(dir), e->d_name, &st, 0) != 0 ||
-		    fstatat(dirfd(dir), e->d_name, &link, AT_SYMLINK_NOFOLLOW) != 0)
-			continue;
-		name = *prefix != '\0' ? hr_path_join(prefix, e->d_name) : strdup(e->d_name);
-		if (name == NULL) {
-			rc = hr_err_nomem(err);
-		} else if (S_ISREG(st.st_mode)) {
-			rc = put_file(a, dirfd(dir), e->d_name, name, err);
-		} else if (S_ISDIR(st.st_mode) && !S_ISLNK(link.st_mode)) {
-			sub = openat(dirfd(dir), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-			if (sub < 0)
-				rc = hr_err_sys(err, errno, "open %s", name);
-			else if (depth >= DEPTH_MAX)
-				rc = hr_err_set(err, HR_E_INVAL, "%s: nested too deep", name);
-			else
-				rc = put_directory(a, sub, name, depth + 1, err);
-		}
-		free(name);
-	}
-	(void)closedir(dir);
-	return rc;
-}
 
 /* The last component, trailing slashes aside; the caller frees. */
 static char *
@@ -102,22 +36,11 @@ own_name(const char *path)
 static int
 put_all(struct archive *a, const char *path, bool with_name, struct hr_err *err)
 {
+	const struct hr_arc to = {.a = a, .what = "zip", .links = true};
 	char *name = own_name(path);
-	struct stat st;
-	int fd, rc;
+	int rc = name == NULL ? hr_err_sys(err, errno, "%s", path)
+			      : hr_arc_put(&to, path, name, with_name ? name : "", err);
 
-	if (name == NULL)
-		return hr_err_sys(err, errno, "%s", path);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (fd < 0 || fstat(fd, &st) != 0) {
-		rc = hr_err_sys(err, errno, "open %s", path);
-		hr_fd_close(&fd);
-	} else if (S_ISDIR(st.st_mode)) {
-		rc = put_directory(a, fd, with_name ? name : "", 0, err);
-	} else {
-		hr_fd_close(&fd);
-		rc = put_file(a, AT_FDCWD, path, name, err);
-	}
 	free(name);
 	return rc;
 }
