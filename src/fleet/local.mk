@@ -2,15 +2,17 @@
 sbin_PROGRAMS += handrail-fleetd
 noinst_LTLIBRARIES += libfleet.la
 libfleet_la_SOURCES = \
-	%D%/api.c %D%/api.h \
+	%D%/api.c %D%/api.h %D%/api_int.h \
 	%D%/ask.c \
 	%D%/backing.c \
+	%D%/calls.c \
 	%D%/clock.c \
 	%D%/edge.c %D%/edge.h \
 	%D%/engine.h \
 	%D%/fleet.c %D%/fleet.h %D%/fleet_int.h \
 	%D%/helper.c %D%/helper.h \
 	%D%/local.c \
+	%D%/object.c \
 	%D%/operator.c \
 	%D%/pool.c \
 	%D%/recover.c \

@@ -1,0 +1,44 @@
+/* The parts of hr_fleet_api, for its own files: a call under way, and the objects in the answers.
+ */
+#ifndef HR_FLEET_API_INT_H
+#define HR_FLEET_API_INT_H
+
+#include "fleet/api.h"
+
+#define HR_FLEET_BUSY_S 2 /* Retry-After of what will soon be different */
+
+struct json_object;
+
+struct hr_fleet_call {
+	const struct hr_fleet_api *api;
+	const struct hr_fleet_request *q;
+	struct hr_fleet_answer *a;
+	struct hr_fleet_key key;
+	const char *rest;         /* of the path, behind a row's that ends in "/" */
+	const char *query;        /* "" for none */
+	struct json_object *body; /* of a POST; NULL: it is none, or null */
+};
+
+/* The value of a name in the query, decoded; "" where it is not there. hr_buf_done() afterwards. */
+const char *hr_fleet_query(struct hr_buf *b, const char *query, const char *name);
+
+/* ---- objects (object.c) ---- */
+
+/* A member and a comma. */
+void hr_fleet_put(struct hr_buf *b, const char *name, const char *text);
+/* What clients are told of a state. */
+const char *hr_fleet_status(enum hr_fleet_state s);
+/* A sandbox, without its last brace. */
+void hr_fleet_put_object(struct hr_buf *b, const struct hr_fleet_api *api,
+    const struct hr_fleet_request *q, const struct hr_fleet_row *row);
+void hr_fleet_put_event(struct hr_buf *b, int64_t seq, int64_t at, const char *id, const char *what,
+    const char *detail);
+
+/* ---- calls (calls.c) ---- */
+
+typedef void hr_fleet_call_fn(struct hr_fleet_call *c);
+hr_fleet_call_fn hr_fleet_call_start, hr_fleet_call_stop, hr_fleet_call_pause, hr_fleet_call_resume,
+    hr_fleet_call_session, hr_fleet_call_runtime, hr_fleet_call_list, hr_fleet_call_prefix,
+    hr_fleet_call_image, hr_fleet_call_build;
+
+#endif

@@ -1,0 +1,337 @@
+/* The calls of the Runtime API (doc/fleet.md, "Calls"), each one a function. */
+#include "config.h"
+
+#include "fleet/api_int.h"
+#include "fleet/request.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "base/log.h"
+#include "base/percent.h"
+#include "proto/json.h"
+
+#define AT_MAX 16384
+#define EVENTS_SHOWN 50
+
+const char *
+hr_fleet_query(struct hr_buf *b, const char *query, const char *name)
+{
+	size_t n = strlen(name), len;
+
+	hr_buf_init(b, AT_MAX);
+	for (; *query != '\0'; query += len + (query[len] != '\0')) {
+		len = strcspn(query, "&");
+		if (len > n && strncmp(query, name, n) == 0 && query[n] == '=')
+			hr_percent_decode(b, query + n + 1, len - n - 1, true);
+	}
+	return hr_buf_str(b);
+}
+
+static void
+answer_object(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
+    const struct hr_fleet_row *row, struct hr_fleet_answer *a)
+{
+	a->status = 200;
+	hr_fleet_put_object(&a->body, api, q, row);
+	hr_buf_addc(&a->body, '}');
+}
+
+struct events {
+	struct hr_buf *b;
+	bool any;
+	struct hr_buf logs; /* the last ones */
+};
+
+static void
+put_event(void *arg, int64_t seq, int64_t at, const char *id, const char *what, const char *detail)
+{
+	struct events *e = arg;
+
+	if (strcmp(what, HR_FLEET_EVENT_LOGS) == 0) {
+		hr_buf_reset(&e->logs);
+		hr_buf_adds(&e->logs, detail);
+		return;
+	}
+	if (e->any)
+		hr_buf_addc(e->b, ',');
+	hr_fleet_put_event(e->b, seq, at, id, what, detail);
+	e->any = true;
+}
+
+void
+hr_fleet_call_start(struct hr_fleet_call *c)
+{
+	const char *wrong = hr_fleet_request_wrong(c->body);
+	struct hr_fleet_row row = {.request = NULL};
+	enum hr_fleet_result r;
+	struct hr_err err = {0};
+	struct hr_buf text, wait;
+	char shape[HR_FLEET_SHAPE];
+	char id[HR_FLEET_ID];
+	bool ready;
+
+	if (wrong != NULL) {
+		(void)hr_fleet_say(c->a, 400, wrong);
+		return;
+	}
+	hr_buf_init(&text, 2 * HR_FLEET_BODY_MAX);
+	if (hr_fleet_request_shape(c->body, c->api->fleet->set.image, shape, &err) != 0 ||
+	    hr_json_put(&text, c->body) != 0 || hr_buf_check(&text, NULL) != 0) {
+		(void)hr_fleet_say(c->a, 400, "the body has no JSON form");
+		hr_buf_done(&text);
+		return;
+	}
+	r = hr_fleet_start(c->api->fleet, &c->key, hr_json_text_at(c->body, "session_id"),
+	    hr_buf_str(&text), hr_fleet_request_factor(c->body), shape, &row, &err);
+	hr_buf_done(&text);
+	ready = strcmp(hr_fleet_query(&wait, c->query, "wait"), "ready") == 0;
+	hr_buf_done(&wait);
+	if (r == HR_FLEET_OK && ready) {
+		(void)snprintf(id, sizeof(id), "%s", row.id);
+		hr_fleet_row_done(&row);
+		r = hr_fleet_wait(c->api->fleet, id, &row, &err);
+		if (r == HR_FLEET_OK && row.state != HR_FLEET_RUNNING)
+			r = HR_FLEET_CONFLICT;
+	}
+	if (r == HR_FLEET_OK)
+		answer_object(c->api, c->q, &row, c->a);
+	else
+		hr_fleet_refuse(c->a, r, &row, &err);
+	hr_fleet_row_done(&row);
+}
+
+static void
+change(struct hr_fleet_call *c, enum hr_fleet_change what)
+{
+	const char *id = hr_json_text_at(c->body, "runtime_id");
+	struct hr_fleet_row row = {.request = NULL};
+	enum hr_fleet_result r;
+	struct hr_err err = {0};
+
+	if (id == NULL) {
+		(void)hr_fleet_say(c->a, 400, "the body is to be {\"runtime_id\": TEXT}");
+		return;
+	}
+	r = hr_fleet_change(c->api->fleet, c->key.id, id, what, &row, &err);
+	if (r == HR_FLEET_OK)
+		answer_object(c->api, c->q, &row, c->a);
+	else
+		hr_fleet_refuse(c->a, r, &row, &err);
+	hr_fleet_row_done(&row);
+}
+
+void
+hr_fleet_call_stop(struct hr_fleet_call *c)
+{
+	change(c, HR_FLEET_STOP);
+}
+
+void
+hr_fleet_call_pause(struct hr_fleet_call *c)
+{
+	change(c, HR_FLEET_PAUSE);
+}
+
+void
+hr_fleet_call_resume(struct hr_fleet_call *c)
+{
+	change(c, HR_FLEET_RESUME);
+}
+
+/* What one that is there has printed, if it is asked for: that takes the engine a moment. */
+static void
+ask_logs(struct hr_fleet_call *c, const struct hr_fleet_row *row, struct hr_buf *logs)
+{
+	struct hr_fleet *f = c->api->fleet;
+	struct hr_err err = {0};
+	char *text = NULL;
+	bool may;
+
+	/* it waits like those who wait for a sandbox */
+	(void)pthread_mutex_lock(&f->lock);
+	may = f->engine->logs != NULL && f->waiting < f->set.waiting;
+	f->waiting += may;
+	(void)pthread_mutex_unlock(&f->lock);
+	if (!may)
+		return;
+	if (f->engine->logs(f->engine_self, row->id, &text, &err) == 0) {
+		hr_buf_reset(logs);
+		hr_buf_adds(logs, text);
+	} else {
+		hr_log(HR_LOG_INFO, "sandbox %s: its log: %.400s", row->id, err.msg);
+	}
+	free(text);
+	(void)pthread_mutex_lock(&f->lock);
+	f->waiting--;
+	(void)pthread_mutex_unlock(&f->lock);
+}
+
+/* One sandbox with all that is told of it, by its id or its session's. */
+static void
+look(struct hr_fleet_call *c, bool by_session)
+{
+	struct hr_fleet *f = c->api->fleet;
+	struct hr_fleet_row row = {.request = NULL};
+	struct hr_buf *b = &c->a->body;
+	struct events e = {.b = b};
+	struct hr_err err = {0};
+	struct hr_buf name;
+	bool now;
+	int found;
+
+	now = strcmp(hr_fleet_query(&name, c->query, "logs"), "true") == 0;
+	hr_buf_done(&name);
+	hr_buf_init(&e.logs, 4 * HR_FLEET_LOGS);
+	hr_buf_init(&name, 1024);
+	hr_percent_decode(&name, c->rest, strlen(c->rest), false);
+	(void)pthread_mutex_lock(&f->lock);
+	found = by_session ? f->store->ops->find_session(
+				 f->store, c->key.id, hr_buf_str(&name), true, &row, &err)
+			   : f->store->ops->find(f->store, hr_buf_str(&name), &row, &err);
+	if (found == 1 && row.key != c->key.id)
+		found = 0;
+	if (found == 1) {
+		c->a->status = 200;
+		hr_fleet_put_object(b, c->api, c->q, &row);
+		hr_buf_adds(b, ",\"container_statuses\":[],\"events\":[");
+		if (f->store->ops->events(
+			f->store, 0, row.id, -1, EVENTS_SHOWN, put_event, &e, &err) != 0)
+			found = -1;
+	}
+	(void)pthread_mutex_unlock(&f->lock);
+	if (found == 1) {
+		if (now && hr_fleet_holds_room(row.state))
+			ask_logs(c, &row, &e.logs);
+		/* a container that never ran has left nothing but what the engine said */
+		if (row.state == HR_FLEET_DIED && e.logs.len == 0)
+			hr_buf_adds(&e.logs, row.reason);
+		hr_buf_adds(b, "],\"pod_logs\":");
+		(void)hr_json_put_str(b, hr_buf_str(&e.logs), e.logs.len, HR_JSON_REPLACE);
+		hr_buf_addc(b, '}');
+	}
+	if (found != 1)
+		hr_fleet_refuse(c->a, found < 0 ? HR_FLEET_BROKEN : HR_FLEET_NOT_FOUND, &row, &err);
+	hr_fleet_row_done(&row);
+	hr_buf_done(&e.logs);
+	hr_buf_done(&name);
+}
+
+void
+hr_fleet_call_session(struct hr_fleet_call *c)
+{
+	look(c, true);
+}
+
+void
+hr_fleet_call_runtime(struct hr_fleet_call *c)
+{
+	look(c, false);
+}
+
+struct list {
+	struct hr_fleet_call *c;
+	bool any, begun;            /* begun: behind `after` */
+	const char *status, *after; /* "": any, from the first one on */
+	long left;
+};
+
+static void
+put_listed(void *arg, const struct hr_fleet_row *row)
+{
+	struct list *l = arg;
+
+	if (!l->begun) {
+		l->begun = strcmp(row->id, l->after) == 0;
+		return;
+	}
+	if (l->left == 0 ||
+	    (*l->status != '\0' && strcmp(l->status, hr_fleet_status(row->state)) != 0 &&
+		strcmp(l->status, hr_fleet_state_name(row->state)) != 0))
+		return;
+	l->left--;
+	if (l->any)
+		hr_buf_addc(&l->c->a->body, ',');
+	l->any = true;
+	hr_fleet_put_object(&l->c->a->body, l->c->api, l->c->q, row);
+	hr_buf_addc(&l->c->a->body, '}');
+}
+
+void
+hr_fleet_call_list(struct hr_fleet_call *c)
+{
+	struct hr_fleet *f = c->api->fleet;
+	struct list l = {.c = c};
+	struct hr_err err = {0};
+	struct hr_buf all, status, after, limit;
+	bool live = strcmp(hr_fleet_query(&all, c->query, "all"), "true") != 0;
+	char *end;
+	int rc = 0;
+
+	l.status = hr_fleet_query(&status, c->query, "status");
+	l.after = hr_fleet_query(&after, c->query, "after");
+	l.begun = *l.after == '\0';
+	l.left = strtol(hr_fleet_query(&limit, c->query, "limit"), &end, 10);
+	if (end == hr_buf_str(&limit) && *end == '\0')
+		l.left = LONG_MAX;
+	if (*end != '\0' || l.left <= 0) {
+		(void)hr_fleet_say(c->a, 400, "limit is a number above 0");
+		goto out;
+	}
+	c->a->status = 200;
+	hr_buf_adds(&c->a->body, "{\"runtimes\":[");
+	(void)pthread_mutex_lock(&f->lock);
+	rc = f->store->ops->each(f->store, c->key.id, live, put_listed, &l, &err);
+	(void)pthread_mutex_unlock(&f->lock);
+	hr_buf_adds(&c->a->body, "]}");
+	if (rc != 0)
+		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
+out:
+	hr_buf_done(&all);
+	hr_buf_done(&status);
+	hr_buf_done(&after);
+	hr_buf_done(&limit);
+}
+
+void
+hr_fleet_call_prefix(struct hr_fleet_call *c)
+{
+	c->a->status = 200;
+	hr_buf_adds(&c->a->body, "{\"registry_prefix\":");
+	(void)hr_json_put_str(
+	    &c->a->body, c->api->registry_prefix, strlen(c->api->registry_prefix), HR_JSON_REPLACE);
+	hr_buf_addc(&c->a->body, '}');
+}
+
+void
+hr_fleet_call_image(struct hr_fleet_call *c)
+{
+	struct hr_fleet *f = c->api->fleet;
+	struct hr_err err = {0};
+	struct hr_buf name;
+	char *text = NULL;
+
+	if (*hr_fleet_query(&name, c->query, "image") == '\0') {
+		(void)hr_fleet_say(c->a, 400, "which image? \"?image=NAME\"");
+	} else if (f->engine->image(f->engine_self, hr_buf_str(&name), &text, &err) != 0) {
+		hr_log(HR_LOG_WARNING, "image: %.600s", err.msg);
+		(void)hr_fleet_say(c->a, 503, "the engine cannot be asked now");
+		c->a->retry_after_s = HR_FLEET_BUSY_S;
+	} else {
+		c->a->status = 200;
+		hr_buf_adds(&c->a->body, text);
+	}
+	free(text);
+	hr_buf_done(&name);
+}
+
+void
+hr_fleet_call_build(struct hr_fleet_call *c)
+{
+	(void)hr_fleet_say(c->a, 501,
+	    "this service builds no images; name one that is there, or in a registry, in /start");
+}

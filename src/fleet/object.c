@@ -1,0 +1,109 @@
+/* The objects in the answers of the Runtime API (doc/fleet.md, "Calls"): sandboxes and events. */
+#include "config.h"
+
+#include "fleet/api_int.h"
+
+#include <string.h>
+
+#include "proto/json.h"
+
+void
+hr_fleet_put(struct hr_buf *b, const char *name, const char *text)
+{
+	hr_buf_addf(b, "\"%s\":", name);
+	(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
+	hr_buf_addc(b, ',');
+}
+
+/* What clients know of the states. */
+static const struct {
+	const char *status, *pod;
+} shown[HR_FLEET_STATES] = {
+    [HR_FLEET_STARTING] = {"starting", "pending"},
+    [HR_FLEET_RUNNING] = {"running", "ready"},
+    [HR_FLEET_PAUSING] = {"paused", "not found"},
+    [HR_FLEET_PAUSED] = {"paused", "not found"},
+    [HR_FLEET_RESUMING] = {"running", "pending"},
+    [HR_FLEET_STOPPING] = {"stopped", "not found"},
+    [HR_FLEET_STOPPED] = {"stopped", "not found"},
+    [HR_FLEET_DIED] = {"error", "failed"},
+    [HR_FLEET_WARMING] = {"starting", "pending"},
+    [HR_FLEET_WARM] = {"running", "ready"},
+};
+
+/* An address as the client came, so that it can go on in the same way. */
+static void
+put_url(struct hr_buf *b, const struct hr_fleet_api *api, const struct hr_fleet_request *q,
+    const char *id)
+{
+	struct hr_buf url;
+	const char *port = strrchr(q->host, ':');
+
+	hr_buf_init(&url, 4096);
+	if (api->by_name && api->domain != NULL)
+		hr_buf_addf(&url, "%s://%s.%s%s", q->scheme, id, api->domain,
+		    port != NULL && strspn(port + 1, "0123456789") == strlen(port + 1) ? port : "");
+	else if (api->public_url != NULL)
+		hr_buf_addf(&url, "%s/%s", api->public_url, id);
+	else
+		hr_buf_addf(&url, "%s://%s/%s", q->scheme, q->host, id);
+	(void)hr_json_put_str(b, hr_buf_str(&url), url.len, HR_JSON_REPLACE);
+	hr_buf_done(&url);
+}
+
+static void
+put_hosts(struct hr_buf *b, const struct hr_fleet_api *api, const struct hr_fleet_request *q,
+    const struct hr_fleet_row *row)
+{
+	const char *comma = "";
+
+	hr_buf_adds(b, ",\"work_hosts\":{");
+	for (int i = 0; i < 2 && api->domain != NULL; i++) {
+		if (row->app_ports[i] <= 0)
+			continue;
+		hr_buf_addf(b, "%s\"%s://work-%d-%s.%s\":%d", comma, q->scheme, i + 1, row->id,
+		    api->domain, row->app_ports[i]);
+		comma = ",";
+	}
+	hr_buf_addc(b, '}');
+}
+
+const char *
+hr_fleet_status(enum hr_fleet_state s)
+{
+	return shown[s].status;
+}
+
+void
+hr_fleet_put_object(struct hr_buf *b, const struct hr_fleet_api *api,
+    const struct hr_fleet_request *q, const struct hr_fleet_row *row)
+{
+	hr_buf_addc(b, '{');
+	hr_fleet_put(b, "runtime_id", row->id);
+	hr_fleet_put(b, "session_id", row->session);
+	hr_fleet_put(b, "session_api_key", row->session_key);
+	hr_fleet_put(b, "status", shown[row->state].status);
+	hr_fleet_put(b, "pod_status", shown[row->state].pod);
+	hr_fleet_put(b, "state", hr_fleet_state_name(row->state));
+	hr_fleet_put(b, "reason", row->reason);
+	hr_buf_adds(b, "\"url\":");
+	put_url(b, api, q, row->id);
+	put_hosts(b, api, q, row);
+	hr_buf_addf(b,
+	    ",\"resource_factor\":%lld,\"created\":%lld,\"active\":%lld,\"resumed\":%lld,"
+	    "\"restart_count\":0,\"restart_reasons\":[]",
+	    (long long)row->factor, (long long)row->created, (long long)row->active,
+	    (long long)row->resumed);
+}
+
+void
+hr_fleet_put_event(
+    struct hr_buf *b, int64_t seq, int64_t at, const char *id, const char *what, const char *detail)
+{
+	hr_buf_addf(b, "{\"id\":%lld,\"time\":%lld,", (long long)seq, (long long)at);
+	hr_fleet_put(b, "runtime_id", id);
+	hr_fleet_put(b, "what", what);
+	hr_buf_adds(b, "\"detail\":");
+	(void)hr_json_put_str(b, detail, strlen(detail), HR_JSON_REPLACE);
+	hr_buf_addc(b, '}');
+}
