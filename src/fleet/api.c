@@ -84,6 +84,7 @@ static const struct {
     {"GET", "/image_exists", HR_SCOPE_READ, hr_fleet_call_image},
     {"POST", "/build", HR_SCOPE_USE, hr_fleet_call_build},
     {"GET", "/build_status", HR_SCOPE_READ, hr_fleet_call_build},
+    {"GET", "/handrail/v1/events", HR_SCOPE_READ, hr_fleet_call_events},
     {"GET", "/handrail/v1/", HR_SCOPE_ADMIN, handle_operator},
     {"POST", "/handrail/v1/", HR_SCOPE_ADMIN, handle_operator},
 };
@@ -204,6 +205,7 @@ hr_fleet_handle(
 void
 hr_fleet_answer_done(struct hr_fleet_answer *a)
 {
+	hr_fleet_stream_end(a->stream);
 	hr_buf_done(&a->body);
 	hr_buf_done(&a->at);
 }

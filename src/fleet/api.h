@@ -25,6 +25,7 @@ struct hr_fleet_request {
 	const char *method, *uri; /* with the query, as it was sent */
 	const char *api_key, *session_key, *host, *scheme;
 	const char *sandbox_id, *sandbox_port; /* the headers X-Sandbox-ID, X-Sandbox-Port */
+	const char *accept, *last_event_id;
 	enum hr_fleet_of_route route;
 	const char *body;
 	size_t body_len;
@@ -32,10 +33,11 @@ struct hr_fleet_request {
 
 struct hr_fleet_answer {
 	int status;
-	int retry_after_s;    /* 0: none */
-	const char *type;     /* of the body */
-	struct hr_buf body;   /* JSON, but for /metrics */
-	struct hr_buf at;     /* of a route: "127.0.0.1:31000/path?query" */
+	int retry_after_s;              /* 0: none */
+	const char *type;               /* of the body */
+	struct hr_buf body;             /* JSON, but for /metrics */
+	struct hr_fleet_stream *stream; /* what the body goes on with; NULL: it is whole */
+	struct hr_buf at;               /* of a route: "127.0.0.1:31000/path?query" */
 	char server_key[129]; /* of a route: what the sandbox is told in place of the session key */
 };
 
@@ -43,6 +45,10 @@ struct hr_fleet_answer {
 void hr_fleet_handle(
     const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct hr_fleet_answer *ret);
 void hr_fleet_answer_done(struct hr_fleet_answer *a);
+
+/* Waits for what comes next in the body; it may be next to nothing, which is to be sent all the
+ * same. false: the stream has ended. */
+bool hr_fleet_stream_next(struct hr_fleet_stream *s, struct hr_buf *b);
 
 /* ---- for its files ---- */
 
@@ -56,6 +62,7 @@ void hr_fleet_handle_route(
 /* Below /handrail/v1/, with a key for it (operator.c). */
 void hr_fleet_handle_operator(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
     const char *path, struct hr_fleet_answer *a);
+void hr_fleet_stream_end(struct hr_fleet_stream *s); /* NULL: nothing */
 void hr_fleet_handle_metrics(const struct hr_fleet_api *api, struct hr_fleet_answer *a);
 
 #endif

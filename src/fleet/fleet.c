@@ -212,6 +212,7 @@ keep_logs(struct hr_fleet *f, const struct hr_fleet_row *row)
 	else if (*text != '\0' &&
 		 f->store->ops->event(f->store, row->id, HR_FLEET_EVENT_LOGS, text, &err) != 0)
 		hr_log(HR_LOG_ERROR, "sandbox %s: %s", row->id, err.msg);
+	(void)pthread_cond_broadcast(&f->changed);
 	free(text);
 }
 
@@ -338,6 +339,7 @@ reserve(
 	if (r == HR_FLEET_NO_ROOM && !f->drained)
 		hr_fleet_pool_yield(f);
 	(void)pthread_cond_signal(&f->clock); /* one of the pool was taken, perhaps */
+	(void)pthread_cond_broadcast(&f->changed);
 	/* whether it was written is not always known: whoever looks after it finds out */
 	if ((r == HR_FLEET_OK || (r == HR_FLEET_BROKEN && f->store->ops->claim != NULL)) &&
 	    hr_fleet_add_job(f, HR_JOB_START, row->id, err) != 0)

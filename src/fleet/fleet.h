@@ -39,12 +39,13 @@ struct hr_fleet {
 	const struct hr_fleet_engine *engine;
 	void *engine_self;
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* a state */
+	pthread_cond_t changed; /* a state, or what a stream of events goes by */
 	pthread_cond_t work;    /* a job */
 	pthread_cond_t clock;   /* something that can be idle */
 	struct hr_fleet_job *jobs;
 	unsigned waiting;
-	bool drained; /* nothing new is started; also a note of the store */
+	struct hr_fleet_stream *streams; /* of events (events.c) */
+	bool drained;                    /* nothing new is started; also a note of the store */
 	struct hr_fleet_pool *pools;
 	int64_t crowded_s; /* until then, by the monotonic clock, pools leave room to others */
 	struct hr_fleet_counts counts;

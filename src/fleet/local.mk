@@ -9,6 +9,7 @@ libfleet_la_SOURCES = \
 	%D%/clock.c \
 	%D%/edge.c %D%/edge.h \
 	%D%/engine.h \
+	%D%/events.c \
 	%D%/fleet.c %D%/fleet.h %D%/fleet_int.h \
 	%D%/helper.c %D%/helper.h \
 	%D%/local.c \

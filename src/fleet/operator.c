@@ -93,6 +93,7 @@ revoke_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer 
 		(void)hr_fleet_say(a, 404, "no key has this id");
 	} else {
 		a->status = 200;
+		(void)pthread_cond_broadcast(&f->changed); /* its streams end */
 		hr_buf_adds(&a->body, "{\"revoked\":true}");
 	}
 }

@@ -208,6 +208,7 @@ add_one(struct hr_fleet *f, const struct hr_fleet_pool *p, struct hr_err *err)
 		r = f->store->ops->reserve(f->store, &row, &none, &f->set.limits, err);
 	if (r == HR_FLEET_OK && hr_fleet_add_job(f, HR_JOB_WARM, row.id, err) != 0)
 		r = HR_FLEET_BROKEN;
+	(void)pthread_cond_broadcast(&f->changed);
 	hr_fleet_row_done(&row);
 	return r == HR_FLEET_OK ? 1 : r == HR_FLEET_BROKEN ? -1 : 0;
 }

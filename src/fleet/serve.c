@@ -82,6 +82,8 @@ reply(const FCGX_Request *fcgi, const struct hr_fleet_request *q, const struct h
 	(void)FCGX_FPrintF(fcgi->out, "Status: %d\r\nContent-Type: %s\r\n", status, a->type);
 	if (a->retry_after_s > 0)
 		(void)FCGX_FPrintF(fcgi->out, "Retry-After: %d\r\n", a->retry_after_s);
+	if (a->stream != NULL)
+		(void)FCGX_PutS("X-Accel-Buffering: no\r\nCache-Control: no-store\r\n", fcgi->out);
 	if (a->at.len > 0)
 		(void)FCGX_FPrintF(fcgi->out, "X-Handrail-At: %s\r\n", hr_buf_str(&a->at));
 	if (a->server_key[0] != '\0')
@@ -91,8 +93,36 @@ reply(const FCGX_Request *fcgi, const struct hr_fleet_request *q, const struct h
 		(void)FCGX_PutStr(a->body.p, (int)a->body.len, fcgi->out);
 }
 
+static void *serve_thread(void *arg);
+
+static int
+add_thread(struct server *s)
+{
+	pthread_t t;
+	int rc = pthread_create(&t, NULL, serve_thread, s);
+
+	if (rc == 0)
+		(void)pthread_detach(t);
+	return rc;
+}
+
+/* For as long as the client is there. Requests are taken by another thread meanwhile. */
 static void
-serve_one(const struct server *s, const FCGX_Request *fcgi)
+send_stream(const FCGX_Request *fcgi, struct hr_fleet_answer *a)
+{
+	bool sent = FCGX_FFlush(fcgi->out) == 0;
+
+	while (sent) {
+		hr_buf_reset(&a->body);
+		sent = hr_fleet_stream_next(a->stream, &a->body) &&
+		       FCGX_PutStr(a->body.p, (int)a->body.len, fcgi->out) >= 0 &&
+		       FCGX_FFlush(fcgi->out) == 0;
+	}
+}
+
+/* true: the thread is to end, since another one has its place. */
+static bool
+serve_one(struct server *s, const FCGX_Request *fcgi)
 {
 	const char *route = param(fcgi, "HANDRAIL_ROUTE");
 	struct hr_fleet_request q = {
@@ -104,12 +134,15 @@ serve_one(const struct server *s, const FCGX_Request *fcgi)
 	    .scheme = param(fcgi, "REQUEST_SCHEME"),
 	    .sandbox_id = param(fcgi, "HTTP_X_SANDBOX_ID"),
 	    .sandbox_port = param(fcgi, "HTTP_X_SANDBOX_PORT"),
+	    .accept = param(fcgi, "HTTP_ACCEPT"),
+	    .last_event_id = param(fcgi, "HTTP_LAST_EVENT_ID"),
 	    .route = strcmp(route, "ask") == 0       ? HR_FLEET_ROUTE_ASK
 		     : strcmp(route, "refused") == 0 ? HR_FLEET_ROUTE_REFUSED
 						     : HR_FLEET_ROUTE_NONE,
 	};
 	struct hr_fleet_answer a = {.status = 0};
 	struct hr_buf body;
+	bool replaced = false;
 
 	hr_buf_init(&body, HR_FLEET_BODY_MAX);
 	if (read_body(fcgi, &body)) {
@@ -121,9 +154,16 @@ serve_one(const struct server *s, const FCGX_Request *fcgi)
 		a.type = "application/json";
 		(void)hr_fleet_say(&a, 413, "Request Entity Too Large");
 	}
+	if (a.stream != NULL && !(replaced = add_thread(s) == 0)) {
+		(void)hr_fleet_say(&a, 503, "no thread for another stream");
+		a.type = "application/json";
+	}
 	reply(fcgi, &q, &a);
+	if (replaced)
+		send_stream(fcgi, &a);
 	hr_fleet_answer_done(&a);
 	hr_buf_done(&body);
+	return replaced;
 }
 
 static void *
@@ -131,17 +171,20 @@ serve_thread(void *arg)
 {
 	struct server *s = arg;
 	FCGX_Request fcgi;
+	bool replaced = false;
 
 	if (FCGX_InitRequest(&fcgi, s->fd, 0) != 0) {
 		hr_log(HR_LOG_ERROR, "a thread for requests: out of memory");
 		return NULL;
 	}
-	while (FCGX_Accept_r(&fcgi) == 0) {
+	while (!replaced && FCGX_Accept_r(&fcgi) == 0) {
 		(void)fcntl(fcgi.ipcFd, F_SETFD, FD_CLOEXEC); /* libfcgi does not */
-		serve_one(s, &fcgi);
+		replaced = serve_one(s, &fcgi);
 		FCGX_Finish_r(&fcgi);
 	}
-	hr_log(HR_LOG_ERROR, "a thread for requests ends: %s", strerror(errno));
+	if (!replaced)
+		hr_log(HR_LOG_ERROR, "a thread for requests ends: %s", strerror(errno));
+	FCGX_Free(&fcgi, 0);
 	return NULL;
 }
 
@@ -149,7 +192,6 @@ int
 hr_fleet_serve(const struct hr_fleet_api *api, int fd, unsigned threads, struct hr_err *err)
 {
 	struct server *s = malloc(sizeof(*s));
-	pthread_t t;
 	int rc = 0;
 
 	if (s == NULL)
@@ -160,7 +202,6 @@ hr_fleet_serve(const struct hr_fleet_api *api, int fd, unsigned threads, struct 
 		return hr_err_set(err, HR_E_SYS, "libfcgi cannot be initialised");
 	}
 	for (unsigned i = 0; rc == 0 && i < threads; i++)
-		if ((rc = pthread_create(&t, NULL, serve_thread, s)) == 0)
-			(void)pthread_detach(t);
+		rc = add_thread(s);
 	return rc == 0 ? 0 : hr_err_sys(err, rc, "start a thread");
 }

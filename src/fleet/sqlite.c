@@ -375,8 +375,8 @@ read_event(void *arg, sqlite3_stmt *st)
 
 #define EVENT_COLUMNS "seq, at, id, what, detail"
 #define EVENTS_OF                                                                                  \
-	"SELECT " EVENT_COLUMNS " FROM events WHERE (?1 = '' OR id = ?1) AND (?2 = 0 OR id IN "    \
-	"(SELECT id FROM sandboxes WHERE key = ?2)) "
+	"SELECT " EVENT_COLUMNS " FROM events WHERE (?1 = '' OR id = ?1) AND (?2 = 0 OR "          \
+	"?2 = (SELECT key FROM sandboxes AS s WHERE s.id = events.id)) "
 
 static int
 sqlite_events(struct hr_store *base, int64_t key, const char *id, int64_t after, unsigned most,

@@ -245,6 +245,48 @@ def keys_and_tenants():
         equal(f.call("GET", "/list", key=b)[0], 401, "revoked")
 
 
+def events():
+    """As they come, of one's own sandboxes; a stream goes on where its client left it, and ends with its key."""
+    with Fleet() as f:
+        mine, other = f.make_key("mine"), f.make_key("other")
+        f.up("x", key=other)
+        status, told, c = f.listen(key=mine)
+        o = f.up("s", key=mine)
+        first, second = next(told), next(told)
+        equal((status, [(e["runtime_id"], e["what"], e["detail"]) for e in (first, second)]),
+              (200, [(o["runtime_id"], "starting", "s"), (o["runtime_id"], "running", "")]))
+        f.kill()
+        equal(list(told), [], "it ends with the service")
+        f.start()
+        _, told, c = f.listen(key=mine, Last_Event_ID=str(first["id"]))
+        f.call("POST", "/stop", {"runtime_id": o["runtime_id"]}, key=mine)
+        equal([next(told)["id"], next(told)["what"], next(told)["what"]], [second["id"], "stopping", "stopped"])
+        page = f.call("GET", "/handrail/v1/events?limit=1&after=%d" % first["id"], key=mine)[1]["events"]
+        equal(page, [second])
+        equal(next(f.listen("?runtime_id=" + o["runtime_id"], key=mine)[1]), first)
+        equal(f.call("GET", "/handrail/v1/events?runtime_id=" + o["runtime_id"], key=other)[1], {"events": []})
+        equal([f.listen("?all=true", key=mine)[0], f.listen("?all=true")[0], f.listen(key="")[0]], [403, 200, 401])
+        equal({e["runtime_id"] for e in f.call("GET", "/handrail/v1/events?all=true")[1]["events"]} > {o["runtime_id"]},
+              True, "the operator's")
+        equal(next(f.listen(key=mine, Last_Event_ID="1000000")[1]), "gap", "of another store")
+        for wrong in ("?after=-1", "?after=x", "?limit=0", "?limit=1001", "?limit=1x"):
+            equal(f.call("GET", "/handrail/v1/events" + wrong)[0], 400, wrong)
+        # one key has eight; those that were left make room
+        many = [f.listen(key=other) for _ in range(8)]
+        equal([m[0] for m in many], [200] * 8)
+        equal(f.listen(key=other)[0], 429)
+        equal(f.call("GET", "/list", key=other)[0], 200, "requests have their threads")
+        for m in many:
+            m[1].close()
+            m[2].close()
+        del many, m
+        f.until(lambda: f.listen(key=other)[0], lambda status: status == 200)
+        ids = {k["name"]: k["id"] for k in f.call("GET", "/handrail/v1/keys")[1]["keys"]}
+        f.call("POST", "/handrail/v1/keys/revoke", {"id": ids["mine"]})
+        equal(list(told), [], "it ends with its key")
+        c.close()
+
+
 def routes():
     """By path, header and name; what a sandbox is told and what it may say."""
     with Fleet("--domain", "dom.example") as f:
@@ -447,7 +489,7 @@ def main():
 
 
 TESTS = [by_the_command, what_a_start_gives, wrong_requests, lists, hostile_sandbox, clients_that_vanish,
-         keys_and_tenants, routes, names_in_urls, one_that_dies, idle, one_service, first_store, pool, kills]
+         keys_and_tenants, events, routes, names_in_urls, one_that_dies, idle, one_service, first_store, pool, kills]
 
 if __name__ == "__main__":
     sys.exit(main())

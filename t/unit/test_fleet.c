@@ -903,6 +903,8 @@ START_TEST(routes_lead_to_ports_of_the_sandbox_alone)
 	    .session_key = "wrong",
 	    .scheme = "http",
 	    .api_key = "",
+	    .accept = "",
+	    .last_event_id = "",
 	    .route = HR_FLEET_ROUTE_ASK};
 	struct hr_fleet_answer a;
 #pragma GCC diagnostic push

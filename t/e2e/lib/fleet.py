@@ -101,6 +101,27 @@ class Fleet(Host):
         finally:
             c.close()
 
+    def listen(self, query="", key=None, **headers):
+        """Its status, and the events of a stream as they come; it ends with the connection."""
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        c.request("GET", "/handrail/v1/events" + query, headers=dict(
+            {"X-API-Key": self.key if key is None else key, "Accept": "text/event-stream"},
+            **{k.replace("_", "-"): v for k, v in headers.items()}))
+        r = c.getresponse()
+
+        def events():
+            kind = None
+            try:
+                for line in r:
+                    if line.startswith(b"event: "):
+                        kind = line[7:].strip().decode()
+                    elif line.startswith(b"data: "):
+                        yield kind or json.loads(line[6:])
+                        kind = None
+            except http.client.IncompleteRead:
+                pass  # nginx was killed
+        return r.status, events(), c
+
     def sandboxes(self):
         found = self.call("GET", "/handrail/v1/sandboxes")[1]["sandboxes"]
         return [dict(s, owner=self.owners.get(s["key"], self.key)) for s in found]

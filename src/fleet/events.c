@@ -1,0 +1,315 @@
+/* GET /handrail/v1/events: what happened to sandboxes, as a page of JSON, or as a stream of
+ * server-sent events that goes on where its client left it. A key is told of its own sandboxes, and
+ * of all if it asks so and is an operator's.
+ *
+ * A stream keeps nothing but the number of the last event it told: what a slow client has not read
+ * waits in the store, and what is gone from there is told as a gap. */
+#include "config.h"
+
+#include "fleet/api_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#define SHOWN 50
+#define PAGE_MAX 1000
+#define STREAM_PAGE 100
+#define STREAMS_MAX 64
+#define STREAMS_OF_KEY 8
+#define BEAT_S 15 /* a line now and then, so that a client that is gone is noticed */
+
+struct hr_fleet_stream {
+	struct hr_fleet_stream *next; /* of the fleet's */
+	struct hr_fleet *f;
+	int64_t owner; /* the key that asked */
+	int64_t of;    /* whose sandboxes; 0: all */
+	int64_t after; /* the last event that was told; -1: the last ones are to be */
+	bool gap;
+	bool probe; /* is there anybody? */
+	char id[HR_FLEET_ID];
+	char api_key[128];
+};
+
+/* What a request chooses. */
+struct choice {
+	int64_t of, after, limit;
+	char id[HR_FLEET_ID];
+};
+
+/* ---- what is asked ---- */
+
+/* A number that is not negative; *to stays where there is none. -1: it is none. */
+static int
+read_number(const char *text, int64_t *to)
+{
+	char *end;
+	long long n;
+
+	if (*text == '\0')
+		return 0;
+	errno = 0;
+	n = strtoll(text, &end, 10);
+	if (*end != '\0' || errno != 0 || n < 0 || strspn(text, "0123456789") != strlen(text))
+		return -1;
+	*to = n;
+	return 0;
+}
+
+/* 0; -1: answered. */
+static int
+choose(struct hr_fleet_call *c, struct choice *ret)
+{
+	struct hr_buf all, after, limit, id;
+	const char *is_all = hr_fleet_query(&all, c->query, "all");
+	const char *is_after = hr_fleet_query(&after, c->query, "after");
+	const char *is_limit = hr_fleet_query(&limit, c->query, "limit");
+	const char *is_id = hr_fleet_query(&id, c->query, "runtime_id");
+	int rc = 0;
+
+	*ret = (struct choice){.of = c->key.id, .after = -1, .limit = SHOWN};
+	if (strcmp(is_all, "true") == 0)
+		ret->of = 0;
+	/* a browser that comes again says in its header what it knows by then */
+	if (read_number(is_after, &ret->after) != 0 ||
+	    read_number(c->q->last_event_id, &ret->after) != 0)
+		rc = hr_fleet_say(c->a, 400, "after and Last-Event-ID are the id of an event");
+	else if (read_number(is_limit, &ret->limit) != 0 || ret->limit < 1 || ret->limit > PAGE_MAX)
+		rc = hr_fleet_say(c->a, 400, "limit is a number from 1 to 1000");
+	else if (strlen(is_id) >= sizeof(ret->id))
+		rc = hr_fleet_say(c->a, 404, "Runtime not found");
+	else if (ret->of == 0 && (c->key.scopes & HR_SCOPE_ADMIN) == 0)
+		rc = hr_fleet_say(c->a, 403, "this key is not for that");
+	else
+		(void)snprintf(ret->id, sizeof(ret->id), "%s", is_id);
+	hr_buf_done(&all);
+	hr_buf_done(&after);
+	hr_buf_done(&limit);
+	hr_buf_done(&id);
+	return rc;
+}
+
+static const char *
+id_or_all(const char *id)
+{
+	return *id != '\0' ? id : NULL;
+}
+
+/* ---- a page ---- */
+
+static void
+put_paged(void *arg, int64_t seq, int64_t at, const char *id, const char *what, const char *detail)
+{
+	struct hr_buf *b = arg;
+
+	if (b->p[b->len - 1] != '[')
+		hr_buf_addc(b, ',');
+	hr_fleet_put_event(b, seq, at, id, what, detail);
+}
+
+static void
+page(struct hr_fleet_call *c, const struct choice *q)
+{
+	struct hr_fleet *f = c->api->fleet;
+	struct hr_err err = {0};
+	int rc;
+
+	c->a->status = 200;
+	hr_buf_adds(&c->a->body, "{\"events\":[");
+	(void)pthread_mutex_lock(&f->lock);
+	rc = f->store->ops->events(f->store, q->of, id_or_all(q->id), q->after, (unsigned)q->limit,
+	    put_paged, &c->a->body, &err);
+	(void)pthread_mutex_unlock(&f->lock);
+	hr_buf_adds(&c->a->body, "]}");
+	if (rc != 0)
+		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
+}
+
+/* ---- a stream ---- */
+
+static void
+take_seq(void *arg, int64_t seq, int64_t at, const char *id, const char *what, const char *detail)
+{
+	*(int64_t *)arg = seq;
+	(void)at;
+	(void)id;
+	(void)what;
+	(void)detail;
+}
+
+/* Is what the client knows still the store's? With the lock. */
+static int
+find_place(struct hr_fleet_stream *s, struct hr_err *err)
+{
+	const struct hr_store_ops *ops = s->f->store->ops;
+	int64_t oldest = 0, newest = 0;
+
+	if (ops->events(s->f->store, 0, NULL, 0, 1, take_seq, &oldest, err) != 0 ||
+	    ops->events(s->f->store, 0, NULL, -1, 1, take_seq, &newest, err) != 0)
+		return -1;
+	if (s->after < 0)
+		return 0;
+	s->gap = s->after > newest || oldest > s->after + 1;
+	if (s->after > newest)
+		s->after = newest;
+	return 0;
+}
+
+/* Another one of this key? Of those that are there some may have been left: they look. With the
+ * lock. */
+static bool
+is_room(struct hr_fleet *f, int64_t owner)
+{
+	unsigned all = 0, of_key = 0;
+
+	for (struct hr_fleet_stream *s = f->streams; s != NULL; s = s->next) {
+		all++;
+		of_key += s->owner == owner;
+	}
+	if (all < STREAMS_MAX && of_key < STREAMS_OF_KEY)
+		return true;
+	for (struct hr_fleet_stream *s = f->streams; s != NULL; s = s->next)
+		s->probe |= s->owner == owner || all >= STREAMS_MAX;
+	(void)pthread_cond_broadcast(&f->changed);
+	return false;
+}
+
+static void
+begin(struct hr_fleet_call *c, const struct choice *q)
+{
+	struct hr_fleet *f = c->api->fleet;
+	struct hr_fleet_stream *s = calloc(1, sizeof(*s));
+	struct hr_err err = {0};
+	int rc = 0;
+
+	if (s == NULL || strlen(c->q->api_key) >= sizeof(s->api_key)) {
+		free(s);
+		(void)hr_fleet_say(c->a, 503, "out of memory");
+		return;
+	}
+	*s = (struct hr_fleet_stream){
+	    .f = f, .owner = c->key.id, .of = q->of, .after = q->after, .next = NULL};
+	(void)snprintf(s->id, sizeof(s->id), "%s", q->id);
+	(void)snprintf(s->api_key, sizeof(s->api_key), "%s", c->q->api_key);
+	(void)pthread_mutex_lock(&f->lock);
+	if (!is_room(f, s->owner)) {
+		(void)hr_fleet_say(c->a, 429, "this key, or the service, has many streams open");
+		c->a->retry_after_s = HR_FLEET_BUSY_S;
+	} else if ((rc = find_place(s, &err)) == 0) {
+		s->next = f->streams;
+		f->streams = s;
+		c->a->stream = s;
+		c->a->status = 200;
+		c->a->type = "text/event-stream";
+	}
+	(void)pthread_mutex_unlock(&f->lock);
+	if (rc != 0)
+		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
+	if (c->a->stream == NULL)
+		free(s);
+}
+
+struct frames {
+	struct hr_fleet_stream *s;
+	struct hr_buf *b;
+};
+
+static void
+put_frame(void *arg, int64_t seq, int64_t at, const char *id, const char *what, const char *detail)
+{
+	struct frames *t = arg;
+
+	hr_buf_addf(t->b, "id: %lld\ndata: ", (long long)seq);
+	hr_fleet_put_event(t->b, seq, at, id, what, detail);
+	hr_buf_adds(t->b, "\n\n");
+	t->s->after = seq;
+}
+
+/* The key may have been revoked, or its time may be over. With the lock. */
+static bool
+may_listen(const struct hr_fleet_stream *s)
+{
+	struct hr_fleet_key k;
+	struct hr_err err = {0};
+
+	return s->f->store->ops->key_find(s->f->store, s->api_key, &k, &err) == 1 &&
+	       (k.scopes & (s->of == 0 ? HR_SCOPE_ADMIN : HR_SCOPE_READ)) != 0;
+}
+
+/* What is new; nothing if nothing is. With the lock. */
+static int
+tell(struct hr_fleet_stream *s, struct hr_buf *b)
+{
+	bool last_ones = s->after < 0;
+	struct frames t = {s, b};
+	struct hr_err err = {0};
+
+	if (s->gap)
+		hr_buf_adds(b, "event: gap\ndata: {}\n\n");
+	s->gap = false;
+	if (s->f->store->ops->events(s->f->store, s->of, id_or_all(s->id), s->after,
+		last_ones ? SHOWN : STREAM_PAGE, put_frame, &t, &err) != 0) {
+		hr_log(HR_LOG_ERROR, "a stream of events ends: %s", err.msg);
+		return -1;
+	}
+	if (last_ones && s->after < 0)
+		s->after = 0;
+	return 0;
+}
+
+bool
+hr_fleet_stream_next(struct hr_fleet_stream *s, struct hr_buf *b)
+{
+	struct hr_fleet *f = s->f;
+	struct timespec until = {.tv_sec = hr_now_ms() / 1000 + BEAT_S};
+	bool late = false, goes_on;
+
+	(void)pthread_mutex_lock(&f->lock);
+	for (;;) {
+		goes_on = may_listen(s) && tell(s, b) == 0;
+		if (!goes_on || b->len > 0)
+			break;
+		if (s->probe || late) {
+			hr_buf_adds(b, ":\n\n");
+			s->probe = false;
+			break;
+		}
+		late = pthread_cond_timedwait(&f->changed, &f->lock, &until) == ETIMEDOUT;
+	}
+	(void)pthread_mutex_unlock(&f->lock);
+	return goes_on && hr_buf_check(b, NULL) == 0;
+}
+
+void
+hr_fleet_stream_end(struct hr_fleet_stream *s)
+{
+	struct hr_fleet_stream **at;
+
+	if (s == NULL)
+		return;
+	(void)pthread_mutex_lock(&s->f->lock);
+	for (at = &s->f->streams; *at != s; at = &(*at)->next)
+		;
+	*at = s->next;
+	(void)pthread_mutex_unlock(&s->f->lock);
+	explicit_bzero(s->api_key, sizeof(s->api_key));
+	free(s);
+}
+
+void
+hr_fleet_call_events(struct hr_fleet_call *c)
+{
+	struct choice q;
+
+	if (choose(c, &q) != 0)
+		return;
+	if (strstr(c->q->accept, "text/event-stream") != NULL)
+		begin(c, &q);
+	else
+		page(c, &q);
+}
