@@ -76,7 +76,7 @@ def play(s, tokens, scenario):
     for i, step in enumerate(scenario["steps"]):
         action = tokens.into(step["request"]["action"])
         a = s.ask(action["action"], **action["args"])
-        got = brief(tokens.back(a.json()))
+        got = tokens.back(brief(a.json()))
         if a.status != step["status"]:
             wrong.append("step %d: %r" % (i, a))
             continue

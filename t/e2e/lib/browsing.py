@@ -137,8 +137,10 @@ def picture(url):
 
 
 class Tokens:
+    """An address is known by the colon before its port: five digits alone are also in times, places and pictures."""
+
     def __init__(self, port, closed, work_dir):
-        self.pairs = [("{{PORT}}", str(port)), ("{{CLOSED}}", str(closed)), ("/workspace", work_dir)]
+        self.pairs = [(":{{PORT}}", ":%d" % port), (":{{CLOSED}}", ":%d" % closed), ("/workspace", work_dir)]
 
     def into(self, value):
         text = json.dumps(value)
@@ -147,10 +149,10 @@ class Tokens:
         return json.loads(text)
 
     def back(self, value):
-        text = json.dumps(value)
-        for token, real in reversed(self.pairs):
-            text = text.replace(real, token)
-        return json.loads(TIME.sub("screenshot_{{TS}}.png", text))
+        text = TIME.sub("screenshot_{{TS}}.png", json.dumps(value))
+        for token, real in self.pairs:
+            text = re.sub(re.escape(real) + r"(?![0-9])", token, text)
+        return json.loads(text)
 
 
 def brief(answer):
