@@ -10,6 +10,8 @@ libworker_la_SOURCES = \
 	%D%/events.c \
 	%D%/execute.c \
 	%D%/hub.c %D%/hub.h \
+	%D%/hub_page.c %D%/hub_page.h \
+	%D%/hub_source.c %D%/hub_source.h \
 	%D%/download.c \
 	%D%/nginxaccount.c %D%/nginxaccount.h \
 	%D%/info.c \
