@@ -24,7 +24,7 @@
 #include "cli/progress.h"
 #include "host/common/strv.h"
 #include "host/config/settings.h"
-#include "host/sandbox.h"
+#include "host/handle.h"
 #include "mcp/env.h"
 #include "mcp/rpc.h"
 #include "proto/json.h"

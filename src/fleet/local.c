@@ -26,7 +26,7 @@
 #include "host/config/settings.h"
 #include "host/docker/engine.h"
 #include "host/kind.h"
-#include "host/sandbox.h"
+#include "host/handle.h"
 #include "proto/json.h"
 
 #define QUOTA_PERIOD 100000

@@ -2,7 +2,7 @@
  * is decided on the host"). */
 #include "config.h"
 
-#include "host/sandbox.h"
+#include "host/action.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -366,4 +366,14 @@ hr_sandbox_file(struct hr_sandbox *s, const char *path, const char *content, str
 	json_object_put(a);
 	json_object_put(obs);
 	return rc;
+}
+
+const char *
+hr_sandbox_workspace(const struct hr_sandbox *s)
+{
+	const char *given = s->endpoint.workspace;
+
+	if (given == NULL)
+		given = hr_config_text(s->config, "core.workspace_mount_path_in_sandbox");
+	return given != NULL ? given : "/workspace";
 }

@@ -1,7 +1,7 @@
 /* Which kinds of sandboxes there are: built in, and found as shared objects. */
 #include "config.h"
 
-#include "host/sandbox.h"
+#include "host/backends.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,8 @@
 #include "base/path.h"
 #include "base/trust.h"
 #include "base/err.h"
-#include "host/common/module.h"
+#include "host/common/strv.h"
+#include "host/config/settings.h"
 
 #define PATH_TEXT_MAX 4096
 

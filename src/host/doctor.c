@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include "host/common/statedir.h"
 #include "host/common/exam.h"
 #include "host/kind.h"
 

@@ -20,9 +20,11 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/err.h"
+#include "host/common/statedir.h"
 #include "host/common/proc.h"
 #include "host/kind.h"
 #include "proto/json.h"
+#include "host/record.h"
 
 #define SUFFIX ".json"
 #define WATCHED_MAX 256

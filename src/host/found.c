@@ -7,8 +7,8 @@
 #include <json-c/json_object.h>
 
 #include "base/err.h"
-#include "host/sandbox.h"
-#include "host/tokens.h"
+#include "host/mask.h"
+#include "host/record.h"
 #include "proto/json.h"
 
 /* Does the record of this name lead to the sandbox with this label? */
@@ -75,7 +75,7 @@ hr_sandbox_found(const struct hr_config *c, const struct hr_sandbox_options *o, 
 	else if ((rc = s->ops->found(s->self, ret_json, err)) == 0)
 		rc = complete(s, ret_json, err);
 	if (rc != 0)
-		hr_tokens_mask_error(s, err);
+		hr_mask_error(s, err);
 	hr_sandbox_free(s);
 	return rc;
 }
@@ -94,7 +94,7 @@ hr_sandbox_end_found(const struct hr_config *c, const struct hr_sandbox_options 
 		 : hr_err_set(err, HR_E_RUNTIME, "%s runtime does not support ending by an id",
 		       s->ops->name);
 	if (rc != 0)
-		hr_tokens_mask_error(s, err);
+		hr_mask_error(s, err);
 	hr_sandbox_free(s);
 	return rc;
 }

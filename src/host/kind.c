@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "host/backends.h"
+
 static void
 log_nothing(void *arg, const char *text)
 {

@@ -2,7 +2,7 @@
 #ifndef HR_HOST_KIND_H
 #define HR_HOST_KIND_H
 
-#include "host/sandbox.h"
+#include "host/handle.h"
 
 /* What is used where nothing says another. */
 #define HR_KIND_DEFAULT "docker"

@@ -2,24 +2,27 @@
 noinst_LTLIBRARIES += libhost.la
 # a line for each module, so that additions do not meet
 libhost_la_SOURCES = \
-	%D%/action.c \
-	%D%/backends.c \
+	%D%/action.c %D%/action.h \
+	%D%/backends.c %D%/backends.h \
 	%D%/build.c \
 	%D%/client.c %D%/client.h \
 	%D%/command.c %D%/command.h \
 	%D%/doctor.c \
 	%D%/events.c %D%/found.c \
+	%D%/handle.h \
 	%D%/kind.c %D%/kind.h \
 	%D%/logstream.c %D%/logstream.h \
+	%D%/mask.c %D%/mask.h \
 	%D%/mcp.c \
 	%D%/namelock.c %D%/namelock.h \
 	%D%/pool.c %D%/pool.h \
 	%D%/portlock.c %D%/portlock.h \
-	%D%/record.c \
+	%D%/record.c %D%/record.h \
+	%D%/report.c %D%/report.h \
 	%D%/rest.c %D%/rest.h \
-	%D%/sandbox.c %D%/sandbox.h \
+	%D%/sandbox.c \
 	%D%/sessionid.c \
-	%D%/setup.c \
+	%D%/setup.c %D%/setup.h \
 	%D%/tasks.c %D%/tasks.h \
 	%D%/tokens.c %D%/tokens.h \
 	%D%/urls.c %D%/urls.h \
@@ -28,6 +31,7 @@ libhost_la_SOURCES = \
 	%D%/common/module.c %D%/common/module.h \
 	%D%/common/proc.c %D%/common/proc.h \
 	%D%/common/recordtext.c %D%/common/recordtext.h \
+	%D%/common/statedir.c %D%/common/statedir.h \
 	%D%/common/strv.c %D%/common/strv.h \
 	%D%/config/dotenv.c %D%/config/dotenv.h \
 	%D%/config/finish.c \

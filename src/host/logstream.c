@@ -17,7 +17,8 @@
 #include "base/fd.h"
 #include "base/quote.h"
 #include "base/err.h"
-#include "host/tokens.h"
+#include "host/mask.h"
+#include "host/report.h"
 
 #define LINE_MAX_BYTES (4u << 20)
 
@@ -175,7 +176,7 @@ on_debug_line(void *arg, const char *line, size_t len)
 	hr_buf_adds(&b, s->ops->log_prefix);
 	/* before it is quoted, as a secret may look like something else then */
 	hr_buf_init(&masked, 2 * LINE_MAX_BYTES);
-	hr_tokens_mask_add(s, &masked, line, len);
+	hr_mask_add(s, &masked, line, len);
 	hr_quote_text(&b, hr_buf_str(&masked), masked.len);
 	hr_buf_done(&masked);
 	s->log(s->log_arg, hr_buf_str(&b));

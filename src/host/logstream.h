@@ -2,7 +2,7 @@
 #ifndef HR_HOST_LOGSTREAM_H
 #define HR_HOST_LOGSTREAM_H
 
-#include "host/sandbox.h"
+#include "host/handle.h"
 
 /* If the environment has DEBUG_RUNTIME, the lines of a container become lines for people. A failure
  * is logged. */

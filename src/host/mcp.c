@@ -8,7 +8,7 @@
 #include <json-c/json.h>
 
 #include "base/err.h"
-#include "host/sandbox.h"
+#include "host/report.h"
 #include "proto/json.h"
 
 #define BODY_MAX (16u << 20)

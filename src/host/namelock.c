@@ -13,7 +13,7 @@
 
 #include "base/fd.h"
 #include "base/err.h"
-#include "host/sandbox.h"
+#include "host/common/statedir.h"
 
 /* create: a new file if there is none. 1 it is held, 0 its file was removed meanwhile, -1 *err */
 static int

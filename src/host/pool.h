@@ -4,7 +4,7 @@
 #ifndef HR_HOST_POOL_H
 #define HR_HOST_POOL_H
 
-#include "host/sandbox.h"
+#include "host/handle.h"
 
 /* Makes s, which is open but not connected, one of those that fit it: 1; 0: there is none. What is
  * found dead is cleared away. Until hr_pool_taken() it is recorded as being taken, so that it is

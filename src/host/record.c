@@ -2,8 +2,9 @@
  * key, so it is the user's alone. */
 #include "config.h"
 
-#include "host/sandbox.h"
+#include "host/record.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -15,13 +16,14 @@
 #include <json-c/json_object.h>
 
 #include "base/path.h"
-#include "base/trust.h"
 #include "base/err.h"
+#include "host/common/statedir.h"
 #include "host/namelock.h"
 #include "proto/json.h"
 
 #define RECORD_MAX (1u << 20)
 #define SUFFIX ".json"
+#define SID_MAX 200
 
 char *
 hr_record_path(const char *state_dir, const char *sid, const char *suffix)
@@ -29,18 +31,6 @@ hr_record_path(const char *state_dir, const char *sid, const char *suffix)
 	char *path = NULL;
 
 	return asprintf(&path, "%s/%s%s", state_dir, sid, suffix) < 0 ? NULL : path;
-}
-
-int
-hr_state_directory(const char *dir, bool make, struct hr_err *err)
-{
-	struct hr_err e = {0};
-
-	if ((!make || hr_path_mkdirs(dir, 0700, NULL, &e) == 0) && hr_trust_directory(dir, &e) == 0)
-		return 0;
-	if (!make && e.sys == ENOENT)
-		return 0;
-	return hr_err_from(err, HR_E_SYS, &e);
 }
 
 static void
@@ -262,4 +252,17 @@ hr_sandbox_list(const char *state_dir, struct hr_err *err)
 	if (text == NULL)
 		(void)hr_err_nomem(err);
 	return text;
+}
+
+bool
+hr_sid_valid(const char *sid)
+{
+	size_t n = strlen(sid);
+
+	if (n == 0 || n > SID_MAX || !isalnum((unsigned char)sid[0]))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)sid[i]) && strchr("_.-", sid[i]) == NULL)
+			return false;
+	return true;
 }

@@ -1,10 +1,6 @@
 /* Sandboxes of every kind: what is the same for all of them. */
 #include "config.h"
 
-#include "host/sandbox.h"
-
-#include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,60 +9,24 @@
 
 #include "base/fd.h"
 #include "base/err.h"
+#include "host/common/statedir.h"
+#include "host/backends.h"
 #include "host/kind.h"
 #include "host/logstream.h"
+#include "host/mask.h"
 #include "host/namelock.h"
 #include "host/pool.h"
+#include "host/record.h"
+#include "host/report.h"
+#include "host/setup.h"
 #include "host/tokens.h"
 
-#define SID_MAX 200
-#define LINE_MAX_LEN 2000
 #define BEGUN "begun" /* no file of the pool's */
 
 const char *
 hr_version(void)
 {
 	return PACKAGE_VERSION;
-}
-
-bool
-hr_sid_valid(const char *sid)
-{
-	size_t n = strlen(sid);
-
-	if (n == 0 || n > SID_MAX || !isalnum((unsigned char)sid[0]))
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (!isalnum((unsigned char)sid[i]) && strchr("_.-", sid[i]) == NULL)
-			return false;
-	return true;
-}
-
-void
-hr_sandbox_report(struct hr_sandbox *s, const char *level, const char *status, const char *text)
-{
-	s->runtime_status = status;
-	if (s->status != NULL)
-		s->status(s->status_arg, level, status, text);
-}
-
-void
-hr_sandbox_log(struct hr_sandbox *s, const char *fmt, ...)
-{
-	char masked[LINE_MAX_LEN], *text = NULL;
-	va_list ap;
-	int n;
-
-	if (s->log == NULL)
-		return;
-	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
-	va_end(ap);
-	/* before it is cut: half a secret would not be known for one */
-	hr_tokens_mask(s, n >= 0 ? text : "out of memory", masked, sizeof(masked));
-	if (n >= 0)
-		free(text);
-	s->log(s->log_arg, masked);
 }
 
 static void
@@ -407,7 +367,7 @@ hr_sandbox_connect(struct hr_sandbox *s, struct hr_err *err)
 		rc = connect_it(s, err);
 	hr_namelock_drop(&lock);
 	if (rc != 0)
-		hr_tokens_mask_error(s, err);
+		hr_mask_error(s, err);
 	return rc;
 }
 
@@ -502,16 +462,6 @@ hr_sandbox_state(struct hr_sandbox *s)
 		state = s->ops->state(s->self);
 	(void)snprintf(s->state, sizeof(s->state), "%s", state);
 	return s->state;
-}
-
-const char *
-hr_sandbox_workspace(const struct hr_sandbox *s)
-{
-	const char *given = s->endpoint.workspace;
-
-	if (given == NULL)
-		given = hr_config_text(s->config, "core.workspace_mount_path_in_sandbox");
-	return given != NULL ? given : "/workspace";
 }
 
 const char *

@@ -8,7 +8,7 @@
 
 #include "base/random.h"
 #include "base/err.h"
-#include "host/sandbox.h"
+#include "host/record.h"
 #include "image/digest.h"
 
 #define ID_LEN 32

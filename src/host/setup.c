@@ -2,6 +2,8 @@
  * sandbox is given"). */
 #include "config.h"
 
+#include "host/setup.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +13,9 @@
 #include <json-c/json.h>
 
 #include "base/err.h"
-#include "host/sandbox.h"
+#include "host/action.h"
+#include "host/mask.h"
+#include "host/report.h"
 #include "host/tokens.h"
 #include "host/common/envquote.h"
 #include "shell/quote.h"
@@ -101,7 +105,7 @@ add_some(struct hr_sandbox *s, const char *const *env, size_t n, struct hr_err *
 	if (rc == 0)
 		rc = hr_sandbox_run(s, command.p, SET_UP_TIMEOUT_S, &status, &out, err);
 	if (rc == 0 && status != 0)
-		rc = hr_tokens_error(s, err, HR_E_RUNTIME,
+		rc = hr_mask_err_set(s, err, HR_E_RUNTIME,
 		    "Failed to add env vars [%.300s] to %s: %s", hr_buf_str(&names),
 		    status == NOT_KEPT ? ".bashrc" : "environment", hr_buf_str(&out));
 	hr_buf_done(&command);

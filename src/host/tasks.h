@@ -3,7 +3,7 @@
 #ifndef HR_HOST_TASKS_H
 #define HR_HOST_TASKS_H
 
-#include "host/sandbox.h"
+#include "host/handle.h"
 
 /* The observation of a task_tracking action; NULL with *err. args may be NULL. */
 struct json_object *

@@ -1,11 +1,8 @@
-/* Tokens of git's providers, and the masking of secrets. */
+/* Tokens of git's providers. */
 #include "config.h"
 
 #include "host/tokens.h"
 
-#include <ctype.h>
-#include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +10,13 @@
 #include <json-c/json.h>
 
 #include "base/err.h"
+#include "host/mask.h"
+#include "host/report.h"
 #include "http/http.h"
 #include "proto/json.h"
 
-#define MASK "******"
 #define REFRESH_TIMEOUT_S 30
 #define URL_MAX 8192
-
-/* A log's thread masks by tokens that may be refreshed meanwhile. */
-static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 
 const char *const hr_token_names[HR_PROVIDERS] = {
     "GITHUB_TOKEN", "GITLAB_TOKEN", "BITBUCKET_TOKEN", "ENTERPRISE_SSO_TOKEN"};
@@ -46,130 +41,6 @@ hr_tokens_init(struct hr_sandbox *s)
 			hr_strv_addf(&s->tokens, "%s=%s", hr_token_names[i], token);
 	}
 }
-
-/* ---- masking ---- */
-
-static bool
-is_secret(const char *entry, size_t name)
-{
-	static const char *const marks[] = {"SECRET", "_KEY", "_CODE", "_TOKEN"};
-	char upper[256];
-
-	if (name >= sizeof(upper))
-		return false;
-	for (size_t i = 0; i < name; i++)
-		upper[i] = (char)toupper((unsigned char)entry[i]);
-	upper[name] = '\0';
-	for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++)
-		if (strstr(upper, marks[i]) != NULL)
-			return true;
-	return false;
-}
-
-/* The longest secret that begins at text: its length, 0 for none. */
-static size_t
-secret_at(const char *const *env, const char *text, size_t len)
-{
-	size_t longest = 0;
-
-	for (; env != NULL && *env != NULL; env++) {
-		const char *eq = strchr(*env, '=');
-		size_t n = eq != NULL ? strlen(eq + 1) : 0;
-
-		if (n > 2 && n > longest && n <= len && memcmp(eq + 1, text, n) == 0 &&
-		    strcmp(eq + 1, "default") != 0 && is_secret(*env, (size_t)(eq - *env)))
-			longest = n;
-	}
-	return longest;
-}
-
-static size_t
-any_secret_at(const struct hr_sandbox *s, const char *text, size_t len)
-{
-	const char *const *const lists[] = {hr_strv_list(&s->environ), hr_strv_list(&s->tokens),
-	    hr_strv_list(&s->secrets), s->host.env};
-	size_t longest = 0, n;
-
-	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
-		n = secret_at(lists[i], text, len);
-		longest = n > longest ? n : longest;
-	}
-	return longest;
-}
-
-void
-hr_tokens_mask_add(const struct hr_sandbox *s, struct hr_buf *out, const char *text, size_t len)
-{
-	size_t n;
-
-	(void)pthread_mutex_lock(&changing);
-	while (len > 0) {
-		n = any_secret_at(s, text, len);
-		if (n > 0)
-			hr_buf_adds(out, MASK);
-		else
-			hr_buf_addc(out, *text);
-		n += n == 0;
-		text += n;
-		len -= n;
-	}
-	(void)pthread_mutex_unlock(&changing);
-}
-
-void
-hr_tokens_mask(const struct hr_sandbox *s, const char *text, char *out, size_t cap)
-{
-	size_t at = 0, n, len = strlen(text);
-
-	(void)pthread_mutex_lock(&changing);
-	while (len > 0 && at + 1 < cap) {
-		n = any_secret_at(s, text, len);
-		if (n > 0) {
-			at += (size_t)snprintf(out + at, cap - at, "%s", MASK);
-			at = at < cap ? at : cap - 1;
-		} else {
-			out[at++] = *text;
-			n = 1;
-		}
-		text += n;
-		len -= n;
-	}
-	out[at] = '\0';
-	(void)pthread_mutex_unlock(&changing);
-}
-
-int
-hr_tokens_error(
-    const struct hr_sandbox *s, struct hr_err *err, enum hr_errc code, const char *fmt, ...)
-{
-	char *text = NULL;
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
-	va_end(ap);
-	if (n < 0)
-		return hr_err_nomem(err);
-	(void)hr_err_set(err, code, "%s", "");
-	if (err != NULL)
-		hr_tokens_mask(s, text, err->msg, sizeof(err->msg));
-	free(text);
-	return -1;
-}
-
-void
-hr_tokens_mask_error(const struct hr_sandbox *s, struct hr_err *err)
-{
-	char text[sizeof(err->msg)];
-
-	if (err == NULL)
-		return;
-	hr_tokens_mask(s, err->msg, text, sizeof(text));
-	(void)snprintf(err->msg, sizeof(err->msg), "%s", text);
-}
-
-/* ---- a token that is new ---- */
 
 static bool
 is_this_machine(const char *host)
@@ -270,9 +141,7 @@ refresh_one(struct hr_sandbox *s, int provider, struct hr_strv *out)
 		hr_sandbox_log(
 		    s, "no new token of %s came from WEB_HOST: %s", providers[provider], e.msg);
 	} else {
-		(void)pthread_mutex_lock(&changing);
-		hr_strv_set_env(&s->tokens, entry);
-		(void)pthread_mutex_unlock(&changing);
+		hr_mask_token(s, entry);
 		hr_strv_add(out, entry);
 		free(entry);
 	}

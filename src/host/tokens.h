@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "host/sandbox.h"
+#include "host/handle.h"
 
 enum { HR_GITHUB, HR_GITLAB, HR_BITBUCKET, HR_ENTERPRISE_SSO, HR_PROVIDERS };
 
@@ -26,18 +26,5 @@ void hr_tokens_refresh(struct hr_sandbox *s, const char *command);
 
 /* "https://HOST" of what a user calls a host; "http://" only for this machine. The caller frees. */
 char *hr_tokens_base(const char *name, const char *host, struct hr_err *err);
-
-/* text with ****** for each secret: tokens, and what the environment holds under a name with
- * SECRET, _KEY, _CODE or _TOKEN. out: room for cap bytes, which is cut to. */
-void hr_tokens_mask(const struct hr_sandbox *s, const char *text, char *out, size_t cap);
-/* Appends len bytes of text, masked as well; also from another thread than the sandbox's. */
-void
-hr_tokens_mask_add(const struct hr_sandbox *s, struct hr_buf *out, const char *text, size_t len);
-/* Fills err with a text that may hold what a program printed: masked before it is cut, as half a
- * secret would not be known for one. Returns -1. */
-int hr_tokens_error(const struct hr_sandbox *s, struct hr_err *err, enum hr_errc code,
-    const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-/* Masks in place. NULL: nothing. */
-void hr_tokens_mask_error(const struct hr_sandbox *s, struct hr_err *err);
 
 #endif

@@ -10,7 +10,7 @@
 #include <json-c/json.h>
 
 #include "base/err.h"
-#include "host/sandbox.h"
+#include "host/action.h"
 #include "http/http.h"
 #include "proto/json.h"
 

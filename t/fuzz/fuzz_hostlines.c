@@ -12,7 +12,7 @@
 #include "base/path.h"
 #include "host/config/dotenv.h"
 #include "host/docker/engine.h"
-#include "host/sandbox.h"
+#include "host/record.h"
 #include "host/config/toml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -20,9 +20,10 @@
 #include "base/err.h"
 #include "host/common/recordtext.h"
 #include "host/portlock.h"
-#include "host/sandbox.h"
+#include "host/mask.h"
+#include "host/record.h"
+#include "host/report.h"
 #include "host/config/settings.h"
-#include "host/tokens.h"
 #include "host/config/toml.h"
 #include "host/config/volumes.h"
 #include "host/transfer/tarfile.h"
@@ -71,20 +72,20 @@ START_TEST(masking)
 	char out[64];
 
 	hr_strv_add(&s.tokens, "GITHUB_TOKEN=t0ken");
-	hr_tokens_mask(&s, masks[_i].text, out, sizeof(out));
+	hr_mask_text(&s, masks[_i].text, out, sizeof(out));
 	ck_assert_str_eq(out, masks[_i].masked);
 	/* bytes that end without a NUL, and may have one in them */
 	hr_buf_init(&b, 64);
-	hr_tokens_mask_add(&s, &b, masks[_i].text, strlen(masks[_i].text));
+	hr_mask_add(&s, &b, masks[_i].text, strlen(masks[_i].text));
 	ck_assert_str_eq(hr_buf_str(&b), masks[_i].masked);
 	hr_buf_reset(&b);
-	hr_tokens_mask_add(&s, &b, "ab\0abcdefg", 8);
+	hr_mask_add(&s, &b, "ab\0abcdefg", 8);
 	ck_assert_int_eq(b.len, 11);
 	ck_assert_mem_eq(b.p, "ab\0******de", 11);
 	hr_buf_done(&b);
-	hr_tokens_mask(&s, "abc abc abc abc abc abc", out, 16);
+	hr_mask_text(&s, "abc abc abc abc abc abc", out, 16);
 	ck_assert_str_eq(out, "****** ****** *");
-	hr_tokens_mask_error(&s, &e);
+	hr_mask_error(&s, &e);
 	ck_assert_str_eq(e.msg, "it was ******");
 	hr_strv_done(&s.tokens);
 }
@@ -106,10 +107,10 @@ START_TEST(masked_before_it_is_cut)
 	hr_strv_add(&s.tokens, "GITHUB_TOKEN=t0ken");
 	memset(pad, 'x', sizeof(pad));
 	pad[sizeof(e.msg) - 4] = '\0';
-	ck_assert_int_eq(hr_tokens_error(&s, &e, HR_E_RUNTIME_TIMEOUT, "%st0ken %d", pad, 1), -1);
+	ck_assert_int_eq(hr_mask_err_set(&s, &e, HR_E_RUNTIME_TIMEOUT, "%st0ken %d", pad, 1), -1);
 	ck_assert_str_eq(e.msg + strlen(pad), "***");
 	ck_assert_int_eq(e.code, HR_E_RUNTIME_TIMEOUT);
-	ck_assert_int_eq(hr_tokens_error(&s, NULL, HR_E_RUNTIME_TIMEOUT, "t0ken"), -1);
+	ck_assert_int_eq(hr_mask_err_set(&s, NULL, HR_E_RUNTIME_TIMEOUT, "t0ken"), -1);
 	pad[sizeof(e.msg) - 4] = 'x';
 	pad[1998] = '\0';
 	s.log_arg = end;

@@ -23,7 +23,7 @@
 #include "base/err.h"
 #include "host/common/recordtext.h"
 #include "host/portlock.h"
-#include "host/sandbox.h"
+#include "host/backends.h"
 #include "host/urls.h"
 #include "proto/json.h"
 

@@ -8,7 +8,7 @@
 
 #include "host/docker/engine.h"
 #include "host/portlock.h"
-#include "host/sandbox.h"
+#include "host/handle.h"
 
 struct hr_docker {
 	const struct hr_backend_host *h;

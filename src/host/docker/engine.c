@@ -10,7 +10,7 @@
 #include <json-c/json_object.h>
 
 #include "base/err.h"
-#include "host/sandbox.h"
+#include "host/record.h"
 #include "host/config/settings.h"
 #include "proto/json.h"
 

@@ -8,8 +8,10 @@
 #include "base/random.h"
 #include "base/err.h"
 #include "host/git/gitrepo.h"
-#include "host/tokens.h"
 #include "shell/quote.h"
+#include "host/action.h"
+#include "host/mask.h"
+#include "host/report.h"
 
 #define CLONE_TIMEOUT_S 600
 #define STEP_TIMEOUT_S 120
@@ -38,7 +40,7 @@ step(struct clone *c, const struct hr_buf *command, double timeout_s, const char
 	hr_buf_init(&out, TEXT_MAX * 16);
 	rc = hr_sandbox_run(c->s, command->p, timeout_s, &status, &out, err);
 	if (rc == 0 && status != 0 && strict)
-		rc = hr_tokens_error(
+		rc = hr_mask_err_set(
 		    c->s, err, HR_E_RUNTIME, "%s failed: %s", what, hr_buf_str(&out));
 	else if (rc == 0 && status != 0)
 		hr_sandbox_log(c->s, "%s failed: %s", what, hr_buf_str(&out));
@@ -163,7 +165,7 @@ hr_sandbox_clone(struct hr_sandbox *s, const char *repository, const char *branc
 	if (rc == 0 && (*ret_directory = strdup(c.directory)) == NULL)
 		rc = hr_err_nomem(err);
 	if (rc != 0)
-		hr_tokens_mask_error(s, err);
+		hr_mask_error(s, err);
 	hr_buf_done(&c.path);
 	hr_gitrepo_done(&c.repo);
 	return rc;

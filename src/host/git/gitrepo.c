@@ -15,6 +15,7 @@
 #include "http/http.h"
 #include "proto/json.h"
 #include "shell/quote.h"
+#include "host/report.h"
 
 #define ASK_TIMEOUT_S 30
 #define TEXT_MAX (1u << 20)

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "host/sandbox.h"
+#include "host/handle.h"
 
 struct hr_gitrepo {
 	struct hr_sandbox *s;

@@ -13,8 +13,8 @@
 
 #include "base/err.h"
 #include "host/common/module.h"
-#include "host/sandbox.h"
-#include "host/tokens.h"
+#include "host/action.h"
+#include "host/mask.h"
 #include "proto/json.h"
 #include "shell/quote.h"
 
@@ -94,7 +94,7 @@ make_temporary(struct hr_sandbox *s, const char *command, struct hr_buf *b, stru
 	while (rc == 0 && b->len > 0 && strchr("\r\n", b->p[b->len - 1]) != NULL)
 		b->p[--b->len] = '\0';
 	if (rc == 0 && (status != 0 || b->len == 0 || *b->p != '/'))
-		rc = hr_tokens_error(s, err, HR_E_RUNTIME, "%s failed: %s", command, hr_buf_str(b));
+		rc = hr_mask_err_set(s, err, HR_E_RUNTIME, "%s failed: %s", command, hr_buf_str(b));
 	return rc;
 }
 
@@ -200,7 +200,7 @@ run_to_file(const struct view *v, enum way way, struct hr_buf *out, struct hr_er
 		hr_shell_quote(&quoted, file.p, file.len);
 		rc = run(v, way, hr_buf_str(&quoted), &status, out, err);
 		if (rc == 0 && status != 0)
-			rc = hr_tokens_error(v->s, err, HR_E_RUNTIME, "%s", hr_buf_str(out));
+			rc = hr_mask_err_set(v->s, err, HR_E_RUNTIME, "%s", hr_buf_str(out));
 		hr_buf_reset(out);
 		if (rc == 0 && (rc = hr_sandbox_file(v->s, file.p, NULL, out, err)) == 0)
 			rc = hr_err_set(err, HR_E_RUNTIME, "%s cannot be read", file.p);
@@ -240,13 +240,13 @@ ask(const struct view *v, struct hr_err *err)
 	while (rc == 0 && is_missing(status) && way != WITH_LIBRARIES)
 		rc = run(v, ++way, NULL, &status, &out, err);
 	if (rc == 0 && is_missing(status))
-		rc = hr_tokens_error(v->s, err, HR_E_RUNTIME,
+		rc = hr_mask_err_set(v->s, err, HR_E_RUNTIME,
 		    "error_in_git_%s: the image has no " UTILS "%s, and " HELPER
 		    " of this machine cannot run there, which needs git, libjson-c and "
 		    "libutf8proc: %s",
 		    v->what, v->script, hr_buf_str(&out));
 	else if (rc == 0 && status != 0)
-		rc = hr_tokens_error(
+		rc = hr_mask_err_set(
 		    v->s, err, HR_E_RUNTIME, "error_in_git_%s: %s", v->what, hr_buf_str(&out));
 	if (rc == 0 && (o = parse(&out)) == NULL) {
 		rc = run_to_file(v, way, &out, err);
@@ -286,7 +286,7 @@ hr_sandbox_git_changes(
 		return -1;
 	if (json_object_is_type(o, json_type_array))
 		return give(o, ret_json, err);
-	(void)hr_tokens_error(s, err, HR_E_RUNTIME, "error_in_git_changes: %s",
+	(void)hr_mask_err_set(s, err, HR_E_RUNTIME, "error_in_git_changes: %s",
 	    hr_json_text_or(o, "error", "an answer of another kind"));
 	json_object_put(o);
 	return -1;

@@ -16,11 +16,14 @@
 #include "base/path.h"
 #include "base/err.h"
 #include "host/git/gitrepo.h"
-#include "host/tokens.h"
 #include "host/transfer/zip.h"
 #include "proto/json.h"
 #include "base/utf8.h"
 #include "shell/quote.h"
+#include "host/action.h"
+#include "host/mask.h"
+#include "host/report.h"
+#include "host/transfer/transfer.h"
 
 #define FOLDER ".openhands/microagents"
 #define LEGACY ".openhands_instructions"
@@ -398,7 +401,7 @@ hr_sandbox_microagents(
 	if (rc == 0)
 		*ret_json = hr_buf_take(&l.json);
 	else
-		hr_tokens_mask_error(s, err);
+		hr_mask_error(s, err);
 	hr_buf_done(&l.json);
 	return rc;
 }

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "host/sandbox.h"
+#include "host/action.h"
+#include "host/report.h"
 
 #define SETUP "chmod +x .openhands/setup.sh && source .openhands/setup.sh"
 #define SETUP_TIMEOUT_S 600

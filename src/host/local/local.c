@@ -23,6 +23,8 @@
 #include "host/local/logfile.h"
 #include "host/common/proc.h"
 #include "proto/json.h"
+#include "host/backends.h"
+#include "host/record.h"
 
 #define END_PATIENCE_MS 5000
 

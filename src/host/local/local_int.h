@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 #include "host/portlock.h"
-#include "host/sandbox.h"
+#include "host/handle.h"
 
 struct hr_local {
 	const struct hr_backend_host *h;

@@ -2,6 +2,7 @@
  * "The kind local"). */
 #include "config.h"
 
+#include "host/common/statedir.h"
 #include "host/local/local_int.h"
 
 #include <errno.h>
@@ -27,6 +28,7 @@
 #include "base/err.h"
 #include "host/local/logfile.h"
 #include "host/common/proc.h"
+#include "host/record.h"
 
 #define READY_TIMEOUT_MS 120000
 #define KEY_BYTES 16

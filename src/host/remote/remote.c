@@ -14,7 +14,7 @@
 #include "base/err.h"
 #include "host/common/recordtext.h"
 #include "host/config/settings.h"
-#include "host/sandbox.h"
+#include "host/backends.h"
 #include "proto/json.h"
 
 #define ATTEMPTS 3 /* of a request that finds no connection */

@@ -17,7 +17,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/err.h"
-#include "host/sandbox.h"
+#include "host/action.h"
 #include "host/transfer/transfer.h"
 #include "host/transfer/zip.h"
 #include "proto/json.h"

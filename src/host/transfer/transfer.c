@@ -12,7 +12,7 @@
 
 #include "base/fd.h"
 #include "base/err.h"
-#include "host/sandbox.h"
+#include "host/handle.h"
 #include "host/transfer/zip.h"
 #include "proto/json.h"
 

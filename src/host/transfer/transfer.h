@@ -2,7 +2,7 @@
 #ifndef HR_HOST_TRANSFER_TRANSFER_H
 #define HR_HOST_TRANSFER_TRANSFER_H
 
-#include "host/sandbox.h"
+#include "host/handle.h"
 
 /* The file as DIR/NAME of the sandbox, or the archive that it is below DIR, which is made. */
 int hr_transfer_upload(struct hr_sandbox *s, const char *file, const char *name, const char *to,
@@ -10,4 +10,8 @@ int hr_transfer_upload(struct hr_sandbox *s, const char *file, const char *name,
 /* For a request's progress, with the sandbox, whose caller asks for it. */
 void hr_transfer_down(void *arg, unsigned long long done, unsigned long long total);
 
+/* hr_sandbox_copy_from() of an archive that takes `most` bytes at most; 0: of any size. The archive
+ * of a kind that makes it by itself is not bounded. */
+int hr_sandbox_copy_some(struct hr_sandbox *s, const char *sandbox_path, unsigned long long most,
+    char **ret_file, struct hr_err *err);
 #endif
