@@ -10,6 +10,7 @@
 #include <grp.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -305,4 +306,17 @@ int
 hr_exit_code(int status)
 {
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+const char *
+hr_exit_words(int status)
+{
+	static _Thread_local char text[64];
+
+	if (WIFSIGNALED(status))
+		(void)snprintf(text, sizeof(text), "signal %d (%s)", WTERMSIG(status),
+		    strsignal(WTERMSIG(status)));
+	else
+		(void)snprintf(text, sizeof(text), "exit %d", WEXITSTATUS(status));
+	return text;
 }

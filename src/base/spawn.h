@@ -61,5 +61,7 @@ int hr_pidfd_open(pid_t pid);
 
 /* A wait status as shells number it: the exit code, or 128 + signal. */
 int hr_exit_code(int status);
+/* The same in words: "exit 3", "signal 9 (Killed)". Good until the thread's next call. */
+const char *hr_exit_words(int status);
 
 #endif

@@ -85,9 +85,8 @@ understand(const struct hr_buf *b, int status, struct hr_fleet_row *row, char **
 	if (error != NULL)
 		rc = hr_err_set(err, HR_E_RUNTIME, "%s", error);
 	else if (o == NULL || status != 0)
-		rc = hr_err_set(err, HR_E_RUNTIME, "its helper ended with %s %d and told nothing",
-		    WIFSIGNALED(status) ? "signal" : "status",
-		    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+		rc = hr_err_set(err, HR_E_RUNTIME, "its helper ended (%s) and told nothing",
+		    hr_exit_words(status));
 	if (rc == 0 && row != NULL) {
 		(void)snprintf(row->at, sizeof(row->at), "%s", hr_json_text_or(o, "at", ""));
 		(void)snprintf(row->server_key, sizeof(row->server_key), "%s",

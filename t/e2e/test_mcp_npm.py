@@ -157,7 +157,7 @@ def dies_and_comes_back(kind):
             answer = c.hear()
             equal(list(answer), ["ok"], answer)
             answer = answer["ok"]["result"]
-            equal((answer["isError"], "is not available: it ended (signal 9)"
+            equal((answer["isError"], "is not available: it ended (signal 9 (Killed))"
                    in answer["content"][0]["text"]), (True, True), answer)
             equal(c.text("everything_echo", message="still"), ("Echo: still", False))
 

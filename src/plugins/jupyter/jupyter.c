@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include <json-c/json.h>
 
@@ -17,6 +16,7 @@
 #include "base/floatrepr.h"
 #include "base/log.h"
 #include "base/loop.h"
+#include "base/spawn.h"
 #include "plugins/jupyter/answer.h"
 #include "proto/json.h"
 #include "proto/pyrepr.h"
@@ -450,19 +450,6 @@ hr_jupyter_received(struct hr_jupyter *j)
 		cell_over(j);
 }
 
-static const char *
-status_text(int status)
-{
-	static char text[64];
-
-	if (WIFSIGNALED(status))
-		(void)snprintf(text, sizeof(text), "signal %d (%s)", WTERMSIG(status),
-		    strsignal(WTERMSIG(status)));
-	else
-		(void)snprintf(text, sizeof(text), "exit %d", WEXITSTATUS(status));
-	return text;
-}
-
 void
 hr_jupyter_ended(struct hr_jupyter *j)
 {
@@ -472,12 +459,12 @@ hr_jupyter_ended(struct hr_jupyter *j)
 
 	hr_kernel_ended(&j->kernel);
 	hr_log(j->exiting ? HR_LOG_INFO : HR_LOG_WARNING, "the kernel ended (%s)",
-	    status_text(j->kernel.status));
+	    hr_exit_words(j->kernel.status));
 	lose_kernel(j);
 	if (stage == HR_JUPYTER_CELL) {
 		(void)snprintf(why, sizeof(why),
 		    "[Jupyter kernel died (%s); a new kernel will be started.]",
-		    status_text(j->kernel.status));
+		    hr_exit_words(j->kernel.status));
 		answer(j, job, why);
 	} else if (stage == HR_JUPYTER_CHDIR && !job->again) {
 		job->again = true; /* its own cell has not begun */
@@ -485,7 +472,7 @@ hr_jupyter_ended(struct hr_jupyter *j)
 		(void)snprintf(why, sizeof(why),
 		    "%.100s -m ipykernel_launcher ended at once (%s); on Debian: apt-get install "
 		    "python3-ipykernel",
-		    j->python, status_text(j->kernel.status));
+		    j->python, hr_exit_words(j->kernel.status));
 		start_failed(j, why);
 	}
 }

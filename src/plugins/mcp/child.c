@@ -325,10 +325,7 @@ child_event(struct bufferevent *b, short what, void *arg)
 	if (waitpid(c->pid, &status, WNOHANG) == c->pid) {
 		(void)kill(-c->pid, SIGKILL);
 		c->pid = 0;
-		if (WIFSIGNALED(status))
-			(void)snprintf(why, sizeof(why), "it ended (signal %d)", WTERMSIG(status));
-		else
-			(void)snprintf(why, sizeof(why), "it ended (exit %d)", WEXITSTATUS(status));
+		(void)snprintf(why, sizeof(why), "it ended (%s)", hr_exit_words(status));
 		child_failed(c, why);
 	} else {
 		child_failed(c, "it closed its output");

@@ -285,9 +285,8 @@ report_end(struct editor *e)
 		on_output(e);
 	if (e->ending)
 		return EXIT_SUCCESS;
-	(void)snprintf(why, sizeof(why), "the server ended (%s %d): %s",
-	    WIFSIGNALED(e->status) ? "signal" : "exit",
-	    WIFSIGNALED(e->status) ? WTERMSIG(e->status) : WEXITSTATUS(e->status), e->last);
+	(void)snprintf(
+	    why, sizeof(why), "the server ended (%s): %s", hr_exit_words(e->status), e->last);
 	hr_log(HR_LOG_ERROR, "%s", why);
 	say(e, "failed", why);
 	return EXIT_FAILURE;

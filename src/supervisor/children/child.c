@@ -352,14 +352,7 @@ hr_children_signal_strays(struct hr_children *kids, bool listed, int sig)
 const char *
 hr_exit_text(const struct hr_exit *how)
 {
-	static char text[64];
-
-	if (how->killed)
-		(void)snprintf(
-		    text, sizeof(text), "signal %d (%s)", how->code, strsignal(how->code));
-	else
-		(void)snprintf(text, sizeof(text), "exit %d", how->code);
-	return text;
+	return hr_exit_words(how->killed ? W_EXITCODE(0, how->code) : W_EXITCODE(how->code, 0));
 }
 
 void
