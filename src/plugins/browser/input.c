@@ -80,13 +80,18 @@ br_keys_down(struct browser *b, struct br_tab *tab, unsigned modifiers, bool dow
 {
 	static const char *const names[] = {"Alt", "Control", "Meta", "Shift"};
 	unsigned held = down ? 0 : modifiers;
+	char target[BR_ID];
 	struct br_key k;
 	size_t i;
 
+	memcpy(target, tab->target, sizeof(target));
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if ((modifiers & 1u << i) == 0)
 			continue;
 		held ^= 1u << i;
+		tab = br_tab_find(b, target);
+		if (tab == NULL)
+			return 0; /* a key may close its page */
 		if (!br_key_find(&k, names[i], strlen(names[i]), false) ||
 		    send_key(b, tab, &k, down, held) != 0)
 			return -1;
