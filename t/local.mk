@@ -196,7 +196,8 @@ EXTRA_DIST += %D%/e2e/test_browser.py %D%/e2e/lib/browsing.py %D%/e2e/lib/browse
 	%D%/e2e/pages/hostile/alerts.html %D%/e2e/pages/hostile/large.html \
 	%D%/e2e/pages/hostile/loop.html %D%/e2e/pages/hostile/nested.html \
 	%D%/e2e/pages/hostile/nested_deep.html %D%/e2e/pages/hostile/nested_in.html \
-	%D%/e2e/pages/hostile/overwritten.html %D%/e2e/pages/hostile/reach.html \
+	%D%/e2e/pages/hostile/opens.html %D%/e2e/pages/hostile/overwritten.html \
+	%D%/e2e/pages/hostile/reach.html \
 	%D%/e2e/pages/hostile/storm.html %D%/e2e/pages/hostile/vanish.html
 
 # jupyter: the cells alone, and the whole with a real kernel (skipped where there is none)

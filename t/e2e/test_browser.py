@@ -417,6 +417,19 @@ def storm_of_windows():
         equal((b["extras"]["url"], b["extras"]["error"]), (site.url("two.html"), False))
 
 
+def opened_before_a_key_is_up():
+    """What a press opened is the page that was used last. One that the first of two keys closes is gone."""
+    with Site() as site, Browsing() as s:
+        url = site.url("opens.html")
+        for program in ('click("5", modifiers=["Shift"])', 'press("5", "Enter")'):
+            s.act('tab_focus(0)\ngoto("%s")' % url)
+            a = s.act(program)
+            equal((a["extras"]["url"], a["extras"]["last_browser_action_error"]), (url + "?again", ""), program)
+        plugin = s.plugin()
+        a = s.act('click("5", modifiers=["Alt", "Shift"])')
+        equal((a["extras"]["open_pages_urls"], s.plugin()), ([url, url + "?again"], plugin), a["content"])
+
+
 def crashed_page():
     with Site() as site, Browsing() as s:
         s.act('goto("%s")' % site.url("two.html"))
@@ -487,7 +500,7 @@ TESTS = [
     as_recorded, no_chromium, switched_off, starts_where_it_was_named, nothing_is_open_or_left,
     chromium_killed_at_rest, plugin_killed_at_rest, killed_at_work, looking_on,
     nobody_looks_without_a_key, endless_alerts, endless_script,
-    storm_of_windows, crashed_page, large_page, overwritten_functions, frames_in_frames,
+    storm_of_windows, opened_before_a_key_is_up, crashed_page, large_page, overwritten_functions, frames_in_frames,
     frames_that_vanish, out_of_reach, as_another_user,
 ]
 

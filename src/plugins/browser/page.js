@@ -430,8 +430,9 @@ h.rest = async () => {
 const tell = () => {
   if (globalThis.handrail_active) globalThis.handrail_active('');
 };
-for (const kind of ['focus', 'focusin', 'load', 'pageshow', 'mousemove', 'mouseup', 'mousedown', 'wheel', 'keyup', 'keydown',
-  'input', 'touchstart', 'touchend'])
+// Not when a key or a button is let go: what the press has opened may be there by then, and was used last.
+for (const kind of ['focus', 'focusin', 'load', 'pageshow', 'mousemove', 'mousedown', 'wheel', 'keydown', 'input',
+  'touchstart', 'touchend'])
   addEventListener(kind, tell, {capture: true, passive: true});
 document.addEventListener('visibilitychange', () => {
   if (document.visibilityState === 'visible') tell();
