@@ -4,6 +4,7 @@ libbase_la_SOURCES = \
 	%D%/err.c %D%/err.h \
 	%D%/buf.c %D%/buf.h \
 	%D%/clock.c %D%/clock.h \
+	%D%/dir.c %D%/dir.h \
 	%D%/fd.c %D%/fd.h \
 	%D%/floatrepr.c %D%/floatrepr.h \
 	%D%/hash.h \

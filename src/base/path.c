@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 
 char *
@@ -164,16 +165,13 @@ walk_directory(struct walk *w, int dirfd, const char *name, unsigned depth)
 	fd = depth < HR_PATH_DEPTH
 		 ? openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 		 : -1;
-	d = fd >= 0 ? fdopendir(fd) : NULL;
+	d = hr_dir_take(fd);
 	if (d == NULL) {
-		hr_fd_close(&fd);
 		w->skipped++;
 		return 0;
 	}
-	while (r >= 0 && (e = readdir(d)) != NULL) {
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			r = walk_entry(w, fd, e->d_name, depth + 1);
-	}
+	while (r >= 0 && (e = hr_dir_next(d)) != NULL)
+		r = walk_entry(w, fd, e->d_name, depth + 1);
 	(void)closedir(d);
 	return r < 0 ? r : 0;
 }

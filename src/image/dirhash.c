@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/quote.h"
 #include "base/utf8.h"
@@ -230,18 +231,13 @@ directory_hash(
 {
 	struct descriptors d = {0};
 	size_t before = w->path.len;
-	DIR *dir = fdopendir(fd);
+	DIR *dir = hr_dir_take(fd);
 	struct dirent *e;
 	int rc = 0;
 
-	if (dir == NULL) {
-		rc = hr_err_sys(w->err, errno, "read %s", hr_buf_str(&w->path));
-		hr_fd_close(&fd);
-		return rc;
-	}
-	while (rc == 0 && (errno = 0, e = readdir(dir)) != NULL) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
+	if (dir == NULL)
+		return hr_err_sys(w->err, errno, "read %s", hr_buf_str(&w->path));
+	while (rc == 0 && (e = hr_dir_next(dir)) != NULL) {
 		if (before > 0)
 			hr_buf_addc(&w->path, '/');
 		hr_buf_adds(&w->path, e->d_name);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "image/dirhash.h"
@@ -112,19 +113,17 @@ copy_entry(int from_dir, const char *name, int to_dir, int depth, struct hr_err 
 static int
 copy_entries(int from, int to, int depth, struct hr_err *err)
 {
-	DIR *dir = fdopendir(from);
+	DIR *dir = hr_dir_take(from);
 	struct dirent *e;
 	int rc = 0;
 
 	if (dir == NULL) {
 		rc = hr_err_sys(err, errno, "read a directory");
-		hr_fd_close(&from);
 		hr_fd_close(&to);
 		return rc;
 	}
-	while (rc == 0 && (errno = 0, e = readdir(dir)) != NULL)
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			rc = copy_entry(dirfd(dir), e->d_name, to, depth, err);
+	while (rc == 0 && (e = hr_dir_next(dir)) != NULL)
+		rc = copy_entry(dirfd(dir), e->d_name, to, depth, err);
 	if (rc == 0 && errno != 0)
 		rc = hr_err_sys(err, errno, "read a directory");
 	(void)closedir(dir);

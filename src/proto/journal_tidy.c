@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "proto/journal_int.h"
@@ -52,17 +53,14 @@ drop_unlocked(struct hr_journal *j, const char *name)
 static struct old *
 list_entries(struct hr_journal *j, size_t *ret_n)
 {
-	int fd = openat(j->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *d = hr_dir_take(openat(j->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	struct old *v = NULL, *more;
 	size_t n = 0, room = 0;
 	struct dirent *e;
 	struct stat st;
 	char *end;
 
-	if (d == NULL)
-		hr_fd_close(&fd);
-	while (d != NULL && (e = readdir(d)) != NULL) {
+	while (d != NULL && (e = hr_dir_next(d)) != NULL) {
 		uint64_t digest = strtoull(e->d_name, &end, 16);
 
 		if (strncmp(e->d_name, JOURNAL_SPARE, sizeof(JOURNAL_SPARE) - 1) == 0)

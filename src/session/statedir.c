@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 
 void
@@ -169,15 +170,11 @@ hr_statedir_sweep(struct hr_statedir *d, const char *const *prefixes, size_t n)
 {
 	const struct dirent *e;
 	size_t i;
-	DIR *dir;
-	int fd = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = hr_dir_take(openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 
-	dir = fd >= 0 ? fdopendir(fd) : NULL;
-	if (dir == NULL) {
-		hr_fd_close(&fd);
+	if (dir == NULL)
 		return;
-	}
-	while ((e = readdir(dir)) != NULL) {
+	while ((e = hr_dir_next(dir)) != NULL) {
 		for (i = 0; i < n; i++) {
 			if (strncmp(e->d_name, prefixes[i], strlen(prefixes[i])) == 0) {
 				hr_statedir_remove(d, e->d_name);

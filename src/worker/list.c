@@ -11,6 +11,7 @@
 
 #include <json-c/json.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "files/place/reach.h"
 #include "proto/json.h"
@@ -115,22 +116,15 @@ listing_read(struct listing *l, const char *path)
 {
 	struct dirent *d;
 	bool searchable, is_dir;
-	int fd = hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, false);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *dir = hr_dir_take(hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, false));
 
-	if (dir == NULL) {
-		hr_fd_close(&fd);
+	if (dir == NULL)
 		return;
-	}
 	/* without search permission nothing in it exists as far as stat() can tell */
 	searchable = faccessat(dirfd(dir), ".", X_OK, AT_EACCESS) == 0;
-	errno = 0;
-	while ((d = readdir(dir)) != NULL) {
-		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0 &&
-		    entry_is(dirfd(dir), d, searchable, &is_dir))
+	while ((d = hr_dir_next(dir)) != NULL)
+		if (entry_is(dirfd(dir), d, searchable, &is_dir))
 			listing_add(l, d->d_name, is_dir);
-		errno = 0;
-	}
 	if (errno != 0)
 		l->bad_name = true; /* any error while listing: an empty list */
 	(void)closedir(dir);        /* only read from */

@@ -4,12 +4,14 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 
 static bool
@@ -166,6 +168,36 @@ START_TEST(closed_stdio_is_filled)
 }
 END_TEST
 
+START_TEST(a_directory_is_taken)
+{
+	char top[] = "/tmp/test-fd-XXXXXX", one[64];
+	const struct dirent *e;
+	DIR *d;
+	int fd;
+
+	ck_assert_ptr_nonnull(mkdtemp(top));
+	(void)snprintf(one, sizeof(one), "%s/one", top);
+	fd = open(one, O_RDWR | O_CREAT, 0600);
+	errno = 0;
+	ck_assert_ptr_null(hr_dir_take(fd));
+	ck_assert_int_eq(errno, ENOTDIR);
+	ck_assert_int_eq(fcntl(fd, F_GETFD), -1);
+	errno = EMFILE;
+	ck_assert_ptr_null(hr_dir_take(-1));
+	ck_assert_int_eq(errno, EMFILE);
+	d = hr_dir_take(open(top, O_RDONLY));
+	ck_assert_ptr_nonnull(d);
+	e = hr_dir_next(d);
+	ck_assert_ptr_nonnull(e);
+	ck_assert_str_eq(e->d_name, "one");
+	ck_assert_ptr_null(hr_dir_next(d));
+	ck_assert_int_eq(errno, 0);
+	(void)closedir(d);
+	(void)unlink(one);
+	(void)rmdir(top);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -181,6 +213,7 @@ main(void)
 	tcase_add_test(tc, nothing_leaks_from_a_packet_too_long_or_unwanted);
 	tcase_add_test(tc, sending_to_nobody_is_a_value_not_a_signal);
 	tcase_add_test(tc, closed_stdio_is_filled);
+	tcase_add_test(tc, a_directory_is_taken);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "files/place/oserror.h"
@@ -121,19 +122,16 @@ merge_entry(struct level *l, const char *name)
 static int
 merge_level(struct level *l)
 {
-	int fd = openat(l->stage, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *d = hr_dir_take(openat(l->stage, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	struct dirent *e;
+	int r = 0;
 
-	if (d == NULL) {
-		hr_fd_close(&fd);
+	if (d == NULL)
 		return fail(l, "", errno);
-	}
 	if (faccessat(l->dir, ".", W_OK | X_OK, AT_EACCESS) < 0)
 		r = fail(l, "", errno);
-	while (r == 0 && (errno = 0, e = readdir(d)) != NULL)
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			r = merge_entry(l, e->d_name);
+	while (r == 0 && (e = hr_dir_next(d)) != NULL)
+		r = merge_entry(l, e->d_name);
 	if (r == 0 && errno != 0)
 		r = fail(l, "", errno);
 	(void)closedir(d); /* only read from */

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "files/place/beneath.h"
@@ -329,21 +330,16 @@ walk_below(struct hr_pack *p, int dir, const char *name)
 static int
 walk_directory(struct hr_pack *p, int dir)
 {
-	int copy = fcntl(dir, F_DUPFD_CLOEXEC, 0), r = WALK_ON;
-	DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
+	DIR *d = hr_dir_take(fcntl(dir, F_DUPFD_CLOEXEC, 0));
 	struct hr_buf below;
 	struct dirent *e;
 	const char *name;
+	int r = WALK_ON;
 
-	if (d == NULL) {
-		r = fail(p, "", errno);
-		hr_fd_close(&copy);
-		return r;
-	}
+	if (d == NULL)
+		return fail(p, "", errno);
 	hr_buf_init(&below, NAMES_MAX);
-	while (r == WALK_ON && (errno = 0, e = readdir(d)) != NULL) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
+	while (r == WALK_ON && (e = hr_dir_next(d)) != NULL) {
 		if (is_directory(dir, e))
 			hr_buf_add(&below, e->d_name, strlen(e->d_name) + 1);
 		else

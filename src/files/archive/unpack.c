@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "files/place/beneath.h"
@@ -114,15 +115,13 @@ static void
 stage_sweep(const struct unpack *u)
 {
 	static const char prefix[] = HR_SPOOL_PREFIX STAGE_KIND "-";
-	int fd = openat(u->root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), old;
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *d = hr_dir_take(openat(u->root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	struct dirent *e;
+	int old;
 
-	if (d == NULL) {
-		hr_fd_close(&fd);
+	if (d == NULL)
 		return;
-	}
-	while ((e = readdir(d)) != NULL) {
+	while ((e = hr_dir_next(d)) != NULL) {
 		if (strncmp(e->d_name, prefix, sizeof(prefix) - 1) != 0)
 			continue;
 		old = openat(u->root, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "files/editor/editor_int.h"
 #include "files/purepath.h"
@@ -63,22 +64,19 @@ is_another(const struct found *f, const char *path)
 static void
 list(struct found *f, const char *path, unsigned depth)
 {
-	int fd = hr_reach_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *dir = hr_dir_take(hr_reach_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
 	struct dirent *d;
 	char *below;
 	size_t at;
 
 	if (dir == NULL) {
-		hr_fd_close(&fd);
 		if (errno == ENOMEM || errno == EMFILE || errno == ENFILE)
 			f->names.fail = HR_E_NOMEM; /* for want of our own, that is */
 		return;
 	}
-	while ((d = readdir(dir)) != NULL && f->names.fail == HR_OK) {
+	while ((d = hr_dir_next(dir)) != NULL && f->names.fail == HR_OK) {
 		if (d->d_name[0] == '.') {
-			f->hidden += depth == 1 && strcmp(d->d_name, ".") != 0 &&
-				     strcmp(d->d_name, "..") != 0;
+			f->hidden += depth == 1;
 			continue;
 		}
 		at = f->names.len;

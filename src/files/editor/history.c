@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
@@ -150,16 +151,13 @@ compare_numbers(const void *p, const void *q)
 static int
 entries_list(int place, uint64_t numbers[SEEN_MAX], struct hr_err *err)
 {
-	int n = 0, fd = openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *dir = hr_dir_take(openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	struct dirent *d;
+	int n = 0;
 
-	if (dir == NULL) {
-		(void)hr_err_sys(err, errno, "undo history");
-		hr_fd_close(&fd);
-		return -1;
-	}
-	while ((d = readdir(dir)) != NULL && n < SEEN_MAX)
+	if (dir == NULL)
+		return hr_err_sys(err, errno, "undo history");
+	while ((d = hr_dir_next(dir)) != NULL && n < SEEN_MAX)
 		if (d->d_name[0] == 'e')
 			numbers[n++] = strtoull(d->d_name + 1, NULL, 10);
 	(void)closedir(dir);

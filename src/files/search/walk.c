@@ -12,6 +12,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
@@ -67,7 +68,7 @@ by_bytes(const void *a, const void *b)
 static int
 names_read(struct walk *w, struct names *ret, int fd)
 {
-	DIR *d = fdopendir(fd);
+	DIR *d = hr_dir_take(fd);
 	struct dirent *e;
 	struct stat st;
 	const char *p;
@@ -77,13 +78,9 @@ names_read(struct walk *w, struct names *ret, int fd)
 	memset(ret, 0, sizeof(*ret));
 	hr_buf_init(
 	    &ret->text, NAMES_MAX < NAMES_ALL - w->names ? NAMES_MAX : NAMES_ALL - w->names);
-	if (d == NULL) {
-		hr_fd_close(&fd);
+	if (d == NULL)
 		return -1;
-	}
-	while ((e = readdir(d)) != NULL) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
+	while ((e = hr_dir_next(d)) != NULL) {
 		dir = e->d_type == DT_DIR;
 		if (e->d_type == DT_UNKNOWN &&
 		    (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||

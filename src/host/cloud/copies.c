@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/dir.h"
 #include "base/path.h"
 #include "base/err.h"
 #include "host/transfer/zip.h"
@@ -63,11 +64,9 @@ send_tree(struct sending *s, const char *from, const char *to, int depth, struct
 
 	if (dir == NULL)
 		return hr_err_sys(err, depth < 100 ? errno : ELOOP, "%s", from);
-	while (rc == 0 && (e = readdir(dir)) != NULL) {
+	while (rc == 0 && (e = hr_dir_next(dir)) != NULL) {
 		char *source, *target;
 
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
 		source = hr_path_join(from, e->d_name);
 		target = hr_path_join(to, e->d_name);
 		if (source == NULL || target == NULL)
@@ -79,6 +78,8 @@ send_tree(struct sending *s, const char *from, const char *to, int depth, struct
 		free(source);
 		free(target);
 	}
+	if (rc == 0 && errno != 0)
+		rc = hr_err_sys(err, errno, "read %s", from);
 	(void)closedir(dir);
 	return rc;
 }

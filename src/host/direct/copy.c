@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "files/place/atomic.h"
@@ -132,9 +133,10 @@ copy_tree(const char *from, const char *to, int depth, struct hr_err *err)
 		return failed(err, depth > DEPTH_MAX ? ELOOP : errno, from);
 	if (hr_path_mkdirs(to, 0777, NULL, &e) < 0)
 		rc = failed(err, e.sys, to);
-	while (rc == 0 && (entry = readdir(dir)) != NULL)
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			rc = copy_entry(from, to, entry->d_name, depth, err);
+	while (rc == 0 && (entry = hr_dir_next(dir)) != NULL)
+		rc = copy_entry(from, to, entry->d_name, depth, err);
+	if (rc == 0 && errno != 0)
+		rc = failed(err, errno, from);
 	(void)closedir(dir);
 	return rc;
 }
@@ -261,9 +263,7 @@ put_names(struct hr_buf *b, const char *place, struct hr_err *err)
 
 	if (dir == NULL)
 		return hr_err_sys(err, errno, "list %s", place);
-	while (rc == 0 && (e = readdir(dir)) != NULL) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
+	while (rc == 0 && (e = hr_dir_next(dir)) != NULL) {
 		name = hr_path_join(place, e->d_name);
 		if (name == NULL)
 			rc = hr_err_nomem(err);
@@ -271,6 +271,8 @@ put_names(struct hr_buf *b, const char *place, struct hr_err *err)
 			put_name(b, name);
 		free(name);
 	}
+	if (rc == 0 && errno != 0)
+		rc = hr_err_sys(err, errno, "list %s", place);
 	(void)closedir(dir);
 	return rc;
 }

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/path.h"
 #include "files/charset/detect.h"
 #include "base/err.h"
@@ -272,7 +273,7 @@ remove_workspaces(struct hr_direct *c, struct hr_err *err)
 
 	if (dir == NULL)
 		return hr_err_sys(err, errno, "read %s", temporary(c));
-	while (rc == 0 && (entry = readdir(dir)) != NULL) {
+	while (rc == 0 && (entry = hr_dir_next(dir)) != NULL) {
 		if (!is_ours(entry->d_name, c->h->sid) ||
 		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
 		    !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
@@ -284,6 +285,8 @@ remove_workspaces(struct hr_direct *c, struct hr_err *err)
 			rc = hr_err_from(err, HR_E_SYS, &e);
 		free(path);
 	}
+	if (rc == 0 && errno != 0)
+		rc = hr_err_sys(err, errno, "read %s", temporary(c));
 	(void)closedir(dir);
 	return rc;
 }
