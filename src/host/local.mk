@@ -46,6 +46,7 @@ libhost_la_SOURCES = \
 	%D%/config/tomlvalue.c \
 	%D%/config/volumes.c %D%/config/volumes.h \
 	%D%/docker/build.c \
+	%D%/docker/progress.c %D%/docker/progress.h \
 	%D%/docker/docker.c \
 	%D%/docker/docker_int.h \
 	%D%/docker/engine.c %D%/docker/engine.h \

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "host/docker/docker_int.h"
+#include "host/docker/progress.h"
 #include "base/err.h"
 #include "host/config/settings.h"
 #include "host/transfer/tarfile.h"
@@ -22,8 +23,6 @@
 #include "proto/json.h"
 
 #define PATH_TEXT_MAX 16384
-#define BUILD_SILENCE_S 1800 /* without a byte of output */
-#define LINE_MAX_BYTES (1u << 20)
 
 struct build {
 	const struct hr_config *config;
@@ -35,101 +34,10 @@ struct build {
 	struct hr_err *err; /* the detailed one: struct hr_err is short */
 };
 
-/* Progress and errors are JSON objects one after the other, a line each. What a step of the build
- * writes comes in pieces of any length; those of its stderr are coloured by the Engine. */
-#define RED "\033[91m"
-#define PLAIN "\033[0m"
-
-struct progress {
-	const struct build *b;
-	struct hr_buf line;
-	struct hr_buf said; /* by a step, up to its last newline told already */
-	char failed[400];   /* the Engine's last error; "" for none */
-};
-
-static void
-say(const struct progress *p, const char *text)
-{
-	if (p->b->o->progress != NULL)
-		p->b->o->progress(p->b->o->arg, text);
-}
-
-static void
-say_step(struct progress *p, const char *text)
-{
-	size_t len = strlen(text);
-	const char *end;
-
-	if (strncmp(text, RED, strlen(RED)) == 0) {
-		text += strlen(RED);
-		len -= strlen(RED);
-		if (len >= strlen(PLAIN) && strcmp(text + len - strlen(PLAIN), PLAIN) == 0)
-			len -= strlen(PLAIN);
-	}
-	for (; (end = memchr(text, '\n', len)) != NULL; text = end + 1) {
-		hr_buf_add(&p->said, text, (size_t)(end - text));
-		len -= (size_t)(end - text) + 1;
-		say(p, hr_buf_str(&p->said));
-		hr_buf_reset(&p->said);
-	}
-	hr_buf_add(&p->said, text, len);
-}
-
-static void
-progress_line(struct progress *p)
-{
-	struct json_object *o = NULL;
-	struct hr_json_error why;
-	const char *text = NULL;
-
-	if (p->line.len > 0 && hr_json_decode(p->line.p, p->line.len, &o, &why) == 0) {
-		hr_engine_told_error(o, p->failed, sizeof(p->failed));
-		if (hr_json_at(o, "error") != NULL)
-			text = p->failed;
-		else if (hr_json_at(o, "stream") != NULL)
-			say_step(p, hr_json_text_or(o, "stream", ""));
-		else
-			text = hr_json_text_at(o, "status");
-	}
-	if (text != NULL)
-		say(p, text);
-	json_object_put(o);
-	hr_buf_reset(&p->line);
-}
-
-static int
-on_progress(void *arg, const char *s, size_t len)
-{
-	struct progress *p = arg;
-
-	for (; len > 0; s++, len--) {
-		if (*s == '\n')
-			progress_line(p);
-		else
-			hr_buf_addc(&p->line, *s);
-	}
-	return 0;
-}
-
 static int
 stream(struct build *b, const char *path, hr_http_source_fn *source, void *arg, struct hr_err *err)
 {
-	struct progress p = {.b = b};
-	int rc;
-
-	hr_buf_init(&p.line, LINE_MAX_BYTES);
-	hr_buf_init(&p.said, LINE_MAX_BYTES);
-	rc = hr_engine_stream(&b->engine, "POST", path, source, arg, on_progress, &p,
-	    source != NULL ? BUILD_SILENCE_S : 0, err);
-	progress_line(&p);
-	if (p.said.len > 0)
-		say(&p, hr_buf_str(&p.said));
-	hr_buf_done(&p.said);
-	hr_buf_done(&p.line);
-	/* a status of 200 means no more than that it was begun */
-	if (rc == 0 && p.failed[0] != '\0')
-		rc = hr_err_set(err, HR_E_BUILD, "%s", p.failed);
-	return rc;
+	return hr_engine_progress(&b->engine, path, source, arg, b->o->progress, b->o->arg, err);
 }
 
 /* Where an image is one of ours: others of the same name cannot be built upon. */
