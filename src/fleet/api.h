@@ -2,16 +2,18 @@
 #ifndef HR_FLEET_API_H
 #define HR_FLEET_API_H
 
+#include "fleet/build.h"
 #include "fleet/fleet.h"
 
 #define HR_FLEET_BODY_MAX (1u << 20)
 
 struct hr_fleet_api {
 	struct hr_fleet *fleet;
-	const char *public_url;      /* before "/ID"; NULL: as the request came */
-	const char *domain;          /* of names like PORT-ID.DOMAIN; NULL: none */
-	bool by_name;                /* clients are told "ID.DOMAIN" and not ".../ID" */
-	const char *registry_prefix; /* "" for none */
+	const char *public_url;         /* before "/ID"; NULL: as the request came */
+	const char *domain;             /* of names like PORT-ID.DOMAIN; NULL: none */
+	bool by_name;                   /* clients are told "ID.DOMAIN" and not ".../ID" */
+	const char *registry_prefix;    /* "" for none */
+	struct hr_fleet_builds *builds; /* NULL: images are not built here */
 };
 
 enum hr_fleet_of_route {
@@ -27,6 +29,9 @@ struct hr_fleet_request {
 	const char *sandbox_id, *sandbox_port; /* the headers X-Sandbox-ID, X-Sandbox-Port */
 	const char *accept, *last_event_id;
 	enum hr_fleet_of_route route;
+	const char *content_type;
+	hr_fleet_body_fn *read_body; /* of /build, in place of body; NULL: it has none */
+	void *read_arg;
 	const char *body;
 	size_t body_len;
 };

@@ -17,6 +17,7 @@
 
 #define AT_MAX 16384
 #define EVENTS_SHOWN 50
+#define BUILDS_S 30 /* Retry-After of a full queue */
 
 const char *
 hr_fleet_query(struct hr_buf *b, const char *query, const char *name)
@@ -63,6 +64,14 @@ put_event(void *arg, int64_t seq, int64_t at, const char *id, const char *what, 
 	e->any = true;
 }
 
+/* Images that were built for one key are for nobody else. */
+static bool
+may_use(const struct hr_fleet_call *c, const char *image)
+{
+	return c->api->builds == NULL || image == NULL ||
+	       hr_fleet_build_allows(c->api->registry_prefix, c->q->api_key, image);
+}
+
 void
 hr_fleet_call_start(struct hr_fleet_call *c)
 {
@@ -77,6 +86,10 @@ hr_fleet_call_start(struct hr_fleet_call *c)
 
 	if (wrong != NULL) {
 		(void)hr_fleet_say(c->a, 400, wrong);
+		return;
+	}
+	if (!may_use(c, hr_json_text_at(c->body, "image"))) {
+		(void)hr_fleet_say(c->a, 400, "the image is none of this key's");
 		return;
 	}
 	hr_buf_init(&text, 2 * HR_FLEET_BODY_MAX);
@@ -300,10 +313,16 @@ out:
 void
 hr_fleet_call_prefix(struct hr_fleet_call *c)
 {
+	const char *prefix = c->api->registry_prefix;
+	char own[HR_FLEET_PREFIX];
+
+	if (c->api->builds != NULL) {
+		hr_fleet_build_prefix(prefix, c->q->api_key, own);
+		prefix = own;
+	}
 	c->a->status = 200;
 	hr_buf_adds(&c->a->body, "{\"registry_prefix\":");
-	(void)hr_json_put_str(
-	    &c->a->body, c->api->registry_prefix, strlen(c->api->registry_prefix), HR_JSON_REPLACE);
+	(void)hr_json_put_str(&c->a->body, prefix, strlen(prefix), HR_JSON_REPLACE);
 	hr_buf_addc(&c->a->body, '}');
 }
 
@@ -317,6 +336,9 @@ hr_fleet_call_image(struct hr_fleet_call *c)
 
 	if (*hr_fleet_query(&name, c->query, "image") == '\0') {
 		(void)hr_fleet_say(c->a, 400, "which image? \"?image=NAME\"");
+	} else if (!may_use(c, hr_buf_str(&name))) {
+		c->a->status = 200;
+		hr_buf_adds(&c->a->body, "{\"exists\":false}");
 	} else if (f->engine->image(f->engine_self, hr_buf_str(&name), &text, &err) != 0) {
 		hr_log(HR_LOG_WARNING, "image: %.600s", err.msg);
 		(void)hr_fleet_say(c->a, 503, "the engine cannot be asked now");
@@ -329,9 +351,60 @@ hr_fleet_call_image(struct hr_fleet_call *c)
 	hr_buf_done(&name);
 }
 
-void
-hr_fleet_call_build(struct hr_fleet_call *c)
+static void
+no_builds(struct hr_fleet_call *c)
 {
 	(void)hr_fleet_say(c->a, 501,
 	    "this service builds no images; name one that is there, or in a registry, in /start");
+}
+
+void
+hr_fleet_call_build(struct hr_fleet_call *c)
+{
+	char own[HR_FLEET_PREFIX], id[HR_FLEET_BUILD_ID];
+	struct hr_err err = {0};
+
+	if (c->api->builds == NULL || c->q->read_body == NULL) {
+		no_builds(c);
+		return;
+	}
+	hr_fleet_build_prefix(c->api->registry_prefix, c->q->api_key, own);
+	if (hr_fleet_build(c->api->builds, c->key.id, own, c->q->content_type, c->q->read_body,
+		c->q->read_arg, id, &err) == 0) {
+		c->a->status = 200;
+		hr_buf_addf(&c->a->body, "{\"build_id\":\"%s\"}", id);
+	} else if (err.code == HR_E_INVAL || err.code == HR_E_PROTO) {
+		(void)hr_fleet_say(c->a, 400, err.msg);
+	} else if (err.code == HR_E_TOOLARGE) {
+		(void)hr_fleet_say(c->a, 413, err.msg);
+	} else if (err.code == HR_E_BUSY) {
+		(void)hr_fleet_say(c->a, 429, err.msg);
+		c->a->retry_after_s = BUILDS_S;
+	} else {
+		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
+	}
+}
+
+void
+hr_fleet_call_build_status(struct hr_fleet_call *c)
+{
+	struct hr_err err = {0};
+	struct hr_buf id, logs;
+	bool log = strcmp(hr_fleet_query(&logs, c->query, "logs"), "true") == 0;
+	const char *which = hr_fleet_query(&id, c->query, "build_id");
+	int found;
+
+	if (c->api->builds == NULL) {
+		no_builds(c);
+	} else {
+		c->a->status = 200;
+		found =
+		    hr_fleet_build_tell(c->api->builds, c->key.id, which, log, &c->a->body, &err);
+		if (found == 0)
+			(void)hr_fleet_say(c->a, 404, "this key has no build of this id");
+		else if (found < 0)
+			hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
+	}
+	hr_buf_done(&id);
+	hr_buf_done(&logs);
 }

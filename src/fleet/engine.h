@@ -45,6 +45,9 @@ struct hr_fleet_engine {
 	/* What its server printed last, some HR_FLEET_LOGS bytes of whole lines, of one that may
 	 * have ended; the caller frees. NULL: not known here. */
 	int (*logs)(void *self, const char *id, char **ret_text, struct hr_err *err);
+	/* Makes an image of what is in the directory of that build (build.h), for HR_FLEET_BUILD_S
+	 * seconds at most. NULL: it makes none. */
+	int (*build)(void *self, const char *id, struct hr_err *err);
 };
 
 /* What an engine and its store are opened with: options of the service. */

@@ -228,6 +228,12 @@ helper_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
 	return call(self, "logs", id, NULL, ret_text, err);
 }
 
+static int
+helper_build(void *self, const char *id, struct hr_err *err)
+{
+	return call(self, "build", id, NULL, NULL, err);
+}
+
 const struct hr_fleet_engine hr_fleet_helper = {
     .name = "helper",
     .start = helper_start,
@@ -241,6 +247,7 @@ const struct hr_fleet_engine hr_fleet_helper = {
     .watch = helper_watch,
     .image = helper_image,
     .logs = helper_logs,
+    .build = helper_build,
 };
 
 /* ---- in the helper ---- */
@@ -251,6 +258,8 @@ do_it(const struct hr_fleet_engine *engine, void *self, const char *what, struct
 {
 	if (strcmp(what, "logs") == 0 && engine->logs != NULL)
 		return engine->logs(self, row->id, ret_text, err);
+	if (strcmp(what, "build") == 0 && engine->build != NULL)
+		return engine->build(self, row->id, err);
 	if (strcmp(what, "start") == 0)
 		return engine->start(self, row, err);
 	if (strcmp(what, "claim") == 0 && engine->claim != NULL)

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "fleet/helper.h"
+#include "fleet/localimage.h"
 #include "fleet/request.h"
 #include "fleet/sqlite.h"
 
@@ -24,7 +25,6 @@
 #include "base/err.h"
 #include "host/common/strv.h"
 #include "host/config/settings.h"
-#include "host/docker/engine.h"
 #include "host/kind.h"
 #include "host/handle.h"
 #include "proto/json.h"
@@ -464,57 +464,15 @@ local_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
 }
 
 static int
-image_json(struct json_object *image, char **ret_json, struct hr_err *err)
+local_image(void *self, const char *name, char **ret_json, struct hr_err *err)
 {
-	struct hr_buf b;
-
-	hr_buf_init(&b, 4096);
-	if (image == NULL) {
-		hr_buf_adds(&b, "{\"exists\":false}");
-	} else {
-		const char *at = hr_json_text_or(image, "Created", "");
-
-		hr_buf_adds(&b, "{\"exists\":true,\"image\":{\"upload_time\":");
-		(void)hr_json_put_str(&b, at, strlen(at), HR_JSON_REPLACE);
-		hr_buf_addf(
-		    &b, ",\"image_size_bytes\":%lld}}", (long long)hr_json_int_at(image, "Size"));
-	}
-	*ret_json = hr_buf_take(&b);
-	hr_buf_done(&b);
-	return *ret_json != NULL ? 0 : hr_err_nomem(err);
+	return hr_local_image(((const struct local *)self)->o, name, ret_json, err);
 }
 
 static int
-local_image(void *self, const char *name, char **ret_json, struct hr_err *err)
+local_build(void *self, const char *id, struct hr_err *err)
 {
-	const struct local *l = self;
-	struct hr_engine docker = {0};
-	struct json_object *image = NULL;
-	struct hr_err why = {0};
-	struct hr_buf path;
-	int rc;
-
-	if (strcmp(hr_config_text(l->o->config, "core.runtime"), "docker") != 0)
-		return image_json(NULL, ret_json, err);
-	hr_buf_init(&path, 4096);
-	hr_buf_adds(&path, "/images/");
-	hr_http_escape(&path, name);
-	hr_buf_adds(&path, "/json");
-	rc = hr_engine_init(&docker, l->o->environ, err);
-	if (rc == 0 && hr_buf_check(&path, NULL) != 0)
-		rc = hr_err_nomem(err);
-	if (rc == 0 && (rc = hr_engine_call(&docker, "GET", path.p, NULL, &image, &why)) != 0) {
-		if (why.status == 404)
-			rc = 0;
-		else if (err != NULL)
-			*err = why;
-	}
-	if (rc == 0)
-		rc = image_json(image, ret_json, err);
-	json_object_put(image);
-	hr_engine_done(&docker);
-	hr_buf_done(&path);
-	return rc;
+	return hr_local_build(((const struct local *)self)->o, id, err);
 }
 
 static const struct hr_fleet_engine engine = {
@@ -530,6 +488,7 @@ static const struct hr_fleet_engine engine = {
     .watch = local_watch,
     .image = local_image,
     .logs = local_logs,
+    .build = local_build,
 };
 
 /* ---- the service's side ---- */

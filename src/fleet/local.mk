@@ -5,6 +5,8 @@ libfleet_la_SOURCES = \
 	%D%/api.c %D%/api.h %D%/api_int.h \
 	%D%/ask.c \
 	%D%/backing.c \
+	%D%/build.c %D%/build.h \
+	%D%/buildform.c %D%/buildform.h \
 	%D%/calls.c \
 	%D%/clock.c \
 	%D%/edge.c %D%/edge.h \
@@ -13,6 +15,7 @@ libfleet_la_SOURCES = \
 	%D%/fleet.c %D%/fleet.h %D%/fleet_int.h \
 	%D%/helper.c %D%/helper.h \
 	%D%/local.c \
+	%D%/localimage.c %D%/localimage.h \
 	%D%/object.c \
 	%D%/operator.c \
 	%D%/pool.c \
@@ -23,7 +26,7 @@ libfleet_la_SOURCES = \
 	%D%/sqlite_rows.c \
 	%D%/store.c %D%/store.h
 libfleet_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(SQLITE_CFLAGS) $(CRYPTO_CFLAGS)
-libfleet_la_LIBADD = $(SQLITE_LIBS) $(CRYPTO_LIBS) $(JSONC_LIBS)
+libfleet_la_LIBADD = libfiles.la $(SQLITE_LIBS) $(CRYPTO_LIBS) $(JSONC_LIBS)
 handrail_fleetd_SOURCES = %D%/main.c %D%/serve.c %D%/serve.h
 handrail_fleetd_CPPFLAGS = $(AM_CPPFLAGS) -DHR_DATADIR='"$(pkgdatadir)"'
 handrail_fleetd_CFLAGS = $(AM_CFLAGS) $(FCGI_CFLAGS) $(JSONC_CFLAGS)

@@ -36,7 +36,7 @@
 
 struct options {
 	const char *kind, *group, *print, *level, *engine;
-	bool init, no_nginx;
+	bool init, no_nginx, builds;
 	struct hr_fleet_settings set;
 	struct hr_fleet_edge edge;
 	struct hr_fleet_api api;
@@ -70,6 +70,7 @@ static const struct row {
     {"url-by-name", SWITCH, AT(api.by_name), 0, 0,
 	"            clients are told ID.NAME, of --domain, and not a path"},
     {"registry-prefix", TEXT, AT(api.registry_prefix), 0, 0, "TEXT        told to clients"},
+    {"builds", SWITCH, AT(builds), 0, 0, "            images are built, below --registry-prefix"},
     {"max-sandboxes", NUMBER, AT(set.limits.sandboxes), 0, 100000,
 	"N           at once [no bound]"},
     {"max-factors", NUMBER, AT(set.limits.factors), 0, 1000000,
@@ -327,6 +328,15 @@ serve(struct options *o)
 	    hr_fleet_init(&fleet, &o->set, store, engine, self, &err) != 0)
 		return fail(&err);
 	o->api.fleet = &fleet;
+	if (o->builds) {
+		if (engine->build == NULL)
+			(void)hr_err_set(&err, HR_E_UNSUPPORTED,
+			    "--builds: the engine %s makes no images", o->engine);
+		else
+			o->api.builds = hr_fleet_builds_open(o->of_engine.dir, engine, self, &err);
+		if (o->api.builds == NULL)
+			return fail(&err);
+	}
 	fd = hr_fleet_listen(sock, socket_group(o), &err);
 	if (fd < 0 || hr_fleet_serve(&o->api, fd, THREADS, &err) != 0)
 		return fail(&err);
@@ -375,6 +385,14 @@ main(int argc, char **argv)
 	o.backing = hr_fleet_backing(o.engine);
 	if (rc < 0 && o.api.by_name && o.api.domain == NULL) {
 		(void)fprintf(stderr, "handrail-fleetd: --url-by-name needs a --domain\n");
+		rc = 2;
+	}
+	if (rc < 0 && o.builds && *o.api.registry_prefix == '\0') {
+		(void)fprintf(stderr, "handrail-fleetd: --builds needs a --registry-prefix\n");
+		rc = 2;
+	}
+	if (rc < 0 && o.builds && strcmp(o.kind, "docker") != 0) {
+		(void)fprintf(stderr, "handrail-fleetd: --builds needs the kind docker\n");
 		rc = 2;
 	}
 	if (rc < 0 && o.backing == NULL) {

@@ -61,6 +61,22 @@ param(const FCGX_Request *fcgi, const char *name)
 	return v != NULL ? v : "";
 }
 
+static int
+read_some(void *arg, char *p, size_t room)
+{
+	const FCGX_Request *fcgi = arg;
+	int n = FCGX_GetStr(p, (int)room, fcgi->in);
+
+	return n > 0 ? n : FCGX_GetError(fcgi->in) != 0 ? -1 : 0;
+}
+
+/* What may be long is read by who asked for it. */
+static bool
+is_streamed(const struct hr_fleet_request *q)
+{
+	return strcmp(q->method, "POST") == 0 && strcmp(q->uri, "/build") == 0;
+}
+
 /* false: it is too long. */
 static bool
 read_body(const FCGX_Request *fcgi, struct hr_buf *b)
@@ -134,6 +150,7 @@ serve_one(struct server *s, const FCGX_Request *fcgi)
 	    .scheme = param(fcgi, "REQUEST_SCHEME"),
 	    .sandbox_id = param(fcgi, "HTTP_X_SANDBOX_ID"),
 	    .sandbox_port = param(fcgi, "HTTP_X_SANDBOX_PORT"),
+	    .content_type = param(fcgi, "CONTENT_TYPE"),
 	    .accept = param(fcgi, "HTTP_ACCEPT"),
 	    .last_event_id = param(fcgi, "HTTP_LAST_EVENT_ID"),
 	    .route = strcmp(route, "ask") == 0       ? HR_FLEET_ROUTE_ASK
@@ -145,7 +162,12 @@ serve_one(struct server *s, const FCGX_Request *fcgi)
 	bool replaced = false;
 
 	hr_buf_init(&body, HR_FLEET_BODY_MAX);
-	if (read_body(fcgi, &body)) {
+	if (is_streamed(&q)) {
+		q.read_body = read_some;
+		q.read_arg = (void *)(uintptr_t)fcgi;
+		q.body = "";
+		hr_fleet_handle(s->api, &q, &a);
+	} else if (read_body(fcgi, &body)) {
 		q.body = hr_buf_str(&body);
 		q.body_len = body.len;
 		hr_fleet_handle(s->api, &q, &a);

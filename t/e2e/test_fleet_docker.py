@@ -2,6 +2,7 @@
 """handrail-fleetd with containers of a real Engine: the one of DOCKER_HOST, or for root one that is started for this
 test (docker-engine)."""
 
+import base64
 import os
 import shutil
 import sys
@@ -12,6 +13,7 @@ from lib import process  # noqa: E402
 from lib.dockerhost import IMAGE, docker, find_engine, make_image  # noqa: E402
 from lib.fleet import Fleet  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
+from test_fleet_builds import folder, form  # noqa: E402
 
 
 class DockerFleet(Fleet):
@@ -124,6 +126,27 @@ def pool():
         equal(f.container(other, "inspect").returncode, 0)
 
 
+def builds():
+    """By the Engine, from a folder as clients send it; what was built is started."""
+    with DockerFleet("--registry-prefix", "test.example", "--builds") as f:
+        target = f.call("GET", "/registry_prefix")[1]["registry_prefix"] + "/runtime:t%d" % os.getpid()
+        dockerfile = "FROM %s\nCOPY Dockerfile /built\n" % IMAGE
+        try:
+            status, answer = f.call("POST", "/build", form([target], base64.b64encode(folder(dockerfile))),
+                                    Content_Type="multipart/form-data; boundary=bOuNd")
+            equal(status, 200, repr(answer))
+            ask = "/build_status?logs=true&build_id=" + answer["build_id"]
+            s = f.until(lambda: f.call("GET", ask)[1], lambda s: s["status"] not in ("QUEUED", "WORKING"))
+            equal((s["status"], s["error"]), ("SUCCESS", None), s["log"])
+            equal(f.call("GET", "/image_exists?image=" + target)[1]["exists"], True)
+            o = f.up("s", image=target)
+            equal(f.run(o, "cat /built"), dockerfile.strip())
+            f.call("POST", "/stop", {"runtime_id": o["runtime_id"]})
+            f.settled()
+        finally:
+            docker("rmi", "-f", target)
+
+
 def main():
     find_engine()
     process.become_subreaper()
@@ -140,7 +163,8 @@ def main():
     return tap.done()
 
 
-TESTS = [pause_and_resume, recorded_client, stopped_for_a_pause, idle, one_that_dies, a_service_that_is_killed, pool]
+TESTS = [pause_and_resume, recorded_client, stopped_for_a_pause, idle, one_that_dies, a_service_that_is_killed, pool,
+         builds]
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,14 +1,18 @@
-/* What clients of the fleet send to start a sandbox: it is refused with words, or has a factor that
- * is allowed, plugins that are texts, and a shape, which is the same each time and does not know
- * who asks or what is in the environment. */
+/* What clients of the fleet send. To build an image (what begins with "-"): a form cut anywhere
+ * makes the same of it, and no name gets through that is not below the prefix. To start a sandbox:
+ * it is refused with words, or has a factor that is allowed, plugins that are texts, and a shape,
+ * which is the same each time and does not know who asks or what is in the environment. */
 #include "config.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <json-c/json.h>
 
+#include "fleet/buildform.h"
 #include "fleet/request.h"
 #include "proto/json.h"
 
@@ -19,6 +23,48 @@ must(bool cond)
 {
 	if (!cond)
 		abort();
+}
+
+#define PREFIX "r.example/a"
+
+/* What came of it: refused while it came, or by the look at the whole. */
+static int
+take_form(struct hr_fleet_form *f, int fd, const char *p, size_t len, size_t step)
+{
+	struct hr_err err = {0};
+	int rc = hr_fleet_form_init(f, "multipart/form-data; boundary=B", fd, &err);
+
+	must(rc == 0);
+	for (; rc == 0 && len > 0; p += step, len -= step) {
+		step = step < len ? step : len;
+		rc = hr_fleet_form_feed(f, p, step, &err);
+	}
+	if (rc == 0)
+		rc = hr_fleet_form_check(f, PREFIX, &err) == 0 ? 0 : -2;
+	must(rc == 0 || err.msg[0] != '\0');
+	return rc;
+}
+
+static void
+one_form(const char *p, size_t len)
+{
+	int fds[2] = {memfd_create("whole", MFD_CLOEXEC), memfd_create("cut", MFD_CLOEXEC)};
+	struct hr_fleet_form whole, cut;
+	int rc = take_form(&whole, fds[0], p, len, SIZE_MAX);
+
+	must(take_form(&cut, fds[1], p, len, 1 + len % 7) == rc);
+	if (rc == 0) {
+		must(whole.written == cut.written && whole.names.n == cut.names.n);
+		for (size_t i = 0; i < whole.names.n; i++) {
+			must(strcmp(whole.names.v[i], cut.names.v[i]) == 0);
+			must(strncmp(whole.names.v[i], PREFIX "/", strlen(PREFIX) + 1) == 0);
+			must(strpbrk(whole.names.v[i], " &?%\r\n\"") == NULL);
+		}
+	}
+	hr_fleet_form_done(&whole);
+	hr_fleet_form_done(&cut);
+	(void)close(fds[0]);
+	(void)close(fds[1]);
 }
 
 int
@@ -32,6 +78,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const char *wrong;
 	size_t i;
 
+	if (size > 0 && *data == '-') {
+		one_form((const char *)data, size);
+		return 0;
+	}
 	if (hr_json_decode((const char *)data, size, &request, &why) != 0)
 		return 0;
 	wrong = hr_fleet_request_wrong(request);

@@ -1,0 +1,590 @@
+/* hr_fleet_builds: see its header. What is known of a build is written before anything is done, and
+ * in one step; memory has a copy of it. */
+#include "config.h"
+
+#include "fleet/build.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+#include <openssl/sha.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/quote.h"
+#include "base/random.h"
+#include "fleet/buildform.h"
+#include "proto/json.h"
+
+#define AT_ONCE 2
+#define WAITING_MAX 16 /* with those that are built */
+#define OF_KEY_MAX 4
+#define COMING_MAX 4 /* forms that are being received */
+#define COMING_OF_KEY 2
+#define KEPT 100 /* that are over */
+#define RECORD_MAX (64u << 10)
+#define LOG_SHOWN 8192
+
+enum status { QUEUED, WORKING, SUCCESS, FAILURE, TIMEOUT, INTERNAL_ERROR };
+static const char *const names_of[] = {
+    "QUEUED", "WORKING", "SUCCESS", "FAILURE", "TIMEOUT", "INTERNAL_ERROR"};
+
+struct build {
+	struct build *next; /* a later one */
+	char id[HR_FLEET_BUILD_ID];
+	int64_t key, created;
+	enum status status;
+	struct hr_strv names;
+	char error[sizeof(((struct hr_err *)NULL)->msg)];
+};
+
+struct coming {
+	struct coming *next;
+	int64_t key;
+};
+
+struct hr_fleet_builds {
+	char *dir;
+	const struct hr_fleet_engine *engine;
+	void *self;
+	pthread_mutex_t lock;
+	pthread_cond_t work;
+	struct build *list; /* oldest first */
+	struct coming *coming;
+};
+
+static bool
+is_over(const struct build *b)
+{
+	return b->status >= SUCCESS;
+}
+
+static void
+free_build(struct build *b)
+{
+	if (b != NULL)
+		hr_strv_done(&b->names);
+	free(b);
+}
+
+/* ---- prefixes ---- */
+
+static size_t
+trimmed(const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	while (n > 0 && prefix[n - 1] == '/')
+		n--;
+	return n;
+}
+
+void
+hr_fleet_build_prefix(const char *prefix, const char *api_key, char ret[HR_FLEET_PREFIX])
+{
+	unsigned char sum[SHA256_DIGEST_LENGTH];
+	char text[256], digits[21];
+
+	/* not the sum that the store has, of which nothing is to be told */
+	(void)snprintf(text, sizeof(text), "images of %s", api_key);
+	(void)SHA256((const unsigned char *)text, strlen(text), sum);
+	hr_quote_hex(digits, sum, 10);
+	(void)snprintf(ret, HR_FLEET_PREFIX, "%.*s/k%s", (int)trimmed(prefix), prefix, digits);
+	explicit_bzero(text, sizeof(text));
+}
+
+/* As an Engine reads a name: "docker.io/" and "library/" before it change nothing. */
+static const char *
+short_name(const char *name)
+{
+	static const char *const same[] = {"docker.io/", "index.docker.io/", "library/"};
+
+	for (size_t i = 0; i < 3; i++)
+		if (strncmp(name, same[i], strlen(same[i])) == 0)
+			name += strlen(same[i]);
+	return name;
+}
+
+bool
+hr_fleet_build_allows(const char *prefix, const char *api_key, const char *image)
+{
+	char own[HR_FLEET_PREFIX];
+	char all[HR_FLEET_PREFIX];
+	const char *name = short_name(image), *below;
+	size_t n;
+
+	(void)snprintf(all, sizeof(all), "%.*s/k", (int)trimmed(prefix), prefix);
+	below = short_name(all);
+	n = strlen(below);
+	if (strncmp(name, below, n) != 0)
+		return true;
+	hr_fleet_build_prefix(prefix, api_key, own);
+	below = short_name(own);
+	n = strlen(below);
+	return strncmp(name, below, n) == 0 && name[n] == '/';
+}
+
+/* ---- records ---- */
+
+static char *
+dir_of(const struct hr_fleet_builds *b, const char *id)
+{
+	return hr_path_join(b->dir, id);
+}
+
+static int
+write_record(const struct hr_fleet_builds *b, const struct build *one, struct hr_err *err)
+{
+	struct hr_buf t;
+	char *path = NULL;
+	int rc;
+
+	hr_buf_init(&t, RECORD_MAX);
+	hr_buf_addf(&t,
+	    "{\"key\":%lld,\"created\":%lld,\"status\":\"%s\",\"error\":", (long long)one->key,
+	    (long long)one->created, names_of[one->status]);
+	(void)hr_json_put_str(&t, one->error, strlen(one->error), HR_JSON_REPLACE);
+	hr_buf_adds(&t, ",\"names\":[");
+	for (size_t i = 0; i < one->names.n; i++) {
+		hr_buf_adds(&t, i > 0 ? "," : "");
+		(void)hr_json_put_str(
+		    &t, one->names.v[i], strlen(one->names.v[i]), HR_JSON_REPLACE);
+	}
+	hr_buf_adds(&t, "]}\n");
+	rc = hr_buf_check(&t, err);
+	if (rc == 0 && asprintf(&path, "%s/%s/build.json", b->dir, one->id) < 0) {
+		path = NULL;
+		rc = hr_err_nomem(err);
+	}
+	if (rc == 0)
+		rc = hr_path_write(path, t.p, t.len, 0600, err);
+	free(path);
+	hr_buf_done(&t);
+	return rc;
+}
+
+static int
+read_record(const char *dir, struct json_object **ret, struct hr_err *err)
+{
+	char *path = hr_path_join(dir, "build.json");
+	struct hr_json_error why;
+	struct hr_buf t;
+	int rc;
+
+	hr_buf_init(&t, RECORD_MAX);
+	rc = path != NULL ? hr_path_read(path, &t, err) : hr_err_nomem(err);
+	if (rc == 0 && hr_json_decode(hr_buf_str(&t), t.len, ret, &why) != 0)
+		rc = hr_err_set(err, HR_E_INVAL, "%s is damaged", path);
+	free(path);
+	hr_buf_done(&t);
+	return rc;
+}
+
+static int
+take_names(struct json_object *o, struct hr_strv *names, struct hr_err *err)
+{
+	struct json_object *list = hr_json_at(o, "names");
+	const char *name;
+
+	for (size_t i = 0; i < hr_json_count(list); i++)
+		if ((name = hr_json_text(hr_json_entry(list, i))) != NULL)
+			hr_strv_add(names, name);
+	if (names->failed)
+		return hr_err_nomem(err);
+	return names->n > 0 ? 0 : hr_err_set(err, HR_E_INVAL, "a build without a name");
+}
+
+int
+hr_fleet_build_names(const char *dir, struct hr_strv *names, struct hr_err *err)
+{
+	struct json_object *o = NULL;
+	int rc = read_record(dir, &o, err);
+
+	if (rc == 0)
+		rc = take_names(o, names, err);
+	json_object_put(o);
+	return rc;
+}
+
+/* NULL: it was not received to its end, or is damaged. */
+static struct build *
+load_one(const struct hr_fleet_builds *b, const char *id)
+{
+	struct build *one = calloc(1, sizeof(*one));
+	struct json_object *o = NULL;
+	char *dir = dir_of(b, id);
+	const char *status;
+
+	if (one == NULL || dir == NULL || read_record(dir, &o, NULL) != 0 ||
+	    take_names(o, &one->names, NULL) != 0) {
+		free_build(one);
+		one = NULL;
+		goto out;
+	}
+	(void)snprintf(one->id, sizeof(one->id), "%.32s", id);
+	(void)snprintf(one->error, sizeof(one->error), "%s", hr_json_text_or(o, "error", ""));
+	one->key = hr_json_int_at(o, "key");
+	one->created = hr_json_int_at(o, "created");
+	status = hr_json_text_or(o, "status", "");
+	for (size_t i = SUCCESS; i <= INTERNAL_ERROR; i++)
+		if (strcmp(status, names_of[i]) == 0)
+			one->status = (enum status)i;
+out:
+	json_object_put(o);
+	free(dir);
+	return one;
+}
+
+static void
+insert(struct hr_fleet_builds *b, struct build *one)
+{
+	struct build **at = &b->list;
+
+	while (*at != NULL && (*at)->created <= one->created)
+		at = &(*at)->next;
+	one->next = *at;
+	*at = one;
+}
+
+static void
+remove_dir(const struct hr_fleet_builds *b, const char *id, const char *what)
+{
+	char *dir = dir_of(b, id), *path = NULL;
+	struct hr_err err = {0};
+
+	if (dir != NULL)
+		path = what != NULL ? hr_path_join(dir, what) : strdup(dir);
+	if (path == NULL || hr_path_remove(path, &err) != 0)
+		hr_log(HR_LOG_ERROR, "build %s: what is left of it cannot be removed: %s", id,
+		    path == NULL ? "out of memory" : err.msg);
+	free(path);
+	free(dir);
+}
+
+/* Those that are over longest go. */
+static void
+forget_old(struct hr_fleet_builds *b)
+{
+	struct build **at = &b->list, *old;
+	size_t over = 0;
+
+	for (struct build *p = b->list; p != NULL; p = p->next)
+		over += is_over(p);
+	while (over > KEPT && *at != NULL) {
+		if (!is_over(*at)) {
+			at = &(*at)->next;
+			continue;
+		}
+		old = *at;
+		*at = old->next;
+		over--;
+		remove_dir(b, old->id, NULL);
+		free_build(old);
+	}
+}
+
+static int
+load(struct hr_fleet_builds *b, struct hr_err *err)
+{
+	DIR *dir = opendir(b->dir);
+	struct dirent *e;
+	struct build *one;
+
+	if (dir == NULL)
+		return hr_err_sys(err, errno, "%s", b->dir);
+	while ((e = readdir(dir)) != NULL) {
+		if (strspn(e->d_name, "0123456789abcdef") != HR_FLEET_BUILD_ID - 1 ||
+		    e->d_name[HR_FLEET_BUILD_ID - 1] != '\0')
+			continue;
+		one = load_one(b, e->d_name);
+		if (one != NULL)
+			insert(b, one);
+		else
+			remove_dir(b, e->d_name, NULL);
+	}
+	(void)closedir(dir);
+	return 0;
+}
+
+/* ---- building ---- */
+
+/* With the lock, which is let go while it is built. */
+static void
+build_one(struct hr_fleet_builds *b, struct build *one)
+{
+	struct hr_err why = {0};
+	struct hr_err err = {0};
+	time_t since = time(NULL);
+	char id[HR_FLEET_BUILD_ID];
+	int rc;
+
+	one->status = WORKING;
+	(void)snprintf(id, sizeof(id), "%s", one->id);
+	hr_log(HR_LOG_NOTICE, "build %s: %s is built", id, one->names.v[0]);
+	(void)pthread_mutex_unlock(&b->lock);
+	rc = b->engine->build(b->self, id, &why);
+	(void)pthread_mutex_lock(&b->lock);
+	one->status = rc == 0                                  ? SUCCESS
+		      : time(NULL) - since >= HR_FLEET_BUILD_S ? TIMEOUT
+							       : FAILURE;
+	(void)snprintf(one->error, sizeof(one->error), "%s", rc != 0 ? why.msg : "");
+	hr_log(HR_LOG_NOTICE, "build %s: %s%s%.400s", id, names_of[one->status],
+	    rc != 0 ? ": " : "", one->error);
+	/* the next process builds it again, which does no harm */
+	if (write_record(b, one, &err) != 0)
+		hr_log(HR_LOG_ERROR, "build %s: %s", id, err.msg);
+	else
+		remove_dir(b, id, HR_FLEET_BUILD_CONTEXT);
+	forget_old(b);
+}
+
+static void *
+build_thread(void *arg)
+{
+	struct hr_fleet_builds *b = arg;
+	struct build *one;
+
+	(void)pthread_mutex_lock(&b->lock);
+	for (;;) {
+		for (one = b->list; one != NULL && one->status != QUEUED; one = one->next)
+			;
+		if (one != NULL)
+			build_one(b, one);
+		else
+			(void)pthread_cond_wait(&b->work, &b->lock);
+	}
+	return NULL;
+}
+
+struct hr_fleet_builds *
+hr_fleet_builds_open(
+    const char *dir, const struct hr_fleet_engine *engine, void *self, struct hr_err *err)
+{
+	struct hr_fleet_builds *b = calloc(1, sizeof(*b));
+	pthread_t t;
+	int rc;
+
+	if (b == NULL || asprintf(&b->dir, "%s/builds", dir) < 0) {
+		free(b);
+		(void)hr_err_nomem(err);
+		return NULL;
+	}
+	b->engine = engine;
+	b->self = self;
+	(void)pthread_mutex_init(&b->lock, NULL);
+	(void)pthread_cond_init(&b->work, NULL);
+	rc = hr_fleet_directory(b->dir, err);
+	if (rc == 0)
+		rc = load(b, err);
+	for (int i = 0; rc == 0 && i < AT_ONCE; i++) {
+		if ((rc = pthread_create(&t, NULL, build_thread, b)) != 0)
+			(void)hr_err_sys(err, rc, "start a thread");
+		else
+			(void)pthread_detach(t);
+	}
+	return rc == 0 ? b : NULL; /* the process ends, and threads may have it */
+}
+
+/* ---- receiving ---- */
+
+/* With the lock. NULL: the queue is full. */
+static bool
+is_room(const struct hr_fleet_builds *b, int64_t key)
+{
+	unsigned all = 0, of_key = 0;
+
+	for (const struct build *p = b->list; p != NULL; p = p->next) {
+		all += !is_over(p);
+		of_key += !is_over(p) && p->key == key;
+	}
+	return all < WAITING_MAX && of_key < OF_KEY_MAX;
+}
+
+static int
+come(struct hr_fleet_builds *b, struct coming *c, struct hr_err *err)
+{
+	unsigned all = 0, of_key = 0;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&b->lock);
+	for (struct coming *p = b->coming; p != NULL; p = p->next) {
+		all++;
+		of_key += p->key == c->key;
+	}
+	if (all >= COMING_MAX || of_key >= COMING_OF_KEY || !is_room(b, c->key)) {
+		rc = hr_err_set(err, HR_E_BUSY, "many images are being built; try again later");
+	} else {
+		c->next = b->coming;
+		b->coming = c;
+	}
+	(void)pthread_mutex_unlock(&b->lock);
+	return rc;
+}
+
+static void
+leave(struct hr_fleet_builds *b, struct coming *c)
+{
+	struct coming **at = &b->coming;
+
+	(void)pthread_mutex_lock(&b->lock);
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	(void)pthread_mutex_unlock(&b->lock);
+}
+
+static int
+receive(struct hr_fleet_form *form, hr_fleet_body_fn *body, void *arg, struct hr_err *err)
+{
+	char part[65536];
+	int n;
+
+	while ((n = body(arg, part, sizeof(part))) > 0)
+		if (hr_fleet_form_feed(form, part, (size_t)n, err) != 0)
+			return -1;
+	return n == 0 ? 0 : hr_err_set(err, HR_E_INVAL, "the body ended early");
+}
+
+/* One of this key that makes the same, or the new one, which is written down before. With the lock.
+ */
+static int
+enqueue(struct hr_fleet_builds *b, struct build *one, char ret_id[HR_FLEET_BUILD_ID],
+    struct hr_err *err)
+{
+	for (struct build *p = b->list; p != NULL; p = p->next)
+		if (!is_over(p) && p->key == one->key &&
+		    strcmp(p->names.v[0], one->names.v[0]) == 0) {
+			(void)snprintf(ret_id, HR_FLEET_BUILD_ID, "%s", p->id);
+			return 0;
+		}
+	if (!is_room(b, one->key))
+		return hr_err_set(err, HR_E_BUSY, "many images are being built; try again later");
+	if (write_record(b, one, err) != 0)
+		return -1;
+	(void)snprintf(ret_id, HR_FLEET_BUILD_ID, "%s", one->id);
+	insert(b, one);
+	(void)pthread_cond_signal(&b->work);
+	return 0;
+}
+
+static int
+take_form(struct hr_fleet_builds *b, struct build *one, int fd, const char *below, const char *type,
+    hr_fleet_body_fn *body, void *arg, char ret_id[HR_FLEET_BUILD_ID], struct hr_err *err)
+{
+	struct hr_fleet_form form;
+	int rc;
+
+	rc = hr_fleet_form_init(&form, type, fd, err);
+	if (rc == 0)
+		rc = receive(&form, body, arg, err);
+	if (rc == 0)
+		rc = hr_fleet_form_check(&form, below, err);
+	if (rc == 0) {
+		one->names = form.names;
+		memset(&form.names, 0, sizeof(form.names));
+		(void)pthread_mutex_lock(&b->lock);
+		rc = enqueue(b, one, ret_id, err);
+		(void)pthread_mutex_unlock(&b->lock);
+	}
+	hr_fleet_form_done(&form);
+	return rc;
+}
+
+int
+hr_fleet_build(struct hr_fleet_builds *b, int64_t key, const char *below, const char *type,
+    hr_fleet_body_fn *body, void *arg, char ret_id[HR_FLEET_BUILD_ID], struct hr_err *err)
+{
+	struct coming c = {.key = key};
+	struct build *one;
+	char *dir = NULL, *path = NULL;
+	char id[HR_FLEET_BUILD_ID];
+	int fd = -1, rc = -1;
+
+	if (hr_random_hex(id, HR_FLEET_BUILD_ID - 1, err) < 0 || come(b, &c, err) != 0)
+		return -1;
+	one = calloc(1, sizeof(*one));
+	dir = dir_of(b, id);
+	path = dir != NULL ? hr_path_join(dir, HR_FLEET_BUILD_CONTEXT) : NULL;
+	if (one == NULL || path == NULL) {
+		(void)hr_err_nomem(err);
+	} else if (mkdir(dir, 0700) != 0 ||
+		   (fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0) {
+		(void)hr_err_sys(err, errno, "%s", path);
+	} else {
+		(void)snprintf(one->id, sizeof(one->id), "%s", id);
+		one->key = key;
+		one->created = (int64_t)time(NULL);
+		rc = take_form(b, one, fd, below, type, body, arg, ret_id, err);
+	}
+	hr_fd_close(&fd);
+	leave(b, &c);
+	if (rc != 0 || strcmp(ret_id, id) != 0) {
+		free_build(one);
+		if (path != NULL)
+			remove_dir(b, id, NULL);
+	}
+	free(path);
+	free(dir);
+	return rc;
+}
+
+/* ---- asking ---- */
+
+static void
+put_log(const struct hr_fleet_builds *b, const char *id, struct hr_buf *to)
+{
+	char *dir = dir_of(b, id),
+	     *path = dir != NULL ? hr_path_join(dir, HR_FLEET_BUILD_LOG) : NULL;
+	int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+	char text[LOG_SHOWN];
+	ssize_t n = 0;
+	off_t len;
+
+	if (fd >= 0 && (len = lseek(fd, 0, SEEK_END)) > LOG_SHOWN)
+		(void)lseek(fd, len - LOG_SHOWN, SEEK_SET);
+	else if (fd >= 0)
+		(void)lseek(fd, 0, SEEK_SET);
+	if (fd >= 0)
+		n = hr_fd_read(fd, text, sizeof(text));
+	hr_buf_adds(to, ",\"log\":");
+	(void)hr_json_put_str(to, text, n > 0 ? (size_t)n : 0, HR_JSON_REPLACE);
+	hr_fd_close(&fd);
+	free(path);
+	free(dir);
+}
+
+int
+hr_fleet_build_tell(struct hr_fleet_builds *b, int64_t key, const char *id, bool log,
+    struct hr_buf *to, struct hr_err *err)
+{
+	struct build *p;
+
+	(void)pthread_mutex_lock(&b->lock);
+	for (p = b->list; p != NULL && (p->key != key || strcmp(p->id, id) != 0); p = p->next)
+		;
+	if (p != NULL) {
+		hr_buf_addf(to, "{\"build_id\":\"%s\",\"status\":\"%s\",\"image\":", p->id,
+		    names_of[p->status]);
+		(void)hr_json_put_str(to, p->names.v[0], strlen(p->names.v[0]), HR_JSON_REPLACE);
+		hr_buf_adds(to, ",\"error\":");
+		if (p->error[0] != '\0')
+			(void)hr_json_put_str(to, p->error, strlen(p->error), HR_JSON_REPLACE);
+		else
+			hr_buf_adds(to, "null");
+		if (log)
+			put_log(b, p->id, to);
+		hr_buf_addc(to, '}');
+	}
+	(void)pthread_mutex_unlock(&b->lock);
+	return p == NULL ? 0 : hr_buf_check(to, err) == 0 ? 1 : -1;
+}

@@ -1,0 +1,165 @@
+/* hr_local_image, hr_local_build: see the header. */
+#include "config.h"
+
+#include "fleet/localimage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "base/fd.h"
+#include "fleet/build.h"
+#include "host/common/strv.h"
+#include "host/config/settings.h"
+#include "host/docker/engine.h"
+#include "host/docker/progress.h"
+#include "proto/json.h"
+
+#define LOG_MAX (1u << 20)
+
+static int
+image_json(struct json_object *image, char **ret_json, struct hr_err *err)
+{
+	struct hr_buf b;
+
+	hr_buf_init(&b, 4096);
+	if (image == NULL) {
+		hr_buf_adds(&b, "{\"exists\":false}");
+	} else {
+		const char *at = hr_json_text_or(image, "Created", "");
+
+		hr_buf_adds(&b, "{\"exists\":true,\"image\":{\"upload_time\":");
+		(void)hr_json_put_str(&b, at, strlen(at), HR_JSON_REPLACE);
+		hr_buf_addf(
+		    &b, ",\"image_size_bytes\":%lld}}", (long long)hr_json_int_at(image, "Size"));
+	}
+	*ret_json = hr_buf_take(&b);
+	hr_buf_done(&b);
+	return *ret_json != NULL ? 0 : hr_err_nomem(err);
+}
+
+int
+hr_local_image(
+    const struct hr_fleet_options *o, const char *name, char **ret_json, struct hr_err *err)
+{
+	struct hr_engine docker = {0};
+	struct json_object *image = NULL;
+	struct hr_err why = {0};
+	struct hr_buf path;
+	int rc;
+
+	if (strcmp(hr_config_text(o->config, "core.runtime"), "docker") != 0)
+		return image_json(NULL, ret_json, err);
+	hr_buf_init(&path, 4096);
+	hr_buf_adds(&path, "/images/");
+	hr_http_escape(&path, name);
+	hr_buf_adds(&path, "/json");
+	rc = hr_engine_init(&docker, o->environ, err);
+	if (rc == 0 && hr_buf_check(&path, NULL) != 0)
+		rc = hr_err_nomem(err);
+	if (rc == 0 && (rc = hr_engine_call(&docker, "GET", path.p, NULL, &image, &why)) != 0) {
+		if (why.status == 404)
+			rc = 0;
+		else if (err != NULL)
+			*err = why;
+	}
+	if (rc == 0)
+		rc = image_json(image, ret_json, err);
+	json_object_put(image);
+	hr_engine_done(&docker);
+	hr_buf_done(&path);
+	return rc;
+}
+
+/* ---- a build ---- */
+
+struct log {
+	int fd;
+	size_t len;
+};
+
+/* Bounded; what it says at last is in the error as well. */
+static void
+add_line(void *arg, const char *text)
+{
+	struct log *l = arg;
+	size_t n = strlen(text);
+
+	if (l->len > LOG_MAX)
+		return;
+	l->len += n + 1;
+	if (l->len > LOG_MAX)
+		text = "... there is more, which is not kept";
+	if (hr_fd_write_full(l->fd, text, strlen(text), NULL) != 0 ||
+	    hr_fd_write_full(l->fd, "\n", 1, NULL) != 0)
+		l->len = LOG_MAX + 1; /* a full disk: the build is worth more */
+}
+
+static ssize_t
+from_file(void *arg, char *p, size_t room)
+{
+	return hr_fd_read(*(int *)arg, p, room);
+}
+
+static int
+build_it(const struct hr_fleet_options *o, const struct hr_strv *names, int *context,
+    struct log *log, struct hr_err *err)
+{
+	struct hr_engine docker = {0};
+	struct hr_buf path;
+	int rc;
+
+	hr_buf_init(&path, 16384);
+	hr_buf_adds(&path, "/build?dockerfile=Dockerfile&rm=1&forcerm=1");
+	for (size_t i = 0; i < names->n; i++) {
+		hr_buf_adds(&path, "&t=");
+		hr_http_escape(&path, names->v[i]);
+	}
+	rc = hr_buf_check(&path, err);
+	if (rc == 0)
+		rc = hr_engine_init(&docker, o->environ, err);
+	if (rc == 0)
+		rc = hr_engine_progress(&docker, path.p, from_file, context, add_line, log, err);
+	hr_engine_done(&docker);
+	hr_buf_done(&path);
+	return rc;
+}
+
+/* In a process of its own, which ends with the time that there is for it. */
+int
+hr_local_build(const struct hr_fleet_options *o, const char *id, struct hr_err *err)
+{
+	char *dir = NULL, *context = NULL, *said = NULL;
+	struct hr_strv names = {0};
+	struct log log = {.fd = -1};
+	int fd = -1, rc = -1;
+
+	(void)alarm(HR_FLEET_BUILD_S);
+	if (asprintf(&dir, "%s/builds/%s", o->dir, id) < 0 ||
+	    asprintf(&context, "%s/" HR_FLEET_BUILD_CONTEXT, dir) < 0 ||
+	    asprintf(&said, "%s/" HR_FLEET_BUILD_LOG, dir) < 0) {
+		(void)hr_err_nomem(err);
+		goto out;
+	}
+	if (hr_fleet_build_names(dir, &names, err) != 0)
+		goto out;
+	fd = open(context, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	log.fd = open(said, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 || log.fd < 0)
+		(void)hr_err_sys(err, errno, "%s", fd < 0 ? context : said);
+	else
+		rc = build_it(o, &names, &fd, &log, err);
+out:
+	hr_fd_close(&fd);
+	hr_fd_close(&log.fd);
+	hr_strv_done(&names);
+	free(dir);
+	free(context);
+	free(said);
+	return rc;
+}

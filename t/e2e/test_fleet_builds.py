@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""Images that handrail-fleetd builds for its clients, with an Engine that is made up: it answers a ping, says what
+images there are, and holds a build back for as long as a test wants."""
+
+import base64
+import gzip
+import http.server
+import io
+import json
+import os
+import socket
+import sys
+import tarfile
+import threading
+import urllib.parse
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.fleet import Fleet  # noqa: E402
+from lib.host import PATIENCE  # noqa: E402
+from lib.tap import Tap, equal  # noqa: E402
+
+
+class Engine(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self):
+        engine = self
+        self.images, self.builds, self.gate, self.fails = {}, [], threading.Event(), False
+        self.over = threading.Event()
+        self.gate.set()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *unused):
+                pass
+
+            def say(self, status, body):
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def do_GET(self):
+                path = urllib.parse.unquote(self.path).split("?")[0]
+                if path.endswith("/_ping"):
+                    self.say(200, b"OK")
+                elif "/images/" in path and path.endswith("/json"):
+                    image = engine.images.get(path.split("/images/")[1][:-len("/json")])
+                    self.say(200 if image else 404, json.dumps(image or {"message": "No such image"}).encode())
+                elif path.endswith("/events"):
+                    self.send_response(200)
+                    self.end_headers()
+                    self.wfile.flush()
+                    engine.over.wait()
+                    self.close_connection = True
+                else:
+                    self.say(404, b"{}")
+
+            do_HEAD = do_GET
+
+            def do_POST(self):
+                body = b""
+                if "chunked" in self.headers.get("Transfer-Encoding", ""):
+                    while True:
+                        n = int(self.rfile.readline(), 16)
+                        body += self.rfile.read(n)
+                        self.rfile.readline()
+                        if n == 0:
+                            break
+                else:
+                    body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                query = urllib.parse.parse_qs(urllib.parse.urlparse(self.path).query)
+                engine.builds.append((query["t"], body))
+                engine.gate.wait(PATIENCE)
+                if engine.fails:
+                    lines = [{"stream": "Step 1/2 : FROM x\n"}, {"error": "no such base", "errorDetail": {}}]
+                else:
+                    lines = [{"stream": "Step 1/2 : FROM x\n"}, {"stream": "done\n"}]
+                    for name in query["t"]:
+                        engine.images[name] = {"Created": "2026-01-01T00:00:00Z", "Size": len(body)}
+                self.say(200, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, *unused):
+        pass  # a helper that was killed
+
+
+class Builder(Fleet):
+    def __init__(self, engine, *options):
+        super().__init__("--registry-prefix", "reg.example/fleet/", "--builds", *options, kind="docker",
+                         DOCKER_HOST="tcp://127.0.0.1:%d" % engine.server_address[1])
+
+    def prefix(self, key=None):
+        return self.call("GET", "/registry_prefix", key=key)[1]["registry_prefix"]
+
+    def status(self, build, key=None, logs=""):
+        return self.call("GET", "/build_status?build_id=%s%s" % (build, logs), key=key)
+
+    def until_over(self, build, key=None):
+        return self.until(lambda: self.status(build, key)[1], lambda s: s["status"] not in ("QUEUED", "WORKING"))
+
+    def build(self, *names, key=None, context=None, **headers):
+        return self.call("POST", "/build", form(names, context), key=key,
+                         Content_Type="multipart/form-data; boundary=bOuNd", **headers)
+
+
+def folder(dockerfile="FROM scratch\n"):
+    to = io.BytesIO()
+    with tarfile.open(fileobj=to, mode="w") as tar:
+        about = tarfile.TarInfo("./Dockerfile")
+        about.size = len(dockerfile)
+        tar.addfile(about, io.BytesIO(dockerfile.encode()))
+    return gzip.compress(to.getvalue(), mtime=0)
+
+
+def form(names, context=None):
+    """As the original's client sends it."""
+    body = b'--bOuNd\r\nContent-Disposition: form-data; name="context"; filename="context.tar.gz"\r\n' \
+           b"Content-Type: application/x-tar\r\n\r\n" + (base64.b64encode(folder()) if context is None else context)
+    for n, name in enumerate(names):
+        body += b'\r\n--bOuNd\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s' % (
+            b"tags" if n else b"target_image", name.encode())
+    return body + b"\r\n--bOuNd--\r\n"
+
+
+def what_a_client_does():
+    engine = Engine()
+    with Builder(engine) as f:
+        prefix = f.prefix()
+        target, tag = prefix + "/runtime:source", prefix + "/runtime:lock"
+        equal(f.call("GET", "/image_exists?image=" + target)[1], {"exists": False})
+        status, answer = f.build(target, tag)
+        equal(status, 200, repr(answer))
+        s = f.until_over(answer["build_id"])
+        equal((s["status"], s["image"], s["error"]), ("SUCCESS", target, None))
+        equal(engine.builds, [([target, tag], folder())], "the folder itself")
+        equal(f.call("GET", "/image_exists?image=" + target)[1]["exists"], True)
+        equal(f.status(answer["build_id"], logs="&logs=true")[1]["log"], "Step 1/2 : FROM x\ndone\n")
+        engine.fails = True
+        failed = f.until_over(f.build(prefix + "/runtime:b")[1]["build_id"])
+        equal((failed["status"], failed["error"]), ("FAILURE", "no such base"))
+        left = {n: os.listdir(f.path("fleet", "builds", n)) for n in os.listdir(f.path("fleet", "builds"))}
+        equal(sorted(map(sorted, left.values())), [["build.json", "log"]] * 2, "no folder is kept")
+        for wrong, want in ((form([target], b"?"), 400), (form([]), 400), (form([target] + ["x"] * 20), 400),
+                            (form([target.split(":")[0]]), 400), (form([prefix + "/a b:c"]), 400), (b"", 400),
+                            (form([target], b""), 400), (form(["other/runtime:b"]), 400), (b"--bOuNd", 400)):
+            equal(f.call("POST", "/build", wrong, Content_Type="multipart/form-data; boundary=bOuNd")[0], want,
+                  repr(wrong[-60:]))
+        equal(f.call("POST", "/build", b"{}", Content_Type="application/json")[0], 400)
+        equal(len(os.listdir(f.path("fleet", "builds"))), 2, "nothing is left of these")
+    engine.over.set()
+    engine.shutdown()
+
+
+def tenants():
+    """What one key builds no other one sees, starts or replaces."""
+    engine = Engine()
+    with Builder(engine) as f:
+        a, b, reader = f.make_key("a"), f.make_key("b"), f.make_key("r", scope="read")
+        mine = f.prefix(a) + "/runtime:x"
+        equal(f.prefix(a) == f.prefix(b), False)
+        build = f.build(mine, key=a)[1]["build_id"]
+        equal(f.until_over(build, a)["status"], "SUCCESS")
+        equal(f.status(build, b)[0], 404)
+        for key, want in ((b, 400), (reader, 403), ("", 401), ("x", 401)):
+            equal(f.build(mine, key=key)[0], want)
+        for name in (mine, "docker.io/" + mine):
+            equal(f.call("GET", "/image_exists?image=" + name, key=b)[1], {"exists": False}, name)
+            equal(f.call("POST", "/start", {"session_id": "s", "image": name}, key=b)[0], 400, name)
+        equal(f.call("GET", "/image_exists?image=" + mine, key=a)[1]["exists"], True)
+        equal(len(engine.builds), 1)
+    engine.over.set()
+    engine.shutdown()
+
+
+def joined_bounded_and_killed():
+    """Who asks for what is being built joins; a full queue is told; a killed service builds on."""
+    engine = Engine()
+    with Builder(engine) as f:
+        a, b = f.make_key("a"), f.make_key("b")
+        engine.gate.clear()
+        names = [f.prefix(a) + "/runtime:%d" % n for n in range(5)]
+        ids = [f.build(n, key=a)[1]["build_id"] for n in names[:3]]
+        equal(f.build(names[0], key=a)[1]["build_id"], ids[0], "joined")
+        ids.append(f.build(names[3], key=a)[1]["build_id"])
+        equal((f.build(names[4], key=a)[0], f.head["Retry-After"]), (429, "30"))
+        other = f.build(f.prefix(b) + "/runtime:0", key=b)[1]["build_id"]
+        # bodies that come slowly: two of a key, and nobody else waits for them
+        slow = []
+        for _ in range(2):
+            s = socket.create_connection(("127.0.0.1", f.port), PATIENCE)
+            s.sendall(("POST /build HTTP/1.1\r\nHost: h\r\nX-API-Key: %s\r\nContent-Length: 1000000\r\nContent-Type: "
+                       "multipart/form-data; boundary=bOuNd\r\n\r\n--bOuNd" % b).encode())
+            slow.append(s)
+        f.until(lambda: len(os.listdir(f.path("fleet", "builds"))), lambda n: n == 7)
+        equal(f.build(f.prefix(b) + "/runtime:1", key=b)[0], 429)
+        equal(f.call("GET", "/list", key=b)[0], 200)
+        for s in slow:
+            s.close()
+        f.until(lambda: len(os.listdir(f.path("fleet", "builds"))), lambda n: n == 5)
+        f.until(lambda: engine.builds, lambda made: len(made) == 2)
+        f.kill()
+        engine.gate.set()
+        f.start()
+        equal([f.until_over(i, a)["status"] for i in ids], ["SUCCESS"] * 4)
+        equal(f.until_over(other, b)["status"], "SUCCESS")
+        equal(set(names[:4]) < set(engine.images), True)
+    engine.over.set()
+    engine.shutdown()
+
+
+def main():
+    process.become_subreaper()
+    tap = Tap()
+    for test in (what_a_client_does, tenants, joined_bounded_and_killed):
+        if len(sys.argv) < 2 or test.__name__ in sys.argv[1:]:
+            tap.run(test.__name__.replace("_", " "), test)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
