@@ -25,6 +25,11 @@ TESTS += %D%/unit/test_rest
 t_unit_test_rest_SOURCES = %D%/unit/test_rest.c
 t_unit_test_rest_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_rest_LDADD = $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)
+check_PROGRAMS += %D%/unit/test_near
+TESTS += %D%/unit/test_near
+t_unit_test_near_SOURCES = %D%/unit/test_near.c
+t_unit_test_near_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_near_LDADD = libhttp.la libbase.la $(CHECK_LIBS) -lpthread
 if KUBERNETES
 check_PROGRAMS += %D%/unit/test_kubernetes
 TESTS += %D%/unit/test_kubernetes %D%/e2e/test_host_kubernetes.py %D%/e2e/test_host_kubernetes_api.py \

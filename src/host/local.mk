@@ -133,7 +133,7 @@ handrail_clouds_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_LIBEXECDIR='"$(pkglibexecdir)"
 handrail_clouds_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 CLOUD_PARTS = $(CLI_PARTS) libhttp.la
 handrail_clouds_la_LDFLAGS = $(module_flags) '^hr_[a-z0-9]*_entry$$' \
-	$(CLOUD_PARTS:%.la=-Wl,.libs/%.a) $(CLI_LIBS:%=-Wl,%) $(CURL_LIBS:%=-Wl,%) $(PROTOBUFC_LIBS:%=-Wl,%)
+	$(CLOUD_PARTS:%.la=-Wl,.libs/%.a) $(CLI_LIBS:%=-Wl,%) $(PROTOBUFC_LIBS:%=-Wl,%)
 handrail_clouds_la_LIBADD = libclouds.la
 EXTRA_handrail_clouds_la_DEPENDENCIES = $(CLOUD_PARTS)
 # Modal's messages, of our own definition
@@ -174,7 +174,7 @@ modules_LTLIBRARIES += handrail-kubernetes.la
 handrail_kubernetes_la_SOURCES = %D%/kubernetes/kubernetes.c
 handrail_kubernetes_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 KUBERNETES_PARTS = libkubernetes.la libhost.la libws.la libhttp.la libshell.la libprotojson.la libbase.la
-KUBERNETES_LIBS = $(JSONC_LIBS) $(CURL_LIBS) $(YAML_LIBS) $(MD_LIBS) $(DL_LIBS) -lm
+KUBERNETES_LIBS = $(JSONC_LIBS) $(YAML_LIBS) $(MD_LIBS) $(DL_LIBS) -lm
 handrail_kubernetes_la_LDFLAGS = $(module_flags) '^hr_backend_entry$$' \
 	$(KUBERNETES_PARTS:%.la=-Wl,.libs/%.a) $(KUBERNETES_LIBS:%=-Wl,%)
 handrail_kubernetes_la_LIBADD =

@@ -10,11 +10,14 @@
 #include <strings.h>
 #include <time.h>
 
+#include "http/answer.h"
+#include "http/near.h"
+
 #define ANSWER_MAX (64u << 20)
 #define FOREVER_MS 3600000
 
 struct hr_http {
-	CURLM *multi;
+	CURLM *multi; /* NULL: libcurl was not needed yet */
 };
 
 /* One request under way. */
@@ -34,11 +37,8 @@ hr_http_new(struct hr_err *err)
 {
 	struct hr_http *h = calloc(1, sizeof(*h));
 
-	if (h == NULL || (h->multi = curl_multi_init()) == NULL) {
-		free(h);
+	if (h == NULL)
 		(void)hr_err_nomem(err);
-		return NULL;
-	}
 	return h;
 }
 
@@ -47,7 +47,8 @@ hr_http_free(struct hr_http *h)
 {
 	if (h == NULL)
 		return;
-	(void)curl_multi_cleanup(h->multi);
+	if (h->multi != NULL)
+		(void)hr_curl.multi_cleanup(h->multi);
 	free(h);
 }
 
@@ -75,7 +76,7 @@ on_body(char *p, size_t size, size_t n, void *arg)
 	struct turn *t = arg;
 
 	n *= size;
-	(void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->a->status);
+	(void)hr_curl.easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->a->status);
 	if (t->r->sink != NULL && t->a->status >= 200 && t->a->status <= 299) {
 		if (t->r->sink(t->r->sink_arg, p, n) < 0) {
 			t->gave_up = true;
@@ -85,20 +86,6 @@ on_body(char *p, size_t size, size_t n, void *arg)
 	}
 	hr_buf_add(&t->a->body, p, n);
 	return t->a->body.fail == HR_OK ? n : CURL_WRITEFUNC_ERROR;
-}
-
-/* At most so many bytes of a header's value, without blanks around it. */
-static void
-keep(char *to, size_t cap, const char *p, size_t len)
-{
-	for (; len > 0 && isspace((unsigned char)*p); p++)
-		len--;
-	for (; len > 0 && isspace((unsigned char)p[len - 1]); len--)
-		;
-	if (len >= cap)
-		len = cap - 1;
-	memcpy(to, p, len);
-	to[len] = '\0';
 }
 
 /* Keeps the words behind the status, "HTTP/1.1 404 Not Found", and the header that is asked for. */
@@ -112,14 +99,14 @@ on_header(char *p, size_t size, size_t n, void *arg)
 
 	n *= size;
 	if (len > 0 && n > len && p[len] == ':' && strncasecmp(p, name, len) == 0)
-		keep(t->a->header, sizeof(t->a->header), p + len + 1, n - len - 1);
+		hr_http_keep(t->a->header, sizeof(t->a->header), p + len + 1, n - len - 1);
 	if (t->r->on_header != NULL)
 		t->r->on_header(t->r->header_arg, p, n);
 	if (n < 5 || memcmp(p, "HTTP/", 5) != 0)
 		return n;
 	for (; skip < n && blanks < 2; skip++)
 		blanks += p[skip] == ' ';
-	keep(t->a->reason, sizeof(t->a->reason), p + skip, n - skip);
+	hr_http_keep(t->a->reason, sizeof(t->a->reason), p + skip, n - skip);
 	return n;
 }
 
@@ -153,7 +140,7 @@ on_transfer(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t up_all, 
 static int
 add_header(struct turn *t, const char *text)
 {
-	struct curl_slist *l = curl_slist_append(t->headers, text);
+	struct curl_slist *l = hr_curl.slist_append(t->headers, text);
 
 	if (l == NULL)
 		return -1;
@@ -174,7 +161,7 @@ set_headers(struct turn *t, CURL *e)
 	for (h = t->r->headers; h != NULL && *h != NULL; h++)
 		if (add_header(t, *h) != 0)
 			return -1;
-	return curl_easy_setopt(e, CURLOPT_HTTPHEADER, t->headers) == CURLE_OK ? 0 : -1;
+	return hr_curl.easy_setopt(e, CURLOPT_HTTPHEADER, t->headers) == CURLE_OK ? 0 : -1;
 }
 
 static int
@@ -185,29 +172,29 @@ set_body(struct turn *t, CURL *e)
 	int bad = 0;
 
 	if (r->file != NULL) {
-		t->form = curl_mime_init(e);
-		part = t->form != NULL ? curl_mime_addpart(t->form) : NULL;
+		t->form = hr_curl.mime_init(e);
+		part = t->form != NULL ? hr_curl.mime_addpart(t->form) : NULL;
 		if (part == NULL)
 			return -1;
-		bad |= curl_mime_name(part, "file") != CURLE_OK;
-		bad |= curl_mime_filedata(part, r->file) != CURLE_OK;
+		bad |= hr_curl.mime_name(part, "file") != CURLE_OK;
+		bad |= hr_curl.mime_filedata(part, r->file) != CURLE_OK;
 		if (r->file_name != NULL)
-			bad |= curl_mime_filename(part, r->file_name) != CURLE_OK;
-		bad |= curl_easy_setopt(e, CURLOPT_MIMEPOST, t->form) != CURLE_OK;
+			bad |= hr_curl.mime_filename(part, r->file_name) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_MIMEPOST, t->form) != CURLE_OK;
 	} else if (r->source != NULL) {
-		bad |= curl_easy_setopt(e, CURLOPT_POST, 1L) != CURLE_OK;
-		bad |= curl_easy_setopt(e, CURLOPT_READFUNCTION, on_source) != CURLE_OK;
-		bad |= curl_easy_setopt(e, CURLOPT_READDATA, t) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_POST, 1L) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_READFUNCTION, on_source) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_READDATA, t) != CURLE_OK;
 	} else if (r->body != NULL) {
-		bad |= curl_easy_setopt(e, CURLOPT_POST, 1L) != CURLE_OK;
-		bad |= curl_easy_setopt(e, CURLOPT_POSTFIELDS, r->body) != CURLE_OK;
-		bad |= curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_len) !=
-		       CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_POST, 1L) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_POSTFIELDS, r->body) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(
+			   e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_len) != CURLE_OK;
 	} else if (strcmp(r->method, "POST") == 0) {
-		bad |= curl_easy_setopt(e, CURLOPT_POST, 1L) != CURLE_OK;
-		bad |= curl_easy_setopt(e, CURLOPT_POSTFIELDS, "") != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_POST, 1L) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_POSTFIELDS, "") != CURLE_OK;
 	}
-	bad |= curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, r->method) != CURLE_OK;
+	bad |= hr_curl.easy_setopt(e, CURLOPT_CUSTOMREQUEST, r->method) != CURLE_OK;
 	return bad ? -1 : 0;
 }
 
@@ -220,7 +207,7 @@ set_pem(CURL *e, CURLoption option, const char *pem)
 		return true;
 	blob.len = strlen(pem);
 	memcpy(&blob.data, &pem, sizeof(pem)); /* curl copies what it does not call const */
-	return curl_easy_setopt(e, option, &blob) == CURLE_OK;
+	return hr_curl.easy_setopt(e, option, &blob) == CURLE_OK;
 }
 
 int
@@ -229,35 +216,35 @@ hr_http_set_peer(CURL *e, const struct hr_http_request *r, struct curl_slist **r
 	char to[512];
 	int bad = 0;
 
-	bad |= curl_easy_setopt(e, CURLOPT_URL, r->url) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L) != CURLE_OK;
+	bad |= hr_curl.easy_setopt(e, CURLOPT_URL, r->url) != CURLE_OK;
+	bad |= hr_curl.easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK;
+	bad |= hr_curl.easy_setopt(e, CURLOPT_NOSIGNAL, 1L) != CURLE_OK;
 	if (r->unix_socket != NULL) {
-		bad |= curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, r->unix_socket) != CURLE_OK;
-		bad |= curl_easy_setopt(e, CURLOPT_PROXY, "") != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, r->unix_socket) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_PROXY, "") != CURLE_OK;
 	}
 	if (r->proxy != NULL)
-		bad |= curl_easy_setopt(e, CURLOPT_PROXY, r->proxy) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_PROXY, r->proxy) != CURLE_OK;
 	if (r->connect_to != NULL) {
 		(void)snprintf(to, sizeof(to), "::%s", r->connect_to);
-		*ret_connect_to = curl_slist_append(NULL, to);
+		*ret_connect_to = hr_curl.slist_append(NULL, to);
 		bad |= *ret_connect_to == NULL ||
-		       curl_easy_setopt(e, CURLOPT_CONNECT_TO, *ret_connect_to) != CURLE_OK;
+		       hr_curl.easy_setopt(e, CURLOPT_CONNECT_TO, *ret_connect_to) != CURLE_OK;
 	}
 	if (r->total_s > 0)
-		bad |= curl_easy_setopt(e, CURLOPT_TIMEOUT, (long)r->total_s) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_TIMEOUT, (long)r->total_s) != CURLE_OK;
 	if (r->fresh)
-		bad |= curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, 1L) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_FRESH_CONNECT, 1L) != CURLE_OK;
 	if (r->insecure) {
-		bad |= curl_easy_setopt(e, CURLOPT_SSL_VERIFYPEER, 0L) != CURLE_OK;
-		bad |= curl_easy_setopt(e, CURLOPT_SSL_VERIFYHOST, 0L) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_SSL_VERIFYPEER, 0L) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_SSL_VERIFYHOST, 0L) != CURLE_OK;
 	}
 	if (r->ca_file != NULL)
-		bad |= curl_easy_setopt(e, CURLOPT_CAINFO, r->ca_file) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_CAINFO, r->ca_file) != CURLE_OK;
 	if (r->cert_file != NULL)
-		bad |= curl_easy_setopt(e, CURLOPT_SSLCERT, r->cert_file) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_SSLCERT, r->cert_file) != CURLE_OK;
 	if (r->key_file != NULL)
-		bad |= curl_easy_setopt(e, CURLOPT_SSLKEY, r->key_file) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_SSLKEY, r->key_file) != CURLE_OK;
 	bad |= !set_pem(e, CURLOPT_CAINFO_BLOB, r->ca_pem) ||
 	       !set_pem(e, CURLOPT_SSLCERT_BLOB, r->cert_pem) ||
 	       !set_pem(e, CURLOPT_SSLKEY_BLOB, r->key_pem);
@@ -270,25 +257,27 @@ set_all(struct turn *t, CURL *e)
 	const struct hr_http_request *r = t->r;
 	int bad = 0;
 
-	bad |= curl_easy_setopt(e, CURLOPT_ERRORBUFFER, t->text) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_WRITEDATA, t) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_HEADERDATA, t) != CURLE_OK;
+	bad |= hr_curl.easy_setopt(e, CURLOPT_ERRORBUFFER, t->text) != CURLE_OK;
+	bad |= hr_curl.easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK;
+	bad |= hr_curl.easy_setopt(e, CURLOPT_WRITEDATA, t) != CURLE_OK;
+	bad |= hr_curl.easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
+	bad |= hr_curl.easy_setopt(e, CURLOPT_HEADERDATA, t) != CURLE_OK;
 	if (r->progress != NULL) {
-		bad |= curl_easy_setopt(e, CURLOPT_NOPROGRESS, 0L) != CURLE_OK;
-		bad |= curl_easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_transfer) != CURLE_OK;
-		bad |= curl_easy_setopt(e, CURLOPT_XFERINFODATA, t) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_NOPROGRESS, 0L) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_transfer) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_XFERINFODATA, t) != CURLE_OK;
 	}
 	if (r->http2)
-		bad |= curl_easy_setopt(e, CURLOPT_HTTP_VERSION,
+		bad |= hr_curl.easy_setopt(e, CURLOPT_HTTP_VERSION,
 			   strncmp(r->url, "https:", 6) == 0
 			       ? (long)CURL_HTTP_VERSION_2TLS
 			       : (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE) != CURLE_OK;
 	if (r->timeout_s > 0) {
-		bad |= curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long)r->timeout_s) != CURLE_OK;
-		bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L) != CURLE_OK;
-		bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, (long)r->timeout_s) != CURLE_OK;
+		bad |=
+		    hr_curl.easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long)r->timeout_s) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L) != CURLE_OK;
+		bad |=
+		    hr_curl.easy_setopt(e, CURLOPT_LOW_SPEED_TIME, (long)r->timeout_s) != CURLE_OK;
 	}
 	return bad || hr_http_set_peer(e, r, &t->connect_to) != 0 || set_body(t, e) != 0 ||
 		       set_headers(t, e) != 0
@@ -307,16 +296,16 @@ wait_for(
 	CURLMsg *m;
 
 	for (;;) {
-		if (curl_multi_perform(h->multi, &running) != CURLM_OK)
+		if (hr_curl.multi_perform(h->multi, &running) != CURLM_OK)
 			return -1;
-		while ((m = curl_multi_info_read(h->multi, &left)) != NULL) {
+		while ((m = hr_curl.multi_info_read(h->multi, &left)) != NULL) {
 			if (m->msg == CURLMSG_DONE) {
 				*ret_code = m->data.result;
 				return 0;
 			}
 		}
 		watch.revents = 0;
-		if (curl_multi_poll(h->multi, &watch, n, FOREVER_MS, NULL) != CURLM_OK)
+		if (hr_curl.multi_poll(h->multi, &watch, n, FOREVER_MS, NULL) != CURLM_OK)
 			return -1;
 		if (n > 0 && watch.revents != 0) {
 			*ret_cancelled = true;
@@ -345,7 +334,7 @@ hr_http_fault_of(CURLcode code, CURL *e)
 	case CURLE_WEIRD_SERVER_REPLY: return HR_HTTP_PROTOCOL;
 	case CURLE_OPERATION_TIMEDOUT:
 		/* a connection that is used again took no time, one may hang before TLS is ready */
-		(void)curl_easy_getinfo(e, CURLINFO_REQUEST_SIZE, &sent);
+		(void)hr_curl.easy_getinfo(e, CURLINFO_REQUEST_SIZE, &sent);
 		return sent > 0 ? HR_HTTP_READ_TIMEOUT : HR_HTTP_CONNECT_TIMEOUT;
 	default: return HR_HTTP_OTHER;
 	}
@@ -367,7 +356,7 @@ failed(struct turn *t, CURL *e, CURLcode code, struct hr_err *err)
 		c = HR_E_NOMEM;
 	else if (t->a->body.fail == HR_E_TOOLARGE)
 		return hr_err_set(err, HR_E_TOOLARGE, "the answer is too long");
-	return hr_err_set(err, c, "%s", t->text[0] != '\0' ? t->text : curl_easy_strerror(code));
+	return hr_err_set(err, c, "%s", t->text[0] != '\0' ? t->text : hr_curl.easy_strerror(code));
 }
 
 static int
@@ -377,10 +366,10 @@ perform(struct hr_http *h, struct turn *t, CURL *e, struct hr_err *err)
 	bool cancelled = false;
 	int rc;
 
-	if (curl_multi_add_handle(h->multi, e) != CURLM_OK)
+	if (hr_curl.multi_add_handle(h->multi, e) != CURLM_OK)
 		return hr_err_nomem(err);
 	rc = wait_for(h, t->r, &code, &cancelled);
-	(void)curl_multi_remove_handle(h->multi, e);
+	(void)hr_curl.multi_remove_handle(h->multi, e);
 	if (cancelled) {
 		t->a->fault = HR_HTTP_CANCELLED;
 		return hr_err_set(err, HR_E_GONE, "given up");
@@ -391,30 +380,42 @@ perform(struct hr_http *h, struct turn *t, CURL *e, struct hr_err *err)
 	}
 	if (code != CURLE_OK)
 		return failed(t, e, code, err);
-	(void)curl_easy_getinfo(e, CURLINFO_RESPONSE_CODE, &t->a->status);
+	(void)hr_curl.easy_getinfo(e, CURLINFO_RESPONSE_CODE, &t->a->status);
 	return 0;
+}
+
+static int
+by_curl(struct hr_http *h, const struct hr_http_request *r, struct hr_http_answer *ret,
+    struct hr_err *err)
+{
+	struct turn t = {.r = r, .a = ret};
+	int rc = -1;
+
+	if (hr_curl_load(err) != 0)
+		return -1;
+	if (h->multi == NULL)
+		h->multi = hr_curl.multi_init();
+	if (h->multi != NULL)
+		t.easy = hr_curl.easy_init();
+	if (t.easy == NULL || set_all(&t, t.easy) != 0)
+		(void)hr_err_nomem(err);
+	else if ((rc = perform(h, &t, t.easy, err)) == 0)
+		ret->fault = HR_HTTP_NONE;
+	hr_curl.easy_cleanup(t.easy);
+	hr_curl.mime_free(t.form);
+	hr_curl.slist_free_all(t.headers);
+	hr_curl.slist_free_all(t.connect_to);
+	return rc;
 }
 
 int
 hr_http_do(struct hr_http *h, const struct hr_http_request *r, struct hr_http_answer *ret,
     struct hr_err *err)
 {
-	CURL *e = curl_easy_init();
-	struct turn t = {.r = r, .a = ret, .easy = e};
-	int rc = -1;
-
 	memset(ret, 0, sizeof(*ret));
 	hr_buf_init(&ret->body, r->answer_max > 0 ? r->answer_max : ANSWER_MAX);
 	ret->fault = HR_HTTP_OTHER;
-	if (e == NULL || set_all(&t, e) != 0)
-		(void)hr_err_nomem(err);
-	else if ((rc = perform(h, &t, e, err)) == 0)
-		ret->fault = HR_HTTP_NONE;
-	curl_easy_cleanup(e);
-	curl_mime_free(t.form);
-	curl_slist_free_all(t.headers);
-	curl_slist_free_all(t.connect_to);
-	return rc;
+	return hr_near_can(r) ? hr_near_do(r, ret, err) : by_curl(h, r, ret, err);
 }
 
 void
@@ -449,7 +450,8 @@ hr_http_seconds(const char *retry_after)
 		n = strtol(retry_after, &end, 10);
 		return *end == '\0' ? n : -1;
 	}
-	at = *retry_after != '\0' ? curl_getdate(retry_after, NULL) : -1;
+	at = *retry_after != '\0' && hr_curl_load(NULL) == 0 ? hr_curl.getdate(retry_after, NULL)
+							     : -1;
 	if (at >= 0)
 		n = at > time(NULL) ? (long)(at - time(NULL)) : 0;
 	return n;

@@ -4,7 +4,7 @@
 
 #include "http/http.h"
 
-#include <curl/curl.h>
+#include "http/curl.h"
 
 /* Where to, through what, and as whom. *ret_connect_to (NULL before) is to be freed after e. */
 int hr_http_set_peer(CURL *e, const struct hr_http_request *r, struct curl_slist **ret_connect_to);

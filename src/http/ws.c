@@ -12,8 +12,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include <curl/curl.h>
-
 #include "base/clock.h"
 #include "base/quote.h"
 #include "base/random.h"
@@ -44,8 +42,8 @@ hr_ws_free(struct hr_ws *w)
 {
 	if (w == NULL)
 		return;
-	curl_easy_cleanup(w->curl);
-	curl_slist_free_all(w->connect_to);
+	hr_curl.easy_cleanup(w->curl);
+	hr_curl.slist_free_all(w->connect_to);
 	hr_wsframes_done(&w->frames);
 	hr_buf_done(&w->out);
 	hr_buf_done(&w->early);
@@ -97,12 +95,12 @@ hr_ws_flush(struct hr_ws *w, struct hr_err *err)
 			hr_buf_drop_front(&w->out, w->staged_len);
 		}
 		n = 0;
-		code = curl_easy_send(w->curl, w->staged, w->staged_len, &n);
+		code = hr_curl.easy_send(w->curl, w->staged, w->staged_len, &n);
 		if (code == CURLE_AGAIN)
 			return 0;
 		if (code != CURLE_OK)
-			return hr_err_set(
-			    err, HR_E_GONE, "the connection ended: %s", curl_easy_strerror(code));
+			return hr_err_set(err, HR_E_GONE, "the connection ended: %s",
+			    hr_curl.easy_strerror(code));
 		w->staged_len -= n;
 		memmove(w->staged, w->staged + n, w->staged_len);
 	}
@@ -114,7 +112,7 @@ static ssize_t
 receive(struct hr_ws *w, char *p, size_t room)
 {
 	size_t n = 0;
-	CURLcode code = curl_easy_recv(w->curl, p, room, &n);
+	CURLcode code = hr_curl.easy_recv(w->curl, p, room, &n);
 
 	if (code == CURLE_AGAIN)
 		return 0;
@@ -357,22 +355,22 @@ connect_it(struct hr_ws *w, const struct hr_http_request *r, unsigned timeout_s,
 	int bad = 0;
 
 	bad |= hr_http_set_peer(w->curl, r, &w->connect_to) != 0;
-	bad |= curl_easy_setopt(w->curl, CURLOPT_ERRORBUFFER, text) != CURLE_OK;
-	bad |= curl_easy_setopt(w->curl, CURLOPT_CONNECT_ONLY, 1L) != CURLE_OK;
-	bad |= curl_easy_setopt(w->curl, CURLOPT_HTTPPROXYTUNNEL, 1L) != CURLE_OK;
-	bad |= curl_easy_setopt(w->curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) !=
+	bad |= hr_curl.easy_setopt(w->curl, CURLOPT_ERRORBUFFER, text) != CURLE_OK;
+	bad |= hr_curl.easy_setopt(w->curl, CURLOPT_CONNECT_ONLY, 1L) != CURLE_OK;
+	bad |= hr_curl.easy_setopt(w->curl, CURLOPT_HTTPPROXYTUNNEL, 1L) != CURLE_OK;
+	bad |= hr_curl.easy_setopt(w->curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) !=
 	       CURLE_OK;
-	bad |= curl_easy_setopt(w->curl, CURLOPT_CONNECTTIMEOUT, (long)timeout_s) != CURLE_OK;
+	bad |= hr_curl.easy_setopt(w->curl, CURLOPT_CONNECTTIMEOUT, (long)timeout_s) != CURLE_OK;
 	if (bad != 0)
 		return hr_err_nomem(err);
-	code = curl_easy_perform(w->curl);
-	(void)curl_easy_setopt(w->curl, CURLOPT_ERRORBUFFER, NULL);
+	code = hr_curl.easy_perform(w->curl);
+	(void)hr_curl.easy_setopt(w->curl, CURLOPT_ERRORBUFFER, NULL);
 	if (code != CURLE_OK) {
 		ret->fault = hr_http_fault_of(code, w->curl);
 		return hr_err_set(
-		    err, HR_E_GONE, "%s", text[0] != '\0' ? text : curl_easy_strerror(code));
+		    err, HR_E_GONE, "%s", text[0] != '\0' ? text : hr_curl.easy_strerror(code));
 	}
-	if (curl_easy_getinfo(w->curl, CURLINFO_ACTIVESOCKET, &w->fd) != CURLE_OK ||
+	if (hr_curl.easy_getinfo(w->curl, CURLINFO_ACTIVESOCKET, &w->fd) != CURLE_OK ||
 	    w->fd == CURL_SOCKET_BAD)
 		return hr_err_set(err, HR_E_SYS, "libcurl gives no connection");
 	return 0;
@@ -390,7 +388,11 @@ hr_ws_open(const struct hr_http_request *r, const char *protocols, struct hr_ws_
 	memset(ret, 0, sizeof(*ret));
 	hr_buf_init(&ret->body, BODY_MAX);
 	ret->fault = HR_HTTP_OTHER;
-	if (w == NULL || (w->curl = curl_easy_init()) == NULL) {
+	if (hr_curl_load(err) != 0) {
+		free(w);
+		return NULL;
+	}
+	if (w == NULL || (w->curl = hr_curl.easy_init()) == NULL) {
 		free(w);
 		(void)hr_err_nomem(err);
 		return NULL;

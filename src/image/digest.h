@@ -1,4 +1,4 @@
-/* hr_digest: MD5 and SHA-256 of bytes as they come, by libcrypto. MD5 names images here and
+/* hr_digest: MD5 and SHA-256 of bytes as they come, by libmd. MD5 names images here and
  * protects nothing. */
 #ifndef HR_IMAGE_DIGEST_H
 #define HR_IMAGE_DIGEST_H
@@ -13,17 +13,16 @@ enum hr_digest_kind { HR_DIGEST_MD5, HR_DIGEST_SHA256 };
 
 struct hr_digest;
 
-/* NULL with *err: no memory, or an algorithm that this machine's policy forbids. */
+/* NULL with *err: no memory. */
 struct hr_digest *hr_digest_new(enum hr_digest_kind kind, struct hr_err *err);
 void hr_digest_free(struct hr_digest *d); /* NULL: nothing */
 
-/* A failure is kept and reported by hr_digest_hex(). */
 void hr_digest_add(struct hr_digest *d, const void *p, size_t len);
 /* The bytes of a file; -1 if it cannot be read to its end. dirfd and path as for openat(). */
 int hr_digest_add_file(struct hr_digest *d, int dirfd, const char *path, struct hr_err *err);
 
 /* The result so far; nothing can be added afterwards. */
-int hr_digest_hex(struct hr_digest *d, char ret[HR_DIGEST_HEX], struct hr_err *err);
+void hr_digest_hex(struct hr_digest *d, char ret[HR_DIGEST_HEX]);
 
 /* All in one. */
 int hr_digest_of(enum hr_digest_kind kind, const void *p, size_t len, char ret[HR_DIGEST_HEX],

@@ -129,7 +129,6 @@ descriptors_hash(struct descriptors *d, char ret[HR_DIGEST_HEX], struct hr_err *
 {
 	struct hr_digest *md5 = hr_digest_new(HR_DIGEST_MD5, err);
 	char *mark;
-	int rc;
 	size_t i;
 
 	if (md5 == NULL)
@@ -144,9 +143,9 @@ descriptors_hash(struct descriptors *d, char ret[HR_DIGEST_HEX], struct hr_err *
 		hr_digest_add(md5, "", 1);
 		hr_digest_add(md5, mark + 1, strlen(mark + 1));
 	}
-	rc = hr_digest_hex(md5, ret, err);
+	hr_digest_hex(md5, ret);
 	hr_digest_free(md5);
-	return rc;
+	return 0;
 }
 
 static int
@@ -159,7 +158,7 @@ file_hash(int dirfd, const char *name, char ret[HR_DIGEST_HEX], struct hr_err *e
 		return -1;
 	rc = hr_digest_add_file(md5, dirfd, name, err);
 	if (rc == 0)
-		rc = hr_digest_hex(md5, ret, err);
+		hr_digest_hex(md5, ret);
 	hr_digest_free(md5);
 	return rc;
 }

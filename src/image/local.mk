@@ -7,5 +7,5 @@ libimagekit_la_SOURCES = \
 	%D%/kit.c %D%/kit.h \
 	%D%/plan.c %D%/plan.h \
 	%D%/tags.c %D%/tags.h
-libimagekit_la_CFLAGS = $(AM_CFLAGS) $(CRYPTO_CFLAGS) $(UTF8PROC_CFLAGS) $(JSONC_CFLAGS)
-libimagekit_la_LIBADD = $(CRYPTO_LIBS)
+libimagekit_la_CFLAGS = $(AM_CFLAGS) $(MD_CFLAGS) $(UTF8PROC_CFLAGS) $(JSONC_CFLAGS)
+libimagekit_la_LIBADD = $(MD_LIBS)

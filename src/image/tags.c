@@ -237,7 +237,7 @@ hr_image_lock_hash(const char *base, bool browser, const char *const *files, siz
 	for (i = 0; i < nfiles && rc == 0; i++)
 		rc = hr_digest_add_file(d, AT_FDCWD, files[i], err);
 	if (rc == 0)
-		rc = hr_digest_hex(d, md5, err);
+		hr_digest_hex(d, md5);
 	hr_digest_free(d);
 	if (rc != 0)
 		return -1;

@@ -93,6 +93,23 @@ def guessed_words():
             h.fails(2, here, word, "x")
 
 
+def nothing_heavy_is_loaded():
+    """libcurl and libcrypto take ten times as long to load as the command; a sandbox of this machine needs neither."""
+    def loads(h, *argv):
+        done = subprocess.run([os.path.join(BUILD, "handrail")] + list(argv), env=dict(h.env, LD_DEBUG="files"),
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              universal_newlines=True)
+        equal("calling init: " in done.stderr and "libjson-c" in done.stderr, True, "the loader tells")
+        return done.returncode, [n for n in ("libcurl", "libcrypto", "libssl") if n in done.stderr]
+
+    with Host() as h:
+        h.ok("up", "-q")
+        for argv in (("version",), ("run", "true"), ("read", "/etc/passwd"), ("ps",)):
+            equal(loads(h, *argv), (0, []), argv)
+        # one that needs it, as forms do
+        equal(loads(h, "put", "/etc/passwd")[:2], (0, ["libcurl", "libcrypto", "libssl"]), "put")
+
+
 def events_end_with_their_reader():
     with Host() as h:
         said = subprocess.Popen([os.path.join(BUILD, "handrail"), "events"], env=h.env, cwd=h.path("cwd"),
@@ -298,8 +315,8 @@ def manual():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (every_option_alone, wrong_values, guessed_words, events_end_with_their_reader, doctor, images, events,
-                 progress, json_everywhere, installed_completion, manual):
+    for test in (every_option_alone, wrong_values, guessed_words, nothing_heavy_is_loaded,
+                 events_end_with_their_reader, doctor, images, events, progress, json_everywhere, installed_completion, manual):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

@@ -101,8 +101,8 @@ EXTRA_DIST += %D%/fuzz_kubernetes.c %D%/dict/kubernetes.dict %D%/seeds/kubernete
 
 # the host side: its configuration, and what others answer it
 if HOST
-FUZZ_HOST_REPLAYERS = %D%/replay_engine %D%/replay_hostlines %D%/replay_rest %D%/replay_sandbox %D%/replay_toml
-FUZZ_HOST_TARGETS = %D%/fuzz_engine %D%/fuzz_hostlines %D%/fuzz_rest %D%/fuzz_sandbox %D%/fuzz_toml
+FUZZ_HOST_REPLAYERS = %D%/replay_answer %D%/replay_engine %D%/replay_hostlines %D%/replay_rest %D%/replay_sandbox %D%/replay_toml
+FUZZ_HOST_TARGETS = %D%/fuzz_answer %D%/fuzz_engine %D%/fuzz_hostlines %D%/fuzz_rest %D%/fuzz_sandbox %D%/fuzz_toml
 check_PROGRAMS += $(FUZZ_HOST_REPLAYERS)
 TESTS += $(FUZZ_HOST_REPLAYERS)
 EXTRA_PROGRAMS += $(FUZZ_HOST_TARGETS)
@@ -112,6 +112,11 @@ endif
 # answers come from the input, not over HTTP
 FUZZ_ANSWERED = libhost.la libimagekit.la libshell.la libprotojson.la libbase.la
 fuzz_answers = %D%/fake_http.c %D%/fake_http.h
+t_fuzz_replay_answer_SOURCES = %D%/fuzz_answer.c %D%/replay_main.c
+t_fuzz_replay_answer_LDADD = libhttp.la libbase.la
+t_fuzz_fuzz_answer_SOURCES = %D%/fuzz_answer.c
+t_fuzz_fuzz_answer_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_answer_LDADD = libhttp.la libbase.la
 t_fuzz_replay_engine_SOURCES = %D%/fuzz_engine.c %D%/replay_main.c $(fuzz_answers)
 t_fuzz_replay_engine_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 t_fuzz_replay_engine_LDADD = $(FUZZ_ANSWERED)
@@ -148,7 +153,7 @@ t_fuzz_fuzz_toml_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 t_fuzz_fuzz_toml_LDFLAGS = $(LIBFUZZER)
 t_fuzz_fuzz_toml_LDADD = $(HOST_PARTS)
 endif
-EXTRA_DIST += %D%/fuzz_engine.c %D%/fuzz_hostlines.c %D%/fuzz_rest.c %D%/fuzz_sandbox.c %D%/fuzz_toml.c \
+EXTRA_DIST += %D%/fuzz_answer.c %D%/seeds/answer.txt %D%/fuzz_engine.c %D%/fuzz_hostlines.c %D%/fuzz_rest.c %D%/fuzz_sandbox.c %D%/fuzz_toml.c \
 	%D%/fake_http.c %D%/fake_http.h \
 	%D%/dict/engine.dict %D%/dict/hostlines.dict %D%/dict/sandbox.dict \
 	%D%/seeds/engine.txt %D%/seeds/hostlines.txt %D%/seeds/rest.txt %D%/seeds/sandbox.txt %D%/seeds/toml.txt

@@ -1,0 +1,362 @@
+/* http/answer and http/near: answers of all shapes, however they are cut; what is asked of libcurl
+ * instead; and a server that refuses, hangs up, says nothing, or answers before it has read all. */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <check.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "http/answer.h"
+#include "http/http.h"
+#include "http/near.h"
+
+/* ---- answers ---- */
+
+static const struct {
+	const char *bytes;
+	long status; /* -1: it is none */
+	const char *body;
+} answers[] = {
+    {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", 200, "hi"},
+    {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi, and more", 200, "hi"},
+    {"HTTP/1.1 200 OK\r\n\r\nuntil the end", 200, "until the end"},
+    {"HTTP/1.1 200\n\nx", 200, "x"},
+    {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Made\r\nContent-Length: 0\r\n\r\n", 201, ""},
+    {"HTTP/1.1 204 None\r\nContent-Length: 7\r\n\r\n", 204, ""},
+    {"HTTP/1.1 404 Not Found\r\ntransfer-encoding: Chunked\r\n\r\n3\r\nabc\r\nA;x\r\n0123456789\r\n"
+     "0\r\nX: y\r\n\r\n",
+	404, "abc0123456789"},
+    {"", -1, NULL},
+    {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi", -1, NULL},
+    {"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", -1, NULL},
+    {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nhi", -1, NULL},
+    {"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n", -1, NULL},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", -1, NULL},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", -1, NULL},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n", -1, NULL},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", -1, NULL},
+    {"HTTP/2 200\r\n\r\n", -1, NULL},
+    {"SSH-2.0-OpenSSH\r\n", -1, NULL},
+};
+
+static int
+read_answer(const char *bytes, size_t step, const char *method, struct hr_http_answer *a)
+{
+	struct hr_http_request r = {.method = method, .header = "Retry-After"};
+	size_t len = strlen(bytes);
+	struct hr_err err = {0};
+	struct hr_http_reader h;
+	int rc = 0;
+
+	memset(a, 0, sizeof(*a));
+	hr_buf_init(&a->body, 1000);
+	hr_http_reader_init(&h, &r, a);
+	for (size_t at = 0; rc == 0 && at < len; at += step)
+		rc = hr_http_reader_feed(&h, bytes + at, len - at < step ? len - at : step, &err);
+	if (rc == 0)
+		rc = hr_http_reader_end(&h, &err);
+	hr_http_reader_done(&h);
+	ck_assert(rc == 0 || *err.msg != '\0');
+	return rc;
+}
+
+START_TEST(whatever_the_cut)
+{
+	struct hr_http_answer a;
+
+	for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++)
+		for (size_t step = 1; step < 100; step += step < 8 ? 1 : 91) {
+			ck_assert_msg((read_answer(answers[i].bytes, step, "GET", &a) == 0) ==
+					  (answers[i].status > 0),
+			    "answer %zu by %zu", i, step);
+			if (answers[i].status > 0) {
+				ck_assert_int_eq(a.status, answers[i].status);
+				ck_assert_str_eq(hr_buf_str(&a.body), answers[i].body);
+			} else {
+				ck_assert_int_eq(a.fault, HR_HTTP_PROTOCOL);
+			}
+			hr_http_answer_done(&a);
+		}
+}
+END_TEST
+
+START_TEST(what_is_kept)
+{
+	static const char bytes[] =
+	    "HTTP/1.1 429 Too Many Requests\r\nretry-after:  7 \r\nContent-Length: 4\r\n\r\n";
+	struct hr_http_answer a;
+
+	ck_assert_int_eq(read_answer(bytes, 5, "HEAD", &a), 0);
+	ck_assert_int_eq(a.status, 429);
+	ck_assert_str_eq(a.reason, "Too Many Requests");
+	ck_assert_str_eq(a.header, "7");
+	hr_http_answer_done(&a);
+}
+END_TEST
+
+START_TEST(too_long)
+{
+	struct hr_http_answer a;
+	char *bytes;
+
+	ck_assert_int_gt(
+	    asprintf(&bytes, "HTTP/1.1 200 OK\r\nX: %*s\r\n\r\n", HR_HTTP_HEAD_MAX, "y"), 0);
+	ck_assert_int_eq(read_answer(bytes, 1000, "GET", &a), -1);
+	ck_assert_int_eq(a.fault, HR_HTTP_PROTOCOL);
+	hr_http_answer_done(&a);
+	free(bytes);
+	ck_assert_int_gt(asprintf(&bytes, "HTTP/1.1 200 OK\r\n\r\n%*s", 1001, "y"), 0);
+	ck_assert_int_eq(read_answer(bytes, 1000, "GET", &a), -1);
+	ck_assert_int_eq(a.fault, HR_HTTP_OTHER);
+	hr_http_answer_done(&a);
+	free(bytes);
+}
+END_TEST
+
+/* ---- which are ours ---- */
+
+START_TEST(what_is_for_libcurl)
+{
+	static const struct {
+		const char *url, *unix_socket;
+		bool ours;
+	} urls[] = {
+	    {"http://127.0.0.1:3000/alive", NULL, true},
+	    {"http://127.0.0.1:3000", NULL, true},
+	    {"http://127.0.0.1/x?y=%20", NULL, true},
+	    {"http://localhost/containers/json", "/run/docker.sock", true},
+	    {"https://127.0.0.1:3000/alive", NULL, false},
+	    {"http://localhost:3000/alive", NULL, false},
+	    {"http://127.0.0.10:3000/", NULL, false},
+	    {"http://127.0.0.1:99999/", NULL, false},
+	    {"http://127.0.0.1:/", NULL, false},
+	    {"http://127.0.0.1:30@example.org/", NULL, false},
+	    {"http://user@127.0.0.1/", NULL, false},
+	    {"http://127.0.0.1:3000/../x", NULL, false},
+	    {"http://127.0.0.1:3000/x y", NULL, false},
+	    {"http://127.0.0.1:3000/x\r\nY: z", NULL, false},
+	    {"http://127.0.0.1:3000/#x", NULL, false},
+	};
+
+	ck_assert(unsetenv("http_proxy") == 0 && unsetenv("all_proxy") == 0 &&
+		  unsetenv("ALL_PROXY") == 0);
+	for (size_t i = 0; i < sizeof(urls) / sizeof(*urls); i++) {
+		struct hr_http_request r = {
+		    .method = "GET", .url = urls[i].url, .unix_socket = urls[i].unix_socket};
+
+		ck_assert_msg(hr_near_can(&r) == urls[i].ours, "%s", urls[i].url);
+		r.http2 = true;
+		ck_assert(!hr_near_can(&r));
+		r.http2 = false;
+		ck_assert_int_eq(setenv("http_proxy", "http://proxy:3128", 1), 0);
+		ck_assert(hr_near_can(&r) == (urls[i].ours && urls[i].unix_socket != NULL));
+		ck_assert_int_eq(unsetenv("http_proxy"), 0);
+	}
+}
+END_TEST
+
+/* ---- servers ---- */
+
+struct server {
+	int listener;
+	char url[64];
+	const char *answer; /* NULL: nothing, until the other side ends */
+	size_t read_first;  /* bytes of the request */
+	char got[8192];
+	pthread_t thread;
+};
+
+static void *
+serve(void *arg)
+{
+	struct server *s = arg;
+	int fd = accept(s->listener, NULL, NULL);
+	size_t n = 0;
+	ssize_t one = 1;
+	char rest[4096];
+
+	while (n < s->read_first && one > 0) {
+		one = read(fd, s->got + n, sizeof(s->got) - 1 - n);
+		n += one > 0 ? (size_t)one : 0;
+		if (strstr(s->got, "\r\n\r\n") != NULL)
+			break;
+	}
+	if (s->answer != NULL)
+		ck_assert_int_ge(send(fd, s->answer, strlen(s->answer), MSG_NOSIGNAL), 0);
+	if (s->answer != NULL)
+		(void)shutdown(fd, SHUT_WR);
+	while (read(fd, rest, sizeof(rest)) > 0)
+		;
+	(void)close(fd);
+	return NULL;
+}
+
+static void
+start(struct server *s)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET};
+	socklen_t len = sizeof(a);
+
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	s->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(bind(s->listener, (struct sockaddr *)&a, sizeof(a)), 0);
+	ck_assert_int_eq(listen(s->listener, 1), 0);
+	ck_assert_int_eq(getsockname(s->listener, (struct sockaddr *)&a, &len), 0);
+	(void)snprintf(s->url, sizeof(s->url), "http://127.0.0.1:%d/x?y", ntohs(a.sin_port));
+	ck_assert_int_eq(pthread_create(&s->thread, NULL, serve, s), 0);
+}
+
+static void
+stop(struct server *s)
+{
+	ck_assert_int_eq(pthread_join(s->thread, NULL), 0);
+	ck_assert_int_eq(close(s->listener), 0);
+}
+
+static int
+ask(struct hr_http_request *r, struct hr_http_answer *a, struct hr_err *err)
+{
+	int rc;
+
+	ck_assert(hr_near_can(r));
+	memset(a, 0, sizeof(*a));
+	memset(err, 0, sizeof(*err));
+	hr_buf_init(&a->body, 1000);
+	rc = hr_near_do(r, a, err);
+	ck_assert(rc == 0 ? a->fault == HR_HTTP_NONE : a->fault != HR_HTTP_NONE && *err->msg);
+	return rc;
+}
+
+START_TEST(a_request)
+{
+	static const char *const headers[] = {"X-Key: secret", "Accept:", NULL};
+	struct server s = {
+	    .answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", .read_first = 100};
+	struct hr_http_request r = {
+	    .method = "POST", .headers = headers, .watch_fd = -1, .timeout_s = 60, .total_s = 60};
+	struct hr_http_answer a;
+	struct hr_err err;
+	char want[300];
+
+	start(&s);
+	r.url = s.url;
+	ck_assert_int_eq(ask(&r, &a, &err), 0);
+	stop(&s);
+	(void)snprintf(want, sizeof(want),
+	    "POST /x?y HTTP/1.1\r\nHost: %.*s\r\nX-Key: secret\r\nContent-Type: "
+	    "application/x-www-form-urlencoded\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+	    (int)strcspn(s.url + 7, "/"), s.url + 7);
+	ck_assert_str_eq(s.got, want);
+	ck_assert_str_eq(hr_buf_str(&a.body), "hi");
+	hr_http_answer_done(&a);
+}
+END_TEST
+
+/* The answer is told, though the server has not read all of the request. */
+START_TEST(answered_too_early)
+{
+	struct server s = {
+	    .answer = "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n", .read_first = 100};
+	size_t len = 8u << 20;
+	char *body = calloc(1, len);
+	struct hr_http_request r = {
+	    .method = "POST", .body = body, .body_len = len, .watch_fd = -1};
+	struct hr_http_answer a;
+	struct hr_err err;
+
+	start(&s);
+	r.url = s.url;
+	ck_assert_int_eq(ask(&r, &a, &err), 0);
+	ck_assert_int_eq(a.status, 413);
+	stop(&s);
+	hr_http_answer_done(&a);
+	free(body);
+}
+END_TEST
+
+START_TEST(no_answer)
+{
+	struct server hangs_up = {.answer = "", .read_first = 1}, silent = {.answer = NULL};
+	struct hr_http_request r = {.method = "GET", .watch_fd = -1};
+	struct hr_http_answer a;
+	struct hr_err err;
+
+	start(&hangs_up);
+	r.url = hangs_up.url;
+	ck_assert_int_eq(ask(&r, &a, &err), -1);
+	ck_assert_int_eq(a.fault, HR_HTTP_PROTOCOL);
+	hr_http_answer_done(&a);
+	stop(&hangs_up);
+	/* nobody listens there any more */
+	ck_assert_int_eq(ask(&r, &a, &err), -1);
+	ck_assert_int_eq(a.fault, HR_HTTP_CONNECT);
+	ck_assert_ptr_nonnull(strstr(err.msg, "Connection refused"));
+	hr_http_answer_done(&a);
+
+	start(&silent);
+	r.url = silent.url;
+	r.timeout_s = 1;
+	ck_assert_int_eq(ask(&r, &a, &err), -1);
+	ck_assert_int_eq(a.fault, HR_HTTP_READ_TIMEOUT);
+	ck_assert_int_eq(err.code, HR_E_TIMEOUT);
+	hr_http_answer_done(&a);
+	stop(&silent);
+
+	start(&silent);
+	r.url = silent.url;
+	r.timeout_s = 0;
+	r.watch_fd = eventfd(1, EFD_CLOEXEC);
+	ck_assert_int_eq(ask(&r, &a, &err), -1);
+	ck_assert_int_eq(a.fault, HR_HTTP_CANCELLED);
+	hr_http_answer_done(&a);
+	stop(&silent);
+	ck_assert_int_eq(close(r.watch_fd), 0);
+}
+END_TEST
+
+START_TEST(a_header_of_two_lines)
+{
+	static const char *const headers[] = {"X: y\r\nZ: a", NULL};
+	struct hr_http_request r = {
+	    .method = "GET", .url = "http://127.0.0.1:1/", .headers = headers, .watch_fd = -1};
+	struct hr_http_answer a;
+	struct hr_err err;
+
+	ck_assert_int_eq(ask(&r, &a, &err), -1);
+	ck_assert_int_eq(err.code, HR_E_INVAL);
+	hr_http_answer_done(&a);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("near");
+	TCase *t = tcase_create("answers"), *n = tcase_create("requests");
+	SRunner *r;
+	int failed;
+
+	tcase_add_test(t, whatever_the_cut);
+	tcase_add_test(t, what_is_kept);
+	tcase_add_test(t, too_long);
+	suite_add_tcase(s, t);
+	tcase_set_timeout(n, 60);
+	tcase_add_test(n, what_is_for_libcurl);
+	tcase_add_test(n, a_request);
+	tcase_add_test(n, answered_too_early);
+	tcase_add_test(n, no_answer);
+	tcase_add_test(n, a_header_of_two_lines);
+	suite_add_tcase(s, n);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
