@@ -316,7 +316,8 @@ def main():
     process.become_subreaper()
     tap = Tap()
     for test in (every_option_alone, wrong_values, guessed_words, nothing_heavy_is_loaded,
-                 events_end_with_their_reader, doctor, images, events, progress, json_everywhere, installed_completion, manual):
+                 events_end_with_their_reader, doctor, images, events, progress, json_everywhere,
+                 installed_completion, manual):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 
