@@ -73,5 +73,5 @@ EXTRA_DIST += \
 	%D%/handrail-site.conf.in %D%/handrail-viewer.conf.in %D%/handrail-mcp.conf.in %D%/handrail-www.conf.in \
 	%D%/handrail.conf.json.in %D%/handraild.service.in
 
-dist_doc_DATA = doc/actions.md doc/agents.md doc/architecture.md doc/backends.md doc/clouds.md doc/files.md doc/fleet.md doc/host.md doc/http.md doc/images.md doc/kubernetes.md \
+dist_doc_DATA = doc/actions.md doc/agents.md doc/architecture.md doc/backends.md doc/clouds.md doc/files.md doc/fleet.md doc/fleet.openapi.json doc/host.md doc/http.md doc/images.md doc/kubernetes.md \
 	doc/live.md doc/live.openapi.json doc/page.md doc/shell.md

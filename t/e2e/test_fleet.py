@@ -6,17 +6,19 @@ import http.client
 import json
 import os
 import random
+import re
 import select
 import signal
 import socket
 import sqlite3
 import sys
 import threading
+import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.fleet import Fleet  # noqa: E402
-from lib.host import PATIENCE  # noqa: E402
+from lib.host import PATIENCE, SRC  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
 # What the first version of the store was made by.
@@ -243,6 +245,57 @@ def keys_and_tenants():
         f.call("POST", "/stop", {"runtime_id": p["runtime_id"]}, key=b)
         equal(f.call("POST", "/handrail/v1/keys/revoke", {"id": ids["b"]})[0], 200)
         equal(f.call("GET", "/list", key=b)[0], 401, "revoked")
+
+
+def document():
+    with open(os.path.join(SRC, "doc", "fleet.openapi.json")) as f:
+        return json.load(f)
+
+
+def routes_of_the_document():
+    """Each row of the service's tables is in the document, with its scope, and each of that is a row."""
+    rows = {}
+    for name, top in (("api.c", ""), ("operator.c", "/handrail/v1/")):
+        with open(os.path.join(SRC, "src", "fleet", name)) as f:
+            for method, path, scope in re.findall(r'{"(GET|POST)", "([^"]+)",(?: HR_SCOPE_(\w+),)?', f.read()):
+                rows[method.lower(), top + path] = (scope or "admin").lower()
+    del rows["get", "/handrail/v1/"], rows["post", "/handrail/v1/"]  # what the second table has
+    rows.update({("get", "/" + name): None for name in ("health", "alive", "ready", "metrics")})
+    paths = document()["paths"]
+    equal({(method, re.sub("{.*", "", path)): op.get("x-scope") for path in paths for method, op in paths[path].items()},
+          rows)
+
+
+def tenants():
+    """A key of another does nothing by any call of the document, and neither does none, or one that may only read."""
+    with Fleet() as f:
+        a, b, reader = f.make_key("a", sandboxes=1), f.make_key("b"), f.make_key("r", scope="read")
+        o = f.up("s", key=b)
+        known = {"runtime_id": o["runtime_id"], "session_id": "s", "build_id": "0" * 32, "image": "x:1", "name": "n",
+                 "id": 2, "all": "true"}
+        before = f.call("GET", "/runtime/" + o["runtime_id"], key=b)[1]
+        for path, method, op in ((p, m, op) for p, ops in document()["paths"].items() for m, op in ops.items()):
+            query = {p["name"]: known[p["name"]] for p in op.get("parameters", ()) if
+                     p["in"] == "query" and p["name"] in known}
+            body = None
+            for kind, what in op.get("requestBody", {}).get("content", {}).items():
+                schema = what["schema"]
+                names = schema.get("properties", ["session_id"])
+                body = {n: known[n] for n in names if n in known} if kind == "application/json" else b""
+            for who, key, want in (("none", "", 401), ("reader", reader, 403), ("a", a, None)):
+                status, answer = f.call(method.upper(), path.format(**known) + "?" + urllib.parse.urlencode(query),
+                                        body, key=key)
+                said = "%s %s as %s: %s %r" % (method, path, who, status, answer)
+                scope = op.get("x-scope")
+                if scope is None:
+                    equal(status, 200, said)
+                elif key == "" or (who == "reader" and scope != "read"):
+                    equal(status, want, said)
+                elif scope == "admin":
+                    equal(status, 403, said)
+                equal([secret for secret in (o["runtime_id"], o["session_api_key"]) if secret in repr(answer)], [], said)
+        equal(f.call("GET", "/runtime/" + o["runtime_id"], key=b)[1], before, "nothing became of it")
+        equal([s["session_id"] for s in f.call("GET", "/list", key=a)[1]["runtimes"]], ["s"], "its own of that name")
 
 
 def events():
@@ -489,7 +542,8 @@ def main():
 
 
 TESTS = [by_the_command, what_a_start_gives, wrong_requests, lists, hostile_sandbox, clients_that_vanish,
-         keys_and_tenants, events, routes, names_in_urls, one_that_dies, idle, one_service, first_store, pool, kills]
+         keys_and_tenants, routes_of_the_document, tenants, events, routes, names_in_urls, one_that_dies, idle,
+         one_service, first_store, pool, kills]
 
 if __name__ == "__main__":
     sys.exit(main())
