@@ -53,6 +53,9 @@ do_subst = $(SED) \
 exampledir = $(docdir)/examples
 nodist_example_DATA = %D%/handrail.conf.json
 dist_example_DATA = %D%/handrail.logrotate
+if HOST
+dist_example_DATA += %D%/handrail-fleet.nginx %D%/handrail-fleetd.logrotate
+endif
 nodist_systemdsystemunit_DATA = %D%/handraild.service
 if HOST
 nodist_systemdsystemunit_DATA += %D%/handrail-fleetd.service
@@ -66,7 +69,7 @@ endif
 	$(AM_V_GEN)$(MKDIR_P) %D% && $(do_subst) $(srcdir)/%D%/handraild.service.in >$@
 
 CLEANFILES += %D%/handrail.conf.json %D%/handraild.service %D%/handrail-fleetd.service
-EXTRA_DIST += \
+EXTRA_DIST += %D%/handrail-fleet.nginx %D%/handrail-fleetd.logrotate \
 	%D%/handrail-fleet.conf.in %D%/handrail-fleet-http.conf.in %D%/handrail-fleet-server.conf.in \
 	%D%/handrail-fleet-routes.conf.in %D%/handrail-fleetd.service.in \
 	%D%/nginx.conf.in %D%/handrail-http.conf.in %D%/handrail-locations.conf.in \

@@ -62,6 +62,17 @@ compose_server(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err 
 	return rc;
 }
 
+/* What belongs into a server { } for the names of sandboxes. */
+static int
+compose_routes(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err *err)
+{
+	if (fill(out, e, "handrail-fleet-routes.conf.in", NULL, 0, err) != 0)
+		return -1;
+	/* whatever a sandbox says, its cookies are its own */
+	hr_buf_adds(out, "proxy_cookie_domain ~. $host;\n");
+	return 0;
+}
+
 static int
 compose_wildcard(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err *err)
 {
@@ -73,10 +84,9 @@ compose_wildcard(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_er
 			    "\"%.100s\" is no domain: small letters, digits, '.' and '-'",
 			    e->domain);
 	hr_buf_addf(out, "server {\nlisten %s;\nserver_name *.%s;\n", e->listen, e->domain);
-	if (fill(out, e, "handrail-fleet-routes.conf.in", NULL, 0, err) != 0)
+	if (compose_routes(out, e, err) != 0)
 		return -1;
-	/* whatever a sandbox says, its cookies are its own */
-	hr_buf_adds(out, "proxy_cookie_domain ~. $host;\n}\n");
+	hr_buf_adds(out, "}\n");
 	return 0;
 }
 
@@ -122,6 +132,8 @@ hr_fleet_edge_compose(
 		rc = fill(out, e, "handrail-fleet-http.conf.in", NULL, 0, err);
 	else if (strcmp(part, "server") == 0)
 		rc = compose_server(out, e, err);
+	else if (strcmp(part, "routes") == 0)
+		rc = compose_routes(out, e, err);
 	else if (strcmp(part, "wildcard") == 0 && e->domain == NULL)
 		rc = hr_err_set(err, HR_E_INVAL, "there is no --domain");
 	else if (strcmp(part, "wildcard") == 0)
@@ -129,8 +141,8 @@ hr_fleet_edge_compose(
 	else if (strcmp(part, "all") == 0)
 		rc = compose_all(out, e, err);
 	else
-		rc = hr_err_set(
-		    err, HR_E_INVAL, "\"%.40s\" is no part: http, server, wildcard or all", part);
+		rc = hr_err_set(err, HR_E_INVAL,
+		    "\"%.40s\" is no part: http, server, routes, wildcard or all", part);
 	return rc == 0 ? hr_buf_check(out, err) : -1;
 }
 

@@ -16,8 +16,8 @@ struct hr_fleet_edge {
 	unsigned patience_s;
 };
 
-/* part: "http", "server" (what goes into those of an nginx that is there), "wildcard" (a server { }
- * for *.DOMAIN) or "all". */
+/* part: "http", "server" (what goes into those of an nginx that is there), "routes" (into a server
+ * { } of its for *.DOMAIN), "wildcard" (such a server { }, without TLS) or "all". */
 int hr_fleet_edge_compose(
     struct hr_buf *out, const char *part, const struct hr_fleet_edge *e, struct hr_err *err);
 

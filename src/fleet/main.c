@@ -88,7 +88,7 @@ static const struct row {
     {"log-level", TEXT, AT(level), 0, 0, "LEVEL       error, warning, notice, info, debug"},
     {"init", SWITCH, AT(init), 0, 0, "            make the fleet and a key for its operator"},
     {"print-nginx", TEXT, AT(print), 0, 0,
-	"PART        print http, server, wildcard or all of nginx's configuration"},
+	"PART        print http, server, routes, wildcard or all of nginx's configuration"},
 };
 #define ROWS (sizeof(rows) / sizeof(*rows))
 

@@ -11,13 +11,16 @@ import select
 import signal
 import socket
 import sqlite3
+import ssl
+import subprocess
 import sys
 import threading
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.fleet import Fleet  # noqa: E402
+from lib.certs import Authority  # noqa: E402
+from lib.fleet import Fleet, free_port  # noqa: E402
 from lib.host import PATIENCE, SRC  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
@@ -382,6 +385,63 @@ def routes():
         equal(f.call("GET", "/%s/alive" % rid)[0], 409, "stopped")
 
 
+def sample_site():
+    """The site of the examples, with TLS and a certificate for all names, in another nginx before the service."""
+    domain = "fleet.example.org"
+    with Fleet("--domain", domain) as f:
+        o = f.up("s")
+        ca = Authority(f.top, "ca")
+        pem, key = ca.make("site", 1, names="DNS:%s,DNS:*.%s" % (domain, domain))
+        for part in ("http", "server", "routes"):
+            with open(f.path("tmp", part), "w") as out:
+                subprocess.run([f.env["HANDRAIL_FLEETD"], "--state-dir", f.dir, "--domain", domain, "--print-nginx",
+                                part], check=True, stdout=out, env=f.env)
+        with open(os.path.join(SRC, "conf", "handrail-fleet.nginx")) as sample:
+            site = sample.read()
+        plain, tls = free_port(), free_port()
+        for old, new in (("/etc/nginx/handrail-fleet-", f.path("tmp", "")), (".conf;", ";"),
+                         ("/etc/ssl/certs/%s.pem" % domain, pem), ("/etc/ssl/private/%s.key" % domain, key),
+                         ("listen 80;", "listen 127.0.0.1:%d;" % plain),
+                         ("listen 443 ", "listen 127.0.0.1:%d " % tls)):
+            equal(old in site, True, old)
+            site = site.replace(old, new)
+        temporary = "".join("%s_temp_path %s;\n" % (kind, f.path("tmp", kind)) for kind in (
+            "client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        with open(f.path("tmp", "nginx.conf"), "w") as out:
+            out.write("%sdaemon off; pid %s; error_log stderr;\nevents { }\nhttp {\naccess_log off;\n"
+                      "server_names_hash_bucket_size 128;\n%s%s}\n" % (
+                          "user nobody nogroup;\n" if os.getuid() == 0 else "", f.path("tmp", "pid"), temporary, site))
+        nginx = ["nginx", "-e", "stderr", "-c", f.path("tmp", "nginx.conf")]
+        checked = subprocess.run(nginx + ["-t"], stderr=subprocess.PIPE, universal_newlines=True)
+        equal(checked.returncode, 0, checked.stderr)
+        server = subprocess.Popen(nginx, stderr=subprocess.DEVNULL)
+        try:
+            def ask(host, path, **headers):
+                context = ssl.create_default_context(cafile=ca.pem)
+                with socket.create_connection(("127.0.0.1", tls), PATIENCE) as s, \
+                        context.wrap_socket(s, server_hostname=host) as t:
+                    head = "".join("%s: %s\r\n" % (k.replace("_", "-"), v) for k, v in headers.items())
+                    t.sendall(("GET %s HTTP/1.0\r\nHost: %s\r\n%s\r\n" % (path, host, head)).encode())
+                    r = http.client.HTTPResponse(t)
+                    r.begin()
+                    return r.status, json.loads(r.read())
+
+            def until_there():
+                try:
+                    return ask(domain, "/alive")
+                except OSError:
+                    return None
+
+            equal(f.until(until_there, lambda a: a is not None), (200, {"status": "ok"}))
+            equal(ask(domain, "/runtime/" + o["runtime_id"], X_API_Key=f.key)[1]["url"],
+                  "https://%s/%s" % (domain, o["runtime_id"]), "as the client came")
+            equal(ask("%s.%s" % (o["runtime_id"], domain), "/alive"), (200, {"status": "ok"}), "the sandbox by its name")
+            equal(ask("%s.%s" % ("0" * 32, domain), "/list", X_API_Key=f.key)[0], 404, "a name is no way to the API")
+        finally:
+            server.terminate()
+            server.wait()
+
+
 def names_in_urls():
     """What clients are told by name leads to the server; the V1 SDK takes no path."""
     with Fleet("--domain", "dom.example", "--url-by-name") as f:
@@ -542,8 +602,8 @@ def main():
 
 
 TESTS = [by_the_command, what_a_start_gives, wrong_requests, lists, hostile_sandbox, clients_that_vanish,
-         keys_and_tenants, routes_of_the_document, tenants, events, routes, names_in_urls, one_that_dies, idle,
-         one_service, first_store, pool, kills]
+         keys_and_tenants, routes_of_the_document, tenants, events, routes, sample_site, names_in_urls,
+         one_that_dies, idle, one_service, first_store, pool, kills]
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -46,11 +46,11 @@ class Authority:
     def path(self, name):
         return os.path.join(self.dir, name)
 
-    def make(self, name, serial, file=None, kind=EC):
+    def make(self, name, serial, file=None, kind=EC, names="IP:127.0.0.1"):
         file = file or "%s-%d" % (name, serial)
         pem, key, request = self.path(file + ".pem"), self.path(file + ".key"), self.path(file + ".csr")
         run("req", "-newkey", *kind, "-nodes",
-            "-subj", "/CN=" + name, "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", request)
+            "-subj", "/CN=" + name, "-addext", "subjectAltName=" + names, "-keyout", key, "-out", request)
         run("x509", "-req", "-in", request, "-CA", self.pem, "-CAkey", self.key, "-days", "2",
             "-set_serial", str(serial), "-copy_extensions", "copy", "-out", pem + ".new")
         os.chmod(key, 0o600)
