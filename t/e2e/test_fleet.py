@@ -265,8 +265,8 @@ def routes_of_the_document():
     del rows["get", "/handrail/v1/"], rows["post", "/handrail/v1/"]  # what the second table has
     rows.update({("get", "/" + name): None for name in ("health", "alive", "ready", "metrics")})
     paths = document()["paths"]
-    equal({(method, re.sub("{.*", "", path)): op.get("x-scope") for path in paths for method, op in paths[path].items()},
-          rows)
+    equal({(method, re.sub("{.*", "", path)): op.get("x-scope")
+           for path in paths for method, op in paths[path].items()}, rows)
 
 
 def tenants():
@@ -296,7 +296,8 @@ def tenants():
                     equal(status, want, said)
                 elif scope == "admin":
                     equal(status, 403, said)
-                equal([secret for secret in (o["runtime_id"], o["session_api_key"]) if secret in repr(answer)], [], said)
+                secrets = (o["runtime_id"], o["session_api_key"])
+                equal([secret for secret in secrets if secret in repr(answer)], [], said)
         equal(f.call("GET", "/runtime/" + o["runtime_id"], key=b)[1], before, "nothing became of it")
         equal([s["session_id"] for s in f.call("GET", "/list", key=a)[1]["runtimes"]], ["s"], "its own of that name")
 
@@ -322,8 +323,8 @@ def events():
         equal(next(f.listen("?runtime_id=" + o["runtime_id"], key=mine)[1]), first)
         equal(f.call("GET", "/handrail/v1/events?runtime_id=" + o["runtime_id"], key=other)[1], {"events": []})
         equal([f.listen("?all=true", key=mine)[0], f.listen("?all=true")[0], f.listen(key="")[0]], [403, 200, 401])
-        equal({e["runtime_id"] for e in f.call("GET", "/handrail/v1/events?all=true")[1]["events"]} > {o["runtime_id"]},
-              True, "the operator's")
+        of_all = f.call("GET", "/handrail/v1/events?all=true")[1]["events"]
+        equal({e["runtime_id"] for e in of_all} > {o["runtime_id"]}, True, "the operator's")
         equal(next(f.listen(key=mine, Last_Event_ID="1000000")[1]), "gap", "of another store")
         for wrong in ("?after=-1", "?after=x", "?limit=0", "?limit=1001", "?limit=1x"):
             equal(f.call("GET", "/handrail/v1/events" + wrong)[0], 400, wrong)
@@ -435,7 +436,7 @@ def sample_site():
             equal(f.until(until_there, lambda a: a is not None), (200, {"status": "ok"}))
             equal(ask(domain, "/runtime/" + o["runtime_id"], X_API_Key=f.key)[1]["url"],
                   "https://%s/%s" % (domain, o["runtime_id"]), "as the client came")
-            equal(ask("%s.%s" % (o["runtime_id"], domain), "/alive"), (200, {"status": "ok"}), "the sandbox by its name")
+            equal(ask("%s.%s" % (o["runtime_id"], domain), "/alive"), (200, {"status": "ok"}), "the sandbox's name")
             equal(ask("%s.%s" % ("0" * 32, domain), "/list", X_API_Key=f.key)[0], 404, "a name is no way to the API")
         finally:
             server.terminate()
