@@ -222,14 +222,13 @@ hr_request_from_here(const struct hr_request *r)
 		   strcasecmp(host + 3, r->host) == 0);
 }
 
-/* Where no key is asked for, any page that a browser has open on this machine could type into the
- * shell: it needs no answer for that. */
+/* Where no key is asked for, any page that a browser has open on this machine, the agent's own
+ * among them, could run commands: it needs no answer for that. What nginx asks for itself is none
+ * of a page's. */
 static bool
 is_foreign(const struct hr_worker *w, const struct hr_request *r, const struct route *to)
 {
-	static const char ours[] = "/handrail/v1/";
-
-	return w->auth.head.count == 0 && strncmp(to->path, ours, sizeof(ours) - 1) == 0 &&
+	return w->auth.head.count == 0 && strncmp(to->path, "/-/", 3) != 0 &&
 	       strcmp(r->method, "POST") == 0 && !hr_request_from_here(r);
 }
 

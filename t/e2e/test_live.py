@@ -504,6 +504,15 @@ def no_page_from_elsewhere():
         equal(s.request("POST", V1 + "input", "{}", dict(evil, Host="evil.example")).status, 403, "by another name")
         equal([x["name"] for x in s.get(V1 + "sessions").json()["sessions"]], ["default"])
         equal(s.get(V1 + "commands").json()["commands"], [])
+        # as the original has them; a Blob without a type is sent without Content-Type
+        made = os.path.join(s.work_dir, "made")
+        run = json.dumps({"action": {"action": "run", "args": {"command": "touch " + made}}})
+        for path, body in (("/execute_action", run), ("/list_files", "{}"), ("/update_mcp_server", "[]"),
+                           ("/upload_file?destination=" + s.work_dir, "")):
+            equal(s.request("POST", path, body, evil).status, 403, path)
+        equal(s.request("POST", "/execute_action", run, dict(evil, Origin="null")).status, 403, "of no origin")
+        equal(os.path.exists(made), False)
+        equal(s.request("POST", "/execute_action", run, {"Origin": "http://localhost:5"}).status, 200, "of this machine")
     with Server(env={"SESSION_API_KEY": "k"}) as s:
         a = s.request("POST", V1 + "create", '{"name": "a"}', dict(evil, **{"X-Session-API-Key": "k"}))
         equal(a.status, 201, "the key says who it is")
