@@ -512,7 +512,7 @@ def no_page_from_elsewhere():
             equal(s.request("POST", path, body, evil).status, 403, path)
         equal(s.request("POST", "/execute_action", run, dict(evil, Origin="null")).status, 403, "of no origin")
         equal(os.path.exists(made), False)
-        equal(s.request("POST", "/execute_action", run, {"Origin": "http://localhost:5"}).status, 200, "of this machine")
+        equal(s.request("POST", "/execute_action", run, {"Origin": "http://localhost:5"}).status, 200, "from here")
     with Server(env={"SESSION_API_KEY": "k"}) as s:
         a = s.request("POST", V1 + "create", '{"name": "a"}', dict(evil, **{"X-Session-API-Key": "k"}))
         equal(a.status, 201, "the key says who it is")
