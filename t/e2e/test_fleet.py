@@ -8,6 +8,7 @@ import os
 import random
 import re
 import select
+import shutil
 import signal
 import socket
 import sqlite3
@@ -22,7 +23,7 @@ from lib import process  # noqa: E402
 from lib.certs import Authority  # noqa: E402
 from lib.fleet import Fleet, free_port  # noqa: E402
 from lib.host import PATIENCE, SRC  # noqa: E402
-from lib.tap import Tap, equal  # noqa: E402
+from lib.tap import Skip, Tap, equal  # noqa: E402
 
 # What the first version of the store was made by.
 FIRST_STORE = """
@@ -510,6 +511,44 @@ def first_store():
         f.up("s")
 
 
+def full_disk():
+    """What cannot be written down is refused and not begun; what runs goes on; later all is well again."""
+    if os.getuid() != 0:
+        raise Skip("needs root: it mounts a small file system")
+    f = Fleet()
+    kept = f.path("kept")
+    shutil.copytree(f.dir, kept)
+    r = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=711", "none", f.dir], stderr=subprocess.PIPE,
+                       universal_newlines=True)
+    if r.returncode != 0:
+        shutil.rmtree(f.top)
+        raise Skip("no file system may be mounted here: " + r.stderr.strip())
+    try:
+        shutil.copytree(kept, f.dir, dirs_exist_ok=True)
+        os.chmod(f.dir, 0o711)
+        with f:
+            o = f.up("a")
+            with open(os.path.join(f.dir, "fill"), "wb", buffering=0) as fill:
+                try:
+                    while fill.write(b"x" * 4096) > 0:
+                        pass
+                except OSError:
+                    pass
+            for n in range(3):
+                equal((f.call("POST", "/start", {"session_id": "b"})[0], f.head["Retry-After"]), (503, "2"))
+            equal(f.call("POST", "/handrail/v1/keys", {"name": "x"})[0], 503)
+            equal(f.run(o, "echo it goes on"), "it goes on")
+            equal([s["session_id"] for s in f.sandboxes()], ["a"])
+            os.unlink(os.path.join(f.dir, "fill"))
+            f.up("b")
+            f.kill()
+            f.start()
+            equal(sorted((s["session_id"], s["state"]) for s in f.sandboxes()), [("a", "running"), ("b", "running")])
+    finally:
+        subprocess.run(["umount", "-l", f.dir], check=True)
+        shutil.rmtree(f.top, ignore_errors=True)
+
+
 def pool():
     """One that waits is what a start is given, with its environment; a drain and the pool outlive the service."""
     with Fleet() as f:
@@ -604,7 +643,7 @@ def main():
 
 TESTS = [by_the_command, what_a_start_gives, wrong_requests, lists, hostile_sandbox, clients_that_vanish,
          keys_and_tenants, routes_of_the_document, tenants, events, routes, sample_site, names_in_urls,
-         one_that_dies, idle, one_service, first_store, pool, kills]
+         one_that_dies, idle, one_service, first_store, full_disk, pool, kills]
 
 if __name__ == "__main__":
     sys.exit(main())
