@@ -1,5 +1,19 @@
 # the kinds that providers run: recorded traffic, stand-ins
 check_PROGRAMS += %D%/host/cloudplay %D%/fuzz/replay_connect %D%/fuzz/replay_modal
+# programs as back-ends
+check_PROGRAMS += %D%/unit/test_program %D%/fuzz/replay_program
+TESTS += %D%/unit/test_program %D%/fuzz/replay_program %D%/e2e/test_programs.py
+EXTRA_DIST += %D%/e2e/test_programs.py %D%/e2e/lib/playback.py %D%/fuzz/seeds/program.txt %D%/fuzz/fuzz_program.c
+t_unit_test_program_SOURCES = %D%/unit/test_program.c
+t_unit_test_program_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_program_LDADD = $(CLOUD_TEST_LIBS) $(CHECK_LIBS)
+t_fuzz_replay_program_SOURCES = %D%/fuzz/fuzz_program.c %D%/fuzz/replay_main.c
+t_fuzz_replay_program_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_replay_program_LDADD = $(CLOUD_TEST_LIBS)
+t_fuzz_fuzz_program_SOURCES = %D%/fuzz/fuzz_program.c
+t_fuzz_fuzz_program_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_fuzz_program_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+t_fuzz_fuzz_program_LDADD = $(CLOUD_TEST_LIBS)
 TESTS += %D%/fuzz/replay_connect %D%/fuzz/replay_modal %D%/e2e/test_clouds_replay.py %D%/e2e/test_clouds_e2b.py \
 	%D%/e2e/test_clouds_others.py %D%/e2e/test_clouds_modal.py
 EXTRA_DIST += %D%/corpus/clouds/README %D%/corpus/clouds/e2b.jsonl %D%/corpus/clouds/daytona.jsonl \
@@ -23,9 +37,9 @@ t_fuzz_replay_modal_SOURCES = %D%/fuzz/fuzz_modal.c %D%/fuzz/replay_main.c
 t_fuzz_replay_modal_CPPFLAGS = $(MODAL_TEST_CPPFLAGS)
 t_fuzz_replay_modal_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 t_fuzz_replay_modal_LDADD = $(CLOUD_TEST_LIBS)
-EXTRA_PROGRAMS += %D%/fuzz/fuzz_connect %D%/fuzz/fuzz_modal
+EXTRA_PROGRAMS += %D%/fuzz/fuzz_connect %D%/fuzz/fuzz_modal %D%/fuzz/fuzz_program
 if FUZZERS
-noinst_PROGRAMS += %D%/fuzz/fuzz_connect %D%/fuzz/fuzz_modal
+noinst_PROGRAMS += %D%/fuzz/fuzz_connect %D%/fuzz/fuzz_modal %D%/fuzz/fuzz_program
 endif
 t_fuzz_fuzz_connect_SOURCES = %D%/fuzz/fuzz_connect.c
 t_fuzz_fuzz_connect_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)

@@ -42,6 +42,8 @@ hr_module_open(struct hr_module *m, const char *path, uid_t also, struct hr_err 
 void
 hr_module_close(struct hr_module *m)
 {
+	free(m->made);
+	m->made = NULL;
 	if (m->object != NULL)
 		(void)dlclose(m->object);
 	m->object = NULL;

@@ -9,6 +9,7 @@
 struct hr_module {
 	void *object; /* dlopen's; NULL: none */
 	int dir;      /* where it was found, open so that its name stays its own; -1 */
+	void *made;   /* what it has made for its holder, and is freed with it; NULL: nothing */
 };
 
 #define HR_MODULE_NONE                                                                             \

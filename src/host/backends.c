@@ -1,4 +1,4 @@
-/* Which kinds of sandboxes there are: built in, and found as shared objects. */
+/* Which kinds of sandboxes there are: built in, and found as shared objects and as programs. */
 #include "config.h"
 
 #include "host/backends.h"
@@ -19,7 +19,13 @@
 
 #define PATH_TEXT_MAX 4096
 
+#define PROGRAM "handrail-backend-"
+
 typedef const struct hr_sandbox_ops *entry_fn(unsigned abi);
+/* src/host/program/program.h, which is in a module */
+typedef struct hr_sandbox_ops *program_fn(unsigned abi, const char *name, const char *path);
+typedef int
+check_fn(const char *name, const char *path, const char *const *given, struct hr_err *err);
 
 /* Ours: a table, or a module's, because of what else is in that. */
 #define CLOUDS "handrail-clouds.so"
@@ -69,12 +75,75 @@ load(struct hr_module *m, const char *path, const char *name, const char *why, s
 	return ops;
 }
 
+/* What follows "handrail-backend-" in the name of a file: a program is called so. NULL: it is no
+ * program. */
+static const char *
+program_name(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *file = slash != NULL ? slash + 1 : path;
+
+	return strncmp(file, PROGRAM, sizeof(PROGRAM) - 1) == 0 ? file + sizeof(PROGRAM) - 1 : NULL;
+}
+
+/* Its name is a section of config.toml, and is in records and variables. */
+static bool
+is_name(const char *name)
+{
+	return *name != '\0' && strlen(name) <= 32 &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == strlen(name) &&
+	       !hr_section_known(name);
+}
+
+/* A program with the table that speaks for it, which is m's. It is not started. */
+static const struct hr_sandbox_ops *
+load_program(struct hr_module *m, const char *path, struct hr_err *err)
+{
+	const char *name = program_name(path);
+	struct hr_err why = {0};
+	struct hr_trusted t;
+	program_fn *entry;
+	void *symbol;
+
+	if (!is_name(name))
+		return refuse(m, err, path,
+		    "what follows \"" PROGRAM "\" in its name is no name of a kind: 1 to 32 of a "
+		    "to z, 0 to 9, _ and -, and no section of settings");
+	if (hr_trust_open(&t, path, HR_TRUST_NOBODY, &why) != 0)
+		return refuse(m, err, path, why.msg);
+	hr_trusted_done(&t);
+	if (hr_module_open_own(m, CLOUDS, &why) != 0 ||
+	    (symbol = hr_module_symbol(m, "hr_program_entry", &why)) == NULL)
+		return refuse(m, err, path, why.msg);
+	memcpy(&entry, &symbol, sizeof(entry));
+	m->made = entry(HR_BACKEND_ABI, name, path);
+	if (m->made == NULL)
+		return refuse(m, err, path, "out of memory, or " CLOUDS " is of another version");
+	return m->made;
+}
+
+/* Whether it answers as a back-end. */
+static int
+check_program(
+    const struct hr_module *m, const char *path, const char *const *env, struct hr_err *err)
+{
+	void *symbol = hr_module_symbol(m, "hr_programcheck_entry", err);
+	check_fn *check;
+
+	if (symbol == NULL)
+		return -1;
+	memcpy(&check, &symbol, sizeof(check));
+	return check(program_name(path), path, env, err);
+}
+
 static const struct hr_sandbox_ops *
 load_path(struct hr_module *m, const char *path, struct hr_err *err)
 {
 	struct hr_err why = {0};
-	int rc = hr_module_open(m, path, HR_TRUST_NOBODY, &why);
+	int rc;
 
+	if (program_name(path) != NULL)
+		return load_program(m, path, err);
+	rc = hr_module_open(m, path, HR_TRUST_NOBODY, &why);
 	return load(m, path, "hr_backend_entry", rc != 0 ? why.msg : NULL, err);
 }
 
@@ -108,17 +177,23 @@ static int
 look_in(const char *dir, size_t len, const char *name, const struct hr_sandbox_ops **ret,
     struct hr_module *m, struct hr_err *err)
 {
+	static const char *const before[] = {"/libhandrail-backend-", "/" PROGRAM};
+	static const char *const after[] = {".so", ""};
 	struct hr_buf path;
 	int rc = 0;
 
-	hr_buf_init(&path, PATH_TEXT_MAX);
-	hr_buf_add(&path, dir, len);
-	hr_buf_addf(&path, "/libhandrail-backend-%s.so", name);
-	if (hr_buf_check(&path, NULL) == 0 && access(path.p, R_OK) == 0) {
-		*ret = load_path(m, path.p, err);
-		rc = *ret != NULL ? 1 : -1;
+	for (size_t i = 0; rc == 0 && i < sizeof(after) / sizeof(*after); i++) {
+		hr_buf_init(&path, PATH_TEXT_MAX);
+		hr_buf_add(&path, dir, len);
+		hr_buf_adds(&path, before[i]);
+		hr_buf_adds(&path, name);
+		hr_buf_adds(&path, after[i]);
+		if (hr_buf_check(&path, NULL) == 0 && access(path.p, R_OK) == 0) {
+			*ret = load_path(m, path.p, err);
+			rc = *ret != NULL ? 1 : -1;
+		}
+		hr_buf_done(&path);
 	}
-	hr_buf_done(&path);
 	return rc;
 }
 
@@ -172,6 +247,7 @@ hr_backend_find(const char *name, bool named, const char *const *env, struct hr_
 struct listing {
 	hr_finding_fn *fn;
 	void *arg;
+	const char *const *env;
 };
 
 static void
@@ -182,13 +258,17 @@ tell(const struct listing *l, const char *name, struct hr_module *m,
 	hr_module_close(m);
 }
 
-/* "libhandrail-backend-NAME.so": the name is copied. */
+/* "libhandrail-backend-NAME.so" or "handrail-backend-NAME": the name is copied. */
 static bool
 name_in(const char *file, char name[256])
 {
 	static const char before[] = "libhandrail-backend-", after[] = ".so";
 	size_t n = strlen(file), skip = sizeof(before) - 1, end = sizeof(after) - 1;
 
+	if (program_name(file) != NULL) {
+		(void)snprintf(name, 256, "%s", program_name(file));
+		return true;
+	}
 	if (n <= skip + end || strncmp(file, before, skip) != 0 ||
 	    strcmp(file + n - end, after) != 0)
 		return false;
@@ -209,13 +289,19 @@ list_in(const struct listing *l, const char *dir, struct hr_err *err)
 	if (n < 0 && errno != ENOENT)
 		l->fn(l->arg, false, dir, strerror(errno));
 	for (int i = 0; i < n; i++) {
+		const struct hr_sandbox_ops *ops = NULL;
 		struct hr_module m = HR_MODULE_NONE;
 		struct hr_err why = {0};
 
 		path = name_in(entries[i]->d_name, name) ? hr_path_join(dir, entries[i]->d_name)
 							 : NULL;
 		if (path != NULL)
-			tell(l, name, &m, load_path(&m, path, &why), path, &why);
+			ops = load_path(&m, path, &why);
+		if (ops != NULL && program_name(path) != NULL &&
+		    check_program(&m, path, l->env, &why) != 0)
+			ops = NULL;
+		if (path != NULL)
+			tell(l, name, &m, ops, path, &why);
 		free(path);
 		free(entries[i]);
 	}
@@ -227,7 +313,7 @@ int
 hr_backend_list(const char *const *env, hr_finding_fn *fn, void *arg, struct hr_err *err)
 {
 	const char *dirs = hr_env_get(env, "OH_RUNTIME_PLUGIN_PATH"), *end;
-	const struct listing l = {fn, arg};
+	const struct listing l = {fn, arg, env};
 	char *dir;
 	int rc = 0;
 

@@ -14,6 +14,8 @@ extern "C" {
 /* Goes up when the table changes in a way that older backends cannot know. */
 #define HR_BACKEND_ABI 5
 
+struct hr_sandbox_ops;
+
 /* What the library tells a backend. Everything is borrowed and lives as long as the sandbox. */
 struct hr_backend_host {
 	const struct hr_config *config;
@@ -46,6 +48,8 @@ struct hr_backend_host {
 	void (*left)(void *arg);
 	/* A text that is in no log and no error from now on, with arg. */
 	void (*secret)(void *arg, const char *text);
+	/* The table by which open() is called, for one open() of several tables. */
+	const struct hr_sandbox_ops *ops;
 };
 
 /* Where the sandbox's server is reached. Everything is the kind's, and stays until the next call of

@@ -53,6 +53,7 @@ hr_kind_open(struct hr_kind *k, const char *name, const struct hr_config *c, con
 	};
 	k->ops = hr_backend_find(name != NULL ? name : HR_KIND_DEFAULT, named, k->host.environ,
 	    &k->module, NULL, NULL, err);
+	k->host.ops = k->ops;
 	if (k->ops != NULL && hr_config_own(k->config, k->ops->name, k->ops->options, err) == 0 &&
 	    k->ops->open(&k->host, &k->self, err) == 0)
 		return 0;

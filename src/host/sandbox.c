@@ -196,6 +196,7 @@ hr_sandbox_open(const struct hr_config *c, const struct hr_sandbox_options *o, s
 	}
 	s->ops = hr_backend_find(name != NULL ? name : HR_KIND_DEFAULT, named, s->host.environ,
 	    &s->module, s->log, s->log_arg, err);
+	s->host.ops = s->ops;
 	if (s->ops == NULL || hr_config_own(s->config, s->ops->name, s->ops->options, err) < 0 ||
 	    (!s->attach && hr_config_heeded(s->config, s->ops->name, s->ops->heeds, s->log,
 			       s->log_arg, err) < 0) ||

@@ -106,29 +106,20 @@ struct hr_cloud {
 
 /* What the module "handrail-clouds.so" exports of a kind: one table of functions, of which only
  * the first is the provider's. */
+#define HR_CLOUD_TABLE(kind, open_fn)                                                              \
+	{                                                                                          \
+		.abi = HR_BACKEND_ABI, .name = kind, .flags = HR_KIND_FINDS | HR_KIND_OUTPUT,      \
+		.open = (open_fn), .free = hr_cloud_free, .connect = hr_cloud_connect,             \
+		.endpoint = hr_cloud_endpoint, .record = hr_cloud_record,                          \
+		.restore = hr_cloud_restore, .state = hr_cloud_state, .action = hr_cloud_action,   \
+		.copy_to = hr_cloud_copy_to, .copy_from = hr_cloud_copy_from,                      \
+		.list_files = hr_cloud_list_files, .add_env = hr_cloud_add_env,                    \
+		.pause = hr_cloud_pause, .resume = hr_cloud_resume, .close = hr_cloud_close,       \
+		.destroy = hr_cloud_destroy, .stats = hr_cloud_stats, .found = hr_cloud_all,       \
+		.end_found = hr_cloud_end_one                                                      \
+	}
 #define HR_CLOUD_KIND(entry, kind, open_fn)                                                        \
-	static const struct hr_sandbox_ops kind_ops = {.abi = HR_BACKEND_ABI,                      \
-	    .name = kind,                                                                          \
-	    .flags = HR_KIND_FINDS | HR_KIND_OUTPUT,                                               \
-	    .open = (open_fn),                                                                     \
-	    .free = hr_cloud_free,                                                                 \
-	    .connect = hr_cloud_connect,                                                           \
-	    .endpoint = hr_cloud_endpoint,                                                         \
-	    .record = hr_cloud_record,                                                             \
-	    .restore = hr_cloud_restore,                                                           \
-	    .state = hr_cloud_state,                                                               \
-	    .action = hr_cloud_action,                                                             \
-	    .copy_to = hr_cloud_copy_to,                                                           \
-	    .copy_from = hr_cloud_copy_from,                                                       \
-	    .list_files = hr_cloud_list_files,                                                     \
-	    .add_env = hr_cloud_add_env,                                                           \
-	    .pause = hr_cloud_pause,                                                               \
-	    .resume = hr_cloud_resume,                                                             \
-	    .close = hr_cloud_close,                                                               \
-	    .destroy = hr_cloud_destroy,                                                           \
-	    .stats = hr_cloud_stats,                                                               \
-	    .found = hr_cloud_all,                                                                 \
-	    .end_found = hr_cloud_end_one};                                                        \
+	static const struct hr_sandbox_ops kind_ops = HR_CLOUD_TABLE(kind, open_fn);               \
 	const struct hr_sandbox_ops *entry(unsigned abi)                                           \
 	{                                                                                          \
 		return abi == HR_BACKEND_ABI ? &kind_ops : NULL;                                   \

@@ -1,0 +1,499 @@
+/* A program at the other end of three descriptors. It is the user's or root's, as a shared object
+ * has to be, and what runs is what was looked at: it is started by its directory's descriptor.
+ * What it says is bounded and believed in nothing that can be checked. */
+#include "config.h"
+
+#include "host/program/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/quote.h"
+#include "base/spawn.h"
+#include "base/trust.h"
+#include "proto/json.h"
+
+#define CANCEL_MS 2000 /* to say that a request was given up */
+#define LEAVE_MS 2000  /* to end once nobody asks any more */
+#define CHUNK 98304    /* bytes of a file in one line */
+#define SAID_MAX 200   /* lines on stderr that are passed on */
+#define SAID_LINE 1000
+
+/* One request under way. */
+struct asked {
+	struct hr_child *c;
+	const struct hr_child_call *q;
+	struct hr_child_end *ret;
+	struct hr_buf out; /* to be written */
+	size_t written;    /* of out */
+	size_t sent;       /* of q->bytes, in out or before */
+};
+
+void
+hr_child_init(struct hr_child *c, const char *name, const char *path, const char *const *env)
+{
+	*c = (struct hr_child){.name = name,
+	    .path = path,
+	    .env = env,
+	    .patience_ms = 60000,
+	    .to = -1,
+	    .from = -1,
+	    .said = -1,
+	    .ended = -1};
+}
+
+/* ---- its life ---- */
+
+/* Without it, and what it has started. Its wait status. */
+static int
+reap(struct hr_child *c)
+{
+	int status = 0;
+
+	if (c->pid > 0) {
+		(void)kill(-c->pid, SIGKILL);
+		while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
+			;
+	}
+	c->pid = 0;
+	hr_fd_close(&c->to);
+	hr_fd_close(&c->from);
+	hr_fd_close(&c->said);
+	hr_fd_close(&c->ended);
+	hr_buf_done(&c->in);
+	hr_buf_done(&c->words);
+	return status;
+}
+
+void
+hr_child_done(struct hr_child *c)
+{
+	struct pollfd p = {.fd = c->ended, .events = POLLIN};
+
+	if (c->pid > 0) {
+		hr_fd_close(&c->to);
+		if (c->ended >= 0)
+			(void)poll(&p, 1, LEAVE_MS);
+	}
+	(void)reap(c);
+}
+
+/* It ended, or closed its output, before it had answered. */
+static int
+lost(struct hr_child *c, const char *op, struct hr_err *err)
+{
+	struct pollfd p = {.fd = c->ended, .events = POLLIN};
+	int status;
+
+	/* one that has closed its output is given a moment to end by itself */
+	if (c->ended >= 0)
+		(void)poll(&p, 1, LEAVE_MS);
+	status = reap(c);
+	return hr_err_set(err, HR_E_DISCONNECTED,
+	    "it ended with status %d and did not answer \"%s\"%s%s", hr_exit_code(status), op,
+	    c->last[0] != '\0' ? "; its last words: " : "", c->last);
+}
+
+static void
+close_both(int pair[2])
+{
+	hr_fd_close(&pair[0]);
+	hr_fd_close(&pair[1]);
+}
+
+static int
+spawn(struct hr_child *c, struct hr_err *err)
+{
+	int in[2] = {-1, -1}, out[2] = {-1, -1}, said[2] = {-1, -1};
+	const char *const argv[] = {c->path, NULL};
+	struct hr_trusted t;
+	char path[300];
+	int rc;
+
+	if (hr_trust_open(&t, c->path, HR_TRUST_NOBODY, err) != 0)
+		return -1;
+	if (!hr_fd_may_run(t.fd)) {
+		rc = hr_err_set(
+		    err, HR_E_INVAL, "%.300s is not executable: \"chmod +x\" it", c->path);
+	} else if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0 ||
+		   pipe2(out, O_CLOEXEC) != 0 || pipe2(said, O_CLOEXEC) != 0) {
+		rc = hr_err_sys(err, errno, "descriptors for a program");
+	} else {
+		const struct hr_spawn_fd fds[] = {
+		    {in[1], 0}, {out[1], 1}, {said[1], 2}, {t.dir, 3}};
+		const struct hr_spawn sp = {.path = path,
+		    .argv = argv,
+		    .envp = (char *const *)c->env,
+		    .fds = fds,
+		    .nfds = 4,
+		    .setsid = true, /* no terminal to ask at, and a group to end */
+		    .pdeathsig = SIGKILL,
+		    .umask = -1};
+
+		(void)snprintf(path, sizeof(path), "/proc/self/fd/3/%s", t.name);
+		rc = hr_fd_nonblock(in[0], true, err) == 0 &&
+			     hr_fd_nonblock(out[0], true, err) == 0 &&
+			     hr_fd_nonblock(said[0], true, err) == 0 &&
+			     (c->pid = hr_spawn(&sp, err)) > 0
+			 ? 0
+			 : -1;
+	}
+	hr_trusted_done(&t);
+	if (rc != 0) {
+		c->pid = 0;
+		close_both(in);
+		close_both(out);
+		close_both(said);
+		return -1;
+	}
+	c->to = in[0];
+	c->from = out[0];
+	c->said = said[0];
+	hr_fd_close(&in[1]);
+	hr_fd_close(&out[1]);
+	hr_fd_close(&said[1]);
+	c->ended = hr_pidfd_open(c->pid);
+	hr_buf_init(&c->in, HR_PROGRAM_LINE_MAX + 65536);
+	hr_buf_init(&c->words, SAID_LINE + 4096);
+	c->looked = 0;
+	c->lines = 0;
+	c->last[0] = '\0';
+	return 0;
+}
+
+/* ---- what it says on stderr ---- */
+
+static void
+say_line(struct hr_child *c, const char *p, size_t len)
+{
+	struct hr_buf b;
+
+	hr_buf_init(&b, 4 * SAID_LINE + 200);
+	hr_quote_text(&b, p, len < SAID_LINE ? len : SAID_LINE);
+	if (b.len > 0 && hr_buf_check(&b, NULL) == 0) {
+		(void)snprintf(c->last, sizeof(c->last), "%s", b.p);
+		if (c->say != NULL && c->lines < SAID_MAX)
+			c->say(c->arg, b.p);
+		c->lines++;
+	}
+	hr_buf_done(&b);
+}
+
+/* All that is there; it closes it, then nothing comes any more. */
+static void
+hear_words(struct hr_child *c)
+{
+	char piece[4096], *end;
+	ssize_t n;
+
+	while (c->said >= 0 && (n = hr_fd_read(c->said, piece, sizeof(piece))) != -1) {
+		if (n == 0)
+			hr_fd_close(&c->said);
+		hr_buf_add(&c->words, piece, (size_t)n);
+		while (c->words.len > 0 && (end = memchr(c->words.p, '\n', c->words.len)) != NULL) {
+			say_line(c, c->words.p, (size_t)(end - c->words.p));
+			hr_buf_drop_front(&c->words, (size_t)(end - c->words.p) + 1);
+		}
+		/* one that does not end is told in pieces */
+		if (c->words.len > SAID_LINE || (c->said < 0 && c->words.len > 0) ||
+		    hr_buf_check(&c->words, NULL) != 0) {
+			say_line(c, hr_buf_str(&c->words), c->words.len);
+			hr_buf_reset(&c->words);
+		}
+	}
+}
+
+/* ---- one request ---- */
+
+/* {"id": 3, "data": "..."} for what comes next of the bytes. */
+static void
+next_bytes(struct asked *a)
+{
+	size_t n = a->q->bytes_len - a->sent;
+
+	n = n < CHUNK ? n : CHUNK;
+	hr_buf_reset(&a->out);
+	a->written = 0;
+	hr_buf_addf(&a->out, "{\"id\":%lld,\"data\":\"", (long long)a->c->id);
+	hr_quote_base64(&a->out, a->q->bytes + a->sent, n);
+	hr_buf_adds(&a->out, "\"}\n");
+	a->sent += n;
+}
+
+/* As much as it takes. */
+static int
+send_some(struct asked *a, struct hr_err *err)
+{
+	ssize_t n;
+
+	if (a->written == a->out.len && a->sent < a->q->bytes_len)
+		next_bytes(a);
+	if (hr_buf_check(&a->out, err) != 0)
+		return -1;
+	while (a->written < a->out.len) {
+		n = send(a->c->to, a->out.p + a->written, a->out.len - a->written,
+		    MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return 0;
+		if (n < 0) {
+			/* it may have answered without having read all; its end tells */
+			a->written = a->out.len;
+			a->sent = a->q->bytes_len;
+			return 0;
+		}
+		a->written += (size_t)n;
+	}
+	return 0;
+}
+
+/* 1: that was the end; 0: more comes; -1: it is not to be spoken with any longer. */
+static int
+take(struct asked *a, const struct hr_program_answer *said, struct hr_err *err)
+{
+	if (said->id != a->c->id)
+		return hr_err_set(err, HR_E_PROTO,
+		    "its answer is to the request %lld, and %lld was asked", (long long)said->id,
+		    (long long)a->c->id);
+	switch (said->kind) {
+	case HR_PROGRAM_OK: a->ret->ok = json_object_get(said->body); return 1;
+	case HR_PROGRAM_ERROR:
+		a->ret->told = true;
+		if (err != NULL)
+			*err = said->error;
+		return 1;
+	default:
+		if (a->q->event == NULL)
+			return hr_err_set(err, HR_E_PROTO,
+			    "its answer to \"%s\" has what does not belong there", a->q->op);
+		return a->q->event(a->q->arg, said, err);
+	}
+}
+
+/* The lines that are whole, until the last of them that belongs to the request. */
+static int
+take_lines(struct asked *a, struct hr_err *err)
+{
+	struct hr_program_answer said;
+	struct hr_child *c = a->c;
+	int rc = 0;
+	char *end;
+
+	while (rc == 0 && c->in.len > c->looked &&
+	       (end = memchr(c->in.p + c->looked, '\n', c->in.len - c->looked)) != NULL) {
+		size_t len = (size_t)(end - c->in.p);
+
+		rc = hr_program_read(c->in.p, len, &said, err);
+		if (rc == 0)
+			rc = take(a, &said, err);
+		hr_program_answer_done(&said);
+		hr_buf_drop_front(&c->in, len + 1);
+		c->looked = 0;
+	}
+	if (rc == 0) {
+		c->looked = c->in.len;
+		if (c->in.len > HR_PROGRAM_LINE_MAX)
+			rc = hr_err_set(err, HR_E_TOOLARGE, "a line of its has more than %u bytes",
+			    HR_PROGRAM_LINE_MAX);
+	}
+	return rc;
+}
+
+/* What is there of its output: 1 something, 0 nothing now, -1 it is closed. */
+static int
+hear(struct hr_child *c)
+{
+	char *room = hr_buf_reserve(&c->in, 32768);
+	ssize_t n = room != NULL ? hr_fd_read(c->from, room, 32768) : 0;
+
+	if (n > 0)
+		hr_buf_grew(&c->in, (size_t)n);
+	return n > 0 ? 1 : n < 0 && errno == EAGAIN ? 0 : -1;
+}
+
+/* Until the end of the answer (1), `until` (0), or the end of the program (-1). */
+static int
+converse(struct asked *a, int64_t until, struct hr_err *err)
+{
+	struct hr_child *c = a->c;
+	bool ended = false;
+	int64_t left;
+	int rc;
+
+	for (;;) {
+		struct pollfd p[] = {{.fd = c->from, .events = POLLIN},
+		    {.fd = c->said, .events = POLLIN}, {.fd = c->ended, .events = POLLIN},
+		    {.fd = c->to, .events = POLLOUT}};
+		bool more = a->written < a->out.len || a->sent < a->q->bytes_len;
+
+		left = until - hr_now_ms();
+		if (left <= 0)
+			return 0;
+		if (poll(p, more ? 4 : 3, left < 3600000 ? (int)left : 3600000) < 0 &&
+		    errno != EINTR)
+			return hr_err_sys(err, errno, "poll");
+		hear_words(c);
+		if (send_some(a, err) != 0)
+			return -1;
+		/* its end is looked at first: what it said before is read then */
+		ended = ended || p[2].revents != 0;
+		rc = hear(c);
+		if (rc > 0 && (rc = take_lines(a, err)) != 0)
+			return rc;
+		if (rc < 0 || (ended && rc == 0 && hear(c) <= 0)) {
+			hear_words(c);
+			return lost(c, a->q->op, err);
+		}
+		if (ended && (rc = take_lines(a, err)) != 0)
+			return rc;
+	}
+}
+
+/* It is told that nobody waits any more, and may still answer. */
+static int
+cancel(struct asked *a, struct hr_err *err)
+{
+	int rc;
+
+	a->ret->late = true;
+	/* what is half written is written on: lines stay lines */
+	a->sent = a->q->bytes_len;
+	hr_buf_addf(&a->out, "{\"cancel\":%lld}\n", (long long)a->c->id);
+	rc = hr_buf_check(&a->out, err) == 0 ? converse(a, hr_now_ms() + CANCEL_MS, err) : -1;
+	return rc != 0 ? rc
+		       : hr_err_set(err, HR_E_TIMEOUT,
+			     "it did not answer \"%s\" within %u ms, and "
+			     "did not give it up",
+			     a->q->op, a->q->timeout_ms);
+}
+
+static int
+request(struct asked *a, struct hr_err *err)
+{
+	struct json_object *o = json_object_new_object(), *op;
+	int rc = 0;
+
+	op = json_object_new_string(a->q->op);
+	if (o == NULL || op == NULL ||
+	    json_object_object_add(o, "id", json_object_new_int64(++a->c->id)) != 0 ||
+	    json_object_object_add(o, "op", op) != 0)
+		rc = hr_err_nomem(err);
+	if (rc == 0 && a->q->args != NULL) {
+		json_object_object_foreach(a->q->args, key, v)
+		{
+			if (json_object_object_add(o, key, json_object_get(v)) != 0)
+				rc = hr_err_nomem(err);
+		}
+	}
+	if (rc == 0 && hr_json_put(&a->out, o) != 0)
+		rc = hr_err_set(err, HR_E_INVAL, "what is to be sent is not UTF-8");
+	if (rc == 0 && a->out.len > HR_PROGRAM_LINE_MAX)
+		rc = hr_err_set(err, HR_E_TOOLARGE,
+		    "the request \"%s\" is longer than a line may be (%u bytes)", a->q->op,
+		    HR_PROGRAM_LINE_MAX);
+	hr_buf_addc(&a->out, '\n');
+	json_object_put(o);
+	return rc == 0 ? hr_buf_check(&a->out, err) : -1;
+}
+
+/* Of one that runs. */
+static int
+exchange(
+    struct hr_child *c, const struct hr_child_call *q, struct hr_child_end *ret, struct hr_err *err)
+{
+	struct asked a = {.c = c, .q = q, .ret = ret};
+	struct hr_err mine = {0};
+	int rc;
+
+	*ret = (struct hr_child_end){0};
+	hr_buf_init(&a.out, HR_PROGRAM_LINE_MAX + 65536);
+	if (request(&a, &mine) != 0) {
+		ret->told = true; /* it was not asked */
+		rc = -1;
+	} else {
+		rc = converse(
+		    &a, q->timeout_ms > 0 ? hr_now_ms() + q->timeout_ms : INT64_MAX, &mine);
+		if (rc == 0)
+			rc = cancel(&a, &mine);
+		if (rc < 0)
+			(void)reap(c); /* nobody knows what its next line would belong to */
+	}
+	hr_buf_done(&a.out);
+	if (rc > 0 && ret->told)
+		rc = -1;
+	if (rc >= 0)
+		return 0;
+	json_object_put(ret->ok);
+	ret->ok = NULL;
+	hr_err_prefix(&mine, "back-end %s", c->name);
+	if (err != NULL)
+		*err = mine;
+	return -1;
+}
+
+/* ---- all of it ---- */
+
+static int
+greet(struct hr_child *c, struct hr_err *err)
+{
+	struct json_object *args = json_object_new_object();
+	struct hr_child_call q = {.op = "hello", .args = args, .timeout_ms = c->patience_ms};
+	struct hr_child_end end = {0};
+	int rc = 0;
+
+	if (args == NULL ||
+	    json_object_object_add(args, "protocol", json_object_new_int(HR_PROGRAM_PROTOCOL)) !=
+		0 ||
+	    json_object_object_add(args, "handrail", json_object_new_string(PACKAGE_VERSION)) !=
+		0 ||
+	    json_object_object_add(args, "name", json_object_new_string(c->name)) != 0)
+		rc = hr_err_nomem(err);
+	if (rc == 0)
+		rc = exchange(c, &q, &end, err);
+	if (rc == 0 && (rc = hr_program_hello(end.ok, &c->about, err)) != 0)
+		hr_err_prefix(err, "back-end %s", c->name);
+	json_object_put(end.ok);
+	json_object_put(args);
+	if (rc != 0 || c->opening == NULL)
+		return rc;
+	q = (struct hr_child_call){.op = "open", .args = c->opening, .timeout_ms = c->patience_ms};
+	rc = exchange(c, &q, &end, err);
+	json_object_put(end.ok);
+	return rc;
+}
+
+int
+hr_child_start(struct hr_child *c, struct hr_err *err)
+{
+	if (c->pid > 0)
+		return 0;
+	if (spawn(c, err) != 0) {
+		hr_err_prefix(err, "back-end %s", c->name);
+		return -1;
+	}
+	if (greet(c, err) == 0)
+		return 0;
+	(void)reap(c);
+	return -1;
+}
+
+int
+hr_child_ask(
+    struct hr_child *c, const struct hr_child_call *q, struct hr_child_end *ret, struct hr_err *err)
+{
+	*ret = (struct hr_child_end){.told = true};
+	return hr_child_start(c, err) == 0 ? exchange(c, q, ret, err) : -1;
+}

@@ -1,0 +1,540 @@
+/* A program as a provider of sandboxes: what the other providers say over HTTP it says in lines
+ * (doc/programs.md). Its life, labels and records are cloud.c's. */
+#include "config.h"
+
+#include "host/program/program.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/cloud/actions_int.h"
+#include "host/config/settings.h"
+#include "host/program/program_int.h"
+#include "proto/json.h"
+
+#define WHO "the program"
+#define FOUND_MAX 10000
+
+/* One of the tables that hr_program_entry() makes; both texts are behind it. */
+struct table {
+	struct hr_sandbox_ops ops; /* first: it is what others have of it */
+	const char *name, *path;
+};
+
+struct program *
+hr_program_of(struct hr_cloud *c)
+{
+	return c->own;
+}
+
+/* ---- requests ---- */
+
+/* It runs; what its hello said is what people are told from now on. */
+int
+hr_program_meet(struct hr_cloud *c, struct hr_err *err)
+{
+	struct program *p = hr_program_of(c);
+
+	if (hr_child_start(&p->child, err) != 0)
+		return -1;
+	if (p->child.about.title[0] != '\0')
+		p->ops.title = p->child.about.title;
+	if (p->child.about.lacks[0] != '\0')
+		p->lacks[0] = p->child.about.lacks;
+	return 0;
+}
+
+int
+hr_program_talk(
+    struct hr_cloud *c, const struct hr_child_call *q, struct hr_child_end *ret, struct hr_err *err)
+{
+	*ret = (struct hr_child_end){.told = true};
+	return hr_program_meet(c, err) == 0 ? hr_child_ask(&hr_program_of(c)->child, q, ret, err)
+					    : -1;
+}
+
+/* What is wrong with an answer, with the name of whose it is. */
+int
+hr_program_named(struct hr_cloud *c, int rc, struct hr_err *err)
+{
+	if (rc != 0)
+		hr_err_prefix(err, "back-end %s", hr_program_of(c)->child.name);
+	return rc;
+}
+
+/* {"sandbox": ID} and a text more; name NULL: none. */
+struct json_object *
+hr_program_args(struct hr_cloud *c, const char *name, const char *text, struct hr_err *err)
+{
+	return hr_cloud_object(err, "sandbox", c->id, name, text, NULL);
+}
+
+unsigned
+hr_program_patience(struct hr_cloud *c, unsigned times)
+{
+	unsigned ms = hr_program_of(c)->child.patience_ms;
+
+	return ms < 100000000u ? ms * times : ms;
+}
+
+/* args are taken; *ret_ok (may be NULL) is the caller's. */
+int
+hr_program_ask(struct hr_cloud *c, const char *op, struct json_object *args, unsigned times,
+    struct json_object **ret_ok, struct hr_err *err)
+{
+	const struct hr_child_call q = {
+	    .op = op, .args = args, .timeout_ms = hr_program_patience(c, times)};
+	struct hr_child_end end = {0};
+	int rc = args != NULL ? hr_program_talk(c, &q, &end, err) : -1;
+
+	json_object_put(args);
+	if (ret_ok != NULL)
+		*ret_ok = end.ok;
+	else
+		json_object_put(end.ok);
+	return rc;
+}
+
+/* It runs, and said that it can. */
+int
+hr_program_need(struct hr_cloud *c, enum hr_program_can can, const char *what, struct hr_err *err)
+{
+	const struct hr_child *child = &hr_program_of(c)->child;
+
+	if (hr_program_meet(c, err) != 0)
+		return -1;
+	if ((child->about.can & (unsigned)can) != 0)
+		return 0;
+	return hr_err_set(err, HR_E_RUNTIME,
+	    "%s runtime does not support %s: its program does not say that it can", child->name,
+	    what);
+}
+
+/* ---- life ---- */
+
+static int
+p_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
+{
+	struct json_object *args = hr_cloud_object(err, "name", c->h->sid, "workspace",
+	    hr_cloud_workspace(c), c->image != NULL ? "image" : NULL, c->image, NULL);
+	struct json_object *labels = json_object_new_object();
+	struct hr_child_call q = {
+	    .op = "create", .args = args, .timeout_ms = hr_program_patience(c, HR_PROGRAM_SLOW)};
+	struct hr_child_end end = {0};
+	const char *id;
+	int rc = args != NULL ? 0 : -1;
+
+	*unsure = false;
+	if (rc == 0)
+		rc = hr_cloud_labels(c, labels, err);
+	if (rc == 0)
+		rc = hr_cloud_put(args, "labels", json_object_get(labels), err);
+	if (rc == 0 && c->image != NULL)
+		rc = hr_program_need(c, HR_PROGRAM_SERVER,
+		    "a server in its sandboxes (sandbox.runtime_container_image)", err);
+	if (rc == 0) {
+		rc = hr_program_talk(c, &q, &end, err);
+		*unsure = rc != 0 && !end.told;
+		if (rc == 0)
+			rc = hr_program_named(c,
+			    hr_program_word(end.ok, "the answer to \"create\"", "id",
+				HR_PROGRAM_WORD_MAX, &id, err),
+			    err);
+		if (rc == 0)
+			rc = hr_cloud_set(&c->id, id, err);
+	}
+	json_object_put(end.ok);
+	json_object_put(labels);
+	json_object_put(args);
+	return rc;
+}
+
+static int
+p_wait(struct hr_cloud *c, struct hr_err *err)
+{
+	if (hr_program_meet(c, err) != 0)
+		return -1;
+	if ((hr_program_of(c)->child.about.can & HR_PROGRAM_WAIT) == 0)
+		return 0;
+	return hr_program_ask(
+	    c, "wait", hr_program_args(c, NULL, NULL, err), HR_PROGRAM_SLOW, NULL, err);
+}
+
+static int
+read_state(struct json_object *o, const char *subject, const char **ret, struct hr_err *err)
+{
+	static const char *const known[] = {"running", "paused", "exited", "gone"};
+	const char *state;
+
+	if (hr_program_word(o, subject, "state", HR_PROGRAM_WORD_MAX, &state, err) != 0)
+		return -1;
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (strcmp(known[i], state) == 0) {
+			*ret = known[i];
+			return 0;
+		}
+	return hr_err_set(err, HR_E_PROTO,
+	    WHO ": \"state\" of %s is none of running, paused, exited and gone", subject);
+}
+
+static int
+p_look(struct hr_cloud *c, struct hr_err *err)
+{
+	struct json_object *ok = NULL;
+	const char *state = "gone";
+	struct hr_err mine = {0};
+	int rc = hr_program_ask(c, "look", hr_program_args(c, NULL, NULL, &mine), 1, &ok, &mine);
+
+	if (rc == 0)
+		rc = hr_program_named(
+		    c, read_state(ok, "the answer to \"look\"", &state, &mine), &mine);
+	else if (mine.code == HR_E_NO_SANDBOX || mine.code == HR_E_NOTFOUND)
+		rc = 0;
+	if (rc == 0)
+		(void)snprintf(c->state, sizeof(c->state), "%s", state);
+	json_object_put(ok);
+	if (rc != 0 && err != NULL)
+		*err = mine;
+	return rc;
+}
+
+struct listed {
+	const char *run;
+	hr_cloud_found_fn *fn;
+	void *arg;
+	unsigned n;
+	bool enough;
+};
+
+static int
+on_found(void *arg, const struct hr_program_answer *a, struct hr_err *err)
+{
+	static const char one[] = "a sandbox of its list";
+	struct json_object *labels;
+	struct listed *l = arg;
+	struct hr_cloud_found f;
+	const char *id;
+	int rc;
+
+	if (a->kind != HR_PROGRAM_FOUND)
+		return hr_err_set(err, HR_E_PROTO, WHO ": its list has what is no sandbox");
+	if (++l->n > FOUND_MAX)
+		return hr_err_set(
+		    err, HR_E_TOOLARGE, WHO ": its list has more than %d sandboxes", FOUND_MAX);
+	if (hr_program_word(a->body, one, "id", HR_PROGRAM_WORD_MAX, &id, err) != 0 ||
+	    hr_field_of(WHO, one, a->body, "labels", json_type_object, &labels, err) != 0)
+		return -1;
+	f = hr_cloud_found_in(id, labels);
+	if (read_state(a->body, one, &f.state, err) != 0)
+		return -1;
+	if (l->enough || f.run == NULL || (l->run != NULL && strcmp(l->run, f.run) != 0) ||
+	    strcmp(f.state, "gone") == 0)
+		return 0;
+	rc = l->fn(l->arg, &f);
+	l->enough = rc > 0;
+	return rc < 0 ? hr_err_nomem(err) : 0;
+}
+
+static int
+p_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_err *err)
+{
+	struct listed l = {.run = run, .fn = fn, .arg = arg};
+	struct hr_child_call q = {
+	    .op = "list", .timeout_ms = hr_program_patience(c, 1), .event = on_found, .arg = &l};
+	struct hr_child_end end = {0};
+	int rc;
+
+	q.args = hr_cloud_object(err, run != NULL ? "run" : NULL, run, NULL);
+	rc = q.args != NULL ? hr_program_talk(c, &q, &end, err) : -1;
+	json_object_put(q.args);
+	json_object_put(end.ok);
+	return rc;
+}
+
+static int
+p_end(struct hr_cloud *c, const char *id, struct hr_err *err)
+{
+	struct hr_err mine = {0};
+
+	if (hr_program_ask(c, "end", hr_cloud_object(&mine, "sandbox", id, NULL), HR_PROGRAM_SLOW,
+		NULL, &mine) == 0 ||
+	    mine.code == HR_E_NO_SANDBOX || mine.code == HR_E_NOTFOUND)
+		return 0;
+	if (err != NULL)
+		*err = mine;
+	return -1;
+}
+
+static int
+p_pause(struct hr_cloud *c, struct hr_err *err)
+{
+	return hr_program_need(c, HR_PROGRAM_PAUSE, "pause", err) == 0
+		   ? hr_program_ask(c, "pause", hr_program_args(c, NULL, NULL, err),
+			 HR_PROGRAM_SLOW, NULL, err)
+		   : -1;
+}
+
+static int
+p_resume(struct hr_cloud *c, struct hr_err *err)
+{
+	return hr_program_need(c, HR_PROGRAM_RESUME, "resume", err) == 0
+		   ? hr_program_ask(c, "resume", hr_program_args(c, NULL, NULL, err),
+			 HR_PROGRAM_SLOW, NULL, err)
+		   : -1;
+}
+
+/* Only figures that are known by name, and only numbers, are passed on. */
+static int
+p_stats(struct hr_cloud *c, char **ret_json, struct hr_err *err)
+{
+	static const char *const names[] = {
+	    "cpu_percent", "mem_bytes", "mem_limit_bytes", "mem_percent"};
+	struct json_object *ok = NULL;
+	struct hr_buf b;
+	int rc = hr_program_need(c, HR_PROGRAM_STATS, "stats", err);
+
+	if (rc == 0)
+		rc = hr_program_ask(c, "stats", hr_program_args(c, NULL, NULL, err), 1, &ok, err);
+	hr_buf_init(&b, 1000);
+	for (size_t i = 0; rc == 0 && i < sizeof(names) / sizeof(*names); i++)
+		hr_buf_addf(&b, "%s\"%s\":%.1f", i == 0 ? "{" : ",", names[i],
+		    hr_json_number_at(ok, names[i]));
+	hr_buf_addc(&b, '}');
+	if (rc == 0 && (*ret_json = hr_buf_take(&b)) == NULL)
+		rc = hr_err_nomem(err);
+	hr_buf_done(&b);
+	json_object_put(ok);
+	return rc;
+}
+
+static int
+p_keep(struct hr_cloud *c, unsigned seconds, struct hr_err *err)
+{
+	struct json_object *args;
+
+	if (hr_program_meet(c, err) != 0)
+		return -1;
+	if ((hr_program_of(c)->child.about.can & HR_PROGRAM_KEEP) == 0)
+		return 0;
+	args = hr_program_args(c, NULL, NULL, err);
+	if (args != NULL &&
+	    hr_cloud_put(args, "seconds", json_object_new_int64(seconds), err) != 0) {
+		json_object_put(args);
+		return -1;
+	}
+	return hr_program_ask(c, "keep", args, 1, NULL, err);
+}
+
+/* ---- open ---- */
+
+static void
+on_words(void *arg, const char *line)
+{
+	struct hr_cloud *c = arg;
+	char text[1500];
+
+	(void)snprintf(text, sizeof(text), "%s: %s", c->ops->name, line);
+	if (c->h->log != NULL)
+		c->h->log(c->h->arg, text);
+}
+
+/* What of ours a program sees; what else it needs the user names. */
+static void
+plain_env(struct hr_strv *to, const char *const *given)
+{
+	static const char *const names[] = {"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL",
+	    "LC_CTYPE", "TERM", "TMPDIR", "TZ", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		const char *v = hr_env_get(given, names[i]);
+
+		if (v != NULL)
+			hr_strv_addf(to, "%s=%s", names[i], v);
+	}
+}
+
+static struct json_object *
+setting(struct hr_cloud *c, const char *name)
+{
+	char key[300];
+
+	(void)snprintf(key, sizeof(key), "%s.%s", hr_program_of(c)->child.name, name);
+	return hr_config_value(c->h->config, key);
+}
+
+/* {"NAME": value} of the variables that the setting "credentials" names. */
+static int
+credentials(struct hr_cloud *c, struct json_object *to, struct hr_err *err)
+{
+	struct json_object *list = setting(c, "credentials");
+
+	for (size_t i = 0; i < hr_json_count(list); i++) {
+		const char *name = hr_json_text(hr_json_entry(list, i));
+		char *value = name != NULL ? hr_cloud_key(c, name, err) : NULL;
+		int rc = -1;
+
+		if (name == NULL)
+			return hr_err_set(err, HR_E_INVAL,
+			    "%s.credentials has an entry that is no name of a variable",
+			    hr_program_of(c)->child.name);
+		if (value != NULL)
+			rc = hr_cloud_put(to, name, json_object_new_string(value), err);
+		free(value);
+		if (rc != 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int
+environment(struct hr_cloud *c, struct hr_err *err)
+{
+	struct json_object *list = setting(c, "environment");
+	struct program *p = hr_program_of(c);
+
+	plain_env(&p->env, c->h->environ);
+	for (size_t i = 0; i < hr_json_count(list); i++) {
+		const char *name = hr_json_text(hr_json_entry(list, i));
+		const char *v = name != NULL ? hr_env_get(c->h->environ, name) : NULL;
+
+		if (v != NULL)
+			hr_strv_addf(&p->env, "%s=%s", name, v);
+	}
+	return p->env.failed ? hr_err_nomem(err) : 0;
+}
+
+static int
+p_open(struct hr_cloud *c, struct hr_err *err)
+{
+	const struct table *t = (const struct table *)(const void *)c->h->ops;
+	struct program *p = calloc(1, sizeof(*p));
+	struct json_object *secrets, *settings, *timeout;
+	int64_t seconds = 60;
+	int rc;
+
+	if (p == NULL)
+		return hr_err_nomem(err);
+	p->common = c->ops;
+	p->ops = *c->ops;
+	p->ops.name = p->ops.title = t->name;
+	p->lacks[0] = "Each command has a shell of its own: no directory, variable or program in "
+		      "it lasts, and there is no input for a running one; no Jupyter, MCP servers, "
+		      "browser, editor or live view.";
+	p->ops.lacks = p->lacks;
+	hr_child_init(&p->child, t->name, t->path, NULL);
+	c->own = p;
+	c->ops = &p->ops;
+	if (environment(c, err) != 0)
+		return -1;
+	timeout = setting(c, "timeout");
+	if (timeout != NULL)
+		seconds = json_object_get_int64(timeout);
+	if (seconds < 1 || seconds > 3600)
+		return hr_err_set(err, HR_E_INVAL, "%s.timeout is %lld, not 1 to 3600 seconds",
+		    t->name, (long long)seconds);
+	settings = setting(c, "settings");
+	secrets = json_object_new_object();
+	p->opening = json_object_new_object();
+	rc = secrets != NULL && p->opening != NULL ? credentials(c, secrets, err)
+						   : hr_err_nomem(err);
+	if (rc == 0)
+		rc = hr_cloud_put(p->opening, "settings",
+		    settings != NULL ? json_object_get(settings) : json_object_new_object(), err);
+	if (rc == 0)
+		rc = hr_cloud_put(p->opening, "credentials", json_object_get(secrets), err);
+	json_object_put(secrets);
+	p->child.env = hr_strv_list(&p->env);
+	p->child.opening = p->opening;
+	p->child.patience_ms = (unsigned)seconds * 1000;
+	p->child.say = on_words;
+	p->child.arg = c;
+	return rc;
+}
+
+static void
+p_done(struct hr_cloud *c)
+{
+	struct program *p = hr_program_of(c);
+
+	if (p == NULL)
+		return;
+	hr_child_done(&p->child);
+	hr_strv_done(&p->env);
+	json_object_put(p->opening);
+	c->own = NULL;
+	c->ops = p->common;
+	free(p);
+}
+
+static const struct hr_cloud_ops program_ops = {
+    .name = "program",
+    .title = "program",
+    .open = p_open,
+    .create = p_create,
+    .wait = p_wait,
+    .look = p_look,
+    .list = p_list,
+    .end = p_end,
+    .pause = p_pause,
+    .resume = p_resume,
+    .stats = p_stats,
+    .keep = p_keep,
+    .exec = hr_program_exec,
+    .get = hr_program_get,
+    .put = hr_program_put,
+    .launch = hr_program_launch,
+    .publish = hr_program_publish,
+    .done = p_done,
+};
+
+static int
+program_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
+{
+	return hr_cloud_open(&program_ops, h, ret_self, err);
+}
+
+static const struct hr_backend_option options[] = {
+    {"settings", HR_OPTION_MAP, NULL, false, "what the program is told, as it is"},
+    {"credentials", HR_OPTION_LIST, NULL, false,
+	"names of variables whose values the program is told, and nobody else"},
+    {"environment", HR_OPTION_LIST, NULL, false,
+	"names of variables that are in the program's environment"},
+    {"timeout", HR_OPTION_INT, "60", false, "seconds that it may take to answer"}, {0}};
+
+static const struct hr_sandbox_ops kind_ops = HR_CLOUD_TABLE("program", program_open);
+
+struct hr_sandbox_ops *
+hr_program_entry(unsigned abi, const char *name, const char *path)
+{
+	size_t n = strlen(name) + 1, m = strlen(path) + 1;
+	struct table *t = abi == HR_BACKEND_ABI ? malloc(sizeof(*t) + n + m) : NULL;
+	char *texts = (char *)(t + 1);
+
+	if (t == NULL)
+		return NULL;
+	memcpy(texts, name, n);
+	memcpy(texts + n, path, m);
+	t->ops = kind_ops;
+	t->ops.name = t->name = texts;
+	t->path = texts + n;
+	t->ops.options = options;
+	t->ops.exec = hr_program_shell;
+	return &t->ops;
+}
+
+int
+hr_programcheck_entry(
+    const char *name, const char *path, const char *const *given, struct hr_err *err)
+{
+	struct hr_strv env = {0};
+	struct hr_child c;
+	int rc;
+
+	plain_env(&env, given);
+	hr_child_init(&c, name, path, hr_strv_list(&env));
+	rc = env.failed ? hr_err_nomem(err) : hr_child_start(&c, err);
+	hr_child_done(&c);
+	hr_strv_done(&env);
+	return rc;
+}

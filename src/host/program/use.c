@@ -1,0 +1,275 @@
+/* What is done in a sandbox of a program's: commands, files, a server, a terminal. */
+#include "config.h"
+
+#include "host/program/program_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/spawn.h"
+#include "host/cloud/actions_int.h"
+#include "proto/json.h"
+
+#define WHO "the program"
+#define WORDS_MAX 1000
+
+/* ---- commands ---- */
+
+static int
+on_output(void *arg, const struct hr_program_answer *a, struct hr_err *err)
+{
+	const struct hr_cloud_command *q = arg;
+
+	if (a->kind != HR_PROGRAM_DATA || a->stream == 0)
+		return hr_err_set(
+		    err, HR_E_PROTO, WHO ": its answer to \"exec\" has what no command prints");
+	if (q->output != NULL && a->data.len > 0)
+		q->output(q->arg, a->stream, a->data.p, a->data.len);
+	return 0;
+}
+
+static int
+read_end(struct json_object *ok, struct hr_cloud_end *ret, struct hr_err *err)
+{
+	static const char subject[] = "the answer to \"exec\"";
+	const char *note;
+	int64_t code;
+
+	if (hr_field_int(WHO, subject, ok, "code", &code, err) != 0)
+		return -1;
+	if (code < 0 || code > 255)
+		return hr_err_set(err, HR_E_PROTO, WHO ": \"code\" of %s is %lld, not 0 to 255",
+		    subject, (long long)code);
+	ret->code = (int)code;
+	if (hr_json_at(ok, "note") == NULL)
+		return 0;
+	if (hr_program_word(ok, subject, "note", sizeof(ret->note) - 1, &note, err) != 0)
+		return -1;
+	(void)snprintf(ret->note, sizeof(ret->note), "%s", note);
+	return 0;
+}
+
+int
+hr_program_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end *ret,
+    struct hr_err *err)
+{
+	struct hr_child_call call = {
+	    .op = "exec", .timeout_ms = q->timeout_ms, .event = on_output, .arg = (void *)q};
+	struct json_object *env = hr_cloud_env_object(q->env, err);
+	struct hr_child_end end = {0};
+	struct hr_err mine = {0};
+	int rc = env != NULL ? 0 : -1;
+
+	*ret = (struct hr_cloud_end){.code = -1};
+	call.args = hr_cloud_object(
+	    err, "sandbox", c->id, "command", q->line, q->cwd != NULL ? "cwd" : NULL, q->cwd, NULL);
+	if (call.args == NULL)
+		rc = -1;
+	if (rc == 0)
+		rc = hr_cloud_put(call.args, "env", json_object_get(env), err);
+	if (rc == 0 && q->timeout_ms > 0)
+		rc = hr_cloud_put(
+		    call.args, "timeout_ms", json_object_new_int64(q->timeout_ms), err);
+	if (rc == 0) {
+		rc = hr_program_talk(c, &call, &end, &mine);
+		/* told or not: what has been started is ended by whoever asks */
+		ret->timed_out = end.late;
+		if (rc == 0 && !end.late)
+			rc = hr_program_named(c, read_end(end.ok, ret, &mine), &mine);
+		if (end.late)
+			rc = 0;
+		if (rc != 0 && err != NULL)
+			*err = mine;
+	}
+	json_object_put(end.ok);
+	json_object_put(call.args);
+	json_object_put(env);
+	return rc;
+}
+
+/* ---- files ---- */
+
+static int
+on_bytes(void *arg, const struct hr_program_answer *a, struct hr_err *err)
+{
+	struct hr_buf *b = arg;
+
+	if (a->kind != HR_PROGRAM_DATA || a->stream != 0)
+		return hr_err_set(
+		    err, HR_E_PROTO, WHO ": its answer to \"get\" has what is no data");
+	hr_buf_add(b, hr_buf_str(&a->data), a->data.len);
+	return hr_buf_check(b, err);
+}
+
+int
+hr_program_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err)
+{
+	const struct hr_child_call q = {.op = "get",
+	    .args = hr_program_args(c, "path", path, err),
+	    .timeout_ms = hr_program_patience(c, HR_PROGRAM_SLOW),
+	    .event = on_bytes,
+	    .arg = b};
+	struct hr_child_end end = {0};
+	struct hr_err mine = {0};
+	int rc = q.args != NULL ? hr_program_talk(c, &q, &end, &mine) : -1;
+
+	if (rc != 0 && mine.code == HR_E_NOTFOUND)
+		(void)hr_err_set(&mine, HR_E_NOTFOUND, "path '%s' does not exist", path);
+	if (rc != 0 && q.args != NULL && err != NULL)
+		*err = mine;
+	json_object_put(q.args);
+	json_object_put(end.ok);
+	return rc;
+}
+
+int
+hr_program_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr_err *err)
+{
+	const struct hr_child_call q = {.op = "put",
+	    .args = hr_program_args(c, "path", path, err),
+	    .timeout_ms = hr_program_patience(c, HR_PROGRAM_SLOW),
+	    .bytes = p,
+	    .bytes_len = len};
+	struct hr_child_end end = {0};
+	int rc = q.args != NULL
+		     ? hr_cloud_put(q.args, "size", json_object_new_int64((int64_t)len), err)
+		     : -1;
+
+	if (rc == 0)
+		rc = hr_program_talk(c, &q, &end, err);
+	json_object_put(q.args);
+	json_object_put(end.ok);
+	return rc;
+}
+
+/* ---- a server in it ---- */
+
+int
+hr_program_launch(struct hr_cloud *c, const char *line, struct hr_err *err)
+{
+	return hr_program_ask(c, "launch", hr_program_args(c, "command", line, err), 1, NULL, err);
+}
+
+int
+hr_program_publish(struct hr_cloud *c, int port, struct hr_err *err)
+{
+	static const char subject[] = "the answer to \"publish\"";
+	struct json_object *args = hr_program_args(c, NULL, NULL, err), *ok = NULL;
+	const char *url, *header;
+	int rc = args != NULL ? hr_cloud_put(args, "port", json_object_new_int(port), err) : -1;
+
+	if (rc != 0) {
+		json_object_put(args);
+		return -1;
+	}
+	rc = hr_program_ask(c, "publish", args, 1, &ok, err);
+	if (rc == 0)
+		rc = hr_program_named(
+		    c, hr_program_word(ok, subject, "url", HR_PROGRAM_WORD_MAX, &url, err), err);
+	if (rc == 0)
+		rc = hr_api_url(c->ops->title, url, err);
+	if (rc == 0)
+		rc = hr_cloud_set(&c->url, url, err);
+	if (rc == 0 && hr_json_at(ok, "header") != NULL) {
+		rc = hr_program_named(c,
+		    hr_program_word(ok, subject, "header", HR_PROGRAM_WORD_MAX, &header, err), err);
+		if (rc == 0)
+			rc = hr_cloud_set(&c->url_header, header, err);
+		if (rc == 0 && c->h->secret != NULL)
+			c->h->secret(c->h->arg, header);
+	}
+	json_object_put(ok);
+	return rc;
+}
+
+/* ---- a terminal ---- */
+
+/* The words of a command of this machine. */
+static int
+read_words(struct json_object *ok, struct hr_strv *words, struct hr_err *err)
+{
+	struct json_object *list;
+	size_t n;
+
+	if (hr_field_of(WHO, "the answer to \"shell\"", ok, "argv", json_type_array, &list, err) !=
+	    0)
+		return -1;
+	n = hr_json_count(list);
+	if (n == 0 || n > WORDS_MAX)
+		return hr_err_set(err, HR_E_PROTO,
+		    WHO ": \"argv\" of the answer to \"shell\" has %zu entries, not 1 to %d", n,
+		    WORDS_MAX);
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *v = hr_json_entry(list, i);
+		size_t len = 0;
+
+		if (!json_object_is_type(v, json_type_string) ||
+		    strlen(hr_json_str(v, &len)) != len || (i == 0 && len == 0))
+			return hr_err_set(err, HR_E_PROTO,
+			    WHO ": entry %zu of \"argv\" of the answer to \"shell\" is no text", i);
+		hr_strv_add(words, hr_json_str(v, &len));
+	}
+	return words->failed ? hr_err_nomem(err) : 0;
+}
+
+static int
+run_here(struct hr_cloud *c, const struct hr_strv *words, int *ret_status, struct hr_err *err)
+{
+	static const struct hr_spawn_fd fds[] = {{0, 0}, {1, 1}, {2, 2}};
+	const struct hr_spawn sp = {.path = words->v[0],
+	    .argv = hr_strv_list(words),
+	    .envp = (char *const *)hr_strv_list(&hr_program_of(c)->env),
+	    .fds = fds,
+	    .nfds = 3,
+	    .umask = -1};
+	pid_t pid = hr_spawn(&sp, err);
+	int status = 0;
+
+	if (pid < 0)
+		return -1;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return hr_err_sys(err, errno, "wait for %s", words->v[0]);
+	*ret_status = hr_exit_code(status);
+	return 0;
+}
+
+int
+hr_program_shell(void *self, const char *const *argv, int *ret_status, struct hr_err *err)
+{
+	struct hr_cloud *c = self;
+	struct json_object *args, *list = json_object_new_array(), *env, *ok = NULL;
+	struct hr_strv words = {0};
+	int rc = hr_program_need(c, HR_PROGRAM_SHELL, "a terminal", err);
+
+	args = hr_program_args(c, "cwd", hr_cloud_workspace(c), err);
+	env = hr_cloud_env_object(hr_strv_list(&c->env), err);
+	if (rc == 0 && (list == NULL || args == NULL || env == NULL))
+		rc = hr_err_nomem(err);
+	for (; rc == 0 && *argv != NULL; argv++)
+		if (json_object_array_add(list, json_object_new_string(*argv)) != 0)
+			rc = hr_err_nomem(err);
+	if (rc == 0)
+		rc = hr_cloud_put(args, "argv", json_object_get(list), err);
+	if (rc == 0)
+		rc = hr_cloud_put(args, "env", json_object_get(env), err);
+	if (rc == 0)
+		rc = hr_cloud_put(
+		    args, "terminal", json_object_new_boolean(isatty(0) && isatty(1)), err);
+	if (rc == 0)
+		rc = hr_program_ask(c, "shell", json_object_get(args), 1, &ok, err);
+	if (rc == 0)
+		rc = hr_program_named(c, read_words(ok, &words, err), err);
+	if (rc == 0)
+		rc = run_here(c, &words, ret_status, err);
+	hr_strv_done(&words);
+	json_object_put(ok);
+	json_object_put(list);
+	json_object_put(env);
+	json_object_put(args);
+	return rc;
+}

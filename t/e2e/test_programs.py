@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+"""Programs as back-ends: one of the test's, with its faults, and the example over ssh with a real sshd."""
+
+import contextlib
+import getpass
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.host import PATIENCE, SRC, Host  # noqa: E402
+from lib.tap import Skip, Tap, equal  # noqa: E402
+
+KEY = "the-key-of-the-test"
+
+
+class PlayHost(Host):
+    """A user with the program "play" in a directory of back-ends."""
+
+    def __init__(self, can=(), hello=None, **settings):
+        super().__init__(RUNTIME="play", PLAY_KEY=KEY, E2B_API_KEY="somebody-elses")
+        self.work = self.path("work")
+        self.dir = self.path("backends")
+        os.mkdir(self.dir)
+        os.mkdir(self.path("play"))
+        self.program("play")
+        self.env.update(OH_RUNTIME_PLUGIN_PATH=self.dir, WORKSPACE_MOUNT_PATH_IN_SANDBOX=self.work,
+                        PLAY_TOP=self.path("play"), PLAY_CAN=json.dumps(list(can)), PLAY_HELLO=json.dumps(hello or {}),
+                        PLAY_ENVIRONMENT='["PLAY_TOP","PLAY_CAN","PLAY_HELLO"]', PLAY_SETTINGS=json.dumps(settings))
+
+    def program(self, name, mode=0o755, text=None):
+        path = os.path.join(self.dir, "handrail-backend-" + name)
+        with open(path, "w") as f:
+            f.write(text or "#!/bin/sh\nexec '%s' '%s'\n" % (
+                sys.executable, os.path.join(SRC, "t/e2e/lib/playback.py")))
+        os.chmod(path, mode)
+        return path
+
+    def boxes(self):
+        d = self.path("play", "boxes")
+        return [n for n in os.listdir(d) if not n.endswith(".json")] if os.path.exists(d) else []
+
+    def asked(self):
+        with open(self.path("play", "asked")) as f:
+            return f.read().split()
+
+
+def life():
+    with PlayHost() as h:
+        done = h("up", "-e", "GIVEN=a 'b'")
+        equal(done.returncode, 0, done.stderr)
+        equal("Each command has a shell of its own" in done.stderr, True, "what is lost is said: " + done.stderr)
+        for command, status in (("true", 0), ("exit 42", 42), ("kill -9 $$", 137)):
+            equal(h("run", command).returncode, status, command)
+        done = h("run", "echo out; echo err >&2; pwd; echo $GIVEN")
+        equal(sorted(done.stdout.splitlines()), sorted(["out", "err", h.work, "a 'b'"]), done.stderr)
+        h.ok("write", "sub/f.txt", input="one\ntwo\n")
+        h.ok("edit", h.work + "/sub/f.txt", "two", "2")
+        equal(h.ok("read", "sub/f.txt"), "one\n2\n")
+        equal(h("read", "nothing").returncode != 0, True, "a file that is not there")
+        with open(h.path("cwd", "big"), "wb") as f:
+            f.write(bytes(range(256)) * 4096 * 3)
+        h.ok("put", "big", h.work + "/")
+        h.ok("get", "big", h.path("cwd", "back"))
+        equal(subprocess.run(["cmp", h.path("cwd", "big"), h.work + "/big"]).returncode, 0, "3 MB in pieces")
+        equal(h.ok("run", "wc -c <big").strip(), str(3 << 20))
+        equal(sorted(h.ok("ls").splitlines()), ["big", "sub/"])
+        h.fails(1, "play runtime does not support pause: its program does not say that it can", "pause")
+        h.fails(1, "play runtime does not support a terminal", "sh", "true")
+        h.fails(1, "play runtime does not support stats", "top")
+        h.ok("down")
+        equal(h.boxes(), [], "it is ended")
+
+
+def abilities():
+    with PlayHost(can=("pause", "resume", "stats", "shell", "of a later version")) as h:
+        h.ok("up", "-q")
+        equal(h.ok("sh", "sh", "-c", "echo in $IN").strip(), "in " + h.boxes()[0], "its words are the program's")
+        equal(h("sh", "sh", "-c", "exit 7").returncode, 7)
+        h.ok("pause")
+        equal(json.loads(h.ok("ps", "--json"))[0]["state"], "paused")
+        h.ok("resume")
+        equal(json.loads(h.ok("top", "--json"))["mem_bytes"], 256)
+
+
+def strays():
+    """Killed in the middle of a create: no second sandbox is made, and none is forgotten."""
+    with PlayHost(fault={"op": "create", "do": "die", "after": True}) as h:
+        done = h("up")
+        equal((done.returncode, len(h.boxes())), (0, 1), done.stderr)
+        equal("was found by its label" in done.stderr, True, done.stderr)
+        os.unlink(h.path("state", "default.json"))
+        found = json.loads(h.ok("ps", "--all", "--json"))
+        equal([(f["id"], f["stray"]) for f in found], [(h.boxes()[0], True)])
+        h.ok("down", "--all")
+        equal(h.boxes(), [])
+    with PlayHost(fault={"op": "create", "do": "silent", "after": True}) as h:
+        os.mkfifo(h.path("play", "silent"))
+        p = h.popen("up")
+        with open(h.path("play", "silent")) as f:
+            equal((f.read(), len(h.boxes())), ("create", 1), "it has made one and does not say so")
+        os.kill(p.pid, signal.SIGKILL)
+        p.communicate()
+        done = h("up")
+        equal((done.returncode, len(h.boxes())), (0, 1), done.stderr)
+        equal("whose making was interrupted: it is ended" in done.stderr, True, done.stderr)
+
+
+def ended_in_a_command():
+    """It is not run again; the next command has a program again."""
+    with PlayHost(fault={"op": "exec", "do": "die", "after": True}) as h:
+        h.env["PLAY_SETTINGS"] = "{}"
+        h.ok("up", "-q")
+        h.env["PLAY_SETTINGS"] = json.dumps({"fault": {"op": "exec", "do": "die", "after": True}})
+        done = h("run", "echo x >>%s" % h.path("play", "times"))
+        said = done.stdout + done.stderr
+        equal("it ended with status 137 and did not answer \"exec\"; its last words: these are my last words" in said,
+              True, said)
+        equal("\x1b" in said, False, "nothing of it is printed as it is")
+        with open(h.path("play", "times")) as f:
+            equal(f.read(), "x\n", "once")
+        equal(h.ok("run", "echo again"), "again\n")
+
+
+# what is wrong with one line is t/unit/test_program.c's
+WRONG = (
+    ("create", "garbage", "back-end play: the program: what it says is no JSON"),
+    ("create", '{"id":99,"ok":{}}', "its answer is to the request 99"),
+    ("create", '{"id":ID,"ok":{}}', 'back-end play: the program: the answer to "create" has no "id"'),
+    ("create", '{"id":ID,"out":"eA=="}', 'has what does not belong there'),
+    ("exec", '{"id":ID,"data":"eA=="}', 'has what no command prints'),
+    ("exec", '{"id":ID,"ok":{"code":256}}', '"code" of the answer to "exec" is 256'),
+)
+
+
+def wrong_answers():
+    """Each is told, with the field's name, and leaves nothing."""
+    with PlayHost() as h:
+        for op, text, why in WRONG:
+            h.env["PLAY_SETTINGS"] = json.dumps({"fault": {"op": op, "do": "say", "text": text, "always": True}})
+            done = h("up")
+            equal((done.returncode != 0, why in done.stderr, h.boxes()), (True, True, []),
+                  "%s: %r" % (text, done.stderr))
+        h.env["PLAY_SETTINGS"] = json.dumps({"fault": {"op": "create", "do": "endless", "always": True}})
+        done = h("up")
+        equal((done.returncode != 0, "has more than 1048576 bytes" in done.stderr), (True, True), done.stderr)
+        h.env["PLAY_SETTINGS"] = json.dumps(
+            {"fault": {"op": "create", "do": "error", "code": "denied", "message": "no\x1b[31m money", "always": True}})
+        h.fails(1, "no\\x1b[31m money", "up")
+        equal(os.listdir(h.path("state")), [], "nothing is recorded")
+
+
+def slow():
+    with PlayHost(fault={"op": "look", "do": "silent", "always": True}) as h:
+        h.env["PLAY_SETTINGS"] = "{}"
+        h.ok("up", "-q")
+        done = h("run", "-t", "1", "echo begun; sleep 1000 & echo $! >%s; wait" % h.path("play", "pid"))
+        equal("timed out after 1.0 seconds" in done.stdout + done.stderr, True, done.stdout + done.stderr)
+        with open(h.path("play", "pid")) as f:
+            equal(process.wait_gone(int(f.read()), PATIENCE), True, "what it started is ended with it")
+        equal("cancel" in h.asked(), True, "it is told")
+        h.env["PLAY_SETTINGS"] = json.dumps({"fault": {"op": "look", "do": "silent", "always": True}})
+        h.env["PLAY_TIMEOUT"] = "1"
+        h.fails(4, "it did not answer \"look\" within 1000 ms", "run", "true")
+        h.env["PLAY_SETTINGS"] = "{}"
+        del h.env["PLAY_TIMEOUT"]
+        equal(h.ok("run", "echo x"), "x\n")
+
+
+def secrets():
+    with PlayHost() as h:
+        h.env["PLAY_CREDENTIALS"] = '["PLAY_KEY"]'
+        done = h("up")
+        equal(done.returncode, 0, done.stderr)
+        with open(h.path("play", "environment")) as f:
+            seen = json.load(f)
+        equal(seen["credentials"], {"PLAY_KEY": KEY})
+        equal([n for n, v in seen["env"].items() if KEY in v or n.startswith("E2B")], [], "none is in its environment")
+        equal(KEY in " ".join(seen["argv"]), False)
+        equal(("a word with" in done.stderr, KEY in done.stderr), (True, False), done.stderr)
+        with open(h.path("state", "default.json")) as f:
+            equal(KEY in f.read(), False, "nor in the record")
+        del h.env["PLAY_KEY"]
+        h.fails(1, "PLAY_KEY environment variable is required for play runtime", "run", "true")
+        h.env["PLAY_KEY"] = KEY
+
+
+def listed():
+    with PlayHost() as h:
+        mark = h.path("ran")
+        bad = "#!/bin/sh\ntouch %s\n" % mark
+        h.program("loose", 0o777, bad)
+        h.program("plain", 0o644)
+        h.program("Bad.name", 0o755, bad)
+        h.program("sandbox", 0o755, bad)
+        h.program("mute", 0o755, "#!/bin/sh\nexit 3\n")
+        h.program("old", text="#!/bin/sh\nread x; echo '{\"id\":1,\"ok\":{\"protocol\":7,\"can\":[]}}'; read x\n")
+        # "environment" is of the settings of one kind: what is only listed gets none
+        h.program("good", text="""#!/bin/sh
+read x; echo '{"id":1,"ok":{"protocol":1,"can":[]}}'; read x
+""")
+        rows = {r["what"]: r for r in json.loads(h.ok("backends", "--json"))}
+        equal((rows["good"]["ok"], rows["good"]["text"]), (True, os.path.join(h.dir, "handrail-backend-good")), rows)
+        for name, why in (("loose", "others may write it"), ("plain", "is not executable"),
+                          ("Bad.name", "is no name of a kind"), ("sandbox", "is no name of a kind"),
+                          ("mute", "it ended with status 3"),
+                          ("old", "speaks version 7 of the protocol, handrail speaks 1")):
+            equal((rows[name]["ok"], why in rows[name]["text"]), (False, True), "%s: %s" % (name, rows[name]))
+        equal(os.path.exists(mark), False, "what is not trusted is not run")
+        h.fails(1, "others may write it", "up", "-r", "loose")
+        h.fails(1, "speaks version 7", "up", "-r", "old")
+
+
+# ---- the example ----
+
+@contextlib.contextmanager
+def sshd(h):
+    """A server of the test's own, at loopback, for this account and one key."""
+    program = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:" + os.environ["PATH"])
+    if program is None or shutil.which("ssh") is None:
+        raise Skip("there is no sshd: install openssh-server and openssh-client")
+    for name in ("host", "user"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", h.path(name)], check=True)
+    made = os.geteuid() == 0 and not os.path.exists("/run/sshd")
+    if made:
+        os.mkdir("/run/sshd", 0o755)
+    for _ in range(5):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        with open(h.path("sshd_config"), "w") as f:
+            f.write("ListenAddress 127.0.0.1\nPort %d\nHostKey %s\nAuthorizedKeysFile %s\nPidFile none\n"
+                    "StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nSetEnv HOME=%s\n" %
+                    (port, h.path("host"), h.path("user.pub"), h.path("home")))
+        p = subprocess.Popen([program, "-D", "-e", "-f", h.path("sshd_config")], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, universal_newlines=True)
+        said = ""
+        for line in p.stderr:
+            said += line
+            if "Server listening" in line or "annot bind" in line:
+                break
+        if "Server listening" in said:
+            break
+        p.kill()
+        p.communicate()
+    else:
+        raise Skip("sshd does not start here: " + said)
+    try:
+        with open(h.path("host.pub")) as key, open(h.path("known"), "w") as f:
+            f.write("[127.0.0.1]:%d %s" % (port, key.read()))
+        yield {"host": "127.0.0.1", "dir": h.path("there"),
+               "options": ["-F", "none", "-p", str(port), "-l", getpass.getuser(), "-i", h.path("user"),
+                           "-oIdentitiesOnly=yes", "-oUserKnownHostsFile=" + h.path("known"),
+                           "-oStrictHostKeyChecking=yes"]}
+    finally:
+        p.terminate()
+        p.communicate()
+        if made:
+            os.rmdir("/run/sshd")
+
+
+def over_ssh():
+    with Host(RUNTIME="ssh") as h:
+        os.mkdir(h.path("backends"))
+        shutil.copy(os.path.join(SRC, "contrib/handrail-backend-ssh"), h.path("backends"))
+        with sshd(h) as settings:
+            h.env.update(OH_RUNTIME_PLUGIN_PATH=h.path("backends"), SSH_SETTINGS=json.dumps(settings),
+                         WORKSPACE_MOUNT_PATH_IN_SANDBOX=h.path("work"))
+            h.ok("up", "-q", "-e", "GIVEN=a 'b'")
+            equal(len(os.listdir(h.path("there"))), 2, "a directory and its labels")
+            done = h("run", "echo out; echo err >&2; pwd; echo $GIVEN; exit 7")
+            equal((done.returncode, sorted(done.stdout.splitlines())),
+                  (7, sorted(["out", "err", h.path("work"), "a 'b'"])), done.stderr)
+            h.ok("write", "sub/f.txt", input="one\ntwo\n")
+            h.ok("edit", h.path("work") + "/sub/f.txt", "two", "2")
+            equal(h.ok("read", "sub/f.txt"), "one\n2\n")
+            equal(h("read", "nothing").returncode != 0, True)
+            equal(h.ok("sh", "sh", "-c", "echo $HANDRAIL_SANDBOX >of; pwd").strip(), h.path("work"), "a shell there")
+            h.ok("run", "sleep 1000 >/dev/null 2>&1 & echo $! >pid")
+            with open(h.path("work", "pid")) as f:
+                pid = int(f.read())
+            os.unlink(h.path("state", "default.json"))
+            equal([f["stray"] for f in json.loads(h.ok("ps", "--all", "--json"))], [True], "found by its label")
+            h.ok("down", "--all")
+            equal(process.wait_gone(pid, PATIENCE), True, "with all that runs in it")
+            equal(os.listdir(h.path("there")), [])
+
+
+def main():
+    process.become_subreaper()
+    tap = Tap()
+    for test in (life, abilities, strays, ended_in_a_command, wrong_answers, slow, secrets, listed, over_ssh):
+        tap.run(test.__name__.replace("_", " "), test)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,144 @@
+/* Lines of programs that are back-ends: each way in which one can be wrong is told with the field's
+ * name (src/host/program/answer.h). */
+#include "config.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "host/program/answer.h"
+
+static const struct {
+	const char *line, *why;
+} bad[] = {
+    {"", "no JSON"},
+    {"garbage", "no JSON"},
+    {"5", "no JSON object"},
+    {"[]", "no JSON object"},
+    {"{}", "its answer has no \"id\""},
+    {"{\"ok\":{}}", "its answer has no \"id\""},
+    {"{\"id\":\"1\",\"ok\":{}}", "\"id\" of its answer is a text, not a whole number"},
+    {"{\"id\":1.5,\"ok\":{}}", "\"id\" of its answer is a number, not a whole number"},
+    {"{\"id\":null,\"ok\":{}}", "\"id\" of its answer is null"},
+    {"{\"id\":1}", "its answer has no \"ok\" or \"error\""},
+    {"{\"id\":1,\"ok\":{},\"error\":{}}", "its answer has both \"ok\" and \"error\""},
+    {"{\"id\":1,\"out\":\"\",\"err\":\"\"}", "its answer has both \"out\" and \"err\""},
+    {"{\"id\":1,\"ok\":[]}", "\"ok\" of its answer is no object"},
+    {"{\"id\":1,\"ok\":null}", "\"ok\" of its answer is no object"},
+    {"{\"id\":1,\"sandbox\":\"x\"}", "\"sandbox\" of its answer is no object"},
+    {"{\"id\":1,\"out\":5}", "\"out\" of its answer is no text"},
+    {"{\"id\":1,\"err\":\"!\"}", "\"err\" of its answer is no base64"},
+    {"{\"id\":1,\"data\":\"eA=\"}", "\"data\" of its answer is no base64"},
+    {"{\"id\":1,\"error\":\"x\"}", "its error is no JSON object"},
+    {"{\"id\":1,\"error\":{\"message\":\"x\"}}", "its error has no \"code\""},
+    {"{\"id\":1,\"error\":{\"code\":5,\"message\":\"x\"}}", "\"code\" of its error is a number"},
+    {"{\"id\":1,\"error\":{\"code\":\"failed\"}}", "its error has no \"message\""},
+    {"{\"id\":1,\"error\":{\"code\":\"failed\",\"message\":[]}}",
+	"\"message\" of its error is a list"},
+};
+
+static const struct {
+	const char *ok, *why;
+} bad_hellos[] = {
+    {"{\"can\":[]}", "its hello has no \"protocol\""},
+    {"{\"protocol\":\"1\",\"can\":[]}", "\"protocol\" of its hello is a text"},
+    {"{\"protocol\":2,\"can\":[]}", "speaks version 2 of the protocol, handrail speaks 1"},
+    {"{\"protocol\":1}", "its hello has no \"can\""},
+    {"{\"protocol\":1,\"can\":{}}", "\"can\" of its hello is an object, not a list"},
+    {"{\"protocol\":1,\"can\":[5]}", "an entry of \"can\" of its hello is no text"},
+    {"{\"protocol\":1,\"can\":[],\"title\":5}", "\"title\" of its hello is a number"},
+    {"{\"protocol\":1,\"can\":[],\"title\":\"\"}",
+	"\"title\" of its hello has 0 bytes, not 1 to 40"},
+    {"{\"protocol\":1,\"can\":[],\"title\":\"a\\u001bb\"}", "has control characters"},
+    {"{\"protocol\":1,\"can\":[],\"title\":\"a\\u0000b\"}", "has control characters"},
+    {"{\"protocol\":1,\"can\":[],\"lacks\":{}}", "\"lacks\" of its hello is an object, not a text"},
+};
+
+START_TEST(wrong_lines)
+{
+	struct hr_program_answer a;
+	struct hr_err err = {0};
+
+	ck_assert_int_eq(hr_program_read(bad[_i].line, strlen(bad[_i].line), &a, &err), -1);
+	ck_assert_msg(strstr(err.msg, bad[_i].why) != NULL, "%s: %s", bad[_i].line, err.msg);
+	hr_program_answer_done(&a);
+}
+END_TEST
+
+START_TEST(wrong_hellos)
+{
+	struct json_object *o = json_tokener_parse(bad_hellos[_i].ok);
+	struct hr_program_about about;
+	struct hr_err err = {0};
+
+	ck_assert_int_eq(hr_program_hello(o, &about, &err), -1);
+	ck_assert_msg(
+	    strstr(err.msg, bad_hellos[_i].why) != NULL, "%s: %s", bad_hellos[_i].ok, err.msg);
+	json_object_put(o);
+}
+END_TEST
+
+START_TEST(right_ones)
+{
+	static const char error[] =
+	    "{\"id\":3,\"error\":{\"code\":\"gone\",\"message\":\"no \\u001b[31mbox\"}}";
+	static const char out[] = "{\"id\":2,\"err\":\"YWI=\",\"more\":1}";
+	static const char ok[] =
+	    "{\"id\":1,\"ok\":{\"protocol\":1,\"can\":[\"shell\",\"later\"],\"title\":\"T\"}}";
+	struct hr_program_about about;
+	struct hr_program_answer a;
+	struct hr_err err = {0};
+
+	ck_assert_int_eq(hr_program_read(ok, strlen(ok), &a, &err), 0);
+	ck_assert_int_eq(a.kind, HR_PROGRAM_OK);
+	ck_assert_int_eq(hr_program_hello(a.body, &about, &err), 0);
+	ck_assert_uint_eq(about.can, HR_PROGRAM_SHELL);
+	ck_assert_str_eq(about.title, "T");
+	hr_program_answer_done(&a);
+	ck_assert_int_eq(hr_program_read(out, strlen(out), &a, &err), 0);
+	ck_assert(a.id == 2 && a.kind == HR_PROGRAM_DATA && a.stream == 2 && a.data.len == 2);
+	hr_program_answer_done(&a);
+	ck_assert_int_eq(hr_program_read(error, strlen(error), &a, &err), 0);
+	ck_assert(a.kind == HR_PROGRAM_ERROR && a.error.code == HR_E_NO_SANDBOX);
+	ck_assert_str_eq(a.error.msg, "no \\x1b[31mbox");
+	hr_program_answer_done(&a);
+}
+END_TEST
+
+START_TEST(too_long)
+{
+	size_t len = HR_PROGRAM_LINE_MAX + 1;
+	struct hr_program_answer a;
+	struct hr_err err = {0};
+	char *line = malloc(len);
+
+	ck_assert_ptr_nonnull(line);
+	memset(line, ' ', len);
+	ck_assert_int_eq(hr_program_read(line, len, &a, &err), -1);
+	ck_assert_int_eq(err.code, HR_E_TOOLARGE);
+	hr_program_answer_done(&a);
+	free(line);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("program");
+	TCase *t = tcase_create("lines");
+	SRunner *r;
+	int failed;
+
+	tcase_add_loop_test(t, wrong_lines, 0, (int)(sizeof(bad) / sizeof(*bad)));
+	tcase_add_loop_test(t, wrong_hellos, 0, (int)(sizeof(bad_hellos) / sizeof(*bad_hellos)));
+	tcase_add_test(t, right_ones);
+	tcase_add_test(t, too_long);
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed == 0 ? 0 : 1;
+}
