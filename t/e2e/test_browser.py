@@ -470,17 +470,36 @@ def frames_that_vanish():
         goes_on(s, site)
 
 
+def environment(pid):
+    try:
+        with open("/proc/%d/environ" % pid, "rb") as f:
+            return f.read()
+    except OSError:
+        return b""  # it has just ended
+
+
 def out_of_reach():
-    """A page finds no way to the server without its key, nor to files."""
-    with Site() as site, Browsing(env={"SESSION_API_KEY": "k1"}, ready=None) as s:
+    """A page finds no way to the server without its key, nor to files, pages of the browser itself and the key; what
+    it has downloaded gets no name of its choice."""
+    key = "key-of-this-test"
+    with Site() as site, Browsing(env={"SESSION_API_KEY": key}, ready=None) as s:
         s.start(True)
         secret = os.path.join(s.work_dir, "secret.txt")
         with open(secret, "w") as f:
             f.write("do not tell")
         url = site.url("reach.html?port=%d&file=%s" % (s.port, secret))
-        a = s.act('goto("%s")\nnoop(1500)\ntab_focus(0)' % url, headers={"X-Session-API-Key": "k1"})
+        a = s.act('goto("%s")\nnoop(1500)\ntab_focus(0)' % url, headers={"X-Session-API-Key": key})
         equal("do not tell" in a["content"], False, a["content"])
         equal("get:refused" in a["content"] and "file:refused" in a["content"], True, a["content"])
+        kinds = {u.split(":")[0] for u in a["extras"]["open_pages_urls"]}
+        equal(kinds - {"http", "about", "chrome-error"}, set(), a["extras"]["open_pages_urls"])
+        all_that = [environment(pid) for pid in all_of(s.plugin())]
+        equal((any(all_that), [e for e in all_that if key.encode() in e]), (True, []), "the key")
+        found = [name for _, _, names in os.walk(s.top) for name in names]
+        equal([name for name in found if "evil" in name] + [n for n in ("/tmp/evil.txt",) if os.path.exists(n)], [])
+        names = os.listdir(os.path.join(s.work_dir, ".downloads"))
+        equal([n for n in names if not re.fullmatch(r"[0-9a-f-]{36}(\.crdownload)?", n)], [], "names of our choice")
+        equal(len(names) > 0, True, "it has downloaded")
 
 
 def as_another_user():
