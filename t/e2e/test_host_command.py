@@ -291,12 +291,39 @@ def json_everywhere():
 
 
 def installed_completion():
+    """Commands, options, names of sandboxes, and paths in them, which are nobody's friends."""
     with Host() as h:
-        script = ". %s/src/cli/completion/handrail; COMP_WORDS=(handrail do); COMP_CWORD=1; _handrail; " \
-                 "echo \"${COMPREPLY[@]}\"" % SRC
         env = dict(h.env, PATH=BUILD + ":" + h.env["PATH"])
-        done = subprocess.run(["bash", "-c", script], env=env, stdout=subprocess.PIPE, universal_newlines=True)
-        equal(done.stdout, "down doctor\n", "completed")
+
+        def completed(*words):
+            script = ". %s/src/cli/completion/handrail; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _handrail; " \
+                     "printf '%%s\\n' \"${COMPREPLY[@]}\"" % SRC
+            done = subprocess.run(["bash", "-c", script, "bash", "handrail"] + list(words), env=env, cwd=h.path("cwd"),
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+            equal(done.stderr, "", words)
+            return sorted(done.stdout.split("\n")[:-1])
+
+        h.ok("up", "-q", "-n", "first")
+        h.ok("up", "-q", "-n", "second", "-r", "cli")
+        bad = "e$(touch ran)`touch ran`;touch ran;.txt"
+        h.ok("run", "-n", "first", "mkdir -p etwas/tief eins; touch etwas/x1 etwas/x2 '%s'" % bad)
+        for words, found in (
+                (("do",), ["doctor", "down"]),
+                (("down", ""), ["first", "second"]),
+                (("-n", "se"), ["second"]),
+                (("run", "-n", "fi"), ["first"]),
+                (("run", "--t"), ["--timeout"]),
+                (("--na",), ["--name"]),
+                (("-n", "first", "read", "etwas/x"), ["etwas/x1", "etwas/x2"]),
+                (("-n", "first", "ls", "et"), ["etwas/"]),
+                (("read", "-n", "nobody", "x"), [""])):
+            equal(completed(*words), found, words)
+        # what bash puts on the line is that name and nothing that runs
+        word = [w for w in completed("-n", "first", "read", "e") if "txt" in w]
+        equal(len(word), 1, word)
+        equal(subprocess.run(["bash", "-c", "printf %s " + word[0]], stdout=subprocess.PIPE, cwd=h.path("cwd"),
+                             universal_newlines=True).stdout, bad, "quoted")
+        equal(os.listdir(h.path("cwd")), [], "nothing ran")
 
 
 def manual():
