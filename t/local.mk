@@ -35,10 +35,10 @@ t_unit_test_trust_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_trust_LDADD = libbase.la $(CHECK_LIBS)
 
 # proto and worker
-check_PROGRAMS += %D%/unit/test_act_run %D%/unit/test_event %D%/unit/test_frame \
+check_PROGRAMS += %D%/unit/test_act_run %D%/unit/test_dirpage %D%/unit/test_event %D%/unit/test_frame \
 	%D%/unit/test_handle %D%/unit/test_hub %D%/unit/test_journal %D%/unit/test_json %D%/unit/test_obs %D%/unit/test_pyrepr \
 	%D%/unit/test_slots %D%/unit/test_slots_dead
-TESTS += %D%/unit/test_act_run %D%/unit/test_event %D%/unit/test_frame \
+TESTS += %D%/unit/test_act_run %D%/unit/test_dirpage %D%/unit/test_event %D%/unit/test_frame \
 	%D%/unit/test_handle %D%/unit/test_hub %D%/unit/test_journal %D%/unit/test_json %D%/unit/test_obs %D%/unit/test_pyrepr \
 	%D%/unit/test_slots %D%/unit/test_slots_dead
 EXTRA_DIST += %D%/corpus/http/requests.jsonl %D%/corpus/json/decode.txt \
@@ -46,6 +46,9 @@ EXTRA_DIST += %D%/corpus/http/requests.jsonl %D%/corpus/json/decode.txt \
 t_unit_test_act_run_SOURCES = %D%/unit/test_act_run.c %D%/unit/handle.h %D%/unit/keysums.h %D%/unit/lines.h
 t_unit_test_act_run_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_act_run_LDADD = libworker.la libdetect.la $(CHECK_LIBS) -lpthread
+t_unit_test_dirpage_SOURCES = %D%/unit/test_dirpage.c %D%/unit/scratch.h
+t_unit_test_dirpage_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_dirpage_LDADD = libfiles.la libbase.la $(CHECK_LIBS)
 t_unit_test_event_SOURCES = %D%/unit/test_event.c %D%/unit/lines.h
 t_unit_test_event_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_event_LDADD = libprotojson.la libbase.la $(CHECK_LIBS)

@@ -9,6 +9,7 @@ libbase_la_SOURCES = \
 	%D%/floatrepr.c %D%/floatrepr.h \
 	%D%/hash.h \
 	%D%/log.c %D%/log.h \
+	%D%/loglines.c %D%/loglines.h \
 	%D%/module.c %D%/module.h \
 	%D%/nearest.c %D%/nearest.h \
 	%D%/path.c %D%/path.h \

@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/loglines.h"
 #include "base/quote.h"
 
 /* A pipe that is writable takes PIPE_BUF bytes at once: no line is longer, so none blocks. */
@@ -27,7 +28,8 @@ static struct {
 	enum hr_log_level max;
 	int fd;
 	unsigned long lost; /* lines since the last one that went out */
-} log_state = {"-", HR_LOG_CHILD, HR_LOG_INFO, STDERR_FILENO, 0};
+	struct hr_loglines *kept;
+} log_state = {"-", HR_LOG_CHILD, HR_LOG_INFO, STDERR_FILENO, 0, NULL};
 
 static const struct {
 	const char *name;
@@ -55,6 +57,12 @@ void
 hr_log_set_fd(int fd)
 {
 	log_state.fd = fd;
+}
+
+void
+hr_log_keep(struct hr_loglines *lines)
+{
+	log_state.kept = lines;
 }
 
 bool
@@ -116,10 +124,10 @@ log_add_time(struct hr_buf *b)
 }
 
 static void
-log_compose(struct hr_buf *b, const char *module, pid_t pid, enum hr_log_level level,
-    const char *text, size_t len)
+log_compose(struct hr_buf *b, enum hr_log_format format, const char *module, pid_t pid,
+    enum hr_log_level level, const char *text, size_t len)
 {
-	switch (log_state.format) {
+	switch (format) {
 	case HR_LOG_JSON:
 		hr_buf_adds(b, "{\"time\":\"");
 		log_add_time(b);
@@ -150,21 +158,41 @@ log_would_block(void)
 	return poll(&p, 1, 0) != 1 || (p.revents & POLLOUT) == 0;
 }
 
+/* Into b, which has the cap of a line: as much of it as fits. */
+static void
+log_fit(struct hr_buf *b, enum hr_log_format format, const char *module, pid_t pid,
+    enum hr_log_level level, const char *text, size_t len)
+{
+	for (;;) {
+		log_compose(b, format, module, pid, level, text, len);
+		if (b->fail != HR_E_TOOLARGE || len == 0)
+			break;
+		len -= len / 4 + 1; /* quoting made it too long */
+		hr_buf_reset(b);
+	}
+}
+
 static void
 log_write(const char *module, pid_t pid, enum hr_log_level level, const char *text, size_t len)
 {
 	struct hr_buf b;
 
 	hr_buf_init(&b, LOG_LINE_MAX);
-	for (;;) {
-		log_compose(&b, module, pid, level, text, len);
-		if (b.fail != HR_E_TOOLARGE || len == 0)
-			break;
-		len -= len / 4 + 1; /* quoting made it too long */
-		hr_buf_reset(&b);
-	}
+	log_fit(&b, log_state.format, module, pid, level, text, len);
 	if (hr_buf_check(&b, NULL) != 0 || hr_fd_write_full(log_state.fd, b.p, b.len, NULL) != 0)
 		log_state.lost++;
+	hr_buf_done(&b);
+}
+
+static void
+log_keep(const char *module, pid_t pid, enum hr_log_level level, const char *text, size_t len)
+{
+	struct hr_buf b;
+
+	hr_buf_init(&b, LOG_LINE_MAX);
+	log_fit(&b, HR_LOG_JSON, module, pid, level, text, len);
+	if (hr_buf_check(&b, NULL) == 0)
+		hr_loglines_add(log_state.kept, b.p, b.len - 1);
 	hr_buf_done(&b);
 }
 
@@ -175,6 +203,8 @@ hr_log_from(const char *module, pid_t pid, enum hr_log_level level, const char *
 
 	if (level > log_state.max)
 		return;
+	if (log_state.kept != NULL)
+		log_keep(module, pid, level, text, len);
 	if (log_would_block()) {
 		log_state.lost++;
 	} else {

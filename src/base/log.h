@@ -25,6 +25,10 @@ enum hr_log_format { HR_LOG_TEXT, HR_LOG_JSON, HR_LOG_CHILD };
  * borrowed for good. Nothing above max is written. */
 void hr_log_setup(const char *module, enum hr_log_format format, enum hr_log_level max);
 void hr_log_set_fd(int fd); /* borrowed; the caller closes the old one */
+/* Each line of what is logged goes to these as well, also one that no reader of the log takes;
+ * borrowed. NULL: nowhere else. */
+struct hr_loglines;
+void hr_log_keep(struct hr_loglines *lines);
 bool hr_log_enabled(enum hr_log_level level);
 
 /* errno is kept. Logging never fails and never waits for a slow reader: such lines are lost, and

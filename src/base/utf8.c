@@ -64,6 +64,19 @@ hr_utf8_valid(const char *p, size_t len)
 	return true;
 }
 
+bool
+hr_utf8_strict(const char *p, size_t len)
+{
+	size_t n;
+
+	for (; len > 0; p += n, len -= n) {
+		n = hr_utf8_len(p, len);
+		if (n == 0)
+			return false;
+	}
+	return true;
+}
+
 /* Bytes of the white space at s, 0: it is none. */
 static size_t
 space_length(const char *s, const char *end)

@@ -78,6 +78,9 @@ size_t hr_utf8_count(const char *p, size_t len);
 /* True if all of it is generalised UTF-8. */
 bool hr_utf8_valid(const char *p, size_t len);
 
+/* True if all of it is UTF-8 as RFC 3629 has it: no surrogates. */
+bool hr_utf8_strict(const char *p, size_t len);
+
 /* str.isspace() of Python; false for -1. */
 static inline bool
 hr_utf8_is_space(int32_t cp)

@@ -26,6 +26,8 @@ enum hr_channel_type {
 	HR_CHANNEL_SESSIONS_ANSWER = 'l',
 	HR_CHANNEL_ALERTS = 'A', /* -> 'a' */
 	HR_CHANNEL_ALERTS_ANSWER = 'a',
+	HR_CHANNEL_LOG = 'G', /* -> 'g' */
+	HR_CHANNEL_LOG_ANSWER = 'g',
 };
 
 /* First byte of the text of 'n'; the rest says why, "" if it was done. */

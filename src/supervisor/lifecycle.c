@@ -479,6 +479,7 @@ hr_server_init(struct hr_server *s)
 	s->ctx.kids = &s->kids;
 	s->ctx.changed = context_changed;
 	s->ctx.start_failed = context_start_failed;
+	hr_loglines_init(&s->log_lines);
 	hr_monitor_init(&s->monitor);
 	hr_session_init(&s->session, &s->ctx);
 	hr_sessions_init(&s->sessions, &s->ctx, &s->pools);

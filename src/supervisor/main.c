@@ -77,6 +77,7 @@ main(int argc, char **argv)
 	block_signals();
 	hr_server_init(&s);
 	hr_log_setup("handraild", HR_LOG_TEXT, HR_LOG_INFO);
+	hr_log_keep(&s.log_lines);
 	if (hr_reexec_begin(&s, argv, &err) < 0)
 		return fail(HR_EXIT_START, &err);
 	if (hr_keys_take_environment(&s.site.keys, &err) < 0)

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "proto/channel.h"
@@ -114,6 +115,23 @@ on_alerts(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t l
 	hr_buf_done(&text);
 }
 
+/* A number that is none is 0, all lines. */
+static void
+on_log(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
+{
+	char number[32] = "";
+	struct hr_buf text;
+
+	if (len < sizeof(number))
+		memcpy(number, p, len);
+	hr_buf_init(&text, HR_CHANNEL_ANSWER_MAX);
+	/* room for what is around them */
+	hr_loglines_put(&s->log_lines, strtoull(number, NULL, 10),
+	    number[0] == '?' ? 0 : HR_CHANNEL_ANSWER_MAX - 256, &text);
+	hr_channel_say(&w->channel, HR_CHANNEL_LOG_ANSWER, &text);
+	hr_buf_done(&text);
+}
+
 /* pools, by their index */
 #define ACTIONS (1u << 2)
 #define ANY (~0u)
@@ -132,6 +150,7 @@ static const struct message {
     {HR_CHANNEL_SESSION_KILL, ACTIONS, true, on_session_kill},
     {HR_CHANNEL_SESSIONS, ANY, false, on_sessions},
     {HR_CHANNEL_ALERTS, ANY, false, on_alerts},
+    {HR_CHANNEL_LOG, ANY, true, on_log},
 };
 
 static const struct message *

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "base/loglines.h"
 #include "supervisor/children/child.h"
 #include "supervisor/children/plugins.h"
 #include "supervisor/children/pool.h"
@@ -67,6 +68,7 @@ struct hr_server {
 	const char *config_file;   /* NULL: none */
 	struct hr_reexec reexec;
 	int log_fd; /* of log_file; -1: stderr */
+	struct hr_loglines log_lines;
 
 	enum hr_server_stage stage;
 	bool advancing, again; /* see server_changed() in lifecycle.c */

@@ -416,4 +416,6 @@ hr_server_release(struct hr_server *s)
 	hr_settings_done(&s->ctx.settings);
 	hr_log_set_fd(STDERR_FILENO);
 	hr_fd_close(&s->log_fd);
+	hr_log_keep(NULL);
+	hr_loglines_done(&s->log_lines);
 }

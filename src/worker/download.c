@@ -244,6 +244,8 @@ download_one(
 		add_disposition(ret, path, "");
 		if (r->direct || !leave_to_nginx(w, fd, &st, ret)) {
 			hr_answer_header(ret, "X-Content-Type-Options", "nosniff");
+			hr_answer_header(
+			    ret, "Content-Security-Policy", "default-src 'none'; sandbox");
 			send_ourselves(r, fd, &st, ret);
 			fd = -1;
 		}

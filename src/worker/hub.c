@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -62,6 +63,16 @@ put_line(struct hr_buf *b, const char *p, size_t len)
 		hr_buf_addc(b, p[i] == '\n' || p[i] == '\r' ? ' ' : p[i]);
 }
 
+/* Of {"first":N,"next":N,...} */
+static uint64_t
+log_next(const char *text)
+{
+	uint64_t n = 0;
+
+	(void)sscanf(text, "{\"first\":%*u,\"next\":%" SCNu64, &n);
+	return n;
+}
+
 static void
 server_look(struct hr_hub *h)
 {
@@ -81,7 +92,11 @@ server_look(struct hr_hub *h)
 		return;
 	hr_buf_adds(b, ",\"alerts\":");
 	put_line(b, a.text, a.len);
-	hr_buf_addc(b, '}');
+	/* how many lines there are; they are fetched by who looks at them */
+	if (hr_channel_ask(
+		h->w->channel, HR_CHANNEL_LOG, "?", 1, HR_CHANNEL_LOG_ANSWER, ASK_MS, &a, &err) < 0)
+		return;
+	hr_buf_addf(b, ",\"log\":%" PRIu64 "}", log_next(a.text));
 	hr_told_set(&h->server, "server", b);
 }
 

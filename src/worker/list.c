@@ -73,27 +73,12 @@ entry_is(int dirfd, const struct dirent *d, bool searchable, bool *ret_is_dir)
 	return true;
 }
 
-static bool
-is_utf8(const char *p, size_t len)
-{
-	const char *end = p + len;
-	size_t n;
-	int32_t cp;
-
-	for (; p < end; p += n) {
-		cp = hr_utf8_next(p, end, &n);
-		if (cp < 0 || hr_utf8_is_surrogate(cp))
-			return false;
-	}
-	return true;
-}
-
 static void
 listing_add(struct listing *l, const char *name, bool is_dir)
 {
 	struct entry e = {.name = l->names.len, .is_dir = is_dir};
 
-	if (!is_utf8(name, strlen(name))) {
+	if (!hr_utf8_strict(name, strlen(name))) {
 		l->bad_name = true;
 		return;
 	}

@@ -9,6 +9,7 @@ libworker_la_SOURCES = \
 	%D%/door.c \
 	%D%/events.c \
 	%D%/execute.c \
+	%D%/files.c \
 	%D%/hub.c %D%/hub.h \
 	%D%/hub_page.c %D%/hub_page.h \
 	%D%/hub_source.c %D%/hub_source.h \

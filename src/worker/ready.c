@@ -164,3 +164,25 @@ hr_handle_alerts(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 	}
 	hr_buf_add(&ret->body, a.text, a.len);
 }
+
+void
+hr_handle_log(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	struct hr_channel_answer a;
+	struct hr_err err = {.code = HR_OK};
+	struct hr_buf after;
+
+	hr_buf_init(&after, 24);
+	(void)hr_request_query(r, "after", &after);
+	if (after.fail != HR_OK || strspn(hr_buf_str(&after), "0123456789") != after.len) {
+		hr_answer_detail(ret, 400, "after is not a number");
+	} else if (hr_channel_ask(w->channel, HR_CHANNEL_LOG, hr_buf_str(&after), after.len,
+		       HR_CHANNEL_LOG_ANSWER, TIMEOUT_MS, &a, &err) < 0) {
+		refuse(ret, &err);
+		ret->retry_after_s = 1;
+	} else {
+		hr_buf_add(&ret->body, a.text, a.len);
+		hr_answer_header(ret, "Cache-Control", "no-store");
+	}
+	hr_buf_done(&after);
+}

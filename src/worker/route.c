@@ -54,6 +54,8 @@ static const struct route routes[] = {
     {"/handrail/v1/metrics", "GET", false, hr_handle_metrics},
     {"/handrail/v1/upload", "POST", false, hr_handle_upload},
     {"/handrail/v1/download", "GET", false, hr_handle_download_one},
+    {"/handrail/v1/log", "GET", false, hr_handle_log},
+    {"/handrail/v1/files", "GET", false, hr_handle_files},
     /* doc/agents.md; asks for the key itself */
     {"/handrail/mcp", "POST", true, hr_handle_door},
     /* for nginx's auth_request, which passes the method of the request it asks for */

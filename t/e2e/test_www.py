@@ -1,7 +1,5 @@
 #!/usr/bin/env python3
-"""The page of a sandbox in a real Chromium: what it shows, does, survives, and does not believe (doc/page.md).
-
-By hand, since it takes a minute: much_output, 100 MB in front of the page, with the times of its frames."""
+"""What the page of a sandbox asks of its server: who may, what is told, what is served (doc/page.md). No browser."""
 
 import base64
 import http.client
@@ -9,72 +7,16 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
+import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.supervised import PATIENCE, SRCDIR, Server, marker, run_tests  # noqa: E402
-from lib.tap import Skip, equal  # noqa: E402
-from lib.webdriver import KEYS, Window, missing, pause  # noqa: E402
+from lib import process  # noqa: E402
+from lib.supervised import PATIENCE, SRCDIR, run_tests  # noqa: E402
+from lib.tap import equal  # noqa: E402
+from lib.www import KEY, V1, EVIL, Keyed, sign_in  # noqa: E402
 
-KEY = "the-key-of-the-page"
-V1 = "/handrail/v1/"
-# what is shown, spaces of the terminal's lines taken out
-SCREEN = "return [...document.querySelectorAll('.xterm-rows > div')].map((d) => d.textContent).join('\\n')"
-EVIL = "<img src=x onerror=\"document.hit=1\"><svg onload=document.hit=1><script>document.hit=1</script>"
-
-
-def need_browser():
-    if missing():
-        raise Skip(missing())
-
-
-class Keyed(Server):
-    """A server with a key, which all but the page's own requests send."""
-
-    def __init__(self, **kw):
-        kw["env"] = dict(kw.get("env") or {}, SESSION_API_KEY=KEY)
-        super().__init__(**kw)
-
-    def request(self, method, path, body=None, headers=None, timeout=PATIENCE):
-        return super().request(method, path, body, dict({"X-Session-API-Key": KEY}, **(headers or {})), timeout)
-
-    def page(self):
-        return "http://127.0.0.1:%d/handrail/" % self.port
-
-
-def sign_in(s, headers=None, **more):
-    """Without a browser: the headers that its requests would have."""
-    body = dict({"path": "/handrail/", "port": str(s.port)}, **more)
-    a = s.request("POST", V1 + "signin", json.dumps(body), headers)
-    equal(a.status, 200, a)
-    cookie = a.headers["Set-Cookie"]
-    return cookie, {"X-Session-API-Key": "", "Cookie": cookie.split(";")[0], "X-Handrail-Page": a.json()["token"]}
-
-
-def enter(w, s, look=False):
-    w.open(s.page())
-    w.until("asks for the key", "return document.querySelector('#key')")
-    w.type("#key", KEY)
-    if look:
-        w.click("#look")
-    w.click("button[type=submit]")
-    live(w)
-
-
-def live(w):
-    w.until("the stream is there", "return document.querySelector('.page[data-stream=live]')")
-
-
-def screen_has(w, text):
-    w.until("on the screen: " + text, SCREEN + ".includes(arguments[0])", text)
-
-
-def complaints(w):
-    """Of the browser's console: errors of scripts, what a policy refused."""
-    return [e["message"] for e in w.log() if e["level"] == "SEVERE" and "Failed to load resource" not in e["message"]]
-
-
-# ---- without a browser ----
 
 def who_may():
     with Keyed() as s:
@@ -243,7 +185,7 @@ def many_pages():
             while b"id: %d\n" % want not in data[-70000:]:
                 data += r.read1(65536)
         worker = s.pids("handrail-worker")
-        worker = [p for p in worker if " --pool page " in process_line(p)]
+        worker = [p for p in worker if " --pool page " in process.command_line(p)]
         equal(len(worker), 1)
         keeper = set(socket_inodes(s.keeper()[0]))
         equal(len([i for i in socket_inodes(worker[0]) if peer_in(i, keeper)]), 1, "connections to the keeper")
@@ -251,11 +193,6 @@ def many_pages():
             r.close()
             c.close()
         s.until("nobody looks on", lambda: s.get(V1 + "ready").json()["components"]["pool_page"]["busy"] == 0)
-
-
-def process_line(pid):
-    from lib import process
-    return process.command_line(pid)
 
 
 def socket_inodes(pid):
@@ -272,7 +209,6 @@ def socket_inodes(pid):
 
 def peer_in(inode, others):
     """Whether a socket's peer is among those: by ss, as no file of /proc tells."""
-    import subprocess
     if not hasattr(peer_in, "peers"):
         peer_in.peers = {}
         for line in subprocess.run(["ss", "-xpnH"], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines():
@@ -282,202 +218,73 @@ def peer_in(inode, others):
     return peer_in.peers.get(inode) in others
 
 
-# ---- with one ----
-
-def shell_view():
-    need_browser()
-    with Keyed() as s, Window() as w:
-        s.action("echo before; (exit 3)")
-        w.open(s.page())
-        w.until("asks for the key", "return document.querySelector('#key')")
-        w.type("#key", "wrong")
-        w.press([KEYS["ENTER"]])
-        w.until("says so", "return document.querySelector('.note.bad').textContent.includes('not the key')")
-        w.js("document.querySelector('#key').value = ''")
-        enter(w, s)
-        equal([w.js("return document.cookie"), w.js("return location.href"), KEY in w.js(
-            "return JSON.stringify(localStorage) + document.documentElement.outerHTML")], ["", s.page(), False])
-        screen_has(w, "before")
-        w.until("its exit code", "return document.querySelector('.commands tbody tr.bad .exit').textContent === '3'")
-        # a typed command, its output and its row
-        w.click(".line input")
-        w.type(".line input", "echo typed-$((40 + 2))" + KEYS["ENTER"])
-        screen_has(w, "typed-42")
-        w.until("a row of it", "return "
-                "document.querySelector('.commands tbody tr.good .mono').textContent.includes('typed-$')")
-        # one that runs: a line for it, then keys typed into the terminal, then the interrupt
-        began, wait = marker(s)
-        w.type(".line input", began + "; read -r x; echo got-$x; read -r y; echo got-$y; sleep 1000" + KEYS["ENTER"])
-        wait()
-        w.until("it runs", "return document.querySelector('.commands tr.running') && "
-                           "!document.querySelector('.line button[type=button]').disabled")
-        w.type(".line input", "one" + KEYS["ENTER"])
-        screen_has(w, "got-one")
-        w.click(".bar input")
-        w.press("two" + KEYS["ENTER"])
-        screen_has(w, "got-two")
-        w.click(".line button[type=button]")
-        w.until("it is interrupted", "return "
-                "document.querySelector('.commands tbody tr.bad .exit').textContent === '130'")
-        # idle: its one stream and nothing else
-        w.requests()
-        pause(3)
-        equal(w.requests(), [])
-        # by the keyboard alone; what a page loads
-        loaded = w.js("return performance.getEntriesByType('resource').filter((e) => !e.name.includes('/v1/')).length")
-        equal(loaded > 5, True)
-        # a page that nobody sees has no stream
-        w.js("Object.defineProperty(document, 'hidden', {configurable: true, get: () => true});"
-             "document.dispatchEvent(new Event('visibilitychange'))")
-        w.until("it has stopped", "return document.querySelector('.page[data-stream=paused]')")
-        s.until("nobody looks on", lambda: s.get(V1 + "ready").json()["components"]["pool_page"]["busy"] == 0)
-        s.action("echo while-hidden-$((1 + 1))")
-        w.js("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
-        screen_has(w, "while-hidden-2")
-        # the end of the sign-in
-        w.click("header button")
-        w.until("asks again", "return document.querySelector('#key')")
-        w.open(s.page())
-        w.until("asks still", "return document.querySelector('#key')")
-        equal(complaints(w), [])
+def files_by_name(s, path, headers=None, **query):
+    q = urllib.parse.urlencode(dict(query, path=path))
+    return s.request("GET", V1 + "files?" + q, headers=headers)
 
 
-def the_whole_screen(w, mark):
-    """All lines that the terminal has, up to the mark, in one text."""
-    screen_has(w, mark)
-    return w.js("""
-        const b = window.handrailTerminal.buffer.active, lines = [];
-        for (let i = 0; i < b.length; i++) {
-            const l = b.getLine(i), t = l.translateToString(true);
-            if (l.isWrapped && lines.length) lines[lines.length - 1] += t; else lines.push(t);
-        }
-        return lines.join('\\n');""")
+def files_and_log():
+    """Directories in pages and files as downloads, whatever they are called; the lines of the log."""
+    with Keyed() as s:
+        _, me = sign_in(s, look=True)
+        top = os.path.join(s.work_dir, "tree")
+        os.makedirs(os.path.join(top, "sub"))
+        names = [EVIL.replace("/", "_"), "a\nb", "\u202egnp.exe", "x.html", "é"]
+        for name in names:
+            with open(os.path.join(top, name), "w") as f:
+                f.write("<script>document.hit=1</script>")
+        os.mkfifo(os.path.join(top, "fifo"))
+        os.symlink("/proc/self/environ", os.path.join(top, "env"))
+        os.symlink("loop", os.path.join(top, "loop"))
+        with open(os.path.join(top, "huge"), "wb") as f:
+            f.truncate(1 << 40)
+        a = files_by_name(s, top, me).json()
+        equal([e["name"] for e in a["entries"]], ["sub/"] + sorted(names + ["fifo", "env", "loop", "huge"]))
+        kinds = {e["name"]: (e["type"], e["size"]) for e in a["entries"]}
+        equal([kinds["fifo"][0], kinds["env"][0], kinds["huge"], kinds["x.html"]],
+              ["other", "link", ("file", 1 << 40), ("file", 31)])
+        seen, after = [], ""
+        while after is not None:
+            page = files_by_name(s, top, me, after=after, limit=2).json()
+            equal(len(page["entries"]) <= 2, True)
+            seen += page["entries"]
+            after = page["next"]
+        equal(seen, a["entries"])
+        # what is refused, and that what is no file neither holds a worker nor shows what is behind it
+        for path, status in ((top + "/none", 404), (top + "/x.html", 404), (top + "/loop", 404), ("tree", 400),
+                             (top + "\0", 404), ("/proc/%d/fd" % s.popen.pid, 403), ("/" + "x" * 5000, 404)):
+            equal(files_by_name(s, path).status, status, path)
+        for limit in ("0", "1001", "-1", "x", "1x", ""):
+            equal(files_by_name(s, top, limit=limit).status, 400, limit)
+        for name in ("fifo", "env", "loop", "sub"):
+            a = s.request("GET", V1 + "download?" + urllib.parse.urlencode({"path": top + "/" + name}), headers=me)
+            equal((a.status, KEY in a.body.decode()), (500, False), name)
+        # a file is never a page of ours, and of a large one a part can be had
+        for name in names + ["huge"]:
+            a = s.request("GET", V1 + "download?" + urllib.parse.urlencode({"path": top + "/" + name}),
+                          headers=dict(me, Range="bytes=0-9"))
+            equal((a.status, len(a.body), a.headers["Content-Type"], a.headers["X-Content-Type-Options"],
+                   a.headers["Content-Disposition"].startswith("attachment; "),
+                   a.headers["Content-Security-Policy"]),
+                  (206, 10, "application/octet-stream", "nosniff", True, "default-src 'none'; sandbox"), name)
+        # who only looks on changes nothing, and without either half nothing is seen
+        equal(s.request("POST", V1 + "upload?destination=" + top, "", me).status, 403)
+        for path in ("files?path=/", "log", "download?path=/etc/passwd"):
+            equal(s.request("GET", V1 + path, headers={"X-Session-API-Key": ""}).status, 403, path)
+            equal(s.request("GET", V1 + path, headers=dict(me, Cookie="")).status, 403, path)
+        # the log: numbered, and only what is new
+        a = s.request("GET", V1 + "log", headers=me).json()
+        equal((a["first"], a["next"] - a["first"]), (1, len(a["lines"])))
+        equal({"time", "level", "module", "pid", "message"}, set(a["lines"][0]))
+        s.send(signal.SIGHUP)
+        new = "log?after=%d" % a["next"]
+        s.until("a line of the reload", lambda: s.get(V1 + new).json()["lines"])
+        equal(s.get(V1 + new).json()["first"], a["next"])
+        equal(s.get(V1 + "log?after=x").status, 400)
 
 
-def cut_and_healed():
-    """A killed worker, a killed nginx, an upgrade: no line is missing, none is there twice."""
-    need_browser()
-    with Keyed() as s, Window() as w:
-        enter(w, s)
-        for n, cut in enumerate(("worker", "edge", "upgrade", "keeper")):
-            began, wait = marker(s)
-            b = s.in_background("%s; for i in $(seq 1 400); do echo line-%d-$i; sleep 0.004; done; "
-                                "echo all-%d-$((1+1))" % (began, n, n), headers={"X-Session-API-Key": KEY})
-            wait()
-            screen_has(w, "line-%d-" % n)
-            if cut == "worker":
-                for pid in s.pids("handrail-worker"):
-                    if " --pool page " in process_line(pid):
-                        os.kill(pid, signal.SIGKILL)
-            elif cut == "edge":
-                from lib import process
-                for pid in process.children(s.pids("nginx")[0]):
-                    os.kill(pid, signal.SIGKILL)
-            elif cut == "upgrade":
-                s.upgrade()
-            else:
-                os.kill(s.keeper()[0], signal.SIGKILL)
-            b.join(PATIENCE)
-            text = the_whole_screen(w, "all-%d-2" % n)
-            # a killed nginx cuts the action's own request as well, and the command goes on
-            got = [int(line.rsplit("-", 1)[1]) for line in text.split("\n") if line.startswith("line-%d-" % n)]
-            equal(got, list(range(1, 401)), cut)
-            live(w)
-        equal(complaints(w), [])
-
-
-def nothing_is_believed():
-    """Whatever the sandbox says is text: in output, titles, links, commands, directories, errors."""
-    need_browser()
-    with Keyed() as s, Window() as w:
-        enter(w, s)
-        s.action("printf '%%s\\n' '%s'" % EVIL)
-        s.action("printf '\\033]0;%s\\007'" % EVIL)
-        s.action("printf '\\033]8;;javascript:document.hit=1\\007click\\033]8;;\\007\\n'")
-        s.action("mkdir -p './%s' && cd './%s'" % (EVIL.replace("/", "_"), EVIL.replace("/", "_")))
-        s.action("printf '\\033[6n\\033[c\\033]11;?\\007\\033P$qm\\033\\\\\\n'; echo 'x%s'" % EVIL,
-                 headers={"X-Request-ID": EVIL})
-        s.action("\u202eevil\u2066 # " + EVIL)
-        s.action("echo done-$((1 + 1))")
-        screen_has(w, "done-2")
-        w.until("the directory", "return document.querySelector('.dir').textContent.includes('<img')")
-        w.until("the commands", "return "
-                "[...document.querySelectorAll('.commands td')].some((d) => d.textContent.includes('<svg'))")
-        w.until("a title", "return document.querySelector('.title').textContent.includes('<img')")
-        equal(w.js("return [document.hit || 0, "
-                   "document.querySelectorAll('img, svg, iframe, script:not([src])').length, "
-                   "[...document.querySelectorAll('td')]"
-                   ".some((d) => d.textContent.includes('\\u202e'))]"), [0, 0, False])
-        # a program's questions are not answered, so that nobody types who only looks on
-        equal(s.run("read -t 0.3 -r x; echo \"<$x>\"", headers={"X-Session-API-Key": KEY}), "<>")
-        # a frame of another origin shows nothing: it asks for the page, and then for nothing of it
-        w.requests()
-        w.open("data:text/html,<iframe src='%s'></iframe>" % s.page())
-        w.until("a frame", "return document.querySelector('iframe')")
-        asked = w.requests()
-        equal([any(r.endswith(end) for r in asked) for end in ("/handrail/", "main.js")], [True, False], asked)
-        equal(complaints(w), [])
-
-
-def other_views():
-    """Plugins, plots and alerts: what they show, by the arrow keys, while nothing more is asked for."""
-    need_browser()
-    with Keyed() as s, Window() as w:
-        for _ in range(4):  # so many errors that it is an alert
-            s.request("POST", "/execute_action", json.dumps({"action": {"action": "read", "args": {"path": "/no"}}}))
-        enter(w, s)
-        w.until("an alert", "return document.querySelector('#tab-alerts').textContent === 'Alerts (1)'")
-        w.requests()
-        w.click("#tab-shell")
-        w.press([KEYS["RIGHT"]])
-        w.until("plugins", "return !document.querySelector('#view-plugins').hidden && "
-                           "[...document.querySelectorAll('#view-plugins th')].some((e) => e.textContent === 'mcp')")
-        w.press([KEYS["RIGHT"]])
-        w.until("plots", "return document.querySelectorAll('#view-metrics canvas').length === 6 && "
-                         "document.querySelector('#view-metrics .now').textContent.includes('errors 4')")
-        w.press([KEYS["END"]])
-        w.until("alerts", "return document.querySelector('#view-alerts .firing').textContent.includes('error_rate')")
-        w.press([KEYS["HOME"]])
-        w.until("the shell again", "return !document.querySelector('#view-shell').hidden")
-        equal(w.requests(), [])
-        equal(complaints(w), [])
-
-
-def viewer_without_rights():
-    need_browser()
-    with Keyed() as s, Window() as w:
-        enter(w, s, look=True)
-        equal(w.js("return [...document.querySelectorAll('.line input, .line button, .bar input')]"
-                   ".map((e) => e.disabled)"),
-              [True, False, True, True, True], "all but the mode for screen readers")
-        s.action("echo seen-$((1 + 1))")
-        screen_has(w, "seen-2")
-        # by hand in its console: the server refuses
-        equal(w.js_async("""const done = arguments[0], token = Object.values(localStorage)[0];
-            fetch('v1/run', {method: 'POST', headers: {'X-Handrail-Page': token}, body: '{}'})
-                .then((r) => done(r.status))"""), 403)
-
-
-def much_output():
-    """100 MB in front of the page: the longest time between two frames, and what is seen at the end."""
-    need_browser()
-    with Keyed() as s, Window() as w:
-        enter(w, s)
-        w.js("""window.frames_ = []; let last = performance.now();
-            const next = (t) => { window.frames_.push(t - last); last = t; requestAnimationFrame(next); };
-            requestAnimationFrame(next);""")
-        s.action("yes '%s' | head -c 100000000; echo; echo all-of-it-$((1 + 1))" % ("x" * 99), timeout=10 * PATIENCE)
-        screen_has(w, "all-of-it-2")
-        times = sorted(w.js("return window.frames_.slice(2)"))
-        print("# %d frames, median %.0f ms, p99 %.0f ms, longest %.0f ms" % (
-            len(times), times[len(times) // 2], times[int(len(times) * 0.99)], times[-1]))
-        equal(times[int(len(times) * 0.99)] < 250, True, times[-20:])
-
-
-BY_HAND = [much_output]
 TESTS = [who_may, a_stream_ends_with_its_sign_in, what_was_before, moved_while_it_is_fetched, looking_on,
-         files_of_the_page, many_pages, shell_view, cut_and_healed, nothing_is_believed, other_views,
-         viewer_without_rights]
+         files_of_the_page, files_and_log, many_pages]
 
 if __name__ == "__main__":
-    sys.exit(run_tests(TESTS + [t for t in BY_HAND if t.__name__ in sys.argv[1:]]))
+    sys.exit(run_tests(TESTS))

@@ -4,11 +4,14 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/loglines.h"
 #include "base/quote.h"
 #include "base/utf8.h"
 
@@ -161,6 +164,76 @@ START_TEST(utf8_follows_the_rfc)
 }
 END_TEST
 
+static const char *
+kept(const struct hr_loglines *l, uint64_t from, size_t most)
+{
+	static struct hr_buf b;
+
+	hr_buf_done(&b);
+	hr_buf_init(&b, 1u << 20);
+	hr_loglines_put(l, from, most, &b);
+	(void)snprintf(line, sizeof(line), "%s", hr_buf_str(&b));
+	hr_buf_done(&b);
+	return line;
+}
+
+START_TEST(last_lines_are_kept_and_numbered)
+{
+	struct hr_loglines l;
+	char text[1000], *p;
+	int i;
+
+	hr_loglines_init(&l);
+	ck_assert_str_eq(kept(&l, 0, 4096), "{\"first\":1,\"next\":1,\"lines\":[]}");
+	hr_loglines_add(&l, "{1}", 3);
+	hr_loglines_add(&l, "{2}", 3);
+	hr_loglines_add(&l, "{3}", 3);
+	ck_assert_str_eq(kept(&l, 0, 4096), "{\"first\":1,\"next\":4,\"lines\":[{1},{2},{3}]}");
+	ck_assert_str_eq(kept(&l, 3, 4096), "{\"first\":3,\"next\":4,\"lines\":[{3}]}");
+	ck_assert_str_eq(kept(&l, 4, 4096), "{\"first\":4,\"next\":4,\"lines\":[]}");
+	/* of another count; those that do not fit; none */
+	ck_assert_str_eq(kept(&l, 99, 4096), "{\"first\":1,\"next\":4,\"lines\":[{1},{2},{3}]}");
+	ck_assert_str_eq(kept(&l, 0, 9), "{\"first\":2,\"next\":4,\"lines\":[{2},{3}]}");
+	ck_assert_str_eq(kept(&l, 0, 0), "{\"first\":4,\"next\":4,\"lines\":[]}");
+	memset(text, 'x', sizeof(text));
+	for (i = 0; i < 1000; i++)
+		hr_loglines_add(&l, text, sizeof(text));
+	ck_assert_uint_le(l.text.len, HR_LOGLINES_KEPT);
+	ck_assert_uint_eq(l.next, 1004);
+	ck_assert_uint_eq((l.next - l.first) * (sizeof(text) + 1), l.text.len);
+	p = malloc(HR_LOGLINES_KEPT);
+	ck_assert_ptr_nonnull(p);
+	memset(p, 'y', HR_LOGLINES_KEPT);
+	hr_loglines_add(&l, p, HR_LOGLINES_KEPT); /* longer than all that is kept */
+	ck_assert_uint_eq(l.next, 1004);
+	hr_loglines_add(&l, p, HR_LOGLINES_KEPT - 1); /* as long */
+	ck_assert_uint_eq(l.next, 1005);
+	ck_assert_uint_eq(l.first, 1004);
+	free(p);
+	hr_loglines_done(&l);
+}
+END_TEST
+
+/* What no reader of the log takes is among them, and what is not logged is not. */
+START_TEST(kept_whoever_reads)
+{
+	struct hr_loglines l;
+	const char *k;
+
+	hr_loglines_init(&l);
+	hr_log_keep(&l);
+	(void)logged(HR_LOG_TEXT, HR_LOG_INFO, HR_LOG_WARNING, "one\n\"two\"\x1b", 10);
+	(void)logged(HR_LOG_TEXT, HR_LOG_INFO, HR_LOG_DEBUG, "not this", 8);
+	hr_log_keep(NULL);
+	(void)logged(HR_LOG_TEXT, HR_LOG_INFO, HR_LOG_WARNING, "nor this", 8);
+	k = kept(&l, 0, 4096);
+	ck_assert_ptr_nonnull(strstr(k, "{\"first\":1,\"next\":2,\"lines\":[{\"time\":\""));
+	ck_assert_ptr_nonnull(strstr(k, "Z\",\"level\":\"warning\",\"module\":\"unit\",\"pid\":42,"
+					"\"message\":\"one\\n\\\"two\\\"\\u001b\"}]}"));
+	hr_loglines_done(&l);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -177,6 +250,8 @@ main(void)
 	tcase_add_test(tc, a_reader_that_stopped_costs_lines_not_time);
 	tcase_add_test(tc, errno_is_kept);
 	tcase_add_test(tc, level_names);
+	tcase_add_test(tc, last_lines_are_kept_and_numbered);
+	tcase_add_test(tc, kept_whoever_reads);
 	tcase_add_loop_test(tc, utf8_follows_the_rfc, 0, 17);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);

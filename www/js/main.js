@@ -1,10 +1,14 @@
 // The page of one sandbox: who is signed in, its one stream, and the views that live on it.
 import {createAlerts} from "./alerts.js";
 import {createApi, query} from "./api.js";
+import {createBrowser} from "./browser.js";
 import {createCommands} from "./commands.js";
-import {foreign, h} from "./dom.js";
+import {foreign, h, plain} from "./dom.js";
+import {createFiles} from "./files.js";
+import {createLog} from "./log.js";
 import {createMetrics} from "./metrics.js";
 import {createPlugins} from "./plugins.js";
+import {createShells} from "./shells.js";
 import {createSignIn} from "./signin.js";
 import {createStream} from "./stream.js";
 import {createTabs} from "./tabs.js";
@@ -12,27 +16,31 @@ import {createTerminal} from "./terminal.js";
 
 const api = createApi(new URL(".", location.href));
 
-const STATES = {connecting: "connecting…", live: "live", lost: "reconnecting…", paused: "paused"};
+const STATES = {connecting: "connecting…", live: "live", lost: "reconnecting…", paused: "paused", refused: "refused"};
 
 function createPage(me, leave) {
-	let name = "default";
+	let name = "default", working = "/";
 	const session = () => query({session: name === "default" ? null : name});
 	const rights = () => me.rights;
 	const place = {api, session, rights};
 	const terminal = createTerminal(place), commands = createCommands();
-	const plugins = createPlugins(), metrics = createMetrics();
+	const plugins = createPlugins(), metrics = createMetrics(), files = createFiles(place), log = createLog(place);
+	const browser = createBrowser(place), shells = createShells(api, choose);
 	const alerts = createAlerts((n) => tabs.mark("alerts", n > 0 ? `Alerts (${n})` : "Alerts"));
 	const state = h("span", {class: "state", role: "status"}), dir = foreign("", {class: "dir mono"});
 	const out = h("button", {type: "button", onclick: leave, hidden: me.expires_in === null}, "Sign out");
 	const tabs = createTabs("Views", [
 		{id: "shell", title: "Shell", element: h("div", {class: "shell"}, terminal.element, commands.element),
 			shown: () => terminal.opened()},
+		{id: "files", title: "Files", element: files.element, shown: () => files.shown(working)},
+		{id: "browser", title: "Browser", element: browser.element, shown: browser.shown, hidden: browser.hidden},
 		{id: "plugins", title: "Plugins", element: plugins.element},
 		{id: "metrics", title: "Metrics", element: metrics.element, shown: metrics.shown, hidden: metrics.hidden},
 		{id: "alerts", title: "Alerts", element: alerts.element},
+		{id: "log", title: "Log", element: log.element, shown: log.shown, hidden: log.hidden},
 	]);
 	const element = h("div", {class: "page"},
-		h("header", {}, h("h1", {}, "handrail"), dir, state,
+		h("header", {}, h("h1", {}, "handrail"), shells.element, dir, state,
 			h("span", {class: "rights"}, me.rights === "act" ? "" : "looking on"), out),
 		h("main", {}, tabs.bar, tabs.element));
 
@@ -42,13 +50,15 @@ function createPage(me, leave) {
 		shell(d) {
 			terminal.state(d.session);
 			commands.state(d.commands);
-			dir.replaceWith(dir); // keeps its place while the text changes
-			dir.textContent = foreign(d.session.working_dir).textContent;
+			working = d.session.working_dir || "/";
+			dir.textContent = plain(working);
 			document.title = (d.session.running ? "▸ " : "") + "handrail";
 		},
 		server(d) {
 			plugins.server(d);
 			alerts.server(d);
+			log.server(d);
+			shells.server(d);
 		},
 		sample: (d) => metrics.sample(d),
 	};
@@ -59,7 +69,16 @@ function createPage(me, leave) {
 			state.className = "state " + s;
 			state.title = why || "";
 			element.dataset.stream = s;
+			if (s === "refused" && name !== "default") // it has ended
+				choose("default");
 		});
+
+	function choose(to) {
+		name = to;
+		shells.chosen(to);
+		terminal.clear();
+		stream.restart();
+	}
 
 	return {
 		element,
@@ -67,7 +86,10 @@ function createPage(me, leave) {
 			tabs.show("shell");
 			stream.start();
 		},
-		close: () => stream.close(),
+		close() {
+			tabs.close();
+			stream.close();
+		},
 	};
 }
 

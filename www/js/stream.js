@@ -13,7 +13,7 @@ export function createStream(api, path, on, onState) {
 		await on(event, JSON.parse(data), id);
 	}
 
-	async function read(body) {
+	async function read(body, mine) {
 		const reader = body.pipeThrough(new TextDecoderStream()).getReader();
 		let rest = "", event = "message", data = "", id = null;
 
@@ -27,6 +27,8 @@ export function createStream(api, path, on, onState) {
 				const line = rest.slice(from, nl);
 				from = nl + 1;
 				if (line === "") {
+					if (abort !== mine)
+						return; // given up: what is here still is of another shell, or comes again
 					if (data !== "")
 						await take(event, data, id);
 					event = "message";
@@ -47,7 +49,7 @@ export function createStream(api, path, on, onState) {
 
 	async function run() {
 		const mine = abort = new AbortController();
-		let why = "the connection ended";
+		let why = "the connection ended", refused = false;
 
 		onState("connecting");
 		try {
@@ -56,14 +58,19 @@ export function createStream(api, path, on, onState) {
 				headers["Last-Event-ID"] = lastId;
 			const r = await api.request(path(), {headers, signal: mine.signal});
 			onState("live");
-			await read(r.body);
+			await read(r.body, mine);
 		} catch (e) {
 			why = e.message;
+			refused = e.status >= 400 && e.status < 500 && e.status !== 429;
 		}
 		if (abort !== mine || closed)
 			return;
 		mine.abort(); // where reading failed, the request itself goes on
 		abort = null;
+		if (refused) { // asking again would not help
+			onState("refused", why);
+			return;
+		}
 		onState("lost", why);
 		timer = setTimeout(start, pause * (0.5 + Math.random()));
 		pause = Math.min(2 * pause, LONGEST_PAUSE);

@@ -45,7 +45,8 @@ export function createTabs(label, views) {
 	for (const v of views) {
 		v.tab = h("button", {type: "button", role: "tab", id: "tab-" + v.id, "aria-controls": "view-" + v.id,
 			onclick: () => show(v.id)}, v.title);
-		v.panel = h("div", {class: "view", role: "tabpanel", id: "view-" + v.id, "aria-labelledby": "tab-" + v.id, hidden: true},
+		v.panel = h("div", {class: "view", role: "tabpanel", id: "view-" + v.id, "aria-labelledby": "tab-" + v.id,
+			tabindex: "0", hidden: true},
 			v.element);
 		bar.append(v.tab);
 		element.append(v.panel);
@@ -55,5 +56,12 @@ export function createTabs(label, views) {
 		views.find((v) => v.id === id).tab.textContent = title;
 	}
 
-	return {bar, element, show, mark, current: () => current && current.id};
+	// what is seen has its end
+	function close() {
+		if (current && current.hidden)
+			current.hidden();
+		current = null;
+	}
+
+	return {bar, element, show, mark, close, current: () => current && current.id};
 }

@@ -157,7 +157,8 @@ export function createTerminal({api, session, rights}) {
 		},
 		clear() {
 			next = null;
-			term.reset();
+			title.textContent = "";
+			term.write("", () => term.reset()); // behind what is on its way to it
 		},
 		// Bytes that were there before are left out, and those that are missing are told of.
 		async output({offset, base64}) {

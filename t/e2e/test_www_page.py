@@ -1,0 +1,523 @@
+#!/usr/bin/env python3
+"""The page of a sandbox in a real Chromium: what it shows, does, survives, and does not believe (doc/page.md).
+
+By hand, since each takes a minute: much_output, 100 MB in front of the page, with the times of its frames, and
+idle_for_a_minute, what a page asks for that nobody touches."""
+
+import base64
+import http.server
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib.certs import Authority  # noqa: E402
+from lib import process  # noqa: E402
+from lib.supervised import PATIENCE, find_program, free_port, marker, run_tests  # noqa: E402
+from lib.tap import equal  # noqa: E402
+from lib.webdriver import KEYS, Window, pause  # noqa: E402
+from lib.www import KEY, V1, EVIL, DOT, SCREEN, Keyed, enter, live, screen_has, complaints, need_browser  # noqa: E402
+
+
+def shell_view():
+    need_browser()
+    with Keyed() as s, Window() as w:
+        s.action("echo before; (exit 3)")
+        w.open(s.page())
+        w.until("asks for the key", "return document.querySelector('#key')")
+        w.type("#key", "wrong")
+        w.press([KEYS["ENTER"]])
+        w.until("says so", "return document.querySelector('.note.bad').textContent.includes('not the key')")
+        w.js("document.querySelector('#key').value = ''")
+        enter(w, s)
+        equal([w.js("return document.cookie"), w.js("return location.href"), KEY in w.js(
+            "return JSON.stringify(localStorage) + document.documentElement.outerHTML")], ["", s.page(), False])
+        screen_has(w, "before")
+        w.until("its exit code", "return document.querySelector('.commands tbody tr.bad .exit').textContent === '3'")
+        # a typed command, its output and its row
+        w.click(".line input")
+        w.type(".line input", "echo typed-$((40 + 2))" + KEYS["ENTER"])
+        screen_has(w, "typed-42")
+        w.until("a row of it", "return "
+                "document.querySelector('.commands tbody tr.good .mono').textContent.includes('typed-$')")
+        # one that runs: a line for it, then keys typed into the terminal, then the interrupt
+        began, wait = marker(s)
+        w.type(".line input", began + "; read -r x; echo got-$x; read -r y; echo got-$y; sleep 1000" + KEYS["ENTER"])
+        wait()
+        w.until("it runs", "return document.querySelector('.commands tr.running') && "
+                           "!document.querySelector('.line button[type=button]').disabled")
+        w.type(".line input", "one" + KEYS["ENTER"])
+        screen_has(w, "got-one")
+        w.click(".bar input")
+        w.press("two" + KEYS["ENTER"])
+        screen_has(w, "got-two")
+        w.click(".line button[type=button]")
+        w.until("it is interrupted", "return "
+                "document.querySelector('.commands tbody tr.bad .exit').textContent === '130'")
+        # idle: its one stream and nothing else
+        w.requests()
+        pause(3)
+        equal(w.requests(), [])
+        # by the keyboard alone; what a page loads
+        loaded = w.js("return performance.getEntriesByType('resource').filter((e) => !e.name.includes('/v1/')).length")
+        equal(loaded > 5, True)
+        # a page that nobody sees has no stream
+        w.js("Object.defineProperty(document, 'hidden', {configurable: true, get: () => true});"
+             "document.dispatchEvent(new Event('visibilitychange'))")
+        w.until("it has stopped", "return document.querySelector('.page[data-stream=paused]')")
+        s.until("nobody looks on", lambda: s.get(V1 + "ready").json()["components"]["pool_page"]["busy"] == 0)
+        s.action("echo while-hidden-$((1 + 1))")
+        w.js("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+        screen_has(w, "while-hidden-2")
+        # the end of the sign-in
+        w.click("header button")
+        w.until("asks again", "return document.querySelector('#key')")
+        w.open(s.page())
+        w.until("asks still", "return document.querySelector('#key')")
+        equal(complaints(w), [])
+
+
+def the_whole_screen(w, mark):
+    """All lines that the terminal has, up to the mark, in one text."""
+    screen_has(w, mark)
+    return w.js("""
+        const b = window.handrailTerminal.buffer.active, lines = [];
+        for (let i = 0; i < b.length; i++) {
+            const l = b.getLine(i), t = l.translateToString(true);
+            if (l.isWrapped && lines.length) lines[lines.length - 1] += t; else lines.push(t);
+        }
+        return lines.join('\\n');""")
+
+
+def cut_and_healed():
+    """A killed worker, a killed nginx, an upgrade: no line is missing, none is there twice."""
+    need_browser()
+    with Keyed() as s, Window() as w:
+        enter(w, s)
+        for n, cut in enumerate(("worker", "edge", "upgrade", "keeper")):
+            began, wait = marker(s)
+            b = s.in_background("%s; for i in $(seq 1 400); do echo line-%d-$i; sleep 0.004; done; "
+                                "echo all-%d-$((1+1))" % (began, n, n), headers={"X-Session-API-Key": KEY})
+            wait()
+            screen_has(w, "line-%d-" % n)
+            if cut == "worker":
+                for pid in s.pids("handrail-worker"):
+                    if " --pool page " in process.command_line(pid):
+                        os.kill(pid, signal.SIGKILL)
+            elif cut == "edge":
+                for pid in process.children(s.pids("nginx")[0]):
+                    os.kill(pid, signal.SIGKILL)
+            elif cut == "upgrade":
+                s.upgrade()
+            else:
+                os.kill(s.keeper()[0], signal.SIGKILL)
+            b.join(PATIENCE)
+            text = the_whole_screen(w, "all-%d-2" % n)
+            # a killed nginx cuts the action's own request as well, and the command goes on
+            got = [int(line.rsplit("-", 1)[1]) for line in text.split("\n") if line.startswith("line-%d-" % n)]
+            equal(got, list(range(1, 401)), cut)
+            live(w)
+        equal(complaints(w), [])
+
+
+def nothing_is_believed():
+    """Whatever the sandbox says is text: in output, titles, links, commands, directories, errors."""
+    need_browser()
+    with Keyed() as s, Window() as w:
+        enter(w, s)
+        s.action("printf '%%s\\n' '%s'" % EVIL)
+        s.action("printf '\\033]0;%s\\007'" % EVIL)
+        s.action("printf '\\033]8;;javascript:document.hit=1\\007click\\033]8;;\\007\\n'")
+        s.action("mkdir -p './%s' && cd './%s'" % (EVIL.replace("/", "_"), EVIL.replace("/", "_")))
+        s.action("printf '\\033[6n\\033[c\\033]11;?\\007\\033P$qm\\033\\\\\\n'; echo 'x%s'" % EVIL,
+                 headers={"X-Request-ID": EVIL})
+        s.action("\u202eevil\u2066 # " + EVIL)
+        s.action("echo done-$((1 + 1))")
+        screen_has(w, "done-2")
+        w.until("the directory", "return document.querySelector('.dir').textContent.includes('<img')")
+        w.until("the commands", "return "
+                "[...document.querySelectorAll('.commands td')].some((d) => d.textContent.includes('<svg'))")
+        w.until("a title", "return document.querySelector('.title').textContent.includes('<img')")
+        equal(w.js("return [document.hit || 0, "
+                   "document.querySelectorAll('img[src], svg, iframe, script:not([src])').length, "
+                   "[...document.querySelectorAll('td')]"
+                   ".some((d) => d.textContent.includes('\\u202e'))]"), [0, 0, False])
+        # a program's questions are not answered, so that nobody types who only looks on
+        equal(s.run("read -t 0.3 -r x; echo \"<$x>\"", headers={"X-Session-API-Key": KEY}), "<>")
+        # a frame of another origin shows nothing: it asks for the page, and then for nothing of it
+        w.requests()
+        w.open("data:text/html,<iframe src='%s'></iframe>" % s.page())
+        w.until("a frame", "return document.querySelector('iframe')")
+        asked = w.requests()
+        equal([any(r.endswith(end) for r in asked) for end in ("/handrail/", "main.js")], [True, False], asked)
+        equal(complaints(w), [])
+
+
+def other_views():
+    """Plugins, plots and alerts: what they show, by the arrow keys, while nothing more is asked for."""
+    need_browser()
+    with Keyed() as s, Window() as w:
+        for _ in range(4):  # so many errors that it is an alert
+            s.request("POST", "/execute_action", json.dumps({"action": {"action": "read", "args": {"path": "/no"}}}))
+        enter(w, s)
+        w.until("an alert", "return document.querySelector('#tab-alerts').textContent === 'Alerts (1)'")
+        w.requests()
+        w.click("#tab-plugins")
+        w.until("plugins", "return !document.querySelector('#view-plugins').hidden && "
+                           "[...document.querySelectorAll('#view-plugins th')].some((e) => e.textContent === 'mcp')")
+        w.press([KEYS["RIGHT"]])
+        w.until("plots", "return document.querySelectorAll('#view-metrics canvas').length === 6 && "
+                         "document.querySelector('#view-metrics .now').textContent.includes('errors 4')")
+        w.press([KEYS["RIGHT"]])
+        w.until("alerts", "return document.querySelector('#view-alerts .firing').textContent.includes('error_rate')")
+        w.press([KEYS["HOME"]])
+        w.until("the shell again", "return !document.querySelector('#view-shell').hidden")
+        equal(w.requests(), [])
+        equal(complaints(w), [])
+
+
+VIEWS = """
+    const [evil, done] = arguments, seen = {}, json = (o) => async () => o;
+    const wait = () => new Promise((f) => setTimeout(f, 0));
+    const until = async (v, what) => { while (!v.element.querySelector(what)) await wait(); return v; };
+    const make = {
+        plugins(m) {
+            const v = m.createPlugins(), part = {state: evil, reason: evil};
+            v.server({ready: {status: 'no', reason: evil, components: {plugins: {[evil]: part}, [evil]: part}}});
+            return v;
+        },
+        alerts(m) {
+            const v = m.createAlerts(() => {});
+            v.server({alerts: {alerts: [{alert: evil, since: evil}],
+                history: [{alert: evil, state: evil, metric: evil, value: evil, threshold: evil, ts: evil}]}});
+            return v;
+        },
+        commands(m) {
+            const v = m.createCommands();
+            v.state([{id: 1, state: evil, exit_code: evil, length: 9, command: evil,
+                clock: {started: 1, elapsed: 1, silent: 1}}]);
+            return v;
+        },
+        log(m) {
+            const line = {time: evil, level: evil, module: evil, pid: evil, message: evil};
+            const v = m.createLog({api: {get: json({first: 1, next: 2, lines: [line]})}});
+            v.server({log: 2});
+            v.shown();
+            return until(v, 'td');
+        },
+        shells(m) {
+            const v = m.createShells({get: json({sessions: [{name: evil}]})}, () => {});
+            v.chosen('x');
+            return until(v, 'option');
+        },
+        files(m) {
+            const entry = {name: evil, type: evil, size: 1, modified: 1};
+            const v = m.createFiles({rights: () => 'act',
+                api: {get: json({path: evil, next: evil, unnamed: 0, entries: [entry]})}});
+            v.shown('/');
+            return until(v, 'li');
+        },
+        async browser(m) {
+            const b = {open: true, busy: false, crashed: false, url: 'javascript:' + evil, active: 0, tabs: [evil],
+                picture: {mime: 'text/html', width: 1, height: 1, base64: btoa(evil)}};
+            const text = 'data: ' + JSON.stringify(b) + '\\n\\n';
+            const v = m.createBrowser({api: {request: async () => new Response(text)}});
+            v.shown();
+            await until(v, 'li');
+            v.hidden();
+            return v;
+        },
+    };
+    (async () => {
+        for (const name of Object.keys(make)) {
+            const e = (await make[name](await import('/handrail/js/' + name + '.js'))).element;
+            document.body.append(e);
+            seen[name] = [(e.textContent + (e.querySelector('input')?.value || '')).includes('<svg'),
+                e.querySelectorAll('img[src], svg, script, a, iframe').length];
+        }
+        await new Promise((f) => requestAnimationFrame(() => requestAnimationFrame(f)));
+        seen.hit = document.hit || 0;
+        done(seen);
+    })().catch((e) => done(String(e.stack)));"""
+
+
+def every_view_believes_nothing():
+    """What plugins, alerts, commands, the log, shells, files and the browser are called, in each view by itself."""
+    need_browser()
+    with Keyed() as s, Window() as w:
+        enter(w, s)
+        views = ("plugins", "alerts", "commands", "log", "shells", "files", "browser")
+        equal(w.js_async(VIEWS, EVIL), dict({name: [True, 0] for name in views}, hit=0))
+        equal(complaints(w), [])
+
+
+class Elsewhere(http.server.BaseHTTPRequestHandler):
+    """Another port of the same host, to which the browser sends our cookie as well; a page with nothing in it."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!DOCTYPE html><title>elsewhere</title>")
+
+    def log_message(self, *args):
+        pass
+
+
+def from_elsewhere():
+    """A page of another origin, whose requests carry the cookie: it does nothing, reads nothing, frames nothing."""
+    need_browser()
+    other = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere)
+    threading.Thread(target=other.serve_forever, daemon=True).start()
+    try:
+        with Keyed() as s, Window() as w:
+            enter(w, s)
+            before = s.get(V1 + "commands").json()
+            w.open("http://127.0.0.1:%d/" % other.server_address[1])
+            said = w.js_async("""
+                const [base, done] = arguments, action = {action: {action: 'run', args: {command: 'echo csrf'}}};
+                const ask = (path, o) => fetch(base + path, Object.assign({credentials: 'include'}, o))
+                    .then((r) => r.type + r.status, () => 'failed');
+                const body = JSON.stringify(action), frame = document.createElement('iframe');
+                frame.name = 'into'; document.body.append(frame);
+                const form = document.createElement('form');
+                Object.assign(form, {method: 'post', action: base + 'v1/run', enctype: 'text/plain', target: 'into'});
+                const field = document.createElement('input');
+                Object.assign(field, {name: body.slice(0, -1) + ',"x":"', value: '"}'});
+                form.append(field); document.body.append(form);
+                const sent = new Promise((f) => frame.addEventListener('load', f));
+                form.submit();
+                (async () => {
+                    await sent;
+                    done([await ask('v1/run', {method: 'POST', mode: 'no-cors', body}),
+                        await ask('v1/run', {method: 'POST', body, headers: {'X-Handrail-Page': '0'.repeat(64)}}),
+                        await ask('v1/signin', {method: 'POST', mode: 'no-cors', body: '{}'}),
+                        await ask('v1/session', {}), frame.contentDocument === null]);
+                })();""", s.page())
+            equal(said, ["opaque0", "failed", "opaque0", "failed", True])
+            equal(s.get(V1 + "commands").json(), before)
+            # a frame around the page stays empty
+            w.requests()
+            w.js_async("""const [url, done] = arguments, f = document.createElement('iframe');
+                f.onload = () => done(); f.src = url; document.body.append(f);""", s.page())
+            equal([r for r in w.requests() if r.endswith("main.js")], [])
+            # who ends the sign-in elsewhere ends it here: the page asks again
+            w.open(s.page())
+            live(w)
+            cookie = [c for c in w.do("GET", "cookie") if c["name"].startswith("handrail-")]
+            equal([(c["httpOnly"], c["sameSite"], c["secure"], c["path"]) for c in cookie],
+                  [(True, "Strict", False, "/handrail/")])
+            me = {"X-Session-API-Key": "", "Cookie": "%s=%s" % (cookie[0]["name"], cookie[0]["value"]),
+                  "X-Handrail-Page": w.js("return Object.values(localStorage)[0]")}
+            equal(s.request("POST", V1 + "signout", json.dumps({"path": "/handrail/", "port": ""}), me).status, 200)
+            w.type(".line input", "echo too-late" + KEYS["ENTER"])
+            w.until("asks again", "return document.querySelector('#key')")
+            equal(s.get(V1 + "commands").json(), before)
+    finally:
+        other.shutdown()
+        other.server_close()
+
+
+PROXY = """daemon off; master_process off; pid %(top)s/pid; error_log %(top)s/log; events {}
+http { access_log off; server { listen 127.0.0.1:%(port)d ssl; ssl_certificate %(pem)s; ssl_certificate_key %(key)s;
+client_body_temp_path %(top)s/b; proxy_temp_path %(top)s/p; fastcgi_temp_path %(top)s/f; uwsgi_temp_path %(top)s/u;
+scgi_temp_path %(top)s/s; location /box/7/ { proxy_pass http://127.0.0.1:%(to)d/; proxy_buffering off; } } }"""
+
+
+def behind_tls_and_a_path():
+    """By a proxy that ends TLS and puts a path in front: the cookie is for that path, nothing else is asked for."""
+    need_browser()
+    with Keyed() as s, tempfile.TemporaryDirectory(prefix="e2e-www-") as top, Window(insecure=True) as w:
+        pem, key = Authority(top, "ours").make("proxy", 2)
+        port = free_port()
+        with open(top + "/conf", "w") as f:
+            f.write(PROXY % {"top": top, "port": port, "pem": pem, "key": key, "to": s.port})
+        proxy = subprocess.Popen([find_program("nginx"), "-p", top, "-c", top + "/conf"], stderr=subprocess.DEVNULL)
+        try:
+            s.until("the proxy listens", lambda: listens(port))
+            w.open("https://127.0.0.1:%d/box/7/handrail/" % port)
+            w.until("asks for the key", "return document.querySelector('#key')")
+            w.type("#key", KEY + KEYS["ENTER"])
+            live(w)
+            equal([(c["path"], c["secure"], c["httpOnly"]) for c in w.do("GET", "cookie")],
+                  [("/box/7/handrail/", True, True)])
+            w.type(".line input", "echo typed-$((40 + 2))" + KEYS["ENTER"])
+            screen_has(w, "typed-42")
+            w.click("#tab-files")
+            w.until("a directory", "return document.querySelector('.names button')")
+            asked = w.requests()
+            equal([r for r in asked if not r.split(" ")[1].startswith(
+                ("https://127.0.0.1:%d/box/7/handrail/" % port, "data:"))], [], asked)
+            equal(complaints(w), [])
+        finally:
+            proxy.terminate()
+            proxy.wait(PATIENCE)
+
+
+def listens(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), PATIENCE).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def idle_for_a_minute():
+    """By hand: a page that nobody touches asks for nothing in 60 s but has its stream; what one load weighs."""
+    need_browser()
+    with Keyed() as s, Window() as w:
+        enter(w, s)
+        size = w.js("return performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))"
+                    ".filter((e) => !e.name.includes('/v1/')).reduce((n, e) => n + e.transferSize, 0)")
+        print("# a load: %d bytes as sent here, not compressed" % size)
+        pause(2)
+        w.requests()
+        pause(60)
+        equal(w.requests(), [])
+        live(w)
+        equal(complaints(w), [])
+
+
+def names_of(w):
+    return w.js("return [...document.querySelectorAll('.names button')].map((b) => b.textContent)")
+
+
+def choose(w, name):
+    w.until("an entry " + name, "const b = [...document.querySelectorAll('.names button')]"
+            ".find((b) => b.textContent === arguments[0]); if (b) b.click(); return !!b", name)
+
+
+def files_view():
+    """Through directories, text, a picture, a link, a download and an upload; nothing of it is HTML of ours."""
+    need_browser()
+    with Keyed() as s, Window() as w:
+        evil = EVIL.replace("/", "_")
+        top = os.path.join(s.work_dir, "tree")
+        os.makedirs(os.path.join(top, evil))
+        with open(os.path.join(top, evil, "page.html"), "w") as f:
+            f.write(EVIL + "\u202e")
+        with open(os.path.join(top, evil, "dot.png"), "wb") as f:
+            f.write(base64.b64decode(DOT))
+        with open(os.path.join(top, evil, "evil.png"), "w") as f:
+            f.write("<svg xmlns='http://www.w3.org/2000/svg' onload='parent.document.hit=1'/>" + EVIL)
+        open(os.path.join(top, evil, "empty"), "w").close()
+        os.symlink(evil, os.path.join(top, "link"))
+        s.action("cd " + top)
+        enter(w, s)
+        w.until("the shell's place", "return document.querySelector('.dir').textContent === arguments[0]", top)
+        w.click("#tab-files")
+        w.until("a directory", "return document.querySelectorAll('.names button').length === 3")
+        equal(names_of(w), ["../", evil + "/", "link"])
+        choose(w, "link")
+        w.until("what it leads to", "return document.querySelectorAll('.names button').length === 5")
+        equal(names_of(w), ["../", "dot.png", "empty", "evil.png", "page.html"])
+        choose(w, "page.html")
+        w.until("text", "return document.querySelector('.viewer pre')?.textContent === arguments[0]",
+                EVIL + "\\u202e")
+        for name in ("dot.png", "evil.png"):
+            choose(w, name)
+            w.until("a frame for " + name, "return document.querySelector('.viewer .title')?.textContent === "
+                    "arguments[0] && document.querySelector('.viewer iframe')", name)
+            equal(w.js("const f = document.querySelector('.viewer iframe'); return [f.getAttribute('sandbox'), "
+                       "f.contentDocument === null, f.hasAttribute('src')]"), ["", True, False], name)
+        choose(w, "empty")
+        w.until("an empty one", "return document.querySelector('.viewer .note')?.textContent === 'It is empty.'")
+        # upload, and what is saved is what is there
+        w.js("""const d = new DataTransfer(), pick = document.querySelector('.upload input');
+            d.items.add(new File(['up-loaded'], arguments[0]));
+            pick.files = d.files; pick.dispatchEvent(new Event('change'));""", "<b>up</b>.txt".replace("/", "_"))
+        w.until("it is there", "return "
+                "document.querySelector('.files .side > .note').textContent.includes('uploaded')")
+        with open(os.path.join(top, evil, "<b>up<_b>.txt")) as f:
+            equal(f.read(), "up-loaded")
+        w.js("""window.saved = []; const make = URL.createObjectURL;
+            URL.createObjectURL = (b) => { window.blob_ = b; return make(b); };
+            HTMLAnchorElement.prototype.click = function () {
+                window.saved.push([this.download, window.blob_.type]); };""")
+        choose(w, "<b>up<_b>.txt")
+        w.until("it is shown", "return document.querySelector('.viewer pre')?.textContent === 'up-loaded'")
+        w.click(".viewer .bar button")
+        w.until("it is saved", "return window.saved.length === 1")
+        equal(w.js("return window.saved"), [["<b>up<_b>.txt", "application/octet-stream"]])
+        equal(w.js_async("const done = arguments[0]; window.blob_.text().then(done)"), "up-loaded")
+        # by a name that is typed; a failure is text as well
+        w.js("document.querySelector('.files .line input').value = '/none<img src=x onerror=document.hit=1>'")
+        w.click(".files .line button")
+        w.until("says so", "return document.querySelector('.files .side > .note').textContent.includes('<img src=x')")
+        equal(w.js("return [document.hit || 0, document.querySelectorAll('.files img, .files svg, .files b').length]"),
+              [0, 0])
+        equal(complaints(w), [])
+
+
+def shells_and_log():
+    """Another shell is chosen, and the page comes back from it when it has ended; the log tells of it."""
+    need_browser()
+    with Keyed() as s, Window() as w:
+        s.action("echo in-the-default-one")
+        equal(s.request("POST", V1 + "create", json.dumps({"name": "img-src.x"})).status, 201)
+        run = {"action": {"action": "run", "args": {"command": "echo in-the-$((40 + 2))"}}}
+        equal(s.request("POST", V1 + "run?session=img-src.x", json.dumps(run)).status, 200)
+        enter(w, s)
+        screen_has(w, "in-the-default-one")
+        w.until("a choice", "return document.querySelectorAll('.shells:not([hidden]) option').length === 2")
+        w.js("const p = document.querySelector('.shells select'); p.value = 'img-src.x';"
+             "p.dispatchEvent(new Event('change'))")
+        screen_has(w, "in-the-42")
+        equal(w.js(SCREEN).count("in-the-default-one"), 0)
+        w.type(".line input", "echo typed-$((1 + 1))" + KEYS["ENTER"])
+        screen_has(w, "typed-2")
+        # what is typed goes to the shell that is seen
+        equal("typed-2" in s.request("GET", V1 + "output?offset=0").body.decode(errors="replace"), False)
+        equal(s.request("POST", V1 + "kill?session=img-src.x", "{}").status, 200)
+        screen_has(w, "in-the-default-one")
+        live(w)
+        w.click("#tab-log")
+        lines = s.get(V1 + "log").json()["lines"]
+        w.until("lines", "return document.querySelectorAll('.log tbody tr').length >= arguments[0]", len(lines))
+        equal(w.js("return document.querySelector('.log tbody tr:last-child td.mono').textContent"),
+              lines[0]["message"])
+        equal(complaints(w), [])
+
+
+def viewer_without_rights():
+    need_browser()
+    with Keyed() as s, Window() as w:
+        enter(w, s, look=True)
+        equal(w.js("return [...document.querySelectorAll('.terminal .line input, .terminal button, .bar input')]"
+                   ".map((e) => e.disabled)"),
+              [True, False, True, True, True], "all but the mode for screen readers")
+        s.action("echo seen-$((1 + 1))")
+        screen_has(w, "seen-2")
+        # by hand in its console: the server refuses
+        equal(w.js_async("""const done = arguments[0], token = Object.values(localStorage)[0];
+            fetch('v1/run', {method: 'POST', headers: {'X-Handrail-Page': token}, body: '{}'})
+                .then((r) => done(r.status))"""), 403)
+
+
+def much_output():
+    """100 MB in front of the page: the longest time between two frames, and what is seen at the end."""
+    need_browser()
+    with Keyed() as s, Window() as w:
+        enter(w, s)
+        w.js("""window.frames_ = []; let last = performance.now();
+            const next = (t) => { window.frames_.push(t - last); last = t; requestAnimationFrame(next); };
+            requestAnimationFrame(next);""")
+        s.action("yes '%s' | head -c 100000000; echo; echo all-of-it-$((1 + 1))" % ("x" * 99), timeout=10 * PATIENCE)
+        screen_has(w, "all-of-it-2")
+        times = sorted(w.js("return window.frames_.slice(2)"))
+        print("# %d frames, median %.0f ms, p99 %.0f ms, longest %.0f ms" % (
+            len(times), times[len(times) // 2], times[int(len(times) * 0.99)], times[-1]))
+        equal(times[int(len(times) * 0.99)] < 250, True, times[-20:])
+
+
+BY_HAND = [much_output, idle_for_a_minute]
+TESTS = [shell_view, cut_and_healed, nothing_is_believed, every_view_believes_nothing, from_elsewhere,
+         behind_tls_and_a_path, other_views, files_view, shells_and_log, viewer_without_rights]
+
+if __name__ == "__main__":
+    sys.exit(run_tests(TESTS + [t for t in BY_HAND if t.__name__ in sys.argv[1:]]))
