@@ -7,6 +7,7 @@
 
 #include <json-c/json.h>
 
+#include "actions/command.h"
 #include "actions/shell.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -150,55 +151,12 @@ static bool
 find_command(const struct hr_shell_place *place, struct hr_span key, struct hr_mcp_wait *ret,
     struct hr_command_state *ret_state, struct hr_buf *frame)
 {
-	struct hr_command_state list[HR_COMMANDS_MAX];
-	size_t n = 0;
-
-	hr_buf_reset(frame);
-	if (hr_shell_commands(place, frame, list, &n, NULL) < 0)
+	if (!hr_command_find(place, key, frame, ret_state))
 		return false;
-	while (n-- > 0) {
-		if (key.len > 0 ? !hr_span_equal(list[n].key, key)
-				: list[n].end != HR_COMMAND_RUNNING)
-			continue;
-		ret->id = list[n].id;
-		ret->started = list[n].started;
-		ret->from = list[n].log_start;
-		*ret_state = list[n];
-		return true;
-	}
-	return false;
-}
-
-/* The terminal shows the command first, as it was given. */
-static uint64_t
-echo_length(const struct hr_shell_place *place, uint64_t from, struct hr_span text)
-{
-	const struct hr_follow_request req = {.offset = from};
-	struct hr_output_piece piece;
-	struct hr_buf frame, wanted;
-	struct hr_err err = {0};
-	size_t used, i;
-	uint64_t len = 0;
-	int fd = hr_shell_follow(place, &req, &err);
-
-	if (fd < 0)
-		return 0;
-	hr_buf_init(&frame, 2u << 20);
-	hr_buf_init(&wanted, 2u << 20);
-	for (i = 0; i < text.len; i++) {
-		if (text.p[i] == '\n')
-			hr_buf_addc(&wanted, '\r');
-		hr_buf_addc(&wanted, text.p[i]);
-	}
-	hr_buf_adds(&wanted, "\r\n");
-	if (wanted.fail == HR_OK && hr_shell_piece(fd, &frame, &piece, &used, &err) > 0 &&
-	    piece.offset == from && piece.bytes.len >= wanted.len &&
-	    memcmp(piece.bytes.p, wanted.p, wanted.len) == 0)
-		len = wanted.len;
-	hr_buf_done(&frame);
-	hr_buf_done(&wanted);
-	hr_fd_close(&fd);
-	return len;
+	ret->id = ret_state->id;
+	ret->started = ret_state->started;
+	ret->from = ret_state->log_start;
+	return true;
 }
 
 /* Not begun: another one runs. */
@@ -258,14 +216,12 @@ take(struct hr_mcp_call *c, struct json_object *o, struct hr_span text)
 	struct hr_buf frame, handle;
 	bool found = false;
 
-	if (key.len > 256)
-		key.len = 256; /* so much a keeper notes */
 	hr_buf_init(&frame, HR_FRAME_MAX);
 	hr_buf_init(&handle, 256);
 	if (exit_code < 0 || content.len > LONG_OUTPUT) {
 		found = key.len > 0 && find_command(&place, key, &c->wait, &s, &frame);
 		if (found)
-			c->wait.from += echo_length(&place, c->wait.from, text);
+			c->wait.from += hr_command_echo(&place, c->wait.from, text);
 	}
 	if (exit_code >= 0) {
 		if (found)

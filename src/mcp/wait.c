@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 
+#include "actions/command.h"
 #include "actions/shell.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -152,38 +153,6 @@ put_seen(struct hr_buf *b, const char *p, size_t len)
 	hr_buf_done(&seen);
 }
 
-/* Of the log from *io_from on, to `end` and `max` bytes at most. */
-static int
-log_read(const struct hr_shell_place *place, uint64_t *io_from, uint64_t end, size_t max,
-    struct hr_buf *ret, struct hr_err *err)
-{
-	const struct hr_follow_request req = {.offset = *io_from};
-	struct hr_output_piece piece;
-	struct hr_buf frame;
-	size_t used, n;
-	bool first = true;
-	int fd = hr_shell_follow(place, &req, err), r = 1;
-
-	if (fd < 0)
-		return -1;
-	hr_buf_init(&frame, FRAME_MAX);
-	while (ret->len < max && (r = hr_shell_piece(fd, &frame, &piece, &used, err)) > 0) {
-		if (first)
-			*io_from = piece.offset;
-		first = false;
-		n = piece.offset < end ? (size_t)(end - piece.offset) : 0;
-		n = n < piece.bytes.len ? n : piece.bytes.len;
-		n = n < max - ret->len ? n : max - ret->len;
-		hr_buf_add(ret, piece.bytes.p, n);
-		if (piece.offset + piece.bytes.len >= end)
-			break;
-		hr_buf_drop_front(&frame, used);
-	}
-	hr_buf_done(&frame);
-	hr_fd_close(&fd);
-	return r < 0 ? -1 : hr_buf_check(ret, err);
-}
-
 /* A part of the output; *io_to: where it ends, which is less where something is torn there. */
 static int
 put_part(const struct hr_shell_place *place, uint64_t from, uint64_t *io_to, bool whole,
@@ -195,7 +164,7 @@ put_part(const struct hr_shell_place *place, uint64_t from, uint64_t *io_to, boo
 	int r;
 
 	hr_buf_init(&raw, 4 * PART);
-	r = log_read(place, &at, *io_to, (size_t)(*io_to - from), &raw, err);
+	r = hr_command_output(place, &at, *io_to, (size_t)(*io_to - from), &raw, err);
 	if (r == 0) {
 		if (at > from)
 			hr_buf_addf(out, "[%" PRIu64 " bytes of output are too old to be kept]\n",

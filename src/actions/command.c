@@ -1,0 +1,94 @@
+/* What was printed is read back by offsets; nothing here changes anything. */
+#include "config.h"
+
+#include "actions/command.h"
+
+#include <string.h>
+
+#include "base/fd.h"
+
+#define FRAME_MAX (2u << 20)
+
+bool
+hr_command_find(const struct hr_shell_place *place, struct hr_span key, struct hr_buf *frame,
+    struct hr_command_state *ret)
+{
+	struct hr_command_state list[HR_COMMANDS_MAX];
+	size_t n = 0;
+
+	if (key.len > HR_COMMAND_KEY_MAX)
+		key.len = HR_COMMAND_KEY_MAX;
+	hr_buf_reset(frame);
+	if (hr_shell_commands(place, frame, list, &n, NULL) < 0)
+		return false;
+	while (n-- > 0) {
+		if (key.len > 0 ? !hr_span_equal(list[n].key, key)
+				: list[n].end != HR_COMMAND_RUNNING)
+			continue;
+		*ret = list[n];
+		return true;
+	}
+	return false;
+}
+
+uint64_t
+hr_command_echo(const struct hr_shell_place *place, uint64_t from, struct hr_span text)
+{
+	const struct hr_follow_request req = {.offset = from};
+	struct hr_output_piece piece;
+	struct hr_buf frame, wanted;
+	struct hr_err err = {0};
+	size_t used, i;
+	uint64_t len = 0;
+	int fd = hr_shell_follow(place, &req, &err);
+
+	if (fd < 0)
+		return 0;
+	hr_buf_init(&frame, 2u << 20);
+	hr_buf_init(&wanted, 2u << 20);
+	for (i = 0; i < text.len; i++) {
+		if (text.p[i] == '\n')
+			hr_buf_addc(&wanted, '\r');
+		hr_buf_addc(&wanted, text.p[i]);
+	}
+	hr_buf_adds(&wanted, "\r\n");
+	if (wanted.fail == HR_OK && hr_shell_piece(fd, &frame, &piece, &used, &err) > 0 &&
+	    piece.offset == from && piece.bytes.len >= wanted.len &&
+	    memcmp(piece.bytes.p, wanted.p, wanted.len) == 0)
+		len = wanted.len;
+	hr_buf_done(&frame);
+	hr_buf_done(&wanted);
+	hr_fd_close(&fd);
+	return len;
+}
+
+int
+hr_command_output(const struct hr_shell_place *place, uint64_t *io_from, uint64_t end, size_t max,
+    struct hr_buf *ret, struct hr_err *err)
+{
+	const struct hr_follow_request req = {.offset = *io_from};
+	struct hr_output_piece piece;
+	struct hr_buf frame;
+	size_t used, n;
+	bool first = true;
+	int fd = hr_shell_follow(place, &req, err), r = 1;
+
+	if (fd < 0)
+		return -1;
+	hr_buf_init(&frame, FRAME_MAX);
+	while (ret->len < max && (r = hr_shell_piece(fd, &frame, &piece, &used, err)) > 0) {
+		if (first)
+			*io_from = piece.offset;
+		first = false;
+		n = piece.offset < end ? (size_t)(end - piece.offset) : 0;
+		n = n < piece.bytes.len ? n : piece.bytes.len;
+		n = n < max - ret->len ? n : max - ret->len;
+		hr_buf_add(ret, piece.bytes.p, n);
+		if (piece.offset + piece.bytes.len >= end)
+			break;
+		hr_buf_drop_front(&frame, used);
+	}
+	hr_buf_done(&frame);
+	hr_fd_close(&fd);
+	return r < 0 ? -1 : hr_buf_check(ret, err);
+}
