@@ -5,6 +5,7 @@ pkgdata_DATA = \
 	%D%/handrail-site.conf.in \
 	%D%/handrail-locations.conf.in \
 	%D%/handrail-mcp.conf.in \
+	%D%/handrail-swerex.conf.in \
 	%D%/handrail-viewer.conf.in \
 	%D%/handrail-www.conf.in
 if HOST
@@ -73,7 +74,7 @@ EXTRA_DIST += %D%/handrail-fleet.nginx %D%/handrail-fleetd.logrotate \
 	%D%/handrail-fleet.conf.in %D%/handrail-fleet-http.conf.in %D%/handrail-fleet-server.conf.in \
 	%D%/handrail-fleet-routes.conf.in %D%/handrail-fleetd.service.in \
 	%D%/nginx.conf.in %D%/handrail-http.conf.in %D%/handrail-locations.conf.in \
-	%D%/handrail-site.conf.in %D%/handrail-viewer.conf.in %D%/handrail-mcp.conf.in %D%/handrail-www.conf.in \
+	%D%/handrail-site.conf.in %D%/handrail-viewer.conf.in %D%/handrail-mcp.conf.in %D%/handrail-swerex.conf.in %D%/handrail-www.conf.in \
 	%D%/handrail.conf.json.in %D%/handraild.service.in
 
 dist_doc_DATA = doc/actions.md doc/agents.md doc/architecture.md doc/backends.md doc/clouds.md doc/files.md doc/fleet.md doc/fleet.openapi.json doc/host.md doc/http.md doc/images.md doc/kubernetes.md \

@@ -228,3 +228,6 @@ TESTS += %D%/unit/test_vscode
 t_unit_test_vscode_SOURCES = %D%/unit/test_vscode.c
 t_unit_test_vscode_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_vscode_LDADD = libvscode.la $(CHECK_LIBS)
+
+TESTS += %D%/e2e/test_swerex.py
+EXTRA_DIST += %D%/e2e/test_swerex.py %D%/e2e/swerex_suite.py %D%/corpus/swerex/swerex.jsonl

@@ -21,6 +21,7 @@ static const struct {
     {304, "Not Modified"},
     {307, "Temporary Redirect"},
     {400, "Bad Request"},
+    {401, "Unauthorized"},
     {403, "Forbidden"},
     {404, "Not Found"},
     {405, "Method Not Allowed"},
@@ -31,6 +32,7 @@ static const struct {
     {500, "Internal Server Error"},
     {501, "Not Implemented"},
     {503, "Service Unavailable"},
+    {511, "Network Authentication Required"},
 };
 
 const char *

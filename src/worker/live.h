@@ -26,6 +26,12 @@ void hr_live_put_command(struct hr_buf *b, const char *session, const struct hr_
 /* Makes a session of that name, in the server's directory. False: answered why not. */
 bool hr_live_make(struct hr_worker *w, const char *name, struct hr_answer *ret);
 
+/* Ends it, with all that runs on its terminal. False: answered, 404 if there is none. */
+bool hr_live_end(struct hr_worker *w, const char *name, struct hr_answer *ret);
+
+/* The names of all but the default one, each with its NUL. False: answered. */
+bool hr_live_names(struct hr_worker *w, struct hr_buf *names, struct hr_answer *ret);
+
 /* 404 if there is no such session. 503: the shell's keeper may be about to be replaced, which is a
  * matter of a moment. */
 void hr_live_refuse(struct hr_answer *ret, const struct hr_err *err);

@@ -38,39 +38,71 @@ put_one(struct hr_worker *w, struct hr_buf *b, const char *name, bool ready)
 	hr_buf_done(&frame);
 }
 
-/* "NAME STATE" lines. */
+/* The next of "NAME STATE" lines; NULL: there is none. */
+static char *
+next_line(char **text, char **ret_state)
+{
+	char *line = *text, *end = strchr(line, '\n');
+
+	*ret_state = end != NULL ? memchr(line, ' ', (size_t)(end - line)) : NULL;
+	if (*ret_state == NULL)
+		return NULL;
+	*(*ret_state)++ = '\0';
+	*end = '\0';
+	*text = end + 1;
+	return line;
+}
+
 static void
 put_named(struct hr_worker *w, struct hr_buf *b, char *text)
 {
-	char *line, *next, *state;
+	char *line, *state;
 
-	for (line = text; *line != '\0'; line = next) {
-		next = strchr(line, '\n');
-		if (next == NULL)
-			return;
-		*next++ = '\0';
-		state = strchr(line, ' ');
-		if (state == NULL)
-			return;
-		*state++ = '\0';
+	while ((line = next_line(&text, &state)) != NULL) {
 		hr_buf_addc(b, ',');
 		put_one(w, b, line, strcmp(state, "ready") == 0);
 	}
+}
+
+/* False: answered. */
+static bool
+ask_list(struct hr_worker *w, struct hr_channel_answer *answer, struct hr_answer *ret)
+{
+	struct hr_err err = {0};
+
+	if (hr_channel_ask(w->channel, HR_CHANNEL_SESSIONS, "", 0, HR_CHANNEL_SESSIONS_ANSWER,
+		LIST_TIMEOUT_MS, answer, &err) < 0) {
+		hr_live_refuse(ret, &err);
+		return false;
+	}
+	hr_fd_close(&answer->fd);
+	return true;
+}
+
+bool
+hr_live_names(struct hr_worker *w, struct hr_buf *names, struct hr_answer *ret)
+{
+	struct hr_channel_answer answer;
+	char *text = answer.text, *line, *state;
+
+	if (!ask_list(w, &answer, ret))
+		return false;
+	while ((line = next_line(&text, &state)) != NULL)
+		hr_buf_add(names, line, strlen(line) + 1);
+	if (hr_buf_check(names, NULL) == 0)
+		return true;
+	hr_answer_generic(ret);
+	return false;
 }
 
 void
 hr_handle_live_sessions(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	struct hr_channel_answer answer;
-	struct hr_err err = {0};
 
 	(void)r;
-	if (hr_channel_ask(w->channel, HR_CHANNEL_SESSIONS, "", 0, HR_CHANNEL_SESSIONS_ANSWER,
-		LIST_TIMEOUT_MS, &answer, &err) < 0) {
-		hr_live_refuse(ret, &err);
+	if (!ask_list(w, &answer, ret))
 		return;
-	}
-	hr_fd_close(&answer.fd);
 	hr_buf_adds(&ret->body, "{\"sessions\":[");
 	put_one(w, &ret->body, "default", true);
 	put_named(w, &ret->body, answer.text);
@@ -203,17 +235,29 @@ hr_handle_live_create(struct hr_worker *w, struct hr_request *r, struct hr_answe
 	json_object_put(body);
 }
 
-bool
-hr_live_make(struct hr_worker *w, const char *name, struct hr_answer *ret)
+static bool
+ask_named(struct hr_worker *w, enum hr_channel_type type, const char *name, struct hr_answer *ret)
 {
 	struct hr_buf text;
-	bool made;
+	bool done;
 
 	hr_buf_init(&text, 256);
 	hr_buf_adds(&text, name);
-	made = ask(w, HR_CHANNEL_SESSION_NEW, &text, ret);
+	done = ask(w, type, &text, ret);
 	hr_buf_done(&text);
-	return made;
+	return done;
+}
+
+bool
+hr_live_make(struct hr_worker *w, const char *name, struct hr_answer *ret)
+{
+	return ask_named(w, HR_CHANNEL_SESSION_NEW, name, ret);
+}
+
+bool
+hr_live_end(struct hr_worker *w, const char *name, struct hr_answer *ret)
+{
+	return ask_named(w, HR_CHANNEL_SESSION_KILL, name, ret);
 }
 
 /* The default session stays: its shell is replaced by its keeper. */

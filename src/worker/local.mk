@@ -29,6 +29,15 @@ libworker_la_SOURCES = \
 	%D%/page.c %D%/page.h \
 	%D%/ready.c %D%/ready.h \
 	%D%/request.h \
+	%D%/rex/execute.c \
+	%D%/rex/expect.c %D%/rex/expect.h \
+	%D%/rex/files.c \
+	%D%/rex/model.c \
+	%D%/rex/rex.c %D%/rex/rex.h \
+	%D%/rex/run.c \
+	%D%/rex/session.c \
+	%D%/rex/syntax.c \
+	%D%/rex/talk.c \
 	%D%/route.c \
 	%D%/simple.c \
 	%D%/stats.c %D%/stats.h \
@@ -37,7 +46,7 @@ libworker_la_SOURCES = \
 	%D%/upload.c \
 	%D%/view.c \
 	%D%/worker.c %D%/worker.h
-libworker_la_CFLAGS = $(AM_CFLAGS) $(FCGI_CFLAGS) $(JSONC_CFLAGS)
+libworker_la_CFLAGS = $(AM_CFLAGS) $(FCGI_CFLAGS) $(JSONC_CFLAGS) $(PCRE2_CFLAGS)
 libworker_la_LIBADD = \
 	libdoor.la libactions.la libsearch.la libfiles.la libprotojson.la libkeysum.la libproto.la libterm.la libshell.la libbase.la
 

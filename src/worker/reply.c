@@ -62,8 +62,10 @@ hr_reply_request(FCGX_Request *fcgi, struct hr_request *ret)
 	ret->mcp_version = param(fcgi, "HTTP_MCP_PROTOCOL_VERSION");
 	ret->mcp_method = param(fcgi, "HTTP_MCP_METHOD");
 	ret->mcp_name = param(fcgi, "HTTP_MCP_NAME");
+	ret->rex_key = param(fcgi, "HTTP_X_API_KEY");
 	ret->origin = param(fcgi, "HTTP_ORIGIN");
 	ret->mcp = param(fcgi, "HANDRAIL_MCP")[0] != '\0';
+	ret->rex = param(fcgi, "HANDRAIL_SWEREX")[0] != '\0';
 	ret->direct = param(fcgi, "HANDRAIL_DIRECT")[0] != '\0';
 	ret->viewer = param(fcgi, "HANDRAIL_VIEWER")[0] != '\0';
 	ret->action_limit = param(fcgi, "HANDRAIL_ACTION_LIMIT");

@@ -41,8 +41,10 @@ struct hr_request {
 	const char *asked_method, *asked_uri; /* of /-/auth: what it is asked about */
 	/* of /handrail/mcp; NULL as well: absent */
 	const char *mcp_version, *mcp_method, *mcp_name;
+	const char *rex_key;      /* X-API-Key, of /swerex/; NULL as well: absent */
 	const char *origin;       /* NULL as well: absent */
 	bool mcp;                 /* the door is open */
+	bool rex;                 /* and that of SWE-ReX */
 	bool direct;              /* nginx could not send the file */
 	bool viewer;              /* came to the file viewer, which is another server */
 	const char *action_limit; /* how many actions at a time; of /-/refused, NULL: absent */

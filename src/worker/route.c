@@ -62,6 +62,7 @@ static const struct route routes[] = {
     {"/-/auth", NULL, false, hr_handle_auth},
     {"/-/bearer", NULL, false, hr_handle_bearer},
     {"/-/door", NULL, true, hr_handle_door_key},
+    {"/-/swerex", NULL, true, hr_handle_rex_key},
     /* nginx counted too many: its own answer, which needs no key either */
     {"/-/refused", NULL, true, hr_handle_refused},
 };
@@ -234,13 +235,26 @@ is_foreign(const struct hr_worker *w, const struct hr_request *r, const struct r
 	       strcmp(r->method, "POST") == 0 && !hr_request_from_here(r);
 }
 
+/* The door of SWE-ReX has a table of its own, and its own words for who may not come in. */
+static bool
+is_rex(const struct hr_request *r)
+{
+	static const char prefix[] = "/swerex/";
+
+	return r->rex && r->path->len >= sizeof(prefix) - 1 &&
+	       memcmp(r->path->p, prefix, sizeof(prefix) - 1) == 0;
+}
+
 static void
 route(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	const struct route *found = route_find(r, r->path->len);
 
-	if (!r->viewer && (found == NULL || !found->open) &&
-	    !hr_auth_passes(&w->auth, r->session_key) && !hr_page_passes(w, r)) {
+	if (is_rex(r)) {
+		hr_worker_stage(w, HR_STAGE_RUNNING);
+		hr_handle_rex(w, r, ret);
+	} else if (!r->viewer && (found == NULL || !found->open) &&
+		   !hr_auth_passes(&w->auth, r->session_key) && !hr_page_passes(w, r)) {
 		hr_answer_detail(ret, 403, "Invalid API Key");
 	} else if (found == NULL) {
 		if (!redirect(r, ret))

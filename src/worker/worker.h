@@ -100,6 +100,8 @@ hr_handler_fn hr_handle_me;
 hr_handler_fn hr_handle_metrics;
 hr_handler_fn hr_handle_ready;
 hr_handler_fn hr_handle_refused;
+hr_handler_fn hr_handle_rex; /* all below /swerex/ */
+hr_handler_fn hr_handle_rex_key;
 hr_handler_fn hr_handle_signin;
 hr_handler_fn hr_handle_signout;
 hr_handler_fn hr_handle_token;

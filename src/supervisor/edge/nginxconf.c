@@ -27,9 +27,9 @@
 struct values {
 	char numbers[16][24];
 	size_t nnumbers;
-	struct hr_place v[40];
+	struct hr_place v[48];
 	size_t n;
-	struct hr_buf user, access_log, http, locations, plugins, site, viewer, www, mcp;
+	struct hr_buf user, access_log, http, locations, plugins, site, viewer, www, mcp, swerex;
 	struct hr_edge edge;
 };
 
@@ -88,6 +88,7 @@ values_init(struct values *v, const struct hr_site *s, const struct hr_settings 
 	hr_buf_init(&v->viewer, 65536);
 	hr_buf_init(&v->www, 65536);
 	hr_buf_init(&v->mcp, 65536);
+	hr_buf_init(&v->swerex, 65536);
 	values_add(v, "run_dir", s->ctx->run.path, false);
 	values_add(v, "listen", s->listen.text, false);
 	values_number(v, "nginx_workers", c->nginx_workers);
@@ -152,6 +153,22 @@ values_mcp(
 	if (hr_buf_check(&v->mcp, err) < 0)
 		return -1;
 	values_add(v, "mcp", hr_buf_str(&v->mcp), true);
+	return 0;
+}
+
+/* That of SWE-ReX: only where it was asked for. */
+static int
+values_swerex(
+    struct values *v, const struct hr_site *s, const struct hr_settings *c, struct hr_err *err)
+{
+	values_add(v, "swerex_open", c->swerex ? "1" : "", true);
+	values_add(
+	    v, "swerex_gate", v->edge.gate.len > 0 ? "\tauth_request /-/swerex;\n" : "", true);
+	if (c->swerex && fill(&v->swerex, s, "handrail-swerex.conf.in", v, err) != 0)
+		return -1;
+	if (hr_buf_check(&v->swerex, err) < 0)
+		return -1;
+	values_add(v, "swerex", hr_buf_str(&v->swerex), true);
 	return 0;
 }
 
@@ -241,7 +258,7 @@ hr_nginx_compose(struct hr_buf *out, const char *part, const struct hr_site *s,
 	values_init(&v, s, c);
 	if (values_edge(&v, s, c, keys, err) < 0 || values_www(&v, s, c, err) < 0)
 		r = -1;
-	else if (values_mcp(&v, s, c, err) < 0)
+	else if (values_mcp(&v, s, c, err) < 0 || values_swerex(&v, s, c, err) < 0)
 		r = -1;
 	else if (strcmp(part, "http") == 0)
 		r = fill(out, s, "handrail-http.conf.in", &v, err);
@@ -261,6 +278,7 @@ hr_nginx_compose(struct hr_buf *out, const char *part, const struct hr_site *s,
 	hr_buf_done(&v.viewer);
 	hr_buf_done(&v.www);
 	hr_buf_done(&v.mcp);
+	hr_buf_done(&v.swerex);
 	return r;
 }
 

@@ -21,6 +21,7 @@ hr_settings_environment(
 	    {"HANDRAIL_PLUGIN_PATH", "plugin_path"},
 	    {"HANDRAIL_VIEWER_URL_FILE", "viewer_url_file"},
 	    {"HANDRAIL_MCP", "mcp"},
+	    {"HANDRAIL_SWEREX", "swerex"},
 	};
 	enum hr_log_level level;
 	const char *v;

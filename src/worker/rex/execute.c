@@ -1,0 +1,348 @@
+/* A command beside all sessions, its two streams apart. It is a static session's `run` whose output
+ * goes to two files without a name that anybody else has; they are read by the descriptors with
+ * which they were made. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "base/account.h"
+#include "base/fd.h"
+#include "files/place/spool.h"
+#include "proto/pyrepr.h"
+#include "shell/quote.h"
+#include "worker/rex/rex.h"
+
+#define TEXT_MAX (HR_JSON_BODY_MAX * 4)
+#define NOT_FOUND 127 /* of env, for a program that is not there; 126: that cannot be started */
+
+struct stream {
+	char name[HR_SPOOL_NAME];
+	int fd;
+};
+
+struct execution {
+	const char *tmp; /* the directory of both */
+	int dir;
+	struct stream out, err;
+};
+
+/* ---- the files ---- */
+
+static int
+stream_open(struct stream *s, int dir, uid_t owner)
+{
+	if (hr_spool_name(s->name, "rex") < 0)
+		return -1;
+	hr_tempfiles_note(dir, s->name);
+	s->fd = openat(dir, s->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (s->fd >= 0 && geteuid() == 0 && fchown(s->fd, owner, (gid_t)-1) < 0)
+		return -1;
+	return s->fd >= 0 ? 0 : -1;
+}
+
+/* 0 or -1 with errno. */
+static int
+open_files(struct execution *x, uid_t owner)
+{
+	*x = (struct execution){.tmp = "/tmp", .dir = -1, .out = {.fd = -1}, .err = {.fd = -1}};
+	x->dir = open(x->tmp, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return x->dir < 0 || stream_open(&x->out, x->dir, owner) < 0 ||
+		       stream_open(&x->err, x->dir, owner) < 0
+		   ? -1
+		   : 0;
+}
+
+static void
+close_files(struct execution *x)
+{
+	if (x->out.fd >= 0)
+		(void)unlinkat(x->dir, x->out.name, 0);
+	if (x->err.fd >= 0)
+		(void)unlinkat(x->dir, x->err.name, 0);
+	hr_tempfiles_forget();
+	hr_fd_close(&x->out.fd);
+	hr_fd_close(&x->err.fd);
+	hr_fd_close(&x->dir);
+}
+
+/* The text of what is in it. 0, or -1 with errno. */
+static int
+stream_read(const struct stream *s, struct hr_buf *text)
+{
+	struct stat st;
+	char *p;
+	int r = 0;
+
+	if (fstat(s->fd, &st) < 0)
+		return -1;
+	if ((uint64_t)st.st_size > HR_REX_OUTPUT_MAX) {
+		errno = EFBIG;
+		return -1;
+	}
+	p = malloc((size_t)st.st_size + 1);
+	if (p == NULL)
+		return -1;
+	r = hr_fd_pread_full(s->fd, p, (size_t)st.st_size, 0);
+	if (r == 0)
+		hr_rex_decode(text, p, (size_t)st.st_size);
+	free(p);
+	return r;
+}
+
+/* ---- the command ---- */
+
+static bool
+raise_value(struct hr_rex_call *c, const char *said)
+{
+	hr_rex_raisef(c->ret, "builtins.ValueError", "%s", said);
+	return false;
+}
+
+/* A word; false: raised. */
+static bool
+put_word(struct hr_rex_call *c, struct hr_buf *text, struct hr_span s)
+{
+	if (memchr(s.p, '\0', s.len) != NULL)
+		return raise_value(c, "embedded null byte");
+	hr_buf_addc(text, ' ');
+	hr_shell_quote(text, s.p, s.len);
+	return true;
+}
+
+static struct hr_span
+listed(struct json_object *list, size_t i)
+{
+	struct hr_span s;
+
+	s.p = hr_json_str(hr_json_entry(list, i), &s.len);
+	return s;
+}
+
+static bool
+put_environment(struct hr_rex_call *c, struct json_object *env, struct hr_buf *text)
+{
+	struct hr_buf word, tmp;
+	struct hr_span s;
+	bool ok = true;
+
+	hr_buf_init(&word, HR_JSON_BODY_MAX);
+	hr_buf_init(&tmp, HR_JSON_BODY_MAX);
+	json_object_object_foreach(env, key, value)
+	{
+		s.p = hr_json_key(key, &tmp, &s.len);
+		if (s.len == 0 || memchr(s.p, '=', s.len) != NULL) {
+			ok = raise_value(c, "illegal environment variable name");
+			break;
+		}
+		hr_buf_reset(&word);
+		hr_buf_add(&word, s.p, s.len);
+		hr_buf_addc(&word, '=');
+		s.p = hr_json_str(value, &s.len);
+		hr_buf_add(&word, s.p, s.len);
+		ok = put_word(c, text, hr_span_of_buf(&word));
+		if (!ok)
+			break;
+	}
+	if (word.fail != HR_OK || tmp.fail != HR_OK)
+		text->fail = HR_E_NOMEM;
+	hr_buf_done(&word);
+	hr_buf_done(&tmp);
+	return ok;
+}
+
+/* The program as it was named. */
+static struct hr_span
+program(const struct hr_rex_call *c)
+{
+	struct json_object *v = hr_json_at(c->body, "command");
+
+	return hr_json_type(v) == HR_PY_STR ? hr_rex_str(c, "command") : listed(v, 0);
+}
+
+/* False: raised. */
+static bool
+compose(struct hr_rex_call *c, const struct execution *x, struct hr_buf *text)
+{
+	struct json_object *v = hr_json_at(c->body, "command"), *env = hr_json_at(c->body, "env");
+	bool ok = true;
+	size_t i;
+
+	hr_buf_addf(text, "(exec </dev/null >%s/%s", x->tmp, x->out.name);
+	if (hr_rex_true(c, "merge_output_streams"))
+		hr_buf_adds(text, " 2>&1");
+	else
+		hr_buf_addf(text, " 2>%s/%s", x->tmp, x->err.name);
+	hr_buf_addf(text, "; exec env%s --", env != NULL ? " -i" : "");
+	if (env != NULL)
+		ok = put_environment(c, env, text);
+	if (hr_rex_true(c, "shell"))
+		hr_buf_adds(text, " /bin/sh -c");
+	else if (memchr(program(c).p, '=', program(c).len) != NULL)
+		hr_buf_adds(
+		    text, " sh -c 'exec \"$0\" \"$@\"'"); /* env would take it for a variable */
+	if (ok && hr_json_type(v) == HR_PY_STR)
+		ok = put_word(c, text, hr_rex_str(c, "command"));
+	for (i = 0; ok && i < hr_json_count(v); i++)
+		ok = put_word(c, text, listed(v, i));
+	hr_buf_addc(text, ')');
+	if (ok && hr_buf_check(text, NULL) < 0) {
+		hr_answer_generic(c->ret);
+		ok = false;
+	}
+	return ok;
+}
+
+/* As the shell's user may see it. False: raised. */
+static bool
+check_directory(struct hr_rex_call *c, struct hr_span cwd)
+{
+	struct hr_account_own own;
+	struct hr_account shell;
+	int fd, sys = 0;
+
+	if (memchr(cwd.p, '\0', cwd.len) != NULL)
+		return raise_value(c, "embedded null byte");
+	hr_account_find(&shell, c->w->shell_uid);
+	if (hr_account_enter(&shell, &own) < 0) {
+		hr_rex_raise_os(c->ret, errno, NULL);
+		return false;
+	}
+	fd = open(cwd.p, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || faccessat(fd, ".", X_OK, AT_EACCESS) < 0)
+		sys = errno;
+	hr_fd_close(&fd);
+	hr_account_leave(&own);
+	if (sys != 0)
+		hr_rex_raise_os(c->ret, sys, cwd.p);
+	return sys == 0;
+}
+
+/* ---- the answer ---- */
+
+/* The words of env for what the original raises an exception. */
+static bool
+could_not_start(const struct hr_rex_call *c, int64_t code, const struct hr_buf *err)
+{
+	static const char head[] = "env: ";
+	const char *last =
+	    code == NOT_FOUND ? ": No such file or directory\n" : ": Permission denied\n";
+	const char *said = strstr(hr_buf_str(err), last);
+
+	/* it may have advice behind that */
+	return !hr_rex_true(c, "shell") && (code == NOT_FOUND || code == NOT_FOUND - 1) &&
+	       strncmp(hr_buf_str(err), head, sizeof(head) - 1) == 0 && said != NULL &&
+	       memchr(hr_buf_str(err), '\n', (size_t)(said - hr_buf_str(err))) == NULL;
+}
+
+static void
+raise_status(
+    struct hr_rex_call *c, int64_t code, const struct hr_buf *out, const struct hr_buf *err)
+{
+	struct hr_span said = hr_rex_str(c, "error_msg");
+	struct hr_buf text;
+
+	hr_buf_init(&text, HR_ANSWER_MAX);
+	if (said.len > 0) {
+		hr_buf_add(&text, said.p, said.len);
+		hr_buf_adds(&text, ": ");
+	}
+	hr_buf_adds(&text, "Command ");
+	hr_pyrepr(&text, hr_json_at(c->body, "command"));
+	hr_buf_addf(&text, " failed with exit code %lld. Stdout:\n", (long long)code);
+	hr_pyrepr_str(&text, hr_buf_str(out), out->len);
+	hr_buf_adds(&text, "\nStderr:\n");
+	hr_pyrepr_str(&text, hr_buf_str(err), err->len);
+	hr_rex_raise(c->ret, "swerex.exceptions.NonZeroExitCodeError", &text, "");
+	hr_buf_done(&text);
+}
+
+static void
+answer(struct hr_rex_call *c, const struct execution *x, int64_t code)
+{
+	struct hr_buf out, err, *b = &c->ret->body;
+
+	hr_buf_init(&out, HR_ANSWER_MAX);
+	hr_buf_init(&err, HR_ANSWER_MAX);
+	if (stream_read(&x->out, &out) < 0 || stream_read(&x->err, &err) < 0) {
+		hr_rex_raisef(c->ret, "builtins.OSError",
+		    "the command was run, but its output cannot be read: %s", strerror(errno));
+	} else if (could_not_start(c, code, hr_rex_true(c, "merge_output_streams") ? &out : &err)) {
+		hr_rex_raise_os(c->ret, code == NOT_FOUND ? ENOENT : EACCES, program(c).p);
+	} else if (code != 0 && hr_rex_true(c, "check")) {
+		raise_status(c, code, &out, &err);
+	} else {
+		hr_buf_adds(b, "{\"stdout\":");
+		(void)hr_json_put_str(b, hr_buf_str(&out), out.len, HR_JSON_REPLACE);
+		hr_buf_adds(b, ",\"stderr\":");
+		(void)hr_json_put_str(b, hr_buf_str(&err), err.len, HR_JSON_REPLACE);
+		hr_buf_addf(b, ",\"exit_code\":%lld}", (long long)code);
+	}
+	if (out.fail != HR_OK || err.fail != HR_OK)
+		hr_answer_generic(c->ret);
+	hr_buf_done(&out);
+	hr_buf_done(&err);
+}
+
+static void
+raise_late(struct hr_rex_call *c)
+{
+	struct hr_buf text;
+
+	hr_buf_init(&text, 1024);
+	hr_buf_adds(&text, "Timeout (");
+	hr_pyrepr(&text, hr_json_at(c->body, "timeout"));
+	hr_buf_adds(&text, "s) exceeded while running command");
+	hr_rex_raise(c->ret, "swerex.exceptions.CommandTimeoutError", &text, "");
+	hr_buf_done(&text);
+}
+
+static void
+execute(struct hr_rex_call *c)
+{
+	struct hr_span cwd = hr_rex_str(c, "cwd");
+	struct hr_rex_result result;
+	struct execution x;
+	struct hr_buf text;
+
+	hr_buf_init(&text, TEXT_MAX);
+	if (cwd.p != NULL && !check_directory(c, cwd)) {
+		; /* raised */
+	} else if (open_files(&x, c->w->shell_uid) < 0) {
+		hr_rex_raise_os(c->ret, errno, x.tmp);
+		close_files(&x);
+	} else {
+		if (compose(c, &x, &text) &&
+		    hr_rex_run(c, NULL, cwd.p, hr_span_of_buf(&text), hr_rex_limit_s(c),
+			hr_span_of("swerex:execute"), &result)) {
+			if (result.exit_code < 0)
+				raise_late(c);
+			else
+				answer(c, &x, result.exit_code);
+			json_object_put(result.o);
+		}
+		close_files(&x);
+	}
+	hr_buf_done(&text);
+}
+
+void
+hr_rex_execute(struct hr_rex_call *c)
+{
+	struct json_object *v = hr_json_at(c->body, "command");
+
+	if (hr_json_type(v) == HR_PY_LIST && hr_json_count(v) == 0) {
+		hr_rex_raisef(c->ret, "builtins.IndexError", "list index out of range");
+	} else if (!hr_rex_true(c, "shell") && program(c).len == 0) {
+		hr_rex_raise_os(c->ret, EACCES, "");
+	} else if (hr_rex_enter(c)) {
+		execute(c);
+		hr_rex_leave(c);
+	}
+}

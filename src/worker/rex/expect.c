@@ -1,0 +1,77 @@
+/* By PCRE2, which reads what Python's re does but for rarities; an expression that takes for ever
+ * fits nowhere. */
+#include "config.h"
+
+#include "worker/rex/expect.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include "proto/json.h"
+
+#define STEPS_MAX 200000
+#define HEAP_KIB 16384
+
+int
+hr_rex_expect_init(struct hr_rex_expect *e, struct json_object *list, struct hr_buf *why)
+{
+	PCRE2_UCHAR said[128];
+	PCRE2_SIZE at;
+	const char *p;
+	size_t len;
+	int code;
+
+	*e = (struct hr_rex_expect){.list = list};
+	if (hr_json_count(list) > HR_REX_EXPECT_MAX) {
+		hr_buf_addf(why, "more than %d expressions", HR_REX_EXPECT_MAX);
+		return -1;
+	}
+	e->limits = pcre2_match_context_create(NULL);
+	e->data = pcre2_match_data_create(1, NULL);
+	if (e->limits == NULL || e->data == NULL) {
+		hr_buf_adds(why, "out of memory");
+		return -1;
+	}
+	(void)pcre2_set_match_limit(e->limits, STEPS_MAX);
+	(void)pcre2_set_heap_limit(e->limits, HEAP_KIB);
+	for (; e->n < hr_json_count(list); e->n++) {
+		p = hr_json_str(hr_json_entry(list, e->n), &len);
+		e->codes[e->n] = pcre2_compile((PCRE2_SPTR)p, len,
+		    PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_DOTALL | PCRE2_NEVER_BACKSLASH_C,
+		    &code, &at, NULL);
+		if (e->codes[e->n] == NULL) {
+			(void)pcre2_get_error_message(code, said, sizeof(said));
+			hr_buf_addf(why, "%s at position %zu", (const char *)said, (size_t)at);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+void
+hr_rex_expect_done(struct hr_rex_expect *e)
+{
+	while (e->n > 0)
+		pcre2_code_free(e->codes[--e->n]);
+	pcre2_match_context_free(e->limits);
+	pcre2_match_data_free(e->data);
+}
+
+int
+hr_rex_expect_match(
+    const struct hr_rex_expect *e, const char *p, size_t len, size_t from, size_t *ret_at)
+{
+	size_t i, at;
+	int found = -1;
+
+	for (i = 0; i < e->n; i++) {
+		if (pcre2_match(e->codes[i], (PCRE2_SPTR)p, len, from, 0, e->data, e->limits) < 0)
+			continue;
+		at = pcre2_get_ovector_pointer(e->data)[0];
+		if (found < 0 || at < *ret_at) {
+			*ret_at = at;
+			found = (int)i;
+		}
+	}
+	return found;
+}

@@ -1,0 +1,30 @@
+/* hr_rex_expect: expressions that a client waits for in what a program prints, as pexpect does:
+ * the first place at which any of them fits, and the first of those that do. */
+#ifndef HR_WORKER_REX_EXPECT_H
+#define HR_WORKER_REX_EXPECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+
+#define HR_REX_EXPECT_MAX 32
+
+struct json_object;
+
+struct hr_rex_expect {
+	void *codes[HR_REX_EXPECT_MAX];
+	void *limits, *data;
+	struct json_object *list; /* borrowed */
+	size_t n;
+};
+
+/* list: of strings, or NULL. -1: why says what is wrong with one of them. */
+int hr_rex_expect_init(struct hr_rex_expect *e, struct json_object *list, struct hr_buf *why);
+void hr_rex_expect_done(struct hr_rex_expect *e);
+/* Looks at p from `from` on. Which one fits, *ret_at where; -1: none, or one that took too many
+ * steps. */
+int hr_rex_expect_match(
+    const struct hr_rex_expect *e, const char *p, size_t len, size_t from, size_t *ret_at);
+
+#endif

@@ -1,0 +1,448 @@
+/* Files: read as text, written, uploaded. They are opened and put into their places as the actions
+ * `read` and `write` and POST /upload_file do it: whole or not at all, with the same rules about
+ * what is not to be reached. */
+#include "config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "files/archive/zip.h"
+#include "files/charset/charset.h"
+#include "files/multipart.h"
+#include "files/params.h"
+#include "files/place/atomic.h"
+#include "files/place/oserror.h"
+#include "files/place/target.h"
+#include "files/pytext.h"
+#include "files/textfile.h"
+#include "worker/body.h"
+#include "worker/rex/rex.h"
+
+#define FILE_MAX (256u << 20)
+#define WHY_MAX (64u << 20)
+#define CHUNK (128u << 10)
+#define FIELD_MAX (64u << 10)
+
+/* As the server sees it; the caller frees. NULL: raised. */
+static char *
+path_of(struct hr_rex_call *c, struct hr_span given)
+{
+	char *path = NULL;
+
+	if (memchr(given.p, '\0', given.len) != NULL)
+		hr_rex_raisef(c->ret, "builtins.ValueError", "embedded null byte");
+	else if ((path = hr_target_join(c->w->work_dir, given.p)) == NULL)
+		hr_answer_generic(c->ret);
+	return path;
+}
+
+/* ---- read ---- */
+
+enum handler { STRICT, IGNORE, REPLACE, BACKSLASH, SURROGATE };
+
+static bool
+handler_of(struct hr_span name, enum handler *ret)
+{
+	static const char *const names[] = {
+	    "strict", "ignore", "replace", "backslashreplace", "surrogateescape"};
+	size_t i;
+
+	*ret = STRICT;
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (name.p == NULL || hr_span_equal(name, hr_span_of(names[i]))) {
+			*ret = (enum handler)i;
+			return true;
+		}
+	return false;
+}
+
+static void
+put_bad(struct hr_buf *text, const char *p, size_t n, enum handler how)
+{
+	size_t i;
+
+	if (how == REPLACE)
+		hr_buf_adds(text, "\xEF\xBF\xBD");
+	for (i = 0; how == BACKSLASH && i < n; i++)
+		hr_buf_addf(text, "\\x%02x", (unsigned char)p[i]);
+}
+
+/* UTF-8, or ASCII, of which the last two handlers make an error. */
+static bool
+decode_loosely(struct hr_buf *text, const struct hr_buf *bytes, bool ascii, enum handler how,
+    struct hr_buf *why)
+{
+	const char *p = hr_buf_str(bytes), *begin = p, *end = p + bytes->len;
+	size_t n;
+	int32_t cp;
+
+	for (; p < end; p += n) {
+		cp = hr_utf8_next(p, end, &n);
+		if (ascii ? (unsigned char)*p >= 0x80 : cp < 0 || hr_utf8_is_surrogate(cp)) {
+			n = ascii || cp >= 0 ? 1 : n;
+			if (how == STRICT)
+				hr_buf_addf(why,
+				    "'ascii' codec can't decode byte 0x%02x in position %zu: "
+				    "ordinal not in range(128)",
+				    (unsigned char)*p, (size_t)(p - begin));
+			else if (how == SURROGATE)
+				hr_buf_addf(why,
+				    "byte 0x%02x in position %zu becomes a surrogate, which no "
+				    "JSON holds",
+				    (unsigned char)*p, (size_t)(p - begin));
+			if (why->len > 0)
+				return false;
+			put_bad(text, p, n, how);
+		} else {
+			hr_buf_add(text, p, n);
+		}
+	}
+	return true;
+}
+
+static bool
+is_one_of(const char *name, const char *const *list)
+{
+	while (*list != NULL && strcmp(*list, name) != 0)
+		list++;
+	return *list != NULL;
+}
+
+/* False: raised. */
+static bool
+decode(struct hr_rex_call *c, const struct hr_buf *bytes, struct hr_buf *text)
+{
+	static const char *const utf8[] = {"utf_8", "utf8", "u8", "utf", NULL};
+	static const char *const ascii[] = {"ascii", "us_ascii", "646", NULL};
+	struct hr_span encoding = hr_rex_str(c, "encoding"), errors = hr_rex_str(c, "errors");
+	const struct hr_charset *charset = &hr_charset_utf8;
+	enum handler how;
+	char name[64] = "utf_8";
+	bool plain, is_text = true, ok;
+	struct hr_buf why;
+	size_t i;
+
+	for (i = 0; i < encoding.len && i + 1 < sizeof(name); i++) {
+		name[i] = encoding.p[i] == '-' ? '_' : (char)tolower((unsigned char)encoding.p[i]);
+		name[i + 1] = '\0';
+	}
+	plain = is_one_of(name, utf8) || is_one_of(name, ascii);
+	if (!plain)
+		charset = encoding.len < sizeof(name)
+			      ? hr_charset_find(name, strlen(name), &is_text)
+			      : NULL;
+	if (charset == NULL || !is_text) {
+		hr_rex_raisef(c->ret, "builtins.LookupError", "unknown encoding: %.100s",
+		    encoding.p != NULL ? encoding.p : "");
+		return false;
+	}
+	if (!handler_of(errors, &how)) {
+		hr_rex_raisef(c->ret, "builtins.LookupError", "unknown error handler name '%.100s'",
+		    errors.p);
+		return false;
+	}
+	hr_buf_init(&why, WHY_MAX);
+	if (is_one_of(name, ascii) || (plain && how != STRICT))
+		ok = decode_loosely(text, bytes, is_one_of(name, ascii), how, &why);
+	else
+		ok = hr_charset_decode(charset, hr_buf_str(bytes), bytes->len, text, &why) == 0;
+	if (!ok)
+		hr_rex_raise(c->ret,
+		    how == SURROGATE ? "builtins.UnicodeEncodeError"
+				     : "builtins.UnicodeDecodeError",
+		    &why, "");
+	hr_buf_done(&why);
+	return ok;
+}
+
+void
+hr_rex_read_file(struct hr_rex_call *c)
+{
+	struct hr_span given = hr_rex_str(c, "path");
+	struct hr_err err = {0};
+	struct hr_buf bytes, text;
+	char *path = path_of(c, given);
+
+	hr_buf_init(&bytes, FILE_MAX);
+	hr_buf_init(&text, HR_ANSWER_MAX);
+	if (path == NULL) {
+		; /* raised */
+	} else if (hr_textfile_read(path, &bytes, &err) < 0) {
+		hr_rex_raise_os(
+		    c->ret, err.sys != 0 ? err.sys : ENOMEM, given.len > 0 ? given.p : ".");
+	} else if (decode(c, &bytes, &text)) {
+		hr_pytext_universal(&text, 0);
+		hr_buf_adds(&c->ret->body, "{\"content\":");
+		(void)hr_json_put_str(&c->ret->body, hr_buf_str(&text), text.len, HR_JSON_REPLACE);
+		hr_buf_addc(&c->ret->body, '}');
+		if (text.fail != HR_OK)
+			hr_answer_generic(c->ret);
+	}
+	free(path);
+	hr_buf_done(&bytes);
+	hr_buf_done(&text);
+}
+
+/* ---- write ---- */
+
+/* The directory of it, with all above it. False: raised. */
+static bool
+make_parent(struct hr_rex_call *c, const char *path)
+{
+	char *dir = strdup(path), *slash = dir != NULL ? strrchr(dir, '/') : NULL;
+	struct hr_buf why;
+	struct stat st;
+	size_t made;
+	bool ok = true;
+
+	hr_buf_init(&why, WHY_MAX);
+	if (dir == NULL) {
+		hr_answer_generic(c->ret);
+		ok = false;
+	} else if (slash > dir) {
+		*slash = '\0';
+		ok = hr_target_mkdirs(dir, &made, &why) == 0;
+		if (!ok)
+			hr_rex_raise_os_text(c->ret, &why);
+		else if (stat(dir, &st) == 0 && !S_ISDIR(st.st_mode))
+			hr_rex_raise_os(c->ret, EEXIST, dir);
+		ok = ok && c->ret->status == 200;
+	}
+	free(dir);
+	hr_buf_done(&why);
+	return ok;
+}
+
+/* What `fill` writes becomes the file. given: its name for an error. False: raised. */
+static bool
+place(struct hr_rex_call *c, const char *path, const char *given, struct hr_span bytes, int from)
+{
+	char *room = from >= 0 ? malloc(CHUNK) : NULL;
+	struct hr_err err = {0};
+	struct hr_atomic a;
+	ssize_t n = 0;
+	int r = hr_atomic_open(&a, path, 0666, &err);
+
+	if (r == 0) {
+		if (a.old < 0 && geteuid() == 0)
+			r = fchown(a.spool.fd, c->w->user_id, (gid_t)c->w->user_id) < 0
+				? hr_err_sys(&err, errno, "chown")
+				: 0;
+		if (r == 0)
+			r = hr_fd_write_full(a.spool.fd, bytes.p, bytes.len, &err);
+		if (r == 0 && from >= 0 && (room == NULL || lseek(from, 0, SEEK_SET) < 0))
+			r = hr_err_sys(&err, ENOMEM, "copy");
+		while (r == 0 && from >= 0 && (n = hr_fd_read(from, room, CHUNK)) > 0)
+			r = hr_fd_write_full(a.spool.fd, room, (size_t)n, &err);
+		if (r == 0 && n < 0)
+			r = hr_err_sys(&err, errno, "read");
+		if (r == 0)
+			r = hr_atomic_commit(&a, &err);
+		else
+			hr_atomic_abort(&a);
+	}
+	if (r < 0)
+		hr_rex_raise_os(c->ret, err.sys != 0 ? err.sys : EINVAL, given);
+	free(room);
+	return r == 0;
+}
+
+static void
+write_file(struct hr_rex_call *c)
+{
+	struct hr_span given = hr_rex_str(c, "path"), content = hr_rex_str(c, "content");
+	char *path = path_of(c, given);
+	struct hr_buf why;
+
+	hr_buf_init(&why, 1024);
+	if (path == NULL)
+		; /* raised */
+	else if (hr_charset_check_text(content.p, content.len, &why) < 0)
+		hr_rex_raise(c->ret, "builtins.UnicodeEncodeError", &why, "");
+	else if (make_parent(c, path) && place(c, path, given.p, content, -1))
+		hr_buf_adds(&c->ret->body, "{}");
+	free(path);
+	hr_buf_done(&why);
+}
+
+void
+hr_rex_write_file(struct hr_rex_call *c)
+{
+	if (hr_rex_enter(c)) {
+		write_file(c);
+		hr_rex_leave(c);
+	}
+}
+
+/* ---- upload ---- */
+
+enum part { OTHER, FILE_PART, TARGET, UNZIP };
+
+struct upload {
+	struct hr_spool spool; /* what came, without a name */
+	int sys;               /* why it is not there; -1: no file came */
+	enum part part;
+	struct hr_buf target, unzip;
+	bool has_target;
+};
+
+static int
+part_begin(void *arg, const char *disposition, size_t len)
+{
+	static const struct {
+		const char *name;
+		enum part part;
+	} names[] = {{"file", FILE_PART}, {"target_path", TARGET}, {"unzip", UNZIP}};
+	struct upload *u = arg;
+	struct hr_buf value;
+	size_t i;
+
+	u->part = OTHER;
+	hr_buf_init(&value, HR_MULTIPART_HEADERS_MAX);
+	if (disposition != NULL && hr_params_get(disposition, len, "name", &value))
+		for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+			if (strcmp(hr_buf_str(&value), names[i].name) == 0)
+				u->part = names[i].part;
+	hr_buf_done(&value);
+	if (u->part == FILE_PART) {
+		hr_spool_close(&u->spool);
+		u->sys = hr_spool_open(&u->spool, "/tmp") < 0 ? errno : 0;
+	} else if (u->part == TARGET) {
+		hr_buf_reset(&u->target);
+		u->has_target = true;
+	} else if (u->part == UNZIP) {
+		hr_buf_reset(&u->unzip);
+	}
+	return 0;
+}
+
+static int
+part_data(void *arg, const char *p, size_t len)
+{
+	struct upload *u = arg;
+
+	if (u->part == FILE_PART && u->sys == 0 && hr_spool_write(&u->spool, p, len) < 0) {
+		u->sys = errno;
+		hr_spool_close(&u->spool); /* gives the disk its space back */
+	} else if (u->part == TARGET) {
+		hr_buf_add(&u->target, p, len);
+	} else if (u->part == UNZIP) {
+		hr_buf_add(&u->unzip, p, len);
+	}
+	return 0;
+}
+
+static int
+part_end(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+/* False: answered. */
+static bool
+receive(struct hr_rex_call *c, struct upload *u)
+{
+	static const struct hr_multipart_ops ops = {part_begin, part_data, part_end};
+	const char *type = c->r->content_type;
+	struct hr_multipart m;
+	struct hr_buf boundary;
+	ssize_t n = -1;
+	char *p;
+	int fine = -1;
+
+	hr_buf_init(&boundary, HR_MULTIPART_BOUNDARY_MAX + 1);
+	hr_worker_stage(c->w, HR_STAGE_READING);
+	hr_buf_reset(&c->w->body);
+	p = hr_buf_reserve(&c->w->body, CHUNK);
+	if (p != NULL && hr_body_is_type(type, "multipart/form-data") &&
+	    hr_params_get(type, strlen(type), "boundary", &boundary)) {
+		fine = hr_multipart_init(&m, hr_buf_str(&boundary), boundary.len, &ops, u);
+		while (fine == 0 && (n = c->r->body.read(c->r->body.ctx, p, CHUNK)) > 0)
+			fine = hr_multipart_feed(&m, p, (size_t)n, NULL);
+		hr_multipart_done(&m);
+	}
+	hr_worker_stage(c->w, HR_STAGE_RUNNING);
+	hr_buf_done(&boundary);
+	if (fine < 0 || n < 0 || u->target.fail != HR_OK || u->unzip.fail != HR_OK)
+		hr_answer_detail(c->ret, 400, "There was an error parsing the body");
+	else if (u->sys < 0)
+		hr_rex_refuse(c->ret, "missing", ",\"file\"", "Field required", "null", NULL);
+	else if (!u->has_target)
+		hr_rex_refuse(
+		    c->ret, "missing", ",\"target_path\"", "Field required", "null", NULL);
+	else
+		return true;
+	return false;
+}
+
+static void
+unzip(struct hr_rex_call *c, struct upload *u, const char *path)
+{
+	struct hr_err err = {0};
+	const struct hr_zip *zip = hr_zip_load(c->w->libexec_dir, &err);
+	struct hr_buf why;
+	bool too_large = false;
+	size_t made = 0;
+
+	hr_buf_init(&why, WHY_MAX);
+	if (zip == NULL) {
+		hr_log(HR_LOG_ERROR, "%s", err.msg);
+		hr_answer_generic(c->ret);
+	} else if (!zip->is_zip(u->spool.fd)) {
+		hr_rex_raisef(c->ret, "zipfile.BadZipFile", "File is not a zip file");
+	} else if (hr_target_mkdirs(path, &made, &why) < 0) {
+		hr_rex_raise_os_text(c->ret, &why);
+	} else if (zip->unpack(
+		       u->spool.fd, path, path, &c->w->unpack_limits, NULL, &too_large, &why) < 0) {
+		hr_target_rmdirs(path, made);
+		hr_rex_raise_os_text(c->ret, &why);
+	} else {
+		hr_buf_adds(&c->ret->body, "{}");
+	}
+	hr_buf_done(&why);
+}
+
+/* Putting the same bytes there once more changes nothing, so that no journal is needed. */
+static void
+put(struct hr_rex_call *c, struct upload *u)
+{
+	const struct hr_span none = {"", 0};
+	char *path = path_of(c, hr_span_of_buf(&u->target));
+	int yes = u->unzip.len > 0 ? hr_rex_bool_of(u->unzip.p, u->unzip.len) : 0;
+
+	if (path == NULL)
+		return;
+	if (yes < 0)
+		hr_rex_refuse(c->ret, "bool_parsing", ",\"unzip\"",
+		    "Input should be a valid boolean, unable to interpret input", "null", NULL);
+	else if (u->sys != 0)
+		hr_rex_raise_os(c->ret, u->sys, NULL);
+	else if (yes)
+		unzip(c, u, path);
+	else if (make_parent(c, path) && place(c, path, hr_buf_str(&u->target), none, u->spool.fd))
+		hr_buf_adds(&c->ret->body, "{}");
+	free(path);
+}
+
+void
+hr_rex_upload(struct hr_rex_call *c)
+{
+	struct upload u = {.sys = -1};
+
+	hr_spool_init(&u.spool);
+	hr_buf_init(&u.target, FIELD_MAX);
+	hr_buf_init(&u.unzip, 64);
+	if (receive(c, &u))
+		put(c, &u);
+	hr_spool_close(&u.spool);
+	hr_buf_done(&u.target);
+	hr_buf_done(&u.unzip);
+}

@@ -1,0 +1,448 @@
+/* What a body may hold, by tables, and what is said of one that holds something else: the words of
+ * pydantic 2. */
+#include "config.h"
+
+#include "worker/rex/rex.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <json-c/json.h>
+
+#include "base/utf8.h"
+
+static const char *const checks[] = {"silent", "raise", "ignore", NULL};
+
+static const struct hr_rex_field create_fields[] = {
+    {"startup_source", HR_REX_STRS, false, false, NULL},
+    {"session", HR_REX_STR, false, false, NULL},
+    {"startup_timeout", HR_REX_NUMBER, false, false, NULL},
+    {NULL, HR_REX_STR, false, false, NULL},
+};
+const struct hr_rex_model hr_rex_create_model = {"session_type", "bash", create_fields, NULL};
+
+static const struct hr_rex_field close_fields[] = {
+    {"session", HR_REX_STR, false, false, NULL},
+    {NULL, HR_REX_STR, false, false, NULL},
+};
+const struct hr_rex_model hr_rex_close_model = {"session_type", "bash", close_fields, NULL};
+
+static const struct hr_rex_field bash_fields[] = {
+    {"command", HR_REX_STR, true, false, NULL},
+    {"session", HR_REX_STR, false, false, NULL},
+    {"timeout", HR_REX_NUMBER, false, true, NULL},
+    {"is_interactive_command", HR_REX_BOOL, false, false, NULL},
+    {"is_interactive_quit", HR_REX_BOOL, false, false, NULL},
+    {"check", HR_REX_ONE_OF, false, false, checks},
+    {"error_msg", HR_REX_STR, false, false, NULL},
+    {"expect", HR_REX_STRS, false, false, NULL},
+    {NULL, HR_REX_STR, false, false, NULL},
+};
+static const struct hr_rex_field interrupt_fields[] = {
+    {"session", HR_REX_STR, false, false, NULL},
+    {"timeout", HR_REX_NUMBER, false, false, NULL},
+    {"n_retry", HR_REX_INT, false, false, NULL},
+    {"expect", HR_REX_STRS, false, false, NULL},
+    {NULL, HR_REX_STR, false, false, NULL},
+};
+static const struct hr_rex_model interrupt_model = {
+    "action_type", "bash_interrupt", interrupt_fields, NULL};
+const struct hr_rex_model hr_rex_run_model = {"action_type", "bash", bash_fields, &interrupt_model};
+
+static const struct hr_rex_field execute_fields[] = {
+    {"command", HR_REX_COMMAND, true, false, NULL},
+    {"timeout", HR_REX_NUMBER, false, true, NULL},
+    {"shell", HR_REX_BOOL, false, false, NULL},
+    {"check", HR_REX_BOOL, false, false, NULL},
+    {"error_msg", HR_REX_STR, false, false, NULL},
+    {"env", HR_REX_MAP, false, true, NULL},
+    {"cwd", HR_REX_STR, false, true, NULL},
+    {"merge_output_streams", HR_REX_BOOL, false, false, NULL},
+    {NULL, HR_REX_STR, false, false, NULL},
+};
+const struct hr_rex_model hr_rex_execute_model = {NULL, NULL, execute_fields, NULL};
+
+static const struct hr_rex_field read_fields[] = {
+    {"path", HR_REX_STR, true, false, NULL},
+    {"encoding", HR_REX_STR, false, true, NULL},
+    {"errors", HR_REX_STR, false, true, NULL},
+    {NULL, HR_REX_STR, false, false, NULL},
+};
+const struct hr_rex_model hr_rex_read_model = {NULL, NULL, read_fields, NULL};
+
+static const struct hr_rex_field write_fields[] = {
+    {"content", HR_REX_STR, true, false, NULL},
+    {"path", HR_REX_STR, true, false, NULL},
+    {NULL, HR_REX_STR, false, false, NULL},
+};
+const struct hr_rex_model hr_rex_write_model = {NULL, NULL, write_fields, NULL};
+
+/* ---- what is wrong ---- */
+
+struct errors {
+	struct hr_buf b;
+	struct hr_buf where; /* of the model: ,"bash" */
+	size_t n;
+};
+
+/* where: behind the model in loc; input: JSON text, or NULL for the value. */
+static void
+add(struct errors *e, const char *type, const char *where, const char *msg,
+    struct json_object *input, const char *ctx)
+{
+	hr_buf_addf(&e->b,
+	    "%s{\"type\":\"%s\",\"loc\":[\"body\"%s%s],\"msg\":", e->n++ > 0 ? "," : "", type,
+	    hr_buf_str(&e->where), where);
+	(void)hr_json_put_str(&e->b, msg, strlen(msg), HR_JSON_REPLACE);
+	hr_buf_adds(&e->b, ",\"input\":");
+	if (hr_json_put(&e->b, input) < 0)
+		e->b.fail = HR_E_INVAL; /* as in the original, no JSON: the generic 500 */
+	if (ctx != NULL)
+		hr_buf_addf(&e->b, ",\"ctx\":{%s}", ctx);
+	hr_buf_addc(&e->b, '}');
+}
+
+void
+hr_rex_refuse(struct hr_answer *ret, const char *type, const char *where, const char *msg,
+    const char *input, const char *ctx)
+{
+	hr_answer_reset(ret);
+	ret->status = 422;
+	hr_buf_addf(
+	    &ret->body, "{\"detail\":[{\"type\":\"%s\",\"loc\":[\"body\"%s],\"msg\":", type, where);
+	(void)hr_json_put_str(&ret->body, msg, strlen(msg), HR_JSON_REPLACE);
+	hr_buf_addf(&ret->body, ",\"input\":%s", input);
+	if (ctx != NULL)
+		hr_buf_addf(&ret->body, ",\"ctx\":{%s}", ctx);
+	hr_buf_adds(&ret->body, "}]}");
+}
+
+/* ---- values ---- */
+
+int
+hr_rex_bool_of(const char *p, size_t len)
+{
+	static const char *const words[] = {
+	    "0", "off", "f", "false", "n", "no", "1", "on", "t", "true", "y", "yes"};
+	size_t i;
+
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (len == strlen(words[i]) && strncasecmp(p, words[i], len) == 0)
+			return i >= 6;
+	return -1;
+}
+
+static int
+bool_of(struct json_object *v)
+{
+	enum hr_py_type type = hr_json_type(v);
+	const char *p;
+	size_t len;
+	double d;
+
+	if (type == HR_PY_BOOL)
+		return json_object_get_boolean(v);
+	if (type == HR_PY_STR) {
+		p = hr_json_str(v, &len);
+		return hr_rex_bool_of(p, len);
+	}
+	d = json_object_get_double(v);
+	return type != HR_PY_INT && type != HR_PY_FLOAT ? -1 : d == 0 ? 0 : d == 1 ? 1 : -1;
+}
+
+/* A number in text, as JSON or Python would have it. */
+static bool
+number_of(struct json_object *v, double *ret)
+{
+	enum hr_py_type type = hr_json_type(v);
+	const char *p;
+	char *end;
+	size_t len;
+
+	if (type == HR_PY_BOOL || type == HR_PY_INT || type == HR_PY_FLOAT) {
+		*ret = type == HR_PY_BOOL ? json_object_get_boolean(v) : json_object_get_double(v);
+		return true;
+	}
+	if (type != HR_PY_STR)
+		return false;
+	p = hr_json_str(v, &len);
+	hr_utf8_strip(&p, &len);
+	if (len == 0 || len > 64 || strspn(p, "0123456789+-.eE") < len)
+		return false;
+	*ret = strtod(p, &end);
+	return end == p + len;
+}
+
+static void
+check_strings(struct errors *e, const char *where, struct json_object *list)
+{
+	struct hr_buf at;
+	size_t i;
+
+	hr_buf_init(&at, 256);
+	for (i = 0; i < json_object_array_length(list); i++) {
+		if (hr_json_type(json_object_array_get_idx(list, i)) == HR_PY_STR)
+			continue;
+		hr_buf_reset(&at);
+		hr_buf_addf(&at, "%s,%zu", where, i);
+		add(e, "string_type", hr_buf_str(&at), "Input should be a valid string",
+		    json_object_array_get_idx(list, i), NULL);
+	}
+	hr_buf_done(&at);
+}
+
+static void
+check_map(struct errors *e, const char *where, struct json_object *map)
+{
+	struct hr_buf at, tmp;
+	const char *name;
+	size_t len;
+
+	hr_buf_init(&at, HR_JSON_BODY_MAX);
+	hr_buf_init(&tmp, HR_JSON_BODY_MAX);
+	json_object_object_foreach(map, key, value)
+	{
+		if (hr_json_type(value) == HR_PY_STR)
+			continue;
+		name = hr_json_key(key, &tmp, &len);
+		hr_buf_reset(&at);
+		hr_buf_addf(&at, "%s,", where);
+		(void)hr_json_put_str(&at, name, len, HR_JSON_REPLACE);
+		add(e, "string_type", hr_buf_str(&at), "Input should be a valid string", value,
+		    NULL);
+	}
+	hr_buf_done(&at);
+	hr_buf_done(&tmp);
+}
+
+static void
+check_command(struct errors *e, const char *where, struct json_object *v)
+{
+	struct hr_buf at;
+	size_t i = 0;
+
+	if (hr_json_type(v) == HR_PY_STR)
+		return;
+	while (i < hr_json_count(v) && hr_json_type(hr_json_entry(v, i)) == HR_PY_STR)
+		i++;
+	if (hr_json_type(v) == HR_PY_LIST && i == hr_json_count(v))
+		return;
+	hr_buf_init(&at, 256);
+	hr_buf_addf(&at, "%s,\"str\"", where);
+	add(e, "string_type", hr_buf_str(&at), "Input should be a valid string", v, NULL);
+	hr_buf_reset(&at);
+	hr_buf_addf(&at, "%s,\"list[str]\"", where);
+	if (hr_json_type(v) == HR_PY_LIST)
+		check_strings(e, hr_buf_str(&at), v);
+	else
+		add(e, "list_type", hr_buf_str(&at), "Input should be a valid list", v, NULL);
+	hr_buf_done(&at);
+}
+
+/* 'a', 'b' or 'c' */
+static void
+check_one_of(
+    struct errors *e, const char *where, const struct hr_rex_field *f, struct json_object *v)
+{
+	struct hr_buf list, msg, ctx;
+	size_t i;
+
+	for (i = 0; f->values[i] != NULL; i++)
+		if (hr_json_str_is(v, f->values[i]))
+			return;
+	hr_buf_init(&list, 256);
+	hr_buf_init(&msg, 512);
+	hr_buf_init(&ctx, 512);
+	for (i = 0; f->values[i] != NULL; i++)
+		hr_buf_addf(&list, "%s'%s'",
+		    i == 0                     ? ""
+		    : f->values[i + 1] == NULL ? " or "
+					       : ", ",
+		    f->values[i]);
+	hr_buf_addf(&msg, "Input should be %s", hr_buf_str(&list));
+	hr_buf_addf(&ctx, "\"expected\":\"%s\"", hr_buf_str(&list));
+	add(e, "literal_error", where, hr_buf_str(&msg), v, hr_buf_str(&ctx));
+	hr_buf_done(&list);
+	hr_buf_done(&msg);
+	hr_buf_done(&ctx);
+}
+
+static void
+check_value(
+    struct errors *e, const char *where, const struct hr_rex_field *f, struct json_object *v)
+{
+	enum hr_py_type type = hr_json_type(v);
+	bool text = type == HR_PY_STR, number = type == HR_PY_INT || type == HR_PY_FLOAT;
+	double d;
+
+	switch (f->type) {
+	case HR_REX_STR:
+		if (!text)
+			add(e, "string_type", where, "Input should be a valid string", v, NULL);
+		break;
+	case HR_REX_NUMBER:
+		if (!number_of(v, &d))
+			add(e, text ? "float_parsing" : "float_type", where,
+			    text ? "Input should be a valid number, unable to parse string as a "
+				   "number"
+				 : "Input should be a valid number",
+			    v, NULL);
+		break;
+	case HR_REX_INT:
+		if (!number_of(v, &d))
+			add(e, text ? "int_parsing" : "int_type", where,
+			    text ? "Input should be a valid integer, unable to parse string as an "
+				   "integer"
+				 : "Input should be a valid integer",
+			    v, NULL);
+		else if (d != floor(d))
+			add(e, "int_from_float", where,
+			    "Input should be a valid integer, got a number with a fractional part",
+			    v, NULL);
+		break;
+	case HR_REX_BOOL:
+		if (bool_of(v) < 0)
+			add(e, text || number ? "bool_parsing" : "bool_type", where,
+			    text || number ? "Input should be a valid boolean, unable to interpret "
+					     "input"
+					   : "Input should be a valid boolean",
+			    v, NULL);
+		break;
+	case HR_REX_STRS:
+		if (type == HR_PY_LIST)
+			check_strings(e, where, v);
+		else
+			add(e, "list_type", where, "Input should be a valid list", v, NULL);
+		break;
+	case HR_REX_MAP:
+		if (type == HR_PY_DICT)
+			check_map(e, where, v);
+		else
+			add(e, "dict_type", where, "Input should be a valid dictionary", v, NULL);
+		break;
+	case HR_REX_COMMAND: check_command(e, where, v); break;
+	case HR_REX_ONE_OF: check_one_of(e, where, f, v); break;
+	}
+}
+
+/* ---- the whole ---- */
+
+/* The model that the body says it is; NULL: said. */
+static const struct hr_rex_model *
+choose(struct errors *e, const struct hr_rex_model *m, struct json_object *body)
+{
+	const struct hr_rex_model *all = m;
+	struct json_object *tag;
+	struct hr_buf list, msg, ctx;
+	const char *p;
+	size_t len;
+
+	if (m->tag == NULL)
+		return m;
+	tag = hr_json_at(body, m->tag);
+	for (; m != NULL; m = m->other)
+		if (hr_json_str_is(tag, m->value)) {
+			hr_buf_addf(&e->where, ",\"%s\"", m->value);
+			return m;
+		}
+	hr_buf_init(&list, 256);
+	hr_buf_init(&msg, HR_JSON_BODY_MAX);
+	hr_buf_init(&ctx, HR_JSON_BODY_MAX);
+	hr_buf_addf(&ctx, "\"discriminator\":\"'%s'\"", all->tag);
+	if (tag == NULL) {
+		hr_buf_addf(&msg, "Unable to extract tag using discriminator '%s'", all->tag);
+		add(e, "union_tag_not_found", "", hr_buf_str(&msg), body, hr_buf_str(&ctx));
+	} else {
+		for (m = all; m != NULL; m = m->other)
+			hr_buf_addf(&list, "'%s'%s", m->value, m->other != NULL ? ", " : "");
+		p = hr_json_type(tag) == HR_PY_STR ? hr_json_str(tag, &len)
+						   : json_object_to_json_string(tag);
+		hr_buf_addf(&msg,
+		    "Input tag '%s' found using '%s' does not match any of the expected tags: %s",
+		    p, all->tag, hr_buf_str(&list));
+		hr_buf_adds(&ctx, ",\"tag\":");
+		(void)hr_json_put_str(&ctx, p, strlen(p), HR_JSON_REPLACE);
+		hr_buf_addf(&ctx, ",\"expected_tags\":\"%s\"", hr_buf_str(&list));
+		add(e, "union_tag_invalid", "", hr_buf_str(&msg), body, hr_buf_str(&ctx));
+	}
+	if (msg.fail != HR_OK || ctx.fail != HR_OK)
+		e->b.fail = HR_E_NOMEM;
+	hr_buf_done(&list);
+	hr_buf_done(&msg);
+	hr_buf_done(&ctx);
+	return NULL;
+}
+
+bool
+hr_rex_check(const struct hr_rex_model *m, struct json_object *body, struct hr_answer *ret)
+{
+	struct errors e = {.n = 0};
+	const struct hr_rex_field *f;
+	struct json_object *v;
+	struct hr_buf at;
+
+	hr_buf_init(&e.b, HR_ANSWER_MAX);
+	hr_buf_init(&e.where, 64);
+	hr_buf_init(&at, 128);
+	if (body == NULL) {
+		add(&e, "missing", "", "Field required", NULL, NULL);
+	} else if (hr_json_type(body) != HR_PY_DICT) {
+		add(&e, "model_attributes_type", "",
+		    "Input should be a valid dictionary or object to extract fields from", body,
+		    NULL);
+	} else {
+		m = choose(&e, m, body);
+		for (f = m != NULL ? m->fields : NULL; f != NULL && f->name != NULL; f++) {
+			hr_buf_reset(&at);
+			hr_buf_addf(&at, ",\"%s\"", f->name);
+			if (!json_object_object_get_ex(body, f->name, &v)) {
+				if (f->required)
+					add(&e, "missing", hr_buf_str(&at), "Field required", body,
+					    NULL);
+			} else if (v != NULL || !f->null) {
+				check_value(&e, hr_buf_str(&at), f, v);
+			}
+		}
+	}
+	if (e.n > 0) {
+		hr_answer_reset(ret);
+		ret->status = 422;
+		hr_buf_adds(&ret->body, "{\"detail\":[");
+		hr_buf_add(&ret->body, hr_buf_str(&e.b), e.b.len);
+		hr_buf_adds(&ret->body, "]}");
+		if (e.b.fail != HR_OK || e.where.fail != HR_OK)
+			hr_answer_generic(ret);
+	}
+	hr_buf_done(&at);
+	hr_buf_done(&e.b);
+	hr_buf_done(&e.where);
+	return e.n == 0;
+}
+
+struct hr_span
+hr_rex_str(const struct hr_rex_call *c, const char *name)
+{
+	struct json_object *v = hr_json_typed_at(c->body, name, HR_PY_STR);
+	struct hr_span s = {NULL, 0};
+
+	if (v != NULL)
+		s.p = hr_json_str(v, &s.len);
+	return s;
+}
+
+double
+hr_rex_number(const struct hr_rex_call *c, const char *name, double otherwise)
+{
+	double d = otherwise;
+
+	(void)number_of(hr_json_at(c->body, name), &d);
+	return d;
+}
+
+bool
+hr_rex_true(const struct hr_rex_call *c, const char *name)
+{
+	return bool_of(hr_json_at(c->body, name)) == 1;
+}

@@ -1,0 +1,257 @@
+/* /swerex/: who may come in, which route it is, and how failures go back. */
+#include "config.h"
+
+#include "worker/rex/rex.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "files/place/oserror.h"
+#include "worker/key.h"
+#include "worker/once.h"
+
+#define PREFIX "/swerex"
+#define WHY_MAX (64u << 20)
+
+/* ---- answers ---- */
+
+void
+hr_rex_raise(
+    struct hr_answer *ret, const char *class, const struct hr_buf *message, const char *extra)
+{
+	struct hr_buf text;
+	bool failed = message->fail != HR_OK;
+
+	/* the message may have come out of the answer itself */
+	hr_buf_init(&text, HR_ANSWER_MAX);
+	hr_buf_adds(&text, "{\"swerexception\":{\"message\":");
+	(void)hr_json_put_str(&text, hr_buf_str(message), message->len, HR_JSON_REPLACE);
+	hr_buf_addf(&text, ",\"class_path\":\"%s\",\"traceback\":\"\",\"extra_info\":{", class);
+	hr_buf_adds(&text, extra);
+	hr_buf_adds(&text, "}}}");
+	hr_buf_reset(&ret->body); /* what is noted for the log stays */
+	ret->status = 511;
+	hr_buf_add(&ret->body, hr_buf_str(&text), text.len);
+	if (failed || text.fail != HR_OK)
+		hr_answer_generic(ret);
+	hr_buf_done(&text);
+}
+
+void
+hr_rex_raisef(struct hr_answer *ret, const char *class, const char *fmt, ...)
+{
+	char text[4096];
+	struct hr_buf message;
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap); /* cut short at worst */
+	va_end(ap);
+	hr_buf_init(&message, sizeof(text));
+	hr_buf_adds(&message, text);
+	hr_rex_raise(ret, class, &message, "");
+	hr_buf_done(&message);
+}
+
+static const struct {
+	int sys;
+	const char *class;
+} classes[] = {{ENOENT, "builtins.FileNotFoundError"}, {EEXIST, "builtins.FileExistsError"},
+    {EISDIR, "builtins.IsADirectoryError"}, {ENOTDIR, "builtins.NotADirectoryError"},
+    {EACCES, "builtins.PermissionError"}, {EPERM, "builtins.PermissionError"}};
+
+static const char *
+class_of(int sys)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+		if (classes[i].sys == sys)
+			return classes[i].class;
+	return "builtins.OSError";
+}
+
+void
+hr_rex_raise_os(struct hr_answer *ret, int sys, const char *path)
+{
+	struct hr_buf text;
+
+	hr_buf_init(&text, WHY_MAX);
+	(void)hr_oserror_put(&text, sys, path);
+	hr_rex_raise(ret, class_of(sys), &text, "");
+	hr_buf_done(&text);
+}
+
+void
+hr_rex_raise_os_text(struct hr_answer *ret, struct hr_buf *text)
+{
+	static const char head[] = "[Errno ";
+	const char *p = hr_buf_str(text);
+	int sys = strncmp(p, head, sizeof(head) - 1) == 0
+		      ? (int)strtol(p + sizeof(head) - 1, NULL, 10)
+		      : 0;
+
+	hr_rex_raise(ret, class_of(sys), text, "");
+}
+
+void
+hr_rex_pass(struct hr_answer *ret, const struct hr_answer *inner)
+{
+	struct json_object *body = NULL;
+	struct hr_json_error e;
+	struct hr_buf text;
+	const char *detail = NULL;
+
+	if (hr_json_decode(hr_buf_str(&inner->body), inner->body.len, &body, &e) == 0)
+		detail = hr_json_text_at(body, "detail");
+	if (detail == NULL)
+		detail = "the sandbox could not do that";
+	if (inner->status == 503) { /* nothing was done */
+		hr_answer_detail(ret, 503, detail);
+		ret->retry_after_s = inner->retry_after_s;
+	} else {
+		hr_buf_init(&text, WHY_MAX);
+		hr_buf_adds(&text, detail);
+		hr_rex_raise(ret, "builtins.RuntimeError", &text, "");
+		hr_buf_done(&text);
+	}
+	json_object_put(body);
+}
+
+/* ---- at most once ---- */
+
+bool
+hr_rex_enter(struct hr_rex_call *c)
+{
+	static const struct hr_event none;
+	struct hr_buf key;
+	bool r = false;
+
+	hr_buf_init(&key, HR_KEY_MAX);
+	hr_key_make(&key, c->r, &none, &c->w->body);
+	/* not the same request as an action of that name and body */
+	hr_buf_addf(&key, ">%s", hr_buf_str(c->r->path));
+	if (hr_buf_check(&key, NULL) < 0)
+		hr_answer_generic(c->ret);
+	else
+		r = hr_once_enter(c->w, hr_span_of_buf(&key), c->ret);
+	if (r)
+		hr_journal_mark(&c->w->journal, &c->w->once);
+	hr_buf_done(&key);
+	return r;
+}
+
+void
+hr_rex_leave(struct hr_rex_call *c)
+{
+	hr_answer_settle(c->ret);
+	hr_once_leave(c->w, c->ret);
+}
+
+/* ---- routes ---- */
+
+static void
+root(struct hr_rex_call *c)
+{
+	hr_buf_adds(&c->ret->body, "{\"message\":\"hello world\"}");
+}
+
+static void
+is_alive(struct hr_rex_call *c)
+{
+	hr_buf_adds(&c->ret->body, "{\"is_alive\":true,\"message\":\"\"}");
+}
+
+static const struct {
+	const char *path, *method;
+	const struct hr_rex_model *model; /* NULL: no JSON is read */
+	void (*handle)(struct hr_rex_call *c);
+} routes[] = {
+    {"/", "GET", NULL, root},
+    {"/is_alive", "GET", NULL, is_alive},
+    {"/create_session", "POST", &hr_rex_create_model, hr_rex_create},
+    {"/run_in_session", "POST", &hr_rex_run_model, hr_rex_run_in_session},
+    {"/close_session", "POST", &hr_rex_close_model, hr_rex_close_one},
+    {"/execute", "POST", &hr_rex_execute_model, hr_rex_execute},
+    {"/read_file", "POST", &hr_rex_read_model, hr_rex_read_file},
+    {"/write_file", "POST", &hr_rex_write_model, hr_rex_write_file},
+    {"/upload", "POST", NULL, hr_rex_upload},
+    {"/close", "POST", NULL, hr_rex_close_all},
+};
+
+static bool
+has_key(const struct hr_worker *w, const struct hr_request *r)
+{
+	return hr_auth_passes(&w->auth, r->session_key) ||
+	       (r->rex_key != NULL && hr_auth_passes(&w->auth, r->rex_key));
+}
+
+void
+hr_handle_rex_key(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	ret->content_type = NULL;
+	ret->status = has_key(w, r) ? 204 : 403;
+}
+
+/* The body, checked; false: answered. */
+static bool
+read_model(struct hr_rex_call *c, const struct hr_rex_model *m)
+{
+	struct hr_json_error e;
+	struct hr_buf where, ctx;
+
+	if (hr_worker_body(c->w, c->r, HR_JSON_BODY_MAX, c->ret) < 0)
+		return false;
+	if (c->w->body.len == 0 ||
+	    hr_json_decode(hr_buf_str(&c->w->body), c->w->body.len, &c->body, &e) == 0)
+		return hr_rex_check(m, c->body, c->ret);
+	if (e.verdict == HR_JSON_NOMEM) {
+		hr_answer_generic(c->ret);
+	} else if (e.verdict != HR_JSON_SYNTAX) {
+		hr_answer_detail(c->ret, 400, "There was an error parsing the body");
+	} else {
+		hr_buf_init(&where, 64);
+		hr_buf_init(&ctx, 1024);
+		hr_buf_addf(&where, ",%zu", e.pos);
+		hr_buf_adds(&ctx, "\"error\":");
+		(void)hr_json_put_str(&ctx, e.text, strlen(e.text), HR_JSON_REPLACE);
+		hr_rex_refuse(c->ret, "json_invalid", hr_buf_str(&where), "JSON decode error", "{}",
+		    hr_buf_str(&ctx));
+		hr_buf_done(&where);
+		hr_buf_done(&ctx);
+	}
+	return false;
+}
+
+void
+hr_handle_rex(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	struct hr_rex_call c = {.w = w, .r = r, .ret = ret};
+	const char *path = hr_buf_str(r->path) + sizeof(PREFIX) - 1;
+	size_t i = 0, n = sizeof(routes) / sizeof(routes[0]);
+
+	if (!has_key(w, r)) {
+		if (r->rex_key == NULL || r->rex_key[0] == '\0')
+			hr_answer_detail(ret, 403, "Not authenticated");
+		else
+			hr_answer_detail(ret, 401, "Invalid API Key");
+		return;
+	}
+	if (!hr_request_from_here(r)) {
+		hr_answer_detail(ret, 403, "This origin may not come in");
+		return;
+	}
+	while (i < n && (strlen(path) != r->path->len - (sizeof(PREFIX) - 1) ||
+			    strcmp(routes[i].path, path) != 0))
+		i++;
+	if (i == n)
+		hr_answer_detail(ret, 404, "Not Found");
+	else if (strcmp(routes[i].method, r->method) != 0)
+		hr_answer_detail(ret, 405, "Method Not Allowed");
+	else if (routes[i].model == NULL || read_model(&c, routes[i].model))
+		routes[i].handle(&c);
+	json_object_put(c.body);
+}

@@ -1,0 +1,468 @@
+/* One command of a session. It goes the way of every `run` action, in the journal by the name of
+ * the request; its output is taken from the shell's log, where each byte is that was printed. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "actions/action.h"
+#include "actions/command.h"
+#include "base/utf8.h"
+#include "proto/pyrepr.h"
+#include "shell/split.h"
+#include "worker/rex/rex.h"
+
+#define TEXT_MAX (HR_JSON_BODY_MAX + 64)
+
+/* ---- text ---- */
+
+void
+hr_rex_decode(struct hr_buf *out, const char *p, size_t len)
+{
+	const char *end = p + len;
+	size_t n, i;
+	int32_t cp;
+
+	for (; p < end; p += n) {
+		cp = hr_utf8_next(p, end, &n);
+		if (cp >= 0 && !hr_utf8_is_surrogate(cp))
+			hr_buf_add(out, p, n);
+		else
+			for (i = 0; i < n; i++)
+				hr_buf_addf(out, "\\x%02x", (unsigned char)p[i]);
+	}
+}
+
+/* Bytes of the escape sequence at p, 0: it is none, or not all of one. */
+static size_t
+escape_length(const char *p, size_t len)
+{
+	static const char pasted[] = "\033[?2004l\r"; /* readline's, behind a command */
+	size_t i = 2;
+
+	if (len >= sizeof(pasted) - 1 && memcmp(p, pasted, sizeof(pasted) - 1) == 0)
+		return sizeof(pasted) - 1;
+	if (len < 2 || p[0] != '\033' || p[1] < '@' || p[1] > '_')
+		return 0;
+	if (p[1] == ']') {
+		for (; i < len; i++) {
+			if (p[i] == '\a')
+				return i + 1;
+			if (p[i] == '\033')
+				return i + 1 < len && p[i + 1] == '\\' ? i + 2 : 0;
+		}
+		return 0;
+	}
+	if (p[1] != '[')
+		return 2;
+	while (i < len && p[i] >= '0' && p[i] <= '?')
+		i++;
+	while (i < len && p[i] >= ' ' && p[i] <= '/')
+		i++;
+	return i < len && p[i] >= '@' && p[i] <= '~' ? i + 1 : 0;
+}
+
+void
+hr_rex_clean(struct hr_buf *out, const char *p, size_t len)
+{
+	const char *end = p + len;
+	struct hr_buf plain;
+	size_t n;
+
+	hr_buf_init(&plain, len + 1);
+	for (; p < end; p += n) {
+		n = escape_length(p, (size_t)(end - p));
+		if (n > 0)
+			continue;
+		n = 1;
+		if (*p == '\r' && p + 1 < end && p[1] == '\n')
+			continue;
+		hr_buf_addc(&plain, *p);
+	}
+	if (plain.fail != HR_OK)
+		out->fail = plain.fail;
+	hr_rex_decode(out, hr_buf_str(&plain), plain.len);
+	hr_buf_done(&plain);
+}
+
+int
+hr_rex_output(const struct hr_shell_place *place, uint64_t from, uint64_t end, struct hr_buf *out,
+    struct hr_err *err)
+{
+	struct hr_buf raw;
+	int r = 0;
+
+	hr_buf_init(&raw, HR_REX_OUTPUT_MAX + 1);
+	if (from < end)
+		r = hr_command_output(place, &from, end, HR_REX_OUTPUT_MAX, &raw, err);
+	if (r == 0)
+		hr_rex_clean(out, hr_buf_str(&raw), raw.len);
+	hr_buf_done(&raw);
+	return r < 0 ? -1 : hr_buf_check(out, err);
+}
+
+/* ---- the action ---- */
+
+static struct json_object *
+action_of(const char *dir, bool is_static, struct hr_span text, double timeout_s)
+{
+	struct json_object *o = json_object_new_object(), *args = json_object_new_object();
+
+	if (o == NULL || args == NULL || json_object_object_add(o, "args", args) != 0) {
+		json_object_put(o);
+		json_object_put(args);
+		return NULL;
+	}
+	if (json_object_object_add(o, "action", json_object_new_string("run")) == 0 &&
+	    (timeout_s <= 0 ||
+		json_object_object_add(o, "timeout", json_object_new_double(timeout_s)) == 0) &&
+	    json_object_object_add(
+		args, "command", json_object_new_string_len(text.p, (int)text.len)) == 0 &&
+	    json_object_object_add(args, "blocking", json_object_new_boolean(true)) == 0 &&
+	    (!is_static ||
+		json_object_object_add(args, "is_static", json_object_new_boolean(true)) == 0) &&
+	    (dir == NULL || json_object_object_add(args, "cwd", json_object_new_string(dir)) == 0))
+		return o;
+	json_object_put(o);
+	return NULL;
+}
+
+/* Outside of the journal: whoever calls holds the entry of the request. */
+static void
+perform(struct hr_rex_call *c, const char *session, struct json_object *action, struct hr_span key,
+    struct hr_answer *inner)
+{
+	const struct hr_action_env env = {.run_dir = c->w->run_dir,
+	    .work_dir = c->w->work_dir,
+	    .channel = c->w->channel,
+	    .session = session,
+	    .key = key,
+	    .user_id = c->w->user_id};
+	struct hr_event ev;
+	struct hr_buf why;
+
+	hr_buf_init(&why, TEXT_MAX);
+	if (hr_event_decode(action, &ev, &why) < 0) {
+		hr_answer_internal(inner, &why);
+	} else {
+		hr_action_perform(&env, &ev, inner);
+		inner->note.cls = ev.cls;
+	}
+	hr_buf_done(&why);
+}
+
+/* Of the answer, which has status 200. False: raised. */
+static bool
+take(struct hr_rex_call *c, const struct hr_answer *inner, struct hr_rex_result *ret)
+{
+	struct json_object *meta, *content;
+	struct hr_json_error e;
+	struct hr_buf text;
+
+	ret->o = NULL;
+	if (hr_json_decode(hr_buf_str(&inner->body), inner->body.len, &ret->o, &e) < 0 ||
+	    hr_json_type(ret->o) != HR_PY_DICT) {
+		json_object_put(ret->o);
+		hr_rex_raisef(c->ret, "builtins.RuntimeError", "the shell's answer cannot be read");
+		return false;
+	}
+	content = hr_json_typed_at(ret->o, "content", HR_PY_STR);
+	ret->content = (struct hr_span){"", 0};
+	if (content != NULL)
+		ret->content.p = hr_json_str(content, &ret->content.len);
+	if (hr_json_str_is(hr_json_at(ret->o, "observation"), "error")) {
+		hr_buf_init(&text, HR_ANSWER_MAX);
+		hr_buf_add(&text, ret->content.p, ret->content.len);
+		hr_rex_raise(c->ret, "builtins.RuntimeError", &text, "");
+		hr_buf_done(&text);
+		json_object_put(ret->o);
+		return false;
+	}
+	meta = hr_json_at(hr_json_at(ret->o, "extras"), "metadata");
+	ret->exit_code = meta != NULL ? hr_json_int_at(meta, "exit_code") : -1;
+	return true;
+}
+
+bool
+hr_rex_run(struct hr_rex_call *c, const char *session, const char *dir, struct hr_span text,
+    double timeout_s, struct hr_span key, struct hr_rex_result *ret)
+{
+	struct json_object *action = action_of(dir, session == NULL, text, timeout_s);
+	struct hr_answer inner;
+	bool ok = false;
+
+	/* the answer's note has the name when the call is no more */
+	hr_buf_reset(&c->w->session);
+	hr_buf_adds(&c->w->session, session != NULL ? session : "");
+	if (action == NULL || hr_buf_check(&c->w->session, NULL) < 0) {
+		json_object_put(action);
+		hr_answer_generic(c->ret);
+		return false;
+	}
+	if (session != NULL)
+		session = hr_buf_str(&c->w->session);
+	hr_answer_init(&inner);
+	if (key.len > 0)
+		perform(c, session, action, key, &inner);
+	else
+		hr_execute_action(c->w, c->r, session, action, key, &inner);
+	json_object_put(action);
+	c->ret->note = inner.note;
+	hr_buf_reset(&c->ret->key);
+	hr_buf_add(&c->ret->key, hr_buf_str(&inner.key), inner.key.len);
+	if (inner.status != 200)
+		hr_rex_pass(c->ret, &inner);
+	else
+		ok = take(c, &inner, ret);
+	hr_answer_done(&inner);
+	return ok;
+}
+
+/* ---- the observation ---- */
+
+void
+hr_rex_observe(
+    struct hr_rex_call *c, struct hr_span output, const int64_t *exit_code, struct hr_span expect)
+{
+	struct hr_buf *b = &c->ret->body;
+
+	hr_buf_adds(b, "{\"output\":");
+	(void)hr_json_put_str(b, output.p, output.len, HR_JSON_REPLACE);
+	if (exit_code != NULL)
+		hr_buf_addf(b, ",\"exit_code\":%lld", (long long)*exit_code);
+	else
+		hr_buf_adds(b, ",\"exit_code\":null");
+	hr_buf_adds(b, ",\"failure_reason\":\"\",\"expect_string\":");
+	(void)hr_json_put_str(b, expect.p, expect.len, HR_JSON_REPLACE);
+	hr_buf_adds(b, ",\"session_type\":\"bash\"}");
+}
+
+void
+hr_rex_completed(struct hr_rex_call *c, struct hr_span output, int64_t exit_code)
+{
+	struct hr_span command = hr_rex_str(c, "command"), said = hr_rex_str(c, "error_msg");
+	struct json_object *check = hr_json_at(c->body, "check");
+	struct hr_buf text;
+
+	if (exit_code == 0 || hr_json_str_is(check, "silent") || hr_json_str_is(check, "ignore")) {
+		hr_rex_observe(c, output, hr_json_str_is(check, "ignore") ? NULL : &exit_code,
+		    hr_span_of(HR_REX_PROMPT));
+		return;
+	}
+	hr_buf_init(&text, HR_ANSWER_MAX);
+	if (said.len > 0) {
+		hr_buf_add(&text, said.p, said.len);
+		hr_buf_adds(&text, ": ");
+	}
+	hr_buf_adds(&text, "Command ");
+	hr_pyrepr_str(&text, command.p, command.len);
+	hr_buf_addf(
+	    &text, " failed with exit code %lld. Here is the output:\n", (long long)exit_code);
+	hr_pyrepr_str(&text, output.p, output.len);
+	hr_rex_raise(c->ret, "swerex.exceptions.NonZeroExitCodeError", &text, "");
+	hr_buf_done(&text);
+}
+
+void
+hr_rex_late(struct hr_rex_call *c, struct hr_span output)
+{
+	struct hr_span command = hr_rex_str(c, "command");
+	struct json_object *limit = hr_json_at(c->body, "timeout");
+	struct hr_buf text, extra;
+
+	hr_buf_init(&text, HR_ANSWER_MAX);
+	hr_buf_init(&extra, HR_ANSWER_MAX);
+	hr_buf_adds(&text, "timeout after ");
+	hr_pyrepr(&text, limit);
+	hr_buf_adds(&text, " seconds while running command ");
+	hr_pyrepr_str(&text, command.p, command.len);
+	/* the original forgets it */
+	hr_buf_adds(&extra, "\"output\":");
+	(void)hr_json_put_str(&extra, output.p, output.len, HR_JSON_REPLACE);
+	if (extra.fail != HR_OK)
+		text.fail = extra.fail;
+	hr_rex_raise(c->ret, "swerex.exceptions.CommandTimeoutError", &text, hr_buf_str(&extra));
+	hr_buf_done(&text);
+	hr_buf_done(&extra);
+}
+
+bool
+hr_rex_begin(const struct hr_shell_place *place, const struct hr_command_state *s,
+    struct hr_span text, uint64_t *ret)
+{
+	uint64_t n = hr_command_echo(place, s->log_start, text);
+
+	*ret = s->log_start + n;
+	return n > 0;
+}
+
+/* ---- a command ---- */
+
+/* Several commands are made one, as a shell takes one at a time. False: answered. */
+static bool
+compose(struct hr_rex_call *c, struct hr_span command, struct hr_buf *text)
+{
+	struct hr_shell_pieces pieces = {0};
+	bool several;
+
+	if (memchr(command.p, '\0', command.len) != NULL) {
+		hr_rex_raisef(c->ret, "builtins.ValueError", "embedded null byte");
+		return false;
+	}
+	if (hr_shell_split(command.p, command.len, &pieces, NULL) < 0) {
+		hr_answer_generic(c->ret);
+		return false;
+	}
+	several = hr_shell_pieces_refused(&pieces);
+	hr_shell_pieces_done(&pieces);
+	if (several)
+		hr_buf_adds(text, "{\n");
+	hr_buf_add(text, command.p, command.len);
+	if (several)
+		hr_buf_adds(text, "\n}");
+	if (hr_buf_check(text, NULL) < 0) {
+		hr_answer_generic(c->ret);
+		return false;
+	}
+	return hr_rex_syntax(c, command, hr_span_of_buf(text));
+}
+
+/* Nothing but blanks and comments. */
+static bool
+is_nothing(struct hr_span s)
+{
+	const char *p = s.p, *end = s.p + s.len, *eol;
+
+	for (; p < end; p = eol + 1) {
+		eol = memchr(p, '\n', (size_t)(end - p));
+		if (eol == NULL)
+			eol = end;
+		while (p < eol && memchr(" \t\r\v\f", *p, 5) != NULL)
+			p++;
+		if (p < eol && *p != '#')
+			return false;
+	}
+	return true;
+}
+
+/* What bash said of a program that an interrupt killed is shown with the next command. */
+static void
+put_killed(const struct hr_shell_place *place, int64_t id, struct hr_buf *out)
+{
+	const struct hr_span text = hr_span_of(hr_rex_kill_text);
+	struct hr_command_state list[HR_COMMANDS_MAX];
+	struct hr_buf frame;
+	uint64_t from;
+	size_t n = 0, i;
+
+	hr_buf_init(&frame, HR_FRAME_MAX);
+	if (hr_shell_commands(place, &frame, list, &n, NULL) < 0)
+		n = 0;
+	for (i = 0; i < n; i++)
+		if (list[i].id == id - 1 && hr_span_equal(list[i].text, text) &&
+		    hr_rex_begin(place, &list[i], text, &from))
+			(void)hr_rex_output(place, from, list[i].log_end, out, NULL);
+	hr_buf_done(&frame);
+}
+
+/* From the observation, and what the keeper knows. */
+static void
+finish(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span text,
+    const struct hr_rex_result *result)
+{
+	struct hr_command_state s = {.exit_code = -1};
+	struct hr_err err = {0};
+	struct hr_buf frame, out;
+	uint64_t from;
+	bool exact, found, over;
+
+	hr_buf_init(&frame, HR_FRAME_MAX);
+	hr_buf_init(&out, HR_ANSWER_MAX);
+	found =
+	    c->ret->key.len > 0 && hr_command_find(place, hr_span_of_buf(&c->ret->key), &frame, &s);
+	over = result->exit_code >= 0 || (found && s.end != HR_COMMAND_RUNNING);
+	if (found)
+		put_killed(place, s.id, &out);
+	exact = found && hr_rex_begin(place, &s, text, &from) &&
+		hr_rex_output(place, from, s.log_end, &out, &err) == 0;
+	if (!exact) {
+		hr_buf_reset(&out);
+		hr_buf_add(&out, result->content.p, result->content.len);
+		hr_buf_adds(&out, out.len > 0 ? "\n" : "");
+	}
+	if (out.fail != HR_OK)
+		hr_answer_generic(c->ret);
+	else if (over)
+		hr_rex_completed(c, hr_span_of_buf(&out),
+		    result->exit_code >= 0 ? result->exit_code : s.exit_code);
+	else if (found)
+		hr_rex_late(c, hr_span_of_buf(&out));
+	else
+		hr_rex_busy(c);
+	hr_buf_done(&frame);
+	hr_buf_done(&out);
+}
+
+void
+hr_rex_busy(struct hr_rex_call *c)
+{
+	/* of this class, since what its handlers do helps: they interrupt */
+	hr_rex_raisef(c->ret, "swerex.exceptions.CommandTimeoutError",
+	    "the command was not run: another one still runs in this session; interrupt that one, "
+	    "or use another session");
+}
+
+static void
+run(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span command)
+{
+	static const int64_t zero = 0;
+	struct hr_rex_result result;
+	struct hr_buf buf;
+	struct hr_span text;
+
+	if (is_nothing(command)) {
+		hr_rex_observe(c, (struct hr_span){"", 0},
+		    hr_json_str_is(hr_json_at(c->body, "check"), "ignore") ? NULL : &zero,
+		    hr_span_of(HR_REX_PROMPT));
+		return;
+	}
+	hr_utf8_strip(&command.p, &command.len); /* as the keeper does */
+	hr_buf_init(&buf, TEXT_MAX);
+	if (compose(c, command, &buf)) {
+		text = hr_span_of_buf(&buf);
+		if (hr_json_count(hr_json_at(c->body, "expect")) > 0) {
+			hr_rex_talk(c, place, text);
+		} else if (hr_rex_run(c, place->session, NULL, text, hr_rex_limit_s(c),
+			       (struct hr_span){"", 0}, &result)) {
+			finish(c, place, text, &result);
+			json_object_put(result.o);
+		}
+	}
+	hr_buf_done(&buf);
+}
+
+double
+hr_rex_limit_s(const struct hr_rex_call *c)
+{
+	double limit_s = hr_rex_number(c, "timeout", 0);
+
+	if (hr_json_at(c->body, "timeout") == NULL)
+		return 0;
+	return limit_s > 0.001 ? limit_s : 0.001; /* 0 would be: without limit */
+}
+
+void
+hr_rex_run_in_session(struct hr_rex_call *c)
+{
+	struct hr_shell_place place;
+	char name[HR_REX_SESSION];
+
+	if (!hr_rex_place(c, name, &place))
+		return;
+	if (hr_json_str_is(hr_json_at(c->body, "action_type"), "bash_interrupt"))
+		hr_rex_interrupt(c, &place);
+	else if (hr_rex_true(c, "is_interactive_command") || hr_rex_true(c, "is_interactive_quit"))
+		hr_rex_talk(c, &place, hr_rex_str(c, "command"));
+	else
+		run(c, &place, hr_rex_str(c, "command"));
+}

@@ -1,0 +1,209 @@
+/* Sessions: named shells of the sandbox. Those of this door begin with a word of their own, so that
+ * "default" can be made and closed as clients are used to. */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/hash.h"
+#include "proto/channel.h"
+#include "proto/pyrepr.h"
+#include "shell/quote.h"
+#include "worker/live.h"
+#include "worker/rex/rex.h"
+
+/* A name that no shell can have is told by its sum. */
+static void
+shell_name(const struct hr_rex_call *c, char *name)
+{
+	struct hr_span given = hr_rex_str(c, "session");
+
+	if (given.p == NULL)
+		given = hr_span_of("default");
+	(void)snprintf(name, HR_REX_SESSION, HR_REX_SESSIONS "-%.*s", (int)given.len, given.p);
+	if (strlen(name) != sizeof(HR_REX_SESSIONS) + given.len || given.len == 0 ||
+	    !hr_session_name_fits(name, strlen(name)))
+		(void)snprintf(name, HR_REX_SESSION, HR_REX_SESSIONS "_%016" PRIx64,
+		    hr_hash(HR_HASH, given.p, given.len));
+}
+
+static bool
+is_there(const struct hr_shell_place *place)
+{
+	struct hr_err err = {0};
+	int fd = hr_shell_connect(place, &err);
+
+	hr_fd_close(&fd);
+	return err.code != HR_E_NOTFOUND; /* or it is being replaced */
+}
+
+/* `said` with the name in its place: %s is it, %r its repr. */
+static void
+raise_session(struct hr_rex_call *c, const char *class, const char *said, bool repr)
+{
+	struct hr_span given = hr_rex_str(c, "session");
+	struct hr_buf text;
+
+	if (given.p == NULL)
+		given = hr_span_of("default");
+	hr_buf_init(&text, HR_JSON_BODY_MAX);
+	hr_buf_adds(&text, "session ");
+	if (repr)
+		hr_pyrepr_str(&text, given.p, given.len);
+	else
+		hr_buf_add(&text, given.p, given.len);
+	hr_buf_adds(&text, said);
+	hr_rex_raise(c->ret, class, &text, "");
+	hr_buf_done(&text);
+}
+
+bool
+hr_rex_place(struct hr_rex_call *c, char *name, struct hr_shell_place *ret_place)
+{
+	shell_name(c, name);
+	*ret_place = (struct hr_shell_place){.run_dir = c->w->run_dir, .session = name};
+	if (is_there(ret_place))
+		return true;
+	raise_session(c, "swerex.exceptions.SessionDoesNotExistError", " does not exist", true);
+	return false;
+}
+
+/* What the files say that are read at first. */
+static bool
+source(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_buf *out)
+{
+	struct json_object *list = hr_json_at(c->body, "startup_source");
+	double limit_s = hr_rex_number(c, "startup_timeout", 1);
+	struct hr_rex_result result;
+	struct hr_buf text;
+	size_t i, len;
+	const char *p;
+	bool ok;
+
+	if (hr_json_count(list) == 0)
+		return true;
+	hr_buf_init(&text, HR_JSON_BODY_MAX);
+	for (i = 0; i < hr_json_count(list); i++) {
+		p = hr_json_str(hr_json_entry(list, i), &len);
+		hr_buf_adds(&text, i > 0 ? "; source " : "source ");
+		hr_shell_quote(&text, p, len);
+	}
+	ok = hr_rex_run(c, place->session, NULL, hr_span_of_buf(&text), limit_s,
+	    hr_span_of("swerex:source"), &result);
+	if (ok) {
+		ok = result.exit_code >= 0;
+		if (ok) {
+			hr_buf_add(out, result.content.p, result.content.len);
+			hr_buf_adds(out, out->len > 0 ? "\n" : "");
+		} else {
+			hr_rex_raisef(c->ret, "swerex.exceptions.CommandTimeoutError",
+			    "the startup files took longer than %g seconds", limit_s);
+		}
+		json_object_put(result.o);
+	}
+	hr_buf_done(&text);
+	return ok;
+}
+
+static void
+create(struct hr_rex_call *c)
+{
+	char name[HR_REX_SESSION];
+	const struct hr_shell_place place = {.run_dir = c->w->run_dir, .session = name};
+	struct hr_answer inner;
+	struct hr_buf out;
+	bool made;
+
+	shell_name(c, name);
+	hr_answer_init(&inner);
+	hr_buf_init(&out, HR_ANSWER_MAX);
+	made = !is_there(&place) && hr_live_make(c->w, name, &inner);
+	if (made && source(c, &place, &out)) {
+		hr_buf_adds(&c->ret->body, "{\"output\":");
+		(void)hr_json_put_str(&c->ret->body, hr_buf_str(&out), out.len, HR_JSON_REPLACE);
+		hr_buf_adds(&c->ret->body, ",\"session_type\":\"bash\"}");
+	} else if (!made && is_there(&place)) {
+		raise_session(c, "swerex.exceptions.SessionExistsError", " already exists", false);
+	} else if (!made) {
+		hr_rex_pass(c->ret, &inner);
+	} else {
+		hr_answer_reset(&inner); /* said; a shell that is not as it was wanted goes */
+		(void)hr_live_end(c->w, name, &inner);
+	}
+	hr_buf_done(&out);
+	hr_answer_done(&inner);
+}
+
+void
+hr_rex_create(struct hr_rex_call *c)
+{
+	if (hr_rex_enter(c)) {
+		create(c);
+		hr_rex_leave(c);
+	}
+}
+
+/* False: raised. */
+static bool
+end(struct hr_rex_call *c, const char *name)
+{
+	struct hr_answer inner;
+	bool ok;
+
+	hr_answer_init(&inner);
+	ok = hr_live_end(c->w, name, &inner);
+	if (!ok && inner.status == 404)
+		raise_session(
+		    c, "swerex.exceptions.SessionDoesNotExistError", " does not exist", true);
+	else if (!ok)
+		hr_rex_pass(c->ret, &inner);
+	hr_answer_done(&inner);
+	return ok;
+}
+
+void
+hr_rex_close_one(struct hr_rex_call *c)
+{
+	char name[HR_REX_SESSION];
+
+	if (!hr_rex_enter(c))
+		return;
+	shell_name(c, name);
+	if (end(c, name))
+		hr_buf_adds(&c->ret->body, "{\"session_type\":\"bash\"}");
+	hr_rex_leave(c);
+}
+
+void
+hr_rex_close_all(struct hr_rex_call *c)
+{
+	struct hr_answer inner;
+	struct hr_buf names;
+	const char *p;
+
+	if (hr_worker_body(c->w, c->r, HR_JSON_BODY_MAX, c->ret) < 0)
+		return;
+	hr_buf_init(&names, HR_CHANNEL_ANSWER_MAX);
+	hr_answer_init(&inner);
+	if (!hr_live_names(c->w, &names, &inner)) {
+		hr_rex_pass(c->ret, &inner);
+	} else {
+		for (p = hr_buf_str(&names); p < names.p + names.len; p += strlen(p) + 1) {
+			if (strncmp(p, HR_REX_SESSIONS, sizeof(HR_REX_SESSIONS) - 1) != 0)
+				continue;
+			hr_answer_reset(&inner);
+			/* one that has gone meanwhile is what was wanted */
+			if (!hr_live_end(c->w, p, &inner) && inner.status != 404)
+				break;
+		}
+		if (inner.status == 200 || inner.status == 404)
+			hr_buf_adds(&c->ret->body, "{}");
+		else
+			hr_rex_pass(c->ret, &inner);
+	}
+	hr_answer_done(&inner);
+	hr_buf_done(&names);
+}

@@ -1,0 +1,141 @@
+/* Whether a text is one that bash reads to its end: asked of a bash that executes nothing, as the
+ * original does, so that nothing of a text with a mistake in its last line is run. */
+#include "config.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/account.h"
+#include "base/fd.h"
+#include "base/spawn.h"
+#include "proto/pyrepr.h"
+#include "worker/rex/rex.h"
+
+#define PATIENCE_MS 10000
+#define SAID_MAX (64u << 10)
+
+/* A file without a name; -1. */
+static int
+file_of(struct hr_span text)
+{
+	int fd = memfd_create("handrail", MFD_CLOEXEC);
+
+	if (fd >= 0 &&
+	    (hr_fd_write_full(fd, text.p, text.len, NULL) < 0 || lseek(fd, 0, SEEK_SET) < 0))
+		hr_fd_close(&fd);
+	return fd;
+}
+
+/* The status of its end, as shells number it; -1: it did not end. */
+static int
+collect(pid_t pid)
+{
+	struct pollfd p = {.fd = hr_pidfd_open(pid), .events = POLLIN};
+	int status = 0, n;
+
+	do
+		n = poll(&p, p.fd >= 0, PATIENCE_MS);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0 && p.fd >= 0)
+		(void)kill(pid, SIGKILL);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	hr_fd_close(&p.fd);
+	return n <= 0 ? -1 : hr_exit_code(status);
+}
+
+/* Exit code, and what it said on its stderr; -1. */
+static int
+ask_bash(const struct hr_worker *w, struct hr_span text, struct hr_buf *said, struct hr_err *err)
+{
+	static const char *const argv[] = {"bash", "-n", NULL};
+	static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", locale[] = "LC_ALL=C.UTF-8";
+	char *const envp[] = {path, locale, NULL};
+	struct hr_account shell;
+	struct hr_spawn_user user;
+	int in = file_of(text), out = memfd_create("handrail", MFD_CLOEXEC), code = -1;
+	struct hr_spawn_fd fds[2] = {{in, STDIN_FILENO}, {out, STDERR_FILENO}};
+	struct hr_spawn s = {.path = argv[0],
+	    .argv = argv,
+	    .envp = envp,
+	    .fds = fds,
+	    .nfds = 2,
+	    .setsid = true,
+	    .umask = -1,
+	    .pdeathsig = SIGKILL};
+	pid_t pid = -1;
+	ssize_t n;
+	char *p;
+
+	if (in < 0 || out < 0)
+		(void)hr_err_sys(err, errno, "memfd_create");
+	if (geteuid() == 0) {
+		hr_account_find(&shell, w->shell_uid);
+		user = (struct hr_spawn_user){
+		    shell.uid, shell.gid, shell.groups, (size_t)shell.ngroups};
+		s.user = &user;
+	}
+	if (in >= 0 && out >= 0)
+		pid = hr_spawn(&s, err);
+	if (pid >= 0) {
+		code = collect(pid);
+		p = hr_buf_reserve(said, SAID_MAX);
+		n = p != NULL ? pread(out, p, SAID_MAX, 0) : -1;
+		hr_buf_grew(said, n > 0 ? (size_t)n : 0);
+		if (code < 0)
+			(void)hr_err_set(err, HR_E_TIMEOUT, "bash -n did not end");
+	}
+	hr_fd_close(&in);
+	hr_fd_close(&out);
+	return code;
+}
+
+static void
+raise_syntax(struct hr_rex_call *c, struct hr_span command, int code, const struct hr_buf *raw)
+{
+	struct hr_buf said, text, extra;
+
+	hr_buf_init(&said, SAID_MAX * 4);
+	hr_buf_init(&text, HR_ANSWER_MAX);
+	hr_buf_init(&extra, SAID_MAX * 26);
+	hr_rex_decode(&said, hr_buf_str(raw), raw->len);
+	hr_buf_addf(&text, "Error (exit code %d) while checking bash command \n", code);
+	hr_pyrepr_str(&text, command.p, command.len);
+	hr_buf_adds(&text, "\n---- Stderr ----\n");
+	hr_buf_add(&text, hr_buf_str(&said), said.len);
+	hr_buf_adds(&text, "\n---- Stdout ----\n");
+	hr_buf_adds(&extra, "\"bash_stdout\":\"\",\"bash_stderr\":");
+	(void)hr_json_put_str(&extra, hr_buf_str(&said), said.len, HR_JSON_REPLACE);
+	if (said.fail != HR_OK || extra.fail != HR_OK)
+		text.fail = HR_E_NOMEM;
+	hr_rex_raise(
+	    c->ret, "swerex.exceptions.BashIncorrectSyntaxError", &text, hr_buf_str(&extra));
+	hr_buf_done(&said);
+	hr_buf_done(&text);
+	hr_buf_done(&extra);
+}
+
+bool
+hr_rex_syntax(struct hr_rex_call *c, struct hr_span command, struct hr_span text)
+{
+	/* only a warning to bash, which would wait for the rest of it for ever */
+	static const char open_document[] = "delimited by end-of-file";
+	struct hr_err err = {0};
+	struct hr_buf said;
+	int code;
+
+	hr_buf_init(&said, SAID_MAX);
+	code = ask_bash(c->w, text, &said, &err);
+	if (code < 0)
+		hr_rex_raisef(c->ret, "builtins.RuntimeError",
+		    "the command cannot be checked, nothing was run: %s", err.msg);
+	else if (code > 0 || strstr(hr_buf_str(&said), open_document) != NULL)
+		raise_syntax(c, command, code, &said);
+	hr_buf_done(&said);
+	return c->ret->status == 200;
+}

@@ -1,0 +1,430 @@
+/* Programs that talk: started without waiting for their end, typed for, waited for until they print
+ * what is expected, interrupted. What they print is followed in the shell's log. */
+#include "config.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include "actions/command.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/utf8.h"
+#include "worker/rex/expect.h"
+#include "worker/rex/rex.h"
+
+#define FRAME_MAX (2u << 20)
+#define SEEN_MAX ((size_t)8 << 20) /* output in which something is looked for */
+#define OVERLAP 65536              /* an expression may begin so far back */
+#define TRIES 32                   /* keepers that die over it */
+#define BEGIN_S 0.05               /* for a program to start; then it is followed */
+#define RETRIES_MAX 50
+#define STOP_MS 1000 /* for one that was told to stop */
+#define DEAD_MS 5000 /* for one that was killed, which may be the shell itself */
+#define KILL_S 5
+
+/* the last one that was stopped; bash tells of the end of what it has in the foreground */
+const char hr_rex_kill_text[] = "kill -9 %+; fg %+";
+
+/* ---- following ---- */
+
+enum met { MET_EXPECT, MET_END, MET_TIME, MET_ERROR };
+
+struct follow {
+	const struct hr_shell_place *place;
+	const struct hr_rex_expect *expect;
+	struct hr_command_state command;
+	uint64_t from;    /* offset of the first byte in seen */
+	int64_t until_ms; /* 0: for ever */
+	struct hr_buf seen;
+	size_t searched;
+	int which;     /* that was met */
+	size_t length; /* of what stands in front of it */
+	struct hr_err err;
+};
+
+static void
+follow_init(struct follow *f, const struct hr_shell_place *place, const struct hr_rex_expect *e)
+{
+	memset(f, 0, sizeof(*f));
+	f->place = place;
+	f->expect = e;
+	hr_buf_init(&f->seen, SEEN_MAX + FRAME_MAX);
+}
+
+/* True: it is readable; false: the time is over. */
+static bool
+wait_for(int fd, int64_t until_ms)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	int64_t left;
+	int n;
+
+	do {
+		left = until_ms == 0 ? 3600000 : until_ms - hr_now_ms();
+		if (left <= 0)
+			return false;
+		n = poll(&p, 1, left > 3600000 ? 3600000 : (int)left);
+	} while (n == 0 || (n < 0 && errno == EINTR));
+	return true;
+}
+
+static bool
+met(struct follow *f)
+{
+	size_t from = f->searched > OVERLAP ? f->searched - OVERLAP : 0;
+
+	f->which =
+	    hr_rex_expect_match(f->expect, hr_buf_str(&f->seen), f->seen.len, from, &f->length);
+	f->searched = f->seen.len;
+	return f->which >= 0;
+}
+
+/* To the end of this connection. MET_ERROR: it has ended, the command perhaps not. */
+static enum met
+follow_once(struct follow *f)
+{
+	const struct hr_follow_request req = {
+	    .offset = f->from + f->seen.len, .stays = true, .command = f->command.id};
+	struct hr_output_piece piece;
+	struct hr_buf frame;
+	enum met r = MET_ERROR;
+	size_t used;
+	int fd = hr_shell_follow(f->place, &req, &f->err);
+
+	if (fd < 0)
+		return MET_ERROR;
+	hr_buf_init(&frame, FRAME_MAX);
+	while (r == MET_ERROR) {
+		if (!hr_shell_has_piece(&frame) && !wait_for(fd, f->until_ms)) {
+			r = MET_TIME;
+			break;
+		}
+		if (hr_shell_piece(fd, &frame, &piece, &used, &f->err) <= 0)
+			break;
+		if (f->seen.len > SEEN_MAX || piece.offset != f->from + f->seen.len) {
+			/* too much, or some was too old to be kept: what is behind it counts */
+			hr_buf_reset(&f->seen);
+			f->from = piece.offset;
+			f->searched = 0;
+		}
+		hr_buf_add(&f->seen, piece.bytes.p, piece.bytes.len);
+		hr_buf_drop_front(&frame, used);
+		if (met(f))
+			r = MET_EXPECT;
+	}
+	hr_buf_done(&frame);
+	hr_fd_close(&fd);
+	return r;
+}
+
+/* How the command is by now; false: nothing is known of it. */
+static bool
+look(struct follow *f)
+{
+	struct hr_command_state list[HR_COMMANDS_MAX];
+	struct hr_buf frame;
+	size_t n = 0, i;
+	bool found = false;
+
+	hr_buf_init(&frame, HR_FRAME_MAX);
+	if (hr_shell_commands(f->place, &frame, list, &n, &f->err) < 0)
+		n = 0;
+	for (i = 0; i < n && !found; i++)
+		found = list[i].id == f->command.id && list[i].started == f->command.started;
+	if (found) {
+		f->command = list[i - 1];
+		f->command.key = f->command.text = (struct hr_span){"", 0};
+	}
+	hr_buf_done(&frame);
+	return found;
+}
+
+static enum met
+follow(struct follow *f)
+{
+	enum met r = met(f) ? MET_EXPECT : MET_ERROR;
+	int tries = TRIES;
+
+	while (r == MET_ERROR && tries-- > 0) {
+		r = follow_once(f);
+		if (r == MET_ERROR && look(f) && f->command.end != HR_COMMAND_RUNNING)
+			return MET_END; /* all that it printed was read before */
+	}
+	return r;
+}
+
+/* What was seen, or what stands in front of what was expected. */
+static void
+put_seen(const struct follow *f, bool whole, struct hr_buf *out)
+{
+	hr_rex_clean(out, hr_buf_str(&f->seen), whole ? f->seen.len : f->length);
+}
+
+/* ---- answers ---- */
+
+static struct hr_span
+pattern(const struct follow *f)
+{
+	struct hr_span s;
+
+	s.p = hr_json_str(hr_json_entry(f->expect->list, (size_t)f->which), &s.len);
+	return s;
+}
+
+/* output.lstrip().removeprefix(command).strip() */
+static struct hr_span
+bare(struct hr_span out, struct hr_span command)
+{
+	hr_utf8_strip(&out.p, &out.len);
+	if (out.len >= command.len && memcmp(out.p, command.p, command.len) == 0) {
+		out.p += command.len;
+		out.len -= command.len;
+	}
+	hr_utf8_strip(&out.p, &out.len);
+	return out;
+}
+
+static void
+answer(struct hr_rex_call *c, struct follow *f, enum met how)
+{
+	static const int64_t zero = 0;
+	bool quits = hr_rex_true(c, "is_interactive_quit"),
+	     talks = hr_rex_true(c, "is_interactive_command");
+	struct hr_span text;
+	struct hr_buf out;
+
+	hr_buf_init(&out, HR_ANSWER_MAX);
+	put_seen(f, how != MET_EXPECT, &out);
+	text = hr_span_of_buf(&out);
+	if (talks && !quits)
+		text = bare(text, hr_rex_str(c, "command"));
+	if (out.fail != HR_OK)
+		hr_answer_generic(c->ret);
+	else if (how == MET_TIME)
+		hr_rex_late(c, text);
+	else if (how == MET_ERROR)
+		hr_rex_raisef(c->ret, "builtins.RuntimeError",
+		    "the command was begun, but nothing more is known of it: %s", f->err.msg);
+	else if (how == MET_EXPECT) /* it goes on: there is no exit code yet */
+		hr_rex_observe(c, text, talks || quits ? &zero : NULL, pattern(f));
+	else if (talks || quits)
+		hr_rex_observe(c, text, &zero, hr_span_of(HR_REX_PROMPT));
+	else
+		hr_rex_completed(c, text, f->command.exit_code);
+	hr_buf_done(&out);
+}
+
+/* ---- start, type ---- */
+
+static bool
+running(const struct hr_shell_place *place, struct hr_command_state *ret, struct hr_buf *frame)
+{
+	hr_buf_reset(frame);
+	return hr_command_find(place, (struct hr_span){"", 0}, frame, ret);
+}
+
+static void
+set_limit(struct follow *f, double limit_s)
+{
+	f->until_ms = limit_s > 0 && limit_s < 1e9 ? hr_now_ms() + (int64_t)(limit_s * 1000) : 0;
+}
+
+static void
+start(struct hr_rex_call *c, struct follow *f, struct hr_span text)
+{
+	double limit_s = hr_rex_limit_s(c);
+	struct hr_rex_result result;
+	struct hr_buf frame;
+
+	set_limit(f, limit_s);
+	if (!hr_rex_run(c, f->place->session, NULL, text,
+		limit_s > 0 && limit_s < BEGIN_S ? limit_s : BEGIN_S, (struct hr_span){"", 0},
+		&result))
+		return;
+	json_object_put(result.o);
+	hr_buf_init(&frame, HR_FRAME_MAX);
+	if (!hr_command_find(f->place, hr_span_of_buf(&c->ret->key), &frame, &f->command)) {
+		hr_rex_busy(c);
+	} else {
+		(void)hr_rex_begin(f->place, &f->command, text, &f->from);
+		answer(c, f, follow(f));
+	}
+	hr_buf_done(&frame);
+}
+
+/* False: raised. */
+static bool
+press(struct hr_rex_call *c, struct follow *f, enum hr_press_what what, int64_t sig,
+    struct hr_span text)
+{
+	const struct hr_press_request req = {
+	    .what = what, .signal = sig, .command = f->command.id, .text = text};
+	struct hr_session_state state;
+	struct hr_buf frame;
+	bool ok;
+
+	hr_buf_init(&frame, HR_FRAME_MAX);
+	ok = hr_shell_press(f->place, &req, &frame, &state, &f->err) == 0;
+	if (!ok)
+		hr_rex_raisef(c->ret, "builtins.RuntimeError",
+		    "it is not known whether it was typed: %s", f->err.msg);
+	/* else the reason is that the command has ended meanwhile, which will be seen */
+	hr_buf_done(&frame);
+	return ok;
+}
+
+static void
+type(struct hr_rex_call *c, struct follow *f, struct hr_span command)
+{
+	struct hr_session_state state;
+	struct hr_buf frame, line;
+
+	hr_buf_init(&frame, HR_FRAME_MAX);
+	hr_buf_init(&line, HR_JSON_BODY_MAX + 1);
+	hr_buf_add(&line, command.p, command.len);
+	hr_buf_addc(&line, '\n');
+	set_limit(f, hr_rex_limit_s(c));
+	if (hr_buf_check(&line, NULL) < 0) {
+		hr_answer_generic(c->ret);
+	} else if (hr_shell_state(f->place, &frame, &state, &f->err) < 0) {
+		hr_rex_raisef(c->ret, "builtins.RuntimeError", "nothing was typed: %s", f->err.msg);
+	} else {
+		f->from = state.log_end;
+		if (press(c, f, HR_PRESS_TEXT, 0, hr_span_of_buf(&line)))
+			answer(c, f, follow(f));
+	}
+	hr_buf_done(&frame);
+	hr_buf_done(&line);
+}
+
+/* False: raised. */
+static bool
+expect_init(struct hr_rex_call *c, struct hr_rex_expect *e)
+{
+	struct hr_buf why;
+	bool ok;
+
+	hr_buf_init(&why, 1024);
+	ok = hr_rex_expect_init(e, hr_json_at(c->body, "expect"), &why) == 0;
+	if (!ok)
+		hr_rex_raise(c->ret, "re.error", &why, "");
+	hr_buf_done(&why);
+	return ok;
+}
+
+void
+hr_rex_talk(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span text)
+{
+	struct hr_rex_expect e;
+	struct follow f;
+	struct hr_buf frame;
+
+	follow_init(&f, place, &e);
+	hr_buf_init(&frame, HR_FRAME_MAX);
+	if (memchr(text.p, '\0', text.len) != NULL) {
+		hr_rex_raisef(c->ret, "builtins.ValueError", "embedded null byte");
+		memset(&e, 0, sizeof(e));
+	} else if (expect_init(c, &e)) {
+		if ((hr_rex_true(c, "is_interactive_command") ||
+			hr_rex_true(c, "is_interactive_quit")) &&
+		    running(place, &f.command, &frame)) {
+			if (hr_rex_enter(c)) {
+				type(c, &f, text);
+				hr_rex_leave(c);
+			}
+		} else {
+			start(c, &f, text);
+		}
+	}
+	hr_rex_expect_done(&e);
+	hr_buf_done(&frame);
+	hr_buf_done(&f.seen);
+}
+
+/* ---- interrupt ---- */
+
+/* Stopped and killed, or killed where it cannot be stopped. False: raised. */
+static bool
+kill_it(struct hr_rex_call *c, struct follow *f, enum met *how)
+{
+	static const char stop[] = "C-z"; /* with its end */
+	struct hr_rex_result result;
+
+	f->until_ms = hr_now_ms() + STOP_MS;
+	if (!press(c, f, HR_PRESS_KEYS, 0, (struct hr_span){stop, sizeof(stop)}))
+		return false;
+	*how = follow(f);
+	if (*how != MET_TIME) {
+		if (!hr_rex_run(c, f->place->session, NULL, hr_span_of(hr_rex_kill_text), KILL_S,
+			hr_span_of("swerex:kill"), &result))
+			return false;
+		json_object_put(result.o);
+		return true;
+	}
+	f->until_ms = hr_now_ms() + DEAD_MS;
+	if (!press(c, f, HR_PRESS_SIGNAL, 9, (struct hr_span){"", 0}))
+		return false;
+	*how = follow(f);
+	return true;
+}
+
+static void
+interrupt(struct hr_rex_call *c, struct follow *f)
+{
+	static const char key[] = "C-c"; /* with its end */
+	static const int64_t zero = 0;
+	double n = hr_rex_number(c, "n_retry", 3), wait_s = hr_rex_number(c, "timeout", 0.2);
+	enum met how = MET_TIME;
+	struct hr_span text;
+	struct hr_buf out;
+	int i;
+
+	for (i = 0; i < (n < RETRIES_MAX ? (int)n : RETRIES_MAX) && how == MET_TIME; i++) {
+		if (!press(c, f, HR_PRESS_KEYS, 0, (struct hr_span){key, sizeof(key)}))
+			return;
+		f->until_ms = hr_now_ms() + (wait_s > 60     ? 60000
+						: wait_s > 0 ? (int64_t)(wait_s * 1000)
+							     : 1);
+		how = follow(f);
+	}
+	if (how == MET_TIME && !kill_it(c, f, &how))
+		return;
+	hr_buf_init(&out, HR_ANSWER_MAX);
+	put_seen(f, how != MET_EXPECT, &out);
+	text = hr_span_of_buf(&out);
+	hr_utf8_strip(&text.p, &text.len);
+	if (how == MET_TIME || how == MET_ERROR)
+		hr_rex_raisef(c->ret, "pexpect.exceptions.TIMEOUT", "Failed to interrupt session");
+	else if (out.fail != HR_OK)
+		hr_answer_generic(c->ret);
+	else
+		hr_rex_observe(
+		    c, text, &zero, how == MET_EXPECT ? pattern(f) : hr_span_of(HR_REX_PROMPT));
+	hr_buf_done(&out);
+}
+
+void
+hr_rex_interrupt(struct hr_rex_call *c, const struct hr_shell_place *place)
+{
+	static const int64_t zero = 0;
+	struct hr_rex_expect e;
+	struct follow f;
+	struct hr_buf frame;
+
+	follow_init(&f, place, &e);
+	hr_buf_init(&frame, HR_FRAME_MAX);
+	if (expect_init(c, &e) && hr_rex_enter(c)) {
+		if (running(place, &f.command, &frame)) {
+			(void)hr_rex_begin(place, &f.command, f.command.text, &f.from);
+			interrupt(c, &f);
+		} else {
+			hr_rex_observe(
+			    c, (struct hr_span){"", 0}, &zero, hr_span_of(HR_REX_PROMPT));
+		}
+		hr_rex_leave(c);
+	}
+	hr_rex_expect_done(&e);
+	hr_buf_done(&frame);
+	hr_buf_done(&f.seen);
+}
