@@ -2,9 +2,9 @@
 """Programs as back-ends: one of the test's, with its faults, and the example over ssh with a real sshd."""
 
 import contextlib
-import getpass
 import json
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -254,8 +254,8 @@ def sshd(h):
         with open(h.path("host.pub")) as key, open(h.path("known"), "w") as f:
             f.write("[127.0.0.1]:%d %s" % (port, key.read()))
         yield {"host": "127.0.0.1", "dir": h.path("there"),
-               "options": ["-F", "none", "-p", str(port), "-l", getpass.getuser(), "-i", h.path("user"),
-                           "-oIdentitiesOnly=yes", "-oUserKnownHostsFile=" + h.path("known"),
+               "options": ["-F", "none", "-p", str(port), "-l", pwd.getpwuid(os.geteuid()).pw_name,
+                           "-i", h.path("user"), "-oIdentitiesOnly=yes", "-oUserKnownHostsFile=" + h.path("known"),
                            "-oStrictHostKeyChecking=yes"]}
     finally:
         p.terminate()
