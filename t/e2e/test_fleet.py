@@ -474,8 +474,10 @@ def idle():
     """A command that runs is activity; after it the sandbox is to be paused (which this kind cannot)."""
     with Fleet("--idle-pause", "1") as f:
         o = f.up("s")
-        f.run(o, "sleep 2.5; echo")
-        events = [e["detail"] for e in f.call("GET", "/sessions/s")[1]["events"] if e["what"] == "pausing"]
+        # it may take more than the second of idleness until it begins
+        begin, end = map(int, f.run(o, "date +%s; sleep 3.5; date +%s").split())
+        events = [e for e in f.call("GET", "/sessions/s")[1]["events"]
+                  if e["what"] == "pausing" and begin < e["time"] < end]
         equal(events, [], "not while a command runs")
         f.until(lambda: f.call("GET", "/sessions/s")[1],
                 lambda s: ("pausing", "idle") in [(e["what"], e["detail"]) for e in s["events"]])
