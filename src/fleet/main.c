@@ -391,6 +391,12 @@ main(int argc, char **argv)
 		(void)fprintf(stderr, "handrail-fleetd: --builds needs a --registry-prefix\n");
 		rc = 2;
 	}
+	if (rc < 0 && o.builds && strlen(o.api.registry_prefix) > HR_FLEET_PREFIX_MAX) {
+		(void)fprintf(stderr,
+		    "handrail-fleetd: --builds needs a --registry-prefix of up to %d bytes\n",
+		    HR_FLEET_PREFIX_MAX);
+		rc = 2;
+	}
 	if (rc < 0 && o.builds && strcmp(o.kind, "docker") != 0) {
 		(void)fprintf(stderr, "handrail-fleetd: --builds needs the kind docker\n");
 		rc = 2;

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import socket
+import subprocess
 import sys
 import tarfile
 import threading
@@ -19,6 +20,9 @@ from lib import process  # noqa: E402
 from lib.fleet import Fleet  # noqa: E402
 from lib.host import PATIENCE  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
+
+
+IMAGE_ID = "sha256:" + "0123456789abcdef" * 4
 
 
 class Engine(http.server.ThreadingHTTPServer):
@@ -47,7 +51,7 @@ class Engine(http.server.ThreadingHTTPServer):
                 if path.endswith("/_ping"):
                     self.say(200, b"OK")
                 elif "/images/" in path and path.endswith("/json"):
-                    image = engine.images.get(path.split("/images/")[1][:-len("/json")])
+                    image = engine.find(path.split("/images/")[1][:-len("/json")])
                     self.say(200 if image else 404, json.dumps(image or {"message": "No such image"}).encode())
                 elif path.endswith("/events"):
                     self.send_response(200)
@@ -79,11 +83,17 @@ class Engine(http.server.ThreadingHTTPServer):
                 else:
                     lines = [{"stream": "Step 1/2 : FROM x\n"}, {"stream": "done\n"}]
                     for name in query["t"]:
-                        engine.images[name] = {"Created": "2026-01-01T00:00:00Z", "Size": len(body)}
+                        engine.images[name] = {"Created": "2026-01-01T00:00:00Z", "Size": len(body), "Id": IMAGE_ID}
                 self.say(200, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
 
         super().__init__(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def find(self, what):
+        """By a name, or by digits that an id begins with."""
+        name = what[len("docker.io/"):] if what.startswith("docker.io/") else what
+        return self.images.get(name) or next((i for i in self.images.values() if i["Id"].startswith(what) or
+                                              i["Id"].startswith("sha256:" + what)), None)
 
     def handle_error(self, *unused):
         pass  # a helper that was killed
@@ -173,6 +183,18 @@ def tenants():
             equal(f.call("POST", "/start", {"session_id": "s", "image": name}, key=b)[0], 400, name)
         equal(f.call("GET", "/image_exists?image=" + mine, key=a)[1]["exists"], True)
         equal(len(engine.builds), 1)
+        for name in (IMAGE_ID, IMAGE_ID[:15], IMAGE_ID[7:], IMAGE_ID[7:19], "0", "docker.io/012"):
+            equal(engine.find(name) is None, name[0] == "d", "the Engine's " + name)
+            for key in a, b:
+                equal(f.call("GET", "/image_exists?image=" + name, key=key)[1], {"exists": False}, name)
+                equal(f.call("POST", "/start", {"session_id": "s", "image": name}, key=key)[0], 400, name)
+        # what the operator put below the prefix himself is for everybody
+        engine.images["reg.example/fleet/kali:1"] = dict(engine.images[mine])
+        for name, want in (("kali:1", True), (mine.split("/")[-2][:-1] + "/runtime:x", False)):
+            equal(f.call("GET", "/image_exists?image=reg.example/fleet/" + name, key=b)[1]["exists"], want, name)
+        r = subprocess.run([f.env["HANDRAIL_FLEETD"], "--builds", "--registry-prefix", "r/" + "x" * 290], env=f.env,
+                           stderr=subprocess.PIPE, universal_newlines=True)
+        equal((r.returncode, "up to 200 bytes" in r.stderr), (2, True), r.stderr)
     engine.over.set()
     engine.shutdown()
 
