@@ -172,6 +172,20 @@ def slow():
         equal(h.ok("run", "echo x"), "x\n")
 
 
+def refused_at_open():
+    """A program that cannot begin says nothing of the sandbox: it and its record stay."""
+    with PlayHost() as h:
+        h.ok("up", "-q")
+        for code in ("not-found", "gone"):
+            h.env["PLAY_SETTINGS"] = json.dumps(
+                {"fault": {"op": "open", "do": "error", "code": code, "message": "no such account", "always": True}})
+            h.fails(1, "back-end play: no such account", "down")
+            equal((len(h.boxes()), os.listdir(h.path("state"))), (1, ["default.json"]), code)
+        h.env["PLAY_SETTINGS"] = "{}"
+        h.ok("down")
+        equal(h.boxes(), [])
+
+
 def secrets():
     with PlayHost() as h:
         h.env["PLAY_CREDENTIALS"] = '["PLAY_KEY"]'
@@ -294,7 +308,7 @@ def over_ssh():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (life, abilities, strays, ended_in_a_command, wrong_answers, slow, secrets, listed, over_ssh):
+    for test in (life, abilities, strays, ended_in_a_command, wrong_answers, slow, refused_at_open, secrets, listed, over_ssh):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

@@ -478,15 +478,22 @@ greet(struct hr_child *c, struct hr_err *err)
 int
 hr_child_start(struct hr_child *c, struct hr_err *err)
 {
+	struct hr_err mine = {0};
+
 	if (c->pid > 0)
 		return 0;
 	if (spawn(c, err) != 0) {
 		hr_err_prefix(err, "back-end %s", c->name);
 		return -1;
 	}
-	if (greet(c, err) == 0)
+	if (greet(c, &mine) == 0)
 		return 0;
 	(void)reap(c);
+	/* no sandbox and no file was asked for yet: nobody may take it for the end of one */
+	if (mine.code == HR_E_NOTFOUND || mine.code == HR_E_NO_SANDBOX)
+		mine.code = HR_E_RUNTIME;
+	if (err != NULL)
+		*err = mine;
 	return -1;
 }
 

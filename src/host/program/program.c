@@ -189,7 +189,7 @@ p_look(struct hr_cloud *c, struct hr_err *err)
 	if (rc == 0)
 		rc = hr_program_named(
 		    c, read_state(ok, "the answer to \"look\"", &state, &mine), &mine);
-	else if (mine.code == HR_E_NO_SANDBOX || mine.code == HR_E_NOTFOUND)
+	else if (mine.code == HR_E_NO_SANDBOX)
 		rc = 0;
 	if (rc == 0)
 		(void)snprintf(c->state, sizeof(c->state), "%s", state);
@@ -259,7 +259,7 @@ p_end(struct hr_cloud *c, const char *id, struct hr_err *err)
 
 	if (hr_program_ask(c, "end", hr_cloud_object(&mine, "sandbox", id, NULL), HR_PROGRAM_SLOW,
 		NULL, &mine) == 0 ||
-	    mine.code == HR_E_NO_SANDBOX || mine.code == HR_E_NOTFOUND)
+	    mine.code == HR_E_NO_SANDBOX)
 		return 0;
 	if (err != NULL)
 		*err = mine;

@@ -83,8 +83,10 @@ def wrong(q, fault):
 def answer(q):
     op, ident = q["op"], q["id"]
     note(op)
+    if op == "open":
+        at.update(q["settings"])
     fault = at.get("fault", {})
-    if op != "open" and fault.get("op") == op and not os.path.exists(os.path.join(top, "faulted")):
+    if fault.get("op") == op and not os.path.exists(os.path.join(top, "faulted")):
         if not fault.get("always"):
             open(os.path.join(top, "faulted"), "w").close()
         if not fault.get("after"):
@@ -96,7 +98,6 @@ def answer(q):
         ok = dict({"protocol": 1, "can": json.loads(os.environ.get("PLAY_CAN", "[]")), "title": "Play"},
                   **json.loads(os.environ.get("PLAY_HELLO", "{}")))
     elif op == "open":
-        at.update(q["settings"])
         with open(os.path.join(top, "environment"), "w") as f:
             json.dump({"env": dict(os.environ), "argv": sys.argv, "credentials": q["credentials"]}, f)
         sys.stderr.write("a word with %s\n" % "".join(q["credentials"].values()))
