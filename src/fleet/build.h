@@ -12,7 +12,7 @@
 #define HR_FLEET_BUILD_ID 33
 #define HR_FLEET_PREFIX 300
 #define HR_FLEET_PREFIX_MAX 200 /* of --registry-prefix: names of images are not much longer */
-#define HR_FLEET_BUILD_S 1800 /* clients wait no longer */
+#define HR_FLEET_BUILD_S 1800   /* clients wait no longer */
 
 struct hr_fleet_builds;
 struct hr_fleet_form;
@@ -24,8 +24,8 @@ struct hr_fleet_builds *hr_fleet_builds_open(
 
 /* Where a key's images are: "PREFIX/k" and digits that follow from it. */
 void hr_fleet_build_prefix(const char *prefix, const char *api_key, char ret[HR_FLEET_PREFIX]);
-/* May it start that image? Those below the prefix are each for one key, and an id of an image may be
- * anybody's. */
+/* May it start that image? Those below the prefix are each for one key, and an id of an image may
+ * be anybody's. */
 bool hr_fleet_build_allows(const char *prefix, const char *api_key, const char *image);
 
 /* The bytes of a body: how many, 0 at its end, -1. */

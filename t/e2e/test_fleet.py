@@ -21,7 +21,7 @@ import urllib.parse
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.certs import Authority  # noqa: E402
-from lib.fleet import Fleet, free_port  # noqa: E402
+from lib.fleet import Fleet  # noqa: E402
 from lib.host import PATIENCE, SRC  # noqa: E402
 from lib.tap import Skip, Tap, equal  # noqa: E402
 
@@ -400,11 +400,10 @@ def sample_site():
                                 part], check=True, stdout=out, env=f.env)
         with open(os.path.join(SRC, "conf", "handrail-fleet.nginx")) as sample:
             site = sample.read()
-        plain, tls = free_port(), free_port()
         for old, new in (("/etc/nginx/handrail-fleet-", f.path("tmp", "")), (".conf;", ";"),
                          ("/etc/ssl/certs/%s.pem" % domain, pem), ("/etc/ssl/private/%s.key" % domain, key),
-                         ("listen 80;", "listen 127.0.0.1:%d;" % plain),
-                         ("listen 443 ", "listen 127.0.0.1:%d " % tls)):
+                         ("listen 80;", "listen unix:%s;" % f.path("tmp", "plain")),
+                         ("listen 443 ", "listen unix:%s " % f.path("tmp", "tls"))):
             equal(old in site, True, old)
             site = site.replace(old, new)
         temporary = "".join("%s_temp_path %s;\n" % (kind, f.path("tmp", kind)) for kind in (
@@ -416,17 +415,21 @@ def sample_site():
         nginx = ["nginx", "-e", "stderr", "-c", f.path("tmp", "nginx.conf")]
         checked = subprocess.run(nginx + ["-t"], stderr=subprocess.PIPE, universal_newlines=True)
         equal(checked.returncode, 0, checked.stderr)
-        server = subprocess.Popen(nginx, stderr=subprocess.DEVNULL)
+        server = subprocess.Popen(nginx)
         try:
             def ask(host, path, **headers):
                 context = ssl.create_default_context(cafile=ca.pem)
-                with socket.create_connection(("127.0.0.1", tls), PATIENCE) as s, \
-                        context.wrap_socket(s, server_hostname=host) as t:
-                    head = "".join("%s: %s\r\n" % (k.replace("_", "-"), v) for k, v in headers.items())
-                    t.sendall(("GET %s HTTP/1.0\r\nHost: %s\r\n%s\r\n" % (path, host, head)).encode())
-                    r = http.client.HTTPResponse(t)
-                    r.begin()
-                    return r.status, json.loads(r.read())
+                context.set_alpn_protocols(["h2", "http/1.1"])
+                with socket.socket(socket.AF_UNIX) as s:
+                    s.settimeout(PATIENCE)
+                    s.connect(f.path("tmp", "tls"))
+                    with context.wrap_socket(s, server_hostname=host) as t:
+                        equal(t.selected_alpn_protocol(), "http/1.1")
+                        head = "".join("%s: %s\r\n" % (k.replace("_", "-"), v) for k, v in headers.items())
+                        t.sendall(("GET %s HTTP/1.0\r\nHost: %s\r\n%s\r\n" % (path, host, head)).encode())
+                        r = http.client.HTTPResponse(t)
+                        r.begin()
+                        return r.status, json.loads(r.read())
 
             def until_there():
                 try:
