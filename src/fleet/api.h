@@ -30,7 +30,8 @@ struct hr_fleet_request {
 	const char *accept, *last_event_id;
 	enum hr_fleet_of_route route;
 	const char *content_type;
-	hr_fleet_body_fn *read_body; /* of /build, in place of body; NULL: it has none */
+	hr_fleet_body_fn
+	    *read_body; /* of /build, not read yet, in place of body; NULL: it has none */
 	void *read_arg;
 	const char *body;
 	size_t body_len;

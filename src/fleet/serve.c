@@ -24,6 +24,12 @@ struct server {
 	int fd;
 };
 
+/* A thread's. */
+struct place {
+	struct server *server;
+	FCGX_Request fcgi;
+};
+
 int
 hr_fleet_listen(const char *path, gid_t group, struct hr_err *err)
 {
@@ -70,21 +76,14 @@ read_some(void *arg, char *p, size_t room)
 	return n > 0 ? n : FCGX_GetError(fcgi->in) != 0 ? -1 : 0;
 }
 
-/* What may be long is read by who asked for it. */
-static bool
-is_streamed(const struct hr_fleet_request *q)
-{
-	return strcmp(q->method, "POST") == 0 && strcmp(q->uri, "/build") == 0;
-}
-
-/* false: it is too long. */
+/* nginx has it whole by then, but for what is streamed. false: it is too long. */
 static bool
 read_body(const FCGX_Request *fcgi, struct hr_buf *b)
 {
 	char part[16384];
 	int n;
 
-	while ((n = FCGX_GetStr(part, sizeof(part), fcgi->in)) > 0)
+	while (hr_buf_check(b, NULL) == 0 && (n = FCGX_GetStr(part, sizeof(part), fcgi->in)) > 0)
 		hr_buf_add(b, part, (size_t)n);
 	return hr_buf_check(b, NULL) == 0;
 }
@@ -111,14 +110,23 @@ reply(const FCGX_Request *fcgi, const struct hr_fleet_request *q, const struct h
 
 static void *serve_thread(void *arg);
 
+/* What it needs is there before it is: one that takes a stream's place does not fail. */
 static int
 add_thread(struct server *s)
 {
+	struct place *p = malloc(sizeof(*p));
 	pthread_t t;
-	int rc = pthread_create(&t, NULL, serve_thread, s);
+	int rc;
 
+	if (p == NULL)
+		return ENOMEM;
+	p->server = s;
+	rc = FCGX_InitRequest(&p->fcgi, s->fd, 0) == 0 ? pthread_create(&t, NULL, serve_thread, p)
+						       : ENOMEM;
 	if (rc == 0)
 		(void)pthread_detach(t);
+	else
+		free(p);
 	return rc;
 }
 
@@ -162,7 +170,9 @@ serve_one(struct server *s, const FCGX_Request *fcgi)
 	bool replaced = false;
 
 	hr_buf_init(&body, HR_FLEET_BODY_MAX);
-	if (is_streamed(&q)) {
+	/* A body that nginx passes on as it comes is read by who asked for it, once the key is
+	 * known: which these are is nginx's word alone, since paths have many spellings. */
+	if (strcmp(route, "build") == 0) {
 		q.read_body = read_some;
 		q.read_arg = (void *)(uintptr_t)fcgi;
 		q.body = "";
@@ -191,22 +201,18 @@ serve_one(struct server *s, const FCGX_Request *fcgi)
 static void *
 serve_thread(void *arg)
 {
-	struct server *s = arg;
-	FCGX_Request fcgi;
+	struct place *p = arg;
 	bool replaced = false;
 
-	if (FCGX_InitRequest(&fcgi, s->fd, 0) != 0) {
-		hr_log(HR_LOG_ERROR, "a thread for requests: out of memory");
-		return NULL;
-	}
-	while (!replaced && FCGX_Accept_r(&fcgi) == 0) {
-		(void)fcntl(fcgi.ipcFd, F_SETFD, FD_CLOEXEC); /* libfcgi does not */
-		replaced = serve_one(s, &fcgi);
-		FCGX_Finish_r(&fcgi);
+	while (!replaced && FCGX_Accept_r(&p->fcgi) == 0) {
+		(void)fcntl(p->fcgi.ipcFd, F_SETFD, FD_CLOEXEC); /* libfcgi does not */
+		replaced = serve_one(p->server, &p->fcgi);
+		FCGX_Finish_r(&p->fcgi);
 	}
 	if (!replaced)
 		hr_log(HR_LOG_ERROR, "a thread for requests ends: %s", strerror(errno));
-	FCGX_Free(&fcgi, 0);
+	FCGX_Free(&p->fcgi, 0);
+	free(p);
 	return NULL;
 }
 

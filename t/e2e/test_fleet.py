@@ -221,6 +221,22 @@ def clients_that_vanish():
         equal([s["runtime_id"] for s in f.sandboxes()], [o["runtime_id"]])
 
 
+def slow_bodies():
+    """Who has no key holds nobody up, however a body that is passed on as it comes is asked for."""
+    with Fleet() as f:
+        o = f.up("s")
+        for line, want in ((b"POST /build?x", 401), (b"POST /%62uild", 404), (b"GET /build", 405), (b"PUT /build", 405)):
+            slow = []
+            for _ in range(33):  # one more than there are threads for requests
+                slow.append(socket.create_connection(("127.0.0.1", f.port), PATIENCE))
+                slow[-1].sendall(line + b" HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000000\r\n\r\nbegin")
+            equal(f.call("GET", "/alive", key="")[0], 200, line)
+            equal(f.call("GET", "/%s/alive" % o["runtime_id"], key="")[0], 200, "its sandbox beside " + repr(line))
+            for s in slow:
+                equal(s.recv(100)[9:12], b"%d" % want, line)
+                s.close()
+
+
 def keys_and_tenants():
     """One key does nothing to the sandboxes of another, and learns nothing of them."""
     with Fleet() as f:
@@ -647,7 +663,7 @@ def main():
 
 
 TESTS = [by_the_command, what_a_start_gives, wrong_requests, lists, hostile_sandbox, clients_that_vanish,
-         keys_and_tenants, routes_of_the_document, tenants, events, routes, sample_site, names_in_urls,
+         slow_bodies, keys_and_tenants, routes_of_the_document, tenants, events, routes, sample_site, names_in_urls,
          one_that_dies, idle, one_service, first_store, full_disk, pool, kills]
 
 if __name__ == "__main__":
