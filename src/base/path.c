@@ -172,6 +172,8 @@ walk_directory(struct walk *w, int dirfd, const char *name, unsigned depth)
 	}
 	while (r >= 0 && (e = hr_dir_next(d)) != NULL)
 		r = walk_entry(w, fd, e->d_name, depth + 1);
+	if (r >= 0 && errno != 0)
+		w->skipped++;
 	(void)closedir(d);
 	return r < 0 ? r : 0;
 }

@@ -15,6 +15,7 @@
 
 #include <json-c/json_object.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/random.h"
@@ -81,15 +82,18 @@ visit(const char *state_dir, const char *suffix, pool_visit_fn *fn, void *arg, s
 	struct dirent *e;
 	int rc = 0;
 
-	while (rc == 0 && dir != NULL && (e = readdir(dir)) != NULL)
+	if (where == NULL)
+		return hr_err_nomem(err);
+	while (rc == 0 && dir != NULL && (e = hr_dir_next(dir)) != NULL)
 		if (e->d_name[0] != '.' && ends_in(e->d_name, suffix))
 			rc = fn(where, e->d_name, arg, err);
+	/* without the directory there is nothing */
+	if (rc == 0 && errno != 0 && (dir != NULL || errno != ENOENT))
+		rc = hr_err_sys(err, errno, "read %s", where);
 	if (dir != NULL)
 		(void)closedir(dir);
-	else if (where == NULL)
-		rc = hr_err_nomem(err);
 	free(where);
-	return rc; /* without the directory there is nothing */
+	return rc;
 }
 
 static bool

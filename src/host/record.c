@@ -15,6 +15,7 @@
 
 #include <json-c/json_object.h>
 
+#include "base/dir.h"
 #include "base/path.h"
 #include "base/err.h"
 #include "host/common/statedir.h"
@@ -226,19 +227,26 @@ hr_sandbox_list(const char *state_dir, struct hr_err *err)
 	struct dirent *e;
 	struct hr_buf b;
 	char *text;
+	int rc = 0;
 	DIR *dir;
 
 	if (hr_state_directory(state_dir, false, err) < 0)
 		return NULL;
 	dir = opendir(state_dir);
-	while (dir != NULL && (e = readdir(dir)) != NULL) {
+	while (dir != NULL && (e = hr_dir_next(dir)) != NULL) {
 		size_t n = strlen(e->d_name), s = strlen(SUFFIX);
 
 		if (e->d_name[0] != '.' && n > s && strcmp(e->d_name + n - s, SUFFIX) == 0)
 			hr_strv_add(&files, e->d_name);
 	}
+	if (errno != 0 && (dir != NULL || errno != ENOENT))
+		rc = hr_err_sys(err, errno, "read %s", state_dir);
 	if (dir != NULL)
 		(void)closedir(dir);
+	if (rc != 0) {
+		hr_strv_done(&files);
+		return NULL;
+	}
 	if (files.n > 1)
 		qsort(files.v, files.n, sizeof(*files.v), by_text);
 	hr_buf_init(&b, RECORD_MAX * 16);

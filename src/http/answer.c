@@ -109,7 +109,8 @@ head_line(struct hr_http_reader *h, const char *p, size_t len, struct hr_err *er
 	if (h->r->header != NULL && is_named(p, len, h->r->header, value, sizeof(value)))
 		memcpy(h->a->header, value, sizeof(value));
 	if (is_named(p, len, "Content-Length", value, sizeof(value))) {
-		if (number(value, strlen(value), 10, '\0', &n) != 0 ||
+		if (strlen(value) == sizeof(value) - 1 ||
+		    number(value, strlen(value), 10, '\0', &n) != 0 ||
 		    (h->has_length && n != h->length))
 			return broken(h, err, "the answer's Content-Length is no number");
 		h->has_length = true;
@@ -160,6 +161,8 @@ line(struct hr_http_reader *h, struct hr_err *err)
 
 	if (len > 0 && p[len - 1] == '\r')
 		len--;
+	if (memchr(p, '\0', len) != NULL)
+		return broken(h, err, "there is a NUL in the answer's head");
 	switch (h->part) {
 	case HR_HTTP_STATUS_LINE:
 		if (status_line(h, p, len, err) != 0)
@@ -189,9 +192,9 @@ static int
 body(struct hr_http_reader *h, const char *p, size_t len, struct hr_err *err)
 {
 	h->got += len;
+	h->lines = 0;
 	if (h->r->sink != NULL && h->a->status >= 200 && h->a->status <= 299) {
 		if (h->r->sink(h->r->sink_arg, p, len) < 0) {
-			h->gave_up = true;
 			h->a->fault = HR_HTTP_CANCELLED;
 			return hr_err_set(err, HR_E_GONE, "given up");
 		}
@@ -230,8 +233,9 @@ hr_http_reader_feed(struct hr_http_reader *h, const char *p, size_t len, struct 
 		nl = memchr(p, '\n', (size_t)(end - p));
 		n = nl != NULL ? (size_t)(nl + 1 - p) : (size_t)(end - p);
 		hr_buf_add(&h->line, p, n);
+		h->lines += n;
 		p += n;
-		if (hr_buf_check(&h->line, NULL) != 0)
+		if (hr_buf_check(&h->line, NULL) != 0 || h->lines > HR_HTTP_HEADS_MAX)
 			return broken(h, err, "the answer's head is too long");
 		if (nl == NULL)
 			return 0;

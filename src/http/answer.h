@@ -6,7 +6,8 @@
 
 #include "http/request.h"
 
-#define HR_HTTP_HEAD_MAX 65536 /* bytes of a line of the head */
+#define HR_HTTP_HEAD_MAX 65536   /* bytes of a line of the head */
+#define HR_HTTP_HEADS_MAX 262144 /* and of all lines before, between and behind the body */
 
 struct hr_http_reader {
 	const struct hr_http_request *r;
@@ -23,10 +24,10 @@ struct hr_http_reader {
 		HR_HTTP_DONE,
 	} part;
 	struct hr_buf line;
+	size_t lines;  /* bytes of all of them since something of the body came */
 	uint64_t left; /* of the body or of its chunk */
 	uint64_t length, got;
 	bool has_length, chunked;
-	bool gave_up; /* the request's sink did */
 };
 
 /* The answer goes into *a, which is initialised, and where r says. Both have to stay. */

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #define LIBRARY "libcurl.so.4"
+#define OLDEST 0x075500 /* has CURLOPT_PROTOCOLS_STR */
+#define OLDEST_TEXT "7.85"
 
 struct hr_curl hr_curl;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -26,6 +28,7 @@ load(void)
 	    HR_CURL_CALLS(PLACE)
 #undef PLACE
 	};
+	const curl_version_info_data *info;
 	void *found;
 	const char *text;
 
@@ -38,6 +41,11 @@ load(void)
 		}
 		memcpy(all[i].place, &found, sizeof(found));
 	}
+	info = hr_curl.version_info(CURLVERSION_NOW);
+	if (info->version_num < OLDEST)
+		(void)snprintf(why, sizeof(why),
+		    "it is version %s, and " OLDEST_TEXT " is the oldest that will do",
+		    info->version);
 }
 
 int

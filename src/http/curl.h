@@ -33,7 +33,8 @@
 	X(multi_poll)                                                                              \
 	X(multi_remove_handle)                                                                     \
 	X(slist_append)                                                                            \
-	X(slist_free_all)
+	X(slist_free_all)                                                                          \
+	X(version_info)
 
 struct hr_curl {
 #define HR_CURL_MEMBER(name) __typeof__(curl_##name) *name;

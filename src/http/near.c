@@ -188,6 +188,13 @@ progressed(struct talk *t)
 		t->silent = hr_now_ms() + (int64_t)t->r->timeout_s * 1000;
 }
 
+static int
+late(struct talk *t, struct hr_err *err)
+{
+	t->a->fault = t->connected ? HR_HTTP_READ_TIMEOUT : HR_HTTP_CONNECT_TIMEOUT;
+	return hr_err_set(err, HR_E_TIMEOUT, "the server did not answer in time");
+}
+
 /* Until something can be done with the connection. */
 static int
 wait_for(struct talk *t, bool to_write, struct hr_err *err)
@@ -202,6 +209,9 @@ wait_for(struct talk *t, bool to_write, struct hr_err *err)
 		p[1].fd = t->r->watch_fd;
 	if (t->latest > 0 && (end == 0 || t->latest < end))
 		end = t->latest;
+	/* also of a server that never stops to send */
+	if (t->latest > 0 && hr_now_ms() >= t->latest)
+		return late(t, err);
 	do {
 		if (end > 0 && (left = end - hr_now_ms()) <= 0)
 			left = 0;
@@ -211,10 +221,7 @@ wait_for(struct talk *t, bool to_write, struct hr_err *err)
 		return fault(t, HR_HTTP_OTHER, errno, "poll", err);
 	if (p[1].revents != 0)
 		return fault(t, HR_HTTP_CANCELLED, 0, "given up", err);
-	if (n > 0)
-		return 0;
-	t->a->fault = t->connected ? HR_HTTP_READ_TIMEOUT : HR_HTTP_CONNECT_TIMEOUT;
-	return hr_err_set(err, HR_E_TIMEOUT, "the server did not answer in time");
+	return n > 0 ? 0 : late(t, err);
 }
 
 static int
@@ -246,9 +253,10 @@ connect_it(struct talk *t, const struct where *w, struct hr_err *err)
 	if (e == 0 || e == EISCONN)
 		return 0;
 	t->a->fault = HR_HTTP_CONNECT;
-	return hr_err_set(err, HR_E_GONE, "connect to %s: %s",
-	    t->r->unix_socket != NULL ? t->r->unix_socket : "the server of this machine",
-	    strerror(e));
+	return t->r->unix_socket != NULL
+		   ? hr_err_set(err, HR_E_GONE, "connect to %s: %s", t->r->unix_socket, strerror(e))
+		   : hr_err_set(err, HR_E_GONE, "connect to %.*s: %s", (int)w->host_len, w->host,
+			 strerror(e));
 }
 
 /* One send. What cannot be sent is not asked for again, as an answer may be there all the same. */

@@ -905,6 +905,8 @@ START_TEST(zips)
 	ck_assert_int_eq(symlink("a", "d/link"), 0);
 	ck_assert_int_eq(symlink("..", "d/sub/up"), 0);
 	ck_assert_int_eq(symlink("nothing", "d/dangling"), 0);
+	ck_assert_int_eq(symlink("round", "d/round"), 0);
+	ck_assert_int_eq(symlink("a/below", "d/through"), 0);
 	ck_assert_int_eq(mkfifo("d/fifo", 0600), 0);
 	zip = hr_zip_directory("d", true, false, NULL);
 	ck_assert_ptr_nonnull(zip);
@@ -920,6 +922,7 @@ START_TEST(zips)
 	ck_assert_int_eq(access("out/d/sub/empty", F_OK), -1);
 	ck_assert_int_eq(access("out/d/dangling", F_OK), -1);
 	ck_assert_int_eq(access("out/d/fifo", F_OK), -1);
+	ck_assert_int_eq(access("out/d/round", F_OK), -1);
 	(void)unlink(zip);
 	free(zip);
 	ck_assert_ptr_null(hr_zip_directory("nothing", true, false, NULL));
@@ -952,6 +955,7 @@ START_TEST(tars)
 	ck_assert_mem_eq(one, two, (size_t)n);
 	(void)close(fd);
 	(void)close(other);
+	ck_assert_int_eq(hr_tarfile_make("t/b/z", false, NULL), -1);
 	ck_assert_int_eq(symlink("z", "u/b/link"), 0);
 	ck_assert_int_eq(hr_tarfile_make("u", false, &err), -1);
 	ck_assert_int_eq(strncmp(err.msg, "open b/link: ", 13), 0);

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "http/answer.h"
 #include "http/http.h"
 #include "http/near.h"
@@ -101,6 +102,31 @@ START_TEST(what_is_kept)
 }
 END_TEST
 
+static const struct {
+	const char *begin, *line; /* again and again */
+} endless[] = {
+    {"", "HTTP/1.1 100 Continue\r\n\r\n"},
+    {"HTTP/1.1 200 OK\r\n", "X: y\r\n"},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", "X: y\r\n"},
+};
+
+/* Ten times what an answer may have of it. */
+static int
+read_endless(const char *begin, const char *line, struct hr_http_answer *a)
+{
+	size_t n = 10 * HR_HTTP_HEADS_MAX / strlen(line);
+	struct hr_buf b;
+	int rc;
+
+	hr_buf_init(&b, 100 * HR_HTTP_HEADS_MAX);
+	hr_buf_adds(&b, begin);
+	while (n-- > 0)
+		hr_buf_adds(&b, line);
+	rc = read_answer(hr_buf_str(&b), 1000, "GET", a);
+	hr_buf_done(&b);
+	return rc;
+}
+
 START_TEST(too_long)
 {
 	struct hr_http_answer a;
@@ -112,6 +138,11 @@ START_TEST(too_long)
 	ck_assert_int_eq(a.fault, HR_HTTP_PROTOCOL);
 	hr_http_answer_done(&a);
 	free(bytes);
+	for (size_t i = 0; i < sizeof(endless) / sizeof(*endless); i++) {
+		ck_assert_int_eq(read_endless(endless[i].begin, endless[i].line, &a), -1);
+		ck_assert_int_eq(a.fault, HR_HTTP_PROTOCOL);
+		hr_http_answer_done(&a);
+	}
 	ck_assert_int_gt(asprintf(&bytes, "HTTP/1.1 200 OK\r\n\r\n%*s", 1001, "y"), 0);
 	ck_assert_int_eq(read_answer(bytes, 1000, "GET", &a), -1);
 	ck_assert_int_eq(a.fault, HR_HTTP_OTHER);
@@ -168,6 +199,7 @@ struct server {
 	int listener;
 	char url[64];
 	const char *answer; /* NULL: nothing, until the other side ends */
+	bool pours;         /* the answer again and again, until then */
 	size_t read_first;  /* bytes of the request */
 	char got[8192];
 	pthread_t thread;
@@ -188,7 +220,9 @@ serve(void *arg)
 		if (strstr(s->got, "\r\n\r\n") != NULL)
 			break;
 	}
-	if (s->answer != NULL)
+	while (s->pours && send(fd, s->answer, strlen(s->answer), MSG_NOSIGNAL) > 0)
+		;
+	if (s->answer != NULL && !s->pours)
 		ck_assert_int_ge(send(fd, s->answer, strlen(s->answer), MSG_NOSIGNAL), 0);
 	if (s->answer != NULL)
 		(void)shutdown(fd, SHUT_WR);
@@ -281,24 +315,62 @@ START_TEST(answered_too_early)
 }
 END_TEST
 
+static int
+drink(void *arg, const char *p, size_t len)
+{
+	(void)arg;
+	(void)p;
+	(void)len;
+	return 0;
+}
+
+/* What never ends is ended all the same. */
+START_TEST(answered_without_end)
+{
+	struct server s = {
+	    .answer = "HTTP/1.1 200 OK\r\n\r\nand on it goes", .read_first = 100, .pours = true};
+	struct hr_http_request r = {
+	    .method = "GET", .watch_fd = -1, .timeout_s = 60, .total_s = 1, .sink = drink};
+	struct hr_http_answer a;
+	struct hr_err err;
+
+	start(&s);
+	r.url = s.url;
+	ck_assert_int_eq(ask(&r, &a, &err), -1);
+	ck_assert_int_eq(err.code, HR_E_TIMEOUT);
+	stop(&s);
+	hr_http_answer_done(&a);
+}
+END_TEST
+
 START_TEST(no_answer)
 {
 	struct server hangs_up = {.answer = "", .read_first = 1}, silent = {.answer = NULL};
 	struct hr_http_request r = {.method = "GET", .watch_fd = -1};
+	struct sockaddr_in at = {.sin_family = AF_INET};
+	socklen_t len = sizeof(at);
 	struct hr_http_answer a;
 	struct hr_err err;
+	int deaf;
 
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	start(&hangs_up);
 	r.url = hangs_up.url;
 	ck_assert_int_eq(ask(&r, &a, &err), -1);
 	ck_assert_int_eq(a.fault, HR_HTTP_PROTOCOL);
 	hr_http_answer_done(&a);
 	stop(&hangs_up);
-	/* nobody listens there any more */
+	/* a port that is taken, and nobody listens there */
+	deaf = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(bind(deaf, (struct sockaddr *)&at, sizeof(at)), 0);
+	ck_assert_int_eq(getsockname(deaf, (struct sockaddr *)&at, &len), 0);
+	(void)snprintf(
+	    hangs_up.url, sizeof(hangs_up.url), "http://127.0.0.1:%d/", ntohs(at.sin_port));
 	ck_assert_int_eq(ask(&r, &a, &err), -1);
 	ck_assert_int_eq(a.fault, HR_HTTP_CONNECT);
 	ck_assert_ptr_nonnull(strstr(err.msg, "Connection refused"));
 	hr_http_answer_done(&a);
+	(void)close(deaf);
 
 	start(&silent);
 	r.url = silent.url;
@@ -351,6 +423,7 @@ main(void)
 	tcase_add_test(n, what_is_for_libcurl);
 	tcase_add_test(n, a_request);
 	tcase_add_test(n, answered_too_early);
+	tcase_add_test(n, answered_without_end);
 	tcase_add_test(n, no_answer);
 	tcase_add_test(n, a_header_of_two_lines);
 	suite_add_tcase(s, n);

@@ -160,6 +160,8 @@ entries_list(int place, uint64_t numbers[SEEN_MAX], struct hr_err *err)
 	while ((d = hr_dir_next(dir)) != NULL && n < SEEN_MAX)
 		if (d->d_name[0] == 'e')
 			numbers[n++] = strtoull(d->d_name + 1, NULL, 10);
+	if (d == NULL && errno != 0)
+		n = hr_err_sys(err, errno, "undo history");
 	(void)closedir(dir);
 	if (n > 1)
 		qsort(numbers, (size_t)n, sizeof(numbers[0]), compare_numbers);

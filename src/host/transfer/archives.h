@@ -42,7 +42,7 @@ struct hr_arc {
 	bool plain;
 };
 /* All below the directory `path`, sorted, each name behind "prefix/" (if that is not empty); or the
- * file `path` under `name`. */
+ * file `path` under `name`, NULL where it is to be a directory. */
 int hr_arc_put(const struct hr_arc *to, const char *path, const char *name, const char *prefix,
     struct hr_err *err);
 /* -1, with libarchive's words behind "what: ". */

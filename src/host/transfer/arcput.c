@@ -80,21 +80,25 @@ put_one(const struct hr_arc *to, int dirfd, const char *file, const char *name, 
     struct hr_err *err)
 {
 	struct stat st, own;
+	bool follow;
 	int fd, rc = 0;
 
-	if (fstatat(dirfd, file, &st, to->links ? 0 : AT_SYMLINK_NOFOLLOW) != 0)
-		return to->links && errno == ENOENT ? 0 : hr_err_sys(err, errno, "%s", name);
-	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode))
+	if (fstatat(dirfd, file, &own, AT_SYMLINK_NOFOLLOW) != 0)
+		return errno == ENOENT ? 0 : hr_err_sys(err, errno, "%s", name);
+	st = own;
+	follow = to->links && S_ISLNK(own.st_mode);
+	if (follow && fstatat(dirfd, file, &st, 0) != 0)
+		return 0; /* it leads nowhere */
+	if ((!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode)) ||
+	    (follow && S_ISDIR(st.st_mode)))
 		return 0; /* opening it may do something */
-	fd = openat(dirfd, file,
-	    O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (to->links ? 0 : O_NOFOLLOW));
-	if (fd < 0 || fstat(fd, &st) != 0 || fstatat(dirfd, file, &own, AT_SYMLINK_NOFOLLOW) != 0)
+	fd = openat(
+	    dirfd, file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW));
+	if (fd < 0 || fstat(fd, &st) != 0)
 		rc = hr_err_sys(err, errno, "open %s", name);
-	else if (S_ISDIR(st.st_mode) && S_ISLNK(own.st_mode))
-		rc = 0;
 	else if (S_ISREG(st.st_mode) || (S_ISDIR(st.st_mode) && to->plain))
 		rc = put_entry(to, fd, &st, name, err);
-	if (rc == 0 && S_ISDIR(st.st_mode) && S_ISDIR(own.st_mode))
+	if (rc == 0 && S_ISDIR(st.st_mode) && !follow)
 		rc = put_below(to, fd, name, depth + 1, err);
 	hr_fd_close(&fd);
 	return rc;
@@ -148,6 +152,8 @@ hr_arc_put(const struct hr_arc *to, const char *path, const char *name, const ch
 
 	if (fd < 0 || fstat(fd, &st) != 0)
 		rc = hr_err_sys(err, errno, "open %s", path);
+	else if (name == NULL && !S_ISDIR(st.st_mode))
+		rc = hr_err_sys(err, ENOTDIR, "open %s", path);
 	else if (S_ISDIR(st.st_mode))
 		rc = put_below(to, fd, prefix, 0, err);
 	else

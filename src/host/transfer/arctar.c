@@ -37,7 +37,7 @@ hr_arctar_make(const char *dir, bool gzip, struct hr_err *err)
 		rc = archive_write_set_format_pax_restricted(a) == ARCHIVE_OK &&
 			     (!gzip || archive_write_add_filter_gzip(a) == ARCHIVE_OK) &&
 			     archive_write_open_fd(a, fd) == ARCHIVE_OK
-			 ? hr_arc_put(&to, dir, dir, "", err)
+			 ? hr_arc_put(&to, dir, NULL, "", err)
 			 : hr_arc_failed(a, "tar", err);
 	if (rc == 0 && archive_write_close(a) != ARCHIVE_OK)
 		rc = hr_arc_failed(a, "tar", err);
