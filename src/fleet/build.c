@@ -18,6 +18,7 @@
 #include <json-c/json.h>
 #include <openssl/sha.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
@@ -32,7 +33,7 @@
 #define OF_KEY_MAX 4
 #define COMING_MAX 4 /* forms that are being received */
 #define COMING_OF_KEY 2
-#define KEPT 100 /* that are over */
+#define KEPT 100 /* of a key, that are over */
 #define RECORD_MAX (64u << 10)
 #define LOG_SHOWN 8192
 
@@ -236,17 +237,21 @@ hr_fleet_build_names(const char *dir, struct hr_strv *names, struct hr_err *err)
 	return rc;
 }
 
-/* NULL: it was not received to its end, or is damaged. */
 static struct build *
-load_one(const struct hr_fleet_builds *b, const char *id)
+load_one(const struct hr_fleet_builds *b, const char *id, struct hr_err *err)
 {
 	struct build *one = calloc(1, sizeof(*one));
 	struct json_object *o = NULL;
 	char *dir = dir_of(b, id);
 	const char *status;
 
-	if (one == NULL || dir == NULL || read_record(dir, &o, NULL) != 0 ||
-	    take_names(o, &one->names, NULL) != 0) {
+	if (one == NULL || dir == NULL) {
+		(void)hr_err_nomem(err);
+		free_build(one);
+		one = NULL;
+		goto out;
+	}
+	if (read_record(dir, &o, err) != 0 || take_names(o, &one->names, err) != 0) {
 		free_build(one);
 		one = NULL;
 		goto out;
@@ -291,17 +296,17 @@ remove_dir(const struct hr_fleet_builds *b, const char *id, const char *what)
 	free(dir);
 }
 
-/* Those that are over longest go. */
+/* Those of a key that are over longest go. */
 static void
-forget_old(struct hr_fleet_builds *b)
+forget_old(struct hr_fleet_builds *b, int64_t key)
 {
 	struct build **at = &b->list, *old;
 	size_t over = 0;
 
 	for (struct build *p = b->list; p != NULL; p = p->next)
-		over += is_over(p);
+		over += is_over(p) && p->key == key;
 	while (over > KEPT && *at != NULL) {
-		if (!is_over(*at)) {
+		if (!is_over(*at) || (*at)->key != key) {
 			at = &(*at)->next;
 			continue;
 		}
@@ -313,10 +318,19 @@ forget_old(struct hr_fleet_builds *b)
 	}
 }
 
+/* It was not received to its end, or is damaged. What else keeps us from reading it may pass. */
+static bool
+is_lost(const struct hr_err *why)
+{
+	return why->code == HR_E_INVAL || why->code == HR_E_TOOLARGE ||
+	       (why->code == HR_E_SYS && (why->sys == ENOENT || why->sys == ENOTDIR));
+}
+
 static int
 load(struct hr_fleet_builds *b, struct hr_err *err)
 {
 	DIR *dir = opendir(b->dir);
+	struct hr_err why;
 	struct dirent *e;
 	struct build *one;
 
@@ -326,11 +340,14 @@ load(struct hr_fleet_builds *b, struct hr_err *err)
 		if (strspn(e->d_name, "0123456789abcdef") != HR_FLEET_BUILD_ID - 1 ||
 		    e->d_name[HR_FLEET_BUILD_ID - 1] != '\0')
 			continue;
-		one = load_one(b, e->d_name);
+		why = (struct hr_err){0};
+		one = load_one(b, e->d_name, &why);
 		if (one != NULL)
 			insert(b, one);
-		else
+		else if (is_lost(&why))
 			remove_dir(b, e->d_name, NULL);
+		else
+			hr_log(HR_LOG_ERROR, "build %s: it is left alone: %s", e->d_name, why.msg);
 	}
 	(void)closedir(dir);
 	return 0;
@@ -338,13 +355,25 @@ load(struct hr_fleet_builds *b, struct hr_err *err)
 
 /* ---- building ---- */
 
+/* The folder goes first where there is no room for the record: where neither is written the next
+ * process finds a build without one, and says so. */
+static void
+write_end(const struct hr_fleet_builds *b, const struct build *one)
+{
+	struct hr_err err = {0};
+	int rc = write_record(b, one, &err);
+
+	remove_dir(b, one->id, HR_FLEET_BUILD_CONTEXT);
+	if (rc != 0 && write_record(b, one, &err) != 0)
+		hr_log(HR_LOG_ERROR, "build %s: %s", one->id, err.msg);
+}
+
 /* With the lock, which is let go while it is built. */
 static void
 build_one(struct hr_fleet_builds *b, struct build *one)
 {
 	struct hr_err why = {0};
-	struct hr_err err = {0};
-	time_t since = time(NULL);
+	int64_t since = hr_now_ms();
 	char id[HR_FLEET_BUILD_ID];
 	int rc;
 
@@ -354,18 +383,17 @@ build_one(struct hr_fleet_builds *b, struct build *one)
 	(void)pthread_mutex_unlock(&b->lock);
 	rc = b->engine->build(b->self, id, &why);
 	(void)pthread_mutex_lock(&b->lock);
-	one->status = rc == 0                                  ? SUCCESS
-		      : time(NULL) - since >= HR_FLEET_BUILD_S ? TIMEOUT
-							       : FAILURE;
+	one->status = rc == 0 ? SUCCESS : FAILURE;
+	if (rc != 0 && hr_now_ms() - since >= HR_FLEET_BUILD_S * 1000) {
+		one->status = TIMEOUT;
+		(void)hr_err_set(
+		    &why, HR_E_TIMEOUT, "it took longer than %d minutes", HR_FLEET_BUILD_S / 60);
+	}
 	(void)snprintf(one->error, sizeof(one->error), "%s", rc != 0 ? why.msg : "");
 	hr_log(HR_LOG_NOTICE, "build %s: %s%s%.400s", id, names_of[one->status],
 	    rc != 0 ? ": " : "", one->error);
-	/* the next process builds it again, which does no harm */
-	if (write_record(b, one, &err) != 0)
-		hr_log(HR_LOG_ERROR, "build %s: %s", id, err.msg);
-	else
-		remove_dir(b, id, HR_FLEET_BUILD_CONTEXT);
-	forget_old(b);
+	write_end(b, one);
+	forget_old(b, one->key);
 }
 
 static void *
@@ -475,15 +503,24 @@ receive(struct hr_fleet_form *form, hr_fleet_body_fn *body, void *arg, struct hr
 	return n == 0 ? 0 : hr_err_set(err, HR_E_INVAL, "the body ended early");
 }
 
-/* One of this key that makes the same, or the new one, which is written down before. With the lock.
- */
+static bool
+same_names(const struct hr_strv *a, const struct hr_strv *b)
+{
+	bool same = a->n == b->n;
+
+	for (size_t i = 0; same && i < a->n; i++)
+		same = strcmp(a->v[i], b->v[i]) == 0;
+	return same;
+}
+
+/* One of this key that makes the same names, or the new one, which is written down before. With the
+ * lock. */
 static int
 enqueue(struct hr_fleet_builds *b, struct build *one, char ret_id[HR_FLEET_BUILD_ID],
     struct hr_err *err)
 {
 	for (struct build *p = b->list; p != NULL; p = p->next)
-		if (!is_over(p) && p->key == one->key &&
-		    strcmp(p->names.v[0], one->names.v[0]) == 0) {
+		if (!is_over(p) && p->key == one->key && same_names(&p->names, &one->names)) {
 			(void)snprintf(ret_id, HR_FLEET_BUILD_ID, "%s", p->id);
 			return 0;
 		}

@@ -30,9 +30,9 @@ bool hr_fleet_build_allows(const char *prefix, const char *api_key, const char *
 
 /* The bytes of a body: how many, 0 at its end, -1. */
 typedef int hr_fleet_body_fn(void *arg, char *p, size_t room);
-/* Receives a form and puts it into the queue; one that waits or is built for this key and target
- * already is joined. 0: its id. HR_E_INVAL: the form is wrong; HR_E_TOOLARGE; HR_E_BUSY: the queue
- * is full. */
+/* Receives a form and puts it into the queue; one that waits or is built for this key and the same
+ * names already is joined. 0: its id. HR_E_INVAL: the form is wrong; HR_E_TOOLARGE; HR_E_BUSY: the
+ * queue is full. */
 int hr_fleet_build(struct hr_fleet_builds *b, int64_t key, const char *below, const char *type,
     hr_fleet_body_fn *body, void *arg, char ret_id[HR_FLEET_BUILD_ID], struct hr_err *err);
 /* {"build_id", "status", "image", "error"}, with the end of its log if `log`. 1; 0: this key has no

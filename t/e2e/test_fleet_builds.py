@@ -208,7 +208,8 @@ def joined_bounded_and_killed():
         names = [f.prefix(a) + "/runtime:%d" % n for n in range(5)]
         ids = [f.build(n, key=a)[1]["build_id"] for n in names[:3]]
         equal(f.build(names[0], key=a)[1]["build_id"], ids[0], "joined")
-        ids.append(f.build(names[3], key=a)[1]["build_id"])
+        ids.append(f.build(names[0], names[3], key=a)[1]["build_id"])
+        equal(len(set(ids)), 4, "other names are another build")
         equal((f.build(names[4], key=a)[0], f.head["Retry-After"]), (429, "30"))
         other = f.build(f.prefix(b) + "/runtime:0", key=b)[1]["build_id"]
         # bodies that come slowly: two of a key, and nobody else waits for them
@@ -235,10 +236,39 @@ def joined_bounded_and_killed():
     engine.shutdown()
 
 
+def kept():
+    """What is said of a key's builds others do not take away; what cannot be read now is left alone."""
+    engine = Engine()
+    with Builder(engine) as f:
+        a, b = f.make_key("a"), f.make_key("b")
+        number = {key: i for i, key in f.owners.items()}
+        f.kill()
+
+        def record(build, text):
+            os.mkdir(f.path("fleet", "builds", build))
+            with open(f.path("fleet", "builds", build, "build.json"), "w") as out:
+                out.write(text)
+
+        for n in range(106):
+            record("%032x" % n, json.dumps({"key": number[a if n else b], "created": 1 + n, "status": "FAILURE",
+                                            "error": "x", "names": ["x:1"]}))
+        record("d" * 32, '{"key":')
+        os.mkdir(f.path("fleet", "builds", "e" * 32))
+        os.makedirs(f.path("fleet", "builds", "f" * 32, "build.json"))
+        f.start()
+        f.until_over(f.build(f.prefix(a) + "/runtime:0", key=a)[1]["build_id"], a)
+        f.until(lambda: len(os.listdir(f.path("fleet", "builds"))), lambda n: n == 102)
+        equal(f.status("0" * 32, b)[1]["status"], "FAILURE")
+        equal([f.status("%032x" % n, a)[0] for n in (6, 7)], [404, 200])
+        equal(os.path.isdir(f.path("fleet", "builds", "f" * 32)), True)
+    engine.over.set()
+    engine.shutdown()
+
+
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (what_a_client_does, tenants, joined_bounded_and_killed):
+    for test in (what_a_client_does, tenants, joined_bounded_and_killed, kept):
         if len(sys.argv) < 2 or test.__name__ in sys.argv[1:]:
             tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
