@@ -156,6 +156,28 @@ hr_fleet_call_resume(struct hr_fleet_call *c)
 	change(c, HR_FLEET_RESUME);
 }
 
+/* Who asks the engine waits like those who wait for a sandbox: so many at most, so that there are
+ * threads for others. true: leave() afterwards. */
+static bool
+enter(struct hr_fleet *f)
+{
+	bool may;
+
+	(void)pthread_mutex_lock(&f->lock);
+	may = f->waiting < f->set.waiting;
+	f->waiting += may;
+	(void)pthread_mutex_unlock(&f->lock);
+	return may;
+}
+
+static void
+leave(struct hr_fleet *f)
+{
+	(void)pthread_mutex_lock(&f->lock);
+	f->waiting--;
+	(void)pthread_mutex_unlock(&f->lock);
+}
+
 /* What one that is there has printed, if it is asked for: that takes the engine a moment. */
 static void
 ask_logs(struct hr_fleet_call *c, const struct hr_fleet_row *row, struct hr_buf *logs)
@@ -163,14 +185,8 @@ ask_logs(struct hr_fleet_call *c, const struct hr_fleet_row *row, struct hr_buf 
 	struct hr_fleet *f = c->api->fleet;
 	struct hr_err err = {0};
 	char *text = NULL;
-	bool may;
 
-	/* it waits like those who wait for a sandbox */
-	(void)pthread_mutex_lock(&f->lock);
-	may = f->engine->logs != NULL && f->waiting < f->set.waiting;
-	f->waiting += may;
-	(void)pthread_mutex_unlock(&f->lock);
-	if (!may)
+	if (f->engine->logs == NULL || !enter(f))
 		return;
 	if (f->engine->logs(f->engine_self, row->id, &text, &err) == 0) {
 		hr_buf_reset(logs);
@@ -179,9 +195,7 @@ ask_logs(struct hr_fleet_call *c, const struct hr_fleet_row *row, struct hr_buf 
 		hr_log(HR_LOG_INFO, "sandbox %s: its log: %.400s", row->id, err.msg);
 	}
 	free(text);
-	(void)pthread_mutex_lock(&f->lock);
-	f->waiting--;
-	(void)pthread_mutex_unlock(&f->lock);
+	leave(f);
 }
 
 /* One sandbox with all that is told of it, by its id or its session's. */
@@ -333,19 +347,27 @@ hr_fleet_call_image(struct hr_fleet_call *c)
 	struct hr_err err = {0};
 	struct hr_buf name;
 	char *text = NULL;
+	int rc;
 
 	if (*hr_fleet_query(&name, c->query, "image") == '\0') {
 		(void)hr_fleet_say(c->a, 400, "which image? \"?image=NAME\"");
 	} else if (!may_use(c, hr_buf_str(&name))) {
 		c->a->status = 200;
 		hr_buf_adds(&c->a->body, "{\"exists\":false}");
-	} else if (f->engine->image(f->engine_self, hr_buf_str(&name), &text, &err) != 0) {
-		hr_log(HR_LOG_WARNING, "image: %.600s", err.msg);
-		(void)hr_fleet_say(c->a, 503, "the engine cannot be asked now");
+	} else if (!enter(f)) {
+		(void)hr_fleet_say(c->a, 503, "many wait for the engine now");
 		c->a->retry_after_s = HR_FLEET_BUSY_S;
 	} else {
-		c->a->status = 200;
-		hr_buf_adds(&c->a->body, text);
+		rc = f->engine->image(f->engine_self, hr_buf_str(&name), &text, &err);
+		leave(f);
+		if (rc == 0) {
+			c->a->status = 200;
+			hr_buf_adds(&c->a->body, text);
+		} else {
+			hr_log(HR_LOG_WARNING, "image: %.600s", err.msg);
+			(void)hr_fleet_say(c->a, 503, "the engine cannot be asked now");
+			c->a->retry_after_s = HR_FLEET_BUSY_S;
+		}
 	}
 	free(text);
 	hr_buf_done(&name);

@@ -20,6 +20,7 @@
 #define SHOWN 50
 #define PAGE_MAX 1000
 #define STREAM_PAGE 100
+#define PAGE_BYTES (1u << 20) /* of a page, about; who asks goes on behind its last event */
 #define STREAMS_MAX 64
 #define STREAMS_OF_KEY 8
 #define BEAT_S 15 /* a line now and then, so that a client that is gone is noticed */
@@ -29,9 +30,8 @@ struct hr_fleet_stream {
 	struct hr_fleet *f;
 	int64_t owner; /* the key that asked */
 	int64_t of;    /* whose sandboxes; 0: all */
-	int64_t after; /* the last event that was told; -1: the last ones are to be */
-	bool gap;
-	bool probe; /* is there anybody? */
+	int64_t after; /* up to there all was told; -1: the last ones are to be */
+	bool probe;    /* is there anybody? */
 	char id[HR_FLEET_ID];
 	char api_key[128];
 };
@@ -107,6 +107,8 @@ put_paged(void *arg, int64_t seq, int64_t at, const char *id, const char *what, 
 {
 	struct hr_buf *b = arg;
 
+	if (b->len >= PAGE_BYTES)
+		return;
 	if (b->p[b->len - 1] != '[')
 		hr_buf_addc(b, ',');
 	hr_fleet_put_event(b, seq, at, id, what, detail);
@@ -142,24 +144,6 @@ take_seq(void *arg, int64_t seq, int64_t at, const char *id, const char *what, c
 	(void)detail;
 }
 
-/* Is what the client knows still the store's? With the lock. */
-static int
-find_place(struct hr_fleet_stream *s, struct hr_err *err)
-{
-	const struct hr_store_ops *ops = s->f->store->ops;
-	int64_t oldest = 0, newest = 0;
-
-	if (ops->events(s->f->store, 0, NULL, 0, 1, take_seq, &oldest, err) != 0 ||
-	    ops->events(s->f->store, 0, NULL, -1, 1, take_seq, &newest, err) != 0)
-		return -1;
-	if (s->after < 0)
-		return 0;
-	s->gap = s->after > newest || oldest > s->after + 1;
-	if (s->after > newest)
-		s->after = newest;
-	return 0;
-}
-
 /* Another one of this key? Of those that are there some may have been left: they look. With the
  * lock. */
 static bool
@@ -184,8 +168,6 @@ begin(struct hr_fleet_call *c, const struct choice *q)
 {
 	struct hr_fleet *f = c->api->fleet;
 	struct hr_fleet_stream *s = calloc(1, sizeof(*s));
-	struct hr_err err = {0};
-	int rc = 0;
 
 	if (s == NULL || strlen(c->q->api_key) >= sizeof(s->api_key)) {
 		free(s);
@@ -200,7 +182,7 @@ begin(struct hr_fleet_call *c, const struct choice *q)
 	if (!is_room(f, s->owner)) {
 		(void)hr_fleet_say(c->a, 429, "this key, or the service, has many streams open");
 		c->a->retry_after_s = HR_FLEET_BUSY_S;
-	} else if ((rc = find_place(s, &err)) == 0) {
+	} else {
 		s->next = f->streams;
 		f->streams = s;
 		c->a->stream = s;
@@ -208,8 +190,6 @@ begin(struct hr_fleet_call *c, const struct choice *q)
 		c->a->type = "text/event-stream";
 	}
 	(void)pthread_mutex_unlock(&f->lock);
-	if (rc != 0)
-		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
 	if (c->a->stream == NULL)
 		free(s);
 }
@@ -217,6 +197,7 @@ begin(struct hr_fleet_call *c, const struct choice *q)
 struct frames {
 	struct hr_fleet_stream *s;
 	struct hr_buf *b;
+	unsigned left; /* of a page; 0: there may be more */
 };
 
 static void
@@ -224,10 +205,13 @@ put_frame(void *arg, int64_t seq, int64_t at, const char *id, const char *what, 
 {
 	struct frames *t = arg;
 
+	if (t->left == 0)
+		return;
 	hr_buf_addf(t->b, "id: %lld\ndata: ", (long long)seq);
 	hr_fleet_put_event(t->b, seq, at, id, what, detail);
 	hr_buf_adds(t->b, "\n\n");
 	t->s->after = seq;
+	t->left = t->b->len < PAGE_BYTES ? t->left - 1 : 0;
 }
 
 /* The key may have been revoked, or its time may be over. With the lock. */
@@ -241,25 +225,44 @@ may_listen(const struct hr_fleet_stream *s)
 	       (k.scopes & (s->of == 0 ? HR_SCOPE_ADMIN : HR_SCOPE_READ)) != 0;
 }
 
-/* What is new; nothing if nothing is. With the lock. */
+/* The first event that the store has, and the last; 0: it has none. With the lock. */
+static int
+find_ends(struct hr_fleet *f, int64_t *ret_oldest, int64_t *ret_newest, struct hr_err *err)
+{
+	const struct hr_store_ops *ops = f->store->ops;
+
+	*ret_oldest = *ret_newest = 0;
+	return ops->events(f->store, 0, NULL, 0, 1, take_seq, ret_oldest, err) != 0 ||
+		       ops->events(f->store, 0, NULL, -1, 1, take_seq, ret_newest, err) != 0
+		   ? -1
+		   : 0;
+}
+
+/* What is new; nothing if nothing is. What others have done is passed over once: the next look
+ * begins behind it, and what the store has dropped of that is no gap. With the lock. */
 static int
 tell(struct hr_fleet_stream *s, struct hr_buf *b)
 {
-	bool last_ones = s->after < 0;
-	struct frames t = {s, b};
+	struct frames t = {s, b, s->after < 0 ? SHOWN : STREAM_PAGE};
 	struct hr_err err = {0};
+	int64_t oldest, newest;
 
-	if (s->gap)
-		hr_buf_adds(b, "event: gap\ndata: {}\n\n");
-	s->gap = false;
-	if (s->f->store->ops->events(s->f->store, s->of, id_or_all(s->id), s->after,
-		last_ones ? SHOWN : STREAM_PAGE, put_frame, &t, &err) != 0) {
-		hr_log(HR_LOG_ERROR, "a stream of events ends: %s", err.msg);
-		return -1;
+	if (find_ends(s->f, &oldest, &newest, &err) != 0)
+		goto fail;
+	/* it has fallen behind, or comes from another store */
+	if (s->after >= 0 && (s->after > newest || oldest > s->after + 1)) {
+		s->after = s->after > newest ? newest : oldest - 1;
+		hr_buf_addf(b, "event: gap\nid: %lld\ndata: {}\n\n", (long long)s->after);
 	}
-	if (last_ones && s->after < 0)
-		s->after = 0;
+	if (s->after != newest && s->f->store->ops->events(s->f->store, s->of, id_or_all(s->id),
+				      s->after, t.left, put_frame, &t, &err) != 0)
+		goto fail;
+	if (t.left > 0 || s->after < 0)
+		s->after = newest;
 	return 0;
+fail:
+	hr_log(HR_LOG_ERROR, "a stream of events ends: %s", err.msg);
+	return -1;
 }
 
 bool
@@ -275,7 +278,7 @@ hr_fleet_stream_next(struct hr_fleet_stream *s, struct hr_buf *b)
 		if (!goes_on || b->len > 0)
 			break;
 		if (s->probe || late) {
-			hr_buf_adds(b, ":\n\n");
+			hr_buf_addf(b, ":\nid: %lld\n\n", (long long)s->after);
 			s->probe = false;
 			break;
 		}
@@ -308,8 +311,14 @@ hr_fleet_call_events(struct hr_fleet_call *c)
 
 	if (choose(c, &q) != 0)
 		return;
-	if (strstr(c->q->accept, "text/event-stream") != NULL)
-		begin(c, &q);
-	else
+	if (strstr(c->q->accept, "text/event-stream") == NULL)
 		page(c, &q);
+	else if (c->api->fleet->store->ops->watch != NULL)
+		/* each look of each would ask a server far away for all events */
+		(void)hr_fleet_say(c->a, 501,
+		    "where several processes serve a fleet there is no stream of events; ask for "
+		    "pages "
+		    "(Accept: application/json, and ?after=ID)");
+	else
+		begin(c, &q);
 }

@@ -339,7 +339,8 @@ reserve(
 	if (r == HR_FLEET_NO_ROOM && !f->drained)
 		hr_fleet_pool_yield(f);
 	(void)pthread_cond_signal(&f->clock); /* one of the pool was taken, perhaps */
-	(void)pthread_cond_broadcast(&f->changed);
+	if (r == HR_FLEET_OK)
+		(void)pthread_cond_broadcast(&f->changed);
 	/* whether it was written is not always known: whoever looks after it finds out */
 	if ((r == HR_FLEET_OK || (r == HR_FLEET_BROKEN && f->store->ops->claim != NULL)) &&
 	    hr_fleet_add_job(f, HR_JOB_START, row->id, err) != 0)

@@ -28,7 +28,6 @@
 #include "fleet/fleet.h"
 #include "fleet/serve.h"
 #include "host/config/settings.h"
-#include "http/http.h"
 
 #define STATE_DIR "/var/lib/handrail-fleet"
 #define NGINX_AGAIN_MS 1000
@@ -301,7 +300,6 @@ serve(struct options *o)
 	struct hr_err err = {0};
 	const struct hr_fleet_engine *engine;
 	struct hr_store *store;
-	struct hr_http *http;
 	void *self;
 	int signals, fd;
 
@@ -311,10 +309,7 @@ serve(struct options *o)
 		return fail(&err);
 	}
 	signals = block_signals(&err);
-	/* libcurl prepares itself at its first use, which is to be before there are threads */
-	http = hr_http_new(&err);
-	hr_http_free(http);
-	if (signals < 0 || http == NULL || hr_fleet_directory(o->of_engine.dir, &err) != 0 ||
+	if (signals < 0 || hr_fleet_directory(o->of_engine.dir, &err) != 0 ||
 	    hr_path_mkdirs(run, 0755, NULL, &err) != 0)
 		return fail(&err);
 	if (geteuid() == 0 && chmod(o->of_engine.dir, 0711) != 0) {

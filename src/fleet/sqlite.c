@@ -374,9 +374,15 @@ read_event(void *arg, sqlite3_stmt *st)
 }
 
 #define EVENT_COLUMNS "seq, at, id, what, detail"
-#define EVENTS_OF                                                                                  \
-	"SELECT " EVENT_COLUMNS " FROM events WHERE (?1 = '' OR id = ?1) AND (?2 = 0 OR "          \
+/* Of one sandbox, which has an index, or of all. */
+#define OF_ONE "id = ?1"
+#define OF_ALL "?1 = ''"
+#define EVENTS_OF(which)                                                                           \
+	"SELECT " EVENT_COLUMNS " FROM events WHERE " which " AND (?2 = 0 OR "                     \
 	"?2 = (SELECT key FROM sandboxes AS s WHERE s.id = events.id)) "
+#define THOSE_BEHIND(which) EVENTS_OF(which) "AND seq > ?3 ORDER BY seq LIMIT ?4"
+#define LAST_ONES(which)                                                                           \
+	"SELECT * FROM (" EVENTS_OF(which) "ORDER BY seq DESC LIMIT ?3) ORDER BY seq"
 
 static int
 sqlite_events(struct hr_store *base, int64_t key, const char *id, int64_t after, unsigned most,
@@ -386,15 +392,14 @@ sqlite_events(struct hr_store *base, int64_t key, const char *id, int64_t after,
 	struct found_event f = {fn, arg};
 	int n;
 
-	id = id != NULL ? id : "";
 	if (after >= 0)
 		n = hr_sqlite_rows(s, err, read_event, &f,
-		    EVENTS_OF "AND seq > ?3 ORDER BY seq LIMIT ?4", "siii", id, key, after,
-		    (int64_t)most);
+		    id != NULL ? THOSE_BEHIND(OF_ONE) : THOSE_BEHIND(OF_ALL), "siii",
+		    id != NULL ? id : "", key, after, (int64_t)most);
 	else
 		n = hr_sqlite_rows(s, err, read_event, &f,
-		    "SELECT * FROM (" EVENTS_OF "ORDER BY seq DESC LIMIT ?3) ORDER BY seq", "sii",
-		    id, key, (int64_t)most);
+		    id != NULL ? LAST_ONES(OF_ONE) : LAST_ONES(OF_ALL), "sii", id != NULL ? id : "",
+		    key, (int64_t)most);
 	return n < 0 ? -1 : 0;
 }
 

@@ -225,7 +225,8 @@ def slow_bodies():
     """Who has no key holds nobody up, however a body that is passed on as it comes is asked for."""
     with Fleet() as f:
         o = f.up("s")
-        for line, want in ((b"POST /build?x", 401), (b"POST /%62uild", 404), (b"GET /build", 405), (b"PUT /build", 405)):
+        for line, want in ((b"POST /build?x", 401), (b"POST /%62uild", 404), (b"GET /build", 405),
+                           (b"PUT /build", 405)):
             slow = []
             for _ in range(33):  # one more than there are threads for requests
                 slow.append(socket.create_connection(("127.0.0.1", f.port), PATIENCE))

@@ -16,6 +16,7 @@
 #include "fleet/api.h"
 #include "fleet/fleet.h"
 #include "fleet/sqlite.h"
+#include "fleet/sqlite_int.h"
 #include "base/err.h"
 #include "proto/json.h"
 
@@ -147,7 +148,16 @@ fake_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_err *err)
 	return 0;
 }
 
+static int
+fake_image(void *self, const char *name, char **ret_json, struct hr_err *err)
+{
+	(void)self;
+	*ret_json = strdup(strcmp(name, "there") == 0 ? "{\"exists\":true}" : "{\"exists\":false}");
+	return *ret_json != NULL ? 0 : hr_err_nomem(err);
+}
+
 static const struct hr_fleet_engine fake = {
+    .image = fake_image,
     .name = "fake",
     .start = fake_start,
     .claim = fake_claim,
@@ -924,6 +934,168 @@ START_TEST(routes_lead_to_ports_of_the_sandbox_alone)
 }
 END_TEST
 
+/* ---- events ---- */
+
+static char api_key[64];
+
+static void
+make_key(void)
+{
+	struct hr_fleet_key k = {.name = "k", .scopes = 7};
+
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_int_eq(fleet.store->ops->key_make(fleet.store, &k, api_key, NULL), 0);
+	(void)pthread_mutex_unlock(&fleet.lock);
+}
+
+static void
+get(const char *uri, const char *accept, struct hr_fleet_answer *ret)
+{
+	const struct hr_fleet_api api = {.fleet = &fleet, .registry_prefix = ""};
+	struct hr_fleet_request q = {.method = "GET",
+	    .uri = uri,
+	    .host = "h",
+	    .scheme = "http",
+	    .api_key = api_key,
+	    .accept = accept,
+	    .last_event_id = ""};
+
+	hr_fleet_handle(&api, &q, ret);
+}
+
+/* What happened to a sandbox of somebody else's: its number. */
+static int64_t
+happens(const char *detail)
+{
+	int64_t seq;
+
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_int_eq(fleet.store->ops->event(fleet.store, "other", "logs", detail, NULL), 0);
+	seq = sqlite3_last_insert_rowid(((struct hr_sqlite *)(void *)fleet.store)->db);
+	(void)pthread_mutex_unlock(&fleet.lock);
+	return seq;
+}
+
+static void
+expect(struct hr_fleet_answer *a, const char *format, int64_t seq)
+{
+	char want[64];
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	(void)snprintf(want, sizeof(want), format, (long long)seq);
+#pragma GCC diagnostic pop
+	hr_buf_reset(&a->body);
+	ck_assert(hr_fleet_stream_next(a->stream, &a->body));
+	ck_assert_str_eq(hr_buf_str(&a->body), want);
+}
+
+START_TEST(a_stream_passes_over_what_is_not_its_own)
+{
+	struct hr_fleet_answer of[8], more;
+	int64_t seq;
+
+	begin(&few);
+	make_key();
+	seq = happens("");
+	for (int i = 0; i < 8; i++) {
+		get("/handrail/v1/events", "text/event-stream", &of[i]);
+		ck_assert_ptr_nonnull(of[i].stream);
+	}
+	/* another one makes all of them say something */
+	get("/handrail/v1/events", "text/event-stream", &more);
+	ck_assert_int_eq(more.status, 429);
+	expect(&of[0], ":\nid: %lld\n\n", seq);
+	seq = happens("");
+	expect(&of[1], ":\nid: %lld\n\n", seq);
+	/* what the store drops before it is told */
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_int_eq(
+	    hr_sqlite_run((struct hr_sqlite *)(void *)fleet.store, NULL,
+		"UPDATE sqlite_sequence SET seq = seq + 30000 WHERE name = 'events'", ""),
+	    0);
+	(void)pthread_mutex_unlock(&fleet.lock);
+	ck_assert_int_eq(happens(""), seq + 30001);
+	expect(&of[1], "event: gap\nid: %lld\ndata: {}\n\n", seq + 30001 - 1);
+	expect(&of[2], ":\nid: %lld\n\n", seq + 30001);
+	for (int i = 0; i < 8; i++)
+		hr_fleet_answer_done(&of[i]);
+	hr_fleet_answer_done(&more);
+}
+END_TEST
+
+START_TEST(a_page_of_events_has_bounds)
+{
+	struct hr_fleet_answer a = {0};
+	struct json_object *o, *list;
+	char text[8193], uri[96];
+	int64_t after = 0;
+	int n = 0, pages = 0, found = 1;
+
+	memset(text, 1, sizeof(text) - 1); /* six bytes each */
+	text[sizeof(text) - 1] = '\0';
+	begin(&few);
+	make_key();
+	for (int i = 0; i < 30; i++)
+		(void)happens(text);
+	for (; found > 0; pages++, n += found) {
+		(void)snprintf(uri, sizeof(uri),
+		    "/handrail/v1/events?all=true&limit=1000&after=%lld", (long long)after);
+		get(uri, "", &a);
+		ck_assert_int_eq(a.status, 200);
+		ck_assert_uint_le(a.body.len, (1u << 20) + 65536);
+		ck_assert_int_eq(hr_json_decode(a.body.p, a.body.len, &o, NULL), 0);
+		list = hr_json_at(o, "events");
+		found = (int)hr_json_count(list);
+		if (found > 0)
+			after = hr_json_int_at(hr_json_entry(list, (size_t)found - 1), "id");
+		json_object_put(o);
+		hr_fleet_answer_done(&a);
+	}
+	ck_assert_int_eq(n, 30);
+	ck_assert_int_eq(pages, 3); /* the last one is empty */
+}
+END_TEST
+
+START_TEST(a_shared_store_has_no_streams)
+{
+	struct hr_fleet_answer a;
+	struct hr_store_ops shared;
+
+	begin(&few);
+	make_key();
+	shared = *fleet.store->ops;
+	shared.watch = (int (*)(struct hr_store *, void (*)(void *, const char *), void *,
+	    struct hr_err *))(void (*)(void))fake_list; /* is not called */
+	fleet.store->ops = &shared;
+	get("/handrail/v1/events", "text/event-stream", &a);
+	ck_assert_int_eq(a.status, 501);
+	hr_fleet_answer_done(&a);
+	get("/handrail/v1/events", "", &a);
+	ck_assert_int_eq(a.status, 200);
+	hr_fleet_answer_done(&a);
+}
+END_TEST
+
+START_TEST(who_asks_for_images_is_bounded)
+{
+	struct hr_fleet_answer a;
+
+	begin(&few);
+	make_key();
+	get("/image_exists?image=there", "", &a);
+	ck_assert_str_eq(hr_buf_str(&a.body), "{\"exists\":true}");
+	hr_fleet_answer_done(&a);
+	ck_assert_uint_eq(fleet.waiting, 0);
+	fleet.waiting = few.waiting;
+	get("/image_exists?image=there", "", &a);
+	ck_assert_int_eq(a.status, 503);
+	ck_assert_int_eq(a.retry_after_s, 2);
+	hr_fleet_answer_done(&a);
+	ck_assert_uint_eq(fleet.waiting, few.waiting);
+}
+END_TEST
+
 #define COUNT(list) (int)(sizeof(list) / sizeof(*(list)))
 
 int
@@ -961,6 +1133,10 @@ main(void)
 	tcase_add_test(store, notes_are_kept);
 	tcase_add_test(store, keys_are_kept_as_sums);
 	tcase_add_loop_test(tc, routes_lead_to_ports_of_the_sandbox_alone, 0, COUNT(routes));
+	tcase_add_test(tc, a_stream_passes_over_what_is_not_its_own);
+	tcase_add_test(tc, a_page_of_events_has_bounds);
+	tcase_add_test(tc, a_shared_store_has_no_streams);
+	tcase_add_test(tc, who_asks_for_images_is_bounded);
 	suite_add_tcase(s, tc);
 	suite_add_tcase(s, store);
 	sr = srunner_create(s);
