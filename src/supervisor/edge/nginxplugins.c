@@ -18,6 +18,7 @@ pass_stripped(struct hr_buf *b, const struct hr_manifest_http *h)
 	    "\tproxy_set_header Connection $http_connection;\n"
 	    "\tproxy_set_header X-Request-ID $request_id;\n"
 	    "\tproxy_set_header X-Session-API-Key \"\";\n"
+	    "\tproxy_set_header X-API-Key \"\";\n"
 	    "\tproxy_set_header Authorization \"\";\n"
 	    "\tproxy_set_header X-Forwarded-Proto $scheme;\n"
 	    "\tproxy_set_header X-Forwarded-Prefix $http_x_forwarded_prefix%.*s;\n",
