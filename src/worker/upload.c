@@ -54,6 +54,7 @@ struct upload {
 	bool named; /* by the client, see worker/key.h */
 	struct hr_buf destination, recursive_text;
 	bool recursive, recursive_fine;
+	bool as_is; /* a zip file as well is but a file */
 
 	enum part part;
 	struct incoming now, last; /* being received; complete */
@@ -101,6 +102,43 @@ incoming_done(struct incoming *in)
 	in->sys = 0;
 }
 
+static int
+refuse(struct upload *u, const char *text)
+{
+	u->refused = text;
+	return -1;
+}
+
+static bool
+has_null(const struct hr_buf *b)
+{
+	return memchr(hr_buf_str(b), '\0', b->len) != NULL;
+}
+
+static bool
+is_zip(const struct upload *u, const struct hr_buf *name)
+{
+	return !u->as_is && name->len >= 4 && memcmp(name->p + name->len - 4, ".zip", 4) == 0;
+}
+
+/* Of /handrail/v1/upload alone: the original knows no such parameter. */
+static void
+read_unpack(struct upload *u, const struct hr_request *r)
+{
+	struct hr_buf text;
+	bool unpack = true;
+
+	if (strcmp(hr_buf_str(r->path), "/handrail/v1/upload") != 0)
+		return;
+	hr_buf_init(&text, QUERY_MAX);
+	if (hr_request_query(r, "unpack", &text) && !parse_bool(&text, &unpack))
+		(void)refuse(u, "unpack is neither true nor false");
+	else if (!unpack && u->recursive)
+		(void)refuse(u, "recursive is for zip files that are unpacked");
+	u->as_is = !unpack;
+	hr_buf_done(&text);
+}
+
 static void
 upload_init(struct upload *u, struct hr_worker *w, const struct hr_request *r)
 {
@@ -117,6 +155,7 @@ upload_init(struct upload *u, struct hr_worker *w, const struct hr_request *r)
 		hr_buf_adds(&u->destination, "/");
 	u->recursive_fine = !hr_request_query(r, "recursive", &u->recursive_text) ||
 			    parse_bool(&u->recursive_text, &u->recursive);
+	read_unpack(u, r);
 }
 
 static void
@@ -128,18 +167,6 @@ upload_done(struct upload *u)
 	hr_buf_done(&u->last_field);
 	incoming_done(&u->now);
 	incoming_done(&u->last);
-}
-
-static bool
-has_null(const struct hr_buf *b)
-{
-	return memchr(hr_buf_str(b), '\0', b->len) != NULL;
-}
-
-static bool
-is_zip_name(const struct hr_buf *name)
-{
-	return name->len >= 4 && memcmp(name->p + name->len - 4, ".zip", 4) == 0;
 }
 
 /* ---- parts ---- */
@@ -188,7 +215,7 @@ static void
 open_spool(struct upload *u, struct incoming *in)
 {
 	const char *destination = hr_buf_str(&u->destination);
-	bool zip = u->recursive || is_zip_name(&in->name);
+	bool zip = u->recursive || is_zip(u, &in->name);
 	struct hr_target t = {.dir = -1};
 	struct hr_buf why;
 
@@ -207,13 +234,6 @@ open_spool(struct upload *u, struct incoming *in)
 	if (t.text != NULL)
 		hr_target_close(&t);
 	hr_buf_done(&why);
-}
-
-static int
-refuse(struct upload *u, const char *text)
-{
-	u->refused = text;
-	return -1;
 }
 
 static int
@@ -433,7 +453,7 @@ static int
 place(struct upload *u, bool *ret_too_large, struct hr_buf *why)
 {
 	const char *destination = hr_buf_str(&u->destination);
-	bool zip = is_zip_name(&u->last.name), kept = false;
+	bool zip = is_zip(u, &u->last.name), kept = false;
 	size_t made = 0;
 	int r;
 
@@ -499,8 +519,8 @@ finish_once(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
 	hr_buf_add(&what, hr_buf_str(&u->destination), u->destination.len);
 	hr_buf_addc(&what, '\0');
 	hr_buf_add(&what, hr_buf_str(&u->last.name), u->last.name.len);
-	hr_buf_addf(&what, "%c%d %" PRIu64 " %016" PRIx64, '\0', u->recursive, u->last.size,
-	    u->last.digest);
+	hr_buf_addf(&what, "%c%d %" PRIu64 " %016" PRIx64, '\0', u->recursive | u->as_is << 1,
+	    u->last.size, u->last.digest);
 	hr_key_named(&key, r, &what);
 	span = hr_span_of_buf(&key);
 	if (hr_buf_check(&what, NULL) < 0 || hr_buf_check(&key, NULL) < 0) {
@@ -521,7 +541,9 @@ hr_handle_upload(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 
 	upload_init(&u, w, r);
 	hr_worker_stage(w, HR_STAGE_READING);
-	if (hr_body_is_type(r->content_type, "multipart/form-data")) {
+	if (u.refused != NULL) {
+		hr_answer_detail(ret, 400, u.refused);
+	} else if (hr_body_is_type(r->content_type, "multipart/form-data")) {
 		if (receive_multipart(&u, r) < 0)
 			hr_answer_detail(ret, 400, u.refused);
 	} else if (hr_body_is_type(r->content_type, "application/x-www-form-urlencoded")) {

@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.supervised import PATIENCE, SRCDIR, run_tests  # noqa: E402
 from lib.tap import equal  # noqa: E402
-from lib.www import KEY, V1, EVIL, Keyed, sign_in  # noqa: E402
+from lib.www import EMPTY_ZIP, KEY, V1, EVIL, Keyed, sign_in  # noqa: E402
 
 
 def who_may():
@@ -223,6 +223,10 @@ def files_by_name(s, path, headers=None, **query):
     return s.request("GET", V1 + "files?" + q, headers=headers)
 
 
+ZIP_FORM = (b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.zip"\r\n\r\n' +
+            base64.b64decode(EMPTY_ZIP) + b"\r\n--b--\r\n")
+
+
 def files_and_log():
     """Directories in pages and files as downloads, whatever they are called; the lines of the log."""
     with Keyed() as s:
@@ -272,6 +276,13 @@ def files_and_log():
         for path in ("files?path=/", "log", "download?path=/etc/passwd"):
             equal(s.request("GET", V1 + path, headers={"X-Session-API-Key": ""}).status, 403, path)
             equal(s.request("GET", V1 + path, headers=dict(me, Cookie="")).status, 403, path)
+        # an archive is unpacked, or kept where that is asked for by the page's own name of it
+        for path, status, kept in (("/upload_file?unpack=false&", 200, False), (V1 + "upload?", 200, False),
+                                   (V1 + "upload?unpack=x&", 400, False), (V1 + "upload?unpack=0&recursive=1&", 400, False),
+                                   (V1 + "upload?unpack=false&", 200, True)):
+            a = s.request("POST", path + "destination=" + top, ZIP_FORM,
+                          {"Content-Type": "multipart/form-data; boundary=b"})
+            equal((a.status, os.path.exists(top + "/a.zip")), (status, kept), path)
         # the log: numbered, and only what is new
         a = s.request("GET", V1 + "log", headers=me).json()
         equal((a["first"], a["next"] - a["first"]), (1, len(a["lines"])))

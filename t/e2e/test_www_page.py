@@ -21,7 +21,8 @@ from lib import process  # noqa: E402
 from lib.supervised import PATIENCE, find_program, free_port, marker, run_tests  # noqa: E402
 from lib.tap import equal  # noqa: E402
 from lib.webdriver import KEYS, Window, pause  # noqa: E402
-from lib.www import KEY, V1, EVIL, DOT, SCREEN, Keyed, enter, live, screen_has, complaints, need_browser  # noqa: E402
+from lib.www import KEY, V1, EVIL, DOT, EMPTY_ZIP, SCREEN, Keyed, enter, live, screen_has  # noqa: E402
+from lib.www import complaints, need_browser  # noqa: E402
 
 
 def shell_view():
@@ -256,6 +257,49 @@ def every_view_believes_nothing():
         equal(complaints(w), [])
 
 
+PARTS = """
+    const done = arguments[0], seen = {}, module = (name) => import('/handrail/js/' + name + '.js');
+    const until = async (what) => { while (!what()) await new Promise((f) => setTimeout(f, 0)); };
+    (async () => {
+        // nothing can be uploaded before there is a directory to put it in
+        const {createFiles} = await module('files'), page = {path: '/d', next: null, unnamed: 0, entries: []};
+        let there = false;
+        const files = createFiles({rights: () => 'act',
+            api: {get: async () => { if (!there) throw new Error('not there'); return page; }}});
+        const pick = files.element.querySelector('.upload input'), note = files.element.querySelector('.note');
+        files.shown('/d');
+        await until(() => note.textContent === 'not there');
+        seen.files = [pick.disabled];
+        there = true;
+        files.shown('/d');
+        await until(() => note.textContent === 'Nothing is in it.');
+        seen.files.push(pick.disabled);
+
+        // another shell is chosen while a gap in the output of the first one is written
+        const {createTerminal} = await module('terminal');
+        const terminal = createTerminal({api: {}, session: () => '', rights: () => 'act'});
+        await terminal.output({offset: 0, base64: btoa('abc')});
+        const late = terminal.output({offset: 1000, base64: btoa('def')});
+        terminal.clear();
+        await late;
+        seen.terminal = [terminal.offset()];
+        await terminal.output({offset: 5, base64: btoa('new')});
+        seen.terminal.push(terminal.offset());
+        const first = terminal.term.buffer.active.getLine(0).translateToString(true);
+        seen.terminal.push(first);
+        done(seen);
+    })().catch((e) => done(String(e)));"""
+
+
+def parts_by_themselves():
+    """What of the page depends on the order of events, each part alone, with what it asks for made up."""
+    need_browser()
+    with Keyed() as s, Window() as w:
+        w.open(s.page())
+        equal(w.js_async(PARTS), {"files": [True, False], "terminal": [None, 8, "new"]})
+        equal(complaints(w), [])
+
+
 class Elsewhere(http.server.BaseHTTPRequestHandler):
     """Another port of the same host, to which the browser sends our cookie as well; a page with nothing in it."""
 
@@ -445,6 +489,14 @@ def files_view():
         w.until("it is saved", "return window.saved.length === 1")
         equal(w.js("return window.saved"), [["<b>up<_b>.txt", "application/octet-stream"]])
         equal(w.js_async("const done = arguments[0]; window.blob_.text().then(done)"), "up-loaded")
+        # an archive is a file as well, and is not unpacked
+        w.js("""const d = new DataTransfer(), pick = document.querySelector('.upload input');
+            d.items.add(new File([Uint8Array.from(atob(arguments[0]), (c) => c.charCodeAt(0))], 'a.zip'));
+            pick.files = d.files; pick.dispatchEvent(new Event('change'));""", EMPTY_ZIP)
+        w.until("it is there", "return document.querySelector('.files .side > .note').textContent"
+                               ".includes('a.zip: uploaded')")
+        with open(os.path.join(top, evil, "a.zip"), "rb") as f:
+            equal(f.read(), base64.b64decode(EMPTY_ZIP))
         # by a name that is typed; a failure is text as well
         w.js("document.querySelector('.files .line input').value = '/none<img src=x onerror=document.hit=1>'")
         w.click(".files .line button")
@@ -516,7 +568,8 @@ def much_output():
 
 
 BY_HAND = [much_output, idle_for_a_minute]
-TESTS = [shell_view, cut_and_healed, nothing_is_believed, every_view_believes_nothing, from_elsewhere,
+TESTS = [shell_view, cut_and_healed, nothing_is_believed, every_view_believes_nothing, parts_by_themselves,
+         from_elsewhere,
          behind_tls_and_a_path, other_views, files_view, shells_and_log, viewer_without_rights]
 
 if __name__ == "__main__":

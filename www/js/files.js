@@ -50,7 +50,7 @@ export function createFiles({api, rights}) {
 	const path = h("input", {type: "text", class: "mono", "aria-label": "Directory", spellcheck: "false", autocomplete: "off"});
 	const list = h("ul", {class: "names"}), viewer = h("div", {class: "viewer", tabindex: "-1", "aria-label": "File", role: "region"});
 	const more = h("button", {type: "button", hidden: true}, "More"), note = h("p", {class: "note", role: "status"});
-	const pick = h("input", {type: "file", multiple: true, "aria-label": "Files to upload", disabled: rights() !== "act"});
+	const pick = h("input", {type: "file", multiple: true, "aria-label": "Files to upload", disabled: true});
 	let dir = null, next = null, turn = 0;
 
 	function say(text) {
@@ -97,6 +97,7 @@ export function createFiles({api, rights}) {
 			if (mine !== turn)
 				return;
 			dir = path.value = page.path;
+			pick.disabled = rights() !== "act"; // there is a "here" from now on
 			list.replaceChildren();
 			take(page);
 			if (dir !== "/")
@@ -180,7 +181,7 @@ export function createFiles({api, rights}) {
 
 				form.append("file", f, f.name);
 				say("Uploading " + f.name + "…");
-				await api.request("upload" + query({destination: to, recursive: "false"}), {method: "POST", body: form});
+				await api.request("upload" + query({destination: to, unpack: "false"}), {method: "POST", body: form});
 			}
 			await open(to);
 			say(Array.from(pick.files, (f) => f.name).join(", ") + ": uploaded.");

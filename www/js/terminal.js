@@ -39,7 +39,7 @@ export function createTerminal({api, session, rights}) {
 	const send = h("button", {type: "submit", disabled: rights() !== "act"}, "Run");
 	const interrupt = h("button", {type: "button", disabled: true, title: "Sends C-c to the command that runs"}, "Interrupt");
 	const note = h("p", {class: "note", role: "status"});
-	let next = null, running = false, typed = "", typedTimer = 0, sending = Promise.resolve();
+	let next = null, turn = 0, running = false, typed = "", typedTimer = 0, sending = Promise.resolve();
 
 	function say(text) {
 		note.textContent = text;
@@ -157,17 +157,21 @@ export function createTerminal({api, session, rights}) {
 		},
 		clear() {
 			next = null;
+			turn++;
 			title.textContent = "";
 			term.write("", () => term.reset()); // behind what is on its way to it
 		},
 		// Bytes that were there before are left out, and those that are missing are told of.
 		async output({offset, base64}) {
+			const mine = turn;
 			let data = decode(base64);
 
 			if (next !== null && offset < next)
 				data = data.subarray(Math.min(next - offset, data.length));
 			if (next !== null && offset > next)
 				await this.gap({from: next, to: offset});
+			if (mine !== turn)
+				return; // of the shell that was seen before
 			next = Math.max(next ?? 0, offset + atob(base64).length);
 			if (data.length > 0)
 				await write(data);

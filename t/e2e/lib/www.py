@@ -13,6 +13,8 @@ SCREEN = "return [...document.querySelectorAll('.xterm-rows > div')].map((d) => 
 EVIL = "<img src=x onerror=\"document.hit=1\"><svg onload=document.hit=1><script>document.hit=1</script>"
 # a picture of one point
 DOT = ("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+# an archive with nothing in it
+EMPTY_ZIP = "UEsFBgAAAAAAAAAAAAAAAAAAAAAAAA=="
 
 
 def need_browser():
