@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,7 +34,8 @@
 #define OF_KEY_MAX 4
 #define COMING_MAX 4 /* forms that are being received */
 #define COMING_OF_KEY 2
-#define KEPT 100 /* of a key, that are over */
+#define KEPT 100                 /* of a key, that are over */
+#define DISK_RESERVE (64u << 20) /* bytes that builds leave free: the store needs some */
 #define RECORD_MAX (64u << 10)
 #define LOG_SHOWN 8192
 
@@ -57,6 +59,7 @@ struct coming {
 
 struct hr_fleet_builds {
 	char *dir;
+	int64_t upload_s;
 	const struct hr_fleet_engine *engine;
 	void *self;
 	pthread_mutex_t lock;
@@ -415,8 +418,8 @@ build_thread(void *arg)
 }
 
 struct hr_fleet_builds *
-hr_fleet_builds_open(
-    const char *dir, const struct hr_fleet_engine *engine, void *self, struct hr_err *err)
+hr_fleet_builds_open(const char *dir, int64_t upload_s, const struct hr_fleet_engine *engine,
+    void *self, struct hr_err *err)
 {
 	struct hr_fleet_builds *b = calloc(1, sizeof(*b));
 	pthread_t t;
@@ -427,6 +430,7 @@ hr_fleet_builds_open(
 		(void)hr_err_nomem(err);
 		return NULL;
 	}
+	b->upload_s = upload_s;
 	b->engine = engine;
 	b->self = self;
 	(void)pthread_mutex_init(&b->lock, NULL);
@@ -492,14 +496,34 @@ leave(struct hr_fleet_builds *b, struct coming *c)
 }
 
 static int
-receive(struct hr_fleet_form *form, hr_fleet_body_fn *body, void *arg, struct hr_err *err)
+check_disk(int fd, struct hr_err *err)
 {
+	struct statvfs s;
+
+	if (fstatvfs(fd, &s) != 0)
+		return hr_err_sys(err, errno, "builds");
+	if ((uint64_t)s.f_bavail * s.f_frsize < DISK_RESERVE)
+		return hr_err_set(err, HR_E_SYS, "a build is refused: the disk has less than %u MB",
+		    DISK_RESERVE >> 20);
+	return 0;
+}
+
+static int
+receive(const struct hr_fleet_builds *b, const struct hr_fleet_build_form *from,
+    struct hr_fleet_form *form, struct hr_err *err)
+{
+	int64_t until = hr_now_ms() + b->upload_s * 1000;
 	char part[65536];
 	int n;
 
-	while ((n = body(arg, part, sizeof(part))) > 0)
-		if (hr_fleet_form_feed(form, part, (size_t)n, err) != 0)
+	while ((n = from->body(from->body_arg, part, sizeof(part))) > 0) {
+		if (hr_now_ms() >= until)
+			return hr_err_set(err, HR_E_TIMEOUT, "the form took longer than %lld s",
+			    (long long)b->upload_s);
+		if (check_disk(form->fd, err) != 0 ||
+		    hr_fleet_form_feed(form, part, (size_t)n, err) != 0)
 			return -1;
+	}
 	return n == 0 ? 0 : hr_err_set(err, HR_E_INVAL, "the body ended early");
 }
 
@@ -535,17 +559,19 @@ enqueue(struct hr_fleet_builds *b, struct build *one, char ret_id[HR_FLEET_BUILD
 }
 
 static int
-take_form(struct hr_fleet_builds *b, struct build *one, int fd, const char *below, const char *type,
-    hr_fleet_body_fn *body, void *arg, char ret_id[HR_FLEET_BUILD_ID], struct hr_err *err)
+take_form(struct hr_fleet_builds *b, struct build *one, int fd,
+    const struct hr_fleet_build_form *from, char ret_id[HR_FLEET_BUILD_ID], struct hr_err *err)
 {
 	struct hr_fleet_form form;
 	int rc;
 
-	rc = hr_fleet_form_init(&form, type, fd, err);
+	rc = hr_fleet_form_init(&form, from->type, fd, err);
 	if (rc == 0)
-		rc = receive(&form, body, arg, err);
+		rc = receive(b, from, &form, err);
 	if (rc == 0)
-		rc = hr_fleet_form_check(&form, below, err);
+		rc = hr_fleet_form_check(&form, from->below, err);
+	if (rc == 0)
+		rc = from->allowed(from->arg, err);
 	if (rc == 0) {
 		one->names = form.names;
 		memset(&form.names, 0, sizeof(form.names));
@@ -558,10 +584,10 @@ take_form(struct hr_fleet_builds *b, struct build *one, int fd, const char *belo
 }
 
 int
-hr_fleet_build(struct hr_fleet_builds *b, int64_t key, const char *below, const char *type,
-    hr_fleet_body_fn *body, void *arg, char ret_id[HR_FLEET_BUILD_ID], struct hr_err *err)
+hr_fleet_build(struct hr_fleet_builds *b, const struct hr_fleet_build_form *form,
+    char ret_id[HR_FLEET_BUILD_ID], struct hr_err *err)
 {
-	struct coming c = {.key = key};
+	struct coming c = {.key = form->key};
 	struct build *one;
 	char *dir = NULL, *path = NULL;
 	char id[HR_FLEET_BUILD_ID];
@@ -579,9 +605,9 @@ hr_fleet_build(struct hr_fleet_builds *b, int64_t key, const char *below, const 
 		(void)hr_err_sys(err, errno, "%s", path);
 	} else {
 		(void)snprintf(one->id, sizeof(one->id), "%s", id);
-		one->key = key;
+		one->key = form->key;
 		one->created = (int64_t)time(NULL);
-		rc = take_form(b, one, fd, below, type, body, arg, ret_id, err);
+		rc = take_form(b, one, fd, form, ret_id, err);
 	}
 	hr_fd_close(&fd);
 	leave(b, &c);

@@ -18,9 +18,9 @@ struct hr_fleet_builds;
 struct hr_fleet_form;
 
 /* Reads what a predecessor left, and starts the threads, which end with the process. engine and
- * self stay the caller's. */
-struct hr_fleet_builds *hr_fleet_builds_open(
-    const char *dir, const struct hr_fleet_engine *engine, void *self, struct hr_err *err);
+ * self stay the caller's. upload_s: so long a form may come. */
+struct hr_fleet_builds *hr_fleet_builds_open(const char *dir, int64_t upload_s,
+    const struct hr_fleet_engine *engine, void *self, struct hr_err *err);
 
 /* Where a key's images are: "PREFIX/k" and digits that follow from it. */
 void hr_fleet_build_prefix(const char *prefix, const char *api_key, char ret[HR_FLEET_PREFIX]);
@@ -28,13 +28,24 @@ void hr_fleet_build_prefix(const char *prefix, const char *api_key, char ret[HR_
  * be anybody's. */
 bool hr_fleet_build_allows(const char *prefix, const char *api_key, const char *image);
 
-/* The bytes of a body: how many, 0 at its end, -1. */
+/* The bytes of a body: how many, as soon as there are some; 0 at its end, -1. */
 typedef int hr_fleet_body_fn(void *arg, char *p, size_t room);
+
+struct hr_fleet_build_form {
+	int64_t key;
+	const char *below, *type; /* where the key builds; the Content-Type */
+	hr_fleet_body_fn *body;
+	void *body_arg;
+	/* May the key still build, once all has come? 0, or -1. */
+	int (*allowed)(void *arg, struct hr_err *err);
+	void *arg;
+};
+
 /* Receives a form and puts it into the queue; one that waits or is built for this key and the same
- * names already is joined. 0: its id. HR_E_INVAL: the form is wrong; HR_E_TOOLARGE; HR_E_BUSY: the
- * queue is full. */
-int hr_fleet_build(struct hr_fleet_builds *b, int64_t key, const char *below, const char *type,
-    hr_fleet_body_fn *body, void *arg, char ret_id[HR_FLEET_BUILD_ID], struct hr_err *err);
+ * names already is joined. 0: its id. HR_E_INVAL: the form is wrong; HR_E_TOOLARGE; HR_E_TIMEOUT:
+ * it came too slowly; HR_E_BUSY: the queue is full. */
+int hr_fleet_build(struct hr_fleet_builds *b, const struct hr_fleet_build_form *form,
+    char ret_id[HR_FLEET_BUILD_ID], struct hr_err *err);
 /* {"build_id", "status", "image", "error"}, with the end of its log if `log`. 1; 0: this key has no
  * such build; -1. */
 int hr_fleet_build_tell(struct hr_fleet_builds *b, int64_t key, const char *id, bool log,

@@ -380,9 +380,34 @@ no_builds(struct hr_fleet_call *c)
 	    "this service builds no images; name one that is there, or in a registry, in /start");
 }
 
+/* A folder takes minutes: the key may have been revoked meanwhile. */
+static int
+still_allowed(void *arg, struct hr_err *err)
+{
+	const struct hr_fleet_call *c = arg;
+	struct hr_store *s = c->api->fleet->store;
+	struct hr_fleet_key key;
+	int found;
+
+	(void)pthread_mutex_lock(&c->api->fleet->lock);
+	found = s->ops->key_find(s, c->q->api_key, &key, err);
+	(void)pthread_mutex_unlock(&c->api->fleet->lock);
+	if (found == 0)
+		(void)hr_err_set(err, HR_E_PERMISSION, "the key is no longer one of this service");
+	return found == 1 ? 0 : -1;
+}
+
 void
 hr_fleet_call_build(struct hr_fleet_call *c)
 {
+	struct hr_fleet_build_form form = {
+	    .key = c->key.id,
+	    .type = c->q->content_type,
+	    .body = c->q->read_body,
+	    .body_arg = c->q->read_arg,
+	    .allowed = still_allowed,
+	    .arg = c,
+	};
 	char own[HR_FLEET_PREFIX], id[HR_FLEET_BUILD_ID];
 	struct hr_err err = {0};
 
@@ -391,12 +416,16 @@ hr_fleet_call_build(struct hr_fleet_call *c)
 		return;
 	}
 	hr_fleet_build_prefix(c->api->registry_prefix, c->q->api_key, own);
-	if (hr_fleet_build(c->api->builds, c->key.id, own, c->q->content_type, c->q->read_body,
-		c->q->read_arg, id, &err) == 0) {
+	form.below = own;
+	if (hr_fleet_build(c->api->builds, &form, id, &err) == 0) {
 		c->a->status = 200;
 		hr_buf_addf(&c->a->body, "{\"build_id\":\"%s\"}", id);
 	} else if (err.code == HR_E_INVAL || err.code == HR_E_PROTO) {
 		(void)hr_fleet_say(c->a, 400, err.msg);
+	} else if (err.code == HR_E_PERMISSION && err.sys == 0) {
+		(void)hr_fleet_say(c->a, 401, err.msg);
+	} else if (err.code == HR_E_TIMEOUT) {
+		(void)hr_fleet_say(c->a, 408, err.msg);
 	} else if (err.code == HR_E_TOOLARGE) {
 		(void)hr_fleet_say(c->a, 413, err.msg);
 	} else if (err.code == HR_E_BUSY) {

@@ -36,6 +36,7 @@
 struct options {
 	const char *kind, *group, *print, *level, *engine;
 	bool init, no_nginx, builds;
+	int64_t upload_s;
 	struct hr_fleet_settings set;
 	struct hr_fleet_edge edge;
 	struct hr_fleet_api api;
@@ -70,6 +71,8 @@ static const struct row {
 	"            clients are told ID.NAME, of --domain, and not a path"},
     {"registry-prefix", TEXT, AT(api.registry_prefix), 0, 0, "TEXT        told to clients"},
     {"builds", SWITCH, AT(builds), 0, 0, "            images are built, below --registry-prefix"},
+    {"build-upload", NUMBER, AT(upload_s), 1, 1 << 30,
+	"SECONDS     for what an image is built of to come [600]"},
     {"max-sandboxes", NUMBER, AT(set.limits.sandboxes), 0, 100000,
 	"N           at once [no bound]"},
     {"max-factors", NUMBER, AT(set.limits.factors), 0, 1000000,
@@ -328,7 +331,8 @@ serve(struct options *o)
 			(void)hr_err_set(&err, HR_E_UNSUPPORTED,
 			    "--builds: the engine %s makes no images", o->engine);
 		else
-			o->api.builds = hr_fleet_builds_open(o->of_engine.dir, engine, self, &err);
+			o->api.builds =
+			    hr_fleet_builds_open(o->of_engine.dir, o->upload_s, engine, self, &err);
 		if (o->api.builds == NULL)
 			return fail(&err);
 	}
@@ -351,6 +355,7 @@ main(int argc, char **argv)
 	    .engine = "local",
 	    .kind = "docker",
 	    .level = "info",
+	    .upload_s = 600,
 	    .api = {.registry_prefix = ""},
 	    .set = {.jobs = 8, .waiting = THREADS / 2, .patience_s = 30},
 	    .edge = {.listen = "127.0.0.1:8000",

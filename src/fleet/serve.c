@@ -67,13 +67,21 @@ param(const FCGX_Request *fcgi, const char *name)
 	return v != NULL ? v : "";
 }
 
+/* What has come, and not until `room` is full: who reads looks at the time in between. */
 static int
 read_some(void *arg, char *p, size_t room)
 {
 	const FCGX_Request *fcgi = arg;
-	int n = FCGX_GetStr(p, (int)room, fcgi->in);
+	FCGX_Stream *in = fcgi->in;
+	int c = FCGX_GetChar(in), more;
 
-	return n > 0 ? n : FCGX_GetError(fcgi->in) != 0 ? -1 : 0;
+	if (c < 0)
+		return FCGX_GetError(in) != 0 ? -1 : 0;
+	*p = (char)c;
+	more = (int)(in->stop - in->rdNext);
+	if (more > (int)room - 1)
+		more = (int)room - 1;
+	return 1 + FCGX_GetStr(p + 1, more, in);
 }
 
 /* nginx has it whole by then, but for what is streamed. false: it is too long. */

@@ -8,6 +8,8 @@ import http.server
 import io
 import json
 import os
+import select
+import shutil
 import socket
 import subprocess
 import sys
@@ -19,7 +21,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.fleet import Fleet  # noqa: E402
 from lib.host import PATIENCE  # noqa: E402
-from lib.tap import Tap, equal  # noqa: E402
+from lib.tap import Skip, Tap, equal  # noqa: E402
 
 
 IMAGE_ID = "sha256:" + "0123456789abcdef" * 4
@@ -77,7 +79,10 @@ class Engine(http.server.ThreadingHTTPServer):
                     body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 query = urllib.parse.parse_qs(urllib.parse.urlparse(self.path).query)
                 engine.builds.append((query["t"], body))
-                engine.gate.wait(PATIENCE)
+                engine.gate.wait()
+                if select.select([self.connection], [], [], 0)[0]:  # nobody waits for it any more
+                    self.close_connection = True
+                    return
                 if engine.fails:
                     lines = [{"stream": "Step 1/2 : FROM x\n"}, {"error": "no such base", "errorDetail": {}}]
                 else:
@@ -88,6 +93,15 @@ class Engine(http.server.ThreadingHTTPServer):
 
         super().__init__(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.gate.set()
+        self.over.set()
+        self.shutdown()
+        self.server_close()
 
     def find(self, what):
         """By a name, or by digits that an id begins with."""
@@ -112,6 +126,13 @@ class Builder(Fleet):
 
     def until_over(self, build, key=None):
         return self.until(lambda: self.status(build, key)[1], lambda s: s["status"] not in ("QUEUED", "WORKING"))
+
+    def begin(self, key, body, length=1000000):
+        """A request of which more is to come."""
+        s = socket.create_connection(("127.0.0.1", self.port), PATIENCE)
+        s.sendall(("POST /build HTTP/1.1\r\nHost: h\r\nX-API-Key: %s\r\nContent-Length: %d\r\nContent-Type: "
+                   "multipart/form-data; boundary=bOuNd\r\n\r\n" % (key, length)).encode() + body)
+        return s
 
     def build(self, *names, key=None, context=None, **headers):
         return self.call("POST", "/build", form(names, context), key=key,
@@ -138,8 +159,7 @@ def form(names, context=None):
 
 
 def what_a_client_does():
-    engine = Engine()
-    with Builder(engine) as f:
+    with Engine() as engine, Builder(engine) as f:
         prefix = f.prefix()
         target, tag = prefix + "/runtime:source", prefix + "/runtime:lock"
         equal(f.call("GET", "/image_exists?image=" + target)[1], {"exists": False})
@@ -162,14 +182,11 @@ def what_a_client_does():
                   repr(wrong[-60:]))
         equal(f.call("POST", "/build", b"{}", Content_Type="application/json")[0], 400)
         equal(len(os.listdir(f.path("fleet", "builds"))), 2, "nothing is left of these")
-    engine.over.set()
-    engine.shutdown()
 
 
 def tenants():
     """What one key builds no other one sees, starts or replaces."""
-    engine = Engine()
-    with Builder(engine) as f:
+    with Engine() as engine, Builder(engine) as f:
         a, b, reader = f.make_key("a"), f.make_key("b"), f.make_key("r", scope="read")
         mine = f.prefix(a) + "/runtime:x"
         equal(f.prefix(a) == f.prefix(b), False)
@@ -195,14 +212,11 @@ def tenants():
         r = subprocess.run([f.env["HANDRAIL_FLEETD"], "--builds", "--registry-prefix", "r/" + "x" * 290], env=f.env,
                            stderr=subprocess.PIPE, universal_newlines=True)
         equal((r.returncode, "up to 200 bytes" in r.stderr), (2, True), r.stderr)
-    engine.over.set()
-    engine.shutdown()
 
 
 def joined_bounded_and_killed():
     """Who asks for what is being built joins; a full queue is told; a killed service builds on."""
-    engine = Engine()
-    with Builder(engine) as f:
+    with Engine() as engine, Builder(engine) as f:
         a, b = f.make_key("a"), f.make_key("b")
         engine.gate.clear()
         names = [f.prefix(a) + "/runtime:%d" % n for n in range(5)]
@@ -215,10 +229,7 @@ def joined_bounded_and_killed():
         # bodies that come slowly: two of a key, and nobody else waits for them
         slow = []
         for _ in range(2):
-            s = socket.create_connection(("127.0.0.1", f.port), PATIENCE)
-            s.sendall(("POST /build HTTP/1.1\r\nHost: h\r\nX-API-Key: %s\r\nContent-Length: 1000000\r\nContent-Type: "
-                       "multipart/form-data; boundary=bOuNd\r\n\r\n--bOuNd" % b).encode())
-            slow.append(s)
+            slow.append(f.begin(b, b"--bOuNd"))
         f.until(lambda: len(os.listdir(f.path("fleet", "builds"))), lambda n: n == 7)
         equal(f.build(f.prefix(b) + "/runtime:1", key=b)[0], 429)
         equal(f.call("GET", "/list", key=b)[0], 200)
@@ -232,14 +243,11 @@ def joined_bounded_and_killed():
         equal([f.until_over(i, a)["status"] for i in ids], ["SUCCESS"] * 4)
         equal(f.until_over(other, b)["status"], "SUCCESS")
         equal(set(names[:4]) < set(engine.images), True)
-    engine.over.set()
-    engine.shutdown()
 
 
 def kept():
     """What is said of a key's builds others do not take away; what cannot be read now is left alone."""
-    engine = Engine()
-    with Builder(engine) as f:
+    with Engine() as engine, Builder(engine) as f:
         a, b = f.make_key("a"), f.make_key("b")
         number = {key: i for i, key in f.owners.items()}
         f.kill()
@@ -261,14 +269,82 @@ def kept():
         equal(f.status("0" * 32, b)[1]["status"], "FAILURE")
         equal([f.status("%032x" % n, a)[0] for n in (6, 7)], [404, 200])
         equal(os.path.isdir(f.path("fleet", "builds", "f" * 32)), True)
-    engine.over.set()
-    engine.shutdown()
+
+
+def slow_or_revoked():
+    """A body that trickles holds its place for so long alone; a key that was revoked meanwhile builds nothing."""
+    with Engine() as engine, Builder(engine, "--build-upload", "1") as f:
+        with f.begin(f.key, b"--bOuNd\r\nX: ") as s:
+            s.settimeout(PATIENCE)
+            for _ in range(int(PATIENCE * 10)):
+                if select.select([s], [], [], 0.1)[0]:
+                    break
+                s.sendall(b"x")
+            equal(s.recv(4096).split()[1], b"408")
+        f.until(lambda: os.listdir(f.path("fleet", "builds")), lambda left: left == [])
+    with Builder(engine) as f:
+        key = f.make_key("a")
+        body = form([f.prefix(key) + "/runtime:x"])
+        with f.begin(key, body[:-1], len(body)) as s:
+            f.until(lambda: os.listdir(f.path("fleet", "builds")), lambda left: len(left) == 1)
+            number = next(i for i, k in f.owners.items() if k == key)
+            equal(f.call("POST", "/handrail/v1/keys/revoke", {"id": number})[0], 200)
+            s.sendall(body[-1:])
+            equal(s.recv(4096).split()[1], b"401")
+        f.until(lambda: os.listdir(f.path("fleet", "builds")), lambda left: left == [])
+        equal(engine.builds, [])
+
+
+def full_disk():
+    """Nothing is taken that fills it; a build that ends on a full one gives its folder's room back."""
+    if os.getuid() != 0:
+        raise Skip("needs root: it mounts a small file system")
+    with Engine() as engine:
+        on_a_full_disk(engine, Builder(engine))
+
+
+def on_a_full_disk(engine, f):
+    kept = f.path("kept")
+    shutil.copytree(f.dir, kept)
+    r = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=80m,mode=711", "none", f.dir], stderr=subprocess.PIPE,
+                       universal_newlines=True)
+    if r.returncode != 0:
+        shutil.rmtree(f.top)
+        raise Skip("no file system may be mounted here: " + r.stderr.strip())
+    try:
+        shutil.copytree(kept, f.dir, dirs_exist_ok=True)
+        os.chmod(f.dir, 0o711)
+        with f:
+            names = [f.prefix() + "/runtime:%d" % n for n in range(2)]
+            engine.gate.clear()
+            build = f.build(names[0], context=b"\x1f\x8b" + bytes(1 << 20))[1]["build_id"]
+            f.until(lambda: engine.builds, lambda made: len(made) == 1)
+            with open(os.path.join(f.dir, "fill"), "wb", buffering=0) as fill:
+                for room in (1 << 20, 4096):
+                    try:
+                        while fill.write(b"x" * room) == room:
+                            pass
+                    except OSError:
+                        pass
+            equal((f.build(names[1])[0], f.head["Retry-After"]), (503, "2"))
+            equal(os.listdir(f.path("fleet", "builds")), [build])
+            engine.gate.set()
+            equal(f.until_over(build)["status"], "SUCCESS")
+            equal(sorted(os.listdir(f.path("fleet", "builds", build))), ["build.json", "log"])
+            os.unlink(os.path.join(f.dir, "fill"))
+            f.kill()
+            f.start()
+            equal((f.status(build)[1]["status"], len(engine.builds)), ("SUCCESS", 1))
+            equal(f.until_over(f.build(names[1])[1]["build_id"])["status"], "SUCCESS")
+    finally:
+        subprocess.run(["umount", "-l", f.dir], check=True)
+        shutil.rmtree(f.top, ignore_errors=True)
 
 
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (what_a_client_does, tenants, joined_bounded_and_killed, kept):
+    for test in (what_a_client_does, tenants, joined_bounded_and_killed, kept, slow_or_revoked, full_disk):
         if len(sys.argv) < 2 or test.__name__ in sys.argv[1:]:
             tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
