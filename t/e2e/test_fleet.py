@@ -314,6 +314,10 @@ def tenants():
                     equal(status, want, said)
                 elif scope == "admin":
                     equal(status, 403, said)
+                else:
+                    equal(str(status) in op["responses"], True, "not in the document: " + said)
+                if who == "a" and ("runtime_id" in path or "runtime_id" in (body or ())):
+                    equal(status, 404, said)
                 secrets = (o["runtime_id"], o["session_api_key"])
                 equal([secret for secret in secrets if secret in repr(answer)], [], said)
         equal(f.call("GET", "/runtime/" + o["runtime_id"], key=b)[1], before, "nothing became of it")
