@@ -13,6 +13,7 @@
 
 #define NAME_MAX_BYTES 255
 #define CHUNK 65536
+#define BLOCK 512 /* of a tar */
 
 static int
 write_bytes(struct hr_fleet_form *f, const char *p, size_t len)
@@ -46,11 +47,30 @@ decode(struct hr_fleet_form *f, bool last)
 	return rc;
 }
 
-/* A tar begins with the name "./" or with what no base64 has: its compressor's mark. */
+/* A tar's first block and what a compressor makes have bytes that no text has. */
 static bool
-is_plain(char first)
+is_text(const char *p, size_t len)
 {
-	return first == '\x1f' || first == '.' || first == '(' || (unsigned char)first == 0xfd;
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)p[i] < ' ' ? p[i] != '\n' && p[i] != '\r'
+					      : (unsigned char)p[i] >= 0x7f)
+			return false;
+	return true;
+}
+
+/* With the first block, or all that there is: which of them is it? */
+static int
+begin_context(struct hr_fleet_form *f)
+{
+	int rc;
+
+	f->begun = true;
+	f->plain = !is_text(hr_buf_str(&f->rest), f->rest.len);
+	if (!f->plain)
+		return decode(f, false);
+	rc = write_bytes(f, f->rest.p, f->rest.len);
+	hr_buf_reset(&f->rest);
+	return rc;
 }
 
 static int
@@ -58,18 +78,18 @@ put_context(struct hr_fleet_form *f, const char *p, size_t len)
 {
 	size_t n;
 
-	if (!f->begun)
-		f->plain = is_plain(*p);
-	f->begun = true;
-	if (f->plain)
-		return write_bytes(f, p, len);
-	for (; len > 0; p += n, len -= n) {
-		n = len < CHUNK ? len : CHUNK;
+	for (; len > 0 && !f->plain; p += n, len -= n) {
+		n = f->begun ? CHUNK : BLOCK - f->rest.len;
+		n = len < n ? len : n;
 		hr_buf_add(&f->rest, p, n);
-		if (hr_buf_check(&f->rest, &f->why) != 0 || decode(f, false) != 0)
+		if (hr_buf_check(&f->rest, &f->why) != 0)
+			return -1;
+		if (!f->begun && f->rest.len < BLOCK)
+			continue;
+		if ((f->begun ? decode(f, false) : begin_context(f)) != 0)
 			return -1;
 	}
-	return 0;
+	return len > 0 ? write_bytes(f, p, len) : 0;
 }
 
 static int
@@ -125,6 +145,8 @@ on_end(void *arg)
 
 	if (f->part == HR_FORM_CONTEXT) {
 		f->has_context = true;
+		if (!f->begun && begin_context(f) != 0)
+			return -1;
 		return decode(f, true);
 	}
 	if (f->part != HR_FORM_NAME)

@@ -23,7 +23,7 @@ struct hr_fleet_form {
 	bool begun; /* it is known which */
 	bool target;
 	uint64_t written;
-	struct hr_buf rest, name; /* base64 that makes no bytes yet; the name that comes */
+	struct hr_buf rest, name; /* what is not decided or decoded yet; the name that comes */
 	struct hr_err why;
 };
 

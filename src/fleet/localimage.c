@@ -21,6 +21,7 @@
 #include "proto/json.h"
 
 #define LOG_MAX (1u << 20)
+#define CPU_PERIOD_US 100000
 
 static int
 image_json(struct json_object *image, char **ret_json, struct hr_err *err)
@@ -120,6 +121,12 @@ build_it(const struct hr_fleet_options *o, const struct hr_strv *names, int *con
 		hr_buf_adds(&path, "&t=");
 		hr_http_escape(&path, names->v[i]);
 	}
+	/* as a sandbox of the factor 1 has them */
+	if (o->memory_mb > 0)
+		hr_buf_addf(&path, "&memory=%lld", (long long)o->memory_mb << 20);
+	if (o->cpu_percent > 0)
+		hr_buf_addf(&path, "&cpuperiod=%d&cpuquota=%lld", CPU_PERIOD_US,
+		    (long long)o->cpu_percent * CPU_PERIOD_US / 100);
 	rc = hr_buf_check(&path, err);
 	if (rc == 0)
 		rc = hr_engine_init(&docker, o->environ, err);

@@ -32,7 +32,7 @@ class Engine(http.server.ThreadingHTTPServer):
 
     def __init__(self):
         engine = self
-        self.images, self.builds, self.gate, self.fails = {}, [], threading.Event(), False
+        self.images, self.builds, self.limits, self.gate, self.fails = {}, [], [], threading.Event(), False
         self.over = threading.Event()
         self.gate.set()
 
@@ -79,6 +79,7 @@ class Engine(http.server.ThreadingHTTPServer):
                     body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 query = urllib.parse.parse_qs(urllib.parse.urlparse(self.path).query)
                 engine.builds.append((query["t"], body))
+                engine.limits.append(query)
                 engine.gate.wait()
                 if select.select([self.connection], [], [], 0)[0]:  # nobody waits for it any more
                     self.close_connection = True
@@ -139,13 +140,13 @@ class Builder(Fleet):
                          Content_Type="multipart/form-data; boundary=bOuNd", **headers)
 
 
-def folder(dockerfile="FROM scratch\n"):
+def folder(dockerfile="FROM scratch\n", name="./Dockerfile", compress=True):
     to = io.BytesIO()
     with tarfile.open(fileobj=to, mode="w") as tar:
-        about = tarfile.TarInfo("./Dockerfile")
+        about = tarfile.TarInfo(name)
         about.size = len(dockerfile)
         tar.addfile(about, io.BytesIO(dockerfile.encode()))
-    return gzip.compress(to.getvalue(), mtime=0)
+    return gzip.compress(to.getvalue(), mtime=0) if compress else to.getvalue()
 
 
 def form(names, context=None):
@@ -159,7 +160,7 @@ def form(names, context=None):
 
 
 def what_a_client_does():
-    with Engine() as engine, Builder(engine) as f:
+    with Engine() as engine, Builder(engine, "--memory-mb", "1024", "--cpu-percent", "150") as f:
         prefix = f.prefix()
         target, tag = prefix + "/runtime:source", prefix + "/runtime:lock"
         equal(f.call("GET", "/image_exists?image=" + target)[1], {"exists": False})
@@ -170,18 +171,24 @@ def what_a_client_does():
         equal(engine.builds, [([target, tag], folder())], "the folder itself")
         equal(f.call("GET", "/image_exists?image=" + target)[1]["exists"], True)
         equal(f.status(answer["build_id"], logs="&logs=true")[1]["log"], "Step 1/2 : FROM x\ndone\n")
+        # a tar as it is, whose first bytes are letters of base64
+        tar = folder(name="Dockerfile", compress=False)
+        plain = f.until_over(f.build(prefix + "/runtime:p", context=tar)[1]["build_id"])
+        equal((plain["status"], engine.builds[-1][1]), ("SUCCESS", tar))
+        equal([engine.limits[-1].get(n) for n in ("memory", "cpuperiod", "cpuquota")],
+              [["1073741824"], ["100000"], ["150000"]])
         engine.fails = True
         failed = f.until_over(f.build(prefix + "/runtime:b")[1]["build_id"])
         equal((failed["status"], failed["error"]), ("FAILURE", "no such base"))
         left = {n: os.listdir(f.path("fleet", "builds", n)) for n in os.listdir(f.path("fleet", "builds"))}
-        equal(sorted(map(sorted, left.values())), [["build.json", "log"]] * 2, "no folder is kept")
+        equal(sorted(map(sorted, left.values())), [["build.json", "log"]] * 3, "no folder is kept")
         for wrong, want in ((form([target], b"?"), 400), (form([]), 400), (form([target] + ["x"] * 20), 400),
                             (form([target.split(":")[0]]), 400), (form([prefix + "/a b:c"]), 400), (b"", 400),
                             (form([target], b""), 400), (form(["other/runtime:b"]), 400), (b"--bOuNd", 400)):
             equal(f.call("POST", "/build", wrong, Content_Type="multipart/form-data; boundary=bOuNd")[0], want,
                   repr(wrong[-60:]))
         equal(f.call("POST", "/build", b"{}", Content_Type="application/json")[0], 400)
-        equal(len(os.listdir(f.path("fleet", "builds"))), 2, "nothing is left of these")
+        equal(len(os.listdir(f.path("fleet", "builds"))), 3, "nothing is left of these")
 
 
 def tenants():
