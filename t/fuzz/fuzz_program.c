@@ -32,7 +32,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct hr_err err = {0};
 	const char *word;
 
-	if (hr_program_read((const char *)data, size, &a, &err) != 0) {
+	if (hr_program_read((const char *)data, size, NULL, &a, &err) != 0) {
 		must(err.msg[0] != '\0');
 		plain(err.msg);
 	} else if (a.kind == HR_PROGRAM_OK || a.kind == HR_PROGRAM_FOUND) {

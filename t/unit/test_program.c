@@ -1,14 +1,19 @@
-/* Lines of programs that are back-ends: each way in which one can be wrong is told with the field's
- * name (src/host/program/answer.h). */
+/* Programs that are back-ends: each way in which a line can be wrong is told with the field's name
+ * (src/host/program/answer.h), and what is asked reaches one that runs (src/host/program/child.h).
+ */
 #include "config.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <json-c/json.h>
 
-#include "host/program/answer.h"
+#include "host/program/child.h"
 
 static const struct {
 	const char *line, *why;
@@ -61,7 +66,7 @@ START_TEST(wrong_lines)
 	struct hr_program_answer a;
 	struct hr_err err = {0};
 
-	ck_assert_int_eq(hr_program_read(bad[_i].line, strlen(bad[_i].line), &a, &err), -1);
+	ck_assert_int_eq(hr_program_read(bad[_i].line, strlen(bad[_i].line), NULL, &a, &err), -1);
 	ck_assert_msg(strstr(err.msg, bad[_i].why) != NULL, "%s: %s", bad[_i].line, err.msg);
 	hr_program_answer_done(&a);
 }
@@ -70,10 +75,11 @@ END_TEST
 START_TEST(wrong_hellos)
 {
 	struct json_object *o = json_tokener_parse(bad_hellos[_i].ok);
-	struct hr_program_about about;
+	struct hr_program_about about = {.title = "as it was"};
 	struct hr_err err = {0};
 
 	ck_assert_int_eq(hr_program_hello(o, &about, &err), -1);
+	ck_assert_str_eq(about.title, "as it was");
 	ck_assert_msg(
 	    strstr(err.msg, bad_hellos[_i].why) != NULL, "%s: %s", bad_hellos[_i].ok, err.msg);
 	json_object_put(o);
@@ -91,18 +97,39 @@ START_TEST(right_ones)
 	struct hr_program_answer a;
 	struct hr_err err = {0};
 
-	ck_assert_int_eq(hr_program_read(ok, strlen(ok), &a, &err), 0);
+	ck_assert_int_eq(hr_program_read(ok, strlen(ok), NULL, &a, &err), 0);
 	ck_assert_int_eq(a.kind, HR_PROGRAM_OK);
 	ck_assert_int_eq(hr_program_hello(a.body, &about, &err), 0);
 	ck_assert_uint_eq(about.can, HR_PROGRAM_SHELL);
 	ck_assert_str_eq(about.title, "T");
 	hr_program_answer_done(&a);
-	ck_assert_int_eq(hr_program_read(out, strlen(out), &a, &err), 0);
+	ck_assert_int_eq(hr_program_read(out, strlen(out), NULL, &a, &err), 0);
 	ck_assert(a.id == 2 && a.kind == HR_PROGRAM_DATA && a.stream == 2 && a.data.len == 2);
 	hr_program_answer_done(&a);
-	ck_assert_int_eq(hr_program_read(error, strlen(error), &a, &err), 0);
+	ck_assert_int_eq(hr_program_read(error, strlen(error), NULL, &a, &err), 0);
 	ck_assert(a.kind == HR_PROGRAM_ERROR && a.error.code == HR_E_NO_SANDBOX);
 	ck_assert_str_eq(a.error.msg, "no \\x1b[31mbox");
+	hr_program_answer_done(&a);
+}
+END_TEST
+
+START_TEST(no_secrets)
+{
+	static const char *const secrets[] = {"key", "key-longer", "ab", NULL};
+	static const char line[] = "{\"id\":3,\"error\":{\"code\":\"failed\",\"message\":"
+				   "\"a key, key-longer, ab\"}}";
+	struct hr_program_answer a;
+	struct hr_err err = {0};
+	char longer[600];
+
+	ck_assert_int_eq(hr_program_read(line, strlen(line), secrets, &a, &err), 0);
+	ck_assert_str_eq(a.error.msg, "a ******, ******, ab");
+	hr_program_answer_done(&a);
+	/* where the message is cut there is no half of one */
+	(void)snprintf(longer, sizeof(longer),
+	    "{\"id\":3,\"error\":{\"code\":\"failed\",\"message\":\"%0397dkey-longer\"}}", 0);
+	ck_assert_int_eq(hr_program_read(longer, strlen(longer), secrets, &a, &err), 0);
+	ck_assert_ptr_null(strstr(a.error.msg, "k"));
 	hr_program_answer_done(&a);
 }
 END_TEST
@@ -116,10 +143,82 @@ START_TEST(too_long)
 
 	ck_assert_ptr_nonnull(line);
 	memset(line, ' ', len);
-	ck_assert_int_eq(hr_program_read(line, len, &a, &err), -1);
+	ck_assert_int_eq(hr_program_read(line, len, NULL, &a, &err), -1);
 	ck_assert_int_eq(err.code, HR_E_TOOLARGE);
 	hr_program_answer_done(&a);
 	free(line);
+}
+END_TEST
+
+/* ---- programs that run ---- */
+
+#define ANSWER                                                                                     \
+	"id=${x#*'\"id\":'}; id=${id%%[,\\}]*}; echo "                                             \
+	"'{\"id\":'$id',\"ok\":{\"protocol\":1,\"can\":[]}}'"
+
+/* A program of one line of sh, in a directory of its own. */
+static void
+program_of(char dir[32], char path[64], const char *text)
+{
+	FILE *f;
+
+	(void)strcpy(dir, "/tmp/test_program.XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	(void)snprintf(path, 64, "%s/program", dir);
+	f = fopen(path, "w");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_gt(fprintf(f, "#!/bin/sh\n%s\n", text), 0);
+	ck_assert_int_eq(fclose(f), 0);
+	ck_assert_int_eq(chmod(path, 0700), 0);
+}
+
+static void
+ask(struct hr_child *c, const char *op, const char *bytes, size_t len)
+{
+	const struct hr_child_call q = {
+	    .op = op, .timeout_ms = 60000, .bytes = bytes, .bytes_len = len};
+	struct hr_child_end end;
+	struct hr_err err = {0};
+
+	ck_assert_msg(hr_child_ask(c, &q, &end, &err) == 0, "%s: %s", op, err.msg);
+	json_object_put(end.ok);
+}
+
+/* One that ended after it had answered is started anew: nothing was asked of it that it could have
+ * done. */
+START_TEST(ended_idle)
+{
+	static const char *const env[] = {NULL};
+	char dir[32], path[64];
+	struct hr_child c;
+	siginfo_t si;
+
+	program_of(dir, path, "for i in 1 2; do read -r x; " ANSWER "; done");
+	hr_child_init(&c, "play", path, env);
+	ask(&c, "first", NULL, 0);
+	ck_assert_int_eq(waitid(P_PID, (id_t)c.pid, &si, WEXITED | WNOWAIT), 0);
+	ask(&c, "second", NULL, 0);
+	hr_child_done(&c);
+	(void)unlink(path);
+	(void)rmdir(dir);
+}
+END_TEST
+
+/* One that answers before it has read all: the next request is not glued to half a line. */
+START_TEST(answered_early)
+{
+	static const char *const env[] = {NULL};
+	static char bytes[3 << 20];
+	char dir[32], path[64];
+	struct hr_child c;
+
+	program_of(dir, path, "while read -r x; do case $x in *'\"op\"'*) " ANSWER ";; esac; done");
+	hr_child_init(&c, "play", path, env);
+	ask(&c, "put", bytes, sizeof(bytes));
+	ask(&c, "next", NULL, 0);
+	hr_child_done(&c);
+	(void)unlink(path);
+	(void)rmdir(dir);
 }
 END_TEST
 
@@ -134,7 +233,11 @@ main(void)
 	tcase_add_loop_test(t, wrong_lines, 0, (int)(sizeof(bad) / sizeof(*bad)));
 	tcase_add_loop_test(t, wrong_hellos, 0, (int)(sizeof(bad_hellos) / sizeof(*bad_hellos)));
 	tcase_add_test(t, right_ones);
+	tcase_add_test(t, no_secrets);
 	tcase_add_test(t, too_long);
+	tcase_add_test(t, ended_idle);
+	tcase_add_test(t, answered_early);
+	tcase_set_timeout(t, 120);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);

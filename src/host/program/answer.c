@@ -27,6 +27,28 @@ static const struct {
     {"resume", HR_PROGRAM_RESUME}, {"stats", HR_PROGRAM_STATS}, {"keep", HR_PROGRAM_KEEP},
     {"shell", HR_PROGRAM_SHELL}, {"server", HR_PROGRAM_SERVER}};
 
+void
+hr_program_hide(struct hr_buf *out, const char *const *secrets, const char *text, size_t len)
+{
+	while (len > 0) {
+		size_t longest = 0;
+
+		for (const char *const *s = secrets; s != NULL && *s != NULL; s++) {
+			size_t n = strlen(*s);
+
+			if (n > 2 && n > longest && n <= len && memcmp(*s, text, n) == 0)
+				longest = n;
+		}
+		if (longest > 0)
+			hr_buf_adds(out, "******");
+		else
+			hr_buf_addc(out, *text);
+		longest += longest == 0;
+		text += longest;
+		len -= longest;
+	}
+}
+
 int
 hr_program_word(struct json_object *o, const char *subject, const char *name, size_t max,
     const char **ret, struct hr_err *err)
@@ -64,11 +86,12 @@ read_data(struct hr_program_answer *a, struct json_object *v, const char *name, 
 }
 
 static int
-read_error(struct hr_program_answer *a, struct json_object *o, struct hr_err *err)
+read_error(struct hr_program_answer *a, struct json_object *o, const char *const *secrets,
+    struct hr_err *err)
 {
 	struct json_object *message;
 	const char *code, *text;
-	struct hr_buf b;
+	struct hr_buf plain, b;
 	size_t len;
 
 	if (hr_program_word(o, "its error", "code", 100, &code, err) != 0 ||
@@ -79,10 +102,13 @@ read_error(struct hr_program_answer *a, struct json_object *o, struct hr_err *er
 		if (strcmp(codes[i].word, code) == 0)
 			a->error.code = codes[i].code;
 	text = hr_json_str(message, &len);
+	hr_buf_init(&plain, 3 * HR_PROGRAM_LINE_MAX);
 	hr_buf_init(&b, 4 * MESSAGE_MAX);
-	hr_quote_text(&b, text, len < MESSAGE_MAX ? len : MESSAGE_MAX);
-	if (hr_buf_check(&b, err) == 0)
+	hr_program_hide(&plain, secrets, text, len);
+	hr_quote_text(&b, hr_buf_str(&plain), plain.len < MESSAGE_MAX ? plain.len : MESSAGE_MAX);
+	if (hr_buf_check(&plain, err) == 0 && hr_buf_check(&b, err) == 0)
 		(void)hr_err_set(&a->error, a->error.code, "%s", hr_buf_str(&b));
+	hr_buf_done(&plain);
 	hr_buf_done(&b);
 	return a->error.msg[0] != '\0' || len == 0 ? 0 : -1;
 }
@@ -107,7 +133,8 @@ static const struct {
     {"sandbox", HR_PROGRAM_FOUND, 0}};
 
 static int
-read_members(struct hr_program_answer *a, struct json_object *o, struct hr_err *err)
+read_members(struct hr_program_answer *a, struct json_object *o, const char *const *secrets,
+    struct hr_err *err)
 {
 	struct json_object *id, *v = NULL, *is;
 	const char *name = NULL;
@@ -130,11 +157,13 @@ read_members(struct hr_program_answer *a, struct json_object *o, struct hr_err *
 		return hr_err_set(err, HR_E_PROTO, WHO ": its answer has no \"ok\" or \"error\"");
 	if (a->kind == HR_PROGRAM_DATA)
 		return read_data(a, v, name, err);
-	return a->kind == HR_PROGRAM_ERROR ? read_error(a, v, err) : read_object(a, v, name, err);
+	return a->kind == HR_PROGRAM_ERROR ? read_error(a, v, secrets, err)
+					   : read_object(a, v, name, err);
 }
 
 int
-hr_program_read(const char *line, size_t len, struct hr_program_answer *ret, struct hr_err *err)
+hr_program_read(const char *line, size_t len, const char *const *secrets,
+    struct hr_program_answer *ret, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	struct hr_json_error why;
@@ -148,7 +177,7 @@ hr_program_read(const char *line, size_t len, struct hr_program_answer *ret, str
 	if (hr_json_decode(line, len, &o, &why) < 0)
 		return hr_err_set(err, HR_E_PROTO, WHO ": what it says is no JSON");
 	if (json_object_is_type(o, json_type_object))
-		rc = read_members(ret, o, err);
+		rc = read_members(ret, o, secrets, err);
 	else
 		rc = hr_err_set(err, HR_E_PROTO, WHO ": what it says is no JSON object");
 	json_object_put(o);
@@ -185,10 +214,10 @@ hr_program_hello(struct json_object *ok, struct hr_program_about *ret, struct hr
 {
 	static const char hello[] = "its hello";
 	const char *title = "", *lacks = "";
+	struct hr_program_about about = {0};
 	struct json_object *can;
 	int64_t protocol;
 
-	*ret = (struct hr_program_about){0};
 	if (hr_field_int(WHO, hello, ok, "protocol", &protocol, err) != 0)
 		return -1;
 	if (protocol != HR_PROGRAM_PROTOCOL)
@@ -197,7 +226,7 @@ hr_program_hello(struct json_object *ok, struct hr_program_about *ret, struct hr
 			"version of one of them",
 		    (long long)protocol, HR_PROGRAM_PROTOCOL);
 	if (hr_field_of(WHO, hello, ok, "can", json_type_array, &can, err) != 0 ||
-	    read_abilities(can, &ret->can, err) != 0)
+	    read_abilities(can, &about.can, err) != 0)
 		return -1;
 	if (hr_json_at(ok, "title") != NULL &&
 	    hr_program_word(ok, hello, "title", HR_PROGRAM_TITLE_MAX, &title, err) != 0)
@@ -205,7 +234,8 @@ hr_program_hello(struct json_object *ok, struct hr_program_about *ret, struct hr
 	if (hr_json_at(ok, "lacks") != NULL &&
 	    hr_program_word(ok, hello, "lacks", HR_PROGRAM_WORD_MAX, &lacks, err) != 0)
 		return -1;
-	(void)snprintf(ret->title, sizeof(ret->title), "%s", title);
-	(void)snprintf(ret->lacks, sizeof(ret->lacks), "%s", lacks);
+	(void)snprintf(about.title, sizeof(about.title), "%s", title);
+	(void)snprintf(about.lacks, sizeof(about.lacks), "%s", lacks);
+	*ret = about;
 	return 0;
 }

@@ -30,9 +30,13 @@ struct hr_program_answer {
 	struct hr_err error;      /* in words that can be printed */
 };
 
-/* 0, or -1 with *err; hr_program_answer_done() in both cases. */
-int
-hr_program_read(const char *line, size_t len, struct hr_program_answer *ret, struct hr_err *err);
+/* Appends a text with ****** for each of the secrets in it (NULL: none are known). To be done
+ * before it is cut or quoted: what is left of one would not be known for it. */
+void hr_program_hide(struct hr_buf *out, const char *const *secrets, const char *text, size_t len);
+
+/* 0, or -1 with *err; hr_program_answer_done() in both cases. No secret is in its error. */
+int hr_program_read(const char *line, size_t len, const char *const *secrets,
+    struct hr_program_answer *ret, struct hr_err *err);
 void hr_program_answer_done(struct hr_program_answer *a);
 
 /* What a program can beside what all of them can. */
@@ -55,6 +59,7 @@ struct hr_program_about {
 	char title[HR_PROGRAM_TITLE_MAX + 1]; /* "": it says none */
 	char lacks[HR_PROGRAM_WORD_MAX + 1];  /* "": it says none */
 };
+/* -1: *ret is as it was. */
 int hr_program_hello(struct json_object *ok, struct hr_program_about *ret, struct hr_err *err);
 
 /* A text of one line of 1 to `max` bytes, without control characters; borrowed. */

@@ -30,6 +30,8 @@
 #define CHUNK 98304    /* bytes of a file in one line */
 #define SAID_MAX 200   /* lines on stderr that are passed on */
 #define SAID_LINE 1000
+#define SAID_MORE 4096 /* of a longer one, for a secret that is cut there */
+#define SAID_READS 16  /* at a time, of SAID_MORE each: what a pipe holds */
 
 /* One request under way. */
 struct asked {
@@ -48,6 +50,7 @@ hr_child_init(struct hr_child *c, const char *name, const char *path, const char
 	    .path = path,
 	    .env = env,
 	    .patience_ms = 60000,
+	    .greet_ms = 60000,
 	    .to = -1,
 	    .from = -1,
 	    .said = -1,
@@ -139,7 +142,6 @@ spawn(struct hr_child *c, struct hr_err *err)
 		    .fds = fds,
 		    .nfds = 4,
 		    .setsid = true, /* no terminal to ask at, and a group to end */
-		    .pdeathsig = SIGKILL,
 		    .umask = -1};
 
 		(void)snprintf(path, sizeof(path), "/proc/self/fd/3/%s", t.name);
@@ -166,8 +168,9 @@ spawn(struct hr_child *c, struct hr_err *err)
 	hr_fd_close(&said[1]);
 	c->ended = hr_pidfd_open(c->pid);
 	hr_buf_init(&c->in, HR_PROGRAM_LINE_MAX + 65536);
-	hr_buf_init(&c->words, SAID_LINE + 4096);
+	hr_buf_init(&c->words, SAID_LINE + 3 * SAID_MORE);
 	c->looked = 0;
+	c->cut = false;
 	c->lines = 0;
 	c->last[0] = '\0';
 	return 0;
@@ -178,38 +181,49 @@ spawn(struct hr_child *c, struct hr_err *err)
 static void
 say_line(struct hr_child *c, const char *p, size_t len)
 {
-	struct hr_buf b;
+	struct hr_buf plain, b;
 
+	hr_buf_init(&plain, 3 * (SAID_LINE + 3 * SAID_MORE));
 	hr_buf_init(&b, 4 * SAID_LINE + 200);
-	hr_quote_text(&b, p, len < SAID_LINE ? len : SAID_LINE);
-	if (b.len > 0 && hr_buf_check(&b, NULL) == 0) {
+	hr_program_hide(&plain, c->secrets, p, len);
+	hr_quote_text(&b, hr_buf_str(&plain), plain.len < SAID_LINE ? plain.len : SAID_LINE);
+	if (b.len > 0 && hr_buf_check(&plain, NULL) == 0 && hr_buf_check(&b, NULL) == 0) {
 		(void)snprintf(c->last, sizeof(c->last), "%s", b.p);
 		if (c->say != NULL && c->lines < SAID_MAX)
 			c->say(c->arg, b.p);
 		c->lines++;
 	}
+	hr_buf_done(&plain);
 	hr_buf_done(&b);
 }
 
-/* All that is there; it closes it, then nothing comes any more. */
+/* What is there, but no more than a pipe holds: one that never stops would keep us from the time.
+ * It closes it, then nothing comes any more. */
 static void
 hear_words(struct hr_child *c)
 {
-	char piece[4096], *end;
+	char piece[SAID_MORE], *end;
 	ssize_t n;
 
-	while (c->said >= 0 && (n = hr_fd_read(c->said, piece, sizeof(piece))) != -1) {
+	for (int i = 0; i < SAID_READS && c->said >= 0; i++) {
+		n = hr_fd_read(c->said, piece, sizeof(piece));
+		if (n < 0)
+			return;
 		if (n == 0)
 			hr_fd_close(&c->said);
 		hr_buf_add(&c->words, piece, (size_t)n);
 		while (c->words.len > 0 && (end = memchr(c->words.p, '\n', c->words.len)) != NULL) {
-			say_line(c, c->words.p, (size_t)(end - c->words.p));
+			if (!c->cut)
+				say_line(c, c->words.p, (size_t)(end - c->words.p));
+			c->cut = false;
 			hr_buf_drop_front(&c->words, (size_t)(end - c->words.p) + 1);
 		}
-		/* one that does not end is told in pieces */
-		if (c->words.len > SAID_LINE || (c->said < 0 && c->words.len > 0) ||
+		/* one that does not end is cut */
+		if (c->words.len > SAID_LINE + SAID_MORE || (c->said < 0 && c->words.len > 0) ||
 		    hr_buf_check(&c->words, NULL) != 0) {
-			say_line(c, hr_buf_str(&c->words), c->words.len);
+			if (!c->cut)
+				say_line(c, hr_buf_str(&c->words), c->words.len);
+			c->cut = true;
 			hr_buf_reset(&c->words);
 		}
 	}
@@ -296,7 +310,7 @@ take_lines(struct asked *a, struct hr_err *err)
 	       (end = memchr(c->in.p + c->looked, '\n', c->in.len - c->looked)) != NULL) {
 		size_t len = (size_t)(end - c->in.p);
 
-		rc = hr_program_read(c->in.p, len, &said, err);
+		rc = hr_program_read(c->in.p, len, c->secrets, &said, err);
 		if (rc == 0)
 			rc = take(a, &said, err);
 		hr_program_answer_done(&said);
@@ -428,8 +442,10 @@ exchange(
 		    &a, q->timeout_ms > 0 ? hr_now_ms() + q->timeout_ms : INT64_MAX, &mine);
 		if (rc == 0)
 			rc = cancel(&a, &mine);
-		if (rc < 0)
-			(void)reap(c); /* nobody knows what its next line would belong to */
+		/* nobody knows what its next line would belong to, or ours would be glued to what
+		 * it has not read of this one */
+		if (rc < 0 || a.written < a.out.len || a.sent < q->bytes_len)
+			(void)reap(c);
 	}
 	hr_buf_done(&a.out);
 	if (rc > 0 && ret->told)
@@ -450,7 +466,7 @@ static int
 greet(struct hr_child *c, struct hr_err *err)
 {
 	struct json_object *args = json_object_new_object();
-	struct hr_child_call q = {.op = "hello", .args = args, .timeout_ms = c->patience_ms};
+	struct hr_child_call q = {.op = "hello", .args = args, .timeout_ms = c->greet_ms};
 	struct hr_child_end end = {0};
 	int rc = 0;
 
@@ -469,9 +485,12 @@ greet(struct hr_child *c, struct hr_err *err)
 	json_object_put(args);
 	if (rc != 0 || c->opening == NULL)
 		return rc;
-	q = (struct hr_child_call){.op = "open", .args = c->opening, .timeout_ms = c->patience_ms};
+	q = (struct hr_child_call){.op = "open", .args = c->opening, .timeout_ms = c->greet_ms};
 	rc = exchange(c, &q, &end, err);
 	json_object_put(end.ok);
+	if (rc == 0 && c->pid == 0)
+		rc = hr_err_set(err, HR_E_PROTO,
+		    "back-end %s: it answered \"open\" before it had read it", c->name);
 	return rc;
 }
 
@@ -479,7 +498,13 @@ int
 hr_child_start(struct hr_child *c, struct hr_err *err)
 {
 	struct hr_err mine = {0};
+	siginfo_t si = {0};
 
+	if (c->pid > 0 && waitid(P_PID, (id_t)c->pid, &si, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	    si.si_pid == c->pid) {
+		hear_words(c); /* it ended while nobody asked */
+		(void)reap(c);
+	}
 	if (c->pid > 0)
 		return 0;
 	if (spawn(c, err) != 0) {

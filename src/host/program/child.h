@@ -14,7 +14,9 @@ struct hr_child {
 	const char *name, *path;
 	const char *const *env;                   /* what may be in its environment */
 	struct json_object *opening;              /* for "open"; NULL: none is sent. Borrowed */
+	const char *const *secrets;               /* in nothing that it says; NULL: none */
 	unsigned patience_ms;                     /* for most answers */
+	unsigned greet_ms;                        /* for those to "hello" and "open" */
 	void (*say)(void *arg, const char *line); /* what it says on stderr; NULL: nobody listens */
 	void *arg;
 
@@ -23,6 +25,7 @@ struct hr_child {
 	int to, from, said, ended;     /* its stdin, stdout, stderr; a pidfd */
 	struct hr_buf in, words;       /* lines that are not whole yet */
 	size_t looked;                 /* of in: no line ends there */
+	bool cut;                      /* the rest of a line on stderr is dropped */
 	char last[300];                /* its last line on stderr */
 	unsigned lines;                /* of them */
 	int64_t id;                    /* of the last request */

@@ -15,6 +15,7 @@
 
 #define WHO "the program"
 #define FOUND_MAX 10000
+#define CHECK_MS 10000 /* for "hello", where all that there are are asked */
 
 /* One of the tables that hr_program_entry() makes; both texts are behind it. */
 struct table {
@@ -30,6 +31,11 @@ hr_program_of(struct hr_cloud *c)
 
 /* ---- requests ---- */
 
+static const char all_lack[] =
+    "Each command has a shell of its own: no directory, variable or program in "
+    "it lasts, and there is no input for a running one; no Jupyter, MCP servers, "
+    "browser, editor or live view.";
+
 /* It runs; what its hello said is what people are told from now on. */
 int
 hr_program_meet(struct hr_cloud *c, struct hr_err *err)
@@ -38,10 +44,9 @@ hr_program_meet(struct hr_cloud *c, struct hr_err *err)
 
 	if (hr_child_start(&p->child, err) != 0)
 		return -1;
-	if (p->child.about.title[0] != '\0')
-		p->ops.title = p->child.about.title;
-	if (p->child.about.lacks[0] != '\0')
-		p->lacks[0] = p->child.about.lacks;
+	/* each time: one that was started anew may say less than before */
+	p->ops.title = p->child.about.title[0] != '\0' ? p->child.about.title : p->child.name;
+	p->lacks[0] = p->child.about.lacks[0] != '\0' ? p->child.about.lacks : all_lack;
 	return 0;
 }
 
@@ -378,13 +383,15 @@ credentials(struct hr_cloud *c, struct json_object *to, struct hr_err *err)
 			return hr_err_set(err, HR_E_INVAL,
 			    "%s.credentials has an entry that is no name of a variable",
 			    hr_program_of(c)->child.name);
-		if (value != NULL)
+		if (value != NULL) {
+			hr_strv_add(&hr_program_of(c)->secrets, value);
 			rc = hr_cloud_put(to, name, json_object_new_string(value), err);
+		}
 		free(value);
 		if (rc != 0)
 			return -1;
 	}
-	return 0;
+	return hr_program_of(c)->secrets.failed ? hr_err_nomem(err) : 0;
 }
 
 static int
@@ -418,9 +425,7 @@ p_open(struct hr_cloud *c, struct hr_err *err)
 	p->common = c->ops;
 	p->ops = *c->ops;
 	p->ops.name = p->ops.title = t->name;
-	p->lacks[0] = "Each command has a shell of its own: no directory, variable or program in "
-		      "it lasts, and there is no input for a running one; no Jupyter, MCP servers, "
-		      "browser, editor or live view.";
+	p->lacks[0] = all_lack;
 	p->ops.lacks = p->lacks;
 	hr_child_init(&p->child, t->name, t->path, NULL);
 	c->own = p;
@@ -446,7 +451,10 @@ p_open(struct hr_cloud *c, struct hr_err *err)
 	json_object_put(secrets);
 	p->child.env = hr_strv_list(&p->env);
 	p->child.opening = p->opening;
+	p->child.secrets = hr_strv_list(&p->secrets);
 	p->child.patience_ms = (unsigned)seconds * 1000;
+	if (p->child.greet_ms < p->child.patience_ms)
+		p->child.greet_ms = p->child.patience_ms;
 	p->child.say = on_words;
 	p->child.arg = c;
 	return rc;
@@ -461,6 +469,7 @@ p_done(struct hr_cloud *c)
 		return;
 	hr_child_done(&p->child);
 	hr_strv_done(&p->env);
+	hr_strv_done(&p->secrets);
 	json_object_put(p->opening);
 	c->own = NULL;
 	c->ops = p->common;
@@ -533,6 +542,7 @@ hr_programcheck_entry(
 
 	plain_env(&env, given);
 	hr_child_init(&c, name, path, hr_strv_list(&env));
+	c.greet_ms = CHECK_MS;
 	rc = env.failed ? hr_err_nomem(err) : hr_child_start(&c, err);
 	hr_child_done(&c);
 	hr_strv_done(&env);

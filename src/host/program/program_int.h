@@ -12,7 +12,7 @@ struct program {
 	struct hr_cloud_ops ops; /* the same, with the program's words for itself */
 	const char *lacks[2];
 	struct hr_child child;
-	struct hr_strv env;
+	struct hr_strv env, secrets;
 	struct json_object *opening;
 };
 

@@ -33,11 +33,13 @@ on_output(void *arg, const struct hr_program_answer *a, struct hr_err *err)
 }
 
 static int
-read_end(struct json_object *ok, struct hr_cloud_end *ret, struct hr_err *err)
+read_end(struct hr_cloud *c, struct json_object *ok, struct hr_cloud_end *ret, struct hr_err *err)
 {
 	static const char subject[] = "the answer to \"exec\"";
 	const char *note;
+	struct hr_buf b;
 	int64_t code;
+	int rc;
 
 	if (hr_field_int(WHO, subject, ok, "code", &code, err) != 0)
 		return -1;
@@ -49,8 +51,12 @@ read_end(struct json_object *ok, struct hr_cloud_end *ret, struct hr_err *err)
 		return 0;
 	if (hr_program_word(ok, subject, "note", sizeof(ret->note) - 1, &note, err) != 0)
 		return -1;
-	(void)snprintf(ret->note, sizeof(ret->note), "%s", note);
-	return 0;
+	hr_buf_init(&b, 3 * sizeof(ret->note));
+	hr_program_hide(&b, hr_program_of(c)->child.secrets, note, strlen(note));
+	rc = hr_buf_check(&b, err);
+	(void)snprintf(ret->note, sizeof(ret->note), "%s", hr_buf_str(&b));
+	hr_buf_done(&b);
+	return rc;
 }
 
 int
@@ -79,7 +85,7 @@ hr_program_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_
 		/* told or not: what has been started is ended by whoever asks */
 		ret->timed_out = end.late;
 		if (rc == 0 && !end.late)
-			rc = hr_program_named(c, read_end(end.ok, ret, &mine), &mine);
+			rc = hr_program_named(c, read_end(c, end.ok, ret, &mine), &mine);
 		if (end.late)
 			rc = 0;
 		if (rc != 0 && err != NULL)

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import uuid
 
 at, can = {}, []
@@ -57,15 +56,22 @@ def wrong(q, fault):
     """What is done instead of an answer; True: nothing more is said."""
     do, ident = fault["do"], q["id"]
     if do == "die":
-        sys.stderr.write("these are my last words \x1b[31m\n")
+        sys.stderr.write(fault.get("words", "these are my last words \x1b[31m") + "\n")
         sys.stderr.flush()
         os.kill(os.getpid(), signal.SIGKILL)
     elif do == "silent":
         if os.path.exists(os.path.join(top, "silent")):
             with open(os.path.join(top, "silent"), "w") as f:
                 f.write(q["op"])
-        while True:
-            time.sleep(3600)
+        for _ in sys.stdin:  # until nobody asks any more
+            pass
+        os._exit(0)
+    elif do == "noise":
+        for _ in range(2):
+            subprocess.Popen(["yes"], stdin=subprocess.DEVNULL, stdout=2)
+        for _ in sys.stdin:
+            pass
+        os._exit(0)
     elif do == "say":
         sys.stdout.write(fault["text"].replace("ID", str(ident)) + "\n")
     elif do == "endless":
