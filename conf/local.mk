@@ -79,6 +79,8 @@ EXTRA_DIST += %D%/handrail-fleet.nginx %D%/handrail-fleetd.logrotate \
 
 dist_doc_DATA = doc/actions.md doc/agents.md doc/architecture.md doc/backends.md doc/clouds.md doc/files.md doc/fleet.md doc/fleet.openapi.json doc/host.md doc/http.md doc/images.md doc/kubernetes.md \
 	doc/live.md doc/live.openapi.json doc/page.md doc/programs.md doc/shell.md
+if HOST
 # a back-end to begin with
 examplesdir = $(docdir)/examples
 dist_examples_SCRIPTS = contrib/handrail-backend-ssh
+endif

@@ -347,7 +347,7 @@ def credentials():
         with open(h.path("cwd", "runs")) as f:
             equal(f.read(), "run\nrun\n", "once for the answer that was refused, and no more")
     with Cluster(user={"exec": {"command": "sh", "args": ["-c", "exit 4"]}}) as h:
-        refuses(h, "it ended with status 4", "up")
+        refuses(h, "it ended (exit 4)", "up")
     with Cluster() as h:
         os.chmod(h.path("kubeconfig"), 0o666)
         equal("kubeconfig" in h("up").stderr, True, "others can write it")

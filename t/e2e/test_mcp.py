@@ -229,7 +229,7 @@ def a_server_that_dies():
         with Session(s) as c:
             r = c.tool("one_die")
             equal((r["isError"], r["content"][0]["text"]),
-                  (True, "MCP server one is not available: it ended (signal 9)"))
+                  (True, "MCP server one is not available: it ended (signal 9 (Killed))"))
             equal(c.tool("two_echo", say=1)["content"][0]["text"], "two: 1")
             equal(c.tool("one_echo", say=2)["content"][0]["text"], "one: 2", "a new one")
 

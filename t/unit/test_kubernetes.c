@@ -238,7 +238,7 @@ START_TEST(exec_program)
 			  50) == 0,
 	    "%s", hr_buf_str(&b));
 	ck_assert_int_eq(hr_execcred_run(fails, "/", &env, &b, &err), -1);
-	ck_assert_ptr_nonnull(strstr(err.msg, "status 3"));
+	ck_assert_ptr_nonnull(strstr(err.msg, "it ended (exit 3)"));
 	ck_assert_int_eq(hr_execcred_run(missing, "/nowhere", &env, &b, &err), -1);
 	ck_assert_int_eq(err.code, HR_E_NOTFOUND);
 	hr_buf_done(&b);

@@ -116,7 +116,7 @@ hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv 
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
 		if (rc == 0 && status != 0)
-			rc = hr_err_set(err, HR_E_RUNTIME, "it ended: %s", hr_exit_words(status));
+			rc = hr_err_set(err, HR_E_RUNTIME, "it ended (%s)", hr_exit_words(status));
 	}
 	free(path);
 	hr_strv_done(&argv);

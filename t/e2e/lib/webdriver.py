@@ -34,15 +34,22 @@ class Driver:
     def __init__(self):
         self.home = tempfile.mkdtemp(prefix="e2e-www-")
         env = dict(os.environ, HOME=self.home, XDG_CONFIG_HOME=self.home, XDG_CACHE_HOME=self.home, TMPDIR=self.home)
-        self.popen = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, env=env,
-                                      stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, start_new_session=True)
-        said = b""
-        for line in self.popen.stdout:
-            said += line
-            found = re.search(rb"started successfully on port (\d+)", line)
-            if found:
-                self.port = int(found.group(1))
-                return
+        # it takes a free port of IPv6, and ends where that of IPv4 is somebody else's
+        for _ in range(20):
+            self.popen = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, env=env,
+                                          stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, start_new_session=True)
+            said = b""
+            for line in self.popen.stdout:
+                said += line
+                found = re.search(rb"started successfully on port (\d+)", line)
+                if found:
+                    self.port = int(found.group(1))
+                    return
+            self.popen.wait()
+            self.popen.stdout.close()
+            if b"port not available" not in said:
+                break
+        shutil.rmtree(self.home, ignore_errors=True)
         raise WebDriverError("chromedriver ended: %r" % said)
 
     def close(self):
