@@ -7,6 +7,7 @@
 #include <fcgiapp.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,6 +19,7 @@
 #include "base/log.h"
 
 #define BACKLOG 512
+#define ACCEPT_AGAIN_MS 1000
 
 struct server {
 	const struct hr_fleet_api *api;
@@ -211,14 +213,22 @@ serve_thread(void *arg)
 {
 	struct place *p = arg;
 	bool replaced = false;
+	int rc;
 
-	while (!replaced && FCGX_Accept_r(&p->fcgi) == 0) {
-		(void)fcntl(p->fcgi.ipcFd, F_SETFD, FD_CLOEXEC); /* libfcgi does not */
-		replaced = serve_one(p->server, &p->fcgi);
-		FCGX_Finish_r(&p->fcgi);
+	while (!replaced) {
+		rc = FCGX_Accept_r(&p->fcgi);
+		if (rc == 0) {
+			(void)fcntl(p->fcgi.ipcFd, F_SETFD, FD_CLOEXEC); /* libfcgi does not */
+			replaced = serve_one(p->server, &p->fcgi);
+			FCGX_Finish_r(&p->fcgi);
+			continue;
+		}
+		hr_log(HR_LOG_ERROR, "requests cannot be taken: %s", strerror(-rc));
+		if (rc != -EMFILE && rc != -ENFILE && rc != -ENOMEM && rc != -ENOBUFS)
+			break;
+		/* what the machine lacks now it will have again, and nothing tells when */
+		(void)poll(NULL, 0, ACCEPT_AGAIN_MS);
 	}
-	if (!replaced)
-		hr_log(HR_LOG_ERROR, "a thread for requests ends: %s", strerror(errno));
 	FCGX_Free(&p->fcgi, 0);
 	free(p);
 	return NULL;

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import resource
 import select
 import shutil
 import signal
@@ -236,6 +237,23 @@ def slow_bodies():
             for s in slow:
                 equal(s.recv(100)[9:12], b"%d" % want, line)
                 s.close()
+
+
+def no_descriptors():
+    """A thread for requests that finds none waits until there are some again."""
+    with Fleet() as f:
+        def threads():
+            return len(os.listdir("/proc/%d/task" % f.process.pid))
+
+        before = threads()
+        limits = resource.prlimit(f.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(f.process.pid, resource.RLIMIT_NOFILE, (3, limits[1]))
+        for _ in range(24):  # each by one that waits already, of 32, which finds none when it waits again
+            equal(f.call("GET", "/alive", key="")[0], 200)
+        equal(threads(), before)
+        resource.prlimit(f.process.pid, resource.RLIMIT_NOFILE, limits)
+        for _ in range(33):
+            equal(f.call("GET", "/alive", key="")[0], 200)
 
 
 def keys_and_tenants():
@@ -668,8 +686,8 @@ def main():
 
 
 TESTS = [by_the_command, what_a_start_gives, wrong_requests, lists, hostile_sandbox, clients_that_vanish,
-         slow_bodies, keys_and_tenants, routes_of_the_document, tenants, events, routes, sample_site, names_in_urls,
-         one_that_dies, idle, one_service, first_store, full_disk, pool, kills]
+         slow_bodies, no_descriptors, keys_and_tenants, routes_of_the_document, tenants, events, routes, sample_site,
+         names_in_urls, one_that_dies, idle, one_service, first_store, full_disk, pool, kills]
 
 if __name__ == "__main__":
     sys.exit(main())
