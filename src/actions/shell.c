@@ -121,7 +121,7 @@ static int
 shell_ask(const struct hr_shell_place *at, const struct hr_buf *ask, struct hr_buf *frame,
     uint32_t want, const char **ret_payload, size_t *ret_len, struct hr_err *err)
 {
-	const struct timeval limit = {.tv_sec = STATE_LIMIT_S};
+	const struct timeval limit = {.tv_sec = at->limit_s > 0 ? at->limit_s : STATE_LIMIT_S};
 	int fd = hr_shell_connect(at, err), r = -1;
 
 	if (fd < 0)

@@ -10,6 +10,7 @@
 struct hr_shell_place {
 	const char *run_dir;
 	const char *session; /* hr_session_name_fits() */
+	int limit_s;         /* how long a question waits for a keeper that is stopped; 0: 5 */
 };
 
 /* A connection to the session's keeper; -1 on failure, HR_E_NOTFOUND if there is no such session.

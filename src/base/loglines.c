@@ -5,11 +5,14 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 void
 hr_loglines_init(struct hr_loglines *l)
 {
 	hr_buf_init(&l->text, HR_LOGLINES_KEPT);
 	l->first = l->next = 1;
+	l->epoch = hr_wall_ms();
 }
 
 void
@@ -60,7 +63,9 @@ hr_loglines_put(const struct hr_loglines *l, uint64_t from, size_t most, struct 
 		from = 0;
 	for (; at < t->len && (first < from || t->len - at > most); at += line_len(t, at))
 		first++;
-	hr_buf_addf(b, "{\"first\":%" PRIu64 ",\"next\":%" PRIu64 ",\"lines\":[", first, l->next);
+	hr_buf_addf(b,
+	    "{\"first\":%" PRIu64 ",\"next\":%" PRIu64 ",\"epoch\":%" PRId64 ",\"lines\":[", first,
+	    l->next, l->epoch);
 	for (; at < t->len; at += n) {
 		n = line_len(t, at);
 		hr_buf_add(b, t->p + at, n - 1);

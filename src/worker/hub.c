@@ -42,13 +42,13 @@ struct hr_hub {
 	struct hr_buf scratch;
 };
 
-static void
-watch(struct hr_hub *h, int op, int fd, uint32_t events, void *what)
+/* 0 or -1: nothing would be heard of it any more. */
+static int
+watch(struct hr_hub *h, int op, int fd, uint32_t events, void *what, struct hr_err *err)
 {
 	struct epoll_event e = {.events = events, .data.ptr = what};
 
-	if (epoll_ctl(h->ep, op, fd, &e) < 0)
-		hr_log(HR_LOG_ERROR, "epoll_ctl: %s", strerror(errno));
+	return epoll_ctl(h->ep, op, fd, &e) < 0 ? hr_err_sys(err, errno, "epoll_ctl") : 0;
 }
 
 /* ---- what all pages are told ---- */
@@ -63,14 +63,15 @@ put_line(struct hr_buf *b, const char *p, size_t len)
 		hr_buf_addc(b, p[i] == '\n' || p[i] == '\r' ? ' ' : p[i]);
 }
 
-/* Of {"first":N,"next":N,...} */
-static uint64_t
-log_next(const char *text)
+/* From {"first":N,"next":N,"epoch":N,...} */
+static void
+put_log(struct hr_buf *b, const char *text)
 {
-	uint64_t n = 0;
+	uint64_t next = 0;
+	int64_t epoch = 0;
 
-	(void)sscanf(text, "{\"first\":%*u,\"next\":%" SCNu64, &n);
-	return n;
+	(void)sscanf(text, "{\"first\":%*u,\"next\":%" SCNu64 ",\"epoch\":%" SCNd64, &next, &epoch);
+	hr_buf_addf(b, ",\"log\":%" PRIu64 ",\"log_epoch\":%" PRId64, next, epoch);
 }
 
 static void
@@ -96,7 +97,8 @@ server_look(struct hr_hub *h)
 	if (hr_channel_ask(
 		h->w->channel, HR_CHANNEL_LOG, "?", 1, HR_CHANNEL_LOG_ANSWER, ASK_MS, &a, &err) < 0)
 		return;
-	hr_buf_addf(b, ",\"log\":%" PRIu64 "}", log_next(a.text));
+	put_log(b, a.text);
+	hr_buf_addc(b, '}');
 	hr_told_set(&h->server, "server", b);
 }
 
@@ -134,6 +136,7 @@ page_drop(struct hr_hub *h, struct hr_hub_page *p)
 static void
 page_send(struct hr_hub *h, struct hr_hub_page *p)
 {
+	struct hr_err err = {0};
 	bool waits;
 	int r;
 
@@ -150,8 +153,12 @@ page_send(struct hr_hub *h, struct hr_hub_page *p)
 		return;
 	}
 	waits = r > 0;
-	if (waits != p->waits_for_room)
-		watch(h, EPOLL_CTL_MOD, p->fd, EPOLLRDHUP | (waits ? EPOLLOUT : 0), p);
+	if (waits != p->waits_for_room &&
+	    watch(h, EPOLL_CTL_MOD, p->fd, EPOLLRDHUP | (waits ? EPOLLOUT : 0), p, &err) < 0) {
+		hr_log(HR_LOG_ERROR, "a page is left alone: %s", err.msg);
+		page_drop(h, p);
+		return;
+	}
 	p->waits_for_room = waits;
 }
 
@@ -202,7 +209,10 @@ source_of(struct hr_hub *h, const char *session, uint64_t end, struct hr_err *er
 	s = hr_source_open(h->w->run_dir, session, end, err);
 	if (s == NULL)
 		return NULL;
-	watch(h, EPOLL_CTL_ADD, s->keeper, EPOLLIN, s);
+	if (watch(h, EPOLL_CTL_ADD, s->keeper, EPOLLIN, s, err) < 0) {
+		hr_source_free(s);
+		return NULL;
+	}
 	hr_source_look(s, h->w->run_dir);
 	LIST_INSERT_HEAD(&h->sources, s, entry);
 	return s;
@@ -344,7 +354,8 @@ begin_at(const struct hr_hub_wish *wish, const struct hr_session_state *state)
 int
 hr_hub_join(struct hr_hub *h, const struct hr_hub_wish *wish, struct hr_err *err)
 {
-	const struct hr_shell_place place = {.run_dir = h->w->run_dir, .session = wish->session};
+	const struct hr_shell_place place = {
+	    .run_dir = h->w->run_dir, .session = wish->session, .limit_s = HR_SOURCE_LIMIT_S};
 	struct hr_session_state state;
 	struct hr_buf frame;
 	struct hr_source *s = NULL;
@@ -378,6 +389,7 @@ void
 hr_hub_connect(struct hr_hub *h, int fd, int request_id)
 {
 	struct hr_hub_page *p = h->joining;
+	struct hr_err err = {0};
 
 	h->joining = NULL;
 	if (p == NULL) {
@@ -392,7 +404,12 @@ hr_hub_connect(struct hr_hub *h, int fd, int request_id)
 	}
 	p->fd = fd;
 	p->request_id = request_id;
-	watch(h, EPOLL_CTL_ADD, fd, EPOLLRDHUP, p);
+	if (watch(h, EPOLL_CTL_ADD, fd, EPOLLRDHUP, p, &err) < 0) {
+		hr_log(HR_LOG_ERROR, "a page is not let in: %s", err.msg);
+		page_drop(h, p);
+		sweep(h);
+		return;
+	}
 	if (h->count == 1 || h->server.turn == 0)
 		h->sample_ms = hr_now_ms(); /* what was said to others before is old */
 	page_send(h, p);
@@ -423,7 +440,10 @@ hr_hub_new(struct hr_worker *w, struct hr_err *err)
 		hr_hub_free(h);
 		return NULL;
 	}
-	watch(h, EPOLL_CTL_ADD, h->timer, EPOLLIN, &h->timer_kind);
+	if (watch(h, EPOLL_CTL_ADD, h->timer, EPOLLIN, &h->timer_kind, err) < 0) {
+		hr_hub_free(h);
+		return NULL;
+	}
 	return h;
 }
 

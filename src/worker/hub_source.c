@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "proto/frame.h"
 #include "worker/live.h"
 
@@ -22,6 +23,7 @@ hr_told_init(struct hr_told *t)
 {
 	hr_buf_init(&t->text, HR_TOLD_MAX);
 	t->turn = 0;
+	t->lost = false;
 }
 
 void
@@ -35,12 +37,16 @@ hr_told_set(struct hr_told *t, const char *event, const struct hr_buf *data)
 {
 	struct hr_buf b;
 
-	if (data->fail != HR_OK)
-		return; /* the next one may fit */
 	hr_buf_init(&b, HR_TOLD_MAX);
 	hr_buf_addf(&b, "event: %s\ndata: ", event);
 	hr_buf_add(&b, hr_buf_str(data), data->len);
 	hr_buf_adds(&b, "\n\n");
+	if (data->fail != HR_OK)
+		b.fail = data->fail;
+	if (b.fail != HR_OK && !t->lost) /* the next one may fit */
+		hr_log(HR_LOG_WARNING, "pages are not told of \"%s\": %s", event,
+		    b.fail == HR_E_NOMEM ? "out of memory" : "it is too large");
+	t->lost = b.fail != HR_OK;
 	if (b.fail != HR_OK ||
 	    (t->turn > 0 && t->text.len == b.len && memcmp(t->text.p, b.p, b.len) == 0)) {
 		hr_buf_done(&b);
@@ -149,8 +155,9 @@ hr_source_read(struct hr_source *s)
 void
 hr_source_look(struct hr_source *s, const char *run_dir)
 {
-	const struct hr_shell_place place = {
-	    .run_dir = run_dir, .session = strcmp(s->name, "default") == 0 ? NULL : s->name};
+	const struct hr_shell_place place = {.run_dir = run_dir,
+	    .session = strcmp(s->name, "default") == 0 ? NULL : s->name,
+	    .limit_s = HR_SOURCE_LIMIT_S};
 	struct hr_command_state list[HR_COMMANDS_MAX];
 	struct hr_session_state state;
 	struct hr_err err = {0};

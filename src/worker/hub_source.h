@@ -23,12 +23,16 @@ enum hr_hub_kind { HR_HUB_TIMER, HR_HUB_SOURCE, HR_HUB_PAGE };
 struct hr_told {
 	struct hr_buf text; /* a whole event */
 	uint64_t turn;      /* counts its changes from 1; 0: there is none yet */
+	bool lost;          /* the last one was too much, and that was logged */
 };
 
 void hr_told_init(struct hr_told *t);
 void hr_told_done(struct hr_told *t);
 /* An event of that name with data, one line, if it is news. Data that was too much is none. */
 void hr_told_set(struct hr_told *t, const char *event, const struct hr_buf *data);
+
+/* So long do all pages, of all shells, wait for a keeper that does not answer. */
+#define HR_SOURCE_LIMIT_S 1
 
 struct hr_source {
 	enum hr_hub_kind kind;

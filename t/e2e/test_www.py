@@ -278,7 +278,8 @@ def files_and_log():
             equal(s.request("GET", V1 + path, headers=dict(me, Cookie="")).status, 403, path)
         # an archive is unpacked, or kept where that is asked for by the page's own name of it
         for path, status, kept in (("/upload_file?unpack=false&", 200, False), (V1 + "upload?", 200, False),
-                                   (V1 + "upload?unpack=x&", 400, False), (V1 + "upload?unpack=0&recursive=1&", 400, False),
+                                   (V1 + "upload?unpack=x&", 400, False),
+                                   (V1 + "upload?unpack=0&recursive=1&", 400, False),
                                    (V1 + "upload?unpack=false&", 200, True)):
             a = s.request("POST", path + "destination=" + top, ZIP_FORM,
                           {"Content-Type": "multipart/form-data; boundary=b"})
@@ -287,6 +288,7 @@ def files_and_log():
         a = s.request("GET", V1 + "log", headers=me).json()
         equal((a["first"], a["next"] - a["first"]), (1, len(a["lines"])))
         equal({"time", "level", "module", "pid", "message"}, set(a["lines"][0]))
+        equal(s.get(V1 + "log").json()["epoch"], a["epoch"], "the same count")
         s.send(signal.SIGHUP)
         new = "log?after=%d" % a["next"]
         s.until("a line of the reload", lambda: s.get(V1 + new).json()["lines"])

@@ -169,6 +169,9 @@ START_TEST(too_much_is_not_told)
 	hr_told_set(&sample, "sample", &b);
 	hr_buf_done(&b);
 	ck_assert_uint_eq(sample.turn, 1);
+	ck_assert(sample.lost); /* and it was logged once */
+	tell(&sample, "sample", "{}");
+	ck_assert(!sample.lost);
 	settle();
 	expect("event: sample\ndata: {}\n\n");
 }

@@ -184,17 +184,22 @@ START_TEST(last_lines_are_kept_and_numbered)
 	int i;
 
 	hr_loglines_init(&l);
-	ck_assert_str_eq(kept(&l, 0, 4096), "{\"first\":1,\"next\":1,\"lines\":[]}");
+	ck_assert_int_gt(l.epoch, 0);
+	l.epoch = 7;
+	ck_assert_str_eq(kept(&l, 0, 4096), "{\"first\":1,\"next\":1,\"epoch\":7,\"lines\":[]}");
 	hr_loglines_add(&l, "{1}", 3);
 	hr_loglines_add(&l, "{2}", 3);
 	hr_loglines_add(&l, "{3}", 3);
-	ck_assert_str_eq(kept(&l, 0, 4096), "{\"first\":1,\"next\":4,\"lines\":[{1},{2},{3}]}");
-	ck_assert_str_eq(kept(&l, 3, 4096), "{\"first\":3,\"next\":4,\"lines\":[{3}]}");
-	ck_assert_str_eq(kept(&l, 4, 4096), "{\"first\":4,\"next\":4,\"lines\":[]}");
+	ck_assert_str_eq(
+	    kept(&l, 0, 4096), "{\"first\":1,\"next\":4,\"epoch\":7,\"lines\":[{1},{2},{3}]}");
+	ck_assert_str_eq(kept(&l, 3, 4096), "{\"first\":3,\"next\":4,\"epoch\":7,\"lines\":[{3}]}");
+	ck_assert_str_eq(kept(&l, 4, 4096), "{\"first\":4,\"next\":4,\"epoch\":7,\"lines\":[]}");
 	/* of another count; those that do not fit; none */
-	ck_assert_str_eq(kept(&l, 99, 4096), "{\"first\":1,\"next\":4,\"lines\":[{1},{2},{3}]}");
-	ck_assert_str_eq(kept(&l, 0, 9), "{\"first\":2,\"next\":4,\"lines\":[{2},{3}]}");
-	ck_assert_str_eq(kept(&l, 0, 0), "{\"first\":4,\"next\":4,\"lines\":[]}");
+	ck_assert_str_eq(
+	    kept(&l, 99, 4096), "{\"first\":1,\"next\":4,\"epoch\":7,\"lines\":[{1},{2},{3}]}");
+	ck_assert_str_eq(
+	    kept(&l, 0, 9), "{\"first\":2,\"next\":4,\"epoch\":7,\"lines\":[{2},{3}]}");
+	ck_assert_str_eq(kept(&l, 0, 0), "{\"first\":4,\"next\":4,\"epoch\":7,\"lines\":[]}");
 	memset(text, 'x', sizeof(text));
 	for (i = 0; i < 1000; i++)
 		hr_loglines_add(&l, text, sizeof(text));
@@ -221,13 +226,15 @@ START_TEST(kept_whoever_reads)
 	const char *k;
 
 	hr_loglines_init(&l);
+	l.epoch = 9;
 	hr_log_keep(&l);
 	(void)logged(HR_LOG_TEXT, HR_LOG_INFO, HR_LOG_WARNING, "one\n\"two\"\x1b", 10);
 	(void)logged(HR_LOG_TEXT, HR_LOG_INFO, HR_LOG_DEBUG, "not this", 8);
 	hr_log_keep(NULL);
 	(void)logged(HR_LOG_TEXT, HR_LOG_INFO, HR_LOG_WARNING, "nor this", 8);
 	k = kept(&l, 0, 4096);
-	ck_assert_ptr_nonnull(strstr(k, "{\"first\":1,\"next\":2,\"lines\":[{\"time\":\""));
+	ck_assert_ptr_nonnull(
+	    strstr(k, "{\"first\":1,\"next\":2,\"epoch\":9,\"lines\":[{\"time\":\""));
 	ck_assert_ptr_nonnull(strstr(k, "Z\",\"level\":\"warning\",\"module\":\"unit\",\"pid\":42,"
 					"\"message\":\"one\\n\\\"two\\\"\\u001b\"}]}"));
 	hr_loglines_done(&l);

@@ -16,7 +16,12 @@ export function createLog({api}) {
 	const table = h("table", {hidden: true}, h("caption", {class: "unseen"}, "Lines of the log, newest first"),
 		h("thead", {}, h("tr", {}, ...["When", "Level", "From", "Message"].map((t) => h("th", {scope: "col"}, t)))), body);
 	const element = h("section", {class: "plain log", "aria-label": "Log"}, note, none, table);
-	let next = 0, end = 0, seen = false, busy = false;
+	// what comes next and how many there are, each as counted since its epoch: handraild's start
+	let next = 0, epoch = 0, end = 0, endEpoch = 0, seen = false, busy = false;
+
+	function over(text) {
+		body.prepend(h("tr", {}, h("td", {colspan: "4", class: "busy"}, text)));
+	}
 
 	function row(l) {
 		const grave = l.level === "error" ? "bad" : l.level === "warning" ? "busy" : "";
@@ -26,20 +31,30 @@ export function createLog({api}) {
 	}
 
 	async function fetchNew() {
-		if (busy || !seen || next === end)
+		if (busy || !seen || next >= end && epoch === endEpoch)
 			return;
 		busy = true;
 		try {
-			const a = await api.get("log" + query({after: next || null}));
+			let a = await api.get("log" + query({after: next || null}));
+			if (next > 0 && a.epoch !== epoch) {
+				over("handraild was started anew");
+				next = 0;
+				a = await api.get("log");
+			}
 			if (next > 0 && a.first > next)
-				body.prepend(h("tr", {}, h("td", {colspan: "4", class: "busy"}, a.first - next + " lines are not kept any more")));
+				over(a.first - next + " lines are not kept any more");
 			body.prepend(...a.lines.map(row).reverse());
-			next = end = a.next;
+			next = a.next;
+			epoch = a.epoch;
+			if (epoch > endEpoch)
+				[end, endEpoch] = [next, epoch];
 			while (body.childElementCount > MOST)
 				body.lastChild.remove();
 			table.hidden = body.childElementCount === 0;
 			none.hidden = !table.hidden;
 			note.textContent = "";
+			busy = false;
+			void fetchNew(); // what was told of meanwhile
 		} catch (e) {
 			note.textContent = plain(e.message, 500);
 		}
@@ -49,8 +64,9 @@ export function createLog({api}) {
 	return {
 		element,
 		// how many lines there were so far
-		server({log}) {
+		server({log, log_epoch}) {
 			end = log;
+			endEpoch = log_epoch;
 			void fetchNew();
 		},
 		shown() {
