@@ -431,8 +431,7 @@ const tell = () => {
   if (globalThis.handrail_active) globalThis.handrail_active('');
 };
 // Not when a key or a button is let go: what the press has opened may be there by then, and was used last.
-for (const kind of ['focus', 'focusin', 'load', 'pageshow', 'mousemove', 'mousedown', 'wheel', 'keydown', 'input',
-  'touchstart', 'touchend'])
+for (const kind of ['focus', 'focusin', 'load', 'pageshow', 'mousemove', 'mousedown', 'wheel', 'keydown', 'input', 'touchstart'])
   addEventListener(kind, tell, {capture: true, passive: true});
 document.addEventListener('visibilitychange', () => {
   if (document.visibilityState === 'visible') tell();
