@@ -18,7 +18,7 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.certs import Authority  # noqa: E402
 from lib import process  # noqa: E402
-from lib.supervised import PATIENCE, find_program, free_port, marker, run_tests  # noqa: E402
+from lib.supervised import PATIENCE, find_program, free_port, gate, marker, run_tests  # noqa: E402
 from lib.tap import equal  # noqa: E402
 from lib.webdriver import KEYS, Window, pause  # noqa: E402
 from lib.www import KEY, V1, EVIL, DOT, EMPTY_ZIP, SCREEN, Keyed, enter, live, screen_has  # noqa: E402
@@ -60,9 +60,11 @@ def shell_view():
         w.click(".line button[type=button]")
         w.until("it is interrupted", "return "
                 "document.querySelector('.commands tbody tr.bad .exit').textContent === '130'")
-        # idle: its one stream and nothing else
+        # its one stream and nothing else: what comes by it is asked for by no request
         w.requests()
-        pause(3)
+        s.action("echo by-the-stream-$((1 + 1)); (exit 5)")
+        screen_has(w, "by-the-stream-2")
+        w.until("its row", "return document.querySelector('.commands tbody tr.bad .exit').textContent === '5'")
         equal(w.requests(), [])
         # by the keyboard alone; what a page loads
         loaded = w.js("return performance.getEntriesByType('resource').filter((e) => !e.name.includes('/v1/')).length")
@@ -102,8 +104,10 @@ def cut_and_healed():
         enter(w, s)
         for n, cut in enumerate(("worker", "edge", "upgrade", "keeper")):
             began, wait = marker(s)
-            b = s.in_background("%s; for i in $(seq 1 400); do echo line-%d-$i; sleep 0.004; done; "
-                                "echo all-%d-$((1+1))" % (began, n, n), headers={"X-Session-API-Key": KEY})
+            waits, go_on = gate(s)
+            # however slowly the page sees the first of them, the others come while and after it is cut
+            b = s.in_background("%s; for i in $(seq 1 400); do echo line-%d-$i; [ $i != 300 ] || %s; sleep 0.002; "
+                                "done; echo all-%d-$((1+1))" % (began, n, waits, n), headers={"X-Session-API-Key": KEY})
             wait()
             screen_has(w, "line-%d-" % n)
             if cut == "worker":
@@ -117,6 +121,7 @@ def cut_and_healed():
                 s.upgrade()
             else:
                 os.kill(s.keeper()[0], signal.SIGKILL)
+            go_on()
             b.join(PATIENCE)
             text = the_whole_screen(w, "all-%d-2" % n)
             # a killed nginx cuts the action's own request as well, and the command goes on
@@ -206,8 +211,8 @@ VIEWS = """
         },
         log(m) {
             const line = {time: evil, level: evil, module: evil, pid: evil, message: evil};
-            const v = m.createLog({api: {get: json({first: 1, next: 2, lines: [line]})}});
-            v.server({log: 2});
+            const v = m.createLog({api: {get: json({first: 1, next: 2, epoch: 1, lines: [line]})}});
+            v.server({log: 2, log_epoch: 1});
             v.shown();
             return until(v, 'td');
         },
@@ -287,6 +292,31 @@ PARTS = """
         seen.terminal.push(terminal.offset());
         const first = terminal.term.buffer.active.getLine(0).translateToString(true);
         seen.terminal.push(first);
+
+        // while nobody looks at the log, handraild is started anew and logs more lines than it had
+        const line = (message) => ({time: '', level: 'info', module: 'm', pid: 1, message});
+        const {createLog} = await module('log');
+        let now = {epoch: 1, all: ['one', 'two']}, asked = 0;
+        const log = createLog({api: {get: async (path) => {
+            const after = Number(/after=([0-9]+)/.exec(path)?.[1] ?? 0), all = now.all, epoch = now.epoch;
+            const first = after > all.length + 1 ? 1 : Math.max(after, 1);
+            asked++;
+            return {first, next: all.length + 1, epoch, lines: all.slice(first - 1).map(line)};
+        }}});
+        const said = () => [...log.element.querySelectorAll('tbody td:last-child')].map((e) => e.textContent).join(' ');
+        const tell = () => log.server({log: now.all.length + 1, log_epoch: now.epoch});
+        tell();
+        log.shown();
+        await until(() => said() === 'two one');
+        log.hidden();
+        now = {epoch: 2, all: ['three', 'four']};
+        tell();
+        log.shown();
+        await until(() => said() === 'four three handraild was started anew two one' || asked > 9);
+        now.all = ['three', 'four', 'five'];
+        tell();
+        await until(() => said().startsWith('five four three') || asked > 9);
+        seen.log = [said(), asked];
         done(seen);
     })().catch((e) => done(String(e)));"""
 
@@ -296,7 +326,8 @@ def parts_by_themselves():
     need_browser()
     with Keyed() as s, Window() as w:
         w.open(s.page())
-        equal(w.js_async(PARTS), {"files": [True, False], "terminal": [None, 8, "new"]})
+        equal(w.js_async(PARTS), {"files": [True, False], "terminal": [None, 8, "new"],
+                                  "log": ["five four three handraild was started anew two one", 4]})
         equal(complaints(w), [])
 
 
@@ -324,9 +355,10 @@ def from_elsewhere():
             before = s.get(V1 + "commands").json()
             w.open("http://127.0.0.1:%d/" % other.server_address[1])
             said = w.js_async("""
-                const [base, done] = arguments, action = {action: {action: 'run', args: {command: 'echo csrf'}}};
+                const [base, top, done] = arguments, action = {action: {action: 'run', args: {command: 'echo csrf'}}};
                 const ask = (path, o) => fetch(base + path, Object.assign({credentials: 'include'}, o))
                     .then((r) => r.type + r.status, () => 'failed');
+                const file = new FormData(); file.append('file', new Blob(['csrf']), 'csrf.txt');
                 const body = JSON.stringify(action), frame = document.createElement('iframe');
                 frame.name = 'into'; document.body.append(frame);
                 const form = document.createElement('form');
@@ -341,9 +373,12 @@ def from_elsewhere():
                     done([await ask('v1/run', {method: 'POST', mode: 'no-cors', body}),
                         await ask('v1/run', {method: 'POST', body, headers: {'X-Handrail-Page': '0'.repeat(64)}}),
                         await ask('v1/signin', {method: 'POST', mode: 'no-cors', body: '{}'}),
+                        // what needs no question of the browser's before it
+                        await ask('v1/upload?destination=' + top, {method: 'POST', mode: 'no-cors', body: file}),
                         await ask('v1/session', {}), frame.contentDocument === null]);
-                })();""", s.page())
-            equal(said, ["opaque0", "failed", "opaque0", "failed", True])
+                })();""", s.page(), s.work_dir)
+            equal(said, ["opaque0", "failed", "opaque0", "opaque0", "failed", True])
+            equal(os.path.exists(s.work_dir + "/csrf.txt"), False)
             equal(s.get(V1 + "commands").json(), before)
             # a frame around the page stays empty
             w.requests()
