@@ -164,8 +164,7 @@ def slow():
         with open(h.path("play", "pid")) as f:
             equal(process.wait_gone(int(f.read()), PATIENCE), True, "what it started is ended with it")
         equal("cancel" in h.asked(), True, "it is told")
-        # what it says for ever on stderr does not keep anybody from the time
-        h.env["PLAY_SETTINGS"] = json.dumps({"fault": {"op": "look", "do": "noise", "always": True}})
+        h.env["PLAY_SETTINGS"] = json.dumps({"fault": {"op": "look", "do": "silent", "always": True}})
         h.env["PLAY_TIMEOUT"] = "1"
         h.fails(4, "it did not answer \"look\" within 1000 ms", "run", "true")
         h.env["PLAY_SETTINGS"] = "{}"

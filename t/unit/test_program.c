@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <check.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,6 +223,51 @@ START_TEST(answered_early)
 }
 END_TEST
 
+struct listener {
+	struct hr_child *c;
+	int lines;
+};
+
+/* Comes back when there is more, and when there are more lines than one reading takes, not before
+ * the program has answered: so it has to be asked between two readings. */
+static void
+listen_on(void *arg, const char *line)
+{
+	struct listener *l = arg;
+	struct pollfd more = {.fd = l->c->said, .events = POLLIN},
+		      answer = {.fd = l->c->from, .events = POLLIN};
+
+	ck_assert_int_eq(line[0], '0');
+	ck_assert_int_eq(poll(&more, 1, 60000), 1);
+	if (++l->lines > 16)
+		ck_assert_int_eq(poll(&answer, 1, 60000), 1);
+}
+
+/* One that never stops writing to stderr is asked, and heard, all the same. */
+START_TEST(endless_words)
+{
+	static const char *const env[] = {"PATH=/usr/bin:/bin", NULL};
+	char dir[32], path[64];
+	struct listener l = {0};
+	struct hr_err err = {0};
+	struct hr_child c;
+
+	program_of(dir, path,
+	    "read -r x; " ANSWER "; yes $(printf %05000d 0) >&2 & while read -r x; do " ANSWER
+	    "; done");
+	hr_child_init(&c, "play", path, env);
+	ck_assert_msg(hr_child_start(&c, &err) == 0, "%s", err.msg);
+	l.c = &c;
+	c.say = listen_on;
+	c.arg = &l;
+	ck_assert_int_eq(poll(&(struct pollfd){.fd = c.said, .events = POLLIN}, 1, 60000), 1);
+	ask(&c, "asked", NULL, 0);
+	hr_child_done(&c);
+	(void)unlink(path);
+	(void)rmdir(dir);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -237,6 +283,7 @@ main(void)
 	tcase_add_test(t, too_long);
 	tcase_add_test(t, ended_idle);
 	tcase_add_test(t, answered_early);
+	tcase_add_test(t, endless_words);
 	tcase_set_timeout(t, 120);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);

@@ -66,12 +66,6 @@ def wrong(q, fault):
         for _ in sys.stdin:  # until nobody asks any more
             pass
         os._exit(0)
-    elif do == "noise":
-        for _ in range(2):
-            subprocess.Popen(["yes"], stdin=subprocess.DEVNULL, stdout=2)
-        for _ in sys.stdin:
-            pass
-        os._exit(0)
     elif do == "say":
         sys.stdout.write(fault["text"].replace("ID", str(ident)) + "\n")
     elif do == "endless":
