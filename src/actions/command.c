@@ -9,7 +9,7 @@
 
 #define FRAME_MAX (2u << 20)
 
-bool
+int
 hr_command_find(const struct hr_shell_place *place, struct hr_span key, struct hr_buf *frame,
     struct hr_command_state *ret)
 {
@@ -20,15 +20,15 @@ hr_command_find(const struct hr_shell_place *place, struct hr_span key, struct h
 		key.len = HR_COMMAND_KEY_MAX;
 	hr_buf_reset(frame);
 	if (hr_shell_commands(place, frame, list, &n, NULL) < 0)
-		return false;
+		return -1;
 	while (n-- > 0) {
 		if (key.len > 0 ? !hr_span_equal(list[n].key, key)
 				: list[n].end != HR_COMMAND_RUNNING)
 			continue;
 		*ret = list[n];
-		return true;
+		return 1;
 	}
-	return false;
+	return 0;
 }
 
 uint64_t

@@ -10,8 +10,8 @@
 #define HR_COMMAND_KEY_MAX 256 /* so much of an action's key a keeper notes */
 
 /* The newest command of that key, or with key "" the one that runs. frame is filled, *ret borrows
- * from it. False: there is none, or it cannot be asked. */
-bool hr_command_find(const struct hr_shell_place *place, struct hr_span key, struct hr_buf *frame,
+ * from it. 1; 0: there is none among those that the keeper still knows; -1: it cannot be asked. */
+int hr_command_find(const struct hr_shell_place *place, struct hr_span key, struct hr_buf *frame,
     struct hr_command_state *ret);
 
 /* The terminal shows a command first, as it was given: how many bytes of that are at the offset.

@@ -151,7 +151,7 @@ static bool
 find_command(const struct hr_shell_place *place, struct hr_span key, struct hr_mcp_wait *ret,
     struct hr_command_state *ret_state, struct hr_buf *frame)
 {
-	if (!hr_command_find(place, key, frame, ret_state))
+	if (hr_command_find(place, key, frame, ret_state) <= 0)
 		return false;
 	ret->id = ret_state->id;
 	ret->started = ret_state->started;

@@ -10,7 +10,7 @@ import threading
 import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.supervised import SRCDIR, Server, gate, kill_together, marker, run_tests  # noqa: E402
+from lib.supervised import ROOT, SRCDIR, Server, gate, kill_together, marker, run_tests  # noqa: E402
 from lib.tap import equal  # noqa: E402
 
 KEY = "a-key-that-nobody-guesses"
@@ -138,7 +138,11 @@ def commands():
 def waiting():
     with Rex() as s:
         s.create()
-        kind, message, extra = raised(s.bash("echo before; sleep 1000", timeout=3))
+        for limit in (1, 5, 30):  # in which a slow machine prints it
+            kind, message, extra = raised(s.bash("echo before; sleep 1000", timeout=limit))
+            if extra["output"] or limit == 30:
+                break
+            s.interrupt(timeout=30)
         equal((kind, extra["output"]), ("CommandTimeoutError", "before\n"), message)
         kind, message, _ = raised(s.bash("touch second"))
         equal((kind, "was not run" in message), ("CommandTimeoutError", True))
@@ -161,8 +165,34 @@ def waiting():
         a = s.bash("\x04", is_interactive_quit=True, timeout=30).json()
         equal((a["expect_string"], "over" in a["output"]), (PROMPT, True), a)
         equal(raised(s.bash("true", expect=["("]))[0], "error")
-        a = s.bash("printf '%0.sa' {1..3000}; echo", expect=["(a*)*b"], timeout=30)
+        # whatever an expression takes, the worker is not lost to it
+        kind, message, _ = raised(s.bash("printf '%0.sa' {1..3000}; echo", expect=["(a*)*[bc]"] * 32, timeout=30))
+        equal((kind, "too many steps" in message), ("RuntimeError", True), message)
+
+
+def interrupted():
+    """One that ends by itself where others stop: nothing else of the user's is killed for it."""
+    with Rex() as s:
+        s.create()
+        s.output("sleep 1000 & server=$!")
+        program = ("import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+                   "signal.signal(signal.SIGTSTP, lambda *a: exit(0))\nprint('up', flush=True)\nsignal.pause()")
+        a = s.bash("python3 -c \"%s\"" % program, is_interactive_command=True, expect=["up\n|up\r"], timeout=30)
         equal(a.status, 200, a)
+        equal(s.interrupt(n_retry=1).json()["expect_string"], PROMPT)
+        equal(s.output("kill -0 $server && echo alive"), "alive\n")
+        equal(s.interrupt(n_retry=-1e300).status, 200)
+
+
+def slow_start():
+    """Programs that talk wait for a shell that is still at its start-up files."""
+    with Rex() as s:
+        with open(os.path.join(s.work_dir, ".bashrc"), "w") as f:
+            f.write("sleep 0.7\n")
+        s.create()
+        equal(s.bash("exit 0").status, 200)  # another shell takes its place
+        a = s.bash("read -p 'name? ' x", is_interactive_command=True, expect=["name\\? "], timeout=30)
+        equal((a.status, a.json().get("expect_string")), (200, "name\\? "), a)
 
 
 def once():
@@ -175,6 +205,11 @@ def once():
             equal(s.post("create_session", {"session": "c", "session_type": "bash"}, id="three").status, 200)
         with open(os.path.join(s.work_dir, "ran")) as f:
             equal(f.read(), "x\ny\n")
+        # what was typed for a program is no command when the program has ended
+        equal(s.bash("read -p 'say ' x", is_interactive_command=True, expect=["say "], timeout=30).status, 200)
+        first, again = (s.bash("touch twice", id="typed", is_interactive_command=True, timeout=30) for _ in range(2))
+        equal((first.status, first.body, os.path.exists(s.work_dir + "/twice")), (200, again.body, False), again)
+        equal(s.output("echo $x"), "touch twice\n")
         # the workers die while the command waits: nginx asks another one, which joins
         began, wait = marker(s)
         door, open_it = gate(s)
@@ -229,6 +264,15 @@ def files():
         with open(at, "rb") as f:
             equal(f.read(), b"one\r\n\xff")
         equal(read("deep/er/f", errors="backslashreplace").json()["content"], "one\n\\xff")
+        # by no link of the shell's to where only the server may write
+        planted = "/root/planted-%d" % os.getpid() if ROOT else os.path.join(s.top, "planted")
+        equal(s.post("execute", {"command": ["ln", "-s", planted, s.work_dir + "/out"]}).json()["exit_code"], 0)
+        equal(raised(upload(s.work_dir + "/out", b"x"))[0], "OSError")
+        equal(os.path.lexists(planted), False)
+        # one whose body ends too soon is none
+        a = s.request("POST", "/swerex/upload", multipart(target_path=s.work_dir + "/half", file=b"whole")[:-9],
+                      {"X-API-Key": KEY, "Content-Type": "multipart/form-data; boundary=B"})
+        equal((a.status, os.path.exists(s.work_dir + "/half")), (422, False), a)
         z = io.BytesIO()
         with zipfile.ZipFile(z, "w") as archive:
             archive.writestr("a/b", "zipped")
@@ -245,4 +289,4 @@ def files():
 
 
 if __name__ == "__main__":
-    run_tests([recorded, door, commands, waiting, once, execute, files])
+    run_tests([recorded, door, commands, waiting, interrupted, slow_start, once, execute, files])

@@ -1,5 +1,5 @@
-/* By PCRE2, which reads what Python's re does but for rarities; an expression that takes for ever
- * fits nowhere. */
+/* By PCRE2, which reads what Python's re does but for rarities. Its own limit of steps begins anew
+ * at each place where an expression may begin, so the steps are counted here. */
 #include "config.h"
 
 #include "worker/rex/expect.h"
@@ -7,10 +7,20 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include "base/clock.h"
 #include "proto/json.h"
 
-#define STEPS_MAX 200000
+#define STEPS_PER_BYTE 4 /* that cost nothing: any expression takes some everywhere */
 #define HEAP_KIB 16384
+
+static int
+step(pcre2_callout_block *block, void *arg)
+{
+	int64_t *left = arg;
+
+	(void)block;
+	return --*left > 0 ? 0 : PCRE2_ERROR_CALLOUT;
+}
 
 int
 hr_rex_expect_init(struct hr_rex_expect *e, struct json_object *list, struct hr_buf *why)
@@ -32,12 +42,14 @@ hr_rex_expect_init(struct hr_rex_expect *e, struct json_object *list, struct hr_
 		hr_buf_adds(why, "out of memory");
 		return -1;
 	}
-	(void)pcre2_set_match_limit(e->limits, STEPS_MAX);
+	e->steps = HR_REX_EXPECT_STEPS;
+	(void)pcre2_set_match_limit(e->limits, UINT32_MAX);
 	(void)pcre2_set_heap_limit(e->limits, HEAP_KIB);
 	for (; e->n < hr_json_count(list); e->n++) {
 		p = hr_json_str(hr_json_entry(list, e->n), &len);
 		e->codes[e->n] = pcre2_compile((PCRE2_SPTR)p, len,
-		    PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_DOTALL | PCRE2_NEVER_BACKSLASH_C,
+		    PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_DOTALL | PCRE2_NEVER_BACKSLASH_C |
+			PCRE2_AUTO_CALLOUT,
 		    &code, &at, NULL);
 		if (e->codes[e->n] == NULL) {
 			(void)pcre2_get_error_message(code, said, sizeof(said));
@@ -58,14 +70,22 @@ hr_rex_expect_done(struct hr_rex_expect *e)
 }
 
 int
-hr_rex_expect_match(
-    const struct hr_rex_expect *e, const char *p, size_t len, size_t from, size_t *ret_at)
+hr_rex_expect_match(struct hr_rex_expect *e, const char *p, size_t len, size_t from,
+    int64_t until_ms, size_t *ret_at)
 {
+	int64_t free_steps = (int64_t)(len - from) * STEPS_PER_BYTE, left;
 	size_t i, at;
-	int found = -1;
+	int found = -1, r;
 
-	for (i = 0; i < e->n; i++) {
-		if (pcre2_match(e->codes[i], (PCRE2_SPTR)p, len, from, 0, e->data, e->limits) < 0)
+	for (i = 0; i < e->n && (until_ms == 0 || hr_now_ms() < until_ms); i++) {
+		left = e->steps + free_steps;
+		(void)pcre2_set_callout(e->limits, step, &left);
+		r = pcre2_match(e->codes[i], (PCRE2_SPTR)p, len, from, 0, e->data, e->limits);
+		e->steps = left < e->steps ? left : e->steps;
+		if (r == PCRE2_ERROR_CALLOUT || r == PCRE2_ERROR_HEAPLIMIT ||
+		    r == PCRE2_ERROR_MATCHLIMIT || r == PCRE2_ERROR_NOMEMORY)
+			return -2;
+		if (r < 0)
 			continue;
 		at = pcre2_get_ovector_pointer(e->data)[0];
 		if (found < 0 || at < *ret_at) {

@@ -220,29 +220,26 @@ make_parent(struct hr_rex_call *c, const char *path)
 	return ok;
 }
 
-/* What `fill` writes becomes the file. given: its name for an error. False: raised. */
-static bool
-place(struct hr_rex_call *c, const char *path, const char *given, struct hr_span bytes, int from)
+/* A new file's owner is the sandbox's user. 0 or -1 with errno. */
+static int
+give(const struct hr_rex_call *c, int fd)
 {
-	char *room = from >= 0 ? malloc(CHUNK) : NULL;
+	return geteuid() == 0 ? fchown(fd, c->w->user_id, (gid_t)c->w->user_id) : 0;
+}
+
+/* given: its name for an error. False: raised. */
+static bool
+place(struct hr_rex_call *c, const char *path, const char *given, struct hr_span bytes)
+{
 	struct hr_err err = {0};
 	struct hr_atomic a;
-	ssize_t n = 0;
 	int r = hr_atomic_open(&a, path, 0666, &err);
 
 	if (r == 0) {
-		if (a.old < 0 && geteuid() == 0)
-			r = fchown(a.spool.fd, c->w->user_id, (gid_t)c->w->user_id) < 0
-				? hr_err_sys(&err, errno, "chown")
-				: 0;
+		if (a.old < 0 && give(c, a.spool.fd) < 0)
+			r = hr_err_sys(&err, errno, "chown");
 		if (r == 0)
 			r = hr_fd_write_full(a.spool.fd, bytes.p, bytes.len, &err);
-		if (r == 0 && from >= 0 && (room == NULL || lseek(from, 0, SEEK_SET) < 0))
-			r = hr_err_sys(&err, ENOMEM, "copy");
-		while (r == 0 && from >= 0 && (n = hr_fd_read(from, room, CHUNK)) > 0)
-			r = hr_fd_write_full(a.spool.fd, room, (size_t)n, &err);
-		if (r == 0 && n < 0)
-			r = hr_err_sys(&err, errno, "read");
 		if (r == 0)
 			r = hr_atomic_commit(&a, &err);
 		else
@@ -250,7 +247,6 @@ place(struct hr_rex_call *c, const char *path, const char *given, struct hr_span
 	}
 	if (r < 0)
 		hr_rex_raise_os(c->ret, err.sys != 0 ? err.sys : EINVAL, given);
-	free(room);
 	return r == 0;
 }
 
@@ -266,7 +262,7 @@ write_file(struct hr_rex_call *c)
 		; /* raised */
 	else if (hr_charset_check_text(content.p, content.len, &why) < 0)
 		hr_rex_raise(c->ret, "builtins.UnicodeEncodeError", &why, "");
-	else if (make_parent(c, path) && place(c, path, given.p, content, -1))
+	else if (make_parent(c, path) && place(c, path, given.p, content))
 		hr_buf_adds(&c->ret->body, "{}");
 	free(path);
 	hr_buf_done(&why);
@@ -286,10 +282,10 @@ hr_rex_write_file(struct hr_rex_call *c)
 enum part { OTHER, FILE_PART, TARGET, UNZIP };
 
 struct upload {
-	struct hr_spool spool; /* what came, without a name */
-	int sys;               /* why it is not there; -1: no file came */
+	struct hr_spool spool, now; /* what came, without a name; what comes */
+	int sys, now_sys;           /* why it is not there; -1: no file came */
 	enum part part;
-	struct hr_buf target, unzip;
+	struct hr_buf target, unzip, field;
 	bool has_target;
 };
 
@@ -311,14 +307,10 @@ part_begin(void *arg, const char *disposition, size_t len)
 			if (strcmp(hr_buf_str(&value), names[i].name) == 0)
 				u->part = names[i].part;
 	hr_buf_done(&value);
+	hr_buf_reset(&u->field);
 	if (u->part == FILE_PART) {
-		hr_spool_close(&u->spool);
-		u->sys = hr_spool_open(&u->spool, "/tmp") < 0 ? errno : 0;
-	} else if (u->part == TARGET) {
-		hr_buf_reset(&u->target);
-		u->has_target = true;
-	} else if (u->part == UNZIP) {
-		hr_buf_reset(&u->unzip);
+		hr_spool_close(&u->now);
+		u->now_sys = hr_spool_open(&u->now, "/tmp") < 0 ? errno : 0;
 	}
 	return 0;
 }
@@ -328,21 +320,41 @@ part_data(void *arg, const char *p, size_t len)
 {
 	struct upload *u = arg;
 
-	if (u->part == FILE_PART && u->sys == 0 && hr_spool_write(&u->spool, p, len) < 0) {
-		u->sys = errno;
-		hr_spool_close(&u->spool); /* gives the disk its space back */
-	} else if (u->part == TARGET) {
-		hr_buf_add(&u->target, p, len);
-	} else if (u->part == UNZIP) {
-		hr_buf_add(&u->unzip, p, len);
+	if (u->part == FILE_PART && u->now_sys == 0 && hr_spool_write(&u->now, p, len) < 0) {
+		u->now_sys = errno;
+		hr_spool_close(&u->now); /* gives the disk its space back */
+	} else if (u->part == TARGET || u->part == UNZIP) {
+		hr_buf_add(&u->field, p, len);
 	}
 	return 0;
 }
 
+static void
+take_field(struct hr_buf *ret, const struct hr_buf *field)
+{
+	hr_buf_reset(ret);
+	hr_buf_add(ret, hr_buf_str(field), field->len);
+	if (field->fail != HR_OK)
+		ret->fail = field->fail;
+}
+
+/* Only now there is a part: a body may end before. */
 static int
 part_end(void *arg)
 {
-	(void)arg;
+	struct upload *u = arg;
+
+	if (u->part == FILE_PART) {
+		hr_spool_close(&u->spool);
+		u->spool = u->now;
+		u->sys = u->now_sys;
+		hr_spool_init(&u->now);
+	} else if (u->part == TARGET) {
+		take_field(&u->target, &u->field);
+		u->has_target = true;
+	} else if (u->part == UNZIP) {
+		take_field(&u->unzip, &u->field);
+	}
 	return 0;
 }
 
@@ -410,11 +422,58 @@ unzip(struct hr_rex_call *c, struct upload *u, const char *path)
 	hr_buf_done(&why);
 }
 
+/* All that came, into a new file in that directory. 0 or -1 with errno. */
+static int
+copy_to(
+    struct hr_rex_call *c, const struct upload *u, const struct hr_target *t, struct hr_spool *s)
+{
+	char *room = malloc(CHUNK);
+	ssize_t n = -1;
+
+	if (room != NULL && lseek(u->spool.fd, 0, SEEK_SET) == 0 &&
+	    hr_spool_open_at(s, t->dir, t->exists ? 0600 : 0666, t->exists) == 0 &&
+	    (t->exists || give(c, s->fd) == 0))
+		while ((n = hr_fd_read(u->spool.fd, room, CHUNK)) > 0)
+			if (hr_spool_write(s, room, (size_t)n) < 0) {
+				n = -1;
+				break;
+			}
+	free(room);
+	return n < 0 ? -1 : 0;
+}
+
+/* By the rules of POST /upload_file: through no link that leads out of the file's directory.
+ * False: raised. */
+static bool
+place_upload(struct hr_rex_call *c, const struct upload *u, const char *path)
+{
+	const char *leaf = strrchr(path, '/') + 1;
+	char *dir = strndup(path, (size_t)(leaf - path));
+	struct hr_target t = {.dir = -1};
+	struct hr_spool s;
+	struct hr_buf why;
+	int r = -1;
+
+	hr_spool_init(&s);
+	hr_buf_init(&why, WHY_MAX);
+	if (dir == NULL)
+		(void)hr_oserror_put(&why, ENOMEM, path);
+	else if (hr_target_open(&t, dir, leaf, c->w->work_dir, &why) == 0)
+		r = copy_to(c, u, &t, &s) < 0 ? hr_oserror_put(&why, errno, path)
+					      : hr_spool_place(&s, &t, &why);
+	if (r < 0)
+		hr_rex_raise_os_text(c->ret, &why);
+	hr_spool_close(&s);
+	hr_target_close(&t);
+	hr_buf_done(&why);
+	free(dir);
+	return r == 0;
+}
+
 /* Putting the same bytes there once more changes nothing, so that no journal is needed. */
 static void
 put(struct hr_rex_call *c, struct upload *u)
 {
-	const struct hr_span none = {"", 0};
 	char *path = path_of(c, hr_span_of_buf(&u->target));
 	int yes = u->unzip.len > 0 ? hr_rex_bool_of(u->unzip.p, u->unzip.len) : 0;
 
@@ -427,7 +486,7 @@ put(struct hr_rex_call *c, struct upload *u)
 		hr_rex_raise_os(c->ret, u->sys, NULL);
 	else if (yes)
 		unzip(c, u, path);
-	else if (make_parent(c, path) && place(c, path, hr_buf_str(&u->target), none, u->spool.fd))
+	else if (make_parent(c, path) && place_upload(c, u, path))
 		hr_buf_adds(&c->ret->body, "{}");
 	free(path);
 }
@@ -438,11 +497,15 @@ hr_rex_upload(struct hr_rex_call *c)
 	struct upload u = {.sys = -1};
 
 	hr_spool_init(&u.spool);
+	hr_spool_init(&u.now);
 	hr_buf_init(&u.target, FIELD_MAX);
 	hr_buf_init(&u.unzip, 64);
+	hr_buf_init(&u.field, FIELD_MAX);
 	if (receive(c, &u))
 		put(c, &u);
 	hr_spool_close(&u.spool);
+	hr_spool_close(&u.now);
 	hr_buf_done(&u.target);
 	hr_buf_done(&u.unzip);
+	hr_buf_done(&u.field);
 }

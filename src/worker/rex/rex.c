@@ -148,7 +148,10 @@ void
 hr_rex_leave(struct hr_rex_call *c)
 {
 	hr_answer_settle(c->ret);
-	hr_once_leave(c->w, c->ret);
+	if (c->ret->status == 503 && c->ret->retry_after_s > 0)
+		hr_journal_undo(&c->w->journal, &c->w->once); /* nothing was done */
+	else
+		hr_once_leave(c->w, c->ret);
 }
 
 /* ---- routes ---- */

@@ -82,7 +82,8 @@ void hr_rex_raise_os_text(struct hr_answer *ret, struct hr_buf *text);
 void hr_rex_pass(struct hr_answer *ret, const struct hr_answer *inner);
 
 /* At most once, by the name that the client gave its request: enter, work, leave. False: answered.
- * What is done by hr_rex_run() under the request's own name must stand outside of the two. */
+ * What is done by hr_rex_run() under the request's own name must stand outside of the two. A 503
+ * between them that says "try again" must mean that nothing was done. */
 bool hr_rex_enter(struct hr_rex_call *c);
 void hr_rex_leave(struct hr_rex_call *c);
 
@@ -99,6 +100,8 @@ void hr_rex_close_all(struct hr_rex_call *c);
 /* What came of a `run` action. */
 struct hr_rex_result {
 	int64_t exit_code;      /* -1: it goes on, or was not begun */
+	bool refused;           /* it was not begun, since another one runs */
+	bool not_ready;         /* raised: it was not begun, since the shell is not at its prompt */
 	struct json_object *o;  /* the observation, the caller's */
 	struct hr_span content; /* of it */
 };

@@ -151,15 +151,25 @@ perform(struct hr_rex_call *c, const char *session, struct json_object *action, 
 	hr_buf_done(&why);
 }
 
+/* Text at the beginning of another. */
+static bool
+begins(struct hr_span s, const char *with)
+{
+	size_t n = strlen(with);
+
+	return s.len >= n && memcmp(s.p, with, n) == 0;
+}
+
 /* Of the answer, which has status 200. False: raised. */
 static bool
 take(struct hr_rex_call *c, const struct hr_answer *inner, struct hr_rex_result *ret)
 {
-	struct json_object *meta, *content;
+	struct json_object *meta, *content, *suffix;
 	struct hr_json_error e;
 	struct hr_buf text;
+	struct hr_span said = {"", 0};
 
-	ret->o = NULL;
+	*ret = (struct hr_rex_result){.exit_code = -1};
 	if (hr_json_decode(hr_buf_str(&inner->body), inner->body.len, &ret->o, &e) < 0 ||
 	    hr_json_type(ret->o) != HR_PY_DICT) {
 		json_object_put(ret->o);
@@ -175,11 +185,17 @@ take(struct hr_rex_call *c, const struct hr_answer *inner, struct hr_rex_result 
 		hr_buf_add(&text, ret->content.p, ret->content.len);
 		hr_rex_raise(c->ret, "builtins.RuntimeError", &text, "");
 		hr_buf_done(&text);
+		ret->not_ready = begins(ret->content, "ERROR: The shell is not ready");
 		json_object_put(ret->o);
+		ret->o = NULL;
 		return false;
 	}
 	meta = hr_json_at(hr_json_at(ret->o, "extras"), "metadata");
 	ret->exit_code = meta != NULL ? hr_json_int_at(meta, "exit_code") : -1;
+	suffix = hr_json_typed_at(meta, "suffix", HR_PY_STR);
+	if (suffix != NULL)
+		said.p = hr_json_str(suffix, &said.len);
+	ret->refused = ret->exit_code < 0 && begins(said, "\n[Your command \"");
 	return true;
 }
 
@@ -192,6 +208,7 @@ hr_rex_run(struct hr_rex_call *c, const char *session, const char *dir, struct h
 	bool ok = false;
 
 	/* the answer's note has the name when the call is no more */
+	*ret = (struct hr_rex_result){.exit_code = -1};
 	hr_buf_reset(&c->w->session);
 	hr_buf_adds(&c->w->session, session != NULL ? session : "");
 	if (action == NULL || hr_buf_check(&c->w->session, NULL) < 0) {
@@ -210,7 +227,11 @@ hr_rex_run(struct hr_rex_call *c, const char *session, const char *dir, struct h
 	c->ret->note = inner.note;
 	hr_buf_reset(&c->ret->key);
 	hr_buf_add(&c->ret->key, hr_buf_str(&inner.key), inner.key.len);
-	if (inner.status != 200)
+	if (inner.status == 503 && key.len > 0 &&
+	    session != NULL) /* its keeper may be the second */
+		hr_rex_raisef(c->ret, "builtins.RuntimeError",
+		    "the shell cannot be reached; it is not known whether the command was begun");
+	else if (inner.status != 200)
 		hr_rex_pass(c->ret, &inner);
 	else
 		ok = take(c, &inner, ret);
@@ -378,8 +399,8 @@ finish(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span
 
 	hr_buf_init(&frame, HR_FRAME_MAX);
 	hr_buf_init(&out, HR_ANSWER_MAX);
-	found =
-	    c->ret->key.len > 0 && hr_command_find(place, hr_span_of_buf(&c->ret->key), &frame, &s);
+	found = c->ret->key.len > 0 &&
+		hr_command_find(place, hr_span_of_buf(&c->ret->key), &frame, &s) > 0;
 	over = result->exit_code >= 0 || (found && s.end != HR_COMMAND_RUNNING);
 	if (found)
 		put_killed(place, s.id, &out);
@@ -395,10 +416,10 @@ finish(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_span
 	else if (over)
 		hr_rex_completed(c, hr_span_of_buf(&out),
 		    result->exit_code >= 0 ? result->exit_code : s.exit_code);
-	else if (found)
-		hr_rex_late(c, hr_span_of_buf(&out));
-	else
+	else if (result->refused)
 		hr_rex_busy(c);
+	else /* the keeper may have forgotten it since, but the time was over */
+		hr_rex_late(c, hr_span_of_buf(&out));
 	hr_buf_done(&frame);
 	hr_buf_done(&out);
 }

@@ -4,35 +4,42 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "actions/command.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/random.h"
 #include "base/utf8.h"
 #include "worker/rex/expect.h"
 #include "worker/rex/rex.h"
 
 #define FRAME_MAX (2u << 20)
 #define SEEN_MAX ((size_t)8 << 20) /* output in which something is looked for */
-#define OVERLAP 65536              /* an expression may begin so far back */
+#define OVERLAP 4096               /* what an expression fits may begin so far back */
 #define TRIES 32                   /* keepers that die over it */
 #define BEGIN_S 0.05               /* for a program to start; then it is followed */
+#define READY_S 60                 /* for the shell to come to its prompt, without a limit */
+#define KEY_MAX 64
 #define RETRIES_MAX 50
 #define STOP_MS 1000 /* for one that was told to stop */
 #define DEAD_MS 5000 /* for one that was killed, which may be the shell itself */
 #define KILL_S 5
+#define STOPPED (128 + SIGTSTP) /* bash's exit code then */
 
-/* the last one that was stopped; bash tells of the end of what it has in the foreground */
-const char hr_rex_kill_text[] = "kill -9 %+; fg %+";
+/* the last one that was stopped, and no other; bash tells of the end of what it has in the
+ * foreground */
+const char hr_rex_kill_text[] = "[[ $(jobs -s) ]] && kill -9 %+ && fg %+";
 
 /* ---- following ---- */
 
-enum met { MET_EXPECT, MET_END, MET_TIME, MET_ERROR };
+enum met { MET_EXPECT, MET_END, MET_TIME, MET_ERROR, MET_STEPS };
 
 struct follow {
 	const struct hr_shell_place *place;
-	const struct hr_rex_expect *expect;
+	struct hr_rex_expect *expect;
 	struct hr_command_state command;
 	uint64_t from;    /* offset of the first byte in seen */
 	int64_t until_ms; /* 0: for ever */
@@ -44,7 +51,7 @@ struct follow {
 };
 
 static void
-follow_init(struct follow *f, const struct hr_shell_place *place, const struct hr_rex_expect *e)
+follow_init(struct follow *f, const struct hr_shell_place *place, struct hr_rex_expect *e)
 {
 	memset(f, 0, sizeof(*f));
 	f->place = place;
@@ -69,15 +76,19 @@ wait_for(int fd, int64_t until_ms)
 	return true;
 }
 
-static bool
+/* MET_ERROR: nothing by now. */
+static enum met
 met(struct follow *f)
 {
+	const char *p = hr_buf_str(&f->seen);
 	size_t from = f->searched > OVERLAP ? f->searched - OVERLAP : 0;
+	int i;
 
-	f->which =
-	    hr_rex_expect_match(f->expect, hr_buf_str(&f->seen), f->seen.len, from, &f->length);
+	for (i = 0; i < 3 && from > 0 && ((unsigned char)p[from] & 0xC0) == 0x80; i++)
+		from--; /* to the beginning of a character */
+	f->which = hr_rex_expect_match(f->expect, p, f->seen.len, from, f->until_ms, &f->length);
 	f->searched = f->seen.len;
-	return f->which >= 0;
+	return f->which >= 0 ? MET_EXPECT : f->which == -1 ? MET_ERROR : MET_STEPS;
 }
 
 /* To the end of this connection. MET_ERROR: it has ended, the command perhaps not. */
@@ -96,7 +107,9 @@ follow_once(struct follow *f)
 		return MET_ERROR;
 	hr_buf_init(&frame, FRAME_MAX);
 	while (r == MET_ERROR) {
-		if (!hr_shell_has_piece(&frame) && !wait_for(fd, f->until_ms)) {
+		/* also of a program that never stops printing */
+		if ((f->until_ms != 0 && hr_now_ms() >= f->until_ms) ||
+		    (!hr_shell_has_piece(&frame) && !wait_for(fd, f->until_ms))) {
 			r = MET_TIME;
 			break;
 		}
@@ -110,8 +123,7 @@ follow_once(struct follow *f)
 		}
 		hr_buf_add(&f->seen, piece.bytes.p, piece.bytes.len);
 		hr_buf_drop_front(&frame, used);
-		if (met(f))
-			r = MET_EXPECT;
+		r = met(f);
 	}
 	hr_buf_done(&frame);
 	hr_fd_close(&fd);
@@ -143,7 +155,7 @@ look(struct follow *f)
 static enum met
 follow(struct follow *f)
 {
-	enum met r = met(f) ? MET_EXPECT : MET_ERROR;
+	enum met r = met(f);
 	int tries = TRIES;
 
 	while (r == MET_ERROR && tries-- > 0) {
@@ -186,6 +198,16 @@ bare(struct hr_span out, struct hr_span command)
 }
 
 static void
+raise_steps(struct hr_rex_call *c)
+{
+	hr_rex_raisef(c->ret, "builtins.RuntimeError",
+	    "the expressions of expect took too many steps (%d); simpler ones are needed. The "
+	    "command "
+	    "goes on",
+	    HR_REX_EXPECT_STEPS);
+}
+
+static void
 answer(struct hr_rex_call *c, struct follow *f, enum met how)
 {
 	static const int64_t zero = 0;
@@ -203,6 +225,8 @@ answer(struct hr_rex_call *c, struct follow *f, enum met how)
 		hr_answer_generic(c->ret);
 	else if (how == MET_TIME)
 		hr_rex_late(c, text);
+	else if (how == MET_STEPS)
+		raise_steps(c);
 	else if (how == MET_ERROR)
 		hr_rex_raisef(c->ret, "builtins.RuntimeError",
 		    "the command was begun, but nothing more is known of it: %s", f->err.msg);
@@ -217,11 +241,20 @@ answer(struct hr_rex_call *c, struct follow *f, enum met how)
 
 /* ---- start, type ---- */
 
-static bool
-running(const struct hr_shell_place *place, struct hr_command_state *ret, struct hr_buf *frame)
+/* 1: the command that runs; 0: none does; -1: answered. */
+static int
+running(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr_command_state *ret,
+    struct hr_buf *frame)
 {
+	int r;
+
 	hr_buf_reset(frame);
-	return hr_command_find(place, (struct hr_span){"", 0}, frame, ret);
+	r = hr_command_find(place, (struct hr_span){"", 0}, frame, ret);
+	if (r < 0) {
+		hr_answer_detail(c->ret, 503, "the shell cannot be asked; nothing was done");
+		c->ret->retry_after_s = 1;
+	}
+	return r;
 }
 
 static void
@@ -230,22 +263,53 @@ set_limit(struct follow *f, double limit_s)
 	f->until_ms = limit_s > 0 && limit_s < 1e9 ? hr_now_ms() + (int64_t)(limit_s * 1000) : 0;
 }
 
+/* Waits for the prompt, then a moment longer. key: KEY_MAX bytes, for what was begun. False:
+ * raised.
+ */
+static bool
+begin(struct hr_rex_call *c, struct follow *f, struct hr_span text, char *key,
+    struct hr_rex_result *result)
+{
+	double wait_s = BEGIN_S, left_s;
+	int64_t until_ms = f->until_ms != 0 ? f->until_ms : hr_now_ms() + READY_S * 1000;
+	char id[17];
+	bool ok;
+
+	for (;; wait_s *= 2) {
+		if (hr_random_hex(id, sizeof(id) - 1, &f->err) < 0) {
+			hr_answer_generic(c->ret);
+			return false;
+		}
+		/* a keeper answers one that it had before as it did then */
+		(void)snprintf(key, KEY_MAX, "swerex:start:%s", id);
+		left_s = (double)(until_ms - hr_now_ms()) / 1000;
+		if (left_s < 0.001)
+			left_s = 0.001;
+		ok = hr_rex_run(c, f->place->session, NULL, text, left_s < wait_s ? left_s : wait_s,
+		    hr_span_of(key), result);
+		if (ok || !result->not_ready || hr_now_ms() >= until_ms)
+			return ok;
+		hr_answer_reset(c->ret);
+	}
+}
+
 static void
 start(struct hr_rex_call *c, struct follow *f, struct hr_span text)
 {
-	double limit_s = hr_rex_limit_s(c);
 	struct hr_rex_result result;
+	char key[KEY_MAX];
 	struct hr_buf frame;
 
-	set_limit(f, limit_s);
-	if (!hr_rex_run(c, f->place->session, NULL, text,
-		limit_s > 0 && limit_s < BEGIN_S ? limit_s : BEGIN_S, (struct hr_span){"", 0},
-		&result))
+	set_limit(f, hr_rex_limit_s(c));
+	if (!begin(c, f, text, key, &result))
 		return;
 	json_object_put(result.o);
 	hr_buf_init(&frame, HR_FRAME_MAX);
-	if (!hr_command_find(f->place, hr_span_of_buf(&c->ret->key), &frame, &f->command)) {
+	if (result.refused) {
 		hr_rex_busy(c);
+	} else if (hr_command_find(f->place, hr_span_of(key), &frame, &f->command) <= 0) {
+		hr_rex_raisef(c->ret, "builtins.RuntimeError",
+		    "the command was begun, but nothing more is known of it");
 	} else {
 		(void)hr_rex_begin(f->place, &f->command, text, &f->from);
 		answer(c, f, follow(f));
@@ -319,23 +383,23 @@ hr_rex_talk(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr
 	struct hr_rex_expect e;
 	struct follow f;
 	struct hr_buf frame;
+	int runs = 0;
 
 	follow_init(&f, place, &e);
 	hr_buf_init(&frame, HR_FRAME_MAX);
 	if (memchr(text.p, '\0', text.len) != NULL) {
 		hr_rex_raisef(c->ret, "builtins.ValueError", "embedded null byte");
 		memset(&e, 0, sizeof(e));
-	} else if (expect_init(c, &e)) {
-		if ((hr_rex_true(c, "is_interactive_command") ||
-			hr_rex_true(c, "is_interactive_quit")) &&
-		    running(place, &f.command, &frame)) {
-			if (hr_rex_enter(c)) {
-				type(c, &f, text);
-				hr_rex_leave(c);
-			}
-		} else {
+	} else if (expect_init(c, &e) && hr_rex_enter(c)) {
+		/* whether it is typed or begun is a part of what is done once */
+		if (hr_rex_true(c, "is_interactive_command") ||
+		    hr_rex_true(c, "is_interactive_quit"))
+			runs = running(c, place, &f.command, &frame);
+		if (runs > 0)
+			type(c, &f, text);
+		else if (runs == 0)
 			start(c, &f, text);
-		}
+		hr_rex_leave(c);
 	}
 	hr_rex_expect_done(&e);
 	hr_buf_done(&frame);
@@ -344,24 +408,40 @@ hr_rex_talk(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr
 
 /* ---- interrupt ---- */
 
+/* What bash has stopped is killed. False: raised. */
+static bool
+kill_stopped(struct hr_rex_call *c, struct follow *f)
+{
+	struct hr_rex_result result;
+
+	if (!hr_rex_run(c, f->place->session, NULL, hr_span_of(hr_rex_kill_text), KILL_S,
+		hr_span_of("swerex:kill"), &result))
+		return false;
+	json_object_put(result.o);
+	if (result.exit_code < 0)
+		hr_rex_raisef(c->ret, "pexpect.exceptions.TIMEOUT",
+		    "Failed to interrupt session: what was stopped was not killed");
+	return result.exit_code >= 0;
+}
+
 /* Stopped and killed, or killed where it cannot be stopped. False: raised. */
 static bool
 kill_it(struct hr_rex_call *c, struct follow *f, enum met *how)
 {
 	static const char stop[] = "C-z"; /* with its end */
-	struct hr_rex_result result;
+	struct hr_rex_expect *expected = f->expect, nothing = {0};
 
 	f->until_ms = hr_now_ms() + STOP_MS;
 	if (!press(c, f, HR_PRESS_KEYS, 0, (struct hr_span){stop, sizeof(stop)}))
 		return false;
+	f->expect = &nothing; /* only its end counts */
 	*how = follow(f);
-	if (*how != MET_TIME) {
-		if (!hr_rex_run(c, f->place->session, NULL, hr_span_of(hr_rex_kill_text), KILL_S,
-			hr_span_of("swerex:kill"), &result))
-			return false;
-		json_object_put(result.o);
+	f->expect = expected;
+	/* one that ended by itself meanwhile has left nothing: other jobs are the user's */
+	if (*how == MET_END)
+		return f->command.exit_code != STOPPED || kill_stopped(c, f);
+	if (*how != MET_TIME)
 		return true;
-	}
 	f->until_ms = hr_now_ms() + DEAD_MS;
 	if (!press(c, f, HR_PRESS_SIGNAL, 9, (struct hr_span){"", 0}))
 		return false;
@@ -378,9 +458,9 @@ interrupt(struct hr_rex_call *c, struct follow *f)
 	enum met how = MET_TIME;
 	struct hr_span text;
 	struct hr_buf out;
-	int i;
+	int i, tries = n >= RETRIES_MAX ? RETRIES_MAX : n > 0 ? (int)n : 0;
 
-	for (i = 0; i < (n < RETRIES_MAX ? (int)n : RETRIES_MAX) && how == MET_TIME; i++) {
+	for (i = 0; i < tries && how == MET_TIME; i++) {
 		if (!press(c, f, HR_PRESS_KEYS, 0, (struct hr_span){key, sizeof(key)}))
 			return;
 		f->until_ms = hr_now_ms() + (wait_s > 60     ? 60000
@@ -396,6 +476,8 @@ interrupt(struct hr_rex_call *c, struct follow *f)
 	hr_utf8_strip(&text.p, &text.len);
 	if (how == MET_TIME || how == MET_ERROR)
 		hr_rex_raisef(c->ret, "pexpect.exceptions.TIMEOUT", "Failed to interrupt session");
+	else if (how == MET_STEPS)
+		raise_steps(c);
 	else if (out.fail != HR_OK)
 		hr_answer_generic(c->ret);
 	else
@@ -411,14 +493,16 @@ hr_rex_interrupt(struct hr_rex_call *c, const struct hr_shell_place *place)
 	struct hr_rex_expect e;
 	struct follow f;
 	struct hr_buf frame;
+	int runs;
 
 	follow_init(&f, place, &e);
 	hr_buf_init(&frame, HR_FRAME_MAX);
 	if (expect_init(c, &e) && hr_rex_enter(c)) {
-		if (running(place, &f.command, &frame)) {
+		runs = running(c, place, &f.command, &frame);
+		if (runs > 0) {
 			(void)hr_rex_begin(place, &f.command, f.command.text, &f.from);
 			interrupt(c, &f);
-		} else {
+		} else if (runs == 0) {
 			hr_rex_observe(
 			    c, (struct hr_span){"", 0}, &zero, hr_span_of(HR_REX_PROMPT));
 		}
