@@ -7,6 +7,7 @@ libfleet_la_SOURCES = \
 	%D%/backing.c \
 	%D%/build.c %D%/build.h \
 	%D%/buildform.c %D%/buildform.h \
+	%D%/buildname.c \
 	%D%/calls.c \
 	%D%/clock.c \
 	%D%/edge.c %D%/edge.h \
