@@ -11,6 +11,7 @@
 #include "base/quote.h"
 
 #define KEY_DIGITS 20
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@"
 
 static size_t
 trimmed(const char *prefix)
@@ -61,7 +62,7 @@ static bool
 is_id(const char *name)
 {
 	return strncmp(name, "sha256:", 7) == 0 ||
-	       name[strspn(name, "0123456789abcdefABCDEF")] == '\0';
+	       (*name != '\0' && name[strspn(name, "0123456789abcdefABCDEF")] == '\0');
 }
 
 bool
@@ -72,7 +73,8 @@ hr_fleet_build_allows(const char *prefix, const char *api_key, const char *image
 	const char *name = short_name(image), *below;
 	size_t n;
 
-	if (is_id(image) || is_id(name))
+	/* what is no name may become one on its way to the Engine */
+	if (strspn(image, LETTERS) != strlen(image) || is_id(image) || is_id(name))
 		return false;
 	(void)snprintf(all, sizeof(all), "%.*s/", (int)trimmed(prefix), prefix);
 	below = short_name(all);

@@ -211,7 +211,8 @@ def tenants():
             equal(engine.find(name) is None, name[0] == "d", "the Engine's " + name)
             for key in a, b:
                 equal(f.call("GET", "/image_exists?image=" + name, key=key)[1], {"exists": False}, name)
-                equal(f.call("POST", "/start", {"session_id": "s", "image": name}, key=key)[0], 400, name)
+                for odd in name, " " + name, name + "\n", "'%s'" % name:
+                    equal(f.call("POST", "/start", {"session_id": "s", "image": odd}, key=key)[0], 400, odd)
         # what the operator put below the prefix himself is for everybody
         engine.images["reg.example/fleet/kali:1"] = dict(engine.images[mine])
         for name, want in (("kali:1", True), (mine.split("/")[-2][:-1] + "/runtime:x", False)):
