@@ -11,9 +11,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "proto/frame.h"
 #include "worker/hub_page.h"
+#include "worker/stay.h"
+#include "worker/worker.h"
 
 static struct hr_source *source;
 static struct hr_told server, sample;
@@ -283,6 +286,29 @@ START_TEST(when_to_look)
 }
 END_TEST
 
+START_TEST(over_with_its_sign_in)
+{
+	struct hr_worker *w = calloc(1, sizeof(*w));
+	struct hr_scoreboard *board = calloc(1, sizeof(*board));
+	struct hr_stay key = {.signed_in = false}, over = {.signed_in = true}, lasts = over;
+
+	ck_assert_ptr_nonnull(w);
+	ck_assert_ptr_nonnull(board);
+	w->board = board;
+	memset(over.by.cookie, 1, sizeof(over.by.cookie));
+	memset(lasts.by.cookie, 2, sizeof(lasts.by.cookie));
+	over.by.until_ns = hr_now_ns();
+	lasts.by.until_ns = over.by.until_ns + INT64_C(3600) * HR_NS_PER_S;
+	ck_assert(hr_signin_add(&board->signins, &over.by, over.by.until_ns - 1));
+	ck_assert(hr_signin_add(&board->signins, &lasts.by, over.by.until_ns - 1));
+	ck_assert(hr_stay_lasts(w, &key));
+	ck_assert(hr_stay_lasts(w, &lasts));
+	ck_assert(!hr_stay_lasts(w, &over)); /* nobody ended it but the time */
+	free(board);
+	free(w);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -298,6 +324,7 @@ main(void)
 	tcase_add_test(t, one_that_does_not_read);
 	tcase_add_test(t, one_that_left);
 	tcase_add_test(t, when_to_look);
+	tcase_add_test(t, over_with_its_sign_in);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
