@@ -123,6 +123,10 @@ def commands():
         equal((kind, "syntax error" in extra["bash_stderr"]), ("BashIncorrectSyntaxError", True), message)
         equal(os.path.exists(os.path.join(s.work_dir, "ran")), False)
         equal(raised(s.bash("echo a\ncat <<EOF\nb"))[0], "BashIncorrectSyntaxError")
+        equal(s.output("x=$(cat <<A\na\nA)\necho $x")[-3:], "\na\n")
+        for text in ("echo a; echo b \\", "echo a\necho b \\"):
+            equal(s.output(text, timeout=30), "a\nb\n")
+        equal(s.output("true; cat <<EOF\n$x\nEOF"), "a\n")
         # a shell that ends is replaced
         equal(s.bash("echo last; exit 7", check="silent").json()["exit_code"], 7)
         equal(s.output("echo next"), "next\n")
@@ -131,8 +135,12 @@ def commands():
         equal(raised(s.bash("echo a"))[0], "SessionDoesNotExistError")
         s.create("a name with blanks, too long for a shell of ours: it has more than 32 letters")
         s.create("b")
+        a = s.request("POST", "/handrail/v1/create", json.dumps({"name": "swerexes"}),
+                      {"X-Session-API-Key": KEY, "Content-Type": "application/json"})
+        equal(a.status // 100, 2, a)
         equal(s.post("close").json(), {})
         equal(raised(s.bash("echo a", session="b"))[0], "SessionDoesNotExistError")
+        equal(b'"swerexes"' in s.get("/handrail/v1/sessions", X_Session_API_Key=KEY).body, True)
 
 
 def waiting():
@@ -235,6 +243,14 @@ def execute():
         equal(a, {"stdout": "o\n", "stderr": "e\n", "exit_code": 3})
         equal(ex(["printf", "%s|", "a b", "", "'", "$HOME", "\n"]).json()["stdout"], "a b||'|$HOME|\n|")
         equal(ex(["A=b"]).json()["exit_code"], 127)
+        # what is there has been started, whatever it did not find
+        equal(ex(["env", "no-such-program"]).json()["exit_code"], 127)
+        with open(os.path.join(s.work_dir, "odd"), "w") as f:
+            f.write("#!/no/such/interpreter\n")
+            os.fchmod(f.fileno(), 0o755)
+        equal(ex(["./odd"]).json()["exit_code"], 127)
+        for command in (["no-such-program"], ["./no-such-program"]):
+            equal(raised(ex(command))[0], "FileNotFoundError")
         equal(ex("echo $A", shell=True, env={"A": "it's"}).json()["stdout"], "it's\n")
         equal(ex("pwd", shell=True, cwd="/usr").json()["stdout"], "/usr\n")
         equal(raised(ex("true", shell=True, cwd="/dev/null"))[0], "NotADirectoryError")
@@ -283,6 +299,10 @@ def files():
         equal(raised(upload(s.work_dir + "/z2", b"no zip", unzip="true"))[0], "BadZipFile")
         equal(s.post("write_file", {"path": "new/f", "content": "no line end"}).json(), {})
         equal(read("new/f").json()["content"], "no line end")
+        equal(s.post("write_file", {"path": "a\udcff", "content": "x"}).json(), {})
+        equal(os.path.exists(os.fsencode(s.work_dir) + b"/a\xff"), True)
+        kind, message, _ = raised(read("new/f", encoding="cp1252", errors="replace"))
+        equal((kind, "errors=" in message), ("LookupError", True), message)
         # of the server's own processes nothing is read
         for path in ("/proc/%d/environ" % s.pid, "/proc/self/environ", "/proc/self/mem", "/proc/self/fd/0"):
             equal(raised(read(path))[0] in ("PermissionError", "FileNotFoundError", "OSError"), True, path)

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -174,11 +175,11 @@ compose(struct hr_rex_call *c, const struct execution *x, struct hr_buf *text)
 	bool ok = true;
 	size_t i;
 
-	hr_buf_addf(text, "(exec </dev/null >%s/%s", x->tmp, x->out.name);
+	hr_buf_addf(text, "(exec </dev/null >|%s/%s", x->tmp, x->out.name);
 	if (hr_rex_true(c, "merge_output_streams"))
 		hr_buf_adds(text, " 2>&1");
 	else
-		hr_buf_addf(text, " 2>%s/%s", x->tmp, x->err.name);
+		hr_buf_addf(text, " 2>|%s/%s", x->tmp, x->err.name);
 	hr_buf_addf(text, "; exec env%s --", env != NULL ? " -i" : "");
 	if (env != NULL)
 		ok = put_environment(c, env, text);
@@ -226,19 +227,70 @@ check_directory(struct hr_rex_call *c, struct hr_span cwd)
 
 /* ---- the answer ---- */
 
-/* The words of env for what the original raises an exception. */
+static bool
+is_at(int dir, const char *way, size_t len, const char *name)
+{
+	struct stat st;
+	char *path;
+	bool r = true;
+
+	if (asprintf(&path, "%.*s%s%s", (int)len, way, len > 0 ? "/" : "", name) >= 0) {
+		r = fstatat(dir, path, &st, 0) == 0;
+		free(path);
+	}
+	return r;
+}
+
+/* Whether the program is there, as far as the shell's user sees: env says the same of a script
+ * whose interpreter is not. */
+static bool
+is_there(const struct hr_rex_call *c, const char *name)
+{
+	const char *own_path = getenv("PATH"), *way = own_path != NULL ? own_path : "/usr/bin:/bin";
+	struct hr_span cwd = hr_rex_str(c, "cwd");
+	struct json_object *env = hr_json_at(c->body, "env");
+	struct hr_account_own own;
+	struct hr_account shell;
+	bool r = false;
+	size_t n;
+	int dir;
+
+	if (env != NULL && hr_json_text_at(env, "PATH") != NULL)
+		way = hr_json_text_at(env, "PATH");
+	hr_account_find(&shell, c->w->shell_uid);
+	if (hr_account_enter(&shell, &own) < 0)
+		return true;
+	dir = open(cwd.p != NULL ? cwd.p : c->w->work_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (strchr(name, '/') != NULL)
+		r = is_at(dir, "", 0, name);
+	for (; strchr(name, '/') == NULL && !r; way += n + 1) {
+		n = strcspn(way, ":");
+		r = is_at(dir, way, n, name);
+		if (way[n] == '\0')
+			break;
+	}
+	hr_fd_close(&dir);
+	hr_account_leave(&own);
+	return r;
+}
+
+/* The words of env, about this program, for what the original raises an exception. */
 static bool
 could_not_start(const struct hr_rex_call *c, int64_t code, const struct hr_buf *err)
 {
 	static const char head[] = "env: ";
 	const char *last =
 	    code == NOT_FOUND ? ": No such file or directory\n" : ": Permission denied\n";
-	const char *said = strstr(hr_buf_str(err), last);
+	const char *text = hr_buf_str(err), *said = strstr(text, last);
+	struct hr_span name = program(c);
 
+	if (hr_rex_true(c, "shell") || (code != NOT_FOUND && code != NOT_FOUND - 1) ||
+	    strncmp(text, head, sizeof(head) - 1) != 0 || said == NULL)
+		return false;
 	/* it may have advice behind that */
-	return !hr_rex_true(c, "shell") && (code == NOT_FOUND || code == NOT_FOUND - 1) &&
-	       strncmp(hr_buf_str(err), head, sizeof(head) - 1) == 0 && said != NULL &&
-	       memchr(hr_buf_str(err), '\n', (size_t)(said - hr_buf_str(err))) == NULL;
+	return memchr(text, '\n', (size_t)(said - text)) == NULL &&
+	       memmem(text, (size_t)(said - text), name.p, name.len) != NULL &&
+	       (code != NOT_FOUND || !is_there(c, name.p));
 }
 
 static void

@@ -20,6 +20,7 @@
 #include "files/place/atomic.h"
 #include "files/place/oserror.h"
 #include "files/place/target.h"
+#include "files/purepath.h"
 #include "files/pytext.h"
 #include "files/textfile.h"
 #include "worker/body.h"
@@ -34,12 +35,20 @@
 static char *
 path_of(struct hr_rex_call *c, struct hr_span given)
 {
-	char *path = NULL;
+	struct hr_buf why;
+	char *bytes, *path = NULL;
 
-	if (memchr(given.p, '\0', given.len) != NULL)
-		hr_rex_raisef(c->ret, "builtins.ValueError", "embedded null byte");
-	else if ((path = hr_target_join(c->w->work_dir, given.p)) == NULL)
+	hr_buf_init(&why, WHY_MAX);
+	bytes = hr_purepath_bytes(given.p, given.len, &why);
+	if (bytes == NULL && why.fail == HR_OK)
+		hr_rex_raise(c->ret,
+		    memchr(given.p, '\0', given.len) != NULL ? "builtins.ValueError"
+							     : "builtins.UnicodeEncodeError",
+		    &why, "");
+	else if (bytes == NULL || (path = hr_target_join(c->w->work_dir, bytes)) == NULL)
 		hr_answer_generic(c->ret);
+	hr_buf_done(&why);
+	free(bytes);
 	return path;
 }
 
@@ -146,6 +155,12 @@ decode(struct hr_rex_call *c, const struct hr_buf *bytes, struct hr_buf *text)
 	if (!handler_of(errors, &how)) {
 		hr_rex_raisef(c->ret, "builtins.LookupError", "unknown error handler name '%.100s'",
 		    errors.p);
+		return false;
+	}
+	if (!plain && how != STRICT) {
+		hr_rex_raisef(c->ret, "builtins.LookupError",
+		    "errors='%.100s' is offered for UTF-8 and ASCII only, not for %.100s", errors.p,
+		    encoding.p);
 		return false;
 	}
 	hr_buf_init(&why, WHY_MAX);

@@ -139,7 +139,7 @@ extern const char hr_rex_kill_text[];
 /* ---- syntax.c, execute.c, files.c ---- */
 
 /* Whether bash would read it. False: raised. */
-bool hr_rex_syntax(struct hr_rex_call *c, struct hr_span command, struct hr_span text);
+bool hr_rex_syntax(struct hr_rex_call *c, struct hr_span command);
 void hr_rex_execute(struct hr_rex_call *c);
 void hr_rex_read_file(struct hr_rex_call *c);
 void hr_rex_write_file(struct hr_rex_call *c);

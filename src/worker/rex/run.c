@@ -324,6 +324,7 @@ static bool
 compose(struct hr_rex_call *c, struct hr_span command, struct hr_buf *text)
 {
 	struct hr_shell_pieces pieces = {0};
+	size_t slashes = 0;
 	bool several;
 
 	if (memchr(command.p, '\0', command.len) != NULL) {
@@ -334,18 +335,21 @@ compose(struct hr_rex_call *c, struct hr_span command, struct hr_buf *text)
 		hr_answer_generic(c->ret);
 		return false;
 	}
-	several = hr_shell_pieces_refused(&pieces);
+	while (slashes < command.len && command.p[command.len - 1 - slashes] == '\\')
+		slashes++;
+	/* one that ends in a backslash goes on in the next line for bash */
+	several = hr_shell_pieces_refused(&pieces) || slashes % 2 != 0;
 	hr_shell_pieces_done(&pieces);
 	if (several)
 		hr_buf_adds(text, "{\n");
 	hr_buf_add(text, command.p, command.len);
-	if (several)
-		hr_buf_adds(text, "\n}");
+	if (several) /* twice: the first may belong to a backslash */
+		hr_buf_adds(text, "\n\n}");
 	if (hr_buf_check(text, NULL) < 0) {
 		hr_answer_generic(c->ret);
 		return false;
 	}
-	return hr_rex_syntax(c, command, hr_span_of_buf(text));
+	return hr_rex_syntax(c, command);
 }
 
 /* Nothing but blanks and comments. */

@@ -60,6 +60,17 @@ raise_session(struct hr_rex_call *c, const char *class, const char *said, bool r
 	hr_buf_done(&text);
 }
 
+/* A name of shell_name(): others that begin like it are not ours. */
+static bool
+is_ours(const char *name)
+{
+	const size_t n = sizeof(HR_REX_SESSIONS) - 1;
+
+	return strncmp(name, HR_REX_SESSIONS, n) == 0 &&
+	       (name[n] == '-' || (name[n] == '_' && strlen(name + n + 1) == 16 &&
+				      strspn(name + n + 1, "0123456789abcdef") == 16));
+}
+
 bool
 hr_rex_place(struct hr_rex_call *c, char *name, struct hr_shell_place *ret_place)
 {
@@ -192,7 +203,7 @@ hr_rex_close_all(struct hr_rex_call *c)
 		hr_rex_pass(c->ret, &inner);
 	} else {
 		for (p = hr_buf_str(&names); p < names.p + names.len; p += strlen(p) + 1) {
-			if (strncmp(p, HR_REX_SESSIONS, sizeof(HR_REX_SESSIONS) - 1) != 0)
+			if (!is_ours(p))
 				continue;
 			hr_answer_reset(&inner);
 			/* one that has gone meanwhile is what was wanted */

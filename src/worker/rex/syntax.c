@@ -120,21 +120,42 @@ raise_syntax(struct hr_rex_call *c, struct hr_span command, int code, const stru
 	hr_buf_done(&extra);
 }
 
-bool
-hr_rex_syntax(struct hr_rex_call *c, struct hr_span command, struct hr_span text)
+/* A here-document without an end is only a warning to bash, which would wait for the rest of it for
+ * ever. It takes all that follows, where one that ends inside of $( ) does not. */
+static bool
+is_open(const struct hr_worker *w, struct hr_span text, const struct hr_buf *said)
 {
-	/* only a warning to bash, which would wait for the rest of it for ever */
-	static const char open_document[] = "delimited by end-of-file";
+	static const char open_document[] = "delimited by end-of-file", wrong[] = "\n)\n";
+	struct hr_err err = {0};
+	struct hr_buf more, unused;
+	int code = 0;
+
+	if (strstr(hr_buf_str(said), open_document) == NULL)
+		return false;
+	hr_buf_init(&more, text.len + sizeof(wrong));
+	hr_buf_init(&unused, SAID_MAX);
+	hr_buf_add(&more, text.p, text.len);
+	hr_buf_adds(&more, wrong);
+	if (hr_buf_check(&more, NULL) == 0)
+		code = ask_bash(w, hr_span_of_buf(&more), &unused, &err);
+	hr_buf_done(&more);
+	hr_buf_done(&unused);
+	return code <= 0;
+}
+
+bool
+hr_rex_syntax(struct hr_rex_call *c, struct hr_span command)
+{
 	struct hr_err err = {0};
 	struct hr_buf said;
 	int code;
 
 	hr_buf_init(&said, SAID_MAX);
-	code = ask_bash(c->w, text, &said, &err);
+	code = ask_bash(c->w, command, &said, &err);
 	if (code < 0)
 		hr_rex_raisef(c->ret, "builtins.RuntimeError",
 		    "the command cannot be checked, nothing was run: %s", err.msg);
-	else if (code > 0 || strstr(hr_buf_str(&said), open_document) != NULL)
+	else if (code > 0 || is_open(c->w, command, &said))
 		raise_syntax(c, command, code, &said);
 	hr_buf_done(&said);
 	return c->ret->status == 200;
