@@ -178,6 +178,15 @@ def waiting():
         equal((kind, "too many steps" in message), ("RuntimeError", True), message)
 
 
+def cut():
+    """Of output that is longer than what is kept, the end."""
+    with Rex(output_log_bytes=65536) as s:
+        s.create()
+        out = s.output("seq 30000")
+        wanted = "".join("%d\n" % i for i in range(1, 30001))
+        equal((wanted.endswith(out), len(out) > 30000), (True, True), len(out))
+
+
 def interrupted():
     """One that ends by itself where others stop: nothing else of the user's is killed for it."""
     with Rex() as s:
@@ -309,4 +318,4 @@ def files():
 
 
 if __name__ == "__main__":
-    run_tests([recorded, door, commands, waiting, interrupted, slow_start, once, execute, files])
+    run_tests([recorded, door, commands, waiting, cut, interrupted, slow_start, once, execute, files])

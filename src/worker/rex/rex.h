@@ -119,7 +119,8 @@ void hr_rex_decode(struct hr_buf *out, const char *p, size_t len);
 void hr_rex_observe(
     struct hr_rex_call *c, struct hr_span output, const int64_t *exit_code, struct hr_span expect);
 void hr_rex_run_in_session(struct hr_rex_call *c);
-/* Where the output of the command begins: behind its echo, if it is there as it ought to be. */
+/* Where the output of the command begins: behind its echo, if it is there as it ought to be, or at
+ * the first byte that is still kept. */
 bool hr_rex_begin(const struct hr_shell_place *place, const struct hr_command_state *s,
     struct hr_span text, uint64_t *ret);
 double hr_rex_limit_s(const struct hr_rex_call *c); /* of the request; 0: none */

@@ -311,10 +311,26 @@ bool
 hr_rex_begin(const struct hr_shell_place *place, const struct hr_command_state *s,
     struct hr_span text, uint64_t *ret)
 {
-	uint64_t n = hr_command_echo(place, s->log_start, text);
+	uint64_t n = hr_command_echo(place, s->log_start, text), echo = text.len + 2;
+	struct hr_session_state state;
+	struct hr_buf frame;
+	bool r = n > 0;
+	size_t i;
 
 	*ret = s->log_start + n;
-	return n > 0;
+	if (r)
+		return true;
+	for (i = 0; i < text.len; i++)
+		echo += text.p[i] == '\n';
+	hr_buf_init(&frame, HR_FRAME_MAX);
+	/* it is no longer kept: then all that is was printed by the command */
+	if (hr_shell_state(place, &frame, &state, NULL) == 0 &&
+	    state.log_start >= s->log_start + echo) {
+		*ret = state.log_start;
+		r = true;
+	}
+	hr_buf_done(&frame);
+	return r;
 }
 
 /* ---- a command ---- */
