@@ -198,6 +198,14 @@ def interrupted():
         equal(a.status, 200, a)
         equal(s.interrupt(n_retry=1).json()["expect_string"], PROMPT)
         equal(s.output("kill -0 $server && echo alive"), "alive\n")
+        # one that stops itself when it is told to, as pagers do, is killed all the same
+        pager = program.replace("lambda *a: exit(0)", "lambda *a: os.kill(os.getpid(), signal.SIGSTOP)").replace(
+            "import signal", "import os, signal").replace("signal.pause()", "while True: signal.pause()")
+        a = s.bash("echo | python3 -c \"%s\"" % pager, is_interactive_command=True, expect=["up\n|up\r"], timeout=30)
+        equal(a.status, 200, a)
+        equal(s.interrupt(n_retry=1).status, 200)
+        equal("Stopped" in s.output("jobs"), False)
+        equal(s.output("kill -0 $server && echo alive"), "alive\n")
         equal(s.interrupt(n_retry=-1e300).status, 200)
 
 

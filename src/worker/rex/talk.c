@@ -27,7 +27,6 @@
 #define STOP_MS 1000 /* for one that was told to stop */
 #define DEAD_MS 5000 /* for one that was killed, which may be the shell itself */
 #define KILL_S 5
-#define STOPPED (128 + SIGTSTP) /* bash's exit code then */
 
 /* the last one that was stopped, and no other; bash tells of the end of what it has in the
  * foreground */
@@ -408,6 +407,15 @@ hr_rex_talk(struct hr_rex_call *c, const struct hr_shell_place *place, struct hr
 
 /* ---- interrupt ---- */
 
+/* bash's exit code of what was stopped, by a key or as pagers do it by themselves; of a pipeline of
+ * which the first part had ended it adds no signal */
+static bool
+is_stopped(int64_t code)
+{
+	return code == 128 || code == 128 + SIGTSTP || code == 128 + SIGSTOP ||
+	       code == 128 + SIGTTIN || code == 128 + SIGTTOU;
+}
+
 /* What bash has stopped is killed. False: raised. */
 static bool
 kill_stopped(struct hr_rex_call *c, struct follow *f)
@@ -439,7 +447,7 @@ kill_it(struct hr_rex_call *c, struct follow *f, enum met *how)
 	f->expect = expected;
 	/* one that ended by itself meanwhile has left nothing: other jobs are the user's */
 	if (*how == MET_END)
-		return f->command.exit_code != STOPPED || kill_stopped(c, f);
+		return !is_stopped(f->command.exit_code) || kill_stopped(c, f);
 	if (*how != MET_TIME)
 		return true;
 	f->until_ms = hr_now_ms() + DEAD_MS;
