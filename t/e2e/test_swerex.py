@@ -20,7 +20,8 @@ PROMPT = "SHELLPS1PREFIX"
 
 class Rex(Server):
     def __init__(self, **settings):
-        super().__init__(env={"SESSION_API_KEY": KEY}, settings=dict({"swerex": True}, **settings))
+        super().__init__(env={"SESSION_API_KEY": KEY}, args=["--listen", "127.0.0.1"],
+                         settings=dict({"swerex": True}, **settings))
 
     def post(self, path, body=None, id=None, **headers):
         h = {"X-API-Key": KEY, "Content-Type": "application/json"}

@@ -27,6 +27,7 @@ class Keyed(Server):
 
     def __init__(self, **kw):
         kw["env"] = dict(kw.get("env") or {}, SESSION_API_KEY=KEY)
+        kw["args"] = list(kw.get("args") or []) + ["--listen", "127.0.0.1"]
         super().__init__(**kw)
 
     def request(self, method, path, body=None, headers=None, timeout=PATIENCE):
