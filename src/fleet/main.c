@@ -344,6 +344,25 @@ serve(struct options *o)
 	return look_after(o, signals);
 }
 
+#define TEXT_OF(number) #number
+#define TEXT(macro) TEXT_OF(macro)
+
+/* Options that do not go together; NULL: they do. */
+static const char *
+misfit(const struct options *o)
+{
+	if (o->api.by_name && o->api.domain == NULL)
+		return "--url-by-name needs a --domain";
+	if (o->builds && *o->api.registry_prefix == '\0')
+		return "--builds needs a --registry-prefix";
+	if (o->builds && strlen(o->api.registry_prefix) > HR_FLEET_PREFIX_MAX)
+		return "--builds needs a --registry-prefix of up to " TEXT(
+		    HR_FLEET_PREFIX_MAX) " bytes";
+	if (o->builds && strcmp(o->kind, "docker") != 0)
+		return "--builds needs the kind docker";
+	return o->backing == NULL ? "--engine: there is none of that name" : NULL;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -365,6 +384,7 @@ main(int argc, char **argv)
 		.user = geteuid() == 0 ? "nobody nogroup" : NULL}};
 	enum hr_log_level level = HR_LOG_INFO;
 	struct hr_err err = {0};
+	const char *wrong;
 	char *run = NULL;
 	int rc;
 
@@ -383,26 +403,8 @@ main(int argc, char **argv)
 	o.of_engine.config = o.config;
 	o.set.image = o.of_engine.image;
 	o.backing = hr_fleet_backing(o.engine);
-	if (rc < 0 && o.api.by_name && o.api.domain == NULL) {
-		(void)fprintf(stderr, "handrail-fleetd: --url-by-name needs a --domain\n");
-		rc = 2;
-	}
-	if (rc < 0 && o.builds && *o.api.registry_prefix == '\0') {
-		(void)fprintf(stderr, "handrail-fleetd: --builds needs a --registry-prefix\n");
-		rc = 2;
-	}
-	if (rc < 0 && o.builds && strlen(o.api.registry_prefix) > HR_FLEET_PREFIX_MAX) {
-		(void)fprintf(stderr,
-		    "handrail-fleetd: --builds needs a --registry-prefix of up to %d bytes\n",
-		    HR_FLEET_PREFIX_MAX);
-		rc = 2;
-	}
-	if (rc < 0 && o.builds && strcmp(o.kind, "docker") != 0) {
-		(void)fprintf(stderr, "handrail-fleetd: --builds needs the kind docker\n");
-		rc = 2;
-	}
-	if (rc < 0 && o.backing == NULL) {
-		(void)fprintf(stderr, "handrail-fleetd: --engine: there is no \"%s\"\n", o.engine);
+	if (rc < 0 && (wrong = misfit(&o)) != NULL) {
+		(void)fprintf(stderr, "handrail-fleetd: %s\n", wrong);
 		rc = 2;
 	}
 	if (rc < 0 && o.print != NULL) {
