@@ -7,16 +7,19 @@ libbase_la_SOURCES = \
 	%D%/dir.c %D%/dir.h \
 	%D%/fd.c %D%/fd.h \
 	%D%/floatrepr.c %D%/floatrepr.h \
+	%D%/handover.c %D%/handover.h \
 	%D%/hash.h \
 	%D%/log.c %D%/log.h \
 	%D%/loglines.c %D%/loglines.h \
 	%D%/module.c %D%/module.h \
 	%D%/nearest.c %D%/nearest.h \
+	%D%/notify.c %D%/notify.h \
 	%D%/path.c %D%/path.h \
 	%D%/percent.c %D%/percent.h \
 	%D%/plain.c %D%/plain.h \
 	%D%/quote.c %D%/quote.h \
 	%D%/random.c %D%/random.h \
+	%D%/tame.c %D%/tame.h \
 	%D%/tempfiles.c %D%/tempfiles.h \
 	%D%/span.h \
 	%D%/spawn.c %D%/spawn.h \

@@ -2,10 +2,13 @@
 
 #include "base/loglines.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 
 void
 hr_loglines_init(struct hr_loglines *l)
@@ -13,12 +16,14 @@ hr_loglines_init(struct hr_loglines *l)
 	hr_buf_init(&l->text, HR_LOGLINES_KEPT);
 	l->first = l->next = 1;
 	l->epoch = hr_wall_ms();
+	l->news = -1;
 }
 
 void
 hr_loglines_done(struct hr_loglines *l)
 {
 	hr_buf_done(&l->text);
+	hr_fd_close(&l->news);
 }
 
 /* Bytes of the line at `at`, its newline included. */
@@ -50,6 +55,16 @@ hr_loglines_add(struct hr_loglines *l, const char *line, size_t len)
 		hr_buf_reset(&l->text);
 		l->first = l->next;
 	}
+	if (l->news >= 0)
+		(void)eventfd_write(l->news, 1); /* full after 2^64 lines */
+}
+
+int
+hr_loglines_news(struct hr_loglines *l, struct hr_err *err)
+{
+	if (l->news < 0)
+		l->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return l->news >= 0 ? l->news : hr_err_sys(err, errno, "eventfd");
 }
 
 void

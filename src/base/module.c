@@ -67,7 +67,7 @@ hr_module_load(const char *directory, const char *file, const char *symbol, unsi
 	const unsigned *found = NULL;
 	struct hr_buf path;
 	struct hr_module m;
-	int rc;
+	int r;
 
 	hr_buf_init(&path, PATH_MAX);
 	/* always with a slash: a bare name would be looked for elsewhere */
@@ -76,12 +76,12 @@ hr_module_load(const char *directory, const char *file, const char *symbol, unsi
 		hr_buf_done(&path);
 		return NULL;
 	}
-	rc = hr_module_open(&m, hr_buf_str(&path), hr_trust_program_owner(), err);
-	if (rc == 0)
+	r = hr_module_open(&m, hr_buf_str(&path), hr_trust_program_owner(), err);
+	if (r == 0)
 		found = hr_module_symbol(&m, symbol, err);
-	if (rc == 0 && found == NULL) {
+	if (r == 0 && found == NULL) {
 		hr_err_prefix(err, "%s", hr_buf_str(&path));
-	} else if (rc == 0 && *found != version) {
+	} else if (r == 0 && *found != version) {
 		(void)hr_err_set(err, HR_E_SYS, "%.160s has version %u, not %u", hr_buf_str(&path),
 		    *found, version);
 		found = NULL;

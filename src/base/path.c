@@ -109,13 +109,13 @@ hr_path_read_fd(int fd, const char *path, struct hr_buf *b, struct hr_err *err)
 int
 hr_path_read(const char *path, struct hr_buf *b, struct hr_err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
+	int fd = open(path, O_RDONLY | O_CLOEXEC), r;
 
 	if (fd < 0)
 		return hr_err_sys(err, errno, "%s", path);
-	rc = hr_path_read_fd(fd, path, b, err);
+	r = hr_path_read_fd(fd, path, b, err);
 	hr_fd_close(&fd);
-	return rc;
+	return r;
 }
 
 int

@@ -188,6 +188,20 @@ static void __attribute__((noreturn)) child_run(const struct hr_spawn *s, pid_t 
 	_exit(127);
 }
 
+int
+hr_spawn_end(pid_t pid, int *ret_status)
+{
+	int status;
+	pid_t got;
+
+	do
+		got = waitpid(pid, &status, 0);
+	while (got < 0 && errno == EINTR);
+	if (ret_status != NULL)
+		*ret_status = got == pid ? status : 255 << 8;
+	return got == pid ? 0 : -1;
+}
+
 static int
 spawn_wait_exec(const struct hr_spawn *s, pid_t pid, int report, struct hr_err *err)
 {
@@ -196,8 +210,7 @@ spawn_wait_exec(const struct hr_spawn *s, pid_t pid, int report, struct hr_err *
 
 	if (n == 0)
 		return 0;
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	(void)hr_spawn_end(pid, NULL);
 	if (n != (ssize_t)sizeof(f))
 		return hr_err_set(err, HR_E_SYS, "%s: died before exec", s->path);
 	return hr_err_sys(err, f.sys, "%s: %s", s->path, spawn_step_names[f.step]);
@@ -272,7 +285,7 @@ int
 hr_spawn_wait(const char *const *argv, char *text, size_t cap, struct hr_err *err)
 {
 	int said[2], status = 0;
-	pid_t pid, got;
+	pid_t pid;
 
 	if (pipe2(said, O_CLOEXEC) != 0)
 		return hr_err_sys(err, errno, "%s: pipe", argv[0]);
@@ -288,12 +301,27 @@ hr_spawn_wait(const char *const *argv, char *text, size_t cap, struct hr_err *er
 	hr_fd_close(&said[0]);
 	if (pid < 0)
 		return -1;
-	do {
-		got = waitpid(pid, &status, 0);
-	} while (got < 0 && errno == EINTR);
-	if (got < 0)
+	if (hr_spawn_end(pid, &status) != 0)
 		return hr_err_sys(err, errno, "%s: wait", argv[0]);
 	return status;
+}
+
+int
+hr_spawn_here(struct hr_spawn *s, int *ret_code, struct hr_err *err)
+{
+	static const struct hr_spawn_fd fds[] = {{0, 0}, {1, 1}, {2, 2}};
+	int status;
+	pid_t pid;
+
+	s->fds = fds;
+	s->nfds = 3;
+	pid = hr_spawn(s, err);
+	if (pid < 0)
+		return -1;
+	if (hr_spawn_end(pid, &status) != 0)
+		return hr_err_sys(err, errno, "%s: wait", s->path);
+	*ret_code = hr_exit_code(status);
+	return 0;
 }
 
 int

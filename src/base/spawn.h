@@ -51,6 +51,14 @@ struct hr_spawn {
  * blocked and none ignored or handled. */
 pid_t hr_spawn(const struct hr_spawn *s, struct hr_err *err);
 
+/* Waits for the end of a child, whatever signals come: 0 with its wait status (NULL: of no
+ * interest), or -1 with errno and a status that is no success, as when SIGCHLD is ignored. */
+int hr_spawn_end(pid_t pid, int *ret_status);
+
+/* Runs a program on the caller's own stdin, stdout and stderr to its end, for a terminal: 0 with
+ * its exit code as shells number it, or -1. Sets s->fds. */
+int hr_spawn_here(struct hr_spawn *s, int *ret_code, struct hr_err *err);
+
 /* Runs a program to its end with stdin and stdout on /dev/null: its wait status, or -1 if it
  * cannot be started. What it writes on stderr goes to the NUL-terminated `text`, cut at cap. */
 int hr_spawn_wait(const char *const *argv, char *text, size_t cap, struct hr_err *err);

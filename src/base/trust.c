@@ -179,13 +179,13 @@ open_it(struct hr_trusted *t, const char *path, uid_t also, struct hr_err *err)
 int
 hr_trust_open(struct hr_trusted *t, const char *path, uid_t also, struct hr_err *err)
 {
-	int rc;
+	int r;
 
 	*t = (struct hr_trusted){.fd = -1, .dir = -1};
-	rc = open_it(t, path, also, err);
-	if (rc != 0)
+	r = open_it(t, path, also, err);
+	if (r != 0)
 		hr_trusted_done(t);
-	return rc;
+	return r;
 }
 
 void
@@ -199,20 +199,20 @@ int
 hr_trust_read(const char *path, uid_t also, struct hr_buf *b, struct hr_err *err)
 {
 	struct hr_trusted t;
-	int rc = hr_trust_open(&t, path, also, err);
+	int r = hr_trust_open(&t, path, also, err);
 
-	if (rc == 0) {
-		rc = hr_path_read_fd(t.fd, path, b, err);
+	if (r == 0) {
+		r = hr_path_read_fd(t.fd, path, b, err);
 		hr_trusted_done(&t);
 	}
-	return rc;
+	return r;
 }
 
 int
 hr_trust_directory(const char *path, struct hr_err *err)
 {
 	struct stat st;
-	int fd, rc;
+	int fd, r;
 
 	/* somebody else's link could lead to any directory of the user's */
 	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && !is_owner(st.st_uid, HR_TRUST_NOBODY))
@@ -223,7 +223,7 @@ hr_trust_directory(const char *path, struct hr_err *err)
 	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return hr_err_sys(err, errno, "%s", path);
-	rc = check(fd, path, "it", HR_TRUST_NOBODY, err);
+	r = check(fd, path, "it", HR_TRUST_NOBODY, err);
 	hr_fd_close(&fd);
-	return rc;
+	return r;
 }

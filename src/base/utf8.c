@@ -122,3 +122,22 @@ hr_utf8_strip(const char **p, size_t *len)
 	*p += from;
 	*len -= from;
 }
+
+void
+hr_utf8_replace(struct hr_buf *b, const char *p, size_t len)
+{
+	const char *end = p + len;
+	size_t n;
+	int32_t cp;
+
+	for (; p < end; p += n) {
+		cp = hr_utf8_next(p, end, &n);
+		if (cp >= 0 && !hr_utf8_is_surrogate(cp)) {
+			hr_buf_add(b, p, n);
+			continue;
+		}
+		hr_buf_adds(b, "\xEF\xBF\xBD");
+		if (cp >= 0)
+			n = 1; /* to Python each byte of a surrogate is wrong by itself */
+	}
+}

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
+
 /* First continuation byte allowed after each lead, so that overlong forms and values beyond
  * U+10FFFF are refused at the second byte (Unicode table 3-7, but for surrogates). */
 static inline bool
@@ -80,6 +82,9 @@ bool hr_utf8_valid(const char *p, size_t len);
 
 /* True if all of it is UTF-8 as RFC 3629 has it: no surrogates. */
 bool hr_utf8_strict(const char *p, size_t len);
+
+/* Appended as Python's decode(errors="replace") has it: bytes that are not UTF-8 become U+FFFD. */
+void hr_utf8_replace(struct hr_buf *b, const char *p, size_t len);
 
 /* str.isspace() of Python; false for -1. */
 static inline bool

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -94,8 +93,7 @@ collect(pid_t pid, int from, struct hr_buf *out)
 	/* without pidfd_open (before Linux 5.3) one that has closed its stdout is waited for */
 	if (!in_time || n < 0 || (end >= 0 && !wait_for(end, deadline)))
 		(void)kill(-pid, SIGKILL);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	(void)hr_spawn_end(pid, &status);
 	hr_fd_close(&end);
 	return in_time && n == 0 ? status : -1;
 }

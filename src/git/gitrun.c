@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -65,9 +64,8 @@ conclude(pid_t pid, int errors, struct hr_buf *out)
 	struct hr_buf text;
 	int status;
 
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return fail_text(out, "git", errno);
+	if (hr_spawn_end(pid, &status) != 0)
+		return fail_text(out, "git", errno);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
 		strip(out);
 		return 0;

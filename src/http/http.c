@@ -22,7 +22,7 @@ struct hr_http {
 
 /* One request under way. */
 struct turn {
-	const struct hr_http_request *r;
+	const struct hr_http_request *req;
 	struct hr_http_answer *a;
 	CURL *easy;
 	struct curl_slist *headers;
@@ -77,8 +77,8 @@ on_body(char *p, size_t size, size_t n, void *arg)
 
 	n *= size;
 	(void)hr_curl.easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->a->status);
-	if (t->r->sink != NULL && t->a->status >= 200 && t->a->status <= 299) {
-		if (t->r->sink(t->r->sink_arg, p, n) < 0) {
+	if (t->req->sink != NULL && t->a->status >= 200 && t->a->status <= 299) {
+		if (t->req->sink(t->req->sink_arg, p, n) < 0) {
 			t->gave_up = true;
 			return CURL_WRITEFUNC_ERROR;
 		}
@@ -93,15 +93,15 @@ static size_t
 on_header(char *p, size_t size, size_t n, void *arg)
 {
 	struct turn *t = arg;
-	const char *name = t->r->header;
+	const char *name = t->req->header;
 	size_t skip = 0, len = name != NULL ? strlen(name) : 0;
 	unsigned blanks = 0;
 
 	n *= size;
 	if (len > 0 && n > len && p[len] == ':' && strncasecmp(p, name, len) == 0)
 		hr_http_keep(t->a->header, sizeof(t->a->header), p + len + 1, n - len - 1);
-	if (t->r->on_header != NULL)
-		t->r->on_header(t->r->header_arg, p, n);
+	if (t->req->on_header != NULL)
+		t->req->on_header(t->req->header_arg, p, n);
 	if (n < 5 || memcmp(p, "HTTP/", 5) != 0)
 		return n;
 	for (; skip < n && blanks < 2; skip++)
@@ -114,7 +114,7 @@ static size_t
 on_source(char *p, size_t size, size_t n, void *arg)
 {
 	struct turn *t = arg;
-	ssize_t got = t->r->source(t->r->source_arg, p, size * n);
+	ssize_t got = t->req->source(t->req->source_arg, p, size * n);
 
 	if (got < 0) {
 		t->gave_up = true;
@@ -129,11 +129,11 @@ on_transfer(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t up_all, 
 	const struct turn *t = arg;
 
 	if (up >= down)
-		t->r->progress(
-		    t->r->progress_arg, (unsigned long long)up, (unsigned long long)up_all);
+		t->req->progress(
+		    t->req->progress_arg, (unsigned long long)up, (unsigned long long)up_all);
 	else
-		t->r->progress(
-		    t->r->progress_arg, (unsigned long long)down, (unsigned long long)down_all);
+		t->req->progress(
+		    t->req->progress_arg, (unsigned long long)down, (unsigned long long)down_all);
 	return 0;
 }
 
@@ -156,9 +156,9 @@ set_headers(struct turn *t, CURL *e)
 	/* "Expect: 100-continue" costs a wait */
 	if (add_header(t, "Expect:") != 0)
 		return -1;
-	if (t->r->source != NULL && add_header(t, "Transfer-Encoding: chunked") != 0)
+	if (t->req->source != NULL && add_header(t, "Transfer-Encoding: chunked") != 0)
 		return -1;
-	for (h = t->r->headers; h != NULL && *h != NULL; h++)
+	for (h = t->req->headers; h != NULL && *h != NULL; h++)
 		if (add_header(t, *h) != 0)
 			return -1;
 	return hr_curl.easy_setopt(e, CURLOPT_HTTPHEADER, t->headers) == CURLE_OK ? 0 : -1;
@@ -167,34 +167,34 @@ set_headers(struct turn *t, CURL *e)
 static int
 set_body(struct turn *t, CURL *e)
 {
-	const struct hr_http_request *r = t->r;
+	const struct hr_http_request *req = t->req;
 	curl_mimepart *part;
 	int bad = 0;
 
-	if (r->file != NULL) {
+	if (req->file != NULL) {
 		t->form = hr_curl.mime_init(e);
 		part = t->form != NULL ? hr_curl.mime_addpart(t->form) : NULL;
 		if (part == NULL)
 			return -1;
 		bad |= hr_curl.mime_name(part, "file") != CURLE_OK;
-		bad |= hr_curl.mime_filedata(part, r->file) != CURLE_OK;
-		if (r->file_name != NULL)
-			bad |= hr_curl.mime_filename(part, r->file_name) != CURLE_OK;
+		bad |= hr_curl.mime_filedata(part, req->file) != CURLE_OK;
+		if (req->file_name != NULL)
+			bad |= hr_curl.mime_filename(part, req->file_name) != CURLE_OK;
 		bad |= hr_curl.easy_setopt(e, CURLOPT_MIMEPOST, t->form) != CURLE_OK;
-	} else if (r->source != NULL) {
+	} else if (req->source != NULL) {
 		bad |= hr_curl.easy_setopt(e, CURLOPT_POST, 1L) != CURLE_OK;
 		bad |= hr_curl.easy_setopt(e, CURLOPT_READFUNCTION, on_source) != CURLE_OK;
 		bad |= hr_curl.easy_setopt(e, CURLOPT_READDATA, t) != CURLE_OK;
-	} else if (r->body != NULL) {
+	} else if (req->body != NULL) {
 		bad |= hr_curl.easy_setopt(e, CURLOPT_POST, 1L) != CURLE_OK;
-		bad |= hr_curl.easy_setopt(e, CURLOPT_POSTFIELDS, r->body) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_POSTFIELDS, req->body) != CURLE_OK;
 		bad |= hr_curl.easy_setopt(
-			   e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_len) != CURLE_OK;
-	} else if (strcmp(r->method, "POST") == 0) {
+			   e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)req->body_len) != CURLE_OK;
+	} else if (strcmp(req->method, "POST") == 0) {
 		bad |= hr_curl.easy_setopt(e, CURLOPT_POST, 1L) != CURLE_OK;
 		bad |= hr_curl.easy_setopt(e, CURLOPT_POSTFIELDS, "") != CURLE_OK;
 	}
-	bad |= hr_curl.easy_setopt(e, CURLOPT_CUSTOMREQUEST, r->method) != CURLE_OK;
+	bad |= hr_curl.easy_setopt(e, CURLOPT_CUSTOMREQUEST, req->method) != CURLE_OK;
 	return bad ? -1 : 0;
 }
 
@@ -211,50 +211,51 @@ set_pem(CURL *e, CURLoption option, const char *pem)
 }
 
 int
-hr_http_set_peer(CURL *e, const struct hr_http_request *r, struct curl_slist **ret_connect_to)
+hr_http_set_peer(CURL *e, const struct hr_http_request *req, struct curl_slist **ret_connect_to)
 {
 	char to[512];
 	int bad = 0;
 
-	bad |= hr_curl.easy_setopt(e, CURLOPT_URL, r->url) != CURLE_OK;
+	bad |= hr_curl.easy_setopt(e, CURLOPT_URL, req->url) != CURLE_OK;
 	bad |= hr_curl.easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK;
 	bad |= hr_curl.easy_setopt(e, CURLOPT_NOSIGNAL, 1L) != CURLE_OK;
-	if (r->unix_socket != NULL) {
-		bad |= hr_curl.easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, r->unix_socket) != CURLE_OK;
+	if (req->unix_socket != NULL) {
+		bad |=
+		    hr_curl.easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, req->unix_socket) != CURLE_OK;
 		bad |= hr_curl.easy_setopt(e, CURLOPT_PROXY, "") != CURLE_OK;
 	}
-	if (r->proxy != NULL)
-		bad |= hr_curl.easy_setopt(e, CURLOPT_PROXY, r->proxy) != CURLE_OK;
-	if (r->connect_to != NULL) {
-		(void)snprintf(to, sizeof(to), "::%s", r->connect_to);
+	if (req->proxy != NULL)
+		bad |= hr_curl.easy_setopt(e, CURLOPT_PROXY, req->proxy) != CURLE_OK;
+	if (req->connect_to != NULL) {
+		(void)snprintf(to, sizeof(to), "::%s", req->connect_to);
 		*ret_connect_to = hr_curl.slist_append(NULL, to);
 		bad |= *ret_connect_to == NULL ||
 		       hr_curl.easy_setopt(e, CURLOPT_CONNECT_TO, *ret_connect_to) != CURLE_OK;
 	}
-	if (r->total_s > 0)
-		bad |= hr_curl.easy_setopt(e, CURLOPT_TIMEOUT, (long)r->total_s) != CURLE_OK;
-	if (r->fresh)
+	if (req->total_s > 0)
+		bad |= hr_curl.easy_setopt(e, CURLOPT_TIMEOUT, (long)req->total_s) != CURLE_OK;
+	if (req->fresh)
 		bad |= hr_curl.easy_setopt(e, CURLOPT_FRESH_CONNECT, 1L) != CURLE_OK;
-	if (r->insecure) {
+	if (req->insecure) {
 		bad |= hr_curl.easy_setopt(e, CURLOPT_SSL_VERIFYPEER, 0L) != CURLE_OK;
 		bad |= hr_curl.easy_setopt(e, CURLOPT_SSL_VERIFYHOST, 0L) != CURLE_OK;
 	}
-	if (r->ca_file != NULL)
-		bad |= hr_curl.easy_setopt(e, CURLOPT_CAINFO, r->ca_file) != CURLE_OK;
-	if (r->cert_file != NULL)
-		bad |= hr_curl.easy_setopt(e, CURLOPT_SSLCERT, r->cert_file) != CURLE_OK;
-	if (r->key_file != NULL)
-		bad |= hr_curl.easy_setopt(e, CURLOPT_SSLKEY, r->key_file) != CURLE_OK;
-	bad |= !set_pem(e, CURLOPT_CAINFO_BLOB, r->ca_pem) ||
-	       !set_pem(e, CURLOPT_SSLCERT_BLOB, r->cert_pem) ||
-	       !set_pem(e, CURLOPT_SSLKEY_BLOB, r->key_pem);
+	if (req->ca_file != NULL)
+		bad |= hr_curl.easy_setopt(e, CURLOPT_CAINFO, req->ca_file) != CURLE_OK;
+	if (req->cert_file != NULL)
+		bad |= hr_curl.easy_setopt(e, CURLOPT_SSLCERT, req->cert_file) != CURLE_OK;
+	if (req->key_file != NULL)
+		bad |= hr_curl.easy_setopt(e, CURLOPT_SSLKEY, req->key_file) != CURLE_OK;
+	bad |= !set_pem(e, CURLOPT_CAINFO_BLOB, req->ca_pem) ||
+	       !set_pem(e, CURLOPT_SSLCERT_BLOB, req->cert_pem) ||
+	       !set_pem(e, CURLOPT_SSLKEY_BLOB, req->key_pem);
 	return bad ? -1 : 0;
 }
 
 static int
 set_all(struct turn *t, CURL *e)
 {
-	const struct hr_http_request *r = t->r;
+	const struct hr_http_request *req = t->req;
 	int bad = 0;
 
 	bad |= hr_curl.easy_setopt(e, CURLOPT_ERRORBUFFER, t->text) != CURLE_OK;
@@ -262,24 +263,24 @@ set_all(struct turn *t, CURL *e)
 	bad |= hr_curl.easy_setopt(e, CURLOPT_WRITEDATA, t) != CURLE_OK;
 	bad |= hr_curl.easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
 	bad |= hr_curl.easy_setopt(e, CURLOPT_HEADERDATA, t) != CURLE_OK;
-	if (r->progress != NULL) {
+	if (req->progress != NULL) {
 		bad |= hr_curl.easy_setopt(e, CURLOPT_NOPROGRESS, 0L) != CURLE_OK;
 		bad |= hr_curl.easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_transfer) != CURLE_OK;
 		bad |= hr_curl.easy_setopt(e, CURLOPT_XFERINFODATA, t) != CURLE_OK;
 	}
-	if (r->http2)
+	if (req->http2)
 		bad |= hr_curl.easy_setopt(e, CURLOPT_HTTP_VERSION,
-			   strncmp(r->url, "https:", 6) == 0
+			   strncmp(req->url, "https:", 6) == 0
 			       ? (long)CURL_HTTP_VERSION_2TLS
 			       : (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE) != CURLE_OK;
-	if (r->timeout_s > 0) {
-		bad |=
-		    hr_curl.easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long)r->timeout_s) != CURLE_OK;
+	if (req->timeout_s > 0) {
+		bad |= hr_curl.easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long)req->timeout_s) !=
+		       CURLE_OK;
 		bad |= hr_curl.easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L) != CURLE_OK;
-		bad |=
-		    hr_curl.easy_setopt(e, CURLOPT_LOW_SPEED_TIME, (long)r->timeout_s) != CURLE_OK;
+		bad |= hr_curl.easy_setopt(e, CURLOPT_LOW_SPEED_TIME, (long)req->timeout_s) !=
+		       CURLE_OK;
 	}
-	return bad || hr_http_set_peer(e, r, &t->connect_to) != 0 || set_body(t, e) != 0 ||
+	return bad || hr_http_set_peer(e, req, &t->connect_to) != 0 || set_body(t, e) != 0 ||
 		       set_headers(t, e) != 0
 		   ? -1
 		   : 0;
@@ -288,10 +289,10 @@ set_all(struct turn *t, CURL *e)
 /* *ret_code is curl's verdict. -1: given up, or waiting itself failed. */
 static int
 wait_for(
-    struct hr_http *h, const struct hr_http_request *r, CURLcode *ret_code, bool *ret_cancelled)
+    struct hr_http *h, const struct hr_http_request *req, CURLcode *ret_code, bool *ret_cancelled)
 {
-	struct curl_waitfd watch = {.fd = r->watch_fd, .events = CURL_WAIT_POLLIN};
-	unsigned n = r->watch_fd >= 0 ? 1 : 0;
+	struct curl_waitfd watch = {.fd = req->watch_fd, .events = CURL_WAIT_POLLIN};
+	unsigned n = req->watch_fd >= 0 ? 1 : 0;
 	int running = 1, left;
 	CURLMsg *m;
 
@@ -364,17 +365,17 @@ perform(struct hr_http *h, struct turn *t, CURL *e, struct hr_err *err)
 {
 	CURLcode code = CURLE_OK;
 	bool cancelled = false;
-	int rc;
+	int r;
 
 	if (hr_curl.multi_add_handle(h->multi, e) != CURLM_OK)
 		return hr_err_nomem(err);
-	rc = wait_for(h, t->r, &code, &cancelled);
+	r = wait_for(h, t->req, &code, &cancelled);
 	(void)hr_curl.multi_remove_handle(h->multi, e);
 	if (cancelled) {
 		t->a->fault = HR_HTTP_CANCELLED;
 		return hr_err_set(err, HR_E_GONE, "given up");
 	}
-	if (rc != 0) {
+	if (r != 0) {
 		t->a->fault = HR_HTTP_OTHER;
 		return hr_err_set(err, HR_E_SYS, "libcurl cannot wait");
 	}
@@ -385,11 +386,11 @@ perform(struct hr_http *h, struct turn *t, CURL *e, struct hr_err *err)
 }
 
 static int
-by_curl(struct hr_http *h, const struct hr_http_request *r, struct hr_http_answer *ret,
+by_curl(struct hr_http *h, const struct hr_http_request *req, struct hr_http_answer *ret,
     struct hr_err *err)
 {
-	struct turn t = {.r = r, .a = ret};
-	int rc = -1;
+	struct turn t = {.req = req, .a = ret};
+	int r = -1;
 
 	if (hr_curl_load(err) != 0)
 		return -1;
@@ -399,23 +400,23 @@ by_curl(struct hr_http *h, const struct hr_http_request *r, struct hr_http_answe
 		t.easy = hr_curl.easy_init();
 	if (t.easy == NULL || set_all(&t, t.easy) != 0)
 		(void)hr_err_nomem(err);
-	else if ((rc = perform(h, &t, t.easy, err)) == 0)
+	else if ((r = perform(h, &t, t.easy, err)) == 0)
 		ret->fault = HR_HTTP_NONE;
 	hr_curl.easy_cleanup(t.easy);
 	hr_curl.mime_free(t.form);
 	hr_curl.slist_free_all(t.headers);
 	hr_curl.slist_free_all(t.connect_to);
-	return rc;
+	return r;
 }
 
 int
-hr_http_do(struct hr_http *h, const struct hr_http_request *r, struct hr_http_answer *ret,
+hr_http_do(struct hr_http *h, const struct hr_http_request *req, struct hr_http_answer *ret,
     struct hr_err *err)
 {
 	memset(ret, 0, sizeof(*ret));
-	hr_buf_init(&ret->body, r->answer_max > 0 ? r->answer_max : ANSWER_MAX);
+	hr_buf_init(&ret->body, req->answer_max > 0 ? req->answer_max : ANSWER_MAX);
 	ret->fault = HR_HTTP_OTHER;
-	return hr_near_can(r) ? hr_near_do(r, ret, err) : by_curl(h, r, ret, err);
+	return hr_near_can(req) ? hr_near_do(req, ret, err) : by_curl(h, req, ret, err);
 }
 
 void

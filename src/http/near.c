@@ -62,22 +62,22 @@ of_this_machine(struct where *w)
 }
 
 static bool
-where_of(const struct hr_http_request *r, struct where *w)
+where_of(const struct hr_http_request *req, struct where *w)
 {
 	size_t n;
 
-	if (strncmp(r->url, before, sizeof(before) - 1) != 0)
+	if (strncmp(req->url, before, sizeof(before) - 1) != 0)
 		return false;
-	w->host = r->url + sizeof(before) - 1;
+	w->host = req->url + sizeof(before) - 1;
 	w->host_len = strcspn(w->host, "/?");
 	w->target = w->host + w->host_len;
-	if (r->unix_socket == NULL)
+	if (req->unix_socket == NULL)
 		return of_this_machine(w);
-	n = strlen(r->unix_socket);
+	n = strlen(req->unix_socket);
 	w->addr.un = (struct sockaddr_un){.sun_family = AF_UNIX};
 	if (n == 0 || n >= sizeof(w->addr.un.sun_path))
 		return false;
-	memcpy(w->addr.un.sun_path, r->unix_socket, n + 1);
+	memcpy(w->addr.un.sun_path, req->unix_socket, n + 1);
 	w->addr_len = sizeof(w->addr.un);
 	return true;
 }
@@ -94,15 +94,15 @@ is_plain(const char *url)
 }
 
 static bool
-has_proxy(const struct hr_http_request *r)
+has_proxy(const struct hr_http_request *req)
 {
 	static const char *const names[] = {"http_proxy", "all_proxy", "ALL_PROXY"};
 	const char *v;
 
-	if (r->unix_socket != NULL)
+	if (req->unix_socket != NULL)
 		return false;
-	if (r->proxy != NULL)
-		return *r->proxy != '\0';
+	if (req->proxy != NULL)
+		return *req->proxy != '\0';
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if ((v = getenv(names[i])) != NULL && *v != '\0')
 			return true;
@@ -110,22 +110,22 @@ has_proxy(const struct hr_http_request *r)
 }
 
 bool
-hr_near_can(const struct hr_http_request *r)
+hr_near_can(const struct hr_http_request *req)
 {
 	struct where w;
 
-	return !r->http2 && r->file == NULL && r->source == NULL && r->connect_to == NULL &&
-	       is_plain(r->url) && where_of(r, &w) && !has_proxy(r);
+	return !req->http2 && req->file == NULL && req->source == NULL && req->connect_to == NULL &&
+	       is_plain(req->url) && where_of(req, &w) && !has_proxy(req);
 }
 
 /* ---- the request ---- */
 
 static bool
-has_header(const struct hr_http_request *r, const char *name)
+has_header(const struct hr_http_request *req, const char *name)
 {
 	size_t n = strlen(name);
 
-	for (const char *const *h = r->headers; h != NULL && *h != NULL; h++)
+	for (const char *const *h = req->headers; h != NULL && *h != NULL; h++)
 		if (strncasecmp(*h, name, n) == 0 && (*h)[n] == ':')
 			return true;
 	return false;
@@ -133,27 +133,28 @@ has_header(const struct hr_http_request *r, const char *name)
 
 static int
 put_head(
-    struct hr_buf *b, const struct hr_http_request *r, const struct where *w, struct hr_err *err)
+    struct hr_buf *b, const struct hr_http_request *req, const struct where *w, struct hr_err *err)
 {
-	bool has_body = r->body != NULL || strcmp(r->method, "POST") == 0;
+	bool has_body = req->body != NULL || strcmp(req->method, "POST") == 0;
 	size_t n;
 
-	hr_buf_addf(b, "%s %s%s HTTP/1.1\r\n", r->method, *w->target == '/' ? "" : "/", w->target);
-	if (!has_header(r, "Host"))
+	hr_buf_addf(
+	    b, "%s %s%s HTTP/1.1\r\n", req->method, *w->target == '/' ? "" : "/", w->target);
+	if (!has_header(req, "Host"))
 		hr_buf_addf(b, "Host: %.*s\r\n", (int)w->host_len, w->host);
-	if (!has_header(r, "Accept"))
+	if (!has_header(req, "Accept"))
 		hr_buf_adds(b, "Accept: */*\r\n");
-	for (const char *const *h = r->headers; h != NULL && *h != NULL; h++) {
+	for (const char *const *h = req->headers; h != NULL && *h != NULL; h++) {
 		n = strlen(*h);
 		if (strpbrk(*h, "\r\n") != NULL)
 			return hr_err_set(err, HR_E_INVAL, "a header of the request has two lines");
 		if (n > 0 && (*h)[n - 1] != ':') /* without a value: not to be sent */
 			hr_buf_addf(b, "%s\r\n", *h);
 	}
-	if (has_body && !has_header(r, "Content-Type"))
+	if (has_body && !has_header(req, "Content-Type"))
 		hr_buf_adds(b, "Content-Type: application/x-www-form-urlencoded\r\n");
 	if (has_body)
-		hr_buf_addf(b, "Content-Length: %zu\r\n", r->body != NULL ? r->body_len : 0);
+		hr_buf_addf(b, "Content-Length: %zu\r\n", req->body != NULL ? req->body_len : 0);
 	hr_buf_adds(b, "Connection: close\r\n\r\n");
 	return hr_buf_check(b, err);
 }
@@ -161,7 +162,7 @@ put_head(
 /* ---- the conversation ---- */
 
 struct talk {
-	const struct hr_http_request *r;
+	const struct hr_http_request *req;
 	struct hr_http_answer *a;
 	int fd;
 	bool connected;
@@ -184,8 +185,8 @@ fault(struct talk *t, enum hr_http_fault f, int sys, const char *what, struct hr
 static void
 progressed(struct talk *t)
 {
-	if (t->r->timeout_s > 0)
-		t->silent = hr_now_ms() + (int64_t)t->r->timeout_s * 1000;
+	if (t->req->timeout_s > 0)
+		t->silent = hr_now_ms() + (int64_t)t->req->timeout_s * 1000;
 }
 
 static int
@@ -205,8 +206,8 @@ wait_for(struct talk *t, bool to_write, struct hr_err *err)
 
 	if (!t->connected || to_write)
 		p[0].events |= POLLOUT;
-	if (t->r->watch_fd >= 0)
-		p[1].fd = t->r->watch_fd;
+	if (t->req->watch_fd >= 0)
+		p[1].fd = t->req->watch_fd;
 	if (t->latest > 0 && (end == 0 || t->latest < end))
 		end = t->latest;
 	/* also of a server that never stops to send */
@@ -253,10 +254,10 @@ connect_it(struct talk *t, const struct where *w, struct hr_err *err)
 	if (e == 0 || e == EISCONN)
 		return 0;
 	t->a->fault = HR_HTTP_CONNECT;
-	return t->r->unix_socket != NULL
-		   ? hr_err_set(err, HR_E_GONE, "connect to %s: %s", t->r->unix_socket, strerror(e))
-		   : hr_err_set(err, HR_E_GONE, "connect to %.*s: %s", (int)w->host_len, w->host,
-			 strerror(e));
+	return t->req->unix_socket != NULL ? hr_err_set(err, HR_E_GONE, "connect to %s: %s",
+						 t->req->unix_socket, strerror(e))
+					   : hr_err_set(err, HR_E_GONE, "connect to %.*s: %s",
+						 (int)w->host_len, w->host, strerror(e));
 }
 
 /* One send. What cannot be sent is not asked for again, as an answer may be there all the same. */
@@ -265,14 +266,15 @@ send_some(struct talk *t)
 {
 	bool head = t->sent < t->head.len;
 	size_t at = head ? t->sent : t->sent - t->head.len;
-	size_t len = head ? t->head.len - at : t->r->body_len - at;
-	ssize_t n = send(t->fd, (head ? t->head.p : t->r->body) + at, len, MSG_NOSIGNAL);
+	size_t len = head ? t->head.len - at : t->req->body_len - at;
+	ssize_t n = send(t->fd, (head ? t->head.p : t->req->body) + at, len, MSG_NOSIGNAL);
 
 	if (n >= 0) {
 		t->sent += (size_t)n;
 		progressed(t);
-		if (!head && t->r->progress != NULL)
-			t->r->progress(t->r->progress_arg, t->sent - t->head.len, t->r->body_len);
+		if (!head && t->req->progress != NULL)
+			t->req->progress(
+			    t->req->progress_arg, t->sent - t->head.len, t->req->body_len);
 	} else if (errno != EAGAIN && errno != EINTR) {
 		t->unsent = errno;
 	}
@@ -295,53 +297,53 @@ read_some(struct talk *t, char *room, struct hr_err *err)
 	progressed(t);
 	if (hr_http_reader_feed(&t->reader, room, (size_t)n, err) != 0)
 		return -1;
-	if (t->r->progress != NULL && t->reader.got > t->r->body_len)
-		t->r->progress(t->r->progress_arg, t->reader.got, t->reader.length);
+	if (t->req->progress != NULL && t->reader.got > t->req->body_len)
+		t->req->progress(t->req->progress_arg, t->reader.got, t->reader.length);
 	return 0;
 }
 
 static int
 converse(struct talk *t, struct hr_err *err)
 {
-	size_t all = t->head.len + (t->r->body != NULL ? t->r->body_len : 0);
+	size_t all = t->head.len + (t->req->body != NULL ? t->req->body_len : 0);
 	char *room = malloc(PIECE);
 	bool to_write;
-	int rc = room != NULL ? 0 : hr_err_nomem(err);
+	int r = room != NULL ? 0 : hr_err_nomem(err);
 
-	while (rc == 0 && t->reader.part != HR_HTTP_DONE) {
+	while (r == 0 && t->reader.part != HR_HTTP_DONE) {
 		to_write = t->sent < all && t->unsent == 0;
 		if (to_write)
 			send_some(t);
 		to_write = t->sent < all && t->unsent == 0;
-		rc = wait_for(t, to_write, err);
-		if (rc == 0)
-			rc = read_some(t, room, err);
+		r = wait_for(t, to_write, err);
+		if (r == 0)
+			r = read_some(t, room, err);
 	}
 	free(room);
-	return rc;
+	return r;
 }
 
 int
-hr_near_do(const struct hr_http_request *r, struct hr_http_answer *ret, struct hr_err *err)
+hr_near_do(const struct hr_http_request *req, struct hr_http_answer *ret, struct hr_err *err)
 {
-	struct talk t = {.r = r, .a = ret, .fd = -1};
+	struct talk t = {.req = req, .a = ret, .fd = -1};
 	struct where w;
-	int rc = -1;
+	int r = -1;
 
 	ret->fault = HR_HTTP_OTHER;
-	if (!where_of(r, &w))
-		return hr_err_set(err, HR_E_INVAL, "%s is not of this machine", r->url);
+	if (!where_of(req, &w))
+		return hr_err_set(err, HR_E_INVAL, "%s is not of this machine", req->url);
 	progressed(&t);
-	if (r->total_s > 0)
-		t.latest = hr_now_ms() + (int64_t)r->total_s * 1000;
+	if (req->total_s > 0)
+		t.latest = hr_now_ms() + (int64_t)req->total_s * 1000;
 	hr_buf_init(&t.head, REQUEST_HEAD_MAX);
-	hr_http_reader_init(&t.reader, r, ret);
-	if (put_head(&t.head, r, &w, err) == 0 && connect_it(&t, &w, err) == 0)
-		rc = converse(&t, err);
+	hr_http_reader_init(&t.reader, req, ret);
+	if (put_head(&t.head, req, &w, err) == 0 && connect_it(&t, &w, err) == 0)
+		r = converse(&t, err);
 	hr_http_reader_done(&t.reader);
 	hr_buf_done(&t.head);
 	hr_fd_close(&t.fd);
-	if (rc == 0)
+	if (r == 0)
 		ret->fault = HR_HTTP_NONE;
-	return rc;
+	return r;
 }

@@ -157,14 +157,14 @@ hr_ws_receive(struct hr_ws *w, hr_ws_message_fn *fn, void *arg, struct hr_err *e
 	struct inbox in = {w, fn, arg};
 	char piece[PIECE];
 	ssize_t n;
-	int rc = 0;
+	int r = 0;
 
 	if (w->early.len > 0) {
-		rc = hr_wsframes_feed(&w->frames, w->early.p, w->early.len, on_message, &in, err);
+		r = hr_wsframes_feed(&w->frames, w->early.p, w->early.len, on_message, &in, err);
 		hr_buf_reset(&w->early);
 	}
-	if (rc != 0)
-		return rc;
+	if (r != 0)
+		return r;
 	/* once: a record of TLS is shorter than a piece, so that poll tells of what is left */
 	n = receive(w, piece, sizeof(piece));
 	if (n <= 0)
@@ -211,16 +211,16 @@ wait_until(const struct hr_ws *w, short events, int watch_fd, int64_t end, struc
 }
 
 static int
-put_request(struct hr_ws *w, const struct hr_http_request *r, const char *protocols, char key[32],
+put_request(struct hr_ws *w, const struct hr_http_request *req, const char *protocols, char key[32],
     struct hr_err *err)
 {
-	const char *host = strstr(r->url, "://");
+	const char *host = strstr(req->url, "://");
 	unsigned char raw[16];
 	struct hr_buf b;
 	size_t n;
 
 	if (host == NULL)
-		return hr_err_set(err, HR_E_INVAL, "no address: %.100s", r->url);
+		return hr_err_set(err, HR_E_INVAL, "no address: %.100s", req->url);
 	if (hr_random(raw, sizeof(raw), err) != 0)
 		return -1;
 	hr_buf_init(&b, 64);
@@ -235,7 +235,7 @@ put_request(struct hr_ws *w, const struct hr_http_request *r, const char *protoc
 	    host[n] != '\0' ? host + n : "/", (int)n, host, key);
 	if (protocols != NULL)
 		hr_buf_addf(&w->out, "Sec-WebSocket-Protocol: %s\r\n", protocols);
-	for (const char *const *h = r->headers; h != NULL && *h != NULL; h++)
+	for (const char *const *h = req->headers; h != NULL && *h != NULL; h++)
 		hr_buf_addf(&w->out, "%s\r\n", *h);
 	hr_buf_adds(&w->out, "\r\n");
 	return hr_buf_check(&w->out, err);
@@ -263,7 +263,7 @@ header(const char *head, const char *name, char *ret, size_t cap)
 
 /* Whatever the server says instead, as far as it goes: its connection ends with it. */
 static void
-read_body(struct hr_ws *w, const struct hr_http_request *r, const char *head, int64_t end,
+read_body(struct hr_ws *w, const struct hr_http_request *req, const char *head, int64_t end,
     struct hr_ws_refusal *ret)
 {
 	char length[32], piece[4096];
@@ -277,7 +277,7 @@ read_body(struct hr_ws *w, const struct hr_http_request *r, const char *head, in
 		n = receive(w, piece, sizeof(piece));
 		if (n > 0)
 			hr_buf_add(&ret->body, piece, (size_t)n);
-		else if (n == 0 && wait_until(w, POLLIN, r->watch_fd, end, NULL) != 0)
+		else if (n == 0 && wait_until(w, POLLIN, req->watch_fd, end, NULL) != 0)
 			break;
 		if (hr_buf_check(&ret->body, NULL) != 0)
 			break;
@@ -285,7 +285,7 @@ read_body(struct hr_ws *w, const struct hr_http_request *r, const char *head, in
 }
 
 static int
-check_answer(struct hr_ws *w, const struct hr_http_request *r, const char *head, const char *key,
+check_answer(struct hr_ws *w, const struct hr_http_request *req, const char *head, const char *key,
     int64_t end, struct hr_ws_refusal *ret, struct hr_err *err)
 {
 	char want[64], got[64];
@@ -296,7 +296,7 @@ check_answer(struct hr_ws *w, const struct hr_http_request *r, const char *head,
 	}
 	if (ret->status != 101) {
 		hr_buf_add(&ret->body, w->early.p, w->early.len);
-		read_body(w, r, head, end, ret);
+		read_body(w, req, head, end, ret);
 		return hr_err_set(err, HR_E_PROTO, "the server answered %ld", ret->status);
 	}
 	hr_ws_accept(key, want);
@@ -311,50 +311,50 @@ check_answer(struct hr_ws *w, const struct hr_http_request *r, const char *head,
 
 /* Sends the request and reads up to the end of the answer's head. */
 static int
-talk(struct hr_ws *w, const struct hr_http_request *r, const char *key, int64_t end,
+talk(struct hr_ws *w, const struct hr_http_request *req, const char *key, int64_t end,
     struct hr_ws_refusal *ret, struct hr_err *err)
 {
 	char piece[4096], *stop = NULL;
 	struct hr_buf head;
 	ssize_t n;
-	int rc = 0;
+	int r = 0;
 
 	hr_buf_init(&head, HEAD_MAX);
 	ret->fault = HR_HTTP_READ;
-	while (rc == 0 && stop == NULL) {
-		rc = hr_ws_flush(w, err);
-		n = rc == 0 ? receive(w, piece, sizeof(piece)) : 0;
+	while (r == 0 && stop == NULL) {
+		r = hr_ws_flush(w, err);
+		n = r == 0 ? receive(w, piece, sizeof(piece)) : 0;
 		if (n < 0)
-			rc = hr_err_set(err, HR_E_GONE, "the server closed the connection");
-		else if (n == 0 && rc == 0)
-			rc = wait_until(w, hr_ws_events(w), r->watch_fd, end, err);
+			r = hr_err_set(err, HR_E_GONE, "the server closed the connection");
+		else if (n == 0 && r == 0)
+			r = wait_until(w, hr_ws_events(w), req->watch_fd, end, err);
 		hr_buf_add(&head, piece, n > 0 ? (size_t)n : 0);
-		if (rc == 0)
-			rc = hr_buf_check(&head, err);
-		if (rc == 0 && head.len > 0)
+		if (r == 0)
+			r = hr_buf_check(&head, err);
+		if (r == 0 && head.len > 0)
 			stop = memmem(head.p, head.len, "\r\n\r\n", 4);
 	}
-	if (rc == 0) {
+	if (r == 0) {
 		hr_buf_add(&w->early, stop + 4, head.len - (size_t)(stop + 4 - head.p));
 		stop[2] = '\0';
 		ret->fault = HR_HTTP_NONE;
-		rc = hr_buf_check(&w->early, err);
-		if (rc == 0)
-			rc = check_answer(w, r, head.p, key, end, ret, err);
+		r = hr_buf_check(&w->early, err);
+		if (r == 0)
+			r = check_answer(w, req, head.p, key, end, ret, err);
 	}
 	hr_buf_done(&head);
-	return rc;
+	return r;
 }
 
 static int
-connect_it(struct hr_ws *w, const struct hr_http_request *r, unsigned timeout_s,
+connect_it(struct hr_ws *w, const struct hr_http_request *req, unsigned timeout_s,
     struct hr_ws_refusal *ret, struct hr_err *err)
 {
 	char text[CURL_ERROR_SIZE] = "";
 	CURLcode code;
 	int bad = 0;
 
-	bad |= hr_http_set_peer(w->curl, r, &w->connect_to) != 0;
+	bad |= hr_http_set_peer(w->curl, req, &w->connect_to) != 0;
 	bad |= hr_curl.easy_setopt(w->curl, CURLOPT_ERRORBUFFER, text) != CURLE_OK;
 	bad |= hr_curl.easy_setopt(w->curl, CURLOPT_CONNECT_ONLY, 1L) != CURLE_OK;
 	bad |= hr_curl.easy_setopt(w->curl, CURLOPT_HTTPPROXYTUNNEL, 1L) != CURLE_OK;
@@ -377,10 +377,10 @@ connect_it(struct hr_ws *w, const struct hr_http_request *r, unsigned timeout_s,
 }
 
 struct hr_ws *
-hr_ws_open(const struct hr_http_request *r, const char *protocols, struct hr_ws_refusal *ret,
+hr_ws_open(const struct hr_http_request *req, const char *protocols, struct hr_ws_refusal *ret,
     struct hr_err *err)
 {
-	unsigned timeout_s = r->timeout_s > 0 ? r->timeout_s : OPEN_TIMEOUT_S;
+	unsigned timeout_s = req->timeout_s > 0 ? req->timeout_s : OPEN_TIMEOUT_S;
 	int64_t end = hr_now_ms() + (int64_t)timeout_s * 1000;
 	struct hr_ws *w = calloc(1, sizeof(*w));
 	char key[32];
@@ -400,8 +400,8 @@ hr_ws_open(const struct hr_http_request *r, const char *protocols, struct hr_ws_
 	hr_wsframes_init(&w->frames);
 	hr_buf_init(&w->out, OUT_MAX);
 	hr_buf_init(&w->early, HEAD_MAX);
-	if (connect_it(w, r, timeout_s, ret, err) == 0 &&
-	    put_request(w, r, protocols, key, err) == 0 && talk(w, r, key, end, ret, err) == 0)
+	if (connect_it(w, req, timeout_s, ret, err) == 0 &&
+	    put_request(w, req, protocols, key, err) == 0 && talk(w, req, key, end, ret, err) == 0)
 		return w;
 	hr_ws_free(w);
 	return NULL;

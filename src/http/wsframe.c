@@ -123,9 +123,9 @@ hr_wsframes_feed(struct hr_wsframes *f, const char *p, size_t len, hr_ws_message
 {
 	struct head h = {.len = 0};
 	size_t n;
-	int rc = 0;
+	int r = 0;
 
-	while (rc == 0) {
+	while (r == 0) {
 		/* never more than one frame at most is kept */
 		n = f->in.cap - f->in.len < len ? f->in.cap - f->in.len : len;
 		hr_buf_add(&f->in, p, n);
@@ -133,15 +133,15 @@ hr_wsframes_feed(struct hr_wsframes *f, const char *p, size_t len, hr_ws_message
 		len -= n;
 		if (hr_buf_check(&f->in, err) != 0)
 			return -1;
-		while (rc == 0 && (rc = read_head(&h, &f->in, err)) == 1) {
+		while (r == 0 && (r = read_head(&h, &f->in, err)) == 1) {
 			const char *payload = f->in.p + h.size;
 
-			rc = h.op >= 8 ? fn(arg, (enum hr_ws_op)h.op, payload, h.len) != 0
-				       : fragment(f, &h, payload, fn, arg, err);
+			r = h.op >= 8 ? fn(arg, (enum hr_ws_op)h.op, payload, h.len) != 0
+				      : fragment(f, &h, payload, fn, arg, err);
 			hr_buf_drop_front(&f->in, h.size + h.len);
 		}
 		if (len == 0)
 			break;
 	}
-	return rc;
+	return r;
 }

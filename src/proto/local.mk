@@ -1,7 +1,8 @@
 # libproto: no library behind it, so that the keeper and the supervisor can link it.
 # libkeysum: for those two that check keys or read them.
 # libprotojson: JSON, Python texts, events and answers, for the workers.
-noinst_LTLIBRARIES += libproto.la libprotojson.la libkeysum.la
+# libsigninweb: for those two that pages sign in to.
+noinst_LTLIBRARIES += libproto.la libprotojson.la libkeysum.la libsigninweb.la
 libproto_la_SOURCES = \
 	%D%/channel.c %D%/channel.h \
 	%D%/actin.c %D%/actin.h \
@@ -16,6 +17,9 @@ libproto_la_SOURCES = \
 libkeysum_la_SOURCES = %D%/keysum.c %D%/keysum.h
 libkeysum_la_CFLAGS = $(AM_CFLAGS) $(MD_CFLAGS)
 libkeysum_la_LIBADD = $(MD_LIBS)
+libsigninweb_la_SOURCES = %D%/signinweb.c %D%/signinweb.h
+libsigninweb_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+libsigninweb_la_LIBADD = libprotojson.la libkeysum.la libproto.la libbase.la
 libprotojson_la_SOURCES = \
 	%D%/evclass.c %D%/evclass.h \
 	%D%/event.c %D%/event.h \

@@ -59,6 +59,17 @@ hr_commands_end(
 	e->ended_at = now;
 }
 
+const struct hr_command_state *
+hr_commands_ended(const struct hr_commands *c, int64_t id)
+{
+	const struct hr_command_state *s;
+
+	if (id <= 0)
+		return NULL;
+	s = &c->ring[id % HR_COMMANDS_MAX].state;
+	return s->id == id && s->end != HR_COMMAND_RUNNING ? s : NULL;
+}
+
 size_t
 hr_commands_list(const struct hr_commands *c, int64_t now, int64_t printed, uint64_t at,
     struct hr_command_state ret[HR_COMMANDS_MAX])

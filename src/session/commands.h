@@ -32,6 +32,8 @@ void hr_commands_begin(
     struct hr_commands *c, struct hr_span key, struct hr_span text, int64_t now, uint64_t at);
 void hr_commands_end(
     struct hr_commands *c, enum hr_command_end how, int exit_code, int64_t now, uint64_t at);
+/* The one of that id, if it is kept and has ended; NULL. */
+const struct hr_command_state *hr_commands_ended(const struct hr_commands *c, int64_t id);
 /* Oldest first; ret borrows until the next begin. printed: when the terminal printed last; at: the
  * output's end. */
 size_t hr_commands_list(const struct hr_commands *c, int64_t now, int64_t printed, uint64_t at,

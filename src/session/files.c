@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "session/exports.h"
+#include "shell/exports.h"
 
 /* Names in the state directory; those of the FIFOs are in session/prompt/hook.h. */
 #define RC "rc"

@@ -54,14 +54,27 @@ follow_free_all(struct hr_keeper *k)
 		follower_free(f);
 }
 
+/* Where it ends: what is behind the end of its command is another's. */
+static uint64_t
+follower_end(const struct follower *f)
+{
+	const struct hr_command_state *s =
+	    hr_commands_ended(&f->keeper->kept->commands, f->command);
+
+	return s != NULL ? s->log_end : UINT64_MAX;
+}
+
 /* The next frame, if there is something to say. */
 static bool
 follower_fill(struct follower *f)
 {
+	const uint64_t end = follower_end(f);
 	struct hr_output_piece piece;
 	size_t len;
 
 	piece.bytes.p = hr_outlog_read(&f->keeper->kept->outlog, &f->at, &len);
+	if (len > 0 && len > (end > f->at ? end - f->at : 0))
+		len = end > f->at ? (size_t)(end - f->at) : 0;
 	if (len == 0 && f->told)
 		return false;
 	piece.bytes.len = len < PIECE_MAX ? len : PIECE_MAX;

@@ -6,7 +6,6 @@ libsession_la_SOURCES = \
 	%D%/core.c %D%/core.h %D%/core_int.h \
 	%D%/core_kept.c \
 	%D%/echo.c %D%/echo.h \
-	%D%/exports.c %D%/exports.h \
 	%D%/prompt/fields.h \
 	%D%/prompt/hook.c %D%/prompt/hook.h \
 	%D%/prompt/report.c %D%/prompt/report.h \

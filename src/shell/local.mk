@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += libshell.la
 libshell_la_SOURCES = \
 	%D%/comsub.c \
 	%D%/expand.c \
+	%D%/exports.c %D%/exports.h \
 	%D%/heredoc.c %D%/heredoc.h \
 	%D%/keys.c %D%/keys.h \
 	%D%/lex.c %D%/lex.h \

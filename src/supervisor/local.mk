@@ -11,10 +11,8 @@ libsupervisor_la_SOURCES = \
 	%D%/run/cgroup.c %D%/run/cgroup.h \
 	%D%/run/context.h \
 	%D%/run/edgekey.c %D%/run/edgekey.h \
-	%D%/run/handover.c %D%/run/handover.h \
 	%D%/run/identity.c %D%/run/identity.h \
 	%D%/run/keys.c %D%/run/keys.h \
-	%D%/run/notify.c %D%/run/notify.h \
 	%D%/run/rundir.c %D%/run/rundir.h \
 	%D%/run/token.c %D%/run/token.h \
 	%D%/settings/options.c %D%/settings/options.h \

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "proto/channel.h"
 #include "supervisor/ready.h"
 #include "supervisor/server.h"
@@ -115,20 +116,28 @@ on_alerts(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t l
 	hr_buf_done(&text);
 }
 
-/* A number that is none is 0, all lines. */
+/* A number that is none is 0, all lines. Who asks with '!' is told how many there are, and handed
+ * what to wait at for more of them. */
 static void
 on_log(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
 {
 	char number[32] = "";
+	struct hr_err err = {0};
 	struct hr_buf text;
+	int news = -1;
 
 	if (len < sizeof(number))
 		memcpy(number, p, len);
 	hr_buf_init(&text, HR_CHANNEL_ANSWER_MAX);
 	/* room for what is around them */
 	hr_loglines_put(&s->log_lines, strtoull(number, NULL, 10),
-	    number[0] == '?' ? 0 : HR_CHANNEL_ANSWER_MAX - 256, &text);
-	hr_channel_say(&w->channel, HR_CHANNEL_LOG_ANSWER, &text);
+	    number[0] == '!' ? 0 : HR_CHANNEL_ANSWER_MAX - 256, &text);
+	if (number[0] == '!') {
+		news = hr_loglines_news(&s->log_lines, &err);
+		if (news < 0)
+			hr_log(HR_LOG_WARNING, "pages learn late of lines of the log: %s", err.msg);
+	}
+	hr_channel_give(&w->channel, HR_CHANNEL_LOG_ANSWER, &text, news);
 	hr_buf_done(&text);
 }
 

@@ -20,7 +20,7 @@
 #include "supervisor/resources/alert.h"
 #include "supervisor/resources/monitor.h"
 #include "supervisor/run/context.h"
-#include "supervisor/run/notify.h"
+#include "base/notify.h"
 #include "supervisor/settings/options.h"
 
 /* Exit statuses; the first three are the original's. */

@@ -67,8 +67,8 @@ hr_channel_close(struct hr_channel *c)
 }
 
 /* `text` may be what failed to be made. */
-static void
-channel_send(struct hr_channel *c, char type, const struct hr_buf *text, int sock)
+void
+hr_channel_give(struct hr_channel *c, char type, const struct hr_buf *text, int fd)
 {
 	struct hr_err err = {0};
 	struct hr_buf b;
@@ -77,7 +77,7 @@ channel_send(struct hr_channel *c, char type, const struct hr_buf *text, int soc
 	hr_buf_addc(&b, type);
 	hr_buf_add(&b, hr_buf_str(text), text->len);
 	if (hr_buf_check(text, &err) < 0 || hr_buf_check(&b, &err) < 0 ||
-	    hr_fd_send(c->fd, b.p, b.len, sock, &err) < 0)
+	    hr_fd_send(c->fd, b.p, b.len, fd, &err) < 0)
 		hr_log(HR_LOG_WARNING, "%s: answer '%c': %s", c->name, type, err.msg);
 	hr_buf_done(&b);
 }
@@ -85,7 +85,7 @@ channel_send(struct hr_channel *c, char type, const struct hr_buf *text, int soc
 void
 hr_channel_say(struct hr_channel *c, char type, const struct hr_buf *text)
 {
-	channel_send(c, type, text, -1);
+	hr_channel_give(c, type, text, -1);
 }
 
 void
@@ -95,6 +95,6 @@ hr_channel_give_static(struct hr_channel *c, int sock, const char *reason)
 
 	hr_buf_init(&text, HR_CHANNEL_ANSWER_MAX);
 	hr_buf_adds(&text, reason != NULL ? reason : "");
-	channel_send(c, HR_CHANNEL_STATIC_ANSWER, &text, reason == NULL ? sock : -1);
+	hr_channel_give(c, HR_CHANNEL_STATIC_ANSWER, &text, reason == NULL ? sock : -1);
 	hr_buf_done(&text);
 }

@@ -239,8 +239,7 @@ child_ended(struct hr_child *c, const siginfo_t *si)
 	TAILQ_REMOVE(&c->kids->list, c, entry);
 	c->pid = 0;
 	c->on_exit(c->arg, &how);
-	while (waitpid(how.pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	(void)hr_spawn_end(how.pid, NULL);
 }
 
 void

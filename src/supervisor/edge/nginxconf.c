@@ -29,7 +29,8 @@ struct values {
 	size_t nnumbers;
 	struct hr_place v[48];
 	size_t n;
-	struct hr_buf user, access_log, http, locations, plugins, site, viewer, www, mcp, swerex;
+	struct hr_buf user, access_log, http, locations, plugins, site, viewer, www, mcp, swerex,
+	    v1;
 	struct hr_edge edge;
 };
 
@@ -89,6 +90,7 @@ values_init(struct values *v, const struct hr_site *s, const struct hr_settings 
 	hr_buf_init(&v->www, 65536);
 	hr_buf_init(&v->mcp, 65536);
 	hr_buf_init(&v->swerex, 65536);
+	hr_buf_init(&v->v1, 65536);
 	values_add(v, "run_dir", s->ctx->run.path, false);
 	values_add(v, "listen", s->listen.text, false);
 	values_number(v, "nginx_workers", c->nginx_workers);
@@ -169,6 +171,20 @@ values_swerex(
 	if (hr_buf_check(&v->swerex, err) < 0)
 		return -1;
 	values_add(v, "swerex", hr_buf_str(&v->swerex), true);
+	return 0;
+}
+
+/* That of OpenHands V1, as well. */
+static int
+values_v1(
+    struct values *v, const struct hr_site *s, const struct hr_settings *c, struct hr_err *err)
+{
+	values_add(v, "openhands_open", c->openhands_v1 ? "1" : "", true);
+	if (c->openhands_v1 && fill(&v->v1, s, "handrail-v1.conf.in", v, err) != 0)
+		return -1;
+	if (hr_buf_check(&v->v1, err) < 0)
+		return -1;
+	values_add(v, "openhands", hr_buf_str(&v->v1), true);
 	return 0;
 }
 
@@ -258,7 +274,8 @@ hr_nginx_compose(struct hr_buf *out, const char *part, const struct hr_site *s,
 	values_init(&v, s, c);
 	if (values_edge(&v, s, c, keys, err) < 0 || values_www(&v, s, c, err) < 0)
 		r = -1;
-	else if (values_mcp(&v, s, c, err) < 0 || values_swerex(&v, s, c, err) < 0)
+	else if (values_mcp(&v, s, c, err) < 0 || values_swerex(&v, s, c, err) < 0 ||
+		 values_v1(&v, s, c, err) < 0)
 		r = -1;
 	else if (strcmp(part, "http") == 0)
 		r = fill(out, s, "handrail-http.conf.in", &v, err);
@@ -279,6 +296,7 @@ hr_nginx_compose(struct hr_buf *out, const char *part, const struct hr_site *s,
 	hr_buf_done(&v.www);
 	hr_buf_done(&v.mcp);
 	hr_buf_done(&v.swerex);
+	hr_buf_done(&v.v1);
 	return r;
 }
 

@@ -9,7 +9,7 @@
 
 #include "proto/scoreboard.h"
 #include "supervisor/run/cgroup.h"
-#include "supervisor/run/handover.h"
+#include "base/handover.h"
 #include "supervisor/run/identity.h"
 #include "supervisor/run/rundir.h"
 #include "supervisor/settings/settings.h"

@@ -21,7 +21,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "proto/journal.h"
-#include "supervisor/run/handover.h"
+#include "base/handover.h"
 
 #define LISTEN_BACKLOG 4096 /* a full one is EAGAIN at once for nginx, not a queue */
 #define LOCK_TRIES 100

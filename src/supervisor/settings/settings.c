@@ -107,6 +107,7 @@ static const struct setting settings[] = {
     {"unpack_max_bytes", INT, AT(unpack_max_bytes), true, 0, LLONG_MAX, "17179869184"},
     {"mcp", TEXT, AT(mcp), true, 0, 0, ""},
     {"swerex", BOOL, AT(swerex), true, 0, 0, "false"},
+    {"openhands_v1", BOOL, AT(openhands_v1), true, 0, 0, "false"},
     {"unpack_max_entries", INT, AT(unpack_max_entries), true, 0, LLONG_MAX, "1000000"},
     {"office_converter", TEXT, AT(office_converter), true, 0, 0, ""},
     {"journal_entries", INT, AT(journal_entries), true, 0, 1000000, "2048"},

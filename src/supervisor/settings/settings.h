@@ -56,6 +56,7 @@ struct hr_settings {
 	long long action_workers, action_workers_max, worker_max_requests, worker_idle_timeout;
 	long long unpack_max_bytes, unpack_max_entries;
 	char *office_converter;
+	bool openhands_v1;
 	bool swerex;
 	char *mcp; /* "true", "false"; "": where the port is not public */
 	long long journal_entries, journal_bytes, journal_age;

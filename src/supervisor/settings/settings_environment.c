@@ -22,6 +22,7 @@ hr_settings_environment(
 	    {"HANDRAIL_VIEWER_URL_FILE", "viewer_url_file"},
 	    {"HANDRAIL_MCP", "mcp"},
 	    {"HANDRAIL_SWEREX", "swerex"},
+	    {"HANDRAIL_OPENHANDS_V1", "openhands_v1"},
 	};
 	enum hr_log_level level;
 	const char *v;

@@ -1,6 +1,6 @@
 /* hr_exports: what a new shell is given of the variables that its predecessor exported. */
-#ifndef HR_SESSION_EXPORTS_H
-#define HR_SESSION_EXPORTS_H
+#ifndef HR_SHELL_EXPORTS_H
+#define HR_SHELL_EXPORTS_H
 
 #include <stddef.h>
 

@@ -1,11 +1,11 @@
-/* hr_handover: descriptors that one image of handraild leaves to the next, by name, across an
+/* hr_handover: descriptors that one image of a program leaves to the next, by name, across an
  * upgrade in place. Their numbers are told in an environment variable.
  *
  * A name says what a descriptor is for: a socket's is its name in the run directory
  * ("fcgi/control.sock"), others hold a number or two ("worker/files/3/1234"). One may stand without
  * a descriptor. Whoever takes one looks itself whether it is what its name says. */
-#ifndef HR_SUPERVISOR_RUN_HANDOVER_H
-#define HR_SUPERVISOR_RUN_HANDOVER_H
+#ifndef HR_BASE_HANDOVER_H
+#define HR_BASE_HANDOVER_H
 
 #include <stdbool.h>
 #include <stddef.h>

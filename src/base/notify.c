@@ -1,7 +1,7 @@
 /* The service manager's socket. */
 #include "config.h"
 
-#include "supervisor/run/notify.h"
+#include "base/notify.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * own or -1. */
 #include "config.h"
 
-#include "supervisor/run/handover.h"
+#include "base/handover.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -95,7 +95,7 @@ static int
 wrong_form(struct hr_err *err)
 {
 	return hr_err_set(err, HR_E_PROTO,
-	    "what the running handraild hands over has a form that this version does not know: "
+	    "what the running server hands over has a form that this version does not know: "
 	    "end it and start this one");
 }
 

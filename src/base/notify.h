@@ -1,6 +1,6 @@
 /* hr_notify: what systemd wants to hear (sd_notify(3)), without its library. */
-#ifndef HR_SUPERVISOR_RUN_NOTIFY_H
-#define HR_SUPERVISOR_RUN_NOTIFY_H
+#ifndef HR_BASE_NOTIFY_H
+#define HR_BASE_NOTIFY_H
 
 #include "base/err.h"
 

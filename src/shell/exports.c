@@ -1,7 +1,7 @@
 /* bash prints one line for each variable: a value with newlines is printed as $'...'. */
 #include "config.h"
 
-#include "session/exports.h"
+#include "shell/exports.h"
 
 #include <stdbool.h>
 #include <string.h>
