@@ -222,8 +222,8 @@ send_ourselves(const struct hr_request *r, int fd, const struct stat *st, struct
 	hr_buf_done(&part);
 }
 
-static void
-download_one(
+void
+hr_download_file(
     const struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret)
 {
 	int fd = hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, false);
@@ -265,6 +265,6 @@ hr_handle_download_one(struct hr_worker *w, struct hr_request *r, struct hr_answ
 	}
 	hr_buf_init(&path, QUERY_MAX);
 	if (wanted_path(r, &path, ret))
-		download_one(w, r, hr_buf_str(&path), ret);
+		hr_download_file(w, r, hr_buf_str(&path), ret);
 	hr_buf_done(&path);
 }

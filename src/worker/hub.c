@@ -27,18 +27,21 @@
 #define PAGES_MAX 128
 #define SAMPLE_MS 10000
 #define ASK_MS 1000
+#define LOG_SOON_MS 200 /* of a burst of lines it is said once */
 #define TURN_EVENTS 32
 
 struct hr_hub {
 	struct hr_worker *w;
 	int ep, timer;
-	enum hr_hub_kind timer_kind;
+	int news; /* written to with each line of the log; -1: not handed to us yet */
+	enum hr_hub_kind timer_kind, news_kind;
 	LIST_HEAD(, hr_source) sources;
 	LIST_HEAD(, hr_hub_page) pages;
 	unsigned count;
 	struct hr_hub_page *joining;
-	struct hr_told server, sample;
+	struct hr_told told[HR_HUB_TOLD];
 	int64_t sample_ms; /* when the next one is due */
+	int64_t log_ms;    /* when to ask how many lines there are; 0: not */
 	struct hr_buf scratch;
 };
 
@@ -63,15 +66,36 @@ put_line(struct hr_buf *b, const char *p, size_t len)
 		hr_buf_addc(b, p[i] == '\n' || p[i] == '\r' ? ' ' : p[i]);
 }
 
-/* From {"first":N,"next":N,"epoch":N,...} */
+/* How many lines the log has had: they are fetched by who looks at them. */
 static void
-put_log(struct hr_buf *b, const char *text)
+log_look(struct hr_hub *h)
 {
+	struct hr_buf *b = &h->scratch;
+	struct hr_channel_answer a;
+	struct hr_err err = {0};
 	uint64_t next = 0;
 	int64_t epoch = 0;
 
-	(void)sscanf(text, "{\"first\":%*u,\"next\":%" SCNu64 ",\"epoch\":%" SCNd64, &next, &epoch);
-	hr_buf_addf(b, ",\"log\":%" PRIu64 ",\"log_epoch\":%" PRId64, next, epoch);
+	h->log_ms = 0;
+	if (hr_channel_ask(
+		h->w->channel, HR_CHANNEL_LOG, "!", 1, HR_CHANNEL_LOG_ANSWER, ASK_MS, &a, &err) < 0)
+		return; /* its end is ours as well */
+	/* the same one each time, and what was handed over is closed */
+	if (h->news < 0 && a.fd >= 0) {
+		if (watch(h, EPOLL_CTL_ADD, a.fd, EPOLLIN | EPOLLET, &h->news_kind, &err) == 0) {
+			h->news = a.fd;
+			a.fd = -1;
+		} else {
+			hr_log(HR_LOG_WARNING, "pages learn late of lines of the log: %s", err.msg);
+		}
+	}
+	hr_fd_close(&a.fd);
+	hr_buf_reset(b);
+	/* {"first":N,"next":N,"epoch":N,...} */
+	(void)sscanf(
+	    a.text, "{\"first\":%*u,\"next\":%" SCNu64 ",\"epoch\":%" SCNd64, &next, &epoch);
+	hr_buf_addf(b, "{\"next\":%" PRIu64 ",\"epoch\":%" PRId64 "}", next, epoch);
+	hr_told_set(&h->told[HR_HUB_LOG], "log", b);
 }
 
 static void
@@ -93,13 +117,8 @@ server_look(struct hr_hub *h)
 		return;
 	hr_buf_adds(b, ",\"alerts\":");
 	put_line(b, a.text, a.len);
-	/* how many lines there are; they are fetched by who looks at them */
-	if (hr_channel_ask(
-		h->w->channel, HR_CHANNEL_LOG, "?", 1, HR_CHANNEL_LOG_ANSWER, ASK_MS, &a, &err) < 0)
-		return;
-	put_log(b, a.text);
 	hr_buf_addc(b, '}');
-	hr_told_set(&h->server, "server", b);
+	hr_told_set(&h->told[HR_HUB_SERVER], "server", b);
 }
 
 static void
@@ -117,7 +136,7 @@ sample_take(struct hr_hub *h)
 	    hr_wall_ms() / 1000, s.rss, s.cpu_percent, s.disk_total, s.disk_free, h->count);
 	hr_metrics_put_minutes(b, &h->w->board->metrics, hr_now_ns(), hr_wall_ms() / 1000);
 	hr_buf_addc(b, '}');
-	hr_told_set(&h->sample, "sample", b);
+	hr_told_set(&h->told[HR_HUB_SAMPLE], "sample", b);
 }
 
 /* ---- pages ---- */
@@ -147,7 +166,7 @@ page_send(struct hr_hub *h, struct hr_hub_page *p)
 		page_drop(h, p);
 		return;
 	}
-	r = hr_hub_page_send(p, &h->server, &h->sample);
+	r = hr_hub_page_send(p, h->told);
 	if (r < 0) {
 		page_drop(h, p);
 		return;
@@ -227,6 +246,8 @@ arm(struct hr_hub *h)
 	struct itimerspec t = {{0, 0}, {0, 0}};
 	const struct hr_source *s;
 
+	if (h->log_ms != 0 && h->log_ms < at)
+		at = h->log_ms;
 	LIST_FOREACH(s, &h->sources, entry)
 	{
 		if (s->pages == 0)
@@ -242,17 +263,24 @@ arm(struct hr_hub *h)
 }
 
 static void
-look_at_server(struct hr_hub *h)
+pages_send(struct hr_hub *h)
 {
 	struct hr_hub_page *p;
 
-	server_look(h);
-	sample_take(h);
-	h->sample_ms = hr_now_ms() + SAMPLE_MS;
 	LIST_FOREACH(p, &h->pages, entry)
 	{
 		page_send(h, p);
 	}
+}
+
+static void
+look_at_server(struct hr_hub *h)
+{
+	server_look(h);
+	log_look(h);
+	sample_take(h);
+	h->sample_ms = hr_now_ms() + SAMPLE_MS;
+	pages_send(h);
 }
 
 static void
@@ -271,8 +299,12 @@ timer_fired(struct hr_hub *h)
 			source_send(h, s);
 		}
 	}
-	if (h->count > 0 && h->sample_ms <= now)
+	if (h->count > 0 && h->sample_ms <= now) {
 		look_at_server(h);
+	} else if (h->log_ms != 0 && h->log_ms <= now) {
+		log_look(h);
+		pages_send(h);
+	}
 }
 
 static void
@@ -305,6 +337,10 @@ happened(struct hr_hub *h, const struct epoll_event *e)
 
 	switch (*(enum hr_hub_kind *)e->data.ptr) {
 	case HR_HUB_TIMER: timer_fired(h); break;
+	case HR_HUB_NEWS:
+		if (h->count > 0 && h->log_ms == 0)
+			h->log_ms = hr_now_ms() + LOG_SOON_MS;
+		break;
 	case HR_HUB_SOURCE:
 		if (s->ended)
 			break;
@@ -410,7 +446,7 @@ hr_hub_connect(struct hr_hub *h, int fd, int request_id)
 		sweep(h);
 		return;
 	}
-	if (h->count == 1 || h->server.turn == 0)
+	if (h->count == 1 || h->told[HR_HUB_SERVER].turn == 0)
 		h->sample_ms = hr_now_ms(); /* what was said to others before is old */
 	page_send(h, p);
 	sweep(h);
@@ -423,6 +459,7 @@ struct hr_hub *
 hr_hub_new(struct hr_worker *w, struct hr_err *err)
 {
 	struct hr_hub *h = calloc(1, sizeof(*h));
+	size_t i;
 
 	if (h == NULL) {
 		(void)hr_err_nomem(err);
@@ -430,9 +467,11 @@ hr_hub_new(struct hr_worker *w, struct hr_err *err)
 	}
 	h->w = w;
 	h->timer_kind = HR_HUB_TIMER;
+	h->news_kind = HR_HUB_NEWS;
+	h->news = -1;
 	hr_buf_init(&h->scratch, HR_TOLD_MAX);
-	hr_told_init(&h->server);
-	hr_told_init(&h->sample);
+	for (i = 0; i < HR_HUB_TOLD; i++)
+		hr_told_init(&h->told[i]);
 	h->ep = epoll_create1(EPOLL_CLOEXEC);
 	h->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (h->ep < 0 || h->timer < 0) {
@@ -451,6 +490,7 @@ void
 hr_hub_free(struct hr_hub *h)
 {
 	struct hr_hub_page *p;
+	size_t i;
 
 	if (h == NULL)
 		return;
@@ -462,9 +502,10 @@ hr_hub_free(struct hr_hub *h)
 	sweep(h);
 	hr_fd_close(&h->ep);
 	hr_fd_close(&h->timer);
+	hr_fd_close(&h->news);
 	hr_buf_done(&h->scratch);
-	hr_told_done(&h->server);
-	hr_told_done(&h->sample);
+	for (i = 0; i < HR_HUB_TOLD; i++)
+		hr_told_done(&h->told[i]);
 	free(h);
 }
 

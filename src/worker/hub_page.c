@@ -106,12 +106,13 @@ put_output(struct hr_hub_page *p)
 
 /* One step of what it does not know yet; false: it knows all. */
 static bool
-page_next(struct hr_hub_page *p, const struct hr_told *server, const struct hr_told *sample)
+page_next(struct hr_hub_page *p, const struct hr_told told[HR_HUB_TOLD])
 {
 	bool knows = page_knows(p, &p->source->state, &p->knows_state);
+	size_t i;
 
-	knows &= page_knows(p, server, &p->knows_server);
-	knows &= page_knows(p, sample, &p->knows_sample);
+	for (i = 0; i < HR_HUB_TOLD; i++)
+		knows &= page_knows(p, &told[i], &p->knows[i]);
 	if (!knows)
 		return true;
 	/* before its place: bytes are on their way to us */
@@ -122,11 +123,11 @@ page_next(struct hr_hub_page *p, const struct hr_told *server, const struct hr_t
 }
 
 int
-hr_hub_page_send(struct hr_hub_page *p, const struct hr_told *server, const struct hr_told *sample)
+hr_hub_page_send(struct hr_hub_page *p, const struct hr_told told[HR_HUB_TOLD])
 {
 	ssize_t n;
 
-	while (p->out.len > 0 || page_next(p, server, sample)) {
+	while (p->out.len > 0 || page_next(p, told)) {
 		if (p->out.fail != HR_OK)
 			return -1;
 		if (p->out.len == 0)

@@ -7,6 +7,9 @@
 #include "worker/hub_source.h"
 #include "worker/stay.h"
 
+/* What every page is told. */
+enum { HR_HUB_SERVER, HR_HUB_SAMPLE, HR_HUB_LOG, HR_HUB_TOLD };
+
 struct hr_hub_page {
 	enum hr_hub_kind kind;
 	LIST_ENTRY(hr_hub_page) entry;
@@ -18,7 +21,7 @@ struct hr_hub_page {
 	bool anew; /* its place is one of a count before this */
 	struct hr_buf out;
 	uint64_t at;
-	uint64_t knows_state, knows_server, knows_sample;
+	uint64_t knows_state, knows[HR_HUB_TOLD];
 };
 
 /* Without a connection, whose place is there; the source stays the caller's. NULL: no memory. */
@@ -27,8 +30,7 @@ void hr_hub_page_free(struct hr_hub_page *p);
 
 /* Writes what it does not know yet, without waiting. 0: it knows all; 1: it has to read first; -1:
  * it is to be dropped, and comes again with its offset. */
-int
-hr_hub_page_send(struct hr_hub_page *p, const struct hr_told *server, const struct hr_told *sample);
+int hr_hub_page_send(struct hr_hub_page *p, const struct hr_told told[HR_HUB_TOLD]);
 
 /* Ends the answer in order, so that nginx does not take a part for the whole. What does not fit is
  * not waited for. */

@@ -17,7 +17,7 @@
 #define HR_TOLD_MAX (1u << 20)
 
 /* What an event of the hub's epoll is about. */
-enum hr_hub_kind { HR_HUB_TIMER, HR_HUB_SOURCE, HR_HUB_PAGE };
+enum hr_hub_kind { HR_HUB_TIMER, HR_HUB_NEWS, HR_HUB_SOURCE, HR_HUB_PAGE };
 
 /* A text of which a page is told when it is not the one that it knows. */
 struct hr_told {

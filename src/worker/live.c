@@ -252,6 +252,17 @@ member(struct json_object *body, const char *name, enum hr_py_type type, struct 
 	return v;
 }
 
+/* The command that is meant, if one is named: one that is misnamed is no leave to take any. */
+static bool
+read_command(struct json_object *body, int64_t *ret_id, struct hr_answer *ret)
+{
+	*ret_id = hr_json_int_at(body, "command");
+	if (hr_json_at(body, "command") == NULL || *ret_id > 0)
+		return true;
+	hr_answer_detail(ret, 400, "command is the id of one, from 1 on");
+	return false;
+}
+
 void
 hr_handle_live_input(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
@@ -271,12 +282,12 @@ hr_handle_live_signal(struct hr_worker *w, struct hr_request *r, struct hr_answe
 {
 	struct json_object *body = hr_live_object(w, r, ret),
 			   *v = member(body, "signal", HR_PY_STR, ret);
-	const struct hr_press_request req = {
+	struct hr_press_request req = {
 	    .what = HR_PRESS_SIGNAL, .signal = v != NULL ? signal_number(v) : 0, .text = {"", 0}};
 
 	if (v != NULL && req.signal == 0)
 		hr_answer_detail(ret, 400, "no signal of that name");
-	else if (v != NULL)
+	else if (v != NULL && read_command(body, &req.command, ret))
 		press(w, r, &req, ret);
 	json_object_put(body);
 }
@@ -344,7 +355,7 @@ hr_handle_live_resize(struct hr_worker *w, struct hr_request *r, struct hr_answe
 		if (req.rows < 1 || req.rows > HR_TERMINAL_MAX || req.columns < 1 ||
 		    req.columns > HR_TERMINAL_MAX)
 			hr_answer_detail(ret, 400, "rows and columns are numbers from 1 to 1000");
-		else
+		else if (read_command(body, &req.command, ret))
 			press(w, r, &req, ret);
 	}
 	json_object_put(body);

@@ -195,9 +195,9 @@ send_output(void *arg, struct hr_sink *sink, struct hr_err *err)
 
 /* ---- beginning ---- */
 
-/* Up to 2^63; -1 for what is no number. */
+/* Up to 2^63; -1 for what is no number: an offset, or the id of a command. */
 static int
-offset_of(const char *text, uint64_t *ret)
+number_of(const char *text, uint64_t *ret)
 {
 	char *end;
 
@@ -257,6 +257,7 @@ parse(const struct hr_request *r, struct following *f, bool *ret_resumed)
 {
 	const char *id = r->last_event_id != NULL ? r->last_event_id : "", *wrong = NULL;
 	struct hr_buf text;
+	uint64_t command = 0;
 
 	hr_buf_init(&text, 4096);
 	f->req.offset = 0;
@@ -264,16 +265,22 @@ parse(const struct hr_request *r, struct following *f, bool *ret_resumed)
 		f->form = FORM_BASE64;
 	f->req.stays = f->form != FORM_BYTES;
 	if (hr_request_query(r, "offset", &text) &&
-	    offset_of(hr_buf_str(&text), &f->req.offset) < 0)
+	    number_of(hr_buf_str(&text), &f->req.offset) < 0)
 		wrong = "offset is not a number";
 	if (f->form != FORM_BYTES && id[0] != '\0') {
 		*ret_resumed = true;
-		if (offset_of(id, &f->req.offset) < 0)
+		if (number_of(id, &f->req.offset) < 0)
 			wrong = "Last-Event-ID is not a number";
 	}
 	hr_buf_reset(&text);
 	if (hr_request_query(r, "follow", &text))
 		f->req.stays = strcmp(hr_buf_str(&text), "true") == 0;
+	hr_buf_reset(&text);
+	if (hr_request_query(r, "command", &text)) {
+		if (number_of(hr_buf_str(&text), &command) < 0)
+			wrong = "command is not a number";
+		f->req.command = (int64_t)command;
+	}
 	hr_buf_reset(&text);
 	if (f->form != FORM_BYTES && hr_request_query(r, "encoding", &text)) {
 		if (strcmp(hr_buf_str(&text), "text") == 0)

@@ -44,11 +44,13 @@ libworker_la_SOURCES = \
 	%D%/stay.c %D%/stay.h \
 	%D%/trace.c %D%/trace.h \
 	%D%/upload.c \
+	%D%/v1/bash.c \
+	%D%/v1/v1.c %D%/v1/v1.h \
 	%D%/view.c \
 	%D%/worker.c %D%/worker.h
 libworker_la_CFLAGS = $(AM_CFLAGS) $(FCGI_CFLAGS) $(JSONC_CFLAGS) $(PCRE2_CFLAGS)
 libworker_la_LIBADD = \
-	libdoor.la libactions.la libsearch.la libfiles.la libprotojson.la libkeysum.la libproto.la libterm.la libshell.la libbase.la
+	libdoor.la libactions.la libsearch.la libsigninweb.la libfiles.la libprotojson.la libkeysum.la libproto.la libterm.la libshell.la libbase.la
 
 pkglibexec_PROGRAMS += handrail-worker
 handrail_worker_SOURCES = \

@@ -13,16 +13,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/random.h"
-#include "proto/json.h"
+#include "proto/signinweb.h"
 #include "worker/live.h"
 #include "worker/worker.h"
 
 #define BELOW "/handrail/v1/"
-#define COOKIE "handrail-" /* and the port as the browser knows it: ports share their cookies */
-#define SECRET 64          /* hexadecimal digits: 256 bits */
-#define COOKIES_MAX 32     /* of ours, in one request */
-#define PATH_MAX_BYTES 512
 
 enum hr_page_rights
 hr_page_rights_of(const char *name)
@@ -46,30 +41,12 @@ text(const char *header)
 	return header != NULL ? header : "";
 }
 
-/* Looks through the cookies for one of ours that is signed in with that token. */
 static bool
 find(const struct hr_worker *w, const struct hr_request *r, struct hr_signin *ret)
 {
-	unsigned char cookie[HR_KEYSUM], token[HR_KEYSUM];
-	const char *p = text(r->cookie), *value;
-	size_t len, tries = 0;
-
-	if (strlen(text(r->page_token)) != SECRET)
-		return false;
-	hr_keysum(w->auth.head.salt, r->page_token, SECRET, token);
-	for (; *p != '\0'; p += len + (p[len] == ';')) {
-		p += strspn(p, " ");
-		len = strcspn(p, ";");
-		value = memchr(p, '=', len);
-		if (value == NULL || strncmp(p, COOKIE, strlen(COOKIE)) != 0 ||
-		    len - (size_t)(value + 1 - p) != SECRET || tries++ == COOKIES_MAX)
-			continue;
-		hr_keysum(w->auth.head.salt, value + 1, SECRET, cookie);
-		if (hr_signin_find(&w->board->signins, cookie, token, hr_now_ns(), ret) &&
-		    hr_auth_knows(&w->auth, ret->key))
-			return true;
-	}
-	return false;
+	return hr_signin_by(&w->board->signins, w->auth.head.salt, text(r->cookie),
+		   text(r->page_token), hr_now_ns(), ret) &&
+	       hr_auth_knows(&w->auth, ret->key);
 }
 
 /* Exactly one below ours, in no other spelling: nginx may have taken another path for it. */
@@ -127,58 +104,11 @@ hr_page_enter(const struct hr_worker *w, const struct hr_request *r, struct hr_s
 
 /* ---- signing in ---- */
 
-/* The path below which the page lies, as the browser sees it: a proxy may have put something in
- * front. */
 static bool
-path_fits(const char *p, size_t len)
-{
-	static const char end[] = "/handrail/";
-	size_t i;
-
-	if (len > PATH_MAX_BYTES || len < sizeof(end) - 1 || p[0] != '/' ||
-	    memcmp(p + len - (sizeof(end) - 1), end, sizeof(end) - 1) != 0)
-		return false;
-	for (i = 0; i < len; i++)
-		if (p[i] <= ' ' || p[i] >= 0x7F || p[i] == ';' || p[i] == ',')
-			return false;
-	return true;
-}
-
-static bool
-is_port(const char *p, size_t len)
-{
-	return len <= 5 && strspn(p, "0123456789") == len;
-}
-
-struct asked {
-	const char *path, *port;
-	size_t path_len, port_len;
-	bool secure, look;
-};
-
-static const char *
-member(struct json_object *body, const char *name, size_t *ret_len)
-{
-	struct json_object *v = hr_json_typed_at(body, name, HR_PY_STR);
-
-	*ret_len = 0;
-	return v != NULL ? hr_json_str(v, ret_len) : "";
-}
-
-static bool
-take_asked(const struct hr_request *r, struct json_object *body, struct asked *ret,
+take_asked(const struct hr_request *r, struct json_object *body, struct hr_signin_asked *ret,
     struct hr_answer *answer)
 {
-	struct json_object *v;
-
-	ret->path = member(body, "path", &ret->path_len);
-	ret->port = member(body, "port", &ret->port_len);
-	v = hr_json_typed_at(body, "secure", HR_PY_BOOL);
-	ret->secure = v != NULL && json_object_get_boolean(v);
-	v = hr_json_typed_at(body, "look", HR_PY_BOOL);
-	ret->look = v != NULL && json_object_get_boolean(v);
-	ret->secure |= strcmp(r->scheme, "https") == 0;
-	if (path_fits(ret->path, ret->path_len) && is_port(ret->port, ret->port_len))
+	if (hr_signin_asked(body, strcmp(r->scheme, "https") == 0, ret))
 		return true;
 	hr_answer_detail(answer, 400, "path has to end with /handrail/, port to be a number");
 	return false;
@@ -186,14 +116,12 @@ take_asked(const struct hr_request *r, struct json_object *body, struct asked *r
 
 /* value "": the browser forgets it. */
 static void
-set_cookie(struct hr_answer *ret, const struct asked *a, const char *value, int64_t seconds)
+set_cookie(
+    struct hr_answer *ret, const struct hr_signin_asked *a, const char *value, int64_t seconds)
 {
-	char line[PATH_MAX_BYTES + 256];
+	char line[HR_SIGNIN_COOKIE_MAX];
 
-	(void)snprintf(line, sizeof(line),
-	    COOKIE "%.*s=%s; Path=%.*s; Max-Age=%" PRId64 "; HttpOnly; SameSite=Strict%s",
-	    (int)a->port_len, a->port, value, (int)a->path_len, a->path, seconds,
-	    a->secure ? "; Secure" : "");
+	hr_signin_cookie(line, a, value, seconds);
 	hr_answer_header(ret, "Set-Cookie", line);
 }
 
@@ -212,10 +140,11 @@ put_me(struct hr_answer *ret, uint32_t rights, int64_t seconds, const char *toke
 }
 
 static void
-sign_in(struct hr_worker *w, const char *key, const struct asked *a, struct hr_answer *ret)
+sign_in(
+    struct hr_worker *w, const char *key, const struct hr_signin_asked *a, struct hr_answer *ret)
 {
 	struct hr_signin s = {.until_ns = hr_now_ns() + w->page_lifetime_s * HR_NS_PER_S};
-	char cookie[SECRET + 1], token[SECRET + 1];
+	char cookie[HR_SIGNIN_SECRET + 1], token[HR_SIGNIN_SECRET + 1];
 	struct hr_err err = {0};
 
 	s.rights = a->look && w->page_rights > HR_PAGE_LOOK ? HR_PAGE_LOOK : w->page_rights;
@@ -227,16 +156,16 @@ sign_in(struct hr_worker *w, const char *key, const struct asked *a, struct hr_a
 		hr_answer_detail(ret, 403, "the page is switched off (page_rights)");
 		return;
 	}
-	if (hr_random_hex(cookie, SECRET, &err) < 0 || hr_random_hex(token, SECRET, &err) < 0) {
-		hr_log(HR_LOG_ERROR, "signing in: %s", err.msg);
-		hr_answer_generic(ret);
+	if (hr_signin_make(
+		&w->board->signins, w->auth.head.salt, &s, hr_now_ns(), cookie, token, &err) < 0 &&
+	    err.code == HR_E_BUSY) {
+		hr_answer_detail(ret, 503, err.msg);
+		ret->retry_after_s = 1;
 		return;
 	}
-	hr_keysum(w->auth.head.salt, cookie, SECRET, s.cookie);
-	hr_keysum(w->auth.head.salt, token, SECRET, s.token);
-	if (!hr_signin_add(&w->board->signins, &s, hr_now_ns())) {
-		hr_answer_detail(ret, 503, "too many sign in at the same time");
-		ret->retry_after_s = 1;
+	if (err.code != HR_OK) {
+		hr_log(HR_LOG_ERROR, "signing in: %s", err.msg);
+		hr_answer_generic(ret);
 		return;
 	}
 	put_me(ret, s.rights, w->page_lifetime_s, token);
@@ -249,7 +178,7 @@ void
 hr_handle_signin(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	struct json_object *body = hr_live_object(w, r, ret);
-	struct asked a;
+	struct hr_signin_asked a;
 
 	if (body != NULL && take_asked(r, body, &a, ret))
 		sign_in(w, r->session_key, &a, ret);
@@ -261,7 +190,7 @@ hr_handle_signout(struct hr_worker *w, struct hr_request *r, struct hr_answer *r
 {
 	struct json_object *body = hr_live_object(w, r, ret);
 	struct hr_signin s;
-	struct asked a;
+	struct hr_signin_asked a;
 
 	if (body != NULL && take_asked(r, body, &a, ret)) {
 		if (find(w, r, &s))

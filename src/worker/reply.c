@@ -66,6 +66,7 @@ hr_reply_request(FCGX_Request *fcgi, struct hr_request *ret)
 	ret->origin = param(fcgi, "HTTP_ORIGIN");
 	ret->mcp = param(fcgi, "HANDRAIL_MCP")[0] != '\0';
 	ret->rex = param(fcgi, "HANDRAIL_SWEREX")[0] != '\0';
+	ret->v1 = param(fcgi, "HANDRAIL_OPENHANDS_V1")[0] != '\0';
 	ret->direct = param(fcgi, "HANDRAIL_DIRECT")[0] != '\0';
 	ret->viewer = param(fcgi, "HANDRAIL_VIEWER")[0] != '\0';
 	ret->action_limit = param(fcgi, "HANDRAIL_ACTION_LIMIT");

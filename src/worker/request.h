@@ -45,6 +45,7 @@ struct hr_request {
 	const char *origin;       /* NULL as well: absent */
 	bool mcp;                 /* the door is open */
 	bool rex;                 /* and that of SWE-ReX */
+	bool v1;                  /* and that of OpenHands V1 */
 	bool direct;              /* nginx could not send the file */
 	bool viewer;              /* came to the file viewer, which is another server */
 	const char *action_limit; /* how many actions at a time; of /-/refused, NULL: absent */

@@ -98,26 +98,6 @@ hr_request_split(struct hr_request *r)
 	return r->path->fail == HR_OK ? 0 : -1;
 }
 
-/* Bytes that are not UTF-8 become U+FFFD. */
-static void
-put_text(struct hr_buf *b, const struct hr_buf *from)
-{
-	const char *p = hr_buf_str(from), *end = p + from->len;
-	size_t n;
-	int32_t cp;
-
-	for (; p < end; p += n) {
-		cp = hr_utf8_next(p, end, &n);
-		if (cp >= 0 && !hr_utf8_is_surrogate(cp)) {
-			hr_buf_add(b, p, n);
-			continue;
-		}
-		hr_buf_adds(b, "\xEF\xBF\xBD");
-		if (cp >= 0)
-			n = 1; /* to Python each byte of a surrogate is wrong by itself */
-	}
-}
-
 bool
 hr_request_query(const struct hr_request *r, const char *name, struct hr_buf *ret)
 {
@@ -140,7 +120,7 @@ hr_request_query(const struct hr_request *r, const char *name, struct hr_buf *re
 		if (equals != NULL)
 			hr_percent_decode(&text, equals + 1, len - key_len - 1, true);
 		hr_buf_reset(ret);
-		put_text(ret, &text);
+		hr_utf8_replace(ret, hr_buf_str(&text), text.len);
 	}
 	if (text.fail != HR_OK)
 		ret->fail = text.fail;
@@ -235,7 +215,7 @@ is_foreign(const struct hr_worker *w, const struct hr_request *r, const struct r
 	       strcmp(r->method, "POST") == 0 && !hr_request_from_here(r);
 }
 
-/* The door of SWE-ReX has a table of its own, and its own words for who may not come in. */
+/* The doors of SWE-ReX and of OpenHands V1 have tables of their own. */
 static bool
 is_rex(const struct hr_request *r)
 {
@@ -250,9 +230,9 @@ route(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	const struct route *found = route_find(r, r->path->len);
 
-	if (is_rex(r)) {
+	if (is_rex(r) || hr_v1_is(r)) {
 		hr_worker_stage(w, HR_STAGE_RUNNING);
-		hr_handle_rex(w, r, ret);
+		(is_rex(r) ? hr_handle_rex : hr_handle_v1)(w, r, ret);
 	} else if (!r->viewer && (found == NULL || !found->open) &&
 		   !hr_auth_passes(&w->auth, r->session_key) && !hr_page_passes(w, r)) {
 		hr_answer_detail(ret, 403, "Invalid API Key");

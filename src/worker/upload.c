@@ -46,7 +46,7 @@ struct incoming {
 	struct hr_spool spool;
 	struct hr_buf name;
 	int sys;               /* why its bytes are not on the disk */
-	uint64_t size, digest; /* of what came, if the request has a name */
+	uint64_t size, digest; /* of what came; the digest: if the request has a name */
 };
 
 struct upload {
@@ -54,7 +54,8 @@ struct upload {
 	bool named; /* by the client, see worker/key.h */
 	struct hr_buf destination, recursive_text;
 	bool recursive, recursive_fine;
-	bool as_is; /* a zip file as well is but a file */
+	bool as_is;     /* a zip file as well is but a file */
+	const char *as; /* its name is this one, whatever it was; NULL: its own */
 
 	enum part part;
 	struct incoming now, last; /* being received; complete */
@@ -255,7 +256,10 @@ part_begin(void *arg, const char *disposition, size_t len)
 	if (u->part == PART_FILE) {
 		incoming_done(&u->now);
 		incoming_init(&u->now);
-		put_file_name(&u->now.name, &value);
+		if (u->as != NULL)
+			hr_buf_adds(&u->now.name, u->as);
+		else
+			put_file_name(&u->now.name, &value);
 	}
 	hr_buf_done(&value);
 	if (!named)
@@ -277,10 +281,9 @@ part_data(void *arg, const char *p, size_t len)
 	switch (u->part) {
 	case PART_OTHER_FILE: return 0;
 	case PART_FILE:
-		if (u->named) {
-			u->now.size += len;
+		u->now.size += len;
+		if (u->named)
 			u->now.digest = hr_hash(u->now.digest, p, len);
-		}
 		if (u->now.sys == 0 && hr_spool_write(&u->now.spool, p, len) < 0) {
 			u->now.sys = errno;
 			hr_spool_close(&u->now.spool); /* gives the disk its space back */
@@ -534,29 +537,56 @@ finish_once(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
 	hr_buf_done(&key);
 }
 
+/* Receives and places it. */
+static void
+upload(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
+{
+	hr_worker_stage(u->w, HR_STAGE_READING);
+	if (u->refused != NULL) {
+		hr_answer_detail(ret, 400, u->refused);
+	} else if (hr_body_is_type(r->content_type, "multipart/form-data")) {
+		if (receive_multipart(u, r) < 0)
+			hr_answer_detail(ret, 400, u->refused);
+	} else if (hr_body_is_type(r->content_type, "application/x-www-form-urlencoded")) {
+		receive_form(u, r, ret);
+	}
+	hr_worker_stage(u->w, HR_STAGE_RUNNING);
+	if (u->refused == NULL) {
+		if (!u->recursive_fine || u->got != GOT_FILE)
+			answer_invalid(u, ret);
+		else if (u->named)
+			finish_once(u, r, ret);
+		else
+			finish(u, ret);
+	}
+}
+
 void
 hr_handle_upload(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	struct upload u;
 
 	upload_init(&u, w, r);
-	hr_worker_stage(w, HR_STAGE_READING);
-	if (u.refused != NULL) {
-		hr_answer_detail(ret, 400, u.refused);
-	} else if (hr_body_is_type(r->content_type, "multipart/form-data")) {
-		if (receive_multipart(&u, r) < 0)
-			hr_answer_detail(ret, 400, u.refused);
-	} else if (hr_body_is_type(r->content_type, "application/x-www-form-urlencoded")) {
-		receive_form(&u, r, ret);
-	}
-	hr_worker_stage(w, HR_STAGE_RUNNING);
-	if (u.refused == NULL) {
-		if (!u.recursive_fine || u.got != GOT_FILE)
-			answer_invalid(&u, ret);
-		else if (u.named)
-			finish_once(&u, r, ret);
-		else
-			finish(&u, ret);
-	}
+	upload(&u, r, ret);
 	upload_done(&u);
+}
+
+bool
+hr_upload_to(struct hr_worker *w, const struct hr_request *r, const struct hr_buf *path,
+    uint64_t *ret_size, struct hr_answer *ret)
+{
+	const char *slash = memrchr(path->p, '/', path->len);
+	struct upload u;
+
+	upload_init(&u, w, r);
+	u.as = slash + 1;
+	u.as_is = true;
+	u.recursive = false;
+	u.recursive_fine = true;
+	hr_buf_reset(&u.destination);
+	hr_buf_add(&u.destination, path->p, slash > path->p ? (size_t)(slash - path->p) : 1);
+	upload(&u, r, ret);
+	*ret_size = u.last.size;
+	upload_done(&u);
+	return ret->status == 200;
 }

@@ -106,7 +106,19 @@ hr_handler_fn hr_handle_signin;
 hr_handler_fn hr_handle_signout;
 hr_handler_fn hr_handle_token;
 hr_handler_fn hr_handle_upload;
+hr_handler_fn hr_handle_v1; /* all of which hr_v1_is() is true */
 hr_handler_fn hr_handle_view;
 hr_handler_fn hr_handle_viewer;
+
+/* /api/ and /health, where that door is open. */
+bool hr_v1_is(const struct hr_request *r);
+
+/* The body's part "file", to that absolute path, whatever its own name is; directories on the way
+ * are made. True: *ret_size bytes are there. False: answered. */
+bool hr_upload_to(struct hr_worker *w, const struct hr_request *r, const struct hr_buf *path,
+    uint64_t *ret_size, struct hr_answer *ret);
+/* The file of that absolute path, as GET /download_file answers. */
+void hr_download_file(
+    const struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret);
 
 #endif

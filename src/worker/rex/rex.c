@@ -199,9 +199,8 @@ hr_handle_rex_key(struct hr_worker *w, struct hr_request *r, struct hr_answer *r
 	ret->status = has_key(w, r) ? 204 : 403;
 }
 
-/* The body, checked; false: answered. */
-static bool
-read_model(struct hr_rex_call *c, const struct hr_rex_model *m)
+bool
+hr_rex_take_body(struct hr_rex_call *c, const struct hr_rex_model *m)
 {
 	struct hr_json_error e;
 	struct hr_buf where, ctx;
@@ -254,7 +253,7 @@ hr_handle_rex(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 		hr_answer_detail(ret, 404, "Not Found");
 	else if (strcmp(routes[i].method, r->method) != 0)
 		hr_answer_detail(ret, 405, "Method Not Allowed");
-	else if (routes[i].model == NULL || read_model(&c, routes[i].model))
+	else if (routes[i].model == NULL || hr_rex_take_body(&c, routes[i].model))
 		routes[i].handle(&c);
 	json_object_put(c.body);
 }

@@ -69,6 +69,8 @@ int hr_rex_bool_of(const char *p, size_t len);
 
 /* ---- rex.c ---- */
 
+/* The body, checked; false: answered. */
+bool hr_rex_take_body(struct hr_rex_call *c, const struct hr_rex_model *m);
 /* An exception that the client raises again: `class` with its module, message, and extra_info as
  * JSON ("" for none). */
 void hr_rex_raise(

@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/account.h"
@@ -43,8 +42,7 @@ collect(pid_t pid)
 	while (n < 0 && errno == EINTR);
 	if (n <= 0 && p.fd >= 0)
 		(void)kill(pid, SIGKILL);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	(void)hr_spawn_end(pid, &status);
 	hr_fd_close(&p.fd);
 	return n <= 0 ? -1 : hr_exit_code(status);
 }

@@ -1,0 +1,297 @@
+/* /api/ and /health: which route it is, files, and what git says. Files are put and sent by the
+ * handlers of /upload_file and /download_file, in the words of this client. */
+#include "config.h"
+
+#include "worker/v1/v1.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "shell/quote.h"
+
+#define GIT_LIMIT_S 60
+#define GIT_OUTPUT_MAX (4u << 20) /* the shell's user may answer in its place */
+#define PATH_MAX_LEN (64u << 10)
+
+/* ---- paths ---- */
+
+/* The query's, or the rest of the path, as earlier clients have it. False: answered. */
+static bool
+absolute_path(struct hr_rex_call *c, struct hr_span rest, struct hr_buf *path)
+{
+	if (!hr_request_query(c->r, "path", path)) {
+		if (rest.len > 0 && rest.p[0] != '/')
+			hr_buf_addc(path, '/');
+		hr_buf_add(path, rest.p, rest.len);
+	}
+	if (path->fail != HR_OK)
+		hr_answer_generic(c->ret);
+	else if (path->len == 0)
+		hr_answer_detail(c->ret, 422, "path: Field required");
+	else if (path->p[0] != '/')
+		hr_answer_detail(c->ret, 400, "Path must be absolute");
+	else if (strlen(path->p) != path->len)
+		hr_answer_detail(c->ret, 404, "File not found");
+	else
+		return true;
+	return false;
+}
+
+/* Statuses that the other client's words begin with: "404: File not found". */
+static void
+take_status(struct hr_answer *ret)
+{
+	struct json_object *body = NULL;
+	struct hr_json_error e;
+	const char *detail = NULL;
+	char *end;
+	long status;
+
+	if (ret->status != 500)
+		return;
+	if (hr_json_decode(hr_buf_str(&ret->body), ret->body.len, &body, &e) == 0)
+		detail = hr_json_text_at(body, "detail");
+	if (detail != NULL) {
+		status = strtol(detail, &end, 10);
+		if (end == detail + 3 && strncmp(end, ": ", 2) == 0 && status >= 400 &&
+		    status < 500)
+			hr_answer_detail(ret, (int)status, end + 2);
+	}
+	json_object_put(body);
+}
+
+/* ---- files ---- */
+
+static void
+upload(struct hr_rex_call *c, struct hr_span rest)
+{
+	struct hr_buf path;
+	uint64_t size;
+
+	hr_buf_init(&path, PATH_MAX_LEN);
+	if (absolute_path(c, rest, &path)) {
+		if (path.p[path.len - 1] == '/') {
+			hr_answer_detail(c->ret, 400, "Path is a directory");
+		} else if (hr_upload_to(c->w, c->r, &path, &size, c->ret)) {
+			hr_buf_reset(&c->ret->body);
+			hr_buf_addf(&c->ret->body, "{\"success\":true,\"file_size\":%llu}",
+			    (unsigned long long)size);
+		} else {
+			take_status(c->ret);
+		}
+	}
+	hr_buf_done(&path);
+}
+
+static void
+download(struct hr_rex_call *c, struct hr_span rest)
+{
+	struct hr_buf path;
+
+	hr_buf_init(&path, PATH_MAX_LEN);
+	if (absolute_path(c, rest, &path)) {
+		hr_download_file(c->w, c->r, hr_buf_str(&path), c->ret);
+		take_status(c->ret);
+	}
+	hr_buf_done(&path);
+}
+
+/* ---- git, which runs with the rights of the shell's user and not with ours ---- */
+
+static const char *
+word_of(const char *status)
+{
+	switch (status != NULL ? status[0] : '\0') {
+	case 'A': return "ADDED";
+	case 'D': return "DELETED";
+	case 'R': return "MOVED";
+	default: return "UPDATED";
+	}
+}
+
+static void
+put_changes(struct hr_buf *b, struct json_object *list)
+{
+	struct json_object *one, *path;
+	size_t i, len;
+	const char *p;
+
+	hr_buf_addc(b, '[');
+	for (i = 0; hr_json_type(list) == HR_PY_LIST && i < hr_json_count(list); i++) {
+		one = hr_json_entry(list, i);
+		path = hr_json_typed_at(one, "path", HR_PY_STR);
+		p = path != NULL ? hr_json_str(path, &len) : NULL;
+		hr_buf_addf(b, "%s{\"status\":\"%s\",\"path\":", i > 0 ? "," : "",
+		    word_of(hr_json_text_at(one, "status")));
+		(void)hr_json_put_str(b, p != NULL ? p : "", p != NULL ? len : 0, HR_JSON_REPLACE);
+		hr_buf_addc(b, '}');
+	}
+	hr_buf_addc(b, ']');
+}
+
+/* What handrail-git says; the caller's. NULL: answered. */
+static struct json_object *
+ask_git(struct hr_rex_call *c, struct hr_span rest, bool diff)
+{
+	struct json_object *said = NULL;
+	struct hr_buf path, text, out;
+	struct hr_span cwd = {NULL, 0};
+	struct hr_json_error e;
+	int64_t code = -1;
+
+	hr_buf_init(&path, PATH_MAX_LEN);
+	hr_buf_init(&text, PATH_MAX_LEN * 5);
+	hr_buf_init(&out, GIT_OUTPUT_MAX);
+	if (hr_request_query(c->r, "ref", &out) || hr_request_query(c->r, "commit", &out)) {
+		hr_answer_detail(c->ret, 422, "ref and commit are not served");
+	} else if (absolute_path(c, rest, &path)) {
+		hr_shell_quote(&text, c->w->libexec_dir, strlen(c->w->libexec_dir));
+		hr_buf_adds(&text, diff ? "/handrail-git diff " : "/handrail-git changes");
+		if (diff)
+			hr_shell_quote(&text, path.p, path.len);
+		else
+			cwd = hr_span_of_buf(&path);
+		if (hr_buf_check(&text, NULL) < 0) {
+			hr_answer_generic(c->ret);
+		} else if (hr_v1_run(c, hr_span_of_buf(&text), cwd, GIT_LIMIT_S, &out, &code) &&
+			   (code != 0 ||
+			       hr_json_decode(hr_buf_str(&out), out.len, &said, &e) < 0)) {
+			json_object_put(said);
+			said = NULL;
+			hr_answer_detail(c->ret, 500,
+			    diff ? "there is no difference of that file: it is not there, is too "
+				   "large, or is in no repository"
+				 : "git gave no answer for that directory");
+		}
+	}
+	hr_buf_done(&path);
+	hr_buf_done(&text);
+	hr_buf_done(&out);
+	return said;
+}
+
+/* No repository has no changes. */
+static void
+changes(struct hr_rex_call *c, struct hr_span rest)
+{
+	struct json_object *said = ask_git(c, rest, false);
+
+	if (said != NULL)
+		put_changes(&c->ret->body, said);
+	json_object_put(said);
+}
+
+static void
+diff(struct hr_rex_call *c, struct hr_span rest)
+{
+	struct json_object *said = ask_git(c, rest, true);
+
+	if (said != NULL && hr_json_put(&c->ret->body, said) < 0)
+		hr_answer_generic(c->ret);
+	json_object_put(said);
+}
+
+/* ---- routes ---- */
+
+static void
+start(struct hr_rex_call *c, struct hr_span rest)
+{
+	(void)rest;
+	if (hr_rex_take_body(c, &hr_v1_bash_model))
+		hr_v1_start(c);
+}
+
+static void
+execute(struct hr_rex_call *c, struct hr_span rest)
+{
+	(void)rest;
+	if (hr_rex_take_body(c, &hr_v1_bash_model))
+		hr_v1_execute(c);
+}
+
+static void
+search(struct hr_rex_call *c, struct hr_span rest)
+{
+	(void)rest;
+	hr_v1_search(c);
+}
+
+/* .../ID/stop */
+static void
+stop(struct hr_rex_call *c, struct hr_span rest)
+{
+	static const char last[] = "/stop";
+	size_t n = sizeof(last) - 1;
+
+	if (rest.len > n && memcmp(rest.p + rest.len - n, last, n) == 0)
+		hr_v1_stop(c, (struct hr_span){rest.p, rest.len - n});
+	else
+		hr_answer_detail(c->ret, 404, "Not Found");
+}
+
+static void
+health(struct hr_rex_call *c, struct hr_span rest)
+{
+	struct hr_request r = *c->r;
+
+	(void)rest;
+	hr_handle_alive(c->w, &r, c->ret);
+}
+
+static const struct {
+	const char *path, *method;
+	bool more; /* the path goes on, behind a slash; it may */
+	bool open; /* needs no key */
+	void (*handle)(struct hr_rex_call *c, struct hr_span rest);
+} routes[] = {
+    {"/health", "GET", false, true, health},
+    {"/api/bash/start_bash_command", "POST", false, false, start},
+    {"/api/bash/execute_bash_command", "POST", false, false, execute},
+    {"/api/bash/bash_events/search", "GET", false, false, search},
+    {"/api/bash/bash_commands", "POST", true, false, stop},
+    {"/api/file/upload", "POST", true, false, upload},
+    {"/api/file/download", "GET", true, false, download},
+    {"/api/git/changes", "GET", true, false, changes},
+    {"/api/git/diff", "GET", true, false, diff},
+};
+
+bool
+hr_v1_is(const struct hr_request *r)
+{
+	static const char prefix[] = "/api/", open[] = "/health";
+
+	return r->v1 && ((r->path->len >= sizeof(prefix) - 1 &&
+			     memcmp(r->path->p, prefix, sizeof(prefix) - 1) == 0) ||
+			    (r->path->len == sizeof(open) - 1 &&
+				memcmp(r->path->p, open, sizeof(open) - 1) == 0));
+}
+
+void
+hr_handle_v1(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
+{
+	struct hr_rex_call c = {.w = w, .r = r, .ret = ret};
+	const char *path = hr_buf_str(r->path);
+	size_t i, len = 0, n = sizeof(routes) / sizeof(routes[0]);
+
+	for (i = 0; i < n; i++) {
+		len = strlen(routes[i].path);
+		if (r->path->len >= len && memcmp(path, routes[i].path, len) == 0 &&
+		    (r->path->len == len || (routes[i].more && path[len] == '/')))
+			break;
+	}
+	if ((i == n || !routes[i].open) && !hr_auth_passes(&w->auth, r->session_key))
+		hr_answer_detail(ret, 403, "Invalid API Key");
+	else if (!hr_request_from_here(r))
+		hr_answer_detail(ret, 403, "This origin may not come in");
+	else if (i == n)
+		hr_answer_detail(ret, 404, "Not Found");
+	else if (strcmp(routes[i].method, r->method) != 0)
+		hr_answer_detail(ret, 405, "Method Not Allowed");
+	else
+		routes[i].handle(&c, r->path->len > len
+					 ? (struct hr_span){path + len + 1, r->path->len - len - 1}
+					 : (struct hr_span){"", 0});
+	json_object_put(c.body);
+}
