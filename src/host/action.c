@@ -114,41 +114,44 @@ request_id(char *out, size_t cap)
 
 static int
 post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
-    struct json_object **ret, struct hr_err *err)
+    const struct hr_action_way *way, struct json_object **ret, struct hr_err *err)
 {
-	char id[64];
+	char id[80];
 	const char *const headers[] = {"Content-Type: application/json", id, NULL};
-	struct hr_http_request r = {
+	struct hr_http_request req = {
 	    .method = "POST",
 	    .url = "/execute_action",
 	    .headers = headers,
 	    .body = body->p,
 	    .body_len = body->len,
 	    .timeout_s = (unsigned)timeout_s + 5,
-	    .watch_fd = -1,
+	    .watch_fd = way != NULL ? way->cancel_fd : -1,
 	};
 	struct hr_http_answer a;
 	struct hr_json_error why;
 	struct hr_err mine = {0};
-	int rc;
+	int r;
 
 	/* the same for every attempt: what was begun is joined, not begun again */
-	request_id(id, sizeof(id));
-	rc = hr_client_send(&s->client, &r, &a, &mine);
-	if (rc == 0 && (hr_json_decode(hr_buf_str(&a.body), a.body.len, ret, &why) < 0 ||
-			   hr_json_text_at(*ret, "observation") == NULL)) {
+	if (way != NULL)
+		(void)snprintf(id, sizeof(id), "X-Request-ID: %.60s", way->id);
+	else
+		request_id(id, sizeof(id));
+	r = hr_client_send(&s->client, &req, &a, &mine);
+	if (r == 0 && (hr_json_decode(hr_buf_str(&a.body), a.body.len, ret, &why) < 0 ||
+			  hr_json_text_at(*ret, "observation") == NULL)) {
 		json_object_put(*ret);
 		*ret = NULL;
-		rc = hr_err_set(&mine, HR_E_INVAL, "the server's answer is no observation");
+		r = hr_err_set(&mine, HR_E_INVAL, "the server's answer is no observation");
 	}
 	hr_http_answer_done(&a);
-	if (rc != 0 && mine.code == HR_E_HTTP_TIMEOUT)
+	if (r != 0 && mine.code == HR_E_HTTP_TIMEOUT)
 		(void)hr_err_set(&mine, HR_E_RUNTIME_TIMEOUT,
 		    "Runtime failed to return execute_action before the requested timeout of %.*fs",
 		    timeout_s == (double)(int64_t)timeout_s ? 1 : 3, timeout_s);
-	if (rc != 0 && err != NULL)
+	if (r != 0 && err != NULL)
 		*err = mine;
-	return rc;
+	return r;
 }
 
 static int
@@ -158,32 +161,32 @@ by_backend(
 	struct hr_json_error why;
 	char *text = NULL;
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, ACTION_MAX);
 	if (hr_json_put(&b, action) != 0 || hr_buf_check(&b, NULL) != 0) {
 		hr_buf_done(&b);
 		return hr_err_set(err, HR_E_INVAL, "the action has no JSON form");
 	}
-	rc = s->ops->action(s->self, b.p, &text, err);
+	r = s->ops->action(s->self, b.p, &text, err);
 	hr_buf_done(&b);
-	if (rc == 0 && (text == NULL || hr_json_decode(text, strlen(text), ret, &why) < 0 ||
-			   !json_object_is_type(*ret, json_type_object))) {
+	if (r == 0 && (text == NULL || hr_json_decode(text, strlen(text), ret, &why) < 0 ||
+			  !json_object_is_type(*ret, json_type_object))) {
 		json_object_put(*ret);
 		*ret = NULL;
-		rc = hr_err_set(err, HR_E_INVAL, "the backend's answer is no observation");
+		r = hr_err_set(err, HR_E_INVAL, "the backend's answer is no observation");
 	}
 	free(text);
-	return rc;
+	return r;
 }
 
 /* An action by the server, or by the backend itself. */
 static int
 execute(struct hr_sandbox *s, struct json_object *action, double timeout_s,
-    struct json_object **ret, struct hr_err *err)
+    const struct hr_action_way *way, struct json_object **ret, struct hr_err *err)
 {
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	if (!s->connected)
 		return hr_err_set(err, HR_E_RUNTIME, "the sandbox is not connected");
@@ -191,14 +194,14 @@ execute(struct hr_sandbox *s, struct json_object *action, double timeout_s,
 		return by_backend(s, action, ret, err);
 	hr_buf_init(&b, ACTION_MAX);
 	hr_buf_adds(&b, "{\"action\":");
-	rc = hr_json_put(&b, action);
+	r = hr_json_put(&b, action);
 	hr_buf_addc(&b, '}');
-	if (rc != 0 || hr_buf_check(&b, NULL) != 0)
-		rc = hr_err_set(err, HR_E_INVAL, "the action has no JSON form");
+	if (r != 0 || hr_buf_check(&b, NULL) != 0)
+		r = hr_err_set(err, HR_E_INVAL, "the action has no JSON form");
 	else
-		rc = post_action(s, &b, timeout_s, ret, err);
+		r = post_action(s, &b, timeout_s, way, ret, err);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 /* What the observation takes over from the action. */
@@ -251,11 +254,18 @@ int
 hr_sandbox_action(
     struct hr_sandbox *s, const char *action, char **ret_observation, struct hr_err *err)
 {
+	return hr_sandbox_action_as(s, action, NULL, ret_observation, err);
+}
+
+int
+hr_sandbox_action_as(struct hr_sandbox *s, const char *action, const struct hr_action_way *way,
+    char **ret_observation, struct hr_err *err)
+{
 	struct json_object *a = NULL, *obs = NULL;
 	struct hr_json_error why;
 	const char *type;
 	double timeout_s;
-	int rc = -1;
+	int r = -1;
 
 	if (hr_json_decode(action, strlen(action), &a, &why) < 0 ||
 	    (type = hr_json_text_at(a, "action")) == NULL) {
@@ -265,19 +275,19 @@ hr_sandbox_action(
 	}
 	if (give_timeout(s, a, &timeout_s, err) < 0)
 		goto out;
-	rc = decide(s, a, type, &obs, err);
-	if (rc == 0 && strcmp(type, "run") == 0)
+	r = decide(s, a, type, &obs, err);
+	if (r == 0 && strcmp(type, "run") == 0)
 		refresh_tokens(s, hr_json_at(a, "args"));
-	if (rc == 0)
-		rc = execute(s, a, timeout_s, &obs, err);
-	if (rc >= 0)
-		rc = complete(obs, a, err);
-	if (rc == 0)
-		rc = (*ret_observation = text_of(obs, err)) != NULL ? 0 : -1;
+	if (r == 0)
+		r = execute(s, a, timeout_s, way, &obs, err);
+	if (r >= 0)
+		r = complete(obs, a, err);
+	if (r == 0)
+		r = (*ret_observation = text_of(obs, err)) != NULL ? 0 : -1;
 out:
 	json_object_put(obs);
 	json_object_put(a);
-	return rc;
+	return r;
 }
 
 /* own_shell: in one that begins and ends with it. */
@@ -288,7 +298,7 @@ run(struct hr_sandbox *s, const char *command, bool own_shell, double timeout_s,
 	struct json_object *a = json_object_new_object(), *args = json_object_new_object();
 	struct json_object *obs = NULL, *metadata;
 	const char *content;
-	int bad, rc = -1;
+	int bad, r = -1;
 
 	if (a == NULL || args == NULL) {
 		json_object_put(a);
@@ -306,8 +316,8 @@ run(struct hr_sandbox *s, const char *command, bool own_shell, double timeout_s,
 	if (bad != 0)
 		(void)hr_err_nomem(err);
 	else
-		rc = execute(s, a, timeout_s, &obs, err);
-	if (rc == 0) {
+		r = execute(s, a, timeout_s, NULL, &obs, err);
+	if (r == 0) {
 		metadata = hr_json_at(hr_json_at(obs, "extras"), "metadata");
 		*ret_exit =
 		    strcmp(hr_json_text_or(obs, "observation", ""), "run") == 0 &&
@@ -320,7 +330,7 @@ run(struct hr_sandbox *s, const char *command, bool own_shell, double timeout_s,
 	}
 	json_object_put(obs);
 	json_object_put(a);
-	return rc;
+	return r;
 }
 
 int
@@ -344,7 +354,7 @@ hr_sandbox_file(struct hr_sandbox *s, const char *path, const char *content, str
 	const char *type = content != NULL ? "write" : "read";
 	struct json_object *a = json_object_new_object(), *args = json_object_new_object();
 	struct json_object *obs = NULL;
-	int bad = a == NULL || args == NULL, rc = -1;
+	int bad = a == NULL || args == NULL, r = -1;
 
 	if (!bad) {
 		bad |= json_object_object_add(a, "action", json_object_new_string(type));
@@ -357,15 +367,15 @@ hr_sandbox_file(struct hr_sandbox *s, const char *path, const char *content, str
 	}
 	if (bad)
 		(void)hr_err_nomem(err);
-	else if (execute(s, a, FILE_TIMEOUT_S, &obs, err) == 0) {
-		rc = strcmp(hr_json_text_or(obs, "observation", ""), type) == 0 ? 1 : 0;
-		if (rc == 1 && b != NULL)
+	else if (execute(s, a, FILE_TIMEOUT_S, NULL, &obs, err) == 0) {
+		r = strcmp(hr_json_text_or(obs, "observation", ""), type) == 0 ? 1 : 0;
+		if (r == 1 && b != NULL)
 			hr_buf_adds(b, hr_json_text_or(obs, "content", ""));
 	}
 	json_object_put(args);
 	json_object_put(a);
 	json_object_put(obs);
-	return rc;
+	return r;
 }
 
 const char *

@@ -4,6 +4,15 @@
 
 #include "host/handle.h"
 
+/* hr_sandbox_action() by a request whose name is known, so that it can be found among the commands
+ * of a shell, and which is given up when a descriptor is readable (what it began goes on). */
+struct hr_action_way {
+	const char *id; /* X-Request-ID */
+	int cancel_fd;
+};
+int hr_sandbox_action_as(struct hr_sandbox *s, const char *action, const struct hr_action_way *way,
+    char **ret_observation, struct hr_err *err);
+
 /* A `run` action of our own: *ret_exit, and the output in b (may be NULL). */
 int hr_sandbox_run(struct hr_sandbox *s, const char *command, double timeout_s, int *ret_exit,
     struct hr_buf *b, struct hr_err *err);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/nearest.h"
 #include "base/path.h"
 #include "base/trust.h"
 #include "base/err.h"
@@ -139,37 +140,41 @@ static const struct hr_sandbox_ops *
 load_path(struct hr_module *m, const char *path, struct hr_err *err)
 {
 	struct hr_err why = {0};
-	int rc;
+	int r;
 
 	if (program_name(path) != NULL)
 		return load_program(m, path, err);
-	rc = hr_module_open(m, path, HR_TRUST_NOBODY, &why);
-	return load(m, path, "hr_backend_entry", rc != 0 ? why.msg : NULL, err);
+	r = hr_module_open(m, path, HR_TRUST_NOBODY, &why);
+	return load(m, path, "hr_backend_entry", r != 0 ? why.msg : NULL, err);
 }
 
 static const struct hr_sandbox_ops *
 load_own(struct hr_module *m, const char *file, const char *entry, struct hr_err *err)
 {
 	struct hr_err why = {0};
-	int rc = hr_module_open_own(m, file, &why);
+	int r = hr_module_open_own(m, file, &why);
 
-	return load(m, file, entry, rc != 0 ? why.msg : NULL, err);
+	return load(m, file, entry, r != 0 ? why.msg : NULL, err);
 }
 
 static int
 unknown(const char *name, const char *why, struct hr_err *err)
 {
+	const char *names[sizeof(builtin) / sizeof(*builtin)], *near;
 	char known[256] = "";
 
 	for (size_t i = 0; i < sizeof(builtin) / sizeof(*builtin); i++) {
 		size_t n = strlen(known);
 
+		names[i] = builtin[i].name;
 		(void)snprintf(
 		    known + n, sizeof(known) - n, "%s%s", i > 0 ? ", " : "", builtin[i].name);
 	}
+	near = hr_nearest(name, names, sizeof(names) / sizeof(*names));
 	return hr_err_set(err, HR_E_INVAL,
-	    "Runtime %s not supported, known are: %s and what is found in %s%s%s", name, known,
-	    HR_BACKENDDIR, *why != '\0' ? "; " : "", why);
+	    "Runtime %s not supported%s%s%s, known are: %s and what is found in %s%s%s", name,
+	    near != NULL ? "; is \"" : "", near != NULL ? near : "",
+	    near != NULL ? "\" meant?" : "", known, HR_BACKENDDIR, *why != '\0' ? "; " : "", why);
 }
 
 /* In one directory: 1 found, 0 not there, -1 broken. */
@@ -180,9 +185,9 @@ look_in(const char *dir, size_t len, const char *name, const struct hr_sandbox_o
 	static const char *const before[] = {"/libhandrail-backend-", "/" PROGRAM};
 	static const char *const after[] = {".so", ""};
 	struct hr_buf path;
-	int rc = 0;
+	int r = 0;
 
-	for (size_t i = 0; rc == 0 && i < sizeof(after) / sizeof(*after); i++) {
+	for (size_t i = 0; r == 0 && i < sizeof(after) / sizeof(*after); i++) {
 		hr_buf_init(&path, PATH_TEXT_MAX);
 		hr_buf_add(&path, dir, len);
 		hr_buf_adds(&path, before[i]);
@@ -190,11 +195,11 @@ look_in(const char *dir, size_t len, const char *name, const struct hr_sandbox_o
 		hr_buf_adds(&path, after[i]);
 		if (hr_buf_check(&path, NULL) == 0 && access(path.p, R_OK) == 0) {
 			*ret = load_path(m, path.p, err);
-			rc = *ret != NULL ? 1 : -1;
+			r = *ret != NULL ? 1 : -1;
 		}
 		hr_buf_done(&path);
 	}
-	return rc;
+	return r;
 }
 
 const struct hr_sandbox_ops *
@@ -204,7 +209,7 @@ hr_backend_find(const char *name, bool named, const char *const *env, struct hr_
 	const char *dirs = hr_env_get(env, "OH_RUNTIME_PLUGIN_PATH"), *end;
 	const struct hr_sandbox_ops *ops = NULL;
 	struct hr_err why = {0};
-	int rc = 0;
+	int r = 0;
 
 	*m = (struct hr_module)HR_MODULE_NONE;
 	if (*name == '\0') {
@@ -227,16 +232,16 @@ hr_backend_find(const char *name, bool named, const char *const *env, struct hr_
 	}
 	if (strchr(name, '/') != NULL)
 		return load_path(m, name, err);
-	for (; rc == 0 && dirs != NULL && *dirs != '\0'; dirs = *end == ':' ? end + 1 : end) {
+	for (; r == 0 && dirs != NULL && *dirs != '\0'; dirs = *end == ':' ? end + 1 : end) {
 		end = strchrnul(dirs, ':');
 		if (end > dirs)
-			rc = look_in(dirs, (size_t)(end - dirs), name, &ops, m, &why);
+			r = look_in(dirs, (size_t)(end - dirs), name, &ops, m, &why);
 	}
-	if (rc == 0)
-		rc = look_in(HR_BACKENDDIR, strlen(HR_BACKENDDIR), name, &ops, m, &why);
-	if (rc == 1)
+	if (r == 0)
+		r = look_in(HR_BACKENDDIR, strlen(HR_BACKENDDIR), name, &ops, m, &why);
+	if (r == 1)
 		return ops;
-	if (rc < 0 && warn != NULL)
+	if (r < 0 && warn != NULL)
 		warn(arg, why.msg);
 	(void)unknown(name, why.msg, err);
 	return NULL;
@@ -281,7 +286,7 @@ static int
 list_in(const struct listing *l, const char *dir, struct hr_err *err)
 {
 	struct dirent **entries = NULL;
-	int n = scandir(dir, &entries, NULL, alphasort), rc = 0;
+	int n = scandir(dir, &entries, NULL, alphasort), r = 0;
 	char name[256], *path;
 
 	if (n < 0 && errno == ENOMEM)
@@ -306,7 +311,7 @@ list_in(const struct listing *l, const char *dir, struct hr_err *err)
 		free(entries[i]);
 	}
 	free(entries);
-	return rc;
+	return r;
 }
 
 int
@@ -315,7 +320,7 @@ hr_backend_list(const char *const *env, hr_finding_fn *fn, void *arg, struct hr_
 	const char *dirs = hr_env_get(env, "OH_RUNTIME_PLUGIN_PATH"), *end;
 	const struct listing l = {fn, arg, env};
 	char *dir;
-	int rc = 0;
+	int r = 0;
 
 	for (size_t i = 0; i < sizeof(builtin) / sizeof(*builtin); i++) {
 		struct hr_module m = HR_MODULE_NONE;
@@ -326,13 +331,13 @@ hr_backend_list(const char *const *env, hr_finding_fn *fn, void *arg, struct hr_
 			ops = load_own(&m, builtin[i].file, builtin[i].entry, &why);
 		tell(&l, builtin[i].name, &m, ops, "built in", &why);
 	}
-	for (; rc == 0 && dirs != NULL && *dirs != '\0'; dirs = *end == ':' ? end + 1 : end) {
+	for (; r == 0 && dirs != NULL && *dirs != '\0'; dirs = *end == ':' ? end + 1 : end) {
 		end = strchrnul(dirs, ':');
 		if (end == dirs)
 			continue;
 		dir = strndup(dirs, (size_t)(end - dirs));
-		rc = dir != NULL ? list_in(&l, dir, err) : hr_err_nomem(err);
+		r = dir != NULL ? list_in(&l, dir, err) : hr_err_nomem(err);
 		free(dir);
 	}
-	return rc == 0 ? list_in(&l, HR_BACKENDDIR, err) : rc;
+	return r == 0 ? list_in(&l, HR_BACKENDDIR, err) : r;
 }

@@ -8,7 +8,7 @@ hr_build_image(const struct hr_config *c, const struct hr_build_options *o, char
     struct hr_err *err)
 {
 	struct hr_kind k;
-	int rc;
+	int r;
 
 	if (hr_kind_open(&k, NULL, c, o->environ, NULL, err) < 0)
 		return -1;
@@ -17,7 +17,7 @@ hr_build_image(const struct hr_config *c, const struct hr_build_options *o, char
 		if (hr_kind_open(&k, HR_KIND_DEFAULT, c, o->environ, NULL, err) < 0)
 			return -1;
 	}
-	rc = k.ops->build(k.self, o, ret_name, err);
+	r = k.ops->build(k.self, o, ret_name, err);
 	hr_kind_close(&k);
-	return rc;
+	return r;
 }

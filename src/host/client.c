@@ -98,41 +98,41 @@ hr_client_done(struct hr_client *c)
 }
 
 static int
-send_raw(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
+send_raw(struct hr_client *c, const struct hr_http_request *req, struct hr_http_answer *ret,
     struct hr_err *err)
 {
 	const char *headers[HEADERS_MAX];
-	struct hr_http_request whole = *r;
+	struct hr_http_request whole = *req;
 	struct hr_err he = {0};
 	struct hr_buf url;
 	size_t n = 0;
-	int rc;
+	int r;
 
 	for (size_t i = 0; c->headers[i] != NULL; i++)
 		headers[n++] = c->headers[i];
-	for (size_t i = 0; r->headers != NULL && r->headers[i] != NULL; i++) {
+	for (size_t i = 0; req->headers != NULL && req->headers[i] != NULL; i++) {
 		hr_assert(n < HEADERS_MAX - 1);
-		headers[n++] = r->headers[i];
+		headers[n++] = req->headers[i];
 	}
 	headers[n] = NULL;
 	whole.headers = headers;
 	hr_buf_init(&url, URL_MAX);
 	hr_buf_adds(&url, c->url != NULL ? c->url : "");
-	hr_buf_adds(&url, r->url);
+	hr_buf_adds(&url, req->url);
 	whole.url = hr_buf_str(&url);
 	whole.unix_socket = c->unix_socket;
-	whole.watch_fd = r->watch_fd;
+	whole.watch_fd = req->watch_fd;
 	memset(ret, 0, sizeof(*ret));
-	rc = hr_buf_check(&url, &he);
-	if (rc == 0)
-		rc = hr_http_do(c->http, &whole, ret, &he);
+	r = hr_buf_check(&url, &he);
+	if (r == 0)
+		r = hr_http_do(c->http, &whole, ret, &he);
 	hr_buf_done(&url);
-	return rc == 0 ? 0 : hr_rest_fault(ret, &he, err);
+	return r == 0 ? 0 : hr_rest_fault(ret, &he, err);
 }
 
 /* The text of a status that is no success. */
 static void
-status_error(const struct hr_client *c, const struct hr_http_request *r,
+status_error(const struct hr_client *c, const struct hr_http_request *req,
     const struct hr_http_answer *a, struct hr_err *err)
 {
 	const char *kind = a->status >= 500   ? "Server error"
@@ -146,7 +146,7 @@ status_error(const struct hr_client *c, const struct hr_http_request *r,
 	(void)hr_err_set(err, HR_E_HTTP_STATUS,
 	    "%s '%ld %s' for url '%s%s'\nFor more information check: "
 	    "https://developer.mozilla.org/en-US/docs/Web/HTTP/Status/%ld",
-	    kind, a->status, a->reason, c->url, r->url, a->status);
+	    kind, a->status, a->reason, c->url, req->url, a->status);
 	if (err == NULL)
 		return;
 	err->status = (int)a->status;
@@ -190,27 +190,27 @@ exhausted(struct hr_err *err)
 }
 
 static bool
-may_repeat(const struct hr_http_request *r)
+may_repeat(const struct hr_http_request *req)
 {
-	return r->source == NULL && r->sink == NULL;
+	return req->source == NULL && req->sink == NULL;
 }
 
 /* 429 is asked again, everything else is not. */
 static int
-send_status(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
+send_status(struct hr_client *c, const struct hr_http_request *req, struct hr_http_answer *ret,
     struct hr_err *err)
 {
 	for (unsigned k = 1;; k++) {
-		if (send_raw(c, r, ret, err) < 0)
+		if (send_raw(c, req, ret, err) < 0)
 			return -1;
 		if (ret->status >= 200 && ret->status < 300)
 			return 0;
-		status_error(c, r, ret, err);
-		if (ret->status != TOO_MANY || !may_repeat(r))
+		status_error(c, req, ret, err);
+		if (ret->status != TOO_MANY || !may_repeat(req))
 			return -1;
 		if (k == ATTEMPTS_429)
 			return exhausted(err);
-		if (hr_rest_wait(r->watch_fd, hr_client_backoff(k, 4, 60) * c->wait_unit_ms))
+		if (hr_rest_wait(req->watch_fd, hr_client_backoff(k, 4, 60) * c->wait_unit_ms))
 			return -1;
 		hr_http_answer_done(ret);
 	}
@@ -218,24 +218,24 @@ send_status(struct hr_client *c, const struct hr_http_request *r, struct hr_http
 
 /* With the patience that the original has. */
 static int
-send_patiently(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
+send_patiently(struct hr_client *c, const struct hr_http_request *req, struct hr_http_answer *ret,
     struct hr_err *err)
 {
 	for (unsigned k = 1;; k++) {
-		if (send_status(c, r, ret, err) == 0)
+		if (send_status(c, req, ret, err) == 0)
 			return 0;
-		if (err->code != HR_E_PROTO || !may_repeat(r))
+		if (err->code != HR_E_PROTO || !may_repeat(req))
 			return -1;
 		if (k == ATTEMPTS_BROKEN)
 			return exhausted(err);
-		if (hr_rest_wait(r->watch_fd, hr_client_backoff(k, 4, 15) * c->wait_unit_ms))
+		if (hr_rest_wait(req->watch_fd, hr_client_backoff(k, 4, 15) * c->wait_unit_ms))
 			return -1;
 		hr_http_answer_done(ret);
 	}
 }
 
 int
-hr_client_send(struct hr_client *c, const struct hr_http_request *r, struct hr_http_answer *ret,
+hr_client_send(struct hr_client *c, const struct hr_http_request *req, struct hr_http_answer *ret,
     struct hr_err *err)
 {
 	struct hr_err mine;
@@ -243,9 +243,10 @@ hr_client_send(struct hr_client *c, const struct hr_http_request *r, struct hr_h
 	if (err == NULL)
 		err = &mine;
 	for (unsigned k = 1;; k++) {
-		if (send_patiently(c, r, ret, err) == 0)
+		if (send_patiently(c, req, ret, err) == 0)
 			return 0;
-		if (c->failed == NULL || !c->failed(c->failed_arg, k, err) || !may_repeat(r))
+		if (ret->fault == HR_HTTP_CANCELLED || c->failed == NULL ||
+		    !c->failed(c->failed_arg, k, err) || !may_repeat(req))
 			return -1;
 		hr_http_answer_done(ret);
 	}

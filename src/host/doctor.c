@@ -42,15 +42,15 @@ hr_doctor(const struct hr_config *c, const char *const *env, const char *state_d
 {
 	struct exam x = {.fn = fn, .arg = arg};
 	struct hr_kind k;
-	int rc = 0;
+	int r = 0;
 
 	if (hr_kind_open(&k, NULL, c, env, state_dir, err) < 0)
 		return -1;
 	if (state_dir != NULL)
 		state_directory(&x, state_dir);
 	if (k.ops->doctor != NULL)
-		rc = k.ops->doctor(k.self, found, &x, err);
+		r = k.ops->doctor(k.self, found, &x, err);
 	hr_kind_close(&k);
 	*ret_well = !x.bad;
-	return rc;
+	return r;
 }

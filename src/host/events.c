@@ -105,13 +105,13 @@ static int
 start_thread(struct teller *t)
 {
 	sigset_t all, before;
-	int rc;
+	int r;
 
 	(void)sigfillset(&all); /* signals are the caller's */
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&t->thread, NULL, listen_to, t);
+	r = pthread_create(&t->thread, NULL, listen_to, t);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return rc;
+	return r;
 }
 
 /* From the first sandbox of a kind on. */
@@ -346,20 +346,20 @@ hr_sandbox_events(const struct hr_config *c, const char *state_dir, const char *
 	    .feed = {-1, -1},
 	    .stop_fd = -1,
 	    .end_fd = end_fd};
-	int in = -1, rc;
+	int in = -1, r;
 
 	if (hr_state_directory(state_dir, true, err) != 0)
 		return -1;
-	rc = open_all(&f, &in, err);
-	if (rc == 0) {
+	r = open_all(&f, &in, err);
+	if (r == 0) {
 		known_ones(&f);
 		report(&f, "", "watching", "");
 	}
-	while (rc == 0 && f.stop == 0)
-		rc = wait_once(&f, in, err);
+	while (r == 0 && f.stop == 0)
+		r = wait_once(&f, in, err);
 	while (f.n > 0)
 		forget(&f, &f.v[0]);
 	stop_listening(&f);
 	hr_fd_close(&in);
-	return rc;
+	return r;
 }

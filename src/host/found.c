@@ -37,27 +37,27 @@ complete(struct hr_sandbox *s, char **text, struct hr_err *err)
 	struct json_object *list = NULL;
 	struct hr_json_error why;
 	struct hr_buf b;
-	int rc = 0;
+	int r = 0;
 
 	if (hr_json_decode(*text, strlen(*text), &list, &why) < 0)
 		return hr_err_set(err, HR_E_INVAL, "the kind's list is no JSON");
-	for (size_t i = 0; rc == 0 && i < hr_json_count(list); i++) {
+	for (size_t i = 0; r == 0 && i < hr_json_count(list); i++) {
 		struct json_object *o = hr_json_entry(list, i);
 		bool is = is_recorded(
 		    s->state_dir, hr_json_text_or(o, "sid", ""), hr_json_text_or(o, "run", ""));
 
 		if (json_object_object_add(o, "recorded", json_object_new_boolean(is)) != 0 ||
 		    json_object_object_add(o, "runtime", json_object_new_string(s->ops->name)) != 0)
-			rc = hr_err_nomem(err);
+			r = hr_err_nomem(err);
 	}
 	hr_buf_init(&b, HR_JSON_BODY_MAX);
 	free(*text);
 	*text = NULL;
-	if (rc == 0 && (hr_json_put(&b, list) != 0 || (*text = hr_buf_take(&b)) == NULL))
-		rc = hr_err_nomem(err);
+	if (r == 0 && (hr_json_put(&b, list) != 0 || (*text = hr_buf_take(&b)) == NULL))
+		r = hr_err_nomem(err);
 	hr_buf_done(&b);
 	json_object_put(list);
-	return rc;
+	return r;
 }
 
 int
@@ -65,19 +65,19 @@ hr_sandbox_found(const struct hr_config *c, const struct hr_sandbox_options *o, 
     struct hr_err *err)
 {
 	struct hr_sandbox *s = hr_sandbox_open(c, o, err);
-	int rc = 0;
+	int r = 0;
 
 	*ret_json = NULL;
 	if (s == NULL)
 		return -1;
 	if (s->ops->found == NULL)
-		rc = (*ret_json = strdup("[]")) != NULL ? 0 : hr_err_nomem(err);
-	else if ((rc = s->ops->found(s->self, ret_json, err)) == 0)
-		rc = complete(s, ret_json, err);
-	if (rc != 0)
+		r = (*ret_json = strdup("[]")) != NULL ? 0 : hr_err_nomem(err);
+	else if ((r = s->ops->found(s->self, ret_json, err)) == 0)
+		r = complete(s, ret_json, err);
+	if (r != 0)
 		hr_mask_error(s, err);
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 int
@@ -85,16 +85,16 @@ hr_sandbox_end_found(const struct hr_config *c, const struct hr_sandbox_options 
     struct hr_err *err)
 {
 	struct hr_sandbox *s = hr_sandbox_open(c, o, err);
-	int rc;
+	int r;
 
 	if (s == NULL)
 		return -1;
-	rc = s->ops->end_found != NULL
-		 ? s->ops->end_found(s->self, id, err)
-		 : hr_err_set(err, HR_E_RUNTIME, "%s runtime does not support ending by an id",
-		       s->ops->name);
-	if (rc != 0)
+	r = s->ops->end_found != NULL
+		? s->ops->end_found(s->self, id, err)
+		: hr_err_set(err, HR_E_RUNTIME, "%s runtime does not support ending by an id",
+		      s->ops->name);
+	if (r != 0)
 		hr_mask_error(s, err);
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }

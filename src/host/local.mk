@@ -115,7 +115,7 @@ noinst_LTLIBRARIES += libclouds.la
 libclouds_la_SOURCES = \
 	%D%/cloud/actions.c %D%/cloud/actions_int.h %D%/cloud/api.c %D%/cloud/api.h %D%/cloud/cloud.c %D%/cloud/cloud.h \
 	%D%/cloud/connect.c %D%/cloud/connect.h \
-	%D%/cloud/copies.c %D%/cloud/help.c %D%/cloud/shared.c \
+	%D%/cloud/copies.c %D%/cloud/help.c %D%/cloud/serve.c %D%/cloud/shared.c \
 	%D%/direct/direct_int.h %D%/direct/file.c %D%/direct/path.c %D%/direct/said.c \
 	%D%/e2b/api.c %D%/e2b/code.c %D%/e2b/e2b.h %D%/e2b/envd.c %D%/e2b/files.c %D%/e2b/kind.c \
 	%D%/daytona/daytona.c %D%/runloop/exec.c %D%/runloop/runloop.c %D%/runloop/runloop.h \
@@ -191,7 +191,7 @@ include_HEADERS = %D%/handrail.h %D%/handrail-backend.h src/base/handrail-error.
 lib_LTLIBRARIES = libhandrail.la
 libhandrail_la_SOURCES =
 libhandrail_la_LIBADD = $(HOST_PARTS)
-libhandrail_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -no-undefined \
+libhandrail_la_LDFLAGS = $(AM_LDFLAGS) -version-info 1:0:0 -no-undefined \
 	-Wl,--version-script=$(srcdir)/%D%/libhandrail.map
 EXTRA_libhandrail_la_DEPENDENCIES = %D%/libhandrail.map
 pkgconfigdir = $(libdir)/pkgconfig

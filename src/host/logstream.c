@@ -78,7 +78,7 @@ static int
 open_again(struct hr_log_stream *t, struct hr_sandbox *s, struct hr_err *err)
 {
 	char *record = s->ops->record(s->self, err);
-	int rc = -1;
+	int r = -1;
 
 	if (record == NULL)
 		return -1;
@@ -92,27 +92,26 @@ open_again(struct hr_log_stream *t, struct hr_sandbox *s, struct hr_err *err)
 	if (t->host.stop_fd < 0)
 		(void)hr_err_sys(err, errno, "eventfd");
 	else if (t->ops->open(&t->host, &t->self, err) == 0)
-		rc = t->ops->restore(t->self, record, err);
-	if (rc == 0 && t->ops->state != NULL && strcmp(t->ops->state(t->self), "gone") == 0)
-		rc =
-		    hr_err_set(err, HR_E_NO_SANDBOX, "there is no sandbox \"%s\" any more", s->sid);
+		r = t->ops->restore(t->self, record, err);
+	if (r == 0 && t->ops->state != NULL && strcmp(t->ops->state(t->self), "gone") == 0)
+		r = hr_err_set(err, HR_E_NO_SANDBOX, "there is no sandbox \"%s\" any more", s->sid);
 	free(record);
-	return rc;
+	return r;
 }
 
 static int
 start_thread(struct hr_log_stream *t, struct hr_err *err)
 {
 	sigset_t all, before;
-	int rc;
+	int r;
 
 	/* signals are for the caller's threads */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&t->thread, NULL, follow, t);
+	r = pthread_create(&t->thread, NULL, follow, t);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (rc != 0)
-		return hr_err_sys(err, rc, "start a thread");
+	if (r != 0)
+		return hr_err_sys(err, r, "start a thread");
 	t->started = true;
 	return 0;
 }

@@ -91,7 +91,7 @@ static int
 post(struct hr_sandbox *s, struct json_object *list, struct hr_err *err)
 {
 	const char *const headers[] = {"Content-Type: application/json", NULL};
-	struct hr_http_request r = {.method = "POST",
+	struct hr_http_request req = {.method = "POST",
 	    .url = "/update_mcp_server",
 	    .headers = headers,
 	    .timeout_s = UPDATE_TIMEOUT_S,
@@ -101,23 +101,23 @@ post(struct hr_sandbox *s, struct json_object *list, struct hr_err *err)
 	struct hr_http_answer a;
 	const char *log;
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, BODY_MAX);
 	put_servers(&b, list);
-	r.body = hr_buf_str(&b);
-	r.body_len = b.len;
-	rc = hr_buf_check(&b, NULL) == 0 ? 0 : hr_err_nomem(err);
-	if (rc == 0) {
-		rc = hr_client_send(&s->client, &r, &a, err);
-		if (rc == 0 && hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, &why) == 0 &&
+	req.body = hr_buf_str(&b);
+	req.body_len = b.len;
+	r = hr_buf_check(&b, NULL) == 0 ? 0 : hr_err_nomem(err);
+	if (r == 0) {
+		r = hr_client_send(&s->client, &req, &a, err);
+		if (r == 0 && hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, &why) == 0 &&
 		    (log = hr_json_text_at(o, "router_error_log")) != NULL && *log != '\0')
 			hr_sandbox_log(s, "Some MCP servers failed to be added: %.1500s", log);
 		json_object_put(o);
 		hr_http_answer_done(&a);
 	}
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 int
@@ -125,29 +125,29 @@ hr_sandbox_add_mcp(struct hr_sandbox *s, const char *extra, struct hr_err *err)
 {
 	struct json_object *list = json_object_new_array(), *more = NULL;
 	struct hr_json_error why;
-	int added, rc = 0;
+	int added, r = 0;
 
 	if (!s->connected || s->endpoint.url == NULL)
-		rc = hr_err_set(
+		r = hr_err_set(
 		    err, HR_E_RUNTIME, "%s runtime does not support MCP servers", s->ops->name);
 	else if (extra != NULL && (hr_json_decode(extra, strlen(extra), &more, &why) < 0 ||
 				      !json_object_is_type(more, json_type_array)))
-		rc = hr_err_set(err, HR_E_INVAL, "MCP servers are a JSON array");
-	if (rc == 0 && s->mcp == NULL)
+		r = hr_err_set(err, HR_E_INVAL, "MCP servers are a JSON array");
+	if (r == 0 && s->mcp == NULL)
 		s->mcp = json_object_new_array();
-	if (rc == 0 && (list == NULL || s->mcp == NULL || add_missing(list, s->mcp) < 0))
-		rc = hr_err_nomem(err);
-	if (rc == 0) {
+	if (r == 0 && (list == NULL || s->mcp == NULL || add_missing(list, s->mcp) < 0))
+		r = hr_err_nomem(err);
+	if (r == 0) {
 		int first = add_missing(list, hr_config_value(s->config, "mcp.stdio_servers"));
 
 		added = first < 0 ? -1 : add_missing(list, more);
-		rc = added < 0 ? hr_err_nomem(err) : 0;
+		r = added < 0 ? hr_err_nomem(err) : 0;
 		added += first;
 		/* nothing new: nothing is sent, and nothing is started again */
-		if (rc == 0 && added > 0) {
+		if (r == 0 && added > 0) {
 			json_object_array_sort(list, by_name);
-			rc = post(s, list, err);
-			if (rc == 0) {
+			r = post(s, list, err);
+			if (r == 0) {
 				json_object_put(s->mcp);
 				s->mcp = json_object_get(list);
 			}
@@ -155,5 +155,5 @@ hr_sandbox_add_mcp(struct hr_sandbox *s, const char *extra, struct hr_err *err)
 	}
 	json_object_put(list);
 	json_object_put(more);
-	return rc;
+	return r;
 }

@@ -41,16 +41,16 @@ try_it(struct hr_namelock *l, bool create, const char *sid, struct hr_err *err)
 static int
 take(struct hr_namelock *l, const char *state_dir, const char *sid, bool create, struct hr_err *err)
 {
-	int rc;
+	int r;
 
 	l->fd = -1;
 	if (asprintf(&l->path, "%s/.%s.lock", state_dir, sid) < 0) {
 		l->path = NULL;
 		return hr_err_nomem(err);
 	}
-	while ((rc = try_it(l, create, sid, err)) == 0)
+	while ((r = try_it(l, create, sid, err)) == 0)
 		;
-	if (rc > 0)
+	if (r > 0)
 		return 0;
 	hr_fd_close(&l->fd);
 	free(l->path);

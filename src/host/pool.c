@@ -46,7 +46,7 @@ specify(struct hr_sandbox *s, char ret[HR_DIGEST_HEX], struct hr_err *err)
 {
 	struct hr_err e = {0};
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, RECORD_MAX * 16);
 	hr_buf_addf(&b, "%s %s ", PACKAGE_VERSION, s->ops->name);
@@ -54,11 +54,11 @@ specify(struct hr_sandbox *s, char ret[HR_DIGEST_HEX], struct hr_err *err)
 	(void)hr_json_put(&b, s->config->values);
 	for (const char *const *p = s->host.plugins; *p != NULL; p++)
 		hr_buf_addf(&b, " %s", *p);
-	rc = hr_buf_check(&b, &e);
-	if (rc == 0)
-		rc = hr_digest_of(HR_DIGEST_MD5, b.p, b.len, ret, &e);
+	r = hr_buf_check(&b, &e);
+	if (r == 0)
+		r = hr_digest_of(HR_DIGEST_MD5, b.p, b.len, ret, &e);
 	hr_buf_done(&b);
-	return rc == 0 ? 0 : hr_err_from(err, HR_E_RUNTIME, &e);
+	return r == 0 ? 0 : hr_err_from(err, HR_E_RUNTIME, &e);
 }
 
 /* ---- what there is ---- */
@@ -80,20 +80,20 @@ visit(const char *state_dir, const char *suffix, pool_visit_fn *fn, void *arg, s
 	char *where = pool_directory(state_dir);
 	DIR *dir = where != NULL ? opendir(where) : NULL;
 	struct dirent *e;
-	int rc = 0;
+	int r = 0;
 
 	if (where == NULL)
 		return hr_err_nomem(err);
-	while (rc == 0 && dir != NULL && (e = hr_dir_next(dir)) != NULL)
+	while (r == 0 && dir != NULL && (e = hr_dir_next(dir)) != NULL)
 		if (e->d_name[0] != '.' && ends_in(e->d_name, suffix))
-			rc = fn(where, e->d_name, arg, err);
+			r = fn(where, e->d_name, arg, err);
 	/* without the directory there is nothing */
-	if (rc == 0 && errno != 0 && (dir != NULL || errno != ENOENT))
-		rc = hr_err_sys(err, errno, "read %s", where);
+	if (r == 0 && errno != 0 && (dir != NULL || errno != ENOENT))
+		r = hr_err_sys(err, errno, "read %s", where);
 	if (dir != NULL)
 		(void)closedir(dir);
 	free(where);
-	return rc;
+	return r;
 }
 
 static bool
@@ -145,7 +145,7 @@ end_it(const struct hr_config *c, struct hr_sandbox_options o, const char *file,
 {
 	char sid[NAME_MAX + 1];
 	struct hr_sandbox *s;
-	int rc;
+	int r;
 
 	(void)snprintf(sid, sizeof(sid), "%.*s", (int)strcspn(file, "."), file);
 	o.sid = sid;
@@ -154,9 +154,9 @@ end_it(const struct hr_config *c, struct hr_sandbox_options o, const char *file,
 	if (s == NULL)
 		return -1;
 	(void)hr_sandbox_connect(s, NULL); /* a dead one is cleared away as well */
-	rc = hr_sandbox_delete(s, err);
+	r = hr_sandbox_delete(s, err);
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 /* ---- taking one ---- */
@@ -195,15 +195,15 @@ adopt(struct hr_sandbox *s, const char *sid, const char *backend, const char *mi
     struct hr_err *err)
 {
 	char *record = hr_record_path(s->state_dir, s->sid, RECORD);
-	int rc;
+	int r;
 
 	if (record == NULL)
 		return hr_err_nomem(err);
-	rc = hr_record_save_taking(s, backend, file_name(mine), err);
-	if (rc == 0 && (rc = s->ops->adopt(s->self, sid, backend, NULL) == 0) == 0)
+	r = hr_record_save_taking(s, backend, file_name(mine), err);
+	if (r == 0 && (r = s->ops->adopt(s->self, sid, backend, NULL) == 0) == 0)
 		(void)unlink(record);
 	free(record);
-	return rc;
+	return r;
 }
 
 static int
@@ -211,20 +211,20 @@ try_one(const char *dir, const char *file, void *arg, struct hr_err *err)
 {
 	struct taking *t = arg;
 	char *path = hr_path_join(dir, file), *mine = NULL, *sid = NULL, *backend = NULL;
-	int rc = 0, fd = -1;
+	int r = 0, fd = -1;
 
 	if (path == NULL || asprintf(&mine, "%s" TAKEN, path) < 0) {
 		mine = NULL;
-		rc = hr_err_nomem(err);
+		r = hr_err_nomem(err);
 	} else if (fits(path, t->spec, &sid, &backend) && sid != NULL && backend != NULL &&
 		   (fd = claim(path)) >= 0 && rename(path, mine) == 0) {
-		rc = adopt(t->s, sid, backend, mine, err);
-		if (rc == 1) {
+		r = adopt(t->s, sid, backend, mine, err);
+		if (r == 1) {
 			t->s->taken = mine;
 			t->s->taken_fd = fd;
 			mine = NULL;
 			fd = -1;
-		} else if (rename(mine, path) == 0 && rc == 0) {
+		} else if (rename(mine, path) == 0 && r == 0) {
 			clear_away(t->s, dir, file);
 		}
 	}
@@ -233,7 +233,7 @@ try_one(const char *dir, const char *file, void *arg, struct hr_err *err)
 	free(mine);
 	free(sid);
 	free(backend);
-	return rc;
+	return r;
 }
 
 int
@@ -272,14 +272,14 @@ end_taken(struct hr_sandbox *s, struct hr_err *err)
 	    .log = s->log,
 	    .log_arg = s->log_arg};
 	struct hr_sandbox *dead = hr_sandbox_open(s->config, &o, err);
-	int rc;
+	int r;
 
 	if (dead == NULL)
 		return -1;
 	(void)hr_sandbox_connect(dead, NULL); /* says that it is not ready */
-	rc = hr_sandbox_delete(dead, err);
+	r = hr_sandbox_delete(dead, err);
 	hr_sandbox_free(dead);
-	return rc;
+	return r;
 }
 
 int
@@ -288,20 +288,20 @@ hr_pool_settle(struct hr_sandbox *s, const char *taking, struct hr_err *err)
 	char *dir = pool_directory(s->state_dir);
 	char *path = dir != NULL ? hr_path_join(dir, file_name(taking)) : NULL;
 	struct hr_record now;
-	int fd = -1, rc = 0;
+	int fd = -1, r = 0;
 
 	if (path == NULL)
-		rc = hr_err_nomem(err);
+		r = hr_err_nomem(err);
 	else if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0 && errno != ENOENT)
-		rc = hr_err_sys(err, errno, "open %s", path);
+		r = hr_err_sys(err, errno, "open %s", path);
 	else if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0)
-		rc = hr_err_set(err, HR_E_RUNTIME,
+		r = hr_err_set(err, HR_E_RUNTIME,
 		    "sandbox \"%s\" is being started, or ended, by another process", s->sid);
 	/* without the file: whoever took it is done, or it was ended with the pool */
-	if (rc == 0 && (rc = hr_record_load(s->state_dir, s->sid, &now, err)) == 0) {
+	if (r == 0 && (r = hr_record_load(s->state_dir, s->sid, &now, err)) == 0) {
 		if (now.taking != NULL && strcmp(now.taking, taking) == 0) {
-			rc = end_taken(s, err);
-			if (rc == 0)
+			r = end_taken(s, err);
+			if (r == 0)
 				(void)unlink(path);
 		}
 		hr_record_done(&now);
@@ -309,7 +309,7 @@ hr_pool_settle(struct hr_sandbox *s, const char *taking, struct hr_err *err)
 	hr_fd_close(&fd);
 	free(path);
 	free(dir);
-	return rc;
+	return r;
 }
 
 /* ---- making and ending them ---- */
@@ -351,23 +351,23 @@ make_one(const struct hr_config *c, const struct hr_sandbox_options *o, const ch
 	struct hr_sandbox *s = NULL;
 	char name[NAME_ROOM];
 	struct hr_sandbox_options mine = *o;
-	int rc = random_name(name, err);
+	int r = random_name(name, err);
 
 	mine.sid = name;
-	if (rc == 0)
-		rc = (s = hr_sandbox_open(c, &mine, err)) != NULL ? 0 : -1;
-	if (rc == 0) {
+	if (r == 0)
+		r = (s = hr_sandbox_open(c, &mine, err)) != NULL ? 0 : -1;
+	if (r == 0) {
 		(void)snprintf(s->spec, sizeof(s->spec), "%s", spec);
 		s->fresh = true;
-		rc = hr_sandbox_connect(s, err);
+		r = hr_sandbox_connect(s, err);
 	}
 	/* a kind that cannot pause uses nothing while nobody asks */
-	if (rc == 0 && s->ops->freeze != NULL && s->ops->freeze(s->self, err) != 0) {
-		rc = -1;
+	if (r == 0 && s->ops->freeze != NULL && s->ops->freeze(s->self, err) != 0) {
+		r = -1;
 		(void)hr_sandbox_delete(s, NULL);
 	}
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 /* Variables for sandboxes are given to one when it is taken. */
@@ -424,12 +424,12 @@ static int
 put_back(const char *dir, const char *path, const char *record, struct hr_err *err)
 {
 	char *to = hr_path_join(dir, record);
-	int rc = to == NULL ? hr_err_nomem(err) : rename(path, to);
+	int r = to == NULL ? hr_err_nomem(err) : rename(path, to);
 
-	if (to != NULL && rc != 0)
-		rc = hr_err_sys(err, errno, "rename %s", path);
+	if (to != NULL && r != 0)
+		r = hr_err_sys(err, errno, "rename %s", path);
 	free(to);
-	return rc;
+	return r;
 }
 
 static int
@@ -438,7 +438,7 @@ end_one(const char *dir, const char *file, void *arg, struct hr_err *err)
 	struct draining *d = arg;
 	struct hr_sandbox_options o = *d->o;
 	char *path = hr_path_join(dir, file), *record = NULL;
-	int rc = 0, fd;
+	int r = 0, fd;
 
 	if (path == NULL || asprintf(&record, "%.*s" RECORD, (int)strcspn(file, "."), file) < 0) {
 		free(path);
@@ -448,15 +448,15 @@ end_one(const char *dir, const char *file, void *arg, struct hr_err *err)
 	fd = claim(path);
 	/* whoever took it has ended without having it */
 	if (fd >= 0 && ends_in(file, TAKEN))
-		rc = put_back(dir, path, record, err);
-	if (fd >= 0 && rc == 0) {
-		rc = end_it(d->config, o, record, err);
-		d->n += rc == 0;
+		r = put_back(dir, path, record, err);
+	if (fd >= 0 && r == 0) {
+		r = end_it(d->config, o, record, err);
+		d->n += r == 0;
 	}
 	hr_fd_close(&fd);
 	free(path);
 	free(record);
-	return rc;
+	return r;
 }
 
 /* Of one that was never ready: whoever makes them has died, or this would not be our turn. */
@@ -464,14 +464,14 @@ static int
 end_begun(const char *dir, const char *file, void *arg, struct hr_err *err)
 {
 	char sid[NAME_MAX + 1];
-	struct hr_record r;
-	int rc = 0;
+	struct hr_record rec;
+	int r = 0;
 
 	(void)snprintf(sid, sizeof(sid), "%.*s", (int)strcspn(file, "."), file);
-	if (hr_record_load(dir, sid, &r, NULL) == 0 && r.taking != NULL)
-		rc = end_one(dir, file, arg, err);
-	hr_record_done(&r);
-	return rc;
+	if (hr_record_load(dir, sid, &rec, NULL) == 0 && rec.taking != NULL)
+		r = end_one(dir, file, arg, err);
+	hr_record_done(&rec);
+	return r;
 }
 
 static int
@@ -483,32 +483,32 @@ fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n, 
 	char *dir = pool_directory(o->state_dir);
 	struct hr_sandbox_options mine = *o;
 	struct draining begun = {.config = c, .o = o};
-	int rc = s != NULL ? 0 : -1, turn = -1;
+	int r = s != NULL ? 0 : -1, turn = -1;
 
-	if (rc == 0 && dir == NULL)
-		rc = hr_err_nomem(err);
-	if (rc == 0 && s->ops->adopt == NULL)
-		rc = hr_err_set(
+	if (r == 0 && dir == NULL)
+		r = hr_err_nomem(err);
+	if (r == 0 && s->ops->adopt == NULL)
+		r = hr_err_set(
 		    err, HR_E_RUNTIME, "%s runtime does not support a pool", s->ops->name);
-	if (rc == 0 && hr_config_text(s->config, "core.workspace_base") != NULL)
-		rc = hr_err_set(err, HR_E_INVAL,
+	if (r == 0 && hr_config_text(s->config, "core.workspace_base") != NULL)
+		r = hr_err_set(err, HR_E_INVAL,
 		    "a pool is of no use with a workspace of your own (core.workspace_base)");
-	if (rc == 0)
-		rc = specify(s, f.spec, err);
-	if (rc == 0)
-		rc = (turn = my_turn(dir, err)) >= 0 ? 0 : -1;
-	if (rc == 0)
-		rc = visit(o->state_dir, RECORD, end_begun, &begun, err);
-	if (rc == 0)
-		rc = visit(o->state_dir, RECORD, count_one, &f, err);
+	if (r == 0)
+		r = specify(s, f.spec, err);
+	if (r == 0)
+		r = (turn = my_turn(dir, err)) >= 0 ? 0 : -1;
+	if (r == 0)
+		r = visit(o->state_dir, RECORD, end_begun, &begun, err);
+	if (r == 0)
+		r = visit(o->state_dir, RECORD, count_one, &f, err);
 	mine.state_dir = dir;
-	for (; rc == 0 && f.n < n && wanted(o); f.n++)
-		rc = make_one(c, &mine, f.spec, err);
-	*ret_n = rc == 0 ? f.n : 0;
+	for (; r == 0 && f.n < n && wanted(o); f.n++)
+		r = make_one(c, &mine, f.spec, err);
+	*ret_n = r == 0 ? f.n : 0;
 	hr_fd_close(&turn);
 	hr_sandbox_free(s);
 	free(dir);
-	return rc;
+	return r;
 }
 
 int
@@ -517,7 +517,7 @@ hr_pool_fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsi
 {
 	struct hr_sandbox_options mine = *o;
 	struct hr_strv env = {0};
-	int rc;
+	int r;
 
 	if (o->state_dir == NULL)
 		return hr_err_set(err, HR_E_INVAL, "a pool needs a state directory");
@@ -527,9 +527,9 @@ hr_pool_fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsi
 	mine.sid = "warm";
 	mine.attach = false;
 	mine.detach = true;
-	rc = env.failed ? hr_err_nomem(err) : fill(c, &mine, n, ret_n, err);
+	r = env.failed ? hr_err_nomem(err) : fill(c, &mine, n, ret_n, err);
 	hr_strv_done(&env);
-	return rc;
+	return r;
 }
 
 int
@@ -538,7 +538,7 @@ hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o, uns
 {
 	struct draining d = {.config = c, .o = o};
 	char *dir = o->state_dir != NULL ? pool_directory(o->state_dir) : NULL;
-	int rc = 0, turn = -1;
+	int r = 0, turn = -1;
 
 	*ret_n = 0;
 	if (o->state_dir == NULL)
@@ -551,13 +551,13 @@ hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o, uns
 	}
 	/* after whoever fills it, who would make more */
 	if (access(dir, F_OK) == 0)
-		rc = (turn = my_turn(dir, err)) >= 0 ? 0 : -1;
-	if (rc == 0)
-		rc = visit(o->state_dir, TAKEN, end_one, &d, err);
-	if (rc == 0)
-		rc = visit(o->state_dir, RECORD, end_one, &d, err);
+		r = (turn = my_turn(dir, err)) >= 0 ? 0 : -1;
+	if (r == 0)
+		r = visit(o->state_dir, TAKEN, end_one, &d, err);
+	if (r == 0)
+		r = visit(o->state_dir, RECORD, end_one, &d, err);
 	*ret_n = d.n;
 	hr_fd_close(&turn);
 	free(dir);
-	return rc;
+	return r;
 }

@@ -119,7 +119,7 @@ hr_portlock_acquire(struct hr_portlock *l, const char *dir, int port, struct hr_
 	char text[16];
 	struct stat st;
 	size_t n;
-	int rc;
+	int r;
 
 	if (l->fd >= 0 && l->port == port)
 		return 0;
@@ -128,10 +128,10 @@ hr_portlock_acquire(struct hr_portlock *l, const char *dir, int port, struct hr_
 		return -1;
 	n = strlen(l->path);
 	(void)snprintf(l->path + n, sizeof(l->path) - n, "/port_%d.lock", port);
-	rc = lock_named(l->path, &l->fd);
-	if (rc < 0)
+	r = lock_named(l->path, &l->fd);
+	if (r < 0)
 		return hr_err_sys(err, errno, "lock %s", l->path);
-	if (rc == 0)
+	if (r == 0)
 		return hr_err_set(
 		    err, HR_E_UNAVAILABLE, "Could not acquire lock for port %d", port);
 	l->port = port;

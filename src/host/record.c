@@ -50,7 +50,7 @@ save(struct hr_sandbox *s, const char *backend, const char *taking, struct hr_er
 	char *path = hr_record_path(s->state_dir, s->sid, SUFFIX);
 	struct hr_err e = {0};
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, RECORD_MAX);
 	hr_buf_addc(&b, '{');
@@ -66,31 +66,31 @@ save(struct hr_sandbox *s, const char *backend, const char *taking, struct hr_er
 		put_text(&b, "taking", taking);
 	}
 	hr_buf_addf(&b, ",\"created\":%lld,\"backend\":%s}\n", (long long)time(NULL), backend);
-	rc = path == NULL ? hr_err_nomem(&e) : hr_buf_check(&b, &e);
-	if (rc == 0 && hr_state_directory(s->state_dir, true, err) < 0) {
+	r = path == NULL ? hr_err_nomem(&e) : hr_buf_check(&b, &e);
+	if (r == 0 && hr_state_directory(s->state_dir, true, err) < 0) {
 		hr_buf_done(&b);
 		free(path);
 		return -1;
 	}
-	if (rc == 0)
-		rc = hr_path_write(path, b.p, b.len, 0600, &e);
+	if (r == 0)
+		r = hr_path_write(path, b.p, b.len, 0600, &e);
 	hr_buf_done(&b);
 	free(path);
-	return rc == 0 ? 0 : hr_err_from(err, HR_E_SYS, &e);
+	return r == 0 ? 0 : hr_err_from(err, HR_E_SYS, &e);
 }
 
 int
 hr_record_save(struct hr_sandbox *s, struct hr_err *err)
 {
 	char *backend;
-	int rc;
+	int r;
 
 	if (s->ops->record == NULL)
 		return 0;
 	backend = s->ops->record(s->self, err);
-	rc = backend != NULL ? save(s, backend, NULL, err) : -1;
+	r = backend != NULL ? save(s, backend, NULL, err) : -1;
 	free(backend);
-	return rc;
+	return r;
 }
 
 int
@@ -131,6 +131,49 @@ read_record(const char *path, struct hr_err *err)
 	}
 	hr_buf_done(&b);
 	return o;
+}
+
+/* o[name] becomes v, which is taken; NULL: no memory. */
+static int
+put(struct json_object *o, const char *name, struct json_object *v, struct hr_err *err)
+{
+	if (v != NULL && json_object_object_add(o, name, v) == 0)
+		return 0;
+	json_object_put(v);
+	return hr_err_nomem(err);
+}
+
+int
+hr_record_renew(struct hr_sandbox *s, struct hr_err *err)
+{
+	char *path = hr_record_path(s->state_dir, s->sid, SUFFIX), *backend = NULL;
+	struct json_object *o = NULL, *now = NULL;
+	struct hr_json_error why;
+	struct hr_err e = {0};
+	struct hr_buf b;
+	int r = path != NULL ? 0 : hr_err_nomem(&e);
+
+	hr_buf_init(&b, RECORD_MAX);
+	if (r == 0 && s->ops->record != NULL && (o = read_record(path, &e)) != NULL) {
+		backend = s->ops->record(s->self, &e);
+		if (backend == NULL || hr_json_decode(backend, strlen(backend), &now, &why) != 0)
+			r = e.code != HR_OK ? -1 : hr_err_nomem(&e);
+		if (r == 0 && s->endpoint.url != NULL)
+			r = put(o, "url", json_object_new_string(s->endpoint.url), &e);
+		if (r == 0)
+			r = put(o, "backend", json_object_get(now), &e);
+		if (r == 0 && hr_json_put(&b, o) != 0)
+			r = hr_err_nomem(&e);
+		hr_buf_addc(&b, '\n');
+		if (r == 0 && (r = hr_buf_check(&b, &e)) == 0)
+			r = hr_path_write(path, b.p, b.len, 0600, &e);
+	}
+	hr_buf_done(&b);
+	json_object_put(now);
+	json_object_put(o);
+	free(backend);
+	free(path);
+	return e.code == HR_OK ? 0 : hr_err_from(err, e.code, &e);
 }
 
 void
@@ -227,7 +270,7 @@ hr_sandbox_list(const char *state_dir, struct hr_err *err)
 	struct dirent *e;
 	struct hr_buf b;
 	char *text;
-	int rc = 0;
+	int r = 0;
 	DIR *dir;
 
 	if (hr_state_directory(state_dir, false, err) < 0)
@@ -240,10 +283,10 @@ hr_sandbox_list(const char *state_dir, struct hr_err *err)
 			hr_strv_add(&files, e->d_name);
 	}
 	if (errno != 0 && (dir != NULL || errno != ENOENT))
-		rc = hr_err_sys(err, errno, "read %s", state_dir);
+		r = hr_err_sys(err, errno, "read %s", state_dir);
 	if (dir != NULL)
 		(void)closedir(dir);
-	if (rc != 0) {
+	if (r != 0) {
 		hr_strv_done(&files);
 		return NULL;
 	}

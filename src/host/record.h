@@ -12,6 +12,9 @@ int hr_record_save(struct hr_sandbox *s, struct hr_err *err);
 int hr_record_save_taking(
     struct hr_sandbox *s, const char *backend, const char *taking, struct hr_err *err);
 
+/* What the backend says now, in the record that there is: an address or a token is another one. */
+int hr_record_renew(struct hr_sandbox *s, struct hr_err *err);
+
 /* Texts are NULL where there are none, all of them where there is no record. */
 struct hr_record {
 	char *runtime, *backend;

@@ -62,30 +62,30 @@ copy(char **to, const char *from)
 struct hr_rest *
 hr_rest_new(const struct hr_rest_options *o, struct hr_err *err)
 {
-	struct hr_rest *r = calloc(1, sizeof(*r));
+	struct hr_rest *rest = calloc(1, sizeof(*rest));
 	struct hr_err he = {0};
 
-	if (r == NULL) {
+	if (rest == NULL) {
 		(void)hr_err_nomem(err);
 		return NULL;
 	}
-	r->o = *o;
-	r->http = hr_http_new(&he);
-	if (!copy(&r->url, o->url != NULL ? o->url : "") ||
-	    !copy(&r->unix_socket, o->unix_socket) || !copy(&r->ca_file, o->ca_file) ||
-	    !copy(&r->cert_file, o->cert_file) || !copy(&r->key_file, o->key_file) ||
-	    r->http == NULL) {
-		hr_rest_free(r);
+	rest->o = *o;
+	rest->http = hr_http_new(&he);
+	if (!copy(&rest->url, o->url != NULL ? o->url : "") ||
+	    !copy(&rest->unix_socket, o->unix_socket) || !copy(&rest->ca_file, o->ca_file) ||
+	    !copy(&rest->cert_file, o->cert_file) || !copy(&rest->key_file, o->key_file) ||
+	    rest->http == NULL) {
+		hr_rest_free(rest);
 		(void)hr_err_nomem(err);
 		return NULL;
 	}
-	for (size_t n = strlen(r->url); n > 0 && r->url[n - 1] == '/'; n--)
-		r->url[n - 1] = '\0';
-	r->o.rules = o->rules != NULL ? o->rules : hr_rest_rules;
-	r->o.timeout_s = o->timeout_s > 0 ? o->timeout_s : TIMEOUT_S;
-	r->o.patience_ms = o->patience_ms > 0 ? o->patience_ms : PATIENCE_MS;
-	r->o.answer_max = o->answer_max > 0 ? o->answer_max : ANSWER_MAX;
-	return r;
+	for (size_t n = strlen(rest->url); n > 0 && rest->url[n - 1] == '/'; n--)
+		rest->url[n - 1] = '\0';
+	rest->o.rules = o->rules != NULL ? o->rules : hr_rest_rules;
+	rest->o.timeout_s = o->timeout_s > 0 ? o->timeout_s : TIMEOUT_S;
+	rest->o.patience_ms = o->patience_ms > 0 ? o->patience_ms : PATIENCE_MS;
+	rest->o.answer_max = o->answer_max > 0 ? o->answer_max : ANSWER_MAX;
+	return rest;
 }
 
 static void
@@ -97,19 +97,19 @@ free_header(struct header *h)
 }
 
 void
-hr_rest_free(struct hr_rest *r)
+hr_rest_free(struct hr_rest *rest)
 {
-	if (r == NULL)
+	if (rest == NULL)
 		return;
-	for (size_t i = 0; i < r->n; i++)
-		free_header(&r->headers[i]);
-	hr_http_free(r->http);
-	free(r->url);
-	free(r->unix_socket);
-	free(r->ca_file);
-	free(r->cert_file);
-	free(r->key_file);
-	free(r);
+	for (size_t i = 0; i < rest->n; i++)
+		free_header(&rest->headers[i]);
+	hr_http_free(rest->http);
+	free(rest->url);
+	free(rest->unix_socket);
+	free(rest->ca_file);
+	free(rest->cert_file);
+	free(rest->key_file);
+	free(rest);
 }
 
 /* No line of a request ends within a name or a value. */
@@ -124,7 +124,7 @@ plain(const char *text)
 
 int
 hr_rest_header(
-    struct hr_rest *r, const char *name, const char *value, bool secret, struct hr_err *err)
+    struct hr_rest *rest, const char *name, const char *value, bool secret, struct hr_err *err)
 {
 	size_t i = 0, len = strlen(name);
 	char *line = NULL;
@@ -135,34 +135,34 @@ hr_rest_header(
 		    "the value for the header %.40s has a control character in it", name);
 	if (value != NULL && asprintf(&line, "%s: %s", name, value) < 0)
 		return hr_err_nomem(err);
-	while (i < r->n &&
-	       (r->headers[i].name_len != len || strncasecmp(r->headers[i].line, name, len) != 0))
+	while (i < rest->n && (rest->headers[i].name_len != len ||
+				  strncasecmp(rest->headers[i].line, name, len) != 0))
 		i++;
 	if (i == HEADERS_MAX) {
 		free(line);
 		return hr_err_set(err, HR_E_INVAL, "there are too many headers");
 	}
-	if (i < r->n)
-		free_header(&r->headers[i]);
+	if (i < rest->n)
+		free_header(&rest->headers[i]);
 	else if (line != NULL)
-		r->n++;
+		rest->n++;
 	if (line != NULL)
-		r->headers[i] = (struct header){line, len, secret};
-	else if (i < r->n)
-		r->headers[i] = r->headers[--r->n];
+		rest->headers[i] = (struct header){line, len, secret};
+	else if (i < rest->n)
+		rest->headers[i] = rest->headers[--rest->n];
 	return 0;
 }
 
 void
-hr_rest_peer(struct hr_rest *r, const struct hr_rest_peer *p)
+hr_rest_peer(struct hr_rest *rest, const struct hr_rest_peer *p)
 {
-	r->peer = *p;
+	rest->peer = *p;
 }
 
 void
-hr_rest_watch(struct hr_rest *r, int watch_fd)
+hr_rest_watch(struct hr_rest *rest, int watch_fd)
 {
-	r->o.watch_fd = watch_fd;
+	rest->o.watch_fd = watch_fd;
 }
 
 bool
@@ -181,17 +181,17 @@ hr_rest_wait(int watch_fd, unsigned ms)
 
 /* Appends text, and ****** in place of each secret. */
 static void
-mask(const struct hr_rest *r, struct hr_buf *b, const char *text)
+mask(const struct hr_rest *rest, struct hr_buf *b, const char *text)
 {
 	const struct header *h;
 	size_t skip;
 
 	for (; *text != '\0'; text += skip) {
 		skip = 0;
-		for (size_t i = 0; skip == 0 && i < r->n; i++) {
+		for (size_t i = 0; skip == 0 && i < rest->n; i++) {
 			const char *value, *word;
 
-			h = &r->headers[i];
+			h = &rest->headers[i];
 			value = h->line + h->name_len + 2;
 			if (!h->secret || *value == '\0')
 				continue;
@@ -231,7 +231,7 @@ told(struct json_object *o)
 
 /* "METHOD URL: what", without the query. */
 static int
-say(const struct hr_rest *r, const struct hr_rest_call *c, struct hr_err *err, enum hr_errc code,
+say(const struct hr_rest *rest, const struct hr_rest_call *c, struct hr_err *err, enum hr_errc code,
     const char *what)
 {
 	bool whole = *c->path != '/';
@@ -240,10 +240,10 @@ say(const struct hr_rest *r, const struct hr_rest_call *c, struct hr_err *err, e
 	hr_buf_init(&text, TEXT_MAX + URL_MAX);
 	hr_buf_init(&masked, 2 * (TEXT_MAX + URL_MAX));
 	hr_buf_init(&line, 8 * (TEXT_MAX + URL_MAX));
-	hr_buf_addf(&text, "%s %s%.*s: ", c->method, whole ? "" : r->url,
+	hr_buf_addf(&text, "%s %s%.*s: ", c->method, whole ? "" : rest->url,
 	    (int)strcspn(c->path, "?"), c->path);
 	hr_buf_add(&text, what, strnlen(what, TEXT_MAX));
-	mask(r, &masked, hr_buf_str(&text));
+	mask(rest, &masked, hr_buf_str(&text));
 	hr_quote_text(&line, hr_buf_str(&masked), masked.len);
 	(void)hr_err_set(err, code, "%s", hr_buf_str(&line));
 	hr_buf_done(&text);
@@ -319,19 +319,20 @@ on_bytes(void *arg, const char *p, size_t len)
 /* Puts them together; the result is borrowed from both. */
 static int
 all_headers(
-    const struct hr_rest *r, const struct hr_rest_call *c, const char **list, struct hr_err *err)
+    const struct hr_rest *rest, const struct hr_rest_call *c, const char **list, struct hr_err *err)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < r->n; i++)
-		list[n++] = r->headers[i].line;
+	for (size_t i = 0; i < rest->n; i++)
+		list[n++] = rest->headers[i].line;
 	if (c->json != NULL)
 		list[n++] = "Content-Type: application/json";
 	for (const char *const *h = c->headers; h != NULL && *h != NULL; h++) {
 		if (n >= 2 * (size_t)HEADERS_MAX)
-			return say(r, c, err, HR_E_INVAL, "there are too many headers");
+			return say(rest, c, err, HR_E_INVAL, "there are too many headers");
 		if (!plain(*h))
-			return say(r, c, err, HR_E_INVAL, "a header has a control character in it");
+			return say(
+			    rest, c, err, HR_E_INVAL, "a header has a control character in it");
 		list[n++] = *h;
 	}
 	list[n] = NULL;
@@ -368,25 +369,25 @@ may_repeat(const struct hr_rest_call *c, const struct hr_rest_rule *rule, const 
 }
 
 static int
-take_answer(const struct hr_rest *r, const struct hr_rest_call *c, struct hr_http_answer *a,
+take_answer(const struct hr_rest *rest, const struct hr_rest_call *c, struct hr_http_answer *a,
     struct hr_rest_answer *ret, struct hr_err *err)
 {
 	bool good = a->status >= 200 && a->status <= 299;
 	struct hr_json_error why;
 	struct hr_buf text;
 	const char *detail;
-	int rc = 0;
+	int r = 0;
 
 	ret->status = a->status;
 	if (a->body.len > 0 && (!good || !c->raw) &&
 	    hr_json_decode(a->body.p, a->body.len, &ret->json, &why) != 0 && good)
-		rc = say(r, c, err, HR_E_RUNTIME, "the answer is not JSON");
+		r = say(rest, c, err, HR_E_RUNTIME, "the answer is not JSON");
 	if (!good) {
 		hr_buf_init(&text, TEXT_MAX);
 		detail = told(ret->json);
 		hr_buf_addf(&text, "status %ld %s%s%.2000s", a->status, a->reason,
 		    detail != NULL ? ": " : "", detail != NULL ? detail : "");
-		rc = say(r, c, err, HR_E_HTTP_STATUS, hr_buf_str(&text));
+		r = say(rest, c, err, HR_E_HTTP_STATUS, hr_buf_str(&text));
 		if (err != NULL)
 			err->status = (int)a->status;
 		hr_buf_done(&text);
@@ -394,43 +395,44 @@ take_answer(const struct hr_rest *r, const struct hr_rest_call *c, struct hr_htt
 	hr_buf_done(&ret->body);
 	ret->body = a->body;
 	memset(&a->body, 0, sizeof(a->body));
-	return rc;
+	return r;
 }
 
 /* 0 or -1 with *err, and *ret_failure as to what came of it. */
 static int
-attempt(struct hr_rest *r, const struct hr_rest_call *c, struct hr_http_request *q, struct turn *t,
-    struct hr_rest_answer *ret, unsigned *ret_failure, long *ret_wait_s, struct hr_err *err)
+attempt(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_http_request *q,
+    struct turn *t, struct hr_rest_answer *ret, unsigned *ret_failure, long *ret_wait_s,
+    struct hr_err *err)
 {
 	struct hr_http_answer a;
 	struct hr_err fault = {0};
 	struct hr_err he = {0};
 	const char *cls;
-	int rc;
+	int r;
 
 	hr_rest_answer_done(ret);
-	q->watch_fd = r->o.watch_fd;
-	rc = hr_http_do(r->http, q, &a, &he);
+	q->watch_fd = rest->o.watch_fd;
+	r = hr_http_do(rest->http, q, &a, &he);
 	*ret_failure = failure_of(&a);
 	*ret_wait_s = hr_http_seconds(a.header);
 	if (t->enough) {
 		ret->status = a.status;
-		rc = 0;
+		r = 0;
 	} else if (t->too_long)
-		rc = say(r, c, err, HR_E_RUNTIME, "a line of the answer is too long");
-	else if (rc == 0)
-		rc = take_answer(r, c, &a, ret, err);
+		r = say(rest, c, err, HR_E_RUNTIME, "a line of the answer is too long");
+	else if (r == 0)
+		r = take_answer(rest, c, &a, ret, err);
 	else {
-		rc = hr_rest_fault(&a, &he, &fault);
+		r = hr_rest_fault(&a, &he, &fault);
 		cls = fault.cls;
-		(void)say(r, c, err, fault.code, fault.msg);
+		(void)say(rest, c, err, fault.code, fault.msg);
 		if (err != NULL)
 			err->cls = cls;
 	}
-	if (rc == 0 && c->line != NULL && !t->enough && t->line.len > 0)
+	if (r == 0 && c->line != NULL && !t->enough && t->line.len > 0)
 		(void)on_line(t);
 	hr_http_answer_done(&a);
-	return rc;
+	return r;
 }
 
 /* ---- repetition ---- */
@@ -457,7 +459,7 @@ struct patience {
 
 /* The caller's own verdict. */
 static bool
-judged(struct hr_rest *r, const struct hr_rest_call *c, const struct turn *t, unsigned failure,
+judged(struct hr_rest *rest, const struct hr_rest_call *c, const struct turn *t, unsigned failure,
     long status, const struct patience *p)
 {
 	long ms;
@@ -465,44 +467,44 @@ judged(struct hr_rest *r, const struct hr_rest_call *c, const struct turn *t, un
 	if (t->begun || t->enough || c->source != NULL)
 		return false;
 	ms = c->judge(c->judge_arg, failure, status, p->attempts);
-	return ms >= 0 && !hr_rest_wait(r->o.watch_fd, (unsigned)ms);
+	return ms >= 0 && !hr_rest_wait(rest->o.watch_fd, (unsigned)ms);
 }
 
 /* Waits for the next attempt; false: there is none. */
 static bool
-again(struct hr_rest *r, const struct hr_rest_call *c, const struct turn *t, unsigned failure,
+again(struct hr_rest *rest, const struct hr_rest_call *c, const struct turn *t, unsigned failure,
     long status, long wait_s, struct patience *p)
 {
-	const struct hr_rest_rule *rule = r->o.rules;
+	const struct hr_rest_rule *rule = rest->o.rules;
 	unsigned i = 0, ms;
 
 	p->attempts++;
 	if (c->judge != NULL)
-		return judged(r, c, t, failure, status, p);
+		return judged(rest, c, t, failure, status, p);
 	while (i < RULES_MAX && rule[i].failures != 0 && (rule[i].failures & failure) == 0)
 		i++;
 	if (failure == 0 || i == RULES_MAX || rule[i].failures == 0 ||
 	    !may_repeat(c, &rule[i], t) || ++p->used[i] >= rule[i].attempts)
 		return false;
 	ms = back_off(&rule[i], p->used[i]);
-	if (wait_s > (long)(r->o.patience_ms / 1000))
+	if (wait_s > (long)(rest->o.patience_ms / 1000))
 		return false;
 	if (wait_s >= 0)
 		ms = (unsigned)wait_s * 1000;
-	if (ms > r->o.patience_ms - p->waited_ms)
+	if (ms > rest->o.patience_ms - p->waited_ms)
 		return false;
 	p->waited_ms += ms;
-	return !hr_rest_wait(r->o.watch_fd, ms);
+	return !hr_rest_wait(rest->o.watch_fd, ms);
 }
 
 int
-hr_rest_call(
-    struct hr_rest *r, const struct hr_rest_call *c, struct hr_rest_answer *ret, struct hr_err *err)
+hr_rest_call(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_rest_answer *ret,
+    struct hr_err *err)
 {
 	const char *headers[2 * HEADERS_MAX + 2];
 	struct hr_http_request q = {
 	    .method = c->method,
-	    .unix_socket = r->unix_socket,
+	    .unix_socket = rest->unix_socket,
 	    .headers = headers,
 	    .body = c->body,
 	    .body_len = c->body_len,
@@ -510,22 +512,22 @@ hr_rest_call(
 	    .source_arg = c->source_arg,
 	    .timeout_s = c->endless         ? 0
 			 : c->timeout_s > 0 ? c->timeout_s
-					    : r->o.timeout_s,
-	    .total_s = c->line == NULL && c->sink == NULL ? r->o.total_s : 0,
-	    .answer_max = r->o.answer_max,
+					    : rest->o.timeout_s,
+	    .total_s = c->line == NULL && c->sink == NULL ? rest->o.total_s : 0,
+	    .answer_max = rest->o.answer_max,
 	    .header = "Retry-After",
 	    .on_header = c->on_header,
 	    .header_arg = c->header_arg,
 	    .fresh = !idempotent(c),
-	    .insecure = r->o.insecure || r->peer.insecure,
-	    .ca_pem = r->peer.ca_pem,
-	    .cert_pem = r->peer.cert_pem,
-	    .key_pem = r->peer.key_pem,
-	    .proxy = r->peer.proxy,
-	    .connect_to = r->peer.connect_to,
-	    .ca_file = r->ca_file,
-	    .cert_file = r->cert_file,
-	    .key_file = r->key_file,
+	    .insecure = rest->o.insecure || rest->peer.insecure,
+	    .ca_pem = rest->peer.ca_pem,
+	    .cert_pem = rest->peer.cert_pem,
+	    .key_pem = rest->peer.key_pem,
+	    .proxy = rest->peer.proxy,
+	    .connect_to = rest->peer.connect_to,
+	    .ca_file = rest->ca_file,
+	    .cert_file = rest->cert_file,
+	    .key_file = rest->key_file,
 	};
 	struct turn t = {.c = c};
 	struct hr_rest_answer mine = {0};
@@ -534,7 +536,7 @@ hr_rest_call(
 	struct hr_buf url, body;
 	unsigned failure = 0;
 	long wait_s = -1;
-	int rc = -1;
+	int r = -1;
 
 	err = err != NULL ? err : &none;
 	ret = ret != NULL ? ret : &mine;
@@ -542,35 +544,35 @@ hr_rest_call(
 	hr_buf_init(&t.line, LINE_MAX_BYTES);
 	hr_buf_init(&url, URL_MAX);
 	hr_buf_init(&body, HR_JSON_BODY_MAX);
-	hr_buf_addf(&url, "%s%s", *c->path == '/' ? r->url : "", c->path);
+	hr_buf_addf(&url, "%s%s", *c->path == '/' ? rest->url : "", c->path);
 	q.url = hr_buf_str(&url);
 	if (c->line != NULL || c->sink != NULL) {
 		q.sink = on_bytes;
 		q.sink_arg = &t;
 	}
 	if (hr_buf_check(&url, NULL) != 0 || !plain(q.url) || strchr(q.url, ' ') != NULL) {
-		rc = say(r, c, err, HR_E_INVAL, "this is no URL");
+		r = say(rest, c, err, HR_E_INVAL, "this is no URL");
 		goto out;
 	}
 	if (c->json != NULL) {
 		if (hr_json_put(&body, c->json) != 0 || hr_buf_check(&body, NULL) != 0) {
-			rc = say(r, c, err, HR_E_INVAL, "a value has no JSON form");
+			r = say(rest, c, err, HR_E_INVAL, "a value has no JSON form");
 			goto out;
 		}
 		q.body = hr_buf_str(&body);
 		q.body_len = body.len;
 	}
-	if (all_headers(r, c, headers, err) != 0)
+	if (all_headers(rest, c, headers, err) != 0)
 		goto out;
 	do
-		rc = attempt(r, c, &q, &t, ret, &failure, &wait_s, err);
-	while (rc != 0 && again(r, c, &t, failure, ret->status, wait_s, &p));
+		r = attempt(rest, c, &q, &t, ret, &failure, &wait_s, err);
+	while (r != 0 && again(rest, c, &t, failure, ret->status, wait_s, &p));
 out:
 	hr_buf_done(&t.line);
 	hr_buf_done(&url);
 	hr_buf_done(&body);
 	hr_rest_answer_done(&mine);
-	return rc;
+	return r;
 }
 
 void
@@ -582,24 +584,24 @@ hr_rest_answer_done(struct hr_rest_answer *a)
 }
 
 int
-hr_rest_get(struct hr_rest *r, const char *path, struct json_object **ret, struct hr_err *err)
+hr_rest_get(struct hr_rest *rest, const char *path, struct json_object **ret, struct hr_err *err)
 {
-	return hr_rest_send(r, "GET", path, NULL, ret, err);
+	return hr_rest_send(rest, "GET", path, NULL, ret, err);
 }
 
 int
-hr_rest_send(struct hr_rest *r, const char *method, const char *path, struct json_object *body,
+hr_rest_send(struct hr_rest *rest, const char *method, const char *path, struct json_object *body,
     struct json_object **ret, struct hr_err *err)
 {
 	struct hr_rest_call c = {.method = method, .path = path, .json = body};
 	struct hr_rest_answer a;
-	int rc = hr_rest_call(r, &c, &a, err);
+	int r = hr_rest_call(rest, &c, &a, err);
 
 	if (ret != NULL) {
-		*ret = rc == 0 ? a.json : NULL;
-		if (rc == 0)
+		*ret = r == 0 ? a.json : NULL;
+		if (r == 0)
 			a.json = NULL;
 	}
 	hr_rest_answer_done(&a);
-	return rc;
+	return r;
 }

@@ -54,13 +54,13 @@ host_progress(void *arg, const char *what, unsigned long long done, unsigned lon
 static bool
 may_record(struct hr_sandbox *s)
 {
-	struct hr_record r;
+	struct hr_record rec;
 	bool may;
 
-	may = hr_record_load(s->state_dir, s->sid, &r, NULL) == 0 &&
-	      (r.runtime == NULL || (r.taking != NULL && strcmp(r.taking, BEGUN) == 0));
-	s->begun = may && r.runtime != NULL;
-	hr_record_done(&r);
+	may = hr_record_load(s->state_dir, s->sid, &rec, NULL) == 0 &&
+	      (rec.runtime == NULL || (rec.taking != NULL && strcmp(rec.taking, BEGUN) == 0));
+	s->begun = may && rec.runtime != NULL;
+	hr_record_done(&rec);
 	return may && !s->begun;
 }
 
@@ -272,66 +272,66 @@ use_endpoint(struct hr_sandbox *s, struct hr_err *err)
 static int
 settle(struct hr_sandbox *s, struct hr_err *err)
 {
-	struct hr_record r;
-	int rc = 0;
+	struct hr_record rec;
+	int r = 0;
 
 	if (s->state_dir == NULL || s->attach)
 		return 0;
-	if (hr_record_load(s->state_dir, s->sid, &r, NULL) == 0 && r.taking != NULL)
-		rc = hr_pool_settle(s, r.taking, err);
-	hr_record_done(&r);
-	return rc;
+	if (hr_record_load(s->state_dir, s->sid, &rec, NULL) == 0 && rec.taking != NULL)
+		r = hr_pool_settle(s, rec.taking, err);
+	hr_record_done(&rec);
+	return r;
 }
 
 /* By the record of another process: 1 found, 0 there is none. */
 static int
 restore(struct hr_sandbox *s, struct hr_err *err)
 {
-	struct hr_record r;
-	int rc;
+	struct hr_record rec;
+	int r;
 
 	if (s->state_dir == NULL || s->ops->restore == NULL)
 		return 0;
-	if (hr_record_load(s->state_dir, s->sid, &r, err) < 0)
+	if (hr_record_load(s->state_dir, s->sid, &rec, err) < 0)
 		return -1;
-	if (r.backend == NULL) {
-		hr_record_done(&r);
+	if (rec.backend == NULL) {
+		hr_record_done(&rec);
 		return 0;
 	}
-	rc = s->ops->restore(s->self, r.backend, err);
+	r = s->ops->restore(s->self, rec.backend, err);
 	/* so far it can only be ended */
-	if (r.taking != NULL)
-		rc = hr_err_set(err, HR_E_DISCONNECTED,
+	if (rec.taking != NULL)
+		r = hr_err_set(err, HR_E_DISCONNECTED,
 		    "sandbox \"%s\" is not ready yet, or its start was interrupted: \"handrail "
 		    "up\" starts it again, \"handrail down\" clears it away",
 		    s->sid);
-	hr_record_done(&r);
-	return rc == 0 ? 1 : -1;
+	hr_record_done(&rec);
+	return r == 0 ? 1 : -1;
 }
 
 static int
 connect_it(struct hr_sandbox *s, struct hr_err *err)
 {
 	bool made = false, taken = false;
-	int rc;
+	int r;
 
 	if (settle(s, err) != 0)
 		return -1;
-	rc = restore(s, err);
-	if (rc < 0 && s->attach)
+	r = restore(s, err);
+	if (r < 0 && s->attach)
 		return -1;
-	if (rc <= 0) {
-		if (s->attach && s->state_dir != NULL && s->ops->restore != NULL && rc == 0 &&
+	if (r <= 0) {
+		if (s->attach && s->state_dir != NULL && s->ops->restore != NULL && r == 0 &&
 		    (s->ops->flags & HR_KIND_FINDS) == 0)
 			return hr_err_set(
 			    err, HR_E_NO_SANDBOX, "there is no sandbox \"%s\"", s->sid);
 		hr_sandbox_report(s, "info", "STATUS$STARTING_RUNTIME", "");
 		/* what could not be used again may still be there, and its record leads to it */
-		rc = s->attach || s->fresh || rc < 0 ? 0 : hr_pool_take(s, err);
-		taken = made = rc == 1;
-		if (rc == 0)
-			rc = s->ops->connect(s->self, &made, err);
-		if (rc < 0) {
+		r = s->attach || s->fresh || r < 0 ? 0 : hr_pool_take(s, err);
+		taken = made = r == 1;
+		if (r == 0)
+			r = s->ops->connect(s->self, &made, err);
+		if (r < 0) {
 			/* it was ended */
 			if (s->begun && !s->left)
 				hr_record_remove(s);
@@ -359,17 +359,17 @@ int
 hr_sandbox_connect(struct hr_sandbox *s, struct hr_err *err)
 {
 	struct hr_namelock lock = {.fd = -1};
-	int rc = 0;
+	int r = 0;
 
 	/* two at a time would make one each, of which only one would be found again */
 	if (s->state_dir != NULL && !s->attach && !s->fresh)
-		rc = hr_namelock_take(&lock, s->state_dir, s->sid, err);
-	if (rc == 0)
-		rc = connect_it(s, err);
+		r = hr_namelock_take(&lock, s->state_dir, s->sid, err);
+	if (r == 0)
+		r = connect_it(s, err);
 	hr_namelock_drop(&lock);
-	if (rc != 0)
+	if (r != 0)
 		hr_mask_error(s, err);
-	return rc;
+	return r;
 }
 
 static void
@@ -410,8 +410,12 @@ hr_sandbox_resume(struct hr_sandbox *s, struct hr_err *err)
 		return unsupported(s, "resume", err);
 	if (s->ops->resume(s->self, err) != 0)
 		return -1;
+	if (!s->connected)
+		return 0;
 	/* it may be elsewhere now */
-	return s->connected ? use_endpoint(s, err) : 0;
+	if (use_endpoint(s, err) != 0)
+		return -1;
+	return s->state_dir != NULL ? hr_record_renew(s, err) : 0;
 }
 
 int
@@ -443,15 +447,15 @@ hr_sandbox_close(struct hr_sandbox *s, struct hr_err *err)
 int
 hr_sandbox_delete(struct hr_sandbox *s, struct hr_err *err)
 {
-	int rc;
+	int r;
 
 	hr_sandbox_stop_log_stream(s);
-	rc = s->ops->destroy != NULL ? s->ops->destroy(s->self, err) : 0;
+	r = s->ops->destroy != NULL ? s->ops->destroy(s->self, err) : 0;
 	s->closed = true;
 	s->connected = false;
-	if (rc == 0 && s->state_dir != NULL)
+	if (r == 0 && s->state_dir != NULL)
 		hr_record_remove(s);
-	return rc;
+	return r;
 }
 
 const char *

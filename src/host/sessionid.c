@@ -24,7 +24,7 @@ hr_session_id(const struct hr_config *c, const char *name, struct hr_err *err)
 	struct hr_buf b;
 	size_t n;
 	char *copy;
-	int rc;
+	int r;
 
 	if (name == NULL && hr_random_uuid(random, &e) < 0) {
 		(void)hr_err_from(err, HR_E_SYS, &e);
@@ -38,11 +38,11 @@ hr_session_id(const struct hr_config *c, const char *name, struct hr_err *err)
 	}
 	hr_buf_init(&b, TEXT_MAX);
 	hr_buf_addf(&b, "%s%s", name, secret != NULL ? secret : "None");
-	rc = hr_buf_check(&b, &e);
-	if (rc == 0)
-		rc = hr_digest_of(HR_DIGEST_SHA256, b.p, b.len, hex, &e);
+	r = hr_buf_check(&b, &e);
+	if (r == 0)
+		r = hr_digest_of(HR_DIGEST_SHA256, b.p, b.len, hex, &e);
 	hr_buf_done(&b);
-	if (rc != 0) {
+	if (r != 0) {
 		(void)hr_err_from(err, HR_E_RUNTIME, &e);
 		return NULL;
 	}

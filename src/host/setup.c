@@ -59,19 +59,19 @@ env_command(
 {
 	bool secret = false;
 	struct hr_buf name, line, removals, lines;
-	int rc = 0;
+	int r = 0;
 
 	hr_buf_init(&name, COMMAND_MAX);
 	hr_buf_init(&line, COMMAND_MAX);
 	hr_buf_init(&removals, COMMAND_MAX);
 	hr_buf_init(&lines, COMMAND_MAX);
-	for (size_t i = 0; i < n && rc == 0; i++) {
+	for (size_t i = 0; i < n && r == 0; i++) {
 		hr_buf_reset(&name);
 		hr_buf_reset(&line);
-		rc = put_name(&name, env[i], err);
+		r = put_name(&name, env[i], err);
 		secret = secret || is_token(env[i]);
 		hr_buf_addf(&line, "export %s=", hr_buf_str(&name));
-		hr_env_quote(&line, rc == 0 ? strchr(env[i], '=') + 1 : "");
+		hr_env_quote(&line, r == 0 ? strchr(env[i], '=') + 1 : "");
 		hr_buf_addf(b, "%s%s", i > 0 ? " && " : "", hr_buf_str(&line));
 		hr_buf_addf(&removals, " -e '/^export %s=/d'", hr_buf_str(&name));
 		hr_buf_addc(&lines, ' ');
@@ -87,31 +87,31 @@ env_command(
 	hr_buf_done(&line);
 	hr_buf_done(&removals);
 	hr_buf_done(&lines);
-	if (rc == 0 && hr_buf_check(b, NULL) != 0)
-		rc = hr_err_nomem(err);
-	return rc;
+	if (r == 0 && hr_buf_check(b, NULL) != 0)
+		r = hr_err_nomem(err);
+	return r;
 }
 
 static int
 add_some(struct hr_sandbox *s, const char *const *env, size_t n, struct hr_err *err)
 {
 	struct hr_buf command, names, out;
-	int status = 0, rc;
+	int status = 0, r;
 
 	hr_buf_init(&command, COMMAND_MAX);
 	hr_buf_init(&names, COMMAND_MAX);
 	hr_buf_init(&out, COMMAND_MAX);
-	rc = env_command(&command, env, n, &names, err);
-	if (rc == 0)
-		rc = hr_sandbox_run(s, command.p, SET_UP_TIMEOUT_S, &status, &out, err);
-	if (rc == 0 && status != 0)
-		rc = hr_mask_err_set(s, err, HR_E_RUNTIME,
+	r = env_command(&command, env, n, &names, err);
+	if (r == 0)
+		r = hr_sandbox_run(s, command.p, SET_UP_TIMEOUT_S, &status, &out, err);
+	if (r == 0 && status != 0)
+		r = hr_mask_err_set(s, err, HR_E_RUNTIME,
 		    "Failed to add env vars [%.300s] to %s: %s", hr_buf_str(&names),
 		    status == NOT_KEPT ? ".bashrc" : "environment", hr_buf_str(&out));
 	hr_buf_done(&command);
 	hr_buf_done(&names);
 	hr_buf_done(&out);
-	return rc;
+	return r;
 }
 
 int
@@ -223,19 +223,19 @@ hr_sandbox_check_env(struct hr_sandbox *s, struct hr_err *err)
 {
 	const char *const *given = s->host.env;
 	struct hr_strv v = {0};
-	int rc;
+	int r;
 
 	/* who sets them by itself knows what it can take */
 	if (s->attach || s->ops->add_env != NULL)
 		return 0;
 	startup_env(s, &v);
-	rc = v.failed ? hr_err_nomem(err) : 0;
-	for (size_t i = 0; rc == 0 && given[i] != NULL; i++)
-		rc = put_name(NULL, given[i], err);
-	for (size_t i = 0; rc == 0 && i < v.n; i++)
-		rc = put_name(NULL, v.v[i], err);
+	r = v.failed ? hr_err_nomem(err) : 0;
+	for (size_t i = 0; r == 0 && given[i] != NULL; i++)
+		r = put_name(NULL, given[i], err);
+	for (size_t i = 0; r == 0 && i < v.n; i++)
+		r = put_name(NULL, v.v[i], err);
 	hr_strv_done(&v);
-	return rc;
+	return r;
 }
 
 int
@@ -243,7 +243,7 @@ hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_err *err)
 {
 	struct hr_strv v = {0};
 	struct hr_err e = {0};
-	int rc;
+	int r;
 
 	if (s->attach)
 		return 0;
@@ -252,17 +252,17 @@ hr_sandbox_set_up(struct hr_sandbox *s, bool taken, struct hr_err *err)
 			   ? hr_sandbox_add_env(s, hr_strv_list(&s->tokens), err)
 			   : -1;
 	startup_env(s, &v);
-	rc = v.failed ? hr_err_nomem(err) : hr_sandbox_add_env(s, s->host.env, err);
+	r = v.failed ? hr_err_nomem(err) : hr_sandbox_add_env(s, s->host.env, err);
 	/* not with the others: those are also the container's, which an inspection shows */
-	if (rc == 0)
-		rc = hr_sandbox_add_env(s, hr_strv_list(&s->tokens), err);
-	if (rc == 0)
-		rc = hr_sandbox_add_env(s, hr_strv_list(&v), err);
+	if (r == 0)
+		r = hr_sandbox_add_env(s, hr_strv_list(&s->tokens), err);
+	if (r == 0)
+		r = hr_sandbox_add_env(s, hr_strv_list(&v), err);
 	hr_strv_done(&v);
-	if (rc == 0)
+	if (r == 0)
 		git_identity(s);
 	/* a sandbox without tools is better than none */
-	if (rc == 0 && s->endpoint.url != NULL && hr_sandbox_add_mcp(s, NULL, &e) != 0)
+	if (r == 0 && s->endpoint.url != NULL && hr_sandbox_add_mcp(s, NULL, &e) != 0)
 		hr_sandbox_log(s, "MCP servers were not added: %s", e.msg);
-	return rc;
+	return r;
 }

@@ -79,14 +79,14 @@ static int
 save(const char *path, const struct hr_buf *text, struct hr_err *e)
 {
 	char *dir = strdup(path);
-	int rc;
+	int r;
 
 	if (dir == NULL)
 		return hr_err_nomem(e);
 	*strrchr(dir, '/') = '\0';
-	rc = hr_path_mkdirs(dir, 0755, NULL, e);
+	r = hr_path_mkdirs(dir, 0755, NULL, e);
 	free(dir);
-	return rc == 0 ? hr_path_write(path, hr_buf_str(text), text->len, 0644, e) : -1;
+	return r == 0 ? hr_path_write(path, hr_buf_str(text), text->len, 0644, e) : -1;
 }
 
 static struct json_object *
@@ -96,7 +96,7 @@ plan(const char *path, const char *shown, struct json_object *list, struct hr_er
 	struct hr_err e = {0};
 	struct hr_buf b, say;
 	size_t n = hr_json_count(list);
-	int rc;
+	int r;
 
 	hr_buf_init(&b, TASKS_MAX);
 	hr_buf_init(&say, 4096);
@@ -107,10 +107,10 @@ plan(const char *path, const char *shown, struct json_object *list, struct hr_er
 		hr_buf_addf(&b, "%zu. %s %s\n%s\n", i + 1, icon(hr_json_text_or(t, "status", "")),
 		    hr_json_text_or(t, "title", ""), hr_json_text_or(t, "notes", ""));
 	}
-	rc = hr_buf_check(&b, &e);
-	if (rc == 0)
-		rc = save(path, &b, &e);
-	if (rc != 0) {
+	r = hr_buf_check(&b, &e);
+	if (r == 0)
+		r = save(path, &b, &e);
+	if (r != 0) {
 		hr_buf_addf(
 		    &say, "Failed to write task list to session directory %s: %s", shown, e.msg);
 		o = observation("error", hr_buf_str(&say), NULL, NULL, err);

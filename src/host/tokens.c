@@ -78,15 +78,15 @@ read_token(const struct hr_buf *body, const char *name, char **ret, struct hr_er
 {
 	struct json_object *o = NULL;
 	struct hr_json_error why;
-	int rc = 0;
+	int r = 0;
 
 	if (hr_json_decode(body->len > 0 ? body->p : "", body->len, &o, &why) < 0 ||
 	    hr_json_text_at(o, "token") == NULL)
-		rc = hr_err_set(err, HR_E_INVAL, "the answer has no token");
+		r = hr_err_set(err, HR_E_INVAL, "the answer has no token");
 	else if (asprintf(ret, "%s=%s", name, hr_json_text_at(o, "token")) < 0)
-		rc = hr_err_nomem(err);
+		r = hr_err_nomem(err);
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 static int
@@ -95,13 +95,13 @@ ask(struct hr_sandbox *s, const char *web_host, int provider, char **ret, struct
 	const char *key_value = hr_sandbox_session_api_key(s);
 	char *base = hr_tokens_base("WEB_HOST", web_host, err), *key = NULL;
 	const char *headers[2] = {NULL, NULL};
-	struct hr_http_request r = {
+	struct hr_http_request req = {
 	    .method = "GET", .headers = headers, .timeout_s = REFRESH_TIMEOUT_S, .watch_fd = -1};
 	struct hr_http_answer a = {0};
 	struct hr_http *http = NULL;
 	struct hr_err e = {0};
 	struct hr_buf url;
-	int rc = -1;
+	int r = -1;
 
 	if (base == NULL)
 		return -1;
@@ -111,21 +111,21 @@ ask(struct hr_sandbox *s, const char *web_host, int provider, char **ret, struct
 	if (key_value != NULL && asprintf(&key, "X-Session-API-Key: %s", key_value) < 0)
 		key = NULL;
 	headers[0] = key;
-	r.url = hr_buf_str(&url);
+	req.url = hr_buf_str(&url);
 	if ((key_value != NULL && key == NULL) || hr_buf_check(&url, &e) < 0)
 		(void)hr_err_nomem(err);
-	else if ((http = hr_http_new(&e)) == NULL || hr_http_do(http, &r, &a, &e) != 0)
+	else if ((http = hr_http_new(&e)) == NULL || hr_http_do(http, &req, &a, &e) != 0)
 		(void)hr_err_from(err, HR_E_RUNTIME, &e);
 	else if (a.status < 200 || a.status > 299)
 		(void)hr_err_set(err, HR_E_RUNTIME, "status %ld", a.status);
 	else
-		rc = read_token(&a.body, hr_token_names[provider], ret, err);
+		r = read_token(&a.body, hr_token_names[provider], ret, err);
 	hr_http_answer_done(&a);
 	hr_http_free(http);
 	hr_buf_done(&url);
 	free(key);
 	free(base);
-	return rc;
+	return r;
 }
 
 static void

@@ -38,7 +38,7 @@ editor_address(struct hr_sandbox *s, char **ret, struct hr_err *err)
 static int
 connection_token(struct hr_sandbox *s, char **ret, struct hr_err *err)
 {
-	struct hr_http_request r = {.method = "GET",
+	struct hr_http_request req = {.method = "GET",
 	    .url = "/vscode/connection_token",
 	    .timeout_s = TOKEN_TIMEOUT_S,
 	    .watch_fd = -1};
@@ -46,18 +46,18 @@ connection_token(struct hr_sandbox *s, char **ret, struct hr_err *err)
 	struct hr_json_error why;
 	struct hr_http_answer a;
 	const char *token;
-	int rc = hr_client_send(&s->client, &r, &a, err);
+	int r = hr_client_send(&s->client, &req, &a, err);
 
-	if (rc == 0 && (hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, &why) < 0 ||
-			   !json_object_is_type(o, json_type_object) ||
-			   !json_object_object_get_ex(o, "token", NULL)))
-		rc = hr_err_set(err, HR_E_INVAL, "the server's answer is no token");
+	if (r == 0 && (hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, &why) < 0 ||
+			  !json_object_is_type(o, json_type_object) ||
+			  !json_object_object_get_ex(o, "token", NULL)))
+		r = hr_err_set(err, HR_E_INVAL, "the server's answer is no token");
 	token = hr_json_text_or(o, "token", "");
-	if (rc == 0 && *token != '\0' && (*ret = strdup(token)) == NULL)
-		rc = hr_err_nomem(err);
+	if (r == 0 && *token != '\0' && (*ret = strdup(token)) == NULL)
+		r = hr_err_nomem(err);
 	json_object_put(o);
 	hr_http_answer_done(&a);
-	return rc;
+	return r;
 }
 
 /* A path with everything but its slashes as hr_http_escape() has it. */
@@ -80,14 +80,14 @@ hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 {
 	char *token = NULL, *address = NULL, *url = NULL;
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	if (!s->connected)
 		return hr_err_set(err, HR_E_RUNTIME, "the sandbox is not connected");
-	rc = editor_address(s, &address, err);
-	if (rc == 0 && address != NULL)
-		rc = connection_token(s, &token, err);
-	if (rc == 0 && token != NULL) {
+	r = editor_address(s, &address, err);
+	if (r == 0 && address != NULL)
+		r = connection_token(s, &token, err);
+	if (r == 0 && token != NULL) {
 		hr_buf_init(&b, URL_MAX);
 		hr_buf_addf(&b, "%s?tkn=", address);
 		hr_http_escape(&b, token);
@@ -95,13 +95,13 @@ hr_sandbox_vscode_url(struct hr_sandbox *s, char **ret_url, struct hr_err *err)
 		put_path(&b, hr_sandbox_workspace(s));
 		url = hr_buf_take(&b);
 		hr_buf_done(&b);
-		rc = url != NULL ? 0 : hr_err_nomem(err);
+		r = url != NULL ? 0 : hr_err_nomem(err);
 	}
 	free(address);
 	free(token);
-	if (rc == 0)
+	if (r == 0)
 		*ret_url = url;
-	return rc;
+	return r;
 }
 
 int
@@ -131,18 +131,18 @@ hr_sandbox_web_hosts(struct hr_sandbox *s, char **ret_json, struct hr_err *err)
 {
 	const int *ports = s->endpoint.app_ports;
 	char *urls[2] = {NULL, NULL};
-	int rc = 0;
+	int r = 0;
 
 	if (s->ops->web_hosts != NULL)
 		return s->ops->web_hosts(s->self, ret_json, err);
 	for (size_t i = 0; i < 2; i++)
 		if (ports[i] > 0 && asprintf(&urls[i], "http://localhost:%d", ports[i]) < 0) {
 			urls[i] = NULL;
-			rc = hr_err_nomem(err);
+			r = hr_err_nomem(err);
 		}
-	if (rc == 0)
-		rc = hr_web_hosts_json(urls, ports, 2, ret_json, err);
+	if (r == 0)
+		r = hr_web_hosts_json(urls, ports, 2, ret_json, err);
 	free(urls[0]);
 	free(urls[1]);
-	return rc;
+	return r;
 }

@@ -76,13 +76,13 @@ digest_add_fd(struct hr_digest *d, int fd, const char *path, struct hr_err *err)
 int
 hr_digest_add_file(struct hr_digest *d, int dirfd, const char *path, struct hr_err *err)
 {
-	int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY), rc;
+	int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY), r;
 
 	if (fd < 0)
 		return hr_err_sys(err, errno, "open %s", path);
-	rc = digest_add_fd(d, fd, path, err);
+	r = digest_add_fd(d, fd, path, err);
 	hr_fd_close(&fd);
-	return rc;
+	return r;
 }
 
 void

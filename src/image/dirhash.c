@@ -152,15 +152,15 @@ static int
 file_hash(int dirfd, const char *name, char ret[HR_DIGEST_HEX], struct hr_err *err)
 {
 	struct hr_digest *md5 = hr_digest_new(HR_DIGEST_MD5, err);
-	int rc;
+	int r;
 
 	if (md5 == NULL)
 		return -1;
-	rc = hr_digest_add_file(md5, dirfd, name, err);
-	if (rc == 0)
+	r = hr_digest_add_file(md5, dirfd, name, err);
+	if (r == 0)
 		hr_digest_hex(md5, ret);
 	hr_digest_free(md5);
-	return rc;
+	return r;
 }
 
 static int directory_hash(
@@ -175,24 +175,24 @@ enter(struct walk *w, int fd, const char *name, const struct stat *st, const str
 	    up->ignored || hr_dirhash_ignored(w->ignore, name, true)};
 	char hash[HR_DIGEST_HEX];
 	bool any = false;
-	int rc = 0;
+	int r = 0;
 
-	for (const struct level *l = up; l != NULL && rc == 0; l = l->up)
+	for (const struct level *l = up; l != NULL && r == 0; l = l->up)
 		if (l->dev == st->st_dev && l->ino == st->st_ino)
-			rc = hr_err_set(w->err, HR_E_INVAL,
+			r = hr_err_set(w->err, HR_E_INVAL,
 			    "symbolic link recursion: %s is a directory that it is in",
 			    hr_buf_str(&w->path));
-	if (rc == 0 && at.depth > HR_DIRHASH_DEPTH)
-		rc = hr_err_set(w->err, HR_E_TOOLARGE, "%s: nested deeper than %d directories",
+	if (r == 0 && at.depth > HR_DIRHASH_DEPTH)
+		r = hr_err_set(w->err, HR_E_TOOLARGE, "%s: nested deeper than %d directories",
 		    hr_buf_str(&w->path), HR_DIRHASH_DEPTH);
-	if (rc != 0) {
+	if (r != 0) {
 		hr_fd_close(&fd);
-		return rc;
+		return r;
 	}
-	rc = directory_hash(w, fd, &at, &any, hash);
-	if (rc == 0 && any)
-		rc = descriptors_add(d, "dirhash", hash, name, w->err);
-	return rc;
+	r = directory_hash(w, fd, &at, &any, hash);
+	if (r == 0 && any)
+		r = descriptors_add(d, "dirhash", hash, name, w->err);
+	return r;
 }
 
 static int
@@ -232,31 +232,31 @@ directory_hash(
 	size_t before = w->path.len;
 	DIR *dir = hr_dir_take(fd);
 	struct dirent *e;
-	int rc = 0;
+	int r = 0;
 
 	if (dir == NULL)
 		return hr_err_sys(w->err, errno, "read %s", hr_buf_str(&w->path));
-	while (rc == 0 && (e = hr_dir_next(dir)) != NULL) {
+	while (r == 0 && (e = hr_dir_next(dir)) != NULL) {
 		if (before > 0)
 			hr_buf_addc(&w->path, '/');
 		hr_buf_adds(&w->path, e->d_name);
-		rc = hr_buf_check(&w->path, w->err);
-		if (rc == 0)
-			rc = entry(w, dirfd(dir), e->d_name, at, &d);
-		if (rc == 0) {
+		r = hr_buf_check(&w->path, w->err);
+		if (r == 0)
+			r = entry(w, dirfd(dir), e->d_name, at, &d);
+		if (r == 0) {
 			w->path.len = before;
 			if (w->path.p != NULL)
 				w->path.p[before] = '\0';
 		}
 	}
-	if (rc == 0 && errno != 0)
-		rc = hr_err_sys(w->err, errno, "read %s", hr_buf_str(&w->path));
+	if (r == 0 && errno != 0)
+		r = hr_err_sys(w->err, errno, "read %s", hr_buf_str(&w->path));
 	(void)closedir(dir);
 	*ret_any = d.n > 0;
-	if (rc == 0 && d.n > 0)
-		rc = descriptors_hash(&d, ret, w->err);
+	if (r == 0 && d.n > 0)
+		r = descriptors_hash(&d, ret, w->err);
 	descriptors_done(&d);
-	return rc;
+	return r;
 }
 
 int
@@ -267,24 +267,24 @@ hr_dirhash(const char *dir, const char *const *ignore, struct hr_buf *included,
 	struct level root = {0};
 	struct stat st;
 	bool any = false;
-	int fd, rc;
+	int fd, r;
 
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return hr_err_sys(err, errno, "open %s", dir);
 	if (fstat(fd, &st) != 0) {
-		rc = hr_err_sys(err, errno, "stat %s", dir);
+		r = hr_err_sys(err, errno, "stat %s", dir);
 		hr_fd_close(&fd);
-		return rc;
+		return r;
 	}
 	root.dev = st.st_dev;
 	root.ino = st.st_ino;
 	hr_buf_init(&w.path, PATH_TEXT_MAX);
-	rc = directory_hash(&w, fd, &root, &any, ret);
+	r = directory_hash(&w, fd, &root, &any, ret);
 	hr_buf_done(&w.path);
-	if (rc == 0 && included != NULL)
-		rc = hr_buf_check(included, err);
-	if (rc == 0 && !any)
-		rc = hr_err_set(err, HR_E_INVAL, "%s: nothing to hash", dir);
-	return rc;
+	if (r == 0 && included != NULL)
+		r = hr_buf_check(included, err);
+	if (r == 0 && !any)
+		r = hr_err_set(err, HR_E_INVAL, "%s: nothing to hash", dir);
+	return r;
 }

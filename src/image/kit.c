@@ -37,16 +37,16 @@ hr_kit_tags(const char *kit, const char *base, const char *version, const char *
 	    .source_dir = source,
 	    .ignore = hr_dirhash_ignore_c,
 	};
-	int rc = -1;
+	int r = -1;
 
 	if (conf == NULL || lock == NULL || source == NULL)
 		(void)hr_err_nomem(err);
 	else
-		rc = hr_image_tags_init(ret, &in, err);
+		r = hr_image_tags_init(ret, &in, err);
 	free(conf);
 	free(lock);
 	free(source);
-	return rc;
+	return r;
 }
 
 static int
@@ -54,21 +54,21 @@ copy_bytes(int from, int to, const char *name, struct hr_err *err)
 {
 	char *piece = malloc(COPY_PIECE);
 	ssize_t n;
-	int rc = 0;
+	int r = 0;
 
 	if (piece == NULL)
 		return hr_err_nomem(err);
-	while (rc == 0 && (n = hr_fd_read(from, piece, COPY_PIECE)) != 0)
-		rc = n < 0 ? hr_err_sys(err, errno, "read %s", name)
-			   : hr_fd_write_full(to, piece, (size_t)n, err);
+	while (r == 0 && (n = hr_fd_read(from, piece, COPY_PIECE)) != 0)
+		r = n < 0 ? hr_err_sys(err, errno, "read %s", name)
+			  : hr_fd_write_full(to, piece, (size_t)n, err);
 	free(piece);
-	return rc;
+	return r;
 }
 
 static int
 copy_file(int from_dir, const char *name, int to_dir, const char *to_name, struct hr_err *err)
 {
-	int from = openat(from_dir, name, O_RDONLY | O_CLOEXEC | O_NOCTTY), to = -1, rc = -1;
+	int from = openat(from_dir, name, O_RDONLY | O_CLOEXEC | O_NOCTTY), to = -1, r = -1;
 	struct stat st;
 
 	if (from < 0)
@@ -83,14 +83,14 @@ copy_file(int from_dir, const char *name, int to_dir, const char *to_name, struc
 		(void)hr_err_sys(err, errno, "create %s", to_name);
 		goto out;
 	}
-	rc = copy_bytes(from, to, name, err);
-	if (rc == 0 && fchmod(to, (st.st_mode & 0100) != 0 ? 0755 : 0644) != 0)
-		rc = hr_err_sys(err, errno, "chmod %s", to_name);
-	if (close(to) != 0 && rc == 0)
-		rc = hr_err_sys(err, errno, "write %s", to_name);
+	r = copy_bytes(from, to, name, err);
+	if (r == 0 && fchmod(to, (st.st_mode & 0100) != 0 ? 0755 : 0644) != 0)
+		r = hr_err_sys(err, errno, "chmod %s", to_name);
+	if (close(to) != 0 && r == 0)
+		r = hr_err_sys(err, errno, "write %s", to_name);
 out:
 	hr_fd_close(&from);
-	return rc;
+	return r;
 }
 
 static int copy_tree(int from_dir, const char *name, int to_dir, int depth, struct hr_err *err);
@@ -115,20 +115,20 @@ copy_entries(int from, int to, int depth, struct hr_err *err)
 {
 	DIR *dir = hr_dir_take(from);
 	struct dirent *e;
-	int rc = 0;
+	int r = 0;
 
 	if (dir == NULL) {
-		rc = hr_err_sys(err, errno, "read a directory");
+		r = hr_err_sys(err, errno, "read a directory");
 		hr_fd_close(&to);
-		return rc;
+		return r;
 	}
-	while (rc == 0 && (e = hr_dir_next(dir)) != NULL)
-		rc = copy_entry(dirfd(dir), e->d_name, to, depth, err);
-	if (rc == 0 && errno != 0)
-		rc = hr_err_sys(err, errno, "read a directory");
+	while (r == 0 && (e = hr_dir_next(dir)) != NULL)
+		r = copy_entry(dirfd(dir), e->d_name, to, depth, err);
+	if (r == 0 && errno != 0)
+		r = hr_err_sys(err, errno, "read a directory");
 	(void)closedir(dir);
 	hr_fd_close(&to);
-	return rc;
+	return r;
 }
 
 static int
@@ -153,7 +153,7 @@ copy_tree(int from_dir, const char *name, int to_dir, int depth, struct hr_err *
 static int
 write_dockerfile(int kit, int folder, const struct hr_dockerfile *d, struct hr_err *err)
 {
-	int in = openat(kit, HR_KIT_TEMPLATE, O_RDONLY | O_CLOEXEC), out = -1, rc = -1;
+	int in = openat(kit, HR_KIT_TEMPLATE, O_RDONLY | O_CLOEXEC), out = -1, r = -1;
 	struct hr_buf text, b;
 	ssize_t n;
 
@@ -182,20 +182,21 @@ write_dockerfile(int kit, int folder, const struct hr_dockerfile *d, struct hr_e
 		(void)hr_err_sys(err, errno, "create Dockerfile");
 		goto out;
 	}
-	rc = hr_fd_write_full(out, b.p, b.len, err);
-	if (close(out) != 0 && rc == 0)
-		rc = hr_err_sys(err, errno, "write Dockerfile");
+	r = hr_fd_write_full(out, b.p, b.len, err);
+	if (close(out) != 0 && r == 0)
+		r = hr_err_sys(err, errno, "write Dockerfile");
 out:
 	hr_fd_close(&in);
 	hr_buf_done(&text);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 static int
 copy_parts(int kit, int code, struct hr_err *err)
 {
-	static const char *const files[] = {HR_KIT_DEPS, HR_KIT_LOCK, HR_KIT_INSTALL};
+	static const char *const files[] = {
+	    HR_KIT_DEPS, HR_KIT_LOCK, HR_KIT_INSTALL, HR_KIT_PYTHON};
 	size_t i;
 
 	for (i = 0; i < sizeof(files) / sizeof(*files); i++)
@@ -208,7 +209,7 @@ int
 hr_kit_prepare(
     const char *kit, const char *folder, const struct hr_dockerfile *d, struct hr_err *err)
 {
-	int from = open(kit, O_RDONLY | O_DIRECTORY | O_CLOEXEC), to = -1, code = -1, rc = -1;
+	int from = open(kit, O_RDONLY | O_DIRECTORY | O_CLOEXEC), to = -1, code = -1, r = -1;
 
 	if (from < 0)
 		return hr_err_sys(err, errno, "open %s", kit);
@@ -219,10 +220,10 @@ hr_kit_prepare(
 		goto out;
 	}
 	if (write_dockerfile(from, to, d, err) == 0 && copy_parts(from, code, err) == 0)
-		rc = 0;
+		r = 0;
 out:
 	hr_fd_close(&from);
 	hr_fd_close(&to);
 	hr_fd_close(&code);
-	return rc;
+	return r;
 }

@@ -12,6 +12,7 @@
 #define HR_KIT_DEPS "deps.conf" /* what we ask for */
 #define HR_KIT_LOCK "deps.lock" /* what we got */
 #define HR_KIT_INSTALL "install-deps.sh"
+#define HR_KIT_PYTHON "install-python.sh"
 #define HR_KIT_SOURCE "runtime"
 
 /* The names of an image of this kit. repo: NULL for the default. */

@@ -153,7 +153,7 @@ descriptive_tag(const char *version, const char *repo, const char *tag, struct h
 {
 	char md5[HR_DIGEST_HEX];
 	struct hr_buf t;
-	int rc = -1;
+	int r = -1;
 
 	hr_buf_init(&t, HR_IMAGE_NAME_MAX * 4);
 	hr_buf_addf(&t, "oh_v%s_image_", version);
@@ -170,10 +170,10 @@ descriptive_tag(const char *version, const char *repo, const char *tag, struct h
 	} else {
 		hr_buf_add(ret_tag, t.p, t.len);
 	}
-	rc = 0;
+	r = 0;
 out:
 	hr_buf_done(&t);
-	return rc;
+	return r;
 }
 
 static bool
@@ -191,7 +191,7 @@ hr_image_repo_and_tag(const char *base, const char *version, const char *repo, b
 	struct hr_buf name;
 	char *tag = NULL;
 	bool ours;
-	int rc;
+	int r;
 
 	if (repo == NULL)
 		repo = HR_IMAGE_REPO;
@@ -199,25 +199,25 @@ hr_image_repo_and_tag(const char *base, const char *version, const char *repo, b
 	hr_buf_adds(&name, base);
 	if (!has_tag(base, registry_port))
 		hr_buf_adds(&name, ":latest");
-	rc = hr_buf_check(&name, err);
-	if (rc != 0)
+	r = hr_buf_check(&name, err);
+	if (r != 0)
 		goto out;
 	ours = strstr(name.p, repo) != NULL;
-	rc = split_name(name.p, registry_port, &tag, err);
-	if (rc != 0)
+	r = split_name(name.p, registry_port, &tag, err);
+	if (r != 0)
 		goto out;
 	hr_buf_adds(ret_repo, ours ? name.p : repo);
 	if (ours)
 		hr_buf_adds(ret_tag, tag);
 	else
-		rc = descriptive_tag(version, name.p, tag, ret_tag, err);
-	if (rc == 0)
-		rc = hr_buf_check(ret_repo, err);
-	if (rc == 0)
-		rc = hr_buf_check(ret_tag, err);
+		r = descriptive_tag(version, name.p, tag, ret_tag, err);
+	if (r == 0)
+		r = hr_buf_check(ret_repo, err);
+	if (r == 0)
+		r = hr_buf_check(ret_tag, err);
 out:
 	hr_buf_done(&name);
-	return rc;
+	return r;
 }
 
 int
@@ -226,7 +226,7 @@ hr_image_lock_hash(const char *base, bool browser, const char *const *files, siz
 {
 	struct hr_digest *d = hr_digest_new(HR_DIGEST_MD5, err);
 	char md5[HR_DIGEST_HEX];
-	int rc = 0;
+	int r = 0;
 	size_t i;
 
 	if (d == NULL)
@@ -234,12 +234,12 @@ hr_image_lock_hash(const char *base, bool browser, const char *const *files, siz
 	hr_digest_add(d, base, strlen(base));
 	if (!browser)
 		hr_digest_add(d, "False", 5);
-	for (i = 0; i < nfiles && rc == 0; i++)
-		rc = hr_digest_add_file(d, AT_FDCWD, files[i], err);
-	if (rc == 0)
+	for (i = 0; i < nfiles && r == 0; i++)
+		r = hr_digest_add_file(d, AT_FDCWD, files[i], err);
+	if (r == 0)
 		hr_digest_hex(d, md5);
 	hr_digest_free(d);
-	if (rc != 0)
+	if (r != 0)
 		return -1;
 	if (ret_md5 != NULL)
 		memcpy(ret_md5, md5, sizeof(md5));
@@ -269,12 +269,12 @@ begin_name(struct hr_buf *b, const char *repo, const char *version)
 static int
 take_name(struct hr_buf *b, char **ret, struct hr_err *err)
 {
-	int rc = hr_buf_check(b, err);
+	int r = hr_buf_check(b, err);
 
-	if (rc == 0)
+	if (r == 0)
 		*ret = hr_buf_take(b);
 	hr_buf_done(b);
-	return rc;
+	return r;
 }
 
 int
@@ -282,20 +282,20 @@ hr_image_tags_init(struct hr_image_tags *t, const struct hr_image_inputs *in, st
 {
 	char lock[HR_IMAGE_HASH], source[HR_IMAGE_HASH];
 	struct hr_buf repo, tag, name;
-	int rc;
+	int r;
 
 	memset(t, 0, sizeof(*t));
 	if (!hr_utf8_valid(in->base, strlen(in->base)))
 		return hr_err_set(err, HR_E_INVAL, "the base image's name is not UTF-8");
 	hr_buf_init(&repo, HR_IMAGE_NAME_MAX);
 	hr_buf_init(&tag, HR_IMAGE_NAME_MAX);
-	rc = hr_image_repo_and_tag(
+	r = hr_image_repo_and_tag(
 	    in->base, in->version, in->repo, in->registry_port, &repo, &tag, err);
 	hr_buf_done(&tag);
-	if (rc == 0)
-		rc = take_name(&repo, &t->repo, err);
+	if (r == 0)
+		r = take_name(&repo, &t->repo, err);
 	hr_buf_done(&repo);
-	if (rc != 0 ||
+	if (r != 0 ||
 	    hr_image_lock_hash(
 		in->base, in->browser, in->lock_files, in->lock_files_n, NULL, lock, err) < 0 ||
 	    source_hash(in->source_dir, in->ignore, source, err) < 0)

@@ -38,8 +38,8 @@ end_rest(struct hr_cloud *c, const char *mark)
 	int status;
 
 	(void)snprintf(line, sizeof(line),
-	    "for p in /proc/[0-9]*; do grep -qsz '^" MARK "=%s$' \"$p/environ\" && "
-	    "kill -KILL \"${p#/proc/}\" 2>/dev/null; done; true",
+	    "for p in $(grep -lsz '^" MARK "=%s$' /proc/[0-9]*/environ); do p=${p#/proc/}; "
+	    "kill -KILL \"${p%%/environ}\" 2>/dev/null; done; true",
 	    mark);
 	if (hr_cloud_helper(c, line, NULL, &status, &e) != 0 && c->h->log != NULL)
 		c->h->log(c->h->arg, e.msg);
@@ -71,7 +71,7 @@ run(struct hr_cloud *c, struct json_object *action, struct hr_err *err)
 	    .arg = &said};
 	struct hr_strv env = {0};
 	char mark[37], *text;
-	int rc;
+	int r;
 
 	if (is_true(args, "is_input"))
 		return hr_direct_error("AGENT_ERROR$BAD_ACTION", err,
@@ -86,16 +86,16 @@ run(struct hr_cloud *c, struct json_object *action, struct hr_err *err)
 	if (seconds > 0)
 		q.timeout_ms = seconds < 4e6 ? (unsigned)(seconds * 1000) : 4000000000u;
 	hr_direct_said_init(&said, c->h);
-	rc = env.failed ? hr_err_nomem(&e) : hr_cloud_keep(c, seconds, &e);
-	if (rc == 0)
-		rc = c->ops->exec(c, &q, &end, &e);
-	if (rc == 0 && end.timed_out)
+	r = env.failed ? hr_err_nomem(&e) : hr_cloud_keep(c, seconds, &e);
+	if (r == 0)
+		r = c->ops->exec(c, &q, &end, &e);
+	if (r == 0 && end.timed_out)
 		end_rest(c, mark);
-	if (rc == 0 && *end.note != '\0')
+	if (r == 0 && *end.note != '\0')
 		hr_buf_addf(&said.text, "%s%s",
 		    said.text.len > 0 && said.text.p[said.text.len - 1] != '\n' ? "\n" : "",
 		    end.note);
-	if (rc == 0)
+	if (r == 0)
 		text = hr_direct_observe(&said, line, q.cwd, end.code, end.timed_out ? seconds : -1,
 		    is_true(args, "hidden"), err);
 	else if (said.text.len > 0)
@@ -127,18 +127,18 @@ cell(struct hr_cloud *c, struct json_object *args, struct hr_err *err)
 	    .bad = HR_JSON_REPLACE};
 	struct hr_err e = {0};
 	struct hr_buf content, b;
-	int rc;
+	int r;
 
 	hr_buf_init(&content, HR_CLOUD_REPLY_MAX);
 	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
-	rc = hr_cloud_keep(c, 0, &e);
-	if (rc == 0)
-		rc = c->ops->code(c, code, &content, &e);
+	r = hr_cloud_keep(c, 0, &e);
+	if (r == 0)
+		r = c->ops->code(c, code, &content, &e);
 	o.content = hr_span_of_buf(&content);
-	if (rc == 0 && hr_obs_put(&b, &o) != 0)
+	if (r == 0 && hr_obs_put(&b, &o) != 0)
 		b.fail = HR_E_NOMEM;
 	hr_buf_done(&content);
-	if (rc == 0)
+	if (r == 0)
 		return hr_direct_take(&b, err);
 	hr_buf_done(&b);
 	return hr_direct_error("", err, "IPython error: %s", e.msg);
@@ -152,14 +152,14 @@ mirror_directory(struct hr_cloud *c, const char *path, const char *file, struct 
 {
 	struct hr_err e = {0};
 	struct hr_buf out;
-	int status = 0, rc;
+	int status = 0, r;
 
-	rc = hr_cloud_helper_on(c, "d=", path,
+	r = hr_cloud_helper_on(c, "d=", path,
 	    "; [ -d \"$d\" ] && cd \"$d\" && find . -maxdepth 2 -printf '%y%P\\0'", &out, &status,
 	    err);
-	if (rc == 0 && status == 0 && hr_path_mkdirs(file, 0700, NULL, &e) < 0)
-		rc = hr_err_from(err, HR_E_SYS, &e);
-	for (size_t at = 0; rc == 0 && status == 0 && at + 1 < out.len;) {
+	if (r == 0 && status == 0 && hr_path_mkdirs(file, 0700, NULL, &e) < 0)
+		r = hr_err_from(err, HR_E_SYS, &e);
+	for (size_t at = 0; r == 0 && status == 0 && at + 1 < out.len;) {
 		const char *entry = out.p + at;
 		char *place;
 
@@ -168,17 +168,17 @@ mirror_directory(struct hr_cloud *c, const char *path, const char *file, struct 
 			continue;
 		place = hr_path_join(file, entry + 1);
 		if (place == NULL)
-			rc = hr_err_nomem(err);
+			r = hr_err_nomem(err);
 		else if (entry[0] == 'd')
-			rc = hr_path_mkdirs(place, 0700, NULL, &e) == 0
-				 ? 0
-				 : hr_err_from(err, HR_E_SYS, &e);
+			r = hr_path_mkdirs(place, 0700, NULL, &e) == 0
+				? 0
+				: hr_err_from(err, HR_E_SYS, &e);
 		else
-			rc = hr_cloud_save(place, "", 0, err);
+			r = hr_cloud_save(place, "", 0, err);
 		free(place);
 	}
 	hr_buf_done(&out);
-	return rc != 0 ? -1 : status == 0;
+	return r != 0 ? -1 : status == 0;
 }
 
 /* A copy of the file, or none if there is none. */
@@ -186,9 +186,9 @@ static int
 fetch(struct hr_cloud *c, const char *path, const char *file, struct hr_buf *b, struct hr_err *err)
 {
 	struct hr_err e = {0};
-	int rc = c->ops->get(c, path, b, &e), is;
+	int r = c->ops->get(c, path, b, &e), is;
 
-	if (rc == 0)
+	if (r == 0)
 		return hr_cloud_save(file, hr_buf_str(b), b->len, err);
 	if (e.code == HR_E_NOTFOUND)
 		return 0;
@@ -208,18 +208,18 @@ send_back(struct hr_cloud *c, const char *path, const char *file, const struct h
 	struct hr_err e = {0};
 	struct hr_buf now;
 	struct stat st;
-	int rc = 0;
+	int r = 0;
 
 	if (stat(file, &st) != 0 || !S_ISREG(st.st_mode))
 		return 0;
 	hr_buf_init(&now, HR_CLOUD_FILE_MAX);
 	if (hr_path_read(file, &now, &e) != 0)
-		rc = hr_err_from(err, HR_E_SYS, &e);
+		r = hr_err_from(err, HR_E_SYS, &e);
 	else if (b == NULL || b->p == NULL || b->len != now.len ||
 		 memcmp(hr_buf_str(b), hr_buf_str(&now), now.len) != 0)
-		rc = c->ops->put(c, path, hr_buf_str(&now), now.len, err);
+		r = c->ops->put(c, path, hr_buf_str(&now), now.len, err);
 	hr_buf_done(&now);
-	return rc;
+	return r;
 }
 
 /* text without the directory of the copies: paths are the sandbox's again. */

@@ -44,30 +44,30 @@ hr_api_url(const char *who, const char *base, struct hr_err *err)
 }
 
 int
-hr_api_init(struct hr_api *r, const char *who, const struct hr_api_rule *rule, const char *base,
+hr_api_init(struct hr_api *api, const char *who, const struct hr_api_rule *rule, const char *base,
     struct hr_err *err)
 {
 	const struct hr_rest_options o = {.url = base, .answer_max = ANSWER_MAX, .watch_fd = -1};
 
-	*r = (struct hr_api){.who = who, .rule = rule};
+	*api = (struct hr_api){.who = who, .rule = rule};
 	if (hr_api_url(who, base, err) != 0)
 		return -1;
-	r->rest = hr_rest_new(&o, err);
-	return r->rest != NULL ? 0 : -1;
+	api->rest = hr_rest_new(&o, err);
+	return api->rest != NULL ? 0 : -1;
 }
 
 void
-hr_api_done(struct hr_api *r)
+hr_api_done(struct hr_api *api)
 {
-	hr_rest_free(r->rest);
-	r->rest = NULL;
+	hr_rest_free(api->rest);
+	api->rest = NULL;
 }
 
 int
 hr_api_header(
-    struct hr_api *r, const char *name, const char *value, bool secret, struct hr_err *err)
+    struct hr_api *api, const char *name, const char *value, bool secret, struct hr_err *err)
 {
-	return hr_rest_header(r->rest, name, value, secret, err);
+	return hr_rest_header(api->rest, name, value, secret, err);
 }
 
 void
@@ -171,7 +171,7 @@ hr_field_int(const char *who, const char *subject, struct json_object *o, const 
 /* ---- requests ---- */
 
 struct turn {
-	const struct hr_api *r;
+	const struct hr_api *api;
 	const struct hr_api_call *c;
 	struct hr_api_answer *ret;
 	long status; /* of the head that comes */
@@ -201,7 +201,7 @@ on_header(void *arg, const char *line, size_t len)
 	    {t->c->header, t->ret->header, sizeof(t->ret->header)},
 	    {"retry-after", t->after, sizeof(t->after)},
 	    {"retry-after-ms", t->after_ms, sizeof(t->after_ms)},
-	    {t->r->rule->should, t->should, sizeof(t->should)},
+	    {t->api->rule->should, t->should, sizeof(t->should)},
 	};
 	const char *blank = memchr(line, ' ', len);
 
@@ -260,7 +260,7 @@ static long
 judge(void *arg, unsigned failure, long status, unsigned attempts)
 {
 	struct turn *t = arg;
-	const struct hr_api_rule *rule = t->r->rule;
+	const struct hr_api_rule *rule = t->api->rule;
 	bool again;
 
 	t->ret->unsure = (failure & HR_REST_LOST) != 0 || (status >= 500 && status != 503);
@@ -279,7 +279,7 @@ judge(void *arg, unsigned failure, long status, unsigned attempts)
 
 /* What a status means here. */
 static int
-explain(const struct hr_api *r, struct hr_api_answer *a, struct hr_err *err)
+explain(const struct hr_api *api, struct hr_api_answer *a, struct hr_err *err)
 {
 	const int status = err->status;
 	char text[sizeof(err->msg)];
@@ -294,16 +294,16 @@ explain(const struct hr_api *r, struct hr_api_answer *a, struct hr_err *err)
 	    : status == 408 || status == 504 ? HR_E_TIMEOUT
 	    : status == 429 || status == 503 ? HR_E_UNAVAILABLE
 					     : HR_E_HTTP_STATUS,
-	    "%s: %s%s", r->who, text, status == 401 ? "; is its key still good?" : "");
+	    "%s: %s%s", api->who, text, status == 401 ? "; is its key still good?" : "");
 	err->status = status;
 	return -1;
 }
 
 int
 hr_api_do(
-    struct hr_api *r, const struct hr_api_call *c, struct hr_api_answer *ret, struct hr_err *err)
+    struct hr_api *api, const struct hr_api_call *c, struct hr_api_answer *ret, struct hr_err *err)
 {
-	struct turn t = {.r = r, .c = c, .ret = ret};
+	struct turn t = {.api = api, .c = c, .ret = ret};
 	struct hr_rest_answer a = {0};
 	struct hr_err mine = {0};
 	const char *headers[HEADERS_MAX + 4];
@@ -324,7 +324,7 @@ hr_api_do(
 	char key[200], type[200], uuid[37];
 	struct hr_json_error why;
 	size_t n = 0;
-	int rc;
+	int r;
 
 	memset(ret, 0, sizeof(*ret));
 	for (; c->headers != NULL && c->headers[n] != NULL && n < HEADERS_MAX; n++)
@@ -333,30 +333,30 @@ hr_api_do(
 		(void)snprintf(type, sizeof(type), "Content-Type: %s", c->type);
 		headers[n++] = type;
 	}
-	if (r->rule->key != NULL && strcmp(c->method, "POST") == 0) {
+	if (api->rule->key != NULL && strcmp(c->method, "POST") == 0) {
 		if (hr_uuid(uuid, err) < 0)
 			return -1;
-		(void)snprintf(key, sizeof(key), "%s%s", r->rule->key, uuid);
+		(void)snprintf(key, sizeof(key), "%s%s", api->rule->key, uuid);
 		headers[n++] = key;
 	}
 	headers[n] = NULL;
-	hr_rest_watch(r->rest, c->watch_fd > 0 ? c->watch_fd : -1);
-	rc = hr_rest_call(r->rest, &q, &a, &mine);
+	hr_rest_watch(api->rest, c->watch_fd > 0 ? c->watch_fd : -1);
+	r = hr_rest_call(api->rest, &q, &a, &mine);
 	ret->status = a.status > 0 ? a.status : t.status;
 	ret->body = a.body;
 	ret->json = a.json;
-	if ((!c->raw || rc != 0) && ret->json == NULL && ret->body.len > 0 &&
+	if ((!c->raw || r != 0) && ret->json == NULL && ret->body.len > 0 &&
 	    hr_json_decode(ret->body.p, ret->body.len, &ret->json, &why) < 0) {
 		json_object_put(ret->json);
 		ret->json = NULL;
 	}
-	if (rc != 0 && c->plain && mine.code == HR_E_HTTP_STATUS)
-		rc = 0;
-	if (rc == 0 && t.gave_up)
-		return hr_err_set(err, HR_E_PROTO, "%s: the answer is not read on", r->who);
-	if (rc != 0)
-		(void)explain(r, ret, &mine);
-	if (rc != 0 && err != NULL)
+	if (r != 0 && c->plain && mine.code == HR_E_HTTP_STATUS)
+		r = 0;
+	if (r == 0 && t.gave_up)
+		return hr_err_set(err, HR_E_PROTO, "%s: the answer is not read on", api->who);
+	if (r != 0)
+		(void)explain(api, ret, &mine);
+	if (r != 0 && err != NULL)
 		*err = mine;
-	return rc;
+	return r;
 }

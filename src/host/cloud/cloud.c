@@ -20,9 +20,6 @@
 
 #define LOST_TRIES 3      /* to find what a lost answer told of */
 #define LOST_WAIT_MS 2000 /* between them */
-#define ALIVE_S 120
-#define ALIVE_EVERY_MS 1000
-#define KEY_FILE "/tmp/.handrail-start-" /* and what nobody guesses */
 
 static void
 say(const struct hr_cloud *c, const char *text)
@@ -62,14 +59,21 @@ hr_cloud_labels(struct hr_cloud *c, struct json_object *o, struct hr_err *err)
 	return hr_cloud_put(o, "handrail_owner", json_object_new_string(who), err);
 }
 
-struct hr_cloud_found
-hr_cloud_found_in(const char *id, struct json_object *labels)
+int
+hr_cloud_found_in(const char *who, struct json_object *o, const char *labels,
+    struct hr_cloud_found *ret, struct hr_err *err)
 {
-	return (struct hr_cloud_found){.id = id,
-	    .sid = hr_json_text_at(labels, "handrail_sid"),
-	    .run = hr_json_text_at(labels, "handrail_run"),
-	    .owner = hr_json_text_at(labels, "handrail_owner"),
-	    .state = "running"};
+	static const char what[] = "a sandbox of the list";
+	struct json_object *in = hr_json_at(o, labels);
+
+	*ret = (struct hr_cloud_found){.state = "running"};
+	if (in == NULL)
+		return 0;
+	if (hr_field_of(who, what, o, labels, json_type_object, &in, err) != 0 ||
+	    hr_field_maybe(who, what, in, "handrail_sid", &ret->sid, err) != 0 ||
+	    hr_field_maybe(who, what, in, "handrail_run", &ret->run, err) != 0)
+		return -1;
+	return hr_field_maybe(who, what, in, "handrail_owner", &ret->owner, err);
 }
 
 /* ---- open, free ---- */
@@ -80,12 +84,14 @@ hr_cloud_open(const struct hr_cloud_ops *ops, const struct hr_backend_host *h, v
 {
 	struct hr_cloud *c = calloc(1, sizeof(*c));
 	const char *image = hr_config_text(h->config, "sandbox.runtime_container_image");
+	const char *payload = hr_config_text(h->config, "sandbox.payload");
 
 	if (c == NULL)
 		return hr_err_nomem(err);
 	c->ops = ops;
 	c->h = h;
 	c->image = image != NULL && *image != '\0' ? image : NULL;
+	c->payload = payload != NULL && *payload != '\0' ? payload : NULL;
 	(void)snprintf(c->state, sizeof(c->state), "gone");
 	if (ops->open(c, err) != 0) {
 		hr_cloud_free(c);
@@ -101,8 +107,8 @@ void
 hr_cloud_free(void *self)
 {
 	struct hr_cloud *c = self;
-	char *const texts[] = {
-	    c->id, c->run, c->token, c->address, c->version, c->url, c->url_header, c->key};
+	char *const texts[] = {c->id, c->run, c->token, c->address, c->version, c->url,
+	    c->url_header, c->key, c->url_lines};
 
 	if (c->ops->done != NULL)
 		c->ops->done(c);
@@ -141,24 +147,24 @@ hr_cloud_record(void *self, struct hr_err *err)
 	const char *name;
 	struct hr_buf b;
 	char **at, *text = NULL;
-	int rc = o != NULL && env != NULL ? 0 : hr_err_nomem(err);
+	int r = o != NULL && env != NULL ? 0 : hr_err_nomem(err);
 
-	for (size_t i = 0; rc == 0 && (at = field(c, i, &name)) != NULL; i++)
+	for (size_t i = 0; r == 0 && (at = field(c, i, &name)) != NULL; i++)
 		if (*at != NULL)
-			rc = hr_cloud_put(o, name, json_object_new_string(*at), err);
-	for (size_t i = 0; rc == 0 && i < c->env.n; i++)
+			r = hr_cloud_put(o, name, json_object_new_string(*at), err);
+	for (size_t i = 0; r == 0 && i < c->env.n; i++)
 		if (json_object_array_add(env, json_object_new_string(c->env.v[i])) != 0)
-			rc = hr_err_nomem(err);
-	if (rc == 0)
-		rc = hr_cloud_put(o, "old", json_object_new_boolean(c->old), err);
-	if (rc == 0) {
-		rc = hr_cloud_put(o, "env", env, err);
+			r = hr_err_nomem(err);
+	if (r == 0)
+		r = hr_cloud_put(o, "old", json_object_new_boolean(c->old), err);
+	if (r == 0) {
+		r = hr_cloud_put(o, "env", env, err);
 		env = NULL;
 	}
 	hr_buf_init(&b, 1 << 20);
-	if (rc == 0 && hr_json_put(&b, o) != 0)
-		rc = hr_err_set(err, HR_E_INVAL, "a variable's value is not UTF-8");
-	if (rc == 0 && (text = hr_buf_take(&b)) == NULL)
+	if (r == 0 && hr_json_put(&b, o) != 0)
+		r = hr_err_set(err, HR_E_INVAL, "a variable's value is not UTF-8");
+	if (r == 0 && (text = hr_buf_take(&b)) == NULL)
 		(void)hr_err_nomem(err);
 	hr_buf_done(&b);
 	json_object_put(env);
@@ -173,24 +179,24 @@ read_record(struct hr_cloud *c, const char *record, struct hr_err *err)
 	struct hr_json_error why;
 	const char *name;
 	char **at;
-	int rc = 0;
+	int r = 0;
 
 	if (hr_json_decode(record, strlen(record), &o, &why) < 0 ||
 	    hr_json_text_at(o, "run") == NULL)
-		rc = hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
-	for (size_t i = 0; rc == 0 && (at = field(c, i, &name)) != NULL; i++)
-		rc = hr_cloud_set(at, hr_json_text_at(o, name), err);
+		r = hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
+	for (size_t i = 0; r == 0 && (at = field(c, i, &name)) != NULL; i++)
+		r = hr_cloud_set(at, hr_json_text_at(o, name), err);
 	c->old = hr_json_true_at(o, "old");
 	env = hr_json_at(o, "env");
-	for (size_t i = 0; rc == 0 && i < hr_json_count(env); i++)
+	for (size_t i = 0; r == 0 && i < hr_json_count(env); i++)
 		if (hr_json_text(hr_json_entry(env, i)) != NULL)
 			hr_strv_add(&c->env, hr_json_text(hr_json_entry(env, i)));
 	json_object_put(o);
-	if (rc == 0 && c->env.failed)
-		rc = hr_err_nomem(err);
-	if (rc == 0 && c->token != NULL && c->h->secret != NULL)
+	if (r == 0 && c->env.failed)
+		r = hr_err_nomem(err);
+	if (r == 0 && c->token != NULL && c->h->secret != NULL)
 		c->h->secret(c->h->arg, c->token);
-	return rc;
+	return r;
 }
 
 static int
@@ -232,122 +238,15 @@ hr_cloud_restore(void *self, const char *record, struct hr_err *err)
 
 /* ---- making one ---- */
 
-/* The words that start the server in an image of ours. */
-static int
-server_line(struct hr_cloud *c, struct hr_buf *b, struct hr_err *err)
-{
-	static const char *const prefix[] = {"handraild", NULL};
-	const char *dir = hr_config_text(c->h->config, "core.workspace_mount_path_in_sandbox");
-	const struct hr_command q = {.prefix = prefix,
-	    .port = HR_CLOUD_PORT,
-	    .working_dir = dir != NULL ? dir : "/workspace",
-	    .plugins = c->h->plugins,
-	    .user_id = -1};
-	struct hr_strv words = {0};
-	int rc = hr_command_build(&words, &q, c->h->config, c->h->environ, err);
-
-	if (rc == 0) {
-		/* not on a command line, which others in it can read */
-		hr_buf_addf(b,
-		    "f=" KEY_FILE "%s; SESSION_API_KEY=$(cat \"$f\"); rm -f \"$f\"; "
-		    "export SESSION_API_KEY; mkdir -p ",
-		    c->run);
-		hr_shell_quote(b, q.working_dir, strlen(q.working_dir));
-		hr_buf_adds(b, " && exec");
-	}
-	for (size_t i = 0; rc == 0 && i < words.n; i++) {
-		hr_buf_addc(b, ' ');
-		hr_shell_quote(b, words.v[i], strlen(words.v[i]));
-	}
-	hr_strv_done(&words);
-	if (rc == 0 && hr_buf_check(b, NULL) != 0)
-		rc = hr_err_nomem(err);
-	return rc;
-}
-
-static int
-wait_alive(struct hr_cloud *c, struct hr_err *err)
-{
-	static const struct hr_api_rule once = {.attempts = 1};
-	const char *const headers[] = {c->url_header, NULL};
-	const struct hr_api_call q = {
-	    .method = "GET", .path = "/alive", .headers = headers, .timeout_s = 10};
-	time_t end = time(NULL) + ALIVE_S;
-	struct hr_api_answer a;
-	struct hr_api r;
-	int rc;
-
-	if (hr_api_init(&r, "the server", &once, c->url, err) < 0)
-		return -1;
-	while ((rc = hr_api_do(&r, &q, &a, err)) != 0 && time(NULL) < end) {
-		hr_api_answer_done(&a);
-		if (hr_cloud_pause_ms(c, ALIVE_EVERY_MS, err) < 0)
-			break;
-	}
-	hr_api_answer_done(&a);
-	hr_api_done(&r);
-	return rc;
-}
-
-static int
-serve(struct hr_cloud *c, struct hr_err *err)
-{
-	char file[100];
-	struct hr_buf b;
-	int rc = 0;
-
-	(void)snprintf(file, sizeof(file), KEY_FILE "%s", c->run);
-	hr_buf_init(&b, 1 << 20);
-	if (c->ops->launch != NULL) {
-		rc = server_line(c, &b, err);
-		if (rc == 0)
-			rc = c->ops->put(c, file, c->key, strlen(c->key), err);
-		if (rc == 0)
-			rc = c->ops->launch(c, hr_buf_str(&b), err);
-	}
-	hr_buf_done(&b);
-	if (rc == 0)
-		rc = c->ops->publish(c, HR_CLOUD_PORT, err);
-	return rc == 0 ? wait_alive(c, err) : -1;
-}
-
-/* The directory of the workspace, which the account's user may write in. */
-static int
-make_workspace(struct hr_cloud *c, struct hr_err *err)
-{
-	const char *dir = hr_config_text(c->h->config, "core.workspace_mount_path_in_sandbox");
-	struct hr_cloud_command q = {.timeout_ms = 60000};
-	struct hr_cloud_end end = {0};
-	struct hr_buf b;
-	int rc;
-
-	dir = dir != NULL ? dir : "/workspace";
-	hr_buf_init(&b, 65536);
-	hr_buf_adds(&b, "d=");
-	hr_shell_quote(&b, dir, strlen(dir));
-	hr_buf_adds(&b, "; mkdir -p \"$d\" 2>/dev/null && [ -w \"$d\" ] || "
-			"{ sudo -n mkdir -p \"$d\" && sudo -n chmod 777 \"$d\"; }");
-	q.line = hr_buf_str(&b);
-	rc = hr_buf_check(&b, NULL) == 0 ? c->ops->exec(c, &q, &end, err) : hr_err_nomem(err);
-	hr_buf_done(&b);
-	if (rc == 0 && end.code != 0)
-		rc = hr_err_set(err, HR_E_RUNTIME,
-		    "%s: the directory %s cannot be made in the sandbox (status %d)", c->ops->title,
-		    dir, end.code);
-	for (const char *const *l = c->ops->lacks; rc == 0 && *l != NULL; l++)
-		say(c, *l);
-	return rc;
-}
-
 /* The request that costs. A lost answer is looked for. */
 static int
 make(struct hr_cloud *c, struct hr_err *err)
 {
 	struct hr_err again = {0};
 	bool unsure = false;
-	int rc = c->ops->create(c, &unsure, err);
+	int r = c->ops->create(c, &unsure, err);
 
-	for (int i = 0; rc != 0 && unsure && i < LOST_TRIES; i++) {
+	for (int i = 0; r != 0 && unsure && i < LOST_TRIES; i++) {
 		if (i > 0 && hr_cloud_pause_ms(c, LOST_WAIT_MS, err) < 0)
 			break;
 		if (find_run(c, &again) == 1) {
@@ -356,7 +255,7 @@ make(struct hr_cloud *c, struct hr_err *err)
 			return 0;
 		}
 	}
-	return rc;
+	return r;
 }
 
 /* What is begun and fails ends, or its record stays. */
@@ -416,9 +315,10 @@ int
 hr_cloud_connect(void *self, bool *ret_made, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
+	const bool served = c->image != NULL || c->payload != NULL;
 	struct hr_err mine = {0};
 	char uuid[37], key[37];
-	int rc;
+	int r;
 
 	if (err == NULL)
 		err = &mine;
@@ -435,17 +335,21 @@ hr_cloud_connect(void *self, bool *ret_made, struct hr_err *err)
 	hr_strv_done(&c->env);
 	if (hr_cloud_set(&c->id, NULL, err) < 0 || hr_uuid(uuid, err) < 0 ||
 	    hr_cloud_set(&c->run, uuid, err) < 0 || hr_uuid(key, err) < 0 ||
-	    hr_cloud_set(&c->key, c->image != NULL ? hr_cloud_env(c, "SESSION_API_KEY", key) : NULL,
-		err) < 0)
+	    hr_cloud_set(&c->key, served ? hr_cloud_env(c, "SESSION_API_KEY", key) : NULL, err) < 0)
+		return -1;
+	/* before anything costs */
+	if (hr_cloud_payload_look(c, err) != 0)
 		return -1;
 	if (c->h->begun != NULL)
 		c->h->begun(c->h->arg);
-	rc = make(c, err);
-	if (rc == 0)
-		rc = c->ops->wait(c, err);
-	if (rc == 0)
-		rc = c->image != NULL ? serve(c, err) : make_workspace(c, err);
-	if (rc != 0)
+	r = make(c, err);
+	if (r == 0)
+		r = c->ops->wait(c, err);
+	if (r == 0)
+		r = served ? hr_cloud_serve(c, err) : hr_cloud_make_workspace(c, err);
+	for (const char *const *l = c->ops->lacks; r == 0 && !served && *l != NULL; l++)
+		say(c, *l);
+	if (r != 0)
 		return give_up(c, err);
 	(void)snprintf(c->state, sizeof(c->state), "running");
 	*ret_made = true;
@@ -458,8 +362,7 @@ hr_cloud_endpoint(void *self, struct hr_endpoint *ret)
 	struct hr_cloud *c = self;
 
 	ret->url = c->url;
-	c->headers[0] = c->url_header;
-	ret->headers = c->url_header != NULL ? c->headers : NULL;
+	ret->headers = hr_cloud_url_headers(c);
 	ret->key = c->key;
 	ret->serves = c->url != NULL;
 }
@@ -496,7 +399,10 @@ hr_cloud_resume(void *self, struct hr_err *err)
 	if (c->ops->resume == NULL)
 		return hr_err_set(
 		    err, HR_E_RUNTIME, "%s runtime does not support resume", c->ops->name);
-	return c->ops->resume(c, err);
+	if (c->ops->resume(c, err) != 0)
+		return -1;
+	/* its programs may have ended with the pause */
+	return c->url != NULL ? hr_cloud_serve_again(c, err) : 0;
 }
 
 int
@@ -515,12 +421,12 @@ int
 hr_cloud_destroy(void *self, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
-	int rc = c->id != NULL || c->run == NULL ? 0 : find_run(c, err);
+	int r = c->id != NULL || c->run == NULL ? 0 : find_run(c, err);
 	char text[300];
 
-	if (rc < 0)
+	if (r < 0)
 		return -1;
-	if (rc == 1) {
+	if (r == 1) {
 		(void)snprintf(text, sizeof(text),
 		    "%s has the sandbox %.100s, whose making was interrupted: it is ended.",
 		    c->ops->title, c->id);
@@ -583,15 +489,15 @@ hr_cloud_all(void *self, char **ret_json, struct hr_err *err)
 	struct all a = {.list = json_object_new_array()};
 	struct hr_cloud *c = self;
 	struct hr_buf b;
-	int rc = a.list != NULL ? 0 : hr_err_nomem(err);
+	int r = a.list != NULL ? 0 : hr_err_nomem(err);
 
 	owner(a.who);
-	if (rc == 0)
-		rc = c->ops->list(c, NULL, add_found, &a, err);
+	if (r == 0)
+		r = c->ops->list(c, NULL, add_found, &a, err);
 	hr_buf_init(&b, HR_CLOUD_REPLY_MAX);
-	if (rc == 0 && (hr_json_put(&b, a.list) != 0 || (*ret_json = hr_buf_take(&b)) == NULL))
-		rc = hr_err_nomem(err);
+	if (r == 0 && (hr_json_put(&b, a.list) != 0 || (*ret_json = hr_buf_take(&b)) == NULL))
+		r = hr_err_nomem(err);
 	hr_buf_done(&b);
 	json_object_put(a.list);
-	return rc;
+	return r;
 }

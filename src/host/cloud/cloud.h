@@ -84,7 +84,9 @@ struct hr_cloud {
 	const struct hr_cloud_ops *ops;
 	const struct hr_backend_host *h;
 	struct hr_api api, plane; /* the provider's, the sandbox's */
-	const char *image;        /* with handrail in it; NULL: commands and files alone */
+	const char *image;        /* with handrail in it, or whatever, with a payload; NULL */
+	const char *payload;      /* an archive of what packaging/payload makes; NULL. Without both:
+				     commands and files alone */
 	void *own;                /* the provider's */
 
 	/* what is recorded; NULL: not known */
@@ -93,11 +95,13 @@ struct hr_cloud {
 	char *token;   /* for its commands and files */
 	char *address; /* for these, or its domain */
 	char *version; /* of the daemon in it */
-	char *url, *url_header, *key;
-	bool old; /* the provider knows only the older routes */
+	char *url, *key;
+	char *url_header; /* of each request to it; lines */
+	bool old;         /* the provider knows only the older routes */
 	struct hr_strv env;
 
-	const char *headers[2]; /* url_header, for an endpoint */
+	char *url_lines; /* url_header, cut into what headers names */
+	const char *headers[HR_ENDPOINT_HEADERS + 1];
 	char state[24];
 	bool unreached; /* the one of the record could not be asked about */
 	char *mirror;   /* directory with copies of files at work, "": none yet */
@@ -146,6 +150,18 @@ int hr_cloud_stats(void *self, char **ret_json, struct hr_err *err);
 int hr_cloud_all(void *self, char **ret_json, struct hr_err *err);
 int hr_cloud_end_one(void *self, const char *id, struct hr_err *err);
 
+/* serve.c */
+/* Is there such an archive? It was not asked for: 0. */
+int hr_cloud_payload_look(struct hr_cloud *c, struct hr_err *err);
+/* The directory of the workspace, which the account's user may write in. */
+int hr_cloud_make_workspace(struct hr_cloud *c, struct hr_err *err);
+/* Carries the payload there, starts the server and waits for it: c->url. */
+int hr_cloud_serve(struct hr_cloud *c, struct hr_err *err);
+/* After a pause: where it is now, and its start where it does not answer. */
+int hr_cloud_serve_again(struct hr_cloud *c, struct hr_err *err);
+/* What url_header has, ended by NULL; NULL: none, or no memory. */
+const char *const *hr_cloud_url_headers(struct hr_cloud *c);
+
 /* direct.c */
 int hr_cloud_action(void *self, const char *action, char **ret, struct hr_err *err);
 int
@@ -168,8 +184,9 @@ int hr_cloud_setf(char **to, struct hr_err *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* The labels of what is made now, added to o. */
 int hr_cloud_labels(struct hr_cloud *c, struct json_object *o, struct hr_err *err);
-/* What of them is in an object of texts. */
-struct hr_cloud_found hr_cloud_found_in(const char *id, struct json_object *labels);
+/* What of them is in o[labels], an object of texts; all NULL where there is none. */
+int hr_cloud_found_in(const char *who, struct json_object *o, const char *labels,
+    struct hr_cloud_found *ret, struct hr_err *err);
 /* An object with these texts, by turns name and value; NULL with *err. */
 struct json_object *
 hr_cloud_object(struct hr_err *err, const char *name, ...) __attribute__((sentinel));

@@ -31,27 +31,27 @@ send_file(struct sending *s, const char *from, const char *to, struct hr_err *er
 	struct hr_err e = {0};
 	struct hr_buf b;
 	struct stat st;
-	int rc;
+	int r;
 
 	if (++s->n > FILES_MAX)
 		return hr_err_set(err, HR_E_INVAL,
 		    "there are more than %d files: send an archive and unpack it there", FILES_MAX);
 	hr_buf_init(&b, HR_CLOUD_FILE_MAX);
 	if (stat(from, &st) != 0)
-		rc = hr_err_sys(err, errno, "%s", from);
+		r = hr_err_sys(err, errno, "%s", from);
 	else if (!S_ISREG(st.st_mode))
-		rc = hr_err_set(
+		r = hr_err_set(
 		    err, HR_E_NOTFOUND, "Source path '%s' is not a valid file or directory.", from);
 	else if (hr_path_read(from, &b, &e) != 0)
-		rc = hr_err_from(err, HR_E_SYS, &e);
+		r = hr_err_from(err, HR_E_SYS, &e);
 	else
-		rc = s->c->ops->put(s->c, to, hr_buf_str(&b), b.len, err);
-	if (rc == 0 && (st.st_mode & 0111) != 0) {
+		r = s->c->ops->put(s->c, to, hr_buf_str(&b), b.len, err);
+	if (r == 0 && (st.st_mode & 0111) != 0) {
 		hr_buf_addc(&s->programs, ' ');
 		hr_shell_quote(&s->programs, to, strlen(to));
 	}
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 static int
@@ -60,28 +60,28 @@ send_tree(struct sending *s, const char *from, const char *to, int depth, struct
 	DIR *dir = depth < 100 ? opendir(from) : NULL;
 	struct dirent *e;
 	struct stat st;
-	int rc = 0;
+	int r = 0;
 
 	if (dir == NULL)
 		return hr_err_sys(err, depth < 100 ? errno : ELOOP, "%s", from);
-	while (rc == 0 && (e = hr_dir_next(dir)) != NULL) {
+	while (r == 0 && (e = hr_dir_next(dir)) != NULL) {
 		char *source, *target;
 
 		source = hr_path_join(from, e->d_name);
 		target = hr_path_join(to, e->d_name);
 		if (source == NULL || target == NULL)
-			rc = hr_err_nomem(err);
+			r = hr_err_nomem(err);
 		else if (stat(source, &st) == 0 && S_ISDIR(st.st_mode))
-			rc = send_tree(s, source, target, depth + 1, err);
+			r = send_tree(s, source, target, depth + 1, err);
 		else
-			rc = send_file(s, source, target, err);
+			r = send_file(s, source, target, err);
 		free(source);
 		free(target);
 	}
-	if (rc == 0 && errno != 0)
-		rc = hr_err_sys(err, errno, "read %s", from);
+	if (r == 0 && errno != 0)
+		r = hr_err_sys(err, errno, "read %s", from);
 	(void)closedir(dir);
-	return rc;
+	return r;
 }
 
 static const char *
@@ -96,18 +96,18 @@ static int
 make_executable(struct sending *s, struct hr_err *err)
 {
 	struct hr_buf b;
-	int status = 0, rc = 0;
+	int status = 0, r = 0;
 
 	if (s->programs.len == 0)
 		return hr_buf_check(&s->programs, NULL) == 0 ? 0 : hr_err_nomem(err);
 	hr_buf_init(&b, HR_CLOUD_LINE_MAX);
 	hr_buf_addf(&b, "chmod +x --%s", hr_buf_str(&s->programs));
-	rc = hr_buf_check(&b, NULL) == 0 ? hr_cloud_helper(s->c, b.p, NULL, &status, err)
-					 : hr_err_nomem(err);
+	r = hr_buf_check(&b, NULL) == 0 ? hr_cloud_helper(s->c, b.p, NULL, &status, err)
+					: hr_err_nomem(err);
 	hr_buf_done(&b);
-	if (rc == 0 && status != 0)
-		rc = hr_err_set(err, HR_E_RUNTIME, "programs could not be made executable");
-	return rc;
+	if (r == 0 && status != 0)
+		r = hr_err_set(err, HR_E_RUNTIME, "programs could not be made executable");
+	return r;
 }
 
 int
@@ -117,33 +117,33 @@ hr_cloud_copy_to(void *self, const char *from, const char *to, bool recursive, s
 	struct sending s = {.c = c};
 	char *place = hr_cloud_absolute(c, to, err), *target = NULL;
 	struct stat st;
-	int status = 1, rc = place != NULL ? 0 : -1;
+	int status = 1, r = place != NULL ? 0 : -1;
 	bool into;
 
-	if (rc == 0 && stat(from, &st) != 0)
-		rc = hr_err_set(err, HR_E_NOTFOUND, "Source path '%s' does not exist.", from);
-	if (rc == 0 && S_ISDIR(st.st_mode) && !recursive)
-		rc = hr_err_set(
+	if (r == 0 && stat(from, &st) != 0)
+		r = hr_err_set(err, HR_E_NOTFOUND, "Source path '%s' does not exist.", from);
+	if (r == 0 && S_ISDIR(st.st_mode) && !recursive)
+		r = hr_err_set(
 		    err, HR_E_NOTFOUND, "Source path '%s' is not a valid file or directory.", from);
-	if (rc == 0)
-		rc = hr_cloud_keep(c, 0, err);
-	into = rc == 0 && (S_ISDIR(st.st_mode) || to[strlen(to) - 1] == '/');
-	if (rc == 0 && !into) {
-		rc = hr_cloud_helper_on(c, "[ -d ", place, " ]", NULL, &status, err);
+	if (r == 0)
+		r = hr_cloud_keep(c, 0, err);
+	into = r == 0 && (S_ISDIR(st.st_mode) || to[strlen(to) - 1] == '/');
+	if (r == 0 && !into) {
+		r = hr_cloud_helper_on(c, "[ -d ", place, " ]", NULL, &status, err);
 		into = status == 0;
 	}
-	if (rc == 0 && into && (target = hr_path_join(place, base_name(from))) == NULL)
-		rc = hr_err_nomem(err);
+	if (r == 0 && into && (target = hr_path_join(place, base_name(from))) == NULL)
+		r = hr_err_nomem(err);
 	hr_buf_init(&s.programs, HR_CLOUD_LINE_MAX - 100);
-	if (rc == 0)
-		rc = S_ISDIR(st.st_mode) ? send_tree(&s, from, target, 0, err)
-					 : send_file(&s, from, into ? target : place, err);
-	if (rc == 0)
-		rc = make_executable(&s, err);
+	if (r == 0)
+		r = S_ISDIR(st.st_mode) ? send_tree(&s, from, target, 0, err)
+					: send_file(&s, from, into ? target : place, err);
+	if (r == 0)
+		r = make_executable(&s, err);
 	hr_buf_done(&s.programs);
 	free(target);
 	free(place);
-	return rc;
+	return r;
 }
 
 /* Each file below path into the directory; names are the sandbox's, so none leaves it. */
@@ -152,9 +152,9 @@ fetch_all(struct hr_cloud *c, const char *path, const struct hr_buf *names, cons
     struct hr_err *err)
 {
 	unsigned n = 0;
-	int rc = 0;
+	int r = 0;
 
-	for (size_t at = 0; rc == 0 && at < names->len;) {
+	for (size_t at = 0; r == 0 && at < names->len;) {
 		const char *name = names->p + at;
 		char *source, *target;
 		struct hr_buf b;
@@ -172,14 +172,14 @@ fetch_all(struct hr_cloud *c, const char *path, const struct hr_buf *names, cons
 		target = hr_path_join(dir, *name != '\0' ? name : base_name(path));
 		hr_buf_init(&b, HR_CLOUD_FILE_MAX);
 		if (source == NULL || target == NULL)
-			rc = hr_err_nomem(err);
-		else if ((rc = c->ops->get(c, source, &b, err)) == 0)
-			rc = hr_cloud_save(target, hr_buf_str(&b), b.len, err);
+			r = hr_err_nomem(err);
+		else if ((r = c->ops->get(c, source, &b, err)) == 0)
+			r = hr_cloud_save(target, hr_buf_str(&b), b.len, err);
 		hr_buf_done(&b);
 		free(source);
 		free(target);
 	}
-	return rc;
+	return r;
 }
 
 int
@@ -189,31 +189,31 @@ hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_err 
 	char *all = hr_cloud_absolute(c, path, err), *dir = NULL;
 	struct hr_err e = {0};
 	struct hr_buf names;
-	int status = 0, rc;
+	int status = 0, r;
 
 	if (all == NULL || hr_cloud_mirror(c, err) < 0) {
 		free(all);
 		return -1;
 	}
-	rc = hr_cloud_helper_on(c, "find ", all, " -type f -printf '%P\\0'", &names, &status, err);
-	if (rc == 0 && status != 0)
-		rc = hr_err_set(err, HR_E_NOTFOUND, "Path not found: %s", path);
-	if (rc == 0 && (dir = hr_path_join(c->mirror, ".copy")) == NULL)
-		rc = hr_err_nomem(err);
-	if (rc == 0 && hr_path_mkdirs(dir, 0700, NULL, &e) < 0)
-		rc = hr_err_from(err, HR_E_SYS, &e);
-	if (rc == 0)
-		rc = hr_cloud_keep(c, 0, err);
-	if (rc == 0)
-		rc = fetch_all(c, all, &names, dir, err);
-	if (rc == 0 && (*ret_file = hr_zip_directory(dir, false, true, err)) == NULL)
-		rc = -1;
+	r = hr_cloud_helper_on(c, "find ", all, " -type f -printf '%P\\0'", &names, &status, err);
+	if (r == 0 && status != 0)
+		r = hr_err_set(err, HR_E_NOTFOUND, "Path not found: %s", path);
+	if (r == 0 && (dir = hr_path_join(c->mirror, ".copy")) == NULL)
+		r = hr_err_nomem(err);
+	if (r == 0 && hr_path_mkdirs(dir, 0700, NULL, &e) < 0)
+		r = hr_err_from(err, HR_E_SYS, &e);
+	if (r == 0)
+		r = hr_cloud_keep(c, 0, err);
+	if (r == 0)
+		r = fetch_all(c, all, &names, dir, err);
+	if (r == 0 && (*ret_file = hr_zip_directory(dir, false, true, err)) == NULL)
+		r = -1;
 	if (dir != NULL)
 		(void)hr_path_remove(dir, NULL);
 	hr_buf_done(&names);
 	free(dir);
 	free(all);
-	return rc;
+	return r;
 }
 
 /* Names as the server gives them: directories with a slash. */
@@ -223,18 +223,18 @@ hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_err
 	struct hr_cloud *c = self;
 	char *all = hr_cloud_absolute(c, path != NULL ? path : ".", err);
 	struct hr_buf names, b;
-	int status = 0, rc;
+	int status = 0, r;
 
 	if (all == NULL)
 		return -1;
-	rc = hr_cloud_helper_on(c, "d=", all,
+	r = hr_cloud_helper_on(c, "d=", all,
 	    "; [ -d \"$d\" ] && find \"$d/\" -mindepth 1 -maxdepth 1 "
 	    "\\( -type d -printf '%f/\\0' -o -printf '%f\\0' \\) | LC_ALL=C sort -z",
 	    &names, &status, err);
 	free(all);
 	hr_buf_init(&b, HR_CLOUD_REPLY_MAX);
 	hr_buf_addc(&b, '[');
-	for (size_t at = 0; rc == 0 && status == 0 && at < names.len;) {
+	for (size_t at = 0; r == 0 && status == 0 && at < names.len;) {
 		const char *name = names.p + at;
 
 		at += strlen(name) + 1;
@@ -242,9 +242,9 @@ hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_err
 		(void)hr_json_put_str(&b, name, strlen(name), HR_JSON_REPLACE);
 	}
 	hr_buf_addc(&b, ']');
-	if (rc == 0 && (*ret_json = hr_buf_take(&b)) == NULL)
-		rc = hr_err_nomem(err);
+	if (r == 0 && (*ret_json = hr_buf_take(&b)) == NULL)
+		r = hr_err_nomem(err);
 	hr_buf_done(&names);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }

@@ -122,13 +122,13 @@ hr_cloud_object(struct hr_err *err, const char *name, ...)
 {
 	struct json_object *o = json_object_new_object();
 	va_list ap;
-	int rc = o != NULL ? 0 : hr_err_nomem(err);
+	int r = o != NULL ? 0 : hr_err_nomem(err);
 
 	va_start(ap, name);
-	for (; rc == 0 && name != NULL; name = va_arg(ap, const char *))
-		rc = hr_cloud_put(o, name, json_object_new_string(va_arg(ap, const char *)), err);
+	for (; r == 0 && name != NULL; name = va_arg(ap, const char *))
+		r = hr_cloud_put(o, name, json_object_new_string(va_arg(ap, const char *)), err);
 	va_end(ap);
-	if (rc == 0)
+	if (r == 0)
 		return o;
 	json_object_put(o);
 	return NULL;
@@ -138,19 +138,19 @@ struct json_object *
 hr_cloud_env_object(const char *const *env, struct hr_err *err)
 {
 	struct json_object *o = json_object_new_object();
-	int rc = o != NULL ? 0 : hr_err_nomem(err);
+	int r = o != NULL ? 0 : hr_err_nomem(err);
 
-	for (; rc == 0 && env != NULL && *env != NULL; env++) {
+	for (; r == 0 && env != NULL && *env != NULL; env++) {
 		const char *eq = strchr(*env, '=');
 		char *name = eq != NULL ? strndup(*env, (size_t)(eq - *env)) : NULL;
 
 		if (eq == NULL)
 			continue;
-		rc = name != NULL ? hr_cloud_put(o, name, json_object_new_string(eq + 1), err)
-				  : hr_err_nomem(err);
+		r = name != NULL ? hr_cloud_put(o, name, json_object_new_string(eq + 1), err)
+				 : hr_err_nomem(err);
 		free(name);
 	}
-	if (rc == 0)
+	if (r == 0)
 		return o;
 	json_object_put(o);
 	return NULL;

@@ -45,21 +45,21 @@ hr_cloud_helper(
 	const struct hr_cloud_command q = {
 	    .line = line, .timeout_ms = HELPER_TIMEOUT_MS, .output = hear, .arg = &h};
 	struct hr_cloud_end end = {0};
-	int rc;
+	int r;
 
 	hr_buf_init(&h.b, HR_CLOUD_REPLY_MAX);
-	rc = c->ops->exec(c, &q, &end, err);
-	if (rc == 0 && end.timed_out)
-		rc = hr_err_set(err, HR_E_TIMEOUT,
+	r = c->ops->exec(c, &q, &end, err);
+	if (r == 0 && end.timed_out)
+		r = hr_err_set(err, HR_E_TIMEOUT,
 		    "%s: a command of handrail's own did not end in time", c->ops->title);
-	if (rc == 0 && hr_buf_check(&h.b, NULL) != 0)
-		rc = hr_err_nomem(err);
+	if (r == 0 && hr_buf_check(&h.b, NULL) != 0)
+		r = hr_err_nomem(err);
 	*ret_status = end.code;
 	if (out != NULL)
 		*out = h.b;
 	else
 		hr_buf_done(&h.b);
-	return rc;
+	return r;
 }
 
 /* "BEFORE 'path' AFTER" */
@@ -68,18 +68,18 @@ hr_cloud_helper_on(struct hr_cloud *c, const char *before, const char *path, con
     struct hr_buf *out, int *ret_status, struct hr_err *err)
 {
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, HR_CLOUD_LINE_MAX);
 	hr_buf_adds(&b, before);
 	hr_shell_quote(&b, path, strlen(path));
 	hr_buf_adds(&b, after);
-	rc = hr_buf_check(&b, NULL) == 0 ? hr_cloud_helper(c, b.p, out, ret_status, err)
-					 : hr_err_nomem(err);
+	r = hr_buf_check(&b, NULL) == 0 ? hr_cloud_helper(c, b.p, out, ret_status, err)
+					: hr_err_nomem(err);
 	if (b.p == NULL && out != NULL)
 		hr_buf_init(out, 1);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 const char *
@@ -150,14 +150,14 @@ hr_cloud_save(const char *file, const char *p, size_t len, struct hr_err *err)
 {
 	struct hr_err e = {0};
 	char *dir = strdup(file);
-	int rc;
+	int r;
 
 	if (dir == NULL)
 		return hr_err_nomem(err);
 	*strrchr(dir, '/') = '\0';
-	rc = hr_path_mkdirs(dir, 0700, NULL, &e);
+	r = hr_path_mkdirs(dir, 0700, NULL, &e);
 	free(dir);
-	if (rc == 0)
-		rc = hr_path_write(file, p, len, 0600, &e);
-	return rc == 0 ? 0 : hr_err_from(err, HR_E_SYS, &e);
+	if (r == 0)
+		r = hr_path_write(file, p, len, 0600, &e);
+	return r == 0 ? 0 : hr_err_from(err, HR_E_SYS, &e);
 }

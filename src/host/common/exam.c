@@ -9,6 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/quote.h"
+
 #define TEXT_MAX_LEN 700
 
 void
@@ -21,6 +24,14 @@ hr_exam_say(hr_finding_fn *fn, void *arg, bool ok, const char *what, const char 
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	fn(arg, ok, what, text);
+}
+
+void
+hr_exam_line(struct hr_buf *b, bool ok, const char *what, const char *text)
+{
+	hr_buf_addf(b, "%-4s %-16s ", ok ? "ok" : "BAD", what);
+	hr_quote_text(b, text, strlen(text));
+	hr_buf_addc(b, '\n');
 }
 
 /* The caller frees. */

@@ -7,6 +7,10 @@
 void hr_exam_say(hr_finding_fn *fn, void *arg, bool ok, const char *what, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* A finding as people read it. */
+struct hr_buf;
+void hr_exam_line(struct hr_buf *b, bool ok, const char *what, const char *text);
+
 /* A program on the PATH of env; hint: where it comes from. */
 void hr_exam_program(
     hr_finding_fn *fn, void *arg, const char *const *env, const char *name, const char *hint);

@@ -35,12 +35,12 @@ hr_module_open_own(struct hr_module *m, const char *file, struct hr_err *err)
 {
 	char *path = hr_module_path(file, err);
 	struct hr_err e = {0};
-	int rc;
+	int r;
 
 	*m = (struct hr_module)HR_MODULE_NONE;
 	if (path == NULL)
 		return -1;
-	rc = hr_module_open(m, path, hr_trust_program_owner(), &e);
+	r = hr_module_open(m, path, hr_trust_program_owner(), &e);
 	free(path);
-	return rc == 0 ? 0 : hr_err_from(err, HR_E_INVAL, &e);
+	return r == 0 ? 0 : hr_err_from(err, HR_E_INVAL, &e);
 }

@@ -22,38 +22,38 @@ put_absolute(struct hr_config *c, const char *key, const char *path, struct hr_e
 {
 	struct hr_err e = {0};
 	char *whole = hr_path_absolute(path, &e);
-	int rc;
+	int r;
 
 	if (whole == NULL)
 		return hr_err_from(err, HR_E_SYS, &e);
-	rc = hr_config_put_text(c, key, whole, err);
+	r = hr_config_put_text(c, key, whole, err);
 	free(whole);
-	return rc;
+	return r;
 }
 
 static int
 finish_volumes(struct hr_config *c, const char *text, struct hr_err *err)
 {
 	struct hr_volumes v;
-	int rc = 0;
+	int r = 0;
 
 	if (hr_volumes_parse(text, &v, err) < 0)
 		return -1;
 	if (hr_config_put_text(c, BASE, NULL, err) < 0 ||
 	    hr_config_put_text(c, MOUNT, NULL, err) < 0)
-		rc = -1;
-	for (size_t i = 0; i < v.n && rc == 0; i++) {
+		r = -1;
+	for (size_t i = 0; i < v.n && r == 0; i++) {
 		if (strcmp(v.v[i].target, "/workspace") != 0)
 			continue;
-		rc = put_absolute(c, BASE, v.v[i].source, err);
-		if (rc == 0)
-			rc = put_absolute(c, MOUNT, v.v[i].source, err);
-		if (rc == 0)
-			rc = hr_config_put_text(c, IN_SANDBOX, "/workspace", err);
+		r = put_absolute(c, BASE, v.v[i].source, err);
+		if (r == 0)
+			r = put_absolute(c, MOUNT, v.v[i].source, err);
+		if (r == 0)
+			r = hr_config_put_text(c, IN_SANDBOX, "/workspace", err);
 		break;
 	}
 	hr_volumes_done(&v);
-	return rc;
+	return r;
 }
 
 /* "from:to": every from in the text becomes to */
@@ -64,7 +64,7 @@ rewrite(struct hr_config *c, const char *rule, struct hr_err *err)
 	char *cwd = NULL;
 	size_t n;
 	struct hr_buf b;
-	int rc = -1;
+	int r = -1;
 
 	if (colon == NULL || colon == rule)
 		return hr_err_set(err, HR_E_INVAL,
@@ -84,10 +84,10 @@ rewrite(struct hr_config *c, const char *rule, struct hr_err *err)
 	if (base == NULL || hr_buf_check(&b, NULL) != 0)
 		(void)hr_err_nomem(err);
 	else
-		rc = hr_config_put_text(c, MOUNT, hr_buf_str(&b), err);
+		r = hr_config_put_text(c, MOUNT, hr_buf_str(&b), err);
 	hr_buf_done(&b);
 	free(cwd);
-	return rc;
+	return r;
 }
 
 static int
@@ -110,10 +110,10 @@ hr_config_finish(struct hr_config *c, struct hr_err *err)
 	const char *volumes = hr_config_text(c, "sandbox.volumes");
 	const char *cache = hr_config_text(c, "core.cache_dir");
 	struct hr_err e = {0};
-	int rc;
+	int r;
 
-	rc = volumes != NULL ? finish_volumes(c, volumes, err) : finish_workspace(c, err);
-	if (rc == 0 && cache != NULL && hr_path_mkdirs(cache, 0755, NULL, &e) < 0)
+	r = volumes != NULL ? finish_volumes(c, volumes, err) : finish_workspace(c, err);
+	if (r == 0 && cache != NULL && hr_path_mkdirs(cache, 0755, NULL, &e) < 0)
 		hr_config_warn(c, "%s", e.msg);
-	return rc;
+	return r;
 }

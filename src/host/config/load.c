@@ -185,12 +185,12 @@ load_toml(struct hr_config *c, const char *named, struct hr_err *err)
 	struct json_object *root = NULL;
 	struct hr_err e = {0};
 	struct hr_buf b;
-	int rc = 0;
+	int r = 0;
 
 	hr_buf_init(&b, HR_TOML_MAX);
 	if (hr_trust_read(file, HR_TRUST_NOBODY, &b, &e) != 0) {
 		if (named != NULL && e.code == HR_E_UNTRUSTED)
-			rc = hr_err_from(err, HR_E_INVAL, &e);
+			r = hr_err_from(err, HR_E_INVAL, &e);
 		else if (e.sys != ENOENT)
 			hr_config_warn(c, "%s", e.msg);
 	} else if (hr_toml_parse(hr_buf_str(&b), b.len, &root, &e) < 0) {
@@ -198,11 +198,11 @@ load_toml(struct hr_config *c, const char *named, struct hr_err *err)
 		    "Cannot parse config from toml, toml values have not been applied. %s: %s",
 		    file, e.msg);
 	} else {
-		rc = hr_config_apply(c, root, base, err);
+		r = hr_config_apply(c, root, base, err);
 		json_object_put(root);
 	}
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 /* ---- the environment ---- */
@@ -276,7 +276,7 @@ hr_config_load(struct hr_config *c, const char *file, const char *const *env, hr
 	char *before = strdup(kind != NULL ? kind : "");
 	struct hr_buf text;
 	const char **all;
-	int rc;
+	int r;
 
 	hr_buf_init(&text, DOTENV_MAX);
 	c->warn = warn;
@@ -293,15 +293,15 @@ hr_config_load(struct hr_config *c, const char *file, const char *const *env, hr
 	}
 	hr_strv_done(&c->env);
 	hr_strv_add_all(&c->env, all);
-	rc = c->env.failed ? hr_err_nomem(err) : load_toml(c, file, err);
-	if (rc == 0)
-		rc = load_environment(c, all, err);
-	if (rc == 0)
-		rc = hr_config_finish(c, err);
+	r = c->env.failed ? hr_err_nomem(err) : load_toml(c, file, err);
+	if (r == 0)
+		r = load_environment(c, all, err);
+	if (r == 0)
+		r = hr_config_finish(c, err);
 	warn_of_sections(c, before, file != NULL ? file : "config.toml");
 	c->warn = NULL;
 	free(all);
 	free(before);
 	hr_buf_done(&text);
-	return rc;
+	return r;
 }

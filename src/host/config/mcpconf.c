@@ -102,19 +102,19 @@ remote(struct json_object *o, struct json_object *to, bool with_timeout, struct 
 	bool text = json_object_is_type(o, json_type_string);
 	struct json_object *key = hr_json_at(o, "api_key");
 	char *url = trimmed(text ? o : hr_json_at(o, "url"), "URL", err);
-	int rc = url != NULL ? check_url(url, err) : -1;
+	int r = url != NULL ? check_url(url, err) : -1;
 
-	if (rc == 0)
-		rc = put(to, "url", json_object_new_string(url), err);
-	if (rc == 0 && key != NULL && !json_object_is_type(key, json_type_string))
-		rc = hr_err_set(err, HR_E_INVAL, "api_key is a text");
-	if (rc == 0 && key != NULL)
-		rc = put(to, "api_key", json_object_get(key), err);
-	if (rc == 0 && with_timeout)
-		rc = text ? put(to, "timeout", json_object_new_int(TIMEOUT_S), err)
-			  : check_timeout(o, to, err);
+	if (r == 0)
+		r = put(to, "url", json_object_new_string(url), err);
+	if (r == 0 && key != NULL && !json_object_is_type(key, json_type_string))
+		r = hr_err_set(err, HR_E_INVAL, "api_key is a text");
+	if (r == 0 && key != NULL)
+		r = put(to, "api_key", json_object_get(key), err);
+	if (r == 0 && with_timeout)
+		r = text ? put(to, "timeout", json_object_new_int(TIMEOUT_S), err)
+			 : check_timeout(o, to, err);
 	free(url);
-	return rc;
+	return r;
 }
 
 /* ---- servers that are programs ---- */
@@ -156,19 +156,19 @@ split_args(const char *text, struct hr_err *err)
 {
 	struct json_object *list = json_object_new_array(), *word;
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, TEXT_MAX);
 	if (list == NULL)
 		(void)hr_err_nomem(err);
-	while (list != NULL && (rc = next_word(&text, &b, err)) != 0) {
-		word = rc == 1 ? json_object_new_string(hr_buf_str(&b)) : NULL;
-		if (rc == 1 && (hr_buf_check(&b, NULL) != 0 || word == NULL ||
-				   json_object_array_add(list, word) != 0)) {
+	while (list != NULL && (r = next_word(&text, &b, err)) != 0) {
+		word = r == 1 ? json_object_new_string(hr_buf_str(&b)) : NULL;
+		if (r == 1 && (hr_buf_check(&b, NULL) != 0 || word == NULL ||
+				  json_object_array_add(list, word) != 0)) {
 			json_object_put(word);
-			rc = hr_err_nomem(err);
+			r = hr_err_nomem(err);
 		}
-		if (rc < 0) {
+		if (r < 0) {
 			json_object_put(list);
 			list = NULL;
 		}
@@ -204,38 +204,38 @@ add_variable(struct json_object *env, const char *pair, size_t n, struct hr_err 
 	struct json_object *v = json_object_new_string_len(pair, (int)n);
 	char *whole = v != NULL ? trimmed(v, "env", err) : NULL, *eq, *value = NULL;
 	size_t name;
-	int rc = whole != NULL ? 0 : v == NULL ? hr_err_nomem(err) : -1;
+	int r = whole != NULL ? 0 : v == NULL ? hr_err_nomem(err) : -1;
 
 	json_object_put(v);
-	if (rc != 0 || *whole == '\0') {
+	if (r != 0 || *whole == '\0') {
 		free(whole);
-		return rc;
+		return r;
 	}
 	eq = strchr(whole, '=');
 	for (name = eq != NULL ? (size_t)(eq - whole) : 0;
 	     name > 0 && isspace((unsigned char)whole[name - 1]); name--)
 		;
 	if (eq == NULL) {
-		rc = hr_err_set(err, HR_E_INVAL,
+		r = hr_err_set(err, HR_E_INVAL,
 		    "Environment variable '%.200s' must be in KEY=VALUE format", whole);
 	} else if (name == 0) {
-		rc = hr_err_set(err, HR_E_INVAL, "Environment variable key cannot be empty");
+		r = hr_err_set(err, HR_E_INVAL, "Environment variable key cannot be empty");
 	} else {
 		*eq = '\0';
 		whole[name] = '\0';
 		for (value = eq + 1; isspace((unsigned char)*value); value++)
 			;
 		if (strspn(whole, DIGITS) > 0 || strspn(whole, LETTERS DIGITS "_") != name)
-			rc = hr_err_set(err, HR_E_INVAL,
+			r = hr_err_set(err, HR_E_INVAL,
 			    "Invalid environment variable name '%.200s'. Must contain only "
 			    "letters, numbers, and underscores, and start with a letter or "
 			    "underscore",
 			    whole);
 		else
-			rc = put(env, whole, json_object_new_string(value), err);
+			r = put(env, whole, json_object_new_string(value), err);
 	}
 	free(whole);
-	return rc;
+	return r;
 }
 
 static int
@@ -244,7 +244,7 @@ check_env(struct json_object *v, struct json_object *to, struct hr_err *err)
 	struct json_object *env;
 	const char *p;
 	size_t n;
-	int rc;
+	int r;
 
 	if (json_object_is_type(v, json_type_object)) {
 		json_object_object_foreach(v, name, value)
@@ -258,48 +258,48 @@ check_env(struct json_object *v, struct json_object *to, struct hr_err *err)
 	if (v != NULL && !json_object_is_type(v, json_type_string))
 		return hr_err_set(err, HR_E_INVAL, "env is a map of texts, or a text");
 	env = json_object_new_object();
-	rc = env != NULL ? 0 : hr_err_nomem(err);
-	for (p = v != NULL ? json_object_get_string(v) : ""; rc == 0 && *p != '\0'; p += n) {
+	r = env != NULL ? 0 : hr_err_nomem(err);
+	for (p = v != NULL ? json_object_get_string(v) : ""; r == 0 && *p != '\0'; p += n) {
 		n = strcspn(p, ",");
-		rc = add_variable(env, p, n, err);
+		r = add_variable(env, p, n, err);
 		n += p[n] == ',';
 	}
-	if (rc == 0)
+	if (r == 0)
 		return put(to, "env", env, err);
 	json_object_put(env);
-	return rc;
+	return r;
 }
 
 static int
 program(struct json_object *o, struct json_object *to, struct hr_err *err)
 {
 	char *name = trimmed(hr_json_at(o, "name"), "Server name", err), *command = NULL;
-	int rc = name != NULL ? 0 : -1;
+	int r = name != NULL ? 0 : -1;
 
-	if (rc == 0 && *name == '\0')
-		rc = hr_err_set(err, HR_E_INVAL, "Server name cannot be empty");
-	else if (rc == 0 && strspn(name, LETTERS DIGITS "_-") != strlen(name))
-		rc = hr_err_set(err, HR_E_INVAL,
+	if (r == 0 && *name == '\0')
+		r = hr_err_set(err, HR_E_INVAL, "Server name cannot be empty");
+	else if (r == 0 && strspn(name, LETTERS DIGITS "_-") != strlen(name))
+		r = hr_err_set(err, HR_E_INVAL,
 		    "Server name can only contain letters, numbers, hyphens, and underscores");
-	if (rc == 0 && (command = trimmed(hr_json_at(o, "command"), "Command", err)) == NULL)
-		rc = -1;
-	if (rc == 0 && *command == '\0')
-		rc = hr_err_set(err, HR_E_INVAL, "Command cannot be empty");
-	else if (rc == 0 && strchr(command, ' ') != NULL)
-		rc = hr_err_set(err, HR_E_INVAL,
+	if (r == 0 && (command = trimmed(hr_json_at(o, "command"), "Command", err)) == NULL)
+		r = -1;
+	if (r == 0 && *command == '\0')
+		r = hr_err_set(err, HR_E_INVAL, "Command cannot be empty");
+	else if (r == 0 && strchr(command, ' ') != NULL)
+		r = hr_err_set(err, HR_E_INVAL,
 		    "Command should be a single executable without spaces (use arguments field "
 		    "for parameters)");
-	if (rc == 0)
-		rc = put(to, "name", json_object_new_string(name), err);
-	if (rc == 0)
-		rc = put(to, "command", json_object_new_string(command), err);
-	if (rc == 0)
-		rc = check_args(hr_json_at(o, "args"), to, err);
-	if (rc == 0)
-		rc = check_env(hr_json_at(o, "env"), to, err);
+	if (r == 0)
+		r = put(to, "name", json_object_new_string(name), err);
+	if (r == 0)
+		r = put(to, "command", json_object_new_string(command), err);
+	if (r == 0)
+		r = check_args(hr_json_at(o, "args"), to, err);
+	if (r == 0)
+		r = check_env(hr_json_at(o, "env"), to, err);
 	free(name);
 	free(command);
-	return rc;
+	return r;
 }
 
 /* ---- lists ---- */
@@ -318,7 +318,7 @@ add(struct json_object *list, struct json_object *o, const char *name, struct hr
 {
 	bool sse = strcmp(name, "sse_servers") == 0, shttp = strcmp(name, "shttp_servers") == 0;
 	struct json_object *to;
-	int rc;
+	int r;
 
 	if (!json_object_is_type(o, json_type_object) &&
 	    !((sse || shttp) && json_object_is_type(o, json_type_string)))
@@ -327,14 +327,14 @@ add(struct json_object *list, struct json_object *o, const char *name, struct hr
 	to = json_object_new_object();
 	if (to == NULL)
 		return hr_err_nomem(err);
-	rc = sse || shttp ? remote(o, to, shttp, err) : program(o, to, err);
-	if (rc == 0 && sse && has_url(list, hr_json_at(to, "url")))
-		rc = hr_err_set(err, HR_E_INVAL, "Duplicate MCP server URLs are not allowed");
-	if (rc == 0 && json_object_array_add(list, to) != 0)
-		rc = hr_err_nomem(err);
-	if (rc != 0)
+	r = sse || shttp ? remote(o, to, shttp, err) : program(o, to, err);
+	if (r == 0 && sse && has_url(list, hr_json_at(to, "url")))
+		r = hr_err_set(err, HR_E_INVAL, "Duplicate MCP server URLs are not allowed");
+	if (r == 0 && json_object_array_add(list, to) != 0)
+		r = hr_err_nomem(err);
+	if (r != 0)
 		json_object_put(to);
-	return rc;
+	return r;
 }
 
 struct json_object *

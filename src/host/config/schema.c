@@ -79,6 +79,7 @@ const struct hr_key hr_keys_all[] = {
     SECRET("sandbox", "api_key"),
     TEXT("sandbox", "base_container_image", "\"nikolaik/python-nodejs:python3.12-nodejs22\""),
     TEXT("sandbox", "runtime_container_image", NULL),
+    TEXT("sandbox", "payload", NULL),
     INT("sandbox", "user_id", NULL),
     INT("sandbox", "timeout", "120"),
     INT("sandbox", "remote_runtime_init_timeout", "180"),

@@ -152,7 +152,7 @@ toml_pair(struct toml *t, struct json_object *table)
 {
 	struct json_object *v = NULL;
 	struct hr_buf key;
-	int rc = -1;
+	int r = -1;
 
 	hr_buf_init(&key, KEY_MAX);
 	if (key_part(t, &key) != 0)
@@ -180,10 +180,10 @@ toml_pair(struct toml *t, struct json_object *table)
 		(void)hr_err_nomem(t->err);
 		goto out;
 	}
-	rc = 0;
+	r = 0;
 out:
 	hr_buf_done(&key);
-	return rc;
+	return r;
 }
 
 /* [name]: once for each */

@@ -126,16 +126,16 @@ static int
 string_value(struct toml *t, struct json_object **ret)
 {
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, HR_TOML_MAX);
-	rc = toml_string(t, true, &b);
-	if (rc == 0) {
+	r = toml_string(t, true, &b);
+	if (r == 0) {
 		*ret = json_object_new_string_len(hr_buf_str(&b), (int)b.len);
-		rc = *ret != NULL ? 0 : hr_err_nomem(t->err);
+		r = *ret != NULL ? 0 : hr_err_nomem(t->err);
 	}
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 /* Copies the digits without their underscores, which stand between digits only. */
@@ -277,10 +277,10 @@ word_value(struct toml *t, struct json_object **ret)
 	const char *p = t->p;
 	size_t len = take_word(t);
 	char text[NUMBER_MAX];
-	int rc = special_word(p, len, ret);
+	int r = special_word(p, len, ret);
 
-	if (rc != 0)
-		return rc > 0 ? 0 : hr_err_nomem(t->err);
+	if (r != 0)
+		return r > 0 ? 0 : hr_err_nomem(t->err);
 	if (len > 0 && isdigit((unsigned char)*p) && is_date(p, len)) {
 		*ret = json_object_new_string_len(p, (int)len);
 		return *ret != NULL ? 0 : hr_err_nomem(t->err);
@@ -375,7 +375,7 @@ fail:
 int
 toml_value(struct toml *t, struct json_object **ret)
 {
-	int rc;
+	int r;
 
 	if (!toml_more(t))
 		return toml_fail(t, "no value");
@@ -386,7 +386,7 @@ toml_value(struct toml *t, struct json_object **ret)
 	if (t->depth >= HR_TOML_DEPTH)
 		return toml_fail(t, "nested too deep");
 	t->depth++;
-	rc = *t->p == '[' ? array_value(t, ret) : inline_table(t, ret);
+	r = *t->p == '[' ? array_value(t, ret) : inline_table(t, ret);
 	t->depth--;
-	return rc;
+	return r;
 }

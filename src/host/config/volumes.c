@@ -61,10 +61,10 @@ hr_volumes_parse(const char *text, struct hr_volumes *ret, struct hr_err *err)
 	struct hr_volume *v;
 	const char *end;
 	char *copy, *entry;
-	int rc = 0;
+	int r = 0;
 
 	memset(ret, 0, sizeof(*ret));
-	for (; rc == 0; text = end + 1) {
+	for (; r == 0; text = end + 1) {
 		end = strchr(text, ',');
 		end = end != NULL ? end : text + strlen(text);
 		entry = strndup(text, (size_t)(end - text));
@@ -73,17 +73,17 @@ hr_volumes_parse(const char *text, struct hr_volumes *ret, struct hr_err *err)
 		if (v != NULL)
 			ret->v = v;
 		if (entry == NULL || copy == NULL || v == NULL)
-			rc = hr_err_nomem(err);
+			r = hr_err_nomem(err);
 		else
-			rc = volume_init(&ret->v[ret->n++], copy, entry, err);
+			r = volume_init(&ret->v[ret->n++], copy, entry, err);
 		free(entry);
 		free(copy);
 		if (*end == '\0')
 			break;
 	}
-	if (rc != 0)
+	if (r != 0)
 		hr_volumes_done(ret);
-	return rc;
+	return r;
 }
 
 void

@@ -37,19 +37,19 @@ static int
 authorize(struct hr_cloud *c, struct hr_api *api, const char *key, struct hr_err *err)
 {
 	char *value = NULL;
-	int rc;
+	int r;
 
 	(void)c;
 	if (hr_cloud_setf(&value, err, "Bearer %s", key) != 0)
 		return -1;
-	rc = hr_api_header(api, "Authorization", value, true, err);
-	if (rc == 0)
-		rc = hr_api_header(api, "X-Daytona-Source", "handrail", false, err);
+	r = hr_api_header(api, "Authorization", value, true, err);
+	if (r == 0)
+		r = hr_api_header(api, "X-Daytona-Source", "handrail", false, err);
 	/* newer daemons tell stdout and stderr of a session apart for whoever is as new */
-	if (rc == 0)
-		rc = hr_api_header(api, "X-Daytona-SDK-Version", "0.226.1", false, err);
+	if (r == 0)
+		r = hr_api_header(api, "X-Daytona-SDK-Version", "0.226.1", false, err);
 	free(value);
-	return rc;
+	return r;
 }
 
 static int
@@ -57,12 +57,12 @@ d_open_api(struct hr_cloud *c, struct hr_err *err)
 {
 	const char *url = hr_cloud_env(c, "DAYTONA_API_URL", "https://app.daytona.io/api");
 	char *key = hr_cloud_key(c, "DAYTONA_API_KEY", err);
-	int rc = key != NULL ? hr_api_init(&c->api, WHO, &rule, url, err) : -1;
+	int r = key != NULL ? hr_api_init(&c->api, WHO, &rule, url, err) : -1;
 
-	if (rc == 0)
-		rc = authorize(c, &c->api, key, err);
+	if (r == 0)
+		r = authorize(c, &c->api, key, err);
 	free(key);
-	return rc;
+	return r;
 }
 
 /* Where the toolbox of the sandbox is: c->address. */
@@ -70,15 +70,15 @@ static int
 d_plane(struct hr_cloud *c, struct hr_err *err)
 {
 	char *key = hr_cloud_key(c, "DAYTONA_API_KEY", err);
-	int rc = key != NULL ? 0 : -1;
+	int r = key != NULL ? 0 : -1;
 
 	hr_api_done(&c->plane);
-	if (rc == 0)
-		rc = hr_api_init(&c->plane, WHO, &rule, c->address, err);
-	if (rc == 0)
-		rc = authorize(c, &c->plane, key, err);
+	if (r == 0)
+		r = hr_api_init(&c->plane, WHO, &rule, c->address, err);
+	if (r == 0)
+		r = authorize(c, &c->plane, key, err);
 	free(key);
-	return rc;
+	return r;
 }
 
 /* What the API says of a sandbox. *ret_state is borrowed. */
@@ -113,30 +113,30 @@ static struct json_object *
 create_body(struct hr_cloud *c, struct hr_err *err)
 {
 	struct json_object *o = json_object_new_object(), *labels = json_object_new_object();
-	int rc = o != NULL && labels != NULL ? hr_cloud_labels(c, labels, err) : hr_err_nomem(err);
+	int r = o != NULL && labels != NULL ? hr_cloud_labels(c, labels, err) : hr_err_nomem(err);
 
-	if (rc == 0)
-		rc = hr_cloud_put(labels, "OpenHands_SID", json_object_new_string(c->h->sid), err);
-	if (rc == 0 && c->image != NULL)
-		rc = hr_cloud_put(o, "snapshot", json_object_new_string(c->image), err);
-	if (rc == 0)
-		rc = hr_cloud_put(o, "env", json_object_new_object(), err);
-	if (rc == 0)
-		rc = hr_cloud_put(o, "labels", json_object_get(labels), err);
-	if (rc == 0)
-		rc = hr_cloud_put(o, "public", json_object_new_boolean(false), err);
-	if (rc == 0)
-		rc = hr_cloud_put(o, "target",
+	if (r == 0)
+		r = hr_cloud_put(labels, "OpenHands_SID", json_object_new_string(c->h->sid), err);
+	if (r == 0 && c->image != NULL)
+		r = hr_cloud_put(o, "snapshot", json_object_new_string(c->image), err);
+	if (r == 0)
+		r = hr_cloud_put(o, "env", json_object_new_object(), err);
+	if (r == 0)
+		r = hr_cloud_put(o, "labels", json_object_get(labels), err);
+	if (r == 0)
+		r = hr_cloud_put(o, "public", json_object_new_boolean(false), err);
+	if (r == 0)
+		r = hr_cloud_put(o, "target",
 		    json_object_new_string(hr_cloud_env(c, "DAYTONA_TARGET", "eu")), err);
-	if (rc == 0)
-		rc = hr_cloud_put(o, "autoStopInterval",
+	if (r == 0)
+		r = hr_cloud_put(o, "autoStopInterval",
 		    json_object_new_int(
 			strcmp(hr_cloud_env(c, "DAYTONA_DISABLE_AUTO_STOP", ""), "true") == 0
 			    ? 0
 			    : AUTO_STOP_MIN),
 		    err);
 	json_object_put(labels);
-	if (rc == 0)
+	if (r == 0)
 		return o;
 	json_object_put(o);
 	return NULL;
@@ -150,18 +150,18 @@ d_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	    .method = "POST", .path = "/sandbox", .body = body, .once = true};
 	struct hr_api_answer a;
 	const char *state;
-	int rc;
+	int r;
 
 	*unsure = false;
 	if (body == NULL)
 		return -1;
-	rc = hr_api_do(&c->api, &q, &a, err);
-	*unsure = rc != 0 && a.unsure;
-	if (rc == 0)
-		rc = d_take(c, a.json, &state, err);
+	r = hr_api_do(&c->api, &q, &a, err);
+	*unsure = r != 0 && a.unsure;
+	if (r == 0)
+		r = d_take(c, a.json, &state, err);
 	hr_api_answer_done(&a);
 	json_object_put(body);
-	return rc;
+	return r;
 }
 
 /* "/sandbox/ID/WHAT"; *ret (may be NULL) is the caller's. */
@@ -172,19 +172,19 @@ about(struct hr_cloud *c, const char *method, const char *id, const char *what,
 	struct hr_api_call q = {.method = method};
 	struct hr_api_answer a;
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, 8192);
 	hr_buf_adds(&b, "/sandbox/");
 	hr_http_escape(&b, id);
 	hr_buf_adds(&b, what);
 	q.path = hr_buf_str(&b);
-	rc = hr_api_do(&c->api, &q, &a, err);
+	r = hr_api_do(&c->api, &q, &a, err);
 	if (ret != NULL)
-		*ret = rc == 0 ? json_object_get(a.json) : NULL;
+		*ret = r == 0 ? json_object_get(a.json) : NULL;
 	hr_api_answer_done(&a);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 /* 1: it is as wanted, 0: not yet. What is not known will pass. */
@@ -253,18 +253,18 @@ d_look(struct hr_cloud *c, struct hr_err *err)
 	struct json_object *o = NULL;
 	struct hr_err mine = {0};
 	const char *state = "destroyed";
-	int rc = about(c, "GET", c->id, "", &o, &mine);
+	int r = about(c, "GET", c->id, "", &o, &mine);
 
-	if (rc == 0)
-		rc = d_take(c, o, &state, &mine);
+	if (r == 0)
+		r = d_take(c, o, &state, &mine);
 	else if (mine.code == HR_E_NO_SANDBOX)
-		rc = 0;
-	if (rc == 0)
+		r = 0;
+	if (r == 0)
 		(void)snprintf(c->state, sizeof(c->state), "%s", word_of(state));
 	json_object_put(o);
-	if (rc != 0 && err != NULL)
+	if (r != 0 && err != NULL)
 		*err = mine;
-	return rc;
+	return r;
 }
 
 /* One page: an array, or {"items", "nextCursor"}; the next cursor is copied. */
@@ -274,32 +274,34 @@ one_page(struct json_object *page, const char *run, char cursor[512], hr_cloud_f
 {
 	struct json_object *list = page;
 	const char *next = NULL;
-	int rc = 0;
+	int r = 0;
 
 	if (!json_object_is_type(page, json_type_array) &&
 	    (hr_field_of(WHO, "the list", page, "items", json_type_array, &list, err) != 0 ||
 		hr_field_maybe(WHO, "the list", page, "nextCursor", &next, err) != 0))
 		return -1;
 	(void)snprintf(cursor, 512, "%s", next != NULL ? next : "");
-	for (size_t i = 0; rc == 0 && i < hr_json_count(list); i++) {
+	for (size_t i = 0; r == 0 && i < hr_json_count(list); i++) {
 		struct json_object *o = hr_json_entry(list, i);
-		struct hr_cloud_found f = hr_cloud_found_in(NULL, hr_json_at(o, "labels"));
+		struct hr_cloud_found f;
 
+		if ((r = hr_cloud_found_in(WHO, o, "labels", &f, err)) != 0)
+			break;
 		if (f.run == NULL || (run != NULL && strcmp(run, f.run) != 0))
 			continue;
-		rc = hr_field_text(WHO, "a sandbox of the list", o, "id", &f.id, err);
+		r = hr_field_text(WHO, "a sandbox of the list", o, "id", &f.id, err);
 		f.state = word_of(hr_json_text_or(o, "state", "unknown"));
-		if (rc == 0 && strcmp(f.state, "gone") != 0)
-			rc = fn(arg, &f);
+		if (r == 0 && strcmp(f.state, "gone") != 0)
+			r = fn(arg, &f);
 	}
-	return rc;
+	return r;
 }
 
 static int
 d_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_err *err)
 {
 	char cursor[512] = "";
-	int rc;
+	int r;
 
 	do {
 		struct hr_api_call q = {.method = "GET"};
@@ -319,14 +321,14 @@ d_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, st
 			hr_http_escape(&b, cursor);
 		}
 		q.path = hr_buf_str(&b);
-		rc = hr_api_do(&c->api, &q, &a, err);
-		if (rc == 0)
-			rc = one_page(a.json, run, cursor, fn, arg, err);
+		r = hr_api_do(&c->api, &q, &a, err);
+		if (r == 0)
+			r = one_page(a.json, run, cursor, fn, arg, err);
 		hr_api_answer_done(&a);
 		hr_buf_done(&labels);
 		hr_buf_done(&b);
-	} while (rc == 0 && *cursor != '\0');
-	return rc < 0 ? -1 : 0;
+	} while (r == 0 && *cursor != '\0');
+	return r < 0 ? -1 : 0;
 }
 
 static int
@@ -370,46 +372,46 @@ d_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end
 	struct hr_err mine = {0};
 	struct hr_api_answer a = {0};
 	int64_t code = -1;
-	int rc = body != NULL ? 0 : -1;
+	int r = body != NULL ? 0 : -1;
 
 	*ret = (struct hr_cloud_end){.code = -1};
-	if (rc == 0 && q->cwd != NULL)
-		rc = hr_cloud_put(body, "cwd", json_object_new_string(q->cwd), err);
-	if (rc == 0 && q->env != NULL && *q->env != NULL)
-		rc = (env = hr_cloud_env_object(q->env, err)) != NULL
-			 ? hr_cloud_put(body, "envs", env, err)
-			 : -1;
-	if (rc == 0 && seconds > 0)
-		rc = hr_cloud_put(body, "timeout", json_object_new_int64(seconds), err);
-	if (rc != 0) {
+	if (r == 0 && q->cwd != NULL)
+		r = hr_cloud_put(body, "cwd", json_object_new_string(q->cwd), err);
+	if (r == 0 && q->env != NULL && *q->env != NULL)
+		r = (env = hr_cloud_env_object(q->env, err)) != NULL
+			? hr_cloud_put(body, "envs", env, err)
+			: -1;
+	if (r == 0 && seconds > 0)
+		r = hr_cloud_put(body, "timeout", json_object_new_int64(seconds), err);
+	if (r != 0) {
 		json_object_put(body);
 		return -1;
 	}
-	rc = hr_api_do(&c->plane, &call, &a, &mine);
-	if (rc == 0)
-		rc = hr_field_int(WHO, "the answer to a command", a.json, "exitCode", &code, &mine);
-	if (rc == 0)
-		rc = hr_field_of(
+	r = hr_api_do(&c->plane, &call, &a, &mine);
+	if (r == 0)
+		r = hr_field_int(WHO, "the answer to a command", a.json, "exitCode", &code, &mine);
+	if (r == 0)
+		r = hr_field_of(
 		    WHO, "the answer to a command", a.json, "result", json_type_string, &v, &mine);
-	if (rc == 0) {
+	if (r == 0) {
 		ret->code = (int)code;
 		if (q->output != NULL)
 			q->output(q->arg, 1, json_object_get_string(v),
 			    (size_t)json_object_get_string_len(v));
 	} else if (seconds > 0 && mine.status == 408) {
 		ret->timed_out = true;
-		rc = 0;
+		r = 0;
 	} else if (a.unsure) {
-		rc = hr_err_set(&mine, HR_E_PROTO,
+		r = hr_err_set(&mine, HR_E_PROTO,
 		    WHO
 		    ": the answer to the command was lost, and it is kept nowhere: how it ended, "
 		    "and what it printed, is not known");
 	}
 	hr_api_answer_done(&a);
 	json_object_put(body);
-	if (rc != 0 && err != NULL)
+	if (r != 0 && err != NULL)
 		*err = mine;
-	return rc;
+	return r;
 }
 
 static int
@@ -419,24 +421,24 @@ d_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err
 	struct hr_err mine = {0};
 	struct hr_api_answer a;
 	struct hr_buf url;
-	int rc;
+	int r;
 
 	hr_buf_init(&url, 65536);
 	hr_buf_adds(&url, "/files/download?path=");
 	hr_http_escape(&url, path);
 	q.path = hr_buf_str(&url);
-	rc = hr_api_do(&c->plane, &q, &a, &mine);
-	if (rc == 0) {
+	r = hr_api_do(&c->plane, &q, &a, &mine);
+	if (r == 0) {
 		hr_buf_add(b, hr_buf_str(&a.body), a.body.len);
-		rc = hr_buf_check(b, NULL) == 0 ? 0 : hr_err_nomem(&mine);
+		r = hr_buf_check(b, NULL) == 0 ? 0 : hr_err_nomem(&mine);
 	} else if (mine.code == HR_E_NO_SANDBOX) {
 		(void)hr_err_set(&mine, HR_E_NOTFOUND, "path '%s' does not exist", path);
 	}
 	hr_api_answer_done(&a);
 	hr_buf_done(&url);
-	if (rc != 0 && err != NULL)
+	if (r != 0 && err != NULL)
 		*err = mine;
-	return rc;
+	return r;
 }
 
 static int
@@ -453,18 +455,18 @@ d_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr
 	struct hr_api_answer a = {0};
 	char type[100];
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, HR_CLOUD_FILE_MAX + (1u << 20));
-	rc = hr_cloud_form(&b, parts, 2, type, err);
+	r = hr_cloud_form(&b, parts, 2, type, err);
 	q.type = type;
 	q.bytes = hr_buf_str(&b);
 	q.bytes_len = b.len;
-	if (rc == 0)
-		rc = hr_api_do(&c->plane, &q, &a, err);
+	if (r == 0)
+		r = hr_api_do(&c->plane, &q, &a, err);
 	hr_api_answer_done(&a);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 /* One of the same name is there after a restart: that is as good. */
@@ -477,30 +479,30 @@ d_launch(struct hr_cloud *c, const char *line, struct hr_err *err)
 	    .method = "POST", .path = "/process/session", .body = session, .plain = true};
 	struct hr_api_answer a = {0};
 	const char *id;
-	int rc = session != NULL && command != NULL ? 0 : -1;
+	int r = session != NULL && command != NULL ? 0 : -1;
 
-	if (rc == 0)
-		rc = hr_cloud_put(command, "runAsync", json_object_new_boolean(true), err);
-	if (rc == 0)
-		rc = hr_api_do(&c->plane, &q, &a, err);
-	if (rc == 0 && a.status >= 400 && a.status != 409)
-		rc = hr_err_set(err, HR_E_RUNTIME,
+	if (r == 0)
+		r = hr_cloud_put(command, "runAsync", json_object_new_boolean(true), err);
+	if (r == 0)
+		r = hr_api_do(&c->plane, &q, &a, err);
+	if (r == 0 && a.status >= 400 && a.status != 409)
+		r = hr_err_set(err, HR_E_RUNTIME,
 		    WHO ": the session for the server is not made: status %ld", a.status);
 	hr_api_answer_done(&a);
 	q = (struct hr_api_call){.method = "POST",
 	    .path = "/process/session/" SESSION "/exec",
 	    .body = command,
 	    .once = true};
-	if (rc == 0) {
-		rc = hr_api_do(&c->plane, &q, &a, err);
-		if (rc == 0)
-			rc = hr_field_text(
+	if (r == 0) {
+		r = hr_api_do(&c->plane, &q, &a, err);
+		if (r == 0)
+			r = hr_field_text(
 			    WHO, "the answer to a command", a.json, "cmdId", &id, err);
 		hr_api_answer_done(&a);
 	}
 	json_object_put(session);
 	json_object_put(command);
-	return rc;
+	return r;
 }
 
 static int
@@ -509,23 +511,23 @@ d_publish(struct hr_cloud *c, int port, struct hr_err *err)
 	struct json_object *o = NULL;
 	const char *url, *token;
 	char what[60];
-	int rc;
+	int r;
 
 	(void)snprintf(what, sizeof(what), "/ports/%d/preview-url", port);
-	rc = about(c, "GET", c->id, what, &o, err);
-	if (rc == 0)
-		rc = hr_field_text(WHO, "the preview link", o, "url", &url, err);
-	if (rc == 0)
-		rc = hr_field_maybe(WHO, "the preview link", o, "token", &token, err);
-	if (rc == 0)
-		rc = hr_cloud_set(&c->url, url, err);
-	if (rc == 0 && token != NULL) {
-		rc = hr_cloud_setf(&c->url_header, err, "x-daytona-preview-token: %s", token);
+	r = about(c, "GET", c->id, what, &o, err);
+	if (r == 0)
+		r = hr_field_text(WHO, "the preview link", o, "url", &url, err);
+	if (r == 0)
+		r = hr_field_maybe(WHO, "the preview link", o, "token", &token, err);
+	if (r == 0)
+		r = hr_cloud_set(&c->url, url, err);
+	if (r == 0 && token != NULL) {
+		r = hr_cloud_setf(&c->url_header, err, "x-daytona-preview-token: %s", token);
 		if (c->h->secret != NULL)
 			c->h->secret(c->h->arg, token);
 	}
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 static const char *const lacks[] = {

@@ -55,7 +55,7 @@ static int
 put_file(int in, const struct stat *st, const char *to, struct hr_err *e)
 {
 	struct hr_atomic a;
-	int fd, rc;
+	int fd, r;
 	bool over;
 
 	if (hr_atomic_open(&a, to, 0600, e) < 0)
@@ -71,9 +71,9 @@ put_file(int in, const struct stat *st, const char *to, struct hr_err *e)
 	if (!over)
 		return 0;
 	fd = open(to, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	rc = fd >= 0 && liken(fd, st) == 0 ? 0 : hr_err_sys(e, errno, "%s", to);
+	r = fd >= 0 && liken(fd, st) == 0 ? 0 : hr_err_sys(e, errno, "%s", to);
 	hr_fd_close(&fd);
-	return rc;
+	return r;
 }
 
 static int
@@ -81,7 +81,7 @@ copy_file(const char *from, const char *to, struct hr_err *err)
 {
 	struct stat st, there;
 	struct hr_err e = {.code = HR_OK};
-	int in = open(from, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), rc = -1;
+	int in = open(from, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), r = -1;
 
 	if (in < 0 || fstat(in, &st) != 0)
 		(void)failed(err, errno, from);
@@ -89,13 +89,13 @@ copy_file(const char *from, const char *to, struct hr_err *err)
 		(void)hr_err_set(
 		    err, HR_E_NOTFOUND, "Source path '%s' is not a valid file or directory.", from);
 	else if (stat(to, &there) == 0 && there.st_dev == st.st_dev && there.st_ino == st.st_ino)
-		rc = 0;
+		r = 0;
 	else if (put_file(in, &st, to, &e) != 0)
 		(void)failed(err, e.code == HR_E_UNSUPPORTED ? EINVAL : e.sys, to);
 	else
-		rc = 0;
+		r = 0;
 	hr_fd_close(&in);
-	return rc;
+	return r;
 }
 
 static int copy_tree(const char *from, const char *to, int depth, struct hr_err *err);
@@ -105,19 +105,19 @@ copy_entry(const char *from, const char *to, const char *name, int depth, struct
 {
 	char *source = hr_path_join(from, name), *target = hr_path_join(to, name);
 	struct stat st;
-	int rc = 0;
+	int r = 0;
 
 	if (source == NULL || target == NULL)
-		rc = hr_err_nomem(err);
+		r = hr_err_nomem(err);
 	else if (stat(source, &st) != 0)
-		rc = failed(err, errno, source);
+		r = failed(err, errno, source);
 	else if (S_ISDIR(st.st_mode))
-		rc = copy_tree(source, target, depth + 1, err);
+		r = copy_tree(source, target, depth + 1, err);
 	else
-		rc = copy_file(source, target, err);
+		r = copy_file(source, target, err);
 	free(source);
 	free(target);
-	return rc;
+	return r;
 }
 
 /* Merged into what is there. Links are followed. */
@@ -127,18 +127,18 @@ copy_tree(const char *from, const char *to, int depth, struct hr_err *err)
 	DIR *dir = depth > DEPTH_MAX ? NULL : opendir(from);
 	struct hr_err e = {0};
 	struct dirent *entry;
-	int rc = 0;
+	int r = 0;
 
 	if (dir == NULL)
 		return failed(err, depth > DEPTH_MAX ? ELOOP : errno, from);
 	if (hr_path_mkdirs(to, 0777, NULL, &e) < 0)
-		rc = failed(err, e.sys, to);
-	while (rc == 0 && (entry = hr_dir_next(dir)) != NULL)
-		rc = copy_entry(from, to, entry->d_name, depth, err);
-	if (rc == 0 && errno != 0)
-		rc = failed(err, errno, from);
+		r = failed(err, e.sys, to);
+	while (r == 0 && (entry = hr_dir_next(dir)) != NULL)
+		r = copy_entry(from, to, entry->d_name, depth, err);
+	if (r == 0 && errno != 0)
+		r = failed(err, errno, from);
 	(void)closedir(dir);
-	return rc;
+	return r;
 }
 
 static bool
@@ -154,16 +154,16 @@ make_dir(char *path, bool parent_only, struct hr_err *err)
 {
 	char *slash = strrchr(path, '/');
 	struct hr_err e = {0};
-	int rc;
+	int r;
 
 	if (parent_only && slash == path)
 		return 0;
 	if (parent_only)
 		*slash = '\0';
-	rc = hr_path_mkdirs(path, 0777, NULL, &e);
+	r = hr_path_mkdirs(path, 0777, NULL, &e);
 	if (parent_only)
 		*slash = '/';
-	return rc == 0 ? 0 : failed(err, e.sys, path);
+	return r == 0 ? 0 : failed(err, e.sys, path);
 }
 
 /* The last component, slashes behind it aside; the caller frees. */
@@ -188,15 +188,15 @@ copy_one(const char *from, const char *to, char *place, struct hr_err *err)
 	bool into = is_dir(place) || to[strlen(to) - 1] == '/' ||
 		    (access(place, F_OK) != 0 && strchr(last, '.') == NULL);
 	char *name = base_name(from), *target = NULL;
-	int rc;
+	int r;
 
 	if (name == NULL || (into && (target = hr_path_join(place, name)) == NULL))
-		rc = hr_err_nomem(err);
-	else if ((rc = make_dir(place, !into, err)) == 0)
-		rc = copy_file(from, into ? target : place, err);
+		r = hr_err_nomem(err);
+	else if ((r = make_dir(place, !into, err)) == 0)
+		r = copy_file(from, into ? target : place, err);
 	free(name);
 	free(target);
-	return rc;
+	return r;
 }
 
 int
@@ -204,7 +204,7 @@ hr_direct_copy_to(void *self, const char *from, const char *to, bool recursive, 
 {
 	char *place, *name, *target;
 	struct stat st;
-	int rc;
+	int r;
 
 	if (stat(from, &st) != 0)
 		return hr_err_set(err, HR_E_NOTFOUND, "Source path '%s' does not exist.", from);
@@ -219,30 +219,30 @@ hr_direct_copy_to(void *self, const char *from, const char *to, bool recursive, 
 	if (S_ISDIR(st.st_mode)) {
 		name = base_name(from);
 		target = name != NULL ? hr_path_join(place, name) : NULL;
-		rc = target != NULL ? copy_tree(from, target, 0, err) : hr_err_nomem(err);
+		r = target != NULL ? copy_tree(from, target, 0, err) : hr_err_nomem(err);
 		free(name);
 		free(target);
 	} else {
-		rc = copy_one(from, to, place, err);
+		r = copy_one(from, to, place, err);
 	}
 	free(place);
-	return rc;
+	return r;
 }
 
 int
 hr_direct_copy_from(void *self, const char *path, char **ret_file, struct hr_err *err)
 {
 	char *place = hr_direct_path(self, path, err);
-	int rc = -1;
+	int r = -1;
 
 	if (place == NULL)
 		return -1;
 	if (access(place, F_OK) != 0)
 		(void)hr_err_set(err, HR_E_NOTFOUND, "Path not found: %s", path);
 	else if ((*ret_file = hr_zip_directory(place, false, true, err)) != NULL)
-		rc = 0;
+		r = 0;
 	free(place);
-	return rc;
+	return r;
 }
 
 static void
@@ -259,22 +259,22 @@ put_names(struct hr_buf *b, const char *place, struct hr_err *err)
 	DIR *dir = opendir(place);
 	struct dirent *e;
 	char *name;
-	int rc = 0;
+	int r = 0;
 
 	if (dir == NULL)
 		return hr_err_sys(err, errno, "list %s", place);
-	while (rc == 0 && (e = hr_dir_next(dir)) != NULL) {
+	while (r == 0 && (e = hr_dir_next(dir)) != NULL) {
 		name = hr_path_join(place, e->d_name);
 		if (name == NULL)
-			rc = hr_err_nomem(err);
+			r = hr_err_nomem(err);
 		else
 			put_name(b, name);
 		free(name);
 	}
-	if (rc == 0 && errno != 0)
-		rc = hr_err_sys(err, errno, "list %s", place);
+	if (r == 0 && errno != 0)
+		r = hr_err_sys(err, errno, "list %s", place);
 	(void)closedir(dir);
-	return rc;
+	return r;
 }
 
 int
@@ -282,20 +282,20 @@ hr_direct_list(void *self, const char *path, char **ret_json, struct hr_err *err
 {
 	char *place = hr_direct_path(self, path != NULL ? path : ".", err);
 	struct hr_buf b;
-	int rc = 0;
+	int r = 0;
 
 	if (place == NULL)
 		return -1;
 	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
 	hr_buf_addc(&b, '[');
 	if (is_dir(place))
-		rc = put_names(&b, place, err);
+		r = put_names(&b, place, err);
 	else if (access(place, F_OK) == 0)
 		put_name(&b, place);
 	hr_buf_addc(&b, ']');
-	if (rc == 0 && (*ret_json = hr_direct_take(&b, err)) == NULL)
-		rc = -1;
+	if (r == 0 && (*ret_json = hr_direct_take(&b, err)) == NULL)
+		r = -1;
 	hr_buf_done(&b);
 	free(place);
-	return rc;
+	return r;
 }

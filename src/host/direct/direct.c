@@ -269,26 +269,26 @@ remove_workspaces(struct hr_direct *c, struct hr_err *err)
 	struct dirent *entry;
 	struct stat st;
 	char *path;
-	int rc = 0;
+	int r = 0;
 
 	if (dir == NULL)
 		return hr_err_sys(err, errno, "read %s", temporary(c));
-	while (rc == 0 && (entry = hr_dir_next(dir)) != NULL) {
+	while (r == 0 && (entry = hr_dir_next(dir)) != NULL) {
 		if (!is_ours(entry->d_name, c->h->sid) ||
 		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
 		    !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
 			continue;
 		path = hr_path_join(temporary(c), entry->d_name);
 		if (path == NULL)
-			rc = hr_err_nomem(err);
+			r = hr_err_nomem(err);
 		else if (hr_path_remove(path, &e) < 0)
-			rc = hr_err_from(err, HR_E_SYS, &e);
+			r = hr_err_from(err, HR_E_SYS, &e);
 		free(path);
 	}
-	if (rc == 0 && errno != 0)
-		rc = hr_err_sys(err, errno, "read %s", temporary(c));
+	if (r == 0 && errno != 0)
+		r = hr_err_sys(err, errno, "read %s", temporary(c));
 	(void)closedir(dir);
-	return rc;
+	return r;
 }
 
 static int
@@ -296,19 +296,19 @@ direct_destroy(void *self, struct hr_err *err)
 {
 	struct hr_direct *c = self;
 	struct hr_err e = {0};
-	int rc = 0;
+	int r = 0;
 
 	/* with a record the workspace is known; others of that name have records elsewhere */
 	if (c->h->state_dir == NULL)
-		rc = remove_workspaces(c, err);
+		r = remove_workspaces(c, err);
 	else if (c->own_workspace && hr_path_remove(c->named, &e) < 0)
-		rc = hr_err_from(err, HR_E_SYS, &e);
-	if (c->undo != NULL && hr_path_remove(c->undo, &e) < 0 && rc == 0)
-		rc = hr_err_from(err, HR_E_SYS, &e);
+		r = hr_err_from(err, HR_E_SYS, &e);
+	if (c->undo != NULL && hr_path_remove(c->undo, &e) < 0 && r == 0)
+		r = hr_err_from(err, HR_E_SYS, &e);
 	free(c->workspace);
 	c->workspace = NULL;
 	c->own_workspace = false;
-	return rc;
+	return r;
 }
 
 static int

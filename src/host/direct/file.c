@@ -194,15 +194,15 @@ static int
 write_whole(const char *file, struct json_object *content, struct hr_err *e)
 {
 	char *dir = strdup(file);
-	int rc;
+	int r;
 
 	if (dir == NULL)
 		return hr_err_nomem(e);
 	*strrchr(dir, '/') = '\0';
-	rc = *dir == '\0' ? 0 : hr_path_mkdirs(dir, 0777, NULL, e);
+	r = *dir == '\0' ? 0 : hr_path_mkdirs(dir, 0777, NULL, e);
 	free(dir);
-	if (rc != 0)
-		return rc;
+	if (r != 0)
+		return r;
 	return hr_atomic_write(file, hr_json_text(content) != NULL ? hr_json_text(content) : "",
 	    (size_t)json_object_get_string_len(content), 0666, e);
 }

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -73,12 +72,8 @@ take(struct job *j)
 static void
 reap(struct job *j)
 {
-	pid_t pid;
-
 	hr_fd_close(&j->watch);
-	while ((pid = waitpid(j->pid, &j->status, 0)) < 0 && errno == EINTR)
-		;
-	j->lost = pid < 0 ? errno : 0;
+	j->lost = hr_spawn_end(j->pid, &j->status) != 0 ? errno : 0;
 }
 
 static int

@@ -56,18 +56,18 @@ local(struct build *b, const char *name, bool usable)
 	struct json_object *image = NULL;
 	struct hr_err why = {0};
 	char path[PATH_TEXT_MAX];
-	int rc;
+	int r;
 
 	(void)snprintf(path, sizeof(path), "/images/%s/json", name);
-	rc = hr_engine_call(&b->engine, "GET", path, NULL, &image, &why);
-	if (rc == 0)
-		rc = !usable || is_ours(image) ? 1 : 0;
+	r = hr_engine_call(&b->engine, "GET", path, NULL, &image, &why);
+	if (r == 0)
+		r = !usable || is_ours(image) ? 1 : 0;
 	else if (why.status == 404)
-		rc = 0;
+		r = 0;
 	else if (b->err != NULL)
 		*b->err = why;
 	json_object_put(image);
-	return rc;
+	return r;
 }
 
 static int
@@ -93,15 +93,15 @@ exists(void *arg, const char *name, bool pull, bool usable, bool *ret, struct hr
 }
 
 static int
-prepare(void *arg, const char *from, enum hr_image_strategy s, const struct hr_image_request *r,
+prepare(void *arg, const char *from, enum hr_image_strategy s, const struct hr_image_request *req,
     struct hr_err *err)
 {
 	struct build *b = arg;
 	struct hr_dockerfile d = {
 	    .from = from,
 	    .strategy = s,
-	    .extra_deps = r->extra_deps,
-	    .browser = r->browser,
+	    .extra_deps = req->extra_deps,
+	    .browser = req->browser,
 	    .version = PACKAGE_VERSION,
 	    .lock = strrchr(b->tags.lock, ':') + 1,
 	    .source = strrchr(b->tags.source, ':') + 1,
@@ -116,7 +116,7 @@ prepare(void *arg, const char *from, enum hr_image_strategy s, const struct hr_i
 
 static void
 build_path(struct build *b, struct hr_buf *path, const char *const *names, size_t n,
-    const struct hr_image_request *r)
+    const struct hr_image_request *req)
 {
 	char now[64], args[256];
 	time_t t = time(NULL);
@@ -127,17 +127,17 @@ build_path(struct build *b, struct hr_buf *path, const char *const *names, size_
 		hr_buf_adds(path, "&t=");
 		hr_http_escape(path, names[i]);
 	}
-	if (r->platform != NULL) {
+	if (req->platform != NULL) {
 		hr_buf_adds(path, "&platform=");
-		hr_http_escape(path, r->platform);
+		hr_http_escape(path, req->platform);
 	}
-	for (size_t i = 0; i < r->build_args_n; i++) {
-		if (strncmp(r->build_args[i], "--network=", 10) == 0) {
+	for (size_t i = 0; i < req->build_args_n; i++) {
+		if (strncmp(req->build_args[i], "--network=", 10) == 0) {
 			hr_buf_adds(path, "&networkmode=");
-			hr_http_escape(path, r->build_args[i] + 10);
-		} else if (strncmp(r->build_args[i], "--add-host=", 11) == 0) {
+			hr_http_escape(path, req->build_args[i] + 10);
+		} else if (strncmp(req->build_args[i], "--add-host=", 11) == 0) {
 			hr_buf_adds(path, "&extrahosts=");
-			hr_http_escape(path, r->build_args[i] + 11);
+			hr_http_escape(path, req->build_args[i] + 11);
 		}
 	}
 	(void)strftime(now, sizeof(now), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
@@ -156,20 +156,20 @@ from_file(void *arg, char *p, size_t room)
 }
 
 static int
-build(void *arg, const char *const *names, size_t n, const struct hr_image_request *r,
+build(void *arg, const char *const *names, size_t n, const struct hr_image_request *req,
     struct hr_err *err)
 {
 	struct build *b = arg;
 	struct hr_buf path;
-	int fd = hr_tarfile_make(b->folder, false, b->err), rc = -1;
+	int fd = hr_tarfile_make(b->folder, false, b->err), r = -1;
 
 	hr_buf_init(&path, PATH_TEXT_MAX);
-	build_path(b, &path, names, n, r);
+	build_path(b, &path, names, n, req);
 	if (fd >= 0 && hr_buf_check(&path, NULL) == 0)
-		rc = stream(b, path.p, from_file, &fd, b->err);
+		r = stream(b, path.p, from_file, &fd, b->err);
 	hr_fd_close(&fd);
 	hr_buf_done(&path);
-	return rc == 0 ? 0 : hr_err_set(err, HR_E_GONE, "see the Engine's error");
+	return r == 0 ? 0 : hr_err_set(err, HR_E_GONE, "see the Engine's error");
 }
 
 /* Only what the Engine's own API can express. */
@@ -201,7 +201,7 @@ run_plan(struct build *b, struct hr_err *err)
 {
 	struct hr_image_builder ops = {b, exists, prepare, build};
 	const char *args[32];
-	struct hr_image_request r = {
+	struct hr_image_request req = {
 	    .base = b->o->base,
 	    .platform = hr_config_text(b->config, "sandbox.platform"),
 	    .extra_deps = hr_config_text(b->config, "sandbox.runtime_extra_deps"),
@@ -215,10 +215,10 @@ run_plan(struct build *b, struct hr_err *err)
 	struct hr_err e = {0};
 
 	if (check_args(hr_config_value(b->config, "sandbox.runtime_extra_build_args"), args, 32,
-		&r.build_args_n, err) != 0)
+		&req.build_args_n, err) != 0)
 		return -1;
 	b->err = &detail;
-	if (hr_image_build(&ops, &b->tags, &r, &e) == 0)
+	if (hr_image_build(&ops, &b->tags, &req, &e) == 0)
 		return 0;
 	if (detail.code == HR_OK)
 		return hr_err_from(err, HR_E_BUILD, &e);
@@ -232,7 +232,7 @@ with_folder(struct build *b, struct hr_err *err)
 {
 	char temporary[] = "/tmp/handrail-build-XXXXXX";
 	struct hr_err e = {0};
-	int rc;
+	int r;
 
 	if (b->o->folder != NULL) {
 		if (hr_path_mkdirs(b->o->folder, 0755, NULL, &e) < 0)
@@ -243,10 +243,10 @@ with_folder(struct build *b, struct hr_err *err)
 	if (mkdtemp(temporary) == NULL)
 		return hr_err_sys(err, errno, "create %s", temporary);
 	b->folder = strdup(temporary);
-	rc = b->folder != NULL ? run_plan(b, err) : hr_err_nomem(err);
-	if (hr_path_remove(temporary, &e) < 0 && rc == 0)
-		rc = hr_err_from(err, HR_E_SYS, &e);
-	return rc;
+	r = b->folder != NULL ? run_plan(b, err) : hr_err_nomem(err);
+	if (hr_path_remove(temporary, &e) < 0 && r == 0)
+		r = hr_err_from(err, HR_E_SYS, &e);
+	return r;
 }
 
 int
@@ -258,7 +258,7 @@ hr_docker_build(void *self, const struct hr_build_options *o, char **ret_name, s
 	struct build b = {.config = c, .o = o, .kit = kit != NULL ? kit : HR_IMAGE_KIT};
 	struct hr_build_options own = *o;
 	struct hr_err e = {0};
-	int rc;
+	int r;
 
 	if (own.base == NULL)
 		own.base = hr_config_text(c, "sandbox.base_container_image");
@@ -269,13 +269,13 @@ hr_docker_build(void *self, const struct hr_build_options *o, char **ret_name, s
 	if (hr_kit_tags(b.kit, own.base, PACKAGE_VERSION, repo,
 		hr_config_bool(c, "core.enable_browser"), own.registry_port, &b.tags, &e) < 0)
 		return hr_err_from(err, HR_E_INVAL, &e);
-	rc = hr_engine_init(&b.engine, o->environ, err);
-	if (rc == 0)
-		rc = with_folder(&b, err);
-	if (rc == 0)
-		rc = (*ret_name = strdup(b.tags.source)) != NULL ? 0 : hr_err_nomem(err);
+	r = hr_engine_init(&b.engine, o->environ, err);
+	if (r == 0)
+		r = with_folder(&b, err);
+	if (r == 0)
+		r = (*ret_name = strdup(b.tags.source)) != NULL ? 0 : hr_err_nomem(err);
 	hr_engine_done(&b.engine);
 	hr_image_tags_done(&b.tags);
 	free(b.folder);
-	return rc;
+	return r;
 }

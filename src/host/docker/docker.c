@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -164,7 +163,7 @@ find(struct hr_docker *d, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	struct hr_err why = {0};
-	int rc;
+	int r;
 
 	if (hr_docker_call(d, "GET", "/json", &o, &why) < 0) {
 		if (why.code == HR_E_NO_SANDBOX)
@@ -173,22 +172,22 @@ find(struct hr_docker *d, struct hr_err *err)
 			*err = why;
 		return -1;
 	}
-	rc = read_env(d, o, err);
-	if (rc == 0)
-		rc = start_again(d, o, err);
+	r = read_env(d, o, err);
+	if (r == 0)
+		r = start_again(d, o, err);
 	json_object_put(o);
-	return rc == 0 ? 1 : -1;
+	return r == 0 ? 1 : -1;
 }
 
 static int
 docker_connect(void *self, bool *ret_made, struct hr_err *err)
 {
 	struct hr_docker *d = self;
-	int rc = find(d, err);
+	int r = find(d, err);
 
-	if (rc < 0)
+	if (r < 0)
 		return -1;
-	if (rc == 1) {
+	if (r == 1) {
 		/* found without a record of it: it is recorded now */
 		*ret_made = !d->h->attach;
 		return 0;
@@ -220,20 +219,20 @@ docker_web_hosts(void *self, char **ret_json, struct hr_err *err)
 	struct hr_docker *d = self;
 	const char *host = hr_env_get(d->h->environ, "DOCKER_HOST_ADDR");
 	char *urls[2] = {NULL, NULL};
-	int rc = 0;
+	int r = 0;
 
 	for (size_t i = 0; i < 2; i++)
 		if (d->app_ports[i] > 0 &&
 		    asprintf(&urls[i], "http://%s:%d", host != NULL ? host : "localhost",
 			d->app_ports[i]) < 0) {
 			urls[i] = NULL;
-			rc = hr_err_nomem(err);
+			r = hr_err_nomem(err);
 		}
-	if (rc == 0)
-		rc = hr_web_hosts_json(urls, d->app_ports, 2, ret_json, err);
+	if (r == 0)
+		r = hr_web_hosts_json(urls, d->app_ports, 2, ret_json, err);
 	free(urls[0]);
 	free(urls[1]);
-	return rc;
+	return r;
 }
 
 /* ---- records ---- */
@@ -260,7 +259,7 @@ docker_restore(void *self, const char *record, struct hr_err *err)
 	struct hr_docker *d = self;
 	struct json_object *o = NULL;
 	struct hr_json_error why;
-	int rc;
+	int r;
 
 	if (hr_json_decode(record, strlen(record), &o, &why) < 0 ||
 	    port_of(hr_json_int_at(o, "port")) == 0) {
@@ -282,9 +281,9 @@ docker_restore(void *self, const char *record, struct hr_err *err)
 		}
 	}
 	json_object_put(o);
-	rc = d->id != NULL ? hr_docker_set_url(d, err) : hr_err_nomem(err);
+	r = d->id != NULL ? hr_docker_set_url(d, err) : hr_err_nomem(err);
 	/* whoever wants it running starts it again */
-	return rc == 0 && !d->h->attach ? (find(d, err) == 1 ? 0 : -1) : rc;
+	return r == 0 && !d->h->attach ? (find(d, err) == 1 ? 0 : -1) : r;
 }
 
 static int
@@ -352,11 +351,11 @@ static int
 docker_resume(void *self, struct hr_err *err)
 {
 	struct hr_docker *d = self;
-	int rc = find(d, err);
+	int r = find(d, err);
 
-	return rc == 0   ? hr_err_set(err, HR_E_NO_SANDBOX, "Container %s not found.", d->name)
-	       : rc == 1 ? 0
-			 : -1;
+	return r == 0   ? hr_err_set(err, HR_E_NO_SANDBOX, "Container %s not found.", d->name)
+	       : r == 1 ? 0
+			: -1;
 }
 
 static void
@@ -410,7 +409,7 @@ docker_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *e
 	struct pollfd stop = {.fd = d->h->stop_fd, .events = POLLIN};
 	struct hr_demux demux;
 	char path[512];
-	int rc;
+	int r;
 
 	if (hr_docker_engine(d, err) < 0)
 		return -1;
@@ -418,13 +417,13 @@ docker_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *e
 	    "/containers/%s/logs?stderr=1&stdout=1&timestamps=0&follow=%d&tail=all", d->name,
 	    follow);
 	hr_demux_init(&demux, fn, arg);
-	rc = hr_engine_stream(&d->engine, "GET", path, NULL, NULL, hr_demux_sink, &demux, 0, err);
+	r = hr_engine_stream(&d->engine, "GET", path, NULL, NULL, hr_demux_sink, &demux, 0, err);
 	if (d->h->stop_fd >= 0 && poll(&stop, 1, 0) > 0) {
 		demux.stopped = true;
-		rc = 0;
+		r = 0;
 	}
 	hr_demux_done(&demux);
-	return rc;
+	return r;
 }
 
 /* What JSON can say. */
@@ -476,13 +475,11 @@ docker_stats(void *self, char **ret_json, struct hr_err *err)
 static int
 docker_exec(void *self, const char *const *argv, int *ret_status, struct hr_err *err)
 {
-	static const struct hr_spawn_fd fds[] = {{0, 0}, {1, 1}, {2, 2}};
 	struct hr_docker *d = self;
 	struct hr_strv words = {0}, env = {0};
-	struct hr_spawn sp = {.path = "docker", .fds = fds, .nfds = 3, .umask = -1};
+	struct hr_spawn sp = {.path = "docker", .umask = -1};
 	struct hr_err e = {0};
-	int status = 0, rc = -1;
-	pid_t pid;
+	int r = -1;
 
 	hr_strv_add(&words, "docker");
 	hr_strv_add(&words, "exec");
@@ -495,17 +492,15 @@ docker_exec(void *self, const char *const *argv, int *ret_status, struct hr_err 
 	sp.envp = env.v;
 	if (words.failed || env.failed) {
 		(void)hr_err_nomem(err);
-	} else if ((pid = hr_spawn(&sp, &e)) < 0) {
-		(void)hr_err_set(err, HR_E_RUNTIME,
-		    "a terminal needs the program docker (Debian: docker.io): %s", e.msg);
 	} else {
-		while ((rc = waitpid(pid, &status, 0) == pid ? 0 : -1) != 0 && errno == EINTR)
-			;
-		*ret_status = hr_exit_code(status);
+		r = hr_spawn_here(&sp, ret_status, &e);
+		if (r != 0)
+			(void)hr_err_set(err, HR_E_RUNTIME,
+			    "a terminal needs the program docker (Debian: docker.io): %s", e.msg);
 	}
 	hr_strv_done(&words);
 	hr_strv_done(&env);
-	return rc;
+	return r;
 }
 
 static const char *const heeds[] = {"sandbox.limits.", "sandbox.security.", NULL};

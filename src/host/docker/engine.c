@@ -68,26 +68,26 @@ status_error(const struct hr_http_answer *a, struct hr_err *err)
 }
 
 static int
-send_it(struct hr_engine *e, struct hr_http_request *r, const char *path, struct hr_http_answer *a,
-    struct hr_err *err)
+send_it(struct hr_engine *e, struct hr_http_request *req, const char *path,
+    struct hr_http_answer *a, struct hr_err *err)
 {
 	struct hr_err he = {0};
 	struct hr_buf url;
-	int rc;
+	int r;
 
 	hr_buf_init(&url, URL_TEXT_MAX);
 	hr_buf_adds(&url, e->base);
 	hr_buf_adds(&url, path);
-	r->url = hr_buf_str(&url);
-	r->unix_socket = e->socket;
-	r->watch_fd = e->watch_fd;
+	req->url = hr_buf_str(&url);
+	req->unix_socket = e->socket;
+	req->watch_fd = e->watch_fd;
 	memset(a, 0, sizeof(*a));
-	rc = hr_buf_check(&url, &he) == 0 ? hr_http_do(e->http, r, a, &he) : -1;
+	r = hr_buf_check(&url, &he) == 0 ? hr_http_do(e->http, req, a, &he) : -1;
 	hr_buf_done(&url);
 	/* curl would name a host and a port that nobody meant */
-	if (rc != 0 && e->socket != NULL && a->fault == HR_HTTP_CONNECT)
+	if (r != 0 && e->socket != NULL && a->fault == HR_HTTP_CONNECT)
 		return hr_err_set(err, HR_E_UNAVAILABLE, "Nobody answers at %s.", e->socket);
-	if (rc != 0)
+	if (r != 0)
 		return hr_err_from(err, HR_E_UNAVAILABLE, &he);
 	return a->status >= 400 ? status_error(a, err) : 0;
 }
@@ -140,31 +140,31 @@ hr_engine_call(struct hr_engine *e, const char *method, const char *path, struct
     struct json_object **ret, struct hr_err *err)
 {
 	static const char *const json[] = {"Content-Type: application/json", NULL};
-	struct hr_http_request r = {.method = method, .timeout_s = CALL_TIMEOUT_S};
+	struct hr_http_request req = {.method = method, .timeout_s = CALL_TIMEOUT_S};
 	struct hr_json_error why;
 	struct hr_http_answer a;
 	struct hr_buf b;
-	int rc = 0;
+	int r = 0;
 
 	hr_buf_init(&b, 64u << 20);
 	if (body != NULL) {
-		r.headers = json;
+		req.headers = json;
 		if (hr_json_put(&b, body) != 0 || hr_buf_check(&b, NULL) != 0)
-			rc = hr_err_set(err, HR_E_INVAL, "a value has no JSON form");
-		r.body = hr_buf_str(&b);
-		r.body_len = b.len;
+			r = hr_err_set(err, HR_E_INVAL, "a value has no JSON form");
+		req.body = hr_buf_str(&b);
+		req.body_len = b.len;
 	}
-	if (rc == 0) {
-		rc = send_it(e, &r, path, &a, err);
+	if (r == 0) {
+		r = send_it(e, &req, path, &a, err);
 		if (ret != NULL)
 			*ret = NULL;
-		if (rc == 0 && ret != NULL && a.body.len > 0 &&
+		if (r == 0 && ret != NULL && a.body.len > 0 &&
 		    hr_json_decode(a.body.p, a.body.len, ret, &why) < 0)
-			rc = hr_err_set(err, HR_E_RUNTIME, "the Engine's answer is no JSON");
+			r = hr_err_set(err, HR_E_RUNTIME, "the Engine's answer is no JSON");
 		hr_http_answer_done(&a);
 	}
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 void
@@ -202,7 +202,7 @@ hr_engine_stream(struct hr_engine *e, const char *method, const char *path,
 {
 	static const char *const tar[] = {"Content-Type: application/x-tar", NULL};
 	struct stop s = {.sink = sink, .arg = sink_arg};
-	struct hr_http_request r = {
+	struct hr_http_request req = {
 	    .method = method,
 	    .timeout_s = timeout_s,
 	    .source = source,
@@ -212,10 +212,10 @@ hr_engine_stream(struct hr_engine *e, const char *method, const char *path,
 	    .sink_arg = &s,
 	};
 	struct hr_http_answer a;
-	int rc = send_it(e, &r, path, &a, err);
+	int r = send_it(e, &req, path, &a, err);
 
 	hr_http_answer_done(&a);
-	return s.stopped ? 0 : rc;
+	return s.stopped ? 0 : r;
 }
 
 bool

@@ -55,13 +55,13 @@ hr_image_list(const char *const *env, char **ret_json, struct hr_err *err)
 	struct hr_engine e = {0};
 	struct json_object *list = NULL;
 	struct hr_buf b;
-	int rc = hr_engine_init(&e, env, err);
+	int r = hr_engine_init(&e, env, err);
 
-	if (rc == 0)
-		rc = hr_engine_call(&e, "GET", FILTER, NULL, &list, err);
-	if (rc == 0 && !json_object_is_type(list, json_type_array))
-		rc = hr_err_set(err, HR_E_RUNTIME, "the Engine's answer is no list");
-	if (rc == 0) {
+	if (r == 0)
+		r = hr_engine_call(&e, "GET", FILTER, NULL, &list, err);
+	if (r == 0 && !json_object_is_type(list, json_type_array))
+		r = hr_err_set(err, HR_E_RUNTIME, "the Engine's answer is no list");
+	if (r == 0) {
 		hr_buf_init(&b, LIST_MAX);
 		hr_buf_addc(&b, '[');
 		for (size_t i = 0; i < json_object_array_length(list); i++)
@@ -69,11 +69,11 @@ hr_image_list(const char *const *env, char **ret_json, struct hr_err *err)
 		hr_buf_addc(&b, ']');
 		*ret_json = hr_buf_take(&b);
 		hr_buf_done(&b);
-		rc = *ret_json != NULL ? 0 : hr_err_nomem(err);
+		r = *ret_json != NULL ? 0 : hr_err_nomem(err);
 	}
 	json_object_put(list);
 	hr_engine_done(&e);
-	return rc;
+	return r;
 }
 
 /* Names have slashes in them that stay. */
@@ -102,28 +102,28 @@ hr_image_remove(const char *const *env, const char *name, struct hr_err *err)
 	struct hr_engine e = {0};
 	struct json_object *o = NULL;
 	struct hr_buf path, look;
-	int rc;
+	int r;
 
 	hr_buf_init(&path, 8192);
 	hr_buf_init(&look, 8192);
 	hr_buf_adds(&path, "/images/");
 	put_name(&path, name);
 	hr_buf_addf(&look, "%s/json", hr_buf_str(&path));
-	rc = *name == '\0'                    ? hr_err_set(err, HR_E_INVAL, "an image has a name")
-	     : hr_buf_check(&look, NULL) != 0 ? hr_err_nomem(err)
-					      : hr_engine_init(&e, env, err);
-	if (rc == 0)
-		rc = hr_engine_call(&e, "GET", look.p, NULL, &o, err);
+	r = *name == '\0'                    ? hr_err_set(err, HR_E_INVAL, "an image has a name")
+	    : hr_buf_check(&look, NULL) != 0 ? hr_err_nomem(err)
+					     : hr_engine_init(&e, env, err);
+	if (r == 0)
+		r = hr_engine_call(&e, "GET", look.p, NULL, &o, err);
 	/* this is no way to lose somebody else's image */
-	if (rc == 0 && hr_json_at(hr_json_at(hr_json_at(o, "Config"), "Labels"),
-			   "org.openhands.runtime") == NULL)
-		rc = hr_err_set(
+	if (r == 0 && hr_json_at(hr_json_at(hr_json_at(o, "Config"), "Labels"),
+			  "org.openhands.runtime") == NULL)
+		r = hr_err_set(
 		    err, HR_E_INVAL, "%s is no runtime image; \"docker rmi\" removes any", name);
-	if (rc == 0)
-		rc = hr_engine_call(&e, "DELETE", path.p, NULL, NULL, err);
+	if (r == 0)
+		r = hr_engine_call(&e, "DELETE", path.p, NULL, NULL, err);
 	json_object_put(o);
 	hr_engine_done(&e);
 	hr_buf_done(&path);
 	hr_buf_done(&look);
-	return rc;
+	return r;
 }

@@ -27,12 +27,12 @@ static int
 event_line(struct listener *l)
 {
 	struct hr_engine_event e;
-	int rc = 0;
+	int r = 0;
 
 	if (hr_engine_event(&e, hr_buf_str(&l->line), l->line.len))
-		rc = l->fn(l->arg, e.sid, e.what, e.detail);
+		r = l->fn(l->arg, e.sid, e.what, e.detail);
 	hr_buf_reset(&l->line);
-	return rc;
+	return r;
 }
 
 static int
@@ -54,14 +54,14 @@ hr_docker_events(void *self, hr_event_fn *fn, void *arg, struct hr_err *err)
 {
 	struct listener l = {.fn = fn, .arg = arg};
 	struct hr_docker *d = self;
-	int rc;
+	int r;
 
 	if (hr_docker_engine(d, err) < 0)
 		return -1;
 	hr_buf_init(&l.line, LINE_MAX_BYTES);
-	rc = hr_engine_stream(&d->engine, "GET", FILTER, NULL, NULL, on_bytes, &l, 0, err);
+	r = hr_engine_stream(&d->engine, "GET", FILTER, NULL, NULL, on_bytes, &l, 0, err);
 	hr_buf_done(&l.line);
-	return rc;
+	return r;
 }
 
 /* ---- doctor ---- */

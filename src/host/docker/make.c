@@ -80,20 +80,20 @@ hr_docker_wait_ready(struct hr_docker *d, const char *since, struct hr_err *err)
 	struct await *w = calloc(1, sizeof(*w));
 	struct hr_demux demux;
 	char path[640];
-	int rc;
+	int r;
 
 	if (w == NULL)
 		return hr_err_nomem(err);
 	(void)snprintf(path, sizeof(path),
 	    "/containers/%s/logs?stderr=1&stdout=1&timestamps=0&follow=1&since=%s", d->name, since);
 	hr_demux_init(&demux, await_line, w);
-	rc = hr_engine_stream(
+	r = hr_engine_stream(
 	    &d->engine, "GET", path, NULL, NULL, hr_demux_sink, &demux, READY_TIMEOUT_S, err);
 	hr_demux_done(&demux);
 	if (!w->ready)
-		rc = has_exited(d, w, err);
+		r = has_exited(d, w, err);
 	free(w);
-	return rc;
+	return r;
 }
 
 /* ---- making ---- */
@@ -234,25 +234,25 @@ pull(struct hr_docker *d, const char *image, struct hr_err *err)
 	struct pull p = {
 	    .h = d->h, .done = json_object_new_object(), .total = json_object_new_object()};
 	struct hr_buf path;
-	int rc;
+	int r;
 
 	hr_buf_init(&p.line, 1u << 20);
 	hr_buf_init(&path, 8192);
 	hr_buf_adds(&path, "/images/create?fromImage=");
 	hr_http_escape(&path, image);
 	if (p.done == NULL || p.total == NULL || hr_buf_check(&path, NULL) != 0)
-		rc = hr_err_nomem(err);
+		r = hr_err_nomem(err);
 	else
-		rc = hr_engine_stream(&d->engine, "POST", path.p, NULL, NULL, on_pull, &p, 0, err);
+		r = hr_engine_stream(&d->engine, "POST", path.p, NULL, NULL, on_pull, &p, 0, err);
 	pull_line(&p);
 	/* a status of 200 means no more than that it was begun */
-	if (rc == 0 && p.failed[0] != '\0')
-		rc = hr_err_set(err, HR_E_NOTFOUND, "%s", p.failed);
+	if (r == 0 && p.failed[0] != '\0')
+		r = hr_err_set(err, HR_E_NOTFOUND, "%s", p.failed);
 	json_object_put(p.done);
 	json_object_put(p.total);
 	hr_buf_done(&p.line);
 	hr_buf_done(&path);
-	return rc;
+	return r;
 }
 
 static int
@@ -261,25 +261,25 @@ create(struct hr_docker *d, const char *image, struct json_object *body, struct 
 	struct json_object *o = NULL;
 	struct hr_err why = {0};
 	char where[512];
-	int rc;
+	int r;
 
 	(void)snprintf(where, sizeof(where), "/containers/create?name=%s", d->name);
-	rc = hr_engine_call(&d->engine, "POST", where, body, &o, &why);
-	if (rc != 0 && why.code == HR_E_NOTFOUND) {
+	r = hr_engine_call(&d->engine, "POST", where, body, &o, &why);
+	if (r != 0 && why.code == HR_E_NOTFOUND) {
 		d->h->log(d->h->arg, "the image is not here; asking its registry for it");
-		rc = pull(d, image, &why);
-		if (rc == 0)
-			rc = hr_engine_call(&d->engine, "POST", where, body, &o, &why);
+		r = pull(d, image, &why);
+		if (r == 0)
+			r = hr_engine_call(&d->engine, "POST", where, body, &o, &why);
 	}
-	if (rc != 0 && err != NULL)
+	if (r != 0 && err != NULL)
 		*err = why;
-	if (rc == 0) {
+	if (r == 0) {
 		free(d->id);
 		d->id = strdup(hr_docker_id(o, "Id"));
-		rc = d->id != NULL ? 0 : hr_err_nomem(err);
+		r = d->id != NULL ? 0 : hr_err_nomem(err);
 	}
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 int
@@ -297,7 +297,7 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 	struct hr_dockerspec spec = {.host = d->h, .image = image};
 	struct json_object *body = NULL;
 	struct hr_strv command = {0};
-	int rc = -1;
+	int r = -1;
 
 	if (image == NULL)
 		return hr_err_set(err, HR_E_INVAL,
@@ -321,19 +321,19 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 	if (body == NULL || hr_docker_set_url(d, err) < 0 || create(d, image, body, err) < 0)
 		goto out;
 	d->h->begun(d->h->arg);
-	rc = hr_docker_call(d, "POST", "/start", NULL, err);
-	if (rc == 0)
+	r = hr_docker_call(d, "POST", "/start", NULL, err);
+	if (r == 0)
 		d->h->status(d->h->arg, "STATUS$RUNTIME_STARTED");
-	if (rc == 0)
-		rc = hr_docker_wait_ready(d, "0", err);
-	if (rc != 0) {
+	if (r == 0)
+		r = hr_docker_wait_ready(d, "0", err);
+	if (r != 0) {
 		d->h->log(d->h->arg, "the container could not be started; removing it");
 		(void)hr_docker_call(d, "DELETE", "?v=true&force=true", NULL, NULL);
 	}
 out:
 	json_object_put(body);
 	hr_strv_done(&command);
-	return rc;
+	return r;
 }
 
 void

@@ -94,11 +94,11 @@ hr_engine_progress(struct hr_engine *e, const char *path, hr_http_source_fn *sou
     void *source_arg, hr_engine_say_fn *fn, void *fn_arg, struct hr_err *err)
 {
 	struct progress p = {.say = fn, .say_arg = fn_arg};
-	int rc;
+	int r;
 
 	hr_buf_init(&p.line, LINE_MAX_BYTES);
 	hr_buf_init(&p.said, LINE_MAX_BYTES);
-	rc = hr_engine_stream(e, "POST", path, source, source_arg, on_progress, &p,
+	r = hr_engine_stream(e, "POST", path, source, source_arg, on_progress, &p,
 	    source != NULL ? BUILD_SILENCE_S : 0, err);
 	progress_line(&p);
 	if (p.said.len > 0)
@@ -106,7 +106,7 @@ hr_engine_progress(struct hr_engine *e, const char *path, hr_http_source_fn *sou
 	hr_buf_done(&p.said);
 	hr_buf_done(&p.line);
 	/* a status of 200 means no more than that it was begun */
-	if (rc == 0 && p.failed[0] != '\0')
-		rc = hr_err_set(err, HR_E_BUILD, "%s", p.failed);
-	return rc;
+	if (r == 0 && p.failed[0] != '\0')
+		r = hr_err_set(err, HR_E_BUILD, "%s", p.failed);
+	return r;
 }

@@ -509,7 +509,7 @@ struct json_object *
 hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_err *err)
 {
 	struct spec s = {.d = d, .err = err};
-	int rc;
+	int r;
 
 	s.body = json_object_new_object();
 	s.host = json_object_new_object();
@@ -526,16 +526,16 @@ hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_err *err)
 	put(&s, s.body, "Entrypoint", json_object_new_array());
 	put(&s, s.body, "WorkingDir", json_object_new_string("/openhands/code/"));
 	environment(&s);
-	rc = network(&s);
-	if (rc == 0)
-		rc = mounts(&s);
-	if (rc == 0)
-		rc = limits(&s);
-	if (rc == 0)
-		rc = all_kwargs(&s);
-	if (rc == 0 && s.bad != 0)
-		rc = hr_err_nomem(err);
-	if (rc != 0) {
+	r = network(&s);
+	if (r == 0)
+		r = mounts(&s);
+	if (r == 0)
+		r = limits(&s);
+	if (r == 0)
+		r = all_kwargs(&s);
+	if (r == 0 && s.bad != 0)
+		r = hr_err_nomem(err);
+	if (r != 0) {
 		json_object_put(s.body);
 		return NULL;
 	}

@@ -81,21 +81,21 @@ static struct json_object *
 create_body(const struct hr_cloud *c, const struct hr_e2b_new *q, struct hr_err *err)
 {
 	struct json_object *o = hr_cloud_object(err, "templateID", q->template, NULL);
-	int rc = o != NULL ? 0 : -1;
+	int r = o != NULL ? 0 : -1;
 
-	if (rc == 0)
-		rc = add_copy(o, "metadata", q->metadata, err);
-	if (rc == 0)
-		rc = add_copy(o, "envVars", q->env, err);
-	if (rc == 0 && (q->timeout_s > 0 || c->old))
-		rc = add_int(o, "timeout", q->timeout_s > 0 ? q->timeout_s : 300, err);
-	if (rc == 0 && (q->insecure || c->old))
-		rc = add_bool(o, "secure", !q->insecure, err);
-	if (rc == 0 && (q->no_internet || c->old))
-		rc = add_bool(o, "allow_internet_access", !q->no_internet, err);
-	if (rc == 0 && c->old)
-		rc = add_bool(o, "autoPause", false, err);
-	if (rc == 0)
+	if (r == 0)
+		r = add_copy(o, "metadata", q->metadata, err);
+	if (r == 0)
+		r = add_copy(o, "envVars", q->env, err);
+	if (r == 0 && (q->timeout_s > 0 || c->old))
+		r = add_int(o, "timeout", q->timeout_s > 0 ? q->timeout_s : 300, err);
+	if (r == 0 && (q->insecure || c->old))
+		r = add_bool(o, "secure", !q->insecure, err);
+	if (r == 0 && (q->no_internet || c->old))
+		r = add_bool(o, "allow_internet_access", !q->no_internet, err);
+	if (r == 0 && c->old)
+		r = add_bool(o, "autoPause", false, err);
+	if (r == 0)
 		return o;
 	json_object_put(o);
 	return NULL;
@@ -106,25 +106,25 @@ hr_e2b_create(struct hr_cloud *c, const struct hr_e2b_new *q, bool *unsure, stru
 {
 	const char *path = c->old ? "/sandboxes" : "/v2/sandboxes";
 	struct json_object *body = create_body(c, q, err);
-	struct hr_api_call r = {.method = "POST", .path = path, .body = body, .once = true};
+	struct hr_api_call call = {.method = "POST", .path = path, .body = body, .once = true};
 	struct hr_api_answer a;
-	int rc;
+	int r;
 
 	*unsure = false;
 	if (body == NULL)
 		return -1;
-	rc = hr_api_do(&c->api, &r, &a, err);
-	*unsure = rc != 0 && a.unsure;
+	r = hr_api_do(&c->api, &call, &a, err);
+	*unsure = r != 0 && a.unsure;
 	json_object_put(body);
-	if (rc != 0 && !c->old && unknown_route(&a)) {
+	if (r != 0 && !c->old && unknown_route(&a)) {
 		hr_api_answer_done(&a);
 		c->old = true;
 		return hr_e2b_create(c, q, unsure, err);
 	}
-	if (rc == 0)
-		rc = take_answer(c, "the answer to the request for a sandbox", a.json, err);
+	if (r == 0)
+		r = take_answer(c, "the answer to the request for a sandbox", a.json, err);
 	hr_api_answer_done(&a);
-	return rc;
+	return r;
 }
 
 /* Requests whose answer has no body that counts. */
@@ -132,14 +132,14 @@ static int
 post(struct hr_cloud *c, const char *id, const char *what, struct json_object *body,
     struct hr_api_answer *a, struct hr_err *err)
 {
-	struct hr_api_call r = {.method = "POST", .body = body};
+	struct hr_api_call call = {.method = "POST", .body = body};
 	struct hr_buf b;
-	int rc;
+	int r;
 
-	r.path = path_of(&b, "/sandboxes/", id, what);
-	rc = hr_api_do(&c->api, &r, a, err);
+	call.path = path_of(&b, "/sandboxes/", id, what);
+	r = hr_api_do(&c->api, &call, a, err);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 /* As the older client: is it running, then its lifetime is what it is to be; else resumed. */
@@ -149,21 +149,21 @@ connect_old(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_er
 	struct json_object *o = NULL;
 	struct hr_api_answer a;
 	struct hr_err why = {0};
-	int rc = hr_e2b_timeout(c, id, timeout_s, &why);
+	int r = hr_e2b_timeout(c, id, timeout_s, &why);
 
-	if (rc != 0 && why.code == HR_E_NO_SANDBOX) {
+	if (r != 0 && why.code == HR_E_NO_SANDBOX) {
 		o = json_object_new_object();
-		rc = o != NULL ? add_bool(o, "autoPause", false, err) : hr_err_nomem(err);
-		if (rc == 0)
-			rc = add_int(o, "timeout", timeout_s, err);
-		if (rc == 0) {
-			rc = post(c, id, "/resume", o, &a, &why);
+		r = o != NULL ? add_bool(o, "autoPause", false, err) : hr_err_nomem(err);
+		if (r == 0)
+			r = add_int(o, "timeout", timeout_s, err);
+		if (r == 0) {
+			r = post(c, id, "/resume", o, &a, &why);
 			hr_api_answer_done(&a);
 		}
 		json_object_put(o);
 		o = NULL;
 	}
-	if (rc != 0) {
+	if (r != 0) {
 		if (err != NULL && why.code != HR_OK)
 			*err = why;
 		return -1;
@@ -171,58 +171,58 @@ connect_old(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_er
 	if (hr_e2b_info(c, id, &o, err) != 0)
 		return -1;
 	if (o == NULL)
-		rc = hr_err_set(err, HR_E_NO_SANDBOX, WHO " has no sandbox %s", id);
+		r = hr_err_set(err, HR_E_NO_SANDBOX, WHO " has no sandbox %s", id);
 	else
-		rc = take_answer(c, "the sandbox", o, err);
+		r = take_answer(c, "the sandbox", o, err);
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 int
 hr_e2b_connect(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_err *err)
 {
 	struct json_object *body = json_object_new_object();
-	struct hr_api_call r = {.method = "POST", .body = body};
+	struct hr_api_call call = {.method = "POST", .body = body};
 	struct hr_api_answer a;
 	struct hr_buf b;
-	int rc = body != NULL ? 0 : hr_err_nomem(err);
+	int r = body != NULL ? 0 : hr_err_nomem(err);
 
 	if (c->old) {
 		json_object_put(body);
 		return connect_old(c, id, timeout_s, err);
 	}
-	if (rc == 0 && timeout_s > 0)
-		rc = add_int(body, "timeout", timeout_s, err);
-	if (rc != 0) {
+	if (r == 0 && timeout_s > 0)
+		r = add_int(body, "timeout", timeout_s, err);
+	if (r != 0) {
 		json_object_put(body);
 		return -1;
 	}
-	r.path = path_of(&b, "/v2/sandboxes/", id, "/connect");
-	rc = hr_api_do(&c->api, &r, &a, err);
-	if (rc == 0)
-		rc = take_answer(c, "the answer to connect", a.json, err);
+	call.path = path_of(&b, "/v2/sandboxes/", id, "/connect");
+	r = hr_api_do(&c->api, &call, &a, err);
+	if (r == 0)
+		r = take_answer(c, "the answer to connect", a.json, err);
 	else if (unknown_route(&a))
 		c->old = true;
 	hr_api_answer_done(&a);
 	hr_buf_done(&b);
 	json_object_put(body);
-	return rc != 0 && c->old ? connect_old(c, id, timeout_s > 0 ? timeout_s : 300, err) : rc;
+	return r != 0 && c->old ? connect_old(c, id, timeout_s > 0 ? timeout_s : 300, err) : r;
 }
 
 int
 hr_e2b_kill(struct hr_cloud *c, const char *id, struct hr_err *err)
 {
-	struct hr_api_call r = {.method = "DELETE"};
+	struct hr_api_call call = {.method = "DELETE"};
 	struct hr_err mine = {0};
 	struct hr_api_answer a;
 	struct hr_buf b;
-	int rc;
+	int r;
 
-	r.path = path_of(&b, "/sandboxes/", id, "");
-	rc = hr_api_do(&c->api, &r, &a, &mine);
+	call.path = path_of(&b, "/sandboxes/", id, "");
+	r = hr_api_do(&c->api, &call, &a, &mine);
 	hr_api_answer_done(&a);
 	hr_buf_done(&b);
-	if (rc == 0)
+	if (r == 0)
 		return 1;
 	if (mine.code == HR_E_NO_SANDBOX)
 		return 0;
@@ -236,14 +236,14 @@ hr_e2b_timeout(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr
 {
 	struct json_object *body = json_object_new_object();
 	struct hr_api_answer a;
-	int rc = body != NULL ? add_int(body, "timeout", timeout_s, err) : hr_err_nomem(err);
+	int r = body != NULL ? add_int(body, "timeout", timeout_s, err) : hr_err_nomem(err);
 
-	if (rc == 0) {
-		rc = post(c, id, "/timeout", body, &a, err);
+	if (r == 0) {
+		r = post(c, id, "/timeout", body, &a, err);
 		hr_api_answer_done(&a);
 	}
 	json_object_put(body);
-	return rc;
+	return r;
 }
 
 int
@@ -252,14 +252,14 @@ hr_e2b_pause(struct hr_cloud *c, const char *id, struct hr_err *err)
 	struct json_object *body = c->old ? NULL : json_object_new_object();
 	struct hr_err mine = {0};
 	struct hr_api_answer a;
-	int rc;
+	int r;
 
 	if (body == NULL && !c->old)
 		return hr_err_nomem(err);
-	rc = post(c, id, "/pause", body, &a, &mine);
+	r = post(c, id, "/pause", body, &a, &mine);
 	hr_api_answer_done(&a);
 	json_object_put(body);
-	if (rc == 0)
+	if (r == 0)
 		return 1;
 	if (mine.status == 409 && strstr(mine.msg, "already paused") != NULL)
 		return 0;
@@ -271,14 +271,14 @@ hr_e2b_pause(struct hr_cloud *c, const char *id, struct hr_err *err)
 static int
 get(struct hr_cloud *c, const char *path, struct json_object **ret, struct hr_err *err)
 {
-	const struct hr_api_call r = {.method = "GET", .path = path};
+	const struct hr_api_call call = {.method = "GET", .path = path};
 	struct hr_err mine = {0};
 	struct hr_api_answer a;
-	int rc = hr_api_do(&c->api, &r, &a, &mine);
+	int r = hr_api_do(&c->api, &call, &a, &mine);
 
-	*ret = rc == 0 ? json_object_get(a.json) : NULL;
+	*ret = r == 0 ? json_object_get(a.json) : NULL;
 	hr_api_answer_done(&a);
-	if (rc == 0 || mine.code == HR_E_NO_SANDBOX)
+	if (r == 0 || mine.code == HR_E_NO_SANDBOX)
 		return 0;
 	if (err != NULL)
 		*err = mine;
@@ -289,20 +289,20 @@ int
 hr_e2b_info(struct hr_cloud *c, const char *id, struct json_object **ret, struct hr_err *err)
 {
 	struct hr_buf b;
-	int rc = get(c, path_of(&b, "/sandboxes/", id, ""), ret, err);
+	int r = get(c, path_of(&b, "/sandboxes/", id, ""), ret, err);
 
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 int
 hr_e2b_metrics(struct hr_cloud *c, const char *id, struct json_object **ret, struct hr_err *err)
 {
 	struct hr_buf b;
-	int rc = get(c, path_of(&b, "/sandboxes/", id, "/metrics"), ret, err);
+	int r = get(c, path_of(&b, "/sandboxes/", id, "/metrics"), ret, err);
 
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 /* A label's value is escaped three times: by the form of the pair, for the query of it, and on the
@@ -331,10 +331,10 @@ int
 hr_e2b_list(struct hr_cloud *c, const char *name, const char *value, unsigned limit, char next[512],
     struct json_object **ret, struct hr_err *err)
 {
-	struct hr_api_call r = {.method = "GET", .header = "X-Next-Token"};
+	struct hr_api_call call = {.method = "GET", .header = "X-Next-Token"};
 	struct hr_api_answer a;
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, PATH_MAX_LEN);
 	hr_buf_adds(&b, "/v2/sandboxes?");
@@ -347,16 +347,16 @@ hr_e2b_list(struct hr_cloud *c, const char *name, const char *value, unsigned li
 	}
 	if (limit > 0)
 		hr_buf_addf(&b, "&limit=%u", limit);
-	r.path = hr_buf_str(&b);
-	rc = hr_buf_check(&b, NULL) == 0 ? hr_api_do(&c->api, &r, &a, err) : hr_err_nomem(err);
-	if (rc == 0 && !json_object_is_type(a.json, json_type_array))
-		rc = hr_err_set(err, HR_E_PROTO, WHO ": the list of sandboxes is no JSON array");
-	*ret = rc == 0 ? json_object_get(a.json) : NULL;
-	(void)snprintf(next, 512, "%s", rc == 0 ? a.header : "");
+	call.path = hr_buf_str(&b);
+	r = hr_buf_check(&b, NULL) == 0 ? hr_api_do(&c->api, &call, &a, err) : hr_err_nomem(err);
+	if (r == 0 && !json_object_is_type(a.json, json_type_array))
+		r = hr_err_set(err, HR_E_PROTO, WHO ": the list of sandboxes is no JSON array");
+	*ret = r == 0 ? json_object_get(a.json) : NULL;
+	(void)snprintf(next, 512, "%s", r == 0 ? a.header : "");
 	if (b.p != NULL)
 		hr_api_answer_done(&a);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 int
@@ -365,18 +365,18 @@ hr_e2b_snapshot(struct hr_cloud *c, const char *id, char **ret_name, struct hr_e
 	struct json_object *body = json_object_new_object();
 	const char *name;
 	struct hr_api_answer a;
-	int rc;
+	int r;
 
 	*ret_name = NULL;
 	if (body == NULL)
 		return hr_err_nomem(err);
-	rc = post(c, id, "/snapshots", body, &a, err);
-	if (rc == 0)
-		rc = hr_field_text(WHO, "the answer to the request for a snapshot", a.json,
+	r = post(c, id, "/snapshots", body, &a, err);
+	if (r == 0)
+		r = hr_field_text(WHO, "the answer to the request for a snapshot", a.json,
 		    "snapshotID", &name, err);
-	if (rc == 0)
-		rc = hr_cloud_set(ret_name, name, err);
+	if (r == 0)
+		r = hr_cloud_set(ret_name, name, err);
 	hr_api_answer_done(&a);
 	json_object_put(body);
-	return rc;
+	return r;
 }

@@ -77,24 +77,24 @@ on_line(struct json_object *o, struct hr_buf *out, struct hr_err *err)
 static int
 read_lines(const char *p, size_t len, struct hr_buf *out, struct hr_err *err)
 {
-	int rc = 0;
+	int r = 0;
 
-	while (rc == 0 && len > 0) {
+	while (r == 0 && len > 0) {
 		const char *end = memchr(p, '\n', len);
 		size_t n = end != NULL ? (size_t)(end - p) : len;
 		struct json_object *o = NULL;
 		struct hr_json_error why;
 
 		if (n > 0 && hr_json_decode(p, n, &o, &why) != 0)
-			rc = hr_err_set(err, HR_E_PROTO, WHO ": a line of the answer is no JSON");
+			r = hr_err_set(err, HR_E_PROTO, WHO ": a line of the answer is no JSON");
 		else if (n > 0)
-			rc = on_line(o, out, err);
+			r = on_line(o, out, err);
 		json_object_put(o);
 		n += end != NULL;
 		p += n;
 		len -= n;
 	}
-	return rc == 0 && hr_buf_check(out, NULL) != 0 ? hr_err_nomem(err) : rc;
+	return r == 0 && hr_buf_check(out, NULL) != 0 ? hr_err_nomem(err) : r;
 }
 
 int
@@ -109,7 +109,7 @@ hr_e2b_code(struct hr_cloud *c, const char *code, struct hr_buf *out, struct hr_
 	    .timeout_s = LIMIT_S};
 	struct hr_api_answer a;
 	struct hr_api api = {0};
-	int rc = -1;
+	int r = -1;
 
 	if (body == NULL || json_object_object_add(body, "context_id", NULL) != 0 ||
 	    json_object_object_add(body, "language", NULL) != 0 ||
@@ -118,12 +118,12 @@ hr_e2b_code(struct hr_cloud *c, const char *code, struct hr_buf *out, struct hr_
 		return hr_err_nomem(err);
 	}
 	if (hr_e2b_at_port(c, PORT, &api, err) == 0) {
-		rc = hr_api_do(&api, &q, &a, err);
-		if (rc == 0)
-			rc = read_lines(hr_buf_str(&a.body), a.body.len, out, err);
+		r = hr_api_do(&api, &q, &a, err);
+		if (r == 0)
+			r = read_lines(hr_buf_str(&a.body), a.body.len, out, err);
 		hr_api_answer_done(&a);
 	}
 	hr_api_done(&api);
 	json_object_put(body);
-	return rc;
+	return r;
 }

@@ -66,29 +66,29 @@ hr_e2b_at_port(struct hr_cloud *c, int port, struct hr_api *ret, struct hr_err *
 	const char *given = hr_cloud_env(c, "E2B_SANDBOX_URL", NULL);
 	bool shared = given != NULL || (!c->old && is_vendor(domain));
 	char *url = NULL, number[16];
-	int rc;
+	int r;
 
 	if (given != NULL)
-		rc = hr_cloud_set(&url, given, err);
+		r = hr_cloud_set(&url, given, err);
 	else if (shared)
-		rc = hr_cloud_setf(&url, err, "https://sandbox.%s", domain);
+		r = hr_cloud_setf(&url, err, "https://sandbox.%s", domain);
 	else
-		rc = (url = hr_e2b_url(c, port, err)) != NULL ? 0 : -1;
-	if (rc == 0)
-		rc = hr_api_init(ret, WHO, &rule, url, err);
+		r = (url = hr_e2b_url(c, port, err)) != NULL ? 0 : -1;
+	if (r == 0)
+		r = hr_api_init(ret, WHO, &rule, url, err);
 	free(url);
-	if (rc != 0)
+	if (r != 0)
 		return -1;
 	(void)snprintf(number, sizeof(number), "%d", port);
 	if (c->token != NULL)
-		rc = hr_api_header(ret, "X-Access-Token", c->token, true, err);
-	if (rc == 0 && shared)
-		rc = hr_api_header(ret, "E2b-Sandbox-Id", c->id, false, err);
-	if (rc == 0 && shared)
-		rc = hr_api_header(ret, "E2b-Sandbox-Port", number, false, err);
-	if (rc != 0)
+		r = hr_api_header(ret, "X-Access-Token", c->token, true, err);
+	if (r == 0 && shared)
+		r = hr_api_header(ret, "E2b-Sandbox-Id", c->id, false, err);
+	if (r == 0 && shared)
+		r = hr_api_header(ret, "E2b-Sandbox-Port", number, false, err);
+	if (r != 0)
 		hr_api_done(ret);
-	return rc;
+	return r;
 }
 
 /* The proxy before it says so when there is no sandbox behind it. */
@@ -108,16 +108,16 @@ hr_e2b_explain(struct hr_cloud *c, const struct hr_api_answer *a, struct hr_err 
 int
 hr_e2b_health(struct hr_cloud *c, struct hr_err *err)
 {
-	const struct hr_api_call r = {.method = "GET", .path = "/health", .plain = true};
+	const struct hr_api_call call = {.method = "GET", .path = "/health", .plain = true};
 	struct hr_api_answer a;
-	int rc = hr_api_do(&c->plane, &r, &a, err);
+	int r = hr_api_do(&c->plane, &call, &a, err);
 
-	if (rc == 0)
-		rc = a.status >= 200 && a.status < 300 ? 1 : 0;
-	if (rc == 0 && a.status != 502)
-		rc = hr_err_set(err, HR_E_RUNTIME, WHO ": GET /health: status %ld", a.status);
+	if (r == 0)
+		r = a.status >= 200 && a.status < 300 ? 1 : 0;
+	if (r == 0 && a.status != 502)
+		r = hr_err_set(err, HR_E_RUNTIME, WHO ": GET /health: status %ld", a.status);
 	hr_api_answer_done(&a);
-	return rc;
+	return r;
 }
 
 /* ---- procedures with one answer ---- */
@@ -162,27 +162,27 @@ hr_e2b_unary(struct hr_cloud *c, const char *procedure, struct json_object *body
 {
 	char user[200], path[200];
 	const char *headers[3] = {"Connect-Protocol-Version: 1", user_header(c, NULL, user), NULL};
-	const struct hr_api_call r = {
+	const struct hr_api_call call = {
 	    .method = "POST", .path = path, .body = body, .headers = headers, .once = true};
 	struct hr_err mine = {0};
 	struct hr_api_answer a;
-	int rc;
+	int r;
 
 	(void)snprintf(path, sizeof(path), "/%s", procedure);
-	rc = hr_api_do(&c->plane, &r, &a, &mine);
-	if (rc != 0 && *a.code != '\0')
+	r = hr_api_do(&c->plane, &call, &a, &mine);
+	if (r != 0 && *a.code != '\0')
 		mine.code = code_of(a.code);
-	if (rc != 0)
+	if (r != 0)
 		(void)hr_e2b_explain(c, &a, &mine);
-	if (rc == 0 && !json_object_is_type(a.json, json_type_object))
-		rc = hr_err_set(
+	if (r == 0 && !json_object_is_type(a.json, json_type_object))
+		r = hr_err_set(
 		    &mine, HR_E_PROTO, WHO ": the answer to %s is no JSON object", procedure);
 	if (ret != NULL)
-		*ret = rc == 0 ? json_object_get(a.json) : NULL;
+		*ret = r == 0 ? json_object_get(a.json) : NULL;
 	hr_api_answer_done(&a);
-	if (rc != 0 && err != NULL)
+	if (r != 0 && err != NULL)
 		*err = mine;
-	return rc;
+	return r;
 }
 
 /* {"process": {"pid": N}} */
@@ -190,16 +190,16 @@ static struct json_object *
 selector(int64_t pid, struct hr_err *err)
 {
 	struct json_object *o = json_object_new_object(), *p = json_object_new_object();
-	int rc = o != NULL && p != NULL ? 0 : hr_err_nomem(err);
+	int r = o != NULL && p != NULL ? 0 : hr_err_nomem(err);
 
-	if (rc == 0)
-		rc = hr_cloud_put(p, "pid", json_object_new_int64(pid), err);
-	if (rc == 0) {
-		rc = hr_cloud_put(o, "process", p, err);
+	if (r == 0)
+		r = hr_cloud_put(p, "pid", json_object_new_int64(pid), err);
+	if (r == 0) {
+		r = hr_cloud_put(o, "process", p, err);
 		p = NULL;
 	}
 	json_object_put(p);
-	if (rc == 0)
+	if (r == 0)
 		return o;
 	json_object_put(o);
 	return NULL;
@@ -210,7 +210,7 @@ hr_e2b_input(struct hr_cloud *c, int64_t pid, const char *p, size_t len, struct 
 {
 	struct json_object *o = selector(pid, err), *input = NULL;
 	struct hr_buf b;
-	int rc = -1;
+	int r = -1;
 
 	hr_buf_init(&b, HR_CLOUD_REPLY_MAX);
 	hr_quote_base64(&b, p, len);
@@ -219,10 +219,10 @@ hr_e2b_input(struct hr_cloud *c, int64_t pid, const char *p, size_t len, struct 
 	else if (o != NULL &&
 		 (input = hr_cloud_object(err, "stdin", hr_buf_str(&b), NULL)) != NULL &&
 		 hr_cloud_put(o, "input", input, err) == 0)
-		rc = hr_e2b_unary(c, "process.Process/SendInput", o, NULL, err);
+		r = hr_e2b_unary(c, "process.Process/SendInput", o, NULL, err);
 	hr_buf_done(&b);
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 int
@@ -230,12 +230,12 @@ hr_e2b_signal(struct hr_cloud *c, int64_t pid, const char *name, struct hr_err *
 {
 	struct json_object *o = selector(pid, err);
 	struct hr_err mine = {0};
-	int rc = o != NULL ? hr_cloud_put(o, "signal", json_object_new_string(name), err) : -1;
+	int r = o != NULL ? hr_cloud_put(o, "signal", json_object_new_string(name), err) : -1;
 
-	if (rc == 0)
-		rc = hr_e2b_unary(c, "process.Process/SendSignal", o, NULL, &mine);
+	if (r == 0)
+		r = hr_e2b_unary(c, "process.Process/SendSignal", o, NULL, &mine);
 	json_object_put(o);
-	if (rc == 0)
+	if (r == 0)
 		return 1;
 	if (mine.code == HR_E_NO_SANDBOX)
 		return 0;
@@ -260,10 +260,10 @@ struct stream {
 };
 
 static int
-wrong(struct stream *s, int rc)
+wrong(struct stream *s, int r)
 {
-	s->stopped = rc != 0;
-	return rc != 0 ? 1 : 0;
+	s->stopped = r != 0;
+	return r != 0 ? 1 : 0;
 }
 
 static int
@@ -336,7 +336,8 @@ on_last(struct stream *s, struct json_object *o)
 
 	if (e == NULL)
 		return 0;
-	if (hr_field_text(WHO, "an error", e, "code", &code, &s->err) != 0 ||
+	if (hr_field_of(WHO, "the last frame", o, "error", json_type_object, &e, &s->err) != 0 ||
+	    hr_field_text(WHO, "an error", e, "code", &code, &s->err) != 0 ||
 	    hr_field_maybe(WHO, "an error", e, "message", &message, &s->err) != 0)
 		return wrong(s, -1);
 	(void)snprintf(s->code, sizeof(s->code), "%s", code);
@@ -345,25 +346,36 @@ on_last(struct stream *s, struct json_object *o)
 	return 0;
 }
 
+static int
+on_start(struct stream *s, struct json_object *o)
+{
+	if (hr_field_int(WHO, "the event \"start\"", o, "pid", &s->p->pid, &s->err) != 0)
+		return wrong(s, -1);
+	s->begun = true;
+	s->stopped = s->p->leave;
+	return s->p->leave;
+}
+
 /* Events that are not known are left out: there will be more. */
 static int
 on_event(struct stream *s, struct json_object *o)
 {
+	static const struct {
+		const char *name;
+		int (*fn)(struct stream *s, struct json_object *o);
+	} kinds[] = {{"start", on_start}, {"data", on_data}, {"end", on_end}};
 	struct json_object *event, *part;
 
 	if (hr_field_of(WHO, "a message", o, "event", json_type_object, &event, &s->err) != 0)
 		return wrong(s, -1);
-	if ((part = hr_json_at(event, "start")) != NULL) {
-		if (hr_field_int(WHO, "the event \"start\"", part, "pid", &s->p->pid, &s->err) != 0)
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		if (hr_json_at(event, kinds[i].name) == NULL)
+			continue;
+		if (hr_field_of(WHO, "an event", event, kinds[i].name, json_type_object, &part,
+			&s->err) != 0)
 			return wrong(s, -1);
-		s->begun = true;
-		s->stopped = s->p->leave;
-		return s->p->leave;
+		return kinds[i].fn(s, part);
 	}
-	if ((part = hr_json_at(event, "data")) != NULL)
-		return on_data(s, part);
-	if ((part = hr_json_at(event, "end")) != NULL)
-		return on_end(s, part);
 	return 0;
 }
 
@@ -373,15 +385,15 @@ on_frame(void *arg, unsigned flags, const char *p, size_t len)
 	struct json_object *o = NULL;
 	struct hr_json_error why;
 	struct stream *s = arg;
-	int rc;
+	int r;
 
 	if (hr_json_decode(p, len, &o, &why) != 0 || !json_object_is_type(o, json_type_object))
-		rc = wrong(s, hr_err_set(&s->err, HR_E_PROTO,
-				  WHO ": a frame of the stream is no JSON object"));
+		r = wrong(s, hr_err_set(&s->err, HR_E_PROTO,
+				 WHO ": a frame of the stream is no JSON object"));
 	else
-		rc = (flags & HR_CONNECT_END) != 0 ? on_last(s, o) : on_event(s, o);
+		r = (flags & HR_CONNECT_END) != 0 ? on_last(s, o) : on_event(s, o);
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 static int
@@ -399,27 +411,27 @@ start_body(const struct hr_e2b_process *p, struct hr_err *err)
 	struct json_object *process = hr_cloud_object(err, "cmd", "/bin/bash", NULL), *env = NULL;
 	struct json_object *args = json_object_new_array();
 	const char *const words[] = {"-l", "-c", p->q->line};
-	int rc = o != NULL && process != NULL && args != NULL ? 0 : hr_err_nomem(err);
+	int r = o != NULL && process != NULL && args != NULL ? 0 : hr_err_nomem(err);
 
-	for (size_t i = 0; rc == 0 && i < 3; i++)
+	for (size_t i = 0; r == 0 && i < 3; i++)
 		if (json_object_array_add(args, json_object_new_string(words[i])) != 0)
-			rc = hr_err_nomem(err);
-	if (rc == 0)
-		rc = hr_cloud_put(process, "args", json_object_get(args), err);
-	if (rc == 0 && p->q->env != NULL && *p->q->env != NULL)
-		rc = (env = hr_cloud_env_object(p->q->env, err)) != NULL
-			 ? hr_cloud_put(process, "envs", env, err)
-			 : -1;
-	if (rc == 0 && p->q->cwd != NULL)
-		rc = hr_cloud_put(process, "cwd", json_object_new_string(p->q->cwd), err);
-	if (rc == 0)
-		rc = hr_cloud_put(o, "process", json_object_get(process), err);
+			r = hr_err_nomem(err);
+	if (r == 0)
+		r = hr_cloud_put(process, "args", json_object_get(args), err);
+	if (r == 0 && p->q->env != NULL && *p->q->env != NULL)
+		r = (env = hr_cloud_env_object(p->q->env, err)) != NULL
+			? hr_cloud_put(process, "envs", env, err)
+			: -1;
+	if (r == 0 && p->q->cwd != NULL)
+		r = hr_cloud_put(process, "cwd", json_object_new_string(p->q->cwd), err);
+	if (r == 0)
+		r = hr_cloud_put(o, "process", json_object_get(process), err);
 	/* without it the server leaves the input open, and what reads it waits for ever */
-	if (rc == 0)
-		rc = hr_cloud_put(o, "stdin", json_object_new_boolean(p->stdin_open), err);
+	if (r == 0)
+		r = hr_cloud_put(o, "stdin", json_object_new_boolean(p->stdin_open), err);
 	json_object_put(args);
 	json_object_put(process);
-	if (rc == 0)
+	if (r == 0)
 		return o;
 	json_object_put(o);
 	return NULL;
@@ -433,7 +445,7 @@ follow(struct stream *s, const char *path, struct json_object *body, int timer, 
 	char user[200], limit[60];
 	const char *headers[6] = {"Connect-Protocol-Version: 1", "Keepalive-Ping-Interval: 50",
 	    "Connect-Content-Encoding: identity", NULL};
-	struct hr_api_call r = {.method = "POST",
+	struct hr_api_call call = {.method = "POST",
 	    .path = path,
 	    .headers = headers,
 	    .type = "application/connect+json",
@@ -445,7 +457,7 @@ follow(struct stream *s, const char *path, struct json_object *body, int timer, 
 	struct hr_buf json, frame;
 	struct hr_api_answer a;
 	size_t n = 3;
-	int rc;
+	int r;
 
 	(void)snprintf(limit, sizeof(limit), "Connect-Timeout-Ms: %u", ms);
 	if (ms > 0)
@@ -453,26 +465,26 @@ follow(struct stream *s, const char *path, struct json_object *body, int timer, 
 	headers[n] = user_header(s->c, s->p->user, user);
 	hr_buf_init(&json, HR_CLOUD_REPLY_MAX);
 	hr_buf_init(&frame, HR_CLOUD_REPLY_MAX);
-	rc = hr_json_put(&json, body);
+	r = hr_json_put(&json, body);
 	hr_connect_put(&frame, 0, hr_buf_str(&json), json.len);
-	r.bytes = hr_buf_str(&frame);
-	r.bytes_len = frame.len;
+	call.bytes = hr_buf_str(&frame);
+	call.bytes_len = frame.len;
 	hr_connect_done(&s->frames);
 	hr_connect_init(&s->frames, on_frame, s);
-	if (rc != 0 || hr_buf_check(&frame, NULL) != 0) {
-		rc = hr_err_set(err, HR_E_INVAL, "the command is no UTF-8, or too long");
+	if (r != 0 || hr_buf_check(&frame, NULL) != 0) {
+		r = hr_err_set(err, HR_E_INVAL, "the command is no UTF-8, or too long");
 	} else {
-		rc = hr_api_do(&s->c->plane, &r, &a, err);
-		if (rc != 0)
+		r = hr_api_do(&s->c->plane, &call, &a, err);
+		if (r != 0)
 			(void)hr_e2b_explain(s->c, &a, err);
 		/* what came until then counts */
-		if (rc != 0 && (s->begun || s->stopped || *s->code != '\0') && a.status < 300)
-			rc = 0;
+		if (r != 0 && (s->begun || s->stopped || *s->code != '\0') && a.status < 300)
+			r = 0;
 		hr_api_answer_done(&a);
 	}
 	hr_buf_done(&json);
 	hr_buf_done(&frame);
-	return rc;
+	return r;
 }
 
 /* Its stream ended before it: joined again by its number. What it printed meanwhile is lost. */
@@ -480,15 +492,15 @@ static int
 join(struct stream *s, int timer, struct hr_err *err)
 {
 	struct json_object *body = selector(s->p->pid, err);
-	int rc = -1;
+	int r = -1;
 
 	(void)snprintf(s->ret->note, sizeof(s->ret->note),
 	    "[The connection to the command was cut and joined again: what it printed meanwhile "
 	    "is missing.]");
 	if (body != NULL)
-		rc = follow(s, "/process.Process/Connect", body, timer, err);
+		r = follow(s, "/process.Process/Connect", body, timer, err);
 	json_object_put(body);
-	return rc;
+	return r;
 }
 
 /* How it went, once there is nothing more to come. */
@@ -525,7 +537,7 @@ hr_e2b_run(
 	struct stream s = {.c = c, .p = p, .ret = ret};
 	struct json_object *body;
 	struct hr_err mine = {0};
-	int timer = -1, rc;
+	int timer = -1, r;
 	bool over;
 
 	*ret = (struct hr_cloud_end){.code = -1};
@@ -538,18 +550,18 @@ hr_e2b_run(
 		return -1;
 	}
 	hr_buf_init(&s.bytes, HR_CONNECT_FRAME_MAX);
-	rc = follow(&s, "/process.Process/Start", body, timer, &mine);
+	r = follow(&s, "/process.Process/Start", body, timer, &mine);
 	over = hr_cloud_timer_over(timer);
-	for (int i = 0; rc == 0 && s.begun && !s.ended && !s.stopped && *s.code == '\0' && !over &&
+	for (int i = 0; r == 0 && s.begun && !s.ended && !s.stopped && *s.code == '\0' && !over &&
 			s.broken.code == HR_OK && i < JOINS;
 	     i++) {
-		rc = join(&s, timer, &mine);
+		r = join(&s, timer, &mine);
 		over = hr_cloud_timer_over(timer);
 	}
-	if (rc == 0 || s.err.code != HR_OK || s.broken.code != HR_OK || (over && s.begun))
-		rc = conclude(&s, over, err);
+	if (r == 0 || s.err.code != HR_OK || s.broken.code != HR_OK || (over && s.begun))
+		r = conclude(&s, over, err);
 	else if (s.begun)
-		rc = hr_err_set(err, HR_E_PROTO,
+		r = hr_err_set(err, HR_E_PROTO,
 		    WHO ": the stream of the command was cut without the event \"end\", and it "
 			"cannot be joined again (%.300s): how it ended is not known",
 		    mine.msg);
@@ -559,5 +571,5 @@ hr_e2b_run(
 	hr_connect_done(&s.frames);
 	hr_buf_done(&s.bytes);
 	hr_fd_close(&timer);
-	return rc;
+	return r;
 }

@@ -29,17 +29,17 @@ files_path(struct hr_cloud *c, struct hr_buf *b, const char *path)
 int
 hr_e2b_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err)
 {
-	struct hr_api_call r = {.method = "GET", .raw = true};
+	struct hr_api_call call = {.method = "GET", .raw = true};
 	struct hr_api_answer a;
 	struct hr_buf url;
 	struct hr_err mine = {0};
-	int rc;
+	int r;
 
-	r.path = files_path(c, &url, path);
-	rc = hr_api_do(&c->plane, &r, &a, &mine);
-	if (rc == 0) {
+	call.path = files_path(c, &url, path);
+	r = hr_api_do(&c->plane, &call, &a, &mine);
+	if (r == 0) {
 		hr_buf_add(b, hr_buf_str(&a.body), a.body.len);
-		rc = hr_buf_check(b, NULL) == 0 ? 0 : hr_err_nomem(&mine);
+		r = hr_buf_check(b, NULL) == 0 ? 0 : hr_err_nomem(&mine);
 	} else if (mine.code == HR_E_NO_SANDBOX) {
 		(void)hr_err_set(
 		    &mine, HR_E_NOTFOUND, "%s", hr_json_text_or(a.json, "message", "no such file"));
@@ -48,39 +48,38 @@ hr_e2b_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err
 	}
 	hr_api_answer_done(&a);
 	hr_buf_done(&url);
-	if (rc != 0 && err != NULL)
+	if (r != 0 && err != NULL)
 		*err = mine;
-	return rc;
+	return r;
 }
 
 int
 hr_e2b_put_files(struct hr_cloud *c, const struct hr_cloud_part *files, size_t n,
     struct json_object **ret, struct hr_err *err)
 {
-	struct hr_api_call r = {.method = "POST"};
+	struct hr_api_call call = {.method = "POST"};
 	struct hr_api_answer a = {0};
 	struct hr_buf url, body;
 	char type[100];
-	int rc;
+	int r;
 
 	hr_buf_init(&body, HR_CLOUD_FILE_MAX + (1u << 20));
-	r.path = files_path(c, &url, n == 1 ? files[0].filename : NULL);
-	rc = hr_cloud_form(&body, files, n, type, err);
-	r.type = type;
-	r.bytes = hr_buf_str(&body);
-	r.bytes_len = body.len;
-	if (rc == 0) {
-		rc = hr_api_do(&c->plane, &r, &a, err);
-		if (rc != 0)
+	call.path = files_path(c, &url, n == 1 ? files[0].filename : NULL);
+	r = hr_cloud_form(&body, files, n, type, err);
+	call.type = type;
+	call.bytes = hr_buf_str(&body);
+	call.bytes_len = body.len;
+	if (r == 0) {
+		r = hr_api_do(&c->plane, &call, &a, err);
+		if (r != 0)
 			(void)hr_e2b_explain(c, &a, err);
 	}
-	if (rc == 0 && !json_object_is_type(a.json, json_type_array))
-		rc =
-		    hr_err_set(err, HR_E_PROTO, WHO ": the answer to POST /files is no JSON array");
+	if (r == 0 && !json_object_is_type(a.json, json_type_array))
+		r = hr_err_set(err, HR_E_PROTO, WHO ": the answer to POST /files is no JSON array");
 	if (ret != NULL)
-		*ret = rc == 0 ? json_object_get(a.json) : NULL;
+		*ret = r == 0 ? json_object_get(a.json) : NULL;
 	hr_api_answer_done(&a);
 	hr_buf_done(&body);
 	hr_buf_done(&url);
-	return rc;
+	return r;
 }

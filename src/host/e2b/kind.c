@@ -30,20 +30,20 @@ e2b_open_api(struct hr_cloud *c, struct hr_err *err)
 	    .status = repeats};
 	const char *given = hr_cloud_env(c, "E2B_API_URL", NULL);
 	char *key = hr_cloud_key(c, "E2B_API_KEY", err), *url = NULL;
-	int rc = key != NULL ? 0 : -1;
+	int r = key != NULL ? 0 : -1;
 
-	if (rc == 0)
-		rc = given != NULL ? hr_cloud_set(&url, given, err)
-				   : hr_cloud_setf(&url, err, "https://api.%s",
-					 hr_cloud_env(c, "E2B_DOMAIN", "e2b.app"));
-	if (rc == 0)
-		rc = hr_api_init(&c->api, "E2B", &rule, url, err);
-	if (rc == 0)
-		rc = hr_api_header(&c->api, "X-API-Key", key, true, err);
+	if (r == 0)
+		r = given != NULL ? hr_cloud_set(&url, given, err)
+				  : hr_cloud_setf(&url, err, "https://api.%s",
+					hr_cloud_env(c, "E2B_DOMAIN", "e2b.app"));
+	if (r == 0)
+		r = hr_api_init(&c->api, "E2B", &rule, url, err);
+	if (r == 0)
+		r = hr_api_header(&c->api, "X-API-Key", key, true, err);
 	c->old = hr_cloud_env(c, "E2B_OLD_ROUTES", NULL) != NULL;
 	free(url);
 	free(key);
-	return rc;
+	return r;
 }
 
 static int
@@ -51,15 +51,15 @@ e2b_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 {
 	struct json_object *labels = json_object_new_object();
 	struct hr_e2b_new q = {.template = c->image, .timeout_s = LIFE_S, .metadata = labels};
-	int rc = labels != NULL ? hr_cloud_labels(c, labels, err) : hr_err_nomem(err);
+	int r = labels != NULL ? hr_cloud_labels(c, labels, err) : hr_err_nomem(err);
 
 	*unsure = false;
 	if (q.template == NULL)
 		q.template = hr_cloud_env(c, "E2B_TEMPLATE", "base");
-	if (rc == 0)
-		rc = hr_e2b_create(c, &q, unsure, err);
+	if (r == 0)
+		r = hr_e2b_create(c, &q, unsure, err);
 	json_object_put(labels);
-	return rc;
+	return r;
 }
 
 /* It runs when it is answered; one that was found by its label tells no token. */
@@ -74,49 +74,45 @@ e2b_look(struct hr_cloud *c, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	const char *state;
-	int rc = hr_e2b_info(c, c->id, &o, err);
+	int r = hr_e2b_info(c, c->id, &o, err);
 
-	if (rc == 0 && o == NULL)
+	if (r == 0 && o == NULL)
 		(void)snprintf(c->state, sizeof(c->state), "gone");
-	else if (rc == 0 &&
-		 (rc = hr_field_text("E2B", "the sandbox", o, "state", &state, err)) == 0)
+	else if (r == 0 && (r = hr_field_text("E2B", "the sandbox", o, "state", &state, err)) == 0)
 		(void)snprintf(c->state, sizeof(c->state), "%s", state);
 	json_object_put(o);
-	if (rc == 0 && c->plane.rest == NULL)
-		rc = hr_e2b_plane(c, err);
-	return rc;
+	if (r == 0 && c->plane.rest == NULL)
+		r = hr_e2b_plane(c, err);
+	return r;
 }
 
 static int
 e2b_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_err *err)
 {
 	char next[512] = "";
-	int rc = 0;
+	int r = 0;
 
 	do {
 		struct json_object *list = NULL;
 
-		rc =
-		    hr_e2b_list(c, run != NULL ? "handrail_run" : NULL, run, 100, next, &list, err);
-		for (size_t i = 0; rc == 0 && i < hr_json_count(list); i++) {
+		r = hr_e2b_list(c, run != NULL ? "handrail_run" : NULL, run, 100, next, &list, err);
+		for (size_t i = 0; r == 0 && i < hr_json_count(list); i++) {
 			struct json_object *o = hr_json_entry(list, i);
-			struct hr_cloud_found f =
-			    hr_cloud_found_in(NULL, hr_json_at(o, "metadata"));
-			bool ours = f.run != NULL && (run == NULL || strcmp(run, f.run) == 0);
+			struct hr_cloud_found f;
 
-			if (!ours)
+			if ((r = hr_cloud_found_in("E2B", o, "metadata", &f, err)) != 0)
+				break;
+			if (f.run == NULL || (run != NULL && strcmp(run, f.run) != 0))
 				continue;
-			rc = hr_field_text(
+			r = hr_field_text(
 			    "E2B", "a sandbox of the list", o, "sandboxID", &f.id, err);
 			f.state = hr_json_text_or(o, "state", "running");
-			if (rc == 0)
-				rc = fn(arg, &f);
-			if (rc < 0)
+			if (r == 0 && (r = fn(arg, &f)) < 0)
 				(void)hr_err_nomem(err);
 		}
 		json_object_put(list);
-	} while (rc == 0 && *next != '\0');
-	return rc < 0 ? -1 : 0;
+	} while (r == 0 && *next != '\0');
+	return r < 0 ? -1 : 0;
 }
 
 static int
@@ -220,13 +216,21 @@ e2b_launch(struct hr_cloud *c, const char *line, struct hr_err *err)
 static int
 e2b_publish(struct hr_cloud *c, int port, struct hr_err *err)
 {
+	const char *given = hr_cloud_env(c, "E2B_SANDBOX_URL", NULL);
 	char *url = hr_e2b_url(c, port, err);
 
 	if (url == NULL)
 		return -1;
 	free(c->url);
 	c->url = url;
-	return 0;
+	/* an address for all sandboxes and ports */
+	if (given == NULL)
+		return hr_cloud_set(&c->url_header, NULL, err);
+	return hr_cloud_set(&c->url, given, err) == 0 ? hr_cloud_setf(&c->url_header, err,
+							    "E2b-Sandbox-Id: %s\n"
+							    "E2b-Sandbox-Port: %d",
+							    c->id, port)
+						      : -1;
 }
 
 static const char *const lacks[] = {

@@ -33,44 +33,44 @@ step(struct clone *c, const struct hr_buf *command, double timeout_s, const char
     struct hr_err *err)
 {
 	struct hr_buf out;
-	int status = 0, rc;
+	int status = 0, r;
 
 	if (hr_buf_check(command, NULL) != 0)
 		return hr_err_nomem(err);
 	hr_buf_init(&out, TEXT_MAX * 16);
-	rc = hr_sandbox_run(c->s, command->p, timeout_s, &status, &out, err);
-	if (rc == 0 && status != 0 && strict)
-		rc = hr_mask_err_set(
+	r = hr_sandbox_run(c->s, command->p, timeout_s, &status, &out, err);
+	if (r == 0 && status != 0 && strict)
+		r = hr_mask_err_set(
 		    c->s, err, HR_E_RUNTIME, "%s failed: %s", what, hr_buf_str(&out));
-	else if (rc == 0 && status != 0)
+	else if (r == 0 && status != 0)
 		hr_sandbox_log(c->s, "%s failed: %s", what, hr_buf_str(&out));
 	hr_buf_done(&out);
-	return rc;
+	return r;
 }
 
 static int
 clone_it(struct clone *c, bool strict, struct hr_err *err)
 {
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, TEXT_MAX);
 	hr_gitrepo_put_clone(&b, &c->repo, "");
 	hr_buf_adds(&b, c->path.p);
-	rc = step(c, &b, CLONE_TIMEOUT_S, "git clone", strict, err);
+	r = step(c, &b, CLONE_TIMEOUT_S, "git clone", strict, err);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 static int
 check_out(struct clone *c, const char *branch, bool strict, struct hr_err *err)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz012345";
-	unsigned char r[BRANCH_LETTERS];
+	unsigned char raw[BRANCH_LETTERS];
 	struct hr_buf b;
-	int rc;
+	int r;
 
-	if (hr_random(r, sizeof(r), NULL) < 0)
+	if (hr_random(raw, sizeof(raw), NULL) < 0)
 		return hr_err_set(err, HR_E_SYS, "no random bytes");
 	hr_buf_init(&b, TEXT_MAX);
 	hr_buf_addf(&b, "cd %s && git checkout ", c->path.p);
@@ -78,12 +78,12 @@ check_out(struct clone *c, const char *branch, bool strict, struct hr_err *err)
 		hr_shell_quote(&b, branch, strlen(branch));
 	} else {
 		hr_buf_adds(&b, "-b openhands-workspace-");
-		for (size_t i = 0; i < sizeof(r); i++)
-			hr_buf_addc(&b, letters[r[i] % 32]);
+		for (size_t i = 0; i < sizeof(raw); i++)
+			hr_buf_addc(&b, letters[raw[i] % 32]);
 	}
-	rc = step(c, &b, STEP_TIMEOUT_S, "git checkout", strict, err);
+	r = step(c, &b, STEP_TIMEOUT_S, "git checkout", strict, err);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 /* ---- the whole ---- */
@@ -93,15 +93,15 @@ init_empty(struct clone *c, bool strict, struct hr_err *err)
 {
 	const char *root = hr_sandbox_workspace(c->s);
 	struct hr_buf b;
-	int rc = 0;
+	int r = 0;
 
 	hr_buf_init(&b, TEXT_MAX);
 	hr_buf_adds(&b, "git init && git config --global --add safe.directory ");
 	hr_shell_quote(&b, root, strlen(root));
 	if (hr_config_bool(c->s->config, "core.init_git_in_empty_workspace"))
-		rc = step(c, &b, STEP_TIMEOUT_S, "git init", strict, err);
+		r = step(c, &b, STEP_TIMEOUT_S, "git init", strict, err);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 /* Looked at before anything is asked or done. */
@@ -141,32 +141,32 @@ hr_sandbox_clone(struct hr_sandbox *s, const char *repository, const char *branc
     char **ret_directory, struct hr_err *err)
 {
 	struct clone c = {.s = s};
-	int rc;
+	int r;
 
 	if (repository == NULL)
 		repository = hr_config_text(s->config, "sandbox.selected_repo");
 	hr_buf_init(&c.path, TEXT_MAX);
 	if (repository == NULL) {
-		rc = init_empty(&c, strict, err);
+		r = init_empty(&c, strict, err);
 	} else {
-		rc = check(repository, branch, err);
-		if (rc == 0)
-			rc = find(&c, repository, err);
-		if (rc == 0 && s->status != NULL)
+		r = check(repository, branch, err);
+		if (r == 0)
+			r = find(&c, repository, err);
+		if (r == 0 && s->status != NULL)
 			s->status(s->status_arg, "info", "STATUS$SETTING_UP_WORKSPACE",
 			    "Setting up workspace...");
-		if (rc == 0)
-			rc = hr_gitrepo_give_token(&c.repo, err);
-		if (rc == 0)
-			rc = clone_it(&c, strict, err);
-		if (rc == 0)
-			rc = check_out(&c, branch, strict, err);
+		if (r == 0)
+			r = hr_gitrepo_give_token(&c.repo, err);
+		if (r == 0)
+			r = clone_it(&c, strict, err);
+		if (r == 0)
+			r = check_out(&c, branch, strict, err);
 	}
-	if (rc == 0 && (*ret_directory = strdup(c.directory)) == NULL)
-		rc = hr_err_nomem(err);
-	if (rc != 0)
+	if (r == 0 && (*ret_directory = strdup(c.directory)) == NULL)
+		r = hr_err_nomem(err);
+	if (r != 0)
 		hr_mask_error(s, err);
 	hr_buf_done(&c.path);
 	hr_gitrepo_done(&c.repo);
-	return rc;
+	return r;
 }

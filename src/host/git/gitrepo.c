@@ -159,10 +159,10 @@ put_api(
 
 /* 1 it has it: r->base and r->url are set; 0 it does not; -1 *err. */
 static int
-ask(struct hr_gitrepo *r, const struct hr_git_provider *p, const char *repository, bool log,
+ask(struct hr_gitrepo *repo, const struct hr_git_provider *p, const char *repository, bool log,
     struct hr_err *err)
 {
-	const char *host = hr_env_get(hr_strv_list(&r->s->environ), p->host_variable);
+	const char *host = hr_env_get(hr_strv_list(&repo->s->environ), p->host_variable);
 	char *own = host != NULL ? hr_tokens_base(p->host_variable, host, err) : NULL, *name = NULL;
 	struct hr_strv headers = {0};
 	struct hr_http_request q = {.method = "GET", .timeout_s = ASK_TIMEOUT_S, .watch_fd = -1};
@@ -170,36 +170,36 @@ ask(struct hr_gitrepo *r, const struct hr_git_provider *p, const char *repositor
 	struct hr_http *http = NULL;
 	struct hr_err e = {0};
 	struct hr_buf url;
-	int rc = 0;
+	int r = 0;
 
 	if (host != NULL && own == NULL)
 		return -1;
 	hr_buf_init(&url, TEXT_MAX);
 	put_api(&url, p, own, repository);
 	q.url = hr_buf_str(&url);
-	if (request_headers(p, hr_token(r->s, p->token), &headers) != 0 ||
+	if (request_headers(p, hr_token(repo->s, p->token), &headers) != 0 ||
 	    hr_buf_check(&url, NULL) != 0 || (http = hr_http_new(&e)) == NULL) {
-		rc = hr_err_nomem(err);
+		r = hr_err_nomem(err);
 	} else {
 		q.headers = hr_strv_list(&headers);
 		if (hr_http_do(http, &q, &a, &e) == 0 && a.status >= 200 && a.status <= 299)
 			name = name_in(&a.body, p->full_name);
 		if (log && a.fault != HR_HTTP_NONE)
-			hr_sandbox_log(r->s, "%s was not asked for %s: %s",
+			hr_sandbox_log(repo->s, "%s was not asked for %s: %s",
 			    own != NULL ? own : p->host, repository, e.msg);
 		else if (log && name == NULL)
-			hr_sandbox_log(r->s, "%s does not give %s: status %ld",
+			hr_sandbox_log(repo->s, "%s does not give %s: status %ld",
 			    own != NULL ? own : p->host, repository, a.status);
 	}
 	if (name != NULL) {
-		rc = 1;
+		r = 1;
 		if (own != NULL)
-			r->base = strdup(own);
-		else if (asprintf(&r->base, "https://%s", p->host) < 0)
-			r->base = NULL;
-		if (r->base == NULL || asprintf(&r->url, "%s/%s.git", r->base, name) < 0) {
-			r->url = NULL;
-			rc = hr_err_nomem(err);
+			repo->base = strdup(own);
+		else if (asprintf(&repo->base, "https://%s", p->host) < 0)
+			repo->base = NULL;
+		if (repo->base == NULL || asprintf(&repo->url, "%s/%s.git", repo->base, name) < 0) {
+			repo->url = NULL;
+			r = hr_err_nomem(err);
 		}
 	}
 	hr_http_answer_done(&a);
@@ -208,26 +208,26 @@ ask(struct hr_gitrepo *r, const struct hr_git_provider *p, const char *repositor
 	hr_buf_done(&url);
 	free(name);
 	free(own);
-	return rc;
+	return r;
 }
 
 int
-hr_gitrepo_find(struct hr_gitrepo *r, struct hr_sandbox *s, const char *repository, bool log,
+hr_gitrepo_find(struct hr_gitrepo *repo, struct hr_sandbox *s, const char *repository, bool log,
     struct hr_err *err)
 {
-	int rc;
+	int r;
 
-	*r = (struct hr_gitrepo){.s = s};
+	*repo = (struct hr_gitrepo){.s = s};
 	if (strstr(repository, "://") != NULL)
-		return (r->url = strdup(repository)) != NULL ? 0 : hr_err_nomem(err);
+		return (repo->url = strdup(repository)) != NULL ? 0 : hr_err_nomem(err);
 	for (size_t i = 0; i < N_PROVIDERS; i++) {
 		if (hr_token(s, git_providers[i].token) == NULL)
 			continue;
-		rc = ask(r, &git_providers[i], repository, log, err);
-		if (rc < 0)
+		r = ask(repo, &git_providers[i], repository, log, err);
+		if (r < 0)
 			return -1;
-		if (rc == 1) {
-			r->provider = &git_providers[i];
+		if (r == 1) {
+			repo->provider = &git_providers[i];
 			return 0;
 		}
 	}
@@ -235,25 +235,25 @@ hr_gitrepo_find(struct hr_gitrepo *r, struct hr_sandbox *s, const char *reposito
 }
 
 void
-hr_gitrepo_done(struct hr_gitrepo *r)
+hr_gitrepo_done(struct hr_gitrepo *repo)
 {
-	free(r->base);
-	free(r->url);
-	r->base = r->url = NULL;
+	free(repo->base);
+	free(repo->url);
+	repo->base = repo->url = NULL;
 }
 
 /* The host of a URL, or the provider that has it. */
 bool
-hr_gitrepo_is_gitlab(const struct hr_gitrepo *r)
+hr_gitrepo_is_gitlab(const struct hr_gitrepo *repo)
 {
-	const char *own = hr_env_get(hr_strv_list(&r->s->environ), "GITLAB_HOST"), *host, *rest;
+	const char *own = hr_env_get(hr_strv_list(&repo->s->environ), "GITLAB_HOST"), *host, *rest;
 	size_t n;
 
-	if (r->provider != NULL)
-		return r->provider->token == HR_GITLAB;
-	if (r->url == NULL)
+	if (repo->provider != NULL)
+		return repo->provider->token == HR_GITLAB;
+	if (repo->url == NULL)
 		return false;
-	host = strstr(r->url, "://") + 3;
+	host = strstr(repo->url, "://") + 3;
 	n = strcspn(host, "/");
 	if (own != NULL && (rest = strstr(own, "://")) != NULL)
 		own = rest + 3;
@@ -265,23 +265,24 @@ hr_gitrepo_is_gitlab(const struct hr_gitrepo *r)
 
 /* What git runs to be told user and password: it names the variable, not its value. */
 static void
-put_helper(struct hr_buf *b, const struct hr_gitrepo *r)
+put_helper(struct hr_buf *b, const struct hr_gitrepo *repo)
 {
-	const char *variable = hr_token_names[r->provider->token];
+	const char *variable = hr_token_names[repo->provider->token];
 	struct hr_buf h;
 
 	hr_buf_init(&h, TEXT_MAX);
 	/* whatever else the machine has is not asked, and does not keep it */
-	hr_buf_addf(&h, "credential.%s.helper=", r->base);
+	hr_buf_addf(&h, "credential.%s.helper=", repo->base);
 	hr_buf_adds(b, " -c ");
 	hr_shell_quote(b, hr_buf_str(&h), h.len);
 	hr_buf_adds(&h, "!f() { test \"$1\" = get && ");
-	if (r->provider->token == HR_BITBUCKET && strchr(hr_token(r->s, HR_BITBUCKET), ':') != NULL)
+	if (repo->provider->token == HR_BITBUCKET &&
+	    strchr(hr_token(repo->s, HR_BITBUCKET), ':') != NULL)
 		hr_buf_addf(&h, "echo \"username=${%s%%%%:*}\" && echo \"password=${%s#*:}\"",
 		    variable, variable);
 	else
-		hr_buf_addf(
-		    &h, "echo username=%s && echo \"password=$%s\"", r->provider->user, variable);
+		hr_buf_addf(&h, "echo username=%s && echo \"password=$%s\"", repo->provider->user,
+		    variable);
 	hr_buf_adds(&h, "; }; f");
 	hr_buf_adds(b, " -c ");
 	hr_shell_quote(b, hr_buf_str(&h), h.len);
@@ -289,28 +290,28 @@ put_helper(struct hr_buf *b, const struct hr_gitrepo *r)
 }
 
 void
-hr_gitrepo_put_clone(struct hr_buf *b, const struct hr_gitrepo *r, const char *options)
+hr_gitrepo_put_clone(struct hr_buf *b, const struct hr_gitrepo *repo, const char *options)
 {
 	/* nobody is there to answer a question */
 	hr_buf_adds(b, "GIT_TERMINAL_PROMPT=0 git clone");
-	if (r->provider != NULL)
-		put_helper(b, r);
+	if (repo->provider != NULL)
+		put_helper(b, repo);
 	hr_buf_addf(b, "%s -- ", options);
-	hr_shell_quote(b, r->url, strlen(r->url));
+	hr_shell_quote(b, repo->url, strlen(repo->url));
 	hr_buf_addc(b, ' ');
 }
 
 int
-hr_gitrepo_give_token(struct hr_gitrepo *r, struct hr_err *err)
+hr_gitrepo_give_token(struct hr_gitrepo *repo, struct hr_err *err)
 {
 	struct hr_strv env = {0};
-	int rc;
+	int r;
 
-	if (r->provider == NULL)
+	if (repo->provider == NULL)
 		return 0;
-	hr_strv_addf(
-	    &env, "%s=%s", hr_token_names[r->provider->token], hr_token(r->s, r->provider->token));
-	rc = env.failed ? hr_err_nomem(err) : hr_sandbox_add_env(r->s, hr_strv_list(&env), err);
+	hr_strv_addf(&env, "%s=%s", hr_token_names[repo->provider->token],
+	    hr_token(repo->s, repo->provider->token));
+	r = env.failed ? hr_err_nomem(err) : hr_sandbox_add_env(repo->s, hr_strv_list(&env), err);
 	hr_strv_done(&env);
-	return rc;
+	return r;
 }

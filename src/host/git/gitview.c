@@ -89,13 +89,13 @@ put_known(struct hr_buf *b, const struct view *v, const char *to, struct hr_err 
 static int
 make_temporary(struct hr_sandbox *s, const char *command, struct hr_buf *b, struct hr_err *err)
 {
-	int status = 0, rc = hr_sandbox_run(s, command, TIMEOUT_S, &status, b, err);
+	int status = 0, r = hr_sandbox_run(s, command, TIMEOUT_S, &status, b, err);
 
-	while (rc == 0 && b->len > 0 && strchr("\r\n", b->p[b->len - 1]) != NULL)
+	while (r == 0 && b->len > 0 && strchr("\r\n", b->p[b->len - 1]) != NULL)
 		b->p[--b->len] = '\0';
-	if (rc == 0 && (status != 0 || b->len == 0 || *b->p != '/'))
-		rc = hr_mask_err_set(s, err, HR_E_RUNTIME, "%s failed: %s", command, hr_buf_str(b));
-	return rc;
+	if (r == 0 && (status != 0 || b->len == 0 || *b->p != '/'))
+		r = hr_mask_err_set(s, err, HR_E_RUNTIME, "%s failed: %s", command, hr_buf_str(b));
+	return r;
 }
 
 static int
@@ -115,16 +115,16 @@ static int
 copy_libraries(struct hr_sandbox *s, const char *to, struct hr_err *err)
 {
 	struct hr_strv names = {0};
-	int rc = 0;
+	int r = 0;
 
 	/* a list first: copying may load more of them */
 	(void)dl_iterate_phdr(note_library, &names);
 	if (names.failed)
-		rc = hr_err_nomem(err);
-	for (size_t i = 0; rc == 0 && i < names.n; i++)
-		rc = hr_sandbox_copy_to(s, names.v[i], to, false, err);
+		r = hr_err_nomem(err);
+	for (size_t i = 0; r == 0 && i < names.n; i++)
+		r = hr_sandbox_copy_to(s, names.v[i], to, false, err);
 	hr_strv_done(&names);
-	return rc;
+	return r;
 }
 
 /* Our own helper, copied into a directory that is removed at once. */
@@ -134,17 +134,17 @@ put_uploaded(
 {
 	char *helper = hr_module_path(HELPER, err);
 	struct hr_buf dir, quoted;
-	int rc = helper != NULL ? 0 : -1;
+	int r = helper != NULL ? 0 : -1;
 
 	hr_buf_init(&dir, TEXT_MAX);
 	hr_buf_init(&quoted, TEXT_MAX);
-	if (rc == 0)
-		rc = make_temporary(v->s, "mktemp -d", &dir, err);
-	if (rc == 0)
-		rc = hr_sandbox_copy_to(v->s, helper, dir.p, false, err);
-	if (rc == 0 && way == WITH_LIBRARIES)
-		rc = copy_libraries(v->s, dir.p, err);
-	if (rc == 0) {
+	if (r == 0)
+		r = make_temporary(v->s, "mktemp -d", &dir, err);
+	if (r == 0)
+		r = hr_sandbox_copy_to(v->s, helper, dir.p, false, err);
+	if (r == 0 && way == WITH_LIBRARIES)
+		r = copy_libraries(v->s, dir.p, err);
+	if (r == 0) {
 		hr_shell_quote(&quoted, dir.p, dir.len);
 		hr_buf_addf(b, "(d=%s; chmod +x \"$d/" HELPER "\" && ", hr_buf_str(&quoted));
 		put_cd(b, v);
@@ -156,7 +156,7 @@ put_uploaded(
 	hr_buf_done(&dir);
 	hr_buf_done(&quoted);
 	free(helper);
-	return rc;
+	return r;
 }
 
 /* One that is not there, or that Python does not find; what the helper says itself is 1. */
@@ -171,18 +171,18 @@ run(const struct view *v, enum way way, const char *to, int *ret_status, struct 
     struct hr_err *err)
 {
 	struct hr_buf command;
-	int rc;
+	int r;
 
 	hr_buf_init(&command, TEXT_MAX);
-	rc = way != KNOWN ? put_uploaded(&command, v, way, to, err)
-			  : put_known(&command, v, to, err);
-	if (rc == 0 && hr_buf_check(&command, NULL) != 0)
-		rc = hr_err_nomem(err);
+	r = way != KNOWN ? put_uploaded(&command, v, way, to, err)
+			 : put_known(&command, v, to, err);
+	if (r == 0 && hr_buf_check(&command, NULL) != 0)
+		r = hr_err_nomem(err);
 	hr_buf_reset(out);
-	if (rc == 0)
-		rc = hr_sandbox_run_static(v->s, command.p, TIMEOUT_S, ret_status, out, err);
+	if (r == 0)
+		r = hr_sandbox_run_static(v->s, command.p, TIMEOUT_S, ret_status, out, err);
 	hr_buf_done(&command);
-	return rc;
+	return r;
 }
 
 /* The output of an action is cut where it is long; that of a file is not. */
@@ -190,27 +190,27 @@ static int
 run_to_file(const struct view *v, enum way way, struct hr_buf *out, struct hr_err *err)
 {
 	struct hr_buf file, quoted, command;
-	int status = 0, rc;
+	int status = 0, r;
 
 	hr_buf_init(&file, TEXT_MAX);
 	hr_buf_init(&quoted, TEXT_MAX);
 	hr_buf_init(&command, TEXT_MAX);
-	rc = make_temporary(v->s, "mktemp", &file, err);
-	if (rc == 0) {
+	r = make_temporary(v->s, "mktemp", &file, err);
+	if (r == 0) {
 		hr_shell_quote(&quoted, file.p, file.len);
-		rc = run(v, way, hr_buf_str(&quoted), &status, out, err);
-		if (rc == 0 && status != 0)
-			rc = hr_mask_err_set(v->s, err, HR_E_RUNTIME, "%s", hr_buf_str(out));
+		r = run(v, way, hr_buf_str(&quoted), &status, out, err);
+		if (r == 0 && status != 0)
+			r = hr_mask_err_set(v->s, err, HR_E_RUNTIME, "%s", hr_buf_str(out));
 		hr_buf_reset(out);
-		if (rc == 0 && (rc = hr_sandbox_file(v->s, file.p, NULL, out, err)) == 0)
-			rc = hr_err_set(err, HR_E_RUNTIME, "%s cannot be read", file.p);
+		if (r == 0 && (r = hr_sandbox_file(v->s, file.p, NULL, out, err)) == 0)
+			r = hr_err_set(err, HR_E_RUNTIME, "%s cannot be read", file.p);
 		hr_buf_addf(&command, "rm -f -- %s", hr_buf_str(&quoted));
 		(void)hr_sandbox_run(v->s, hr_buf_str(&command), TIMEOUT_S, &status, NULL, NULL);
 	}
 	hr_buf_done(&file);
 	hr_buf_done(&quoted);
 	hr_buf_done(&command);
-	return rc < 0 ? -1 : 0;
+	return r < 0 ? -1 : 0;
 }
 
 static struct json_object *
@@ -233,24 +233,24 @@ ask(const struct view *v, struct hr_err *err)
 	struct json_object *o = NULL;
 	enum way way = KNOWN;
 	struct hr_buf out;
-	int status = 0, rc;
+	int status = 0, r;
 
 	hr_buf_init(&out, OUTPUT_MAX);
-	rc = run(v, way, NULL, &status, &out, err);
-	while (rc == 0 && is_missing(status) && way != WITH_LIBRARIES)
-		rc = run(v, ++way, NULL, &status, &out, err);
-	if (rc == 0 && is_missing(status))
-		rc = hr_mask_err_set(v->s, err, HR_E_RUNTIME,
+	r = run(v, way, NULL, &status, &out, err);
+	while (r == 0 && is_missing(status) && way != WITH_LIBRARIES)
+		r = run(v, ++way, NULL, &status, &out, err);
+	if (r == 0 && is_missing(status))
+		r = hr_mask_err_set(v->s, err, HR_E_RUNTIME,
 		    "error_in_git_%s: the image has no " UTILS "%s, and " HELPER
 		    " of this machine cannot run there, which needs git, libjson-c and "
 		    "libutf8proc: %s",
 		    v->what, v->script, hr_buf_str(&out));
-	else if (rc == 0 && status != 0)
-		rc = hr_mask_err_set(
+	else if (r == 0 && status != 0)
+		r = hr_mask_err_set(
 		    v->s, err, HR_E_RUNTIME, "error_in_git_%s: %s", v->what, hr_buf_str(&out));
-	if (rc == 0 && (o = parse(&out)) == NULL) {
-		rc = run_to_file(v, way, &out, err);
-		if (rc == 0 && (o = parse(&out)) == NULL)
+	if (r == 0 && (o = parse(&out)) == NULL) {
+		r = run_to_file(v, way, &out, err);
+		if (r == 0 && (o = parse(&out)) == NULL)
 			(void)hr_err_set(err, HR_E_RUNTIME, "the answer of " HELPER " is no JSON");
 	}
 	hr_buf_done(&out);
@@ -262,15 +262,15 @@ static int
 give(struct json_object *o, char **ret_json, struct hr_err *err)
 {
 	struct hr_buf b;
-	int rc = 0;
+	int r = 0;
 
 	hr_buf_init(&b, OUTPUT_MAX);
 	(void)hr_json_put(&b, o); /* it was JSON */
 	json_object_put(o);
 	if ((*ret_json = hr_buf_take(&b)) == NULL)
-		rc = hr_err_nomem(err);
+		r = hr_err_nomem(err);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 int
@@ -310,21 +310,21 @@ hr_sandbox_git_branch(
 {
 	struct view v = {.s = s, .directory = directory};
 	struct hr_buf command, out;
-	int status = 0, rc;
+	int status = 0, r;
 
 	hr_buf_init(&command, TEXT_MAX);
 	hr_buf_init(&out, TEXT_MAX);
 	put_cd(&command, &v);
 	hr_buf_adds(&command, "git branch --show-current");
-	rc = hr_buf_check(&command, NULL) != 0
-		 ? hr_err_nomem(err)
-		 : hr_sandbox_run_static(s, command.p, TIMEOUT_S, &status, &out, err);
-	while (rc == 0 && out.len > 0 && strchr("\r\n", out.p[out.len - 1]) != NULL)
+	r = hr_buf_check(&command, NULL) != 0
+		? hr_err_nomem(err)
+		: hr_sandbox_run_static(s, command.p, TIMEOUT_S, &status, &out, err);
+	while (r == 0 && out.len > 0 && strchr("\r\n", out.p[out.len - 1]) != NULL)
 		out.p[--out.len] = '\0';
 	*ret_branch = NULL;
-	if (rc == 0 && status == 0 && out.len > 0 && (*ret_branch = strdup(out.p)) == NULL)
-		rc = hr_err_nomem(err);
+	if (r == 0 && status == 0 && out.len > 0 && (*ret_branch = strdup(out.p)) == NULL)
+		r = hr_err_nomem(err);
 	hr_buf_done(&command);
 	hr_buf_done(&out);
-	return rc;
+	return r;
 }

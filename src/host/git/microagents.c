@@ -157,7 +157,7 @@ load_archive(struct load *l, const char *zip, struct hr_err *err)
 	const char *tmp = hr_env_get(l->s->host.environ, "TMPDIR");
 	struct hr_err e = {0};
 	char *dir = NULL;
-	int rc = -1;
+	int r = -1;
 
 	if (asprintf(&dir, "%s/handrail-microagents-XXXXXX",
 		tmp != NULL && *tmp != '\0' ? tmp : "/tmp") < 0)
@@ -165,15 +165,15 @@ load_archive(struct load *l, const char *zip, struct hr_err *err)
 	if (mkdtemp(dir) == NULL) {
 		(void)hr_err_sys(err, errno, "make %s", dir);
 	} else {
-		rc = hr_zip_extract(zip, dir, ALL_MAX, &e);
-		if (rc != 0)
+		r = hr_zip_extract(zip, dir, ALL_MAX, &e);
+		if (r != 0)
 			(void)hr_err_set(err, e.code, "%s: %.800s", l->where, e.msg);
 		else
 			load_folder(l, open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), "", 0);
 		(void)hr_path_remove(dir, NULL); /* of temporary files */
 	}
 	free(dir);
-	return rc;
+	return r;
 }
 
 /* All Markdown files below a folder of the sandbox; none if there is no folder. */
@@ -182,7 +182,7 @@ load_from(struct load *l, const char *source, const char *folder, struct hr_err 
 {
 	char *names = NULL, *zip = NULL;
 	bool empty;
-	int rc;
+	int r;
 
 	if (hr_sandbox_list_files(l->s, folder, &names, err) != 0)
 		return -1;
@@ -192,13 +192,13 @@ load_from(struct load *l, const char *source, const char *folder, struct hr_err 
 		return 0;
 	l->source = source;
 	l->where = folder;
-	rc = hr_sandbox_copy_some(l->s, folder, ALL_MAX, &zip, err);
-	if (rc == 0)
-		rc = load_archive(l, zip, err);
+	r = hr_sandbox_copy_some(l->s, folder, ALL_MAX, &zip, err);
+	if (r == 0)
+		r = load_archive(l, zip, err);
 	if (zip != NULL)
 		(void)unlink(zip);
 	free(zip);
-	return rc;
+	return r;
 }
 
 /* ---- the organisation ---- */
@@ -237,13 +237,14 @@ name_of_all(struct hr_sandbox *s, const char *repository, size_t before, struct 
     struct hr_err *err)
 {
 	size_t n = strlen(repository);
-	struct hr_gitrepo r = {0};
+	struct hr_gitrepo repo = {0};
 	struct hr_err e = {0};
 	bool gitlab;
 
 	/* a look-up that fails counts as another provider */
-	gitlab = hr_gitrepo_find(&r, s, repository, false, &e) == 0 && hr_gitrepo_is_gitlab(&r);
-	hr_gitrepo_done(&r);
+	gitlab =
+	    hr_gitrepo_find(&repo, s, repository, false, &e) == 0 && hr_gitrepo_is_gitlab(&repo);
+	hr_gitrepo_done(&repo);
 	hr_buf_add(b, repository, before);
 	hr_buf_adds(b, gitlab ? "/openhands-config" : "/.openhands");
 	if (strstr(repository, "://") != NULL && n > 4 && strcmp(repository + n - 4, ".git") == 0)
@@ -257,60 +258,60 @@ step(struct hr_sandbox *s, const struct hr_buf *command, unsigned timeout_s, con
     struct hr_err *err)
 {
 	struct hr_buf out;
-	int status = 0, rc;
+	int status = 0, r;
 
 	if (hr_buf_check(command, NULL) != 0)
 		return hr_err_nomem(err);
 	hr_buf_init(&out, TEXT_MAX * 16);
-	rc = hr_sandbox_run(s, command->p, timeout_s, &status, &out, err);
-	if (rc == 0 && status != 0) {
+	r = hr_sandbox_run(s, command->p, timeout_s, &status, &out, err);
+	if (r == 0 && status != 0) {
 		hr_sandbox_log(s, "%s: %s", what, hr_buf_str(&out));
-		rc = 1;
+		r = 1;
 	}
 	hr_buf_done(&out);
-	return rc;
+	return r;
 }
 
 /* Clones, loads, removes. A repository that is not there is the usual case. */
 static int
-load_clone(struct load *l, struct hr_gitrepo *r, const char *to, struct hr_err *err)
+load_clone(struct load *l, struct hr_gitrepo *repo, const char *to, struct hr_err *err)
 {
 	struct hr_buf command, folder;
-	int rc;
+	int r;
 
 	hr_buf_init(&command, TEXT_MAX);
 	hr_buf_init(&folder, TEXT_MAX);
 	hr_buf_addf(&folder, "%s/microagents", to);
-	rc = hr_gitrepo_give_token(r, err);
-	if (rc == 0) {
-		hr_gitrepo_put_clone(&command, r, " -q --depth 1");
+	r = hr_gitrepo_give_token(repo, err);
+	if (r == 0) {
+		hr_gitrepo_put_clone(&command, repo, " -q --depth 1");
 		hr_shell_quote(&command, to, strlen(to));
-		rc = step(l->s, &command, CLONE_TIMEOUT_S,
+		r = step(l->s, &command, CLONE_TIMEOUT_S,
 		    "no microagents of the organisation were cloned", err);
 	}
-	if (rc == 0) {
-		rc = load_from(l, "organization", hr_buf_str(&folder), err);
+	if (r == 0) {
+		r = load_from(l, "organization", hr_buf_str(&folder), err);
 		hr_buf_reset(&command);
 		hr_buf_adds(&command, "rm -rf -- ");
 		hr_shell_quote(&command, to, strlen(to));
 		if (step(l->s, &command, STEP_TIMEOUT_S, "their clone was not removed",
-			rc == 0 ? err : NULL) < 0)
-			rc = -1;
+			r == 0 ? err : NULL) < 0)
+			r = -1;
 	}
 	hr_buf_done(&command);
 	hr_buf_done(&folder);
-	return rc < 0 ? -1 : 0;
+	return r < 0 ? -1 : 0;
 }
 
 static int
 load_organisation(struct load *l, const char *repository, struct hr_err *err)
 {
-	struct hr_gitrepo r = {0};
+	struct hr_gitrepo repo = {0};
 	struct hr_err e = {0};
 	struct hr_buf all, to;
 	const char *org;
 	size_t len;
-	int rc;
+	int r;
 
 	if (!find_organisation(repository, &org, &len)) {
 		hr_sandbox_log(l->s, "%s is of no organisation", repository);
@@ -319,15 +320,15 @@ load_organisation(struct load *l, const char *repository, struct hr_err *err)
 	hr_buf_init(&all, TEXT_MAX);
 	hr_buf_init(&to, TEXT_MAX);
 	hr_buf_addf(&to, "%s/org_openhands_%.*s", hr_sandbox_workspace(l->s), (int)len, org);
-	rc = name_of_all(l->s, repository, (size_t)(org - repository) + len, &all, err);
-	if (rc == 0 && hr_buf_check(&to, NULL) != 0)
-		rc = hr_err_nomem(err);
-	if (rc == 0 && hr_gitrepo_find(&r, l->s, all.p, false, &e) == 0)
-		rc = load_clone(l, &r, to.p, err);
-	hr_gitrepo_done(&r);
+	r = name_of_all(l->s, repository, (size_t)(org - repository) + len, &all, err);
+	if (r == 0 && hr_buf_check(&to, NULL) != 0)
+		r = hr_err_nomem(err);
+	if (r == 0 && hr_gitrepo_find(&repo, l->s, all.p, false, &e) == 0)
+		r = load_clone(l, &repo, to.p, err);
+	hr_gitrepo_done(&repo);
 	hr_buf_done(&all);
 	hr_buf_done(&to);
-	return rc;
+	return r;
 }
 
 /* ---- the workspace ---- */
@@ -336,18 +337,18 @@ static int
 load_legacy(struct load *l, const char *folder, struct hr_err *err)
 {
 	struct hr_buf path, content;
-	int rc;
+	int r;
 
 	hr_buf_init(&path, TEXT_MAX);
 	hr_buf_init(&content, ALL_MAX);
 	hr_buf_addf(&path, "%s/" LEGACY, folder);
-	rc = hr_sandbox_file(l->s, hr_buf_str(&path), NULL, &content, err);
+	r = hr_sandbox_file(l->s, hr_buf_str(&path), NULL, &content, err);
 	l->source = "repository";
-	if (rc == 1)
+	if (r == 1)
 		put_one(l, LEGACY_NAME, hr_buf_str(&path), &content);
 	hr_buf_done(&path);
 	hr_buf_done(&content);
-	return rc;
+	return r;
 }
 
 /* repository: the directory that is looked in, below the first; "": that itself. */
@@ -356,20 +357,20 @@ load_workspace(struct load *l, const char *directory, struct hr_err *err)
 {
 	const char *root = hr_sandbox_workspace(l->s);
 	struct hr_buf top, folder;
-	int rc;
+	int r;
 
 	hr_buf_init(&top, TEXT_MAX);
 	hr_buf_init(&folder, TEXT_MAX);
 	hr_buf_addf(&top, "%s%s%s", root, *directory != '\0' ? "/" : "", directory);
 	hr_buf_addf(&folder, "%s/" FOLDER, hr_buf_str(&top));
-	rc = load_legacy(l, root, err);
-	if (rc == 0 && *directory != '\0')
-		rc = load_legacy(l, hr_buf_str(&top), err);
-	if (rc >= 0)
-		rc = load_from(l, "repository", hr_buf_str(&folder), err);
+	r = load_legacy(l, root, err);
+	if (r == 0 && *directory != '\0')
+		r = load_legacy(l, hr_buf_str(&top), err);
+	if (r >= 0)
+		r = load_from(l, "repository", hr_buf_str(&folder), err);
 	hr_buf_done(&top);
 	hr_buf_done(&folder);
-	return rc;
+	return r;
 }
 
 int
@@ -378,7 +379,7 @@ hr_sandbox_microagents(
 {
 	struct load l = {.s = s};
 	char directory[256] = "";
-	int rc = 0;
+	int r = 0;
 
 	if (repository == NULL)
 		repository = hr_config_text(s->config, "sandbox.selected_repo");
@@ -389,19 +390,19 @@ hr_sandbox_microagents(
 	hr_buf_init(&l.json, ALL_MAX);
 	hr_buf_addc(&l.json, '[');
 	if (repository != NULL)
-		rc = load_organisation(&l, repository, err);
-	if (rc == 0)
-		rc = load_workspace(&l, directory, err);
+		r = load_organisation(&l, repository, err);
+	if (r == 0)
+		r = load_workspace(&l, directory, err);
 	hr_buf_addc(&l.json, ']');
-	if (rc == 0 && hr_buf_check(&l.json, NULL) != 0)
-		rc = l.json.fail == HR_E_NOMEM
-			 ? hr_err_nomem(err)
-			 : hr_err_set(
-			       err, HR_E_INVAL, "microagents of more than %u MiB", ALL_MAX >> 20);
-	if (rc == 0)
+	if (r == 0 && hr_buf_check(&l.json, NULL) != 0)
+		r = l.json.fail == HR_E_NOMEM
+			? hr_err_nomem(err)
+			: hr_err_set(
+			      err, HR_E_INVAL, "microagents of more than %u MiB", ALL_MAX >> 20);
+	if (r == 0)
 		*ret_json = hr_buf_take(&l.json);
 	else
 		hr_mask_error(s, err);
 	hr_buf_done(&l.json);
-	return rc;
+	return r;
 }

@@ -48,16 +48,16 @@ static int
 step(struct hr_sandbox *s, const char *command, const char *failure, struct hr_err *err)
 {
 	struct hr_buf b;
-	int status = 0, rc;
+	int status = 0, r;
 
 	hr_buf_init(&b, FILE_MAX);
-	rc = hr_sandbox_run(s, command, STEP_TIMEOUT_S, &status, &b, err);
-	if (rc == 0 && status != 0) {
+	r = hr_sandbox_run(s, command, STEP_TIMEOUT_S, &status, &b, err);
+	if (r == 0 && status != 0) {
 		hr_sandbox_log(s, "%s: %s", failure, hr_buf_str(&b));
-		rc = 1;
+		r = 1;
 	}
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 /* Somebody else's hook is moved aside, and called by ours. */
@@ -65,47 +65,47 @@ static int
 preserve(struct hr_sandbox *s, struct hr_err *err)
 {
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, FILE_MAX);
-	rc = hr_sandbox_file(s, HOOK, NULL, &b, err);
-	if (rc == 1 && strstr(hr_buf_str(&b), MARK) == NULL) {
+	r = hr_sandbox_file(s, HOOK, NULL, &b, err);
+	if (r == 1 && strstr(hr_buf_str(&b), MARK) == NULL) {
 		hr_sandbox_log(s, "Preserving existing pre-commit hook");
-		rc = step(s, "mv " HOOK " " HOOK ".local",
+		r = step(s, "mv " HOOK " " HOOK ".local",
 		    "Failed to preserve existing pre-commit hook", err);
-		if (rc == 0)
-			rc = step(s, "chmod +x " HOOK ".local",
+		if (r == 0)
+			r = step(s, "chmod +x " HOOK ".local",
 			    "Failed to make preserved hook executable", err);
-	} else if (rc >= 0) {
-		rc = 0;
+	} else if (r >= 0) {
+		r = 0;
 	}
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 int
 hr_sandbox_install_git_hooks(struct hr_sandbox *s, struct hr_err *err)
 {
-	int rc = hr_sandbox_file(s, ".openhands/pre-commit.sh", NULL, NULL, err);
+	int r = hr_sandbox_file(s, ".openhands/pre-commit.sh", NULL, NULL, err);
 
-	if (rc <= 0)
-		return rc;
+	if (r <= 0)
+		return r;
 	hr_sandbox_report(s, "info", "STATUS$SETTING_UP_GIT_HOOKS", "Setting up git hooks...");
-	rc = step(s, "mkdir -p .git/hooks", "Failed to create git hooks directory", err);
-	if (rc == 0)
-		rc = step(s, "chmod +x .openhands/pre-commit.sh",
+	r = step(s, "mkdir -p .git/hooks", "Failed to create git hooks directory", err);
+	if (r == 0)
+		r = step(s, "chmod +x .openhands/pre-commit.sh",
 		    "Failed to make pre-commit script executable", err);
-	if (rc == 0)
-		rc = preserve(s, err);
-	if (rc == 0) {
-		rc = hr_sandbox_file(s, HOOK, hook_text, NULL, err);
-		if (rc == 0)
+	if (r == 0)
+		r = preserve(s, err);
+	if (r == 0) {
+		r = hr_sandbox_file(s, HOOK, hook_text, NULL, err);
+		if (r == 0)
 			hr_sandbox_log(s, "Failed to write pre-commit hook");
-		rc = rc == 1 ? 0 : rc == 0 ? 1 : -1;
+		r = r == 1 ? 0 : r == 0 ? 1 : -1;
 	}
-	if (rc == 0)
-		rc = step(s, "chmod +x " HOOK, "Failed to make pre-commit hook executable", err);
-	if (rc == 0)
+	if (r == 0)
+		r = step(s, "chmod +x " HOOK, "Failed to make pre-commit hook executable", err);
+	if (r == 0)
 		hr_sandbox_log(s, "Git pre-commit hook installed successfully");
-	return rc < 0 ? -1 : 0;
+	return r < 0 ? -1 : 0;
 }

@@ -54,15 +54,15 @@ send_size(struct session *s)
 {
 	struct winsize w;
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	if (ioctl(0, TIOCGWINSZ, &w) != 0)
 		return 0;
 	hr_buf_init(&b, 128);
 	hr_buf_addf(&b, "%c{\"Width\":%u,\"Height\":%u}", SIZE, w.ws_col, w.ws_row);
-	rc = hr_ws_send(s->ws, HR_WS_BINARY, hr_buf_str(&b), b.len, NULL);
+	r = hr_ws_send(s->ws, HR_WS_BINARY, hr_buf_str(&b), b.len, NULL);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 /* In v4 there is no end of input but that of the connection: then the program keeps waiting. */
@@ -88,7 +88,7 @@ status_of(const struct session *s, int *ret_status, struct hr_err *err)
 {
 	struct json_object *o = NULL, *causes;
 	struct hr_json_error why;
-	int rc = 0, status = 0;
+	int r = 0, status = 0;
 
 	if (s->ended.len == 0)
 		return hr_err_set(err, HR_E_DISCONNECTED,
@@ -104,13 +104,13 @@ status_of(const struct session *s, int *ret_status, struct hr_err *err)
 				    hr_json_text_or(hr_json_entry(causes, i), "message", "0"), NULL,
 				    10);
 		if (status == 0)
-			rc = hr_err_set(err, HR_E_RUNTIME, "it cannot be run: %s",
+			r = hr_err_set(err, HR_E_RUNTIME, "it cannot be run: %s",
 			    hr_json_text_or(o, "message", "no reason was given"));
 	}
-	if (rc == 0)
+	if (r == 0)
 		*ret_status = status;
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 static int
@@ -118,18 +118,18 @@ talk(struct session *s, bool tty, bool v5, struct hr_err *err)
 {
 	struct pollfd p[3];
 	sigset_t winch, before;
-	int rc = 0, sizes = -1;
+	int r = 0, sizes = -1;
 
 	(void)sigemptyset(&winch);
 	(void)sigaddset(&winch, SIGWINCH);
 	(void)pthread_sigmask(SIG_BLOCK, &winch, &before);
 	if (tty) {
 		sizes = signalfd(-1, &winch, SFD_CLOEXEC | SFD_NONBLOCK);
-		rc = send_size(s);
+		r = send_size(s);
 	}
-	if (rc == 0)
-		rc = hr_ws_receive(s->ws, on_message, s, NULL);
-	while (rc == 0) {
+	if (r == 0)
+		r = hr_ws_receive(s->ws, on_message, s, NULL);
+	while (r == 0) {
 		struct signalfd_siginfo info;
 
 		p[0] = (struct pollfd){.fd = hr_ws_fd(s->ws), .events = hr_ws_events(s->ws)};
@@ -139,18 +139,18 @@ talk(struct session *s, bool tty, bool v5, struct hr_err *err)
 		if (poll(p, 3, -1) < 0) {
 			if (errno == EINTR)
 				continue;
-			rc = hr_err_sys(err, errno, "wait for the program");
+			r = hr_err_sys(err, errno, "wait for the program");
 			break;
 		}
 		if (p[0].revents != 0)
-			rc = hr_ws_flush(s->ws, NULL) == 0
-				 ? hr_ws_receive(s->ws, on_message, s, NULL)
-				 : 1;
-		if (rc == 0 && p[1].revents != 0)
-			rc = from_input(s, v5) == 0 ? 0 : 1;
-		if (rc == 0 && p[2].revents != 0) {
+			r = hr_ws_flush(s->ws, NULL) == 0
+				? hr_ws_receive(s->ws, on_message, s, NULL)
+				: 1;
+		if (r == 0 && p[1].revents != 0)
+			r = from_input(s, v5) == 0 ? 0 : 1;
+		if (r == 0 && p[2].revents != 0) {
 			(void)!read(sizes, &info, sizeof(info)); /* how often does not matter */
-			rc = send_size(s) == 0 ? 0 : 1;
+			r = send_size(s) == 0 ? 0 : 1;
 		}
 	}
 	hr_fd_close(&sizes);
@@ -167,7 +167,7 @@ hr_kubernetes_exec(
 	struct termios was, now;
 	struct hr_buf url;
 	char path[512];
-	int rc = -1;
+	int r = -1;
 
 	hr_kubernetes_path(d, HR_POD, true, path);
 	hr_buf_init(&url, 1u << 20);
@@ -189,16 +189,16 @@ hr_kubernetes_exec(
 			cfmakeraw(&now);
 			raw = tcsetattr(0, TCSADRAIN, &now) == 0;
 		}
-		rc = talk(&s, tty, strcmp(hr_ws_protocol(s.ws), "v5.channel.k8s.io") == 0, err);
+		r = talk(&s, tty, strcmp(hr_ws_protocol(s.ws), "v5.channel.k8s.io") == 0, err);
 		if (raw)
 			(void)tcsetattr(0, TCSADRAIN, &was);
-		if (rc == 0 && s.lost)
+		if (r == 0 && s.lost)
 			*ret_status = 128 + SIGPIPE;
-		else if (rc == 0)
-			rc = status_of(&s, ret_status, err);
+		else if (r == 0)
+			r = status_of(&s, ret_status, err);
 	}
 	hr_ws_free(s.ws);
 	hr_buf_done(&s.ended);
 	hr_buf_done(&url);
-	return rc;
+	return r;
 }

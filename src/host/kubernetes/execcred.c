@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -60,7 +59,7 @@ hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv 
 	const char *command = hr_json_text_or(exec, "command", "");
 	struct json_object *args = hr_json_at(exec, "args"), *more = hr_json_at(exec, "env"), *o;
 	struct hr_strv argv = {0}, env = {0};
-	int pipes[2], status = 0, rc;
+	int pipes[2], status = 0, r;
 	struct hr_err why = {0};
 	char *path;
 	pid_t pid = -1;
@@ -92,9 +91,9 @@ hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv 
 		? "client.authentication.k8s.io/v1beta1"
 		: "client.authentication.k8s.io/v1");
 	if (argv.failed || env.failed || path == NULL) {
-		rc = hr_err_nomem(err);
+		r = hr_err_nomem(err);
 	} else if (pipe2(pipes, O_CLOEXEC) != 0) {
-		rc = hr_err_sys(err, errno, "pipe");
+		r = hr_err_sys(err, errno, "pipe");
 	} else {
 		struct hr_spawn_fd fds[] = {{pipes[1], 1}, {2, 2}};
 		struct hr_spawn sp = {.path = path,
@@ -106,20 +105,19 @@ hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv 
 
 		pid = hr_spawn(&sp, &why);
 		hr_fd_close(&pipes[1]);
-		rc = pid >= 0 ? drain(pipes[0], out, err)
-			      : hr_err_set(err, HR_E_NOTFOUND, "%s", why.msg);
+		r = pid >= 0 ? drain(pipes[0], out, err)
+			     : hr_err_set(err, HR_E_NOTFOUND, "%s", why.msg);
 		hr_fd_close(&pipes[0]);
 	}
 	if (pid >= 0) {
-		if (rc != 0)
+		if (r != 0)
 			(void)kill(pid, SIGKILL);
-		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-			;
-		if (rc == 0 && status != 0)
-			rc = hr_err_set(err, HR_E_RUNTIME, "it ended (%s)", hr_exit_words(status));
+		(void)hr_spawn_end(pid, &status);
+		if (r == 0 && status != 0)
+			r = hr_err_set(err, HR_E_RUNTIME, "it ended (%s)", hr_exit_words(status));
 	}
 	free(path);
 	hr_strv_done(&argv);
 	hr_strv_done(&env);
-	return rc;
+	return r;
 }

@@ -297,7 +297,7 @@ listen_nowhere(struct hr_forward *f, struct hr_err *err)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	char dir[] = "/tmp/handrail-forward-XXXXXX";
-	int rc = -1;
+	int r = -1;
 
 	if (mkdtemp(dir) == NULL)
 		return hr_err_sys(err, errno, "make a directory in /tmp");
@@ -306,29 +306,29 @@ listen_nowhere(struct hr_forward *f, struct hr_err *err)
 	if (f->listener >= 0 && bind(f->listener, (struct sockaddr *)&a, sizeof(a)) == 0 &&
 	    listen(f->listener, CONNECTIONS) == 0) {
 		f->at = open(a.sun_path, O_PATH | O_CLOEXEC);
-		rc = f->at >= 0 ? 0 : -1;
+		r = f->at >= 0 ? 0 : -1;
 	}
-	if (rc != 0)
-		rc = hr_err_sys(err, errno, "make a socket in %s", dir);
+	if (r != 0)
+		r = hr_err_sys(err, errno, "make a socket in %s", dir);
 	(void)unlink(a.sun_path);
 	(void)rmdir(dir);
 	(void)snprintf(f->socket, sizeof(f->socket), "/proc/self/fd/%d", f->at);
-	return rc;
+	return r;
 }
 
 static int
 start(struct hr_forward *f, struct hr_err *err)
 {
 	sigset_t all, before;
-	int rc;
+	int r;
 
 	/* signals are for the caller's threads */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&f->thread, NULL, carry, f);
+	r = pthread_create(&f->thread, NULL, carry, f);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (rc != 0)
-		return hr_err_sys(err, rc, "start a thread");
+	if (r != 0)
+		return hr_err_sys(err, r, "start a thread");
 	f->started = true;
 	return 0;
 }

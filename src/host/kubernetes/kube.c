@@ -117,7 +117,7 @@ present(struct hr_kube *k, bool now, struct hr_err *err)
 {
 	struct hr_rest_peer peer;
 	char *bearer = NULL;
-	int rc;
+	int r;
 
 	if (hr_kube_login_renew(&k->login, now, err) != 0)
 		return -1;
@@ -128,10 +128,10 @@ present(struct hr_kube *k, bool now, struct hr_err *err)
 		return hr_rest_header(k->rest, "Authorization", NULL, true, err);
 	if (asprintf(&bearer, "Bearer %s", k->login.token) < 0)
 		return hr_err_nomem(err);
-	rc = hr_rest_header(k->rest, "Authorization", bearer, true, err);
+	r = hr_rest_header(k->rest, "Authorization", bearer, true, err);
 	explicit_bzero(bearer, strlen(bearer));
 	free(bearer);
-	return rc;
+	return r;
 }
 
 /* No answer is what rest.h calls a network's error. */
@@ -148,7 +148,7 @@ ask(struct hr_kube *k, const struct hr_rest_call *c, struct hr_rest_answer *a, b
     struct hr_err *err)
 {
 	struct hr_err e = {0};
-	int rc = -1;
+	int r = -1;
 
 	*lost = false;
 	memset(a, 0, sizeof(*a));
@@ -158,11 +158,11 @@ ask(struct hr_kube *k, const struct hr_rest_call *c, struct hr_rest_answer *a, b
 		if (present(k, i > 0, err) != 0)
 			return -1;
 		hr_rest_answer_done(a);
-		rc = hr_rest_call(k->rest, c, a, &e);
-		if (rc == 0 || e.code != HR_E_HTTP_STATUS || e.status != 401)
+		r = hr_rest_call(k->rest, c, a, &e);
+		if (r == 0 || e.code != HR_E_HTTP_STATUS || e.status != 401)
 			break;
 	}
-	if (rc == 0)
+	if (r == 0)
 		return 0;
 	if (e.code == HR_E_HTTP_STATUS) {
 		hr_kube_status_read(&k->status, e.status, hr_buf_str(&a->body), a->body.len);
@@ -190,22 +190,22 @@ hr_kube_call(struct hr_kube *k, enum hr_kube_verb verb, const char *path, const 
 	struct hr_rest_answer a;
 	struct hr_buf url;
 	bool lost;
-	int rc;
+	int r;
 
 	hr_buf_init(&url, URL_TEXT_MAX);
 	hr_buf_adds(&url, path);
 	hr_buf_adds(&url, verbs[verb].query);
 	c.path = hr_buf_str(&url);
-	rc = hr_buf_check(&url, NULL) == 0 ? ask(k, &c, &a, &lost, err) : hr_err_nomem(err);
+	r = hr_buf_check(&url, NULL) == 0 ? ask(k, &c, &a, &lost, err) : hr_err_nomem(err);
 	if (url.fail == HR_OK) {
-		if (ret != NULL && rc == 0) {
+		if (ret != NULL && r == 0) {
 			*ret = a.json;
 			a.json = NULL;
 		}
 		hr_rest_answer_done(&a);
 	}
 	hr_buf_done(&url);
-	return rc;
+	return r;
 }
 
 /* ---- lists ---- */
@@ -214,11 +214,11 @@ static int
 each(struct json_object *page, hr_kube_item_fn *fn, void *arg)
 {
 	struct json_object *items = hr_json_at(page, "items");
-	int rc = 0;
+	int r = 0;
 
-	for (size_t i = 0; rc == 0 && i < hr_json_count(items); i++)
-		rc = fn(arg, hr_json_entry(items, i));
-	return rc;
+	for (size_t i = 0; r == 0 && i < hr_json_count(items); i++)
+		r = fn(arg, hr_json_entry(items, i));
+	return r;
 }
 
 int
@@ -229,15 +229,15 @@ hr_kube_list(struct hr_kube *k, const char *path, const char *selector, hr_kube_
 	bool more = true;
 	struct hr_buf url;
 	const char *next;
-	int rc = 0, stop = 0;
+	int r = 0, stop = 0;
 
 	hr_buf_init(&url, URL_TEXT_MAX);
 	hr_buf_addf(&url, "%s?limit=%d&%s", path, PAGE, selector);
-	while (rc == 0 && stop == 0 && more) {
-		rc = hr_buf_check(&url, NULL) == 0 ? 0 : hr_err_nomem(err);
-		if (rc == 0)
-			rc = hr_kube_call(k, HR_KUBE_GET, hr_buf_str(&url), NULL, &page, err);
-		if (rc != 0)
+	while (r == 0 && stop == 0 && more) {
+		r = hr_buf_check(&url, NULL) == 0 ? 0 : hr_err_nomem(err);
+		if (r == 0)
+			r = hr_kube_call(k, HR_KUBE_GET, hr_buf_str(&url), NULL, &page, err);
+		if (r != 0)
 			break;
 		meta = hr_json_at(page, "metadata");
 		next = hr_json_text_or(meta, "continue", "");
@@ -253,7 +253,7 @@ hr_kube_list(struct hr_kube *k, const char *path, const char *selector, hr_kube_
 		page = NULL;
 	}
 	hr_buf_done(&url);
-	return rc;
+	return r;
 }
 
 /* ---- watches ---- */
@@ -265,7 +265,7 @@ hr_kube_watch_line(const char *p, size_t len, enum hr_kube_event *ret_event,
 	struct json_object *o = NULL, *object;
 	struct hr_json_error why;
 	const char *type, *at;
-	int rc = 1;
+	int r = 1;
 
 	memset(ret, 0, sizeof(*ret));
 	if (hr_json_decode(p, len, &o, &why) != 0) {
@@ -280,19 +280,19 @@ hr_kube_watch_line(const char *p, size_t len, enum hr_kube_event *ret_event,
 	else if (strcmp(type, "DELETED") == 0)
 		*ret_event = HR_KUBE_DELETED;
 	else
-		rc = strcmp(type, "BOOKMARK") == 0 ? 0 : -1;
-	if (rc < 0 && !hr_kube_status_of(ret, object))
+		r = strcmp(type, "BOOKMARK") == 0 ? 0 : -1;
+	if (r < 0 && !hr_kube_status_of(ret, object))
 		(void)snprintf(ret->message, sizeof(ret->message), "an event of no known type");
-	if (rc == 1 && !json_object_is_type(object, json_type_object)) {
+	if (r == 1 && !json_object_is_type(object, json_type_object)) {
 		(void)snprintf(ret->message, sizeof(ret->message), "an event without an object");
-		rc = -1;
+		r = -1;
 	}
-	if (rc >= 0 && *at != '\0')
+	if (r >= 0 && *at != '\0')
 		(void)snprintf(version, cap, "%s", at);
-	if (rc == 1)
+	if (r == 1)
 		*ret_object = json_object_get(object);
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 struct watch {
@@ -311,17 +311,17 @@ on_line(void *arg, const char *p, size_t len)
 	enum hr_kube_event event;
 	struct json_object *o = NULL;
 	struct watch *w = arg;
-	int rc;
+	int r;
 
 	if (len == 0)
 		return 0;
-	rc = hr_kube_watch_line(p, len, &event, &o, w->version, sizeof(w->version), &status);
-	w->heard |= rc >= 0;
-	w->forgot |= rc < 0;
-	if (rc == 1)
+	r = hr_kube_watch_line(p, len, &event, &o, w->version, sizeof(w->version), &status);
+	w->heard |= r >= 0;
+	w->forgot |= r < 0;
+	if (r == 1)
 		w->stop = w->fn(w->arg, event, o);
 	json_object_put(o);
-	return rc < 0 || w->stop != 0;
+	return r < 0 || w->stop != 0;
 }
 
 static int
@@ -337,15 +337,15 @@ static int
 list_first(
     struct hr_kube *k, struct watch *w, const char *path, const char *selector, struct hr_err *err)
 {
-	int rc;
+	int r;
 
 	w->stop = w->fn(w->arg, HR_KUBE_LIST, NULL);
 	if (w->stop != 0)
 		return 0;
-	rc = hr_kube_list(k, path, selector, on_item, w, w->version, sizeof(w->version), err);
-	if (rc == 0 && w->stop == 0)
+	r = hr_kube_list(k, path, selector, on_item, w, w->version, sizeof(w->version), err);
+	if (r == 0 && w->stop == 0)
 		w->stop = w->fn(w->arg, HR_KUBE_LISTED, NULL);
-	return rc;
+	return r;
 }
 
 /* One stream. 0: it ended, and can be gone on with; -1: it cannot. */
@@ -357,7 +357,7 @@ stream(
 	struct hr_rest_answer a = {0};
 	struct hr_buf url;
 	bool lost = false;
-	int rc;
+	int r;
 
 	hr_buf_init(&url, URL_TEXT_MAX);
 	hr_buf_addf(&url, "%s?watch=true&allowWatchBookmarks=true&resourceVersion=", path);
@@ -365,15 +365,15 @@ stream(
 	hr_buf_addf(&url, "&%s", selector);
 	c.path = hr_buf_str(&url);
 	w->heard = false;
-	rc = hr_buf_check(&url, NULL) == 0 ? ask(k, &c, &a, &lost, err) : hr_err_nomem(err);
-	if (rc != 0 && k->status.code == 410)
+	r = hr_buf_check(&url, NULL) == 0 ? ask(k, &c, &a, &lost, err) : hr_err_nomem(err);
+	if (r != 0 && k->status.code == 410)
 		w->forgot = true;
 	/* a stream that is cut is as good as one that ends */
 	if (w->stop != 0 || w->forgot || (lost && w->heard))
-		rc = 0;
+		r = 0;
 	hr_rest_answer_done(&a);
 	hr_buf_done(&url);
-	return rc;
+	return r;
 }
 
 int
@@ -382,22 +382,22 @@ hr_kube_watch(struct hr_kube *k, const char *path, const char *selector, hr_kube
 {
 	struct watch w = {.fn = fn, .arg = arg, .forgot = true};
 	unsigned empty = 0;
-	int rc = 0;
+	int r = 0;
 
-	while (rc == 0 && w.stop == 0) {
+	while (r == 0 && w.stop == 0) {
 		if (w.forgot) {
 			w.forgot = false;
-			rc = list_first(k, &w, path, selector, err);
+			r = list_first(k, &w, path, selector, err);
 		}
-		if (rc == 0 && w.stop == 0)
-			rc = stream(k, &w, path, selector, err);
+		if (r == 0 && w.stop == 0)
+			r = stream(k, &w, path, selector, err);
 		/* one that ends at once, again and again, must not be hammered */
 		empty = w.heard ? 0 : empty + 1;
-		if (rc == 0 && w.stop == 0 && empty > 1 &&
+		if (r == 0 && w.stop == 0 && empty > 1 &&
 		    hr_rest_wait(k->watch_fd, empty < 10 ? empty * 100 : 1000))
-			rc = hr_err_set(err, HR_E_RUNTIME, "given up");
+			r = hr_err_set(err, HR_E_RUNTIME, "given up");
 	}
-	return rc == 0 ? 1 : -1;
+	return r == 0 ? 1 : -1;
 }
 
 /* ---- logs ---- */
@@ -410,16 +410,16 @@ hr_kube_logs(struct hr_kube *k, const char *pod_path, bool follow, const char *q
 	struct hr_rest_answer a = {0};
 	struct hr_buf url;
 	bool lost;
-	int rc;
+	int r;
 
 	hr_buf_init(&url, URL_TEXT_MAX);
 	hr_buf_addf(&url, "%s/log?follow=%s&container=runtime%s", pod_path,
 	    follow ? "true" : "false", query);
 	c.path = hr_buf_str(&url);
-	rc = hr_buf_check(&url, NULL) == 0 ? ask(k, &c, &a, &lost, err) : hr_err_nomem(err);
+	r = hr_buf_check(&url, NULL) == 0 ? ask(k, &c, &a, &lost, err) : hr_err_nomem(err);
 	hr_rest_answer_done(&a);
 	hr_buf_done(&url);
-	return rc;
+	return r;
 }
 
 /* ---- sockets ---- */

@@ -114,23 +114,23 @@ reach_pod(struct hr_kubernetes *d, struct hr_err *err)
 	struct json_object *pod = NULL;
 	const char *ip;
 	char *url = NULL;
-	int rc = hr_kubernetes_get(d, HR_POD, &pod, err);
+	int r = hr_kubernetes_get(d, HR_POD, &pod, err);
 
 	ip = hr_json_text_or(hr_json_at(pod, "status"), "podIP", "");
-	if (rc < 0) {
-		rc = -1;
+	if (r < 0) {
+		r = -1;
 	} else if (*ip == '\0') {
-		rc = hr_err_set(err, HR_E_DISCONNECTED, "Pod %s has no address", d->name);
+		r = hr_err_set(err, HR_E_DISCONNECTED, "Pod %s has no address", d->name);
 	} else if (asprintf(&url, strchr(ip, ':') != NULL ? "http://[%s]:%d" : "http://%s:%d", ip,
 		       HR_KUBERNETES_PORT) < 0) {
-		rc = hr_err_nomem(err);
+		r = hr_err_nomem(err);
 	} else {
 		free(d->url);
 		d->url = url;
-		rc = 0;
+		r = 0;
 	}
 	json_object_put(pod);
-	return rc;
+	return r;
 }
 
 /* In the cluster by its service; from elsewhere through the API server. */
@@ -216,17 +216,17 @@ static int
 find_taken(struct hr_kubernetes *d, struct hr_err *err)
 {
 	char path[512], selector[128], *name = NULL;
-	int rc = 0;
+	int r = 0;
 
 	hr_kubernetes_path(d, HR_POD, false, path);
 	(void)snprintf(
 	    selector, sizeof(selector), "labelSelector=handrail%%2Fsandbox%%3D%s", d->h->sid);
 	if (hr_kube_list(&d->kube, path, selector, on_taken, &name, NULL, 0, err) != 0)
-		rc = -1;
+		r = -1;
 	else if (name != NULL && name_valid(name, sizeof(PREFIX) + SID_MAX))
-		rc = set_name(d, d->ns, name, err) == 0 ? 1 : -1;
+		r = set_name(d, d->ns, name, err) == 0 ? 1 : -1;
 	free(name);
-	return rc;
+	return r;
 }
 
 /* A pod of our name that runs, or comes, is used: 1; one that has ended makes place: 0. */
@@ -236,25 +236,25 @@ find(struct hr_kubernetes *d, struct hr_err *err)
 	struct json_object *pod = NULL;
 	struct hr_kube_why why;
 	const char *uid;
-	int rc = hr_kubernetes_get(d, HR_POD, &pod, err);
+	int r = hr_kubernetes_get(d, HR_POD, &pod, err);
 
-	if (rc == 0)
-		rc = find_taken(d, err) == 1 ? hr_kubernetes_get(d, HR_POD, &pod, err) : 0;
-	if (rc <= 0)
-		return rc;
+	if (r == 0)
+		r = find_taken(d, err) == 1 ? hr_kubernetes_get(d, HR_POD, &pod, err) : 0;
+	if (r <= 0)
+		return r;
 	hr_kube_why(&why, pod);
 	uid = hr_json_text_or(hr_json_at(pod, "metadata"), "uid", "");
 	if (why.progress == HR_KUBE_FAILED || why.progress == HR_KUBE_ENDING) {
 		if (d->h->attach)
-			rc = hr_err_set(err, HR_E_DISCONNECTED, "Pod %s: %s", d->name, why.text);
+			r = hr_err_set(err, HR_E_DISCONNECTED, "Pod %s: %s", d->name, why.text);
 		else
-			rc = hr_kubernetes_end_pod(d, uid, err) == 0 ? 0 : -1;
+			r = hr_kubernetes_end_pod(d, uid, err) == 0 ? 0 : -1;
 	} else if ((why.progress != HR_KUBE_READY && hr_kubernetes_wait_ready(d, err) != 0) ||
 		   hr_kubernetes_read_key(d, err) != 0) {
-		rc = -1;
+		r = -1;
 	}
 	json_object_put(pod);
-	return rc;
+	return r;
 }
 
 static int
@@ -263,15 +263,15 @@ kubernetes_connect(void *self, bool *ret_made, struct hr_err *err)
 	struct hr_kubernetes *d = self;
 	struct hr_err e = {0};
 	bool was = false;
-	int rc;
+	int r;
 
-	rc = hr_kubernetes_open_kube(d, err) == 0 ? find(d, err) : -1;
-	if (rc < 0)
+	r = hr_kubernetes_open_kube(d, err) == 0 ? find(d, err) : -1;
+	if (r < 0)
 		return -1;
-	if (rc == 0 && d->h->attach)
+	if (r == 0 && d->h->attach)
 		return hr_err_set(err, HR_E_DISCONNECTED, "Pod %s not found.", d->name);
 	/* one that is paused goes on as what it was */
-	if (rc == 0 && hr_kubernetes_resume(d, &was, &e) != 0) {
+	if (r == 0 && hr_kubernetes_resume(d, &was, &e) != 0) {
 		if (was) {
 			if (err != NULL)
 				*err = e;
@@ -307,7 +307,7 @@ load(struct hr_kubernetes *d, const char *record, struct hr_err *err)
 	const char *name, *ns, *key;
 	struct json_object *o = NULL;
 	struct hr_json_error why;
-	int rc;
+	int r;
 
 	if (hr_json_decode(record, strlen(record), &o, &why) != 0)
 		o = NULL;
@@ -316,16 +316,16 @@ load(struct hr_kubernetes *d, const char *record, struct hr_err *err)
 	key = hr_json_text_at(o, "key");
 	if (strncmp(name, PREFIX, sizeof(PREFIX) - 1) != 0 ||
 	    !name_valid(name, sizeof(PREFIX) + SID_MAX) || !name_valid(ns, 63))
-		rc = hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
+		r = hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
 	else
-		rc = set_name(d, ns, name, err);
-	if (rc == 0 && key != NULL) {
+		r = set_name(d, ns, name, err);
+	if (r == 0 && key != NULL) {
 		free(d->key);
 		d->key = strdup(key);
-		rc = d->key != NULL ? 0 : hr_err_nomem(err);
+		r = d->key != NULL ? 0 : hr_err_nomem(err);
 	}
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 static int
@@ -333,17 +333,17 @@ kubernetes_restore(void *self, const char *record, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 	bool was;
-	int rc;
+	int r;
 
 	if (load(d, record, err) != 0)
 		return -1;
 	if (d->h->attach)
 		return reach(d, err);
 	/* whoever wants it running makes it run again */
-	rc = find(d, err);
-	if (rc == 0)
-		rc = hr_kubernetes_resume(d, &was, err) == 0 ? 1 : -1;
-	return rc == 1 ? reach(d, err) : -1;
+	r = find(d, err);
+	if (r == 0)
+		r = hr_kubernetes_resume(d, &was, err) == 0 ? 1 : -1;
+	return r == 1 ? reach(d, err) : -1;
 }
 
 /* ---- pools ---- */
@@ -368,7 +368,7 @@ kubernetes_adopt(void *self, const char *sid, const char *record, struct hr_err 
 	struct json_object *pod = NULL;
 	struct hr_kube_why why;
 	char path[512], body[512];
-	int rc;
+	int r;
 
 	(void)sid; /* the record has the name */
 	if (load(d, record, err) != 0 || hr_kubernetes_open_kube(d, err) != 0)
@@ -383,11 +383,11 @@ kubernetes_adopt(void *self, const char *sid, const char *record, struct hr_err 
 		return -1;
 	hr_kube_why(&why, pod);
 	json_object_put(pod);
-	rc = why.progress == HR_KUBE_READY || why.progress == HR_KUBE_RUNNING
-		 ? 0
-		 : hr_err_set(err, HR_E_DISCONNECTED, "Pod %s: %s", d->name,
-		       why.text[0] != '\0' ? why.text : "it does not run");
-	return rc == 0 ? reach(d, err) : -1;
+	r = why.progress == HR_KUBE_READY || why.progress == HR_KUBE_RUNNING
+		? 0
+		: hr_err_set(err, HR_E_DISCONNECTED, "Pod %s: %s", d->name,
+		      why.text[0] != '\0' ? why.text : "it does not run");
+	return r == 0 ? reach(d, err) : -1;
 }
 
 /* ---- its life ---- */
@@ -428,12 +428,12 @@ static int
 kubernetes_pause(void *self, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
-	int rc = hr_kubernetes_pause(d, err);
+	int r = hr_kubernetes_pause(d, err);
 
 	/* there is none: it may have been paused before */
-	if (rc == 0 && strcmp(kubernetes_state(d), "paused") != 0)
+	if (r == 0 && strcmp(kubernetes_state(d), "paused") != 0)
 		return hr_err_set(err, HR_E_NO_SANDBOX, "Pod %s not found.", d->name);
-	return rc < 0 ? -1 : 0;
+	return r < 0 ? -1 : 0;
 }
 
 static int
@@ -443,24 +443,24 @@ kubernetes_resume(void *self, struct hr_err *err)
 	struct json_object *pod = NULL;
 	struct hr_kube_why why = {.progress = HR_KUBE_FAILED};
 	bool was;
-	int rc = hr_kubernetes_get(d, HR_POD, &pod, err);
+	int r = hr_kubernetes_get(d, HR_POD, &pod, err);
 
-	if (rc < 0)
+	if (r < 0)
 		return -1;
-	if (rc == 1)
+	if (r == 1)
 		hr_kube_why(&why, pod);
 	json_object_put(pod);
-	if (rc == 1 && why.progress == HR_KUBE_READY)
+	if (r == 1 && why.progress == HR_KUBE_READY)
 		return 0;
 	/* a pause that is under way elsewhere has noted what to make again */
-	if (rc == 1 && why.progress == HR_KUBE_ENDING) {
+	if (r == 1 && why.progress == HR_KUBE_ENDING) {
 		if (hr_kubernetes_wait_gone(d, HR_POD, err) != 0)
 			return -1;
-		rc = 0;
+		r = 0;
 	}
-	if (rc == 1 && why.progress != HR_KUBE_FAILED)
+	if (r == 1 && why.progress != HR_KUBE_FAILED)
 		return hr_kubernetes_wait_ready(d, err);
-	if (rc == 1)
+	if (r == 1)
 		return hr_err_set(err, HR_E_DISCONNECTED,
 		    "Pod %s: %s; \"handrail up\" makes it anew", d->name, why.text);
 	return hr_kubernetes_resume(d, &was, err) == 0 ? reach(d, err) : -1;
@@ -494,15 +494,15 @@ kubernetes_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_er
 	struct hr_kubernetes *d = self;
 	struct pollfd stop = {.fd = d->h->stop_fd, .events = POLLIN};
 	char path[512];
-	int rc;
+	int r;
 
 	if (hr_kubernetes_open_kube(d, err) != 0)
 		return -1;
 	hr_kubernetes_path(d, HR_POD, true, path);
 	hr_kube_give_up(&d->kube, d->h->stop_fd);
-	rc = hr_kube_logs(&d->kube, path, follow, "", fn, arg, err);
+	r = hr_kube_logs(&d->kube, path, follow, "", fn, arg, err);
 	hr_kube_give_up(&d->kube, -1);
-	return d->h->stop_fd >= 0 && poll(&stop, 1, 0) > 0 ? 0 : rc;
+	return d->h->stop_fd >= 0 && poll(&stop, 1, 0) > 0 ? 0 : r;
 }
 
 static int

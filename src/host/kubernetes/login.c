@@ -68,18 +68,18 @@ read_file(char **to, const char *path, struct hr_err *err)
 {
 	struct hr_err why = {0};
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, FILE_CAP);
-	rc = hr_path_read(path, &b, &why);
-	if (rc != 0)
+	r = hr_path_read(path, &b, &why);
+	if (r != 0)
 		(void)hr_err_from(err, HR_E_INVAL, &why);
 	else if (memchr(hr_buf_str(&b), '\0', b.len) != NULL)
-		rc = hr_err_set(err, HR_E_INVAL, "%s is no text", path);
+		r = hr_err_set(err, HR_E_INVAL, "%s is no text", path);
 	else
-		rc = set(to, hr_buf_str(&b), err);
+		r = set(to, hr_buf_str(&b), err);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 /* A token is one line. */
@@ -172,17 +172,17 @@ pem(char **to, char **ret_file, struct json_object *o, const char *name, const c
 	const char *file = hr_json_text_at(o, name), *data;
 	char field[64], *path;
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	(void)snprintf(field, sizeof(field), "%s-data", name);
 	data = hr_json_text_at(o, field);
 	if (data != NULL && *data != '\0') {
 		hr_buf_init(&b, FILE_CAP);
-		rc = hr_base64_read(&b, data) && hr_buf_check(&b, NULL) == 0
-			 ? set(to, hr_buf_str(&b), err)
-			 : hr_err_set(err, HR_E_INVAL, "%s is no base64", field);
+		r = hr_base64_read(&b, data) && hr_buf_check(&b, NULL) == 0
+			? set(to, hr_buf_str(&b), err)
+			: hr_err_set(err, HR_E_INVAL, "%s is no base64", field);
 		hr_buf_done(&b);
-		return rc;
+		return r;
 	}
 	if (file == NULL || *file == '\0')
 		return 0;
@@ -190,9 +190,9 @@ pem(char **to, char **ret_file, struct json_object *o, const char *name, const c
 	if (path == NULL)
 		return hr_err_nomem(err);
 	if (ret_file == NULL) {
-		rc = read_file(to, path, err);
+		r = read_file(to, path, err);
 		free(path);
-		return rc;
+		return r;
 	}
 	free(*ret_file);
 	*ret_file = path;
@@ -288,24 +288,24 @@ merge_file(struct json_object **merged, const char *path, struct hr_err *err)
 	struct hr_err why = {0};
 	struct hr_buf b;
 	char *whole = hr_path_absolute(path, &why), *slash;
-	int rc = -1;
+	int r = -1;
 
 	hr_buf_init(&b, FILE_CAP);
 	if (whole == NULL) {
 		(void)hr_err_from(err, HR_E_INVAL, &why);
 	} else if (hr_trust_read(path, HR_TRUST_NOBODY, &b, &why) != 0) {
 		/* one of several need not be there */
-		rc = why.code == HR_E_SYS && why.sys == ENOENT ? 0
-							       : hr_err_from(err, HR_E_INVAL, &why);
+		r = why.code == HR_E_SYS && why.sys == ENOENT ? 0
+							      : hr_err_from(err, HR_E_INVAL, &why);
 	} else {
 		slash = strrchr(whole, '/');
 		if (slash != NULL)
 			slash[slash == whole] = '\0';
-		rc = hr_kube_login_merge(merged, hr_buf_str(&b), b.len, whole, err);
+		r = hr_kube_login_merge(merged, hr_buf_str(&b), b.len, whole, err);
 	}
 	hr_buf_done(&b);
 	free(whole);
-	return rc;
+	return r;
 }
 
 static int
@@ -314,26 +314,26 @@ from_kubeconfig(struct hr_kube_login *l, const char *files, const char *context,
 	struct json_object *merged = NULL;
 	struct hr_strv paths = {0};
 	const char *end;
-	int rc = 0;
+	int r = 0;
 
 	for (const char *p = files; *p != '\0'; p = *end == ':' ? end + 1 : end) {
 		end = strchrnul(p, ':');
 		if (end > p)
 			hr_strv_addf(&paths, "%.*s", (int)(end - p), p);
 	}
-	for (size_t i = 0; rc == 0 && i < paths.n; i++)
-		rc = merge_file(&merged, paths.v[i], err);
+	for (size_t i = 0; r == 0 && i < paths.n; i++)
+		r = merge_file(&merged, paths.v[i], err);
 	if (paths.failed)
-		rc = hr_err_nomem(err);
-	if (rc == 0 && merged == NULL)
-		rc = hr_err_set(err, HR_E_INVAL, NO_CLIENT " There is no %s.", files);
-	if (rc == 0)
-		rc = hr_kube_login_choose(l, merged, context, err);
-	if (rc == 0)
-		rc = set(&l->from, files, err);
+		r = hr_err_nomem(err);
+	if (r == 0 && merged == NULL)
+		r = hr_err_set(err, HR_E_INVAL, NO_CLIENT " There is no %s.", files);
+	if (r == 0)
+		r = hr_kube_login_choose(l, merged, context, err);
+	if (r == 0)
+		r = set(&l->from, files, err);
 	json_object_put(merged);
 	hr_strv_done(&paths);
-	return rc;
+	return r;
 }
 
 /* ---- without a kubeconfig ---- */
@@ -383,7 +383,7 @@ hr_kube_login_init(
 	const char *host = hr_env_get(env, "KUBERNETES_SERVICE_HOST");
 	const char *port = hr_env_get(env, "KUBERNETES_SERVICE_PORT");
 	char *standard = NULL;
-	int rc;
+	int r;
 
 	memset(l, 0, sizeof(*l));
 	hr_strv_add_all(&l->environ, env);
@@ -392,25 +392,25 @@ hr_kube_login_init(
 	if (files == NULL)
 		files = hr_env_get(env, "KUBECONFIG");
 	if (l->environ.failed)
-		rc = hr_err_nomem(err);
+		r = hr_err_nomem(err);
 	else if (url != NULL)
-		rc = from_variables(l, url, env, err);
+		r = from_variables(l, url, env, err);
 	else if (files != NULL)
-		rc = from_kubeconfig(l, files, context, err);
+		r = from_kubeconfig(l, files, context, err);
 	else if (host != NULL && port != NULL && access(POD_DIR "/token", R_OK) == 0)
-		rc = from_pod(l, host, port, err);
+		r = from_pod(l, host, port, err);
 	else if (home == NULL)
-		rc = hr_err_set(err, HR_E_INVAL, NO_CLIENT);
+		r = hr_err_set(err, HR_E_INVAL, NO_CLIENT);
 	else if (asprintf(&standard, "%s/.kube/config", home) < 0)
-		standard = NULL, rc = hr_err_nomem(err);
+		standard = NULL, r = hr_err_nomem(err);
 	else
-		rc = from_kubeconfig(l, standard, context, err);
+		r = from_kubeconfig(l, standard, context, err);
 	free(standard);
 	/* or the first use would take all of them for fresh */
 	l->read_at = -REREAD_S;
-	if (rc != 0)
+	if (r != 0)
 		hr_kube_login_done(l);
-	return rc;
+	return r;
 }
 
 /* ---- what changes ---- */
@@ -423,7 +423,7 @@ hr_kube_login_take(
 	const char *token, *cert, *key, *end;
 	struct hr_json_error why;
 	struct tm t = {0};
-	int rc = 0;
+	int r = 0;
 
 	if (hr_json_decode(p, len, &o, &why) != 0 ||
 	    strcmp(hr_json_text_or(o, "kind", ""), "ExecCredential") != 0) {
@@ -437,17 +437,17 @@ hr_kube_login_take(
 	end = hr_json_text_or(s, "expirationTimestamp", "");
 	l->expires_in = 0;
 	if (*token == '\0' && (*cert == '\0' || *key == '\0'))
-		rc = hr_err_set(err, HR_E_INVAL, "it gave neither a token nor a certificate");
+		r = hr_err_set(err, HR_E_INVAL, "it gave neither a token nor a certificate");
 	else if (*end != '\0' && strptime(end, "%Y-%m-%dT%H:%M:%S", &t) == NULL)
-		rc = hr_err_set(err, HR_E_INVAL, "its expirationTimestamp is no time: %s", end);
-	if (rc == 0 && *token != '\0')
-		rc = set(&l->token, token, err);
-	if (rc == 0 && *cert != '\0')
-		rc = set(&l->cert, cert, err) == 0 ? set(&l->key, key, err) : -1;
-	if (rc == 0 && *end != '\0')
+		r = hr_err_set(err, HR_E_INVAL, "its expirationTimestamp is no time: %s", end);
+	if (r == 0 && *token != '\0')
+		r = set(&l->token, token, err);
+	if (r == 0 && *cert != '\0')
+		r = set(&l->cert, cert, err) == 0 ? set(&l->key, key, err) : -1;
+	if (r == 0 && *end != '\0')
 		l->expires_in = timegm(&t) > now ? timegm(&t) - now : 1;
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 static int
@@ -455,18 +455,18 @@ run_program(struct hr_kube_login *l, struct hr_err *err)
 {
 	struct hr_err why = {0};
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, FILE_CAP);
-	rc = hr_execcred_run(l->exec, l->dir, &l->environ, &b, &why);
-	if (rc == 0)
-		rc = hr_kube_login_take(l, hr_buf_str(&b), b.len, time(NULL), &why);
+	r = hr_execcred_run(l->exec, l->dir, &l->environ, &b, &why);
+	if (r == 0)
+		r = hr_kube_login_take(l, hr_buf_str(&b), b.len, time(NULL), &why);
 	hr_buf_done(&b);
-	if (rc != 0)
+	if (r != 0)
 		(void)hr_err_set(err, HR_E_PERMISSION,
 		    "the program that gives credentials, %s of %s: %s",
 		    hr_json_text_or(l->exec, "command", "?"), l->from, why.msg);
-	return rc;
+	return r;
 }
 
 int

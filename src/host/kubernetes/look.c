@@ -55,68 +55,69 @@ static const struct right {
 
 /* 1 yes, 0 no, -1 it cannot be asked. */
 static int
-may(struct exam *x, const struct right *r, const char *verb, struct hr_err *err)
+may(struct exam *x, const struct right *right, const char *verb, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	char body[512];
-	int rc;
+	int r;
 
 	(void)snprintf(body, sizeof(body),
 	    "{\"apiVersion\":\"authorization.k8s.io/v1\",\"kind\":\"SelfSubjectAccessReview\","
 	    "\"spec\":{\"resourceAttributes\":{\"namespace\":\"%s\",\"verb\":\"%s\","
 	    "\"group\":\"%s\",\"resource\":\"%s\",\"subresource\":\"%s\"}}}",
-	    x->d->ns, verb, r->group, r->resource, r->sub);
-	rc = hr_kube_call(&x->kube, HR_KUBE_CREATE,
+	    x->d->ns, verb, right->group, right->resource, right->sub);
+	r = hr_kube_call(&x->kube, HR_KUBE_CREATE,
 	    "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body, &o, err);
-	if (rc == 0)
-		rc = hr_json_true_at(hr_json_at(o, "status"), "allowed");
+	if (r == 0)
+		r = hr_json_true_at(hr_json_at(o, "status"), "allowed");
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 static bool
-is_needed(const struct exam *x, const struct right *r)
+is_needed(const struct exam *x, const struct right *right)
 {
 	const char *text;
 
-	if (r->setting == NULL)
+	if (right->setting == NULL)
 		return true;
-	if (strcmp(r->unless, "false") == 0)
-		return hr_config_bool(x->c, r->setting);
-	text = setting(x, r->setting);
-	return text != NULL && strcmp(text, r->unless) != 0;
+	if (strcmp(right->unless, "false") == 0)
+		return hr_config_bool(x->c, right->setting);
+	text = setting(x, right->setting);
+	return text != NULL && strcmp(text, right->unless) != 0;
 }
 
 static int
-one_right(struct exam *x, const struct right *r, struct hr_err *err)
+one_right(struct exam *x, const struct right *right, struct hr_err *err)
 {
 	char missing[128] = "", what[64], verb[32];
-	const char *p = r->verbs;
+	const char *p = right->verbs;
 	size_t n;
-	int rc = 1;
+	int r = 1;
 
-	(void)snprintf(
-	    what, sizeof(what), "right to %s%s%s", r->resource, *r->sub != '\0' ? "/" : "", r->sub);
-	for (; *p != '\0' && rc >= 0; p += n + (p[n] == ' ')) {
+	(void)snprintf(what, sizeof(what), "right to %s%s%s", right->resource,
+	    *right->sub != '\0' ? "/" : "", right->sub);
+	for (; *p != '\0' && r >= 0; p += n + (p[n] == ' ')) {
 		n = strcspn(p, " ");
 		(void)snprintf(verb, sizeof(verb), "%.*s", (int)n, p);
-		rc = may(x, r, verb, err);
-		if (rc == 0) {
+		r = may(x, right, verb, err);
+		if (r == 0) {
 			size_t len = strlen(missing);
 
 			(void)snprintf(missing + len, sizeof(missing) - len, "%s%s",
 			    len > 0 ? ", " : "", verb);
 		}
 	}
-	if (rc < 0)
+	if (r < 0)
 		return -1;
 	if (missing[0] == '\0')
-		hr_exam_say(x->fn, x->arg, true, what, "%s", r->verbs);
+		hr_exam_say(x->fn, x->arg, true, what, "%s", right->verbs);
 	else
 		hr_exam_say(x->fn, x->arg, false, what,
 		    "may not %s in the namespace \"%s\"; a Role needs apiGroups [\"%s\"], "
 		    "resources [\"%s%s%s\"] with these verbs",
-		    missing, x->d->ns, r->group, r->resource, *r->sub != '\0' ? "/" : "", r->sub);
+		    missing, x->d->ns, right->group, right->resource,
+		    *right->sub != '\0' ? "/" : "", right->sub);
 	return 0;
 }
 
@@ -362,17 +363,17 @@ struct told {
 static int
 tell_gone(struct told *t)
 {
-	int rc = 0;
+	int r = 0;
 
 	json_object_object_foreach(t->before, name, was)
 	{
-		if (rc == 0 && hr_json_at(t->pods, name) == NULL)
-			rc = t->fn(t->arg, hr_json_text(was) + 1, "destroy", "");
+		if (r == 0 && hr_json_at(t->pods, name) == NULL)
+			r = t->fn(t->arg, hr_json_text(was) + 1, "destroy", "");
 	}
 	json_object_put(t->before);
 	t->before = NULL;
 	t->begun = true;
-	return rc;
+	return r;
 }
 
 static int
@@ -431,15 +432,15 @@ hr_kubernetes_tell(struct hr_kubernetes *d, hr_event_fn *fn, void *arg, struct h
 {
 	struct told t = {.fn = fn, .arg = arg, .pods = json_object_new_object()};
 	char path[512];
-	int rc;
+	int r;
 
 	if (t.pods == NULL)
 		return hr_err_nomem(err);
 	hr_kubernetes_path(d, HR_POD, false, path);
 	hr_kube_give_up(&d->kube, d->h->stop_fd);
-	rc = hr_kube_watch(&d->kube, path, "labelSelector=app%3Dopenhands-runtime", tell, &t, err);
+	r = hr_kube_watch(&d->kube, path, "labelSelector=app%3Dopenhands-runtime", tell, &t, err);
 	hr_kube_give_up(&d->kube, -1);
 	json_object_put(t.before);
 	json_object_put(t.pods);
-	return rc < 0 ? -1 : 0;
+	return r < 0 ? -1 : 0;
 }

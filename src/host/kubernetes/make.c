@@ -93,27 +93,27 @@ create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, st
 	char *body = hr_kubernetes_body(d, what, m->call, err), path[512];
 	struct json_object *o = NULL;
 	struct hr_err e = {0};
-	int rc = -1;
+	int r = -1;
 
 	if (body == NULL)
 		return -1;
 	hr_kubernetes_path(d, what, false, path);
-	rc = hr_kube_call(&d->kube, HR_KUBE_CREATE, path, body, &o, &e);
-	if (rc != 0 && hr_kube_status_is(&d->kube.status, "AlreadyExists")) {
-		rc = hr_kubernetes_get(d, what, &o, NULL) == 1 ? 0 : -1;
-		if (rc == 0 && !is_ours(o, m)) {
+	r = hr_kube_call(&d->kube, HR_KUBE_CREATE, path, body, &o, &e);
+	if (r != 0 && hr_kube_status_is(&d->kube.status, "AlreadyExists")) {
+		r = hr_kubernetes_get(d, what, &o, NULL) == 1 ? 0 : -1;
+		if (r == 0 && !is_ours(o, m)) {
 			json_object_put(o);
 			o = NULL;
 		}
 	}
-	if (rc == 0 && o != NULL)
+	if (r == 0 && o != NULL)
 		note_uid(m, what, o);
-	else if (rc != 0 && err != NULL)
+	else if (r != 0 && err != NULL)
 		*err = e;
 	json_object_put(o);
 	explicit_bzero(body, strlen(body)); /* the Secret's */
 	free(body);
-	return rc;
+	return r;
 }
 
 /* One of an earlier life is made what it has to be now, by server-side apply; only a new one is
@@ -122,18 +122,18 @@ static int
 apply(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, struct hr_err *err)
 {
 	char *body, path[512];
-	int rc = create(d, what, m, err);
+	int r = create(d, what, m, err);
 
-	if (rc != 0 || m->uid[what][0] != '\0')
-		return rc;
+	if (r != 0 || m->uid[what][0] != '\0')
+		return r;
 	body = hr_kubernetes_body(d, what, m->call, err);
 	if (body == NULL)
 		return -1;
 	hr_kubernetes_path(d, what, true, path);
-	rc = hr_kube_call(&d->kube, HR_KUBE_APPLY, path, body, NULL, err);
+	r = hr_kube_call(&d->kube, HR_KUBE_APPLY, path, body, NULL, err);
 	explicit_bzero(body, strlen(body)); /* the Secret's */
 	free(body);
-	return rc;
+	return r;
 }
 
 static int
@@ -253,7 +253,7 @@ int
 hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err)
 {
 	struct hr_err e = {0};
-	int rc = 0;
+	int r = 0;
 
 	if (hr_kubernetes_open_kube(d, err) != 0)
 		return -1;
@@ -264,15 +264,15 @@ hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err)
 		/* a right that only makes is needed for may be missing here */
 		if (delete_one(d, (enum hr_kubernetes_what)i, NULL, &e) != 0 &&
 		    !((i == HR_POLICY || i == HR_INGRESS) && d->kube.status.code == 403) &&
-		    rc == 0) {
-			rc = -1;
+		    r == 0) {
+			r = -1;
 			if (err != NULL)
 				*err = e;
 		}
 	}
-	if (rc == 0)
-		rc = hr_kubernetes_wait_gone(d, HR_POD, err);
-	if (rc == 0 && claim)
-		rc = hr_kubernetes_wait_gone(d, HR_CLAIM, err);
-	return rc;
+	if (r == 0)
+		r = hr_kubernetes_wait_gone(d, HR_POD, err);
+	if (r == 0 && claim)
+		r = hr_kubernetes_wait_gone(d, HR_CLAIM, err);
+	return r;
 }

@@ -139,12 +139,12 @@ command(struct spec *s)
 	    .user_id = uid != NULL ? (long)json_object_get_int64(uid) : 0,
 	    .working_dir = hr_config_text(s->c, "core.workspace_mount_path_in_sandbox")};
 	struct hr_strv words = {0};
-	int rc = hr_command_build(&words, &c, s->c, s->d->h->environ, s->err);
+	int r = hr_command_build(&words, &c, s->c, s->d->h->environ, s->err);
 
 	hr_buf_adds(&s->b, ",\"command\":");
 	texts(s, hr_strv_list(&words));
 	hr_strv_done(&words);
-	return rc;
+	return r;
 }
 
 static void
@@ -512,12 +512,12 @@ policy(struct spec *s)
 }
 
 static char *
-finish(struct spec *s, int rc)
+finish(struct spec *s, int r)
 {
 	char *text = NULL;
 
 	hr_buf_addc(&s->b, '}');
-	if (rc == 0 && (text = hr_buf_take(&s->b)) == NULL)
+	if (r == 0 && (text = hr_buf_take(&s->b)) == NULL)
 		(void)hr_err_nomem(s->err);
 	hr_buf_done(&s->b);
 	return text;
@@ -528,21 +528,21 @@ hr_kubernetes_body(
     struct hr_kubernetes *d, enum hr_kubernetes_what what, const char *call, struct hr_err *err)
 {
 	struct spec s = {.d = d, .c = d->h->config, .err = err};
-	int rc = 0;
+	int r = 0;
 
 	hr_buf_init(&s.b, BODY_MAX);
 	if (what != HR_INGRESS)
 		metadata(&s, what, call, "");
 	switch (what) {
-	case HR_POD: rc = pod(&s); break;
-	case HR_CLAIM: rc = claim(&s); break;
+	case HR_POD: r = pod(&s); break;
+	case HR_CLAIM: r = claim(&s); break;
 	case HR_SERVICE:
-	case HR_CODE_SERVICE: rc = service(&s, what == HR_CODE_SERVICE); break;
-	case HR_INGRESS: rc = ingress(&s, call); break;
-	case HR_SECRET: rc = secret(&s); break;
-	default: rc = policy(&s); break;
+	case HR_CODE_SERVICE: r = service(&s, what == HR_CODE_SERVICE); break;
+	case HR_INGRESS: r = ingress(&s, call); break;
+	case HR_SECRET: r = secret(&s); break;
+	default: r = policy(&s); break;
 	}
-	return finish(&s, rc);
+	return finish(&s, r);
 }
 
 char *

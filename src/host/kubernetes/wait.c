@@ -146,7 +146,7 @@ watcher_start(const struct hr_kubernetes *d, struct hr_err *err)
 {
 	struct watcher *w = calloc(1, sizeof(*w));
 	sigset_t all, before;
-	int rc;
+	int r;
 
 	if (w == NULL) {
 		(void)hr_err_nomem(err);
@@ -170,11 +170,11 @@ watcher_start(const struct hr_kubernetes *d, struct hr_err *err)
 	}
 	(void)sigfillset(&all); /* signals are for the caller's threads */
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&w->thread, NULL, watch, w);
+	r = pthread_create(&w->thread, NULL, watch, w);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	w->started = rc == 0;
-	if (rc != 0) {
-		(void)hr_err_sys(err, rc, "start a thread");
+	w->started = r == 0;
+	if (r != 0) {
+		(void)hr_err_sys(err, r, "start a thread");
 		watcher_stop(w);
 		return NULL;
 	}
@@ -323,9 +323,9 @@ static int
 wait_all(struct waiting *x, struct hr_err *err)
 {
 	struct epoll_event e;
-	int rc = 0;
+	int r = 0;
 
-	while (rc == 0) {
+	while (r == 0) {
 		/* readable until step() reads it, or for ever when time is over */
 		while (epoll_wait(x->until.both, &e, 1, -1) < 0 && errno == EINTR)
 			;
@@ -335,9 +335,9 @@ wait_all(struct waiting *x, struct hr_err *err)
 			(void)pthread_mutex_unlock(&x->w->lock);
 			return failed(x->d, &why, "it is not ready after 300 seconds", err);
 		}
-		rc = step(x, err);
+		r = step(x, err);
 	}
-	return rc == 1 ? 0 : -1;
+	return r == 1 ? 0 : -1;
 }
 
 int
@@ -346,7 +346,7 @@ hr_kubernetes_wait_ready(struct hr_kubernetes *d, struct hr_err *err)
 	long long place = hr_config_int(d->h->config, "kubernetes.schedule_timeout");
 	struct waiting x = {.d = d, .place_s = place > 0 ? (unsigned)place : 0};
 	struct hr_err mine;
-	int rc = -1;
+	int r = -1;
 
 	err = err != NULL ? err : &mine;
 	x.w = watcher_start(d, err);
@@ -354,12 +354,12 @@ hr_kubernetes_wait_ready(struct hr_kubernetes *d, struct hr_err *err)
 		return -1;
 	if (until_init(&x.until, x.w->news_fd, READY_TIMEOUT_S + x.place_s, err) == 0) {
 		hr_kube_give_up(&d->kube, x.until.both);
-		rc = wait_all(&x, err);
+		r = wait_all(&x, err);
 		hr_kube_give_up(&d->kube, -1);
 		until_done(&x.until);
 	}
 	watcher_stop(x.w);
-	return rc;
+	return r;
 }
 
 /* ---- gone ---- */
@@ -388,7 +388,7 @@ hr_kubernetes_wait_gone(struct hr_kubernetes *d, enum hr_kubernetes_what what, s
 	struct leaving l = {.seen = false};
 	char path[512], one[512], selector[256];
 	struct until until;
-	int rc;
+	int r;
 
 	hr_kubernetes_path(d, what, false, path);
 	hr_kubernetes_path(d, what, true, one);
@@ -397,12 +397,12 @@ hr_kubernetes_wait_gone(struct hr_kubernetes *d, enum hr_kubernetes_what what, s
 	if (until_init(&until, -1, GONE_TIMEOUT_S, err) != 0)
 		return -1;
 	hr_kube_give_up(&d->kube, until.both);
-	rc = hr_kube_watch(&d->kube, path, selector, on_leaving, &l, err);
-	if (rc < 0 && until_over(&until))
+	r = hr_kube_watch(&d->kube, path, selector, on_leaving, &l, err);
+	if (r < 0 && until_over(&until))
 		(void)hr_err_set(err, HR_E_RUNTIME_TIMEOUT,
 		    "the %s %s does not go away: something still holds it",
 		    hr_kubernetes_kind(what), strrchr(one, '/') + 1);
 	hr_kube_give_up(&d->kube, -1);
 	until_done(&until);
-	return rc < 0 ? -1 : 0;
+	return r < 0 ? -1 : 0;
 }

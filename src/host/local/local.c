@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <json-c/json_object.h>
@@ -170,22 +169,22 @@ local_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
 {
 	struct hr_local *l = self;
 	char *log = NULL;
-	int rc;
+	int r;
 
 	forget(l); /* what was recorded before may be dead */
-	rc = local_restore(l, record, err);
+	r = local_restore(l, record, err);
 	(void)sid; /* the server does not know its name */
-	if (rc == 0) {
+	if (r == 0) {
 		log = hr_record_path(l->h->state_dir, l->h->sid, ".log");
 		if (log == NULL)
-			rc = hr_err_nomem(err);
+			r = hr_err_nomem(err);
 		else if (rename(l->log, log) != 0)
-			rc = hr_err_sys(err, errno, "rename %s", l->log);
+			r = hr_err_sys(err, errno, "rename %s", l->log);
 	}
-	if (rc != 0) {
+	if (r != 0) {
 		free(log);
 		forget(l); /* another may be adopted instead */
-		return rc;
+		return r;
 	}
 	free(l->log);
 	l->log = log;
@@ -205,7 +204,7 @@ local_destroy(void *self, struct hr_err *err)
 {
 	struct hr_local *l = self;
 	struct hr_err e = {0};
-	int rc = 0;
+	int r = 0;
 
 	if (l->watch >= 0)
 		hr_proc_end(l->pid, l->watch, END_PATIENCE_MS);
@@ -214,11 +213,11 @@ local_destroy(void *self, struct hr_err *err)
 	for (size_t i = 0; i < 4; i++)
 		hr_portlock_release(&l->locks[i]);
 	if (l->own_workspace && l->workspace != NULL && hr_path_remove(l->workspace, &e) < 0)
-		rc = hr_err_from(err, HR_E_SYS, &e);
+		r = hr_err_from(err, HR_E_SYS, &e);
 	l->own_workspace = false;
 	if (l->h->state_dir == NULL && l->log != NULL)
 		(void)unlink(l->log);
-	return rc;
+	return r;
 }
 
 static int
@@ -233,14 +232,12 @@ local_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *er
 static int
 local_exec(void *self, const char *const *argv, int *ret_status, struct hr_err *err)
 {
-	static const struct hr_spawn_fd fds[] = {{0, 0}, {1, 1}, {2, 2}};
 	static const char go[] = "cd \"$0\" && exec \"$@\"";
 	struct hr_local *l = self;
 	struct hr_strv words = {0}, env = {0};
-	struct hr_spawn sp = {.path = "/bin/sh", .fds = fds, .nfds = 3, .umask = -1};
+	struct hr_spawn sp = {.path = "/bin/sh", .umask = -1};
 	struct hr_err e = {0};
-	int status = 0, rc = -1;
-	pid_t pid;
+	int r = -1;
 
 	hr_strv_add(&words, "sh");
 	hr_strv_add(&words, "-c");
@@ -249,26 +246,18 @@ local_exec(void *self, const char *const *argv, int *ret_status, struct hr_err *
 	hr_strv_add_all(&words, argv);
 	hr_strv_add_all(&env, l->h->environ);
 	hr_strv_unset_env(&env, "SESSION_API_KEY");
-	if (words.failed || env.failed) {
-		(void)hr_err_nomem(err);
-		goto out;
-	}
 	sp.argv = (const char *const *)words.v;
 	sp.envp = env.v;
-	pid = hr_spawn(&sp, &e);
-	if (pid < 0) {
-		(void)hr_err_from(err, HR_E_RUNTIME, &e);
-		goto out;
+	if (words.failed || env.failed) {
+		(void)hr_err_nomem(err);
+	} else {
+		r = hr_spawn_here(&sp, ret_status, &e);
+		if (r != 0)
+			(void)hr_err_from(err, HR_E_RUNTIME, &e);
 	}
-	while ((rc = waitpid(pid, &status, 0) == pid ? 0 : -1) != 0 && errno == EINTR)
-		;
-	if (rc != 0)
-		(void)hr_err_sys(err, errno, "wait for %s", argv[0]);
-	*ret_status = hr_exit_code(status);
-out:
 	hr_strv_done(&words);
 	hr_strv_done(&env);
-	return rc;
+	return r;
 }
 
 static const char *const heeds[] = {

@@ -43,20 +43,20 @@ static int
 give_lines(struct hr_buf *b, bool at_end, hr_line_fn *fn, void *arg)
 {
 	char *p = b->p, *end = b->p + b->len, *nl;
-	int rc = 0;
+	int r = 0;
 
 	while (
-	    rc == 0 && b->len > 0 && p < end && (nl = memchr(p, '\n', (size_t)(end - p))) != NULL) {
-		rc = fn(arg, p, (size_t)(nl - p));
+	    r == 0 && b->len > 0 && p < end && (nl = memchr(p, '\n', (size_t)(end - p))) != NULL) {
+		r = fn(arg, p, (size_t)(nl - p));
 		p = nl + 1;
 	}
-	if (rc == 0 && at_end && b->len > 0 && p < end) {
-		rc = fn(arg, p, (size_t)(end - p));
+	if (r == 0 && at_end && b->len > 0 && p < end) {
+		r = fn(arg, p, (size_t)(end - p));
 		p = end;
 	}
 	if (b->len > 0)
 		hr_buf_drop_front(b, (size_t)(p - b->p));
-	return rc;
+	return r;
 }
 
 static bool
@@ -103,7 +103,7 @@ int
 hr_logfile_read(const char *path, int watch_fd, int stop_fd, bool follow, hr_line_fn *fn, void *arg,
     struct hr_err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), notes = -1, rc;
+	int fd = open(path, O_RDONLY | O_CLOEXEC), notes = -1, r;
 	struct pollfd p[3];
 	char events[4096];
 	struct hr_buf b;
@@ -115,35 +115,35 @@ hr_logfile_read(const char *path, int watch_fd, int stop_fd, bool follow, hr_lin
 	if (follow) {
 		notes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 		if (notes < 0 || inotify_add_watch(notes, path, IN_MODIFY) < 0) {
-			rc = hr_err_sys(err, errno, "watch %s", path);
+			r = hr_err_sys(err, errno, "watch %s", path);
 			goto out;
 		}
 	}
 	for (;;) {
-		rc = drain(fd, stop_fd, path, &b, fn, arg, err);
-		if (rc != 0 || !follow || ended)
+		r = drain(fd, stop_fd, path, &b, fn, arg, err);
+		if (r != 0 || !follow || ended)
 			break;
 		p[0] = (struct pollfd){.fd = notes, .events = POLLIN};
 		p[1] = (struct pollfd){.fd = watch_fd, .events = POLLIN};
 		p[2] = (struct pollfd){.fd = stop_fd, .events = POLLIN};
 		if (poll(p, 3, -1) < 0 && errno != EINTR) {
-			rc = hr_err_sys(err, errno, "wait for %s", path);
+			r = hr_err_sys(err, errno, "wait for %s", path);
 			break;
 		}
 		if (p[2].revents != 0) {
-			rc = 1;
+			r = 1;
 			break;
 		}
 		ended = p[1].revents != 0;
 		while (hr_fd_read(notes, events, sizeof(events)) > 0)
 			;
 	}
-	if (rc == 0)
+	if (r == 0)
 		(void)give_lines(&b, true, fn, arg);
-	rc = rc < 0 ? -1 : 0;
+	r = r < 0 ? -1 : 0;
 out:
 	hr_buf_done(&b);
 	hr_fd_close(&notes);
 	hr_fd_close(&fd);
-	return rc;
+	return r;
 }

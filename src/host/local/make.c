@@ -253,7 +253,7 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_err *err)
 	    .pdeathsig = l->h->detach ? 0 : SIGTERM};
 	struct hr_spawn_fd fds[2];
 	struct hr_err e = {0};
-	int log = -1, rc = -1;
+	int log = -1, r = -1;
 	pid_t pid;
 
 	if (access(program, X_OK) != 0)
@@ -287,12 +287,12 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_err *err)
 		goto out;
 	}
 	l->watch = hr_proc_watch(l->pid, l->started);
-	rc = 0;
+	r = 0;
 out:
 	hr_fd_close(&log);
 	hr_strv_done(&argv);
 	hr_strv_done(&env);
-	return rc;
+	return r;
 }
 
 static int
@@ -335,18 +335,18 @@ int
 hr_local_make(struct hr_local *l, struct hr_err *err)
 {
 	char name[32];
-	int notify = notify_socket(name, err), rc;
+	int notify = notify_socket(name, err), r;
 
 	if (notify < 0)
 		return -1;
-	rc = make_workspace(l, err);
-	if (rc == 0)
-		rc = make_key(l, err);
-	if (rc == 0)
-		rc = spawn_server(l, name, err);
-	if (rc == 0)
-		rc = wait_ready(l, notify, err);
+	r = make_workspace(l, err);
+	if (r == 0)
+		r = make_key(l, err);
+	if (r == 0)
+		r = spawn_server(l, name, err);
+	if (r == 0)
+		r = wait_ready(l, notify, err);
 	hr_fd_close(&notify);
 	hr_fd_close(&l->reserved);
-	return rc;
+	return r;
 }

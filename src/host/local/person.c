@@ -86,17 +86,17 @@ hr_local_web_hosts(void *self, char **ret_json, struct hr_err *err)
 	static const char *const prefixes[] = {"work-1", "work-2"};
 	struct hr_local *l = self;
 	char *urls[2] = {NULL, NULL};
-	int rc = 0;
+	int r = 0;
 
-	for (size_t i = 0; i < 2 && rc == 0; i++)
+	for (size_t i = 0; i < 2 && r == 0; i++)
 		if (l->app_ports[i] > 0 &&
 		    (urls[i] = address(l, prefixes[i], l->app_ports[i], "")) == NULL)
-			rc = hr_err_nomem(err);
-	if (rc == 0)
-		rc = hr_web_hosts_json(urls, l->app_ports, 2, ret_json, err);
+			r = hr_err_nomem(err);
+	if (r == 0)
+		r = hr_web_hosts_json(urls, l->app_ports, 2, ret_json, err);
 	free(urls[0]);
 	free(urls[1]);
-	return rc;
+	return r;
 }
 
 int

@@ -19,23 +19,23 @@ hr_modal_open(struct hr_cloud *c, struct hr_err *err)
 	char *id = hr_cloud_key(c, "MODAL_TOKEN_ID", err);
 	char *secret = id != NULL ? hr_cloud_key(c, "MODAL_TOKEN_SECRET", err) : NULL;
 	struct hr_modal *m = secret != NULL ? calloc(1, sizeof(*m)) : NULL;
-	int rc = secret == NULL ? -1 : m != NULL ? 0 : hr_err_nomem(err);
+	int r = secret == NULL ? -1 : m != NULL ? 0 : hr_err_nomem(err);
 
 	c->own = m;
-	if (rc == 0)
-		rc = hr_grpc_init(&m->api, HR_MODAL_WHO,
+	if (r == 0)
+		r = hr_grpc_init(&m->api, HR_MODAL_WHO,
 		    hr_cloud_env(c, "MODAL_SERVER_URL", "https://api.modal.com"), err);
-	if (rc == 0) {
+	if (r == 0) {
 		hr_strv_addf(&m->api.headers, "x-modal-token-id: %s", id);
 		hr_strv_addf(&m->api.headers, "x-modal-token-secret: %s", secret);
 		hr_strv_add(&m->api.headers, "x-modal-client-version: " CLIENT_VERSION);
 		hr_strv_add(&m->api.headers, "x-modal-client-type: 1");
-		rc = m->api.headers.failed ? hr_err_nomem(err) : 0;
+		r = m->api.headers.failed ? hr_err_nomem(err) : 0;
 	}
 	c->old = hr_cloud_env(c, "MODAL_OLD_ROUTES", NULL) != NULL;
 	free(id);
 	free(secret);
-	return rc;
+	return r;
 }
 
 void
@@ -87,31 +87,31 @@ hr_modal_authorize(struct hr_cloud *c, struct hr_err *err)
 	HrPb__AuthToken *a = NULL;
 	struct hr_grpc_end end;
 	struct hr_err mine = {0};
-	int rc;
+	int r;
 
 	if (c->old || m->auth != NULL)
 		return 0;
-	rc = hr_modal_ask(
+	r = hr_modal_ask(
 	    c, "AuthTokenGet", "", &q.base, &hr_pb__auth_token__descriptor, false, &a, &end, &mine);
-	if (rc == 0)
-		rc = hr_pb_text(
+	if (r == 0)
+		r = hr_pb_text(
 		    HR_MODAL_WHO, "the answer of AuthTokenGet", "token", a->token, &mine);
-	if (rc == 0)
-		rc = hr_cloud_set(&m->auth, a->token, &mine);
-	if (rc == 0 && c->h->secret != NULL)
+	if (r == 0)
+		r = hr_cloud_set(&m->auth, a->token, &mine);
+	if (r == 0 && c->h->secret != NULL)
 		c->h->secret(c->h->arg, m->auth);
-	if (rc == 0) {
+	if (r == 0) {
 		hr_strv_addf(&m->api.headers, "x-modal-auth-token: %s", m->auth);
-		rc = m->api.headers.failed ? hr_err_nomem(&mine) : 0;
+		r = m->api.headers.failed ? hr_err_nomem(&mine) : 0;
 	}
 	hr_pb_free(a);
-	if (rc != 0 && end.status == HR_GRPC_UNIMPLEMENTED) {
+	if (r != 0 && end.status == HR_GRPC_UNIMPLEMENTED) {
 		c->old = true;
 		return 0;
 	}
-	if (rc != 0 && err != NULL)
+	if (r != 0 && err != NULL)
 		*err = mine;
-	return rc;
+	return r;
 }
 
 int
@@ -120,18 +120,18 @@ hr_modal_sandbox_call(struct hr_cloud *c, const char *method, const ProtobufCMes
 {
 	struct hr_err mine = {0};
 	struct hr_grpc_end end;
-	int rc;
+	int r;
 
 	if (hr_modal_authorize(c, err) != 0)
 		return -1;
-	rc = hr_modal_ask(c, method, c->old ? "" : "V2", q, type, false, ret, &end, &mine);
-	if (rc != 0 && !c->old && end.status == HR_GRPC_UNIMPLEMENTED) {
+	r = hr_modal_ask(c, method, c->old ? "" : "V2", q, type, false, ret, &end, &mine);
+	if (r != 0 && !c->old && end.status == HR_GRPC_UNIMPLEMENTED) {
 		c->old = true;
-		rc = hr_modal_ask(c, method, "", q, type, false, ret, &end, &mine);
+		r = hr_modal_ask(c, method, "", q, type, false, ret, &end, &mine);
 	}
-	if (rc != 0 && err != NULL)
+	if (r != 0 && err != NULL)
 		*err = mine;
-	return rc;
+	return r;
 }
 
 int
@@ -141,21 +141,21 @@ hr_modal_app(struct hr_cloud *c, struct hr_err *err)
 	char name[] = "openhands";
 	HrPb__AppRequest q = HR_PB__APP_REQUEST__INIT;
 	HrPb__App *a = NULL;
-	int rc;
+	int r;
 
 	if (m->app_id != NULL)
 		return 0;
 	q.app_name = name;
 	q.has_object_creation_type = 1;
 	q.object_creation_type = HR_MODAL_CREATE_IF_MISSING;
-	rc = hr_modal_call(c, "AppGetOrCreate", &q.base, &hr_pb__app__descriptor, &a, err);
-	if (rc == 0)
-		rc = hr_pb_text(
+	r = hr_modal_call(c, "AppGetOrCreate", &q.base, &hr_pb__app__descriptor, &a, err);
+	if (r == 0)
+		r = hr_pb_text(
 		    HR_MODAL_WHO, "the answer of AppGetOrCreate", "app_id", a->app_id, err);
-	if (rc == 0)
-		rc = hr_cloud_set(&m->app_id, a->app_id, err);
+	if (r == 0)
+		r = hr_cloud_set(&m->app_id, a->app_id, err);
 	hr_pb_free(a);
-	return rc;
+	return r;
 }
 
 /* ---- lists of texts ---- */
@@ -207,27 +207,27 @@ hr_modal_secret(struct hr_cloud *c, const char *const *env, char **ret_id, struc
 	HrPb__SecretRequest q = HR_PB__SECRET_REQUEST__INIT;
 	struct hr_modal_texts t;
 	HrPb__Secret *a = NULL;
-	int rc = hr_modal_app(c, err);
+	int r = hr_modal_app(c, err);
 
-	if (rc != 0)
+	if (r != 0)
 		return -1;
-	rc = hr_modal_texts(&t, env, err);
+	r = hr_modal_texts(&t, env, err);
 	q.has_object_creation_type = 1;
 	q.object_creation_type = HR_MODAL_ANONYMOUS;
 	q.n_env_dict = t.n;
 	q.env_dict = t.each;
 	q.app_id = hr_modal_of(c)->app_id;
-	if (rc == 0)
-		rc = hr_modal_call(
+	if (r == 0)
+		r = hr_modal_call(
 		    c, "SecretGetOrCreate", &q.base, &hr_pb__secret__descriptor, &a, err);
-	if (rc == 0)
-		rc = hr_pb_text(HR_MODAL_WHO, "the answer of SecretGetOrCreate", "secret_id",
+	if (r == 0)
+		r = hr_pb_text(HR_MODAL_WHO, "the answer of SecretGetOrCreate", "secret_id",
 		    a->secret_id, err);
-	if (rc == 0)
-		rc = hr_cloud_set(ret_id, a->secret_id, err);
+	if (r == 0)
+		r = hr_cloud_set(ret_id, a->secret_id, err);
 	hr_pb_free(a);
 	hr_modal_texts_done(&t);
-	return rc;
+	return r;
 }
 
 /* ---- where its commands are run ---- */
@@ -251,38 +251,38 @@ hr_modal_task(struct hr_cloud *c, struct hr_err *err)
 {
 	struct hr_modal *m = hr_modal_of(c);
 	HrPb__SandboxRequest q = HR_PB__SANDBOX_REQUEST__INIT;
-	HrPb__RouterAccess *r = NULL;
+	HrPb__RouterAccess *router = NULL;
 	HrPb__TaskId *a = NULL;
-	int rc = 0;
+	int r = 0;
 
 	q.sandbox_id = c->id;
 	if (m->task == NULL) {
-		rc = hr_modal_sandbox_call(
+		r = hr_modal_sandbox_call(
 		    c, "SandboxGetTaskId", &q.base, &hr_pb__task_id__descriptor, &a, err);
-		if (rc == 0 && a->task_result != NULL && a->task_result->has_status &&
+		if (r == 0 && a->task_result != NULL && a->task_result->has_status &&
 		    a->task_result->status != 0)
-			rc = hr_err_set(err, HR_E_DISCONNECTED,
+			r = hr_err_set(err, HR_E_DISCONNECTED,
 			    HR_MODAL_WHO ": the sandbox %s has ended (status %d)", c->id,
 			    a->task_result->status);
-		if (rc == 0)
-			rc = hr_pb_text(HR_MODAL_WHO, "the answer of SandboxGetTaskId", "task_id",
+		if (r == 0)
+			r = hr_pb_text(HR_MODAL_WHO, "the answer of SandboxGetTaskId", "task_id",
 			    a->task_id, err);
-		if (rc == 0)
-			rc = hr_cloud_set(&m->task, a->task_id, err);
+		if (r == 0)
+			r = hr_cloud_set(&m->task, a->task_id, err);
 		hr_pb_free(a);
 	}
-	if (rc != 0 || c->old || m->router.url != NULL)
-		return rc;
-	rc = hr_modal_call(c, "SandboxGetCommandRouterAccess", &q.base,
-	    &hr_pb__router_access__descriptor, &r, err);
-	if (rc == 0)
-		rc = hr_pb_text(HR_MODAL_WHO, "the answer of SandboxGetCommandRouterAccess", "jwt",
-		    r->jwt, err);
-	if (rc == 0)
-		rc = hr_pb_text(HR_MODAL_WHO, "the answer of SandboxGetCommandRouterAccess", "url",
-		    r->url, err);
-	if (rc == 0)
-		rc = hr_modal_route(c, r->url, r->jwt, err);
-	hr_pb_free(r);
-	return rc;
+	if (r != 0 || c->old || m->router.url != NULL)
+		return r;
+	r = hr_modal_call(c, "SandboxGetCommandRouterAccess", &q.base,
+	    &hr_pb__router_access__descriptor, &router, err);
+	if (r == 0)
+		r = hr_pb_text(HR_MODAL_WHO, "the answer of SandboxGetCommandRouterAccess", "jwt",
+		    router->jwt, err);
+	if (r == 0)
+		r = hr_pb_text(HR_MODAL_WHO, "the answer of SandboxGetCommandRouterAccess", "url",
+		    router->url, err);
+	if (r == 0)
+		r = hr_modal_route(c, router->url, router->jwt, err);
+	hr_pb_free(router);
+	return r;
 }

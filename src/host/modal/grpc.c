@@ -103,17 +103,17 @@ on_frame(void *arg, unsigned flags, const char *p, size_t len)
 	struct turn *t = arg;
 	ProtobufCMessage *m;
 	char subject[200];
-	int rc = 0;
+	int r = 0;
 
 	(void)snprintf(subject, sizeof(subject), "the answer of %.150s",
 	    strrchr(t->c->path, '/') != NULL ? strrchr(t->c->path, '/') + 1 : t->c->path);
 	if (flags != 0)
-		rc = hr_err_set(&t->err, HR_E_PROTO, "%s: %s is a frame of an unknown kind",
+		r = hr_err_set(&t->err, HR_E_PROTO, "%s: %s is a frame of an unknown kind",
 		    t->g->who, subject);
 	else if (t->c->each == NULL && t->n > 0)
-		rc = hr_err_set(
+		r = hr_err_set(
 		    &t->err, HR_E_PROTO, "%s: %s is more than one message", t->g->who, subject);
-	m = rc == 0 ? hr_pb_read(t->g->who, subject, t->c->type, p, len, &t->err) : NULL;
+	m = r == 0 ? hr_pb_read(t->g->who, subject, t->c->type, p, len, &t->err) : NULL;
 	if (m == NULL)
 		return 1;
 	t->n++;
@@ -121,10 +121,10 @@ on_frame(void *arg, unsigned flags, const char *p, size_t len)
 		t->first = m;
 		return 0;
 	}
-	rc = t->c->each(t->c->arg, m, &t->err);
+	r = t->c->each(t->c->arg, m, &t->err);
 	hr_pb_free(m);
-	t->enough = rc > 0;
-	return rc != 0;
+	t->enough = r > 0;
+	return r != 0;
 }
 
 static int
@@ -132,16 +132,16 @@ on_bytes(void *arg, const char *p, size_t len)
 {
 	struct turn *t = arg;
 	struct hr_err e = {0};
-	int rc;
+	int r;
 
 	if (!t->http2 || !t->grpc)
 		return (void)hr_err_set(&t->err, HR_E_PROTO,
 			   "%s: its address speaks no gRPC over HTTP/2", t->g->who),
 		       -1;
-	rc = hr_connect_feed(&t->frames, p, len, &e);
-	if (rc < 0)
+	r = hr_connect_feed(&t->frames, p, len, &e);
+	if (r < 0)
 		(void)hr_err_set(&t->err, HR_E_PROTO, "%s: its answer: %s", t->g->who, e.msg);
-	return rc == 0 ? 0 : -1;
+	return r == 0 ? 0 : -1;
 }
 
 /* What an answer of HTTP alone means. */
@@ -268,28 +268,28 @@ attempt(struct turn *t, const struct hr_strv *headers, const struct hr_buf *body
 	struct hr_http_answer a;
 	struct hr_err he = {0};
 	char *url = NULL;
-	int rc;
+	int r;
 
 	if (hr_cloud_setf(&url, err, "%s%s", t->g->url, c->path) != 0)
 		return -1;
 	q.url = url;
 	hr_connect_init(&t->frames, on_frame, t);
-	rc = hr_http_do(t->g->http, &q, &a, &he);
+	r = hr_http_do(t->g->http, &q, &a, &he);
 	if (t->enough) {
 		t->status = HR_GRPC_OK;
-		rc = 0;
+		r = 0;
 	} else if (t->err.code != HR_OK) {
 		t->status = HR_GRPC_INTERNAL;
 		if (err != NULL)
 			*err = t->err;
-		rc = -1;
+		r = -1;
 	} else {
-		rc = judge(t, &a, rc, &he, unsent, err);
+		r = judge(t, &a, r, &he, unsent, err);
 	}
 	hr_connect_done(&t->frames);
 	hr_http_answer_done(&a);
 	free(url);
-	return rc;
+	return r;
 }
 
 /* ---- a call ---- */
@@ -334,29 +334,29 @@ call(struct hr_grpc *g, const struct hr_grpc_call *c, const struct hr_buf *body,
 	unsigned waited = 0;
 	bool unsent = false;
 	struct turn t;
-	int rc;
+	int r;
 
 	for (unsigned n = 1;; n++) {
 		t = (struct turn){.g = g, .c = c, .status = HR_GRPC_LOST};
-		rc = add_headers(&headers, g, c, key, n, waited) == 0 ? 0 : hr_err_nomem(err);
-		if (rc == 0)
-			rc = attempt(&t, &headers, body, &unsent, err);
+		r = add_headers(&headers, g, c, key, n, waited) == 0 ? 0 : hr_err_nomem(err);
+		if (r == 0)
+			r = attempt(&t, &headers, body, &unsent, err);
 		hr_strv_done(&headers);
 		end->messages = t.n;
 		end->status = t.status;
-		end->unsure = rc != 0 && !unsent;
-		if (rc == 0 || n == rule.attempts || headers.failed || !again(&t, unsent))
+		end->unsure = r != 0 && !unsent;
+		if (r == 0 || n == rule.attempts || headers.failed || !again(&t, unsent))
 			break;
 		hr_pb_free(t.first);
 		waited = hr_api_wait_ms(&rule, n, t.after, "");
 		if (hr_rest_wait(c->watch_fd > 0 ? c->watch_fd : -1, waited))
 			return hr_err_set(err, HR_E_RUNTIME, "%s: given up", g->who);
 	}
-	if (rc == 0)
+	if (r == 0)
 		*ret = t.first;
 	else
 		hr_pb_free(t.first);
-	return rc;
+	return r;
 }
 
 int
@@ -367,26 +367,26 @@ hr_grpc_do(struct hr_grpc *g, const struct hr_grpc_call *c, void *ret, struct hr
 	ProtobufCMessage *answer = NULL;
 	struct hr_err mine = {0};
 	char key[37] = "";
-	int rc;
+	int r;
 
 	*end = (struct hr_grpc_end){.status = HR_GRPC_LOST};
 	hr_buf_init(&message, HR_CONNECT_FRAME_MAX);
 	hr_buf_init(&body, HR_CONNECT_FRAME_MAX + 16);
-	rc = hr_pb_put(&message, c->q, &mine);
+	r = hr_pb_put(&message, c->q, &mine);
 	hr_connect_put(&body, 0, hr_buf_str(&message), message.len);
-	if (rc == 0 && hr_buf_check(&body, NULL) != 0)
-		rc = hr_err_nomem(&mine);
-	if (rc == 0 && c->key)
-		rc = hr_uuid(key, &mine);
-	if (rc == 0)
-		rc = call(g, c, &body, key, &answer, end, &mine);
+	if (r == 0 && hr_buf_check(&body, NULL) != 0)
+		r = hr_err_nomem(&mine);
+	if (r == 0 && c->key)
+		r = hr_uuid(key, &mine);
+	if (r == 0)
+		r = call(g, c, &body, key, &answer, end, &mine);
 	hr_buf_done(&message);
 	hr_buf_done(&body);
-	if (rc == 0 && ret != NULL)
+	if (r == 0 && ret != NULL)
 		memcpy(ret, &answer, sizeof(answer));
 	else
 		hr_pb_free(answer);
-	if (rc != 0 && err != NULL)
+	if (r != 0 && err != NULL)
 		*err = mine;
-	return rc;
+	return r;
 }

@@ -32,18 +32,18 @@ builder_version(struct hr_cloud *c, char **ret, struct hr_err *err)
 	const HrPb__Empty q = HR_PB__EMPTY__INIT;
 	HrPb__Environment *a = NULL;
 	const char *text = NULL;
-	int rc = hr_modal_call(
+	int r = hr_modal_call(
 	    c, "EnvironmentGetOrCreate", &q.base, &hr_pb__environment__descriptor, &a, err);
 
-	if (rc == 0 && a->metadata != NULL && a->metadata->settings != NULL)
+	if (r == 0 && a->metadata != NULL && a->metadata->settings != NULL)
 		text = a->metadata->settings->image_builder_version;
-	if (rc == 0)
-		rc = hr_pb_text(HR_MODAL_WHO, "the answer of EnvironmentGetOrCreate",
+	if (r == 0)
+		r = hr_pb_text(HR_MODAL_WHO, "the answer of EnvironmentGetOrCreate",
 		    "image_builder_version", text, err);
-	if (rc == 0)
-		rc = hr_cloud_set(ret, text, err);
+	if (r == 0)
+		r = hr_cloud_set(ret, text, err);
 	hr_pb_free(a);
-	return rc;
+	return r;
 }
 
 struct build {
@@ -80,28 +80,28 @@ wait_built(struct hr_cloud *c, const char *id, struct hr_err *err)
 	struct build b = {.c = c};
 	struct hr_grpc_end end;
 	char *copy = strdup(id);
-	int rc = copy != NULL ? 0 : hr_err_nomem(err);
+	int r = copy != NULL ? 0 : hr_err_nomem(err);
 
 	g.arg = &b;
 	q.image_id = copy;
 	q.has_timeout = 1;
 	q.timeout = 55;
-	for (int i = 0; rc == 0 && b.finished == 0; i++) {
+	for (int i = 0; r == 0 && b.finished == 0; i++) {
 		if (i == POLLS_MAX) {
-			rc = hr_err_set(err, HR_E_RUNTIME_TIMEOUT,
+			r = hr_err_set(err, HR_E_RUNTIME_TIMEOUT,
 			    HR_MODAL_WHO ": the image %s is not built after %d minutes", id,
 			    POLLS_MAX * 55 / 60);
 			break;
 		}
 		q.last_entry_id = b.entry;
-		rc = hr_grpc_do(&hr_modal_of(c)->api, &g, NULL, &end, err);
+		r = hr_grpc_do(&hr_modal_of(c)->api, &g, NULL, &end, err);
 		/* a stream that was cut goes on behind what it told last */
-		if (rc != 0 && end.status == HR_GRPC_LOST && end.messages > 0)
-			rc = 0;
+		if (r != 0 && end.status == HR_GRPC_LOST && end.messages > 0)
+			r = 0;
 	}
 	free(b.entry);
 	free(copy);
-	return rc;
+	return r;
 }
 
 int
@@ -112,7 +112,7 @@ hr_modal_image(struct hr_cloud *c, const char *name, char **ret_id, struct hr_er
 	HrPb__Empty empty = HR_PB__EMPTY__INIT;
 	HrPb__ImageAnswer *a = NULL;
 	char *line = NULL, *version = NULL;
-	int rc, done = 0;
+	int r, done = 0;
 
 	for (const char *p = name; *p != '\0'; p++)
 		if ((unsigned char)*p <= ' ' || *p == 0x7f)
@@ -121,9 +121,9 @@ hr_modal_image(struct hr_cloud *c, const char *name, char **ret_id, struct hr_er
 			    ": an image's name has no blanks or control characters, as \"%.100s\" "
 			    "has",
 			    name);
-	rc = builder_version(c, &version, err);
-	if (rc == 0)
-		rc = hr_cloud_setf(&line, err, "FROM %s", name);
+	r = builder_version(c, &version, err);
+	if (r == 0)
+		r = hr_cloud_setf(&line, err, "FROM %s", name);
 	image.n_dockerfile_commands = 1;
 	image.dockerfile_commands = &line;
 	image.gpu_config = &empty;
@@ -133,24 +133,24 @@ hr_modal_image(struct hr_cloud *c, const char *name, char **ret_id, struct hr_er
 	q.has_namespace_ = 1;
 	q.namespace_ = 1;
 	q.builder_version = version;
-	if (rc == 0)
-		rc = hr_modal_call(
+	if (r == 0)
+		r = hr_modal_call(
 		    c, "ImageGetOrCreate", &q.base, &hr_pb__image_answer__descriptor, &a, err);
-	if (rc == 0)
-		rc = hr_pb_text(
+	if (r == 0)
+		r = hr_pb_text(
 		    HR_MODAL_WHO, "the answer of ImageGetOrCreate", "image_id", a->image_id, err);
-	if (rc == 0)
+	if (r == 0)
 		done = verdict("building the image", a->result, err);
 	if (done < 0)
-		rc = -1;
-	if (rc == 0 && done == 0)
-		rc = wait_built(c, a->image_id, err);
-	if (rc == 0)
-		rc = hr_cloud_set(ret_id, a->image_id, err);
+		r = -1;
+	if (r == 0 && done == 0)
+		r = wait_built(c, a->image_id, err);
+	if (r == 0)
+		r = hr_cloud_set(ret_id, a->image_id, err);
 	hr_pb_free(a);
 	free(line);
 	free(version);
-	return rc;
+	return r;
 }
 
 /* ---- the files of a sandbox as an image ---- */
@@ -182,23 +182,23 @@ hr_modal_snapshot(struct hr_cloud *c, char **ret_id, struct hr_err *err)
 {
 	HrPb__SandboxRequest q = HR_PB__SANDBOX_REQUEST__INIT;
 	HrPb__Snapshot *a = NULL;
-	int rc;
+	int r;
 
 	q.sandbox_id = c->id;
 	q.has_timeout = 1;
 	q.timeout = 55;
 	if (c->old)
-		rc = hr_modal_call(
+		r = hr_modal_call(
 		    c, "SandboxSnapshotFs", &q.base, &hr_pb__snapshot__descriptor, &a, err);
 	else
-		rc = snapshot_new(c, &a, err);
-	if (rc == 0 && verdict("the snapshot", a->result, err) < 0)
-		rc = -1;
-	if (rc == 0)
-		rc = hr_pb_text(
+		r = snapshot_new(c, &a, err);
+	if (r == 0 && verdict("the snapshot", a->result, err) < 0)
+		r = -1;
+	if (r == 0)
+		r = hr_pb_text(
 		    HR_MODAL_WHO, "the answer of the snapshot", "image_id", a->image_id, err);
-	if (rc == 0)
-		rc = hr_cloud_set(ret_id, a->image_id, err);
+	if (r == 0)
+		r = hr_cloud_set(ret_id, a->image_id, err);
 	hr_pb_free(a);
-	return rc;
+	return r;
 }

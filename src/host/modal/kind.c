@@ -58,22 +58,22 @@ file(struct hr_cloud *c, const char *line, const char *path, const char *p, size
 	const struct hr_cloud_command q = {.line = line, .output = hear, .arg = &h};
 	const struct hr_modal_exec e = {.argv = argv, .q = &q, .input = p, .input_len = len};
 	struct hr_cloud_end end;
-	int rc;
+	int r;
 
 	hr_buf_init(&h.why, 65536);
-	rc = hr_modal_run(c, &e, &end, err);
+	r = hr_modal_run(c, &e, &end, err);
 	for (size_t i = 0; i < h.why.len; i++)
 		if ((unsigned char)h.why.p[i] < ' ')
 			h.why.p[i] = ' ';
-	if (rc == 0 && end.code == MISSING)
-		rc = hr_err_set(err, HR_E_NOTFOUND, "path '%s' does not exist", path);
-	else if (rc == 0 && end.code != 0)
-		rc = hr_err_set(err, HR_E_RUNTIME, HR_MODAL_WHO ": %s: status %d: %.300s", path,
+	if (r == 0 && end.code == MISSING)
+		r = hr_err_set(err, HR_E_NOTFOUND, "path '%s' does not exist", path);
+	else if (r == 0 && end.code != 0)
+		r = hr_err_set(err, HR_E_RUNTIME, HR_MODAL_WHO ": %s: status %d: %.300s", path,
 		    end.code, hr_buf_str(&h.why));
-	else if (rc == 0 && out != NULL && hr_buf_check(out, NULL) != 0)
-		rc = hr_err_set(err, HR_E_INVAL, HR_MODAL_WHO ": the file %s is too long", path);
+	else if (r == 0 && out != NULL && hr_buf_check(out, NULL) != 0)
+		r = hr_err_set(err, HR_E_INVAL, HR_MODAL_WHO ": the file %s is too long", path);
 	hr_buf_done(&h.why);
-	return rc;
+	return r;
 }
 
 static int

@@ -107,17 +107,17 @@ ask_for_one(struct hr_cloud *c, HrPb__Sandbox *box, struct hr_grpc_end *end, str
 	HrPb__Created *a = NULL;
 	struct tags tags = {0};
 	char *secret = NULL;
-	int rc = labels(c, &tags, err);
+	int r = labels(c, &tags, err);
 
-	if (rc == 0 && c->h->env != NULL && *c->h->env != NULL) {
+	if (r == 0 && c->h->env != NULL && *c->h->env != NULL) {
 		if (c->old)
-			rc = hr_modal_secret(c, c->h->env, &secret, err);
+			r = hr_modal_secret(c, c->h->env, &secret, err);
 		else
-			rc = hr_modal_texts(&env, c->h->env, err);
-		if (rc == 0 && c->old) {
+			r = hr_modal_texts(&env, c->h->env, err);
+		if (r == 0 && c->old) {
 			box->n_secret_ids = 1;
 			box->secret_ids = &secret;
-		} else if (rc == 0) {
+		} else if (r == 0) {
 			texts.n_contents = env.n;
 			texts.contents = env.each;
 			source.env = &texts;
@@ -129,17 +129,17 @@ ask_for_one(struct hr_cloud *c, HrPb__Sandbox *box, struct hr_grpc_end *end, str
 	q.definition = box;
 	q.n_tags = tags.n;
 	q.tags = tags.each;
-	if (rc == 0)
-		rc = hr_modal_ask(c, "SandboxCreate", c->old ? "" : "V2", &q.base,
+	if (r == 0)
+		r = hr_modal_ask(c, "SandboxCreate", c->old ? "" : "V2", &q.base,
 		    &hr_pb__created__descriptor, true, &a, end, err);
-	if (rc == 0)
-		rc = take_created(c, a, err);
+	if (r == 0)
+		r = take_created(c, a, err);
 	box->n_secret_ids = 0;
 	hr_pb_free(a);
 	hr_modal_texts_done(&env);
 	json_object_put(tags.from);
 	free(secret);
-	return rc;
+	return r;
 }
 
 int
@@ -155,7 +155,7 @@ hr_modal_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	struct hr_grpc_end end = {0};
 	struct hr_err mine = {0};
 	char *image = NULL;
-	int rc;
+	int r;
 
 	*unsure = false;
 	box.timeout_secs = life(c, err);
@@ -181,19 +181,19 @@ hr_modal_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	network.has_network_access_type = 1;
 	network.network_access_type = 1;
 	box.network_access = &network;
-	rc = ask_for_one(c, &box, &end, &mine);
-	if (rc != 0 && !c->old && end.status == HR_GRPC_UNIMPLEMENTED) {
+	r = ask_for_one(c, &box, &end, &mine);
+	if (r != 0 && !c->old && end.status == HR_GRPC_UNIMPLEMENTED) {
 		c->old = true;
-		rc = ask_for_one(c, &box, &end, &mine);
+		r = ask_for_one(c, &box, &end, &mine);
 	}
-	*unsure = rc != 0 && end.unsure && c->id == NULL &&
+	*unsure = r != 0 && end.unsure && c->id == NULL &&
 		  (end.status == HR_GRPC_LOST || end.status == HR_GRPC_DEADLINE ||
 		      end.status == HR_GRPC_UNAVAILABLE || end.status == HR_GRPC_UNKNOWN ||
 		      end.status == HR_GRPC_INTERNAL || end.status == HR_GRPC_CANCELLED);
 	free(image);
-	if (rc != 0 && err != NULL)
+	if (r != 0 && err != NULL)
 		*err = mine;
-	return rc;
+	return r;
 }
 
 /* ---- what becomes of it ---- */
@@ -204,25 +204,24 @@ hr_modal_look(struct hr_cloud *c, struct hr_err *err)
 	HrPb__SandboxRequest q = HR_PB__SANDBOX_REQUEST__INIT;
 	struct hr_err mine = {0};
 	HrPb__Waited *a = NULL;
-	int rc;
+	int r;
 
 	q.sandbox_id = c->id;
-	rc =
-	    hr_modal_sandbox_call(c, "SandboxWait", &q.base, &hr_pb__waited__descriptor, &a, &mine);
+	r = hr_modal_sandbox_call(c, "SandboxWait", &q.base, &hr_pb__waited__descriptor, &a, &mine);
 	/* without a result it goes on; one that ended cannot be used again */
-	if (rc == 0)
+	if (r == 0)
 		(void)snprintf(c->state, sizeof(c->state), "%s",
 		    a->result != NULL && a->result->has_status && a->result->status != 0
 			? "gone"
 			: "running");
 	else if (mine.code == HR_E_NO_SANDBOX) {
 		(void)snprintf(c->state, sizeof(c->state), "gone");
-		rc = 0;
+		r = 0;
 	}
 	hr_pb_free(a);
-	if (rc != 0 && err != NULL)
+	if (r != 0 && err != NULL)
 		*err = mine;
-	return rc;
+	return r;
 }
 
 static const char *
@@ -244,7 +243,7 @@ one_page(struct hr_cloud *c, const char *run, double *before, hr_cloud_found_fn 
 	char name[] = "handrail_run";
 	HrPb__List *a = NULL;
 	double first = *before;
-	int rc;
+	int r;
 
 	q.has_before_timestamp = *before > 0;
 	q.before_timestamp = *before;
@@ -252,8 +251,8 @@ one_page(struct hr_cloud *c, const char *run, double *before, hr_cloud_found_fn 
 	wanted.tag_value = lent(run);
 	q.n_tags = run != NULL ? 1 : 0;
 	q.tags = tags;
-	rc = hr_modal_sandbox_call(c, "SandboxList", &q.base, &hr_pb__list__descriptor, &a, err);
-	for (size_t i = 0; rc == 0 && i < a->n_sandboxes; i++) {
+	r = hr_modal_sandbox_call(c, "SandboxList", &q.base, &hr_pb__list__descriptor, &a, err);
+	for (size_t i = 0; r == 0 && i < a->n_sandboxes; i++) {
 		const HrPb__Listed *l = a->sandboxes[i];
 		struct hr_cloud_found f = {.id = l->id,
 		    .sid = tag(l, "handrail_sid"),
@@ -261,22 +260,22 @@ one_page(struct hr_cloud *c, const char *run, double *before, hr_cloud_found_fn 
 		    .owner = tag(l, "handrail_owner"),
 		    .state = "running"};
 
-		rc = hr_pb_text(HR_MODAL_WHO, "a sandbox of the list", "id", l->id, err);
+		r = hr_pb_text(HR_MODAL_WHO, "a sandbox of the list", "id", l->id, err);
 		/* no number either */
-		if (rc == 0 && (!l->has_created_at || !(l->created_at > 0)))
-			rc = hr_err_set(err, HR_E_PROTO,
+		if (r == 0 && (!l->has_created_at || !(l->created_at > 0)))
+			r = hr_err_set(err, HR_E_PROTO,
 			    HR_MODAL_WHO ": a sandbox of the list has no \"created_at\"");
-		if (rc == 0 && (*before <= 0 || l->created_at < *before))
+		if (r == 0 && (*before <= 0 || l->created_at < *before))
 			*before = l->created_at;
-		if (rc == 0 && f.run != NULL && (run == NULL || strcmp(run, f.run) == 0))
-			rc = fn(arg, &f) < 0 ? hr_err_nomem(err) : 0;
+		if (r == 0 && f.run != NULL && (run == NULL || strcmp(run, f.run) == 0))
+			r = fn(arg, &f) < 0 ? hr_err_nomem(err) : 0;
 	}
-	if (rc == 0 && a->n_sandboxes > 0 && first > 0 && *before >= first)
-		rc = hr_err_set(err, HR_E_PROTO, HR_MODAL_WHO ": its list goes round in circles");
-	if (rc == 0 && a->n_sandboxes == 0)
-		rc = 1;
+	if (r == 0 && a->n_sandboxes > 0 && first > 0 && *before >= first)
+		r = hr_err_set(err, HR_E_PROTO, HR_MODAL_WHO ": its list goes round in circles");
+	if (r == 0 && a->n_sandboxes == 0)
+		r = 1;
 	hr_pb_free(a);
-	return rc;
+	return r;
 }
 
 int
@@ -284,11 +283,11 @@ hr_modal_list(
     struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_err *err)
 {
 	double before = 0;
-	int rc;
+	int r;
 
-	while ((rc = one_page(c, run, &before, fn, arg, err)) == 0)
+	while ((r = one_page(c, run, &before, fn, arg, err)) == 0)
 		;
-	return rc < 0 ? -1 : 0;
+	return r < 0 ? -1 : 0;
 }
 
 int
@@ -297,13 +296,13 @@ hr_modal_end(struct hr_cloud *c, const char *id, struct hr_err *err)
 	HrPb__SandboxRequest q = HR_PB__SANDBOX_REQUEST__INIT;
 	struct hr_err mine = {0};
 	HrPb__Empty *a = NULL;
-	int rc;
+	int r;
 
 	q.sandbox_id = lent(id);
-	rc = hr_modal_sandbox_call(
+	r = hr_modal_sandbox_call(
 	    c, "SandboxTerminate", &q.base, &hr_pb__empty__descriptor, &a, &mine);
 	hr_pb_free(a);
-	if (rc == 0 || mine.code == HR_E_NO_SANDBOX)
+	if (r == 0 || mine.code == HR_E_NO_SANDBOX)
 		return 0;
 	if (err != NULL)
 		*err = mine;
@@ -317,33 +316,33 @@ hr_modal_publish(struct hr_cloud *c, int port, struct hr_err *err)
 	HrPb__SandboxRequest q = HR_PB__SANDBOX_REQUEST__INIT;
 	const HrPb__Tunnel *found = NULL;
 	HrPb__Tunnels *a = NULL;
-	int rc;
+	int r;
 
 	q.sandbox_id = c->id;
 	q.has_timeout = 1;
 	q.timeout = HR_MODAL_POLL_S;
-	rc = hr_modal_sandbox_call(
+	r = hr_modal_sandbox_call(
 	    c, "SandboxGetTunnels", &q.base, &hr_pb__tunnels__descriptor, &a, err);
-	if (rc == 0 && a->result != NULL && a->result->has_status &&
+	if (r == 0 && a->result != NULL && a->result->has_status &&
 	    a->result->status != HR_MODAL_SUCCESS)
-		rc = hr_err_set(err, HR_E_RUNTIME,
+		r = hr_err_set(err, HR_E_RUNTIME,
 		    HR_MODAL_WHO ": the sandbox has no tunnels (status %d): %.200s",
 		    a->result->status, a->result->exception != NULL ? a->result->exception : "");
-	for (size_t i = 0; rc == 0 && i < a->n_tunnels; i++)
+	for (size_t i = 0; r == 0 && i < a->n_tunnels; i++)
 		if (a->tunnels[i]->has_container_port &&
 		    a->tunnels[i]->container_port == (unsigned)port)
 			found = a->tunnels[i];
-	if (rc == 0 && found == NULL)
-		rc = hr_err_set(err, HR_E_PROTO,
+	if (r == 0 && found == NULL)
+		r = hr_err_set(err, HR_E_PROTO,
 		    HR_MODAL_WHO ": %s has no tunnel whose \"container_port\" is %d", what, port);
-	if (rc == 0)
-		rc = hr_pb_text(HR_MODAL_WHO, what, "host", found->host, err);
-	if (rc == 0 && !found->has_port)
-		rc = hr_err_set(err, HR_E_PROTO, HR_MODAL_WHO ": %s has no \"port\"", what);
-	if (rc == 0 && found->port == 443)
-		rc = hr_cloud_setf(&c->url, err, "https://%s", found->host);
-	else if (rc == 0)
-		rc = hr_cloud_setf(&c->url, err, "https://%s:%u", found->host, found->port);
+	if (r == 0)
+		r = hr_pb_text(HR_MODAL_WHO, what, "host", found->host, err);
+	if (r == 0 && !found->has_port)
+		r = hr_err_set(err, HR_E_PROTO, HR_MODAL_WHO ": %s has no \"port\"", what);
+	if (r == 0 && found->port == 443)
+		r = hr_cloud_setf(&c->url, err, "https://%s", found->host);
+	else if (r == 0)
+		r = hr_cloud_setf(&c->url, err, "https://%s:%u", found->host, found->port);
 	hr_pb_free(a);
-	return rc;
+	return r;
 }

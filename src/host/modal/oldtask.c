@@ -28,10 +28,10 @@ start(struct hr_cloud *c, const struct hr_modal_exec *e, char **ret_id, struct h
 	struct hr_grpc_end end;
 	char *secret = NULL;
 	HrPb__Exec *a = NULL;
-	int rc = 0;
+	int r = 0;
 
 	if (e->q->env != NULL && *e->q->env != NULL) {
-		rc = hr_modal_secret(c, e->q->env, &secret, err);
+		r = hr_modal_secret(c, e->q->env, &secret, err);
 		q.n_secret_ids = 1;
 		q.secret_ids = &secret;
 	}
@@ -41,16 +41,16 @@ start(struct hr_cloud *c, const struct hr_modal_exec *e, char **ret_id, struct h
 	memcpy(&q.command, &e->argv, sizeof(e->argv)); /* only read */
 	if (e->q->cwd != NULL)
 		memcpy(&q.workdir, &e->q->cwd, sizeof(e->q->cwd));
-	if (rc == 0)
-		rc = hr_grpc_do(&hr_modal_of(c)->api, &g, &a, &end, err);
-	if (rc == 0)
-		rc = hr_pb_text(
+	if (r == 0)
+		r = hr_grpc_do(&hr_modal_of(c)->api, &g, &a, &end, err);
+	if (r == 0)
+		r = hr_pb_text(
 		    HR_MODAL_WHO, "the answer of ContainerExec", "exec_id", a->exec_id, err);
-	if (rc == 0)
-		rc = hr_cloud_set(ret_id, a->exec_id, err);
+	if (r == 0)
+		r = hr_cloud_set(ret_id, a->exec_id, err);
 	hr_pb_free(a);
 	free(secret);
-	return rc;
+	return r;
 }
 
 /* Pieces are numbered from one on: what came twice counts once. */
@@ -59,12 +59,12 @@ write_input(struct hr_cloud *c, char *id, const char *p, size_t len, struct hr_e
 {
 	HrPb__InputRequest q = HR_PB__INPUT_REQUEST__INIT;
 	HrPb__Input in = HR_PB__INPUT__INIT;
-	int rc = 0;
+	int r = 0;
 
 	q.exec_id = id;
 	q.input = &in;
 	in.has_message = in.has_message_index = 1;
-	for (size_t at = 0; rc == 0 && !in.has_eof; at += in.message.len) {
+	for (size_t at = 0; r == 0 && !in.has_eof; at += in.message.len) {
 		const char *from = p + at;
 		HrPb__Empty *a = NULL;
 
@@ -72,11 +72,11 @@ write_input(struct hr_cloud *c, char *id, const char *p, size_t len, struct hr_e
 		memcpy(&in.message.data, &from, sizeof(from));
 		in.message_index++;
 		in.has_eof = in.eof = at + in.message.len == len;
-		rc = hr_modal_call(
+		r = hr_modal_call(
 		    c, "ContainerExecPutInput", &q.base, &hr_pb__empty__descriptor, &a, err);
 		hr_pb_free(a);
 	}
-	return rc;
+	return r;
 }
 
 struct stream {
@@ -128,7 +128,7 @@ follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_err 
 	    .arg = s,
 	    .watch_fd = timer};
 	int64_t asked_ms;
-	int rc, idle = 0;
+	int r, idle = 0;
 
 	q.exec_id = id;
 	q.has_timeout = q.has_file_descriptor = q.has_get_raw_bytes = q.get_raw_bytes = 1;
@@ -141,15 +141,15 @@ follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_err 
 		q.last_batch_index = s->last;
 		s->came = false;
 		asked_ms = hr_now_ms();
-		rc = hr_grpc_do(&hr_modal_of(c)->api, &g, NULL, &end, err);
+		r = hr_grpc_do(&hr_modal_of(c)->api, &g, NULL, &end, err);
 		if (hr_cloud_timer_over(timer))
 			return 1;
-		if (rc != 0 && end.status != HR_GRPC_LOST && end.status != HR_GRPC_UNAVAILABLE &&
+		if (r != 0 && end.status != HR_GRPC_LOST && end.status != HR_GRPC_UNAVAILABLE &&
 		    end.status != HR_GRPC_DEADLINE)
 			return -1;
 		/* without an end it is to be asked again: its time was over, or it was cut; one
 		 * that ends at once and tells nothing does so for ever */
-		idle = s->came || (rc == 0 && hr_now_ms() - asked_ms >= AT_ONCE_MS) ? 0 : idle + 1;
+		idle = s->came || (r == 0 && hr_now_ms() - asked_ms >= AT_ONCE_MS) ? 0 : idle + 1;
 	}
 	return s->ended ? 0
 			: hr_err_set(err, HR_E_PROTO,
@@ -161,27 +161,27 @@ wait_end(struct hr_cloud *c, char *id, int timer, struct hr_cloud_end *ret, stru
 {
 	HrPb__ExecWaitRequest q = HR_PB__EXEC_WAIT_REQUEST__INIT;
 	bool completed = false;
-	int rc = 0;
+	int r = 0;
 
 	q.exec_id = id;
 	q.has_timeout = 1;
 	q.timeout = WAIT_S;
-	while (rc == 0 && !completed) {
+	while (r == 0 && !completed) {
 		HrPb__ExecWaited *a = NULL;
 
-		rc = hr_modal_call(
+		r = hr_modal_call(
 		    c, "ContainerExecWait", &q.base, &hr_pb__exec_waited__descriptor, &a, err);
-		completed = rc == 0 && a->has_completed && a->completed;
+		completed = r == 0 && a->has_completed && a->completed;
 		if (completed && !a->has_exit_code)
-			rc = hr_err_set(err, HR_E_PROTO,
+			r = hr_err_set(err, HR_E_PROTO,
 			    HR_MODAL_WHO ": the answer of ContainerExecWait has no \"exit_code\"");
 		else if (completed)
 			ret->code = a->exit_code;
 		hr_pb_free(a);
-		if (rc == 0 && !completed && hr_cloud_timer_over(timer))
+		if (r == 0 && !completed && hr_cloud_timer_over(timer))
 			return 1;
 	}
-	return rc;
+	return r;
 }
 
 int
@@ -191,17 +191,17 @@ hr_modal_run_old(struct hr_cloud *c, const struct hr_modal_exec *e, int timer,
 	struct stream out = {.q = e->q, .number = HR_MODAL_STDOUT},
 		      error = {.q = e->q, .number = HR_MODAL_STDERR};
 	char *id = NULL;
-	int rc = start(c, e, &id, err);
+	int r = start(c, e, &id, err);
 
-	if (rc == 0 && !e->leave) {
-		rc = e->input != NULL ? write_input(c, id, e->input, e->input_len, err) : 0;
-		if (rc == 0)
-			rc = follow(c, &out, id, timer, err);
-		if (rc == 0)
-			rc = follow(c, &error, id, timer, err);
-		if (rc == 0)
-			rc = wait_end(c, id, timer, ret, err);
+	if (r == 0 && !e->leave) {
+		r = e->input != NULL ? write_input(c, id, e->input, e->input_len, err) : 0;
+		if (r == 0)
+			r = follow(c, &out, id, timer, err);
+		if (r == 0)
+			r = follow(c, &error, id, timer, err);
+		if (r == 0)
+			r = wait_end(c, id, timer, ret, err);
 	}
 	free(id);
-	return rc;
+	return r;
 }

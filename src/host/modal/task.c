@@ -21,10 +21,10 @@ ask(struct hr_cloud *c, const struct hr_grpc_call *g, void *ret, struct hr_grpc_
     struct hr_err *err)
 {
 	struct hr_modal *m = hr_modal_of(c);
-	int rc = hr_grpc_do(&m->router, g, ret, end, err);
+	int r = hr_grpc_do(&m->router, g, ret, end, err);
 
-	if (rc == 0 || end->status != HR_GRPC_UNAUTHENTICATED)
-		return rc;
+	if (r == 0 || end->status != HR_GRPC_UNAUTHENTICATED)
+		return r;
 	hr_grpc_done(&m->router);
 	return hr_modal_task(c, err) == 0 ? hr_grpc_do(&m->router, g, ret, end, err) : -1;
 }
@@ -39,7 +39,7 @@ start(struct hr_cloud *c, const struct hr_modal_exec *e, char *id, struct hr_err
 	struct hr_err mine = {0};
 	struct hr_grpc_end end;
 	HrPb__Empty *a = NULL;
-	int rc = hr_modal_texts(&env, e->q->env, &mine);
+	int r = hr_modal_texts(&env, e->q->env, &mine);
 
 	q.task_id = hr_modal_of(c)->task;
 	q.exec_id = id;
@@ -53,16 +53,16 @@ start(struct hr_cloud *c, const struct hr_modal_exec *e, char *id, struct hr_err
 		memcpy(&q.workdir, &e->q->cwd, sizeof(e->q->cwd));
 	q.n_env = env.n;
 	q.env = env.each;
-	if (rc == 0)
-		rc = ask(c, &g, &a, &end, &mine);
+	if (r == 0)
+		r = ask(c, &g, &a, &end, &mine);
 	/* by an earlier try, whose answer was lost */
-	if (rc != 0 && mine.code == HR_E_RUNTIME && end.status == HR_GRPC_EXISTS)
-		rc = 0;
+	if (r != 0 && mine.code == HR_E_RUNTIME && end.status == HR_GRPC_EXISTS)
+		r = 0;
 	hr_pb_free(a);
 	hr_modal_texts_done(&env);
-	if (rc != 0 && err != NULL)
+	if (r != 0 && err != NULL)
 		*err = mine;
-	return rc;
+	return r;
 }
 
 /* Again and again at its offset: what came twice counts once. */
@@ -72,12 +72,12 @@ write_input(struct hr_cloud *c, char *id, const char *p, size_t len, struct hr_e
 	HrPb__WriteRequest q = HR_PB__WRITE_REQUEST__INIT;
 	const struct hr_grpc_call g = {
 	    .path = ROUTER "TaskExecStdinWrite", .q = &q.base, .type = &hr_pb__empty__descriptor};
-	int rc = 0;
+	int r = 0;
 
 	q.task_id = hr_modal_of(c)->task;
 	q.exec_id = id;
 	q.has_offset = q.has_data = 1;
-	for (size_t at = 0; rc == 0 && !q.has_eof; at += q.data.len) {
+	for (size_t at = 0; r == 0 && !q.has_eof; at += q.data.len) {
 		struct hr_grpc_end end;
 		HrPb__Empty *a = NULL;
 
@@ -89,10 +89,10 @@ write_input(struct hr_cloud *c, char *id, const char *p, size_t len, struct hr_e
 			memcpy(&q.data.data, &from, sizeof(from));
 		}
 		q.has_eof = q.eof = at + q.data.len == len;
-		rc = ask(c, &g, &a, &end, err);
+		r = ask(c, &g, &a, &end, err);
 		hr_pb_free(a);
 	}
-	return rc;
+	return r;
 }
 
 struct stream {
@@ -131,7 +131,7 @@ follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_err 
 	    .arg = s,
 	    .watch_fd = timer};
 	struct hr_grpc_end end;
-	int rc;
+	int r;
 
 	q.task_id = hr_modal_of(c)->task;
 	q.exec_id = id;
@@ -141,8 +141,8 @@ follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_err 
 		q.has_offset = s->have > 0;
 		q.offset = s->have;
 		s->came = false;
-		rc = ask(c, &g, NULL, &end, err);
-		if (rc == 0)
+		r = ask(c, &g, NULL, &end, err);
+		if (r == 0)
 			return 0;
 		if (hr_cloud_timer_over(timer))
 			return 1;
@@ -166,11 +166,11 @@ wait_end(struct hr_cloud *c, char *id, int timer, struct hr_cloud_end *ret, stru
 	    .watch_fd = timer};
 	struct hr_grpc_end end;
 	HrPb__TaskWaited *a = NULL;
-	int rc;
+	int r;
 
 	q.task_id = hr_modal_of(c)->task;
 	q.exec_id = id;
-	while ((rc = ask(c, &g, &a, &end, err)) != 0) {
+	while ((r = ask(c, &g, &a, &end, err)) != 0) {
 		if (hr_cloud_timer_over(timer))
 			return 1;
 		if (end.status != HR_GRPC_DEADLINE)
@@ -181,10 +181,10 @@ wait_end(struct hr_cloud *c, char *id, int timer, struct hr_cloud_end *ret, stru
 	else if (a->has_signal)
 		ret->code = 128 + a->signal;
 	else
-		rc = hr_err_set(
+		r = hr_err_set(
 		    err, HR_E_PROTO, HR_MODAL_WHO ": the answer of TaskExecWait has no \"code\"");
 	hr_pb_free(a);
-	return rc;
+	return r;
 }
 
 static int
@@ -194,39 +194,39 @@ run(struct hr_cloud *c, const struct hr_modal_exec *e, int timer, struct hr_clou
 	struct stream out = {.q = e->q, .number = HR_MODAL_STDOUT},
 		      error = {.q = e->q, .number = HR_MODAL_STDERR};
 	char id[37];
-	int rc;
+	int r;
 
 	if (hr_uuid(id, err) != 0 || start(c, e, id, err) != 0)
 		return -1;
 	if (e->leave)
 		return 0;
-	rc = e->input != NULL ? write_input(c, id, e->input, e->input_len, err) : 0;
-	if (rc == 0)
-		rc = follow(c, &out, id, timer, err);
-	if (rc == 0)
-		rc = wait_end(c, id, timer, ret, err);
-	if (rc == 0)
-		rc = follow(c, &error, id, timer, err);
-	return rc;
+	r = e->input != NULL ? write_input(c, id, e->input, e->input_len, err) : 0;
+	if (r == 0)
+		r = follow(c, &out, id, timer, err);
+	if (r == 0)
+		r = wait_end(c, id, timer, ret, err);
+	if (r == 0)
+		r = follow(c, &error, id, timer, err);
+	return r;
 }
 
 int
 hr_modal_run(
     struct hr_cloud *c, const struct hr_modal_exec *e, struct hr_cloud_end *ret, struct hr_err *err)
 {
-	int timer = -1, rc;
+	int timer = -1, r;
 
 	*ret = (struct hr_cloud_end){.code = -1};
 	if (hr_modal_task(c, err) != 0)
 		return -1;
 	if (e->q->timeout_ms > 0 && (timer = hr_cloud_timer(e->q->timeout_ms, err)) < 0)
 		return -1;
-	rc = c->old ? hr_modal_run_old(c, e, timer, ret, err) : run(c, e, timer, ret, err);
+	r = c->old ? hr_modal_run_old(c, e, timer, ret, err) : run(c, e, timer, ret, err);
 	hr_fd_close(&timer);
-	if (rc == 1) {
+	if (r == 1) {
 		ret->timed_out = true;
 		ret->code = -1;
-		rc = 0;
+		r = 0;
 	}
-	return rc;
+	return r;
 }

@@ -167,7 +167,7 @@ hr_program_read(const char *line, size_t len, const char *const *secrets,
 {
 	struct json_object *o = NULL;
 	struct hr_json_error why;
-	int rc;
+	int r;
 
 	*ret = (struct hr_program_answer){0};
 	hr_buf_init(&ret->data, HR_PROGRAM_LINE_MAX);
@@ -177,11 +177,11 @@ hr_program_read(const char *line, size_t len, const char *const *secrets,
 	if (hr_json_decode(line, len, &o, &why) < 0)
 		return hr_err_set(err, HR_E_PROTO, WHO ": what it says is no JSON");
 	if (json_object_is_type(o, json_type_object))
-		rc = read_members(ret, o, secrets, err);
+		r = read_members(ret, o, secrets, err);
 	else
-		rc = hr_err_set(err, HR_E_PROTO, WHO ": what it says is no JSON object");
+		r = hr_err_set(err, HR_E_PROTO, WHO ": what it says is no JSON object");
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 void

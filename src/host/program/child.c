@@ -67,8 +67,7 @@ reap(struct hr_child *c)
 
 	if (c->pid > 0) {
 		(void)kill(-c->pid, SIGKILL);
-		while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
-			;
+		(void)hr_spawn_end(c->pid, &status);
 	}
 	c->pid = 0;
 	hr_fd_close(&c->to);
@@ -123,16 +122,16 @@ spawn(struct hr_child *c, struct hr_err *err)
 	const char *const argv[] = {c->path, NULL};
 	struct hr_trusted t;
 	char path[300];
-	int rc;
+	int r;
 
 	if (hr_trust_open(&t, c->path, HR_TRUST_NOBODY, err) != 0)
 		return -1;
 	if (!hr_fd_may_run(t.fd)) {
-		rc = hr_err_set(
+		r = hr_err_set(
 		    err, HR_E_INVAL, "%.300s is not executable: \"chmod +x\" it", c->path);
 	} else if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0 ||
 		   pipe2(out, O_CLOEXEC) != 0 || pipe2(said, O_CLOEXEC) != 0) {
-		rc = hr_err_sys(err, errno, "descriptors for a program");
+		r = hr_err_sys(err, errno, "descriptors for a program");
 	} else {
 		const struct hr_spawn_fd fds[] = {
 		    {in[1], 0}, {out[1], 1}, {said[1], 2}, {t.dir, 3}};
@@ -145,15 +144,15 @@ spawn(struct hr_child *c, struct hr_err *err)
 		    .umask = -1};
 
 		(void)snprintf(path, sizeof(path), "/proc/self/fd/3/%s", t.name);
-		rc = hr_fd_nonblock(in[0], true, err) == 0 &&
-			     hr_fd_nonblock(out[0], true, err) == 0 &&
-			     hr_fd_nonblock(said[0], true, err) == 0 &&
-			     (c->pid = hr_spawn(&sp, err)) > 0
-			 ? 0
-			 : -1;
+		r = hr_fd_nonblock(in[0], true, err) == 0 &&
+			    hr_fd_nonblock(out[0], true, err) == 0 &&
+			    hr_fd_nonblock(said[0], true, err) == 0 &&
+			    (c->pid = hr_spawn(&sp, err)) > 0
+			? 0
+			: -1;
 	}
 	hr_trusted_done(&t);
-	if (rc != 0) {
+	if (r != 0) {
 		c->pid = 0;
 		close_both(in);
 		close_both(out);
@@ -303,27 +302,27 @@ take_lines(struct asked *a, struct hr_err *err)
 {
 	struct hr_program_answer said;
 	struct hr_child *c = a->c;
-	int rc = 0;
+	int r = 0;
 	char *end;
 
-	while (rc == 0 && c->in.len > c->looked &&
+	while (r == 0 && c->in.len > c->looked &&
 	       (end = memchr(c->in.p + c->looked, '\n', c->in.len - c->looked)) != NULL) {
 		size_t len = (size_t)(end - c->in.p);
 
-		rc = hr_program_read(c->in.p, len, c->secrets, &said, err);
-		if (rc == 0)
-			rc = take(a, &said, err);
+		r = hr_program_read(c->in.p, len, c->secrets, &said, err);
+		if (r == 0)
+			r = take(a, &said, err);
 		hr_program_answer_done(&said);
 		hr_buf_drop_front(&c->in, len + 1);
 		c->looked = 0;
 	}
-	if (rc == 0) {
+	if (r == 0) {
 		c->looked = c->in.len;
 		if (c->in.len > HR_PROGRAM_LINE_MAX)
-			rc = hr_err_set(err, HR_E_TOOLARGE, "a line of its has more than %u bytes",
+			r = hr_err_set(err, HR_E_TOOLARGE, "a line of its has more than %u bytes",
 			    HR_PROGRAM_LINE_MAX);
 	}
-	return rc;
+	return r;
 }
 
 /* What is there of its output: 1 something, 0 nothing now, -1 it is closed. */
@@ -345,7 +344,7 @@ converse(struct asked *a, int64_t until, struct hr_err *err)
 	struct hr_child *c = a->c;
 	bool ended = false;
 	int64_t left;
-	int rc;
+	int r;
 
 	for (;;) {
 		struct pollfd p[] = {{.fd = c->from, .events = POLLIN},
@@ -364,15 +363,15 @@ converse(struct asked *a, int64_t until, struct hr_err *err)
 			return -1;
 		/* its end is looked at first: what it said before is read then */
 		ended = ended || p[2].revents != 0;
-		rc = hear(c);
-		if (rc > 0 && (rc = take_lines(a, err)) != 0)
-			return rc;
-		if (rc < 0 || (ended && rc == 0 && hear(c) <= 0)) {
+		r = hear(c);
+		if (r > 0 && (r = take_lines(a, err)) != 0)
+			return r;
+		if (r < 0 || (ended && r == 0 && hear(c) <= 0)) {
 			hear_words(c);
 			return lost(c, a->q->op, err);
 		}
-		if (ended && (rc = take_lines(a, err)) != 0)
-			return rc;
+		if (ended && (r = take_lines(a, err)) != 0)
+			return r;
 	}
 }
 
@@ -380,47 +379,47 @@ converse(struct asked *a, int64_t until, struct hr_err *err)
 static int
 cancel(struct asked *a, struct hr_err *err)
 {
-	int rc;
+	int r;
 
 	a->ret->late = true;
 	/* what is half written is written on: lines stay lines */
 	a->sent = a->q->bytes_len;
 	hr_buf_addf(&a->out, "{\"cancel\":%lld}\n", (long long)a->c->id);
-	rc = hr_buf_check(&a->out, err) == 0 ? converse(a, hr_now_ms() + CANCEL_MS, err) : -1;
-	return rc != 0 ? rc
-		       : hr_err_set(err, HR_E_TIMEOUT,
-			     "it did not answer \"%s\" within %u ms, and "
-			     "did not give it up",
-			     a->q->op, a->q->timeout_ms);
+	r = hr_buf_check(&a->out, err) == 0 ? converse(a, hr_now_ms() + CANCEL_MS, err) : -1;
+	return r != 0 ? r
+		      : hr_err_set(err, HR_E_TIMEOUT,
+			    "it did not answer \"%s\" within %u ms, and "
+			    "did not give it up",
+			    a->q->op, a->q->timeout_ms);
 }
 
 static int
 request(struct asked *a, struct hr_err *err)
 {
 	struct json_object *o = json_object_new_object(), *op;
-	int rc = 0;
+	int r = 0;
 
 	op = json_object_new_string(a->q->op);
 	if (o == NULL || op == NULL ||
 	    json_object_object_add(o, "id", json_object_new_int64(++a->c->id)) != 0 ||
 	    json_object_object_add(o, "op", op) != 0)
-		rc = hr_err_nomem(err);
-	if (rc == 0 && a->q->args != NULL) {
+		r = hr_err_nomem(err);
+	if (r == 0 && a->q->args != NULL) {
 		json_object_object_foreach(a->q->args, key, v)
 		{
 			if (json_object_object_add(o, key, json_object_get(v)) != 0)
-				rc = hr_err_nomem(err);
+				r = hr_err_nomem(err);
 		}
 	}
-	if (rc == 0 && hr_json_put(&a->out, o) != 0)
-		rc = hr_err_set(err, HR_E_INVAL, "what is to be sent is not UTF-8");
-	if (rc == 0 && a->out.len > HR_PROGRAM_LINE_MAX)
-		rc = hr_err_set(err, HR_E_TOOLARGE,
+	if (r == 0 && hr_json_put(&a->out, o) != 0)
+		r = hr_err_set(err, HR_E_INVAL, "what is to be sent is not UTF-8");
+	if (r == 0 && a->out.len > HR_PROGRAM_LINE_MAX)
+		r = hr_err_set(err, HR_E_TOOLARGE,
 		    "the request \"%s\" is longer than a line may be (%u bytes)", a->q->op,
 		    HR_PROGRAM_LINE_MAX);
 	hr_buf_addc(&a->out, '\n');
 	json_object_put(o);
-	return rc == 0 ? hr_buf_check(&a->out, err) : -1;
+	return r == 0 ? hr_buf_check(&a->out, err) : -1;
 }
 
 /* Of one that runs. */
@@ -430,27 +429,27 @@ exchange(
 {
 	struct asked a = {.c = c, .q = q, .ret = ret};
 	struct hr_err mine = {0};
-	int rc;
+	int r;
 
 	*ret = (struct hr_child_end){0};
 	hr_buf_init(&a.out, HR_PROGRAM_LINE_MAX + 65536);
 	if (request(&a, &mine) != 0) {
 		ret->told = true; /* it was not asked */
-		rc = -1;
+		r = -1;
 	} else {
-		rc = converse(
+		r = converse(
 		    &a, q->timeout_ms > 0 ? hr_now_ms() + q->timeout_ms : INT64_MAX, &mine);
-		if (rc == 0)
-			rc = cancel(&a, &mine);
+		if (r == 0)
+			r = cancel(&a, &mine);
 		/* nobody knows what its next line would belong to, or ours would be glued to what
 		 * it has not read of this one */
-		if (rc < 0 || a.written < a.out.len || a.sent < q->bytes_len)
+		if (r < 0 || a.written < a.out.len || a.sent < q->bytes_len)
 			(void)reap(c);
 	}
 	hr_buf_done(&a.out);
-	if (rc > 0 && ret->told)
-		rc = -1;
-	if (rc >= 0)
+	if (r > 0 && ret->told)
+		r = -1;
+	if (r >= 0)
 		return 0;
 	json_object_put(ret->ok);
 	ret->ok = NULL;
@@ -468,7 +467,7 @@ greet(struct hr_child *c, struct hr_err *err)
 	struct json_object *args = json_object_new_object();
 	struct hr_child_call q = {.op = "hello", .args = args, .timeout_ms = c->greet_ms};
 	struct hr_child_end end = {0};
-	int rc = 0;
+	int r = 0;
 
 	if (args == NULL ||
 	    json_object_object_add(args, "protocol", json_object_new_int(HR_PROGRAM_PROTOCOL)) !=
@@ -476,22 +475,22 @@ greet(struct hr_child *c, struct hr_err *err)
 	    json_object_object_add(args, "handrail", json_object_new_string(PACKAGE_VERSION)) !=
 		0 ||
 	    json_object_object_add(args, "name", json_object_new_string(c->name)) != 0)
-		rc = hr_err_nomem(err);
-	if (rc == 0)
-		rc = exchange(c, &q, &end, err);
-	if (rc == 0 && (rc = hr_program_hello(end.ok, &c->about, err)) != 0)
+		r = hr_err_nomem(err);
+	if (r == 0)
+		r = exchange(c, &q, &end, err);
+	if (r == 0 && (r = hr_program_hello(end.ok, &c->about, err)) != 0)
 		hr_err_prefix(err, "back-end %s", c->name);
 	json_object_put(end.ok);
 	json_object_put(args);
-	if (rc != 0 || c->opening == NULL)
-		return rc;
+	if (r != 0 || c->opening == NULL)
+		return r;
 	q = (struct hr_child_call){.op = "open", .args = c->opening, .timeout_ms = c->greet_ms};
-	rc = exchange(c, &q, &end, err);
+	r = exchange(c, &q, &end, err);
 	json_object_put(end.ok);
-	if (rc == 0 && c->pid == 0)
-		rc = hr_err_set(err, HR_E_PROTO,
+	if (r == 0 && c->pid == 0)
+		r = hr_err_set(err, HR_E_PROTO,
 		    "back-end %s: it answered \"open\" before it had read it", c->name);
-	return rc;
+	return r;
 }
 
 int

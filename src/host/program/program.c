@@ -61,11 +61,11 @@ hr_program_talk(
 
 /* What is wrong with an answer, with the name of whose it is. */
 int
-hr_program_named(struct hr_cloud *c, int rc, struct hr_err *err)
+hr_program_named(struct hr_cloud *c, int r, struct hr_err *err)
 {
-	if (rc != 0)
+	if (r != 0)
 		hr_err_prefix(err, "back-end %s", hr_program_of(c)->child.name);
-	return rc;
+	return r;
 }
 
 /* {"sandbox": ID} and a text more; name NULL: none. */
@@ -91,14 +91,14 @@ hr_program_ask(struct hr_cloud *c, const char *op, struct json_object *args, uns
 	const struct hr_child_call q = {
 	    .op = op, .args = args, .timeout_ms = hr_program_patience(c, times)};
 	struct hr_child_end end = {0};
-	int rc = args != NULL ? hr_program_talk(c, &q, &end, err) : -1;
+	int r = args != NULL ? hr_program_talk(c, &q, &end, err) : -1;
 
 	json_object_put(args);
 	if (ret_ok != NULL)
 		*ret_ok = end.ok;
 	else
 		json_object_put(end.ok);
-	return rc;
+	return r;
 }
 
 /* It runs, and said that it can. */
@@ -128,31 +128,31 @@ p_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	    .op = "create", .args = args, .timeout_ms = hr_program_patience(c, HR_PROGRAM_SLOW)};
 	struct hr_child_end end = {0};
 	const char *id;
-	int rc = args != NULL ? 0 : -1;
+	int r = args != NULL ? 0 : -1;
 
 	*unsure = false;
-	if (rc == 0)
-		rc = hr_cloud_labels(c, labels, err);
-	if (rc == 0)
-		rc = hr_cloud_put(args, "labels", json_object_get(labels), err);
-	if (rc == 0 && c->image != NULL)
-		rc = hr_program_need(c, HR_PROGRAM_SERVER,
+	if (r == 0)
+		r = hr_cloud_labels(c, labels, err);
+	if (r == 0)
+		r = hr_cloud_put(args, "labels", json_object_get(labels), err);
+	if (r == 0 && c->image != NULL)
+		r = hr_program_need(c, HR_PROGRAM_SERVER,
 		    "a server in its sandboxes (sandbox.runtime_container_image)", err);
-	if (rc == 0) {
-		rc = hr_program_talk(c, &q, &end, err);
-		*unsure = rc != 0 && !end.told;
-		if (rc == 0)
-			rc = hr_program_named(c,
+	if (r == 0) {
+		r = hr_program_talk(c, &q, &end, err);
+		*unsure = r != 0 && !end.told;
+		if (r == 0)
+			r = hr_program_named(c,
 			    hr_program_word(end.ok, "the answer to \"create\"", "id",
 				HR_PROGRAM_WORD_MAX, &id, err),
 			    err);
-		if (rc == 0)
-			rc = hr_cloud_set(&c->id, id, err);
+		if (r == 0)
+			r = hr_cloud_set(&c->id, id, err);
 	}
 	json_object_put(end.ok);
 	json_object_put(labels);
 	json_object_put(args);
-	return rc;
+	return r;
 }
 
 static int
@@ -189,19 +189,19 @@ p_look(struct hr_cloud *c, struct hr_err *err)
 	struct json_object *ok = NULL;
 	const char *state = "gone";
 	struct hr_err mine = {0};
-	int rc = hr_program_ask(c, "look", hr_program_args(c, NULL, NULL, &mine), 1, &ok, &mine);
+	int r = hr_program_ask(c, "look", hr_program_args(c, NULL, NULL, &mine), 1, &ok, &mine);
 
-	if (rc == 0)
-		rc = hr_program_named(
+	if (r == 0)
+		r = hr_program_named(
 		    c, read_state(ok, "the answer to \"look\"", &state, &mine), &mine);
 	else if (mine.code == HR_E_NO_SANDBOX)
-		rc = 0;
-	if (rc == 0)
+		r = 0;
+	if (r == 0)
 		(void)snprintf(c->state, sizeof(c->state), "%s", state);
 	json_object_put(ok);
-	if (rc != 0 && err != NULL)
+	if (r != 0 && err != NULL)
 		*err = mine;
-	return rc;
+	return r;
 }
 
 struct listed {
@@ -220,7 +220,7 @@ on_found(void *arg, const struct hr_program_answer *a, struct hr_err *err)
 	struct listed *l = arg;
 	struct hr_cloud_found f;
 	const char *id;
-	int rc;
+	int r;
 
 	if (a->kind != HR_PROGRAM_FOUND)
 		return hr_err_set(err, HR_E_PROTO, WHO ": its list has what is no sandbox");
@@ -228,17 +228,18 @@ on_found(void *arg, const struct hr_program_answer *a, struct hr_err *err)
 		return hr_err_set(
 		    err, HR_E_TOOLARGE, WHO ": its list has more than %d sandboxes", FOUND_MAX);
 	if (hr_program_word(a->body, one, "id", HR_PROGRAM_WORD_MAX, &id, err) != 0 ||
-	    hr_field_of(WHO, one, a->body, "labels", json_type_object, &labels, err) != 0)
+	    hr_field_of(WHO, one, a->body, "labels", json_type_object, &labels, err) != 0 ||
+	    hr_cloud_found_in(WHO, a->body, "labels", &f, err) != 0)
 		return -1;
-	f = hr_cloud_found_in(id, labels);
+	f.id = id;
 	if (read_state(a->body, one, &f.state, err) != 0)
 		return -1;
 	if (l->enough || f.run == NULL || (l->run != NULL && strcmp(l->run, f.run) != 0) ||
 	    strcmp(f.state, "gone") == 0)
 		return 0;
-	rc = l->fn(l->arg, &f);
-	l->enough = rc > 0;
-	return rc < 0 ? hr_err_nomem(err) : 0;
+	r = l->fn(l->arg, &f);
+	l->enough = r > 0;
+	return r < 0 ? hr_err_nomem(err) : 0;
 }
 
 static int
@@ -248,13 +249,13 @@ p_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, st
 	struct hr_child_call q = {
 	    .op = "list", .timeout_ms = hr_program_patience(c, 1), .event = on_found, .arg = &l};
 	struct hr_child_end end = {0};
-	int rc;
+	int r;
 
 	q.args = hr_cloud_object(err, run != NULL ? "run" : NULL, run, NULL);
-	rc = q.args != NULL ? hr_program_talk(c, &q, &end, err) : -1;
+	r = q.args != NULL ? hr_program_talk(c, &q, &end, err) : -1;
 	json_object_put(q.args);
 	json_object_put(end.ok);
-	return rc;
+	return r;
 }
 
 static int
@@ -297,20 +298,20 @@ p_stats(struct hr_cloud *c, char **ret_json, struct hr_err *err)
 	    "cpu_percent", "mem_bytes", "mem_limit_bytes", "mem_percent"};
 	struct json_object *ok = NULL;
 	struct hr_buf b;
-	int rc = hr_program_need(c, HR_PROGRAM_STATS, "stats", err);
+	int r = hr_program_need(c, HR_PROGRAM_STATS, "stats", err);
 
-	if (rc == 0)
-		rc = hr_program_ask(c, "stats", hr_program_args(c, NULL, NULL, err), 1, &ok, err);
+	if (r == 0)
+		r = hr_program_ask(c, "stats", hr_program_args(c, NULL, NULL, err), 1, &ok, err);
 	hr_buf_init(&b, 1000);
-	for (size_t i = 0; rc == 0 && i < sizeof(names) / sizeof(*names); i++)
+	for (size_t i = 0; r == 0 && i < sizeof(names) / sizeof(*names); i++)
 		hr_buf_addf(&b, "%s\"%s\":%.1f", i == 0 ? "{" : ",", names[i],
 		    hr_json_number_at(ok, names[i]));
 	hr_buf_addc(&b, '}');
-	if (rc == 0 && (*ret_json = hr_buf_take(&b)) == NULL)
-		rc = hr_err_nomem(err);
+	if (r == 0 && (*ret_json = hr_buf_take(&b)) == NULL)
+		r = hr_err_nomem(err);
 	hr_buf_done(&b);
 	json_object_put(ok);
-	return rc;
+	return r;
 }
 
 static int
@@ -377,7 +378,7 @@ credentials(struct hr_cloud *c, struct json_object *to, struct hr_err *err)
 	for (size_t i = 0; i < hr_json_count(list); i++) {
 		const char *name = hr_json_text(hr_json_entry(list, i));
 		char *value = name != NULL ? hr_cloud_key(c, name, err) : NULL;
-		int rc = -1;
+		int r = -1;
 
 		if (name == NULL)
 			return hr_err_set(err, HR_E_INVAL,
@@ -385,10 +386,10 @@ credentials(struct hr_cloud *c, struct json_object *to, struct hr_err *err)
 			    hr_program_of(c)->child.name);
 		if (value != NULL) {
 			hr_strv_add(&hr_program_of(c)->secrets, value);
-			rc = hr_cloud_put(to, name, json_object_new_string(value), err);
+			r = hr_cloud_put(to, name, json_object_new_string(value), err);
 		}
 		free(value);
-		if (rc != 0)
+		if (r != 0)
 			return -1;
 	}
 	return hr_program_of(c)->secrets.failed ? hr_err_nomem(err) : 0;
@@ -418,7 +419,7 @@ p_open(struct hr_cloud *c, struct hr_err *err)
 	struct program *p = calloc(1, sizeof(*p));
 	struct json_object *secrets, *settings, *timeout;
 	int64_t seconds = 60;
-	int rc;
+	int r;
 
 	if (p == NULL)
 		return hr_err_nomem(err);
@@ -441,13 +442,13 @@ p_open(struct hr_cloud *c, struct hr_err *err)
 	settings = setting(c, "settings");
 	secrets = json_object_new_object();
 	p->opening = json_object_new_object();
-	rc = secrets != NULL && p->opening != NULL ? credentials(c, secrets, err)
-						   : hr_err_nomem(err);
-	if (rc == 0)
-		rc = hr_cloud_put(p->opening, "settings",
+	r = secrets != NULL && p->opening != NULL ? credentials(c, secrets, err)
+						  : hr_err_nomem(err);
+	if (r == 0)
+		r = hr_cloud_put(p->opening, "settings",
 		    settings != NULL ? json_object_get(settings) : json_object_new_object(), err);
-	if (rc == 0)
-		rc = hr_cloud_put(p->opening, "credentials", json_object_get(secrets), err);
+	if (r == 0)
+		r = hr_cloud_put(p->opening, "credentials", json_object_get(secrets), err);
 	json_object_put(secrets);
 	p->child.env = hr_strv_list(&p->env);
 	p->child.opening = p->opening;
@@ -457,7 +458,7 @@ p_open(struct hr_cloud *c, struct hr_err *err)
 		p->child.greet_ms = p->child.patience_ms;
 	p->child.say = on_words;
 	p->child.arg = c;
-	return rc;
+	return r;
 }
 
 static void
@@ -538,13 +539,13 @@ hr_programcheck_entry(
 {
 	struct hr_strv env = {0};
 	struct hr_child c;
-	int rc;
+	int r;
 
 	plain_env(&env, given);
 	hr_child_init(&c, name, path, hr_strv_list(&env));
 	c.greet_ms = CHECK_MS;
-	rc = env.failed ? hr_err_nomem(err) : hr_child_start(&c, err);
+	r = env.failed ? hr_err_nomem(err) : hr_child_start(&c, err);
 	hr_child_done(&c);
 	hr_strv_done(&env);
-	return rc;
+	return r;
 }

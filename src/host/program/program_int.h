@@ -36,8 +36,8 @@ int hr_program_talk(struct hr_cloud *c, const struct hr_child_call *q, struct hr
  * is the caller's. */
 int hr_program_ask(struct hr_cloud *c, const char *op, struct json_object *args, unsigned times,
     struct json_object **ret_ok, struct hr_err *err);
-/* rc; of -1 the error gets the name of whose answer it is about. */
-int hr_program_named(struct hr_cloud *c, int rc, struct hr_err *err);
+/* r; of -1 the error gets the name of whose answer it is about. */
+int hr_program_named(struct hr_cloud *c, int r, struct hr_err *err);
 
 /* ---- use.c: as in struct hr_cloud_ops ---- */
 

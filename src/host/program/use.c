@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -39,7 +38,7 @@ read_end(struct hr_cloud *c, struct json_object *ok, struct hr_cloud_end *ret, s
 	const char *note;
 	struct hr_buf b;
 	int64_t code;
-	int rc;
+	int r;
 
 	if (hr_field_int(WHO, subject, ok, "code", &code, err) != 0)
 		return -1;
@@ -53,10 +52,10 @@ read_end(struct hr_cloud *c, struct json_object *ok, struct hr_cloud_end *ret, s
 		return -1;
 	hr_buf_init(&b, 3 * sizeof(ret->note));
 	hr_program_hide(&b, hr_program_of(c)->child.secrets, note, strlen(note));
-	rc = hr_buf_check(&b, err);
+	r = hr_buf_check(&b, err);
 	(void)snprintf(ret->note, sizeof(ret->note), "%s", hr_buf_str(&b));
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 int
@@ -68,33 +67,33 @@ hr_program_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_
 	struct json_object *env = hr_cloud_env_object(q->env, err);
 	struct hr_child_end end = {0};
 	struct hr_err mine = {0};
-	int rc = env != NULL ? 0 : -1;
+	int r = env != NULL ? 0 : -1;
 
 	*ret = (struct hr_cloud_end){.code = -1};
 	call.args = hr_cloud_object(
 	    err, "sandbox", c->id, "command", q->line, q->cwd != NULL ? "cwd" : NULL, q->cwd, NULL);
 	if (call.args == NULL)
-		rc = -1;
-	if (rc == 0)
-		rc = hr_cloud_put(call.args, "env", json_object_get(env), err);
-	if (rc == 0 && q->timeout_ms > 0)
-		rc = hr_cloud_put(
+		r = -1;
+	if (r == 0)
+		r = hr_cloud_put(call.args, "env", json_object_get(env), err);
+	if (r == 0 && q->timeout_ms > 0)
+		r = hr_cloud_put(
 		    call.args, "timeout_ms", json_object_new_int64(q->timeout_ms), err);
-	if (rc == 0) {
-		rc = hr_program_talk(c, &call, &end, &mine);
+	if (r == 0) {
+		r = hr_program_talk(c, &call, &end, &mine);
 		/* told or not: what has been started is ended by whoever asks */
 		ret->timed_out = end.late;
-		if (rc == 0 && !end.late)
-			rc = hr_program_named(c, read_end(c, end.ok, ret, &mine), &mine);
+		if (r == 0 && !end.late)
+			r = hr_program_named(c, read_end(c, end.ok, ret, &mine), &mine);
 		if (end.late)
-			rc = 0;
-		if (rc != 0 && err != NULL)
+			r = 0;
+		if (r != 0 && err != NULL)
 			*err = mine;
 	}
 	json_object_put(end.ok);
 	json_object_put(call.args);
 	json_object_put(env);
-	return rc;
+	return r;
 }
 
 /* ---- files ---- */
@@ -121,15 +120,15 @@ hr_program_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr
 	    .arg = b};
 	struct hr_child_end end = {0};
 	struct hr_err mine = {0};
-	int rc = q.args != NULL ? hr_program_talk(c, &q, &end, &mine) : -1;
+	int r = q.args != NULL ? hr_program_talk(c, &q, &end, &mine) : -1;
 
-	if (rc != 0 && mine.code == HR_E_NOTFOUND)
+	if (r != 0 && mine.code == HR_E_NOTFOUND)
 		(void)hr_err_set(&mine, HR_E_NOTFOUND, "path '%s' does not exist", path);
-	if (rc != 0 && q.args != NULL && err != NULL)
+	if (r != 0 && q.args != NULL && err != NULL)
 		*err = mine;
 	json_object_put(q.args);
 	json_object_put(end.ok);
-	return rc;
+	return r;
 }
 
 int
@@ -141,15 +140,15 @@ hr_program_put(struct hr_cloud *c, const char *path, const char *p, size_t len, 
 	    .bytes = p,
 	    .bytes_len = len};
 	struct hr_child_end end = {0};
-	int rc = q.args != NULL
-		     ? hr_cloud_put(q.args, "size", json_object_new_int64((int64_t)len), err)
-		     : -1;
+	int r = q.args != NULL
+		    ? hr_cloud_put(q.args, "size", json_object_new_int64((int64_t)len), err)
+		    : -1;
 
-	if (rc == 0)
-		rc = hr_program_talk(c, &q, &end, err);
+	if (r == 0)
+		r = hr_program_talk(c, &q, &end, err);
 	json_object_put(q.args);
 	json_object_put(end.ok);
-	return rc;
+	return r;
 }
 
 /* ---- a server in it ---- */
@@ -166,30 +165,30 @@ hr_program_publish(struct hr_cloud *c, int port, struct hr_err *err)
 	static const char subject[] = "the answer to \"publish\"";
 	struct json_object *args = hr_program_args(c, NULL, NULL, err), *ok = NULL;
 	const char *url, *header;
-	int rc = args != NULL ? hr_cloud_put(args, "port", json_object_new_int(port), err) : -1;
+	int r = args != NULL ? hr_cloud_put(args, "port", json_object_new_int(port), err) : -1;
 
-	if (rc != 0) {
+	if (r != 0) {
 		json_object_put(args);
 		return -1;
 	}
-	rc = hr_program_ask(c, "publish", args, 1, &ok, err);
-	if (rc == 0)
-		rc = hr_program_named(
+	r = hr_program_ask(c, "publish", args, 1, &ok, err);
+	if (r == 0)
+		r = hr_program_named(
 		    c, hr_program_word(ok, subject, "url", HR_PROGRAM_WORD_MAX, &url, err), err);
-	if (rc == 0)
-		rc = hr_api_url(c->ops->title, url, err);
-	if (rc == 0)
-		rc = hr_cloud_set(&c->url, url, err);
-	if (rc == 0 && hr_json_at(ok, "header") != NULL) {
-		rc = hr_program_named(c,
+	if (r == 0)
+		r = hr_api_url(c->ops->title, url, err);
+	if (r == 0)
+		r = hr_cloud_set(&c->url, url, err);
+	if (r == 0 && hr_json_at(ok, "header") != NULL) {
+		r = hr_program_named(c,
 		    hr_program_word(ok, subject, "header", HR_PROGRAM_WORD_MAX, &header, err), err);
-		if (rc == 0)
-			rc = hr_cloud_set(&c->url_header, header, err);
-		if (rc == 0 && c->h->secret != NULL)
+		if (r == 0)
+			r = hr_cloud_set(&c->url_header, header, err);
+		if (r == 0 && c->h->secret != NULL)
 			c->h->secret(c->h->arg, header);
 	}
 	json_object_put(ok);
-	return rc;
+	return r;
 }
 
 /* ---- a terminal ---- */
@@ -225,23 +224,12 @@ read_words(struct json_object *ok, struct hr_strv *words, struct hr_err *err)
 static int
 run_here(struct hr_cloud *c, const struct hr_strv *words, int *ret_status, struct hr_err *err)
 {
-	static const struct hr_spawn_fd fds[] = {{0, 0}, {1, 1}, {2, 2}};
-	const struct hr_spawn sp = {.path = words->v[0],
+	struct hr_spawn sp = {.path = words->v[0],
 	    .argv = hr_strv_list(words),
 	    .envp = (char *const *)hr_strv_list(&hr_program_of(c)->env),
-	    .fds = fds,
-	    .nfds = 3,
 	    .umask = -1};
-	pid_t pid = hr_spawn(&sp, err);
-	int status = 0;
 
-	if (pid < 0)
-		return -1;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return hr_err_sys(err, errno, "wait for %s", words->v[0]);
-	*ret_status = hr_exit_code(status);
-	return 0;
+	return hr_spawn_here(&sp, ret_status, err);
 }
 
 int
@@ -250,32 +238,32 @@ hr_program_shell(void *self, const char *const *argv, int *ret_status, struct hr
 	struct hr_cloud *c = self;
 	struct json_object *args, *list = json_object_new_array(), *env, *ok = NULL;
 	struct hr_strv words = {0};
-	int rc = hr_program_need(c, HR_PROGRAM_SHELL, "a terminal", err);
+	int r = hr_program_need(c, HR_PROGRAM_SHELL, "a terminal", err);
 
 	args = hr_program_args(c, "cwd", hr_cloud_workspace(c), err);
 	env = hr_cloud_env_object(hr_strv_list(&c->env), err);
-	if (rc == 0 && (list == NULL || args == NULL || env == NULL))
-		rc = hr_err_nomem(err);
-	for (; rc == 0 && *argv != NULL; argv++)
+	if (r == 0 && (list == NULL || args == NULL || env == NULL))
+		r = hr_err_nomem(err);
+	for (; r == 0 && *argv != NULL; argv++)
 		if (json_object_array_add(list, json_object_new_string(*argv)) != 0)
-			rc = hr_err_nomem(err);
-	if (rc == 0)
-		rc = hr_cloud_put(args, "argv", json_object_get(list), err);
-	if (rc == 0)
-		rc = hr_cloud_put(args, "env", json_object_get(env), err);
-	if (rc == 0)
-		rc = hr_cloud_put(
+			r = hr_err_nomem(err);
+	if (r == 0)
+		r = hr_cloud_put(args, "argv", json_object_get(list), err);
+	if (r == 0)
+		r = hr_cloud_put(args, "env", json_object_get(env), err);
+	if (r == 0)
+		r = hr_cloud_put(
 		    args, "terminal", json_object_new_boolean(isatty(0) && isatty(1)), err);
-	if (rc == 0)
-		rc = hr_program_ask(c, "shell", json_object_get(args), 1, &ok, err);
-	if (rc == 0)
-		rc = hr_program_named(c, read_words(ok, &words, err), err);
-	if (rc == 0)
-		rc = run_here(c, &words, ret_status, err);
+	if (r == 0)
+		r = hr_program_ask(c, "shell", json_object_get(args), 1, &ok, err);
+	if (r == 0)
+		r = hr_program_named(c, read_words(ok, &words, err), err);
+	if (r == 0)
+		r = run_here(c, &words, ret_status, err);
 	hr_strv_done(&words);
 	json_object_put(ok);
 	json_object_put(list);
 	json_object_put(env);
 	json_object_put(args);
-	return rc;
+	return r;
 }

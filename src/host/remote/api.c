@@ -41,9 +41,9 @@ foreign(struct hr_err *err, const char *what)
 
 /* An address that requests with the key may go to: TLS is not left on the way to the sandbox. */
 static bool
-is_address(const struct hr_remote *r, const char *url)
+is_address(const struct hr_remote *remote, const char *url)
 {
-	const char *api = hr_config_text(r->h->config, "sandbox.remote_runtime_api_url");
+	const char *api = hr_config_text(remote->h->config, "sandbox.remote_runtime_api_url");
 	const char *host;
 
 	for (const char *p = url; *p != '\0'; p++)
@@ -60,16 +60,17 @@ is_address(const struct hr_remote *r, const char *url)
 
 /* The places of the editor, as the original derives them from the sandbox's. */
 static int
-vscode_address(struct hr_remote *r)
+vscode_address(struct hr_remote *remote)
 {
-	const char *host = strstr(r->url, "://") + 3, *path = host + strcspn(host, "/");
-	size_t n = strlen(r->id);
+	const char *host = strstr(remote->url, "://") + 3, *path = host + strcspn(host, "/");
+	size_t n = strlen(remote->id);
 
-	free(r->vscode);
-	if (*path == '/' && strncmp(path + 1, r->id, n) == 0)
-		return asprintf(&r->vscode, "%.*s/%s/vscode", (int)(path - r->url), r->url, r->id);
-	return asprintf(
-	    &r->vscode, "%.*svscode-%.*s/", (int)(host - r->url), r->url, (int)(path - host), host);
+	free(remote->vscode);
+	if (*path == '/' && strncmp(path + 1, remote->id, n) == 0)
+		return asprintf(&remote->vscode, "%.*s/%s/vscode", (int)(path - remote->url),
+		    remote->url, remote->id);
+	return asprintf(&remote->vscode, "%.*svscode-%.*s/", (int)(host - remote->url), remote->url,
+	    (int)(path - host), host);
 }
 
 static int
@@ -82,7 +83,7 @@ replace(char **to, const char *text)
 
 /* Takes the sandbox over that an answer tells of. */
 static int
-take_over(struct hr_remote *r, struct json_object *o, struct hr_err *err)
+take_over(struct hr_remote *remote, struct json_object *o, struct hr_err *err)
 {
 	const char *id = hr_json_text_at(o, "runtime_id"), *url = hr_json_text_at(o, "url");
 	const char *key = hr_json_text_at(o, "session_api_key");
@@ -92,7 +93,7 @@ take_over(struct hr_remote *r, struct json_object *o, struct hr_err *err)
 
 	if (id == NULL || *id == '\0')
 		return foreign(err, "it names no runtime_id");
-	if (url == NULL || !is_address(r, url))
+	if (url == NULL || !is_address(remote, url))
 		return foreign(err, "its url is no address, or one without TLS");
 	for (const char *p = key; p != NULL && *p != '\0'; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
@@ -100,86 +101,86 @@ take_over(struct hr_remote *r, struct json_object *o, struct hr_err *err)
 	hr_buf_init(&b, 1u << 16);
 	if (hr_json_type(hosts) == HR_PY_DICT)
 		bad |= hr_json_put(&b, hosts);
-	bad |= replace(&r->id, id);
-	bad |= replace(&r->url, url);
-	bad |= replace(&r->key, key);
-	free(r->hosts);
-	r->hosts = b.len > 0 ? hr_buf_take(&b) : NULL;
+	bad |= replace(&remote->id, id);
+	bad |= replace(&remote->url, url);
+	bad |= replace(&remote->key, key);
+	free(remote->hosts);
+	remote->hosts = b.len > 0 ? hr_buf_take(&b) : NULL;
 	hr_buf_done(&b);
-	return bad != 0 || vscode_address(r) < 0 ? hr_err_nomem(err) : 0;
+	return bad != 0 || vscode_address(remote) < 0 ? hr_err_nomem(err) : 0;
 }
 
 int
-hr_remote_session(struct hr_remote *r, struct json_object **ret, struct hr_err *err)
+hr_remote_session(struct hr_remote *remote, struct json_object **ret, struct hr_err *err)
 {
 	struct hr_err why = {0};
 	struct hr_buf path;
-	int rc;
+	int r;
 
 	*ret = NULL;
-	if (!path_of(&path, "/sessions/", r->h->sid))
-		rc = hr_err_nomem(&why);
+	if (!path_of(&path, "/sessions/", remote->h->sid))
+		r = hr_err_nomem(&why);
 	else
-		rc = hr_rest_get(r->api, hr_buf_str(&path), ret, &why);
+		r = hr_rest_get(remote->api, hr_buf_str(&path), ret, &why);
 	hr_buf_done(&path);
-	if (rc != 0 && why.status == 404)
+	if (r != 0 && why.status == 404)
 		return 0;
-	if (rc != 0 && err != NULL)
+	if (r != 0 && err != NULL)
 		*err = why;
-	return rc;
+	return r;
 }
 
 int
-hr_remote_find(struct hr_remote *r, struct hr_err *err)
+hr_remote_find(struct hr_remote *remote, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	struct hr_err why = {0};
 	const char *status;
 	char text[200];
-	int rc;
+	int r;
 
-	if (hr_remote_session(r, &o, err) != 0)
+	if (hr_remote_session(remote, &o, err) != 0)
 		return -1;
 	status = hr_json_text_or(o, "status", "");
 	if (strcmp(status, "running") == 0 || strcmp(status, "paused") == 0) {
-		rc = take_over(r, o, err) == 0 ? 1 : -1;
+		r = take_over(remote, o, err) == 0 ? 1 : -1;
 	} else {
-		rc = 0;
+		r = 0;
 		if (o != NULL && strcmp(status, "stopped") != 0) {
 			(void)snprintf(text, sizeof(text),
 			    "Invalid response from runtime API: status %.100s", status);
-			r->h->log(r->h->arg, text);
+			remote->h->log(remote->h->arg, text);
 		}
 	}
-	if (rc == 1 && strcmp(status, "paused") == 0 && hr_remote_resume(r, &why) != 0) {
-		r->h->log(r->h->arg, why.msg);
-		rc = 0;
+	if (r == 1 && strcmp(status, "paused") == 0 && hr_remote_resume(remote, &why) != 0) {
+		remote->h->log(remote->h->arg, why.msg);
+		r = 0;
 	}
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 int
-hr_remote_post(struct hr_remote *r, const char *what, struct hr_err *err)
+hr_remote_post(struct hr_remote *remote, const char *what, struct hr_err *err)
 {
 	struct json_object *body = json_object_new_object();
 	struct hr_rest_call c = {.method = "POST", .path = what, .json = body, .idempotent = true};
-	int rc;
+	int r;
 
 	if (body == NULL ||
-	    json_object_object_add(body, "runtime_id", json_object_new_string(r->id)) != 0)
-		rc = hr_err_nomem(err);
+	    json_object_object_add(body, "runtime_id", json_object_new_string(remote->id)) != 0)
+		r = hr_err_nomem(err);
 	else
-		rc = hr_rest_call(r->api, &c, NULL, err);
+		r = hr_rest_call(remote->api, &c, NULL, err);
 	json_object_put(body);
-	return rc;
+	return r;
 }
 
 int
-hr_remote_resume(struct hr_remote *r, struct hr_err *err)
+hr_remote_resume(struct hr_remote *remote, struct hr_err *err)
 {
-	r->h->status(r->h->arg, "STATUS$STARTING_RUNTIME");
-	return hr_remote_post(r, "/resume", err) == 0 ? hr_remote_wait(r, err) : -1;
+	remote->h->status(remote->h->arg, "STATUS$STARTING_RUNTIME");
+	return hr_remote_post(remote, "/resume", err) == 0 ? hr_remote_wait(remote, err) : -1;
 }
 
 /* ---- making ---- */
@@ -194,21 +195,22 @@ put(struct json_object *o, const char *name, struct json_object *value)
 }
 
 static struct json_object *
-command_of(struct hr_remote *r, struct hr_err *err)
+command_of(struct hr_remote *remote, struct hr_err *err)
 {
 	static const char *const prefix[] = {"/openhands/micromamba/bin/micromamba", "run", "-n",
 	    "openhands", "poetry", "run", "python", "-u", "-m",
 	    "openhands.runtime.action_execution_server", NULL};
 	struct hr_command c = {.prefix = prefix,
-	    .plugins = r->h->plugins,
+	    .plugins = remote->h->plugins,
 	    .user_id = -1,
 	    .port = PORT,
-	    .working_dir = hr_config_text(r->h->config, "core.workspace_mount_path_in_sandbox")};
+	    .working_dir =
+		hr_config_text(remote->h->config, "core.workspace_mount_path_in_sandbox")};
 	struct json_object *list = json_object_new_array();
 	struct hr_strv words = {0};
 	int bad = list == NULL;
 
-	if (hr_command_build(&words, &c, r->h->config, r->h->environ, err) != 0)
+	if (hr_command_build(&words, &c, remote->h->config, remote->h->environ, err) != 0)
 		bad = 1;
 	for (size_t i = 0; !bad && i < words.n; i++)
 		bad |= json_object_array_add(list, json_object_new_string(words.v[i])) != 0;
@@ -221,15 +223,15 @@ command_of(struct hr_remote *r, struct hr_err *err)
 }
 
 static struct json_object *
-environment_of(struct hr_remote *r)
+environment_of(struct hr_remote *remote)
 {
 	struct json_object *given =
-	    hr_config_value(r->h->config, "sandbox.runtime_startup_env_vars");
+	    hr_config_value(remote->h->config, "sandbox.runtime_startup_env_vars");
 	struct json_object *o = json_object_new_object();
-	const char *debug = hr_env_get(r->h->environ, "DEBUG");
+	const char *debug = hr_env_get(remote->h->environ, "DEBUG");
 	int bad = o == NULL;
 
-	if (!bad && (hr_config_bool(r->h->config, "core.debug") ||
+	if (!bad && (hr_config_bool(remote->h->config, "core.debug") ||
 			(debug != NULL && strcasecmp(debug, "true") == 0)))
 		bad |= put(o, "DEBUG", json_object_new_string("true"));
 	if (!bad && hr_json_type(given) == HR_PY_DICT) {
@@ -248,11 +250,11 @@ environment_of(struct hr_remote *r)
 }
 
 static struct json_object *
-start_body(struct hr_remote *r, const char *image, struct hr_err *err)
+start_body(struct hr_remote *remote, const char *image, struct hr_err *err)
 {
-	const struct hr_config *c = r->h->config;
+	const struct hr_config *c = remote->h->config;
 	const char *class = hr_config_text(c, "sandbox.remote_runtime_class");
-	struct json_object *o = json_object_new_object(), *command = command_of(r, err);
+	struct json_object *o = json_object_new_object(), *command = command_of(remote, err);
 	struct json_object *user = hr_config_value(c, "sandbox.security.run_as_user");
 	struct json_object *group = hr_config_value(c, "sandbox.security.run_as_group");
 	int bad = o == NULL || command == NULL;
@@ -262,8 +264,8 @@ start_body(struct hr_remote *r, const char *image, struct hr_err *err)
 		bad |= put(o, "command", command);
 		command = NULL;
 		bad |= put(o, "working_dir", json_object_new_string("/openhands/code/"));
-		bad |= put(o, "environment", environment_of(r));
-		bad |= put(o, "session_id", json_object_new_string(r->h->sid));
+		bad |= put(o, "environment", environment_of(remote));
+		bad |= put(o, "session_id", json_object_new_string(remote->h->sid));
 		bad |= put(o, "resource_factor",
 		    json_object_new_int64(
 			hr_config_int(c, "sandbox.remote_runtime_resource_factor")));
@@ -293,74 +295,74 @@ may_be_there(const struct hr_err *e)
 }
 
 static int
-look_for_it(struct hr_remote *r, const struct hr_err *why, struct hr_err *err)
+look_for_it(struct hr_remote *remote, const struct hr_err *why, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	const char *status;
-	int rc = -1;
+	int r = -1;
 
-	if (may_be_there(why) && hr_remote_session(r, &o, NULL) == 0 && o != NULL) {
+	if (may_be_there(why) && hr_remote_session(remote, &o, NULL) == 0 && o != NULL) {
 		status = hr_json_text_or(o, "status", "");
 		if (strcmp(status, "stopped") != 0 && strcmp(status, "error") != 0)
-			rc = take_over(r, o, NULL);
+			r = take_over(remote, o, NULL);
 	}
 	json_object_put(o);
-	if (rc != 0)
+	if (r != 0)
 		(void)hr_err_set(err, why->code == HR_E_HTTP_STATUS ? HR_E_UNAVAILABLE : why->code,
 		    "%s", why->msg);
-	return rc;
+	return r;
 }
 
 int
-hr_remote_start(struct hr_remote *r, struct hr_err *err)
+hr_remote_start(struct hr_remote *remote, struct hr_err *err)
 {
-	const char *given = hr_config_text(r->h->config, "sandbox.runtime_container_image");
-	struct hr_build_options build = {.environ = r->h->environ};
-	char *image = given != NULL ? strdup(given) : hr_remote_build(r, &build, err);
+	const char *given = hr_config_text(remote->h->config, "sandbox.runtime_container_image");
+	struct hr_build_options build = {.environ = remote->h->environ};
+	char *image = given != NULL ? strdup(given) : hr_remote_build(remote, &build, err);
 	struct json_object *body = NULL, *answer = NULL;
 	struct hr_err why = {0};
-	int rc = -1;
+	int r = -1;
 
 	if (image == NULL)
 		return given != NULL ? hr_err_nomem(err) : -1;
-	r->h->status(r->h->arg, "STATUS$STARTING_RUNTIME");
-	body = start_body(r, image, err);
+	remote->h->status(remote->h->arg, "STATUS$STARTING_RUNTIME");
+	body = start_body(remote, image, err);
 	free(image);
 	if (body == NULL)
 		return -1;
-	if (hr_rest_send(r->api, "POST", "/start", body, &answer, &why) != 0)
-		rc = look_for_it(r, &why, err);
+	if (hr_rest_send(remote->api, "POST", "/start", body, &answer, &why) != 0)
+		r = look_for_it(remote, &why, err);
 	else
-		rc = take_over(r, answer, err);
+		r = take_over(remote, answer, err);
 	json_object_put(body);
 	json_object_put(answer);
-	return rc;
+	return r;
 }
 
 /* ---- waiting ---- */
 
 static int
-alive(struct hr_remote *r, struct hr_err *err)
+alive(struct hr_remote *remote, struct hr_err *err)
 {
 	static const struct hr_rest_rule once[] = {{0}};
-	struct hr_rest_options o = {.url = r->url,
+	struct hr_rest_options o = {.url = remote->url,
 	    .rules = once,
 	    .timeout_s = ALIVE_TIMEOUT_S,
 	    .total_s = ALIVE_TIMEOUT_S,
 	    .answer_max = 1u << 16,
 	    .watch_fd = -1};
 	struct hr_rest_call c = {
-	    .method = "GET", .path = "/alive", .headers = r->headers, .raw = true};
+	    .method = "GET", .path = "/alive", .headers = remote->headers, .raw = true};
 	struct hr_err why = {0};
 	struct hr_rest *sandbox = hr_rest_new(&o, &why);
-	int rc = sandbox != NULL ? 0 : -1;
+	int r = sandbox != NULL ? 0 : -1;
 
-	if (rc == 0 && r->key != NULL)
-		rc = hr_rest_header(sandbox, "X-Session-API-Key", r->key, true, &why);
-	if (rc == 0)
-		rc = hr_rest_call(sandbox, &c, NULL, &why);
+	if (r == 0 && remote->key != NULL)
+		r = hr_rest_header(sandbox, "X-Session-API-Key", remote->key, true, &why);
+	if (r == 0)
+		r = hr_rest_call(sandbox, &c, NULL, &why);
 	hr_rest_free(sandbox);
-	if (rc != 0)
+	if (r != 0)
 		return hr_err_set(
 		    err, HR_E_NOT_READY, "Runtime /alive failed to respond with 200: %s", why.msg);
 	return 0;
@@ -382,7 +384,7 @@ static const struct {
 };
 
 static int
-look_at_pod(struct hr_remote *r, const char *status, struct hr_err *err)
+look_at_pod(struct hr_remote *remote, const char *status, struct hr_err *err)
 {
 	char text[160];
 	size_t i = 0;
@@ -391,11 +393,11 @@ look_at_pod(struct hr_remote *r, const char *status, struct hr_err *err)
 		i++;
 	if (i == sizeof(pods) / sizeof(*pods)) {
 		(void)snprintf(text, sizeof(text), "Unknown pod status: %.100s", status);
-		r->h->log(r->h->arg, text);
+		remote->h->log(remote->h->arg, text);
 		return hr_err_set(err, HR_E_NOT_READY, "%s", text);
 	}
 	switch (pods[i].is) {
-	case POD_READY: return alive(r, err);
+	case POD_READY: return alive(remote, err);
 	case POD_CRASHED:
 		return hr_err_set(err, HR_E_UNAVAILABLE,
 		    "Runtime crashed and is being restarted, potentially due to memory usage. "
@@ -405,25 +407,25 @@ look_at_pod(struct hr_remote *r, const char *status, struct hr_err *err)
 		    "Runtime is unavailable (status: %s). Please try again.", pods[i].name);
 	default:
 		return hr_err_set(err, HR_E_NOT_READY,
-		    "Runtime (ID=%s) is not yet ready. Status: %s", r->id, pods[i].name);
+		    "Runtime (ID=%s) is not yet ready. Status: %s", remote->id, pods[i].name);
 	}
 }
 
 /* HR_E_NOT_READY: not yet. */
 static int
-look(struct hr_remote *r, struct hr_err *err)
+look(struct hr_remote *remote, struct hr_err *err)
 {
 	struct json_object *o = NULL;
 	struct hr_err why = {0};
 	const char *status;
 	struct hr_buf path;
-	int rc = -1;
+	int r = -1;
 
-	if (!path_of(&path, "/runtime/", r->id)) {
+	if (!path_of(&path, "/runtime/", remote->id)) {
 		hr_buf_done(&path);
 		return hr_err_nomem(err);
 	}
-	if (hr_rest_get(r->api, hr_buf_str(&path), &o, &why) != 0) {
+	if (hr_rest_get(remote->api, hr_buf_str(&path), &o, &why) != 0) {
 		if (why.code == HR_E_HTTP_STATUS && why.status < 500 && why.status != 429) {
 			if (err != NULL)
 				*err = why;
@@ -433,26 +435,27 @@ look(struct hr_remote *r, struct hr_err *err)
 		}
 	} else {
 		status = hr_json_text_at(o, "pod_status");
-		if (status == NULL || strcmp(hr_json_text_or(o, "runtime_id", ""), r->id) != 0)
-			rc = foreign(err, "it tells of another runtime, or has no pod_status");
+		if (status == NULL || strcmp(hr_json_text_or(o, "runtime_id", ""), remote->id) != 0)
+			r = foreign(err, "it tells of another runtime, or has no pod_status");
 		else
-			rc = look_at_pod(r, status, err);
+			r = look_at_pod(remote, status, err);
 	}
 	json_object_put(o);
 	hr_buf_done(&path);
-	return rc;
+	return r;
 }
 
 int
-hr_remote_wait(struct hr_remote *r, struct hr_err *err)
+hr_remote_wait(struct hr_remote *remote, struct hr_err *err)
 {
-	long long patience = hr_config_int(r->h->config, "sandbox.remote_runtime_init_timeout");
+	long long patience =
+	    hr_config_int(remote->h->config, "sandbox.remote_runtime_init_timeout");
 	struct hr_err why = {0};
 	struct timespec from, now;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &from);
 	for (;;) {
-		if (look(r, &why) == 0)
+		if (look(remote, &why) == 0)
 			return 0;
 		(void)clock_gettime(CLOCK_MONOTONIC, &now);
 		if (why.code != HR_E_NOT_READY || now.tv_sec - from.tv_sec >= patience)

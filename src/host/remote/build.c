@@ -32,7 +32,7 @@
 #define LIMITED_TIMES 20
 
 struct build {
-	struct hr_remote *r;
+	struct hr_remote *remote;
 	const struct hr_build_options *o;
 	const char *kit;
 	struct hr_image_tags tags;
@@ -53,7 +53,7 @@ exists(void *arg, const char *name, bool pull, bool usable, bool *ret, struct hr
 	struct json_object *o = NULL;
 	struct hr_err why = {0};
 	struct hr_buf path;
-	int rc;
+	int r;
 
 	(void)pull;
 	(void)usable;
@@ -61,29 +61,29 @@ exists(void *arg, const char *name, bool pull, bool usable, bool *ret, struct hr
 	hr_buf_adds(&path, "/image_exists?image=");
 	hr_http_escape(&path, name);
 	if (hr_buf_check(&path, NULL) != 0)
-		rc = hr_err_nomem(&why);
+		r = hr_err_nomem(&why);
 	else
-		rc = hr_rest_get(b->r->api, path.p, &o, &why);
+		r = hr_rest_get(b->remote->api, path.p, &o, &why);
 	hr_buf_done(&path);
-	if (rc != 0)
+	if (r != 0)
 		(void)hr_err_set(
 		    &b->detail, HR_E_BUILD, "Failed to check image existence: %s", why.msg);
 	else
 		*ret = hr_json_true_at(o, "exists");
 	json_object_put(o);
-	return rc == 0 ? 0 : see_detail(err);
+	return r == 0 ? 0 : see_detail(err);
 }
 
 static int
-prepare(void *arg, const char *from, enum hr_image_strategy s, const struct hr_image_request *r,
+prepare(void *arg, const char *from, enum hr_image_strategy s, const struct hr_image_request *req,
     struct hr_err *err)
 {
 	struct build *b = arg;
 	struct hr_dockerfile d = {
 	    .from = from,
 	    .strategy = s,
-	    .extra_deps = r->extra_deps,
-	    .browser = r->browser,
+	    .extra_deps = req->extra_deps,
+	    .browser = req->browser,
 	    .version = PACKAGE_VERSION,
 	    .lock = strrchr(b->tags.lock, ':') + 1,
 	    .source = strrchr(b->tags.source, ':') + 1,
@@ -148,7 +148,7 @@ begin(struct build *b, const char *const *names, size_t n, char **ret)
 	struct hr_rest_answer a = {0};
 	unsigned char random[12] = {0};
 	struct hr_buf body;
-	int rc;
+	int r;
 
 	(void)!getrandom(random, sizeof(random), 0); /* cannot fail for so few */
 	for (size_t i = 0; i < sizeof(random); i++)
@@ -156,26 +156,26 @@ begin(struct build *b, const char *const *names, size_t n, char **ret)
 	(void)snprintf(
 	    type, sizeof(type), "Content-Type: multipart/form-data; boundary=%s", boundary);
 	hr_buf_init(&body, CONTEXT_MAX);
-	rc = put_form(b, &body, boundary, names, n);
+	r = put_form(b, &body, boundary, names, n);
 	c.body = hr_buf_str(&body);
 	c.body_len = body.len;
-	for (int i = 0; rc == 0 && i < LIMITED_TIMES; i++) {
+	for (int i = 0; r == 0 && i < LIMITED_TIMES; i++) {
 		hr_rest_answer_done(&a);
-		rc = hr_rest_call(b->r->api, &c, &a, &b->detail);
-		if (rc == 0 || b->detail.status != 429)
+		r = hr_rest_call(b->remote->api, &c, &a, &b->detail);
+		if (r == 0 || b->detail.status != 429)
 			break;
 		if (i + 1 < LIMITED_TIMES) {
 			(void)hr_rest_wait(-1, LIMITED_MS);
-			rc = 0;
+			r = 0;
 		}
 	}
-	if (rc == 0 && hr_json_text_at(a.json, "build_id") == NULL)
-		rc = hr_err_set(&b->detail, HR_E_BUILD, "the service's answer has no build_id");
-	if (rc == 0 && (*ret = strdup(hr_json_text_at(a.json, "build_id"))) == NULL)
-		rc = hr_err_nomem(&b->detail);
+	if (r == 0 && hr_json_text_at(a.json, "build_id") == NULL)
+		r = hr_err_set(&b->detail, HR_E_BUILD, "the service's answer has no build_id");
+	if (r == 0 && (*ret = strdup(hr_json_text_at(a.json, "build_id"))) == NULL)
+		r = hr_err_nomem(&b->detail);
 	hr_rest_answer_done(&a);
 	hr_buf_done(&body);
-	return rc;
+	return r;
 }
 
 /* 1 built, 0 not yet, -1 failed. */
@@ -188,37 +188,37 @@ look(struct build *b, const char *path, const char *id)
 	struct hr_rest_answer a;
 	struct hr_err why = {0};
 	const char *status, *error;
-	int rc = 0;
+	int r = 0;
 
-	if (hr_rest_call(b->r->api, &c, &a, &why) != 0) {
-		rc = hr_err_set(&b->detail, HR_E_BUILD, "Failed to get build status: %s", why.msg);
+	if (hr_rest_call(b->remote->api, &c, &a, &why) != 0) {
+		r = hr_err_set(&b->detail, HR_E_BUILD, "Failed to get build status: %s", why.msg);
 	} else {
 		status = hr_json_text_or(a.json, "status", "");
 		error = hr_json_text_at(a.json, "error");
-		rc = strcmp(status, "SUCCESS") == 0;
+		r = strcmp(status, "SUCCESS") == 0;
 		for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
 			if (strcmp(status, ends[i]) == 0)
-				rc = error != NULL
-					 ? hr_err_set(&b->detail, HR_E_BUILD, "%s", error)
-					 : hr_err_set(&b->detail, HR_E_BUILD,
-					       "Build failed with status: %s. Build ID: %.100s",
-					       status, id);
+				r = error != NULL
+					? hr_err_set(&b->detail, HR_E_BUILD, "%s", error)
+					: hr_err_set(&b->detail, HR_E_BUILD,
+					      "Build failed with status: %s. Build ID: %.100s",
+					      status, id);
 	}
 	hr_rest_answer_done(&a);
-	return rc;
+	return r;
 }
 
 static int
-build(void *arg, const char *const *names, size_t n, const struct hr_image_request *r,
+build(void *arg, const char *const *names, size_t n, const struct hr_image_request *req,
     struct hr_err *err)
 {
 	struct build *b = arg;
 	struct timespec from, now;
 	char *id = NULL;
 	struct hr_buf path;
-	int rc = 0;
+	int r = 0;
 
-	(void)r;
+	(void)req;
 	if (begin(b, names, n, &id) != 0)
 		return see_detail(err);
 	hr_buf_init(&path, 8192);
@@ -226,18 +226,18 @@ build(void *arg, const char *const *names, size_t n, const struct hr_image_reque
 	hr_http_escape(&path, id);
 	(void)clock_gettime(CLOCK_MONOTONIC, &from);
 	if (hr_buf_check(&path, NULL) != 0)
-		rc = hr_err_nomem(&b->detail);
-	while (rc == 0 && (rc = look(b, path.p, id)) == 0) {
+		r = hr_err_nomem(&b->detail);
+	while (r == 0 && (r = look(b, path.p, id)) == 0) {
 		(void)clock_gettime(CLOCK_MONOTONIC, &now);
 		if (now.tv_sec - from.tv_sec >= BUILD_MINUTES * 60)
-			rc = hr_err_set(&b->detail, HR_E_BUILD, "Build timed out after %d minutes",
+			r = hr_err_set(&b->detail, HR_E_BUILD, "Build timed out after %d minutes",
 			    BUILD_MINUTES);
 		else
 			(void)hr_rest_wait(-1, STATUS_ROUND_MS);
 	}
 	hr_buf_done(&path);
 	free(id);
-	return rc == 1 ? 0 : see_detail(err);
+	return r == 1 ? 0 : see_detail(err);
 }
 
 static char *
@@ -248,7 +248,7 @@ repository(struct build *b)
 	char *repo = NULL;
 	size_t n;
 
-	if (hr_rest_get(b->r->api, "/registry_prefix", &o, &b->detail) != 0)
+	if (hr_rest_get(b->remote->api, "/registry_prefix", &o, &b->detail) != 0)
 		return NULL;
 	prefix = hr_json_text_at(o, "registry_prefix");
 	n = prefix != NULL ? strlen(prefix) : 0;
@@ -269,9 +269,9 @@ repository(struct build *b)
 static int
 run_plan(struct build *b, const char *base, struct hr_err *err)
 {
-	const struct hr_config *c = b->r->h->config;
+	const struct hr_config *c = b->remote->h->config;
 	struct hr_image_builder ops = {b, exists, prepare, build};
-	struct hr_image_request r = {
+	struct hr_image_request req = {
 	    .base = base,
 	    .platform = hr_config_text(c, "sandbox.platform"),
 	    .extra_deps = hr_config_text(c, "sandbox.runtime_extra_deps"),
@@ -282,9 +282,9 @@ run_plan(struct build *b, const char *base, struct hr_err *err)
 	};
 	bool there = false;
 
-	if (hr_image_build(&ops, &b->tags, &r, err) != 0)
+	if (hr_image_build(&ops, &b->tags, &req, err) != 0)
 		return -1;
-	if (r.dry_run)
+	if (req.dry_run)
 		return 0;
 	if (exists(b, b->tags.source, false, false, &there, err) != 0)
 		return -1;
@@ -296,42 +296,42 @@ run_plan(struct build *b, const char *base, struct hr_err *err)
 }
 
 char *
-hr_remote_build(struct hr_remote *r, const struct hr_build_options *o, struct hr_err *err)
+hr_remote_build(struct hr_remote *remote, const struct hr_build_options *o, struct hr_err *err)
 {
-	const struct hr_config *c = r->h->config;
+	const struct hr_config *c = remote->h->config;
 	const char *kit = hr_env_get(o->environ, "HANDRAIL_IMAGE_KIT");
 	const char *base =
 	    o->base != NULL ? o->base : hr_config_text(c, "sandbox.base_container_image");
-	struct build b = {.r = r, .o = o, .kit = kit != NULL ? kit : HR_IMAGE_KIT};
+	struct build b = {.remote = remote, .o = o, .kit = kit != NULL ? kit : HR_IMAGE_KIT};
 	char *repo = NULL, *name = NULL;
 	struct hr_err e = {0};
 	bool made = false;
-	int rc = -1;
+	int r = -1;
 
 	if (base == NULL) {
 		(void)hr_err_set(err, HR_E_INVAL,
 		    "base_container_image is required to build the runtime image.");
 		return NULL;
 	}
-	r->h->status(r->h->arg, "STATUS$BUILDING_RUNTIME");
+	remote->h->status(remote->h->arg, "STATUS$BUILDING_RUNTIME");
 	(void)snprintf(b.folder, sizeof(b.folder), "/tmp/handrail-build-XXXXXX");
 	repo = repository(&b);
 	if (repo == NULL)
 		goto out;
-	rc = hr_kit_tags(b.kit, base, PACKAGE_VERSION, repo,
+	r = hr_kit_tags(b.kit, base, PACKAGE_VERSION, repo,
 	    hr_config_bool(c, "core.enable_browser"), true, &b.tags, &e);
-	if (rc == 0) {
+	if (r == 0) {
 		made = mkdtemp(b.folder) != NULL;
-		rc = made ? run_plan(&b, base, &e) : hr_err_set(&e, HR_E_SYS, "no room in /tmp");
+		r = made ? run_plan(&b, base, &e) : hr_err_set(&e, HR_E_SYS, "no room in /tmp");
 	}
 	if (made && hr_path_remove(b.folder, NULL) != 0)
-		r->h->log(r->h->arg, "a build folder in /tmp could not be removed");
-	if (rc == 0 && (name = strdup(b.tags.source)) == NULL)
-		rc = hr_err_nomem(&b.detail);
+		remote->h->log(remote->h->arg, "a build folder in /tmp could not be removed");
+	if (r == 0 && (name = strdup(b.tags.source)) == NULL)
+		r = hr_err_nomem(&b.detail);
 out:
-	if (rc != 0 && b.detail.code == HR_OK)
+	if (r != 0 && b.detail.code == HR_OK)
 		(void)hr_err_from(err, HR_E_BUILD, &e);
-	else if (rc != 0 && err != NULL)
+	else if (r != 0 && err != NULL)
 		*err = b.detail;
 	hr_image_tags_done(&b.tags);
 	free(repo);

@@ -35,18 +35,18 @@ static const struct hr_rest_rule rules[] = {
 static void
 remote_free(void *self)
 {
-	struct hr_remote *r = self;
+	struct hr_remote *remote = self;
 
-	hr_rest_free(r->api);
-	free(r->id);
-	free(r->url);
-	free(r->key);
-	free(r->hosts);
-	free(r->vscode);
-	if (r->key_line != NULL)
-		explicit_bzero(r->key_line, strlen(r->key_line));
-	free(r->key_line);
-	free(r);
+	hr_rest_free(remote->api);
+	free(remote->id);
+	free(remote->url);
+	free(remote->key);
+	free(remote->hosts);
+	free(remote->vscode);
+	if (remote->key_line != NULL)
+		explicit_bzero(remote->key_line, strlen(remote->key_line));
+	free(remote->key_line);
+	free(remote);
 }
 
 static int
@@ -83,56 +83,56 @@ remote_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err
 	    .rules = rules,
 	    .timeout_s = timeout > 0 && timeout < 86400 ? (unsigned)timeout : 180,
 	    .watch_fd = -1};
-	struct hr_remote *r;
+	struct hr_remote *remote;
 
 	if (check(h->config, err) != 0)
 		return -1;
-	r = calloc(1, sizeof(*r));
-	if (r == NULL)
+	remote = calloc(1, sizeof(*remote));
+	if (remote == NULL)
 		return hr_err_nomem(err);
-	r->h = h;
-	if (asprintf(&r->key_line, "X-API-Key: %s", key) < 0) {
-		r->key_line = NULL;
-		remote_free(r);
+	remote->h = h;
+	if (asprintf(&remote->key_line, "X-API-Key: %s", key) < 0) {
+		remote->key_line = NULL;
+		remote_free(remote);
 		return hr_err_nomem(err);
 	}
-	r->headers[0] = r->key_line;
-	r->api = hr_rest_new(&o, err);
-	if (r->api == NULL || hr_rest_header(r->api, "X-API-Key", key, true, err) != 0) {
-		remote_free(r);
+	remote->headers[0] = remote->key_line;
+	remote->api = hr_rest_new(&o, err);
+	if (remote->api == NULL || hr_rest_header(remote->api, "X-API-Key", key, true, err) != 0) {
+		remote_free(remote);
 		return -1;
 	}
-	*ret_self = r;
+	*ret_self = remote;
 	return 0;
 }
 
 static int
 remote_connect(void *self, bool *ret_made, struct hr_err *err)
 {
-	struct hr_remote *r = self;
-	int found = hr_remote_find(r, err), rc;
+	struct hr_remote *remote = self;
+	int found = hr_remote_find(remote, err), r;
 
 	if (found < 0)
 		return -1;
-	if (found == 0 && r->h->attach)
-		return hr_err_set(
-		    err, HR_E_NO_SANDBOX, "Could not find existing runtime for SID: %s", r->h->sid);
-	rc = found == 1 ? 0 : hr_remote_start(r, err);
-	if (rc == 0 && found == 0)
-		r->h->begun(r->h->arg);
-	if (rc == 0)
-		rc = hr_remote_wait(r, err);
+	if (found == 0 && remote->h->attach)
+		return hr_err_set(err, HR_E_NO_SANDBOX,
+		    "Could not find existing runtime for SID: %s", remote->h->sid);
+	r = found == 1 ? 0 : hr_remote_start(remote, err);
+	if (r == 0 && found == 0)
+		remote->h->begun(remote->h->arg);
+	if (r == 0)
+		r = hr_remote_wait(remote, err);
 	/* one that others use is left to them */
-	if (rc != 0 && found == 0 && r->id != NULL && !r->h->attach)
-		(void)hr_remote_post(r, "/stop", NULL);
-	*ret_made = rc == 0 && !r->h->attach;
-	return rc;
+	if (r != 0 && found == 0 && remote->id != NULL && !remote->h->attach)
+		(void)hr_remote_post(remote, "/stop", NULL);
+	*ret_made = r == 0 && !remote->h->attach;
+	return r;
 }
 
 static bool
-has_editor(const struct hr_remote *r)
+has_editor(const struct hr_remote *remote)
 {
-	for (const char *const *p = r->h->plugins; p != NULL && *p != NULL; p++)
+	for (const char *const *p = remote->h->plugins; p != NULL && *p != NULL; p++)
 		if (strcmp(*p, "vscode") == 0)
 			return true;
 	return false;
@@ -141,31 +141,31 @@ has_editor(const struct hr_remote *r)
 static void
 remote_endpoint(void *self, struct hr_endpoint *ret)
 {
-	struct hr_remote *r = self;
+	struct hr_remote *remote = self;
 
-	ret->url = r->url;
-	ret->key = r->key;
-	ret->headers = r->headers;
+	ret->url = remote->url;
+	ret->key = remote->key;
+	ret->headers = remote->headers;
 }
 
 static int
 remote_vscode_url(void *self, char **ret, struct hr_err *err)
 {
-	struct hr_remote *r = self;
+	struct hr_remote *remote = self;
 
 	*ret = NULL;
-	if (!has_editor(r) || r->vscode == NULL)
+	if (!has_editor(remote) || remote->vscode == NULL)
 		return 0;
-	*ret = strdup(r->vscode);
+	*ret = strdup(remote->vscode);
 	return *ret != NULL ? 0 : hr_err_nomem(err);
 }
 
 static int
 remote_web_hosts(void *self, char **ret_json, struct hr_err *err)
 {
-	const struct hr_remote *r = self;
+	const struct hr_remote *remote = self;
 
-	*ret_json = strdup(r->hosts != NULL ? r->hosts : "{}");
+	*ret_json = strdup(remote->hosts != NULL ? remote->hosts : "{}");
 	return *ret_json != NULL ? 0 : hr_err_nomem(err);
 }
 
@@ -174,61 +174,62 @@ remote_web_hosts(void *self, char **ret_json, struct hr_err *err)
 static char *
 remote_record(void *self, struct hr_err *err)
 {
-	const struct hr_remote *r = self;
+	const struct hr_remote *remote = self;
 	struct hr_buf b;
 
 	hr_buf_init(&b, 1u << 20);
-	hr_record_put_text(&b, "runtime_id", r->id);
-	hr_record_put_text(&b, "url", r->url);
-	hr_record_put_text(&b, "key", r->key);
-	hr_record_put_text(&b, "vscode", r->vscode);
-	hr_record_put_text(&b, "hosts", r->hosts);
+	hr_record_put_text(&b, "runtime_id", remote->id);
+	hr_record_put_text(&b, "url", remote->url);
+	hr_record_put_text(&b, "key", remote->key);
+	hr_record_put_text(&b, "vscode", remote->vscode);
+	hr_record_put_text(&b, "hosts", remote->hosts);
 	return hr_record_take(&b, err);
 }
 
 static int
 remote_restore(void *self, const char *record, struct hr_err *err)
 {
-	struct hr_remote *r = self;
+	struct hr_remote *remote = self;
 	struct {
 		const char *name;
 		char **to;
 		bool needed;
-	} texts[] = {{"runtime_id", &r->id, true}, {"url", &r->url, true}, {"key", &r->key, false},
-	    {"vscode", &r->vscode, false}, {"hosts", &r->hosts, false}};
+	} texts[] = {{"runtime_id", &remote->id, true}, {"url", &remote->url, true},
+	    {"key", &remote->key, false}, {"vscode", &remote->vscode, false},
+	    {"hosts", &remote->hosts, false}};
 	struct json_object *o = NULL;
 	struct hr_json_error why;
 	const char *text;
-	int rc = 0;
+	int r = 0;
 
 	if (hr_json_decode(record, strlen(record), &o, &why) != 0)
 		o = NULL;
-	for (size_t i = 0; rc == 0 && i < sizeof(texts) / sizeof(*texts); i++) {
+	for (size_t i = 0; r == 0 && i < sizeof(texts) / sizeof(*texts); i++) {
 		text = hr_json_text_at(o, texts[i].name);
 		if (text == NULL && texts[i].needed)
-			rc = hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
+			r = hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
 		free(*texts[i].to);
 		*texts[i].to = text != NULL ? strdup(text) : NULL;
 		if (text != NULL && *texts[i].to == NULL)
-			rc = hr_err_nomem(err);
+			r = hr_err_nomem(err);
 	}
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 static const char *
 remote_state(void *self)
 {
-	struct hr_remote *r = self;
+	struct hr_remote *remote = self;
 	struct json_object *o = NULL;
 	const char *status, *state = "exited";
 
-	if (hr_remote_session(r, &o, NULL) != 0)
+	if (hr_remote_session(remote, &o, NULL) != 0)
 		return "unknown";
 	status = hr_json_text_or(o, "status", "");
 	/* one of the same name that was made since is another one */
-	if (o == NULL ||
-	    (r->id != NULL && strcmp(hr_json_text_or(o, "runtime_id", r->id), r->id) != 0))
+	if (o == NULL || (remote->id != NULL &&
+			     strcmp(hr_json_text_or(o, "runtime_id", remote->id), remote->id) != 0))
 		state = "gone";
 	else if (strcmp(status, "running") == 0)
 		state = "running";
@@ -257,38 +258,39 @@ remote_resume(void *self, struct hr_err *err)
 static int
 remote_destroy(void *self, struct hr_err *err)
 {
-	struct hr_remote *r = self;
+	struct hr_remote *remote = self;
 	struct hr_err why = {0};
-	int rc;
+	int r;
 
-	if (r->id == NULL || r->stopped)
+	if (remote->id == NULL || remote->stopped)
 		return 0;
-	rc = hr_remote_post(r, "/stop", &why);
-	if (rc != 0 && why.status == 404)
-		rc = 0; /* it is not there: so it should be */
-	r->stopped = rc == 0;
-	if (rc != 0 && err != NULL)
+	r = hr_remote_post(remote, "/stop", &why);
+	if (r != 0 && why.status == 404)
+		r = 0; /* it is not there: so it should be */
+	remote->stopped = r == 0;
+	if (r != 0 && err != NULL)
 		*err = why;
-	return rc;
+	return r;
 }
 
 static int
 remote_close(void *self, struct hr_err *err)
 {
-	struct hr_remote *r = self;
+	struct hr_remote *remote = self;
 
-	if (!hr_config_bool(r->h->config, "sandbox.keep_runtime_alive"))
+	if (!hr_config_bool(remote->h->config, "sandbox.keep_runtime_alive"))
 		return remote_destroy(self, err);
-	if (r->id == NULL || !hr_config_bool(r->h->config, "sandbox.pause_closed_runtimes"))
+	if (remote->id == NULL ||
+	    !hr_config_bool(remote->h->config, "sandbox.pause_closed_runtimes"))
 		return 0;
-	return hr_remote_post(r, "/pause", err);
+	return hr_remote_post(remote, "/pause", err);
 }
 
 /* What the service kept of its output. */
 static int
 remote_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err)
 {
-	struct hr_remote *r = self;
+	struct hr_remote *remote = self;
 	struct json_object *o = NULL;
 	const char *text, *end;
 	int enough = 0;
@@ -297,7 +299,7 @@ remote_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *e
 		return hr_err_set(err, HR_E_RUNTIME,
 		    "remote runtime does not support logs that are followed: its service only "
 		    "tells of the last lines");
-	if (hr_remote_session(r, &o, err) != 0)
+	if (hr_remote_session(remote, &o, err) != 0)
 		return -1;
 	text = hr_json_text_or(o, "pod_logs", "");
 	for (; *text != '\0' && !enough; text = *end != '\0' ? end + 1 : end) {
@@ -321,32 +323,32 @@ say(struct hr_err *err, const char *what)
 
 /* Once for each request: what is refused again stays refused. */
 static bool
-resume_for(struct hr_remote *r, unsigned attempt, struct hr_err *err)
+resume_for(struct hr_remote *remote, unsigned attempt, struct hr_err *err)
 {
 	struct hr_err why = *err;
 
-	if (attempt == 1 || r->resumed_for.code == HR_OK) {
-		r->resumed_for = *err;
-		if (hr_remote_resume(r, &why) == 0)
+	if (attempt == 1 || remote->resumed_for.code == HR_OK) {
+		remote->resumed_for = *err;
+		if (hr_remote_resume(remote, &why) == 0)
 			return true;
 	}
 	(void)hr_err_set(err, HR_E_DISCONNECTED,
 	    "Runtime is paused and could not be resumed. Original error: %.300s, Resume error: "
 	    "%.300s",
-	    r->resumed_for.msg, why.msg);
+	    remote->resumed_for.msg, why.msg);
 	return false;
 }
 
 static bool
-reach_again(struct hr_remote *r, unsigned attempt, struct hr_err *err)
+reach_again(struct hr_remote *remote, unsigned attempt, struct hr_err *err)
 {
-	if (!hr_config_bool(r->h->config, "sandbox.remote_runtime_enable_retries"))
+	if (!hr_config_bool(remote->h->config, "sandbox.remote_runtime_enable_retries"))
 		return false;
 	if (attempt >= ATTEMPTS) {
 		say(err, "The runtime cannot be reached.");
 		return false;
 	}
-	r->h->log(r->h->arg, "the runtime cannot be reached; trying again");
+	remote->h->log(remote->h->arg, "the runtime cannot be reached; trying again");
 	(void)hr_rest_wait(-1, BETWEEN_MS);
 	return true;
 }
@@ -354,16 +356,16 @@ reach_again(struct hr_remote *r, unsigned attempt, struct hr_err *err)
 static void
 remote_failed(void *self, unsigned attempt, bool *ret_again, struct hr_err *err)
 {
-	struct hr_remote *r = self;
+	struct hr_remote *remote = self;
 
 	if (attempt == 1)
-		r->resumed_for.code = HR_OK;
+		remote->resumed_for.code = HR_OK;
 	if (err->code == HR_E_HTTP_NETWORK)
-		*ret_again = reach_again(r, attempt, err);
+		*ret_again = reach_again(remote, attempt, err);
 	if (err->code != HR_E_HTTP_STATUS)
 		return;
-	if (err->status == 503 && hr_config_bool(r->h->config, "sandbox.keep_runtime_alive"))
-		*ret_again = resume_for(r, attempt, err);
+	if (err->status == 503 && hr_config_bool(remote->h->config, "sandbox.keep_runtime_alive"))
+		*ret_again = resume_for(remote, attempt, err);
 	else if (err->status == 404)
 		say(err, "Runtime is not responding. This may be temporary, please try again.");
 	else if (err->status >= 502 && err->status <= 504)
@@ -374,13 +376,13 @@ remote_failed(void *self, unsigned attempt, bool *ret_again, struct hr_err *err)
 static int
 remote_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 {
-	struct hr_remote *r = self;
-	const char *url = hr_config_text(r->h->config, "sandbox.remote_runtime_api_url");
+	struct hr_remote *remote = self;
+	const char *url = hr_config_text(remote->h->config, "sandbox.remote_runtime_api_url");
 	struct json_object *o = NULL;
 	struct hr_err why = {0};
 
 	(void)err;
-	if (hr_rest_get(r->api, "/registry_prefix", &o, &why) == 0)
+	if (hr_rest_get(remote->api, "/registry_prefix", &o, &why) == 0)
 		fn(arg, true, "service", url);
 	else
 		fn(arg, false, "service", why.msg);

@@ -32,7 +32,7 @@ on_update(struct stream *s, const char *p, size_t len)
 	struct hr_json_error why;
 	int64_t offset = 0;
 	size_t n, skip;
-	int rc = -1;
+	int r = -1;
 
 	if (hr_json_decode(p, len, &o, &why) != 0)
 		(void)hr_err_set(
@@ -41,8 +41,8 @@ on_update(struct stream *s, const char *p, size_t len)
 		     &s->err) == 0 &&
 		 hr_field_of(HR_RUNLOOP_WHO, "an update of a command", o, "output",
 		     json_type_string, &text, &s->err) == 0)
-		rc = 0;
-	if (rc == 0) {
+		r = 0;
+	if (r == 0) {
 		n = (size_t)json_object_get_string_len(text);
 		s->gap = s->gap || (unsigned long long)offset > s->have;
 		/* what came before the cut comes again where an update is told from its start on */
@@ -55,7 +55,7 @@ on_update(struct stream *s, const char *p, size_t len)
 		s->came = true;
 	}
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 /* Lines of events: "data: {...}"; the rest does not count. */
@@ -89,7 +89,7 @@ follow(struct hr_cloud *c, struct stream *s, const char *execution, int timer, s
 	struct hr_err mine = {0};
 	struct hr_api_answer a;
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	(void)hr_runloop_path(&b, c->id, "/executions/", execution);
 	hr_buf_addf(&b, "/stream_%s_updates", s->number == 1 ? "stdout" : "stderr");
@@ -98,16 +98,16 @@ follow(struct hr_cloud *c, struct stream *s, const char *execution, int timer, s
 	q.path = hr_buf_str(&b);
 	hr_buf_reset(&s->line);
 	s->came = false;
-	rc = hr_api_do(&c->plane, &q, &a, &mine);
+	r = hr_api_do(&c->plane, &q, &a, &mine);
 	hr_api_answer_done(&a);
 	hr_buf_done(&b);
 	if (s->err.code != HR_OK)
 		mine = s->err;
-	else if (rc != 0 && mine.status == 0)
-		rc = 0;
-	if (rc != 0 && err != NULL)
+	else if (r != 0 && mine.status == 0)
+		r = 0;
+	if (r != 0 && err != NULL)
 		*err = mine;
-	return rc;
+	return r;
 }
 
 /* Has it ended? 1, with its status; 0; -1. */
@@ -120,26 +120,26 @@ ended(struct hr_cloud *c, const char *execution, int timer, struct hr_cloud_end 
 	const char *status;
 	struct hr_buf what;
 	int64_t code;
-	int rc;
+	int r;
 
 	hr_buf_init(&what, 4096);
 	hr_buf_adds(&what, "/executions/");
 	hr_http_escape(&what, execution);
 	hr_buf_adds(&what, "/wait_for_status");
-	rc = hr_runloop_poll(c, hr_buf_str(&what), words, timer, &o, err);
+	r = hr_runloop_poll(c, hr_buf_str(&what), words, timer, &o, err);
 	hr_buf_done(&what);
-	if (rc <= 0)
-		return rc;
+	if (r <= 0)
+		return r;
 	if (hr_field_text(HR_RUNLOOP_WHO, "the execution", o, "status", &status, err) != 0)
-		rc = -1;
+		r = -1;
 	else if (strcmp(status, "completed") != 0)
-		rc = 0;
+		r = 0;
 	else if (hr_field_int(HR_RUNLOOP_WHO, "the execution", o, "exit_status", &code, err) != 0)
-		rc = -1;
+		r = -1;
 	else
 		ret->code = (int)code;
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 /* There is no field for them: the directory by cd, variables by a file, as others could read a
@@ -150,7 +150,7 @@ command_line(
 {
 	char file[100];
 	struct hr_buf env;
-	int rc = 0;
+	int r = 0;
 
 	if (q->env != NULL && *q->env != NULL) {
 		(void)snprintf(file, sizeof(file), ENV_FILE "%s", c->run);
@@ -164,8 +164,8 @@ command_line(
 			hr_shell_quote(&env, eq + 1, strlen(eq + 1));
 			hr_buf_addc(&env, '\n');
 		}
-		rc = hr_buf_check(&env, NULL) == 0 ? hr_runloop_put(c, file, env.p, env.len, err)
-						   : hr_err_nomem(err);
+		r = hr_buf_check(&env, NULL) == 0 ? hr_runloop_put(c, file, env.p, env.len, err)
+						  : hr_err_nomem(err);
 		hr_buf_done(&env);
 		hr_buf_addf(b, "chmod 600 %s; . %s; ", file, file);
 	}
@@ -176,7 +176,7 @@ command_line(
 	}
 	hr_buf_adds(b, "exec bash -l -c ");
 	hr_shell_quote(b, q->line, strlen(q->line));
-	return rc == 0 && hr_buf_check(b, NULL) != 0 ? hr_err_nomem(err) : rc;
+	return r == 0 && hr_buf_check(b, NULL) != 0 ? hr_err_nomem(err) : r;
 }
 
 /* *ret_id is the caller's. */
@@ -185,14 +185,14 @@ begin(struct hr_cloud *c, const char *line, char **ret_id, struct hr_err *err)
 {
 	struct json_object *body = hr_cloud_object(err, "command", line, NULL), *o = NULL;
 	const char *id;
-	int rc = body != NULL ? hr_runloop_post(c, c->id, "/execute_async", body, &o, err) : -1;
+	int r = body != NULL ? hr_runloop_post(c, c->id, "/execute_async", body, &o, err) : -1;
 
-	if (rc == 0)
-		rc = hr_field_text(HR_RUNLOOP_WHO, "the execution", o, "execution_id", &id, err);
-	if (rc == 0)
-		rc = hr_cloud_set(ret_id, id, err);
+	if (r == 0)
+		r = hr_field_text(HR_RUNLOOP_WHO, "the execution", o, "execution_id", &id, err);
+	if (r == 0)
+		r = hr_cloud_set(ret_id, id, err);
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 static void
@@ -250,7 +250,7 @@ hr_runloop_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_
 	struct stream s[2] = {{.q = q, .number = 1}, {.q = q, .number = 2}};
 	char *execution = NULL;
 	struct hr_buf line;
-	int timer = -1, rc;
+	int timer = -1, r;
 
 	*ret = (struct hr_cloud_end){.code = -1};
 	if (q->timeout_ms > 0 && (timer = hr_cloud_timer(q->timeout_ms, err)) < 0)
@@ -258,25 +258,25 @@ hr_runloop_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_
 	hr_buf_init(&line, LINE_MAX_LEN);
 	hr_buf_init(&s[0].line, LINE_MAX_LEN);
 	hr_buf_init(&s[1].line, LINE_MAX_LEN);
-	rc = command_line(c, q, &line, err);
-	if (rc == 0)
-		rc = begin(c, hr_buf_str(&line), &execution, err);
-	if (rc == 0)
-		rc = follow_all(c, execution, s, timer, ret, err);
+	r = command_line(c, q, &line, err);
+	if (r == 0)
+		r = begin(c, hr_buf_str(&line), &execution, err);
+	if (r == 0)
+		r = follow_all(c, execution, s, timer, ret, err);
 	hr_buf_done(&line);
 	hr_buf_done(&s[0].line);
 	hr_buf_done(&s[1].line);
 	hr_fd_close(&timer);
 	free(execution);
-	return rc;
+	return r;
 }
 
 int
 hr_runloop_launch(struct hr_cloud *c, const char *line, struct hr_err *err)
 {
 	char *execution = NULL;
-	int rc = begin(c, line, &execution, err);
+	int r = begin(c, line, &execution, err);
 
 	free(execution);
-	return rc;
+	return r;
 }

@@ -41,19 +41,19 @@ r_open_api(struct hr_cloud *c, struct hr_err *err)
 {
 	const char *url = hr_cloud_env(c, "RUNLOOP_BASE_URL", "https://api.runloop.ai");
 	char *key = hr_cloud_key(c, "RUNLOOP_API_KEY", err), *value = NULL;
-	int rc = key != NULL ? hr_cloud_setf(&value, err, "Bearer %s", key) : -1;
+	int r = key != NULL ? hr_cloud_setf(&value, err, "Bearer %s", key) : -1;
 
-	if (rc == 0)
-		rc = hr_api_init(&c->api, HR_RUNLOOP_WHO, &rule, url, err);
-	if (rc == 0)
-		rc = hr_api_header(&c->api, "Authorization", value, true, err);
-	if (rc == 0)
-		rc = hr_api_init(&c->plane, HR_RUNLOOP_WHO, &wait_rule, url, err);
-	if (rc == 0)
-		rc = hr_api_header(&c->plane, "Authorization", value, true, err);
+	if (r == 0)
+		r = hr_api_init(&c->api, HR_RUNLOOP_WHO, &rule, url, err);
+	if (r == 0)
+		r = hr_api_header(&c->api, "Authorization", value, true, err);
+	if (r == 0)
+		r = hr_api_init(&c->plane, HR_RUNLOOP_WHO, &wait_rule, url, err);
+	if (r == 0)
+		r = hr_api_header(&c->plane, "Authorization", value, true, err);
 	free(value);
 	free(key);
-	return rc;
+	return r;
 }
 
 /* ---- requests ---- */
@@ -78,18 +78,18 @@ hr_runloop_post(struct hr_cloud *c, const char *id, const char *what, struct jso
 	struct hr_api_call q = {.method = "POST", .body = body};
 	struct hr_api_answer a;
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	if (body == NULL)
 		q.type = "application/json";
 	q.path = hr_runloop_path(&b, id, what, NULL);
-	rc = hr_api_do(&c->api, &q, &a, err);
+	r = hr_api_do(&c->api, &q, &a, err);
 	if (ret != NULL)
-		*ret = rc == 0 ? json_object_get(a.json) : NULL;
+		*ret = r == 0 ? json_object_get(a.json) : NULL;
 	hr_api_answer_done(&a);
 	hr_buf_done(&b);
 	json_object_put(body);
-	return rc;
+	return r;
 }
 
 static int
@@ -99,14 +99,14 @@ get(struct hr_cloud *c, const char *id, const char *what, const char *more,
 	struct hr_api_call q = {.method = "GET"};
 	struct hr_api_answer a;
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	q.path = hr_runloop_path(&b, id, what, more);
-	rc = hr_api_do(&c->api, &q, &a, err);
-	*ret = rc == 0 ? json_object_get(a.json) : NULL;
+	r = hr_api_do(&c->api, &q, &a, err);
+	*ret = r == 0 ? json_object_get(a.json) : NULL;
 	hr_api_answer_done(&a);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 /* ---- life ---- */
@@ -119,25 +119,25 @@ r_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	const struct hr_api_call q = {.method = "POST", .path = "/v1/devboxes", .body = body};
 	struct hr_api_answer a = {0};
 	const char *id;
-	int rc = body != NULL && labels != NULL ? hr_cloud_labels(c, labels, err) : -1;
+	int r = body != NULL && labels != NULL ? hr_cloud_labels(c, labels, err) : -1;
 
 	*unsure = false;
-	if (rc == 0)
-		rc = hr_cloud_put(body, "metadata", json_object_get(labels), err);
-	if (rc == 0 && c->image != NULL)
-		rc = hr_cloud_put(body, "blueprint_name", json_object_new_string(c->image), err);
+	if (r == 0)
+		r = hr_cloud_put(body, "metadata", json_object_get(labels), err);
+	if (r == 0 && c->image != NULL)
+		r = hr_cloud_put(body, "blueprint_name", json_object_new_string(c->image), err);
 	json_object_put(labels);
-	if (rc == 0) {
-		rc = hr_api_do(&c->api, &q, &a, err);
-		*unsure = rc != 0 && a.unsure;
+	if (r == 0) {
+		r = hr_api_do(&c->api, &q, &a, err);
+		*unsure = r != 0 && a.unsure;
 	}
-	if (rc == 0)
-		rc = hr_field_text(HR_RUNLOOP_WHO, "the devbox", a.json, "id", &id, err);
-	if (rc == 0)
-		rc = hr_cloud_set(&c->id, id, err);
+	if (r == 0)
+		r = hr_field_text(HR_RUNLOOP_WHO, "the devbox", a.json, "id", &id, err);
+	if (r == 0)
+		r = hr_cloud_set(&c->id, id, err);
 	hr_api_answer_done(&a);
 	json_object_put(body);
-	return rc;
+	return r;
 }
 
 /* {"statuses": [...], "timeout_seconds": 25} */
@@ -145,17 +145,17 @@ static struct json_object *
 statuses(const char *const *words, struct hr_err *err)
 {
 	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
-	int rc = o != NULL && list != NULL ? 0 : hr_err_nomem(err);
+	int r = o != NULL && list != NULL ? 0 : hr_err_nomem(err);
 
-	for (; rc == 0 && *words != NULL; words++)
+	for (; r == 0 && *words != NULL; words++)
 		if (json_object_array_add(list, json_object_new_string(*words)) != 0)
-			rc = hr_err_nomem(err);
-	if (rc == 0)
-		rc = hr_cloud_put(o, "statuses", json_object_get(list), err);
-	if (rc == 0)
-		rc = hr_cloud_put(o, "timeout_seconds", json_object_new_int(POLL_S), err);
+			r = hr_err_nomem(err);
+	if (r == 0)
+		r = hr_cloud_put(o, "statuses", json_object_get(list), err);
+	if (r == 0)
+		r = hr_cloud_put(o, "timeout_seconds", json_object_new_int(POLL_S), err);
 	json_object_put(list);
-	if (rc == 0)
+	if (r == 0)
 		return o;
 	json_object_put(o);
 	return NULL;
@@ -172,21 +172,21 @@ hr_runloop_poll(struct hr_cloud *c, const char *what, const char *const *words, 
 	struct hr_err mine = {0};
 	struct hr_api_answer a;
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	if (body == NULL)
 		return -1;
 	q.path = hr_runloop_path(&b, c->id, what, NULL);
-	rc = hr_api_do(&c->plane, &q, &a, &mine);
-	*ret = rc == 0 ? json_object_get(a.json) : NULL;
+	r = hr_api_do(&c->plane, &q, &a, &mine);
+	*ret = r == 0 ? json_object_get(a.json) : NULL;
 	hr_api_answer_done(&a);
 	hr_buf_done(&b);
 	json_object_put(body);
-	if (rc != 0 && mine.status == 408)
+	if (r != 0 && mine.status == 408)
 		return 0;
-	if (rc != 0 && err != NULL)
+	if (r != 0 && err != NULL)
 		*err = mine;
-	return rc == 0 ? 1 : -1;
+	return r == 0 ? 1 : -1;
 }
 
 static int
@@ -196,23 +196,23 @@ wait_status(struct hr_cloud *c, const char *wanted, struct hr_err *err)
 	time_t end = time(NULL) + WAIT_S;
 	struct json_object *o = NULL;
 	const char *status;
-	int rc;
+	int r;
 
-	while ((rc = hr_runloop_poll(c, "/wait_for_status", words, -1, &o, err)) == 0)
+	while ((r = hr_runloop_poll(c, "/wait_for_status", words, -1, &o, err)) == 0)
 		if (time(NULL) > end)
 			return hr_err_set(err, HR_E_RUNTIME_TIMEOUT,
 			    HR_RUNLOOP_WHO ": the devbox is not %s after %d seconds", wanted,
 			    WAIT_S);
-	if (rc < 0)
+	if (r < 0)
 		return -1;
-	rc = hr_field_text(HR_RUNLOOP_WHO, "the devbox", o, "status", &status, err);
-	if (rc == 0 && strcmp(status, wanted) != 0)
-		rc = hr_err_set(err, HR_E_RUNTIME,
-		    HR_RUNLOOP_WHO ": the devbox ended in %s: %.300s", status,
+	r = hr_field_text(HR_RUNLOOP_WHO, "the devbox", o, "status", &status, err);
+	if (r == 0 && strcmp(status, wanted) != 0)
+		r = hr_err_set(err, HR_E_RUNTIME, HR_RUNLOOP_WHO ": the devbox ended in %s: %.300s",
+		    status,
 		    hr_json_text_or(o, "failure_reason",
 			hr_json_text_or(o, "shutdown_reason", "no reason is told")));
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 static int
@@ -237,18 +237,18 @@ r_look(struct hr_cloud *c, struct hr_err *err)
 	struct json_object *o = NULL;
 	struct hr_err mine = {0};
 	const char *status = "shutdown";
-	int rc = get(c, c->id, "", NULL, &o, &mine);
+	int r = get(c, c->id, "", NULL, &o, &mine);
 
-	if (rc == 0)
-		rc = hr_field_text(HR_RUNLOOP_WHO, "the devbox", o, "status", &status, &mine);
+	if (r == 0)
+		r = hr_field_text(HR_RUNLOOP_WHO, "the devbox", o, "status", &status, &mine);
 	else if (mine.code == HR_E_NO_SANDBOX)
-		rc = 0;
-	if (rc == 0)
+		r = 0;
+	if (r == 0)
 		(void)snprintf(c->state, sizeof(c->state), "%s", word_of(status));
 	json_object_put(o);
-	if (rc != 0 && err != NULL)
+	if (r != 0 && err != NULL)
 		*err = mine;
-	return rc;
+	return r;
 }
 
 /* *last: the id that the next page goes on behind, "" after the last one. */
@@ -258,29 +258,32 @@ one_page(struct json_object *page, const char *run, char last[256], hr_cloud_fou
 {
 	struct json_object *list;
 	const char *id = "";
-	int rc =
+	int r =
 	    hr_field_of(HR_RUNLOOP_WHO, "the list", page, "devboxes", json_type_array, &list, err);
 
-	for (size_t i = 0; rc == 0 && i < hr_json_count(list); i++) {
+	for (size_t i = 0; r == 0 && i < hr_json_count(list); i++) {
 		struct json_object *o = hr_json_entry(list, i);
-		struct hr_cloud_found f = hr_cloud_found_in(NULL, hr_json_at(o, "metadata"));
+		struct hr_cloud_found f;
 
-		rc = hr_field_text(HR_RUNLOOP_WHO, "a devbox of the list", o, "id", &id, err);
+		r = hr_cloud_found_in(HR_RUNLOOP_WHO, o, "metadata", &f, err);
+		if (r == 0)
+			r = hr_field_text(
+			    HR_RUNLOOP_WHO, "a devbox of the list", o, "id", &id, err);
 		f.id = id;
 		f.state = word_of(hr_json_text_or(o, "status", "unknown"));
-		if (rc == 0 && f.run != NULL && (run == NULL || strcmp(run, f.run) == 0) &&
+		if (r == 0 && f.run != NULL && (run == NULL || strcmp(run, f.run) == 0) &&
 		    strcmp(f.state, "gone") != 0)
-			rc = fn(arg, &f);
+			r = fn(arg, &f);
 	}
-	(void)snprintf(last, 256, "%s", rc == 0 && hr_json_true_at(page, "has_more") ? id : "");
-	return rc;
+	(void)snprintf(last, 256, "%s", r == 0 && hr_json_true_at(page, "has_more") ? id : "");
+	return r;
 }
 
 static int
 r_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_err *err)
 {
 	char last[256] = "";
-	int rc;
+	int r;
 
 	do {
 		struct hr_api_call q = {.method = "GET"};
@@ -294,13 +297,13 @@ r_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, st
 			hr_http_escape(&b, last);
 		}
 		q.path = hr_buf_str(&b);
-		rc = hr_api_do(&c->api, &q, &a, err);
-		if (rc == 0)
-			rc = one_page(a.json, run, last, fn, arg, err);
+		r = hr_api_do(&c->api, &q, &a, err);
+		if (r == 0)
+			r = one_page(a.json, run, last, fn, arg, err);
 		hr_api_answer_done(&a);
 		hr_buf_done(&b);
-	} while (rc == 0 && *last != '\0');
-	return rc < 0 ? -1 : 0;
+	} while (r == 0 && *last != '\0');
+	return r < 0 ? -1 : 0;
 }
 
 static int
@@ -347,24 +350,24 @@ r_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err
 	struct hr_err mine = {0};
 	struct hr_api_answer a;
 	struct hr_buf url;
-	int rc;
+	int r;
 
 	if (body == NULL)
 		return -1;
 	q.path = hr_runloop_path(&url, c->id, "/download_file", NULL);
-	rc = hr_api_do(&c->api, &q, &a, &mine);
-	if (rc == 0) {
+	r = hr_api_do(&c->api, &q, &a, &mine);
+	if (r == 0) {
 		hr_buf_add(b, hr_buf_str(&a.body), a.body.len);
-		rc = hr_buf_check(b, NULL) == 0 ? 0 : hr_err_nomem(&mine);
+		r = hr_buf_check(b, NULL) == 0 ? 0 : hr_err_nomem(&mine);
 	} else if (mine.code == HR_E_NO_SANDBOX || strstr(mine.msg, "not found") != NULL) {
 		(void)hr_err_set(&mine, HR_E_NOTFOUND, "path '%s' does not exist", path);
 	}
 	hr_api_answer_done(&a);
 	hr_buf_done(&url);
 	json_object_put(body);
-	if (rc != 0 && err != NULL)
+	if (r != 0 && err != NULL)
 		*err = mine;
-	return rc;
+	return r;
 }
 
 int
@@ -380,20 +383,20 @@ hr_runloop_put(struct hr_cloud *c, const char *path, const char *p, size_t len, 
 	struct hr_api_answer a = {0};
 	struct hr_buf url, b;
 	char type[100];
-	int rc;
+	int r;
 
 	hr_buf_init(&b, HR_CLOUD_FILE_MAX + (1u << 20));
 	q.path = hr_runloop_path(&url, c->id, "/upload_file", NULL);
-	rc = hr_cloud_form(&b, parts, 2, type, err);
+	r = hr_cloud_form(&b, parts, 2, type, err);
 	q.type = type;
 	q.bytes = hr_buf_str(&b);
 	q.bytes_len = b.len;
-	if (rc == 0)
-		rc = hr_api_do(&c->api, &q, &a, err);
+	if (r == 0)
+		r = hr_api_do(&c->api, &q, &a, err);
 	hr_api_answer_done(&a);
 	hr_buf_done(&b);
 	hr_buf_done(&url);
-	return rc;
+	return r;
 }
 
 /* The older way says an address, the newer one a key of it. */
@@ -403,42 +406,41 @@ r_publish(struct hr_cloud *c, int port, struct hr_err *err)
 	struct json_object *body = json_object_new_object(), *o = NULL;
 	const char *key, *token;
 	struct hr_err mine = {0};
-	int rc = body != NULL ? hr_cloud_put(body, "port", json_object_new_int(port), err)
-			      : hr_err_nomem(err);
+	int r = body != NULL ? hr_cloud_put(body, "port", json_object_new_int(port), err)
+			     : hr_err_nomem(err);
 
-	if (rc != 0) {
+	if (r != 0) {
 		json_object_put(body);
 		return -1;
 	}
 	if (hr_runloop_post(c, c->id, "/create_tunnel", body, &o, &mine) == 0) {
-		rc = hr_field_text(HR_RUNLOOP_WHO, "the tunnel", o, "url", &key, err);
-		if (rc == 0)
-			rc = hr_cloud_set(&c->url, key, err);
+		r = hr_field_text(HR_RUNLOOP_WHO, "the tunnel", o, "url", &key, err);
+		if (r == 0)
+			r = hr_cloud_set(&c->url, key, err);
 	} else if (mine.code != HR_E_NO_SANDBOX) {
 		if (err != NULL)
 			*err = mine;
-		rc = -1;
+		r = -1;
 	} else {
 		body = hr_cloud_object(err, "auth_mode", "authenticated", NULL);
-		rc = body != NULL ? hr_runloop_post(c, c->id, "/enable_tunnel", body, &o, err) : -1;
-		if (rc == 0)
-			rc =
-			    hr_field_text(HR_RUNLOOP_WHO, "the tunnel", o, "tunnel_key", &key, err);
-		if (rc == 0)
-			rc = hr_field_maybe(
+		r = body != NULL ? hr_runloop_post(c, c->id, "/enable_tunnel", body, &o, err) : -1;
+		if (r == 0)
+			r = hr_field_text(HR_RUNLOOP_WHO, "the tunnel", o, "tunnel_key", &key, err);
+		if (r == 0)
+			r = hr_field_maybe(
 			    HR_RUNLOOP_WHO, "the tunnel", o, "auth_token", &token, err);
-		if (rc == 0)
-			rc = hr_cloud_setf(
+		if (r == 0)
+			r = hr_cloud_setf(
 			    &c->url, err, "https://%d-%s.tunnel.runloop.ai", port, key);
-		if (rc == 0 && token != NULL) {
-			rc = hr_cloud_setf(&c->url_header, err,
+		if (r == 0 && token != NULL) {
+			r = hr_cloud_setf(&c->url_header, err,
 			    "X-Runloop-Tunnel-Authorization: Bearer %s", token);
 			if (c->h->secret != NULL)
 				c->h->secret(c->h->arg, token);
 		}
 	}
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 static const char *const lacks[] = {

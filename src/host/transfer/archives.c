@@ -50,15 +50,15 @@ hr_zip_directory(const char *path, bool with_name, bool deflate, struct hr_err *
 {
 	const struct hr_archives *a = archives_load(err);
 	char *file;
-	int fd, rc;
+	int fd, r;
 
 	file = a != NULL ? hr_zip_temporary(&fd, NULL, err) : NULL;
 	if (file == NULL)
 		return NULL;
-	rc = a->zip(fd, path, with_name, deflate, err);
-	if (close(fd) != 0 && rc == 0)
-		rc = hr_err_sys(err, errno, "write %s", file);
-	if (rc != 0) {
+	r = a->zip(fd, path, with_name, deflate, err);
+	if (close(fd) != 0 && r == 0)
+		r = hr_err_sys(err, errno, "write %s", file);
+	if (r != 0) {
 		(void)unlink(file);
 		free(file);
 		file = NULL;

@@ -31,17 +31,17 @@ put_content(const struct hr_arc *to, int fd, const char *name, struct hr_err *er
 {
 	char *piece = malloc(PIECE);
 	ssize_t n = 0;
-	int rc = 0;
+	int r = 0;
 
 	if (piece == NULL)
 		return hr_err_nomem(err);
-	while (rc == 0 && (n = hr_fd_read(fd, piece, PIECE)) > 0)
+	while (r == 0 && (n = hr_fd_read(fd, piece, PIECE)) > 0)
 		if (archive_write_data(to->a, piece, (size_t)n) != n)
-			rc = hr_arc_failed(to->a, to->what, err);
-	if (n < 0 && rc == 0)
-		rc = hr_err_sys(err, errno, "read %s", name);
+			r = hr_arc_failed(to->a, to->what, err);
+	if (n < 0 && r == 0)
+		r = hr_err_sys(err, errno, "read %s", name);
 	free(piece);
-	return rc;
+	return r;
 }
 
 static int
@@ -50,7 +50,7 @@ put_entry(
 {
 	struct archive_entry *e = archive_entry_new();
 	bool executable = S_ISDIR(st->st_mode) || (st->st_mode & 0100) != 0;
-	int rc;
+	int r;
 
 	if (e == NULL)
 		return hr_err_nomem(err);
@@ -65,11 +65,11 @@ put_entry(
 		archive_entry_copy_stat(e, st);
 	}
 	if (archive_write_header(to->a, e) != ARCHIVE_OK)
-		rc = hr_arc_failed(to->a, to->what, err);
+		r = hr_arc_failed(to->a, to->what, err);
 	else
-		rc = S_ISREG(st->st_mode) ? put_content(to, fd, name, err) : 0;
+		r = S_ISREG(st->st_mode) ? put_content(to, fd, name, err) : 0;
 	archive_entry_free(e);
-	return rc;
+	return r;
 }
 
 static int
@@ -81,7 +81,7 @@ put_one(const struct hr_arc *to, int dirfd, const char *file, const char *name, 
 {
 	struct stat st, own;
 	bool follow;
-	int fd, rc = 0;
+	int fd, r = 0;
 
 	if (fstatat(dirfd, file, &own, AT_SYMLINK_NOFOLLOW) != 0)
 		return errno == ENOENT ? 0 : hr_err_sys(err, errno, "%s", name);
@@ -95,13 +95,13 @@ put_one(const struct hr_arc *to, int dirfd, const char *file, const char *name, 
 	fd = openat(
 	    dirfd, file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW));
 	if (fd < 0 || fstat(fd, &st) != 0)
-		rc = hr_err_sys(err, errno, "open %s", name);
+		r = hr_err_sys(err, errno, "open %s", name);
 	else if (S_ISREG(st.st_mode) || (S_ISDIR(st.st_mode) && to->plain))
-		rc = put_entry(to, fd, &st, name, err);
-	if (rc == 0 && S_ISDIR(st.st_mode) && !follow)
-		rc = put_below(to, fd, name, depth + 1, err);
+		r = put_entry(to, fd, &st, name, err);
+	if (r == 0 && S_ISDIR(st.st_mode) && !follow)
+		r = put_below(to, fd, name, depth + 1, err);
 	hr_fd_close(&fd);
-	return rc;
+	return r;
 }
 
 static int
@@ -121,7 +121,7 @@ put_below(const struct hr_arc *to, int dirfd, const char *prefix, int depth, str
 {
 	struct dirent **list = NULL;
 	char *name;
-	int n, rc = 0;
+	int n, r = 0;
 
 	if (depth > DEPTH_MAX)
 		return hr_err_set(err, HR_E_INVAL, "%s: nested too deep", prefix);
@@ -132,34 +132,34 @@ put_below(const struct hr_arc *to, int dirfd, const char *prefix, int depth, str
 		const char *file = list[i]->d_name;
 
 		name = *prefix != '\0' ? hr_path_join(prefix, file) : strdup(file);
-		if (name == NULL && rc == 0)
-			rc = hr_err_nomem(err);
-		if (rc == 0)
-			rc = put_one(to, dirfd, file, name, depth, err);
+		if (name == NULL && r == 0)
+			r = hr_err_nomem(err);
+		if (r == 0)
+			r = put_one(to, dirfd, file, name, depth, err);
 		free(name);
 		free(list[i]);
 	}
 	free(list);
-	return rc;
+	return r;
 }
 
 int
 hr_arc_put(const struct hr_arc *to, const char *path, const char *name, const char *prefix,
     struct hr_err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), rc;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), r;
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) != 0)
-		rc = hr_err_sys(err, errno, "open %s", path);
+		r = hr_err_sys(err, errno, "open %s", path);
 	else if (name == NULL && !S_ISDIR(st.st_mode))
-		rc = hr_err_sys(err, ENOTDIR, "open %s", path);
+		r = hr_err_sys(err, ENOTDIR, "open %s", path);
 	else if (S_ISDIR(st.st_mode))
-		rc = put_below(to, fd, prefix, 0, err);
+		r = put_below(to, fd, prefix, 0, err);
 	else
-		rc = put_entry(to, fd, &st, name, err);
+		r = put_entry(to, fd, &st, name, err);
 	hr_fd_close(&fd);
-	return rc;
+	return r;
 }
 
 const struct hr_archives hr_archives_module = {

@@ -29,23 +29,23 @@ hr_arctar_make(const char *dir, bool gzip, struct hr_err *err)
 {
 	const struct hr_arc to = {.a = archive_write_new(), .what = "tar", .plain = true};
 	struct archive *a = to.a;
-	int fd = -1, rc = -1;
+	int fd = -1, r = -1;
 
 	if (a == NULL)
 		(void)hr_err_nomem(err);
 	else if ((fd = nameless(err)) >= 0)
-		rc = archive_write_set_format_pax_restricted(a) == ARCHIVE_OK &&
-			     (!gzip || archive_write_add_filter_gzip(a) == ARCHIVE_OK) &&
-			     archive_write_open_fd(a, fd) == ARCHIVE_OK
-			 ? hr_arc_put(&to, dir, NULL, "", err)
-			 : hr_arc_failed(a, "tar", err);
-	if (rc == 0 && archive_write_close(a) != ARCHIVE_OK)
-		rc = hr_arc_failed(a, "tar", err);
+		r = archive_write_set_format_pax_restricted(a) == ARCHIVE_OK &&
+			    (!gzip || archive_write_add_filter_gzip(a) == ARCHIVE_OK) &&
+			    archive_write_open_fd(a, fd) == ARCHIVE_OK
+			? hr_arc_put(&to, dir, NULL, "", err)
+			: hr_arc_failed(a, "tar", err);
+	if (r == 0 && archive_write_close(a) != ARCHIVE_OK)
+		r = hr_arc_failed(a, "tar", err);
 	if (a != NULL)
 		(void)archive_write_free(a);
-	if (rc == 0 && lseek(fd, 0, SEEK_SET) != 0)
-		rc = hr_err_sys(err, errno, "rewind");
-	if (rc != 0)
+	if (r == 0 && lseek(fd, 0, SEEK_SET) != 0)
+		r = hr_err_sys(err, errno, "rewind");
+	if (r != 0)
 		hr_fd_close(&fd);
 	return fd;
 }

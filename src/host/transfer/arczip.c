@@ -38,11 +38,11 @@ put_all(struct archive *a, const char *path, bool with_name, struct hr_err *err)
 {
 	const struct hr_arc to = {.a = a, .what = "zip", .links = true};
 	char *name = own_name(path);
-	int rc = name == NULL ? hr_err_sys(err, errno, "%s", path)
-			      : hr_arc_put(&to, path, name, with_name ? name : "", err);
+	int r = name == NULL ? hr_err_sys(err, errno, "%s", path)
+			     : hr_arc_put(&to, path, name, with_name ? name : "", err);
 
 	free(name);
-	return rc;
+	return r;
 }
 
 /* Names in a zip file are UTF-8. libarchive asks the locale, which may know no more than ASCII;
@@ -70,7 +70,7 @@ static int
 zip_into(int fd, const char *path, bool with_name, bool deflate, struct hr_err *err)
 {
 	struct archive *a = archive_write_new();
-	int rc;
+	int r;
 
 	if (a == NULL)
 		return hr_err_nomem(err);
@@ -79,23 +79,23 @@ zip_into(int fd, const char *path, bool with_name, bool deflate, struct hr_err *
 		     : archive_write_zip_set_compression_store(a)) != ARCHIVE_OK ||
 	    archive_write_set_options(a, "hdrcharset=UTF-8") < ARCHIVE_WARN ||
 	    archive_write_open_fd(a, fd) != ARCHIVE_OK)
-		rc = hr_arc_failed(a, "zip", err);
+		r = hr_arc_failed(a, "zip", err);
 	else
-		rc = put_all(a, path, with_name, err);
-	if (rc == 0 && archive_write_close(a) != ARCHIVE_OK)
-		rc = hr_arc_failed(a, "zip", err);
+		r = put_all(a, path, with_name, err);
+	if (r == 0 && archive_write_close(a) != ARCHIVE_OK)
+		r = hr_arc_failed(a, "zip", err);
 	(void)archive_write_free(a);
-	return rc;
+	return r;
 }
 
 int
 hr_arczip_make(int fd, const char *path, bool with_name, bool deflate, struct hr_err *err)
 {
 	locale_t before = (locale_t)0, utf8 = use_utf8(&before);
-	int rc = zip_into(fd, path, with_name, deflate, err);
+	int r = zip_into(fd, path, with_name, deflate, err);
 
 	use_before(utf8, before);
-	return rc;
+	return r;
 }
 
 static int
@@ -157,36 +157,36 @@ zip_extract(const char *file, const char *dir, unsigned long long most, struct h
 	struct archive *in = archive_read_new(), *out = archive_write_disk_new();
 	struct hr_err e = {0};
 	char *whole = NULL;
-	int rc;
+	int r;
 
 	if (in == NULL || out == NULL)
-		rc = hr_err_nomem(err);
+		r = hr_err_nomem(err);
 	else if (hr_path_mkdirs(dir, 0755, NULL, &e) < 0)
-		rc = hr_err_from(err, HR_E_SYS, &e);
+		r = hr_err_from(err, HR_E_SYS, &e);
 	else if ((whole = realpath(dir, NULL)) == NULL)
-		rc = hr_err_sys(err, errno, "%s", dir);
+		r = hr_err_sys(err, errno, "%s", dir);
 	else if (archive_write_disk_set_options(out, ARCHIVE_EXTRACT_SECURE_SYMLINKS |
 							 ARCHIVE_EXTRACT_SECURE_NODOTDOT |
 							 ARCHIVE_EXTRACT_PERM) != ARCHIVE_OK ||
 		 archive_read_support_format_zip(in) != ARCHIVE_OK ||
 		 archive_read_open_filename(in, file, PIECE) != ARCHIVE_OK)
-		rc = hr_arc_failed(in, "zip", err);
+		r = hr_arc_failed(in, "zip", err);
 	else
-		rc = extract_entries(in, out, whole, most, err);
+		r = extract_entries(in, out, whole, most, err);
 	if (in != NULL)
 		(void)archive_read_free(in);
-	if (out != NULL && archive_write_free(out) != ARCHIVE_OK && rc == 0)
-		rc = hr_err_set(err, HR_E_RUNTIME, "zip: not all of it could be written");
+	if (out != NULL && archive_write_free(out) != ARCHIVE_OK && r == 0)
+		r = hr_err_set(err, HR_E_RUNTIME, "zip: not all of it could be written");
 	free(whole);
-	return rc;
+	return r;
 }
 
 int
 hr_arczip_extract(const char *file, const char *dir, unsigned long long most, struct hr_err *err)
 {
 	locale_t before = (locale_t)0, utf8 = use_utf8(&before);
-	int rc = zip_extract(file, dir, most, err);
+	int r = zip_extract(file, dir, most, err);
 
 	use_before(utf8, before);
-	return rc;
+	return r;
 }

@@ -34,7 +34,7 @@ enum what { NOTHING, A_FILE, A_DIRECTORY, UNKNOWN };
 static char *
 shell_directory(struct hr_sandbox *s)
 {
-	struct hr_http_request r = {.method = "GET",
+	struct hr_http_request req = {.method = "GET",
 	    .url = "/handrail/v1/session",
 	    .timeout_s = ASK_TIMEOUT_S,
 	    .watch_fd = -1};
@@ -44,7 +44,7 @@ shell_directory(struct hr_sandbox *s)
 	const char *dir = NULL;
 	char *copy;
 
-	if (hr_client_send(&s->client, &r, &a, NULL) == 0 &&
+	if (hr_client_send(&s->client, &req, &a, NULL) == 0 &&
 	    hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, &why) == 0)
 		dir = hr_json_text_at(o, "working_dir");
 	copy = strdup(dir != NULL && *dir == '/' ? dir : hr_sandbox_workspace(s));
@@ -53,13 +53,13 @@ shell_directory(struct hr_sandbox *s)
 	return copy;
 }
 
-/* Absolute; the caller frees; NULL: no memory. */
-static char *
-absolute(struct hr_sandbox *s, const char *path)
+char *
+hr_cp_path(struct hr_sandbox *s, const char *path)
 {
 	char *dir, *whole;
 
-	if (*path == '/')
+	/* without a server the kind knows from where on */
+	if (*path == '/' || s->endpoint.url == NULL)
 		return strdup(path);
 	dir = shell_directory(s);
 	whole = dir != NULL ? hr_path_join(dir, path) : NULL;
@@ -121,7 +121,7 @@ static int
 look(struct hr_sandbox *s, const char *path, enum what *ret, struct hr_err *err)
 {
 	static const char *const first[] = {"Range: bytes=0-0", NULL};
-	struct hr_http_request r = {
+	struct hr_http_request req = {
 	    .method = "GET", .headers = first, .timeout_s = ASK_TIMEOUT_S, .watch_fd = -1};
 	char *url = file_url(path);
 	struct hr_http_answer a;
@@ -129,8 +129,8 @@ look(struct hr_sandbox *s, const char *path, enum what *ret, struct hr_err *err)
 
 	if (url == NULL)
 		return hr_err_nomem(err);
-	r.url = url;
-	*ret = hr_client_send(&s->client, &r, &a, &e) == 0 ? A_FILE : meaning(&e);
+	req.url = url;
+	*ret = hr_client_send(&s->client, &req, &a, &e) == 0 ? A_FILE : meaning(&e);
 	hr_http_answer_done(&a);
 	free(url);
 	if (*ret != UNKNOWN || e.code == HR_E_HTTP_STATUS)
@@ -147,16 +147,16 @@ put_directory(
     struct hr_sandbox *s, const char *from, const char *to, bool with_name, struct hr_err *err)
 {
 	char *zip = hr_zip_directory(from, with_name, false, err), *name;
-	int rc;
+	int r;
 
 	if (zip == NULL)
 		return -1;
 	name = base_name(zip);
-	rc = name != NULL ? hr_transfer_upload(s, zip, name, to, true, err) : hr_err_nomem(err);
+	r = name != NULL ? hr_transfer_upload(s, zip, name, to, true, err) : hr_err_nomem(err);
 	(void)unlink(zip);
 	free(zip);
 	free(name);
-	return rc;
+	return r;
 }
 
 /* A server unpacks what is called *.zip: that travels in an archive, under its own name. */
@@ -166,22 +166,22 @@ put_file(
 {
 	size_t n = strlen(name);
 	char *own;
-	int rc;
+	int r;
 
 	if (n < 4 || strcasecmp(name + n - 4, ".zip") != 0)
 		return hr_transfer_upload(s, from, name, dir, false, err);
 	own = base_name(from);
 	if (own == NULL)
-		rc = hr_err_nomem(err);
+		r = hr_err_nomem(err);
 	else if (strcmp(own, name) != 0)
-		rc = hr_err_set(err, HR_E_INVAL,
+		r = hr_err_set(err, HR_E_INVAL,
 		    "%s cannot be called %s on its way: copy it to a directory, and rename it "
 		    "there",
 		    from, name);
 	else
-		rc = put_directory(s, from, dir, false, err);
+		r = put_directory(s, from, dir, false, err);
 	free(own);
-	return rc;
+	return r;
 }
 
 /* `to`, absolute, is or becomes the file itself. */
@@ -189,28 +189,28 @@ static int
 put_as(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err)
 {
 	char *name = base_name(to), *dir = strdup(to), *slash;
-	int rc;
+	int r;
 
 	if (name == NULL || dir == NULL) {
-		rc = hr_err_nomem(err);
+		r = hr_err_nomem(err);
 	} else {
 		slash = strrchr(dir, '/');
 		slash[slash == dir ? 1 : 0] = '\0';
-		rc = put_file(s, from, dir, name, err);
+		r = put_file(s, from, dir, name, err);
 	}
 	free(name);
 	free(dir);
-	return rc;
+	return r;
 }
 
 static int
 put_into(struct hr_sandbox *s, const char *from, const char *dir, struct hr_err *err)
 {
 	char *name = base_name(from);
-	int rc = name != NULL ? put_file(s, from, dir, name, err) : hr_err_nomem(err);
+	int r = name != NULL ? put_file(s, from, dir, name, err) : hr_err_nomem(err);
 
 	free(name);
-	return rc;
+	return r;
 }
 
 int
@@ -219,27 +219,27 @@ hr_cp_in(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *
 	enum what there = NOTHING;
 	struct stat st;
 	char *whole;
-	int rc = 0;
+	int r = 0;
 
 	if (stat(from, &st) != 0)
 		return hr_err_set(err, HR_E_NOTFOUND, "%s: %s", from, strerror(errno));
 	if (s->ops->copy_to != NULL)
 		return hr_sandbox_copy_to(s, from, to, S_ISDIR(st.st_mode), err);
-	whole = absolute(s, to);
+	whole = hr_cp_path(s, to);
 	if (whole == NULL)
 		return hr_err_nomem(err);
-	rc = look(s, whole, &there, err);
-	if (rc == 0 && S_ISDIR(st.st_mode) && there == A_FILE)
-		rc = hr_err_set(
+	r = look(s, whole, &there, err);
+	if (r == 0 && S_ISDIR(st.st_mode) && there == A_FILE)
+		r = hr_err_set(
 		    err, HR_E_INVAL, "%s is a file: a directory cannot take its place", to);
-	else if (rc == 0 && S_ISDIR(st.st_mode))
-		rc = put_directory(s, from, whole, there != NOTHING, err);
-	else if (rc == 0 && (there == A_DIRECTORY || there == UNKNOWN || ends_in_slash(to)))
-		rc = put_into(s, from, whole, err);
-	else if (rc == 0)
-		rc = put_as(s, from, whole, err);
+	else if (r == 0 && S_ISDIR(st.st_mode))
+		r = put_directory(s, from, whole, there != NOTHING, err);
+	else if (r == 0 && (there == A_DIRECTORY || there == UNKNOWN || ends_in_slash(to)))
+		r = put_into(s, from, whole, err);
+	else if (r == 0)
+		r = put_as(s, from, whole, err);
 	free(whole);
-	return rc;
+	return r;
 }
 
 /* ---- out ---- */
@@ -253,7 +253,7 @@ to_file(void *arg, const char *p, size_t len)
 static int
 fetch(struct hr_sandbox *s, const char *path, int fd, struct hr_err *err)
 {
-	struct hr_http_request r = {.method = "GET",
+	struct hr_http_request req = {.method = "GET",
 	    .timeout_s = 60,
 	    .sink = to_file,
 	    .sink_arg = &fd,
@@ -262,15 +262,15 @@ fetch(struct hr_sandbox *s, const char *path, int fd, struct hr_err *err)
 	    .watch_fd = -1};
 	char *url = file_url(path);
 	struct hr_http_answer a;
-	int rc;
+	int r;
 
 	if (url == NULL)
 		return hr_err_nomem(err);
-	r.url = url;
-	rc = hr_client_send(&s->client, &r, &a, err);
+	req.url = url;
+	r = hr_client_send(&s->client, &req, &a, err);
 	hr_http_answer_done(&a);
 	free(url);
-	return rc;
+	return r;
 }
 
 /* Whole, or not at all. */
@@ -279,42 +279,42 @@ get_file(struct hr_sandbox *s, const char *path, const char *to, struct hr_err *
 {
 	mode_t mask = umask(0);
 	char *temporary = NULL;
-	int fd = -1, rc;
+	int fd = -1, r;
 
 	(void)umask(mask);
 	if (asprintf(&temporary, "%s.XXXXXX", to) < 0)
 		return hr_err_nomem(err);
 	fd = mkostemp(temporary, O_CLOEXEC);
 	if (fd < 0) {
-		rc = hr_err_sys(err, errno, "create %s", to);
+		r = hr_err_sys(err, errno, "create %s", to);
 		free(temporary);
-		return rc;
+		return r;
 	}
-	rc = fetch(s, path, fd, err);
-	if (rc == 0 && fchmod(fd, 0666 & ~mask) != 0)
-		rc = hr_err_sys(err, errno, "%s", to);
-	if (close(fd) != 0 && rc == 0)
-		rc = hr_err_sys(err, errno, "write %s", to);
-	if (rc == 0 && rename(temporary, to) != 0)
-		rc = hr_err_sys(err, errno, "rename to %s", to);
-	if (rc != 0)
+	r = fetch(s, path, fd, err);
+	if (r == 0 && fchmod(fd, 0666 & ~mask) != 0)
+		r = hr_err_sys(err, errno, "%s", to);
+	if (close(fd) != 0 && r == 0)
+		r = hr_err_sys(err, errno, "write %s", to);
+	if (r == 0 && rename(temporary, to) != 0)
+		r = hr_err_sys(err, errno, "rename to %s", to);
+	if (r != 0)
 		(void)unlink(temporary);
 	free(temporary);
-	return rc;
+	return r;
 }
 
 static int
 get_directory(struct hr_sandbox *s, const char *path, const char *to, struct hr_err *err)
 {
 	char *zip = NULL;
-	int rc = hr_sandbox_copy_from(s, path, &zip, err);
+	int r = hr_sandbox_copy_from(s, path, &zip, err);
 
-	if (rc == 0)
-		rc = hr_zip_extract(zip, to, 0, err);
+	if (r == 0)
+		r = hr_zip_extract(zip, to, 0, err);
 	if (zip != NULL)
 		(void)unlink(zip);
 	free(zip);
-	return rc;
+	return r;
 }
 
 /* What it is called here; the caller frees; NULL: no memory. */
@@ -337,24 +337,24 @@ hr_cp_out(struct hr_sandbox *s, const char *from, const char *to, struct hr_err 
 {
 	char *whole, *place;
 	enum what there;
-	int rc;
+	int r;
 
 	if (s->ops->copy_from != NULL)
 		return get_directory(s, from, to, err);
-	whole = absolute(s, from);
+	whole = hr_cp_path(s, from);
 	place = target(from, to);
 	if (whole == NULL || place == NULL)
-		rc = hr_err_nomem(err);
-	else if ((rc = look(s, whole, &there, err)) != 0)
+		r = hr_err_nomem(err);
+	else if ((r = look(s, whole, &there, err)) != 0)
 		;
 	else if (there == NOTHING)
-		rc = hr_err_set(
+		r = hr_err_set(
 		    err, HR_E_NOTFOUND, "there is no file or directory %s in the sandbox", whole);
 	else if (there == A_FILE)
-		rc = get_file(s, whole, place, err);
+		r = get_file(s, whole, place, err);
 	else
-		rc = get_directory(s, whole, there == UNKNOWN ? to : place, err);
+		r = get_directory(s, whole, there == UNKNOWN ? to : place, err);
 	free(whole);
 	free(place);
-	return rc;
+	return r;
 }

@@ -7,6 +7,9 @@
 
 #include "host/handrail.h"
 
+/* A path of the sandbox from its root on; the caller frees. NULL: no memory. */
+char *hr_cp_path(struct hr_sandbox *s, const char *path);
+
 /* A file or a directory with all below it. */
 int hr_cp_in(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err);
 int hr_cp_out(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err);

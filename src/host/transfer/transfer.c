@@ -49,14 +49,14 @@ int
 hr_transfer_upload(struct hr_sandbox *s, const char *file, const char *name, const char *to,
     bool recursive, struct hr_err *err)
 {
-	struct hr_http_request r = {.method = "POST",
+	struct hr_http_request req = {.method = "POST",
 	    .timeout_s = UPLOAD_TIMEOUT_S,
 	    .progress = s->progress != NULL ? on_upload : NULL,
 	    .progress_arg = s,
 	    .watch_fd = -1};
 	struct hr_http_answer a;
 	struct hr_buf url;
-	int rc;
+	int r;
 
 	hr_buf_init(&url, URL_PART_MAX);
 	hr_buf_adds(&url, "/upload_file?destination=");
@@ -66,13 +66,13 @@ hr_transfer_upload(struct hr_sandbox *s, const char *file, const char *name, con
 		hr_buf_done(&url);
 		return hr_err_nomem(err);
 	}
-	r.url = url.p;
-	r.file = file;
-	r.file_name = name;
-	rc = hr_client_send(&s->client, &r, &a, err);
+	req.url = url.p;
+	req.file = file;
+	req.file_name = name;
+	r = hr_client_send(&s->client, &req, &a, err);
 	hr_http_answer_done(&a);
 	hr_buf_done(&url);
-	return rc;
+	return r;
 }
 
 static const char *
@@ -89,7 +89,7 @@ hr_sandbox_copy_to(struct hr_sandbox *s, const char *host_path, const char *sand
 {
 	struct stat st;
 	char *zip = NULL;
-	int rc;
+	int r;
 
 	if (ready(s, err) != 0)
 		return -1;
@@ -103,10 +103,10 @@ hr_sandbox_copy_to(struct hr_sandbox *s, const char *host_path, const char *sand
 	zip = hr_zip_directory(host_path, true, false, err);
 	if (zip == NULL)
 		return -1;
-	rc = hr_transfer_upload(s, zip, base_name(zip), sandbox_path, true, err);
+	r = hr_transfer_upload(s, zip, base_name(zip), sandbox_path, true, err);
 	(void)unlink(zip);
 	free(zip);
-	return rc;
+	return r;
 }
 
 /* Where what comes goes, and how much of it may come; most 0: all. */
@@ -127,7 +127,7 @@ to_file(void *arg, const char *p, size_t len)
 static int
 download(struct hr_sandbox *s, const char *path, struct into *to, struct hr_err *err)
 {
-	struct hr_http_request r = {
+	struct hr_http_request req = {
 	    .method = "GET",
 	    .timeout_s = DOWNLOAD_TIMEOUT_S,
 	    .progress = s->progress != NULL ? hr_transfer_down : NULL,
@@ -139,7 +139,7 @@ download(struct hr_sandbox *s, const char *path, struct into *to, struct hr_err 
 	struct hr_err mine = {0};
 	struct hr_http_answer a;
 	struct hr_buf url;
-	int rc;
+	int r;
 
 	hr_buf_init(&url, URL_PART_MAX);
 	hr_buf_adds(&url, "/download_files?path=");
@@ -148,18 +148,18 @@ download(struct hr_sandbox *s, const char *path, struct into *to, struct hr_err 
 		hr_buf_done(&url);
 		return hr_err_nomem(err);
 	}
-	r.url = url.p;
-	rc = hr_client_send(&s->client, &r, &a, &mine);
+	req.url = url.p;
+	r = hr_client_send(&s->client, &req, &a, &mine);
 	hr_http_answer_done(&a);
 	hr_buf_done(&url);
-	if (rc != 0 && mine.code == HR_E_HTTP_TIMEOUT)
+	if (r != 0 && mine.code == HR_E_HTTP_TIMEOUT)
 		(void)hr_err_set(&mine, HR_E_RUNTIME_TIMEOUT, "Copy operation timed out");
-	if (rc != 0 && to->most > 0 && to->came > to->most)
+	if (r != 0 && to->most > 0 && to->came > to->most)
 		(void)hr_err_set(
 		    &mine, HR_E_INVAL, "%s takes more than %llu MiB", path, to->most >> 20);
-	if (rc != 0 && err != NULL)
+	if (r != 0 && err != NULL)
 		*err = mine;
-	return rc;
+	return r;
 }
 
 int
@@ -168,7 +168,7 @@ hr_sandbox_copy_some(struct hr_sandbox *s, const char *sandbox_path, unsigned lo
 {
 	struct into to = {.most = most};
 	char *file;
-	int rc;
+	int r;
 
 	if (ready(s, err) != 0)
 		return -1;
@@ -177,10 +177,10 @@ hr_sandbox_copy_some(struct hr_sandbox *s, const char *sandbox_path, unsigned lo
 	file = hr_zip_temporary(&to.fd, hr_env_get(s->host.environ, "TMPDIR"), err);
 	if (file == NULL)
 		return -1;
-	rc = download(s, sandbox_path, &to, err);
-	if (close(to.fd) != 0 && rc == 0)
-		rc = hr_err_sys(err, errno, "write %s", file);
-	if (rc != 0) {
+	r = download(s, sandbox_path, &to, err);
+	if (close(to.fd) != 0 && r == 0)
+		r = hr_err_sys(err, errno, "write %s", file);
+	if (r != 0) {
 		(void)unlink(file);
 		free(file);
 		return -1;
@@ -200,7 +200,7 @@ int
 hr_sandbox_list_files(struct hr_sandbox *s, const char *path, char **ret_json, struct hr_err *err)
 {
 	const char *const headers[] = {"Content-Type: application/json", NULL};
-	struct hr_http_request r = {.method = "POST",
+	struct hr_http_request req = {.method = "POST",
 	    .url = "/list_files",
 	    .headers = headers,
 	    .timeout_s = LIST_TIMEOUT_S,
@@ -208,7 +208,7 @@ hr_sandbox_list_files(struct hr_sandbox *s, const char *path, char **ret_json, s
 	struct hr_err mine = {0};
 	struct hr_http_answer a;
 	struct hr_buf body;
-	int rc;
+	int r;
 
 	if (ready(s, err) != 0)
 		return -1;
@@ -225,27 +225,27 @@ hr_sandbox_list_files(struct hr_sandbox *s, const char *path, char **ret_json, s
 		hr_buf_done(&body);
 		return hr_err_nomem(err);
 	}
-	r.body = body.p;
-	r.body_len = body.len;
-	rc = hr_client_send(&s->client, &r, &a, &mine);
-	if (rc == 0 && (*ret_json = hr_buf_take(&a.body)) == NULL)
-		rc = hr_err_nomem(&mine);
+	req.body = body.p;
+	req.body_len = body.len;
+	r = hr_client_send(&s->client, &req, &a, &mine);
+	if (r == 0 && (*ret_json = hr_buf_take(&a.body)) == NULL)
+		r = hr_err_nomem(&mine);
 	hr_http_answer_done(&a);
 	hr_buf_done(&body);
-	if (rc != 0 && mine.code == HR_E_HTTP_TIMEOUT)
+	if (r != 0 && mine.code == HR_E_HTTP_TIMEOUT)
 		(void)hr_err_set(&mine, HR_E_RUNTIME_TIMEOUT, "List files operation timed out");
-	if (rc != 0 && err != NULL)
+	if (r != 0 && err != NULL)
 		*err = mine;
-	return rc;
+	return r;
 }
 
 int
 hr_sandbox_stats(struct hr_sandbox *s, char **ret_json, struct hr_err *err)
 {
-	struct hr_http_request r = {
+	struct hr_http_request req = {
 	    .method = "GET", .url = "/server_info", .timeout_s = LIST_TIMEOUT_S, .watch_fd = -1};
 	struct hr_http_answer a;
-	int rc;
+	int r;
 
 	if (ready(s, err) != 0)
 		return -1;
@@ -254,9 +254,9 @@ hr_sandbox_stats(struct hr_sandbox *s, char **ret_json, struct hr_err *err)
 	if (s->endpoint.url == NULL)
 		return hr_err_set(
 		    err, HR_E_RUNTIME, "%s runtime does not support stats", s->ops->name);
-	rc = hr_client_send(&s->client, &r, &a, err);
-	if (rc == 0 && (*ret_json = hr_buf_take(&a.body)) == NULL)
-		rc = hr_err_nomem(err);
+	r = hr_client_send(&s->client, &req, &a, err);
+	if (r == 0 && (*ret_json = hr_buf_take(&a.body)) == NULL)
+		r = hr_err_nomem(err);
 	hr_http_answer_done(&a);
-	return rc;
+	return r;
 }
