@@ -21,20 +21,20 @@ cli_answer(struct cli *c, const struct cli_args *a, cli_ask_fn *ask, cli_show_fn
 	struct hr_err err = {0};
 	struct hr_sandbox *s;
 	char *json = NULL;
-	int rc = CLI_ERROR;
+	int r = CLI_ERROR;
 
-	s = cli_attach(c, &rc);
+	s = cli_attach(c, &r);
 	if (s == NULL)
-		return rc;
+		return r;
 	if (ask(s, what, &json, &err) != 0)
-		rc = cli_fail(&err);
+		r = cli_fail(&err);
 	else if (!c->json)
-		rc = show(what, json);
-	else if ((rc = cli_outs(json)) == CLI_OK)
-		rc = cli_outs("\n");
+		r = show(what, json);
+	else if ((r = cli_outs(json)) == CLI_OK)
+		r = cli_outs("\n");
 	free(json);
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 int
@@ -45,7 +45,7 @@ cli_lines(
 	struct hr_json_error why;
 	struct hr_err e = {0};
 	struct hr_buf b;
-	int rc = CLI_OK;
+	int r = CLI_OK;
 
 	if (hr_json_decode(json, strlen(json), &list, &why) < 0 ||
 	    !json_object_is_type(list, json_type_array)) {
@@ -54,20 +54,20 @@ cli_lines(
 		return CLI_ERROR;
 	}
 	hr_buf_init(&b, LINE_MAX_BYTES);
-	for (size_t i = 0; rc == CLI_OK && i < json_object_array_length(list); i++) {
+	for (size_t i = 0; r == CLI_OK && i < json_object_array_length(list); i++) {
 		hr_buf_reset(&b);
 		line(&b, json_object_array_get_idx(list, i));
 		hr_buf_addc(&b, '\n');
 		if (hr_buf_check(&b, &e) < 0) {
 			cli_say("%s: %s", name, e.msg);
-			rc = CLI_ERROR;
+			r = CLI_ERROR;
 		} else {
-			rc = cli_out(b.p, b.len);
+			r = cli_out(b.p, b.len);
 		}
 	}
 	hr_buf_done(&b);
 	json_object_put(list);
-	return rc;
+	return r;
 }
 
 const char *

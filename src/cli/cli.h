@@ -38,6 +38,10 @@ struct cli {
 	const char *const *env;
 	struct hr_config *config;
 	int64_t drawn_ms; /* when the line of progress was drawn; 0: there is none */
+	/* what it tells of, for its rate (progress.c) */
+	int64_t began_ms;
+	unsigned long long from, done;
+	char what[64];
 };
 
 struct cli_command {

@@ -1,4 +1,4 @@
-/* run, py, read, write, edit: actions in a sandbox. */
+/* run, attach, py, read, write, edit: actions in a sandbox. */
 #include "config.h"
 
 #include <errno.h>
@@ -11,7 +11,9 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "cli/commands.h"
+#include "cli/live.h"
 #include "cli/observation.h"
+#include "host/transfer/cp.h"
 #include "shell/quote.h"
 
 #define INPUT_MAX (32u << 20)
@@ -48,12 +50,14 @@ static int
 run(struct cli *c, const struct cli_args *a)
 {
 	struct json_object *args;
+	struct hr_sandbox *s;
 	struct hr_buf b;
 	double timeout;
-	int rc = cli_seconds(a, &timeout), bad = 0;
+	char *action;
+	int r = cli_seconds(a, &timeout), bad = 0;
 
-	if (rc != CLI_OK)
-		return rc;
+	if (r != CLI_OK)
+		return r;
 	hr_buf_init(&b, INPUT_MAX);
 	/* one word is a line for the shell, several are a command and its arguments */
 	for (int i = 0; i < a->argc; i++) {
@@ -76,11 +80,40 @@ run(struct cli *c, const struct cli_args *a)
 		json_object_put(args);
 		return cli_usage("out of memory");
 	}
-	return cli_act(c, "run", args, timeout);
+	/* a shell of its own is not to be looked at, and input has a command that is */
+	if (cli_value(a, 'i') != NULL || cli_value(a, 1) != NULL)
+		return cli_act(c, "run", args, timeout);
+	action = cli_action_text("run", args, timeout);
+	if (action == NULL)
+		return CLI_USAGE;
+	s = cli_attach(c, &r);
+	if (s != NULL)
+		r = cli_live_run(c, s, action, timeout > 0);
+	hr_sandbox_free(s);
+	free(action);
+	return r;
 }
 
 const struct cli_command cli_run = {"run", "COMMAND [ARGUMENT]...",
     "Run a command in the sandbox's shell, with its exit status.", run_options, 1, -1, run};
+
+/* ---- attach ---- */
+
+static int
+attach(struct cli *c, const struct cli_args *a)
+{
+	int r = CLI_ERROR;
+	struct hr_sandbox *s = cli_attach(c, &r);
+
+	(void)a;
+	if (s != NULL)
+		r = cli_live_attach(c, s);
+	hr_sandbox_free(s);
+	return r;
+}
+
+const struct cli_command cli_come_back = {"attach", "",
+    "Come back to the shell's last command: its output and exit status.", NULL, 0, 0, attach};
 
 /* ---- py ---- */
 
@@ -94,19 +127,19 @@ py(struct cli *c, const struct cli_args *a)
 {
 	struct hr_buf b;
 	double timeout;
-	int rc = cli_seconds(a, &timeout);
+	int r = cli_seconds(a, &timeout);
 
-	if (rc != CLI_OK)
-		return rc;
+	if (r != CLI_OK)
+		return r;
 	hr_buf_init(&b, INPUT_MAX);
 	if (a->argc == 1 && strcmp(a->argv[0], "-") != 0)
 		hr_buf_adds(&b, a->argv[0]);
 	else
-		rc = read_input(&b);
-	if (rc == CLI_OK)
-		rc = cli_act(c, "run_ipython", cli_object("code", hr_buf_str(&b), NULL), timeout);
+		r = read_input(&b);
+	if (r == CLI_OK)
+		r = cli_act(c, "run_ipython", cli_object("code", hr_buf_str(&b), NULL), timeout);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 const struct cli_command cli_py = {"py", "[CODE|-]",
@@ -128,29 +161,49 @@ static int
 write_file(struct cli *c, const struct cli_args *a)
 {
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, INPUT_MAX);
-	rc = read_input(&b);
-	if (rc == CLI_OK && b.len > 0 && memchr(b.p, '\0', b.len) != NULL)
-		rc = cli_usage("standard input is not text; \"handrail put\" copies any file");
-	if (rc == CLI_OK)
-		rc = cli_act(
+	r = read_input(&b);
+	if (r == CLI_OK && b.len > 0 && memchr(b.p, '\0', b.len) != NULL)
+		r = cli_usage("standard input is not text; \"handrail put\" copies any file");
+	if (r == CLI_OK)
+		r = cli_act(
 		    c, "write", cli_object("path", a->argv[0], "content", hr_buf_str(&b), NULL), 0);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
-const struct cli_command cli_write = {
-    "write", "PATH", "Write standard input to a file of the sandbox.", NULL, 1, 1, write_file};
+const struct cli_command cli_write = {"write", "PATH <FILE",
+    "Write standard input to a file of the sandbox.", NULL, 1, 1, write_file};
 
 static int
 edit_file(struct cli *c, const struct cli_args *a)
 {
-	return cli_act(c, "edit",
-	    cli_object("path", a->argv[0], "command", "str_replace", "old_str", a->argv[1],
-		"new_str", a->argv[2], "impl_source", "oh_aci", NULL),
-	    0);
+	char *path = NULL, *action = NULL, *text = NULL;
+	struct json_object *args;
+	struct hr_err err = {0};
+	int r = CLI_ERROR;
+	struct hr_sandbox *s = cli_attach(c, &r);
+
+	if (s == NULL)
+		return r;
+	path = hr_cp_path(s, a->argv[0]);
+	args = path != NULL ? cli_object("path", path, "command", "str_replace", "old_str",
+				  a->argv[1], "new_str", a->argv[2], "impl_source", "oh_aci", NULL)
+			    : NULL;
+	action = cli_action_text("edit", args, 0);
+	if (action == NULL)
+		r = CLI_USAGE;
+	else if (hr_sandbox_action(s, action, &text, &err) == 0)
+		r = cli_observed(c, text, true);
+	else
+		r = cli_fail(&err);
+	free(text);
+	free(action);
+	free(path);
+	hr_sandbox_free(s);
+	return r;
 }
 
 const struct cli_command cli_edit = {"edit", "PATH OLD NEW",

@@ -57,18 +57,18 @@ build(struct cli *c, const struct cli_args *a)
 	struct hr_err err = {0};
 	char *name = NULL;
 	struct hr_buf b;
-	int rc;
+	int r;
 
-	rc = hr_build_image(c->config, &o, &name, &err);
+	r = hr_build_image(c->config, &o, &name, &err);
 	cli_progress_end(c);
-	if (rc != 0)
+	if (r != 0)
 		return cli_fail(&err);
 	hr_buf_init(&b, 1 << 16);
 	hr_buf_addf(&b, c->json ? "{\"image\":\"%s\"}\n" : "%s\n", name);
-	rc = cli_out(hr_buf_str(&b), b.len);
+	r = cli_out(hr_buf_str(&b), b.len);
 	hr_buf_done(&b);
 	free(name);
-	return rc;
+	return r;
 }
 
 const struct cli_command cli_build = {

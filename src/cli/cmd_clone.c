@@ -20,27 +20,27 @@ clone_it(struct cli *c, const struct cli_args *a)
 	struct hr_err err = {0};
 	struct hr_sandbox *s;
 	char *dir = NULL;
-	int rc = CLI_ERROR;
+	int r = CLI_ERROR;
 
 	if (a->argc == 0 && hr_config_text(c->config, "sandbox.selected_repo") == NULL &&
 	    !hr_config_bool(c->config, "core.init_git_in_empty_workspace"))
 		return cli_usage(
 		    "clone: which repository? sandbox.selected_repo is not set either");
-	s = cli_attach(c, &rc);
+	s = cli_attach(c, &r);
 	if (s == NULL)
-		return rc;
+		return r;
 	if (hr_sandbox_clone(
 		s, a->argc > 0 ? a->argv[0] : NULL, cli_value(a, 'b'), true, &dir, &err) != 0)
-		rc = cli_fail(&err);
+		r = cli_fail(&err);
 	else if (c->json)
-		rc = cli_done(c, "sid", c->name, "directory", dir, NULL);
+		r = cli_done(c, "sid", c->name, "directory", dir, NULL);
 	else if (*dir == '\0')
-		rc = CLI_OK;
-	else if ((rc = cli_outs(dir)) == CLI_OK)
-		rc = cli_outs("\n");
+		r = CLI_OK;
+	else if ((r = cli_outs(dir)) == CLI_OK)
+		r = cli_outs("\n");
 	free(dir);
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 const struct cli_command cli_clone = {"clone", "[REPOSITORY]",

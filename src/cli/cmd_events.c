@@ -24,7 +24,7 @@ on_event(void *arg, const char *sid, const char *event, const char *detail)
 	struct timespec now;
 	struct hr_buf b;
 	struct tm tm;
-	int rc;
+	int r;
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &tm));
@@ -41,9 +41,9 @@ on_event(void *arg, const char *sid, const char *event, const char *detail)
 		hr_quote_text(&b, detail, strlen(detail));
 		hr_buf_addc(&b, '\n');
 	}
-	rc = cli_out(hr_buf_str(&b), b.len);
+	r = cli_out(hr_buf_str(&b), b.len);
 	hr_buf_done(&b);
-	return rc; /* nobody reads it: it ends */
+	return r; /* nobody reads it: it ends */
 }
 
 static int

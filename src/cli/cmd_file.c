@@ -24,16 +24,16 @@ ls(struct cli *c, const struct cli_args *a)
 	struct hr_sandbox *s;
 	struct hr_buf b;
 	char *text = NULL;
-	int rc = CLI_ERROR;
+	int r = CLI_ERROR;
 
-	s = cli_attach(c, &rc);
+	s = cli_attach(c, &r);
 	if (s == NULL)
-		return rc;
+		return r;
 	if (hr_sandbox_list_files(s, a->argc > 0 ? a->argv[0] : NULL, &text, &err) != 0) {
-		rc = cli_fail(&err);
+		r = cli_fail(&err);
 	} else if (c->json) {
-		rc = cli_outs(text);
-		rc = rc == CLI_OK ? cli_outs("\n") : rc;
+		r = cli_outs(text);
+		r = r == CLI_OK ? cli_outs("\n") : r;
 	} else if (hr_json_decode(text, strlen(text), &list, &why) == 0) {
 		hr_buf_init(&b, 64u << 20);
 		for (size_t i = 0; i < hr_json_count(list); i++) {
@@ -44,7 +44,7 @@ ls(struct cli *c, const struct cli_args *a)
 			hr_quote_text(&b, name, strlen(name));
 			hr_buf_addc(&b, '\n');
 		}
-		rc = cli_out(hr_buf_str(&b), b.len);
+		r = cli_out(hr_buf_str(&b), b.len);
 		hr_buf_done(&b);
 	} else {
 		cli_say("the server's list of files is no JSON");
@@ -52,7 +52,7 @@ ls(struct cli *c, const struct cli_args *a)
 	json_object_put(list);
 	free(text);
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 const struct cli_command cli_ls = {
@@ -65,16 +65,16 @@ copy(struct cli *c, const char *from, const char *to,
 {
 	struct hr_err err = {0};
 	struct hr_sandbox *s;
-	int rc = CLI_ERROR;
+	int r = CLI_ERROR;
 
-	s = cli_attach(c, &rc);
+	s = cli_attach(c, &r);
 	if (s == NULL)
-		return rc;
-	rc = way(s, from, to, &err);
+		return r;
+	r = way(s, from, to, &err);
 	cli_progress_end(c);
-	rc = rc == 0 ? cli_done(c, "from", from, "to", to, NULL) : cli_fail(&err);
+	r = r == 0 ? cli_done(c, "from", from, "to", to, NULL) : cli_fail(&err);
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 static int

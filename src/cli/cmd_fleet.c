@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include <json-c/json.h>
@@ -11,6 +10,7 @@
 #include "base/buf.h"
 #include "base/spawn.h"
 #include "cli/commands.h"
+#include "host/common/strv.h"
 #include "host/config/settings.h"
 #include "host/rest.h"
 #include "proto/json.h"
@@ -25,7 +25,7 @@ service(struct cli *c)
 	struct hr_rest_options o = {
 	    .url = hr_config_text(c->config, "sandbox.remote_runtime_api_url"), .watch_fd = -1};
 	struct hr_err err = {0};
-	struct hr_rest *r;
+	struct hr_rest *rest;
 
 	if (key == NULL) {
 		(void)cli_usage(
@@ -33,11 +33,11 @@ service(struct cli *c)
 		    "key");
 		return NULL;
 	}
-	r = hr_rest_new(&o, &err);
-	if (r != NULL && hr_rest_header(r, "X-API-Key", key, true, &err) == 0)
-		return r;
+	rest = hr_rest_new(&o, &err);
+	if (rest != NULL && hr_rest_header(rest, "X-API-Key", key, true, &err) == 0)
+		return rest;
 	(void)cli_fail(&err);
-	hr_rest_free(r);
+	hr_rest_free(rest);
 	return NULL;
 }
 
@@ -46,19 +46,19 @@ static int
 call(struct cli *c, const char *method, const char *path, struct json_object *body,
     void (*show)(struct hr_buf *b, struct json_object *o))
 {
-	struct hr_rest *r = service(c);
+	struct hr_rest *rest = service(c);
 	struct json_object *o = NULL;
 	struct hr_err err = {0};
 	struct hr_buf b;
-	int rc;
+	int r;
 
-	if (r == NULL) {
+	if (rest == NULL) {
 		json_object_put(body);
 		return CLI_USAGE;
 	}
 	hr_buf_init(&b, 64u << 20);
-	if (hr_rest_send(r, method, path, body, &o, &err) != 0) {
-		rc = cli_fail(&err);
+	if (hr_rest_send(rest, method, path, body, &o, &err) != 0) {
+		r = cli_fail(&err);
 	} else {
 		if (c->json) {
 			(void)hr_json_put(&b, o);
@@ -66,13 +66,13 @@ call(struct cli *c, const char *method, const char *path, struct json_object *bo
 		} else {
 			show(&b, o);
 		}
-		rc = cli_out(hr_buf_str(&b), b.len);
+		r = cli_out(hr_buf_str(&b), b.len);
 	}
 	hr_buf_done(&b);
 	json_object_put(o);
 	json_object_put(body);
-	hr_rest_free(r);
-	return rc;
+	hr_rest_free(rest);
+	return r;
 }
 
 /* ---- what is shown ---- */
@@ -211,19 +211,19 @@ other_pools(struct cli *c, const char *name, bool *ret_found)
 {
 	struct json_object *there = NULL, *list = json_object_new_array(), *p, *copy, *body;
 	static const char *const members[] = {"name", "size", "request"};
-	struct hr_rest *r = service(c);
+	struct hr_rest *rest = service(c);
 	struct hr_err err = {0};
 	bool bad = list == NULL;
 
 	*ret_found = false;
-	if (r == NULL || hr_rest_get(r, "/handrail/v1/pools", &there, &err) != 0) {
-		if (r != NULL)
+	if (rest == NULL || hr_rest_get(rest, "/handrail/v1/pools", &there, &err) != 0) {
+		if (rest != NULL)
 			(void)cli_fail(&err);
-		hr_rest_free(r);
+		hr_rest_free(rest);
 		json_object_put(list);
 		return NULL;
 	}
-	hr_rest_free(r);
+	hr_rest_free(rest);
 	for (size_t i = 0; !bad && i < hr_json_count(hr_json_at(there, "pools")); i++) {
 		p = hr_json_entry(hr_json_at(there, "pools"), i);
 		if (strcmp(hr_json_text_or(p, "name", ""), name) == 0) {
@@ -295,37 +295,49 @@ pools(struct cli *c, const struct cli_args *a)
 	return cli_usage("fleet pools: nothing, set NAME SIZE, or rm NAME");
 }
 
+/* handrail-fleetd itself, with those options and the arguments of `a` behind the first. */
+static int
+fleetd(struct cli *c, const struct cli_args *a, const char *const *options)
+{
+	const char *given = hr_env_get(c->env, "HANDRAIL_FLEETD");
+	struct hr_strv argv = {0};
+	struct hr_spawn sp = {.path = given != NULL ? given : FLEETD, .umask = -1};
+	struct hr_err err = {0};
+	int code = 0, r;
+
+	hr_strv_add(&argv, "handrail-fleetd");
+	hr_strv_add_all(&argv, options);
+	for (int i = 1; i < a->argc; i++)
+		hr_strv_add(&argv, a->argv[i]);
+	sp.argv = hr_strv_list(&argv);
+	r = argv.failed ? hr_err_nomem(&err) : hr_spawn_here(&sp, &code, &err);
+	hr_strv_done(&argv);
+	return r == 0 ? code : cli_usage("%s", err.msg);
+}
+
 /* handrail-fleetd makes the store; it may be root's. */
 static int
 init(struct cli *c, const struct cli_args *a)
 {
-	static const struct hr_spawn_fd fds[] = {{0, 0}, {1, 1}, {2, 2}};
-	const char *given = hr_env_get(c->env, "HANDRAIL_FLEETD");
-	const char *dir = a->argc > 1 ? "--state-dir" : NULL;
-	const char *const argv[] = {
-	    "handrail-fleetd", "--init", dir, dir != NULL ? a->argv[1] : NULL, NULL};
-	struct hr_spawn sp = {.path = given != NULL ? given : FLEETD,
-	    .argv = argv,
-	    .fds = fds,
-	    .nfds = 3,
-	    .umask = -1};
-	struct hr_err err = {0};
-	int status = 0;
-	pid_t pid;
+	const char *const options[] = {"--init", a->argc > 1 ? "--state-dir" : NULL, NULL};
 
 	if (a->argc > 2)
 		return cli_usage("fleet init: one directory at most");
-	pid = hr_spawn(&sp, &err);
-	if (pid < 0)
-		return cli_usage("%s", err.msg);
-	while (waitpid(pid, &status, 0) != pid)
-		;
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+	if (fleetd(c, a, options) != 0)
 		return CLI_ERROR;
 	if (!c->quiet)
 		cli_say("this is the operator's key, which is shown once; start handrail-fleetd, "
 			"and set SANDBOX_API_KEY to it");
 	return CLI_OK;
+}
+
+/* What it is started with decides what it needs. */
+static int
+fleet_doctor(struct cli *c, const struct cli_args *a)
+{
+	static const char *const options[] = {"--doctor", NULL};
+
+	return fleetd(c, a, options);
 }
 
 static int
@@ -346,6 +358,8 @@ fleet(struct cli *c, const struct cli_args *a)
 
 	if (strcmp(what, "init") == 0)
 		return init(c, a);
+	if (strcmp(what, "doctor") == 0)
+		return fleet_doctor(c, a);
 	if (strcmp(what, "keys") == 0)
 		return keys(c, a);
 	if (strcmp(what, "ps") == 0 && a->argc == 1)
@@ -354,7 +368,8 @@ fleet(struct cli *c, const struct cli_args *a)
 		return drain(c, a);
 	if (strcmp(what, "pools") == 0)
 		return pools(c, a);
-	return cli_usage("fleet: \"%s\" is none of: init [DIR], keys [make NAME | revoke ID], ps, "
+	return cli_usage("fleet: \"%s\" is none of: init [DIR], doctor [OPTION]..., keys [make "
+			 "NAME | revoke ID], ps, "
 			 "pools [set NAME SIZE | rm NAME], drain [off]",
 	    what);
 }
@@ -367,4 +382,5 @@ static const struct cli_option fleet_options[] = {
 };
 
 const struct cli_command cli_fleet = {"fleet", "WHAT [ARG]...",
-    "Look after a handrail-fleetd: init, keys, ps, pools, drain.", fleet_options, 1, 4, fleet};
+    "Look after a handrail-fleetd: init, doctor, keys, ps, pools, drain.", fleet_options, 1, -1,
+    fleet};

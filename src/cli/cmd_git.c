@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <json-c/json_object.h>
@@ -71,18 +70,16 @@ run_diff(const char *file, int original, int modified)
 	const struct hr_spawn sp = {
 	    .path = "diff", .argv = argv, .fds = fds, .nfds = 4, .umask = -1};
 	struct hr_err e = {0};
-	int status = 0;
-	pid_t pid = hr_spawn(&sp, &e), got;
+	int status;
+	pid_t pid = hr_spawn(&sp, &e);
 
 	if (pid < 0) {
 		cli_say("%s; --json needs no diff (Debian: diffutils)", e.msg);
 		return CLI_ERROR;
 	}
-	do
-		got = waitpid(pid, &status, 0);
-	while (got < 0 && errno == EINTR);
+	(void)hr_spawn_end(pid, &status);
 	/* 1: they differ */
-	return got == pid && WIFEXITED(status) && WEXITSTATUS(status) <= 1 ? CLI_OK : CLI_ERROR;
+	return hr_exit_code(status) <= 1 ? CLI_OK : CLI_ERROR;
 }
 
 static int
@@ -90,7 +87,7 @@ show_diff(const char *file, const char *json)
 {
 	struct json_object *o = NULL;
 	struct hr_json_error why;
-	int original, modified, rc = CLI_ERROR;
+	int original, modified, r = CLI_ERROR;
 	struct hr_buf name;
 
 	if (hr_json_decode(json, strlen(json), &o, &why) < 0) {
@@ -104,12 +101,12 @@ show_diff(const char *file, const char *json)
 	if (original < 0 || modified < 0)
 		cli_say("a temporary file: %s", strerror(errno));
 	else
-		rc = run_diff(hr_buf_str(&name), original, modified);
+		r = run_diff(hr_buf_str(&name), original, modified);
 	hr_buf_done(&name);
 	hr_fd_close(&original);
 	hr_fd_close(&modified);
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 static int

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/quote.h"
 #include "cli/commands.h"
+#include "host/common/exam.h"
 #include "proto/json.h"
 
 /* ---- image ---- */
@@ -23,7 +24,7 @@ show_images(const char *json)
 	struct hr_buf b;
 	struct tm tm;
 	time_t t;
-	int rc;
+	int r;
 
 	if (hr_json_decode(json, strlen(json), &list, &why) < 0)
 		return cli_usage("the list of images cannot be read");
@@ -47,10 +48,10 @@ show_images(const char *json)
 		hr_quote_text(&b, name, strlen(name));
 		hr_buf_addc(&b, '\n');
 	}
-	rc = cli_out(hr_buf_str(&b), b.len);
+	r = cli_out(hr_buf_str(&b), b.len);
 	hr_buf_done(&b);
 	json_object_put(list);
-	return rc;
+	return r;
 }
 
 static int
@@ -58,18 +59,18 @@ list_images(struct cli *c)
 {
 	struct hr_err err = {0};
 	char *json = NULL;
-	int rc;
+	int r;
 
 	if (hr_image_list(c->env, &json, &err) < 0)
 		return cli_fail(&err);
 	if (c->json) {
-		rc = cli_outs(json);
-		rc = rc == CLI_OK ? cli_outs("\n") : rc;
+		r = cli_outs(json);
+		r = r == CLI_OK ? cli_outs("\n") : r;
 	} else {
-		rc = show_images(json);
+		r = show_images(json);
 	}
 	free(json);
-	return rc;
+	return r;
 }
 
 static int
@@ -116,9 +117,7 @@ on_finding(void *arg, bool ok, const char *what, const char *text)
 		(void)hr_json_put_str(&f->b, text, strlen(text), HR_JSON_REPLACE);
 		hr_buf_addc(&f->b, '}');
 	} else {
-		hr_buf_addf(&f->b, "%-4s %-16s ", ok ? "ok" : "BAD", what);
-		hr_quote_text(&f->b, text, strlen(text));
-		hr_buf_addc(&f->b, '\n');
+		hr_exam_line(&f->b, ok, what, text);
 	}
 }
 
@@ -128,7 +127,7 @@ doctor(struct cli *c, const struct cli_args *a)
 	struct findings f = {.json = c->json};
 	struct hr_err err = {0};
 	bool well = false;
-	int rc;
+	int r;
 
 	if (a->argc > 0 && hr_config_set(c->config, "core.runtime", a->argv[0], &err) < 0)
 		return cli_fail(&err);
@@ -136,15 +135,15 @@ doctor(struct cli *c, const struct cli_args *a)
 	if (c->json)
 		hr_buf_addc(&f.b, '[');
 	if (hr_doctor(c->config, c->env, c->state_dir, on_finding, &f, &well, &err) != 0) {
-		rc = cli_fail(&err);
+		r = cli_fail(&err);
 	} else {
 		if (c->json)
 			hr_buf_adds(&f.b, "]\n");
-		rc = cli_out(hr_buf_str(&f.b), f.b.len);
-		rc = rc == CLI_OK && !well ? CLI_ERROR : rc;
+		r = cli_out(hr_buf_str(&f.b), f.b.len);
+		r = r == CLI_OK && !well ? CLI_ERROR : r;
 	}
 	hr_buf_done(&f.b);
-	return rc;
+	return r;
 }
 
 const struct cli_command cli_doctor = {"doctor", "[KIND]",
@@ -155,21 +154,21 @@ backends(struct cli *c, const struct cli_args *a)
 {
 	struct findings f = {.json = c->json};
 	struct hr_err err = {0};
-	int rc;
+	int r;
 
 	(void)a;
 	hr_buf_init(&f.b, 1 << 20);
 	if (c->json)
 		hr_buf_addc(&f.b, '[');
 	if (hr_backend_list(c->env, on_finding, &f, &err) != 0) {
-		rc = cli_fail(&err);
+		r = cli_fail(&err);
 	} else {
 		if (c->json)
 			hr_buf_adds(&f.b, "]\n");
-		rc = cli_out(hr_buf_str(&f.b), f.b.len);
+		r = cli_out(hr_buf_str(&f.b), f.b.len);
 	}
 	hr_buf_done(&f.b);
-	return rc;
+	return r;
 }
 
 const struct cli_command cli_backends = {"backends", "",

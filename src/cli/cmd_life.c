@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/spawn.h"
 #include "cli/commands.h"
+#include "cli/live.h"
 #include "cli/observation.h"
 #include "cli/progress.h"
 #include "host/config/settings.h"
@@ -52,7 +53,7 @@ static int
 show_up(struct cli *c, struct hr_sandbox *s)
 {
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, 1 << 16);
 	if (c->json) {
@@ -63,9 +64,9 @@ show_up(struct cli *c, struct hr_sandbox *s)
 		hr_buf_addf(&b, "%s %s\n", hr_sandbox_id(s),
 		    hr_sandbox_url(s) != NULL ? hr_sandbox_url(s) : "-");
 	}
-	rc = cli_out(hr_buf_str(&b), b.len);
+	r = cli_out(hr_buf_str(&b), b.len);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 /* As many as are asked for wait for the next one; nobody waits for them. */
@@ -100,11 +101,11 @@ first_command(const struct cli_args *a, char **ret)
 {
 	const char *line = cli_value(a, RUN);
 	double timeout;
-	int rc = cli_seconds(a, &timeout);
+	int r = cli_seconds(a, &timeout);
 
 	*ret = NULL;
-	if (rc != CLI_OK)
-		return rc;
+	if (r != CLI_OK)
+		return r;
 	if (line == NULL)
 		return cli_value(a, 't') == NULL
 			   ? CLI_OK
@@ -133,20 +134,20 @@ start(
 {
 	struct hr_err err = {0};
 	struct hr_sandbox *s = hr_sandbox_open(c->config, o, &err);
-	int rc = s != NULL ? hr_sandbox_connect(s, &err) : -1;
+	int r = s != NULL ? hr_sandbox_connect(s, &err) : -1;
 
 	cli_progress_end(c);
-	if (rc != 0) {
-		rc = cli_fail(&err);
+	if (r != 0) {
+		r = cli_fail(&err);
 	} else {
-		rc = action == NULL ? show_up(c, s) : CLI_OK;
-		if (rc == CLI_OK)
+		r = action == NULL ? show_up(c, s) : CLI_OK;
+		if (r == CLI_OK)
 			refill(c, a);
 		if (action != NULL)
-			rc = cli_act_in(c, s, action);
+			r = cli_live_run(c, s, action, cli_value(a, 't') != NULL);
 	}
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 static int
@@ -165,22 +166,22 @@ up(struct cli *c, const struct cli_args *a)
 	    .progress_arg = c,
 	};
 	char *action = NULL;
-	int rc;
+	int r;
 
-	rc = cli_plugins(a, &plugins);
-	if (rc == CLI_OK)
-		rc = environment(a, &env);
-	if (rc == CLI_OK)
-		rc = first_command(a, &action);
-	if (rc == CLI_OK) {
+	r = cli_plugins(a, &plugins);
+	if (r == CLI_OK)
+		r = environment(a, &env);
+	if (r == CLI_OK)
+		r = first_command(a, &action);
+	if (r == CLI_OK) {
 		o.env = hr_strv_list(&env);
 		o.plugins = hr_strv_list(&plugins);
-		rc = start(c, a, &o, action);
+		r = start(c, a, &o, action);
 	}
 	free(action);
 	hr_strv_done(&env);
 	hr_strv_done(&plugins);
-	return rc;
+	return r;
 }
 
 const struct cli_command cli_up = {
@@ -201,19 +202,19 @@ setup(struct cli *c, const struct cli_args *a)
 	char text[16];
 	struct hr_err err = {0};
 	struct hr_sandbox *s;
-	int rc = CLI_ERROR, status = 0;
+	int r = CLI_ERROR, status = 0;
 
 	(void)a;
-	s = cli_attach(c, &rc);
+	s = cli_attach(c, &r);
 	if (s == NULL)
-		return rc;
+		return r;
 	if (hr_sandbox_run_setup_script(s, &status, &err) != 0 ||
 	    hr_sandbox_install_git_hooks(s, &err) != 0)
-		rc = cli_fail(&err);
-	else if ((rc = cli_done(c, "sid", c->name, "status", number(status, text), NULL)) == CLI_OK)
-		rc = status < 0 ? CLI_COMMAND_TIMEOUT : status;
+		r = cli_fail(&err);
+	else if ((r = cli_done(c, "sid", c->name, "status", number(status, text), NULL)) == CLI_OK)
+		r = status < 0 ? CLI_COMMAND_TIMEOUT : status;
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 const struct cli_command cli_setup = {"setup", "",
@@ -302,7 +303,7 @@ ps(struct cli *c, const struct cli_args *a)
 	struct hr_json_error why;
 	struct hr_buf b;
 	char *text = hr_sandbox_list(c->state_dir, &err);
-	int rc = CLI_OK, sent;
+	int r = CLI_OK, sent;
 
 	if (text == NULL || hr_json_decode(text, strlen(text), &list, &why) < 0) {
 		free(text);
@@ -331,15 +332,15 @@ ps(struct cli *c, const struct cli_args *a)
 		}
 	}
 	if (cli_value(a, 'a') != NULL)
-		rc = put_strays(c, &b, hr_json_count(list) == 0);
+		r = put_strays(c, &b, hr_json_count(list) == 0);
 	if (c->json)
 		hr_buf_adds(&b, "]\n");
 	sent = cli_out(hr_buf_str(&b), b.len);
-	rc = rc != CLI_OK ? rc : sent;
+	r = r != CLI_OK ? r : sent;
 	hr_buf_done(&b);
 	json_object_put(list);
 	free(text);
-	return rc;
+	return r;
 }
 
 const struct cli_command cli_ps = {"ps", "", "List the sandboxes.", ps_options, 0, 0, ps};
@@ -352,15 +353,15 @@ with_sandbox(struct cli *c, int (*what)(struct hr_sandbox *s, struct hr_err *err
 {
 	struct hr_err err = {0};
 	struct hr_sandbox *s;
-	int rc = CLI_ERROR;
+	int r = CLI_ERROR;
 
-	s = cli_attach(c, &rc);
+	s = cli_attach(c, &r);
 	if (s != NULL)
-		rc = what(s, &err) == 0
-			 ? cli_done(c, "sid", c->name, "state", hr_sandbox_state(s), NULL)
-			 : cli_fail(&err);
+		r = what(s, &err) == 0
+			? cli_done(c, "sid", c->name, "state", hr_sandbox_state(s), NULL)
+			: cli_fail(&err);
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 static int
@@ -402,20 +403,21 @@ down_one(struct cli *c, const char *sid)
 	    .log_arg = c};
 	struct hr_err err = {0};
 	struct hr_sandbox *s = hr_sandbox_open(c->config, &o, &err);
-	int rc = CLI_OK;
+	int r = CLI_OK;
 
 	if (s == NULL) {
-		rc = cli_fail(&err);
+		r = cli_fail(&err);
 	} else if (hr_sandbox_connect(s, &err) < 0 && err.code == HR_E_NO_SANDBOX) {
-		rc = cli_fail(&err);
+		cli_say("%s; \"handrail ps\" lists those there are", err.msg);
+		r = CLI_NOT_FOUND;
 	} else if (hr_sandbox_delete(s, &err) != 0) {
 		/* what has ended already is cleared away all the same */
-		rc = cli_fail(&err);
+		r = cli_fail(&err);
 	} else {
-		rc = cli_done(c, "sid", sid, "state", "gone", NULL);
+		r = cli_done(c, "sid", sid, "state", "gone", NULL);
 	}
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 static int
@@ -425,7 +427,7 @@ down_all(struct cli *c)
 	struct hr_err err = {0};
 	struct hr_json_error why;
 	char *text = hr_sandbox_list(c->state_dir, &err);
-	int rc = CLI_OK, one;
+	int r = CLI_OK, one;
 
 	if (text == NULL || hr_json_decode(text, strlen(text), &list, &why) < 0) {
 		free(text);
@@ -433,11 +435,11 @@ down_all(struct cli *c)
 	}
 	for (size_t i = 0; i < hr_json_count(list); i++) {
 		one = down_one(c, hr_json_text_or(hr_json_entry(list, i), "sid", "-"));
-		rc = one != CLI_OK ? one : rc;
+		r = one != CLI_OK ? one : r;
 	}
 	json_object_put(list);
 	free(text);
-	return rc;
+	return r;
 }
 
 /* What this user's processes have made at the provider of the kind that is configured, and nobody
@@ -449,7 +451,7 @@ down_strays(struct cli *c)
 	    .environ = c->env, .headless = true, .state_dir = c->state_dir};
 	struct hr_err err = {0};
 	struct json_object *list = provider_list(c, &err);
-	int rc = CLI_OK;
+	int r = CLI_OK;
 
 	if (list == NULL)
 		return cli_fail(&err);
@@ -459,13 +461,13 @@ down_strays(struct cli *c)
 		if (hr_json_true_at(s, "recorded") || !hr_json_true_at(s, "ours"))
 			continue;
 		if (hr_sandbox_end_found(c->config, &o, hr_json_text_or(s, "id", ""), &err) != 0)
-			rc = cli_fail(&err);
+			r = cli_fail(&err);
 		else
-			rc = cli_done(c, "sid", hr_json_text_or(s, "sid", "-"), "id",
+			r = cli_done(c, "sid", hr_json_text_or(s, "sid", "-"), "id",
 			    hr_json_text_or(s, "id", "-"), "state", "gone", NULL);
 	}
 	json_object_put(list);
-	return rc;
+	return r;
 }
 
 /* With the last sandbox those that wait for a next one end. */
@@ -480,35 +482,35 @@ end_pool(struct cli *c)
 	struct hr_err err = {0};
 	char *text = hr_sandbox_list(c->state_dir, &err);
 	unsigned n;
-	int rc = CLI_OK;
+	int r = CLI_OK;
 
 	if (text == NULL ||
 	    (strcmp(text, "[]") == 0 && hr_pool_drain(c->config, &o, &n, &err) != 0))
-		rc = cli_fail(&err);
+		r = cli_fail(&err);
 	free(text);
-	return rc;
+	return r;
 }
 
 static int
 down(struct cli *c, const struct cli_args *a)
 {
-	int rc = CLI_OK, one;
+	int r = CLI_OK, one;
 
 	if (cli_value(a, 'a') != NULL && a->argc > 0)
 		return cli_usage(
 		    "down: --all is every sandbox; \"%s\" is not to be named as well", a->argv[0]);
 	if (cli_value(a, 'a') != NULL) {
-		rc = down_all(c);
+		r = down_all(c);
 		one = down_strays(c);
-		rc = rc != CLI_OK ? rc : one;
+		r = r != CLI_OK ? r : one;
 	} else if (a->argc == 0)
-		rc = down_one(c, c->name);
+		r = down_one(c, c->name);
 	for (int i = 0; i < a->argc && cli_value(a, 'a') == NULL; i++) {
 		one = down_one(c, a->argv[i]);
-		rc = one != CLI_OK ? one : rc;
+		r = one != CLI_OK ? one : r;
 	}
 	one = end_pool(c);
-	return rc != CLI_OK ? rc : one;
+	return r != CLI_OK ? r : one;
 }
 
 const struct cli_command cli_down = {

@@ -480,19 +480,19 @@ mcp(struct cli *c, const struct cli_args *a)
 {
 	struct hr_err err = {0};
 	struct hr_sandbox *s;
-	int rc = CLI_ERROR;
+	int r = CLI_ERROR;
 
 	if (cli_value(a, PRINT) != NULL)
 		return cli_mcp_config(c, cli_value(a, PRINT));
 	(void)signal(SIGPIPE, SIG_IGN);
-	s = cli_value(a, UP) != NULL ? start(c, a, &rc) : cli_attach(c, &rc);
+	s = cli_value(a, UP) != NULL ? start(c, a, &r) : cli_attach(c, &r);
 	if (s == NULL)
-		return rc;
-	rc = with_sandbox(s);
+		return r;
+	r = with_sandbox(s);
 	if (cli_value(a, END) != NULL && hr_sandbox_delete(s, &err) != 0)
-		rc = cli_fail(&err);
+		r = cli_fail(&err);
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 static const struct cli_option options[] = {

@@ -31,13 +31,13 @@ static int
 show(struct cli *c, const char *what, unsigned n)
 {
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, 256);
 	hr_buf_addf(&b, c->json ? "{\"%s\":%u}\n" : "%s: %u\n", what, n);
-	rc = cli_out(hr_buf_str(&b), b.len);
+	r = cli_out(hr_buf_str(&b), b.len);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 static int
@@ -56,26 +56,26 @@ pool(struct cli *c, const struct cli_args *a)
 	unsigned done = 0;
 	char *stop;
 	long n;
-	int rc;
+	int r;
 
 	errno = 0;
 	n = strtol(a->argv[0], &stop, 10);
 	if (errno != 0 || stop == a->argv[0] || *stop != '\0' || n < 0 || n > POOL_MAX)
 		return cli_usage("pool: a number from 0 to %d, not \"%s\"", POOL_MAX, a->argv[0]);
-	rc = cli_plugins(a, &plugins);
+	r = cli_plugins(a, &plugins);
 	o.plugins = hr_strv_list(&plugins);
-	if (rc != CLI_OK)
+	if (r != CLI_OK)
 		;
 	else if (n == 0)
-		rc = hr_pool_drain(c->config, &o, &done, &err) == 0 ? show(c, "ended", done)
-								    : cli_fail(&err);
+		r = hr_pool_drain(c->config, &o, &done, &err) == 0 ? show(c, "ended", done)
+								   : cli_fail(&err);
 	else
-		rc = hr_pool_fill(c->config, &o, (unsigned)n, &done, &err) == 0
-			 ? show(c, "waiting", done)
-			 : cli_fail(&err);
+		r = hr_pool_fill(c->config, &o, (unsigned)n, &done, &err) == 0
+			? show(c, "waiting", done)
+			: cli_fail(&err);
 	cli_progress_end(c);
 	hr_strv_done(&plugins);
-	return rc;
+	return r;
 }
 
 const struct cli_command cli_pool = {"pool", "NUMBER",

@@ -16,7 +16,7 @@ show(struct cli *c, const char *server, const char *vscode, const char *hosts)
 	struct json_object *o = NULL;
 	struct hr_json_error why;
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	if (hr_json_decode(hosts, strlen(hosts), &o, &why) < 0)
 		return cli_usage("the list of addresses cannot be read");
@@ -39,10 +39,10 @@ show(struct cli *c, const char *server, const char *vscode, const char *hosts)
 			hr_buf_addf(&b, "%-6d %s\n", json_object_get_int(port), address);
 		}
 	}
-	rc = cli_out(hr_buf_str(&b), b.len);
+	r = cli_out(hr_buf_str(&b), b.len);
 	hr_buf_done(&b);
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 static int
@@ -51,21 +51,21 @@ print_urls(struct cli *c, const struct cli_args *a)
 	struct hr_err err = {0};
 	struct hr_sandbox *s;
 	char *vscode = NULL, *hosts = NULL;
-	int rc = CLI_ERROR;
+	int r = CLI_ERROR;
 
 	(void)a;
-	s = cli_attach(c, &rc);
+	s = cli_attach(c, &r);
 	if (s == NULL)
-		return rc;
+		return r;
 	if (hr_sandbox_vscode_url(s, &vscode, &err) != 0 ||
 	    hr_sandbox_web_hosts(s, &hosts, &err) != 0)
-		rc = cli_fail(&err);
+		r = cli_fail(&err);
 	else
-		rc = show(c, hr_sandbox_url(s) != NULL ? hr_sandbox_url(s) : "-", vscode, hosts);
+		r = show(c, hr_sandbox_url(s) != NULL ? hr_sandbox_url(s) : "-", vscode, hosts);
 	free(vscode);
 	free(hosts);
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 const struct cli_command cli_url = {"url", "",

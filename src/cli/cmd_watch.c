@@ -23,7 +23,7 @@ on_line(void *arg, const char *line, size_t len)
 {
 	struct cli *c = arg;
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, 8u << 20);
 	if (c->json) {
@@ -34,9 +34,9 @@ on_line(void *arg, const char *line, size_t len)
 		hr_quote_text(&b, line, len);
 	}
 	hr_buf_addc(&b, '\n');
-	rc = cli_out(hr_buf_str(&b), b.len);
+	r = cli_out(hr_buf_str(&b), b.len);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 static int
@@ -44,15 +44,15 @@ logs(struct cli *c, const struct cli_args *a)
 {
 	struct hr_err err = {0};
 	struct hr_sandbox *s;
-	int rc = CLI_ERROR;
+	int r = CLI_ERROR;
 
-	s = cli_attach(c, &rc);
+	s = cli_attach(c, &r);
 	if (s != NULL)
-		rc = hr_sandbox_logs(s, cli_value(a, 'f') != NULL, on_line, c, &err) == 0
-			 ? CLI_OK
-			 : cli_fail(&err);
+		r = hr_sandbox_logs(s, cli_value(a, 'f') != NULL, on_line, c, &err) == 0
+			? CLI_OK
+			: cli_fail(&err);
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 const struct cli_command cli_logs = {
@@ -91,11 +91,11 @@ show_use(struct cli *c, const char *text)
 	struct json_object *o = NULL;
 	struct hr_json_error why;
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	if (c->json) {
-		rc = cli_outs(text);
-		return rc == CLI_OK ? cli_outs("\n") : rc;
+		r = cli_outs(text);
+		return r == CLI_OK ? cli_outs("\n") : r;
 	}
 	hr_buf_init(&b, 1 << 20);
 	if (hr_json_decode(text, strlen(text), &o, &why) == 0 &&
@@ -104,9 +104,9 @@ show_use(struct cli *c, const char *text)
 	else
 		hr_quote_text(&b, text, strlen(text));
 	json_object_put(o);
-	rc = cli_out(hr_buf_str(&b), b.len);
+	r = cli_out(hr_buf_str(&b), b.len);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 static int
@@ -115,16 +115,16 @@ top(struct cli *c, const struct cli_args *a)
 	struct hr_err err = {0};
 	struct hr_sandbox *s;
 	char *text = NULL;
-	int rc = CLI_ERROR;
+	int r = CLI_ERROR;
 
 	(void)a;
-	s = cli_attach(c, &rc);
+	s = cli_attach(c, &r);
 	if (s == NULL)
-		return rc;
-	rc = hr_sandbox_stats(s, &text, &err) == 0 ? show_use(c, text) : cli_fail(&err);
+		return r;
+	r = hr_sandbox_stats(s, &text, &err) == 0 ? show_use(c, text) : cli_fail(&err);
 	free(text);
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 const struct cli_command cli_top = {"top", "", "Print what the sandbox uses.", NULL, 0, 0, top};
@@ -135,20 +135,20 @@ sh(struct cli *c, const struct cli_args *a)
 	static const char *const shell[] = {"bash", NULL};
 	struct hr_err err = {0};
 	struct hr_sandbox *s;
-	int rc = CLI_ERROR, status = 0;
+	int r = CLI_ERROR, status = 0;
 
-	s = cli_attach(c, &rc);
+	s = cli_attach(c, &r);
 	if (s == NULL)
-		return rc;
+		return r;
 	/* they are for the program at the terminal */
 	(void)signal(SIGINT, SIG_IGN);
 	(void)signal(SIGQUIT, SIG_IGN);
-	rc = hr_sandbox_exec(
-		 s, a->argc > 0 ? (const char *const *)a->argv : shell, &status, &err) == 0
-		 ? status
-		 : cli_fail(&err);
+	r = hr_sandbox_exec(s, a->argc > 0 ? (const char *const *)a->argv : shell, &status, &err) ==
+		    0
+		? status
+		: cli_fail(&err);
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 const struct cli_command cli_sh = {"sh", "[COMMAND [ARGUMENT]...]",

@@ -13,6 +13,7 @@ const struct cli_command *const cli_commands[] = {
     &cli_diff,
     &cli_ps,
     &cli_run,
+    &cli_come_back,
     &cli_py,
     &cli_sh,
     &cli_ls,

@@ -3,9 +3,10 @@ bin_PROGRAMS += handrail
 handrail_SOURCES = \
 	%D%/answer.c %D%/answer.h \
 	%D%/cli.h %D%/main.c \
-	%D%/cmd_act.c %D%/cmd_build.c %D%/cmd_clone.c %D%/cmd_events.c %D%/cmd_file.c %D%/cmd_fleet.c %D%/cmd_git.c %D%/cmd_host.c \
+	%D%/cmd_act.c %D%/cmd_build.c %D%/cmd_clone.c %D%/cmd_completion.c %D%/cmd_events.c %D%/cmd_file.c %D%/cmd_fleet.c %D%/cmd_git.c %D%/cmd_host.c \
 	%D%/cmd_life.c %D%/cmd_mcp.c %D%/cmd_misc.c %D%/cmd_pool.c %D%/cmd_url.c %D%/cmd_watch.c \
 	%D%/commands.c %D%/commands.h \
+	%D%/live.c %D%/live.h \
 	%D%/mcp.h %D%/mcp_config.c \
 	%D%/observation.c %D%/observation.h \
 	%D%/progress.c %D%/progress.h
@@ -13,6 +14,11 @@ handrail_CPPFLAGS = $(AM_CPPFLAGS) -DHR_SBINDIR='"$(sbindir)"'
 handrail_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 handrail_LDADD = librpc.la $(HOST_PARTS)
 
-# what bash-completion loads at the first use: the table is the program's own
+# what shells load at the first use: the tables are the program's own. Debian's zsh looks for those of packages in
+# zsh/vendor-completions (debian/rules)
 bashcompletiondir = $(datadir)/bash-completion/completions
 dist_bashcompletion_DATA = %D%/completion/handrail
+zshcompletiondir = $(datadir)/zsh/site-functions
+dist_zshcompletion_DATA = %D%/completion/_handrail
+fishcompletiondir = $(datadir)/fish/vendor_completions.d
+dist_fishcompletion_DATA = %D%/completion/handrail.fish

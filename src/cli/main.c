@@ -95,7 +95,36 @@ say_status(const struct hr_err *err)
 	text += sizeof(before) - 1;
 	if (strspn(text, "0123456789") == 3 && strncmp(text + 3, ": ", 2) == 0)
 		text += 5;
-	cli_say("%s", text);
+	if (strstr(text, "JupyterRequirement not found") != NULL)
+		cli_say(
+		    "the sandbox has no notebook: it was started without the plugin jupyter; "
+		    "\"handrail up\" starts one that has it, where the package python3-ipykernel "
+		    "(Debian) is installed");
+	else
+		cli_say("%s", text);
+}
+
+static const char of_git[] = "error_in_git_";
+
+/* "error_in_git_diff: no_repository", "error_in_git_changes: error_running_cmd:128:fatal: ...": the
+ * words of programs that agents use. */
+static void
+say_git(const char *msg)
+{
+	static const char failed[] = "error_running_cmd:";
+	const char *text = strstr(msg, ": ");
+
+	text = text != NULL ? text + 2 : msg;
+	if (strncmp(text, failed, sizeof(failed) - 1) == 0) {
+		text += sizeof(failed) - 1;
+		text += strspn(text, "0123456789:");
+		cli_say("git in the sandbox: %s", text);
+	} else if (strncmp(text, "no_repository", 13) == 0) {
+		cli_say(
+		    "it is in no git repository that has a commit; \"handrail clone\" brings one");
+	} else {
+		cli_say("%s", text);
+	}
 }
 
 int
@@ -103,6 +132,8 @@ cli_fail(const struct hr_err *err)
 {
 	if (err->code == HR_E_HTTP_STATUS)
 		say_status(err);
+	else if (strncmp(err->msg, of_git, sizeof(of_git) - 1) == 0)
+		say_git(err->msg);
 	else
 		cli_say("%s", err->msg);
 	switch (err->code) {
@@ -163,7 +194,8 @@ cli_out(const void *p, size_t len)
 
 	if (hr_fd_write_full(1, p, len, &e) == 0)
 		return CLI_OK;
-	cli_say("standard output: %s", e.msg);
+	if (e.sys != EPIPE) /* "| head" has what it wants */
+		cli_say("standard output: %s", e.msg);
 	return CLI_ERROR;
 }
 
@@ -179,7 +211,7 @@ cli_done(const struct cli *c, ...)
 	const char *name, *value;
 	struct hr_buf b;
 	va_list ap;
-	int rc;
+	int r;
 
 	if (!c->json)
 		return CLI_OK;
@@ -192,9 +224,9 @@ cli_done(const struct cli *c, ...)
 	}
 	va_end(ap);
 	hr_buf_adds(&b, "}\n");
-	rc = cli_out(hr_buf_str(&b), b.len);
+	r = cli_out(hr_buf_str(&b), b.len);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 static void
@@ -205,6 +237,17 @@ note(void *arg, const char *text)
 	cli_progress_end(c);
 	if (!c->quiet)
 		cli_say("%s", text);
+}
+
+/* Of a sandbox that is not there. */
+static void
+hint(const struct cli *c, struct hr_err *err)
+{
+	const bool other = strcmp(c->name, "default") != 0;
+	size_t n = strlen(err->msg);
+
+	(void)snprintf(err->msg + n, sizeof(err->msg) - n, "; \"handrail up%s%s\" starts it",
+	    other ? " -n " : "", other ? c->name : "");
 }
 
 struct hr_sandbox *
@@ -224,12 +267,13 @@ cli_attach(struct cli *c, int *ret_status)
 	struct hr_err err = {0};
 	struct hr_sandbox *s = hr_sandbox_open(c->config, &o, &err);
 
-	if (s == NULL || hr_sandbox_connect(s, &err) != 0) {
-		*ret_status = cli_fail(&err);
-		hr_sandbox_free(s);
-		return NULL;
-	}
-	return s;
+	if (s != NULL && hr_sandbox_connect(s, &err) == 0)
+		return s;
+	if (err.code == HR_E_NO_SANDBOX)
+		hint(c, &err);
+	*ret_status = cli_fail(&err);
+	hr_sandbox_free(s);
+	return NULL;
 }
 
 /* ---- options ---- */
@@ -341,7 +385,7 @@ static int
 help_of(const struct cli_command *cmd, const struct cli *c)
 {
 	struct hr_buf b, own;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, 1 << 20);
 	hr_buf_addf(&b, "usage: handrail %s [OPTION]...%s%s\n\n%s\n\n", cmd->name,
@@ -353,16 +397,16 @@ help_of(const struct cli_command *cmd, const struct cli *c)
 	    own.len > 0)
 		hr_buf_addf(&b, "\nSettings of this kind (--set KEY=VALUE):\n%s", hr_buf_str(&own));
 	hr_buf_done(&own);
-	rc = cli_out(hr_buf_str(&b), b.len);
+	r = cli_out(hr_buf_str(&b), b.len);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 static int
 help(void)
 {
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, 1 << 20);
 	hr_buf_adds(&b, "usage: handrail [OPTION]... COMMAND [OPTION]... [ARGUMENT]...\n\n");
@@ -371,9 +415,9 @@ help(void)
 	hr_buf_adds(&b, "\nOptions of every command:\n");
 	put_options(&b, cli_common);
 	hr_buf_adds(&b, "\nSee handrail(1).\n");
-	rc = cli_out(hr_buf_str(&b), b.len);
+	r = cli_out(hr_buf_str(&b), b.len);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 /* ---- the way to a subcommand ---- */
@@ -382,7 +426,6 @@ help(void)
 static const struct {
 	const char *word, *here;
 } guesses[] = {
-    {"attach", "\"handrail sh\" is a terminal in it, \"handrail run\" its shell"},
     {"cat", "\"handrail read PATH\" prints a file"},
     {"cp", "\"handrail put FILE [PATH]\" copies into it, \"handrail get PATH [FILE]\" out of it"},
     {"create", "\"handrail up\" makes and starts one"},
@@ -393,10 +436,19 @@ static const struct {
     {"info", "\"handrail ps\" lists the sandboxes, \"handrail top\" says what one uses, \"handrail "
 	     "url\" "
 	     "where it is"},
+    {"bash", "\"handrail sh\" is a shell in it on this terminal, \"handrail run LINE\" a line for "
+	     "its shell"},
+    {"cd", "\"handrail run 'cd DIR'\" goes there in the shell that all \"handrail run\" share"},
+    {"copy", "\"handrail put FILE [PATH]\" copies into it, \"handrail get PATH [FILE]\" out of it"},
+    {"download", "\"handrail get PATH [FILE]\" copies out of it"},
     {"inspect", "\"handrail ps --json\" and \"handrail config\" say what is known"},
     {"kill", "\"handrail down\" ends one and removes what belongs to it"},
+    {"launch", "\"handrail up\" makes and starts one"},
     {"list", "\"handrail ps\" lists the sandboxes, \"handrail ls\" a directory of one"},
     {"python", "\"handrail py CODE\" runs it in the notebook"},
+    {"port", "\"handrail url\" says where it is, and its ports"},
+    {"ports", "\"handrail url\" says where it is, and its ports"},
+    {"restart", "\"handrail down\" ends one, \"handrail up\" makes and starts one"},
     {"rm", "\"handrail down [NAME]\" ends one and removes what belongs to it"},
     {"shell", "\"handrail sh\" is a terminal in it"},
     {"ssh", "\"handrail sh\" is a terminal in it"},
@@ -404,6 +456,7 @@ static const struct {
     {"stats", "\"handrail top\" says what one uses"},
     {"status", "\"handrail ps\" lists the sandboxes and how they are"},
     {"stop", "\"handrail pause\" stops one that can go on, \"handrail down\" ends it"},
+    {"upload", "\"handrail put FILE [PATH]\" copies into it"},
     {"unpause", "\"handrail resume\" lets a paused one go on"},
 };
 
@@ -497,7 +550,7 @@ load_config(struct cli *c, const struct cli_args *a)
 static int
 run_command(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 {
-	int rc;
+	int r;
 
 	if (cli_value(a, 'h') != NULL && cli_value(a, 'r') == NULL)
 		return help_of(cmd, NULL);
@@ -515,10 +568,10 @@ run_command(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 	c->state_dir = state_directory(c->env);
 	if (c->state_dir == NULL)
 		return cli_usage("out of memory");
-	rc = load_config(c, a);
-	if (rc == CLI_OK && cli_value(a, 'h') != NULL)
+	r = load_config(c, a);
+	if (r == CLI_OK && cli_value(a, 'h') != NULL)
 		return help_of(cmd, c);
-	return rc == CLI_OK ? cmd->run(c, a) : rc;
+	return r == CLI_OK ? cmd->run(c, a) : r;
 }
 
 /* What stands in front of the command. */
@@ -529,12 +582,12 @@ static int
 with_command(struct cli *c, struct cli_args *a)
 {
 	const struct cli_command *cmd = find_command(a->argv[0]);
-	int rc;
+	int r;
 
 	if (cmd == NULL)
 		return CLI_USAGE;
-	rc = read_options(cmd, a->argc, a->argv, a);
-	return rc == CLI_OK ? run_command(c, cmd, a) : rc;
+	r = read_options(cmd, a->argc, a->argv, a);
+	return r == CLI_OK ? run_command(c, cmd, a) : r;
 }
 
 int
@@ -542,7 +595,7 @@ main(int argc, char **argv)
 {
 	struct cli c = {.env = (const char *const *)environ};
 	struct cli_args a = {0};
-	int rc;
+	int r;
 
 	if (hr_fd_open_stdio(NULL) != 0)
 		return CLI_ERROR;
@@ -553,13 +606,13 @@ main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "--version") == 0)
 		argv[1] = (char *)"version";
-	rc = read_options(&before, argc, argv, &a);
-	if (rc == CLI_OK && (a.argc == 0 || strcmp(a.argv[0], "help") == 0))
-		rc = cli_value(&a, 'h') != NULL || a.argc > 0 ? help() : (help(), CLI_USAGE);
-	else if (rc == CLI_OK)
-		rc = with_command(&c, &a);
+	r = read_options(&before, argc, argv, &a);
+	if (r == CLI_OK && (a.argc == 0 || strcmp(a.argv[0], "help") == 0))
+		r = cli_value(&a, 'h') != NULL || a.argc > 0 ? help() : (help(), CLI_USAGE);
+	else if (r == CLI_OK)
+		r = with_command(&c, &a);
 	hr_config_free(c.config);
 	free(c.state_dir);
 	free(a.given);
-	return rc;
+	return r;
 }

@@ -29,7 +29,7 @@ cli_mcp_config(const struct cli *c, const char *client)
 	struct hr_buf name, out;
 	const char *rest;
 	size_t i;
-	int rc;
+	int r;
 
 	for (i = 0; i < sizeof(clients) / sizeof(clients[0]); i++)
 		if (strcmp(clients[i].name, client) == 0)
@@ -45,9 +45,9 @@ cli_mcp_config(const struct cli *c, const char *client)
 	hr_buf_add(&out, clients[i].format, (size_t)(rest - clients[i].format));
 	hr_buf_add(&out, hr_buf_str(&name), name.len);
 	hr_buf_adds(&out, rest + 2);
-	rc = out.fail == HR_OK && name.fail == HR_OK ? cli_out(out.p, out.len)
-						     : cli_usage("out of memory");
+	r = out.fail == HR_OK && name.fail == HR_OK ? cli_out(out.p, out.len)
+						    : cli_usage("out of memory");
 	hr_buf_done(&name);
 	hr_buf_done(&out);
-	return rc;
+	return r;
 }

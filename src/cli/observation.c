@@ -6,10 +6,15 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <json-c/json_object.h>
 
+#include "base/buf.h"
+#include "base/tame.h"
 #include "proto/json.h"
+
+#define OUT_MAX (256u << 20) /* three bytes may stand for one */
 
 struct json_object *
 cli_object(const char *name, ...)
@@ -43,6 +48,18 @@ is_error(struct json_object *obs)
 		   strncmp(hr_json_text_or(obs, "content", ""), "ERROR:\n", 7) == 0);
 }
 
+/* Input, and there is no command that it could be for: neither an end nor one that goes on. */
+static bool
+is_lost(struct json_object *obs)
+{
+	struct json_object *metadata = hr_json_at(hr_json_at(obs, "extras"), "metadata");
+
+	return hr_json_int_at(metadata, "exit_code") < 0 &&
+	       *hr_json_text_or(metadata, "suffix", "") == '\0' &&
+	       strncmp(hr_json_text_or(obs, "content", ""), "ERROR: No previous running command",
+		   34) == 0;
+}
+
 static int
 status_of(struct json_object *obs)
 {
@@ -55,37 +72,89 @@ status_of(struct json_object *obs)
 	if (!json_object_is_type(v, json_type_int))
 		return CLI_OK;
 	code = json_object_get_int(v);
+	if (is_lost(obs))
+		return CLI_ERROR;
 	/* -1: it still runs */
 	return code < 0 ? CLI_COMMAND_TIMEOUT : code & 0xFF;
 }
 
+/* What programs of the sandbox said does nothing to a terminal but colour it. */
 static int
-show(struct cli *c, const char *text, struct json_object *obs)
+out(const char *p, size_t len)
+{
+	const char *no_color = getenv("NO_COLOR");
+	struct hr_tame t = {.terminal = true, .colours = no_color == NULL || *no_color == '\0'};
+	struct hr_buf b;
+	int r;
+
+	if (len > 0 && isatty(1) == 1) {
+		hr_buf_init(&b, OUT_MAX);
+		hr_tame_feed(&t, &b, p, len);
+		hr_tame_end(&t, &b);
+		r = b.fail == HR_OK ? cli_out(hr_buf_str(&b), b.len) : cli_usage("out of memory");
+		hr_buf_done(&b);
+		return r;
+	}
+	r = cli_out(p, len);
+	return r == CLI_OK && len > 0 && p[len - 1] != '\n' ? cli_outs("\n") : r;
+}
+
+/* Why it was answered before the command's end: what the server says of it is for agents. */
+static void
+say_unfinished(const struct cli *c, const char *suffix)
+{
+	static const char silent[] = "\n[The command has no new output after ",
+			  late[] = "\n[The command timed out after ";
+	const bool is_silent = strncmp(suffix, silent, sizeof(silent) - 1) == 0;
+	const char *of = strcmp(c->name, "default") != 0 ? c->name : "";
+	const char *opt = *of != '\0' ? " -n " : "", *after, *why;
+
+	if (is_silent || strncmp(suffix, late, sizeof(late) - 1) == 0) {
+		after = suffix + (is_silent ? sizeof(silent) : sizeof(late)) - 1;
+		cli_say("it still runs%s %.*s seconds; \"handrail attach%s%s\" waits for its end, "
+			"\"handrail run%s%s -i C-c\" interrupts it",
+		    is_silent ? ", and has printed nothing for" : " after",
+		    (int)strspn(after, "0123456789."), after, opt, of, opt, of);
+	} else if (strncmp(suffix, "\n[Your command \"", 16) == 0) {
+		cli_say("not run: the shell is busy with another command; \"handrail attach%s%s\" "
+			"waits for its end, \"handrail run%s%s -i C-c\" interrupts it",
+		    opt, of, opt, of);
+	} else {
+		why = suffix + strspn(suffix, "\n[");
+		cli_say("%.*s", (int)strcspn(why, "]"), why);
+	}
+}
+
+static int
+show(const struct cli *c, const char *text, struct json_object *obs, bool shown)
 {
 	struct json_object *content = hr_json_at(obs, "content");
 	struct json_object *metadata = hr_json_at(hr_json_at(obs, "extras"), "metadata");
 	const char *suffix = hr_json_text_at(metadata, "suffix");
 	const char *p;
-	int rc, n;
+	int r, n;
 
 	if (c->json) {
-		rc = cli_outs(text);
-		return rc == CLI_OK ? cli_outs("\n") : rc;
+		r = cli_outs(text);
+		return r == CLI_OK ? cli_outs("\n") : r;
 	}
 	p = hr_json_text(content);
 	if (p == NULL)
 		return CLI_OK;
-	if (is_error(obs)) {
-		cli_say("%s", p);
+	if (is_lost(obs)) {
+		cli_say("no command runs that this could be input for; \"handrail run COMMAND\" "
+			"starts one");
 		return CLI_OK;
 	}
-	n = json_object_get_string_len(content);
-	rc = cli_out(p, (size_t)n);
-	if (rc == CLI_OK && n > 0 && p[n - 1] != '\n')
-		rc = cli_outs("\n");
+	if (is_error(obs)) {
+		cli_say("%s", strncmp(p, "ERROR:\n", 7) == 0 ? p + 7 : p);
+		return CLI_OK;
+	}
+	n = shown ? json_object_get_string_len(content) : 0;
+	r = out(p, (size_t)n);
 	if (hr_json_int_at(metadata, "exit_code") < 0 && suffix != NULL && !c->quiet)
-		cli_say("%s", suffix);
-	return rc;
+		say_unfinished(c, suffix);
+	return r;
 }
 
 char *
@@ -111,40 +180,39 @@ cli_action_text(const char *type, struct json_object *args, double timeout_s)
 }
 
 int
-cli_act_in(struct cli *c, struct hr_sandbox *s, const char *action)
+cli_observed(const struct cli *c, const char *text, bool content)
 {
 	struct json_object *obs = NULL;
-	struct hr_err err = {0};
 	struct hr_json_error why;
-	int rc = CLI_ERROR, shown;
-	char *text = NULL;
+	int r = CLI_ERROR, shown;
 
-	if (hr_sandbox_action(s, action, &text, &err) != 0) {
-		rc = cli_fail(&err);
-	} else if (hr_json_decode(text, strlen(text), &obs, &why) == 0) {
-		shown = show(c, text, obs);
-		rc = shown != CLI_OK ? shown : status_of(obs);
+	if (hr_json_decode(text, strlen(text), &obs, &why) == 0) {
+		shown = show(c, text, obs, content);
+		r = shown != CLI_OK ? shown : status_of(obs);
 	}
 	json_object_put(obs);
-	free(text);
-	return rc;
+	return r;
 }
 
 int
 cli_act(struct cli *c, const char *type, struct json_object *args, double timeout_s)
 {
-	char *action = cli_action_text(type, args, timeout_s);
+	char *action = cli_action_text(type, args, timeout_s), *text = NULL;
+	struct hr_err err = {0};
 	struct hr_sandbox *s;
-	int rc = CLI_USAGE;
+	int r = CLI_USAGE;
 
 	if (action == NULL)
-		return rc;
-	s = cli_attach(c, &rc);
-	if (s != NULL)
-		rc = cli_act_in(c, s, action);
+		return r;
+	s = cli_attach(c, &r);
+	if (s != NULL) {
+		r = hr_sandbox_action(s, action, &text, &err) == 0 ? cli_observed(c, text, true)
+								   : cli_fail(&err);
+		free(text);
+	}
 	hr_sandbox_free(s);
 	free(action);
-	return rc;
+	return r;
 }
 
 struct json_object *

@@ -11,10 +11,10 @@ struct json_object;
  * where there was one. */
 int cli_act(struct cli *c, const char *type, struct json_object *args_take, double timeout_s);
 
-/* The same in two steps. The action as text (NULL, said: it has none), and what becomes of it in a
- * sandbox that is connected. */
+/* The same in steps. The action as text (NULL, said: it has none), and what an observation is to
+ * people, or without its content, which they have seen. */
 char *cli_action_text(const char *type, struct json_object *args_take, double timeout_s);
-int cli_act_in(struct cli *c, struct hr_sandbox *s, const char *action);
+int cli_observed(const struct cli *c, const char *text, bool content);
 
 /* What "run" is asked with; who gives a limit (> 0) waits for it, output or not. NULL: no memory.
  */

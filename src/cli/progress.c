@@ -30,6 +30,24 @@ due(struct cli *c)
 	return true;
 }
 
+/* Megabytes a second since it began; what is called otherwise, or is less than before, is another
+ * one. */
+static double
+rate(struct cli *c, const char *what, unsigned long long done)
+{
+	int64_t now = hr_now_ms();
+
+	if (c->began_ms == 0 || done < c->done || strcmp(c->what, what) != 0) {
+		(void)snprintf(c->what, sizeof(c->what), "%s", what);
+		c->began_ms = now;
+		c->from = done;
+	}
+	c->done = done;
+	return now - c->began_ms < EVERY_MS
+		   ? 0
+		   : (double)(done - c->from) / 1e3 / (double)(now - c->began_ms);
+}
+
 static void
 draw(const struct hr_buf *b)
 {
@@ -50,8 +68,12 @@ cli_progress(void *arg, const char *what, unsigned long long done, unsigned long
 	struct cli *c = arg;
 	unsigned filled = total > 0 ? (unsigned)(done < total ? done * BAR / total : BAR) : 0;
 	struct hr_buf b;
+	double mb_s;
 
-	if (done == 0 || !due(c))
+	if (done == 0 || c->quiet || isatty(2) != 1)
+		return;
+	mb_s = rate(c, what, done);
+	if (!due(c))
 		return;
 	hr_buf_init(&b, LINE_MAX_LEN);
 	hr_buf_addf(&b, "%s ", what);
@@ -64,6 +86,8 @@ cli_progress(void *arg, const char *what, unsigned long long done, unsigned long
 	} else {
 		hr_buf_addf(&b, "%.1f MB", (double)done / 1e6);
 	}
+	if (mb_s > 0)
+		hr_buf_addf(&b, ", %.1f MB/s", mb_s);
 	draw(&b);
 	hr_buf_done(&b);
 }
@@ -91,5 +115,5 @@ cli_progress_end(struct cli *c)
 
 	if (c->drawn_ms != 0)
 		(void)hr_fd_write_full(2, clear, sizeof(clear) - 1, NULL);
-	c->drawn_ms = 0;
+	c->drawn_ms = c->began_ms = 0;
 }
