@@ -6,11 +6,12 @@ pkgdata_DATA = \
 	%D%/handrail-locations.conf.in \
 	%D%/handrail-mcp.conf.in \
 	%D%/handrail-swerex.conf.in \
+	%D%/handrail-v1.conf.in \
 	%D%/handrail-viewer.conf.in \
 	%D%/handrail-www.conf.in
 if HOST
 pkgdata_DATA += %D%/handrail-fleet.conf.in %D%/handrail-fleet-http.conf.in %D%/handrail-fleet-server.conf.in \
-	%D%/handrail-fleet-routes.conf.in
+	%D%/handrail-fleet-routes.conf.in %D%/handrail-fleet-console.conf.in
 endif
 
 # Objects of a cluster: doc/kubernetes.md.
@@ -58,6 +59,8 @@ if HOST
 dist_example_DATA += %D%/handrail-fleet.nginx %D%/handrail-fleetd.logrotate
 endif
 nodist_systemdsystemunit_DATA = %D%/handraild.service
+systemduserunitdir = $(prefix)/lib/systemd/user
+nodist_systemduserunit_DATA = %D%/user/handraild.service
 if HOST
 nodist_systemdsystemunit_DATA += %D%/handrail-fleetd.service
 endif
@@ -68,14 +71,16 @@ endif
 	$(AM_V_GEN)$(MKDIR_P) %D% && $(do_subst) $(srcdir)/%D%/handrail-fleetd.service.in >$@
 %D%/handraild.service: %D%/handraild.service.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) %D% && $(do_subst) $(srcdir)/%D%/handraild.service.in >$@
+%D%/user/handraild.service: %D%/user/handraild.service.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) %D%/user && $(do_subst) $(srcdir)/%D%/user/handraild.service.in >$@
 
-CLEANFILES += %D%/handrail.conf.json %D%/handraild.service %D%/handrail-fleetd.service
+CLEANFILES += %D%/user/handraild.service %D%/handrail.conf.json %D%/handraild.service %D%/handrail-fleetd.service
 EXTRA_DIST += %D%/handrail-fleet.nginx %D%/handrail-fleetd.logrotate \
 	%D%/handrail-fleet.conf.in %D%/handrail-fleet-http.conf.in %D%/handrail-fleet-server.conf.in \
-	%D%/handrail-fleet-routes.conf.in %D%/handrail-fleetd.service.in \
+	%D%/handrail-fleet-routes.conf.in %D%/handrail-fleet-console.conf.in %D%/handrail-fleetd.service.in \
 	%D%/nginx.conf.in %D%/handrail-http.conf.in %D%/handrail-locations.conf.in \
-	%D%/handrail-site.conf.in %D%/handrail-viewer.conf.in %D%/handrail-mcp.conf.in %D%/handrail-swerex.conf.in %D%/handrail-www.conf.in \
-	%D%/handrail.conf.json.in %D%/handraild.service.in
+	%D%/handrail-site.conf.in %D%/handrail-viewer.conf.in %D%/handrail-mcp.conf.in %D%/handrail-swerex.conf.in %D%/handrail-v1.conf.in %D%/handrail-www.conf.in \
+	%D%/handrail.conf.json.in %D%/handraild.service.in %D%/user/handraild.service.in
 
 dist_doc_DATA = doc/actions.md doc/agents.md doc/architecture.md doc/backends.md doc/clouds.md doc/files.md doc/fleet.md doc/fleet.openapi.json doc/host.md doc/http.md doc/images.md doc/kubernetes.md \
 	doc/live.md doc/live.openapi.json doc/page.md doc/programs.md doc/shell.md

@@ -53,6 +53,10 @@ hr_fleet_refuse(struct hr_fleet_answer *a, enum hr_fleet_result r, const struct 
 		(void)hr_fleet_say(a, 503, "the sandbox is not ready yet");
 		a->retry_after_s = HR_FLEET_BUSY_S;
 		break;
+	case HR_FLEET_LEAVING:
+		a->status = 503;
+		a->again = true;
+		break;
 	default:
 		hr_log(HR_LOG_ERROR, "%s", err->msg);
 		(void)hr_fleet_say(a, 503, "the service cannot do this now; see its log");
@@ -152,8 +156,9 @@ handle_open(const struct hr_fleet_api *api, const char *path, struct hr_fleet_an
 	hr_buf_adds(&a->body, "{\"status\":\"ok\"}");
 }
 
-static void
-handle(const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct hr_fleet_answer *a)
+void
+hr_fleet_handle_call(
+    const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct hr_fleet_answer *a)
 {
 	static const char *const open[] = {"/health", "/alive", "/ready", "/metrics"};
 	struct hr_fleet_call c = {.api = api, .q = q, .a = a};
@@ -194,10 +199,12 @@ hr_fleet_handle(
 	ret->type = "application/json";
 	hr_buf_init(&ret->body, ANSWER_MAX);
 	hr_buf_init(&ret->at, AT_MAX);
-	if (q->route != HR_FLEET_ROUTE_NONE)
+	if (q->route == HR_FLEET_ROUTE_CONSOLE)
+		hr_fleet_handle_console(api, q, ret);
+	else if (q->route != HR_FLEET_ROUTE_NONE)
 		hr_fleet_handle_route(api, q, ret);
 	else
-		handle(api, q, ret);
+		hr_fleet_handle_call(api, q, ret);
 	if (hr_buf_check(&ret->body, NULL) != 0)
 		(void)hr_fleet_say(ret, 503, "out of memory");
 }

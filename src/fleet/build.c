@@ -92,7 +92,7 @@ write_record(const struct hr_fleet_builds *b, const struct build *one, struct hr
 {
 	struct hr_buf t;
 	char *path = NULL;
-	int rc;
+	int r;
 
 	hr_buf_init(&t, RECORD_MAX);
 	hr_buf_addf(&t,
@@ -106,16 +106,16 @@ write_record(const struct hr_fleet_builds *b, const struct build *one, struct hr
 		    &t, one->names.v[i], strlen(one->names.v[i]), HR_JSON_REPLACE);
 	}
 	hr_buf_adds(&t, "]}\n");
-	rc = hr_buf_check(&t, err);
-	if (rc == 0 && asprintf(&path, "%s/%s/build.json", b->dir, one->id) < 0) {
+	r = hr_buf_check(&t, err);
+	if (r == 0 && asprintf(&path, "%s/%s/build.json", b->dir, one->id) < 0) {
 		path = NULL;
-		rc = hr_err_nomem(err);
+		r = hr_err_nomem(err);
 	}
-	if (rc == 0)
-		rc = hr_path_write(path, t.p, t.len, 0600, err);
+	if (r == 0)
+		r = hr_path_write(path, t.p, t.len, 0600, err);
 	free(path);
 	hr_buf_done(&t);
-	return rc;
+	return r;
 }
 
 static int
@@ -124,15 +124,15 @@ read_record(const char *dir, struct json_object **ret, struct hr_err *err)
 	char *path = hr_path_join(dir, "build.json");
 	struct hr_json_error why;
 	struct hr_buf t;
-	int rc;
+	int r;
 
 	hr_buf_init(&t, RECORD_MAX);
-	rc = path != NULL ? hr_path_read(path, &t, err) : hr_err_nomem(err);
-	if (rc == 0 && hr_json_decode(hr_buf_str(&t), t.len, ret, &why) != 0)
-		rc = hr_err_set(err, HR_E_INVAL, "%s is damaged", path);
+	r = path != NULL ? hr_path_read(path, &t, err) : hr_err_nomem(err);
+	if (r == 0 && hr_json_decode(hr_buf_str(&t), t.len, ret, &why) != 0)
+		r = hr_err_set(err, HR_E_INVAL, "%s is damaged", path);
 	free(path);
 	hr_buf_done(&t);
-	return rc;
+	return r;
 }
 
 static int
@@ -153,12 +153,12 @@ int
 hr_fleet_build_names(const char *dir, struct hr_strv *names, struct hr_err *err)
 {
 	struct json_object *o = NULL;
-	int rc = read_record(dir, &o, err);
+	int r = read_record(dir, &o, err);
 
-	if (rc == 0)
-		rc = take_names(o, names, err);
+	if (r == 0)
+		r = take_names(o, names, err);
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 static struct build *
@@ -285,10 +285,10 @@ static void
 write_end(const struct hr_fleet_builds *b, const struct build *one)
 {
 	struct hr_err err = {0};
-	int rc = write_record(b, one, &err);
+	int r = write_record(b, one, &err);
 
 	remove_dir(b, one->id, HR_FLEET_BUILD_CONTEXT);
-	if (rc != 0 && write_record(b, one, &err) != 0)
+	if (r != 0 && write_record(b, one, &err) != 0)
 		hr_log(HR_LOG_ERROR, "build %s: %s", one->id, err.msg);
 }
 
@@ -299,23 +299,23 @@ build_one(struct hr_fleet_builds *b, struct build *one)
 	struct hr_err why = {0};
 	int64_t since = hr_now_ms();
 	char id[HR_FLEET_BUILD_ID];
-	int rc;
+	int r;
 
 	one->status = WORKING;
 	(void)snprintf(id, sizeof(id), "%s", one->id);
 	hr_log(HR_LOG_NOTICE, "build %s: %s is built", id, one->names.v[0]);
 	(void)pthread_mutex_unlock(&b->lock);
-	rc = b->engine->build(b->self, id, &why);
+	r = b->engine->build(b->self, id, &why);
 	(void)pthread_mutex_lock(&b->lock);
-	one->status = rc == 0 ? SUCCESS : FAILURE;
-	if (rc != 0 && hr_now_ms() - since >= HR_FLEET_BUILD_S * 1000) {
+	one->status = r == 0 ? SUCCESS : FAILURE;
+	if (r != 0 && hr_now_ms() - since >= HR_FLEET_BUILD_S * 1000) {
 		one->status = TIMEOUT;
 		(void)hr_err_set(
 		    &why, HR_E_TIMEOUT, "it took longer than %d minutes", HR_FLEET_BUILD_S / 60);
 	}
-	(void)snprintf(one->error, sizeof(one->error), "%s", rc != 0 ? why.msg : "");
-	hr_log(HR_LOG_NOTICE, "build %s: %s%s%.400s", id, names_of[one->status],
-	    rc != 0 ? ": " : "", one->error);
+	(void)snprintf(one->error, sizeof(one->error), "%s", r != 0 ? why.msg : "");
+	hr_log(HR_LOG_NOTICE, "build %s: %s%s%.400s", id, names_of[one->status], r != 0 ? ": " : "",
+	    one->error);
 	write_end(b, one);
 	forget_old(b, one->key);
 }
@@ -344,7 +344,7 @@ hr_fleet_builds_open(const char *dir, int64_t upload_s, const struct hr_fleet_en
 {
 	struct hr_fleet_builds *b = calloc(1, sizeof(*b));
 	pthread_t t;
-	int rc;
+	int r;
 
 	if (b == NULL || asprintf(&b->dir, "%s/builds", dir) < 0) {
 		free(b);
@@ -356,16 +356,16 @@ hr_fleet_builds_open(const char *dir, int64_t upload_s, const struct hr_fleet_en
 	b->self = self;
 	(void)pthread_mutex_init(&b->lock, NULL);
 	(void)pthread_cond_init(&b->work, NULL);
-	rc = hr_fleet_directory(b->dir, err);
-	if (rc == 0)
-		rc = load(b, err);
-	for (int i = 0; rc == 0 && i < AT_ONCE; i++) {
-		if ((rc = pthread_create(&t, NULL, build_thread, b)) != 0)
-			(void)hr_err_sys(err, rc, "start a thread");
+	r = hr_fleet_directory(b->dir, err);
+	if (r == 0)
+		r = load(b, err);
+	for (int i = 0; r == 0 && i < AT_ONCE; i++) {
+		if ((r = pthread_create(&t, NULL, build_thread, b)) != 0)
+			(void)hr_err_sys(err, r, "start a thread");
 		else
 			(void)pthread_detach(t);
 	}
-	return rc == 0 ? b : NULL; /* the process ends, and threads may have it */
+	return r == 0 ? b : NULL; /* the process ends, and threads may have it */
 }
 
 /* ---- receiving ---- */
@@ -387,7 +387,7 @@ static int
 come(struct hr_fleet_builds *b, struct coming *c, struct hr_err *err)
 {
 	unsigned all = 0, of_key = 0;
-	int rc = 0;
+	int r = 0;
 
 	(void)pthread_mutex_lock(&b->lock);
 	for (struct coming *p = b->coming; p != NULL; p = p->next) {
@@ -395,13 +395,13 @@ come(struct hr_fleet_builds *b, struct coming *c, struct hr_err *err)
 		of_key += p->key == c->key;
 	}
 	if (all >= COMING_MAX || of_key >= COMING_OF_KEY || !is_room(b, c->key)) {
-		rc = hr_err_set(err, HR_E_BUSY, "many images are being built; try again later");
+		r = hr_err_set(err, HR_E_BUSY, "many images are being built; try again later");
 	} else {
 		c->next = b->coming;
 		b->coming = c;
 	}
 	(void)pthread_mutex_unlock(&b->lock);
-	return rc;
+	return r;
 }
 
 static void
@@ -484,24 +484,24 @@ take_form(struct hr_fleet_builds *b, struct build *one, int fd,
     const struct hr_fleet_build_form *from, char ret_id[HR_FLEET_BUILD_ID], struct hr_err *err)
 {
 	struct hr_fleet_form form;
-	int rc;
+	int r;
 
-	rc = hr_fleet_form_init(&form, from->type, fd, err);
-	if (rc == 0)
-		rc = receive(b, from, &form, err);
-	if (rc == 0)
-		rc = hr_fleet_form_check(&form, from->below, err);
-	if (rc == 0)
-		rc = from->allowed(from->arg, err);
-	if (rc == 0) {
+	r = hr_fleet_form_init(&form, from->type, fd, err);
+	if (r == 0)
+		r = receive(b, from, &form, err);
+	if (r == 0)
+		r = hr_fleet_form_check(&form, from->below, err);
+	if (r == 0)
+		r = from->allowed(from->arg, err);
+	if (r == 0) {
 		one->names = form.names;
 		memset(&form.names, 0, sizeof(form.names));
 		(void)pthread_mutex_lock(&b->lock);
-		rc = enqueue(b, one, ret_id, err);
+		r = enqueue(b, one, ret_id, err);
 		(void)pthread_mutex_unlock(&b->lock);
 	}
 	hr_fleet_form_done(&form);
-	return rc;
+	return r;
 }
 
 int
@@ -512,7 +512,7 @@ hr_fleet_build(struct hr_fleet_builds *b, const struct hr_fleet_build_form *form
 	struct build *one;
 	char *dir = NULL, *path = NULL;
 	char id[HR_FLEET_BUILD_ID];
-	int fd = -1, rc = -1;
+	int fd = -1, r = -1;
 
 	if (hr_random_hex(id, HR_FLEET_BUILD_ID - 1, err) < 0 || come(b, &c, err) != 0)
 		return -1;
@@ -528,18 +528,18 @@ hr_fleet_build(struct hr_fleet_builds *b, const struct hr_fleet_build_form *form
 		(void)snprintf(one->id, sizeof(one->id), "%s", id);
 		one->key = form->key;
 		one->created = (int64_t)time(NULL);
-		rc = take_form(b, one, fd, form, ret_id, err);
+		r = take_form(b, one, fd, form, ret_id, err);
 	}
 	hr_fd_close(&fd);
 	leave(b, &c);
-	if (rc != 0 || strcmp(ret_id, id) != 0) {
+	if (r != 0 || strcmp(ret_id, id) != 0) {
 		free_build(one);
 		if (path != NULL)
 			remove_dir(b, id, NULL);
 	}
 	free(path);
 	free(dir);
-	return rc;
+	return r;
 }
 
 /* ---- asking ---- */

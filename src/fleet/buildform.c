@@ -31,20 +31,20 @@ decode(struct hr_fleet_form *f, bool last)
 {
 	size_t n = last ? f->rest.len : f->rest.len / 4 * 4;
 	struct hr_buf out;
-	int rc = 0;
+	int r = 0;
 
 	if (n == 0)
 		return 0;
 	hr_buf_init(&out, 2 * CHUNK);
 	if (!hr_quote_unbase64(&out, hr_buf_str(&f->rest), n))
-		rc = hr_err_set(&f->why, HR_E_INVAL, "the build folder is no base64");
+		r = hr_err_set(&f->why, HR_E_INVAL, "the build folder is no base64");
 	else if (hr_buf_check(&out, &f->why) != 0)
-		rc = -1;
+		r = -1;
 	else
-		rc = write_bytes(f, out.p, out.len);
+		r = write_bytes(f, out.p, out.len);
 	hr_buf_done(&out);
 	hr_buf_drop_front(&f->rest, n);
-	return rc;
+	return r;
 }
 
 /* A tar's first block and what a compressor makes have bytes that no text has. */
@@ -62,15 +62,15 @@ is_text(const char *p, size_t len)
 static int
 begin_context(struct hr_fleet_form *f)
 {
-	int rc;
+	int r;
 
 	f->begun = true;
 	f->plain = !is_text(hr_buf_str(&f->rest), f->rest.len);
 	if (!f->plain)
 		return decode(f, false);
-	rc = write_bytes(f, f->rest.p, f->rest.len);
+	r = write_bytes(f, f->rest.p, f->rest.len);
 	hr_buf_reset(&f->rest);
-	return rc;
+	return r;
 }
 
 static int
@@ -169,7 +169,7 @@ int
 hr_fleet_form_init(struct hr_fleet_form *f, const char *type, int fd, struct hr_err *err)
 {
 	struct hr_buf boundary;
-	int rc = -1;
+	int r = -1;
 
 	memset(f, 0, sizeof(*f));
 	f->fd = fd;
@@ -178,11 +178,11 @@ hr_fleet_form_init(struct hr_fleet_form *f, const char *type, int fd, struct hr_
 	hr_buf_init(&boundary, HR_MULTIPART_HEADERS_MAX);
 	if (strncasecmp(type, "multipart/form-data", 19) == 0 &&
 	    hr_params_get(type, strlen(type), "boundary", &boundary))
-		rc = hr_multipart_init(&f->m, hr_buf_str(&boundary), boundary.len, &ops, f);
+		r = hr_multipart_init(&f->m, hr_buf_str(&boundary), boundary.len, &ops, f);
 	hr_buf_done(&boundary);
-	return rc == 0 ? 0
-		       : hr_err_set(err, HR_E_INVAL,
-			     "a build is sent as multipart/form-data with a boundary");
+	return r == 0 ? 0
+		      : hr_err_set(err, HR_E_INVAL,
+			    "a build is sent as multipart/form-data with a boundary");
 }
 
 int

@@ -297,7 +297,7 @@ hr_fleet_call_list(struct hr_fleet_call *c)
 	struct hr_buf all, status, after, limit;
 	bool live = strcmp(hr_fleet_query(&all, c->query, "all"), "true") != 0;
 	char *end;
-	int rc = 0;
+	int r = 0;
 
 	l.status = hr_fleet_query(&status, c->query, "status");
 	l.after = hr_fleet_query(&after, c->query, "after");
@@ -312,10 +312,10 @@ hr_fleet_call_list(struct hr_fleet_call *c)
 	c->a->status = 200;
 	hr_buf_adds(&c->a->body, "{\"runtimes\":[");
 	(void)pthread_mutex_lock(&f->lock);
-	rc = f->store->ops->each(f->store, c->key.id, live, put_listed, &l, &err);
+	r = f->store->ops->each(f->store, c->key.id, live, put_listed, &l, &err);
 	(void)pthread_mutex_unlock(&f->lock);
 	hr_buf_adds(&c->a->body, "]}");
-	if (rc != 0)
+	if (r != 0)
 		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
 out:
 	hr_buf_done(&all);
@@ -347,7 +347,7 @@ hr_fleet_call_image(struct hr_fleet_call *c)
 	struct hr_err err = {0};
 	struct hr_buf name;
 	char *text = NULL;
-	int rc;
+	int r;
 
 	if (*hr_fleet_query(&name, c->query, "image") == '\0') {
 		(void)hr_fleet_say(c->a, 400, "which image? \"?image=NAME\"");
@@ -358,9 +358,9 @@ hr_fleet_call_image(struct hr_fleet_call *c)
 		(void)hr_fleet_say(c->a, 503, "many wait for the engine now");
 		c->a->retry_after_s = HR_FLEET_BUSY_S;
 	} else {
-		rc = f->engine->image(f->engine_self, hr_buf_str(&name), &text, &err);
+		r = f->engine->image(f->engine_self, hr_buf_str(&name), &text, &err);
 		leave(f);
-		if (rc == 0) {
+		if (r == 0) {
 			c->a->status = 200;
 			hr_buf_adds(&c->a->body, text);
 		} else {

@@ -24,14 +24,14 @@ find_idle(struct hr_fleet *f, enum hr_fleet_state state, int64_t limit_s, struct
 	struct hr_err err = {0};
 	char id[HR_FLEET_ID];
 	int64_t active, due;
-	int rc;
+	int r;
 
 	if (limit_s <= 0)
 		return 0;
-	rc = f->store->ops->least_active(f->store, state, id, &active, &err);
-	if (rc < 0)
+	r = f->store->ops->least_active(f->store, state, id, &active, &err);
+	if (r < 0)
 		hr_log(HR_LOG_ERROR, "%s", err.msg);
-	if (rc <= 0)
+	if (r <= 0)
 		return 0;
 	due = active + limit_s;
 	if (due > (int64_t)time(NULL)) {
@@ -79,24 +79,24 @@ hr_fleet_clock_thread(void *arg)
 	struct hr_err err = {0};
 	int64_t due, pool_due, wait_s, now;
 	bool moved;
-	int rc;
+	int r;
 
 	(void)pthread_mutex_lock(&f->lock);
 	for (;;) {
 		due = 0;
-		rc = 1; /* nothing to do but to wait */
+		r = 1; /* nothing to do but to wait */
 		memset(&row, 0, sizeof(row));
 		if (find_idle(f, HR_FLEET_RUNNING, f->set.idle_pause_s, &row, &due) == 1)
-			rc = pause_if_idle(f, &row);
+			r = pause_if_idle(f, &row);
 		else if (find_idle(f, HR_FLEET_PAUSED, f->set.idle_stop_s, &row, &due) == 1)
-			rc = hr_fleet_begin(f, &row, HR_FLEET_STOPPING, HR_JOB_STOP,
+			r = hr_fleet_begin(f, &row, HR_FLEET_STOPPING, HR_JOB_STOP,
 			    "paused for long", &moved, &err);
 		hr_fleet_row_done(&row);
 		hr_fleet_pool_turn(f, &pool_due);
-		if (rc == 0)
+		if (r == 0)
 			continue;
 		now = hr_now_ms() / 1000;
-		wait_s = rc < 0 ? RETRY_S : due > 0 ? due - (int64_t)time(NULL) : FOREVER_S;
+		wait_s = r < 0 ? RETRY_S : due > 0 ? due - (int64_t)time(NULL) : FOREVER_S;
 		if (pool_due > 0 && pool_due - now < wait_s)
 			wait_s = pool_due - now;
 		until = (struct timespec){.tv_sec = now + (wait_s > 0 ? wait_s : 1)};

@@ -4,17 +4,27 @@
 
 #include "fleet/edge.h"
 
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/path.h"
 #include "base/spawn.h"
 #include "base/template.h"
+#include "host/common/strv.h"
 
 #define TEXT_MAX (1u << 20)
+#define FILES_MOST 8500 /* of an nginx worker: worker_connections, twice */
+#define LISTEN_FD 3
+#define BACKLOG 511
 #define MORE_S 30 /* than the service lets anybody wait */
 
 static int
@@ -26,7 +36,7 @@ fill(struct hr_buf *out, const struct hr_fleet_edge *e, const char *name,
 	char *path = NULL, seconds[16];
 	struct hr_buf text;
 	size_t n = 3;
-	int rc;
+	int r;
 
 	(void)snprintf(seconds, sizeof(seconds), "%u", e->patience_s + MORE_S);
 	places[2].value = seconds;
@@ -35,15 +45,15 @@ fill(struct hr_buf *out, const struct hr_fleet_edge *e, const char *name,
 	hr_buf_init(&text, TEXT_MAX);
 	if (asprintf(&path, "%s/%s", e->data_dir, name) < 0) {
 		path = NULL;
-		rc = hr_err_nomem(err);
-	} else if ((rc = hr_path_read(path, &text, err)) == 0) {
-		rc = hr_template_fill(out, hr_buf_str(&text), text.len, places, n, err);
-		if (rc != 0)
+		r = hr_err_nomem(err);
+	} else if ((r = hr_path_read(path, &text, err)) == 0) {
+		r = hr_template_fill(out, hr_buf_str(&text), text.len, places, n, err);
+		if (r != 0)
 			hr_err_prefix(err, "%s", name);
 	}
 	hr_buf_done(&text);
 	free(path);
-	return rc;
+	return r;
 }
 
 static int
@@ -51,15 +61,15 @@ compose_server(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err 
 {
 	struct hr_place routes = {"routes", NULL, true};
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, TEXT_MAX);
-	rc = fill(&b, e, "handrail-fleet-routes.conf.in", NULL, 0, err);
+	r = fill(&b, e, "handrail-fleet-routes.conf.in", NULL, 0, err);
 	routes.value = hr_buf_str(&b);
-	if (rc == 0)
-		rc = fill(out, e, "handrail-fleet-server.conf.in", &routes, 1, err);
+	if (r == 0)
+		r = fill(out, e, "handrail-fleet-server.conf.in", &routes, 1, err);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 /* What belongs into a server { } for the names of sandboxes. */
@@ -90,14 +100,54 @@ compose_wildcard(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_er
 	return 0;
 }
 
+/* What belongs into a server { } of the console's own. */
+static int
+compose_console(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err *err)
+{
+	const char *given = getenv("HANDRAIL_WWWDIR");
+	struct hr_place place = {"www_dir", given, false};
+	char *www = NULL, *page = NULL;
+	int r = -1;
+
+	if (given == NULL && asprintf(&www, "%s/www", e->data_dir) < 0)
+		www = NULL;
+	if (given == NULL)
+		place.value = www;
+	if (place.value == NULL || asprintf(&page, "%s/console.html", place.value) < 0) {
+		page = NULL;
+		(void)hr_err_nomem(err);
+	} else if (access(page, R_OK) != 0) {
+		(void)hr_err_sys(err, errno,
+		    "%s: the console's pages are missing; --disable-www leaves them out", page);
+	} else {
+		r = fill(out, e, "handrail-fleet-console.conf.in", &place, 1, err);
+	}
+	free(page);
+	free(www);
+	return r;
+}
+
+static int
+compose_console_server(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err *err)
+{
+	if (e->console == NULL)
+		return 0;
+	hr_buf_addf(out, "server {\nlisten %s;\nserver_name _;\n", e->console);
+	if (compose_console(out, e, err) != 0)
+		return -1;
+	hr_buf_adds(out, "}\n");
+	return 0;
+}
+
 static int
 compose_all(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err *err)
 {
 	struct hr_buf http, server, wildcard;
-	struct hr_place places[4] = {{"http", NULL, true}, {"server", NULL, true},
-	    {"wildcard", NULL, true}, {"user", "", true}};
-	char user[80] = "";
-	int rc;
+	struct hr_place places[5] = {{"http", NULL, true}, {"server", NULL, true},
+	    {"wildcard", NULL, true}, {"user", "", true}, {"files", NULL, false}};
+	char user[80] = "", files[24];
+	struct rlimit most = {.rlim_max = FILES_MOST};
+	int r;
 
 	hr_buf_init(&http, TEXT_MAX);
 	hr_buf_init(&server, TEXT_MAX);
@@ -106,73 +156,165 @@ compose_all(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err *er
 		(void)snprintf(user, sizeof(user), "user %s;", e->user);
 		places[3].value = user;
 	}
-	rc = fill(&http, e, "handrail-fleet-http.conf.in", NULL, 0, err);
-	if (rc == 0)
-		rc = compose_server(&server, e, err);
-	if (rc == 0)
-		rc = compose_wildcard(&wildcard, e, err);
+	/* what a worker has at first is often too little for its connections */
+	(void)getrlimit(RLIMIT_NOFILE, &most);
+	(void)snprintf(files, sizeof(files), "%llu",
+	    (unsigned long long)(most.rlim_max < FILES_MOST ? most.rlim_max : FILES_MOST));
+	places[4].value = files;
+	r = fill(&http, e, "handrail-fleet-http.conf.in", NULL, 0, err);
+	if (r == 0)
+		r = compose_server(&server, e, err);
+	if (r == 0)
+		r = compose_wildcard(&wildcard, e, err);
+	if (r == 0)
+		r = compose_console_server(&wildcard, e, err);
 	places[0].value = hr_buf_str(&http);
 	places[1].value = hr_buf_str(&server);
 	places[2].value = hr_buf_str(&wildcard);
-	if (rc == 0)
-		rc = fill(out, e, "handrail-fleet.conf.in", places, 4, err);
+	if (r == 0)
+		r = fill(out, e, "handrail-fleet.conf.in", places, 5, err);
 	hr_buf_done(&http);
 	hr_buf_done(&server);
 	hr_buf_done(&wildcard);
-	return rc;
+	return r;
 }
 
 int
 hr_fleet_edge_compose(
     struct hr_buf *out, const char *part, const struct hr_fleet_edge *e, struct hr_err *err)
 {
-	int rc = -1;
+	int r = -1;
 
 	if (strcmp(part, "http") == 0)
-		rc = fill(out, e, "handrail-fleet-http.conf.in", NULL, 0, err);
+		r = fill(out, e, "handrail-fleet-http.conf.in", NULL, 0, err);
 	else if (strcmp(part, "server") == 0)
-		rc = compose_server(out, e, err);
+		r = compose_server(out, e, err);
 	else if (strcmp(part, "routes") == 0)
-		rc = compose_routes(out, e, err);
+		r = compose_routes(out, e, err);
 	else if (strcmp(part, "wildcard") == 0 && e->domain == NULL)
-		rc = hr_err_set(err, HR_E_INVAL, "there is no --domain");
+		r = hr_err_set(err, HR_E_INVAL, "there is no --domain");
 	else if (strcmp(part, "wildcard") == 0)
-		rc = compose_wildcard(out, e, err);
+		r = compose_wildcard(out, e, err);
+	else if (strcmp(part, "console") == 0)
+		r = compose_console(out, e, err);
 	else if (strcmp(part, "all") == 0)
-		rc = compose_all(out, e, err);
+		r = compose_all(out, e, err);
 	else
-		rc = hr_err_set(err, HR_E_INVAL,
-		    "\"%.40s\" is no part: http, server, routes, wildcard or all", part);
-	return rc == 0 ? hr_buf_check(out, err) : -1;
+		r = hr_err_set(err, HR_E_INVAL,
+		    "\"%.40s\" is no part: http, server, routes, wildcard, console or all", part);
+	return r == 0 ? hr_buf_check(out, err) : -1;
+}
+
+int
+hr_fleet_edge_listen(const char *at, const char *option, struct hr_err *err)
+{
+	struct addrinfo hints = {.ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM}, *a = NULL;
+	const char *colon = strrchr(at, ':'), *port = colon != NULL ? colon + 1 : at;
+	char host[256] = "";
+	int fd = -1, one = 1;
+
+	if (strncmp(at, "unix:", 5) == 0)
+		return -1;
+	if (colon != NULL)
+		(void)snprintf(host, sizeof(host), "%.*s", (int)(colon - at), at);
+	if (host[0] == '[' && host[strlen(host) - 1] == ']') {
+		host[strlen(host) - 1] = '\0';
+		memmove(host, host + 1, strlen(host));
+	} else if (host[0] == '\0' || strcmp(host, "*") == 0) {
+		(void)snprintf(host, sizeof(host), "0.0.0.0");
+	}
+	if (getaddrinfo(host, port, &hints, &a) != 0)
+		return hr_err_set(err, HR_E_INVAL,
+		    "--%s takes an address and a port, such as 127.0.0.1:8000, not \"%.100s\"",
+		    option, at);
+	fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) != 0 ||
+	    (a->ai_family == AF_INET6 &&
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)) != 0) ||
+	    bind(fd, a->ai_addr, a->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0) {
+		(void)hr_err_sys(err, errno, "%s", at);
+		hr_fd_close(&fd);
+	}
+	freeaddrinfo(a);
+	return fd;
+}
+
+/* The text of run/nginx.conf, and its path, which the caller frees. */
+static int
+compose_file(const struct hr_fleet_edge *e, struct hr_buf *ret, char **ret_path, struct hr_err *err)
+{
+	hr_buf_init(ret, TEXT_MAX);
+	if (asprintf(ret_path, "%s/nginx.conf", e->run_dir) < 0) {
+		*ret_path = NULL;
+		return hr_err_nomem(err);
+	}
+	return hr_fleet_edge_compose(ret, "all", e, err);
 }
 
 pid_t
-hr_fleet_edge_start(const struct hr_fleet_edge *e, struct hr_err *err)
+hr_fleet_edge_start(
+    const struct hr_fleet_edge *e, const int listeners[HR_FLEET_LISTENERS], struct hr_err *err)
 {
-	static const struct hr_spawn_fd fds[] = {{2, 2}};
+	struct hr_spawn_fd fds[1 + HR_FLEET_LISTENERS] = {{2, 2}};
+	char inherited[sizeof("NGINX=") + HR_FLEET_LISTENERS * sizeof("3;")] = "NGINX=";
+	size_t nfds = 1, n = strlen(inherited);
+	struct hr_strv env = {0};
 	struct hr_buf conf;
 	char *path = NULL;
 	pid_t pid = -1;
 
-	hr_buf_init(&conf, TEXT_MAX);
-	if (asprintf(&path, "%s/nginx.conf", e->run_dir) < 0) {
-		path = NULL;
+	hr_strv_add_all(&env, (const char *const *)environ);
+	for (size_t i = 0; i < HR_FLEET_LISTENERS; i++) {
+		if (listeners[i] < 0)
+			continue;
+		fds[nfds] = (struct hr_spawn_fd){listeners[i], LISTEN_FD + (int)nfds - 1};
+		n += (size_t)snprintf(inherited + n, sizeof(inherited) - n, "%d;", fds[nfds++].to);
+	}
+	if (nfds > 1)
+		hr_strv_set_env(&env, inherited);
+	if (env.failed) {
 		(void)hr_err_nomem(err);
-	} else if (hr_fleet_edge_compose(&conf, "all", e, err) == 0 &&
-		   hr_path_write(path, conf.p, conf.len, 0600, err) == 0) {
+		hr_strv_done(&env);
+		return -1;
+	}
+	if (compose_file(e, &conf, &path, err) == 0 &&
+	    hr_path_write(path, conf.p, conf.len, 0600, err) == 0) {
 		const char *const argv[] = {
 		    "nginx", "-p", e->run_dir, "-e", "stderr", "-c", path, NULL};
 		struct hr_spawn sp = {.path = HR_NGINX_PATH,
 		    .argv = argv,
+		    .envp = env.v,
 		    .fds = fds,
-		    .nfds = 1,
+		    .nfds = nfds,
 		    .pdeathsig = SIGTERM,
 		    .setpgid = true,
 		    .umask = -1};
 
 		pid = hr_spawn(&sp, err);
 	}
+	hr_strv_done(&env);
 	free(path);
 	hr_buf_done(&conf);
 	return pid;
+}
+
+int
+hr_fleet_edge_reload(const struct hr_fleet_edge *e, pid_t nginx, struct hr_err *err)
+{
+	struct hr_buf conf, there;
+	char *path = NULL;
+	int r;
+
+	hr_buf_init(&there, TEXT_MAX);
+	r = compose_file(e, &conf, &path, err);
+	if (r == 0 && (hr_path_read(path, &there, NULL) != 0 || there.len != conf.len ||
+			  memcmp(there.p, conf.p, conf.len) != 0)) {
+		r = hr_path_write(path, conf.p, conf.len, 0600, err);
+		if (r == 0 && kill(nginx, SIGHUP) != 0)
+			r = hr_err_sys(err, errno, "nginx");
+	}
+	hr_buf_done(&there);
+	hr_buf_done(&conf);
+	free(path);
+	return r;
 }

@@ -10,18 +10,30 @@
 struct hr_fleet_edge {
 	const char *data_dir; /* of the templates */
 	const char *run_dir;
-	const char *listen; /* "127.0.0.1:8000" */
-	const char *domain; /* NULL: none */
-	const char *user;   /* of nginx's workers, where we are root */
+	const char *listen;  /* "127.0.0.1:8000" */
+	const char *domain;  /* NULL: none */
+	const char *console; /* "127.0.0.1:8001"; NULL: there is none */
+	const char *user;    /* of nginx's workers, where we are root */
 	unsigned patience_s;
 };
 
 /* part: "http", "server" (what goes into those of an nginx that is there), "routes" (into a server
- * { } of its for *.DOMAIN), "wildcard" (such a server { }, without TLS) or "all". */
+ * { } of its for *.DOMAIN), "wildcard" (such a server { }, without TLS), "console" (into another
+ * server { }) or "all". */
 int hr_fleet_edge_compose(
     struct hr_buf *out, const char *part, const struct hr_fleet_edge *e, struct hr_err *err);
 
-/* Writes the configuration and starts nginx with it: its process, or -1. */
-pid_t hr_fleet_edge_start(const struct hr_fleet_edge *e, struct hr_err *err);
+/* The sockets that nginx inherits, so that no connection is refused while it is replaced. */
+#define HR_FLEET_LISTENERS 2
+
+/* The one of an address that was given with --OPTION. -1 without an error (*err is empty): it is no
+ * address and port; nginx opens it. */
+int hr_fleet_edge_listen(const char *at, const char *option, struct hr_err *err);
+/* Writes the configuration and starts nginx with it and those sockets (-1: none): its process, or
+ * -1. */
+pid_t hr_fleet_edge_start(
+    const struct hr_fleet_edge *e, const int listeners[HR_FLEET_LISTENERS], struct hr_err *err);
+/* One that runs takes the configuration, if that is another one now. */
+int hr_fleet_edge_reload(const struct hr_fleet_edge *e, pid_t nginx, struct hr_err *err);
 
 #endif

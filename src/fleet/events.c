@@ -34,6 +34,8 @@ struct hr_fleet_stream {
 	bool probe;    /* is there anybody? */
 	char id[HR_FLEET_ID];
 	char api_key[128];
+	const struct hr_fleet_console *console; /* NULL: it was asked for with the key itself */
+	struct hr_signin signed_in;
 };
 
 /* What a request chooses. */
@@ -70,7 +72,7 @@ choose(struct hr_fleet_call *c, struct choice *ret)
 	const char *is_after = hr_fleet_query(&after, c->query, "after");
 	const char *is_limit = hr_fleet_query(&limit, c->query, "limit");
 	const char *is_id = hr_fleet_query(&id, c->query, "runtime_id");
-	int rc = 0;
+	int r = 0;
 
 	*ret = (struct choice){.of = c->key.id, .after = -1, .limit = SHOWN};
 	if (strcmp(is_all, "true") == 0)
@@ -78,20 +80,20 @@ choose(struct hr_fleet_call *c, struct choice *ret)
 	/* a browser that comes again says in its header what it knows by then */
 	if (read_number(is_after, &ret->after) != 0 ||
 	    read_number(c->q->last_event_id, &ret->after) != 0)
-		rc = hr_fleet_say(c->a, 400, "after and Last-Event-ID are the id of an event");
+		r = hr_fleet_say(c->a, 400, "after and Last-Event-ID are the id of an event");
 	else if (read_number(is_limit, &ret->limit) != 0 || ret->limit < 1 || ret->limit > PAGE_MAX)
-		rc = hr_fleet_say(c->a, 400, "limit is a number from 1 to 1000");
+		r = hr_fleet_say(c->a, 400, "limit is a number from 1 to 1000");
 	else if (strlen(is_id) >= sizeof(ret->id))
-		rc = hr_fleet_say(c->a, 404, "Runtime not found");
+		r = hr_fleet_say(c->a, 404, "Runtime not found");
 	else if (ret->of == 0 && (c->key.scopes & HR_SCOPE_ADMIN) == 0)
-		rc = hr_fleet_say(c->a, 403, "this key is not for that");
+		r = hr_fleet_say(c->a, 403, "this key is not for that");
 	else
 		(void)snprintf(ret->id, sizeof(ret->id), "%s", is_id);
 	hr_buf_done(&all);
 	hr_buf_done(&after);
 	hr_buf_done(&limit);
 	hr_buf_done(&id);
-	return rc;
+	return r;
 }
 
 static const char *
@@ -119,16 +121,16 @@ page(struct hr_fleet_call *c, const struct choice *q)
 {
 	struct hr_fleet *f = c->api->fleet;
 	struct hr_err err = {0};
-	int rc;
+	int r;
 
 	c->a->status = 200;
 	hr_buf_adds(&c->a->body, "{\"events\":[");
 	(void)pthread_mutex_lock(&f->lock);
-	rc = f->store->ops->events(f->store, q->of, id_or_all(q->id), q->after, (unsigned)q->limit,
+	r = f->store->ops->events(f->store, q->of, id_or_all(q->id), q->after, (unsigned)q->limit,
 	    put_paged, &c->a->body, &err);
 	(void)pthread_mutex_unlock(&f->lock);
 	hr_buf_adds(&c->a->body, "]}");
-	if (rc != 0)
+	if (r != 0)
 		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
 }
 
@@ -178,6 +180,10 @@ begin(struct hr_fleet_call *c, const struct choice *q)
 	    .f = f, .owner = c->key.id, .of = q->of, .after = q->after, .next = NULL};
 	(void)snprintf(s->id, sizeof(s->id), "%s", q->id);
 	(void)snprintf(s->api_key, sizeof(s->api_key), "%s", c->q->api_key);
+	if (c->q->signed_in != NULL) {
+		s->console = c->api->console;
+		s->signed_in = *c->q->signed_in;
+	}
 	(void)pthread_mutex_lock(&f->lock);
 	if (!is_room(f, s->owner)) {
 		(void)hr_fleet_say(c->a, 429, "this key, or the service, has many streams open");
@@ -214,14 +220,15 @@ put_frame(void *arg, int64_t seq, int64_t at, const char *id, const char *what, 
 	t->left = t->b->len < PAGE_BYTES ? t->left - 1 : 0;
 }
 
-/* The key may have been revoked, or its time may be over. With the lock. */
+/* The key may have been revoked, its time or the sign-in may be over. With the lock. */
 static bool
 may_listen(const struct hr_fleet_stream *s)
 {
 	struct hr_fleet_key k;
 	struct hr_err err = {0};
 
-	return s->f->store->ops->key_find(s->f->store, s->api_key, &k, &err) == 1 &&
+	return (s->console == NULL || hr_fleet_console_knows(s->console, &s->signed_in)) &&
+	       s->f->store->ops->key_find(s->f->store, s->api_key, &k, &err) == 1 &&
 	       (k.scopes & (s->of == 0 ? HR_SCOPE_ADMIN : HR_SCOPE_READ)) != 0;
 }
 
@@ -274,7 +281,7 @@ hr_fleet_stream_next(struct hr_fleet_stream *s, struct hr_buf *b)
 
 	(void)pthread_mutex_lock(&f->lock);
 	for (;;) {
-		goes_on = may_listen(s) && tell(s, b) == 0;
+		goes_on = !f->leaving && may_listen(s) && tell(s, b) == 0;
 		if (!goes_on || b->len > 0)
 			break;
 		if (s->probe || late) {
@@ -300,7 +307,7 @@ hr_fleet_stream_end(struct hr_fleet_stream *s)
 		;
 	*at = s->next;
 	(void)pthread_mutex_unlock(&s->f->lock);
-	explicit_bzero(s->api_key, sizeof(s->api_key));
+	explicit_bzero(s, sizeof(*s));
 	free(s);
 }
 

@@ -57,6 +57,8 @@ next_job(struct hr_fleet *f, int64_t *ret_due)
 	int64_t now = hr_now_ms() / 1000;
 
 	*ret_due = 0;
+	if (f->leaving)
+		return NULL;
 	for (struct hr_fleet_job *j = f->jobs, *k; j != NULL; j = j->next) {
 		for (k = f->jobs; k != j && strcmp(k->id, j->id) != 0; k = k->next)
 			;
@@ -165,22 +167,22 @@ count(struct hr_fleet *f, enum hr_job_kind kind, const struct hr_fleet_row *row,
 
 /* What came of a job, written down. false: it is to be done again. */
 static bool
-finish(struct hr_fleet *f, struct hr_fleet_job *j, struct hr_fleet_row *row, int rc,
+finish(struct hr_fleet *f, struct hr_fleet_job *j, struct hr_fleet_row *row, int r,
     const struct hr_err *why)
 {
 	enum hr_fleet_state from = job_kinds[j->kind].from;
-	enum hr_fleet_state to = rc == 0 ? job_kinds[j->kind].to : job_kinds[j->kind].failed;
+	enum hr_fleet_state to = r == 0 ? job_kinds[j->kind].to : job_kinds[j->kind].failed;
 	struct hr_err err = {0};
 	bool moved = false, makes = j->kind != HR_JOB_STOP && j->kind != HR_JOB_PAUSE;
 
-	count(f, j->kind, row, rc == 0);
-	if (rc != 0)
+	count(f, j->kind, row, r == 0);
+	if (r != 0)
 		hr_log(HR_LOG_WARNING, "sandbox %s: %s: %.600s", row->id, job_kinds[j->kind].name,
 		    why->msg);
 	if (to == from)
 		return false;
-	if (move(f, row, from, to, rc != 0 ? why->msg : NULL,
-		rc == 0 && (to == HR_FLEET_RUNNING || to == HR_FLEET_WARM), &moved, &err) != 0) {
+	if (move(f, row, from, to, r != 0 ? why->msg : NULL,
+		r == 0 && (to == HR_FLEET_RUNNING || to == HR_FLEET_WARM), &moved, &err) != 0) {
 		/* the disk is full, perhaps: what was done can be done again */
 		hr_log(HR_LOG_ERROR, "sandbox %s: %s", row->id, err.msg);
 		return false;
@@ -202,12 +204,12 @@ keep_logs(struct hr_fleet *f, const struct hr_fleet_row *row)
 	struct hr_err why = {0};
 	struct hr_err err = {0};
 	char *text = NULL;
-	int rc;
+	int r;
 
 	(void)pthread_mutex_unlock(&f->lock);
-	rc = f->engine->logs(f->engine_self, row->id, &text, &why);
+	r = f->engine->logs(f->engine_self, row->id, &text, &why);
 	(void)pthread_mutex_lock(&f->lock);
-	if (rc != 0)
+	if (r != 0)
 		hr_log(HR_LOG_INFO, "sandbox %s: its log: %.400s", row->id, why.msg);
 	else if (*text != '\0' &&
 		 f->store->ops->event(f->store, row->id, HR_FLEET_EVENT_LOGS, text, &err) != 0)
@@ -223,7 +225,7 @@ work_on(struct hr_fleet *f, struct hr_fleet_job *j)
 	struct hr_fleet_row row = {.request = NULL};
 	struct hr_err why = {0};
 	struct hr_err err = {0};
-	int found = f->store->ops->find(f->store, j->id, &row, &err), rc;
+	int found = f->store->ops->find(f->store, j->id, &row, &err), r;
 	bool over = true, mine = true;
 
 	if (found == 1 && f->store->ops->claim != NULL && row.state == job_kinds[j->kind].from)
@@ -244,12 +246,12 @@ work_on(struct hr_fleet *f, struct hr_fleet_job *j)
 			     (j->kind == HR_JOB_STOP && row.state > HR_FLEET_STOPPING &&
 				 !hr_fleet_holds_room(row.state))) {
 		(void)pthread_mutex_unlock(&f->lock);
-		rc = do_it(f, j->kind, &row, &why);
+		r = do_it(f, j->kind, &row, &why);
 		(void)pthread_mutex_lock(&f->lock);
 		if (found == 1 && row.state == job_kinds[j->kind].from)
-			over = finish(f, j, &row, rc, &why);
+			over = finish(f, j, &row, r, &why);
 		else
-			over = rc == 0;
+			over = r == 0;
 	}
 	hr_fleet_row_done(&row);
 	return over;
@@ -303,13 +305,13 @@ int
 hr_fleet_look_again(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 {
 	struct hr_fleet_row now = {.request = NULL};
-	int rc = f->store->ops->find(f->store, row->id, &now, err);
+	int r = f->store->ops->find(f->store, row->id, &now, err);
 
-	if (rc == 1) {
+	if (r == 1) {
 		hr_fleet_row_done(row);
 		*row = now;
 	}
-	return rc;
+	return r;
 }
 
 /* One that lives goes on. */
@@ -467,13 +469,24 @@ wait_for(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 		return HR_FLEET_LATE;
 	f->waiting++;
 	while (r == HR_FLEET_OK && !is_settled(row->state)) {
-		if (pthread_cond_timedwait(&f->changed, &f->lock, &until) == ETIMEDOUT)
+		if (f->leaving)
+			r = HR_FLEET_LEAVING;
+		else if (pthread_cond_timedwait(&f->changed, &f->lock, &until) == ETIMEDOUT)
 			r = HR_FLEET_LATE;
 		if (hr_fleet_look_again(f, row, err) < 0)
 			r = HR_FLEET_BROKEN;
 	}
 	f->waiting--;
 	return r == HR_FLEET_LATE && is_settled(row->state) ? HR_FLEET_OK : r;
+}
+
+void
+hr_fleet_leave(struct hr_fleet *f)
+{
+	(void)pthread_mutex_lock(&f->lock);
+	f->leaving = true;
+	(void)pthread_cond_broadcast(&f->changed);
+	(void)pthread_mutex_unlock(&f->lock);
 }
 
 enum hr_fleet_result

@@ -45,6 +45,7 @@ struct hr_fleet {
 	struct hr_fleet_job *jobs;
 	unsigned waiting;
 	struct hr_fleet_stream *streams; /* of events (events.c) */
+	bool leaving;                    /* another image takes over */
 	bool drained;                    /* nothing new is started; also a note of the store */
 	struct hr_fleet_pool *pools;
 	int64_t crowded_s; /* until then, by the monotonic clock, pools leave room to others */
@@ -87,6 +88,9 @@ hr_fleet_wait(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, stru
 /* Where a request for it goes: it is resumed, and waited for if `wait`, if need be. */
 enum hr_fleet_result hr_fleet_route(
     struct hr_fleet *f, const char *id, bool wait, struct hr_fleet_row *row, struct hr_err *err);
+
+/* Nobody waits any more, and nothing is begun, in this process. */
+void hr_fleet_leave(struct hr_fleet *f);
 
 /* Nothing new is started from now on, also by those who come after us; or it is again. */
 int hr_fleet_drain(struct hr_fleet *f, bool on, struct hr_err *err);

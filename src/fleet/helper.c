@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <json-c/json.h>
@@ -77,17 +76,17 @@ understand(const struct hr_buf *b, int status, struct hr_fleet_row *row, char **
 	struct json_object *o = NULL;
 	struct hr_json_error why;
 	const char *error;
-	int rc = 0;
+	int r = 0;
 
 	if (hr_json_decode(hr_buf_str(b), b->len, &o, &why) != 0)
 		o = NULL;
 	error = hr_json_text_at(o, "error");
 	if (error != NULL)
-		rc = hr_err_set(err, HR_E_RUNTIME, "%s", error);
+		r = hr_err_set(err, HR_E_RUNTIME, "%s", error);
 	else if (o == NULL || status != 0)
-		rc = hr_err_set(err, HR_E_RUNTIME, "its helper ended (%s) and told nothing",
+		r = hr_err_set(err, HR_E_RUNTIME, "its helper ended (%s) and told nothing",
 		    hr_exit_words(status));
-	if (rc == 0 && row != NULL) {
+	if (r == 0 && row != NULL) {
 		(void)snprintf(row->at, sizeof(row->at), "%s", hr_json_text_or(o, "at", ""));
 		(void)snprintf(row->server_key, sizeof(row->server_key), "%s",
 		    hr_json_text_or(o, "server_key", ""));
@@ -95,19 +94,19 @@ understand(const struct hr_buf *b, int status, struct hr_fleet_row *row, char **
 		row->app_ports[0] = (int)hr_json_int_at(o, "app1");
 		row->app_ports[1] = (int)hr_json_int_at(o, "app2");
 	}
-	if (rc == 0 && ret_text != NULL) {
+	if (r == 0 && ret_text != NULL) {
 		*ret_text = strdup(hr_json_text_or(o, "text", ""));
-		rc = *ret_text != NULL ? 0 : hr_err_nomem(err);
+		r = *ret_text != NULL ? 0 : hr_err_nomem(err);
 	}
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 static int
 call(struct hr_fleet_helper *h, const char *what, const char *id, struct hr_fleet_row *row,
     char **ret_text, struct hr_err *err)
 {
-	int in = input(row, err), out[2] = {-1, -1}, status = 0, rc = -1;
+	int in = input(row, err), out[2] = {-1, -1}, status = 0, r = -1;
 	struct hr_spawn_fd fds[3] = {{in, 0}, {-1, 1}, {2, 2}};
 	struct hr_spawn sp = {.path = "/proc/self/exe",
 	    .fds = fds,
@@ -140,16 +139,15 @@ call(struct hr_fleet_helper *h, const char *what, const char *id, struct hr_flee
 		goto out;
 	}
 	(void)read_all(out[0], &b);
-	while (waitpid(pid, &status, 0) != pid)
-		;
-	rc = understand(&b, status, row, ret_text, err);
+	(void)hr_spawn_end(pid, &status);
+	r = understand(&b, status, row, ret_text, err);
 out:
 	hr_fd_close(&in);
 	hr_fd_close(&out[0]);
 	hr_fd_close(&out[1]);
 	hr_buf_done(&b);
 	hr_strv_done(&argv);
-	return rc;
+	return r;
 }
 
 static int
@@ -283,7 +281,7 @@ hr_fleet_helper_main(
 	struct hr_json_error why;
 	struct hr_buf b;
 	char *text = NULL;
-	int rc = -1;
+	int r = -1;
 
 	(void)snprintf(row.id, sizeof(row.id), "%s", id);
 	if (read_all(0, &b) != 0 || hr_json_decode(hr_buf_str(&b), b.len, &o, &why) != 0)
@@ -292,12 +290,12 @@ hr_fleet_helper_main(
 		(void)hr_err_nomem(&err);
 	else {
 		row.factor = hr_json_int_at(o, "factor");
-		rc = do_it(engine, self, what, &row, &text, &err);
+		r = do_it(engine, self, what, &row, &text, &err);
 	}
 	json_object_put(o);
 	hr_buf_reset(&b);
 	hr_buf_addc(&b, '{');
-	if (rc != 0) {
+	if (r != 0) {
 		put(&b, "error", err.msg);
 	} else {
 		put(&b, "at", row.at);
@@ -309,10 +307,10 @@ hr_fleet_helper_main(
 	hr_buf_addf(&b, "\"vscode\":%d,\"app1\":%d,\"app2\":%d}\n", row.vscode_port,
 	    row.app_ports[0], row.app_ports[1]);
 	if (hr_buf_check(&b, NULL) != 0 || hr_fd_write_full(1, b.p, b.len, NULL) != 0)
-		rc = -1;
+		r = -1;
 	else
-		rc = 0; /* it is told */
+		r = 0; /* it is told */
 	hr_buf_done(&b);
 	hr_fleet_row_done(&row);
-	return rc == 0 ? 0 : 1;
+	return r == 0 ? 0 : 1;
 }

@@ -27,6 +27,7 @@
 #include "host/config/settings.h"
 #include "host/kind.h"
 #include "host/handle.h"
+#include "host/namelock.h"
 #include "proto/json.h"
 
 #define QUOTA_PERIOD 100000
@@ -58,7 +59,7 @@ static int
 set_member(struct hr_config *c, const char *key, struct json_object *value, struct hr_err *err)
 {
 	struct hr_buf b;
-	int rc = 0;
+	int r = 0;
 
 	if (value == NULL)
 		return 0;
@@ -67,10 +68,10 @@ set_member(struct hr_config *c, const char *key, struct json_object *value, stru
 		hr_buf_adds(&b, hr_json_text(value));
 	else
 		(void)hr_json_put(&b, value);
-	rc = hr_buf_check(&b, NULL) == 0 ? hr_config_set(c, key, hr_buf_str(&b), err)
-					 : hr_err_nomem(err);
+	r = hr_buf_check(&b, NULL) == 0 ? hr_config_set(c, key, hr_buf_str(&b), err)
+					: hr_err_nomem(err);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 /* Of a kind whose sandboxes live on this machine's files; the caller frees. NULL: none, or no
@@ -88,12 +89,12 @@ remove_workspace(const struct local *l, const char *id, struct hr_err *err)
 {
 	char *path = workspace_of(l, id);
 	struct hr_err e = {0};
-	int rc = 0;
+	int r = 0;
 
 	if (path != NULL && access(path, F_OK) == 0 && hr_path_remove(path, &e) != 0)
-		rc = hr_err_from(err, HR_E_SYS, &e);
+		r = hr_err_from(err, HR_E_SYS, &e);
 	free(path);
-	return rc;
+	return r;
 }
 
 static struct hr_config *
@@ -154,17 +155,20 @@ open_one(const struct local *l, const char *id, struct hr_err *err)
 static int
 local_stop(void *self, const char *id, struct hr_err *err)
 {
+	const struct local *l = self;
 	struct hr_err why = {0};
-	struct hr_sandbox *s = open_one(self, id, err);
-	int rc = 0;
+	struct hr_sandbox *s = open_one(l, id, err);
+	int r = 0;
 
 	if (s == NULL)
 		return -1;
 	/* what has ended already is cleared away all the same */
 	if (hr_sandbox_connect(s, &why) == 0 || why.code != HR_E_NO_SANDBOX)
-		rc = hr_sandbox_delete(s, err);
+		r = hr_sandbox_delete(s, err);
 	hr_sandbox_free(s);
-	return rc == 0 ? remove_workspace(self, id, err) : -1;
+	if (r == 0) /* of a call that was killed behind its last step */
+		hr_namelock_clear(l->dir, id);
+	return r == 0 ? remove_workspace(l, id, err) : -1;
 }
 
 static int
@@ -200,7 +204,7 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	struct hr_sandbox *s = NULL;
 	struct hr_strv plugins = {0};
 	struct hr_json_error why;
-	int rc = -1;
+	int r = -1;
 
 	if (local_stop(self, row->id, err) != 0)
 		return -1;
@@ -215,12 +219,12 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	else if (c != NULL)
 		s = hr_sandbox_open(c, &o, err);
 	if (s != NULL && hr_sandbox_connect(s, err) == 0)
-		rc = place(s, row, err);
+		r = place(s, row, err);
 	hr_sandbox_free(s);
 	hr_strv_done(&plugins);
 	hr_config_free(c);
 	json_object_put(q);
-	return rc;
+	return r;
 }
 
 /* What a fresh one is given by libhandrail, to one that waited. */
@@ -231,7 +235,7 @@ local_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	struct json_object *q = NULL;
 	struct hr_json_error why;
 	struct hr_strv env = {0};
-	int rc = -1;
+	int r = -1;
 
 	if (hr_json_decode(row->request, strlen(row->request), &q, &why) != 0)
 		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
@@ -249,11 +253,11 @@ local_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 		s = open_one(self, row->id, err);
 	if (s != NULL && hr_sandbox_connect(s, err) == 0 &&
 	    hr_sandbox_add_env(s, hr_strv_list(&env), err) == 0)
-		rc = place(s, row, err);
+		r = place(s, row, err);
 	hr_sandbox_free(s);
 	hr_strv_done(&env);
 	json_object_put(q);
-	return rc;
+	return r;
 }
 
 static int
@@ -261,12 +265,12 @@ with_one(const struct local *l, const char *id,
     int (*what)(struct hr_sandbox *s, struct hr_err *err), struct hr_err *err)
 {
 	struct hr_sandbox *s = open_one(l, id, err);
-	int rc = s != NULL ? hr_sandbox_connect(s, err) : -1;
+	int r = s != NULL ? hr_sandbox_connect(s, err) : -1;
 
-	if (rc == 0)
-		rc = what(s, err);
+	if (r == 0)
+		r = what(s, err);
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 static int
@@ -286,12 +290,12 @@ static int
 local_resume(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
 	struct hr_sandbox *s = open_one(self, row->id, err);
-	int rc = s != NULL && hr_sandbox_connect(s, err) == 0 && resume(s, err) == 0
-		     ? place(s, row, err)
-		     : -1;
+	int r = s != NULL && hr_sandbox_connect(s, err) == 0 && resume(s, err) == 0
+		    ? place(s, row, err)
+		    : -1;
 
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 static int
@@ -356,15 +360,15 @@ tidy_workspaces(const struct local *l, int records, struct hr_err *err)
 {
 	DIR *dir = l->work != NULL ? opendir(l->work) : NULL;
 	struct dirent *e;
-	int rc = 0;
+	int r = 0;
 
-	while (rc == 0 && dir != NULL && (e = readdir(dir)) != NULL)
+	while (r == 0 && dir != NULL && (e = readdir(dir)) != NULL)
 		if (strspn(e->d_name, "0123456789abcdef") == HR_FLEET_ID - 1 &&
 		    !has_record(records, e->d_name))
-			rc = remove_workspace(l, e->d_name, err);
+			r = remove_workspace(l, e->d_name, err);
 	if (dir != NULL)
 		(void)closedir(dir);
-	return rc;
+	return r;
 }
 
 static int
@@ -373,18 +377,18 @@ local_tidy(void *self, struct hr_err *err)
 	const struct local *l = self;
 	DIR *dir = opendir(l->dir);
 	struct dirent *e;
-	int rc = 0;
+	int r = 0;
 
 	if (dir == NULL)
 		return hr_err_sys(err, errno, "%s", l->dir);
-	while (rc == 0 && (e = readdir(dir)) != NULL)
+	while (r == 0 && (e = readdir(dir)) != NULL)
 		if ((is_left(dirfd(dir), e->d_name) || is_free_lock(dirfd(dir), e->d_name)) &&
 		    unlinkat(dirfd(dir), e->d_name, 0) != 0 && errno != ENOENT)
-			rc = hr_err_sys(err, errno, "remove %s/%s", l->dir, e->d_name);
-	if (rc == 0)
-		rc = tidy_workspaces(l, dirfd(dir), err);
+			r = hr_err_sys(err, errno, "remove %s/%s", l->dir, e->d_name);
+	if (r == 0)
+		r = tidy_workspaces(l, dirfd(dir), err);
 	(void)closedir(dir);
-	return rc;
+	return r;
 }
 
 static int
@@ -447,7 +451,7 @@ local_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
 	struct hr_sandbox *s = open_one(self, id, err);
 	struct hr_err why = {0};
 	struct tail t;
-	int rc = -1;
+	int r = -1;
 
 	if (s == NULL)
 		return -1;
@@ -456,11 +460,11 @@ local_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
 	(void)hr_sandbox_connect(s, &why); /* one that has ended has a log as well */
 	if (hr_sandbox_logs(s, false, add_line, &t, err) == 0) {
 		*ret_text = hr_buf_take(&t.b);
-		rc = *ret_text != NULL ? 0 : hr_err_nomem(err);
+		r = *ret_text != NULL ? 0 : hr_err_nomem(err);
 	}
 	hr_buf_done(&t.b);
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 static int
@@ -561,15 +565,15 @@ local_call(const struct hr_fleet_options *o, const char *what, const char *id)
 {
 	struct hr_err err = {0};
 	struct local self;
-	int rc;
+	int r;
 
 	if (open_it(&self, o, &err) != 0) {
 		(void)fprintf(stderr, "handrail-fleetd: %s\n", err.msg);
 		return 1;
 	}
-	rc = hr_fleet_helper_main(&engine, &self, what, id);
+	r = hr_fleet_helper_main(&engine, &self, what, id);
 	close_it(&self);
-	return rc;
+	return r;
 }
 
 const struct hr_fleet_backing hr_fleet_local = {

@@ -10,6 +10,8 @@ libfleet_la_SOURCES = \
 	%D%/buildname.c \
 	%D%/calls.c \
 	%D%/clock.c \
+	%D%/console.c \
+	%D%/doctor.c %D%/doctor.h \
 	%D%/edge.c %D%/edge.h \
 	%D%/engine.h \
 	%D%/events.c \
@@ -27,8 +29,8 @@ libfleet_la_SOURCES = \
 	%D%/sqlite_rows.c \
 	%D%/store.c %D%/store.h
 libfleet_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(SQLITE_CFLAGS) $(CRYPTO_CFLAGS)
-libfleet_la_LIBADD = libfiles.la $(SQLITE_LIBS) $(CRYPTO_LIBS) $(JSONC_LIBS)
-handrail_fleetd_SOURCES = %D%/main.c %D%/serve.c %D%/serve.h
+libfleet_la_LIBADD = libsigninweb.la libfiles.la $(SQLITE_LIBS) $(CRYPTO_LIBS) $(JSONC_LIBS)
+handrail_fleetd_SOURCES = %D%/main.c %D%/serve.c %D%/serve.h %D%/upgrade.c %D%/upgrade.h
 handrail_fleetd_CPPFLAGS = $(AM_CPPFLAGS) -DHR_DATADIR='"$(pkgdatadir)"'
 handrail_fleetd_CFLAGS = $(AM_CFLAGS) $(FCGI_CFLAGS) $(JSONC_CFLAGS)
 handrail_fleetd_LDADD = libfleet.la $(HOST_PARTS) $(FCGI_LIBS)

@@ -52,7 +52,7 @@ hr_local_image(
 	struct json_object *image = NULL;
 	struct hr_err why = {0};
 	struct hr_buf path;
-	int rc;
+	int r;
 
 	if (strcmp(hr_config_text(o->config, "core.runtime"), "docker") != 0)
 		return image_json(NULL, ret_json, err);
@@ -60,21 +60,21 @@ hr_local_image(
 	hr_buf_adds(&path, "/images/");
 	hr_http_escape(&path, name);
 	hr_buf_adds(&path, "/json");
-	rc = hr_engine_init(&docker, o->environ, err);
-	if (rc == 0 && hr_buf_check(&path, NULL) != 0)
-		rc = hr_err_nomem(err);
-	if (rc == 0 && (rc = hr_engine_call(&docker, "GET", path.p, NULL, &image, &why)) != 0) {
+	r = hr_engine_init(&docker, o->environ, err);
+	if (r == 0 && hr_buf_check(&path, NULL) != 0)
+		r = hr_err_nomem(err);
+	if (r == 0 && (r = hr_engine_call(&docker, "GET", path.p, NULL, &image, &why)) != 0) {
 		if (why.status == 404)
-			rc = 0;
+			r = 0;
 		else if (err != NULL)
 			*err = why;
 	}
-	if (rc == 0)
-		rc = image_json(image, ret_json, err);
+	if (r == 0)
+		r = image_json(image, ret_json, err);
 	json_object_put(image);
 	hr_engine_done(&docker);
 	hr_buf_done(&path);
-	return rc;
+	return r;
 }
 
 /* ---- a build ---- */
@@ -113,7 +113,7 @@ build_it(const struct hr_fleet_options *o, const struct hr_strv *names, int *con
 {
 	struct hr_engine docker = {0};
 	struct hr_buf path;
-	int rc;
+	int r;
 
 	hr_buf_init(&path, 16384);
 	hr_buf_adds(&path, "/build?dockerfile=Dockerfile&rm=1&forcerm=1");
@@ -127,14 +127,14 @@ build_it(const struct hr_fleet_options *o, const struct hr_strv *names, int *con
 	if (o->cpu_percent > 0)
 		hr_buf_addf(&path, "&cpuperiod=%d&cpuquota=%lld", CPU_PERIOD_US,
 		    (long long)o->cpu_percent * CPU_PERIOD_US / 100);
-	rc = hr_buf_check(&path, err);
-	if (rc == 0)
-		rc = hr_engine_init(&docker, o->environ, err);
-	if (rc == 0)
-		rc = hr_engine_progress(&docker, path.p, from_file, context, add_line, log, err);
+	r = hr_buf_check(&path, err);
+	if (r == 0)
+		r = hr_engine_init(&docker, o->environ, err);
+	if (r == 0)
+		r = hr_engine_progress(&docker, path.p, from_file, context, add_line, log, err);
 	hr_engine_done(&docker);
 	hr_buf_done(&path);
-	return rc;
+	return r;
 }
 
 /* In a process of its own, which ends with the time that there is for it. */
@@ -144,7 +144,7 @@ hr_local_build(const struct hr_fleet_options *o, const char *id, struct hr_err *
 	char *dir = NULL, *context = NULL, *said = NULL;
 	struct hr_strv names = {0};
 	struct log log = {.fd = -1};
-	int fd = -1, rc = -1;
+	int fd = -1, r = -1;
 
 	(void)alarm(HR_FLEET_BUILD_S);
 	if (asprintf(&dir, "%s/builds/%s", o->dir, id) < 0 ||
@@ -160,7 +160,7 @@ hr_local_build(const struct hr_fleet_options *o, const char *id, struct hr_err *
 	if (fd < 0 || log.fd < 0)
 		(void)hr_err_sys(err, errno, "%s", fd < 0 ? context : said);
 	else
-		rc = build_it(o, &names, &fd, &log, err);
+		r = build_it(o, &names, &fd, &log, err);
 out:
 	hr_fd_close(&fd);
 	hr_fd_close(&log.fd);
@@ -168,5 +168,5 @@ out:
 	free(dir);
 	free(context);
 	free(said);
-	return rc;
+	return r;
 }

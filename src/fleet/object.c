@@ -57,7 +57,7 @@ put_hosts(struct hr_buf *b, const struct hr_fleet_api *api, const struct hr_flee
 {
 	const char *comma = "";
 
-	hr_buf_adds(b, ",\"work_hosts\":{");
+	hr_buf_adds(b, "\"work_hosts\":{");
 	for (int i = 0; i < 2 && api->domain != NULL; i++) {
 		if (row->app_ports[i] <= 0)
 			continue;
@@ -81,13 +81,18 @@ hr_fleet_put_object(struct hr_buf *b, const struct hr_fleet_api *api,
 	hr_buf_addc(b, '{');
 	hr_fleet_put(b, "runtime_id", row->id);
 	hr_fleet_put(b, "session_id", row->session);
-	hr_fleet_put(b, "session_api_key", row->session_key);
+	if (q->signed_in == NULL) /* the console has no use for it */
+		hr_fleet_put(b, "session_api_key", row->session_key);
 	hr_fleet_put(b, "status", shown[row->state].status);
 	hr_fleet_put(b, "pod_status", shown[row->state].pod);
 	hr_fleet_put(b, "state", hr_fleet_state_name(row->state));
 	hr_fleet_put(b, "reason", row->reason);
-	hr_buf_adds(b, "\"url\":");
-	put_url(b, api, q, row->id);
+	/* the console has another address than its sandboxes */
+	if (q->signed_in == NULL || (api->public_url != NULL && !api->by_name)) {
+		hr_buf_adds(b, "\"url\":");
+		put_url(b, api, q, row->id);
+		hr_buf_addc(b, ',');
+	}
 	put_hosts(b, api, q, row);
 	hr_buf_addf(b,
 	    ",\"resource_factor\":%lld,\"created\":%lld,\"active\":%lld,\"resumed\":%lld,"

@@ -101,7 +101,10 @@ revoke_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer 
 static void
 put_sandbox(void *arg, const struct hr_fleet_row *row)
 {
+	struct json_object *request = NULL;
+	struct hr_json_error why;
 	struct hr_buf *b = arg;
+	const char *image = "";
 
 	hr_buf_addf(b, "%s{\"runtime_id\":\"%s\",\"key\":%" PRId64 ",\"session_id\":",
 	    b->p[b->len - 1] == '[' ? "" : ",", row->id, row->key);
@@ -111,7 +114,54 @@ put_sandbox(void *arg, const struct hr_fleet_row *row)
 	    ",\"active\":%" PRId64 ",\"resumed\":%" PRId64 ",\"reason\":",
 	    hr_fleet_state_name(row->state), row->factor, row->created, row->active, row->resumed);
 	(void)hr_json_put_str(b, row->reason, strlen(row->reason), HR_JSON_REPLACE);
+	if (row->request != NULL &&
+	    hr_json_decode(row->request, strlen(row->request), &request, &why) == 0)
+		image = hr_json_text_or(request, "image", "");
+	hr_buf_adds(b, ",\"image\":");
+	(void)hr_json_put_str(b, image, strlen(image), HR_JSON_REPLACE);
 	hr_buf_addc(b, '}');
+	json_object_put(request);
+}
+
+/* Any key's: 0, or -1: no such call. Takes the lock itself. */
+static int
+change_sandbox(const struct hr_fleet_api *api, const char *method, const char *path,
+    struct json_object *body, struct hr_fleet_answer *a)
+{
+	static const struct {
+		const char *method, *path;
+		enum hr_fleet_change what;
+	} of[] = {
+	    {"POST", "sandboxes/stop", HR_FLEET_STOP},
+	    {"POST", "sandboxes/pause", HR_FLEET_PAUSE},
+	    {"POST", "sandboxes/resume", HR_FLEET_RESUME},
+	};
+	const char *id = hr_json_text_at(body, "runtime_id");
+	struct hr_fleet_row row = {.request = NULL};
+	enum hr_fleet_result r;
+	struct hr_err err = {0};
+	size_t i = 0;
+
+	while (i < sizeof(of) / sizeof(*of) &&
+	       (strcmp(of[i].path, path) != 0 || strcmp(of[i].method, method) != 0))
+		i++;
+	if (i == sizeof(of) / sizeof(*of))
+		return -1;
+	if (id == NULL) {
+		(void)hr_fleet_say(a, 400, "the body is to be {\"runtime_id\": TEXT}");
+		return 0;
+	}
+	r = hr_fleet_change(api->fleet, 0, id, of[i].what, &row, &err);
+	if (r == HR_FLEET_OK) {
+		a->status = 200;
+		hr_buf_adds(&a->body, "[");
+		put_sandbox(&a->body, &row);
+		hr_buf_drop_front(&a->body, 1);
+	} else {
+		hr_fleet_refuse(a, r, &row, &err);
+	}
+	hr_fleet_row_done(&row);
+	return 0;
 }
 
 static void
@@ -206,6 +256,10 @@ hr_fleet_handle_operator(const struct hr_fleet_api *api, const struct hr_fleet_r
 
 	if (q->body_len > 0)
 		(void)hr_json_decode(q->body, q->body_len, &body, &why); /* it was JSON before */
+	if (change_sandbox(api, q->method, path, body, a) == 0) {
+		json_object_put(body);
+		return;
+	}
 	(void)pthread_mutex_lock(&api->fleet->lock);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		if (strcmp(rows[i].method, q->method) == 0 && strcmp(rows[i].path, path) == 0)
@@ -242,12 +296,12 @@ hr_fleet_handle_metrics(const struct hr_fleet_api *api, struct hr_fleet_answer *
 	    {"deaths_total", &c->died}, {"routes_total", &c->routes},
 	    {"refusals_total{why=\"quota\"}", &c->refused_quota},
 	    {"refusals_total{why=\"room\"}", &c->refused_room}};
-	int rc;
+	int r;
 
 	a->status = 200;
 	a->type = "text/plain; version=0.0.4";
 	(void)pthread_mutex_lock(&f->lock);
-	rc = f->store->ops->each(f->store, 0, true, count_state, states, &err);
+	r = f->store->ops->each(f->store, 0, true, count_state, states, &err);
 	for (size_t i = 0; i < sizeof(totals) / sizeof(*totals); i++)
 		hr_buf_addf(
 		    &a->body, "handrail_fleet_%s %" PRIu64 "\n", totals[i].name, *totals[i].n);
@@ -258,6 +312,6 @@ hr_fleet_handle_metrics(const struct hr_fleet_api *api, struct hr_fleet_answer *
 			hr_buf_addf(&a->body,
 			    "handrail_fleet_sandboxes{state=\"%s\"} %" PRIu64 "\n",
 			    hr_fleet_state_name((enum hr_fleet_state)i), states[i]);
-	if (rc != 0)
+	if (r != 0)
 		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
 }

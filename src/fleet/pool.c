@@ -43,7 +43,7 @@ read_pool(
 	struct json_object *request = hr_json_at(o, "request");
 	const char *name = hr_json_text_or(o, "name", "");
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	p->size = hr_json_int_at(o, "size");
 	p->factor = hr_fleet_request_factor(request);
@@ -61,13 +61,13 @@ read_pool(
 		    name);
 	(void)snprintf(p->name, sizeof(p->name), "%s", name);
 	hr_buf_init(&b, 1u << 20);
-	rc = hr_fleet_request_shape(request, f->set.image, p->shape, err);
-	if (rc == 0 && (hr_json_put(&b, request) != 0 || hr_buf_check(&b, NULL) != 0))
-		rc = hr_err_set(err, HR_E_INVAL, "pool %s: its request is too long", name);
-	if (rc == 0 && (p->request = hr_buf_take(&b)) == NULL)
-		rc = hr_err_nomem(err);
+	r = hr_fleet_request_shape(request, f->set.image, p->shape, err);
+	if (r == 0 && (hr_json_put(&b, request) != 0 || hr_buf_check(&b, NULL) != 0))
+		r = hr_err_set(err, HR_E_INVAL, "pool %s: its request is too long", name);
+	if (r == 0 && (p->request = hr_buf_take(&b)) == NULL)
+		r = hr_err_nomem(err);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 static bool
@@ -132,17 +132,17 @@ hr_fleet_set_pools(struct hr_fleet *f, struct json_object *pools, struct hr_err 
 {
 	struct hr_fleet_pool *new = NULL, *old;
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	if (read_pools(f, pools, &new, err) != 0)
 		return -1;
 	hr_buf_init(&b, 4u << 20);
-	rc = hr_json_put(&b, pools) != 0 ? hr_err_set(err, HR_E_INVAL, "pools have no JSON form")
-					 : hr_buf_check(&b, err);
-	if (rc == 0)
-		rc = f->store->ops->note_set(f->store, "pools", hr_buf_str(&b), err);
+	r = hr_json_put(&b, pools) != 0 ? hr_err_set(err, HR_E_INVAL, "pools have no JSON form")
+					: hr_buf_check(&b, err);
+	if (r == 0)
+		r = f->store->ops->note_set(f->store, "pools", hr_buf_str(&b), err);
 	hr_buf_done(&b);
-	if (rc != 0) {
+	if (r != 0) {
 		free_pools(new);
 		return -1;
 	}
@@ -179,20 +179,20 @@ hr_fleet_load(struct hr_fleet *f, struct hr_err *err)
 	char *drained = NULL, *pools = NULL;
 	struct json_object *list = NULL;
 	struct hr_json_error why;
-	int rc = f->store->ops->note_get(f->store, "drained", &drained, err);
+	int r = f->store->ops->note_get(f->store, "drained", &drained, err);
 
-	if (rc == 0)
-		rc = f->store->ops->note_get(f->store, "pools", &pools, err);
-	f->drained = rc == 0 && drained != NULL && strcmp(drained, "true") == 0;
+	if (r == 0)
+		r = f->store->ops->note_get(f->store, "pools", &pools, err);
+	f->drained = r == 0 && drained != NULL && strcmp(drained, "true") == 0;
 	/* one that this version does not understand makes no pool, but a service */
-	if (rc == 0 && pools != NULL &&
+	if (r == 0 && pools != NULL &&
 	    (hr_json_decode(pools, strlen(pools), &list, &why) != 0 ||
 		read_pools(f, list, &f->pools, err) != 0))
 		hr_log(HR_LOG_ERROR, "the store's pools are not understood, so there are none");
 	json_object_put(list);
 	free(drained);
 	free(pools);
-	return rc;
+	return r;
 }
 
 /* ---- what is done ---- */
@@ -218,12 +218,12 @@ end_one(struct hr_fleet *f, const char *id, const char *why, struct hr_err *err)
 {
 	struct hr_fleet_row row = {.request = NULL};
 	bool moved = false;
-	int rc = f->store->ops->find(f->store, id, &row, err);
+	int r = f->store->ops->find(f->store, id, &row, err);
 
-	if (rc == 1 && row.state == HR_FLEET_WARM)
-		rc = hr_fleet_begin(f, &row, HR_FLEET_STOPPING, HR_JOB_STOP, why, &moved, err);
+	if (r == 1 && row.state == HR_FLEET_WARM)
+		r = hr_fleet_begin(f, &row, HR_FLEET_STOPPING, HR_JOB_STOP, why, &moved, err);
 	hr_fleet_row_done(&row);
-	return rc < 0 ? -1 : 0;
+	return r < 0 ? -1 : 0;
 }
 
 /* One step towards its size: 1 there is more to do, 0, -1. */
@@ -253,13 +253,13 @@ hr_fleet_pool_turn(struct hr_fleet *f, int64_t *ret_due_s)
 {
 	int64_t now = hr_now_ms() / 1000;
 	struct hr_err err = {0};
-	int rc = 0;
+	int r = 0;
 
 	*ret_due_s = 0;
-	for (struct hr_fleet_pool *p = f->pools; p != NULL && rc >= 0; p = p->next)
-		while ((rc = turn(f, p, now, ret_due_s, &err)) > 0)
+	for (struct hr_fleet_pool *p = f->pools; p != NULL && r >= 0; p = p->next)
+		while ((r = turn(f, p, now, ret_due_s, &err)) > 0)
 			;
-	if (rc < 0) {
+	if (r < 0) {
 		hr_log(HR_LOG_ERROR, "the pools: %s", err.msg);
 		*ret_due_s = now + CROWDED_S;
 	}
@@ -285,12 +285,12 @@ hr_fleet_pool_yield(struct hr_fleet *f)
 	struct hr_err err = {0};
 	char id[HR_FLEET_ID] = "";
 	int64_t active;
-	int rc = f->store->ops->least_active(f->store, HR_FLEET_WARM, id, &active, &err);
+	int r = f->store->ops->least_active(f->store, HR_FLEET_WARM, id, &active, &err);
 
-	if (rc == 1)
-		rc = end_one(f, id, "room for another one", &err);
-	if (rc < 0)
+	if (r == 1)
+		r = end_one(f, id, "room for another one", &err);
+	if (r < 0)
 		hr_log(HR_LOG_ERROR, "the pools: %s", err.msg);
-	f->counts.evicted += rc == 0 && id[0] != '\0';
+	f->counts.evicted += r == 0 && id[0] != '\0';
 	f->crowded_s = hr_now_ms() / 1000 + CROWDED_S;
 }

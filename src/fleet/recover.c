@@ -22,107 +22,108 @@ struct recovery {
 static void
 keep_row(void *arg, const struct hr_fleet_row *row)
 {
-	struct recovery *r = arg;
+	struct recovery *rec = arg;
 	struct hr_fleet_row *p;
 
-	if (r->n == r->room) {
-		r->room = r->room > 0 ? 2 * r->room : 64;
-		p = reallocarray(r->rows, r->room, sizeof(*r->rows));
+	if (rec->n == rec->room) {
+		rec->room = rec->room > 0 ? 2 * rec->room : 64;
+		p = reallocarray(rec->rows, rec->room, sizeof(*rec->rows));
 		if (p == NULL) {
-			r->nomem = true;
+			rec->nomem = true;
 			return;
 		}
-		r->rows = p;
+		rec->rows = p;
 	}
-	r->rows[r->n] = *row;
-	r->rows[r->n++].request = NULL;
+	rec->rows[rec->n] = *row;
+	rec->rows[rec->n++].request = NULL;
 }
 
 static void
 keep_id(void *arg, const char *id)
 {
-	struct recovery *r = arg;
+	struct recovery *rec = arg;
 	char(*p)[HR_FLEET_ID];
 
 	if (strlen(id) >= HR_FLEET_ID)
 		return; /* none of ours */
-	if (r->nids == r->ids_room) {
-		r->ids_room = r->ids_room > 0 ? 2 * r->ids_room : 64;
-		p = reallocarray(r->ids, r->ids_room, sizeof(*r->ids));
+	if (rec->nids == rec->ids_room) {
+		rec->ids_room = rec->ids_room > 0 ? 2 * rec->ids_room : 64;
+		p = reallocarray(rec->ids, rec->ids_room, sizeof(*rec->ids));
 		if (p == NULL) {
-			r->nomem = true;
+			rec->nomem = true;
 			return;
 		}
-		r->ids = p;
+		rec->ids = p;
 	}
-	(void)snprintf(r->ids[r->nids++], HR_FLEET_ID, "%s", id);
+	(void)snprintf(rec->ids[rec->nids++], HR_FLEET_ID, "%s", id);
 }
 
 static bool
-engine_has(const struct recovery *r, const char *id)
+engine_has(const struct recovery *rec, const char *id)
 {
-	for (size_t i = 0; i < r->nids; i++)
-		if (strcmp(r->ids[i], id) == 0)
+	for (size_t i = 0; i < rec->nids; i++)
+		if (strcmp(rec->ids[i], id) == 0)
 			return true;
 	return false;
 }
 
 static bool
-is_live(const struct recovery *r, const char *id)
+is_live(const struct recovery *rec, const char *id)
 {
-	for (size_t i = 0; i < r->n; i++)
-		if (strcmp(r->rows[i].id, id) == 0)
+	for (size_t i = 0; i < rec->n; i++)
+		if (strcmp(rec->rows[i].id, id) == 0)
 			return true;
 	return false;
 }
 
 /* What was said to run or to be paused may have ended while nobody looked. */
 static int
-check_alive(struct recovery *r, const struct hr_fleet_row *row, struct hr_err *err)
+check_alive(struct recovery *rec, const struct hr_fleet_row *row, struct hr_err *err)
 {
 	const char *want = row->state == HR_FLEET_PAUSED ? "paused" : "running";
 	char state[32] = "gone";
 	struct hr_err why = {0};
 	bool moved;
 
-	if (engine_has(r, row->id) &&
-	    r->f->engine->state(r->f->engine_self, row->id, state, &why) != 0)
+	if (engine_has(rec, row->id) &&
+	    rec->f->engine->state(rec->f->engine_self, row->id, state, &why) != 0)
 		return hr_err_set(err, HR_E_SYS, "sandbox %s: %.150s", row->id, why.msg);
 	/* a container that was stopped for a pause is "exited" to its engine */
-	if (row->state == HR_FLEET_WARM && !hr_fleet_pool_wants(r->f, row->shape))
+	if (row->state == HR_FLEET_WARM && !hr_fleet_pool_wants(rec->f, row->shape))
 		return hr_fleet_begin(
-		    r->f, row, HR_FLEET_STOPPING, HR_JOB_STOP, "no pool wants it", &moved, err);
+		    rec->f, row, HR_FLEET_STOPPING, HR_JOB_STOP, "no pool wants it", &moved, err);
 	if (strcmp(state, want) == 0 ||
 	    (row->state == HR_FLEET_PAUSED && strcmp(state, "exited") == 0))
 		return 0;
-	return hr_fleet_begin(r->f, row, HR_FLEET_DIED, HR_JOB_STOP,
+	return hr_fleet_begin(rec->f, row, HR_FLEET_DIED, HR_JOB_STOP,
 	    "ended while nobody served the fleet", &moved, err);
 }
 
 static int
-recover(struct recovery *r, struct hr_err *err)
+recover(struct recovery *rec, struct hr_err *err)
 {
 	struct hr_err why = {0};
-	int rc = 0;
+	int r = 0;
 
-	if (r->f->store->ops->each(r->f->store, 0, true, keep_row, r, err) != 0)
+	if (rec->f->store->ops->each(rec->f->store, 0, true, keep_row, rec, err) != 0)
 		return -1;
-	if ((r->f->engine->tidy != NULL && r->f->engine->tidy(r->f->engine_self, &why) != 0) ||
-	    r->f->engine->list(r->f->engine_self, keep_id, r, &why) != 0)
+	if ((rec->f->engine->tidy != NULL &&
+		rec->f->engine->tidy(rec->f->engine_self, &why) != 0) ||
+	    rec->f->engine->list(rec->f->engine_self, keep_id, rec, &why) != 0)
 		return hr_err_set(err, HR_E_SYS, "the engine: %.200s", why.msg);
-	if (r->nomem)
+	if (rec->nomem)
 		return hr_err_nomem(err);
-	for (size_t i = 0; rc == 0 && i < r->n; i++) {
-		rc = hr_fleet_go_on(r->f, &r->rows[i], err);
-		if (rc == 0)
-			rc = check_alive(r, &r->rows[i], err);
+	for (size_t i = 0; r == 0 && i < rec->n; i++) {
+		r = hr_fleet_go_on(rec->f, &rec->rows[i], err);
+		if (r == 0)
+			r = check_alive(rec, &rec->rows[i], err);
 		else
-			rc = rc > 0 ? 0 : -1;
+			r = r > 0 ? 0 : -1;
 	}
-	for (size_t i = 0; rc == 0 && i < r->nids; i++)
-		if (!is_live(r, r->ids[i])) /* looked at again when it is its turn */
-			rc = hr_fleet_add_job(r->f, HR_JOB_STOP, r->ids[i], err);
-	return rc;
+	for (size_t i = 0; r == 0 && i < rec->nids; i++)
+		if (!is_live(rec, rec->ids[i])) /* looked at again when it is its turn */
+			r = hr_fleet_add_job(rec->f, HR_JOB_STOP, rec->ids[i], err);
+	return r;
 }
 
 /* A row that another process of the same store has changed. */
@@ -147,18 +148,18 @@ static int
 start_threads(struct hr_fleet *f, struct hr_err *err)
 {
 	pthread_t t;
-	int rc = pthread_create(&t, NULL, hr_fleet_clock_thread, f);
+	int r = pthread_create(&t, NULL, hr_fleet_clock_thread, f);
 
-	if (rc == 0)
+	if (r == 0)
 		(void)pthread_detach(t);
-	for (unsigned i = 0; rc == 0 && i < f->set.jobs; i++)
-		if ((rc = pthread_create(&t, NULL, hr_fleet_job_thread, f)) == 0)
+	for (unsigned i = 0; r == 0 && i < f->set.jobs; i++)
+		if ((r = pthread_create(&t, NULL, hr_fleet_job_thread, f)) == 0)
 			(void)pthread_detach(t);
-	if (rc == 0 && f->engine->watch != NULL &&
-	    (rc = pthread_create(&t, NULL, hr_fleet_watch_thread, f)) == 0)
+	if (r == 0 && f->engine->watch != NULL &&
+	    (r = pthread_create(&t, NULL, hr_fleet_watch_thread, f)) == 0)
 		(void)pthread_detach(t);
-	if (rc != 0)
-		return hr_err_sys(err, rc, "start a thread");
+	if (r != 0)
+		return hr_err_sys(err, r, "start a thread");
 	return f->store->ops->watch != NULL ? f->store->ops->watch(f->store, on_change, f, err) : 0;
 }
 
@@ -166,9 +167,9 @@ int
 hr_fleet_init(struct hr_fleet *f, const struct hr_fleet_settings *set, struct hr_store *store,
     const struct hr_fleet_engine *engine, void *engine_self, struct hr_err *err)
 {
-	struct recovery r = {.f = f};
+	struct recovery rec = {.f = f};
 	pthread_condattr_t attr;
-	int rc;
+	int r;
 
 	memset(f, 0, sizeof(*f));
 	f->set = *set;
@@ -182,10 +183,10 @@ hr_fleet_init(struct hr_fleet *f, const struct hr_fleet_settings *set, struct hr
 	(void)pthread_cond_init(&f->work, &attr);
 	(void)pthread_cond_init(&f->clock, &attr);
 	(void)pthread_condattr_destroy(&attr);
-	rc = hr_fleet_load(f, err);
-	if (rc == 0)
-		rc = recover(&r, err);
-	free(r.rows);
-	free(r.ids);
-	return rc == 0 ? start_threads(f, err) : -1;
+	r = hr_fleet_load(f, err);
+	if (r == 0)
+		r = recover(&rec, err);
+	free(rec.rows);
+	free(rec.ids);
+	return r == 0 ? start_threads(f, err) : -1;
 }

@@ -113,7 +113,7 @@ hr_fleet_request_shape(
 	unsigned char sum[SHA256_DIGEST_LENGTH];
 	struct hr_strv plugins = {0};
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, SHAPE_MAX);
 	put(&b, *named == '\0' && image != NULL ? image : named);
@@ -126,13 +126,13 @@ hr_fleet_request_shape(
 	hr_fleet_request_plugins(request, &plugins);
 	for (size_t i = 0; i < plugins.n; i++)
 		put(&b, plugins.v[i]);
-	rc = plugins.failed ? hr_err_nomem(err) : hr_buf_check(&b, err);
-	if (rc == 0) {
+	r = plugins.failed ? hr_err_nomem(err) : hr_buf_check(&b, err);
+	if (r == 0) {
 		(void)SHA256((const unsigned char *)b.p, b.len, sum);
 		for (size_t i = 0; i < sizeof(sum); i++)
 			(void)snprintf(ret + 2 * i, 3, "%02x", sum[i]);
 	}
 	hr_strv_done(&plugins);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }

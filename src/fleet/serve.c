@@ -10,25 +10,32 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 
 #define BACKLOG 512
 #define ACCEPT_AGAIN_MS 1000
 
-struct server {
+struct hr_fleet_server {
 	const struct hr_fleet_api *api;
 	int fd;
+	int stop;                 /* an eventfd: readable when no request is to be taken */
+	pthread_mutex_t taking;   /* one waits for the next connection */
+	pthread_mutex_t counting; /* of threads */
+	pthread_cond_t ended;
+	unsigned threads;
 };
 
 /* A thread's. */
 struct place {
-	struct server *server;
+	struct hr_fleet_server *server;
 	FCGX_Request fcgi;
 };
 
@@ -36,9 +43,9 @@ int
 hr_fleet_listen(const char *path, gid_t group, struct hr_err *err)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	mode_t before;
-	int rc;
+	int r;
 
 	if (fd < 0)
 		return hr_err_sys(err, errno, "a socket");
@@ -49,9 +56,9 @@ hr_fleet_listen(const char *path, gid_t group, struct hr_err *err)
 	memcpy(a.sun_path, path, strlen(path) + 1);
 	(void)unlink(path); /* of a predecessor: the store's lock says that it is gone */
 	before = umask(0177);
-	rc = bind(fd, (struct sockaddr *)&a, sizeof(a));
+	r = bind(fd, (struct sockaddr *)&a, sizeof(a));
 	(void)umask(before);
-	if (rc != 0 ||
+	if (r != 0 ||
 	    (group != (gid_t)-1 &&
 		(chown(path, (uid_t)-1, group) != 0 || chmod(path, 0660) != 0)) ||
 	    listen(fd, BACKLOG) != 0) {
@@ -108,9 +115,13 @@ reply(const FCGX_Request *fcgi, const struct hr_fleet_request *q, const struct h
 	if (a->retry_after_s > 0)
 		(void)FCGX_FPrintF(fcgi->out, "Retry-After: %d\r\n", a->retry_after_s);
 	if (a->stream != NULL)
-		(void)FCGX_PutS("X-Accel-Buffering: no\r\nCache-Control: no-store\r\n", fcgi->out);
+		(void)FCGX_PutS("X-Accel-Buffering: no\r\n", fcgi->out);
+	if (a->stream != NULL || q->route == HR_FLEET_ROUTE_CONSOLE)
+		(void)FCGX_PutS("Cache-Control: no-store\r\n", fcgi->out);
 	if (a->at.len > 0)
 		(void)FCGX_FPrintF(fcgi->out, "X-Handrail-At: %s\r\n", hr_buf_str(&a->at));
+	if (a->cookie[0] != '\0')
+		(void)FCGX_FPrintF(fcgi->out, "Set-Cookie: %s\r\n", a->cookie);
 	if (a->server_key[0] != '\0')
 		(void)FCGX_FPrintF(fcgi->out, "X-Handrail-Server-Key: %s\r\n", a->server_key);
 	(void)FCGX_PutS("\r\n", fcgi->out);
@@ -120,24 +131,36 @@ reply(const FCGX_Request *fcgi, const struct hr_fleet_request *q, const struct h
 
 static void *serve_thread(void *arg);
 
+static void
+count(struct hr_fleet_server *s, int change)
+{
+	(void)pthread_mutex_lock(&s->counting);
+	s->threads += (unsigned)change;
+	(void)pthread_cond_signal(&s->ended);
+	(void)pthread_mutex_unlock(&s->counting);
+}
+
 /* What it needs is there before it is: one that takes a stream's place does not fail. */
 static int
-add_thread(struct server *s)
+add_thread(struct hr_fleet_server *s)
 {
 	struct place *p = malloc(sizeof(*p));
 	pthread_t t;
-	int rc;
+	int r;
 
 	if (p == NULL)
 		return ENOMEM;
 	p->server = s;
-	rc = FCGX_InitRequest(&p->fcgi, s->fd, 0) == 0 ? pthread_create(&t, NULL, serve_thread, p)
-						       : ENOMEM;
-	if (rc == 0)
+	count(s, 1);
+	r = FCGX_InitRequest(&p->fcgi, s->fd, 0) == 0 ? pthread_create(&t, NULL, serve_thread, p)
+						      : ENOMEM;
+	if (r == 0)
 		(void)pthread_detach(t);
-	else
+	if (r != 0) {
+		count(s, -1);
 		free(p);
-	return rc;
+	}
+	return r;
 }
 
 /* For as long as the client is there. Requests are taken by another thread meanwhile. */
@@ -156,7 +179,7 @@ send_stream(const FCGX_Request *fcgi, struct hr_fleet_answer *a)
 
 /* true: the thread is to end, since another one has its place. */
 static bool
-serve_one(struct server *s, const FCGX_Request *fcgi)
+serve_one(struct hr_fleet_server *s, FCGX_Request *fcgi)
 {
 	const char *route = param(fcgi, "HANDRAIL_ROUTE");
 	struct hr_fleet_request q = {
@@ -171,7 +194,11 @@ serve_one(struct server *s, const FCGX_Request *fcgi)
 	    .content_type = param(fcgi, "CONTENT_TYPE"),
 	    .accept = param(fcgi, "HTTP_ACCEPT"),
 	    .last_event_id = param(fcgi, "HTTP_LAST_EVENT_ID"),
+	    .cookie = param(fcgi, "HTTP_COOKIE"),
+	    .page_token = param(fcgi, "HTTP_X_HANDRAIL_PAGE"),
+	    .origin = param(fcgi, "HTTP_ORIGIN"),
 	    .route = strcmp(route, "ask") == 0       ? HR_FLEET_ROUTE_ASK
+		     : strcmp(route, "console") == 0 ? HR_FLEET_ROUTE_CONSOLE
 		     : strcmp(route, "refused") == 0 ? HR_FLEET_ROUTE_REFUSED
 						     : HR_FLEET_ROUTE_NONE,
 	};
@@ -200,7 +227,10 @@ serve_one(struct server *s, const FCGX_Request *fcgi)
 		(void)hr_fleet_say(&a, 503, "no thread for another stream");
 		a.type = "application/json";
 	}
-	reply(fcgi, &q, &a);
+	if (!a.again)
+		reply(fcgi, &q, &a);
+	else /* nginx asks once more, and who comes behind us answers */
+		FCGX_Free(fcgi, 1);
 	if (replaced)
 		send_stream(fcgi, &a);
 	hr_fleet_answer_done(&a);
@@ -208,46 +238,101 @@ serve_one(struct server *s, const FCGX_Request *fcgi)
 	return replaced;
 }
 
+/* The next connection, or -1: the server is stopped. libfcgi's own way to take one cannot be
+ * stopped without one lost. */
+static int
+take(struct hr_fleet_server *s)
+{
+	struct pollfd p[2] = {{.fd = s->stop, .events = POLLIN}, {.fd = s->fd, .events = POLLIN}};
+	int fd = -1;
+
+	(void)pthread_mutex_lock(&s->taking);
+	while (fd < 0) {
+		if (poll(p, 2, -1) > 0 && p[0].revents != 0)
+			break;
+		fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
+		if (fd >= 0 || errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+			continue;
+		hr_log(HR_LOG_ERROR, "requests cannot be taken: %s", strerror(errno));
+		/* what the machine lacks now it will have again, and nothing tells when */
+		(void)poll(p, 1, ACCEPT_AGAIN_MS);
+	}
+	(void)pthread_mutex_unlock(&s->taking);
+	return fd;
+}
+
 static void *
 serve_thread(void *arg)
 {
 	struct place *p = arg;
+	struct hr_fleet_server *s = p->server;
 	bool replaced = false;
-	int rc;
+	int fd;
 
-	while (!replaced) {
-		rc = FCGX_Accept_r(&p->fcgi);
-		if (rc == 0) {
-			(void)fcntl(p->fcgi.ipcFd, F_SETFD, FD_CLOEXEC); /* libfcgi does not */
-			replaced = serve_one(p->server, &p->fcgi);
+	while (!replaced && (fd = take(s)) >= 0) {
+		/* as one that is kept after a request before it: libfcgi reads from it then */
+		p->fcgi.ipcFd = fd;
+		p->fcgi.keepConnection = 1;
+		if (FCGX_Accept_r(&p->fcgi) == 0) {
+			/* it may have taken another one, after one that was cut */
+			(void)fcntl(p->fcgi.ipcFd, F_SETFD, FD_CLOEXEC);
+			replaced = serve_one(s, &p->fcgi);
 			FCGX_Finish_r(&p->fcgi);
-			continue;
 		}
-		hr_log(HR_LOG_ERROR, "requests cannot be taken: %s", strerror(-rc));
-		if (rc != -EMFILE && rc != -ENFILE && rc != -ENOMEM && rc != -ENOBUFS)
-			break;
-		/* what the machine lacks now it will have again, and nothing tells when */
-		(void)poll(NULL, 0, ACCEPT_AGAIN_MS);
+		FCGX_Free(&p->fcgi, 1); /* nginx has one connection for a request */
 	}
-	FCGX_Free(&p->fcgi, 0);
 	free(p);
+	count(s, -1);
 	return NULL;
 }
 
-int
+struct hr_fleet_server *
 hr_fleet_serve(const struct hr_fleet_api *api, int fd, unsigned threads, struct hr_err *err)
 {
-	struct server *s = malloc(sizeof(*s));
-	int rc = 0;
+	struct hr_fleet_server *s = calloc(1, sizeof(*s));
+	pthread_condattr_t a;
+	int r = 0;
 
-	if (s == NULL)
-		return hr_err_nomem(err);
-	*s = (struct server){api, fd};
-	if (FCGX_Init() != 0) {
-		free(s);
-		return hr_err_set(err, HR_E_SYS, "libfcgi cannot be initialised");
+	if (s == NULL) {
+		(void)hr_err_nomem(err);
+		return NULL;
 	}
-	for (unsigned i = 0; rc == 0 && i < threads; i++)
-		rc = add_thread(s);
-	return rc == 0 ? 0 : hr_err_sys(err, rc, "start a thread");
+	s->api = api;
+	s->fd = fd;
+	s->stop = eventfd(0, EFD_CLOEXEC);
+	if (s->stop < 0 || pthread_mutex_init(&s->taking, NULL) != 0 ||
+	    pthread_mutex_init(&s->counting, NULL) != 0 || pthread_condattr_init(&a) != 0 ||
+	    pthread_condattr_setclock(&a, CLOCK_MONOTONIC) != 0 ||
+	    pthread_cond_init(&s->ended, &a) != 0 || FCGX_Init() != 0) {
+		(void)hr_err_set(err, HR_E_SYS, "requests cannot be served: %s", strerror(errno));
+		hr_fd_close(&s->stop);
+		free(s);
+		return NULL;
+	}
+	for (unsigned i = 0; r == 0 && i < threads; i++)
+		r = add_thread(s);
+	if (r == 0)
+		return s;
+	(void)hr_err_sys(err, r, "start a thread");
+	return NULL; /* those that are there have it */
+}
+
+void
+hr_fleet_serve_stop(struct hr_fleet_server *s)
+{
+	(void)eventfd_write(s->stop, 1); /* the first one fits */
+}
+
+bool
+hr_fleet_serve_wait(struct hr_fleet_server *s, int patience_s)
+{
+	struct timespec until = {.tv_sec = hr_now_ms() / 1000 + patience_s};
+	bool late = false, all;
+
+	(void)pthread_mutex_lock(&s->counting);
+	while (s->threads > 0 && !late)
+		late = pthread_cond_timedwait(&s->ended, &s->counting, &until) != 0;
+	all = s->threads == 0;
+	(void)pthread_mutex_unlock(&s->counting);
+	return all;
 }

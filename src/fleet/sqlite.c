@@ -65,7 +65,7 @@ prepare(struct hr_sqlite *s, struct hr_err *err, const char *sql, const char *ty
 {
 	struct hr_statement *p = s->statements;
 	sqlite3_stmt *st;
-	int rc = SQLITE_OK;
+	int r = SQLITE_OK;
 
 	while (p < s->statements + s->n && p->sql != sql)
 		p++;
@@ -81,17 +81,17 @@ prepare(struct hr_sqlite *s, struct hr_err *err, const char *sql, const char *ty
 	}
 	st = p->st;
 	(void)sqlite3_reset(st);
-	for (int i = 1; *types != '\0' && rc == SQLITE_OK; i++, types++) {
+	for (int i = 1; *types != '\0' && r == SQLITE_OK; i++, types++) {
 		if (*types == 'i')
-			rc = sqlite3_bind_int64(st, i, va_arg(ap, int64_t));
+			r = sqlite3_bind_int64(st, i, va_arg(ap, int64_t));
 		else if (*types == 's')
-			rc = sqlite3_bind_text(
+			r = sqlite3_bind_text(
 			    st, i, va_arg(ap, const char *), -1, SQLITE_TRANSIENT);
 		else
-			rc = sqlite3_bind_blob(
+			r = sqlite3_bind_blob(
 			    st, i, va_arg(ap, const void *), HR_FLEET_KEY_SUM, SQLITE_TRANSIENT);
 	}
-	if (rc == SQLITE_OK)
+	if (r == SQLITE_OK)
 		return st;
 	(void)failed(s, err);
 	return NULL;
@@ -102,16 +102,16 @@ hr_sqlite_run(struct hr_sqlite *s, struct hr_err *err, const char *sql, const ch
 {
 	sqlite3_stmt *st;
 	va_list ap;
-	int rc = -1;
+	int r = -1;
 
 	va_start(ap, types);
 	st = prepare(s, err, sql, types, ap);
 	va_end(ap);
 	if (st != NULL)
-		rc = sqlite3_step(st) == SQLITE_DONE ? 0 : failed(s, err);
+		r = sqlite3_step(st) == SQLITE_DONE ? 0 : failed(s, err);
 	if (st != NULL)
 		(void)sqlite3_reset(st);
-	return rc;
+	return r;
 }
 
 int
@@ -120,16 +120,16 @@ hr_sqlite_rows(struct hr_sqlite *s, struct hr_err *err, void (*fn)(void *arg, sq
 {
 	sqlite3_stmt *st;
 	va_list ap;
-	int rc, n = 0;
+	int r, n = 0;
 
 	va_start(ap, types);
 	st = prepare(s, err, sql, types, ap);
 	va_end(ap);
 	if (st == NULL)
 		return -1;
-	for (; (rc = sqlite3_step(st)) == SQLITE_ROW; n++)
+	for (; (r = sqlite3_step(st)) == SQLITE_ROW; n++)
 		fn(arg, st);
-	if (rc != SQLITE_DONE)
+	if (r != SQLITE_DONE)
 		n = failed(s, err);
 	(void)sqlite3_reset(st);
 	return n;
@@ -459,7 +459,7 @@ hr_sqlite_open(const char *dir, bool make, struct hr_err *err)
 {
 	struct hr_sqlite *s = calloc(1, sizeof(*s));
 	char *path = NULL, *lock = NULL;
-	int rc = -1;
+	int r = -1;
 
 	if (s != NULL) {
 		s->base.ops = &ops;
@@ -469,10 +469,10 @@ hr_sqlite_open(const char *dir, bool make, struct hr_err *err)
 	    asprintf(&lock, "%s/fleet.lock", dir) < 0)
 		(void)hr_err_nomem(err);
 	else
-		rc = open_file(s, dir, path, lock, make, err);
+		r = open_file(s, dir, path, lock, make, err);
 	free(path);
 	free(lock);
-	if (rc == 0)
+	if (r == 0)
 		return &s->base;
 	if (s != NULL)
 		sqlite_close(&s->base);

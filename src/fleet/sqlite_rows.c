@@ -193,27 +193,27 @@ reserve(struct hr_sqlite *s, struct hr_fleet_row *row, const struct hr_fleet_lim
 {
 	struct hr_fleet_row other = {.request = NULL};
 	bool pool = row->state == HR_FLEET_WARMING;
-	int rc, warm;
+	int r, warm;
 
 	if (!pool) {
-		rc = hr_sqlite_find_session(&s->base, row->key, row->session, false, &other, err);
+		r = hr_sqlite_find_session(&s->base, row->key, row->session, false, &other, err);
 		hr_fleet_row_done(&other);
-		if (rc != 0)
-			return rc > 0 ? HR_FLEET_CONFLICT : HR_FLEET_BROKEN;
-		if ((rc = fits(s, row->key, of_key, 1, row->factor, err)) <= 0)
-			return rc == 0 ? HR_FLEET_QUOTA : HR_FLEET_BROKEN;
+		if (r != 0)
+			return r > 0 ? HR_FLEET_CONFLICT : HR_FLEET_BROKEN;
+		if ((r = fits(s, row->key, of_key, 1, row->factor, err)) <= 0)
+			return r == 0 ? HR_FLEET_QUOTA : HR_FLEET_BROKEN;
 	}
 	warm = find_warm(s, row, &other, err);
-	rc = warm < 0 ? -1 : fits(s, 0, of_all, warm == 0, row->factor, err);
-	if (rc > 0 && warm > 0)
-		rc = take_warm(s, row, &other, err) == 0 ? 1 : -1;
-	else if (rc > 0)
-		rc = add_new(s, row, err) == 0 ? 1 : -1;
+	r = warm < 0 ? -1 : fits(s, 0, of_all, warm == 0, row->factor, err);
+	if (r > 0 && warm > 0)
+		r = take_warm(s, row, &other, err) == 0 ? 1 : -1;
+	else if (r > 0)
+		r = add_new(s, row, err) == 0 ? 1 : -1;
 	hr_fleet_row_done(&other);
-	if (rc > 0 && hr_sqlite_event(&s->base, row->id, hr_fleet_state_name(row->state),
-			  row->session, err) != 0)
-		rc = -1;
-	return rc > 0 ? HR_FLEET_OK : rc == 0 ? HR_FLEET_NO_ROOM : HR_FLEET_BROKEN;
+	if (r > 0 && hr_sqlite_event(&s->base, row->id, hr_fleet_state_name(row->state),
+			 row->session, err) != 0)
+		r = -1;
+	return r > 0 ? HR_FLEET_OK : r == 0 ? HR_FLEET_NO_ROOM : HR_FLEET_BROKEN;
 }
 
 enum hr_fleet_result
@@ -263,14 +263,14 @@ int
 hr_sqlite_move(struct hr_store *base, const struct hr_fleet_row *row, enum hr_fleet_state from,
     enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err)
 {
-	int rc;
+	int r;
 
 	*ret_moved = false;
 	reason = reason != NULL ? reason : "";
 	if (hr_sqlite_begin(of(base), err) != 0)
 		return -1;
-	rc = move(of(base), row, from, to, reason, placed, ret_moved, err);
-	if (hr_sqlite_end(of(base), rc == 0, err) != 0 || rc != 0) {
+	r = move(of(base), row, from, to, reason, placed, ret_moved, err);
+	if (hr_sqlite_end(of(base), r == 0, err) != 0 || r != 0) {
 		*ret_moved = false;
 		return -1;
 	}

@@ -150,22 +150,22 @@ hr_cache_put(
 	struct hr_fleet_row row = {.request = NULL};
 	struct hr_fleet_key key;
 	struct json_object *data;
-	int rc = 0;
+	int r = 0;
 
 	if (!is_row && strcmp(hr_object_kind(o), "key") != 0)
 		return 0;
 	data = hr_object_data(o);
-	rc = is_row ? hr_object_read_row(data, &row) : hr_object_read_key(data, &key, sum);
+	r = is_row ? hr_object_read_row(data, &row) : hr_object_read_key(data, &key, sum);
 	json_object_put(data);
-	if (rc > 0) {
+	if (r > 0) {
 		(void)pthread_mutex_lock(&c->lock);
 		if (is_row && ret_id != NULL)
 			(void)snprintf(ret_id, HR_FLEET_ID, "%s", row.id);
-		rc = is_row ? put_row(c, o, &row, version) : put_key(c, &key, sum, version);
+		r = is_row ? put_row(c, o, &row, version) : put_key(c, &key, sum, version);
 		(void)pthread_mutex_unlock(&c->lock);
 	}
 	hr_fleet_row_done(&row);
-	return rc < 0 ? hr_err_nomem(err) : rc;
+	return r < 0 ? hr_err_nomem(err) : r;
 }
 
 static void
@@ -238,17 +238,17 @@ hr_cache_find(struct hr_cache *c, const char *id, struct hr_fleet_row *ret, stru
     struct hr_err *err)
 {
 	struct entry *e;
-	int rc = 0;
+	int r = 0;
 
 	(void)pthread_mutex_lock(&c->lock);
 	e = *place(c, id);
 	if (e != NULL) {
-		rc = copy_row(ret, &e->row, err);
+		r = copy_row(ret, &e->row, err);
 		if (known != NULL)
 			*known = e->known;
 	}
 	(void)pthread_mutex_unlock(&c->lock);
-	return rc;
+	return r;
 }
 
 static int

@@ -84,27 +84,27 @@ config_of(const struct engine *e, const struct hr_fleet_row *row, struct json_ob
 	struct hr_config *c = hr_config_copy(e->config, err);
 	const char *image = hr_json_text_at(q, "image"),
 		   *class = hr_json_text_at(q, "runtime_class");
-	int rc = c != NULL ? 0 : -1;
+	int r = c != NULL ? 0 : -1;
 
 	image = image != NULL && *image != '\0' ? image : e->o->image;
-	if (rc == 0 && image != NULL)
-		rc = hr_config_set(c, "sandbox.runtime_container_image", image, err);
+	if (r == 0 && image != NULL)
+		r = hr_config_set(c, "sandbox.runtime_container_image", image, err);
 	/* "sysbox-runc" is what clients of the original's service ask for, without a need */
-	if (rc == 0 && class != NULL && *class != '\0' && strcmp(class, "sysbox-runc") != 0)
-		rc = hr_config_set(c, "kubernetes.runtime_class", class, err);
-	for (size_t i = 0; rc == 0 && i < sizeof(users) / sizeof(*users); i++)
+	if (r == 0 && class != NULL && *class != '\0' && strcmp(class, "sysbox-runc") != 0)
+		r = hr_config_set(c, "kubernetes.runtime_class", class, err);
+	for (size_t i = 0; r == 0 && i < sizeof(users) / sizeof(*users); i++)
 		if (hr_json_typed_at(q, users[i][0], HR_PY_INT) != NULL)
-			rc = set_number(c, users[i][1], hr_json_int_at(q, users[i][0]), "", err);
-	if (rc == 0 && e->o->memory_mb > 0)
-		rc = set_number(
+			r = set_number(c, users[i][1], hr_json_int_at(q, users[i][0]), "", err);
+	if (r == 0 && e->o->memory_mb > 0)
+		r = set_number(
 		    c, "sandbox.limits.mem_limit", e->o->memory_mb * row->factor, "m", err);
-	if (rc == 0 && e->o->cpu_percent > 0) {
-		rc = set_number(c, "sandbox.limits.cpu_period", PERIOD, "", err);
-		if (rc == 0)
-			rc = set_number(c, "sandbox.limits.cpu_quota",
+	if (r == 0 && e->o->cpu_percent > 0) {
+		r = set_number(c, "sandbox.limits.cpu_period", PERIOD, "", err);
+		if (r == 0)
+			r = set_number(c, "sandbox.limits.cpu_quota",
 			    PERIOD / 100 * e->o->cpu_percent * row->factor, "", err);
 	}
-	if (rc != 0) {
+	if (r != 0) {
 		hr_config_free(c);
 		c = NULL;
 	}
@@ -147,17 +147,17 @@ place(const struct engine *e, struct hr_fleet_row *row, struct hr_err *err)
 	struct hr_kube kube;
 	char path[256];
 	const char *ip;
-	int rc;
+	int r;
 
 	(void)snprintf(
 	    path, sizeof(path), "/api/v1/namespaces/%s/pods/" POD "%.32s", e->ns, row->id);
 	if (hr_kube_init(&kube, e->config, e->o->environ, 0, err) != 0)
 		return -1;
-	rc = hr_kube_call(&kube, HR_KUBE_GET, path, NULL, &pod, err);
+	r = hr_kube_call(&kube, HR_KUBE_GET, path, NULL, &pod, err);
 	ip = hr_json_text_or(hr_json_at(pod, "status"), "podIP", "");
-	if (rc == 0 && (*ip == '\0' || strlen(ip) + 8 >= sizeof(row->at)))
-		rc = hr_err_set(err, HR_E_RUNTIME, "its pod has no address");
-	if (rc == 0) {
+	if (r == 0 && (*ip == '\0' || strlen(ip) + 8 >= sizeof(row->at)))
+		r = hr_err_set(err, HR_E_RUNTIME, "its pod has no address");
+	if (r == 0) {
 		(void)snprintf(row->at, sizeof(row->at),
 		    strchr(ip, ':') != NULL ? "[%.56s]:%d" : "%.56s:%d", ip, PORT);
 		row->vscode_port = VSCODE_PORT;
@@ -166,17 +166,17 @@ place(const struct engine *e, struct hr_fleet_row *row, struct hr_err *err)
 	}
 	json_object_put(pod);
 	hr_kube_done(&kube);
-	return rc;
+	return r;
 }
 
 static int
 engine_stop(void *self, const char *id, struct hr_err *err)
 {
 	struct hr_sandbox *s = open_one(self, id, err);
-	int rc = s != NULL ? hr_sandbox_delete(s, err) : -1;
+	int r = s != NULL ? hr_sandbox_delete(s, err) : -1;
 
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 static int
@@ -190,7 +190,7 @@ engine_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	struct hr_config *c = NULL;
 	struct hr_json_error why;
 	char sid[SID];
-	int rc = -1;
+	int r = -1;
 
 	/* a warm one that could not be made what was asked for */
 	if (row->state == HR_FLEET_STARTING && row->at[0] != '\0' &&
@@ -216,14 +216,14 @@ engine_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	else if (c != NULL)
 		s = hr_sandbox_open(c, &o, err);
 	if (s != NULL && hr_sandbox_connect(s, err) == 0)
-		rc = place(e, row, err);
+		r = place(e, row, err);
 	hr_sandbox_free(s);
 	hr_strv_done(&plugins);
 	hr_strv_done(&environ);
 	hr_strv_done(&env);
 	hr_config_free(c);
 	json_object_put(q);
-	return rc;
+	return r;
 }
 
 static int
@@ -233,7 +233,7 @@ engine_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	struct json_object *q = NULL;
 	struct hr_strv env = {0};
 	struct hr_json_error why;
-	int rc = -1;
+	int r = -1;
 
 	if (hr_json_decode(row->request, strlen(row->request), &q, &why) != 0)
 		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
@@ -241,15 +241,15 @@ engine_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	if (env.failed)
 		(void)hr_err_nomem(err);
 	else if (env.n == 0)
-		rc = 0;
+		r = 0;
 	else
 		s = open_one(self, row->id, err);
 	if (s != NULL && hr_sandbox_connect(s, err) == 0)
-		rc = hr_sandbox_add_env(s, hr_strv_list(&env), err);
+		r = hr_sandbox_add_env(s, hr_strv_list(&env), err);
 	hr_sandbox_free(s);
 	hr_strv_done(&env);
 	json_object_put(q);
-	return rc;
+	return r;
 }
 
 static int
@@ -257,37 +257,37 @@ engine_state(void *self, const char *id, char ret[32], struct hr_err *err)
 {
 	struct hr_sandbox *s = open_one(self, id, err);
 	const char *state;
-	int rc = 0;
+	int r = 0;
 
 	if (s == NULL)
 		return -1;
 	state = hr_sandbox_state(s);
 	if (strcmp(state, "unknown") == 0)
-		rc = hr_err_set(err, HR_E_UNAVAILABLE, "the API server does not answer");
+		r = hr_err_set(err, HR_E_UNAVAILABLE, "the API server does not answer");
 	/* a pod that comes after a node was lost is on its way to run */
 	(void)snprintf(ret, 32, "%s", strcmp(state, "created") == 0 ? "running" : state);
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 static int
 engine_pause(void *self, const char *id, struct hr_err *err)
 {
 	struct hr_sandbox *s = open_one(self, id, err);
-	int rc = s == NULL ? -1 : hr_sandbox_pause(s, err);
+	int r = s == NULL ? -1 : hr_sandbox_pause(s, err);
 
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 static int
 engine_resume(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
 	struct hr_sandbox *s = open_one(self, row->id, err);
-	int rc = s == NULL ? -1 : hr_sandbox_resume(s, err);
+	int r = s == NULL ? -1 : hr_sandbox_resume(s, err);
 
 	hr_sandbox_free(s);
-	return rc == 0 ? place(self, row, err) : -1;
+	return r == 0 ? place(self, row, err) : -1;
 }
 
 /* ---- all of them ---- */
@@ -317,15 +317,15 @@ engine_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_err *err)
 	struct each x = {fn, arg};
 	struct hr_kube kube;
 	char path[256];
-	int rc;
+	int r;
 
 	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/persistentvolumeclaims", e->ns);
 	if (hr_kube_init(&kube, e->config, e->o->environ, 0, err) != 0)
 		return -1;
-	rc = hr_kube_list(
+	r = hr_kube_list(
 	    &kube, path, "labelSelector=app%3Dopenhands-runtime", on_claim, &x, NULL, 0, err);
 	hr_kube_done(&kube);
-	return rc;
+	return r;
 }
 
 struct news {
@@ -349,19 +349,19 @@ engine_watch(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_err *err)
 	static const char none[HR_FLEET_ID] = "00000000000000000000000000000000";
 	struct news n = {fn, arg};
 	struct hr_sandbox *s = open_one(self, none, err);
-	int rc = -1;
+	int r = -1;
 
 	if (s == NULL)
 		return -1;
 	for (;;) {
-		rc = s->ops->events(s->self, on_news, &n, err);
-		if (rc == 0)
+		r = s->ops->events(s->self, on_news, &n, err);
+		if (r == 0)
 			break;
 		hr_log(HR_LOG_WARNING, "sandboxes cannot be watched: %.600s", err->msg);
 		(void)hr_rest_wait(-1, AGAIN_MS);
 	}
 	hr_sandbox_free(s);
-	return rc;
+	return r;
 }
 
 static int
@@ -392,26 +392,26 @@ engine_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
 	struct hr_kube kube;
 	struct hr_buf b;
 	char path[256], *end;
-	int rc;
+	int r;
 
 	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/pods/" POD "%.32s", e->ns, id);
 	if (hr_kube_init(&kube, e->config, e->o->environ, 0, err) != 0)
 		return -1;
 	hr_buf_init(&b, LOG_MAX);
-	rc = hr_kube_logs(&kube, path, false, "&tailLines=" LOG_LINES, on_line, &b, err);
+	r = hr_kube_logs(&kube, path, false, "&tailLines=" LOG_LINES, on_line, &b, err);
 	/* the last whole lines */
 	if (b.len > HR_FLEET_LOGS) {
 		hr_buf_drop_front(&b, b.len - HR_FLEET_LOGS);
 		end = memchr(b.p, '\n', b.len);
 		hr_buf_drop_front(&b, end != NULL ? (size_t)(end - b.p) + 1 : 0);
 	}
-	if (rc == 0 || kube.status.code == 404) {
+	if (r == 0 || kube.status.code == 404) {
 		*ret_text = b.len > 0 ? hr_buf_take(&b) : strdup("");
-		rc = *ret_text != NULL ? 0 : hr_err_nomem(err);
+		r = *ret_text != NULL ? 0 : hr_err_nomem(err);
 	}
 	hr_buf_done(&b);
 	hr_kube_done(&kube);
-	return rc;
+	return r;
 }
 
 static const struct hr_fleet_engine engine = {

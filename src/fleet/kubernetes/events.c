@@ -38,7 +38,7 @@ hr_kube_store_event(
 	struct hr_err why = {0};
 	char path[256], name[40], object[HR_OBJECT_NAME], at[32];
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	if (hr_random_hex(name, 24, err) < 0 || hr_cache_find(s->cache, id, &row, NULL, err) < 0)
 		return -1;
@@ -58,16 +58,16 @@ hr_kube_store_event(
 	(void)hr_json_put_str(&b, detail, strnlen(detail, DETAIL_MAX), HR_JSON_REPLACE);
 	hr_buf_addc(&b, '}');
 	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/events", s->ns);
-	rc = hr_buf_check(&b, err);
-	if (rc == 0 &&
+	r = hr_buf_check(&b, err);
+	if (r == 0 &&
 	    hr_kube_call(&s->kube, HR_KUBE_CREATE, path, hr_buf_str(&b), NULL, &why) != 0) {
 		/* what it is about has happened all the same */
 		hr_log(HR_LOG_WARNING, "sandbox %s: no event can be written: %.400s", id, why.msg);
-		rc = hr_kube_store_fail(&why, err);
+		r = hr_kube_store_fail(&why, err);
 	}
 	hr_buf_done(&b);
 	hr_fleet_row_done(&row);
-	return rc;
+	return r;
 }
 
 struct one {
@@ -132,7 +132,7 @@ hr_kube_store_events(struct hr_store *base, int64_t key, const char *id, int64_t
 	char path[256];
 	struct hr_buf q;
 	size_t from = 0, to;
-	int rc;
+	int r;
 
 	hr_buf_init(&q, 4096);
 	hr_buf_adds(&q, "labelSelector=handrail%2Ffleet%3Devent");
@@ -143,10 +143,9 @@ hr_kube_store_events(struct hr_store *base, int64_t key, const char *id, int64_t
 	if (key > 0)
 		hr_buf_addf(&q, "%%2Chandrail%%2Ffleet-key%%3D%" PRId64, key);
 	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/events", s->ns);
-	rc = hr_buf_check(&q, err);
-	if (rc == 0 &&
-	    hr_kube_list(&s->kube, path, hr_buf_str(&q), on_item, &f, NULL, 0, &why) != 0)
-		rc = hr_kube_store_fail(&why, err);
+	r = hr_buf_check(&q, err);
+	if (r == 0 && hr_kube_list(&s->kube, path, hr_buf_str(&q), on_item, &f, NULL, 0, &why) != 0)
+		r = hr_kube_store_fail(&why, err);
 	if (f.n > 0)
 		qsort(f.list, f.n, sizeof(*f.list), by_seq);
 	to = f.n;
@@ -155,11 +154,11 @@ hr_kube_store_events(struct hr_store *base, int64_t key, const char *id, int64_t
 	else if (f.n > most)
 		to = most;
 	for (size_t i = 0; i < f.n; i++) {
-		if (rc == 0 && i >= from && i < to)
+		if (r == 0 && i >= from && i < to)
 			tell(&f.list[i], fn, arg);
 		json_object_put(f.list[i].o);
 	}
 	free(f.list);
 	hr_buf_done(&q);
-	return rc;
+	return r;
 }

@@ -40,18 +40,18 @@ look(struct hr_kube_store *s, const char *id, struct hr_fleet_row *ret, struct h
 {
 	struct json_object *o = NULL;
 	char name[HR_OBJECT_NAME];
-	int rc;
+	int r;
 
 	hr_object_row_name(id, name);
-	rc = hr_kube_store_get(s, name, &o, err);
-	if (rc == 0)
+	r = hr_kube_store_get(s, name, &o, err);
+	if (r == 0)
 		hr_cache_drop(s->cache, id);
-	if (rc == 1)
-		rc = hr_cache_put(s->cache, o, NULL, err) < 0
-			 ? -1
-			 : hr_cache_find(s->cache, id, ret, known, err);
+	if (r == 1)
+		r = hr_cache_put(s->cache, o, NULL, err) < 0
+			? -1
+			: hr_cache_find(s->cache, id, ret, known, err);
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 static int
@@ -61,21 +61,21 @@ write_as(struct hr_kube_store *s, const struct hr_fleet_row *row, const char *ow
 	struct json_object *o = NULL;
 	char name[HR_OBJECT_NAME];
 	struct hr_buf data;
-	int rc;
+	int r;
 
 	hr_object_row_name(row->id, name);
 	hr_buf_init(&data, DATA_MAX);
 	hr_object_row_data(&data, row);
-	rc = hr_buf_check(&data, err);
-	if (rc == 0)
-		rc = hr_kube_store_put(s, name, "row", owner, version, hr_buf_str(&data), &o, err);
-	if (rc == 1 && known != NULL)
+	r = hr_buf_check(&data, err);
+	if (r == 0)
+		r = hr_kube_store_put(s, name, "row", owner, version, hr_buf_str(&data), &o, err);
+	if (r == 1 && known != NULL)
 		(void)snprintf(known->version, sizeof(known->version), "%s", hr_object_version(o));
 	json_object_put(o);
 	if (data.p != NULL)
 		explicit_bzero(data.p, data.len);
 	hr_buf_done(&data);
-	return rc;
+	return r;
 }
 
 /* It is this process's from now on. */
@@ -90,13 +90,13 @@ static int
 delete_row(struct hr_kube_store *s, const char *id, const char *version, struct hr_err *err)
 {
 	char name[HR_OBJECT_NAME];
-	int rc;
+	int r;
 
 	hr_object_row_name(id, name);
-	rc = hr_kube_store_delete(s, name, version, err);
-	if (rc == 0)
+	r = hr_kube_store_delete(s, name, version, err);
+	if (r == 0)
 		hr_cache_drop(s->cache, id);
-	return rc;
+	return r;
 }
 
 int
@@ -104,13 +104,13 @@ hr_kube_store_find(
     struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err)
 {
 	struct hr_kube_store *s = hr_kube_store_of(base);
-	int rc;
+	int r;
 
 	/* ids come from clients, and become names */
 	if (strlen(id) != HR_FLEET_ID - 1 || strspn(id, "0123456789abcdef") != HR_FLEET_ID - 1)
 		return 0;
-	rc = hr_cache_find(s->cache, id, ret, NULL, err);
-	return rc != 0 ? rc : look(s, id, ret, NULL, err);
+	r = hr_cache_find(s->cache, id, ret, NULL, err);
+	return r != 0 ? r : look(s, id, ret, NULL, err);
 }
 
 /* ---- sessions ---- */
@@ -122,19 +122,19 @@ session_of(struct hr_kube_store *s, int64_t key, const char *session, char ret_i
 {
 	struct json_object *o = NULL, *data;
 	char name[HR_OBJECT_NAME];
-	int rc;
+	int r;
 
 	*ret_id = *version = '\0';
 	hr_object_session_name(key, session, name);
-	rc = hr_kube_store_get(s, name, &o, err);
-	if (rc == 1) {
+	r = hr_kube_store_get(s, name, &o, err);
+	if (r == 1) {
 		data = hr_object_data(o);
 		(void)snprintf(ret_id, HR_FLEET_ID, "%s", hr_json_text_or(data, "id", ""));
 		(void)snprintf(version, HR_OBJECT_VERSION, "%s", hr_object_version(o));
 		json_object_put(data);
 	}
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 /* 1 it leads there now, 0 somebody else was before, -1. */
@@ -167,13 +167,13 @@ static int
 look_of(struct hr_kube_store *s, const char *id, int64_t key, const char *session,
     struct hr_fleet_row *ret, struct hr_err *err)
 {
-	int rc = look(s, id, ret, NULL, err);
+	int r = look(s, id, ret, NULL, err);
 
-	if (rc == 1 && (ret->key != key || strcmp(ret->session, session) != 0)) {
+	if (r == 1 && (ret->key != key || strcmp(ret->session, session) != 0)) {
 		hr_fleet_row_done(ret);
-		rc = 0;
+		r = 0;
 	}
-	return rc;
+	return r;
 }
 
 int
@@ -182,15 +182,15 @@ hr_kube_store_find_session(struct hr_store *base, int64_t key, const char *sessi
 {
 	struct hr_kube_store *s = hr_kube_store_of(base);
 	char id[HR_FLEET_ID], version[HR_OBJECT_VERSION];
-	int rc = session_of(s, key, session, id, version, err);
+	int r = session_of(s, key, session, id, version, err);
 
-	if (rc == 1)
-		rc = look_of(s, id, key, session, ret, err);
-	if (rc == 1 && !last && !hr_fleet_has_session(ret->state)) {
+	if (r == 1)
+		r = look_of(s, id, key, session, ret, err);
+	if (r == 1 && !last && !hr_fleet_has_session(ret->state)) {
 		hr_fleet_row_done(ret);
-		rc = 0;
+		r = 0;
 	}
-	return rc;
+	return r;
 }
 
 /* ---- reserving ---- */
@@ -204,22 +204,22 @@ static int
 on_counted(void *arg, struct json_object *o)
 {
 	struct json_object *data = hr_object_data(o);
-	struct hr_fleet_row r;
+	struct hr_fleet_row row;
 	struct count *n = arg;
-	int rc = hr_object_read_row(data, &r);
+	int r = hr_object_read_row(data, &row);
 
-	if (rc == 1 && hr_fleet_holds_room(r.state)) {
+	if (r == 1 && hr_fleet_holds_room(row.state)) {
 		n->of_all.sandboxes++;
-		n->of_all.factors += r.factor;
-		if (r.key == n->key) {
+		n->of_all.factors += row.factor;
+		if (row.key == n->key) {
 			n->of_key.sandboxes++;
-			n->of_key.factors += r.factor;
+			n->of_key.factors += row.factor;
 		}
 	}
-	if (rc == 1)
-		hr_fleet_row_done(&r);
+	if (r == 1)
+		hr_fleet_row_done(&row);
 	json_object_put(data);
-	return rc < 0;
+	return r < 0;
 }
 
 static bool
@@ -258,13 +258,13 @@ struct warm {
 };
 
 static int
-on_warm(void *arg, const struct hr_fleet_row *r)
+on_warm(void *arg, const struct hr_fleet_row *row)
 {
 	struct warm *w = arg;
 
-	if (r->state != HR_FLEET_WARM || strcmp(r->shape, w->shape) != 0 || w->skip-- > 0)
+	if (row->state != HR_FLEET_WARM || strcmp(row->shape, w->shape) != 0 || w->skip-- > 0)
 		return 0;
-	memcpy(w->id, r->id, sizeof(w->id));
+	memcpy(w->id, row->id, sizeof(w->id));
 	return 1;
 }
 
@@ -276,19 +276,19 @@ take_warm(struct hr_kube_store *s, struct hr_fleet_row *row, struct hr_fleet_row
 {
 	struct warm w = {.shape = row->shape};
 	struct hr_fleet_row now;
-	int rc = 0;
+	int r = 0;
 
 	if (row->key == 0 || row->shape[0] == '\0')
 		return 0;
-	for (unsigned i = 0; rc == 0 && i < TRIES; i++) {
+	for (unsigned i = 0; r == 0 && i < TRIES; i++) {
 		w.id[0] = '\0';
 		w.skip = 0;
 		if (hr_cache_each(s->cache, on_warm, &w, err) != 0)
 			return -1;
 		if (w.id[0] == '\0')
 			return 0;
-		rc = hr_cache_find(s->cache, w.id, was, known, err);
-		if (rc != 1)
+		r = hr_cache_find(s->cache, w.id, was, known, err);
+		if (r != 1)
 			continue;
 		now = *row;
 		memcpy(now.id, was->id, sizeof(now.id));
@@ -296,17 +296,17 @@ take_warm(struct hr_kube_store *s, struct hr_fleet_row *row, struct hr_fleet_row
 		memcpy(now.server_key, was->server_key, sizeof(now.server_key));
 		now.vscode_port = was->vscode_port;
 		memcpy(now.app_ports, was->app_ports, sizeof(now.app_ports));
-		rc = write_row(s, &now, known->version, known, err);
-		if (rc == 1) {
+		r = write_row(s, &now, known->version, known, err);
+		if (r == 1) {
 			*row = now;
 			break;
 		}
 		hr_fleet_row_done(was);
 		/* somebody else took it: that is looked at before the next one */
-		if (rc == 0 && look(s, w.id, was, known, err) == 1)
+		if (r == 0 && look(s, w.id, was, known, err) == 1)
 			hr_fleet_row_done(was);
 	}
-	return rc;
+	return r;
 }
 
 static void
@@ -329,41 +329,41 @@ reserve(struct hr_kube_store *s, struct hr_fleet_row *row, const struct hr_fleet
 	struct hr_fleet_row was = {.request = NULL}, before = {.request = NULL};
 	char id[HR_FLEET_ID] = "", version[HR_OBJECT_VERSION] = "", own[HR_FLEET_ID];
 	struct hr_cached known = {.version = ""};
-	enum hr_fleet_result r;
-	int rc = 0;
+	enum hr_fleet_result result;
+	int r = 0;
 
 	if (row->key > 0) {
-		rc = session_of(s, row->key, row->session, id, version, err);
-		if (rc == 1)
-			rc = look_of(s, id, row->key, row->session, &before, err);
-		if (rc == 1 && hr_fleet_has_session(before.state)) {
+		r = session_of(s, row->key, row->session, id, version, err);
+		if (r == 1)
+			r = look_of(s, id, row->key, row->session, &before, err);
+		if (r == 1 && hr_fleet_has_session(before.state)) {
 			hr_fleet_row_done(&before);
 			return HR_FLEET_CONFLICT;
 		}
 		hr_fleet_row_done(&before);
 	}
 	memcpy(own, row->id, sizeof(own));
-	if (rc >= 0)
-		rc = take_warm(s, row, &was, &known, err);
-	if (rc == 0)
-		rc = write_row(s, row, NULL, &known, err);
-	if (rc != 1)
+	if (r >= 0)
+		r = take_warm(s, row, &was, &known, err);
+	if (r == 0)
+		r = write_row(s, row, NULL, &known, err);
+	if (r != 1)
 		return HR_FLEET_BROKEN;
-	r = fits(s, row, of_key, of_all, err);
-	if (r == HR_FLEET_OK && row->key > 0) {
-		rc = lead(s, row, version, err);
+	result = fits(s, row, of_key, of_all, err);
+	if (result == HR_FLEET_OK && row->key > 0) {
+		r = lead(s, row, version, err);
 		/* whoever looked before, and takes it for one to which no session leads, misses its
 		 * version */
-		if (rc == 1)
-			rc = write_row(s, row, known.version, &known, err);
-		r = rc == 1 ? HR_FLEET_OK : rc == 0 ? HR_FLEET_CONFLICT : HR_FLEET_BROKEN;
+		if (r == 1)
+			r = write_row(s, row, known.version, &known, err);
+		result = r == 1 ? HR_FLEET_OK : r == 0 ? HR_FLEET_CONFLICT : HR_FLEET_BROKEN;
 	}
 	/* whether it leads there is not known where no answer came: claim() will see */
-	if (r == HR_FLEET_QUOTA || r == HR_FLEET_NO_ROOM || r == HR_FLEET_CONFLICT) {
+	if (result == HR_FLEET_QUOTA || result == HR_FLEET_NO_ROOM || result == HR_FLEET_CONFLICT) {
 		take_back(s, row, &was, &known);
 		memcpy(row->id, own, sizeof(own));
 		row->at[0] = row->server_key[0] = '\0';
-	} else if (r == HR_FLEET_OK && *id != '\0' && strcmp(id, row->id) != 0 &&
+	} else if (result == HR_FLEET_OK && *id != '\0' && strcmp(id, row->id) != 0 &&
 		   look_of(s, id, row->key, row->session, &before, NULL) == 1) {
 		/* what became of an earlier life is told no longer; one that is still being stopped
 		 * goes when it is (move) */
@@ -372,7 +372,7 @@ reserve(struct hr_kube_store *s, struct hr_fleet_row *row, const struct hr_fleet
 		hr_fleet_row_done(&before);
 	}
 	hr_fleet_row_done(&was);
-	return r;
+	return result;
 }
 
 enum hr_fleet_result
@@ -417,10 +417,10 @@ change(struct hr_kube_store *s, const char *id, const char *owner, change_fn *fn
 	struct hr_fleet_row now = {.request = NULL};
 	struct hr_cached known;
 	bool fresh = false;
-	int rc = 0, found;
+	int r = 0, found;
 
 	*ret_done = false;
-	for (int i = 0; rc == 0 && i < TRIES; i++) {
+	for (int i = 0; r == 0 && i < TRIES; i++) {
 		found = fresh ? 0 : hr_cache_find(s->cache, id, &now, &known, err);
 		if (found == 0) {
 			fresh = true;
@@ -429,18 +429,18 @@ change(struct hr_kube_store *s, const char *id, const char *owner, change_fn *fn
 		if (found <= 0)
 			return found;
 		if (fn(arg, &now) == 1) {
-			rc = write_as(s, &now, owner, known.version, NULL, err);
-			*ret_done = rc == 1;
+			r = write_as(s, &now, owner, known.version, NULL, err);
+			*ret_done = r == 1;
 		} else if (fresh) {
-			rc = 1;
+			r = 1;
 		}
 		fresh = true;
 		hr_fleet_row_done(&now);
 	}
-	if (rc == 0)
+	if (r == 0)
 		return hr_err_set(err, HR_E_BUSY,
 		    "the fleet's store: sandbox %s is changed by others all the time", id);
-	return rc < 0 ? -1 : 0;
+	return r < 0 ? -1 : 0;
 }
 
 struct moving {
@@ -538,12 +538,12 @@ hr_kube_store_claim(
 	struct hr_fleet_row now = {.request = NULL};
 	struct hr_cached known;
 	/* not what a watch said, which may be of a moment ago: it may have been taken back */
-	int rc = look(s, row->id, &now, &known, err), led = 1;
+	int r = look(s, row->id, &now, &known, err), led = 1;
 	int64_t silent_ms, late_ms;
 	bool ours, late, reserved;
 
 	*ret_mine = false;
-	if (rc == 1 && now.state == row->state) {
+	if (r == 1 && now.state == row->state) {
 		ours = strcmp(known.owner, s->me) == 0;
 		silent_ms = hr_now_ms() - known.since_ms;
 		/* a start says nothing until it is done: two of them would destroy each other's */
@@ -555,15 +555,15 @@ hr_kube_store_claim(
 		if (reserved && now.state == HR_FLEET_STARTING && now.key > 0)
 			led = is_led_to(s, &now, err);
 		if (led < 0)
-			rc = -1;
+			r = -1;
 		else if (led == 0)
-			rc = now.at[0] == '\0' ? delete_row(s, now.id, known.version, err)
-					       : give_back(s, &now, &known, err);
+			r = now.at[0] == '\0' ? delete_row(s, now.id, known.version, err)
+					      : give_back(s, &now, &known, err);
 		else if (led == 1 && late)
-			*ret_mine = (rc = write_row(s, &now, known.version, NULL, err)) == 1;
+			*ret_mine = (r = write_row(s, &now, known.version, NULL, err)) == 1;
 		else
 			*ret_mine = ours && led == 1;
 	}
 	hr_fleet_row_done(&now);
-	return rc < 0 ? -1 : 0;
+	return r < 0 ? -1 : 0;
 }

@@ -58,17 +58,17 @@ is_written(struct hr_kube_store *s, const char *name, const char *owner, const c
 {
 	struct json_object *there, *wanted = NULL;
 	struct hr_json_error why;
-	int rc = hr_kube_store_get(s, name, ret, err);
+	int r = hr_kube_store_get(s, name, ret, err);
 
-	if (rc != 1)
-		return rc;
+	if (r != 1)
+		return r;
 	there = hr_object_data(*ret);
-	rc = hr_json_decode(data, strlen(data), &wanted, &why) == 0 &&
-	     json_object_equal(there, wanted) &&
-	     (owner == NULL || strcmp(hr_object_owner(*ret), owner) == 0);
+	r = hr_json_decode(data, strlen(data), &wanted, &why) == 0 &&
+	    json_object_equal(there, wanted) &&
+	    (owner == NULL || strcmp(hr_object_owner(*ret), owner) == 0);
 	json_object_put(there);
 	json_object_put(wanted);
-	return rc;
+	return r;
 }
 
 int
@@ -79,28 +79,28 @@ hr_kube_store_put(struct hr_kube_store *s, const char *name, const char *kind, c
 	struct hr_err why = {0};
 	struct hr_buf b;
 	char path[256];
-	int rc;
+	int r;
 
 	path_of(s, version != NULL ? name : "", path);
 	hr_buf_init(&b, 2 * DATA_MAX);
 	hr_object_write(&b, s->ns, name, kind, owner, version, data);
-	rc = hr_buf_check(&b, err);
-	if (rc == 0 && hr_kube_call(&s->kube, version != NULL ? HR_KUBE_MERGE : HR_KUBE_CREATE,
-			   path, hr_buf_str(&b), &o, &why) == 0)
-		rc = 1;
-	else if (rc == 0 && s->kube.status.code == 409)
-		rc = is_written(s, name, owner, data, &o, err);
-	else if (rc == 0 && s->kube.status.code != 404)
-		rc = hr_kube_store_fail(&why, err);
-	if (rc == 1 && hr_cache_put(s->cache, o, NULL, err) < 0)
-		rc = -1;
+	r = hr_buf_check(&b, err);
+	if (r == 0 && hr_kube_call(&s->kube, version != NULL ? HR_KUBE_MERGE : HR_KUBE_CREATE, path,
+			  hr_buf_str(&b), &o, &why) == 0)
+		r = 1;
+	else if (r == 0 && s->kube.status.code == 409)
+		r = is_written(s, name, owner, data, &o, err);
+	else if (r == 0 && s->kube.status.code != 404)
+		r = hr_kube_store_fail(&why, err);
+	if (r == 1 && hr_cache_put(s->cache, o, NULL, err) < 0)
+		r = -1;
 	if (b.p != NULL)
 		explicit_bzero(b.p, b.len);
 	hr_buf_done(&b);
-	if (ret != NULL && rc == 1)
+	if (ret != NULL && r == 1)
 		*ret = json_object_get(o);
 	json_object_put(o);
-	return rc;
+	return r;
 }
 
 int
@@ -128,17 +128,16 @@ write_key(struct hr_kube_store *s, const struct hr_fleet_key *k,
 {
 	char name[HR_OBJECT_NAME];
 	struct hr_buf data;
-	int rc;
+	int r;
 
 	hr_object_key_name(k->id, name);
 	hr_buf_init(&data, DATA_MAX);
 	hr_object_key_data(&data, k, sum);
-	rc = hr_buf_check(&data, err);
-	if (rc == 0)
-		rc =
-		    hr_kube_store_put(s, name, "key", s->me, version, hr_buf_str(&data), NULL, err);
+	r = hr_buf_check(&data, err);
+	if (r == 0)
+		r = hr_kube_store_put(s, name, "key", s->me, version, hr_buf_str(&data), NULL, err);
 	hr_buf_done(&data);
-	return rc;
+	return r;
 }
 
 static int
@@ -146,19 +145,19 @@ key_make(struct hr_store *base, struct hr_fleet_key *k, char text[64], struct hr
 {
 	unsigned char sum[HR_FLEET_KEY_SUM];
 	uint32_t number;
-	int rc = 0;
+	int r = 0;
 
 	if (hr_fleet_key_text(text, err) != 0)
 		return -1;
 	hr_fleet_key_sum(text, sum);
 	/* nobody counts: one that is taken is another one's */
-	while (rc == 0) {
+	while (r == 0) {
 		if (hr_random(&number, sizeof(number), err) < 0)
 			return -1;
 		k->id = (int64_t)number + 1;
-		rc = write_key(hr_kube_store_of(base), k, sum, NULL, err);
+		r = write_key(hr_kube_store_of(base), k, sum, NULL, err);
 	}
-	return rc < 0 ? -1 : 0;
+	return r < 0 ? -1 : 0;
 }
 
 static int
@@ -179,16 +178,16 @@ key_revoke(struct hr_store *base, int64_t id, bool *ret_found, struct hr_err *er
 	struct json_object *o = NULL;
 	char name[HR_OBJECT_NAME];
 	struct hr_fleet_key k;
-	int rc = 0, found = 1;
+	int r = 0, found = 1;
 
 	hr_object_key_name(id, name);
-	while (rc == 0 && found == 1) {
+	while (r == 0 && found == 1) {
 		found = hr_kube_store_get(s, name, &o, err);
 		if (found == 1 && hr_cache_put(s->cache, o, NULL, err) < 0)
 			found = -1;
 		if (found == 1 && hr_cache_key_of(s->cache, id, &k, sum) == 1) {
 			k.revoked = true;
-			rc = write_key(s, &k, sum, hr_object_version(o), err);
+			r = write_key(s, &k, sum, hr_object_version(o), err);
 		} else if (found == 1) {
 			found = 0; /* something else has its name */
 		}
@@ -196,7 +195,7 @@ key_revoke(struct hr_store *base, int64_t id, bool *ret_found, struct hr_err *er
 		o = NULL;
 	}
 	*ret_found = found == 1;
-	return rc < 0 || found < 0 ? -1 : 0;
+	return r < 0 || found < 0 ? -1 : 0;
 }
 
 static int
@@ -305,17 +304,17 @@ note_get(struct hr_store *base, const char *name, char **ret_value, struct hr_er
 {
 	struct json_object *o = NULL, *data;
 	char object[HR_OBJECT_NAME];
-	int rc;
+	int r;
 
 	(void)snprintf(object, sizeof(object), "handrail-note-%.40s", name);
 	*ret_value = NULL;
-	rc = hr_kube_store_get(hr_kube_store_of(base), object, &o, err);
-	data = rc == 1 ? hr_object_data(o) : NULL;
+	r = hr_kube_store_get(hr_kube_store_of(base), object, &o, err);
+	data = r == 1 ? hr_object_data(o) : NULL;
 	if (data != NULL && (*ret_value = strdup(hr_json_text_or(data, "value", ""))) == NULL)
-		rc = hr_err_nomem(err);
+		r = hr_err_nomem(err);
 	json_object_put(data);
 	json_object_put(o);
-	return rc < 0 ? -1 : 0;
+	return r < 0 ? -1 : 0;
 }
 
 static int
@@ -325,25 +324,25 @@ note_set(struct hr_store *base, const char *name, const char *value, struct hr_e
 	struct json_object *o = NULL;
 	char object[HR_OBJECT_NAME];
 	struct hr_buf data;
-	int rc = 0, found;
+	int r = 0, found;
 
 	(void)snprintf(object, sizeof(object), "handrail-note-%.40s", name);
 	hr_buf_init(&data, DATA_MAX);
 	hr_buf_adds(&data, "{\"value\":");
 	(void)hr_json_put_str(&data, value, strlen(value), HR_JSON_REPLACE);
 	hr_buf_addc(&data, '}');
-	while (rc == 0) {
+	while (r == 0) {
 		found = hr_kube_store_get(s, object, &o, err);
-		rc = found < 0 || hr_buf_check(&data, err) != 0
-			 ? -1
-			 : hr_kube_store_put(s, object, "note", s->me,
-			       found == 1 ? hr_object_version(o) : NULL, hr_buf_str(&data), NULL,
-			       err);
+		r = found < 0 || hr_buf_check(&data, err) != 0
+			? -1
+			: hr_kube_store_put(s, object, "note", s->me,
+			      found == 1 ? hr_object_version(o) : NULL, hr_buf_str(&data), NULL,
+			      err);
 		json_object_put(o);
 		o = NULL;
 	}
 	hr_buf_done(&data);
-	return rc < 0 ? -1 : 0;
+	return r < 0 ? -1 : 0;
 }
 
 /* ---- the watch ---- */
@@ -404,13 +403,13 @@ watch(struct hr_store *base, void (*fn)(void *arg, const char *id), void *arg, s
 {
 	struct hr_kube_store *s = hr_kube_store_of(base);
 	pthread_t t;
-	int rc;
+	int r;
 
 	s->fn = fn;
 	s->arg = arg;
-	rc = pthread_create(&t, NULL, watch_thread, s);
-	if (rc != 0)
-		return hr_err_sys(err, rc, "start a thread");
+	r = pthread_create(&t, NULL, watch_thread, s);
+	if (r != 0)
+		return hr_err_sys(err, r, "start a thread");
 	(void)pthread_detach(t);
 	return 0;
 }
@@ -469,7 +468,7 @@ hr_kube_store_open(const struct hr_fleet_options *o, struct hr_err *err)
 	const char *ns = hr_config_text(o->config, "kubernetes.namespace");
 	struct hr_err why = {0};
 	char path[256];
-	int rc;
+	int r;
 
 	if (s == NULL) {
 		(void)hr_err_nomem(err);
@@ -487,14 +486,14 @@ hr_kube_store_open(const struct hr_fleet_options *o, struct hr_err *err)
 	}
 	(void)snprintf(s->ns, sizeof(s->ns), "%s", ns);
 	s->cache = hr_cache_new(err);
-	rc = s->cache != NULL && hr_random_hex(s->me, 32, err) >= 0 ? 0 : -1;
-	if (rc == 0 && (hr_kube_init(&s->kube, o->config, o->environ, PATIENCE_MS, &why) != 0 ||
-			   hr_kube_init(&s->watch_kube, o->config, o->environ, 0, &why) != 0))
-		rc = hr_kube_store_fail(&why, err);
+	r = s->cache != NULL && hr_random_hex(s->me, 32, err) >= 0 ? 0 : -1;
+	if (r == 0 && (hr_kube_init(&s->kube, o->config, o->environ, PATIENCE_MS, &why) != 0 ||
+			  hr_kube_init(&s->watch_kube, o->config, o->environ, 0, &why) != 0))
+		r = hr_kube_store_fail(&why, err);
 	path_of(s, "", path);
-	if (rc == 0 && hr_kube_list(&s->kube, path, ALL, on_item, s, NULL, 0, &why) != 0)
-		rc = hr_kube_store_fail(&why, err);
-	if (rc != 0) {
+	if (r == 0 && hr_kube_list(&s->kube, path, ALL, on_item, s, NULL, 0, &why) != 0)
+		r = hr_kube_store_fail(&why, err);
+	if (r != 0) {
 		close_it(&s->base);
 		return NULL;
 	}

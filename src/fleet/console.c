@@ -1,0 +1,243 @@
+/* The console's requests (doc/fleet.md, "Console"): they come by a server of nginx of their own,
+ * and have a cookie and a token in place of a key. Invariant: a request that came by there does
+ * nothing without both. */
+#include "config.h"
+
+#include "fleet/api_int.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/quote.h"
+#include "base/random.h"
+#include "proto/json.h"
+#include "proto/signinweb.h"
+
+#define BELOW "/handrail/v1/"
+#define RUNTIME_API "/handrail/v1/api" /* and a path of the Runtime API */
+#define LIFETIME_S INT64_C(43200)
+#define KEY_BEGIN "hrk_"
+#define KEY_BYTES 24
+#define KEY_TEXT (sizeof(KEY_BEGIN) + 2 * (size_t)KEY_BYTES)
+
+/* In memory alone: a key is nowhere else, and all sign-ins end with the process. */
+struct hr_fleet_console {
+	struct hr_signins signins; /* key: the bytes of the key itself */
+	unsigned char salt[HR_KEYSUM_SALT];
+};
+
+struct hr_fleet_console *
+hr_fleet_console_open(struct hr_err *err)
+{
+	struct hr_fleet_console *c = calloc(1, sizeof(*c));
+
+	if (c == NULL) {
+		(void)hr_err_nomem(err);
+		return NULL;
+	}
+	if (hr_random(c->salt, sizeof(c->salt), err) == 0)
+		return c;
+	free(c);
+	return NULL;
+}
+
+/* ---- keys as bytes ---- */
+
+static bool
+key_bytes(const char *text, unsigned char ret[HR_KEYSUM])
+{
+	size_t n = strlen(KEY_BEGIN);
+
+	memset(ret, 0, HR_KEYSUM);
+	if (strlen(text) != KEY_TEXT - 1 || strncmp(text, KEY_BEGIN, n) != 0 ||
+	    strspn(text + n, "0123456789abcdef") != 2 * (size_t)KEY_BYTES)
+		return false;
+	for (size_t i = 0; i < KEY_BYTES; i++)
+		(void)sscanf(text + n + 2 * i, "%2hhx", &ret[i]); /* they are digits */
+	return true;
+}
+
+static void
+key_text(const unsigned char bytes[HR_KEYSUM], char ret[KEY_TEXT])
+{
+	(void)snprintf(ret, KEY_TEXT, KEY_BEGIN);
+	hr_quote_hex(ret + strlen(KEY_BEGIN), bytes, KEY_BYTES);
+}
+
+/* ---- who asks ---- */
+
+static bool
+is_call(const struct hr_fleet_request *q, const char *method, const char *name)
+{
+	size_t n = strlen(BELOW), len = strcspn(q->uri, "?");
+
+	return strcmp(q->method, method) == 0 && len == n + strlen(name) &&
+	       strncmp(q->uri, BELOW, n) == 0 && strncmp(q->uri + n, name, len - n) == 0;
+}
+
+/* What a browser says of the page that asks; who is no browser says nothing. */
+static bool
+is_from_here(const struct hr_fleet_request *q)
+{
+	const char *host = strstr(q->origin, "://");
+
+	return *q->origin == '\0' || (host != NULL && strcmp(host + 3, q->host) == 0);
+}
+
+bool
+hr_fleet_console_knows(const struct hr_fleet_console *c, const struct hr_signin *s)
+{
+	struct hr_signin now;
+
+	return hr_signin_find(&c->signins, s->cookie, s->token, hr_now_ns(), &now);
+}
+
+static int
+find_key(const struct hr_fleet_api *api, const char *text, struct hr_fleet_key *ret)
+{
+	struct hr_err err = {0};
+	int found;
+
+	(void)pthread_mutex_lock(&api->fleet->lock);
+	found = api->fleet->store->ops->key_find(api->fleet->store, text, ret, &err);
+	(void)pthread_mutex_unlock(&api->fleet->lock);
+	if (found < 0)
+		hr_log(HR_LOG_ERROR, "the console: %s", err.msg);
+	return found;
+}
+
+/* ---- signing in ---- */
+
+static void
+put_me(struct hr_fleet_answer *a, const struct hr_fleet_key *k, const struct hr_signin *s,
+    const char *token)
+{
+	a->status = 200;
+	hr_buf_addf(&a->body, "{\"rights\":\"%s\",\"expires_in\":%" PRId64 ",\"key\":%" PRId64 ",",
+	    s->rights == HR_PAGE_ACT ? "act" : "look", (s->until_ns - hr_now_ns()) / HR_NS_PER_S,
+	    k->id);
+	if (token != NULL)
+		hr_fleet_put(&a->body, "token", token);
+	hr_fleet_put(&a->body, "name", k->name);
+	hr_buf_addf(&a->body, "\"scope\":\"%s\"}",
+	    (k->scopes & HR_SCOPE_ADMIN) != 0 ? "admin"
+	    : (k->scopes & HR_SCOPE_USE) != 0 ? "use"
+					      : "read");
+}
+
+static void
+sign_in(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
+    const struct hr_signin_asked *asked, struct hr_fleet_answer *a)
+{
+	struct hr_signin s = {.until_ns = hr_now_ns() + LIFETIME_S * HR_NS_PER_S,
+	    .rights = asked->look ? HR_PAGE_LOOK : HR_PAGE_ACT};
+	char cookie[HR_SIGNIN_SECRET + 1], token[HR_SIGNIN_SECRET + 1];
+	struct hr_err err = {0};
+	struct hr_fleet_key k;
+
+	if (!key_bytes(q->api_key, s.key) || find_key(api, q->api_key, &k) != 1) {
+		(void)hr_fleet_say(a, 403, "that is no key of this service");
+	} else if (hr_signin_make(&api->console->signins, api->console->salt, &s, hr_now_ns(),
+		       cookie, token, &err) < 0) {
+		hr_log(HR_LOG_ERROR, "signing in to the console: %s", err.msg);
+		(void)hr_fleet_say(a, 503, "nobody can sign in now; see the service's log");
+		a->retry_after_s = HR_FLEET_BUSY_S;
+	} else {
+		put_me(a, &k, &s, token);
+		hr_signin_cookie(a->cookie, asked, cookie, LIFETIME_S);
+		hr_log(HR_LOG_NOTICE, "key %" PRId64 " has signed in to the console", k.id);
+	}
+	explicit_bzero(cookie, sizeof(cookie));
+	explicit_bzero(token, sizeof(token));
+	explicit_bzero(&s, sizeof(s));
+}
+
+/* Its streams are told nothing more. */
+static void
+sign_out(const struct hr_fleet_api *api, const struct hr_signin *s,
+    const struct hr_signin_asked *asked, struct hr_fleet_answer *a)
+{
+	if (s != NULL)
+		hr_signin_end(&api->console->signins, s->cookie);
+	(void)pthread_cond_broadcast(&api->fleet->changed);
+	a->status = 200;
+	hr_buf_adds(&a->body, "{}");
+	hr_signin_cookie(a->cookie, asked, "", 0);
+}
+
+/* s: who is signed in; NULL: nobody. */
+static void
+handle_signin(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
+    const struct hr_signin *s, struct hr_fleet_answer *a)
+{
+	struct json_object *body = NULL;
+	struct hr_signin_asked asked;
+	struct hr_json_error why;
+
+	if (hr_json_decode(q->body, q->body_len, &body, &why) != 0 ||
+	    hr_json_type(body) != HR_PY_DICT ||
+	    !hr_signin_asked(body, strcmp(q->scheme, "https") == 0, &asked))
+		(void)hr_fleet_say(a, 400, "path has to end with /handrail/, port to be a number");
+	else if (is_call(q, "POST", "signin"))
+		sign_in(api, q, &asked, a);
+	else
+		sign_out(api, s, &asked, a);
+	json_object_put(body);
+}
+
+/* Who has signed in asks as his key does. */
+static void
+handle_call(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
+    const struct hr_signin *s, struct hr_fleet_answer *a)
+{
+	struct hr_fleet_request as = *q;
+	char text[KEY_TEXT];
+	struct hr_fleet_key k;
+
+	key_text(s->key, text);
+	as.api_key = text;
+	as.signed_in = s;
+	if (strncmp(q->uri, RUNTIME_API "/", strlen(RUNTIME_API) + 1) == 0)
+		as.uri = q->uri + strlen(RUNTIME_API);
+	if (find_key(api, text, &k) != 1)
+		(void)hr_fleet_say(a, 403, "the key of this sign-in is not valid any more");
+	else if (s->rights != HR_PAGE_ACT && strcmp(q->method, "GET") != 0)
+		(void)hr_fleet_say(a, 403, "this sign-in looks on only");
+	else if (is_call(q, q->method, "api/metrics") && (k.scopes & HR_SCOPE_ADMIN) == 0)
+		(void)hr_fleet_say(a, 403, "this key is not for that");
+	else if (is_call(q, "GET", "me"))
+		put_me(a, &k, s, NULL);
+	else
+		hr_fleet_handle_call(api, &as, a);
+	explicit_bzero(text, sizeof(text));
+}
+
+void
+hr_fleet_handle_console(
+    const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct hr_fleet_answer *a)
+{
+	struct hr_signin s;
+	bool found;
+
+	if (api->console == NULL) {
+		(void)hr_fleet_say(a, 404, "this service has no console");
+		return;
+	}
+	found = hr_signin_by(
+	    &api->console->signins, api->console->salt, q->cookie, q->page_token, hr_now_ns(), &s);
+	if (strcmp(q->method, "GET") != 0 && !is_from_here(q))
+		(void)hr_fleet_say(a, 403, "a page from elsewhere asks");
+	else if (is_call(q, "POST", "signin") || is_call(q, "POST", "signout"))
+		handle_signin(api, q, found ? &s : NULL, a);
+	else if (!found)
+		(void)hr_fleet_say(a, 403, "sign in first");
+	else
+		handle_call(api, q, &s, a);
+	explicit_bzero(&s, sizeof(s));
+}

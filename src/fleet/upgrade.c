@@ -1,0 +1,106 @@
+/* The next image: the same words, the program that lies where this one lay. */
+#include "config.h"
+
+#include "fleet/upgrade.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/spawn.h"
+#include "host/common/strv.h"
+
+#define NGINX "nginx/"
+
+static const char *const listener_names[HR_FLEET_LISTENERS] = {"listener", "console"};
+
+int
+hr_fleet_upgrade_begin(struct hr_fleet_upgrade *u, char *const *argv, struct hr_err *err)
+{
+	const char *notify = getenv("NOTIFY_SOCKET");
+	ssize_t n;
+
+	memset(u, 0, sizeof(*u));
+	u->argv = argv;
+	/* now: later the file may be another one */
+	n = readlink("/proc/self/exe", u->program, sizeof(u->program) - 1);
+	if (n < 0)
+		return hr_err_sys(err, errno, "/proc/self/exe");
+	u->program[n] = '\0';
+	if (hr_handover_read(&u->handed, err) != 0 || hr_notify_open(&u->notify, notify, err) != 0)
+		return -1;
+	/* it is ours, and no sandbox's */
+	if (notify != NULL && (u->notify_socket = strdup(notify)) == NULL)
+		return hr_err_nomem(err);
+	(void)unsetenv("NOTIFY_SOCKET");
+	return 0;
+}
+
+pid_t
+hr_fleet_upgrade_nginx(const struct hr_fleet_upgrade *u)
+{
+	size_t at = 0;
+	const char *name = hr_handover_next(&u->handed, &at, NGINX);
+	long pid = name != NULL ? strtol(name + strlen(NGINX), NULL, 10) : 0;
+
+	return pid > 0 ? (pid_t)pid : -1;
+}
+
+int
+hr_fleet_upgrade_ask(const struct hr_fleet_upgrade *u, struct hr_err *err)
+{
+	struct hr_strv words = {0};
+	char said[1024] = "", *end;
+	int status = -1;
+
+	hr_strv_add(&words, u->program);
+	for (char *const *p = u->argv + 1; *p != NULL; p++)
+		hr_strv_add(&words, *p);
+	hr_strv_add(&words, "--print-nginx");
+	hr_strv_add(&words, "all");
+	if (words.failed)
+		(void)hr_err_nomem(err);
+	else
+		status = hr_spawn_wait(hr_strv_list(&words), said, sizeof(said), err);
+	hr_strv_done(&words);
+	if (status <= 0)
+		return status;
+	end = strchr(said, '\n');
+	if (end != NULL)
+		*end = '\0';
+	return hr_err_set(err, HR_E_INVAL, "%s (%s)", said, hr_exit_words(status));
+}
+
+void
+hr_fleet_upgrade_listeners(struct hr_fleet_upgrade *u, int ret[HR_FLEET_LISTENERS])
+{
+	for (size_t i = 0; i < HR_FLEET_LISTENERS; i++)
+		ret[i] = hr_handover_take(&u->handed, listener_names[i]);
+}
+
+int
+hr_fleet_upgrade_go(struct hr_fleet_upgrade *u, int requests,
+    const int listeners[HR_FLEET_LISTENERS], pid_t nginx, struct hr_err *err)
+{
+	struct hr_handover h = {NULL, 0};
+	int r = 0;
+
+	if (requests >= 0)
+		r = hr_handover_add(&h, requests, err, "requests");
+	for (size_t i = 0; r == 0 && i < HR_FLEET_LISTENERS; i++)
+		if (listeners[i] >= 0)
+			r = hr_handover_add(&h, listeners[i], err, "%s", listener_names[i]);
+	if (r == 0 && nginx > 0)
+		r = hr_handover_add(&h, -1, err, NGINX "%ld", (long)nginx);
+	if (r == 0 && u->notify_socket != NULL && setenv("NOTIFY_SOCKET", u->notify_socket, 1) != 0)
+		r = hr_err_nomem(err);
+	if (r == 0)
+		r = hr_handover_show(&h, err);
+	if (r == 0) {
+		(void)execv(u->program, u->argv);
+		(void)hr_err_sys(err, errno, "%s", u->program);
+	}
+	hr_handover_done(&h);
+	return -1;
+}
