@@ -8,7 +8,8 @@ export class Refused extends Error {
 	}
 }
 
-export function createApi(base) {
+// keyHeader: what the key is sent in, once, to sign in.
+export function createApi(base, keyHeader = "X-Session-API-Key") {
 	const url = new URL(base, location.href);
 	const store = "handrail-page " + url.pathname;
 	let ended = () => {};
@@ -54,7 +55,7 @@ export function createApi(base) {
 		// a header's value is bytes
 		const bytes = String.fromCharCode(...new TextEncoder().encode(key));
 		const answer = await post("signin", Object.assign(where(), {look}), {
-			headers: {"Content-Type": "application/json", "X-Session-API-Key": bytes}, ends: false,
+			headers: {"Content-Type": "application/json", [keyHeader]: bytes}, ends: false,
 		});
 
 		localStorage.setItem(store, answer.token);

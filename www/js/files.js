@@ -1,15 +1,12 @@
-// Files: a directory at a time, text and pictures to look at, download and upload. A file is never HTML of ours: text is
+// Files: directories as a tree, text and pictures to look at, download and upload. A file is never HTML of ours: text is
 // text, a picture lies in a frame without an origin, and the rest is downloaded.
 import {query} from "./api.js";
 import {bytes, clock, foreign, h, plain} from "./dom.js";
+import {createTree} from "./tree.js";
 
 const PAGE = 500, TEXT_MOST = 256 * 1024, PICTURE_MOST = 8 * 1024 * 1024;
 const PICTURES = {png: "image/png", jpg: "image/jpeg", jpeg: "image/jpeg", gif: "image/gif", webp: "image/webp"};
 const HIDDEN = /[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
-
-function join(dir, name) {
-	return (dir.endsWith("/") ? dir : dir + "/") + name;
-}
 
 function up(dir) {
 	const at = dir.replace(/\/+$/, "").lastIndexOf("/");
@@ -48,78 +45,58 @@ async function text(blob, size) {
 
 export function createFiles({api, rights}) {
 	const path = h("input", {type: "text", class: "mono", "aria-label": "Directory", spellcheck: "false", autocomplete: "off"});
-	const list = h("ul", {class: "names"}), viewer = h("div", {class: "viewer", tabindex: "-1", "aria-label": "File", role: "region"});
-	const more = h("button", {type: "button", hidden: true}, "More"), note = h("p", {class: "note", role: "status"});
+	const higher = h("button", {type: "button", title: "The directory above", "aria-label": "Up"}, "↑");
+	const viewer = h("div", {class: "viewer", tabindex: "-1", "aria-label": "File", role: "region"});
+	const note = h("p", {class: "note", role: "status"});
 	const pick = h("input", {type: "file", multiple: true, "aria-label": "Files to upload", disabled: true});
-	let dir = null, next = null, turn = 0;
+	const to = foreign("", {class: "mono"});
+	const tree = createTree("Files", {read, choose: look, moved, failed: (node, e) => say(e.message)});
+	let dir = null, here = null, turn = 0;
 
 	function say(text) {
 		note.textContent = plain(text, 500);
 	}
 
-	function entry(name, size, act) {
-		return h("li", {}, h("button", {type: "button", class: "mono" + (name.endsWith("/") ? " dir" : ""), onclick: act}, foreign(name)),
-			h("span", {class: "size"}, size));
+	function entryOf(e) {
+		return {name: e.name, opens: e.type === "directory", link: e.type === "link",
+			detail: e.type === "file" && e.size !== null ? bytes(e.size) : e.type === "directory" ? "" : e.type,
+			title: e.modified !== null ? clock(e.modified) : null};
 	}
 
-	function shown(e) {
-		const size = e.type === "file" && e.size !== null ? bytes(e.size) : e.type === "directory" ? "" : e.type;
-		const li = entry(e.name, size, () => choose(e));
+	async function read(from, after) {
+		const page = await api.get("files" + query({path: from, after, limit: PAGE}));
 
-		if (e.modified !== null)
-			li.title = clock(e.modified);
-		return li;
+		say(page.unnamed > 0 ? page.unnamed + " names that are no UTF-8 are left out."
+			: after === null && page.entries.length === 0 ? "Nothing is in it." : "");
+		return {path: page.path, next: page.next, entries: page.entries.map(entryOf)};
 	}
 
-	// What a link leads to is asked for where it is used.
-	function choose(e) {
-		if (e.type === "directory")
-			return open(join(dir, e.name.slice(0, -1)), true);
-		return look(join(dir, e.name), e.type === "link");
+	// where files go that are uploaded: into the directory that is chosen, or beside the file that is
+	function place(node) {
+		here = node;
+		to.textContent = plain(node ? node.path : dir, 200);
 	}
 
-	async function read(to, after) {
-		return api.get("files" + query({path: to, after, limit: PAGE}));
+	function moved(node) {
+		place(node.entry && node.entry.opens ? node : node.parent.li ? node.parent : null);
 	}
 
-	function take(page) {
-		next = page.next;
-		more.hidden = next === null;
-		list.append(...page.entries.map(shown));
-		say(page.unnamed > 0 ? page.unnamed + " names that are no UTF-8 are left out." : list.childElementCount === 0 ? "Nothing is in it." : "");
-	}
-
-	async function open(to, focus) {
+	async function go(where) {
 		const mine = ++turn;
 
 		try {
-			const page = await read(to, null);
+			const page = await read(where, null);
 			if (mine !== turn)
 				return;
 			dir = path.value = page.path;
+			higher.disabled = dir === "/";
 			pick.disabled = rights() !== "act"; // there is a "here" from now on
-			list.replaceChildren();
-			take(page);
-			if (dir !== "/")
-				list.prepend(entry("../", "", () => open(up(dir), true)));
-			if (focus && list.firstChild)
-				list.firstChild.firstChild.focus();
+			place(null);
+			tree.show(dir, page);
 		} catch (e) {
 			say(e.message);
 		}
 	}
-
-	more.addEventListener("click", async () => {
-		const mine = ++turn;
-
-		try {
-			const page = await read(dir, next);
-			if (mine === turn)
-				take(page);
-		} catch (e) {
-			say(e.message);
-		}
-	});
 
 	async function get(file, most) {
 		const r = await api.request("download" + query({path: file}), most ? {headers: {Range: "bytes=0-" + (most - 1)}} : {});
@@ -136,8 +113,9 @@ export function createFiles({api, rights}) {
 		viewer.focus();
 	}
 
-	async function look(file, link) {
-		const mine = ++turn, ending = /\.([A-Za-z0-9]+)$/.exec(file);
+	// What a link leads to is asked for where it is used.
+	async function look(node) {
+		const file = node.path, mine = ++turn, ending = /\.([A-Za-z0-9]+)$/.exec(file);
 		const mime = ending && PICTURES[ending[1].toLowerCase()];
 
 		say("");
@@ -153,8 +131,11 @@ export function createFiles({api, rights}) {
 				return;
 			if (e.status === 416) // a part of nothing
 				show(file, 0, h("p", {class: "note"}, "It is empty."));
-			else if (link && e.message.includes("is a directory"))
-				await open(file, true);
+			else if (node.entry.link && e.message.includes("is a directory")) {
+				tree.opens(node);
+				moved(node);
+				await tree.open(node);
+			}
 			else
 				say(e.message);
 		}
@@ -173,7 +154,7 @@ export function createFiles({api, rights}) {
 	}
 
 	async function upload() {
-		const to = dir;
+		const into = here;
 
 		try {
 			for (const f of pick.files) {
@@ -181,9 +162,9 @@ export function createFiles({api, rights}) {
 
 				form.append("file", f, f.name);
 				say("Uploading " + f.name + "…");
-				await api.request("upload" + query({destination: to, unpack: "false"}), {method: "POST", body: form});
+				await api.request("upload" + query({destination: into ? into.path : dir, unpack: "false"}), {method: "POST", body: form});
 			}
-			await open(to);
+			await tree.again(into);
 			say(Array.from(pick.files, (f) => f.name).join(", ") + ": uploaded.");
 		} catch (e) {
 			say(e.message);
@@ -192,15 +173,18 @@ export function createFiles({api, rights}) {
 	}
 
 	pick.addEventListener("change", () => void upload());
+	higher.addEventListener("click", () => void go(up(dir)));
 	const element = h("section", {class: "files", "aria-label": "Files"}, h("div", {class: "side"},
-		h("form", {class: "line", onsubmit: (e) => { e.preventDefault(); void open(path.value || "/"); }}, path, h("button", {type: "submit"}, "Go")),
-		h("div", {class: "scroll"}, list, more), h("label", {class: "upload", hidden: rights() !== "act"}, "Upload here ", pick), note), viewer);
+		h("form", {class: "line", onsubmit: (e) => { e.preventDefault(); void go(path.value || "/"); }}, higher, path,
+			h("button", {type: "submit"}, "Go")),
+		h("div", {class: "scroll"}, tree.element),
+		h("label", {class: "upload", hidden: rights() !== "act"}, h("span", {}, "Upload to ", to), " ", pick), note), viewer);
 	return {
 		element,
 		// where the shell was when it was looked at first
 		shown(start) {
 			if (dir === null)
-				void open(start);
+				void go(start);
 		},
 	};
 }

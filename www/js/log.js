@@ -63,10 +63,10 @@ export function createLog({api}) {
 
 	return {
 		element,
-		// how many lines there were so far
-		server({log, log_epoch}) {
-			end = log;
-			endEpoch = log_epoch;
+		// how many lines there were so far: said at once when there are more
+		told(d) {
+			end = d.next;
+			endEpoch = d.epoch;
 			void fetchNew();
 		},
 		shown() {

@@ -57,9 +57,9 @@ function createPage(me, leave) {
 		server(d) {
 			plugins.server(d);
 			alerts.server(d);
-			log.server(d);
 			shells.server(d);
 		},
+		log: (d) => log.told(d),
 		sample: (d) => metrics.sample(d),
 	};
 	globalThis.handrailTerminal = terminal.term; // for whoever looks into the page by hand

@@ -1,7 +1,9 @@
 // Signing in with the session key, which goes into a header of one request and nowhere else.
 import {h} from "./dom.js";
 
-export function createSignIn(api, done) {
+const WORDS = {label: "Session key", wrong: "That is not the key of this sandbox."};
+
+export function createSignIn(api, done, words = WORDS) {
 	const key = h("input", {type: "password", id: "key", autocomplete: "current-password", required: true});
 	const look = h("input", {type: "checkbox", id: "look"});
 	const note = h("p", {class: "note bad", role: "alert"});
@@ -16,7 +18,7 @@ export function createSignIn(api, done) {
 			key.value = "";
 			done(me);
 		} catch (e) {
-			note.textContent = e.status === 403 ? "That is not the key of this sandbox." : e.message;
+			note.textContent = e.status === 403 ? words.wrong : e.message;
 			if (e.status === 403 && e.message.includes("page_rights"))
 				note.textContent = e.message;
 			key.select();
@@ -26,7 +28,7 @@ export function createSignIn(api, done) {
 	}
 
 	const element = h("main", {class: "alone"}, h("h1", {}, "handrail"),
-		h("form", {onsubmit: submit}, h("label", {for: "key"}, "Session key"), key,
+		h("form", {onsubmit: submit}, h("label", {for: "key"}, words.label), key,
 			h("label", {class: "check"}, look, " Look on only"), button, note));
 	return {element, focus: () => key.focus(), say: (text) => { note.textContent = text; }};
 }

@@ -81,6 +81,7 @@ struct browser {
 	const char *program;            /* Chromium */
 	const char *profile;            /* a directory of ours */
 	const char *downloads;          /* where files go */
+	double download_max;            /* bytes of each */
 	bool (*interrupted)(void *arg); /* whoever waits is to give up */
 	void *arg;
 
@@ -103,7 +104,8 @@ struct browser {
 	uint64_t wanted; /* tabs that pages have asked for and that have not come */
 	int64_t wanted_width, wanted_height; /* of the next one */
 	char front[BR_ID];                   /* the target in front */
-	uint64_t refused_tabs, downloads_begun, downloads_ended;
+	uint64_t downloads_begun, downloads_ended;
+	bool download_cut;     /* one was broken off, and nobody was told */
 	struct br_tab *active; /* NULL: none */
 	int64_t until_ms;      /* for all that waits */
 	int64_t step_ms;       /* and never longer than this */

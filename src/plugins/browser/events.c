@@ -105,7 +105,6 @@ on_attached(struct browser *b, const char *session, const struct br_tape *t, uin
 	if (br_tape_is(t, br_tape_at(t, info, "type"), "page") && session[0] == '\0') {
 		tab = b->ntabs < BR_TABS_MAX ? tab_add(b, id, target) : NULL;
 		if (tab == NULL) {
-			b->refused_tabs++;
 			br_tell(b, "", "Target.closeTarget", "{\"targetId\":$s}", target);
 			return;
 		}
@@ -499,6 +498,37 @@ session_event(struct browser *b, struct br_tab *tab, struct br_session *s, const
 		crashed(b, tab);
 }
 
+enum { DOWNLOADS_MAX = 16 }; /* under way */
+
+static void
+cut_download(struct browser *b, const struct br_tape *t, uint32_t params)
+{
+	char guid[BR_ID];
+
+	br_copy(t, br_tape_at(t, params, "guid"), guid, sizeof(guid));
+	br_tell(b, "", "Browser.cancelDownload", "{\"guid\":$s,\"browserContextId\":$s}", guid,
+	    b->context);
+	b->download_cut = true;
+}
+
+static void
+download_begins(struct browser *b, const struct br_tape *t, uint32_t params)
+{
+	b->downloads_begun++;
+	if (b->downloads_begun - b->downloads_ended > DOWNLOADS_MAX)
+		cut_download(b, t, params);
+}
+
+/* A page may send for ever. */
+static void
+download_goes_on(struct browser *b, const struct br_tape *t, uint32_t params)
+{
+	if (!br_tape_is(t, br_tape_at(t, params, "state"), "inProgress"))
+		b->downloads_ended++;
+	else if (br_tape_number(t, br_tape_at(t, params, "receivedBytes"), 0) > b->download_max)
+		cut_download(b, t, params);
+}
+
 void
 br_event(struct browser *b, const char *session, const char *method, const struct br_tape *t,
     uint32_t params)
@@ -513,9 +543,9 @@ br_event(struct browser *b, const char *session, const char *method, const struc
 	else if (strcmp(method, "Target.targetCrashed") == 0)
 		on_target_crashed(b, t, params);
 	else if (strcmp(method, "Browser.downloadWillBegin") == 0)
-		b->downloads_begun++;
+		download_begins(b, t, params);
 	else if (strcmp(method, "Browser.downloadProgress") == 0)
-		b->downloads_ended += !br_tape_is(t, br_tape_at(t, params, "state"), "inProgress");
+		download_goes_on(b, t, params);
 	else if (session[0] != '\0' && (s = br_session_find(b, session, &tab)) != NULL)
 		session_event(b, tab, s, method, t, params);
 	br_cast_follow(b);

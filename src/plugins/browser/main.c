@@ -13,7 +13,7 @@
 #include "base/path.h"
 #include "plugins/browser/serve.h"
 
-enum { READY_FD = 3, ACTION_FD = 4 };
+enum { READY_FD = 3, ACTION_FD = 4, DOWNLOAD_MAX = 1 << 30 /* bytes */ };
 
 static const char *
 choose_program(void)
@@ -29,6 +29,23 @@ choose_program(void)
 		if (access(usual[i], X_OK) == 0)
 			return usual[i];
 	return usual[0];
+}
+
+/* What a page may send in one download. */
+static double
+download_max(void)
+{
+	const char *wanted = getenv("HANDRAIL_BROWSER_DOWNLOAD_MAX");
+	char *end = NULL;
+	double n = wanted != NULL ? strtod(wanted, &end) : 0;
+
+	if (wanted == NULL || wanted[0] == '\0')
+		return DOWNLOAD_MAX;
+	if (*end == '\0' && n >= 0)
+		return n;
+	hr_log(
+	    HR_LOG_WARNING, "HANDRAIL_BROWSER_DOWNLOAD_MAX is no number of bytes: %.40s", wanted);
+	return DOWNLOAD_MAX;
 }
 
 static void
@@ -68,6 +85,7 @@ main(void)
 	}
 	br_init(&b);
 	b.program = choose_program();
+	b.download_max = download_max();
 	profile = hr_path_join(dir, "profile");
 	b.profile = profile;
 	if (access(b.program, X_OK) != 0) {

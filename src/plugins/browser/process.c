@@ -202,10 +202,7 @@ sandbox_works(void)
 	pid = fork();
 	if (pid == 0)
 		_exit(unshare(CLONE_NEWUSER) == 0 ? 0 : 1);
-	while (pid > 0 && waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return false;
-	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	return pid > 0 && hr_spawn_end(pid, &status) == 0 && hr_exit_code(status) == 0;
 }
 
 /* Its home and its temporary files are in the profile, which is removed. */
@@ -439,6 +436,7 @@ br_stop(struct browser *b)
 	hr_buf_init(&b->in, BR_TAPE_TEXT_MAX + READ_STEP);
 	hr_buf_init(&b->out, OUT_MAX);
 	b->scanned = b->sent = 0;
+	b->downloads_begun = b->downloads_ended = 0; /* none will be told of any more */
 	b->gone = true;
 	br_cast_follow(b);
 	if (b->profile != NULL && hr_path_remove(b->profile, &err) != 0)

@@ -429,6 +429,9 @@ perform(struct step *s)
 		r = br_settle(s->b, noted);
 	if (r == 0)
 		r = look(s, &v);
+	if (s->b->download_cut)
+		note(s, "A download was broken off: it was too large, or one of too many");
+	s->b->download_cut = false;
 	if (r == 0) {
 		write_down(s, true);
 		if (!put_download(s))

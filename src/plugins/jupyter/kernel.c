@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <zmq.h>
@@ -198,8 +197,7 @@ hr_kernel_kill(struct hr_kernel *k)
 {
 	if (k->pid > 1) {
 		(void)kill(-k->pid, SIGKILL);
-		while (waitpid(k->pid, &k->status, 0) < 0 && errno == EINTR)
-			;
+		(void)hr_spawn_end(k->pid, &k->status);
 	}
 	forget(k);
 }
@@ -295,8 +293,7 @@ hr_kernel_ended(struct hr_kernel *k)
 	zmq_pollitem_t items[] = {{.socket = k->hangup, .events = ZMQ_POLLIN},
 	    {.socket = k->iopub, .events = ZMQ_POLLIN}};
 
-	while (waitpid(k->pid, &k->status, 0) < 0 && errno == EINTR)
-		;
+	(void)hr_spawn_end(k->pid, &k->status);
 	/* one that never answered may not have been connected to, and cannot hang up */
 	while (zmq_poll(items, 2, k->answered ? LAST_WORDS_MS : 0) > 0) {
 		while (receive_one(k, k->iopub, false))

@@ -151,41 +151,30 @@ frames_free(struct frames *f)
 	f->n = 0;
 }
 
-static bool
-frame_is(zmq_msg_t *m, const char *p, size_t len)
-{
-	return zmq_msg_size(m) == len && memcmp(zmq_msg_data(m), p, len) == 0;
-}
-
 /* Where the four parts begin; 0: there are none, or not signed by who knows the key. */
 static size_t
-frames_check(const struct hr_wire *w, struct frames *f)
+check(const struct hr_wire *w, const struct hr_wire_part *frames, size_t n)
 {
-	struct hr_wire_part parts[PARTS];
+	size_t at, len = strlen(DELIMITER);
 	char mac[HR_WIRE_MAC];
-	size_t at, i;
 
-	for (at = 0; at < f->n && !frame_is(&f->v[at], DELIMITER, strlen(DELIMITER)); at++)
+	for (at = 0; at < n && (frames[at].len != len || memcmp(frames[at].p, DELIMITER, len) != 0);
+	     at++)
 		;
-	if (at + 2 + PARTS > f->n)
-		return 0;
-	for (i = 0; i < PARTS; i++)
-		parts[i] = (struct hr_wire_part){
-		    zmq_msg_data(&f->v[at + 2 + i]), zmq_msg_size(&f->v[at + 2 + i])};
-	if (hr_wire_sign(w->key, parts, PARTS, mac, NULL) != 0 ||
-	    zmq_msg_size(&f->v[at + 1]) != HR_WIRE_MAC - 1 ||
-	    CRYPTO_memcmp(mac, zmq_msg_data(&f->v[at + 1]), HR_WIRE_MAC - 1) != 0)
+	if (at + 2 + PARTS > n || hr_wire_sign(w->key, frames + at + 2, PARTS, mac, NULL) != 0 ||
+	    frames[at + 1].len != HR_WIRE_MAC - 1 ||
+	    CRYPTO_memcmp(mac, frames[at + 1].p, HR_WIRE_MAC - 1) != 0)
 		return 0;
 	return at + 2;
 }
 
 static struct json_object *
-object_of(zmq_msg_t *m)
+object_of(const struct hr_wire_part *part)
 {
 	struct json_object *v = NULL;
 	struct hr_json_error e;
 
-	if (hr_json_decode(zmq_msg_data(m), zmq_msg_size(m), &v, &e) < 0)
+	if (hr_json_decode(part->p, part->len, &v, &e) < 0)
 		return NULL;
 	if (hr_json_type(v) == HR_PY_DICT)
 		return v;
@@ -194,24 +183,17 @@ object_of(zmq_msg_t *m)
 }
 
 int
-hr_wire_receive(
-    const struct hr_wire *w, void *sock, struct hr_wire_message *ret, struct hr_err *err)
+hr_wire_take(const struct hr_wire *w, const struct hr_wire_part *frames, size_t n,
+    struct hr_wire_message *ret, struct hr_err *err)
 {
 	struct hr_wire_message m = {NULL, NULL, NULL, "", ""};
-	struct frames f;
-	size_t at = 0;
-	int r = frames_receive(&f, sock);
+	size_t at = check(w, frames, n);
 
-	if (r > 0)
-		at = frames_check(w, &f);
 	if (at > 0) {
-		m.header = object_of(&f.v[at]);
-		m.parent = object_of(&f.v[at + 1]);
-		m.content = object_of(&f.v[at + 3]);
+		m.header = object_of(&frames[at]);
+		m.parent = object_of(&frames[at + 1]);
+		m.content = object_of(&frames[at + 3]);
 	}
-	frames_free(&f);
-	if (r == 0)
-		return 0;
 	if (m.header == NULL || m.parent == NULL || m.content == NULL) {
 		hr_wire_message_done(&m);
 		return hr_err_set(err, HR_E_PROTO, "a message that the kernel did not send");
@@ -219,7 +201,24 @@ hr_wire_receive(
 	m.type = hr_json_text_or(m.header, "msg_type", "");
 	m.parent_id = hr_json_text_or(m.parent, "msg_id", "");
 	*ret = m;
-	return 1;
+	return 0;
+}
+
+int
+hr_wire_receive(
+    const struct hr_wire *w, void *sock, struct hr_wire_message *ret, struct hr_err *err)
+{
+	struct hr_wire_part parts[FRAMES_MAX];
+	struct frames f;
+	size_t i;
+	int r = frames_receive(&f, sock);
+
+	for (i = 0; i < f.n; i++)
+		parts[i] = (struct hr_wire_part){zmq_msg_data(&f.v[i]), zmq_msg_size(&f.v[i])};
+	if (r != 0)
+		r = hr_wire_take(w, parts, r > 0 ? f.n : 0, ret, err) < 0 ? -1 : 1;
+	frames_free(&f);
+	return r;
 }
 
 void

@@ -17,6 +17,11 @@ struct hr_wire {
 	char session[HR_WIRE_ID];
 };
 
+struct hr_wire_part {
+	const void *p;
+	size_t len;
+};
+
 /* One that came. The caller frees with hr_wire_message_done. */
 struct hr_wire_message {
 	struct json_object *header, *parent, *content;
@@ -34,13 +39,12 @@ int hr_wire_send(const struct hr_wire *w, void *sock, const char *type, const ch
  * (thrown away). Never waits. */
 int hr_wire_receive(
     const struct hr_wire *w, void *sock, struct hr_wire_message *ret, struct hr_err *err);
+/* The same of frames that were received. 0 or -1; nothing of them is kept. */
+int hr_wire_take(const struct hr_wire *w, const struct hr_wire_part *frames, size_t n,
+    struct hr_wire_message *ret, struct hr_err *err);
 void hr_wire_message_done(struct hr_wire_message *m);
 
 /* HMAC-SHA256 over all parts, in hexadecimal. */
-struct hr_wire_part {
-	const void *p;
-	size_t len;
-};
 int hr_wire_sign(const char *key, const struct hr_wire_part *parts, size_t n, char ret[HR_WIRE_MAC],
     struct hr_err *err);
 

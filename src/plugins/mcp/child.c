@@ -227,8 +227,8 @@ take_message(struct mcp_child *c, struct json_object *m)
 	}
 }
 
-static void
-take_line(struct mcp_child *c, const char *line, size_t len)
+void
+mcp_child_line(struct mcp_child *c, const char *line, size_t len)
 {
 	struct json_object *m = NULL;
 	struct hr_json_error e;
@@ -251,7 +251,7 @@ child_readable(struct bufferevent *b, void *arg)
 	/* it may be ended by what it says */
 	while (c->out == b && (line = evbuffer_readln(in, &len, EVBUFFER_EOL_LF)) != NULL) {
 		if (len > 0)
-			take_line(c, line, len);
+			mcp_child_line(c, line, len);
 		free(line);
 	}
 	if (c->out == b && evbuffer_get_length(in) > LINE_MAX_BYTES)
@@ -278,8 +278,7 @@ end_process(struct mcp_child *c)
 	if (c->pid > 1) {
 		(void)kill(-c->pid, SIGTERM);
 		(void)kill(-c->pid, SIGKILL);
-		while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
-			;
+		(void)hr_spawn_end(c->pid, NULL);
 	}
 	c->pid = 0;
 	c->state = MCP_CHILD_OFF;

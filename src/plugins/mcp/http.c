@@ -142,17 +142,8 @@ read_message(struct evhttp_request *req)
 	struct evbuffer *in = evhttp_request_get_input_buffer(req);
 	size_t len = evbuffer_get_length(in);
 	const unsigned char *p = evbuffer_pullup(in, -1);
-	struct json_object *m = NULL;
-	struct hr_json_error e;
 
-	if (p == NULL || hr_json_decode(p, len, &m, &e) < 0)
-		return NULL;
-	if (hr_json_type(m) == HR_PY_DICT &&
-	    strcmp(hr_json_text_or(m, "jsonrpc", ""), "2.0") == 0 &&
-	    (hr_json_text_or(m, "method", "")[0] != '\0' || hr_json_at(m, "id") != NULL))
-		return m;
-	json_object_put(m);
-	return NULL;
+	return p != NULL ? mcp_rpc_parse(p, len) : NULL;
 }
 
 /* ---- the stream and its messages ---- */

@@ -64,6 +64,8 @@ void mcp_child_start(struct mcp_child *c);
  * memory, and fn is not called. */
 struct mcp_pending *mcp_child_request(struct mcp_child *c, const char *method,
     struct json_object *params, bool progress, int limit_s, mcp_pending_fn *fn, void *arg);
+/* A line of what it wrote, which may end it. */
+void mcp_child_line(struct mcp_child *c, const char *line, size_t len);
 /* fn is not called any more; the server is told. */
 void mcp_pending_cancel(struct mcp_pending *p);
 
@@ -91,6 +93,8 @@ struct mcp_call {
 };
 TAILQ_HEAD(mcp_call_list, mcp_call);
 
+/* A body as a message, which is the caller's; NULL: it is none. */
+struct json_object *mcp_rpc_parse(const void *p, size_t len);
 /* One message of a client. reply: where the answer to a request goes; NULL: the stream. True if
  * there will be an answer. */
 bool

@@ -565,6 +565,22 @@ take_notification(struct mcp_session *s, const char *method, struct json_object 
 	}
 }
 
+struct json_object *
+mcp_rpc_parse(const void *p, size_t len)
+{
+	struct json_object *m = NULL;
+	struct hr_json_error e;
+
+	if (hr_json_decode(p, len, &m, &e) < 0)
+		return NULL;
+	if (hr_json_type(m) == HR_PY_DICT &&
+	    strcmp(hr_json_text_or(m, "jsonrpc", ""), "2.0") == 0 &&
+	    (hr_json_text_or(m, "method", "")[0] != '\0' || hr_json_at(m, "id") != NULL))
+		return m;
+	json_object_put(m);
+	return NULL;
+}
+
 bool
 mcp_rpc_message(struct mcp_session *s, struct json_object *message, struct evhttp_request *req)
 {

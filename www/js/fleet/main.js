@@ -1,0 +1,133 @@
+// The console of a fleet: who is signed in, its one stream of events, and the views that live on it.
+import {createApi, query} from "../api.js";
+import {h, plain} from "../dom.js";
+import {createSignIn} from "../signin.js";
+import {createStream} from "../stream.js";
+import {createTabs} from "../tabs.js";
+import {createEvents} from "./events.js";
+import {createKeys} from "./keys.js";
+import {createPools} from "./pools.js";
+import {createSandboxes} from "./sandboxes.js";
+
+const SOON_MS = 300; // of what happens at once lists are asked for once
+const STATES = {connecting: "connecting…", live: "live", lost: "reconnecting…", paused: "paused", refused: "not live"};
+const api = createApi(new URL(".", location.href), "X-API-Key");
+
+function createConsole(me, leave) {
+	const admin = me.scope === "admin", acts = me.rights === "act";
+	const place = {api, admin, acts: acts && me.scope !== "read", operates: acts && admin};
+	const state = h("span", {class: "state", role: "status"});
+	const note = h("p", {class: "note bad", role: "alert"});
+	const reload = h("button", {type: "button", onclick: () => void refresh()}, "Reload");
+	const events = createEvents(), sandboxes = createSandboxes(place, say), views = [sandboxes];
+	const tabs = [{id: "sandboxes", title: "Sandboxes", element: sandboxes.element}];
+	let timer = 0;
+
+	function say(e) {
+		note.textContent = e ? plain(e.message, 500) : "";
+	}
+
+	if (admin)
+		for (const [id, title, create] of [["pools", "Pools", createPools], ["keys", "Keys", createKeys]]) {
+			const view = create(place, say);
+			views.push(view);
+			tabs.push({id, title, element: view.element});
+		}
+	tabs.push({id: "events", title: "Events", element: events.element});
+	const bar = createTabs("Views", tabs);
+
+	async function refresh() {
+		say(null);
+		for (const view of views) {
+			try {
+				await view.refresh();
+			} catch (e) {
+				say(e);
+			}
+		}
+	}
+
+	function soon() {
+		if (timer === 0)
+			timer = setTimeout(() => {
+				timer = 0;
+				void refresh();
+			}, SOON_MS);
+	}
+
+	const element = h("div", {class: "page"},
+		h("header", {}, h("h1", {}, "handrail fleet"), h("span", {class: "dir"}, plain(me.name)), state,
+			h("span", {class: "rights"}, acts ? "" : "looking on"), reload,
+			h("button", {type: "button", onclick: leave}, "Sign out")),
+		note, h("main", {}, bar.bar, bar.element));
+	const stream = createStream(api, () => "events" + query({all: admin || null}),
+		(event, data) => {
+			if (event === "gap")
+				events.gap();
+			else
+				events.happened(data);
+			soon();
+		},
+		(s, why) => {
+			state.textContent = STATES[s];
+			state.className = "state " + s;
+			state.title = why || "";
+			element.dataset.stream = s;
+			if (s === "live")
+				soon(); // what happened while there was none
+		});
+
+	return {
+		element,
+		start() {
+			bar.show("sandboxes");
+			stream.start();
+			void refresh();
+		},
+		close() {
+			clearTimeout(timer);
+			bar.close();
+			stream.close();
+		},
+	};
+}
+
+let page = null;
+
+function ask(why) {
+	const form = createSignIn(api, open, {label: "Key of the service", wrong: "That is no key of this service."});
+
+	if (page)
+		page.close();
+	page = null;
+	document.body.replaceChildren(form.element);
+	if (why)
+		form.say(why);
+	form.focus();
+}
+
+async function leave() {
+	try {
+		await api.signOut();
+		ask("");
+	} catch (e) {
+		ask("This browser has forgotten the sign-in; the service could not be told: " + e.message);
+	}
+}
+
+function open(me) {
+	page = createConsole(me, leave);
+	document.body.replaceChildren(page.element);
+	page.start();
+}
+
+async function begin() {
+	try {
+		open(await api.me());
+	} catch (e) {
+		ask(e.status === 403 ? "" : e.message);
+	}
+}
+
+api.onEnded(() => ask("The sign-in is over."));
+void begin();
