@@ -59,6 +59,12 @@ directories() {
 	chmod 2775 /openhands/workspace
 }
 
+# The path is one that clients compare; the Dockerfile has it on the PATH, and the kernel is of it.
+python() {
+	/bin/sh "$here/install-python.sh" /openhands/poetry/openhands-ai-5O4_aCHf-py3.12
+	chown -R openhands:openhands /openhands/poetry
+}
+
 sudo_rights() {
 	mkdir -p /etc/sudoers.d
 	printf 'openhands ALL=(ALL) NOPASSWD:ALL\n' >/etc/sudoers.d/openhands
@@ -97,3 +103,4 @@ esac
 user
 directories
 sudo_rights
+case " $sets " in *' jupyter '*) python ;; esac
