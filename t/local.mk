@@ -201,7 +201,7 @@ EXTRA_DIST += %D%/e2e/test_browser.py %D%/e2e/lib/browsing.py %D%/e2e/lib/browse
 	%D%/e2e/pages/hostile/nested_deep.html %D%/e2e/pages/hostile/nested_in.html \
 	%D%/e2e/pages/hostile/opens.html %D%/e2e/pages/hostile/overwritten.html \
 	%D%/e2e/pages/hostile/reach.html \
-	%D%/e2e/pages/hostile/storm.html %D%/e2e/pages/hostile/vanish.html
+	%D%/e2e/pages/hostile/downloads.html %D%/e2e/pages/hostile/storm.html %D%/e2e/pages/hostile/vanish.html
 
 # jupyter: the cells alone, and the whole with a real kernel (skipped where there is none)
 if JUPYTER
@@ -229,5 +229,7 @@ t_unit_test_vscode_SOURCES = %D%/unit/test_vscode.c
 t_unit_test_vscode_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_vscode_LDADD = libvscode.la $(CHECK_LIBS)
 
+TESTS += %D%/e2e/test_v1.py
+EXTRA_DIST += %D%/e2e/test_v1.py %D%/e2e/v1_sdk.py %D%/e2e/mcp_cuts.py
 TESTS += %D%/e2e/test_swerex.py
 EXTRA_DIST += %D%/e2e/test_swerex.py %D%/e2e/swerex_suite.py %D%/corpus/swerex/swerex.jsonl

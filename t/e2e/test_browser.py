@@ -417,6 +417,19 @@ def storm_of_windows():
         equal((b["extras"]["url"], b["extras"]["error"]), (site.url("two.html"), False))
 
 
+def endless_downloads():
+    """Each is broken off, which is said, and nothing of it stays."""
+    with Site() as site, Browsing(env={"HANDRAIL_BROWSER_DOWNLOAD_MAX": "1000000"}) as s:
+        s.act('goto("%s")' % site.url("downloads.html"))
+        said = [s.act('click("5")')["content"]]
+        for _ in range(8):
+            equal(site.broken_off.acquire(timeout=PATIENCE), True, s.log())
+        said.append(s.act("noop()")["content"])
+        equal(["A download was broken off" in text for text in said].count(True) > 0, True, said)
+        goes_on(s, site)
+        equal(os.listdir(os.path.join(s.work_dir, ".downloads")), [])
+
+
 def opened_before_a_key_is_up():
     """What a press opened is the page that was used last. One that the first of two keys closes is gone."""
     with Site() as site, Browsing() as s:
@@ -517,10 +530,10 @@ def as_another_user():
 
 TESTS = [
     as_recorded, no_chromium, switched_off, starts_where_it_was_named, nothing_is_open_or_left,
-    chromium_killed_at_rest, plugin_killed_at_rest, killed_at_work, looking_on,
-    nobody_looks_without_a_key, endless_alerts, endless_script,
-    storm_of_windows, opened_before_a_key_is_up, crashed_page, large_page, overwritten_functions, frames_in_frames,
-    frames_that_vanish, out_of_reach, as_another_user,
+    chromium_killed_at_rest, plugin_killed_at_rest, killed_at_work, looking_on, nobody_looks_without_a_key,
+    endless_alerts, endless_script, storm_of_windows, endless_downloads, opened_before_a_key_is_up,
+    crashed_page, large_page, overwritten_functions, frames_in_frames, frames_that_vanish, out_of_reach,
+    as_another_user,
 ]
 
 if __name__ == "__main__":

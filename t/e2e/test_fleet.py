@@ -22,8 +22,8 @@ import urllib.parse
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.certs import Authority  # noqa: E402
-from lib.fleet import Fleet  # noqa: E402
-from lib.host import PATIENCE, SRC  # noqa: E402
+from lib.fleet import Fleet, free_port  # noqa: E402
+from lib.host import BUILD, PATIENCE, SRC  # noqa: E402
 from lib.tap import Skip, Tap, equal  # noqa: E402
 
 # What the first version of the store was made by.
@@ -45,6 +45,7 @@ CREATE INDEX of_sandbox ON events (id, seq);
 PRAGMA user_version = 1;
 """
 
+UPGRADES = int(os.environ.get("E2E_FLEET_UPGRADES", "4"))
 KILLS = int(os.environ.get("E2E_FLEET_KILLS", "8"))
 
 SERVER = """
@@ -248,10 +249,16 @@ def no_descriptors():
         before = threads()
         limits = resource.prlimit(f.process.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(f.process.pid, resource.RLIMIT_NOFILE, (3, limits[1]))
-        for _ in range(24):  # each by one that waits already, of 32, which finds none when it waits again
-            equal(f.call("GET", "/alive", key="")[0], 200)
+        waiting = []
+        for _ in range(24):
+            waiting.append(socket.create_connection(("127.0.0.1", f.port), PATIENCE))
+            waiting[-1].sendall(b"GET /alive HTTP/1.1\r\nHost: h\r\n\r\n")
+        f.until(lambda: "requests cannot be taken" in f.said(), bool)
         equal(threads(), before)
         resource.prlimit(f.process.pid, resource.RLIMIT_NOFILE, limits)
+        for s in waiting:
+            equal(s.recv(100)[9:12], b"200")
+            s.close()
         for _ in range(33):
             equal(f.call("GET", "/alive", key="")[0], 200)
 
@@ -334,7 +341,7 @@ def tenants():
                     equal(status, 403, said)
                 else:
                     equal(str(status) in op["responses"], True, "not in the document: " + said)
-                if who == "a" and ("runtime_id" in path or "runtime_id" in (body or ())):
+                if who == "a" and scope != "admin" and ("runtime_id" in path or "runtime_id" in (body or ())):
                     equal(status, 404, said)
                 secrets = (o["runtime_id"], o["session_api_key"])
                 equal([secret for secret in secrets if secret in repr(answer)], [], said)
@@ -531,8 +538,132 @@ def one_service():
         equal(("another process serves" in p.communicate(timeout=PATIENCE)[1], p.returncode), (True, 1), "a second one")
         nginx = [pid for pid in process.all_pids() if f.dir + "/run/nginx.conf" in process.command_line(pid)]
         equal(len(nginx), 1, "nginx")
+
+        def group():
+            return [pid for pid in process.all_pids() if not process.has_ended(pid) and
+                    (process.stat_fields(pid) or [b""] * 3)[2] == b"%d" % nginx[0]]
+
+        equal(len(group()) > 1, True, "its workers")
         os.kill(nginx[0], signal.SIGKILL)
+        f.until(group, lambda left: left == [])  # they would answer beside those of the next one
         f.until_answered()
+
+
+def upgrades():
+    """The service goes on as another image of its program while it is asked: nothing fails, nothing is done twice."""
+    with Fleet() as f:
+        program = f.path("cwd", "handrail-fleetd")
+        f.kill()
+        shutil.copy(f.env["HANDRAIL_FLEETD"], program)
+        f.env["HANDRAIL_FLEETD"] = program
+        f.start()
+        o = f.up("s")
+        over, failed, made, waits = threading.Event(), [], [], {}
+
+        def client(number):
+            for n in range(1000):
+                if over.is_set():
+                    break
+                session = "c%d-%d" % (number, n)
+                for method, path, body in (("GET", "/list", None), ("GET", "/%s/alive" % o["runtime_id"], None),
+                                           ("POST", "/handrail/v1/keys", {"name": session}),
+                                           ("POST", "/start?wait=ready", {"session_id": session})):
+                    if path.startswith("/start") and n % 4 != number:
+                        continue
+                    c = http.client.HTTPConnection("127.0.0.1", f.port, timeout=PATIENCE)
+                    waits[number] = path.startswith("/start") and session
+                    try:
+                        c.request(method, path, json.dumps(body), {"X-API-Key": f.key})
+                        r = c.getresponse()
+                        answer = r.read()
+                        if r.status != 200:
+                            failed.append((method, path, r.status, answer))
+                        elif path.startswith("/start"):
+                            made.append(session)
+                    except (OSError, http.client.HTTPException) as e:
+                        failed.append((method, path, repr(e)))
+                    finally:
+                        waits[number] = False
+                        c.close()
+
+        threads = [threading.Thread(target=client, args=(n,)) for n in range(3)]
+        for t in threads:
+            t.start()
+
+        def image():
+            return os.stat("/proc/%d/exe" % f.process.pid).st_ino
+
+        try:
+            for n in range(UPGRADES):
+                # it ends with the first image, and the next one knows nothing of it
+                told, before = f.listen()[1], image()
+                shutil.copy(program, program + ".new")
+                os.rename(program + ".new", program)
+                f.process.send_signal(signal.SIGHUP)
+                for _ in told:
+                    pass
+                f.until(image, lambda now: now != before)
+                equal(f.call("GET", "/%s/alive" % o["runtime_id"], key="")[0], 200)
+                # who waits is asked for once more, and not twice: two upgrades in one wait are too many
+                for number, session in list(waits.items()):
+                    if session:
+                        f.until(lambda: waits[number], lambda now: now != session)
+        finally:
+            over.set()
+            for t in threads:
+                t.join()
+        equal(failed, [])
+        equal(sorted(s["session_id"] for s in f.sandboxes()), sorted(made + ["s"]))
+        names = [k["name"] for k in f.call("GET", "/handrail/v1/keys")[1]["keys"]]
+        equal(len(names), len(set(names)), "no key was made twice")
+        # what does not start changes nothing
+        with open(program + ".new", "w") as bad:
+            bad.write("#!/bin/sh\necho no >&2; exit 3\n")
+        os.chmod(program + ".new", 0o755)
+        os.rename(program + ".new", program)
+        f.process.send_signal(signal.SIGHUP)
+        f.until(lambda: "upgrade refused" in f.said(), bool)
+        equal(f.call("GET", "/alive", key="")[0], 200)
+        shutil.copy(os.path.join(BUILD, "handrail-fleetd"), program + ".new")
+        os.rename(program + ".new", program)
+
+
+def doctor():
+    """What is missing is said, with what mends it; the exit status tells whether anything is."""
+    with Fleet() as f:
+        def look(*options, directory=f.dir, listen=f.port):
+            done = f("fleet", "doctor", "--state-dir", directory, "--kind", "local", "--listen",
+                     "127.0.0.1:%d" % listen, *options)
+            lines = [line.split(None, 1) for line in done.stdout.splitlines()]
+            bad = [text for ok, text in lines if ok == "BAD" and not text.startswith("open files")]
+            equal(done.returncode, 1 if any(ok == "BAD" for ok, _ in lines) else 0, done.stdout + done.stderr)
+            return bad, " ".join(" ".join(line) for line in lines)
+
+        bad, said = look()
+        equal((bad, "a service has it" in said, "answers" in said), ([], True, True), said)
+        equal("is not what the service" in look(listen=free_port())[0][0], True)
+        f.kill()
+        f.ok("fleet", "-q", "init", f.path("other"))  # and nginx has gone
+        with socket.create_server(("127.0.0.1", 0)) as s:
+            bad, said = look(directory=f.path("other"), listen=s.getsockname()[1])
+            equal((len(bad), "another program listens" in bad[0]), (1, True), said)
+        bad, said = look(directory=f.path("other"), listen=free_port())
+        equal((bad, "no service has it" in said, "1 of operators" in said), ([], True, True), said)
+        db = sqlite3.connect(f.path("other", "fleet.db"))
+        db.execute("UPDATE keys SET revoked = 1")
+        db.commit()
+        equal("handrail fleet init" in look(directory=f.path("other"), listen=free_port())[0][0], True)
+        db.execute("PRAGMA user_version = 99")
+        db.close()
+        bad, said = look("--no-nginx", "--socket-group", "nobody-of-this-name", "--max-factors", "1000000",
+                         "--memory-mb", "1000000", directory=f.path("other"))
+        for text in ("version 99", "--print-nginx", "groupadd", "--memory-mb is to be less"):
+            equal(len([line for line in bad if text in line]) > 0, True, text + ": " + said)
+        os.chmod(f.path("other"), 0o777)
+        for directory, text in ((f.path("other"), "chmod go-w"), (f.path("none"), "handrail fleet init")):
+            bad, said = look("--domain", "Bad", directory=directory, listen=free_port())
+            equal((text in bad[0], "is no domain" in said), (True, True), said)
+        equal(f("fleet", "doctor", "--nonsense").returncode, 2)
 
 
 def first_store():
@@ -627,7 +758,7 @@ def pool():
 
 
 def kills():
-    """The service is killed at random moments while sandboxes come and go."""
+    """The service, and the nginx and the helpers of it, are killed at random moments while sandboxes come and go."""
     chance = random.Random(int(os.environ.get("E2E_SEED", "7")))
     with Fleet() as f:
         over = threading.Event()
@@ -658,8 +789,22 @@ def kills():
         try:
             for _ in range(KILLS):
                 select.select([], [], [], chance.random())
-                f.kill()
-                f.start()
+                what = chance.choice(["service", "nginx", "helper"])
+                if what == "service":
+                    f.kill()
+                    f.start()
+                else:
+                    # of what there is at this moment: nginx's master and workers, or calls of the engine
+                    for pid in process.all_pids():
+                        line = process.command_line(pid)
+                        mine = f.dir + "/run/nginx.conf" in line if what == "nginx" else (
+                            f.dir in line and "--call" in line)
+                        if mine:
+                            try:
+                                os.kill(pid, signal.SIGKILL)
+                            except ProcessLookupError:
+                                pass
+                f.until_answered()
         finally:
             over.set()
             for t in threads:
@@ -687,7 +832,7 @@ def main():
 
 TESTS = [by_the_command, what_a_start_gives, wrong_requests, lists, hostile_sandbox, clients_that_vanish,
          slow_bodies, no_descriptors, keys_and_tenants, routes_of_the_document, tenants, events, routes, sample_site,
-         names_in_urls, one_that_dies, idle, one_service, first_store, full_disk, pool, kills]
+         names_in_urls, one_that_dies, idle, one_service, upgrades, doctor, first_store, full_disk, pool, kills]
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import socketserver
 import subprocess
@@ -91,6 +92,23 @@ def guessed_words():
                            ("rm", "handrail down"), ("start", "handrail up"), ("info", "handrail ps"),
                            ("rnu", 'is "run" meant?')):
             h.fails(2, here, word, "x")
+
+
+def unfinished():
+    """Why a command was not waited for, in words that say what to do; nothing with --quiet."""
+    with Host() as h:
+        h.ok("-n", "x", "up", "-q")
+        done = h("-n", "x", "run", "-t", "0.5", "echo a; sleep 1000")
+        equal((done.returncode, done.stdout, done.stderr), (124, "a\n", (
+            'handrail: it still runs after 0.5 seconds; "handrail attach -n x" waits for its end, "handrail run -n x '
+            '-i C-c" interrupts it\n')))
+        done = h("-n", "x", "run", "echo ']'; echo b")
+        equal((done.returncode, done.stderr.startswith("handrail: not run: the shell is busy"),
+               done.stderr.count("\n")), (124, True, 1), done)
+        equal(h("-n", "x", "-q", "run", "echo b").stderr, "", "--quiet")
+        h("-n", "x", "run", "-i", "C-c")
+        equal(h("-n", "x", "attach").returncode, 130, "it was interrupted")
+        h.fails(1, 'Runtime locla not supported; is "local" meant?', "up", "-r", "locla")
 
 
 def nothing_heavy_is_loaded():
@@ -326,6 +344,60 @@ def installed_completion():
         equal(os.listdir(h.path("cwd")), [], "nothing ran")
 
 
+ZSH = """
+compadd() {  # what it is given, each on a line
+    local last=$@[-1]
+    if [[ $argv[-2] == -a ]]; then print -rl -- ${(P)last}; fi
+}
+_describe() { print -rl -- ${${(P)@[-1]}%%:*} }
+_files() { }
+. %s
+words=("$@") CURRENT=$#
+_handrail
+"""
+FISH = "%s; complete -C (string join ' ' -- $argv) | string replace -r '\\t.*' ''"
+
+
+def other_shells():
+    """Every command and option is in the completions of zsh and fish, which those shells can read; and as bash's, they
+    know names of sandboxes and the paths in them."""
+    with Host() as h:
+        env = dict(h.env, PATH=BUILD + ":" + h.env["PATH"])
+        for shell in ("zsh", "fish"):
+            text = h.ok("completion", shell)
+            for command in commands(h):
+                equal(("\t'%s:" if shell == "zsh" else " -a %s -d ") % command in text, True, (shell, command))
+                for name, _, _ in options(h, command):
+                    equal(("'--%s:" if shell == "zsh" else " -l %s ") % name in text, True, (shell, command, name))
+        h.ok("up", "-q", "-n", "first")
+        bad = "e$(touch ran)`touch ran`;touch ran;.txt"
+        h.ok("run", "-n", "first", "mkdir -p etwas/tief eins; touch etwas/x1 etwas/x2 '%s'" % bad)
+        for shell, script, form in (("zsh", ZSH, "_handrail"), ("fish", FISH, "handrail.fish")):
+            if shutil.which(shell) is None:
+                continue
+            name = h.path("cwd", "..", shell)
+            with open(name, "w") as f:
+                f.write(h.ok("completion", shell))
+            for read in (name, os.path.join(SRC, "src/cli/completion", form)):
+                done = subprocess.run([shell, "-n", read], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                equal((done.returncode, done.stdout), (0, b""), read)
+            with open(name + ".try", "w") as f:
+                f.write(script % (name if shell == "zsh" else "source " + name))
+            for line, found in ((("do",), ["doctor", "down"]), (("down", ""), ["first"]), (("-n", "fi"), ["first"]),
+                                (("run", "--ti"), ["--timeout"]), (("-n", "first", "read", "etwas/x"),
+                                                                  ["etwas/x1", "etwas/x2"]),
+                                (("-n", "first", "ls", "et"), ["etwas/"])):
+                done = subprocess.run([shell, name + ".try", "handrail"] + list(line), env=env, cwd=h.path("cwd"),
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+                # those of zsh are picked from by compadd
+                equal((done.stderr, sorted(w for w in done.stdout.splitlines() if w.startswith(line[-1]))),
+                      ("", found), (shell, line))
+            done = subprocess.run([shell, name + ".try", "handrail", "-n", "first", "read", "e"], env=env,
+                                  cwd=h.path("cwd"), stdout=subprocess.PIPE, universal_newlines=True)
+            equal("touch" in done.stdout, True, done.stdout)
+        equal(os.listdir(h.path("cwd")), [], "nothing ran")
+
+
 def manual():
     """Every command and every option is in the manual, and nothing else is."""
     with open(os.path.join(SRC, "man/handrail.1"), encoding="utf-8") as f:
@@ -342,10 +414,13 @@ def manual():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (every_option_alone, wrong_values, guessed_words, nothing_heavy_is_loaded,
+    for test in (every_option_alone, wrong_values, guessed_words, unfinished, nothing_heavy_is_loaded,
                  events_end_with_their_reader, doctor, images, events, progress, json_everywhere,
-                 installed_completion, manual):
+                 installed_completion, other_shells, manual):
         tap.run(test.__name__.replace("_", " "), test)
+    for shell in ("zsh", "fish"):
+        if shutil.which(shell) is None:
+            tap.skip("completion of " + shell, "there is no %s: install the package %s" % (shell, shell))
     return tap.done()
 
 

@@ -94,14 +94,14 @@ def errors():
     with Place() as h:
         h.ok("up")
         write(h.work, "alone", text="x")
-        h.fails(1, "error_in_git_diff: no_repository", "diff", "alone")
-        h.fails(1, "error_in_git_diff: No such file or directory", "diff", "it's/missing")
+        h.fails(1, "it is in no git repository", "diff", "alone")
+        h.fails(1, "handrail: No such file or directory", "diff", "it's/missing")
         h.fails(1, "its name is empty", "diff", "")
         h.fails(1, "missing: No such file or directory", "changes", "missing")
         equal((h.ok("changes", "--json", "."), h.ok("changes", "/")), (h.ok("changes", "-j"), ""), "no repository")
         shutil.rmtree(os.path.join(h.repo, ".git", "objects"))
         os.mkdir(os.path.join(h.repo, ".git", "objects"))
-        h.fails(1, "error_in_git_changes: error_running_cmd:128:fatal: ", "changes", "it's")
+        h.fails(1, "git in the sandbox: fatal: ", "changes", "it's")
         h.fails(2, "usage: handrail diff", "diff")
 
 
@@ -135,7 +135,7 @@ def given_the_helper():
         look(h)
         equal(set(os.listdir(h.path("tmp"))) - before, set(), "nothing of them is left")
         write(h.path("libexec", "handrail-git"), text="#!/bin/sh\necho libc.so.6: no such version\nexit 127\n")
-        h.fails(1, "error_in_git_changes: the image has no /openhands/code/openhands/runtime/utils/git_changes.py, and "
+        h.fails(1, "handrail: the image has no /openhands/code/openhands/runtime/utils/git_changes.py, and "
                 "handrail-git of this machine cannot run there, which needs git, libjson-c and libutf8proc: libc.so.6",
                 "changes", "it's")
         os.unlink(h.path("libexec", "handrail-git"))

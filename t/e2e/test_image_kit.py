@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.tap import Skip, Tap, equal  # noqa: E402
@@ -34,9 +35,12 @@ class Place:
         return os.path.join(self.dir, *names)
 
     def program(self, name, text):
+        """A new file, in this directory: never through a link, such as those of a virtual environment."""
         path = self.path(name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w") as f:
+        equal(os.path.realpath(os.path.dirname(path)), os.path.join(os.path.realpath(self.dir), os.path.dirname(name)),
+              "a directory of its own")
+        with open(path, "x") as f:
             f.write(text)
         os.chmod(path, 0o755)
         return path
@@ -60,8 +64,9 @@ def kit_is_whole_and_the_same():
         a, b = tree(p.path("a")), tree(p.path("b"))
         equal(sorted(a), sorted(b), "files")
         equal(a == b, True, "the same bytes and modes whatever the umask")
-        for name in ("Dockerfile.in", "deps.conf", "deps.lock", "install-deps.sh", "runtime/configure.ac",
-                     "runtime/autogen.sh", "runtime/src/supervisor/main.c", "runtime/t/local.mk",
+        for name in ("Dockerfile.in", "deps.conf", "deps.lock", "install-deps.sh", "install-python.sh",
+                     "runtime/configure.ac", "runtime/autogen.sh", "runtime/src/supervisor/main.c",
+                     "runtime/t/local.mk",
                      "runtime/runtime-image/start.sh.in", "runtime/conf/nginx.conf.in"):
             equal(name in a, True, name)
         made = [n for n in a if n.endswith((".o", ".lo", ".la", "/Makefile.in", "/configure", "config.h"))]
@@ -202,6 +207,81 @@ def distributions():
                   done.stdout + done.stderr)
 
 
+WHEEL = {"probe_x.py": "here = 1\n",
+         "probe_x-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: probe-x\nVersion: 1\n",
+         "probe_x-1.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+         "probe_x-1.dist-info/RECORD": ""}
+
+
+def default_python():
+    """It is at a path of its own, pip may write to it, and it sees what the distribution has."""
+    python = shutil.which("python3", path="/usr/bin")
+    if not python or sh(python, "-c", "import ensurepip, ipykernel").returncode != 0:
+        raise Skip("no Python that can do it: install python3-venv and python3-ipykernel")
+    with Place() as p:
+        env = {"PATH": "/usr/bin:/bin", "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": "/dev/null", "HOME": p.path("home")}
+        for time in ("made", "found"):
+            done = sh("/bin/sh", os.path.join(RECIPE, "install-python.sh"), p.path("a/env"), env=env)
+            equal((done.returncode, done.stderr), (0, ""), time)
+        wheel = p.path("probe_x-1-py3-none-any.whl")
+        with zipfile.ZipFile(wheel, "w") as z:
+            for name, text in WHEEL.items():
+                z.writestr(name, text)
+        env["PATH"] = p.path("a/env/bin") + ":" + env["PATH"]
+        done = sh("pip", "install", wheel, env=env)
+        equal(("Successfully installed probe-x-1" in done.stdout, done.returncode), (True, 0), done.stderr)
+        done = sh("python", "-c", "import sys, ipykernel, probe_x; print(probe_x.here, sys.executable)", env=env)
+        equal(done.stdout, "1 %s\n" % p.path("a/env/bin/python"), done.stderr)
+        os.unlink(p.path("a/env/bin/python"))  # a link to the distribution's
+        p.program("a/env/bin/python", "#!/bin/sh\nexit 1\n")
+        os.unlink(p.path("a/env/bin/pip"))
+        p.program("a/env/bin/pip", "#!/bin/sh\necho \"$@\"\n")
+        done = sh("/bin/sh", os.path.join(RECIPE, "install-python.sh"), p.path("a/env"), env=env)
+        equal((done.stdout, "has no ipykernel" in done.stderr), ("install --no-cache-dir ipykernel\n", True),
+              "one that is not the distribution's")
+
+
+def accounts_of_the_payload():
+    """Its start adds what is missing in /etc, line by line, and nothing that is no account."""
+    with open(os.path.join(SRC, "packaging", "payload-start.sh.in")) as f:
+        text = f.read()
+    with Place() as p:
+        # with no program on the PATH, and for a user that is not root
+        script = text.replace("/etc/", p.path("etc/")).replace('[ "$UID" != 0 ] || ', "PATH=/nowhere; ")
+        os.mkdir(p.path("etc"))
+
+        def start(*argv):
+            return sh("/bin/bash", "-uc", script + "\necho \"${LD_LIBRARY_PATH-none}\"", "start", *argv,
+                      env={"PATH": "/usr/bin", "LD_LIBRARY_PATH": ""})
+
+        def etc(name):
+            with open(p.path("etc", name)) as f:
+                return f.read()
+
+        for argv in (("--username", "agent", "--user-id", "1001"), ("--user-id=1001", "--username=agent"),
+                     ("3000", "--username", "root"), ("--username",)):
+            done = start(*argv)
+            equal((done.returncode, done.stdout, done.stderr), (0, "none\n", ""), repr(argv))
+        agent = "agent:x:1001:0::/home/agent:@prefix@/bin/bash\n"
+        root = "root:x:0:0:root:/root:@prefix@/bin/bash\n"
+        nobody = "nobody:x:65534:65534:nobody:/:@prefix@/bin/bash\n"
+        equal((etc("passwd"), etc("group")), (root + nobody + agent, "root:x:0:\nnogroup:x:65534:\n"))
+        for name in ("a:b", "-x", "a\nroot2:x:0:0::/:/bin/sh", "a b", "../x", "a/b", ""):
+            equal(start("--username", name, "--user-id", "1001").returncode, 0, name)
+        for number in ("x", "0:0", "-1", "1/", ""):
+            equal(start("--username", "other", "--user-id", number).returncode, 0, number)
+        equal(etc("passwd"), root + nobody + agent, "what is no account")
+        with open(p.path("etc/passwd"), "w") as f:
+            f.write("root:x:0:0:::\nwww-data:x:33:33:::")
+        start("--username", "agent")
+        equal(etc("passwd").splitlines(),
+              ["root:x:0:0:::", "www-data:x:33:33:::", agent.replace("1001", "1000").strip()])
+        with open(p.path("etc/passwd"), "w") as f:
+            f.write("root:x:0:0:::\nnginx:x:33:33:::\nagent:x:7:7:::")
+        start("--username", "agent")
+        equal(etc("passwd").splitlines()[2:], ["agent:x:7:7:::"], "the last one, without an end")
+
+
 def no_distribution():
     with Place() as p:
         os.makedirs(p.path("bin"))
@@ -235,8 +315,8 @@ def main():
     tap = Tap()
     for test in (kit_is_whole_and_the_same, kit_can_be_built, lock_file_fits_the_recipe,
                  image_has_what_configure_needs, start_command_with_key, start_command_without_key,
-                 start_command_by_each_way, other_python, no_python, shims_refuse, distributions, no_distribution,
-                 preflight_of_a_runtime):
+                 start_command_by_each_way, other_python, no_python, shims_refuse, distributions, default_python,
+                 accounts_of_the_payload, no_distribution, preflight_of_a_runtime):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

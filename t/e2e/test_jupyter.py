@@ -197,6 +197,19 @@ def state_and_environment():
         equal(s.run("stat -c %U kernels"), user)
 
 
+def where_packages_come_from():
+    """What tells pip and others where packages are is the kernel's as it is the shell's, but no more of ours."""
+    given = {"PIP_INDEX_URL": "http://127.0.0.1:9/a b", "PIP_BREAK_SYSTEM_PACKAGES": "1",
+             "https_proxy": "http://127.0.0.1:9"}
+    with Jupyter(env=dict(given, PIP_OF_NOBODY="x")) as s:
+        equal(s.text("import os; [os.environ.get(n) for n in %r]" % (sorted(given) + ["PIP_OF_NOBODY"])),
+              repr([given[n] for n in sorted(given)] + [None]))
+        s.text("!echo $PIP_INDEX_URL >seen")
+        equal(s.run("cat seen; echo $PIP_INDEX_URL").splitlines(), [given["PIP_INDEX_URL"]] * 2, "as in the shell")
+        s.text("import signal; os.kill(os.getpid(), signal.SIGKILL)")
+        equal(s.text("import os; os.environ['PIP_INDEX_URL']"), repr(given["PIP_INDEX_URL"]), "of the next kernel")
+
+
 def runs_as_the_user():
     need_root()
     s = Jupyter(name="nobody", ready=None, env={"RUNTIME_USERNAME": "nobody"})
@@ -547,7 +560,7 @@ if __name__ == "__main__":
         skip_all("there is no kernel for %s: apt-get install python3-ipykernel" % PYTHON)
     sys.exit(run_tests([
         the_whole_observation, texts, errors, wrong_arguments, a_plot_is_an_image,
-        directory_follows_the_shell, state_and_environment, runs_as_the_user, a_hundred_cells,
+        directory_follows_the_shell, state_and_environment, where_packages_come_from, runs_as_the_user, a_hundred_cells,
         time_is_up, one_that_catches_interrupts, killed_kernel,
         what_has_left_a_killed_kernel_is_kept, killed_plugin, much_output,
         two_clients, a_shell_command_holds_nothing_up, a_request_that_comes_twice_runs_once,

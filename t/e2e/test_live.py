@@ -418,6 +418,29 @@ def input_and_signals():
         equal(s.run("echo still; echo never | wc -l"), "still\n1")
 
 
+def bound_to_one_command():
+    """What is meant for one command does not come to another, and its output ends where it does."""
+    with Server() as s:
+        s.run("echo first")
+        began, wait = marker(s)
+        door, open_it = gate(s)
+        b = s.in_background("%s; echo second; %s; echo third" % (began, door))
+        wait()
+        first, second = [c["id"] for c in s.get(V1 + "commands").json()["commands"]][-2:]
+        for what, more in (("signal", {"signal": "KILL"}), ("resize", {"rows": 24, "columns": 80})):
+            equal(post(s, what, command=first, **more), (409, {"detail": "that command has ended"}))
+            for bad in (str(second), 0, -1, float(second), True, [second]):
+                equal(post(s, what, command=bad, **more)[0], 400, (what, bad))
+        equal(post(s, "resize", rows=24, columns=80, command=second)[0], 200)
+        for query in ("", "&follow=true"):
+            a = s.get(V1 + "output?offset=0&command=%d%s" % (first, query))
+            equal((a.body[-7:], b"second" in a.body), (b"first\r\n", False), a.body)
+        for bad in ("x", "-1", ""):
+            equal(s.get(V1 + "output?command=%s" % bad).status, 400, bad)
+        open_it()
+        equal(b.content(), "second\nthird")
+
+
 def followers_take_nothing_from_actions():
     with Server(settings={"live_workers_max": 3, "action_workers_max": 2}) as s:
         end = session(s)["output"]["end"]
@@ -519,7 +542,7 @@ def no_page_from_elsewhere():
 
 
 TESTS = [no_page_from_elsewhere, while_it_runs, nothing_is_lost, no_event_is_lost, old_output_is_dropped, events,
-         gaps_are_told, input_and_signals, list_of_commands, keys, size_of_the_terminal,
+         gaps_are_told, input_and_signals, bound_to_one_command, list_of_commands, keys, size_of_the_terminal,
          followers_take_nothing_from_actions, end_of_the_server, keeper_dies, key_is_needed]
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import forms, process  # noqa: E402
-from lib.supervised import ONE_WORKER_EACH, Server, need_root, run_tests, wait_all_up  # noqa: E402
+from lib.supervised import (  # noqa: E402
+    ONE_WORKER_EACH, Server, has_given_up_rights, need_root, run_tests, wait_all_up)
 from lib.tap import Skip, equal  # noqa: E402
 
 USER = "nobody"
@@ -202,6 +203,7 @@ def workers_have_few_rights():
     need_root()
     with Rooted() as s:
         for pid in s.pids("handrail-worker"):
+            s.until("%d has given up its rights" % pid, lambda: has_given_up_rights(pid))
             with open("/proc/%d/status" % pid) as f:
                 said = dict(line.split(":", 1) for line in f)
             for name in ("CapPrm", "CapEff", "CapBnd", "CapInh", "CapAmb"):

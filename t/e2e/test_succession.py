@@ -75,11 +75,21 @@ def kill(s, pid=None):
     kill_wait(pid or s.keeper()[0])
 
 
-def write_page(s, offset, data):
-    s.until("it rests", lambda: rests(s.keeper()[0]))  # else it is written over
-    with page(s.keeper()[0]) as f:
-        f.seek(offset)
-        f.write(data)
+def kill_with(s, offset, data):
+    """A keeper whose page says this. It is stopped before it is written, else it may write over it."""
+    def written():
+        pid = s.keeper()[0]
+        os.kill(pid, signal.SIGSTOP)
+        s.until("it is stopped", lambda: process.stat_fields(pid)[0] in b"Tt")
+        if not rests(pid):
+            os.kill(pid, signal.SIGCONT)
+            return False
+        with page(pid) as f:
+            f.seek(offset)
+            f.write(data)
+        kill_wait(pid)
+        return True
+    s.until("one at rest is killed", written)
 
 
 def at_rest():
@@ -206,9 +216,8 @@ def unread_input():
 def in_the_middle_of_a_step():
     with Server() as s:
         s.run("cd /usr; export E=kept; X=lost; sleep 1000 &")
-        write_page(s, SURE, bytes(4))
         keeper = s.keeper()[0]
-        kill_wait(keeper)
+        kill_with(s, SURE, bytes(4))
         a = s.action("echo [$X] $E $PWD; alias git")
         equal((a.json()["content"], LOST % "/usr" in suffix(a)),
               ("[] kept /usr\nalias git='git --no-pager'", True), a.json())
@@ -221,8 +230,7 @@ def after_it_had_been_told_to_go_on():
     with Server() as s:
         door, _ = gate(s)
         short(s, "echo first; %s" % door)
-        write_page(s, SURE, bytes(4))
-        kill_wait(s.keeper()[0])
+        kill_with(s, SURE, bytes(4))
         a = s.action("")
         equal(("exit code 137" in suffix(a), LOST % s.work_dir in suffix(a)), (True, True), a.json())
         equal(s.run("echo on"), "on")
@@ -252,8 +260,7 @@ def dies_again_and_again():
         kill(s)
         equal(s.run("echo $X"), "kept")
         # as those would leave it that crashed before they were ready
-        write_page(s, TRIES, (2 * CRASH).to_bytes(4, sys.byteorder))
-        kill_wait(s.keeper()[0])
+        kill_with(s, TRIES, (2 * CRASH).to_bytes(4, sys.byteorder))
         a = s.action("echo [$X] $PWD")
         equal((a.json()["content"], LOST % "/usr" in suffix(a)), ("[] /usr", True), a.json())
         equal(s.wait_log("replaced: those that went on with it died") is not None, True)
@@ -270,8 +277,7 @@ def killed_before_it_is_ready():
             b = s.in_background("echo first; %s; %s; echo second $X" % (began, door))
             wait()
             # one that has been killed was maybe at a step; what it left here is two successors' tries
-            write_page(s, TRIES, (2).to_bytes(4, sys.byteorder))
-            kill_wait(s.keeper()[0])
+            kill_with(s, TRIES, (2).to_bytes(4, sys.byteorder))
             for _ in range(2):
                 s.until("there is another", s.keeper)
                 process.wait_gone(os.getpid(), rng.random() * 0.01)  # a pause of any length

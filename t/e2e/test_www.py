@@ -297,8 +297,42 @@ def files_and_log():
         equal(s.get(V1 + "log?after=x").status, 400)
 
 
+def next_event(r):
+    name, data = None, None
+    for line in r:
+        if line.startswith(b"event: "):
+            name = line[7:-1].decode()
+        elif line.startswith(b"data: "):
+            data = json.loads(line[6:])
+        elif line == b"\n" and name is not None:
+            return name, data
+    raise AssertionError("the stream ended")
+
+
+def lines_are_said_as_they_are_logged():
+    """Not with the next look at the server, every 10 s: what tells of a line comes before the next sample does, but
+    where ten seconds are just over."""
+    with Keyed() as s:
+        c, r = stream_of(s, "events?tail=0", {"X-Session-API-Key": KEY})
+        known, told = 0, []
+        for _ in range(3):
+            while known < s.get(V1 + "log").json()["next"]:
+                name, data = next_event(r)
+                known = data["next"] if name == "log" else known
+            equal(s.get(V1 + "download?path=" + s.work_dir).status, 500)  # which is logged
+            seen = []
+            while seen[-1:] != ["log"]:
+                name, data = next_event(r)
+                seen.append(name)
+            equal(data["next"] > known, True)
+            known = data["next"]
+            told.append("sample" not in seen)
+        equal(any(told), True)
+        c.close()
+
+
 TESTS = [who_may, a_stream_ends_with_its_sign_in, what_was_before, moved_while_it_is_fetched, looking_on,
-         files_of_the_page, files_and_log, many_pages]
+         files_of_the_page, files_and_log, lines_are_said_as_they_are_logged, many_pages]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

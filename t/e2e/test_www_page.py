@@ -212,7 +212,7 @@ VIEWS = """
         log(m) {
             const line = {time: evil, level: evil, module: evil, pid: evil, message: evil};
             const v = m.createLog({api: {get: json({first: 1, next: 2, epoch: 1, lines: [line]})}});
-            v.server({log: 2, log_epoch: 1});
+            v.told({next: 2, epoch: 1});
             v.shown();
             return until(v, 'td');
         },
@@ -310,7 +310,7 @@ PARTS = """
             return {first, next: all.length + 1, epoch, lines: all.slice(first - 1).map(line)};
         }}});
         const said = () => [...log.element.querySelectorAll('tbody td:last-child')].map((e) => e.textContent).join(' ');
-        const tell = () => log.server({log: now.all.length + 1, log_epoch: now.epoch});
+        const tell = () => log.told({next: now.all.length + 1, epoch: now.epoch});
         tell();
         log.shown();
         await until(() => said() === 'two one');
@@ -425,6 +425,7 @@ def behind_tls_and_a_path():
         proxy = subprocess.Popen([find_program("nginx"), "-p", top, "-c", top + "/conf"], stderr=subprocess.DEVNULL)
         try:
             s.until("the proxy listens", lambda: listens(port))
+            open(s.work_dir + "/file", "w").close()
             w.open("https://127.0.0.1:%d/box/7/handrail/" % port)
             w.until("asks for the key", "return document.querySelector('#key')")
             w.type("#key", KEY + KEYS["ENTER"])
@@ -434,7 +435,7 @@ def behind_tls_and_a_path():
             w.type(".line input", "echo typed-$((40 + 2))" + KEYS["ENTER"])
             screen_has(w, "typed-42")
             w.click("#tab-files")
-            w.until("a directory", "return document.querySelector('.names button')")
+            w.until("a directory", "return document.querySelector('.tree li')")
             asked = w.requests()
             equal([r for r in asked if not r.split(" ")[1].startswith(
                 ("https://127.0.0.1:%d/box/7/handrail/" % port, "data:"))], [], asked)
@@ -469,12 +470,97 @@ def idle_for_a_minute():
 
 
 def names_of(w):
-    return w.js("return [...document.querySelectorAll('.names button')].map((b) => b.textContent)")
+    """All that the tree shows, each with its level."""
+    return w.js("return [...document.querySelectorAll('.tree li')]"
+                ".map((e) => e.getAttribute('aria-level') + ' ' + e.querySelector('.name').textContent)")
 
 
 def choose(w, name):
-    w.until("an entry " + name, "const b = [...document.querySelectorAll('.names button')]"
-            ".find((b) => b.textContent === arguments[0]); if (b) b.click(); return !!b", name)
+    w.until("an entry " + name, "const b = [...document.querySelectorAll('.tree li')]"
+            ".find((e) => e.querySelector('.name').textContent === arguments[0]); if (b) b.click(); return !!b", name)
+
+
+def shows(w, names):
+    w.until("entries: " + ", ".join(names), "return document.querySelectorAll('.tree li').length === arguments[0]",
+            len(names))
+    equal(names_of(w), names)
+
+
+FOCUS = ("const e = document.activeElement; return [e.getAttribute('role'), e.querySelector('.name')?.textContent, "
+         "e.getAttribute('aria-expanded'), e.getAttribute('aria-selected'), e.tabIndex, "
+         "document.querySelectorAll('.tree [tabindex=\"0\"]').length]")
+
+
+def files_tree():
+    """A tree by the keyboard alone: directories open in place, are read when they are, and closed again; of a directory
+    with 10,000 names a page at a time."""
+    need_browser()
+    with Keyed() as s, Window() as w:
+        top = os.path.join(s.work_dir, "tree")
+        for d in ("a/deep/deeper", "b", "many"):
+            os.makedirs(os.path.join(top, d))
+        for f in ("a/deep/deeper/leaf", "a/file", "zeta"):
+            with open(os.path.join(top, f), "w") as out:
+                out.write("this is " + f)
+        for n in range(10000):
+            open(os.path.join(top, "many", "%05d" % n), "w").close()
+        s.action("cd " + top)
+        enter(w, s)
+        w.until("the shell's place", "return document.querySelector('.dir').textContent === arguments[0]", top)
+        w.click("#tab-files")
+        shows(w, ["1 a/", "1 b/", "1 many/", "1 zeta"])
+        w.requests()
+        w.js("document.querySelector('.files .line button[type=submit]').focus()")
+        w.press([KEYS["TAB"]])
+        equal(w.js(FOCUS), ["treeitem", "a/", "false", "false", 0, 1])
+        w.press([KEYS["RIGHT"]])
+        shows(w, ["1 a/", "2 deep/", "2 file", "1 b/", "1 many/", "1 zeta"])
+        equal(len(w.requests()), 1, "only what is opened is read")
+        w.press([KEYS["RIGHT"]])
+        equal(w.js(FOCUS), ["treeitem", "deep/", "false", "true", 0, 1])
+        w.press([KEYS["ENTER"]])
+        shows(w, ["1 a/", "2 deep/", "3 deeper/", "2 file", "1 b/", "1 many/", "1 zeta"])
+        w.press([KEYS["DOWN"], " "])
+        shows(w, ["1 a/", "2 deep/", "3 deeper/", "4 leaf", "2 file", "1 b/", "1 many/", "1 zeta"])
+        w.press([KEYS["DOWN"], KEYS["DOWN"], KEYS["UP"]])
+        equal(w.js(FOCUS), ["treeitem", "leaf", None, "true", 0, 1])
+        equal(w.js("return document.querySelector('.upload .mono').textContent"), top + "/a/deep/deeper")
+        equal(w.js("return [...document.querySelectorAll('.tree li')]"
+                   ".map((e) => e.getAttribute('aria-posinset') + '/' + e.getAttribute('aria-setsize'))"),
+              ["1/4", "1/2", "1/1", "1/1", "2/2", "2/4", "3/4", "4/4"])
+        w.press([KEYS["ENTER"]])
+        w.until("text", "return document.querySelector('.viewer pre')?.textContent === 'this is a/deep/deeper/leaf'")
+        # back to it; to what it lies in, which is closed with all that is in it
+        w.js("document.querySelector('.tree [tabindex=\"0\"]').focus()")
+        w.press([KEYS["LEFT"], KEYS["LEFT"], KEYS["LEFT"], KEYS["LEFT"]])
+        equal(w.js(FOCUS), ["treeitem", "deep/", "false", "true", 0, 1])
+        w.press([KEYS["LEFT"], KEYS["LEFT"]])
+        shows(w, ["1 a/", "1 b/", "1 many/", "1 zeta"])
+        equal(w.js(FOCUS), ["treeitem", "a/", "false", "true", 0, 1])
+        # by its first letter, the first and the last
+        w.press("z")
+        equal(w.js(FOCUS)[1], "zeta")
+        w.press([KEYS["HOME"], "m", KEYS["RIGHT"]])
+        w.until("its first page", "return document.querySelectorAll('.tree li').length === 4 + 501")
+        w.press([KEYS["END"], KEYS["UP"], KEYS["ENTER"]])
+        w.until("its second page", "return document.querySelectorAll('.tree li').length === 4 + 1001")
+        equal(w.js(FOCUS)[:4], ["treeitem", "00500", None, "true"])
+        w.press([KEYS["LEFT"], KEYS["LEFT"]])
+        shows(w, ["1 a/", "1 b/", "1 many/", "1 zeta"])
+        # what came meanwhile is there when it is opened again, and what went is said
+        open(os.path.join(top, "b", "new"), "w").close()
+        w.press([KEYS["UP"], KEYS["RIGHT"]])
+        shows(w, ["1 a/", "1 b/", "2 new", "1 many/", "1 zeta"])
+        os.rename(os.path.join(top, "a"), os.path.join(top, "gone"))
+        w.press([KEYS["HOME"], KEYS["RIGHT"]])
+        w.until("says so", "return document.querySelector('.files .side > .note').textContent.includes('No such file')")
+        equal(w.js(FOCUS)[:3], ["treeitem", "a/", "false"])
+        # above
+        w.click(".files .line button[type=button]")
+        w.until("the directory above", "return document.querySelector('.files .line input').value === arguments[0]",
+                s.work_dir)
+        equal("1 tree/" in names_of(w), True)
+        equal(complaints(w), [])
 
 
 def files_view():
@@ -496,11 +582,9 @@ def files_view():
         enter(w, s)
         w.until("the shell's place", "return document.querySelector('.dir').textContent === arguments[0]", top)
         w.click("#tab-files")
-        w.until("a directory", "return document.querySelectorAll('.names button').length === 3")
-        equal(names_of(w), ["../", evil + "/", "link"])
+        shows(w, ["1 " + evil + "/", "1 link"])
         choose(w, "link")
-        w.until("what it leads to", "return document.querySelectorAll('.names button').length === 5")
-        equal(names_of(w), ["../", "dot.png", "empty", "evil.png", "page.html"])
+        shows(w, ["1 " + evil + "/", "1 link", "2 dot.png", "2 empty", "2 evil.png", "2 page.html"])
         choose(w, "page.html")
         w.until("text", "return document.querySelector('.viewer pre')?.textContent === arguments[0]",
                 EVIL + "\\u202e")
@@ -540,7 +624,7 @@ def files_view():
             equal(f.read(), base64.b64decode(EMPTY_ZIP))
         # by a name that is typed; a failure is text as well
         w.js("document.querySelector('.files .line input').value = '/none<img src=x onerror=document.hit=1>'")
-        w.click(".files .line button")
+        w.click(".files .line button[type=submit]")
         w.until("says so", "return document.querySelector('.files .side > .note').textContent.includes('<img src=x')")
         equal(w.js("return [document.hit || 0, document.querySelectorAll('.files img, .files svg, .files b').length]"),
               [0, 0])
@@ -574,6 +658,9 @@ def shells_and_log():
         w.until("lines", "return document.querySelectorAll('.log tbody tr').length >= arguments[0]", len(lines))
         equal(w.js("return document.querySelector('.log tbody tr:last-child td.mono').textContent"),
               lines[0]["message"])
+        # a line comes as it is written
+        equal(s.get(V1 + "download?path=" + s.work_dir).status, 500)  # which is logged
+        w.until("a line of it", "return document.querySelector('.log tbody').textContent.includes('v1/download: 500')")
         equal(complaints(w), [])
 
 
@@ -611,7 +698,7 @@ def much_output():
 BY_HAND = [much_output, idle_for_a_minute]
 TESTS = [shell_view, cut_and_healed, nothing_is_believed, every_view_believes_nothing, parts_by_themselves,
          from_elsewhere,
-         behind_tls_and_a_path, other_views, files_view, shells_and_log, viewer_without_rights]
+         behind_tls_and_a_path, other_views, files_tree, files_view, shells_and_log, viewer_without_rights]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS + [t for t in BY_HAND if t.__name__ in sys.argv[1:]]))

@@ -9,21 +9,13 @@
 
 #include "http/answer.h"
 #include "http/http.h"
+#include "fuzz.h"
 
 #define MOST 4096
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct seen {
 	size_t bytes, lines;
 };
-
-static void
-must(bool cond)
-{
-	if (!cond)
-		abort();
-}
 
 static int
 on_body(void *arg, const char *p, size_t len)
@@ -48,30 +40,30 @@ on_header(void *arg, const char *line, size_t len)
 static int
 play(const char *p, size_t len, size_t step, bool streams, struct hr_http_answer *a, struct seen *s)
 {
-	struct hr_http_request r = {.method = "GET",
+	struct hr_http_request req = {.method = "GET",
 	    .header = "Retry-After",
 	    .on_header = on_header,
 	    .header_arg = s,
 	    .sink = streams ? on_body : NULL,
 	    .sink_arg = s};
 	struct hr_http_reader h;
-	int rc = 0;
+	int r = 0;
 
 	memset(a, 0, sizeof(*a));
 	memset(s, 0, sizeof(*s));
 	hr_buf_init(&a->body, MOST);
-	hr_http_reader_init(&h, &r, a);
-	for (size_t at = 0, n; rc == 0 && at < len; at += n) {
+	hr_http_reader_init(&h, &req, a);
+	for (size_t at = 0, n; r == 0 && at < len; at += n) {
 		n = len - at < step ? len - at : step;
-		rc = hr_http_reader_feed(&h, p + at, n, NULL);
+		r = hr_http_reader_feed(&h, p + at, n, NULL);
 	}
-	if (rc == 0)
-		rc = hr_http_reader_end(&h, NULL);
-	must(rc == 0 ? h.part == HR_HTTP_DONE && a->status >= 200 : a->fault != HR_HTTP_NONE);
+	if (r == 0)
+		r = hr_http_reader_end(&h, NULL);
+	must(r == 0 ? h.part == HR_HTTP_DONE && a->status >= 200 : a->fault != HR_HTTP_NONE);
 	must(a->body.len <= MOST && strlen(a->reason) < sizeof(a->reason) &&
 	     strlen(a->header) < sizeof(a->header));
 	hr_http_reader_done(&h);
-	return rc;
+	return r;
 }
 
 int

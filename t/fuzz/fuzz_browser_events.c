@@ -11,8 +11,7 @@
 #include "base/log.h"
 #include "plugins/browser/browser.h"
 #include "plugins/browser/browser_int.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static void
 look(void *arg)

@@ -14,8 +14,7 @@
 #include "plugins/browser/props.h"
 #include "plugins/browser/snapshot.h"
 #include "plugins/browser/tape.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static void
 must_be_json(const struct hr_buf *b)

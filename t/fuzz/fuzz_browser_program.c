@@ -9,8 +9,7 @@
 #include "plugins/browser/calls.h"
 #include "plugins/browser/program.h"
 #include "base/utf8.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static void
 check_again(const struct br_found *f)

@@ -7,20 +7,12 @@
 #include <string.h>
 
 #include "host/cloud/connect.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 struct seen {
 	struct hr_buf b;
 	unsigned n;
 };
-
-static void
-must(bool cond)
-{
-	if (!cond)
-		abort();
-}
 
 static int
 on_frame(void *arg, unsigned flags, const char *p, size_t len)
@@ -39,16 +31,16 @@ read_all(struct seen *s, const char *p, size_t len, size_t cut)
 	struct hr_connect c;
 	struct hr_err err = {0};
 	size_t n;
-	int rc = 0;
+	int r = 0;
 
 	s->n = 0;
 	hr_buf_init(&s->b, 1 << 20);
 	hr_connect_init(&c, on_frame, s);
-	for (; rc == 0 && len > 0; p += n, len -= n) {
+	for (; r == 0 && len > 0; p += n, len -= n) {
 		n = cut < len ? cut : len;
-		rc = hr_connect_feed(&c, p, n, &err);
+		r = hr_connect_feed(&c, p, n, &err);
 	}
-	hr_buf_addf(&s->b, "|%d|%s|%d", rc, err.msg, rc == 0 && hr_connect_whole(&c));
+	hr_buf_addf(&s->b, "|%d|%s|%d", r, err.msg, r == 0 && hr_connect_whole(&c));
 	hr_connect_done(&c);
 }
 

@@ -13,15 +13,7 @@
 #include "mcp/mcp.h"
 #include "proto/json.h"
 #include "base/utf8.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-must(bool cond)
-{
-	if (!cond)
-		abort();
-}
+#include "fuzz.h"
 
 static void
 perform(void *arg, const char *session, struct json_object *action, struct hr_span key,

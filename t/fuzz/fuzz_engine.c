@@ -12,8 +12,7 @@
 #include "host/docker/engine.h"
 #include "host/handrail.h"
 #include "proto/json.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static const char *const env[] = {"DOCKER_HOST=unix:///nonexistent", "SESSION_API_KEY=k", NULL};
 

@@ -21,19 +21,11 @@
 #include "files/pytext.h"
 #include "files/textfile.h"
 #include "base/utf8.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 #define ARGUMENTS 4
 
 static char top[64], file[96], history[96];
-
-static void
-must(bool cond)
-{
-	if (!cond)
-		abort();
-}
 
 static void
 clean(void)

@@ -15,15 +15,7 @@
 #include "fleet/buildform.h"
 #include "fleet/request.h"
 #include "proto/json.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-must(bool cond)
-{
-	if (!cond)
-		abort();
-}
+#include "fuzz.h"
 
 #define PREFIX "r.example/a"
 
@@ -32,17 +24,17 @@ static int
 take_form(struct hr_fleet_form *f, int fd, const char *p, size_t len, size_t step)
 {
 	struct hr_err err = {0};
-	int rc = hr_fleet_form_init(f, "multipart/form-data; boundary=B", fd, &err);
+	int r = hr_fleet_form_init(f, "multipart/form-data; boundary=B", fd, &err);
 
-	must(rc == 0);
-	for (; rc == 0 && len > 0; p += step, len -= step) {
+	must(r == 0);
+	for (; r == 0 && len > 0; p += step, len -= step) {
 		step = step < len ? step : len;
-		rc = hr_fleet_form_feed(f, p, step, &err);
+		r = hr_fleet_form_feed(f, p, step, &err);
 	}
-	if (rc == 0)
-		rc = hr_fleet_form_check(f, PREFIX, &err) == 0 ? 0 : -2;
-	must(rc == 0 || err.msg[0] != '\0');
-	return rc;
+	if (r == 0)
+		r = hr_fleet_form_check(f, PREFIX, &err) == 0 ? 0 : -2;
+	must(r == 0 || err.msg[0] != '\0');
+	return r;
 }
 
 static void
@@ -50,10 +42,10 @@ one_form(const char *p, size_t len)
 {
 	int fds[2] = {memfd_create("whole", MFD_CLOEXEC), memfd_create("cut", MFD_CLOEXEC)};
 	struct hr_fleet_form whole, cut;
-	int rc = take_form(&whole, fds[0], p, len, SIZE_MAX);
+	int r = take_form(&whole, fds[0], p, len, SIZE_MAX);
 
-	must(take_form(&cut, fds[1], p, len, 1 + len % 7) == rc);
-	if (rc == 0) {
+	must(take_form(&cut, fds[1], p, len, 1 + len % 7) == r);
+	if (r == 0) {
 		must(whole.written == cut.written && whole.names.n == cut.names.n);
 		for (size_t i = 0; i < whole.names.n; i++) {
 			must(strcmp(whole.names.v[i], cut.names.v[i]) == 0);

@@ -7,15 +7,7 @@
 #include <string.h>
 
 #include "proto/frame.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-must(bool cond)
-{
-	if (!cond)
-		abort();
-}
+#include "fuzz.h"
 
 static bool
 same(struct hr_span a, struct hr_span b)

@@ -15,8 +15,7 @@
 #include "proto/pyrepr.h"
 #include "base/utf8.h"
 #include "worker/worker.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 struct body {
 	const char *p;
@@ -34,13 +33,6 @@ body_read(void *ctx, char *p, size_t len)
 	b->p += n;
 	b->len -= n;
 	return (ssize_t)n;
-}
-
-static void
-must(bool cond)
-{
-	if (!cond)
-		abort();
 }
 
 static void

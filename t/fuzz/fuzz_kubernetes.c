@@ -15,8 +15,7 @@
 #include "host/kubernetes/why.h"
 #include "http/wsframe.h"
 #include "proto/json.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static void
 need_error(const struct hr_err *err)
@@ -47,10 +46,10 @@ try_watch(const char *p, size_t len)
 	struct hr_kube_status s;
 	struct hr_kube_why why;
 	char version[128] = "";
-	int rc = hr_kube_watch_line(p, len, &event, &o, version, sizeof(version), &s);
+	int r = hr_kube_watch_line(p, len, &event, &o, version, sizeof(version), &s);
 
-	if ((rc == 1) != (o != NULL) ||
-	    (rc == 1 && event != HR_KUBE_THERE && event != HR_KUBE_DELETED))
+	if ((r == 1) != (o != NULL) ||
+	    (r == 1 && event != HR_KUBE_THERE && event != HR_KUBE_DELETED))
 		abort();
 	hr_kube_why(&why, o);
 	if (strpbrk(why.text, "\n\r\x1b") != NULL)
@@ -75,14 +74,14 @@ try_frames(const char *p, size_t len, size_t piece)
 	struct hr_err err = {0};
 	struct hr_wsframes f;
 	size_t total = 0, n;
-	int rc = 0;
+	int r = 0;
 
 	hr_wsframes_init(&f);
-	for (size_t at = 0; rc == 0 && at < len; at += n) {
+	for (size_t at = 0; r == 0 && at < len; at += n) {
 		n = len - at < piece ? len - at : piece;
-		rc = hr_wsframes_feed(&f, p + at, n, on_message, &total, &err);
+		r = hr_wsframes_feed(&f, p + at, n, on_message, &total, &err);
 	}
-	if (total > len || rc == 1 || (rc != 0 && err.msg[0] == '\0'))
+	if (total > len || r == 1 || (r != 0 && err.msg[0] == '\0'))
 		abort();
 	hr_wsframes_done(&f);
 }

@@ -8,15 +8,7 @@
 
 #include "host/modal/modal.h"
 #include "host/modal/pb.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-must(bool cond)
-{
-	if (!cond)
-		abort();
-}
+#include "fuzz.h"
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

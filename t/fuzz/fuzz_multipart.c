@@ -9,20 +9,12 @@
 
 #include "files/multipart.h"
 #include "files/params.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 struct notes {
 	struct hr_buf text; /* all calls */
 	unsigned parts;
 };
-
-static void
-must(bool cond)
-{
-	if (!cond)
-		abort();
-}
 
 static int
 on_begin(void *arg, const char *disposition, size_t len)

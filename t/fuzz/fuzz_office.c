@@ -12,8 +12,7 @@
 #include "office/office.h"
 #include "base/utf8.h"
 #include "../unit/office_pack.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 #define PARTS 5
 #define KINDS 3
@@ -27,13 +26,6 @@ static const char *const names[KINDS][PARTS] = {
     {"xl/workbook.xml", "xl/_rels/workbook.xml.rels", "xl/s.xml", "xl/strings.xml",
 	"xl/styles.xml"},
 };
-
-static void
-must(bool cond)
-{
-	if (!cond)
-		abort();
-}
 
 static void
 check(const char *kind, const void *bytes, size_t len)

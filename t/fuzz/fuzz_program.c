@@ -7,15 +7,7 @@
 #include <string.h>
 
 #include "host/program/answer.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-must(bool cond)
-{
-	if (!cond)
-		abort();
-}
+#include "fuzz.h"
 
 static void
 plain(const char *text)

@@ -8,17 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/exports.h"
+#include "shell/exports.h"
 #include "session/prompt/report.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-must(bool cond)
-{
-	if (!cond)
-		abort();
-}
+#include "fuzz.h"
 
 static void
 check(const struct hr_report *r)

@@ -11,17 +11,9 @@
 
 #include "fake_http.h"
 #include "host/rest.h"
+#include "fuzz.h"
 
 #define SECRET "s3cret-of-ours"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-must(bool cond)
-{
-	if (!cond)
-		abort();
-}
 
 static int
 on_line(void *arg, const char *line, size_t len)

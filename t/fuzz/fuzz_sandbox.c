@@ -12,8 +12,7 @@
 #include "fake_http.h"
 #include "host/handrail.h"
 #include "proto/json.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static const char *const env[] = {"DOCKER_HOST=unix:///nonexistent", "GITHUB_TOKEN=ghp_secret",
     "GITLAB_TOKEN=glpat_secret", "WEB_HOST=web.example", NULL};
@@ -40,39 +39,39 @@ ask(struct hr_sandbox *s, unsigned what, struct hr_err *err)
 {
 	static const char *const variables[] = {"A=1", NULL};
 	char *text = NULL;
-	int rc, status;
+	int r, status;
 
 	switch (what) {
 	case 0:
 	case 1:
-		rc = hr_sandbox_action(s, actions[what], &text, err);
-		if (rc == 0)
+		r = hr_sandbox_action(s, actions[what], &text, err);
+		if (r == 0)
 			need_json(text);
-		return rc;
-	case 2: rc = hr_sandbox_list_files(s, "a", &text, err); break; /* as it came */
-	case 3: rc = hr_sandbox_stats(s, &text, err); break;
-	case 4: rc = hr_sandbox_vscode_url(s, &text, err); break;
+		return r;
+	case 2: r = hr_sandbox_list_files(s, "a", &text, err); break; /* as it came */
+	case 3: r = hr_sandbox_stats(s, &text, err); break;
+	case 4: r = hr_sandbox_vscode_url(s, &text, err); break;
 	case 5:
 	case 6:
-		rc = what == 5 ? hr_sandbox_git_changes(s, NULL, &text, err)
-			       : hr_sandbox_git_diff(s, "a", &text, err);
-		if (rc == 0)
+		r = what == 5 ? hr_sandbox_git_changes(s, NULL, &text, err)
+			      : hr_sandbox_git_diff(s, "a", &text, err);
+		if (r == 0)
 			need_json(text);
-		return rc;
-	case 7: rc = hr_sandbox_git_branch(s, NULL, &text, err); break;
-	case 8: rc = hr_sandbox_clone(s, "a/b", NULL, true, &text, err); break;
+		return r;
+	case 7: r = hr_sandbox_git_branch(s, NULL, &text, err); break;
+	case 8: r = hr_sandbox_clone(s, "a/b", NULL, true, &text, err); break;
 	case 9:
-		rc = hr_sandbox_microagents(s, "a/b", &text, err);
-		if (rc == 0)
+		r = hr_sandbox_microagents(s, "a/b", &text, err);
+		if (r == 0)
 			need_json(text);
-		return rc;
-	case 10: rc = hr_sandbox_run_setup_script(s, &status, err); break;
-	case 11: rc = hr_sandbox_install_git_hooks(s, err); break;
-	case 12: rc = hr_sandbox_add_env(s, variables, err); break;
-	default: rc = hr_sandbox_add_mcp(s, "[{\"name\":\"n\",\"command\":\"c\"}]", err); break;
+		return r;
+	case 10: r = hr_sandbox_run_setup_script(s, &status, err); break;
+	case 11: r = hr_sandbox_install_git_hooks(s, err); break;
+	case 12: r = hr_sandbox_add_env(s, variables, err); break;
+	default: r = hr_sandbox_add_mcp(s, "[{\"name\":\"n\",\"command\":\"c\"}]", err); break;
 	}
 	free(text);
-	return rc;
+	return r;
 }
 
 int

@@ -5,8 +5,7 @@
 #include <stdint.h>
 
 #include "../unit/core_play.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

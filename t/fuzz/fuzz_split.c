@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "shell/split.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static void
 check(const char *text, size_t len, const struct hr_shell_pieces *p)

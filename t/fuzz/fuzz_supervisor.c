@@ -14,10 +14,9 @@
 #include "supervisor/settings/options.h"
 #include "supervisor/settings/settings.h"
 #include "base/template.h"
+#include "fuzz.h"
 
 #define WORDS 64
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void
 try_settings(const char *text, size_t len)

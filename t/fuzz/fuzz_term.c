@@ -1,15 +1,17 @@
-/* Terminal output. The first byte chooses the terminal and how the rest is cut; what must hold:
- * memory within its limit, text in UTF-8 within its bounds, the same however the input is cut, and
- * no change of the text that the generation does not show. */
+/* Terminal output, as text and as it is shown to people. The first byte chooses the terminal and
+ * how the rest is cut; what must hold: memory within its limit, text in UTF-8 within its bounds,
+ * the same however the input is cut, no change of the text that the generation does not show, and
+ * no sequence but colours and moves for a terminal of ours. */
 #include "config.h"
 
 #include "term/term.h"
 
+#include "base/tame.h"
+#include "fuzz.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void
 fuzz_check(bool ok)
@@ -84,6 +86,36 @@ fuzz_watch(struct hr_term *t, const uint8_t *p, size_t size, size_t cut, size_t 
 	hr_buf_done(&before);
 }
 
+static void
+fuzz_tame(const uint8_t *p, size_t size, size_t cut)
+{
+	struct hr_tame whole = {.terminal = true, .colours = true}, parts = whole;
+	struct hr_buf a, b;
+	size_t n;
+
+	hr_buf_init(&a, (size_t)1 << 28);
+	hr_buf_init(&b, (size_t)1 << 28);
+	hr_tame_feed(&whole, &a, (const char *)p, size);
+	for (size_t i = 0; i < size; i += n) {
+		n = size - i < cut ? size - i : cut;
+		hr_tame_feed(&parts, &b, (const char *)p + i, n);
+	}
+	hr_tame_end(&whole, &a);
+	hr_tame_end(&parts, &b);
+	fuzz_check(a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0));
+	for (size_t i = 0; i < a.len; i++) {
+		if (a.p[i] == '\033') {
+			fuzz_check(a.p[++i] == '[');
+			i += 1 + strspn(a.p + i + 1, "0123456789;:");
+			fuzz_check(i < a.len && strchr("mABCDEFGJK", a.p[i]) != NULL);
+		} else {
+			fuzz_check((uint8_t)a.p[i] >= ' ' || strchr("\r\n\t\b", a.p[i]) != NULL);
+		}
+	}
+	hr_buf_done(&a);
+	hr_buf_done(&b);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -106,6 +138,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		cut = size / 8;
 	fuzz_watch(watched, data + 1, size - 1, cut, limit);
 	hr_term_feed(whole, data + 1, size - 1);
+	fuzz_tame(data + 1, size - 1, cut);
 	hr_buf_init(&a, (size_t)1 << 28);
 	hr_buf_init(&b, (size_t)1 << 28);
 	hr_term_text(watched, &a);

@@ -8,8 +8,7 @@
 #include <json-c/json.h>
 
 #include "host/config/toml.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

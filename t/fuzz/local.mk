@@ -1,9 +1,9 @@
 # Each target twice: replay_X runs its seeds and mutations of them in make check; fuzz_X is for
 # libFuzzer, with configure --enable-fuzzers CC=clang.
 FUZZ_REPLAYERS = %D%/replay_door %D%/replay_files %D%/replay_frame %D%/replay_json \
-	%D%/replay_report %D%/replay_session %D%/replay_split %D%/replay_term
+	%D%/replay_report %D%/replay_rex %D%/replay_session %D%/replay_split %D%/replay_term
 FUZZ_TARGETS = %D%/fuzz_door %D%/fuzz_files %D%/fuzz_frame %D%/fuzz_json \
-	%D%/fuzz_report %D%/fuzz_session %D%/fuzz_split %D%/fuzz_term
+	%D%/fuzz_report %D%/fuzz_rex %D%/fuzz_session %D%/fuzz_split %D%/fuzz_term
 LIBFUZZER = $(AM_LDFLAGS) -fsanitize=fuzzer
 check_PROGRAMS += $(FUZZ_REPLAYERS)
 TESTS += $(FUZZ_REPLAYERS)
@@ -11,10 +11,10 @@ EXTRA_PROGRAMS += $(FUZZ_TARGETS)
 if FUZZERS
 noinst_PROGRAMS += $(FUZZ_TARGETS)
 endif
-EXTRA_DIST += %D%/mkseeds \
+EXTRA_DIST += %D%/fuzz.h %D%/mkseeds \
 	%D%/dict/json.dict %D%/dict/split.dict %D%/dict/term.dict \
 	%D%/seeds/door.txt %D%/seeds/files.txt %D%/seeds/frame.txt %D%/seeds/json.txt %D%/seeds/office.txt \
-	%D%/seeds/report.txt %D%/seeds/session.txt %D%/seeds/split.txt %D%/seeds/term.txt
+	%D%/seeds/report.txt %D%/seeds/rex.txt %D%/seeds/session.txt %D%/seeds/split.txt %D%/seeds/term.txt
 
 t_fuzz_replay_door_SOURCES = %D%/fuzz_door.c %D%/replay_main.c
 t_fuzz_replay_door_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
@@ -23,6 +23,13 @@ t_fuzz_fuzz_door_SOURCES = %D%/fuzz_door.c
 t_fuzz_fuzz_door_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 t_fuzz_fuzz_door_LDFLAGS = $(LIBFUZZER)
 t_fuzz_fuzz_door_LDADD = libworker.la libdetect.la libbase.la
+t_fuzz_replay_rex_SOURCES = %D%/fuzz_rex.c %D%/replay_main.c
+t_fuzz_replay_rex_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_replay_rex_LDADD = libworker.la libdetect.la libbase.la
+t_fuzz_fuzz_rex_SOURCES = %D%/fuzz_rex.c
+t_fuzz_fuzz_rex_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_fuzz_rex_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_rex_LDADD = libworker.la libdetect.la libbase.la
 t_fuzz_replay_files_SOURCES = %D%/fuzz_files.c %D%/replay_main.c
 t_fuzz_replay_files_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 t_fuzz_replay_files_LDADD = libfiles.la libdetect.la
@@ -206,3 +213,26 @@ t_fuzz_fuzz_browser_program_LDADD = libbrowserpage.la
 endif
 EXTRA_DIST += %D%/fuzz_browser_events.c %D%/fuzz_browser_page.c %D%/fuzz_browser_program.c \
 	%D%/seeds/browser_events.txt %D%/seeds/browser_page.txt %D%/seeds/browser_program.txt
+
+# the plugins mcp and jupyter: their clients, their servers and their kernels
+check_PROGRAMS += %D%/replay_jupyter %D%/replay_mcp
+TESTS += %D%/replay_jupyter %D%/replay_mcp
+EXTRA_PROGRAMS += %D%/fuzz_jupyter %D%/fuzz_mcp
+if FUZZERS
+noinst_PROGRAMS += %D%/fuzz_jupyter %D%/fuzz_mcp
+endif
+t_fuzz_replay_jupyter_SOURCES = %D%/fuzz_jupyter.c %D%/replay_main.c
+t_fuzz_replay_jupyter_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_replay_jupyter_LDADD = libjupyter.la
+t_fuzz_fuzz_jupyter_SOURCES = %D%/fuzz_jupyter.c
+t_fuzz_fuzz_jupyter_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+t_fuzz_fuzz_jupyter_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_jupyter_LDADD = libjupyter.la
+t_fuzz_replay_mcp_SOURCES = %D%/fuzz_mcp.c %D%/replay_main.c
+t_fuzz_replay_mcp_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(EVHTTP_CFLAGS)
+t_fuzz_replay_mcp_LDADD = libmcp.la $(JSONC_LIBS)
+t_fuzz_fuzz_mcp_SOURCES = %D%/fuzz_mcp.c
+t_fuzz_fuzz_mcp_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(EVHTTP_CFLAGS)
+t_fuzz_fuzz_mcp_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_mcp_LDADD = libmcp.la $(JSONC_LIBS)
+EXTRA_DIST += %D%/seeds/jupyter.txt %D%/seeds/mcp.txt

@@ -15,7 +15,7 @@ main(int argc, char **argv)
 	struct hr_config *c = hr_config_new(&err);
 	struct hr_sandbox *s = NULL;
 	char *branch = NULL;
-	int rc = -1;
+	int r = -1;
 
 	if (argc != 4)
 		return 2;
@@ -25,13 +25,13 @@ main(int argc, char **argv)
 	if (c != NULL && hr_config_load(c, NULL, o.environ, NULL, NULL, &err) == 0)
 		s = hr_sandbox_open(c, &o, &err);
 	if (s != NULL && hr_sandbox_connect(s, &err) == 0)
-		rc = hr_sandbox_git_branch(s, argv[3], &branch, &err);
-	if (rc == 0)
+		r = hr_sandbox_git_branch(s, argv[3], &branch, &err);
+	if (r == 0)
 		printf("%s\n", branch != NULL ? branch : "-");
 	else
 		fprintf(stderr, "%s\n", err.msg);
 	free(branch);
 	hr_sandbox_free(s);
 	hr_config_free(c);
-	return rc == 0 ? 0 : 1;
+	return r == 0 ? 0 : 1;
 }

@@ -91,11 +91,11 @@ set_state(struct hr_cloud *c, struct json_object *q, struct hr_err *err)
 }
 
 static void
-answer(int rc, struct json_object *o, const struct hr_err *err)
+answer(int r, struct json_object *o, const struct hr_err *err)
 {
 	struct json_object *all = json_object_new_object();
 
-	if (rc == 0) {
+	if (r == 0) {
 		play_put(all, "ok", o);
 	} else {
 		json_object_put(o);
@@ -108,8 +108,24 @@ answer(int rc, struct json_object *o, const struct hr_err *err)
 	json_object_put(all);
 }
 
+/* What its tables have functions for. */
+static void
+can(const struct hr_sandbox_ops *kind, const struct hr_cloud_ops *ops, struct json_object *o)
+{
+	const struct {
+		const char *name;
+		bool is;
+	} all[] = {{"server", ops->publish != NULL}, {"pause", ops->pause != NULL},
+	    {"resume", ops->resume != NULL}, {"stats", ops->stats != NULL},
+	    {"code", ops->code != NULL}, {"logs", kind->logs != NULL}, {"sh", kind->exec != NULL},
+	    {"pool", kind->freeze != NULL}, {"build", kind->build != NULL}};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		play_put(o, all[i].name, json_object_new_boolean(all[i].is));
+}
+
 static int
-play(const struct play_provider *p, struct hr_cloud *c)
+play(const struct play_provider *p, const struct hr_sandbox_ops *ops, struct hr_cloud *c)
 {
 	struct json_object *q = NULL;
 	struct hr_json_error why;
@@ -120,14 +136,16 @@ play(const struct play_provider *p, struct hr_cloud *c)
 	while ((n = getline(&line, &room, stdin)) > 0) {
 		struct json_object *o = json_object_new_object();
 		struct hr_err err = {0};
-		int rc;
+		int r;
 
 		if (hr_json_decode(line, (size_t)n, &q, &why) != 0)
 			return 2;
-		rc = strcmp(hr_json_text_or(q, "op", ""), "state") == 0 ? set_state(c, q, &err) : 0;
-		if (rc == 0)
-			rc = p->perform(c, hr_json_text_or(q, "op", ""), q, o, &err);
-		answer(rc, o, &err);
+		r = strcmp(hr_json_text_or(q, "op", ""), "state") == 0 ? set_state(c, q, &err) : 0;
+		if (strcmp(hr_json_text_or(q, "op", ""), "can") == 0)
+			can(ops, c->ops, o);
+		else if (r == 0)
+			r = p->perform(c, hr_json_text_or(q, "op", ""), q, o, &err);
+		answer(r, o, &err);
 		json_object_put(q);
 		q = NULL;
 	}
@@ -158,7 +176,7 @@ main(int argc, char **argv)
 	    .stop_fd = -1};
 	const struct hr_sandbox_ops *ops = NULL;
 	void *self = NULL;
-	int rc = 2;
+	int r = 2;
 
 	hr_strv_add_words(&variables, given != NULL ? given : "");
 	h.env = hr_strv_list(&variables);
@@ -168,13 +186,13 @@ main(int argc, char **argv)
 		ops = all[i]->entry(HR_BACKEND_ABI);
 		if (ops->open(&h, &self, &err) != 0) {
 			answer(-1, NULL, &err);
-			rc = 1;
+			r = 1;
 			break;
 		}
-		rc = play(all[i], self);
+		r = play(all[i], ops, self);
 		ops->free(self);
 	}
 	hr_strv_done(&variables);
 	hr_config_free(config);
-	return rc;
+	return r;
 }

@@ -12,6 +12,10 @@ struct play_provider {
 	    struct json_object *o, struct hr_err *err);
 };
 
+/* By the table of functions alone. */
+int play_any(struct hr_cloud *c, const char *op, struct json_object *q, struct json_object *o,
+    struct hr_err *err);
+
 extern const struct play_provider play_daytona, play_e2b, play_modal, play_runloop;
 
 /* What a command printed. */

@@ -27,13 +27,13 @@ run(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_
 	    .output = play_output,
 	    .arg = &said};
 	struct hr_cloud_end end;
-	int rc;
+	int r;
 
 	hr_buf_init(&said.out, 64 << 20);
 	hr_buf_init(&said.err, 64 << 20);
 	play_env(&env, hr_json_at(q, "env"));
 	command.env = hr_strv_list(&env);
-	rc = c->ops->exec(c, &command, &end, err);
+	r = c->ops->exec(c, &command, &end, err);
 	play_put(o, "exit", json_object_new_int(end.code));
 	play_put(o, "timed_out", json_object_new_boolean(end.timed_out));
 	play_put(o, "note", json_object_new_string(end.note));
@@ -42,7 +42,7 @@ run(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_
 	hr_buf_done(&said.out);
 	hr_buf_done(&said.err);
 	hr_strv_done(&env);
-	return rc;
+	return r;
 }
 
 static int
@@ -53,33 +53,33 @@ files(
 	struct hr_buf b;
 	size_t len;
 	char *p;
-	int rc;
+	int r;
 
 	if (put) {
 		p = play_unbase64(q, "b64", &len);
-		rc = c->ops->put(c, path, p, len, err);
+		r = c->ops->put(c, path, p, len, err);
 		free(p);
-		return rc;
+		return r;
 	}
 	hr_buf_init(&b, HR_CLOUD_FILE_MAX);
-	rc = c->ops->get(c, path, &b, err);
+	r = c->ops->get(c, path, &b, err);
 	play_bytes(o, "b64", hr_buf_str(&b), b.len);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 static int
 list(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_err *err)
 {
 	struct json_object *found = json_object_new_array();
-	int rc = c->ops->list(c, hr_json_text_at(q, "run"), on_found, found, err);
+	int r = c->ops->list(c, hr_json_text_at(q, "run"), on_found, found, err);
 
 	play_put(o, "list", found);
-	return rc;
+	return r;
 }
 
-static int
-perform(struct hr_cloud *c, const char *op, struct json_object *q, struct json_object *o,
+int
+play_any(struct hr_cloud *c, const char *op, struct json_object *q, struct json_object *o,
     struct hr_err *err)
 {
 	const struct {
@@ -88,25 +88,27 @@ perform(struct hr_cloud *c, const char *op, struct json_object *q, struct json_o
 	} plain[] = {{"wait", c->ops->wait}, {"look", c->ops->look}, {"pause", c->ops->pause},
 	    {"resume", c->ops->resume}};
 	bool unsure;
-	int rc;
+	int r;
 
 	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
 		if (strcmp(plain[i].name, op) == 0) {
-			rc = plain[i].fn(c, err);
+			r = plain[i].fn(c, err);
 			play_put(o, "state", json_object_new_string(c->state));
-			return rc;
+			return r;
 		}
 	if (strcmp(op, "state") == 0)
 		return 0;
 	if (strcmp(op, "create") == 0) {
-		rc = c->ops->create(c, &unsure, err);
+		r = c->ops->create(c, &unsure, err);
 		play_put(o, "id", json_object_new_string(c->id != NULL ? c->id : ""));
-		return rc;
+		return r;
 	}
 	if (strcmp(op, "end") == 0)
 		return c->ops->end(c, c->id, err);
 	if (strcmp(op, "keep") == 0)
 		return c->ops->keep(c, 300, err);
+	if (strcmp(op, "launch") == 0)
+		return c->ops->launch(c, hr_json_text_or(q, "line", ""), err);
 	if (strcmp(op, "run") == 0)
 		return run(c, q, o, err);
 	if (strcmp(op, "get") == 0 || strcmp(op, "put") == 0)
@@ -114,11 +116,11 @@ perform(struct hr_cloud *c, const char *op, struct json_object *q, struct json_o
 	if (strcmp(op, "list") == 0)
 		return list(c, q, o, err);
 	if (strcmp(op, "publish") == 0) {
-		rc = c->ops->publish(c, (int)hr_json_int_at(q, "port"), err);
+		r = c->ops->publish(c, (int)hr_json_int_at(q, "port"), err);
 		play_put(o, "url", json_object_new_string(c->url != NULL ? c->url : ""));
 		play_put(o, "header",
 		    json_object_new_string(c->url_header != NULL ? c->url_header : ""));
-		return rc;
+		return r;
 	}
 	return hr_err_set(err, HR_E_INVAL, "cloudplay: \"%s\" is nothing it can do", op);
 }
@@ -128,22 +130,22 @@ perform_modal(struct hr_cloud *c, const char *op, struct json_object *q, struct 
     struct hr_err *err)
 {
 	char *text = NULL;
-	int rc;
+	int r;
 
 	if (strcmp(op, "app") == 0) {
-		rc = hr_modal_app(c, err);
-		play_put(o, "id", rc == 0 ? json_object_new_string(hr_modal_of(c)->app_id) : NULL);
-		return rc;
+		r = hr_modal_app(c, err);
+		play_put(o, "id", r == 0 ? json_object_new_string(hr_modal_of(c)->app_id) : NULL);
+		return r;
 	}
 	if (strcmp(op, "snapshot") == 0) {
-		rc = hr_modal_snapshot(c, &text, err);
-		play_put(o, "image", rc == 0 ? json_object_new_string(text) : NULL);
+		r = hr_modal_snapshot(c, &text, err);
+		play_put(o, "image", r == 0 ? json_object_new_string(text) : NULL);
 		free(text);
-		return rc;
+		return r;
 	}
-	return perform(c, op, q, o, err);
+	return play_any(c, op, q, o, err);
 }
 
 const struct play_provider play_modal = {"modal", hr_modal_entry, perform_modal};
-const struct play_provider play_daytona = {"daytona", hr_daytona_entry, perform};
-const struct play_provider play_runloop = {"runloop", hr_runloop_entry, perform};
+const struct play_provider play_daytona = {"daytona", hr_daytona_entry, play_any};
+const struct play_provider play_runloop = {"runloop", hr_runloop_entry, play_any};

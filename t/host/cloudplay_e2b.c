@@ -41,13 +41,13 @@ run(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_
 	    .user = hr_json_text_at(q, "user"),
 	    .stdin_open = hr_json_true_at(q, "stdin")};
 	struct hr_cloud_end end;
-	int rc;
+	int r;
 
 	hr_buf_init(&said.out, 64 << 20);
 	hr_buf_init(&said.err, 64 << 20);
 	play_env(&env, hr_json_at(q, "env"));
 	command.env = hr_strv_list(&env);
-	rc = hr_e2b_run(c, &p, &end, err);
+	r = hr_e2b_run(c, &p, &end, err);
 	play_put(o, "exit", json_object_new_int(end.code));
 	play_put(o, "timed_out", json_object_new_boolean(end.timed_out));
 	play_put(o, "note", json_object_new_string(end.note));
@@ -56,7 +56,7 @@ run(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_
 	hr_buf_done(&said.out);
 	hr_buf_done(&said.err);
 	hr_strv_done(&env);
-	return rc;
+	return r;
 }
 
 static int
@@ -65,7 +65,7 @@ files(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct h
 	struct json_object *list = hr_json_at(q, "files"), *ret = NULL;
 	struct hr_cloud_part parts[16];
 	size_t n = hr_json_count(list);
-	int rc;
+	int r;
 
 	hr_assert(n <= 16);
 	for (size_t i = 0; i < n; i++) {
@@ -76,11 +76,11 @@ files(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct h
 		    .type = "application/octet-stream"};
 		parts[i].p = play_unbase64(f, "b64", &parts[i].len);
 	}
-	rc = hr_e2b_put_files(c, parts, n, &ret, err);
+	r = hr_e2b_put_files(c, parts, n, &ret, err);
 	for (size_t i = 0; i < n; i++)
 		free((char *)(uintptr_t)parts[i].p);
 	play_put(o, "files", ret);
-	return rc;
+	return r;
 }
 
 static int
@@ -88,23 +88,23 @@ list(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr
 {
 	struct json_object *found = NULL;
 	char next[512];
-	int rc;
+	int r;
 
 	(void)snprintf(next, sizeof(next), "%s", hr_json_text_or(q, "next", ""));
-	rc = hr_e2b_list(c, hr_json_text_at(q, "name"), hr_json_text_at(q, "value"),
+	r = hr_e2b_list(c, hr_json_text_at(q, "name"), hr_json_text_at(q, "value"),
 	    (unsigned)hr_json_int_at(q, "limit"), next, &found, err);
 	play_put(o, "list", found);
 	play_put(o, "next", json_object_new_string(next));
-	return rc;
+	return r;
 }
 
 /* 1 and 0 are answers. */
 static int
-said(int rc, struct json_object *o)
+said(int r, struct json_object *o)
 {
-	if (rc >= 0)
-		play_put(o, "did", json_object_new_int(rc));
-	return rc < 0 ? -1 : 0;
+	if (r >= 0)
+		play_put(o, "did", json_object_new_int(r));
+	return r < 0 ? -1 : 0;
 }
 
 static int
@@ -117,12 +117,20 @@ perform(struct hr_cloud *c, const char *op, struct json_object *q, struct json_o
 	struct hr_buf b;
 	size_t len;
 	char *text;
-	int rc;
+	int r;
 
 	if (strcmp(op, "state") == 0)
 		return hr_e2b_plane(c, err);
 	if (strcmp(op, "create") == 0)
 		return create(c, q, o, err);
+	if (strcmp(op, "look") == 0 || strcmp(op, "all") == 0)
+		return play_any(c, strcmp(op, "all") == 0 ? "list" : op, q, o, err);
+	if (strcmp(op, "stats") == 0) {
+		r = c->ops->stats(c, &text, err);
+		play_put(o, "figures", r == 0 ? json_object_new_string(text) : NULL);
+		free(text);
+		return r;
+	}
 	if (strcmp(op, "connect") == 0)
 		return hr_e2b_connect(c, id, timeout, err);
 	if (strcmp(op, "kill") == 0)
@@ -144,39 +152,39 @@ perform(struct hr_cloud *c, const char *op, struct json_object *q, struct json_o
 		    hr_e2b_signal(c, hr_json_int_at(q, "pid"), hr_json_text_or(q, "name", ""), err),
 		    o);
 	if (strcmp(op, "snapshot") == 0) {
-		rc = hr_e2b_snapshot(c, id, &text, err);
-		play_put(o, "name", rc == 0 ? json_object_new_string(text) : NULL);
+		r = hr_e2b_snapshot(c, id, &text, err);
+		play_put(o, "name", r == 0 ? json_object_new_string(text) : NULL);
 		free(text);
-		return rc;
+		return r;
 	}
 	if (strcmp(op, "input") == 0) {
 		text = play_unbase64(q, "b64", &len);
-		rc = hr_e2b_input(c, hr_json_int_at(q, "pid"), text, len, err);
+		r = hr_e2b_input(c, hr_json_int_at(q, "pid"), text, len, err);
 		free(text);
-		return rc;
+		return r;
 	}
 	if (strcmp(op, "code") == 0) {
 		hr_buf_init(&b, HR_CLOUD_FILE_MAX);
-		rc = hr_e2b_code(c, hr_json_text_or(q, "code", ""), &b, err);
+		r = hr_e2b_code(c, hr_json_text_or(q, "code", ""), &b, err);
 		play_put(o, "text", json_object_new_string(hr_buf_str(&b)));
 		hr_buf_done(&b);
-		return rc;
+		return r;
 	}
 	if (strcmp(op, "get") == 0) {
 		hr_buf_init(&b, HR_CLOUD_FILE_MAX);
-		rc = hr_e2b_get(c, hr_json_text_or(q, "path", ""), &b, err);
+		r = hr_e2b_get(c, hr_json_text_or(q, "path", ""), &b, err);
 		play_bytes(o, "b64", hr_buf_str(&b), b.len);
 		hr_buf_done(&b);
-		return rc;
+		return r;
 	}
-	rc = strcmp(op, "info") == 0      ? hr_e2b_info(c, id, &ret, err)
-	     : strcmp(op, "metrics") == 0 ? hr_e2b_metrics(c, id, &ret, err)
-	     : strcmp(op, "unary") == 0
-		 ? hr_e2b_unary(
-		       c, hr_json_text_or(q, "procedure", ""), hr_json_at(q, "body"), &ret, err)
-		 : hr_err_set(err, HR_E_INVAL, "cloudplay: \"%s\" is nothing it can do", op);
+	r = strcmp(op, "info") == 0      ? hr_e2b_info(c, id, &ret, err)
+	    : strcmp(op, "metrics") == 0 ? hr_e2b_metrics(c, id, &ret, err)
+	    : strcmp(op, "unary") == 0
+		? hr_e2b_unary(
+		      c, hr_json_text_or(q, "procedure", ""), hr_json_at(q, "body"), &ret, err)
+		: hr_err_set(err, HR_E_INVAL, "cloudplay: \"%s\" is nothing it can do", op);
 	play_put(o, "json", ret);
-	return rc;
+	return r;
 }
 
 const struct play_provider play_e2b = {"e2b", hr_e2b_entry, perform};

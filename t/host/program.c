@@ -34,7 +34,7 @@ main(int argc, char **argv)
 	struct hr_sandbox *s = NULL;
 	struct hr_err err = {0};
 	char *observation = NULL;
-	int rc = 1;
+	int r = 1;
 
 	if (argc != 3)
 		return 2;
@@ -48,14 +48,14 @@ main(int argc, char **argv)
 	if (s != NULL && hr_sandbox_connect(s, &err) == 0 &&
 	    hr_sandbox_action(s, argv[2], &observation, &err) == 0) {
 		printf("%s\n", observation);
-		rc = 0;
+		r = 0;
 	}
-	if (rc != 0)
+	if (r != 0)
 		fprintf(stderr, "%s: %s\n", hr_err_class(&err), err.msg);
 	free(observation);
 	if (s != NULL && hr_sandbox_close(s, &err) != 0)
-		rc = 1;
+		r = 1;
 	hr_sandbox_free(s);
 	hr_config_free(c);
-	return rc;
+	return r;
 }

@@ -55,13 +55,13 @@ static int
 mark(struct hr_sandbox *s, const char *command, struct hr_err *err)
 {
 	char action[1024], *observation = NULL;
-	int rc;
+	int r;
 
 	(void)snprintf(action, sizeof(action),
 	    "{\"action\": \"run\", \"args\": {\"command\": \"%s\"}}", command);
-	rc = hr_sandbox_action(s, action, &observation, err);
+	r = hr_sandbox_action(s, action, &observation, err);
 	free(observation);
-	return rc;
+	return r;
 }
 
 static void
@@ -121,7 +121,7 @@ main(int argc, char **argv)
 	struct hr_err err = {0};
 	struct hr_config *c;
 	struct hr_sandbox *s = NULL;
-	int rc = -1;
+	int r = -1;
 
 	if (argc != 6)
 		return 2;
@@ -134,13 +134,13 @@ main(int argc, char **argv)
 	    hr_config_set(c, "core.runtime", argv[1], &err) == 0)
 		s = hr_sandbox_open(c, &o, &err);
 	if (s != NULL)
-		rc = follow(s, argv[3], &err);
-	if (rc != 0)
+		r = follow(s, argv[3], &err);
+	if (r != 0)
 		fprintf(stderr, "%s\n", err.msg);
 	/* while it follows: the end of the sandbox is the end of the thread */
 	if (s != NULL && hr_sandbox_delete(s, &err) != 0)
-		rc = -1;
+		r = -1;
 	hr_sandbox_free(s);
 	hr_config_free(c);
-	return rc == 0 ? 0 : 1;
+	return r == 0 ? 0 : 1;
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "supervisor/run/handover.h"
+#include "base/handover.h"
 
 #define VARIABLE "HANDRAIL_HANDOVER"
 

@@ -19,7 +19,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/spawn.h"
-#include "session/exports.h"
+#include "shell/exports.h"
 #include "session/prompt/hook.h"
 #include "session/prompt/report.h"
 #include "scratch.h"

@@ -175,17 +175,17 @@ START_TEST(toml)
 	struct hr_err err = {0};
 	size_t n = strlen(tomls[_i].text);
 	char *copy = malloc(n > 0 ? n : 1);
-	int rc;
+	int r;
 
 	memcpy(copy, tomls[_i].text, n); /* no NUL: a sanitizer sees reads behind the end */
-	rc = hr_toml_parse(copy, n, &o, &err);
+	r = hr_toml_parse(copy, n, &o, &err);
 	free(copy);
 	if (tomls[_i].json == NULL) {
-		ck_assert_msg(rc == -1, "taken: %s", tomls[_i].text);
+		ck_assert_msg(r == -1, "taken: %s", tomls[_i].text);
 		ck_assert_int_eq(err.code, HR_E_INVAL);
 		return;
 	}
-	ck_assert_msg(rc == 0, "%s: %s", tomls[_i].text, err.msg);
+	ck_assert_msg(r == 0, "%s: %s", tomls[_i].text, err.msg);
 	want = json_tokener_parse(tomls[_i].json);
 	ck_assert_msg(
 	    json_object_equal(o, want), "%s: %s", tomls[_i].text, json_object_to_json_string(o));
@@ -248,13 +248,13 @@ static struct hr_config *
 load(const char *file, const char *const *env, enum hr_errc want, struct hr_err *err)
 {
 	struct hr_config *c = hr_config_new(NULL);
-	int rc;
+	int r;
 
 	warned[0] = '\0';
 	if (file != NULL)
 		ck_assert_int_eq(hr_path_write("config.toml", file, strlen(file), 0644, NULL), 0);
-	rc = hr_config_load(c, NULL, env, on_warning, NULL, err);
-	ck_assert_msg((want == HR_OK) == (rc == 0), "%s", rc != 0 ? err->msg : "loaded");
+	r = hr_config_load(c, NULL, env, on_warning, NULL, err);
+	ck_assert_msg((want == HR_OK) == (r == 0), "%s", r != 0 ? err->msg : "loaded");
 	return c;
 }
 
@@ -552,14 +552,14 @@ START_TEST(volume_texts)
 	struct hr_err err = {0};
 	struct hr_volumes v;
 	struct hr_buf b;
-	int rc = hr_volumes_parse(volumes[_i].text, &v, &err);
+	int r = hr_volumes_parse(volumes[_i].text, &v, &err);
 
 	if (volumes[_i].parts == NULL) {
-		ck_assert_int_eq(rc, -1);
+		ck_assert_int_eq(r, -1);
 		ck_assert_ptr_nonnull(strstr(err.msg, "Invalid mount format in sandbox.volumes: "));
 		return;
 	}
-	ck_assert_int_eq(rc, 0);
+	ck_assert_int_eq(r, 0);
 	hr_buf_init(&b, 4096);
 	for (size_t i = 0; i < v.n; i++)
 		hr_buf_addf(&b, "%s%s|%s|%s|%s", i > 0 ? " " : "", v.v[i].source, v.v[i].target,

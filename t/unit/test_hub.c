@@ -19,7 +19,7 @@
 #include "worker/worker.h"
 
 static struct hr_source *source;
-static struct hr_told server, sample;
+static struct hr_told told[HR_HUB_TOLD];
 static struct hr_hub_page *page;
 static int peer;
 static struct hr_buf raw; /* behind the last whole record */
@@ -52,10 +52,12 @@ leave(void)
 static void
 make(void)
 {
+	size_t i;
+
 	source = hr_source_new("default");
 	ck_assert_ptr_nonnull(source);
-	hr_told_init(&server);
-	hr_told_init(&sample);
+	for (i = 0; i < HR_HUB_TOLD; i++)
+		hr_told_init(&told[i]);
 	hr_buf_init(&raw, 1u << 20);
 	hr_buf_init(&got, 64u << 20);
 }
@@ -63,11 +65,13 @@ make(void)
 static void
 drop(void)
 {
+	size_t i;
+
 	if (page != NULL)
 		leave();
 	hr_source_free(source);
-	hr_told_done(&server);
-	hr_told_done(&sample);
+	for (i = 0; i < HR_HUB_TOLD; i++)
+		hr_told_done(&told[i]);
 	hr_buf_done(&raw);
 	hr_buf_done(&got);
 }
@@ -116,7 +120,7 @@ settle(void)
 	int r;
 
 	do {
-		r = hr_hub_page_send(page, &server, &sample);
+		r = hr_hub_page_send(page, told);
 		ck_assert_int_ge(r, 0);
 		hear();
 	} while (r > 0);
@@ -143,16 +147,20 @@ expect(const char *text)
 START_TEST(told_once)
 {
 	begin(0);
-	tell(&server, "server", "{\"a\":1}");
-	tell(&server, "server", "{\"a\":1}");
-	ck_assert_uint_eq(server.turn, 1);
+	tell(&told[HR_HUB_SERVER], "server", "{\"a\":1}");
+	tell(&told[HR_HUB_SERVER], "server", "{\"a\":1}");
+	ck_assert_uint_eq(told[HR_HUB_SERVER].turn, 1);
 	settle();
 	expect("event: server\ndata: {\"a\":1}\n\n");
-	tell(&server, "server", "{\"a\":2}");
-	tell(&server, "server", "{\"a\":3}"); /* the one between is of no use any more */
+	tell(&told[HR_HUB_SERVER], "server", "{\"a\":2}");
+	tell(&told[HR_HUB_SERVER], "server",
+	    "{\"a\":3}"); /* the one between is of no use any more */
 	tell(&source->state, "shell", "{}");
 	settle();
 	expect("event: shell\ndata: {}\n\nevent: server\ndata: {\"a\":3}\n\n");
+	tell(&told[HR_HUB_LOG], "log", "{\"next\":2}");
+	settle();
+	expect("event: log\ndata: {\"next\":2}\n\n");
 	settle();
 	expect("");
 	hr_hub_page_end(page);
@@ -166,15 +174,15 @@ START_TEST(too_much_is_not_told)
 	struct hr_buf b;
 
 	begin(0);
-	tell(&sample, "sample", "{}");
+	tell(&told[HR_HUB_SAMPLE], "sample", "{}");
 	hr_buf_init(&b, 8);
 	hr_buf_adds(&b, "more than that");
-	hr_told_set(&sample, "sample", &b);
+	hr_told_set(&told[HR_HUB_SAMPLE], "sample", &b);
 	hr_buf_done(&b);
-	ck_assert_uint_eq(sample.turn, 1);
-	ck_assert(sample.lost); /* and it was logged once */
-	tell(&sample, "sample", "{}");
-	ck_assert(!sample.lost);
+	ck_assert_uint_eq(told[HR_HUB_SAMPLE].turn, 1);
+	ck_assert(told[HR_HUB_SAMPLE].lost); /* and it was logged once */
+	tell(&told[HR_HUB_SAMPLE], "sample", "{}");
+	ck_assert(!told[HR_HUB_SAMPLE].lost);
 	settle();
 	expect("event: sample\ndata: {}\n\n");
 }
@@ -251,7 +259,7 @@ START_TEST(one_that_does_not_read)
 	while (at < 12u << 20) {
 		ck_assert_int_eq(takes(at, block, sizeof(block)), 0);
 		at += sizeof(block);
-		r = hr_hub_page_send(page, &server, &sample);
+		r = hr_hub_page_send(page, told);
 		ck_assert_int_ge(r, 0);
 		ck_assert_uint_le(page->out.len, 65536);
 		ck_assert_uint_le(source->ring.len, HR_SOURCE_RING + HR_SOURCE_SLACK);
@@ -269,7 +277,7 @@ START_TEST(one_that_left)
 	ck_assert(signal(SIGPIPE, SIG_IGN) != SIG_ERR); /* as a worker does */
 	hr_fd_close(&peer);
 	ck_assert_int_eq(takes(0, "abc", 3), 0);
-	ck_assert_int_eq(hr_hub_page_send(page, &server, &sample), -1);
+	ck_assert_int_eq(hr_hub_page_send(page, told), -1);
 }
 END_TEST
 

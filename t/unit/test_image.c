@@ -180,17 +180,17 @@ check_repo_tag(struct json_object *in, struct json_object *out)
 	struct json_object *error;
 	struct hr_buf repo, tag;
 	struct hr_err err = {0};
-	int rc;
+	int r;
 
 	hr_buf_init(&repo, 4096);
 	hr_buf_init(&tag, 4096);
-	rc = hr_image_repo_and_tag(text(in, "base_image"), text(in, "version"),
-	    text(in, "repo_env"), false, &repo, &tag, &err);
+	r = hr_image_repo_and_tag(text(in, "base_image"), text(in, "version"), text(in, "repo_env"),
+	    false, &repo, &tag, &err);
 	if (json_object_object_get_ex(out, "error", &error)) {
-		ck_assert_int_eq(rc, -1);
+		ck_assert_int_eq(r, -1);
 		ck_assert_str_eq(err.msg, "too many values to unpack (expected 2)");
 	} else {
-		ck_assert_int_eq(rc, 0);
+		ck_assert_int_eq(r, 0);
 		ck_assert_str_eq(hr_buf_str(&repo), text(out, "repo"));
 		ck_assert_str_eq(hr_buf_str(&tag), text(out, "tag"));
 	}
@@ -246,17 +246,17 @@ check_source(struct json_object *in, struct json_object *out)
 	struct json_object *v;
 	struct hr_err err = {0};
 	struct place pl;
-	int rc;
+	int r;
 
 	place_init(&pl, in);
 	hr_buf_init(&included, 1 << 16);
-	rc = hr_dirhash(pl.tree, ignore_python, &included, md5, &err);
+	r = hr_dirhash(pl.tree, ignore_python, &included, md5, &err);
 	place_done(&pl);
 	if (json_object_object_get_ex(out, "error", &v)) {
-		ck_assert_int_eq(rc, -1);
+		ck_assert_int_eq(r, -1);
 		ck_assert_int_eq(err.code, HR_E_INVAL);
 	} else {
-		ck_assert_msg(rc == 0, "%s", err.msg);
+		ck_assert_msg(r == 0, "%s", err.msg);
 		ck_assert_str_eq(md5, text(out, "dirhash"));
 		ck_assert_int_eq(hr_image_truncate_hash(md5, hash, NULL), 0);
 		ck_assert_str_eq(hash, text(out, "hash"));
@@ -300,16 +300,16 @@ check_tags(struct json_object *in, struct json_object *out)
 	struct json_object *error;
 	struct hr_image_tags t;
 	struct place pl;
-	int rc;
+	int r;
 
 	place_init(&pl, in);
-	rc = tags_of(&pl, in, &t);
+	r = tags_of(&pl, in, &t);
 	place_done(&pl);
 	if (json_object_object_get_ex(out, "error", &error)) {
-		ck_assert_int_eq(rc, -1);
+		ck_assert_int_eq(r, -1);
 		return;
 	}
-	ck_assert_int_eq(rc, 0);
+	ck_assert_int_eq(r, 0);
 	ck_assert_str_eq(t.source, text(out, "image"));
 	ck_assert_str_eq(t.repo, text(out, "repo"));
 	check_name(t.source, out, "source_tag");
@@ -367,7 +367,7 @@ same_text(const char *got, const char *want)
 
 static int
 builder_prepare(void *arg, const char *from, enum hr_image_strategy s,
-    const struct hr_image_request *r, struct hr_err *err)
+    const struct hr_image_request *req, struct hr_err *err)
 {
 	struct builder *b = arg;
 	struct json_object *want = get(b->out, "prep");
@@ -376,14 +376,14 @@ builder_prepare(void *arg, const char *from, enum hr_image_strategy s,
 	ck_assert_ptr_nonnull(want);
 	ck_assert_str_eq(from, text(want, "from_image"));
 	ck_assert_str_eq(hr_image_strategy_name(s), text(want, "build_from"));
-	same_text(r->extra_deps, text(want, "extra_deps"));
-	ck_assert_int_eq(r->browser, yes(want, "enable_browser"));
+	same_text(req->extra_deps, text(want, "extra_deps"));
+	ck_assert_int_eq(req->browser, yes(want, "enable_browser"));
 	b->prepared = true;
 	return 0;
 }
 
 static int
-builder_build(void *arg, const char *const *names, size_t n, const struct hr_image_request *r,
+builder_build(void *arg, const char *const *names, size_t n, const struct hr_image_request *req,
     struct hr_err *err)
 {
 	struct builder *b = arg;
@@ -396,7 +396,7 @@ builder_build(void *arg, const char *const *names, size_t n, const struct hr_ima
 	for (size_t i = 0; i < n; i++)
 		ck_assert_str_eq(
 		    names[i], json_object_get_string(json_object_array_get_idx(tags, i)));
-	same_text(r->platform, text(want, "platform"));
+	same_text(req->platform, text(want, "platform"));
 	b->built = true;
 	return 0;
 }
@@ -406,7 +406,7 @@ check_plan(struct json_object *in, struct json_object *out)
 {
 	struct builder b = {.in = in, .out = out};
 	struct hr_image_builder ops = {&b, builder_exists, builder_prepare, builder_build};
-	struct hr_image_request r = {
+	struct hr_image_request req = {
 	    .base = text(in, "base_image"),
 	    .platform = text(in, "platform"),
 	    .extra_deps = text(in, "extra_deps"),
@@ -417,16 +417,16 @@ check_plan(struct json_object *in, struct json_object *out)
 	struct json_object *error;
 	struct hr_image_tags t;
 	struct place pl;
-	int rc;
+	int r;
 
 	place_init(&pl, in);
 	ck_assert_int_eq(tags_of(&pl, in, &t), 0);
 	place_done(&pl);
-	rc = hr_image_build(&ops, &t, &r, NULL);
+	r = hr_image_build(&ops, &t, &req, NULL);
 	if (json_object_object_get_ex(out, "error", &error)) {
-		ck_assert_int_eq(rc, -1);
+		ck_assert_int_eq(r, -1);
 	} else {
-		ck_assert_int_eq(rc, 0);
+		ck_assert_int_eq(r, 0);
 		ck_assert_str_eq(t.source, text(out, "result"));
 		ck_assert_int_eq(b.built, get(out, "build") != NULL);
 	}
@@ -535,22 +535,22 @@ retag_exists(void *arg, const char *name, bool pull, bool usable, bool *ret, str
 
 static int
 retag_prepare(void *arg, const char *from, enum hr_image_strategy s,
-    const struct hr_image_request *r, struct hr_err *err)
+    const struct hr_image_request *req, struct hr_err *err)
 {
 	(void)arg;
 	(void)from;
-	(void)r;
+	(void)req;
 	(void)err;
 	ck_assert_int_eq(s, HR_IMAGE_SCRATCH);
 	return 0;
 }
 
 static int
-retag_build(void *arg, const char *const *names, size_t n, const struct hr_image_request *r,
+retag_build(void *arg, const char *const *names, size_t n, const struct hr_image_request *req,
     struct hr_err *err)
 {
 	(void)names;
-	(void)r;
+	(void)req;
 	(void)err;
 	*(size_t *)arg = n;
 	return 0;
@@ -562,15 +562,15 @@ START_TEST(force_with_all_names)
 {
 	char repo[] = "r", source[] = "r:s", lock[] = "r:l", versioned[] = "r:v";
 	struct hr_image_tags t = {repo, source, lock, versioned};
-	struct hr_image_request r = {.base = "b", .force = true};
+	struct hr_image_request req = {.base = "b", .force = true};
 	size_t n = 0;
 	struct hr_image_builder b = {&n, retag_exists, retag_prepare, retag_build};
 	struct hr_err err = {0};
 
-	ck_assert_int_eq(hr_image_build(&b, &t, &r, &err), -1);
+	ck_assert_int_eq(hr_image_build(&b, &t, &req, &err), -1);
 	ck_assert_str_eq(err.msg, "Build failed for image []");
-	r.retag = true;
-	ck_assert_int_eq(hr_image_build(&b, &t, &r, &err), 0);
+	req.retag = true;
+	ck_assert_int_eq(hr_image_build(&b, &t, &req, &err), 0);
 	ck_assert_uint_eq(n, 3);
 }
 END_TEST

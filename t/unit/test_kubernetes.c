@@ -45,9 +45,9 @@ START_TEST(yaml_as_json)
 	struct hr_err err = {0};
 	const char *json =
 	    _i == 2 ? "{\"a\":[{\"b\":\"true\",\"c\":null},{\"d\":null}]}" : yamls[_i].json;
-	int rc = hr_yaml_read(yamls[_i].yaml, strlen(yamls[_i].yaml), &o, &err);
+	int r = hr_yaml_read(yamls[_i].yaml, strlen(yamls[_i].yaml), &o, &err);
 
-	ck_assert_int_eq(rc, json == NULL ? -1 : 0);
+	ck_assert_int_eq(r, json == NULL ? -1 : 0);
 	if (json == NULL) {
 		ck_assert_ptr_nonnull(strstr(err.msg, "no YAML: "));
 		ck_assert_ptr_nonnull(strstr(err.msg, " in line "));
@@ -108,14 +108,14 @@ static int
 choose(const char *context, struct hr_kube_login *l, struct hr_err *err)
 {
 	struct json_object *merged = NULL;
-	int rc;
+	int r;
 
 	memset(l, 0, sizeof(*l));
 	ck_assert_int_eq(hr_kube_login_merge(&merged, first, sizeof(first) - 1, "/d1", err), 0);
 	ck_assert_int_eq(hr_kube_login_merge(&merged, second, sizeof(second) - 1, "/d2", err), 0);
-	rc = hr_kube_login_choose(l, merged, context, err);
+	r = hr_kube_login_choose(l, merged, context, err);
 	json_object_put(merged);
-	return rc;
+	return r;
 }
 
 START_TEST(contexts)
@@ -204,9 +204,9 @@ START_TEST(exec_credentials)
 	struct hr_kube_login l = {0};
 	struct hr_err err = {0};
 	const char *p = credentials[_i].printed;
-	int rc = hr_kube_login_take(&l, p, strlen(p), 1000, &err);
+	int r = hr_kube_login_take(&l, p, strlen(p), 1000, &err);
 
-	ck_assert_int_eq(rc, credentials[_i].why == NULL ? 0 : -1);
+	ck_assert_int_eq(r, credentials[_i].why == NULL ? 0 : -1);
 	if (credentials[_i].why != NULL)
 		ck_assert_msg(strstr(err.msg, credentials[_i].why) != NULL, "%s", err.msg);
 	else
@@ -314,7 +314,7 @@ END_TEST
 
 static const struct {
 	const char *line;
-	int rc;
+	int r;
 	enum hr_kube_event event;
 	const char *version, *told;
 } lines[] = {
@@ -343,10 +343,10 @@ START_TEST(watch_lines)
 
 	ck_assert_int_eq(hr_kube_watch_line(lines[_i].line, strlen(lines[_i].line), &event, &o,
 			     version, sizeof(version), &s),
-	    lines[_i].rc);
+	    lines[_i].r);
 	ck_assert_str_eq(version, lines[_i].version);
-	ck_assert(lines[_i].rc != 1 || event == lines[_i].event);
-	ck_assert_int_eq(o != NULL, lines[_i].rc == 1);
+	ck_assert(lines[_i].r != 1 || event == lines[_i].event);
+	ck_assert_int_eq(o != NULL, lines[_i].r == 1);
 	ck_assert_msg(strstr(s.message, lines[_i].told) != NULL, "%s", s.message);
 	json_object_put(o);
 }
@@ -448,7 +448,7 @@ on_message(void *arg, enum hr_ws_op op, const char *p, size_t len)
 static const struct {
 	const char *bytes;
 	size_t len;
-	int rc;
+	int r;
 	const char *got;
 } frames[] = {
     {"\x82\x02hi\x81\x00", 6, 0, "2:hi 1: "},
@@ -482,14 +482,14 @@ START_TEST(frames_of_a_server)
 		struct got g = {.stop_at = 99};
 		struct hr_wsframes f;
 		struct hr_err err = {0};
-		int rc = 0;
+		int r = 0;
 
 		hr_buf_init(&g.b, 1000);
 		hr_wsframes_init(&f);
-		for (size_t at = 0; rc == 0 && at < frames[_i].len; at += piece)
-			rc = hr_wsframes_feed(
+		for (size_t at = 0; r == 0 && at < frames[_i].len; at += piece)
+			r = hr_wsframes_feed(
 			    &f, frames[_i].bytes + at, piece, on_message, &g, &err);
-		ck_assert_int_eq(rc, frames[_i].rc);
+		ck_assert_int_eq(r, frames[_i].r);
 		ck_assert_str_eq(hr_buf_str(&g.b), frames[_i].got);
 		hr_wsframes_done(&f);
 		hr_buf_done(&g.b);
@@ -532,7 +532,7 @@ START_TEST(frames_end)
 	struct hr_wsframes f;
 	struct hr_err err = {0};
 	char *p = calloc(1, 60000);
-	int rc = 0;
+	int r = 0;
 
 	ck_assert_ptr_nonnull(p);
 	hr_buf_init(&g.b, 1000);
@@ -541,14 +541,14 @@ START_TEST(frames_end)
 	ck_assert_str_eq(hr_buf_str(&g.b), "2:x ");
 	hr_wsframes_done(&f);
 	hr_wsframes_init(&f);
-	for (int i = 0; i < 200 && rc == 0; i++) {
+	for (int i = 0; i < 200 && r == 0; i++) {
 		char head[4] = {i == 0 ? 2 : 0, 126, (char)(59996 >> 8), (char)(59996 & 255)};
 
-		rc = hr_wsframes_feed(&f, head, 4, on_message, &g, &err);
-		if (rc == 0)
-			rc = hr_wsframes_feed(&f, p, 59996, on_message, &g, &err);
+		r = hr_wsframes_feed(&f, head, 4, on_message, &g, &err);
+		if (r == 0)
+			r = hr_wsframes_feed(&f, p, 59996, on_message, &g, &err);
 	}
-	ck_assert_int_eq(rc, -1);
+	ck_assert_int_eq(r, -1);
 	ck_assert_int_eq(err.code, HR_E_TOOLARGE);
 	hr_wsframes_done(&f);
 	hr_buf_done(&g.b);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -219,6 +220,44 @@ START_TEST(last_lines_are_kept_and_numbered)
 }
 END_TEST
 
+static bool
+is_told(int ep)
+{
+	struct epoll_event e;
+
+	return epoll_wait(ep, &e, 1, 0) == 1;
+}
+
+/* Two that wait learn of each line, and neither takes it from the other. */
+START_TEST(who_waits_is_told)
+{
+	struct epoll_event e = {.events = EPOLLIN | EPOLLET};
+	struct hr_loglines l;
+	int ep[2], i, fd;
+
+	hr_loglines_init(&l);
+	hr_loglines_add(&l, "{1}", 3);
+	fd = hr_loglines_news(&l, NULL);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(hr_loglines_news(&l, NULL), fd);
+	for (i = 0; i < 2; i++) {
+		ep[i] = epoll_create1(EPOLL_CLOEXEC);
+		ck_assert_int_eq(epoll_ctl(ep[i], EPOLL_CTL_ADD, fd, &e), 0);
+		ck_assert(!is_told(ep[i]));
+	}
+	for (i = 0; i < 3; i++) {
+		hr_loglines_add(&l, "{2}", 3);
+		ck_assert(is_told(ep[0]));
+		ck_assert(!is_told(ep[0]));
+		ck_assert(is_told(ep[1]));
+	}
+	hr_fd_close(&ep[0]);
+	hr_fd_close(&ep[1]);
+	hr_loglines_done(&l);
+	ck_assert_int_eq(l.news, -1);
+}
+END_TEST
+
 /* What no reader of the log takes is among them, and what is not logged is not. */
 START_TEST(kept_whoever_reads)
 {
@@ -258,6 +297,7 @@ main(void)
 	tcase_add_test(tc, errno_is_kept);
 	tcase_add_test(tc, level_names);
 	tcase_add_test(tc, last_lines_are_kept_and_numbered);
+	tcase_add_test(tc, who_waits_is_told);
 	tcase_add_test(tc, kept_whoever_reads);
 	tcase_add_loop_test(tc, utf8_follows_the_rfc, 0, 17);
 	suite_add_tcase(s, tc);

@@ -50,22 +50,22 @@ static const struct {
 static int
 read_answer(const char *bytes, size_t step, const char *method, struct hr_http_answer *a)
 {
-	struct hr_http_request r = {.method = method, .header = "Retry-After"};
+	struct hr_http_request req = {.method = method, .header = "Retry-After"};
 	size_t len = strlen(bytes);
 	struct hr_err err = {0};
 	struct hr_http_reader h;
-	int rc = 0;
+	int r = 0;
 
 	memset(a, 0, sizeof(*a));
 	hr_buf_init(&a->body, 1000);
-	hr_http_reader_init(&h, &r, a);
-	for (size_t at = 0; rc == 0 && at < len; at += step)
-		rc = hr_http_reader_feed(&h, bytes + at, len - at < step ? len - at : step, &err);
-	if (rc == 0)
-		rc = hr_http_reader_end(&h, &err);
+	hr_http_reader_init(&h, &req, a);
+	for (size_t at = 0; r == 0 && at < len; at += step)
+		r = hr_http_reader_feed(&h, bytes + at, len - at < step ? len - at : step, &err);
+	if (r == 0)
+		r = hr_http_reader_end(&h, &err);
 	hr_http_reader_done(&h);
-	ck_assert(rc == 0 || *err.msg != '\0');
-	return rc;
+	ck_assert(r == 0 || *err.msg != '\0');
+	return r;
 }
 
 START_TEST(whatever_the_cut)
@@ -116,15 +116,15 @@ read_endless(const char *begin, const char *line, struct hr_http_answer *a)
 {
 	size_t n = 10 * HR_HTTP_HEADS_MAX / strlen(line);
 	struct hr_buf b;
-	int rc;
+	int r;
 
 	hr_buf_init(&b, 100 * HR_HTTP_HEADS_MAX);
 	hr_buf_adds(&b, begin);
 	while (n-- > 0)
 		hr_buf_adds(&b, line);
-	rc = read_answer(hr_buf_str(&b), 1000, "GET", a);
+	r = read_answer(hr_buf_str(&b), 1000, "GET", a);
 	hr_buf_done(&b);
-	return rc;
+	return r;
 }
 
 START_TEST(too_long)
@@ -179,15 +179,15 @@ START_TEST(what_is_for_libcurl)
 	ck_assert(unsetenv("http_proxy") == 0 && unsetenv("all_proxy") == 0 &&
 		  unsetenv("ALL_PROXY") == 0);
 	for (size_t i = 0; i < sizeof(urls) / sizeof(*urls); i++) {
-		struct hr_http_request r = {
+		struct hr_http_request req = {
 		    .method = "GET", .url = urls[i].url, .unix_socket = urls[i].unix_socket};
 
-		ck_assert_msg(hr_near_can(&r) == urls[i].ours, "%s", urls[i].url);
-		r.http2 = true;
-		ck_assert(!hr_near_can(&r));
-		r.http2 = false;
+		ck_assert_msg(hr_near_can(&req) == urls[i].ours, "%s", urls[i].url);
+		req.http2 = true;
+		ck_assert(!hr_near_can(&req));
+		req.http2 = false;
 		ck_assert_int_eq(setenv("http_proxy", "http://proxy:3128", 1), 0);
-		ck_assert(hr_near_can(&r) == (urls[i].ours && urls[i].unix_socket != NULL));
+		ck_assert(hr_near_can(&req) == (urls[i].ours && urls[i].unix_socket != NULL));
 		ck_assert_int_eq(unsetenv("http_proxy"), 0);
 	}
 }
@@ -255,17 +255,17 @@ stop(struct server *s)
 }
 
 static int
-ask(struct hr_http_request *r, struct hr_http_answer *a, struct hr_err *err)
+ask(struct hr_http_request *req, struct hr_http_answer *a, struct hr_err *err)
 {
-	int rc;
+	int r;
 
-	ck_assert(hr_near_can(r));
+	ck_assert(hr_near_can(req));
 	memset(a, 0, sizeof(*a));
 	memset(err, 0, sizeof(*err));
 	hr_buf_init(&a->body, 1000);
-	rc = hr_near_do(r, a, err);
-	ck_assert(rc == 0 ? a->fault == HR_HTTP_NONE : a->fault != HR_HTTP_NONE && *err->msg);
-	return rc;
+	r = hr_near_do(req, a, err);
+	ck_assert(r == 0 ? a->fault == HR_HTTP_NONE : a->fault != HR_HTTP_NONE && *err->msg);
+	return r;
 }
 
 START_TEST(a_request)
@@ -273,15 +273,15 @@ START_TEST(a_request)
 	static const char *const headers[] = {"X-Key: secret", "Accept:", NULL};
 	struct server s = {
 	    .answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", .read_first = 100};
-	struct hr_http_request r = {
+	struct hr_http_request req = {
 	    .method = "POST", .headers = headers, .watch_fd = -1, .timeout_s = 60, .total_s = 60};
 	struct hr_http_answer a;
 	struct hr_err err;
 	char want[300];
 
 	start(&s);
-	r.url = s.url;
-	ck_assert_int_eq(ask(&r, &a, &err), 0);
+	req.url = s.url;
+	ck_assert_int_eq(ask(&req, &a, &err), 0);
 	stop(&s);
 	(void)snprintf(want, sizeof(want),
 	    "POST /x?y HTTP/1.1\r\nHost: %.*s\r\nX-Key: secret\r\nContent-Type: "
@@ -300,14 +300,14 @@ START_TEST(answered_too_early)
 	    .answer = "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n", .read_first = 100};
 	size_t len = 8u << 20;
 	char *body = calloc(1, len);
-	struct hr_http_request r = {
+	struct hr_http_request req = {
 	    .method = "POST", .body = body, .body_len = len, .watch_fd = -1};
 	struct hr_http_answer a;
 	struct hr_err err;
 
 	start(&s);
-	r.url = s.url;
-	ck_assert_int_eq(ask(&r, &a, &err), 0);
+	req.url = s.url;
+	ck_assert_int_eq(ask(&req, &a, &err), 0);
 	ck_assert_int_eq(a.status, 413);
 	stop(&s);
 	hr_http_answer_done(&a);
@@ -329,14 +329,14 @@ START_TEST(answered_without_end)
 {
 	struct server s = {
 	    .answer = "HTTP/1.1 200 OK\r\n\r\nand on it goes", .read_first = 100, .pours = true};
-	struct hr_http_request r = {
+	struct hr_http_request req = {
 	    .method = "GET", .watch_fd = -1, .timeout_s = 60, .total_s = 1, .sink = drink};
 	struct hr_http_answer a;
 	struct hr_err err;
 
 	start(&s);
-	r.url = s.url;
-	ck_assert_int_eq(ask(&r, &a, &err), -1);
+	req.url = s.url;
+	ck_assert_int_eq(ask(&req, &a, &err), -1);
 	ck_assert_int_eq(err.code, HR_E_TIMEOUT);
 	stop(&s);
 	hr_http_answer_done(&a);
@@ -346,7 +346,7 @@ END_TEST
 START_TEST(no_answer)
 {
 	struct server hangs_up = {.answer = "", .read_first = 1}, silent = {.answer = NULL};
-	struct hr_http_request r = {.method = "GET", .watch_fd = -1};
+	struct hr_http_request req = {.method = "GET", .watch_fd = -1};
 	struct sockaddr_in at = {.sin_family = AF_INET};
 	socklen_t len = sizeof(at);
 	struct hr_http_answer a;
@@ -355,8 +355,8 @@ START_TEST(no_answer)
 
 	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	start(&hangs_up);
-	r.url = hangs_up.url;
-	ck_assert_int_eq(ask(&r, &a, &err), -1);
+	req.url = hangs_up.url;
+	ck_assert_int_eq(ask(&req, &a, &err), -1);
 	ck_assert_int_eq(a.fault, HR_HTTP_PROTOCOL);
 	hr_http_answer_done(&a);
 	stop(&hangs_up);
@@ -366,42 +366,42 @@ START_TEST(no_answer)
 	ck_assert_int_eq(getsockname(deaf, (struct sockaddr *)&at, &len), 0);
 	(void)snprintf(
 	    hangs_up.url, sizeof(hangs_up.url), "http://127.0.0.1:%d/", ntohs(at.sin_port));
-	ck_assert_int_eq(ask(&r, &a, &err), -1);
+	ck_assert_int_eq(ask(&req, &a, &err), -1);
 	ck_assert_int_eq(a.fault, HR_HTTP_CONNECT);
 	ck_assert_ptr_nonnull(strstr(err.msg, "Connection refused"));
 	hr_http_answer_done(&a);
 	(void)close(deaf);
 
 	start(&silent);
-	r.url = silent.url;
-	r.timeout_s = 1;
-	ck_assert_int_eq(ask(&r, &a, &err), -1);
+	req.url = silent.url;
+	req.timeout_s = 1;
+	ck_assert_int_eq(ask(&req, &a, &err), -1);
 	ck_assert_int_eq(a.fault, HR_HTTP_READ_TIMEOUT);
 	ck_assert_int_eq(err.code, HR_E_TIMEOUT);
 	hr_http_answer_done(&a);
 	stop(&silent);
 
 	start(&silent);
-	r.url = silent.url;
-	r.timeout_s = 0;
-	r.watch_fd = eventfd(1, EFD_CLOEXEC);
-	ck_assert_int_eq(ask(&r, &a, &err), -1);
+	req.url = silent.url;
+	req.timeout_s = 0;
+	req.watch_fd = eventfd(1, EFD_CLOEXEC);
+	ck_assert_int_eq(ask(&req, &a, &err), -1);
 	ck_assert_int_eq(a.fault, HR_HTTP_CANCELLED);
 	hr_http_answer_done(&a);
 	stop(&silent);
-	ck_assert_int_eq(close(r.watch_fd), 0);
+	ck_assert_int_eq(close(req.watch_fd), 0);
 }
 END_TEST
 
 START_TEST(a_header_of_two_lines)
 {
 	static const char *const headers[] = {"X: y\r\nZ: a", NULL};
-	struct hr_http_request r = {
+	struct hr_http_request req = {
 	    .method = "GET", .url = "http://127.0.0.1:1/", .headers = headers, .watch_fd = -1};
 	struct hr_http_answer a;
 	struct hr_err err;
 
-	ck_assert_int_eq(ask(&r, &a, &err), -1);
+	ck_assert_int_eq(ask(&req, &a, &err), -1);
 	ck_assert_int_eq(err.code, HR_E_INVAL);
 	hr_http_answer_done(&a);
 }

@@ -1,4 +1,4 @@
-/* session/prompt/report, session/exports: what the shell writes into its FIFO, and what others do.
+/* session/prompt/report, shell/exports: what the shell writes into its FIFO, and what others do.
  */
 #include "config.h"
 
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/exports.h"
+#include "shell/exports.h"
 #include "session/prompt/hook.h"
 #include "session/prompt/report.h"
 

@@ -121,11 +121,11 @@ static struct hr_rest *
 client(void)
 {
 	struct hr_rest_options o = {.url = service.url, .rules = quick, .watch_fd = -1};
-	struct hr_rest *r = hr_rest_new(&o, NULL);
+	struct hr_rest *rest = hr_rest_new(&o, NULL);
 
-	ck_assert_ptr_nonnull(r);
-	ck_assert_int_eq(hr_rest_header(r, "X-API-Key", "sesame-1234", true, NULL), 0);
-	return r;
+	ck_assert_ptr_nonnull(rest);
+	ck_assert_int_eq(hr_rest_header(rest, "X-API-Key", "sesame-1234", true, NULL), 0);
+	return rest;
 }
 
 #define ANSWER(status, headers, body)                                                              \
@@ -140,12 +140,12 @@ START_TEST(json_travels_both_ways)
 {
 	static const char *const script[] = {OK};
 	struct json_object *body = json_object_new_object(), *answer = NULL;
-	struct hr_rest *r;
+	struct hr_rest *rest;
 
 	start(script, COUNT(script));
-	r = client();
+	rest = client();
 	json_object_object_add(body, "sid", json_object_new_string("é"));
-	ck_assert_int_eq(hr_rest_send(r, "POST", "/start?w=1", body, &answer, NULL), 0);
+	ck_assert_int_eq(hr_rest_send(rest, "POST", "/start?w=1", body, &answer, NULL), 0);
 	ck_assert_str_eq(hr_json_text(hr_json_entry(hr_json_at(answer, "a"), 1)), "x");
 	ck_assert_uint_eq(stop(), 1);
 	ck_assert_ptr_nonnull(strstr(service.requests[0], "POST /api/start?w=1 HTTP/1.1\r\n"));
@@ -155,7 +155,7 @@ START_TEST(json_travels_both_ways)
 	ck_assert_ptr_nonnull(strstr(service.requests[0], "\r\n\r\n{\"sid\":\"é\"}"));
 	json_object_put(body);
 	json_object_put(answer);
-	hr_rest_free(r);
+	hr_rest_free(rest);
 }
 END_TEST
 
@@ -191,17 +191,17 @@ START_TEST(is_repeated_where_nothing_is_done_twice)
 	    .method = repeats[_i].method, .path = "/x", .idempotent = repeats[_i].idempotent};
 	struct hr_err err = {0};
 	struct hr_rest_answer a;
-	struct hr_rest *r;
-	int rc;
+	struct hr_rest *rest;
+	int r;
 
 	start(repeats[_i].script, COUNT(repeats[_i].script));
-	r = client();
-	rc = hr_rest_call(r, &c, &a, &err);
-	ck_assert_int_eq(rc, repeats[_i].code == HR_OK ? 0 : -1);
+	rest = client();
+	r = hr_rest_call(rest, &c, &a, &err);
+	ck_assert_int_eq(r, repeats[_i].code == HR_OK ? 0 : -1);
 	hr_rest_answer_done(&a);
-	hr_rest_free(r);
+	hr_rest_free(rest);
 	ck_assert_uint_eq(stop(), repeats[_i].asked);
-	if (rc != 0) {
+	if (r != 0) {
 		ck_assert_int_eq(err.code, repeats[_i].code);
 		ck_assert_int_eq(err.status, repeats[_i].status);
 	}
@@ -212,15 +212,15 @@ START_TEST(nobody_there_is_asked_again)
 {
 	struct hr_rest_options o = {.url = service.url, .rules = quick, .watch_fd = -1};
 	struct hr_err err;
-	struct hr_rest *r;
+	struct hr_rest *rest;
 
 	start(NULL, 0);
 	(void)stop();
-	r = hr_rest_new(&o, NULL);
-	ck_assert_int_eq(hr_rest_send(r, "POST", "/x", NULL, NULL, &err), -1);
+	rest = hr_rest_new(&o, NULL);
+	ck_assert_int_eq(hr_rest_send(rest, "POST", "/x", NULL, NULL, &err), -1);
 	ck_assert_int_eq(err.code, HR_E_HTTP_NETWORK);
 	ck_assert_str_eq(hr_err_class(&err), "ConnectError");
-	hr_rest_free(r);
+	hr_rest_free(rest);
 }
 END_TEST
 
@@ -230,14 +230,14 @@ START_TEST(a_long_retry_after_is_an_error_now)
 	static const char *const script[] = {
 	    ANSWER("429 Too Many", "Retry-After: 3600\r\n", "{\"message\": \"quota\"}"), OK};
 	struct hr_err err;
-	struct hr_rest *r;
+	struct hr_rest *rest;
 
 	start(script, COUNT(script));
-	r = client();
-	ck_assert_int_eq(hr_rest_get(r, "/x", NULL, &err), -1);
+	rest = client();
+	ck_assert_int_eq(hr_rest_get(rest, "/x", NULL, &err), -1);
 	ck_assert_int_eq(err.status, 429);
 	ck_assert_ptr_nonnull(strstr(err.msg, "status 429 Too Many: quota"));
-	hr_rest_free(r);
+	hr_rest_free(rest);
 	ck_assert_uint_eq(stop(), 1);
 }
 END_TEST
@@ -247,12 +247,12 @@ START_TEST(errors_hold_neither_secrets_nor_escapes)
 	static const char *const script[] = {ANSWER("400 Bad Request", "",
 	    "{\"error\": {\"message\": \"key sesame-1234 of \\u001b[31mbearer tok-9\\nx\"}}")};
 	struct hr_err err;
-	struct hr_rest *r;
+	struct hr_rest *rest;
 
 	start(script, COUNT(script));
-	r = client();
-	ck_assert_int_eq(hr_rest_header(r, "Authorization", "Bearer tok-9", true, NULL), 0);
-	ck_assert_int_eq(hr_rest_get(r, "/x?key=sesame-1234", NULL, &err), -1);
+	rest = client();
+	ck_assert_int_eq(hr_rest_header(rest, "Authorization", "Bearer tok-9", true, NULL), 0);
+	ck_assert_int_eq(hr_rest_get(rest, "/x?key=sesame-1234", NULL, &err), -1);
 	(void)stop();
 	ck_assert_ptr_null(strstr(err.msg, "sesame"));
 	ck_assert_ptr_null(strstr(err.msg, "tok-9"));
@@ -260,7 +260,7 @@ START_TEST(errors_hold_neither_secrets_nor_escapes)
 	ck_assert_ptr_null(strchr(err.msg, '\n'));
 	ck_assert_ptr_null(strchr(err.msg, '?'));
 	ck_assert_ptr_nonnull(strstr(err.msg, "status 400 Bad Request: key ****** of "));
-	hr_rest_free(r);
+	hr_rest_free(rest);
 }
 END_TEST
 
@@ -270,21 +270,21 @@ START_TEST(no_header_or_url_ends_a_line)
 	const char *const headers[] = {"A: b\r\nC: d", NULL};
 	static const char *const paths[] = {"/x\r\nA: b", "/x y", "/\x7f"};
 	struct hr_err err;
-	struct hr_rest *r;
+	struct hr_rest *rest;
 
 	start(NULL, 0);
-	r = client();
-	ck_assert_int_eq(hr_rest_header(r, "A", "b\r\nC: d", false, &err), -1);
+	rest = client();
+	ck_assert_int_eq(hr_rest_header(rest, "A", "b\r\nC: d", false, &err), -1);
 	ck_assert_int_eq(err.code, HR_E_INVAL);
-	ck_assert_int_eq(hr_rest_header(r, "A\n", "b", false, NULL), -1);
+	ck_assert_int_eq(hr_rest_header(rest, "A\n", "b", false, NULL), -1);
 	for (size_t i = 0; i < COUNT(paths); i++) {
-		ck_assert_int_eq(hr_rest_get(r, paths[i], NULL, &err), -1);
+		ck_assert_int_eq(hr_rest_get(rest, paths[i], NULL, &err), -1);
 		ck_assert_int_eq(err.code, HR_E_INVAL);
 	}
 	c.headers = headers;
-	ck_assert_int_eq(hr_rest_call(r, &c, NULL, &err), -1);
+	ck_assert_int_eq(hr_rest_call(rest, &c, NULL, &err), -1);
 	ck_assert_int_eq(err.code, HR_E_INVAL);
-	hr_rest_free(r);
+	hr_rest_free(rest);
 	(void)stop();
 }
 END_TEST
@@ -292,15 +292,15 @@ END_TEST
 START_TEST(a_header_takes_the_place_of_another)
 {
 	static const char *const script[] = {OK, OK};
-	struct hr_rest *r;
+	struct hr_rest *rest;
 
 	start(script, COUNT(script));
-	r = client();
-	ck_assert_int_eq(hr_rest_header(r, "x-api-key", "other", true, NULL), 0);
-	ck_assert_int_eq(hr_rest_get(r, "/x", NULL, NULL), 0);
-	ck_assert_int_eq(hr_rest_header(r, "X-API-KEY", NULL, true, NULL), 0);
-	ck_assert_int_eq(hr_rest_get(r, "/x", NULL, NULL), 0);
-	hr_rest_free(r);
+	rest = client();
+	ck_assert_int_eq(hr_rest_header(rest, "x-api-key", "other", true, NULL), 0);
+	ck_assert_int_eq(hr_rest_get(rest, "/x", NULL, NULL), 0);
+	ck_assert_int_eq(hr_rest_header(rest, "X-API-KEY", NULL, true, NULL), 0);
+	ck_assert_int_eq(hr_rest_get(rest, "/x", NULL, NULL), 0);
+	hr_rest_free(rest);
 	ck_assert_uint_eq(stop(), 2);
 	ck_assert_ptr_nonnull(strstr(service.requests[0], "\r\nx-api-key: other\r\n"));
 	ck_assert_ptr_null(strstr(service.requests[0], "sesame"));
@@ -331,28 +331,28 @@ START_TEST(a_stream_comes_by_lines)
 	struct lines l = {0};
 	struct hr_rest_call c = {.method = "GET", .path = "/x", .line = on_line, .arg = &l};
 	struct hr_err err;
-	struct hr_rest *r;
+	struct hr_rest *rest;
 
 	start(script, COUNT(script));
-	r = client();
-	ck_assert_int_eq(hr_rest_call(r, &c, NULL, NULL), 0);
+	rest = client();
+	ck_assert_int_eq(hr_rest_call(rest, &c, NULL, NULL), 0);
 	ck_assert_uint_eq(l.n, 4);
 	ck_assert_str_eq(l.text[0], "one");
 	ck_assert_str_eq(l.text[1], "");
 	ck_assert_str_eq(l.text[3], "rest");
 	l = (struct lines){.enough = 2};
-	ck_assert_int_eq(hr_rest_call(r, &c, NULL, NULL), 0);
+	ck_assert_int_eq(hr_rest_call(rest, &c, NULL, NULL), 0);
 	ck_assert_uint_eq(l.n, 2);
 	/* an error is no line */
 	l.n = 0;
-	ck_assert_int_eq(hr_rest_call(r, &c, NULL, &err), -1);
+	ck_assert_int_eq(hr_rest_call(rest, &c, NULL, &err), -1);
 	ck_assert_uint_eq(l.n, 0);
 	ck_assert_ptr_nonnull(strstr(err.msg, "is paused"));
 	/* a line that was told is not told again */
-	ck_assert_int_eq(hr_rest_call(r, &c, NULL, &err), -1);
+	ck_assert_int_eq(hr_rest_call(rest, &c, NULL, &err), -1);
 	ck_assert_uint_eq(l.n, 1);
 	ck_assert_int_eq(err.code, HR_E_PROTO);
-	hr_rest_free(r);
+	hr_rest_free(rest);
 	ck_assert_uint_eq(stop(), 4);
 }
 END_TEST
@@ -362,15 +362,15 @@ START_TEST(an_answer_has_a_limit)
 	static const char *const script[] = {OK};
 	struct hr_rest_options o = {.rules = quick, .watch_fd = -1, .answer_max = 8};
 	struct hr_err err;
-	struct hr_rest *r;
+	struct hr_rest *rest;
 
 	start(script, COUNT(script));
 	o.url = service.url;
-	r = hr_rest_new(&o, NULL);
-	ck_assert_int_eq(hr_rest_get(r, "/x", NULL, &err), -1);
+	rest = hr_rest_new(&o, NULL);
+	ck_assert_int_eq(hr_rest_get(rest, "/x", NULL, &err), -1);
 	ck_assert_int_eq(err.code, HR_E_RUNTIME);
 	ck_assert_ptr_nonnull(strstr(err.msg, "too long"));
-	hr_rest_free(r);
+	hr_rest_free(rest);
 	ck_assert_uint_eq(stop(), 1);
 }
 END_TEST
@@ -380,19 +380,19 @@ START_TEST(calls_and_waits_are_given_up)
 	static const char *const script[] = {
 	    SILENT, ANSWER("429 Too Many Requests", "Retry-After: 100\r\n", ""), OK};
 	struct hr_err err;
-	struct hr_rest *r;
+	struct hr_rest *rest;
 	int p[2];
 
 	ck_assert_int_eq(pipe(p), 0);
 	ck_assert_int_eq(write(p[1], "x", 1), 1);
 	start(script, COUNT(script));
-	r = client();
-	hr_rest_watch(r, p[0]);
-	ck_assert_int_eq(hr_rest_get(r, "/x", NULL, &err), -1);
+	rest = client();
+	hr_rest_watch(rest, p[0]);
+	ck_assert_int_eq(hr_rest_get(rest, "/x", NULL, &err), -1);
 	ck_assert_int_eq(err.code, HR_E_RUNTIME);
 	ck_assert(hr_rest_wait(p[0], 100000));
 	ck_assert(!hr_rest_wait(-1, 1));
-	hr_rest_free(r);
+	hr_rest_free(rest);
 	(void)stop();
 	(void)close(p[0]);
 	(void)close(p[1]);

@@ -27,7 +27,7 @@
 #include "supervisor/children/keeperargs.h"
 #include "supervisor/run/keys.h"
 #include "supervisor/edge/listen.h"
-#include "supervisor/run/notify.h"
+#include "base/notify.h"
 #include "supervisor/children/plugins.h"
 #include "supervisor/children/readyline.h"
 #include "supervisor/run/rundir.h"

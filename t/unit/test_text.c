@@ -7,6 +7,7 @@
 
 #include "lines.h"
 #include "base/floatrepr.h"
+#include "base/tame.h"
 #include "base/utf8.h"
 #include "shell/quote.h"
 
@@ -265,6 +266,67 @@ START_TEST(writes_floats)
 }
 END_TEST
 
+static void
+check_tame(bool terminal, bool colours, const char *in, const char *out)
+{
+	/* in one piece, and byte by byte */
+	for (int cut = 0; cut < 2; cut++) {
+		struct hr_tame t = {.terminal = terminal, .colours = colours};
+		struct hr_buf b;
+
+		hr_buf_init(&b, 1000);
+		if (cut == 0)
+			hr_tame_feed(&t, &b, in, strlen(in));
+		for (const char *p = in; cut == 1 && *p != '\0'; p++)
+			hr_tame_feed(&t, &b, p, 1);
+		hr_tame_end(&t, &b);
+		ck_assert_str_eq(hr_buf_str(&b), out);
+		hr_buf_done(&b);
+	}
+}
+
+START_TEST(tames_a_terminal)
+{
+	static const struct {
+		const char *in, *terminal, *text;
+	} t[] = {
+	    {"a\r\nb", "a\nb\n", "a\nb\n"},
+	    {"10%\r20%\r\n", "10%\r20%\n", "10%\r20%\n"},
+	    {"\033[1;31mred\033[0m\r\n", "\033[1;31mred\033[0m\n", "red\n"},
+	    {"\033[31mred", "\033[31mred\033[0m\n", "red\n"},
+	    {"x\033[2K\033[1A\033[Gy\b", "x\033[2K\033[1A\033[Gy\b\n", "xy\n"},
+	    /* a terminal would answer these, into the shell of who looks on */
+	    {"a\033[6nb\033[c\033[>c\033[?1$p\033Z\005\033P$qm\033\\c", "abc\n", "abc\n"},
+	    /* titles, clipboards, modes, the other screen, a reset, other letters */
+	    {"a\033]0;t\ab\033]52;c;eA==\033\\c\033[?1049h\033[?25l\033[20h\033c\033(0d\033#"
+	     "8e\0337",
+		"abcde\n", "abcde\n"},
+	    {"a\xC2\x9B"
+	     "6nb\xC2\x9D"
+	     "c\xC2\xA0",
+		"a6nbc\xC2\xA0\n", "a6nbc\xC2\xA0\n"},
+	    {"a\x9B"
+	     "6n\xE2\x82",
+		"a\xEF\xBF\xBD"
+		"6n\xEF\xBF\xBD\n",
+		"a\xEF\xBF\xBD"
+		"6n\xEF\xBF\xBD\n"},
+	    /* what never ends hides no more than its line */
+	    {"a\033]0;title\nb\033P\nc\033[\nd\033_", "a\nb\nc\nd\n", "a\nb\nc\nd\n"},
+	    {"\033[1\033[32mg\033\033[0mh", "\033[32mg\033[0mh\n", "gh\n"},
+	    {"\360\237\230\200 \342\202\254", "\360\237\230\200 \342\202\254\n",
+		"\360\237\230\200 \342\202\254\n"},
+	    {"", "", ""},
+	};
+
+	for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
+		check_tame(true, true, t[i].in, t[i].terminal);
+		check_tame(false, false, t[i].in, t[i].text);
+	}
+	check_tame(true, false, "\033[31mred\033[1A\r\n", "red\033[1A\n");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -279,6 +341,7 @@ main(void)
 	tcase_add_test(c, truncation_keeps_both_ends);
 	tcase_add_test(c, quotes_for_sh);
 	tcase_add_test(c, writes_floats);
+	tcase_add_test(c, tames_a_terminal);
 	suite_add_tcase(s, c);
 	return lines_run(s);
 }

@@ -124,6 +124,17 @@ class Handler(BaseHTTPRequestHandler):
         self.ended.wait(float(q.get("s", 1)))
         self.page("Slow", "<h1>Slow page</h1><p>waited %s s</p>" % q.get("s", 1))
 
+    def x_endless(self, q):
+        self.send_response(200)
+        self.send_header("Content-Type", "application/octet-stream")
+        self.send_header("Content-Disposition", "attachment")
+        self.end_headers()
+        try:
+            while not self.ended.is_set():
+                self.wfile.write(bytes(65536))
+        finally:
+            self.broken_off.release()
+
     def x_hang(self, q):
         self.ended.wait(600)
 

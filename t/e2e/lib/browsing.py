@@ -46,14 +46,14 @@ class Site:
 
         class Counting(Handler):
             pages, directories = load_pages(os.path.join(CORPUS, "pages.jsonl")), (HOSTILE,)
-            ended = threading.Event()
+            ended, broken_off = threading.Event(), threading.Semaphore(0)
 
             def do_GET(self):
                 path = self.path.split("?")[0]
                 site.counts[path] = site.counts.get(path, 0) + 1
                 super().do_GET()
 
-        self.ended = Counting.ended
+        self.ended, self.broken_off = Counting.ended, Counting.broken_off
         http.server.ThreadingHTTPServer.daemon_threads = True
         http.server.ThreadingHTTPServer.request_queue_size = 64
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Counting)

@@ -17,7 +17,7 @@ from .host import BUILD, PATIENCE, SRC
 CORPUS = os.path.join(SRC, "t/corpus/clouds")
 KEPT = ("x-api-key", "authorization", "x-access-token", "e2b-sandbox-id", "e2b-sandbox-port",
         "connect-protocol-version", "connect-timeout-ms", "keepalive-ping-interval", "x-daytona-source",
-        "x-daytona-preview-token")
+        "x-daytona-preview-token", "x-request-id")
 
 
 def scenarios(provider):
@@ -105,7 +105,7 @@ class Replay:
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+            protocol_version, disable_nagle_algorithm = "HTTP/1.1", True
 
             def do(self):
                 outer.one(self)
@@ -128,6 +128,10 @@ class Replay:
         self.server.shutdown()
         self.server.server_close()
 
+    def answer(self, n, request):
+        """Of the nth request."""
+        return self.responses[n] if n < len(self.responses) else {"connection": "there is no more"}
+
     def one(self, h):
         length = h.headers.get("Content-Length")
         b = h.rfile.read(int(length)) if length else b""
@@ -145,7 +149,7 @@ class Replay:
         with self.lock:
             n = len(self.seen)
             self.seen.append(what_counts(h.command, path, query, headers, body, kind))
-        answer = self.responses[n] if n < len(self.responses) else {"connection": "there is no more"}
+            answer = self.answer(n, self.seen[n])
         if "connection" in answer:
             h.close_connection = True
             h.connection.shutdown(socket.SHUT_RDWR)

@@ -42,10 +42,13 @@ class Fleet(Host):
                 break
         else:
             raise AssertionError("it does not start: " + "".join(said))
-        # its log flows away
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+        self.log = said
+        threading.Thread(target=self.log.extend, args=(self.process.stderr,), daemon=True).start()
         self.until_answered()
         return self
+
+    def said(self):
+        return "".join(self.log)
 
     def until_answered(self):
         """nginx of the predecessor may hold the port a moment longer, and ours comes behind it."""

@@ -2,6 +2,7 @@
 are kept, in a directory of the test's. Faults are put in front of chosen requests."""
 
 import base64
+import http.client
 import http.server
 import itertools
 import json
@@ -44,11 +45,13 @@ class StandIn:
 
     def __init__(self, directory):
         self.dir, self.faults, self.seen, self.lock = directory, [], [], threading.RLock()
-        self.boxes, self.numbers = {}, itertools.count(1)
+        self.boxes, self.numbers, self.started = {}, itertools.count(1), []
+        # where a sandbox's /openhands is, and what its port 4444 is on this machine; see serving()
+        self.openhands = self.port = None
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+            protocol_version, disable_nagle_algorithm = "HTTP/1.1", True
 
             def do(self):
                 outer.one(Request(self))
@@ -68,8 +71,38 @@ class StandIn:
         return self
 
     def __exit__(self, *unused):
+        self.end_programs()
         self.server.shutdown()
         self.server.server_close()
+
+    def serving(self, port):
+        """A server may run in its sandboxes; who runs it may do all there, as with sudo."""
+        self.openhands, self.port = os.path.join(self.dir, "openhands"), port
+        os.mkdir(os.path.join(self.dir, "bin"))
+        with open(os.path.join(self.dir, "bin/sudo"), "w") as f:
+            f.write("#!/bin/sh\nshift\nexec \"$@\"\n")
+        os.chmod(f.name, 0o755)
+
+    def end_programs(self):
+        """As a sandbox's end ends them."""
+        for p in self.started:
+            if p.poll() is None:
+                p.terminate()
+                p.wait()
+
+    def forward(self, r):
+        """To the server in the sandbox, as the provider's proxy does."""
+        c = http.client.HTTPConnection("127.0.0.1", self.port)
+        try:
+            c.request(r.method, r.h.path, r.body or None, {k: v for k, v in r.headers.items()
+                                                           if k not in ("host", "connection", "content-length")})
+            a = c.getresponse()
+            body = a.read()
+        except OSError:
+            return 502, {}, {"message": "nothing listens at that port"}
+        finally:
+            c.close()
+        return a.status, {"Content-Type": a.headers.get("Content-Type", "text/plain")}, body
 
     def fault(self, *args, **more):
         self.faults.append(Fault(*args, **more))
@@ -121,9 +154,28 @@ class StandIn:
 
     def bash(self, line, env=None, cwd=None, stdin=subprocess.DEVNULL):
         """A command of the sandbox: what it prints comes in pieces."""
-        return subprocess.Popen(["/bin/bash", "-c", line], cwd=cwd or self.dir, start_new_session=True, stdin=stdin,
-                                env=dict({"PATH": os.environ["PATH"], "HOME": self.dir}, **(env or {})),
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        path = os.environ["PATH"]
+        if self.openhands is not None:
+            line = re.sub(r"\b4444\b", str(self.port), line.replace("/openhands", self.openhands))
+            path = os.path.join(self.dir, "bin") + ":" + path
+        p = subprocess.Popen(["/bin/bash", "-c", line], cwd=cwd or self.dir, start_new_session=True, stdin=stdin,
+                             env=dict({"PATH": path, "HOME": self.dir}, **(env or {})),
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.started.append(p)
+        return p
+
+    def background(self, line):
+        """A program whose output nobody reads."""
+        p = self.bash(line)
+        for f in (p.stdout, p.stderr):
+            threading.Thread(target=drain, args=(f,), daemon=True).start()
+        return p
+
+
+def drain(f):
+    with f:
+        while f.read(65536):
+            pass
 
 
 def frame(o, flags=0):
@@ -141,6 +193,8 @@ class E2B(StandIn):
         self.processes = {}
 
     def answer(self, r):
+        if r.headers.get("e2b-sandbox-port") == "4444":
+            return self.forward(r)
         if r.path.startswith(("/process.", "/files", "/health", "/filesystem.")):
             return self.plane(r)
         if not self.keyed(r):
@@ -177,6 +231,7 @@ class E2B(StandIn):
 
     def about(self, r, box, what):
         if r.method == "DELETE":
+            self.end_programs()
             del self.boxes[box["sandboxID"]]
             return 204, {}, b""
         if what is None:
@@ -232,6 +287,7 @@ class E2B(StandIn):
         r.h.close_connection = True
         r.h.end_headers()
         left = [r.fault.cut if r.fault is not None and r.fault.cut is not None else 1 << 30]
+        cut = threading.Semaphore(0)  # once for each stream that is over, and for a cut
 
         def put(o, flags=0):
             with self.lock:
@@ -242,13 +298,16 @@ class E2B(StandIn):
                     r.h.wfile.write(frame(o, flags))
                 except OSError:
                     left[0] = 0
+                if left[0] == 0:
+                    cut.release()
 
         def pump(f, name):
-            while left[0] > 0:
+            while left[0] > 0 or r.fault is None:
                 b = os.read(f.fileno(), 1000)
                 if not b:
-                    return
+                    break
                 put({"event": {"data": {name: base64.b64encode(b).decode()}}})
+            cut.release()
 
         put({"event": {"start": {"pid": p.pid}}})
         threads = [threading.Thread(target=pump, args=a, daemon=True)
@@ -256,10 +315,10 @@ class E2B(StandIn):
         for t in threads:
             t.start()
         limit = r.headers.get("connect-timeout-ms")
-        for t in threads:
-            t.join(int(limit) / 1000 if limit else None)
-        if left[0] <= 0:
-            return None
+        for _ in threads:
+            cut.acquire(timeout=int(limit) / 1000 if limit else None)
+            if left[0] <= 0:
+                return None
         if threads[0].is_alive():
             p.kill()
             put({"error": {"code": "deadline_exceeded", "message": "context deadline exceeded"}}, 2)
@@ -297,8 +356,11 @@ class Daytona(StandIn):
 
     key_header = "authorization"
     waits = 2  # looks until one is started
+    previews = 0
 
     def answer(self, r):
+        if r.headers.get("x-daytona-preview-token") == "preview-%d" % self.previews:
+            return self.forward(r)
         if r.headers.get("authorization") != "Bearer " + self.key:
             return 401, {}, {"statusCode": 401, "message": "Invalid credentials"}
         m = re.match(r"/toolbox/([^/]+)(/.*)$", r.path)
@@ -320,8 +382,14 @@ class Daytona(StandIn):
         if box is None:
             return 404, {}, {"statusCode": 404, "message": "not found"}
         if r.method == "DELETE":
+            self.end_programs()
             del self.boxes[box["id"]]
             return 200, {}, box
+        if m.group(2) == "/ports/4444/preview-url":
+            self.previews += 1  # another token each time, and the last one alone counts
+            return 200, {}, {"url": self.url, "token": "preview-%d" % self.previews}
+        if m.group(2) == "/stop":
+            self.end_programs()
         if m.group(2) in ("/stop", "/start"):
             box.update(state="stopping" if m.group(2) == "/stop" else "starting", waits=self.waits,
                        to="stopped" if m.group(2) == "/stop" else "started")
@@ -344,6 +412,11 @@ class Daytona(StandIn):
                 return 408, {}, {"statusCode": 408, "message": "command execution timeout"}
             code = p.returncode if p.returncode >= 0 else 128 - p.returncode
             return 200, {}, {"exitCode": code, "result": (out + err).decode("utf-8", "replace")}
+        if path == "/process/session":
+            return 201, {}, b""
+        if path.startswith("/process/session/"):
+            self.background(r.json()["command"])
+            return 202, {}, {"cmdId": "one"}
         if path == "/files/download":
             if not os.path.isfile(r.query["path"]):
                 return (404 if not os.path.exists(r.query["path"]) else 400), {}, b""
@@ -400,7 +473,10 @@ class Runloop(StandIn):
     def about(self, r, box, what):
         if what is None:
             return 200, {}, box
+        if what == "create_tunnel":
+            return 200, {}, {"devbox_id": box["id"], "port": 4444, "url": "http://127.0.0.1:%s" % self.port}
         if what == "shutdown":
+            self.end_programs()
             del self.boxes[box["id"]]
             return 200, {}, dict(box, status="shutdown")
         if what in ("suspend", "resume"):

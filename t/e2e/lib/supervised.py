@@ -314,11 +314,24 @@ ONE_WORKER_EACH = {pool + end: 1 for pool in ("control", "files", "action", "liv
                    for end in ("_workers", "_workers_max")}
 
 
+def has_given_up_rights(pid):
+    """Whether it is past the first thing that a worker does. What has ended is not."""
+    try:
+        with open("/proc/%d/status" % pid) as f:
+            said = dict(line.split(":", 1) for line in f)
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return said["NoNewPrivs"].strip() == "1" and int(said["CapEff"], 16) >> 19 & 1 == 0  # it traces nobody
+
+
 def wait_all_up(s, headers=None):
-    """Until each of those workers has answered: a server is ready while some of them still begin."""
+    """Until each of those workers has answered: a server is ready while some of them still begin. That
+    the viewer has places of its own lets the pool for files have a second one, at any request."""
     for path in ("/alive", "/handrail/v1/output", "/download_files?path=" + s.work_dir):
         equal(s.request("GET", path, headers=headers).status, 200, path)
     s.run("true", headers=headers)
+    s.until("all workers have given up their rights", lambda: all(
+        has_given_up_rights(pid) for pid in s.pids("handrail-worker")))
 
 
 def find_program(name):

@@ -13,7 +13,8 @@ import time
 
 PATIENCE = float(os.environ.get("E2E_PATIENCE", "30"))
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
-KEYS = {"ENTER": "\ue007", "TAB": "\ue004", "LEFT": "\ue012", "RIGHT": "\ue014", "HOME": "\ue011", "END": "\ue010"}
+KEYS = {"ENTER": "\ue007", "TAB": "\ue004", "LEFT": "\ue012", "RIGHT": "\ue014", "HOME": "\ue011", "END": "\ue010",
+        "UP": "\ue013", "DOWN": "\ue015"}
 
 
 def missing():

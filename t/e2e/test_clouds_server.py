@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""The kinds of providers with a server of ours in the sandbox: the payload is carried into one whose image knows
+nothing of us, and the sandbox does actions over the provider's address."""
+
+import io
+import json
+import os
+import pwd
+import sys
+import tarfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.host import BUILD, SRC  # noqa: E402
+from lib.supervised import free_port  # noqa: E402
+from lib.tap import Tap, equal  # noqa: E402
+from test_clouds_e2b import CloudHost  # noqa: E402
+from test_clouds_others import DaytonaHost, RunloopHost  # noqa: E402
+
+# in place of the one that packaging/payload makes: it starts the programs of the build
+START = """#!/bin/sh
+export SU_TO_USER=false HANDRAIL_LIBEXECDIR='%s' HANDRAIL_DATADIR='%s/conf'
+exec '%s/handraild' --listen 127.0.0.1 --run-dir '%s' --state-dir '%s' "$@"
+"""
+
+
+def serving(h):
+    me = pwd.getpwuid(os.geteuid())
+    h.at.serving(free_port())
+    h.env.update(RUNTIME_USERNAME=me.pw_name, RUNTIME_UID=str(me.pw_uid), SANDBOX_PAYLOAD=h.path("payload.tar.gz"))
+    text = (START % (BUILD, SRC, BUILD, h.path("server"), h.path("server-state"))).encode()
+    with tarfile.open(h.path("payload.tar.gz"), "w:gz") as t:
+        i = tarfile.TarInfo("./libexec/handrail/start")
+        i.size, i.mode = len(text), 0o755
+        t.addfile(i, io.BytesIO(text))
+
+
+def life(kind):
+    with kind() as h:
+        serving(h)
+        done = h("up")
+        equal(done.returncode, 0, done.stderr)
+        equal("shell of its own" in done.stderr, False, "nothing is lost: " + done.stderr)
+        h.ok("run", "cd /; X='a  b'")
+        equal(h.ok("run", 'echo "$X"; pwd'), "a  b\n/\n", "a shell that lasts")
+        h.ok("write", h.work + "/f.txt", input="one\n")
+        equal(h.ok("run", "cat %s/f.txt" % h.work), "one\n")
+        with open(h.path("state", "default.json")) as f:
+            record = json.load(f)["backend"]
+        for s in h.at.started:
+            equal(record["key"] in " ".join(s.args), False, "the session's key is in no command line")
+        equal([n for n in os.listdir("/tmp") if record["run"] in n], [], "and neither it nor the archive is left")
+        equal(os.path.isfile(h.path("tmp", ".gitconfig")), True, "git's identity is in the sandbox's home alone")
+        h.ok("pause")
+        h.ok("resume")
+        equal(h.ok("run", "echo again"), "again\n", "also after a pause that ended it")
+        h.ok("down")
+        equal((h.boxes(), [s.args for s in h.at.started if s.poll() is None]), ([], []), "it is ended")
+
+
+def refused():
+    """What cannot be carried there costs nothing, or is ended."""
+    with CloudHost() as h:
+        serving(h)
+        h.env["SANDBOX_PAYLOAD"] = h.path("nothing")
+        h.fails(1, "sandbox.payload: ", "up")
+        equal(h.boxes(), [], "nothing was made")
+        with open(h.path("payload.tar.gz"), "w") as f:
+            f.write("no archive")
+        h.env["SANDBOX_PAYLOAD"] = f.name
+        h.fails(1, "the payload cannot be unpacked to /openhands", "up")
+        equal((h.boxes(), os.listdir(h.path("state"))), ([], []), "it is ended, and nothing is recorded")
+
+
+def main():
+    process.become_subreaper()
+    tap = Tap()
+    for kind in (CloudHost, DaytonaHost, RunloopHost):
+        tap.run("a server in a sandbox of " + kind.kind, life, kind)
+    tap.run("refused", refused)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""The console of a fleet: who may what by a sign-in, and its pages in a real Chromium (doc/fleet.md, "Console")."""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.fleet import Fleet, free_port  # noqa: E402
+from lib.host import PATIENCE, SRC  # noqa: E402
+from lib.supervised import run_tests  # noqa: E402
+from lib.tap import equal  # noqa: E402
+from lib.webdriver import KEYS, Window  # noqa: E402
+from lib.www import complaints, need_browser  # noqa: E402
+
+EVIL = "<img src=x onerror=\"document.hit=1\"><svg onload=document.hit=1>"
+
+
+class Console(Fleet):
+    def __init__(self, *options):
+        self.console = free_port()
+        super().__init__("--console", "127.0.0.1:%d" % self.console, *options,
+                         HANDRAIL_WWWDIR=os.path.join(SRC, "www"))
+
+    def ask(self, method, path, body=None, headers=None):
+        """By the console's server: status, answer, headers."""
+        c = http.client.HTTPConnection("127.0.0.1", self.console, timeout=PATIENCE)
+        try:
+            c.request(method, path, None if body is None else json.dumps(body), headers or {})
+            r = c.getresponse()
+            text = r.read()
+            try:
+                return r.status, json.loads(text), r.headers
+            except ValueError:
+                return r.status, text, r.headers
+        finally:
+            c.close()
+
+    def other(self, *options):
+        """One that is not to start: its exit status and what it says."""
+        self.options, was = options, self.options
+        try:
+            other = self.spawn()
+            return other.wait(PATIENCE), other.stderr.read()
+        finally:
+            self.options = was
+            other.stderr.close()
+
+    def sign_in(self, key, **more):
+        body = dict({"path": "/handrail/", "port": str(self.console)}, **more)
+        status, answer, headers = self.ask("POST", "/handrail/v1/signin", body, {"X-API-Key": key})
+        equal(status, 200, answer)
+        return answer, headers["Set-Cookie"], {"Cookie": headers["Set-Cookie"].split(";")[0],
+                                               "X-Handrail-Page": answer["token"]}
+
+
+V1 = "/handrail/v1/"
+
+
+def who_may():
+    """Neither half of a sign-in is anything alone, nor by the server where sandboxes are; rights and keys hold."""
+    with Console() as f:
+        other = f.make_key("tenant " + EVIL[:20])
+        mine = f.up("mine", key=other)
+        me, cookie, headers = f.sign_in(f.key)
+        equal((me["rights"], me["scope"], me["name"]), ("act", "admin", "operator"))
+        for part in ("HttpOnly", "SameSite=Strict", "Path=/handrail/", "Max-Age=43200"):
+            equal(part in cookie, True, cookie)
+        equal(f.key in cookie + json.dumps(me), False)
+        for broken in ({}, dict(headers, Cookie=""), dict(headers, **{"X-Handrail-Page": "0" * 64}),
+                       {"X-API-Key": f.key}):
+            for path in ("me", "sandboxes", "keys", "events", "api/list"):
+                equal(f.ask("GET", V1 + path, headers=broken)[0], 403, path)
+        # where sandboxes are, a sign-in is nothing; and no sandbox is where the console is
+        equal(f.call("GET", V1 + "sandboxes", key="", **{k.replace("-", "_"): v for k, v in headers.items()})[0], 401)
+        for more in ({}, {"X-Sandbox-ID": mine["runtime_id"]}):
+            equal(f.ask("GET", "/%s/alive" % mine["runtime_id"], headers=dict(headers, **more))[0], 404)
+        # a page of elsewhere, a wrong key, paths that reach a header
+        equal(f.ask("POST", V1 + "drain", {}, dict(headers, Origin="http://127.0.0.1:%d" % f.port))[0], 403)
+        wrong = {"X-API-Key": "hrk_" + "0" * 48}
+        equal(f.ask("POST", V1 + "signin", {"path": "/handrail/", "port": ""}, wrong)[0], 403)
+        for path in ("/", "/a\r\nX: y/handrail/", "/a;b/handrail/"):
+            equal(f.ask("POST", V1 + "signin", {"path": path, "port": ""}, {"X-API-Key": f.key})[0], 400)
+        # the operator acts on any sandbox, and is told no session key; a tenant on his own alone
+        status, all_, _ = f.ask("GET", V1 + "sandboxes", headers=headers)
+        equal((status, [s["session_id"] for s in all_["sandboxes"]], mine["session_api_key"] in json.dumps(all_)),
+              (200, ["mine"], False))
+        _, _, tenant = f.sign_in(other)
+        equal(f.ask("GET", V1 + "sandboxes", headers=tenant)[0], 403)
+        status, own, _ = f.ask("GET", V1 + "api/list", headers=tenant)
+        equal((status, len(own["runtimes"]), mine["session_api_key"] in json.dumps(own)), (200, 1, False))
+        equal("url" in own["runtimes"][0], False, "the console's own address leads to none")
+        equal([f.ask("GET", V1 + "api/metrics", headers=h)[0] for h in (tenant, headers)], [403, 200])
+        equal(f.ask("POST", V1 + "api/build", {}, tenant)[0], 501)
+        its = {"runtime_id": mine["runtime_id"]}
+        equal(f.ask("POST", V1 + "sandboxes/stop", its, tenant)[0], 403)
+        _, _, looks = f.sign_in(other, look=True)
+        equal(f.ask("POST", V1 + "api/stop", its, looks)[0], 403)
+        equal(f.ask("POST", V1 + "sandboxes/stop", {"runtime_id": "none"}, headers)[0], 404)
+        status, stopped, _ = f.ask("POST", V1 + "sandboxes/stop", its, headers)
+        equal((status, stopped["session_id"]), (200, "mine"))
+        # what it is told ends with the sign-in, and all of it with the key
+        c = http.client.HTTPConnection("127.0.0.1", f.console, timeout=PATIENCE)
+        c.request("GET", V1 + "events", headers=dict(headers, Accept="text/event-stream"))
+        r = c.getresponse()
+        equal(r.status, 200)
+        equal(f.ask("POST", V1 + "signout", {"path": "/handrail/", "port": ""}, headers)[0], 200)
+        r.read()
+        c.close()
+        equal(f.ask("GET", V1 + "me", headers=headers)[0], 403)
+        keys = f.call("GET", V1 + "keys")[1]["keys"]
+        f.call("POST", V1 + "keys/revoke", {"id": [k["id"] for k in keys if k["name"] != "operator"][0]})
+        equal(f.ask("GET", V1 + "me", headers=tenant)[0], 403)
+
+
+def pages():
+    """Signs in, starts, looks at and stops a sandbox, live; names are text; by the keyboard; framed by nobody."""
+    need_browser()
+    with Console() as f, Window() as w:
+        f.make_key(EVIL)
+        w.open("http://127.0.0.1:%d/" % f.console)
+        w.until("asks for the key", "return document.querySelector('#key')")
+        w.type("#key", f.key + KEYS["ENTER"])
+        w.until("the stream is there", "return document.querySelector('.page[data-stream=live]')")
+        equal([w.js("return document.cookie"), f.key in w.js(
+            "return JSON.stringify(localStorage) + location.href + document.documentElement.outerHTML")], ["", False])
+        w.type("#session", "from-the-page" + KEYS["ENTER"])
+        w.until("it runs", "return [...document.querySelectorAll('.fleet tbody tr')].some((r) => "
+                           "r.textContent.includes('from-the-page') && r.querySelector('td.good'))")
+        w.js("document.querySelector('.fleet tbody .link').click()")  # rows are made anew meanwhile
+        w.until("its events", "return document.querySelector('.details:not([hidden])')?.textContent"
+                              ".includes('running')")
+        w.js("document.querySelector('.fleet td.actions button:last-child').focus()")
+        w.press([KEYS["ENTER"]])
+        w.until("asks first", "return document.querySelector('dialog[open]')")
+        w.click("dialog button[value=yes]")
+        w.until("it is gone", "return !document.querySelector('.fleet tbody tr')")
+        w.click("#tab-sandboxes")
+        w.press([KEYS["RIGHT"], KEYS["RIGHT"]])
+        w.until("keys", "return document.querySelector('#view-keys').textContent.includes('<img src=x')")
+        w.press([KEYS["RIGHT"]])
+        w.until("events", "return document.querySelectorAll('.events li').length > 2")
+        equal(w.js("return [document.hit || 0, document.querySelectorAll('img, svg, iframe').length]"), [0, 0])
+        w.click("header button:last-child")
+        w.until("asks again", "return document.querySelector('#key')")
+        head = f.ask("GET", "/handrail/")[2]
+        equal(["unsafe" in head["Content-Security-Policy"], head["X-Frame-Options"]], [False, "DENY"])
+        equal(complaints(w), [])
+
+
+def upgraded():
+    """Its socket is there before and after an upgrade, and while nginx is replaced; its sign-ins end."""
+    with Console() as f:
+        program = f.path("fleetd")
+        shutil.copy(f.env["HANDRAIL_FLEETD"], program)
+        f.kill()
+        f.env["HANDRAIL_FLEETD"] = program
+        f.start()
+        _, _, headers = f.sign_in(f.key)
+        told = f.listen()[1]
+        f.process.send_signal(signal.SIGHUP)
+        for _ in told:
+            pass
+        equal(f.ask("GET", V1 + "me", headers=headers)[0], 403)
+        _, _, headers = f.sign_in(f.key)
+        equal(f.ask("GET", V1 + "sandboxes", headers=headers)[0], 200)
+        with open(os.path.join(f.dir, "run", "nginx.pid")) as pid:
+            nginx = int(pid.read())
+        os.kill(nginx, signal.SIGTERM)
+        equal(process.wait_gone(nginx, PATIENCE), True)
+        equal(f.ask("GET", V1 + "me", headers=headers)[0], 200, "whoever comes meanwhile waits")
+        for words, said in ((("--console", "127.0.0.1:%d" % f.port), "address of its own"),
+                            (("--console", "127.0.0.1:1", "--engine", "kubernetes"), "engine local")):
+            done = f.other(*words)
+            equal((done[0], said in done[1]), (2, True), done)
+
+
+TESTS = [who_may, upgraded, pages]
+
+if __name__ == "__main__":
+    sys.exit(run_tests(TESTS))

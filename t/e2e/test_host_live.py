@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""handrail run and attach as a person has them, at a terminal: output as it comes, interrupts that are the command's,
+and a way to leave it and to come back."""
+
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.host import BUILD, PATIENCE, Host  # noqa: E402
+from lib.tap import Tap, equal  # noqa: E402
+
+
+class Seat:
+    """A command at a terminal of its own, that interrupts it."""
+
+    def __init__(self, h, *argv, **env):
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
+
+        def sit():
+            os.setsid()
+            fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+        self.p = subprocess.Popen([os.path.join(BUILD, "handrail")] + list(argv), env=dict(h.env, **env),
+                                  cwd=h.path("cwd"), stdin=slave, stdout=slave, stderr=slave, preexec_fn=sit)
+        os.close(slave)
+        self.seen = ""
+
+    def read(self):
+        if not select.select([self.master], [], [], PATIENCE)[0]:
+            raise AssertionError("nothing more came behind %r" % self.seen)
+        try:
+            piece = os.read(self.master, 65536).decode("utf-8", "replace")
+        except OSError:  # nobody has the other end any more
+            piece = ""
+        self.seen += piece
+        return piece
+
+    def until(self, text):
+        while text not in self.seen:
+            equal(self.read() != "", True, "%r comes, not %r" % (text, self.seen))
+        return self
+
+    def interrupt(self):
+        os.write(self.master, b"\x03")
+        return self
+
+    def end(self, status):
+        while self.read():
+            pass
+        os.close(self.master)
+        equal(self.p.wait(PATIENCE), status, self.seen)
+        return self.seen
+
+
+def gate(h):
+    """A FIFO at which a command waits for the test."""
+    os.mkfifo(h.path("gate"))
+    return h.path("gate")
+
+
+def opened(name):
+    with open(name, "w") as f:
+        f.write("go\n")
+
+
+def as_it_comes():
+    with Host() as h:
+        h.ok("up", "-q")
+        name = gate(h)
+        line = "printf '\\033[31mred\\033[0m\\033]0;title\\a\\n'; read x < %s; stty size; (exit 7)" % name
+        seat = Seat(h, "run", line).until("red\033[0m\r\n")
+        opened(name)
+        equal(seat.end(7), "\033[31mred\033[0m\r\n33 77\r\n", "as it came, without the command, colours alone")
+        seat = Seat(h, "run", line, NO_COLOR="1").until("red")
+        opened(name)
+        equal(seat.end(7), "red\r\n33 77\r\n", "NO_COLOR")
+        # what is over at once, and what others get, as ever
+        equal(Seat(h, "run", "printf '\\033[32mg\\033[0m'").end(0), "\033[32mg\033[0m\r\n", "fast")
+        equal(h.ok("run", "printf '\\033[32mg\\033[0m\\n'; stty size"), "g\n1000 1000\n", "no terminal")
+        equal(Seat(h, "run", "echo 'a\nb'").end(0), "a\r\nb\r\n", "an echo of two lines")
+        said = json.loads(Seat(h, "run", "-j", "echo x").end(0))
+        equal(said["content"], "x", "--json")
+        refused = Seat(h, "run", "ls\npwd").end(1)
+        equal("Cannot execute multiple commands" in refused, True, refused)
+
+
+def interrupted():
+    with Host() as h:
+        h.ok("up", "-q")
+        pid = h.ok("run", "echo $$")
+        seen = Seat(h, "run", "sh -c 'echo here; exec sleep 1000'").until("here").interrupt().end(130)
+        equal(seen.startswith("here\r\n^C"), True, seen)
+        # nobody's terminal
+        name = gate(h)
+        p = h.popen("run", "sh -c 'echo x > %s; exec sleep 1000'" % name)
+        with open(name) as f:
+            equal(f.read(), "x\n", "it runs")
+        p.send_signal(signal.SIGINT)
+        out, err = p.communicate(timeout=PATIENCE)
+        equal((p.returncode, out, err), (130, "", ""), "a signal")
+        equal(h.ok("run", "echo $$"), pid, "the shell is the same")
+
+
+def left_and_come_back_to():
+    with Host() as h:
+        h.ok("-n", "two", "up", "-q")
+        h.fails(3, "nothing was run", "-n", "two", "attach")
+        name = gate(h)
+        line = "trap 'echo no' INT; echo first; until read x < %s; do :; done; echo second; trap - INT; (exit 9)" % name
+        seat = Seat(h, "-n", "two", "run", line).until("first\r\n").interrupt().until("no\r\n").interrupt()
+        seen = seat.end(124)
+        equal('"handrail attach -n two" comes back to it' in seen, True, seen)
+        seat = Seat(h, "-n", "two", "attach").until("first\r\n").until("no\r\n")
+        opened(name)
+        seen = seat.end(9)
+        equal((seen.startswith("first\r\n"), seen.endswith("second\r\n")), (True, True), seen)
+        # it has ended: the same once more, as text
+        done = h("-n", "two", "attach")
+        equal((done.returncode, done.stdout[:6], done.stdout[-8:]), (9, "first\n", "\nsecond\n"), done)
+        equal(json.loads(h("-n", "two", "attach", "-j").stdout)["status"], "9", "--json")
+
+
+def behind_another():
+    """One that waits for its turn is shown from its beginning, and not interrupted in another's place."""
+    with Host() as h:
+        h.ok("up", "-q")
+        name = gate(h)
+        first = h.popen("run", "echo x > %s; read x < %s; echo one" % (name, name))
+        with open(name) as f:
+            equal(f.read(), "x\n", "the first one runs")
+        seat = Seat(h, "run", "echo two; sleep 1000").until("another command runs").interrupt().until("has not begun")
+        opened(name)
+        equal(first.communicate(timeout=PATIENCE)[0], "one\n", "which nobody interrupted")
+        seat.until("two\r\n")
+        seat.interrupt().end(124)
+        seat = Seat(h, "attach").until("two\r\n")
+        seat.interrupt().end(130)
+
+
+def before_another():
+    """What comes after it is another's: it is not shown, not waited for and not interrupted."""
+    with Host() as h:
+        h.ok("up", "-q")
+        name = gate(h)
+        os.mkfifo(h.path("next"))
+        seat = Seat(h, "run", "echo one; read x < %s" % name).until("one\r\n")
+        come_back = Seat(h, "attach").until("one\r\n")
+        second = h.popen("run", "-t", "600", "echo two; echo x > %s; read x < %s; echo three" % (h.path("next"), name))
+        opened(name)
+        with open(h.path("next")) as f:
+            equal(f.read(), "x\n", "the second one runs")
+        equal(seat.end(0), "one\r\n", "run")
+        equal(come_back.end(0), "one\r\n", "attach, which does not wait for the second one")
+        opened(name)
+        equal(second.communicate(timeout=PATIENCE)[0], "two\nthree\n", "which nobody interrupted")
+
+
+def nobody_reads():
+    with Host() as h:
+        h.ok("up", "-q")
+        name = gate(h)
+        first = h.popen("run", "-t", "600", "echo x > %s; echo one; read x < %s" % (name, name))
+        with open(name) as f:
+            equal(f.read(), "x\n", "it runs")
+        p = h.popen("attach")
+        equal(p.stdout.readline(), "one\n", "attach shows it")
+        p.stdout.close()
+        equal((p.wait(PATIENCE), p.stderr.read()), (1, ""), "and ends with its reader")
+        p.stderr.close()
+        opened(name)
+        equal(first.communicate(timeout=PATIENCE)[0], "one\n", "the command does not")
+        for line in (("logs", "-f"), ("logs",), ("run", "seq 100000")):
+            p = h.popen(*line)
+            p.stdout.close()
+            p.wait(PATIENCE)
+            equal(p.stderr.read(), "", line)
+            p.stderr.close()
+
+
+def no_server():
+    with Host(RUNTIME="cli") as h:
+        h.ok("up", "-q")
+        line = "printf '\\033[31mred\\033[0m\\033]0;title\\a'"
+        equal(Seat(h, "run", line).end(0), "\033[31mred\033[0m\r\n", "colours alone")
+        equal(Seat(h, "run", "echo x").end(0), "x\r\n", "run")
+        h.fails(1, "no shell to come back to", "attach")
+
+
+def main():
+    process.become_subreaper()
+    tap = Tap()
+    for test in (as_it_comes, interrupted, left_and_come_back_to, behind_another, before_another, nobody_reads,
+                 no_server):
+        tap.run(test.__name__.replace("_", " "), test)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

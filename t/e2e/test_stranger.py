@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""The first hour: what somebody types who knows docker, kubectl and git but not this command, with typos and in the
+wrong order, against one sandbox of this machine. Of each the exit status is looked at, and that no message needs the
+source to be understood. What was typed and said is printed: it is there to be read."""
+
+import os
+import re
+import shlex
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.host import Host  # noqa: E402
+from lib.tap import Tap, equal  # noqa: E402
+
+# (exit status, what a message has to say, what is typed); "" for what says nothing on standard error
+BEFORE = (
+    (2, "", ""),
+    (0, "", "help"),
+    (0, "", "--help"),
+    (0, "", "--version"),
+    (0, "", "version"),
+    (0, "", "up --help"),
+    (0, "", "ps"),
+    (3, 'handrail up', "run ls"),
+    (3, 'handrail up', "attach"),
+    (3, 'handrail up', "read x"),
+    (3, 'handrail up', "put notes"),
+    (3, 'handrail up', "get notes"),
+    (3, 'handrail up', "logs"),
+    (3, 'handrail up', "top"),
+    (3, 'handrail up', "sh"),
+    (3, 'handrail up', "url"),
+    (3, 'there is no sandbox "default"', "down"),
+    (3, "handrail ps", "down web"),
+    (2, 'is "ps" meant?', "pu"),
+    (2, 'is "run" meant?', "rnu ls"),
+    (2, "handrail up", "start"),
+    (2, "handrail up", "create box"),
+    (2, "handrail run", "exec -it default bash"),
+    (2, "handrail up", "launch"),
+    (2, "one argument too many", "up box"),
+    (2, 'no option "--detach"', "up --detach"),
+    (2, 'no option "-d"', "up -d"),
+    (1, 'is "docker" meant?', "up -r dcoker"),
+    (1, "letters, digits", "-n my/box up"),
+    (2, "--set takes KEY=VALUE", "up -s timeout"),
+    (2, "sandbox.timeout", "up -s sandbox.timeuot=5"),
+    (2, "No such file", "up -c nowhere.toml"),
+    (2, "handrail url", "port"),
+)
+WITH = (
+    (0, "isolates nothing", "up"),
+    (0, "", "up -q"),
+    (0, "", "ps"),
+    (0, "", "ps --json"),
+    (0, "", "ps -a"),
+    (0, "", "run echo hello"),
+    (0, "", "run 'echo a; echo b'"),
+    (7, "", "run 'exit 7'"),
+    (127, "", "run gti status"),
+    (124, "handrail attach", "run -t 0.5 sleep 1000"),
+    (124, "not run: the shell is busy", "run echo hello"),
+    (130, "", "run -i C-c"),
+    (2, "usage: handrail run", "run"),
+    (2, "--timeout takes a number", "run -t soon ls"),
+    (0, "", "run -- ls -la"),
+    (0, "", "attach"),
+    (1, "no command runs", "run -i y"),
+    (3, "handrail up -n prod", "-n prod run ls"),
+    (2, "", "cp notes /tmp"),
+    (2, "handrail read", "cat notes"),
+    (3, "No such file", "put nothing-here"),
+    (0, "", "put notes"),
+    (0, "", "put notes sub/dir/"),
+    (0, "", "put folder"),
+    (0, "", "ls"),
+    (0, "", "ls folder"),
+    (0, "", "read notes"),
+    (1, "not-there", "read not-there"),
+    (1, "directory", "read folder"),
+    (3, "not-there", "get not-there"),
+    (0, "", "get notes copy"),
+    (0, "", "get folder folder-copy"),
+    (2, "usage: handrail get", "get"),
+    (2, "usage: handrail write", "write"),
+    (2, "PATH <FILE", "write a.txt hello"),
+    (2, "usage: handrail edit", "edit notes"),
+    (0, "", "edit notes one two"),
+    (1, "absolutely-not", "edit notes absolutely-not x"),
+    (0, "", "-n bare up -q -p none"),
+    (1, "python3-ipykernel", "-n bare py 1+2"),
+    (0, "", "-n bare down"),
+    (0, "", "read notes"),
+    (0, "", "changes"),
+    (1, "in no git repository", "diff notes"),
+    (0, "", "logs"),
+    (2, 'no option "--tail"', "logs --tail 5"),
+    (0, "", "top"),
+    (2, "handrail top", "stats"),
+    (0, "", "url"),
+    (2, "handrail ps", "status"),
+    (2, "handrail ps", "list"),
+    (2, "handrail ps", "info"),
+    (1, "local", "pause"),
+    (2, "handrail pause", "stop"),
+    (2, "handrail down", "rm default"),
+    (2, "handrail down", "kill default"),
+    (0, "", "doctor local"),
+    (1, "known are: cli,", "doctor nowhere"),
+    (0, "", "backends"),
+    (0, "", "config"),
+    (0, "", "completion"),
+    (0, "", "completion zsh"),
+    (0, "", "completion fish"),
+    (2, "bash", "completion tcsh"),
+    (2, "", "image list"),
+    (2, "", "mcp --print-config emacs"),
+    (2, "which repository?", "clone"),
+    (0, "", "setup"),
+    (0, "", "down"),
+    (3, 'there is no sandbox "default"', "down"),
+    (0, "", "down --all"),
+    (0, "", "ps"),
+)
+
+# what only they understand who have read the source, or another program's
+NEVER = re.compile(r"Internal server error|developer\.mozilla|Traceback|\b[A-Z]\w+(Error|Exception)\b|errno|\(null\)|"
+                   r"RetryError|STATUS\$|hr_\w+|0x[0-9a-f]{4}|for url ")
+
+
+def typed(h, tap, lines):
+    wrong = []
+    for status, says, line in lines:
+        done = h(*shlex.split(line))
+        tap.diag("$ handrail %s   [%d]" % (line, done.returncode))
+        for text in (done.stdout, done.stderr):
+            shown = text.splitlines()
+            tap.diag("\n".join("  " + t[:160] for t in shown[:8] + ["..."] * (len(shown) > 8)))
+        said = done.stderr
+        if done.returncode != status:
+            wrong.append("%s: status %d instead of %d" % (line, done.returncode, status))
+        if says not in said:
+            wrong.append("%s: %r does not say %r" % (line, said, says))
+        if NEVER.search(said):
+            wrong.append("%s: needs the source: %r" % (line, said))
+        if status not in (0, 7, 127, 130) and not re.match(r"handrail: \S", said) and line:
+            wrong.append("%s: says nothing: %r" % (line, said))
+    equal(wrong, [], "")
+
+
+def main():
+    process.become_subreaper()
+    tap = Tap()
+    with Host() as h:
+        with open(h.path("cwd", "notes"), "w") as f:
+            f.write("one\n")
+        os.mkdir(h.path("cwd", "folder"))
+        with open(h.path("cwd", "folder", "a.py"), "w") as f:
+            f.write("print(1)\n")
+        equal(len(BEFORE) + len(WITH) >= 60, True, "sixty things")
+        tap.run("before there is a sandbox", typed, h, tap, BEFORE)
+        tap.run("with one", typed, h, tap, WITH)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""The door for workspaces of OpenHands V1 (doc/agents.md). With its own client: v1_sdk.py, by hand."""
+
+import json
+import os
+import subprocess
+import sys
+from urllib.parse import quote, urlencode
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib.supervised import Server, kill_together, marker, run_tests  # noqa: E402
+from lib.tap import equal  # noqa: E402
+
+KEY = "a-key-that-nobody-guesses"
+
+
+class V1(Server):
+    def __init__(self, **settings):
+        super().__init__(env={"SESSION_API_KEY": KEY}, args=["--listen", "127.0.0.1"],
+                         settings=dict({"openhands_v1": True}, **settings))
+
+    def ask(self, method, path, body=None, type="application/json", key=KEY, **headers):
+        h = {"Content-Type": type}
+        if key:
+            h["X-Session-API-Key"] = key
+        h.update({k.replace("_", "-"): v for k, v in headers.items()})
+        return self.request(method, path, body, h)
+
+    def begin(self, command, **more):
+        headers = more.pop("headers", {})
+        return self.ask("POST", "/api/bash/start_bash_command", json.dumps(dict(more, command=command)), **headers)
+
+    def search(self, id, **query):
+        query = dict({"kind__eq": "BashOutput", "sort_order": "TIMESTAMP", "limit": 100}, **query)
+        if id:
+            query["command_id__eq"] = id
+        a = self.ask("GET", "/api/bash/bash_events/search?" + urlencode(query))
+        equal(a.status, 200, a)
+        return a.json()["items"]
+
+    def finish(self, id):
+        """(code, stdout, stderr), by polling as the client does it."""
+        out, err, seen, last = "", "", set(), {}
+        while True:
+            for e in self.search(id, **last):
+                equal((e["id"] in seen, e["command_id"], e["order"]), (False, id, len(seen)))
+                seen.add(e["id"])
+                last = {"order__gt": e["order"]}
+                out += e["stdout"] or ""
+                err += e["stderr"] or ""
+                if e["exit_code"] is not None:
+                    return e["exit_code"], out, err
+
+    def run(self, command, **more):
+        a = self.begin(command, **more)
+        equal((a.status, a.json()["kind"], a.json()["command"]), (200, "BashCommand", command), a)
+        return self.finish(a.json()["id"])
+
+    def execute(self, command, **more):
+        return self.ask("POST", "/api/bash/execute_bash_command", json.dumps(dict(more, command=command)))
+
+    def upload(self, target, data, name="f"):
+        body = b'--B\r\nContent-Disposition: form-data; name="file"; filename="%s"\r\n' \
+               b'Content-Type: application/octet-stream\r\n\r\n' % name.encode() + data + b"\r\n--B--\r\n"
+        return self.ask("POST", target, body, "multipart/form-data; boundary=B")
+
+    def shells(self):
+        a = self.get("/handrail/v1/sessions", X_Session_API_Key=KEY)
+        return [x["name"] for x in a.json()["sessions"] if x["name"] != "default"]
+
+
+def door():
+    with Server(env={"SESSION_API_KEY": KEY}, args=["--listen", "127.0.0.1"]) as s:  # closed unless asked for
+        equal(s.get("/health").status, 403)
+        equal(s.get("/health", X_Session_API_Key=KEY).status, 404)
+        equal(s.request("POST", "/api/bash/start_bash_command", "{}", {"X-Session-API-Key": KEY}).status, 404)
+    with V1() as s:
+        equal(s.get("/health").json(), {"status": "ok"})
+        for method, path in (("POST", "bash/start_bash_command"), ("GET", "bash/bash_events/search"),
+                             ("POST", "file/upload?path=/tmp/x"), ("GET", "file/download?path=/etc/passwd"),
+                             ("GET", "git/changes?path=/"), ("GET", "nothing")):
+            for key in (None, "wrong"):
+                a = s.ask(method, "/api/" + path, "{}" if method == "POST" else None, key=key)
+                equal((a.status, a.json()), (403, {"detail": "Invalid API Key"}), path)
+        equal(s.ask("GET", "/api/nothing").status, 404)
+        equal(s.ask("GET", "/api/bash/start_bash_command").status, 405)
+        equal(s.begin("id", headers={"Origin": "http://evil.example"}).status, 403)
+        for body in ({}, {"command": 1}, {"command": "a", "timeout": "soon"}, [], None):
+            equal(s.ask("POST", "/api/bash/start_bash_command", json.dumps(body)).status, 422, body)
+        equal(s.begin("a\0b").status, 422)
+        equal(s.shells(), [])
+        equal(KEY in s.log(), False)
+
+
+def commands():
+    with V1() as s:
+        equal(s.run("echo out; echo err >&2; exit 3"), (3, "out\n", "err\n"))
+        equal(s.run("pwd; cat <<'E'\na 'b' \"c\" $d\nE\ntest -t 1 || echo no", cwd="/tmp"),
+              (0, "/tmp\na 'b' \"c\" $d\nno\n", ""))
+        equal(s.run("echo not", cwd="/nowhere")[:2], (1, ""))
+        equal(s.run("read x; echo $?"), (0, "1\n", ""))
+        equal(s.run("printf '\\377a'"), (0, "\ufffda", ""))
+        # characters of three bytes stand on the borders of the pieces
+        equal(s.run("printf '\u20ac%.0s' $(seq 700000); printf 'ab\u20ac%.0s' $(seq 500000) >&2"),
+              (0, "\u20ac" * 700000, "ab\u20ac" * 500000))
+        equal(s.run("echo begun; sleep 600", timeout=1), (-1, "begun\n", ""))
+        equal(s.run("trap '' TERM; echo deaf; while :; do sleep 600; done", timeout=1), (-1, "deaf\n", ""))
+        a = s.execute("echo out; echo err >&2; exit 124").json()
+        equal((a["exit_code"], a["stdout"], a["stderr"], a["kind"]), (124, "out\n", "err\n", "BashOutput"))
+        a = s.execute("head -c 17000000 /dev/zero")
+        equal((a.status, "16 MiB" in a.json()["detail"]), (500, True))
+        # what has no room takes that of what has ended; what runs is never ended
+        ids = []
+        for i in range(10):
+            ids.append(s.begin("echo %d" % i).json()["id"])
+            equal(s.finish(ids[-1]), (0, "%d\n" % i, ""))
+        equal(s.search(ids[0]), [])
+        waiting = [s.begin("sleep 600") for _ in range(8)]
+        equal([a.status for a in waiting], [200] * 8)
+        a = s.begin("echo none")
+        equal((a.status, "named_sessions_max" in a.json()["detail"]), (503, True), a)
+        for a in waiting:
+            equal(s.ask("POST", "/api/bash/bash_commands/%s/stop" % a.json()["id"]).json(), {"success": True})
+        for a in waiting:
+            equal(s.finish(a.json()["id"]), (143, "", ""))
+        equal(s.search(None, sort_order="TIMESTAMP_DESC", limit=1)[0]["exit_code"], 143)
+        for id in ("00000000-0000-4000-8000-000000000000", "x", ids[0]):
+            equal(s.ask("POST", "/api/bash/bash_commands/%s/stop" % id).status, 404)
+
+
+def shells_of_others():
+    """A shell that somebody else gave such a name is no result of ours, and makes no room."""
+    with V1(named_sessions_max=2) as s:
+        equal(s.ask("POST", "/handrail/v1/create", '{"name": "v1-mine"}').status, 201)
+        body = json.dumps({"action": {"action": "run", "args": {"command": "true"}}})
+        equal(s.ask("POST", "/handrail/v1/run?session=v1-mine", body).status, 200)
+        for word in ("one", "two"):
+            equal(s.run("echo " + word), (0, word + "\n", ""))
+            equal(len(s.shells()), 2)
+            equal("v1-mine" in s.shells(), True, s.shells())
+
+
+def once():
+    """A request that is sent again under its name begins nothing; workers may die meanwhile."""
+    with V1() as s:
+        path = s.work_dir + "/count"
+        began, wait = marker(s)
+        command = "echo x >>%s; %s; sleep 600" % (path, began)
+        first = s.begin(command, headers={"X_Request_ID": "one"})
+        wait()
+        again = s.begin(command, headers={"X_Request_ID": "one"})
+        equal(again.json()["id"], first.json()["id"])
+        equal(len(s.shells()), 1)
+        kill_together(s.workers("action") + s.workers("files"))
+        stop = "/api/bash/bash_commands/%s/stop" % first.json()["id"]
+        s.until("there are workers again", lambda: s.ask("POST", stop).status == 200)
+        s.until("there are workers again", lambda: s.ask("GET", "/api/file/download").status == 422)
+        equal(s.finish(first.json()["id"]), (143, "", ""))
+        with open(path) as f:
+            equal(f.read(), "x\n")
+
+
+def files():
+    with V1() as s:
+        data, there = bytes(range(256)) * 5000, s.work_dir + "/new/p\u00e4th & +more.zip"
+        for target in ("/api/file/upload?" + urlencode({"path": there}), "/api/file/upload/" + quote(there + "2")):
+            a = s.upload(target, data, "other")
+            equal((a.status, a.json()), (200, {"success": True, "file_size": len(data)}), a)
+        for target in ("download?" + urlencode({"path": there}), "download/" + quote(there + "2")):
+            a = s.ask("GET", "/api/file/" + target)
+            equal((a.status, a.body == data), (200, True), target)
+        for path, status in ((s.work_dir + "/none", 404), (s.work_dir, 400), ("relative", 400), ("/a\0b", 404)):
+            equal(s.ask("GET", "/api/file/download?" + urlencode({"path": path})).status, status, path)
+        equal(s.ask("GET", "/api/file/download").status, 422)
+        equal(s.upload("/api/file/upload?path=relative", b"x").status, 400)
+        equal(s.upload("/api/file/upload?path=%s/" % s.work_dir, b"x").status, 400)
+        equal(s.ask("POST", "/api/file/upload?path=/tmp/x", "x", "text/plain").status, 422)
+
+
+def git():
+    with V1() as s:
+        equal(s.ask("GET", "/api/git/changes?path=" + s.work_dir).json(), [])
+        subprocess.run("git init -q . && echo a >f && git add f && "
+                       "git -c user.name=a -c user.email=a@b commit -qm a && "
+                       "echo b >>f && chown -R --reference=. .", shell=True, cwd=s.work_dir, check=True)
+        equal(s.ask("GET", "/api/git/changes?path=" + s.work_dir).json(), [{"status": "ADDED", "path": "f"}])
+        for target in ("diff?path=%s/f" % s.work_dir, "diff/%s/f" % s.work_dir):
+            equal(s.ask("GET", "/api/git/" + target).json(), {"modified": "a\nb", "original": ""})
+        equal(s.ask("GET", "/api/git/diff?path=%s/none" % s.work_dir).status, 500)
+        equal(s.ask("GET", "/api/git/changes?ref=HEAD&path=" + s.work_dir).status, 422)
+        equal(s.shells(), [])
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests([door, commands, shells_of_others, once, files, git]))
