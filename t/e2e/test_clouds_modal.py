@@ -343,6 +343,8 @@ def faults(old):
         before = h.path("tmp", "times")
         h.at.fault(start, "reset", after=True)
         done = h("run", "echo x >>%s" % before)
+        for r in list(h.at.runs.values()):
+            r.p.wait(PATIENCE)  # the client, which was cut off, does not wait for it with the older routes
         with open(before) as f:
             equal(f.read(), "x\n", "run once")
         equal(done.returncode == 0, not old, "and known by its name, with the newer routes: " + done.stdout)
