@@ -59,6 +59,9 @@ int hr_json_put_text(struct hr_buf *b, const char *p, size_t len, enum hr_json_b
 /* Any value. -1: a NaN, an infinity or a surrogate in it. Keys that begin with "_sa" are left out,
  * as FastAPI's encoder does. */
 int hr_json_put(struct hr_buf *b, struct json_object *v);
+/* Any value with all its keys, for those who know nothing of FastAPI. It has always a text: U+FFFD
+ * stands for a surrogate, null for a NaN or an infinity. Check b for memory. */
+void hr_json_put_whole(struct hr_buf *b, struct json_object *v);
 
 /* Python's text of an integer; v must be HR_PY_INT. */
 void hr_json_put_int(struct hr_buf *b, struct json_object *v);

@@ -173,8 +173,16 @@ hr_json_key(const char *key, struct hr_buf *tmp, size_t *ret_len)
 	return hr_buf_str(tmp);
 }
 
+/* How a value is written. */
+struct form {
+	enum hr_json_bad bad;
+	bool whole; /* with the keys that begin with "_sa" */
+};
+
+static int put_value(struct hr_buf *b, struct json_object *v, struct form form);
+
 static int
-put_key(struct hr_buf *b, const char *key)
+put_key(struct hr_buf *b, const char *key, enum hr_json_bad bad)
 {
 	struct hr_buf tmp;
 	const char *s;
@@ -183,7 +191,7 @@ put_key(struct hr_buf *b, const char *key)
 
 	hr_buf_init(&tmp, strlen(key));
 	s = hr_json_key(key, &tmp, &len);
-	r = hr_json_put_str(b, s, len, HR_JSON_REFUSE);
+	r = hr_json_put_str(b, s, len, bad);
 	if (tmp.fail != HR_OK)
 		b->fail = tmp.fail;
 	hr_buf_done(&tmp);
@@ -191,22 +199,22 @@ put_key(struct hr_buf *b, const char *key)
 }
 
 static int
-put_dict(struct hr_buf *b, struct json_object *v)
+put_dict(struct hr_buf *b, struct json_object *v, struct form form)
 {
 	bool first = true;
 
 	hr_buf_addc(b, '{');
 	json_object_object_foreach(v, key, value)
 	{
-		if (strncmp(key, "_sa", 3) == 0)
+		if (!form.whole && strncmp(key, "_sa", 3) == 0)
 			continue;
 		if (!first)
 			hr_buf_addc(b, ',');
 		first = false;
-		if (put_key(b, key) < 0)
+		if (put_key(b, key, form.bad) < 0)
 			return -1;
 		hr_buf_addc(b, ':');
-		if (hr_json_put(b, value) < 0)
+		if (put_value(b, value, form) < 0)
 			return -1;
 	}
 	hr_buf_addc(b, '}');
@@ -214,7 +222,7 @@ put_dict(struct hr_buf *b, struct json_object *v)
 }
 
 static int
-put_list(struct hr_buf *b, struct json_object *v)
+put_list(struct hr_buf *b, struct json_object *v, struct form form)
 {
 	size_t i, n = json_object_array_length(v);
 
@@ -222,15 +230,27 @@ put_list(struct hr_buf *b, struct json_object *v)
 	for (i = 0; i < n; i++) {
 		if (i > 0)
 			hr_buf_addc(b, ',');
-		if (hr_json_put(b, json_object_array_get_idx(v, i)) < 0)
+		if (put_value(b, json_object_array_get_idx(v, i), form) < 0)
 			return -1;
 	}
 	hr_buf_addc(b, ']');
 	return 0;
 }
 
-int
-hr_json_put(struct hr_buf *b, struct json_object *v)
+static int
+put_float(struct hr_buf *b, double v, enum hr_json_bad bad)
+{
+	if (isfinite(v))
+		hr_float_repr(b, v);
+	else if (bad == HR_JSON_REPLACE)
+		hr_buf_adds(b, "null");
+	else
+		return -1;
+	return 0;
+}
+
+static int
+put_value(struct hr_buf *b, struct json_object *v, struct form form)
 {
 	const char *s;
 	size_t len;
@@ -239,14 +259,22 @@ hr_json_put(struct hr_buf *b, struct json_object *v)
 	case HR_PY_NONE: hr_buf_adds(b, "null"); return 0;
 	case HR_PY_BOOL: hr_buf_adds(b, json_object_get_boolean(v) ? "true" : "false"); return 0;
 	case HR_PY_INT: hr_json_put_int(b, v); return 0;
-	case HR_PY_FLOAT:
-		if (!isfinite(json_object_get_double(v)))
-			return -1;
-		hr_float_repr(b, json_object_get_double(v));
-		return 0;
-	case HR_PY_STR: s = hr_json_str(v, &len); return hr_json_put_str(b, s, len, HR_JSON_REFUSE);
-	case HR_PY_LIST: return put_list(b, v);
-	case HR_PY_DICT: return put_dict(b, v);
+	case HR_PY_FLOAT: return put_float(b, json_object_get_double(v), form.bad);
+	case HR_PY_STR: s = hr_json_str(v, &len); return hr_json_put_str(b, s, len, form.bad);
+	case HR_PY_LIST: return put_list(b, v, form);
+	case HR_PY_DICT: return put_dict(b, v, form);
 	}
 	return 0;
+}
+
+int
+hr_json_put(struct hr_buf *b, struct json_object *v)
+{
+	return put_value(b, v, (struct form){.bad = HR_JSON_REFUSE});
+}
+
+void
+hr_json_put_whole(struct hr_buf *b, struct json_object *v)
+{
+	(void)put_value(b, v, (struct form){.bad = HR_JSON_REPLACE, .whole = true});
 }

@@ -130,6 +130,37 @@ START_TEST(deepest_is_parsed)
 }
 END_TEST
 
+/* What hr_json_put would refuse, leave out or, by json-c's own writer, spoil. */
+START_TEST(whole_values)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+	    {"{\"_sa\":1,\"a\\u0000b\":2}", "{\"_sa\":1,\"a\\u0000b\":2}"},
+	    {"[12345678901234567890,-12345678901234567890]",
+		"[12345678901234567890,-12345678901234567890]"},
+	    {"[NaN,Infinity,-Infinity,1e999,0.5]", "[null,null,null,null,0.5]"},
+	    {"{\"\\ud800\":\"x\\udfffy\"}", "{\"\xEF\xBF\xBD\":\"x\xEF\xBF\xBDy\"}"},
+	    {"\"a\\u0000b/\"", "\"a\\u0000b/\""},
+	    {"null", "null"},
+	};
+	struct json_object *v;
+	struct hr_json_error e;
+	struct hr_buf b;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		v = NULL;
+		hr_buf_init(&b, 1 << 10);
+		ck_assert_int_eq(hr_json_decode(cases[i].text, strlen(cases[i].text), &v, &e), 0);
+		hr_json_put_whole(&b, v);
+		ck_assert_str_eq(hr_buf_str(&b), cases[i].want);
+		json_object_put(v);
+		hr_buf_done(&b);
+	}
+}
+END_TEST
+
 START_TEST(long_integers)
 {
 	ck_assert_int_eq(decode_repeated("7", HR_JSON_INT_DIGITS, ""), HR_JSON_OK);
@@ -293,6 +324,7 @@ main(void)
 	tcase_add_test(c, corpus_decode);
 	tcase_add_test(c, depth_is_limited);
 	tcase_add_test(c, deepest_is_parsed);
+	tcase_add_test(c, whole_values);
 	tcase_add_test(c, long_integers);
 	tcase_add_test(c, too_many_values);
 	tcase_add_test(c, escapes);
