@@ -201,7 +201,8 @@ def posts_that_are_refused():
                     ("/mcp/messages/?session_id=" + "0" * 32, 404, b"Could not find session")):
                 a = s.request("POST", path, "{}", JSON)
                 equal((a.status, a.body), (status, body), path)
-            for body in ("", "{", "[]", "{}", '{"jsonrpc": "1.0", "method": "ping", "id": 1}'):
+            for body in ("", "{", "[]", "{}", '{"jsonrpc": "1.0", "method": "ping", "id": 1}',
+                         '{"jsonrpc": "2.0", "method": "tools/call", "id": 1, "params": ""}'):
                 a = c.post(body)
                 equal((a.status, a.body), (400, b"Could not parse message"), body)
             equal(s.request("POST", "/mcp/sse", "", JSON).status, 405)

@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <event2/event.h>
@@ -46,13 +47,15 @@ mcp_http_message(struct evhttp_request *req, struct json_object *message)
 {
 	struct json_object *again = NULL;
 	struct hr_json_error e;
-	const char *text = mcp_text(message);
+	char *text = mcp_text(message);
 
 	(void)index_of(req);
+	must(text != NULL);
 	must(hr_json_decode(text, strlen(text), &again, &e) == 0);
 	must(hr_json_str_is(hr_json_at(again, "jsonrpc"), "2.0"));
 	must((hr_json_at(again, "id") != NULL) == (hr_json_at(again, "method") == NULL));
 	json_object_put(again);
+	free(text);
 }
 
 void
@@ -94,7 +97,7 @@ say(struct mcp_session *s, char who, const uint8_t *p, size_t len, size_t *io_re
 		mcp_child_line(c, (const char *)p, len);
 	} else if ((who == 'c' || who == 'r') && (m = mcp_rpc_parse(p, len)) != NULL) {
 		/* as http.c does it: what is no request has no answer */
-		if (who == 'r' && *io_replies < REPLIES && hr_json_at(m, "id") != NULL &&
+		if (who == 'r' && *io_replies < REPLIES && mcp_rpc_id(m) != NULL &&
 		    hr_json_text_or(m, "method", "")[0] != '\0')
 			must(mcp_rpc_message(s, m, reply_at((*io_replies)++)));
 		else

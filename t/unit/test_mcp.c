@@ -59,7 +59,10 @@ mcp_http_event(struct evhttp_request *req, const char *event, const char *data)
 void
 mcp_http_message(struct evhttp_request *req, struct json_object *message)
 {
-	mcp_http_event(req, "message", mcp_text(message));
+	char *text = mcp_text(message);
+
+	mcp_http_event(req, "message", text);
+	free(text);
 }
 
 void
@@ -70,6 +73,15 @@ mcp_http_end(struct evhttp_request *req)
 }
 
 /* ---- ---- */
+
+static void
+assert_text(struct json_object *v, const char *want)
+{
+	char *text = mcp_text(v);
+
+	ck_assert_str_eq(text, want);
+	free(text);
+}
 
 static void
 setup(void)
@@ -128,7 +140,7 @@ add_server(const char *name, const char *tool, const char *second)
 static void
 tell(const char *text)
 {
-	struct json_object *m = json_tokener_parse(text);
+	struct json_object *m = mcp_rpc_parse(text, strlen(text));
 
 	ck_assert_ptr_nonnull(m);
 	(void)mcp_rpc_message(session, m, NULL);
@@ -185,7 +197,7 @@ START_TEST(words)
 	if (splits[_i].words == NULL)
 		ck_assert_ptr_null(list);
 	else
-		ck_assert_str_eq(mcp_text(list), splits[_i].words);
+		assert_text(list, splits[_i].words);
 	json_object_put(list);
 }
 END_TEST
@@ -222,7 +234,7 @@ START_TEST(one_entry)
 	if (configs[_i].normal == NULL)
 		ck_assert_ptr_null(normal);
 	else
-		ck_assert_str_eq(mcp_text(normal), configs[_i].normal);
+		assert_text(normal, configs[_i].normal);
 	json_object_put(normal);
 	json_object_put(entry);
 }
@@ -235,7 +247,7 @@ START_TEST(the_handshake)
 	static const char *const versions[][2] = {{"2024-11-05", "2024-11-05"},
 	    {"2025-03-26", "2025-03-26"}, {"2025-06-18", "2025-06-18"},
 	    {"2099-01-01", "2025-06-18"}};
-	char text[200], want[60];
+	char text[200], want[60], many[400], told[400];
 	size_t i;
 
 	for (i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
@@ -254,8 +266,22 @@ START_TEST(the_handshake)
 	ck_assert_str_eq(ask(CALL("x")), FAILED("Unknown tool: x"));
 	ck_assert_str_eq(ask(REQUEST("prompts/get", "{\"name\":\"x\"}")),
 	    ERROR("{\"code\":0,\"message\":\"Unknown prompt: x\"}"));
+	/* an id is given back as it came, a text is text wherever it is cut */
+	ck_assert_str_eq(
+	    ask("{\"jsonrpc\":\"2.0\",\"id\":12345678901234567890,\"method\":\"ping\"}"),
+	    "{\"jsonrpc\":\"2.0\",\"id\":12345678901234567890,\"result\":{}}");
+	(void)memset(text, 'x', sizeof(text));
+	(void)snprintf(
+	    many, sizeof(many), REQUEST("prompts/get", "{\"name\":\"%.199s\xC3\xA4\"}"), text);
+	(void)snprintf(told, sizeof(told),
+	    ERROR("{\"code\":0,\"message\":\"Unknown prompt: %.199s\xEF\xBF\xBD\"}"), text);
+	ck_assert_str_eq(ask(many), told);
+	ck_assert_ptr_null(mcp_rpc_parse(REQUEST("ping", "\"\""), strlen(REQUEST("ping", "\"\""))));
+	ck_assert_ptr_null(mcp_rpc_parse(REQUEST("ping", "[]"), strlen(REQUEST("ping", "[]"))));
 	/* an answer to nothing, and a notification of no meaning */
 	tell("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
+	tell("{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}");
+	tell("{\"jsonrpc\":\"2.0\",\"id\":[],\"method\":\"ping\"}");
 	tell("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{}}");
 	ck_assert_uint_eq(taken, nsaid);
 }

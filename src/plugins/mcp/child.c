@@ -181,13 +181,16 @@ answer_request(struct mcp_child *c, struct json_object *id, const char *method)
 			? json_tokener_parse("{\"roots\":[]}")
 			: json_tokener_parse("{\"code\":-32601,\"message\":\"Method not found\"}");
 	const char *key = what != NULL && json_object_object_length(what) == 2 ? "error" : "result";
+	char *text;
 
 	answer = mcp_object(
 	    "jsonrpc", json_object_new_string("2.0"), "id", json_object_get(id), key, what, NULL);
-	if (answer != NULL)
-		child_write(c, mcp_text(answer));
+	text = answer != NULL ? mcp_text(answer) : NULL;
+	if (text != NULL)
+		child_write(c, text);
 	else
 		hr_log(HR_LOG_ERROR, "out of memory: MCP server %s is not answered", c->name);
+	free(text);
 	json_object_put(answer);
 }
 
@@ -211,7 +214,7 @@ take_notification(struct mcp_child *c, const char *method, struct json_object *p
 static void
 take_message(struct mcp_child *c, struct json_object *m)
 {
-	struct json_object *id = hr_json_at(m, "id"), *result = hr_json_at(m, "result"),
+	struct json_object *id = mcp_rpc_id(m), *result = hr_json_at(m, "result"),
 			   *error = hr_json_at(m, "error");
 	const char *method = hr_json_text_or(m, "method", "");
 	struct mcp_pending *p;
@@ -510,7 +513,7 @@ mcp_child_request(struct mcp_child *c, const char *method, struct json_object *p
 			m = NULL;
 		}
 	}
-	p->text = m != NULL ? strdup(mcp_text(m)) : NULL;
+	p->text = m != NULL ? mcp_text(m) : NULL;
 	json_object_put(m);
 	TAILQ_INSERT_TAIL(&c->pending, p, entry);
 	if (p->text == NULL || (limit_s > 0 && p->timer == NULL)) {

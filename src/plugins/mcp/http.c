@@ -75,10 +75,13 @@ mcp_http_event(struct evhttp_request *req, const char *event, const char *data)
 void
 mcp_http_message(struct evhttp_request *req, struct json_object *message)
 {
-	if (message == NULL)
+	char *text = message != NULL ? mcp_text(message) : NULL;
+
+	if (text == NULL)
 		hr_log(HR_LOG_ERROR, "out of memory: a message to a client is lost");
 	else
-		mcp_http_event(req, "message", mcp_text(message));
+		mcp_http_event(req, "message", text);
+	free(text);
 }
 
 void
@@ -276,7 +279,7 @@ shttp_post(struct mcp_hub *hub, struct evhttp_request *req)
 	if (s != NULL) {
 		(void)evhttp_add_header(
 		    evhttp_request_get_output_headers(req), "mcp-session-id", s->id);
-		if (hr_json_text_or(m, "method", "")[0] == '\0' || hr_json_at(m, "id") == NULL) {
+		if (hr_json_text_or(m, "method", "")[0] == '\0' || mcp_rpc_id(m) == NULL) {
 			(void)mcp_rpc_message(s, m, NULL);
 			send_plain(req, 202, "Accepted", "");
 		} else {

@@ -93,6 +93,9 @@ struct mcp_call {
 };
 TAILQ_HEAD(mcp_call_list, mcp_call);
 
+/* Borrowed. NULL: the message has no id, or one that is neither a string nor an integer; then it is
+ * no request, as for the original. */
+struct json_object *mcp_rpc_id(struct json_object *message);
 /* A body as a message, which is the caller's; NULL: it is none. */
 struct json_object *mcp_rpc_parse(const void *p, size_t len);
 /* One message of a client. reply: where the answer to a request goes; NULL: the stream. True if
@@ -167,7 +170,7 @@ struct json_object *mcp_object(const char *key, ...) __attribute__((sentinel));
 bool mcp_put(struct json_object *o, const char *key, struct json_object *value);
 bool mcp_append(struct json_object *list, struct json_object *value);
 
-/* Text of a value on one line, borrowed from it. */
-const char *mcp_text(struct json_object *v);
+/* Text of a value on one line; the caller's. NULL: there is no memory for it. */
+char *mcp_text(struct json_object *v);
 
 #endif

@@ -566,16 +566,27 @@ take_notification(struct mcp_session *s, const char *method, struct json_object 
 }
 
 struct json_object *
+mcp_rpc_id(struct json_object *message)
+{
+	struct json_object *id = hr_json_at(message, "id");
+	enum hr_py_type type = hr_json_type(id);
+
+	return type == HR_PY_STR || type == HR_PY_INT ? id : NULL;
+}
+
+struct json_object *
 mcp_rpc_parse(const void *p, size_t len)
 {
-	struct json_object *m = NULL;
+	struct json_object *m = NULL, *params;
 	struct hr_json_error e;
 
 	if (hr_json_decode(p, len, &m, &e) < 0)
 		return NULL;
+	params = hr_json_at(m, "params");
 	if (hr_json_type(m) == HR_PY_DICT &&
+	    (params == NULL || hr_json_type(params) == HR_PY_DICT) &&
 	    strcmp(hr_json_text_or(m, "jsonrpc", ""), "2.0") == 0 &&
-	    (hr_json_text_or(m, "method", "")[0] != '\0' || hr_json_at(m, "id") != NULL))
+	    (hr_json_text_or(m, "method", "")[0] != '\0' || mcp_rpc_id(m) != NULL))
 		return m;
 	json_object_put(m);
 	return NULL;
@@ -585,7 +596,7 @@ bool
 mcp_rpc_message(struct mcp_session *s, struct json_object *message, struct evhttp_request *req)
 {
 	const char *method = hr_json_text_or(message, "method", "");
-	struct json_object *id = hr_json_at(message, "id"), *params = hr_json_at(message, "params");
+	struct json_object *id = mcp_rpc_id(message), *params = hr_json_at(message, "params");
 
 	if (method[0] == '\0')
 		return false; /* an answer to nothing that we asked */

@@ -10,19 +10,23 @@
 #include <event2/http.h>
 #include <json-c/json.h>
 
+#include "base/buf.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "plugins/mcp/hub.h"
+#include "proto/json.h"
 
+#define TEXT_MAX (256u << 20)
 #define SESSIONS_MAX 1000 /* streamable ones have no end of their own: the oldest goes */
 
-const char *
+char *
 mcp_text(struct json_object *v)
 {
-	const char *text = json_object_to_json_string_ext(
-	    v, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+	struct hr_buf b;
 
-	return text != NULL ? text : "null";
+	hr_buf_init(&b, TEXT_MAX);
+	hr_json_put_whole(&b, v);
+	return hr_buf_take(&b);
 }
 
 static void

@@ -289,7 +289,7 @@ keep(struct json_object *configs)
 	struct json_object *all = json_object_new_array();
 	char *path = kept_file();
 	struct hr_err err = {0};
-	const char *text;
+	char *text;
 	bool whole = all != NULL;
 
 	json_object_object_foreach(configs, name, config)
@@ -297,12 +297,13 @@ keep(struct json_object *configs)
 		(void)name;
 		whole = whole && mcp_append(all, json_object_get(config));
 	}
-	text = mcp_text(all);
-	if (!whole)
+	text = whole ? mcp_text(all) : NULL;
+	if (text == NULL)
 		hr_log(HR_LOG_WARNING, "the list of MCP servers is not kept: out of memory");
 	else if (path != NULL && hr_path_write(path, text, strlen(text), 0600, &err) < 0)
 		hr_log(HR_LOG_WARNING, "the list of MCP servers is not kept: %s", err.msg);
 	json_object_put(all);
+	free(text);
 	free(path);
 }
 
