@@ -12,6 +12,7 @@
 #include <json-c/json.h>
 
 #include "base/utf8.h"
+#include "proto/pyrepr.h"
 
 static const char *const checks[] = {"silent", "raise", "ignore", NULL};
 
@@ -329,19 +330,33 @@ check_value(
 
 /* ---- the whole ---- */
 
+/* Python's str(v). */
+static void
+put_str(struct hr_buf *b, struct json_object *v)
+{
+	const char *p;
+	size_t len;
+
+	if (hr_json_type(v) != HR_PY_STR) {
+		hr_pyrepr(b, v);
+		return;
+	}
+	p = hr_json_str(v, &len);
+	hr_buf_add(b, p, len);
+}
+
 /* The model that the body says it is; NULL: said. */
 static const struct hr_rex_model *
 choose(struct errors *e, const struct hr_rex_model *m, struct json_object *body)
 {
 	const struct hr_rex_model *all = m;
-	struct json_object *tag;
-	struct hr_buf list, msg, ctx;
-	const char *p;
-	size_t len;
+	struct json_object *tag = NULL;
+	bool has_tag;
+	struct hr_buf list, msg, ctx, said;
 
 	if (m->tag == NULL)
 		return m;
-	tag = hr_json_at(body, m->tag);
+	has_tag = json_object_object_get_ex(body, m->tag, &tag);
 	for (; m != NULL; m = m->other)
 		if (hr_json_str_is(tag, m->value)) {
 			hr_buf_addf(&e->where, ",\"%s\"", m->value);
@@ -351,27 +366,28 @@ choose(struct errors *e, const struct hr_rex_model *m, struct json_object *body)
 	hr_buf_init(&msg, HR_JSON_BODY_MAX);
 	hr_buf_init(&ctx, HR_JSON_BODY_MAX);
 	hr_buf_addf(&ctx, "\"discriminator\":\"'%s'\"", all->tag);
-	if (tag == NULL) {
+	hr_buf_init(&said, HR_JSON_BODY_MAX);
+	if (!has_tag) {
 		hr_buf_addf(&msg, "Unable to extract tag using discriminator '%s'", all->tag);
 		add(e, "union_tag_not_found", "", hr_buf_str(&msg), body, hr_buf_str(&ctx));
 	} else {
 		for (m = all; m != NULL; m = m->other)
 			hr_buf_addf(&list, "'%s'%s", m->value, m->other != NULL ? ", " : "");
-		p = hr_json_type(tag) == HR_PY_STR ? hr_json_str(tag, &len)
-						   : json_object_to_json_string(tag);
+		put_str(&said, tag);
 		hr_buf_addf(&msg,
 		    "Input tag '%s' found using '%s' does not match any of the expected tags: %s",
-		    p, all->tag, hr_buf_str(&list));
+		    hr_buf_str(&said), all->tag, hr_buf_str(&list));
 		hr_buf_adds(&ctx, ",\"tag\":");
-		(void)hr_json_put_str(&ctx, p, strlen(p), HR_JSON_REPLACE);
+		(void)hr_json_put_str(&ctx, hr_buf_str(&said), said.len, HR_JSON_REPLACE);
 		hr_buf_addf(&ctx, ",\"expected_tags\":\"%s\"", hr_buf_str(&list));
 		add(e, "union_tag_invalid", "", hr_buf_str(&msg), body, hr_buf_str(&ctx));
 	}
-	if (msg.fail != HR_OK || ctx.fail != HR_OK)
+	if (msg.fail != HR_OK || ctx.fail != HR_OK || said.fail != HR_OK)
 		e->b.fail = HR_E_NOMEM;
 	hr_buf_done(&list);
 	hr_buf_done(&msg);
 	hr_buf_done(&ctx);
+	hr_buf_done(&said);
 	return NULL;
 }
 
