@@ -75,6 +75,15 @@ def kill(s, pid=None):
     kill_wait(pid or s.keeper()[0])
 
 
+def is_noted(pid, text):
+    """In its page. The shell tells what it exports after the answer."""
+    f = page(pid)
+    if f is None:
+        return False
+    with f:
+        return text in f.read()
+
+
 def kill_with(s, offset, data):
     """A keeper whose page says this. It is stopped before it is written, else it may write over it."""
     def written():
@@ -217,6 +226,7 @@ def in_the_middle_of_a_step():
     with Server() as s:
         s.run("cd /usr; export E=kept; X=lost; sleep 1000 &")
         keeper = s.keeper()[0]
+        s.until("E is noted", lambda: is_noted(keeper, b'E="kept"'))
         kill_with(s, SURE, bytes(4))
         a = s.action("echo [$X] $E $PWD; alias git")
         equal((a.json()["content"], LOST % "/usr" in suffix(a)),
