@@ -133,16 +133,6 @@ read_record(const char *path, struct hr_err *err)
 	return o;
 }
 
-/* o[name] becomes v, which is taken; NULL: no memory. */
-static int
-put(struct json_object *o, const char *name, struct json_object *v, struct hr_err *err)
-{
-	if (v != NULL && json_object_object_add(o, name, v) == 0)
-		return 0;
-	json_object_put(v);
-	return hr_err_nomem(err);
-}
-
 int
 hr_record_renew(struct hr_sandbox *s, struct hr_err *err)
 {
@@ -159,9 +149,9 @@ hr_record_renew(struct hr_sandbox *s, struct hr_err *err)
 		if (backend == NULL || hr_json_decode(backend, strlen(backend), &now, &why) != 0)
 			r = e.code != HR_OK ? -1 : hr_err_nomem(&e);
 		if (r == 0 && s->endpoint.url != NULL)
-			r = put(o, "url", json_object_new_string(s->endpoint.url), &e);
+			r = hr_json_set(o, "url", json_object_new_string(s->endpoint.url), &e);
 		if (r == 0)
-			r = put(o, "backend", json_object_get(now), &e);
+			r = hr_json_set(o, "backend", json_object_get(now), &e);
 		if (r == 0 && hr_json_put(&b, o) != 0)
 			r = hr_err_nomem(&e);
 		hr_buf_addc(&b, '\n');

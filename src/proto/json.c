@@ -432,3 +432,12 @@ hr_json_entry(struct json_object *list, size_t i)
 {
 	return i < hr_json_count(list) ? json_object_array_get_idx(list, i) : NULL;
 }
+
+int
+hr_json_set(struct json_object *o, const char *name, struct json_object *v, struct hr_err *err)
+{
+	if (v != NULL && json_object_object_add(o, name, v) == 0)
+		return 0;
+	json_object_put(v);
+	return hr_err_nomem(err);
+}

@@ -93,4 +93,7 @@ size_t hr_json_count(struct json_object *list);
 /* An entry of a list; NULL: there is none. */
 struct json_object *hr_json_entry(struct json_object *list, size_t i);
 
+/* o[name] becomes v, which is taken in any case. -1: no memory, as where v is NULL. */
+int hr_json_set(struct json_object *o, const char *name, struct json_object *v, struct hr_err *err);
+
 #endif

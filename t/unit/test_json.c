@@ -161,6 +161,23 @@ START_TEST(whole_values)
 }
 END_TEST
 
+START_TEST(members_are_set)
+{
+	struct json_object *o = json_object_new_object();
+	struct hr_err err = {0};
+
+	ck_assert_int_eq(hr_json_set(o, "a", json_object_new_int(1), &err), 0);
+	ck_assert_int_eq(hr_json_set(o, "a", json_object_new_int(2), &err), 0);
+	ck_assert_int_eq(hr_json_int_at(o, "a"), 2);
+	ck_assert_int_eq(hr_json_set(o, "a", NULL, NULL), -1);
+	ck_assert_int_eq(hr_json_set(o, "b", NULL, &err), -1);
+	ck_assert_int_eq(err.code, HR_E_NOMEM);
+	ck_assert_int_eq(hr_json_int_at(o, "a"), 2);
+	ck_assert_ptr_null(hr_json_at(o, "b"));
+	json_object_put(o);
+}
+END_TEST
+
 START_TEST(long_integers)
 {
 	ck_assert_int_eq(decode_repeated("7", HR_JSON_INT_DIGITS, ""), HR_JSON_OK);
@@ -325,6 +342,7 @@ main(void)
 	tcase_add_test(c, depth_is_limited);
 	tcase_add_test(c, deepest_is_parsed);
 	tcase_add_test(c, whole_values);
+	tcase_add_test(c, members_are_set);
 	tcase_add_test(c, long_integers);
 	tcase_add_test(c, too_many_values);
 	tcase_add_test(c, escapes);

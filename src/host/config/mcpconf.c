@@ -20,16 +20,6 @@
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS "0123456789"
 
-/* Takes v, which may be NULL: no memory. */
-static int
-put(struct json_object *o, const char *name, struct json_object *v, struct hr_err *err)
-{
-	if (v != NULL && json_object_object_add(o, name, v) == 0)
-		return 0;
-	json_object_put(v);
-	return hr_err_nomem(err);
-}
-
 /* Without white space around it; NULL: *err. The caller frees. */
 static char *
 trimmed(struct json_object *v, const char *what, struct hr_err *err)
@@ -82,7 +72,7 @@ check_timeout(struct json_object *o, struct json_object *to, struct hr_err *err)
 	int64_t s;
 
 	if (!json_object_object_get_ex(o, "timeout", &v))
-		return put(to, "timeout", json_object_new_int(TIMEOUT_S), err);
+		return hr_json_set(to, "timeout", json_object_new_int(TIMEOUT_S), err);
 	if (v == NULL) /* none */
 		return json_object_object_add(to, "timeout", NULL) == 0 ? 0 : hr_err_nomem(err);
 	if (!json_object_is_type(v, json_type_int))
@@ -93,7 +83,7 @@ check_timeout(struct json_object *o, struct json_object *to, struct hr_err *err)
 	if (s > TIMEOUT_MAX_S)
 		return hr_err_set(
 		    err, HR_E_INVAL, "Timeout cannot exceed %d seconds", TIMEOUT_MAX_S);
-	return put(to, "timeout", json_object_new_int64(s), err);
+	return hr_json_set(to, "timeout", json_object_new_int64(s), err);
 }
 
 static int
@@ -105,13 +95,13 @@ remote(struct json_object *o, struct json_object *to, bool with_timeout, struct 
 	int r = url != NULL ? check_url(url, err) : -1;
 
 	if (r == 0)
-		r = put(to, "url", json_object_new_string(url), err);
+		r = hr_json_set(to, "url", json_object_new_string(url), err);
 	if (r == 0 && key != NULL && !json_object_is_type(key, json_type_string))
 		r = hr_err_set(err, HR_E_INVAL, "api_key is a text");
 	if (r == 0 && key != NULL)
-		r = put(to, "api_key", json_object_get(key), err);
+		r = hr_json_set(to, "api_key", json_object_get(key), err);
 	if (r == 0 && with_timeout)
-		r = text ? put(to, "timeout", json_object_new_int(TIMEOUT_S), err)
+		r = text ? hr_json_set(to, "timeout", json_object_new_int(TIMEOUT_S), err)
 			 : check_timeout(o, to, err);
 	free(url);
 	return r;
@@ -185,16 +175,16 @@ check_args(struct json_object *v, struct json_object *to, struct hr_err *err)
 
 	if (json_object_is_type(v, json_type_string)) {
 		list = split_args(json_object_get_string(v), err);
-		return list != NULL ? put(to, "args", list, err) : -1;
+		return list != NULL ? hr_json_set(to, "args", list, err) : -1;
 	}
 	if (v == NULL)
-		return put(to, "args", json_object_new_array(), err);
+		return hr_json_set(to, "args", json_object_new_array(), err);
 	if (!json_object_is_type(v, json_type_array))
 		return hr_err_set(err, HR_E_INVAL, "args is a list of texts, or a text");
 	for (size_t i = 0; i < json_object_array_length(v); i++)
 		if (!json_object_is_type(json_object_array_get_idx(v, i), json_type_string))
 			return hr_err_set(err, HR_E_INVAL, "args is a list of texts, or a text");
-	return put(to, "args", json_object_get(v), err);
+	return hr_json_set(to, "args", json_object_get(v), err);
 }
 
 /* One "NAME=value" of n bytes, with white space around it and its parts. */
@@ -232,7 +222,7 @@ add_variable(struct json_object *env, const char *pair, size_t n, struct hr_err 
 			    "underscore",
 			    whole);
 		else
-			r = put(env, whole, json_object_new_string(value), err);
+			r = hr_json_set(env, whole, json_object_new_string(value), err);
 	}
 	free(whole);
 	return r;
@@ -253,7 +243,7 @@ check_env(struct json_object *v, struct json_object *to, struct hr_err *err)
 				return hr_err_set(err, HR_E_INVAL,
 				    "The value of environment variable '%.200s' is a text", name);
 		}
-		return put(to, "env", json_object_get(v), err);
+		return hr_json_set(to, "env", json_object_get(v), err);
 	}
 	if (v != NULL && !json_object_is_type(v, json_type_string))
 		return hr_err_set(err, HR_E_INVAL, "env is a map of texts, or a text");
@@ -265,7 +255,7 @@ check_env(struct json_object *v, struct json_object *to, struct hr_err *err)
 		n += p[n] == ',';
 	}
 	if (r == 0)
-		return put(to, "env", env, err);
+		return hr_json_set(to, "env", env, err);
 	json_object_put(env);
 	return r;
 }
@@ -290,9 +280,9 @@ program(struct json_object *o, struct json_object *to, struct hr_err *err)
 		    "Command should be a single executable without spaces (use arguments field "
 		    "for parameters)");
 	if (r == 0)
-		r = put(to, "name", json_object_new_string(name), err);
+		r = hr_json_set(to, "name", json_object_new_string(name), err);
 	if (r == 0)
-		r = put(to, "command", json_object_new_string(command), err);
+		r = hr_json_set(to, "command", json_object_new_string(command), err);
 	if (r == 0)
 		r = check_args(hr_json_at(o, "args"), to, err);
 	if (r == 0)

@@ -183,17 +183,6 @@ hr_remote_resume(struct hr_remote *remote, struct hr_err *err)
 	return hr_remote_post(remote, "/resume", err) == 0 ? hr_remote_wait(remote, err) : -1;
 }
 
-/* ---- making ---- */
-
-static int
-put(struct json_object *o, const char *name, struct json_object *value)
-{
-	if (value != NULL && json_object_object_add(o, name, value) == 0)
-		return 0;
-	json_object_put(value);
-	return -1;
-}
-
 static struct json_object *
 command_of(struct hr_remote *remote, struct hr_err *err)
 {
@@ -222,6 +211,8 @@ command_of(struct hr_remote *remote, struct hr_err *err)
 	return list;
 }
 
+/* ---- making ---- */
+
 static struct json_object *
 environment_of(struct hr_remote *remote)
 {
@@ -233,13 +224,14 @@ environment_of(struct hr_remote *remote)
 
 	if (!bad && (hr_config_bool(remote->h->config, "core.debug") ||
 			(debug != NULL && strcasecmp(debug, "true") == 0)))
-		bad |= put(o, "DEBUG", json_object_new_string("true"));
+		bad |= hr_json_set(o, "DEBUG", json_object_new_string("true"), NULL);
 	if (!bad && hr_json_type(given) == HR_PY_DICT) {
 		json_object_object_foreach(given, name, value)
 		{
-			bad |= put(o, name,
+			bad |= hr_json_set(o, name,
 			    json_object_new_string(
-				value != NULL ? json_object_get_string(value) : ""));
+				value != NULL ? json_object_get_string(value) : ""),
+			    NULL);
 		}
 	}
 	if (bad) {
@@ -260,21 +252,24 @@ start_body(struct hr_remote *remote, const char *image, struct hr_err *err)
 	int bad = o == NULL || command == NULL;
 
 	if (!bad) {
-		bad |= put(o, "image", json_object_new_string(image));
-		bad |= put(o, "command", command);
+		bad |= hr_json_set(o, "image", json_object_new_string(image), NULL);
+		bad |= hr_json_set(o, "command", command, NULL);
 		command = NULL;
-		bad |= put(o, "working_dir", json_object_new_string("/openhands/code/"));
-		bad |= put(o, "environment", environment_of(remote));
-		bad |= put(o, "session_id", json_object_new_string(remote->h->sid));
-		bad |= put(o, "resource_factor",
+		bad |=
+		    hr_json_set(o, "working_dir", json_object_new_string("/openhands/code/"), NULL);
+		bad |= hr_json_set(o, "environment", environment_of(remote), NULL);
+		bad |= hr_json_set(o, "session_id", json_object_new_string(remote->h->sid), NULL);
+		bad |= hr_json_set(o, "resource_factor",
 		    json_object_new_int64(
-			hr_config_int(c, "sandbox.remote_runtime_resource_factor")));
+			hr_config_int(c, "sandbox.remote_runtime_resource_factor")),
+		    NULL);
 		if (class != NULL && strcmp(class, "sysbox") == 0)
-			bad |= put(o, "runtime_class", json_object_new_string("sysbox-runc"));
+			bad |= hr_json_set(
+			    o, "runtime_class", json_object_new_string("sysbox-runc"), NULL);
 		if (user != NULL)
-			bad |= put(o, "run_as_user", json_object_get(user));
+			bad |= hr_json_set(o, "run_as_user", json_object_get(user), NULL);
 		if (group != NULL)
-			bad |= put(o, "run_as_group", json_object_get(group));
+			bad |= hr_json_set(o, "run_as_group", json_object_get(group), NULL);
 	}
 	if (!bad)
 		return o;
