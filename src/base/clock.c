@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 
+#include <stdio.h>
 #include <time.h>
 
 static int64_t
@@ -35,4 +36,16 @@ int64_t
 hr_wall_ms(void)
 {
 	return hr_wall_ns() / 1000000;
+}
+
+void
+hr_wall_text(int64_t wall_ms, char ret[HR_WALL_TEXT])
+{
+	time_t t = (time_t)(wall_ms / 1000);
+	char text[32] = "1970-01-01T00:00:00";
+	struct tm tm;
+
+	if (gmtime_r(&t, &tm) != NULL)
+		(void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+	(void)snprintf(ret, HR_WALL_TEXT, "%s.%03dZ", text, (int)(wall_ms % 1000));
 }

@@ -11,4 +11,8 @@ int64_t hr_now_ns(void);
 int64_t hr_wall_ms(void); /* CLOCK_REALTIME, since 1970, for what people read */
 int64_t hr_wall_ns(void);
 
+/* RFC 3339 in UTC, "2026-01-02T03:04:05.678Z", of milliseconds since 1970. */
+#define HR_WALL_TEXT 40
+void hr_wall_text(int64_t wall_ms, char ret[HR_WALL_TEXT]);
+
 #endif

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/loglines.h"
 #include "base/quote.h"
@@ -37,6 +38,17 @@ logged(enum hr_log_format format, enum hr_log_level max, enum hr_log_level level
 	hr_fd_close(&p[0]);
 	return line;
 }
+
+START_TEST(wall_clock_as_text)
+{
+	char text[HR_WALL_TEXT];
+
+	hr_wall_text(0, text);
+	ck_assert_str_eq(text, "1970-01-01T00:00:00.000Z");
+	hr_wall_text(INT64_C(1767323045678), text);
+	ck_assert_str_eq(text, "2026-01-02T03:04:05.678Z");
+}
+END_TEST
 
 START_TEST(text_has_time_level_module_and_one_line)
 {
@@ -288,6 +300,7 @@ main(void)
 	SRunner *sr;
 	int failed;
 
+	tcase_add_test(tc, wall_clock_as_text);
 	tcase_add_test(tc, text_has_time_level_module_and_one_line);
 	tcase_add_test(tc, json_is_one_object);
 	tcase_add_test(tc, child_lines_carry_the_level_and_come_back);

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -44,13 +43,10 @@ static const struct {
 static void
 put_time(struct hr_buf *b, int64_t ns)
 {
-	time_t t = (time_t)(ns / 1000000000);
-	char text[32] = "";
-	struct tm tm;
+	char text[HR_WALL_TEXT];
 
-	if (gmtime_r(&t, &tm) != NULL)
-		(void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-	hr_buf_addf(b, "\"%s.%03dZ\"", text, (int)(ns / 1000000 % 1000));
+	hr_wall_text(ns / 1000000, text);
+	hr_buf_addf(b, "\"%s\"", text);
 }
 
 /* What the log, the command and the history have in common. */

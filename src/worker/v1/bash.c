@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -249,13 +248,10 @@ put_part(struct hr_buf *text, int fd, uint64_t from, uint64_t to)
 static void
 put_time(struct hr_buf *b, int64_t ms)
 {
-	time_t t = (time_t)(ms / 1000);
-	char text[32] = "1970-01-01T00:00:00";
-	struct tm tm;
+	char text[HR_WALL_TEXT];
 
-	if (gmtime_r(&t, &tm) != NULL)
-		(void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-	hr_buf_addf(b, "\"timestamp\":\"%s.%03dZ\"", text, (int)(ms % 1000));
+	hr_wall_text(ms, text);
+	hr_buf_addf(b, "\"timestamp\":\"%s\"", text);
 }
 
 static void
