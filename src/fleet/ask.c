@@ -13,24 +13,30 @@
 
 #define PATIENCE_S 5
 
-int64_t
-hr_fleet_ask_active(const struct hr_fleet_row *row)
+struct hr_rest *
+hr_fleet_asker(const char *at)
 {
 	static const struct hr_rest_rule once[] = {{0}};
-	char url[80];
+	char url[300];
 	struct hr_rest_options o = {.url = url,
 	    .rules = once,
 	    .timeout_s = PATIENCE_S,
 	    .total_s = PATIENCE_S,
 	    .answer_max = 1u << 16,
 	    .watch_fd = -1};
+
+	(void)snprintf(url, sizeof(url), "http://%s", at);
+	return hr_rest_new(&o, NULL);
+}
+
+int64_t
+hr_fleet_ask_active(const struct hr_fleet_row *row)
+{
+	struct hr_rest *r = hr_fleet_asker(row->at);
 	struct json_object *info = NULL, *session = NULL;
 	int64_t now = (int64_t)time(NULL), active = -1;
-	struct hr_rest *r;
 	double idle;
 
-	(void)snprintf(url, sizeof(url), "http://%s", row->at);
-	r = hr_rest_new(&o, NULL);
 	if (r == NULL || hr_rest_header(r, "X-Session-API-Key", row->server_key, true, NULL) != 0 ||
 	    hr_rest_get(r, "/server_info", &info, NULL) != 0)
 		goto out;

@@ -26,6 +26,7 @@
 #include "base/path.h"
 #include "base/spawn.h"
 #include "base/trust.h"
+#include "fleet/fleet.h"
 #include "host/common/exam.h"
 #include "host/rest.h"
 
@@ -33,7 +34,6 @@
 #define DISK_MB 256
 #define FILES_MIN 8192 /* 4096 connections of an nginx worker, each with one to a sandbox */
 #define CLOCK_SLACK_S 60
-#define PATIENCE_S 5
 #define GROUPS_MAX 128
 
 static void
@@ -324,20 +324,10 @@ foreign_nginx(struct hr_fleet_exam *x)
 static bool
 answers(const char *listen)
 {
-	static const struct hr_rest_rule once[] = {{0}};
-	char url[300];
-	struct hr_rest_options o = {.url = url,
-	    .rules = once,
-	    .timeout_s = PATIENCE_S,
-	    .total_s = PATIENCE_S,
-	    .answer_max = 1u << 16,
-	    .watch_fd = -1};
+	struct hr_rest *r = hr_fleet_asker(listen);
 	struct json_object *said = NULL;
-	struct hr_rest *r;
 	bool ok;
 
-	(void)snprintf(url, sizeof(url), "http://%s", listen);
-	r = hr_rest_new(&o, NULL);
 	ok = r != NULL && hr_rest_get(r, "/alive", &said, NULL) == 0;
 	json_object_put(said);
 	hr_rest_free(r);

@@ -25,6 +25,7 @@ struct hr_fleet_settings {
 #define HR_FLEET_EVENT_LOGS "logs" /* what one that died said last */
 
 struct hr_fleet_job;
+struct hr_rest;
 struct json_object;
 
 /* How often, since the start. */
@@ -99,6 +100,9 @@ int hr_fleet_drain(struct hr_fleet *f, bool on, struct hr_err *err);
  * environment}; kept in the store. HR_E_INVAL: what is wrong with it. */
 int hr_fleet_set_pools(struct hr_fleet *f, struct json_object *pools, struct hr_err *err);
 
+/* For what a server at ADDR:PORT of this machine is asked once, with 5 s in all; NULL: no memory.
+ * The caller frees (hr_rest_free). */
+struct hr_rest *hr_fleet_asker(const char *at);
 /* When did commands of it run last, in seconds since 1970? -1: it does not say. */
 int64_t hr_fleet_ask_active(const struct hr_fleet_row *row);
 
