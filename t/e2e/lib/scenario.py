@@ -104,6 +104,8 @@ class Player:
         if "improved" in step:
             allowed = {"improved": [step["improved"]], "response": allowed,
                        "any": [step["improved"]] + allowed}[self.answers]
+        if "raced" in step:
+            allowed.append(step["raced"])
         wrong = []
         for want in allowed:
             wrong = self._answer(answer, want, fill)
