@@ -39,8 +39,8 @@ libbrowserpage_la_SOURCES = \
 	%D%/browser/tape.c %D%/browser/tape.h %D%/browser/tapevalue.c \
 	%D%/browser/tidy.c \
 	%D%/browser/value.c %D%/browser/value.h
-libbrowserpage_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(PNG_CFLAGS) $(UTF8PROC_CFLAGS) $(XML_CFLAGS)
-libbrowserpage_la_LIBADD = libprotojson.la libbase.la $(PNG_LIBS) $(UTF8PROC_LIBS) $(XML_LIBS) -lm
+libbrowserpage_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(ICU_CFLAGS) $(PNG_CFLAGS) $(UTF8PROC_CFLAGS) $(XML_CFLAGS)
+libbrowserpage_la_LIBADD = libprotojson.la libbase.la $(ICU_LIBS) $(PNG_LIBS) $(UTF8PROC_LIBS) $(XML_LIBS) -lm
 
 noinst_LTLIBRARIES += libbrowser.la
 libbrowser_la_SOURCES = \

@@ -256,6 +256,51 @@ START_TEST(arguments)
 }
 END_TEST
 
+static void
+raises(const char *s, const char *want)
+{
+	hr_buf_reset(&why);
+	ck_assert_ptr_null(br_program_parse(s, strlen(s), &why));
+	ck_assert_str_eq(hr_buf_str(&why), want);
+}
+
+#define UNICODE_ERROR                                                                              \
+	"SyntaxError: (unicode error) 'unicodeescape' codec can't decode bytes in position "
+
+START_TEST(characters_by_name)
+{
+#ifdef HAVE_ICU
+	span_is(bound("fill('5', '<\\N{BULLET}\\N{em dash}>')").text, "<\xe2\x80\xa2\xe2\x80\x94>");
+	span_is(bound("fill('5', '\\N{GRINNING FACE}')").text, "\xf0\x9f\x98\x80");
+	span_is(bound("fill('5', '\\N{HANGUL SYLLABLE GA}\\N{CJK UNIFIED IDEOGRAPH-4E00}')").text,
+	    "\xea\xb0\x80\xe4\xb8\x80");
+	/* a name with a mistake, and the one that mends it */
+	span_is(
+	    bound("fill('5', '\\N{PRESENTATION FORM FOR VERTICAL RIGHT WHITE LENTICULAR BRAKCET}"
+		  "\\N{PRESENTATION FORM FOR VERTICAL RIGHT WHITE LENTICULAR BRACKET}')")
+		.text,
+	    "\xef\xb8\x98\xef\xb8\x98");
+	/* where what comes behind is counted from */
+	raises("click('\\N{BULLET}\\x4')",
+	    UNICODE_ERROR "10-12: truncated \\xXX escape (<unknown>, line 1)");
+	raises("click('a\\N{em dash}\xc3\xa9\\N{nope}')",
+	    UNICODE_ERROR "22-29: unknown Unicode character name (<unknown>, line 1)");
+	raises("click('\\N{LATIN SMALL LETTER E WITH ACUTE}b\\N{}')",
+	    UNICODE_ERROR "36-38: malformed \\N character escape (<unknown>, line 1)");
+	br_program_free(program);
+	program = NULL;
+#endif
+	raises("click('\\N{BULLET')",
+	    UNICODE_ERROR "0-8: malformed \\N character escape (<unknown>, line 1)");
+	raises("click('\\N{ BULLET}')",
+	    UNICODE_ERROR "0-10: unknown Unicode character name (<unknown>, line 1)");
+	raises("click('\\N{\\x41}')",
+	    UNICODE_ERROR "0-7: unknown Unicode character name (<unknown>, line 1)");
+	raises("click('\\N{\xc3\xa9}')",
+	    UNICODE_ERROR "0-13: unknown Unicode character name (<unknown>, line 1)");
+}
+END_TEST
+
 START_TEST(refusals)
 {
 	static const char *const cases[][2] = {
@@ -332,6 +377,7 @@ main(void)
 	tcase_add_test(t, recorded);
 	tcase_add_test(t, derived);
 	tcase_add_test(t, arguments);
+	tcase_add_test(t, characters_by_name);
 	tcase_add_test(t, refusals);
 	tcase_add_test(t, deep);
 	suite_add_tcase(s, t);

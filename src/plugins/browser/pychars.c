@@ -3,7 +3,13 @@
 
 #include "plugins/browser/pychars.h"
 
+#include <string.h>
+
 #include <utf8proc.h>
+
+#ifdef HAVE_ICU
+#include <unicode/uchar.h>
+#endif
 
 /* Digits come in tens. */
 int
@@ -18,4 +24,31 @@ br_digit_value(int32_t cp)
 	while (utf8proc_category(zero - 1) == UTF8PROC_CATEGORY_ND)
 		zero--;
 	return (cp - zero) % 10;
+}
+
+int32_t
+br_char_named(const char *name, size_t len)
+{
+#ifdef HAVE_ICU
+	/* names that were corrected are found by both */
+	static const UCharNameChoice kinds[] = {U_UNICODE_CHAR_NAME, U_CHAR_NAME_ALIAS};
+	char text[128];
+	size_t i;
+
+	if (len >= sizeof(text) || memchr(name, '\0', len) != NULL)
+		return -1;
+	memcpy(text, name, len);
+	text[len] = '\0';
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		UErrorCode e = U_ZERO_ERROR;
+		UChar32 c = u_charFromName(kinds[i], text, &e);
+
+		if (U_SUCCESS(e))
+			return c;
+	}
+#else
+	(void)name;
+	(void)len;
+#endif
+	return -1;
 }

@@ -1,5 +1,4 @@
 /* String literals without a prefix: escapes, line ends, and Python 3.11's texts for what is wrong.
- * A character by its name (\N{...}) is taken for unknown: that needs the names of all characters.
  */
 #include "config.h"
 
@@ -11,6 +10,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "plugins/browser/pychars.h"
 
 struct literal {
 	const char *p, *end; /* between the quotes */
@@ -96,12 +96,13 @@ put_octal(struct literal *l)
 	put_code_point(l, cp);
 }
 
+/* \N{NAME}: l->p is behind the letter. */
 static int
-say_named(struct literal *l)
+put_named(struct literal *l)
 {
-	const char *close = NULL, *q;
-	size_t from = l->pos;
+	const char *open = l->p, *close = NULL, *q;
 	size_t upto = 2; /* \N */
+	int32_t cp;
 
 	if (l->p < l->end && *l->p == '{') {
 		close = memchr(l->p, '}', (size_t)(l->end - l->p));
@@ -109,12 +110,19 @@ say_named(struct literal *l)
 			if (((unsigned char)*q & 0xC0) != 0x80)
 				upto += (unsigned char)*q < 0x80 ? 1 : 10;
 	}
-	if (close != NULL && close > l->p + 1) {
-		say_escape(l, from, from + upto, "unknown Unicode character name");
-	} else {
-		say_escape(l, from, from + upto - 1, "malformed \\N character escape");
+	if (close == NULL || close == open + 1) {
+		say_escape(l, l->pos, l->pos + upto - 1, "malformed \\N character escape");
+		return 1;
 	}
-	return 1;
+	cp = br_char_named(open + 1, (size_t)(close - open - 1));
+	if (cp < 0) {
+		say_escape(l, l->pos, l->pos + upto, "unknown Unicode character name");
+		return 1;
+	}
+	put_code_point(l, (uint32_t)cp);
+	l->p = close + 1;
+	l->pos += upto + 1;
+	return 0;
 }
 
 static int
@@ -136,7 +144,7 @@ put_escape(struct literal *l)
 	}
 	if (c == 'N') {
 		l->p++;
-		return say_named(l);
+		return put_named(l);
 	}
 	if (c >= '0' && c <= '7') {
 		put_octal(l);
