@@ -78,6 +78,7 @@ END_TEST
 START_TEST(marks)
 {
 	element("7", 1, 20, 20, 60, 30);
+	ck_assert(br_picture_has_marks(&props));
 	br_picture_mark(&picture, &props);
 	ck_assert_int_eq(grey(20, 45), 0);   /* the left side: a dash */
 	ck_assert_int_eq(grey(20, 40), 200); /* and a gap */
@@ -98,6 +99,7 @@ START_TEST(unmarked)
 	element("3", 1, 10, 10, 4, 4);
 	element("4", 1, 10, 10, -50, 40);
 	br_props_put(&props, "5")->marked = 1;
+	ck_assert(!br_picture_has_marks(&props));
 	br_picture_mark(&picture, &props);
 	ck_assert_uint_eq(painted(), 0);
 }

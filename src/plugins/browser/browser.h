@@ -73,7 +73,15 @@ struct br_answer {
 	uint32_t result;
 };
 
-struct br_asking; /* what is waited for */
+/* A question that is under way. */
+struct br_asking {
+	TAILQ_ENTRY(br_asking) entry;
+	int64_t id;
+	char session[BR_ID];
+	bool done;
+	struct br_answer *answer;
+	struct hr_err err; /* where it is done without an answer */
+};
 
 struct browser {
 	/* given */
@@ -96,7 +104,7 @@ struct browser {
 	bool rung; /* the timer */
 
 	int64_t next_id;
-	struct br_asking *asking; /* NULL: nothing */
+	TAILQ_HEAD(, br_asking) asking;
 	char context[BR_ID];
 	TAILQ_HEAD(br_tabs, br_tab) tabs; /* in the order of their opening */
 	size_t ntabs;
@@ -134,6 +142,12 @@ br_tell(struct browser *b, const char *session, const char *method, const char *
 /* Asks and waits. NULL: b->err (HR_E_PROTO: Chromium refused; HR_E_TIMEOUT; HR_E_GONE). */
 struct br_answer *
 br_ask(struct browser *b, const char *session, const char *method, const char *pattern, ...);
+/* The same in two steps, so that Chromium is at work on several. What was begun is ended, or given
+ * up. */
+void br_ask_begin(struct browser *b, struct br_asking *a, const char *session, const char *method,
+    const char *pattern, ...);
+struct br_answer *br_ask_end(struct browser *b, struct br_asking *a);
+void br_ask_give_up(struct browser *b, struct br_asking *a);
 /* Asks and waits, for who does not look at the answer. */
 int br_do(struct browser *b, const char *session, const char *method, const char *pattern, ...);
 void br_answer_free(struct br_answer *a); /* NULL: nothing */
@@ -155,6 +169,10 @@ void br_fail(struct browser *b, const char *why); /* it is gone */
  * result.result holds its value. A promise is awaited. NULL: b->err. */
 struct br_answer *
 br_eval(struct browser *b, const char *session, int64_t context, const char *code, bool by_value);
+/* The same in two steps, as above; the context is one. */
+void br_eval_begin(struct browser *b, struct br_asking *a, const char *session, int64_t context,
+    const char *code, bool by_value);
+struct br_answer *br_eval_end(struct browser *b, struct br_asking *a);
 /* A function of ours with an object as its first argument and JSON values behind it. by_value: not
  * as an object. NULL: b->err. */
 struct br_answer *br_call_on(struct browser *b, const char *session, const char *object,

@@ -151,6 +151,13 @@ h.active = () => {
   return el;
 };
 
+// What has the focus; of a frame, what is in it decides.
+const FRAMES = ['iframe', 'frame', 'object', 'embed', 'fencedframe'];
+h.focused = () => {
+  const el = h.active();
+  return el && {bid: el.getAttribute('bid'), frame: FRAMES.includes(el.localName)};
+};
+
 h.owner = (el) => ({bid: el.getAttribute('bid'), mute: el.hasAttribute('sandbox') && !el.sandbox.contains('allow-scripts')});
 
 // An element as one line, shortest attributes first.
@@ -382,8 +389,9 @@ h.files = (el, n) => {
 // ---- what the page is about to do ----
 
 const players = new WeakSet();
+let viewed = document.contentType !== 'application/pdf';
 
-// Milliseconds until nothing that runs out by itself is going on any more.
+// Milliseconds until nothing that runs out by itself is going on any more; -1: until h.viewer() is done.
 h.busy = () => {
   let ms = 0;
   for (const a of document.getAnimations()) {
@@ -391,15 +399,26 @@ h.busy = () => {
     const t = a.effect && a.effect.getComputedTiming();
     if (t && Number.isFinite(t.endTime) && a.currentTime !== null) ms = Math.max(ms, t.endTime - a.currentTime);
   }
-  // a player that lays itself out, a viewer that takes the place of the page
+  // a player that lays itself out
   for (const m of document.querySelectorAll('video, audio'))
     if (!players.has(m)) {
       players.add(m);
       ms = Math.max(ms, 150);
     }
-  if (document.contentType === 'application/pdf') ms = Math.max(ms, 400);
-  return ms;
+  return viewed ? ms : -1;
 };
+
+// Until Chromium's viewer of PDF files is there: it takes the focus then.
+h.viewer = () => new Promise((resolve) => {
+  const done = () => {
+    viewed = true;
+    resolve(0);
+  };
+  const el = document.activeElement;
+  if (el && el.localName === 'embed') return done();
+  document.addEventListener('focusin', done, {once: true, capture: true});
+  setTimeout(done, 2500);
+});
 
 h.frames2 = async () => {
   await frame();

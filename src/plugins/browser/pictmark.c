@@ -168,6 +168,23 @@ put_label(struct br_picture *p, double x, double y, const char *bid)
 		put_glyph(p, x + MARGIN + (double)(i * (GLYPH_WIDTH + 1)), y + MARGIN, bid[i]);
 }
 
+static bool
+is_marked(const struct br_prop *v)
+{
+	return v->marked > 0 && v->has_bbox && v->bbox[2] * v->bbox[3] >= AREA_MIN;
+}
+
+bool
+br_picture_has_marks(const struct br_props *props)
+{
+	size_t i;
+
+	for (i = 0; i < props->n; i++)
+		if (is_marked(&props->v[i]))
+			return true;
+	return false;
+}
+
 void
 br_picture_mark(struct br_picture *p, const struct br_props *props)
 {
@@ -177,7 +194,7 @@ br_picture_mark(struct br_picture *p, const struct br_props *props)
 
 	for (i = 0; i < props->n; i++) {
 		v = &props->v[i];
-		if (v->marked <= 0 || !v->has_bbox || !(v->bbox[2] * v->bbox[3] >= AREA_MIN))
+		if (!is_marked(v))
 			continue;
 		x = v->bbox[0];
 		y = v->bbox[1];

@@ -2,6 +2,7 @@
 #ifndef HR_PLUGINS_BROWSER_PICTURE_H
 #define HR_PLUGINS_BROWSER_PICTURE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,7 @@ void br_picture_done(struct br_picture *p);
 /* Appends a PNG. */
 int br_picture_write(const struct br_picture *p, struct hr_buf *png, struct hr_err *err);
 
+bool br_picture_has_marks(const struct br_props *props); /* to be drawn? */
 /* Draws a dashed box and the bid for each marked element that has a place. */
 void br_picture_mark(struct br_picture *p, const struct br_props *props);
 

@@ -186,6 +186,7 @@ br_init(struct browser *b)
 	hr_buf_init(&b->in, BR_TAPE_TEXT_MAX + READ_STEP);
 	hr_buf_init(&b->out, OUT_MAX);
 	TAILQ_INIT(&b->tabs);
+	TAILQ_INIT(&b->asking);
 	br_cast_init(&b->cast);
 }
 

@@ -5,50 +5,63 @@
 
 #include "plugins/browser/settle.h"
 
-#include <string.h>
-
 #define QUIET_MS 500
 #define FRAMES_MS 1000
 #define DOCUMENT_MS 3000
 #define MOVE_MS 10000 /* for a page that is on its way elsewhere */
 #define ASK_MS 2000
+#define VIEWER_MS 4000 /* the page itself waits no longer than 2.5 s */
+
+static double
+number_of(struct browser *b, struct br_asking *asking)
+{
+	struct br_answer *a = br_eval_end(b, asking);
+	double ms = a != NULL ? br_tape_number(&a->tape, br_value(a), 0) : 0;
+
+	br_answer_free(a);
+	return ms;
+}
+
+/* A PDF in the active tab. */
+static void
+wait_viewer(struct browser *b)
+{
+	const struct br_frame *top = b->active != NULL ? br_top(b->active) : NULL;
+
+	if (top == NULL || top->ours == 0)
+		return;
+	br_limit(b, VIEWER_MS);
+	br_answer_free(br_eval(b, br_page(b->active)->id, top->ours, "handrail.viewer()", true));
+}
 
 /* Of the page of the active tab: milliseconds until what its script has begun is over. */
 static int64_t
 page_is_busy(struct browser *b, int64_t limit_ms)
 {
-	struct br_frame *top = b->active != NULL && !b->active->crashed ? br_top(b->active) : NULL;
-	char session[BR_ID], target[BR_ID];
-	struct br_answer *a;
-	double ms = 0;
+	const struct br_frame *top =
+	    b->active != NULL && !b->active->crashed ? br_top(b->active) : NULL;
+	struct br_asking timers, players;
+	bool ours = top != NULL && top->ours != 0;
+	double ms, more;
 	struct hr_buf code;
-	struct br_tab *tab;
 
 	if (top == NULL || top->main == 0)
 		return 0;
-	memcpy(session, br_page(b->active)->id, sizeof(session));
-	memcpy(target, b->active->target, sizeof(target));
 	br_limit(b, ASK_MS);
 	hr_buf_init(&code, 256);
 	br_json(&code, "(h => h && h.due ? h.due($d) : 0)(globalThis[Symbol.for('handrail')])",
 	    limit_ms);
-	a = br_eval(b, session, top->main, hr_buf_str(&code), true);
+	br_eval_begin(b, &timers, br_page(b->active)->id, top->main, hr_buf_str(&code), true);
+	if (ours)
+		br_eval_begin(
+		    b, &players, br_page(b->active)->id, top->ours, "handrail.busy()", true);
+	ms = number_of(b, &timers);
+	more = ours ? number_of(b, &players) : 0;
+	if (more < 0)
+		wait_viewer(b);
+	if (more > ms && more <= (double)limit_ms)
+		ms = more;
 	hr_buf_done(&code);
-	if (a != NULL)
-		ms = br_tape_number(&a->tape, br_value(a), 0);
-	br_answer_free(a);
-	tab = br_tab_find(b, target);
-	top = tab != NULL ? br_top(tab) : NULL;
-	if (a == NULL || top == NULL || top->ours == 0)
-		return (int64_t)ms;
-	a = br_eval(b, session, top->ours, "handrail.busy()", true);
-	if (a != NULL) {
-		double more = br_tape_number(&a->tape, br_value(a), 0);
-
-		if (more > ms && more <= (double)limit_ms)
-			ms = more;
-	}
-	br_answer_free(a);
 	return ms > 0 ? (int64_t)ms + 1 : 0;
 }
 

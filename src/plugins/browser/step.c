@@ -347,6 +347,10 @@ draw_marks(const struct br_view *v, struct hr_buf *ret)
 
 	if (v->png.len == 0)
 		return;
+	if (!br_picture_has_marks(&v->props)) {
+		hr_buf_add(ret, v->png.p, v->png.len);
+		return;
+	}
 	if (br_picture_read(&p, v->png.p, v->png.len, &err) != 0) {
 		hr_log(HR_LOG_WARNING, "a picture cannot be read: %s", err.msg);
 		return;

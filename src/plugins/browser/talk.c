@@ -14,14 +14,6 @@
 
 #define EVAL_MS 10000 /* for what an expression does before it waits */
 
-struct br_asking {
-	int64_t id;
-	const char *session;
-	struct br_answer *answer;
-	bool done;
-	struct hr_err err; /* where there is no answer */
-};
-
 /* ---- patterns ---- */
 
 static void
@@ -102,51 +94,71 @@ br_tell(struct browser *b, const char *session, const char *method, const char *
 	return id;
 }
 
-static struct br_answer *
-wait_for(struct browser *b, struct br_asking *asking)
+static void
+begin(struct browser *b, struct br_asking *a, const char *session, const char *method,
+    const char *pattern, va_list *ap)
+{
+	*a = (struct br_asking){.id = 0};
+	(void)snprintf(a->session, sizeof(a->session), "%s", session);
+	TAILQ_INSERT_TAIL(&b->asking, a, entry);
+	if (!b->gone)
+		a->id = put_message(b, session, method, pattern, ap);
+}
+
+void
+br_ask_begin(struct browser *b, struct br_asking *a, const char *session, const char *method,
+    const char *pattern, ...)
+{
+	va_list ap;
+
+	va_start(ap, pattern);
+	begin(b, a, session, method, pattern, &ap);
+	va_end(ap);
+}
+
+struct br_answer *
+br_ask_end(struct browser *b, struct br_asking *a)
 {
 	int r = 0;
 
-	b->asking = asking;
-	while (!asking->done && r == 0)
+	while (!a->done && r == 0)
 		r = br_wait(b, b->until_ms);
-	b->asking = NULL;
-	if (!asking->done)
-		return NULL;
-	if (asking->answer == NULL)
-		b->err = asking->err;
-	return asking->answer;
+	TAILQ_REMOVE(&b->asking, a, entry);
+	if (a->done && a->answer == NULL)
+		b->err = a->err;
+	return a->answer;
+}
+
+void
+br_ask_give_up(struct browser *b, struct br_asking *a)
+{
+	TAILQ_REMOVE(&b->asking, a, entry);
+	br_answer_free(a->answer);
 }
 
 struct br_answer *
 br_ask(struct browser *b, const char *session, const char *method, const char *pattern, ...)
 {
-	struct br_asking asking = {.session = session};
+	struct br_asking a;
 	va_list ap;
 
-	if (b->gone) {
-		(void)hr_err_set(&b->err, HR_E_GONE, "%s", b->why);
-		return NULL;
-	}
 	va_start(ap, pattern);
-	asking.id = put_message(b, session, method, pattern, &ap);
+	begin(b, &a, session, method, pattern, &ap);
 	va_end(ap);
-	return wait_for(b, &asking);
+	return br_ask_end(b, &a);
 }
 
 int
 br_do(struct browser *b, const char *session, const char *method, const char *pattern, ...)
 {
-	struct br_asking asking = {.session = session};
+	struct br_asking asking;
 	struct br_answer *a;
 	va_list ap;
 
-	if (b->gone)
-		return hr_err_set(&b->err, HR_E_GONE, "%s", b->why);
 	va_start(ap, pattern);
-	asking.id = put_message(b, session, method, pattern, &ap);
+	begin(b, &asking, session, method, pattern, &ap);
 	va_end(ap);
-	a = wait_for(b, &asking);
+	a = br_ask_end(b, &asking);
 	br_answer_free(a);
 	return a != NULL ? 0 : -1;
 }
@@ -154,12 +166,28 @@ br_do(struct browser *b, const char *session, const char *method, const char *pa
 void
 br_unanswered(struct browser *b, const char *session, const char *why)
 {
-	struct br_asking *asking = b->asking;
+	struct br_asking *a;
 
-	if (asking == NULL || asking->done || strcmp(asking->session, session) != 0)
-		return;
-	asking->done = true;
-	(void)hr_err_set(&asking->err, HR_E_NOTFOUND, "%s", why);
+	TAILQ_FOREACH(a, &b->asking, entry)
+	{
+		if (a->done || strcmp(a->session, session) != 0)
+			continue;
+		a->done = true;
+		(void)hr_err_set(&a->err, HR_E_NOTFOUND, "%s", why);
+	}
+}
+
+static struct br_asking *
+asking_find(struct browser *b, int64_t id)
+{
+	struct br_asking *a;
+
+	TAILQ_FOREACH(a, &b->asking, entry)
+	{
+		if (a->id == id && !a->done)
+			return a;
+	}
+	return NULL;
 }
 
 /* ---- in ---- */
@@ -206,9 +234,8 @@ copy_answer(const char *text, size_t len)
 }
 
 static void
-take_answer(struct browser *b, const char *text, size_t len, const struct br_tape *t)
+take_answer(struct br_asking *asking, const char *text, size_t len, const struct br_tape *t)
 {
-	struct br_asking *asking = b->asking;
 	uint32_t error = br_tape_at(t, 0, "error");
 	char *message;
 
@@ -242,9 +269,10 @@ take_message(struct browser *b, const char *text, size_t len)
 	method = br_tape_at(&t, 0, "method");
 	if (method == BR_TAPE_NONE) {
 		int64_t id = br_tape_int(&t, br_tape_at(&t, 0, "id"), -1);
+		struct br_asking *a = asking_find(b, id);
 
-		if (b->asking != NULL && !b->asking->done && id == b->asking->id)
-			take_answer(b, text, len, &t);
+		if (a != NULL)
+			take_answer(a, text, len, &t);
 		else
 			br_told(b, id, &t, br_tape_at(&t, 0, "result"));
 		br_tape_done(&t);
@@ -263,14 +291,17 @@ take_message(struct browser *b, const char *text, size_t len)
 static void
 too_long(struct browser *b)
 {
+	struct br_asking *a;
 	long long id = -1;
 
 	b->skipping = true;
-	if (sscanf(hr_buf_str(&b->in), "{\"id\":%lld", &id) != 1 || b->asking == NULL ||
-	    b->asking->done || id != b->asking->id)
+	if (sscanf(hr_buf_str(&b->in), "{\"id\":%lld", &id) != 1)
 		return;
-	b->asking->done = true;
-	(void)hr_err_set(&b->asking->err, HR_E_TOOLARGE,
+	a = asking_find(b, id);
+	if (a == NULL)
+		return;
+	a->done = true;
+	(void)hr_err_set(&a->err, HR_E_TOOLARGE,
 	    "the page is too large: the answer has more than %u MB", BR_TAPE_TEXT_MAX >> 20);
 }
 
@@ -397,18 +428,33 @@ look_for_exception(struct browser *b, struct br_answer *a)
 	return NULL;
 }
 
+void
+br_eval_begin(struct browser *b, struct br_asking *a, const char *session, int64_t context,
+    const char *code, bool by_value)
+{
+	br_ask_begin(b, a, session, "Runtime.evaluate",
+	    "{\"expression\":$s,\"contextId\":$d,\"awaitPromise\":true,\"returnByValue\":$r,"
+	    "\"timeout\":$d,\"objectGroup\":\"handrail\"}",
+	    code, context, by_value ? "true" : "false", (int64_t)EVAL_MS);
+}
+
+struct br_answer *
+br_eval_end(struct browser *b, struct br_asking *a)
+{
+	return look_for_exception(b, br_ask_end(b, a));
+}
+
 struct br_answer *
 br_eval(struct browser *b, const char *session, int64_t context, const char *code, bool by_value)
 {
+	struct br_asking a;
+
 	if (context == 0) {
 		(void)hr_err_set(&b->err, HR_E_NOTFOUND, "the document takes no script");
 		return NULL;
 	}
-	return look_for_exception(
-	    b, br_ask(b, session, "Runtime.evaluate",
-		   "{\"expression\":$s,\"contextId\":$d,\"awaitPromise\":true,\"returnByValue\":$r,"
-		   "\"timeout\":$d,\"objectGroup\":\"handrail\"}",
-		   code, context, by_value ? "true" : "false", (int64_t)EVAL_MS));
+	br_eval_begin(b, &a, session, context, code, by_value);
+	return br_eval_end(b, &a);
 }
 
 struct br_answer *

@@ -21,6 +21,7 @@
 #define MARK_MS 1000 /* for the observer in the page; a frame may be painted nowhere */
 #define MARK_FRAME_MS 200
 #define DEPTH_MAX 64
+#define CLICKERS "(h => h && h.clickers && h.clickers())(globalThis[Symbol.for('handrail')])"
 
 void
 br_view_init(struct br_view *v)
@@ -102,11 +103,10 @@ mark_frame(struct browser *b, const char *target, const char *frame)
 		char session[BR_ID];
 
 		memcpy(session, s->id, sizeof(session));
-		if (f->main != 0)
-			br_answer_free(br_eval(b, session, f->main,
-			    "(h => h && h.clickers && "
-			    "h.clickers())(globalThis[Symbol.for('handrail')])",
-			    true));
+		if (f->main != 0) /* comes before the marks, which are asked for behind it */
+			br_tell(b, session, "Runtime.evaluate",
+			    "{\"expression\":$s,\"contextId\":$d,\"timeout\":$d}", CLICKERS,
+			    f->main, (int64_t)CALL_MS);
 		br_json(&code, "handrail.mark($s,$d)", hr_buf_str(&prefix),
 		    (int64_t)(top ? MARK_MS : MARK_FRAME_MS));
 		a = br_eval(b, session, ours, hr_buf_str(&code), true);
@@ -268,55 +268,63 @@ take_trees(struct browser *b, const char *session, struct br_view *v)
 
 /* ---- focus ---- */
 
-/* The element that has the focus in this frame: 0 and its object, "" if there is none; -1. */
+/* The frame that has the focus in this one: *frame becomes its id, "" where it is none. 0; -1. */
 static int
-active_in(
-    struct browser *b, const char *target, const char *frame, char *ret_session, char *ret_object)
+inner_frame(struct browser *b, const char *session, int64_t ours, char *frame)
 {
-	struct br_tab *tab = br_tab_find(b, target);
-	struct br_session *s = NULL;
-	struct br_frame *f = tab != NULL ? br_frame_of(tab, frame, &s) : NULL;
-	struct br_answer *a;
+	struct br_answer *a = br_eval(b, session, ours, "handrail.active()", false);
+	char object[BR_OBJECT];
 
-	ret_object[0] = '\0';
-	if (f == NULL || f->ours == 0)
-		return 0;
-	memcpy(ret_session, s->id, BR_ID);
-	a = br_eval(b, s->id, f->ours, "handrail.active()", false);
 	if (a == NULL)
 		return -1;
 	br_copy(
-	    &a->tape, br_tape_at(&a->tape, br_at(a, "result"), "objectId"), ret_object, BR_OBJECT);
+	    &a->tape, br_tape_at(&a->tape, br_at(a, "result"), "objectId"), object, sizeof(object));
 	br_answer_free(a);
-	return 0;
+	frame[0] = '\0';
+	return object[0] != '\0' ? br_content_frame(b, session, object, frame) : 0;
 }
 
 static int
 take_focus(struct browser *b, const char *target, struct br_view *v)
 {
-	char frame[BR_ID], session[BR_ID], object[BR_OBJECT];
+	char frame[BR_ID], session[BR_ID];
+	struct br_session *s = NULL;
+	struct br_frame *f;
 	struct br_answer *a;
+	struct br_tab *tab;
+	uint32_t found;
+	int64_t ours;
+	bool inner = true;
 	char *bid;
 	int depth;
 
 	v->has_focus = true;
 	hr_buf_reset(&v->focused);
 	memcpy(frame, target, sizeof(frame));
-	for (depth = 0; depth < DEPTH_MAX && frame[0] != '\0'; depth++) {
-		if (active_in(b, target, frame, session, object) != 0)
-			return -1;
-		if (object[0] == '\0')
+	for (depth = 0; depth < DEPTH_MAX && inner && frame[0] != '\0'; depth++) {
+		tab = br_tab_find(b, target);
+		f = tab != NULL ? br_frame_of(tab, frame, &s) : NULL;
+		if (f == NULL || f->ours == 0)
 			return 0;
-		a = br_call_on(b, session, object, "owner", "", true);
+		ours = f->ours;
+		memcpy(session, s->id, sizeof(session));
+		a = br_eval(b, session, ours, "handrail.focused()", true);
 		if (a == NULL)
 			return -1;
-		bid = br_tape_strdup(&a->tape, br_tape_at(&a->tape, br_value(a), "bid"));
+		found = br_value(a);
+		if (br_tape_type(&a->tape, found) != BR_TAPE_OBJECT) {
+			br_answer_free(a);
+			return 0;
+		}
+		bid = br_tape_strdup(&a->tape, br_tape_at(&a->tape, found, "bid"));
+		inner =
+		    br_tape_type(&a->tape, br_tape_at(&a->tape, found, "frame")) == BR_TAPE_TRUE;
 		br_answer_free(a);
 		hr_buf_reset(&v->focused);
 		v->has_focus = bid != NULL;
 		hr_buf_adds(&v->focused, bid != NULL ? bid : "");
 		free(bid);
-		if (br_content_frame(b, session, object, frame) != 0)
+		if (inner && inner_frame(b, session, ours, frame) != 0)
 			return -1;
 	}
 	return 0;
@@ -324,25 +332,27 @@ take_focus(struct browser *b, const char *target, struct br_view *v)
 
 /* ---- all ---- */
 
-static int
-take_picture(struct browser *b, const char *session, struct br_view *v)
+static void
+begin_picture(struct browser *b, const char *session, struct br_asking *ret)
 {
-	struct br_answer *a = br_ask(
-	    b, session, "Page.captureScreenshot", "{\"format\":\"png\",\"optimizeForSpeed\":true}");
+	br_ask_begin(b, ret, session, "Page.captureScreenshot",
+	    "{\"format\":\"png\",\"optimizeForSpeed\":true}");
+}
+
+/* No picture is no failure of all. */
+static void
+end_picture(struct browser *b, struct br_asking *asking, struct br_view *v)
+{
+	struct br_answer *a;
 	const char *p;
 	size_t len = 0;
-	int r;
 
-	if (a == NULL)
-		return -1;
-	p = br_tape_raw(&a->tape, br_at(a, "data"), &len);
-	r = p != NULL && hr_quote_unbase64(&v->png, p, len) ? 0 : -1;
-	if (r != 0) {
-		(void)hr_err_set(&b->err, HR_E_PROTO, "the picture cannot be read");
+	br_limit(b, PING_MS);
+	a = br_ask_end(b, asking);
+	p = a != NULL ? br_tape_raw(&a->tape, br_at(a, "data"), &len) : NULL;
+	if (p == NULL || !hr_quote_unbase64(&v->png, p, len))
 		hr_buf_reset(&v->png);
-	}
 	br_answer_free(a);
-	return r;
 }
 
 static void
@@ -396,16 +406,27 @@ passes(const struct browser *b)
 static int
 take_once(struct browser *b, const char *target, struct br_view *v, bool html)
 {
+	struct br_asking picture;
+	struct br_tab *tab;
 	int r;
 
 	br_limit(b, PING_MS);
 	if (br_tab_front(b, b->active) < 0 || ping(b, target) < 0)
 		return -1;
+	tab = br_tab_find(b, target);
+	if (tab == NULL)
+		return hr_err_set(&b->err, HR_E_PROTO, "the page was closed");
 	v->hangs = false;
 	br_limit(b, CALL_MS);
 	forget(v);
+	/* it takes some frames of the page, and the marks take one */
+	begin_picture(b, br_page(tab)->id, &picture);
 	r = take_all(b, target, v, html);
 	unmark(b, target);
+	if (r == 0)
+		end_picture(b, &picture, v);
+	else
+		br_ask_give_up(b, &picture);
 	return r;
 }
 
@@ -457,10 +478,11 @@ br_view_take(struct browser *b, struct br_view *v, bool html)
 		forget(v);
 	}
 	tab = b->active;
-	if (tab != NULL && !tab->crashed && !v->hangs) {
-		br_limit(b, PING_MS);
-		if (take_picture(b, br_page(tab)->id, v) != 0 && b->gone)
-			return -1;
+	if (r != 0 && tab != NULL && !tab->crashed && !v->hangs) {
+		struct br_asking picture;
+
+		begin_picture(b, br_page(tab)->id, &picture);
+		end_picture(b, &picture, v);
 	}
-	return 0;
+	return b->gone ? -1 : 0;
 }
