@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "proto/pylower.h"
@@ -13,6 +14,8 @@
 #define PART_MAX (1u << 20)
 #define BLOCK (48u << 10) /* of the file; a multiple of 3 */
 #define PDFJS "https://cdnjs.cloudflare.com/ajax/libs/pdf.js/3.11.174/"
+/* Debian's libjs-pdf, which the viewer's nginx serves, so that no net is needed */
+#define PDFJS_HERE "/usr/share/javascript/pdf/build/pdf.js"
 
 struct viewpage {
 	int fd;
@@ -69,7 +72,7 @@ hr_viewpage_escape(struct hr_buf *b, const char *text, bool quotes)
 /* ---- the page ---- */
 
 static void
-put_head(struct hr_buf *b, const char *name, const char *type, bool pdf)
+put_head(struct hr_buf *b, const char *name, const char *type, bool pdf, bool here)
 {
 	hr_buf_adds(b,
 	    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"UTF-8\">\n"
@@ -95,8 +98,12 @@ put_head(struct hr_buf *b, const char *name, const char *type, bool pdf)
 	    "\tdocument.getElementById(\"viewer\").replaceChildren(box);\n"
 	    "}\n</script>\n");
 	if (pdf) {
-		hr_buf_adds(b, "<script src=\"" PDFJS "pdf.min.js\"></script>\n</head>\n<body>\n"
-			       "<div id=\"viewer\"></div>\n"
+		/* what would be a worker is a part of the page, which has loaded when it is drawn
+		 */
+		hr_buf_adds(b, here ? "<script src=\"/pdf.js/pdf.js\"></script>\n"
+				      "<script src=\"/pdf.js/pdf.worker.js\"></script>\n"
+				    : "<script src=\"" PDFJS "pdf.min.js\"></script>\n");
+		hr_buf_adds(b, "</head>\n<body>\n<div id=\"viewer\"></div>\n"
 			       "<script type=\"application/pdf;base64\" id=\"file\">");
 		return;
 	}
@@ -107,41 +114,42 @@ put_head(struct hr_buf *b, const char *name, const char *type, bool pdf)
 }
 
 static void
-put_foot(struct hr_buf *b, bool pdf)
+put_foot(struct hr_buf *b, bool pdf, bool here)
 {
 	if (!pdf) {
 		hr_buf_adds(b, "\"></div>\n</body>\n</html>\n");
 		return;
 	}
-	hr_buf_adds(b,
-	    "</script>\n<script>\n\"use strict\";\n"
-	    "async function showPages() {\n"
-	    "\tif (typeof pdfjsLib === \"undefined\")\n"
-	    "\t\tthrow new Error(\"PDF.js could not be loaded\");\n"
-	    "\tpdfjsLib.GlobalWorkerOptions.workerSrc = \"" PDFJS "pdf.worker.min.js\";\n"
-	    "\tconst text = atob(document.getElementById(\"file\").textContent);\n"
-	    "\tconst data = Uint8Array.from(text, (c) => c.charCodeAt(0));\n"
-	    "\tconst pdf = await pdfjsLib.getDocument({data: data}).promise;\n"
-	    "\tfor (let n = 1; n <= pdf.numPages; n++) {\n"
-	    "\t\tconst page = await pdf.getPage(n);\n"
-	    "\t\tconst viewport = page.getViewport({scale: 1.5});\n"
-	    "\t\tconst canvas = document.createElement(\"canvas\");\n"
-	    "\t\tcanvas.className = \"page\";\n"
-	    "\t\tcanvas.width = viewport.width;\n"
-	    "\t\tcanvas.height = viewport.height;\n"
-	    "\t\tdocument.getElementById(\"viewer\").append(canvas);\n"
-	    "\t\tawait page.render({canvasContext: canvas.getContext(\"2d\"),\n"
-	    "\t\t\tviewport: viewport}).promise;\n"
-	    "\t}\n}\n"
-	    "showPages().catch((e) => showError(e.message));\n"
-	    "</script>\n</body>\n</html>\n");
+	hr_buf_adds(b, "</script>\n<script>\n\"use strict\";\n"
+		       "async function showPages() {\n"
+		       "\tif (typeof pdfjsLib === \"undefined\")\n"
+		       "\t\tthrow new Error(\"PDF.js could not be loaded\");\n");
+	if (!here)
+		hr_buf_adds(b,
+		    "\tpdfjsLib.GlobalWorkerOptions.workerSrc = \"" PDFJS "pdf.worker.min.js\";\n");
+	hr_buf_adds(b, "\tconst text = atob(document.getElementById(\"file\").textContent);\n"
+		       "\tconst data = Uint8Array.from(text, (c) => c.charCodeAt(0));\n"
+		       "\tconst pdf = await pdfjsLib.getDocument({data: data}).promise;\n"
+		       "\tfor (let n = 1; n <= pdf.numPages; n++) {\n"
+		       "\t\tconst page = await pdf.getPage(n);\n"
+		       "\t\tconst viewport = page.getViewport({scale: 1.5});\n"
+		       "\t\tconst canvas = document.createElement(\"canvas\");\n"
+		       "\t\tcanvas.className = \"page\";\n"
+		       "\t\tcanvas.width = viewport.width;\n"
+		       "\t\tcanvas.height = viewport.height;\n"
+		       "\t\tdocument.getElementById(\"viewer\").append(canvas);\n"
+		       "\t\tawait page.render({canvasContext: canvas.getContext(\"2d\"),\n"
+		       "\t\t\tviewport: viewport}).promise;\n"
+		       "\t}\n}\n"
+		       "showPages().catch((e) => showError(e.message));\n"
+		       "</script>\n</body>\n</html>\n");
 }
 
 void *
 hr_viewpage_new(int fd, off_t size, const char *path, const char *type, int64_t *ret_length)
 {
 	struct viewpage *v = calloc(1, sizeof(*v));
-	bool pdf = strcmp(type, "application/pdf") == 0;
+	bool pdf = strcmp(type, "application/pdf") == 0, here = access(PDFJS_HERE, R_OK) == 0;
 
 	if (v == NULL) {
 		hr_fd_close(&fd);
@@ -151,8 +159,8 @@ hr_viewpage_new(int fd, off_t size, const char *path, const char *type, int64_t 
 	v->size = size;
 	hr_buf_init(&v->head, PART_MAX);
 	hr_buf_init(&v->foot, PART_MAX);
-	put_head(&v->head, base_name(path), type, pdf);
-	put_foot(&v->foot, pdf);
+	put_head(&v->head, base_name(path), type, pdf, here);
+	put_foot(&v->foot, pdf, here);
 	if (v->head.fail != HR_OK || v->foot.fail != HR_OK) {
 		hr_viewpage_free(v);
 		return NULL;

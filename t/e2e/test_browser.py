@@ -14,13 +14,15 @@ import signal
 import socket
 import sys
 import threading
+import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
+from lib.browsersite import load_pages  # noqa: E402
 from lib.browsing import (  # noqa: E402
-    PATIENCE, Browsing, Site, Tokens, brief, differences, forget, missing, scenarios)
+    CORPUS, PATIENCE, Browsing, Site, Tokens, brief, differences, forget, missing, scenarios)
 from lib.supervised import Background, kill_wait, need_root, run_tests  # noqa: E402
-from lib.tap import equal, skip_all  # noqa: E402
+from lib.tap import Skip, equal, skip_all  # noqa: E402
 
 OFF = "Browser functionality is not supported or disabled."
 ANEW = "The browser had ended and was started again"
@@ -199,6 +201,106 @@ def nothing_is_open_or_left():
         s.until("the plugin ended", lambda: process.has_ended(plugin))
         s.until("Chromium ended", lambda: all(process.has_ended(p) for p in pids))
         equal(os.path.exists(profile), False, "the profile is removed")
+
+
+# ---- as agents work: from the tree's text to an element, and back ----
+
+FORM = """<!doctype html><title>Order</title><h1>Order</h1><form>
+<input placeholder="Your name"><textarea placeholder="Your wish"></textarea>
+<select><option value="">Choose</option><option value="s">Small</option><option value="l">Large</option></select>
+<input type="file" accept=".txt"><button type="button">Send it</button></form><p id="said"></p>
+<div style="height:3000px"></div><script>
+document.querySelector("button").onclick = () => document.getElementById("said").textContent =
+    "Sent: " + document.querySelector("input[type=file]").files[0].name;
+</script>"""
+
+def page_of(text):
+    return "data:text/html," + urllib.parse.quote(text)
+
+
+def elements(content):
+    """bid -> its line in the tree, with the lines behind it that have no bid."""
+    found, bid = {}, None
+    for line in content.partition("BEGIN accessibility tree")[2].partition("END accessibility tree")[0].splitlines():
+        m = re.match(r"\s*\[([a-zA-Z0-9]+)\] (.*)", line)
+        if m:
+            bid = m.group(1)
+            found[bid] = m.group(2)
+        elif bid:
+            found[bid] += " " + line.strip()
+    return found
+
+
+def good(s, program):
+    a = s.act(program)
+    equal((a["observation"], a["extras"]["last_browser_action_error"]), ("browse", ""), a["content"])
+    equal(a["extras"]["last_browser_action"], program)
+    return a
+
+
+def a_form():
+    with Browsing() as s:
+        note = os.path.join(s.work_dir, "note.txt")
+        with open(note, "w") as f:
+            f.write("a note")
+        found = elements(good(s, 'goto("%s")' % page_of(FORM))["content"])
+        name, wish, size, file, button = (
+            next(bid for bid, line in found.items() if text in line)
+            for text in ("Your name", "Your wish", "combobox", "Choose File", "Send it"))
+        found = elements(good(s, 'fill("%s", "Ada")\nfill("%s", "a box")' % (name, wish))["content"])
+        equal(("'Ada'" in found[name], "'a box'" in found[wish]), (True, True), found)
+        found = elements(good(s, 'select_option("%s", "l")' % size)["content"])
+        equal("value='Large'" in found[size], True, found)
+        found = elements(good(s, 'upload_file("%s", "%s")' % (file, note))["content"])
+        equal("note.txt" in found[file], True, found)
+        equal("Sent: note.txt" in good(s, 'click("%s")' % button)["content"], True)
+        found = elements(good(s, 'press("%s", "End")\npress("%s", "Backspace")' % (name, name))["content"])
+        equal("'Ad'" in found[name], True, found)
+        a = good(s, 'scroll(0, 300)\nnoop(10)\nscroll(0, -100)\nhover("%s")\nfocus("%s")' % (button, wish))
+        equal(a["extras"]["focused_element_bid"], wish)
+        found = elements(good(s, 'clear("%s")' % name)["content"])
+        equal(("Ad" in found[name], "Your name" in found[name]), (False, True), found)
+
+
+def looked_at(s, name, data):
+    """A file of the workspace in the page of the file viewer."""
+    with open(os.path.join(s.work_dir, name), "wb") as f:
+        f.write(data)
+    with open(os.path.join(s.top, "viewer-url")) as f:
+        url = "%s/view?path=%s/%s" % (f.read(), s.work_dir, name)
+    a = good(s, 'goto("%s")' % url)
+    equal("RootWebArea 'File Viewer - %s'" % name in a["content"], True, a["content"])
+    path = a["extras"]["screenshot_path"]
+    equal("[Screenshot saved to: %s/.browser_screenshots/screenshot_" % s.work_dir in a["content"], True, a["content"])
+    with open(path, "rb") as f:
+        equal(f.read(4), b"\x89PNG")
+    return a["content"]
+
+
+def viewed_picture():
+    with Browsing() as s:
+        text = looked_at(s, "red.png", load_pages(os.path.join(CORPUS, "pages.jsonl"))["red.png"])
+        equal("image 'red.png'" in text, True, text)
+
+
+def viewed_pdf():
+    """Drawn, by what is on this machine."""
+    if not os.path.exists("/usr/share/javascript/pdf/build/pdf.js"):
+        raise Skip("there is no PDF.js: apt-get install libjs-pdf")
+    with Browsing() as s:
+        text = looked_at(s, "small.pdf", load_pages(os.path.join(CORPUS, "pages.jsonl"))["small.pdf"])
+        equal(("Canvas" in text, "Error loading file" in text), (True, False), text)
+
+
+def saved_pdf():
+    """Where it is wanted a PDF is a download, as in the original's image."""
+    with Site() as site, Browsing(env={"HANDRAIL_BROWSER_PDF": "download"}) as s:
+        a = s.act('goto("%s")' % site.url("small.pdf"))
+        path = os.path.join(s.work_dir, "file_1.pdf")
+        equal((a["observation"], a["extras"]["file_path"]), ("download", path), a["content"])
+        with open(path, "rb") as f:
+            equal(f.read() == load_pages(os.path.join(CORPUS, "pages.jsonl"))["small.pdf"], True)
+        goes_on(s, site)
 
 
 # ---- kills ----
@@ -530,6 +632,7 @@ def as_another_user():
 
 TESTS = [
     as_recorded, no_chromium, switched_off, starts_where_it_was_named, nothing_is_open_or_left,
+    a_form, viewed_picture, viewed_pdf, saved_pdf,
     chromium_killed_at_rest, plugin_killed_at_rest, killed_at_work, looking_on, nobody_looks_without_a_key,
     endless_alerts, endless_script, storm_of_windows, endless_downloads, opened_before_a_key_is_up,
     crashed_page, large_page, overwritten_functions, frames_in_frames, frames_that_vanish, out_of_reach,

@@ -20,6 +20,8 @@ from lib.tap import equal  # noqa: E402
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGA"
                        "WjR9awAAAABJRU5ErkJggg==")
 HTML = "text/html; charset=utf-8"
+PDFJS = "/usr/share/javascript/pdf/build/pdf.js"  # of Debian's libjs-pdf
+NET = "https://cdnjs.cloudflare.com/ajax/libs/pdf.js/3.11.174/"
 EXTENSIONS = "Supported extensions are: .pdf, .png, .jpg, .jpeg, .gif"
 
 
@@ -193,8 +195,15 @@ def pdf():
         equal((status, page.title, page.images), (200, "File Viewer - A.pdf", []))
         equal(int(headers["content-length"]), len(body))
         equal(base64.b64decode(page.scripts["file"], validate=True), data)
-        equal(page.sources, ["https://cdnjs.cloudflare.com/ajax/libs/pdf.js/3.11.174/pdf.min.js"])
-        for part in ("pdf.worker.min.js", "scale: 1.5", 'className = "page"', "Error loading file"):
+        scripts = [NET + "pdf.min.js"]
+        if os.path.exists(PDFJS):
+            scripts = ["/pdf.js/pdf.js", "/pdf.js/pdf.worker.js"]
+            for url in scripts:
+                status, headers, script = ask(s, url)
+                with open(os.path.join(os.path.dirname(PDFJS), os.path.basename(url)), "rb") as f:
+                    equal((status, headers["content-type"], script == f.read()), (200, "text/javascript", True), url)
+        equal(page.sources, scripts)
+        for part in ("scale: 1.5", 'className = "page"', "Error loading file"):
             equal(part in body.decode(), True, part)
 
 

@@ -48,6 +48,20 @@ download_max(void)
 	return DOWNLOAD_MAX;
 }
 
+/* Chromium's viewer shows a PDF, in which no tree can be seen. */
+static bool
+saves_pdf(void)
+{
+	const char *wanted = getenv("HANDRAIL_BROWSER_PDF");
+
+	if (wanted == NULL || wanted[0] == '\0' || strcmp(wanted, "show") == 0)
+		return false;
+	if (strcmp(wanted, "download") != 0)
+		hr_log(HR_LOG_WARNING,
+		    "HANDRAIL_BROWSER_PDF is neither \"show\" nor \"download\": %.40s", wanted);
+	return strcmp(wanted, "download") == 0;
+}
+
 static void
 tell(int *ready, const char *text)
 {
@@ -86,6 +100,7 @@ main(void)
 	br_init(&b);
 	b.program = choose_program();
 	b.download_max = download_max();
+	b.saves_pdf = saves_pdf();
 	profile = hr_path_join(dir, "profile");
 	b.profile = profile;
 	if (access(b.program, X_OK) != 0) {

@@ -366,6 +366,34 @@ clear_profile(struct browser *b, struct hr_err *err)
 	return r;
 }
 
+/* The profile, new. */
+static int
+make_profile(struct browser *b, struct hr_err *err)
+{
+	static const char wishes[] = "{\"plugins\":{\"always_open_pdf_externally\":true}}";
+	char *dir, *path = NULL;
+	int r;
+
+	if (clear_profile(b, err) < 0)
+		return -1;
+	if (mkdir(b->profile, 0700) != 0)
+		return hr_err_sys(err, errno, "%s", b->profile);
+	if (!b->saves_pdf)
+		return 0;
+	dir = hr_path_join(b->profile, "Default");
+	if (dir != NULL)
+		path = hr_path_join(dir, "Preferences");
+	if (path == NULL)
+		r = hr_err_nomem(err);
+	else if (mkdir(dir, 0700) != 0)
+		r = hr_err_sys(err, errno, "%s", dir);
+	else
+		r = hr_path_write(path, wishes, sizeof(wishes) - 1, 0600, err);
+	free(dir);
+	free(path);
+	return r;
+}
+
 int
 br_start(struct browser *b, struct hr_err *err)
 {
@@ -374,10 +402,8 @@ br_start(struct browser *b, struct hr_err *err)
 	b->why[0] = '\0';
 	b->mouse_x = b->mouse_y = 0;
 	b->until_ms = hr_now_ms() + START_MS;
-	if (clear_profile(b, err) < 0)
+	if (make_profile(b, err) != 0)
 		return -1;
-	if (mkdir(b->profile, 0700) != 0)
-		return hr_err_sys(err, errno, "%s", b->profile);
 	if (open_pipes(b, err) != 0 || watch(b, err) != 0) {
 		br_stop(b);
 		return -1;
