@@ -214,6 +214,11 @@ document.querySelector("button").onclick = () => document.getElementById("said")
     "Sent: " + document.querySelector("input[type=file]").files[0].name;
 </script>"""
 
+KEYS = """<!doctype html><title>keys</title><input><script>
+onkeydown = (e) => document.title += " " + [e.key, e.keyCode, e.location, e.repeat].join();
+</script>"""
+
+
 def page_of(text):
     return "data:text/html," + urllib.parse.quote(text)
 
@@ -260,6 +265,22 @@ def a_form():
         equal(a["extras"]["focused_element_bid"], wish)
         found = elements(good(s, 'clear("%s")' % name)["content"])
         equal(("Ad" in found[name], "Your name" in found[name]), (False, True), found)
+
+
+def keys():
+    """What a page is told of them: names, numbers, sides, repetition."""
+    with Browsing() as s:
+        good(s, 'goto("%s")' % page_of(KEYS))
+        for combination, want in (
+                ("Control+Shift+a", "Control,17,1,false Shift,16,1,false A,65,0,false"),
+                ("ShiftRight+Digit1", "Shift,16,2,false !,49,0,false"),
+                ("Alt+F4", "Alt,18,1,false F4,115,0,false"),
+                ("AltRight+ControlRight", "Alt,18,2,false Control,17,2,false"),
+                ("Meta+NumpadDivide", "Meta,91,1,false /,111,3,false"),
+                ("x+x", "x,88,0,false x,88,0,true")):
+            a = good(s, 'press("4", "%s")' % combination)
+            equal("RootWebArea 'keys %s'" % want in a["content"], True, combination + a["content"])
+            good(s, 'goto("about:blank")\ngoto("%s")' % page_of(KEYS))
 
 
 def looked_at(s, name, data):
@@ -632,7 +653,7 @@ def as_another_user():
 
 TESTS = [
     as_recorded, no_chromium, switched_off, starts_where_it_was_named, nothing_is_open_or_left,
-    a_form, viewed_picture, viewed_pdf, saved_pdf,
+    a_form, keys, viewed_picture, viewed_pdf, saved_pdf,
     chromium_killed_at_rest, plugin_killed_at_rest, killed_at_work, looking_on, nobody_looks_without_a_key,
     endless_alerts, endless_script, storm_of_windows, endless_downloads, opened_before_a_key_is_up,
     crashed_page, large_page, overwritten_functions, frames_in_frames, frames_that_vanish, out_of_reach,

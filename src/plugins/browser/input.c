@@ -57,8 +57,8 @@ br_wheel(struct browser *b, struct br_tab *tab, double dx, double dy)
 }
 
 static int
-send_key(
-    struct browser *b, struct br_tab *tab, const struct br_key *k, bool down, unsigned modifiers)
+send_key(struct browser *b, struct br_tab *tab, const struct br_key *k, bool down, bool again,
+    unsigned modifiers)
 {
 	/* with a modifier held nothing is typed */
 	const char *text = (modifiers & ~(unsigned)BR_SHIFT) != 0 ? "" : k->text;
@@ -70,9 +70,10 @@ send_key(
 		    (int64_t)modifiers, k->key, (int64_t)k->number, k->code, (int64_t)k->location);
 	return br_do(b, page(tab), "Input.dispatchKeyEvent",
 	    "{\"type\":$s,\"modifiers\":$d,\"windowsVirtualKeyCode\":$d,\"code\":$s,\"key\":$s,"
-	    "\"text\":$s,\"unmodifiedText\":$s,\"location\":$d,\"isKeypad\":$r}",
+	    "\"text\":$s,\"unmodifiedText\":$s,\"location\":$d,\"isKeypad\":$r,\"autoRepeat\":$r}",
 	    text[0] != '\0' ? "keyDown" : "rawKeyDown", (int64_t)modifiers, (int64_t)k->number,
-	    k->code, k->key, text, text, (int64_t)k->location, k->location == 3 ? "true" : "false");
+	    k->code, k->key, text, text, (int64_t)k->location, k->location == 3 ? "true" : "false",
+	    again ? "true" : "false");
 }
 
 int
@@ -93,7 +94,7 @@ br_keys_down(struct browser *b, struct br_tab *tab, unsigned modifiers, bool dow
 		if (tab == NULL)
 			return 0; /* a key may close its page */
 		if (!br_key_find(&k, names[i], strlen(names[i]), false) ||
-		    send_key(b, tab, &k, down, held) != 0)
+		    send_key(b, tab, &k, down, false, held) != 0)
 			return -1;
 	}
 	return 0;
@@ -106,6 +107,18 @@ unknown(struct hr_buf *why, const char *p, size_t len)
 	hr_buf_add(why, p, len);
 	hr_buf_adds(why, "\"");
 	return 1;
+}
+
+/* The last one of `held` as one before it, as in "a+a". */
+static bool
+is_held(const struct br_key *held, size_t last)
+{
+	size_t i;
+
+	for (i = 0; i < last; i++)
+		if (strcmp(held[i].code, held[last].code) == 0)
+			return true;
+	return false;
 }
 
 int
@@ -133,7 +146,7 @@ br_press(struct browser *b, struct br_tab *tab, const char *keys, size_t len, st
 		tab = br_tab_find(b, target);
 		if (tab == NULL)
 			return 0; /* a key may close its page */
-		if (send_key(b, tab, &held[n], true, modifiers) != 0)
+		if (send_key(b, tab, &held[n], true, is_held(held, n), modifiers) != 0)
 			return -1;
 		n++;
 		if (end >= len)
@@ -146,7 +159,7 @@ br_press(struct browser *b, struct br_tab *tab, const char *keys, size_t len, st
 	}
 	while (n > 0 && (tab = br_tab_find(b, target)) != NULL) {
 		modifiers &= ~held[--n].modifier;
-		if (send_key(b, tab, &held[n], false, modifiers) != 0)
+		if (send_key(b, tab, &held[n], false, false, modifiers) != 0)
 			return -1;
 	}
 	return r;

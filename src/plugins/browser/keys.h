@@ -9,7 +9,7 @@ struct br_key {
 	const char *code;
 	char key[24];
 	char text[8];      /* what it types; "" nothing */
-	int number;        /* Windows' virtual key code */
+	int number;        /* Windows' virtual key code, left and right alike */
 	int location;      /* 0; 1 left, 2 right, 3 keypad */
 	unsigned modifier; /* its bit (program.h) */
 };
