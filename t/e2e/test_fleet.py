@@ -404,6 +404,12 @@ def routes():
         status, answer = f.call("POST", "/execute_action", run, key="", X_Sandbox_ID=rid,
                                 X_Session_API_Key=o["session_api_key"])
         equal((status, answer["content"]), (200, "by header"), "with its method and its body")
+        big = {"action": {"action": "write", "args": {"path": f.path("cwd", "big"), "content": "x" * (3 << 20)}}}
+        for path, more in (("/%s/execute_action" % rid, {}), ("/execute_action", {"X_Sandbox_ID": rid})):
+            status, answer = f.call("POST", path, big, key="", X_Session_API_Key=o["session_api_key"], **more)
+            equal((status, answer["observation"]), (200, "write"), "a body that is longer than any of the service's")
+            equal(os.path.getsize(f.path("cwd", "big")) >> 20, 3)
+            os.unlink(f.path("cwd", "big"))
         with open(f.path("cwd", "server.py"), "w") as out:
             out.write(SERVER)
         port = int(f.run(o, "echo $APP_PORT_1"))
