@@ -31,18 +31,28 @@ static const struct {
     [HR_FLEET_WARM] = {"running", "ready"},
 };
 
+/* ":PORT" of the address by which the client came, or nothing. The console has one of its own. */
+static const char *
+port_of(const struct hr_fleet_request *q)
+{
+	const char *port = strrchr(q->host, ':');
+
+	return q->signed_in == NULL && port != NULL &&
+		       strspn(port + 1, "0123456789") == strlen(port + 1)
+		   ? port
+		   : "";
+}
+
 /* An address as the client came, so that it can go on in the same way. */
 static void
 put_url(struct hr_buf *b, const struct hr_fleet_api *api, const struct hr_fleet_request *q,
     const char *id)
 {
 	struct hr_buf url;
-	const char *port = strrchr(q->host, ':');
 
 	hr_buf_init(&url, 4096);
 	if (api->by_name && api->domain != NULL)
-		hr_buf_addf(&url, "%s://%s.%s%s", q->scheme, id, api->domain,
-		    port != NULL && strspn(port + 1, "0123456789") == strlen(port + 1) ? port : "");
+		hr_buf_addf(&url, "%s://%s.%s%s", q->scheme, id, api->domain, port_of(q));
 	else if (api->public_url != NULL)
 		hr_buf_addf(&url, "%s/%s", api->public_url, id);
 	else
@@ -61,8 +71,8 @@ put_hosts(struct hr_buf *b, const struct hr_fleet_api *api, const struct hr_flee
 	for (int i = 0; i < 2 && api->domain != NULL; i++) {
 		if (row->app_ports[i] <= 0)
 			continue;
-		hr_buf_addf(b, "%s\"%s://work-%d-%s.%s\":%d", comma, q->scheme, i + 1, row->id,
-		    api->domain, row->app_ports[i]);
+		hr_buf_addf(b, "%s\"%s://work-%d-%s.%s%s\":%d", comma, q->scheme, i + 1, row->id,
+		    api->domain, port_of(q), row->app_ports[i]);
 		comma = ",";
 	}
 	hr_buf_addc(b, '}');

@@ -397,6 +397,7 @@ def routes():
         o = f.up("s")
         rid = o["runtime_id"]
         equal(f.call("GET", "/%s/alive" % rid, key="")[0], 200, "by path")
+        equal(list(o["work_hosts"]), ["http://work-%d-%s.dom.example:%d" % (i, rid, f.port) for i in (1, 2)])
         equal(f.call("GET", "/%s/health" % rid, key="")[0], 200, "as a client of V1 asks")
         equal(f.call("GET", "/alive", key="", X_Sandbox_ID=rid)[1], {"status": "ok"}, "by header")
         equal(f.call("GET", "/list", X_Sandbox_ID=rid), (403, {"detail": "Invalid API Key"}), "not our own call")
