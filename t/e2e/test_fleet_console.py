@@ -152,6 +152,67 @@ def pages():
         equal(complaints(w), [])
 
 
+def managed():
+    """Keys are made, shown once and revoked, pools set and ended; who looks on is offered neither."""
+    need_browser()
+    with Console() as f, Window() as w:
+        rows = "return [...document.querySelectorAll('#view-%s tbody tr')].map((r) => r.textContent)"
+
+        def sign_in(look):
+            w.open("http://127.0.0.1:%d/" % f.console)
+            w.until("asks for the key", "return document.querySelector('#key')")
+            if look:
+                w.click("form input[type=checkbox]")
+            w.type("#key", f.key + KEYS["ENTER"])
+            w.until("the stream is there", "return document.querySelector('.page[data-stream=live]')")
+
+        sign_in(False)
+        w.click("#tab-keys")
+        w.type("#key-sandboxes", "2")
+        w.type("#key-days", "3")
+        w.type("#key-name", EVIL[:20] + KEYS["ENTER"])
+        w.until("it is shown", "return document.querySelector('.made code')")
+        key = w.js("return document.querySelector('.made code').textContent")
+        equal(f.call("GET", "/list", key=key), (200, {"runtimes": []}))
+        made = [k for k in f.call("GET", V1 + "keys")[1]["keys"] if k["name"] != "operator"][0]
+        equal((made["name"], made["scopes"], made["sandboxes"], made["factors"], made["expires"] > 0),
+              (EVIL[:20], ["read", "use"], 2, 0, True))
+        w.until("it is in the list", rows % "keys" + ".some((t) => t.includes('valid') && t.includes('<img'))")
+        w.click(".made button")
+        equal(key in w.js("return document.documentElement.outerHTML + JSON.stringify(localStorage)"), False)
+        w.js("document.querySelector('[data-id=revoke%d]').click()" % made["id"])
+        w.until("asks first", "return document.querySelector('dialog[open]')")
+        equal(f.call("GET", "/list", key=key)[0], 200, "not before it was confirmed")
+        w.click("dialog[open] button[value=yes]")
+        w.until("it is revoked", rows % "keys" + ".some((t) => t.includes('revoked'))")
+        equal(f.call("GET", "/list", key=key)[0], 401)
+        w.click("#tab-pools")
+        for name, size in (("one", "1"), ("one", "2")):
+            w.type("#pool-name", name)
+            w.type("#pool-size", size + KEYS["ENTER"])
+            w.until("it is set", rows % "pools" + "[0]?.startsWith('%s%s')" % (name, size))
+        w.type("#pool-image", "other:1")
+        w.type("#pool-name", "two")
+        w.type("#pool-size", "1" + KEYS["ENTER"])
+        w.until("both are there", rows % "pools" + ".length === 2")
+        pools = f.call("GET", V1 + "pools")[1]["pools"]
+        equal(sorted((p["name"], p["size"], p["request"]) for p in pools),
+              [("one", 2, {}), ("two", 1, {"image": "other:1"})])
+        w.js("document.querySelector('[data-id=endtwo]').click()")
+        w.until("asks first", "return document.querySelector('dialog[open]')")
+        w.click("dialog[open] button[value=yes]")
+        f.until(lambda: [p["size"] for p in f.call("GET", V1 + "pools")[1]["pools"] if p["name"] == "two"],
+                lambda sizes: sizes in ([], [0]))
+        w.click("header button:last-child")
+        sign_in(True)
+        for view in ("keys", "pools"):
+            w.click("#tab-" + view)
+            w.until("rows", rows % view + ".length > 0")
+            equal(w.js("return [...document.querySelectorAll('#view-%s form, #view-%s td button')]"
+                       ".filter((e) => e.checkVisibility()).length" % (view, view)), 0, "nothing is offered")
+        equal(complaints(w), [])
+
+
 def upgraded():
     """Its socket is there before and after an upgrade, and while nginx is replaced; its sign-ins end."""
     with Console() as f:
@@ -179,7 +240,7 @@ def upgraded():
             equal((done[0], said in done[1]), (2, True), done)
 
 
-TESTS = [who_may, upgraded, pages]
+TESTS = [who_may, upgraded, pages, managed]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

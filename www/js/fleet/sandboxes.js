@@ -1,6 +1,7 @@
 // The sandboxes of the key that signed in, or of all keys for an operator; one of them with what is told of it.
 import {clock, duration, foreign, h, plain} from "../dom.js";
 import {query} from "../api.js";
+import {createConfirm} from "./confirm.js";
 import {createTable} from "./table.js";
 
 const GRAVE = {running: "good", warm: "good", died: "bad", starting: "busy", resuming: "busy", pausing: "busy", stopping: "busy"};
@@ -32,24 +33,11 @@ export function createSandboxes({api, admin, acts, operates}, say) {
 		h("label", {for: "session"}, "Session"), session, h("label", {for: "image"}, "Image"), image,
 		h("button", {type: "submit"}, "Start"));
 	const details = h("section", {class: "details", "aria-label": "Sandbox", tabindex: "-1", hidden: true});
-	const ask = h("dialog", {"aria-label": "Confirm"});
+	const confirm = createConfirm();
 	let isDrained = false, seen = null, skew = 0;
 
-	// Asks first: what is stopped is gone.
-	function confirmed(text) {
-		return new Promise((done) => {
-			const form = h("form", {method: "dialog"}, h("p", {}, plain(text)),
-				h("button", {value: "no"}, "Cancel"), " ", h("button", {value: "yes"}, "Yes"));
-
-			ask.replaceChildren(form);
-			ask.returnValue = "no";
-			ask.onclose = () => done(ask.returnValue === "yes");
-			ask.showModal();
-		});
-	}
-
 	async function act(what, title, id, name) {
-		if (!await confirmed(`${title} ${name}?`))
+		if (!await confirm.ask(`${title} ${name}?`))
 			return;
 		try {
 			say(null);
@@ -70,7 +58,7 @@ export function createSandboxes({api, admin, acts, operates}, say) {
 	}
 
 	async function toggleDrain() {
-		if (!await confirmed(isDrained ? "Let new sandboxes start again?" : "Start nothing new from now on?"))
+		if (!await confirm.ask(isDrained ? "Let new sandboxes start again?" : "Start nothing new from now on?"))
 			return;
 		try {
 			await api.post("drain", {off: isDrained});
@@ -139,6 +127,6 @@ export function createSandboxes({api, admin, acts, operates}, say) {
 			void look(now || Object.assign({}, seen, {state: "gone"}), false);
 	}
 
-	return {element: h("section", {class: "plain fleet", "aria-label": "Sandboxes"}, ask, form, drained, drain, table.element,
+	return {element: h("section", {class: "plain fleet", "aria-label": "Sandboxes"}, confirm.element, form, drained, drain, table.element,
 		details), refresh};
 }

@@ -1,0 +1,20 @@
+// Asks first: what is stopped or revoked is gone.
+import {h, plain} from "../dom.js";
+
+export function createConfirm() {
+	const element = h("dialog", {"aria-label": "Confirm"});
+
+	return {
+		element,
+		// answers with whether it was confirmed
+		ask(text) {
+			return new Promise((done) => {
+				element.replaceChildren(h("form", {method: "dialog"}, h("p", {}, plain(text)),
+					h("button", {value: "no"}, "Cancel"), " ", h("button", {value: "yes"}, "Yes")));
+				element.returnValue = "no";
+				element.onclose = () => done(element.returnValue === "yes");
+				element.showModal();
+			});
+		},
+	};
+}
