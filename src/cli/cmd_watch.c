@@ -5,13 +5,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include <json-c/json.h>
 
 #include "base/buf.h"
+#include "base/fd.h"
 #include "base/quote.h"
 #include "cli/commands.h"
+#include "host/handle.h"
+#include "host/rest.h"
 #include "proto/json.h"
+
+#define TOP_S 2
 
 static const struct cli_option logs_options[] = {
     {'f', "follow", NULL, "and what comes"},
@@ -39,6 +46,18 @@ on_line(void *arg, const char *line, size_t len)
 	return r;
 }
 
+/* Readable once nobody reads what we print; -1: that cannot be, as of a file. */
+static int
+reader_gone(void)
+{
+	struct epoll_event e = {.events = 0}; /* errors alone, which are told in any case */
+	int fd = epoll_create1(EPOLL_CLOEXEC);
+
+	if (fd >= 0 && epoll_ctl(fd, EPOLL_CTL_ADD, 1, &e) != 0)
+		hr_fd_close(&fd);
+	return fd;
+}
+
 static int
 logs(struct cli *c, const struct cli_args *a)
 {
@@ -47,10 +66,14 @@ logs(struct cli *c, const struct cli_args *a)
 	int r = CLI_ERROR;
 
 	s = cli_attach(c, &r);
-	if (s != NULL)
+	if (s != NULL) {
+		/* a log that is followed may have nothing more to say for hours */
+		s->host.stop_fd = reader_gone();
 		r = hr_sandbox_logs(s, cli_value(a, 'f') != NULL, on_line, c, &err) == 0
 			? CLI_OK
 			: cli_fail(&err);
+		hr_fd_close(&s->host.stop_fd);
+	}
 	hr_sandbox_free(s);
 	return r;
 }
@@ -109,25 +132,62 @@ show_use(struct cli *c, const char *text)
 	return r;
 }
 
+static const struct cli_option top_options[] = {
+    {'d', "delay", "SECONDS", "again and again, with this time between [2 on a terminal]"},
+    {1, "once", NULL, "once, as where it is no terminal"},
+    {0, NULL, NULL, NULL},
+};
+
+/* Milliseconds between two looks; 0: there is one look. */
+static int
+delay_of(const struct cli *c, const struct cli_args *a, unsigned *ret)
+{
+	const char *text = cli_value(a, 'd');
+	double s = isatty(1) == 1 && !c->json ? TOP_S : 0;
+	char *stop;
+
+	if (text != NULL) {
+		s = strtod(text, &stop);
+		if (*text == '\0' || *stop != '\0' || !(s >= 0.1 && s <= 86400))
+			return cli_usage(
+			    "--delay takes a number of seconds from 0.1 on, not \"%s\"", text);
+	}
+	*ret = cli_value(a, 1) != NULL ? 0 : (unsigned)(s * 1000);
+	return CLI_OK;
+}
+
 static int
 top(struct cli *c, const struct cli_args *a)
 {
+	const bool clears = isatty(1) == 1 && !c->json;
 	struct hr_err err = {0};
 	struct hr_sandbox *s;
 	char *text = NULL;
-	int r = CLI_ERROR;
+	unsigned delay_ms = 0;
+	int r = delay_of(c, a, &delay_ms), gone;
 
-	(void)a;
+	if (r != CLI_OK)
+		return r;
 	s = cli_attach(c, &r);
 	if (s == NULL)
 		return r;
-	r = hr_sandbox_stats(s, &text, &err) == 0 ? show_use(c, text) : cli_fail(&err);
-	free(text);
+	gone = reader_gone();
+	do {
+		r = hr_sandbox_stats(s, &text, &err) == 0 ? CLI_OK : cli_fail(&err);
+		if (r == CLI_OK && clears && delay_ms > 0)
+			r = cli_outs("\033[H\033[J");
+		if (r == CLI_OK)
+			r = show_use(c, text);
+		free(text);
+		text = NULL;
+	} while (r == CLI_OK && delay_ms > 0 && !hr_rest_wait(gone, delay_ms));
+	hr_fd_close(&gone);
 	hr_sandbox_free(s);
 	return r;
 }
 
-const struct cli_command cli_top = {"top", "", "Print what the sandbox uses.", NULL, 0, 0, top};
+const struct cli_command cli_top = {"top", "",
+    "Show what the sandbox uses, again and again on a terminal.", top_options, 0, 0, top};
 
 static int
 sh(struct cli *c, const struct cli_args *a)

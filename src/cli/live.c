@@ -1,6 +1,7 @@
-/* The action is sent, once, by a thread. Beside it the terminal's output is followed from where the
- * command began (doc/live.md), and the signals of whoever looks on are heard. All that is waited
- * for is in one epoll descriptor, which a request gives up for. */
+/* The action is sent, once, by a thread. Beside it the output of its command is followed, and the
+ * signals of whoever looks on are heard: all that is waited for is in one epoll descriptor, which a
+ * request gives up for. Once the action is answered and the command goes on, and for a command of
+ * somebody else's, there is no thread: the output ends when the command does. */
 #include "config.h"
 
 #include "cli/live.h"
@@ -17,267 +18,51 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <json-c/json_object.h>
-
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/random.h"
-#include "base/tame.h"
 #include "cli/observation.h"
+#include "cli/shown.h"
+#include "cli/watched.h"
 #include "host/action.h"
-#include "proto/json.h"
 
-#define QUICK_MS 100 /* what is over by then is shown as a whole */
-#define LOOK_MS 200  /* between two looks at what a shell does that is busy with another's */
-#define WAIT_S 600   /* one wait for a command that goes on; there may be many */
-#define OUT_MAX (8u << 20)
-
-/* A command as /handrail/v1/commands has it. */
-struct command {
-	bool found, running;
-	int64_t number; /* 0: it was never found */
-	int exit_code;  /* -1: it ended the shell, or it is not known */
-	uint64_t start, end;
-	size_t length; /* of its text, of which the beginning is kept */
-	struct hr_buf text;
-};
+#define QUICK_MS 100   /* what is over by then is shown as a whole */
+#define LOOK_MS 200    /* between two looks at what a shell does that is busy with another's */
+#define FAILURES_MAX 6 /* one after another, with twice the time before the next: 13 s */
 
 struct live {
 	const struct cli *c;
-	struct hr_sandbox *s;
-	struct hr_client client; /* the thread has the sandbox's */
-	char id[33];             /* of the request; "": the last command is meant */
+	struct hr_sandbox *s; /* its client is the thread's */
+	struct cli_shown shown;
+	struct cli_watched of;
+
 	int signals, sizes, done, cancel, all;
-	bool hears; /* interrupts end requests */
 	sigset_t before;
 	unsigned interrupts;
-	bool detached, waits_only; /* the action is none but a wait for a command's end */
-	int out;                   /* an exit status: output cannot be written */
+	bool left;            /* by whoever looked on */
+	bool own;             /* begun here: laid out for our terminal */
+	bool sized, told;     /* it was; that another's runs was said */
+	unsigned failures;    /* requests in a row */
+	struct hr_err failed; /* the last of them */
 
 	pthread_t thread;
 	const char *action;
 	char *observation; /* the thread's, until it has ended */
 	struct hr_err err;
 	int r;
-
-	struct command of;
-	uint64_t at; /* the next byte that is to be shown */
-	bool begun, waits, sized;
-	size_t echoed; /* bytes of the echo that have passed */
-	bool echo;     /* they still do */
-	struct hr_buf held;
-	struct hr_tame tame;
 };
-
-/* ---- what came ---- */
-
-static void
-show(struct live *l, const char *p, size_t len, bool last)
-{
-	struct hr_buf b;
-
-	if (l->c->json)
-		return;
-	hr_buf_init(&b, OUT_MAX);
-	for (size_t n; len > 0; p += n, len -= n) {
-		n = len < OUT_MAX / 8 ? len : OUT_MAX / 8;
-		hr_tame_feed(&l->tame, &b, p, n);
-		if (l->out == CLI_OK)
-			l->out = cli_out(hr_buf_str(&b), b.len);
-		hr_buf_reset(&b);
-	}
-	if (last)
-		hr_tame_end(&l->tame, &b);
-	if (l->out == CLI_OK)
-		l->out = cli_out(hr_buf_str(&b), b.len);
-	hr_buf_done(&b);
-}
-
-/* The command's text, as the terminal echoed it: how many bytes of it these are. What looks
- * otherwise (a shell where it has to be typed) is shown. */
-static size_t
-skip_echo(struct live *l, const char *p, size_t len)
-{
-	const struct command *k = &l->of;
-	size_t i;
-
-	for (i = 0; i < len && l->echo; i++) {
-		hr_buf_addc(&l->held, p[i]);
-		if (p[i] == '\r')
-			continue;
-		if (l->echoed == k->length ||
-		    (l->echoed < k->text.len && p[i] != k->text.p[l->echoed])) {
-			l->echo = false;
-			if (l->echoed < k->length || p[i] != '\n')
-				show(l, hr_buf_str(&l->held), l->held.len, false);
-		}
-		l->echoed++;
-	}
-	return i;
-}
-
-struct sink {
-	struct live *l;
-	const struct hr_http_answer *answer;
-	uint64_t end; /* of what is wanted */
-	bool placed, enough;
-};
-
-static int
-on_bytes(void *arg, const char *p, size_t len)
-{
-	struct sink *k = arg;
-	struct live *l = k->l;
-	uint64_t from;
-	size_t n;
-
-	if (!l->begun) { /* something happens in the shell: the command may be there now */
-		k->enough = true;
-		return -1;
-	}
-	if (!k->placed) {
-		from = strtoull(k->answer->header, NULL, 10);
-		if (from > k->end)
-			from = k->end;
-		if (from > l->at) {
-			cli_say("%" PRIu64 " bytes of the output are no longer kept", from - l->at);
-			l->echo = false;
-			l->at = from;
-		}
-		k->placed = true;
-	}
-	if (len > k->end - l->at)
-		len = (size_t)(k->end - l->at);
-	l->at += len;
-	n = skip_echo(l, p, len);
-	show(l, p + n, len - n, false);
-	return l->out == CLI_OK ? 0 : -1;
-}
-
-/* ---- requests ---- */
-
-static int
-ask(struct live *l, const char *method, const char *path, const char *body,
-    struct json_object **ret)
-{
-	static const char *const headers[] = {"Content-Type: application/json", NULL};
-	struct hr_http_request q = {.method = method,
-	    .url = path,
-	    .body = body,
-	    .body_len = body != NULL ? strlen(body) : 0,
-	    .headers = headers,
-	    .timeout_s = 30,
-	    .watch_fd = l->hears ? l->signals : -1};
-	struct hr_json_error why;
-	struct hr_http_answer a;
-	struct hr_err e = {0};
-	int r = hr_client_send(&l->client, &q, &a, &e);
-
-	if (r == 0 && hr_json_decode(hr_buf_str(&a.body), a.body.len, ret, &why) < 0)
-		r = -1;
-	hr_http_answer_done(&a);
-	return r;
-}
-
-static bool
-is_ours(const struct live *l, struct json_object *o)
-{
-	const char *key = hr_json_text_or(o, "key", "");
-	size_t n = strlen(l->id);
-
-	if (n == 0 && l->of.number != 0) /* not one that came later */
-		return hr_json_int_at(o, "id") == l->of.number;
-	if (n == 0) /* what the sandbox is set up with is hidden */
-		return hr_json_int_at(o, "length") > 0;
-	return strncmp(key, "x:", 2) == 0 && strncmp(key + 2, l->id, n) == 0 && key[2 + n] == ':';
-}
-
-/* Looks for the command: -1: the server has no list of them. */
-static int
-look(struct live *l)
-{
-	struct json_object *all = NULL, *list, *o, *span;
-	struct command *k = &l->of;
-	const char *text;
-
-	if (ask(l, "GET", "/handrail/v1/commands", NULL, &all) != 0)
-		return -1;
-	k->found = k->running = false;
-	list = hr_json_at(all, "commands");
-	for (size_t i = hr_json_count(list); i > 0; i--) {
-		o = hr_json_entry(list, i - 1);
-		if (!is_ours(l, o))
-			continue;
-		span = hr_json_at(o, "output");
-		text = hr_json_text_or(o, "command", "");
-		k->found = true;
-		k->number = hr_json_int_at(o, "id");
-		k->running = strcmp(hr_json_text_or(o, "state", ""), "running") == 0;
-		k->exit_code = json_object_is_type(hr_json_at(o, "exit_code"), json_type_int)
-				   ? (int)hr_json_int_at(o, "exit_code")
-				   : -1;
-		k->start = (uint64_t)hr_json_int_at(span, "start");
-		k->end = (uint64_t)hr_json_int_at(span, "end");
-		k->length = (size_t)hr_json_int_at(o, "length");
-		hr_buf_reset(&k->text);
-		hr_buf_adds(&k->text, text);
-		break;
-	}
-	json_object_put(all);
-	if (k->found && !l->begun) {
-		l->begun = l->echo = true;
-		l->at = k->start;
-	}
-	return 0;
-}
-
-/* Shows what is there from l->at on, or what comes. 0 at the end; 1: it was given up for something
- * else that is to be done; -1: it cannot be had. */
-static int
-output(struct live *l, bool follow, uint64_t end)
-{
-	struct hr_http_answer a;
-	struct sink k = {.l = l, .answer = &a, .end = end};
-	struct hr_http_request q = {.method = "GET",
-	    .sink = on_bytes,
-	    .sink_arg = &k,
-	    .header = "X-Handrail-Offset",
-	    .watch_fd = follow ? l->all : -1,
-	    .timeout_s = follow ? 0 : 60};
-	struct hr_err e = {0};
-	char path[128];
-	int r;
-
-	(void)snprintf(path, sizeof(path),
-	    "/handrail/v1/output?offset=%" PRIu64 "&command=%" PRId64 "%s", l->at,
-	    l->begun ? l->of.number : 0, follow ? "&follow=true" : "");
-	q.url = path;
-	r = hr_client_send(&l->client, &q, &a, &e);
-	if (r != 0 && (a.fault == HR_HTTP_CANCELLED || k.enough))
-		r = 1;
-	hr_http_answer_done(&a);
-	return r;
-}
 
 /* ---- what whoever looks on does ---- */
 
-/* Programs lay out what they print for a terminal of this size. It is the command's own, so only of
- * one that was begun here. */
 static void
 resize(struct live *l)
 {
-	struct json_object *o = NULL;
 	struct winsize w = {0};
-	char body[96];
 
-	if (*l->id == '\0' || !l->of.running || !l->tame.terminal ||
-	    ioctl(1, TIOCGWINSZ, &w) != 0 || w.ws_row == 0 || w.ws_col == 0)
+	if (!l->own || !l->of.running || !l->shown.tame.terminal || ioctl(1, TIOCGWINSZ, &w) != 0 ||
+	    w.ws_row == 0 || w.ws_col == 0)
 		return;
-	(void)snprintf(body, sizeof(body), "{\"rows\":%d,\"columns\":%d,\"command\":%" PRId64 "}",
-	    w.ws_row < 1000 ? w.ws_row : 1000, w.ws_col < 1000 ? w.ws_col : 1000, l->of.number);
-	/* one that has just ended has none */
-	(void)ask(l, "POST", "/handrail/v1/resize", body, &o);
-	json_object_put(o);
+	cli_watched_resize(
+	    &l->of, w.ws_row < 1000 ? w.ws_row : 1000, w.ws_col < 1000 ? w.ws_col : 1000);
 	l->sized = true;
 }
 
@@ -286,34 +71,28 @@ leave(struct live *l)
 {
 	static const uint64_t one = 1;
 
-	l->detached = true;
+	l->left = true;
 	(void)hr_fd_write_full(l->cancel, &one, sizeof(one), NULL); /* cannot fail */
 }
 
 static void
 interrupt(struct live *l)
 {
-	struct json_object *o = NULL;
-	char body[64];
-
 	if (l->interrupts++ > 0) {
 		leave(l);
-	} else if (look(l) != 0) {
+	} else if (cli_watched_look(&l->of, NULL) != 0) {
 		/* the server knows no way to it: as without us */
 		(void)signal(SIGINT, SIG_DFL);
 		(void)raise(SIGINT);
 		(void)pthread_sigmask(SIG_SETMASK, &l->before, NULL);
-	} else if (!l->of.found) {
+	} else if (!l->of.listed) {
 		cli_say("it has not begun; interrupt once more to leave it");
 	} else if (l->of.running) {
-		(void)snprintf(body, sizeof(body), "{\"signal\":\"INT\",\"command\":%" PRId64 "}",
-		    l->of.number);
-		(void)ask(l, "POST", "/handrail/v1/signal", body, &o);
-		json_object_put(o);
+		cli_watched_interrupt(&l->of);
 	}
 }
 
-/* Waits until something is to be done: true: the thread has ended, or is not waited for. */
+/* Waits until something is to be done: true: the action is answered, or nobody looks on. */
 static bool
 over(struct live *l, int timeout_ms)
 {
@@ -329,7 +108,7 @@ over(struct live *l, int timeout_ms)
 		if (e[i].data.fd == l->done)
 			over = true;
 		else if (e[i].data.fd == 1) /* nobody reads what would be shown */
-			l->out = CLI_ERROR;
+			l->shown.out = CLI_ERROR;
 		else if (hr_fd_read(e[i].data.fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 			continue;
 		else if (e[i].data.fd == l->signals)
@@ -337,63 +116,79 @@ over(struct live *l, int timeout_ms)
 		else
 			resize(l);
 	}
-	if (l->out != CLI_OK && !l->detached)
+	if (l->shown.out != CLI_OK && !l->left)
 		leave(l);
-	return over || l->detached;
+	return over || l->left;
 }
 
-/* Where the output ends now. */
+/* ---- what is shown ---- */
+
 static int
-place(struct live *l)
+on_output(void *arg, uint64_t lost, const char *p, size_t len)
 {
-	struct json_object *o = NULL;
+	struct live *l = arg;
 
-	if (ask(l, "GET", "/handrail/v1/session", NULL, &o) != 0)
-		return -1;
-	l->at = (uint64_t)hr_json_int_at(hr_json_at(o, "output"), "end");
-	json_object_put(o);
-	return 0;
+	if (lost > 0) {
+		cli_say("%" PRIu64 " bytes of the output are no longer kept", lost);
+		cli_shown_lost(&l->shown);
+	}
+	cli_shown_put(&l->shown, p, len);
+	return l->shown.out == CLI_OK ? 0 : -1;
 }
 
-/* Shows what comes. How long to wait before the next step, for the end of all or a signal; -1: as
- * long as it takes, there is nothing to be seen before. */
+static int
+look(struct live *l)
+{
+	const bool found = l->of.id != 0;
+	int r = cli_watched_look(&l->of, &l->failed);
+
+	if (r == 0 && !found && l->of.id != 0)
+		cli_shown_expect(&l->shown, &l->of.text, l->of.length);
+	return r;
+}
+
+/* Shows what comes, until something else is to be done: how long to wait for that; -1: as long as
+ * it takes, as there is nothing to be seen. */
 static int
 step(struct live *l)
 {
-	int r;
+	int r = look(l);
 
-	/* while another's command runs: from here on the beginning of ours is seen */
-	if (l->out != CLI_OK)
-		return 0;
-	if ((!l->begun && place(l) != 0) || look(l) != 0)
+	if (r == 0 && l->of.id != 0 && !l->of.running)
 		return -1;
-	if (l->begun && !l->of.running) {
-		if (l->waits_only) /* for another one's end, by now */
-			leave(l);
-		return l->waits_only ? 0 : -1;
+	if (r == 0 && l->of.id == 0 && !l->told) {
+		l->told = true;
+		if (!l->c->quiet)
+			cli_say("another command runs in this shell; this one is next, or later");
 	}
-	if (!l->of.found && !l->waits && !l->c->quiet)
-		cli_say("another command runs in this shell; this one is next, or later");
-	l->waits = !l->of.found;
-	if (l->of.found && !l->sized)
+	if (r == 0 && l->of.id != 0 && !l->sized)
 		resize(l);
-	r = output(l, true, UINT64_MAX);
-	if (r < 0)
-		return -1;
+	if (r == 0)
+		r = cli_watched_output(&l->of, l->all, on_output, l, &l->failed);
+	if (l->shown.out != CLI_OK)
+		return 0;
+	if (r < 0) { /* a shell is replaced, too many look on, a server is gone */
+		l->failures = l->failed.status == 404 ? FAILURES_MAX : l->failures + 1;
+		return l->failures < FAILURES_MAX ? LOOK_MS << l->failures : -1;
+	}
+	l->failures = 0;
 	/* a reload ends streams, and what another prints is not looked at for each byte */
-	return r == 0 || !l->begun ? LOOK_MS : 0;
+	return r == 0 || l->of.id == 0 ? LOOK_MS : 0;
 }
 
-/* Until the thread has ended, or whoever looks on leaves. */
-static void
-watch(struct live *l, bool shows)
+/* Until it has ended, or whoever looks on leaves. */
+static int
+wait_for_it(struct live *l)
 {
-	int wait = shows ? QUICK_MS : -1;
-
-	l->hears = true;
-	while (!over(l, wait))
-		wait = shows ? step(l) : -1;
-	l->hears = false;
+	l->failures = 0;
+	l->of.given_up_fd = l->signals;
+	for (int wait = 0; l->of.running && l->failures < FAILURES_MAX && !over(l, wait);)
+		wait = step(l);
+	l->of.given_up_fd = -1;
+	if (l->failures < FAILURES_MAX)
+		return CLI_OK;
+	cli_shown_end(&l->shown);
+	return cli_fail(&l->failed);
 }
 
 /* ---- the action ---- */
@@ -403,43 +198,64 @@ act(void *arg)
 {
 	static const uint64_t one = 1;
 	struct live *l = arg;
-	char id[33] = "";
-	const struct hr_action_way way = {
-	    .id = *l->id != '\0' ? l->id : id, .cancel_fd = l->cancel};
+	const struct hr_action_way way = {.id = l->of.request, .cancel_fd = l->cancel};
 
-	if (*l->id == '\0')
-		(void)hr_random_hex(id, sizeof(id) - 1, NULL);
 	l->r = hr_sandbox_action_as(l->s, l->action, &way, &l->observation, &l->err);
 	(void)hr_fd_write_full(l->done, &one, sizeof(one), NULL);
 	return NULL;
 }
 
+/* Sends it and waits for its answer. */
+static int
+perform(struct live *l, const char *action, bool shows)
+{
+	int wait = shows ? QUICK_MS : -1, e;
+	uint64_t n;
+
+	if (hr_random_hex(l->of.request, sizeof(l->of.request) - 1, &l->err) != 0)
+		return cli_fail(&l->err);
+	l->action = action;
+	l->own = true;
+	e = pthread_create(&l->thread, NULL, act, l);
+	if (e != 0) {
+		cli_say("a thread: %s", strerror(e));
+		return CLI_ERROR;
+	}
+	l->of.given_up_fd = l->signals;
+	while (!over(l, wait))
+		wait = shows ? step(l) : -1;
+	l->of.given_up_fd = -1;
+	(void)pthread_join(l->thread, NULL);
+	(void)hr_fd_read(l->done, &n, sizeof(n));
+	return CLI_OK;
+}
+
+/* ---- beginning and end ---- */
+
 static int
 open_live(struct live *l, struct cli *c, struct hr_sandbox *s, bool shows)
 {
 	struct epoll_event e = {.events = EPOLLIN}, gone = {.data.fd = 1};
-	const char *no_color = getenv("NO_COLOR");
 	struct hr_err err = {0};
 	sigset_t set, sizes;
 
 	l->c = c;
 	l->s = s;
-	l->tame.terminal = isatty(1) == 1;
-	l->tame.colours = l->tame.terminal && (no_color == NULL || *no_color == '\0');
-	hr_buf_init(&l->held, OUT_MAX);
-	hr_buf_init(&l->of.text, OUT_MAX);
+	cli_shown_init(&l->shown, c->json);
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGINT);
 	(void)sigemptyset(&sizes);
 	if (shows)
 		(void)sigaddset(&sizes, SIGWINCH);
-	if (hr_client_init(&l->client, &s->endpoint, &err) != 0)
-		return cli_fail(&err);
 	l->done = eventfd(0, EFD_CLOEXEC);
 	l->cancel = eventfd(0, EFD_CLOEXEC);
 	l->signals = signalfd(-1, &set, SFD_CLOEXEC);
 	l->sizes = signalfd(-1, &sizes, SFD_CLOEXEC);
 	l->all = epoll_create1(EPOLL_CLOEXEC);
+	(void)pthread_sigmask(SIG_BLOCK, &set, &l->before);
+	(void)pthread_sigmask(SIG_BLOCK, &sizes, NULL);
+	if (cli_watched_open(&l->of, &s->endpoint, &err) != 0)
+		return cli_fail(&err);
 	e.data.fd = l->done;
 	if (l->done < 0 || l->cancel < 0 || l->signals < 0 || l->sizes < 0 || l->all < 0 ||
 	    epoll_ctl(l->all, EPOLL_CTL_ADD, l->done, &e) != 0 ||
@@ -451,8 +267,6 @@ open_live(struct live *l, struct cli *c, struct hr_sandbox *s, bool shows)
 	/* a file cannot go: an error is said by the pipe or the terminal that can */
 	if (shows)
 		(void)epoll_ctl(l->all, EPOLL_CTL_ADD, 1, &gone);
-	(void)pthread_sigmask(SIG_BLOCK, &set, &l->before);
-	(void)pthread_sigmask(SIG_BLOCK, &sizes, NULL);
 	return CLI_OK;
 }
 
@@ -465,90 +279,29 @@ close_live(struct live *l)
 	hr_fd_close(&l->sizes);
 	hr_fd_close(&l->done);
 	hr_fd_close(&l->cancel);
-	hr_client_done(&l->client);
-	hr_buf_done(&l->held);
-	hr_buf_done(&l->of.text);
+	cli_watched_close(&l->of);
+	cli_shown_done(&l->shown);
 	free(l->observation);
 }
 
-/* Sends an action and waits for its answer. */
 static int
-perform(struct live *l, const char *action, bool shows)
-{
-	uint64_t n;
-	int e;
-
-	l->action = action;
-	free(l->observation);
-	l->observation = NULL;
-	e = pthread_create(&l->thread, NULL, act, l);
-	if (e != 0) {
-		cli_say("a thread: %s", strerror(e));
-		return CLI_ERROR;
-	}
-	watch(l, shows);
-	(void)pthread_join(l->thread, NULL);
-	(void)hr_fd_read(l->done, &n, sizeof(n));
-	return CLI_OK;
-}
-
-static int
-detached(struct live *l)
+left(struct live *l)
 {
 	const struct cli *c = l->c;
 	const bool other = strcmp(c->name, "default") != 0;
 
-	show(l, "", 0, true);
-	if (l->out != CLI_OK) /* nobody was left to see it */
-		return l->out;
+	cli_shown_end(&l->shown);
+	if (l->shown.out != CLI_OK) /* nobody was left to see it */
+		return l->shown.out;
 	cli_say("left; what runs goes on, and \"handrail attach%s%s\" comes back to it",
 	    other ? " -n " : "", other ? c->name : "");
 	return CLI_COMMAND_TIMEOUT;
 }
 
-/* Waits on for a command that goes on, as long as it takes. */
+/* The exit status of a command that has ended. */
 static int
-wait_on(struct live *l, bool shows)
+status_of(struct live *l)
 {
-	char *action = cli_action_text("run", cli_run_args("", WAIT_S), WAIT_S);
-	int r = action != NULL ? CLI_OK : CLI_USAGE;
-
-	l->waits_only = true;
-	do {
-		if (r == CLI_OK)
-			r = perform(l, action, shows);
-		if (r == CLI_OK && l->detached && l->interrupts < 2 && l->out == CLI_OK)
-			l->detached = false; /* it has ended, and was waited for no longer */
-		else if (r == CLI_OK && !l->detached && l->r != 0) {
-			show(l, "", 0, true);
-			r = cli_fail(&l->err);
-		}
-		if (r == CLI_OK && !l->detached && look(l) != 0) {
-			show(l, "", 0, true);
-			cli_say("the sandbox's server does not say what runs");
-			r = CLI_DISCONNECTED;
-		}
-	} while (r == CLI_OK && !l->detached && l->of.running);
-	free(action);
-	return r;
-}
-
-/* The rest of what an ended command printed, and its exit status. */
-static int
-finish(struct live *l)
-{
-	/* an interrupt has nothing to interrupt but us */
-	(void)pthread_sigmask(SIG_SETMASK, &l->before, NULL);
-	if (!l->of.found) {
-		show(l, "", 0, true);
-		cli_say("the command is gone with its shell, which was replaced");
-		return CLI_ERROR;
-	}
-	if (l->out == CLI_OK && l->at < l->of.end && output(l, false, l->of.end) < 0)
-		cli_say("the end of the output cannot be had; \"handrail attach\" tries again");
-	show(l, "", 0, true);
-	if (l->out != CLI_OK)
-		return l->out;
 	if (l->of.exit_code >= 0)
 		return l->of.exit_code & 0xFF;
 	if (l->observation != NULL && l->r == 0)
@@ -557,35 +310,48 @@ finish(struct live *l)
 	return CLI_ERROR;
 }
 
+/* The rest of what an ended command printed, and its exit status. */
+static int
+finish(struct live *l)
+{
+	/* an interrupt has nothing to interrupt but us */
+	(void)pthread_sigmask(SIG_SETMASK, &l->before, NULL);
+	if (!l->of.listed) {
+		cli_shown_end(&l->shown);
+		cli_say("nothing more is known of the command: the server was started anew, or "
+			"many others were run since");
+		return CLI_ERROR;
+	}
+	if (l->shown.out == CLI_OK && l->of.at < l->of.end &&
+	    cli_watched_output(&l->of, -1, on_output, l, NULL) < 0)
+		cli_say("the end of the output cannot be had; \"handrail attach\" tries again");
+	cli_shown_end(&l->shown);
+	return l->shown.out != CLI_OK ? l->shown.out : status_of(l);
+}
+
 static int
 run_shown(struct live *l, bool limited)
 {
-	int r;
+	int r = CLI_OK;
 
 	if (l->r != 0) {
-		show(l, "", 0, true);
+		cli_shown_end(&l->shown);
 		return cli_fail(&l->err);
 	}
 	/* refused, or of a server that has no list; what was shown is not shown again */
-	if (look(l) != 0 || !l->of.found) {
-		show(l, "", 0, true);
-		return cli_observed(l->c, l->observation, !l->begun);
+	if (look(l) != 0 || !l->of.listed || (l->of.running && limited)) {
+		cli_shown_end(&l->shown);
+		return cli_observed(l->c, l->observation, l->of.id == 0);
 	}
-	if (l->of.running && limited) {
-		show(l, "", 0, true);
-		return cli_observed(l->c, l->observation, false);
-	}
-	if (l->of.running) {
-		if (!l->c->quiet)
-			cli_say("it goes on; ^C interrupts it, ^C twice leaves it, "
-				"\"handrail run -i TEXT\" is input for it");
-		r = wait_on(l, true);
-		if (r != CLI_OK)
-			return r;
-		if (l->detached)
-			return detached(l);
-	}
-	return finish(l);
+	if (l->of.running && !l->c->quiet)
+		cli_say(
+		    "it goes on; ^C interrupts it, ^C twice leaves it, \"handrail run -i TEXT\" "
+		    "is input for it");
+	if (l->of.running)
+		r = wait_for_it(l);
+	if (r != CLI_OK)
+		return r;
+	return l->left ? left(l) : finish(l);
 }
 
 int
@@ -605,12 +371,10 @@ cli_live_run(struct cli *c, struct hr_sandbox *s, const char *action, bool limit
 		return r;
 	}
 	r = open_live(&l, c, s, shows);
-	if (r == CLI_OK && hr_random_hex(l.id, sizeof(l.id) - 1, &err) != 0)
-		r = cli_fail(&err);
 	if (r == CLI_OK)
 		r = perform(&l, action, shows);
-	if (r == CLI_OK && l.detached)
-		r = detached(&l);
+	if (r == CLI_OK && l.left)
+		r = left(&l);
 	else if (r == CLI_OK && shows)
 		r = run_shown(&l, limited);
 	else if (r == CLI_OK)
@@ -622,13 +386,43 @@ cli_live_run(struct cli *c, struct hr_sandbox *s, const char *action, bool limit
 static int
 told(struct live *l)
 {
-	char status[16];
 	int code = l->of.exit_code >= 0 ? l->of.exit_code & 0xFF : CLI_ERROR, r;
+	char status[16];
 
 	(void)snprintf(status, sizeof(status), "%d", code);
 	r = cli_done(
 	    l->c, "sid", l->c->name, "command", hr_buf_str(&l->of.text), "status", status, NULL);
 	return r == CLI_OK ? code : r;
+}
+
+/* That it waits for nothing: what is shown may be of yesterday. */
+static void
+say_ended(const struct live *l)
+{
+	if (!l->c->quiet && !l->c->json && l->of.exit_code >= 0)
+		cli_say("it has ended, with status %d", l->of.exit_code & 0xFF);
+}
+
+static int
+come_back(struct live *l)
+{
+	int r = CLI_OK;
+
+	if (look(l) != 0)
+		return cli_fail(&l->failed);
+	if (!l->of.listed) {
+		cli_say("nothing was run in \"%s\" yet: \"handrail run COMMAND\"", l->c->name);
+		return CLI_NOT_FOUND;
+	}
+	if (l->of.running)
+		r = wait_for_it(l);
+	else
+		say_ended(l);
+	if (r != CLI_OK)
+		return r;
+	if (l->left)
+		return left(l);
+	return l->c->json && l->of.listed ? told(l) : finish(l);
 }
 
 int
@@ -645,19 +439,8 @@ cli_live_attach(struct cli *c, struct hr_sandbox *s)
 		return CLI_ERROR;
 	}
 	r = open_live(&l, c, s, !c->json);
-	if (r == CLI_OK && look(&l) != 0) {
-		cli_say("the sandbox's server does not say what runs");
-		r = CLI_DISCONNECTED;
-	} else if (r == CLI_OK && !l.of.found) {
-		cli_say("nothing was run in \"%s\" yet: \"handrail run COMMAND\"", c->name);
-		r = CLI_NOT_FOUND;
-	} else if (r == CLI_OK && l.of.running) {
-		r = wait_on(&l, !c->json);
-	}
-	if (r == CLI_OK && !l.detached && c->json && l.of.found)
-		r = told(&l);
-	else if (r == CLI_OK)
-		r = l.detached ? detached(&l) : finish(&l);
+	if (r == CLI_OK)
+		r = come_back(&l);
 	close_live(&l);
 	return r;
 }

@@ -9,7 +9,9 @@ handrail_SOURCES = \
 	%D%/live.c %D%/live.h \
 	%D%/mcp.h %D%/mcp_config.c \
 	%D%/observation.c %D%/observation.h \
-	%D%/progress.c %D%/progress.h
+	%D%/progress.c %D%/progress.h \
+	%D%/shown.c %D%/shown.h \
+	%D%/watched.c %D%/watched.h
 handrail_CPPFLAGS = $(AM_CPPFLAGS) -DHR_SBINDIR='"$(sbindir)"'
 handrail_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 handrail_LDADD = librpc.la $(HOST_PARTS)

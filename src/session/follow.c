@@ -54,14 +54,26 @@ follow_free_all(struct hr_keeper *k)
 		follower_free(f);
 }
 
-/* Where it ends: what is behind the end of its command is another's. */
+/* Its command runs, or it is bound to none. */
+static bool
+follower_unbound(const struct follower *f)
+{
+	const struct hr_commands *c = &f->keeper->kept->commands;
+
+	return f->command == 0 || (c->runs && c->begun == f->command);
+}
+
+/* Where it ends: what is behind the end of its command is another's, and so is all that there is
+ * where its command is no longer known. */
 static uint64_t
 follower_end(const struct follower *f)
 {
-	const struct hr_command_state *s =
-	    hr_commands_ended(&f->keeper->kept->commands, f->command);
+	const struct hr_command_state *s;
 
-	return s != NULL ? s->log_end : UINT64_MAX;
+	if (follower_unbound(f))
+		return UINT64_MAX;
+	s = hr_commands_ended(&f->keeper->kept->commands, f->command);
+	return s != NULL ? s->log_end : 0;
 }
 
 /* The next frame, if there is something to say. */
@@ -85,15 +97,6 @@ follower_fill(struct follower *f)
 	hr_frame_put_output(&f->out, &piece);
 	f->at += piece.bytes.len;
 	return true;
-}
-
-/* More may come. */
-static bool
-follower_waits(const struct follower *f)
-{
-	const struct hr_commands *c = &f->keeper->kept->commands;
-
-	return f->stays && (f->command == 0 || (c->runs && c->begun == f->command));
 }
 
 static void on_follower_writable(void *arg);
@@ -126,7 +129,7 @@ follower_pump(struct follower *f)
 			goto gone;
 		return true;
 	}
-	if (follower_waits(f)) {
+	if (f->stays && follower_unbound(f)) {
 		hr_watch_free(f->writable);
 		f->writable = NULL;
 		return true;

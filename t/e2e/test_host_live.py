@@ -164,6 +164,26 @@ def before_another():
         equal(second.communicate(timeout=PATIENCE)[0], "two\nthree\n", "which nobody interrupted")
 
 
+def takes_nothing_from_others():
+    """Who comes back looks on: what an agent has not been told yet of its command is still told to it."""
+    with Host() as h:
+        h.ok("up", "-q")
+        name = gate(h)
+        first = h("run", "-t", "0.5", "echo one; read x < %s; echo two; (exit 3)" % name)
+        equal((first.returncode, first.stdout), (124, "one\n"), "it goes on")
+        p = h.popen("attach")
+        equal(p.stdout.readline(), "one\n", "attach shows it")
+        opened(name)
+        out, err = p.communicate(timeout=PATIENCE)
+        equal((p.returncode, out, err), (3, "two\n", ""), "to its end")
+        told = json.loads(h("run", "-j", "").stdout)
+        equal((told["content"], told["extras"]["metadata"]["exit_code"]), ("two", 3), "and so the agent")
+        done = h("attach")
+        equal((done.returncode, done.stdout), (3, "one\ntwo\n"), "it has ended")
+        equal(done.stderr, "handrail: it has ended, with status 3\n", "which is said")
+        equal(h("attach", "-q").stderr, "", "unless nobody wants to know")
+
+
 def nobody_reads():
     with Host() as h:
         h.ok("up", "-q")
@@ -178,8 +198,12 @@ def nobody_reads():
         p.stderr.close()
         opened(name)
         equal(first.communicate(timeout=PATIENCE)[0], "one\n", "the command does not")
-        for line in (("logs", "-f"), ("logs",), ("run", "seq 100000")):
+        # with much more to say, with nothing, and with nothing for a long time
+        for line, last in ((("logs",), ""), (("run", "seq 100000"), ""), (("logs", "-f"), "ready: listening"),
+                           (("top", "-d", "80000"), "resources.io.write_bytes")):
             p = h.popen(*line)
+            if last:
+                next(row for row in p.stdout if last in row)
             p.stdout.close()
             p.wait(PATIENCE)
             equal(p.stderr.read(), "", line)
@@ -198,8 +222,8 @@ def no_server():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (as_it_comes, interrupted, left_and_come_back_to, behind_another, before_another, nobody_reads,
-                 no_server):
+    for test in (as_it_comes, interrupted, left_and_come_back_to, behind_another, before_another,
+                 takes_nothing_from_others, nobody_reads, no_server):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

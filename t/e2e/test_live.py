@@ -435,6 +435,8 @@ def bound_to_one_command():
         for query in ("", "&follow=true"):
             a = s.get(V1 + "output?offset=0&command=%d%s" % (first, query))
             equal((a.body[-7:], b"second" in a.body), (b"first\r\n", False), a.body)
+        for unknown in (second + 1, 1 << 40):
+            equal(s.get(V1 + "output?offset=0&command=%d&follow=true" % unknown).body, b"", unknown)
         for bad in ("x", "-1", ""):
             equal(s.get(V1 + "output?command=%s" % bad).status, 400, bad)
         open_it()

@@ -413,6 +413,7 @@ docker_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *e
 
 	if (hr_docker_engine(d, err) < 0)
 		return -1;
+	d->engine.watch_fd = d->h->stop_fd; /* it may be of this call alone */
 	(void)snprintf(path, sizeof(path),
 	    "/containers/%s/logs?stderr=1&stdout=1&timestamps=0&follow=%d&tail=all", d->name,
 	    follow);

@@ -1,0 +1,217 @@
+/* Requests about one command. */
+#include "config.h"
+
+#include "cli/watched.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json_object.h>
+
+#include "proto/json.h"
+
+#define TEXT_MAX (1u << 20)
+
+int
+cli_watched_open(struct cli_watched *k, const struct hr_endpoint *e, struct hr_err *err)
+{
+	*k = (struct cli_watched){.given_up_fd = -1, .exit_code = -1};
+	hr_buf_init(&k->key, TEXT_MAX);
+	hr_buf_init(&k->text, TEXT_MAX);
+	return hr_client_init(&k->client, e, err);
+}
+
+void
+cli_watched_close(struct cli_watched *k)
+{
+	hr_client_done(&k->client);
+	hr_buf_done(&k->key);
+	hr_buf_done(&k->text);
+}
+
+static int
+ask(struct cli_watched *k, const char *method, const char *path, const char *body,
+    struct json_object **ret, struct hr_err *err)
+{
+	static const char *const headers[] = {"Content-Type: application/json", NULL};
+	struct hr_http_request q = {.method = method,
+	    .url = path,
+	    .body = body,
+	    .body_len = body != NULL ? strlen(body) : 0,
+	    .headers = headers,
+	    .timeout_s = 30,
+	    .watch_fd = k->given_up_fd};
+	struct hr_json_error why;
+	struct hr_http_answer a;
+	int r = hr_client_send(&k->client, &q, &a, err);
+
+	if (r == 0 && hr_json_decode(hr_buf_str(&a.body), a.body.len, ret, &why) < 0)
+		r = hr_err_set(err, HR_E_PROTO, "the server's answer to %s is no JSON", path);
+	hr_http_answer_done(&a);
+	return r;
+}
+
+static bool
+is_it(const struct cli_watched *k, struct json_object *o)
+{
+	const char *key = hr_json_text_or(o, "key", "");
+	const size_t n = strlen(k->request);
+
+	if (k->id != 0)
+		return hr_json_int_at(o, "id") == k->id && strcmp(key, hr_buf_str(&k->key)) == 0;
+	if (n == 0) /* what the sandbox is set up with is hidden */
+		return hr_json_int_at(o, "length") > 0;
+	return strncmp(key, "x:", 2) == 0 && strncmp(key + 2, k->request, n) == 0 &&
+	       key[2 + n] == ':';
+}
+
+static void
+take(struct cli_watched *k, struct json_object *o)
+{
+	struct json_object *span = hr_json_at(o, "output"), *code = hr_json_at(o, "exit_code");
+
+	k->listed = true;
+	k->running = strcmp(hr_json_text_or(o, "state", ""), "running") == 0;
+	k->exit_code =
+	    json_object_is_type(code, json_type_int) ? (int)hr_json_int_at(o, "exit_code") : -1;
+	k->end = (uint64_t)hr_json_int_at(span, "end");
+	if (k->id != 0)
+		return;
+	k->id = hr_json_int_at(o, "id");
+	k->at = (uint64_t)hr_json_int_at(span, "start");
+	k->length = (size_t)hr_json_int_at(o, "length");
+	hr_buf_adds(&k->key, hr_json_text_or(o, "key", ""));
+	hr_buf_adds(&k->text, hr_json_text_or(o, "command", ""));
+}
+
+/* Where the shell's output ends now: whatever is printed by one that is not there yet comes behind
+ * it. */
+static int
+place(struct cli_watched *k, struct hr_err *err)
+{
+	struct json_object *o = NULL;
+
+	if (ask(k, "GET", "/handrail/v1/session", NULL, &o, err) != 0)
+		return -1;
+	k->at = (uint64_t)hr_json_int_at(hr_json_at(o, "output"), "end");
+	json_object_put(o);
+	return 0;
+}
+
+int
+cli_watched_look(struct cli_watched *k, struct hr_err *err)
+{
+	struct json_object *all = NULL, *list, *o;
+
+	if ((k->id == 0 && place(k, err) != 0) ||
+	    ask(k, "GET", "/handrail/v1/commands", NULL, &all, err) != 0)
+		return -1;
+	k->listed = k->running = false;
+	list = hr_json_at(all, "commands");
+	for (size_t i = hr_json_count(list); i > 0 && !k->listed; i--) {
+		o = hr_json_entry(list, i - 1);
+		if (is_it(k, o))
+			take(k, o);
+	}
+	json_object_put(all);
+	return 0;
+}
+
+/* ---- its output ---- */
+
+struct sink {
+	struct cli_watched *k;
+	const struct hr_http_answer *answer;
+	cli_watched_fn *fn;
+	void *arg;
+	uint64_t end; /* of what is wanted */
+	bool placed, enough;
+};
+
+static int
+on_bytes(void *arg, const char *p, size_t len)
+{
+	struct sink *s = arg;
+	struct cli_watched *k = s->k;
+	uint64_t from, lost = 0;
+
+	if (k->id == 0) { /* something happens in the shell: the command may be there now */
+		s->enough = true;
+		return -1;
+	}
+	if (!s->placed) {
+		from = strtoull(s->answer->header, NULL, 10);
+		if (from > s->end)
+			from = s->end;
+		if (from > k->at) {
+			lost = from - k->at;
+			k->at = from;
+		}
+		s->placed = true;
+	}
+	if (len > s->end - k->at)
+		len = (size_t)(s->end - k->at);
+	k->at += len;
+	return s->fn(s->arg, lost, p, len);
+}
+
+int
+cli_watched_output(
+    struct cli_watched *k, int follow_until_fd, cli_watched_fn *fn, void *arg, struct hr_err *err)
+{
+	const bool follow = follow_until_fd >= 0;
+	struct hr_http_answer a;
+	struct sink s = {
+	    .k = k, .answer = &a, .fn = fn, .arg = arg, .end = follow ? UINT64_MAX : k->end};
+	struct hr_http_request q = {.method = "GET",
+	    .sink = on_bytes,
+	    .sink_arg = &s,
+	    .header = "X-Handrail-Offset",
+	    .watch_fd = follow_until_fd,
+	    .timeout_s = follow ? 0 : 60};
+	char path[128];
+	int r;
+
+	(void)snprintf(path, sizeof(path),
+	    "/handrail/v1/output?offset=%" PRIu64 "&command=%" PRId64 "%s", k->at, k->id,
+	    follow ? "&follow=true" : "");
+	q.url = path;
+	r = hr_client_send(&k->client, &q, &a, err);
+	if (r != 0 && (a.fault == HR_HTTP_CANCELLED || s.enough))
+		r = 1;
+	hr_http_answer_done(&a);
+	return r;
+}
+
+/* ---- what is sent to it ---- */
+
+static void
+send_to(struct cli_watched *k, const char *path, const char *body)
+{
+	struct json_object *o = NULL;
+
+	/* one that has just ended refuses it */
+	(void)ask(k, "POST", path, body, &o, NULL);
+	json_object_put(o);
+}
+
+void
+cli_watched_interrupt(struct cli_watched *k)
+{
+	char body[64];
+
+	(void)snprintf(body, sizeof(body), "{\"signal\":\"INT\",\"command\":%" PRId64 "}", k->id);
+	send_to(k, "/handrail/v1/signal", body);
+}
+
+void
+cli_watched_resize(struct cli_watched *k, int rows, int columns)
+{
+	char body[96];
+
+	(void)snprintf(body, sizeof(body), "{\"rows\":%d,\"columns\":%d,\"command\":%" PRId64 "}",
+	    rows, columns, k->id);
+	send_to(k, "/handrail/v1/resize", body);
+}
