@@ -5,12 +5,13 @@ import io
 import json
 import os
 import re
+import signal
 import sys
 import threading
 import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.supervised import ROOT, SRCDIR, Server, gate, kill_together, marker, run_tests  # noqa: E402
+from lib.supervised import ROOT, SRCDIR, Server, gate, kill_together, kill_wait, marker, run_tests  # noqa: E402
 from lib.tap import equal  # noqa: E402
 
 KEY = "a-key-that-nobody-guesses"
@@ -284,6 +285,42 @@ def execute():
         equal(os.path.lexists(name), False)
 
 
+def undone():
+    """What was refused for now was not begun: the same name is free, and does it later."""
+    with Rex(action_workers=1, action_workers_max=1) as s:
+        s.create("first")
+        os.kill(s.pid, signal.SIGSTOP)  # who makes shells says nothing any more, and then is gone
+        got = []
+        body = {"session": "x", "session_type": "bash"}
+        t = threading.Thread(target=lambda: got.append(s.post("create_session", body, id="again")))
+        t.start()
+        s.until("a worker has it", lambda: b'handrail_requests_in_flight{pool="action"} 1\n' in
+                s.get("/metrics", X_Session_API_Key=KEY).body)
+        kill_wait(s.pid)
+        s.wait()
+        t.join()
+        equal((got[0].status, got[0].headers.get("Retry-After")), (503, "1"), got[0])
+        s.start()
+        for _ in range(2):
+            a = s.post("create_session", body, id="again")
+            equal((a.status, a.body), (200, b'{"output":"","session_type":"bash"}'), a)
+
+
+def noclobber():
+    """A shell that overwrites no file takes those that wait for its output."""
+    with Rex() as s:
+        with open(os.path.join(s.work_dir, ".bashrc"), "a") as f:
+            f.write("set -o noclobber\n")
+        s.create(startup_source=[s.work_dir + "/.bashrc"])
+        equal(s.output("set -o | grep noclobber; echo x >f; echo y >f || echo kept; cat f").split()[-2:],
+              ["kept", "x"])
+        a = s.post("execute", {"command": "set -o | grep -c 'noclobber.*on'; echo o; echo e >&2", "shell": True})
+        equal(a.status, 200, a)
+        equal(a.json()["stdout"].split()[-1:] + [a.json()["stderr"]], ["o", "e\n"], a)
+        a = s.post("execute", {"command": "echo o; echo e >&2", "shell": True, "merge_output_streams": True})
+        equal(a.json()["stdout"], "o\ne\n", a)
+
+
 def files():
     with Rex() as s:
         def read(path, **body):
@@ -327,4 +364,5 @@ def files():
 
 
 if __name__ == "__main__":
-    run_tests([recorded, door, commands, waiting, cut, interrupted, slow_start, once, execute, files])
+    sys.exit(run_tests([recorded, door, commands, waiting, cut, interrupted, slow_start, once, undone,
+                        execute, noclobber, files]))
