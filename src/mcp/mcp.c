@@ -155,10 +155,12 @@ check_version(struct asked *a, struct hr_answer *ret)
 {
 	const char *said = hr_json_text_at(meta_of(a), META "protocolVersion");
 
+	/* a header of the newer one does not make it that: clients of both send it with either */
 	a->modern =
-	    a->m.kind == HR_RPC_CALL && (said != NULL || strcmp(a->q->version, MODERN) == 0 ||
-					    strcmp(a->m.method, "server/discover") == 0 ||
-					    (a->q->version[0] != '\0' && a->q->method[0] != '\0'));
+	    a->m.kind == HR_RPC_CALL &&
+	    (said != NULL || strcmp(a->q->version, MODERN) == 0 ||
+		strcmp(a->m.method, "server/discover") == 0 ||
+		(a->q->version[0] != '\0' && a->q->method[0] != '\0' && !is_known(a->q->version)));
 	if (a->modern && !check_modern(a, ret))
 		return false;
 	if (said == NULL)

@@ -113,6 +113,13 @@ def two_revisions():
         for wrong in ({"Mcp_Method": "tools/call"}, {"Mcp_Method": None}, {"MCP_Protocol_Version": OLD}):
             a = ask_modern(s, "tools/list", **wrong)
             equal((a.status, a.json()["error"]["code"]), (400, -32020), wrong)
+        # of the older one, with a header of the newer one
+        a = post(s, message("initialize", {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {}}),
+                 Mcp_Method="initialize")
+        equal((a.status, a.json()["result"]["protocolVersion"]), (200, OLD))
+        a = post(s, message("tools/call", {"name": "run", "arguments": {"command": "echo hi"}}),
+                 Mcp_Method="tools/call", Mcp_Name="run")
+        equal(a.json()["result"]["structuredContent"]["output"], "hi")
         a = ask_modern(s, "tools/call", {"name": "run", "arguments": {"command": "echo no >no"}}, Mcp_Name="read")
         equal((a.status, a.json()["error"]["code"], os.path.exists(s.work_dir + "/no")), (400, -32020, False))
         s.stop()
