@@ -24,6 +24,15 @@
 
 #define RUN(out, directory, ...) hr_gitrun(directory, (const char *const[]){__VA_ARGS__, NULL}, out)
 
+static const char no_commit[] = "there is no such commit in that repository";
+
+static int
+fail(struct hr_buf *why, const char *text)
+{
+	hr_buf_adds(why, text);
+	return -1;
+}
+
 /* ---- JSON as json.dumps() prints it: ASCII only ---- */
 
 static void
@@ -93,14 +102,30 @@ is_ref(const char *repo, const char *prefix, const char *name, struct hr_buf *re
 	return found;
 }
 
-/* The first that exists. false: this is no repository. The default branch costs a question to the
- * remote side, so it is asked for only if it decides. */
+/* A commit by a name of the client's. */
 static bool
-reference(const char *repo, struct hr_buf *ref)
+is_commit(const char *repo, const char *name, struct hr_buf *ref)
+{
+	struct hr_buf full;
+	bool found;
+
+	hr_buf_init(&full, PATH_MAX);
+	hr_buf_addf(&full, "%s^{commit}", name);
+	found = full.fail == HR_OK && is_ref(repo, "", hr_buf_str(&full), ref);
+	hr_buf_done(&full);
+	return found;
+}
+
+/* wanted, or the first that exists. false: that is not there, or this is no repository. The
+ * default branch costs a question to the remote side, so it is asked for only if it decides. */
+static bool
+reference(const char *repo, const char *wanted, struct hr_buf *ref)
 {
 	struct hr_buf name, base;
 	bool found;
 
+	if (wanted != NULL)
+		return is_commit(repo, wanted, ref);
 	hr_buf_init(&name, OUTPUT_MAX);
 	hr_buf_init(&base, OUTPUT_MAX);
 	found = RUN(&name, repo, "rev-parse", "--abbrev-ref", "HEAD") == 0 && name.len > 0 &&
@@ -237,7 +262,7 @@ parse_line(struct changes *c, const char *prefix, const char *p, size_t len, con
 }
 
 static void
-changes_of(struct changes *c, const char *repo, const char *prefix)
+changes_of(struct changes *c, const char *repo, const char *prefix, const char *wanted)
 {
 	struct hr_buf ref, out;
 	const char *p;
@@ -245,7 +270,7 @@ changes_of(struct changes *c, const char *repo, const char *prefix)
 
 	hr_buf_init(&ref, OUTPUT_MAX);
 	hr_buf_init(&out, OUTPUT_MAX);
-	if (!reference(repo, &ref))
+	if (!reference(repo, wanted, &ref))
 		goto done;
 	if (RUN(&out, repo, "diff", "--name-status", ref.p) < 0)
 		goto failed;
@@ -339,26 +364,44 @@ put_changes(struct changes *c, struct hr_buf *json)
 	hr_buf_addc(json, ']');
 }
 
-void
-hr_git_changes(const char *directory, struct hr_buf *json)
+/* A repository that has not the commit that is asked for. */
+static bool
+lacks(const char *repo, const char *wanted)
+{
+	struct hr_buf out;
+	bool r;
+
+	if (wanted == NULL)
+		return false;
+	hr_buf_init(&out, OUTPUT_MAX);
+	r = RUN(&out, repo, "rev-parse", "--git-dir") == 0 && !is_commit(repo, wanted, &out);
+	hr_buf_done(&out);
+	return r;
+}
+
+int
+hr_git_changes(const char *directory, const char *wanted, struct hr_buf *json, struct hr_buf *why)
 {
 	struct changes c;
 	struct hr_buf names;
 	const char *name;
 	char *repo;
 
+	if (lacks(directory, wanted))
+		return fail(why, no_commit);
+
 	hr_buf_init(&c.list, OUTPUT_MAX);
 	hr_buf_init(&c.why, OUTPUT_MAX);
 	hr_buf_init(&names, OUTPUT_MAX);
 	repositories(directory, &names);
-	changes_of(&c, directory, NULL);
+	changes_of(&c, directory, NULL, wanted);
 	if (names.len > 0 && c.list.len > 0)
 		drop_nested(&c, &names);
 	for (name = names.p; c.why.len == 0 && name != NULL && name < names.p + names.len;
 	     name += strlen(name) + 1) {
 		repo = hr_path_join(directory, name);
 		if (repo != NULL)
-			changes_of(&c, repo, name);
+			changes_of(&c, repo, name, wanted);
 		else
 			c.list.fail = HR_E_NOMEM;
 		free(repo);
@@ -376,6 +419,7 @@ hr_git_changes(const char *directory, struct hr_buf *json)
 	}
 	hr_buf_done(&names);
 	changes_done(&c);
+	return 0;
 }
 
 /* ---- one file ---- */
@@ -431,13 +475,6 @@ closest_repository(char *path, const char **ret_rest)
 }
 
 static int
-fail(struct hr_buf *why, const char *text)
-{
-	hr_buf_adds(why, text);
-	return -1;
-}
-
-static int
 read_text(const char *path, struct hr_buf *text, struct hr_buf *why)
 {
 	struct hr_err err = {.code = HR_OK};
@@ -454,60 +491,136 @@ read_text(const char *path, struct hr_buf *text, struct hr_buf *why)
 	return 0;
 }
 
+/* A file of a commit; none is an empty one. */
 static int
-put_diff(char *path, struct hr_buf *json, struct hr_buf *why)
+show(
+    const char *repo, const char *commit, const char *file, struct hr_buf *text, struct hr_buf *why)
 {
-	struct hr_buf modified, original, ref, name, lines;
+	struct hr_buf name;
+
+	hr_buf_init(&name, OUTPUT_MAX);
+	hr_buf_addf(&name, "%s:%s", commit, file);
+	if (RUN(text, repo, "show", hr_buf_str(&name)) < 0)
+		hr_buf_reset(text);
+	hr_buf_done(&name);
+	return text->fail != HR_OK || !hr_utf8_valid(hr_buf_str(text), text->len)
+		   ? fail(why, "the original is not UTF-8")
+		   : 0;
+}
+
+static void
+put_sides(struct hr_buf *json, const struct hr_buf *modified, const struct hr_buf *original)
+{
+	hr_buf_adds(json, "{\"modified\": ");
+	put_ascii(json, hr_buf_str(modified), modified->len);
+	hr_buf_adds(json, ", \"original\": ");
+	put_ascii(json, hr_buf_str(original), original->len);
+	hr_buf_addc(json, '}');
+}
+
+/* A path that is cut at its repository. */
+static const char *
+cut_name(const char *path)
+{
+	return path[0] != '\0' ? path : "/"; /* the repository is the root directory */
+}
+
+static int
+put_diff(char *path, const char *wanted, struct hr_buf *json, struct hr_buf *why)
+{
+	struct hr_buf modified, original, ref, lines;
 	const char *rest = NULL;
 	int r = -1;
 
 	hr_buf_init(&modified, HR_GIT_FILE_MAX);
 	hr_buf_init(&original, OUTPUT_MAX);
 	hr_buf_init(&ref, OUTPUT_MAX);
-	hr_buf_init(&name, OUTPUT_MAX);
 	hr_buf_init(&lines, HR_GIT_FILE_MAX);
 	if (read_text(path, &modified, why) < 0) {
 		/* said */
 	} else if (!closest_repository(path, &rest)) {
 		(void)fail(why, "no_repository");
-	} else {
-		if (path[0] == '\0') /* the repository is the root directory */
-			path = (char[]){"/"};
-		hr_buf_addf(
-		    &name, "%s:%s", reference(path, &ref) ? hr_buf_str(&ref) : "None", rest);
-		if (RUN(&original, path, "show", hr_buf_str(&name)) < 0)
-			hr_buf_reset(&original);
+	} else if (!reference(cut_name(path), wanted, &ref) && wanted != NULL) {
+		(void)fail(why, no_commit);
+	} else if (show(cut_name(path), ref.len > 0 ? ref.p : "None", rest, &original, why) == 0) {
 		join_lines(&lines, hr_buf_str(&modified), modified.len);
-		if (original.fail != HR_OK || !hr_utf8_valid(hr_buf_str(&original), original.len)) {
-			(void)fail(why, "the original is not UTF-8");
-		} else {
-			hr_buf_adds(json, "{\"modified\": ");
-			put_ascii(json, hr_buf_str(&lines), lines.len);
-			hr_buf_adds(json, ", \"original\": ");
-			put_ascii(json, hr_buf_str(&original), original.len);
-			hr_buf_addc(json, '}');
-			r = 0;
-		}
+		put_sides(json, &lines, &original);
+		r = 0;
 	}
 	hr_buf_done(&modified);
 	hr_buf_done(&original);
 	hr_buf_done(&ref);
-	hr_buf_done(&name);
 	hr_buf_done(&lines);
 	return r;
 }
 
 int
-hr_git_diff(const char *path, struct hr_buf *json, struct hr_buf *why)
+hr_git_diff(const char *path, const char *wanted, struct hr_buf *json, struct hr_buf *why)
 {
 	char *real = realpath(path, NULL);
 	int r;
 
 	if (real == NULL)
 		return fail(why, strerror(errno));
-	r = put_diff(real, json, why);
+	r = put_diff(real, wanted, json, why);
 	free(real);
 	if (r == 0 && json->fail != HR_OK)
 		return fail(why, "out of memory");
+	return r;
+}
+
+/* As realpath(), of a file that need not be there, nor its directories. */
+static char *
+real_of_gone(const char *path)
+{
+	char *text = strdup(path), *slash = text, *real = NULL, *ret = NULL;
+	const char *rest = path;
+
+	while (slash != NULL && real == NULL) {
+		slash = strrchr(text, '/');
+		rest = slash != NULL ? path + (slash - text) + 1 : path;
+		if (slash != NULL)
+			*slash = '\0';
+		real = realpath(slash == NULL ? "." : slash > text ? text : "/", NULL);
+	}
+	if (real != NULL)
+		ret = hr_path_join(real, rest);
+	free(real);
+	free(text);
+	return ret;
+}
+
+int
+hr_git_commit_diff(const char *path, const char *commit, struct hr_buf *json, struct hr_buf *why)
+{
+	char *real = real_of_gone(path);
+	struct hr_buf sha, parent, before, after;
+	const char *rest = NULL;
+	int r = -1;
+
+	hr_buf_init(&sha, OUTPUT_MAX);
+	hr_buf_init(&parent, OUTPUT_MAX);
+	hr_buf_init(&before, HR_GIT_FILE_MAX);
+	hr_buf_init(&after, HR_GIT_FILE_MAX);
+	if (real == NULL || !closest_repository(real, &rest)) {
+		(void)fail(why, "no_repository");
+	} else if (!is_commit(cut_name(real), commit, &sha)) {
+		(void)fail(why, no_commit);
+	} else {
+		if (!is_ref(cut_name(real), hr_buf_str(&sha), "^", &parent)) {
+			hr_buf_reset(&parent);
+			hr_buf_adds(&parent, EMPTY_TREE);
+		}
+		r = show(cut_name(real), hr_buf_str(&parent), rest, &before, why);
+		if (r == 0)
+			r = show(cut_name(real), hr_buf_str(&sha), rest, &after, why);
+		if (r == 0)
+			put_sides(json, &after, &before);
+	}
+	free(real);
+	hr_buf_done(&sha);
+	hr_buf_done(&parent);
+	hr_buf_done(&before);
+	hr_buf_done(&after);
 	return r;
 }

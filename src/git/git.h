@@ -8,10 +8,16 @@
 
 #define HR_GIT_FILE_MAX (1u << 20) /* a larger file has no diff */
 
-/* The list of {"status","path"} for directory and the repositories right below it, or {"error"}. */
-void hr_git_changes(const char *directory, struct hr_buf *json);
+/* The list of {"status","path"} for directory and the repositories right below it, or {"error"}.
+ * Against the commit `wanted`, or, if it is NULL, the branch that it came from. 0; -1 with the
+ * reason in why: the directory's repository has no such commit. */
+int
+hr_git_changes(const char *directory, const char *wanted, struct hr_buf *json, struct hr_buf *why);
 
 /* {"modified","original"} for a file. 0, or -1 with the reason in why. */
-int hr_git_diff(const char *path, struct hr_buf *json, struct hr_buf *why);
+int hr_git_diff(const char *path, const char *wanted, struct hr_buf *json, struct hr_buf *why);
+/* The same of what a commit changed; the file need not be there any more. */
+int
+hr_git_commit_diff(const char *path, const char *commit, struct hr_buf *json, struct hr_buf *why);
 
 #endif

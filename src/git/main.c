@@ -15,8 +15,9 @@
 static int
 usage(int status)
 {
-	static const char text[] = "usage: handrail-git changes\n"
-				   "       handrail-git diff FILE\n";
+	static const char text[] =
+	    "usage: handrail-git changes [--ref COMMIT]\n"
+	    "       handrail-git diff [--ref COMMIT | --commit COMMIT] FILE\n";
 
 	(void)hr_fd_write_full(status == 0 ? STDOUT_FILENO : STDERR_FILENO, text, sizeof(text) - 1,
 	    NULL); /* nobody to tell */
@@ -26,22 +27,34 @@ usage(int status)
 int
 main(int argc, char **argv)
 {
+	const char *ref = NULL, *commit = NULL;
 	struct hr_buf json, why;
-	int r = 0;
+	int r, n = 2;
 
 	if (argc == 2 && strcmp(argv[1], "--help") == 0)
 		return usage(0);
-	if (!(argc == 2 && strcmp(argv[1], "changes") == 0) &&
-	    !(argc == 3 && strcmp(argv[1], "diff") == 0))
+	if (argc > 3 && strcmp(argv[2], "--ref") == 0)
+		ref = argv[3];
+	else if (argc > 3 && strcmp(argv[1], "diff") == 0 && strcmp(argv[2], "--commit") == 0)
+		commit = argv[3];
+	if (ref != NULL || commit != NULL)
+		n = 4;
+	if (!(argc == n && strcmp(argv[1], "changes") == 0) &&
+	    !(argc == n + 1 && strcmp(argv[1], "diff") == 0))
+		return usage(2);
+	/* git would take it for an option */
+	if (n == 4 && (argv[3][0] == '-' || argv[3][0] == '\0'))
 		return usage(2);
 	hr_buf_init(&json, OUTPUT_MAX);
 	hr_buf_init(&why, OUTPUT_MAX);
 	/* a question that nobody hears would wait for ever */
 	(void)setenv("GIT_TERMINAL_PROMPT", "0", 1);
-	if (argc == 2)
-		hr_git_changes(".", &json);
+	if (argc == n)
+		r = hr_git_changes(".", ref, &json, &why);
+	else if (commit != NULL)
+		r = hr_git_commit_diff(argv[n], commit, &json, &why);
 	else
-		r = hr_git_diff(argv[2], &json, &why);
+		r = hr_git_diff(argv[n], ref, &json, &why);
 	if (r == 0) {
 		hr_buf_addc(&json, '\n');
 		r = hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&json), json.len, NULL);

@@ -176,6 +176,45 @@ def texts():
         equal(p.ask("v", "diff").returncode, 2)
 
 
+def named_commits():
+    """Against a commit that is named, and what one commit changed, of files that are gone as well."""
+    with Place() as p:
+        os.mkdir(p.path("w"))
+        p.git("w", "init")
+        p.write("w", "d", "a", text="one\n")
+        p.write("w", "b", text="b\n")
+        for name, text in (("first", "one\n"), ("second", "two\n")):
+            p.write("w", "d", "a", text=text)
+            p.git("w", "add", ".")
+            p.git("w", "commit", "-m", name)
+            p.git("w", "tag", name)
+        shutil.rmtree(p.path("w", "d"))
+        p.git("w", "commit", "-am", "third")
+        p.write("w", "b", text="changed")
+        p.write("w", "inner", "f", text="x")
+        p.git("w/inner", "init")
+
+        def said(*args, where="w"):
+            done = p.ask(where, *args)
+            return json.loads(done.stdout) if done.returncode == 0 else (done.returncode, done.stderr.decode().strip())
+        equal(said("changes", "--ref", "HEAD"), listed("M b"))
+        equal(said("changes", "--ref", "first"), listed("M b", "D d/a"))
+        equal(said("diff", "--ref", "HEAD", "b"), {"modified": "changed", "original": "b"})
+        sha = subprocess.run(["git", "-C", p.path("w"), "rev-parse", "HEAD~1", "HEAD", "HEAD~2"], env=ENV,
+                             stdout=subprocess.PIPE, check=True).stdout.decode().split()
+        equal(said("diff", "--commit", sha[0], "d/a"), {"modified": "two", "original": "one"})
+        equal(said("diff", "--commit", sha[1][:8], p.path("w", "d", "a")), {"modified": "", "original": "two"})
+        equal(said("diff", "--commit", sha[2], "d/a"), {"modified": "one", "original": ""})
+        for args in (("changes", "--ref", "none"), ("diff", "--ref", "none", "b"), ("diff", "--commit", "beef", "b")):
+            equal(said(*args), (1, "there is no such commit in that repository"))
+        for args in (("changes", "--ref", "--output=x"), ("changes", "--ref", ""), ("diff", "--commit", "-x", "b"),
+                     ("diff", "--ref", "HEAD"), ("changes", "--commit", "HEAD"), ("changes", "--ref")):
+            equal(said(*args)[0], 2, args)
+        os.mkdir(p.path("alone"))
+        equal(said("changes", "--ref", "HEAD", where="alone"), [])
+        equal(said("diff", "--commit", sha[0], "f", where="alone"), (1, "no_repository"))
+
+
 def at_the_clients_paths():
     """python3 /openhands/code/openhands/runtime/utils/git_*.py, in an image with Python and in one without."""
     with Place() as p:
@@ -202,7 +241,7 @@ def at_the_clients_paths():
 
 
 TESTS = [branch_with_everything, unpushed_commit, no_remote_and_no_repository, nested, odd_changes, texts,
-         at_the_clients_paths]
+         named_commits, at_the_clients_paths]
 
 
 def main():

@@ -160,6 +160,34 @@ def once():
             equal(f.read(), "x\n")
 
 
+def pages():
+    """From page to page by next_page_id, in both directions: every event once."""
+    with V1() as s:
+        id = s.begin("head -c %d /dev/zero | tr '\\0' a; echo err >&2; exit 5" % (10 << 20)).json()["id"]
+        equal(s.finish(id)[0], 5)
+        for order in ("TIMESTAMP", "TIMESTAMP_DESC"):
+            seen, page, text = [], "", ""
+            while page is not None:
+                query = {"kind__eq": "BashOutput", "command_id__eq": id, "sort_order": order, "limit": 3}
+                if page:
+                    query["page_id"] = page
+                a = s.ask("GET", "/api/bash/bash_events/search?" + urlencode(query)).json()
+                equal(page in ("", a["items"][0]["id"]), True, a["next_page_id"])
+                seen += [e["order"] for e in a["items"]]
+                text += "".join(e["stdout"] for e in a["items"])
+                page = a["next_page_id"]
+            equal(seen, list(range(10)) if order == "TIMESTAMP" else list(range(9, -1, -1)))
+            equal(text == "a" * (10 << 20), True, len(text))
+        a = s.ask("GET", "/api/bash/bash_events/search?page_id=%s0003" % id[:-4]).json()
+        equal([e["order"] for e in a["items"]], [2, 3, 4, 5, 6, 7, 8, 9], "the command of the page")
+        other = "00000000-0000-4000-8000-000000000001"
+        for page in ("x", id, other, id[:-4] + "zzzz"):
+            a = s.ask("GET", "/api/bash/bash_events/search?" + urlencode({"command_id__eq": id, "page_id": page}))
+            equal(a.status, 422, (page, a))
+        a = s.ask("GET", "/api/bash/bash_events/search?order__gt=%d" % (2**63 - 1)).json()
+        equal(a, {"items": [], "next_page_id": None})
+
+
 def files():
     with V1() as s:
         data, there = bytes(range(256)) * 5000, s.work_dir + "/new/p\u00e4th & +more.zip"
@@ -187,9 +215,23 @@ def git():
         for target in ("diff?path=%s/f" % s.work_dir, "diff/%s/f" % s.work_dir):
             equal(s.ask("GET", "/api/git/" + target).json(), {"modified": "a\nb", "original": ""})
         equal(s.ask("GET", "/api/git/diff?path=%s/none" % s.work_dir).status, 500)
-        equal(s.ask("GET", "/api/git/changes?ref=HEAD&path=" + s.work_dir).status, 422)
+        equal(s.ask("GET", "/api/git/changes?ref=HEAD&path=" + s.work_dir).json(),
+              [{"status": "UPDATED", "path": "f"}])
+        equal(s.ask("GET", "/api/git/diff?ref=HEAD&path=%s/f" % s.work_dir).json(),
+              {"modified": "a\nb", "original": "a"})
+        os.unlink(s.work_dir + "/f")
+        sha = subprocess.run(["git", "rev-parse", "HEAD"], cwd=s.work_dir, stdout=subprocess.PIPE, check=True,
+                             env=dict(os.environ, GIT_CONFIG_COUNT="1", GIT_CONFIG_KEY_0="safe.directory",
+                                      GIT_CONFIG_VALUE_0="*")).stdout.decode().strip()
+        equal(s.ask("GET", "/api/git/diff?commit=%s&path=%s/f" % (sha, s.work_dir)).json(),
+              {"modified": "a", "original": ""})
+        for query, status in (("ref=none", 400), ("ref=-x", 400), ("ref=", 400), ("ref=HEAD&commit=" + sha, 400),
+                              ("commit=beefbeef", 400), ("commit=HEAD", 422), ("commit=%s%%00" % sha, 422)):
+            a = s.ask("GET", "/api/git/diff?%s&path=%s/f" % (query, s.work_dir))
+            equal(a.status, status, (query, a))
+        equal(s.ask("GET", "/api/git/changes?ref=none&path=" + s.work_dir).status, 400)
         equal(s.shells(), [])
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([door, commands, shells_of_others, once, files, git]))
+    sys.exit(run_tests([door, commands, shells_of_others, once, pages, files, git]))

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -272,6 +273,13 @@ struct event {
 	const int64_t *code;
 };
 
+/* Another id for each of a command's outputs, and the same one whenever it is asked for. */
+static void
+put_id(struct hr_buf *b, const struct command *m, uint64_t order)
+{
+	hr_buf_addf(b, "\"%.*s%04" PRIx64 "\"", HR_V1_ID - 5, m->id, (order + 1) & 0xffff);
+}
+
 static void
 put_event(struct hr_buf *b, const struct command *m, const struct streams *s, const struct event *e,
     int64_t ms)
@@ -279,9 +287,9 @@ put_event(struct hr_buf *b, const struct command *m, const struct streams *s, co
 	struct hr_buf text;
 
 	hr_buf_init(&text, HR_ANSWER_MAX);
-	/* another id for each of a command's outputs, and the same one whenever it is asked for */
-	hr_buf_addf(
-	    b, "{\"id\":\"%.*s%04" PRIx64 "\",", HR_V1_ID - 5, m->id, (e->order + 1) & 0xffff);
+	hr_buf_adds(b, "{\"id\":");
+	put_id(b, m, e->order);
+	hr_buf_addc(b, ',');
 	put_time(b, ms);
 	hr_buf_addf(b, ",\"command_id\":\"%s\",\"order\":%" PRIu64, m->id, e->order);
 	if (e->code != NULL)
@@ -379,67 +387,122 @@ refuse_query(struct hr_rex_call *c, const char *said)
 	hr_answer_detail(c->ret, 422, said);
 }
 
+/* Of that page of events, and its order; false: it is none of that command's (m->name "": any). */
+static bool
+parse_page(struct command *m, struct hr_span page, long long *ret_order)
+{
+	struct command of;
+	char id[HR_V1_ID], *end;
+
+	if (page.len != HR_V1_ID - 1 || memchr(page.p, '\0', page.len) != NULL)
+		return false;
+	memcpy(id, page.p, page.len);
+	id[page.len] = '\0';
+	*ret_order = strtoll(id + page.len - 4, &end, 16) - 1;
+	memcpy(id + page.len - 4, "0000", 4);
+	if (end == id + page.len && *ret_order >= 0 &&
+	    parse_id(&of, (struct hr_span){id, page.len}) &&
+	    (m->name[0] == '\0' || strcmp(m->name, of.name) == 0)) {
+		*m = of;
+		return true;
+	}
+	return false;
+}
+
+/* What is asked for: events of numbers behind `after`, from `page` on (-1: from the first). */
+struct wanted {
+	long long after, limit, page;
+	bool down;
+};
+
 static void
 put_page(struct hr_rex_call *c, const struct command *m, const struct hr_command_state *state,
-    long long after, long long limit, bool down)
+    const struct wanted *w)
 {
-	struct streams s;
+	struct hr_buf *b = &c->ret->body;
 	bool over = state->end != HR_COMMAND_RUNNING;
-	int64_t code = exit_code(state);
-	uint64_t order, total, from = after < 0 ? 0 : (uint64_t)after + 1, i;
+	int64_t code = exit_code(state), from = w->after + 1, total, order, n = 0;
+	struct streams s;
 	struct event e;
 
 	streams_open(c, m->name, &s);
-	total = pieces(s.out_size) + (over ? pieces(s.err_size) + 1 : 0);
-	for (i = 0; i < (uint64_t)limit && i < PAGE && from + i < total; i++) {
-		order = down ? total - 1 - i : from + i;
-		e = event_at(&s, order, over, &code);
-		hr_buf_adds(&c->ret->body, i > 0 ? "," : "");
-		put_event(&c->ret->body, m, &s, &e, state->started + state->elapsed);
+	total = (int64_t)(pieces(s.out_size) + (over ? pieces(s.err_size) + 1 : 0));
+	order = w->page >= 0 ? w->page : w->down ? total - 1 : from;
+	while (order >= from && order < total && n < w->limit && n < PAGE) {
+		e = event_at(&s, (uint64_t)order, over, &code);
+		hr_buf_adds(b, n++ > 0 ? "," : "");
+		put_event(b, m, &s, &e, state->started + state->elapsed);
+		order += w->down ? -1 : 1;
 	}
 	streams_close(&s);
+	if (order >= from && order < total) {
+		hr_buf_adds(b, "],\"next_page_id\":");
+		put_id(b, m, (uint64_t)order);
+		hr_buf_addc(b, '}');
+	} else {
+		hr_buf_adds(b, "],\"next_page_id\":null}");
+	}
+}
+
+/* What the query says; false: answered. The command is m, "" if there is none. */
+static bool
+read_query(struct hr_rex_call *c, struct command *m, struct wanted *w)
+{
+	struct hr_buf text;
+	bool known, paged, ok = false;
+
+	hr_buf_init(&text, 256);
+	known = hr_request_query(c->r, "command_id__eq", &text);
+	if (known && !parse_id(m, hr_span_of_buf(&text)))
+		m->name[0] = '\0';
+	hr_buf_reset(&text);
+	w->down = hr_request_query(c->r, "sort_order", &text) &&
+		  strcmp(hr_buf_str(&text), "TIMESTAMP_DESC") == 0;
+	hr_buf_reset(&text);
+	if (hr_request_query(c->r, "kind__eq", &text) &&
+	    strcmp(hr_buf_str(&text), "BashOutput") != 0) {
+		refuse_query(c, "kind__eq: only events of the kind BashOutput are kept");
+	} else if (!number(c->r, "order__gt", &w->after) || !number(c->r, "limit", &w->limit) ||
+		   w->limit < 1 || w->limit > 100) {
+		refuse_query(c, "order__gt is a number, limit one from 1 to 100");
+	} else {
+		hr_buf_reset(&text);
+		paged = hr_request_query(c->r, "page_id", &text) && text.len > 0;
+		ok = !paged || ((!known || m->name[0] != '\0') &&
+				   parse_page(m, hr_span_of_buf(&text), &w->page));
+		if (!ok)
+			refuse_query(c, "page_id is no next_page_id of that command's");
+		else if (!known && !paged)
+			newest(c, m);
+	}
+	w->after = w->after < -1 ? -1 : w->after == LLONG_MAX ? LLONG_MAX - 1 : w->after;
+	hr_buf_done(&text);
+	return ok;
 }
 
 void
 hr_v1_search(struct hr_rex_call *c)
 {
+	struct wanted w = {.after = -1, .limit = 100, .page = -1};
 	struct hr_command_state state;
-	long long after = -1, limit = 100;
 	struct command m = {.name = ""};
-	struct hr_buf text, frame;
-	bool down, known;
+	struct hr_buf frame;
 	int found;
 
-	hr_buf_init(&text, 256);
+	if (!read_query(c, &m, &w))
+		return;
 	hr_buf_init(&frame, HR_FRAME_MAX);
-	known = hr_request_query(c->r, "command_id__eq", &text);
-	if (known && !parse_id(&m, hr_span_of_buf(&text)))
-		m.name[0] = '\0';
-	else if (!known)
-		newest(c, &m);
-	hr_buf_reset(&text);
-	down = hr_request_query(c->r, "sort_order", &text) &&
-	       strcmp(hr_buf_str(&text), "TIMESTAMP_DESC") == 0;
-	hr_buf_reset(&text);
-	if (hr_request_query(c->r, "kind__eq", &text) &&
-	    strcmp(hr_buf_str(&text), "BashOutput") != 0) {
-		refuse_query(c, "kind__eq: only events of the kind BashOutput are kept");
-	} else if (!number(c->r, "order__gt", &after) || !number(c->r, "limit", &limit) ||
-		   limit < 1 || limit > 100) {
-		refuse_query(c, "order__gt is a number, limit one from 1 to 100");
+	found = m.name[0] != '\0' ? look(c, m.name, &frame, &state) : 0;
+	if (found < 0) {
+		hr_answer_detail(c->ret, 503, "the command's shell cannot be asked now");
+		c->ret->retry_after_s = 1;
 	} else {
-		found = m.name[0] != '\0' ? look(c, m.name, &frame, &state) : 0;
-		if (found < 0) {
-			hr_answer_detail(c->ret, 503, "the command's shell cannot be asked now");
-			c->ret->retry_after_s = 1;
-		} else {
-			hr_buf_adds(&c->ret->body, "{\"items\":[");
-			if (found > 0)
-				put_page(c, &m, &state, after, limit, down);
+		hr_buf_adds(&c->ret->body, "{\"items\":[");
+		if (found > 0)
+			put_page(c, &m, &state, &w);
+		else
 			hr_buf_adds(&c->ret->body, "],\"next_page_id\":null}");
-		}
 	}
-	hr_buf_done(&text);
 	hr_buf_done(&frame);
 }
 

@@ -14,6 +14,7 @@
 #define GIT_LIMIT_S 60
 #define GIT_OUTPUT_MAX (4u << 20) /* the shell's user may answer in its place */
 #define PATH_MAX_LEN (64u << 10)
+#define REF_MAX 4096
 
 /* ---- paths ---- */
 
@@ -131,6 +132,37 @@ put_changes(struct hr_buf *b, struct json_object *list)
 	hr_buf_addc(b, ']');
 }
 
+/* An option with what the query says; false: answered. */
+static bool
+put_commit(struct hr_rex_call *c, bool diff, struct hr_buf *text)
+{
+	struct hr_buf ref, commit;
+	bool has_ref, has_commit, ok = true;
+
+	hr_buf_init(&ref, REF_MAX);
+	hr_buf_init(&commit, REF_MAX);
+	has_ref = hr_request_query(c->r, "ref", &ref);
+	has_commit = diff && hr_request_query(c->r, "commit", &commit);
+	if (has_ref && has_commit) {
+		hr_answer_detail(c->ret, 400, "'ref' and 'commit' are mutually exclusive");
+		ok = false;
+	} else if (has_commit && (commit.fail != HR_OK || commit.len < 4 || commit.len > 64 ||
+				     strspn(commit.p, "0123456789abcdefABCDEF") != commit.len)) {
+		hr_answer_detail(c->ret, 422, "commit has to be 4 to 64 hexadecimal digits");
+		ok = false;
+	} else if (has_ref && (ref.fail != HR_OK || ref.len == 0 || ref.p[0] == '-' ||
+				  strlen(ref.p) != ref.len)) {
+		hr_answer_detail(c->ret, 400, "ref has to be the name of a commit");
+		ok = false;
+	} else if (has_ref || has_commit) {
+		hr_buf_adds(text, has_ref ? " --ref " : " --commit ");
+		hr_shell_quote(text, has_ref ? ref.p : commit.p, has_ref ? ref.len : commit.len);
+	}
+	hr_buf_done(&ref);
+	hr_buf_done(&commit);
+	return ok;
+}
+
 /* What handrail-git says; the caller's. NULL: answered. */
 static struct json_object *
 ask_git(struct hr_rex_call *c, struct hr_span rest, bool diff)
@@ -140,19 +172,23 @@ ask_git(struct hr_rex_call *c, struct hr_span rest, bool diff)
 	struct hr_span cwd = {NULL, 0};
 	struct hr_json_error e;
 	int64_t code = -1;
+	size_t bare;
 
 	hr_buf_init(&path, PATH_MAX_LEN);
 	hr_buf_init(&text, PATH_MAX_LEN * 5);
 	hr_buf_init(&out, GIT_OUTPUT_MAX);
-	if (hr_request_query(c->r, "ref", &out) || hr_request_query(c->r, "commit", &out)) {
-		hr_answer_detail(c->ret, 422, "ref and commit are not served");
-	} else if (absolute_path(c, rest, &path)) {
-		hr_shell_quote(&text, c->w->libexec_dir, strlen(c->w->libexec_dir));
-		hr_buf_adds(&text, diff ? "/handrail-git diff " : "/handrail-git changes");
-		if (diff)
+	hr_shell_quote(&text, c->w->libexec_dir, strlen(c->w->libexec_dir));
+	hr_buf_adds(&text, diff ? "/handrail-git diff" : "/handrail-git changes");
+	bare = text.len;
+	if (put_commit(c, diff, &text) && absolute_path(c, rest, &path)) {
+		bool named = text.len > bare;
+
+		if (diff) {
+			hr_buf_addc(&text, ' ');
 			hr_shell_quote(&text, path.p, path.len);
-		else
+		} else {
 			cwd = hr_span_of_buf(&path);
+		}
 		if (hr_buf_check(&text, NULL) < 0) {
 			hr_answer_generic(c->ret);
 		} else if (hr_v1_run(c, hr_span_of_buf(&text), cwd, GIT_LIMIT_S, &out, &code) &&
@@ -160,9 +196,9 @@ ask_git(struct hr_rex_call *c, struct hr_span rest, bool diff)
 			       hr_json_decode(hr_buf_str(&out), out.len, &said, &e) < 0)) {
 			json_object_put(said);
 			said = NULL;
-			hr_answer_detail(c->ret, 500,
+			hr_answer_detail(c->ret, named ? 400 : 500,
 			    diff ? "there is no difference of that file: it is not there, is too "
-				   "large, or is in no repository"
+				   "large, or is in no repository that has such a commit"
 				 : "git gave no answer for that directory");
 		}
 	}
