@@ -5,6 +5,8 @@ TESTS += %D%/unit/test_fleet %D%/e2e/test_fleet.py %D%/e2e/test_fleet_builds.py 
 EXTRA_DIST += %D%/corpus/fleet/README %D%/corpus/fleet/remote-0.62.jsonl %D%/e2e/lib/fleet.py
 EXTRA_DIST += %D%/e2e/test_fleet.py %D%/e2e/test_fleet_builds.py %D%/e2e/test_fleet_docker.py \
 	%D%/e2e/test_fleet_console.py
+# by hand: clients from PyPI
+EXTRA_DIST += %D%/e2e/fleet_openhands.py %D%/e2e/fleet_v1_sdk.py
 t_unit_test_fleet_SOURCES = %D%/unit/test_fleet.c
 t_unit_test_fleet_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_fleet_LDADD = libfleet.la $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)

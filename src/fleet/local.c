@@ -31,6 +31,7 @@
 #include "proto/json.h"
 
 #define QUOTA_PERIOD 100000
+#define V1_DOOR "HANDRAIL_OPENHANDS_V1" /* of handraild(8) */
 
 struct local {
 	const struct hr_fleet_options *o;
@@ -97,6 +98,23 @@ remove_workspace(const struct local *l, const char *id, struct hr_err *err)
 	return r;
 }
 
+/* What its server is told beside that: whose client will come. */
+static int
+add_v1(struct json_object *q, struct hr_err *err)
+{
+	struct json_object *env = hr_json_at(q, "environment");
+	int v1 = hr_fleet_request_is_v1(q);
+
+	if (v1 <= 0)
+		return v1 < 0 ? hr_err_nomem(err) : 0;
+	if (hr_json_type(env) != HR_PY_DICT) {
+		env = json_object_new_object();
+		if (hr_json_set(q, "environment", env, err) != 0)
+			return -1;
+	}
+	return hr_json_set(env, V1_DOOR, json_object_new_string("true"), err);
+}
+
 static struct hr_config *
 config_of(const struct local *l, const struct hr_fleet_row *row, struct json_object *q,
     struct hr_err *err)
@@ -112,6 +130,8 @@ config_of(const struct local *l, const struct hr_fleet_row *row, struct json_obj
 	free(workspace);
 	if (!bad && image != NULL)
 		bad |= hr_config_set(c, "sandbox.runtime_container_image", image, err);
+	if (!bad)
+		bad |= add_v1(q, err);
 	if (!bad)
 		bad |= set_member(
 		    c, "sandbox.runtime_startup_env_vars", hr_json_at(q, "environment"), err);

@@ -74,18 +74,25 @@ hr_fleet_request_factor(struct json_object *request)
 		   : 1;
 }
 
+static void
+command_words(struct json_object *request, struct hr_strv *words)
+{
+	struct json_object *command = hr_json_at(request, "command");
+
+	if (hr_json_type(command) == HR_PY_STR)
+		hr_strv_add_words(words, hr_json_text(command));
+	for (size_t i = 0; i < hr_json_count(command); i++)
+		if (hr_json_text(hr_json_entry(command, i)) != NULL)
+			hr_strv_add(words, hr_json_text(hr_json_entry(command, i)));
+}
+
 void
 hr_fleet_request_plugins(struct json_object *request, struct hr_strv *v)
 {
-	struct json_object *command = hr_json_at(request, "command");
 	struct hr_strv words = {0};
 	bool on = false;
 
-	if (hr_json_type(command) == HR_PY_STR)
-		hr_strv_add_words(&words, hr_json_text(command));
-	for (size_t i = 0; i < hr_json_count(command); i++)
-		if (hr_json_text(hr_json_entry(command, i)) != NULL)
-			hr_strv_add(&words, hr_json_text(hr_json_entry(command, i)));
+	command_words(request, &words);
 	for (size_t i = 0; i < words.n; i++) {
 		if (strncmp(words.v[i], "--", 2) == 0)
 			on = strcmp(words.v[i], "--plugins") == 0;
@@ -94,6 +101,27 @@ hr_fleet_request_plugins(struct json_object *request, struct hr_strv *v)
 	}
 	v->failed |= words.failed;
 	hr_strv_done(&words);
+}
+
+int
+hr_fleet_request_is_v1(struct json_object *request)
+{
+	struct hr_strv words = {0};
+	const char *name;
+	int r = 0;
+
+	command_words(request, &words);
+	for (size_t i = 0; i < words.n; i++) {
+		name = strrchr(words.v[i], '/');
+		name = name != NULL ? name + 1 : words.v[i];
+		if (strcmp(name, "openhands-agent-server") == 0 ||
+		    strcmp(name, "openhands.agent_server") == 0)
+			r = 1;
+	}
+	if (words.failed)
+		r = -1;
+	hr_strv_done(&words);
+	return r;
 }
 
 /* Each with its length before it, so that two texts are not taken for another two. */
@@ -113,7 +141,7 @@ hr_fleet_request_shape(
 	unsigned char sum[SHA256_DIGEST_LENGTH];
 	struct hr_strv plugins = {0};
 	struct hr_buf b;
-	int r;
+	int v1 = hr_fleet_request_is_v1(request), r;
 
 	hr_buf_init(&b, SHAPE_MAX);
 	put(&b, *named == '\0' && image != NULL ? image : named);
@@ -126,7 +154,9 @@ hr_fleet_request_shape(
 	hr_fleet_request_plugins(request, &plugins);
 	for (size_t i = 0; i < plugins.n; i++)
 		put(&b, plugins.v[i]);
-	r = plugins.failed ? hr_err_nomem(err) : hr_buf_check(&b, err);
+	if (v1 > 0)
+		hr_buf_adds(&b, ",v1");
+	r = plugins.failed || v1 < 0 ? hr_err_nomem(err) : hr_buf_check(&b, err);
 	if (r == 0) {
 		(void)SHA256((const unsigned char *)b.p, b.len, sum);
 		for (size_t i = 0; i < sizeof(sum); i++)

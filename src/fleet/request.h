@@ -15,8 +15,12 @@ const char *hr_fleet_request_wrong(struct json_object *request);
 int64_t hr_fleet_request_factor(struct json_object *request);
 /* The plugins that the client's command names, "--plugins A B --username ...". */
 void hr_fleet_request_plugins(struct json_object *request, struct hr_strv *v);
+/* 1: the command starts the agent server of OpenHands V1, so its client is to be served; 0; -1: out
+ * of memory. */
+int hr_fleet_request_is_v1(struct json_object *request);
 /* A digest of all that is settled when a sandbox is made: image (image: the one of requests that
- * name none, NULL: none), plugins, limits, users. -1: out of memory. */
+ * name none, NULL: none), plugins, whose client, limits,
+ * users. -1: out of memory. */
 int hr_fleet_request_shape(
     struct json_object *request, const char *image, char ret[HR_FLEET_SHAPE], struct hr_err *err);
 

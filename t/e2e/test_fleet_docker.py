@@ -126,6 +126,21 @@ def pool():
         equal(f.container(other, "inspect").returncode, 0)
 
 
+def client_of_v1():
+    """Its server has the routes of V1, also one that waited; another one has not."""
+    command = "/usr/local/bin/openhands-agent-server --port 60000"
+
+    def true(o):
+        return f.call("POST", "/%s/api/bash/execute_bash_command" % o["runtime_id"], {"command": "true"}, key="",
+                      X_Session_API_Key=o["session_api_key"])[0]
+
+    with DockerFleet() as f:
+        f.call("POST", "/handrail/v1/pools", {"pools": [{"name": "p", "size": 1, "request": {"command": command}}]})
+        waiting = f.until(f.sandboxes, lambda all: [s["state"] for s in all] == ["warm"])[0]
+        o, cold = f.up("s", command=command), f.up("t", command=command, resource_factor=2)
+        equal((o["runtime_id"], true(o), true(cold), true(f.up("other"))), (waiting["runtime_id"], 200, 200, 404))
+
+
 def builds():
     """By the Engine, from a folder as clients send it; what was built is started."""
     with DockerFleet("--registry-prefix", "test.example", "--builds") as f:
@@ -164,7 +179,7 @@ def main():
 
 
 TESTS = [pause_and_resume, recorded_client, stopped_for_a_pause, idle, one_that_dies, a_service_that_is_killed, pool,
-         builds]
+         client_of_v1, builds]
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -15,6 +15,7 @@
 
 #include "fleet/api.h"
 #include "fleet/fleet.h"
+#include "fleet/request.h"
 #include "fleet/sqlite.h"
 #include "fleet/sqlite_int.h"
 #include "base/err.h"
@@ -570,6 +571,39 @@ START_TEST(a_warm_one_is_claimed_and_replaced)
 }
 END_TEST
 
+/* The server of one that waits has been told already. */
+START_TEST(whose_client_comes_settles_the_shape)
+{
+	static const struct {
+		const char *command;
+		int v1;
+	} starts[] = {
+	    {"[\"/openhands/micromamba/bin/micromamba\",\"run\"]", 0},
+	    {"\"/usr/local/bin/openhands-agent-server --port 60000\"", 1},
+	    {"\"/agent-server/.venv/bin/python -m openhands.agent_server --port 60000\"", 1},
+	    {"[\"openhands-agent-server\",\"--port\",\"60000\"]", 1},
+	    {"\"/usr/bin/my-openhands-agent-server\"", 0},
+	    {"null", 0},
+	};
+	char text[300], shape[2][HR_FLEET_SHAPE], got[HR_FLEET_SHAPE];
+	struct json_object *q;
+	struct hr_json_error why;
+
+	for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
+		(void)snprintf(
+		    text, sizeof(text), "{\"image\":\"i\",\"command\":%s}", starts[i].command);
+		ck_assert_int_eq(hr_json_decode(text, strlen(text), &q, &why), 0);
+		ck_assert_int_eq(hr_fleet_request_is_v1(q), starts[i].v1);
+		ck_assert_int_eq(hr_fleet_request_shape(q, NULL, got, NULL), 0);
+		if (i < 2) /* the first of each */
+			memcpy(shape[i], got, sizeof(got));
+		ck_assert_str_eq(got, shape[starts[i].v1]);
+		json_object_put(q);
+	}
+	ck_assert_str_ne(shape[0], shape[1]);
+}
+END_TEST
+
 /* The clock of one that waited begins in the step that claims it. */
 START_TEST(a_claimed_one_has_a_clock_of_its_own)
 {
@@ -1121,6 +1155,7 @@ main(void)
 	tcase_add_test(tc, who_waits_is_bounded);
 	tcase_add_test(tc, an_answer_decides_what_is_idle);
 	tcase_add_test(tc, a_warm_one_is_claimed_and_replaced);
+	tcase_add_test(store, whose_client_comes_settles_the_shape);
 	tcase_add_test(store, a_claimed_one_has_a_clock_of_its_own);
 	tcase_add_test(tc, a_failed_create_stops_no_refill);
 	tcase_add_test(tc, a_warm_one_of_no_use_is_made_anew);

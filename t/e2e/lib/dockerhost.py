@@ -13,7 +13,7 @@ from .tap import equal, skip_all
 STARTER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docker-engine")
 IMAGE = "handrail-test:%d" % os.getpid()
 PROGRAMS = ("bash sh cat chmod chown cp date dd dirname env getent git grep head id ln ls mkdir mktemp mv nginx nproc "
-            "od ps pwd rm sed sleep stat tail test touch tr true wc").split()
+            "od ps pwd rm sed sleep stat tail test timeout touch tr true wc").split()
 
 
 def engine_answers():
@@ -29,7 +29,7 @@ def find_engine():
     if os.geteuid() != 0 or not shutil.which("dockerd") or not shutil.which("docker"):
         skip_all("no Docker Engine: set DOCKER_HOST, or as root install docker.io")
     os.environ["HANDRAIL_OWN_ENGINE"] = "1"
-    done = subprocess.run([STARTER, sys.executable, os.path.abspath(sys.argv[0])],
+    done = subprocess.run([STARTER, sys.executable, os.path.abspath(sys.argv[0])] + sys.argv[1:],
                           stderr=subprocess.PIPE, universal_newlines=True)
     if done.returncode == 77:
         skip_all("no Docker Engine: " + done.stderr.strip())
@@ -54,9 +54,9 @@ def copy_into(root, path):
         shutil.copy2(os.path.realpath(path), to)
 
 
-def make_image(top, more=None):
-    """A root file system of the programs under test and what they need from this machine, and more texts by
-    path."""
+def make_image(top, more=None, owned=None):
+    """A root file system of the programs under test and what they need from this machine, more texts by
+    path, and the owners of directories that are not root's."""
     root = os.path.join(top, "root")
     for d in ("tmp", "run", "proc", "dev", "sys", "root", "etc", "var/log/nginx", "var/lib/nginx", "openhands/sbin",
               "openhands/libexec/handrail", "openhands/conf", "usr/bin"):
@@ -105,6 +105,9 @@ def make_image(top, more=None):
     for path, text in (more or {}).items():
         with open(root + path, "w") as f:
             f.write(text)
+    for path, uid in (owned or {}).items():
+        os.makedirs(os.path.join(root, path), exist_ok=True)
+        os.chown(os.path.join(root, path), uid, uid)
     subprocess.run([os.path.join(SRC, "runtime-image/install-shims.sh"), os.path.join(root, "openhands")], check=True)
     for folder, _, names in os.walk(os.path.join(root, "openhands")):
         for name in names:  # the shims name the prefix they were installed to
