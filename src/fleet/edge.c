@@ -24,7 +24,7 @@
 #define TEXT_MAX (1u << 20)
 #define FILES_MOST 8500 /* of an nginx worker: worker_connections, twice */
 #define LISTEN_FD 3
-#define BACKLOG 511
+#define BACKLOG 4096
 #define MORE_S 30 /* than the service lets anybody wait */
 
 static int

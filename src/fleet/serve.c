@@ -20,7 +20,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 
-#define BACKLOG 512
+#define BACKLOG 4096 /* or somaxconn: nginx is refused by a full list */
 #define ACCEPT_AGAIN_MS 1000
 
 struct hr_fleet_server {

@@ -440,6 +440,23 @@ def routes():
         equal(f.call("GET", "/%s/alive" % rid)[0], 409, "stopped")
 
 
+def many_at_once():
+    """Requests wait for the service: nginx is refused by a list of those that is full, and says 503."""
+    with Fleet() as f:
+        os.kill(f.process.pid, signal.SIGSTOP)
+        waiting = []
+        try:
+            for _ in range(700):
+                s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+                waiting.append(s)
+                s.connect(os.path.join(f.dir, "run", "fleet.sock"))
+        finally:
+            os.kill(f.process.pid, signal.SIGCONT)
+            for s in waiting:
+                s.close()
+        equal(f.call("GET", "/list"), (200, {"runtimes": []}))
+
+
 def sample_site():
     """The site of the examples, with TLS and a certificate for all names, in another nginx before the service."""
     domain = "fleet.example.org"
@@ -838,8 +855,8 @@ def main():
 
 
 TESTS = [by_the_command, what_a_start_gives, wrong_requests, lists, hostile_sandbox, clients_that_vanish,
-         slow_bodies, no_descriptors, keys_and_tenants, routes_of_the_document, tenants, events, routes, sample_site,
-         names_in_urls, one_that_dies, idle, one_service, upgrades, doctor, first_store, full_disk, pool, kills]
+         slow_bodies, no_descriptors, keys_and_tenants, routes_of_the_document, tenants, events, routes, many_at_once,
+         sample_site, names_in_urls, one_that_dies, idle, one_service, upgrades, doctor, first_store, full_disk, pool, kills]
 
 if __name__ == "__main__":
     sys.exit(main())
