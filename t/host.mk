@@ -14,6 +14,12 @@ TESTS += %D%/unit/test_config %D%/unit/test_host %D%/e2e/test_host_cli.py %D%/e2
 EXTRA_DIST += %D%/e2e/docker-engine %D%/e2e/lib/dockerhost.py %D%/e2e/lib/gitserver.py %D%/e2e/lib/host.py %D%/e2e/test_host_cli.py %D%/e2e/test_host_command.py \
 	%D%/e2e/test_host_docker.py %D%/e2e/test_host_git.py %D%/e2e/test_host_gitview.py %D%/e2e/test_host_live.py %D%/e2e/test_host_local.py %D%/e2e/test_host_microagents.py %D%/e2e/test_host_pool.py %D%/e2e/test_host_remote.py \
 	%D%/e2e/test_host_hostile.py %D%/e2e/test_host_sent.py %D%/e2e/test_host_trust.py %D%/e2e/test_stranger.py
+# the client of contrib/python; its harnesses by hand
+TESTS += %D%/e2e/test_host_python.py
+EXTRA_DIST += %D%/e2e/test_host_python.py %D%/e2e/harbor_check.py %D%/e2e/inspect_check.py \
+	contrib/python/README contrib/python/pyproject.toml contrib/python/handrail_env/__init__.py \
+	contrib/python/handrail_env/client.py contrib/python/handrail_env/harbor.py \
+	contrib/python/handrail_env/inspect_sandbox.py
 t_unit_test_config_SOURCES = %D%/unit/test_config.c %D%/unit/lines.h
 t_unit_test_config_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_config_LDADD = $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)

@@ -10,8 +10,19 @@
 #include "cli/commands.h"
 #include "proto/json.h"
 
+static void
+put_text(struct hr_buf *b, const char *name, const char *text)
+{
+	hr_buf_addf(b, "\"%s\":", name);
+	if (text != NULL)
+		(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
+	else
+		hr_buf_adds(b, "null");
+	hr_buf_addc(b, ',');
+}
+
 static int
-show(struct cli *c, const char *server, const char *vscode, const char *hosts)
+show(struct cli *c, const char *server, const char *key, const char *vscode, const char *hosts)
 {
 	struct json_object *o = NULL;
 	struct hr_json_error why;
@@ -22,14 +33,11 @@ show(struct cli *c, const char *server, const char *vscode, const char *hosts)
 		return cli_usage("the list of addresses cannot be read");
 	hr_buf_init(&b, 1 << 20);
 	if (c->json) {
-		hr_buf_adds(&b, "{\"server\":");
-		(void)hr_json_put_str(&b, server, strlen(server), HR_JSON_REPLACE);
-		hr_buf_adds(&b, ",\"vscode\":");
-		if (vscode != NULL)
-			(void)hr_json_put_str(&b, vscode, strlen(vscode), HR_JSON_REPLACE);
-		else
-			hr_buf_adds(&b, "null");
-		hr_buf_addf(&b, ",\"web_hosts\":%s}\n", hosts);
+		hr_buf_addc(&b, '{');
+		put_text(&b, "server", server);
+		put_text(&b, "key", key);
+		put_text(&b, "vscode", vscode);
+		hr_buf_addf(&b, "\"web_hosts\":%s}\n", hosts);
 	} else {
 		hr_buf_addf(&b, "server %s\n", server);
 		if (vscode != NULL)
@@ -61,7 +69,8 @@ print_urls(struct cli *c, const struct cli_args *a)
 	    hr_sandbox_web_hosts(s, &hosts, &err) != 0)
 		r = cli_fail(&err);
 	else
-		r = show(c, hr_sandbox_url(s) != NULL ? hr_sandbox_url(s) : "-", vscode, hosts);
+		r = show(c, hr_sandbox_url(s) != NULL ? hr_sandbox_url(s) : "-",
+		    hr_sandbox_session_api_key(s), vscode, hosts);
 	free(vscode);
 	free(hosts);
 	hr_sandbox_free(s);

@@ -339,7 +339,8 @@ def addresses():
         record = h.record()
         ports = [record["backend"]["app_port_%d" % i] for i in (1, 2)]
         here = {"http://localhost:%d" % p: p for p in ports}
-        equal(json.loads(h.ok("url", "--json")), {"server": record["url"], "vscode": None, "web_hosts": here})
+        equal(json.loads(h.ok("url", "--json")), {"server": record["url"], "key": record["backend"]["key"],
+                                                  "vscode": None, "web_hosts": here})
         equal(h.ok("url"), "server %s\n" % record["url"] + "".join("%-6d %s\n" % (here[u], u) for u in here))
         with http.server.HTTPServer(("127.0.0.1", 0), TokenServer) as server:
             thread = threading.Thread(target=server.serve_forever)
@@ -528,7 +529,7 @@ def kind_of_ones_own():
                    "[inside the example] a line" not in line], [], up.stderr)
             TokenServer.busy, TokenServer.seen[:] = [503], []
             equal(json.loads(h.ok("url", "--json")), {
-                "server": h.env["EXAMPLE_URL"], "web_hosts": {"https://app.example.test": 3000},
+                "server": h.env["EXAMPLE_URL"], "key": "k", "web_hosts": {"https://app.example.test": 3000},
                 "vscode": "https://vscode.example.test/ws?tkn=t%20k&folder=/there"})
             equal(TokenServer.seen, [("k", "p")] * 2, "the kind had it sent again, with its own headers")
             TokenServer.busy = [503, 503]

@@ -1,0 +1,14 @@
+"""handrail's sandboxes for Python: a client for scripts (Sandbox), an environment of Harbor (Handrail) and, by its
+entry point, a sandbox provider of Inspect AI ("handrail"). The last two are loaded when they are asked for."""
+
+from .client import Executed, HandrailError, Sandbox
+
+__all__ = ["Executed", "HandrailError", "Sandbox", "Handrail"]
+__version__ = "0.1"
+
+
+def __getattr__(name):
+    if name == "Handrail":
+        from .harbor import Handrail
+        return Handrail
+    raise AttributeError(name)

@@ -1,0 +1,208 @@
+"""A sandbox of the command `handrail`, for scripts. Each call waits for its answer; threads may call at once."""
+
+import http.client
+import json
+import os
+import posixpath
+import ssl
+import subprocess
+import urllib.parse
+import uuid
+from typing import NamedTuple
+
+DOOR = "HANDRAIL_SWEREX"  # what execute() goes through
+RAISED = {"builtins." + c.__name__: c for c in (FileExistsError, FileNotFoundError, IsADirectoryError,
+                                                NotADirectoryError, PermissionError, ValueError, OSError)}
+RAISED["swerex.exceptions.CommandTimeoutError"] = TimeoutError
+ERRNO = {13: PermissionError, 2: FileNotFoundError, 20: NotADirectoryError, 21: IsADirectoryError}
+
+
+class HandrailError(Exception):
+    """What the command or the sandbox said."""
+
+
+class Executed(NamedTuple):
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+class Ran(NamedTuple):
+    exit_code: int  # -1: it still runs
+    output: str
+    directory: str
+
+
+def handrail(*words, program=None):
+    """One call of the command; what it printed."""
+    program = program or os.environ.get("HANDRAIL", "handrail")
+    try:
+        # the kind local hands its environment on to the server
+        done = subprocess.run([program, *words], stdin=subprocess.DEVNULL, capture_output=True,
+                              env=dict(os.environ, **{DOOR: "true"}))
+    except FileNotFoundError:
+        raise HandrailError("there is no command %r: install handrail, or name it by $HANDRAIL" % program) from None
+    if done.returncode != 0:
+        raise HandrailError(done.stderr.decode(errors="replace").strip() or
+                            "handrail %s: status %d" % (words[0], done.returncode))
+    return done.stdout
+
+
+class Sandbox:
+    """with Sandbox.up("local") as box: print(box.run("ls").output)"""
+
+    def __init__(self, url, key=None, name=None, program=None):
+        self.url, self.key, self.name, self.program = url, key, name, program
+        self.context = ssl.create_default_context() if url.startswith("https:") else None
+        self.directory = None  # where relative paths are from
+
+    @classmethod
+    def up(cls, runtime=None, name=None, settings=(), env=None, plugins=(), options=(), program=None):
+        """Starts one, or finds that of the name. settings: "key=value" of handrail(1); options: further ones of it."""
+        name = name or "py-" + uuid.uuid4().hex[:16]
+        words = ["up", "-q", "-n", name, *options]
+        if runtime:
+            words += ["-r", runtime]
+        if runtime != "local":
+            words += ["-s", "sandbox.runtime_startup_env_vars=" + json.dumps({DOOR: "true"})]
+        for setting in settings:
+            words += ["-s", setting]
+        for key, value in (env or {}).items():
+            words += ["-e", "%s=%s" % (key, value)]
+        for plugin in plugins or ["none"]:
+            words += ["-p", plugin]
+        handrail(*words, program=program)
+        return cls.attach(name, program)
+
+    @classmethod
+    def attach(cls, name="default", program=None):
+        """One that was started, by this or by the command."""
+        at = json.loads(handrail("url", "-q", "--json", "-n", name, program=program))
+        box = cls(at["server"], at["key"], name, program)
+        box.directory = box.execute(["pwd"]).stdout.rstrip("\n")
+        return box
+
+    def down(self):
+        handrail("down", "-q", self.name, program=self.program)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.down()
+
+    # ---- HTTP ----
+
+    def ask(self, method, path, body=None, type="application/json", timeout=None, **headers):
+        """(status, bytes)"""
+        at = urllib.parse.urlsplit(self.url)
+        if self.context:
+            c = http.client.HTTPSConnection(at.hostname, at.port, timeout=timeout, context=self.context)
+        else:
+            c = http.client.HTTPConnection(at.hostname, at.port, timeout=timeout)
+        if self.key:
+            headers["X-Session-API-Key"] = self.key
+        if body is not None:
+            headers["Content-Type"] = type
+        try:
+            c.request(method, at.path.rstrip("/") + path, body, headers)
+            answer = c.getresponse()
+            return answer.status, answer.read()
+        finally:
+            c.close()
+
+    def _post(self, path, message):
+        # a name of its own: a request that is sent twice is done once
+        return self._taken(path, *self.ask("POST", path, json.dumps(message), **{"X-Request-ID": uuid.uuid4().hex}))
+
+    @staticmethod
+    def _taken(path, status, body):
+        if status == 404:
+            raise HandrailError("the sandbox has no %s: start it with %s=true" % (path, DOOR))
+        answer = json.loads(body)
+        if status == 511:
+            e = answer["swerexception"]
+            raise RAISED.get(e["class_path"], HandrailError)(e["message"])
+        if status != 200:
+            raise HandrailError(answer.get("detail") or "status %d" % status)
+        return answer
+
+    # ---- commands ----
+
+    def run(self, command, timeout=None):
+        """In the shell that all share: directory and variables stay."""
+        action = {"action": "run", "args": {"command": command, "blocking": True}}
+        if timeout is not None:
+            action["timeout"] = timeout
+        o = self._post("/execute_action", {"action": action})
+        if o["observation"] != "run":
+            raise HandrailError(o["content"])
+        at = o["extras"]["metadata"]
+        return Ran(at["exit_code"], o["content"], at["working_dir"])
+
+    def execute(self, words, input=None, cwd=None, env=None, user=None, timeout=None):
+        """A program beside all shells, with its two streams apart. TimeoutError: it was ended after so many seconds."""
+        words = list(words)
+        if env:
+            words = ["/usr/bin/env", "--", *("%s=%s" % pair for pair in env.items()), *words]
+        if user is not None:
+            words = ["/usr/sbin/runuser", "-u", str(user), "--", *words]
+        if input is None:
+            return self._execute(words, cwd, timeout)
+        name = "/tmp/handrail-input-" + uuid.uuid4().hex
+        self.write(name, input)
+        try:
+            return self._execute(["/bin/sh", "-c", 'f=$0; exec "$@" <"$f"', name, *words], cwd, timeout)
+        finally:
+            self._execute(["/bin/rm", "-f", "--", name], None, None)
+
+    def _execute(self, words, cwd, timeout):
+        a = self._post("/swerex/execute", {"command": words, "cwd": self.path(cwd) if cwd else None,
+                                           "timeout": timeout})
+        return Executed(a["exit_code"], a["stdout"], a["stderr"])
+
+    # ---- files ----
+
+    def path(self, path):
+        return posixpath.join(self.directory or "/", str(path))
+
+    def read(self, path, most=None):
+        """The bytes of a file; of more than `most` of them only that many and one more."""
+        path = self.path(path)
+        headers = {} if most is None else {"Range": "bytes=0-%d" % most}
+        status, body = self.ask("GET", "/download_file?" + urllib.parse.urlencode({"path": path}), **headers)
+        if status in (200, 206):
+            return body
+        if status == 416:
+            return b""
+        return self._fail(body, path)
+
+    def write(self, path, data):
+        """A whole file, with the directories above it."""
+        if isinstance(data, str):
+            data = data.encode()
+        mark, part = uuid.uuid4().hex, '--%s\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n'
+        body = (part % (mark, "target_path", "") + self.path(path) + "\r\n").encode()
+        body += (part % (mark, "file", '; filename="f"')).encode() + data + ("\r\n--%s--\r\n" % mark).encode()
+        type = "multipart/form-data; boundary=" + mark
+        self._taken("/swerex/upload", *self.ask("POST", "/swerex/upload", body, type))
+
+    def put(self, source, path):
+        """A file or a directory of this machine, as `handrail put` does."""
+        handrail("put", "-q", "-n", self.name, os.fspath(source), self.path(path), program=self.program)
+
+    def get(self, path, target):
+        handrail("get", "-q", "-n", self.name, self.path(path), os.fspath(target), program=self.program)
+
+    @staticmethod
+    def _fail(body, path):
+        said = json.loads(body).get("detail", "")
+        kind = HandrailError
+        if said.startswith("404: "):
+            kind = FileNotFoundError
+        elif said == "400: Path is a directory":
+            kind = IsADirectoryError
+        for number, error in ERRNO.items():
+            if said.startswith("[Errno %d]" % number):
+                kind = error
+        raise kind("%s: %s" % (said.partition(": ")[2] or said, path))

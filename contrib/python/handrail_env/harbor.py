@@ -1,0 +1,119 @@
+"""An environment of Harbor (PyPI "harbor"): harbor run -e handrail_env:Handrail ...
+
+--ek runtime=KIND is the kind of sandbox (docker), --ek settings='["key=value"]' are settings of handrail(1), and --ek
+image=NAME a runtime image that is there already. Without one the task's image, or what its Dockerfile makes, becomes
+the base of one: `handrail build`."""
+
+import asyncio
+import json
+import re
+import subprocess
+from pathlib import Path
+
+from harbor.environments.base import BaseEnvironment, ExecResult
+from harbor.environments.capabilities import EnvironmentCapabilities, EnvironmentResourceCapabilities
+
+from .client import HandrailError, Sandbox, handrail
+
+LATE = 124  # of a command that was ended, as timeout(1) has it
+
+
+class Handrail(BaseEnvironment):
+    def __init__(self, *args, runtime="docker", settings=(), image=None, **kwargs):
+        self.runtime, self.image, self.box = runtime, image, None
+        self.settings = json.loads(settings) if isinstance(settings, str) else list(settings)
+        super().__init__(*args, **kwargs)
+
+    @staticmethod
+    def type():
+        return "handrail"
+
+    @property
+    def capabilities(self):
+        return EnvironmentCapabilities()
+
+    @classmethod
+    def resource_capabilities(cls):
+        return EnvironmentResourceCapabilities()
+
+    @property
+    def _dockerfile(self):
+        return self.environment_dir / "Dockerfile"
+
+    def _validate_definition(self):
+        if self.runtime == "docker" and not (self.image or self.task_env_config.docker_image or
+                                             self._dockerfile.exists()):
+            raise FileNotFoundError("the task has no docker_image and no Dockerfile: %s" % self._dockerfile)
+
+    def _settings(self, force_build):
+        settings = list(self.settings)
+        if self.runtime != "docker":
+            return settings
+        image = self.image
+        if image is None:
+            base, more = self.task_env_config.docker_image, []
+            if self._dockerfile.exists() and (force_build or not base):
+                base, more = re.sub("[^a-z0-9_.-]", "-", self.environment_name.lower()) + ":handrail", ["--no-pull"]
+                done = subprocess.run(["docker", "build", "-q", "-t", base, str(self.environment_dir)],
+                                      stdin=subprocess.DEVNULL, capture_output=True, text=True)
+                if done.returncode != 0:
+                    raise HandrailError("docker build: " + done.stderr.strip())
+            image = handrail("build", "-q", "-b", base, *more).decode().split()[-1]
+        # as Docker's own default: root, unless the task names a user
+        return ["sandbox.runtime_container_image=" + image, "core.run_as_openhands=false", *settings]
+
+    def _start(self, force_build):
+        self.box = Sandbox.up(self.runtime, "harbor-" + re.sub(r"[^A-Za-z0-9_.-]", "-", self.session_id),
+                              self._settings(force_build))
+
+    async def start(self, force_build):
+        await asyncio.to_thread(self._start, force_build)
+        if self.task_env_config.workdir:
+            await asyncio.to_thread(self._made, self.task_env_config.workdir)
+        await self.ensure_dirs(self._mount_targets(writable_only=True))
+        await self._upload_environment_dir_after_start()
+
+    async def stop(self, delete):
+        box, self.box = self.box, None
+        if box is not None and delete:
+            await asyncio.to_thread(box.down)
+
+    async def exec(self, command, cwd=None, env=None, timeout_sec=None, user=None):
+        try:
+            done = await asyncio.to_thread(
+                self.box.execute, ["/bin/bash", "-c", command], None, cwd or self.task_env_config.workdir,
+                self._merge_env(env), self._resolve_user(user), timeout_sec)
+        except TimeoutError as e:
+            return ExecResult(stdout="", stderr=str(e), return_code=LATE)
+        except OSError as e:  # there is no such directory
+            return ExecResult(stdout="", stderr=str(e), return_code=1)
+        return ExecResult(stdout=done.stdout, stderr=done.stderr, return_code=done.exit_code)
+
+    async def upload_file(self, source_path, target_path):
+        await asyncio.to_thread(self.box.write, target_path, Path(source_path).read_bytes())
+
+    async def download_file(self, source_path, target_path):
+        data = await asyncio.to_thread(self.box.read, source_path)
+        Path(target_path).parent.mkdir(parents=True, exist_ok=True)
+        Path(target_path).write_bytes(data)
+
+    def _made(self, directory):
+        done = self.box.execute(["/bin/mkdir", "-p", "--", directory])
+        if done.exit_code != 0:
+            raise HandrailError(done.stderr.strip())
+
+    def _put_all(self, source, target):
+        self._made(target)
+        for each in sorted(Path(source).iterdir()):
+            self.box.put(each, target.rstrip("/") + "/")
+
+    async def upload_dir(self, source_dir, target_dir):
+        await asyncio.to_thread(self._put_all, source_dir, target_dir)
+
+    def _get_all(self, source, target):
+        Path(target).mkdir(parents=True, exist_ok=True)
+        for name in self.box.execute(["/bin/ls", "-A", "--zero", "--", source]).stdout.split("\0")[:-1]:
+            self.box.get(source.rstrip("/") + "/" + name, str(target) + "/")
+
+    async def download_dir(self, source_dir, target_dir):
+        await asyncio.to_thread(self._get_all, source_dir, target_dir)
