@@ -139,6 +139,8 @@ child_limits(const struct hr_spawn *s)
 		(void)umask((mode_t)s->umask);
 	if (s->nofile != NULL && setrlimit(RLIMIT_NOFILE, s->nofile) != 0)
 		return -1;
+	if (s->data != NULL && setrlimit(RLIMIT_DATA, s->data) != 0)
+		return -1;
 	return 0;
 }
 

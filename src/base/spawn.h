@@ -38,6 +38,7 @@ struct hr_spawn {
 	int pdeathsig;                    /* signal to it at the caller's death, 0: none */
 	int umask;                        /* -1: the caller's */
 	const struct rlimit *nofile;      /* NULL: the caller's */
+	const struct rlimit *data;        /* memory of its own, NULL: the caller's */
 	const struct hr_spawn_user *user; /* NULL: the caller's */
 	const char *dir; /* NULL: the caller's; one that cannot be entered (as user) becomes "/" */
 	/* In the caller, while the child waits to become the program: if the caller is killed

@@ -523,6 +523,20 @@ def large_page():
                   "MB of the plugin, at most and afterwards")
 
 
+def much_memory():
+    """A page that takes more than its share is refused it, and the browser goes on."""
+    page = ("<title>-</title><button>b</button><script>const all = [];"
+            "document.querySelector('button').onclick = () => { try { while (all.length < 96)"
+            " all.push(new Uint8Array(32 << 20)); document.title = 'all of it'; }"
+            " catch (e) { document.title = e.name; } };</script>")
+    with Site() as site, Browsing(env={"HANDRAIL_BROWSER_MEMORY_MAX": "2000000000"}) as s:
+        good(s, 'goto("%s")' % page_of(page))
+        s.act('click("4")')
+        a = s.act("noop(0)")
+        equal("RootWebArea 'RangeError'" in a["content"] or "crashed" in a["content"], True, a["content"])
+        goes_on(s, site)
+
+
 def endless_script():
     with Site() as site, Browsing() as s:
         s.act('goto("%s")' % site.url("loop.html"))
@@ -656,7 +670,7 @@ TESTS = [
     a_form, keys, viewed_picture, viewed_pdf, saved_pdf,
     chromium_killed_at_rest, plugin_killed_at_rest, killed_at_work, looking_on, nobody_looks_without_a_key,
     endless_alerts, endless_script, storm_of_windows, endless_downloads, opened_before_a_key_is_up,
-    crashed_page, large_page, overwritten_functions, frames_in_frames, frames_that_vanish, out_of_reach,
+    crashed_page, large_page, much_memory, overwritten_functions, frames_in_frames, frames_that_vanish, out_of_reach,
     as_another_user,
 ]
 

@@ -90,6 +90,7 @@ struct browser {
 	const char *profile;            /* a directory of ours */
 	const char *downloads;          /* where files go */
 	double download_max;            /* bytes of each */
+	double memory_max;              /* bytes of each process; 0: as many as it wants */
 	bool saves_pdf;                 /* a PDF is downloaded and not shown */
 	bool (*interrupted)(void *arg); /* whoever waits is to give up */
 	void *arg;

@@ -13,7 +13,10 @@
 #include "base/path.h"
 #include "plugins/browser/serve.h"
 
-enum { READY_FD = 3, ACTION_FD = 4, DOWNLOAD_MAX = 1 << 30 /* bytes */ };
+enum { READY_FD = 3, ACTION_FD = 4 };
+
+#define DOWNLOAD_MAX (1024.0 * 1024 * 1024)
+#define MEMORY_MAX (4 * 1024.0 * 1024 * 1024) /* more is there for no page of a usual kind */
 
 static const char *
 choose_program(void)
@@ -31,21 +34,19 @@ choose_program(void)
 	return usual[0];
 }
 
-/* What a page may send in one download. */
 static double
-download_max(void)
+bytes_of(const char *name, double otherwise)
 {
-	const char *wanted = getenv("HANDRAIL_BROWSER_DOWNLOAD_MAX");
+	const char *wanted = getenv(name);
 	char *end = NULL;
 	double n = wanted != NULL ? strtod(wanted, &end) : 0;
 
 	if (wanted == NULL || wanted[0] == '\0')
-		return DOWNLOAD_MAX;
+		return otherwise;
 	if (*end == '\0' && n >= 0)
 		return n;
-	hr_log(
-	    HR_LOG_WARNING, "HANDRAIL_BROWSER_DOWNLOAD_MAX is no number of bytes: %.40s", wanted);
-	return DOWNLOAD_MAX;
+	hr_log(HR_LOG_WARNING, "%s is no number of bytes: %.40s", name, wanted);
+	return otherwise;
 }
 
 /* Chromium's viewer shows a PDF, in which no tree can be seen. */
@@ -99,7 +100,8 @@ main(void)
 	}
 	br_init(&b);
 	b.program = choose_program();
-	b.download_max = download_max();
+	b.download_max = bytes_of("HANDRAIL_BROWSER_DOWNLOAD_MAX", DOWNLOAD_MAX);
+	b.memory_max = bytes_of("HANDRAIL_BROWSER_MEMORY_MAX", MEMORY_MAX);
 	b.saves_pdf = saves_pdf();
 	profile = hr_path_join(dir, "profile");
 	b.profile = profile;

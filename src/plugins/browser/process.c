@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -26,6 +27,7 @@
 #define READS_A_TURN 16
 #define OUT_MAX (64u << 20)
 #define ARGS_MAX 64
+#define MIB (1u << 20)
 
 extern char **environ;
 
@@ -238,6 +240,10 @@ static int
 spawn(struct browser *b, int command, int answer, struct hr_err *err)
 {
 	const struct hr_spawn_fd fds[] = {{command, 3}, {answer, 4}};
+	/* what a page takes beyond it is refused to its script, or ends its process; Chromium opens
+	 * no page where it is no whole number of MiB */
+	const rlim_t most = (rlim_t)(b->memory_max / MIB) * MIB;
+	const struct rlimit memory = {most, most};
 	const char *argv[ARGS_MAX], *sandbox = NULL;
 	struct hr_buf profile, env_text;
 	size_t n = 0, i;
@@ -272,7 +278,8 @@ spawn(struct browser *b, int command, int answer, struct hr_err *err)
 				      .nfds = 2,
 				      .setsid = true,
 				      .pdeathsig = SIGKILL,
-				      .umask = -1},
+				      .umask = -1,
+				      .data = most > 0 ? &memory : NULL},
 		    err);
 	free(env);
 	hr_buf_done(&profile);
