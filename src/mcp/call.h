@@ -98,6 +98,10 @@ bool hr_mcp_put_data(struct hr_mcp_call *c, struct hr_span url, struct hr_span p
 bool hr_mcp_handle_read(struct hr_mcp_call *c, struct hr_mcp_wait *ret);
 struct hr_shell_place;
 struct hr_shell_place hr_mcp_place(const struct hr_mcp_call *c, const struct hr_mcp_wait *w);
+/* The command of that handle. False: said. */
+struct hr_command_state;
+bool hr_mcp_look(struct hr_mcp_call *c, const struct hr_shell_place *place,
+    const struct hr_mcp_wait *w, struct hr_command_state *ret);
 /* Waits for c->wait while sink's reader is there, and makes the result. */
 void hr_mcp_wait_now(struct hr_mcp_call *c, struct hr_sink *sink);
 /* The result of a command that has completed, `handle` "" unless there is more of it. */

@@ -319,10 +319,14 @@ press(struct hr_mcp_call *c, const struct hr_mcp_wait *w, struct hr_press_reques
 {
 	const struct hr_shell_place place = hr_mcp_place(c, w);
 	struct hr_session_state state;
+	struct hr_command_state known;
 	struct hr_err err = {0};
 	struct hr_answer answer;
 	struct hr_buf frame, handle;
 
+	/* another one of the same number, in a shell that began later, is not meant */
+	if (!hr_mcp_look(c, &place, w, &known))
+		return;
 	req->command = w->id;
 	hr_answer_init(&answer);
 	hr_buf_init(&frame, HR_FRAME_MAX);

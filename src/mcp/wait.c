@@ -271,8 +271,8 @@ put_running(struct hr_mcp_call *c, struct hr_span output, const char *handle, co
 }
 
 /* How the command is; false: said. */
-static bool
-look(struct hr_mcp_call *c, const struct hr_shell_place *place, const struct hr_mcp_wait *w,
+bool
+hr_mcp_look(struct hr_mcp_call *c, const struct hr_shell_place *place, const struct hr_mcp_wait *w,
     struct hr_command_state *ret)
 {
 	struct hr_command_state list[HR_COMMANDS_MAX];
@@ -335,7 +335,7 @@ put_state(struct hr_mcp_call *c, const struct hr_shell_place *place, const char 
 	struct hr_err err = {0};
 	bool over;
 
-	if (!look(c, place, &c->wait, &s))
+	if (!hr_mcp_look(c, place, &c->wait, &s))
 		return;
 	over = s.end != HR_COMMAND_RUNNING;
 	hr_buf_init(&out, 1u << 20);
@@ -477,7 +477,7 @@ hr_mcp_wait_now(struct hr_mcp_call *c, struct hr_sink *sink)
 
 	c->waits = false;
 	w.signals = signals_open(); /* -1: then a reload waits for us */
-	while (look(c, &place, &c->wait, &s) && s.end == HR_COMMAND_RUNNING && tries-- > 0) {
+	while (hr_mcp_look(c, &place, &c->wait, &s) && s.end == HR_COMMAND_RUNNING && tries-- > 0) {
 		how = follow(&w, &place);
 		if (how == TO_LEAVE)
 			why = "still running, and this server is being replaced";

@@ -214,6 +214,10 @@ def commands():
         equal((r["isError"], "ended" in text(r)), (True, True), "never for another command")
         ask = call(s, "run", command="sleep 1000", wait_s=0)
         equal(call(s, "input", handle=handle_in(ask), keys=["nokey"])["isError"], True)
+        # the same number of another server's shell
+        other = re.sub("-1", "-2", handle_in(ask), count=1)
+        for r in (call(s, "interrupt", handle=other), call(s, "input", handle=other, text="x")):
+            equal((r["isError"], "Nothing is known" in text(r)), (True, True), r)
         equal(call(s, "interrupt", handle=handle_in(ask))["isError"], False)
         equal(structured(call(s, "wait", handle=handle_in(ask)))["exit_code"], 130)
         # much output: the head, the tail, and the way to all of it
