@@ -45,6 +45,8 @@ libworker_la_SOURCES = \
 	%D%/trace.c %D%/trace.h \
 	%D%/upload.c \
 	%D%/v1/bash.c \
+	%D%/v1/command.c %D%/v1/command.h \
+	%D%/v1/events.c \
 	%D%/v1/v1.c %D%/v1/v1.h \
 	%D%/view.c \
 	%D%/worker.c %D%/worker.h

@@ -13,7 +13,6 @@ extern const struct hr_rex_model hr_v1_bash_model;
 /* ---- bash.c; the body is checked by that model ---- */
 void hr_v1_start(struct hr_rex_call *c);
 void hr_v1_execute(struct hr_rex_call *c);
-void hr_v1_search(struct hr_rex_call *c); /* by the query */
 /* id: as the path has it */
 void hr_v1_stop(struct hr_rex_call *c, struct hr_span id);
 
@@ -21,5 +20,8 @@ void hr_v1_stop(struct hr_rex_call *c, struct hr_span id);
  * error if it has no room for it. False: answered. */
 bool hr_v1_run(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, double timeout_s,
     struct hr_buf *out, int64_t *ret_code);
+
+/* ---- events.c, by the query ---- */
+void hr_v1_search(struct hr_rex_call *c);
 
 #endif

@@ -1,0 +1,216 @@
+/* What a command of the V1 door printed, as events, a page at a time. */
+#include "config.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/channel.h"
+#include "worker/live.h"
+#include "worker/v1/command.h"
+
+#define PIECE ((uint64_t)1 << 20) /* of output, in one event */
+#define PAGE 8                    /* events in one answer */
+
+/* All whole pieces but the last one. */
+static uint64_t
+pieces(uint64_t size)
+{
+	return size > 0 ? (size - 1) / PIECE : 0;
+}
+
+/* Whole pieces of stdout, then those of stderr, then the rest of both with the code. While the
+ * command runs there are only the first. */
+static struct hr_v1_event
+event_at(const struct hr_v1_streams *s, uint64_t order, bool over, const int64_t *code)
+{
+	uint64_t out = pieces(s->out_size), err = over ? pieces(s->err_size) : 0;
+	struct hr_v1_event e = {.order = order};
+
+	if (order < out) {
+		e.out_from = order * PIECE;
+		e.out_to = e.out_from + PIECE;
+	} else if (order < out + err) {
+		e.err_from = (order - out) * PIECE;
+		e.err_to = e.err_from + PIECE;
+	} else {
+		e.out_from = out * PIECE;
+		e.out_to = s->out_size;
+		e.err_from = err * PIECE;
+		e.err_to = s->err_size;
+		e.code = code;
+	}
+	return e;
+}
+
+/* A number of the query; false: it is none. */
+static bool
+number(const struct hr_request *r, const char *name, long long *io)
+{
+	struct hr_buf text;
+	char *end = NULL;
+	bool ok = true;
+
+	hr_buf_init(&text, 64);
+	if (hr_request_query(r, name, &text)) {
+		errno = 0;
+		*io = strtoll(hr_buf_str(&text), &end, 10);
+		ok = text.fail == HR_OK && text.len > 0 && *end == '\0' && errno == 0;
+	}
+	hr_buf_done(&text);
+	return ok;
+}
+
+/* The newest command, if none is named. */
+static void
+newest(struct hr_rex_call *c, struct hr_v1_command *m)
+{
+	struct hr_command_state s;
+	struct hr_answer inner;
+	struct hr_buf names, frame;
+	int64_t best = -1;
+	const char *p;
+
+	m->name[0] = '\0';
+	hr_buf_init(&names, HR_CHANNEL_ANSWER_MAX);
+	hr_buf_init(&frame, HR_FRAME_MAX);
+	hr_answer_init(&inner);
+	if (!hr_live_names(c->w, &names, &inner))
+		names.len = 0;
+	for (p = hr_buf_str(&names); p < names.p + names.len; p += strlen(p) + 1) {
+		if (strncmp(p, HR_V1_SHELLS, sizeof(HR_V1_SHELLS) - 1) != 0 ||
+		    hr_v1_look(c, p, &frame, &s) <= 0 || s.started <= best ||
+		    !hr_v1_parse_id(m, s.key))
+			continue;
+		best = s.started;
+	}
+	hr_answer_done(&inner);
+	hr_buf_done(&names);
+	hr_buf_done(&frame);
+}
+
+static void
+refuse_query(struct hr_rex_call *c, const char *said)
+{
+	hr_answer_detail(c->ret, 422, said);
+}
+
+/* Of that page of events, and its order; false: it is none of that command's (m->name "": any). */
+static bool
+parse_page(struct hr_v1_command *m, struct hr_span page, long long *ret_order)
+{
+	struct hr_v1_command of;
+	char id[HR_V1_ID], *end;
+
+	if (page.len != HR_V1_ID - 1 || memchr(page.p, '\0', page.len) != NULL)
+		return false;
+	memcpy(id, page.p, page.len);
+	id[page.len] = '\0';
+	*ret_order = strtoll(id + page.len - 4, &end, 16) - 1;
+	memcpy(id + page.len - 4, "0000", 4);
+	if (end == id + page.len && *ret_order >= 0 &&
+	    hr_v1_parse_id(&of, (struct hr_span){id, page.len}) &&
+	    (m->name[0] == '\0' || strcmp(m->name, of.name) == 0)) {
+		*m = of;
+		return true;
+	}
+	return false;
+}
+
+/* What is asked for: events of numbers behind `after`, from `page` on (-1: from the first). */
+struct wanted {
+	long long after, limit, page;
+	bool down;
+};
+
+static void
+put_page(struct hr_rex_call *c, const struct hr_v1_command *m, const struct hr_command_state *state,
+    const struct wanted *w)
+{
+	struct hr_buf *b = &c->ret->body;
+	bool over = state->end != HR_COMMAND_RUNNING;
+	int64_t code = hr_v1_exit_code(state), from = w->after + 1, total, order, n = 0;
+	struct hr_v1_streams s;
+	struct hr_v1_event e;
+
+	hr_v1_streams_open(c, m->name, &s);
+	total = (int64_t)(pieces(s.out_size) + (over ? pieces(s.err_size) + 1 : 0));
+	order = w->page >= 0 ? w->page : w->down ? total - 1 : from;
+	while (order >= from && order < total && n < w->limit && n < PAGE) {
+		e = event_at(&s, (uint64_t)order, over, &code);
+		hr_buf_adds(b, n++ > 0 ? "," : "");
+		hr_v1_put_event(b, m, &s, &e, state->started + state->elapsed);
+		order += w->down ? -1 : 1;
+	}
+	hr_v1_streams_close(&s);
+	if (order >= from && order < total) {
+		hr_buf_adds(b, "],\"next_page_id\":");
+		hr_v1_put_id(b, m, (uint64_t)order);
+		hr_buf_addc(b, '}');
+	} else {
+		hr_buf_adds(b, "],\"next_page_id\":null}");
+	}
+}
+
+/* What the query says; false: answered. The command is m, "" if there is none. */
+static bool
+read_query(struct hr_rex_call *c, struct hr_v1_command *m, struct wanted *w)
+{
+	struct hr_buf text;
+	bool known, paged, ok = false;
+
+	hr_buf_init(&text, 256);
+	known = hr_request_query(c->r, "command_id__eq", &text);
+	if (known && !hr_v1_parse_id(m, hr_span_of_buf(&text)))
+		m->name[0] = '\0';
+	hr_buf_reset(&text);
+	w->down = hr_request_query(c->r, "sort_order", &text) &&
+		  strcmp(hr_buf_str(&text), "TIMESTAMP_DESC") == 0;
+	hr_buf_reset(&text);
+	if (hr_request_query(c->r, "kind__eq", &text) &&
+	    strcmp(hr_buf_str(&text), "BashOutput") != 0) {
+		refuse_query(c, "kind__eq: only events of the kind BashOutput are kept");
+	} else if (!number(c->r, "order__gt", &w->after) || !number(c->r, "limit", &w->limit) ||
+		   w->limit < 1 || w->limit > 100) {
+		refuse_query(c, "order__gt is a number, limit one from 1 to 100");
+	} else {
+		hr_buf_reset(&text);
+		paged = hr_request_query(c->r, "page_id", &text) && text.len > 0;
+		ok = !paged || ((!known || m->name[0] != '\0') &&
+				   parse_page(m, hr_span_of_buf(&text), &w->page));
+		if (!ok)
+			refuse_query(c, "page_id is no next_page_id of that command's");
+		else if (!known && !paged)
+			newest(c, m);
+	}
+	w->after = w->after < -1 ? -1 : w->after == LLONG_MAX ? LLONG_MAX - 1 : w->after;
+	hr_buf_done(&text);
+	return ok;
+}
+
+void
+hr_v1_search(struct hr_rex_call *c)
+{
+	struct wanted w = {.after = -1, .limit = 100, .page = -1};
+	struct hr_command_state state;
+	struct hr_v1_command m = {.name = ""};
+	struct hr_buf frame;
+	int found;
+
+	if (!read_query(c, &m, &w))
+		return;
+	hr_buf_init(&frame, HR_FRAME_MAX);
+	found = m.name[0] != '\0' ? hr_v1_look(c, m.name, &frame, &state) : 0;
+	if (found < 0) {
+		hr_answer_detail(c->ret, 503, "the command's shell cannot be asked now");
+		c->ret->retry_after_s = 1;
+	} else {
+		hr_buf_adds(&c->ret->body, "{\"items\":[");
+		if (found > 0)
+			put_page(c, &m, &state, &w);
+		else
+			hr_buf_adds(&c->ret->body, "],\"next_page_id\":null}");
+	}
+	hr_buf_done(&frame);
+}
