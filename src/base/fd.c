@@ -37,6 +37,20 @@ hr_fd_close_from(int lowest)
 		(void)close((int)fd);
 }
 
+int
+hr_fd_cloexec_from(int lowest)
+{
+	long fd, end;
+
+	if (syscall(SYS_close_range, (unsigned)lowest, ~0u, CLOSE_RANGE_CLOEXEC) == 0)
+		return 0;
+	end = sysconf(_SC_OPEN_MAX); /* kernels before 5.11 */
+	for (fd = lowest; fd < end; fd++)
+		if (fcntl((int)fd, F_SETFD, FD_CLOEXEC) != 0 && errno != EBADF)
+			return -1;
+	return 0;
+}
+
 static int
 fd_flag(int fd, int get, int set, int flag, bool on)
 {

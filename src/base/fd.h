@@ -14,6 +14,8 @@ int hr_fd_open_stdio(struct hr_err *err);
 
 /* Closes every descriptor from `lowest` up: what the program that started us left open. */
 void hr_fd_close_from(int lowest);
+/* They are closed by exec instead. -1 with errno. */
+int hr_fd_cloexec_from(int lowest);
 
 int hr_fd_cloexec(int fd, bool on, struct hr_err *err);
 int hr_fd_nonblock(int fd, bool on, struct hr_err *err);

@@ -104,6 +104,8 @@ child_place_fds(const struct hr_spawn *s, int *report)
 	bool std[3] = {false, false, false};
 	size_t i;
 
+	if (s->alone && hr_fd_cloexec_from(STDERR_FILENO + 1) != 0)
+		return -1;
 	for (i = 0; i < s->nfds; i++) {
 		if (s->fds[i].to > top)
 			top = s->fds[i].to;

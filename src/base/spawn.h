@@ -30,10 +30,11 @@ struct hr_spawn {
 	const char *const *argv;
 	char *const *envp; /* NULL: the caller's environment */
 	/* 0, 1, 2 that are not named become /dev/null; every other descriptor of the caller is
-	 * expected to be close-on-exec */
+	 * expected to be close-on-exec, or: */
 	const struct hr_spawn_fd *fds;
 	size_t nfds;
-	bool setsid;                      /* own session and process group */
+	bool alone;  /* it gets none that is not named, whatever who started the caller left open */
+	bool setsid; /* own session and process group */
 	bool setpgid;                     /* own process group only */
 	int pdeathsig;                    /* signal to it at the caller's death, 0: none */
 	int umask;                        /* -1: the caller's */

@@ -107,6 +107,26 @@ START_TEST(descriptors_cross_and_nothing_else_passes)
 }
 END_TEST
 
+START_TEST(one_that_is_alone_gets_what_is_named)
+{
+	struct hr_spawn s = {.umask = -1};
+	int left = open("/dev/null", O_RDONLY); /* not close-on-exec: as whoever started us may */
+
+	ck_assert_int_ge(left, 3);
+	ck_assert_int_eq(dup2(left, 60), 60);
+	ck_assert_int_eq(dup2(left, 4), 4);
+	ck_assert_int_eq(
+	    run_script("ls /proc/self/fd", &s, (const struct hr_spawn_fd[]){{left, 5}}, 1), 0);
+	ck_assert_ptr_nonnull(strstr(said, "60\n"));
+	s.alone = true;
+	ck_assert_int_eq(
+	    run_script("ls /proc/self/fd", &s, (const struct hr_spawn_fd[]){{left, 5}}, 1), 0);
+	/* ls: its directory is the first free one */
+	ck_assert_str_eq(said, "0\n1\n2\n3\n5\n");
+	hr_fd_close_from(3);
+}
+END_TEST
+
 START_TEST(targets_may_overlap_sources)
 {
 	struct hr_spawn s = {.umask = -1};
@@ -385,6 +405,8 @@ main(void)
 	tcase_add_test(tc, missing_program_is_an_error_and_no_zombie);
 	tcase_add_test(tc, bad_descriptor_is_an_error);
 	tcase_add_test(tc, descriptors_cross_and_nothing_else_passes);
+	tcase_add_test(
+	    native, one_that_is_alone_gets_what_is_named); /* descriptors of its own, too */
 	tcase_add_test(tc, targets_may_overlap_sources);
 	tcase_add_test(tc, unnamed_stdio_is_dev_null);
 	tcase_add_test(tc, signals_start_default_and_open);

@@ -86,6 +86,7 @@ start(struct job *j, const char *command, struct hr_err *e)
 	    .argv = argv,
 	    .fds = fds,
 	    .nfds = 3,
+	    .alone = true,
 	    .setsid = true,
 	    .umask = -1,
 	    .dir = j->c->workspace};

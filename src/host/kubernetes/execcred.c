@@ -101,6 +101,7 @@ hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv 
 		    .envp = env.v,
 		    .fds = fds,
 		    .nfds = 2,
+		    .alone = true,
 		    .umask = -1};
 
 		pid = hr_spawn(&sp, &why);
