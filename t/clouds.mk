@@ -16,16 +16,22 @@ t_fuzz_fuzz_program_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 t_fuzz_fuzz_program_LDADD = $(CLOUD_TEST_LIBS)
 TESTS += %D%/fuzz/replay_connect %D%/fuzz/replay_modal %D%/e2e/test_clouds_replay.py %D%/e2e/test_clouds_e2b.py \
 	%D%/e2e/test_clouds_others.py %D%/e2e/test_clouds_modal.py %D%/e2e/test_clouds_scenarios.py \
-	%D%/e2e/test_clouds_server.py
+	%D%/e2e/test_clouds_server.py %D%/e2e/test_clouds_faults.py %D%/e2e/test_clouds_names.py
 EXTRA_DIST += %D%/corpus/clouds/README %D%/corpus/clouds/e2b.jsonl %D%/corpus/clouds/daytona.jsonl \
 	%D%/corpus/clouds/runloop.jsonl %D%/corpus/clouds/modal.jsonl %D%/corpus/clouds/modal_messages.62.json \
 	%D%/corpus/clouds/modal_messages.new.json %D%/fuzz/seeds/connect.txt \
 	%D%/e2e/lib/clouds.py %D%/e2e/lib/standin.py %D%/e2e/test_clouds_replay.py %D%/e2e/test_clouds_e2b.py \
 	%D%/e2e/test_clouds_others.py %D%/e2e/test_clouds_modal.py %D%/e2e/test_clouds_scenarios.py \
-	%D%/e2e/test_clouds_server.py %D%/e2e/lib/grpcserver.py \
+	%D%/e2e/test_clouds_server.py %D%/e2e/test_clouds_faults.py %D%/e2e/test_clouds_names.py \
+	%D%/e2e/lib/grpcserver.py \
 	%D%/e2e/lib/modalservice.py %D%/e2e/lib/protobuf.py
 CLOUD_TEST_LIBS = libclouds.la $(PROTOBUFC_LIBS) $(HOST_PARTS) libdetectload.la libfiles.la libshell.la $(JSONC_LIBS) \
 	$(UTF8PROC_LIBS) $(DL_LIBS) -lm
+check_PROGRAMS += %D%/unit/test_cloud
+TESTS += %D%/unit/test_cloud
+t_unit_test_cloud_SOURCES = %D%/unit/test_cloud.c
+t_unit_test_cloud_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_cloud_LDADD = $(CLOUD_TEST_LIBS) $(CHECK_LIBS)
 t_host_cloudplay_SOURCES = %D%/host/cloudplay.c %D%/host/cloudplay.h %D%/host/cloudplay_any.c \
 	%D%/host/cloudplay_e2b.c
 t_host_cloudplay_CPPFLAGS = $(MODAL_TEST_CPPFLAGS) -I$(srcdir)/t/host

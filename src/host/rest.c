@@ -28,6 +28,7 @@
 #define ANSWER_MAX (16u << 20)
 #define TIMEOUT_S 60
 #define PATIENCE_MS 120000
+#define JITTER_PERCENT 50
 
 const struct hr_rest_rule hr_rest_rules[] = {
     {.failures = HR_REST_UNSENT, .all = true, .attempts = 4, .first_ms = 500, .most_ms = 8000},
@@ -437,18 +438,17 @@ attempt(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_http_reque
 
 /* ---- repetition ---- */
 
-/* How long to wait before attempt k + 1. */
-static unsigned
-back_off(const struct hr_rest_rule *rule, unsigned k)
+unsigned
+hr_rest_back_off(unsigned first_ms, unsigned most_ms, unsigned percent, unsigned k)
 {
-	unsigned ms = rule->first_ms, random = 0;
+	unsigned ms = first_ms, random = 0;
 
-	while (--k > 0 && ms < rule->most_ms)
+	while (--k > 0 && ms < most_ms)
 		ms *= 2;
-	ms = ms < rule->most_ms ? ms : rule->most_ms;
+	ms = ms < most_ms ? ms : most_ms;
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
 		return ms;
-	return ms - random % (ms / 2 + 1);
+	return ms - random % (unsigned)((unsigned long long)ms * percent / 100 + 1);
 }
 
 struct patience {
@@ -486,7 +486,7 @@ again(struct hr_rest *rest, const struct hr_rest_call *c, const struct turn *t, 
 	if (failure == 0 || i == RULES_MAX || rule[i].failures == 0 ||
 	    !may_repeat(c, &rule[i], t) || ++p->used[i] >= rule[i].attempts)
 		return false;
-	ms = back_off(&rule[i], p->used[i]);
+	ms = hr_rest_back_off(rule[i].first_ms, rule[i].most_ms, JITTER_PERCENT, p->used[i]);
 	if (wait_s > (long)(rest->o.patience_ms / 1000))
 		return false;
 	if (wait_s >= 0)

@@ -122,6 +122,9 @@ int hr_rest_send(struct hr_rest *r, const char *method, const char *path, struct
 
 /* The error of a request without an answer; returns -1. */
 int hr_rest_fault(const struct hr_http_answer *a, const struct hr_err *he, struct hr_err *err);
+/* The wait before attempt k + 1: first_ms * 2^(k - 1), at most most_ms, of which up to so many
+ * percent are left out at random. */
+unsigned hr_rest_back_off(unsigned first_ms, unsigned most_ms, unsigned percent, unsigned k);
 /* Sleeps; true: watch_fd (-1: none) became readable before. */
 bool hr_rest_wait(int watch_fd, unsigned ms);
 

@@ -12,8 +12,9 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import process  # noqa: E402
-from lib.host import PATIENCE, SRC, Host  # noqa: E402
+from lib import process, standin  # noqa: E402
+from lib.host import BUILD, PATIENCE, SRC, Host  # noqa: E402
+from lib.supervised import free_port  # noqa: E402
 from lib.tap import Skip, Tap, equal  # noqa: E402
 
 KEY = "the-key-of-the-test"
@@ -172,6 +173,83 @@ def slow():
         equal(h.ok("run", "echo x"), "x\n")
 
 
+START = """#!/bin/sh
+export SU_TO_USER=false HANDRAIL_LIBEXECDIR='%s' HANDRAIL_DATADIR='%s/conf'
+exec '%s/handraild' --listen 127.0.0.1 --run-dir '%s' --state-dir '%s' "$@"
+"""
+
+
+class Front(standin.StandIn):
+    """The way to the server in a sandbox, for those who send the header of its "publish"."""
+
+    def answer(self, r):
+        if not r.headers.get("x-play-box", "").startswith("box"):
+            return 401, {}, {"message": "no x-play-box"}
+        return self.forward(r)
+
+
+def a_server():
+    """A server of ours in its sandboxes: the program starts it, and says where it is."""
+    with PlayHost(can=("server", "pause", "resume")) as h, Front(h.path("tmp")) as front:
+        front.port = free_port()
+        me = pwd.getpwuid(os.geteuid())
+        h.env.update(RUNTIME_USERNAME=me.pw_name, RUNTIME_UID=str(me.pw_uid), PLAY_PORT=str(front.port),
+                     PLAY_URL=front.url, SANDBOX_RUNTIME_CONTAINER_IMAGE="an-image",
+                     PLAY_ENVIRONMENT='["PLAY_TOP","PLAY_CAN","PLAY_HELLO","PLAY_PORT","PLAY_URL"]')
+        with open(h.path("play", "handraild"), "w") as f:
+            f.write(START % (BUILD, SRC, BUILD, h.path("server"), h.path("server-state")))
+        os.chmod(f.name, 0o755)
+        done = h("up")
+        equal(done.returncode, 0, done.stderr)
+        equal("shell of its own" in done.stderr, False, "nothing is lost: " + done.stderr)
+        h.ok("run", "cd /; X='a  b'")
+        equal(h.ok("run", 'echo "$X"; pwd'), "a  b\n/\n", "a shell that lasts")
+        h.ok("write", h.work + "/f.txt", input="one\n")
+        equal(h.ok("run", "cat %s/f.txt" % h.work), "one\n")
+        with open(h.path("state", "default.json")) as f:
+            equal(json.load(f)["backend"]["url"], front.url, "it is asked at the address that was told")
+        equal([op in h.asked() for op in ("launch", "publish", "exec")], [True, True, True])
+        h.ok("pause")
+        h.ok("resume")
+        equal(h.ok("run", "echo again"), "again\n", "also after a pause that ended it")
+        h.ok("down")
+        equal(h.boxes(), [], "it is ended")
+        equal(os.listdir(h.path("state")), [])
+        # what it says of the way there is checked before it is asked
+        for said, why in (({"url": "http://elsewhere.example"}, "http:// is for this machine only"),
+                          ({"url": 5}, '"url" of the answer to "publish" is a number'),
+                          ({"header": "X: y\r\nZ: z"}, '"header" of the answer to "publish"')):
+            h.env["PLAY_SETTINGS"] = json.dumps({"publish": said})
+            done = h("up")
+            equal((done.returncode != 0, why in done.stderr), (True, True), done.stderr)
+            equal((h.boxes(), os.listdir(h.path("state"))), ([], []), "it is ended: %s" % said)
+
+
+def no_server():
+    """One that cannot have a server says so before it costs."""
+    with PlayHost() as h:
+        h.env["SANDBOX_RUNTIME_CONTAINER_IMAGE"] = "an-image"
+        h.fails(1, "play runtime does not support a server in its sandboxes (sandbox.runtime_container_image)", "up")
+        del h.env["SANDBOX_RUNTIME_CONTAINER_IMAGE"]
+        h.env["SANDBOX_PAYLOAD"] = h.path("payload.tar")
+        with open(h.path("payload.tar"), "w") as f:
+            f.write("x")
+        h.fails(1, "play runtime does not support a server in its sandboxes (sandbox.payload)", "up")
+        equal(("create" in h.asked(), os.listdir(h.path("state"))), (False, []), "nothing was made")
+
+
+def nothing_is_inherited():
+    """What whoever started handrail has open is not the program's, nor a command's of its "shell"."""
+    with PlayHost(can=("shell",)) as h, open(h.path("secret"), "w+") as f:
+        os.set_inheritable(f.fileno(), True)
+        h.ok("up", "-q", pass_fds=(f.fileno(),))
+        with open(h.path("play", "environment")) as seen:
+            fds = json.load(seen)["fds"]
+        equal(os.path.realpath(h.dir) in fds["3"], True, "3 is its directory")
+        equal(h.path("secret") in fds.values(), False)
+        equal("/secret" in h.ok("sh", "ls", "-l", "/proc/self/fd/", pass_fds=(f.fileno(),)), False)
+
+
 def refused_at_open():
     """A program that cannot begin says nothing of the sandbox: it and its record stay."""
     with PlayHost() as h:
@@ -320,8 +398,8 @@ def over_ssh():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (life, abilities, strays, ended_in_a_command, wrong_answers, slow, refused_at_open, secrets, listed,
-                 over_ssh):
+    for test in (life, abilities, strays, ended_in_a_command, wrong_answers, slow, a_server, no_server,
+                 nothing_is_inherited, refused_at_open, secrets, listed, over_ssh):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

@@ -13,7 +13,11 @@
 static int
 on_found(void *arg, const struct hr_cloud_found *f)
 {
-	return json_object_array_add(arg, json_object_new_string(f->id));
+	struct json_object *const *lists = arg;
+
+	return json_object_array_add(lists[0], json_object_new_string(f->id)) == 0
+		   ? json_object_array_add(lists[1], json_object_new_string(f->state))
+		   : -1;
 }
 
 static int
@@ -71,10 +75,11 @@ files(
 static int
 list(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_err *err)
 {
-	struct json_object *found = json_object_new_array();
-	int r = c->ops->list(c, hr_json_text_at(q, "run"), on_found, found, err);
+	struct json_object *lists[2] = {json_object_new_array(), json_object_new_array()};
+	int r = c->ops->list(c, hr_json_text_at(q, "run"), on_found, lists, err);
 
-	play_put(o, "list", found);
+	play_put(o, "list", lists[0]);
+	play_put(o, "states", lists[1]);
 	return r;
 }
 

@@ -116,7 +116,7 @@ perform(struct hr_cloud *c, const char *op, struct json_object *q, struct json_o
 	struct json_object *ret = NULL;
 	struct hr_buf b;
 	size_t len;
-	char *text;
+	char *text = NULL;
 	int r;
 
 	if (strcmp(op, "state") == 0)

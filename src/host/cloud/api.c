@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/random.h>
 
 #include "base/random.h"
 #include "base/err.h"
@@ -105,10 +104,14 @@ type_word(struct json_object *v)
 static const char *
 wanted(enum json_type type)
 {
-	return type == json_type_string   ? "a text"
-	       : type == json_type_int    ? "a whole number"
-	       : type == json_type_object ? "an object"
-					  : "a list";
+	switch (type) {
+	case json_type_string: return "a text";
+	case json_type_boolean: return "a truth value";
+	case json_type_double: return "a number";
+	case json_type_int: return "a whole number";
+	case json_type_object: return "an object";
+	default: return "a list";
+	}
 }
 
 int
@@ -154,6 +157,53 @@ hr_field_maybe(const char *who, const char *subject, struct json_object *o, cons
 	if (json_object_is_type(o, json_type_object) && hr_json_at(o, name) == NULL)
 		return 0;
 	return hr_field_text(who, subject, o, name, ret, err);
+}
+
+/* 1: it is there, and of that type; 0: it is missing or null. */
+static int
+field_or_none(const char *who, const char *subject, struct json_object *o, const char *name,
+    enum json_type type, struct json_object **ret, struct hr_err *err)
+{
+	*ret = NULL;
+	if (json_object_is_type(o, json_type_object) && hr_json_at(o, name) == NULL)
+		return 0;
+	return hr_field_of(who, subject, o, name, type, ret, err) == 0 ? 1 : -1;
+}
+
+int
+hr_field_prose(const char *who, const char *subject, struct json_object *o, const char *name,
+    const char **ret, struct hr_err *err)
+{
+	struct json_object *v;
+	int r = field_or_none(who, subject, o, name, json_type_string, &v, err);
+
+	*ret = r > 0 ? json_object_get_string(v) : NULL;
+	return r < 0 ? -1 : 0;
+}
+
+int
+hr_field_flag(const char *who, const char *subject, struct json_object *o, const char *name,
+    bool *ret, struct hr_err *err)
+{
+	struct json_object *v;
+	int r = field_or_none(who, subject, o, name, json_type_boolean, &v, err);
+
+	*ret = r > 0 && json_object_get_boolean(v);
+	return r < 0 ? -1 : 0;
+}
+
+int
+hr_field_number(const char *who, const char *subject, struct json_object *o, const char *name,
+    double *ret, struct hr_err *err)
+{
+	enum json_type type = json_object_is_type(hr_json_at(o, name), json_type_int)
+				  ? json_type_int
+				  : json_type_double;
+	struct json_object *v;
+	int r = field_or_none(who, subject, o, name, type, &v, err);
+
+	*ret = r > 0 ? json_object_get_double(v) : 0;
+	return r < 0 ? -1 : 0;
 }
 
 int
@@ -240,19 +290,15 @@ unsigned
 hr_api_wait_ms(const struct hr_api_rule *rule, unsigned n, const char *after, const char *after_ms)
 {
 	double ms = asked_ms(after_ms, 1, rule->after_max_s);
-	unsigned wait = rule->first_ms, random = 0;
+	long seconds;
 
 	if (ms < 0)
 		ms = asked_ms(after, 1000, rule->after_max_s);
-	if (ms >= 0)
-		return (unsigned)ms;
-	for (; n > 1 && wait < rule->most_ms; n--)
-		wait *= 2;
-	wait = wait < rule->most_ms ? wait : rule->most_ms;
-	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
-		random = 0;
-	return wait - (unsigned)((unsigned long long)wait * rule->jitter_percent / 100 *
-				 (random % 1000) / 1000);
+	/* a date, which counts unless one of the clocks is far off */
+	if (ms < 0 && (seconds = hr_http_seconds(after)) > 0 && seconds <= rule->after_max_s)
+		ms = (double)seconds * 1000;
+	return ms >= 0 ? (unsigned)ms
+		       : hr_rest_back_off(rule->first_ms, rule->most_ms, rule->jitter_percent, n);
 }
 
 /* Is there to be another attempt? */
@@ -263,7 +309,8 @@ judge(void *arg, unsigned failure, long status, unsigned attempts)
 	const struct hr_api_rule *rule = t->api->rule;
 	bool again;
 
-	t->ret->unsure = (failure & HR_REST_LOST) != 0 || (status >= 500 && status != 503);
+	t->ret->unsure =
+	    (failure & HR_REST_LOST) != 0 || status == 408 || (status >= 500 && status != 503);
 	if (failure == HR_REST_UNSENT)
 		again = true;
 	else if (failure == HR_REST_LOST)
@@ -356,6 +403,25 @@ hr_api_do(
 		return hr_err_set(err, HR_E_PROTO, "%s: the answer is not read on", api->who);
 	if (r != 0)
 		(void)explain(api, ret, &mine);
+	if (r != 0 && err != NULL)
+		*err = mine;
+	return r;
+}
+
+int
+hr_api_file(struct hr_api *api, const struct hr_api_call *c, const char *path, struct hr_buf *b,
+    struct hr_api_answer *ret, struct hr_err *err)
+{
+	struct hr_err mine = {0};
+	int r = hr_api_do(api, c, ret, &mine);
+
+	if (r == 0) {
+		hr_buf_add(b, hr_buf_str(&ret->body), ret->body.len);
+		r = hr_buf_check(b, NULL) == 0 ? 0 : hr_err_nomem(&mine);
+	} else if (mine.code == HR_E_NO_SANDBOX ||
+		   (mine.status == 400 && strstr(mine.msg, "not found") != NULL)) {
+		(void)hr_err_set(&mine, HR_E_NOTFOUND, "path '%s' does not exist", path);
+	}
 	if (r != 0 && err != NULL)
 		*err = mine;
 	return r;

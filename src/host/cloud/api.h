@@ -68,6 +68,10 @@ int hr_api_do(
     struct hr_api *r, const struct hr_api_call *c, struct hr_api_answer *ret, struct hr_err *err);
 void hr_api_answer_done(struct hr_api_answer *a);
 
+/* A file: what the answer brings is put behind b. HR_E_NOTFOUND: there is no such one. */
+int hr_api_file(struct hr_api *r, const struct hr_api_call *c, const char *path, struct hr_buf *b,
+    struct hr_api_answer *ret, struct hr_err *err);
+
 /* The wait before attempt n + 1, in ms; after is the value of Retry-After ("": none), after_ms of
  * retry-after-ms. Pure but for the jitter. */
 unsigned
@@ -82,6 +86,14 @@ int hr_field_maybe(const char *who, const char *subject, struct json_object *o, 
     const char **ret, struct hr_err *err);
 int hr_field_int(const char *who, const char *subject, struct json_object *o, const char *name,
     int64_t *ret, struct hr_err *err);
+/* As hr_field_maybe(), of any characters: for people. */
+int hr_field_prose(const char *who, const char *subject, struct json_object *o, const char *name,
+    const char **ret, struct hr_err *err);
+/* false and 0 where it is missing or null. */
+int hr_field_flag(const char *who, const char *subject, struct json_object *o, const char *name,
+    bool *ret, struct hr_err *err);
+int hr_field_number(const char *who, const char *subject, struct json_object *o, const char *name,
+    double *ret, struct hr_err *err);
 int hr_field_of(const char *who, const char *subject, struct json_object *o, const char *name,
     enum json_type type, struct json_object **ret, struct hr_err *err);
 

@@ -246,12 +246,14 @@ make(struct hr_cloud *c, struct hr_err *err)
 	bool unsure = false;
 	int r = c->ops->create(c, &unsure, err);
 
+	c->lost = r != 0 && unsure;
 	for (int i = 0; r != 0 && unsure && i < LOST_TRIES; i++) {
 		if (i > 0 && hr_cloud_pause_ms(c, LOST_WAIT_MS, err) < 0)
 			break;
 		if (find_run(c, &again) == 1) {
 			say(c, "The answer to the request for a sandbox was lost; the sandbox was "
 			       "found by its label.");
+			c->lost = false;
 			return 0;
 		}
 	}
@@ -265,12 +267,16 @@ give_up(struct hr_cloud *c, struct hr_err *err)
 	struct hr_err why = {0};
 	char text[600];
 
-	if (hr_cloud_destroy(c, &why) == 0)
+	if (c->unmade)
+		return -1;
+	if (hr_cloud_destroy(c, &why) == 0 && (!c->lost || c->ops->lists_at_once))
 		return -1;
 	if (c->h->left != NULL)
 		c->h->left(c->h->arg);
-	(void)snprintf(text, sizeof(text),
-	    "%.300s; it may still be there (%.200s): \"handrail down\" ends it", err->msg, why.msg);
+	(void)snprintf(text, sizeof(text), "%.300s; it may %s: \"handrail down\" ends it%s%.200s",
+	    err->msg,
+	    c->lost ? "have been made all the same, and is not listed yet" : "still be there",
+	    *why.msg != '\0' ? ": " : "", why.msg);
 	(void)snprintf(err->msg, sizeof(err->msg), "%s", text);
 	return -1;
 }
@@ -431,6 +437,7 @@ hr_cloud_destroy(void *self, struct hr_err *err)
 		    "%s has the sandbox %.100s, whose making was interrupted: it is ended.",
 		    c->ops->title, c->id);
 		say(c, text);
+		c->lost = false;
 	}
 	if (c->id != NULL && c->ops->end(c, c->id, err) != 0)
 		return -1;

@@ -4,7 +4,7 @@
 #ifndef HR_HOST_CLOUD_CLOUD_H
 #define HR_HOST_CLOUD_CLOUD_H
 
-#include <time.h>
+#include <stdint.h>
 
 #include "host/cloud/api.h"
 #include "host/common/strv.h"
@@ -47,7 +47,9 @@ struct hr_cloud_ops {
 
 	/* Reads keys and addresses; no request. */
 	int (*open)(struct hr_cloud *c, struct hr_err *err);
-	/* Makes one with labels and sets c->id. *unsure of an error: it may have been made. */
+	bool lists_at_once; /* one that was made is in list() from the same moment on */
+	/* Makes one with labels and sets c->id. *unsure of an error: it may have been made;
+	 * c->unmade of one: it was not. */
 	int (*create)(struct hr_cloud *c, bool *unsure, struct hr_err *err);
 	/* Waits until it can be used, with commands and files. */
 	int (*wait)(struct hr_cloud *c, struct hr_err *err);
@@ -103,9 +105,11 @@ struct hr_cloud {
 	char *url_lines; /* url_header, cut into what headers names */
 	const char *headers[HR_ENDPOINT_HEADERS + 1];
 	char state[24];
+	bool unmade;    /* create() failed, and nothing was made */
+	bool lost;      /* it may have been made, and was not found */
 	bool unreached; /* the one of the record could not be asked about */
 	char *mirror;   /* directory with copies of files at work, "": none yet */
-	time_t kept;    /* when ops->keep() was called last; 0: never */
+	int64_t kept;   /* when ops->keep() was called last, hr_now_ms(); 0: never */
 };
 
 /* What the module "handrail-clouds.so" exports of a kind: one table of functions, of which only
@@ -122,8 +126,12 @@ struct hr_cloud {
 		.destroy = hr_cloud_destroy, .stats = hr_cloud_stats, .found = hr_cloud_all,       \
 		.end_found = hr_cloud_end_one                                                      \
 	}
-#define HR_CLOUD_KIND(entry, kind, open_fn)                                                        \
-	static const struct hr_sandbox_ops kind_ops = HR_CLOUD_TABLE(kind, open_fn);               \
+#define HR_CLOUD_KIND(entry, kind, cloud_ops)                                                      \
+	static int kind_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err) \
+	{                                                                                          \
+		return hr_cloud_open(&(cloud_ops), h, ret_self, err);                              \
+	}                                                                                          \
+	static const struct hr_sandbox_ops kind_ops = HR_CLOUD_TABLE(kind, kind_open);             \
 	const struct hr_sandbox_ops *entry(unsigned abi)                                           \
 	{                                                                                          \
 		return abi == HR_BACKEND_ABI ? &kind_ops : NULL;                                   \
@@ -209,6 +217,19 @@ int hr_cloud_pause_ms(struct hr_cloud *c, unsigned ms, struct hr_err *err);
 int hr_cloud_timer(unsigned ms, struct hr_err *err);
 /* Is it? timer -1: never. */
 bool hr_cloud_timer_over(int timer);
+/* Appends a text with ****** for each of the secrets in it (NULL: none are known). To be done
+ * before it is cut or quoted: what is left of one would not be known for it. */
+void hr_cloud_hide(struct hr_buf *out, const char *const *secrets, const char *text, size_t len);
+/* A stream was cut or has ended, and its command not: is it followed on? Not where it has brought
+ * nothing 20 times, each time at once: it would do so for ever. One that was silent for longer may
+ * have nothing to tell yet. */
+struct hr_cloud_cuts {
+	int64_t since_ms; /* when it was asked for; hr_now_ms() */
+	int idle;
+};
+bool hr_cloud_goes_on(struct hr_cloud_cuts *k, bool came, int64_t now_ms);
+/* One more page of a list: an error where there is no end to them. */
+int hr_cloud_page(const char *who, unsigned *n, struct hr_err *err);
 /* Is version a text "N.N.N" not below this one? */
 bool hr_cloud_version_at_least(const char *version, int major, int minor, int patch);
 

@@ -17,6 +17,9 @@
 #include "host/config/settings.h"
 
 #define KEY_FILE_MAX 8192
+#define CUTS_MAX 20
+#define AT_ONCE_MS 1000
+#define PAGES_MAX 1000
 
 const char *
 hr_cloud_env(const struct hr_cloud *c, const char *name, const char *otherwise)
@@ -219,6 +222,46 @@ hr_cloud_timer_over(int timer)
 	struct pollfd p = {.fd = timer, .events = POLLIN};
 
 	return timer >= 0 && poll(&p, 1, 0) > 0;
+}
+
+void
+hr_cloud_hide(struct hr_buf *out, const char *const *secrets, const char *text, size_t len)
+{
+	while (len > 0) {
+		size_t longest = 0;
+
+		for (const char *const *s = secrets; s != NULL && *s != NULL; s++) {
+			size_t n = strlen(*s);
+
+			if (n > 2 && n > longest && n <= len && memcmp(*s, text, n) == 0)
+				longest = n;
+		}
+		if (longest > 0)
+			hr_buf_adds(out, "******");
+		else
+			hr_buf_addc(out, *text);
+		longest += longest == 0;
+		text += longest;
+		len -= longest;
+	}
+}
+
+bool
+hr_cloud_goes_on(struct hr_cloud_cuts *k, bool came, int64_t now_ms)
+{
+	k->idle = came || now_ms - k->since_ms >= AT_ONCE_MS ? 0 : k->idle + 1;
+	k->since_ms = now_ms;
+	return k->idle < CUTS_MAX;
+}
+
+int
+hr_cloud_page(const char *who, unsigned *n, struct hr_err *err)
+{
+	return ++*n <= PAGES_MAX
+		   ? 0
+		   : hr_err_set(err, HR_E_PROTO,
+			 "%s: its list of sandboxes does not end: it has more than %d pages", who,
+			 PAGES_MAX);
 }
 
 bool

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/path.h"
 #include "host/cloud/actions_int.h"
@@ -152,14 +152,14 @@ wait_alive(struct hr_cloud *c, int seconds, struct hr_err *err)
 	static const struct hr_api_rule once = {.attempts = 1};
 	const struct hr_api_call q = {
 	    .method = "GET", .path = "/alive", .headers = hr_cloud_url_headers(c), .timeout_s = 10};
-	time_t end = time(NULL) + seconds;
+	int64_t end = hr_now_ms() + seconds * 1000;
 	struct hr_api_answer a;
 	struct hr_api api;
 	int r;
 
 	if (hr_api_init(&api, "the server", &once, c->url, err) < 0)
 		return -1;
-	while ((r = hr_api_do(&api, &q, &a, err)) != 0 && time(NULL) < end) {
+	while ((r = hr_api_do(&api, &q, &a, err)) != 0 && hr_now_ms() < end) {
 		hr_api_answer_done(&a);
 		if (hr_cloud_pause_ms(c, ALIVE_EVERY_MS, err) < 0)
 			break;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/path.h"
 #include "files/charset/detect.h"
 #include "base/err.h"
@@ -16,7 +17,7 @@
 #include "host/config/settings.h"
 #include "shell/quote.h"
 
-#define KEEP_EVERY_S 60
+#define KEEP_EVERY_MS 60000
 #define KEEP_MORE_S 60
 #define KEEP_LEAST_S 300
 #define HELPER_TIMEOUT_MS 120000
@@ -105,11 +106,11 @@ hr_cloud_absolute(const struct hr_cloud *c, const char *path, struct hr_err *err
 int
 hr_cloud_keep(struct hr_cloud *c, double seconds, struct hr_err *err)
 {
-	time_t now = time(NULL);
+	int64_t now = hr_now_ms();
 	double want = seconds + KEEP_MORE_S;
 
 	if (c->ops->keep == NULL ||
-	    (c->kept != 0 && now - c->kept < KEEP_EVERY_S && want <= KEEP_LEAST_S))
+	    (c->kept != 0 && now - c->kept < KEEP_EVERY_MS && want <= KEEP_LEAST_S))
 		return 0;
 	c->kept = now;
 	want = want > KEEP_LEAST_S ? want : KEEP_LEAST_S;

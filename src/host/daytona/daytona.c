@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "host/cloud/cloud.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "proto/json.h"
 
@@ -157,6 +157,7 @@ d_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 		return -1;
 	r = hr_api_do(&c->api, &q, &a, err);
 	*unsure = r != 0 && a.unsure;
+	c->unmade = r != 0 && !a.unsure;
 	if (r == 0)
 		r = d_take(c, a.json, &state, err);
 	hr_api_answer_done(&a);
@@ -205,7 +206,7 @@ arrived(struct json_object *o, const char *state, const char *wanted, struct hr_
 static int
 wait_state(struct hr_cloud *c, const char *wanted, struct hr_err *err)
 {
-	time_t end = time(NULL) + WAIT_S;
+	int64_t end = hr_now_ms() + WAIT_S * 1000;
 	unsigned ms = FIRST_WAIT_MS;
 	int there = 0;
 
@@ -216,7 +217,7 @@ wait_state(struct hr_cloud *c, const char *wanted, struct hr_err *err)
 		if (about(c, "GET", c->id, "", &o, err) != 0)
 			return -1;
 		there = d_take(c, o, &state, err) == 0 ? arrived(o, state, wanted, err) : -1;
-		if (there == 0 && time(NULL) > end)
+		if (there == 0 && hr_now_ms() > end)
 			there = hr_err_set(err, HR_E_RUNTIME_TIMEOUT,
 			    WHO ": the sandbox is \"%s\" still, not %s, after %d seconds", state,
 			    wanted, WAIT_S);
@@ -290,7 +291,9 @@ one_page(struct json_object *page, const char *run, char cursor[512], hr_cloud_f
 		if (f.run == NULL || (run != NULL && strcmp(run, f.run) != 0))
 			continue;
 		r = hr_field_text(WHO, "a sandbox of the list", o, "id", &f.id, err);
-		f.state = word_of(hr_json_text_or(o, "state", "unknown"));
+		if (r == 0)
+			r = hr_field_maybe(WHO, "a sandbox of the list", o, "state", &f.state, err);
+		f.state = word_of(f.state != NULL ? f.state : "unknown");
 		if (r == 0 && strcmp(f.state, "gone") != 0)
 			r = fn(arg, &f);
 	}
@@ -301,6 +304,7 @@ static int
 d_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_err *err)
 {
 	char cursor[512] = "";
+	unsigned pages = 0;
 	int r;
 
 	do {
@@ -308,6 +312,8 @@ d_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, st
 		struct hr_api_answer a;
 		struct hr_buf b, labels;
 
+		if (hr_cloud_page(WHO, &pages, err) != 0)
+			return -1;
 		hr_buf_init(&b, 8192);
 		hr_buf_init(&labels, 4096);
 		hr_buf_adds(&b, "/sandbox");
@@ -418,7 +424,6 @@ static int
 d_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err)
 {
 	struct hr_api_call q = {.method = "GET", .raw = true};
-	struct hr_err mine = {0};
 	struct hr_api_answer a;
 	struct hr_buf url;
 	int r;
@@ -427,17 +432,9 @@ d_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err
 	hr_buf_adds(&url, "/files/download?path=");
 	hr_http_escape(&url, path);
 	q.path = hr_buf_str(&url);
-	r = hr_api_do(&c->plane, &q, &a, &mine);
-	if (r == 0) {
-		hr_buf_add(b, hr_buf_str(&a.body), a.body.len);
-		r = hr_buf_check(b, NULL) == 0 ? 0 : hr_err_nomem(&mine);
-	} else if (mine.code == HR_E_NO_SANDBOX) {
-		(void)hr_err_set(&mine, HR_E_NOTFOUND, "path '%s' does not exist", path);
-	}
+	r = hr_api_file(&c->plane, &q, path, b, &a, err);
 	hr_api_answer_done(&a);
 	hr_buf_done(&url);
-	if (r != 0 && err != NULL)
-		*err = mine;
 	return r;
 }
 
@@ -557,10 +554,4 @@ static const struct hr_cloud_ops ops = {
     .publish = d_publish,
 };
 
-static int
-d_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
-{
-	return hr_cloud_open(&ops, h, ret_self, err);
-}
-
-HR_CLOUD_KIND(hr_daytona_entry, "daytona", d_open)
+HR_CLOUD_KIND(hr_daytona_entry, "daytona", ops)

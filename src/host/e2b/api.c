@@ -115,6 +115,7 @@ hr_e2b_create(struct hr_cloud *c, const struct hr_e2b_new *q, bool *unsure, stru
 		return -1;
 	r = hr_api_do(&c->api, &call, &a, err);
 	*unsure = r != 0 && a.unsure;
+	c->unmade = r != 0 && !a.unsure;
 	json_object_put(body);
 	if (r != 0 && !c->old && unknown_route(&a)) {
 		hr_api_answer_done(&a);

@@ -21,23 +21,37 @@ add(struct hr_buf *out, const char *text)
 }
 
 static int
-on_result(struct json_object *o, struct hr_buf *out)
+on_result(struct json_object *o, struct hr_buf *out, struct hr_err *err)
 {
-	static const char *const forms[] = {"text", "markdown", "html", "latex", "json", "svg"};
-	static const char *const images[] = {"png", "jpeg", "pdf"};
+	static const char *const forms[] = {
+	    "text", "markdown", "html", "latex", "json", "svg", "png", "jpeg", "pdf"};
+	const size_t images = 6; /* from here on */
+	const char *text = NULL;
+	size_t i;
 
-	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
-		if (hr_json_text_at(o, forms[i]) != NULL) {
-			add(out, hr_json_text_at(o, forms[i]));
-			return 0;
-		}
-	for (size_t i = 0; i < sizeof(images) / sizeof(*images); i++)
-		if (hr_json_text_at(o, images[i]) != NULL) {
-			add(out, "");
-			hr_buf_addf(out, "[Image data: %zu bytes]",
-			    strlen(hr_json_text_at(o, images[i])) / 4 * 3);
-			return 0;
-		}
+	for (i = 0; text == NULL && i < sizeof(forms) / sizeof(*forms); i++)
+		if (hr_field_prose(WHO, "a result", o, forms[i], &text, err) != 0)
+			return -1;
+	if (text == NULL)
+		return 0;
+	add(out, i > images ? "" : text);
+	if (i > images)
+		hr_buf_addf(out, "[Image data: %zu bytes]", strlen(text) / 4 * 3);
+	return 0;
+}
+
+static int
+on_error(struct json_object *o, struct hr_buf *out, struct hr_err *err)
+{
+	const char *name, *value, *text;
+
+	if (hr_field_text(WHO, "an error", o, "name", &name, err) != 0 ||
+	    hr_field_prose(WHO, "an error", o, "value", &value, err) != 0 ||
+	    hr_field_prose(WHO, "an error", o, "traceback", &text, err) != 0)
+		return -1;
+	add(out, text != NULL && *text != '\0' ? text : name);
+	if (text == NULL || *text == '\0')
+		hr_buf_addf(out, ": %s", value != NULL ? value : "");
 	return 0;
 }
 
@@ -45,32 +59,21 @@ on_result(struct json_object *o, struct hr_buf *out)
 static int
 on_line(struct json_object *o, struct hr_buf *out, struct hr_err *err)
 {
-	const char *type, *text, *name, *value;
+	const char *type, *text;
 
 	if (hr_field_text(WHO, "a line of the answer", o, "type", &type, err) != 0)
 		return -1;
-	if (strcmp(type, "stdout") == 0 || strcmp(type, "stderr") == 0) {
-		text = hr_json_text_at(o, "text");
-		if (text == NULL)
-			return hr_err_set(err, HR_E_PROTO,
-			    WHO ": \"text\" of a line \"%s\" is missing, or no text", type);
-		hr_buf_adds(out, text);
-		return 0;
-	}
 	if (strcmp(type, "result") == 0)
-		return on_result(o, out);
-	if (strcmp(type, "error") != 0)
+		return on_result(o, out, err);
+	if (strcmp(type, "error") == 0)
+		return on_error(o, out, err);
+	if (strcmp(type, "stdout") != 0 && strcmp(type, "stderr") != 0)
 		return 0;
-	if (hr_field_text(WHO, "an error", o, "name", &name, err) != 0)
+	if (hr_field_prose(WHO, "what a cell printed", o, "text", &text, err) != 0)
 		return -1;
-	value = hr_json_text_or(o, "value", "");
-	text = hr_json_text_at(o, "traceback");
-	if (text != NULL && *text != '\0') {
-		add(out, text);
-	} else {
-		add(out, name);
-		hr_buf_addf(out, ": %s", value);
-	}
+	if (text == NULL)
+		return hr_err_set(err, HR_E_PROTO, WHO ": what a cell printed has no \"text\"");
+	hr_buf_adds(out, text);
 	return 0;
 }
 

@@ -56,11 +56,22 @@ hr_e2b_plane(struct hr_cloud *c, struct hr_err *err)
 	return hr_e2b_at_port(c, HR_E2B_ENVD_PORT, &c->plane, err);
 }
 
+/* Not after 502: that is how the proxy says that there is no sandbox. */
+static bool
+repeats(long status)
+{
+	return status == 429 || status == 503 || status == 504;
+}
+
 int
 hr_e2b_at_port(struct hr_cloud *c, int port, struct hr_api *ret, struct hr_err *err)
 {
-	static const struct hr_api_rule rule = {
-	    .attempts = 3, .first_ms = 100, .most_ms = 1000, .jitter_percent = 50};
+	static const struct hr_api_rule rule = {.attempts = 3,
+	    .first_ms = 100,
+	    .most_ms = 1000,
+	    .jitter_percent = 50,
+	    .after_max_s = 60,
+	    .status = repeats};
 	const char *domain =
 	    c->address != NULL ? c->address : hr_cloud_env(c, "E2B_DOMAIN", "e2b.app");
 	const char *given = hr_cloud_env(c, "E2B_SANDBOX_URL", NULL);
@@ -316,13 +327,15 @@ on_end(struct stream *s, struct json_object *o)
 {
 	int64_t code = 0;
 	const char *status;
+	bool exited;
 	int number;
 
 	if ((hr_json_at(o, "exitCode") != NULL &&
 		hr_field_int(WHO, "the end of a command", o, "exitCode", &code, &s->err) != 0) ||
-	    hr_field_maybe(WHO, "the end of a command", o, "status", &status, &s->err) != 0)
+	    hr_field_maybe(WHO, "the end of a command", o, "status", &status, &s->err) != 0 ||
+	    hr_field_flag(WHO, "the end of a command", o, "exited", &exited, &s->err) != 0)
 		return wrong(s, -1);
-	number = !hr_json_true_at(o, "exited") && status != NULL ? signal_number(status) : 0;
+	number = !exited && status != NULL ? signal_number(status) : 0;
 	s->ret->code = number > 0 ? 128 + number : (int)code;
 	s->ended = true;
 	return 0;

@@ -36,16 +36,9 @@ hr_e2b_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err
 	int r;
 
 	call.path = files_path(c, &url, path);
-	r = hr_api_do(&c->plane, &call, &a, &mine);
-	if (r == 0) {
-		hr_buf_add(b, hr_buf_str(&a.body), a.body.len);
-		r = hr_buf_check(b, NULL) == 0 ? 0 : hr_err_nomem(&mine);
-	} else if (mine.code == HR_E_NO_SANDBOX) {
-		(void)hr_err_set(
-		    &mine, HR_E_NOTFOUND, "%s", hr_json_text_or(a.json, "message", "no such file"));
-	} else {
+	r = hr_api_file(&c->plane, &call, path, b, &a, &mine);
+	if (r != 0 && mine.code != HR_E_NOTFOUND)
 		(void)hr_e2b_explain(c, &a, &mine);
-	}
 	hr_api_answer_done(&a);
 	hr_buf_done(&url);
 	if (r != 0 && err != NULL)

@@ -90,11 +90,14 @@ static int
 e2b_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_err *err)
 {
 	char next[512] = "";
+	unsigned pages = 0;
 	int r = 0;
 
 	do {
 		struct json_object *list = NULL;
 
+		if (hr_cloud_page("E2B", &pages, err) != 0)
+			return -1;
 		r = hr_e2b_list(c, run != NULL ? "handrail_run" : NULL, run, 100, next, &list, err);
 		for (size_t i = 0; r == 0 && i < hr_json_count(list); i++) {
 			struct json_object *o = hr_json_entry(list, i);
@@ -106,7 +109,11 @@ e2b_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, 
 				continue;
 			r = hr_field_text(
 			    "E2B", "a sandbox of the list", o, "sandboxID", &f.id, err);
-			f.state = hr_json_text_or(o, "state", "running");
+			if (r == 0)
+				r = hr_field_maybe(
+				    "E2B", "a sandbox of the list", o, "state", &f.state, err);
+			if (f.state == NULL)
+				f.state = "running";
 			if (r == 0 && (r = fn(arg, &f)) < 0)
 				(void)hr_err_nomem(err);
 		}
@@ -150,33 +157,31 @@ e2b_keep(struct hr_cloud *c, unsigned seconds, struct hr_err *err)
 	return -1;
 }
 
-static double
-last(struct json_object *list, const char *name)
-{
-	return hr_json_number_at(hr_json_entry(list, hr_json_count(list) - 1), name);
-}
-
+/* The last ones are the newest. */
 static int
 e2b_stats(struct hr_cloud *c, char **ret_json, struct hr_err *err)
 {
+	static const char *const names[] = {"cpuUsedPct", "memUsed", "memTotal"};
 	struct json_object *list = NULL;
+	double v[3] = {0, 0, 0};
 	struct hr_buf b;
-	double used, all;
+	int r = 0;
 
 	if (hr_e2b_metrics(c, c->id, &list, err) != 0)
 		return -1;
-	if (hr_json_count(list) == 0) {
-		json_object_put(list);
-		return hr_err_set(err, HR_E_NOT_READY, "E2B has no figures of it yet");
-	}
-	used = last(list, "memUsed");
-	all = last(list, "memTotal");
+	if (hr_json_count(list) == 0)
+		r = hr_err_set(err, HR_E_NOT_READY, "E2B has no figures of it yet");
+	for (size_t i = 0; r == 0 && i < 3; i++)
+		r = hr_field_number("E2B", "its figures",
+		    hr_json_entry(list, hr_json_count(list) - 1), names[i], &v[i], err);
+	json_object_put(list);
+	if (r != 0)
+		return -1;
 	hr_buf_init(&b, 4096);
 	hr_buf_addf(&b,
 	    "{\"cpu_percent\":%.1f,\"mem_bytes\":%.0f,\"mem_limit_bytes\":%.0f,\"mem_percent\":%."
 	    "1f}",
-	    last(list, "cpuUsedPct"), used, all, all > 0 ? used / all * 100 : 0);
-	json_object_put(list);
+	    v[0], v[1], v[2], v[2] > 0 ? v[1] / v[2] * 100 : 0);
 	*ret_json = hr_buf_take(&b);
 	hr_buf_done(&b);
 	return *ret_json != NULL ? 0 : hr_err_nomem(err);
@@ -263,10 +268,4 @@ static const struct hr_cloud_ops ops = {
     .publish = e2b_publish,
 };
 
-static int
-e2b_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
-{
-	return hr_cloud_open(&ops, h, ret_self, err);
-}
-
-HR_CLOUD_KIND(hr_e2b_entry, "e2b", e2b_open)
+HR_CLOUD_KIND(hr_e2b_entry, "e2b", ops)

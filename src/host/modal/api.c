@@ -26,11 +26,13 @@ hr_modal_open(struct hr_cloud *c, struct hr_err *err)
 		r = hr_grpc_init(&m->api, HR_MODAL_WHO,
 		    hr_cloud_env(c, "MODAL_SERVER_URL", "https://api.modal.com"), err);
 	if (r == 0) {
+		hr_strv_add(&m->api.secrets, id);
+		hr_strv_add(&m->api.secrets, secret);
 		hr_strv_addf(&m->api.headers, "x-modal-token-id: %s", id);
 		hr_strv_addf(&m->api.headers, "x-modal-token-secret: %s", secret);
 		hr_strv_add(&m->api.headers, "x-modal-client-version: " CLIENT_VERSION);
 		hr_strv_add(&m->api.headers, "x-modal-client-type: 1");
-		r = m->api.headers.failed ? hr_err_nomem(err) : 0;
+		r = m->api.headers.failed || m->api.secrets.failed ? hr_err_nomem(err) : 0;
 	}
 	c->old = hr_cloud_env(c, "MODAL_OLD_ROUTES", NULL) != NULL;
 	free(id);
@@ -101,6 +103,7 @@ hr_modal_authorize(struct hr_cloud *c, struct hr_err *err)
 	if (r == 0 && c->h->secret != NULL)
 		c->h->secret(c->h->arg, m->auth);
 	if (r == 0) {
+		hr_strv_add(&m->api.secrets, m->auth);
 		hr_strv_addf(&m->api.headers, "x-modal-auth-token: %s", m->auth);
 		r = m->api.headers.failed ? hr_err_nomem(&mine) : 0;
 	}
@@ -242,8 +245,9 @@ hr_modal_route(struct hr_cloud *c, const char *url, const char *jwt, struct hr_e
 		c->h->secret(c->h->arg, jwt);
 	if (hr_grpc_init(&m->router, HR_MODAL_WHO, url, err) != 0)
 		return -1;
+	hr_strv_add(&m->router.secrets, jwt);
 	hr_strv_addf(&m->router.headers, "authorization: Bearer %s", jwt);
-	return m->router.headers.failed ? hr_err_nomem(err) : 0;
+	return m->router.headers.failed || m->router.secrets.failed ? hr_err_nomem(err) : 0;
 }
 
 int

@@ -43,6 +43,7 @@ hr_grpc_done(struct hr_grpc *g)
 {
 	hr_http_free(g->http);
 	hr_strv_done(&g->headers);
+	hr_strv_done(&g->secrets);
 	free(g->url);
 	memset(g, 0, sizeof(*g));
 }
@@ -57,7 +58,7 @@ struct turn {
 	unsigned n;              /* messages that came */
 	int status;              /* HR_GRPC_LOST until it is told */
 	bool http2, grpc, enough;
-	char message[512], after[32];
+	char message[4096], after[32];
 	struct hr_err err; /* of what came */
 };
 
@@ -189,10 +190,13 @@ code_of(int status)
 static int
 explain(const struct turn *t, struct hr_err *err)
 {
-	struct hr_buf b;
+	struct hr_buf said, b;
 
-	hr_buf_init(&b, sizeof(t->message));
-	hr_percent_decode(&b, t->message, strlen(t->message), false);
+	hr_buf_init(&said, sizeof(t->message));
+	hr_buf_init(&b, 8 * sizeof(t->message));
+	hr_percent_decode(&said, t->message, strlen(t->message), false);
+	hr_cloud_hide(&b, hr_strv_list(&t->g->secrets), hr_buf_str(&said), said.len);
+	hr_buf_done(&said);
 	for (size_t i = 0; i < b.len; i++)
 		if ((unsigned char)b.p[i] < ' ' || b.p[i] == 0x7f)
 			b.p[i] = ' ';
@@ -207,21 +211,24 @@ explain(const struct turn *t, struct hr_err *err)
 	return -1;
 }
 
-/* The end of an attempt, when it was not an error of ours: 0, or -1. */
+/* The end of an attempt, when it was not an error of ours: 0, or -1. *undone: it was not carried
+ * out. */
 static int
 judge(struct turn *t, const struct hr_http_answer *a, int http_rc, const struct hr_err *he,
-    bool *unsent, struct hr_err *err)
+    bool *undone, struct hr_err *err)
 {
 	bool told = t->status != HR_GRPC_LOST && t->frames.part.len == 0;
 
-	*unsent = false;
+	*undone = false;
 	if (http_rc == 0 && a->status != 200) {
 		t->status = status_of_http(a->status);
+		/* by what stands before the service, as these are no gRPC */
+		*undone = a->status == 429 || a->status == 503;
 		(void)snprintf(t->message, sizeof(t->message), "HTTP status %ld", a->status);
 		return explain(t, err);
 	}
 	if (http_rc != 0 && !told) {
-		*unsent = a->fault == HR_HTTP_CONNECT || a->fault == HR_HTTP_CONNECT_TIMEOUT;
+		*undone = a->fault == HR_HTTP_CONNECT || a->fault == HR_HTTP_CONNECT_TIMEOUT;
 		t->status = a->fault == HR_HTTP_READ_TIMEOUT ? HR_GRPC_DEADLINE : HR_GRPC_LOST;
 		return hr_rest_fault(a, he, err);
 	}
@@ -245,7 +252,7 @@ judge(struct turn *t, const struct hr_http_answer *a, int http_rc, const struct 
 }
 
 static int
-attempt(struct turn *t, const struct hr_strv *headers, const struct hr_buf *body, bool *unsent,
+attempt(struct turn *t, const struct hr_strv *headers, const struct hr_buf *body, bool *undone,
     struct hr_err *err)
 {
 	const struct hr_grpc_call *c = t->c;
@@ -284,7 +291,7 @@ attempt(struct turn *t, const struct hr_strv *headers, const struct hr_buf *body
 			*err = t->err;
 		r = -1;
 	} else {
-		r = judge(t, &a, r, &he, unsent, err);
+		r = judge(t, &a, r, &he, undone, err);
 	}
 	hr_connect_done(&t->frames);
 	hr_http_answer_done(&a);
@@ -316,9 +323,9 @@ add_headers(struct hr_strv *v, const struct hr_grpc *g, const struct hr_grpc_cal
 
 /* Is there to be another attempt after this one? */
 static bool
-again(const struct turn *t, bool unsent)
+again(const struct turn *t, bool undone)
 {
-	if (unsent)
+	if (undone)
 		return true;
 	if (t->c->once || (t->c->each != NULL && t->n > 0) || t->err.code != HR_OK)
 		return false;
@@ -332,7 +339,7 @@ call(struct hr_grpc *g, const struct hr_grpc_call *c, const struct hr_buf *body,
 {
 	struct hr_strv headers = {0};
 	unsigned waited = 0;
-	bool unsent = false;
+	bool undone = false;
 	struct turn t;
 	int r;
 
@@ -340,12 +347,12 @@ call(struct hr_grpc *g, const struct hr_grpc_call *c, const struct hr_buf *body,
 		t = (struct turn){.g = g, .c = c, .status = HR_GRPC_LOST};
 		r = add_headers(&headers, g, c, key, n, waited) == 0 ? 0 : hr_err_nomem(err);
 		if (r == 0)
-			r = attempt(&t, &headers, body, &unsent, err);
+			r = attempt(&t, &headers, body, &undone, err);
 		hr_strv_done(&headers);
 		end->messages = t.n;
 		end->status = t.status;
-		end->unsure = r != 0 && !unsent;
-		if (r == 0 || n == rule.attempts || headers.failed || !again(&t, unsent))
+		end->unsure = r != 0 && !undone;
+		if (r == 0 || n == rule.attempts || headers.failed || !again(&t, undone))
 			break;
 		hr_pb_free(t.first);
 		waited = hr_api_wait_ms(&rule, n, t.after, "");

@@ -30,6 +30,7 @@ struct hr_grpc {
 	const char *who; /* "Modal", in messages */
 	char *url;
 	struct hr_strv headers; /* of each call: "name: value" */
+	struct hr_strv secrets; /* that are in no error */
 	struct hr_http *http;
 };
 

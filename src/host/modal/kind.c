@@ -114,10 +114,4 @@ static const struct hr_cloud_ops ops = {
     .done = hr_modal_done,
 };
 
-static int
-m_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
-{
-	return hr_cloud_open(&ops, h, ret_self, err);
-}
-
-HR_CLOUD_KIND(hr_modal_entry, "modal", m_open)
+HR_CLOUD_KIND(hr_modal_entry, "modal", ops)

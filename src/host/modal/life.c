@@ -165,6 +165,7 @@ hr_modal_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 		err) != 0 ||
 	    hr_modal_authorize(c, err) != 0) {
 		free(image);
+		c->unmade = true;
 		return -1;
 	}
 	box.has_timeout_secs = 1;
@@ -190,6 +191,7 @@ hr_modal_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 		  (end.status == HR_GRPC_LOST || end.status == HR_GRPC_DEADLINE ||
 		      end.status == HR_GRPC_UNAVAILABLE || end.status == HR_GRPC_UNKNOWN ||
 		      end.status == HR_GRPC_INTERNAL || end.status == HR_GRPC_CANCELLED);
+	c->unmade = r != 0 && !end.unsure && c->id == NULL;
 	free(image);
 	if (r != 0 && err != NULL)
 		*err = mine;
@@ -282,11 +284,15 @@ int
 hr_modal_list(
     struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_err *err)
 {
+	unsigned pages = 0;
 	double before = 0;
 	int r;
 
-	while ((r = one_page(c, run, &before, fn, arg, err)) == 0)
-		;
+	do
+		r = hr_cloud_page(HR_MODAL_WHO, &pages, err) == 0
+			? one_page(c, run, &before, fn, arg, err)
+			: -1;
+	while (r == 0);
 	return r < 0 ? -1 : 0;
 }
 

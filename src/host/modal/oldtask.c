@@ -11,9 +11,7 @@
 #include "base/err.h"
 #include "host/modal/pb.h"
 
-#define CUTS_MAX 20
 #define READ_S 55
-#define AT_ONCE_MS 1000
 #define WAIT_S 10
 
 static int
@@ -127,29 +125,28 @@ follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_err 
 	    .each = on_batch,
 	    .arg = s,
 	    .watch_fd = timer};
-	int64_t asked_ms;
-	int r, idle = 0;
+	struct hr_cloud_cuts cuts = {.since_ms = hr_now_ms()};
+	bool more = true;
+	int r;
 
 	q.exec_id = id;
 	q.has_timeout = q.has_file_descriptor = q.has_get_raw_bytes = q.get_raw_bytes = 1;
 	q.timeout = READ_S;
 	q.file_descriptor = s->number;
-	while (!s->ended && idle < CUTS_MAX) {
+	while (!s->ended && more) {
 		struct hr_grpc_end end;
 
 		q.has_last_batch_index = s->last > 0;
 		q.last_batch_index = s->last;
 		s->came = false;
-		asked_ms = hr_now_ms();
 		r = hr_grpc_do(&hr_modal_of(c)->api, &g, NULL, &end, err);
 		if (hr_cloud_timer_over(timer))
 			return 1;
 		if (r != 0 && end.status != HR_GRPC_LOST && end.status != HR_GRPC_UNAVAILABLE &&
 		    end.status != HR_GRPC_DEADLINE)
 			return -1;
-		/* without an end it is to be asked again: its time was over, or it was cut; one
-		 * that ends at once and tells nothing does so for ever */
-		idle = s->came || (r == 0 && hr_now_ms() - asked_ms >= AT_ONCE_MS) ? 0 : idle + 1;
+		/* without an end it is to be asked again: its time was over, or it was cut */
+		more = hr_cloud_goes_on(&cuts, s->came, hr_now_ms());
 	}
 	return s->ended ? 0
 			: hr_err_set(err, HR_E_PROTO,

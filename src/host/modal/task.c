@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/err.h"
 #include "host/modal/pb.h"
 
 #define ROUTER "/modal.task_command_router.TaskCommandRouter/"
-#define CUTS_MAX 20 /* of a stream that brings nothing */
 #define WAIT_S 59
 
 /* A call of the router. Its token ends some time; then it has not done what it was asked. */
@@ -130,6 +130,7 @@ follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_err 
 	    .each = on_data,
 	    .arg = s,
 	    .watch_fd = timer};
+	struct hr_cloud_cuts cuts = {.since_ms = hr_now_ms()};
 	struct hr_grpc_end end;
 	int r;
 
@@ -137,7 +138,7 @@ follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_err 
 	q.exec_id = id;
 	q.has_file_descriptor = s->number == HR_MODAL_STDERR;
 	q.file_descriptor = 1;
-	for (int idle = 0; idle < CUTS_MAX; idle = s->came ? 0 : idle + 1) {
+	do {
 		q.has_offset = s->have > 0;
 		q.offset = s->have;
 		s->came = false;
@@ -149,7 +150,7 @@ follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_err 
 		if (end.status != HR_GRPC_LOST && end.status != HR_GRPC_UNAVAILABLE &&
 		    end.status != HR_GRPC_DEADLINE)
 			return -1;
-	}
+	} while (hr_cloud_goes_on(&cuts, s->came, hr_now_ms()));
 	return hr_err_set(
 	    err, HR_E_PROTO, HR_MODAL_WHO ": the stream of the command is cut again and again");
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/quote.h"
-#include "host/cloud/api.h"
+#include "host/cloud/cloud.h"
 #include "proto/json.h"
 
 #define WHO "the program"
@@ -26,28 +26,6 @@ static const struct {
 } abilities[] = {{"wait", HR_PROGRAM_WAIT}, {"pause", HR_PROGRAM_PAUSE},
     {"resume", HR_PROGRAM_RESUME}, {"stats", HR_PROGRAM_STATS}, {"keep", HR_PROGRAM_KEEP},
     {"shell", HR_PROGRAM_SHELL}, {"server", HR_PROGRAM_SERVER}};
-
-void
-hr_program_hide(struct hr_buf *out, const char *const *secrets, const char *text, size_t len)
-{
-	while (len > 0) {
-		size_t longest = 0;
-
-		for (const char *const *s = secrets; s != NULL && *s != NULL; s++) {
-			size_t n = strlen(*s);
-
-			if (n > 2 && n > longest && n <= len && memcmp(*s, text, n) == 0)
-				longest = n;
-		}
-		if (longest > 0)
-			hr_buf_adds(out, "******");
-		else
-			hr_buf_addc(out, *text);
-		longest += longest == 0;
-		text += longest;
-		len -= longest;
-	}
-}
 
 int
 hr_program_word(struct json_object *o, const char *subject, const char *name, size_t max,
@@ -104,7 +82,7 @@ read_error(struct hr_program_answer *a, struct json_object *o, const char *const
 	text = hr_json_str(message, &len);
 	hr_buf_init(&plain, 3 * HR_PROGRAM_LINE_MAX);
 	hr_buf_init(&b, 4 * MESSAGE_MAX);
-	hr_program_hide(&plain, secrets, text, len);
+	hr_cloud_hide(&plain, secrets, text, len);
 	hr_quote_text(&b, hr_buf_str(&plain), plain.len < MESSAGE_MAX ? plain.len : MESSAGE_MAX);
 	if (hr_buf_check(&plain, err) == 0 && hr_buf_check(&b, err) == 0)
 		(void)hr_err_set(&a->error, a->error.code, "%s", hr_buf_str(&b));

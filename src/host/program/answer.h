@@ -30,10 +30,6 @@ struct hr_program_answer {
 	struct hr_err error;      /* in words that can be printed */
 };
 
-/* Appends a text with ****** for each of the secrets in it (NULL: none are known). To be done
- * before it is cut or quoted: what is left of one would not be known for it. */
-void hr_program_hide(struct hr_buf *out, const char *const *secrets, const char *text, size_t len);
-
 /* 0, or -1 with *err; hr_program_answer_done() in both cases. No secret is in its error. */
 int hr_program_read(const char *line, size_t len, const char *const *secrets,
     struct hr_program_answer *ret, struct hr_err *err);

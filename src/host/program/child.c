@@ -23,6 +23,7 @@
 #include "base/quote.h"
 #include "base/spawn.h"
 #include "base/trust.h"
+#include "host/cloud/cloud.h"
 #include "proto/json.h"
 
 #define CANCEL_MS 2000 /* to say that a request was given up */
@@ -140,6 +141,7 @@ spawn(struct hr_child *c, struct hr_err *err)
 		    .envp = (char *const *)c->env,
 		    .fds = fds,
 		    .nfds = 4,
+		    .alone = true,
 		    .setsid = true, /* no terminal to ask at, and a group to end */
 		    .umask = -1};
 
@@ -184,7 +186,7 @@ say_line(struct hr_child *c, const char *p, size_t len)
 
 	hr_buf_init(&plain, 3 * (SAID_LINE + 3 * SAID_MORE));
 	hr_buf_init(&b, 4 * SAID_LINE + 200);
-	hr_program_hide(&plain, c->secrets, p, len);
+	hr_cloud_hide(&plain, c->secrets, p, len);
 	hr_quote_text(&b, hr_buf_str(&plain), plain.len < SAID_LINE ? plain.len : SAID_LINE);
 	if (b.len > 0 && hr_buf_check(&plain, NULL) == 0 && hr_buf_check(&b, NULL) == 0) {
 		(void)snprintf(c->last, sizeof(c->last), "%s", b.p);

@@ -135,9 +135,11 @@ p_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 		r = hr_cloud_labels(c, labels, err);
 	if (r == 0)
 		r = hr_cloud_put(args, "labels", json_object_get(labels), err);
-	if (r == 0 && c->image != NULL)
+	if (r == 0 && (c->image != NULL || c->payload != NULL))
 		r = hr_program_need(c, HR_PROGRAM_SERVER,
-		    "a server in its sandboxes (sandbox.runtime_container_image)", err);
+		    c->image != NULL ? "a server in its sandboxes (sandbox.runtime_container_image)"
+				     : "a server in its sandboxes (sandbox.payload)",
+		    err);
 	if (r == 0) {
 		r = hr_program_talk(c, &q, &end, err);
 		*unsure = r != 0 && !end.told;
@@ -297,15 +299,18 @@ p_stats(struct hr_cloud *c, char **ret_json, struct hr_err *err)
 	static const char *const names[] = {
 	    "cpu_percent", "mem_bytes", "mem_limit_bytes", "mem_percent"};
 	struct json_object *ok = NULL;
+	double v = 0;
 	struct hr_buf b;
 	int r = hr_program_need(c, HR_PROGRAM_STATS, "stats", err);
 
 	if (r == 0)
 		r = hr_program_ask(c, "stats", hr_program_args(c, NULL, NULL, err), 1, &ok, err);
 	hr_buf_init(&b, 1000);
-	for (size_t i = 0; r == 0 && i < sizeof(names) / sizeof(*names); i++)
-		hr_buf_addf(&b, "%s\"%s\":%.1f", i == 0 ? "{" : ",", names[i],
-		    hr_json_number_at(ok, names[i]));
+	for (size_t i = 0; r == 0 && i < sizeof(names) / sizeof(*names); i++) {
+		r = hr_program_named(
+		    c, hr_field_number(WHO, "the answer to \"stats\"", ok, names[i], &v, err), err);
+		hr_buf_addf(&b, "%s\"%s\":%.1f", i == 0 ? "{" : ",", names[i], v);
+	}
 	hr_buf_addc(&b, '}');
 	if (r == 0 && (*ret_json = hr_buf_take(&b)) == NULL)
 		r = hr_err_nomem(err);
@@ -481,6 +486,7 @@ static const struct hr_cloud_ops program_ops = {
     .name = "program",
     .title = "program",
     .open = p_open,
+    .lists_at_once = true, /* it owes that: doc/programs.md */
     .create = p_create,
     .wait = p_wait,
     .look = p_look,

@@ -51,7 +51,7 @@ read_end(struct hr_cloud *c, struct json_object *ok, struct hr_cloud_end *ret, s
 	if (hr_program_word(ok, subject, "note", sizeof(ret->note) - 1, &note, err) != 0)
 		return -1;
 	hr_buf_init(&b, 3 * sizeof(ret->note));
-	hr_program_hide(&b, hr_program_of(c)->child.secrets, note, strlen(note));
+	hr_cloud_hide(&b, hr_program_of(c)->child.secrets, note, strlen(note));
 	r = hr_buf_check(&b, err);
 	(void)snprintf(ret->note, sizeof(ret->note), "%s", hr_buf_str(&b));
 	hr_buf_done(&b);
@@ -227,6 +227,7 @@ run_here(struct hr_cloud *c, const struct hr_strv *words, int *ret_status, struc
 	struct hr_spawn sp = {.path = words->v[0],
 	    .argv = hr_strv_list(words),
 	    .envp = (char *const *)hr_strv_list(&hr_program_of(c)->env),
+	    .alone = true,
 	    .umask = -1};
 
 	return hr_spawn_here(&sp, ret_status, err);

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "host/runloop/runloop.h"
 #include "proto/json.h"
 #include "shell/quote.h"
 
-#define CUTS_MAX 20 /* of a stream that brings nothing */
 #define ENV_FILE "/tmp/.handrail-env-"
 #define LINE_MAX_LEN (16u << 20)
 
@@ -214,15 +214,17 @@ static int
 follow_all(struct hr_cloud *c, const char *execution, struct stream s[2], int timer,
     struct hr_cloud_end *ret, struct hr_err *err)
 {
-	int done = 0, idle = 0;
+	struct hr_cloud_cuts cuts = {.since_ms = hr_now_ms()};
+	bool more = true;
+	int done = 0;
 
-	while (done == 0 && idle < CUTS_MAX) {
+	while (done == 0 && more) {
 		if (follow(c, &s[0], execution, timer, err) != 0)
 			return -1;
 		done = hr_cloud_timer_over(timer) ? -2 : ended(c, execution, timer, ret, err);
 		if (done == -1 && hr_cloud_timer_over(timer))
 			done = -2;
-		idle = s[0].came ? 0 : idle + 1;
+		more = hr_cloud_goes_on(&cuts, s[0].came, hr_now_ms());
 	}
 	if (done == -2) {
 		end_execution(c, execution);

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "host/runloop/runloop.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "proto/json.h"
 
@@ -130,6 +130,7 @@ r_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	if (r == 0) {
 		r = hr_api_do(&c->api, &q, &a, err);
 		*unsure = r != 0 && a.unsure;
+		c->unmade = r != 0 && !a.unsure;
 	}
 	if (r == 0)
 		r = hr_field_text(HR_RUNLOOP_WHO, "the devbox", a.json, "id", &id, err);
@@ -193,13 +194,13 @@ static int
 wait_status(struct hr_cloud *c, const char *wanted, struct hr_err *err)
 {
 	const char *const words[] = {wanted, "failure", "shutdown", NULL};
-	time_t end = time(NULL) + WAIT_S;
+	int64_t end = hr_now_ms() + WAIT_S * 1000;
 	struct json_object *o = NULL;
 	const char *status;
 	int r;
 
 	while ((r = hr_runloop_poll(c, "/wait_for_status", words, -1, &o, err)) == 0)
-		if (time(NULL) > end)
+		if (hr_now_ms() > end)
 			return hr_err_set(err, HR_E_RUNTIME_TIMEOUT,
 			    HR_RUNLOOP_WHO ": the devbox is not %s after %d seconds", wanted,
 			    WAIT_S);
@@ -258,9 +259,12 @@ one_page(struct json_object *page, const char *run, char last[256], hr_cloud_fou
 {
 	struct json_object *list;
 	const char *id = "";
+	bool more;
 	int r =
 	    hr_field_of(HR_RUNLOOP_WHO, "the list", page, "devboxes", json_type_array, &list, err);
 
+	if (r == 0)
+		r = hr_field_flag(HR_RUNLOOP_WHO, "the list", page, "has_more", &more, err);
 	for (size_t i = 0; r == 0 && i < hr_json_count(list); i++) {
 		struct json_object *o = hr_json_entry(list, i);
 		struct hr_cloud_found f;
@@ -269,13 +273,16 @@ one_page(struct json_object *page, const char *run, char last[256], hr_cloud_fou
 		if (r == 0)
 			r = hr_field_text(
 			    HR_RUNLOOP_WHO, "a devbox of the list", o, "id", &id, err);
+		if (r == 0)
+			r = hr_field_maybe(
+			    HR_RUNLOOP_WHO, "a devbox of the list", o, "status", &f.state, err);
 		f.id = id;
-		f.state = word_of(hr_json_text_or(o, "status", "unknown"));
+		f.state = word_of(f.state != NULL ? f.state : "unknown");
 		if (r == 0 && f.run != NULL && (run == NULL || strcmp(run, f.run) == 0) &&
 		    strcmp(f.state, "gone") != 0)
 			r = fn(arg, &f);
 	}
-	(void)snprintf(last, 256, "%s", r == 0 && hr_json_true_at(page, "has_more") ? id : "");
+	(void)snprintf(last, 256, "%s", r == 0 && more ? id : "");
 	return r;
 }
 
@@ -283,6 +290,7 @@ static int
 r_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_err *err)
 {
 	char last[256] = "";
+	unsigned pages = 0;
 	int r;
 
 	do {
@@ -290,6 +298,8 @@ r_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, st
 		struct hr_api_answer a;
 		struct hr_buf b;
 
+		if (hr_cloud_page(HR_RUNLOOP_WHO, &pages, err) != 0)
+			return -1;
 		hr_buf_init(&b, 4096);
 		hr_buf_adds(&b, "/v1/devboxes?limit=100");
 		if (*last != '\0') {
@@ -347,7 +357,6 @@ r_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err
 {
 	struct json_object *body = hr_cloud_object(err, "path", path, NULL);
 	struct hr_api_call q = {.method = "POST", .body = body, .raw = true};
-	struct hr_err mine = {0};
 	struct hr_api_answer a;
 	struct hr_buf url;
 	int r;
@@ -355,18 +364,10 @@ r_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err
 	if (body == NULL)
 		return -1;
 	q.path = hr_runloop_path(&url, c->id, "/download_file", NULL);
-	r = hr_api_do(&c->api, &q, &a, &mine);
-	if (r == 0) {
-		hr_buf_add(b, hr_buf_str(&a.body), a.body.len);
-		r = hr_buf_check(b, NULL) == 0 ? 0 : hr_err_nomem(&mine);
-	} else if (mine.code == HR_E_NO_SANDBOX || strstr(mine.msg, "not found") != NULL) {
-		(void)hr_err_set(&mine, HR_E_NOTFOUND, "path '%s' does not exist", path);
-	}
+	r = hr_api_file(&c->api, &q, path, b, &a, err);
 	hr_api_answer_done(&a);
 	hr_buf_done(&url);
 	json_object_put(body);
-	if (r != 0 && err != NULL)
-		*err = mine;
 	return r;
 }
 
@@ -471,10 +472,4 @@ static const struct hr_cloud_ops ops = {
     .publish = r_publish,
 };
 
-static int
-r_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
-{
-	return hr_cloud_open(&ops, h, ret_self, err);
-}
-
-HR_CLOUD_KIND(hr_runloop_entry, "runloop", r_open)
+HR_CLOUD_KIND(hr_runloop_entry, "runloop", ops)

@@ -3,11 +3,12 @@
 
 import itertools
 import os
+import re
 import signal
 import subprocess
 import threading
 
-from . import grpcserver, protobuf as pb
+from . import grpcserver, protobuf as pb, standin
 
 
 class Running:
@@ -61,11 +62,13 @@ class Modal(grpcserver.Server):
     key, secret = "key-of-the-test", "secret-of-the-test"
     jwt, auth = "jwt-of-the-test", "auth-of-the-test"
     old, builds = False, 1
+    openhands = port = None
 
     def __init__(self, directory):
         super().__init__()
         self.dir, self.boxes, self.runs, self.numbers = directory, {}, {}, itertools.count(1)
         self.secrets, self.keys, self.made = {}, {}, 0
+        self.unlisted = set()  # those that exist and that lists do not have yet
         for name in ("AppGetOrCreate", "EnvironmentGetOrCreate", "ImageGetOrCreate", "ImageJoinStreaming",
                      "SecretGetOrCreate", "ContainerExec", "ContainerExecGetOutput", "ContainerExecPutInput",
                      "ContainerExecWait", "SandboxSnapshotFs"):
@@ -81,6 +84,15 @@ class Modal(grpcserver.Server):
                      "TaskSnapshotFilesystem"):
             self.newer[name] = self.routed(getattr(self, name))
         self.methods.update(self.newer)
+
+    def serving(self, port):
+        """As standin.StandIn's."""
+        self.openhands, self.port = os.path.join(self.dir, "openhands"), port
+        standin.put_sudo(self.dir)
+
+    @property
+    def started(self):
+        return [r.p for r in self.runs.values()]
 
     def older(self):
         self.old = True
@@ -183,11 +195,15 @@ class Modal(grpcserver.Server):
 
     def Terminate(self, q):
         del self.boxes[self.box(q)["id"]]
+        for p in self.started:
+            if p.poll() is None:
+                p.terminate()
+                p.wait()
         yield b""
 
     def List(self, q):
         wanted, before = pb.pairs(pb.every(q, 5)), pb.get(q, 2, ("d", 1e9))[1]
-        found = [b for b in self.boxes.values() if b["at"] < before and
+        found = [b for b in self.boxes.values() if b["at"] < before and b["id"] not in self.unlisted and
                  all(b["tags"].get(k) == v for k, v in wanted.items())]
         found.sort(key=lambda b: -b["at"])
         yield pb.encode([(1, [(1, b["id"]), (3, ("d", b["at"]))] + [(6, [(1, k), (2, v)])
@@ -214,6 +230,9 @@ class Modal(grpcserver.Server):
         with self.lock:
             if name in self.runs:
                 raise grpcserver.Status(6, "exec already exists")
+            if self.openhands is not None:
+                argv = [re.sub(r"\b4444\b", str(self.port), a.replace("/openhands", self.openhands)) for a in argv]
+                env = dict(env, PATH=os.path.join(self.dir, "bin") + ":" + os.environ["PATH"])
             self.runs[name] = Running(argv, dict(box["env"], **env), cwd, self.dir)
 
     def TaskExecStart(self, q):

@@ -4,13 +4,16 @@ what it does wrong, at which operation."""
 import base64
 import json
 import os
+import re
+import select
 import signal
 import subprocess
 import sys
 import threading
 import uuid
 
-at, can = {}, []
+at = {"fds": {n: os.readlink("/proc/self/fd/" + n) for n in os.listdir("/proc/self/fd")
+              if os.path.lexists("/proc/self/fd/" + n)}}  # before anything is opened
 top = os.environ["PLAY_TOP"]
 
 
@@ -50,6 +53,26 @@ def run(q):
         t.join()
     code = p.wait()
     return {"code": code if code >= 0 else 128 - code}
+
+
+def launch(q):
+    """A session of its own, so that it goes on when this program ends."""
+    line = re.sub(r"\b4444\b", os.environ["PLAY_PORT"], q["command"])
+    with open(os.path.join(top, "said"), "ab") as f:
+        p = subprocess.Popen(["bash", "-c", line], stdin=subprocess.DEVNULL, stdout=f, stderr=f,
+                             start_new_session=True, env={"PATH": top + ":" + os.environ["PATH"], "HOME": top})
+    return p.pid
+
+
+def end_server(box):
+    """As a sandbox's end does."""
+    try:
+        fd = os.pidfd_open(box.pop("server"))
+        signal.pidfd_send_signal(fd, signal.SIGTERM)
+        select.select([fd], [], [])
+        os.close(fd)
+    except (KeyError, ProcessLookupError):
+        pass
 
 
 def wrong(q, fault):
@@ -99,7 +122,7 @@ def answer(q):
                   **json.loads(os.environ.get("PLAY_HELLO", "{}")))
     elif op == "open":
         with open(os.path.join(top, "environment"), "w") as f:
-            json.dump({"env": dict(os.environ), "argv": sys.argv, "credentials": q["credentials"]}, f)
+            json.dump({"env": dict(os.environ), "argv": sys.argv, "credentials": q["credentials"], "fds": at["fds"]}, f)
         sys.stderr.write("a word with %s\n" % "".join(q["credentials"].values()))
         sys.stderr.flush()
     elif op == "create":
@@ -109,20 +132,28 @@ def answer(q):
         with open(path_of(name) + ".json", "w") as f:
             json.dump({"labels": q["labels"], "state": "running"}, f)
         ok = {"id": name}
-    elif op in ("look", "pause", "resume", "end", "keep", "stats", "publish"):
+    elif op in ("look", "pause", "resume", "end", "keep", "stats", "launch", "publish"):
         if not os.path.exists(path_of(q["sandbox"])):
             return say(ident, error={"code": "gone", "message": "no such sandbox"})
         with open(path_of(q["sandbox"]) + ".json") as f:
             box = json.load(f)
         if op == "look":
             ok = {"state": box["state"]}
-        elif op in ("pause", "resume"):
+        elif op in ("pause", "resume", "launch"):
             box["state"] = "paused" if op == "pause" else "running"
+            if op == "launch":
+                box["server"] = launch(q)
+            elif op == "pause":
+                end_server(box)
             with open(path_of(q["sandbox"]) + ".json", "w") as f:
                 json.dump(box, f)
+        elif op == "publish":
+            ok = {"url": os.environ["PLAY_URL"], "header": "x-play-box: " + q["sandbox"]}
+            ok.update(at.get("publish", {}))
         elif op == "stats":
             ok = {"cpu_percent": 12.5, "mem_bytes": 256, "other": "x"}
         elif op == "end":
+            end_server(box)
             subprocess.run(["rm", "-rf", path_of(q["sandbox"]), path_of(q["sandbox"]) + ".json"], check=True)
     elif op == "list":
         for n in boxes():

@@ -17,7 +17,8 @@ import urllib.parse
 
 
 class Fault:
-    """What happens instead, to the next `times` requests that match. after: it is carried out, and the answer lost."""
+    """What happens instead, to the next `times` requests that match. after: it is carried out, and the answer lost, or
+    status in its place."""
 
     def __init__(self, method, path, times=1, status=None, headers=None, after=False, cut=None):
         self.method, self.path, self.times = method, re.compile(path), times
@@ -46,6 +47,7 @@ class StandIn:
     def __init__(self, directory):
         self.dir, self.faults, self.seen, self.lock = directory, [], [], threading.RLock()
         self.boxes, self.numbers, self.started = {}, itertools.count(1), []
+        self.unlisted = set()  # those that exist and that lists do not have yet
         # where a sandbox's /openhands is, and what its port 4444 is on this machine; see serving()
         self.openhands = self.port = None
         outer = self
@@ -78,10 +80,7 @@ class StandIn:
     def serving(self, port):
         """A server may run in its sandboxes; who runs it may do all there, as with sudo."""
         self.openhands, self.port = os.path.join(self.dir, "openhands"), port
-        os.mkdir(os.path.join(self.dir, "bin"))
-        with open(os.path.join(self.dir, "bin/sudo"), "w") as f:
-            f.write("#!/bin/sh\nshift\nexec \"$@\"\n")
-        os.chmod(f.name, 0o755)
+        put_sudo(self.dir)
 
     def end_programs(self):
         """As a sandbox's end ends them."""
@@ -103,6 +102,9 @@ class StandIn:
         finally:
             c.close()
         return a.status, {"Content-Type": a.headers.get("Content-Type", "text/plain")}, body
+
+    def listable(self):
+        return [b for name, b in self.boxes.items() if name not in self.unlisted]
 
     def fault(self, *args, **more):
         self.faults.append(Fault(*args, **more))
@@ -130,6 +132,8 @@ class StandIn:
         f = self.take_fault(r)
         r.fault = f
         if f is not None and f.status is not None:
+            if f.after:
+                self.answer(r)
             return self.send(r, f.status, f.headers, b'{"message":"a fault"}')
         if f is not None and not f.after and f.cut is None:
             return self.drop(r)
@@ -170,6 +174,13 @@ class StandIn:
         for f in (p.stdout, p.stderr):
             threading.Thread(target=drain, args=(f,), daemon=True).start()
         return p
+
+
+def put_sudo(directory):
+    os.mkdir(os.path.join(directory, "bin"))
+    with open(os.path.join(directory, "bin/sudo"), "w") as f:
+        f.write("#!/bin/sh\nshift\nexec \"$@\"\n")
+    os.chmod(f.name, 0o755)
 
 
 def drain(f):
@@ -221,7 +232,7 @@ class E2B(StandIn):
         return 201, {}, box
 
     def listed(self, r):
-        found = list(self.boxes.values())
+        found = self.listable()
         if "metadata" in r.query:
             name, value = [urllib.parse.unquote(x) for x in urllib.parse.unquote(r.query["metadata"]).split("=")]
             found = [b for b in found if b["metadata"].get(name) == value]
@@ -375,7 +386,7 @@ class Daytona(StandIn):
             return 200, {}, box
         if r.path == "/sandbox":
             want = json.loads(r.query.get("labels", "{}"))
-            found = [b for b in self.boxes.values() if all(b["labels"].get(k) == v for k, v in want.items())]
+            found = [b for b in self.listable() if all(b["labels"].get(k) == v for k, v in want.items())]
             return 200, {}, {"items": found, "nextCursor": None}
         m = re.match(r"/sandbox/([^/]+)(/.*)?$", r.path)
         box = self.boxes.get(m.group(1)) if m else None
@@ -463,7 +474,7 @@ class Runloop(StandIn):
                 self.boxes[box["id"]] = box
             return 200, {}, box
         if r.path == "/v1/devboxes":
-            return 200, {}, {"devboxes": list(self.boxes.values()), "has_more": False}
+            return 200, {}, {"devboxes": self.listable(), "has_more": False}
         m = re.match(r"/v1/devboxes/([^/]+)(?:/(.*))?$", r.path)
         box = self.boxes.get(m.group(1)) if m else None
         if box is None:

@@ -1,0 +1,158 @@
+/* What the kinds of providers share and no request is needed for: waits, cuts, pages, fields. */
+#include "config.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <json-c/json.h>
+
+#include "host/cloud/cloud.h"
+
+static const struct hr_api_rule rule = {
+    .attempts = 9, .first_ms = 100, .most_ms = 1000, .after_max_s = 60};
+
+static const char *
+date_in(long seconds, char text[64])
+{
+	time_t t = time(NULL) + seconds;
+	struct tm tm;
+
+	ck_assert_ptr_nonnull(gmtime_r(&t, &tm));
+	ck_assert_uint_gt(strftime(text, 64, "%a, %d %b %Y %H:%M:%S GMT", &tm), 0);
+	return text;
+}
+
+START_TEST(waits)
+{
+	struct hr_api_rule shaken = rule;
+	char text[64];
+
+	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, "", ""), 100);
+	ck_assert_uint_eq(hr_api_wait_ms(&rule, 3, "", ""), 400);
+	ck_assert_uint_eq(hr_api_wait_ms(&rule, 60, "", ""), 1000);
+	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, "7", ""), 7000);
+	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, "0", ""), 0);
+	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, "1.5", ""), 1500);
+	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, "7", "250"), 250);
+	/* what is too long, or none, does not count */
+	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, "61", ""), 100);
+	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, "-1", ""), 100);
+	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, "nan", ""), 100);
+	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, "soon", "later"), 100);
+	/* a date: what is left of the time; one of a clock that is far off does not count */
+	ck_assert_uint_le(hr_api_wait_ms(&rule, 1, date_in(40, text), ""), 40000);
+	ck_assert_uint_ge(hr_api_wait_ms(&rule, 1, text, ""), 10000);
+	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, date_in(4000, text), ""), 100);
+	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, date_in(-4000, text), ""), 100);
+	shaken.jitter_percent = 50;
+	for (int i = 0; i < 100; i++) {
+		ck_assert_uint_ge(hr_api_wait_ms(&shaken, 2, "", ""), 100);
+		ck_assert_uint_le(hr_api_wait_ms(&shaken, 2, "", ""), 200);
+	}
+}
+END_TEST
+
+/* A command may print nothing for as long as it likes; a stream that ends at once for ever may not.
+ */
+START_TEST(cuts)
+{
+	struct hr_cloud_cuts k = {.since_ms = 1000};
+	int64_t now = 1000;
+	int n = 0;
+
+	for (int i = 0; i < 500; i++)
+		ck_assert(hr_cloud_goes_on(&k, false, now += 25000));
+	for (int i = 0; i < 500; i++)
+		ck_assert(hr_cloud_goes_on(&k, true, now));
+	while (hr_cloud_goes_on(&k, false, now += 10))
+		n++;
+	ck_assert_int_eq(n, 19);
+}
+END_TEST
+
+START_TEST(pages)
+{
+	struct hr_err err = {0};
+	unsigned n = 0;
+
+	for (int i = 0; i < 1000; i++)
+		ck_assert_int_eq(hr_cloud_page("X", &n, &err), 0);
+	ck_assert_int_eq(hr_cloud_page("X", &n, &err), -1);
+	ck_assert_str_eq(
+	    err.msg, "X: its list of sandboxes does not end: it has more than 1000 pages");
+}
+END_TEST
+
+static struct json_object *
+parsed(const char *text)
+{
+	struct json_object *o = json_tokener_parse(text);
+
+	ck_assert_ptr_nonnull(o);
+	return o;
+}
+
+START_TEST(fields)
+{
+	struct json_object *o = parsed("{\"t\":\"a\\nb\",\"f\":true,\"n\":5,\"d\":1.5,\"x\":null}");
+	struct hr_err err = {0};
+	const char *text;
+	bool flag;
+	double d;
+
+	ck_assert_int_eq(hr_field_prose("W", "s", o, "t", &text, &err), 0);
+	ck_assert_str_eq(text, "a\nb");
+	ck_assert_int_eq(hr_field_maybe("W", "s", o, "t", &text, &err), -1);
+	ck_assert_str_eq(err.msg, "W: \"t\" of s has a control character");
+	ck_assert_int_eq(hr_field_flag("W", "s", o, "f", &flag, &err), 0);
+	ck_assert(flag);
+	ck_assert_int_eq(hr_field_number("W", "s", o, "n", &d, &err), 0);
+	ck_assert_double_eq(d, 5);
+	ck_assert_int_eq(hr_field_number("W", "s", o, "d", &d, &err), 0);
+	ck_assert_double_eq(d, 1.5);
+	for (size_t i = 0; i < 2; i++) {
+		const char *name = i == 0 ? "x" : "missing";
+
+		ck_assert_int_eq(hr_field_prose("W", "s", o, name, &text, &err), 0);
+		ck_assert_ptr_null(text);
+		ck_assert_int_eq(hr_field_flag("W", "s", o, name, &flag, &err), 0);
+		ck_assert(!flag);
+		ck_assert_int_eq(hr_field_number("W", "s", o, name, &d, &err), 0);
+		ck_assert_double_eq(d, 0);
+	}
+	ck_assert_int_eq(hr_field_prose("W", "s", o, "n", &text, &err), -1);
+	ck_assert_str_eq(err.msg, "W: \"n\" of s is a number, not a text");
+	ck_assert_int_eq(hr_field_flag("W", "s", o, "t", &flag, &err), -1);
+	ck_assert_str_eq(err.msg, "W: \"t\" of s is a text, not a truth value");
+	ck_assert_int_eq(hr_field_number("W", "s", o, "f", &d, &err), -1);
+	ck_assert_str_eq(err.msg, "W: \"f\" of s is a truth value, not a number");
+	json_object_put(o);
+	o = parsed("[]");
+	ck_assert_int_eq(hr_field_flag("W", "s", o, "t", &flag, &err), -1);
+	ck_assert_str_eq(err.msg, "W: s is no JSON object, so \"t\" is missing");
+	ck_assert_int_eq(hr_field_number("W", "s", NULL, "t", &d, &err), -1);
+	json_object_put(o);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("cloud");
+	TCase *tc = tcase_create("cloud");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_test(tc, waits);
+	tcase_add_test(tc, cuts);
+	tcase_add_test(tc, pages);
+	tcase_add_test(tc, fields);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed == 0 ? 0 : 1;
+}
