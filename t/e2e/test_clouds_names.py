@@ -190,7 +190,8 @@ def silent(names, kind):
     with kind() as h:
         h.at.serving(free_port())
         done = h("up")
-        equal((done.returncode != 0, "resolve host" in done.stderr, KEY in done.stderr), (True, True, False), done.stderr)
+        equal((done.returncode != 0, "resolve host" in done.stderr, KEY in done.stderr), (True, True, False),
+              done.stderr)
         equal((h.boxes(), os.listdir(h.path("state"))), ([], []))
     names.delay = 0
 

@@ -405,7 +405,8 @@ MEANS_LESS = {
 # What each operation cannot do without, at least: the figure for "nothing is overlooked".
 NEEDED = {
     "daytona": {("create", "id"), ("create", "state"), ("look", "id"), ("look", "state"), ("list", "items"),
-                ("list", "id"), ("list", "state"), ("publish", "url"), ("run", "exitCode"), ("run", "result"), ("launch", "cmdId"),
+                ("list", "id"), ("list", "state"), ("publish", "url"), ("run", "exitCode"), ("run", "result"),
+                ("launch", "cmdId"),
                 ("pause", "state"), ("resume", "state")},
     "runloop": {("create", "id"), ("look", "status"), ("wait", "status"), ("list", "devboxes"), ("list", "id"),
                 ("list", "status"), ("list", "has_more"),
