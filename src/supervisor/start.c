@@ -138,6 +138,9 @@ check_request(struct hr_server *s, int *ret_status, struct hr_err *err)
 	if (!c->enable_browser && c->browsergym_eval_env[0] != '\0')
 		return hr_err_set(err, HR_E_INVAL,
 		    "Browser environment is not enabled in config, but browsergym_eval_env is set");
+	if (c->enable_browser && !hr_settings_browses(c))
+		hr_log(HR_LOG_ERROR, "there is no browser: Unsupported browsergym eval env: %s",
+		    c->browsergym_eval_env);
 	return 0;
 }
 

@@ -157,6 +157,17 @@ def switched_off():
         equal(s.pids("handrail-browser"), [])
 
 
+def evaluations():
+    """One that nobody knows leaves no browser; of the others the browser is there, without goal and rewards."""
+    with Browsing(args=["--browsergym-eval-env", "browsergym/nothing.1"]) as s:
+        a = s.ask("browse_interactive", browser_actions="GET_EVAL_GOAL")
+        equal((a.status, a.json()["observation"], a.json()["content"]), (200, "error", OFF))
+        equal("Unsupported browsergym eval env: browsergym/nothing.1" in s.log(), True, s.log())
+    with Browsing(args=["--browsergym-eval-env", "miniwob.choose-list"]) as s:
+        equal(s.act("GET_EVAL_REWARDS")["extras"]["error"], False)
+        equal(s.act("noop(0)")["extras"]["url"], "about:blank")
+
+
 def starts_where_it_was_named():
     with Browsing(args=["--plugins", "browser"]) as s:
         s.until("the plugin is ready", lambda: s.get("/ready").json()["components"]["plugins"]["browser"]
@@ -666,7 +677,7 @@ def as_another_user():
 
 
 TESTS = [
-    as_recorded, no_chromium, switched_off, starts_where_it_was_named, nothing_is_open_or_left,
+    as_recorded, no_chromium, switched_off, evaluations, starts_where_it_was_named, nothing_is_open_or_left,
     a_form, keys, viewed_picture, viewed_pdf, saved_pdf,
     chromium_killed_at_rest, plugin_killed_at_rest, killed_at_work, looking_on, nobody_looks_without_a_key,
     endless_alerts, endless_script, storm_of_windows, endless_downloads, opened_before_a_key_is_up,

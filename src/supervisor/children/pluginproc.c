@@ -341,7 +341,7 @@ takes(const struct hr_plugin *p, const char *type)
 {
 	size_t i;
 
-	if (!p->all->ctx->settings.enable_browser && is_browse(type))
+	if (!hr_settings_browses(&p->all->ctx->settings) && is_browse(type))
 		return false;
 	for (i = 0; i < p->m.actions.n; i++) {
 		if (strcmp(p->m.actions.v[i], type) == 0)

@@ -169,6 +169,17 @@ hr_words_copy(struct hr_words *w, char *const *v, size_t n, struct hr_err *err)
 	return 0;
 }
 
+bool
+hr_settings_browses(const struct hr_settings *c)
+{
+	const char *evaluation = c->browsergym_eval_env;
+
+	/* a visualwebarena is one, too */
+	return c->enable_browser &&
+	       (evaluation[0] == '\0' || strstr(evaluation, "webarena") != NULL ||
+		   strstr(evaluation, "miniwob") != NULL);
+}
+
 int
 hr_settings_parse_int(const char *text, long long *ret)
 {

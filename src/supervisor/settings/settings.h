@@ -85,6 +85,8 @@ int hr_settings_check(const struct hr_settings *c, struct hr_err *err);
 
 /* Bytes that all commands together may have; 0: no limit. */
 uint64_t hr_settings_memory(const struct hr_settings *c);
+/* Whether there is a browser: one of no evaluation, or of one whose name is known. */
+bool hr_settings_browses(const struct hr_settings *c);
 
 /* One setting by its name. */
 int hr_settings_set(struct hr_settings *c, const char *key, const char *text, struct hr_err *err);
