@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 
 #define SPAWN_FDS_MAX 16
@@ -263,32 +265,50 @@ hr_spawn(const struct hr_spawn *s, struct hr_err *err)
 	return pid;
 }
 
-/* Reads to the end, keeps what fits: the writer must not block on a full pipe. */
-static void
-spawn_drain(int fd, char *text, size_t cap)
+/* Reads to the end, or (with a bound) until the program has ended: keeps what fits, since the
+ * writer must not block on a full pipe. false: it takes too long. */
+static bool
+spawn_drain(int fd, int ended, int patience_ms, char *text, size_t cap)
 {
+	struct pollfd p[2] = {{.fd = fd, .events = POLLIN}, {.fd = ended, .events = POLLIN}};
+	int64_t until = hr_now_ms() + patience_ms;
 	char chunk[512];
 	size_t len = 0;
-	ssize_t n;
+	ssize_t n = 1;
+	int left = -1;
 
-	while ((n = hr_fd_read(fd, chunk, sizeof(chunk))) > 0) {
-		size_t fits = (size_t)n;
-
-		if (cap == 0)
-			continue;
-		if (fits > cap - 1 - len)
-			fits = cap - 1 - len;
-		memcpy(text + len, chunk, fits);
-		len += fits;
-	}
 	if (cap > 0)
+		text[0] = '\0';
+	while (n > 0 || ended >= 0) {
+		if (patience_ms >= 0)
+			left = (int)(until - hr_now_ms());
+		if (patience_ms >= 0 && left <= 0)
+			return false;
+		if (poll(p, 2, left) <= 0)
+			continue;
+		if (p[0].revents == 0)
+			break;
+		n = hr_fd_read(fd, chunk, sizeof(chunk));
+		if (n <= 0)
+			p[0].fd = -1;
+		if (n <= 0 || cap == 0)
+			continue;
+		if ((size_t)n > cap - 1 - len)
+			n = (ssize_t)(cap - 1 - len);
+		memcpy(text + len, chunk, (size_t)n);
+		len += (size_t)n;
 		text[len] = '\0';
+		n = 1;
+	}
+	return true;
 }
 
 int
-hr_spawn_wait(const char *const *argv, char *text, size_t cap, struct hr_err *err)
+hr_spawn_wait_for(
+    const char *const *argv, int patience_ms, char *text, size_t cap, struct hr_err *err)
 {
-	int said[2], status = 0;
+	int said[2], ended = -1, status = 0;
+	bool in_time = true;
 	pid_t pid;
 
 	if (pipe2(said, O_CLOEXEC) != 0)
@@ -297,17 +317,33 @@ hr_spawn_wait(const char *const *argv, char *text, size_t cap, struct hr_err *er
 			   .argv = argv,
 			   .fds = &(const struct hr_spawn_fd){said[1], STDERR_FILENO},
 			   .nfds = 1,
+			   .setpgid = patience_ms >= 0,
 			   .umask = -1},
 	    err);
 	hr_fd_close(&said[1]);
-	if (pid >= 0)
-		spawn_drain(said[0], text, cap);
+	if (pid >= 0) {
+		if (patience_ms >= 0)
+			ended = hr_pidfd_open(pid);
+		in_time = spawn_drain(said[0], ended, patience_ms, text, cap);
+		hr_fd_close(&ended);
+	}
 	hr_fd_close(&said[0]);
 	if (pid < 0)
 		return -1;
+	if (!in_time)
+		(void)kill(-pid, SIGKILL);
 	if (hr_spawn_end(pid, &status) != 0)
 		return hr_err_sys(err, errno, "%s: wait", argv[0]);
+	if (!in_time)
+		return hr_err_set(err, HR_E_TIMEOUT, "%s: it does not end within %d seconds",
+		    argv[0], patience_ms / 1000);
 	return status;
+}
+
+int
+hr_spawn_wait(const char *const *argv, char *text, size_t cap, struct hr_err *err)
+{
+	return hr_spawn_wait_for(argv, -1, text, cap, err);
 }
 
 int

@@ -64,6 +64,10 @@ int hr_spawn_here(struct hr_spawn *s, int *ret_code, struct hr_err *err);
 /* Runs a program to its end with stdin and stdout on /dev/null: its wait status, or -1 if it
  * cannot be started. What it writes on stderr goes to the NUL-terminated `text`, cut at cap. */
 int hr_spawn_wait(const char *const *argv, char *text, size_t cap, struct hr_err *err);
+/* The same in a process group of its own, which is killed when it takes longer: -1, HR_E_TIMEOUT.
+ */
+int hr_spawn_wait_for(
+    const char *const *argv, int patience_ms, char *text, size_t cap, struct hr_err *err);
 
 /* A descriptor of a process, readable when it has ended; close-on-exec. -1 with errno: there is no
  * such process any more, or the kernel is older than Linux 5.3. */

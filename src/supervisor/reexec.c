@@ -17,6 +17,7 @@
 #include "base/spawn.h"
 #include "supervisor/server.h"
 
+#define ASK_MS 10000
 #define TURNS 2 /* of the loop: one reads what a signal's handler noted, one acts on it */
 
 extern char **environ;
@@ -137,7 +138,7 @@ ask(const struct hr_server *s, struct hr_err *err)
 	words[1] = "--check";
 	for (i = 1; i < n; i++)
 		words[i + 1] = s->reexec.argv[i];
-	status = hr_spawn_wait(words, said, sizeof(said), err);
+	status = hr_spawn_wait_for(words, ASK_MS, said, sizeof(said), err);
 	free(words);
 	if (status < 0)
 		return -1;

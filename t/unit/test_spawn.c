@@ -391,6 +391,26 @@ START_TEST(wait_gives_status_and_cut_stderr)
 }
 END_TEST
 
+START_TEST(a_program_is_not_waited_for_for_ever)
+{
+	/* one that says something and hangs; one that hangs without stderr; one that ends and
+	 * leaves somebody behind, who has it */
+	const char *hangs[] = {"sh", "-c", "echo no >&2; exec sleep 1000", NULL};
+	const char *silent[] = {"sh", "-c", "exec 2>&-; sleep 1000; true", NULL};
+	const char *leaves[] = {"sh", "-c", "echo yes >&2; sleep 1 & exit 3", NULL};
+	struct hr_err err = {0};
+	char text[16];
+
+	ck_assert_int_eq(hr_spawn_wait_for(hangs, 300, text, sizeof(text), &err), -1);
+	ck_assert_int_eq(err.code, HR_E_TIMEOUT);
+	ck_assert_int_eq(hr_spawn_wait_for(silent, 300, text, sizeof(text), &err), -1);
+	ck_assert_int_eq(err.code, HR_E_TIMEOUT);
+	ck_assert_int_eq(
+	    hr_exit_code(hr_spawn_wait_for(leaves, 60000, text, sizeof(text), &err)), 3);
+	ck_assert_str_eq(text, "yes\n");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -418,6 +438,7 @@ main(void)
 	tcase_add_test(tc, a_caller_that_is_killed_meanwhile_leaves_no_child);
 	tcase_add_test(tc, a_lock_of_another_thread_holds_nothing_up);
 	tcase_add_test(tc, wait_gives_status_and_cut_stderr);
+	tcase_add_test(tc, a_program_is_not_waited_for_for_ever);
 	suite_add_tcase(s, tc);
 	suite_add_tcase(s, native);
 	sr = srunner_create(s);
