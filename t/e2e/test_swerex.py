@@ -6,13 +6,15 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
+import tempfile
 import threading
 import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.supervised import ROOT, SRCDIR, Server, gate, kill_together, kill_wait, marker, run_tests  # noqa: E402
-from lib.tap import equal  # noqa: E402
+from lib.tap import Skip, equal  # noqa: E402
 
 KEY = "a-key-that-nobody-guesses"
 CORPUS = os.path.join(SRCDIR, "t", "corpus", "swerex", "swerex.jsonl")
@@ -20,8 +22,8 @@ PROMPT = "SHELLPS1PREFIX"
 
 
 class Rex(Server):
-    def __init__(self, **settings):
-        super().__init__(env={"SESSION_API_KEY": KEY}, args=["--listen", "127.0.0.1"],
+    def __init__(self, prefix=(), **settings):
+        super().__init__(env={"SESSION_API_KEY": KEY}, args=["--listen", "127.0.0.1"], prefix=prefix,
                          settings=dict({"swerex": True}, **settings))
 
     def post(self, path, body=None, id=None, **headers):
@@ -307,18 +309,26 @@ def undone():
 
 
 def noclobber():
-    """A shell that overwrites no file takes those that wait for its output."""
-    with Rex() as s:
-        with open(os.path.join(s.work_dir, ".bashrc"), "a") as f:
-            f.write("set -o noclobber\n")
-        s.create(startup_source=[s.work_dir + "/.bashrc"])
-        equal(s.output("set -o | grep noclobber; echo x >f; echo y >f || echo kept; cat f").split()[-2:],
-              ["kept", "x"])
-        a = s.post("execute", {"command": "set -o | grep -c 'noclobber.*on'; echo o; echo e >&2", "shell": True})
-        equal(a.status, 200, a)
-        equal(a.json()["stdout"].split()[-1:] + [a.json()["stderr"]], ["o", "e\n"], a)
-        a = s.post("execute", {"command": "echo o; echo e >&2", "shell": True, "merge_output_streams": True})
-        equal(a.json()["stdout"], "o\ne\n", a)
+    """Of a shell that overwrites no file the output is had all the same, here and at the door for V1."""
+    rc = "/etc/bash.bashrc"
+    if not ROOT:
+        raise Skip("needs root, to put a file over %s for the server alone: run it by sudo" % rc)
+    with tempfile.NamedTemporaryFile("w", prefix="e2e-rc-") as f:
+        f.write("set -o noclobber\n")
+        f.flush()
+        prefix = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" "$1" && shift && exec "$@"', f.name, rc]
+        if subprocess.run([*prefix, "true"], stderr=subprocess.DEVNULL).returncode != 0:
+            raise Skip("nothing can be mounted here")
+        with Rex(prefix, openhands_v1=True) as s:
+            s.create()
+            equal(s.output("echo x >f; echo y >f || echo kept; cat f").split()[-2:], ["kept", "x"])
+            a = s.post("execute", {"command": "echo o; echo e >&2", "shell": True})
+            equal(a.json(), {"stdout": "o\n", "stderr": "e\n", "exit_code": 0}, a)
+            a = s.post("execute", {"command": "echo o; echo e >&2", "shell": True, "merge_output_streams": True})
+            equal(a.json()["stdout"], "o\ne\n", a)
+            a = s.request("POST", "/api/bash/execute_bash_command", json.dumps({"command": "echo o; echo e >&2"}),
+                          {"X-Session-API-Key": KEY, "Content-Type": "application/json"}).json()
+            equal((a["exit_code"], a["stdout"], a["stderr"]), (0, "o\n", "e\n"), a)
 
 
 def files():
