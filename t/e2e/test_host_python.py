@@ -106,6 +106,10 @@ def sandboxes():
         raises(HandrailError, "Not authenticated", Sandbox(box.url, "wrong").execute, ["true"])
         box.down()
         raises(HandrailError, "one", Sandbox.attach, "one")
+        Sandbox.up(name="two").down()  # of the kind that the settings name, which is local
+        if os.path.exists(h.path("home", ".bashrc")):
+            with open(h.path("home", ".bashrc")) as f:
+                equal("SWEREX" in f.read(), False, "the user's own file")
         h.ok("up", "-q", "-n", "closed", "-p", "none")
         raises(HandrailError, "HANDRAIL_SWEREX=true", Sandbox.attach, "closed")
         raises(HandrailError, "there is no command", Sandbox.up, program=h.path("handrail"))

@@ -63,7 +63,8 @@ class Sandbox:
         words = ["up", "-q", "-n", name, *options]
         if runtime:
             words += ["-r", runtime]
-        if runtime != "local":
+        # of the kind local a variable of the sandbox would be a line of its user's own ~/.bashrc
+        if (runtime or json.loads(handrail("config", *options, program=program))["core"]["runtime"]) != "local":
             words += ["-s", "sandbox.runtime_startup_env_vars=" + json.dumps({DOOR: "true"})]
         for setting in settings:
             words += ["-s", setting]
