@@ -10,14 +10,55 @@
 
 #include "base/log.h"
 
+struct ids {
+	char (*v)[HR_FLEET_ID];
+	size_t n, room;
+};
+
 struct recovery {
 	struct hr_fleet *f;
 	struct hr_fleet_row *rows; /* the live ones */
 	size_t n, room;
-	char (*ids)[HR_FLEET_ID]; /* what the engine has */
-	size_t nids, ids_room;
+	struct ids live, there; /* theirs, and what the engine has */
 	bool nomem;
 };
+
+static void
+add_id(struct recovery *rec, struct ids *ids, const char *id)
+{
+	char(*p)[HR_FLEET_ID];
+
+	if (ids->n == ids->room) {
+		ids->room = ids->room > 0 ? 2 * ids->room : 64;
+		p = reallocarray(ids->v, ids->room, sizeof(*ids->v));
+		if (p == NULL) {
+			rec->nomem = true;
+			return;
+		}
+		ids->v = p;
+	}
+	(void)snprintf(ids->v[ids->n++], HR_FLEET_ID, "%s", id);
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/* Before has(): there may be thousands of them. */
+static void
+sort(struct ids *ids)
+{
+	if (ids->n > 0)
+		qsort(ids->v, ids->n, sizeof(*ids->v), compare);
+}
+
+static bool
+has(const struct ids *ids, const char *id)
+{
+	return ids->n > 0 && bsearch(id, ids->v, ids->n, sizeof(*ids->v), compare) != NULL;
+}
 
 static void
 keep_row(void *arg, const struct hr_fleet_row *row)
@@ -36,44 +77,16 @@ keep_row(void *arg, const struct hr_fleet_row *row)
 	}
 	rec->rows[rec->n] = *row;
 	rec->rows[rec->n++].request = NULL;
+	add_id(rec, &rec->live, row->id);
 }
 
 static void
 keep_id(void *arg, const char *id)
 {
 	struct recovery *rec = arg;
-	char(*p)[HR_FLEET_ID];
 
-	if (strlen(id) >= HR_FLEET_ID)
-		return; /* none of ours */
-	if (rec->nids == rec->ids_room) {
-		rec->ids_room = rec->ids_room > 0 ? 2 * rec->ids_room : 64;
-		p = reallocarray(rec->ids, rec->ids_room, sizeof(*rec->ids));
-		if (p == NULL) {
-			rec->nomem = true;
-			return;
-		}
-		rec->ids = p;
-	}
-	(void)snprintf(rec->ids[rec->nids++], HR_FLEET_ID, "%s", id);
-}
-
-static bool
-engine_has(const struct recovery *rec, const char *id)
-{
-	for (size_t i = 0; i < rec->nids; i++)
-		if (strcmp(rec->ids[i], id) == 0)
-			return true;
-	return false;
-}
-
-static bool
-is_live(const struct recovery *rec, const char *id)
-{
-	for (size_t i = 0; i < rec->n; i++)
-		if (strcmp(rec->rows[i].id, id) == 0)
-			return true;
-	return false;
+	if (strlen(id) < HR_FLEET_ID) /* one of ours */
+		add_id(rec, &rec->there, id);
 }
 
 /* What was said to run or to be paused may have ended while nobody looked. */
@@ -85,7 +98,7 @@ check_alive(struct recovery *rec, const struct hr_fleet_row *row, struct hr_err 
 	struct hr_err why = {0};
 	bool moved;
 
-	if (engine_has(rec, row->id) &&
+	if (has(&rec->there, row->id) &&
 	    rec->f->engine->state(rec->f->engine_self, row->id, state, &why) != 0)
 		return hr_err_set(err, HR_E_SYS, "sandbox %s: %.150s", row->id, why.msg);
 	/* a container that was stopped for a pause is "exited" to its engine */
@@ -113,6 +126,8 @@ recover(struct recovery *rec, struct hr_err *err)
 		return hr_err_set(err, HR_E_SYS, "the engine: %.200s", why.msg);
 	if (rec->nomem)
 		return hr_err_nomem(err);
+	sort(&rec->live);
+	sort(&rec->there);
 	for (size_t i = 0; r == 0 && i < rec->n; i++) {
 		r = hr_fleet_go_on(rec->f, &rec->rows[i], err);
 		if (r == 0)
@@ -120,9 +135,9 @@ recover(struct recovery *rec, struct hr_err *err)
 		else
 			r = r > 0 ? 0 : -1;
 	}
-	for (size_t i = 0; r == 0 && i < rec->nids; i++)
-		if (!is_live(rec, rec->ids[i])) /* looked at again when it is its turn */
-			r = hr_fleet_add_job(rec->f, HR_JOB_STOP, rec->ids[i], err);
+	for (size_t i = 0; r == 0 && i < rec->there.n; i++)
+		if (!has(&rec->live, rec->there.v[i])) /* looked at again when it is its turn */
+			r = hr_fleet_add_job(rec->f, HR_JOB_STOP, rec->there.v[i], err);
 	return r;
 }
 
@@ -187,6 +202,7 @@ hr_fleet_init(struct hr_fleet *f, const struct hr_fleet_settings *set, struct hr
 	if (r == 0)
 		r = recover(&rec, err);
 	free(rec.rows);
-	free(rec.ids);
+	free(rec.live.v);
+	free(rec.there.v);
 	return r == 0 ? start_threads(f, err) : -1;
 }
