@@ -73,6 +73,12 @@ void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* to 
 /* The named sandbox, connected; NULL: *ret_status is the exit status, all is said. */
 struct hr_sandbox *cli_attach(struct cli *c, int *ret_status);
 
+struct json_object;
+/* What is recorded here, and what the provider of the configured kind has (see hr_sandbox_list(),
+ * hr_sandbox_found()): the caller's; NULL: *err. */
+struct json_object *cli_recorded(struct cli *c, struct hr_err *err);
+struct json_object *cli_provided(struct cli *c, struct hr_err *err);
+
 /* Writes all of it to stdout; CLI_ERROR (said) if that fails. */
 int cli_out(const void *p, size_t len);
 int cli_outs(const char *s);

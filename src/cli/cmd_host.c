@@ -122,6 +122,17 @@ on_finding(void *arg, bool ok, const char *what, const char *text)
 }
 
 static int
+show_findings(struct findings *f, bool well)
+{
+	int r;
+
+	if (f->json)
+		hr_buf_adds(&f->b, "]\n");
+	r = cli_out(hr_buf_str(&f->b), f->b.len);
+	return r == CLI_OK && !well ? CLI_ERROR : r;
+}
+
+static int
 doctor(struct cli *c, const struct cli_args *a)
 {
 	struct findings f = {.json = c->json};
@@ -134,20 +145,42 @@ doctor(struct cli *c, const struct cli_args *a)
 	hr_buf_init(&f.b, 1 << 20);
 	if (c->json)
 		hr_buf_addc(&f.b, '[');
-	if (hr_doctor(c->config, c->env, c->state_dir, on_finding, &f, &well, &err) != 0) {
-		r = cli_fail(&err);
-	} else {
-		if (c->json)
-			hr_buf_adds(&f.b, "]\n");
-		r = cli_out(hr_buf_str(&f.b), f.b.len);
-		r = r == CLI_OK && !well ? CLI_ERROR : r;
-	}
+	r = hr_doctor(c->config, c->env, c->state_dir, on_finding, &f, &well, &err);
+	r = r == 0 ? show_findings(&f, well) : cli_fail(&err);
 	hr_buf_done(&f.b);
 	return r;
 }
 
 const struct cli_command cli_doctor = {"doctor", "[KIND]",
     "Look whether this machine has what a kind of sandbox needs.", NULL, 0, 1, doctor};
+
+static const struct cli_option preflight_options[] = {
+    {1, "payload", "DIR", "handrail's programs for an image without them [sandbox.payload]"},
+    {0, NULL, NULL, NULL},
+};
+
+static int
+preflight(struct cli *c, const struct cli_args *a)
+{
+	struct findings f = {.json = c->json};
+	const char *payload = cli_value(a, 1);
+	struct hr_err err = {0};
+	bool well = false;
+	int r;
+
+	if (payload != NULL && hr_config_set(c->config, "sandbox.payload", payload, &err) != 0)
+		return cli_fail(&err);
+	hr_buf_init(&f.b, 1 << 20);
+	if (c->json)
+		hr_buf_addc(&f.b, '[');
+	r = hr_image_preflight(c->config, c->env, a->argv[0], on_finding, &f, &well, &err);
+	r = r == 0 ? show_findings(&f, well) : cli_fail(&err);
+	hr_buf_done(&f.b);
+	return r;
+}
+
+const struct cli_command cli_preflight = {"preflight", "IMAGE",
+    "Look what an image has of what a sandbox needs.", preflight_options, 1, 1, preflight};
 
 static int
 backends(struct cli *c, const struct cli_args *a)
@@ -160,13 +193,8 @@ backends(struct cli *c, const struct cli_args *a)
 	hr_buf_init(&f.b, 1 << 20);
 	if (c->json)
 		hr_buf_addc(&f.b, '[');
-	if (hr_backend_list(c->env, on_finding, &f, &err) != 0) {
-		r = cli_fail(&err);
-	} else {
-		if (c->json)
-			hr_buf_adds(&f.b, "]\n");
-		r = cli_out(hr_buf_str(&f.b), f.b.len);
-	}
+	r = hr_backend_list(c->env, on_finding, &f, &err);
+	r = r == 0 ? show_findings(&f, true) : cli_fail(&err);
 	hr_buf_done(&f.b);
 	return r;
 }

@@ -16,7 +16,8 @@
 #include "host/common/strv.h"
 #include "proto/json.h"
 
-#define RUN 1 /* the option that has no letter */
+#define RUN 1 /* options that have no letter */
+#define PAYLOAD 2
 
 static void
 note(void *arg, const char *text)
@@ -44,6 +45,8 @@ put_field(struct hr_buf *b, const char *name, const char *text, bool last)
 static const struct cli_option up_options[] = {
     {'e', "env", "NAME=VALUE", "a variable for the sandbox; may be repeated"},
     {'p', "plugin", "NAME", "vscode, none, ...; repeatable [agent_skills, jupyter]"},
+    {'i', "image", "IMAGE", "what it is made of [sandbox.runtime_container_image]"},
+    {PAYLOAD, "payload", "DIR", "handrail's programs for an image without them [sandbox.payload]"},
     {RUN, "run", "COMMAND", "then do what \"handrail run COMMAND\" does"},
     {'t', "timeout", "SECONDS", "of --run: give up waiting then [sandbox.timeout]"},
     {0, NULL, NULL, NULL},
@@ -69,6 +72,26 @@ show_up(struct cli *c, struct hr_sandbox *s)
 	return r;
 }
 
+/* Options that stand for a setting. */
+static const struct {
+	char letter;
+	const char *key;
+} settings[] = {{'i', "sandbox.runtime_container_image"}, {PAYLOAD, "sandbox.payload"}};
+
+static int
+set_by_options(struct cli *c, const struct cli_args *a)
+{
+	struct hr_err err = {0};
+	const char *value;
+
+	for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
+		value = cli_value(a, settings[i].letter);
+		if (value != NULL && hr_config_set(c->config, settings[i].key, value, &err) != 0)
+			return cli_fail(&err);
+	}
+	return CLI_OK;
+}
+
 /* As many as are asked for wait for the next one; nobody waits for them. */
 static void
 refill(struct cli *c, const struct cli_args *a)
@@ -87,6 +110,12 @@ refill(struct cli *c, const struct cli_args *a)
 		if (strchr(passed, a->given[i].letter) != NULL) {
 			hr_strv_addf(&argv, "-%c", a->given[i].letter);
 			hr_strv_add(&argv, a->given[i].value);
+		}
+	for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++)
+		if (cli_value(a, settings[i].letter) != NULL) {
+			hr_strv_add(&argv, "-s");
+			hr_strv_addf(
+			    &argv, "%s=%s", settings[i].key, cli_value(a, settings[i].letter));
 		}
 	hr_strv_add(&argv, number);
 	sp.argv = (const char *const *)argv.v;
@@ -168,7 +197,9 @@ up(struct cli *c, const struct cli_args *a)
 	char *action = NULL;
 	int r;
 
-	r = cli_plugins(a, &plugins);
+	r = set_by_options(c, a);
+	if (r == CLI_OK)
+		r = cli_plugins(a, &plugins);
 	if (r == CLI_OK)
 		r = environment(a, &env);
 	if (r == CLI_OK)
@@ -220,31 +251,23 @@ setup(struct cli *c, const struct cli_args *a)
 const struct cli_command cli_setup = {"setup", "",
     "Run the repository's .openhands/setup.sh and install its hook.", NULL, 0, 0, setup};
 
-/* ---- ps ---- */
+/* ---- lists ---- */
 
-static void
-state_of(struct cli *c, const char *sid, char *state, size_t cap)
+struct json_object *
+cli_recorded(struct cli *c, struct hr_err *err)
 {
-	struct hr_sandbox_options o = {.sid = sid,
-	    .environ = c->env,
-	    .attach = true,
-	    .headless = true,
-	    .state_dir = c->state_dir};
-	struct hr_sandbox *s = hr_sandbox_open(c->config, &o, NULL);
+	struct json_object *list = NULL;
+	char *text = hr_sandbox_list(c->state_dir, err);
+	struct hr_json_error why;
 
-	(void)snprintf(state, cap, "%s",
-	    s != NULL && hr_sandbox_connect(s, NULL) == 0 ? hr_sandbox_state(s) : "exited");
-	hr_sandbox_free(s);
+	if (text != NULL && hr_json_decode(text, strlen(text), &list, &why) < 0)
+		(void)hr_err_set(err, HR_E_INVAL, "the list of sandboxes is no JSON");
+	free(text);
+	return list;
 }
 
-static const struct cli_option ps_options[] = {
-    {'a', "all", NULL, "also what the kind's provider has that is not recorded here"},
-    {0, NULL, NULL, NULL},
-};
-
-/* A provider's list, of the kind that is configured; the caller frees. NULL: *err. */
-static struct json_object *
-provider_list(struct cli *c, struct hr_err *err)
+struct json_object *
+cli_provided(struct cli *c, struct hr_err *err)
 {
 	const struct hr_sandbox_options o = {
 	    .environ = c->env, .headless = true, .state_dir = c->state_dir};
@@ -257,93 +280,6 @@ provider_list(struct cli *c, struct hr_err *err)
 	free(text);
 	return list;
 }
-
-/* Lines of what is not recorded. */
-static int
-put_strays(struct cli *c, struct hr_buf *b, bool first)
-{
-	struct hr_err err = {0};
-	struct json_object *list = provider_list(c, &err);
-
-	if (list == NULL)
-		return cli_fail(&err);
-	for (size_t i = 0; i < hr_json_count(list); i++) {
-		struct json_object *o = hr_json_entry(list, i);
-		const char *sid = hr_json_text_or(o, "sid", "-"),
-			   *id = hr_json_text_or(o, "id", "-");
-		const char *state = hr_json_text_or(o, "state", "-");
-		const char *runtime = hr_json_text_or(o, "runtime", "-");
-
-		if (hr_json_true_at(o, "recorded"))
-			continue;
-		if (c->json) {
-			hr_buf_adds(b, first ? "{" : ",{");
-			put_field(b, "sid", sid, false);
-			put_field(b, "runtime", runtime, false);
-			put_field(b, "state", state, false);
-			put_field(b, "url", NULL, false);
-			hr_buf_addf(b, "\"stray\":true,\"ours\":%s,",
-			    hr_json_true_at(o, "ours") ? "true" : "false");
-			put_field(b, "id", id, true);
-			first = false;
-		} else {
-			hr_buf_addf(b, "%-24s %-12s %-9s not recorded here: %s%s\n", sid, runtime,
-			    state, id, hr_json_true_at(o, "ours") ? "" : " (another's)");
-		}
-	}
-	json_object_put(list);
-	return CLI_OK;
-}
-
-static int
-ps(struct cli *c, const struct cli_args *a)
-{
-	struct json_object *list = NULL, *o;
-	struct hr_err err = {0};
-	struct hr_json_error why;
-	struct hr_buf b;
-	char *text = hr_sandbox_list(c->state_dir, &err);
-	int r = CLI_OK, sent;
-
-	if (text == NULL || hr_json_decode(text, strlen(text), &list, &why) < 0) {
-		free(text);
-		return cli_fail(&err);
-	}
-	hr_buf_init(&b, 16 << 20);
-	if (c->json)
-		hr_buf_addc(&b, '[');
-	else
-		hr_buf_addf(&b, "%-24s %-12s %-9s %s\n", "NAME", "RUNTIME", "STATE", "URL");
-	for (size_t i = 0; i < hr_json_count(list); i++) {
-		char state[32];
-
-		o = hr_json_entry(list, i);
-		state_of(c, hr_json_text_or(o, "sid", "-"), state, sizeof(state));
-		if (c->json) {
-			hr_buf_adds(&b, i > 0 ? ",{" : "{");
-			put_field(&b, "sid", hr_json_text_or(o, "sid", "-"), false);
-			put_field(&b, "runtime", hr_json_text_or(o, "runtime", "-"), false);
-			put_field(&b, "state", state, false);
-			put_field(&b, "url", hr_json_text_or(o, "url", "-"), true);
-		} else {
-			hr_buf_addf(&b, "%-24s %-12s %-9s %s\n", hr_json_text_or(o, "sid", "-"),
-			    hr_json_text_or(o, "runtime", "-"), state,
-			    hr_json_text_or(o, "url", "-"));
-		}
-	}
-	if (cli_value(a, 'a') != NULL)
-		r = put_strays(c, &b, hr_json_count(list) == 0);
-	if (c->json)
-		hr_buf_adds(&b, "]\n");
-	sent = cli_out(hr_buf_str(&b), b.len);
-	r = r != CLI_OK ? r : sent;
-	hr_buf_done(&b);
-	json_object_put(list);
-	free(text);
-	return r;
-}
-
-const struct cli_command cli_ps = {"ps", "", "List the sandboxes.", ps_options, 0, 0, ps};
 
 /* ---- pause, resume ---- */
 
@@ -423,22 +359,17 @@ down_one(struct cli *c, const char *sid)
 static int
 down_all(struct cli *c)
 {
-	struct json_object *list = NULL;
 	struct hr_err err = {0};
-	struct hr_json_error why;
-	char *text = hr_sandbox_list(c->state_dir, &err);
+	struct json_object *list = cli_recorded(c, &err);
 	int r = CLI_OK, one;
 
-	if (text == NULL || hr_json_decode(text, strlen(text), &list, &why) < 0) {
-		free(text);
+	if (list == NULL)
 		return cli_fail(&err);
-	}
 	for (size_t i = 0; i < hr_json_count(list); i++) {
 		one = down_one(c, hr_json_text_or(hr_json_entry(list, i), "sid", "-"));
 		r = one != CLI_OK ? one : r;
 	}
 	json_object_put(list);
-	free(text);
 	return r;
 }
 
@@ -450,7 +381,7 @@ down_strays(struct cli *c)
 	const struct hr_sandbox_options o = {
 	    .environ = c->env, .headless = true, .state_dir = c->state_dir};
 	struct hr_err err = {0};
-	struct json_object *list = provider_list(c, &err);
+	struct json_object *list = cli_provided(c, &err);
 	int r = CLI_OK;
 
 	if (list == NULL)

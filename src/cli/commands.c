@@ -32,6 +32,7 @@ const struct cli_command *const cli_commands[] = {
     &cli_down,
     &cli_build,
     &cli_image,
+    &cli_preflight,
     &cli_id,
     &cli_config,
     &cli_doctor,

@@ -6,8 +6,8 @@
 
 extern const struct cli_command cli_build, cli_changes, cli_clone, cli_completion, cli_config,
     cli_backends, cli_diff, cli_doctor, cli_down, cli_edit, cli_events, cli_fleet, cli_get, cli_id,
-    cli_image, cli_logs, cli_ls, cli_mcp, cli_microagents, cli_pause, cli_pool, cli_ps, cli_put,
-    cli_py, cli_read, cli_resume, cli_run, cli_come_back, cli_setup, cli_sh, cli_top, cli_up,
-    cli_url, cli_version, cli_write;
+    cli_image, cli_logs, cli_ls, cli_mcp, cli_microagents, cli_pause, cli_pool, cli_preflight,
+    cli_ps, cli_put, cli_py, cli_read, cli_resume, cli_run, cli_come_back, cli_setup, cli_sh,
+    cli_top, cli_up, cli_url, cli_version, cli_write;
 
 #endif

@@ -240,6 +240,11 @@ int hr_doctor(const struct hr_config *c, const char *const *env, const char *sta
  * shared objects of the directories that are searched are loaded for that. */
 int hr_backend_list(const char *const *env, hr_finding_fn *fn, void *arg, struct hr_err *err);
 
+/* What an image that the Engine has, or can pull, has of what a sandbox needs, as of hr_doctor().
+ * Nothing of it is run. */
+int hr_image_preflight(const struct hr_config *c, const char *const *env, const char *image,
+    hr_finding_fn *fn, void *arg, bool *ret_well, struct hr_err *err);
+
 /* The recorded sandboxes as a JSON array; the caller frees. */
 char *hr_sandbox_list(const char *state_dir, struct hr_err *err);
 

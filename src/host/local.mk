@@ -53,6 +53,9 @@ libhost_la_SOURCES = \
 	%D%/docker/images.c \
 	%D%/docker/look.c \
 	%D%/docker/make.c \
+	%D%/docker/payload.c %D%/docker/payload.h \
+	%D%/docker/preflight.c \
+	%D%/docker/pull.c \
 	%D%/docker/spec.c %D%/docker/spec.h \
 	%D%/git/clone.c \
 	%D%/git/gitrepo.c %D%/git/gitrepo.h \
@@ -70,7 +73,7 @@ libhost_la_SOURCES = \
 	%D%/transfer/tarfile.h \
 	%D%/transfer/transfer.c %D%/transfer/transfer.h \
 	%D%/transfer/zip.h
-libhost_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_SBINDIR='"$(sbindir)"' -DHR_BACKENDDIR='"$(pkglibdir)/backends"' \
+libhost_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_SBINDIR='"$(sbindir)"' -DHR_BACKENDDIR='"$(pkglibdir)/backends"' -DHR_PAYLOADDIR='"$(pkglibdir)/payload"' \
 	-DHR_IMAGE_KIT='"$(pkgdatadir)/image"' -DHR_LIBEXECDIR='"$(pkglibexecdir)"'
 libhost_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libhost_la_LIBADD = $(JSONC_LIBS) $(DL_LIBS)

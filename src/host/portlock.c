@@ -233,6 +233,8 @@ hr_portlock_examine(const char *address, hr_finding_fn *fn, void *arg)
 	if (hr_portlock_find(&lock, NULL, min, max, 20, address, NULL, &e) == 0)
 		hr_exam_say(fn, arg, true, "ports", "free between %d and %d", min, max);
 	else
-		fn(arg, false, "ports", e.msg);
+		hr_exam_say(fn, arg, false, "ports",
+		    "%s; \"handrail ps\" lists what may have them, \"handrail down NAME\" ends one",
+		    e.msg);
 	hr_portlock_release(&lock);
 }

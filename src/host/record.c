@@ -49,6 +49,7 @@ save(struct hr_sandbox *s, const char *backend, const char *taking, struct hr_er
 {
 	char *path = hr_record_path(s->state_dir, s->sid, SUFFIX);
 	struct hr_err e = {0};
+	const char *image;
 	struct hr_buf b;
 	int r;
 
@@ -59,6 +60,11 @@ save(struct hr_sandbox *s, const char *backend, const char *taking, struct hr_er
 	put_text(&b, "runtime", s->ops->name);
 	hr_buf_addc(&b, ',');
 	put_text(&b, "url", s->endpoint.url);
+	image = hr_config_text(s->config, "sandbox.runtime_container_image");
+	if ((s->ops->flags & HR_KIND_HERE) == 0 && image != NULL) {
+		hr_buf_addc(&b, ',');
+		put_text(&b, "image", image);
+	}
 	if (s->spec[0] != '\0')
 		hr_buf_addf(&b, ",\"spec\":\"%s\"", s->spec);
 	if (taking != NULL) {
@@ -228,11 +234,11 @@ by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* "{"sid":...,"runtime":...,"url":...,"created":...}" */
+/* "{"sid":...,"runtime":...,"url":...,"image":...,"created":...}" */
 static void
 put_record(struct hr_buf *b, const char *dir, const char *file)
 {
-	static const char *const names[] = {"sid", "runtime", "url", "created"};
+	static const char *const names[] = {"sid", "runtime", "url", "image", "created"};
 	struct json_object *o, *v;
 	char *path = hr_path_join(dir, file);
 	bool first = true;

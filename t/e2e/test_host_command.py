@@ -111,6 +111,56 @@ def unfinished():
         h.fails(1, 'Runtime locla not supported; is "local" meant?', "up", "-r", "locla")
 
 
+def documented():
+    """What handrail(1) says of each command's JSON: {command: (members that are always there, others)}."""
+    with open(os.path.join(SRC, "man/handrail.1")) as f:
+        text = f.read().split(".Ss Answers in JSON\n")[1].split("\n.Ss ")[0]
+    ret = {}
+    for item in text.split(".It Cm ")[1:]:
+        always, also = (set(m for line in re.findall(r"^\.%s (.*)$" % macro, item, re.M) for m in re.findall(r"\w[\w.]*", line))
+                        for macro in ("Va", "Em"))
+        for command in re.findall(r"\w+", item.split("\n")[0]):
+            ret[command] = always, also
+    return ret
+
+
+def members(value):
+    """Of an object, or of all in a list; with those of extras that the manual names."""
+    objects = value if isinstance(value, list) else [value]
+    objects = [o for o in objects if isinstance(o, dict)]
+    return [set(o) | {"extras.metadata.exit_code" for _ in [0] if "exit_code" in o.get("extras", {}).get("metadata", ())}
+            for o in objects]
+
+
+def answers_in_json():
+    """Every member that handrail(1) names is there, and every one that is there is named."""
+    told = documented()
+    with Host() as h:
+        with open(h.path("cwd", "a"), "w") as f:
+            f.write("one\n")
+        asked = (("up", "-q"), ("run", "echo x"), ("attach",), ("put", "a"), ("read", "a"), ("edit", "a", "one", "two"),
+                 ("get", "a", "b"), ("ls",), ("run", "git init -q . && git add a && git commit -qm x && echo y >>a"),
+                 ("changes",), ("diff", "a"), ("setup",), ("microagents",), ("ps",), ("top",), ("url",), ("logs",),
+                 ("doctor", "local"), ("backends",), ("id",), ("config",), ("version",), ("pool", "0"), ("down",))
+        seen = set()
+        for argv in asked:
+            done = h(*(argv[0], "-j") + argv[1:])
+            equal((done.returncode, done.stdout[-1:]), (0, "\n"), (argv, done))
+            lines = done.stdout.splitlines()
+            equal(len(lines) == 1 or argv[0] == "logs", True, (argv, lines))
+            always, also = told[argv[0]]
+            for line in lines:
+                for has in members(json.loads(line)):
+                    seen.add(argv[0])
+                    if argv[0] in ("run", "read", "edit"):  # an observation may have more
+                        equal(always - {"extras.metadata.exit_code"} <= has, True, (argv, has))
+                        equal("extras.metadata.exit_code" in has, argv[0] == "run", argv)
+                    elif argv[0] != "config":
+                        equal((sorted(always - has), sorted(has - always - also)), ([], []), argv)
+        equal(sorted(set(a[0] for a in asked) - seen), ["ls", "microagents"], "names alone, and none")
+        equal(sorted(set(commands(h)) - set(told)), ["completion", "fleet", "mcp", "sh"], "and of each command something")
+
+
 def nothing_heavy_is_loaded():
     """libcurl and libcrypto take ten times as long to load as the command; a sandbox of this machine needs neither."""
     def loads(h, *argv):
@@ -145,11 +195,16 @@ def doctor():
         h.env["HANDRAIL_SERVER"] = "/nonexistent/handraild"
         done = h("doctor", "--json")
         bad = [(x["what"], x["text"]) for x in json.loads(done.stdout) if not x["ok"]]
-        equal((done.returncode, bad), (1, [("handraild", "handraild is not properly installed. Install it, or name it "
-                                                         "in HANDRAIL_SERVER.")]))
+        equal((done.returncode, bad), (1, [("handraild", "handraild is not properly installed. Debian: apt-get install "
+                                                         "handrail-runtime; or name it in HANDRAIL_SERVER.")]))
+        path, h.env["PATH"] = h.env["PATH"], h.path("cwd")
+        bad = [x["text"] for x in json.loads(h("doctor", "--json").stdout) if not x["ok"]]
+        equal((len(bad) >= 3, [t for t in bad if "apt-get install" not in t]), (True, []), "what mends each")
+        h.env["PATH"] = path
         h.env["DOCKER_HOST"] = "unix:///nonexistent/socket"
         done = h("doctor", "docker")
         equal((done.returncode, "Nobody answers at /nonexistent/socket." in done.stdout), (1, True), done.stdout)
+        equal('"systemctl start docker"' in done.stdout, True, "what mends that")
 
 
 class Engine(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -414,7 +469,7 @@ def manual():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (every_option_alone, wrong_values, guessed_words, unfinished, nothing_heavy_is_loaded,
+    for test in (every_option_alone, wrong_values, guessed_words, unfinished, answers_in_json, nothing_heavy_is_loaded,
                  events_end_with_their_reader, doctor, images, events, progress, json_everywhere,
                  installed_completion, other_shells, manual):
         tap.run(test.__name__.replace("_", " "), test)

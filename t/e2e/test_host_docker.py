@@ -21,7 +21,9 @@ def life_of_a_container():
         equal(h.ok("run", "echo \"$GREETING\"; cd /tmp"), "it's \"me\"\n", "a variable")
         equal(h.ok("run", "pwd"), "/tmp\n", "the same shell from a second process")
         equal(h("run", "exit 3; false").returncode != 0, True, "status")
-        equal(json.loads(h.ok("ps", "--json"))[0]["state"], "running", "state")
+        listed = json.loads(h.ok("ps", "--json"))[0]
+        equal((listed["state"], listed["image"], listed["idle"] >= 0, listed["memory_bytes"] > 0,
+               listed["cpu_percent"] >= 0), ("running", IMAGE, True, True, True), "state and use")
         equal(h("sh", "test", "-e", "/openhands/sbin/handraild").returncode, 0, "a program in it")
         with open(h.path("cwd", "file"), "w") as f:
             f.write("content\n")
@@ -257,6 +259,45 @@ def start_that_is_killed():
         docker("rmi", "-f", image)
 
 
+def images_of_others():
+    """One without our programs has those of a payload; what an image lacks is said without running it."""
+    bare = IMAGE + "-bare"
+    with DockerHost(SANDBOX_RUNTIME_CONTAINER_IMAGE="") as h:
+        root, payload = h.path("root"), h.path("root", "openhands")
+        os.mkdir(root)
+        made = docker("create", IMAGE, "x").stdout.decode().strip()
+        subprocess.run("docker export %s | tar -xC %s" % (made, root), shell=True, check=True)
+        docker("rm", made)
+        os.rename(payload, h.path("payload"))
+        os.mkdir(payload)
+        subprocess.run("tar -C %s -c . | docker import --change 'ENV SU_TO_USER=false LC_ALL=C.UTF-8 PATH=/usr/bin "
+                       "HANDRAIL_LIBEXECDIR=/openhands/libexec/handrail HANDRAIL_DATADIR=/openhands/conf' - %s"
+                       % (root, bare), shell=True, check=True, stdout=subprocess.DEVNULL)
+        h.fails(1, "no directory that", "up", "-i", bare, "--payload", h.path("root"))
+        h.fails(3, 'none of handrail\'s programs; "handrail preflight %s" says' % bare, "up", "-q", "-i", bare)
+        equal(docker("ps", "-aq", "--filter", "name=" + h.name).stdout, b"", "nothing was left")
+
+        def preflight(*argv):
+            done = h("preflight", "-j", *argv)
+            return done.returncode, {x["what"]: (x["ok"], x["text"]) for x in json.loads(done.stdout)}
+
+        status, all_ok = preflight(IMAGE)
+        equal((status, all_ok["programs"][0], all_ok["bash"]), (0, True, (True, "/bin/bash")), all_ok)
+        status, lacks = preflight(bare)
+        equal((status, sorted(w for w in lacks if not lacks[w][0])), (1, ["programs"]), lacks)
+        equal("--payload DIR" in lacks["programs"][1], True, "what mends it")
+        status, mended = preflight("--payload", h.path("payload"), bare)
+        equal((status, mended["programs"]), (0, (True, "none of handrail's; those of %s are mounted" % h.path("payload"))))
+        equal((all_ok["git"][0], mended["libc"][1][:5], "no useradd" in mended["accounts"][1]), (True, "glibc", True), mended)
+        h.fails(1, "nothing-such:1 is not here, and cannot be pulled: ", "preflight", "127.0.0.1:1/nothing-such:1")
+        equal(docker("ps", "-aq", "--filter", "name=handrail-preflight").stdout, b"", "nothing was left")
+        h.ok("up", "-q", "-i", bare, "--payload", h.path("payload"))
+        equal(h("run", "echo x >/openhands/x; echo hi").stdout.split("\n")[1:], ["hi", ""], "read-only, and alive")
+        equal(json.loads(h.ok("ps", "-j"))[0]["image"], bare, "its image")
+        h.ok("down")
+        docker("rmi", "-f", bare)
+
+
 def no_engine():
     with DockerHost(DOCKER_HOST="unix:///nonexistent/docker.sock") as h:
         done = h("up")
@@ -345,7 +386,8 @@ def main():
     try:
         for test in (life_of_a_container, git_views, create_request, pause_and_resume, closing, log_stream, pool,
                      pool_with_a_dead_one, pool_with_a_killed_taker, limits_are_enforced, wrong_values,
-                     killed_container, start_that_fails, start_that_is_killed, no_engine, four_branches):
+                     killed_container, start_that_fails, start_that_is_killed,
+                     images_of_others, no_engine, four_branches):
             tap.run(test.__name__.replace("_", " "), test)
     finally:
         docker("rmi", "-f", IMAGE)

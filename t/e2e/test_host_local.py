@@ -27,6 +27,10 @@ def life_of_a_sandbox():
         equal(h.ok("run", "pwd"), "/\n", "one shell for all processes")
         listed = json.loads(h.ok("ps", "--json"))
         equal([(s["sid"], s["runtime"], s["state"], s["url"]) for s in listed], [("default", "local", "running", url)])
+        equal([(s["image"], s["age"] >= 0, 0 <= s["idle"] <= s["age"] + 1, s["cpu_percent"] >= 0, s["memory_bytes"] > 0)
+               for s in listed], [(None, True, True, True, True)], "and what it uses")
+        equal([row.split()[:4] for row in h.ok("ps").splitlines()],
+              [["NAME", "RUNTIME", "STATE", "IMAGE"], ["default", "local", "running", "-"]], "for people")
         mode = os.stat(h.path("state", "default.json")).st_mode & 0o777
         equal(mode, 0o600, "the record holds the key")
         workspace = h.record()["backend"]["workspace"]

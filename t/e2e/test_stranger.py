@@ -48,6 +48,10 @@ BEFORE = (
     (2, "sandbox.timeout", "up -s sandbox.timeuot=5"),
     (2, "No such file", "up -c nowhere.toml"),
     (2, "handrail url", "port"),
+    (2, "usage: handrail preflight", "preflight"),
+    (2, "handrail image ls", "images"),
+    (1, "packaging/payload DIR", "preflight --payload . alpine:3"),
+    (2, 'option "-i" needs a value', "up -i"),
 )
 WITH = (
     (0, "isolates nothing", "up"),
@@ -97,6 +101,9 @@ WITH = (
     (0, "", "logs"),
     (2, 'no option "--tail"', "logs --tail 5"),
     (0, "", "top"),
+    (0, "", "top --once"),
+    (2, "--delay takes a number", "top -d soon"),
+    (2, "handrail ps", "inspect"),
     (2, "handrail top", "stats"),
     (0, "", "url"),
     (2, "handrail ps", "status"),

@@ -11,7 +11,7 @@ void hr_exam_say(hr_finding_fn *fn, void *arg, bool ok, const char *what, const 
 struct hr_buf;
 void hr_exam_line(struct hr_buf *b, bool ok, const char *what, const char *text);
 
-/* A program on the PATH of env; hint: where it comes from. */
+/* A program on the PATH of env; hint: the command that brings it. */
 void hr_exam_program(
     hr_finding_fn *fn, void *arg, const char *const *env, const char *name, const char *hint);
 /* One of a known place; path NULL: it has none. */

@@ -338,7 +338,7 @@ direct_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 
 	if (module == NULL)
 		return -1;
-	hr_exam_program(fn, arg, c->h->environ, "bash", "Debian: bash.");
+	hr_exam_program(fn, arg, c->h->environ, "bash", "Debian: apt-get install bash");
 	fn(arg, true, "handrail-cli.so", module); /* this is in it */
 	free(module);
 	return 0;

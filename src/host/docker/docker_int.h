@@ -36,6 +36,12 @@ int hr_docker_make(struct hr_docker *d, struct hr_err *err);
 /* sandbox.additional_networks; a network that refuses is logged. */
 void hr_docker_join_networks(struct hr_docker *d);
 
+/* "/images/NAME", of whose slashes all stay. */
+void hr_docker_image_path(struct hr_buf *b, const char *name);
+/* The image is here afterwards. progress: of what is loaded; NULL: nobody asks. */
+int hr_docker_pull(struct hr_engine *e, const char *image, hr_progress_fn *progress, void *arg,
+    struct hr_err *err);
+
 /* Of the table. */
 int hr_docker_events(void *self, hr_event_fn *fn, void *arg, struct hr_err *err);
 int hr_docker_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err);

@@ -7,7 +7,7 @@
 
 #include <json-c/json_object.h>
 
-#include "host/docker/engine.h"
+#include "host/docker/docker_int.h"
 #include "base/err.h"
 #include "host/config/settings.h"
 #include "proto/json.h"
@@ -76,12 +76,12 @@ hr_image_list(const char *const *env, char **ret_json, struct hr_err *err)
 	return r;
 }
 
-/* Names have slashes in them that stay. */
-static void
-put_name(struct hr_buf *b, const char *name)
+void
+hr_docker_image_path(struct hr_buf *b, const char *name)
 {
 	const char *slash;
 
+	hr_buf_adds(b, "/images/");
 	while ((slash = strchr(name, '/')) != NULL) {
 		char *part = strndup(name, (size_t)(slash - name));
 
@@ -106,8 +106,7 @@ hr_image_remove(const char *const *env, const char *name, struct hr_err *err)
 
 	hr_buf_init(&path, 8192);
 	hr_buf_init(&look, 8192);
-	hr_buf_adds(&path, "/images/");
-	put_name(&path, name);
+	hr_docker_image_path(&path, name);
 	hr_buf_addf(&look, "%s/json", hr_buf_str(&path));
 	r = *name == '\0'                    ? hr_err_set(err, HR_E_INVAL, "an image has a name")
 	    : hr_buf_check(&look, NULL) != 0 ? hr_err_nomem(err)

@@ -71,7 +71,7 @@ image(struct hr_docker *d, hr_finding_fn *fn, void *arg)
 {
 	const char *name = hr_config_text(d->h->config, "sandbox.runtime_container_image");
 	struct hr_err e = {0};
-	char path[1024];
+	struct hr_buf path;
 
 	if (name == NULL) {
 		fn(arg, false, "image",
@@ -79,11 +79,17 @@ image(struct hr_docker *d, hr_finding_fn *fn, void *arg)
 		    "image");
 		return;
 	}
-	(void)snprintf(path, sizeof(path), "/images/%s/json", name);
-	if (hr_engine_call(&d->engine, "GET", path, NULL, NULL, &e) == 0)
+	hr_buf_init(&path, 16384);
+	hr_docker_image_path(&path, name);
+	hr_buf_adds(&path, "/json");
+	if (hr_engine_call(&d->engine, "GET", hr_buf_str(&path), NULL, NULL, &e) == 0)
 		fn(arg, true, "image", name);
 	else
-		fn(arg, false, "image", e.msg);
+		hr_exam_say(fn, arg, false, "image",
+		    "%.400s; \"docker pull %.100s\" asks its registry, \"handrail build\" makes "
+		    "one",
+		    e.msg, name);
+	hr_buf_done(&path);
 }
 
 int
@@ -96,7 +102,11 @@ hr_docker_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 	(void)err;
 	if (hr_docker_engine(d, &e) < 0 ||
 	    hr_engine_call(&d->engine, "GET", "/version", NULL, &o, &e) < 0) {
-		fn(arg, false, "engine", e.msg);
+		hr_exam_say(fn, arg, false, "engine",
+		    "%s Debian: \"apt-get install docker.io\" installs one, \"systemctl start "
+		    "docker\" "
+		    "starts it; DOCKER_HOST names another",
+		    e.msg);
 	} else {
 		hr_exam_say(fn, arg, true, "engine", "version %s, API %s",
 		    hr_json_text_or(o, "Version", "unknown"),

@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "host/client.h"
 #include "host/command.h"
+#include "host/docker/payload.h"
 #include "host/docker/spec.h"
 #include "base/err.h"
 #include "proto/json.h"
@@ -21,7 +22,6 @@
 #define PORT_ATTEMPTS 5
 #define LAST_LINES 20
 #define LINE_SHOWN 300
-#define LAYERS_MAX 1000 /* of an image */
 
 /* ---- waiting ---- */
 
@@ -166,95 +166,6 @@ choose_ports(struct hr_docker *d, struct hr_err *err)
 		   : -1;
 }
 
-/* A pull is told layer by layer, as JSON objects a line each. */
-struct pull {
-	const struct hr_backend_host *h;
-	struct hr_buf line;
-	struct json_object *done, *total; /* bytes by layer */
-	char failed[400];                 /* the Engine's error; "" for none */
-};
-
-static unsigned long long
-sum(struct json_object *layers)
-{
-	unsigned long long all = 0;
-
-	json_object_object_foreach(layers, id, n)
-	{
-		(void)id;
-		all += (unsigned long long)json_object_get_int64(n); /* see pull_line() */
-	}
-	return all;
-}
-
-static void
-pull_line(struct pull *p)
-{
-	struct json_object *o = NULL, *part;
-	int64_t now, all;
-	struct hr_json_error why;
-	const char *id;
-
-	if (p->line.len > 0 && hr_json_decode(p->line.p, p->line.len, &o, &why) == 0) {
-		id = hr_json_text_or(o, "id", "");
-		part = hr_json_at(o, "progressDetail");
-		now = hr_json_int_at(part, "current");
-		all = hr_json_int_at(part, "total");
-		hr_engine_told_error(o, p->failed, sizeof(p->failed));
-		/* of what is loaded, not of what is unpacked */
-		if (now > 0 && all > 0 && json_object_object_length(p->total) < LAYERS_MAX &&
-		    strcmp(hr_json_text_or(o, "status", ""), "Downloading") == 0) {
-			(void)json_object_object_add(p->done, id, json_object_new_int64(now));
-			(void)json_object_object_add(p->total, id, json_object_new_int64(all));
-		}
-		if (p->h->progress != NULL && json_object_object_length(p->total) > 0)
-			p->h->progress(p->h->arg, "pull", sum(p->done), sum(p->total));
-	}
-	json_object_put(o);
-	hr_buf_reset(&p->line);
-}
-
-static int
-on_pull(void *arg, const char *s, size_t len)
-{
-	struct pull *p = arg;
-
-	for (; len > 0; s++, len--) {
-		if (*s == '\n')
-			pull_line(p);
-		else
-			hr_buf_addc(&p->line, *s);
-	}
-	return 0;
-}
-
-static int
-pull(struct hr_docker *d, const char *image, struct hr_err *err)
-{
-	struct pull p = {
-	    .h = d->h, .done = json_object_new_object(), .total = json_object_new_object()};
-	struct hr_buf path;
-	int r;
-
-	hr_buf_init(&p.line, 1u << 20);
-	hr_buf_init(&path, 8192);
-	hr_buf_adds(&path, "/images/create?fromImage=");
-	hr_http_escape(&path, image);
-	if (p.done == NULL || p.total == NULL || hr_buf_check(&path, NULL) != 0)
-		r = hr_err_nomem(err);
-	else
-		r = hr_engine_stream(&d->engine, "POST", path.p, NULL, NULL, on_pull, &p, 0, err);
-	pull_line(&p);
-	/* a status of 200 means no more than that it was begun */
-	if (r == 0 && p.failed[0] != '\0')
-		r = hr_err_set(err, HR_E_NOTFOUND, "%s", p.failed);
-	json_object_put(p.done);
-	json_object_put(p.total);
-	hr_buf_done(&p.line);
-	hr_buf_done(&path);
-	return r;
-}
-
 static int
 create(struct hr_docker *d, const char *image, struct json_object *body, struct hr_err *err)
 {
@@ -267,7 +178,7 @@ create(struct hr_docker *d, const char *image, struct json_object *body, struct 
 	r = hr_engine_call(&d->engine, "POST", where, body, &o, &why);
 	if (r != 0 && why.code == HR_E_NOTFOUND) {
 		d->h->log(d->h->arg, "the image is not here; asking its registry for it");
-		r = pull(d, image, &why);
+		r = hr_docker_pull(&d->engine, image, d->h->progress, d->h->arg, &why);
 		if (r == 0)
 			r = hr_engine_call(&d->engine, "POST", where, body, &o, &why);
 	}
@@ -279,6 +190,52 @@ create(struct hr_docker *d, const char *image, struct json_object *body, struct 
 		r = d->id != NULL ? 0 : hr_err_nomem(err);
 	}
 	json_object_put(o);
+	return r;
+}
+
+/* Creates it and lets it start. */
+static int
+begin(struct hr_docker *d, const struct hr_dockerspec *spec, struct hr_err *err)
+{
+	struct json_object *body = hr_dockerspec_build(spec, err);
+	int r = body != NULL ? create(d, spec->image, body, err) : -1;
+
+	json_object_put(body);
+	if (r != 0)
+		return -1;
+	d->h->begun(d->h->arg);
+	r = hr_docker_call(d, "POST", "/start", NULL, err);
+	if (r == 0)
+		d->h->status(d->h->arg, "STATUS$RUNTIME_STARTED");
+	else
+		(void)hr_docker_call(d, "DELETE", "?v=true&force=true", NULL, NULL);
+	return r;
+}
+
+/* The same, and of an image that has not our programs with those of the payload. */
+static int
+begin_somehow(struct hr_docker *d, struct hr_dockerspec *spec, struct hr_err *err)
+{
+	struct hr_err why = {0};
+	int r = begin(d, spec, &why);
+
+	if (r != 0 && spec->payload == NULL && hr_payload_lacks(why.msg)) {
+		spec->payload = hr_payload_installed();
+		if (spec->payload != NULL) {
+			d->h->log(d->h->arg,
+			    "the image has none of handrail's programs; those of the payload are "
+			    "mounted at " HR_PAYLOAD_PLACE);
+			r = begin(d, spec, &why);
+		} else {
+			(void)hr_err_set(&why, HR_E_NOTFOUND,
+			    "%s has none of handrail's programs; \"handrail preflight %s\" says "
+			    "what "
+			    "mends that",
+			    spec->image, spec->image);
+		}
+	}
+	if (r != 0 && err != NULL)
+		*err = why;
 	return r;
 }
 
@@ -295,7 +252,6 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 	    .user_id = -1,
 	    .working_dir = hr_config_text(d->h->config, "core.workspace_mount_path_in_sandbox")};
 	struct hr_dockerspec spec = {.host = d->h, .image = image};
-	struct json_object *body = NULL;
 	struct hr_strv command = {0};
 	int r = -1;
 
@@ -307,7 +263,8 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 		c.username = "openhands";
 		c.user_id = (long)json_object_get_int64(uid);
 	}
-	if (make_key(d, err) < 0 || choose_ports(d, err) < 0)
+	if (hr_payload_given(d->h->config, &spec.payload, err) < 0 || make_key(d, err) < 0 ||
+	    choose_ports(d, err) < 0)
 		goto out;
 	c.port = spec.port = d->port;
 	spec.vscode_port = d->vscode_port;
@@ -317,21 +274,14 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 	if (hr_command_build(&command, &c, d->h->config, d->h->environ, err) < 0)
 		goto out;
 	spec.command = hr_strv_list(&command);
-	body = hr_dockerspec_build(&spec, err);
-	if (body == NULL || hr_docker_set_url(d, err) < 0 || create(d, image, body, err) < 0)
+	if (hr_docker_set_url(d, err) < 0 || begin_somehow(d, &spec, err) < 0)
 		goto out;
-	d->h->begun(d->h->arg);
-	r = hr_docker_call(d, "POST", "/start", NULL, err);
-	if (r == 0)
-		d->h->status(d->h->arg, "STATUS$RUNTIME_STARTED");
-	if (r == 0)
-		r = hr_docker_wait_ready(d, "0", err);
+	r = hr_docker_wait_ready(d, "0", err);
 	if (r != 0) {
 		d->h->log(d->h->arg, "the container could not be started; removing it");
 		(void)hr_docker_call(d, "DELETE", "?v=true&force=true", NULL, NULL);
 	}
 out:
-	json_object_put(body);
 	hr_strv_done(&command);
 	return r;
 }

@@ -14,6 +14,7 @@
 #include "host/config/settings.h"
 #include "host/config/size.h"
 #include "host/common/strv.h"
+#include "host/docker/payload.h"
 #include "host/config/volumes.h"
 #include "proto/json.h"
 
@@ -195,14 +196,29 @@ one_volume(struct spec *s, const struct hr_volume *v, struct json_object *binds,
 	free(source);
 }
 
+/* One that no setting of volumes names. */
+static void
+own_volume(struct spec *s, const char *source, const char *target, const char *mode,
+    struct json_object *binds, struct json_object *volumes)
+{
+	struct hr_volume v = {
+	    .source = strdup(source), .target = strdup(target), .mode = strdup(mode)};
+
+	if (v.source == NULL || v.target == NULL || v.mode == NULL)
+		s->bad = 1;
+	else
+		one_volume(s, &v, binds, volumes);
+	free(v.source);
+	free(v.target);
+	free(v.mode);
+}
+
 static int
 mounts(struct spec *s)
 {
 	const struct hr_config *c = s->d->host->config;
 	const char *text = hr_config_text(c, "sandbox.volumes");
 	const char *mount = hr_config_text(c, "core.workspace_mount_path");
-	char mode[] = "rw";
-	struct hr_volume one = {.source = NULL, .mode = mode};
 	struct hr_volumes v = {0};
 	struct json_object *binds, *volumes;
 
@@ -212,18 +228,16 @@ mounts(struct spec *s)
 	volumes = json_object_new_object();
 	if (binds == NULL || volumes == NULL) {
 		s->bad = 1;
-	} else if (text == NULL && mount != NULL) {
-		one.source = strdup(mount);
-		one.target = strdup(hr_config_text(c, "core.workspace_mount_path_in_sandbox"));
-		if (one.source == NULL || one.target == NULL)
-			s->bad = 1;
-		else
-			one_volume(s, &one, binds, volumes);
-		free(one.source);
-		free(one.target);
+	} else {
+		if (text == NULL && mount != NULL)
+			own_volume(s, mount,
+			    hr_config_text(c, "core.workspace_mount_path_in_sandbox"), "rw", binds,
+			    volumes);
+		for (size_t i = 0; i < v.n; i++)
+			one_volume(s, &v.v[i], binds, volumes);
+		if (s->d->payload != NULL)
+			own_volume(s, s->d->payload, HR_PAYLOAD_PLACE, "ro", binds, volumes);
 	}
-	for (size_t i = 0; i < v.n && binds != NULL && volumes != NULL; i++)
-		one_volume(s, &v.v[i], binds, volumes);
 	hr_volumes_done(&v);
 	if (binds != NULL && json_object_array_length(binds) > 0) {
 		put(s, s->host, "Binds", binds);

@@ -11,7 +11,8 @@ struct hr_dockerspec {
 	const struct hr_backend_host *host;
 	const char *image;
 	const char *const *command;
-	const char *key; /* SESSION_API_KEY; NULL: none */
+	const char *payload; /* mounted where our programs are; NULL: the image has them */
+	const char *key;     /* SESSION_API_KEY; NULL: none */
 	int port, vscode_port, app_ports[2];
 };
 

@@ -108,14 +108,14 @@ hr_local_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 
 	(void)err;
 	hr_exam_file(fn, arg, "handraild", given != NULL ? given : HR_SBINDIR "/handraild",
-	    "Install it, or name it in HANDRAIL_SERVER.");
-	hr_exam_program(fn, arg, env, "bash", "Debian: bash.");
-	hr_exam_program(fn, arg, env, "git", "Debian: git.");
+	    "Debian: apt-get install handrail-runtime; or name it in HANDRAIL_SERVER.");
+	hr_exam_program(fn, arg, env, "bash", "Debian: apt-get install bash");
+	hr_exam_program(fn, arg, env, "git", "Debian: apt-get install git");
 	/* the server looks where administrators' programs are, too */
 	if (access("/usr/sbin/nginx", X_OK) == 0)
 		fn(arg, true, "nginx", "/usr/sbin/nginx");
 	else
-		hr_exam_program(fn, arg, env, "nginx", "Debian: nginx.");
+		hr_exam_program(fn, arg, env, "nginx", "Debian: apt-get install nginx-light");
 	hr_portlock_examine("127.0.0.1", fn, arg);
 	return 0;
 }

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "host/common/exam.h"
 #include "host/common/recordtext.h"
 #include "host/config/settings.h"
 #include "host/backends.h"
@@ -385,7 +386,11 @@ remote_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 	if (hr_rest_get(remote->api, "/registry_prefix", &o, &why) == 0)
 		fn(arg, true, "service", url);
 	else
-		fn(arg, false, "service", why.msg);
+		hr_exam_say(fn, arg, false, "service",
+		    "%s; SANDBOX_API_KEY=KEY and \"-s sandbox.remote_runtime_api_url=URL\" say "
+		    "where "
+		    "it is and who asks",
+		    why.msg);
 	json_object_put(o);
 	return 0;
 }

@@ -1,0 +1,345 @@
+/* ps: the sandboxes, each with what it is made of and what it uses. All are asked at once, as an
+ * Engine takes a second to say what a container uses. */
+#include "config.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <time.h>
+
+#include <json-c/json_object.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/quote.h"
+#include "cli/commands.h"
+#include "host/handle.h"
+#include "proto/json.h"
+
+#define AT_ONCE 16
+#define ASK_S 10 /* for all that is asked of some at once */
+
+struct row {
+	struct cli *c;
+	struct json_object *record; /* what is known without asking */
+	bool stray;                 /* of a provider's list */
+	bool asked;                 /* by a thread */
+	int late_fd;                /* readable once that has taken too long; -1: never */
+	pthread_t thread;
+	char state[32];
+	double idle, cpu, memory; /* seconds, percent, bytes; -1: it cannot be said */
+};
+
+static const struct cli_option ps_options[] = {
+    {'a', "all", NULL, "also what the kind's provider has that is not recorded here"},
+    {0, NULL, NULL, NULL},
+};
+
+/* ---- asking ---- */
+
+/* A member that is a number; -1. */
+static double
+number_at(struct json_object *o, const char *name)
+{
+	struct json_object *v = hr_json_at(o, name);
+	double d = json_object_is_type(v, json_type_double) || json_object_is_type(v, json_type_int)
+		       ? json_object_get_double(v)
+		       : -1;
+
+	return isfinite(d) && d >= 0 ? d : -1;
+}
+
+static struct json_object *
+decoded(const char *text, size_t len)
+{
+	struct json_object *o = NULL;
+	struct hr_json_error why;
+
+	if (hr_json_decode(text, len, &o, &why) < 0 || !json_object_is_type(o, json_type_object)) {
+		json_object_put(o);
+		return NULL;
+	}
+	return o;
+}
+
+/* What its kind says of it as a whole; what its server says of itself is the second best. */
+static void
+ask_kind(struct row *w, struct hr_sandbox *s)
+{
+	struct json_object *o = NULL;
+	char *text = NULL;
+
+	if (hr_sandbox_stats(s, &text, NULL) == 0 && (o = decoded(text, strlen(text))) != NULL) {
+		w->cpu = number_at(o, "cpu_percent");
+		w->memory = number_at(o, "mem_bytes");
+	}
+	json_object_put(o);
+	free(text);
+}
+
+static void
+ask_server(struct row *w, struct hr_sandbox *s)
+{
+	struct hr_http_request q = {
+	    .method = "GET", .url = "/server_info", .timeout_s = ASK_S, .watch_fd = w->late_fd};
+	struct json_object *o, *own;
+	struct hr_http_answer a;
+
+	if (hr_client_send(&s->client, &q, &a, NULL) == 0) {
+		o = decoded(hr_buf_str(&a.body), a.body.len);
+		own = hr_json_at(o, "resources");
+		w->idle = number_at(o, "idle_time");
+		if (s->ops->stats == NULL) {
+			w->cpu = number_at(own, "cpu_percent");
+			w->memory = number_at(hr_json_at(own, "memory"), "rss");
+		}
+		json_object_put(o);
+	}
+	hr_http_answer_done(&a);
+}
+
+static void *
+ask(void *arg)
+{
+	struct row *w = arg;
+	struct hr_sandbox_options o = {.sid = hr_json_text_or(w->record, "sid", "-"),
+	    .environ = w->c->env,
+	    .attach = true,
+	    .headless = true,
+	    .state_dir = w->c->state_dir};
+	struct hr_sandbox *s = hr_sandbox_open(w->c->config, &o, NULL);
+
+	if (s == NULL)
+		return NULL;
+	s->host.stop_fd = w->late_fd; /* an Engine that hangs is not waited for either */
+	if (hr_sandbox_connect(s, NULL) == 0)
+		(void)snprintf(w->state, sizeof(w->state), "%s", hr_sandbox_state(s));
+	if (strcmp(w->state, "running") == 0) {
+		if (s->ops->stats != NULL)
+			ask_kind(w, s);
+		if (s->endpoint.url != NULL)
+			ask_server(w, s);
+	}
+	hr_sandbox_free(s);
+	return NULL;
+}
+
+static void
+ask_all(struct row *rows, size_t n)
+{
+	const struct itimerspec most = {.it_value = {.tv_sec = ASK_S}};
+	int late_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+
+	for (size_t from = 0; from < n; from += AT_ONCE) {
+		const size_t end = n - from < AT_ONCE ? n : from + AT_ONCE;
+
+		(void)timerfd_settime(late_fd, 0, &most, NULL); /* it is readable no more */
+		for (size_t i = from; i < end; i++) {
+			rows[i].late_fd = late_fd;
+			rows[i].asked = !rows[i].stray &&
+					pthread_create(&rows[i].thread, NULL, ask, &rows[i]) == 0;
+			if (!rows[i].asked && !rows[i].stray) /* no thread: one after the other */
+				(void)ask(&rows[i]);
+		}
+		for (size_t i = from; i < end; i++)
+			if (rows[i].asked)
+				(void)pthread_join(rows[i].thread, NULL);
+	}
+	hr_fd_close(&late_fd);
+}
+
+/* ---- what is shown ---- */
+
+/* "45s", "12m", "3h", "5d". */
+static void
+put_duration(char text[16], double s)
+{
+	static const struct {
+		double less, unit;
+		char letter;
+	} units[] = {{120, 1, 's'}, {7200, 60, 'm'}, {172800, 3600, 'h'}, {8.64e9, 86400, 'd'}};
+
+	(void)snprintf(text, 16, "-");
+	for (size_t i = 0; s >= 0 && i < sizeof(units) / sizeof(*units); i++)
+		if (s < units[i].less) {
+			(void)snprintf(
+			    text, 16, "%.0f%c", floor(s / units[i].unit), units[i].letter);
+			return;
+		}
+}
+
+static void
+put_amount(char text[16], double v, double unit, const char *format)
+{
+	(void)snprintf(text, 16, "-");
+	if (v >= 0 && v / unit < 1e9)
+		(void)snprintf(text, 16, format, v / unit);
+}
+
+/* In a column that is so wide, and a blank; what it says is somebody else's. */
+static void
+put_column(struct hr_buf *b, const char *text, int width)
+{
+	const size_t before = b->len;
+
+	hr_quote_text(b, text, strlen(text));
+	hr_buf_addf(b, "%*s ",
+	    b->len - before < (size_t)width ? (int)((size_t)width - (b->len - before)) : 0, "");
+}
+
+static double
+age_of(const struct row *w)
+{
+	const int64_t created = hr_json_int_at(w->record, "created");
+
+	return created > 0 ? difftime(time(NULL), (time_t)created) : -1;
+}
+
+static void
+put_line(struct hr_buf *b, const struct row *w)
+{
+	char age[16], idle[16], cpu[16], memory[16];
+	const char *url = hr_json_text_or(w->record, "url", "-");
+
+	put_duration(age, age_of(w));
+	put_duration(idle, w->idle);
+	put_amount(cpu, w->cpu, 1, "%.1f%%");
+	put_amount(memory, w->memory, 1048576, "%.0fM");
+	put_column(b, hr_json_text_or(w->record, "sid", "-"), 20);
+	put_column(b, hr_json_text_or(w->record, "runtime", "-"), 10);
+	put_column(b, w->state, 8);
+	put_column(b, hr_json_text_or(w->record, "image", "-"), 20);
+	hr_buf_addf(b, "%5s %5s %6s %6s ", age, idle, cpu, memory);
+	if (w->stray) {
+		url = hr_json_text_or(w->record, "id", "-");
+		hr_buf_adds(b, "not recorded here: ");
+	}
+	hr_quote_text(b, url, strlen(url));
+	if (w->stray && !hr_json_true_at(w->record, "ours"))
+		hr_buf_adds(b, " (another's)");
+	hr_buf_addc(b, '\n');
+}
+
+static void
+put_text(struct hr_buf *b, const char *name, const char *text)
+{
+	hr_buf_addf(b, ",\"%s\":", name);
+	if (text != NULL)
+		(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
+	else
+		hr_buf_adds(b, "null");
+}
+
+static void
+put_number(struct hr_buf *b, const char *name, double v, int digits)
+{
+	if (v >= 0)
+		hr_buf_addf(b, ",\"%s\":%.*f", name, digits, v);
+	else
+		hr_buf_addf(b, ",\"%s\":null", name);
+}
+
+static void
+put_json(struct hr_buf *b, const struct row *w)
+{
+	const char *sid = hr_json_text_or(w->record, "sid", "-");
+
+	hr_buf_adds(b, b->len > 1 ? ",{\"sid\":" : "{\"sid\":");
+	(void)hr_json_put_str(b, sid, strlen(sid), HR_JSON_REPLACE);
+	put_text(b, "runtime", hr_json_text_or(w->record, "runtime", "-"));
+	put_text(b, "state", w->state);
+	put_text(b, "url", hr_json_text_at(w->record, "url"));
+	put_text(b, "image", hr_json_text_at(w->record, "image"));
+	put_number(b, "age", age_of(w), 0);
+	put_number(b, "idle", w->idle, 3);
+	put_number(b, "cpu_percent", w->cpu, 1);
+	put_number(b, "memory_bytes", w->memory, 0);
+	hr_buf_addf(b, ",\"stray\":%s", w->stray ? "true" : "false");
+	if (w->stray) {
+		hr_buf_addf(
+		    b, ",\"ours\":%s", hr_json_true_at(w->record, "ours") ? "true" : "false");
+		put_text(b, "id", hr_json_text_at(w->record, "id"));
+	}
+	hr_buf_addc(b, '}');
+}
+
+/* ---- the rows ---- */
+
+static int
+add_row(struct row **rows, size_t *n, struct cli *c, struct json_object *record, bool stray)
+{
+	struct row *more = reallocarray(*rows, *n + 1, sizeof(**rows));
+
+	if (more == NULL)
+		return cli_usage("out of memory");
+	*rows = more;
+	more[*n] = (struct row){
+	    .c = c, .record = record, .stray = stray, .idle = -1, .cpu = -1, .memory = -1};
+	(void)snprintf(more[*n].state, sizeof(more[*n].state), "%s",
+	    stray ? hr_json_text_or(record, "state", "-") : "exited");
+	(*n)++;
+	return CLI_OK;
+}
+
+static int
+show(struct cli *c, const struct row *rows, size_t n)
+{
+	struct hr_buf b;
+	int r;
+
+	hr_buf_init(&b, 16 << 20);
+	if (c->json)
+		hr_buf_addc(&b, '[');
+	else
+		hr_buf_addf(&b, "%-20s %-10s %-8s %-20s %5s %5s %6s %6s %s\n", "NAME", "RUNTIME",
+		    "STATE", "IMAGE", "AGE", "IDLE", "CPU", "MEM", "URL");
+	for (size_t i = 0; i < n; i++) {
+		if (c->json)
+			put_json(&b, &rows[i]);
+		else
+			put_line(&b, &rows[i]);
+	}
+	if (c->json)
+		hr_buf_adds(&b, "]\n");
+	r = cli_out(hr_buf_str(&b), b.len);
+	hr_buf_done(&b);
+	return r;
+}
+
+static int
+ps(struct cli *c, const struct cli_args *a)
+{
+	struct json_object *list = NULL, *found = NULL, *o;
+	struct hr_err err = {0};
+	struct row *rows = NULL;
+	size_t n = 0;
+	int r = CLI_OK, shown;
+
+	list = cli_recorded(c, &err);
+	if (list == NULL)
+		return cli_fail(&err);
+	for (size_t i = 0; i < hr_json_count(list) && r == CLI_OK; i++)
+		r = add_row(&rows, &n, c, hr_json_entry(list, i), false);
+	if (r == CLI_OK && cli_value(a, 'a') != NULL) {
+		found = cli_provided(c, &err);
+		r = found != NULL ? CLI_OK : cli_fail(&err);
+	}
+	for (size_t i = 0; i < hr_json_count(found) && r == CLI_OK; i++) {
+		o = hr_json_entry(found, i);
+		if (!hr_json_true_at(o, "recorded"))
+			r = add_row(&rows, &n, c, o, true);
+	}
+	ask_all(rows, n);
+	shown = show(c, rows, n);
+	free(rows);
+	json_object_put(found);
+	json_object_put(list);
+	return r != CLI_OK ? r : shown;
+}
+
+const struct cli_command cli_ps = {
+    "ps", "", "List the sandboxes, what they are made of and what they use.", ps_options, 0, 0, ps};

@@ -1,0 +1,329 @@
+/* What an image has of what a sandbox needs, before one is made of it. Nothing of the image is run:
+ * a container of it is created, looked into by the Engine, and removed. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <json-c/json_object.h>
+
+#include "base/err.h"
+#include "host/common/exam.h"
+#include "host/docker/docker_int.h"
+#include "host/docker/payload.h"
+#include "proto/json.h"
+
+#define PATHS_MAX 5
+#define ASK_S 70
+#define PATH_TEXT_MAX 16384
+
+struct preflight {
+	struct hr_engine *engine;
+	const char *image;
+	const char *id; /* of the container */
+	hr_finding_fn *fn;
+	void *arg;
+	bool bad;
+	struct hr_err err; /* of a question that got no answer; the rest is not asked */
+};
+
+static void
+found(struct preflight *p, bool ok, const char *what, const char *text)
+{
+	p->bad |= !ok;
+	p->fn(p->arg, ok, what, text);
+}
+
+/* ---- looking into it ---- */
+
+static int
+on_bytes(void *arg, const char *s, size_t len)
+{
+	(void)arg;
+	(void)s;
+	(void)len;
+	return -1; /* it is there, whatever it is */
+}
+
+static bool
+has(struct preflight *p, const char *path)
+{
+	struct hr_err e = {0};
+	struct hr_buf b;
+	int r;
+
+	if (p->err.code != HR_OK)
+		return false;
+	hr_buf_init(&b, PATH_TEXT_MAX);
+	hr_buf_addf(&b, "/containers/%s/archive?path=", p->id);
+	hr_http_escape(&b, path);
+	r = hr_engine_stream(
+	    p->engine, "GET", hr_buf_str(&b), NULL, NULL, on_bytes, NULL, ASK_S, &e);
+	hr_buf_done(&b);
+	if (r != 0 && e.status != 404)
+		p->err = e;
+	return r == 0;
+}
+
+/* The first of them that is there; NULL. */
+static const char *
+first_of(struct preflight *p, const char *const paths[PATHS_MAX])
+{
+	for (size_t i = 0; i < PATHS_MAX && paths[i] != NULL; i++)
+		if (has(p, paths[i]))
+			return paths[i];
+	return NULL;
+}
+
+/* ---- findings ---- */
+
+/* own: the image has our programs, or others that answer as they do. */
+static void
+programs(struct preflight *p, bool own, const char *version, const char *payload)
+{
+	static const char *const managers[PATHS_MAX] = {
+	    "/usr/bin/apt-get", "/sbin/apk", "/usr/bin/dnf", "/usr/bin/microdnf", "/usr/bin/yum"};
+	const bool builds = first_of(p, managers) != NULL;
+
+	if (p->err.code != HR_OK)
+		return;
+	p->bad |= !own && payload == NULL;
+	if (own && version != NULL)
+		hr_exam_say(p->fn, p->arg, true, "programs", "built by handrail %.40s", version);
+	else if (own)
+		hr_exam_say(p->fn, p->arg, true, "programs", "%s of its own", HR_PAYLOAD_START);
+	else if (payload != NULL)
+		hr_exam_say(p->fn, p->arg, true, "programs",
+		    "none of handrail's; those of %.400s are mounted", payload);
+	else
+		hr_exam_say(p->fn, p->arg, false, "programs",
+		    "none of handrail's: \"handrail up -i %.100s --payload DIR\" mounts those that "
+		    "\"packaging/payload DIR\" makes, in a source tree%s%.100s%s",
+		    p->image, builds ? "; \"handrail build -b " : "", builds ? p->image : "",
+		    builds ? "\" makes an image of it that has them" : "");
+}
+
+static void
+shell(struct preflight *p, bool own)
+{
+	static const char *const paths[PATHS_MAX] = {
+	    "/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"};
+	const char *path = first_of(p, paths);
+
+	if (p->err.code != HR_OK)
+		return;
+	if (path != NULL)
+		found(p, true, "bash", path);
+	else if (!own)
+		found(p, true, "bash", "none; the payload has one, which is the sandbox's shell");
+	else
+		found(p, false, "bash", "none: a sandbox needs it; install it in the image");
+}
+
+static void
+libc(struct preflight *p, bool own)
+{
+	static const char *const gnu[PATHS_MAX] = {
+	    "/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"};
+	static const char *const musl[PATHS_MAX] = {
+	    "/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-aarch64.so.1"};
+	const char *path = first_of(p, gnu);
+	const bool is_gnu = path != NULL;
+
+	if (path == NULL)
+		path = first_of(p, musl);
+	if (p->err.code != HR_OK)
+		return;
+	if (path == NULL)
+		found(p, true, "libc", "none; only static programs of the image run");
+	else
+		hr_exam_say(p->fn, p->arg, true, "libc", "%s (%s)%s", is_gnu ? "glibc" : "musl",
+		    path, own ? "" : "; the payload has its own");
+}
+
+static void
+accounts(struct preflight *p)
+{
+	static const char *const useradd[PATHS_MAX] = {"/usr/sbin/useradd", "/sbin/useradd"};
+	static const char *const sudo[PATHS_MAX] = {"/usr/bin/sudo"};
+	const bool makes = first_of(p, useradd) != NULL, rises = first_of(p, sudo) != NULL;
+
+	if (p->err.code == HR_OK)
+		hr_exam_say(p->fn, p->arg, true, "accounts", "%s%s",
+		    makes ? "useradd makes the sandbox's"
+			  : "no useradd; the sandbox's is written to /etc/passwd",
+		    rises ? "" : "; no sudo, so it cannot become root");
+}
+
+/* What a sandbox can do without. */
+static void
+tools(struct preflight *p)
+{
+	static const struct {
+		const char *what, *paths[PATHS_MAX], *without;
+	} all[] = {
+	    {"git", {"/usr/bin/git", "/usr/local/bin/git"}, "clone, changes and diff need it"},
+	    {"python", {"/usr/bin/python3", "/usr/local/bin/python3"}, "handrail py needs it"},
+	};
+	const char *path;
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		path = first_of(p, all[i].paths);
+		if (p->err.code != HR_OK)
+			return;
+		if (path != NULL)
+			found(p, true, all[i].what, path);
+		else
+			hr_exam_say(p->fn, p->arg, true, all[i].what,
+			    "none; %s: install it in the image", all[i].without);
+	}
+}
+
+static void
+examine(struct preflight *p, struct json_object *image, const char *given)
+{
+	struct json_object *labels = hr_json_at(hr_json_at(image, "Config"), "Labels");
+	const char *ours = hr_json_text_or(labels, "org.openhands.runtime", "");
+	const char *version = strcmp(ours, "c") == 0
+				  ? hr_json_text_or(labels, "org.openhands.version", "unknown")
+				  : NULL;
+	const bool own = has(p, HR_PAYLOAD_START);
+
+	programs(p, own, version, given != NULL || own ? given : hr_payload_installed());
+	shell(p, own && given == NULL);
+	libc(p, own && given == NULL);
+	accounts(p);
+	tools(p);
+}
+
+/* Where it runs at all. */
+static void
+machine(struct preflight *p, struct json_object *image)
+{
+	const char *os = hr_json_text_or(image, "Os", ""),
+		   *arch = hr_json_text_or(image, "Architecture", ""), *here;
+	struct json_object *version = NULL;
+	long long bytes = (long long)hr_json_int_at(image, "Size");
+
+	if (hr_engine_call(p->engine, "GET", "/version", NULL, &version, &p->err) != 0)
+		return;
+	here = hr_json_text_or(version, "Arch", "");
+	if (strcmp(os, "linux") == 0 && strcmp(arch, here) == 0) {
+		hr_exam_say(p->fn, p->arg, true, "image", "%.200s, %.20s/%.20s, %lld MB", p->image,
+		    os, arch, bytes / 1000000);
+	} else {
+		p->bad = true;
+		hr_exam_say(p->fn, p->arg, false, "image",
+		    "%.200s is for %.20s/%.20s, the Engine for linux/%.20s: \"docker pull "
+		    "--platform linux/%.20s %.100s\"",
+		    p->image, os, arch, here, here, p->image);
+	}
+	json_object_put(version);
+}
+
+/* ---- a container to look into ---- */
+
+static struct json_object *
+body_of(const char *image)
+{
+	struct json_object *o = json_object_new_object(), *none = json_object_new_array(),
+			   *command = json_object_new_array();
+	int bad = o == NULL || none == NULL || command == NULL;
+
+	if (bad) {
+		json_object_put(none);
+		json_object_put(command);
+	} else {
+		bad |= json_object_object_add(o, "Image", json_object_new_string(image));
+		bad |= json_object_array_add(command, json_object_new_string("never"));
+		bad |= json_object_object_add(o, "Entrypoint", none);
+		bad |= json_object_object_add(o, "Cmd", command);
+	}
+	if (bad) {
+		json_object_put(o);
+		o = NULL;
+	}
+	return o;
+}
+
+static int
+look_into(struct preflight *p, struct json_object *image, const char *payload, struct hr_err *err)
+{
+	struct json_object *body = body_of(p->image), *made = NULL;
+	char path[200];
+	int r;
+
+	(void)snprintf(
+	    path, sizeof(path), "/containers/create?name=handrail-preflight-%ld", (long)getpid());
+	r = body != NULL ? hr_engine_call(p->engine, "POST", path, body, &made, err)
+			 : hr_err_nomem(err);
+	json_object_put(body);
+	p->id = hr_docker_id(made, "Id");
+	if (r == 0 && *p->id == '\0')
+		r = hr_err_set(err, HR_E_RUNTIME, "the Engine's container has no id");
+	if (r == 0) {
+		examine(p, image, payload);
+		(void)snprintf(path, sizeof(path), "/containers/%.100s?v=true&force=true", p->id);
+		r = hr_engine_call(p->engine, "DELETE", path, NULL, NULL, err);
+	}
+	if (r == 0 && p->err.code != HR_OK) {
+		r = -1;
+		if (err != NULL)
+			*err = p->err;
+	}
+	json_object_put(made);
+	return r;
+}
+
+/* What the Engine knows of it; one that is not here is pulled. */
+static int
+image_of(struct preflight *p, const char *path, struct json_object **ret, struct hr_err *err)
+{
+	struct hr_err why = {0};
+
+	if (hr_engine_call(p->engine, "GET", path, NULL, ret, err) == 0)
+		return 0;
+	if (err->status != 404)
+		return -1;
+	if (hr_docker_pull(p->engine, p->image, NULL, NULL, &why) != 0)
+		return hr_err_set(err, why.code, "%.200s is not here, and cannot be pulled: %.300s",
+		    p->image, why.msg);
+	return hr_engine_call(p->engine, "GET", path, NULL, ret, err);
+}
+
+int
+hr_image_preflight(const struct hr_config *c, const char *const *env, const char *image,
+    hr_finding_fn *fn, void *arg, bool *ret_well, struct hr_err *err)
+{
+	struct hr_engine e = {0};
+	struct preflight p = {.engine = &e, .image = image, .fn = fn, .arg = arg};
+	struct json_object *o = NULL;
+	struct hr_err why = {0};
+	const char *payload;
+	struct hr_buf path;
+	int r;
+
+	*ret_well = false;
+	hr_buf_init(&path, PATH_TEXT_MAX);
+	hr_docker_image_path(&path, image);
+	hr_buf_adds(&path, "/json");
+	r = hr_payload_given(c, &payload, &why);
+	if (r == 0 && hr_buf_check(&path, NULL) != 0)
+		r = hr_err_set(&why, HR_E_INVAL, "an image has a name, and a shorter one");
+	if (r == 0)
+		r = hr_engine_init(&e, env, &why);
+	if (r == 0)
+		r = image_of(&p, path.p, &o, &why);
+	if (r == 0)
+		machine(&p, o);
+	if (r == 0)
+		r = look_into(&p, o, payload, &why);
+	*ret_well = r == 0 && !p.bad;
+	if (r != 0 && err != NULL)
+		*err = why;
+	json_object_put(o);
+	hr_engine_done(&e);
+	hr_buf_done(&path);
+	return r;
+}
