@@ -11,7 +11,8 @@ handrail_SOURCES = \
 	%D%/observation.c %D%/observation.h \
 	%D%/progress.c %D%/progress.h \
 	%D%/shown.c %D%/shown.h \
-	%D%/watched.c %D%/watched.h
+	%D%/watched.c %D%/watched.h \
+	%D%/words.c
 handrail_CPPFLAGS = $(AM_CPPFLAGS) -DHR_SBINDIR='"$(sbindir)"'
 handrail_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 handrail_LDADD = librpc.la $(HOST_PARTS)
