@@ -1,9 +1,9 @@
 dist_man_MANS += %D%/handrail-browser.8 %D%/handrail-jupyter.8 %D%/handrail-mcp.8 %D%/handrail-session.8 \
 	%D%/handrail-vscode.8 %D%/handrail-worker.8
 if HOST
-dist_man_MANS += %D%/handrail.1 %D%/handrail-fleetd.8
+dist_man_MANS += %D%/handrail.1 %D%/handrail-fleetd.8 %D%/libhandrail.3
 else
-EXTRA_DIST += %D%/handrail.1 %D%/handrail-fleetd.8
+EXTRA_DIST += %D%/handrail.1 %D%/handrail-fleetd.8 %D%/libhandrail.3
 endif
 man_MANS += %D%/handrail-plugin.5 %D%/handraild.8 %D%/handrail.conf.5
 

@@ -46,6 +46,17 @@ t_unit_test_kubernetes_LDADD = $(KUBERNETES_TESTED) $(CHECK_LIBS) $(JSONC_LIBS)
 endif
 EXTRA_DIST += %D%/unit/test_kubernetes.c %D%/e2e/lib/apiserver.py %D%/e2e/test_host_kubernetes.py \
 	%D%/e2e/test_host_kubernetes_api.py %D%/e2e/test_host_kubernetes_faults.py %D%/e2e/lib/cluster.py
+# what documents show: the commands, the programs, the metrics
+TESTS += %D%/e2e/test_documents.py %D%/e2e/test_examples.py %D%/e2e/test_monitoring.py
+EXTRA_DIST += %D%/e2e/test_documents.py %D%/e2e/test_examples.py %D%/e2e/test_monitoring.py
+check_PROGRAMS += doc/examples/run doc/examples/visit
+doc_examples_run_SOURCES = doc/examples/run.c
+doc_examples_run_CPPFLAGS = -I$(srcdir)/src/host -iquote $(srcdir)/src/base
+doc_examples_run_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+doc_examples_run_LDADD = libhandrail.la $(JSONC_LIBS)
+doc_examples_visit_SOURCES = doc/examples/visit.c
+doc_examples_visit_CPPFLAGS = -I$(srcdir)/src/host -iquote $(srcdir)/src/base
+doc_examples_visit_LDADD = libhandrail.la
 # a program and a backend of somebody else's: the public headers, and the shared object as installed
 t_host_branch_SOURCES = %D%/host/branch.c
 t_host_branch_CPPFLAGS = -I$(srcdir)/src/host -iquote $(srcdir)/src/base
