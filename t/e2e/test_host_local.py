@@ -653,6 +653,8 @@ def copies_as_cp_has_them():
         equal(there("x/d/sub/b"), "two", "a directory into one")
         h.ok("put", "d", "new")
         equal(there("new/sub/b"), "two", "a directory under another name")
+        h.ok("put", "d", "made/")
+        equal(there("made/d/sub/b"), "two", "into a directory that is made for it")
         h.ok("put", "x.zip")
         equal(there("x.zip"), "no archive", "what only looks like one is not unpacked")
         h.fails(1, "x.zip cannot be called y.zip on its way", "put", "x.zip", "y.zip")

@@ -233,7 +233,7 @@ hr_cp_in(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *
 		r = hr_err_set(
 		    err, HR_E_INVAL, "%s is a file: a directory cannot take its place", to);
 	else if (r == 0 && S_ISDIR(st.st_mode))
-		r = put_directory(s, from, whole, there != NOTHING, err);
+		r = put_directory(s, from, whole, there != NOTHING || ends_in_slash(to), err);
 	else if (r == 0 && (there == A_DIRECTORY || there == UNKNOWN || ends_in_slash(to)))
 		r = put_into(s, from, whole, err);
 	else if (r == 0)
