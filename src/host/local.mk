@@ -19,7 +19,7 @@ libhost_la_SOURCES = \
 	%D%/portlock.c %D%/portlock.h \
 	%D%/record.c %D%/record.h \
 	%D%/report.c %D%/report.h \
-	%D%/rest.c %D%/rest.h \
+	%D%/rest.c %D%/rest.h %D%/resttry.c \
 	%D%/sandbox.c \
 	%D%/sessionid.c \
 	%D%/setup.c %D%/setup.h \
@@ -133,7 +133,8 @@ libclouds_la_LIBADD =
 modules_LTLIBRARIES += handrail-clouds.la
 handrail_clouds_la_SOURCES = \
 	%D%/command.c %D%/common/exam.c %D%/common/module.c %D%/common/strv.c %D%/config/mcpconf.c \
-	%D%/config/schema.c %D%/config/settings.c %D%/rest.c %D%/transfer/archives.c
+	%D%/config/schema.c %D%/config/settings.c %D%/rest.c %D%/resttry.c \
+	%D%/transfer/archives.c
 handrail_clouds_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_LIBEXECDIR='"$(pkglibexecdir)"'
 handrail_clouds_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 CLOUD_PARTS = $(CLI_PARTS) libhttp.la

@@ -4,19 +4,13 @@
 
 #include "host/rest.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/random.h>
-#include <time.h>
 
 #include <json-c/json_object.h>
 
-#include "base/clock.h"
 #include "base/quote.h"
 #include "base/err.h"
 #include "proto/json.h"
@@ -166,18 +160,6 @@ hr_rest_watch(struct hr_rest *rest, int watch_fd)
 	rest->o.watch_fd = watch_fd;
 }
 
-bool
-hr_rest_wait(int watch_fd, unsigned ms)
-{
-	struct pollfd p = {.fd = watch_fd, .events = POLLIN};
-	int64_t end = hr_now_ms() + ms, left;
-
-	while ((left = end - hr_now_ms()) > 0)
-		if (poll(&p, watch_fd >= 0 ? 1 : 0, (int)left) > 0)
-			return true;
-	return false;
-}
-
 /* ---- errors ---- */
 
 /* Appends text, and ****** in place of each secret. */
@@ -250,26 +232,6 @@ say(const struct hr_rest *rest, const struct hr_rest_call *c, struct hr_err *err
 	hr_buf_done(&text);
 	hr_buf_done(&masked);
 	hr_buf_done(&line);
-	return -1;
-}
-
-int
-hr_rest_fault(const struct hr_http_answer *a, const struct hr_err *he, struct hr_err *err)
-{
-	enum hr_errc code = HR_E_RUNTIME;
-
-	switch (a->fault) {
-	case HR_HTTP_CONNECT:
-	case HR_HTTP_READ:
-	case HR_HTTP_WRITE: code = HR_E_HTTP_NETWORK; break;
-	case HR_HTTP_CONNECT_TIMEOUT:
-	case HR_HTTP_READ_TIMEOUT: code = HR_E_HTTP_TIMEOUT; break;
-	case HR_HTTP_PROTOCOL: code = HR_E_PROTO; break;
-	default: break;
-	}
-	(void)hr_err_from(err, code, he);
-	if (err != NULL && code != HR_E_RUNTIME)
-		err->cls = hr_http_fault_name(a->fault);
 	return -1;
 }
 
@@ -437,19 +399,6 @@ attempt(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_http_reque
 }
 
 /* ---- repetition ---- */
-
-unsigned
-hr_rest_back_off(unsigned first_ms, unsigned most_ms, unsigned percent, unsigned k)
-{
-	unsigned ms = first_ms, random = 0;
-
-	while (--k > 0 && ms < most_ms)
-		ms *= 2;
-	ms = ms < most_ms ? ms : most_ms;
-	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
-		return ms;
-	return ms - random % (unsigned)((unsigned long long)ms * percent / 100 + 1);
-}
 
 struct patience {
 	unsigned used[RULES_MAX]; /* attempts that failed, of each rule */
