@@ -119,6 +119,13 @@ def limits_and_faults():
         h.at.fault("POST", "Process/Start", cut=2)
         done = h("run", "echo one; read -t 1 < <(sleep 5); echo two; exit 5")
         equal((done.returncode, "one" in done.stdout, "cut and joined" in done.stdout), (5, True, True), done.stdout)
+        # cut again and again: as often as it has to be joined
+        h.at.fault("POST", "Process/Start", cut=1)
+        h.at.fault("POST", "Process/Connect", times=6, cut=1)
+        before = h.at.count("POST", "/process.Process/Start")
+        done = h("run", "read -t 1 < <(sleep 5); exit 6")
+        equal((done.returncode, "cut and joined" in done.stdout), (6, True), done.stdout)
+        equal(h.at.count("POST", "/process.Process/Start") - before, 1, "and run once")
         # an expired key is told by its name, not by its text
         h.env["E2B_API_KEY"] = "another-key-xyz"
         done = h("ps", "--all")

@@ -22,7 +22,7 @@ from lib.tap import Skip, Tap, equal, skip_all  # noqa: E402
 from test_clouds_e2b import KEY, CloudHost  # noqa: E402
 from test_clouds_modal import PYTHON, SECRET, ModalHost  # noqa: E402
 
-INSIDE = "HANDRAIL_TEST_NAMES"
+INSIDE, READY = "HANDRAIL_TEST_NAMES", "HANDRAIL_TEST_NAMES_READY"
 AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
 
 
@@ -30,15 +30,14 @@ AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
 
 def enter():
     """Runs this file again in them; they are gone with it."""
-    unshare = shutil.which("unshare")
-    if unshare is None or not os.path.exists(AUTHORITIES):
+    if shutil.which("unshare") is None or not os.path.exists(AUTHORITIES):
         skip_all("needs unshare and %s: apt-get install util-linux ca-certificates" % AUTHORITIES)
-    words = [unshare] + ([] if os.geteuid() == 0 else ["--user", "--map-root-user"]) + ["--mount", "--net"]
+    words = ["unshare"] + ([] if os.geteuid() == 0 else ["--user", "--map-root-user"]) + ["--mount", "--net"]
     if subprocess.run(words + ["mount", "--bind", "/etc/hosts", "/etc/hosts"],
                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
         skip_all("no name space of mounts and networks can be made here: run it where unshare may, as root")
     with tempfile.TemporaryDirectory() as d:
-        env = dict(os.environ, **{INSIDE: d})
+        env = dict(os.environ, **{INSIDE: d, READY: "%d:%d" % (os.geteuid(), os.getegid())})
         return subprocess.run(words + [sys.executable, os.path.abspath(__file__)], env=env).returncode
 
 
@@ -49,12 +48,31 @@ def loopback_up():
         fcntl.ioctl(s, 0x8914, struct.pack("16sh", b"lo", flags | 1))
 
 
-def in_place(path, text):
-    """Another file where that one is, for us alone."""
-    with tempfile.NamedTemporaryFile("w", dir=os.environ[INSIDE], delete=False) as f:
+def ours(name, text):
+    with open(os.path.join(os.environ[INSIDE], name), "w") as f:
         f.write(text)
-    os.chmod(f.name, 0o644)
-    subprocess.run(["mount", "--bind", f.name, os.path.realpath(path)], check=True)
+    return f.name
+
+
+def prepare():
+    """As the root of the name spaces; then whoever began goes on, as himself."""
+    loopback_up()
+    with open("/proc/sys/net/ipv4/ip_unprivileged_port_start", "w") as f:
+        f.write("0")
+    authority = certs.Authority(os.environ[INSIDE], "authority")
+    authority.make("clouds", 1, names="DNS:*.e2b.test,DNS:*.modal.test,DNS:r4444.example")
+    with open(authority.pem) as f:
+        text = f.read()
+    for place, file in ((AUTHORITIES, ours("authorities", text)), ("/etc/resolv.conf", ours("resolv.conf", ""))):
+        subprocess.run(["mount", "--bind", file, os.path.realpath(place)], check=True)
+    uid, gid = os.environ.pop(READY).split(":")
+    if uid != "0":
+        os.execvp("unshare", ["unshare", "--user", "--map-user=" + uid, "--map-group=" + gid, sys.executable,
+                              os.path.abspath(__file__)])
+
+
+def resolver(options=""):
+    ours("resolv.conf", "nameserver 127.0.0.1\n" + options)
 
 
 class Names:
@@ -83,7 +101,8 @@ class Names:
 
 # ---- providers ----
 
-FRONT = r"""master_process off;
+FRONT = r"""user root;
+master_process off;
 pid %(dir)s/pid;
 error_log stderr error;
 events { }
@@ -172,7 +191,7 @@ HOSTS = (("e2b", E2BHost), ("modal", NamedModalHost))
 
 def slow(names, kind):
     """A name server that takes its time is waited for, and nothing is made twice."""
-    in_place("/etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:5 attempts:3\n")
+    resolver("options timeout:5 attempts:3\n")
     names.delay = 1
     with kind() as h:
         h.at.serving(free_port())
@@ -185,7 +204,7 @@ def slow(names, kind):
 
 def silent(names, kind):
     """One that never answers: that is said, and nothing is recorded that was never made."""
-    in_place("/etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
+    resolver("options timeout:1 attempts:1\n")
     names.delay = None
     with kind() as h:
         h.at.serving(free_port())
@@ -198,7 +217,7 @@ def silent(names, kind):
 
 def stranger(names, kind):
     """A certificate that nobody vouches for: the key is not told to whoever has it."""
-    in_place("/etc/resolv.conf", "nameserver 127.0.0.1\n")
+    resolver()
     with kind() as h:
         h.at.pair = certs.Authority(h.path("tmp"), "nobody").make("x", 1, names="DNS:*.e2b.test,DNS:*.modal.test")
         h.at.serving(free_port())
@@ -209,7 +228,7 @@ def stranger(names, kind):
 
 def a_server(names, kind):
     """Its sandboxes' own names lead to the server in them."""
-    in_place("/etc/resolv.conf", "nameserver 127.0.0.1\n")
+    resolver()
     before = len(names.asked)
     test_clouds_server.life(kind)
     wanted = "r4444.example" if kind is NamedModalHost else "4444-box1.e2b.test"
@@ -223,13 +242,11 @@ def main():
         skip_all(grpcserver.missing)
     if INSIDE not in os.environ:
         return enter()
+    if READY in os.environ:
+        prepare()
     process.become_subreaper()
     tap = Tap()
-    loopback_up()
-    authority = certs.Authority(os.environ[INSIDE], "authority")
-    with open(authority.pem) as f:
-        in_place(AUTHORITIES, f.read())
-    Fronted.pair = authority.make("clouds", 1, names="DNS:*.e2b.test,DNS:*.modal.test,DNS:r4444.example")
+    Fronted.pair = [os.path.join(os.environ[INSIDE], "clouds-1" + n) for n in (".pem", ".key")]
     names = Names()
     for test in (slow, silent, stranger, a_server):
         for name, kind in HOSTS:

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/quote.h"
 #include "base/err.h"
@@ -17,7 +18,6 @@
 #define WHO "E2B's daemon"
 #define GRACE_MS 5000 /* for the server to end what took too long */
 #define SILENCE_S 150 /* a ping comes every 50 s */
-#define JOINS 3       /* of one command whose stream is cut */
 
 /* ---- where it is ---- */
 
@@ -66,9 +66,9 @@ repeats(long status)
 int
 hr_e2b_at_port(struct hr_cloud *c, int port, struct hr_api *ret, struct hr_err *err)
 {
-	static const struct hr_api_rule rule = {.attempts = 3,
+	static const struct hr_api_rule rule = {.attempts = 6, /* some seconds without a network */
 	    .first_ms = 100,
-	    .most_ms = 1000,
+	    .most_ms = 10000,
 	    .jitter_percent = 50,
 	    .after_max_s = 60,
 	    .status = repeats};
@@ -547,6 +547,7 @@ int
 hr_e2b_run(
     struct hr_cloud *c, struct hr_e2b_process *p, struct hr_cloud_end *ret, struct hr_err *err)
 {
+	struct hr_cloud_cuts cuts = {.since_ms = hr_now_ms()};
 	struct stream s = {.c = c, .p = p, .ret = ret};
 	struct json_object *body;
 	struct hr_err mine = {0};
@@ -565,9 +566,8 @@ hr_e2b_run(
 	hr_buf_init(&s.bytes, HR_CONNECT_FRAME_MAX);
 	r = follow(&s, "/process.Process/Start", body, timer, &mine);
 	over = hr_cloud_timer_over(timer);
-	for (int i = 0; r == 0 && s.begun && !s.ended && !s.stopped && *s.code == '\0' && !over &&
-			s.broken.code == HR_OK && i < JOINS;
-	     i++) {
+	while (r == 0 && s.begun && !s.ended && !s.stopped && *s.code == '\0' && !over &&
+	       s.broken.code == HR_OK && hr_cloud_goes_on(&cuts, false, hr_now_ms())) {
 		r = join(&s, timer, &mine);
 		over = hr_cloud_timer_over(timer);
 	}

@@ -89,6 +89,9 @@ class Modal(grpcserver.Server):
         """As standin.StandIn's."""
         self.openhands, self.port = os.path.join(self.dir, "openhands"), port
         standin.put_sudo(self.dir)
+        # its commands' shells are login shells, which make a PATH of their own
+        with open(os.path.join(self.dir, ".bash_profile"), "w") as f:
+            f.write("PATH=%s:$PATH\n" % os.path.join(self.dir, "bin"))
 
     @property
     def started(self):
@@ -232,7 +235,6 @@ class Modal(grpcserver.Server):
                 raise grpcserver.Status(6, "exec already exists")
             if self.openhands is not None:
                 argv = [re.sub(r"\b4444\b", str(self.port), a.replace("/openhands", self.openhands)) for a in argv]
-                env = dict(env, PATH=os.path.join(self.dir, "bin") + ":" + os.environ["PATH"])
             self.runs[name] = Running(argv, dict(box["env"], **env), cwd, self.dir)
 
     def TaskExecStart(self, q):
