@@ -21,6 +21,7 @@
 #include "proto/json.h"
 
 #define AT_ONCE 16
+#define INFO_MAX (1u << 16)
 #define ASK_S 10 /* for all that is asked of some at once */
 
 struct row {
@@ -81,16 +82,32 @@ ask_kind(struct row *w, struct hr_sandbox *s)
 	free(text);
 }
 
+static int
+on_info(void *arg, const char *p, size_t len)
+{
+	struct hr_buf *b = arg;
+
+	hr_buf_add(b, p, len);
+	return b->fail == HR_OK ? 0 : -1;
+}
+
+/* Once: with a sink nothing is repeated, and a list is not worth a client's patience. */
 static void
 ask_server(struct row *w, struct hr_sandbox *s)
 {
-	struct hr_http_request q = {
-	    .method = "GET", .url = "/server_info", .timeout_s = ASK_S, .watch_fd = w->late_fd};
+	struct hr_buf b;
+	struct hr_http_request q = {.method = "GET",
+	    .url = "/server_info",
+	    .timeout_s = ASK_S,
+	    .watch_fd = w->late_fd,
+	    .sink = on_info,
+	    .sink_arg = &b};
 	struct json_object *o, *own;
 	struct hr_http_answer a;
 
+	hr_buf_init(&b, INFO_MAX);
 	if (hr_client_send(&s->client, &q, &a, NULL) == 0) {
-		o = decoded(hr_buf_str(&a.body), a.body.len);
+		o = decoded(hr_buf_str(&b), b.len);
 		own = hr_json_at(o, "resources");
 		w->idle = number_at(o, "idle_time");
 		if (s->ops->stats == NULL) {
@@ -100,6 +117,7 @@ ask_server(struct row *w, struct hr_sandbox *s)
 		json_object_put(o);
 	}
 	hr_http_answer_done(&a);
+	hr_buf_done(&b);
 }
 
 static void *
