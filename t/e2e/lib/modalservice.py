@@ -89,9 +89,6 @@ class Modal(grpcserver.Server):
         """As standin.StandIn's."""
         self.openhands, self.port = os.path.join(self.dir, "openhands"), port
         standin.put_sudo(self.dir)
-        # its commands' shells are login shells, which make a PATH of their own
-        with open(os.path.join(self.dir, ".bash_profile"), "w") as f:
-            f.write("PATH=%s:$PATH\n" % os.path.join(self.dir, "bin"))
 
     @property
     def started(self):

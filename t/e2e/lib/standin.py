@@ -181,6 +181,9 @@ def put_sudo(directory):
     with open(os.path.join(directory, "bin/sudo"), "w") as f:
         f.write("#!/bin/sh\nshift\nexec \"$@\"\n")
     os.chmod(f.name, 0o755)
+    # a login shell makes a PATH of its own
+    with open(os.path.join(directory, ".bash_profile"), "w") as f:
+        f.write("PATH=%s:$PATH\n" % os.path.join(directory, "bin"))
 
 
 def drain(f):
