@@ -1,6 +1,6 @@
 # The benchmarks: built by `make bench`, never by `make check`.
 BENCH_TOOLS = %D%/bench_load %D%/bench_pty %D%/bench_start %D%/bench_fcgi %D%/bench_files \
-	%D%/bench_frame %D%/bench_journal
+	%D%/bench_fleetd %D%/bench_frame %D%/bench_journal
 EXTRA_PROGRAMS += $(BENCH_TOOLS)
 CLEANFILES += $(BENCH_TOOLS)
 
@@ -20,12 +20,17 @@ t_bench_bench_fcgi_LDADD = $(FCGI_LIBS)
 t_bench_bench_files_SOURCES = %D%/bench_files.c %D%/lat.c %D%/lat.h
 t_bench_bench_files_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 t_bench_bench_files_LDADD = libfiles.la libdetect.la
+# the service with an engine of its own, in place of src/fleet/backing.c
+t_bench_bench_fleetd_SOURCES = %D%/bench_fleetd.c $(handrail_fleetd_SOURCES)
+t_bench_bench_fleetd_CPPFLAGS = $(handrail_fleetd_CPPFLAGS)
+t_bench_bench_fleetd_CFLAGS = $(handrail_fleetd_CFLAGS)
+t_bench_bench_fleetd_LDADD = $(handrail_fleetd_LDADD)
 t_bench_bench_frame_SOURCES = %D%/bench_frame.c %D%/lat.c %D%/lat.h
 t_bench_bench_frame_LDADD = libproto.la libbase.la
 t_bench_bench_journal_SOURCES = %D%/bench_journal.c
 t_bench_bench_journal_LDADD = libproto.la libbase.la
 
-EXTRA_DIST += %D%/README %D%/doors.py %D%/edge %D%/host %D%/run %D%/lib/__init__.py %D%/lib/cells.py %D%/lib/costs.py \
+EXTRA_DIST += %D%/README %D%/doors.py %D%/edge %D%/fleet %D%/host %D%/run %D%/lib/__init__.py %D%/lib/cells.py %D%/lib/costs.py \
 	%D%/lib/files.py %D%/lib/latency.py %D%/lib/procs.py \
 	%D%/lib/report.py %D%/lib/servers.py %D%/lib/standing.py %D%/lib/syscalls.py %D%/lib/tools.py \
 	%D%/lib/transfer.py %D%/lib/volume.py
