@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""The unmodified client of OpenHands 0.62 with runtime="remote" against a fleet of ours, by hand, in the build directory:
+"""The unmodified client of OpenHands 0.62, runtime="remote", against a fleet of ours, by hand, in the build directory:
 
     python3.12 -m venv V && V/bin/pip install openhands-ai==0.62.0
     V/bin/python ../t/e2e/fleet_openhands.py [--local | --image NAME] [TEST...]
 
-Sandboxes are containers of the Engine in DOCKER_HOST, or, as root with docker.io, of one of its own; of an image that is
-made of what this machine has, or of NAME, such as one of `handrail build`. --local: of the kind local, without an Engine.
+Sandboxes are containers of the Engine in DOCKER_HOST, or, as root with docker.io, of one of its own; of an image that
+is made of what this machine has, or of NAME, such as one of `handrail build`. --local: of the kind local, without an
+Engine.
 test_fleet_docker.py sends again what it once sent."""
 
 import argparse
@@ -152,7 +153,7 @@ class Said(logging.Handler):
 
 def a_resume_that_takes_long():
     """The edge answers 503 after its 30 seconds; the client asks for a resume, waits, and sends the request again. One
-    that has started it would wait for itself then: it sets the environment anew while its action holds the semaphore."""
+    that has started it would wait for itself: it sets the environment anew while its action holds the semaphore."""
     said, stopped = Said(), threading.Event()
     with Service() as f:
         f.up("three", image=IMAGE)

@@ -856,7 +856,8 @@ def main():
 
 TESTS = [by_the_command, what_a_start_gives, wrong_requests, lists, hostile_sandbox, clients_that_vanish,
          slow_bodies, no_descriptors, keys_and_tenants, routes_of_the_document, tenants, events, routes, many_at_once,
-         sample_site, names_in_urls, one_that_dies, idle, one_service, upgrades, doctor, first_store, full_disk, pool, kills]
+         sample_site, names_in_urls, one_that_dies, idle, one_service, upgrades, doctor, first_store, full_disk, pool,
+         kills]
 
 if __name__ == "__main__":
     sys.exit(main())
