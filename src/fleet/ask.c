@@ -4,10 +4,12 @@
 #include "fleet/fleet.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include <json-c/json_object.h>
 
+#include "fleet/edge.h"
 #include "host/rest.h"
 #include "proto/json.h"
 
@@ -17,15 +19,17 @@ struct hr_rest *
 hr_fleet_asker(const char *at)
 {
 	static const struct hr_rest_rule once[] = {{0}};
+	bool is_unix = strncmp(at, HR_FLEET_UNIX, strlen(HR_FLEET_UNIX)) == 0;
 	char url[300];
 	struct hr_rest_options o = {.url = url,
+	    .unix_socket = is_unix ? at + strlen(HR_FLEET_UNIX) : NULL,
 	    .rules = once,
 	    .timeout_s = PATIENCE_S,
 	    .total_s = PATIENCE_S,
 	    .answer_max = 1u << 16,
 	    .watch_fd = -1};
 
-	(void)snprintf(url, sizeof(url), "http://%s", at);
+	(void)snprintf(url, sizeof(url), "http://%s", is_unix ? "localhost" : at);
 	return hr_rest_new(&o, NULL);
 }
 

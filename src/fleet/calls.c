@@ -226,8 +226,8 @@ look(struct hr_fleet_call *c, bool by_session)
 		c->a->status = 200;
 		hr_fleet_put_object(b, c->api, c->q, &row);
 		hr_buf_adds(b, ",\"container_statuses\":[],\"events\":[");
-		if (f->store->ops->events(
-			f->store, 0, row.id, -1, EVENTS_SHOWN, put_event, &e, &err) != 0)
+		if (f->store->ops->events(f->store, 0, row.id, HR_FLEET_EVENTS_NOW, EVENTS_SHOWN,
+			put_event, &e, &err) != 0)
 			found = -1;
 	}
 	(void)pthread_mutex_unlock(&f->lock);

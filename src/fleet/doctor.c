@@ -324,10 +324,13 @@ foreign_nginx(struct hr_fleet_exam *x)
 static bool
 answers(const char *listen)
 {
-	struct hr_rest *r = hr_fleet_asker(listen);
+	char at[HR_FLEET_PLACE];
 	struct json_object *said = NULL;
+	struct hr_rest *r;
 	bool ok;
 
+	hr_fleet_edge_reach(listen, at);
+	r = hr_fleet_asker(at);
 	ok = r != NULL && hr_rest_get(r, "/alive", &said, NULL) == 0;
 	json_object_put(said);
 	hr_rest_free(r);
@@ -337,17 +340,29 @@ answers(const char *listen)
 static void
 listening(struct hr_fleet_exam *x, const char *at, const char *option, bool served)
 {
+	const char *path = strncmp(at, HR_FLEET_UNIX, strlen(HR_FLEET_UNIX)) == 0
+			       ? at + strlen(HR_FLEET_UNIX)
+			       : NULL;
 	struct hr_err e = {0};
-	int fd = hr_fleet_edge_listen(at, option, &e);
-	bool taken = fd < 0 && e.sys == EADDRINUSE;
+	bool ok;
+	int fd;
 
+	if (served) {
+		ok = answers(at);
+		SAY(x, ok, "listening", "%s %s", at,
+		    ok ? "answers"
+		       : "is not what the service that runs answers at; give --listen as it was "
+			 "started with");
+		return;
+	}
+	fd = hr_fleet_edge_listen(at, option, &e);
 	hr_fd_close(&fd);
-	if (served)
-		SAY(x, taken && answers(at), "listening", "%s %s", at,
-		    taken && answers(at) ? "answers"
-					 : "is not what the service that runs answers at; give "
-					   "--listen as it was started with");
-	else if (taken)
+	if (path != NULL && access(path, F_OK) == 0)
+		SAY(x, false, "listening",
+		    "%s: another program listens there, or one that was killed left it; rm %s, or "
+		    "another --%s",
+		    at, path, option);
+	else if (e.sys == EADDRINUSE)
 		SAY(x, false, "listening",
 		    "%s: another program listens there; ss -ltnp says which, or another --%s", at,
 		    option);

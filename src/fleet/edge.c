@@ -5,12 +5,14 @@
 #include "fleet/edge.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -56,6 +58,13 @@ fill(struct hr_buf *out, const struct hr_fleet_edge *e, const char *name,
 	return r;
 }
 
+/* What belongs into a server { } for the names of sandboxes. */
+static int
+compose_routes(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err *err)
+{
+	return fill(out, e, "handrail-fleet-routes.conf.in", NULL, 0, err);
+}
+
 static int
 compose_server(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err *err)
 {
@@ -64,23 +73,12 @@ compose_server(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err 
 	int r;
 
 	hr_buf_init(&b, TEXT_MAX);
-	r = fill(&b, e, "handrail-fleet-routes.conf.in", NULL, 0, err);
+	r = compose_routes(&b, e, err);
 	routes.value = hr_buf_str(&b);
 	if (r == 0)
 		r = fill(out, e, "handrail-fleet-server.conf.in", &routes, 1, err);
 	hr_buf_done(&b);
 	return r;
-}
-
-/* What belongs into a server { } for the names of sandboxes. */
-static int
-compose_routes(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err *err)
-{
-	if (fill(out, e, "handrail-fleet-routes.conf.in", NULL, 0, err) != 0)
-		return -1;
-	/* whatever a sandbox says, its cookies are its own */
-	hr_buf_adds(out, "proxy_cookie_domain ~. $host;\n");
-	return 0;
 }
 
 static int
@@ -205,24 +203,48 @@ hr_fleet_edge_compose(
 	return r == 0 ? hr_buf_check(out, err) : -1;
 }
 
-int
-hr_fleet_edge_listen(const char *at, const char *option, struct hr_err *err)
+/* The port, and the host without brackets; "0.0.0.0" for none and for "*". */
+static const char *
+split(const char *at, char host[HR_FLEET_PLACE])
 {
-	struct addrinfo hints = {.ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM}, *a = NULL;
-	const char *colon = strrchr(at, ':'), *port = colon != NULL ? colon + 1 : at;
-	char host[256] = "";
-	int fd = -1, one = 1;
+	const char *colon = strrchr(at, ':');
 
-	if (strncmp(at, "unix:", 5) == 0)
-		return -1;
-	if (colon != NULL)
-		(void)snprintf(host, sizeof(host), "%.*s", (int)(colon - at), at);
+	(void)snprintf(host, HR_FLEET_PLACE, "%.*s", colon != NULL ? (int)(colon - at) : 0, at);
 	if (host[0] == '[' && host[strlen(host) - 1] == ']') {
 		host[strlen(host) - 1] = '\0';
 		memmove(host, host + 1, strlen(host));
 	} else if (host[0] == '\0' || strcmp(host, "*") == 0) {
-		(void)snprintf(host, sizeof(host), "0.0.0.0");
+		(void)snprintf(host, HR_FLEET_PLACE, "0.0.0.0");
 	}
+	return colon != NULL ? colon + 1 : at;
+}
+
+void
+hr_fleet_edge_reach(const char *at, char ret[HR_FLEET_PLACE])
+{
+	char host[HR_FLEET_PLACE];
+	const char *port = split(at, host);
+
+	if (strncmp(at, HR_FLEET_UNIX, strlen(HR_FLEET_UNIX)) == 0)
+		(void)snprintf(ret, HR_FLEET_PLACE, "%s", at);
+	else if (strcmp(host, "0.0.0.0") == 0)
+		(void)snprintf(ret, HR_FLEET_PLACE, "127.0.0.1:%s", port);
+	else if (strcmp(host, "::") == 0)
+		(void)snprintf(ret, HR_FLEET_PLACE, "[::1]:%s", port);
+	else
+		(void)snprintf(ret, HR_FLEET_PLACE, "%s", at);
+}
+
+int
+hr_fleet_edge_listen(const char *at, const char *option, struct hr_err *err)
+{
+	struct addrinfo hints = {.ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM}, *a = NULL;
+	char host[HR_FLEET_PLACE];
+	const char *port = split(at, host);
+	int fd = -1, one = 1;
+
+	if (strncmp(at, HR_FLEET_UNIX, strlen(HR_FLEET_UNIX)) == 0)
+		return -1;
 	if (getaddrinfo(host, port, &hints, &a) != 0)
 		return hr_err_set(err, HR_E_INVAL,
 		    "--%s takes an address and a port, such as 127.0.0.1:8000, not \"%.100s\"",
@@ -251,11 +273,48 @@ compose_file(const struct hr_fleet_edge *e, struct hr_buf *ret, char **ret_path,
 	return hr_fleet_edge_compose(ret, "all", e, err);
 }
 
-pid_t
-hr_fleet_edge_start(
-    const struct hr_fleet_edge *e, const int listeners[HR_FLEET_LISTENERS], struct hr_err *err)
+/* Whoever holds the lock is of the group that is written there, whose number is no other's as long
+ * as one of them lives. */
+int
+hr_fleet_edge_lock(const struct hr_fleet_edge *e, struct hr_err *err)
 {
-	struct hr_spawn_fd fds[1 + HR_FLEET_LISTENERS] = {{2, 2}};
+	char *path = NULL, text[24] = "";
+	long group;
+	int fd;
+
+	if (asprintf(&path, "%s/nginx.lock", e->run_dir) < 0)
+		return hr_err_nomem(err);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		(void)hr_err_sys(err, errno, "%s", path);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		group = pread(fd, text, sizeof(text) - 1, 0) > 0 ? strtol(text, NULL, 10) : 0;
+		if (group <= 1 || kill((pid_t)-group, SIGKILL) != 0 || flock(fd, LOCK_EX) != 0) {
+			(void)hr_err_set(err, HR_E_BUSY,
+			    "%s is held by processes of an nginx that cannot be ended", path);
+			hr_fd_close(&fd);
+		}
+	}
+	free(path);
+	return fd;
+}
+
+/* Before it is nginx. */
+static void
+note_group(void *arg, pid_t pid)
+{
+	const int *lock = arg;
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%-20ld\n", (long)pid);
+	(void)hr_fd_pwrite_full(*lock, text, strlen(text), 0);
+}
+
+pid_t
+hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock,
+    const int listeners[HR_FLEET_LISTENERS], struct hr_err *err)
+{
+	struct hr_spawn_fd fds[2 + HR_FLEET_LISTENERS] = {{2, 2}};
 	char inherited[sizeof("NGINX=") + HR_FLEET_LISTENERS * sizeof("3;")] = "NGINX=";
 	size_t nfds = 1, n = strlen(inherited);
 	struct hr_strv env = {0};
@@ -272,6 +331,8 @@ hr_fleet_edge_start(
 	}
 	if (nfds > 1)
 		hr_strv_set_env(&env, inherited);
+	fds[nfds] = (struct hr_spawn_fd){lock, LISTEN_FD + (int)nfds - 1};
+	nfds++;
 	if (env.failed) {
 		(void)hr_err_nomem(err);
 		hr_strv_done(&env);
@@ -288,7 +349,9 @@ hr_fleet_edge_start(
 		    .nfds = nfds,
 		    .pdeathsig = SIGTERM,
 		    .setpgid = true,
-		    .umask = -1};
+		    .umask = -1,
+		    .forked = note_group,
+		    .arg = &lock};
 
 		pid = hr_spawn(&sp, err);
 	}

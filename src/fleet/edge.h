@@ -26,13 +26,21 @@ int hr_fleet_edge_compose(
 /* The sockets that nginx inherits, so that no connection is refused while it is replaced. */
 #define HR_FLEET_LISTENERS 2
 
+#define HR_FLEET_UNIX "unix:" /* and a path: of sockets that are no address and port */
+#define HR_FLEET_PLACE 256
+/* Where this machine asks who listens at: "127.0.0.1:8000" for "8000", "*:8000", "0.0.0.0:8000". */
+void hr_fleet_edge_reach(const char *at, char ret[HR_FLEET_PLACE]);
+
 /* The one of an address that was given with --OPTION. -1 without an error (*err is empty): it is no
  * address and port; nginx opens it. */
 int hr_fleet_edge_listen(const char *at, const char *option, struct hr_err *err);
-/* Writes the configuration and starts nginx with it and those sockets (-1: none): its process, or
- * -1. */
-pid_t hr_fleet_edge_start(
-    const struct hr_fleet_edge *e, const int listeners[HR_FLEET_LISTENERS], struct hr_err *err);
+/* A lock that nginx inherits, the caller's, or -1. Workers whose master was killed, and then the
+ * service, would hold the address for ever: they are ended. */
+int hr_fleet_edge_lock(const struct hr_fleet_edge *e, struct hr_err *err);
+/* Writes the configuration and starts nginx with it, that lock and those sockets (-1: none): its
+ * process, or -1. */
+pid_t hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock,
+    const int listeners[HR_FLEET_LISTENERS], struct hr_err *err);
 /* One that runs takes the configuration, if that is another one now. */
 int hr_fleet_edge_reload(const struct hr_fleet_edge *e, pid_t nginx, struct hr_err *err);
 

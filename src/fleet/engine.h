@@ -71,6 +71,9 @@ struct hr_fleet_backing {
 	/* For the service; after the store, before there are threads. *o stays. */
 	int (*open_engine)(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret,
 	    void **ret_self, struct hr_err *err);
+	/* In a process of its own, while a service goes on: would another one with these options
+	 * start with what is kept now? Changes nothing that is kept. */
+	int (*check)(const struct hr_fleet_options *o, struct hr_err *err);
 	/* In a process that the engine started with "--call WHAT ID" behind the service's options:
 	 * the exit status. NULL: it starts none. */
 	int (*call)(const struct hr_fleet_options *o, const char *what, const char *id);

@@ -136,16 +136,6 @@ page(struct hr_fleet_call *c, const struct choice *q)
 
 /* ---- a stream ---- */
 
-static void
-take_seq(void *arg, int64_t seq, int64_t at, const char *id, const char *what, const char *detail)
-{
-	*(int64_t *)arg = seq;
-	(void)at;
-	(void)id;
-	(void)what;
-	(void)detail;
-}
-
 /* Another one of this key? Of those that are there some may have been left: they look. With the
  * lock. */
 static bool
@@ -232,40 +222,32 @@ may_listen(const struct hr_fleet_stream *s)
 	       (k.scopes & (s->of == 0 ? HR_SCOPE_ADMIN : HR_SCOPE_READ)) != 0;
 }
 
-/* The first event that the store has, and the last; 0: it has none. With the lock. */
-static int
-find_ends(struct hr_fleet *f, int64_t *ret_oldest, int64_t *ret_newest, struct hr_err *err)
-{
-	const struct hr_store_ops *ops = f->store->ops;
-
-	*ret_oldest = *ret_newest = 0;
-	return ops->events(f->store, 0, NULL, 0, 1, take_seq, ret_oldest, err) != 0 ||
-		       ops->events(f->store, 0, NULL, -1, 1, take_seq, ret_newest, err) != 0
-		   ? -1
-		   : 0;
-}
-
 /* What is new; nothing if nothing is. What others have done is passed over once: the next look
- * begins behind it, and what the store has dropped of that is no gap. With the lock. */
+ * begins behind it, and what the store has dropped of that is no gap. late: a while has passed in
+ * which another process of the store would have told us what it knows. With the lock. */
 static int
-tell(struct hr_fleet_stream *s, struct hr_buf *b)
+tell(struct hr_fleet_stream *s, bool late, struct hr_buf *b)
 {
+	const struct hr_store_ops *ops = s->f->store->ops;
 	struct frames t = {s, b, s->after < 0 ? SHOWN : STREAM_PAGE};
 	struct hr_err err = {0};
-	int64_t oldest, newest;
+	int64_t lost, last;
 
-	if (find_ends(s->f, &oldest, &newest, &err) != 0)
+	if (ops->event_ends(s->f->store, &lost, &last, &err) != 0)
 		goto fail;
+	if (s->after > last && ops->watch != NULL && !late)
+		return 0; /* the client comes from one that knew more */
 	/* it has fallen behind, or comes from another store */
-	if (s->after >= 0 && (s->after > newest || oldest > s->after + 1)) {
-		s->after = s->after > newest ? newest : oldest - 1;
+	if (s->after >= 0 && (s->after > last || lost > s->after)) {
+		s->after = s->after > last ? last : lost;
 		hr_buf_addf(b, "event: gap\nid: %lld\ndata: {}\n\n", (long long)s->after);
 	}
-	if (s->after != newest && s->f->store->ops->events(s->f->store, s->of, id_or_all(s->id),
-				      s->after, t.left, put_frame, &t, &err) != 0)
+	if (s->after != last && ops->events(s->f->store, s->of, id_or_all(s->id), s->after, t.left,
+				    put_frame, &t, &err) != 0)
 		goto fail;
-	if (t.left > 0 || s->after < 0)
-		s->after = newest;
+	/* what came since `last` was asked for has been told, too */
+	if ((t.left > 0 || s->after < 0) && s->after < last)
+		s->after = last;
 	return 0;
 fail:
 	hr_log(HR_LOG_ERROR, "a stream of events ends: %s", err.msg);
@@ -281,7 +263,7 @@ hr_fleet_stream_next(struct hr_fleet_stream *s, struct hr_buf *b)
 
 	(void)pthread_mutex_lock(&f->lock);
 	for (;;) {
-		goes_on = !f->leaving && may_listen(s) && tell(s, b) == 0;
+		goes_on = !f->leaving && may_listen(s) && tell(s, late, b) == 0;
 		if (!goes_on || b->len > 0)
 			break;
 		if (s->probe || late) {
@@ -320,12 +302,6 @@ hr_fleet_call_events(struct hr_fleet_call *c)
 		return;
 	if (strstr(c->q->accept, "text/event-stream") == NULL)
 		page(c, &q);
-	else if (c->api->fleet->store->ops->watch != NULL)
-		/* each look of each would ask a server far away for all events */
-		(void)hr_fleet_say(c->a, 501,
-		    "where several processes serve a fleet there is no stream of events; ask for "
-		    "pages "
-		    "(Accept: application/json, and ?after=ID)");
 	else
 		begin(c, &q);
 }

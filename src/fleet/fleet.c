@@ -23,8 +23,9 @@ struct hr_fleet_job {
 	struct hr_fleet_job *next;
 	enum hr_job_kind kind;
 	char id[HR_FLEET_ID];
-	bool busy;      /* a thread is at it */
-	int64_t due_s;  /* not before, by the monotonic clock */
+	bool busy;     /* a thread is at it */
+	int64_t due_s; /* not before, by the monotonic clock */
+	int64_t added_ms;
 	unsigned tries; /* that failed */
 };
 
@@ -40,6 +41,7 @@ hr_fleet_add_job(struct hr_fleet *f, enum hr_job_kind kind, const char *id, stru
 	if (j == NULL)
 		return hr_err_nomem(err);
 	j->kind = kind;
+	j->added_ms = hr_now_ms();
 	(void)snprintf(j->id, sizeof(j->id), "%s", id);
 	for (; *at != NULL; at = &(*at)->next)
 		if (!(*at)->busy && strcmp((*at)->id, id) == 0)
@@ -120,31 +122,46 @@ hr_fleet_go_on(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_err
 static int
 start_it(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 {
+	int64_t begun = hr_now_ms();
+
 	if (row->at[0] != '\0' && f->engine->claim != NULL) {
 		if (f->engine->claim(f->engine_self, row, err) == 0) {
 			__atomic_add_fetch(&f->counts.warm, 1, __ATOMIC_RELAXED);
+			hr_fleet_took(f, HR_PHASE_CLAIM, begun);
 			return 0;
 		}
 		__atomic_add_fetch(&f->counts.warm_failed, 1, __ATOMIC_RELAXED);
 		hr_log(HR_LOG_WARNING, "sandbox %s: the warm one is of no use: %.400s", row->id,
 		    err->msg);
 	}
+	begun = hr_now_ms();
 	if (f->engine->start(f->engine_self, row, err) != 0)
 		return -1;
 	__atomic_add_fetch(&f->counts.cold, 1, __ATOMIC_RELAXED);
+	hr_fleet_took(f, HR_PHASE_CREATE, begun);
 	return 0;
 }
 
 static int
 do_it(struct hr_fleet *f, enum hr_job_kind kind, struct hr_fleet_row *row, struct hr_err *err)
 {
+	static const enum hr_fleet_phase phases[] = {[HR_JOB_PAUSE] = HR_PHASE_PAUSE,
+	    [HR_JOB_RESUME] = HR_PHASE_RESUME,
+	    [HR_JOB_STOP] = HR_PHASE_STOP,
+	    [HR_JOB_WARM] = HR_PHASE_CREATE};
+	int64_t begun = hr_now_ms();
+	int r;
+
 	switch (kind) {
 	case HR_JOB_START: return start_it(f, row, err);
-	case HR_JOB_WARM: return f->engine->start(f->engine_self, row, err);
-	case HR_JOB_PAUSE: return f->engine->pause(f->engine_self, row->id, err);
-	case HR_JOB_RESUME: return f->engine->resume(f->engine_self, row, err);
-	default: return f->engine->stop(f->engine_self, row->id, err);
+	case HR_JOB_WARM: r = f->engine->start(f->engine_self, row, err); break;
+	case HR_JOB_PAUSE: r = f->engine->pause(f->engine_self, row->id, err); break;
+	case HR_JOB_RESUME: r = f->engine->resume(f->engine_self, row, err); break;
+	default: r = f->engine->stop(f->engine_self, row->id, err); break;
 	}
+	if (r == 0)
+		hr_fleet_took(f, phases[kind], begun);
+	return r;
 }
 
 static void
@@ -246,6 +263,8 @@ work_on(struct hr_fleet *f, struct hr_fleet_job *j)
 			     (j->kind == HR_JOB_STOP && row.state > HR_FLEET_STOPPING &&
 				 !hr_fleet_holds_room(row.state))) {
 		(void)pthread_mutex_unlock(&f->lock);
+		if (j->tries == 0)
+			hr_fleet_took(f, HR_PHASE_QUEUE, j->added_ms);
 		r = do_it(f, j->kind, &row, &why);
 		(void)pthread_mutex_lock(&f->lock);
 		if (found == 1 && row.state == job_kinds[j->kind].from)

@@ -34,6 +34,21 @@ struct hr_fleet_counts {
 	    routes, refused_quota, refused_room, idle_paused, evicted;
 };
 
+/* How long what was asked for waits for a thread, and what an engine takes for what went well. */
+enum hr_fleet_phase {
+	HR_PHASE_QUEUE,
+	HR_PHASE_CREATE, /* until it answers */
+	HR_PHASE_CLAIM,  /* of a warm one */
+	HR_PHASE_PAUSE,
+	HR_PHASE_RESUME,
+	HR_PHASE_STOP,
+	HR_PHASES
+};
+#define HR_FLEET_BUCKETS 13
+struct hr_fleet_times {
+	uint64_t buckets[HR_FLEET_BUCKETS], ms; /* not cumulative */
+};
+
 struct hr_fleet {
 	struct hr_fleet_settings set;
 	struct hr_store *store;
@@ -51,6 +66,7 @@ struct hr_fleet {
 	struct hr_fleet_pool *pools;
 	int64_t crowded_s; /* until then, by the monotonic clock, pools leave room to others */
 	struct hr_fleet_counts counts;
+	struct hr_fleet_times times[HR_PHASES];
 };
 
 /* Sandboxes that are made before anybody asks (pool.c). */
@@ -93,6 +109,9 @@ enum hr_fleet_result hr_fleet_route(
 /* Nobody waits any more, and nothing is begun, in this process. */
 void hr_fleet_leave(struct hr_fleet *f);
 
+/* As histograms of Prometheus. */
+void hr_fleet_put_times(const struct hr_fleet *f, struct hr_buf *b);
+
 /* Nothing new is started from now on, also by those who come after us; or it is again. */
 int hr_fleet_drain(struct hr_fleet *f, bool on, struct hr_err *err);
 
@@ -100,8 +119,8 @@ int hr_fleet_drain(struct hr_fleet *f, bool on, struct hr_err *err);
  * environment}; kept in the store. HR_E_INVAL: what is wrong with it. */
 int hr_fleet_set_pools(struct hr_fleet *f, struct json_object *pools, struct hr_err *err);
 
-/* For what a server at ADDR:PORT of this machine is asked once, with 5 s in all; NULL: no memory.
- * The caller frees (hr_rest_free). */
+/* For what a server at ADDR:PORT or unix:PATH of this machine is asked once, with 5 s in all; NULL:
+ * no memory. The caller frees (hr_rest_free). */
 struct hr_rest *hr_fleet_asker(const char *at);
 /* When did commands of it run last, in seconds since 1970? -1: it does not say. */
 int64_t hr_fleet_ask_active(const struct hr_fleet_row *row);

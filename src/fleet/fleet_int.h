@@ -37,4 +37,7 @@ void *hr_fleet_job_thread(void *fleet);
 void *hr_fleet_clock_thread(void *fleet); /* pauses and stops what is idle */
 void *hr_fleet_watch_thread(void *fleet); /* hears of what ended by itself */
 
+/* With the lock or without it. */
+void hr_fleet_took(struct hr_fleet *f, enum hr_fleet_phase phase, int64_t since_ms);
+
 #endif

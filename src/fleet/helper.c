@@ -6,11 +6,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <json-c/json.h>
@@ -102,6 +104,52 @@ understand(const struct hr_buf *b, int status, struct hr_fleet_row *row, char **
 	return r;
 }
 
+/* Those that are under way. With the lock one is begun and executed, so that whoever has it has no
+ * child that could inherit a descriptor. */
+static struct under_way {
+	struct under_way *next;
+	pid_t pid;
+} * under_way;
+static pthread_mutex_t beginning = PTHREAD_MUTEX_INITIALIZER;
+
+void
+hr_fleet_helper_hold(void (*fn)(void *arg, pid_t pid), void *arg)
+{
+	(void)pthread_mutex_lock(&beginning);
+	for (const struct under_way *u = under_way; u != NULL; u = u->next)
+		fn(arg, u->pid);
+}
+
+static int
+begin(const struct hr_spawn *sp, struct under_way *u, struct hr_err *err)
+{
+	(void)pthread_mutex_lock(&beginning);
+	u->pid = hr_spawn(sp, err);
+	if (u->pid >= 0) {
+		u->next = under_way;
+		under_way = u;
+	}
+	(void)pthread_mutex_unlock(&beginning);
+	return u->pid >= 0 ? 0 : -1;
+}
+
+/* Its number is free for another process only when it is no longer among them. */
+static void
+end(const struct under_way *u, int *ret_status)
+{
+	struct under_way **at = &under_way;
+	siginfo_t info;
+
+	while (waitid(P_PID, (id_t)u->pid, &info, WEXITED | WNOWAIT) != 0 && errno == EINTR)
+		;
+	(void)pthread_mutex_lock(&beginning);
+	while (*at != u)
+		at = &(*at)->next;
+	*at = u->next;
+	(void)hr_spawn_end(u->pid, ret_status);
+	(void)pthread_mutex_unlock(&beginning);
+}
+
 static int
 call(struct hr_fleet_helper *h, const char *what, const char *id, struct hr_fleet_row *row,
     char **ret_text, struct hr_err *err)
@@ -116,8 +164,8 @@ call(struct hr_fleet_helper *h, const char *what, const char *id, struct hr_flee
 	    .umask = -1};
 	struct hr_strv argv = {0};
 	struct hr_err e = {0};
+	struct under_way helper;
 	struct hr_buf b;
-	pid_t pid;
 
 	for (int i = 0; i < h->argc; i++)
 		hr_strv_add(&argv, h->argv[i]);
@@ -132,14 +180,14 @@ call(struct hr_fleet_helper *h, const char *what, const char *id, struct hr_flee
 	}
 	fds[1].from = out[1];
 	sp.argv = (const char *const *)argv.v;
-	pid = hr_spawn(&sp, &e);
+	r = begin(&sp, &helper, &e);
 	hr_fd_close(&out[1]);
-	if (pid < 0) {
+	if (r != 0) {
 		(void)hr_err_from(err, HR_E_SYS, &e);
 		goto out;
 	}
 	(void)read_all(out[0], &b);
-	(void)hr_spawn_end(pid, &status);
+	end(&helper, &status);
 	r = understand(&b, status, row, ret_text, err);
 out:
 	hr_fd_close(&in);

@@ -5,6 +5,8 @@
 #ifndef HR_FLEET_HELPER_H
 #define HR_FLEET_HELPER_H
 
+#include <sys/types.h>
+
 #include "fleet/engine.h"
 
 struct hr_fleet_helper {
@@ -14,6 +16,10 @@ struct hr_fleet_helper {
 	int argc;
 };
 extern const struct hr_fleet_engine hr_fleet_helper;
+
+/* For the next image of this program: from now on none is begun, and fn is told of those that are
+ * under way. They are killed with the threads that began them, and are to be waited for. */
+void hr_fleet_helper_hold(void (*fn)(void *arg, pid_t pid), void *arg);
 
 /* In the helper: one call, with its input on stdin and its result on stdout. The exit status. */
 int hr_fleet_helper_main(

@@ -581,6 +581,17 @@ local_open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine
 }
 
 static int
+local_check(const struct hr_fleet_options *o, struct hr_err *err)
+{
+	struct local l;
+
+	if (open_it(&l, o, err) != 0)
+		return -1;
+	close_it(&l);
+	return hr_sqlite_check(o->dir, err);
+}
+
+static int
 local_call(const struct hr_fleet_options *o, const char *what, const char *id)
 {
 	struct hr_err err = {0};
@@ -600,5 +611,6 @@ const struct hr_fleet_backing hr_fleet_local = {
     .name = "local",
     .open_store = local_open_store,
     .open_engine = local_open_engine,
+    .check = local_check,
     .call = local_call,
 };

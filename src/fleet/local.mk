@@ -27,10 +27,11 @@ libfleet_la_SOURCES = \
 	%D%/route.c \
 	%D%/sqlite.c %D%/sqlite.h %D%/sqlite_int.h \
 	%D%/sqlite_rows.c \
-	%D%/store.c %D%/store.h
+	%D%/store.c %D%/store.h \
+	%D%/times.c
 libfleet_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(SQLITE_CFLAGS) $(CRYPTO_CFLAGS)
 libfleet_la_LIBADD = libsigninweb.la libfiles.la $(SQLITE_LIBS) $(CRYPTO_LIBS) $(JSONC_LIBS)
-handrail_fleetd_SOURCES = %D%/main.c %D%/serve.c %D%/serve.h %D%/upgrade.c %D%/upgrade.h
+handrail_fleetd_SOURCES = %D%/main.c %D%/options.c %D%/options.h %D%/serve.c %D%/serve.h %D%/upgrade.c %D%/upgrade.h
 handrail_fleetd_CPPFLAGS = $(AM_CPPFLAGS) -DHR_DATADIR='"$(pkgdatadir)"'
 handrail_fleetd_CFLAGS = $(AM_CFLAGS) $(FCGI_CFLAGS) $(JSONC_CFLAGS)
 handrail_fleetd_LDADD = libfleet.la $(HOST_PARTS) $(FCGI_LIBS)

@@ -5,7 +5,7 @@
 #include "config.h"
 
 #include <errno.h>
-#include <getopt.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
 #include <poll.h>
@@ -28,161 +28,15 @@
 #include "fleet/edge.h"
 #include "fleet/engine.h"
 #include "fleet/fleet.h"
+#include "fleet/options.h"
 #include "fleet/serve.h"
 #include "fleet/upgrade.h"
 #include "host/common/exam.h"
 #include "host/config/settings.h"
 
-#define STATE_DIR "/var/lib/handrail-fleet"
 #define NGINX_AGAIN_MS 200
 #define LEAVE_S 10
 #define THREADS 32
-
-struct options {
-	const char *kind, *group, *print, *level, *engine;
-	bool init, doctor, no_nginx, builds;
-	int64_t upload_s;
-	struct hr_fleet_settings set;
-	struct hr_fleet_edge edge;
-	struct hr_fleet_api api;
-	struct hr_fleet_options of_engine;
-	const struct hr_fleet_backing *backing;
-	struct hr_config *config;
-	const char *call; /* of a process that the engine started */
-};
-
-/* ---- options ---- */
-
-enum { NUMBER, TEXT, SWITCH, SETTING };
-
-static const struct row {
-	const char *name;
-	int type;
-	size_t at;
-	int64_t least, most;
-	const char *help;
-} rows[] = {
-#define AT(member) offsetof(struct options, member)
-    {"state-dir", TEXT, AT(of_engine.dir), 0, 0,
-	"DIR         where the fleet is kept [" STATE_DIR "]"},
-    {"listen", TEXT, AT(edge.listen), 0, 0, "ADDR:PORT   of nginx [127.0.0.1:8000]"},
-    {"console", TEXT, AT(edge.console), 0, 0,
-	"ADDR:PORT   of the console, another than the others' [none]"},
-    {"engine", TEXT, AT(engine), 0, 0, "NAME        who makes them: local, kubernetes [local]"},
-    {"kind", TEXT, AT(kind), 0, 0, "KIND        of the sandboxes: docker, local [docker]"},
-    {"image", TEXT, AT(of_engine.image), 0, 0, "NAME        for starts that name none"},
-    {"set", SETTING, 0, 0, 0, "KEY=VALUE   a setting of handrail(1); may be repeated"},
-    {"public-url", TEXT, AT(api.public_url), 0, 0, "URL         before the ids of sandboxes"},
-    {"domain", TEXT, AT(api.domain), 0, 0, "NAME        of names like PORT-ID.NAME"},
-    {"url-by-name", SWITCH, AT(api.by_name), 0, 0,
-	"            clients are told ID.NAME, of --domain, and not a path"},
-    {"registry-prefix", TEXT, AT(api.registry_prefix), 0, 0, "TEXT        told to clients"},
-    {"builds", SWITCH, AT(builds), 0, 0, "            images are built, below --registry-prefix"},
-    {"build-upload", NUMBER, AT(upload_s), 1, 1 << 30,
-	"SECONDS     for what an image is built of to come [600]"},
-    {"max-sandboxes", NUMBER, AT(set.limits.sandboxes), 0, 100000,
-	"N           at once [no bound]"},
-    {"max-factors", NUMBER, AT(set.limits.factors), 0, 1000000,
-	"N           the sum of resource factors at once [no bound]"},
-    {"memory-mb", NUMBER, AT(of_engine.memory_mb), 0, 1 << 24,
-	"N           for a resource factor of 1 [no limit]"},
-    {"cpu-percent", NUMBER, AT(of_engine.cpu_percent), 0, 100000,
-	"N           of one core, for a resource factor of 1 [no limit]"},
-    {"idle-pause", NUMBER, AT(set.idle_pause_s), 0, 1 << 30,
-	"SECONDS     without activity until a pause [never]"},
-    {"idle-stop", NUMBER, AT(set.idle_stop_s), 0, 1 << 30,
-	"SECONDS     of a pause until the end [never]"},
-    {"no-nginx", SWITCH, AT(no_nginx), 0, 0, "            an nginx that is there is used"},
-    {"socket-group", TEXT, AT(group), 0, 0, "GROUP       may connect to the socket"},
-    {"log-level", TEXT, AT(level), 0, 0, "LEVEL       error, warning, notice, info, debug"},
-    {"init", SWITCH, AT(init), 0, 0, "            make the fleet and a key for its operator"},
-    {"doctor", SWITCH, AT(doctor), 0, 0, "            say what is missing here, and what mends it"},
-    {"print-nginx", TEXT, AT(print), 0, 0,
-	"PART        print http, server, routes, wildcard, console or all of nginx's "
-	"configuration"},
-};
-#define ROWS (sizeof(rows) / sizeof(*rows))
-
-static int
-usage(FILE *to)
-{
-	(void)fprintf(to, "usage: handrail-fleetd [OPTION]...\n");
-	for (size_t i = 0; i < ROWS; i++)
-		(void)fprintf(to, "  --%-16s %s\n", rows[i].name, rows[i].help);
-	return to == stdout ? 0 : 2;
-}
-
-static int
-take_setting(struct options *o, const char *text)
-{
-	const char *eq = strchr(text, '=');
-	struct hr_err err = {0};
-	char key[128];
-
-	if (eq == NULL || (size_t)(eq - text) >= sizeof(key)) {
-		(void)fprintf(stderr, "handrail-fleetd: --set takes KEY=VALUE, not \"%s\"\n", text);
-		return -1;
-	}
-	(void)snprintf(key, sizeof(key), "%.*s", (int)(eq - text), text);
-	if (hr_config_set(o->config, key, eq + 1, &err) == 0)
-		return 0;
-	(void)fprintf(stderr, "handrail-fleetd: --set: %s\n", err.msg);
-	return -1;
-}
-
-static int
-take(struct options *o, const struct row *r, const char *text)
-{
-	char *at = (char *)o + r->at, *end;
-	long long n;
-
-	switch (r->type) {
-	case SWITCH: *(bool *)at = true; return 0;
-	case TEXT: memcpy(at, &text, sizeof(text)); return 0;
-	case SETTING: return take_setting(o, text);
-	default: break;
-	}
-	errno = 0;
-	n = strtoll(text, &end, 10);
-	if (errno != 0 || end == text || *end != '\0' || n < r->least || n > r->most) {
-		(void)fprintf(stderr,
-		    "handrail-fleetd: --%s takes a number from %lld to %lld, not \"%s\"\n", r->name,
-		    (long long)r->least, (long long)r->most, text);
-		return -1;
-	}
-	*(int64_t *)(void *)at = n;
-	return 0;
-}
-
-/* -1: go on; otherwise the exit status. */
-static int
-parse(struct options *o, int argc, char **argv)
-{
-	struct option known[ROWS + 4] = {{0}};
-	int index, c;
-
-	for (size_t i = 0; i < ROWS; i++)
-		known[i] = (struct option){rows[i].name,
-		    rows[i].type == SWITCH ? no_argument : required_argument, NULL, 'x'};
-	known[ROWS] = (struct option){"help", no_argument, NULL, 'h'};
-	known[ROWS + 2] = (struct option){"call", required_argument, NULL, 'e'};
-	known[ROWS + 1] = (struct option){"version", no_argument, NULL, 'V'};
-	while ((c = getopt_long(argc, argv, "h", known, &index)) != -1) {
-		if (c == 'h')
-			return usage(stdout);
-		if (c == 'V') {
-			(void)fprintf(stdout, "handrail-fleetd %s\n", PACKAGE_VERSION);
-			return 0;
-		}
-		if (c == 'e') { /* the engine's own, behind the service's */
-			o->call = optarg;
-			continue;
-		}
-		if (c != 'x' || take(o, &rows[index], optarg) != 0)
-			return c == 'x' ? 2 : usage(stderr);
-	}
-	return optind + (o->call != NULL) == argc ? -1 : usage(stderr);
-}
 
 /* ---- parts ---- */
 
@@ -194,7 +48,7 @@ fail(const struct hr_err *err)
 }
 
 static int
-init_fleet(const struct options *o)
+init_fleet(const struct hr_fleetd_options *o)
 {
 	struct hr_fleet_key k = {
 	    .name = "operator", .scopes = HR_SCOPE_READ | HR_SCOPE_USE | HR_SCOPE_ADMIN};
@@ -215,8 +69,22 @@ init_fleet(const struct options *o)
 	return fflush(stdout) == 0 ? 0 : 1;
 }
 
+/* What a start needs and could lack, but for its places and its lock, which one that runs has. */
 static int
-print_nginx(const struct options *o)
+check(const struct hr_fleetd_options *o)
+{
+	struct hr_err err = {0};
+	struct hr_buf b;
+	int r;
+
+	hr_buf_init(&b, 1u << 20);
+	r = o->no_nginx ? 0 : hr_fleet_edge_compose(&b, "all", &o->edge, &err);
+	hr_buf_done(&b);
+	return r == 0 && o->backing->check(&o->of_engine, &err) == 0 ? 0 : fail(&err);
+}
+
+static int
+print_nginx(const struct hr_fleetd_options *o)
 {
 	struct hr_err err = {0};
 	struct hr_buf b;
@@ -234,7 +102,7 @@ print_nginx(const struct options *o)
 
 /* nginx's workers are to reach our socket. */
 static gid_t
-socket_group(const struct options *o)
+socket_group(const struct hr_fleetd_options *o)
 {
 	struct group *g = o->group != NULL ? getgrnam(o->group) : NULL;
 
@@ -248,7 +116,7 @@ on_finding(void *arg, bool ok, const char *what, const char *text)
 }
 
 static int
-doctor(const struct options *o)
+doctor(const struct hr_fleetd_options *o)
 {
 	struct hr_fleet_exam x = {.options = &o->of_engine,
 	    .backing = o->backing,
@@ -270,14 +138,15 @@ doctor(const struct options *o)
 
 /* The service, as long as it runs. */
 struct running {
-	const struct options *o;
+	const struct hr_fleetd_options *o;
 	struct hr_fleet *fleet;
 	struct hr_fleet_server *server;
 	struct hr_fleet_upgrade upgrade;
 	int signals;
 	int requests, listeners[HR_FLEET_LISTENERS];
-	pid_t nginx; /* -1: none */
-	bool told;   /* why there is none */
+	pid_t nginx;   /* -1: none */
+	bool terminal; /* we were started from one */
+	bool told;     /* why there is none */
 };
 
 static int
@@ -303,9 +172,11 @@ static bool
 start_nginx(struct running *r)
 {
 	struct hr_err err = {0};
+	int lock = hr_fleet_edge_lock(&r->o->edge, &err);
 
-	if (listen_at(r, &err) == 0)
-		r->nginx = hr_fleet_edge_start(&r->o->edge, r->listeners, &err);
+	if (lock >= 0 && listen_at(r, &err) == 0)
+		r->nginx = hr_fleet_edge_start(&r->o->edge, lock, r->listeners, &err);
+	hr_fd_close(&lock);
 	if (r->nginx >= 0)
 		hr_log(HR_LOG_NOTICE, "ready: listening at %s", r->o->edge.listen);
 	else if (!r->told)
@@ -356,6 +227,25 @@ end_nginx(struct running *r)
 	r->nginx = -1;
 }
 
+static bool
+has_terminal(void)
+{
+	int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	bool has = fd >= 0;
+
+	hr_fd_close(&fd);
+	return has;
+}
+
+/* A SIGHUP that nobody sent for an upgrade: the kernel's, or that of a shell whose terminal has
+ * gone. One that was disowned may outlive its terminal and is upgraded later, by others. */
+static bool
+is_hangup(const struct running *r, const struct signalfd_siginfo *s)
+{
+	return s->ssi_code == SI_KERNEL ||
+	       (r->terminal && s->ssi_pid == (uint32_t)getsid(0) && !has_terminal());
+}
+
 /* Until a signal ends us; nginx is started again when it ends. */
 static int
 look_after(struct running *r)
@@ -385,7 +275,7 @@ look_after(struct running *r)
 		}
 		if (p[0].revents == 0 || hr_fd_read(r->signals, &s, sizeof(s)) != sizeof(s))
 			continue;
-		if (s.ssi_signo != SIGHUP)
+		if (s.ssi_signo != SIGHUP || is_hangup(r, &s))
 			break;
 		status = upgrade(r);
 		if (status != 0)
@@ -417,7 +307,7 @@ block_signals(struct hr_err *err)
 }
 
 static int
-serve(struct options *o)
+serve(struct hr_fleetd_options *o)
 {
 	static struct hr_fleet fleet; /* of threads that end with the process */
 	static struct running at;
@@ -440,6 +330,7 @@ serve(struct options *o)
 	at.requests = hr_handover_take(&at.upgrade.handed, "requests");
 	hr_fleet_upgrade_listeners(&at.upgrade, at.listeners);
 	hr_handover_done(&at.upgrade.handed);
+	at.terminal = has_terminal();
 	at.signals = block_signals(&err);
 	if (at.signals < 0 || hr_fleet_directory(o->of_engine.dir, &err) != 0 ||
 	    hr_path_mkdirs(run, 0755, NULL, &err) != 0)
@@ -460,12 +351,8 @@ serve(struct options *o)
 	    (o->api.console = hr_fleet_console_open(&err)) == NULL)
 		return fail(&err);
 	if (o->builds) {
-		if (engine->build == NULL)
-			(void)hr_err_set(&err, HR_E_UNSUPPORTED,
-			    "--builds: the engine %s makes no images", o->engine);
-		else
-			o->api.builds =
-			    hr_fleet_builds_open(o->of_engine.dir, o->upload_s, engine, self, &err);
+		o->api.builds =
+		    hr_fleet_builds_open(o->of_engine.dir, o->upload_s, engine, self, &err);
 		if (o->api.builds == NULL)
 			return fail(&err);
 	}
@@ -485,45 +372,43 @@ serve(struct options *o)
 	return look_after(&at);
 }
 
-#define TEXT_OF(number) #number
-#define TEXT(macro) TEXT_OF(macro)
-
-/* Options that do not go together; NULL: they do. */
-static const char *
-misfit(const struct options *o)
-{
-	if (o->api.by_name && o->api.domain == NULL)
-		return "--url-by-name needs a --domain";
-	if (o->builds && *o->api.registry_prefix == '\0')
-		return "--builds needs a --registry-prefix";
-	if (o->builds && strlen(o->api.registry_prefix) > HR_FLEET_PREFIX_MAX)
-		return "--builds needs a --registry-prefix of up to " TEXT(
-		    HR_FLEET_PREFIX_MAX) " bytes";
-	if (o->edge.console != NULL && strcmp(o->edge.console, o->edge.listen) == 0)
-		return "--console needs an address of its own: what sandboxes answer comes by "
-		       "--listen";
-	if (o->edge.console != NULL && strcmp(o->engine, "kubernetes") == 0)
-		return "--console needs the engine local: its sign-ins are one process's";
-	if (o->builds && strcmp(o->kind, "docker") != 0)
-		return "--builds needs the kind docker";
-	return o->backing == NULL ? "--engine: there is none of that name" : NULL;
-}
-
 /* The doctor looks at what the engine is made for. */
 static const char *
-kind_of(const struct options *o)
+kind_of(const struct hr_fleetd_options *o)
 {
 	return o->doctor && strcmp(o->engine, "kubernetes") == 0 ? "kubernetes" : o->kind;
+}
+
+/* last: of the words. */
+static int
+do_it(struct hr_fleetd_options *o, const char *last)
+{
+	int r;
+
+	if (o->print != NULL)
+		return print_nginx(o);
+	if (o->call != NULL && o->backing->call != NULL)
+		return o->backing->call(&o->of_engine, o->call, last);
+	if (o->check)
+		return check(o);
+	if (o->doctor)
+		return doctor(o);
+	if (o->init)
+		return init_fleet(o);
+	r = serve(o);
+	/* threads are at work: what they hold is the kernel's to take */
+	(void)fflush(stdout);
+	_exit(r);
 }
 
 int
 main(int argc, char **argv)
 {
 	const char *data = getenv("HANDRAIL_DATADIR");
-	struct options o = {.of_engine = {.dir = STATE_DIR,
-				.environ = (const char *const *)environ,
-				.argv = argv,
-				.argc = argc},
+	struct hr_fleetd_options o = {.of_engine = {.dir = HR_FLEETD_STATE,
+					  .environ = (const char *const *)environ,
+					  .argv = argv,
+					  .argc = argc},
 	    .engine = "local",
 	    .group = geteuid() == 0 ? "nogroup" : NULL,
 	    .kind = "docker",
@@ -544,7 +429,7 @@ main(int argc, char **argv)
 	o.config = hr_config_new(&err);
 	if (o.config == NULL)
 		return 1;
-	r = parse(&o, argc, argv);
+	r = hr_fleetd_parse(&o, argc, argv);
 	if (r < 0 && (hr_config_set(o.config, "core.runtime", kind_of(&o), &err) != 0 ||
 			 (o.doctor && o.of_engine.image != NULL &&
 			     hr_config_set(o.config, "sandbox.runtime_container_image",
@@ -559,27 +444,15 @@ main(int argc, char **argv)
 	o.of_engine.config = o.config;
 	o.set.image = o.of_engine.image;
 	o.backing = hr_fleet_backing(o.engine);
-	if (r < 0 && (wrong = misfit(&o)) != NULL) {
+	if (r < 0 && (wrong = hr_fleetd_misfit(&o)) != NULL) {
 		(void)fprintf(stderr, "handrail-fleetd: %s\n", wrong);
 		r = 2;
 	}
 	if (r < 0 && asprintf(&run, "%s/run", o.of_engine.dir) < 0)
 		return 1;
 	o.edge.run_dir = run;
-	if (r < 0 && o.print != NULL) {
-		r = print_nginx(&o);
-	} else if (r < 0 && o.call != NULL && o.backing->call != NULL) {
-		r = o.backing->call(&o.of_engine, o.call, argv[argc - 1]);
-	} else if (r < 0 && o.doctor) {
-		r = doctor(&o);
-	} else if (r < 0 && o.init) {
-		r = init_fleet(&o);
-	} else if (r < 0) {
-		r = serve(&o);
-		/* threads are at work: what they hold is the kernel's to take */
-		(void)fflush(stdout);
-		_exit(r);
-	}
+	if (r < 0)
+		r = do_it(&o, argv[argc - 1]);
 	free(run);
 	hr_config_free(o.config);
 	return r < 0 ? 1 : r;

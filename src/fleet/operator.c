@@ -307,6 +307,7 @@ hr_fleet_handle_metrics(const struct hr_fleet_api *api, struct hr_fleet_answer *
 		    &a->body, "handrail_fleet_%s %" PRIu64 "\n", totals[i].name, *totals[i].n);
 	hr_buf_addf(&a->body, "handrail_fleet_waiting %u\n", f->waiting);
 	(void)pthread_mutex_unlock(&f->lock);
+	hr_fleet_put_times(f, &a->body);
 	for (int i = 0; i < HR_FLEET_STATES; i++)
 		if (hr_fleet_holds_room((enum hr_fleet_state)i))
 			hr_buf_addf(&a->body,

@@ -169,9 +169,10 @@ next_version(struct hr_sqlite *s, int64_t version, struct hr_err *err)
 	return -1;
 }
 
-/* An older one becomes ours; a newer one stays as it is. */
+/* Its version, if it is one that this program knows; 0: an empty one. */
 static int
-check_version(struct hr_sqlite *s, const char *dir, bool make, struct hr_err *err)
+read_version(
+    struct hr_sqlite *s, const char *dir, bool make, int64_t *ret_version, struct hr_err *err)
 {
 	int64_t version = 0, tables = 0;
 
@@ -189,6 +190,18 @@ check_version(struct hr_sqlite *s, const char *dir, bool make, struct hr_err *er
 		    "%lld; "
 		    "use the program that wrote it",
 		    (long long)version, (long long)STORE_VERSION);
+	*ret_version = version;
+	return 0;
+}
+
+/* An older one becomes ours; a newer one stays as it is. */
+static int
+check_version(struct hr_sqlite *s, const char *dir, bool make, struct hr_err *err)
+{
+	int64_t version = 0;
+
+	if (read_version(s, dir, make, &version, err) != 0)
+		return -1;
 	for (; version < STORE_VERSION; version++)
 		if (next_version(s, version, err) != 0)
 			return -1;
@@ -208,6 +221,15 @@ sqlite_close(struct hr_store *base)
 }
 
 static int
+open_db(struct hr_sqlite *s, const char *path, int flags, struct hr_err *err)
+{
+	return sqlite3_open_v2(path, &s->db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW,
+		   NULL) == SQLITE_OK
+		   ? 0
+		   : failed(s, err);
+}
+
+static int
 open_file(struct hr_sqlite *s, const char *dir, const char *path, const char *lock, bool make,
     struct hr_err *err)
 {
@@ -223,11 +245,9 @@ open_file(struct hr_sqlite *s, const char *dir, const char *path, const char *lo
 	if (!make && access(path, F_OK) != 0)
 		return hr_err_set(err, HR_E_NOTFOUND,
 		    "there is no fleet in %s; \"handrail fleet init\" makes one", dir);
-	if (sqlite3_open_v2(path, &s->db,
-		SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
-		    SQLITE_OPEN_NOFOLLOW,
-		NULL) != SQLITE_OK ||
-	    sqlite3_exec(s->db,
+	if (open_db(s, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err) != 0)
+		return -1;
+	if (sqlite3_exec(s->db,
 		"PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
 		"PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = ON;",
 		NULL, NULL, NULL) != SQLITE_OK)
@@ -403,6 +423,33 @@ sqlite_events(struct hr_store *base, int64_t key, const char *id, int64_t after,
 	return n < 0 ? -1 : 0;
 }
 
+struct ends {
+	int64_t first, last;
+};
+
+static void
+read_ends(void *arg, sqlite3_stmt *st)
+{
+	struct ends *e = arg;
+
+	e->first = sqlite3_column_int64(st, 0); /* 0: there is none */
+	e->last = sqlite3_column_int64(st, 1);
+}
+
+static int
+sqlite_event_ends(struct hr_store *base, int64_t *ret_lost, int64_t *ret_last, struct hr_err *err)
+{
+	struct ends e = {0, 0};
+
+	/* each has an index's end of its own: max and min in one query would read all of them */
+	if (hr_sqlite_rows((struct hr_sqlite *)(void *)base, err, read_ends, &e,
+		"SELECT (SELECT min(seq) FROM events), (SELECT max(seq) FROM events)", "") < 0)
+		return -1;
+	*ret_lost = e.first > 0 ? e.first - 1 : 0;
+	*ret_last = e.last;
+	return 0;
+}
+
 /* ---- notes ---- */
 
 static void
@@ -450,6 +497,7 @@ static const struct hr_store_ops ops = {
     .pooled = hr_sqlite_pooled,
     .event = hr_sqlite_event,
     .events = sqlite_events,
+    .event_ends = sqlite_event_ends,
     .note_get = sqlite_note_get,
     .note_set = sqlite_note_set,
 };
@@ -477,4 +525,24 @@ hr_sqlite_open(const char *dir, bool make, struct hr_err *err)
 	if (s != NULL)
 		sqlite_close(&s->base);
 	return NULL;
+}
+
+int
+hr_sqlite_check(const char *dir, struct hr_err *err)
+{
+	struct hr_sqlite *s = calloc(1, sizeof(*s));
+	char *path = NULL;
+	int64_t version;
+	int r = -1;
+
+	if (s != NULL)
+		s->lock = -1;
+	if (s == NULL || asprintf(&path, "%s/fleet.db", dir) < 0)
+		(void)hr_err_nomem(err);
+	else if (open_db(s, path, SQLITE_OPEN_READONLY, err) == 0)
+		r = read_version(s, dir, false, &version, err);
+	free(path);
+	if (s != NULL)
+		sqlite_close(&s->base);
+	return r;
 }

@@ -9,4 +9,7 @@
  * was written by another version. */
 struct hr_store *hr_sqlite_open(const char *dir, bool make, struct hr_err *err);
 
+/* Would it open, but for who has it? Changes nothing. */
+int hr_sqlite_check(const char *dir, struct hr_err *err);
+
 #endif

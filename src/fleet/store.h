@@ -106,6 +106,8 @@ typedef void hr_row_fn(void *arg, const struct hr_fleet_row *r);
 typedef void hr_fleet_event_fn(
     void *arg, int64_t seq, int64_t at, const char *id, const char *what, const char *detail);
 
+#define HR_FLEET_EVENTS_NOW (-2)
+
 /* ---- the table ---- */
 
 struct hr_store;
@@ -161,9 +163,15 @@ struct hr_store_ops {
 	int (*event)(struct hr_store *s, const char *id, const char *what, const char *detail,
 	    struct hr_err *err);
 	/* Those after `after`, oldest first; after < 0: the last `most`. id NULL: of all; key not
-	 * 0: of sandboxes of this key. */
+	 * 0: of sandboxes of this key. Of a store that several processes serve an event is there a
+	 * moment after it was written; HR_FLEET_EVENTS_NOW: the last `most`, with what was written
+	 * here just now, of which others may still come before some. */
 	int (*events)(struct hr_store *s, int64_t key, const char *id, int64_t after, unsigned most,
 	    hr_fleet_event_fn *fn, void *arg, struct hr_err *err);
+
+	/* Events up to *ret_lost may be missing; *ret_last: the last one there is. */
+	int (*event_ends)(
+	    struct hr_store *s, int64_t *ret_lost, int64_t *ret_last, struct hr_err *err);
 
 	/* Small texts of the operator's, such as "drained". The caller frees; NULL without an
 	 * error: never written. */

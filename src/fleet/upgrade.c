@@ -9,11 +9,25 @@
 #include <unistd.h>
 
 #include "base/spawn.h"
+#include "fleet/helper.h"
 #include "host/common/strv.h"
 
 #define NGINX "nginx/"
+#define HELPER "helper/"
+#define ASK_MS 10000
 
 static const char *const listener_names[HR_FLEET_LISTENERS] = {"listener", "console"};
+
+/* What they do is begun anew here, and not beside them. */
+static void
+await_helpers(const struct hr_handover *h)
+{
+	const char *name;
+	size_t at = 0;
+
+	while ((name = hr_handover_next(h, &at, HELPER)) != NULL)
+		(void)hr_spawn_end((pid_t)strtol(name + strlen(HELPER), NULL, 10), NULL);
+}
 
 int
 hr_fleet_upgrade_begin(struct hr_fleet_upgrade *u, char *const *argv, struct hr_err *err)
@@ -30,6 +44,7 @@ hr_fleet_upgrade_begin(struct hr_fleet_upgrade *u, char *const *argv, struct hr_
 	u->program[n] = '\0';
 	if (hr_handover_read(&u->handed, err) != 0 || hr_notify_open(&u->notify, notify, err) != 0)
 		return -1;
+	await_helpers(&u->handed);
 	/* it is ours, and no sandbox's */
 	if (notify != NULL && (u->notify_socket = strdup(notify)) == NULL)
 		return hr_err_nomem(err);
@@ -57,12 +72,11 @@ hr_fleet_upgrade_ask(const struct hr_fleet_upgrade *u, struct hr_err *err)
 	hr_strv_add(&words, u->program);
 	for (char *const *p = u->argv + 1; *p != NULL; p++)
 		hr_strv_add(&words, *p);
-	hr_strv_add(&words, "--print-nginx");
-	hr_strv_add(&words, "all");
+	hr_strv_add(&words, "--check");
 	if (words.failed)
 		(void)hr_err_nomem(err);
 	else
-		status = hr_spawn_wait(hr_strv_list(&words), said, sizeof(said), err);
+		status = hr_spawn_wait_for(hr_strv_list(&words), ASK_MS, said, sizeof(said), err);
 	hr_strv_done(&words);
 	if (status <= 0)
 		return status;
@@ -79,14 +93,33 @@ hr_fleet_upgrade_listeners(struct hr_fleet_upgrade *u, int ret[HR_FLEET_LISTENER
 		ret[i] = hr_handover_take(&u->handed, listener_names[i]);
 }
 
+struct helpers {
+	struct hr_handover *handover;
+	struct hr_err *err;
+	int r;
+};
+
+static void
+add_helper(void *arg, pid_t pid)
+{
+	struct helpers *all = arg;
+
+	if (all->r == 0)
+		all->r = hr_handover_add(all->handover, -1, all->err, HELPER "%ld", (long)pid);
+}
+
 int
 hr_fleet_upgrade_go(struct hr_fleet_upgrade *u, int requests,
     const int listeners[HR_FLEET_LISTENERS], pid_t nginx, struct hr_err *err)
 {
 	struct hr_handover h = {NULL, 0};
-	int r = 0;
+	struct helpers helpers = {&h, err, 0};
+	int r;
 
-	if (requests >= 0)
+	/* before there is a descriptor that they would inherit */
+	hr_fleet_helper_hold(add_helper, &helpers);
+	r = helpers.r;
+	if (r == 0 && requests >= 0)
 		r = hr_handover_add(&h, requests, err, "requests");
 	for (size_t i = 0; r == 0 && i < HR_FLEET_LISTENERS; i++)
 		if (listeners[i] >= 0)

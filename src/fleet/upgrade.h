@@ -23,7 +23,8 @@ struct hr_fleet_upgrade {
 int hr_fleet_upgrade_begin(struct hr_fleet_upgrade *u, char *const *argv, struct hr_err *err);
 /* nginx of the image before; -1: there is none. */
 pid_t hr_fleet_upgrade_nginx(const struct hr_fleet_upgrade *u);
-/* Would the program that is there now start with these options? */
+/* Would the program that is there now start with these options, and with what is kept? It is given
+ * ten seconds to say so. */
 int hr_fleet_upgrade_ask(const struct hr_fleet_upgrade *u, struct hr_err *err);
 /* Which nginx listens at: what it inherits (fleet/edge.h). */
 void hr_fleet_upgrade_listeners(struct hr_fleet_upgrade *u, int ret[HR_FLEET_LISTENERS]);

@@ -15,6 +15,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.apiserver import ApiServer, Threads, running  # noqa: E402
+from lib.fleet import listen  # noqa: E402
 from lib.host import BUILD, PATIENCE, Host  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
@@ -217,9 +218,38 @@ def life():
         again = f.two.begin("s")[1]
         equal((again["state"], again["runtime_id"] != id), ("running", True), "a new life has a new id")
         equal(len(f.rows()), 1, "and the earlier one is forgotten")
-        equal([e["what"] for e in f.one.ok("GET", "/sessions/s")["events"]], ["starting", "running"], "events")
+        f.until(lambda: [e["what"] for e in f.one.ok("GET", "/sessions/s")["events"]],
+                lambda whats: whats == ["starting", "running"])  # told by the other replica
         f.one.ok("POST", "/stop", {"runtime_id": again["runtime_id"]})
         f.until(lambda: f.two.state("s"), lambda s: s == "stopped")
+
+
+def events():
+    """What one replica does the other one tells, as it happens, once, also over cuts; nobody's look asks the server."""
+    with Fleet() as f:
+        status, told, _ = listen(f.two.port, f.key)
+        made = f.one.begin("s")[1]
+        first, second = next(told), next(told)
+        equal((status, [(e["runtime_id"], e["what"]) for e in (first, second)]),
+              (200, [(made["runtime_id"], "starting"), (made["runtime_id"], "running")]))
+        asked = len(f.api.sent("GET", "/events?"))
+        again = listen(f.one.port, f.key, Last_Event_ID=str(first["id"]))[1]
+        equal(next(again), second, "it goes on at the other replica")
+        page = f.two.ok("GET", "/handrail/v1/events?limit=1&after=%d" % first["id"])["events"]
+        equal(page, [second])
+        other = f.two.ok("POST", "/handrail/v1/keys", {"name": "other"})["key"]
+        equal(f.two.ok("GET", "/handrail/v1/events", key=other), {"events": []}, "what is another's")
+        equal(len(f.api.sent("GET", "/events?")), asked, "none of it asked the server")
+        with f.api.lock:
+            f.api.cuts, f.api.forgotten = 4, 1
+        f.two.ok("POST", "/pause", {"runtime_id": made["runtime_id"]})
+        for stream in (told, again):
+            equal([next(stream)["what"], next(stream)["what"]], ["pausing", "paused"])
+        f.one.end()
+        equal(list(again), [], "it ends with its replica")
+        f.one.start()
+        third = next(listen(f.one.port, f.key, Last_Event_ID=str(second["id"]))[1])
+        equal(third["what"], "pausing", "and goes on at the next one")
 
 
 def one_session_once():
@@ -421,7 +451,7 @@ def foreign_objects():
         f.until(f.sandboxes, lambda left: left == [])
 
 
-TESTS = [life, one_session_once, quota, dies, killed_replica, warm, api_trouble, slow_start, paused_and_resumed,
+TESTS = [life, events, one_session_once, quota, dies, killed_replica, warm, api_trouble, slow_start, paused_and_resumed,
          lost_answers, foreign_objects]
 
 if __name__ == "__main__":

@@ -466,8 +466,22 @@ open_store(const struct hr_fleet_options *o, bool make, struct hr_err *err)
 	return hr_kube_store_open(o, err);
 }
 
+static int
+check(const struct hr_fleet_options *o, struct hr_err *err)
+{
+	struct hr_store *s = hr_kube_store_open(o, err);
+	const struct hr_fleet_engine *e;
+	void *self;
+
+	if (s == NULL)
+		return -1;
+	hr_store_close(s);
+	return open_engine(o, &e, &self, err);
+}
+
 const struct hr_fleet_backing hr_fleet_kubernetes = {
     .name = "kubernetes",
     .open_store = open_store,
     .open_engine = open_engine,
+    .check = check,
 };

@@ -1,10 +1,16 @@
 /* What happened, as Events of the API server, which keeps them for an hour unless it is told
- * otherwise; their versions are their order. */
+ * otherwise; their versions are their order. One watch tells this process of all of them, and it
+ * keeps the last ones, so that nobody who asks for some waits for the server.
+ *
+ * The list is in order and, up to `seen`, complete. Behind that are some that this process wrote
+ * and the watch has not told yet: one of another process may come before them, so they are for
+ * those alone who do not go on from there. */
 #include "config.h"
 
 #include "fleet/kubernetes/store_int.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +20,146 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "host/rest.h"
 #include "proto/json.h"
 
 #define DETAIL_MAX 16384
+#define WHAT_MAX 64
+#define KEPT 20000
+#define KEPT_BYTES (8u << 20)
+#define ALL "labelSelector=handrail%2Ffleet%3Devent"
+#define AGAIN_MS 2000
 #define KEY_LABEL "handrail/fleet-key"
 #define ID_LABEL "handrail/fleet-id"
+
+struct hr_kube_one {
+	int64_t seq, at, key;
+	size_t size;
+	const char *detail;
+	char id[HR_FLEET_ID], what[];
+};
+
+/* ---- what is kept ---- */
+
+void
+hr_kube_events_init(struct hr_kube_events *e)
+{
+	(void)pthread_mutex_init(&e->lock, NULL);
+}
+
+void
+hr_kube_events_done(struct hr_kube_events *e)
+{
+	for (size_t i = 0; i < e->n; i++)
+		free(e->v[i]);
+	free(e->v);
+	(void)pthread_mutex_destroy(&e->lock);
+}
+
+/* One of ours; NULL: it is none, or there is no memory. */
+static struct hr_kube_one *
+read_one(struct json_object *o)
+{
+	struct json_object *labels = hr_json_at(hr_json_at(o, "metadata"), "labels");
+	const char *id = hr_json_text_or(labels, ID_LABEL, "");
+	const char *what = hr_json_text_or(o, "reason", "");
+	const char *detail = hr_json_text_or(o, "message", "");
+	size_t what_len = strnlen(what, WHAT_MAX), detail_len = strnlen(detail, DETAIL_MAX);
+	size_t size = sizeof(struct hr_kube_one) + what_len + detail_len + 2;
+	struct hr_kube_one *e;
+	struct tm tm = {0};
+	char *text;
+
+	if (strlen(id) != HR_FLEET_ID - 1)
+		return NULL;
+	e = malloc(size);
+	if (e == NULL)
+		return NULL;
+	(void)strptime(hr_json_text_or(o, "firstTimestamp", ""), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	e->seq = strtoll(hr_object_version(o), NULL, 10);
+	e->at = (int64_t)timegm(&tm);
+	e->key = strtoll(hr_json_text_or(labels, KEY_LABEL, "0"), NULL, 10);
+	e->size = size;
+	memcpy(e->id, id, HR_FLEET_ID);
+	memcpy(e->what, what, what_len);
+	e->what[what_len] = '\0';
+	text = e->what + what_len + 1;
+	memcpy(text, detail, detail_len);
+	text[detail_len] = '\0';
+	e->detail = text;
+	return e;
+}
+
+static void
+drop_oldest(struct hr_kube_events *e)
+{
+	size_t n = e->n / 8 + 1;
+
+	for (size_t i = 0; i < n; i++) {
+		e->bytes -= e->v[i]->size;
+		e->lost = e->v[i]->seq;
+		free(e->v[i]);
+	}
+	e->n -= n;
+	memmove(e->v, e->v + n, e->n * sizeof(struct hr_kube_one *));
+}
+
+static bool
+make_room(struct hr_kube_events *e, size_t size)
+{
+	struct hr_kube_one **more;
+	size_t room;
+
+	while (e->n > 0 && (e->n >= KEPT || e->bytes + size > KEPT_BYTES))
+		drop_oldest(e);
+	if (e->n < e->room)
+		return true;
+	room = e->room > 0 ? 2 * e->room : 64;
+	more = reallocarray(e->v, room, sizeof(*more));
+	if (more == NULL)
+		return false;
+	e->v = more;
+	e->room = room;
+	return true;
+}
+
+/* Its number; 0: it is none of ours. With the lock. */
+static int64_t
+keep(struct hr_kube_events *e, struct json_object *o)
+{
+	struct hr_kube_one *one = read_one(o);
+	int64_t seq = one != NULL ? one->seq : 0;
+	size_t at;
+
+	if (one == NULL)
+		return 0;
+	if (!make_room(e, one->size)) {
+		e->lost = seq > e->lost ? seq : e->lost;
+		free(one);
+		return seq;
+	}
+	for (at = e->n; at > 0 && e->v[at - 1]->seq > seq; at--)
+		;
+	if (seq <= e->lost || (at > 0 && e->v[at - 1]->seq == seq)) {
+		free(one);
+		return seq;
+	}
+	memmove(e->v + at + 1, e->v + at, (e->n - at) * sizeof(struct hr_kube_one *));
+	e->v[at] = one;
+	e->n++;
+	e->bytes += one->size;
+	return seq;
+}
+
+static void
+keep_own(struct hr_kube_events *e, struct json_object *o)
+{
+	(void)pthread_mutex_lock(&e->lock);
+	(void)keep(e, o);
+	(void)pthread_mutex_unlock(&e->lock);
+}
+
+/* ---- writing ---- */
 
 static void
 stamp(int64_t at, char text[32])
@@ -37,6 +178,7 @@ hr_kube_store_event(
 	struct hr_fleet_row row = {.request = NULL};
 	struct hr_err why = {0};
 	char path[256], name[40], object[HR_OBJECT_NAME], at[32];
+	struct json_object *o = NULL;
 	struct hr_buf b;
 	int r;
 
@@ -59,106 +201,168 @@ hr_kube_store_event(
 	hr_buf_addc(&b, '}');
 	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/events", s->ns);
 	r = hr_buf_check(&b, err);
-	if (r == 0 &&
-	    hr_kube_call(&s->kube, HR_KUBE_CREATE, path, hr_buf_str(&b), NULL, &why) != 0) {
+	if (r == 0 && hr_kube_call(&s->kube, HR_KUBE_CREATE, path, hr_buf_str(&b), &o, &why) != 0) {
 		/* what it is about has happened all the same */
 		hr_log(HR_LOG_WARNING, "sandbox %s: no event can be written: %.400s", id, why.msg);
 		r = hr_kube_store_fail(&why, err);
 	}
+	if (r == 0)
+		keep_own(&s->events, o);
+	json_object_put(o);
 	hr_buf_done(&b);
 	hr_fleet_row_done(&row);
 	return r;
 }
 
-struct one {
-	int64_t seq;
-	struct json_object *o;
-};
+/* ---- reading ---- */
 
-struct found {
-	int64_t after;
-	struct one *list;
-	size_t n, room;
-};
-
-static int
-on_item(void *arg, struct json_object *o)
+static bool
+is_of(const struct hr_kube_one *one, int64_t key, const char *id)
 {
-	struct found *f = arg;
-	int64_t seq = strtoll(hr_object_version(o), NULL, 10);
-	struct one *p;
-
-	if (f->after >= 0 && seq <= f->after)
-		return 0;
-	if (f->n == f->room) {
-		f->room = f->room > 0 ? 2 * f->room : 64;
-		p = reallocarray(f->list, f->room, sizeof(*p));
-		if (p == NULL) {
-			f->room = f->n;
-			return 1;
-		}
-		f->list = p;
-	}
-	f->list[f->n++] = (struct one){seq, json_object_get(o)};
-	return 0;
+	return (key == 0 || one->key == key) && (id == NULL || strcmp(one->id, id) == 0);
 }
 
-static int
-by_seq(const void *a, const void *b)
+/* The end of what is complete. With the lock. */
+static size_t
+complete(const struct hr_kube_events *e)
 {
-	const struct one *x = a, *y = b;
+	size_t n = e->n;
 
-	return (x->seq > y->seq) - (x->seq < y->seq);
-}
-
-static void
-tell(const struct one *e, hr_fleet_event_fn *fn, void *arg)
-{
-	struct json_object *labels = hr_json_at(hr_json_at(e->o, "metadata"), "labels");
-	struct tm tm = {0};
-
-	(void)strptime(hr_json_text_or(e->o, "firstTimestamp", ""), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	fn(arg, e->seq, (int64_t)timegm(&tm), hr_json_text_or(labels, ID_LABEL, ""),
-	    hr_json_text_or(e->o, "reason", ""), hr_json_text_or(e->o, "message", ""));
+	while (n > 0 && e->v[n - 1]->seq > e->seen)
+		n--;
+	return n;
 }
 
 int
 hr_kube_store_events(struct hr_store *base, int64_t key, const char *id, int64_t after,
     unsigned most, hr_fleet_event_fn *fn, void *arg, struct hr_err *err)
 {
-	struct hr_kube_store *s = hr_kube_store_of(base);
-	struct found f = {.after = after};
+	struct hr_kube_events *e = &hr_kube_store_of(base)->events;
+	size_t i, n;
+	unsigned found = 0;
+
+	(void)err;
+	(void)pthread_mutex_lock(&e->lock);
+	n = after == HR_FLEET_EVENTS_NOW ? e->n : complete(e);
+	if (after < 0) {
+		for (i = n; i > 0 && found < most; i--)
+			found += is_of(e->v[i - 1], key, id);
+	} else {
+		for (i = n; i > 0 && e->v[i - 1]->seq > after; i--)
+			;
+	}
+	for (found = 0; i < n && found < most; i++) {
+		const struct hr_kube_one *one = e->v[i];
+
+		if (!is_of(one, key, id))
+			continue;
+		fn(arg, one->seq, one->at, one->id, one->what, one->detail);
+		found++;
+	}
+	(void)pthread_mutex_unlock(&e->lock);
+	return 0;
+}
+
+int
+hr_kube_store_event_ends(
+    struct hr_store *base, int64_t *ret_lost, int64_t *ret_last, struct hr_err *err)
+{
+	struct hr_kube_events *e = &hr_kube_store_of(base)->events;
+	size_t n;
+
+	(void)err;
+	(void)pthread_mutex_lock(&e->lock);
+	n = complete(e);
+	*ret_lost = e->lost;
+	*ret_last = n > 0 ? e->v[n - 1]->seq : e->lost;
+	(void)pthread_mutex_unlock(&e->lock);
+	return 0;
+}
+
+/* ---- the watch ---- */
+
+static int
+on_event(void *arg, enum hr_kube_event event, struct json_object *o)
+{
+	struct hr_kube_store *s = arg;
+	struct hr_kube_events *e = &s->events;
+	bool more;
+
+	if (event == HR_KUBE_DELETED) /* its hour is over; here it is one of the last for longer */
+		return 0;
+	(void)pthread_mutex_lock(&e->lock);
+	if (event == HR_KUBE_THERE) {
+		const int64_t seq = keep(e, o);
+
+		e->newest = seq > e->newest ? seq : e->newest;
+	}
+	e->listing = event == HR_KUBE_LIST || (e->listing && event != HR_KUBE_LISTED);
+	more = !e->listing && e->newest > e->seen; /* a list is in no order */
+	if (more)
+		e->seen = e->newest;
+	(void)pthread_mutex_unlock(&e->lock);
+	if (more)
+		s->fn(s->arg, "");
+	return 0;
+}
+
+struct first {
+	struct hr_kube_events *e;
+	int64_t seq; /* 0: none */
+};
+
+static int
+on_item(void *arg, struct json_object *o)
+{
+	struct first *f = arg;
+	int64_t seq;
+
+	(void)pthread_mutex_lock(&f->e->lock);
+	seq = keep(f->e, o);
+	f->e->newest = seq > f->e->newest ? seq : f->e->newest;
+	(void)pthread_mutex_unlock(&f->e->lock);
+	if (seq > 0 && (f->seq == 0 || seq < f->seq))
+		f->seq = seq;
+	return 0;
+}
+
+static void *
+watch_thread(void *arg)
+{
+	struct hr_kube_store *s = arg;
 	struct hr_err why = {0};
 	char path[256];
-	struct hr_buf q;
-	size_t from = 0, to;
+
+	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/events", s->ns);
+	for (;;) {
+		(void)hr_kube_watch(&s->events.kube, path, ALL, on_event, s, &why);
+		hr_log(HR_LOG_ERROR, "the fleet's events cannot be watched: %.600s", why.msg);
+		(void)hr_rest_wait(-1, AGAIN_MS);
+	}
+	return NULL;
+}
+
+int
+hr_kube_store_watch_events(struct hr_kube_store *s, struct hr_err *err)
+{
+	struct hr_kube_events *e = &s->events;
+	struct first first = {e, 0};
+	struct hr_err why = {0};
+	char path[256];
+	pthread_t t;
 	int r;
 
-	hr_buf_init(&q, 4096);
-	hr_buf_adds(&q, "labelSelector=handrail%2Ffleet%3Devent");
-	if (id != NULL) {
-		hr_buf_adds(&q, "%2Chandrail%2Ffleet-id%3D");
-		hr_http_escape(&q, id);
-	}
-	if (key > 0)
-		hr_buf_addf(&q, "%%2Chandrail%%2Ffleet-key%%3D%" PRId64, key);
 	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/events", s->ns);
-	r = hr_buf_check(&q, err);
-	if (r == 0 && hr_kube_list(&s->kube, path, hr_buf_str(&q), on_item, &f, NULL, 0, &why) != 0)
-		r = hr_kube_store_fail(&why, err);
-	if (f.n > 0)
-		qsort(f.list, f.n, sizeof(*f.list), by_seq);
-	to = f.n;
-	if (after < 0 && f.n > most)
-		from = f.n - most;
-	else if (f.n > most)
-		to = most;
-	for (size_t i = 0; i < f.n; i++) {
-		if (r == 0 && i >= from && i < to)
-			tell(&f.list[i], fn, arg);
-		json_object_put(f.list[i].o);
-	}
-	free(f.list);
-	hr_buf_done(&q);
-	return r;
+	if (hr_kube_list(&e->kube, path, ALL, on_item, &first, NULL, 0, &why) != 0)
+		return hr_kube_store_fail(&why, err);
+	(void)pthread_mutex_lock(&e->lock);
+	e->seen = e->newest;
+	if (first.seq - 1 > e->lost)
+		e->lost = first.seq - 1; /* the server has forgotten what was before */
+	(void)pthread_mutex_unlock(&e->lock);
+	r = pthread_create(&t, NULL, watch_thread, s);
+	if (r != 0)
+		return hr_err_sys(err, r, "start a thread");
+	(void)pthread_detach(t);
+	return 0;
 }

@@ -407,6 +407,8 @@ watch(struct hr_store *base, void (*fn)(void *arg, const char *id), void *arg, s
 
 	s->fn = fn;
 	s->arg = arg;
+	if (hr_kube_store_watch_events(s, err) != 0)
+		return -1;
 	r = pthread_create(&t, NULL, watch_thread, s);
 	if (r != 0)
 		return hr_err_sys(err, r, "start a thread");
@@ -426,6 +428,8 @@ close_it(struct hr_store *base)
 		return;
 	hr_kube_done(&s->kube);
 	hr_kube_done(&s->watch_kube);
+	hr_kube_done(&s->events.kube);
+	hr_kube_events_done(&s->events);
 	hr_cache_free(s->cache);
 	free(s);
 }
@@ -447,6 +451,7 @@ static const struct hr_store_ops ops = {
     .pooled = pooled,
     .event = hr_kube_store_event,
     .events = hr_kube_store_events,
+    .event_ends = hr_kube_store_event_ends,
     .note_get = note_get,
     .note_set = note_set,
     .claim = hr_kube_store_claim,
@@ -475,20 +480,22 @@ hr_kube_store_open(const struct hr_fleet_options *o, struct hr_err *err)
 		return NULL;
 	}
 	s->base.ops = &ops;
+	hr_kube_events_init(&s->events);
 	s->making_ms = 1000 * (MAKING_S + hr_config_int(o->config, "kubernetes.schedule_timeout"));
 	/* it becomes part of paths; what else may be wrong with it the API server says */
 	ns = ns != NULL ? ns : "default";
 	if (strlen(ns) >= sizeof(s->ns) ||
 	    strspn(ns, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(ns)) {
 		(void)hr_err_set(err, HR_E_INVAL, "\"%.80s\" is no namespace", ns);
-		free(s);
+		close_it(&s->base);
 		return NULL;
 	}
 	(void)snprintf(s->ns, sizeof(s->ns), "%s", ns);
 	s->cache = hr_cache_new(err);
 	r = s->cache != NULL && hr_random_hex(s->me, 32, err) >= 0 ? 0 : -1;
 	if (r == 0 && (hr_kube_init(&s->kube, o->config, o->environ, PATIENCE_MS, &why) != 0 ||
-			  hr_kube_init(&s->watch_kube, o->config, o->environ, 0, &why) != 0))
+			  hr_kube_init(&s->watch_kube, o->config, o->environ, 0, &why) != 0 ||
+			  hr_kube_init(&s->events.kube, o->config, o->environ, 0, &why) != 0))
 		r = hr_kube_store_fail(&why, err);
 	path_of(s, "", path);
 	if (r == 0 && hr_kube_list(&s->kube, path, ALL, on_item, s, NULL, 0, &why) != 0)

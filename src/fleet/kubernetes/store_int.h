@@ -8,13 +8,28 @@
 #include "fleet/kubernetes/store.h"
 #include "host/kubernetes/kube.h"
 
+struct hr_kube_one;
+
+/* The last events (events.c). */
+struct hr_kube_events {
+	pthread_mutex_t lock;
+	struct hr_kube_one **v;
+	size_t n, room, bytes;
+	int64_t lost;   /* up to there some may be missing */
+	int64_t seen;   /* up to there all are in v, from `lost` on */
+	int64_t newest; /* of those that the watch told */
+	bool listing;
+	struct hr_kube kube; /* of the thread that watches */
+};
+
 struct hr_kube_store {
 	struct hr_store base;
 	struct hr_kube kube; /* of whoever calls */
 	char ns[64], me[40]; /* me: this process, among those that serve the store */
 	int64_t making_ms;   /* a start takes less, however it ends */
 	struct hr_cache *cache;
-	/* of the thread that watches */
+	struct hr_kube_events events;
+	/* of the thread that watches the rows */
 	struct hr_kube watch_kube;
 	void (*fn)(void *arg, const char *id);
 	void *arg;
@@ -56,11 +71,20 @@ int hr_kube_store_active(struct hr_store *base, const char *id, int64_t when, st
 int hr_kube_store_claim(
     struct hr_store *base, const struct hr_fleet_row *row, bool *ret_mine, struct hr_err *err);
 
-/* ---- events.c, as in the table ---- */
+/* ---- events.c ---- */
+
+void hr_kube_events_init(struct hr_kube_events *e); /* of one that is zeroed */
+void hr_kube_events_done(struct hr_kube_events *e);
+/* From now on they are known, and s->fn is told "" when there are more. */
+int hr_kube_store_watch_events(struct hr_kube_store *s, struct hr_err *err);
+
+/* as in the table */
 
 int hr_kube_store_event(struct hr_store *base, const char *id, const char *what, const char *detail,
     struct hr_err *err);
 int hr_kube_store_events(struct hr_store *base, int64_t key, const char *id, int64_t after,
     unsigned most, hr_fleet_event_fn *fn, void *arg, struct hr_err *err);
+int hr_kube_store_event_ends(
+    struct hr_store *base, int64_t *ret_lost, int64_t *ret_last, struct hr_err *err);
 
 #endif

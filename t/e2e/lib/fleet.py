@@ -17,6 +17,27 @@ def free_port():
         return s.getsockname()[1]
 
 
+def listen(port, key, query="", **headers):
+    """The status, and the events of a stream as they come; it ends with the connection."""
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    c.request("GET", "/handrail/v1/events" + query, headers=dict(
+        {"X-API-Key": key, "Accept": "text/event-stream"}, **{k.replace("_", "-"): v for k, v in headers.items()}))
+    r = c.getresponse()
+
+    def events():
+        kind = None
+        try:
+            for line in r:
+                if line.startswith(b"event: "):
+                    kind = line[7:].strip().decode()
+                elif line.startswith(b"data: "):
+                    yield kind or json.loads(line[6:])
+                    kind = None
+        except http.client.IncompleteRead:
+            pass  # nginx was killed
+    return r.status, events(), c
+
+
 class Fleet(Host):
     def __init__(self, *options, kind="local", **env):
         super().__init__(**env)
@@ -24,14 +45,20 @@ class Fleet(Host):
         self.env["HANDRAIL_FLEETD"] = os.path.join(BUILD, "handrail-fleetd")
         self.dir = self.path("fleet")
         self.key = self.ok("fleet", "-q", "init", self.dir).strip()
+        self.secrets = [self.key]
         self.env.update(SANDBOX_API_KEY=self.key, SANDBOX_REMOTE_RUNTIME_API_URL="http://127.0.0.1:%d" % self.port,
                         SANDBOX_RUNTIME_CONTAINER_IMAGE="none:1")
 
-    def spawn(self, **more):
-        env = {k: v for k, v in self.env.items() if not k.startswith("SANDBOX_")}
-        return subprocess.Popen([self.env["HANDRAIL_FLEETD"], "--state-dir", self.dir, "--kind", self.kind, "--listen",
-                                 "127.0.0.1:%d" % self.port] + list(self.options), env=env, stderr=subprocess.PIPE,
-                                stdin=subprocess.DEVNULL, universal_newlines=True, **more)
+    def words(self):
+        return [self.env["HANDRAIL_FLEETD"], "--state-dir", self.dir, "--kind", self.kind, "--listen",
+                "127.0.0.1:%d" % self.port] + list(self.options)
+
+    def its_environment(self):
+        return {k: v for k, v in self.env.items() if not k.startswith("SANDBOX_")}
+
+    def spawn(self, *options):
+        return subprocess.Popen(self.words() + list(options), env=self.its_environment(), stderr=subprocess.PIPE,
+                                stdin=subprocess.DEVNULL, universal_newlines=True)
 
     def start(self):
         self.process = self.spawn()
@@ -43,7 +70,8 @@ class Fleet(Host):
         else:
             raise AssertionError("it does not start: " + "".join(said))
         self.log = said
-        threading.Thread(target=self.log.extend, args=(self.process.stderr,), daemon=True).start()
+        self.reader = threading.Thread(target=self.log.extend, args=(self.process.stderr,), daemon=True)
+        self.reader.start()
         self.until_answered()
         return self
 
@@ -85,6 +113,8 @@ class Fleet(Host):
             self.process.terminate()
             equal(self.process.wait(PATIENCE), 0, "it ends")
             super().__exit__()
+        self.reader.join()
+        equal([s for s in self.secrets if s in self.said()], [], "no key is in its log")
 
     owners = {}
 
@@ -105,25 +135,7 @@ class Fleet(Host):
             c.close()
 
     def listen(self, query="", key=None, **headers):
-        """Its status, and the events of a stream as they come; it ends with the connection."""
-        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
-        c.request("GET", "/handrail/v1/events" + query, headers=dict(
-            {"X-API-Key": self.key if key is None else key, "Accept": "text/event-stream"},
-            **{k.replace("_", "-"): v for k, v in headers.items()}))
-        r = c.getresponse()
-
-        def events():
-            kind = None
-            try:
-                for line in r:
-                    if line.startswith(b"event: "):
-                        kind = line[7:].strip().decode()
-                    elif line.startswith(b"data: "):
-                        yield kind or json.loads(line[6:])
-                        kind = None
-            except http.client.IncompleteRead:
-                pass  # nginx was killed
-        return r.status, events(), c
+        return listen(self.port, self.key if key is None else key, query, **headers)
 
     def sandboxes(self):
         found = self.call("GET", "/handrail/v1/sandboxes")[1]["sandboxes"]
@@ -146,11 +158,13 @@ class Fleet(Host):
         status, answer = self.call("POST", "/handrail/v1/keys", dict({"name": name}, **more))
         equal(status, 200, "a key")
         self.owners[answer["id"]] = answer["key"]
+        self.secrets.append(answer["key"])
         return answer["key"]
 
     def up(self, session, key=None, **more):
         status, o = self.call("POST", "/start?wait=ready", dict({"session_id": session}, **more), key=key)
         equal((status, o.get("state")), (200, "running"), repr(o))
+        self.secrets.append(o["session_api_key"])
         return o
 
     def run(self, o, command):

@@ -76,7 +76,8 @@ def started_with(pid, name):
         except OSError:
             return b""
         fields = None if text else stat_fields(pid)
-        if fields is None or fields[0] in b"ZX" or int(fields[6]) & KERNEL_THREAD or time.monotonic() > end:
+        if (fields is None or fields[0] in b"ZX" or int(fields[6]) & (KERNEL_THREAD | EXITING) or
+                time.monotonic() > end):
             return text
         os.sched_yield()
 
@@ -107,6 +108,16 @@ def wait_gone(pid, seconds):
         return bool(select.select([fd], [], [], seconds)[0])
     finally:
         os.close(fd)
+
+
+def reap(ignore):
+    """Our children that have ended, beyond `ignore`: what a server left becomes ours."""
+    for pid in children(os.getpid()):
+        if pid not in ignore and (stat_fields(pid) or [b""])[0] == b"Z":
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                pass
 
 
 def left_over(ignore, seconds):

@@ -1,0 +1,169 @@
+/* One row for each option. */
+#include "config.h"
+
+#include "fleet/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fleet/build.h"
+#include "host/config/settings.h"
+
+enum { NUMBER, TEXT, SWITCH, SETTING };
+
+static const struct row {
+	const char *name;
+	int type;
+	size_t at;
+	int64_t least, most;
+	const char *help;
+} rows[] = {
+#define AT(member) offsetof(struct hr_fleetd_options, member)
+    {"state-dir", TEXT, AT(of_engine.dir), 0, 0,
+	"DIR         where the fleet is kept [" HR_FLEETD_STATE "]"},
+    {"listen", TEXT, AT(edge.listen), 0, 0, "ADDR:PORT   of nginx [127.0.0.1:8000]"},
+    {"console", TEXT, AT(edge.console), 0, 0,
+	"ADDR:PORT   of the console, another than the others' [none]"},
+    {"engine", TEXT, AT(engine), 0, 0, "NAME        who makes them: local, kubernetes [local]"},
+    {"kind", TEXT, AT(kind), 0, 0, "KIND        of the sandboxes: docker, local [docker]"},
+    {"image", TEXT, AT(of_engine.image), 0, 0, "NAME        for starts that name none"},
+    {"set", SETTING, 0, 0, 0, "KEY=VALUE   a setting of handrail(1); may be repeated"},
+    {"public-url", TEXT, AT(api.public_url), 0, 0, "URL         before the ids of sandboxes"},
+    {"domain", TEXT, AT(api.domain), 0, 0, "NAME        of names like PORT-ID.NAME"},
+    {"url-by-name", SWITCH, AT(api.by_name), 0, 0,
+	"            clients are told ID.NAME, of --domain, and not a path"},
+    {"registry-prefix", TEXT, AT(api.registry_prefix), 0, 0, "TEXT        told to clients"},
+    {"builds", SWITCH, AT(builds), 0, 0, "            images are built, below --registry-prefix"},
+    {"build-upload", NUMBER, AT(upload_s), 1, 1 << 30,
+	"SECONDS     for what an image is built of to come [600]"},
+    {"max-sandboxes", NUMBER, AT(set.limits.sandboxes), 0, 100000,
+	"N           at once [no bound]"},
+    {"max-factors", NUMBER, AT(set.limits.factors), 0, 1000000,
+	"N           the sum of resource factors at once [no bound]"},
+    {"memory-mb", NUMBER, AT(of_engine.memory_mb), 0, 1 << 24,
+	"N           for a resource factor of 1 [no limit]"},
+    {"cpu-percent", NUMBER, AT(of_engine.cpu_percent), 0, 100000,
+	"N           of one core, for a resource factor of 1 [no limit]"},
+    {"idle-pause", NUMBER, AT(set.idle_pause_s), 0, 1 << 30,
+	"SECONDS     without activity until a pause [never]"},
+    {"idle-stop", NUMBER, AT(set.idle_stop_s), 0, 1 << 30,
+	"SECONDS     of a pause until the end [never]"},
+    {"no-nginx", SWITCH, AT(no_nginx), 0, 0, "            an nginx that is there is used"},
+    {"socket-group", TEXT, AT(group), 0, 0, "GROUP       may connect to the socket"},
+    {"log-level", TEXT, AT(level), 0, 0, "LEVEL       error, warning, notice, info, debug"},
+    {"init", SWITCH, AT(init), 0, 0, "            make the fleet and a key for its operator"},
+    {"doctor", SWITCH, AT(doctor), 0, 0, "            say what is missing here, and what mends it"},
+    {"check", SWITCH, AT(check), 0, 0,
+	"            say whether it would start, also beside one that runs"},
+    {"print-nginx", TEXT, AT(print), 0, 0,
+	"PART        print http, server, routes, wildcard, console or all of nginx's "
+	"configuration"},
+};
+#define ROWS (sizeof(rows) / sizeof(*rows))
+
+static int
+usage(FILE *to)
+{
+	(void)fprintf(to, "usage: handrail-fleetd [OPTION]...\n");
+	for (size_t i = 0; i < ROWS; i++)
+		(void)fprintf(to, "  --%-16s %s\n", rows[i].name, rows[i].help);
+	return to == stdout ? 0 : 2;
+}
+
+static int
+take_setting(struct hr_fleetd_options *o, const char *text)
+{
+	const char *eq = strchr(text, '=');
+	struct hr_err err = {0};
+	char key[128];
+
+	if (eq == NULL || (size_t)(eq - text) >= sizeof(key)) {
+		(void)fprintf(stderr, "handrail-fleetd: --set takes KEY=VALUE, not \"%s\"\n", text);
+		return -1;
+	}
+	(void)snprintf(key, sizeof(key), "%.*s", (int)(eq - text), text);
+	if (hr_config_set(o->config, key, eq + 1, &err) == 0)
+		return 0;
+	(void)fprintf(stderr, "handrail-fleetd: --set: %s\n", err.msg);
+	return -1;
+}
+
+static int
+take(struct hr_fleetd_options *o, const struct row *r, const char *text)
+{
+	char *at = (char *)o + r->at, *end;
+	long long n;
+
+	switch (r->type) {
+	case SWITCH: *(bool *)at = true; return 0;
+	case TEXT: memcpy(at, &text, sizeof(text)); return 0;
+	case SETTING: return take_setting(o, text);
+	default: break;
+	}
+	errno = 0;
+	n = strtoll(text, &end, 10);
+	if (errno != 0 || end == text || *end != '\0' || n < r->least || n > r->most) {
+		(void)fprintf(stderr,
+		    "handrail-fleetd: --%s takes a number from %lld to %lld, not \"%s\"\n", r->name,
+		    (long long)r->least, (long long)r->most, text);
+		return -1;
+	}
+	*(int64_t *)(void *)at = n;
+	return 0;
+}
+
+int
+hr_fleetd_parse(struct hr_fleetd_options *o, int argc, char **argv)
+{
+	struct option known[ROWS + 4] = {{0}};
+	int index, c;
+
+	for (size_t i = 0; i < ROWS; i++)
+		known[i] = (struct option){rows[i].name,
+		    rows[i].type == SWITCH ? no_argument : required_argument, NULL, 'x'};
+	known[ROWS] = (struct option){"help", no_argument, NULL, 'h'};
+	known[ROWS + 2] = (struct option){"call", required_argument, NULL, 'e'};
+	known[ROWS + 1] = (struct option){"version", no_argument, NULL, 'V'};
+	while ((c = getopt_long(argc, argv, "h", known, &index)) != -1) {
+		if (c == 'h')
+			return usage(stdout);
+		if (c == 'V') {
+			(void)fprintf(stdout, "handrail-fleetd %s\n", PACKAGE_VERSION);
+			return 0;
+		}
+		if (c == 'e') { /* the engine's own, behind the service's */
+			o->call = optarg;
+			continue;
+		}
+		if (c != 'x' || take(o, &rows[index], optarg) != 0)
+			return c == 'x' ? 2 : usage(stderr);
+	}
+	return optind + (o->call != NULL) == argc ? -1 : usage(stderr);
+}
+
+#define TEXT_OF(number) #number
+#define TEXT(macro) TEXT_OF(macro)
+
+const char *
+hr_fleetd_misfit(const struct hr_fleetd_options *o)
+{
+	if (o->api.by_name && o->api.domain == NULL)
+		return "--url-by-name needs a --domain";
+	if (o->builds && *o->api.registry_prefix == '\0')
+		return "--builds needs a --registry-prefix";
+	if (o->builds && strlen(o->api.registry_prefix) > HR_FLEET_PREFIX_MAX)
+		return "--builds needs a --registry-prefix of up to " TEXT(
+		    HR_FLEET_PREFIX_MAX) " bytes";
+	if (o->edge.console != NULL && strcmp(o->edge.console, o->edge.listen) == 0)
+		return "--console needs an address of its own: what sandboxes answer comes by "
+		       "--listen";
+	if (o->edge.console != NULL && strcmp(o->engine, "kubernetes") == 0)
+		return "--console needs the engine local: its sign-ins are one process's";
+	if (o->builds && (strcmp(o->kind, "docker") != 0 || strcmp(o->engine, "local") != 0))
+		return "--builds needs the engine local and the kind docker";
+	return o->backing == NULL ? "--engine: there is none of that name" : NULL;
+}
