@@ -87,8 +87,8 @@ class Cut:
 
 
 class Client(threading.Thread):
-    """Starts and stops sandboxes of sessions of its own. What it was told stays so: a session has the same sandbox until
-    it is stopped, or has died, as one does whose helper is killed in the middle of it, and says why."""
+    """Starts and stops sandboxes of sessions of its own. What it was told stays so: a session has the same sandbox
+    until it is stopped, or has died, as one does whose helper is killed in the middle of it, and says why."""
 
     def __init__(self, fleet, number, over):
         super().__init__()
