@@ -224,8 +224,8 @@ def check(f, clients, steady):
     equal(f.run(steady, "echo $KEPT $$"), steady["said"], "the same shell")
     for s in found:
         equal(f.call("GET", "/%s/alive" % s["runtime_id"], key="")[0], 200, "it answers")
-    children = [(pid, process.command_line(pid)) for pid in process.children(f.process.pid)]
-    equal([line for pid, line in children if "nginx" not in line and "--call" not in line], [], "nor a dead child")
+    f.until(lambda: [line for line in map(process.command_line, process.children(f.process.pid))
+                     if "nginx" not in line and "--call" not in line], lambda dead: dead == [])
     for s in found:
         equal(f.call("POST", "/stop", {"runtime_id": s["runtime_id"]})[0], 200)
     f.settled()

@@ -167,8 +167,8 @@ def while_one_is_made():
         f.until(f.said, lambda said: said.count("ready: listening") == 2)
         o = f.up("s")
         equal(f.run(o, "echo it runs"), "it runs")
-        children = {pid: process.stat_fields(pid) for pid in process.children(f.process.pid)}
-        equal([pid for pid, fields in children.items() if fields is not None and fields[0] == b"Z"], [], "none is left")
+        f.until(lambda: [pid for pid in process.children(f.process.pid)
+                         if (process.stat_fields(pid) or [b""])[0] == b"Z"], lambda dead: dead == [])
 
 
 def closed_terminal(words):
