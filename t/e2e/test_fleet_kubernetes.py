@@ -3,20 +3,17 @@
 (lib/apiserver.py). The server of every pod is a stub that has done whatever it is asked."""
 
 import base64
-import http.client
-import http.server
 import json
 import os
 import socket
-import subprocess
 import sys
 import threading
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.apiserver import ApiServer, Threads, running  # noqa: E402
+from lib.apiserver import ApiServer, Stub, running  # noqa: E402
 from lib.fleet import listen  # noqa: E402
-from lib.host import BUILD, PATIENCE, Host  # noqa: E402
+from lib.host import Host  # noqa: E402
+from lib.replicas import Replicas  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
 PODS = "/api/v1/namespaces/default/pods/"
@@ -24,103 +21,12 @@ SECRETS = "/api/v1/namespaces/default/secrets/"
 SILENT_S = 8  # longer than a replica waits before it does what the other one began and can be done twice
 
 
-class Stub:
-    """A sandbox's server. commands: what was run in any of them."""
+class Fleet(Replicas, Host):
+    IMAGE = "registry/image:1"
 
-    def __init__(self):
-        self.commands, stub = [], self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *unused):
-                pass
-
-            def do_GET(self):
-                self.say({"status": "ok"})
-
-            def do_POST(self):
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                stub.commands.append(body["action"].get("args", {}).get("command", ""))
-                self.say({"observation": "run", "content": "", "extras": {
-                    "command": "", "metadata": {"exit_code": 0}}, "success": True})
-
-            def say(self, o):
-                text = json.dumps(o).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-        self.http = Threads(("127.0.0.1", 0), Handler)
-        self.port = self.http.server_port
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
-
-    def end(self):
-        self.http.shutdown()
-        self.http.server_close()
-
-
-class Replica:
-    def __init__(self, fleet, name):
-        self.fleet, self.dir, self.port = fleet, fleet.path(name), fleet.free_port()
-        self.process = None
-
-    def start(self):
-        self.process = subprocess.Popen(
-            self.fleet.command + ["--state-dir", self.dir, "--listen", "127.0.0.1:%d" % self.port] +
-            list(self.fleet.options), env=self.fleet.env, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
-            universal_newlines=True)
-        said = []
-        for line in self.process.stderr:
-            said.append(line)
-            if "ready: listening" in line:
-                break
-        else:
-            raise AssertionError("it does not start: " + "".join(said))
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
-        self.fleet.until(self.alive, lambda there: there)
-        return self
-
-    def alive(self):
-        try:
-            return self.call("GET", "/alive")[0] == 200
-        except OSError:
-            return False
-
-    def call(self, method, path, body=None, key=None):
-        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
-        try:
-            c.request(method, path, json.dumps(body) if body is not None else None,
-                      {"X-API-Key": key or self.fleet.key})
-            r = c.getresponse()
-            text = r.read()
-            return r.status, json.loads(text) if text[:1] in b"{[" else text
-        finally:
-            c.close()
-
-    def ok(self, *argv, **more):
-        status, answer = self.call(*argv, **more)
-        equal(status, 200, "%s %r" % (argv, answer))
-        return answer
-
-    def begin(self, session, wait=True, **more):
-        return self.call("POST", "/start" + ("?wait=ready" if wait else ""), dict(
-            {"session_id": session, "image": "registry/image:1", "command": []}, **more))
-
-    def state(self, session):
-        return self.ok("GET", "/sessions/" + session)["state"]
-
-    def end(self):
-        self.process.terminate()
-        equal(self.process.wait(PATIENCE), 0, "it ends")
-
-
-class Fleet(Host):
     def __init__(self, *options):
         Host.__init__(self)
-        self.stub, self.api, self.options = Stub(), None, options
+        self.stub = Stub()
         self.api = ApiServer(port=self.stub.port)
         with open(self.path("kubeconfig"), "w") as f:
             json.dump({"current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
@@ -129,42 +35,18 @@ class Fleet(Host):
         os.chmod(self.path("kubeconfig"), 0o600)
         self.env["KUBECONFIG"] = self.path("kubeconfig")
         # from outside of a cluster the pods are reached through the API server
-        self.command = [os.path.join(BUILD, "handrail-fleetd"), "--engine", "kubernetes", "--set",
-                        "kubernetes.access=forward"]
-        self.key = subprocess.run(self.command + ["--state-dir", self.path("one"), "--init"], env=self.env,
-                                  stdout=subprocess.PIPE, universal_newlines=True, check=True).stdout.strip()
-        self.one, self.two = Replica(self, "one"), Replica(self, "two")
-
-    @staticmethod
-    def free_port():
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            return s.getsockname()[1]
+        self.make(options, "kubernetes.access=forward")
 
     def __enter__(self):
-        self.one.start()
-        self.two.start()
-        return self
+        return self.begin()
 
     def __exit__(self, *unused):
         try:
-            self.one.end()
-            self.two.end()
+            self.end()
         finally:
             self.api.__exit__()
             self.stub.end()
             Host.__exit__(self)
-
-    @staticmethod
-    def until(what, wanted):
-        """A change of the other replica is told to those who ask."""
-        pause, end, found = threading.Event(), time.monotonic() + PATIENCE, None
-        while time.monotonic() < end:
-            found = what()
-            if wanted(found):
-                return found
-            pause.wait(0.05)
-        raise AssertionError("it does not come: %r" % (found,))
 
     def rows(self):
         """What the API server has of the store's sandboxes."""
@@ -181,20 +63,6 @@ class Fleet(Host):
 
     def sandboxes(self):
         return [n for n in self.api.names() if n.startswith("openhands-runtime-")]
-
-    def at_once(self, n, what):
-        """what(i) in threads that begin together."""
-        done, gate = [None] * n, threading.Barrier(n)
-
-        def one(i):
-            gate.wait()
-            done[i] = what(i)
-        threads = [threading.Thread(target=one, args=(i,)) for i in range(n)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-        return done
 
 
 def life():
@@ -318,8 +186,7 @@ def killed_replica():
             f.one.ok("POST", "/pause", {"runtime_id": id})
         for id in ids[2:]:
             f.one.ok("POST", "/stop", {"runtime_id": id})
-        f.one.process.kill()
-        f.one.process.wait()
+        f.one.kill()
         equal(f.two.ok("GET", "/sessions/s0")["runtime_id"], ids[0], "the other one goes on serving")
         f.one.start()
         f.until(lambda: [f.two.state("s%d" % i) for i in range(4)],

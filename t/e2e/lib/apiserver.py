@@ -66,6 +66,44 @@ class Threads(http.server.ThreadingHTTPServer):
         """A client that goes away is none."""
 
 
+class Stub:
+    """A sandbox's server. commands: what was run in any of them."""
+
+    def __init__(self):
+        self.commands, stub = [], self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *unused):
+                pass
+
+            def do_GET(self):
+                self.say({"status": "ok"})
+
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                stub.commands.append(body["action"].get("args", {}).get("command", ""))
+                self.say({"observation": "run", "content": "", "extras": {
+                    "command": "", "metadata": {"exit_code": 0}}, "success": True})
+
+            def say(self, o):
+                text = json.dumps(o).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+        self.http = Threads(("127.0.0.1", 0), Handler)
+        self.port = self.http.server_port
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+    def end(self):
+        self.http.shutdown()
+        self.http.server_close()
+
+
 class ApiServer:
     """port: where the server of every pod is; tls: an ssl.SSLContext. Attributes that tests set: node (what becomes
     of a new pod), failures
