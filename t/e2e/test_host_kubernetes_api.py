@@ -7,11 +7,12 @@ import json
 import os
 import ssl
 import sys
+import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.apiserver import ApiServer, running  # noqa: E402
+from lib.apiserver import ApiServer, Stub, running  # noqa: E402
 from lib.certs import Authority  # noqa: E402
-from lib.host import Host  # noqa: E402
+from lib.host import PATIENCE, Host  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
 POD = "/api/v1/namespaces/default/pods/openhands-runtime-default"
@@ -274,6 +275,31 @@ def pages():
         h("down", "-n", "taken")
 
 
+def taken():
+    """The way to one of a pool is opened while it is taken: neither waits for the other."""
+    with Cluster() as h:
+        del h.env["SESSION_API_KEY"]
+        stub = Stub()
+        h.api.port = stub.port
+        h.ok("pool", "1")
+        opened, waited = threading.Event(), []
+        plain = h.api.handle
+
+        def handle(handler):
+            if "/portforward" in handler.path:
+                opened.set()
+            if handler.command == "PATCH" and "/pods/" in handler.path:
+                waited.append(opened.wait(PATIENCE))
+            plain(handler)
+        h.api.handle = handle
+        h.ok("up")
+        equal(waited, [True], "opened")
+        h.ok("down")
+        h.ok("pool", "0")
+        equal(h.api.names(), [], "nothing is left")
+        stub.end()
+
+
 def does_not_come():
     """Why, at once and in words, with the last lines; and nothing of it stays."""
     def state(text):
@@ -390,7 +416,7 @@ def events():
         h.ok("down")
 
 
-TESTS = [conversation, much_over_tls, objects_as_captured, hardened, passing_trouble, lost_answer, pages,
+TESTS = [conversation, much_over_tls, objects_as_captured, hardened, passing_trouble, lost_answer, pages, taken,
          does_not_come, refused, credentials, somebody_else, events]
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@
 #define TO_LOCAL_MAX (8u << 20)
 #define PATIENCE_MS 60000
 #define WAIT_MS 500
+#define AHEAD_MS 5000 /* a server ends a connection on which nothing is asked */
 #define PROTOCOL "v4.channel.k8s.io"
 
 struct carried {
@@ -52,7 +53,9 @@ struct hr_forward {
 	int stop_fd;
 	char socket[40];
 	pthread_t thread;
-	bool started;
+	bool started, early;
+	struct hr_ws *ahead; /* early: for the first connection, opened before anybody asks */
+	int64_t ahead_ms;
 	struct carried v[CONNECTIONS];
 };
 
@@ -111,16 +114,31 @@ reason(struct hr_forward *f, const struct hr_err *e, char *text, size_t cap)
 
 /* ---- the pod's side ---- */
 
+static struct hr_ws *
+socket_of_pod(struct hr_forward *f, struct hr_err *err)
+{
+	char path[640];
+
+	(void)snprintf(path, sizeof(path), "%s/portforward?ports=%d", f->pod_path, f->port);
+	return hr_kube_socket(&f->kube, path, PROTOCOL, err);
+}
+
 static void
 open_pod(struct hr_forward *f, struct carried *c)
 {
 	int64_t end = hr_now_ms() + PATIENCE_MS;
 	struct hr_err e = {0};
-	char path[640], text[1200];
+	char text[1200];
 
-	(void)snprintf(path, sizeof(path), "%s/portforward?ports=%d", f->pod_path, f->port);
+	if (f->ahead != NULL && hr_now_ms() - f->ahead_ms < AHEAD_MS)
+		c->ws = f->ahead;
+	else
+		hr_ws_free(f->ahead);
+	f->ahead = NULL;
+	if (c->ws != NULL)
+		return;
 	do {
-		c->ws = hr_kube_socket(&f->kube, path, PROTOCOL, &e);
+		c->ws = socket_of_pod(f, &e);
 		if (c->ws != NULL)
 			return;
 		/* nobody answered, or somebody who cannot now */
@@ -250,8 +268,13 @@ carry(void *arg)
 	struct hr_forward *f = arg;
 	struct pollfd p[2 + 2 * CONNECTIONS];
 	struct carried *c;
+	struct hr_err e = {0};
 	size_t room;
 
+	/* what keeps it from being opened keeps the next one, which says so */
+	if (f->early)
+		f->ahead = socket_of_pod(f, &e);
+	f->ahead_ms = hr_now_ms();
 	for (;;) {
 		p[0] = (struct pollfd){.fd = f->stop_fd, .events = POLLIN};
 		room = 0;
@@ -335,7 +358,7 @@ start(struct hr_forward *f, struct hr_err *err)
 
 struct hr_forward *
 hr_forward_new(const struct hr_config *c, const char *const *env, const char *pod_path, int port,
-    struct hr_err *err)
+    bool early, struct hr_err *err)
 {
 	struct hr_forward *f = calloc(1, sizeof(*f));
 
@@ -345,6 +368,7 @@ hr_forward_new(const struct hr_config *c, const char *const *env, const char *po
 	}
 	f->listener = f->at = f->stop_fd = -1;
 	f->port = port;
+	f->early = early;
 	for (size_t i = 0; i < CONNECTIONS; i++)
 		f->v[i].local = -1;
 	if (hr_kube_init(&f->kube, c, env, 5000, err) != 0) {
@@ -378,6 +402,7 @@ hr_forward_free(struct hr_forward *f)
 	}
 	for (size_t i = 0; i < CONNECTIONS; i++)
 		drop(&f->v[i]);
+	hr_ws_free(f->ahead);
 	hr_kube_done(&f->kube);
 	hr_fd_close(&f->listener);
 	hr_fd_close(&f->at);

@@ -10,9 +10,10 @@
 
 struct hr_forward;
 
-/* pod_path: "/api/v1/namespaces/NS/pods/NAME". NULL: *err. */
+/* pod_path: "/api/v1/namespaces/NS/pods/NAME". early: the way of the first connection is opened
+ * now, since it will come soon. NULL: *err. */
 struct hr_forward *hr_forward_new(const struct hr_config *c, const char *const *env,
-    const char *pod_path, int port, struct hr_err *err);
+    const char *pod_path, int port, bool early, struct hr_err *err);
 void hr_forward_free(struct hr_forward *f); /* NULL: nothing */
 
 /* Its path: nobody else can reach it, and it is nowhere in the file system. */

@@ -133,9 +133,9 @@ reach_pod(struct hr_kubernetes *d, struct hr_err *err)
 	return r;
 }
 
-/* In the cluster by its service; from elsewhere through the API server. */
+/* In the cluster by its service; from elsewhere through the API server, early: at once. */
 static int
-reach(struct hr_kubernetes *d, struct hr_err *err)
+reach_it(struct hr_kubernetes *d, bool early, struct hr_err *err)
 {
 	const char *how = hr_config_text(d->h->config, "kubernetes.access");
 	char path[512];
@@ -151,8 +151,15 @@ reach(struct hr_kubernetes *d, struct hr_err *err)
 	if (strcmp(how, "auto") != 0 && strcmp(how, "forward") != 0)
 		return hr_err_set(err, HR_E_INVAL, "Invalid value for kubernetes.access: %s", how);
 	hr_kubernetes_path(d, HR_POD, true, path);
-	d->forward = hr_forward_new(d->h->config, d->h->environ, path, HR_KUBERNETES_PORT, err);
+	d->forward =
+	    hr_forward_new(d->h->config, d->h->environ, path, HR_KUBERNETES_PORT, early, err);
 	return d->forward != NULL ? 0 : -1;
+}
+
+static int
+reach(struct hr_kubernetes *d, struct hr_err *err)
+{
+	return reach_it(d, false, err);
 }
 
 static void
@@ -368,10 +375,10 @@ kubernetes_adopt(void *self, const char *sid, const char *record, struct hr_err 
 	struct json_object *pod = NULL;
 	struct hr_kube_why why;
 	char path[512], body[512];
-	int r;
 
 	(void)sid; /* the record has the name */
-	if (load(d, record, err) != 0 || hr_kubernetes_open_kube(d, err) != 0)
+	/* the way to it is opened while it is taken */
+	if (load(d, record, err) != 0 || reach_it(d, true, err) != 0)
 		return -1;
 	hr_kubernetes_path(d, HR_POD, true, path);
 	(void)snprintf(body, sizeof(body),
@@ -383,11 +390,10 @@ kubernetes_adopt(void *self, const char *sid, const char *record, struct hr_err 
 		return -1;
 	hr_kube_why(&why, pod);
 	json_object_put(pod);
-	r = why.progress == HR_KUBE_READY || why.progress == HR_KUBE_RUNNING
-		? 0
-		: hr_err_set(err, HR_E_DISCONNECTED, "Pod %s: %s", d->name,
-		      why.text[0] != '\0' ? why.text : "it does not run");
-	return r == 0 ? reach(d, err) : -1;
+	return why.progress == HR_KUBE_READY || why.progress == HR_KUBE_RUNNING
+		   ? 0
+		   : hr_err_set(err, HR_E_DISCONNECTED, "Pod %s: %s", d->name,
+			 why.text[0] != '\0' ? why.text : "it does not run");
 }
 
 /* ---- its life ---- */
