@@ -2,7 +2,9 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -85,6 +87,36 @@ hr_reexec_listener(struct hr_server *s)
 	return fd;
 }
 
+bool
+hr_reexec_directory(struct hr_server *s, char *path, size_t size)
+{
+	int fd = hr_handover_take(&s->ctx.handed, "directory");
+	char link[64];
+	ssize_t n = -1;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (fd >= 0)
+		n = readlink(link, path, size);
+	hr_fd_close(&fd);
+	if (n < 0 || (size_t)n >= size)
+		return false;
+	path[n] = '\0';
+	return path[0] == '/';
+}
+
+/* By descriptor, since a name may hold what those of a handover may not. */
+static int
+hand_over_directory(const struct hr_server *s, struct hr_handover *h, struct hr_err *err)
+{
+	int fd = open(s->ctx.run.path, O_PATH | O_DIRECTORY | O_CLOEXEC), r;
+
+	if (fd < 0)
+		return hr_err_sys(err, errno, "%s", s->ctx.run.path);
+	r = hr_handover_add(h, fd, err, "directory");
+	hr_fd_close(&fd);
+	return r;
+}
+
 static int
 hand_over_keys(const struct hr_keys *k, struct hr_handover *h, struct hr_err *err)
 {
@@ -106,7 +138,7 @@ gather(const struct hr_server *s, struct hr_handover *h, struct hr_err *err)
 
 	if (hr_handover_add(h, s->site.listener, err, "listener") != 0 ||
 	    hr_handover_add(h, s->site.viewer.fd, err, "viewer") != 0 ||
-	    hand_over_keys(&s->site.keys, h, err) < 0 ||
+	    hand_over_directory(s, h, err) < 0 || hand_over_keys(&s->site.keys, h, err) < 0 ||
 	    hr_handover_add(h, s->ctx.board_fd, err, "board") != 0 ||
 	    hr_session_hand_over(&s->session, h, err) < 0 ||
 	    hr_sessions_hand_over(&s->sessions, h, err) < 0 ||

@@ -126,6 +126,9 @@ int hr_reexec_begin(struct hr_server *s, char *const *argv, struct hr_err *err);
 /* The TCP socket that was handed over, if it is the one that the settings ask for; else -1. */
 int hr_reexec_listener(struct hr_server *s);
 
+/* The run directory of the image before us; false: there was none. */
+bool hr_reexec_directory(struct hr_server *s, char *path, size_t size);
+
 /* At SIGUSR2, when nothing is under way that another image could not go on with: nginx starts, a
  * shell starts, an alert_command or a worker waits for us. */
 bool hr_reexec_may(const struct hr_server *s);

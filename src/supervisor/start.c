@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -199,13 +200,16 @@ bind_port(struct hr_server *s, struct hr_err *err)
 static int
 claim(struct hr_server *s, int *ret_status, struct hr_err *err)
 {
-	const struct hr_rundir_place where = place(s);
+	struct hr_rundir_place where = place(s);
+	char before[PATH_MAX];
 
 	*ret_status = HR_EXIT_USAGE;
 	if (hr_keys_read_file(&s->site.keys, s->ctx.settings.session_api_key_file, err) < 0 ||
 	    hr_listen_choose(&s->site.listen, &s->ctx.settings, s->site.keys.count > 0, err) < 0)
 		return -1;
 	*ret_status = HR_EXIT_REFUSED;
+	if (hr_reexec_directory(s, before, sizeof(before)))
+		where.before = before;
 	if (hr_rundir_open(&s->ctx.run, &where, err) < 0)
 		return -1;
 	s->ctx.run.handed = &s->ctx.handed;

@@ -18,8 +18,8 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.supervised import (  # noqa: E402
-    BUILDDIR, HANDRAILD, PATIENCE, ROOT, Libexec, Server, beside, gate, marker, need, need_root,
-    run_tests)
+    BUILDDIR, HANDRAILD, PATIENCE, ROOT, Libexec, Server, beside, gate, marker, need,
+    need_entrance, need_root, run_tests)
 from lib.tap import Skip, equal  # noqa: E402
 
 
@@ -389,21 +389,11 @@ def sandbox_user_cannot_reach_us():
         equal(s.run("ls %s/shell/default 2>&1 >/dev/null | grep -c denied" % s.run_dir), "1")
 
 
-def above(path):
-    """The directory and all that it is in."""
-    while path != "/":
-        yield path
-        path = os.path.dirname(path)
-    yield path
-
-
 def not_root():
     """Somebody's own account, with TMPDIR as the only place."""
     if not ROOT:
         raise Skip("all of this already runs without root")
-    for d in above(os.path.realpath(BUILDDIR)):
-        if not os.stat(d).st_mode & 1:
-            raise Skip("others may not enter the build directory: chmod o+x %s" % d)
+    need_entrance()
     s = Server(user="nobody", ready=None)
     at = s.args.index("--run-dir")
     del s.args[at:at + 2]

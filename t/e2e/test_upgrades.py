@@ -18,7 +18,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.supervised import PATIENCE, ROOT, Server, gate, marker, need, run_tests  # noqa: E402
+from lib.supervised import PATIENCE, ROOT, Server, gate, marker, need, need_entrance, run_tests  # noqa: E402
 from lib.tap import equal  # noqa: E402
 
 JSON = {"Content-Type": "application/json"}
@@ -306,6 +306,24 @@ def sockets_stay():
         equal(os.stat(sockets[-1]).st_ino, before[-1])
 
 
+def a_directory_of_its_own():
+    """Where the account has no place for it but TMPDIR, it is another one at each start, but not at an upgrade."""
+    need_entrance()
+    s = Server(user="nobody" if ROOT else None, ready=None)
+    at = s.args.index("--run-dir")
+    del s.args[at:at + 2]
+    s.env["TMPDIR"] = s.top
+    with s:
+        s.start()
+        before = [n for n in os.listdir(s.top) if n.startswith("handrail-")]
+        shell = s.run("kept=here; echo $$")
+        s.upgrade()
+        equal(s.run("echo $$ $kept"), shell + " here")
+        equal([n for n in os.listdir(s.top) if n.startswith("handrail-")], before)
+        equal(s.stop(), -signal.SIGTERM)
+        equal([n for n in os.listdir(s.top) if n.startswith("handrail-")], [])
+
+
 def never_without_a_socket():
     """After a killed handraild each new socket takes the place of the old one."""
     with Server(**who()) as s:
@@ -343,4 +361,5 @@ if __name__ == "__main__":
     OPTIONS = options()
     sys.argv[1:] = []
     sys.exit(run_tests([nothing_is_refused, kept_connections, another_nginx, command_under_way,
-                        in_quick_succession, the_end_is_not_lost, sockets_stay, never_without_a_socket]))
+                        in_quick_succession, the_end_is_not_lost, sockets_stay, a_directory_of_its_own,
+                        never_without_a_socket]))

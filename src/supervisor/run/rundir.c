@@ -84,6 +84,8 @@ choose_name(const struct hr_rundir_place *where, bool *ret_fresh, struct hr_err 
 		path = port_directory(where->runstatedir, where->port);
 	} else if (where->xdg_runtime_dir != NULL && where->xdg_runtime_dir[0] == '/') {
 		path = port_directory(where->xdg_runtime_dir, where->port);
+	} else if (where->before != NULL) {
+		path = strdup(where->before);
 	} else {
 		path = hr_path_join(tmp, "handrail-XXXXXX");
 		*ret_fresh = true;

@@ -40,6 +40,7 @@ struct hr_rundir_place {
 	const char *wanted;                   /* run_dir of the configuration, "" = choose */
 	const char *runstatedir;              /* where root's default lies */
 	const char *xdg_runtime_dir, *tmpdir; /* of the environment; NULL: not set */
+	const char *before; /* of our earlier image, where it would be a new one; NULL: none */
 	long long port;
 	bool privileged; /* we are root */
 };
