@@ -117,7 +117,7 @@ def documented():
         text = f.read().split(".Ss Answers in JSON\n")[1].split("\n.Ss ")[0]
     ret = {}
     for item in text.split(".It Cm ")[1:]:
-        always, also = (set(m for line in re.findall(r"^\.%s (.*)$" % macro, item, re.M) for m in re.findall(r"\w[\w.]*", line))
+        always, also = (set(re.findall(r"\w[\w.]*", " ".join(re.findall(r"^\.%s (.*)$" % macro, item, re.M))))
                         for macro in ("Va", "Em"))
         for command in re.findall(r"\w+", item.split("\n")[0]):
             ret[command] = always, also
@@ -127,9 +127,13 @@ def documented():
 def members(value):
     """Of an object, or of all in a list; with those of extras that the manual names."""
     objects = value if isinstance(value, list) else [value]
-    objects = [o for o in objects if isinstance(o, dict)]
-    return [set(o) | {"extras.metadata.exit_code" for _ in [0] if "exit_code" in o.get("extras", {}).get("metadata", ())}
-            for o in objects]
+    ret = []
+    for o in objects:
+        if isinstance(o, dict):
+            ret.append(set(o))
+            if "exit_code" in o.get("extras", {}).get("metadata", ()):
+                ret[-1].add("extras.metadata.exit_code")
+    return ret
 
 
 def answers_in_json():
@@ -158,7 +162,7 @@ def answers_in_json():
                     elif argv[0] != "config":
                         equal((sorted(always - has), sorted(has - always - also)), ([], []), argv)
         equal(sorted(set(a[0] for a in asked) - seen), ["ls", "microagents"], "names alone, and none")
-        equal(sorted(set(commands(h)) - set(told)), ["completion", "fleet", "mcp", "sh"], "and of each command something")
+        equal(sorted(set(commands(h)) - set(told)), ["completion", "fleet", "mcp", "sh"], "each command is told of")
 
 
 def nothing_heavy_is_loaded():

@@ -287,8 +287,9 @@ def images_of_others():
         equal((status, sorted(w for w in lacks if not lacks[w][0])), (1, ["programs"]), lacks)
         equal("--payload DIR" in lacks["programs"][1], True, "what mends it")
         status, mended = preflight("--payload", h.path("payload"), bare)
-        equal((status, mended["programs"]), (0, (True, "none of handrail's; those of %s are mounted" % h.path("payload"))))
-        equal((all_ok["git"][0], mended["libc"][1][:5], "no useradd" in mended["accounts"][1]), (True, "glibc", True), mended)
+        equal((status, mended["programs"]),
+              (0, (True, "none of handrail's; those of %s are mounted" % h.path("payload"))))
+        equal((all_ok["git"][0], mended["libc"][1][:5], "no useradd" in mended["accounts"][1]), (True, "glibc", True))
         h.fails(1, "nothing-such:1 is not here, and cannot be pulled: ", "preflight", "127.0.0.1:1/nothing-such:1")
         equal(docker("ps", "-aq", "--filter", "name=handrail-preflight").stdout, b"", "nothing was left")
         h.ok("up", "-q", "-i", bare, "--payload", h.path("payload"))
