@@ -22,8 +22,9 @@ static void
 put_csi(struct hr_tame *t, struct hr_buf *b, char last)
 {
 	bool passes = last == 'm' ? t->colours : t->terminal && strchr("ABCDEFGJK", last) != NULL;
+	unsigned i;
 
-	for (unsigned i = 0; i < t->n; i++)
+	for (i = 0; i < t->n; i++)
 		passes = passes && strchr("0123456789;:", t->held[i]) != NULL;
 	if (!passes || t->n == sizeof(t->held))
 		return;
@@ -32,7 +33,7 @@ put_csi(struct hr_tame *t, struct hr_buf *b, char last)
 	hr_buf_addc(b, last);
 	if (last == 'm') {
 		t->painted = false; /* "0", or nothing, ends what there was */
-		for (unsigned i = 0; i < t->n; i++)
+		for (i = 0; i < t->n; i++)
 			t->painted = t->painted || t->held[i] != '0';
 	}
 }
@@ -98,7 +99,9 @@ after_escape(struct hr_tame *t, char c)
 void
 hr_tame_feed(struct hr_tame *t, struct hr_buf *b, const char *p, size_t len)
 {
-	for (const char *end = p + len; p < end; p++) {
+	const char *end;
+
+	for (end = p + len; p < end; p++) {
 		const bool control = (unsigned char)*p < ' ';
 
 		if (t->part == HR_TAME_TEXT) {

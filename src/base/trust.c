@@ -37,12 +37,13 @@ is_private_group(gid_t gid, uid_t owner)
 	char users[ENTRY_MAX], groups[ENTRY_MAX];
 	struct passwd pw, *user;
 	struct group gr, *group;
+	char **member;
 
 	if (getpwuid_r(owner, &pw, users, sizeof(users), &user) != 0 || user == NULL ||
 	    user->pw_gid != gid || getgrgid_r(gid, &gr, groups, sizeof(groups), &group) != 0 ||
 	    group == NULL || strcmp(group->gr_name, user->pw_name) != 0)
 		return false;
-	for (char **member = group->gr_mem; *member != NULL; member++)
+	for (member = group->gr_mem; *member != NULL; member++)
 		if (strcmp(*member, user->pw_name) != 0)
 			return false;
 	return true;

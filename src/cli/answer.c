@@ -46,6 +46,7 @@ cli_lines(
 	struct hr_err e = {0};
 	struct hr_buf b;
 	int r = CLI_OK;
+	size_t i;
 
 	if (hr_json_decode(json, strlen(json), &list, &why) < 0 ||
 	    !json_object_is_type(list, json_type_array)) {
@@ -54,7 +55,7 @@ cli_lines(
 		return CLI_ERROR;
 	}
 	hr_buf_init(&b, LINE_MAX_BYTES);
-	for (size_t i = 0; r == CLI_OK && i < json_object_array_length(list); i++) {
+	for (i = 0; r == CLI_OK && i < json_object_array_length(list); i++) {
 		hr_buf_reset(&b);
 		line(&b, json_object_array_get_idx(list, i));
 		hr_buf_addc(&b, '\n');

@@ -55,12 +55,13 @@ run(struct cli *c, const struct cli_args *a)
 	double timeout;
 	char *action;
 	int r = cli_seconds(a, &timeout), bad = 0;
+	int i;
 
 	if (r != CLI_OK)
 		return r;
 	hr_buf_init(&b, INPUT_MAX);
 	/* one word is a line for the shell, several are a command and its arguments */
-	for (int i = 0; i < a->argc; i++) {
+	for (i = 0; i < a->argc; i++) {
 		if (i > 0)
 			hr_buf_addc(&b, ' ');
 		if (a->argc == 1)

@@ -142,12 +142,13 @@ put_names(struct cli *c, struct hr_buf *b)
 	struct hr_err err = {0};
 	struct hr_json_error why;
 	char *text = hr_sandbox_list(c->state_dir, &err);
+	size_t i;
 
 	if (text == NULL || hr_json_decode(text, strlen(text), &list, &why) < 0) {
 		free(text);
 		return cli_fail(&err);
 	}
-	for (size_t i = 0; i < hr_json_count(list); i++)
+	for (i = 0; i < hr_json_count(list); i++)
 		hr_buf_addf(b, "%s\n", hr_json_text_or(hr_json_entry(list, i), "sid", ""));
 	json_object_put(list);
 	free(text);
@@ -158,13 +159,15 @@ put_names(struct cli *c, struct hr_buf *b)
 static int
 put_bash(struct cli *c, struct hr_buf *b)
 {
+	size_t i;
+
 	(void)c;
 	hr_buf_adds(b, "# bash: source <(handrail completion)\n"
 		       "_handrail_commands() {\n\tprintf '%s\\n'");
-	for (size_t i = 0; i < cli_commands_n; i++)
+	for (i = 0; i < cli_commands_n; i++)
 		hr_buf_addf(b, " %s", cli_commands[i]->name);
 	hr_buf_adds(b, "\n}\n_handrail_options() {\n\tcase $1 in\n");
-	for (size_t i = 0; i < cli_commands_n; i++)
+	for (i = 0; i < cli_commands_n; i++)
 		if (cli_commands[i]->options != NULL) {
 			hr_buf_addf(b, "\t%s) printf '%%s\\n'", cli_commands[i]->name);
 			put_words(b, cli_commands[i]->options);
@@ -200,14 +203,16 @@ put_described_options(struct hr_buf *b, const struct cli_option *o)
 static int
 put_zsh(struct cli *c, struct hr_buf *b)
 {
+	size_t i;
+
 	(void)c;
 	hr_buf_adds(b, "# zsh: source <(handrail completion zsh)\n"
 		       "_handrail_commands() {\n\tlocal -a list=(");
-	for (size_t i = 0; i < cli_commands_n; i++)
+	for (i = 0; i < cli_commands_n; i++)
 		put_described(b, "", cli_commands[i]->name, cli_commands[i]->help);
 	hr_buf_adds(b, "\n\t)\n\t_describe command list\n}\n"
 		       "_handrail_options() {\n\tlocal -a list\n\tcase $1 in\n");
-	for (size_t i = 0; i < cli_commands_n; i++)
+	for (i = 0; i < cli_commands_n; i++)
 		if (cli_commands[i]->options != NULL) {
 			hr_buf_addf(b, "\t(%s) list=(", cli_commands[i]->name);
 			put_described_options(b, cli_commands[i]->options);
@@ -250,10 +255,12 @@ put_fish_options(struct hr_buf *b, const char *command, const struct cli_option 
 static int
 put_fish(struct cli *c, struct hr_buf *b)
 {
+	size_t i;
+
 	(void)c;
 	hr_buf_adds(b, "# fish: handrail completion fish | source\n");
 	hr_buf_adds(b, fish_completer);
-	for (size_t i = 0; i < cli_commands_n; i++) {
+	for (i = 0; i < cli_commands_n; i++) {
 		hr_buf_addf(b, "complete -c handrail -n '__handrail_is \"\"' -a %s -d ",
 		    cli_commands[i]->name);
 		put_fish_quoted(b, cli_commands[i]->help);

@@ -35,8 +35,10 @@ ls(struct cli *c, const struct cli_args *a)
 		r = cli_outs(text);
 		r = r == CLI_OK ? cli_outs("\n") : r;
 	} else if (hr_json_decode(text, strlen(text), &list, &why) == 0) {
+		size_t i;
+
 		hr_buf_init(&b, 64u << 20);
-		for (size_t i = 0; i < hr_json_count(list); i++) {
+		for (i = 0; i < hr_json_count(list); i++) {
 			const char *name = hr_json_text(hr_json_entry(list, i));
 
 			if (name == NULL)

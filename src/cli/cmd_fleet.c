@@ -81,10 +81,10 @@ static void
 show_keys(struct hr_buf *b, struct json_object *o)
 {
 	struct json_object *keys = hr_json_at(o, "keys"), *k;
-	size_t n;
+	size_t n, i;
 
 	hr_buf_addf(b, "%-5s %-24s %-8s %-10s %s\n", "ID", "NAME", "SCOPE", "SANDBOXES", "STATE");
-	for (size_t i = 0; i < hr_json_count(keys); i++) {
+	for (i = 0; i < hr_json_count(keys); i++) {
 		k = hr_json_entry(keys, i);
 		n = hr_json_count(hr_json_at(k, "scopes"));
 		hr_buf_addf(b, "%-5lld %-24s %-8s ", (long long)hr_json_int_at(k, "id"),
@@ -118,10 +118,11 @@ show_sandboxes(struct hr_buf *b, struct json_object *o)
 {
 	struct json_object *list = hr_json_at(o, "sandboxes"), *s;
 	long long now = (long long)time(NULL);
+	size_t i;
 
 	hr_buf_addf(
 	    b, "%-32s %-4s %-24s %-9s %8s %8s\n", "ID", "KEY", "SESSION", "STATE", "AGE", "IDLE");
-	for (size_t i = 0; i < hr_json_count(list); i++) {
+	for (i = 0; i < hr_json_count(list); i++) {
 		s = hr_json_entry(list, i);
 		hr_buf_addf(b, "%-32s %-4lld %-24s %-9s %7llds %7llds\n",
 		    hr_json_text_or(s, "runtime_id", "-"), (long long)hr_json_int_at(s, "key"),
@@ -193,9 +194,10 @@ static void
 show_pools(struct hr_buf *b, struct json_object *o)
 {
 	struct json_object *list = hr_json_at(o, "pools"), *p;
+	size_t i;
 
 	hr_buf_addf(b, "%-24s %5s %7s %5s %s\n", "NAME", "SIZE", "WARMING", "WARM", "IMAGE");
-	for (size_t i = 0; i < hr_json_count(list); i++) {
+	for (i = 0; i < hr_json_count(list); i++) {
 		p = hr_json_entry(list, i);
 		hr_buf_addf(b, "%-24s %5lld %7lld %5lld %s%s\n", hr_json_text_or(p, "name", "-"),
 		    (long long)hr_json_int_at(p, "size"), (long long)hr_json_int_at(p, "warming"),
@@ -214,6 +216,7 @@ other_pools(struct cli *c, const char *name, bool *ret_found)
 	struct hr_rest *rest = service(c);
 	struct hr_err err = {0};
 	bool bad = list == NULL;
+	size_t i;
 
 	*ret_found = false;
 	if (rest == NULL || hr_rest_get(rest, "/handrail/v1/pools", &there, &err) != 0) {
@@ -224,7 +227,9 @@ other_pools(struct cli *c, const char *name, bool *ret_found)
 		return NULL;
 	}
 	hr_rest_free(rest);
-	for (size_t i = 0; !bad && i < hr_json_count(hr_json_at(there, "pools")); i++) {
+	for (i = 0; !bad && i < hr_json_count(hr_json_at(there, "pools")); i++) {
+		size_t m;
+
 		p = hr_json_entry(hr_json_at(there, "pools"), i);
 		if (strcmp(hr_json_text_or(p, "name", ""), name) == 0) {
 			*ret_found = true;
@@ -234,7 +239,7 @@ other_pools(struct cli *c, const char *name, bool *ret_found)
 		if (hr_json_int_at(p, "size") == 0)
 			continue;
 		copy = json_object_new_object();
-		for (size_t m = 0; copy != NULL && m < 3; m++)
+		for (m = 0; copy != NULL && m < 3; m++)
 			bad |= json_object_object_add(copy, members[m],
 				   json_object_get(hr_json_at(p, members[m]))) != 0;
 		bad |= copy == NULL || json_object_array_add(list, copy) != 0;
@@ -304,10 +309,11 @@ fleetd(struct cli *c, const struct cli_args *a, const char *const *options)
 	struct hr_spawn sp = {.path = given != NULL ? given : FLEETD, .umask = -1};
 	struct hr_err err = {0};
 	int code = 0, r;
+	int i;
 
 	hr_strv_add(&argv, "handrail-fleetd");
 	hr_strv_add_all(&argv, options);
-	for (int i = 1; i < a->argc; i++)
+	for (i = 1; i < a->argc; i++)
 		hr_strv_add(&argv, a->argv[i]);
 	sp.argv = hr_strv_list(&argv);
 	r = argv.failed ? hr_err_nomem(&err) : hr_spawn_here(&sp, &code, &err);

@@ -25,12 +25,13 @@ show_images(const char *json)
 	struct tm tm;
 	time_t t;
 	int r;
+	size_t i;
 
 	if (hr_json_decode(json, strlen(json), &list, &why) < 0)
 		return cli_usage("the list of images cannot be read");
 	hr_buf_init(&b, 64u << 20);
 	hr_buf_addf(&b, "%8s  %-16s  %-8s  %s\n", "SIZE", "CREATED", "VERSION", "NAME");
-	for (size_t i = 0; i < hr_json_count(list); i++) {
+	for (i = 0; i < hr_json_count(list); i++) {
 		const char *name, *version;
 
 		o = hr_json_entry(list, i);
@@ -77,6 +78,7 @@ static int
 image(struct cli *c, const struct cli_args *a)
 {
 	struct hr_err err = {0};
+	int i;
 
 	if (a->argc == 0 || (strcmp(a->argv[0], "ls") == 0 && a->argc == 1))
 		return list_images(c);
@@ -86,7 +88,7 @@ image(struct cli *c, const struct cli_args *a)
 		return cli_usage("image: \"%s\" is none of: ls, rm NAME...", a->argv[0]);
 	if (a->argc == 1)
 		return cli_usage("image rm: which image?");
-	for (int i = 1; i < a->argc; i++)
+	for (i = 1; i < a->argc; i++)
 		if (hr_image_remove(c->env, a->argv[i], &err) < 0)
 			return cli_fail(&err);
 		else if (cli_done(c, "removed", a->argv[i], NULL) != CLI_OK)

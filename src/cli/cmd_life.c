@@ -83,8 +83,9 @@ set_by_options(struct cli *c, const struct cli_args *a)
 {
 	struct hr_err err = {0};
 	const char *value;
+	size_t i;
 
-	for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
+	for (i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
 		value = cli_value(a, settings[i].letter);
 		if (value != NULL && hr_config_set(c->config, settings[i].key, value, &err) != 0)
 			return cli_fail(&err);
@@ -102,16 +103,17 @@ refill(struct cli *c, const struct cli_args *a)
 	struct hr_spawn sp = {.path = "/proc/self/exe", .setsid = true, .umask = -1};
 	struct hr_strv argv = {0};
 	struct hr_err e = {0};
+	size_t i;
 
 	if (number == NULL || strtol(number, NULL, 10) <= 0)
 		return;
 	hr_strv_add_all(&argv, words);
-	for (size_t i = 0; i < a->n; i++)
+	for (i = 0; i < a->n; i++)
 		if (strchr(passed, a->given[i].letter) != NULL) {
 			hr_strv_addf(&argv, "-%c", a->given[i].letter);
 			hr_strv_add(&argv, a->given[i].value);
 		}
-	for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++)
+	for (i = 0; i < sizeof(settings) / sizeof(*settings); i++)
 		if (cli_value(a, settings[i].letter) != NULL) {
 			hr_strv_add(&argv, "-s");
 			hr_strv_addf(
@@ -362,10 +364,11 @@ down_all(struct cli *c)
 	struct hr_err err = {0};
 	struct json_object *list = cli_recorded(c, &err);
 	int r = CLI_OK, one;
+	size_t i;
 
 	if (list == NULL)
 		return cli_fail(&err);
-	for (size_t i = 0; i < hr_json_count(list); i++) {
+	for (i = 0; i < hr_json_count(list); i++) {
 		one = down_one(c, hr_json_text_or(hr_json_entry(list, i), "sid", "-"));
 		r = one != CLI_OK ? one : r;
 	}
@@ -383,10 +386,11 @@ down_strays(struct cli *c)
 	struct hr_err err = {0};
 	struct json_object *list = cli_provided(c, &err);
 	int r = CLI_OK;
+	size_t i;
 
 	if (list == NULL)
 		return cli_fail(&err);
-	for (size_t i = 0; i < hr_json_count(list); i++) {
+	for (i = 0; i < hr_json_count(list); i++) {
 		struct json_object *s = hr_json_entry(list, i);
 
 		if (hr_json_true_at(s, "recorded") || !hr_json_true_at(s, "ours"))
@@ -426,6 +430,7 @@ static int
 down(struct cli *c, const struct cli_args *a)
 {
 	int r = CLI_OK, one;
+	int i;
 
 	if (cli_value(a, 'a') != NULL && a->argc > 0)
 		return cli_usage(
@@ -436,7 +441,7 @@ down(struct cli *c, const struct cli_args *a)
 		r = r != CLI_OK ? r : one;
 	} else if (a->argc == 0)
 		r = down_one(c, c->name);
-	for (int i = 0; i < a->argc && cli_value(a, 'a') == NULL; i++) {
+	for (i = 0; i < a->argc && cli_value(a, 'a') == NULL; i++) {
 		one = down_one(c, a->argv[i]);
 		r = one != CLI_OK ? one : r;
 	}

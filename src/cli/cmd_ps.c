@@ -151,19 +151,21 @@ ask_all(struct row *rows, size_t n)
 {
 	const struct itimerspec most = {.it_value = {.tv_sec = ASK_S}};
 	int late_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	size_t from;
 
-	for (size_t from = 0; from < n; from += AT_ONCE) {
+	for (from = 0; from < n; from += AT_ONCE) {
 		const size_t end = n - from < AT_ONCE ? n : from + AT_ONCE;
+		size_t i;
 
 		(void)timerfd_settime(late_fd, 0, &most, NULL); /* it is readable no more */
-		for (size_t i = from; i < end; i++) {
+		for (i = from; i < end; i++) {
 			rows[i].late_fd = late_fd;
 			rows[i].asked = !rows[i].stray &&
 					pthread_create(&rows[i].thread, NULL, ask, &rows[i]) == 0;
 			if (!rows[i].asked && !rows[i].stray) /* no thread: one after the other */
 				(void)ask(&rows[i]);
 		}
-		for (size_t i = from; i < end; i++)
+		for (i = from; i < end; i++)
 			if (rows[i].asked)
 				(void)pthread_join(rows[i].thread, NULL);
 	}
@@ -176,13 +178,15 @@ ask_all(struct row *rows, size_t n)
 static void
 put_duration(char text[16], double s)
 {
+	size_t i;
+
 	static const struct {
 		double less, unit;
 		char letter;
 	} units[] = {{120, 1, 's'}, {7200, 60, 'm'}, {172800, 3600, 'h'}, {8.64e9, 86400, 'd'}};
 
 	(void)snprintf(text, 16, "-");
-	for (size_t i = 0; s >= 0 && i < sizeof(units) / sizeof(*units); i++)
+	for (i = 0; s >= 0 && i < sizeof(units) / sizeof(*units); i++)
 		if (s < units[i].less) {
 			(void)snprintf(
 			    text, 16, "%.0f%c", floor(s / units[i].unit), units[i].letter);
@@ -308,6 +312,7 @@ show(struct cli *c, const struct row *rows, size_t n)
 {
 	struct hr_buf b;
 	int r;
+	size_t i;
 
 	hr_buf_init(&b, 16 << 20);
 	if (c->json)
@@ -315,7 +320,7 @@ show(struct cli *c, const struct row *rows, size_t n)
 	else
 		hr_buf_addf(&b, "%-20s %-10s %-8s %-20s %5s %5s %6s %6s %s\n", "NAME", "RUNTIME",
 		    "STATE", "IMAGE", "AGE", "IDLE", "CPU", "MEM", "URL");
-	for (size_t i = 0; i < n; i++) {
+	for (i = 0; i < n; i++) {
 		if (c->json)
 			put_json(&b, &rows[i]);
 		else
@@ -336,17 +341,18 @@ ps(struct cli *c, const struct cli_args *a)
 	struct row *rows = NULL;
 	size_t n = 0;
 	int r = CLI_OK, shown;
+	size_t i;
 
 	list = cli_recorded(c, &err);
 	if (list == NULL)
 		return cli_fail(&err);
-	for (size_t i = 0; i < hr_json_count(list) && r == CLI_OK; i++)
+	for (i = 0; i < hr_json_count(list) && r == CLI_OK; i++)
 		r = add_row(&rows, &n, c, hr_json_entry(list, i), false);
 	if (r == CLI_OK && cli_value(a, 'a') != NULL) {
 		found = cli_provided(c, &err);
 		r = found != NULL ? CLI_OK : cli_fail(&err);
 	}
-	for (size_t i = 0; i < hr_json_count(found) && r == CLI_OK; i++) {
+	for (i = 0; i < hr_json_count(found) && r == CLI_OK; i++) {
 		o = hr_json_entry(found, i);
 		if (!hr_json_true_at(o, "recorded"))
 			r = add_row(&rows, &n, c, o, true);

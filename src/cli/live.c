@@ -99,12 +99,12 @@ over(struct live *l, int timeout_ms)
 	struct signalfd_siginfo info;
 	struct epoll_event e[4];
 	bool over = false;
-	int n;
+	int n, i;
 
 	do {
 		n = epoll_wait(l->all, e, 4, timeout_ms);
 	} while (n < 0 && errno == EINTR);
-	for (int i = 0; i < n; i++) {
+	for (i = 0; i < n; i++) {
 		if (e[i].data.fd == l->done)
 			over = true;
 		else if (e[i].data.fd == 1) /* nobody reads what would be shown */
@@ -180,9 +180,11 @@ step(struct live *l)
 static int
 wait_for_it(struct live *l)
 {
+	int wait;
+
 	l->failures = 0;
 	l->of.given_up_fd = l->signals;
-	for (int wait = 0; l->of.running && l->failures < FAILURES_MAX && !over(l, wait);)
+	for (wait = 0; l->of.running && l->failures < FAILURES_MAX && !over(l, wait);)
 		wait = step(l);
 	l->of.given_up_fd = -1;
 	if (l->failures < FAILURES_MAX)

@@ -40,7 +40,7 @@ const struct cli_option cli_common[] = {
 void
 cli_say(const char *fmt, ...)
 {
-	char text[SAY_MAX];
+	char text[SAY_MAX], *line, *next;
 	struct hr_buf b;
 	va_list ap;
 
@@ -49,7 +49,7 @@ cli_say(const char *fmt, ...)
 	va_end(ap);
 	/* what a sandbox said may hold escape sequences */
 	hr_buf_init(&b, SAY_MAX * 8);
-	for (char *line = text, *next; line != NULL; line = next) {
+	for (line = text; line != NULL; line = next) {
 		next = strchr(line, '\n');
 		if (next != NULL)
 			*next++ = '\0';
@@ -155,8 +155,9 @@ const char *
 cli_value(const struct cli_args *a, char letter)
 {
 	const char *found = NULL;
+	size_t i;
 
-	for (size_t i = 0; i < a->n; i++)
+	for (i = 0; i < a->n; i++)
 		if (a->given[i].letter == letter)
 			found = a->given[i].value;
 	return found;
@@ -314,8 +315,9 @@ static void
 nearest_option(const char *word, const struct option *longs, size_t n)
 {
 	const char *names[OPTIONS_MAX], *near;
+	size_t i;
 
-	for (size_t i = 0; i < n; i++)
+	for (i = 0; i < n; i++)
 		names[i] = longs[i].name;
 	near = strncmp(word, "--", 2) == 0 ? hr_nearest(word + 2, names, n) : NULL;
 	if (near != NULL)
@@ -408,10 +410,11 @@ help(void)
 {
 	struct hr_buf b;
 	int r;
+	size_t i;
 
 	hr_buf_init(&b, 1 << 20);
 	hr_buf_adds(&b, "usage: handrail [OPTION]... COMMAND [OPTION]... [ARGUMENT]...\n\n");
-	for (size_t i = 0; i < cli_commands_n; i++)
+	for (i = 0; i < cli_commands_n; i++)
 		hr_buf_addf(&b, "  %-12s%s\n", cli_commands[i]->name, cli_commands[i]->help);
 	hr_buf_adds(&b, "\nOptions of every command:\n");
 	put_options(&b, cli_common);
@@ -430,9 +433,10 @@ state_directory(const char *const *env)
 	    {"XDG_STATE_HOME", "/handrail"}, {"HOME", "/.local/state/handrail"}};
 	const char *base;
 	char *dir = NULL;
+	size_t i;
 
 	(void)env;
-	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
 		base = getenv(places[i][0]);
 		if (base != NULL && *base != '\0')
 			return asprintf(&dir, "%s%s", base, places[i][1]) < 0 ? NULL : dir;

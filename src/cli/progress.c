@@ -78,8 +78,10 @@ cli_progress(void *arg, const char *what, unsigned long long done, unsigned long
 	hr_buf_init(&b, LINE_MAX_LEN);
 	hr_buf_addf(&b, "%s ", what);
 	if (total > 0) {
+		unsigned i;
+
 		hr_buf_addc(&b, '[');
-		for (unsigned i = 0; i < BAR; i++)
+		for (i = 0; i < BAR; i++)
 			hr_buf_addc(&b, i < filled ? '#' : '.');
 		hr_buf_addf(&b, "] %llu%% of %.1f MB", done >= total ? 100 : done * 100 / total,
 		    (double)total / 1e6);

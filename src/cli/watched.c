@@ -104,13 +104,14 @@ int
 cli_watched_look(struct cli_watched *k, struct hr_err *err)
 {
 	struct json_object *all = NULL, *list, *o;
+	size_t i;
 
 	if ((k->id == 0 && place(k, err) != 0) ||
 	    ask(k, "GET", "/handrail/v1/commands", NULL, &all, err) != 0)
 		return -1;
 	k->listed = k->running = false;
 	list = hr_json_at(all, "commands");
-	for (size_t i = hr_json_count(list); i > 0 && !k->listed; i--) {
+	for (i = hr_json_count(list); i > 0 && !k->listed; i--) {
 		o = hr_json_entry(list, i - 1);
 		if (is_it(k, o))
 			take(k, o);

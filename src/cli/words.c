@@ -47,7 +47,9 @@ static const struct {
 static const char *
 guess(const char *name)
 {
-	for (size_t i = 0; i < sizeof(guesses) / sizeof(*guesses); i++)
+	size_t i;
+
+	for (i = 0; i < sizeof(guesses) / sizeof(*guesses); i++)
 		if (strcmp(guesses[i].word, name) == 0)
 			return guesses[i].here;
 	return NULL;
@@ -59,8 +61,9 @@ cli_find_command(const char *name)
 	const char *names[64];
 	const char *near;
 	size_t n = 0;
+	size_t i;
 
-	for (size_t i = 0; i < cli_commands_n && n < 64; i++) {
+	for (i = 0; i < cli_commands_n && n < 64; i++) {
 		if (strcmp(cli_commands[i]->name, name) == 0)
 			return cli_commands[i];
 		names[n++] = cli_commands[i]->name;

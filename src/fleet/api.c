@@ -165,6 +165,7 @@ hr_fleet_handle_call(
 	size_t len = strcspn(q->uri, "?");
 	bool other = false;
 	char path[1024];
+	size_t i;
 
 	if (len >= sizeof(path)) {
 		(void)hr_fleet_say(a, 404, "Not Found");
@@ -173,12 +174,12 @@ hr_fleet_handle_call(
 	memcpy(path, q->uri, len);
 	path[len] = '\0';
 	c.query = q->uri[len] == '?' ? q->uri + len + 1 : "";
-	for (size_t i = 0; i < sizeof(open) / sizeof(*open); i++)
+	for (i = 0; i < sizeof(open) / sizeof(*open); i++)
 		if (strcmp(path, open[i]) == 0) {
 			handle_open(api, path, a);
 			return;
 		}
-	for (size_t i = 0; i < ROWS && a->status == 0; i++) {
+	for (i = 0; i < ROWS && a->status == 0; i++) {
 		if (!row_takes(i, path, len))
 			continue;
 		other = true;

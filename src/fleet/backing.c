@@ -27,7 +27,9 @@ hr_fleet_directory(const char *dir, struct hr_err *err)
 const struct hr_fleet_backing *
 hr_fleet_backing(const char *name)
 {
-	for (size_t i = 0; i < sizeof(backings) / sizeof(*backings); i++)
+	size_t i;
+
+	for (i = 0; i < sizeof(backings) / sizeof(*backings); i++)
 		if (strcmp(backings[i]->name, name) == 0)
 			return backings[i];
 	return NULL;

@@ -93,6 +93,7 @@ write_record(const struct hr_fleet_builds *b, const struct build *one, struct hr
 	struct hr_buf t;
 	char *path = NULL;
 	int r;
+	size_t i;
 
 	hr_buf_init(&t, RECORD_MAX);
 	hr_buf_addf(&t,
@@ -100,7 +101,7 @@ write_record(const struct hr_fleet_builds *b, const struct build *one, struct hr
 	    (long long)one->created, names_of[one->status]);
 	(void)hr_json_put_str(&t, one->error, strlen(one->error), HR_JSON_REPLACE);
 	hr_buf_adds(&t, ",\"names\":[");
-	for (size_t i = 0; i < one->names.n; i++) {
+	for (i = 0; i < one->names.n; i++) {
 		hr_buf_adds(&t, i > 0 ? "," : "");
 		(void)hr_json_put_str(
 		    &t, one->names.v[i], strlen(one->names.v[i]), HR_JSON_REPLACE);
@@ -140,8 +141,9 @@ take_names(struct json_object *o, struct hr_strv *names, struct hr_err *err)
 {
 	struct json_object *list = hr_json_at(o, "names");
 	const char *name;
+	size_t i;
 
-	for (size_t i = 0; i < hr_json_count(list); i++)
+	for (i = 0; i < hr_json_count(list); i++)
 		if ((name = hr_json_text(hr_json_entry(list, i))) != NULL)
 			hr_strv_add(names, name);
 	if (names->failed)
@@ -168,6 +170,7 @@ load_one(const struct hr_fleet_builds *b, const char *id, struct hr_err *err)
 	struct json_object *o = NULL;
 	char *dir = dir_of(b, id);
 	const char *status;
+	size_t i;
 
 	if (one == NULL || dir == NULL) {
 		(void)hr_err_nomem(err);
@@ -185,7 +188,7 @@ load_one(const struct hr_fleet_builds *b, const char *id, struct hr_err *err)
 	one->key = hr_json_int_at(o, "key");
 	one->created = hr_json_int_at(o, "created");
 	status = hr_json_text_or(o, "status", "");
-	for (size_t i = SUCCESS; i <= INTERNAL_ERROR; i++)
+	for (i = SUCCESS; i <= INTERNAL_ERROR; i++)
 		if (strcmp(status, names_of[i]) == 0)
 			one->status = (enum status)i;
 out:
@@ -226,8 +229,9 @@ forget_old(struct hr_fleet_builds *b, int64_t key)
 {
 	struct build **at = &b->list, *old;
 	size_t over = 0;
+	struct build *p;
 
-	for (struct build *p = b->list; p != NULL; p = p->next)
+	for (p = b->list; p != NULL; p = p->next)
 		over += is_over(p) && p->key == key;
 	while (over > KEPT && *at != NULL) {
 		if (!is_over(*at) || (*at)->key != key) {
@@ -344,7 +348,7 @@ hr_fleet_builds_open(const char *dir, int64_t upload_s, const struct hr_fleet_en
 {
 	struct hr_fleet_builds *b = calloc(1, sizeof(*b));
 	pthread_t t;
-	int r;
+	int r, i;
 
 	if (b == NULL || asprintf(&b->dir, "%s/builds", dir) < 0) {
 		free(b);
@@ -359,7 +363,7 @@ hr_fleet_builds_open(const char *dir, int64_t upload_s, const struct hr_fleet_en
 	r = hr_fleet_directory(b->dir, err);
 	if (r == 0)
 		r = load(b, err);
-	for (int i = 0; r == 0 && i < AT_ONCE; i++) {
+	for (i = 0; r == 0 && i < AT_ONCE; i++) {
 		if ((r = pthread_create(&t, NULL, build_thread, b)) != 0)
 			(void)hr_err_sys(err, r, "start a thread");
 		else
@@ -375,8 +379,9 @@ static bool
 is_room(const struct hr_fleet_builds *b, int64_t key)
 {
 	unsigned all = 0, of_key = 0;
+	const struct build *p;
 
-	for (const struct build *p = b->list; p != NULL; p = p->next) {
+	for (p = b->list; p != NULL; p = p->next) {
 		all += !is_over(p);
 		of_key += !is_over(p) && p->key == key;
 	}
@@ -388,9 +393,10 @@ come(struct hr_fleet_builds *b, struct coming *c, struct hr_err *err)
 {
 	unsigned all = 0, of_key = 0;
 	int r = 0;
+	struct coming *p;
 
 	(void)pthread_mutex_lock(&b->lock);
-	for (struct coming *p = b->coming; p != NULL; p = p->next) {
+	for (p = b->coming; p != NULL; p = p->next) {
 		all++;
 		of_key += p->key == c->key;
 	}
@@ -452,8 +458,9 @@ static bool
 same_names(const struct hr_strv *a, const struct hr_strv *b)
 {
 	bool same = a->n == b->n;
+	size_t i;
 
-	for (size_t i = 0; same && i < a->n; i++)
+	for (i = 0; same && i < a->n; i++)
 		same = strcmp(a->v[i], b->v[i]) == 0;
 	return same;
 }
@@ -464,7 +471,9 @@ static int
 enqueue(struct hr_fleet_builds *b, struct build *one, char ret_id[HR_FLEET_BUILD_ID],
     struct hr_err *err)
 {
-	for (struct build *p = b->list; p != NULL; p = p->next)
+	struct build *p;
+
+	for (p = b->list; p != NULL; p = p->next)
 		if (!is_over(p) && p->key == one->key && same_names(&p->names, &one->names)) {
 			(void)snprintf(ret_id, HR_FLEET_BUILD_ID, "%s", p->id);
 			return 0;

@@ -51,7 +51,9 @@ decode(struct hr_fleet_form *f, bool last)
 static bool
 is_text(const char *p, size_t len)
 {
-	for (size_t i = 0; i < len; i++)
+	size_t i;
+
+	for (i = 0; i < len; i++)
 		if ((unsigned char)p[i] < ' ' ? p[i] != '\n' && p[i] != '\r'
 					      : (unsigned char)p[i] >= 0x7f)
 			return false;
@@ -213,10 +215,12 @@ hr_fleet_image_below(const char *name, const char *prefix)
 int
 hr_fleet_form_check(struct hr_fleet_form *f, const char *prefix, struct hr_err *err)
 {
+	size_t i;
+
 	if (!f->has_context || f->written == 0 || !f->has_target)
 		return hr_err_set(
 		    err, HR_E_INVAL, "a build has the parts context and target_image");
-	for (size_t i = 0; i < f->names.n; i++)
+	for (i = 0; i < f->names.n; i++)
 		if (!hr_fleet_image_below(f->names.v[i], prefix))
 			return hr_err_set(err, HR_E_INVAL,
 			    "images are built below \"%s\", with a tag; see /registry_prefix",

@@ -42,8 +42,9 @@ static const char *
 short_name(const char *name)
 {
 	static const char *const same[] = {"docker.io/", "index.docker.io/", "library/"};
+	size_t i;
 
-	for (size_t i = 0; i < 3; i++)
+	for (i = 0; i < 3; i++)
 		if (strncmp(name, same[i], strlen(same[i])) == 0)
 			name += strlen(same[i]);
 	return name;

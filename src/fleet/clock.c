@@ -118,8 +118,9 @@ on_news(void *arg, const char *id, const char *what, const char *detail)
 	struct hr_err err = {0};
 	char reason[200];
 	bool moved = false;
+	size_t i;
 
-	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+	for (i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
 		if (strcmp(what, ends[i]) != 0)
 			continue;
 		(void)pthread_mutex_lock(&f->lock);

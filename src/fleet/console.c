@@ -53,12 +53,13 @@ static bool
 key_bytes(const char *text, unsigned char ret[HR_KEYSUM])
 {
 	size_t n = strlen(KEY_BEGIN);
+	size_t i;
 
 	memset(ret, 0, HR_KEYSUM);
 	if (strlen(text) != KEY_TEXT - 1 || strncmp(text, KEY_BEGIN, n) != 0 ||
 	    strspn(text + n, "0123456789abcdef") != 2 * (size_t)KEY_BYTES)
 		return false;
-	for (size_t i = 0; i < KEY_BYTES; i++)
+	for (i = 0; i < KEY_BYTES; i++)
 		(void)sscanf(text + n + 2 * i, "%2hhx", &ret[i]); /* they are digits */
 	return true;
 }

@@ -281,6 +281,7 @@ workers_group(struct hr_fleet_exam *x, const char *conf)
 	char name[64] = "";
 	struct passwd *pw;
 	struct group *g;
+	int i;
 
 	if (line == NULL || sscanf(line, "\nuser %63[^ ;]", name) != 1 ||
 	    (pw = getpwnam(name)) == NULL)
@@ -288,7 +289,7 @@ workers_group(struct hr_fleet_exam *x, const char *conf)
 	g = x->group != NULL ? getgrnam(x->group) : NULL;
 	if (getgrouplist(name, pw->pw_gid, groups, &n) < 0)
 		n = GROUPS_MAX;
-	for (int i = 0; g != NULL && i < n; i++)
+	for (i = 0; g != NULL && i < n; i++)
 		if (groups[i] == g->gr_gid) {
 			SAY(x, true, "socket", "workers of nginx (%s) may connect, as %s", name,
 			    x->group);

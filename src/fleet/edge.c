@@ -39,10 +39,11 @@ fill(struct hr_buf *out, const struct hr_fleet_edge *e, const char *name,
 	struct hr_buf text;
 	size_t n = 3;
 	int r;
+	size_t i;
 
 	(void)snprintf(seconds, sizeof(seconds), "%u", e->patience_s + MORE_S);
 	places[2].value = seconds;
-	for (size_t i = 0; i < nmore; i++)
+	for (i = 0; i < nmore; i++)
 		places[n++] = more[i];
 	hr_buf_init(&text, TEXT_MAX);
 	if (asprintf(&path, "%s/%s", e->data_dir, name) < 0) {
@@ -84,9 +85,11 @@ compose_server(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err 
 static int
 compose_wildcard(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_err *err)
 {
+	const char *p;
+
 	if (e->domain == NULL)
 		return 0;
-	for (const char *p = e->domain; *p != '\0'; p++)
+	for (p = e->domain; *p != '\0'; p++)
 		if (strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789.-") == 0)
 			return hr_err_set(err, HR_E_INVAL,
 			    "\"%.100s\" is no domain: small letters, digits, '.' and '-'",
@@ -321,9 +324,10 @@ hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock,
 	struct hr_buf conf;
 	char *path = NULL;
 	pid_t pid = -1;
+	size_t i;
 
 	hr_strv_add_all(&env, (const char *const *)environ);
-	for (size_t i = 0; i < HR_FLEET_LISTENERS; i++) {
+	for (i = 0; i < HR_FLEET_LISTENERS; i++) {
 		if (listeners[i] < 0)
 			continue;
 		fds[nfds] = (struct hr_spawn_fd){listeners[i], LISTEN_FD + (int)nfds - 1};

@@ -142,14 +142,15 @@ static bool
 is_room(struct hr_fleet *f, int64_t owner)
 {
 	unsigned all = 0, of_key = 0;
+	struct hr_fleet_stream *s;
 
-	for (struct hr_fleet_stream *s = f->streams; s != NULL; s = s->next) {
+	for (s = f->streams; s != NULL; s = s->next) {
 		all++;
 		of_key += s->owner == owner;
 	}
 	if (all < STREAMS_MAX && of_key < STREAMS_OF_KEY)
 		return true;
-	for (struct hr_fleet_stream *s = f->streams; s != NULL; s = s->next)
+	for (s = f->streams; s != NULL; s = s->next)
 		s->probe |= s->owner == owner || all >= STREAMS_MAX;
 	(void)pthread_cond_broadcast(&f->changed);
 	return false;

@@ -57,11 +57,12 @@ static struct hr_fleet_job *
 next_job(struct hr_fleet *f, int64_t *ret_due)
 {
 	int64_t now = hr_now_ms() / 1000;
+	struct hr_fleet_job *j, *k;
 
 	*ret_due = 0;
 	if (f->leaving)
 		return NULL;
-	for (struct hr_fleet_job *j = f->jobs, *k; j != NULL; j = j->next) {
+	for (j = f->jobs; j != NULL; j = j->next) {
 		for (k = f->jobs; k != j && strcmp(k->id, j->id) != 0; k = k->next)
 			;
 		if (k != j || j->busy)
@@ -112,7 +113,9 @@ static const struct {
 int
 hr_fleet_go_on(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_err *err)
 {
-	for (unsigned i = 0; i < sizeof(job_kinds) / sizeof(*job_kinds); i++)
+	unsigned i;
+
+	for (i = 0; i < sizeof(job_kinds) / sizeof(*job_kinds); i++)
 		if (job_kinds[i].from == row->state)
 			return hr_fleet_add_job(f, (enum hr_job_kind)i, row->id, err) == 0 ? 1 : -1;
 	return 0;
@@ -394,12 +397,12 @@ hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_key *k, const char *ses
     struct hr_err *err)
 {
 	enum hr_fleet_result r = HR_FLEET_CONFLICT;
-	int found;
+	int found, i;
 
 	memset(row, 0, sizeof(*row));
 	(void)pthread_mutex_lock(&f->lock);
 	/* another process may begin one between the look and the reservation */
-	for (int i = 0; i < START_TRIES && r == HR_FLEET_CONFLICT; i++) {
+	for (i = 0; i < START_TRIES && r == HR_FLEET_CONFLICT; i++) {
 		hr_fleet_row_done(row);
 		found = f->store->ops->find_session(f->store, k->id, session, false, row, err);
 		if (found == 1)

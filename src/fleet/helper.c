@@ -115,8 +115,10 @@ static pthread_mutex_t beginning = PTHREAD_MUTEX_INITIALIZER;
 void
 hr_fleet_helper_hold(void (*fn)(void *arg, pid_t pid), void *arg)
 {
+	const struct under_way *u;
+
 	(void)pthread_mutex_lock(&beginning);
-	for (const struct under_way *u = under_way; u != NULL; u = u->next)
+	for (u = under_way; u != NULL; u = u->next)
 		fn(arg, u->pid);
 }
 
@@ -166,8 +168,9 @@ call(struct hr_fleet_helper *h, const char *what, const char *id, struct hr_flee
 	struct hr_err e = {0};
 	struct under_way helper;
 	struct hr_buf b;
+	int i;
 
-	for (int i = 0; i < h->argc; i++)
+	for (i = 0; i < h->argc; i++)
 		hr_strv_add(&argv, h->argv[i]);
 	hr_strv_add(&argv, "--call");
 	hr_strv_add(&argv, what);

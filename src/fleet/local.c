@@ -418,12 +418,13 @@ local_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_err *err)
 	struct json_object *list = NULL;
 	struct hr_json_error why;
 	char *text = hr_sandbox_list(l->dir, err);
+	size_t i;
 
 	if (text == NULL || hr_json_decode(text, strlen(text), &list, &why) != 0) {
 		free(text);
 		return -1;
 	}
-	for (size_t i = 0; i < hr_json_count(list); i++)
+	for (i = 0; i < hr_json_count(list); i++)
 		fn(arg, hr_json_text_or(hr_json_entry(list, i), "sid", ""));
 	json_object_put(list);
 	free(text);

@@ -114,10 +114,11 @@ build_it(const struct hr_fleet_options *o, const struct hr_strv *names, int *con
 	struct hr_engine docker = {0};
 	struct hr_buf path;
 	int r;
+	size_t i;
 
 	hr_buf_init(&path, 16384);
 	hr_buf_adds(&path, "/build?dockerfile=Dockerfile&rm=1&forcerm=1");
-	for (size_t i = 0; i < names->n; i++) {
+	for (i = 0; i < names->n; i++) {
 		hr_buf_adds(&path, "&t=");
 		hr_http_escape(&path, names->v[i]);
 	}

@@ -152,12 +152,14 @@ struct running {
 static int
 listen_at(struct running *r, struct hr_err *err)
 {
+	size_t i;
+
 	const struct {
 		const char *option, *at;
 	} places[HR_FLEET_LISTENERS] = {
 	    {"listen", r->o->edge.listen}, {"console", r->o->edge.console}};
 
-	for (size_t i = 0; i < HR_FLEET_LISTENERS; i++) {
+	for (i = 0; i < HR_FLEET_LISTENERS; i++) {
 		if (r->listeners[i] >= 0 || places[i].at == NULL)
 			continue;
 		r->listeners[i] = hr_fleet_edge_listen(places[i].at, places[i].option, err);

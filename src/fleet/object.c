@@ -66,9 +66,10 @@ put_hosts(struct hr_buf *b, const struct hr_fleet_api *api, const struct hr_flee
     const struct hr_fleet_row *row)
 {
 	const char *comma = "";
+	int i;
 
 	hr_buf_adds(b, "\"work_hosts\":{");
-	for (int i = 0; i < 2 && api->domain != NULL; i++) {
+	for (i = 0; i < 2 && api->domain != NULL; i++) {
 		if (row->app_ports[i] <= 0)
 			continue;
 		hr_buf_addf(b, "%s\"%s://work-%d-%s.%s%s\":%d", comma, q->scheme, i + 1, row->id,

@@ -199,11 +199,12 @@ list_pools(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer 
 	struct hr_err err = {0};
 	char warm[HR_FLEET_ID];
 	int64_t n[2];
+	const struct hr_fleet_pool *p;
 
 	(void)body;
 	a->status = 200;
 	hr_buf_adds(&a->body, "{\"pools\":[");
-	for (const struct hr_fleet_pool *p = f->pools; p != NULL; p = p->next) {
+	for (p = f->pools; p != NULL; p = p->next) {
 		if (f->store->ops->pooled(f->store, p->shape, n, warm, &err) != 0) {
 			hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
 			return;
@@ -253,6 +254,7 @@ hr_fleet_handle_operator(const struct hr_fleet_api *api, const struct hr_fleet_r
 {
 	struct json_object *body = NULL;
 	struct hr_json_error why;
+	size_t i;
 
 	if (q->body_len > 0)
 		(void)hr_json_decode(q->body, q->body_len, &body, &why); /* it was JSON before */
@@ -261,7 +263,7 @@ hr_fleet_handle_operator(const struct hr_fleet_api *api, const struct hr_fleet_r
 		return;
 	}
 	(void)pthread_mutex_lock(&api->fleet->lock);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		if (strcmp(rows[i].method, q->method) == 0 && strcmp(rows[i].path, path) == 0)
 			rows[i].handle(api->fleet, body, a);
 	(void)pthread_mutex_unlock(&api->fleet->lock);
@@ -283,6 +285,7 @@ hr_fleet_handle_metrics(const struct hr_fleet_api *api, struct hr_fleet_answer *
 	uint64_t states[HR_FLEET_STATES] = {0};
 	struct hr_err err = {0};
 	const struct hr_fleet_counts *c = &f->counts;
+	size_t i;
 	const struct {
 		const char *name;
 		const uint64_t *n;
@@ -302,13 +305,13 @@ hr_fleet_handle_metrics(const struct hr_fleet_api *api, struct hr_fleet_answer *
 	a->type = "text/plain; version=0.0.4";
 	(void)pthread_mutex_lock(&f->lock);
 	r = f->store->ops->each(f->store, 0, true, count_state, states, &err);
-	for (size_t i = 0; i < sizeof(totals) / sizeof(*totals); i++)
+	for (i = 0; i < sizeof(totals) / sizeof(*totals); i++)
 		hr_buf_addf(
 		    &a->body, "handrail_fleet_%s %" PRIu64 "\n", totals[i].name, *totals[i].n);
 	hr_buf_addf(&a->body, "handrail_fleet_waiting %u\n", f->waiting);
 	(void)pthread_mutex_unlock(&f->lock);
 	hr_fleet_put_times(f, &a->body);
-	for (int i = 0; i < HR_FLEET_STATES; i++)
+	for (i = 0; i < HR_FLEET_STATES; i++)
 		if (hr_fleet_holds_room((enum hr_fleet_state)i))
 			hr_buf_addf(&a->body,
 			    "handrail_fleet_sandboxes{state=\"%s\"} %" PRIu64 "\n",

@@ -68,8 +68,10 @@ static const struct row {
 static int
 usage(FILE *to)
 {
+	size_t i;
+
 	(void)fprintf(to, "usage: handrail-fleetd [OPTION]...\n");
-	for (size_t i = 0; i < ROWS; i++)
+	for (i = 0; i < ROWS; i++)
 		(void)fprintf(to, "  --%-16s %s\n", rows[i].name, rows[i].help);
 	return to == stdout ? 0 : 2;
 }
@@ -121,8 +123,9 @@ hr_fleetd_parse(struct hr_fleetd_options *o, int argc, char **argv)
 {
 	struct option known[ROWS + 4] = {{0}};
 	int index, c;
+	size_t i;
 
-	for (size_t i = 0; i < ROWS; i++)
+	for (i = 0; i < ROWS; i++)
 		known[i] = (struct option){rows[i].name,
 		    rows[i].type == SWITCH ? no_argument : required_argument, NULL, 'x'};
 	known[ROWS] = (struct option){"help", no_argument, NULL, 'h'};

@@ -97,11 +97,12 @@ read_pools(const struct hr_fleet *f, struct json_object *list, struct hr_fleet_p
     struct hr_err *err)
 {
 	struct hr_fleet_pool *all = NULL, *p;
+	size_t i;
 
 	if (hr_json_type(list) != HR_PY_LIST || hr_json_count(list) > POOLS_MOST)
 		return hr_err_set(
 		    err, HR_E_INVAL, "pools are a list of up to %d objects", POOLS_MOST);
-	for (size_t i = 0; i < hr_json_count(list); i++) {
+	for (i = 0; i < hr_json_count(list); i++) {
 		p = calloc(1, sizeof(*p));
 		if (p == NULL)
 			(void)hr_err_nomem(err);
@@ -254,9 +255,10 @@ hr_fleet_pool_turn(struct hr_fleet *f, int64_t *ret_due_s)
 	int64_t now = hr_now_ms() / 1000;
 	struct hr_err err = {0};
 	int r = 0;
+	struct hr_fleet_pool *p;
 
 	*ret_due_s = 0;
-	for (struct hr_fleet_pool *p = f->pools; p != NULL && r >= 0; p = p->next)
+	for (p = f->pools; p != NULL && r >= 0; p = p->next)
 		while ((r = turn(f, p, now, ret_due_s, &err)) > 0)
 			;
 	if (r < 0) {
@@ -269,8 +271,9 @@ void
 hr_fleet_pool_made(struct hr_fleet *f, const char *shape, bool well)
 {
 	int64_t wait_s;
+	struct hr_fleet_pool *p;
 
-	for (struct hr_fleet_pool *p = f->pools; p != NULL; p = p->next) {
+	for (p = f->pools; p != NULL; p = p->next) {
 		if (strcmp(p->shape, shape) != 0)
 			continue;
 		wait_s = p->failed < 8 ? (int64_t)1 << p->failed : AGAIN_MOST_S;

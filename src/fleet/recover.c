@@ -117,6 +117,7 @@ recover(struct recovery *rec, struct hr_err *err)
 {
 	struct hr_err why = {0};
 	int r = 0;
+	size_t i;
 
 	if (rec->f->store->ops->each(rec->f->store, 0, true, keep_row, rec, err) != 0)
 		return -1;
@@ -128,14 +129,14 @@ recover(struct recovery *rec, struct hr_err *err)
 		return hr_err_nomem(err);
 	sort(&rec->live);
 	sort(&rec->there);
-	for (size_t i = 0; r == 0 && i < rec->n; i++) {
+	for (i = 0; r == 0 && i < rec->n; i++) {
 		r = hr_fleet_go_on(rec->f, &rec->rows[i], err);
 		if (r == 0)
 			r = check_alive(rec, &rec->rows[i], err);
 		else
 			r = r > 0 ? 0 : -1;
 	}
-	for (size_t i = 0; r == 0 && i < rec->there.n; i++)
+	for (i = 0; r == 0 && i < rec->there.n; i++)
 		if (!has(&rec->live, rec->there.v[i])) /* looked at again when it is its turn */
 			r = hr_fleet_add_job(rec->f, HR_JOB_STOP, rec->there.v[i], err);
 	return r;
@@ -164,10 +165,11 @@ start_threads(struct hr_fleet *f, struct hr_err *err)
 {
 	pthread_t t;
 	int r = pthread_create(&t, NULL, hr_fleet_clock_thread, f);
+	unsigned i;
 
 	if (r == 0)
 		(void)pthread_detach(t);
-	for (unsigned i = 0; r == 0 && i < f->set.jobs; i++)
+	for (i = 0; r == 0 && i < f->set.jobs; i++)
 		if ((r = pthread_create(&t, NULL, hr_fleet_job_thread, f)) == 0)
 			(void)pthread_detach(t);
 	if (r == 0 && f->engine->watch != NULL &&

@@ -51,10 +51,12 @@ hr_fleet_request_wrong(struct json_object *body)
 	if (t == HR_PY_DICT) {
 		json_object_object_foreach(env, name, value)
 		{
+			const char *p;
+
 			if (hr_json_text(value) == NULL || *name == '\0' ||
 			    isdigit((unsigned char)*name))
 				return "environment is to be an object of texts";
-			for (const char *p = name; *p != '\0'; p++)
+			for (p = name; *p != '\0'; p++)
 				if (!isalnum((unsigned char)*p) && *p != '_')
 					return "environment: a name of a variable has letters, "
 					       "digits and '_' only";
@@ -78,10 +80,11 @@ static void
 command_words(struct json_object *request, struct hr_strv *words)
 {
 	struct json_object *command = hr_json_at(request, "command");
+	size_t i;
 
 	if (hr_json_type(command) == HR_PY_STR)
 		hr_strv_add_words(words, hr_json_text(command));
-	for (size_t i = 0; i < hr_json_count(command); i++)
+	for (i = 0; i < hr_json_count(command); i++)
 		if (hr_json_text(hr_json_entry(command, i)) != NULL)
 			hr_strv_add(words, hr_json_text(hr_json_entry(command, i)));
 }
@@ -91,9 +94,10 @@ hr_fleet_request_plugins(struct json_object *request, struct hr_strv *v)
 {
 	struct hr_strv words = {0};
 	bool on = false;
+	size_t i;
 
 	command_words(request, &words);
-	for (size_t i = 0; i < words.n; i++) {
+	for (i = 0; i < words.n; i++) {
 		if (strncmp(words.v[i], "--", 2) == 0)
 			on = strcmp(words.v[i], "--plugins") == 0;
 		else if (on)
@@ -109,9 +113,10 @@ hr_fleet_request_is_v1(struct json_object *request)
 	struct hr_strv words = {0};
 	const char *name;
 	int r = 0;
+	size_t i;
 
 	command_words(request, &words);
-	for (size_t i = 0; i < words.n; i++) {
+	for (i = 0; i < words.n; i++) {
 		name = strrchr(words.v[i], '/');
 		name = name != NULL ? name + 1 : words.v[i];
 		if (strcmp(name, "openhands-agent-server") == 0 ||
@@ -142,24 +147,25 @@ hr_fleet_request_shape(
 	struct hr_strv plugins = {0};
 	struct hr_buf b;
 	int v1 = hr_fleet_request_is_v1(request), r;
+	size_t i;
 
 	hr_buf_init(&b, SHAPE_MAX);
 	put(&b, *named == '\0' && image != NULL ? image : named);
 	hr_buf_addf(&b, "%lld,", (long long)hr_fleet_request_factor(request));
-	for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++) {
+	for (i = 0; i < sizeof(members) / sizeof(*members); i++) {
 		if (hr_json_at(request, members[i]) != NULL)
 			(void)hr_json_put(&b, hr_json_at(request, members[i]));
 		hr_buf_addc(&b, ',');
 	}
 	hr_fleet_request_plugins(request, &plugins);
-	for (size_t i = 0; i < plugins.n; i++)
+	for (i = 0; i < plugins.n; i++)
 		put(&b, plugins.v[i]);
 	if (v1 > 0)
 		hr_buf_adds(&b, ",v1");
 	r = plugins.failed || v1 < 0 ? hr_err_nomem(err) : hr_buf_check(&b, err);
 	if (r == 0) {
 		(void)SHA256((const unsigned char *)b.p, b.len, sum);
-		for (size_t i = 0; i < sizeof(sum); i++)
+		for (i = 0; i < sizeof(sum); i++)
 			(void)snprintf(ret + 2 * i, 3, "%02x", sum[i]);
 	}
 	hr_strv_done(&plugins);

@@ -84,6 +84,7 @@ port_of(const struct hr_fleet_row *row, const char *name)
 {
 	const char *colon = strrchr(row->at, ':');
 	int server = colon != NULL ? (int)strtol(colon + 1, NULL, 10) : 0;
+	size_t i;
 	const struct {
 		const char *name;
 		int port;
@@ -91,7 +92,7 @@ port_of(const struct hr_fleet_row *row, const char *name)
 	    {"work-2", row->app_ports[1]}};
 	char number[16];
 
-	for (size_t i = 0; i < sizeof(ports) / sizeof(*ports); i++) {
+	for (i = 0; i < sizeof(ports) / sizeof(*ports); i++) {
 		(void)snprintf(number, sizeof(number), "%d", ports[i].port);
 		if (strcmp(name, ports[i].name) == 0 || strcmp(name, number) == 0)
 			return ports[i].port;

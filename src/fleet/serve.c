@@ -292,6 +292,7 @@ hr_fleet_serve(const struct hr_fleet_api *api, int fd, unsigned threads, struct 
 	struct hr_fleet_server *s = calloc(1, sizeof(*s));
 	pthread_condattr_t a;
 	int r = 0;
+	unsigned i;
 
 	if (s == NULL) {
 		(void)hr_err_nomem(err);
@@ -309,7 +310,7 @@ hr_fleet_serve(const struct hr_fleet_api *api, int fd, unsigned threads, struct 
 		free(s);
 		return NULL;
 	}
-	for (unsigned i = 0; r == 0 && i < threads; i++)
+	for (i = 0; r == 0 && i < threads; i++)
 		r = add_thread(s);
 	if (r == 0)
 		return s;

@@ -64,6 +64,7 @@ static sqlite3_stmt *
 prepare(struct hr_sqlite *s, struct hr_err *err, const char *sql, const char *types, va_list ap)
 {
 	struct hr_statement *p = s->statements;
+	int i;
 	sqlite3_stmt *st;
 	int r = SQLITE_OK;
 
@@ -81,7 +82,7 @@ prepare(struct hr_sqlite *s, struct hr_err *err, const char *sql, const char *ty
 	}
 	st = p->st;
 	(void)sqlite3_reset(st);
-	for (int i = 1; *types != '\0' && r == SQLITE_OK; i++, types++) {
+	for (i = 1; *types != '\0' && r == SQLITE_OK; i++, types++) {
 		if (*types == 'i')
 			r = sqlite3_bind_int64(st, i, va_arg(ap, int64_t));
 		else if (*types == 's')
@@ -212,8 +213,9 @@ static void
 sqlite_close(struct hr_store *base)
 {
 	struct hr_sqlite *s = (struct hr_sqlite *)(void *)base;
+	size_t i;
 
-	for (size_t i = 0; i < s->n; i++)
+	for (i = 0; i < s->n; i++)
 		(void)sqlite3_finalize(s->statements[i].st);
 	(void)sqlite3_close(s->db);
 	hr_fd_close(&s->lock);

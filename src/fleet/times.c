@@ -34,10 +34,13 @@ hr_fleet_took(struct hr_fleet *f, enum hr_fleet_phase phase, int64_t since_ms)
 void
 hr_fleet_put_times(const struct hr_fleet *f, struct hr_buf *b)
 {
-	for (size_t p = 0; p < HR_PHASES; p++) {
-		uint64_t n = 0;
+	size_t p;
 
-		for (size_t i = 0; i < HR_FLEET_BUCKETS - 1; i++) {
+	for (p = 0; p < HR_PHASES; p++) {
+		uint64_t n = 0;
+		size_t i;
+
+		for (i = 0; i < HR_FLEET_BUCKETS - 1; i++) {
 			n += __atomic_load_n(&f->times[p].buckets[i], __ATOMIC_RELAXED);
 			hr_buf_addf(b,
 			    "handrail_fleet_phase_seconds_bucket{phase=\"%s\",le=\"%g\"} %" PRIu64

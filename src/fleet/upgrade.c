@@ -89,7 +89,9 @@ hr_fleet_upgrade_ask(const struct hr_fleet_upgrade *u, struct hr_err *err)
 void
 hr_fleet_upgrade_listeners(struct hr_fleet_upgrade *u, int ret[HR_FLEET_LISTENERS])
 {
-	for (size_t i = 0; i < HR_FLEET_LISTENERS; i++)
+	size_t i;
+
+	for (i = 0; i < HR_FLEET_LISTENERS; i++)
 		ret[i] = hr_handover_take(&u->handed, listener_names[i]);
 }
 
@@ -115,13 +117,14 @@ hr_fleet_upgrade_go(struct hr_fleet_upgrade *u, int requests,
 	struct hr_handover h = {NULL, 0};
 	struct helpers helpers = {&h, err, 0};
 	int r;
+	size_t i;
 
 	/* before there is a descriptor that they would inherit */
 	hr_fleet_helper_hold(add_helper, &helpers);
 	r = helpers.r;
 	if (r == 0 && requests >= 0)
 		r = hr_handover_add(&h, requests, err, "requests");
-	for (size_t i = 0; r == 0 && i < HR_FLEET_LISTENERS; i++)
+	for (i = 0; r == 0 && i < HR_FLEET_LISTENERS; i++)
 		if (listeners[i] >= 0)
 			r = hr_handover_add(&h, listeners[i], err, "%s", listener_names[i]);
 	if (r == 0 && nginx > 0)

@@ -162,8 +162,9 @@ unknown(const char *name, const char *why, struct hr_err *err)
 {
 	const char *names[sizeof(builtin) / sizeof(*builtin)], *near;
 	char known[256] = "";
+	size_t i;
 
-	for (size_t i = 0; i < sizeof(builtin) / sizeof(*builtin); i++) {
+	for (i = 0; i < sizeof(builtin) / sizeof(*builtin); i++) {
 		size_t n = strlen(known);
 
 		names[i] = builtin[i].name;
@@ -186,8 +187,9 @@ look_in(const char *dir, size_t len, const char *name, const struct hr_sandbox_o
 	static const char *const after[] = {".so", ""};
 	struct hr_buf path;
 	int r = 0;
+	size_t i;
 
-	for (size_t i = 0; r == 0 && i < sizeof(after) / sizeof(*after); i++) {
+	for (i = 0; r == 0 && i < sizeof(after) / sizeof(*after); i++) {
 		hr_buf_init(&path, PATH_TEXT_MAX);
 		hr_buf_add(&path, dir, len);
 		hr_buf_adds(&path, before[i]);
@@ -210,6 +212,7 @@ hr_backend_find(const char *name, bool named, const char *const *env, struct hr_
 	const struct hr_sandbox_ops *ops = NULL;
 	struct hr_err why = {0};
 	int r = 0;
+	size_t i;
 
 	*m = (struct hr_module)HR_MODULE_NONE;
 	if (*name == '\0') {
@@ -218,7 +221,7 @@ hr_backend_find(const char *name, bool named, const char *const *env, struct hr_
 		    "local");
 		return NULL;
 	}
-	for (size_t i = 0; i < sizeof(builtin) / sizeof(*builtin); i++)
+	for (i = 0; i < sizeof(builtin) / sizeof(*builtin); i++)
 		if (strcmp(builtin[i].name, name) == 0)
 			return builtin[i].ops != NULL
 				   ? builtin[i].ops
@@ -288,12 +291,13 @@ list_in(const struct listing *l, const char *dir, struct hr_err *err)
 	struct dirent **entries = NULL;
 	int n = scandir(dir, &entries, NULL, alphasort), r = 0;
 	char name[256], *path;
+	int i;
 
 	if (n < 0 && errno == ENOMEM)
 		return hr_err_nomem(err);
 	if (n < 0 && errno != ENOENT)
 		l->fn(l->arg, false, dir, strerror(errno));
-	for (int i = 0; i < n; i++) {
+	for (i = 0; i < n; i++) {
 		const struct hr_sandbox_ops *ops = NULL;
 		struct hr_module m = HR_MODULE_NONE;
 		struct hr_err why = {0};
@@ -321,8 +325,9 @@ hr_backend_list(const char *const *env, hr_finding_fn *fn, void *arg, struct hr_
 	const struct listing l = {fn, arg, env};
 	char *dir;
 	int r = 0;
+	size_t i;
 
-	for (size_t i = 0; i < sizeof(builtin) / sizeof(*builtin); i++) {
+	for (i = 0; i < sizeof(builtin) / sizeof(*builtin); i++) {
 		struct hr_module m = HR_MODULE_NONE;
 		const struct hr_sandbox_ops *ops = builtin[i].ops;
 		struct hr_err why = {0};

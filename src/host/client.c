@@ -22,7 +22,9 @@
 static void
 forget(struct hr_client *c)
 {
-	for (char **h = c->headers; *h != NULL; h++) {
+	char **h;
+
+	for (h = c->headers; *h != NULL; h++) {
 		free(*h);
 		*h = NULL;
 	}
@@ -51,6 +53,7 @@ hr_client_point(struct hr_client *c, const struct hr_endpoint *e, struct hr_err 
 {
 	size_t n = 0;
 	int bad;
+	size_t i;
 
 	forget(c);
 	while (e->headers != NULL && e->headers[n] != NULL)
@@ -64,7 +67,7 @@ hr_client_point(struct hr_client *c, const struct hr_endpoint *e, struct hr_err 
 	    c->url == NULL || (e->key != NULL && add_header(c, "X-Session-API-Key: ", e->key) != 0);
 	if (e->unix_socket != NULL)
 		bad |= (c->unix_socket = strdup(e->unix_socket)) == NULL;
-	for (size_t i = 0; i < n; i++)
+	for (i = 0; i < n; i++)
 		bad |= add_header(c, "", e->headers[i]) != 0;
 	if (bad) {
 		forget(c);
@@ -107,10 +110,11 @@ send_raw(struct hr_client *c, const struct hr_http_request *req, struct hr_http_
 	struct hr_buf url;
 	size_t n = 0;
 	int r;
+	size_t i;
 
-	for (size_t i = 0; c->headers[i] != NULL; i++)
+	for (i = 0; c->headers[i] != NULL; i++)
 		headers[n++] = c->headers[i];
-	for (size_t i = 0; req->headers != NULL && req->headers[i] != NULL; i++) {
+	for (i = 0; req->headers != NULL && req->headers[i] != NULL; i++) {
 		hr_assert(n < HEADERS_MAX - 1);
 		headers[n++] = req->headers[i];
 	}
@@ -200,7 +204,9 @@ static int
 send_status(struct hr_client *c, const struct hr_http_request *req, struct hr_http_answer *ret,
     struct hr_err *err)
 {
-	for (unsigned k = 1;; k++) {
+	unsigned k;
+
+	for (k = 1;; k++) {
 		if (send_raw(c, req, ret, err) < 0)
 			return -1;
 		if (ret->status >= 200 && ret->status < 300)
@@ -221,7 +227,9 @@ static int
 send_patiently(struct hr_client *c, const struct hr_http_request *req, struct hr_http_answer *ret,
     struct hr_err *err)
 {
-	for (unsigned k = 1;; k++) {
+	unsigned k;
+
+	for (k = 1;; k++) {
 		if (send_status(c, req, ret, err) == 0)
 			return 0;
 		if (err->code != HR_E_PROTO || !may_repeat(req))
@@ -239,10 +247,11 @@ hr_client_send(struct hr_client *c, const struct hr_http_request *req, struct hr
     struct hr_err *err)
 {
 	struct hr_err mine;
+	unsigned k;
 
 	if (err == NULL)
 		err = &mine;
-	for (unsigned k = 1;; k++) {
+	for (k = 1;; k++) {
 		if (send_patiently(c, req, ret, err) == 0)
 			return 0;
 		if (ret->fault == HR_HTTP_CANCELLED || c->failed == NULL ||

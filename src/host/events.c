@@ -119,8 +119,9 @@ static void
 start_listening(struct follow *f, const char *runtime)
 {
 	struct teller *t = f->tellers_n < TELLERS_MAX ? &f->tellers[f->tellers_n] : NULL;
+	size_t i;
 
-	for (size_t i = 0; i < f->tellers_n; i++)
+	for (i = 0; i < f->tellers_n; i++)
 		if (strcmp(f->tellers[i].name, runtime) == 0)
 			return;
 	if (t == NULL || strlen(runtime) >= sizeof(t->name))
@@ -138,10 +139,12 @@ start_listening(struct follow *f, const char *runtime)
 static void
 stop_listening(struct follow *f)
 {
+	size_t i;
+
 	/* cannot fail: the counter is far from its end */
 	(void)eventfd_write(f->stop_fd, 1);
 	hr_fd_close(&f->feed[0]);
-	for (size_t i = 0; i < f->tellers_n; i++) {
+	for (i = 0; i < f->tellers_n; i++) {
 		if (f->tellers[i].started)
 			(void)pthread_join(f->tellers[i].thread, NULL);
 		hr_kind_close(&f->tellers[i].kind);
@@ -170,7 +173,9 @@ from_kinds(struct follow *f)
 static struct watched *
 find(struct follow *f, const char *sid)
 {
-	for (size_t i = 0; i < f->n; i++)
+	size_t i;
+
+	for (i = 0; i < f->n; i++)
 		if (strcmp(f->v[i].sid, sid) == 0)
 			return &f->v[i];
 	return NULL;
@@ -270,8 +275,9 @@ from_records(struct follow *f, int in)
 	    __attribute__((aligned(__alignof__(struct inotify_event))));
 	ssize_t n = hr_fd_read(in, room, sizeof(room));
 	struct inotify_event e;
+	char *p;
 
-	for (char *p = room; n > 0 && p < room + n; p += sizeof(e) + e.len) {
+	for (p = room; n > 0 && p < room + n; p += sizeof(e) + e.len) {
 		memcpy(&e, p, sizeof(e));
 		if (e.len > 0)
 			record_changed(f, p + sizeof(e), (e.mask & IN_DELETE) != 0);
@@ -284,9 +290,10 @@ known_ones(struct follow *f)
 	struct json_object *list = NULL;
 	struct hr_json_error why;
 	char *text = hr_sandbox_list(f->state_dir, NULL);
+	size_t i;
 
 	if (text != NULL && hr_json_decode(text, strlen(text), &list, &why) == 0)
-		for (size_t i = 0; i < hr_json_count(list); i++)
+		for (i = 0; i < hr_json_count(list); i++)
 			remember(f, hr_json_text_or(hr_json_entry(list, i), "sid", ""), false);
 	json_object_put(list);
 	free(text);
@@ -299,15 +306,16 @@ wait_once(struct follow *f, int in, struct hr_err *err)
 {
 	struct pollfd p[WATCHED_MAX + FIXED];
 	size_t n = f->n;
+	size_t i;
 
 	p[0] = (struct pollfd){.fd = in, .events = POLLIN};
 	p[1] = (struct pollfd){.fd = f->feed[0], .events = POLLIN};
 	p[2] = (struct pollfd){.fd = f->end_fd}; /* errors alone */
-	for (size_t i = 0; i < n; i++)
+	for (i = 0; i < n; i++)
 		p[i + FIXED] = (struct pollfd){.fd = f->v[i].fd, .events = POLLIN};
 	if (poll(p, n + FIXED, -1) < 0)
 		return errno == EINTR ? 0 : hr_err_sys(err, errno, "wait for events");
-	for (size_t i = 0; i < n; i++)
+	for (i = 0; i < n; i++)
 		if (p[i + FIXED].revents != 0) {
 			hr_fd_close(&f->v[i].fd);
 			report(f, f->v[i].sid, "exited", "");

@@ -38,10 +38,11 @@ complete(struct hr_sandbox *s, char **text, struct hr_err *err)
 	struct hr_json_error why;
 	struct hr_buf b;
 	int r = 0;
+	size_t i;
 
 	if (hr_json_decode(*text, strlen(*text), &list, &why) < 0)
 		return hr_err_set(err, HR_E_INVAL, "the kind's list is no JSON");
-	for (size_t i = 0; r == 0 && i < hr_json_count(list); i++) {
+	for (i = 0; r == 0 && i < hr_json_count(list); i++) {
 		struct json_object *o = hr_json_entry(list, i);
 		bool is = is_recorded(
 		    s->state_dir, hr_json_text_or(o, "sid", ""), hr_json_text_or(o, "run", ""));

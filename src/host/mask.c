@@ -22,13 +22,14 @@ is_secret(const char *entry, size_t name)
 {
 	static const char *const marks[] = {"SECRET", "_KEY", "_CODE", "_TOKEN"};
 	char upper[256];
+	size_t i;
 
 	if (name >= sizeof(upper))
 		return false;
-	for (size_t i = 0; i < name; i++)
+	for (i = 0; i < name; i++)
 		upper[i] = (char)toupper((unsigned char)entry[i]);
 	upper[name] = '\0';
-	for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++)
+	for (i = 0; i < sizeof(marks) / sizeof(*marks); i++)
 		if (strstr(upper, marks[i]) != NULL)
 			return true;
 	return false;
@@ -57,8 +58,9 @@ any_secret_at(const struct hr_sandbox *s, const char *text, size_t len)
 	const char *const *const lists[] = {hr_strv_list(&s->environ), hr_strv_list(&s->tokens),
 	    hr_strv_list(&s->secrets), s->host.env};
 	size_t longest = 0, n;
+	size_t i;
 
-	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+	for (i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
 		n = secret_at(lists[i], text, len);
 		longest = n > longest ? n : longest;
 	}

@@ -19,8 +19,9 @@ static bool
 same(struct json_object *a, struct json_object *b)
 {
 	static const char *const members[] = {"name", "command", "args", "env"};
+	size_t i;
 
-	for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++)
+	for (i = 0; i < sizeof(members) / sizeof(*members); i++)
 		if (!json_object_equal(hr_json_at(a, members[i]), hr_json_at(b, members[i])))
 			return false;
 	return true;
@@ -29,7 +30,9 @@ same(struct json_object *a, struct json_object *b)
 static bool
 among(struct json_object *list, struct json_object *server)
 {
-	for (size_t i = 0; i < json_object_array_length(list); i++)
+	size_t i;
+
+	for (i = 0; i < json_object_array_length(list); i++)
 		if (same(json_object_array_get_idx(list, i), server))
 			return true;
 	return false;
@@ -41,8 +44,9 @@ add_missing(struct json_object *list, struct json_object *more)
 {
 	size_t n = hr_json_count(more);
 	int added = 0;
+	size_t i;
 
-	for (size_t i = 0; i < n; i++) {
+	for (i = 0; i < n; i++) {
 		struct json_object *server = json_object_array_get_idx(more, i);
 
 		if (among(list, server))
@@ -68,11 +72,14 @@ put_servers(struct hr_buf *b, struct json_object *list)
 {
 	static const char *const members[] = {"name", "command", "args", "env"};
 	static const char *const missing[] = {"\"\"", "\"\"", "[]", "{}"};
+	size_t i;
 
 	hr_buf_addc(b, '[');
-	for (size_t i = 0; i < json_object_array_length(list); i++) {
+	for (i = 0; i < json_object_array_length(list); i++) {
+		size_t k;
+
 		hr_buf_adds(b, i > 0 ? ",{" : "{");
-		for (size_t k = 0; k < 4; k++) {
+		for (k = 0; k < 4; k++) {
 			struct json_object *v =
 			    hr_json_at(json_object_array_get_idx(list, i), members[k]);
 

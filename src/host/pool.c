@@ -374,11 +374,13 @@ make_one(const struct hr_config *c, const struct hr_sandbox_options *o, const ch
 static void
 plain_environment(struct hr_strv *v, const char *const *env)
 {
+	size_t i;
+
 	for (; env != NULL && *env != NULL; env++)
 		if (strncmp(*env, "SANDBOX_ENV_", 12) != 0 &&
 		    strncmp(*env, "SESSION_API_KEY=", 16) != 0)
 			hr_strv_add(v, *env);
-	for (size_t i = 0; i < HR_PROVIDERS; i++)
+	for (i = 0; i < HR_PROVIDERS; i++)
 		hr_strv_unset_env(v, hr_token_names[i]);
 }
 

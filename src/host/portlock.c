@@ -210,12 +210,13 @@ hr_portlock_find(struct hr_portlock *l, const char *dir, int min, int max, int a
 {
 	int picks = attempts / 2 < RANDOM_PICKS ? attempts / 2 : RANDOM_PICKS;
 	int left = attempts - picks, start;
+	int i;
 
-	for (int i = 0; i < picks; i++)
+	for (i = 0; i < picks; i++)
 		if (try_port(l, dir, random_in(min, max), address, ret_bound, err) == 0)
 			return 0;
 	start = random_in(min, max - left > min ? max - left : min);
-	for (int i = 0; i < left; i++)
+	for (i = 0; i < left; i++)
 		if (try_port(l, dir, min + (start - min + i) % (max - min + 1), address, ret_bound,
 			err) == 0)
 			return 0;

@@ -218,8 +218,9 @@ hr_record_remove(struct hr_sandbox *s)
 {
 	static const char *const suffixes[] = {SUFFIX, ".log"};
 	char *path;
+	size_t i;
 
-	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
+	for (i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
 		path = hr_record_path(s->state_dir, s->sid, suffixes[i]);
 		if (path != NULL)
 			(void)unlink(path); /* there may be none */
@@ -242,13 +243,14 @@ put_record(struct hr_buf *b, const char *dir, const char *file)
 	struct json_object *o, *v;
 	char *path = hr_path_join(dir, file);
 	bool first = true;
+	size_t i;
 
 	o = path != NULL ? read_record(path, NULL) : NULL;
 	free(path);
 	if (o == NULL)
 		return;
 	hr_buf_adds(b, b->len > 1 ? ",{" : "{");
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		if (!json_object_object_get_ex(o, names[i], &v))
 			continue;
 		hr_buf_addf(b, "%s\"%s\":", first ? "" : ",", names[i]);
@@ -268,6 +270,7 @@ hr_sandbox_list(const char *state_dir, struct hr_err *err)
 	char *text;
 	int r = 0;
 	DIR *dir;
+	size_t i;
 
 	if (hr_state_directory(state_dir, false, err) < 0)
 		return NULL;
@@ -290,7 +293,7 @@ hr_sandbox_list(const char *state_dir, struct hr_err *err)
 		qsort(files.v, files.n, sizeof(*files.v), by_text);
 	hr_buf_init(&b, RECORD_MAX * 16);
 	hr_buf_addc(&b, '[');
-	for (size_t i = 0; i < files.n; i++)
+	for (i = 0; i < files.n; i++)
 		put_record(&b, state_dir, files.v[i]);
 	hr_buf_addc(&b, ']');
 	hr_strv_done(&files);
@@ -305,10 +308,11 @@ bool
 hr_sid_valid(const char *sid)
 {
 	size_t n = strlen(sid);
+	size_t i;
 
 	if (n == 0 || n > SID_MAX || !isalnum((unsigned char)sid[0]))
 		return false;
-	for (size_t i = 0; i < n; i++)
+	for (i = 0; i < n; i++)
 		if (!isalnum((unsigned char)sid[i]) && strchr("_.-", sid[i]) == NULL)
 			return false;
 	return true;

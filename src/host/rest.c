@@ -59,6 +59,7 @@ hr_rest_new(const struct hr_rest_options *o, struct hr_err *err)
 {
 	struct hr_rest *rest = calloc(1, sizeof(*rest));
 	struct hr_err he = {0};
+	size_t n;
 
 	if (rest == NULL) {
 		(void)hr_err_nomem(err);
@@ -74,7 +75,7 @@ hr_rest_new(const struct hr_rest_options *o, struct hr_err *err)
 		(void)hr_err_nomem(err);
 		return NULL;
 	}
-	for (size_t n = strlen(rest->url); n > 0 && rest->url[n - 1] == '/'; n--)
+	for (n = strlen(rest->url); n > 0 && rest->url[n - 1] == '/'; n--)
 		rest->url[n - 1] = '\0';
 	rest->o.rules = o->rules != NULL ? o->rules : hr_rest_rules;
 	rest->o.timeout_s = o->timeout_s > 0 ? o->timeout_s : TIMEOUT_S;
@@ -94,9 +95,11 @@ free_header(struct header *h)
 void
 hr_rest_free(struct hr_rest *rest)
 {
+	size_t i;
+
 	if (rest == NULL)
 		return;
-	for (size_t i = 0; i < rest->n; i++)
+	for (i = 0; i < rest->n; i++)
 		free_header(&rest->headers[i]);
 	hr_http_free(rest->http);
 	free(rest->url);
@@ -170,8 +173,10 @@ mask(const struct hr_rest *rest, struct hr_buf *b, const char *text)
 	size_t skip;
 
 	for (; *text != '\0'; text += skip) {
+		size_t i;
+
 		skip = 0;
-		for (size_t i = 0; skip == 0 && i < rest->n; i++) {
+		for (i = 0; skip == 0 && i < rest->n; i++) {
 			const char *value, *word;
 
 			h = &rest->headers[i];
@@ -199,8 +204,9 @@ told(struct json_object *o)
 {
 	static const char *const names[] = {"detail", "message", "error", "error_description"};
 	const char *text = NULL;
+	size_t i;
 
-	for (size_t i = 0; text == NULL && i < sizeof(names) / sizeof(*names); i++) {
+	for (i = 0; text == NULL && i < sizeof(names) / sizeof(*names); i++) {
 		struct json_object *v = hr_json_at(o, names[i]);
 
 		text = hr_json_text(v);
@@ -285,8 +291,9 @@ all_headers(
     const struct hr_rest *rest, const struct hr_rest_call *c, const char **list, struct hr_err *err)
 {
 	size_t n = 0;
+	size_t i;
 
-	for (size_t i = 0; i < rest->n; i++)
+	for (i = 0; i < rest->n; i++)
 		list[n++] = rest->headers[i].line;
 	if (c->json != NULL)
 		list[n++] = "Content-Type: application/json";

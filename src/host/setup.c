@@ -31,11 +31,12 @@ put_name(struct hr_buf *out, const char *entry, struct hr_err *err)
 {
 	const char *eq = strchr(entry, '=');
 	size_t n = hr_env_name(entry);
+	size_t i;
 
 	if (n == 0)
 		return hr_err_set(err, HR_E_INVAL, "Invalid environment variable name: %.*s",
 		    eq != NULL ? (int)(eq - entry) : 200, entry);
-	for (size_t i = 0; i < n && out != NULL; i++)
+	for (i = 0; i < n && out != NULL; i++)
 		hr_buf_addc(out, (char)toupper((unsigned char)entry[i]));
 	return 0;
 }
@@ -43,7 +44,9 @@ put_name(struct hr_buf *out, const char *entry, struct hr_err *err)
 static bool
 is_token(const char *entry)
 {
-	for (size_t i = 0; i < HR_PROVIDERS; i++) {
+	size_t i;
+
+	for (i = 0; i < HR_PROVIDERS; i++) {
 		size_t len = strlen(hr_token_names[i]);
 
 		if (strncasecmp(entry, hr_token_names[i], len) == 0 && entry[len] == '=')
@@ -60,12 +63,13 @@ env_command(
 	bool secret = false;
 	struct hr_buf name, line, removals, lines;
 	int r = 0;
+	size_t i;
 
 	hr_buf_init(&name, COMMAND_MAX);
 	hr_buf_init(&line, COMMAND_MAX);
 	hr_buf_init(&removals, COMMAND_MAX);
 	hr_buf_init(&lines, COMMAND_MAX);
-	for (size_t i = 0; i < n && r == 0; i++) {
+	for (i = 0; i < n && r == 0; i++) {
 		hr_buf_reset(&name);
 		hr_buf_reset(&line);
 		r = put_name(&name, env[i], err);
@@ -177,6 +181,7 @@ git_identity(struct hr_sandbox *s)
 	struct hr_buf b, out;
 	struct hr_err e = {0};
 	int status = 0;
+	size_t i;
 
 	if ((s->ops->flags & HR_KIND_AS_IT_IS) != 0)
 		return;
@@ -184,7 +189,7 @@ git_identity(struct hr_sandbox *s)
 	hr_buf_init(&out, COMMAND_MAX);
 	put_fresh_identity(&b, s);
 	fresh = b.len > 0;
-	for (size_t i = 0; i < 2; i++) {
+	for (i = 0; i < 2; i++) {
 		hr_buf_adds(&b, i > 0 ? " && " : "");
 		if (own)
 			hr_buf_addf(
@@ -224,15 +229,16 @@ hr_sandbox_check_env(struct hr_sandbox *s, struct hr_err *err)
 	const char *const *given = s->host.env;
 	struct hr_strv v = {0};
 	int r;
+	size_t i;
 
 	/* who sets them by itself knows what it can take */
 	if (s->attach || s->ops->add_env != NULL)
 		return 0;
 	startup_env(s, &v);
 	r = v.failed ? hr_err_nomem(err) : 0;
-	for (size_t i = 0; r == 0 && given[i] != NULL; i++)
+	for (i = 0; r == 0 && given[i] != NULL; i++)
 		r = put_name(NULL, given[i], err);
-	for (size_t i = 0; r == 0 && i < v.n; i++)
+	for (i = 0; r == 0 && i < v.n; i++)
 		r = put_name(NULL, v.v[i], err);
 	hr_strv_done(&v);
 	return r;

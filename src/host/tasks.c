@@ -97,11 +97,12 @@ plan(const char *path, const char *shown, struct json_object *list, struct hr_er
 	struct hr_buf b, say;
 	size_t n = hr_json_count(list);
 	int r;
+	size_t i;
 
 	hr_buf_init(&b, TASKS_MAX);
 	hr_buf_init(&say, 4096);
 	hr_buf_adds(&b, "# Task List\n\n");
-	for (size_t i = 0; i < n; i++) {
+	for (i = 0; i < n; i++) {
 		struct json_object *t = hr_json_entry(list, i);
 
 		hr_buf_addf(&b, "%zu. %s %s\n%s\n", i + 1, icon(hr_json_text_or(t, "status", "")),

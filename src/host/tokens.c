@@ -34,7 +34,9 @@ hr_token(const struct hr_sandbox *s, int provider)
 void
 hr_tokens_init(struct hr_sandbox *s)
 {
-	for (size_t i = 0; i < HR_PROVIDERS; i++) {
+	size_t i;
+
+	for (i = 0; i < HR_PROVIDERS; i++) {
 		const char *token = hr_env_get(hr_strv_list(&s->environ), hr_token_names[i]);
 
 		if (token != NULL)
@@ -152,8 +154,9 @@ hr_tokens_refresh(struct hr_sandbox *s, const char *command)
 {
 	struct hr_err e = {0};
 	struct hr_strv env = {0};
+	int i;
 
-	for (int i = 0; i < HR_PROVIDERS; i++)
+	for (i = 0; i < HR_PROVIDERS; i++)
 		if (hr_token(s, i) != NULL && strcasestr(command, hr_token_names[i]) != NULL)
 			refresh_one(s, i, &env);
 	if (env.failed)

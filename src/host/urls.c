@@ -110,8 +110,9 @@ hr_web_hosts_json(char *const *urls, const int *ports, size_t n, char **ret, str
 	struct json_object *o = json_object_new_object(), *port;
 	struct hr_buf b;
 	int bad = o == NULL;
+	size_t i;
 
-	for (size_t i = 0; i < n && bad == 0; i++) {
+	for (i = 0; i < n && bad == 0; i++) {
 		if (urls[i] == NULL)
 			continue;
 		port = json_object_new_int(ports[i]);
@@ -132,10 +133,11 @@ hr_sandbox_web_hosts(struct hr_sandbox *s, char **ret_json, struct hr_err *err)
 	const int *ports = s->endpoint.app_ports;
 	char *urls[2] = {NULL, NULL};
 	int r = 0;
+	size_t i;
 
 	if (s->ops->web_hosts != NULL)
 		return s->ops->web_hosts(s->self, ret_json, err);
-	for (size_t i = 0; i < 2; i++)
+	for (i = 0; i < 2; i++)
 		if (ports[i] > 0 && asprintf(&urls[i], "http://localhost:%d", ports[i]) < 0) {
 			urls[i] = NULL;
 			r = hr_err_nomem(err);

@@ -20,6 +20,7 @@ static void
 load(void)
 {
 	void *lib = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	size_t i;
 	const struct {
 		const char *name;
 		void *place;
@@ -32,7 +33,7 @@ load(void)
 	void *found;
 	const char *text;
 
-	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
 		found = lib != NULL ? dlsym(lib, all[i].name) : NULL;
 		if (found == NULL) {
 			text = dlerror();

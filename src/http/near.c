@@ -86,7 +86,9 @@ where_of(const struct hr_http_request *req, struct where *w)
 static bool
 is_plain(const char *url)
 {
-	for (const char *p = url; *p != '\0'; p++)
+	const char *p;
+
+	for (p = url; *p != '\0'; p++)
 		if ((unsigned char)*p <= ' ' || (unsigned char)*p >= 0x7F || *p == '#' ||
 		    *p == '@' || (p[0] == '/' && p[1] == '.'))
 			return false;
@@ -98,12 +100,13 @@ has_proxy(const struct hr_http_request *req)
 {
 	static const char *const names[] = {"http_proxy", "all_proxy", "ALL_PROXY"};
 	const char *v;
+	size_t i;
 
 	if (req->unix_socket != NULL)
 		return false;
 	if (req->proxy != NULL)
 		return *req->proxy != '\0';
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if ((v = getenv(names[i])) != NULL && *v != '\0')
 			return true;
 	return false;

@@ -16,6 +16,7 @@ hr_wsframe_put(
 {
 	const unsigned char *from = p;
 	char *to;
+	size_t i;
 
 	hr_buf_addc(b, (char)(0x80 | (unsigned)op));
 	if (len < 126) {
@@ -25,15 +26,17 @@ hr_wsframe_put(
 		hr_buf_addc(b, (char)(len >> 8));
 		hr_buf_addc(b, (char)len);
 	} else {
+		int shift;
+
 		hr_buf_addc(b, (char)(0x80 | 127));
-		for (int shift = 56; shift >= 0; shift -= 8)
+		for (shift = 56; shift >= 0; shift -= 8)
 			hr_buf_addc(b, (char)((uint64_t)len >> shift));
 	}
 	hr_buf_add(b, mask, 4);
 	to = hr_buf_reserve(b, len);
 	if (to == NULL)
 		return;
-	for (size_t i = 0; i < len; i++)
+	for (i = 0; i < len; i++)
 		to[i] = (char)(from[i] ^ mask[i & 3]);
 	hr_buf_grew(b, len);
 }

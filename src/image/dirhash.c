@@ -176,8 +176,9 @@ enter(struct walk *w, int fd, const char *name, const struct stat *st, const str
 	char hash[HR_DIGEST_HEX];
 	bool any = false;
 	int r = 0;
+	const struct level *l;
 
-	for (const struct level *l = up; l != NULL && r == 0; l = l->up)
+	for (l = up; l != NULL && r == 0; l = l->up)
 		if (l->dev == st->st_dev && l->ino == st->st_ino)
 			r = hr_err_set(w->err, HR_E_INVAL,
 			    "symbolic link recursion: %s is a directory that it is in",

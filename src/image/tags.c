@@ -65,10 +65,11 @@ hr_image_truncate_hash(const char *hex, char ret[HR_IMAGE_HASH], struct hr_err *
 	static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
 	unsigned __int128 value = 0;
 	size_t n = 0;
+	const char *p;
 
 	if (*hex == '\0' || strlen(hex) > 32)
 		return hr_err_set(err, HR_E_INVAL, "no 128-bit hexadecimal number");
-	for (const char *p = hex; *p != '\0'; p++) {
+	for (p = hex; *p != '\0'; p++) {
 		if (hex_value(*p) < 0)
 			return hr_err_set(err, HR_E_INVAL, "no hexadecimal number");
 		value = value << 4 | (unsigned)hex_value(*p);

@@ -63,10 +63,11 @@ hr_cache_free(struct hr_cache *c)
 {
 	struct entry *e;
 	struct key *k;
+	int i;
 
 	if (c == NULL)
 		return;
-	for (int i = 0; i < CHAINS; i++)
+	for (i = 0; i < CHAINS; i++)
 		while ((e = c->chains[i]) != NULL) {
 			c->chains[i] = e->next;
 			free_entry(e);
@@ -206,9 +207,11 @@ hr_cache_listed(struct hr_cache *c, void (*fn)(void *arg, const char *id), void 
 	bool found = true;
 
 	while (found) {
+		int i;
+
 		found = false;
 		(void)pthread_mutex_lock(&c->lock);
-		for (int i = 0; i < CHAINS && !found; i++)
+		for (i = 0; i < CHAINS && !found; i++)
 			for (at = &c->chains[i]; *at != NULL && !found;
 			     at = found ? at : &(*at)->next)
 				if ((*at)->seen != c->lists) {
@@ -270,11 +273,14 @@ hr_cache_each(struct hr_cache *c, hr_cache_fn *fn, void *arg, struct hr_err *err
 	(void)pthread_mutex_lock(&c->lock);
 	all = calloc(c->n + 1, sizeof(*all)); /* NULL-free: n may be 0 */
 	if (all != NULL) {
-		for (int i = 0; i < CHAINS; i++)
-			for (struct entry *e = c->chains[i]; e != NULL; e = e->next)
+		struct entry *e;
+		size_t i;
+
+		for (i = 0; i < CHAINS; i++)
+			for (e = c->chains[i]; e != NULL; e = e->next)
 				all[n++] = e;
 		qsort(all, n, sizeof(struct entry *), older);
-		for (size_t i = 0; i < n && fn(arg, &all[i]->row) == 0; i++)
+		for (i = 0; i < n && fn(arg, &all[i]->row) == 0; i++)
 			;
 	}
 	(void)pthread_mutex_unlock(&c->lock);
@@ -287,9 +293,10 @@ hr_cache_key(
     struct hr_cache *c, const unsigned char sum[HR_FLEET_KEY_SUM], struct hr_fleet_key *ret)
 {
 	int found = 0;
+	struct key *k;
 
 	(void)pthread_mutex_lock(&c->lock);
-	for (struct key *k = c->keys; k != NULL; k = k->next)
+	for (k = c->keys; k != NULL; k = k->next)
 		if (hr_fleet_key_good(&k->key, k->sum, sum)) {
 			*ret = k->key;
 			found = 1;
@@ -301,8 +308,10 @@ hr_cache_key(
 void
 hr_cache_keys(struct hr_cache *c, hr_key_fn *fn, void *arg)
 {
+	struct key *k;
+
 	(void)pthread_mutex_lock(&c->lock);
-	for (struct key *k = c->keys; k != NULL; k = k->next)
+	for (k = c->keys; k != NULL; k = k->next)
 		fn(arg, &k->key);
 	(void)pthread_mutex_unlock(&c->lock);
 }
@@ -312,9 +321,10 @@ hr_cache_key_of(
     struct hr_cache *c, int64_t id, struct hr_fleet_key *ret, unsigned char sum[HR_FLEET_KEY_SUM])
 {
 	int found = 0;
+	struct key *k;
 
 	(void)pthread_mutex_lock(&c->lock);
-	for (struct key *k = c->keys; k != NULL && !found; k = k->next)
+	for (k = c->keys; k != NULL && !found; k = k->next)
 		if (k->key.id == id) {
 			*ret = k->key;
 			memcpy(sum, k->sum, HR_FLEET_KEY_SUM);

@@ -85,6 +85,7 @@ config_of(const struct engine *e, const struct hr_fleet_row *row, struct json_ob
 	const char *image = hr_json_text_at(q, "image"),
 		   *class = hr_json_text_at(q, "runtime_class");
 	int r = c != NULL ? 0 : -1;
+	size_t i;
 
 	image = image != NULL && *image != '\0' ? image : e->o->image;
 	if (r == 0 && image != NULL)
@@ -92,7 +93,7 @@ config_of(const struct engine *e, const struct hr_fleet_row *row, struct json_ob
 	/* "sysbox-runc" is what clients of the original's service ask for, without a need */
 	if (r == 0 && class != NULL && *class != '\0' && strcmp(class, "sysbox-runc") != 0)
 		r = hr_config_set(c, "kubernetes.runtime_class", class, err);
-	for (size_t i = 0; r == 0 && i < sizeof(users) / sizeof(*users); i++)
+	for (i = 0; r == 0 && i < sizeof(users) / sizeof(*users); i++)
 		if (hr_json_typed_at(q, users[i][0], HR_PY_INT) != NULL)
 			r = set_number(c, users[i][1], hr_json_int_at(q, users[i][0]), "", err);
 	if (r == 0 && e->o->memory_mb > 0)

@@ -50,7 +50,9 @@ hr_kube_events_init(struct hr_kube_events *e)
 void
 hr_kube_events_done(struct hr_kube_events *e)
 {
-	for (size_t i = 0; i < e->n; i++)
+	size_t i;
+
+	for (i = 0; i < e->n; i++)
 		free(e->v[i]);
 	free(e->v);
 	(void)pthread_mutex_destroy(&e->lock);
@@ -94,8 +96,9 @@ static void
 drop_oldest(struct hr_kube_events *e)
 {
 	size_t n = e->n / 8 + 1;
+	size_t i;
 
-	for (size_t i = 0; i < n; i++) {
+	for (i = 0; i < n; i++) {
 		e->bytes -= e->v[i]->size;
 		e->lost = e->v[i]->seq;
 		free(e->v[i]);

@@ -18,7 +18,9 @@
 static void
 hex(const unsigned char *p, size_t n, char *text)
 {
-	for (size_t i = 0; i < n; i++)
+	size_t i;
+
+	for (i = 0; i < n; i++)
 		(void)snprintf(text + 2 * i, 3, "%02x", p[i]);
 }
 
@@ -127,12 +129,13 @@ hr_object_read_key(
     struct json_object *o, struct hr_fleet_key *k, unsigned char sum[HR_FLEET_KEY_SUM])
 {
 	const char *text = hr_json_text_or(o, "sum", "");
+	int i;
 
 	memset(k, 0, sizeof(*k));
 	if (strlen(text) != (size_t)2 * HR_FLEET_KEY_SUM ||
 	    strspn(text, "0123456789abcdef") != (size_t)2 * HR_FLEET_KEY_SUM)
 		return 0;
-	for (int i = 0; i < HR_FLEET_KEY_SUM; i++) {
+	for (i = 0; i < HR_FLEET_KEY_SUM; i++) {
 		char two[3] = {text[2 * i], text[2 * i + 1], '\0'};
 
 		sum[i] = (unsigned char)strtoul(two, NULL, 16);

@@ -277,10 +277,11 @@ take_warm(struct hr_kube_store *s, struct hr_fleet_row *row, struct hr_fleet_row
 	struct warm w = {.shape = row->shape};
 	struct hr_fleet_row now;
 	int r = 0;
+	unsigned i;
 
 	if (row->key == 0 || row->shape[0] == '\0')
 		return 0;
-	for (unsigned i = 0; r == 0 && i < TRIES; i++) {
+	for (i = 0; r == 0 && i < TRIES; i++) {
 		w.id[0] = '\0';
 		w.skip = 0;
 		if (hr_cache_each(s->cache, on_warm, &w, err) != 0)
@@ -382,11 +383,12 @@ hr_kube_store_reserve(struct hr_store *base, struct hr_fleet_row *row,
 	struct hr_kube_store *s = hr_kube_store_of(base);
 	enum hr_fleet_result r = HR_FLEET_BROKEN;
 	unsigned char wait = 0;
+	int i;
 
 	/* the server in it has this key, whoever makes it */
 	if (row->server_key[0] == '\0' && hr_random_hex(row->server_key, 32, err) < 0)
 		return HR_FLEET_BROKEN;
-	for (int i = 0; i < RESERVE_TRIES; i++) {
+	for (i = 0; i < RESERVE_TRIES; i++) {
 		r = reserve(s, row, of_key, of_all, err);
 		if (r != HR_FLEET_QUOTA && r != HR_FLEET_NO_ROOM)
 			break;
@@ -418,9 +420,10 @@ change(struct hr_kube_store *s, const char *id, const char *owner, change_fn *fn
 	struct hr_cached known;
 	bool fresh = false;
 	int r = 0, found;
+	int i;
 
 	*ret_done = false;
-	for (int i = 0; r == 0 && i < TRIES; i++) {
+	for (i = 0; r == 0 && i < TRIES; i++) {
 		found = fresh ? 0 : hr_cache_find(s->cache, id, &now, &known, err);
 		if (found == 0) {
 			fresh = true;

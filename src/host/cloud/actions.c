@@ -153,13 +153,14 @@ mirror_directory(struct hr_cloud *c, const char *path, const char *file, struct 
 	struct hr_err e = {0};
 	struct hr_buf out;
 	int status = 0, r;
+	size_t at;
 
 	r = hr_cloud_helper_on(c, "d=", path,
 	    "; [ -d \"$d\" ] && cd \"$d\" && find . -maxdepth 2 -printf '%y%P\\0'", &out, &status,
 	    err);
 	if (r == 0 && status == 0 && hr_path_mkdirs(file, 0700, NULL, &e) < 0)
 		r = hr_err_from(err, HR_E_SYS, &e);
-	for (size_t at = 0; r == 0 && status == 0 && at + 1 < out.len;) {
+	for (at = 0; r == 0 && status == 0 && at + 1 < out.len;) {
 		const char *entry = out.p + at;
 		char *place;
 

@@ -137,12 +137,13 @@ hr_field_text(const char *who, const char *subject, struct json_object *o, const
     const char **ret, struct hr_err *err)
 {
 	struct json_object *v;
+	const char *p;
 
 	if (hr_field_of(who, subject, o, name, json_type_string, &v, err) < 0)
 		return -1;
 	*ret = json_object_get_string(v);
 	/* it becomes part of a URL or a header: a control character would end that */
-	for (const char *p = *ret; *p != '\0'; p++)
+	for (p = *ret; *p != '\0'; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			return hr_err_set(err, HR_E_PROTO,
 			    "%s: \"%s\" of %s has a control character", who, name, subject);
@@ -243,6 +244,7 @@ static void
 on_header(void *arg, const char *line, size_t len)
 {
 	struct turn *t = arg;
+	size_t i;
 	const struct {
 		const char *name;
 		char *to;
@@ -259,7 +261,7 @@ on_header(void *arg, const char *line, size_t len)
 		t->status = strtol(blank + 1, NULL, 10);
 		*t->after = *t->after_ms = *t->should = *t->ret->header = '\0';
 	}
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		size_t n = names[i].name != NULL ? strlen(names[i].name) : 0;
 
 		if (n > 0 && len > n && line[n] == ':' && strncasecmp(line, names[i].name, n) == 0)

@@ -109,6 +109,7 @@ hr_cloud_free(void *self)
 	struct hr_cloud *c = self;
 	char *const texts[] = {c->id, c->run, c->token, c->address, c->version, c->url,
 	    c->url_header, c->key, c->url_lines};
+	size_t i;
 
 	if (c->ops->done != NULL)
 		c->ops->done(c);
@@ -116,7 +117,7 @@ hr_cloud_free(void *self)
 	hr_api_done(&c->api);
 	hr_api_done(&c->plane);
 	hr_strv_done(&c->env);
-	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+	for (i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		free(texts[i]);
 	free(c);
 }
@@ -148,11 +149,12 @@ hr_cloud_record(void *self, struct hr_err *err)
 	struct hr_buf b;
 	char **at, *text = NULL;
 	int r = o != NULL && env != NULL ? 0 : hr_err_nomem(err);
+	size_t i;
 
-	for (size_t i = 0; r == 0 && (at = field(c, i, &name)) != NULL; i++)
+	for (i = 0; r == 0 && (at = field(c, i, &name)) != NULL; i++)
 		if (*at != NULL)
 			r = hr_cloud_put(o, name, json_object_new_string(*at), err);
-	for (size_t i = 0; r == 0 && i < c->env.n; i++)
+	for (i = 0; r == 0 && i < c->env.n; i++)
 		if (json_object_array_add(env, json_object_new_string(c->env.v[i])) != 0)
 			r = hr_err_nomem(err);
 	if (r == 0)
@@ -180,15 +182,16 @@ read_record(struct hr_cloud *c, const char *record, struct hr_err *err)
 	const char *name;
 	char **at;
 	int r = 0;
+	size_t i;
 
 	if (hr_json_decode(record, strlen(record), &o, &why) < 0 ||
 	    hr_json_text_at(o, "run") == NULL)
 		r = hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
-	for (size_t i = 0; r == 0 && (at = field(c, i, &name)) != NULL; i++)
+	for (i = 0; r == 0 && (at = field(c, i, &name)) != NULL; i++)
 		r = hr_cloud_set(at, hr_json_text_at(o, name), err);
 	c->old = hr_json_true_at(o, "old");
 	env = hr_json_at(o, "env");
-	for (size_t i = 0; r == 0 && i < hr_json_count(env); i++)
+	for (i = 0; r == 0 && i < hr_json_count(env); i++)
 		if (hr_json_text(hr_json_entry(env, i)) != NULL)
 			hr_strv_add(&c->env, hr_json_text(hr_json_entry(env, i)));
 	json_object_put(o);
@@ -245,9 +248,10 @@ make(struct hr_cloud *c, struct hr_err *err)
 	struct hr_err again = {0};
 	bool unsure = false;
 	int r = c->ops->create(c, &unsure, err);
+	int i;
 
 	c->lost = r != 0 && unsure;
-	for (int i = 0; r != 0 && unsure && i < LOST_TRIES; i++) {
+	for (i = 0; r != 0 && unsure && i < LOST_TRIES; i++) {
 		if (i > 0 && hr_cloud_pause_ms(c, LOST_WAIT_MS, err) < 0)
 			break;
 		if (find_run(c, &again) == 1) {

@@ -153,8 +153,9 @@ fetch_all(struct hr_cloud *c, const char *path, const struct hr_buf *names, cons
 {
 	unsigned n = 0;
 	int r = 0;
+	size_t at;
 
-	for (size_t at = 0; r == 0 && at < names->len;) {
+	for (at = 0; r == 0 && at < names->len;) {
 		const char *name = names->p + at;
 		char *source, *target;
 		struct hr_buf b;
@@ -224,6 +225,7 @@ hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_err
 	char *all = hr_cloud_absolute(c, path != NULL ? path : ".", err);
 	struct hr_buf names, b;
 	int status = 0, r;
+	size_t at;
 
 	if (all == NULL)
 		return -1;
@@ -234,7 +236,7 @@ hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_err
 	free(all);
 	hr_buf_init(&b, HR_CLOUD_REPLY_MAX);
 	hr_buf_addc(&b, '[');
-	for (size_t at = 0; r == 0 && status == 0 && at < names.len;) {
+	for (at = 0; r == 0 && status == 0 && at < names.len;) {
 		const char *name = names.p + at;
 
 		at += strlen(name) + 1;

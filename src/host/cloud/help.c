@@ -164,15 +164,18 @@ hr_cloud_form(struct hr_buf *b, const struct hr_cloud_part *parts, size_t n, cha
     struct hr_err *err)
 {
 	char boundary[37];
+	size_t i;
 
 	if (hr_uuid(boundary, err) < 0)
 		return -1;
-	for (size_t i = 0; i < n; i++) {
+	for (i = 0; i < n; i++) {
 		hr_buf_addf(b, "--%s\r\nContent-Disposition: form-data; name=\"%s\"", boundary,
 		    parts[i].name);
 		if (parts[i].filename != NULL) {
+			const char *p;
+
 			hr_buf_adds(b, "; filename=\"");
-			for (const char *p = parts[i].filename; *p != '\0'; p++)
+			for (p = parts[i].filename; *p != '\0'; p++)
 				if (*p == '"' || *p == '\r' || *p == '\n')
 					hr_buf_addf(b, "%%%02X", (unsigned char)*p);
 				else
@@ -269,10 +272,11 @@ hr_cloud_version_at_least(const char *version, int major, int minor, int patch)
 {
 	int have[3] = {0, 0, 0};
 	const int want[3] = {major, minor, patch};
+	int i;
 
 	if (version == NULL || sscanf(version, "%d.%d.%d", &have[0], &have[1], &have[2]) < 2)
 		return false;
-	for (int i = 0; i < 3; i++)
+	for (i = 0; i < 3; i++)
 		if (have[i] != want[i])
 			return have[i] > want[i];
 	return true;

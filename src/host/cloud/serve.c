@@ -93,6 +93,7 @@ server_line(struct hr_cloud *c, struct hr_buf *b, struct hr_err *err)
 	    .user_id = -1};
 	struct hr_strv words = {0};
 	int r = hr_command_build(&words, &q, c->h->config, c->h->environ, err);
+	size_t i;
 
 	/* not on a command line, which others in it can read */
 	if (r == 0)
@@ -100,7 +101,7 @@ server_line(struct hr_cloud *c, struct hr_buf *b, struct hr_err *err)
 		    "f=" KEY_FILE "%s; SESSION_API_KEY=$(cat \"$f\"); rm -f \"$f\"; "
 		    "export SESSION_API_KEY; exec",
 		    c->run);
-	for (size_t i = 0; r == 0 && i < words.n; i++) {
+	for (i = 0; r == 0 && i < words.n; i++) {
 		hr_buf_addc(b, ' ');
 		hr_shell_quote(b, words.v[i], strlen(words.v[i]));
 	}

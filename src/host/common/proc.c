@@ -31,7 +31,9 @@ hr_proc_started(pid_t pid)
 	(void)snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
 	hr_buf_init(&b, STAT_MAX);
 	if (hr_path_read(path, &b, NULL) == 0 && (p = strrchr(b.p, ')')) != NULL) {
-		for (int i = 0; i < FIELD_STARTED && p != NULL; i++)
+		int i;
+
+		for (i = 0; i < FIELD_STARTED && p != NULL; i++)
 			p = strchr(p + 1, ' ');
 		/* a zombie has ended */
 		if (p != NULL && strncmp(strrchr(b.p, ')'), ") Z", 3) != 0)
@@ -69,8 +71,9 @@ void
 hr_proc_end(pid_t pid, int watch_fd, int patience_ms)
 {
 	static const int signals[] = {SIGTERM, SIGTERM, SIGKILL};
+	size_t i;
 
-	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
+	for (i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
 		if (syscall(SYS_pidfd_send_signal, watch_fd, signals[i], NULL, 0) != 0)
 			break;
 		if (hr_proc_wait(watch_fd, signals[i] == SIGKILL ? -1 : patience_ms))

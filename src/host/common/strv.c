@@ -11,7 +11,9 @@
 void
 hr_strv_done(struct hr_strv *s)
 {
-	for (size_t i = 0; i < s->n; i++)
+	size_t i;
+
+	for (i = 0; i < s->n; i++)
 		free(s->v[i]);
 	free(s->v);
 	memset(s, 0, sizeof(*s));
@@ -94,8 +96,9 @@ hr_strv_set_env(struct hr_strv *s, const char *entry)
 	const char *eq = strchr(entry, '=');
 	size_t len = eq != NULL ? (size_t)(eq - entry) : strlen(entry);
 	char *copy;
+	size_t i;
 
-	for (size_t i = 0; i < s->n; i++) {
+	for (i = 0; i < s->n; i++) {
 		if (!names(s->v[i], entry, len))
 			continue;
 		copy = strdup(entry);
@@ -114,8 +117,9 @@ void
 hr_strv_unset_env(struct hr_strv *s, const char *name)
 {
 	size_t to = 0, len = strlen(name);
+	size_t i;
 
-	for (size_t i = 0; i < s->n; i++) {
+	for (i = 0; i < s->n; i++) {
 		if (names(s->v[i], name, len))
 			free(s->v[i]);
 		else

@@ -34,13 +34,13 @@ dotenv_line(char *line, const char **ret_entry)
 const char **
 hr_dotenv_merge(const char *const *env, char *text)
 {
-	size_t n = 0, room = 1;
-	const char **all, *entry;
+	size_t n = 0, room = 1, i, len;
+	const char **all, *entry, *p;
 	char *line, *next, *eq;
 
 	for (; env != NULL && env[n] != NULL; n++)
 		;
-	for (const char *p = text; *p != '\0'; p++)
+	for (p = text; *p != '\0'; p++)
 		room += *p == '\n';
 	all = calloc(n + room + 1, sizeof(*all));
 	if (all == NULL)
@@ -57,7 +57,8 @@ hr_dotenv_merge(const char *const *env, char *text)
 		eq = strchr(entry, '=');
 		*eq = '\0';
 		/* an existing variable wins, an empty one as well */
-		size_t i = 0, len = strlen(entry);
+		len = strlen(entry);
+		i = 0;
 		while (i < n && !(strncmp(all[i], entry, len) == 0 && all[i][len] == '='))
 			i++;
 		*eq = '=';

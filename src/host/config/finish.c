@@ -36,13 +36,14 @@ finish_volumes(struct hr_config *c, const char *text, struct hr_err *err)
 {
 	struct hr_volumes v;
 	int r = 0;
+	size_t i;
 
 	if (hr_volumes_parse(text, &v, err) < 0)
 		return -1;
 	if (hr_config_put_text(c, BASE, NULL, err) < 0 ||
 	    hr_config_put_text(c, MOUNT, NULL, err) < 0)
 		r = -1;
-	for (size_t i = 0; i < v.n && r == 0; i++) {
+	for (i = 0; i < v.n && r == 0; i++) {
 		if (strcmp(v.v[i].target, "/workspace") != 0)
 			continue;
 		r = put_absolute(c, BASE, v.v[i].source, err);

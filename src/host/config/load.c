@@ -212,9 +212,12 @@ hr_config_variable(const struct hr_key *k, char name[HR_VARIABLE_MAX])
 {
 	const char *parts[2] = {strcmp(k->section, "core") == 0 ? "" : k->section, k->name};
 	size_t n = 0;
+	size_t i;
 
-	for (size_t i = 0; i < 2; i++) {
-		for (const char *p = parts[i]; *p != '\0' && n < HR_VARIABLE_MAX - 2; p++)
+	for (i = 0; i < 2; i++) {
+		const char *p;
+
+		for (p = parts[i]; *p != '\0' && n < HR_VARIABLE_MAX - 2; p++)
 			name[n++] = (char)(*p == '.' ? '_' : toupper((unsigned char)*p));
 		if (i == 0 && n > 0)
 			name[n++] = '_';
@@ -236,8 +239,9 @@ load_environment(struct hr_config *c, const char *const *env, struct hr_err *err
 	struct hr_err e = {0};
 	struct json_object *v;
 	const char *text;
+	size_t i;
 
-	for (size_t i = 0; i < hr_keys_all_n; i++) {
+	for (i = 0; i < hr_keys_all_n; i++) {
 		hr_config_variable(&hr_keys_all[i], name);
 		text = hr_env_get(env, name);
 		if (text == NULL)

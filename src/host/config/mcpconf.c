@@ -49,6 +49,7 @@ check_url(const char *url, struct hr_err *err)
 {
 	static const char *const schemes[] = {"http", "https", "ws", "wss"};
 	size_t n = strspn(url, LETTERS);
+	size_t i;
 
 	if (*url == '\0')
 		return hr_err_set(err, HR_E_INVAL, "URL cannot be empty");
@@ -59,7 +60,7 @@ check_url(const char *url, struct hr_err *err)
 		    err, HR_E_INVAL, "URL must include a scheme (http:// or https://)");
 	if (strncmp(url + n, "://", 3) != 0 || strcspn(url + n + 3, "/?#") == 0)
 		return hr_err_set(err, HR_E_INVAL, "URL must include a valid domain/host");
-	for (size_t i = 0; i < sizeof(schemes) / sizeof(*schemes); i++)
+	for (i = 0; i < sizeof(schemes) / sizeof(*schemes); i++)
 		if (strlen(schemes[i]) == n && strncasecmp(schemes[i], url, n) == 0)
 			return 0;
 	return hr_err_set(err, HR_E_INVAL, "URL scheme must be http, https, ws, or wss");
@@ -172,6 +173,7 @@ static int
 check_args(struct json_object *v, struct json_object *to, struct hr_err *err)
 {
 	struct json_object *list;
+	size_t i;
 
 	if (json_object_is_type(v, json_type_string)) {
 		list = split_args(json_object_get_string(v), err);
@@ -181,7 +183,7 @@ check_args(struct json_object *v, struct json_object *to, struct hr_err *err)
 		return hr_json_set(to, "args", json_object_new_array(), err);
 	if (!json_object_is_type(v, json_type_array))
 		return hr_err_set(err, HR_E_INVAL, "args is a list of texts, or a text");
-	for (size_t i = 0; i < json_object_array_length(v); i++)
+	for (i = 0; i < json_object_array_length(v); i++)
 		if (!json_object_is_type(json_object_array_get_idx(v, i), json_type_string))
 			return hr_err_set(err, HR_E_INVAL, "args is a list of texts, or a text");
 	return hr_json_set(to, "args", json_object_get(v), err);
@@ -297,7 +299,9 @@ program(struct json_object *o, struct json_object *to, struct hr_err *err)
 static bool
 has_url(struct json_object *list, struct json_object *url)
 {
-	for (size_t i = 0; i < json_object_array_length(list); i++)
+	size_t i;
+
+	for (i = 0; i < json_object_array_length(list); i++)
 		if (json_object_equal(hr_json_at(json_object_array_get_idx(list, i), "url"), url))
 			return true;
 	return false;
@@ -331,12 +335,13 @@ struct json_object *
 hr_mcpconf_check(const char *name, struct json_object *list, struct hr_err *err)
 {
 	struct json_object *checked = json_object_new_array();
+	size_t i;
 
 	if (checked == NULL) {
 		(void)hr_err_nomem(err);
 		return NULL;
 	}
-	for (size_t i = 0; i < json_object_array_length(list); i++) {
+	for (i = 0; i < json_object_array_length(list); i++) {
 		if (add(checked, json_object_array_get_idx(list, i), name, err) != 0) {
 			json_object_put(checked);
 			return NULL;

@@ -21,7 +21,9 @@ _Static_assert((int)HR_OPTION_TEXT == (int)HR_KEY_TEXT && (int)HR_OPTION_MAP == 
 static const struct hr_key *
 find(const struct hr_config *c, const char *name)
 {
-	for (size_t i = 0; i < c->own_n; i++)
+	size_t i;
+
+	for (i = 0; i < c->own_n; i++)
 		if (strcmp(c->own[i].name, name) == 0)
 			return &c->own[i];
 	return NULL;
@@ -79,8 +81,9 @@ from_environment(struct hr_config *c, struct hr_err *err)
 {
 	char name[HR_VARIABLE_MAX];
 	const char *text;
+	size_t i;
 
-	for (size_t i = 0; i < c->own_n; i++) {
+	for (i = 0; i < c->own_n; i++) {
 		hr_config_variable(&c->own[i], name);
 		text = hr_env_get(hr_strv_list(&c->env), name);
 		if (text != NULL && put_text(c, &c->own[i], text, err) < 0)

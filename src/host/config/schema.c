@@ -173,7 +173,9 @@ const size_t hr_keys_all_n = sizeof(hr_keys_all) / sizeof(*hr_keys_all);
 const struct hr_key *
 hr_key_find(const char *section, const char *name, size_t len)
 {
-	for (size_t i = 0; i < hr_keys_all_n; i++)
+	size_t i;
+
+	for (i = 0; i < hr_keys_all_n; i++)
 		if (strcmp(hr_keys_all[i].section, section) == 0 &&
 		    strlen(hr_keys_all[i].name) == len &&
 		    memcmp(hr_keys_all[i].name, name, len) == 0)
@@ -184,7 +186,9 @@ hr_key_find(const char *section, const char *name, size_t len)
 bool
 hr_section_known(const char *section)
 {
-	for (size_t i = 0; i < hr_keys_all_n; i++)
+	size_t i;
+
+	for (i = 0; i < hr_keys_all_n; i++)
 		if (strcmp(hr_keys_all[i].section, section) == 0)
 			return true;
 	return false;
@@ -195,8 +199,9 @@ hr_key_nearest(const char *section, const char *name)
 {
 	const char *words[sizeof(hr_keys_all) / sizeof(*hr_keys_all)];
 	size_t n = 0;
+	size_t i;
 
-	for (size_t i = 0; i < hr_keys_all_n; i++)
+	for (i = 0; i < hr_keys_all_n; i++)
 		if (strcmp(hr_keys_all[i].section, section) == 0)
 			words[n++] = hr_keys_all[i].name;
 	return hr_nearest(name, words, n);
@@ -207,8 +212,9 @@ hr_section_foreign(const char *section)
 {
 	static const char *const names[] = {
 	    "llm", "agent", "condenser", "model_routing", "extended", "cli"};
+	size_t i;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (strcmp(names[i], section) == 0)
 			return true;
 	return false;

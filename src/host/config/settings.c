@@ -77,13 +77,14 @@ struct hr_config *
 hr_config_new(struct hr_err *err)
 {
 	struct hr_config *c = calloc(1, sizeof(*c));
+	size_t i;
 
 	if (c == NULL || (c->values = json_object_new_object()) == NULL) {
 		free(c);
 		(void)hr_err_nomem(err);
 		return NULL;
 	}
-	for (size_t i = 0; i < hr_keys_all_n; i++) {
+	for (i = 0; i < hr_keys_all_n; i++) {
 		if (put_default(c, &hr_keys_all[i], err) < 0) {
 			hr_config_free(c);
 			return NULL;
@@ -148,13 +149,14 @@ key_of(const struct hr_config *c, const char *key)
 	const struct hr_key *found;
 	const char *dot = strrchr(key, '.');
 	char section[32];
+	size_t i;
 
 	if (dot == NULL || (size_t)(dot - key) >= sizeof(section))
 		return NULL;
 	memcpy(section, key, (size_t)(dot - key));
 	section[dot - key] = '\0';
 	found = hr_key_find(section, dot + 1, strlen(dot + 1));
-	for (size_t i = 0; found == NULL && i < c->own_n; i++)
+	for (i = 0; found == NULL && i < c->own_n; i++)
 		if (strcmp(c->own[i].section, section) == 0 && strcmp(c->own[i].name, dot + 1) == 0)
 			found = &c->own[i];
 	return found;
@@ -199,6 +201,7 @@ static struct json_object *
 convert_number(const struct hr_key *k, const char *text)
 {
 	char *stop;
+	double d;
 
 	errno = 0;
 	if (k->type == HR_KEY_INT) {
@@ -209,8 +212,7 @@ convert_number(const struct hr_key *k, const char *text)
 		return stop == text || *stop != '\0' || errno != 0 ? NULL
 								   : json_object_new_int64(n);
 	}
-	double d = strtod(text, &stop);
-
+	d = strtod(text, &stop);
 	return stop == text || *stop != '\0' ? NULL : json_object_new_double(d);
 }
 
@@ -338,8 +340,10 @@ put_servers(struct hr_buf *b, struct json_object *v, bool hide)
 	bool first = true;
 
 	if (json_object_is_type(v, json_type_array)) {
+		size_t i;
+
 		hr_buf_addc(b, '[');
-		for (size_t i = 0; i < json_object_array_length(v); i++) {
+		for (i = 0; i < json_object_array_length(v); i++) {
 			hr_buf_adds(b, i > 0 ? "," : "");
 			put_servers(b, json_object_array_get_idx(v, i), hide);
 		}
@@ -381,10 +385,11 @@ hr_config_json(const struct hr_config *c, struct hr_err *err)
 	struct json_object *v;
 	struct hr_buf b;
 	char *text;
+	size_t i;
 
 	hr_buf_init(&b, JSON_MAX);
 	hr_buf_addc(&b, '{');
-	for (size_t i = 0; i < hr_keys_all_n; i++) {
+	for (i = 0; i < hr_keys_all_n; i++) {
 		const struct hr_key *k = &hr_keys_all[i];
 
 		if (strcmp(section, k->section) != 0) {

@@ -237,6 +237,7 @@ header(struct toml *t, struct json_object *root)
 	struct json_object *at = root;
 	struct hr_buf key;
 	bool element;
+	int i;
 
 	t->p++;
 	element = toml_at(t, '[');
@@ -253,7 +254,7 @@ header(struct toml *t, struct json_object *root)
 	}
 	at = element ? open_element(t, at, hr_buf_str(&key)) : open_table(t, at, hr_buf_str(&key));
 	hr_buf_done(&key);
-	for (int i = 0; i <= (int)element && at != NULL; i++) {
+	for (i = 0; i <= (int)element && at != NULL; i++) {
 		if (!toml_at(t, ']')) {
 			(void)toml_fail(t, "a table's name has no end");
 			return NULL;
@@ -271,8 +272,10 @@ static void
 drop_marks(struct json_object *o)
 {
 	if (json_object_is_type(o, json_type_array)) {
+		size_t i;
+
 		json_object_set_userdata(o, NULL, NULL);
-		for (size_t i = 0; i < json_object_array_length(o); i++)
+		for (i = 0; i < json_object_array_length(o); i++)
 			drop_marks(json_object_array_get_idx(o, i));
 	} else if (json_object_is_type(o, json_type_object)) {
 		json_object_set_userdata(o, NULL, NULL);

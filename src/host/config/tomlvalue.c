@@ -20,8 +20,9 @@ unicode_escape(struct toml *t, int digits, struct hr_buf *b)
 {
 	uint32_t cp = 0;
 	char out[4];
+	int i;
 
-	for (int i = 0; i < digits; i++) {
+	for (i = 0; i < digits; i++) {
 		if (!toml_more(t) || !isxdigit((unsigned char)*t->p))
 			return toml_fail(t, "a \\u escape needs hexadecimal digits");
 		cp = cp << 4 | (uint32_t)(*t->p <= '9' ? *t->p - '0' : (*t->p | 0x20) - 'a' + 10);
@@ -81,8 +82,10 @@ string_body(struct toml *t, char q, bool multi, struct hr_buf *b)
 			return 0;
 		}
 		if (*t->p == q && at_three(t, q)) {
+			int i;
+
 			/* up to two quotes may stand before the end */
-			for (int i = 0; i < 2 && t->end - t->p > 3 && t->p[3] == q; i++, t->p++)
+			for (i = 0; i < 2 && t->end - t->p > 3 && t->p[3] == q; i++, t->p++)
 				hr_buf_addc(b, q);
 			t->p += 3;
 			return 0;
@@ -143,10 +146,11 @@ static int
 plain_number(struct toml *t, const char *p, size_t len, char out[NUMBER_MAX])
 {
 	size_t n = 0;
+	size_t i;
 
 	if (len >= NUMBER_MAX)
 		return toml_fail(t, "a number is too long");
-	for (size_t i = 0; i < len; i++) {
+	for (i = 0; i < len; i++) {
 		if (p[i] == '_') {
 			if (i == 0 || i + 1 == len || !isxdigit((unsigned char)p[i - 1]) ||
 			    !isxdigit((unsigned char)p[i + 1]))

@@ -89,7 +89,9 @@ hr_volumes_parse(const char *text, struct hr_volumes *ret, struct hr_err *err)
 void
 hr_volumes_done(struct hr_volumes *v)
 {
-	for (size_t i = 0; i < v->n; i++) {
+	size_t i;
+
+	for (i = 0; i < v->n; i++) {
 		free(v->v[i].source);
 		free(v->v[i].target);
 		free(v->v[i].mode);

@@ -241,8 +241,9 @@ word_of(const char *state)
 	static const char *const words[][2] = {{"started", "running"}, {"stopped", "paused"},
 	    {"paused", "paused"}, {"archived", "paused"}, {"destroyed", "gone"},
 	    {"destroying", "gone"}, {"error", "exited"}, {"build_failed", "exited"}};
+	size_t i;
 
-	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+	for (i = 0; i < sizeof(words) / sizeof(*words); i++)
 		if (strcmp(words[i][0], state) == 0)
 			return words[i][1];
 	return state;
@@ -276,13 +277,14 @@ one_page(struct json_object *page, const char *run, char cursor[512], hr_cloud_f
 	struct json_object *list = page;
 	const char *next = NULL;
 	int r = 0;
+	size_t i;
 
 	if (!json_object_is_type(page, json_type_array) &&
 	    (hr_field_of(WHO, "the list", page, "items", json_type_array, &list, err) != 0 ||
 		hr_field_maybe(WHO, "the list", page, "nextCursor", &next, err) != 0))
 		return -1;
 	(void)snprintf(cursor, 512, "%s", next != NULL ? next : "");
-	for (size_t i = 0; r == 0 && i < hr_json_count(list); i++) {
+	for (i = 0; r == 0 && i < hr_json_count(list); i++) {
 		struct json_object *o = hr_json_entry(list, i);
 		struct hr_cloud_found f;
 

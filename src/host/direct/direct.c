@@ -209,6 +209,7 @@ direct_restore(void *self, const char *record, struct hr_err *err)
 	struct hr_direct *c = self;
 	struct hr_json_error why;
 	const char *named;
+	size_t i;
 
 	if (hr_json_decode(record, strlen(record), &o, &why) < 0 ||
 	    (named = hr_json_text_at(o, "workspace")) == NULL) {
@@ -218,7 +219,7 @@ direct_restore(void *self, const char *record, struct hr_err *err)
 	env = hr_json_at(o, "env");
 	c->own_workspace = hr_json_true_at(o, "own_workspace");
 	c->named = strdup(named);
-	for (size_t i = 0; i < hr_json_count(env); i++)
+	for (i = 0; i < hr_json_count(env); i++)
 		if (hr_json_text(hr_json_entry(env, i)) != NULL)
 			hr_strv_add(&c->env, hr_json_text(hr_json_entry(env, i)));
 	json_object_put(o);

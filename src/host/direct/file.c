@@ -115,8 +115,9 @@ static void
 plain_ends(struct hr_buf *b)
 {
 	size_t to = 0;
+	size_t i;
 
-	for (size_t i = 0; i < b->len; i++) {
+	for (i = 0; i < b->len; i++) {
 		if (b->p[i] == '\r' && i + 1 < b->len && b->p[i + 1] == '\n')
 			continue;
 		b->p[to++] = b->p[i] == '\r' ? '\n' : b->p[i];

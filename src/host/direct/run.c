@@ -91,6 +91,7 @@ start(struct job *j, const char *command, struct hr_err *e)
 	    .umask = -1,
 	    .dir = j->c->workspace};
 	int ends[2];
+	size_t i;
 
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return hr_err_sys(e, errno, "pipe");
@@ -99,7 +100,7 @@ start(struct job *j, const char *command, struct hr_err *e)
 	fds[2] = (struct hr_spawn_fd){ends[1], 2};
 	hr_strv_add_all(&env, j->c->h->environ);
 	hr_strv_unset_env(&env, "SESSION_API_KEY");
-	for (size_t i = 0; i < j->c->env.n; i++)
+	for (i = 0; i < j->c->env.n; i++)
 		hr_strv_set_env(&env, j->c->env.v[i]);
 	hr_strv_unset_env(&env, "PWD");
 	sp.envp = env.v;

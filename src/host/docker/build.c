@@ -121,9 +121,10 @@ build_path(struct build *b, struct hr_buf *path, const char *const *names, size_
 	char now[64], args[256];
 	time_t t = time(NULL);
 	struct tm tm;
+	size_t i;
 
 	hr_buf_adds(path, "/build?dockerfile=Dockerfile&rm=1&forcerm=1");
-	for (size_t i = 0; i < n; i++) {
+	for (i = 0; i < n; i++) {
 		hr_buf_adds(path, "&t=");
 		hr_http_escape(path, names[i]);
 	}
@@ -131,7 +132,7 @@ build_path(struct build *b, struct hr_buf *path, const char *const *names, size_
 		hr_buf_adds(path, "&platform=");
 		hr_http_escape(path, req->platform);
 	}
-	for (size_t i = 0; i < req->build_args_n; i++) {
+	for (i = 0; i < req->build_args_n; i++) {
 		if (strncmp(req->build_args[i], "--network=", 10) == 0) {
 			hr_buf_adds(path, "&networkmode=");
 			hr_http_escape(path, req->build_args[i] + 10);
@@ -178,9 +179,10 @@ check_args(
     struct json_object *list, const char **ret, size_t room, size_t *ret_n, struct hr_err *err)
 {
 	size_t n = hr_json_count(list);
+	size_t i;
 
 	*ret_n = 0;
-	for (size_t i = 0; i < n && i < room; i++) {
+	for (i = 0; i < n && i < room; i++) {
 		const char *a = hr_json_text(hr_json_entry(list, i));
 
 		if (a == NULL)

@@ -33,8 +33,9 @@ static void
 docker_free(void *self)
 {
 	struct hr_docker *d = self;
+	size_t i;
 
-	for (size_t i = 0; i < 4; i++)
+	for (i = 0; i < 4; i++)
 		hr_portlock_release(&d->locks[i]);
 	hr_engine_done(&d->engine);
 	free(d->name);
@@ -48,11 +49,12 @@ static int
 docker_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 {
 	struct hr_docker *d = calloc(1, sizeof(*d));
+	size_t i;
 
 	if (d == NULL)
 		return hr_err_nomem(err);
 	d->h = h;
-	for (size_t i = 0; i < 4; i++)
+	for (i = 0; i < 4; i++)
 		d->locks[i].fd = -1;
 	if (asprintf(&d->name, PREFIX "%s", h->sid) < 0) {
 		d->name = NULL;
@@ -112,8 +114,9 @@ read_env(struct hr_docker *d, struct json_object *o, struct hr_err *err)
 {
 	struct json_object *env = hr_json_at(hr_json_at(o, "Config"), "Env");
 	const char *key = NULL;
+	size_t i;
 
-	for (size_t i = 0; i < hr_json_count(env); i++) {
+	for (i = 0; i < hr_json_count(env); i++) {
 		const char *e = hr_json_text(hr_json_entry(env, i));
 
 		if (e == NULL)
@@ -220,8 +223,9 @@ docker_web_hosts(void *self, char **ret_json, struct hr_err *err)
 	const char *host = hr_env_get(d->h->environ, "DOCKER_HOST_ADDR");
 	char *urls[2] = {NULL, NULL};
 	int r = 0;
+	size_t i;
 
-	for (size_t i = 0; i < 2; i++)
+	for (i = 0; i < 2; i++)
 		if (d->app_ports[i] > 0 &&
 		    asprintf(&urls[i], "http://%s:%d", host != NULL ? host : "localhost",
 			d->app_ports[i]) < 0) {
@@ -319,10 +323,11 @@ docker_state(void *self)
 	    "running", "paused", "created", "restarting", "exited", "dead"};
 	struct json_object *o = NULL;
 	const char *state = "gone";
+	size_t i;
 
 	if (hr_docker_call(self, "GET", "/json", &o, NULL) != 0)
 		return "gone";
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (strcmp(hr_json_text_or(hr_json_at(o, "State"), "Status", ""), names[i]) == 0)
 			state = names[i];
 	json_object_put(o);
@@ -361,7 +366,9 @@ docker_resume(void *self, struct hr_err *err)
 static void
 release(struct hr_docker *d)
 {
-	for (size_t i = 0; i < 4; i++)
+	size_t i;
+
+	for (i = 0; i < 4; i++)
 		hr_portlock_release(&d->locks[i]);
 }
 

@@ -237,8 +237,10 @@ hr_engine_event(struct hr_engine_event *ret, const char *line, size_t len)
 	if (*code != '\0')
 		(void)snprintf(ret->detail, sizeof(ret->detail), "exit status %.20s", code);
 	if (strncmp(name, HR_CONTAINER_PREFIX, sizeof(HR_CONTAINER_PREFIX) - 1) == 0) {
+		size_t i;
+
 		name += sizeof(HR_CONTAINER_PREFIX) - 1;
-		for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
+		for (i = 0; i < sizeof(told) / sizeof(*told); i++)
 			if (strcmp(status, told[i]) == 0 && hr_sid_valid(name))
 				ret->what = told[i];
 		(void)snprintf(ret->sid, sizeof(ret->sid), "%s", name);
@@ -306,7 +308,9 @@ hr_demux_sink(void *demux, const char *p, size_t len)
 void
 hr_demux_done(struct hr_demux *d)
 {
-	for (size_t i = 0; i < 2; i++) {
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
 		if (d->lines[i].len > 0 && !d->stopped)
 			(void)d->fn(d->arg, d->lines[i].p, d->lines[i].len);
 		hr_buf_done(&d->lines[i]);

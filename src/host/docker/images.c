@@ -34,11 +34,12 @@ put_image(struct hr_buf *b, struct json_object *image)
 			   *labels = hr_json_at(image, "Labels");
 	size_t n = hr_json_count(names);
 	const char *only = hr_json_text(hr_json_entry(names, 0));
+	size_t i;
 
 	/* so older Engines tell of one whose name another has now */
 	if (n == 1 && only != NULL && strcmp(only, "<none>:<none>") == 0)
 		n = 0;
-	for (size_t i = 0; i < (n > 0 ? n : 1); i++) {
+	for (i = 0; i < (n > 0 ? n : 1); i++) {
 		hr_buf_adds(b, b->len > 1 ? ",{" : "{");
 		put_text(b, "name", n > 0 ? hr_json_entry(names, i) : NULL);
 		put_text(b, "id", hr_json_at(image, "Id"));
@@ -62,9 +63,11 @@ hr_image_list(const char *const *env, char **ret_json, struct hr_err *err)
 	if (r == 0 && !json_object_is_type(list, json_type_array))
 		r = hr_err_set(err, HR_E_RUNTIME, "the Engine's answer is no list");
 	if (r == 0) {
+		size_t i;
+
 		hr_buf_init(&b, LIST_MAX);
 		hr_buf_addc(&b, '[');
-		for (size_t i = 0; i < json_object_array_length(list); i++)
+		for (i = 0; i < json_object_array_length(list); i++)
 			put_image(&b, json_object_array_get_idx(list, i));
 		hr_buf_addc(&b, ']');
 		*ret_json = hr_buf_take(&b);

@@ -39,8 +39,9 @@ static int
 on_bytes(void *arg, const char *p, size_t len)
 {
 	struct listener *l = arg;
+	size_t i;
 
-	for (size_t i = 0; i < len; i++) {
+	for (i = 0; i < len; i++) {
 		if (p[i] != '\n')
 			hr_buf_addc(&l->line, p[i]);
 		else if (event_line(l) != 0)

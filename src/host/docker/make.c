@@ -38,9 +38,10 @@ await_line(void *arg, const char *line, size_t len)
 	static const char *const signs[] = {
 	    " ready: listening", "Application startup complete", "Uvicorn running on"};
 	struct await *w = arg;
+	size_t i;
 
 	(void)snprintf(w->last[w->n++ % LAST_LINES], LINE_SHOWN, "%.*s", (int)len, line);
-	for (size_t i = 0; i < sizeof(signs) / sizeof(*signs); i++)
+	for (i = 0; i < sizeof(signs) / sizeof(*signs); i++)
 		if (memmem(line, len, signs[i], strlen(signs[i])) != NULL)
 			w->ready = true;
 	return w->ready;
@@ -52,11 +53,12 @@ has_exited(struct hr_docker *d, const struct await *w, struct hr_err *err)
 	struct json_object *o = NULL;
 	unsigned from = w->n > LAST_LINES ? w->n - LAST_LINES : 0;
 	struct hr_buf b;
+	unsigned i;
 
 	if (hr_docker_call(d, "GET", "/json", &o, err) < 0)
 		return hr_err_set(err, HR_E_NO_SANDBOX, "Container %s not found.", d->name);
 	hr_buf_init(&b, LAST_LINES * LINE_SHOWN + 64);
-	for (unsigned i = from; i < w->n; i++)
+	for (i = from; i < w->n; i++)
 		hr_buf_addf(&b, "\n%s", w->last[i % LAST_LINES]);
 	if (hr_json_true_at(hr_json_at(o, "State"), "Running"))
 		(void)hr_err_set(err, HR_E_RUNTIME_TIMEOUT,
@@ -293,8 +295,9 @@ hr_docker_join_networks(struct hr_docker *d)
 			   *body;
 	char path[512], text[700];
 	struct hr_err why = {0};
+	size_t i;
 
-	for (size_t i = 0; i < hr_json_count(list); i++) {
+	for (i = 0; i < hr_json_count(list); i++) {
 		const char *net = hr_json_text(hr_json_entry(list, i));
 
 		if (net == NULL)

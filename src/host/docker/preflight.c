@@ -70,7 +70,9 @@ has(struct preflight *p, const char *path)
 static const char *
 first_of(struct preflight *p, const char *const paths[PATHS_MAX])
 {
-	for (size_t i = 0; i < PATHS_MAX && paths[i] != NULL; i++)
+	size_t i;
+
+	for (i = 0; i < PATHS_MAX && paths[i] != NULL; i++)
 		if (has(p, paths[i]))
 			return paths[i];
 	return NULL;
@@ -160,6 +162,8 @@ accounts(struct preflight *p)
 static void
 tools(struct preflight *p)
 {
+	size_t i;
+
 	static const struct {
 		const char *what, *paths[PATHS_MAX], *without;
 	} all[] = {
@@ -168,7 +172,7 @@ tools(struct preflight *p)
 	};
 	const char *path;
 
-	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
 		path = first_of(p, all[i].paths);
 		if (p->err.code != HR_OK)
 			return;

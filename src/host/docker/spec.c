@@ -61,6 +61,7 @@ environment(struct spec *s)
 	struct json_object *map = hr_config_value(c, "sandbox.runtime_startup_env_vars");
 	long long gb = hr_config_int(c, "sandbox.limits.max_memory_gb");
 	struct hr_strv v = {0}, extra = {0};
+	size_t i;
 
 	hr_strv_add_all(&v, s->d->host->env);
 	hr_strv_addf(&extra, "port=%d", s->d->port);
@@ -86,7 +87,7 @@ environment(struct spec *s)
 			    value != NULL ? json_object_get_string(value) : "");
 		}
 	}
-	for (size_t i = 0; i < extra.n; i++)
+	for (i = 0; i < extra.n; i++)
 		hr_strv_set_env(&v, extra.v[i]);
 	s->bad |= v.failed || extra.failed;
 	put_texts(s, s->body, "Env", hr_strv_list(&v));
@@ -229,11 +230,13 @@ mounts(struct spec *s)
 	if (binds == NULL || volumes == NULL) {
 		s->bad = 1;
 	} else {
+		size_t i;
+
 		if (text == NULL && mount != NULL)
 			own_volume(s, mount,
 			    hr_config_text(c, "core.workspace_mount_path_in_sandbox"), "rw", binds,
 			    volumes);
-		for (size_t i = 0; i < v.n; i++)
+		for (i = 0; i < v.n; i++)
 			one_volume(s, &v.v[i], binds, volumes);
 		if (s->d->payload != NULL)
 			own_volume(s, s->d->payload, HR_PAYLOAD_PLACE, "ro", binds, volumes);
@@ -263,7 +266,7 @@ number_limit(struct spec *s, const char *key, const char *field, long long stand
 	const struct hr_config *c = s->d->host->config;
 	const char *profile = hr_config_text(c, "sandbox.limits.profile");
 	char full[64], shown[32];
-	struct json_object *v;
+	struct json_object *v, *list, *o;
 	long long n = 0;
 
 	(void)snprintf(full, sizeof(full), "sandbox.%s", key);
@@ -281,8 +284,8 @@ number_limit(struct spec *s, const char *key, const char *field, long long stand
 		put(s, s->host, field, json_object_new_int64(n));
 		return 0;
 	}
-	struct json_object *list = json_object_new_array(), *o = json_object_new_object();
-
+	list = json_object_new_array();
+	o = json_object_new_object();
 	if (list == NULL || o == NULL) {
 		json_object_put(list);
 		json_object_put(o);
@@ -345,11 +348,12 @@ devices(struct spec *s)
 	struct json_object *v = hr_config_value(s->d->host->config, "sandbox.security.devices");
 	struct json_object *list, *o;
 	size_t n = hr_json_count(v);
+	size_t i;
 
 	if (n == 0)
 		return 0;
 	list = json_object_new_array();
-	for (size_t i = 0; i < n && list != NULL; i++) {
+	for (i = 0; i < n && list != NULL; i++) {
 		const char *text = hr_json_text(hr_json_entry(v, i));
 		char host[256], inside[256], perm[16];
 		int parts =
@@ -387,9 +391,10 @@ read_only_root(struct spec *s)
 	    {"/root", "rw,exec,nosuid,nodev,mode=0700"},
 	};
 	struct json_object *tmpfs = json_object_new_object();
+	size_t i;
 
 	put(s, s->host, "ReadonlyRootfs", json_object_new_boolean(true));
-	for (size_t i = 0; tmpfs != NULL && i < sizeof(places) / sizeof(*places); i++)
+	for (i = 0; tmpfs != NULL && i < sizeof(places) / sizeof(*places); i++)
 		put(s, tmpfs, places[i][0], json_object_new_string(places[i][1]));
 	put(s, s->host, "Tmpfs", tmpfs);
 }
@@ -481,7 +486,9 @@ static const struct {
 static int
 one_kwarg(struct spec *s, const char *name, struct json_object *v)
 {
-	for (size_t i = 0; i < sizeof(kwargs) / sizeof(*kwargs); i++) {
+	size_t i;
+
+	for (i = 0; i < sizeof(kwargs) / sizeof(*kwargs); i++) {
 		long long n;
 
 		if (strcmp(kwargs[i].name, name) != 0)

@@ -313,9 +313,10 @@ put_metadata(struct hr_buf *b, const char *name, const char *value)
 {
 	const char *const parts[] = {name, value};
 	struct hr_buf pair, once;
+	size_t i;
 
 	hr_buf_init(&pair, PATH_MAX_LEN);
-	for (size_t i = 0; i < 2; i++) {
+	for (i = 0; i < 2; i++) {
 		hr_buf_init(&once, PATH_MAX_LEN);
 		hr_http_escape(&once, parts[i]);
 		hr_http_escape(&pair, hr_buf_str(&once));

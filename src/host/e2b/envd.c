@@ -25,8 +25,9 @@ static bool
 is_vendor(const char *domain)
 {
 	static const char *const names[] = {"e2b.app", "e2b.dev", "e2b.pro", "e2b-staging.dev"};
+	size_t i;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (strcmp(domain, names[i]) == 0)
 			return true;
 	return false;
@@ -153,6 +154,8 @@ user_header(const struct hr_cloud *c, const char *user, char text[200])
 static enum hr_errc
 code_of(const char *word)
 {
+	size_t i;
+
 	static const struct {
 		const char *word;
 		enum hr_errc code;
@@ -161,7 +164,7 @@ code_of(const char *word)
 	    {"deadline_exceeded", HR_E_TIMEOUT}, {"canceled", HR_E_TIMEOUT},
 	    {"unavailable", HR_E_UNAVAILABLE}, {"resource_exhausted", HR_E_UNAVAILABLE}};
 
-	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
+	for (i = 0; i < sizeof(codes) / sizeof(*codes); i++)
 		if (strcmp(codes[i].word, word) == 0)
 			return codes[i].code;
 	return HR_E_RUNTIME;
@@ -283,8 +286,9 @@ on_data(struct stream *s, struct json_object *o)
 	static const char *const names[] = {"stdout", "stderr", "pty"};
 	const struct hr_cloud_command *q = s->p->q;
 	const char *text;
+	int i;
 
-	for (int i = 0; i < 3; i++) {
+	for (i = 0; i < 3; i++) {
 		if (hr_json_at(o, names[i]) == NULL)
 			continue;
 		if (hr_field_text(WHO, "an event", o, names[i], &text, &s->err) != 0)
@@ -304,6 +308,8 @@ on_data(struct stream *s, struct json_object *o)
 static int
 signal_number(const char *text)
 {
+	size_t i;
+
 	static const struct {
 		const char *name;
 		int number;
@@ -315,7 +321,7 @@ signal_number(const char *text)
 	if (strncmp(text, "signal: ", 8) != 0)
 		return 0;
 	text += 8;
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (strncmp(names[i].name, text, strlen(names[i].name)) == 0)
 			return names[i].number;
 	return strncmp(text, "signal ", 7) == 0 ? (int)strtol(text + 7, NULL, 10) : 0;
@@ -373,6 +379,8 @@ on_start(struct stream *s, struct json_object *o)
 static int
 on_event(struct stream *s, struct json_object *o)
 {
+	size_t i;
+
 	static const struct {
 		const char *name;
 		int (*fn)(struct stream *s, struct json_object *o);
@@ -381,7 +389,7 @@ on_event(struct stream *s, struct json_object *o)
 
 	if (hr_field_of(WHO, "a message", o, "event", json_type_object, &event, &s->err) != 0)
 		return wrong(s, -1);
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
 		if (hr_json_at(event, kinds[i].name) == NULL)
 			continue;
 		if (hr_field_of(WHO, "an event", event, kinds[i].name, json_type_object, &part,
@@ -425,8 +433,9 @@ start_body(const struct hr_e2b_process *p, struct hr_err *err)
 	struct json_object *args = json_object_new_array();
 	const char *const words[] = {"-l", "-c", p->q->line};
 	int r = o != NULL && process != NULL && args != NULL ? 0 : hr_err_nomem(err);
+	size_t i;
 
-	for (size_t i = 0; r == 0 && i < 3; i++)
+	for (i = 0; r == 0 && i < 3; i++)
 		if (json_object_array_add(args, json_object_new_string(words[i])) != 0)
 			r = hr_err_nomem(err);
 	if (r == 0)

@@ -95,11 +95,12 @@ e2b_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, 
 
 	do {
 		struct json_object *list = NULL;
+		size_t i;
 
 		if (hr_cloud_page("E2B", &pages, err) != 0)
 			return -1;
 		r = hr_e2b_list(c, run != NULL ? "handrail_run" : NULL, run, 100, next, &list, err);
-		for (size_t i = 0; r == 0 && i < hr_json_count(list); i++) {
+		for (i = 0; r == 0 && i < hr_json_count(list); i++) {
 			struct json_object *o = hr_json_entry(list, i);
 			struct hr_cloud_found f;
 
@@ -166,12 +167,13 @@ e2b_stats(struct hr_cloud *c, char **ret_json, struct hr_err *err)
 	double v[3] = {0, 0, 0};
 	struct hr_buf b;
 	int r = 0;
+	size_t i;
 
 	if (hr_e2b_metrics(c, c->id, &list, err) != 0)
 		return -1;
 	if (hr_json_count(list) == 0)
 		r = hr_err_set(err, HR_E_NOT_READY, "E2B has no figures of it yet");
-	for (size_t i = 0; r == 0 && i < 3; i++)
+	for (i = 0; r == 0 && i < 3; i++)
 		r = hr_field_number("E2B", "its figures",
 		    hr_json_entry(list, hr_json_count(list) - 1), names[i], &v[i], err);
 	json_object_put(list);

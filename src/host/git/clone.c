@@ -77,8 +77,10 @@ check_out(struct clone *c, const char *branch, bool strict, struct hr_err *err)
 	if (branch != NULL) {
 		hr_shell_quote(&b, branch, strlen(branch));
 	} else {
+		size_t i;
+
 		hr_buf_adds(&b, "-b openhands-workspace-");
-		for (size_t i = 0; i < sizeof(raw); i++)
+		for (i = 0; i < sizeof(raw); i++)
 			hr_buf_addc(&b, letters[raw[i] % 32]);
 	}
 	r = step(c, &b, STEP_TIMEOUT_S, "git checkout", strict, err);

@@ -65,10 +65,11 @@ static bool
 is_url(const char *text)
 {
 	const char *rest = strstr(text, "://");
+	const char *p;
 
 	if (rest == NULL || *text == '-')
 		return false;
-	for (const char *p = text; *p != '\0'; p++)
+	for (p = text; *p != '\0'; p++)
 		if ((unsigned char)*p <= ' ' || *p == 0x7F)
 			return false;
 	return memchr(rest + 3, '@', strcspn(rest + 3, "/")) == NULL;
@@ -216,11 +217,12 @@ hr_gitrepo_find(struct hr_gitrepo *repo, struct hr_sandbox *s, const char *repos
     struct hr_err *err)
 {
 	int r;
+	size_t i;
 
 	*repo = (struct hr_gitrepo){.s = s};
 	if (strstr(repository, "://") != NULL)
 		return (repo->url = strdup(repository)) != NULL ? 0 : hr_err_nomem(err);
-	for (size_t i = 0; i < N_PROVIDERS; i++) {
+	for (i = 0; i < N_PROVIDERS; i++) {
 		if (hr_token(s, git_providers[i].token) == NULL)
 			continue;
 		r = ask(repo, &git_providers[i], repository, log, err);

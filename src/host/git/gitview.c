@@ -102,9 +102,10 @@ static int
 note_library(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	static const char *const needed[] = {"/libjson-c.so", "/libutf8proc.so"};
+	size_t i;
 
 	(void)size;
-	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++)
+	for (i = 0; i < sizeof(needed) / sizeof(*needed); i++)
 		if (strstr(info->dlpi_name, needed[i]) != NULL)
 			hr_strv_add(arg, info->dlpi_name);
 	return 0;
@@ -116,12 +117,13 @@ copy_libraries(struct hr_sandbox *s, const char *to, struct hr_err *err)
 {
 	struct hr_strv names = {0};
 	int r = 0;
+	size_t i;
 
 	/* a list first: copying may load more of them */
 	(void)dl_iterate_phdr(note_library, &names);
 	if (names.failed)
 		r = hr_err_nomem(err);
-	for (size_t i = 0; r == 0 && i < names.n; i++)
+	for (i = 0; r == 0 && i < names.n; i++)
 		r = hr_sandbox_copy_to(s, names.v[i], to, false, err);
 	hr_strv_done(&names);
 	return r;

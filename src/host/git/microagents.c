@@ -126,10 +126,11 @@ load_folder(struct load *l, int fd, const char *below, unsigned depth)
 	struct dirent **names = NULL;
 	int n = fd >= 0 ? scandirat(fd, ".", &names, NULL, by_name) : -1, inner;
 	struct hr_buf relative;
+	int i;
 
 	if (n < 0)
 		hr_sandbox_log(l->s, "%s/%s was not read: %s", l->where, below, strerror(errno));
-	for (int i = 0; i < n; i++) {
+	for (i = 0; i < n; i++) {
 		const char *name = names[i]->d_name;
 
 		hr_buf_init(&relative, TEXT_MAX);

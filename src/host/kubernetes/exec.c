@@ -97,7 +97,9 @@ status_of(const struct session *s, int *ret_status, struct hr_err *err)
 		return hr_err_set(err, HR_E_RUNTIME, "the program ended in an unknown way");
 	causes = hr_json_at(hr_json_at(o, "details"), "causes");
 	if (strcmp(hr_json_text_or(o, "status", ""), "Success") != 0) {
-		for (size_t i = 0; i < hr_json_count(causes); i++)
+		size_t i;
+
+		for (i = 0; i < hr_json_count(causes); i++)
 			if (strcmp(hr_json_text_or(hr_json_entry(causes, i), "reason", ""),
 				"ExitCode") == 0)
 				status = (int)strtol(

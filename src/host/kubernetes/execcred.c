@@ -63,16 +63,17 @@ hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv 
 	struct hr_err why = {0};
 	char *path;
 	pid_t pid = -1;
+	size_t i;
 
 	if (*command == '\0')
 		return hr_err_set(err, HR_E_INVAL, "exec without a command");
 	path = program(command, dir);
 	hr_strv_add(&argv, command);
-	for (size_t i = 0; i < hr_json_count(args); i++)
+	for (i = 0; i < hr_json_count(args); i++)
 		if (hr_json_text(hr_json_entry(args, i)) != NULL)
 			hr_strv_add(&argv, hr_json_text(hr_json_entry(args, i)));
 	hr_strv_add_all(&env, hr_strv_list(own_env));
-	for (size_t i = 0; i < hr_json_count(more); i++) {
+	for (i = 0; i < hr_json_count(more); i++) {
 		struct hr_strv one = {0};
 
 		o = hr_json_entry(more, i);

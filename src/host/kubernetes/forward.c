@@ -235,8 +235,9 @@ static void
 accept_one(struct hr_forward *f)
 {
 	int fd = accept4(f->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	size_t i;
 
-	for (size_t i = 0; fd >= 0 && i < CONNECTIONS; i++) {
+	for (i = 0; fd >= 0 && i < CONNECTIONS; i++) {
 		struct carried *c = &f->v[i];
 
 		if (c->local >= 0)
@@ -276,9 +277,11 @@ carry(void *arg)
 		f->ahead = socket_of_pod(f, &e);
 	f->ahead_ms = hr_now_ms();
 	for (;;) {
+		size_t i;
+
 		p[0] = (struct pollfd){.fd = f->stop_fd, .events = POLLIN};
 		room = 0;
-		for (size_t i = 0; i < CONNECTIONS; i++) {
+		for (i = 0; i < CONNECTIONS; i++) {
 			c = &f->v[i];
 			p[2 + 2 * i] = (struct pollfd){.fd = c->local};
 			p[3 + 2 * i] = (struct pollfd){.fd = c->ws != NULL ? hr_ws_fd(c->ws) : -1};
@@ -299,7 +302,7 @@ carry(void *arg)
 			return NULL;
 		if (p[0].revents != 0)
 			return NULL;
-		for (size_t i = 0; i < CONNECTIONS; i++) {
+		for (i = 0; i < CONNECTIONS; i++) {
 			c = &f->v[i];
 			if (c->ws != NULL && (p[3 + 2 * i].revents & ~POLLOUT) != 0)
 				from_pod(f, c);
@@ -361,6 +364,7 @@ hr_forward_new(const struct hr_config *c, const char *const *env, const char *po
     bool early, struct hr_err *err)
 {
 	struct hr_forward *f = calloc(1, sizeof(*f));
+	size_t i;
 
 	if (f == NULL) {
 		(void)hr_err_nomem(err);
@@ -369,7 +373,7 @@ hr_forward_new(const struct hr_config *c, const char *const *env, const char *po
 	f->listener = f->at = f->stop_fd = -1;
 	f->port = port;
 	f->early = early;
-	for (size_t i = 0; i < CONNECTIONS; i++)
+	for (i = 0; i < CONNECTIONS; i++)
 		f->v[i].local = -1;
 	if (hr_kube_init(&f->kube, c, env, 5000, err) != 0) {
 		hr_forward_free(f);
@@ -393,6 +397,8 @@ hr_forward_new(const struct hr_config *c, const char *const *env, const char *po
 void
 hr_forward_free(struct hr_forward *f)
 {
+	size_t i;
+
 	if (f == NULL)
 		return;
 	/* cannot fail: the counter is far from its end */
@@ -400,7 +406,7 @@ hr_forward_free(struct hr_forward *f)
 		(void)eventfd_write(f->stop_fd, 1);
 		(void)pthread_join(f->thread, NULL);
 	}
-	for (size_t i = 0; i < CONNECTIONS; i++)
+	for (i = 0; i < CONNECTIONS; i++)
 		drop(&f->v[i]);
 	hr_ws_free(f->ahead);
 	hr_kube_done(&f->kube);

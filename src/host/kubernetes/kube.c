@@ -149,10 +149,11 @@ ask(struct hr_kube *k, const struct hr_rest_call *c, struct hr_rest_answer *a, b
 {
 	struct hr_err e = {0};
 	int r = -1;
+	int i;
 
 	*lost = false;
 	memset(a, 0, sizeof(*a));
-	for (int i = 0; i < 2; i++) {
+	for (i = 0; i < 2; i++) {
 		memset(&k->status, 0, sizeof(k->status));
 		/* one that was refused may only be old */
 		if (present(k, i > 0, err) != 0)
@@ -215,8 +216,9 @@ each(struct json_object *page, hr_kube_item_fn *fn, void *arg)
 {
 	struct json_object *items = hr_json_at(page, "items");
 	int r = 0;
+	size_t i;
 
-	for (size_t i = 0; r == 0 && i < hr_json_count(items); i++)
+	for (i = 0; r == 0 && i < hr_json_count(items); i++)
 		r = fn(arg, hr_json_entry(items, i));
 	return r;
 }
@@ -435,6 +437,7 @@ hr_kube_socket(struct hr_kube *k, const char *path, const char *protocols, struc
 	struct hr_ws *w = NULL;
 	char *bearer = NULL;
 	struct hr_buf url;
+	int i;
 
 	hr_buf_init(&url, URL_TEXT_MAX);
 	hr_buf_addf(&url, "%s%s", k->base, path);
@@ -442,7 +445,7 @@ hr_kube_socket(struct hr_kube *k, const char *path, const char *protocols, struc
 	r.headers = headers;
 	r.connect_to = k->connect_to;
 	memset(&k->status, 0, sizeof(k->status));
-	for (int i = 0; i < 2 && w == NULL && (i == 0 || k->status.code == 401); i++) {
+	for (i = 0; i < 2 && w == NULL && (i == 0 || k->status.code == 401); i++) {
 		if (hr_kube_login_renew(&k->login, i > 0, err) != 0)
 			break;
 		free(bearer);

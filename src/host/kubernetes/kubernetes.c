@@ -45,10 +45,11 @@ static bool
 name_valid(const char *text, size_t most)
 {
 	size_t n = strlen(text);
+	size_t i;
 
 	if (n == 0 || n > most || text[0] == '-' || text[n - 1] == '-')
 		return false;
-	for (size_t i = 0; i < n; i++)
+	for (i = 0; i < n; i++)
 		if (!islower((unsigned char)text[i]) && !isdigit((unsigned char)text[i]) &&
 		    text[i] != '-')
 			return false;

@@ -103,8 +103,9 @@ static struct json_object *
 named(struct json_object *o, const char *list, const char *name)
 {
 	struct json_object *v = hr_json_at(o, list);
+	size_t i;
 
-	for (size_t i = 0; i < hr_json_count(v); i++)
+	for (i = 0; i < hr_json_count(v); i++)
 		if (strcmp(hr_json_text_or(hr_json_entry(v, i), "name", ""), name) == 0)
 			return hr_json_entry(v, i);
 	return NULL;
@@ -138,6 +139,7 @@ hr_kube_login_merge(
 	struct json_object *o = NULL, *v;
 	const char *current, *name;
 	int bad = 0;
+	size_t i;
 
 	if (hr_yaml_read(p, len, &o, err) != 0)
 		return -1;
@@ -148,9 +150,11 @@ hr_kube_login_merge(
 	if (*merged == NULL)
 		*merged = json_object_new_object();
 	bad = *merged == NULL;
-	for (size_t i = 0; bad == 0 && i < sizeof(lists) / sizeof(*lists); i++) {
+	for (i = 0; bad == 0 && i < sizeof(lists) / sizeof(*lists); i++) {
+		size_t j;
+
 		v = hr_json_at(o, lists[i]);
-		for (size_t j = 0; bad == 0 && j < hr_json_count(v); j++) {
+		for (j = 0; bad == 0 && j < hr_json_count(v); j++) {
 			name = hr_json_text_at(hr_json_entry(v, j), "name");
 			if (name != NULL && named(*merged, lists[i], name) == NULL)
 				bad = append(*merged, lists[i], hr_json_entry(v, j), dir);
@@ -313,15 +317,16 @@ from_kubeconfig(struct hr_kube_login *l, const char *files, const char *context,
 {
 	struct json_object *merged = NULL;
 	struct hr_strv paths = {0};
-	const char *end;
+	const char *end, *p;
 	int r = 0;
+	size_t i;
 
-	for (const char *p = files; *p != '\0'; p = *end == ':' ? end + 1 : end) {
+	for (p = files; *p != '\0'; p = *end == ':' ? end + 1 : end) {
 		end = strchrnul(p, ':');
 		if (end > p)
 			hr_strv_addf(&paths, "%.*s", (int)(end - p), p);
 	}
-	for (size_t i = 0; r == 0 && i < paths.n; i++)
+	for (i = 0; r == 0 && i < paths.n; i++)
 		r = merge_file(&merged, paths.v[i], err);
 	if (paths.failed)
 		r = hr_err_nomem(err);

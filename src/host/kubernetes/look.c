@@ -125,8 +125,9 @@ static void
 all_rights(struct exam *x)
 {
 	struct hr_err e = {0};
+	size_t i;
 
-	for (size_t i = 0; i < sizeof(rights) / sizeof(*rights); i++)
+	for (i = 0; i < sizeof(rights) / sizeof(*rights); i++)
 		if (is_needed(x, &rights[i]) && one_right(x, &rights[i], &e) != 0) {
 			hr_exam_say(
 			    x->fn, x->arg, false, "rights", "they cannot be asked for: %s", e.msg);
@@ -201,6 +202,8 @@ storage(struct exam *x)
 static int
 on_quota(void *arg, struct json_object *o)
 {
+	size_t i;
+
 	static const struct {
 		const char *name, *setting;
 	} asked[] = {{"pods", NULL}, {"persistentvolumeclaims", NULL}, {"services", NULL},
@@ -216,7 +219,7 @@ on_quota(void *arg, struct json_object *o)
 	double wanted;
 	bool room = true;
 
-	for (size_t i = 0; i < sizeof(asked) / sizeof(*asked); i++) {
+	for (i = 0; i < sizeof(asked) / sizeof(*asked); i++) {
 		hard = hr_json_text_at(hr_json_at(status, "hard"), asked[i].name);
 		used = hr_json_text_or(hr_json_at(status, "used"), asked[i].name, "0");
 		wanted = asked[i].setting != NULL
@@ -258,16 +261,19 @@ on_node(void *arg, struct json_object *o)
 {
 	struct nodes *n = arg;
 	struct json_object *status = hr_json_at(o, "status"), *list, *names;
+	size_t i;
 
 	list = hr_json_at(status, "conditions");
-	for (size_t i = 0; i < hr_json_count(list); i++)
+	for (i = 0; i < hr_json_count(list); i++)
 		if (strcmp(hr_json_text_or(hr_json_entry(list, i), "type", ""), "Ready") == 0)
 			n->ready += strcmp(hr_json_text_or(hr_json_entry(list, i), "status", ""),
 					"True") == 0;
 	list = hr_json_at(status, "images");
-	for (size_t i = 0; n->image != NULL && i < hr_json_count(list); i++) {
+	for (i = 0; n->image != NULL && i < hr_json_count(list); i++) {
+		size_t j;
+
 		names = hr_json_at(hr_json_entry(list, i), "names");
-		for (size_t j = 0; j < hr_json_count(names); j++)
+		for (j = 0; j < hr_json_count(names); j++)
 			if (hr_json_str_is(hr_json_entry(names, j), n->image)) {
 				n->with++;
 				i = hr_json_count(list);

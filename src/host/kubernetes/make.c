@@ -162,8 +162,9 @@ take_back(struct hr_kubernetes *d, const struct made *m)
 {
 	struct hr_err e = {0};
 	char text[1200];
+	int i;
 
-	for (int i = 0; i < HR_KINDS; i++) {
+	for (i = 0; i < HR_KINDS; i++) {
 		if (m->uid[i][0] == '\0' ||
 		    delete_one(d, (enum hr_kubernetes_what)i, m->uid[i], &e) == 0)
 			continue;
@@ -201,8 +202,9 @@ warn_ignored(struct hr_kubernetes *d)
 	    "sandbox.additional_networks", "sandbox.volumes", "sandbox.docker_runtime_kwargs"};
 	struct json_object *v;
 	char text[128];
+	size_t i;
 
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+	for (i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
 		v = hr_config_value(d->h->config, keys[i]);
 		if (v == NULL || (json_object_is_type(v, json_type_array) && hr_json_count(v) == 0))
 			continue;
@@ -254,11 +256,12 @@ hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err)
 {
 	struct hr_err e = {0};
 	int r = 0;
+	int i;
 
 	if (hr_kubernetes_open_kube(d, err) != 0)
 		return -1;
 	/* each by itself: what cannot be deleted keeps nothing else */
-	for (int i = 0; i < HR_KINDS; i++) {
+	for (i = 0; i < HR_KINDS; i++) {
 		if ((i == HR_CLAIM || i == HR_SECRET) && !claim)
 			continue;
 		/* a right that only makes is needed for may be missing here */

@@ -11,6 +11,8 @@
 double
 hr_kube_quantity(const char *text)
 {
+	size_t i;
+
 	static const struct {
 		const char *end;
 		double factor;
@@ -23,7 +25,7 @@ hr_kube_quantity(const char *text)
 	if (text == NULL || !(isdigit((unsigned char)*text) || *text == '.'))
 		return 0;
 	n = strtod(text, &end);
-	for (size_t i = 0; isfinite(n) && i < sizeof(ends) / sizeof(*ends); i++)
+	for (i = 0; isfinite(n) && i < sizeof(ends) / sizeof(*ends); i++)
 		if (strcmp(end, ends[i].end) == 0)
 			return n * ends[i].factor;
 	return 0;

@@ -74,8 +74,10 @@ field(struct spec *s, const char *name, const char *text)
 static void
 texts(struct spec *s, const char *const *list)
 {
+	size_t i;
+
 	hr_buf_addc(&s->b, '[');
-	for (size_t i = 0; list[i] != NULL; i++) {
+	for (i = 0; list[i] != NULL; i++) {
 		hr_buf_adds(&s->b, i > 0 ? "," : "");
 		str(s, list[i]);
 	}
@@ -270,6 +272,7 @@ container(struct spec *s)
 {
 	const char *image = setting(s, "sandbox.runtime_container_image");
 	bool read_only = hr_config_bool(s->c, "sandbox.security.readonly_root_fs");
+	size_t i;
 
 	if (image == NULL)
 		image = setting(s, "sandbox.base_container_image");
@@ -286,7 +289,7 @@ container(struct spec *s)
 	hr_buf_adds(&s->b, ",\"volumeMounts\":[{\"name\":\"workspace-volume\"");
 	field(s, "mountPath", hr_config_text(s->c, "core.workspace_mount_path_in_sandbox"));
 	hr_buf_addc(&s->b, '}');
-	for (size_t i = 0; read_only && i < WRITTEN; i++)
+	for (i = 0; read_only && i < WRITTEN; i++)
 		hr_buf_addf(
 		    &s->b, ",{\"name\":\"written-%zu\",\"mountPath\":\"%s\"}", i, written[i]);
 	hr_buf_addc(&s->b, ']');
@@ -315,6 +318,7 @@ tolerations(struct spec *s)
 	struct hr_err why = {0};
 	char told[512];
 	bool any;
+	size_t i;
 
 	if (text == NULL)
 		return;
@@ -328,11 +332,13 @@ tolerations(struct spec *s)
 		return;
 	}
 	hr_buf_adds(&s->b, ",\"tolerations\":[");
-	for (size_t i = 0; i < hr_json_count(list); i++) {
+	for (i = 0; i < hr_json_count(list); i++) {
+		size_t j;
+
 		one = hr_json_entry(list, i);
 		hr_buf_adds(&s->b, i > 0 ? ",{" : "{");
 		any = false;
-		for (size_t j = 0; j < sizeof(names) / sizeof(*names); j++) {
+		for (j = 0; j < sizeof(names) / sizeof(*names); j++) {
 			v = hr_json_text_at(one, names[j][0]);
 			if (v == NULL)
 				continue;
@@ -371,6 +377,7 @@ pod(struct spec *s)
 	const char *key = setting(s, "kubernetes.node_selector_key");
 	const char *value = setting(s, "kubernetes.node_selector_val");
 	bool read_only = hr_config_bool(s->c, "sandbox.security.readonly_root_fs");
+	size_t i;
 
 	hr_buf_adds(&s->b, ",\"spec\":{\"restartPolicy\":\"Never\",\"containers\":[");
 	if (container(s) != 0)
@@ -379,7 +386,7 @@ pod(struct spec *s)
 	    "],\"volumes\":[{\"name\":\"workspace-volume\",\"persistentVolumeClaim\":{"
 	    "\"claimName\":\"%s%s\"}}",
 	    s->d->name, kinds[HR_CLAIM].suffix);
-	for (size_t i = 0; read_only && i < WRITTEN; i++)
+	for (i = 0; read_only && i < WRITTEN; i++)
 		hr_buf_addf(&s->b, ",{\"name\":\"written-%zu\",\"emptyDir\":{}}", i);
 	hr_buf_addc(&s->b, ']');
 	if (secret != NULL) {
@@ -553,10 +560,11 @@ hr_kubernetes_again(struct json_object *pod, struct hr_err *err)
 	struct hr_buf b;
 	char *text;
 	bool ok;
+	size_t i;
 
 	hr_buf_init(&b, BODY_MAX);
 	ok = json_object_deep_copy(hr_json_at(pod, "spec"), &copy, NULL) == 0;
-	for (size_t i = 0; ok && i < sizeof(own) / sizeof(*own); i++)
+	for (i = 0; ok && i < sizeof(own) / sizeof(*own); i++)
 		json_object_object_del(copy, own[i]);
 	hr_buf_adds(&b, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":");
 	(void)hr_json_put(&b, hr_json_at(meta, "name"));

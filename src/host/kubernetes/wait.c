@@ -189,8 +189,9 @@ on_line(void *arg, const char *line, size_t len)
 	static const char *const signs[] = {
 	    " ready: listening", "Application startup complete", "Uvicorn running on"};
 	bool *ready = arg;
+	size_t i;
 
-	for (size_t i = 0; i < sizeof(signs) / sizeof(*signs); i++)
+	for (i = 0; i < sizeof(signs) / sizeof(*signs); i++)
 		if (memmem(line, len, signs[i], strlen(signs[i])) != NULL)
 			*ready = true;
 	return *ready;
@@ -322,6 +323,7 @@ step(struct waiting *x, struct hr_err *err)
 static int
 wait_all(struct waiting *x, struct hr_err *err)
 {
+	struct hr_kube_why why;
 	struct epoll_event e;
 	int r = 0;
 
@@ -331,7 +333,7 @@ wait_all(struct waiting *x, struct hr_err *err)
 			;
 		if (until_over(&x->until)) {
 			(void)pthread_mutex_lock(&x->w->lock);
-			struct hr_kube_why why = x->w->why;
+			why = x->w->why;
 			(void)pthread_mutex_unlock(&x->w->lock);
 			return failed(x->d, &why, "it is not ready after 300 seconds", err);
 		}

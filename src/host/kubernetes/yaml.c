@@ -156,12 +156,13 @@ hr_yaml_read(const char *p, size_t len, struct json_object **ret, struct hr_err 
 	struct json_object *found = NULL;
 	yaml_event_t e;
 	int r = 0;
+	bool more;
 
 	if (yaml_parser_initialize(&rd.parser) == 0)
 		return hr_err_nomem(err);
 	yaml_parser_set_input_string(&rd.parser, (const unsigned char *)p, len);
 	/* the starts of the stream and of the document; an empty text has no document */
-	for (bool more = true; r == 0 && more;) {
+	for (more = true; r == 0 && more;) {
 		r = next(&rd, &e);
 		if (r != 0)
 			break;

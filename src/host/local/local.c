@@ -43,8 +43,9 @@ static void
 local_free(void *self)
 {
 	struct hr_local *l = self;
+	size_t i;
 
-	for (size_t i = 0; i < 4; i++)
+	for (i = 0; i < 4; i++)
 		hr_portlock_release(&l->locks[i]);
 	forget(l);
 	free(l);
@@ -54,12 +55,13 @@ static int
 local_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 {
 	struct hr_local *l = calloc(1, sizeof(*l));
+	size_t i;
 
 	if (l == NULL)
 		return hr_err_nomem(err);
 	l->h = h;
 	l->watch = l->reserved = -1;
-	for (size_t i = 0; i < 4; i++)
+	for (i = 0; i < 4; i++)
 		l->locks[i].fd = -1;
 	*ret_self = l;
 	return 0;
@@ -205,12 +207,13 @@ local_destroy(void *self, struct hr_err *err)
 	struct hr_local *l = self;
 	struct hr_err e = {0};
 	int r = 0;
+	size_t i;
 
 	if (l->watch >= 0)
 		hr_proc_end(l->pid, l->watch, END_PATIENCE_MS);
 	hr_fd_close(&l->watch);
 	l->pid = 0;
-	for (size_t i = 0; i < 4; i++)
+	for (i = 0; i < 4; i++)
 		hr_portlock_release(&l->locks[i]);
 	if (l->own_workspace && l->workspace != NULL && hr_path_remove(l->workspace, &e) < 0)
 		r = hr_err_from(err, HR_E_SYS, &e);

@@ -87,8 +87,9 @@ hr_local_web_hosts(void *self, char **ret_json, struct hr_err *err)
 	struct hr_local *l = self;
 	char *urls[2] = {NULL, NULL};
 	int r = 0;
+	size_t i;
 
-	for (size_t i = 0; i < 2 && r == 0; i++)
+	for (i = 0; i < 2 && r == 0; i++)
 		if (l->app_ports[i] > 0 &&
 		    (urls[i] = address(l, prefixes[i], l->app_ports[i], "")) == NULL)
 			r = hr_err_nomem(err);

@@ -167,6 +167,7 @@ int
 hr_modal_texts(struct hr_modal_texts *t, const char *const *env, struct hr_err *err)
 {
 	size_t n = 0;
+	size_t i;
 
 	memset(t, 0, sizeof(*t));
 	while (env != NULL && env[n] != NULL)
@@ -176,7 +177,7 @@ hr_modal_texts(struct hr_modal_texts *t, const char *const *env, struct hr_err *
 	t->names = calloc(n + 1, sizeof(*t->names));
 	if (t->all == NULL || t->each == NULL || t->names == NULL)
 		return hr_err_nomem(err);
-	for (size_t i = 0; i < n; i++) {
+	for (i = 0; i < n; i++) {
 		const char *eq = strchr(env[i], '=');
 
 		if (eq == NULL)
@@ -197,7 +198,9 @@ hr_modal_texts(struct hr_modal_texts *t, const char *const *env, struct hr_err *
 void
 hr_modal_texts_done(struct hr_modal_texts *t)
 {
-	for (size_t i = 0; i < t->n; i++)
+	size_t i;
+
+	for (i = 0; i < t->n; i++)
 		free(t->names[i]);
 	free(t->all);
 	free(t->each);

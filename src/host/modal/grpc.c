@@ -191,13 +191,14 @@ static int
 explain(const struct turn *t, struct hr_err *err)
 {
 	struct hr_buf said, b;
+	size_t i;
 
 	hr_buf_init(&said, sizeof(t->message));
 	hr_buf_init(&b, 8 * sizeof(t->message));
 	hr_percent_decode(&said, t->message, strlen(t->message), false);
 	hr_cloud_hide(&b, hr_strv_list(&t->g->secrets), hr_buf_str(&said), said.len);
 	hr_buf_done(&said);
-	for (size_t i = 0; i < b.len; i++)
+	for (i = 0; i < b.len; i++)
 		if ((unsigned char)b.p[i] < ' ' || b.p[i] == 0x7f)
 			b.p[i] = ' ';
 	(void)hr_err_set(err, code_of(t->status), "%s: %s: %s%s%s", t->g->who,
@@ -342,8 +343,9 @@ call(struct hr_grpc *g, const struct hr_grpc_call *c, const struct hr_buf *body,
 	bool undone = false;
 	struct turn t;
 	int r;
+	unsigned n;
 
-	for (unsigned n = 1;; n++) {
+	for (n = 1;; n++) {
 		t = (struct turn){.g = g, .c = c, .status = HR_GRPC_LOST};
 		r = add_headers(&headers, g, c, key, n, waited) == 0 ? 0 : hr_err_nomem(err);
 		if (r == 0)

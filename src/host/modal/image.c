@@ -56,10 +56,11 @@ static int
 on_build(void *arg, const ProtobufCMessage *m, struct hr_err *err)
 {
 	struct build *b = arg;
+	size_t i;
 	HrPb__ImageJoinAnswer a;
 
 	memcpy(&a, m, sizeof(a));
-	for (size_t i = 0; i < a.n_task_logs; i++)
+	for (i = 0; i < a.n_task_logs; i++)
 		if (a.task_logs[i]->data != NULL && b->c->h->log != NULL)
 			b->c->h->log(b->c->h->arg, a.task_logs[i]->data);
 	if (a.entry_id != NULL && hr_cloud_set(&b->entry, a.entry_id, err) != 0)
@@ -71,6 +72,8 @@ on_build(void *arg, const ProtobufCMessage *m, struct hr_err *err)
 static int
 wait_built(struct hr_cloud *c, const char *id, struct hr_err *err)
 {
+	int i;
+
 	HrPb__ImageJoinRequest q = HR_PB__IMAGE_JOIN_REQUEST__INIT;
 	struct hr_grpc_call g = {.path = "/modal.client.ModalClient/ImageJoinStreaming",
 	    .q = &q.base,
@@ -86,7 +89,7 @@ wait_built(struct hr_cloud *c, const char *id, struct hr_err *err)
 	q.image_id = copy;
 	q.has_timeout = 1;
 	q.timeout = 55;
-	for (int i = 0; r == 0 && b.finished == 0; i++) {
+	for (i = 0; r == 0 && b.finished == 0; i++) {
 		if (i == POLLS_MAX) {
 			r = hr_err_set(err, HR_E_RUNTIME_TIMEOUT,
 			    HR_MODAL_WHO ": the image %s is not built after %d minutes", id,
@@ -107,6 +110,8 @@ wait_built(struct hr_cloud *c, const char *id, struct hr_err *err)
 int
 hr_modal_image(struct hr_cloud *c, const char *name, char **ret_id, struct hr_err *err)
 {
+	const char *p;
+
 	HrPb__ImageRequest q = HR_PB__IMAGE_REQUEST__INIT;
 	HrPb__Image image = HR_PB__IMAGE__INIT;
 	HrPb__Empty empty = HR_PB__EMPTY__INIT;
@@ -114,7 +119,7 @@ hr_modal_image(struct hr_cloud *c, const char *name, char **ret_id, struct hr_er
 	char *line = NULL, *version = NULL;
 	int r, done = 0;
 
-	for (const char *p = name; *p != '\0'; p++)
+	for (p = name; *p != '\0'; p++)
 		if ((unsigned char)*p <= ' ' || *p == 0x7f)
 			return hr_err_set(err, HR_E_INVAL,
 			    HR_MODAL_WHO

@@ -59,10 +59,11 @@ file(struct hr_cloud *c, const char *line, const char *path, const char *p, size
 	const struct hr_modal_exec e = {.argv = argv, .q = &q, .input = p, .input_len = len};
 	struct hr_cloud_end end;
 	int r;
+	size_t i;
 
 	hr_buf_init(&h.why, 65536);
 	r = hr_modal_run(c, &e, &end, err);
-	for (size_t i = 0; i < h.why.len; i++)
+	for (i = 0; i < h.why.len; i++)
 		if ((unsigned char)h.why.p[i] < ' ')
 			h.why.p[i] = ' ';
 	if (r == 0 && end.code == MISSING)

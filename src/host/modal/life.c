@@ -229,7 +229,9 @@ hr_modal_look(struct hr_cloud *c, struct hr_err *err)
 static const char *
 tag(const HrPb__Listed *l, const char *name)
 {
-	for (size_t i = 0; i < l->n_tags; i++)
+	size_t i;
+
+	for (i = 0; i < l->n_tags; i++)
 		if (l->tags[i]->tag_name != NULL && strcmp(l->tags[i]->tag_name, name) == 0)
 			return l->tags[i]->tag_value;
 	return NULL;
@@ -240,6 +242,8 @@ static int
 one_page(struct hr_cloud *c, const char *run, double *before, hr_cloud_found_fn *fn, void *arg,
     struct hr_err *err)
 {
+	size_t i;
+
 	HrPb__ListRequest q = HR_PB__LIST_REQUEST__INIT;
 	HrPb__Tag wanted = HR_PB__TAG__INIT, *tags[] = {&wanted};
 	char name[] = "handrail_run";
@@ -254,7 +258,7 @@ one_page(struct hr_cloud *c, const char *run, double *before, hr_cloud_found_fn 
 	q.n_tags = run != NULL ? 1 : 0;
 	q.tags = tags;
 	r = hr_modal_sandbox_call(c, "SandboxList", &q.base, &hr_pb__list__descriptor, &a, err);
-	for (size_t i = 0; r == 0 && i < a->n_sandboxes; i++) {
+	for (i = 0; r == 0 && i < a->n_sandboxes; i++) {
 		const HrPb__Listed *l = a->sandboxes[i];
 		struct hr_cloud_found f = {.id = l->id,
 		    .sid = tag(l, "handrail_sid"),
@@ -319,6 +323,7 @@ int
 hr_modal_publish(struct hr_cloud *c, int port, struct hr_err *err)
 {
 	const char *what = "the answer of SandboxGetTunnels";
+	size_t i;
 	HrPb__SandboxRequest q = HR_PB__SANDBOX_REQUEST__INIT;
 	const HrPb__Tunnel *found = NULL;
 	HrPb__Tunnels *a = NULL;
@@ -334,7 +339,7 @@ hr_modal_publish(struct hr_cloud *c, int port, struct hr_err *err)
 		r = hr_err_set(err, HR_E_RUNTIME,
 		    HR_MODAL_WHO ": the sandbox has no tunnels (status %d): %.200s",
 		    a->result->status, a->result->exception != NULL ? a->result->exception : "");
-	for (size_t i = 0; r == 0 && i < a->n_tunnels; i++)
+	for (i = 0; r == 0 && i < a->n_tunnels; i++)
 		if (a->tunnels[i]->has_container_port &&
 		    a->tunnels[i]->container_port == (unsigned)port)
 			found = a->tunnels[i];

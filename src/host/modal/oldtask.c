@@ -55,6 +55,8 @@ start(struct hr_cloud *c, const struct hr_modal_exec *e, char **ret_id, struct h
 static int
 write_input(struct hr_cloud *c, char *id, const char *p, size_t len, struct hr_err *err)
 {
+	size_t at;
+
 	HrPb__InputRequest q = HR_PB__INPUT_REQUEST__INIT;
 	HrPb__Input in = HR_PB__INPUT__INIT;
 	int r = 0;
@@ -62,7 +64,7 @@ write_input(struct hr_cloud *c, char *id, const char *p, size_t len, struct hr_e
 	q.exec_id = id;
 	q.input = &in;
 	in.has_message = in.has_message_index = 1;
-	for (size_t at = 0; r == 0 && !in.has_eof; at += in.message.len) {
+	for (at = 0; r == 0 && !in.has_eof; at += in.message.len) {
 		const char *from = p + at;
 		HrPb__Empty *a = NULL;
 
@@ -88,6 +90,7 @@ static int
 on_batch(void *arg, const ProtobufCMessage *m, struct hr_err *err)
 {
 	struct stream *s = arg;
+	size_t i;
 	HrPb__OutputBatch a;
 
 	memcpy(&a, m, sizeof(a));
@@ -98,7 +101,7 @@ on_batch(void *arg, const ProtobufCMessage *m, struct hr_err *err)
 	if (!a.has_batch_index)
 		return hr_err_set(err, HR_E_PROTO,
 		    HR_MODAL_WHO ": the answer of ContainerExecGetOutput has no \"batch_index\"");
-	for (size_t i = 0; a.batch_index > s->last && i < a.n_items; i++) {
+	for (i = 0; a.batch_index > s->last && i < a.n_items; i++) {
 		if (!a.items[i]->has_message_bytes)
 			return hr_err_set(err, HR_E_PROTO,
 			    HR_MODAL_WHO

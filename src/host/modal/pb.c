@@ -31,8 +31,10 @@ wire_of(ProtobufCType type)
 static bool
 varint(const unsigned char **at, const unsigned char *end, uint64_t *ret)
 {
+	unsigned shift;
+
 	*ret = 0;
-	for (unsigned shift = 0; *at < end && shift < 70; shift += 7) {
+	for (shift = 0; *at < end && shift < 70; shift += 7) {
 		unsigned char c = *(*at)++;
 
 		*ret |= shift < 64 ? (uint64_t)(c & 0x7f) << shift : 0;

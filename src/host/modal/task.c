@@ -69,6 +69,8 @@ start(struct hr_cloud *c, const struct hr_modal_exec *e, char *id, struct hr_err
 static int
 write_input(struct hr_cloud *c, char *id, const char *p, size_t len, struct hr_err *err)
 {
+	size_t at;
+
 	HrPb__WriteRequest q = HR_PB__WRITE_REQUEST__INIT;
 	const struct hr_grpc_call g = {
 	    .path = ROUTER "TaskExecStdinWrite", .q = &q.base, .type = &hr_pb__empty__descriptor};
@@ -77,7 +79,7 @@ write_input(struct hr_cloud *c, char *id, const char *p, size_t len, struct hr_e
 	q.task_id = hr_modal_of(c)->task;
 	q.exec_id = id;
 	q.has_offset = q.has_data = 1;
-	for (size_t at = 0; r == 0 && !q.has_eof; at += q.data.len) {
+	for (at = 0; r == 0 && !q.has_eof; at += q.data.len) {
 		struct hr_grpc_end end;
 		HrPb__Empty *a = NULL;
 

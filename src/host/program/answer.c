@@ -33,7 +33,7 @@ hr_program_word(struct json_object *o, const char *subject, const char *name, si
 {
 	struct json_object *v;
 	const char *text;
-	size_t len;
+	size_t len, i;
 
 	if (hr_field_of(WHO, subject, o, name, json_type_string, &v, err) != 0)
 		return -1;
@@ -41,7 +41,7 @@ hr_program_word(struct json_object *o, const char *subject, const char *name, si
 	if (len == 0 || len > max)
 		return hr_err_set(err, HR_E_PROTO, WHO ": \"%s\" of %s has %zu bytes, not 1 to %zu",
 		    name, subject, len, max);
-	for (size_t i = 0; i < len; i++)
+	for (i = 0; i < len; i++)
 		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7F)
 			return hr_err_set(err, HR_E_PROTO,
 			    WHO ": \"%s\" of %s has control characters", name, subject);
@@ -70,13 +70,13 @@ read_error(struct hr_program_answer *a, struct json_object *o, const char *const
 	struct json_object *message;
 	const char *code, *text;
 	struct hr_buf plain, b;
-	size_t len;
+	size_t len, i;
 
 	if (hr_program_word(o, "its error", "code", 100, &code, err) != 0 ||
 	    hr_field_of(WHO, "its error", o, "message", json_type_string, &message, err) != 0)
 		return -1;
 	a->error.code = HR_E_RUNTIME;
-	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
+	for (i = 0; i < sizeof(codes) / sizeof(*codes); i++)
 		if (strcmp(codes[i].word, code) == 0)
 			a->error.code = codes[i].code;
 	text = hr_json_str(message, &len);
@@ -116,11 +116,12 @@ read_members(struct hr_program_answer *a, struct json_object *o, const char *con
 {
 	struct json_object *id, *v = NULL, *is;
 	const char *name = NULL;
+	size_t i;
 
 	if (hr_field_of(WHO, "its answer", o, "id", json_type_int, &id, err) != 0)
 		return -1;
 	a->id = json_object_get_int64(id);
-	for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++) {
+	for (i = 0; i < sizeof(members) / sizeof(*members); i++) {
 		if (!json_object_object_get_ex(o, members[i].name, &is))
 			continue;
 		if (name != NULL)
@@ -174,13 +175,16 @@ hr_program_answer_done(struct hr_program_answer *a)
 static int
 read_abilities(struct json_object *list, unsigned *ret, struct hr_err *err)
 {
-	for (size_t i = 0; i < hr_json_count(list); i++) {
+	size_t i;
+
+	for (i = 0; i < hr_json_count(list); i++) {
 		const char *word = hr_json_text(hr_json_entry(list, i));
+		size_t k;
 
 		if (word == NULL)
 			return hr_err_set(
 			    err, HR_E_PROTO, WHO ": an entry of \"can\" of its hello is no text");
-		for (size_t k = 0; k < sizeof(abilities) / sizeof(*abilities); k++)
+		for (k = 0; k < sizeof(abilities) / sizeof(*abilities); k++)
 			if (strcmp(abilities[k].word, word) == 0)
 				*ret |= (unsigned)abilities[k].can;
 	}

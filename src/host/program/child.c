@@ -205,8 +205,9 @@ hear_words(struct hr_child *c)
 {
 	char piece[SAID_MORE], *end;
 	ssize_t n;
+	int i;
 
-	for (int i = 0; i < SAID_READS && c->said >= 0; i++) {
+	for (i = 0; i < SAID_READS && c->said >= 0; i++) {
 		n = hr_fd_read(c->said, piece, sizeof(piece));
 		if (n < 0)
 			return;

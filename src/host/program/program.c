@@ -173,10 +173,11 @@ read_state(struct json_object *o, const char *subject, const char **ret, struct 
 {
 	static const char *const known[] = {"running", "paused", "exited", "gone"};
 	const char *state;
+	size_t i;
 
 	if (hr_program_word(o, subject, "state", HR_PROGRAM_WORD_MAX, &state, err) != 0)
 		return -1;
-	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+	for (i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (strcmp(known[i], state) == 0) {
 			*ret = known[i];
 			return 0;
@@ -302,11 +303,12 @@ p_stats(struct hr_cloud *c, char **ret_json, struct hr_err *err)
 	double v = 0;
 	struct hr_buf b;
 	int r = hr_program_need(c, HR_PROGRAM_STATS, "stats", err);
+	size_t i;
 
 	if (r == 0)
 		r = hr_program_ask(c, "stats", hr_program_args(c, NULL, NULL, err), 1, &ok, err);
 	hr_buf_init(&b, 1000);
-	for (size_t i = 0; r == 0 && i < sizeof(names) / sizeof(*names); i++) {
+	for (i = 0; r == 0 && i < sizeof(names) / sizeof(*names); i++) {
 		r = hr_program_named(
 		    c, hr_field_number(WHO, "the answer to \"stats\"", ok, names[i], &v, err), err);
 		hr_buf_addf(&b, "%s\"%s\":%.1f", i == 0 ? "{" : ",", names[i], v);
@@ -356,8 +358,9 @@ plain_env(struct hr_strv *to, const char *const *given)
 {
 	static const char *const names[] = {"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL",
 	    "LC_CTYPE", "TERM", "TMPDIR", "TZ", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME"};
+	size_t i;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		const char *v = hr_env_get(given, names[i]);
 
 		if (v != NULL)
@@ -379,8 +382,9 @@ static int
 credentials(struct hr_cloud *c, struct json_object *to, struct hr_err *err)
 {
 	struct json_object *list = setting(c, "credentials");
+	size_t i;
 
-	for (size_t i = 0; i < hr_json_count(list); i++) {
+	for (i = 0; i < hr_json_count(list); i++) {
 		const char *name = hr_json_text(hr_json_entry(list, i));
 		char *value = name != NULL ? hr_cloud_key(c, name, err) : NULL;
 		int r = -1;
@@ -405,9 +409,10 @@ environment(struct hr_cloud *c, struct hr_err *err)
 {
 	struct json_object *list = setting(c, "environment");
 	struct program *p = hr_program_of(c);
+	size_t i;
 
 	plain_env(&p->env, c->h->environ);
-	for (size_t i = 0; i < hr_json_count(list); i++) {
+	for (i = 0; i < hr_json_count(list); i++) {
 		const char *name = hr_json_text(hr_json_entry(list, i));
 		const char *v = name != NULL ? hr_env_get(c->h->environ, name) : NULL;
 

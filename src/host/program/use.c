@@ -198,7 +198,7 @@ static int
 read_words(struct json_object *ok, struct hr_strv *words, struct hr_err *err)
 {
 	struct json_object *list;
-	size_t n;
+	size_t n, i;
 
 	if (hr_field_of(WHO, "the answer to \"shell\"", ok, "argv", json_type_array, &list, err) !=
 	    0)
@@ -208,7 +208,7 @@ read_words(struct json_object *ok, struct hr_strv *words, struct hr_err *err)
 		return hr_err_set(err, HR_E_PROTO,
 		    WHO ": \"argv\" of the answer to \"shell\" has %zu entries, not 1 to %d", n,
 		    WORDS_MAX);
-	for (size_t i = 0; i < n; i++) {
+	for (i = 0; i < n; i++) {
 		struct json_object *v = hr_json_entry(list, i);
 		size_t len = 0;
 

@@ -44,9 +44,9 @@ static bool
 is_address(const struct hr_remote *remote, const char *url)
 {
 	const char *api = hr_config_text(remote->h->config, "sandbox.remote_runtime_api_url");
-	const char *host;
+	const char *host, *p;
 
-	for (const char *p = url; *p != '\0'; p++)
+	for (p = url; *p != '\0'; p++)
 		if ((unsigned char)*p <= ' ' || *p == 0x7f)
 			return false;
 	if (strncasecmp(url, "https://", 8) == 0)
@@ -90,12 +90,13 @@ take_over(struct hr_remote *remote, struct json_object *o, struct hr_err *err)
 	struct json_object *hosts = hr_json_at(o, "work_hosts");
 	struct hr_buf b;
 	int bad = 0;
+	const char *p;
 
 	if (id == NULL || *id == '\0')
 		return foreign(err, "it names no runtime_id");
 	if (url == NULL || !is_address(remote, url))
 		return foreign(err, "its url is no address, or one without TLS");
-	for (const char *p = key; p != NULL && *p != '\0'; p++)
+	for (p = key; p != NULL && *p != '\0'; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			return foreign(err, "its session_api_key is no text of a header");
 	hr_buf_init(&b, 1u << 16);
@@ -198,10 +199,11 @@ command_of(struct hr_remote *remote, struct hr_err *err)
 	struct json_object *list = json_object_new_array();
 	struct hr_strv words = {0};
 	int bad = list == NULL;
+	size_t i;
 
 	if (hr_command_build(&words, &c, remote->h->config, remote->h->environ, err) != 0)
 		bad = 1;
-	for (size_t i = 0; !bad && i < words.n; i++)
+	for (i = 0; !bad && i < words.n; i++)
 		bad |= json_object_array_add(list, json_object_new_string(words.v[i])) != 0;
 	hr_strv_done(&words);
 	if (bad) {

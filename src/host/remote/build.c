@@ -118,10 +118,12 @@ static int
 put_form(
     struct build *b, struct hr_buf *body, const char *boundary, const char *const *names, size_t n)
 {
+	size_t i;
+
 	hr_buf_addf(body,
 	    "--%s\r\nContent-Disposition: form-data; name=\"target_image\"\r\n\r\n%s\r\n", boundary,
 	    names[0]);
-	for (size_t i = 1; i < n; i++)
+	for (i = 1; i < n; i++)
 		hr_buf_addf(body,
 		    "--%s\r\nContent-Disposition: form-data; name=\"tags\"\r\n\r\n%s\r\n", boundary,
 		    names[i]);
@@ -148,10 +150,11 @@ begin(struct build *b, const char *const *names, size_t n, char **ret)
 	struct hr_rest_answer a = {0};
 	unsigned char random[12] = {0};
 	struct hr_buf body;
+	size_t i;
 	int r;
 
 	(void)!getrandom(random, sizeof(random), 0); /* cannot fail for so few */
-	for (size_t i = 0; i < sizeof(random); i++)
+	for (i = 0; i < sizeof(random); i++)
 		(void)snprintf(boundary + 9 + 2 * i, 3, "%02x", random[i]);
 	(void)snprintf(
 	    type, sizeof(type), "Content-Type: multipart/form-data; boundary=%s", boundary);
@@ -159,7 +162,7 @@ begin(struct build *b, const char *const *names, size_t n, char **ret)
 	r = put_form(b, &body, boundary, names, n);
 	c.body = hr_buf_str(&body);
 	c.body_len = body.len;
-	for (int i = 0; r == 0 && i < LIMITED_TIMES; i++) {
+	for (i = 0; r == 0 && i < LIMITED_TIMES; i++) {
 		hr_rest_answer_done(&a);
 		r = hr_rest_call(b->remote->api, &c, &a, &b->detail);
 		if (r == 0 || b->detail.status != 429)
@@ -193,10 +196,12 @@ look(struct build *b, const char *path, const char *id)
 	if (hr_rest_call(b->remote->api, &c, &a, &why) != 0) {
 		r = hr_err_set(&b->detail, HR_E_BUILD, "Failed to get build status: %s", why.msg);
 	} else {
+		size_t i;
+
 		status = hr_json_text_or(a.json, "status", "");
 		error = hr_json_text_at(a.json, "error");
 		r = strcmp(status, "SUCCESS") == 0;
-		for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+		for (i = 0; i < sizeof(ends) / sizeof(*ends); i++)
 			if (strcmp(status, ends[i]) == 0)
 				r = error != NULL
 					? hr_err_set(&b->detail, HR_E_BUILD, "%s", error)

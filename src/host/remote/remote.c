@@ -191,6 +191,7 @@ static int
 remote_restore(void *self, const char *record, struct hr_err *err)
 {
 	struct hr_remote *remote = self;
+	size_t i;
 	struct {
 		const char *name;
 		char **to;
@@ -205,7 +206,7 @@ remote_restore(void *self, const char *record, struct hr_err *err)
 
 	if (hr_json_decode(record, strlen(record), &o, &why) != 0)
 		o = NULL;
-	for (size_t i = 0; r == 0 && i < sizeof(texts) / sizeof(*texts); i++) {
+	for (i = 0; r == 0 && i < sizeof(texts) / sizeof(*texts); i++) {
 		text = hr_json_text_at(o, texts[i].name);
 		if (text == NULL && texts[i].needed)
 			r = hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");

@@ -262,10 +262,11 @@ one_page(struct json_object *page, const char *run, char last[256], hr_cloud_fou
 	bool more;
 	int r =
 	    hr_field_of(HR_RUNLOOP_WHO, "the list", page, "devboxes", json_type_array, &list, err);
+	size_t i;
 
 	if (r == 0)
 		r = hr_field_flag(HR_RUNLOOP_WHO, "the list", page, "has_more", &more, err);
-	for (size_t i = 0; r == 0 && i < hr_json_count(list); i++) {
+	for (i = 0; r == 0 && i < hr_json_count(list); i++) {
 		struct json_object *o = hr_json_entry(list, i);
 		struct hr_cloud_found f;
 

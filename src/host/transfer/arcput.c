@@ -122,13 +122,14 @@ put_below(const struct hr_arc *to, int dirfd, const char *prefix, int depth, str
 	struct dirent **list = NULL;
 	char *name;
 	int n, r = 0;
+	int i;
 
 	if (depth > DEPTH_MAX)
 		return hr_err_set(err, HR_E_INVAL, "%s: nested too deep", prefix);
 	n = scandirat(dirfd, ".", &list, no_dots, by_name);
 	if (n < 0)
 		return hr_err_sys(err, errno, "read %s", prefix);
-	for (int i = 0; i < n; i++) {
+	for (i = 0; i < n; i++) {
 		const char *file = list[i]->d_name;
 
 		name = *prefix != '\0' ? hr_path_join(prefix, file) : strdup(file);
