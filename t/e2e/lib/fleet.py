@@ -105,9 +105,10 @@ class Fleet(Host):
             for s in self.sandboxes():
                 self.call("POST", "/stop", {"runtime_id": s["runtime_id"]}, key=s["owner"])
             self.settled()
-            equal(sorted(os.listdir(self.path("fleet", "sandboxes"))), [], "no record is left")
+            # what died is told as such first, and ended behind that
+            self.until(lambda: sorted(os.listdir(self.path("fleet", "sandboxes"))), lambda records: records == [])
             if self.kind == "local":
-                equal(os.listdir(self.path("fleet", "work")), [], "nor a workspace")
+                self.until(lambda: os.listdir(self.path("fleet", "work")), lambda workspaces: workspaces == [])
             equal([n for n in os.listdir(self.path("tmp")) if "workspace" in n], [], "nor elsewhere")
         finally:
             self.process.terminate()
