@@ -208,13 +208,14 @@ serve_one(struct hr_fleet_server *s, FCGX_Request *fcgi)
 
 	hr_buf_init(&body, HR_FLEET_BODY_MAX);
 	/* A body that nginx passes on as it comes is read by who asked for it, once the key is
-	 * known: which these are is nginx's word alone, since paths have many spellings. */
+	 * known: which these are is nginx's word alone, since paths have many spellings. That of a
+	 * request which was refused is not read: it is anybody's, and may never end. */
 	if (strcmp(route, "build") == 0) {
 		q.read_body = read_some;
 		q.read_arg = (void *)(uintptr_t)fcgi;
 		q.body = "";
 		hr_fleet_handle(s->api, &q, &a);
-	} else if (read_body(fcgi, &body)) {
+	} else if (q.route == HR_FLEET_ROUTE_REFUSED || read_body(fcgi, &body)) {
 		q.body = hr_buf_str(&body);
 		q.body_len = body.len;
 		hr_fleet_handle(s->api, &q, &a);

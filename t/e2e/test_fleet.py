@@ -246,12 +246,15 @@ def slow_bodies():
     """Who has no key holds nobody up, however a body that is passed on as it comes is asked for."""
     with Fleet() as f:
         o = f.up("s")
-        for line, want in ((b"POST /build?x", 401), (b"POST /%62uild", 404), (b"GET /build", 405),
-                           (b"PUT /build", 405)):
+        nobody = b"0" * 32
+        for line, head, want in ((b"POST /build?x", b"", 401), (b"POST /%62uild", b"", 404), (b"GET /build", b"", 405),
+                                 (b"PUT /build", b"", 405), (b"POST /" + nobody + b"/x", b"", 404),
+                                 (b"POST /start", b"X-Sandbox-ID: " + nobody + b"\r\n", 404)):
             slow = []
             for _ in range(33):  # one more than there are threads for requests
                 slow.append(socket.create_connection(("127.0.0.1", f.port), PATIENCE))
-                slow[-1].sendall(line + b" HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000000\r\n\r\nbegin")
+                slow[-1].sendall(line + b" HTTP/1.1\r\nHost: h\r\n" + head +
+                                 b"Content-Length: 1000000000\r\n\r\nbegin")
             equal(f.call("GET", "/alive", key="")[0], 200, line)
             equal(f.call("GET", "/%s/alive" % o["runtime_id"], key="")[0], 200, "its sandbox beside " + repr(line))
             for s in slow:
