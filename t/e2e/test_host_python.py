@@ -95,6 +95,20 @@ def files():
             equal(f.read() == data, True)
 
 
+def variables():
+    """What is in one is no argument of the command, since all users see those."""
+    with User() as h:
+        words, program = h.path("tmp", "words"), h.path("cwd", "handrail")
+        with open(program, "w") as f:
+            f.write('#!/bin/sh\nprintf "%%s\\n" "$@" >>%s\nexec %s "$@"\n' % (words, os.environ["HANDRAIL"]))
+        os.chmod(program, 0o755)
+        with Sandbox.up("local", env={"SECRET": "to be= kept", "N": 1}, program=program) as box:
+            equal(box.run('echo "$SECRET" $N').output, "to be= kept 1")
+        with open(words) as f:
+            said = f.read()
+        equal(("up" in said.split("\n"), "kept" in said), (True, False), said)
+
+
 def sandboxes():
     """It is found by its name, the key is in no argument, and what cannot be is said."""
     with User() as h:
@@ -117,4 +131,4 @@ def sandboxes():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([commands, files, sandboxes]))
+    sys.exit(run_tests([commands, files, variables, sandboxes]))

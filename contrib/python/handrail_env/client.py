@@ -33,13 +33,13 @@ class Ran(NamedTuple):
     directory: str
 
 
-def handrail(*words, program=None):
-    """One call of the command; what it printed."""
+def handrail(*words, program=None, env=None):
+    """One call of the command; what it printed. env: further variables of its own."""
     program = program or os.environ.get("HANDRAIL", "handrail")
     try:
         # the kind local hands its environment on to the server
         done = subprocess.run([program, *words], stdin=subprocess.DEVNULL, capture_output=True,
-                              env=dict(os.environ, **{DOOR: "true"}))
+                              env=dict(os.environ, **{DOOR: "true"}, **(env or {})))
     except FileNotFoundError:
         raise HandrailError("there is no command %r: install handrail, or name it by $HANDRAIL" % program) from None
     if done.returncode != 0:
@@ -68,11 +68,10 @@ class Sandbox:
             words += ["-s", "sandbox.runtime_startup_env_vars=" + json.dumps({DOOR: "true"})]
         for setting in settings:
             words += ["-s", setting]
-        for key, value in (env or {}).items():
-            words += ["-e", "%s=%s" % (key, value)]
         for plugin in plugins or ["none"]:
             words += ["-p", plugin]
-        handrail(*words, program=program)
+        # not "-e NAME=VALUE": arguments are for all to see
+        handrail(*words, program=program, env={"SANDBOX_ENV_%s" % n: str(value) for n, value in (env or {}).items()})
         return cls.attach(name, program)
 
     @classmethod
