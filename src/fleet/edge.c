@@ -276,29 +276,39 @@ compose_file(const struct hr_fleet_edge *e, struct hr_buf *ret, char **ret_path,
 	return hr_fleet_edge_compose(ret, "all", e, err);
 }
 
-/* Whoever holds the lock is of the group that is written there, whose number is no other's as long
- * as one of them lives. */
-int
-hr_fleet_edge_lock(const struct hr_fleet_edge *e, struct hr_err *err)
+static int
+open_lock(const struct hr_fleet_edge *e, int how, struct hr_err *err)
 {
-	char *path = NULL, text[24] = "";
-	long group;
+	char *path = NULL;
 	int fd;
 
 	if (asprintf(&path, "%s/nginx.lock", e->run_dir) < 0)
 		return hr_err_nomem(err);
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = open(path, how | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		(void)hr_err_sys(err, errno, "%s", path);
+	free(path);
+	return fd;
+}
+
+/* Whoever holds the lock is of the group that is written there, whose number is no other's as long
+ * as one of them lives. They cannot write it: it is what we kill. */
+int
+hr_fleet_edge_lock(const struct hr_fleet_edge *e, struct hr_err *err)
+{
+	int fd = open_lock(e, O_RDONLY | O_CREAT, err);
+	char text[24] = "";
+	long group;
+
 	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
 		group = pread(fd, text, sizeof(text) - 1, 0) > 0 ? strtol(text, NULL, 10) : 0;
 		if (group <= 1 || kill((pid_t)-group, SIGKILL) != 0 || flock(fd, LOCK_EX) != 0) {
 			(void)hr_err_set(err, HR_E_BUSY,
-			    "%s is held by processes of an nginx that cannot be ended", path);
+			    "%s/nginx.lock is held by processes of an nginx that cannot be ended",
+			    e->run_dir);
 			hr_fd_close(&fd);
 		}
 	}
-	free(path);
 	return fd;
 }
 
@@ -306,11 +316,11 @@ hr_fleet_edge_lock(const struct hr_fleet_edge *e, struct hr_err *err)
 static void
 note_group(void *arg, pid_t pid)
 {
-	const int *lock = arg;
+	const int *note = arg;
 	char text[24];
 
 	(void)snprintf(text, sizeof(text), "%-20ld\n", (long)pid);
-	(void)hr_fd_pwrite_full(*lock, text, strlen(text), 0);
+	(void)hr_fd_pwrite_full(*note, text, strlen(text), 0);
 }
 
 pid_t
@@ -324,6 +334,7 @@ hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock,
 	struct hr_buf conf;
 	char *path = NULL;
 	pid_t pid = -1;
+	int note = -1;
 	size_t i;
 
 	hr_strv_add_all(&env, (const char *const *)environ);
@@ -343,7 +354,8 @@ hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock,
 		return -1;
 	}
 	if (compose_file(e, &conf, &path, err) == 0 &&
-	    hr_path_write(path, conf.p, conf.len, 0600, err) == 0) {
+	    hr_path_write(path, conf.p, conf.len, 0600, err) == 0 &&
+	    (note = open_lock(e, O_WRONLY, err)) >= 0) {
 		const char *const argv[] = {
 		    "nginx", "-p", e->run_dir, "-e", "stderr", "-c", path, NULL};
 		struct hr_spawn sp = {.path = HR_NGINX_PATH,
@@ -355,10 +367,11 @@ hr_fleet_edge_start(const struct hr_fleet_edge *e, int lock,
 		    .setpgid = true,
 		    .umask = -1,
 		    .forked = note_group,
-		    .arg = &lock};
+		    .arg = &note};
 
 		pid = hr_spawn(&sp, err);
 	}
+	hr_fd_close(&note);
 	hr_strv_done(&env);
 	free(path);
 	hr_buf_done(&conf);

@@ -590,6 +590,12 @@ def one_service():
                     (process.stat_fields(pid) or [b""] * 3)[2] == b"%d" % nginx[0]]
 
         equal(len(group()) > 1, True, "its workers")
+        held = [n for n in os.listdir("/proc/%d/fd" % nginx[0])
+                if os.readlink("/proc/%d/fd/%s" % (nginx[0], n)).endswith("/run/nginx.lock")]
+        equal(len(held), 1, "which have the lock from it")
+        with open("/proc/%d/fdinfo/%s" % (nginx[0], held[0])) as info:
+            flags = int(re.search("flags:\\s+([0-7]+)", info.read()).group(1), 8)
+        equal(flags & os.O_ACCMODE, os.O_RDONLY, "and cannot write whom the next service ends")
         os.kill(nginx[0], signal.SIGKILL)
         f.until(group, lambda left: left == [])  # they would answer beside those of the next one
         f.until_answered()
