@@ -129,7 +129,10 @@ put_foot(struct hr_buf *b, bool pdf, bool here)
 		    "\tpdfjsLib.GlobalWorkerOptions.workerSrc = \"" PDFJS "pdf.worker.min.js\";\n");
 	hr_buf_adds(b, "\tconst text = atob(document.getElementById(\"file\").textContent);\n"
 		       "\tconst data = Uint8Array.from(text, (c) => c.charCodeAt(0));\n"
-		       "\tconst pdf = await pdfjsLib.getDocument({data: data}).promise;\n"
+		       /* else PDF.js before 4.2 runs what a font of the file says as script, which
+			* here may read all that the viewer shows */
+		       "\tconst pdf = await pdfjsLib.getDocument(\n"
+		       "\t\t{data: data, isEvalSupported: false}).promise;\n"
 		       "\tfor (let n = 1; n <= pdf.numPages; n++) {\n"
 		       "\t\tconst page = await pdf.getPage(n);\n"
 		       "\t\tconst viewport = page.getViewport({scale: 1.5});\n"

@@ -203,7 +203,7 @@ def pdf():
                 with open(os.path.join(os.path.dirname(PDFJS), os.path.basename(url)), "rb") as f:
                     equal((status, headers["content-type"], script == f.read()), (200, "text/javascript", True), url)
         equal(page.sources, scripts)
-        for part in ("scale: 1.5", 'className = "page"', "Error loading file"):
+        for part in ("scale: 1.5", 'className = "page"', "Error loading file", "isEvalSupported: false"):
             equal(part in body.decode(), True, part)
 
 
