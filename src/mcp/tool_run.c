@@ -323,10 +323,8 @@ press(struct hr_mcp_call *c, const struct hr_mcp_wait *w, struct hr_press_reques
 	struct hr_err err = {0};
 	struct hr_answer answer;
 	struct hr_buf frame, handle;
+	bool is_there = true;
 
-	/* another one of the same number, in a shell that began later, is not meant */
-	if (!hr_mcp_look(c, &place, w, &known))
-		return;
 	req->command = w->id;
 	hr_answer_init(&answer);
 	hr_buf_init(&frame, HR_FRAME_MAX);
@@ -334,24 +332,32 @@ press(struct hr_mcp_call *c, const struct hr_mcp_wait *w, struct hr_press_reques
 	hr_mcp_handle_put(&handle, w);
 	if (c->env->enter(c->env->arg, &answer)) {
 		hr_answer_reset(&answer);
-		if (hr_shell_press(&place, req, &frame, &state, &err) < 0)
+		/* another one of the same number, in a shell that began later, is not meant */
+		is_there = hr_mcp_look(c, &place, w, &known);
+		if (!is_there) {
+			hr_answer_detail(&answer, 409, "nothing was sent");
+		} else if (hr_shell_press(&place, req, &frame, &state, &err) < 0) {
 			hr_answer_detail(&answer, err.code == HR_E_NOTFOUND ? 404 : 500, err.msg);
-		else if (state.reason.len > 0)
+		} else if (state.reason.len > 0) {
 			hr_answer_detail(&answer, 409, "the command has ended");
+		}
 		c->env->leave(c->env->arg, &answer);
 	}
-	if (answer.status == 200)
+	if (!is_there) {
+		/* said */
+	} else if (answer.status == 200) {
 		hr_mcp_say(c, "Sent. Call wait with handle \"%s\" to see what comes of it.",
 		    hr_buf_str(&handle));
-	else if (answer.status == 409)
+	} else if (answer.status == 409) {
 		hr_mcp_fail(c,
 		    "Nothing was sent: the command has ended. Call wait with handle \"%s\" for "
 		    "its result.",
 		    hr_buf_str(&handle));
-	else
+	} else {
 		hr_mcp_fail(c,
 		    "It is not known whether it was sent: %s. Look with wait, handle \"%s\".",
 		    hr_buf_str(&answer.body), hr_buf_str(&handle));
+	}
 	hr_answer_done(&answer);
 	hr_buf_done(&frame);
 	hr_buf_done(&handle);

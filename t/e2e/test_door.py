@@ -297,6 +297,16 @@ def once():
         equal((c["output"], c["exit_code"]), ("end\n", 0), c)
         with open(s.work_dir + "/o") as f:
             equal(f.read(), "z\n")
+        # what was typed, also when its command is known no more, and what was not
+        ask = call(s, "run", command="read -r x; echo $x", session="brief", wait_s=0)
+        typed = dict(headers={"X_Request_ID": "typed"}, handle=handle_in(ask), text="one\n")
+        a = call(s, "input", **typed)
+        equal(structured(call(s, "wait", handle=handle_in(ask)))["exit_code"], 0)
+        equal(s.request("POST", "/handrail/v1/kill?session=brief").status, 200)
+        equal((a["isError"], call(s, "input", **typed) == a), (False, True), a)
+        for _ in range(2):
+            b = call(s, "input", **dict(typed, headers={"X_Request_ID": "other"}))
+            equal((b["isError"], "not known whether" in text(b)), (True, False), b)
         s.stop()
 
 
