@@ -25,6 +25,7 @@
 #define RUN(out, directory, ...) hr_gitrun(directory, (const char *const[]){__VA_ARGS__, NULL}, out)
 
 static const char no_commit[] = "there is no such commit in that repository";
+static const char too_large[] = "the original is too large";
 
 static int
 fail(struct hr_buf *why, const char *text)
@@ -109,6 +110,8 @@ is_commit(const char *repo, const char *name, struct hr_buf *ref)
 	struct hr_buf full;
 	bool found;
 
+	if (name[0] == '^') /* git would say what is left out, "^" and the commit */
+		return false;
 	hr_buf_init(&full, PATH_MAX);
 	hr_buf_addf(&full, "%s^{commit}", name);
 	found = full.fail == HR_OK && is_ref(repo, "", hr_buf_str(&full), ref);
@@ -500,12 +503,14 @@ show(
 
 	hr_buf_init(&name, OUTPUT_MAX);
 	hr_buf_addf(&name, "%s:%s", commit, file);
-	if (RUN(text, repo, "show", hr_buf_str(&name)) < 0)
+	if (RUN(text, repo, "show", hr_buf_str(&name)) < 0 && text->fail == HR_OK)
 		hr_buf_reset(text);
 	hr_buf_done(&name);
-	return text->fail != HR_OK || !hr_utf8_valid(hr_buf_str(text), text->len)
-		   ? fail(why, "the original is not UTF-8")
-		   : 0;
+	if (text->fail != HR_OK)
+		return fail(why, too_large);
+	if (!hr_utf8_valid(hr_buf_str(text), text->len))
+		return fail(why, "the original is not UTF-8");
+	return 0;
 }
 
 static void
@@ -600,8 +605,8 @@ hr_git_commit_diff(const char *path, const char *commit, struct hr_buf *json, st
 
 	hr_buf_init(&sha, OUTPUT_MAX);
 	hr_buf_init(&parent, OUTPUT_MAX);
-	hr_buf_init(&before, HR_GIT_FILE_MAX);
-	hr_buf_init(&after, HR_GIT_FILE_MAX);
+	hr_buf_init(&before, 2 * HR_GIT_FILE_MAX);
+	hr_buf_init(&after, 2 * HR_GIT_FILE_MAX);
 	if (real == NULL || !closest_repository(real, &rest)) {
 		(void)fail(why, "no_repository");
 	} else if (!is_commit(cut_name(real), commit, &sha)) {
@@ -614,6 +619,8 @@ hr_git_commit_diff(const char *path, const char *commit, struct hr_buf *json, st
 		r = show(cut_name(real), hr_buf_str(&parent), rest, &before, why);
 		if (r == 0)
 			r = show(cut_name(real), hr_buf_str(&sha), rest, &after, why);
+		if (r == 0 && (before.len > HR_GIT_FILE_MAX || after.len > HR_GIT_FILE_MAX))
+			r = fail(why, too_large);
 		if (r == 0)
 			put_sides(json, &after, &before);
 	}

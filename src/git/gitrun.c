@@ -93,6 +93,7 @@ hr_gitrun(const char *directory, const char *const *args, struct hr_buf *out)
 	int pair[2], errors = memfd_create("git", MFD_CLOEXEC), r;
 	size_t n = 4;
 	struct hr_err err = {.code = HR_OK};
+	enum hr_errc full;
 	pid_t pid;
 
 	hr_buf_reset(out);
@@ -118,9 +119,16 @@ hr_gitrun(const char *directory, const char *const *args, struct hr_buf *out)
 		hr_buf_adds(out, err.msg);
 		r = -1;
 	} else {
-		(void)read_all(pair[0], out); /* too much of it is seen in out->fail */
-		hr_fd_close(&pair[0]);        /* git ends if it has more to say */
+		(void)read_all(pair[0], out);
+		full = out->fail;
+		hr_fd_close(&pair[0]); /* git ends if it has more to say */
 		r = conclude(pid, errors, out);
+		if (full != HR_OK) {
+			hr_buf_reset(out);
+			hr_buf_adds(out, "git says too much");
+			out->fail = full;
+			r = -1;
+		}
 	}
 	hr_fd_close(&pair[0]);
 	hr_fd_close(&errors);

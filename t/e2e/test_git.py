@@ -205,11 +205,22 @@ def named_commits():
         equal(said("diff", "--commit", sha[0], "d/a"), {"modified": "two", "original": "one"})
         equal(said("diff", "--commit", sha[1][:8], p.path("w", "d", "a")), {"modified": "", "original": "two"})
         equal(said("diff", "--commit", sha[2], "d/a"), {"modified": "one", "original": ""})
-        for args in (("changes", "--ref", "none"), ("diff", "--ref", "none", "b"), ("diff", "--commit", "beef", "b")):
+        for args in (("changes", "--ref", "none"), ("diff", "--ref", "none", "b"), ("diff", "--commit", "beef", "b"),
+                     ("changes", "--ref", "^HEAD"), ("diff", "--ref", "^HEAD", "b"),
+                     ("diff", "--commit", "^HEAD", "b")):
             equal(said(*args), (1, "there is no such commit in that repository"))
         for args in (("changes", "--ref", "--output=x"), ("changes", "--ref", ""), ("diff", "--commit", "-x", "b"),
                      ("diff", "--ref", "HEAD"), ("changes", "--commit", "HEAD"), ("changes", "--ref")):
             equal(said(*args)[0], 2, args)
+        for size in (1 << 20, 1 << 20 | 1, 3 << 20):
+            p.write("w", "large", text="x" * size)
+            p.git("w", "add", "large")
+            p.git("w", "commit", "-m", "large")
+            got = said("diff", "--commit", "HEAD", "large")
+            if size == 1 << 20:
+                equal(got == {"modified": "x" * size, "original": ""}, True)
+            else:
+                equal(got, (1, "the original is too large"), size)
         os.mkdir(p.path("alone"))
         equal(said("changes", "--ref", "HEAD", where="alone"), [])
         equal(said("diff", "--commit", sha[0], "f", where="alone"), (1, "no_repository"))
