@@ -128,6 +128,12 @@ def sandboxes():
         raises(HandrailError, "HANDRAIL_SWEREX=true", Sandbox.attach, "closed")
         raises(HandrailError, "there is no command", Sandbox.up, program=h.path("handrail"))
         raises(HandrailError, "no-such-kind", Sandbox.up, "no-such-kind")
+        h.ok("down", "-q", "closed")
+        with mock.patch.object(Sandbox, "execute", side_effect=HandrailError("no answer")):
+            raises(HandrailError, "no answer", Sandbox.up, "local")
+            equal(h.ok("ps", "--json").strip(), "[]", "nobody knows its name: it is ended")
+            raises(HandrailError, "no answer", Sandbox.up, "local", "three")
+        Sandbox.attach("three").down()
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class Sandbox:
     @classmethod
     def up(cls, runtime=None, name=None, settings=(), env=None, plugins=(), options=(), program=None):
         """Starts one, or finds that of the name. settings: "key=value" of handrail(1); options: further ones of it."""
-        name = name or "py-" + uuid.uuid4().hex[:16]
+        named, name = name, name or "py-" + uuid.uuid4().hex[:16]
         words = ["up", "-q", "-n", name, *options]
         if runtime:
             words += ["-r", runtime]
@@ -72,7 +72,12 @@ class Sandbox:
             words += ["-p", plugin]
         # not "-e NAME=VALUE": arguments are for all to see
         handrail(*words, program=program, env={"SANDBOX_ENV_%s" % n: str(value) for n, value in (env or {}).items()})
-        return cls.attach(name, program)
+        try:
+            return cls.attach(name, program)
+        except BaseException:
+            if not named:  # nobody else knows it
+                handrail("down", "-q", name, program=program)
+            raise
 
     @classmethod
     def attach(cls, name="default", program=None):

@@ -85,7 +85,8 @@ class Handrail(BaseEnvironment):
                 self._merge_env(env), self._resolve_user(user), timeout_sec)
         except TimeoutError as e:
             return ExecResult(stdout="", stderr=str(e), return_code=LATE)
-        except OSError as e:  # there is no such directory
+        # there is no such directory; that the sandbox itself is gone is no end of a command
+        except (FileNotFoundError, NotADirectoryError, PermissionError) as e:
             return ExecResult(stdout="", stderr=str(e), return_code=1)
         return ExecResult(stdout=done.stdout, stderr=done.stderr, return_code=done.exit_code)
 
