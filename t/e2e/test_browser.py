@@ -664,10 +664,11 @@ def out_of_reach():
 
 
 def as_another_user():
-    """Root's server, the shell's user: Chromium and its files are that user's."""
+    """Root's server, the shell's user: Chromium and its files are that user's, who may not raise a bound on memory that
+    the server has."""
     need_root()
     with Site() as site, Browsing(name="nobody", env={"RUNTIME_USERNAME": "nobody", "USER": "root"},
-                                  ready=None) as s:
+                                  prefix=["prlimit", "--data=%d" % (3 << 30)], ready=None) as s:
         shutil.chown(s.work_dir, "nobody")
         s.start()
         a = s.act('goto("%s")' % site.url("two.html"))

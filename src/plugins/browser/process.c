@@ -244,6 +244,7 @@ spawn(struct browser *b, int command, int answer, struct hr_err *err)
 	 * no page where it is no whole number of MiB */
 	const rlim_t most = (rlim_t)(b->memory_max / MIB) * MIB;
 	const struct rlimit memory = {most, most};
+	struct rlimit ours = {0, 0};
 	const char *argv[ARGS_MAX], *sandbox = NULL;
 	struct hr_buf profile, env_text;
 	size_t n = 0, i;
@@ -268,6 +269,7 @@ spawn(struct browser *b, int command, int answer, struct hr_err *err)
 	argv[n] = NULL;
 	env = its_environment(b, &env_text);
 	b->pid = -1;
+	(void)getrlimit(RLIMIT_DATA, &ours); /* a narrower one stays: we may not raise it */
 	if (env == NULL || profile.fail != HR_OK || env_text.fail != HR_OK)
 		(void)hr_err_nomem(err);
 	else
@@ -279,7 +281,7 @@ spawn(struct browser *b, int command, int answer, struct hr_err *err)
 				      .setsid = true,
 				      .pdeathsig = SIGKILL,
 				      .umask = -1,
-				      .data = most > 0 ? &memory : NULL},
+				      .data = most > 0 && most < ours.rlim_max ? &memory : NULL},
 		    err);
 	free(env);
 	hr_buf_done(&profile);
