@@ -55,6 +55,7 @@ def commands():
         equal(box.execute(["sh", "-c", "kill -TERM $$"]).exit_code, 143)
         name = box.execute(["readlink", "/proc/self/fd/0"], input="x").stdout.strip()
         equal((name.startswith("/tmp/handrail-input-"), os.path.exists(name)), (True, False), "nothing is left")
+        equal(box.execute(["stat", "-Lc", "%a", "/proc/self/fd/0"], input="x").stdout, "600\n", "and nobody reads it")
         raises(TimeoutError, "exceeded", box.execute, ["sleep", "600"], timeout=0.5)
         raises(PermissionError, "/etc/passwd", box.execute, ["/etc/passwd"])
         raises(FileNotFoundError, "no-such-program", box.execute, ["no-such-program"])

@@ -155,8 +155,10 @@ class Sandbox:
         if input is None:
             return self._execute(words, cwd, timeout)
         name = "/tmp/handrail-input-" + uuid.uuid4().hex
-        self.write(name, input)
         try:
+            # nobody else's to read: a file that is there keeps its mode
+            self._execute(["/bin/sh", "-c", 'umask 077; : >"$0"', name], None, None)
+            self.write(name, input)
             return self._execute(["/bin/sh", "-c", 'f=$0; exec "$@" <"$f"', name, *words], cwd, timeout)
         finally:
             self._execute(["/bin/rm", "-f", "--", name], None, None)
