@@ -130,7 +130,7 @@ config_of(const struct local *l, const struct hr_fleet_row *row, struct json_obj
 	free(workspace);
 	if (!bad && image != NULL)
 		bad |= hr_config_set(c, "sandbox.runtime_container_image", image, err);
-	if (!bad)
+	if (!bad && l->work == NULL) /* there it would be a line of the user's own ~/.bashrc */
 		bad |= add_v1(q, err);
 	if (!bad)
 		bad |= set_member(

@@ -4,11 +4,11 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <json-c/json_object.h>
 
 #include "base/err.h"
+#include "base/random.h"
 #include "host/common/exam.h"
 #include "host/docker/docker_int.h"
 #include "host/docker/payload.h"
@@ -255,13 +255,15 @@ static int
 look_into(struct preflight *p, struct json_object *image, const char *payload, struct hr_err *err)
 {
 	struct json_object *body = body_of(p->image), *made = NULL;
-	char path[200];
+	char path[200], name[17];
 	int r;
 
-	(void)snprintf(
-	    path, sizeof(path), "/containers/create?name=handrail-preflight-%ld", (long)getpid());
-	r = body != NULL ? hr_engine_call(p->engine, "POST", path, body, &made, err)
-			 : hr_err_nomem(err);
+	r = body == NULL ? hr_err_nomem(err) : hr_random_hex(name, sizeof(name) - 1, err);
+	if (r == 0) {
+		(void)snprintf(
+		    path, sizeof(path), "/containers/create?name=handrail-preflight-%s", name);
+		r = hr_engine_call(p->engine, "POST", path, body, &made, err);
+	}
 	json_object_put(body);
 	p->id = hr_docker_id(made, "Id");
 	if (r == 0 && *p->id == '\0')
