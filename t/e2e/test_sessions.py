@@ -71,15 +71,15 @@ def made_used_and_ended():
         door, open_it = gate(s)
         b = s.in_background("%s; %s; echo first" % (began, door))
         wait()
-        equal(run(s, "watch", "echo second"), "second", "while the other one runs")
+        equal(run(s, "watch", "echo elsewhere"), "elsewhere", "while the other one runs")
         open_it()
         equal(b.content(), "first")
         # looking on is about the one that is named
         commands = s.get(V1 + "commands?session=watch").json()["commands"]
         equal(([c["command"] for c in commands], commands[0]["session"]),
-              (["X=w", "echo $X; pwd", "echo second"], "watch"))
-        equal(b"second" in s.get(V1 + "output?session=watch").body, True)
-        equal(b"second" in s.get(V1 + "output").body, False)
+              (["X=w", "echo $X; pwd", "echo elsewhere"], "watch"))
+        equal(b"elsewhere" in s.get(V1 + "output?session=watch").body, True)
+        equal(b"elsewhere" in s.get(V1 + "output").body, False)
         equal(s.get(V1 + "session?session=watch").json()["name"], "watch")
         # what an action named twice does is done once, in each of them
         count = "echo x >>count; wc -l <count"
