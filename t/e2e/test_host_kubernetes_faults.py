@@ -55,8 +55,9 @@ def terminal():
     with Cluster() as h:
         h.ok("up")
         t = Terminal(h, "sh")
-        t.type("stty size; tty; echo be''gun\n")
-        t.until("30 70\r\n/dev/pts/")
+        # the size comes after the program has begun
+        t.type("until test \"$(stty size)\" = '30 70'; do sleep 0.1; done; tty; echo be''gun\n")
+        t.until("/dev/pts/")
         t.until("begun\r\n")
         t.size(44, 111)
         t.type("until test \"$(stty size)\" = '44 111'; do sleep 0.1; done; echo wi''der\n")
