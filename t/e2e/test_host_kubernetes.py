@@ -96,6 +96,20 @@ def killed_from_outside():
         h.ok("down")
 
 
+def out_of_memory():
+    """The first process of a pod is killed, since its memory is full: files in memory stay, whatever ends."""
+    with Cluster(KUBERNETES_RESOURCE_MEMORY_REQUEST="32Mi", KUBERNETES_RESOURCE_MEMORY_LIMIT="48Mi") as h:
+        h.ok("up")
+        h("sh", "sh", "-c", "echo 1000 >/proc/1/oom_score_adj; exec head -c 64M /dev/zero >/dev/shm/full")
+        kubectl("wait", "--for=jsonpath={.status.containerStatuses[0].state.terminated.reason}=OOMKilled",
+                "pod/" + POD, "--timeout=60s")
+        equal(h.state(), ["exited"], "state")
+        refuses(h, "it ran out of memory and was killed; kubernetes.resource_memory_limit is its limit", "run", "true")
+        h.ok("up")
+        equal(h.ok("run", "echo anew"), "anew\n", "made anew")
+        h.ok("down")
+
+
 def drained():
     """A node that sends its pods away."""
     node = json.loads(kubectl("get", "nodes", "-o", "json"))["items"][0]["metadata"]["name"]
@@ -202,8 +216,8 @@ def figures():
         h.ok("pool", "0")
 
 
-TESTS = [conversation, does_not_come, quota, rights, killed_from_outside, drained, cut_again_and_again, pool, events,
-         figures]
+TESTS = [conversation, does_not_come, quota, rights, killed_from_outside, out_of_memory, drained, cut_again_and_again,
+         pool, events, figures]
 
 
 if __name__ == "__main__":
