@@ -18,4 +18,5 @@ t_unit_test_fleet_kubernetes_SOURCES = %D%/unit/test_fleet_kubernetes.c
 t_unit_test_fleet_kubernetes_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_fleet_kubernetes_LDADD = libfleet.la $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)
 endif
-EXTRA_DIST += %D%/unit/test_fleet_kubernetes.c %D%/e2e/test_fleet_kubernetes.py %D%/e2e/lib/replicas.py
+EXTRA_DIST += %D%/unit/test_fleet_kubernetes.c %D%/e2e/test_fleet_kubernetes.py %D%/e2e/lib/replicas.py \
+	%D%/e2e/fleet_cluster.py

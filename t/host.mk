@@ -45,7 +45,8 @@ t_unit_test_kubernetes_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_kubernetes_LDADD = $(KUBERNETES_TESTED) $(CHECK_LIBS) $(JSONC_LIBS)
 endif
 EXTRA_DIST += %D%/unit/test_kubernetes.c %D%/e2e/lib/apiserver.py %D%/e2e/test_host_kubernetes.py \
-	%D%/e2e/test_host_kubernetes_api.py %D%/e2e/test_host_kubernetes_faults.py %D%/e2e/lib/cluster.py
+	%D%/e2e/test_host_kubernetes_api.py %D%/e2e/test_host_kubernetes_faults.py %D%/e2e/lib/cluster.py \
+	%D%/e2e/kubernetes_openhands.py
 # what documents show: the commands, the programs, the metrics
 TESTS += %D%/e2e/test_documents.py %D%/e2e/test_examples.py %D%/e2e/test_monitoring.py
 EXTRA_DIST += %D%/e2e/test_documents.py %D%/e2e/test_examples.py %D%/e2e/test_monitoring.py

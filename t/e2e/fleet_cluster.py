@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""Two replicas of the fleet in the cluster that KUBECONFIG names (lib/cluster.py), by hand, in the build directory,
+on a machine that reaches the addresses of pods, such as a node:
+
+    KUBECONFIG=... E2E_KUBERNETES_IMAGE=registry/image:1 ../t/e2e/fleet_cluster.py [TEST...]
+
+E2E_POOL is how many sandboxes wait to be claimed (6), E2E_KILLS how often a replica is killed (6), and
+E2E_KUBERNETES_FLEET_IMAGE an image with handrail-fleetd and nginx, for the manifests of conf/kubernetes.
+test_fleet_kubernetes.py needs no cluster."""
+
+import http.client
+import os
+import random
+import re
+import socket
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import cluster  # noqa: E402
+from lib.cluster import IMAGE, NAMESPACE, PATIENCE, Cluster, kubectl, left  # noqa: E402
+from lib.fleet import free_port  # noqa: E402
+from lib.host import SRC  # noqa: E402
+from lib.replicas import Replica, Replicas  # noqa: E402
+from lib.tap import Skip, Tap, equal, skip_all  # noqa: E402
+
+POOL, KILLS = int(os.environ.get("E2E_POOL", "6")), int(os.environ.get("E2E_KILLS", "6"))
+FLEET_IMAGE = os.environ.get("E2E_KUBERNETES_FLEET_IMAGE")
+POD = "openhands-runtime-hrf-"
+ENDED = ("stopped", "died")
+
+
+def run(replica, o, command):
+    """By the replica's edge, which wakes a paused one: it says so until it has."""
+    def ask():
+        return replica.call("POST", "/%s/execute_action" % o["runtime_id"], {
+            "action": {"action": "run", "args": {"command": command}}}, X_Session_API_Key=o["session_api_key"],
+            Content_Type="application/json")
+    status, answer = Replicas.until(ask, lambda a: a[0] != 503)
+    equal(status, 200, answer)
+    return answer["content"]
+
+
+class Fleet(Replicas, Cluster):
+    IMAGE = IMAGE
+
+    def __init__(self, *options, **settings):
+        Cluster.__init__(self)
+        self.make(options, "kubernetes.namespace=" + NAMESPACE, "kubernetes.resource_cpu_request=10m",
+                  "kubernetes.resource_memory_request=32Mi", *["kubernetes.%s=%s" % s for s in settings.items()])
+
+    def __enter__(self):
+        return self.begin()
+
+    def __exit__(self, *unused):
+        try:
+            self.one.ok("POST", "/handrail/v1/pools", {"pools": []})
+            self.stop_all(self.one)
+            self.until(left, lambda there: there == [])
+            self.end()
+        finally:
+            for r in (self.one, self.two):
+                if r.process.poll() is None:
+                    r.kill()
+            Cluster.__exit__(self)
+
+    @staticmethod
+    def all(replica):
+        return replica.ok("GET", "/handrail/v1/sandboxes")["sandboxes"]
+
+    def stop_all(self, replica):
+        for s in self.all(replica):
+            replica.call("POST", "/handrail/v1/sandboxes/stop", {"runtime_id": s["runtime_id"]})
+
+    def pods(self):
+        return sorted(n.split(POD)[1] for n in kubectl("get", "pods", "-l", "app=openhands-runtime", "-o",
+                                                       "name").split())
+
+
+def life():
+    """What one replica does the other one goes on with; a paused sandbox is woken by a request."""
+    with Fleet() as f:
+        status, o = f.one.begin("s", environment={"WHO": "it's me"})
+        equal((status, o.get("state")), (200, "running"), o)
+        equal(f.two.begin("s")[1]["runtime_id"], o["runtime_id"], "the same one")
+        equal(run(f.two, o, "echo \"$WHO\" | tee /workspace/kept"), "it's me")
+        f.two.ok("POST", "/pause", {"runtime_id": o["runtime_id"]})
+        f.until(lambda: f.one.state("s"), lambda s: s == "paused")
+        equal(f.pods(), [], "its pod is gone")
+        equal(run(f.one, o, "cat /workspace/kept; echo \"$WHO\""), "it's me\nit's me", "woken by a request")
+        f.one.ok("POST", "/pause", {"runtime_id": o["runtime_id"]})
+        f.until(lambda: f.two.state("s"), lambda s: s == "paused")
+        f.two.ok("POST", "/resume", {"runtime_id": o["runtime_id"]})
+        f.until(lambda: f.one.state("s"), lambda s: s == "running")
+        equal(run(f.one, o, "cat /workspace/kept"), "it's me")
+        # both replicas die, and what comes after them knows it
+        f.one.kill()
+        f.two.kill()
+        f.begin()
+        equal((f.one.state("s"), run(f.two, o, "echo there")), ("running", "there"), "recovered")
+        f.one.ok("POST", "/stop", {"runtime_id": o["runtime_id"]})
+        f.until(lambda: f.two.state("s"), lambda s: s == "stopped")
+        f.until(left, lambda there: there == [])
+
+
+def idle():
+    with Fleet("--idle-pause", "2") as f:
+        o = f.one.begin("s")[1]
+        f.until(lambda: f.two.state("s"), lambda s: s == "paused")
+        equal([e["detail"] for e in f.two.ok("GET", "/sessions/s")["events"] if e["what"] == "pausing"], ["idle"])
+        equal(run(f.two, o, "echo woken"), "woken")
+
+
+def out_of_memory():
+    """A pod whose first process is killed, since its memory is full."""
+    with Fleet(resource_memory_limit="48Mi") as f:
+        o = f.one.begin("s")[1]
+        kubectl("exec", POD + o["runtime_id"], "--", "sh", "-c",
+                "echo 1000 >/proc/1/oom_score_adj; head -c 64M /dev/zero >/dev/shm/full & ")
+        for r in (f.one, f.two):
+            f.until(lambda: r.state("s"), lambda s: s == "died")
+        reason = f.two.ok("GET", "/sessions/s")["reason"]
+        equal("it ran out of memory and was killed" in reason, True, reason)
+        f.until(left, lambda there: there == [])
+
+
+def dies():
+    """A pod that somebody deletes."""
+    with Fleet() as f:
+        o = f.one.begin("s")[1]
+        kubectl("delete", "pod", POD + o["runtime_id"], "--wait=false")
+        for r in (f.one, f.two):
+            f.until(lambda: r.state("s"), lambda s: s == "died")
+        again = f.two.begin("s")[1]
+        equal((again["state"], again["runtime_id"] != o["runtime_id"]), ("running", True), again)
+
+
+def warm():
+    """As many as there are are claimed at once by both replicas: each once."""
+    with Fleet() as f:
+        f.one.ok("POST", "/handrail/v1/pools", {"pools": [
+            {"name": "p", "size": POOL, "request": {"image": IMAGE, "command": []}}]})
+        begun = time.monotonic()
+        for r in (f.one, f.two):
+            # as long as a node takes for them
+            while True:
+                states = [s["state"] for s in f.all(r)]
+                if states.count("warm") >= POOL:
+                    break
+                equal(time.monotonic() - begun < PATIENCE + 10 * POOL, True, states)
+                threading.Event().wait(0.5)
+        took = time.monotonic() - begun
+        times = [0] * POOL
+
+        def claim(i):
+            t = time.monotonic()
+            got = (f.one, f.two)[i % 2].begin("w%d" % i)
+            times[i] = (time.monotonic() - t) * 1000
+            return got
+        got = f.at_once(POOL, claim)
+        equal({s for s, _ in got}, {200}, got)
+        equal(len({a["runtime_id"] for _, a in got}), POOL, "each once")
+        for r in (f.one, f.two):
+            metrics = r.call("GET", "/metrics")[1].decode()
+            equal('creations_total{outcome="ok",path="cold"} 0' in metrics, True, "none was made for it")
+        times.sort()
+        print("# %d waiting after %.0f s; claimed at once by two replicas: median %.0f ms, p99 %.0f ms" % (
+            POOL, took, times[POOL // 2], times[min(POOL - 1, POOL * 99 // 100)]))
+        f.one.ok("POST", "/handrail/v1/pools", {"pools": []})
+        equal(run(f.two, got[0][1], "echo mine"), "mine")
+
+
+def kills():
+    """Sandboxes come, are paused and go by both replicas, one of which is killed at a random moment again and again."""
+    chance = random.Random(int(os.environ.get("E2E_SEED", "7")))
+    with Fleet() as f:
+        over = threading.Event()
+
+        def client(number):
+            mine = random.Random(number)
+            while not over.is_set():
+                try:
+                    r = mine.choice((f.one, f.two))
+                    status, o = r.begin("s%d" % mine.randrange(4), wait=mine.random() < 0.5)
+                    if status == 200 and mine.random() < 0.6:
+                        r.call("POST", mine.choice(("/stop", "/pause")), {"runtime_id": o["runtime_id"]})
+                except (OSError, http.client.HTTPException):
+                    over.wait(0.05)
+        threads = [threading.Thread(target=client, args=(n,)) for n in range(3)]
+        for t in threads:
+            t.start()
+        try:
+            for _ in range(KILLS):
+                over.wait(chance.random() * 5)
+                r = chance.choice((f.one, f.two))
+                r.kill()
+                r.start()
+        finally:
+            over.set()
+            for t in threads:
+                t.join()
+
+        def lives():
+            return [s for s in f.all(f.two) if s["state"] not in ENDED]
+        equal(len({s["session_id"] for s in lives()}), len(lives()), "one of each session")
+        # what a killed one had begun to start is taken over after minutes, or stopped
+        f.stop_all(f.one)
+        f.until(lives, lambda there: there == [])
+        f.until(left, lambda there: there == [])
+
+
+def deployed():
+    """The manifests: two replicas in pods, with their service account's rights."""
+    if not FLEET_IMAGE:
+        raise Skip("set E2E_KUBERNETES_FLEET_IMAGE to an image with handrail-fleetd and nginx in it")
+    text = kubectl("kustomize", os.path.join(SRC, "conf", "kubernetes"))
+    text = re.sub(r"\bhandrail-fleet:1\b", FLEET_IMAGE, re.sub(r"\bhandrail-sandbox:1\b", IMAGE, text))
+    text = re.sub(r"namespace([:=]) ?handrail\b", lambda m: m.group(0).replace("handrail", NAMESPACE), text)
+    text = text.replace("kind: Namespace\nmetadata:\n  name: handrail\n",
+                        "kind: Namespace\nmetadata:\n  name: %s\n" % NAMESPACE)
+    # a small node has not one processor for each
+    text = text.replace("- --idle-pause=1800",
+                        "- --idle-pause=1800\n        - --set=kubernetes.resource_cpu_request=10m")
+    kubectl("apply", "-f", "-", input=text)
+    kubectl("rollout", "status", "deployment/handrail-fleet", "--timeout=180s")
+
+    class Deployed:
+        key = kubectl("exec", "deploy/handrail-fleet", "--", "handrail-fleetd", "--engine", "kubernetes", "--set",
+                      "kubernetes.namespace=" + NAMESPACE, "--state-dir", "/tmp/init", "--init").strip()
+        IMAGE = IMAGE
+
+        def path(self, name):
+            return name
+    r = Replica(Deployed(), "service")
+    r.address = (kubectl("get", "service/handrail-fleet", "-o", "jsonpath={.spec.clusterIP}"), 80)
+    status, o = Replicas.until(lambda: r.begin("s"), lambda a: a[0] != 401)
+    equal((status, o.get("state")), (200, "running"), o)
+    equal(run(r, o, "echo in a cluster | tee /workspace/kept"), "in a cluster")
+    pod = kubectl("get", "pods", "-l", "app=handrail-fleet", "-o", "name").split()[0]
+    kubectl("delete", pod, "--grace-period=0", "--force")
+    kubectl("rollout", "status", "deployment/handrail-fleet", "--timeout=180s")
+    r.ok("POST", "/pause", {"runtime_id": o["runtime_id"]})
+    Replicas.until(lambda: r.state("s"), lambda s: s == "paused")
+    equal(run(r, o, "cat /workspace/kept"), "in a cluster", "woken")
+    r.ok("POST", "/stop", {"runtime_id": o["runtime_id"]})
+    Replicas.until(left, lambda there: there == [])
+
+
+TESTS = [life, idle, dies, out_of_memory, warm, kills, deployed]
+
+
+def needs():
+    """A port of a pod that nobody has refuses us, if we reach it."""
+    kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=60s")
+    kubectl("run", "reached", "--image=" + IMAGE, "--restart=Never", "--command", "--", "sleep", "1000")
+    try:
+        kubectl("wait", "--for=condition=Ready", "pod/reached", "--timeout=120s")
+        ip = kubectl("get", "pod/reached", "-o", "jsonpath={.status.podIP}")
+        with socket.socket() as s:
+            s.settimeout(5)
+            s.connect((ip, free_port()))
+    except ConnectionRefusedError:
+        return
+    except OSError as e:
+        kubectl("delete", "namespace", NAMESPACE)
+        skip_all("no pod is reached from here (%s): run it on a node" % e)
+    finally:
+        kubectl("delete", "pod", "reached", "--grace-period=0", "--force", "--ignore-not-found")
+
+
+if __name__ == "__main__":
+    cluster.needs()
+    needs()
+    sys.exit(cluster.run(Tap(), TESTS, sys.argv[1:]))
