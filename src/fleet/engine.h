@@ -36,7 +36,7 @@ struct hr_fleet_engine {
 	/* Clears away what a process left half done that was killed; before all else. NULL:
 	 * nothing. */
 	int (*tidy)(void *self, struct hr_err *err);
-	/* All that are there, begun ones as well. */
+	/* All that are there, begun ones and those that only the kind knows as well. */
 	int (*list)(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_err *err);
 	/* Tells of what happens to them until it cannot: an error. NULL: nothing is told. */
 	int (*watch)(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_err *err);

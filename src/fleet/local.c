@@ -4,6 +4,7 @@
 
 #include "fleet/helper.h"
 #include "fleet/localimage.h"
+#include "fleet/localstray.h"
 #include "fleet/request.h"
 #include "fleet/sqlite.h"
 
@@ -37,6 +38,7 @@ struct local {
 	const struct hr_fleet_options *o;
 	char *dir;  /* where they are recorded */
 	char *work; /* of kinds on this machine's files: their workspaces; NULL: of others */
+	bool tells; /* the kind says what it has that was made with this directory */
 };
 
 static void
@@ -172,10 +174,10 @@ open_one(const struct local *l, const char *id, struct hr_err *err)
 	return hr_sandbox_open(l->o->config, &o, err);
 }
 
+/* *ret_recorded: there was a record of it. */
 static int
-local_stop(void *self, const char *id, struct hr_err *err)
+end_recorded(const struct local *l, const char *id, bool *ret_recorded, struct hr_err *err)
 {
-	const struct local *l = self;
 	struct hr_err why = {0};
 	struct hr_sandbox *s = open_one(l, id, err);
 	int r = 0;
@@ -183,12 +185,24 @@ local_stop(void *self, const char *id, struct hr_err *err)
 	if (s == NULL)
 		return -1;
 	/* what has ended already is cleared away all the same */
-	if (hr_sandbox_connect(s, &why) == 0 || why.code != HR_E_NO_SANDBOX)
+	*ret_recorded = hr_sandbox_connect(s, &why) == 0 || why.code != HR_E_NO_SANDBOX;
+	if (*ret_recorded)
 		r = hr_sandbox_delete(s, err);
 	hr_sandbox_free(s);
 	if (r == 0) /* of a call that was killed behind its last step */
 		hr_namelock_clear(l->dir, id);
 	return r == 0 ? remove_workspace(l, id, err) : -1;
+}
+
+static int
+local_stop(void *self, const char *id, struct hr_err *err)
+{
+	const struct local *l = self;
+	bool recorded;
+
+	if (end_recorded(l, id, &recorded, err) != 0)
+		return -1;
+	return recorded || !l->tells ? 0 : hr_local_end_stray(l->o, l->dir, id, err);
 }
 
 static int
@@ -224,9 +238,10 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	struct hr_sandbox *s = NULL;
 	struct hr_strv plugins = {0};
 	struct hr_json_error why;
+	bool recorded;
 	int r = -1;
 
-	if (local_stop(self, row->id, err) != 0)
+	if (end_recorded(l, row->id, &recorded, err) != 0)
 		return -1;
 	if (hr_json_decode(row->request, strlen(row->request), &q, &why) != 0)
 		(void)hr_err_set(err, HR_E_INVAL, "the request is damaged");
@@ -415,19 +430,12 @@ static int
 local_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_err *err)
 {
 	const struct local *l = self;
-	struct json_object *list = NULL;
-	struct hr_json_error why;
-	char *text = hr_sandbox_list(l->dir, err);
-	size_t i;
+	struct hr_err why = {0};
 
-	if (text == NULL || hr_json_decode(text, strlen(text), &list, &why) != 0) {
-		free(text);
+	if (hr_local_list_recorded(l->dir, fn, arg, err) != 0)
 		return -1;
-	}
-	for (i = 0; i < hr_json_count(list); i++)
-		fn(arg, hr_json_text_or(hr_json_entry(list, i), "sid", ""));
-	json_object_put(list);
-	free(text);
+	if (l->tells && hr_local_list_strays(l->o, l->dir, fn, arg, &why) != 0)
+		hr_log(HR_LOG_WARNING, "whether there are sandboxes without a record: %s", why.msg);
 	return 0;
 }
 
@@ -551,6 +559,7 @@ open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
 		close_it(l);
 		(void)hr_err_nomem(err);
 	}
+	l->tells = (kind.ops->flags & HR_KIND_OF_STATE) != 0;
 	hr_kind_close(&kind);
 	return l->dir != NULL ? 0 : -1;
 }

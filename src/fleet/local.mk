@@ -19,6 +19,7 @@ libfleet_la_SOURCES = \
 	%D%/helper.c %D%/helper.h \
 	%D%/local.c \
 	%D%/localimage.c %D%/localimage.h \
+	%D%/localstray.c %D%/localstray.h \
 	%D%/object.c \
 	%D%/operator.c \
 	%D%/pool.c \

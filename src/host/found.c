@@ -1,6 +1,7 @@
 /* What providers have that handrail made, whether it is recorded here or not. */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 
 #include "base/err.h"
 #include "host/mask.h"
+#include "host/pool.h"
 #include "host/record.h"
 #include "proto/json.h"
 
@@ -30,6 +32,20 @@ is_recorded(const char *state_dir, const char *sid, const char *run)
 	return is;
 }
 
+/* By it, or as one that waits in the pool? */
+static bool
+is_known(const char *state_dir, const char *sid, const char *run)
+{
+	char *pool = NULL;
+	bool is = is_recorded(state_dir, sid, run);
+
+	if (!is && state_dir != NULL && asprintf(&pool, "%s" HR_POOL_BELOW, state_dir) >= 0) {
+		is = is_recorded(pool, sid, run);
+		free(pool);
+	}
+	return is;
+}
+
 /* Each gets its kind, and whether it is recorded. */
 static int
 complete(struct hr_sandbox *s, char **text, struct hr_err *err)
@@ -44,7 +60,7 @@ complete(struct hr_sandbox *s, char **text, struct hr_err *err)
 		return hr_err_set(err, HR_E_INVAL, "the kind's list is no JSON");
 	for (i = 0; r == 0 && i < hr_json_count(list); i++) {
 		struct json_object *o = hr_json_entry(list, i);
-		bool is = is_recorded(
+		bool is = is_known(
 		    s->state_dir, hr_json_text_or(o, "sid", ""), hr_json_text_or(o, "run", ""));
 
 		if (json_object_object_add(o, "recorded", json_object_new_boolean(is)) != 0 ||

@@ -79,6 +79,9 @@ enum hr_kind_flags {
 	HR_KIND_OUTPUT = 4,
 	/* connect() finds a sandbox by its name, also one that this machine has no record of. */
 	HR_KIND_FINDS = 8,
+	/* What found() says to be ours was made with this state directory, not only by this user.
+	 */
+	HR_KIND_OF_STATE = 16,
 };
 
 /* A setting that only this kind has: [NAME] of config.toml, NAME_KEY of the environment, and
@@ -182,7 +185,8 @@ struct hr_sandbox_ops {
 
 	/* What a provider has that handrail made, recorded or not, after open and without connect:
 	 * a JSON array of {"id", "sid", "run", "state", "ours"}, the last one true of what this
-	 * user of this machine made. And the end of one of them by its id. */
+	 * user of this machine made, or with HR_KIND_OF_STATE what was made with this state
+	 * directory. And the end of one of them by its id. */
 	int (*found)(void *self, char **ret_json, struct hr_err *err);
 	int (*end_found)(void *self, const char *id, struct hr_err *err);
 };

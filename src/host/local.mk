@@ -29,6 +29,7 @@ libhost_la_SOURCES = \
 	%D%/common/envquote.c %D%/common/envquote.h \
 	%D%/common/exam.c %D%/common/exam.h \
 	%D%/common/module.c %D%/common/module.h \
+	%D%/common/owner.c %D%/common/owner.h \
 	%D%/common/proc.c %D%/common/proc.h \
 	%D%/common/recordtext.c %D%/common/recordtext.h \
 	%D%/common/statedir.c %D%/common/statedir.h \
@@ -50,6 +51,7 @@ libhost_la_SOURCES = \
 	%D%/docker/docker.c \
 	%D%/docker/docker_int.h \
 	%D%/docker/engine.c %D%/docker/engine.h \
+	%D%/docker/found.c \
 	%D%/docker/images.c \
 	%D%/docker/look.c \
 	%D%/docker/make.c \
@@ -132,7 +134,7 @@ libclouds_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libclouds_la_LIBADD =
 modules_LTLIBRARIES += handrail-clouds.la
 handrail_clouds_la_SOURCES = \
-	%D%/command.c %D%/common/exam.c %D%/common/module.c %D%/common/strv.c %D%/config/mcpconf.c \
+	%D%/command.c %D%/common/exam.c %D%/common/module.c %D%/common/owner.c %D%/common/strv.c %D%/config/mcpconf.c \
 	%D%/config/schema.c %D%/config/settings.c %D%/rest.c %D%/resttry.c \
 	%D%/transfer/archives.c
 handrail_clouds_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_LIBEXECDIR='"$(pkglibexecdir)"'

@@ -37,7 +37,7 @@ pool_directory(const char *state_dir)
 {
 	char *dir = NULL;
 
-	return asprintf(&dir, "%s/warm", state_dir) < 0 ? NULL : dir;
+	return asprintf(&dir, "%s" HR_POOL_BELOW, state_dir) < 0 ? NULL : dir;
 }
 
 /* What a sandbox is made from: one that was made from the same can stand for it. */

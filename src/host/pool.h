@@ -6,6 +6,8 @@
 
 #include "host/handle.h"
 
+#define HR_POOL_BELOW "/warm" /* behind the state directory's name */
+
 /* Makes s, which is open but not connected, one of those that fit it: 1; 0: there is none. What is
  * found dead is cleared away. Until hr_pool_taken() it is recorded as being taken, so that it is
  * found if the caller dies. */

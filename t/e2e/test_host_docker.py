@@ -9,10 +9,11 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.dockerhost import IMAGE, DockerHost, docker, find_engine, make_image  # noqa: E402
-from lib.host import BUILD, PATIENCE, SRC, Written  # noqa: E402
+from lib.host import BUILD, PATIENCE, SRC  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
 def life_of_a_container():
@@ -230,6 +231,18 @@ def start_that_fails():
         equal(docker("inspect", "openhands-runtime-" + h.name).returncode, 1, "nothing was left")
 
 
+def started(name, since):
+    """The id of the container, when it is started."""
+    told = subprocess.Popen(["docker", "events", "--since", "%.6f" % since, "--filter", "event=start", "--filter",
+                             "container=openhands-runtime-" + name, "--format", "{{.ID}}"], stdout=subprocess.PIPE,
+                            universal_newlines=True)
+    container = told.stdout.readline().strip()
+    told.kill()
+    told.communicate()
+    equal(container != "", True, "it is told of")
+    return container
+
+
 def start_that_is_killed():
     """A container that is not ready is known by its record: "down" removes it, "up" makes another."""
     image = IMAGE + "-slow"
@@ -244,12 +257,11 @@ def start_that_is_killed():
         os.mkdir(h.path("state"), 0o700)
         for end in ("down", "up"):
             h.env["SANDBOX_RUNTIME_CONTAINER_IMAGE"] = image
-            written = Written(h.path("state"))
+            begun = time.time()
             p = h.popen("up", "-n", h.name)
-            written.wait(h.name + ".json")
+            container = started(h.name, begun)
             p.kill()
             p.communicate()
-            container = h.record(h.name)["backend"]["id"]
             h.fails(5, "its start was interrupted", "run", "true")
             h.env["SANDBOX_RUNTIME_CONTAINER_IMAGE"] = IMAGE
             h.ok(end)

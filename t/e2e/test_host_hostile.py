@@ -148,7 +148,7 @@ def each(path, good, *commands, status=200, wrap=None):
         for said in [good] + list(wrong(good)):
             h.answers = [(path, (status, wrap(said) if wrap else said))] + h.answers[1:]
             for words in commands:
-                rc = h.survives(said, *words, table=words[0] in ("image", "ls", "top", "doctor", "changes"))
+                rc = h.survives(said, *words, table=words[0] in ("image", "ls", "ps", "top", "doctor", "changes"))
                 if said is good:
                     equal(rc, 3 if words[0] == "run" else 0 if status == 200 else 1, "the good one: %r" % (words,))
 
@@ -183,6 +183,12 @@ def containers():
                      dict(STATS, memory_stats={"usage": -1e308, "limit": 1e-308})):
             h.answers = [("/stats", (200, said))]
             equal((h.survives(said, "top", "-j"), h.survives(said, "top")), (0, 0), said)
+
+
+def lists():
+    listed = [{"Id": "0123abcd", "Names": ["/openhands-runtime-x"], "Labels": {"handrail.owner": "m-0-1-2.3"},
+               "State": "created"}]
+    each("/containers/json", listed, ("ps", "--all", "-r", "docker"))
 
 
 def logs():
@@ -303,7 +309,7 @@ def records():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (errors, images, versions, containers, logs, pulls, builds, observations, answers_of_the_server,
+    for test in (errors, images, versions, containers, lists, logs, pulls, builds, observations, answers_of_the_server,
                  git_views, archives, records):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()

@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "host/command.h"
 #include "base/err.h"
+#include "host/common/owner.h"
 #include "host/config/settings.h"
 #include "proto/json.h"
 #include "shell/quote.h"
@@ -30,29 +31,12 @@ say(const struct hr_cloud *c, const char *text)
 
 /* ---- labels ---- */
 
-/* Who of all that share an account has made it: this user of this machine. */
-static void
-owner(char text[48])
-{
-	char id[40] = "";
-	struct hr_buf b;
-
-	hr_buf_init(&b, sizeof(id));
-	if (hr_path_read("/etc/machine-id", &b, NULL) == 0)
-		(void)snprintf(id, sizeof(id), "%.*s", (int)strcspn(hr_buf_str(&b), "\n"), b.p);
-	if (*id == '\0' && gethostname(id, sizeof(id) - 1) != 0)
-		(void)snprintf(id, sizeof(id), "unknown");
-	hr_buf_done(&b);
-	/* not the whole of it: the number itself is nobody's business */
-	(void)snprintf(text, 48, "%.12s-%u", id, (unsigned)geteuid());
-}
-
 int
 hr_cloud_labels(struct hr_cloud *c, struct json_object *o, struct hr_err *err)
 {
-	char who[48];
+	char who[HR_OWNER];
 
-	owner(who);
+	hr_owner(who);
 	if (hr_cloud_put(o, "handrail_sid", json_object_new_string(c->h->sid), err) < 0 ||
 	    hr_cloud_put(o, "handrail_run", json_object_new_string(c->run), err) < 0)
 		return -1;
@@ -471,7 +455,7 @@ hr_cloud_end_one(void *self, const char *id, struct hr_err *err)
 
 struct all {
 	struct json_object *list;
-	char who[48];
+	char who[HR_OWNER];
 };
 
 static int
@@ -502,7 +486,7 @@ hr_cloud_all(void *self, char **ret_json, struct hr_err *err)
 	struct hr_buf b;
 	int r = a.list != NULL ? 0 : hr_err_nomem(err);
 
-	owner(a.who);
+	hr_owner(a.who);
 	if (r == 0)
 		r = c->ops->list(c, NULL, add_found, &a, err);
 	hr_buf_init(&b, HR_CLOUD_REPLY_MAX);

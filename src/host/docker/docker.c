@@ -27,7 +27,6 @@
 #include "proto/json.h"
 
 #define PREFIX HR_CONTAINER_PREFIX
-#define REMOVE "?v=true&link=False&force=True"
 
 static void
 docker_free(void *self)
@@ -388,21 +387,26 @@ docker_destroy(void *self, struct hr_err *err)
 {
 	struct hr_docker *d = self;
 	struct hr_err why = {0};
+	struct timespec now;
 	char path[256];
 
 	release(d);
+	(void)clock_gettime(CLOCK_REALTIME, &now);
 	if (hr_docker_engine(d, err) < 0)
 		return -1;
 	/* by its id first: one that was being taken from the pool may not have our name yet */
 	if (d->id != NULL && *d->id != '\0') {
-		(void)snprintf(path, sizeof(path), "/containers/%.80s" REMOVE, d->id);
+		(void)snprintf(path, sizeof(path), "/containers/%.80s" HR_CONTAINER_REMOVE, d->id);
 		if (hr_engine_call(&d->engine, "DELETE", path, NULL, NULL, &why) == 0)
 			return 0;
 		if (why.code != HR_E_NO_SANDBOX)
 			goto out;
 	}
-	if (hr_docker_call(d, "DELETE", REMOVE, NULL, &why) == 0 || why.code == HR_E_NO_SANDBOX)
+	if (hr_docker_call(d, "DELETE", HR_CONTAINER_REMOVE, NULL, &why) == 0)
 		return 0;
+	/* by a record of the time before it had an id */
+	if (why.code == HR_E_NO_SANDBOX)
+		return d->id != NULL && *d->id == '\0' ? hr_docker_end_late(d, &now, err) : 0;
 out:
 	if (err != NULL)
 		*err = why;
@@ -516,6 +520,7 @@ static const char *const heeds[] = {"sandbox.limits.", "sandbox.security.", NULL
 const struct hr_sandbox_ops hr_backend_docker = {
     .abi = HR_BACKEND_ABI,
     .name = "docker",
+    .flags = HR_KIND_OF_STATE,
     .heeds = heeds,
     .log_prefix = "[inside container] ",
     .open = docker_open,
@@ -538,4 +543,6 @@ const struct hr_sandbox_ops hr_backend_docker = {
     .events = hr_docker_events,
     .doctor = hr_docker_doctor,
     .build = hr_docker_build,
+    .found = hr_docker_found,
+    .end_found = hr_docker_end_found,
 };

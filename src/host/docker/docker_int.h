@@ -3,6 +3,7 @@
 #define HR_HOST_DOCKER_DOCKER_INT_H
 
 #include <stdbool.h>
+#include <time.h>
 
 #include <json-c/json.h>
 
@@ -42,7 +43,18 @@ void hr_docker_image_path(struct hr_buf *b, const char *name);
 int hr_docker_pull(struct hr_engine *e, const char *image, hr_progress_fn *progress, void *arg,
     struct hr_err *err);
 
+#define HR_CONTAINER_REMOVE "?v=true&link=False&force=True"
+
+/* What its label says: whose it is, and by which state directory, which is there afterwards. *ret:
+ * the caller's; NULL: there is none. */
+int hr_docker_owner(const struct hr_backend_host *h, char **ret, struct hr_err *err);
+/* One that was asked for at that time or before, and whose Engine did not answer, may come late: it
+ * is waited for, and removed. */
+int hr_docker_end_late(struct hr_docker *d, const struct timespec *since, struct hr_err *err);
+
 /* Of the table. */
+int hr_docker_found(void *self, char **ret_json, struct hr_err *err);
+int hr_docker_end_found(void *self, const char *id, struct hr_err *err);
 int hr_docker_events(void *self, hr_event_fn *fn, void *arg, struct hr_err *err);
 int hr_docker_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err);
 int

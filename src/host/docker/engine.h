@@ -35,6 +35,7 @@ int hr_engine_stream(struct hr_engine *e, const char *method, const char *path,
     unsigned timeout_s, struct hr_err *err);
 
 #define HR_CONTAINER_PREFIX "openhands-runtime-" /* of the names of our containers */
+#define HR_CONTAINER_LABEL "handrail.owner"      /* whose they are */
 
 /* A line of the Engine's events that tells of a container of ours. */
 struct hr_engine_event {

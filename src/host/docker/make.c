@@ -168,6 +168,20 @@ choose_ports(struct hr_docker *d, struct hr_err *err)
 		   : -1;
 }
 
+/* No answer is no refusal. */
+static int
+ask_to_create(struct hr_docker *d, const char *where, struct json_object *body,
+    struct json_object **ret, struct hr_err *err)
+{
+	int r;
+
+	err->status = 0;
+	r = hr_engine_call(&d->engine, "POST", where, body, ret, err);
+	if (r != 0 && err->status == 0)
+		d->h->left(d->h->arg);
+	return r;
+}
+
 static int
 create(struct hr_docker *d, const char *image, struct json_object *body, struct hr_err *err)
 {
@@ -177,12 +191,12 @@ create(struct hr_docker *d, const char *image, struct json_object *body, struct 
 	int r;
 
 	(void)snprintf(where, sizeof(where), "/containers/create?name=%s", d->name);
-	r = hr_engine_call(&d->engine, "POST", where, body, &o, &why);
+	r = ask_to_create(d, where, body, &o, &why);
 	if (r != 0 && why.code == HR_E_NOTFOUND) {
 		d->h->log(d->h->arg, "the image is not here; asking its registry for it");
 		r = hr_docker_pull(&d->engine, image, d->h->progress, d->h->arg, &why);
 		if (r == 0)
-			r = hr_engine_call(&d->engine, "POST", where, body, &o, &why);
+			r = ask_to_create(d, where, body, &o, &why);
 	}
 	if (r != 0 && err != NULL)
 		*err = why;
@@ -195,22 +209,38 @@ create(struct hr_docker *d, const char *image, struct json_object *body, struct 
 	return r;
 }
 
-/* Creates it and lets it start. */
+static void
+undo(struct hr_docker *d)
+{
+	struct hr_err why = {0};
+
+	if (hr_docker_call(d, "DELETE", "?v=true&force=true", NULL, &why) != 0 &&
+	    why.code != HR_E_NO_SANDBOX)
+		d->h->left(d->h->arg);
+}
+
+/* Creates it and lets it start. It is recorded before it has an id: its name leads to what the
+ * Engine makes, whoever is still there to hear of it. */
 static int
 begin(struct hr_docker *d, const struct hr_dockerspec *spec, struct hr_err *err)
 {
 	struct json_object *body = hr_dockerspec_build(spec, err);
-	int r = body != NULL ? create(d, spec->image, body, err) : -1;
+	int r = -1;
 
+	free(d->id);
+	d->id = NULL;
+	if (body != NULL) {
+		d->h->begun(d->h->arg);
+		r = create(d, spec->image, body, err);
+	}
 	json_object_put(body);
 	if (r != 0)
 		return -1;
-	d->h->begun(d->h->arg);
 	r = hr_docker_call(d, "POST", "/start", NULL, err);
 	if (r == 0)
 		d->h->status(d->h->arg, "STATUS$RUNTIME_STARTED");
 	else
-		(void)hr_docker_call(d, "DELETE", "?v=true&force=true", NULL, NULL);
+		undo(d);
 	return r;
 }
 
@@ -255,6 +285,7 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 	    .working_dir = hr_config_text(d->h->config, "core.workspace_mount_path_in_sandbox")};
 	struct hr_dockerspec spec = {.host = d->h, .image = image};
 	struct hr_strv command = {0};
+	char *owner = NULL;
 	int r = -1;
 
 	if (image == NULL)
@@ -265,7 +296,8 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 		c.username = "openhands";
 		c.user_id = (long)json_object_get_int64(uid);
 	}
-	if (hr_payload_given(d->h->config, &spec.payload, err) < 0 || make_key(d, err) < 0 ||
+	if (hr_docker_owner(d->h, &owner, err) < 0 ||
+	    hr_payload_given(d->h->config, &spec.payload, err) < 0 || make_key(d, err) < 0 ||
 	    choose_ports(d, err) < 0)
 		goto out;
 	c.port = spec.port = d->port;
@@ -273,6 +305,7 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 	spec.app_ports[0] = d->app_ports[0];
 	spec.app_ports[1] = d->app_ports[1];
 	spec.key = d->key;
+	spec.owner = owner;
 	if (hr_command_build(&command, &c, d->h->config, d->h->environ, err) < 0)
 		goto out;
 	spec.command = hr_strv_list(&command);
@@ -281,9 +314,10 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 	r = hr_docker_wait_ready(d, "0", err);
 	if (r != 0) {
 		d->h->log(d->h->arg, "the container could not be started; removing it");
-		(void)hr_docker_call(d, "DELETE", "?v=true&force=true", NULL, NULL);
+		undo(d);
 	}
 out:
+	free(owner);
 	hr_strv_done(&command);
 	return r;
 }

@@ -14,6 +14,7 @@
 #include "host/config/settings.h"
 #include "host/config/size.h"
 #include "host/common/strv.h"
+#include "host/docker/engine.h"
 #include "host/docker/payload.h"
 #include "host/config/volumes.h"
 #include "proto/json.h"
@@ -526,6 +527,30 @@ all_kwargs(struct spec *s)
 	return 0;
 }
 
+/* Beside those that the user gives; what he gives in another form the Engine refuses. */
+static void
+label(struct spec *s)
+{
+	struct json_object *given = hr_json_at(s->body, "Labels"), *all;
+
+	if (s->d->owner == NULL || (given != NULL && !json_object_is_type(given, json_type_object)))
+		return;
+	all = json_object_new_object();
+	if (all == NULL) {
+		s->bad = 1;
+		return;
+	}
+	if (given != NULL) {
+		json_object_object_foreach(given, name, value)
+		{
+			if (json_object_object_add(all, name, json_object_get(value)) != 0)
+				s->bad = 1;
+		}
+	}
+	put(s, all, HR_CONTAINER_LABEL, json_object_new_string(s->d->owner));
+	put(s, s->body, "Labels", all);
+}
+
 struct json_object *
 hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_err *err)
 {
@@ -554,6 +579,8 @@ hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_err *err)
 		r = limits(&s);
 	if (r == 0)
 		r = all_kwargs(&s);
+	if (r == 0)
+		label(&s);
 	if (r == 0 && s.bad != 0)
 		r = hr_err_nomem(err);
 	if (r != 0) {

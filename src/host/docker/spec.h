@@ -13,6 +13,7 @@ struct hr_dockerspec {
 	const char *const *command;
 	const char *payload; /* mounted where our programs are; NULL: the image has them */
 	const char *key;     /* SESSION_API_KEY; NULL: none */
+	const char *owner;   /* value of the label HR_CONTAINER_LABEL; NULL: there is none */
 	int port, vscode_port, app_ports[2];
 };
 

@@ -1,0 +1,225 @@
+/* Containers of ours that no record leads to: found by their label, or waited for. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <json-c/json.h>
+
+#include "base/err.h"
+#include "host/common/owner.h"
+#include "host/common/statedir.h"
+#include "host/config/settings.h"
+#include "host/docker/docker_int.h"
+#include "host/pool.h"
+#include "host/record.h"
+#include "proto/json.h"
+
+#define LIST_MAX (64u << 20)
+#define ALL                                                                                        \
+	"/containers/json?all=true&filters=%7B%22label%22%3A%5B%22" HR_CONTAINER_LABEL "%22%5D%7D"
+#define CREATED                                                                                    \
+	"%7B%22type%22%3A%5B%22container%22%5D%2C%22event%22%3A%5B%22create%22%5D%2C%22container%" \
+	"22%3A%5B%22"
+#define LATE_S 10    /* a create takes an Engine less, also when it has much to do */
+#define SILENCE_S 70 /* of an Engine that does not end its answer when it should */
+
+/* ---- labels ---- */
+
+/* That directory and no other, of the same name neither: others may share the Engine, and a
+ * machine's name. *ret: NULL: there is none. */
+static int
+name_owner(const char *dir, char **ret, struct hr_err *err)
+{
+	char who[HR_OWNER];
+	struct statx st;
+
+	*ret = NULL;
+	if (statx(AT_FDCWD, dir, 0, STATX_INO | STATX_BTIME, &st) != 0)
+		return errno == ENOENT ? 0 : hr_err_sys(err, errno, "%s", dir);
+	if ((st.stx_mask & STATX_BTIME) == 0)
+		memset(&st.stx_btime, 0, sizeof(st.stx_btime));
+	hr_owner(who);
+	if (asprintf(ret, "%s-%llx-%llx.%x", who, (unsigned long long)st.stx_ino,
+		(unsigned long long)st.stx_btime.tv_sec, st.stx_btime.tv_nsec) >= 0)
+		return 0;
+	*ret = NULL;
+	return hr_err_nomem(err);
+}
+
+int
+hr_docker_owner(const struct hr_backend_host *h, char **ret, struct hr_err *err)
+{
+	*ret = NULL;
+	if (h->state_dir == NULL)
+		return 0;
+	return hr_state_directory(h->state_dir, true, err) == 0 ? name_owner(h->state_dir, ret, err)
+								: -1;
+}
+
+/* Ours, and those of the pool, whose directory is below ours. NULL: there is none. */
+struct owners {
+	char *v[2];
+};
+
+static int
+name_owners(const struct hr_docker *d, struct owners *ret, struct hr_err *err)
+{
+	char *pool = NULL;
+	int r;
+
+	*ret = (struct owners){{NULL, NULL}};
+	if (d->h->state_dir == NULL)
+		return 0;
+	if (asprintf(&pool, "%s" HR_POOL_BELOW, d->h->state_dir) < 0)
+		return hr_err_nomem(err);
+	r = name_owner(d->h->state_dir, &ret->v[0], err) == 0 ? name_owner(pool, &ret->v[1], err)
+							      : -1;
+	free(pool);
+	return r;
+}
+
+static void
+owners_done(struct owners *o)
+{
+	free(o->v[0]);
+	free(o->v[1]);
+}
+
+static bool
+is_ours(const struct owners *o, const char *label)
+{
+	return (o->v[0] != NULL && strcmp(o->v[0], label) == 0) ||
+	       (o->v[1] != NULL && strcmp(o->v[1], label) == 0);
+}
+
+/* ---- all of them ---- */
+
+static int
+add_found(struct json_object *list, struct json_object *o, const struct owners *owners,
+    struct hr_err *err)
+{
+	const char *name = hr_json_text(hr_json_entry(hr_json_at(o, "Names"), 0));
+	const char *id = hr_docker_id(o, "Id");
+	bool ours =
+	    is_ours(owners, hr_json_text_or(hr_json_at(o, "Labels"), HR_CONTAINER_LABEL, ""));
+	static const char prefix[] = "/" HR_CONTAINER_PREFIX;
+	struct json_object *it;
+
+	/* renamed by somebody, or no answer of an Engine */
+	if (name == NULL || *id == '\0' || strncmp(name, prefix, sizeof(prefix) - 1) != 0 ||
+	    !hr_sid_valid(name + sizeof(prefix) - 1))
+		return 0;
+	it = json_object_new_object();
+	if (it == NULL || json_object_array_add(list, it) != 0) {
+		json_object_put(it);
+		return hr_err_nomem(err);
+	}
+	if (hr_json_set(it, "id", json_object_new_string(id), err) != 0 ||
+	    hr_json_set(it, "sid", json_object_new_string(name + sizeof(prefix) - 1), err) != 0 ||
+	    hr_json_set(it, "run", json_object_new_string(""), err) != 0 ||
+	    hr_json_set(it, "state", json_object_new_string(hr_json_text_or(o, "State", "unknown")),
+		err) != 0)
+		return -1;
+	return hr_json_set(it, "ours", json_object_new_boolean(ours), err);
+}
+
+static int
+find_all(struct hr_docker *d, struct json_object *list, struct hr_err *err)
+{
+	struct json_object *o = NULL;
+	struct hr_err why = {0};
+	struct owners owners;
+	int r;
+	size_t i;
+
+	if (hr_docker_engine(d, &why) < 0) {
+		/* nobody said that there is one */
+		if (why.code == HR_E_UNAVAILABLE && !d->h->config->runtime_named)
+			return 0;
+		if (err != NULL)
+			*err = why;
+		return -1;
+	}
+	r = name_owners(d, &owners, err);
+	if (r == 0)
+		r = hr_engine_call(&d->engine, "GET", ALL, NULL, &o, err);
+	if (r == 0 && !json_object_is_type(o, json_type_array))
+		r = hr_err_set(err, HR_E_RUNTIME, "the Engine's list of containers is none");
+	for (i = 0; r == 0 && i < hr_json_count(o); i++)
+		r = add_found(list, hr_json_entry(o, i), &owners, err);
+	json_object_put(o);
+	owners_done(&owners);
+	return r;
+}
+
+int
+hr_docker_found(void *self, char **ret_json, struct hr_err *err)
+{
+	struct json_object *list = json_object_new_array();
+	struct hr_buf b;
+	int r = list != NULL ? find_all(self, list, err) : hr_err_nomem(err);
+
+	hr_buf_init(&b, LIST_MAX);
+	if (r == 0 && (hr_json_put(&b, list) != 0 || (*ret_json = hr_buf_take(&b)) == NULL))
+		r = hr_err_nomem(err);
+	hr_buf_done(&b);
+	json_object_put(list);
+	return r;
+}
+
+static int
+removed(int r, const struct hr_err *why, struct hr_err *err)
+{
+	if (r == 0 || why->code == HR_E_NO_SANDBOX)
+		return 0;
+	if (err != NULL)
+		*err = *why;
+	return -1;
+}
+
+int
+hr_docker_end_found(void *self, const char *id, struct hr_err *err)
+{
+	struct hr_docker *d = self;
+	struct hr_err why = {0};
+	char path[256];
+
+	if (*id == '\0' || strspn(id, "0123456789abcdefABCDEF") != strlen(id))
+		return hr_err_set(err, HR_E_INVAL, "\"%.80s\" is no id of a container", id);
+	if (hr_docker_engine(d, err) < 0)
+		return -1;
+	(void)snprintf(path, sizeof(path), "/containers/%.80s" HR_CONTAINER_REMOVE, id);
+	return removed(hr_engine_call(&d->engine, "DELETE", path, NULL, NULL, &why), &why, err);
+}
+
+/* ---- one that is being made ---- */
+
+static int
+enough(void *arg, const char *p, size_t len)
+{
+	(void)arg;
+	(void)p;
+	(void)len;
+	return -1;
+}
+
+int
+hr_docker_end_late(struct hr_docker *d, const struct timespec *since, struct hr_err *err)
+{
+	long long s = (long long)since->tv_sec;
+	struct hr_err why = {0};
+	char path[1024];
+
+	/* it tells of those of the meantime, too, and ends by itself */
+	(void)snprintf(path, sizeof(path),
+	    "/events?since=%lld.%09ld&until=%lld.%09ld&filters=%s%.300s%%22%%5D%%7D", s,
+	    since->tv_nsec, s + LATE_S, since->tv_nsec, CREATED, d->name);
+	if (hr_engine_stream(&d->engine, "GET", path, NULL, NULL, enough, NULL, SILENCE_S, err) < 0)
+		return -1;
+	return removed(hr_docker_call(d, "DELETE", HR_CONTAINER_REMOVE, NULL, &why), &why, err);
+}

@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""Containers that an Engine makes and nobody hears of: who asked for one was killed, or the answer was cut. None is
+left, and none of somebody else's is touched. The Engine is a stand-in, which makes nothing."""
+
+import http.server
+import json
+import os
+import signal
+import socketserver
+import sys
+import threading
+import urllib.parse
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.fleet import Fleet  # noqa: E402
+from lib.host import PATIENCE, Host  # noqa: E402
+from lib.tap import Tap, equal  # noqa: E402
+
+PREFIX = "openhands-runtime-"
+LABEL = "handrail.owner"
+
+
+class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+
+    def handle_error(self, *unused):
+        """Who was killed reads no answer."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(*unused)
+
+
+class Engine:
+    """how: what becomes of the next creates: "refused", "cut" (made, without an answer), "lost" (never made), or
+    "late": made when somebody listens for it."""
+
+    def __init__(self, path):
+        self.how, self.there, self.late, self.asked, self.made = "late", {}, {}, threading.Event(), 0
+        self.bodies, self.listened, self.lock, self.changed = [], [], threading.Lock(), threading.Event()
+        engine = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *unused):
+                pass
+
+            def answer(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                at = urllib.parse.urlsplit(self.path)
+                query = {k: v[0] for k, v in urllib.parse.parse_qs(at.query).items()}
+                said = engine.route(self.command, at.path, query, body)
+                if said is None:
+                    self.close_connection = True
+                    return
+                text = b"" if said[0] == 204 else json.dumps(said[1]).encode()
+                self.send_response(said[0])
+                self.send_header("api-version", "1.41")
+                if said[0] != 204:
+                    self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            do_GET = do_POST = do_DELETE = answer
+
+        self.server = Server(path, Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def make(self, name, labels):
+        self.made += 1
+        self.there[name] = {"Id": "%064x" % self.made, "Names": ["/" + name], "State": "created", "Labels": labels}
+
+    def route(self, method, path, query, body):
+        with self.lock:
+            what = path.split("/containers/")[-1].split("/")
+            if path == "/_ping":
+                return 200, "OK"
+            if path.endswith("/events"):
+                return self.events(query)
+            if path.endswith("/containers/json"):
+                label = json.loads(query["filters"])["label"][0]
+                return 200, [c for c in self.there.values() if label in c["Labels"]]
+            if method == "POST" and what == ["create"]:
+                return self.create(query["name"], json.loads(body))
+            if method == "DELETE":
+                for name, c in list(self.there.items()):
+                    if what[0] in (name, c["Id"]):
+                        del self.there[name]
+                        self.changed.set()
+                        return 204, None
+            return 404, {"message": "No such container"}
+
+    def create(self, name, body):
+        self.bodies.append(body)
+        if self.how == "refused":
+            return 400, {"message": "no such thing is made"}
+        if self.how == "cut":
+            self.make(name, body["Labels"])
+        if self.how == "late":
+            self.late[name] = body["Labels"]
+            self.asked.set()
+            self.lock.release()
+            self.hold.wait(PATIENCE)
+            self.lock.acquire()
+        return None
+
+    hold = threading.Event()  # never set: who asks is killed
+
+    def events(self, query):
+        filters = json.loads(query["filters"])
+        if "create" not in filters.get("event", []):
+            return 200, {}
+        self.listened.append((filters["container"], float(query["until"]) - float(query["since"])))
+        for name in filters["container"]:
+            if name in self.late:
+                self.make(name, self.late.pop(name))
+                return 200, {"status": "create", "Actor": {"Attributes": {"name": name}}}
+        return 200, ""
+
+
+def around(make):
+    """A user or a service, and the Engine."""
+    def decorator(test):
+        def run():
+            h = make()
+            engine = Engine(h.path("socket"))
+            h.env["DOCKER_HOST"] = "unix://" + h.path("socket")
+            try:
+                with h:
+                    test(h, engine)
+            finally:
+                engine.close()
+        run.__name__ = test.__name__
+        return run
+    return decorator
+
+
+def user():
+    return Host(RUNTIME="docker", SANDBOX_RUNTIME_CONTAINER_IMAGE="r/x:one")
+
+
+def service():
+    return Fleet("--image", "r/x:one", kind="docker")
+
+
+def records(h):
+    return [n for n in os.listdir(h.path("state")) if n.endswith(".json")]
+
+
+@around(user)
+def killed(h, engine):
+    """It is made when nobody is left who asked for it, after its end was asked for."""
+    up = h.popen("up", "-n", "x")
+    equal(engine.asked.wait(PATIENCE), True, "it is asked for")
+    up.kill()
+    up.communicate()
+    equal(records(h), ["x.json"], "a record leads to it")
+    h.ok("down", "-n", "x")
+    equal((engine.listened, engine.late, engine.there), ([([PREFIX + "x"], 10.0)], {}, {}), "it is waited for")
+    equal(records(h), [])
+
+
+@around(user)
+def an_answer_that_is_cut(h, engine):
+    engine.how = "cut"
+    h.fails(1, "", "up", "-n", "x")
+    equal((list(engine.there), records(h)), ([PREFIX + "x"], ["x.json"]))
+    h.ok("down", "-n", "x")
+    equal((engine.there, engine.listened, records(h)), ({}, [], []), "it was there: nothing to wait for")
+    engine.how = "lost"
+    h.fails(1, "", "up", "-n", "x")
+    h.ok("down", "-n", "x")
+    equal((len(engine.listened), records(h)), (1, []), "the Engine says when it is late enough")
+
+
+@around(user)
+def refused(h, engine):
+    """There is nothing to find then, and nothing recorded."""
+    engine.how = "refused"
+    h.env["SANDBOX_DOCKER_RUNTIME_KWARGS"] = '{"labels": {"own": "label", "%s": "forged"}}' % LABEL
+    h.fails(1, "no such thing is made", "up", "-n", "x")
+    equal((records(h), sorted(engine.bodies[-1]["Labels"])), ([], [LABEL, "own"]), "labels of the user stay")
+    label = engine.bodies[-1]["Labels"][LABEL]
+    os.rename(h.path("state"), h.path("before"))
+    h.fails(1, "no such thing is made", "up", "-n", "x")
+    equal(len({"forged", label, engine.bodies[-1]["Labels"][LABEL]}), 3, "another directory of that name")
+    h.env["SANDBOX_DOCKER_RUNTIME_KWARGS"] = '{"labels": ["own"]}'
+    h.fails(1, "no such thing is made", "up", "-n", "x")
+    equal(engine.bodies[-1]["Labels"], ["own"], "the Engine's to refuse")
+
+
+@around(user)
+def listed(h, engine):
+    """By the label: those that this state directory made, or its pool; the others are only shown."""
+    engine.how = "refused"
+    h.fails(1, "", "up", "-n", "x")
+    label = engine.bodies[-1]["Labels"][LABEL]
+    engine.make(PREFIX + "stray", {LABEL: label})
+    h.fails(1, "", "pool", "1")
+    engine.make(PREFIX + "warm-1", engine.bodies[-1]["Labels"])
+    equal(engine.bodies[-1]["Labels"] != {LABEL: label}, True)
+    others = [PREFIX + "service", PREFIX + "longer", "renamed", PREFIX + "unlabelled"]
+    engine.make(others[0], {LABEL: label[:-1] + chr(ord(label[-1]) ^ 1)})
+    engine.make(others[1], {LABEL: label + "2"})
+    engine.make(others[2], {LABEL: label})
+    engine.make(others[3], {"other": label})
+    rows = json.loads(h.ok("ps", "--all", "--json"))
+    equal(sorted((r["sid"], r["stray"], r["ours"], r["state"]) for r in rows), [
+        ("longer", True, False, "created"), ("service", True, False, "created"), ("stray", True, True, "created"),
+        ("warm-1", True, True, "created")])
+    with open(h.path("state", "stray.json"), "w") as f:
+        json.dump({"sid": "stray", "runtime": "local", "created": 1, "backend": {}}, f)
+    equal([r["sid"] for r in json.loads(h.ok("ps", "--all", "--json")) if r.get("ours")], ["warm-1"], "it is recorded")
+    os.unlink(h.path("state", "stray.json"))
+    h.ok("down", "--all")
+    equal(sorted(engine.there), sorted(others))
+
+
+@around(user)
+def no_engine(h, engine):
+    """Where nobody asked for that kind there need be none."""
+    h.env["DOCKER_HOST"] = "unix://" + h.path("nowhere")
+    for words in (("ps", "--all"), ("down", "--all")):
+        h.ok(*words)
+        h.fails(1, "Launch docker client failed", *words, "-r", "docker")
+
+
+def helpers(f):
+    return [pid for pid in process.all_pids() if "--call" in process.command_line(pid).split() and
+            f.dir in process.command_line(pid)]
+
+
+@around(service)
+def of_a_service(f, engine):
+    """Its helper is killed, and the service; neither leaves one, and those of others stay."""
+    status, o = f.call("POST", "/start", {"session_id": "s"})
+    equal((status, engine.asked.wait(PATIENCE)), (200, True))
+    equal(len(engine.late), 1, "the Engine is at it")
+    for pid in helpers(f):
+        os.kill(pid, signal.SIGKILL)
+    equal(engine.changed.wait(PATIENCE), True, "made late, and removed")
+    equal((engine.late, engine.there), ({}, {}))
+    f.until(lambda: f.call("GET", "/runtime/" + o["runtime_id"])[1]["state"], lambda s: s == "died")
+    f.kill()
+    label = engine.bodies[-1]["Labels"][LABEL]
+    engine.make(PREFIX + "5" * 32, {LABEL: label})
+    engine.make(PREFIX + "6" * 32, {LABEL: label[:-1] + chr(ord(label[-1]) ^ 1)})
+    engine.make(PREFIX + "mine", {})
+    engine.changed.clear()
+    f.start()
+    equal(engine.changed.wait(PATIENCE), True, "the one that nobody knows goes")
+    f.settled()
+    equal(sorted(engine.there), [PREFIX + "6" * 32, PREFIX + "mine"])
+
+
+def main():
+    process.become_subreaper()
+    tap = Tap()
+    for test in (killed, an_answer_that_is_cut, refused, listed, no_engine, of_a_service):
+        tap.run(test.__name__.replace("_", " "), test)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
