@@ -12,7 +12,6 @@ import http.client
 import os
 import random
 import re
-import socket
 import sys
 import threading
 import time
@@ -20,7 +19,6 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import cluster  # noqa: E402
 from lib.cluster import IMAGE, NAMESPACE, PATIENCE, Cluster, kubectl, left  # noqa: E402
-from lib.fleet import free_port  # noqa: E402
 from lib.host import SRC  # noqa: E402
 from lib.replicas import Replica, Replicas  # noqa: E402
 from lib.tap import Skip, Tap, equal, skip_all  # noqa: E402
@@ -251,22 +249,27 @@ TESTS = [life, idle, dies, out_of_memory, warm, kills, deployed]
 
 
 def needs():
-    """A port of a pod that nobody has refuses us, if we reach it."""
+    """A server in a pod answers us, not something between."""
     kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=60s")
-    kubectl("run", "reached", "--image=" + IMAGE, "--restart=Never", "--command", "--", "sleep", "1000")
+    kubectl("run", "reached", "--image=" + IMAGE, "--restart=Never", "--command", "--", "handraild", "--listen",
+            "0.0.0.0", "8080", "--working-dir", "/tmp", "--allow-unauthenticated")
+    status = why = None
     try:
         kubectl("wait", "--for=condition=Ready", "pod/reached", "--timeout=120s")
-        ip = kubectl("get", "pod/reached", "-o", "jsonpath={.status.podIP}")
-        with socket.socket() as s:
-            s.settimeout(5)
-            s.connect((ip, free_port()))
-    except ConnectionRefusedError:
-        return
-    except OSError as e:
-        kubectl("delete", "namespace", NAMESPACE)
-        skip_all("no pod is reached from here (%s): run it on a node" % e)
+        end = time.monotonic() + PATIENCE
+        while "ready: listening" not in kubectl("logs", "reached") and time.monotonic() < end:
+            threading.Event().wait(0.5)
+        c = http.client.HTTPConnection(kubectl("get", "pod/reached", "-o", "jsonpath={.status.podIP}"), 8080, timeout=5)
+        c.request("GET", "/alive")
+        status = c.getresponse().status
+        c.close()
+    except (OSError, http.client.HTTPException) as e:
+        why = e
     finally:
         kubectl("delete", "pod", "reached", "--grace-period=0", "--force", "--ignore-not-found")
+    if status != 200:
+        kubectl("delete", "namespace", NAMESPACE)
+        skip_all("no pod is reached from here (%s): run it on a node" % (why or status))
 
 
 if __name__ == "__main__":
