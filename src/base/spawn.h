@@ -65,7 +65,7 @@ int hr_spawn_here(struct hr_spawn *s, int *ret_code, struct hr_err *err);
  * cannot be started. What it writes on stderr goes to the NUL-terminated `text`, cut at cap. */
 int hr_spawn_wait(const char *const *argv, char *text, size_t cap, struct hr_err *err);
 /* The same in a process group of its own, which is killed when it takes longer: -1, HR_E_TIMEOUT.
- */
+ * Where there is no pidfd_open() (Linux before 5.3) one that has closed stderr is waited for. */
 int hr_spawn_wait_for(
     const char *const *argv, int patience_ms, char *text, size_t cap, struct hr_err *err);
 
