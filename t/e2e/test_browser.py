@@ -17,7 +17,7 @@ import threading
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import process  # noqa: E402
+from lib import process, supervised  # noqa: E402
 from lib.browsersite import load_pages  # noqa: E402
 from lib.browsing import (  # noqa: E402
     CORPUS, PATIENCE, Browsing, Site, Tokens, brief, differences, forget, missing, scenarios)
@@ -667,8 +667,10 @@ def as_another_user():
     """Root's server, the shell's user: Chromium and its files are that user's, who may not raise a bound on memory that
     the server has."""
     need_root()
+    with open(supervised.HANDRAILD, "rb") as f:
+        bound = [] if b"__asan_init" in f.read() else ["prlimit", "--data=%d" % (3 << 30)]  # its shadow is data, too
     with Site() as site, Browsing(name="nobody", env={"RUNTIME_USERNAME": "nobody", "USER": "root"},
-                                  prefix=["prlimit", "--data=%d" % (3 << 30)], ready=None) as s:
+                                  prefix=bound, ready=None) as s:
         shutil.chown(s.work_dir, "nobody")
         s.start()
         a = s.act('goto("%s")' % site.url("two.html"))
