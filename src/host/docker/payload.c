@@ -13,7 +13,7 @@
 static bool
 is_one(const char *dir)
 {
-	char *start = hr_path_join(dir, HR_PAYLOAD_START + sizeof(HR_PAYLOAD_PLACE));
+	char *start = hr_path_join(dir, &HR_PAYLOAD_START[sizeof(HR_PAYLOAD_PLACE)]);
 	bool is = start != NULL && access(start, X_OK) == 0;
 
 	free(start);
