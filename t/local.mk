@@ -173,9 +173,13 @@ EXTRA_DIST += %D%/e2e/test_together.py
 
 # browser: what asks no browser
 if BROWSER
-check_PROGRAMS += %D%/unit/test_browser_page %D%/unit/test_browser_picture \
+check_PROGRAMS += %D%/unit/test_browser_cast %D%/unit/test_browser_page \
+	%D%/unit/test_browser_picture %D%/unit/test_browser_program
+TESTS += %D%/unit/test_browser_cast %D%/unit/test_browser_page %D%/unit/test_browser_picture \
 	%D%/unit/test_browser_program
-TESTS += %D%/unit/test_browser_page %D%/unit/test_browser_picture %D%/unit/test_browser_program
+t_unit_test_browser_cast_SOURCES = %D%/unit/test_browser_cast.c
+t_unit_test_browser_cast_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_browser_cast_LDADD = libbrowser.la $(CHECK_LIBS)
 t_unit_test_browser_picture_SOURCES = %D%/unit/test_browser_picture.c %D%/unit/lines.h
 t_unit_test_browser_picture_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_browser_picture_LDADD = libbrowserpage.la $(CHECK_LIBS)
@@ -186,7 +190,7 @@ t_unit_test_browser_program_SOURCES = %D%/unit/test_browser_program.c %D%/unit/l
 t_unit_test_browser_program_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_browser_program_LDADD = libbrowserpage.la $(CHECK_LIBS)
 endif
-EXTRA_DIST += %D%/unit/test_browser_page.c %D%/unit/test_browser_picture.c \
+EXTRA_DIST += %D%/unit/test_browser_cast.c %D%/unit/test_browser_page.c %D%/unit/test_browser_picture.c \
 	%D%/unit/test_browser_program.c \
 	%D%/corpus/browser/axtree.jsonl %D%/corpus/browser/axtree_2.jsonl \
 	%D%/corpus/browser/browse_program.jsonl %D%/corpus/browser/extract.jsonl \
@@ -196,7 +200,8 @@ EXTRA_DIST += %D%/unit/test_browser_page.c %D%/unit/test_browser_picture.c \
 TESTS += %D%/e2e/test_browser.py
 EXTRA_DIST += %D%/e2e/test_browser.py %D%/e2e/lib/browsing.py %D%/e2e/lib/browsersite.py \
 	%D%/corpus/browser/browse.jsonl %D%/corpus/browser/pages.jsonl \
-	%D%/e2e/pages/hostile/alerts.html %D%/e2e/pages/hostile/large.html \
+	%D%/e2e/pages/hostile/alerts.html %D%/e2e/pages/hostile/colours.html \
+	%D%/e2e/pages/hostile/large.html \
 	%D%/e2e/pages/hostile/loop.html %D%/e2e/pages/hostile/nested.html \
 	%D%/e2e/pages/hostile/nested_deep.html %D%/e2e/pages/hostile/nested_in.html \
 	%D%/e2e/pages/hostile/opens.html %D%/e2e/pages/hostile/overwritten.html \

@@ -480,6 +480,22 @@ def looking_on():
         equal(third.ended, True, "the stream ends with the plugin")
 
 
+def last_picture():
+    """Of pictures that come faster than they are taken some are lost, the last one is not."""
+    key = {"X-Session-API-Key": "k1"}
+    with Site() as site, Browsing(env={"SESSION_API_KEY": "k1"}, ready=None) as s:
+        s.start(True)
+        looker = Looker(s)
+        s.act('goto("%s#0")' % site.url("colours.html"), headers=key)
+        # one of the empty page, or of the window that grows, may come before
+        looker.until("a page that rests", lambda e: is_jpeg(e) and not e["busy"])
+        green = base64.b64decode(looker.seen["picture"]["base64"])
+        for _ in range(3):
+            s.act('goto("about:blank")\ngoto("%s#0.5")' % site.url("colours.html"), headers=key)
+            looker.until("the last picture", lambda e: is_jpeg(e) and base64.b64decode(e["picture"]["base64"]) == green)
+        looker.close()
+
+
 def nobody_looks_without_a_key():
     with Browsing() as s:
         a = s.get(LOOK)
@@ -682,7 +698,8 @@ def as_another_user():
 TESTS = [
     as_recorded, no_chromium, switched_off, evaluations, starts_where_it_was_named, nothing_is_open_or_left,
     a_form, keys, viewed_picture, viewed_pdf, saved_pdf,
-    chromium_killed_at_rest, plugin_killed_at_rest, killed_at_work, looking_on, nobody_looks_without_a_key,
+    chromium_killed_at_rest, plugin_killed_at_rest, killed_at_work, looking_on, last_picture,
+    nobody_looks_without_a_key,
     endless_alerts, endless_script, storm_of_windows, endless_downloads, opened_before_a_key_is_up,
     crashed_page, large_page, much_memory, overwritten_functions, frames_in_frames, frames_that_vanish, out_of_reach,
     as_another_user,

@@ -1,6 +1,6 @@
-/* Pictures for those who look on. Chromium sends two that are not acknowledged at most, and counts
- * the acknowledgements, so the pace is ours, and no more than the last one is kept, however slow
- * anybody reads. */
+/* Pictures for those who look on. Chromium sends a few that are not acknowledged at most, and
+ * counts the acknowledgements, so the pace is ours, and no more than the last one is kept, however
+ * slow anybody reads. */
 #include "config.h"
 
 #include "plugins/browser/cast.h"
@@ -11,6 +11,7 @@
 #include "plugins/browser/browser.h"
 
 #define PACE_MS 100 /* between two acknowledgements */
+#define UNACKED 3   /* what comes while so many are not acknowledged is dropped by Chromium */
 #define PICTURE_MAX (8u << 20)
 #define URL_MAX 4096 /* the rest of an address is left out */
 
@@ -30,15 +31,36 @@ br_cast_done(struct br_cast *c)
 }
 
 static void
+begin(struct browser *b, struct br_tab *tab)
+{
+	b->cast.begun = br_tell(b, br_page(tab)->id, "Page.startScreencast",
+	    "{\"format\":\"jpeg\",\"quality\":70,\"maxWidth\":$d,\"maxHeight\":$d}",
+	    (int64_t)BR_WIDTH, (int64_t)BR_HEIGHT);
+}
+
+static void
+end(struct browser *b, struct br_tab *tab)
+{
+	br_tell(b, br_page(tab)->id, "Page.stopScreencast", "{}");
+}
+
+static void
 acknowledge(void *arg)
 {
 	struct browser *b = arg;
 	struct br_cast *c = &b->cast;
+	struct br_tab *tab = br_tab_find(b, c->target);
+	bool dropped = c->unacked >= UNACKED;
 
 	hr_watch_free(c->pace);
 	c->pace = NULL;
 	for (; c->unacked > 0; c->unacked--)
 		br_tell(b, c->ack_session, "Page.screencastFrameAck", "{\"sessionId\":$d}", c->ack);
+	/* it may have been the last one, and a page that rests sends none: a new beginning does */
+	if (dropped && tab != NULL) {
+		end(b, tab);
+		begin(b, tab);
+	}
 }
 
 static void
@@ -48,7 +70,7 @@ stop(struct browser *b)
 	struct br_tab *tab = c->target[0] != '\0' ? br_tab_find(b, c->target) : NULL;
 
 	if (tab != NULL)
-		br_tell(b, br_page(tab)->id, "Page.stopScreencast", "{}");
+		end(b, tab);
 	c->target[0] = '\0';
 	c->unacked = 0;
 	hr_watch_free(c->pace);
@@ -71,13 +93,18 @@ br_cast_follow(struct browser *b)
 		stop(b);
 		if (tab != NULL) {
 			memcpy(c->target, tab->target, sizeof(c->target));
-			br_tell(b, br_page(tab)->id, "Page.startScreencast",
-			    "{\"format\":\"jpeg\",\"quality\":70,\"maxWidth\":$d,\"maxHeight\":$d}",
-			    (int64_t)BR_WIDTH, (int64_t)BR_HEIGHT);
+			begin(b, tab);
 		}
 	}
 	if (c->changed != NULL)
 		c->changed(c->arg);
+}
+
+void
+br_cast_refused(struct browser *b, int64_t id)
+{
+	if (id == b->cast.begun)
+		b->cast.target[0] = '\0';
 }
 
 void

@@ -17,6 +17,7 @@ struct br_cast {
 	void (*changed)(void *arg); /* maybe */
 	void *arg;
 	char target[64];       /* whose pictures come; "": none do */
+	int64_t begun;         /* what asked for them */
 	struct hr_watch *pace; /* runs: the picture that came last is not acknowledged yet */
 	char ack_session[64];  /* ... */
 	int64_t ack;           /* ... and its number */
@@ -32,6 +33,9 @@ void br_cast_done(struct br_cast *c);
 void br_cast_to(struct browser *b, void (*changed)(void *arg), void *arg);
 /* After anything that may have changed what there is to be seen. */
 void br_cast_follow(struct browser *b);
+/* A request was refused. If it was for the pictures, which is so while another document takes the
+ * place of the page's, the next event of the page, which are some then, asks again. */
+void br_cast_refused(struct browser *b, int64_t id);
 /* Page.screencastFrame */
 void
 br_cast_frame(struct browser *b, const char *session, const struct br_tape *t, uint32_t params);

@@ -256,6 +256,8 @@ br_told(struct browser *b, int64_t id, const struct br_tape *t, uint32_t result)
 	struct br_session *s;
 	struct br_tab *tab;
 
+	if (result == BR_TAPE_NONE)
+		br_cast_refused(b, id);
 	TAILQ_FOREACH(tab, &b->tabs, entry)
 	{
 		TAILQ_FOREACH(s, &tab->sessions, entry)
