@@ -148,6 +148,10 @@ def no_chromium():
     with Browsing(program="/nonexistent/chromium") as s:
         a = s.ask("browse", url="http://127.0.0.1/")
         equal((a.status, a.json()["observation"], a.json()["content"]), (200, "error", OFF))
+    # a bound that is less than a MiB is one all the same
+    with Browsing(env={"HANDRAIL_BROWSER_MEMORY_MAX": "1000"}) as s:
+        a = s.ask("browse", url="http://127.0.0.1/")
+        equal((a.status, "Chromium does not start" in a.json()["content"]), (200, True), a.json())
 
 
 def switched_off():

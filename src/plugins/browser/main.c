@@ -16,6 +16,7 @@
 enum { READY_FD = 3, ACTION_FD = 4 };
 
 #define DOWNLOAD_MAX (1024.0 * 1024 * 1024)
+#define BYTES_MAX 1e18                        /* no machine has more */
 #define MEMORY_MAX (4 * 1024.0 * 1024 * 1024) /* more is there for no page of a usual kind */
 
 static const char *
@@ -43,7 +44,7 @@ bytes_of(const char *name, double otherwise)
 
 	if (wanted == NULL || wanted[0] == '\0')
 		return otherwise;
-	if (*end == '\0' && n >= 0)
+	if (*end == '\0' && n >= 0 && n <= BYTES_MAX)
 		return n;
 	hr_log(HR_LOG_WARNING, "%s is no number of bytes: %.40s", name, wanted);
 	return otherwise;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -242,7 +243,7 @@ spawn(struct browser *b, int command, int answer, struct hr_err *err)
 	const struct hr_spawn_fd fds[] = {{command, 3}, {answer, 4}};
 	/* what a page takes beyond it is refused to its script, or ends its process; Chromium opens
 	 * no page where it is no whole number of MiB */
-	const rlim_t most = (rlim_t)(b->memory_max / MIB) * MIB;
+	const rlim_t most = (rlim_t)ceil(b->memory_max / MIB) * MIB;
 	const struct rlimit memory = {most, most};
 	struct rlimit ours = {0, 0};
 	const char *argv[ARGS_MAX], *sandbox = NULL;
