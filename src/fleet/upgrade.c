@@ -70,8 +70,7 @@ hr_fleet_upgrade_ask(const struct hr_fleet_upgrade *u, struct hr_err *err)
 	int status = -1;
 
 	hr_strv_add(&words, u->program);
-	for (char *const *p = u->argv + 1; *p != NULL; p++)
-		hr_strv_add(&words, *p);
+	hr_strv_add_all(&words, (const char *const *)u->argv + 1);
 	hr_strv_add(&words, "--check");
 	if (words.failed)
 		(void)hr_err_nomem(err);

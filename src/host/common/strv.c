@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
+
 void
 hr_strv_done(struct hr_strv *s)
 {
@@ -113,6 +115,21 @@ hr_strv_set_env(struct hr_strv *s, const char *entry)
 	hr_strv_add(s, entry);
 }
 
+int
+hr_strv_set_vars(struct hr_strv *s, const char *const *vars, struct hr_err *err)
+{
+	size_t i;
+
+	for (i = 0; vars[i] != NULL; i++)
+		if (strchr(vars[i], '=') == NULL || *vars[i] == '=')
+			return hr_err_set(err, HR_E_INVAL,
+			    "Invalid environment variable name: %.*s", (int)strcspn(vars[i], "="),
+			    vars[i]);
+	for (; *vars != NULL; vars++)
+		hr_strv_set_env(s, *vars);
+	return s->failed ? hr_err_nomem(err) : 0;
+}
+
 void
 hr_strv_unset_env(struct hr_strv *s, const char *name)
 {
@@ -128,6 +145,15 @@ hr_strv_unset_env(struct hr_strv *s, const char *name)
 	s->n = to;
 	if (s->v != NULL)
 		s->v[to] = NULL;
+}
+
+bool
+hr_strv_has(const char *const *texts, const char *text)
+{
+	for (; texts != NULL && *texts != NULL; texts++)
+		if (strcmp(*texts, text) == 0)
+			return true;
+	return false;
 }
 
 const char *const *

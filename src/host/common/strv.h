@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/err.h"
+
 struct hr_strv {
 	char **v; /* NULL while empty */
 	size_t n, room;
@@ -19,7 +21,10 @@ void hr_strv_add_all(struct hr_strv *s, const char *const *texts); /* NULL: noth
 void hr_strv_add_words(struct hr_strv *s, const char *text);
 /* "NAME=value", in the place of an earlier one of that name. */
 void hr_strv_set_env(struct hr_strv *s, const char *entry);
+/* All of vars, NULL-terminated, or none: HR_E_INVAL where one has no name or no "=". */
+int hr_strv_set_vars(struct hr_strv *s, const char *const *vars, struct hr_err *err);
 void hr_strv_unset_env(struct hr_strv *s, const char *name);
-const char *const *hr_strv_list(const struct hr_strv *s); /* never NULL */
+bool hr_strv_has(const char *const *texts, const char *text); /* NULL: it has nothing */
+const char *const *hr_strv_list(const struct hr_strv *s);     /* never NULL */
 
 #endif

@@ -85,13 +85,7 @@ direct_add_env(void *self, const char *const *env, struct hr_err *err)
 {
 	struct hr_direct *c = self;
 
-	for (const char *const *e = env; *e != NULL; e++)
-		if (strchr(*e, '=') == NULL || **e == '=')
-			return hr_err_set(err, HR_E_INVAL,
-			    "Invalid environment variable name: %.*s", (int)strcspn(*e, "="), *e);
-	for (; *env != NULL; env++)
-		hr_strv_set_env(&c->env, *env);
-	return c->env.failed ? hr_err_nomem(err) : 0;
+	return hr_strv_set_vars(&c->env, env, err);
 }
 
 /* ---- life ---- */

@@ -118,15 +118,6 @@ one_port(struct spec *s, struct json_object *exposed, struct json_object *bound,
 	put(s, bound, name, list);
 }
 
-static bool
-has_vscode(const struct spec *s)
-{
-	for (const char *const *p = s->d->host->plugins; *p != NULL; p++)
-		if (strcmp(*p, "vscode") == 0)
-			return true;
-	return false;
-}
-
 static void
 ports(struct spec *s)
 {
@@ -139,7 +130,7 @@ ports(struct spec *s)
 		return;
 	}
 	one_port(s, exposed, bound, s->d->port);
-	if (has_vscode(s))
+	if (hr_strv_has(s->d->host->plugins, "vscode"))
 		one_port(s, exposed, bound, s->d->vscode_port);
 	one_port(s, exposed, bound, s->d->app_ports[0]);
 	one_port(s, exposed, bound, s->d->app_ports[1]);

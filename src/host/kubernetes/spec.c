@@ -12,6 +12,7 @@
 
 #include "host/command.h"
 #include "base/err.h"
+#include "host/common/strv.h"
 #include "host/config/settings.h"
 #include "host/config/size.h"
 #include "host/kubernetes/yaml.h"
@@ -90,15 +91,6 @@ setting(const struct spec *s, const char *name)
 	const char *text = hr_config_text(s->c, name);
 
 	return text != NULL && *text != '\0' ? text : NULL;
-}
-
-static bool
-has_vscode(const struct spec *s)
-{
-	for (const char *const *p = s->d->h->plugins; *p != NULL; p++)
-		if (strcmp(*p, "vscode") == 0)
-			return true;
-	return false;
 }
 
 /* Name, namespace, and the labels by which all that is ours is found. */
@@ -192,7 +184,7 @@ ports(struct spec *s)
 {
 	hr_buf_addf(
 	    &s->b, ",\"ports\":[{\"containerPort\":%d,\"name\":\"http\"}", HR_KUBERNETES_PORT);
-	if (has_vscode(s))
+	if (hr_strv_has(s->d->h->plugins, "vscode"))
 		hr_buf_addf(&s->b, ",{\"containerPort\":%d,\"name\":\"vscode\"}",
 		    HR_KUBERNETES_VSCODE_PORT);
 	hr_buf_addf(&s->b, ",{\"containerPort\":%d},{\"containerPort\":%d}]",
@@ -476,10 +468,11 @@ ingress(struct spec *s, const char *call)
 static int
 secret(struct spec *s)
 {
+	const char *const *e;
 	const char *eq;
 
 	hr_buf_adds(&s->b, ",\"type\":\"Opaque\",\"stringData\":{");
-	for (const char *const *e = s->d->h->env; *e != NULL; e++) {
+	for (e = s->d->h->env; *e != NULL; e++) {
 		eq = strchr(*e, '=');
 		if (eq == NULL || strncmp(*e, "SESSION_API_KEY=", 16) == 0)
 			continue;

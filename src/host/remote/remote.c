@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "host/common/exam.h"
 #include "host/common/recordtext.h"
+#include "host/common/strv.h"
 #include "host/config/settings.h"
 #include "host/backends.h"
 #include "proto/json.h"
@@ -130,15 +131,6 @@ remote_connect(void *self, bool *ret_made, struct hr_err *err)
 	return r;
 }
 
-static bool
-has_editor(const struct hr_remote *remote)
-{
-	for (const char *const *p = remote->h->plugins; p != NULL && *p != NULL; p++)
-		if (strcmp(*p, "vscode") == 0)
-			return true;
-	return false;
-}
-
 static void
 remote_endpoint(void *self, struct hr_endpoint *ret)
 {
@@ -155,7 +147,7 @@ remote_vscode_url(void *self, char **ret, struct hr_err *err)
 	struct hr_remote *remote = self;
 
 	*ret = NULL;
-	if (!has_editor(remote) || remote->vscode == NULL)
+	if (!hr_strv_has(remote->h->plugins, "vscode") || remote->vscode == NULL)
 		return 0;
 	*ret = strdup(remote->vscode);
 	return *ret != NULL ? 0 : hr_err_nomem(err);
