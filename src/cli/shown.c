@@ -39,9 +39,10 @@ static void
 show(struct cli_shown *w, const char *p, size_t len)
 {
 	struct hr_buf b;
+	size_t n;
 
 	hr_buf_init(&b, OUT_MAX);
-	for (size_t n; len > 0; p += n, len -= n) {
+	for (; len > 0; p += n, len -= n) {
 		n = len < OUT_MAX / 8 ? len : OUT_MAX / 8;
 		hr_tame_feed(&w->tame, &b, p, n);
 		write_out(w, &b);

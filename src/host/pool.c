@@ -44,6 +44,7 @@ pool_directory(const char *state_dir)
 static int
 specify(struct hr_sandbox *s, char ret[HR_DIGEST_HEX], struct hr_err *err)
 {
+	const char *const *p;
 	struct hr_err e = {0};
 	struct hr_buf b;
 	int r;
@@ -52,7 +53,7 @@ specify(struct hr_sandbox *s, char ret[HR_DIGEST_HEX], struct hr_err *err)
 	hr_buf_addf(&b, "%s %s ", PACKAGE_VERSION, s->ops->name);
 	/* secrets and all: only its digest is kept */
 	(void)hr_json_put(&b, s->config->values);
-	for (const char *const *p = s->host.plugins; *p != NULL; p++)
+	for (p = s->host.plugins; *p != NULL; p++)
 		hr_buf_addf(&b, " %s", *p);
 	r = hr_buf_check(&b, &e);
 	if (r == 0)

@@ -290,6 +290,7 @@ static int
 all_headers(
     const struct hr_rest *rest, const struct hr_rest_call *c, const char **list, struct hr_err *err)
 {
+	const char *const *h;
 	size_t n = 0;
 	size_t i;
 
@@ -297,7 +298,7 @@ all_headers(
 		list[n++] = rest->headers[i].line;
 	if (c->json != NULL)
 		list[n++] = "Content-Type: application/json";
-	for (const char *const *h = c->headers; h != NULL && *h != NULL; h++) {
+	for (h = c->headers; h != NULL && *h != NULL; h++) {
 		if (n >= 2 * (size_t)HEADERS_MAX)
 			return say(rest, c, err, HR_E_INVAL, "there are too many headers");
 		if (!plain(*h))

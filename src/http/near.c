@@ -126,9 +126,10 @@ hr_near_can(const struct hr_http_request *req)
 static bool
 has_header(const struct hr_http_request *req, const char *name)
 {
+	const char *const *h;
 	size_t n = strlen(name);
 
-	for (const char *const *h = req->headers; h != NULL && *h != NULL; h++)
+	for (h = req->headers; h != NULL && *h != NULL; h++)
 		if (strncasecmp(*h, name, n) == 0 && (*h)[n] == ':')
 			return true;
 	return false;
@@ -139,6 +140,7 @@ put_head(
     struct hr_buf *b, const struct hr_http_request *req, const struct where *w, struct hr_err *err)
 {
 	bool has_body = req->body != NULL || strcmp(req->method, "POST") == 0;
+	const char *const *h;
 	size_t n;
 
 	hr_buf_addf(
@@ -147,7 +149,7 @@ put_head(
 		hr_buf_addf(b, "Host: %.*s\r\n", (int)w->host_len, w->host);
 	if (!has_header(req, "Accept"))
 		hr_buf_adds(b, "Accept: */*\r\n");
-	for (const char *const *h = req->headers; h != NULL && *h != NULL; h++) {
+	for (h = req->headers; h != NULL && *h != NULL; h++) {
 		n = strlen(*h);
 		if (strpbrk(*h, "\r\n") != NULL)
 			return hr_err_set(err, HR_E_INVAL, "a header of the request has two lines");

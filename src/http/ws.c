@@ -215,6 +215,7 @@ put_request(struct hr_ws *w, const struct hr_http_request *req, const char *prot
     struct hr_err *err)
 {
 	const char *host = strstr(req->url, "://");
+	const char *const *h;
 	unsigned char raw[16];
 	struct hr_buf b;
 	size_t n;
@@ -235,7 +236,7 @@ put_request(struct hr_ws *w, const struct hr_http_request *req, const char *prot
 	    host[n] != '\0' ? host + n : "/", (int)n, host, key);
 	if (protocols != NULL)
 		hr_buf_addf(&w->out, "Sec-WebSocket-Protocol: %s\r\n", protocols);
-	for (const char *const *h = req->headers; h != NULL && *h != NULL; h++)
+	for (h = req->headers; h != NULL && *h != NULL; h++)
 		hr_buf_addf(&w->out, "%s\r\n", *h);
 	hr_buf_adds(&w->out, "\r\n");
 	return hr_buf_check(&w->out, err);

@@ -12,7 +12,8 @@
 int
 main(void)
 {
-	int last = -2, n = 0;
+	unsigned long c;
+	int last = -2, n = 0, width;
 
 	if (setlocale(LC_CTYPE, "C.UTF-8") == NULL)
 		return 1;
@@ -22,9 +23,8 @@ main(void)
 	       "*/\n"
 	       "static const uint32_t width_runs[] = {",
 	    gnu_get_libc_version());
-	for (unsigned long c = 0; c < 0x110000; c++) {
-		int width = wcwidth((wchar_t)c);
-
+	for (c = 0; c < 0x110000; c++) {
+		width = wcwidth((wchar_t)c);
 		if (width == last)
 			continue;
 		printf(

@@ -310,6 +310,7 @@ hr_cloud_connect(void *self, bool *ret_made, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
 	const bool served = c->image != NULL || c->payload != NULL;
+	const char *const *l;
 	struct hr_err mine = {0};
 	char uuid[37], key[37];
 	int r;
@@ -341,7 +342,7 @@ hr_cloud_connect(void *self, bool *ret_made, struct hr_err *err)
 		r = c->ops->wait(c, err);
 	if (r == 0)
 		r = served ? hr_cloud_serve(c, err) : hr_cloud_make_workspace(c, err);
-	for (const char *const *l = c->ops->lacks; r == 0 && !served && *l != NULL; l++)
+	for (l = c->ops->lacks; r == 0 && !served && *l != NULL; l++)
 		say(c, *l);
 	if (r != 0)
 		return give_up(c, err);

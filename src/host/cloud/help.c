@@ -230,12 +230,13 @@ hr_cloud_timer_over(int timer)
 void
 hr_cloud_hide(struct hr_buf *out, const char *const *secrets, const char *text, size_t len)
 {
+	const char *const *s;
+	size_t n, longest;
+
 	while (len > 0) {
-		size_t longest = 0;
-
-		for (const char *const *s = secrets; s != NULL && *s != NULL; s++) {
-			size_t n = strlen(*s);
-
+		longest = 0;
+		for (s = secrets; s != NULL && *s != NULL; s++) {
+			n = strlen(*s);
 			if (n > 2 && n > longest && n <= len && memcmp(*s, text, n) == 0)
 				longest = n;
 		}

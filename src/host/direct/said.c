@@ -111,7 +111,9 @@ tell(struct hr_direct_said *s, const char *p, size_t n)
 void
 hr_direct_said_add(struct hr_direct_said *s, const char *p, size_t n)
 {
-	for (size_t part; n > 0; p += part, n -= part) {
+	size_t part;
+
+	for (; n > 0; p += part, n -= part) {
 		part = n < PIECE ? n : PIECE;
 		keep(s, p, part);
 		tell(s, p, part);

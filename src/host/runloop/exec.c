@@ -148,6 +148,8 @@ static int
 command_line(
     struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_buf *b, struct hr_err *err)
 {
+	const char *const *e;
+	const char *eq;
 	char file[100];
 	struct hr_buf env;
 	int r = 0;
@@ -155,9 +157,8 @@ command_line(
 	if (q->env != NULL && *q->env != NULL) {
 		(void)snprintf(file, sizeof(file), ENV_FILE "%s", c->run);
 		hr_buf_init(&env, LINE_MAX_LEN);
-		for (const char *const *e = q->env; *e != NULL; e++) {
-			const char *eq = strchr(*e, '=');
-
+		for (e = q->env; *e != NULL; e++) {
+			eq = strchr(*e, '=');
 			if (eq == NULL)
 				continue;
 			hr_buf_addf(&env, "export %.*s=", (int)(eq - *e), *e);
