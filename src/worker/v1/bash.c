@@ -38,19 +38,15 @@ tidy(struct hr_rex_call *c, bool one)
 {
 	struct hr_command_state s;
 	struct hr_answer inner;
-	struct hr_buf names, frame;
+	struct hr_v1_walk w;
 	const char *p, *oldest = NULL;
 	int64_t now = hr_wall_ms(), best = INT64_MAX, ended;
 	bool done = false;
 
-	hr_buf_init(&names, HR_CHANNEL_ANSWER_MAX);
-	hr_buf_init(&frame, HR_FRAME_MAX);
 	hr_answer_init(&inner);
-	if (!hr_live_names(c->w, &names, &inner))
-		names.len = 0;
-	for (p = hr_buf_str(&names); p < names.p + names.len; p += strlen(p) + 1) {
-		if (strncmp(p, HR_V1_SHELLS, sizeof(HR_V1_SHELLS) - 1) != 0 ||
-		    hr_v1_look(c, p, &frame, &s) <= 0 || s.end == HR_COMMAND_RUNNING)
+	hr_v1_walk_init(&w, c);
+	while ((p = hr_v1_walk_next(&w, &s)) != NULL) {
+		if (s.end == HR_COMMAND_RUNNING)
 			continue;
 		ended = s.started + s.elapsed;
 		if (one && ended < best) {
@@ -66,8 +62,7 @@ tidy(struct hr_rex_call *c, bool one)
 		done = hr_live_end(c->w, oldest, &inner);
 	}
 	hr_answer_done(&inner);
-	hr_buf_done(&names);
-	hr_buf_done(&frame);
+	hr_v1_walk_done(&w);
 	return done;
 }
 

@@ -79,6 +79,43 @@ hr_v1_look(const struct hr_rex_call *c, const char *name, struct hr_buf *frame,
 	return n > 0 && hr_v1_parse_id(&m, list[0].key) && strcmp(m.name, name) == 0;
 }
 
+void
+hr_v1_walk_init(struct hr_v1_walk *w, struct hr_rex_call *c)
+{
+	struct hr_answer inner;
+
+	w->c = c;
+	w->at = 0;
+	hr_buf_init(&w->names, HR_CHANNEL_ANSWER_MAX);
+	hr_buf_init(&w->frame, HR_FRAME_MAX);
+	hr_answer_init(&inner);
+	if (!hr_live_names(c->w, &w->names, &inner))
+		w->names.len = 0;
+	hr_answer_done(&inner);
+}
+
+void
+hr_v1_walk_done(struct hr_v1_walk *w)
+{
+	hr_buf_done(&w->names);
+	hr_buf_done(&w->frame);
+}
+
+const char *
+hr_v1_walk_next(struct hr_v1_walk *w, struct hr_command_state *ret)
+{
+	const char *name;
+
+	while (w->at < w->names.len) {
+		name = w->names.p + w->at;
+		w->at += strlen(name) + 1;
+		if (strncmp(name, HR_V1_SHELLS, sizeof(HR_V1_SHELLS) - 1) == 0 &&
+		    hr_v1_look(w->c, name, &w->frame, ret) > 0)
+			return name;
+	}
+	return NULL;
+}
+
 static long long
 limit_of(const struct hr_command_state *s)
 {

@@ -3,10 +3,8 @@
 #ifndef HR_WORKER_V1_COMMAND_H
 #define HR_WORKER_V1_COMMAND_H
 
+#include "proto/channel.h"
 #include "worker/v1/v1.h"
-
-struct hr_shell_place;
-struct hr_command_state;
 
 #define HR_V1_SHELLS "v1-"              /* all of our shells begin with it */
 #define HR_V1_DIGITS 28                 /* of the id, behind it; the last four are 0 */
@@ -26,6 +24,17 @@ struct hr_shell_place hr_v1_place(const struct hr_rex_call *c, const char *name)
  * such names, too, and type into ours; -1: it cannot be asked. */
 int hr_v1_look(const struct hr_rex_call *c, const char *name, struct hr_buf *frame,
     struct hr_command_state *ret);
+/* All of them. next: a name that stays until done, and *ret, of which spans stay until the next;
+ * NULL: no more. */
+struct hr_v1_walk {
+	struct hr_rex_call *c;
+	struct hr_buf names, frame;
+	size_t at;
+};
+
+void hr_v1_walk_init(struct hr_v1_walk *w, struct hr_rex_call *c);
+void hr_v1_walk_done(struct hr_v1_walk *w);
+const char *hr_v1_walk_next(struct hr_v1_walk *w, struct hr_command_state *ret);
 int64_t hr_v1_exit_code(const struct hr_command_state *s);
 
 /* ---- its two streams are files in the shell's directory ---- */

@@ -67,27 +67,15 @@ static void
 newest(struct hr_rex_call *c, struct hr_v1_command *m)
 {
 	struct hr_command_state s;
-	struct hr_answer inner;
-	struct hr_buf names, frame;
+	struct hr_v1_walk w;
 	int64_t best = -1;
-	const char *p;
 
 	m->name[0] = '\0';
-	hr_buf_init(&names, HR_CHANNEL_ANSWER_MAX);
-	hr_buf_init(&frame, HR_FRAME_MAX);
-	hr_answer_init(&inner);
-	if (!hr_live_names(c->w, &names, &inner))
-		names.len = 0;
-	for (p = hr_buf_str(&names); p < names.p + names.len; p += strlen(p) + 1) {
-		if (strncmp(p, HR_V1_SHELLS, sizeof(HR_V1_SHELLS) - 1) != 0 ||
-		    hr_v1_look(c, p, &frame, &s) <= 0 || s.started <= best ||
-		    !hr_v1_parse_id(m, s.key))
-			continue;
-		best = s.started;
-	}
-	hr_answer_done(&inner);
-	hr_buf_done(&names);
-	hr_buf_done(&frame);
+	hr_v1_walk_init(&w, c);
+	while (hr_v1_walk_next(&w, &s) != NULL)
+		if (s.started > best && hr_v1_parse_id(m, s.key))
+			best = s.started;
+	hr_v1_walk_done(&w);
 }
 
 static void
