@@ -28,7 +28,6 @@
 #define KEPT 20000
 #define KEPT_BYTES (8u << 20)
 #define ALL "labelSelector=handrail%2Ffleet%3Devent"
-#define AGAIN_MS 2000
 #define KEY_LABEL "handrail/fleet-key"
 #define ID_LABEL "handrail/fleet-id"
 
@@ -333,16 +332,8 @@ static void *
 watch_thread(void *arg)
 {
 	struct hr_kube_store *s = arg;
-	struct hr_err why = {0};
-	char path[256];
 
-	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/events", s->ns);
-	for (;;) {
-		(void)hr_kube_watch(&s->events.kube, path, ALL, on_event, s, &why);
-		hr_log(HR_LOG_ERROR, "the fleet's events cannot be watched: %.600s", why.msg);
-		(void)hr_rest_wait(-1, AGAIN_MS);
-	}
-	return NULL;
+	hr_kube_store_follow(s, &s->events.kube, "events", ALL, "events", on_event);
 }
 
 int
@@ -352,8 +343,6 @@ hr_kube_store_watch_events(struct hr_kube_store *s, struct hr_err *err)
 	struct first first = {e, 0};
 	struct hr_err why = {0};
 	char path[256];
-	pthread_t t;
-	int r;
 
 	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/events", s->ns);
 	if (hr_kube_list(&e->kube, path, ALL, on_item, &first, NULL, 0, &why) != 0)
@@ -363,9 +352,5 @@ hr_kube_store_watch_events(struct hr_kube_store *s, struct hr_err *err)
 	if (first.seq - 1 > e->lost)
 		e->lost = first.seq - 1; /* the server has forgotten what was before */
 	(void)pthread_mutex_unlock(&e->lock);
-	r = pthread_create(&t, NULL, watch_thread, s);
-	if (r != 0)
-		return hr_err_sys(err, r, "start a thread");
-	(void)pthread_detach(t);
-	return 0;
+	return hr_kube_store_thread(s, watch_thread, err);
 }

@@ -382,38 +382,51 @@ on_event(void *arg, enum hr_kube_event event, struct json_object *o)
 	return 0;
 }
 
+int
+hr_kube_store_thread(struct hr_kube_store *s, void *(*fn)(void *arg), struct hr_err *err)
+{
+	pthread_t t;
+	int r = pthread_create(&t, NULL, fn, s);
+
+	if (r != 0)
+		return hr_err_sys(err, r, "start a thread");
+	(void)pthread_detach(t);
+	return 0;
+}
+
+void
+hr_kube_store_follow(struct hr_kube_store *s, struct hr_kube *k, const char *kind,
+    const char *selector, const char *what, hr_kube_event_fn *fn)
+{
+	struct hr_err why = {0};
+	char path[256];
+
+	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/%s", s->ns, kind);
+	for (;;) {
+		(void)hr_kube_watch(k, path, selector, fn, s, &why);
+		hr_log(HR_LOG_ERROR, "the fleet's %s cannot be watched: %.600s", what, why.msg);
+		(void)hr_rest_wait(-1, AGAIN_MS);
+	}
+}
+
 static void *
 watch_thread(void *arg)
 {
 	struct hr_kube_store *s = arg;
-	struct hr_err why = {0};
-	char path[256];
 
-	path_of(s, "", path);
-	for (;;) {
-		(void)hr_kube_watch(&s->watch_kube, path, ALL, on_event, s, &why);
-		hr_log(HR_LOG_ERROR, "the fleet's store cannot be watched: %.600s", why.msg);
-		(void)hr_rest_wait(-1, AGAIN_MS);
-	}
-	return NULL;
+	hr_kube_store_follow(s, &s->watch_kube, "secrets", ALL, "store", on_event);
 }
 
 static int
 watch(struct hr_store *base, void (*fn)(void *arg, const char *id), void *arg, struct hr_err *err)
 {
 	struct hr_kube_store *s = hr_kube_store_of(base);
-	pthread_t t;
-	int r;
 
 	s->fn = fn;
 	s->arg = arg;
 	if (hr_kube_store_watch_events(s, err) != 0)
 		return -1;
-	r = pthread_create(&t, NULL, watch_thread, s);
-	if (r != 0)
-		return hr_err_sys(err, r, "start a thread");
-	(void)pthread_detach(t);
-	return 0;
+	return hr_kube_store_thread(s, watch_thread, err);
 }
 
 /* ---- the table ---- */

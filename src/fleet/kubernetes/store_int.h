@@ -56,6 +56,13 @@ hr_kube_store_put(struct hr_kube_store *s, const char *name, const char *kind, c
 int hr_kube_store_delete(
     struct hr_kube_store *s, const char *name, const char *version, struct hr_err *err);
 
+/* fn(s) in a thread of its own. */
+int hr_kube_store_thread(struct hr_kube_store *s, void *(*fn)(void *arg), struct hr_err *err);
+/* Such a thread's work: fn(s, ...) is told of the objects of that kind ("secrets"), from now on.
+ * what: in the log, which says that it does not work and is tried again. */
+void hr_kube_store_follow(struct hr_kube_store *s, struct hr_kube *k, const char *kind,
+    const char *selector, const char *what, hr_kube_event_fn *fn) __attribute__((noreturn));
+
 /* ---- rows.c, as in the table ---- */
 
 enum hr_fleet_result hr_kube_store_reserve(struct hr_store *base, struct hr_fleet_row *row,
