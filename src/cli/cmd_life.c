@@ -20,16 +20,6 @@
 #define PAYLOAD 2
 
 static void
-note(void *arg, const char *text)
-{
-	struct cli *c = arg;
-
-	cli_progress_end(c);
-	if (!c->quiet)
-		cli_say("%s", text);
-}
-
-static void
 put_field(struct hr_buf *b, const char *name, const char *text, bool last)
 {
 	hr_buf_addf(b, "\"%s\":", name);
@@ -122,7 +112,7 @@ refill(struct cli *c, const struct cli_args *a)
 	hr_strv_add(&argv, number);
 	sp.argv = (const char *const *)argv.v;
 	if (argv.failed || hr_spawn(&sp, &e) < 0)
-		note(c, argv.failed ? "out of memory" : e.msg);
+		cli_note(c, argv.failed ? "out of memory" : e.msg);
 	hr_strv_done(&argv);
 }
 
@@ -191,7 +181,7 @@ up(struct cli *c, const struct cli_args *a)
 	    .headless = true,
 	    .detach = true,
 	    .state_dir = c->state_dir,
-	    .log = note,
+	    .log = cli_note,
 	    .log_arg = c,
 	    .progress = cli_progress,
 	    .progress_arg = c,
@@ -337,7 +327,7 @@ down_one(struct cli *c, const char *sid)
 	    .attach = true,
 	    .headless = true,
 	    .state_dir = c->state_dir,
-	    .log = note,
+	    .log = cli_note,
 	    .log_arg = c};
 	struct hr_err err = {0};
 	struct hr_sandbox *s = hr_sandbox_open(c->config, &o, &err);
@@ -412,7 +402,7 @@ end_pool(struct cli *c)
 	struct hr_sandbox_options o = {.environ = c->env,
 	    .headless = true,
 	    .state_dir = c->state_dir,
-	    .log = note,
+	    .log = cli_note,
 	    .log_arg = c};
 	struct hr_err err = {0};
 	char *text = hr_sandbox_list(c->state_dir, &err);

@@ -17,16 +17,6 @@ static const struct cli_option pool_options[] = {
     {0, NULL, NULL, NULL},
 };
 
-static void
-note(void *arg, const char *text)
-{
-	struct cli *c = arg;
-
-	cli_progress_end(c);
-	if (!c->quiet)
-		cli_say("%s", text);
-}
-
 static int
 show(struct cli *c, const char *what, unsigned n)
 {
@@ -48,7 +38,7 @@ pool(struct cli *c, const struct cli_args *a)
 	    .headless = true,
 	    .while_used = cli_value(a, 'w') != NULL,
 	    .state_dir = c->state_dir,
-	    .log = note,
+	    .log = cli_note,
 	    .log_arg = c,
 	    .progress = cli_progress,
 	    .progress_arg = c};

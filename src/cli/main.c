@@ -231,16 +231,6 @@ cli_done(const struct cli *c, ...)
 	return r;
 }
 
-static void
-note(void *arg, const char *text)
-{
-	struct cli *c = arg;
-
-	cli_progress_end(c);
-	if (!c->quiet)
-		cli_say("%s", text);
-}
-
 /* Of a sandbox that is not there. */
 static void
 hint(const struct cli *c, struct hr_err *err)
@@ -261,7 +251,7 @@ cli_attach(struct cli *c, int *ret_status)
 	    .attach = true,
 	    .headless = true,
 	    .state_dir = c->state_dir,
-	    .log = note,
+	    .log = cli_note,
 	    .log_arg = c,
 	    .progress = cli_progress,
 	    .progress_arg = c,
@@ -466,7 +456,7 @@ load_config(struct cli *c, const struct cli_args *a)
 		return cli_usage("--config-file %s: %s", cli_value(a, 'c'), strerror(errno));
 	c->config = hr_config_new(&err);
 	if (c->config == NULL || set_kind(c, a, &err) != 0 ||
-	    hr_config_load(c->config, cli_value(a, 'c'), c->env, note, c, &err) != 0 ||
+	    hr_config_load(c->config, cli_value(a, 'c'), c->env, cli_note, c, &err) != 0 ||
 	    set_kind(c, a, &err) != 0)
 		return cli_fail(&err);
 	while ((pair = cli_next(a, 's', &at)) != NULL) {

@@ -119,3 +119,13 @@ cli_progress_end(struct cli *c)
 		(void)hr_fd_write_full(2, clear, sizeof(clear) - 1, NULL);
 	c->drawn_ms = c->began_ms = 0;
 }
+
+void
+cli_note(void *arg, const char *text)
+{
+	struct cli *c = arg;
+
+	cli_progress_end(c);
+	if (!c->quiet)
+		cli_say("%s", text);
+}

@@ -11,5 +11,7 @@ void cli_progress(void *arg, const char *what, unsigned long long done, unsigned
 bool cli_progress_line(struct cli *c, const char *text, size_t len);
 /* The line is gone, for what is said next. */
 void cli_progress_end(struct cli *c);
+/* The "log" of a sandbox or of settings, arg the struct cli: behind the line's end, to stderr. */
+void cli_note(void *arg, const char *text);
 
 #endif
