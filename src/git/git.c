@@ -1,34 +1,23 @@
-/* Changes and diffs. */
+/* The changes of a work tree, and the revision that they are changes to. */
 #include "config.h"
 
 #include "git/git.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/fd.h"
 #include "base/path.h"
-#include "git/gitrun.h"
+#include "git/git_int.h"
 #include "proto/json.h"
 #include "proto/pyrepr.h"
 #include "base/utf8.h"
 
-#define OUTPUT_MAX (256u << 20)
-#define EMPTY_TREE "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-
-#define RUN(out, directory, ...) hr_gitrun(directory, (const char *const[]){__VA_ARGS__, NULL}, out)
-
-static const char no_commit[] = "there is no such commit in that repository";
-static const char too_large[] = "the original is too large";
-
-static int
-fail(struct hr_buf *why, const char *text)
+int
+hr_git_fail(struct hr_buf *why, const char *text)
 {
 	hr_buf_adds(why, text);
 	return -1;
@@ -36,15 +25,15 @@ fail(struct hr_buf *why, const char *text)
 
 /* ---- JSON as json.dumps() prints it: ASCII only ---- */
 
-static void
-put_ascii(struct hr_buf *json, const char *p, size_t len)
+void
+hr_git_put_ascii(struct hr_buf *json, const char *p, size_t len)
 {
 	const char *end;
 	struct hr_buf raw;
 	size_t n;
 	int32_t cp;
 
-	hr_buf_init(&raw, OUTPUT_MAX);
+	hr_buf_init(&raw, HR_GIT_OUTPUT_MAX);
 	(void)hr_json_put_str(&raw, p, len, HR_JSON_REPLACE); /* cannot fail so */
 	p = hr_buf_str(&raw);
 	for (end = p + raw.len; p < end; p += n) {
@@ -72,9 +61,9 @@ default_branch(const char *repo, struct hr_buf *name)
 	const char *line, *word;
 	size_t n;
 
-	hr_buf_init(&out, OUTPUT_MAX);
+	hr_buf_init(&out, HR_GIT_OUTPUT_MAX);
 	hr_buf_reset(name);
-	if (RUN(&out, repo, "remote", "show", "origin") == 0) {
+	if (HR_GIT_RUN(&out, repo, "remote", "show", "origin") == 0) {
 		line = strstr(hr_buf_str(&out), "HEAD branch");
 		n = line != NULL ? strcspn(line, "\n") : 0;
 		while (n > 0 && (line[n - 1] == ' ' || line[n - 1] == '\t'))
@@ -88,8 +77,8 @@ default_branch(const char *repo, struct hr_buf *name)
 	return name->len > 0;
 }
 
-static bool
-is_ref(const char *repo, const char *prefix, const char *name, struct hr_buf *ref)
+bool
+hr_git_is_ref(const char *repo, const char *prefix, const char *name, struct hr_buf *ref)
 {
 	struct hr_buf full;
 	bool found;
@@ -98,14 +87,14 @@ is_ref(const char *repo, const char *prefix, const char *name, struct hr_buf *re
 	hr_buf_adds(&full, prefix);
 	hr_buf_adds(&full, name);
 	found = full.fail == HR_OK &&
-		RUN(ref, repo, "rev-parse", "--verify", hr_buf_str(&full)) == 0 && ref->len > 0;
+		HR_GIT_RUN(ref, repo, "rev-parse", "--verify", hr_buf_str(&full)) == 0 &&
+		ref->len > 0;
 	hr_buf_done(&full);
 	return found;
 }
 
-/* A commit by a name of the client's. */
-static bool
-is_commit(const char *repo, const char *name, struct hr_buf *ref)
+bool
+hr_git_is_commit(const char *repo, const char *name, struct hr_buf *ref)
 {
 	struct hr_buf full;
 	bool found;
@@ -114,39 +103,38 @@ is_commit(const char *repo, const char *name, struct hr_buf *ref)
 		return false;
 	hr_buf_init(&full, PATH_MAX);
 	hr_buf_addf(&full, "%s^{commit}", name);
-	found = full.fail == HR_OK && is_ref(repo, "", hr_buf_str(&full), ref);
+	found = full.fail == HR_OK && hr_git_is_ref(repo, "", hr_buf_str(&full), ref);
 	hr_buf_done(&full);
 	return found;
 }
 
-/* wanted, or the first that exists. false: that is not there, or this is no repository. The
- * default branch costs a question to the remote side, so it is asked for only if it decides. */
-static bool
-reference(const char *repo, const char *wanted, struct hr_buf *ref)
+/* The default branch costs a question to the remote side, so it is asked for only if it decides. */
+bool
+hr_git_reference(const char *repo, const char *wanted, struct hr_buf *ref)
 {
 	struct hr_buf name, base;
 	bool found;
 
 	if (wanted != NULL)
-		return is_commit(repo, wanted, ref);
-	hr_buf_init(&name, OUTPUT_MAX);
-	hr_buf_init(&base, OUTPUT_MAX);
-	found = RUN(&name, repo, "rev-parse", "--abbrev-ref", "HEAD") == 0 && name.len > 0 &&
-		is_ref(repo, "origin/", name.p, ref);
+		return hr_git_is_commit(repo, wanted, ref);
+	hr_buf_init(&name, HR_GIT_OUTPUT_MAX);
+	hr_buf_init(&base, HR_GIT_OUTPUT_MAX);
+	found = HR_GIT_RUN(&name, repo, "rev-parse", "--abbrev-ref", "HEAD") == 0 && name.len > 0 &&
+		hr_git_is_ref(repo, "origin/", name.p, ref);
 	if (!found && default_branch(repo, &name)) {
 		struct hr_buf remote;
 
 		hr_buf_init(&remote, PATH_MAX);
 		hr_buf_addf(&remote, "origin/%s", name.p);
 		found = remote.fail == HR_OK &&
-			RUN(&base, repo, "merge-base", "HEAD", hr_buf_str(&remote)) == 0 &&
-			base.len > 0 && is_ref(repo, "", base.p, ref);
+			HR_GIT_RUN(&base, repo, "merge-base", "HEAD", hr_buf_str(&remote)) == 0 &&
+			base.len > 0 && hr_git_is_ref(repo, "", base.p, ref);
 		hr_buf_done(&remote);
 		if (!found)
-			found = is_ref(repo, "origin/", name.p, ref);
+			found = hr_git_is_ref(repo, "origin/", name.p, ref);
 	}
 	if (!found)
-		found = is_ref(repo, "", EMPTY_TREE, ref);
+		found = hr_git_is_ref(repo, "", HR_GIT_EMPTY_TREE, ref);
 	hr_buf_done(&name);
 	hr_buf_done(&base);
 	return found;
@@ -170,7 +158,7 @@ changes_add(struct changes *c, char status, const char *prefix, const char *path
 	struct change one = {status, NULL};
 	struct hr_buf full;
 
-	hr_buf_init(&full, OUTPUT_MAX);
+	hr_buf_init(&full, HR_GIT_OUTPUT_MAX);
 	if (prefix != NULL)
 		hr_buf_addf(&full, "%s/", prefix);
 	hr_buf_add(&full, path, len);
@@ -271,18 +259,18 @@ changes_of(struct changes *c, const char *repo, const char *prefix, const char *
 	const char *p;
 	size_t n;
 
-	hr_buf_init(&ref, OUTPUT_MAX);
-	hr_buf_init(&out, OUTPUT_MAX);
-	if (!reference(repo, wanted, &ref))
+	hr_buf_init(&ref, HR_GIT_OUTPUT_MAX);
+	hr_buf_init(&out, HR_GIT_OUTPUT_MAX);
+	if (!hr_git_reference(repo, wanted, &ref))
 		goto done;
-	if (RUN(&out, repo, "diff", "--name-status", ref.p) < 0)
+	if (HR_GIT_RUN(&out, repo, "diff", "--name-status", ref.p) < 0)
 		goto failed;
 	for (p = hr_buf_str(&out); *p != '\0'; p += n + (p[n] == '\n')) {
 		n = strcspn(p, "\n");
 		if (!parse_line(c, prefix, p, n, hr_buf_str(&out)))
 			goto done;
 	}
-	if (RUN(&out, repo, "ls-files", "--others", "--exclude-standard") < 0)
+	if (HR_GIT_RUN(&out, repo, "ls-files", "--others", "--exclude-standard") < 0)
 		goto failed;
 	for (p = hr_buf_str(&out); *p != '\0'; p += n + (p[n] == '\n')) {
 		n = strcspn(p, "\n");
@@ -361,7 +349,7 @@ put_changes(struct changes *c, struct hr_buf *json)
 	for (i = 0; i < n; i++) {
 		hr_buf_addf(
 		    json, "%s{\"status\": \"%c\", \"path\": ", i > 0 ? ", " : "", one[i].status);
-		put_ascii(json, one[i].path, strlen(one[i].path));
+		hr_git_put_ascii(json, one[i].path, strlen(one[i].path));
 		hr_buf_addc(json, '}');
 	}
 	hr_buf_addc(json, ']');
@@ -376,8 +364,9 @@ lacks(const char *repo, const char *wanted)
 
 	if (wanted == NULL)
 		return false;
-	hr_buf_init(&out, OUTPUT_MAX);
-	r = RUN(&out, repo, "rev-parse", "--git-dir") == 0 && !is_commit(repo, wanted, &out);
+	hr_buf_init(&out, HR_GIT_OUTPUT_MAX);
+	r = HR_GIT_RUN(&out, repo, "rev-parse", "--git-dir") == 0 &&
+	    !hr_git_is_commit(repo, wanted, &out);
 	hr_buf_done(&out);
 	return r;
 }
@@ -391,11 +380,11 @@ hr_git_changes(const char *directory, const char *wanted, struct hr_buf *json, s
 	char *repo;
 
 	if (lacks(directory, wanted))
-		return fail(why, no_commit);
+		return hr_git_fail(why, HR_GIT_NO_COMMIT);
 
-	hr_buf_init(&c.list, OUTPUT_MAX);
-	hr_buf_init(&c.why, OUTPUT_MAX);
-	hr_buf_init(&names, OUTPUT_MAX);
+	hr_buf_init(&c.list, HR_GIT_OUTPUT_MAX);
+	hr_buf_init(&c.why, HR_GIT_OUTPUT_MAX);
+	hr_buf_init(&names, HR_GIT_OUTPUT_MAX);
 	repositories(directory, &names);
 	changes_of(&c, directory, NULL, wanted);
 	if (names.len > 0 && c.list.len > 0)
@@ -415,7 +404,7 @@ hr_git_changes(const char *directory, const char *wanted, struct hr_buf *json, s
 	}
 	if (c.why.len > 0) {
 		hr_buf_adds(json, "{\"error\": ");
-		put_ascii(json, c.why.p, c.why.len);
+		hr_git_put_ascii(json, c.why.p, c.why.len);
 		hr_buf_addc(json, '}');
 	} else {
 		put_changes(&c, json);
@@ -423,211 +412,4 @@ hr_git_changes(const char *directory, const char *wanted, struct hr_buf *json, s
 	hr_buf_done(&names);
 	changes_done(&c);
 	return 0;
-}
-
-/* ---- one file ---- */
-
-/* Text with Python's universal line ends, split with str.splitlines() and joined by newlines: pure.
- */
-static void
-join_lines(struct hr_buf *b, const char *p, size_t len)
-{
-	const char *end = p + len;
-	size_t n;
-	int32_t cp;
-
-	for (; p < end; p += n) {
-		cp = hr_utf8_next(p, end, &n);
-		if (cp == '\r' && p + 1 < end && p[1] == '\n')
-			n = 2;
-		if ((cp >= '\n' && cp <= '\r') || (cp >= 0x1C && cp <= 0x1E) || cp == 0x85 ||
-		    cp == 0x2028 || cp == 0x2029) {
-			if (p + n < end) /* the last line's end is dropped */
-				hr_buf_addc(b, '\n');
-		} else {
-			hr_buf_add(b, p, n);
-		}
-	}
-}
-
-/* The nearest directory above the file with a directory ".git" in it; *ret_rest: the file's name
- * from there. path is cut at the place. */
-static bool
-closest_repository(char *path, const char **ret_rest)
-{
-	struct hr_buf git;
-	struct stat st;
-	char *slash;
-	bool found = false;
-
-	hr_buf_init(&git, PATH_MAX + 8);
-	for (slash = strrchr(path, '/'); slash != NULL && !found;) {
-		hr_buf_reset(&git);
-		hr_buf_add(&git, path, (size_t)(slash - path));
-		hr_buf_adds(&git, "/.git");
-		found = git.fail == HR_OK && stat(git.p, &st) == 0 && S_ISDIR(st.st_mode);
-		if (found) {
-			*slash = '\0';
-			*ret_rest = slash + 1;
-		} else {
-			slash = memrchr(path, '/', (size_t)(slash - path));
-		}
-	}
-	hr_buf_done(&git);
-	return found;
-}
-
-static int
-read_text(const char *path, struct hr_buf *text, struct hr_buf *why)
-{
-	struct hr_err err = {.code = HR_OK};
-	struct stat st;
-
-	if (stat(path, &st) < 0)
-		return fail(why, strerror(errno));
-	if (st.st_size > (off_t)HR_GIT_FILE_MAX)
-		return fail(why, "file_to_large");
-	if (hr_path_read(path, text, &err) < 0)
-		return fail(why, err.code == HR_E_TOOLARGE ? "file_to_large" : err.msg);
-	if (!hr_utf8_valid(hr_buf_str(text), text->len))
-		return fail(why, "the file is not UTF-8");
-	return 0;
-}
-
-/* A file of a commit; none is an empty one. */
-static int
-show(
-    const char *repo, const char *commit, const char *file, struct hr_buf *text, struct hr_buf *why)
-{
-	struct hr_buf name;
-
-	hr_buf_init(&name, OUTPUT_MAX);
-	hr_buf_addf(&name, "%s:%s", commit, file);
-	if (RUN(text, repo, "show", hr_buf_str(&name)) < 0 && text->fail == HR_OK)
-		hr_buf_reset(text);
-	hr_buf_done(&name);
-	if (text->fail != HR_OK)
-		return fail(why, too_large);
-	if (!hr_utf8_valid(hr_buf_str(text), text->len))
-		return fail(why, "the original is not UTF-8");
-	return 0;
-}
-
-static void
-put_sides(struct hr_buf *json, const struct hr_buf *modified, const struct hr_buf *original)
-{
-	hr_buf_adds(json, "{\"modified\": ");
-	put_ascii(json, hr_buf_str(modified), modified->len);
-	hr_buf_adds(json, ", \"original\": ");
-	put_ascii(json, hr_buf_str(original), original->len);
-	hr_buf_addc(json, '}');
-}
-
-/* A path that is cut at its repository. */
-static const char *
-cut_name(const char *path)
-{
-	return path[0] != '\0' ? path : "/"; /* the repository is the root directory */
-}
-
-static int
-put_diff(char *path, const char *wanted, struct hr_buf *json, struct hr_buf *why)
-{
-	struct hr_buf modified, original, ref, lines;
-	const char *rest = NULL;
-	int r = -1;
-
-	hr_buf_init(&modified, HR_GIT_FILE_MAX);
-	hr_buf_init(&original, OUTPUT_MAX);
-	hr_buf_init(&ref, OUTPUT_MAX);
-	hr_buf_init(&lines, HR_GIT_FILE_MAX);
-	if (read_text(path, &modified, why) < 0) {
-		/* said */
-	} else if (!closest_repository(path, &rest)) {
-		(void)fail(why, "no_repository");
-	} else if (!reference(cut_name(path), wanted, &ref) && wanted != NULL) {
-		(void)fail(why, no_commit);
-	} else if (show(cut_name(path), ref.len > 0 ? ref.p : "None", rest, &original, why) == 0) {
-		join_lines(&lines, hr_buf_str(&modified), modified.len);
-		put_sides(json, &lines, &original);
-		r = 0;
-	}
-	hr_buf_done(&modified);
-	hr_buf_done(&original);
-	hr_buf_done(&ref);
-	hr_buf_done(&lines);
-	return r;
-}
-
-int
-hr_git_diff(const char *path, const char *wanted, struct hr_buf *json, struct hr_buf *why)
-{
-	char *real = realpath(path, NULL);
-	int r;
-
-	if (real == NULL)
-		return fail(why, strerror(errno));
-	r = put_diff(real, wanted, json, why);
-	free(real);
-	if (r == 0 && json->fail != HR_OK)
-		return fail(why, "out of memory");
-	return r;
-}
-
-/* As realpath(), of a file that need not be there, nor its directories. */
-static char *
-real_of_gone(const char *path)
-{
-	char *text = strdup(path), *slash = text, *real = NULL, *ret = NULL;
-	const char *rest = path;
-
-	while (slash != NULL && real == NULL) {
-		slash = strrchr(text, '/');
-		rest = slash != NULL ? path + (slash - text) + 1 : path;
-		if (slash != NULL)
-			*slash = '\0';
-		real = realpath(slash == NULL ? "." : slash > text ? text : "/", NULL);
-	}
-	if (real != NULL)
-		ret = hr_path_join(real, rest);
-	free(real);
-	free(text);
-	return ret;
-}
-
-int
-hr_git_commit_diff(const char *path, const char *commit, struct hr_buf *json, struct hr_buf *why)
-{
-	char *real = real_of_gone(path);
-	struct hr_buf sha, parent, before, after;
-	const char *rest = NULL;
-	int r = -1;
-
-	hr_buf_init(&sha, OUTPUT_MAX);
-	hr_buf_init(&parent, OUTPUT_MAX);
-	hr_buf_init(&before, 2 * HR_GIT_FILE_MAX);
-	hr_buf_init(&after, 2 * HR_GIT_FILE_MAX);
-	if (real == NULL || !closest_repository(real, &rest)) {
-		(void)fail(why, "no_repository");
-	} else if (!is_commit(cut_name(real), commit, &sha)) {
-		(void)fail(why, no_commit);
-	} else {
-		if (!is_ref(cut_name(real), hr_buf_str(&sha), "^", &parent)) {
-			hr_buf_reset(&parent);
-			hr_buf_adds(&parent, EMPTY_TREE);
-		}
-		r = show(cut_name(real), hr_buf_str(&parent), rest, &before, why);
-		if (r == 0)
-			r = show(cut_name(real), hr_buf_str(&sha), rest, &after, why);
-		if (r == 0 && (before.len > HR_GIT_FILE_MAX || after.len > HR_GIT_FILE_MAX))
-			r = fail(why, too_large);
-		if (r == 0)
-			put_sides(json, &after, &before);
-	}
-	free(real);
-	hr_buf_done(&sha);
-	hr_buf_done(&parent);
-	hr_buf_done(&before);
-	hr_buf_done(&after);
-	return r;
 }

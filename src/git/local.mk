@@ -1,7 +1,8 @@
 # the "changes" view of a client; run by commands of the sandbox
 pkglibexec_PROGRAMS += handrail-git
 handrail_git_SOURCES = \
-	%D%/git.c %D%/git.h \
+	%D%/diff.c \
+	%D%/git.c %D%/git.h %D%/git_int.h \
 	%D%/gitrun.c %D%/gitrun.h \
 	%D%/main.c
 handrail_git_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)

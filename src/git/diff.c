@@ -1,0 +1,221 @@
+/* Both sides of one file: of the work tree, or of a commit. */
+#include "config.h"
+
+#include "git/git.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "base/utf8.h"
+#include "git/git_int.h"
+
+static const char too_large[] = "the original is too large";
+
+/* Text with Python's universal line ends, split with str.splitlines() and joined by newlines: pure.
+ */
+static void
+join_lines(struct hr_buf *b, const char *p, size_t len)
+{
+	const char *end = p + len;
+	size_t n;
+	int32_t cp;
+
+	for (; p < end; p += n) {
+		cp = hr_utf8_next(p, end, &n);
+		if (cp == '\r' && p + 1 < end && p[1] == '\n')
+			n = 2;
+		if ((cp >= '\n' && cp <= '\r') || (cp >= 0x1C && cp <= 0x1E) || cp == 0x85 ||
+		    cp == 0x2028 || cp == 0x2029) {
+			if (p + n < end) /* the last line's end is dropped */
+				hr_buf_addc(b, '\n');
+		} else {
+			hr_buf_add(b, p, n);
+		}
+	}
+}
+
+/* The nearest directory above the file with a directory ".git" in it; *ret_rest: the file's name
+ * from there. path is cut at the place. */
+static bool
+closest_repository(char *path, const char **ret_rest)
+{
+	struct hr_buf git;
+	struct stat st;
+	char *slash;
+	bool found = false;
+
+	hr_buf_init(&git, PATH_MAX + 8);
+	for (slash = strrchr(path, '/'); slash != NULL && !found;) {
+		hr_buf_reset(&git);
+		hr_buf_add(&git, path, (size_t)(slash - path));
+		hr_buf_adds(&git, "/.git");
+		found = git.fail == HR_OK && stat(git.p, &st) == 0 && S_ISDIR(st.st_mode);
+		if (found) {
+			*slash = '\0';
+			*ret_rest = slash + 1;
+		} else {
+			slash = memrchr(path, '/', (size_t)(slash - path));
+		}
+	}
+	hr_buf_done(&git);
+	return found;
+}
+
+static int
+read_text(const char *path, struct hr_buf *text, struct hr_buf *why)
+{
+	struct hr_err err = {.code = HR_OK};
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return hr_git_fail(why, strerror(errno));
+	if (st.st_size > (off_t)HR_GIT_FILE_MAX)
+		return hr_git_fail(why, "file_to_large");
+	if (hr_path_read(path, text, &err) < 0)
+		return hr_git_fail(why, err.code == HR_E_TOOLARGE ? "file_to_large" : err.msg);
+	if (!hr_utf8_valid(hr_buf_str(text), text->len))
+		return hr_git_fail(why, "the file is not UTF-8");
+	return 0;
+}
+
+/* A file of a commit; none is an empty one. */
+static int
+show(
+    const char *repo, const char *commit, const char *file, struct hr_buf *text, struct hr_buf *why)
+{
+	struct hr_buf name;
+
+	hr_buf_init(&name, HR_GIT_OUTPUT_MAX);
+	hr_buf_addf(&name, "%s:%s", commit, file);
+	if (HR_GIT_RUN(text, repo, "show", hr_buf_str(&name)) < 0 && text->fail == HR_OK)
+		hr_buf_reset(text);
+	hr_buf_done(&name);
+	if (text->fail != HR_OK)
+		return hr_git_fail(why, too_large);
+	if (!hr_utf8_valid(hr_buf_str(text), text->len))
+		return hr_git_fail(why, "the original is not UTF-8");
+	return 0;
+}
+
+static void
+put_sides(struct hr_buf *json, const struct hr_buf *modified, const struct hr_buf *original)
+{
+	hr_buf_adds(json, "{\"modified\": ");
+	hr_git_put_ascii(json, hr_buf_str(modified), modified->len);
+	hr_buf_adds(json, ", \"original\": ");
+	hr_git_put_ascii(json, hr_buf_str(original), original->len);
+	hr_buf_addc(json, '}');
+}
+
+/* A path that is cut at its repository. */
+static const char *
+cut_name(const char *path)
+{
+	return path[0] != '\0' ? path : "/"; /* the repository is the root directory */
+}
+
+static int
+put_diff(char *path, const char *wanted, struct hr_buf *json, struct hr_buf *why)
+{
+	struct hr_buf modified, original, ref, lines;
+	const char *rest = NULL;
+	int r = -1;
+
+	hr_buf_init(&modified, HR_GIT_FILE_MAX);
+	hr_buf_init(&original, HR_GIT_OUTPUT_MAX);
+	hr_buf_init(&ref, HR_GIT_OUTPUT_MAX);
+	hr_buf_init(&lines, HR_GIT_FILE_MAX);
+	if (read_text(path, &modified, why) < 0) {
+		/* said */
+	} else if (!closest_repository(path, &rest)) {
+		(void)hr_git_fail(why, "no_repository");
+	} else if (!hr_git_reference(cut_name(path), wanted, &ref) && wanted != NULL) {
+		(void)hr_git_fail(why, HR_GIT_NO_COMMIT);
+	} else if (show(cut_name(path), ref.len > 0 ? ref.p : "None", rest, &original, why) == 0) {
+		join_lines(&lines, hr_buf_str(&modified), modified.len);
+		put_sides(json, &lines, &original);
+		r = 0;
+	}
+	hr_buf_done(&modified);
+	hr_buf_done(&original);
+	hr_buf_done(&ref);
+	hr_buf_done(&lines);
+	return r;
+}
+
+int
+hr_git_diff(const char *path, const char *wanted, struct hr_buf *json, struct hr_buf *why)
+{
+	char *real = realpath(path, NULL);
+	int r;
+
+	if (real == NULL)
+		return hr_git_fail(why, strerror(errno));
+	r = put_diff(real, wanted, json, why);
+	free(real);
+	if (r == 0 && json->fail != HR_OK)
+		return hr_git_fail(why, "out of memory");
+	return r;
+}
+
+/* As realpath(), of a file that need not be there, nor its directories. */
+static char *
+real_of_gone(const char *path)
+{
+	char *text = strdup(path), *slash = text, *real = NULL, *ret = NULL;
+	const char *rest = path;
+
+	while (slash != NULL && real == NULL) {
+		slash = strrchr(text, '/');
+		rest = slash != NULL ? path + (slash - text) + 1 : path;
+		if (slash != NULL)
+			*slash = '\0';
+		real = realpath(slash == NULL ? "." : slash > text ? text : "/", NULL);
+	}
+	if (real != NULL)
+		ret = hr_path_join(real, rest);
+	free(real);
+	free(text);
+	return ret;
+}
+
+int
+hr_git_commit_diff(const char *path, const char *commit, struct hr_buf *json, struct hr_buf *why)
+{
+	char *real = real_of_gone(path);
+	struct hr_buf sha, parent, before, after;
+	const char *rest = NULL;
+	int r = -1;
+
+	hr_buf_init(&sha, HR_GIT_OUTPUT_MAX);
+	hr_buf_init(&parent, HR_GIT_OUTPUT_MAX);
+	hr_buf_init(&before, 2 * HR_GIT_FILE_MAX);
+	hr_buf_init(&after, 2 * HR_GIT_FILE_MAX);
+	if (real == NULL || !closest_repository(real, &rest)) {
+		(void)hr_git_fail(why, "no_repository");
+	} else if (!hr_git_is_commit(cut_name(real), commit, &sha)) {
+		(void)hr_git_fail(why, HR_GIT_NO_COMMIT);
+	} else {
+		if (!hr_git_is_ref(cut_name(real), hr_buf_str(&sha), "^", &parent)) {
+			hr_buf_reset(&parent);
+			hr_buf_adds(&parent, HR_GIT_EMPTY_TREE);
+		}
+		r = show(cut_name(real), hr_buf_str(&parent), rest, &before, why);
+		if (r == 0)
+			r = show(cut_name(real), hr_buf_str(&sha), rest, &after, why);
+		if (r == 0 && (before.len > HR_GIT_FILE_MAX || after.len > HR_GIT_FILE_MAX))
+			r = hr_git_fail(why, too_large);
+		if (r == 0)
+			put_sides(json, &after, &before);
+	}
+	free(real);
+	hr_buf_done(&sha);
+	hr_buf_done(&parent);
+	hr_buf_done(&before);
+	hr_buf_done(&after);
+	return r;
+}
