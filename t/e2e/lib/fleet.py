@@ -17,6 +17,16 @@ def free_port():
         return s.getsockname()[1]
 
 
+def until_ready(process):
+    """What a handrail-fleetd says on stderr until it listens."""
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if "ready: listening" in line:
+            return said
+    raise AssertionError("it does not start: " + "".join(said))
+
+
 def listen(port, key, query="", **headers):
     """The status, and the events of a stream as they come; it ends with the connection."""
     c = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
@@ -62,14 +72,7 @@ class Fleet(Host):
 
     def start(self):
         self.process = self.spawn()
-        said = []
-        for line in self.process.stderr:
-            said.append(line)
-            if "ready: listening" in line:
-                break
-        else:
-            raise AssertionError("it does not start: " + "".join(said))
-        self.log = said
+        self.log = until_ready(self.process)
         self.reader = threading.Thread(target=self.log.extend, args=(self.process.stderr,), daemon=True)
         self.reader.start()
         self.until_answered()

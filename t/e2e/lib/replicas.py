@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 
-from .fleet import free_port
+from .fleet import free_port, until_ready
 from .host import BUILD, PATIENCE
 from .tap import equal
 
@@ -22,13 +22,7 @@ class Replica:
             self.fleet.command + ["--state-dir", self.dir, "--listen", "%s:%d" % self.address] +
             list(self.fleet.options), env=self.fleet.env, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
             universal_newlines=True)
-        said = []
-        for line in self.process.stderr:
-            said.append(line)
-            if "ready: listening" in line:
-                break
-        else:
-            raise AssertionError("it does not start: " + "".join(said))
+        until_ready(self.process)
         threading.Thread(target=self.process.stderr.read, daemon=True).start()
         self.fleet.until(self.alive, lambda there: there)
         return self
