@@ -5,24 +5,18 @@
 #include "fleet/helper.h"
 #include "fleet/localimage.h"
 #include "fleet/localstray.h"
+#include "fleet/localwork.h"
 #include "fleet/request.h"
 #include "fleet/sqlite.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <json-c/json.h>
 
-#include "base/fd.h"
 #include "base/log.h"
-#include "base/path.h"
 #include "base/err.h"
 #include "host/common/strv.h"
 #include "host/config/settings.h"
@@ -77,29 +71,6 @@ set_member(struct hr_config *c, const char *key, struct json_object *value, stru
 	return r;
 }
 
-/* Of a kind whose sandboxes live on this machine's files; the caller frees. NULL: none, or no
- * memory. */
-static char *
-workspace_of(const struct local *l, const char *id)
-{
-	char *path = NULL;
-
-	return l->work == NULL || asprintf(&path, "%s/%s", l->work, id) < 0 ? NULL : path;
-}
-
-static int
-remove_workspace(const struct local *l, const char *id, struct hr_err *err)
-{
-	char *path = workspace_of(l, id);
-	struct hr_err e = {0};
-	int r = 0;
-
-	if (path != NULL && access(path, F_OK) == 0 && hr_path_remove(path, &e) != 0)
-		r = hr_err_from(err, HR_E_SYS, &e);
-	free(path);
-	return r;
-}
-
 /* What its server is told beside that: whose client will come. */
 static int
 add_v1(struct json_object *q, struct hr_err *err)
@@ -123,7 +94,7 @@ config_of(const struct local *l, const struct hr_fleet_row *row, struct json_obj
 {
 	struct hr_config *c = hr_config_copy(l->o->config, err);
 	const char *image = hr_json_text_at(q, "image");
-	char *workspace = workspace_of(l, row->id);
+	char *workspace = hr_local_workspace(l->work, row->id);
 	int bad = c == NULL;
 
 	image = image != NULL && *image != '\0' ? image : l->o->image;
@@ -191,7 +162,7 @@ end_recorded(const struct local *l, const char *id, bool *ret_recorded, struct h
 	hr_sandbox_free(s);
 	if (r == 0) /* of a call that was killed behind its last step */
 		hr_namelock_clear(l->dir, id);
-	return r == 0 ? remove_workspace(l, id, err) : -1;
+	return r == 0 ? hr_local_remove_workspace(l->work, id, err) : -1;
 }
 
 static int
@@ -351,79 +322,12 @@ local_state(void *self, const char *id, char ret[32], struct hr_err *err)
 
 /* ---- all of them ---- */
 
-/* A lock on a name, ".ID.lock", that nobody holds. */
-static bool
-is_free_lock(int dirfd, const char *name)
-{
-	int fd;
-	bool is_free;
-
-	if (*name != '.' || strspn(name + 1, "0123456789abcdef") != HR_FLEET_ID - 1 ||
-	    strcmp(name + HR_FLEET_ID, ".lock") != 0)
-		return false;
-	fd = openat(dirfd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	is_free = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
-	hr_fd_close(&fd);
-	return is_free;
-}
-
-static bool
-has_record(int dirfd, const char *id)
-{
-	char record[HR_FLEET_ID + 8];
-	struct stat st;
-
-	(void)snprintf(record, sizeof(record), "%.*s.json", HR_FLEET_ID - 1, id);
-	return fstatat(dirfd, record, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
-}
-
-/* "ID.json" is a record; what else there is belongs to one, or to nobody. */
-static bool
-is_left(int dirfd, const char *name)
-{
-	if (strspn(name, "0123456789abcdef") != HR_FLEET_ID - 1 || name[HR_FLEET_ID - 1] != '.' ||
-	    strcmp(name + HR_FLEET_ID - 1, ".json") == 0)
-		return false;
-	/* a record that was being written */
-	if (strncmp(name + HR_FLEET_ID - 1, ".json.", 6) == 0)
-		return true;
-	return !has_record(dirfd, name);
-}
-
-static int
-tidy_workspaces(const struct local *l, int records, struct hr_err *err)
-{
-	DIR *dir = l->work != NULL ? opendir(l->work) : NULL;
-	struct dirent *e;
-	int r = 0;
-
-	while (r == 0 && dir != NULL && (e = readdir(dir)) != NULL)
-		if (strspn(e->d_name, "0123456789abcdef") == HR_FLEET_ID - 1 &&
-		    !has_record(records, e->d_name))
-			r = remove_workspace(l, e->d_name, err);
-	if (dir != NULL)
-		(void)closedir(dir);
-	return r;
-}
-
 static int
 local_tidy(void *self, struct hr_err *err)
 {
 	const struct local *l = self;
-	DIR *dir = opendir(l->dir);
-	struct dirent *e;
-	int r = 0;
 
-	if (dir == NULL)
-		return hr_err_sys(err, errno, "%s", l->dir);
-	while (r == 0 && (e = readdir(dir)) != NULL)
-		if ((is_left(dirfd(dir), e->d_name) || is_free_lock(dirfd(dir), e->d_name)) &&
-		    unlinkat(dirfd(dir), e->d_name, 0) != 0 && errno != ENOENT)
-			r = hr_err_sys(err, errno, "remove %s/%s", l->dir, e->d_name);
-	if (r == 0)
-		r = tidy_workspaces(l, dirfd(dir), err);
-	(void)closedir(dir);
-	return r;
+	return hr_local_tidy(l->dir, l->work, err);
 }
 
 static int

@@ -20,6 +20,7 @@ libfleet_la_SOURCES = \
 	%D%/local.c \
 	%D%/localimage.c %D%/localimage.h \
 	%D%/localstray.c %D%/localstray.h \
+	%D%/localwork.c %D%/localwork.h \
 	%D%/object.c \
 	%D%/operator.c \
 	%D%/pool.c \
