@@ -1,5 +1,5 @@
-/* hr_fleet_builds: see its header. What is known of a build is written before anything is done, and
- * in one step; memory has a copy of it. */
+/* hr_fleet_builds: see its header. What is known of a build is written before anything is done;
+ * memory has a copy of it. */
 #include "config.h"
 
 #include "fleet/build.h"
@@ -16,14 +16,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <json-c/json.h>
-
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/random.h"
 #include "fleet/buildform.h"
+#include "fleet/build_int.h"
 #include "proto/json.h"
 
 #define AT_ONCE 2
@@ -33,21 +32,7 @@
 #define COMING_OF_KEY 2
 #define KEPT 100                 /* of a key, that are over */
 #define DISK_RESERVE (64u << 20) /* bytes that builds leave free: the store needs some */
-#define RECORD_MAX (64u << 10)
 #define LOG_SHOWN 8192
-
-enum status { QUEUED, WORKING, SUCCESS, FAILURE, TIMEOUT, INTERNAL_ERROR };
-static const char *const names_of[] = {
-    "QUEUED", "WORKING", "SUCCESS", "FAILURE", "TIMEOUT", "INTERNAL_ERROR"};
-
-struct build {
-	struct build *next; /* a later one */
-	char id[HR_FLEET_BUILD_ID];
-	int64_t key, created;
-	enum status status;
-	struct hr_strv names;
-	char error[sizeof(((struct hr_err *)NULL)->msg)];
-};
 
 struct coming {
 	struct coming *next;
@@ -61,25 +46,17 @@ struct hr_fleet_builds {
 	void *self;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
-	struct build *list; /* oldest first */
+	struct hr_build *list; /* oldest first */
 	struct coming *coming;
 };
 
 static bool
-is_over(const struct build *b)
+is_over(const struct hr_build *b)
 {
-	return b->status >= SUCCESS;
+	return b->status >= HR_BUILD_SUCCESS;
 }
 
-static void
-free_build(struct build *b)
-{
-	if (b != NULL)
-		hr_strv_done(&b->names);
-	free(b);
-}
-
-/* ---- records ---- */
+/* ---- what there is ---- */
 
 static char *
 dir_of(const struct hr_fleet_builds *b, const char *id)
@@ -87,120 +64,10 @@ dir_of(const struct hr_fleet_builds *b, const char *id)
 	return hr_path_join(b->dir, id);
 }
 
-static int
-write_record(const struct hr_fleet_builds *b, const struct build *one, struct hr_err *err)
-{
-	struct hr_buf t;
-	char *path = NULL;
-	int r;
-	size_t i;
-
-	hr_buf_init(&t, RECORD_MAX);
-	hr_buf_addf(&t,
-	    "{\"key\":%lld,\"created\":%lld,\"status\":\"%s\",\"error\":", (long long)one->key,
-	    (long long)one->created, names_of[one->status]);
-	(void)hr_json_put_str(&t, one->error, strlen(one->error), HR_JSON_REPLACE);
-	hr_buf_adds(&t, ",\"names\":[");
-	for (i = 0; i < one->names.n; i++) {
-		hr_buf_adds(&t, i > 0 ? "," : "");
-		(void)hr_json_put_str(
-		    &t, one->names.v[i], strlen(one->names.v[i]), HR_JSON_REPLACE);
-	}
-	hr_buf_adds(&t, "]}\n");
-	r = hr_buf_check(&t, err);
-	if (r == 0 && asprintf(&path, "%s/%s/build.json", b->dir, one->id) < 0) {
-		path = NULL;
-		r = hr_err_nomem(err);
-	}
-	if (r == 0)
-		r = hr_path_write(path, t.p, t.len, 0600, err);
-	free(path);
-	hr_buf_done(&t);
-	return r;
-}
-
-static int
-read_record(const char *dir, struct json_object **ret, struct hr_err *err)
-{
-	char *path = hr_path_join(dir, "build.json");
-	struct hr_json_error why;
-	struct hr_buf t;
-	int r;
-
-	hr_buf_init(&t, RECORD_MAX);
-	r = path != NULL ? hr_path_read(path, &t, err) : hr_err_nomem(err);
-	if (r == 0 && hr_json_decode(hr_buf_str(&t), t.len, ret, &why) != 0)
-		r = hr_err_set(err, HR_E_INVAL, "%s is damaged", path);
-	free(path);
-	hr_buf_done(&t);
-	return r;
-}
-
-static int
-take_names(struct json_object *o, struct hr_strv *names, struct hr_err *err)
-{
-	struct json_object *list = hr_json_at(o, "names");
-	const char *name;
-	size_t i;
-
-	for (i = 0; i < hr_json_count(list); i++)
-		if ((name = hr_json_text(hr_json_entry(list, i))) != NULL)
-			hr_strv_add(names, name);
-	if (names->failed)
-		return hr_err_nomem(err);
-	return names->n > 0 ? 0 : hr_err_set(err, HR_E_INVAL, "a build without a name");
-}
-
-int
-hr_fleet_build_names(const char *dir, struct hr_strv *names, struct hr_err *err)
-{
-	struct json_object *o = NULL;
-	int r = read_record(dir, &o, err);
-
-	if (r == 0)
-		r = take_names(o, names, err);
-	json_object_put(o);
-	return r;
-}
-
-static struct build *
-load_one(const struct hr_fleet_builds *b, const char *id, struct hr_err *err)
-{
-	struct build *one = calloc(1, sizeof(*one));
-	struct json_object *o = NULL;
-	char *dir = dir_of(b, id);
-	const char *status;
-	size_t i;
-
-	if (one == NULL || dir == NULL) {
-		(void)hr_err_nomem(err);
-		free_build(one);
-		one = NULL;
-		goto out;
-	}
-	if (read_record(dir, &o, err) != 0 || take_names(o, &one->names, err) != 0) {
-		free_build(one);
-		one = NULL;
-		goto out;
-	}
-	(void)snprintf(one->id, sizeof(one->id), "%.32s", id);
-	(void)snprintf(one->error, sizeof(one->error), "%s", hr_json_text_or(o, "error", ""));
-	one->key = hr_json_int_at(o, "key");
-	one->created = hr_json_int_at(o, "created");
-	status = hr_json_text_or(o, "status", "");
-	for (i = SUCCESS; i <= INTERNAL_ERROR; i++)
-		if (strcmp(status, names_of[i]) == 0)
-			one->status = (enum status)i;
-out:
-	json_object_put(o);
-	free(dir);
-	return one;
-}
-
 static void
-insert(struct hr_fleet_builds *b, struct build *one)
+insert(struct hr_fleet_builds *b, struct hr_build *one)
 {
-	struct build **at = &b->list;
+	struct hr_build **at = &b->list;
 
 	while (*at != NULL && (*at)->created <= one->created)
 		at = &(*at)->next;
@@ -227,9 +94,9 @@ remove_dir(const struct hr_fleet_builds *b, const char *id, const char *what)
 static void
 forget_old(struct hr_fleet_builds *b, int64_t key)
 {
-	struct build **at = &b->list, *old;
+	struct hr_build **at = &b->list, *old;
 	size_t over = 0;
-	struct build *p;
+	struct hr_build *p;
 
 	for (p = b->list; p != NULL; p = p->next)
 		over += is_over(p) && p->key == key;
@@ -242,7 +109,7 @@ forget_old(struct hr_fleet_builds *b, int64_t key)
 		*at = old->next;
 		over--;
 		remove_dir(b, old->id, NULL);
-		free_build(old);
+		hr_build_free(old);
 	}
 }
 
@@ -260,7 +127,7 @@ load(struct hr_fleet_builds *b, struct hr_err *err)
 	DIR *dir = opendir(b->dir);
 	struct hr_err why;
 	struct dirent *e;
-	struct build *one;
+	struct hr_build *one;
 
 	if (dir == NULL)
 		return hr_err_sys(err, errno, "%s", b->dir);
@@ -269,7 +136,7 @@ load(struct hr_fleet_builds *b, struct hr_err *err)
 		    e->d_name[HR_FLEET_BUILD_ID - 1] != '\0')
 			continue;
 		why = (struct hr_err){0};
-		one = load_one(b, e->d_name, &why);
+		one = hr_build_load(b->dir, e->d_name, &why);
 		if (one != NULL)
 			insert(b, one);
 		else if (is_lost(&why))
@@ -286,40 +153,40 @@ load(struct hr_fleet_builds *b, struct hr_err *err)
 /* The folder goes first where there is no room for the record: where neither is written the next
  * process finds a build without one, and says so. */
 static void
-write_end(const struct hr_fleet_builds *b, const struct build *one)
+write_end(const struct hr_fleet_builds *b, const struct hr_build *one)
 {
 	struct hr_err err = {0};
-	int r = write_record(b, one, &err);
+	int r = hr_build_write(b->dir, one, &err);
 
 	remove_dir(b, one->id, HR_FLEET_BUILD_CONTEXT);
-	if (r != 0 && write_record(b, one, &err) != 0)
+	if (r != 0 && hr_build_write(b->dir, one, &err) != 0)
 		hr_log(HR_LOG_ERROR, "build %s: %s", one->id, err.msg);
 }
 
 /* With the lock, which is let go while it is built. */
 static void
-build_one(struct hr_fleet_builds *b, struct build *one)
+build_one(struct hr_fleet_builds *b, struct hr_build *one)
 {
 	struct hr_err why = {0};
 	int64_t since = hr_now_ms();
 	char id[HR_FLEET_BUILD_ID];
 	int r;
 
-	one->status = WORKING;
+	one->status = HR_BUILD_WORKING;
 	(void)snprintf(id, sizeof(id), "%s", one->id);
 	hr_log(HR_LOG_NOTICE, "build %s: %s is built", id, one->names.v[0]);
 	(void)pthread_mutex_unlock(&b->lock);
 	r = b->engine->build(b->self, id, &why);
 	(void)pthread_mutex_lock(&b->lock);
-	one->status = r == 0 ? SUCCESS : FAILURE;
+	one->status = r == 0 ? HR_BUILD_SUCCESS : HR_BUILD_FAILURE;
 	if (r != 0 && hr_now_ms() - since >= HR_FLEET_BUILD_S * 1000) {
-		one->status = TIMEOUT;
+		one->status = HR_BUILD_TIMEOUT;
 		(void)hr_err_set(
 		    &why, HR_E_TIMEOUT, "it took longer than %d minutes", HR_FLEET_BUILD_S / 60);
 	}
 	(void)snprintf(one->error, sizeof(one->error), "%s", r != 0 ? why.msg : "");
-	hr_log(HR_LOG_NOTICE, "build %s: %s%s%.400s", id, names_of[one->status], r != 0 ? ": " : "",
-	    one->error);
+	hr_log(HR_LOG_NOTICE, "build %s: %s%s%.400s", id, hr_build_words[one->status],
+	    r != 0 ? ": " : "", one->error);
 	write_end(b, one);
 	forget_old(b, one->key);
 }
@@ -328,11 +195,11 @@ static void *
 build_thread(void *arg)
 {
 	struct hr_fleet_builds *b = arg;
-	struct build *one;
+	struct hr_build *one;
 
 	(void)pthread_mutex_lock(&b->lock);
 	for (;;) {
-		for (one = b->list; one != NULL && one->status != QUEUED; one = one->next)
+		for (one = b->list; one != NULL && one->status != HR_BUILD_QUEUED; one = one->next)
 			;
 		if (one != NULL)
 			build_one(b, one);
@@ -379,7 +246,7 @@ static bool
 is_room(const struct hr_fleet_builds *b, int64_t key)
 {
 	unsigned all = 0, of_key = 0;
-	const struct build *p;
+	const struct hr_build *p;
 
 	for (p = b->list; p != NULL; p = p->next) {
 		all += !is_over(p);
@@ -468,10 +335,10 @@ same_names(const struct hr_strv *a, const struct hr_strv *b)
 /* One of this key that makes the same names, or the new one, which is written down before. With the
  * lock. */
 static int
-enqueue(struct hr_fleet_builds *b, struct build *one, char ret_id[HR_FLEET_BUILD_ID],
+enqueue(struct hr_fleet_builds *b, struct hr_build *one, char ret_id[HR_FLEET_BUILD_ID],
     struct hr_err *err)
 {
-	struct build *p;
+	struct hr_build *p;
 
 	for (p = b->list; p != NULL; p = p->next)
 		if (!is_over(p) && p->key == one->key && same_names(&p->names, &one->names)) {
@@ -480,7 +347,7 @@ enqueue(struct hr_fleet_builds *b, struct build *one, char ret_id[HR_FLEET_BUILD
 		}
 	if (!is_room(b, one->key))
 		return hr_err_set(err, HR_E_BUSY, "many images are being built; try again later");
-	if (write_record(b, one, err) != 0)
+	if (hr_build_write(b->dir, one, err) != 0)
 		return -1;
 	(void)snprintf(ret_id, HR_FLEET_BUILD_ID, "%s", one->id);
 	insert(b, one);
@@ -489,7 +356,7 @@ enqueue(struct hr_fleet_builds *b, struct build *one, char ret_id[HR_FLEET_BUILD
 }
 
 static int
-take_form(struct hr_fleet_builds *b, struct build *one, int fd,
+take_form(struct hr_fleet_builds *b, struct hr_build *one, int fd,
     const struct hr_fleet_build_form *from, char ret_id[HR_FLEET_BUILD_ID], struct hr_err *err)
 {
 	struct hr_fleet_form form;
@@ -518,7 +385,7 @@ hr_fleet_build(struct hr_fleet_builds *b, const struct hr_fleet_build_form *form
     char ret_id[HR_FLEET_BUILD_ID], struct hr_err *err)
 {
 	struct coming c = {.key = form->key};
-	struct build *one;
+	struct hr_build *one;
 	char *dir = NULL, *path = NULL;
 	char id[HR_FLEET_BUILD_ID];
 	int fd = -1, r = -1;
@@ -542,7 +409,7 @@ hr_fleet_build(struct hr_fleet_builds *b, const struct hr_fleet_build_form *form
 	hr_fd_close(&fd);
 	leave(b, &c);
 	if (r != 0 || strcmp(ret_id, id) != 0) {
-		free_build(one);
+		hr_build_free(one);
 		if (path != NULL)
 			remove_dir(b, id, NULL);
 	}
@@ -580,14 +447,14 @@ int
 hr_fleet_build_tell(struct hr_fleet_builds *b, int64_t key, const char *id, bool log,
     struct hr_buf *to, struct hr_err *err)
 {
-	struct build *p;
+	struct hr_build *p;
 
 	(void)pthread_mutex_lock(&b->lock);
 	for (p = b->list; p != NULL && (p->key != key || strcmp(p->id, id) != 0); p = p->next)
 		;
 	if (p != NULL) {
 		hr_buf_addf(to, "{\"build_id\":\"%s\",\"status\":\"%s\",\"image\":", p->id,
-		    names_of[p->status]);
+		    hr_build_words[p->status]);
 		(void)hr_json_put_str(to, p->names.v[0], strlen(p->names.v[0]), HR_JSON_REPLACE);
 		hr_buf_adds(to, ",\"error\":");
 		if (p->error[0] != '\0')

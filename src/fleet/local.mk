@@ -5,9 +5,10 @@ libfleet_la_SOURCES = \
 	%D%/api.c %D%/api.h %D%/api_int.h \
 	%D%/ask.c \
 	%D%/backing.c \
-	%D%/build.c %D%/build.h \
+	%D%/build.c %D%/build.h %D%/build_int.h \
 	%D%/buildform.c %D%/buildform.h \
 	%D%/buildname.c \
+	%D%/buildrecord.c \
 	%D%/calls.c \
 	%D%/clock.c \
 	%D%/console.c \
