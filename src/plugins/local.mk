@@ -92,8 +92,9 @@ noinst_LTLIBRARIES += libmcp.la
 libmcp_la_SOURCES = \
 	%D%/mcp/child.c \
 	%D%/mcp/hub.h \
+	%D%/mcp/list.c \
 	%D%/mcp/object.c \
-	%D%/mcp/rpc.c \
+	%D%/mcp/rpc.c %D%/mcp/rpc_int.h \
 	%D%/mcp/session.c \
 	%D%/mcp/update.c
 libmcp_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(EVHTTP_CFLAGS)

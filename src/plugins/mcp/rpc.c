@@ -1,5 +1,5 @@
-/* JSON-RPC towards the clients: what they ask is asked of one server or of all of them, and what
- * these answer is put together. Names are prefixed by the server's when there are several. */
+/* JSON-RPC towards the clients: what they ask is asked of one server here, of all of them in
+ * list.c. */
 #include "config.h"
 
 #include <stdio.h>
@@ -9,33 +9,19 @@
 #include <event2/http.h>
 #include <json-c/json.h>
 
-#include "base/err.h"
-#include "base/log.h"
-#include "plugins/mcp/hub.h"
+#include "plugins/mcp/rpc_int.h"
 #include "proto/json.h"
 
-#define LIST_LIMIT_S 30 /* for a page */
-#define PAGES_MAX 256   /* of a list; a server may go on for ever */
-#define METHOD_NOT_FOUND (-32601)
 #define INVALID_PARAMS (-32602)
 
-enum rpc_kind { RPC_LIST, RPC_TOOL, RPC_PROMPT, RPC_RESOURCE };
-
-struct mcp_method {
-	const char *name;
-	enum rpc_kind kind;
-	const char *items; /* of a list: the member of its result */
-	const char *label; /* of an item: what is prefixed */
-};
-
 static const struct mcp_method methods[] = {
-    {"tools/list", RPC_LIST, "tools", "name"},
-    {"prompts/list", RPC_LIST, "prompts", "name"},
-    {"resources/list", RPC_LIST, "resources", "uri"},
-    {"resources/templates/list", RPC_LIST, "resourceTemplates", "uriTemplate"},
-    {"tools/call", RPC_TOOL, NULL, "name"},
-    {"prompts/get", RPC_PROMPT, NULL, "name"},
-    {"resources/read", RPC_RESOURCE, NULL, "uri"},
+    {"tools/list", MCP_RPC_LIST, "tools", "name"},
+    {"prompts/list", MCP_RPC_LIST, "prompts", "name"},
+    {"resources/list", MCP_RPC_LIST, "resources", "uri"},
+    {"resources/templates/list", MCP_RPC_LIST, "resourceTemplates", "uriTemplate"},
+    {"tools/call", MCP_RPC_TOOL, NULL, "name"},
+    {"prompts/get", MCP_RPC_PROMPT, NULL, "name"},
+    {"resources/read", MCP_RPC_RESOURCE, NULL, "uri"},
 };
 
 /* ---- answers ---- */
@@ -61,15 +47,15 @@ reply(struct mcp_session *s, struct evhttp_request *req, struct json_object *m)
 	json_object_put(m);
 }
 
-static void
-reply_result(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,
+void
+mcp_reply_result(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,
     struct json_object *result)
 {
 	reply(s, req, answer_new(id, "result", result));
 }
 
-static void
-reply_error(struct mcp_session *s, struct evhttp_request *req, struct json_object *id, int code,
+void
+mcp_reply_error(struct mcp_session *s, struct evhttp_request *req, struct json_object *id, int code,
     const char *text)
 {
 	struct json_object *e = mcp_object(
@@ -98,8 +84,8 @@ tool_failure(const char *text)
 
 /* ---- calls ---- */
 
-static void
-call_free(struct mcp_call *call)
+void
+mcp_call_free(struct mcp_call *call)
 {
 	size_t i;
 
@@ -122,11 +108,11 @@ mcp_call_cancel(struct mcp_call *call)
 			mcp_pending_cancel(call->parts[i].pending);
 	if (call->reply != NULL)
 		mcp_http_end(call->reply);
-	call_free(call);
+	mcp_call_free(call);
 }
 
-static struct mcp_call *
-call_new(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,
+struct mcp_call *
+mcp_call_new(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,
     const struct mcp_method *method, size_t n)
 {
 	struct mcp_call *call = calloc(1, sizeof(*call));
@@ -135,7 +121,7 @@ call_new(struct mcp_session *s, struct evhttp_request *req, struct json_object *
 		call->parts = calloc(n > 0 ? n : 1, sizeof(*call->parts));
 	if (call == NULL || call->parts == NULL) {
 		free(call);
-		reply_error(s, req, id, 0, "out of memory");
+		mcp_reply_error(s, req, id, 0, "out of memory");
 		return NULL;
 	}
 	call->session = s;
@@ -187,190 +173,6 @@ mcp_rpc_child_gone(struct mcp_hub *hub, struct mcp_child *c)
 	}
 }
 
-/* ---- lists ---- */
-
-static bool
-several(const struct mcp_hub *hub)
-{
-	const struct mcp_child *first = TAILQ_FIRST(&hub->children);
-
-	return first != NULL && TAILQ_NEXT(first, entry) != NULL;
-}
-
-/* "files_read"; of a URI "file://files/path". */
-static struct json_object *
-prefixed(const char *server, const char *label, const char *value)
-{
-	const char *path = strstr(value, "://");
-	struct json_object *v = NULL;
-	char *text = NULL;
-	int n;
-
-	if (strncmp(label, "uri", 3) != 0)
-		n = asprintf(&text, "%s_%s", server, value);
-	else if (path != NULL)
-		n = asprintf(&text, "%.*s%s/%s", (int)(path + 3 - value), value, server, path + 3);
-	else
-		n = asprintf(&text, "%s", value);
-	if (n >= 0)
-		v = json_object_new_string(text);
-	free(n >= 0 ? text : NULL);
-	return v;
-}
-
-/* An item may be null: what a server sent goes on to the client. */
-static bool
-list_add(struct json_object *list, struct json_object *item)
-{
-	if (item != NULL)
-		return mcp_append(list, json_object_get(item));
-	return list != NULL && json_object_array_add(list, NULL) == 0;
-}
-
-static void
-list_finish(struct mcp_call *call)
-{
-	struct json_object *all = json_object_new_array();
-	bool prefix = call->n > 1, whole = true;
-	size_t i, k;
-
-	/* one server's failure is the answer only if it is the only one */
-	if (call->n == 1 && call->parts[0].failure[0] != '\0') {
-		reply_error(call->session, call->reply, call->id, 0, call->parts[0].failure);
-		json_object_put(all);
-		call_free(call);
-		return;
-	}
-	for (i = 0; i < call->n; i++) {
-		struct mcp_part *part = &call->parts[i];
-
-		if (part->failure[0] != '\0')
-			hr_log(HR_LOG_WARNING, "%s: %s", call->method->name, part->failure);
-		if (part->child == NULL)
-			continue;
-		for (k = 0; k < hr_json_count(part->items); k++) {
-			struct json_object *item = json_object_array_get_idx(part->items, k);
-			const char *label = call->method->label;
-
-			if (prefix && json_object_is_type(item, json_type_object))
-				whole = mcp_put(item, label,
-					    prefixed(part->child->name, label,
-						hr_json_text_or(item, label, ""))) &&
-					whole;
-			whole = list_add(all, item) && whole;
-		}
-	}
-	if (!whole) {
-		json_object_put(all);
-		all = NULL;
-	}
-	reply_result(
-	    call->session, call->reply, call->id, mcp_object(call->method->items, all, NULL));
-	call_free(call);
-}
-
-static void
-list_page(void *arg, struct json_object *result, struct json_object *error, const char *failure);
-
-static void
-list_ask(struct mcp_part *part, struct json_object *cursor)
-{
-	struct json_object *params = NULL;
-
-	if (cursor != NULL) {
-		params = mcp_object("cursor", json_object_get(cursor), NULL);
-		if (params == NULL)
-			return;
-	}
-	part->pending = mcp_child_request(
-	    part->child, part->call->method->name, params, false, LIST_LIMIT_S, list_page, part);
-	json_object_put(params);
-}
-
-/* The names it has, to know whose a call is. */
-static void
-remember_tools(struct mcp_part *part)
-{
-	struct json_object *names = json_object_new_object();
-	size_t i;
-
-	/* without memory for one its calls go to the server whose name they begin with */
-	for (i = 0; i < json_object_array_length(part->items); i++)
-		(void)mcp_put(names,
-		    hr_json_text_or(json_object_array_get_idx(part->items, i), "name", ""),
-		    json_object_new_boolean(1));
-	json_object_put(part->child->tools);
-	part->child->tools = names;
-}
-
-static void
-list_page(void *arg, struct json_object *result, struct json_object *error, const char *failure)
-{
-	struct mcp_part *part = arg;
-	struct mcp_call *call = part->call;
-	struct json_object *items = hr_json_at(result, call->method->items), *cursor;
-	struct json_object *code = hr_json_at(error, "code");
-	bool whole = true, endless;
-	size_t i;
-
-	part->pending = NULL;
-	for (i = 0; whole && i < hr_json_count(items); i++)
-		whole = list_add(part->items, hr_json_entry(items, i));
-	cursor = hr_json_at(result, "nextCursor");
-	endless = cursor != NULL && ++part->pages >= PAGES_MAX;
-	if (whole && cursor != NULL && !endless)
-		list_ask(part, cursor);
-	if (part->pending != NULL)
-		return;
-	if (endless)
-		failure = "the list has no end";
-	else if (!whole || cursor != NULL)
-		failure = "out of memory";
-	if (failure != NULL)
-		(void)snprintf(part->failure, sizeof(part->failure), "%s", failure);
-	else if (error != NULL && json_object_get_int(code) != METHOD_NOT_FOUND)
-		(void)snprintf(part->failure, sizeof(part->failure), "%s",
-		    hr_json_text_or(error, "message", ""));
-	if (call->method == &methods[0] && part->failure[0] == '\0')
-		remember_tools(part);
-	if (--call->left == 0)
-		list_finish(call);
-}
-
-static void
-list(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,
-    const struct mcp_method *method)
-{
-	struct mcp_child *c;
-	struct mcp_call *call;
-	size_t n = 0;
-
-	TAILQ_FOREACH(c, &s->hub->children, entry)
-	{
-		n++;
-	}
-	call = call_new(s, req, id, method, n);
-	if (call == NULL)
-		return;
-	n = 0;
-	TAILQ_FOREACH(c, &s->hub->children, entry)
-	{
-		struct mcp_part *part = &call->parts[n++];
-
-		part->call = call;
-		part->child = c;
-		part->items = json_object_new_array();
-		if (part->items != NULL)
-			list_ask(part, NULL);
-		if (part->pending != NULL)
-			call->left++;
-		else
-			(void)snprintf(part->failure, sizeof(part->failure), "out of memory");
-	}
-	if (call->left == 0)
-		list_finish(call);
-}
-
 /* ---- one server ---- */
 
 static void
@@ -381,18 +183,18 @@ answered(void *arg, struct json_object *result, struct json_object *error, const
 
 	part->pending = NULL;
 	if (result != NULL) {
-		reply_result(call->session, call->reply, call->id, json_object_get(result));
-	} else if (call->method->kind == RPC_TOOL) {
-		reply_result(call->session, call->reply, call->id,
+		mcp_reply_result(call->session, call->reply, call->id, json_object_get(result));
+	} else if (call->method->kind == MCP_RPC_TOOL) {
+		mcp_reply_result(call->session, call->reply, call->id,
 		    tool_failure(
 			failure != NULL ? failure : hr_json_text_or(error, "message", "")));
 	} else if (failure != NULL) {
-		reply_error(call->session, call->reply, call->id, 0, failure);
+		mcp_reply_error(call->session, call->reply, call->id, 0, failure);
 	} else {
 		reply(call->session, call->reply,
 		    answer_new(call->id, "error", json_object_get(error)));
 	}
-	call_free(call);
+	mcp_call_free(call);
 }
 
 /* The server whose name a value begins with, the last one first, and what is left of the value;
@@ -402,11 +204,11 @@ owner(struct mcp_hub *hub, const struct mcp_method *method, const char *value,
     struct json_object **ret_value)
 {
 	const char *path = strstr(value, "://"), *from = value;
-	bool uri = method->kind == RPC_RESOURCE;
+	bool uri = method->kind == MCP_RPC_RESOURCE;
 	struct mcp_child *c, *best = NULL;
 	size_t len;
 
-	if (!several(hub)) {
+	if (!mcp_has_several(hub)) {
 		*ret_value = json_object_new_string(value);
 		return TAILQ_FIRST(&hub->children);
 	}
@@ -421,7 +223,7 @@ owner(struct mcp_hub *hub, const struct mcp_method *method, const char *value,
 			continue;
 		if (best == NULL)
 			best = c;
-		if (method->kind == RPC_TOOL && hr_json_at(c->tools, from + len + 1) != NULL) {
+		if (method->kind == MCP_RPC_TOOL && hr_json_at(c->tools, from + len + 1) != NULL) {
 			best = c;
 			break;
 		}
@@ -456,17 +258,17 @@ ask_one(struct mcp_session *s, struct evhttp_request *req, struct json_object *i
 	if (c == NULL) {
 		json_object_put(rest);
 		(void)snprintf(text, sizeof(text), "Unknown %s: %.200s",
-		    method->kind == RPC_TOOL     ? "tool"
-		    : method->kind == RPC_PROMPT ? "prompt"
-						 : "resource",
+		    method->kind == MCP_RPC_TOOL     ? "tool"
+		    : method->kind == MCP_RPC_PROMPT ? "prompt"
+						     : "resource",
 		    value);
-		if (method->kind == RPC_TOOL)
-			reply_result(s, req, id, tool_failure(text));
+		if (method->kind == MCP_RPC_TOOL)
+			mcp_reply_result(s, req, id, tool_failure(text));
 		else
-			reply_error(s, req, id, 0, text);
+			mcp_reply_error(s, req, id, 0, text);
 		return;
 	}
-	call = call_new(s, req, id, method, 1);
+	call = mcp_call_new(s, req, id, method, 1);
 	if (params == NULL)
 		mine = json_object_new_object();
 	else if (json_object_deep_copy(params, &mine, NULL) != 0)
@@ -513,7 +315,7 @@ initialize(struct mcp_session *s, struct evhttp_request *req, struct json_object
 		json_object_put(result);
 		result = NULL;
 	}
-	reply_result(s, req, id, result);
+	mcp_reply_result(s, req, id, result);
 }
 
 static void
@@ -527,23 +329,23 @@ take_request(struct mcp_session *s, struct evhttp_request *req, struct json_obje
 		return;
 	}
 	if (strcmp(method, "ping") == 0) {
-		reply_result(s, req, id, json_object_new_object());
+		mcp_reply_result(s, req, id, json_object_new_object());
 		return;
 	}
 	if (!s->initialized) {
-		reply_error(s, req, id, INVALID_PARAMS, "Invalid request parameters");
+		mcp_reply_error(s, req, id, INVALID_PARAMS, "Invalid request parameters");
 		return;
 	}
 	for (i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
 		if (strcmp(method, methods[i].name) != 0)
 			continue;
-		if (methods[i].kind == RPC_LIST)
-			list(s, req, id, &methods[i]);
+		if (methods[i].kind == MCP_RPC_LIST)
+			mcp_list(s, req, id, &methods[i]);
 		else
 			ask_one(s, req, id, &methods[i], params);
 		return;
 	}
-	reply_error(s, req, id, METHOD_NOT_FOUND, "Method not found");
+	mcp_reply_error(s, req, id, MCP_METHOD_NOT_FOUND, "Method not found");
 }
 
 static void
