@@ -171,6 +171,7 @@ libkubernetes_la_SOURCES = \
 	%D%/kubernetes/make.c \
 	%D%/kubernetes/pause.c \
 	%D%/kubernetes/quantity.c %D%/kubernetes/quantity.h \
+	%D%/kubernetes/reach.c \
 	%D%/kubernetes/spec.c \
 	%D%/kubernetes/status.c %D%/kubernetes/status.h \
 	%D%/kubernetes/wait.c \

@@ -17,14 +17,11 @@
 #include "host/config/settings.h"
 #include "host/kubernetes/look.h"
 #include "host/kubernetes/why.h"
-#include "host/rest.h"
 #include "proto/json.h"
 
 #define PREFIX "openhands-runtime-"
 #define SID_MAX 36 /* "openhands-runtime-SID-svc-code" is a name of 63 characters at most */
 #define STATE_PATIENCE_MS 3000
-#define REACH_TRIES 9 /* 13 seconds in all */
-#define REACH_FIRST_MS 25
 
 static void
 kubernetes_free(void *self)
@@ -106,63 +103,6 @@ kubernetes_open(const struct hr_backend_host *h, void **ret_self, struct hr_err 
 	return 0;
 }
 
-/* ---- reaching it ---- */
-
-/* At the pod's own address, which is another one after each resume. */
-static int
-reach_pod(struct hr_kubernetes *d, struct hr_err *err)
-{
-	struct json_object *pod = NULL;
-	const char *ip;
-	char *url = NULL;
-	int r = hr_kubernetes_get(d, HR_POD, &pod, err);
-
-	ip = hr_json_text_or(hr_json_at(pod, "status"), "podIP", "");
-	if (r < 0) {
-		r = -1;
-	} else if (*ip == '\0') {
-		r = hr_err_set(err, HR_E_DISCONNECTED, "Pod %s has no address", d->name);
-	} else if (asprintf(&url, strchr(ip, ':') != NULL ? "http://[%s]:%d" : "http://%s:%d", ip,
-		       HR_KUBERNETES_PORT) < 0) {
-		r = hr_err_nomem(err);
-	} else {
-		free(d->url);
-		d->url = url;
-		r = 0;
-	}
-	json_object_put(pod);
-	return r;
-}
-
-/* In the cluster by its service; from elsewhere through the API server, early: at once. */
-static int
-reach_it(struct hr_kubernetes *d, bool early, struct hr_err *err)
-{
-	const char *how = hr_config_text(d->h->config, "kubernetes.access");
-	char path[512];
-
-	if (hr_kubernetes_open_kube(d, err) != 0)
-		return -1;
-	hr_forward_free(d->forward);
-	d->forward = NULL;
-	if (strcmp(how, "pod") == 0)
-		return reach_pod(d, err);
-	if (strcmp(how, "service") == 0 || (strcmp(how, "auto") == 0 && d->kube.login.inside))
-		return 0;
-	if (strcmp(how, "auto") != 0 && strcmp(how, "forward") != 0)
-		return hr_err_set(err, HR_E_INVAL, "Invalid value for kubernetes.access: %s", how);
-	hr_kubernetes_path(d, HR_POD, true, path);
-	d->forward =
-	    hr_forward_new(d->h->config, d->h->environ, path, HR_KUBERNETES_PORT, early, err);
-	return d->forward != NULL ? 0 : -1;
-}
-
-static int
-reach(struct hr_kubernetes *d, struct hr_err *err)
-{
-	return reach_it(d, false, err);
-}
-
 static void
 kubernetes_endpoint(void *self, struct hr_endpoint *ret)
 {
@@ -175,35 +115,6 @@ kubernetes_endpoint(void *self, struct hr_endpoint *ret)
 	ret->vscode_port = HR_KUBERNETES_VSCODE_PORT;
 	ret->app_ports[0] = HR_KUBERNETES_APP_PORT1;
 	ret->app_ports[1] = HR_KUBERNETES_APP_PORT2;
-}
-
-/* Within a cluster the nodes learn of a pod some moments after it answers, and of the next one
- * after a resume. Nothing was sent where no connection came; where the pod is gone, that is told.
- */
-static void
-kubernetes_failed(void *self, unsigned attempt, bool *ret_again, struct hr_err *err)
-{
-	struct hr_kubernetes *d = self;
-	struct json_object *pod = NULL;
-	struct hr_kube_why why;
-
-	if (d->forward != NULL || err->code != HR_E_HTTP_NETWORK || attempt > REACH_TRIES)
-		return;
-	switch (hr_kubernetes_get(d, HR_POD, &pod, NULL)) {
-	case 0: /* what port-forward says of it */
-		(void)hr_err_set(
-		    err, HR_E_DISCONNECTED, "Pod %s is gone: somebody deleted it", d->name);
-		break;
-	case 1:
-		hr_kube_why(&why, pod);
-		if (why.progress == HR_KUBE_FAILED || why.progress == HR_KUBE_ENDING)
-			(void)hr_err_set(err, HR_E_DISCONNECTED, "Pod %s: %s", d->name, why.text);
-		else
-			*ret_again = !hr_rest_wait(-1, REACH_FIRST_MS << (attempt - 1));
-		break;
-	default: break;
-	}
-	json_object_put(pod);
 }
 
 /* ---- finding ---- */
@@ -290,7 +201,7 @@ kubernetes_connect(void *self, bool *ret_made, struct hr_err *err)
 	}
 	/* found without a record of it: it is recorded now */
 	*ret_made = !d->h->attach;
-	return reach(d, err);
+	return hr_kubernetes_reach(d, false, err);
 }
 
 /* ---- records ---- */
@@ -346,12 +257,12 @@ kubernetes_restore(void *self, const char *record, struct hr_err *err)
 	if (load(d, record, err) != 0)
 		return -1;
 	if (d->h->attach)
-		return reach(d, err);
+		return hr_kubernetes_reach(d, false, err);
 	/* whoever wants it running makes it run again */
 	r = find(d, err);
 	if (r == 0)
 		r = hr_kubernetes_resume(d, &was, err) == 0 ? 1 : -1;
-	return r == 1 ? reach(d, err) : -1;
+	return r == 1 ? hr_kubernetes_reach(d, false, err) : -1;
 }
 
 /* ---- pools ---- */
@@ -379,7 +290,7 @@ kubernetes_adopt(void *self, const char *sid, const char *record, struct hr_err 
 
 	(void)sid; /* the record has the name */
 	/* the way to it is opened while it is taken */
-	if (load(d, record, err) != 0 || reach_it(d, true, err) != 0)
+	if (load(d, record, err) != 0 || hr_kubernetes_reach(d, true, err) != 0)
 		return -1;
 	hr_kubernetes_path(d, HR_POD, true, path);
 	(void)snprintf(body, sizeof(body),
@@ -470,7 +381,7 @@ kubernetes_resume(void *self, struct hr_err *err)
 	if (r == 1)
 		return hr_err_set(err, HR_E_DISCONNECTED,
 		    "Pod %s: %s; \"handrail up\" makes it anew", d->name, why.text);
-	return hr_kubernetes_resume(d, &was, err) == 0 ? reach(d, err) : -1;
+	return hr_kubernetes_resume(d, &was, err) == 0 ? hr_kubernetes_reach(d, false, err) : -1;
 }
 
 static int
@@ -585,7 +496,7 @@ static const struct hr_sandbox_ops kubernetes_ops = {
     .free = kubernetes_free,
     .connect = kubernetes_connect,
     .endpoint = kubernetes_endpoint,
-    .failed = kubernetes_failed,
+    .failed = hr_kubernetes_failed,
     .record = kubernetes_record,
     .restore = kubernetes_restore,
     .state = kubernetes_state,

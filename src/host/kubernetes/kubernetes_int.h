@@ -84,6 +84,13 @@ int hr_kubernetes_wait_ready(struct hr_kubernetes *d, struct hr_err *err);
 int
 hr_kubernetes_wait_gone(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_err *err);
 
+/* ---- reach.c ---- */
+
+/* In the cluster by its service; from elsewhere through the API server, early: at once. */
+int hr_kubernetes_reach(struct hr_kubernetes *d, bool early, struct hr_err *err);
+/* As in the table. */
+void hr_kubernetes_failed(void *self, unsigned attempt, bool *ret_again, struct hr_err *err);
+
 /* ---- exec.c ---- */
 
 /* argv in the pod, with our terminal or our files. */

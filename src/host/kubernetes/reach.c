@@ -1,0 +1,96 @@
+/* How the server in the pod is reached, and what it means if it is not. */
+#include "config.h"
+
+#include "host/kubernetes/kubernetes_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json_object.h>
+
+#include "base/err.h"
+#include "host/config/settings.h"
+#include "host/kubernetes/why.h"
+#include "host/rest.h"
+#include "proto/json.h"
+
+#define TRIES 9 /* 13 seconds in all */
+#define FIRST_MS 25
+
+/* At the pod's own address, which is another one after each resume. */
+static int
+reach_pod(struct hr_kubernetes *d, struct hr_err *err)
+{
+	struct json_object *pod = NULL;
+	const char *ip;
+	char *url = NULL;
+	int r = hr_kubernetes_get(d, HR_POD, &pod, err);
+
+	ip = hr_json_text_or(hr_json_at(pod, "status"), "podIP", "");
+	if (r < 0) {
+		r = -1;
+	} else if (*ip == '\0') {
+		r = hr_err_set(err, HR_E_DISCONNECTED, "Pod %s has no address", d->name);
+	} else if (asprintf(&url, strchr(ip, ':') != NULL ? "http://[%s]:%d" : "http://%s:%d", ip,
+		       HR_KUBERNETES_PORT) < 0) {
+		r = hr_err_nomem(err);
+	} else {
+		free(d->url);
+		d->url = url;
+		r = 0;
+	}
+	json_object_put(pod);
+	return r;
+}
+
+int
+hr_kubernetes_reach(struct hr_kubernetes *d, bool early, struct hr_err *err)
+{
+	const char *how = hr_config_text(d->h->config, "kubernetes.access");
+	char path[512];
+
+	if (hr_kubernetes_open_kube(d, err) != 0)
+		return -1;
+	hr_forward_free(d->forward);
+	d->forward = NULL;
+	if (strcmp(how, "pod") == 0)
+		return reach_pod(d, err);
+	if (strcmp(how, "service") == 0 || (strcmp(how, "auto") == 0 && d->kube.login.inside))
+		return 0;
+	if (strcmp(how, "auto") != 0 && strcmp(how, "forward") != 0)
+		return hr_err_set(err, HR_E_INVAL, "Invalid value for kubernetes.access: %s", how);
+	hr_kubernetes_path(d, HR_POD, true, path);
+	d->forward =
+	    hr_forward_new(d->h->config, d->h->environ, path, HR_KUBERNETES_PORT, early, err);
+	return d->forward != NULL ? 0 : -1;
+}
+
+/* Within a cluster the nodes learn of a pod some moments after it answers, and of the next one
+ * after a resume. Nothing was sent where no connection came; where the pod is gone, that is told.
+ */
+void
+hr_kubernetes_failed(void *self, unsigned attempt, bool *ret_again, struct hr_err *err)
+{
+	struct hr_kubernetes *d = self;
+	struct json_object *pod = NULL;
+	struct hr_kube_why why;
+
+	if (d->forward != NULL || err->code != HR_E_HTTP_NETWORK || attempt > TRIES)
+		return;
+	switch (hr_kubernetes_get(d, HR_POD, &pod, NULL)) {
+	case 0: /* what port-forward says of it */
+		(void)hr_err_set(
+		    err, HR_E_DISCONNECTED, "Pod %s is gone: somebody deleted it", d->name);
+		break;
+	case 1:
+		hr_kube_why(&why, pod);
+		if (why.progress == HR_KUBE_FAILED || why.progress == HR_KUBE_ENDING)
+			(void)hr_err_set(err, HR_E_DISCONNECTED, "Pod %s: %s", d->name, why.text);
+		else
+			*ret_again = !hr_rest_wait(-1, FIRST_MS << (attempt - 1));
+		break;
+	default: break;
+	}
+	json_object_put(pod);
+}
