@@ -30,8 +30,9 @@ libsupervisor_la_SOURCES = \
 	%D%/children/plugin.c %D%/children/plugin.h \
 	%D%/children/pluginproc.c %D%/children/pluginproc.h \
 	%D%/children/plugins.c %D%/children/plugins.h \
-	%D%/children/pool.c %D%/children/pool.h \
+	%D%/children/pool.c %D%/children/pool.h %D%/children/pool_int.h \
 	%D%/children/poolover.c \
+	%D%/children/poolworker.c \
 	%D%/children/readyline.c %D%/children/readyline.h \
 	%D%/children/service.c %D%/children/service.h \
 	%D%/children/session.c %D%/children/session.h \

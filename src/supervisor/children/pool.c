@@ -1,8 +1,8 @@
-/* Pools. Invariant: on the scoreboard, size is the number of living processes of the pool, and no
- * slot is given out twice. */
+/* Pools: how many workers there are, and when one comes or goes. Invariant: on the scoreboard, size
+ * is the number of living processes of the pool. */
 #include "config.h"
 
-#include "supervisor/children/pool.h"
+#include "supervisor/children/pool_int.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -15,24 +15,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/loop.h"
-#include "base/tempfiles.h"
 #include "supervisor/run/context.h"
-
-#define INSIST_MS 5000 /* an idle worker that was told to end has this long */
-
-static struct hr_worker_slot *
-worker_slot(const struct hr_pool_worker *w)
-{
-	return &w->pool->ctx->board->slots[w->slot];
-}
-
-static bool
-worker_busy(const struct hr_pool_worker *w)
-{
-	uint32_t stage = atomic_load(&worker_slot(w)->stage);
-
-	return stage == HR_STAGE_READING || stage == HR_STAGE_RUNNING || stage == HR_STAGE_WRITING;
-}
 
 unsigned
 hr_pool_count(const struct hr_pool *p, unsigned *ret_busy)
@@ -43,7 +26,7 @@ hr_pool_count(const struct hr_pool *p, unsigned *ret_busy)
 	LIST_FOREACH(w, &p->workers, entry)
 	{
 		n++;
-		busy += worker_busy(w);
+		busy += hr_pool_worker_busy(w);
 	}
 	if (ret_busy != NULL)
 		*ret_busy = busy;
@@ -63,140 +46,11 @@ pool_staying(const struct hr_pool *p)
 	return n;
 }
 
-static struct hr_pool_counts *
-pool_counts(const struct hr_pool *p)
-{
-	return &p->ctx->board->pools[p->index];
-}
-
 void
 hr_pool_publish(struct hr_pool *p)
 {
-	atomic_store(&pool_counts(p)->size, hr_pool_count(p, NULL));
+	atomic_store(&hr_pool_counts_of(p)->size, hr_pool_count(p, NULL));
 	p->svc.elsewhere = !LIST_EMPTY(&p->workers);
-}
-
-/* ---- one worker ---- */
-
-static void
-worker_free(struct hr_pool_worker *w)
-{
-	struct hr_worker_slot *slot = worker_slot(w);
-
-	hr_channel_close(&w->channel);
-	atomic_store(&slot->pid, 0);
-	atomic_store(&slot->stage, HR_STAGE_FREE);
-	w->pool->all->slot_used[w->slot] = false;
-	free(w);
-}
-
-static void worker_ended(void *arg, const struct hr_exit *how);
-
-static bool
-worker_asks(void *arg, const char *packet, size_t len)
-{
-	struct hr_pool_worker *w = arg;
-
-	return w->pool->all->request(w->pool->all->arg, w, packet, len);
-}
-
-struct hr_pool_worker *
-hr_pool_new_worker(struct hr_pool *p, int slot)
-{
-	struct hr_pool_worker *w = calloc(1, sizeof(*w));
-
-	if (w == NULL)
-		return NULL;
-	w->pool = p;
-	w->slot = slot;
-	w->child.kids = p->ctx->kids;
-	w->child.arg = w;
-	w->child.on_exit = worker_ended;
-	(void)snprintf(w->child.name, sizeof(w->child.name), "worker-%s-%d", p->name, slot);
-	w->channel =
-	    (struct hr_channel){.fd = -1, .name = w->child.name, .fn = worker_asks, .arg = w};
-	return w;
-}
-
-static int
-take_slot(struct hr_pools *all)
-{
-	int i;
-
-	for (i = 0; i < HR_SCOREBOARD_SLOTS; i++) {
-		if (!all->slot_used[i]) {
-			all->slot_used[i] = true;
-			return i;
-		}
-	}
-	return -1;
-}
-
-static int
-worker_start(struct hr_pool *p, struct hr_err *err)
-{
-	int slot_no = take_slot(p->all), channel = -1, ok = -1;
-	struct hr_worker_slot *slot;
-	struct hr_pool_worker *w;
-
-	if (slot_no < 0)
-		return hr_err_set(
-		    err, HR_E_BUSY, "all %d places for workers are taken", HR_SCOREBOARD_SLOTS);
-	w = hr_pool_new_worker(p, slot_no);
-	if (w == NULL) {
-		p->all->slot_used[slot_no] = false;
-		return hr_err_nomem(err);
-	}
-	slot = worker_slot(w);
-	atomic_store(&slot->pool, p->index);
-	atomic_store(&slot->requests, 0);
-	atomic_store(&slot->since_ns, hr_now_ms() * 1000000);
-	atomic_store(&slot->stage, HR_STAGE_STARTING);
-	/* counted before it lives: it must find itself in the size when it looks */
-	LIST_INSERT_HEAD(&p->workers, w, entry);
-	hr_pool_publish(p);
-	if (hr_channel_open(&w->channel, p->ctx->loop, &channel, err) == 0)
-		ok = hr_pool_spawn_worker(w, channel, err);
-	hr_fd_close(&channel);
-	if (ok == 0) {
-		atomic_store(&slot->pid, w->child.pid);
-		return 0;
-	}
-	LIST_REMOVE(w, entry);
-	worker_free(w);
-	hr_pool_publish(p);
-	return -1;
-}
-
-static void
-worker_retire(struct hr_pool_worker *w)
-{
-	if (w->retiring)
-		return;
-	w->retiring = true;
-	hr_child_signal(&w->child, SIGTERM);
-	(void)hr_watch_arm(w->pool->insist, INSIST_MS, NULL);
-}
-
-/* It cannot take its count back itself any more. */
-static void
-worker_repair_busy(const struct hr_pool_worker *w)
-{
-	struct hr_pool_counts *counts = pool_counts(w->pool);
-	uint32_t busy = atomic_load(&counts->busy);
-
-	if (!worker_busy(w))
-		return;
-	while (busy > 0 && !atomic_compare_exchange_weak(&counts->busy, &busy, busy - 1))
-		;
-}
-
-static void
-worker_repair_looker(const struct hr_pool_worker *w, pid_t pid)
-{
-	int32_t looker = (int32_t)pid;
-
-	(void)atomic_compare_exchange_strong(&w->pool->ctx->board->disk_looker, &looker, 0);
 }
 
 /* It starts nothing now. */
@@ -207,56 +61,14 @@ pool_rests(const struct hr_pool *p)
 }
 
 /* A worker says when it takes the last place; that the last free place went away, nobody says. */
-static void
-pool_check_full(struct hr_pool *p)
+void
+hr_pool_check_full(struct hr_pool *p)
 {
 	unsigned busy, n = hr_pool_count(p, &busy);
 
 	if (!pool_rests(p) && n > 0 && busy == n)
 		hr_pool_full(p);
 }
-
-static void
-worker_ended(void *arg, const struct hr_exit *how)
-{
-	struct hr_pool_worker *w = arg;
-	struct hr_pool *p = w->pool;
-	uint32_t requests = atomic_load(&worker_slot(w)->requests);
-	bool asked = w->retiring || hr_service_ends(&p->svc),
-	     crashed = how->killed || how->code != 0;
-	bool worked = atomic_load(&worker_slot(w)->stage) != HR_STAGE_STARTING;
-	int64_t delay = 0;
-
-	worker_repair_busy(w);
-	worker_repair_looker(w, how->pid);
-	hr_tempfiles_remove(&p->ctx->board->scraps[w->slot]);
-	if (crashed && !asked)
-		atomic_fetch_add(&p->ctx->board->metrics.restarts[HR_RESTART_WORKER], 1);
-	if (crashed)
-		hr_log(asked ? HR_LOG_INFO : HR_LOG_WARNING,
-		    "%s ended after %u requests and %lld ms: %s", w->child.name, requests,
-		    (long long)how->age_ms, hr_exit_text(how));
-	LIST_REMOVE(w, entry);
-	worker_free(w);
-	hr_pool_publish(p);
-	if (!asked && (crashed || requests == 0)) /* else it served and left in order */
-		delay = hr_service_delay(&p->svc, worked, how);
-	if (delay > 0) {
-		if (hr_service_failing(&p->svc))
-			hr_log(HR_LOG_ERROR, "pool %s: workers end at once; next start in %lld ms",
-			    p->name, (long long)delay);
-		hr_service_down(&p->svc, HR_SERVICE_DOWN, delay);
-	}
-	if (hr_service_failing(&p->svc))
-		p->ctx->start_failed(p->ctx, "workers end as soon as they start");
-	if (p->svc.state == HR_SERVICE_STOPPING && hr_pool_gone(p))
-		hr_service_move(&p->svc, HR_SERVICE_STOPPED);
-	hr_pool_fill(p);
-	pool_check_full(p);
-	p->ctx->changed(p->ctx);
-}
-
-/* ---- the pool ---- */
 
 static void
 pool_limits(struct hr_pool *p)
@@ -302,7 +114,7 @@ pool_start(struct hr_pool *p, unsigned goal)
 	if (p->svc.state == HR_SERVICE_OFF)
 		hr_service_move(&p->svc, HR_SERVICE_STARTING);
 	for (n = pool_staying(p); n < goal; n++) {
-		if (worker_start(p, &err) != 0) {
+		if (hr_pool_start_worker(p, &err) != 0) {
 			hr_service_move(&p->svc, HR_SERVICE_DOWN);
 			hr_service_retry(&p->svc, &err);
 			p->ctx->start_failed(p->ctx, "a worker cannot be started");
@@ -355,7 +167,7 @@ void
 hr_pool_complete(struct hr_pool *p)
 {
 	hr_pool_fill(p);
-	pool_check_full(p); /* it was not heard */
+	hr_pool_check_full(p); /* it was not heard */
 }
 
 void
@@ -383,15 +195,16 @@ hr_pool_full(struct hr_pool *p)
 static void
 pool_settle_busy(struct hr_pool *p)
 {
-	struct hr_pool_counts *counts = pool_counts(p);
+	struct hr_pool_counts *counts = hr_pool_counts_of(p);
 	int64_t since, now = hr_now_ms();
 	const struct hr_pool_worker *w;
 	uint32_t busy = atomic_load(&counts->busy);
 
 	LIST_FOREACH(w, &p->workers, entry)
 	{
-		since = atomic_load(&worker_slot(w)->since_ns) / 1000000;
-		if (atomic_load(&worker_slot(w)->stage) != HR_STAGE_IDLE || now - since < 1000)
+		since = atomic_load(&hr_pool_worker_slot(w)->since_ns) / 1000000;
+		if (atomic_load(&hr_pool_worker_slot(w)->stage) != HR_STAGE_IDLE ||
+		    now - since < 1000)
 			return;
 	}
 	if (busy != 0)
@@ -414,16 +227,16 @@ pool_shrink(void *arg)
 	pool_settle_busy(p);
 	LIST_FOREACH(w, &p->workers, entry)
 	{
-		int64_t since = atomic_load(&worker_slot(w)->since_ns) / 1000000;
+		int64_t since = atomic_load(&hr_pool_worker_slot(w)->since_ns) / 1000000;
 
 		if (p->wanted <= p->min || spare == 0)
 			break;
-		if (w->retiring || atomic_load(&worker_slot(w)->stage) != HR_STAGE_IDLE ||
+		if (w->retiring || atomic_load(&hr_pool_worker_slot(w)->stage) != HR_STAGE_IDLE ||
 		    now - since < limit)
 			continue;
 		p->wanted--;
 		spare--;
-		worker_retire(w);
+		hr_pool_retire_worker(w);
 	}
 	pool_watch_idle(p);
 }
@@ -437,7 +250,7 @@ pool_insist(void *arg)
 
 	LIST_FOREACH(w, &p->workers, entry)
 	{
-		if ((w->retiring || hr_service_ends(&p->svc)) && !worker_busy(w)) {
+		if ((w->retiring || hr_service_ends(&p->svc)) && !hr_pool_worker_busy(w)) {
 			hr_log(HR_LOG_WARNING, "%s did not end when told", w->child.name);
 			hr_child_signal(&w->child, SIGKILL);
 		}
@@ -549,7 +362,7 @@ hr_pool_relieve(struct hr_pool *p)
 	{
 		if (w->retiring) {
 			w->retiring = false;
-			worker_retire(w);
+			hr_pool_retire_worker(w);
 		}
 	}
 }
@@ -580,7 +393,7 @@ hr_pool_stop(struct hr_pool *p, bool fast)
 	hr_watch_disarm(p->shrink);
 	hr_service_stop(&p->svc, fast ? SIGKILL : SIGTERM, 0);
 	if (!hr_pool_gone(p) && p->insist != NULL)
-		(void)hr_watch_arm(p->insist, INSIST_MS, NULL);
+		(void)hr_watch_arm(p->insist, HR_POOL_INSIST_MS, NULL);
 }
 
 bool

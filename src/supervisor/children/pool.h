@@ -98,8 +98,4 @@ void hr_pool_socket_name(const struct hr_pool *p, char ret[64]); /* in the run d
 /* workerproc.c: starts the worker's process, with its end of the channel. */
 int hr_pool_spawn_worker(struct hr_pool_worker *w, int channel, struct hr_err *err);
 
-/* For poolover.c: a worker without a process, on that place, in no list. NULL: no memory. */
-struct hr_pool_worker *hr_pool_new_worker(struct hr_pool *p, int slot);
-void hr_pool_publish(struct hr_pool *p); /* its size, to the scoreboard */
-
 #endif

@@ -9,7 +9,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
-#include "supervisor/children/pool.h"
+#include "supervisor/children/pool_int.h"
 #include "supervisor/run/context.h"
 #include "base/handover.h"
 
