@@ -3,6 +3,7 @@
 #define HR_PLUGINS_BROWSER_AXTREE_INT_H
 
 #include "plugins/browser/axtree.h"
+#include "plugins/browser/tape.h"
 
 struct ax_frame {
 	char *id; /* NULL: merged before, and clean */

@@ -149,38 +149,3 @@ br_props_json(struct hr_buf *b, const struct br_props *p)
 	}
 	hr_buf_addc(b, '}');
 }
-
-static void
-read_one(struct br_prop *v, const struct br_tape *t, uint32_t o)
-{
-	uint32_t bbox = br_tape_at(t, o, "bbox"), i = br_tape_first(t, bbox);
-	int k;
-
-	v->visibility = br_tape_number(t, br_tape_at(t, o, "visibility"), NAN);
-	v->clickable = br_tape_type(t, br_tape_at(t, o, "clickable")) == BR_TAPE_TRUE;
-	v->marked = br_tape_type(t, br_tape_at(t, o, "set_of_marks")) == BR_TAPE_TRUE;
-	v->has_bbox = br_tape_count(t, bbox) == 4;
-	for (k = 0; v->has_bbox && k < 4; k++, i = br_tape_next(t, bbox, i))
-		v->bbox[k] = br_tape_number(t, i, 0);
-}
-
-int
-br_props_read(struct br_props *p, const struct br_tape *t, uint32_t object, struct hr_err *err)
-{
-	uint32_t key;
-	struct br_prop *v;
-	char *bid;
-
-	if (br_tape_type(t, object) != BR_TAPE_OBJECT)
-		return hr_err_set(err, HR_E_PROTO, "no properties");
-	for (key = br_tape_first(t, object); key != BR_TAPE_NONE;
-	     key = br_tape_next(t, object, key + 1)) {
-		bid = br_tape_strdup(t, key);
-		v = bid != NULL ? br_props_put(p, bid) : NULL;
-		free(bid);
-		if (v == NULL)
-			return hr_err_nomem(err);
-		read_one(v, t, key + 1);
-	}
-	return 0;
-}

@@ -6,8 +6,6 @@
 #include <stddef.h>
 
 #include "base/buf.h"
-#include "base/err.h"
-#include "plugins/browser/tape.h"
 
 struct br_prop {
 	char *bid;
@@ -32,7 +30,5 @@ const struct br_prop *br_props_find(const struct br_props *p, const char *bid); 
 struct br_prop *br_props_put(struct br_props *p, const char *bid);
 /* extra_element_properties of an observation. */
 void br_props_json(struct hr_buf *b, const struct br_props *p);
-/* And back. */
-int br_props_read(struct br_props *p, const struct br_tape *t, uint32_t object, struct hr_err *err);
 
 #endif
