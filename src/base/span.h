@@ -13,11 +13,6 @@ struct hr_span {
 	size_t len;
 };
 
-#define HR_SPAN_NONE                                                                               \
-	{                                                                                          \
-		"", 0                                                                              \
-	}
-
 /* Of a text. */
 static inline struct hr_span
 hr_span_of(const char *text)

@@ -44,8 +44,9 @@ put_text(struct hr_buf *b, const char *name, const char *text)
 		(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
 }
 
-static int
-save(struct hr_sandbox *s, const char *backend, const char *taking, struct hr_err *err)
+int
+hr_record_save_taking(
+    struct hr_sandbox *s, const char *backend, const char *taking, struct hr_err *err)
 {
 	char *path = hr_record_path(s->state_dir, s->sid, SUFFIX);
 	struct hr_err e = {0};
@@ -94,16 +95,9 @@ hr_record_save(struct hr_sandbox *s, struct hr_err *err)
 	if (s->ops->record == NULL)
 		return 0;
 	backend = s->ops->record(s->self, err);
-	r = backend != NULL ? save(s, backend, NULL, err) : -1;
+	r = backend != NULL ? hr_record_save_taking(s, backend, NULL, err) : -1;
 	free(backend);
 	return r;
-}
-
-int
-hr_record_save_taking(
-    struct hr_sandbox *s, const char *backend, const char *taking, struct hr_err *err)
-{
-	return save(s, backend, taking, err);
 }
 
 static char *

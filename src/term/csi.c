@@ -217,12 +217,6 @@ csi_ed(struct hr_term *t, int n)
 }
 
 static void
-csi_el(struct hr_term *t, int n)
-{
-	term_erase_line(t, n);
-}
-
-static void
 csi_tbc(struct hr_term *t, int n)
 {
 	if (n == 0 && t->cx < t->cols)
@@ -361,7 +355,7 @@ static const struct csi_op {
     {'G', 1, csi_hpa},
     {'H', 1, csi_cup},
     {'J', 0, csi_ed},
-    {'K', 0, csi_el},
+    {'K', 0, term_erase_line},
     {'L', 1, csi_il},
     {'M', 1, csi_dl},
     {'P', 1, csi_dch},

@@ -93,8 +93,8 @@ text_row(struct text_sink *s, const struct term_row *r)
 		text_end_line(s);
 }
 
-static void
-text_rows(const struct hr_term *t, uint64_t from, struct hr_buf *out)
+void
+hr_term_text_from(const struct hr_term *t, uint64_t from, struct hr_buf *out)
 {
 	struct text_sink s = {.out = out};
 	uint64_t top = term_top(t), i;
@@ -109,17 +109,11 @@ text_rows(const struct hr_term *t, uint64_t from, struct hr_buf *out)
 void
 hr_term_text(const struct hr_term *t, struct hr_buf *out)
 {
-	text_rows(t, 0, out);
+	hr_term_text_from(t, 0, out);
 }
 
 void
 hr_term_text_screen(const struct hr_term *t, struct hr_buf *out)
 {
-	text_rows(t, term_top(t), out);
-}
-
-void
-hr_term_text_from(const struct hr_term *t, uint64_t row, struct hr_buf *out)
-{
-	text_rows(t, row, out);
+	hr_term_text_from(t, term_top(t), out);
 }

@@ -40,7 +40,7 @@ read_all(struct seen *s, const char *p, size_t len, size_t cut)
 		n = cut < len ? cut : len;
 		r = hr_connect_feed(&c, p, n, &err);
 	}
-	hr_buf_addf(&s->b, "|%d|%s|%d", r, err.msg, r == 0 && hr_connect_whole(&c));
+	hr_buf_addf(&s->b, "|%d|%s|%d", r, err.msg, r == 0 && c.ended && c.part.len == 0);
 	hr_connect_done(&c);
 }
 

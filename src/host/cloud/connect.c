@@ -21,12 +21,6 @@ hr_connect_done(struct hr_connect *c)
 	hr_buf_done(&c->part);
 }
 
-bool
-hr_connect_whole(const struct hr_connect *c)
-{
-	return c->ended && c->part.len == 0;
-}
-
 static uint32_t
 length_at(const char *p)
 {

@@ -23,8 +23,6 @@ void hr_connect_done(struct hr_connect *c);
 /* 0; 1: fn has enough; -1: this is no stream of frames (or one of them is compressed or longer than
  * HR_CONNECT_FRAME_MAX), or there is no memory. */
 int hr_connect_feed(struct hr_connect *c, const char *p, size_t len, struct hr_err *err);
-/* Is the stream over as it should be: the last frame came, and none is half? */
-bool hr_connect_whole(const struct hr_connect *c);
 
 void hr_connect_put(struct hr_buf *b, unsigned flags, const char *p, size_t len);
 
