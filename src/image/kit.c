@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "image/dirhash.h"
+#include "image/dockerfile.h"
 
 #define TEMPLATE_MAX (1u << 20)
 #define COPY_PIECE 65536
@@ -206,9 +207,19 @@ copy_parts(int kit, int code, struct hr_err *err)
 }
 
 int
-hr_kit_prepare(
-    const char *kit, const char *folder, const struct hr_dockerfile *d, struct hr_err *err)
+hr_kit_prepare(const char *kit, const char *folder, const char *base,
+    enum hr_image_strategy strategy, const struct hr_image_request *req,
+    const struct hr_image_tags *tags, struct hr_err *err)
 {
+	const struct hr_dockerfile d = {
+	    .from = base,
+	    .strategy = strategy,
+	    .extra_deps = req->extra_deps,
+	    .browser = req->browser,
+	    .version = PACKAGE_VERSION,
+	    .lock = strrchr(tags->lock, ':') + 1,
+	    .source = strrchr(tags->source, ':') + 1,
+	};
 	int from = open(kit, O_RDONLY | O_DIRECTORY | O_CLOEXEC), to = -1, code = -1, r = -1;
 
 	if (from < 0)
@@ -219,7 +230,7 @@ hr_kit_prepare(
 		(void)hr_err_sys(err, errno, "build folder %s", folder);
 		goto out;
 	}
-	if (write_dockerfile(from, to, d, err) == 0 && copy_parts(from, code, err) == 0)
+	if (write_dockerfile(from, to, &d, err) == 0 && copy_parts(from, code, err) == 0)
 		r = 0;
 out:
 	hr_fd_close(&from);

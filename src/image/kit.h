@@ -4,7 +4,7 @@
 #define HR_IMAGE_KIT_H
 
 #include "base/err.h"
-#include "image/dockerfile.h"
+#include "image/plan.h"
 #include "image/tags.h"
 
 /* The parts, below the kit's directory. */
@@ -19,9 +19,10 @@
 int hr_kit_tags(const char *kit, const char *base, const char *version, const char *repo,
     bool browser, bool registry_port, struct hr_image_tags *ret, struct hr_err *err);
 
-/* Writes Dockerfile and code/ into `folder`, which exists. What a build leaves behind is not
- * copied, as it does not count for the source hash. */
-int hr_kit_prepare(
-    const char *kit, const char *folder, const struct hr_dockerfile *d, struct hr_err *err);
+/* Writes Dockerfile, that of an image of these tags on `base`, and code/ into `folder`, which
+ * exists. What a build leaves behind is not copied, as it does not count for the source hash. */
+int hr_kit_prepare(const char *kit, const char *folder, const char *base,
+    enum hr_image_strategy strategy, const struct hr_image_request *req,
+    const struct hr_image_tags *tags, struct hr_err *err);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/path.h"
 #include "image/dirhash.h"
+#include "image/dockerfile.h"
 #include "image/kit.h"
 #include "image/plan.h"
 #include "image/tags.h"

@@ -97,21 +97,12 @@ prepare(void *arg, const char *from, enum hr_image_strategy s, const struct hr_i
     struct hr_err *err)
 {
 	struct build *b = arg;
-	struct hr_dockerfile d = {
-	    .from = from,
-	    .strategy = s,
-	    .extra_deps = req->extra_deps,
-	    .browser = req->browser,
-	    .version = PACKAGE_VERSION,
-	    .lock = strrchr(b->tags.lock, ':') + 1,
-	    .source = strrchr(b->tags.source, ':') + 1,
-	};
 	char text[300];
 
 	(void)snprintf(text, sizeof(text), "%s, on %.200s", hr_image_strategy_name(s), from);
 	if (b->o->progress != NULL)
 		b->o->progress(b->o->arg, text);
-	return hr_kit_prepare(b->kit, b->folder, &d, err);
+	return hr_kit_prepare(b->kit, b->folder, from, s, req, &b->tags, err);
 }
 
 static void
