@@ -45,16 +45,6 @@ end_rest(struct hr_cloud *c, const char *mark)
 		c->h->log(c->h->arg, e.msg);
 }
 
-static bool
-is_true(struct json_object *o, const char *name)
-{
-	struct json_object *v = hr_json_at(o, name);
-
-	return json_object_is_type(v, json_type_string)
-		   ? strcmp(json_object_get_string(v), "true") == 0
-		   : json_object_get_boolean(v);
-}
-
 static char *
 run(struct hr_cloud *c, struct json_object *action, struct hr_err *err)
 {
@@ -73,7 +63,7 @@ run(struct hr_cloud *c, struct json_object *action, struct hr_err *err)
 	char mark[37], *text;
 	int r;
 
-	if (is_true(args, "is_input"))
+	if (hr_direct_is_true(args, "is_input"))
 		return hr_direct_error("AGENT_ERROR$BAD_ACTION", err,
 		    "%s: each command has a shell of its own, so there is none that input such as "
 		    "'%s' could go to. It was not sent.",
@@ -97,7 +87,7 @@ run(struct hr_cloud *c, struct json_object *action, struct hr_err *err)
 		    end.note);
 	if (r == 0)
 		text = hr_direct_observe(&said, line, q.cwd, end.code, end.timed_out ? seconds : -1,
-		    is_true(args, "hidden"), err);
+		    hr_direct_is_true(args, "hidden"), err);
 	else if (said.text.len > 0)
 		text = hr_direct_error("", err,
 		    "Failed to execute command: %s\nUntil then it printed:\n%.*s", e.msg,
@@ -295,8 +285,9 @@ out:
 /* ---- actions ---- */
 
 static char *
-perform(struct hr_cloud *c, struct json_object *action, struct hr_err *err)
+perform(void *self, struct json_object *action, struct hr_err *err)
 {
+	struct hr_cloud *c = self;
 	const char *type = hr_json_text_or(action, "action", "");
 	struct json_object *args = hr_json_at(action, "args");
 
@@ -319,20 +310,7 @@ perform(struct hr_cloud *c, struct json_object *action, struct hr_err *err)
 int
 hr_cloud_action(void *self, const char *text, char **ret, struct hr_err *err)
 {
-	struct json_object *action = NULL;
-	struct hr_json_error why;
-	struct hr_err mine = {0};
-
-	if (hr_json_decode(text, strlen(text), &action, &why) < 0)
-		return hr_err_set(err, HR_E_INVAL, "the action is no JSON");
-	*ret = perform(self, action, &mine);
-	/* the agent is told what it may not do */
-	if (*ret == NULL && mine.code == HR_E_PERMISSION)
-		*ret = hr_direct_error("", &mine, "%s", mine.msg);
-	json_object_put(action);
-	if (*ret == NULL && err != NULL)
-		*err = mine;
-	return *ret != NULL ? 0 : -1;
+	return hr_direct_act(self, perform, text, ret, err);
 }
 
 int

@@ -34,11 +34,12 @@
 /* ---- actions ---- */
 
 static char *
-perform(struct hr_direct *c, const char *type, struct json_object *action, struct hr_err *err)
+perform(void *self, struct json_object *action, struct hr_err *err)
 {
-	struct json_object *args = NULL;
+	struct hr_direct *c = self;
+	const char *type = hr_json_text_or(action, "action", "");
+	struct json_object *args = hr_json_at(action, "args");
 
-	(void)json_object_object_get_ex(action, "args", &args);
 	if (c->workspace == NULL)
 		return strcmp(type, "run") == 0
 			   ? hr_direct_error("", err, "Runtime not initialized for command: %s",
@@ -63,20 +64,7 @@ perform(struct hr_direct *c, const char *type, struct json_object *action, struc
 static int
 direct_action(void *self, const char *text, char **ret, struct hr_err *err)
 {
-	struct json_object *action = NULL;
-	struct hr_json_error why;
-	struct hr_err mine = {0};
-
-	if (hr_json_decode(text, strlen(text), &action, &why) < 0)
-		return hr_err_set(err, HR_E_INVAL, "the action is no JSON");
-	*ret = perform(self, hr_json_text_or(action, "action", ""), action, &mine);
-	/* the agent is told what it may not do */
-	if (*ret == NULL && mine.code == HR_E_PERMISSION)
-		*ret = hr_direct_error("", &mine, "%s", mine.msg);
-	json_object_put(action);
-	if (*ret == NULL && err != NULL)
-		*err = mine;
-	return *ret != NULL ? 0 : -1;
+	return hr_direct_act(self, perform, text, ret, err);
 }
 
 /* Names as they are given. */

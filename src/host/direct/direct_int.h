@@ -29,6 +29,16 @@ struct hr_direct {
  * is outside. */
 char *hr_direct_path(const struct hr_direct *c, const char *path, struct hr_err *err);
 
+/* ---- said.c: actions ---- */
+
+/* The observation, or NULL with *err, of which HR_E_PERMISSION is told to the agent. */
+typedef char *hr_direct_perform_fn(void *self, struct json_object *action, struct hr_err *err);
+/* action() of a table: text is the action's. */
+int hr_direct_act(
+    void *self, hr_direct_perform_fn *perform, const char *text, char **ret, struct hr_err *err);
+/* A member that is true, or "true". */
+bool hr_direct_is_true(struct json_object *o, const char *name);
+
 /* ---- observations; each returns the JSON text, the caller's, or NULL with *err ---- */
 
 char *hr_direct_error(const char *id, struct hr_err *err, const char *fmt, ...)

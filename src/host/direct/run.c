@@ -182,16 +182,6 @@ observe(struct job *j, const char *command, double timeout_s, bool hidden, struc
 	    &j->said, command, j->c->workspace, code, j->timed_out ? timeout_s : -1, hidden, err);
 }
 
-static bool
-is_true(struct json_object *o, const char *name)
-{
-	struct json_object *v = hr_json_at(o, name);
-
-	return json_object_is_type(v, json_type_string)
-		   ? strcmp(json_object_get_string(v), "true") == 0
-		   : json_object_get_boolean(v);
-}
-
 char *
 hr_direct_run(struct hr_direct *c, struct json_object *action, struct hr_err *err)
 {
@@ -205,7 +195,7 @@ hr_direct_run(struct hr_direct *c, struct json_object *action, struct hr_err *er
 
 	timeout_s = hr_json_number_at(action, "timeout");
 	command = hr_json_text_or(args, "command", "");
-	if (is_true(args, "is_input"))
+	if (hr_direct_is_true(args, "is_input"))
 		return hr_direct_error("AGENT_ERROR$BAD_ACTION", err, NO_INPUT, command);
 	/* in another directory it would do its work there */
 	if (stat(c->workspace, &st) != 0 || !S_ISDIR(st.st_mode))
@@ -226,7 +216,7 @@ hr_direct_run(struct hr_direct *c, struct json_object *action, struct hr_err *er
 			hr_buf_addf(&j.said.text,
 			    "\nError during execution: its exit code is unknown: %s",
 			    strerror(j.lost));
-		text = observe(&j, command, timeout_s, is_true(args, "hidden"), err);
+		text = observe(&j, command, timeout_s, hr_direct_is_true(args, "hidden"), err);
 	}
 	hr_fd_close(&j.out);
 	hr_direct_said_done(&j.said);

@@ -1,4 +1,4 @@
-/* What a command printed, and the observation of it, for kinds without a server. */
+/* An action, its observation, and what its command printed, for kinds without a server. */
 #include "config.h"
 
 #include "host/direct/direct_int.h"
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "proto/json.h"
 #include "proto/obs.h"
 #include "shell/text.h"
 
@@ -17,6 +18,36 @@
 #define PIECE 65536
 
 /* ---- what the parts share ---- */
+
+int
+hr_direct_act(
+    void *self, hr_direct_perform_fn *perform, const char *text, char **ret, struct hr_err *err)
+{
+	struct json_object *action = NULL;
+	struct hr_json_error why;
+	struct hr_err mine = {0};
+
+	if (hr_json_decode(text, strlen(text), &action, &why) < 0)
+		return hr_err_set(err, HR_E_INVAL, "the action is no JSON");
+	*ret = perform(self, action, &mine);
+	/* the agent is told what it may not do */
+	if (*ret == NULL && mine.code == HR_E_PERMISSION)
+		*ret = hr_direct_error("", &mine, "%s", mine.msg);
+	json_object_put(action);
+	if (*ret == NULL && err != NULL)
+		*err = mine;
+	return *ret != NULL ? 0 : -1;
+}
+
+bool
+hr_direct_is_true(struct json_object *o, const char *name)
+{
+	struct json_object *v = hr_json_at(o, name);
+
+	return json_object_is_type(v, json_type_string)
+		   ? strcmp(json_object_get_string(v), "true") == 0
+		   : json_object_get_boolean(v);
+}
 
 char *
 hr_direct_take(struct hr_buf *b, struct hr_err *err)
