@@ -64,9 +64,9 @@ fd_flag(int fd, int get, int set, int flag, bool on)
 }
 
 int
-hr_fd_cloexec(int fd, bool on, struct hr_err *err)
+hr_fd_cloexec(int fd, struct hr_err *err)
 {
-	if (fd_flag(fd, F_GETFD, F_SETFD, FD_CLOEXEC, on) != 0)
+	if (fd_flag(fd, F_GETFD, F_SETFD, FD_CLOEXEC, true) != 0)
 		return hr_err_sys(err, errno, "descriptor %d: close-on-exec", fd);
 	return 0;
 }

@@ -17,7 +17,7 @@ void hr_fd_close_from(int lowest);
 /* They are closed by exec instead. -1 with errno. */
 int hr_fd_cloexec_from(int lowest);
 
-int hr_fd_cloexec(int fd, bool on, struct hr_err *err);
+int hr_fd_cloexec(int fd, struct hr_err *err);
 int hr_fd_nonblock(int fd, bool on, struct hr_err *err);
 
 /* Blocking: all of len bytes, short calls and EINTR repeated. On a non-blocking fd EAGAIN is an

@@ -116,7 +116,7 @@ parse_one(struct hr_handover *h, const char **at, struct hr_err *err)
 	    fd > INT_MAX || (fd >= 0 && (fd < FIRST_FD || has(h, (int)fd))))
 		return wrong_form(err);
 	*at = end;
-	if (fd >= 0 && hr_fd_cloexec((int)fd, true, err) < 0)
+	if (fd >= 0 && hr_fd_cloexec((int)fd, err) < 0)
 		return -1;
 	return append(h, strndup(name, (size_t)(eq - name)), (int)fd, err);
 }

@@ -12,11 +12,11 @@
 #define LINE_MAX_LEN 2000
 
 void
-hr_sandbox_report(struct hr_sandbox *s, const char *level, const char *status, const char *text)
+hr_sandbox_report(struct hr_sandbox *s, const char *status, const char *text)
 {
 	s->runtime_status = status;
 	if (s->status != NULL)
-		s->status(s->status_arg, level, status, text);
+		s->status(s->status_arg, "info", status, text);
 }
 
 void

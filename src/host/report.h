@@ -4,8 +4,7 @@
 
 #include "host/handle.h"
 
-void
-hr_sandbox_report(struct hr_sandbox *s, const char *level, const char *status, const char *text);
+void hr_sandbox_report(struct hr_sandbox *s, const char *status, const char *text);
 void
 hr_sandbox_log(struct hr_sandbox *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

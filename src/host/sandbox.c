@@ -38,7 +38,7 @@ host_log(void *arg, const char *text)
 static void
 host_status(void *arg, const char *status)
 {
-	hr_sandbox_report(arg, "info", status, "");
+	hr_sandbox_report(arg, status, "");
 }
 
 static void
@@ -325,7 +325,7 @@ connect_it(struct hr_sandbox *s, struct hr_err *err)
 		    (s->ops->flags & HR_KIND_FINDS) == 0)
 			return hr_err_set(
 			    err, HR_E_NO_SANDBOX, "there is no sandbox \"%s\"", s->sid);
-		hr_sandbox_report(s, "info", "STATUS$STARTING_RUNTIME", "");
+		hr_sandbox_report(s, "STATUS$STARTING_RUNTIME", "");
 		/* what could not be used again may still be there, and its record leads to it */
 		r = s->attach || s->fresh || r < 0 ? 0 : hr_pool_take(s, err);
 		taken = made = r == 1;
@@ -351,7 +351,7 @@ connect_it(struct hr_sandbox *s, struct hr_err *err)
 	hr_pool_taken(s);
 	hr_logstream_debug(s);
 	hr_sandbox_report(
-	    s, "info", s->ops->ready_status != NULL ? s->ops->ready_status : "STATUS$READY", "");
+	    s, s->ops->ready_status != NULL ? s->ops->ready_status : "STATUS$READY", "");
 	return 0;
 }
 

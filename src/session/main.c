@@ -148,15 +148,15 @@ main(int argc, char **argv)
 	(void)signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error as others are */
 	/* the terminal is not ours: writing its modes must not stop us */
 	(void)signal(SIGTTOU, SIG_IGN);
-	if (hr_fd_cloexec(SERVE_FD, true, &err) < 0) {
+	if (hr_fd_cloexec(SERVE_FD, &err) < 0) {
 		hr_log(HR_LOG_ERROR, "descriptor %d is not open; handraild starts this program",
 		    SERVE_FD);
 		return 2;
 	}
-	if (hr_fd_cloexec(NOTIFY_FD, true, NULL) < 0)
+	if (hr_fd_cloexec(NOTIFY_FD, NULL) < 0)
 		a.config.notify_fd = -1;
-	if (a.config.is_static || hr_fd_cloexec(KEEP_IN_FD, true, NULL) < 0 ||
-	    hr_fd_cloexec(KEEP_OUT_FD, true, NULL) < 0)
+	if (a.config.is_static || hr_fd_cloexec(KEEP_IN_FD, NULL) < 0 ||
+	    hr_fd_cloexec(KEEP_OUT_FD, NULL) < 0)
 		a.config.keep_in = a.config.keep_out = -1;
 	if (hr_keeper_run(&a.config, &err) < 0) {
 		hr_log(HR_LOG_ERROR, "%s", err.msg);

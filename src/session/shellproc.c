@@ -159,7 +159,7 @@ open_terminal(struct hr_shellproc *s, const struct hr_shell_user *user, struct h
 
 	if (openpty(&s->master, &s->slave, NULL, NULL, &size) < 0)
 		return hr_err_sys(err, errno, "no pseudo-terminal");
-	if (hr_fd_cloexec(s->master, true, err) < 0 || hr_fd_cloexec(s->slave, true, err) < 0 ||
+	if (hr_fd_cloexec(s->master, err) < 0 || hr_fd_cloexec(s->slave, err) < 0 ||
 	    hr_fd_nonblock(s->master, true, err) < 0)
 		return -1;
 	if (tcgetattr(s->slave, &t) == 0) {

@@ -120,7 +120,7 @@ stop_workers(struct hr_server *s)
 static void
 stop_strays(struct hr_server *s)
 {
-	if (hr_children_signal_strays(&s->kids, true, SIGTERM) == 0 || s->patience == NULL ||
+	if (hr_children_signal_all(SIGTERM) == 0 || s->patience == NULL ||
 	    hr_watch_arm(s->patience, STRAYS_TERM_MS, NULL) != 0)
 		stage_set(s, HR_SERVER_ENDED);
 }
@@ -160,7 +160,7 @@ step_ending(struct hr_server *s)
 		stop_strays(s);
 		return;
 	case HR_SERVER_ENDING_STRAYS:
-		if (hr_children_signal_strays(&s->kids, true, 0) == 0)
+		if (hr_children_signal_all(0) == 0)
 			stage_set(s, HR_SERVER_ENDED);
 		return;
 	default: hr_loop_stop(s->ctx.loop); return;
@@ -224,7 +224,7 @@ end_begin(struct hr_server *s)
 static void
 strays_press(struct hr_server *s)
 {
-	unsigned left = hr_children_signal_strays(&s->kids, true, SIGKILL);
+	unsigned left = hr_children_signal_all(SIGKILL);
 
 	if (left > 0 && !s->strays_killed && s->patience != NULL &&
 	    hr_watch_arm(s->patience, STRAYS_KILL_MS, NULL) == 0) {
@@ -255,7 +255,7 @@ end_press(struct hr_server *s)
 		hr_static_sessions_stop(&s->static_sessions, true);
 		hr_plugins_stop(&s->plugins, true);
 		if (s->urgency > 1)
-			(void)hr_children_signal_strays(&s->kids, true, SIGKILL);
+			(void)hr_children_signal_all(SIGKILL);
 		break;
 	case HR_SERVER_ENDING_STRAYS: strays_press(s); break;
 	default: break;

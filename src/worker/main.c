@@ -123,7 +123,7 @@ work(const struct hr_worker_args *a, const struct hr_reach *reach, struct hr_wor
 		if (w->hub == NULL)
 			return -1;
 	}
-	if (take_journal(&w->journal, a, err) >= 0 && hr_fd_cloexec(CHANNEL_FD, true, err) >= 0 &&
+	if (take_journal(&w->journal, a, err) >= 0 && hr_fd_cloexec(CHANNEL_FD, err) >= 0 &&
 	    hr_fcgi_setup(err) >= 0 && hr_auth_ask(&w->auth, CHANNEL_FD, err) >= 0)
 		r = hr_fcgi_loop(w, a->max_requests, err);
 	hr_hub_free(w->hub);

@@ -215,19 +215,17 @@ port(struct hr_err *err)
 static int
 strays(struct hr_err *err)
 {
-	struct hr_children kids = {.oom_base = 0};
 	unsigned n;
 	pid_t pid;
 
 	(void)err;
-	TAILQ_INIT(&kids.list);
 	failcalls_spare(true);
 	pid = fork();
 	if (pid == 0)
 		for (;;)
 			(void)pause();
 	failcalls_spare(false);
-	n = hr_children_signal_strays(&kids, true, SIGTERM);
+	n = hr_children_signal_all(SIGTERM);
 	failcalls_spare(true);
 	if (pid > 0 && n != 1)
 		(void)kill(pid, SIGKILL);

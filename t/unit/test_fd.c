@@ -25,10 +25,8 @@ START_TEST(flags_turn_on_and_off)
 	int p[2];
 
 	ck_assert_int_eq(pipe(p), 0);
-	ck_assert_int_eq(hr_fd_cloexec(p[0], true, NULL), 0);
+	ck_assert_int_eq(hr_fd_cloexec(p[0], NULL), 0);
 	ck_assert(is_cloexec(p[0]));
-	ck_assert_int_eq(hr_fd_cloexec(p[0], false, NULL), 0);
-	ck_assert(!is_cloexec(p[0]));
 	ck_assert_int_eq(hr_fd_nonblock(p[0], true, NULL), 0);
 	ck_assert_int_eq(fcntl(p[0], F_GETFL) & O_NONBLOCK, O_NONBLOCK);
 	ck_assert_int_eq(hr_fd_nonblock(p[0], false, NULL), 0);
@@ -43,7 +41,7 @@ START_TEST(bad_descriptor_is_an_error)
 {
 	struct hr_err err = {0};
 
-	ck_assert_int_eq(hr_fd_cloexec(-1, true, &err), -1);
+	ck_assert_int_eq(hr_fd_cloexec(-1, &err), -1);
 	ck_assert_int_eq(err.sys, EBADF);
 	ck_assert_int_eq(hr_fd_write_full(-1, "x", 1, &err), -1);
 	ck_assert_int_eq(hr_fd_read_full(-1, &err, 1, NULL), -1);

@@ -56,7 +56,7 @@ descend(struct level *l, const char *name)
 		return fail(l, name, ENOMEM);
 	next.way = way;
 	next.stage = openat(l->stage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	next.dir = hr_reach_beneath(l->m->root, way, O_PATH | O_DIRECTORY, true);
+	next.dir = hr_reach_beneath(l->m->root, way, O_PATH | O_DIRECTORY);
 	if (next.stage < 0 || next.dir < 0)
 		(void)fail(l, name, errno == ENOTDIR ? EEXIST : errno);
 	else

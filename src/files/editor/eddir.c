@@ -163,7 +163,7 @@ edit_view_directory(struct edit *e)
 	struct hr_buf text;
 
 	if (hr_py_truthy(e->q->view_range)) {
-		edit_invalid(e, "view_range", e->q->view_range);
+		edit_invalid_range(e, e->q->view_range);
 		hr_buf_adds(e->text, "The `view_range` parameter is not allowed when `path` points "
 				     "to a directory.");
 		return HR_EDIT_ERROR;

@@ -67,9 +67,9 @@ edit_put_value(struct hr_buf *b, struct json_object *value)
 }
 
 void
-edit_invalid(struct edit *e, const char *name, struct json_object *value)
+edit_invalid_range(struct edit *e, struct json_object *value)
 {
-	hr_buf_addf(e->text, "Invalid `%s` parameter: ", name);
+	hr_buf_adds(e->text, "Invalid `view_range` parameter: ");
 	edit_put_value(e->text, value);
 	hr_buf_adds(e->text, ". ");
 }

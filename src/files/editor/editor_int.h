@@ -45,7 +45,7 @@ enum hr_edit_result edit_error(struct edit *e, const char *format, ...);
 /* "Parameter `name` is required for command: command." */
 enum hr_edit_result edit_required(struct edit *e, const char *name);
 /* "Invalid `name` parameter: <value>. " is appended; the caller adds the rest. */
-void edit_invalid(struct edit *e, const char *name, struct json_object *value);
+void edit_invalid_range(struct edit *e, struct json_object *value);
 /* A value as Python's str() shows it (doc/actions.md, "repr"). */
 void edit_put_value(struct hr_buf *b, struct json_object *value);
 /* A string argument; null is "". false: another type, and the error is in e->text. */

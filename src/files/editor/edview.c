@@ -28,7 +28,7 @@ range_element(struct json_object *v, int64_t *ret)
 static enum hr_edit_result
 refuse_range(struct edit *e)
 {
-	edit_invalid(e, "view_range", e->q->view_range);
+	edit_invalid_range(e, e->q->view_range);
 	hr_buf_adds(e->text, "It should be a list of two integers.");
 	return HR_EDIT_ERROR;
 }
@@ -56,7 +56,7 @@ range_check(struct edit *e, int64_t lines, struct range *ret)
 	if (!range_element(first, &ret->from) || !range_element(second, &ret->to))
 		return refuse_range(e);
 	if (ret->from < 1 || ret->from > lines) {
-		edit_invalid(e, "view_range", v);
+		edit_invalid_range(e, v);
 		hr_buf_adds(e->text, "Its first element `");
 		edit_put_value(e->text, first);
 		hr_buf_addf(e->text,
@@ -67,7 +67,7 @@ range_check(struct edit *e, int64_t lines, struct range *ret)
 	if (ret->to == -1 || ret->clamped)
 		ret->to = lines;
 	if (ret->to < ret->from) {
-		edit_invalid(e, "view_range", v);
+		edit_invalid_range(e, v);
 		hr_buf_adds(e->text, "Its second element `");
 		edit_put_value(e->text, second);
 		hr_buf_adds(e->text, "` should be greater than or equal to the first element `");

@@ -187,7 +187,7 @@ hr_reach_mkdir(int dir, const char *name, bool shells)
 }
 
 int
-hr_reach_beneath(int root, const char *path, int flags, bool change)
+hr_reach_beneath(int root, const char *path, int flags)
 {
 	int fd;
 
@@ -199,5 +199,5 @@ hr_reach_beneath(int root, const char *path, int flags, bool change)
 	/* ELOOP: a link; EXDEV: the same, without openat2, or a way out */
 	if (errno != ELOOP && errno != EXDEV)
 		return -1;
-	return open_as_shell(beneath, root, path, flags, change);
+	return open_as_shell(beneath, root, path, flags, true);
 }

@@ -35,8 +35,9 @@ int hr_reach_open_as(int dir, const char *path, int flags, bool change);
 int hr_reach_open_whose(int dir, const char *path, int flags, bool *ret_shells);
 /* mkdir of one name below what the account was to open: it is the account who makes it. */
 int hr_reach_mkdir(int dir, const char *name, bool shells);
-/* As hr_beneath_open() with links, with the same rule; the links of root are none of their own. */
-int hr_reach_beneath(int root, const char *path, int flags, bool change);
+/* As hr_beneath_open() with links, for what is changed, with the same rule; the links of root are
+ * none of their own. */
+int hr_reach_beneath(int root, const char *path, int flags);
 
 /* Takes fd, which may be -1: is it of what is not to be reached? Then -1 with EACCES. */
 int hr_reach_check(int fd);

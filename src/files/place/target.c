@@ -85,7 +85,7 @@ settle_leaf(struct hr_target *t, int root, const char *name, bool links, struct 
 		return fail(t, ENOMEM, why);
 	}
 	/* "sub/", "", "..": opening such for writing is what Python fails at */
-	t->dir = links ? hr_reach_beneath(root, way, O_PATH | O_DIRECTORY, true)
+	t->dir = links ? hr_reach_beneath(root, way, O_PATH | O_DIRECTORY)
 		       : hr_beneath_open(root, way, O_PATH | O_DIRECTORY, false);
 	free(way);
 	if (t->dir < 0)
@@ -111,7 +111,7 @@ target_forget(struct hr_target *t)
 static int
 follow_leaf(struct hr_target *t, int root, const char *name, struct hr_buf *why)
 {
-	int fd = hr_reach_beneath(root, name, O_PATH, true), r;
+	int fd = hr_reach_beneath(root, name, O_PATH), r;
 	char *end, *base;
 	const char *rest;
 

@@ -39,7 +39,7 @@ hr_sandbox_run_setup_script(struct hr_sandbox *s, int *ret_status, struct hr_err
 	*ret_status = 0;
 	if (there <= 0)
 		return there;
-	hr_sandbox_report(s, "info", "STATUS$SETTING_UP_WORKSPACE", "Setting up workspace...");
+	hr_sandbox_report(s, "STATUS$SETTING_UP_WORKSPACE", "Setting up workspace...");
 	return hr_sandbox_run(s, SETUP, SETUP_TIMEOUT_S, ret_status, NULL, err);
 }
 
@@ -90,7 +90,7 @@ hr_sandbox_install_git_hooks(struct hr_sandbox *s, struct hr_err *err)
 
 	if (r <= 0)
 		return r;
-	hr_sandbox_report(s, "info", "STATUS$SETTING_UP_GIT_HOOKS", "Setting up git hooks...");
+	hr_sandbox_report(s, "STATUS$SETTING_UP_GIT_HOOKS", "Setting up git hooks...");
 	r = step(s, "mkdir -p .git/hooks", "Failed to create git hooks directory", err);
 	if (r == 0)
 		r = step(s, "chmod +x .openhands/pre-commit.sh",

@@ -13,7 +13,7 @@ int act_broken(struct br_run *run, const char *api);
 struct br_tab *act_page(struct br_run *run);
 int act_find(struct br_run *run, const struct hr_span *bid, struct br_element *ret);
 int act_click_element(struct br_run *run, const struct br_element *el, const struct hr_span *bid,
-    const char *api, const char *button, unsigned modifiers);
+    const char *button, unsigned modifiers);
 /* held: the button that is pressed, or "none" */
 int act_hover_element(
     struct br_run *run, const struct br_element *el, const struct hr_span *bid, const char *held);

@@ -207,7 +207,7 @@ act_upload_file(struct br_run *run, const struct br_call *c)
 			       "{\"enabled\":true}") != 0)
 		return act_broken(run, "Locator.click");
 	before = (tab = br_tab_find(run->b, run->page)) != NULL ? tab->chooser : 0;
-	r = act_click_element(run, &el, &c->bid, "Locator.click", "left", 0);
+	r = act_click_element(run, &el, &c->bid, "left", 0);
 	br_limit(run->b, CHOOSER_MS);
 	while (r == 0 && (tab = br_tab_find(run->b, run->page)) != NULL && tab->chooser == before)
 		if (br_wait(run->b, run->b->until_ms) != 0) {

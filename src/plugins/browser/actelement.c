@@ -50,10 +50,12 @@ press_and_release(struct br_run *run, const char *button, unsigned modifiers)
 
 int
 act_click_element(struct br_run *run, const struct br_element *el, const struct hr_span *bid,
-    const char *api, const char *button, unsigned modifiers)
+    const char *button, unsigned modifiers)
 {
-	struct br_attempt a = {
-	    .api = api, .doing = "click", .states = "vse", .words = "visible, enabled and stable"};
+	struct br_attempt a = {.api = "Locator.click",
+	    .doing = "click",
+	    .states = "vse",
+	    .words = "visible, enabled and stable"};
 	struct br_tab *tab;
 	int r;
 
@@ -71,7 +73,7 @@ act_click_element(struct br_run *run, const struct br_element *el, const struct 
 	if (tab != NULL && modifiers != 0 && br_keys_down(run->b, tab, modifiers, false) != 0)
 		r = -1;
 	run->noted = true;
-	return r < 0 ? act_broken(run, api) : r;
+	return r < 0 ? act_broken(run, a.api) : r;
 }
 
 /* dblclick as well, which presses once: so does the original. */
@@ -86,8 +88,7 @@ act_click(struct br_run *run, const struct br_call *c)
 		return r;
 	if (c->refused != NULL)
 		return act_raises(run, c->refused);
-	return act_click_element(
-	    run, &el, &c->bid, "Locator.click", buttons[c->button], c->modifiers);
+	return act_click_element(run, &el, &c->bid, buttons[c->button], c->modifiers);
 }
 
 int
@@ -251,7 +252,7 @@ static int
 focus_element(struct br_run *run, const struct br_element *el, bool reset)
 {
 	struct br_answer *a =
-	    br_call_on(run->b, el->session, el->object, "focus", reset ? "true" : "false", true);
+	    br_call_on(run->b, el->session, el->object, "focus", reset ? "true" : "false");
 
 	br_answer_free(a);
 	run->noted = true;

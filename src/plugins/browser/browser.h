@@ -175,10 +175,10 @@ br_eval(struct browser *b, const char *session, int64_t context, const char *cod
 void br_eval_begin(struct browser *b, struct br_asking *a, const char *session, int64_t context,
     const char *code, bool by_value);
 struct br_answer *br_eval_end(struct browser *b, struct br_asking *a);
-/* A function of ours with an object as its first argument and JSON values behind it. by_value: not
- * as an object. NULL: b->err. */
+/* A function of ours with an object as its first argument and JSON values behind it; its value.
+ * NULL: b->err. */
 struct br_answer *br_call_on(struct browser *b, const char *session, const char *object,
-    const char *function, const char *args, bool by_value);
+    const char *function, const char *args);
 /* The value of such an answer. */
 uint32_t br_value(const struct br_answer *a);
 

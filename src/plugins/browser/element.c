@@ -146,7 +146,7 @@ char *
 br_element_say(
     struct browser *b, const struct br_element *el, const char *function, const char *args)
 {
-	struct br_answer *a = br_call_on(b, el->session, el->object, function, args, true);
+	struct br_answer *a = br_call_on(b, el->session, el->object, function, args);
 	char *text;
 
 	if (a == NULL)
@@ -307,7 +307,7 @@ static int
 offset_of(struct browser *b, const char *session, const char *object, const struct quad *q,
     double *ret_x, double *ret_y)
 {
-	struct br_answer *a = br_call_on(b, session, object, "box", "", true);
+	struct br_answer *a = br_call_on(b, session, object, "box", "");
 	uint32_t list, i;
 	double left, top;
 	int k;
@@ -511,7 +511,7 @@ scroll(struct browser *b, const struct br_element *el, unsigned attempt)
 			return 0;
 		return b->err.code == HR_E_PROTO ? 0 : -1; /* it has no place: said below */
 	}
-	a = br_call_on(b, el->session, el->object, "scroll", blocks[(attempt - 1) % 3], true);
+	a = br_call_on(b, el->session, el->object, "scroll", blocks[(attempt - 1) % 3]);
 	br_answer_free(a);
 	return a != NULL ? 0 : -1;
 }

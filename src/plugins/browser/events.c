@@ -161,11 +161,11 @@ on_target_crashed(struct browser *b, const struct br_tape *t, uint32_t params)
 /* ---- frames ---- */
 
 static struct br_frame *
-frame_in(struct br_session *s, const struct br_tape *t, uint32_t params, const char *name)
+frame_in(struct br_session *s, const struct br_tape *t, uint32_t params)
 {
 	char id[BR_ID];
 
-	br_copy(t, br_tape_at(t, params, name), id, sizeof(id));
+	br_copy(t, br_tape_at(t, params, "frameId"), id, sizeof(id));
 	return br_frame_find(s, id);
 }
 
@@ -183,7 +183,7 @@ on_frame_attached(struct br_session *s, const struct br_tape *t, uint32_t params
 static void
 on_frame_detached(struct br_session *s, const struct br_tape *t, uint32_t params)
 {
-	struct br_frame *f = frame_in(s, t, params, "frameId");
+	struct br_frame *f = frame_in(s, t, params);
 
 	if (f != NULL && f != TAILQ_FIRST(&s->frames))
 		br_frame_remove(s, f);
@@ -275,7 +275,7 @@ br_told(struct browser *b, int64_t id, const struct br_tape *t, uint32_t result)
 static void
 on_lifecycle(struct br_tab *tab, struct br_session *s, const struct br_tape *t, uint32_t params)
 {
-	struct br_frame *f = frame_in(s, t, params, "frameId");
+	struct br_frame *f = frame_in(s, t, params);
 	uint32_t name = br_tape_at(t, params, "name");
 
 	if (f == NULL)
@@ -352,7 +352,7 @@ on_context(struct br_session *s, const struct br_tape *t, uint32_t params)
 {
 	uint32_t context = br_tape_at(t, params, "context"),
 		 aux = br_tape_at(t, context, "auxData");
-	struct br_frame *f = frame_in(s, t, aux, "frameId");
+	struct br_frame *f = frame_in(s, t, aux);
 	int64_t id = br_tape_int(t, br_tape_at(t, context, "id"), 0);
 
 	if (f == NULL)
@@ -432,7 +432,7 @@ static void
 page_event(struct browser *b, struct br_tab *tab, struct br_session *s, const char *what,
     const struct br_tape *t, uint32_t params)
 {
-	struct br_frame *f = frame_in(s, t, params, "frameId");
+	struct br_frame *f = frame_in(s, t, params);
 
 	if (strcmp(what, "frameAttached") == 0)
 		on_frame_attached(s, t, params);

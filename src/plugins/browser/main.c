@@ -94,8 +94,8 @@ main(void)
 	hr_log_setup("browser", HR_LOG_CHILD, HR_LOG_INFO);
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* what Chromium leaves is ended here */
-	if (dir == NULL || workspace == NULL || hr_fd_cloexec(READY_FD, true, &err) != 0 ||
-	    hr_fd_cloexec(ACTION_FD, true, &err) != 0) {
+	if (dir == NULL || workspace == NULL || hr_fd_cloexec(READY_FD, &err) != 0 ||
+	    hr_fd_cloexec(ACTION_FD, &err) != 0) {
 		(void)fprintf(stderr, "handrail-browser: is started by handraild\n");
 		return EXIT_FAILURE;
 	}

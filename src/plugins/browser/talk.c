@@ -459,7 +459,7 @@ br_eval(struct browser *b, const char *session, int64_t context, const char *cod
 
 struct br_answer *
 br_call_on(struct browser *b, const char *session, const char *object, const char *function,
-    const char *args, bool by_value)
+    const char *args)
 {
 	struct hr_buf code;
 	struct br_answer *a;
@@ -473,8 +473,8 @@ br_call_on(struct browser *b, const char *session, const char *object, const cha
 		a = look_for_exception(
 		    b, br_ask(b, session, "Runtime.callFunctionOn",
 			   "{\"functionDeclaration\":$s,\"objectId\":$s,\"awaitPromise\":true,"
-			   "\"returnByValue\":$r,\"objectGroup\":\"handrail\"}",
-			   hr_buf_str(&code), object, by_value ? "true" : "false"));
+			   "\"returnByValue\":true,\"objectGroup\":\"handrail\"}",
+			   hr_buf_str(&code), object));
 	hr_buf_done(&code);
 	return a;
 }

@@ -69,7 +69,7 @@ prefix_of(struct browser *b, const char *target, const char *frame, struct hr_bu
 		return -1;
 	if (strcmp(content, frame) != 0)
 		return 1;
-	a = br_call_on(b, owner.session, owner.object, "owner", "", true);
+	a = br_call_on(b, owner.session, owner.object, "owner", "");
 	if (a == NULL)
 		return -1;
 	v = br_value(a);

@@ -70,8 +70,8 @@ main(void)
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigprocmask(SIG_BLOCK, &set, NULL);
-	if (dir == NULL || hr_fd_cloexec(READY_FD, true, &err) < 0 ||
-	    hr_fd_cloexec(ACTION_FD, true, &err) < 0) {
+	if (dir == NULL || hr_fd_cloexec(READY_FD, &err) < 0 ||
+	    hr_fd_cloexec(ACTION_FD, &err) < 0) {
 		(void)fprintf(stderr, "handrail-jupyter: is started by handraild\n");
 		return EXIT_FAILURE;
 	}

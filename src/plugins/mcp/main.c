@@ -34,7 +34,7 @@ open_hub(struct mcp_hub *hub, struct event **ret_term, struct hr_err *err)
 	int fd;
 
 	for (fd = READY_FD; fd <= HTTP_FD; fd++)
-		if (hr_fd_cloexec(fd, true, err) < 0)
+		if (hr_fd_cloexec(fd, err) < 0)
 			return -1;
 	hub->base = event_base_new();
 	if (hub->base == NULL)

@@ -317,7 +317,7 @@ main(void)
 	(void)signal(SIGPIPE, SIG_IGN);
 	hr_buf_init(&e.line, LINE_MAX_BYTES);
 	e.token = getenv("HANDRAIL_CONNECTION_TOKEN");
-	if (e.token == NULL || hr_fd_cloexec(READY_FD, true, &err) < 0) {
+	if (e.token == NULL || hr_fd_cloexec(READY_FD, &err) < 0) {
 		(void)fprintf(stderr, "handrail-vscode: is started by handraild\n");
 		return EXIT_FAILURE;
 	}

@@ -265,19 +265,6 @@ hr_children_reap(struct hr_children *kids)
 	}
 }
 
-static bool
-is_listed(struct hr_children *kids, pid_t pid)
-{
-	struct hr_child *c;
-
-	TAILQ_FOREACH(c, &kids->list, entry)
-	{
-		if (c->pid == pid)
-			return true;
-	}
-	return false;
-}
-
 /* The parent in /proc/PID/stat: the name in it is in parentheses and may hold any byte. */
 static pid_t
 parent_of(const char *pid)
@@ -297,9 +284,9 @@ parent_of(const char *pid)
 }
 
 static bool
-signal_stray(struct hr_children *kids, pid_t pid, bool listed, int sig)
+signal_one(pid_t pid, int sig)
 {
-	if (pid <= 1 || (!listed && is_listed(kids, pid)))
+	if (pid <= 1)
 		return false;
 	(void)kill(pid, sig); /* EPERM: somebody's setuid program, not ours to end */
 	return true;
@@ -307,7 +294,7 @@ signal_stray(struct hr_children *kids, pid_t pid, bool listed, int sig)
 
 /* The kernel's own list, where it has one: nobody leaves it before we wait for him. */
 static int
-signal_children(struct hr_children *kids, bool listed, int sig, unsigned *ret_n)
+signal_known(int sig, unsigned *ret_n)
 {
 	struct hr_buf b;
 	const char *at;
@@ -320,7 +307,7 @@ signal_children(struct hr_children *kids, bool listed, int sig, unsigned *ret_n)
 	r = hr_path_read("/proc/thread-self/children", &b, NULL);
 	if (r == 0) {
 		for (at = hr_buf_str(&b); (pid = strtol(at, &end, 10)) > 0; at = end)
-			n += signal_stray(kids, (pid_t)pid, listed, sig);
+			n += signal_one((pid_t)pid, sig);
 	}
 	hr_buf_done(&b);
 	if (r == 0)
@@ -329,19 +316,19 @@ signal_children(struct hr_children *kids, bool listed, int sig, unsigned *ret_n)
 }
 
 unsigned
-hr_children_signal_strays(struct hr_children *kids, bool listed, int sig)
+hr_children_signal_all(int sig)
 {
 	pid_t self = getpid();
 	struct dirent *e;
 	unsigned n = 0;
 	DIR *d;
 
-	if (signal_children(kids, listed, sig, &n) == 0)
+	if (signal_known(sig, &n) == 0)
 		return n;
 	d = opendir("/proc");
 	while (d != NULL && (e = readdir(d)) != NULL) {
 		if (isdigit((unsigned char)e->d_name[0]) && parent_of(e->d_name) == self)
-			n += signal_stray(kids, (pid_t)strtol(e->d_name, NULL, 10), listed, sig);
+			n += signal_one((pid_t)strtol(e->d_name, NULL, 10), sig);
 	}
 	if (d != NULL)
 		(void)closedir(d);

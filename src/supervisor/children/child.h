@@ -69,9 +69,9 @@ void hr_child_signal_group(const struct hr_child *c, int sig); /* it leads its g
 /* On SIGCHLD: every dead child is reaped, processes that we never started as well. */
 void hr_children_reap(struct hr_children *kids);
 
-/* Signals every process whose parent we are but for those in the list (all of them if `listed`).
- * How many there are. For the end of the server only: it reads /proc. */
-unsigned hr_children_signal_strays(struct hr_children *kids, bool listed, int sig);
+/* Signals every process whose parent we are, started by us or not. How many there are. For the end
+ * of the server only: it reads /proc. */
+unsigned hr_children_signal_all(int sig);
 
 /* The name of a way to end, for a log line: "exit 1", "signal 9 (Killed)". Static. */
 const char *hr_exit_text(const struct hr_exit *how);
