@@ -101,6 +101,25 @@ show(
 	return 0;
 }
 
+/* The same; of a directory nothing, and *ret_directory. */
+static int
+show_file(const char *repo, const char *commit, const char *file, struct hr_buf *text,
+    bool *ret_directory, struct hr_buf *why)
+{
+	struct hr_buf name, type;
+	bool directory;
+
+	hr_buf_init(&name, HR_GIT_OUTPUT_MAX);
+	hr_buf_init(&type, HR_GIT_OUTPUT_MAX);
+	hr_buf_addf(&name, "%s:%s", commit, file);
+	directory = HR_GIT_RUN(&type, repo, "cat-file", "-t", hr_buf_str(&name)) == 0 &&
+		    strcmp(hr_buf_str(&type), "tree") == 0;
+	hr_buf_done(&name);
+	hr_buf_done(&type);
+	*ret_directory |= directory;
+	return directory ? 0 : show(repo, commit, file, text, why);
+}
+
 static void
 put_sides(struct hr_buf *json, const struct hr_buf *modified, const struct hr_buf *original)
 {
@@ -189,6 +208,7 @@ hr_git_commit_diff(const char *path, const char *commit, struct hr_buf *json, st
 	char *real = real_of_gone(path);
 	struct hr_buf sha, parent, before, after;
 	const char *rest = NULL;
+	bool directory = false;
 	int r = -1;
 
 	hr_buf_init(&sha, HR_GIT_OUTPUT_MAX);
@@ -204,9 +224,12 @@ hr_git_commit_diff(const char *path, const char *commit, struct hr_buf *json, st
 			hr_buf_reset(&parent);
 			hr_buf_adds(&parent, HR_GIT_EMPTY_TREE);
 		}
-		r = show(cut_name(real), hr_buf_str(&parent), rest, &before, why);
+		r = show_file(cut_name(real), hr_buf_str(&parent), rest, &before, &directory, why);
 		if (r == 0)
-			r = show(cut_name(real), hr_buf_str(&sha), rest, &after, why);
+			r = show_file(
+			    cut_name(real), hr_buf_str(&sha), rest, &after, &directory, why);
+		if (r == 0 && directory && before.len + after.len == 0)
+			r = hr_git_fail(why, "that is a directory");
 		if (r == 0 && (before.len > HR_GIT_FILE_MAX || after.len > HR_GIT_FILE_MAX))
 			r = hr_git_fail(why, too_large);
 		if (r == 0)

@@ -205,6 +205,17 @@ def named_commits():
         equal(said("diff", "--commit", sha[0], "d/a"), {"modified": "two", "original": "one"})
         equal(said("diff", "--commit", sha[1][:8], p.path("w", "d", "a")), {"modified": "", "original": "two"})
         equal(said("diff", "--commit", sha[2], "d/a"), {"modified": "one", "original": ""})
+        for of in sha[:2]:
+            equal(said("diff", "--commit", of, "d"), (1, "that is a directory"))
+        p.write("w", "d", text="a file now\n")
+        p.git("w", "add", "d")
+        p.git("w", "commit", "-m", "fourth")
+        equal(said("diff", "--commit", "HEAD", "d"), {"modified": "a file now", "original": ""})
+        os.unlink(p.path("w", "d"))
+        p.write("w", "d", "a", text="x\n")
+        p.git("w", "add", "-A", "d")
+        p.git("w", "commit", "-m", "fifth")
+        equal(said("diff", "--commit", "HEAD", "d"), {"modified": "", "original": "a file now"})
         for args in (("changes", "--ref", "none"), ("diff", "--ref", "none", "b"), ("diff", "--commit", "beef", "b"),
                      ("changes", "--ref", "^HEAD"), ("diff", "--ref", "^HEAD", "b"),
                      ("diff", "--commit", "^HEAD", "b")):
