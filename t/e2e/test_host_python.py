@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
 """The client of contrib/python against a sandbox of the kind local. Its two harnesses, which need packages of PyPI, are
-tried by hand: inspect_check.py and harbor_check.py."""
+tried by hand: inspect_check.py and harbor_check.py; of Harbor's environment what is its own is tried here."""
 
+import asyncio
+import http.server
+import json
 import os
 import sys
 import threading
+import types
+import uuid
 from unittest import mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -49,6 +54,11 @@ def commands():
         equal(box.execute(["pwd"]).stdout, box.directory + "\n", "not where the shell is")
         equal(box.execute(["pwd"], cwd="/tmp").stdout, "/tmp\n")
         equal(box.execute(["sh", "-c", 'echo "$A $B"'], env={"A": "x y", "B": "'$HOME'"}).stdout, "x y '$HOME'\n")
+        odd = "x\n'y' \"$z\" `w`\\\n"
+        equal(box.execute(["sh", "-c", 'printf "%s" "$A"; cat'], input="in", env={"A": odd}).stdout, odd + "in")
+        equal(box.execute(["sh", "-c", "echo $PATH"], env={"PATH": "/bin"}).stdout, "/bin\n")
+        raises(ValueError, "letters", box.execute, ["true"], env={"A;id": "x"})
+        raises(ValueError, "null", box.execute, ["true"], env={"A": "a\0b"})
         equal(box.execute(["cat"], input="$HOME `x` '\"\\\n\u00fc"), (0, "$HOME `x` '\"\\\n\u00fc", ""))
         equal(box.execute(["cat"], input="").stdout, "")
         equal(box.execute(["od", "-An", "-tx1"], input=b"\xff\0\r\n").stdout, " ff 00 0d 0a\n")
@@ -106,6 +116,12 @@ def variables():
         os.chmod(program, 0o755)
         with Sandbox.up("local", env={"SECRET": "to be= kept", "N": 1}, program=program) as box:
             equal(box.run('echo "$SECRET" $N').output, "to be= kept 1")
+            secret = uuid.uuid4().hex
+            for user in [None] + ["nobody"] * (os.geteuid() == 0):
+                # a child: what has been put in the place of something else no longer shows its arguments
+                done = box.execute(["sh", "-c", 'echo "$SECRET"; cat /proc/[0-9]*/cmdline | tr "\\0" " "'],
+                                   env={"SECRET": secret}, user=user)
+                equal((done.stdout.startswith(secret), done.stdout.count(secret)), (True, 1), user)
         with open(words) as f:
             said = f.read()
         equal(("up" in said.split("\n"), "kept" in said), (True, False), said)
@@ -138,5 +154,124 @@ def sandboxes():
         Sandbox.attach("three").down()
 
 
+class Foreign(http.server.BaseHTTPRequestHandler):
+    """Answers as a proxy might."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.do_GET()
+
+    def do_GET(self):
+        status, body = self.server.answer
+        if status:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body) + self.server.missing))
+            self.end_headers()
+        self.wfile.write(body)
+        self.close_connection = True
+
+    def log_message(self, *unused):
+        pass
+
+
+def foreign_answers():
+    """What is no answer of a sandbox is an error of ours, without the words of somebody else."""
+    with http.server.HTTPServer(("127.0.0.1", 0), Foreign) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        box = Sandbox("http://127.0.0.1:%d" % server.server_port, "key")
+        calls = [(box.run, "true"), (box.execute, ["true"]), (box.write, "f", b"x"), (box.read, "f")]
+        try:
+            for status, body, missing, said in (
+                    (502, b"<html>their words</html>", 0, "status 502: the answer is no JSON object"),
+                    (500, b"[" * 100000, 0, "no JSON object"), (500, b'["their words"]', 0, "no JSON object"),
+                    (500, b"\xff\xfe", 0, "no JSON object"), (500, b"", 0, "no JSON object"),
+                    (500, b'{"detail": "x"}', 9, "is cut"), (0, b"no HTTP\r\n\r\n", 0, "is cut, or no HTTP")):
+                server.answer, server.missing = (status, body), missing
+                for call, *args in calls:
+                    raises(HandrailError, said, call, *args)
+            for status, body in ((200, b'{"their": "words"}'), (511, b"{}"), (511, b'{"swerexception": "x"}'),
+                                 (200, b'{"observation": "run", "content": "x", "extras": []}')):
+                server.answer, server.missing = (status, body), 0
+                for call, *args in calls[:2]:
+                    raises(HandrailError, "status %d: the answer is none of handrail's" % status, call, *args)
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class Environment:
+    """What the base of Harbor's environments has of which ours makes use."""
+
+    def __init__(self, environment_dir, session_id):
+        self.environment_dir, self.session_id = environment_dir, session_id
+        self.task_env_config = types.SimpleNamespace(workdir=None, docker_image=None)
+
+    def _mount_targets(self, writable_only):
+        return []
+
+    async def ensure_dirs(self, directories):
+        pass
+
+    async def _upload_environment_dir_after_start(self):
+        pass
+
+    def _merge_env(self, env):
+        return env
+
+    def _resolve_user(self, user):
+        return user
+
+
+def harbor():
+    """A start that fails or is given up leaves no sandbox; a file keeps its mode."""
+    result = lambda **fields: types.SimpleNamespace(**fields)  # noqa: E731
+    names = {"harbor": {}, "harbor.environments": {}, "harbor.environments.base": {
+        "BaseEnvironment": Environment, "ExecResult": result}, "harbor.environments.capabilities": {
+        "EnvironmentCapabilities": dict, "EnvironmentResourceCapabilities": dict}}
+    modules = {name: types.ModuleType(name) for name in names}
+    for name, fields in names.items():
+        vars(modules[name]).update(fields)
+    with mock.patch.dict(sys.modules, modules), User() as h:
+        from handrail_env import Handrail
+        run, one = asyncio.run, Handrail(h.path("cwd"), "one", runtime="local")
+        with mock.patch.object(Sandbox, "execute", side_effect=HandrailError("no answer")):
+            raises(HandrailError, "no answer", run, one.start(False))
+        equal(json.loads(h.ok("ps", "--json")), [], "nobody knows its name: it is ended")
+        run(one.stop(True))
+
+        async def given_up():
+            begun, go, up = asyncio.Event(), threading.Event(), Sandbox.up
+            loop = asyncio.get_running_loop()
+
+            def late(*args, **more):
+                loop.call_soon_threadsafe(begun.set)
+                go.wait()
+                return up(*args, **more)
+            with mock.patch.object(Sandbox, "up", side_effect=late):
+                start = asyncio.create_task(one.start(False))
+                await begun.wait()
+                start.cancel()
+                await asyncio.wait([start])
+                stop = asyncio.create_task(one.stop(True))
+                go.set()
+                await stop
+        run(given_up())
+        equal(json.loads(h.ok("ps", "--json")), [], "what came up later is ended")
+
+        run(one.start(False))
+        for mode in (0o755, 0o600):
+            with open(h.path("source"), "w") as f:
+                f.write("#!/bin/sh\necho $WORD\n")
+            os.chmod(h.path("source"), mode)
+            run(one.upload_file(h.path("source"), h.path("up", "target")))
+            equal(os.stat(h.path("up", "target")).st_mode & 0o777, mode)
+        os.chmod(h.path("up", "target"), 0o700)
+        done = run(one.exec(h.path("up", "target"), env={"WORD": "said"}))
+        equal((done.return_code, done.stdout, done.stderr), (0, "said\n", ""))
+        run(one.stop(True))
+        equal(json.loads(h.ok("ps", "--json")), [])
+
+
 if __name__ == "__main__":
-    sys.exit(run_tests([commands, files, variables, sandboxes]))
+    sys.exit(run_tests([commands, files, variables, sandboxes, foreign_answers, harbor]))

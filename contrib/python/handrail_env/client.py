@@ -4,6 +4,8 @@ import http.client
 import json
 import os
 import posixpath
+import re
+import shlex
 import ssl
 import subprocess
 import urllib.parse
@@ -33,6 +35,29 @@ class Ran(NamedTuple):
     directory: str
 
 
+def parsed(source, body):
+    """The object that an answer is."""
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):
+        answer = None
+    if not isinstance(answer, dict):  # it may be a proxy's, with what nobody should see in a log
+        raise HandrailError("%s: the answer is no JSON object" % source)
+    return answer
+
+
+def assignments(env):
+    """Variables in the words of sh(1)."""
+    text = ""
+    for name, value in env.items():
+        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
+            raise ValueError("a variable's name has letters, digits and underscores alone: %r" % name)
+        if "\0" in str(value):
+            raise ValueError("the variable %s has a null character" % name)
+        text += "export %s=%s\n" % (name, shlex.quote(str(value)))
+    return text.encode(errors="surrogateescape")
+
+
 def handrail(*words, program=None, env=None):
     """One call of the command; what it printed. env: further variables of its own."""
     program = program or os.environ.get("HANDRAIL", "handrail")
@@ -57,14 +82,15 @@ class Sandbox:
         self.directory = None  # where relative paths are from
 
     @classmethod
-    def up(cls, runtime=None, name=None, settings=(), env=None, plugins=(), options=(), program=None):
-        """Starts one, or finds that of the name. settings: "key=value" of handrail(1); options: further ones of it."""
-        named, name = name, name or "py-" + uuid.uuid4().hex[:16]
+    def up(cls, runtime=None, name=None, settings=(), env=None, plugins=(), options=(), program=None, own=False):
+        """Starts one, or finds that of the name. settings: "key=value" of handrail(1); options: further ones of it.
+        own: nobody else knows the name; where the sandbox does not answer it is ended."""
+        own, name = own or not name, name or "py-" + uuid.uuid4().hex[:16]
         words = ["up", "-q", "-n", name, *options]
         if runtime:
             words += ["-r", runtime]
         # of the kind local a variable of the sandbox would be a line of its user's own ~/.bashrc
-        if (runtime or json.loads(handrail("config", *options, program=program))["core"]["runtime"]) != "local":
+        if (runtime or cls._kind(options, program)) != "local":
             words += ["-s", "sandbox.runtime_startup_env_vars=" + json.dumps({DOOR: "true"})]
         for setting in settings:
             words += ["-s", setting]
@@ -75,14 +101,19 @@ class Sandbox:
         try:
             return cls.attach(name, program)
         except BaseException:
-            if not named:  # nobody else knows it
+            if own:
                 handrail("down", "-q", name, program=program)
             raise
+
+    @staticmethod
+    def _kind(options, program):
+        said = parsed("handrail config", handrail("config", *options, program=program))
+        return said.get("core", {}).get("runtime")
 
     @classmethod
     def attach(cls, name="default", program=None):
         """One that was started, by this or by the command."""
-        at = json.loads(handrail("url", "-q", "--json", "-n", name, program=program))
+        at = parsed("handrail url", handrail("url", "-q", "--json", "-n", name, program=program))
         box = cls(at["server"], at["key"], name, program)
         box.directory = box.execute(["pwd"]).stdout.rstrip("\n")
         return box
@@ -113,24 +144,31 @@ class Sandbox:
             c.request(method, at.path.rstrip("/") + path, body, headers)
             answer = c.getresponse()
             return answer.status, answer.read()
+        except http.client.HTTPException as e:
+            raise HandrailError("%s: the answer is cut, or no HTTP: %s" % (path, e.__class__.__name__)) from None
         finally:
             c.close()
 
-    def _post(self, path, message):
+    def _post(self, path, message, take):
         # a name of its own: a request that is sent twice is done once
-        return self._taken(path, *self.ask("POST", path, json.dumps(message), **{"X-Request-ID": uuid.uuid4().hex}))
+        return self._taken(path, take,
+                           *self.ask("POST", path, json.dumps(message), **{"X-Request-ID": uuid.uuid4().hex}))
 
     @staticmethod
-    def _taken(path, status, body):
+    def _taken(path, take, status, body):
+        """take(answer), where it is one."""
         if status == 404:
             raise HandrailError("the sandbox has no %s: start it with %s=true" % (path, DOOR))
-        answer = json.loads(body)
-        if status == 511:
-            e = answer["swerexception"]
-            raise RAISED.get(e["class_path"], HandrailError)(e["message"])
-        if status != 200:
-            raise HandrailError(answer.get("detail") or "status %d" % status)
-        return answer
+        answer = parsed("%s: status %d" % (path, status), body)
+        try:
+            if status == 511:
+                e = answer["swerexception"]
+                raise RAISED.get(e["class_path"], HandrailError)(e["message"])
+            if status != 200:
+                raise HandrailError(answer.get("detail") or "%s: status %d" % (path, status))
+            return take(answer)
+        except (KeyError, TypeError):
+            raise HandrailError("%s: status %d: the answer is none of handrail's" % (path, status)) from None
 
     # ---- commands ----
 
@@ -139,7 +177,10 @@ class Sandbox:
         action = {"action": "run", "args": {"command": command, "blocking": True}}
         if timeout is not None:
             action["timeout"] = timeout
-        o = self._post("/execute_action", {"action": action})
+        return self._post("/execute_action", {"action": action}, self._ran)
+
+    @staticmethod
+    def _ran(o):
         if o["observation"] != "run":
             raise HandrailError(o["content"])
         at = o["extras"]["metadata"]
@@ -147,26 +188,30 @@ class Sandbox:
 
     def execute(self, words, input=None, cwd=None, env=None, user=None, timeout=None):
         """A program beside all shells, with its two streams apart. TimeoutError: it was ended after so many seconds."""
-        words = list(words)
-        if env:
-            words = ["/usr/bin/env", "--", *("%s=%s" % pair for pair in env.items()), *words]
+        words, files = list(words), []
+        if env:  # not as arguments, which are for all to see
+            words = ["/bin/sh", "-c", 'eval "$(/bin/cat <&3)"; exec 3<&-; exec "$@"', "sh", *words]
+            files.append(("3", assignments(env)))
         if user is not None:
             words = ["/usr/sbin/runuser", "-u", str(user), "--", *words]
-        if input is None:
+        if input is not None:
+            files.append(("0", input))
+        names = ["/tmp/handrail-input-" + uuid.uuid4().hex for _ in files]
+        if not files:
             return self._execute(words, cwd, timeout)
-        name = "/tmp/handrail-input-" + uuid.uuid4().hex
         try:
             # nobody else's to read: a file that is there keeps its mode
-            self._execute(["/bin/sh", "-c", 'umask 077; : >"$0"', name], None, None)
-            self.write(name, input)
-            return self._execute(["/bin/sh", "-c", 'f=$0; exec "$@" <"$f"', name, *words], cwd, timeout)
+            self._execute(["/bin/sh", "-c", 'umask 077; for f; do : >"$f"; done', "sh", *names], None, None)
+            for name, (number, data) in zip(names, files):
+                self.write(name, data)
+                words = ["/bin/sh", "-c", 'exec %s<"$0"; exec "$@"' % number, name, *words]
+            return self._execute(words, cwd, timeout)
         finally:
-            self._execute(["/bin/rm", "-f", "--", name], None, None)
+            self._execute(["/bin/rm", "-f", "--", *names], None, None)
 
     def _execute(self, words, cwd, timeout):
-        a = self._post("/swerex/execute", {"command": words, "cwd": self.path(cwd) if cwd else None,
-                                           "timeout": timeout})
-        return Executed(a["exit_code"], a["stdout"], a["stderr"])
+        message = {"command": words, "cwd": self.path(cwd) if cwd else None, "timeout": timeout}
+        return self._post("/swerex/execute", message, lambda a: Executed(a["exit_code"], a["stdout"], a["stderr"]))
 
     # ---- files ----
 
@@ -182,7 +227,7 @@ class Sandbox:
             return body
         if status == 416:
             return b""
-        return self._fail(body, path)
+        return self._fail("%s: status %d" % (path, status), body, path)
 
     def write(self, path, data):
         """A whole file, with the directories above it."""
@@ -192,7 +237,7 @@ class Sandbox:
         body = (part % (mark, "target_path", "") + self.path(path) + "\r\n").encode()
         body += (part % (mark, "file", '; filename="f"')).encode() + data + ("\r\n--%s--\r\n" % mark).encode()
         type = "multipart/form-data; boundary=" + mark
-        self._taken("/swerex/upload", *self.ask("POST", "/swerex/upload", body, type))
+        self._taken("/swerex/upload", bool, *self.ask("POST", "/swerex/upload", body, type))
 
     def put(self, source, path):
         """A file or a directory of this machine, as `handrail put` does."""
@@ -202,8 +247,8 @@ class Sandbox:
         handrail("get", "-q", "-n", self.name, self.path(path), os.fspath(target), program=self.program)
 
     @staticmethod
-    def _fail(body, path):
-        said = json.loads(body).get("detail", "")
+    def _fail(source, body, path):
+        said = str(parsed(source, body).get("detail", ""))
         kind = HandrailError
         if said.startswith("404: "):
             kind = FileNotFoundError

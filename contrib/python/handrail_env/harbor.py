@@ -8,6 +8,7 @@ import asyncio
 import json
 import re
 import subprocess
+import threading
 from pathlib import Path
 
 from harbor.environments.base import BaseEnvironment, ExecResult
@@ -21,6 +22,7 @@ LATE = 124  # of a command that was ended, as timeout(1) has it
 class Handrail(BaseEnvironment):
     def __init__(self, *args, runtime="docker", settings=(), image=None, **kwargs):
         self.runtime, self.image, self.box = runtime, image, None
+        self.life = threading.Lock()  # a start that nobody waits for any more goes on
         self.settings = json.loads(settings) if isinstance(settings, str) else list(settings)
         super().__init__(*args, **kwargs)
 
@@ -63,8 +65,9 @@ class Handrail(BaseEnvironment):
         return ["sandbox.runtime_container_image=" + image, "core.run_as_openhands=false", *settings]
 
     def _start(self, force_build):
-        self.box = Sandbox.up(self.runtime, "harbor-" + re.sub(r"[^A-Za-z0-9_.-]", "-", self.session_id),
-                              self._settings(force_build))
+        with self.life:
+            self.box = Sandbox.up(self.runtime, "harbor-" + re.sub(r"[^A-Za-z0-9_.-]", "-", self.session_id),
+                                  self._settings(force_build), own=True)
 
     async def start(self, force_build):
         await asyncio.to_thread(self._start, force_build)
@@ -73,10 +76,14 @@ class Handrail(BaseEnvironment):
         await self.ensure_dirs(self._mount_targets(writable_only=True))
         await self._upload_environment_dir_after_start()
 
+    def _stop(self, delete):
+        with self.life:
+            box, self.box = self.box, None
+            if box is not None and delete:
+                box.down()
+
     async def stop(self, delete):
-        box, self.box = self.box, None
-        if box is not None and delete:
-            await asyncio.to_thread(box.down)
+        await asyncio.to_thread(self._stop, delete)
 
     async def exec(self, command, cwd=None, env=None, timeout_sec=None, user=None):
         try:
@@ -90,8 +97,12 @@ class Handrail(BaseEnvironment):
             return ExecResult(stdout="", stderr=str(e), return_code=1)
         return ExecResult(stdout=done.stdout, stderr=done.stderr, return_code=done.exit_code)
 
+    def _put(self, source, target):
+        self.box.write(target, Path(source).read_bytes())
+        self._done("/bin/chmod", "%o" % (Path(source).stat().st_mode & 0o777), "--", self.box.path(target))
+
     async def upload_file(self, source_path, target_path):
-        await asyncio.to_thread(self.box.write, target_path, Path(source_path).read_bytes())
+        await asyncio.to_thread(self._put, source_path, target_path)
 
     async def download_file(self, source_path, target_path):
         data = await asyncio.to_thread(self.box.read, source_path)
@@ -99,7 +110,10 @@ class Handrail(BaseEnvironment):
         Path(target_path).write_bytes(data)
 
     def _made(self, directory):
-        done = self.box.execute(["/bin/mkdir", "-p", "--", directory])
+        self._done("/bin/mkdir", "-p", "--", directory)
+
+    def _done(self, *words):
+        done = self.box.execute(words)
         if done.exit_code != 0:
             raise HandrailError(done.stderr.strip())
 
