@@ -54,7 +54,8 @@ libworker_la_CFLAGS = $(AM_CFLAGS) $(FCGI_CFLAGS) $(JSONC_CFLAGS) $(PCRE2_CFLAGS
 libworker_la_LIBADD = \
 	libdoor.la libactions.la libsearch.la libsigninweb.la libfiles.la libprotojson.la libkeysum.la libproto.la libterm.la libshell.la libbase.la
 
-pkglibexec_PROGRAMS += handrail-worker
+pkglibexec_PROGRAMS += handrail-worker handrail-bound
+handrail_bound_SOURCES = %D%/v1/bound.c %D%/v1/bound.h
 handrail_worker_SOURCES = \
 	%D%/accept.c %D%/fcgi.h \
 	%D%/harden.c %D%/harden.h \

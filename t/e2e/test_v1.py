@@ -128,6 +128,29 @@ def commands():
             equal(s.ask("POST", "/api/bash/bash_commands/%s/stop" % id).status, 404)
 
 
+def output_is_bounded():
+    """What prints without end is killed at 64 MiB; to this it keeps what it printed, and says why it ended."""
+    most, said = 64 << 20, "\nhandrail: the command was ended: its output has more than 64 MiB\n"
+    with V1() as s:
+        for command, out, err in (("echo kept >&2; yes", most, "kept\n" + said),
+                                  ("trap '' TERM HUP; (while :; do yes; done) & wait", most, said),
+                                  ("yes >&2", 0, "y\n" * (most // 2) + said)):
+            got = s.run(command)
+            equal((got[0], len(got[1]), got[1] == "y\n" * (out // 2), got[2] == err), (137, out, True, True),
+                  (command, got[2][-200:]))
+        got = s.run("head -c %d /dev/zero | tr '\\0' a" % most)
+        equal((got[0], len(got[1]), got[2]), (0, most, ""))
+        # so is what a command has left behind, which holds the FIFO until it is killed
+        path = s.work_dir + "/held"
+        os.mkfifo(path)
+        os.chmod(path, 0o666)
+        id = s.begin("(exec 7>%s; yes) & echo begun" % path).json()["id"]
+        with open(path) as f:
+            equal(f.read(), "")
+        equal(s.finish(id)[0], 0)
+        equal(s.search(id, sort_order="TIMESTAMP_DESC", limit=1)[0]["stderr"], said)
+
+
 def shells_of_others():
     """A shell that somebody else gave such a name is no result of ours, and makes no room."""
     with V1(named_sessions_max=2) as s:
@@ -234,4 +257,4 @@ def git():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([door, commands, shells_of_others, once, pages, files, git]))
+    sys.exit(run_tests([door, commands, output_is_bounded, shells_of_others, once, pages, files, git]))

@@ -131,7 +131,9 @@ put_command(const struct hr_rex_call *c, const struct hr_v1_command *m, struct h
 		hr_shell_quote(text, cwd.p, cwd.len);
 		hr_buf_adds(text, " && ");
 	}
-	hr_buf_adds(text, "exec timeout -k 1 $limit bash -c ");
+	hr_buf_adds(text, "exec ");
+	hr_shell_quote(text, c->w->libexec_dir, strlen(c->w->libexec_dir));
+	hr_buf_adds(text, "/handrail-bound timeout -k 1 $limit bash -c ");
 	hr_shell_quote(text, command.p, command.len);
 	hr_buf_adds(text, ") </dev/null >|");
 	hr_shell_quote(text, path.p, path.len);

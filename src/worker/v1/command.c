@@ -20,6 +20,7 @@
 #include "base/utf8.h"
 #include "proto/channel.h"
 #include "worker/live.h"
+#include "worker/v1/bound.h"
 
 /* ---- ids ---- */
 
@@ -175,7 +176,7 @@ hr_v1_make_files(const struct hr_rex_call *c, const char *name)
 }
 
 static int
-open_file(int dir, const char *file, uint64_t *ret_size)
+open_file(int dir, const char *file, uint64_t most, uint64_t *ret_size)
 {
 	int fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;
@@ -185,6 +186,8 @@ open_file(int dir, const char *file, uint64_t *ret_size)
 		*ret_size = (uint64_t)st.st_size;
 	else
 		hr_fd_close(&fd); /* the shell's user may have removed it: nothing was written */
+	if (*ret_size > most)     /* it is about to be cut */
+		*ret_size = most;
 	return fd;
 }
 
@@ -193,8 +196,8 @@ hr_v1_streams_open(const struct hr_rex_call *c, const char *name, struct hr_v1_s
 {
 	int dir = directory(c, name);
 
-	s->out = open_file(dir, "out", &s->out_size);
-	s->err = open_file(dir, "err", &s->err_size);
+	s->out = open_file(dir, "out", HR_BOUND_BYTES, &s->out_size);
+	s->err = open_file(dir, "err", HR_BOUND_BYTES + sizeof(HR_BOUND_NOTE) - 1, &s->err_size);
 	hr_fd_close(&dir);
 }
 

@@ -1,0 +1,100 @@
+/* handrail-bound: a command whose output has a bound. It becomes that command; a child
+ * looks on at the files that standard output and error are, with inotify(7), outside the data's
+ * way. Where one grows beyond, the command's process group is killed and the file cut; so again
+ * where something has left that group. The child ends with the shell's session, by SIGHUP. */
+#include "config.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "worker/v1/bound.h"
+
+#define NOT_DONE 125 /* as timeout(1): ours and not the command's */
+
+static const char note[] = HR_BOUND_NOTE;
+
+/* Whether it had more; then it has `most`. */
+static bool
+cut(int fd, off_t most)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > most &&
+	       ftruncate(fd, most) == 0;
+}
+
+/* What is printed from then on has its place behind that: the offset is the command's, too. */
+static void
+tell(bool at_bound)
+{
+	off_t at = lseek(STDERR_FILENO, 0, SEEK_END);
+
+	if (at_bound)
+		at = HR_BOUND_BYTES;
+	(void)lseek(STDERR_FILENO, at + (off_t)sizeof(note) - 1, SEEK_SET);
+	if (pwrite(STDERR_FILENO, note, sizeof(note) - 1, at) < 0)
+		return; /* nobody else to tell */
+}
+
+/* A group keeps its number from others; a process of that number in another session has nothing
+ * to do with us. */
+static void
+kill_group(pid_t group)
+{
+	pid_t session = getsid(group);
+
+	if (session < 0 || session == getsid(0))
+		(void)kill(-group, SIGKILL); /* it may be gone */
+}
+
+static _Noreturn void
+look_on(int events, pid_t group)
+{
+	char buf[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+	bool told = false, out, err;
+
+	(void)signal(SIGHUP, SIG_DFL);
+	(void)setpgid(0, 0);
+	(void)close(STDIN_FILENO);
+	do {
+		out = cut(STDOUT_FILENO, HR_BOUND_BYTES);
+		err = cut(STDERR_FILENO, HR_BOUND_BYTES + (told ? (off_t)sizeof(note) - 1 : 0));
+		if (!out && !err)
+			continue;
+		if (!told)
+			tell(err); /* before the end, with which the result is read */
+		told = true;
+		kill_group(group);
+	} while (read(events, buf, sizeof(buf)) > 0 || errno == EINTR);
+	_exit(EXIT_FAILURE);
+}
+
+int
+main(int argc, char **argv)
+{
+	pid_t self = getpid(), child = -1;
+	int events;
+
+	if (argc < 2) {
+		(void)fputs("usage: handrail-bound COMMAND [WORD...]\n", stderr);
+		return NOT_DONE;
+	}
+	events = inotify_init1(IN_CLOEXEC);
+	if (events >= 0 && inotify_add_watch(events, "/proc/self/fd/1", IN_MODIFY) >= 0 &&
+	    inotify_add_watch(events, "/proc/self/fd/2", IN_MODIFY) >= 0)
+		child = fork();
+	if (child == 0)
+		look_on(events, self);
+	if (child < 0) /* the user's inotify instances may be used up */
+		(void)fprintf(stderr, "handrail: the output has no bound: %s\n", strerror(errno));
+	(void)execvp(argv[1], argv + 1);
+	(void)fprintf(stderr, "%s: %s\n", argv[1], strerror(errno));
+	return NOT_DONE;
+}

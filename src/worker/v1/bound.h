@@ -1,0 +1,8 @@
+/* handrail-bound: what a stream of a command may have, and what stands behind it then. */
+#ifndef HR_WORKER_V1_BOUND_H
+#define HR_WORKER_V1_BOUND_H
+
+#define HR_BOUND_BYTES (64u << 20)
+#define HR_BOUND_NOTE "\nhandrail: the command was ended: its output has more than 64 MiB\n"
+
+#endif
