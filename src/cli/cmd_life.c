@@ -68,12 +68,32 @@ static const struct {
 	const char *key;
 } settings[] = {{'i', "sandbox.runtime_container_image"}, {PAYLOAD, "sandbox.payload"}};
 
+/* Those whose image, or whose machine, has to have handrail in it. */
+static int
+payload_fits(const struct cli *c)
+{
+	static const char *const without[] = {"cli", "kubernetes", "local", "remote"};
+	const char *kind = hr_config_text(c->config, "core.runtime");
+	size_t i;
+
+	for (i = 0; kind != NULL && i < sizeof(without) / sizeof(*without); i++)
+		if (strcmp(kind, without[i]) == 0)
+			return cli_usage(
+			    "--payload is for docker and for providers, not for the kind "
+			    "\"%s\"",
+			    kind);
+	return CLI_OK;
+}
+
 static int
 set_by_options(struct cli *c, const struct cli_args *a)
 {
 	struct hr_err err = {0};
 	const char *value;
 	size_t i;
+
+	if (cli_value(a, PAYLOAD) != NULL && payload_fits(c) != CLI_OK)
+		return CLI_USAGE;
 
 	for (i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
 		value = cli_value(a, settings[i].letter);

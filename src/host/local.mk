@@ -30,6 +30,7 @@ libhost_la_SOURCES = \
 	%D%/common/exam.c %D%/common/exam.h \
 	%D%/common/module.c %D%/common/module.h \
 	%D%/common/owner.c %D%/common/owner.h \
+	%D%/common/payload.c %D%/common/payload.h \
 	%D%/common/proc.c %D%/common/proc.h \
 	%D%/common/recordtext.c %D%/common/recordtext.h \
 	%D%/common/statedir.c %D%/common/statedir.h \
@@ -55,7 +56,6 @@ libhost_la_SOURCES = \
 	%D%/docker/images.c \
 	%D%/docker/look.c \
 	%D%/docker/make.c \
-	%D%/docker/payload.c %D%/docker/payload.h \
 	%D%/docker/preflight.c \
 	%D%/docker/pull.c \
 	%D%/docker/spec.c %D%/docker/spec.h \
@@ -134,10 +134,10 @@ libclouds_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libclouds_la_LIBADD =
 modules_LTLIBRARIES += handrail-clouds.la
 handrail_clouds_la_SOURCES = \
-	%D%/command.c %D%/common/exam.c %D%/common/module.c %D%/common/owner.c %D%/common/strv.c %D%/config/mcpconf.c \
-	%D%/config/schema.c %D%/config/settings.c %D%/rest.c %D%/resttry.c \
+	%D%/command.c %D%/common/exam.c %D%/common/module.c %D%/common/owner.c %D%/common/payload.c %D%/common/strv.c \
+	%D%/config/mcpconf.c %D%/config/schema.c %D%/config/settings.c %D%/rest.c %D%/resttry.c \
 	%D%/transfer/archives.c
-handrail_clouds_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_LIBEXECDIR='"$(pkglibexecdir)"'
+handrail_clouds_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_LIBEXECDIR='"$(pkglibexecdir)"' -DHR_PAYLOADDIR='"$(pkglibdir)/payload"'
 handrail_clouds_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 CLOUD_PARTS = $(CLI_PARTS) libhttp.la
 handrail_clouds_la_LDFLAGS = $(module_flags) '^hr_[a-z0-9]*_entry$$' \

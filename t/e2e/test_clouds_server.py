@@ -24,11 +24,23 @@ exec '%s/handraild' --listen 127.0.0.1 --run-dir '%s' --state-dir '%s' "$@"
 """
 
 
-def serving(h):
+def serving(h, directory=False):
+    """With a payload, as a directory or as an archive of one."""
     me = pwd.getpwuid(os.geteuid())
     h.at.serving(free_port())
-    h.env.update(RUNTIME_USERNAME=me.pw_name, RUNTIME_UID=str(me.pw_uid), SANDBOX_PAYLOAD=h.path("payload.tar.gz"))
+    h.env.update(RUNTIME_USERNAME=me.pw_name, RUNTIME_UID=str(me.pw_uid),
+                 SANDBOX_PAYLOAD=h.path("payload" if directory else "payload.tar.gz"))
     text = (START % (BUILD, SRC, BUILD, h.path("server"), h.path("server-state"))).encode()
+    if directory:
+        os.makedirs(h.path("payload", "libexec", "handrail"))
+        os.makedirs(h.path("payload", "micromamba", "bin"))
+        with open(h.path("payload", "libexec", "handrail", "shim"), "wb") as f:
+            f.write(text)
+        os.chmod(f.name, 0o755)
+        # links to files, as there is one in it
+        os.symlink("shim", h.path("payload", "libexec", "handrail", "start"))
+        os.symlink("../../libexec/handrail/shim", h.path("payload", "micromamba", "bin", "micromamba"))
+        return
     with tarfile.open(h.path("payload.tar.gz"), "w:gz") as t:
         i = tarfile.TarInfo("./libexec/handrail/start")
         i.size, i.mode = len(text), 0o755
@@ -37,7 +49,7 @@ def serving(h):
 
 def life(kind):
     with kind() as h:
-        serving(h)
+        serving(h, directory=h.kind == "daytona")
         done = h("up")
         equal(done.returncode, 0, done.stderr)
         equal("shell of its own" in done.stderr, False, "nothing is lost: " + done.stderr)
@@ -65,6 +77,8 @@ def refused():
         serving(h)
         h.env["SANDBOX_PAYLOAD"] = h.path("nothing")
         h.fails(1, "sandbox.payload: ", "up")
+        h.env["SANDBOX_PAYLOAD"] = h.path("home")
+        h.fails(1, 'is neither a directory that "packaging/payload DIR" made', "up")
         equal(h.boxes(), [], "nothing was made")
         with open(h.path("payload.tar.gz"), "w") as f:
             f.write("no archive")

@@ -51,6 +51,8 @@ BEFORE = (
     (2, "usage: handrail preflight", "preflight"),
     (2, "handrail image ls", "images"),
     (1, "packaging/payload DIR", "preflight --payload . alpine:3"),
+    (1, "unpack it by", "preflight --payload notes alpine:3"),
+    (2, 'not for the kind "local"', "up --payload payload"),
     (2, 'option "-i" needs a value', "up -i"),
 )
 WITH = (

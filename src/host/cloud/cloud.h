@@ -87,9 +87,10 @@ struct hr_cloud {
 	const struct hr_backend_host *h;
 	struct hr_api api, plane; /* the provider's, the sandbox's */
 	const char *image;        /* with handrail in it, or whatever, with a payload; NULL */
-	const char *payload;      /* an archive of what packaging/payload makes; NULL. Without both:
-				     commands and files alone */
-	void *own;                /* the provider's */
+	/* What packaging/payload made, or an archive of it; NULL. Without both: commands and files
+	 * alone. */
+	const char *payload;
+	void *own; /* the provider's */
 
 	/* what is recorded; NULL: not known */
 	char *id;

@@ -7,13 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/path.h"
 #include "host/cloud/actions_int.h"
 #include "host/command.h"
+#include "host/common/payload.h"
 #include "host/config/settings.h"
+#include "host/transfer/tarfile.h"
 #include "shell/quote.h"
 
 #define ALIVE_S 120
@@ -35,12 +38,33 @@ hr_cloud_payload_look(struct hr_cloud *c, struct hr_err *err)
 	if (stat(c->payload, &st) != 0)
 		return hr_err_set(
 		    err, HR_E_INVAL, "sandbox.payload: %.200s: %s", c->payload, strerror(errno));
-	if (!S_ISREG(st.st_mode) || st.st_size > HR_CLOUD_FILE_MAX)
-		return hr_err_set(err, HR_E_INVAL,
-		    "sandbox.payload: %.200s is no archive of at most %u MiB; make it by "
-		    "\"packaging/payload DIR\" and \"tar -C DIR -czf FILE .\"",
-		    c->payload, HR_CLOUD_FILE_MAX >> 20);
-	return 0;
+	if (S_ISDIR(st.st_mode) ? hr_payload_is(c->payload)
+				: S_ISREG(st.st_mode) && st.st_size <= HR_CLOUD_FILE_MAX)
+		return 0;
+	return hr_err_set(err, HR_E_INVAL,
+	    "sandbox.payload: %.200s is neither a directory that \"packaging/payload DIR\" made, "
+	    "in "
+	    "a source tree of handrail, nor an archive of one (\"tar -C DIR -czf FILE .\"), of at "
+	    "most %u MiB",
+	    c->payload, HR_CLOUD_FILE_MAX >> 20);
+}
+
+/* As one file. */
+static int
+packed(struct hr_cloud *c, struct hr_buf *archive, struct hr_err *err)
+{
+	struct hr_err e = {0};
+	int fd = -1, r;
+
+	if (!hr_payload_is(c->payload)) {
+		r = hr_path_read(c->payload, archive, &e);
+	} else if ((fd = hr_tarfile_make(c->payload, true, true, &e)) < 0) {
+		r = -1;
+	} else {
+		r = hr_path_read_fd(fd, c->payload, archive, &e);
+		(void)close(fd);
+	}
+	return r == 0 ? 0 : hr_err_from(err, HR_E_SYS, &e);
 }
 
 /* One file and one command. Others in the sandbox may not write what is to run. */
@@ -48,7 +72,6 @@ static int
 carry(struct hr_cloud *c, struct hr_err *err)
 {
 	struct hr_buf archive, line, said;
-	struct hr_err e = {0};
 	char file[100];
 	int status = -1, r;
 
@@ -58,7 +81,7 @@ carry(struct hr_cloud *c, struct hr_err *err)
 	hr_buf_init(&said, 1);
 	if (c->h->log != NULL)
 		c->h->log(c->h->arg, "The payload is copied into the sandbox.");
-	r = hr_path_read(c->payload, &archive, &e) == 0 ? 0 : hr_err_from(err, HR_E_SYS, &e);
+	r = packed(c, &archive, err);
 	if (r == 0)
 		r = c->ops->put(c, file, hr_buf_str(&archive), archive.len, err);
 	hr_buf_done(&archive);

@@ -153,7 +153,7 @@ build(void *arg, const char *const *names, size_t n, const struct hr_image_reque
 {
 	struct build *b = arg;
 	struct hr_buf path;
-	int fd = hr_tarfile_make(b->folder, false, b->err), r = -1;
+	int fd = hr_tarfile_make(b->folder, false, false, b->err), r = -1;
 
 	hr_buf_init(&path, PATH_TEXT_MAX);
 	build_path(b, &path, names, n, req);

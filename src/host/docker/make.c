@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "host/client.h"
 #include "host/command.h"
-#include "host/docker/payload.h"
+#include "host/common/payload.h"
 #include "host/docker/spec.h"
 #include "base/err.h"
 #include "proto/json.h"

@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "host/common/exam.h"
 #include "host/docker/docker_int.h"
-#include "host/docker/payload.h"
+#include "host/common/payload.h"
 #include "proto/json.h"
 
 #define PATHS_MAX 5

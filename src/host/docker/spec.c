@@ -15,7 +15,7 @@
 #include "host/config/size.h"
 #include "host/common/strv.h"
 #include "host/docker/engine.h"
-#include "host/docker/payload.h"
+#include "host/common/payload.h"
 #include "host/config/volumes.h"
 #include "proto/json.h"
 

@@ -88,7 +88,7 @@ static int
 put_context(struct build *b, struct hr_buf *to)
 {
 	unsigned char chunk[3 * 16384]; /* no padding before the end */
-	int fd = hr_tarfile_make(b->folder, true, &b->detail);
+	int fd = hr_tarfile_make(b->folder, true, false, &b->detail);
 	size_t n;
 	ssize_t got;
 

@@ -75,9 +75,9 @@ hr_zip_extract(const char *file, const char *dir, unsigned long long most, struc
 }
 
 int
-hr_tarfile_make(const char *dir, bool gzip, struct hr_err *err)
+hr_tarfile_make(const char *dir, bool gzip, bool links, struct hr_err *err)
 {
 	const struct hr_archives *a = archives_load(err);
 
-	return a != NULL ? a->tar(dir, gzip, err) : -1;
+	return a != NULL ? a->tar(dir, gzip, links, err) : -1;
 }

@@ -9,7 +9,7 @@
 #include "host/handrail.h"
 
 #define HR_ARCHIVES_FILE "handrail-archives.so"
-#define HR_ARCHIVES_VERSION 3 /* of the struct below and of what its functions take */
+#define HR_ARCHIVES_VERSION 4 /* of the struct below and of what its functions take */
 
 struct hr_archives {
 	unsigned version; /* first: it is looked at before anything else */
@@ -17,7 +17,7 @@ struct hr_archives {
 	int (*zip)(int fd, const char *path, bool with_name, bool deflate, struct hr_err *err);
 	int (*unzip)(
 	    const char *file, const char *dir, unsigned long long most, struct hr_err *err);
-	int (*tar)(const char *dir, bool gzip, struct hr_err *err);
+	int (*tar)(const char *dir, bool gzip, bool links, struct hr_err *err);
 };
 
 /* The only symbol of the module. */
@@ -27,7 +27,7 @@ extern const struct hr_archives hr_archives_module;
 int hr_arczip_make(int fd, const char *path, bool with_name, bool deflate, struct hr_err *err);
 int
 hr_arczip_extract(const char *file, const char *dir, unsigned long long most, struct hr_err *err);
-int hr_arctar_make(const char *dir, bool gzip, struct hr_err *err);
+int hr_arctar_make(const char *dir, bool gzip, bool links, struct hr_err *err);
 
 struct archive;
 /* An archive that is written. */

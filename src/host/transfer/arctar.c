@@ -25,9 +25,10 @@ nameless(struct hr_err *err)
 }
 
 int
-hr_arctar_make(const char *dir, bool gzip, struct hr_err *err)
+hr_arctar_make(const char *dir, bool gzip, bool links, struct hr_err *err)
 {
-	const struct hr_arc to = {.a = archive_write_new(), .what = "tar", .plain = true};
+	const struct hr_arc to = {
+	    .a = archive_write_new(), .what = "tar", .links = links, .plain = true};
 	struct archive *a = to.a;
 	int fd = -1, r = -1;
 

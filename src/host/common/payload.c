@@ -1,17 +1,18 @@
 /* Where the payload is. */
 #include "config.h"
 
-#include "host/docker/payload.h"
+#include "host/common/payload.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/path.h"
 
-static bool
-is_one(const char *dir)
+bool
+hr_payload_is(const char *dir)
 {
 	char *start = hr_path_join(dir, &HR_PAYLOAD_START[sizeof(HR_PAYLOAD_PLACE)]);
 	bool is = start != NULL && access(start, X_OK) == 0;
@@ -24,10 +25,16 @@ int
 hr_payload_given(const struct hr_config *c, const char **ret, struct hr_err *err)
 {
 	const char *dir = hr_config_text(c, "sandbox.payload");
+	struct stat st;
 
 	*ret = dir != NULL && *dir != '\0' ? dir : NULL;
-	if (*ret == NULL || is_one(dir))
+	if (*ret == NULL || hr_payload_is(dir))
 		return 0;
+	if (stat(dir, &st) == 0 && S_ISREG(st.st_mode))
+		return hr_err_set(err, HR_E_INVAL,
+		    "sandbox.payload: %.200s is a file, and a directory is mounted: unpack it by "
+		    "\"tar -C DIR -xf FILE\", and name DIR",
+		    dir);
 	return hr_err_set(err, HR_E_INVAL,
 	    "sandbox.payload: %.200s is no directory that \"packaging/payload DIR\" made, in a "
 	    "source tree of handrail",
@@ -37,7 +44,7 @@ hr_payload_given(const struct hr_config *c, const char **ret, struct hr_err *err
 const char *
 hr_payload_installed(void)
 {
-	return is_one(HR_PAYLOADDIR) ? HR_PAYLOADDIR : NULL;
+	return hr_payload_is(HR_PAYLOADDIR) ? HR_PAYLOADDIR : NULL;
 }
 
 bool
