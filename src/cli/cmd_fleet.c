@@ -187,7 +187,7 @@ keys(struct cli *c, const struct cli_args *a)
 		return call(c, "POST", "/handrail/v1/keys/revoke",
 		    object("id", json_object_new_int64(id)), show_nothing);
 	}
-	return cli_usage("fleet keys: nothing, make NAME, or revoke ID");
+	return cli_usage("usage: handrail fleet keys [make NAME | revoke ID]");
 }
 
 static void
@@ -297,7 +297,7 @@ pools(struct cli *c, const struct cli_args *a)
 	if ((a->argc == 4 && strcmp(a->argv[1], "set") == 0) ||
 	    (a->argc == 3 && strcmp(a->argv[1], "rm") == 0))
 		return set_pool(c, a);
-	return cli_usage("fleet pools: nothing, set NAME SIZE, or rm NAME");
+	return cli_usage("usage: handrail fleet pools [set NAME SIZE | rm NAME]");
 }
 
 /* handrail-fleetd itself, with those options and the arguments of `a` behind the first. */
@@ -328,7 +328,7 @@ init(struct cli *c, const struct cli_args *a)
 	const char *const options[] = {"--init", a->argc > 1 ? "--state-dir" : NULL, NULL};
 
 	if (a->argc > 2)
-		return cli_usage("fleet init: one directory at most");
+		return cli_usage("usage: handrail fleet init [DIR]");
 	if (fleetd(c, a, options) != 0)
 		return CLI_ERROR;
 	if (!c->quiet)
@@ -352,7 +352,7 @@ drain(struct cli *c, const struct cli_args *a)
 	bool off = a->argc == 2 && strcmp(a->argv[1], "off") == 0;
 
 	if (a->argc > 1 && !off)
-		return cli_usage("fleet drain: nothing, or off");
+		return cli_usage("usage: handrail fleet drain [off]");
 	return call(c, "POST", "/handrail/v1/drain", object("off", json_object_new_boolean(off)),
 	    show_nothing);
 }

@@ -51,7 +51,8 @@ pool(struct cli *c, const struct cli_args *a)
 	errno = 0;
 	n = strtol(a->argv[0], &stop, 10);
 	if (errno != 0 || stop == a->argv[0] || *stop != '\0' || n < 0 || n > POOL_MAX)
-		return cli_usage("pool: a number from 0 to %d, not \"%s\"", POOL_MAX, a->argv[0]);
+		return cli_usage(
+		    "pool takes a number from 0 to %d, not \"%s\"", POOL_MAX, a->argv[0]);
 	r = cli_plugins(a, &plugins);
 	o.plugins = hr_strv_list(&plugins);
 	if (r != CLI_OK)

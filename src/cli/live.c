@@ -86,7 +86,7 @@ interrupt(struct live *l)
 		(void)raise(SIGINT);
 		(void)pthread_sigmask(SIG_SETMASK, &l->before, NULL);
 	} else if (!l->of.listed) {
-		cli_say("it has not begun; interrupt once more to leave it");
+		cli_say("the command has not begun; interrupt once more to leave it");
 	} else if (l->of.running) {
 		cli_watched_interrupt(&l->of);
 	}
@@ -346,9 +346,9 @@ run_shown(struct live *l, bool limited)
 		return cli_observed(l->c, l->observation, l->of.id == 0);
 	}
 	if (l->of.running && !l->c->quiet)
-		cli_say(
-		    "it goes on; ^C interrupts it, ^C twice leaves it, \"handrail run -i TEXT\" "
-		    "is input for it");
+		cli_say("the command goes on; ^C interrupts it, ^C twice leaves it, \"handrail run "
+			"-i TEXT\" "
+			"is input for it");
 	if (l->of.running)
 		r = wait_for_it(l);
 	if (r != CLI_OK)
@@ -402,7 +402,7 @@ static void
 say_ended(const struct live *l)
 {
 	if (!l->c->quiet && !l->c->json && l->of.exit_code >= 0)
-		cli_say("it has ended, with status %d", l->of.exit_code & 0xFF);
+		cli_say("the command has ended, with status %d", l->of.exit_code & 0xFF);
 }
 
 static int

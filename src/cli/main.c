@@ -311,7 +311,7 @@ nearest_option(const char *word, const struct option *longs, size_t n)
 		names[i] = longs[i].name;
 	near = strncmp(word, "--", 2) == 0 ? hr_nearest(word + 2, names, n) : NULL;
 	if (near != NULL)
-		cli_say("is \"--%s\" meant?", near);
+		cli_say("did you mean \"--%s\"?", near);
 }
 
 /* Options stand before the first argument, so that a command's own are its own. */

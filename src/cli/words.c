@@ -73,7 +73,7 @@ cli_find_command(const char *name)
 		return NULL;
 	}
 	near = hr_nearest(name, names, n);
-	cli_say("there is no command \"%s\"%s%s%s", name, near != NULL ? "; is \"" : "",
-	    near != NULL ? near : "", near != NULL ? "\" meant?" : "; see \"handrail --help\"");
+	cli_say("there is no command \"%s\"%s%s%s", name, near != NULL ? "; did you mean \"" : "",
+	    near != NULL ? near : "", near != NULL ? "\"?" : "; see \"handrail --help\"");
 	return NULL;
 }

@@ -173,9 +173,9 @@ unknown(const char *name, const char *why, struct hr_err *err)
 	}
 	near = hr_nearest(name, names, sizeof(names) / sizeof(*names));
 	return hr_err_set(err, HR_E_INVAL,
-	    "Runtime %s not supported%s%s%s, known are: %s and what is found in %s%s%s", name,
-	    near != NULL ? "; is \"" : "", near != NULL ? near : "",
-	    near != NULL ? "\" meant?" : "", known, HR_BACKENDDIR, *why != '\0' ? "; " : "", why);
+	    "Runtime %s not supported%s%s%snown are: %s and what is found in %s%s%s", name,
+	    near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
+	    near != NULL ? "\"? K" : ", k", known, HR_BACKENDDIR, *why != '\0' ? "; " : "", why);
 }
 
 /* In one directory: 1 found, 0 not there, -1 broken. */

@@ -90,7 +90,7 @@ def guessed_words():
         h.fails(2, 'option "-n" needs a value', "-n")
         for word, here in (("exec", "handrail run COMMAND"), ("cp", "handrail put FILE"), ("stop", "handrail pause"),
                            ("rm", "handrail down"), ("start", "handrail up"), ("info", "handrail ps"),
-                           ("rnu", 'is "run" meant?')):
+                           ("rnu", 'did you mean "run"?')):
             h.fails(2, here, word, "x")
 
 
@@ -108,7 +108,7 @@ def unfinished():
         equal(h("-n", "x", "-q", "run", "echo b").stderr, "", "--quiet")
         h("-n", "x", "run", "-i", "C-c")
         equal(h("-n", "x", "attach").returncode, 130, "it was interrupted")
-        h.fails(1, 'Runtime locla not supported; is "local" meant?', "up", "-r", "locla")
+        h.fails(1, 'Runtime locla not supported; did you mean "local"?', "up", "-r", "locla")
 
 
 def documented():

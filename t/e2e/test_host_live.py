@@ -180,7 +180,7 @@ def takes_nothing_from_others():
         equal((told["content"], told["extras"]["metadata"]["exit_code"]), ("two", 3), "and so the agent")
         done = h("attach")
         equal((done.returncode, done.stdout), (3, "one\ntwo\n"), "it has ended")
-        equal(done.stderr, "handrail: it has ended, with status 3\n", "which is said")
+        equal(done.stderr, "handrail: the command has ended, with status 3\n", "which is said")
         equal(h("attach", "-q").stderr, "", "unless nobody wants to know")
 
 

@@ -397,14 +397,14 @@ def terminal():
 def wrong_usage():
     with Host() as h:
         for argv, text in (
-                (("upp",), 'there is no command "upp"; is "up" meant?'), (("zzzzzz",), 'see "handrail --help"'),
+                (("upp",), 'there is no command "upp"; did you mean "up"?'), (("zzzzzz",), 'see "handrail --help"'),
                 (("run",), "usage: handrail run"), (("up", "more"), '"more" is one argument too many'),
-                (("run", "--timeot", "1", "x"), 'is "--timeout" meant?'), (("run", "-Z", "x"), 'no option "-Z"'),
+                (("run", "--timeot", "1", "x"), 'did you mean "--timeout"?'), (("run", "-Z", "x"), 'no option "-Z"'),
                 (("run", "-t"), 'option "-t" needs a value'), (("run", "-t", "x", "y"), "a number of seconds"),
                 (("up", "-e", "x"), "--env takes NAME=VALUE"), (("up", "--set", "x"), "--set takes KEY=VALUE"),
                 (("up", "--set", "sandbox.nothing=1"), 'there is no setting "sandbox.nothing"'),
-                (("up", "--set", "sandbox.timeot=1"), '"sandbox.timeot"; is "sandbox.timeout" meant?'),
-                (("up", "--set", "runtime=x"), '"runtime"; is "core.runtime" meant?'),
+                (("up", "--set", "sandbox.timeot=1"), '"sandbox.timeot"; did you mean "sandbox.timeout"?'),
+                (("up", "--set", "runtime=x"), '"runtime"; did you mean "core.runtime"?'),
                 (("up", "--set", "=x"), '--set takes KEY=VALUE, not "=x"'),
                 (("down", "--all", "x"), '--all is every sandbox; "x" is not to be named as well'),
                 (("image", "ls", "x"), 'image ls: "x" is one argument too many'),
@@ -436,7 +436,7 @@ def settings():
         with open(h.path("cwd", "config.toml"), "w") as f:
             f.write("[core]\nruntme = 'x'\n[sandbox]\ntimeout = 7\n")
         done = h("config")
-        equal('Unknown config key "runtme" in [core] section; is "runtime" meant?' in done.stderr, True, done.stderr)
+        equal('key "runtme" in [core] section; did you mean "runtime"?' in done.stderr, True, done.stderr)
         whole = json.loads(done.stdout)
         equal((whole["sandbox"]["timeout"], whole["sandbox"]["api_key"]), (7, "******"), "values")
         with open(h.path("cwd", "config.toml"), "a") as f:
@@ -584,7 +584,7 @@ def settings_of_a_kind():
         argv = ("-r", "example", "--set", "example.status=10")
         equal(status("[core]\n[example]\nstatus = 8\n", *argv, EXAMPLE_STATUS="9").returncode, 10)
         for text, argv, what in (
-                ("[core]\n[example]\nstatsu = 8\n", (), 'has no setting "statsu"; is "status" meant?'),
+                ("[core]\n[example]\nstatsu = 8\n", (), 'has no setting "statsu"; did you mean "status"?'),
                 ("[core]\n[example]\nstatus = 'x'\n", (), '"status" in [example] is of another type'),
                 ("", ("-r", "example", "--set", "example.x=1"), 'the kind "example" has no setting "x"'),
                 ("", ("-r", "example", "--set", "example.status=x"), "example.status: not of the right type: x"),

@@ -314,7 +314,7 @@ static const struct {
 	const char *toml, *error, *warning;
 } mistakes[] = {
     {"[core]\n[sandbox]\ntimeot = 1\n", "Error in [sandbox] section in config.toml",
-	"Unknown config key \"timeot\" in [sandbox] section; is \"timeout\" meant?"},
+	"Unknown config key \"timeot\" in [sandbox] section; did you mean \"timeout\"?"},
     {"[core]\n[security]\nx = 1\n", "Error in [security] section in config.toml", "Unknown config"},
     {"[core]\n[mcp]\nservers = 1\n", "Error in MCP sections in config.toml", "Unknown config key"},
     {"[core]\n[kubernetes]\nnope = 1\n", "Invalid kubernetes configuration: unknown key \"nope\"",
@@ -322,7 +322,7 @@ static const struct {
     {"[core]\n[sandbox]\ntimeout = \"x\"\n", "Error in [sandbox] section in config.toml",
 	"of another type"},
     {"[core]\nruntme = \"x\"\n", NULL,
-	"Unknown config key \"runtme\" in [core] section; is \"runtime\" meant?"},
+	"Unknown config key \"runtme\" in [core] section; did you mean \"runtime\"?"},
     {"[core]\n[sandboxes]\nx = 1\n", NULL, "Unknown section [sandboxes] in config.toml"},
     {"[core]\n[llm]\nmodel = \"x\"\n", NULL, ""},
     {"[sandbox]\ntimeout = 1\n", NULL, "No [core] section"},

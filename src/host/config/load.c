@@ -89,8 +89,8 @@ apply_key(struct hr_config *c, const char *section, const char *name, struct jso
 	if (k == NULL) {
 		near = hr_key_nearest(section, name);
 		hr_config_warn(c, "Unknown config key \"%s\" in [%s] section%s%s%s", name, section,
-		    near != NULL ? "; is \"" : "", near != NULL ? near : "",
-		    near != NULL ? "\" meant?" : "");
+		    near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
+		    near != NULL ? "\"?" : "");
 		(void)snprintf(why, sizeof(why), "unknown key \"%.100s\"", name);
 		return lax ? 0 : section_error(section, file, why, err);
 	}

@@ -39,8 +39,8 @@ unknown(const struct hr_config *c, const char *section, const char *name, struct
 		names[n] = c->own[n].name;
 	near = hr_nearest(name, names, n);
 	return hr_err_set(err, HR_E_INVAL, "the kind \"%s\" has no setting \"%s\"%s%s%s", section,
-	    name, near != NULL ? "; is \"" : "", near != NULL ? near : "",
-	    near != NULL ? "\" meant?" : "");
+	    name, near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
+	    near != NULL ? "\"?" : "");
 }
 
 static int

@@ -280,8 +280,8 @@ unknown_key(const char *key, struct hr_err *err)
 		(void)snprintf(section, sizeof(section), "%.*s", (int)(dot - key), key);
 	near = hr_key_nearest(section, dot != NULL ? dot + 1 : key);
 	return hr_err_set(err, HR_E_INVAL, "there is no setting \"%s\"%s%s%s%s%s", key,
-	    near != NULL ? "; is \"" : "", near != NULL ? section : "", near != NULL ? "." : "",
-	    near != NULL ? near : "", near != NULL ? "\" meant?" : "");
+	    near != NULL ? "; did you mean \"" : "", near != NULL ? section : "",
+	    near != NULL ? "." : "", near != NULL ? near : "", near != NULL ? "\"?" : "");
 }
 
 /* "KIND.KEY" of the kind that is to be used, whose settings are not known here. */

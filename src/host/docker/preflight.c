@@ -315,8 +315,8 @@ hr_image_preflight(const struct hr_config *c, const char *const *env, const char
 	hr_docker_image_path(&path, image);
 	hr_buf_adds(&path, "/json");
 	r = hr_payload_given(c, &payload, &why);
-	if (r == 0 && hr_buf_check(&path, NULL) != 0)
-		r = hr_err_set(&why, HR_E_INVAL, "an image has a name, and a shorter one");
+	if (r == 0 && (*image == '\0' || hr_buf_check(&path, NULL) != 0))
+		r = hr_err_set(&why, HR_E_INVAL, "the name of the image is empty, or too long");
 	if (r == 0)
 		r = hr_engine_init(&e, env, &why);
 	if (r == 0)
