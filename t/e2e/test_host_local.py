@@ -173,6 +173,19 @@ def server_that_died():
         h.end_orphans()
 
 
+def server_that_does_not_end():
+    """It is killed after ten seconds, and nothing lives on: no keeper, no shell, no command."""
+    with Host() as h:
+        h.ok("up")
+        h.ok("run", "sleep 600 &")
+        pid = h.record()["backend"]["pid"]
+        below = process.descendants(pid)
+        equal([p for p in below if "handrail-session" in process.command_line(p).split(" ")[0]] != [], True, "a keeper")
+        os.kill(pid, signal.SIGSTOP)
+        h.ok("down")
+        equal([process.command_line(p) for p in below if not process.wait_gone(p, PATIENCE)], [], "what is left")
+
+
 def server_that_does_not_start():
     with Host(HANDRAIL_LIBEXECDIR="/nonexistent") as h:
         done = h("up")
@@ -702,7 +715,7 @@ def main():
     tap = Tap()
     for test in (life_of_a_sandbox, exit_statuses, first_command, no_first_command, json_observation, variables,
                  bad_variable_leaves_nothing, git_identity, two_sandboxes, server_that_died, server_that_does_not_start,
-                 start_that_is_killed, recorded_before_it_runs, own_workspace, files,
+                 server_that_does_not_end, start_that_is_killed, recorded_before_it_runs, own_workspace, files,
                  repository, logs, log_stream, addresses, resources, terminal, wrong_usage, help_and_completion,
                  settings, mcp_servers, decisions_without_a_server, loadable_backend, kind_of_ones_own,
                  settings_of_a_kind, limits_that_do_not_hold, copies_as_cp_has_them,

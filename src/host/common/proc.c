@@ -3,6 +3,7 @@
 
 #include "host/common/proc.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,33 +15,41 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/spawn.h"
 
 #define STAT_MAX 4096
-#define FIELD_STARTED 20 /* behind the state, which is behind the name */
+#define CHILDREN_MAX 256
 
-unsigned long long
-hr_proc_started(pid_t pid)
+enum { PARENT = 2, STARTED = 20 }; /* fields behind the name */
+
+/* 0: there is no such process, or it has ended, as a zombie has. */
+static unsigned long long
+stat_field(pid_t pid, int field)
 {
-	unsigned long long started = 0;
+	unsigned long long value = 0;
 	char path[64], *p;
 	struct hr_buf b;
 
 	(void)snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
 	hr_buf_init(&b, STAT_MAX);
-	if (hr_path_read(path, &b, NULL) == 0 && (p = strrchr(b.p, ')')) != NULL) {
-		int i;
-
-		for (i = 0; i < FIELD_STARTED && p != NULL; i++)
+	if (hr_path_read(path, &b, NULL) == 0 && (p = strrchr(b.p, ')')) != NULL &&
+	    strncmp(p, ") Z", 3) != 0) {
+		for (; field > 0 && p != NULL; field--)
 			p = strchr(p + 1, ' ');
-		/* a zombie has ended */
-		if (p != NULL && strncmp(strrchr(b.p, ')'), ") Z", 3) != 0)
-			started = strtoull(p + 1, NULL, 10);
+		if (p != NULL)
+			value = strtoull(p + 1, NULL, 10);
 	}
 	hr_buf_done(&b);
-	return started;
+	return value;
+}
+
+unsigned long long
+hr_proc_started(pid_t pid)
+{
+	return stat_field(pid, STARTED);
 }
 
 int
@@ -67,18 +76,77 @@ hr_proc_wait(int watch_fd, int timeout_ms)
 	return n > 0;
 }
 
+static bool
+send_signal(int watch_fd, int signo)
+{
+	return syscall(SYS_pidfd_send_signal, watch_fd, signo, NULL, 0) == 0;
+}
+
+static bool
+is_child(pid_t pid, pid_t of)
+{
+	return stat_field(pid, PARENT) == (unsigned long long)of;
+}
+
+/* Asked again with the descriptor: what had the number before may have ended. */
+static size_t
+watch_children(pid_t of, int fds[CHILDREN_MAX])
+{
+	DIR *d = opendir("/proc");
+	const struct dirent *e;
+	size_t n = 0;
+	char *end;
+	long pid;
+
+	while (n < CHILDREN_MAX && d != NULL && (e = readdir(d)) != NULL) {
+		pid = strtol(e->d_name, &end, 10);
+		if (pid <= 1 || *end != '\0' || !is_child((pid_t)pid, of))
+			continue;
+		fds[n] = hr_pidfd_open((pid_t)pid);
+		if (fds[n] >= 0 && is_child((pid_t)pid, of))
+			n++;
+		else
+			hr_fd_close(&fds[n]);
+	}
+	if (d != NULL)
+		(void)closedir(d);
+	return n;
+}
+
+/* With its children, of which some would live on, as the keeper of a shell does. Stopped, it has no
+ * more of them. */
+static void
+end_by_force(pid_t pid, int watch_fd, int patience_ms)
+{
+	int fds[CHILDREN_MAX];
+	int64_t until, left;
+	size_t n, i;
+
+	(void)send_signal(watch_fd, SIGSTOP);
+	n = watch_children(pid, fds);
+	if (send_signal(watch_fd, SIGKILL))
+		(void)hr_proc_wait(watch_fd, -1);
+	for (i = 0; i < n; i++)
+		(void)send_signal(fds[i], SIGTERM);
+	until = hr_now_ms() + patience_ms;
+	for (i = 0; i < n; i++) {
+		left = until - hr_now_ms();
+		if (!hr_proc_wait(fds[i], left > 0 ? (int)left : 0) && send_signal(fds[i], SIGKILL))
+			(void)hr_proc_wait(fds[i], patience_ms);
+		hr_fd_close(&fds[i]);
+	}
+}
+
 void
 hr_proc_end(pid_t pid, int watch_fd, int patience_ms)
 {
-	static const int signals[] = {SIGTERM, SIGTERM, SIGKILL};
-	size_t i;
+	bool ended = false;
+	int i;
 
-	for (i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
-		if (syscall(SYS_pidfd_send_signal, watch_fd, signals[i], NULL, 0) != 0)
-			break;
-		if (hr_proc_wait(watch_fd, signals[i] == SIGKILL ? -1 : patience_ms))
-			break;
-	}
+	for (i = 0; i < 2 && !ended; i++)
+		ended = !send_signal(watch_fd, SIGTERM) || hr_proc_wait(watch_fd, patience_ms);
+	if (!ended)
+		end_by_force(pid, watch_fd, patience_ms);
 	while (waitpid(pid, NULL, WNOHANG) < 0 && errno == EINTR)
 		;
 }

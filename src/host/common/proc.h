@@ -15,7 +15,7 @@ int hr_proc_watch(pid_t pid, unsigned long long started);
 /* Waits for the end; true: it ended in time. timeout_ms -1: for ever. */
 bool hr_proc_wait(int watch_fd, int timeout_ms);
 
-/* Asks it to end, asks again, kills. Reaps a child of ours. */
+/* Asks it to end, asks again, kills it and ends its children. Reaps a child of ours. */
 void hr_proc_end(pid_t pid, int watch_fd, int patience_ms);
 
 #endif
