@@ -60,7 +60,8 @@ def main():
         browse = [timed(s.ask, "browse", url=page) for _ in range(rounds)]
         for name, times in list(took.items()) + [("browse", browse)]:
             print("%s: median %.0f ms, least %.0f, 9 of 10 within %.0f" % (
-                re.sub("http.*\"", "...\"", name), statistics.median(times), min(times), statistics.quantiles(times, n=10)[8]))
+                re.sub("http.*\"", "...\"", name), statistics.median(times), min(times),
+                statistics.quantiles(times, n=10)[8]))
         plugin = s.plugin()
         print("memory of the plugin itself: %.1f MB anonymous" % anonymous(plugin))
         before = ticks(plugin)
