@@ -181,6 +181,7 @@ main(void)
 	SRunner *r = srunner_create(s);
 	int failed;
 
+	tcase_set_timeout(c, 60);
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, refused_while_a_page_comes);
 	tcase_add_test(c, another_request_is_refused);
