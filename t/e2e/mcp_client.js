@@ -1,5 +1,5 @@
 // The client of the SDK, told what to do by lines of JSON on stdin; it answers each with a line.
-// node mcp_client.js NODE_MODULES sse|shttp URL [KEY]
+// node mcp_client.js NODE_MODULES sse|shttp URL [KEY], or stdio COMMAND [WORD...]
 'use strict';
 const [modules, kind, url, key] = process.argv.slice(2);
 const load = require('module').createRequire(modules + '/x.js');
@@ -7,6 +7,7 @@ const sdk = '@modelcontextprotocol/sdk/';
 const {Client} = load(sdk + 'client/index.js');
 const types = load(sdk + 'types.js');
 const {SSEClientTransport} = load(sdk + 'client/sse.js');
+const {StdioClientTransport} = load(sdk + 'client/stdio.js');
 const {StreamableHTTPClientTransport} = load(sdk + 'client/streamableHttp.js');
 
 const headers = key ? {Authorization: 'Bearer ' + key, 'X-Session-API-Key': key} : {};
@@ -25,7 +26,9 @@ client.setNotificationHandler(types.ToolListChangedNotificationSchema, () => {
 
 const commands = {
   connect: async () => {
-    await client.connect(new Transport(new URL(url), init));
+    await client.connect(kind === 'stdio' ?
+      new StdioClientTransport({command: url, args: process.argv.slice(5), env: process.env}) :
+      new Transport(new URL(url), init));
     return {server: client.getServerVersion(), capabilities: client.getServerCapabilities()};
   },
   tools: async () => (await client.listTools()).tools,
