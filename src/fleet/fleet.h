@@ -109,6 +109,9 @@ enum hr_fleet_result hr_fleet_route(
 /* Nobody waits any more, and nothing is begun, in this process. */
 void hr_fleet_leave(struct hr_fleet *f);
 
+/* What Prometheus wants to know of a metric before its first sample; name without
+ * "handrail_fleet_". */
+void hr_fleet_put_head(struct hr_buf *b, const char *name, const char *type, const char *help);
 /* As histograms of Prometheus. */
 void hr_fleet_put_times(const struct hr_fleet *f, struct hr_buf *b);
 

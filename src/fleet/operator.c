@@ -286,31 +286,44 @@ hr_fleet_handle_metrics(const struct hr_fleet_api *api, struct hr_fleet_answer *
 	struct hr_err err = {0};
 	const struct hr_fleet_counts *c = &f->counts;
 	size_t i;
+	/* help: of those that have another name than the one before */
 	const struct {
-		const char *name;
+		const char *name, *labels;
 		const uint64_t *n;
-	} totals[] = {{"creations_total{outcome=\"ok\",path=\"cold\"}", &c->cold},
-	    {"creations_total{outcome=\"ok\",path=\"warm\"}", &c->warm},
-	    {"creations_total{outcome=\"failed\",path=\"cold\"}", &c->make_failed},
-	    {"creations_total{outcome=\"failed\",path=\"warm\"}", &c->warm_failed},
-	    {"pool_creations_total", &c->pooled}, {"evictions_total", &c->evicted},
-	    {"resumes_total", &c->resumed}, {"pauses_total", &c->paused},
-	    {"idle_pauses_total", &c->idle_paused}, {"stops_total", &c->stopped},
-	    {"deaths_total", &c->died}, {"routes_total", &c->routes},
-	    {"refusals_total{why=\"quota\"}", &c->refused_quota},
-	    {"refusals_total{why=\"room\"}", &c->refused_room}};
+		const char *help;
+	} totals[] = {{"creations_total", "{outcome=\"ok\",path=\"cold\"}", &c->cold,
+			  "Starts by what came of them, made (cold) or taken from a pool (warm)."},
+	    {"creations_total", "{outcome=\"ok\",path=\"warm\"}", &c->warm, NULL},
+	    {"creations_total", "{outcome=\"failed\",path=\"cold\"}", &c->make_failed, NULL},
+	    {"creations_total", "{outcome=\"failed\",path=\"warm\"}", &c->warm_failed, NULL},
+	    {"pool_creations_total", "", &c->pooled, "Sandboxes that were made for a pool."},
+	    {"evictions_total", "", &c->evicted, "Sandboxes of pools that gave way to a start."},
+	    {"resumes_total", "", &c->resumed, "Resumes."},
+	    {"pauses_total", "", &c->paused, "Pauses."},
+	    {"idle_pauses_total", "", &c->idle_paused, "Pauses for idleness."},
+	    {"stops_total", "", &c->stopped, "Stops."},
+	    {"deaths_total", "", &c->died, "Sandboxes that ended by themselves or were not made."},
+	    {"routes_total", "", &c->routes, "Requests for sandboxes."},
+	    {"refusals_total", "{why=\"quota\"}", &c->refused_quota,
+		"Starts that were refused: the key's quota, or no room here."},
+	    {"refusals_total", "{why=\"room\"}", &c->refused_room, NULL}};
 	int r;
 
 	a->status = 200;
 	a->type = "text/plain; version=0.0.4";
 	(void)pthread_mutex_lock(&f->lock);
 	r = f->store->ops->each(f->store, 0, true, count_state, states, &err);
-	for (i = 0; i < sizeof(totals) / sizeof(*totals); i++)
-		hr_buf_addf(
-		    &a->body, "handrail_fleet_%s %" PRIu64 "\n", totals[i].name, *totals[i].n);
+	for (i = 0; i < sizeof(totals) / sizeof(*totals); i++) {
+		if (totals[i].help != NULL)
+			hr_fleet_put_head(&a->body, totals[i].name, "counter", totals[i].help);
+		hr_buf_addf(&a->body, "handrail_fleet_%s%s %" PRIu64 "\n", totals[i].name,
+		    totals[i].labels, *totals[i].n);
+	}
+	hr_fleet_put_head(&a->body, "waiting", "gauge", "Requests that wait for a sandbox.");
 	hr_buf_addf(&a->body, "handrail_fleet_waiting %u\n", f->waiting);
 	(void)pthread_mutex_unlock(&f->lock);
 	hr_fleet_put_times(f, &a->body);
+	hr_fleet_put_head(&a->body, "sandboxes", "gauge", "Sandboxes that hold room, by state.");
 	for (i = 0; i < HR_FLEET_STATES; i++)
 		if (hr_fleet_holds_room((enum hr_fleet_state)i))
 			hr_buf_addf(&a->body,

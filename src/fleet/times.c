@@ -32,10 +32,18 @@ hr_fleet_took(struct hr_fleet *f, enum hr_fleet_phase phase, int64_t since_ms)
 }
 
 void
+hr_fleet_put_head(struct hr_buf *b, const char *name, const char *type, const char *help)
+{
+	hr_buf_addf(b, "# HELP handrail_fleet_%s %s\n# TYPE handrail_fleet_%s %s\n", name, help,
+	    name, type);
+}
+
+void
 hr_fleet_put_times(const struct hr_fleet *f, struct hr_buf *b)
 {
 	size_t p;
 
+	hr_fleet_put_head(b, "phase_seconds", "histogram", "What each step of a sandbox took.");
 	for (p = 0; p < HR_PHASES; p++) {
 		uint64_t n = 0;
 		size_t i;

@@ -24,6 +24,7 @@ from lib import process  # noqa: E402
 from lib.certs import Authority  # noqa: E402
 from lib.fleet import Fleet, free_port  # noqa: E402
 from lib.host import BUILD, PATIENCE, SRC  # noqa: E402
+from lib.metrics import samples  # noqa: E402
 from lib.tap import Skip, Tap, equal  # noqa: E402
 
 # What the first version of the store was made by.
@@ -742,6 +743,7 @@ def pool():
                      'phase_seconds_bucket{phase="create",le="+Inf"} 2', 'phase_seconds_count{phase="queue"} 3',
                      'phase_seconds_count{phase="stop"} 0', 'sandboxes{state="warm"} 1'):
             equal("handrail_fleet_%s\n" % line in metrics, True, line + " is not in " + metrics)
+        samples(metrics)
         equal(o["runtime_id"] in metrics, False, "nothing is told of a sandbox")
         f.ok("fleet", "drain")
         f.kill()

@@ -9,35 +9,15 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
+from lib.metrics import samples  # noqa: E402
 from lib.supervised import PATIENCE, Server, gate, kill_wait, marker, run_tests  # noqa: E402
 from lib.tap import equal  # noqa: E402
 
-LINE = re.compile(r'^(handrail_[a-z_]+)(?:\{((?:[a-z]+="[^"\\\n]*",?)+)\})? (-?[0-9.e+]+|[+-]Inf|NaN)$')
-
 
 def metrics(s, **headers):
-    """{(name, labels): value}, with the form of the text checked: a type before its samples, no sample
-    twice, a line feed at the end."""
     a = s.get("/metrics", **headers)
     equal((a.status, a.headers["Content-Type"]), (200, "text/plain; version=0.0.4; charset=utf-8"))
-    text, found, types = a.body.decode(), {}, {}
-    equal(text[-1], "\n")
-    for line in text[:-1].split("\n"):
-        if line.startswith("# TYPE "):
-            name, kind = line.split(" ")[2:]
-            equal((name in types, kind in ("counter", "gauge", "histogram")), (False, True), line)
-            types[name] = kind
-        elif not line.startswith("# HELP "):
-            m = LINE.match(line)
-            if m is None:
-                raise AssertionError("not a sample: %r" % line)
-            name = m.group(1)
-            base = re.sub("_(bucket|sum|count)$", "", name)
-            equal(name in types or types.get(base) == "histogram", True, "a type for " + line)
-            key = (name, tuple(sorted(re.findall('([a-z]+)="([^"]*)"', m.group(2) or ""))))
-            equal(key in found, False, "twice: " + line)
-            found[key] = float(m.group(3))
-    return found
+    return samples(a.body.decode())
 
 
 def value(m, name, **labels):
