@@ -3,17 +3,21 @@
 
 #include "fleet/fleet.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include <json-c/json_object.h>
 
+#include "base/path.h"
 #include "fleet/edge.h"
 #include "host/rest.h"
 #include "proto/json.h"
 
 #define PATIENCE_S 5
+#define SOCKETS_MAX (64u << 20)
 
 struct hr_rest *
 hr_fleet_asker(const char *at)
@@ -33,6 +37,38 @@ hr_fleet_asker(const char *at)
 	return hr_rest_new(&o, NULL);
 }
 
+/* Does this machine's table of sockets have an open connection to one of its ports? nginx has one
+ * for each request, as long as that lasts, and none besides. */
+static bool
+is_connected(const struct hr_fleet_row *row)
+{
+	const char *colon = strrchr(row->at, ':');
+	char host[sizeof(row->at)], text[32];
+	bool found = false;
+	struct hr_buf b;
+	struct in_addr a;
+	size_t i;
+
+	(void)snprintf(
+	    host, sizeof(host), "%.*s", colon != NULL ? (int)(colon - row->at) : 0, row->at);
+	if (inet_pton(AF_INET, host, &a) != 1)
+		return false;
+	hr_buf_init(&b, SOCKETS_MAX);
+	if (hr_path_read("/proc/net/tcp", &b, NULL) == 0) {
+		const int ports[] = {(int)strtol(colon + 1, NULL, 10), row->vscode_port,
+		    row->app_ports[0], row->app_ports[1]};
+
+		for (i = 0; !found && i < sizeof(ports) / sizeof(*ports); i++) {
+			/* the other end, and "established" */
+			(void)snprintf(
+			    text, sizeof(text), " %08X:%04X 01 ", a.s_addr, (unsigned)ports[i]);
+			found = ports[i] > 0 && strstr(hr_buf_str(&b), text) != NULL;
+		}
+	}
+	hr_buf_done(&b);
+	return found;
+}
+
 int64_t
 hr_fleet_ask_active(const struct hr_fleet_row *row)
 {
@@ -41,6 +77,11 @@ hr_fleet_ask_active(const struct hr_fleet_row *row)
 	int64_t now = (int64_t)time(NULL), active = -1;
 	double idle;
 
+	/* first, since what asks is a connection too */
+	if (is_connected(row)) {
+		active = now;
+		goto out;
+	}
 	if (r == NULL || hr_rest_header(r, "X-Session-API-Key", row->server_key, true, NULL) != 0 ||
 	    hr_rest_get(r, "/server_info", &info, NULL) != 0)
 		goto out;

@@ -45,7 +45,8 @@ find_idle(struct hr_fleet *f, enum hr_fleet_state state, int64_t limit_s, struct
 static int
 pause_if_idle(struct hr_fleet *f, struct hr_fleet_row *row)
 {
-	int64_t active, asked = row->active;
+	/* of before it is asked: what it is busy with then is no second old */
+	int64_t active, asked = row->active, now = (int64_t)time(NULL);
 	struct hr_err err = {0};
 	bool moved;
 
@@ -57,8 +58,8 @@ pause_if_idle(struct hr_fleet *f, struct hr_fleet_row *row)
 		return 0; /* somebody came */
 	/* one that does not answer is not idle for that reason, but asked again later */
 	if (active < 0)
-		active = (int64_t)time(NULL);
-	if (active + f->set.idle_pause_s > (int64_t)time(NULL)) {
+		active = now;
+	if (active + f->set.idle_pause_s > now) {
 		if (f->store->ops->active(f->store, row->id, active, &err) == 0)
 			return 0;
 	} else if (hr_fleet_begin(f, row, HR_FLEET_PAUSING, HR_JOB_PAUSE, "idle", &moved, &err) ==

@@ -88,12 +88,25 @@ drop_job(struct hr_fleet *f, struct hr_fleet_job *j)
 	(void)pthread_cond_broadcast(&f->work);
 }
 
+/* With each that ends, so that there is never much to do. */
+static void
+forget_old(struct hr_fleet *f)
+{
+	struct hr_err err = {0};
+
+	if (f->set.keep_ended_s > 0 && f->store->ops->forget != NULL &&
+	    f->store->ops->forget(f->store, (int64_t)time(NULL) - f->set.keep_ended_s, &err) != 0)
+		hr_log(HR_LOG_ERROR, "those that ended long ago: %s", err.msg);
+}
+
 static int
 move(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state from,
     enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err)
 {
 	if (f->store->ops->move(f->store, row, from, to, reason, placed, ret_moved, err) != 0)
 		return -1;
+	if (*ret_moved && !hr_fleet_holds_room(to))
+		forget_old(f);
 	(void)pthread_cond_broadcast(&f->changed);
 	(void)pthread_cond_signal(&f->clock);
 	return 0;

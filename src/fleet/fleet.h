@@ -17,6 +17,7 @@ struct hr_fleet_settings {
 	const char *image;             /* of requests that name none; NULL: none */
 	int64_t idle_pause_s;          /* without activity; 0: never */
 	int64_t idle_stop_s;           /* after it was paused; 0: never */
+	int64_t keep_ended_s;          /* what ended is told of; 0: for good */
 	unsigned jobs;                 /* how much the engine does at the same time */
 	unsigned waiting;              /* requests that may wait for a sandbox at the same time */
 	unsigned patience_s;           /* how long each of them waits */
@@ -125,7 +126,8 @@ int hr_fleet_set_pools(struct hr_fleet *f, struct json_object *pools, struct hr_
 /* For what a server at ADDR:PORT or unix:PATH of this machine is asked once, with 5 s in all; NULL:
  * no memory. The caller frees (hr_rest_free). */
 struct hr_rest *hr_fleet_asker(const char *at);
-/* When did commands of it run last, in seconds since 1970? -1: it does not say. */
+/* When was it used last, in seconds since 1970? Now, if a connection to it is open on this machine;
+ * else what it says of its commands. -1: it does not say. */
 int64_t hr_fleet_ask_active(const struct hr_fleet_row *row);
 
 #endif

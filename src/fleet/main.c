@@ -417,7 +417,7 @@ main(int argc, char **argv)
 	    .level = "info",
 	    .upload_s = 600,
 	    .api = {.registry_prefix = ""},
-	    .set = {.jobs = 8, .waiting = THREADS / 2, .patience_s = 30},
+	    .set = {.keep_ended_s = 2592000, .jobs = 8, .waiting = THREADS / 2, .patience_s = 30},
 	    .edge = {.listen = "127.0.0.1:8000",
 		.data_dir = data != NULL ? data : HR_DATADIR,
 		.patience_s = 30,

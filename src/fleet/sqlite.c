@@ -496,6 +496,7 @@ static const struct hr_store_ops ops = {
     .move = hr_sqlite_move,
     .active = hr_sqlite_active,
     .least_active = hr_sqlite_least_active,
+    .forget = hr_sqlite_forget,
     .pooled = hr_sqlite_pooled,
     .event = hr_sqlite_event,
     .events = sqlite_events,

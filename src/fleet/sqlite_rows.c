@@ -286,6 +286,15 @@ hr_sqlite_active(struct hr_store *base, const char *id, int64_t when, struct hr_
 	    "UPDATE sandboxes SET active = ?2 WHERE id = ?1 AND active < ?2", "si", id, when);
 }
 
+int
+hr_sqlite_forget(struct hr_store *base, int64_t before, struct hr_err *err)
+{
+	return hr_sqlite_run(of(base), err,
+	    "DELETE FROM sandboxes WHERE id IN (SELECT id FROM sandboxes WHERE state IN (6, 7)"
+	    " AND active < ? ORDER BY active LIMIT 100)",
+	    "i", before);
+}
+
 struct least {
 	char id[HR_FLEET_ID];
 	int64_t active;

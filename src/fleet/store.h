@@ -154,6 +154,10 @@ struct hr_store_ops {
 	int (*least_active)(struct hr_store *s, enum hr_fleet_state state, char ret_id[HR_FLEET_ID],
 	    int64_t *ret_active, struct hr_err *err);
 
+	/* Forgets some of those that ended before that, the oldest first. NULL: it does so by
+	 * itself. */
+	int (*forget)(struct hr_store *s, int64_t before, struct hr_err *err);
+
 	/* Of the pool's of a shape: how many are being made (ret[0]) and wait (ret[1]), and the
 	 * oldest that waits ("": none). */
 	int (*pooled)(struct hr_store *s, const char *shape, int64_t ret[2],

@@ -579,6 +579,34 @@ def idle():
                 lambda s: ("pausing", "idle") in [(e["what"], e["detail"]) for e in s["events"]])
 
 
+def open_stream():
+    """A sandbox is not idle as long as a request to it lasts, whatever that asks."""
+    with Fleet("--idle-pause", "1") as f:
+        o = f.up("s")
+        c = http.client.HTTPConnection("127.0.0.1", f.port, timeout=PATIENCE)
+        c.request("GET", "/%s/handrail/v1/events" % o["runtime_id"], headers={
+            "X-Session-API-Key": o["session_api_key"], "Accept": "text/event-stream"})
+        stream = c.getresponse()
+        equal(stream.status, 200)
+
+        def its():
+            return f.call("GET", "/runtime/" + o["runtime_id"])[1]
+
+        def later(seconds):
+            begin = its()["active"]
+            return f.until(its, lambda s: s["active"] > begin + seconds)["events"]
+
+        def pauses(events):
+            return [e["id"] for e in events if e["what"] == "pausing"]
+
+        # each time that it is looked at it counts as used; a first look may have begun before the stream
+        before = pauses(later(1))
+        equal(pauses(later(3)), before)
+        stream.close()
+        c.close()
+        f.until(its, lambda s: pauses(s["events"]) != before)
+
+
 def one_service():
     with Fleet() as f:
         p = f.spawn()
@@ -774,7 +802,8 @@ def main():
 
 TESTS = [by_the_command, what_a_start_gives, wrong_requests, lists, hostile_sandbox, clients_that_vanish,
          slow_bodies, no_descriptors, keys_and_tenants, routes_of_the_document, tenants, events, routes, many_at_once,
-         sample_site, names_in_urls, one_that_dies, idle, one_service, doctor, first_store, full_disk, pool]
+         sample_site, names_in_urls, one_that_dies, idle, open_stream, one_service, doctor, first_store, full_disk,
+         pool]
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -3,12 +3,14 @@
  * process that ends without a word (a child of this one). */
 #include "config.h"
 
+#include <arpa/inet.h>
 #include <check.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -484,6 +486,78 @@ START_TEST(an_answer_decides_what_is_idle)
 	(void)snprintf(row.at, sizeof(row.at), "127.0.0.1:1");
 	ck_assert_int_eq(hr_fleet_ask_active(&row), -1);
 	ck_assert_int_eq(world->pauses, 0);
+}
+END_TEST
+
+/* As a request through nginx that lasts: two ends of a connection to a port where nobody listens
+ * any more. */
+static int
+open_stream(int ret[2])
+{
+	struct sockaddr_in a = {
+	    .sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+	socklen_t len = sizeof(a);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_eq(bind(listener, (struct sockaddr *)&a, len), 0);
+	ck_assert_int_eq(listen(listener, 1), 0);
+	ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&a, &len), 0);
+	ret[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(connect(ret[0], (struct sockaddr *)&a, len), 0);
+	ret[1] = accept(listener, NULL, NULL);
+	ck_assert_int_ge(ret[1], 0);
+	(void)close(listener);
+	return ntohs(a.sin_port);
+}
+
+START_TEST(an_open_stream_is_activity)
+{
+	struct hr_fleet_row row = {.request = NULL};
+	int stream[2], port = open_stream(stream);
+
+	(void)snprintf(row.at, sizeof(row.at), "127.0.0.1:%d", port);
+	ck_assert_int_gt(hr_fleet_ask_active(&row), 0);
+	(void)snprintf(row.at, sizeof(row.at), "127.0.0.1:1");
+	ck_assert_int_eq(hr_fleet_ask_active(&row), -1);
+	row.app_ports[1] = port;
+	ck_assert_int_gt(hr_fleet_ask_active(&row), 0);
+	(void)close(stream[0]);
+	ck_assert_int_eq(hr_fleet_ask_active(&row), -1);
+	(void)close(stream[1]);
+}
+END_TEST
+
+START_TEST(what_ended_long_ago_is_forgotten)
+{
+	struct hr_fleet_settings set = few;
+	struct hr_fleet_row row = {.request = NULL};
+	char old[HR_FLEET_ID], fresh[HR_FLEET_ID], runs[HR_FLEET_ID];
+	int found[3];
+
+	set.keep_ended_s = 1000;
+	begin(&set);
+	up("runs", runs);
+	up("old", old);
+	change(old, HR_FLEET_STOP, HR_FLEET_OK);
+	until(old, HR_FLEET_STOPPED);
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_int_eq(hr_sqlite_run((struct hr_sqlite *)(void *)fleet.store, NULL,
+			     "UPDATE sandboxes SET active = 1", ""),
+	    0);
+	(void)pthread_mutex_unlock(&fleet.lock);
+	up("fresh", fresh);
+	change(fresh, HR_FLEET_STOP, HR_FLEET_OK);
+	until(fresh, HR_FLEET_STOPPED);
+	(void)pthread_mutex_lock(&fleet.lock);
+	found[0] = fleet.store->ops->find(fleet.store, old, &row, NULL);
+	found[1] = fleet.store->ops->find(fleet.store, fresh, &row, NULL);
+	hr_fleet_row_done(&row);
+	found[2] = fleet.store->ops->find(fleet.store, runs, &row, NULL);
+	hr_fleet_row_done(&row);
+	(void)pthread_mutex_unlock(&fleet.lock);
+	ck_assert_int_eq(found[0], 0);
+	ck_assert_int_eq(found[1], 1);
+	ck_assert_int_eq(found[2], 1);
 }
 END_TEST
 
@@ -1166,6 +1240,8 @@ main(void)
 	tcase_add_test(tc, requests_wake_what_is_paused);
 	tcase_add_test(tc, who_waits_is_bounded);
 	tcase_add_test(tc, an_answer_decides_what_is_idle);
+	tcase_add_test(tc, an_open_stream_is_activity);
+	tcase_add_test(tc, what_ended_long_ago_is_forgotten);
 	tcase_add_test(tc, a_warm_one_is_claimed_and_replaced);
 	tcase_add_test(store, whose_client_comes_settles_the_shape);
 	tcase_add_test(store, a_claimed_one_has_a_clock_of_its_own);
