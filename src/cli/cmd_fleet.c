@@ -207,7 +207,8 @@ show_pools(struct hr_buf *b, struct json_object *o)
 	}
 }
 
-/* All that are there but `name`, as the service takes them. NULL: said. */
+/* All that are there but `name`, as the service takes them if nobody changes them meanwhile. NULL:
+ * said. */
 static struct json_object *
 other_pools(struct cli *c, const char *name, bool *ret_found)
 {
@@ -244,8 +245,13 @@ other_pools(struct cli *c, const char *name, bool *ret_found)
 				   json_object_get(hr_json_at(p, members[m]))) != 0;
 		bad |= copy == NULL || json_object_array_add(list, copy) != 0;
 	}
-	json_object_put(there);
 	body = bad ? NULL : object("pools", json_object_get(list));
+	if (body != NULL && json_object_object_add(body, "version",
+				json_object_get(hr_json_at(there, "version"))) != 0) {
+		json_object_put(body);
+		body = NULL;
+	}
+	json_object_put(there);
 	json_object_put(list);
 	if (body == NULL)
 		(void)cli_usage("out of memory");

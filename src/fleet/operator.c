@@ -10,6 +10,7 @@
 
 #include <json-c/json_object.h>
 
+#include "base/hash.h"
 #include "proto/json.h"
 
 static void
@@ -192,18 +193,36 @@ drain(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
 	hr_buf_addf(&a->body, "{\"drained\":%s}", f->drained ? "true" : "false");
 }
 
+/* Other pools have another one. */
+static void
+pools_version(const struct hr_fleet *f, char ret[17])
+{
+	const struct hr_fleet_pool *p;
+	uint64_t h = HR_HASH;
+
+	for (p = f->pools; p != NULL; p = p->next) {
+		if (p->size == 0)
+			continue;
+		h = hr_hash(h, p->name, strlen(p->name) + 1);
+		h = hr_hash(h, &p->size, sizeof(p->size));
+		h = hr_hash(h, p->request, strlen(p->request) + 1);
+	}
+	(void)snprintf(ret, 17, "%016" PRIx64, h);
+}
+
 /* With how far each is. */
 static void
 list_pools(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
 {
 	struct hr_err err = {0};
-	char warm[HR_FLEET_ID];
+	char warm[HR_FLEET_ID], version[17];
 	int64_t n[2];
 	const struct hr_fleet_pool *p;
 
 	(void)body;
 	a->status = 200;
-	hr_buf_adds(&a->body, "{\"pools\":[");
+	pools_version(f, version);
+	hr_buf_addf(&a->body, "{\"version\":\"%s\",\"pools\":[", version);
 	for (p = f->pools; p != NULL; p = p->next) {
 		if (f->store->ops->pooled(f->store, p->shape, n, warm, &err) != 0) {
 			hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
@@ -225,9 +244,15 @@ list_pools(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer 
 static void
 set_pools(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
 {
+	const char *seen = hr_json_text_at(body, "version");
 	struct hr_err err = {0};
+	char version[17];
 
-	if (hr_fleet_set_pools(f, hr_json_at(body, "pools"), &err) == 0)
+	pools_version(f, version);
+	if (seen != NULL && strcmp(seen, version) != 0)
+		(void)hr_fleet_say(a, 409,
+		    "somebody else has changed the pools meanwhile; look at them and try again");
+	else if (hr_fleet_set_pools(f, hr_json_at(body, "pools"), &err) == 0)
 		list_pools(f, body, a);
 	else if (err.code == HR_E_INVAL)
 		(void)hr_fleet_say(a, 400, err.msg);

@@ -787,6 +787,15 @@ def pool():
                       {"pools": [{"name": "p", "size": 1, "request": {"environment": {}}}]},
                       {"pools": [{"name": "p", "size": 1, "request": {}}, {"name": "q", "size": 1, "request": {}}]}):
             equal(f.call("POST", "/handrail/v1/pools", wrong)[0], 400, repr(wrong))
+        # two who look at the same time: neither loses what the other one sets
+        seen = f.call("GET", "/handrail/v1/pools")[1]
+        ours = [{"name": p["name"], "size": p["size"], "request": p["request"]} for p in seen["pools"] if p["size"] > 0]
+        f.ok("fleet", "-i", "other:1", "pools", "set", "q", "1")
+        for more in ([], [{"name": "r", "size": 1, "request": {"image": "r:1"}}]):
+            equal(f.call("POST", "/handrail/v1/pools", {"pools": ours + more, "version": seen["version"]})[0], 409)
+        equal(sorted(p["name"] for p in warm()), ["p", "q"])
+        equal(f.call("POST", "/handrail/v1/pools", {
+            "pools": ours, "version": f.call("GET", "/handrail/v1/pools")[1]["version"]})[0], 200)
         f.ok("fleet", "pools", "rm", "p")
         f.until(warm, lambda all: all == [])
 

@@ -17,10 +17,10 @@ export function createPools({api, operates}, say) {
 	async function put(which, one) {
 		try {
 			say(null);
-			const {pools} = await api.get("pools");
+			const {pools, version} = await api.get("pools");
 			const was = pools.find((p) => p.name === which), others = pools.filter((p) => p !== was && p.size > 0);
 
-			await api.post("pools", {pools: [...others.map((p) => ({name: p.name, size: p.size, request: p.request})),
+			await api.post("pools", {version, pools: [...others.map((p) => ({name: p.name, size: p.size, request: p.request})),
 				...one ? [one(was)] : []]});
 			form.reset();
 			await refresh();
