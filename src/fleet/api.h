@@ -16,6 +16,7 @@ struct hr_fleet_api {
 	const char *registry_prefix;      /* "" for none */
 	struct hr_fleet_builds *builds;   /* NULL: images are not built here */
 	struct hr_fleet_console *console; /* NULL: there is none */
+	const char *listen;               /* of our nginx; NULL: an nginx that is there is used */
 };
 
 enum hr_fleet_of_route {
@@ -83,6 +84,9 @@ void hr_fleet_handle_console(
     const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct hr_fleet_answer *a);
 void hr_fleet_handle_call(
     const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct hr_fleet_answer *a);
+/* Is that what the console gave out for a sign-in to the page of this sandbox? Once, and not for
+ * long. */
+bool hr_fleet_console_opens(const struct hr_fleet_api *api, const char *text, const char *id);
 /* Whether that sign-in lasts. */
 bool hr_fleet_console_knows(const struct hr_fleet_console *c, const struct hr_signin *s);
 void hr_fleet_stream_end(struct hr_fleet_stream *s); /* NULL: nothing */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include <json-c/json.h>
+#include <openssl/crypto.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -22,6 +23,8 @@
 #define BELOW "/handrail/v1/"
 #define RUNTIME_API "/handrail/v1/api" /* and a path of the Runtime API */
 #define LIFETIME_S INT64_C(43200)
+#define TICKETS 64 /* at once: the oldest gives way */
+#define TICKET_S INT64_C(60)
 #define KEY_BEGIN "hrk_"
 #define KEY_BYTES 24
 #define KEY_TEXT (sizeof(KEY_BEGIN) + 2 * (size_t)KEY_BYTES)
@@ -30,6 +33,12 @@
 struct hr_fleet_console {
 	struct hr_signins signins; /* key: the bytes of the key itself */
 	unsigned char salt[HR_KEYSUM_SALT];
+	struct ticket { /* one sign-in to the page of one sandbox; with the fleet's lock */
+		unsigned char sum[HR_KEYSUM];
+		char id[HR_FLEET_ID];
+		int64_t until_ns; /* 0: used */
+	} tickets[TICKETS];
+	size_t next; /* its place */
 };
 
 struct hr_fleet_console *
@@ -113,11 +122,120 @@ find_key(const struct hr_fleet_api *api, const char *text, struct hr_fleet_key *
 	return found;
 }
 
+/* ---- pages of sandboxes ---- */
+
+static int
+give_ticket(struct hr_fleet *f, struct hr_fleet_console *c, const char *id,
+    char ret[HR_SIGNIN_SECRET + 1], struct hr_err *err)
+{
+	struct ticket *t;
+
+	if (hr_random_hex(ret, HR_SIGNIN_SECRET, err) < 0)
+		return -1;
+	(void)pthread_mutex_lock(&f->lock);
+	t = &c->tickets[c->next++ % TICKETS];
+	hr_keysum(c->salt, ret, HR_SIGNIN_SECRET, t->sum);
+	(void)snprintf(t->id, sizeof(t->id), "%s", id);
+	t->until_ns = hr_now_ns() + TICKET_S * HR_NS_PER_S;
+	(void)pthread_mutex_unlock(&f->lock);
+	return 0;
+}
+
+bool
+hr_fleet_console_opens(const struct hr_fleet_api *api, const char *text, const char *id)
+{
+	struct hr_fleet_console *c = api->console;
+	unsigned char sum[HR_KEYSUM];
+	bool opens = false;
+	size_t i;
+
+	if (strlen(text) != HR_SIGNIN_SECRET)
+		return false;
+	hr_keysum(c->salt, text, HR_SIGNIN_SECRET, sum);
+	(void)pthread_mutex_lock(&api->fleet->lock);
+	for (i = 0; i < TICKETS && !opens; i++) {
+		struct ticket *t = &c->tickets[i];
+
+		opens = t->until_ns > hr_now_ns() && strcmp(t->id, id) == 0 &&
+			CRYPTO_memcmp(t->sum, sum, sizeof(sum)) == 0;
+		if (opens)
+			t->until_ns = 0;
+	}
+	(void)pthread_mutex_unlock(&api->fleet->lock);
+	return opens;
+}
+
+/* ":PORT" behind a host, or nothing. */
+static const char *
+port_behind(const char *at)
+{
+	const char *port = at != NULL ? strrchr(at, ':') : NULL;
+
+	return port != NULL && port[1] != '\0' && strspn(port + 1, "0123456789") == strlen(port + 1)
+		   ? port
+		   : "";
+}
+
+/* Each page has a name of its own: what one sandbox answers is then no page of another's. By a path
+ * all would be of one. */
+static void
+put_page(struct hr_buf *b, const struct hr_fleet_api *api, const struct hr_fleet_request *q,
+    const char *id)
+{
+	const char *scheme = q->scheme, *port = port_behind(api->listen);
+
+	if (api->public_url != NULL) {
+		scheme = strncmp(api->public_url, "https:", 6) == 0 ? "https" : "http";
+		port = port_behind(api->public_url);
+	}
+	hr_buf_addf(b, "\"%s://%s.%s%s/handrail/\"", scheme, id, api->domain, port);
+}
+
+/* Where the page of a sandbox of this key is, and what lets its owner in, once. */
+static void
+open_page(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
+    const struct hr_fleet_key *k, struct hr_fleet_answer *a)
+{
+	struct hr_fleet_row row = {.request = NULL};
+	struct json_object *body = NULL;
+	struct hr_json_error why;
+	char ticket[HR_SIGNIN_SECRET + 1];
+	struct hr_err err = {0};
+	const char *id;
+	int found = 0;
+
+	if (q->body_len > 0)
+		(void)hr_json_decode(q->body, q->body_len, &body, &why);
+	id = hr_json_text_or(body, "runtime_id", "");
+	(void)pthread_mutex_lock(&api->fleet->lock);
+	found = api->fleet->store->ops->find(api->fleet->store, id, &row, &err);
+	(void)pthread_mutex_unlock(&api->fleet->lock);
+	if ((k->scopes & HR_SCOPE_USE) == 0)
+		(void)hr_fleet_say(a, 403, "this key is not for that");
+	else if (api->domain == NULL)
+		(void)hr_fleet_say(a, 409, "pages of sandboxes need names of their own: --domain");
+	else if (found < 0 || (found == 1 && row.key == k->id &&
+				  give_ticket(api->fleet, api->console, id, ticket, &err) != 0))
+		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
+	else if (found == 0 || row.key != k->id)
+		hr_fleet_refuse(a, HR_FLEET_NOT_FOUND, NULL, &err);
+	else {
+		a->status = 200;
+		hr_buf_adds(&a->body, "{\"url\":");
+		put_page(&a->body, api, q, row.id);
+		hr_buf_addf(&a->body, ",\"key\":\"%s\"}", ticket);
+		hr_log(HR_LOG_NOTICE, "key %" PRId64 " opens the page of sandbox %s", k->id, id);
+	}
+	explicit_bzero(ticket, sizeof(ticket));
+	hr_fleet_row_done(&row);
+	json_object_put(body);
+}
+
 /* ---- signing in ---- */
 
 static void
-put_me(struct hr_fleet_answer *a, const struct hr_fleet_key *k, const struct hr_signin *s,
-    const char *token)
+put_me(const struct hr_fleet_api *api, struct hr_fleet_answer *a, const struct hr_fleet_key *k,
+    const struct hr_signin *s, const char *token)
 {
 	a->status = 200;
 	hr_buf_addf(&a->body, "{\"rights\":\"%s\",\"expires_in\":%" PRId64 ",\"key\":%" PRId64 ",",
@@ -126,7 +244,8 @@ put_me(struct hr_fleet_answer *a, const struct hr_fleet_key *k, const struct hr_
 	if (token != NULL)
 		hr_fleet_put(&a->body, "token", token);
 	hr_fleet_put(&a->body, "name", k->name);
-	hr_buf_addf(&a->body, "\"scope\":\"%s\"}",
+	hr_buf_addf(&a->body, "\"pages\":%s,\"scope\":\"%s\"}",
+	    api->domain != NULL ? "true" : "false",
 	    (k->scopes & HR_SCOPE_ADMIN) != 0 ? "admin"
 	    : (k->scopes & HR_SCOPE_USE) != 0 ? "use"
 					      : "read");
@@ -150,7 +269,7 @@ sign_in(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 		(void)hr_fleet_say(a, 503, "nobody can sign in now; see the service's log");
 		a->retry_after_s = HR_FLEET_BUSY_S;
 	} else {
-		put_me(a, &k, &s, token);
+		put_me(api, a, &k, &s, token);
 		hr_signin_cookie(a->cookie, asked, cookie, LIFETIME_S);
 		hr_log(HR_LOG_NOTICE, "key %" PRId64 " has signed in to the console", k.id);
 	}
@@ -213,7 +332,9 @@ handle_call(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 	else if (is_call(q, q->method, "api/metrics") && (k.scopes & HR_SCOPE_ADMIN) == 0)
 		(void)hr_fleet_say(a, 403, "this key is not for that");
 	else if (is_call(q, "GET", "me"))
-		put_me(a, &k, s, NULL);
+		put_me(api, a, &k, s, NULL);
+	else if (is_call(q, "POST", "open"))
+		open_page(api, q, &k, a);
 	else
 		hr_fleet_handle_call(api, &as, a);
 	explicit_bzero(text, sizeof(text));

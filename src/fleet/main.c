@@ -347,6 +347,7 @@ serve(struct hr_fleetd_options *o)
 	    hr_fleet_init(&fleet, &o->set, store, engine, self, &err) != 0)
 		return fail(&err);
 	o->api.fleet = &fleet;
+	o->api.listen = o->no_nginx ? NULL : o->edge.listen;
 	/* also without --console: an nginx that is there may have it. Sign-ins are one process's.
 	 */
 	if (strcmp(o->engine, "local") == 0 &&

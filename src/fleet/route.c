@@ -116,6 +116,17 @@ same_key(const char *a, const char *b)
 	return n > 0 && n == strlen(b) && CRYPTO_memcmp(a, b, n) == 0;
 }
 
+/* A client's key of the sandbox, or at a sign-in to its page what the console gave out. */
+static bool
+is_let_in(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const struct target *t,
+    const struct hr_fleet_row *row)
+{
+	return same_key(q->session_key, row->session_key) ||
+	       (api->console != NULL && t->port[0] == '\0' && t->rest == q->uri &&
+		   strcmp(q->method, "POST") == 0 && strcmp(q->uri, "/handrail/v1/signin") == 0 &&
+		   hr_fleet_console_opens(api, q->session_key, row->id));
+}
+
 void
 hr_fleet_handle_route(
     const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct hr_fleet_answer *a)
@@ -145,7 +156,7 @@ hr_fleet_handle_route(
 		colon = strrchr(row.at, ':');
 		hr_buf_addf(&a->at, "%.*s:%d%s%s", (int)(colon - row.at), row.at, port,
 		    *t.rest == '/' ? "" : "/", rest_of(&t));
-		if (same_key(q->session_key, row.session_key))
+		if (is_let_in(api, q, &t, &row))
 			(void)snprintf(a->server_key, sizeof(a->server_key), "%s", row.server_key);
 		if (hr_buf_check(&a->at, &err) != 0)
 			(void)hr_fleet_say(a, 414, "the URI is too long");

@@ -15,7 +15,7 @@ from lib.host import PATIENCE, SRC  # noqa: E402
 from lib.supervised import run_tests  # noqa: E402
 from lib.tap import equal  # noqa: E402
 from lib.webdriver import KEYS, Window  # noqa: E402
-from lib.www import complaints, need_browser  # noqa: E402
+from lib.www import SCREEN, complaints, live, need_browser  # noqa: E402
 
 EVIL = "<img src=x onerror=\"document.hit=1\"><svg onload=document.hit=1>"
 
@@ -213,6 +213,80 @@ def managed():
         equal(complaints(w), [])
 
 
+DOMAIN = "fleet.localhost"
+
+
+def lets_in():
+    """What opens the page of a sandbox is its owner's alone, for one sign-in to that one, and nothing besides."""
+    with Console("--domain", DOMAIN) as f:
+        other, reader = f.make_key("other"), f.make_key("reader", scope="read")
+        mine, too, its = f.up("mine"), f.up("too"), f.up("its", key=other)
+        me, _, headers = f.sign_in(f.key)
+        equal(me["pages"], True)
+
+        def ask_open(o, h):
+            return f.ask("POST", V1 + "open", {"runtime_id": o["runtime_id"]}, h)[:2]
+
+        def enter(ticket, o, path=V1 + "signin", method="POST", **more):
+            body = None if method == "GET" else {"path": "/handrail/", "port": str(f.port)}
+            return f.call(method, path, body, key="", X_Session_API_Key=ticket,
+                          Host="%s.%s:%d" % (o["runtime_id"], DOMAIN, f.port), **more)[0]
+
+        for o, h, want in ((its, headers, 404), ({"runtime_id": "none"}, headers, 404), (mine, {}, 403),
+                           (mine, f.sign_in(f.key, look=True)[2], 403), (mine, f.sign_in(other)[2], 404),
+                           (mine, f.sign_in(reader)[2], 403),
+                           (mine, dict(headers, Origin="http://%s.%s:%d" % (mine["runtime_id"], DOMAIN, f.port)), 403)):
+            equal(ask_open(o, h)[0], want, (o, h))
+        status, page = ask_open(mine, headers)
+        equal((status, page["url"]), (200, "http://%s.%s:%d/handrail/" % (mine["runtime_id"], DOMAIN, f.port)))
+        ticket = page["key"]
+        equal(mine["session_api_key"] in json.dumps(page), False)
+        equal([enter(ticket, mine, V1 + "session", "GET"), enter(ticket, mine, "/execute_action"),
+               enter(ticket, mine, V1 + "signin?x=1"), enter(ticket, too), enter("0" * 64, mine)], 5 * [403])
+        by_path = "/%s%ssignin" % (mine["runtime_id"], V1)
+        equal(f.call("POST", by_path, {"path": "/handrail/", "port": ""}, key="", X_Session_API_Key=ticket)[0], 403)
+        equal([enter(ticket, mine), enter(ticket, mine)], [200, 403], "once")
+        # more than are kept push out the oldest
+        first = ask_open(mine, headers)[1]["key"]
+        last = [ask_open(mine, headers)[1]["key"] for _ in range(64)][-1]
+        equal([enter(first, mine), enter(last, mine)], [403, 200])
+        equal([t for t in (ticket, first, last) if t in f.said()], [], "none is in its log")
+    with Console() as f:
+        mine = f.up("mine")
+        me, _, headers = f.sign_in(f.key)
+        equal((me["pages"], f.ask("POST", V1 + "open", {"runtime_id": mine["runtime_id"]}, headers)[0]), (False, 409))
+
+
+def page_of_a_sandbox():
+    """From the console to a sandbox's own page, with its terminal, without a key typed; it stays after a reload."""
+    need_browser()
+    with Console("--domain", DOMAIN) as f, Window() as w:
+        o = f.up("mine")
+        f.up("its", key=f.make_key("other"))
+        w.open("http://127.0.0.1:%d/" % f.console)
+        w.until("asks for the key", "return document.querySelector('#key')")
+        w.type("#key", f.key + KEYS["ENTER"])
+        w.until("both are there", "return document.querySelectorAll('.fleet tbody tr').length === 2")
+        equal(w.js("return [...document.querySelectorAll('[data-id^=page]')].map((b) => b.dataset.id)"),
+              ["page" + o["runtime_id"]], "of its own alone")
+        w.js("window.open = (...how) => { window.opened = how; }")
+        w.js("document.querySelector('[data-id^=page]').click()")
+        url, name, how = w.until("it is opened", "return window.opened")
+        equal((name, how), ("_blank", "noopener,noreferrer"))
+        w.open(url)
+        live(w)
+        equal(w.js("return location.href"), url.split("#")[0], "nothing is kept of what let it in")
+        f.run(o, "echo from-$((40+2))")
+        w.until("what it prints", "return (() => { %s })().includes('from-42')" % SCREEN)
+        w.open(url.split("#")[0])
+        live(w)
+        with Window(w.driver) as late:
+            late.open(url)
+            late.until("it lets in once", "return document.querySelector('#key') && "
+                                          "document.querySelector('[role=alert]')")
+        equal(complaints(w), [])
+
+
 def upgraded():
     """Its socket is there before and after an upgrade, and while nginx is replaced; its sign-ins end."""
     with Console() as f:
@@ -240,7 +314,7 @@ def upgraded():
             equal((done[0], said in done[1]), (2, True), done)
 
 
-TESTS = [who_may, upgraded, pages, managed]
+TESTS = [who_may, lets_in, upgraded, pages, page_of_a_sandbox, managed]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

@@ -126,9 +126,19 @@ function open(me) {
 	page.start();
 }
 
+// What the console of a fleet gives out lets in once; it is behind "#", which no server is sent, and not kept.
+async function arrive() {
+	const key = /^#key=([0-9a-f]{64})$/.exec(location.hash);
+
+	if (!key)
+		return api.me();
+	history.replaceState(null, "", location.pathname + location.search);
+	return api.signIn(key[1], false);
+}
+
 async function begin() {
 	try {
-		open(await api.me());
+		open(await arrive());
 	} catch (e) {
 		ask(e.status === 403 ? "" : e.message);
 	}

@@ -89,7 +89,7 @@ class Window:
     def start(self, width, height, dark, insecure):
         args = ["--headless=new", "--no-first-run", "--disable-background-networking", "--disable-component-update",
                 "--disable-gpu", "--disable-dev-shm-usage", "--window-size=%d,%d" % (width, height), "--mute-audio",
-                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"]
+                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost, EXCLUDE *.localhost"]
         if os.geteuid() == 0:
             args.append("--no-sandbox")
         options = {"args": args, "binary": shutil.which("chromium")}

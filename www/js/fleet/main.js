@@ -15,7 +15,8 @@ const api = createApi(new URL(".", location.href), "X-API-Key");
 
 function createConsole(me, leave) {
 	const admin = me.scope === "admin", acts = me.rights === "act";
-	const place = {api, admin, acts: acts && me.scope !== "read", operates: acts && admin, key: me.key};
+	const place = {api, admin, acts: acts && me.scope !== "read", operates: acts && admin, key: me.key,
+		pages: me.pages};
 	const state = h("span", {class: "state", role: "status"});
 	const note = h("p", {class: "note bad", role: "alert"});
 	const reload = h("button", {type: "button", onclick: () => void refresh()}, "Reload");

@@ -21,7 +21,7 @@ function link(url) {
 		? h("a", {href: to.href, target: "_blank", rel: "noopener noreferrer"}, "Its page") : null;
 }
 
-export function createSandboxes({api, admin, acts, operates}, say) {
+export function createSandboxes({api, admin, acts, operates, key, pages}, say) {
 	const columns = ["Session", ...admin ? ["Key"] : [], "State", "Image", "Age", "Idle", "Factor", ""];
 	const table = createTable("Sandboxes", columns, "There is no sandbox.");
 	const drained = h("p", {class: "note busy", role: "status"});
@@ -42,6 +42,17 @@ export function createSandboxes({api, admin, acts, operates}, say) {
 		try {
 			say(null);
 			await api.post(admin ? "sandboxes/" + what : "api/" + what, {runtime_id: id});
+		} catch (e) {
+			say(e);
+		}
+	}
+
+	// In a window that knows nothing of this one.
+	async function openPage(id) {
+		try {
+			say(null);
+			const page = await api.post("open", {runtime_id: id});
+			window.open(page.url + "#key=" + page.key, "_blank", "noopener,noreferrer");
 		} catch (e) {
 			say(e);
 		}
@@ -78,6 +89,9 @@ export function createSandboxes({api, admin, acts, operates}, say) {
 			h("button", {type: "button", "data-id": what + s.runtime_id, "aria-label": title + " " + plain(name, 80),
 				onclick: () => void act(what, title, s.runtime_id, name)}, title));
 
+		if (acts && pages && s.state === "running" && (!admin || s.key === key))
+			buttons.unshift(h("button", {type: "button", "data-id": "page" + s.runtime_id,
+				"aria-label": "Page of " + plain(name, 80), onclick: () => void openPage(s.runtime_id)}, "Page"));
 		return h("tr", {}, h("td", {}, h("button", {type: "button", class: "link mono", "data-id": "look" + s.runtime_id,
 			onclick: () => void look(s, true)}, foreign(name))),
 			admin ? h("td", {class: "number"}, String(s.key)) : null,
