@@ -17,6 +17,7 @@
 
 #include <json-c/json_object.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/err.h"
@@ -30,6 +31,8 @@
 #define WATCHED_MAX 256
 #define TELLERS_MAX 16
 #define FIXED 3 /* descriptors that are always watched */
+#define AGAIN_MS 1000
+#define AGAIN_MOST_MS 60000
 #define MESSAGE_MAX 4096
 
 struct watched {
@@ -91,13 +94,24 @@ pass_on(void *arg, const char *sid, const char *what, const char *detail)
 	return 0;
 }
 
-/* One that does not answer has nothing to tell. */
+/* Once more after it was cut, as when an Engine is started anew; one that does not answer is asked
+ * less and less often. */
 static void *
 listen_to(void *arg)
 {
 	struct teller *t = arg;
+	struct pollfd stop = {.fd = t->kind.host.stop_fd, .events = POLLIN};
+	int64_t begun = hr_now_ms();
+	int wait_ms = AGAIN_MS;
 
-	(void)t->kind.ops->events(t->kind.self, pass_on, t, NULL);
+	while (t->kind.ops->events(t->kind.self, pass_on, t, NULL) != 0) {
+		if (hr_now_ms() - begun >= AGAIN_MOST_MS)
+			wait_ms = AGAIN_MS; /* it was heard of for long */
+		if (poll(&stop, 1, wait_ms) != 0)
+			break;
+		wait_ms = 2 * wait_ms < AGAIN_MOST_MS ? 2 * wait_ms : AGAIN_MOST_MS;
+		begun = hr_now_ms();
+	}
 	return NULL;
 }
 

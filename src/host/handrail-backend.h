@@ -173,7 +173,8 @@ struct hr_sandbox_ops {
 	/* ---- of the kind, not of a sandbox: after open, without connect ---- */
 
 	/* Tells fn of what happens to all sandboxes of the kind, until host->stop_fd is readable,
-	 * fn returns non-zero, or there is nothing to tell any more. Called in a thread of its own.
+	 * fn returns non-zero, or there is nothing to tell any more. -1: it was cut, and is called
+	 * again after a while. Called in a thread of its own.
 	 * NULL: what their records and processes tell is all. */
 	int (*events)(void *self, hr_event_fn *fn, void *arg, struct hr_err *err);
 	/* Looks for what the kind needs on this machine and elsewhere. NULL: nothing. */

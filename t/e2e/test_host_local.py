@@ -561,6 +561,7 @@ def kind_of_ones_own():
                 told = [json.loads(events.stdout.readline()) for _ in range(2)]
                 equal(sorted((e["sid"], e["event"], e["detail"]) for e in told),
                       [("", "watching", ""), ("default", "blinked", "twice")])
+                equal(json.loads(events.stdout.readline())["detail"], "again", "after it was cut")
             finally:
                 events.kill()
                 events.wait()

@@ -164,10 +164,15 @@ example_web_hosts(void *self, char **ret_json, struct hr_err *err)
 static int
 example_events(void *self, hr_event_fn *fn, void *arg, struct hr_err *err)
 {
+	static bool again;
+
 	(void)self;
 	(void)err;
-	(void)fn(arg, "default", "blinked", "twice");
-	return 0;
+	(void)fn(arg, "default", "blinked", again ? "again" : "twice");
+	if (again)
+		return 0;
+	again = true;
+	return -1; /* as when the line was cut */
 }
 
 static int

@@ -1,6 +1,7 @@
 /* What an Engine tells of all sandboxes of the kind "docker", and whether there is one. */
 #include "config.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,7 @@ hr_docker_events(void *self, hr_event_fn *fn, void *arg, struct hr_err *err)
 {
 	struct listener l = {.fn = fn, .arg = arg};
 	struct hr_docker *d = self;
+	struct pollfd stop = {.fd = d->h->stop_fd, .events = POLLIN};
 	int r;
 
 	if (hr_docker_engine(d, err) < 0)
@@ -62,7 +64,10 @@ hr_docker_events(void *self, hr_event_fn *fn, void *arg, struct hr_err *err)
 	hr_buf_init(&l.line, LINE_MAX_BYTES);
 	r = hr_engine_stream(&d->engine, "GET", FILTER, NULL, NULL, on_bytes, &l, 0, err);
 	hr_buf_done(&l.line);
-	return r;
+	/* an Engine ends it when it ends itself */
+	return r == 0 && poll(&stop, 1, 0) == 0
+		   ? hr_err_set(err, HR_E_DISCONNECTED, "the Engine tells nothing any more")
+		   : r;
 }
 
 /* ---- doctor ---- */
