@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The clients of the MCP project against a sandbox of ours, over HTTP and by `handrail mcp`; by hand, in the build directory:
+"""The clients of the MCP project against a sandbox of ours, over HTTP and by `handrail mcp`; by hand, in the build
+directory:
 
     python3.12 -m venv V && V/bin/pip install mcp        from 2.3 on, which speaks 2026-07-28 and 2025-11-25
     npm install @modelcontextprotocol/sdk
