@@ -230,29 +230,31 @@ def files():
 
 def git():
     with V1() as s:
-        equal(s.ask("GET", "/api/git/changes?path=" + s.work_dir).json(), [])
+        repo = s.work_dir + "/repo"  # the shell's history stands above it
+        os.mkdir(repo)
+        equal(s.ask("GET", "/api/git/changes?path=" + repo).json(), [])
         subprocess.run("git init -q . && echo a >f && git add f && "
                        "git -c user.name=a -c user.email=a@b commit -qm a && "
-                       "echo b >>f && chown -R --reference=. .", shell=True, cwd=s.work_dir, check=True)
-        equal(s.ask("GET", "/api/git/changes?path=" + s.work_dir).json(), [{"status": "ADDED", "path": "f"}])
-        for target in ("diff?path=%s/f" % s.work_dir, "diff/%s/f" % s.work_dir):
+                       "echo b >>f && chown -R --reference=.. .", shell=True, cwd=repo, check=True)
+        equal(s.ask("GET", "/api/git/changes?path=" + repo).json(), [{"status": "ADDED", "path": "f"}])
+        for target in ("diff?path=%s/f" % repo, "diff/%s/f" % repo):
             equal(s.ask("GET", "/api/git/" + target).json(), {"modified": "a\nb", "original": ""})
-        equal(s.ask("GET", "/api/git/diff?path=%s/none" % s.work_dir).status, 500)
-        equal(s.ask("GET", "/api/git/changes?ref=HEAD&path=" + s.work_dir).json(),
+        equal(s.ask("GET", "/api/git/diff?path=%s/none" % repo).status, 500)
+        equal(s.ask("GET", "/api/git/changes?ref=HEAD&path=" + repo).json(),
               [{"status": "UPDATED", "path": "f"}])
-        equal(s.ask("GET", "/api/git/diff?ref=HEAD&path=%s/f" % s.work_dir).json(),
+        equal(s.ask("GET", "/api/git/diff?ref=HEAD&path=%s/f" % repo).json(),
               {"modified": "a\nb", "original": "a"})
-        os.unlink(s.work_dir + "/f")
-        sha = subprocess.run(["git", "rev-parse", "HEAD"], cwd=s.work_dir, stdout=subprocess.PIPE, check=True,
+        os.unlink(repo + "/f")
+        sha = subprocess.run(["git", "rev-parse", "HEAD"], cwd=repo, stdout=subprocess.PIPE, check=True,
                              env=dict(os.environ, GIT_CONFIG_COUNT="1", GIT_CONFIG_KEY_0="safe.directory",
                                       GIT_CONFIG_VALUE_0="*")).stdout.decode().strip()
-        equal(s.ask("GET", "/api/git/diff?commit=%s&path=%s/f" % (sha, s.work_dir)).json(),
+        equal(s.ask("GET", "/api/git/diff?commit=%s&path=%s/f" % (sha, repo)).json(),
               {"modified": "a", "original": ""})
         for query, status in (("ref=none", 400), ("ref=-x", 400), ("ref=", 400), ("ref=HEAD&commit=" + sha, 400),
                               ("commit=beefbeef", 400), ("commit=HEAD", 422), ("commit=%s%%00" % sha, 422)):
-            a = s.ask("GET", "/api/git/diff?%s&path=%s/f" % (query, s.work_dir))
+            a = s.ask("GET", "/api/git/diff?%s&path=%s/f" % (query, repo))
             equal(a.status, status, (query, a))
-        equal(s.ask("GET", "/api/git/changes?ref=none&path=" + s.work_dir).status, 400)
+        equal(s.ask("GET", "/api/git/changes?ref=none&path=" + repo).status, 400)
         equal(s.shells(), [])
 
 
