@@ -158,10 +158,13 @@ def two_sandboxes():
 
 
 def server_that_died():
+    """Nor does anything of it live on: its keepers would, for another server in its place."""
     with Host() as h:
         h.ok("up")
+        h.ok("run", "sleep 600 &")
         pid = h.record()["backend"]["pid"]
         workspace = h.record()["backend"]["workspace"]
+        below = process.descendants(pid)
         gone = os.pidfd_open(pid)
         os.kill(pid, signal.SIGKILL)
         select.select([gone], [], [], PATIENCE)
@@ -170,7 +173,7 @@ def server_that_died():
         h.fails(5, "has ended", "run", "true")
         h.ok("down")
         equal((os.path.exists(workspace), os.listdir(h.path("state"))), (False, []), "cleared away")
-        h.end_orphans()
+        equal([process.command_line(p) for p in below if not process.wait_gone(p, PATIENCE)], [], "what is left")
 
 
 def server_that_does_not_end():

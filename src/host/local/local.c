@@ -5,11 +5,14 @@
 
 #include "host/local/local_int.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <json-c/json_object.h>
@@ -26,6 +29,7 @@
 #include "host/record.h"
 
 #define END_PATIENCE_MS 5000
+#define KEEPER ".keeper"
 
 /* The server that it stands for; there is none then. */
 static void
@@ -36,7 +40,8 @@ forget(struct hr_local *l)
 	free(l->key);
 	free(l->workspace);
 	free(l->log);
-	l->url = l->key = l->workspace = l->log = NULL;
+	free(l->run_dir);
+	l->url = l->key = l->workspace = l->log = l->run_dir = NULL;
 }
 
 static void
@@ -112,6 +117,8 @@ local_record(void *self, struct hr_err *err)
 	hr_record_put_text(&b, "key", l->key);
 	hr_record_put_text(&b, "workspace", l->workspace);
 	hr_record_put_text(&b, "log", l->log);
+	if (l->run_dir != NULL)
+		hr_record_put_text(&b, "run_dir", l->run_dir);
 	hr_record_put_bool(&b, "own_workspace", l->own_workspace);
 	hr_record_put_int(&b, "port", l->port);
 	hr_record_put_int(&b, "vscode_port", l->vscode_port);
@@ -147,6 +154,7 @@ local_restore(void *self, const char *record, struct hr_err *err)
 	l->key = take_text(o, "key");
 	l->workspace = take_text(o, "workspace");
 	l->log = take_text(o, "log");
+	l->run_dir = take_text(o, "run_dir");
 	l->own_workspace = hr_json_true_at(o, "own_workspace");
 	l->port = (int)hr_json_int_at(o, "port");
 	l->vscode_port = (int)hr_json_int_at(o, "vscode_port");
@@ -201,6 +209,71 @@ local_state(void *self)
 	return l->watch >= 0 && !hr_proc_wait(l->watch, 0) ? "running" : "exited";
 }
 
+/* ---- what a server that was killed has left ----
+ *
+ * The keepers of its shells: they outlive it for the next server on its run directory
+ * (src/supervisor/children/adopt.h). */
+
+/* "PID START DIGEST", of its first bytes alone. */
+static void
+end_keeper(int dir, const char *name, int patience_ms)
+{
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), watch;
+	char text[96] = "", *at;
+	long pid;
+
+	if (fd < 0)
+		return;
+	(void)hr_fd_read(fd, text, sizeof(text) - 1);
+	hr_fd_close(&fd);
+	pid = strtol(text, &at, 10);
+	watch = pid > 1 ? hr_proc_watch((pid_t)pid, strtoull(at, NULL, 10)) : -1;
+	if (watch >= 0)
+		hr_proc_end((pid_t)pid, watch, patience_ms);
+	hr_fd_close(&watch);
+}
+
+/* Those of sessions that have a name. */
+static void
+end_named(int dir, int patience_ms)
+{
+	int fd = openat(dir, "session", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	const struct dirent *e;
+	size_t n, s = strlen(KEEPER);
+
+	if (d == NULL) {
+		hr_fd_close(&fd);
+		return;
+	}
+	while ((e = readdir(d)) != NULL) {
+		n = strlen(e->d_name);
+		if (n > s && strcmp(e->d_name + n - s, KEEPER) == 0)
+			end_keeper(dirfd(d), e->d_name, patience_ms);
+	}
+	(void)closedir(d);
+}
+
+static void
+end_left(const char *run_dir, pid_t server, int patience_ms)
+{
+	int dir = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	int lock = dir >= 0 ? openat(dir, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW) : -1;
+	char text[48] = "";
+
+	/* who came behind it has the lock, and has written his number into it */
+	if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0 &&
+	    hr_fd_read(lock, text, sizeof(text) - 1) > 0 &&
+	    strtol(text, NULL, 10) == (long)server) {
+		end_keeper(dir, "keeper", patience_ms);
+		end_named(dir, patience_ms);
+	}
+	hr_fd_close(&lock);
+	hr_fd_close(&dir);
+}
+
+/* ---- the end ---- */
+
 static int
 local_destroy(void *self, struct hr_err *err)
 {
@@ -211,6 +284,8 @@ local_destroy(void *self, struct hr_err *err)
 
 	if (l->watch >= 0)
 		hr_proc_end(l->pid, l->watch, END_PATIENCE_MS);
+	if (l->run_dir != NULL && l->pid > 0)
+		end_left(l->run_dir, l->pid, END_PATIENCE_MS);
 	hr_fd_close(&l->watch);
 	l->pid = 0;
 	for (i = 0; i < 4; i++)

@@ -305,6 +305,19 @@ died(struct hr_local *l, struct hr_err *err)
 	    tail[0] != '\0' ? "; its last words:\n" : "", tail);
 }
 
+/* Who ends what it leaves when it is killed needs it; without it nobody does. */
+static void
+take_run_dir(struct hr_local *l, const char *text)
+{
+	static const char name[] = "X_HANDRAIL_RUN_DIR=";
+	const char *at = strstr(text, name);
+
+	if (at == NULL || l->run_dir != NULL)
+		return;
+	at += sizeof(name) - 1;
+	l->run_dir = strndup(at, strcspn(at, "\n"));
+}
+
 /* Until "READY=1" comes, or the process ends. */
 static int
 wait_ready(struct hr_local *l, int notify, struct hr_err *err)
@@ -321,6 +334,7 @@ wait_ready(struct hr_local *l, int notify, struct hr_err *err)
 			return hr_err_sys(err, errno, "wait for the server");
 		while ((n = recv(notify, text, sizeof(text) - 1, 0)) > 0) {
 			text[n] = '\0';
+			take_run_dir(l, text);
 			if (strstr(text, "READY=1") != NULL)
 				return 0;
 		}
