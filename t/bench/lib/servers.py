@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import select
 import shutil
 import signal
 import socket
@@ -184,27 +185,23 @@ class Handrail:
                 "--state-dir", os.path.join(self.dir, "state")] + self.options
 
     def start(self):
-        self.process = _spawn(self.args(), self.log, env=self.env, cwd="/")
-        wait_port(self.address, self.process, self.log)
-        self._settle()
-
-    def _settle(self):
-        """Until it answers and all that it starts at once is there."""
-        end = time.monotonic() + START_SECONDS
-        while True:
-            connection = http.client.HTTPConnection(*self.address, timeout=30)
-            try:
-                connection.request("GET", "/alive")
-                if connection.getresponse().status == 200:
-                    break
-            except OSError:
-                pass
-            finally:
-                connection.close()
-            if time.monotonic() > end:
-                raise Failed("it does not become ready:\n" + self.log_tail())
-            time.sleep(0.01)
+        path = os.path.join(self.dir, "notify")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+            told.bind(path)
+            self.process = _spawn(self.args(), self.log, env=dict(self.env, NOTIFY_SOCKET=path), cwd="/")
+            self._until_ready(told)
         settle(self)
+
+    def _until_ready(self, told):
+        """Or until it has ended."""
+        end, ended = time.monotonic() + START_SECONDS, os.pidfd_open(self.process.pid)
+        try:
+            while told in select.select([told, ended], [], [], max(0, end - time.monotonic()))[0]:
+                if b"READY=1" in told.recv(4096).split(b"\n"):
+                    return
+        finally:
+            os.close(ended)
+        raise Failed("it does not become ready:\n" + self.log_tail())
 
     def pids(self):
         return procs.tree(self.process.pid)
