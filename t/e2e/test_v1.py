@@ -3,12 +3,14 @@
 
 import json
 import os
+import pty
+import select
 import subprocess
 import sys
 from urllib.parse import quote, urlencode
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.supervised import Server, kill_together, marker, run_tests  # noqa: E402
+from lib.supervised import BUILDDIR, PATIENCE, Server, kill_together, marker, run_tests  # noqa: E402
 from lib.tap import equal  # noqa: E402
 
 KEY = "a-key-that-nobody-guesses"
@@ -151,6 +153,24 @@ def output_is_bounded():
         equal(s.search(id, sort_order="TIMESTAMP_DESC", limit=1)[0]["stderr"], said)
 
 
+def nobody_looks_on():
+    """What looks on at a command's output ends when its terminal is hung up, though nobody has told it to."""
+    held, end = os.pipe()
+    pid, master = pty.fork()
+    if pid == 0:
+        null = os.open("/dev/null", os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+        os.set_inheritable(end, True)
+        os.execv(os.path.join(BUILDDIR, "handrail-bound"), ["handrail-bound", "sh", "-c", "trap '' HUP; exit 3"])
+    os.close(end)
+    equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 3)
+    os.close(master)
+    equal(select.select([held], [], [], PATIENCE)[0], [held], "it has ended")
+    equal(os.read(held, 1), b"")
+    os.close(held)
+
+
 def shells_of_others():
     """A shell that somebody else gave such a name is no result of ours, and makes no room."""
     with V1(named_sessions_max=2) as s:
@@ -259,4 +279,4 @@ def git():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([door, commands, output_is_bounded, shells_of_others, once, pages, files, git]))
+    sys.exit(run_tests([door, commands, output_is_bounded, nobody_looks_on, shells_of_others, once, pages, files, git]))

@@ -1,10 +1,13 @@
 /* handrail-bound: a command whose output has a bound. It becomes that command; a child
  * looks on at the files that standard output and error are, with inotify(7), outside the data's
  * way. Where one grows beyond, the command's process group is killed and the file cut; so again
- * where something has left that group. The child ends with the shell's session, by SIGHUP. */
+ * where something has left that group. The child ends with the shell's session: by SIGHUP, or when
+ * its terminal is hung up. */
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -55,9 +58,10 @@ kill_group(pid_t group)
 }
 
 static _Noreturn void
-look_on(int events, pid_t group)
+look_on(int events, int terminal, pid_t group)
 {
 	char buf[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+	struct pollfd fds[] = {{.fd = events, .events = POLLIN}, {.fd = terminal}};
 	bool told = false, out, err;
 
 	(void)signal(SIGHUP, SIG_DFL);
@@ -72,7 +76,8 @@ look_on(int events, pid_t group)
 			tell(err); /* before the end, with which the result is read */
 		told = true;
 		kill_group(group);
-	} while (read(events, buf, sizeof(buf)) > 0 || errno == EINTR);
+	} while ((poll(fds, 2, -1) >= 0 || errno == EINTR) && fds[1].revents == 0 &&
+		 (read(events, buf, sizeof(buf)) > 0 || errno == EINTR || errno == EAGAIN));
 	_exit(EXIT_FAILURE);
 }
 
@@ -80,18 +85,19 @@ int
 main(int argc, char **argv)
 {
 	pid_t self = getpid(), child = -1;
-	int events;
+	int events, terminal;
 
 	if (argc < 2) {
 		(void)fputs("usage: handrail-bound COMMAND [WORD...]\n", stderr);
 		return NOT_DONE;
 	}
-	events = inotify_init1(IN_CLOEXEC);
+	terminal = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC); /* if there is one */
+	events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (events >= 0 && inotify_add_watch(events, "/proc/self/fd/1", IN_MODIFY) >= 0 &&
 	    inotify_add_watch(events, "/proc/self/fd/2", IN_MODIFY) >= 0)
 		child = fork();
 	if (child == 0)
-		look_on(events, self);
+		look_on(events, terminal, self);
 	if (child < 0) /* the user's inotify instances may be used up */
 		(void)fprintf(stderr, "handrail: the output has no bound: %s\n", strerror(errno));
 	(void)execvp(argv[1], argv + 1);
