@@ -36,6 +36,7 @@ class Engine:
 
     def __init__(self, path):
         self.how, self.there, self.late, self.asked, self.made = "late", {}, {}, threading.Event(), 0
+        self.streams, self.again = 0, threading.Event()
         self.bodies, self.listened, self.lock, self.changed = [], [], threading.Lock(), threading.Event()
         engine = self
 
@@ -113,6 +114,9 @@ class Engine:
     def events(self, query):
         filters = json.loads(query["filters"])
         if "create" not in filters.get("event", []):
+            self.streams += 1
+            if self.streams == 2:
+                self.again.set()
             return 200, {}
         self.listened.append((filters["container"], float(query["until"]) - float(query["since"])))
         for name in filters["container"]:
@@ -162,6 +166,24 @@ def killed(h, engine):
     h.ok("down", "-n", "x")
     equal((engine.listened, engine.late, engine.there), ([([PREFIX + "x"], 10.0)], {}, {}), "it is waited for")
     equal(records(h), [])
+
+
+@around(user)
+def a_stream_that_ends(h, engine):
+    """As when the Engine is started anew: who waits for events listens again."""
+    engine.how = "cut"
+    h.fails(1, "", "up", "-n", "x")
+    record = h.record("x")
+    del record["taking"]  # as of one that has come up
+    with open(h.path("state", "x.json"), "w") as f:
+        json.dump(record, f)
+    events = h.popen("events")
+    try:
+        equal(engine.again.wait(PATIENCE), True)
+    finally:
+        events.kill()
+        events.communicate()
+    h.ok("down", "-n", "x")
 
 
 @around(user)
@@ -260,7 +282,7 @@ def of_a_service(f, engine):
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (killed, an_answer_that_is_cut, refused, listed, no_engine, of_a_service):
+    for test in (killed, an_answer_that_is_cut, a_stream_that_ends, refused, listed, no_engine, of_a_service):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 
