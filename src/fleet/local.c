@@ -22,7 +22,7 @@
 #include "host/config/settings.h"
 #include "host/kind.h"
 #include "host/handle.h"
-#include "host/namelock.h"
+#include "host/record.h"
 #include "proto/json.h"
 
 #define QUOTA_PERIOD 100000
@@ -159,9 +159,9 @@ end_recorded(const struct local *l, const char *id, bool *ret_recorded, struct h
 	*ret_recorded = hr_sandbox_connect(s, &why) == 0 || why.code != HR_E_NO_SANDBOX;
 	if (*ret_recorded)
 		r = hr_sandbox_delete(s, err);
+	if (r == 0) /* of a call that was killed between its last steps */
+		hr_record_remove(s);
 	hr_sandbox_free(s);
-	if (r == 0) /* of a call that was killed behind its last step */
-		hr_namelock_clear(l->dir, id);
 	return r == 0 ? hr_local_remove_workspace(l->work, id, err) : -1;
 }
 

@@ -210,7 +210,8 @@ hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, st
 void
 hr_record_remove(struct hr_sandbox *s)
 {
-	static const char *const suffixes[] = {SUFFIX, ".log"};
+	/* the record is what leads to the others */
+	static const char *const suffixes[] = {".log", SUFFIX};
 	char *path;
 	size_t i;
 

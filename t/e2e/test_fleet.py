@@ -566,6 +566,21 @@ def one_that_dies():
         f.end_orphans(o["runtime_id"])
 
 
+def one_half_cleared_away():
+    """Whoever cleared it away was killed when the record was gone: the rest goes with the next one who does."""
+    with Fleet() as f:
+        o = f.up("s")
+        record = f.path("fleet", "sandboxes", o["runtime_id"] + ".json")
+        with open(record) as text:
+            pid = json.load(text)["backend"]["pid"]
+        os.unlink(record)
+        os.kill(pid, signal.SIGKILL)
+        equal(f.call("POST", "/stop", {"runtime_id": o["runtime_id"]})[0], 200)
+        f.until(lambda: f.call("GET", "/sessions/s")[1], lambda s: s["state"] == "stopped")
+        equal(os.listdir(f.path("fleet", "sandboxes")), [])
+        f.end_orphans(o["runtime_id"])
+
+
 def idle():
     """A command that runs is activity; after it the sandbox is to be paused (which this kind cannot)."""
     with Fleet("--idle-pause", "1") as f:
@@ -811,8 +826,8 @@ def main():
 
 TESTS = [by_the_command, what_a_start_gives, wrong_requests, lists, hostile_sandbox, clients_that_vanish,
          slow_bodies, no_descriptors, keys_and_tenants, routes_of_the_document, tenants, events, routes, many_at_once,
-         sample_site, names_in_urls, one_that_dies, idle, open_stream, one_service, doctor, first_store, full_disk,
-         pool]
+         sample_site, names_in_urls, one_that_dies, one_half_cleared_away, idle, open_stream, one_service, doctor,
+         first_store, full_disk, pool]
 
 if __name__ == "__main__":
     sys.exit(main())
