@@ -148,5 +148,10 @@ hr_fleet_watch_thread(void *arg)
 	    "the engine tells of nothing any more, so ends of sandboxes go unseen until they are "
 	    "asked for something: %.400s",
 	    why.msg);
+	(void)pthread_mutex_lock(&f->lock);
+	hr_fleet_alert(f, HR_ALERT_ENGINE, "watch",
+	    "the engine tells of nothing any more, so ends of sandboxes go unseen until they are "
+	    "asked for something");
+	(void)pthread_mutex_unlock(&f->lock);
 	return NULL;
 }

@@ -28,10 +28,11 @@
 struct hr_fleet_stream {
 	struct hr_fleet_stream *next; /* of the fleet's */
 	struct hr_fleet *f;
-	int64_t owner; /* the key that asked */
-	int64_t of;    /* whose sandboxes; 0: all */
-	int64_t after; /* up to there all was told; -1: the last ones are to be */
-	bool probe;    /* is there anybody? */
+	int64_t owner;   /* the key that asked */
+	int64_t of;      /* whose sandboxes; 0: all */
+	int64_t after;   /* up to there all was told; -1: the last ones are to be */
+	bool probe;      /* is there anybody? */
+	uint64_t alerts; /* of its changes were told */
 	char id[HR_FLEET_ID];
 	char api_key[128];
 	const struct hr_fleet_console *console; /* NULL: it was asked for with the key itself */
@@ -167,8 +168,7 @@ begin(struct hr_fleet_call *c, const struct choice *q)
 		(void)hr_fleet_say(c->a, 503, "out of memory");
 		return;
 	}
-	*s = (struct hr_fleet_stream){
-	    .f = f, .owner = c->key.id, .of = q->of, .after = q->after, .next = NULL};
+	*s = (struct hr_fleet_stream){.f = f, .owner = c->key.id, .of = q->of, .after = q->after};
 	(void)snprintf(s->id, sizeof(s->id), "%s", q->id);
 	(void)snprintf(s->api_key, sizeof(s->api_key), "%s", c->q->api_key);
 	if (c->q->signed_in != NULL) {
@@ -180,6 +180,7 @@ begin(struct hr_fleet_call *c, const struct choice *q)
 		(void)hr_fleet_say(c->a, 429, "this key, or the service, has many streams open");
 		c->a->retry_after_s = HR_FLEET_BUSY_S;
 	} else {
+		s->alerts = f->alerts.changes;
 		s->next = f->streams;
 		f->streams = s;
 		c->a->stream = s;
@@ -234,6 +235,11 @@ tell(struct hr_fleet_stream *s, bool late, struct hr_buf *b)
 	struct hr_err err = {0};
 	int64_t lost, last;
 
+	/* they are no events, which the store keeps: it may be what is broken */
+	if (s->console != NULL && s->of == 0 && s->alerts != s->f->alerts.changes) {
+		s->alerts = s->f->alerts.changes;
+		hr_buf_adds(b, "event: alerts\ndata: {}\n\n");
+	}
 	if (ops->event_ends(s->f->store, &lost, &last, &err) != 0)
 		goto fail;
 	if (s->after > last && ops->watch != NULL && !late)

@@ -103,10 +103,17 @@ static int
 move(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state from,
     enum hr_fleet_state to, const char *reason, bool placed, bool *ret_moved, struct hr_err *err)
 {
-	if (f->store->ops->move(f->store, row, from, to, reason, placed, ret_moved, err) != 0)
+	int r;
+
+	hr_fleet_history_keep(f);
+	r = f->store->ops->move(f->store, row, from, to, reason, placed, ret_moved, err);
+	hr_fleet_alert(f, HR_ALERT_STORE, "", r != 0 ? err->msg : NULL);
+	if (r != 0)
 		return -1;
-	if (*ret_moved && !hr_fleet_holds_room(to))
+	if (*ret_moved && !hr_fleet_holds_room(to)) {
+		hr_fleet_alert_room(f, row->key);
 		forget_old(f);
+	}
 	(void)pthread_cond_broadcast(&f->changed);
 	(void)pthread_cond_signal(&f->clock);
 	return 0;
@@ -181,16 +188,18 @@ do_it(struct hr_fleet *f, enum hr_job_kind kind, struct hr_fleet_row *row, struc
 }
 
 static void
-count(struct hr_fleet *f, enum hr_job_kind kind, const struct hr_fleet_row *row, bool well)
+count(struct hr_fleet *f, enum hr_job_kind kind, const struct hr_fleet_row *row, const char *why)
 {
 	struct hr_fleet_counts *c = &f->counts;
+	bool well = why == NULL;
 
+	hr_fleet_alert_engine(f, why);
 	switch (kind) {
 	case HR_JOB_START: c->make_failed += !well; break;
 	case HR_JOB_WARM:
 		c->pooled += well;
 		c->make_failed += !well;
-		hr_fleet_pool_made(f, row->shape, well);
+		hr_fleet_pool_made(f, row->shape, why);
 		break;
 	case HR_JOB_PAUSE: c->paused += well; break;
 	case HR_JOB_RESUME: c->resumed += well; break;
@@ -208,7 +217,7 @@ finish(struct hr_fleet *f, struct hr_fleet_job *j, struct hr_fleet_row *row, int
 	struct hr_err err = {0};
 	bool moved = false, makes = j->kind != HR_JOB_STOP && j->kind != HR_JOB_PAUSE;
 
-	count(f, j->kind, row, r == 0);
+	count(f, j->kind, row, r == 0 ? NULL : why->msg);
 	if (r != 0)
 		hr_log(HR_LOG_WARNING, "sandbox %s: %s: %.600s", row->id, job_kinds[j->kind].name,
 		    why->msg);
@@ -367,10 +376,13 @@ static enum hr_fleet_result
 reserve(
     struct hr_fleet *f, const struct hr_fleet_key *k, struct hr_fleet_row *row, struct hr_err *err)
 {
-	enum hr_fleet_result r =
-	    f->drained ? HR_FLEET_NO_ROOM
-		       : f->store->ops->reserve(f->store, row, &k->limits, &f->set.limits, err);
+	enum hr_fleet_result r = HR_FLEET_NO_ROOM;
 
+	hr_fleet_history_keep(f);
+	if (!f->drained) {
+		r = f->store->ops->reserve(f->store, row, &k->limits, &f->set.limits, err);
+		hr_fleet_alert_start(f, k, row, r, err);
+	}
 	f->counts.refused_quota += r == HR_FLEET_QUOTA;
 	f->counts.refused_room += r == HR_FLEET_NO_ROOM;
 	if (r == HR_FLEET_NO_ROOM && !f->drained)

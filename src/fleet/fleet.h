@@ -50,6 +50,42 @@ struct hr_fleet_times {
 	uint64_t buckets[HR_FLEET_BUCKETS], ms; /* not cumulative */
 };
 
+/* What an operator is to know (alerts.c). */
+enum hr_fleet_alert {
+	HR_ALERT_STORE,        /* nothing can be written down */
+	HR_ALERT_ENGINE,       /* it fails again and again, or tells of nothing any more */
+	HR_ALERT_ROOM,         /* a start was refused: there is none */
+	HR_ALERT_QUOTA,        /* a start was refused: the key has what it may have */
+	HR_ALERT_POOL_EMPTY,   /* a start found nothing in it */
+	HR_ALERT_POOL_FAILING, /* what it is filled with cannot be made */
+};
+#define HR_FLEET_ALERTS 16      /* at once; what comes beyond is in the log alone */
+#define HR_FLEET_ALERTS_PAST 64 /* changes that are told */
+struct hr_fleet_alerts {
+	struct hr_fleet_alert_at {
+		enum hr_fleet_alert what;
+		char of[64]; /* which pool, or key; "" for none */
+		char detail[300];
+		int64_t at; /* seconds since 1970: since when; of a change: when */
+		bool firing;
+	} now[HR_FLEET_ALERTS], past[HR_FLEET_ALERTS_PAST]; /* in their order; the oldest first */
+	size_t now_n, past_n;
+	uint64_t changes;
+};
+
+/* How much there was at the end of each minute in which it changed (history.c), for an hour and
+ * what was before it. Nobody wakes up for it: a minute is looked at before the first change
+ * after it. */
+#define HR_FLEET_HISTORY 64
+struct hr_fleet_history {
+	struct hr_fleet_level {
+		int64_t time; /* seconds since 1970: the minute's first */
+		int64_t states[HR_FLEET_STATES], factors, wanted;
+	} v[HR_FLEET_HISTORY];
+	size_t n;
+	int64_t minute; /* which is not in v yet: its first second */
+};
+
 struct hr_fleet {
 	struct hr_fleet_settings set;
 	struct hr_store *store;
@@ -68,6 +104,9 @@ struct hr_fleet {
 	int64_t crowded_s; /* until then, by the monotonic clock, pools leave room to others */
 	struct hr_fleet_counts counts;
 	struct hr_fleet_times times[HR_PHASES];
+	struct hr_fleet_alerts alerts;
+	struct hr_fleet_history history;
+	unsigned engine_failed; /* calls, one after the other */
 };
 
 /* Sandboxes that are made before anybody asks (pool.c). */
@@ -115,6 +154,10 @@ void hr_fleet_leave(struct hr_fleet *f);
 void hr_fleet_put_head(struct hr_buf *b, const char *name, const char *type, const char *help);
 /* As histograms of Prometheus. */
 void hr_fleet_put_times(const struct hr_fleet *f, struct hr_buf *b);
+
+/* As members of a JSON object; with the lock. */
+void hr_fleet_put_alerts(const struct hr_fleet *f, struct hr_buf *b);
+int hr_fleet_put_history(struct hr_fleet *f, struct hr_buf *b, struct hr_err *err);
 
 /* Nothing new is started from now on, also by those who come after us; or it is again. */
 int hr_fleet_drain(struct hr_fleet *f, bool on, struct hr_err *err);

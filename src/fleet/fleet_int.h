@@ -27,10 +27,25 @@ int hr_fleet_load(struct hr_fleet *f, struct hr_err *err);
 void hr_fleet_pool_turn(struct hr_fleet *f, int64_t *ret_due_s);
 /* Is there one for it? */
 bool hr_fleet_pool_wants(const struct hr_fleet *f, const char *shape);
-/* What came of making one of them. */
-void hr_fleet_pool_made(struct hr_fleet *f, const char *shape, bool well);
+/* What came of making one of them; why NULL: it waits now. */
+void hr_fleet_pool_made(struct hr_fleet *f, const char *shape, const char *why);
+/* A start of that shape was not given one that waits. */
+void hr_fleet_pool_missed(struct hr_fleet *f, const char *shape);
 /* There is no room for what was asked for: one that waits goes. */
 void hr_fleet_pool_yield(struct hr_fleet *f);
+
+/* It is so, and why (the first that is said stays); or with NULL it is not so any more. */
+void
+hr_fleet_alert(struct hr_fleet *f, enum hr_fleet_alert what, const char *of, const char *detail);
+/* What came of a call of the engine; why NULL: it went well. */
+void hr_fleet_alert_engine(struct hr_fleet *f, const char *why);
+/* There is room for another one, of this key and of all. */
+void hr_fleet_alert_room(struct hr_fleet *f, int64_t key);
+/* What came of a start. */
+void hr_fleet_alert_start(struct hr_fleet *f, const struct hr_fleet_key *k,
+    const struct hr_fleet_row *row, enum hr_fleet_result r, const struct hr_err *err);
+/* Before anything that it shows changes. */
+void hr_fleet_history_keep(struct hr_fleet *f);
 
 /* Threads, of pthread_create(). */
 void *hr_fleet_job_thread(void *fleet);

@@ -2,6 +2,7 @@
 sbin_PROGRAMS += handrail-fleetd
 noinst_LTLIBRARIES += libfleet.la
 libfleet_la_SOURCES = \
+	%D%/alerts.c \
 	%D%/api.c %D%/api.h %D%/api_int.h \
 	%D%/ask.c \
 	%D%/backing.c \
@@ -18,6 +19,7 @@ libfleet_la_SOURCES = \
 	%D%/events.c \
 	%D%/fleet.c %D%/fleet.h %D%/fleet_int.h \
 	%D%/helper.c %D%/helper.h \
+	%D%/history.c \
 	%D%/local.c \
 	%D%/localimage.c %D%/localimage.h \
 	%D%/localstray.c %D%/localstray.h \

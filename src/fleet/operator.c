@@ -260,6 +260,31 @@ set_pools(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *
 		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
 }
 
+/* How much there is and was in the last hour. */
+static void
+tell_capacity(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
+{
+	struct hr_err err = {0};
+
+	(void)body;
+	a->status = 200;
+	hr_buf_addc(&a->body, '{');
+	if (hr_fleet_put_history(f, &a->body, &err) != 0)
+		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
+	else
+		hr_buf_addc(&a->body, '}');
+}
+
+static void
+tell_alerts(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
+{
+	(void)body;
+	a->status = 200;
+	hr_buf_addc(&a->body, '{');
+	hr_fleet_put_alerts(f, &a->body);
+	hr_buf_addc(&a->body, '}');
+}
+
 static const struct {
 	const char *method, *path;
 	void (*handle)(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a);
@@ -271,6 +296,8 @@ static const struct {
     {"POST", "drain", drain},
     {"GET", "pools", list_pools},
     {"POST", "pools", set_pools},
+    {"GET", "capacity", tell_capacity},
+    {"GET", "alerts", tell_alerts},
 };
 
 void

@@ -147,6 +147,11 @@ hr_fleet_set_pools(struct hr_fleet *f, struct json_object *pools, struct hr_err 
 		free_pools(new);
 		return -1;
 	}
+	hr_fleet_history_keep(f);
+	for (old = f->pools; old != NULL; old = old->next) {
+		hr_fleet_alert(f, HR_ALERT_POOL_EMPTY, old->name, NULL);
+		hr_fleet_alert(f, HR_ALERT_POOL_FAILING, old->name, NULL);
+	}
 	/* what only old ones want goes: their size is 0 */
 	while ((old = f->pools) != NULL) {
 		f->pools = old->next;
@@ -205,6 +210,7 @@ add_one(struct hr_fleet *f, const struct hr_fleet_pool *p, struct hr_err *err)
 	struct hr_fleet_row row = {.request = NULL};
 	enum hr_fleet_result r = HR_FLEET_BROKEN;
 
+	hr_fleet_history_keep(f);
 	if (hr_fleet_compose(0, "", p->request, p->factor, p->shape, &row, err) == 0)
 		r = f->store->ops->reserve(f->store, &row, &none, &f->set.limits, err);
 	if (r == HR_FLEET_OK && hr_fleet_add_job(f, HR_JOB_WARM, row.id, err) != 0)
@@ -268,17 +274,40 @@ hr_fleet_pool_turn(struct hr_fleet *f, int64_t *ret_due_s)
 }
 
 void
-hr_fleet_pool_made(struct hr_fleet *f, const char *shape, bool well)
+hr_fleet_pool_made(struct hr_fleet *f, const char *shape, const char *why)
 {
 	int64_t wait_s;
 	struct hr_fleet_pool *p;
+	char detail[300];
 
 	for (p = f->pools; p != NULL; p = p->next) {
 		if (strcmp(p->shape, shape) != 0)
 			continue;
 		wait_s = p->failed < 8 ? (int64_t)1 << p->failed : AGAIN_MOST_S;
-		p->failed = well ? 0 : p->failed + 1;
-		p->not_before_s = well ? 0 : hr_now_ms() / 1000 + wait_s;
+		p->failed = why == NULL ? 0 : p->failed + 1;
+		p->not_before_s = why == NULL ? 0 : hr_now_ms() / 1000 + wait_s;
+		if (why == NULL) {
+			hr_fleet_alert(f, HR_ALERT_POOL_EMPTY, p->name, NULL);
+			hr_fleet_alert(f, HR_ALERT_POOL_FAILING, p->name, NULL);
+		} else {
+			(void)snprintf(detail, sizeof(detail), "pool %s: %.200s", p->name, why);
+			hr_fleet_alert(f, HR_ALERT_POOL_FAILING, p->name, detail);
+		}
+	}
+}
+
+void
+hr_fleet_pool_missed(struct hr_fleet *f, const char *shape)
+{
+	const struct hr_fleet_pool *p;
+	char detail[200];
+
+	for (p = f->pools; p != NULL; p = p->next) {
+		if (p->size == 0 || strcmp(p->shape, shape) != 0)
+			continue;
+		(void)snprintf(detail, sizeof(detail),
+		    "pool %s: a start found none that waits, and has to wait itself", p->name);
+		hr_fleet_alert(f, HR_ALERT_POOL_EMPTY, p->name, detail);
 	}
 }
 

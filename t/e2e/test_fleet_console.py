@@ -61,6 +61,27 @@ class Console(Fleet):
 V1 = "/handrail/v1/"
 
 
+def as_described(path, method, answer):
+    """Each member that the document has, of its type, and no other."""
+    with open(os.path.join(SRC, "doc", "fleet.openapi.json")) as doc:
+        document = json.load(doc)
+
+    def check(schema, value):
+        if "$ref" in schema:
+            return check(document["components"]["schemas"][schema["$ref"].split("/")[-1]], value)
+        equal(isinstance(value, {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
+                         [schema["type"]]), True, (path, value))
+        equal(value in schema.get("enum", [value]), True, (path, value))
+        if schema["type"] == "array":
+            for item in value:
+                check(schema["items"], item)
+        if schema["type"] == "object":
+            equal(sorted(value), sorted(schema.get("properties", ())), path)
+            for name, member in value.items():
+                check(schema["properties"][name], member)
+    check(document["paths"][V1 + path][method]["responses"]["200"]["content"]["application/json"]["schema"], answer)
+
+
 def who_may():
     """Neither half of a sign-in is anything alone, nor by the server where sandboxes are; rights and keys hold."""
     with Console() as f:
@@ -68,6 +89,8 @@ def who_may():
         mine = f.up("mine", key=other)
         me, cookie, headers = f.sign_in(f.key)
         equal((me["rights"], me["scope"], me["name"]), ("act", "admin", "operator"))
+        as_described("signin", "post", me)
+        as_described("me", "get", f.ask("GET", V1 + "me", headers=headers)[1])
         for part in ("HttpOnly", "SameSite=Strict", "Path=/handrail/", "Max-Age=43200"):
             equal(part in cookie, True, cookie)
         equal(f.key in cookie + json.dumps(me), False)
@@ -108,7 +131,9 @@ def who_may():
         c.request("GET", V1 + "events", headers=dict(headers, Accept="text/event-stream"))
         r = c.getresponse()
         equal(r.status, 200)
-        equal(f.ask("POST", V1 + "signout", {"path": "/handrail/", "port": ""}, headers)[0], 200)
+        status, answer, _ = f.ask("POST", V1 + "signout", {"path": "/handrail/", "port": ""}, headers)
+        equal(status, 200)
+        as_described("signout", "post", answer)
         r.read()
         c.close()
         equal(f.ask("GET", V1 + "me", headers=headers)[0], 403)
@@ -213,6 +238,43 @@ def managed():
         equal(complaints(w), [])
 
 
+def capacity_and_alerts():
+    """What there is, and what is wrong as it comes and goes; a key of a tenant is told neither."""
+    need_browser()
+    with Console("--max-sandboxes", "2") as f, Window() as w:
+        tenant = f.make_key("tenant", sandboxes=1)
+        f.up("first", resource_factor=3)
+        second = f.up("second", key=tenant)
+        equal(f.call("POST", "/start", {"session_id": "third"})[0], 503)
+        equal([f.call("GET", V1 + path, key=tenant)[0] for path in ("capacity", "alerts")], [403, 403])
+        told = f.call("GET", V1 + "alerts")[1]
+        as_described("alerts", "get", told)
+        as_described("capacity", "get", f.call("GET", V1 + "capacity")[1])
+        equal([(a["alert"], "--max-sandboxes" in a["detail"]) for a in told["alerts"]], [("room", True)])
+        w.open("http://127.0.0.1:%d/" % f.console)
+        w.until("asks for the key", "return document.querySelector('#key')")
+        w.type("#key", f.key + KEYS["ENTER"])
+        w.until("the alert", "return document.querySelector('#tab-alerts')?.textContent === 'Alerts (1)'")
+        w.click("#tab-capacity")
+        said = "return [...document.querySelectorAll('#view-capacity .now')].map((e) => e.textContent)"
+        w.until("plots", "return document.querySelectorAll('#view-capacity canvas').length === 3")
+        equal(w.js(said), ["all 2, running 2, paused 0, at most 2", "all 4", "waiting 0, being made 0, wanted 0"])
+        # no event is written for one that is refused: the stream itself tells that there is an alert
+        w.until("all is told", "return document.querySelector('.page[data-stream=live]')")
+        equal(f.call("POST", "/start", {"session_id": "more"}, key=tenant)[0], 429)
+        w.until("another one", "return document.querySelector('#tab-alerts').textContent === 'Alerts (2)'")
+        w.click("#tab-alerts")
+        w.until("which", "return /key \\d+, tenant/.test(document.querySelector('#view-alerts .firing').textContent)")
+        f.call("POST", "/stop", {"runtime_id": second["runtime_id"]}, key=tenant)
+        w.until("both are over", "return document.querySelector('#tab-alerts').textContent === 'Alerts' && "
+                                 "document.querySelectorAll('#view-alerts tbody td.good').length === 2")
+        w.click("#tab-capacity")
+        w.until("one less", said + "[0].startsWith('all 1, running 1,')")
+        f.call("POST", V1 + "pools", {"pools": [{"name": "p", "size": 1, "request": {"image": "i:1"}}]})
+        w.until("it is full", said + "[2] === 'waiting 1, being made 0, wanted 1'")
+        equal(complaints(w), [])
+
+
 DOMAIN = "fleet.localhost"
 
 
@@ -239,6 +301,7 @@ def lets_in():
             equal(ask_open(o, h)[0], want, (o, h))
         status, page = ask_open(mine, headers)
         equal((status, page["url"]), (200, "http://%s.%s:%d/handrail/" % (mine["runtime_id"], DOMAIN, f.port)))
+        as_described("open", "post", page)
         ticket = page["key"]
         equal(mine["session_api_key"] in json.dumps(page), False)
         equal([enter(ticket, mine, V1 + "session", "GET"), enter(ticket, mine, "/execute_action"),
@@ -314,7 +377,7 @@ def upgraded():
             equal((done[0], said in done[1]), (2, True), done)
 
 
-TESTS = [who_may, lets_in, upgraded, pages, page_of_a_sandbox, managed]
+TESTS = [who_may, lets_in, upgraded, pages, page_of_a_sandbox, managed, capacity_and_alerts]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "fleet/api.h"
-#include "fleet/fleet.h"
+#include "fleet/fleet_int.h"
 #include "fleet/request.h"
 #include "fleet/sqlite.h"
 #include "fleet/sqlite_int.h"
@@ -725,6 +725,138 @@ START_TEST(a_failed_create_stops_no_refill)
 }
 END_TEST
 
+/* Until that change, of those that there are. */
+static void
+until_told(size_t n, enum hr_fleet_alert what, bool firing, const char *detail)
+{
+	const struct hr_fleet_alerts *a = &fleet.alerts;
+
+	(void)pthread_mutex_lock(&fleet.lock);
+	while (a->past_n < n)
+		(void)pthread_cond_wait(&fleet.changed, &fleet.lock);
+	ck_assert_int_eq(a->past[n - 1].what, what);
+	ck_assert_int_eq(a->past[n - 1].firing, firing);
+	ck_assert_ptr_nonnull(strstr(a->past[n - 1].detail, detail));
+	(void)pthread_mutex_unlock(&fleet.lock);
+}
+
+START_TEST(what_is_wrong_is_told_until_it_is_over)
+{
+	struct hr_fleet_row row;
+	char id[HR_FLEET_ID];
+
+	begin(&few);
+	world->fail_start = 1;
+	set_pool(1, 0);
+	until_told(1, HR_ALERT_POOL_FAILING, true, "pool p: no image");
+	until_told(2, HR_ALERT_POOL_FAILING, false, "pool p: no image");
+	until_warm(1);
+	/* a start of its shape is given none that waits, for as long as there is none */
+	world->hold = 1;
+	ck_assert_int_eq(start_image(&key, "one", &row), HR_FLEET_OK);
+	hr_fleet_row_done(&row);
+	ck_assert_int_eq(start_image(&key, "two", &row), HR_FLEET_OK);
+	until_told(3, HR_ALERT_POOL_EMPTY, true, "pool p");
+	world->hold = 0;
+	ck_assert_int_eq(write(gate[1], "xx", 2), 2);
+	until_told(4, HR_ALERT_POOL_EMPTY, false, "pool p");
+	until(row.id, HR_FLEET_RUNNING);
+	until_warm(1);
+	hr_fleet_row_done(&row);
+	/* one failure is a request's; more in a row are the engine's */
+	world->fail_start = 4;
+	for (int i = 0; i < 4; i++) {
+		(void)snprintf(id, sizeof(id), "bad%d", i);
+		ck_assert_int_eq(start(&key, id, &row), HR_FLEET_OK);
+		until(row.id, HR_FLEET_DIED);
+		hr_fleet_row_done(&row);
+		ck_assert_uint_eq(fleet.alerts.past_n, i < 2 ? 4 : 5);
+	}
+	until_told(5, HR_ALERT_ENGINE, true, "no image");
+	up("good", id);
+	until_told(6, HR_ALERT_ENGINE, false, "no image");
+	ck_assert_uint_eq(fleet.alerts.now_n, 0);
+}
+END_TEST
+
+START_TEST(alerts_are_bounded)
+{
+	char of[16];
+	int i;
+
+	begin(&few);
+	(void)pthread_mutex_lock(&fleet.lock);
+	for (i = 0; i < 100; i++) {
+		(void)snprintf(of, sizeof(of), "%d", i);
+		hr_fleet_alert(&fleet, HR_ALERT_QUOTA, of, "x");
+		hr_fleet_alert(&fleet, HR_ALERT_QUOTA, of, "said already");
+	}
+	ck_assert_uint_eq(fleet.alerts.changes, HR_FLEET_ALERTS);
+	for (i = 99; i >= 0; i--) {
+		(void)snprintf(of, sizeof(of), "%d", i);
+		hr_fleet_alert(&fleet, HR_ALERT_QUOTA, of, NULL);
+		hr_fleet_alert(&fleet, HR_ALERT_ROOM, "", "x");
+		hr_fleet_alert(&fleet, HR_ALERT_ROOM, "", NULL);
+	}
+	ck_assert_uint_eq(fleet.alerts.now_n, 0);
+	ck_assert_uint_eq(fleet.alerts.past_n, HR_FLEET_ALERTS_PAST);
+	(void)pthread_mutex_unlock(&fleet.lock);
+}
+END_TEST
+
+/* As if the last change was so many minutes ago. */
+static void
+minutes_ago(int64_t minutes)
+{
+	(void)pthread_mutex_lock(&fleet.lock);
+	fleet.history.minute -= 60 * minutes;
+	(void)pthread_mutex_unlock(&fleet.lock);
+}
+
+START_TEST(an_hour_is_kept_of_how_much_there_was)
+{
+	struct hr_fleet_history *h = &fleet.history;
+	char id[HR_FLEET_ID];
+	int64_t first;
+
+	begin(&few);
+	up("s", id);
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_uint_le(h->n, 1); /* the minute may have ended by itself */
+	h->n = 0;
+	(void)pthread_mutex_unlock(&fleet.lock);
+	minutes_ago(3);
+	change(id, HR_FLEET_PAUSE, HR_FLEET_OK);
+	until(id, HR_FLEET_PAUSED);
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_uint_ge(h->n, 1);
+	ck_assert_int_eq(h->v[0].states[HR_FLEET_RUNNING], 1); /* as it was before the change */
+	ck_assert_int_eq(h->v[0].factors, 1);
+	first = h->v[0].time;
+	(void)pthread_mutex_unlock(&fleet.lock);
+	minutes_ago(1);
+	(void)pthread_mutex_lock(&fleet.lock);
+	hr_fleet_history_keep(&fleet);
+	ck_assert_int_eq(h->v[h->n - 1].states[HR_FLEET_PAUSED], 1);
+	ck_assert_int_gt(h->v[h->n - 1].time, first);
+	/* a clock that is set back, and one that goes on for more than an hour */
+	for (size_t i = 0; i < h->n; i++)
+		h->v[i].time += 86400;
+	h->minute += 86400;
+	hr_fleet_history_keep(&fleet);
+	ck_assert_uint_eq(h->n, 1);
+	h->n = 0;
+	first = h->minute;
+	for (int64_t i = 200; i > 0; i--) {
+		h->minute = first - 60 * i;
+		hr_fleet_history_keep(&fleet);
+	}
+	ck_assert_uint_eq(h->n, HR_FLEET_HISTORY);
+	ck_assert_int_eq(h->v[h->n - 1].time, first - 60);
+	(void)pthread_mutex_unlock(&fleet.lock);
+}
+END_TEST
+
 START_TEST(a_warm_one_of_no_use_is_made_anew)
 {
 	struct hr_fleet_row row;
@@ -1246,6 +1378,9 @@ main(void)
 	tcase_add_test(store, whose_client_comes_settles_the_shape);
 	tcase_add_test(store, a_claimed_one_has_a_clock_of_its_own);
 	tcase_add_test(tc, a_failed_create_stops_no_refill);
+	tcase_add_test(tc, what_is_wrong_is_told_until_it_is_over);
+	tcase_add_test(tc, alerts_are_bounded);
+	tcase_add_test(tc, an_hour_is_kept_of_how_much_there_was);
 	tcase_add_test(tc, a_warm_one_of_no_use_is_made_anew);
 	tcase_add_test(tc, a_pool_gives_way_and_counts_for_nobody);
 	tcase_add_test(tc, a_drain_and_pools_outlive_a_process);

@@ -1,9 +1,11 @@
 // The console of a fleet: who is signed in, its one stream of events, and the views that live on it.
+import {createAlerts} from "../alerts.js";
 import {createApi, query} from "../api.js";
 import {h, plain} from "../dom.js";
 import {createSignIn} from "../signin.js";
 import {createStream} from "../stream.js";
 import {createTabs} from "../tabs.js";
+import {createCapacity} from "./capacity.js";
 import {createEvents} from "./events.js";
 import {createKeys} from "./keys.js";
 import {createPools} from "./pools.js";
@@ -35,6 +37,14 @@ function createConsole(me, leave) {
 			tabs.push({id, title, element: view.element});
 		}
 	tabs.push({id: "events", title: "Events", element: events.element});
+	if (admin) {
+		const capacity = createCapacity(place);
+		const alerts = createAlerts((n) => bar.mark("alerts", n > 0 ? `Alerts (${n})` : "Alerts"));
+
+		views.push(capacity, {refresh: async () => alerts.server({alerts: await api.get("alerts")})});
+		tabs.push({id: "capacity", title: "Capacity", element: capacity.element, shown: capacity.shown, hidden: capacity.hidden},
+			{id: "alerts", title: "Alerts", element: alerts.element});
+	}
 	const bar = createTabs("Views", tabs);
 
 	async function refresh() {
@@ -65,7 +75,7 @@ function createConsole(me, leave) {
 		(event, data) => {
 			if (event === "gap")
 				events.gap();
-			else
+			else if (event === "message")
 				events.happened(data);
 			soon();
 		},
