@@ -76,7 +76,8 @@ libhost_la_SOURCES = \
 	%D%/transfer/transfer.c %D%/transfer/transfer.h \
 	%D%/transfer/zip.h
 libhost_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_SBINDIR='"$(sbindir)"' -DHR_BACKENDDIR='"$(pkglibdir)/backends"' -DHR_PAYLOADDIR='"$(pkglibdir)/payload"' \
-	-DHR_IMAGE_KIT='"$(pkgdatadir)/image"' -DHR_LIBEXECDIR='"$(pkglibexecdir)"'
+	-DHR_IMAGE_KIT='"$(pkgdatadir)/image"' -DHR_LIBEXECDIR='"$(pkglibexecdir)"' \
+	-DHR_RUNSTATEDIR='"$(runstatedir)"'
 libhost_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libhost_la_LIBADD = $(JSONC_LIBS) $(DL_LIBS)
 # with all that it is made of: a library of libraries would be linked twice

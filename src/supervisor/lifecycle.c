@@ -99,8 +99,8 @@ step_starting(struct hr_server *s)
 		hr_log(HR_LOG_NOTICE, "ready: listening on %s", s->site.listen.text);
 	else
 		hr_log(HR_LOG_NOTICE, "ready: FastCGI sockets in %s/fcgi", s->ctx.run.path);
-	hr_notify_send(&s->notify, "READY=1\nSTATUS=listening on %s\nX_HANDRAIL_RUN_DIR=%s\n",
-	    s->ctx.settings.start_nginx ? s->site.listen.text : s->ctx.run.path, s->ctx.run.path);
+	hr_notify_send(&s->notify, "READY=1\nSTATUS=listening on %s\n",
+	    s->ctx.settings.start_nginx ? s->site.listen.text : s->ctx.run.path);
 	/* the rest of the workers would take the processors from the first answers */
 	if (s->pools.staged && hr_watch_arm(s->patience, REST_MS, NULL) != 0)
 		start_rest(s);

@@ -44,7 +44,7 @@ def life_of_a_sandbox():
 
 
 def exit_statuses():
-    with Host() as h:
+    with Host(XDG_RUNTIME_DIR="") as h:
         h.ok("up")
         for command, status in (("true", 0), ("false", 1), ("(exit 42)", 42), ("nosuchcommand", 127)):
             equal(h("run", command).returncode, status, command)
@@ -53,6 +53,8 @@ def exit_statuses():
         equal(h("run", "--input", "C-c").returncode in (0, 130), True, "interrupt")
         equal(h.ok("run", "echo", "a  b", "$HOME", "it's"), "a  b $HOME it's\n", "words stay words")
         equal(h.ok("run", "echo a  b"), "a b\n", "one word is a line")
+        h.ok("down")
+        equal(os.listdir(h.path("tmp")), [], "nothing is left among temporary files")
 
 
 def first_command():
@@ -163,7 +165,7 @@ def server_that_died():
         h.ok("up")
         h.ok("run", "sleep 600 &")
         pid = h.record()["backend"]["pid"]
-        workspace = h.record()["backend"]["workspace"]
+        workspace, run_dir = (h.record()["backend"][name] for name in ("workspace", "run_dir"))
         below = process.descendants(pid)
         gone = os.pidfd_open(pid)
         os.kill(pid, signal.SIGKILL)
@@ -172,8 +174,43 @@ def server_that_died():
         equal(json.loads(h.ok("ps", "--json"))[0]["state"], "exited", "state")
         h.fails(5, "has ended", "run", "true")
         h.ok("down")
-        equal((os.path.exists(workspace), os.listdir(h.path("state"))), (False, []), "cleared away")
+        equal([p for p in (workspace, run_dir) if os.path.exists(p)] + os.listdir(h.path("state")), [], "cleared away")
         equal([process.command_line(p) for p in below if not process.wait_gone(p, PATIENCE)], [], "what is left")
+
+
+def server_killed_before_it_is_ready():
+    """Its shell is, and would outlive it: whoever started it ends that, and if he was killed, too, who comes later."""
+    with Host() as h:
+        for name in ("begun", "never"):
+            os.mkfifo(h.path(name))
+        scripts = (("nginx", ": <\"$4/hold\"; echo >%s; read x <%s" % (h.path("begun"), h.path("never"))),
+                   ("server", 'exec %s "$@" --config %s' % (h.env["HANDRAIL_SERVER"], h.path("settings"))))
+        for name, line in scripts:
+            with open(h.path(name), "w") as f:
+                f.write("#!/bin/sh\n%s\n" % line)
+            os.chmod(h.path(name), 0o755)
+        with open(h.path("settings"), "w") as f:
+            json.dump({"nginx": h.path("nginx")}, f)
+        h.env["HANDRAIL_SERVER"] = h.path("server")
+        for end, runtime_dir in (("up", h.env["XDG_RUNTIME_DIR"]), ("down", "")):
+            h.env["XDG_RUNTIME_DIR"] = runtime_dir  # without it one of an ordinary user is among temporary files
+            up = h.popen("up")
+            with open(h.path("begun")) as f:
+                f.read()  # of nginx, which is held until the shell is ready
+            backend = h.record()["backend"]
+            below = process.descendants(backend["pid"])
+            equal([p for p in below if "handrail-session" in process.command_line(p)] != [], True, "a keeper")
+            if end == "down":
+                up.kill()
+                up.communicate()
+            os.kill(backend["pid"], signal.SIGKILL)
+            if end == "down":
+                h.ok("down")
+            else:
+                equal("Server process died" in up.communicate()[1], True, "what became of it")
+            equal([process.command_line(p) for p in below if not process.wait_gone(p, PATIENCE)], [], "what is left")
+            equal((os.path.exists(backend["run_dir"]), os.listdir(h.path("state")), os.listdir(h.path("tmp"))),
+                  (False, [], []), "after " + end)
 
 
 def server_that_does_not_end():
@@ -718,12 +755,12 @@ def main():
     process.become_subreaper()
     tap = Tap()
     for test in (life_of_a_sandbox, exit_statuses, first_command, no_first_command, json_observation, variables,
-                 bad_variable_leaves_nothing, git_identity, two_sandboxes, server_that_died, server_that_does_not_start,
-                 server_that_does_not_end, start_that_is_killed, recorded_before_it_runs, own_workspace, files,
-                 repository, logs, log_stream, addresses, resources, terminal, wrong_usage, help_and_completion,
-                 settings, mcp_servers, decisions_without_a_server, loadable_backend, kind_of_ones_own,
-                 settings_of_a_kind, limits_that_do_not_hold, copies_as_cp_has_them,
-                 plugins_at_first_touch):
+                 bad_variable_leaves_nothing, git_identity, two_sandboxes, server_that_died,
+                 server_that_does_not_start, server_killed_before_it_is_ready, server_that_does_not_end,
+                 start_that_is_killed, recorded_before_it_runs, own_workspace, files, repository, logs, log_stream,
+                 addresses, resources, terminal, wrong_usage, help_and_completion, settings, mcp_servers,
+                 decisions_without_a_server, loadable_backend, kind_of_ones_own, settings_of_a_kind,
+                 limits_that_do_not_hold, copies_as_cp_has_them, plugins_at_first_touch):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

@@ -9,10 +9,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <json-c/json_object.h>
@@ -29,6 +31,8 @@
 #include "host/record.h"
 
 #define END_PATIENCE_MS 5000
+#define LOCK_TRIES 100
+#define LOCK_WAIT_MS 10
 #define KEEPER ".keeper"
 
 /* The server that it stands for; there is none then. */
@@ -254,22 +258,45 @@ end_named(int dir, int patience_ms)
 	(void)closedir(d);
 }
 
+/* A child that a killed server was about to start has a copy of the lock until its exec. Whoever
+ * came behind the server has the lock for good, and has written his number into it. */
+static bool
+is_left(int lock, pid_t server)
+{
+	int tries = LOCK_TRIES;
+	char text[48] = "";
+
+	while (
+	    pread(lock, text, sizeof(text) - 1, 0) > 0 && strtol(text, NULL, 10) == (long)server) {
+		if (flock(lock, LOCK_EX | LOCK_NB) == 0) /* he may just have come, and gone */
+			return pread(lock, text, sizeof(text) - 1, 0) > 0 &&
+			       strtol(text, NULL, 10) == (long)server;
+		if (errno != EWOULDBLOCK || tries-- == 0)
+			return false;
+		(void)poll(NULL, 0, LOCK_WAIT_MS);
+	}
+	return false;
+}
+
+/* The keepers, and the directory. */
 static void
 end_left(const char *run_dir, pid_t server, int patience_ms)
 {
 	int dir = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	int lock = dir >= 0 ? openat(dir, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW) : -1;
-	char text[48] = "";
+	struct stat st;
 
-	/* who came behind it has the lock, and has written his number into it */
-	if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0 &&
-	    hr_fd_read(lock, text, sizeof(text) - 1) > 0 &&
-	    strtol(text, NULL, 10) == (long)server) {
+	/* nobody else's, of that name among temporary files */
+	if (lock >= 0 && fstat(dir, &st) == 0 && st.st_uid == geteuid() && server > 0 &&
+	    is_left(lock, server)) {
 		end_keeper(dir, "keeper", patience_ms);
 		end_named(dir, patience_ms);
+		/* but for what its last processes may still write */
+		(void)hr_path_remove(run_dir, NULL);
 	}
 	hr_fd_close(&lock);
 	hr_fd_close(&dir);
+	(void)rmdir(run_dir); /* one that we made: the server has removed what was in it */
 }
 
 /* ---- the end ---- */
@@ -284,7 +311,7 @@ local_destroy(void *self, struct hr_err *err)
 
 	if (l->watch >= 0)
 		hr_proc_end(l->pid, l->watch, END_PATIENCE_MS);
-	if (l->run_dir != NULL && l->pid > 0)
+	if (l->run_dir != NULL)
 		end_left(l->run_dir, l->pid, END_PATIENCE_MS);
 	hr_fd_close(&l->watch);
 	l->pid = 0;

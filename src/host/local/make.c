@@ -120,6 +120,32 @@ choose_ports(struct hr_local *l, struct hr_strv *env, struct hr_err *err)
 	return 0;
 }
 
+/* Where the server would have it by itself; among temporary files it is made here. It is told to
+ * the server, not asked of it: whoever clears away what was killed at its start has to know it,
+ * too. */
+static int
+choose_run_dir(struct hr_local *l, struct hr_err *err)
+{
+	const char *base =
+	    geteuid() == 0 ? HR_RUNSTATEDIR : hr_env_get(l->h->environ, "XDG_RUNTIME_DIR");
+	const char *tmp = hr_env_get(l->h->environ, "TMPDIR");
+	bool shared = base == NULL || base[0] != '/';
+	int n;
+
+	if (shared)
+		n = asprintf(
+		    &l->run_dir, "%s/handrail-XXXXXX", tmp != NULL && tmp[0] == '/' ? tmp : "/tmp");
+	else
+		n = asprintf(&l->run_dir, "%s/handrail/%d", base, l->port);
+	if (n < 0) {
+		l->run_dir = NULL;
+		return hr_err_nomem(err);
+	}
+	if (shared && mkdtemp(l->run_dir) == NULL)
+		return hr_err_sys(err, errno, "create %s", l->run_dir);
+	return 0;
+}
+
 static int
 user_name(char name[USER_MAX], struct hr_err *err)
 {
@@ -236,7 +262,7 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_err *err)
 {
 	const char *program = server_program(l);
 	const char *const prefix[] = {program, NULL};
-	const char *const place[] = {"--listen", "127.0.0.1", NULL};
+	const char *place[] = {"--listen", "127.0.0.1", "--run-dir", NULL, NULL};
 	struct hr_strv argv = {0}, env = {0};
 	char user[USER_MAX];
 	struct hr_command c = {.prefix = prefix,
@@ -262,9 +288,10 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_err *err)
 	if (user_name(user, err) < 0)
 		return -1;
 	child_environment(l, &env, user, notify);
-	if (choose_ports(l, &env, err) < 0)
+	if (choose_ports(l, &env, err) < 0 || choose_run_dir(l, err) < 0)
 		goto out;
 	c.port = l->port;
+	place[3] = l->run_dir;
 	if (hr_command_build(&argv, &c, l->h->config, l->h->environ, err) < 0)
 		goto out;
 	hr_strv_add_all(&argv, place);
@@ -305,19 +332,6 @@ died(struct hr_local *l, struct hr_err *err)
 	    tail[0] != '\0' ? "; its last words:\n" : "", tail);
 }
 
-/* Who ends what it leaves when it is killed needs it; without it nobody does. */
-static void
-take_run_dir(struct hr_local *l, const char *text)
-{
-	static const char name[] = "X_HANDRAIL_RUN_DIR=";
-	const char *at = strstr(text, name);
-
-	if (at == NULL || l->run_dir != NULL)
-		return;
-	at += sizeof(name) - 1;
-	l->run_dir = strndup(at, strcspn(at, "\n"));
-}
-
 /* Until "READY=1" comes, or the process ends. */
 static int
 wait_ready(struct hr_local *l, int notify, struct hr_err *err)
@@ -334,7 +348,6 @@ wait_ready(struct hr_local *l, int notify, struct hr_err *err)
 			return hr_err_sys(err, errno, "wait for the server");
 		while ((n = recv(notify, text, sizeof(text) - 1, 0)) > 0) {
 			text[n] = '\0';
-			take_run_dir(l, text);
 			if (strstr(text, "READY=1") != NULL)
 				return 0;
 		}
