@@ -161,21 +161,24 @@ def two_sandboxes():
 
 def server_that_died():
     """Nor does anything of it live on: its keepers would, for another server in its place."""
-    with Host() as h:
-        h.ok("up")
-        h.ok("run", "sleep 600 &")
-        pid = h.record()["backend"]["pid"]
-        workspace, run_dir = (h.record()["backend"][name] for name in ("workspace", "run_dir"))
-        below = process.descendants(pid)
-        gone = os.pidfd_open(pid)
-        os.kill(pid, signal.SIGKILL)
-        select.select([gone], [], [], PATIENCE)
-        os.close(gone)
-        equal(json.loads(h.ok("ps", "--json"))[0]["state"], "exited", "state")
-        h.fails(5, "has ended", "run", "true")
-        h.ok("down")
-        equal([p for p in (workspace, run_dir) if os.path.exists(p)] + os.listdir(h.path("state")), [], "cleared away")
-        equal([process.command_line(p) for p in below if not process.wait_gone(p, PATIENCE)], [], "what is left")
+    for end in ("down", "up"):
+        with Host() as h:
+            h.ok("up")
+            h.ok("run", "sleep 600 &")
+            backend = h.record()["backend"]
+            pid, workspace, run_dir = (backend[name] for name in ("pid", "workspace", "run_dir"))
+            below = process.descendants(pid)
+            gone = os.pidfd_open(pid)
+            os.kill(pid, signal.SIGKILL)
+            select.select([gone], [], [], PATIENCE)
+            os.close(gone)
+            equal(json.loads(h.ok("ps", "--json"))[0]["state"], "exited", "state")
+            h.fails(5, "has ended", "run", "true")
+            h.ok(end)
+            equal((os.path.exists(workspace), os.path.exists(run_dir)), (end == "up", False), "files of people stay")
+            equal([process.command_line(p) for p in below if not process.wait_gone(p, PATIENCE)], [], "what is left")
+            if end == "down":
+                equal(os.listdir(h.path("state")), [], "cleared away")
 
 
 def server_killed_before_it_is_ready():
@@ -209,8 +212,8 @@ def server_killed_before_it_is_ready():
             else:
                 equal("Server process died" in up.communicate()[1], True, "what became of it")
             equal([process.command_line(p) for p in below if not process.wait_gone(p, PATIENCE)], [], "what is left")
-            equal((os.path.exists(backend["run_dir"]), os.listdir(h.path("state")), os.listdir(h.path("tmp"))),
-                  (False, [], []), "after " + end)
+            equal([os.path.exists(backend["run_dir"])] + [os.listdir(h.path(d)) for d in ("state", "tmp", "run")],
+                  [False, [], [], []], "after " + end)
 
 
 def server_that_does_not_end():

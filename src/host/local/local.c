@@ -9,11 +9,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,8 +29,6 @@
 #include "host/record.h"
 
 #define END_PATIENCE_MS 5000
-#define LOCK_TRIES 100
-#define LOCK_WAIT_MS 10
 #define KEEPER ".keeper"
 
 /* The server that it stands for; there is none then. */
@@ -46,6 +42,8 @@ forget(struct hr_local *l)
 	free(l->log);
 	free(l->run_dir);
 	l->url = l->key = l->workspace = l->log = l->run_dir = NULL;
+	l->own_workspace = false;
+	l->pid = 0;
 }
 
 static void
@@ -77,6 +75,7 @@ local_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 }
 
 static int local_destroy(void *self, struct hr_err *err);
+static void end_left(const struct hr_local *l);
 
 static int
 local_connect(void *self, bool *ret_made, struct hr_err *err)
@@ -86,6 +85,8 @@ local_connect(void *self, bool *ret_made, struct hr_err *err)
 	if (l->h->attach)
 		return hr_err_set(
 		    err, HR_E_DISCONNECTED, "No existing server found for session %s", l->h->sid);
+	end_left(l); /* of one that has ended; its files stay */
+	forget(l);
 	l->h->log(l->h->arg,
 	    "The local runtime isolates nothing: commands run with your rights on this machine.");
 	if (hr_local_make(l, err) != 0) {
@@ -185,7 +186,8 @@ local_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
 	char *log = NULL;
 	int r;
 
-	forget(l); /* what was recorded before may be dead */
+	end_left(l); /* what was recorded before may be dead */
+	forget(l);
 	r = local_restore(l, record, err);
 	(void)sid; /* the server does not know its name */
 	if (r == 0) {
@@ -258,45 +260,39 @@ end_named(int dir, int patience_ms)
 	(void)closedir(d);
 }
 
-/* A child that a killed server was about to start has a copy of the lock until its exec. Whoever
- * came behind the server has the lock for good, and has written his number into it. */
+/* Nobody else's, of that name among temporary files, nor another server's by now. */
 static bool
-is_left(int lock, pid_t server)
+is_its(int dir, pid_t server)
 {
-	int tries = LOCK_TRIES;
+	int fd = openat(dir, "lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	char text[48] = "";
+	struct stat st;
+	bool its = fd >= 0 && fstat(dir, &st) == 0 && st.st_uid == geteuid() &&
+		   hr_fd_read(fd, text, sizeof(text) - 1) > 0 &&
+		   strtol(text, NULL, 10) == (long)server;
 
-	while (
-	    pread(lock, text, sizeof(text) - 1, 0) > 0 && strtol(text, NULL, 10) == (long)server) {
-		if (flock(lock, LOCK_EX | LOCK_NB) == 0) /* he may just have come, and gone */
-			return pread(lock, text, sizeof(text) - 1, 0) > 0 &&
-			       strtol(text, NULL, 10) == (long)server;
-		if (errno != EWOULDBLOCK || tries-- == 0)
-			return false;
-		(void)poll(NULL, 0, LOCK_WAIT_MS);
-	}
-	return false;
+	hr_fd_close(&fd);
+	return its;
 }
 
-/* The keepers, and the directory. */
+/* The keepers, and the run directory; of a server that lives nothing. */
 static void
-end_left(const char *run_dir, pid_t server, int patience_ms)
+end_left(const struct hr_local *l)
 {
-	int dir = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	int lock = dir >= 0 ? openat(dir, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW) : -1;
-	struct stat st;
+	int server = l->pid > 0 ? hr_proc_watch(l->pid, l->started) : -1, dir = -1;
 
-	/* nobody else's, of that name among temporary files */
-	if (lock >= 0 && fstat(dir, &st) == 0 && st.st_uid == geteuid() && server > 0 &&
-	    is_left(lock, server)) {
-		end_keeper(dir, "keeper", patience_ms);
-		end_named(dir, patience_ms);
+	if (server < 0 && l->run_dir != NULL)
+		dir = open(l->run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (dir >= 0 && l->pid > 0 && is_its(dir, l->pid)) {
+		end_keeper(dir, "keeper", END_PATIENCE_MS);
+		end_named(dir, END_PATIENCE_MS);
 		/* but for what its last processes may still write */
-		(void)hr_path_remove(run_dir, NULL);
+		(void)hr_path_remove(l->run_dir, NULL);
 	}
-	hr_fd_close(&lock);
+	if (dir >= 0)
+		(void)rmdir(l->run_dir); /* the server has removed what was in it */
 	hr_fd_close(&dir);
-	(void)rmdir(run_dir); /* one that we made: the server has removed what was in it */
+	hr_fd_close(&server);
 }
 
 /* ---- the end ---- */
@@ -311,8 +307,7 @@ local_destroy(void *self, struct hr_err *err)
 
 	if (l->watch >= 0)
 		hr_proc_end(l->pid, l->watch, END_PATIENCE_MS);
-	if (l->run_dir != NULL)
-		end_left(l->run_dir, l->pid, END_PATIENCE_MS);
+	end_left(l);
 	hr_fd_close(&l->watch);
 	l->pid = 0;
 	for (i = 0; i < 4; i++)

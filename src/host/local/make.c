@@ -120,30 +120,32 @@ choose_ports(struct hr_local *l, struct hr_strv *env, struct hr_err *err)
 	return 0;
 }
 
-/* Where the server would have it by itself; among temporary files it is made here. It is told to
- * the server, not asked of it: whoever clears away what was killed at its start has to know it,
- * too. */
+/* It is told to the server, not asked of it: whoever clears away what was killed at its start has
+ * to know it, too. One for each server: at a port there may be one that is not quite at its end. */
 static int
-choose_run_dir(struct hr_local *l, struct hr_err *err)
+make_run_dir(struct hr_local *l, struct hr_err *err)
 {
-	const char *base =
-	    geteuid() == 0 ? HR_RUNSTATEDIR : hr_env_get(l->h->environ, "XDG_RUNTIME_DIR");
-	const char *tmp = hr_env_get(l->h->environ, "TMPDIR");
-	bool shared = base == NULL || base[0] != '/';
-	int n;
+	const char *base = hr_env_get(l->h->environ, "XDG_RUNTIME_DIR");
+	struct hr_err e = {0};
 
-	if (shared)
-		n = asprintf(
-		    &l->run_dir, "%s/handrail-XXXXXX", tmp != NULL && tmp[0] == '/' ? tmp : "/tmp");
-	else
-		n = asprintf(&l->run_dir, "%s/handrail/%d", base, l->port);
-	if (n < 0) {
+	if (geteuid() == 0)
+		base = HR_RUNSTATEDIR;
+	else if (base == NULL || base[0] != '/')
+		base = hr_env_get(l->h->environ, "TMPDIR");
+	if (base == NULL || base[0] != '/')
+		base = "/tmp";
+	if (hr_path_mkdirs(base, 0755, NULL, &e) < 0)
+		return hr_err_from(err, HR_E_SYS, &e);
+	if (asprintf(&l->run_dir, "%s/handrail-XXXXXX", base) < 0) {
 		l->run_dir = NULL;
 		return hr_err_nomem(err);
 	}
-	if (shared && mkdtemp(l->run_dir) == NULL)
-		return hr_err_sys(err, errno, "create %s", l->run_dir);
-	return 0;
+	if (mkdtemp(l->run_dir) == NULL) {
+		(void)hr_err_sys(err, errno, "create %s", l->run_dir);
+		free(l->run_dir);
+		l->run_dir = NULL;
+	}
+	return l->run_dir != NULL ? 0 : -1;
 }
 
 static int
@@ -288,7 +290,7 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_err *err)
 	if (user_name(user, err) < 0)
 		return -1;
 	child_environment(l, &env, user, notify);
-	if (choose_ports(l, &env, err) < 0 || choose_run_dir(l, err) < 0)
+	if (choose_ports(l, &env, err) < 0 || make_run_dir(l, err) < 0)
 		goto out;
 	c.port = l->port;
 	place[3] = l->run_dir;
