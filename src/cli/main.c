@@ -80,7 +80,7 @@ cli_usage(const char *fmt, ...)
 static void
 say_status(const struct hr_err *err)
 {
-	static const char before[] = "\nDetails: ";
+	static const char before[] = "\nDetails: ", internal[] = "Internal server error: ";
 	const char *text = strstr(err->msg, before);
 
 	if (strstr(err->msg, "\nFor more information check: ") == NULL) {
@@ -96,6 +96,8 @@ say_status(const struct hr_err *err)
 	text += sizeof(before) - 1;
 	if (strspn(text, "0123456789") == 3 && strncmp(text + 3, ": ", 2) == 0)
 		text += 5;
+	if (strncmp(text, internal, sizeof(internal) - 1) == 0)
+		text += sizeof(internal) - 1;
 	if (strstr(text, "JupyterRequirement not found") != NULL)
 		cli_say(
 		    "the sandbox has no notebook: it was started without the plugin jupyter; "

@@ -282,6 +282,9 @@ def images_of_others():
         docker("rm", made)
         os.rename(payload, h.path("payload"))
         os.mkdir(payload)
+        with open(h.path("payload", "bin", "bash"), "w") as f:
+            f.write("#!/bin/sh\necho payload \"$@\"\n")
+        os.chmod(h.path("payload", "bin", "bash"), 0o755)
         subprocess.run("tar -C %s -c . | docker import --change 'ENV SU_TO_USER=false LC_ALL=C.UTF-8 PATH=/usr/bin "
                        "HANDRAIL_LIBEXECDIR=/openhands/libexec/handrail HANDRAIL_DATADIR=/openhands/conf' - %s"
                        % (root, bare), shell=True, check=True, stdout=subprocess.DEVNULL)
@@ -307,6 +310,7 @@ def images_of_others():
         h.ok("up", "-q", "-i", bare, "--payload", h.path("payload"))
         equal(h("run", "echo x >/openhands/x; echo hi").stdout.split("\n")[1:], ["hi", ""], "read-only, and alive")
         equal(json.loads(h.ok("ps", "-j"))[0]["image"], bare, "its image")
+        equal((h.ok("sh"), h.ok("sh", "bash", "-l")), ("payload\n", "payload -l\n"), "the image need have no bash")
         h.ok("down")
         docker("rmi", "-f", bare)
 

@@ -467,7 +467,7 @@ def another_interpreter():
             equal(s.request("POST", "/execute_action", json.dumps(
                 {"action": {"action": "run_ipython", "args": {"code": "1"}}}), JSON).status, 500)
             state = s.get("/ready").json()["components"]["plugins"]["jupyter"]
-            equal("/no/such/python" in state["reason"], True, state)
+            equal("/no/such/python" in state["reason"] and "python3-ipykernel" in state["reason"], True, state)
             return state["state"] == "failed"
         s.until("it has failed", failed)
 

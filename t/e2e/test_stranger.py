@@ -98,6 +98,7 @@ WITH = (
     (0, "", "-n bare up -q -p none"),
     (1, "python3-ipykernel", "-n bare py 1+2"),
     (0, "", "-n bare down"),
+    (1, "python3-ipykernel", "py 1+2"),
     (0, "", "read notes"),
     (0, "", "changes"),
     (1, "in no git repository", "diff notes"),
@@ -162,7 +163,7 @@ def typed(h, tap, lines):
 def main():
     process.become_subreaper()
     tap = Tap()
-    with Host() as h:
+    with Host(HANDRAIL_JUPYTER_PYTHON="/nonexistent/python3") as h:
         with open(h.path("cwd", "notes"), "w") as f:
             f.write("one\n")
         os.mkdir(h.path("cwd", "folder"))

@@ -20,6 +20,7 @@
 #include "host/client.h"
 #include "host/docker/engine.h"
 #include "base/err.h"
+#include "host/common/payload.h"
 #include "host/common/recordtext.h"
 #include "host/portlock.h"
 #include "host/backends.h"
@@ -483,6 +484,27 @@ docker_stats(void *self, char **ret_json, struct hr_err *err)
 	return *ret_json != NULL ? 0 : hr_err_nomem(err);
 }
 
+/* Whether our programs are mounted, with a bash that the image's PATH does not have. */
+static bool
+has_payload(struct hr_docker *d)
+{
+	struct json_object *o = NULL, *mounts;
+	bool found = false;
+	size_t i;
+
+	if (hr_docker_call(d, "GET", "/json", &o, NULL) < 0)
+		return false;
+	mounts = hr_json_at(o, "Mounts");
+	for (i = 0;
+	     json_object_is_type(mounts, json_type_array) && i < json_object_array_length(mounts);
+	     i++)
+		if (strcmp(hr_json_text_or(json_object_array_get_idx(mounts, i), "Destination", ""),
+			HR_PAYLOAD_PLACE) == 0)
+			found = true;
+	json_object_put(o);
+	return found;
+}
+
 /* A terminal in a container is what the docker program does well. */
 static int
 docker_exec(void *self, const char *const *argv, int *ret_status, struct hr_err *err)
@@ -497,6 +519,10 @@ docker_exec(void *self, const char *const *argv, int *ret_status, struct hr_err 
 	hr_strv_add(&words, "exec");
 	hr_strv_add(&words, isatty(0) && isatty(1) ? "-it" : "-i");
 	hr_strv_add(&words, d->name);
+	if (strcmp(argv[0], "bash") == 0 && has_payload(d)) {
+		hr_strv_add(&words, HR_PAYLOAD_PLACE "/bin/bash");
+		argv++;
+	}
 	hr_strv_add_all(&words, argv);
 	hr_strv_add_all(&env, d->h->environ);
 	hr_strv_unset_env(&env, "SESSION_API_KEY");

@@ -156,6 +156,7 @@ spawn(struct hr_kernel *k, const char *python, char *const *envp, struct hr_err 
 	/* what it says on these goes to the log; output of cells takes another way */
 	const struct hr_spawn_fd fds[] = {
 	    {STDERR_FILENO, STDOUT_FILENO}, {STDERR_FILENO, STDERR_FILENO}};
+	struct hr_err why = {0};
 
 	k->pid = hr_spawn(&(const struct hr_spawn){.path = python,
 			      .argv = argv,
@@ -165,10 +166,11 @@ spawn(struct hr_kernel *k, const char *python, char *const *envp, struct hr_err 
 			      .setsid = true,
 			      .pdeathsig = SIGKILL,
 			      .umask = -1},
-	    err);
+	    &why);
 	if (k->pid < 0) {
 		k->pid = 0;
-		return -1;
+		return hr_err_set(
+		    err, why.code, "%s; on Debian: apt-get install python3-ipykernel", why.msg);
 	}
 	k->pidfd = hr_pidfd_open(k->pid);
 	return k->pidfd >= 0 ? 0 : hr_err_sys(err, errno, "pidfd_open");

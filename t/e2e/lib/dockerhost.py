@@ -79,7 +79,7 @@ def make_image(top, more=None, owned=None):
                      ("handrail-zip.so", "openhands/libexec/handrail"),
                      ("handrail-line.so", "openhands/libexec/handrail"),
                      ("handrail-git", "openhands/libexec/handrail"),
-                     ("handrail-git", "openhands/libexec/handrail"),
+                     ("handrail-bound", "openhands/libexec/handrail"),
                      ("handrail-office", "openhands/libexec/handrail")):
         real = os.path.join(BUILD, ".libs", name)
         path = real if os.path.exists(real) else os.path.join(BUILD, name)
