@@ -22,7 +22,8 @@ from lib.host import BUILD, PATIENCE, SRC, Host  # noqa: E402
 from lib.supervised import free_port  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
-DOCUMENTS = ("README", "doc/tutorial.md", "doc/operators.md")
+DOCUMENTS = ("README", "doc/tutorial.md", "doc/operators.md", "doc/install.md", "doc/images.md", "doc/clouds.md",
+             "doc/kubernetes.md")
 PORTS = ("3000", "8000", "8443")
 
 
