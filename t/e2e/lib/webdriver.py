@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -22,6 +23,10 @@ def missing():
     for program, package in (("chromedriver", "chromium-driver"), ("chromium", "chromium")):
         if shutil.which(program) is None:
             return "no %s: apt-get install %s" % (program, package)
+    try:
+        socket.getaddrinfo("localhost", None)  # where chromedriver looks for its Chromium
+    except socket.gaierror:
+        return "no address of localhost: echo 127.0.0.1 localhost >>/etc/hosts"
     return ""
 
 
