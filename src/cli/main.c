@@ -130,6 +130,10 @@ say_git(const char *msg)
 	}
 }
 
+/* The original's words, behind which ours say what is wrong. */
+static const char no_engine[] = "Launch docker client failed. Please make sure you have installed "
+				"docker and started docker desktop/daemon. ";
+
 int
 cli_fail(const struct hr_err *err)
 {
@@ -137,6 +141,11 @@ cli_fail(const struct hr_err *err)
 		say_status(err);
 	else if (strncmp(err->msg, of_git, sizeof(of_git) - 1) == 0)
 		say_git(err->msg);
+	else if (strncmp(err->msg, no_engine, sizeof(no_engine) - 1) == 0)
+		cli_say(
+		    "there is no Docker Engine that can be used. %s \"handrail up -r local\" needs "
+		    "none; \"handrail doctor docker\" says what mends it",
+		    err->msg + sizeof(no_engine) - 1);
 	else
 		cli_say("%s", err->msg);
 	switch (err->code) {

@@ -318,7 +318,8 @@ def images_of_others():
 def no_engine():
     with DockerHost(DOCKER_HOST="unix:///nonexistent/docker.sock") as h:
         done = h("up")
-        equal("Launch docker client failed. Please make sure you have" in done.stderr, True, done.stderr)
+        equal("there is no Docker Engine that can be used. Nobody answers at /nonexistent/docker.sock." in done.stderr,
+              True, done.stderr)
     with DockerHost(DOCKER_HOST="nonsense") as h:
         h.fails(1, "DOCKER_HOST is no address: nonsense", "up")
 

@@ -248,7 +248,7 @@ def no_engine(h, engine):
     h.env["DOCKER_HOST"] = "unix://" + h.path("nowhere")
     for words in (("ps", "--all"), ("down", "--all")):
         h.ok(*words)
-        h.fails(1, "Launch docker client failed", *words, "-r", "docker")
+        h.fails(1, "there is no Docker Engine", *words, "-r", "docker")
 
 
 def helpers(f):

@@ -54,6 +54,7 @@ BEFORE = (
     (1, "packaging/payload DIR", "preflight --payload . alpine:3"),
     (1, "unpack it by", "preflight --payload notes alpine:3"),
     (2, 'not for the kind "local"', "up --payload payload"),
+    (1, '"handrail up -r local" needs none', "up -r docker"),
     (2, 'option "-i" needs a value', "up -i"),
 )
 WITH = (
@@ -163,7 +164,7 @@ def typed(h, tap, lines):
 def main():
     process.become_subreaper()
     tap = Tap()
-    with Host(HANDRAIL_JUPYTER_PYTHON="/nonexistent/python3") as h:
+    with Host(HANDRAIL_JUPYTER_PYTHON="/nonexistent/python3", DOCKER_HOST="unix:///nonexistent/docker.sock") as h:
         with open(h.path("cwd", "notes"), "w") as f:
             f.write("one\n")
         os.mkdir(h.path("cwd", "folder"))
