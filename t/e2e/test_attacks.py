@@ -67,7 +67,8 @@ class Guarded(Server):
             pass
         os.chmod(dump, 0o666)
         a = self.action("cd %s; env >e.env; %s %s %s %d %s >e.json 2>e.err; echo $?" % (
-            self.work_dir, PYTHON, script, dump, self.pid, " ".join(roots)), self.header)
+            self.work_dir, PYTHON, script, dump, self.pid, " ".join(roots)), self.header,
+            timeout=4 * PATIENCE)  # it copies the memory of a dozen processes
         with open(os.path.join(self.work_dir, "e.err")) as f:
             equal((a.json()["content"], f.read()), ("0", ""), "the attacker's own errors")
         with open(os.path.join(self.work_dir, "e.json")) as f:
