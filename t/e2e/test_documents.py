@@ -7,9 +7,10 @@ directory, with the programs of the build on its PATH.
     OUTPUT              behind it, in the same block: what it has to print; "..." is any text, alone in a line any lines
     % COMMAND  # WHY    is not run: the remark says what it needs that a test has not
 
-Other blocks are files, settings or what somebody else prints. Ports that documents name are free ones here. With
-names of documents as arguments only those are run."""
+Other blocks, of these documents and all others, are files, settings or what somebody else prints. Ports that documents
+name are free ones here. With names of documents as arguments only the commands of those are run."""
 
+import glob
 import os
 import re
 import shutil
@@ -23,8 +24,9 @@ from lib.supervised import free_port  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
 DOCUMENTS = ("README", "doc/tutorial.md", "doc/operators.md", "doc/install.md", "doc/images.md", "doc/clouds.md",
-             "doc/kubernetes.md")
+             "doc/kubernetes.md", "doc/live.md")
 PORTS = ("3000", "8000", "8443")
+BARE = re.compile(r"^    (?:handrail[a-z-]* |curl |apt-get |make |docker |kubectl |\./|packaging/\w).*", re.M)
 
 
 def has_kernel():
@@ -123,6 +125,9 @@ def run_document(tap, name):
 def main():
     process.become_subreaper()
     tap = Tap()
+    for name in ["README"] + glob.glob("doc/*.md", root_dir=SRC):
+        with open(os.path.join(SRC, name), encoding="utf-8") as f:
+            tap.is_(BARE.findall(f.read()), [], "%s: each command has its prompt" % name)
     for name in sys.argv[1:] or DOCUMENTS:
         tap.run(name + ": nothing is left behind", run_document, tap, name)
     return tap.done()
