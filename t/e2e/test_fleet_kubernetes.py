@@ -24,10 +24,11 @@ SILENT_S = 8  # longer than a replica waits before it does what the other one be
 class Fleet(Replicas, Host):
     IMAGE = "registry/image:1"
 
-    def __init__(self, *options):
+    def __init__(self, *options, agents=None, denied=()):
         Host.__init__(self)
         self.stub = Stub()
         self.api = ApiServer(port=self.stub.port)
+        self.api.agents, self.api.denied = agents, set(denied)
         with open(self.path("kubeconfig"), "w") as f:
             json.dump({"current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
                        "clusters": [{"name": "c", "cluster": {"server": self.api.url}}],
@@ -90,6 +91,35 @@ def life():
                 lambda whats: whats == ["starting", "running"])  # told by the other replica
         f.one.ok("POST", "/stop", {"runtime_id": again["runtime_id"]})
         f.until(lambda: f.two.state("s"), lambda s: s == "stopped")
+
+
+def agent_sandbox():
+    """Where the cluster serves Sandboxes they are what both replicas make, scale and end, and a pod that their
+    controller makes anew is no sandbox of ours, also where nobody looked when it did."""
+    with Fleet(agents="v1beta1") as f:
+        ids = [f.one.begin(s)[1]["runtime_id"] for s in ("first", "second")]
+        names = ["openhands-runtime-hrf-" + id for id in ids]
+        paths = ["/apis/agents.x-k8s.io/v1beta1/namespaces/default/sandboxes/" + n for n in names]
+        equal((f.api.sent("POST", "/pods"), [p in f.api.objects for p in paths]), ([], [True, True]), "a Sandbox each")
+        f.two.ok("POST", "/pause", {"runtime_id": ids[0]})
+        f.until(lambda: f.one.state("first"), lambda s: s == "paused")
+        equal((PODS + names[0] in f.api.objects, f.api.objects[paths[0]]["spec"]["operatingMode"]),
+              (False, "Suspended"), "scaled")
+        equal(f.one.begin("first")[1]["state"], "running", "resumed by a start")
+        f.api.remove(PODS + names[0])
+        f.until(lambda: f.two.state("first"), lambda s: s == "died")
+        f.until(f.sandboxes, lambda left: left == f.parts(ids[1]))
+        f.one.kill()
+        f.two.kill()
+        f.api.remove(PODS + names[1])
+        f.begin()
+        f.until(lambda: f.two.state("second"), lambda s: s == "died")
+        f.until(f.sandboxes, lambda left: left == [])
+    with Fleet(agents="v1alpha1", denied=[("create", "sandboxes")]) as f:
+        id = f.one.begin("s")[1]["runtime_id"]
+        equal(len(f.api.sent("POST", "/pods")), 1, "pods alone where no right is given")
+        f.two.ok("POST", "/stop", {"runtime_id": id})
+        f.until(f.sandboxes, lambda left: left == [])
 
 
 def events():
@@ -318,8 +348,8 @@ def foreign_objects():
         f.until(f.sandboxes, lambda left: left == [])
 
 
-TESTS = [life, events, one_session_once, quota, dies, killed_replica, warm, api_trouble, slow_start, paused_and_resumed,
-         lost_answers, foreign_objects]
+TESTS = [life, agent_sandbox, events, one_session_once, quota, dies, killed_replica, warm, api_trouble, slow_start,
+         paused_and_resumed, lost_answers, foreign_objects]
 
 if __name__ == "__main__":
     tap = Tap()

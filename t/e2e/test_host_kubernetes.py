@@ -11,7 +11,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import cluster  # noqa: E402
 from lib.cluster import IMAGE, NAMESPACE, POD, Between, Cluster, kubeconfig, kubectl, left, refuses  # noqa: E402
-from lib.tap import Tap, equal  # noqa: E402
+from lib.tap import Skip, Tap, equal  # noqa: E402
 
 
 def conversation():
@@ -38,6 +38,58 @@ def conversation():
         equal(h.ok("run", "wc -c </workspace/in/file; echo \"$GREETING\""), "8000000\nit's \"me\"\n", "it goes on")
         h.ok("down")
         equal((left(), os.listdir(h.path("state"))), ([], []), "nothing is left")
+
+
+def agent_sandbox():
+    """By the controller of agent-sandbox, which makes a pod anew that is deleted."""
+    if not cluster.agents():
+        raise Skip("the cluster has no agent-sandbox: install its CRDs and its controller (sigs.k8s.io/agent-sandbox)")
+    with Cluster(KUBERNETES_AGENT_SANDBOX="auto") as h:
+        equal("ok   agent-sandbox " in h.ok("doctor"), True, "doctor")
+        h.ok("up", "-e", "GREETING=it's \"me\"")
+        equal(sandboxes(), [POD], "a Sandbox of the pod's name")
+        equal(h.ok("run", "echo \"$GREETING\" | tee /workspace/kept"), "it's \"me\"\n", "a variable")
+        h.ok("pause")
+        equal((h.state(), POD in kubectl("get", "pods", "-o", "name"), sandboxes()), (["paused"], False, [POD]),
+              "paused")
+        h.ok("resume")
+        equal((h.state(), h.ok("run", "cat /workspace/kept")), (["running"], "it's \"me\"\n"), "it goes on")
+        was = kubectl("get", "pod", POD, "-o", "jsonpath={.metadata.uid}")
+        kubectl("delete", "pod", POD)
+        kubectl("wait", "--for=create", "pod/" + POD, "--timeout=60s")
+        kubectl("wait", "--for=condition=Ready", "pod/" + POD, "--timeout=60s")
+        equal(kubectl("get", "pod", POD, "-o", "jsonpath={.metadata.uid}") == was, False, "another pod")
+        equal(h.state(), ["exited"], "which is not what ran")
+        h.ok("up")
+        equal((h.state(), h.ok("run", "cat /workspace/kept")), (["running"], "it's \"me\"\n"), "with its files")
+        h("sh", "sh", "-c", "kill -TERM 1")
+        kubectl("wait", "--for=jsonpath={.status.containerStatuses[0].state.terminated.containerID}", "pod/" + POD,
+                "--timeout=60s")
+        h.ok("up")
+        equal(h.ok("run", "echo anew"), "anew\n", "made anew")
+        h.ok("pause")
+        del h.env["KUBERNETES_AGENT_SANDBOX"]
+        h.ok("down")
+        equal((left(), sandboxes(), os.listdir(h.path("state"))), ([], [], []), "nothing is left")
+        h.env["KUBERNETES_AGENT_SANDBOX"] = "auto"
+        h.ok("pool", "1")
+        h.ok("up")
+        h.ok("pause")
+        h.ok("resume")
+        equal(h.ok("run", "echo mine"), "mine\n", "of a pool")
+        h.ok("down")
+        h.ok("pool", "0")
+        kubectl("create", "quota", "small", "--hard=pods=0")
+        try:
+            kubectl("wait", "--for=jsonpath={.status.hard.pods}=0", "quota/small", "--timeout=60s")
+            refuses(h, "exceeded quota", "up")
+        finally:
+            kubectl("delete", "quota", "small")
+        equal((left(), sandboxes()), ([], []), "nothing is left")
+
+
+def sandboxes():
+    return [n.split("/")[1] for n in kubectl("get", "sandboxes.agents.x-k8s.io", "-o", "name").split()]
 
 
 def does_not_come():
@@ -216,8 +268,8 @@ def figures():
         h.ok("pool", "0")
 
 
-TESTS = [conversation, does_not_come, quota, rights, killed_from_outside, out_of_memory, drained, cut_again_and_again,
-         pool, events, figures]
+TESTS = [conversation, agent_sandbox, does_not_come, quota, rights, killed_from_outside, out_of_memory, drained,
+         cut_again_and_again, pool, events, figures]
 
 
 if __name__ == "__main__":

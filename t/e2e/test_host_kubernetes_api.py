@@ -71,6 +71,10 @@ def refuses(h, text, *argv):
     equal((done.returncode > 0, text in done.stderr), (True, True), "%r %r" % (done.returncode, done.stderr))
 
 
+def state(h):
+    return json.loads(h.ok("ps", "--json"))[0]["state"]
+
+
 def conversation():
     with Cluster(server=True) as h:
         h.ok("up", "-e", "GREETING=it's \"me\"")
@@ -104,6 +108,96 @@ def conversation():
         equal(h.api.names(), ALL, "up resumes, too")
         h.ok("down")
         equal(h.api.names(), [], "nothing is left")
+
+
+def agent_sandbox():
+    """Where a Sandbox of agent-sandbox makes the pod: the same one, scaled for a pause, and ended with it."""
+    for version, spec in (("v1alpha1", {"replicas": 0}), ("v1beta1", {"operatingMode": "Suspended"})):
+        with Cluster(server=True, KUBERNETES_AGENT_SANDBOX="auto") as h:
+            h.ok("up")
+            plain = h.api.sent("POST", "/pods")[0]
+            equal(h.api.sent("POST", "/sandboxes"), [], "not where none are served")
+            h.ok("pause")
+            h.api.agents = version
+            h.ok("up")
+            equal(h.api.names(), ALL, "what was paused goes on as what it was")
+            h.ok("down")
+            with h.api.lock:
+                h.api.requests.clear()
+            h.ok("up")
+            equal(h.api.names(), ["openhands-runtime-default"] + ALL, "beside the pod a Sandbox of its name")
+            equal(h.api.sent("POST", "/pods"), [], "which makes it")
+            sandbox = h.api.sent("POST", "/sandboxes")[0]
+            template = sandbox["spec"]["podTemplate"]
+            equal((sandbox["apiVersion"], sandbox["metadata"]["labels"], template["metadata"]["labels"],
+                   template["spec"]), ("agents.x-k8s.io/" + version, plain["metadata"]["labels"],
+                                       plain["metadata"]["labels"], plain["spec"]), "as the pod was")
+            equal(h.ok("run", "echo there"), "there\n", "a command")
+            h.ok("pause")
+            equal((h.api.names(), state(h)), (ALL, "paused"), "all but the pod")
+            path = "/apis/agents.x-k8s.io/%s/namespaces/default/sandboxes/openhands-runtime-default" % version
+            equal({k: h.api.objects[path]["spec"][k] for k in spec}, spec, "scaled")
+            h.ok("resume")
+            equal((h.ok("run", "echo there"), state(h)), ("there\n", "running"), "resumed")
+            # its controller makes another pod, which is not what ran
+            h.api.remove(POD)
+            equal((POD in h.api.objects, state(h)), (True, "exited"), "another pod")
+            h.ok("up")
+            equal(state(h), "running", "as it is wanted")
+            h.api.change(POD, lambda o: o.update(status={"phase": "Failed"}))
+            was = h.api.objects[path]["metadata"]["uid"]
+            h.ok("up")
+            equal(h.api.objects[path]["metadata"]["uid"] != was, True, "one that has ended is made anew")
+            h.ok("pause")
+            h.api.remove(path)
+            refuses(h, "somebody deleted it while it was paused", "resume")
+            h.ok("up")
+            equal(h.ok("run", "echo there"), "there\n", "with its files")
+            # who has no such setting
+            del h.env["KUBERNETES_AGENT_SANDBOX"]
+            h.ok("down")
+            equal(h.api.names(), [], "nothing is left")
+            h.env["KUBERNETES_AGENT_SANDBOX"] = "auto"
+            h.ok("up")
+            h.api.change(POD, lambda o: o["metadata"]["labels"].update({"handrail/sandbox": "default"}))
+            h.ok("pause")
+            h.ok("resume")
+            equal(h.api.objects[POD]["metadata"]["labels"].get("handrail/sandbox"), "default", "one that was of a pool")
+            h.ok("down")
+            equal(h.api.names(), [], "nothing is left")
+
+
+def agent_sandbox_trouble():
+    """A Sandbox that is somebody else's, one that has no pod, and rights that are missing, are told in words."""
+    with Cluster(server=True, KUBERNETES_AGENT_SANDBOX="auto") as h:
+        h.api.agents = "v1alpha1"
+        path = "/apis/agents.x-k8s.io/v1alpha1/namespaces/default/sandboxes/openhands-runtime-default"
+        with h.api.lock:
+            h.api.put(path, {"kind": "Sandbox", "metadata": {"name": path.rsplit("/", 1)[1], "uid": "theirs"}})
+        refuses(h, "none of handrail's", "up")
+        h("down")
+        equal(h.api.names(), ["openhands-runtime-default"], "it is left alone")
+        h.api.remove(path)
+
+        def refused(where):
+            h.api.put(where, dict(h.api.objects[where], status={"conditions": [
+                {"type": "Ready", "status": "False", "reason": "ReconcilerError", "message":
+                 'Error seen: pods "x" is forbidden: exceeded quota: small'}]}))
+        h.api.controller = refused
+        refuses(h, "exceeded quota: small", "up")
+        equal(h.api.names(), [], "nothing is left")
+        h.api.controller = lambda unused: None
+        refuses(h, "does the controller of agent-sandbox run?", "up")
+        equal(h.api.names(), [], "nothing is left")
+        equal("right to sandboxes " in h("doctor").stdout, True, "doctor")
+        h.api.denied = {("create", "sandboxes")}
+        done = h("up")
+        equal((done.returncode, "may not create sandboxes" in done.stderr), (0, True), done.stderr)
+        equal(h.api.names(), ALL, "without one")
+        equal("BAD  right to sandboxes " in h("doctor").stdout, True, "doctor")
+        h.ok("down")
+        h.env["KUBERNETES_AGENT_SANDBOX"] = "sometimes"
+        refuses(h, "Invalid value for kubernetes.agent_sandbox: sometimes", "up")
 
 
 def much_over_tls():
@@ -416,8 +510,8 @@ def events():
         h.ok("down")
 
 
-TESTS = [conversation, much_over_tls, objects_as_captured, hardened, passing_trouble, lost_answer, pages, taken,
-         does_not_come, refused, credentials, somebody_else, events]
+TESTS = [conversation, agent_sandbox, agent_sandbox_trouble, much_over_tls, objects_as_captured, hardened,
+         passing_trouble, lost_answer, pages, taken, does_not_come, refused, credentials, somebody_else, events]
 
 if __name__ == "__main__":
     tap = Tap()

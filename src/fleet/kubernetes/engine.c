@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "host/common/strv.h"
 #include "host/config/settings.h"
+#include "host/kubernetes/agents.h"
 #include "host/kubernetes/kube.h"
 #include "host/rest.h"
 #include "host/handle.h"
@@ -431,6 +432,36 @@ static const struct hr_fleet_engine engine = {
 
 /* ---- the backing ---- */
 
+/* Sandboxes of agent-sandbox where the cluster has them, unless the settings say it: they are asked
+ * for once. */
+static int
+choose_agents(struct engine *e, struct hr_err *err)
+{
+	const char *how = hr_config_text(e->config, "kubernetes.agent_sandbox");
+	char version[HR_AGENTS_VERSION];
+	struct hr_kube kube;
+	bool may = true;
+	int r;
+
+	if (how != NULL && *how != '\0' && strcmp(how, "auto") != 0)
+		return 0;
+	if (hr_kube_init(&kube, e->config, e->o->environ, 0, err) != 0)
+		return -1;
+	r = hr_agents_find(&kube, e->ns, version, &may, err);
+	hr_kube_done(&kube);
+	if (r == 1)
+		hr_log(may ? HR_LOG_INFO : HR_LOG_WARNING,
+		    may ? "the cluster serves " HR_AGENTS_GROUP
+			  "/%s: sandboxes are made of its objects"
+			: "the cluster serves " HR_AGENTS_GROUP
+			  "/%s, but this account may not create "
+			  "sandboxes of it: pods are made without",
+		    version);
+	return r < 0 ? -1
+		     : hr_config_set(e->config, "kubernetes.agent_sandbox",
+			   r == 1 && may ? version : "never", err);
+}
+
 static int
 open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret, void **ret_self,
     struct hr_err *err)
@@ -450,6 +481,8 @@ open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret
 	    (strcmp(hr_config_text(o->config, "kubernetes.access"), "auto") == 0 &&
 		hr_config_set(self.config, "kubernetes.access", "pod", &why) != 0))
 		return hr_err_set(err, HR_E_INVAL, "%.220s", why.msg);
+	if (choose_agents(&self, &why) != 0)
+		return hr_err_set(err, HR_E_UNAVAILABLE, "%.220s", why.msg);
 	/* what is wrong with the settings is told now */
 	s = open_one(&self, "00000000000000000000000000000000", &why);
 	hr_sandbox_free(s);

@@ -150,6 +150,7 @@ const struct hr_key hr_keys_all[] = {
     TEXT("kubernetes", "runtime_class", NULL),
     TEXT("kubernetes", "service_account", NULL),
     INT("kubernetes", "schedule_timeout", "0"),
+    TEXT("kubernetes", "agent_sandbox", NULL),
 
     BOOL("security", "confirmation_mode", "false"),
     TEXT("security", "security_analyzer", NULL),

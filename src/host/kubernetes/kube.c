@@ -426,6 +426,27 @@ hr_kube_logs(struct hr_kube *k, const char *pod_path, bool follow, const char *q
 
 /* ---- sockets ---- */
 
+int
+hr_kube_may(struct hr_kube *k, const char *ns, const char *verb, const char *group,
+    const char *resource, const char *sub, struct hr_err *err)
+{
+	struct json_object *o = NULL;
+	char body[512];
+	int r;
+
+	(void)snprintf(body, sizeof(body),
+	    "{\"apiVersion\":\"authorization.k8s.io/v1\",\"kind\":\"SelfSubjectAccessReview\","
+	    "\"spec\":{\"resourceAttributes\":{\"namespace\":\"%s\",\"verb\":\"%s\","
+	    "\"group\":\"%s\",\"resource\":\"%s\",\"subresource\":\"%s\"}}}",
+	    ns, verb, group, resource, sub);
+	r = hr_kube_call(k, HR_KUBE_CREATE,
+	    "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body, &o, err);
+	if (r == 0)
+		r = hr_json_true_at(hr_json_at(o, "status"), "allowed");
+	json_object_put(o);
+	return r;
+}
+
 struct hr_ws *
 hr_kube_socket(struct hr_kube *k, const char *path, const char *protocols, struct hr_err *err)
 {

@@ -67,6 +67,10 @@ int hr_kube_watch(struct hr_kube *k, const char *path, const char *selector, hr_
 int hr_kube_logs(struct hr_kube *k, const char *pod_path, bool follow, const char *query,
     hr_line_fn *fn, void *arg, struct hr_err *err);
 
+/* 1: this account may do that in the namespace, 0: it may not; -1: it cannot be asked. */
+int hr_kube_may(struct hr_kube *k, const char *ns, const char *verb, const char *group,
+    const char *resource, const char *sub, struct hr_err *err);
+
 /* A connection in both directions, for exec, attach and port-forward. */
 struct hr_ws *
 hr_kube_socket(struct hr_kube *k, const char *path, const char *protocols, struct hr_err *err);

@@ -169,6 +169,8 @@ find(struct hr_kubernetes *d, struct hr_err *err)
 		else
 			r = hr_kubernetes_end_pod(d, uid, err) == 0 ? 0 : -1;
 	} else if ((why.progress != HR_KUBE_READY && hr_kubernetes_wait_ready(d, err) != 0) ||
+		   (!d->h->attach && hr_kubernetes_replaced(pod) &&
+		       hr_kubernetes_mark(d, err) != 0) ||
 		   hr_kubernetes_read_key(d, err) != 0) {
 		r = -1;
 	}
@@ -326,10 +328,12 @@ kubernetes_state(void *self)
 	hr_kubernetes_path(d, HR_POD, true, path);
 	if (hr_kube_call(&kube, HR_KUBE_GET, path, NULL, &o, NULL) == 0) {
 		hr_kube_why(&why, o);
-		state = why.progress == HR_KUBE_READY || why.progress == HR_KUBE_RUNNING ? "running"
-			: why.progress == HR_KUBE_FAILED || why.progress == HR_KUBE_ENDING
-			    ? "exited"
-			    : "created";
+		if (why.progress == HR_KUBE_READY || why.progress == HR_KUBE_RUNNING)
+			state = hr_kubernetes_replaced(o) ? "exited" : "running";
+		else
+			state = why.progress == HR_KUBE_FAILED || why.progress == HR_KUBE_ENDING
+				    ? "exited"
+				    : "created";
 	} else if (kube.status.code == 404) {
 		hr_kubernetes_path(d, HR_CLAIM, true, path);
 		if (hr_kube_call(&kube, HR_KUBE_GET, path, NULL, &o, NULL) == 0)

@@ -4,6 +4,7 @@
 #define HR_HOST_KUBERNETES_KUBERNETES_INT_H
 
 #include "host/handrail-backend.h"
+#include "host/kubernetes/agents.h"
 #include "host/kubernetes/forward.h"
 #include "host/kubernetes/kube.h"
 
@@ -12,9 +13,11 @@
 #define HR_KUBERNETES_APP_PORT1 30082
 #define HR_KUBERNETES_APP_PORT2 30083
 #define HR_KUBERNETES_CONTAINER "runtime"
+#define HR_KUBERNETES_UID 64
 /* Annotations and labels of ours. */
 #define HR_KUBERNETES_CALL "handrail/call"     /* who made the object: a random word */
 #define HR_KUBERNETES_PAUSED "handrail/paused" /* of a claim: the pod that goes on with it */
+#define HR_KUBERNETES_FIRST "handrail/first"   /* of a Sandbox's pod: we saw it come */
 #define HR_KUBERNETES_POOL "handrail/pool"     /* of a pod that waits in a pool */
 #define HR_KUBERNETES_TAKEN "handrail/sandbox" /* of one that was taken: as what */
 
@@ -24,6 +27,7 @@ struct hr_kubernetes {
 	bool kube_there; /* it was looked for */
 	char *name;      /* of the pod, and the beginning of all other names */
 	char *ns, *key, *url;
+	char agents[HR_AGENTS_VERSION]; /* of the Sandbox that makes the pod; "": none does */
 	struct hr_forward
 	    *forward; /* NULL: the cluster's network is ours, or nothing is there yet */
 };
@@ -37,6 +41,7 @@ enum hr_kubernetes_what {
 	HR_INGRESS,
 	HR_SECRET,
 	HR_POLICY,
+	HR_SANDBOX, /* only where d->agents says so */
 	HR_KINDS,
 };
 
@@ -61,6 +66,10 @@ int hr_kubernetes_make(struct hr_kubernetes *d, struct hr_err *err);
 int hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err);
 /* Deletes the pod, if its uid is this one (NULL: whatever), and waits until it is gone. */
 int hr_kubernetes_end_pod(struct hr_kubernetes *d, const char *uid, struct hr_err *err);
+/* Deletes one, if its uid is this one (NULL: whatever); what is not there is no error. *ret (may be
+ * NULL) is what it was, the caller's. A Sandbox is gone when its pod is. */
+int hr_kubernetes_delete(struct hr_kubernetes *d, enum hr_kubernetes_what what, const char *uid,
+    struct json_object **ret, struct hr_err *err);
 /* Is it there? 1, 0, -1; *ret (may be NULL) is the caller's. */
 int hr_kubernetes_get(struct hr_kubernetes *d, enum hr_kubernetes_what what,
     struct json_object **ret, struct hr_err *err);
@@ -73,12 +82,31 @@ int hr_kubernetes_pause(struct hr_kubernetes *d, struct hr_err *err);
 int hr_kubernetes_resume(struct hr_kubernetes *d, bool *ret_was, struct hr_err *err);
 /* How the pod of a claim is made again; "": it is not paused. Borrowed. */
 const char *hr_kubernetes_paused(struct json_object *claim);
+/* true: that is by a Sandbox, of this uid. */
+bool hr_kubernetes_paused_owner(const char *text, char uid[HR_KUBERNETES_UID]);
 /* The key of one that another process made. */
 int hr_kubernetes_read_key(struct hr_kubernetes *d, struct hr_err *err);
 
+/* ---- agents.c ---- */
+
+/* Sets d->agents by the setting, for one that is made. */
+int hr_kubernetes_choose(struct hr_kubernetes *d, struct hr_err *err);
+/* true: a Sandbox makes this pod, of that uid. */
+bool hr_kubernetes_owner(struct json_object *pod, char uid[HR_KUBERNETES_UID]);
+/* The pod of a Sandbox that came is marked, for its controller makes another one where that goes:
+ * one without our mark. */
+int hr_kubernetes_mark(struct hr_kubernetes *d, struct hr_err *err);
+bool hr_kubernetes_replaced(struct json_object *pod);
+/* The Sandbox has a pod or none from now on. pod (may be NULL): what it was. */
+int hr_kubernetes_scale(struct hr_kubernetes *d, const char *uid, bool run, struct json_object *pod,
+    struct hr_err *err);
+/* Deletes a Sandbox, and waits until it is gone with its pod. */
+int hr_kubernetes_end_owner(struct hr_kubernetes *d, const char *uid, struct hr_err *err);
+
 /* ---- wait.c ---- */
 
-/* Until its server answers; an error says why it does not, with the last lines of its log. */
+/* Until its server answers, of a Sandbox (d->agents) from before there is a pod; an error says why
+ * it does not, with the last lines of its log. */
 int hr_kubernetes_wait_ready(struct hr_kubernetes *d, struct hr_err *err);
 /* Until there is no object of that kind. */
 int

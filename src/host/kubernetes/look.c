@@ -53,27 +53,6 @@ static const struct right {
 	"none"},
 };
 
-/* 1 yes, 0 no, -1 it cannot be asked. */
-static int
-may(struct exam *x, const struct right *right, const char *verb, struct hr_err *err)
-{
-	struct json_object *o = NULL;
-	char body[512];
-	int r;
-
-	(void)snprintf(body, sizeof(body),
-	    "{\"apiVersion\":\"authorization.k8s.io/v1\",\"kind\":\"SelfSubjectAccessReview\","
-	    "\"spec\":{\"resourceAttributes\":{\"namespace\":\"%s\",\"verb\":\"%s\","
-	    "\"group\":\"%s\",\"resource\":\"%s\",\"subresource\":\"%s\"}}}",
-	    x->d->ns, verb, right->group, right->resource, right->sub);
-	r = hr_kube_call(&x->kube, HR_KUBE_CREATE,
-	    "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body, &o, err);
-	if (r == 0)
-		r = hr_json_true_at(hr_json_at(o, "status"), "allowed");
-	json_object_put(o);
-	return r;
-}
-
 static bool
 is_needed(const struct exam *x, const struct right *right)
 {
@@ -100,7 +79,8 @@ one_right(struct exam *x, const struct right *right, struct hr_err *err)
 	for (; *p != '\0' && r >= 0; p += n + (p[n] == ' ')) {
 		n = strcspn(p, " ");
 		(void)snprintf(verb, sizeof(verb), "%.*s", (int)n, p);
-		r = may(x, right, verb, err);
+		r = hr_kube_may(
+		    &x->kube, x->d->ns, verb, right->group, right->resource, right->sub, err);
 		if (r == 0) {
 			size_t len = strlen(missing);
 
@@ -133,6 +113,33 @@ all_rights(struct exam *x)
 			    x->fn, x->arg, false, "rights", "they cannot be asked for: %s", e.msg);
 			return;
 		}
+}
+
+/* Only who wants Sandboxes needs what they take. */
+static void
+agents(struct exam *x)
+{
+	static const struct right right = {
+	    HR_AGENTS_GROUP, "sandboxes", "", "create get list watch patch delete", NULL, NULL};
+	const char *how = setting(x, "kubernetes.agent_sandbox");
+	char version[HR_AGENTS_VERSION];
+	struct hr_err e = {0};
+	int r;
+
+	if (how == NULL || strcmp(how, "never") == 0)
+		return;
+	r = hr_agents_find(&x->kube, x->d->ns, version, NULL, &e);
+	if (r > 0)
+		hr_exam_say(x->fn, x->arg, true, "agent-sandbox", HR_AGENTS_GROUP "/%s", version);
+	else if (r == 0 && strcmp(how, "auto") == 0)
+		hr_exam_say(x->fn, x->arg, true, "agent-sandbox",
+		    "not served here: pods are made without it");
+	else if (r == 0)
+		hr_exam_say(x->fn, x->arg, false, "agent-sandbox",
+		    "the cluster does not serve " HR_AGENTS_GROUP
+		    ", which kubernetes.agent_sandbox asks for: install it, or set \"auto\"");
+	if (r < 0 || (r > 0 && one_right(x, &right, &e) != 0))
+		hr_exam_say(x->fn, x->arg, false, "agent-sandbox", "%s", e.msg);
 }
 
 /* ---- things that have to be there ---- */
@@ -332,6 +339,7 @@ hr_kubernetes_look(struct hr_kubernetes *d, hr_finding_fn *fn, void *arg, struct
 	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s", d->ns);
 	exists(&x, "namespace", d->ns, path, "make it, or name another in kubernetes.namespace");
 	all_rights(&x);
+	agents(&x);
 	storage(&x);
 	quotas(&x);
 	image_and_nodes(&x);

@@ -17,7 +17,6 @@
 #include "proto/json.h"
 
 #define KEY_DIGITS 32
-#define UID_MAX 64
 
 int
 hr_kubernetes_open_kube(struct hr_kubernetes *d, struct hr_err *err)
@@ -53,7 +52,7 @@ hr_kubernetes_get(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct 
 
 struct made {
 	char call[KEY_DIGITS + 1];
-	char uid[HR_KINDS][UID_MAX]; /* of what this call has made; "" */
+	char uid[HR_KINDS][HR_KUBERNETES_UID]; /* of what this call has made; "" */
 };
 
 static int
@@ -81,8 +80,16 @@ is_ours(struct json_object *o, const struct made *m)
 static void
 note_uid(struct made *m, enum hr_kubernetes_what what, struct json_object *o)
 {
-	(void)snprintf(
-	    m->uid[what], UID_MAX, "%s", hr_json_text_or(hr_json_at(o, "metadata"), "uid", ""));
+	(void)snprintf(m->uid[what], HR_KUBERNETES_UID, "%s",
+	    hr_json_text_or(hr_json_at(o, "metadata"), "uid", ""));
+}
+
+/* A Sandbox may be somebody else's, and run anything. */
+static bool
+is_handrails(struct json_object *o)
+{
+	return strcmp(hr_json_text_or(hr_json_at(hr_json_at(o, "metadata"), "labels"), "app", ""),
+		   "openhands-runtime") == 0;
 }
 
 /* One that is there already, because somebody else made it, is 0 with no uid. Where the answer to
@@ -101,6 +108,11 @@ create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, st
 	r = hr_kube_call(&d->kube, HR_KUBE_CREATE, path, body, &o, &e);
 	if (r != 0 && hr_kube_status_is(&d->kube.status, "AlreadyExists")) {
 		r = hr_kubernetes_get(d, what, &o, NULL) == 1 ? 0 : -1;
+		if (r == 0 && what == HR_SANDBOX && !is_handrails(o))
+			r = hr_err_set(&e, HR_E_NO_SANDBOX,
+			    "there is a Sandbox %s already, and it is none of handrail's: take "
+			    "another name",
+			    d->name);
 		if (r == 0 && !is_ours(o, m)) {
 			json_object_put(o);
 			o = NULL;
@@ -136,19 +148,20 @@ apply(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct made *m, str
 	return r;
 }
 
-static int
-delete_one(
-    struct hr_kubernetes *d, enum hr_kubernetes_what what, const char *uid, struct hr_err *err)
+int
+hr_kubernetes_delete(struct hr_kubernetes *d, enum hr_kubernetes_what what, const char *uid,
+    struct json_object **ret, struct hr_err *err)
 {
 	struct hr_err e = {0};
-	char path[512], body[160];
+	char path[512], body[200];
 
 	hr_kubernetes_path(d, what, true, path);
-	if (uid != NULL)
-		(void)snprintf(body, sizeof(body), "{\"preconditions\":{\"uid\":\"%s\"}}", uid);
-	else
-		(void)snprintf(body, sizeof(body), "{}");
-	if (hr_kube_call(&d->kube, HR_KUBE_DELETE, path, body, NULL, &e) == 0 ||
+	(void)snprintf(body, sizeof(body), "{%s%s%s%s%s}",
+	    what == HR_SANDBOX ? "\"propagationPolicy\":\"Foreground\"" : "",
+	    what == HR_SANDBOX && uid != NULL ? "," : "",
+	    uid != NULL ? "\"preconditions\":{\"uid\":\"" : "", uid != NULL ? uid : "",
+	    uid != NULL ? "\"}" : "");
+	if (hr_kube_call(&d->kube, HR_KUBE_DELETE, path, body, ret, &e) == 0 ||
 	    d->kube.status.code == 404 || (uid != NULL && d->kube.status.code == 409))
 		return 0;
 	if (err != NULL)
@@ -166,12 +179,14 @@ take_back(struct hr_kubernetes *d, const struct made *m)
 
 	for (i = 0; i < HR_KINDS; i++) {
 		if (m->uid[i][0] == '\0' ||
-		    delete_one(d, (enum hr_kubernetes_what)i, m->uid[i], &e) == 0)
+		    hr_kubernetes_delete(d, (enum hr_kubernetes_what)i, m->uid[i], NULL, &e) == 0)
 			continue;
 		(void)snprintf(text, sizeof(text), "the %s of %s could not be deleted: %s",
 		    hr_kubernetes_kind((enum hr_kubernetes_what)i), d->name, e.msg);
 		d->h->log(d->h->arg, text);
 	}
+	if (m->uid[HR_SANDBOX][0] != '\0')
+		(void)hr_kubernetes_wait_gone(d, HR_SANDBOX, NULL);
 	if (m->uid[HR_POD][0] != '\0')
 		(void)hr_kubernetes_wait_gone(d, HR_POD, NULL);
 	if (m->uid[HR_CLAIM][0] != '\0')
@@ -179,7 +194,8 @@ take_back(struct hr_kubernetes *d, const struct made *m)
 }
 
 static int
-make_objects(struct hr_kubernetes *d, struct made *m, struct hr_err *err)
+make_objects(
+    struct hr_kubernetes *d, struct made *m, enum hr_kubernetes_what maker, struct hr_err *err)
 {
 	const char *policy = hr_config_text(d->h->config, "kubernetes.network_policy");
 	bool ingress = hr_config_bool(d->h->config, "kubernetes.ingress");
@@ -188,7 +204,7 @@ make_objects(struct hr_kubernetes *d, struct made *m, struct hr_err *err)
 	if (create(d, HR_CLAIM, m, err) != 0 || apply(d, HR_SECRET, m, err) != 0 ||
 	    (policy != NULL && *policy != '\0' && strcmp(policy, "none") != 0 &&
 		apply(d, HR_POLICY, m, err) != 0) ||
-	    create(d, HR_POD, m, err) != 0 || create(d, HR_SERVICE, m, err) != 0)
+	    create(d, maker, m, err) != 0 || create(d, HR_SERVICE, m, err) != 0)
 		return -1;
 	if (!ingress)
 		return 0;
@@ -217,25 +233,28 @@ int
 hr_kubernetes_make(struct hr_kubernetes *d, struct hr_err *err)
 {
 	struct made m = {.call = ""};
+	enum hr_kubernetes_what maker;
 	struct hr_err e = {0};
 	struct hr_err why = {0};
 
 	warn_ignored(d);
-	if (make_key(d, err) != 0)
+	if (make_key(d, err) != 0 || hr_kubernetes_choose(d, err) != 0)
 		return -1;
+	maker = d->agents[0] != '\0' ? HR_SANDBOX : HR_POD;
 	if (hr_random_hex(m.call, KEY_DIGITS, &why) != 0)
 		return hr_err_from(err, HR_E_SYS, &why);
 	d->h->begun(d->h->arg);
-	if (make_objects(d, &m, &e) != 0) {
+	if (make_objects(d, &m, maker, &e) != 0) {
 		take_back(d, &m);
 		(void)hr_err_set(err, HR_E_NO_SANDBOX,
 		    "Failed to initialize kubernetes resources: %.900s", e.msg);
 		return -1;
 	}
 	d->h->status(d->h->arg, "STATUS$RUNTIME_STARTED");
-	if (hr_kubernetes_wait_ready(d, err) == 0)
+	if (hr_kubernetes_wait_ready(d, err) == 0 &&
+	    (maker == HR_POD || hr_kubernetes_mark(d, err) == 0))
 		/* of two that make one at a time both wait for the pod that was first */
-		return m.uid[HR_POD][0] != '\0' ? 0 : hr_kubernetes_read_key(d, err);
+		return m.uid[maker][0] != '\0' ? 0 : hr_kubernetes_read_key(d, err);
 	d->h->log(d->h->arg, "the pod did not become ready; deleting what was made");
 	take_back(d, &m);
 	return -1;
@@ -246,14 +265,45 @@ hr_kubernetes_make(struct hr_kubernetes *d, struct hr_err *err)
 int
 hr_kubernetes_end_pod(struct hr_kubernetes *d, const char *uid, struct hr_err *err)
 {
-	if (hr_kubernetes_open_kube(d, err) != 0 || delete_one(d, HR_POD, uid, err) != 0)
+	char owner[HR_KUBERNETES_UID];
+	struct json_object *pod = NULL;
+	int r = hr_kubernetes_open_kube(d, err) == 0
+		    ? hr_kubernetes_delete(d, HR_POD, uid, &pod, err)
+		    : -1;
+
+	/* or it would be made again */
+	if (r == 0 && hr_kubernetes_owner(pod, owner))
+		r = hr_kubernetes_end_owner(d, owner, err);
+	json_object_put(pod);
+	return r == 0 ? hr_kubernetes_wait_gone(d, HR_POD, err) : -1;
+}
+
+/* A Sandbox: by its pod, which was just deleted, by its claim, or by what is made here. */
+static int
+end_owner(struct hr_kubernetes *d, const char *owner, struct hr_err *err)
+{
+	struct json_object *o = NULL;
+	int r;
+
+	if (*owner != '\0')
+		return hr_kubernetes_end_owner(d, owner, err);
+	if (hr_kubernetes_choose(d, err) != 0)
 		return -1;
-	return hr_kubernetes_wait_gone(d, HR_POD, err);
+	r = d->agents[0] != '\0' ? hr_kubernetes_get(d, HR_SANDBOX, &o, err) : 0;
+	if (r > 0)
+		r = is_handrails(o)
+			? hr_kubernetes_end_owner(
+			      d, hr_json_text_or(hr_json_at(o, "metadata"), "uid", ""), err)
+			: 0;
+	json_object_put(o);
+	return r;
 }
 
 int
 hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err)
 {
+	char owner[HR_KUBERNETES_UID] = "";
+	struct json_object *was;
 	struct hr_err e = {0};
 	int r = 0;
 	int i;
@@ -261,18 +311,26 @@ hr_kubernetes_end(struct hr_kubernetes *d, bool claim, struct hr_err *err)
 	if (hr_kubernetes_open_kube(d, err) != 0)
 		return -1;
 	/* each by itself: what cannot be deleted keeps nothing else */
-	for (i = 0; i < HR_KINDS; i++) {
+	for (i = 0; i < HR_SANDBOX; i++) {
 		if ((i == HR_CLAIM || i == HR_SECRET) && !claim)
 			continue;
+		was = NULL;
 		/* a right that only makes is needed for may be missing here */
-		if (delete_one(d, (enum hr_kubernetes_what)i, NULL, &e) != 0 &&
+		if (hr_kubernetes_delete(d, (enum hr_kubernetes_what)i, NULL, &was, &e) != 0 &&
 		    !((i == HR_POLICY || i == HR_INGRESS) && d->kube.status.code == 403) &&
 		    r == 0) {
 			r = -1;
 			if (err != NULL)
 				*err = e;
 		}
+		if (i == HR_POD)
+			(void)hr_kubernetes_owner(was, owner);
+		else if (i == HR_CLAIM && owner[0] == '\0')
+			(void)hr_kubernetes_paused_owner(hr_kubernetes_paused(was), owner);
+		json_object_put(was);
 	}
+	if (end_owner(d, owner, r == 0 ? err : NULL) != 0)
+		r = -1;
 	if (r == 0)
 		r = hr_kubernetes_wait_gone(d, HR_POD, err);
 	if (r == 0 && claim)

@@ -4,6 +4,7 @@
 
 #include "host/kubernetes/kubernetes_int.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,14 +71,25 @@ int
 hr_kubernetes_pause(struct hr_kubernetes *d, struct hr_err *err)
 {
 	struct json_object *pod = NULL;
-	char *text = NULL;
+	char *text = NULL, owner[HR_KUBERNETES_UID];
 	int r = hr_kubernetes_get(d, HR_POD, &pod, err);
+	bool owned;
 
 	if (r <= 0)
 		return r;
-	text = hr_kubernetes_again(pod, err);
+	owned = hr_kubernetes_owner(pod, owner);
+	if (!owned)
+		text = hr_kubernetes_again(pod, err);
+	else if (asprintf(&text, "{\"kind\":\"Sandbox\",\"uid\":\"%s\"}", owner) < 0) {
+		text = NULL;
+		(void)hr_err_nomem(err);
+	}
 	r = text != NULL && note_paused(d, text, err) == 0 ? 0 : -1;
-	if (r == 0)
+	if (r == 0 && owned)
+		r = hr_kubernetes_scale(d, owner, false, pod, err) == 0
+			? hr_kubernetes_wait_gone(d, HR_POD, err)
+			: -1;
+	else if (r == 0)
 		r = hr_kubernetes_end_pod(
 		    d, hr_json_text_or(hr_json_at(pod, "metadata"), "uid", ""), err);
 	free(text);
@@ -85,13 +97,66 @@ hr_kubernetes_pause(struct hr_kubernetes *d, struct hr_err *err)
 	return r == 0 ? 1 : -1;
 }
 
+bool
+hr_kubernetes_paused_owner(const char *text, char uid[HR_KUBERNETES_UID])
+{
+	struct json_object *o = NULL;
+	struct hr_json_error why;
+	bool owned;
+
+	if (hr_json_decode(text, strlen(text), &o, &why) != 0)
+		return false;
+	owned = hr_json_str_is(hr_json_at(o, "kind"), "Sandbox");
+	if (owned)
+		(void)snprintf(uid, HR_KUBERNETES_UID, "%s", hr_json_text_or(o, "uid", ""));
+	json_object_put(o);
+	return owned;
+}
+
+/* As the claim's note says. owner: of the Sandbox, "": it has none. */
+static int
+begin_again(
+    struct hr_kubernetes *d, const char *note, const char *owner, bool *ret_was, struct hr_err *err)
+{
+	struct hr_err e = {0};
+	char path[512];
+
+	if (*owner == '\0') {
+		hr_kubernetes_path(d, HR_POD, false, path);
+		if (hr_kube_call(&d->kube, HR_KUBE_CREATE, path, note, NULL, &e) == 0 ||
+		    /* another process resumes it as well */
+		    hr_kube_status_is(&d->kube.status, "AlreadyExists"))
+			return 0;
+	} else if (hr_kubernetes_scale(d, owner, true, NULL, &e) == 0) {
+		return 0;
+	} else if (d->kube.status.code == 404 && note_paused(d, NULL, &e) == 0) {
+		*ret_was = false;
+		(void)hr_err_set(&e, HR_E_NO_SANDBOX,
+		    "The Sandbox %s is gone: somebody deleted it while it was paused; \"handrail "
+		    "up\" makes it anew with its files",
+		    d->name);
+	}
+	if (err != NULL)
+		*err = e;
+	return -1;
+}
+
+/* It stays paused: the pod that did not come would be in the way of the next try. */
+static void
+pause_again(struct hr_kubernetes *d, const char *owner)
+{
+	if (*owner == '\0')
+		(void)hr_kubernetes_end_pod(d, NULL, NULL);
+	else if (hr_kubernetes_scale(d, owner, false, NULL, NULL) == 0)
+		(void)hr_kubernetes_wait_gone(d, HR_POD, NULL);
+}
+
 int
 hr_kubernetes_resume(struct hr_kubernetes *d, bool *ret_was, struct hr_err *err)
 {
+	char owner[HR_KUBERNETES_UID] = "";
 	struct json_object *claim = NULL;
-	struct hr_err e = {0};
 	const char *text;
-	char path[512];
 	int r = hr_kubernetes_get(d, HR_CLAIM, &claim, err);
 
 	text = hr_kubernetes_paused(claim);
@@ -99,18 +164,14 @@ hr_kubernetes_resume(struct hr_kubernetes *d, bool *ret_was, struct hr_err *err)
 	if (r >= 0 && !*ret_was)
 		r = hr_err_set(err, HR_E_NO_SANDBOX, "Pod %s not found, and not paused.", d->name);
 	if (r > 0) {
-		hr_kubernetes_path(d, HR_POD, false, path);
-		r = hr_kube_call(&d->kube, HR_KUBE_CREATE, path, text, NULL, &e);
-		/* another process resumes it as well */
-		if (r != 0 && hr_kube_status_is(&d->kube.status, "AlreadyExists"))
-			r = 0;
-		else if (r != 0 && err != NULL)
-			*err = e;
+		(void)hr_kubernetes_paused_owner(text, owner);
+		r = begin_again(d, text, owner, ret_was, err);
 		if (r == 0)
 			r = hr_kubernetes_wait_ready(d, err);
-		/* it stays paused: the pod that did not come would be in the way of the next try */
-		if (r != 0)
-			(void)hr_kubernetes_end_pod(d, NULL, NULL);
+		if (r == 0 && *owner != '\0')
+			r = hr_kubernetes_mark(d, err);
+		if (r != 0 && *ret_was)
+			pause_again(d, owner);
 		if (r == 0)
 			r = note_paused(d, NULL, err);
 		if (r == 0 && d->key == NULL)

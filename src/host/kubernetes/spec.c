@@ -22,25 +22,37 @@
 #define APP "openhands-runtime"
 
 static const struct {
-	const char *api, *kind, *group, *plural, *suffix;
+	const char *api, *kind, *plural, *suffix;
 } kinds[HR_KINDS] = {
-    [HR_POD] = {"v1", "Pod", "/api/v1", "pods", ""},
-    [HR_CLAIM] = {"v1", "PersistentVolumeClaim", "/api/v1", "persistentvolumeclaims", "-pvc"},
-    [HR_SERVICE] = {"v1", "Service", "/api/v1", "services", "-svc"},
-    [HR_CODE_SERVICE] = {"v1", "Service", "/api/v1", "services", "-svc-code"},
-    [HR_INGRESS] = {"networking.k8s.io/v1", "Ingress", "/apis/networking.k8s.io/v1", "ingresses",
-	"-ingress-code"},
-    [HR_SECRET] = {"v1", "Secret", "/api/v1", "secrets", "-key"},
-    [HR_POLICY] = {"networking.k8s.io/v1", "NetworkPolicy", "/apis/networking.k8s.io/v1",
-	"networkpolicies", "-policy"},
+    [HR_POD] = {"v1", "Pod", "pods", ""},
+    [HR_CLAIM] = {"v1", "PersistentVolumeClaim", "persistentvolumeclaims", "-pvc"},
+    [HR_SERVICE] = {"v1", "Service", "services", "-svc"},
+    [HR_CODE_SERVICE] = {"v1", "Service", "services", "-svc-code"},
+    [HR_INGRESS] = {"networking.k8s.io/v1", "Ingress", "ingresses", "-ingress-code"},
+    [HR_SECRET] = {"v1", "Secret", "secrets", "-key"},
+    [HR_POLICY] = {"networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", "-policy"},
+    [HR_SANDBOX] = {NULL, "Sandbox", "sandboxes", ""},
 };
+
+/* Of a Sandbox the version is the cluster's. */
+static void
+api(const struct hr_kubernetes *d, enum hr_kubernetes_what what, char text[64])
+{
+	(void)snprintf(text, 64, "%s%s",
+	    kinds[what].api != NULL ? kinds[what].api : HR_AGENTS_GROUP "/",
+	    kinds[what].api != NULL ? "" : d->agents);
+}
 
 void
 hr_kubernetes_path(
     const struct hr_kubernetes *d, enum hr_kubernetes_what what, bool one, char *path)
 {
-	(void)snprintf(path, 512, "%s/namespaces/%s/%s%s%s%s", kinds[what].group, d->ns,
-	    kinds[what].plural, one ? "/" : "", one ? d->name : "", one ? kinds[what].suffix : "");
+	char text[64];
+
+	api(d, what, text);
+	(void)snprintf(path, 512, "/%s/%s/namespaces/%s/%s%s%s%s",
+	    strchr(text, '/') != NULL ? "apis" : "api", text, d->ns, kinds[what].plural,
+	    one ? "/" : "", one ? d->name : "", one ? kinds[what].suffix : "");
 }
 
 const char *
@@ -93,16 +105,28 @@ setting(const struct spec *s, const char *name)
 	return text != NULL && *text != '\0' ? text : NULL;
 }
 
+/* What is of its sandbox. */
+static void
+marks(struct spec *s, const char *call, const char *annotations)
+{
+	hr_buf_addf(&s->b,
+	    "\"labels\":{\"app\":\"" APP "\",\"session\":\"%s\"},"
+	    "\"annotations\":{\"" HR_KUBERNETES_CALL "\":\"%s\"%s}}",
+	    s->d->name + sizeof(APP), call, annotations);
+}
+
 /* Name, namespace, and the labels by which all that is ours is found. */
 static void
 metadata(struct spec *s, enum hr_kubernetes_what what, const char *call, const char *annotations)
 {
+	char text[64];
+
+	api(s->d, what, text);
 	hr_buf_addf(&s->b,
 	    "{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"metadata\":{\"name\":\"%s%s\","
-	    "\"namespace\":\"%s\",\"labels\":{\"app\":\"" APP "\",\"session\":\"%s\"},"
-	    "\"annotations\":{\"" HR_KUBERNETES_CALL "\":\"%s\"%s}}",
-	    kinds[what].api, kinds[what].kind, s->d->name, kinds[what].suffix, s->d->ns,
-	    s->d->name + sizeof(APP), call, annotations);
+	    "\"namespace\":\"%s\",",
+	    text, kinds[what].kind, s->d->name, kinds[what].suffix, s->d->ns);
+	marks(s, call, annotations);
 }
 
 static void
@@ -402,6 +426,19 @@ pod(struct spec *s)
 	return 0;
 }
 
+/* The same pod, which somebody else makes of it. */
+static int
+sandbox(struct spec *s, const char *call)
+{
+	int r;
+
+	hr_buf_adds(&s->b, ",\"spec\":{\"podTemplate\":{\"metadata\":{");
+	marks(s, call, "");
+	r = pod(s);
+	hr_buf_adds(&s->b, "}}");
+	return r;
+}
+
 /* ---- what is around it ---- */
 
 static int
@@ -540,6 +577,7 @@ hr_kubernetes_body(
 	case HR_CODE_SERVICE: r = service(&s, what == HR_CODE_SERVICE); break;
 	case HR_INGRESS: r = ingress(&s, call); break;
 	case HR_SECRET: r = secret(&s); break;
+	case HR_SANDBOX: r = sandbox(&s, call); break;
 	default: r = policy(&s); break;
 	}
 	return finish(&s, r);

@@ -27,6 +27,7 @@
 
 #define READY_TIMEOUT_S 300
 #define GONE_TIMEOUT_S 120
+#define POD_TIMEOUT_S 30 /* for the controller of a Sandbox */
 #define LAST_LINES "20"
 #define LAST_MAX 2000
 
@@ -81,6 +82,7 @@ struct watcher {
 	pthread_mutex_t lock;
 	struct hr_kube_why why; /* the last one */
 	bool seen, gone, over;  /* over: the thread has ended, with *failed */
+	bool coming;            /* there was none yet, and that is no mistake */
 	struct hr_err failed;
 };
 
@@ -95,14 +97,15 @@ on_event(void *arg, enum hr_kube_event event, struct json_object *o)
 	switch (event) {
 	case HR_KUBE_LIST: w->seen = false; break;
 	case HR_KUBE_LISTED:
-		changed = !w->seen;
-		w->gone = !w->seen;
+		w->gone = !w->seen && !w->coming;
+		changed = w->gone;
 		break;
 	case HR_KUBE_DELETED: changed = w->gone = true; break;
 	default:
-		w->seen = true;
 		hr_kube_why(&why, o);
-		changed = why.progress != w->why.progress;
+		changed = w->coming || why.progress != w->why.progress;
+		w->seen = true;
+		w->coming = false;
 		w->why = why;
 		break;
 	}
@@ -155,6 +158,7 @@ watcher_start(const struct hr_kubernetes *d, struct hr_err *err)
 	(void)pthread_mutex_init(&w->lock, NULL);
 	w->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	w->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	w->coming = d->agents[0] != '\0';
 	hr_kubernetes_path(d, HR_POD, false, w->path);
 	(void)snprintf(
 	    w->selector, sizeof(w->selector), "fieldSelector=metadata.name%%3D%s", d->name);
@@ -342,6 +346,88 @@ wait_all(struct waiting *x, struct hr_err *err)
 	return r == 1 ? 0 : -1;
 }
 
+/* ---- the pod of a Sandbox ---- */
+
+struct owner {
+	bool gone;
+	char why[500]; /* what its controller said last, why there is no pod */
+};
+
+/* non-zero: what the API server refuses for good, such as a quota that is used up. */
+static int
+on_owner(void *arg, enum hr_kube_event event, struct json_object *o)
+{
+	struct json_object *list = hr_json_at(hr_json_at(o, "status"), "conditions"), *one;
+	struct owner *w = arg;
+	const char *text;
+	size_t i;
+
+	if (event == HR_KUBE_DELETED)
+		w->gone = true;
+	for (i = 0; event == HR_KUBE_THERE && i < hr_json_count(list); i++) {
+		one = hr_json_entry(list, i);
+		text = hr_json_text_or(one, "message", "");
+		if (strcmp(hr_json_text_or(one, "type", ""), "Ready") != 0 || *text == '\0')
+			continue;
+		(void)snprintf(w->why, sizeof(w->why), "%s", text);
+		if (strcmp(hr_json_text_or(one, "reason", ""), "ReconcilerError") == 0 &&
+		    (strstr(text, " is forbidden: ") != NULL ||
+			strstr(text, " is invalid: ") != NULL))
+			return 1;
+	}
+	return w->gone;
+}
+
+static int
+no_pod(const struct waiting *x, const struct owner *w, struct hr_err *err)
+{
+	const char *name = x->d->name;
+	struct hr_buf b;
+
+	if (w->gone)
+		return hr_err_set(
+		    err, HR_E_DISCONNECTED, "Sandbox %s is gone: somebody deleted it", name);
+	hr_buf_init(&b, LAST_MAX);
+	hr_quote_text(&b, w->why, strlen(w->why));
+	(void)hr_err_set(err, HR_E_DISCONNECTED, "Sandbox %s has no pod: %.600s", name,
+	    b.len > 0
+		? hr_buf_str(&b)
+		: "nobody has made one in 30 seconds; does the controller of agent-sandbox run?");
+	hr_buf_done(&b);
+	return -1;
+}
+
+/* Until there is one. Why there is none says the Sandbox. */
+static int
+wait_pod(struct waiting *x, struct hr_err *err)
+{
+	struct owner owner = {.gone = false};
+	struct watcher *w = x->w;
+	struct hr_kubernetes *d = x->d;
+	char path[512], selector[256];
+	bool coming, over;
+	int r;
+
+	if (until_init(&x->until, w->news_fd, POD_TIMEOUT_S, err) != 0)
+		return -1;
+	hr_kubernetes_path(d, HR_SANDBOX, false, path);
+	(void)snprintf(selector, sizeof(selector), "fieldSelector=metadata.name%%3D%s", d->name);
+	hr_kube_give_up(&d->kube, x->until.both);
+	r = hr_kube_watch(&d->kube, path, selector, on_owner, &owner, err);
+	hr_kube_give_up(&d->kube, -1);
+	(void)pthread_mutex_lock(&w->lock);
+	coming = w->coming;
+	over = w->over;
+	(void)pthread_mutex_unlock(&w->lock);
+	/* a pod that came is told by its own state; a watch that failed by wait_all() */
+	if (!coming || over)
+		r = 0;
+	else if (r > 0 || until_over(&x->until))
+		r = no_pod(x, &owner, err);
+	until_done(&x->until);
+	return r;
+}
+
 int
 hr_kubernetes_wait_ready(struct hr_kubernetes *d, struct hr_err *err)
 {
@@ -354,7 +440,8 @@ hr_kubernetes_wait_ready(struct hr_kubernetes *d, struct hr_err *err)
 	x.w = watcher_start(d, err);
 	if (x.w == NULL)
 		return -1;
-	if (until_init(&x.until, x.w->news_fd, READY_TIMEOUT_S + x.place_s, err) == 0) {
+	if ((d->agents[0] == '\0' || wait_pod(&x, err) == 0) &&
+	    until_init(&x.until, x.w->news_fd, READY_TIMEOUT_S + x.place_s, err) == 0) {
 		hr_kube_give_up(&d->kube, x.until.both);
 		r = wait_all(&x, err);
 		hr_kube_give_up(&d->kube, -1);

@@ -109,14 +109,15 @@ class ApiServer:
     of a new pod), failures
     (answers that come first: (status, headers, body), None: the connection ends), cuts (streams that end after one
     event each), forgotten (watches that are answered with 410), tokens, denied (a pair of verb and resource of what
-    nobody may do), page (of lists, at most), lingering (paths of what is only marked when it is deleted)."""
+    nobody may do), page (of lists, at most), lingering (paths of what is only marked when it is deleted), agents (the
+    version of agents.x-k8s.io that is served), controller (what becomes of a Sandbox that is new or changed)."""
 
     def __init__(self, port=0, tls=None):
         self.lock = threading.Condition()
         self.objects, self.changes, self.version = {}, [], 1000
         self.requests, self.failures, self.tokens, self.denied = [], [], {"good"}, set()
         self.port, self.node, self.log = port, running, ["handraild ready: listening on 0.0.0.0:8080"]
-        self.lingering = set()
+        self.lingering, self.agents, self.controller = set(), None, self.sandbox
         self.cuts, self.forgotten, self.page, self.ended = 0, 0, 500, False
         with self.lock:
             self.put("/api/v1/nodes/n", {"metadata": {"name": "n"}, "status": {
@@ -175,7 +176,7 @@ class ApiServer:
 
     def remove(self, path):
         with self.lock:
-            self.put(path, copy.deepcopy(self.objects[path]), "DELETED")
+            self.delete(path)
 
     def names(self):
         with self.lock:
@@ -220,6 +221,10 @@ class ApiServer:
         elif path.endswith("/selfsubjectaccessreviews"):
             a = json.loads(body)["spec"]["resourceAttributes"]
             self.answer(h, 201, {"status": {"allowed": (a["verb"], a["resource"]) not in self.denied}})
+        elif path == "/apis/agents.x-k8s.io" and self.agents:
+            self.answer(h, 200, {"kind": "APIGroup", "versions": [{"version": self.agents}]})
+        elif path.startswith("/apis/agents.x-k8s.io") and path.split("/")[3:4] != [self.agents]:
+            self.refuse(h, 404, "NotFound", "the server could not find the requested resource")
         elif path == "/version":
             self.answer(h, 200, {"gitVersion": "v1.0.0"})
         elif path.endswith("/portforward"):
@@ -269,13 +274,40 @@ class ApiServer:
                     o["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
                     self.put(path, o)
                 else:
-                    self.put(path, o, "DELETED")
-                self.answer(h, 200, {"kind": "Status", "status": "Success"})
+                    self.delete(path)
+                self.answer(h, 200, o)
+
+    def delete(self, path):
+        """With what it owns before it; a Sandbox's pod comes back."""
+        o = copy.deepcopy(self.objects[path])
+        for p, other in list(self.objects.items()):
+            if o["metadata"].get("uid") in [r["uid"] for r in other["metadata"].get("ownerReferences", ())]:
+                self.put(p, copy.deepcopy(other), "DELETED")
+        self.put(path, o, "DELETED")
+        for r in o["metadata"].get("ownerReferences", ()):
+            self.controller(next(p for p, other in self.objects.items() if other["metadata"].get("uid") == r["uid"]))
+
+    def sandbox(self, path):
+        """As the controller of agent-sandbox: a pod of the same name, or none."""
+        o = self.objects[path]
+        pod = "/api/v1/%s/pods/%s" % (path.split("/", 4)[4].rsplit("/", 2)[0], o["metadata"]["name"])
+        runs = o["spec"].get("replicas", 1) == 1 if self.agents == "v1alpha1" else \
+            o["spec"].get("operatingMode", "Running") == "Running"
+        if runs and pod not in self.objects:
+            made = copy.deepcopy(o["spec"]["podTemplate"])
+            made["metadata"].update(name=o["metadata"]["name"], ownerReferences=[{
+                "apiVersion": o["apiVersion"], "kind": "Sandbox", "name": o["metadata"]["name"],
+                "uid": o["metadata"]["uid"], "controller": True}])
+            self.new(pod, dict(made, kind="Pod"))
+        elif not runs and pod in self.objects:
+            self.put(pod, copy.deepcopy(self.objects[pod]), "DELETED")
 
     def new(self, path, o):
         o["metadata"]["uid"] = "uid-%d" % self.version
         self.encode(o)
         self.put(path, o, "ADDED")
+        if o["kind"] == "Sandbox":
+            self.controller(path)
         if o["kind"] == "Pod" and self.node:
             o = copy.deepcopy(o)
             self.node(o)
@@ -324,9 +356,14 @@ class ApiServer:
                     o["metadata"]["resourceVersion"]:
                 self.refuse(h, 409, "Conflict", "the object has been modified")
                 return
+            if body["metadata"].get("uid") not in (None, o["metadata"].get("uid")):
+                self.refuse(h, 422, "Invalid", "metadata.uid: field is immutable")
+                return
             merge(o, body)
             self.encode(o)
             self.put(path, o)
+            if o.get("kind") == "Sandbox":
+                self.controller(path)
         self.answer(h, 200, self.objects[path])
 
     @staticmethod

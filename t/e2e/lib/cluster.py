@@ -38,6 +38,12 @@ def refuses(h, text, *argv):
     equal((done.returncode > 0, text in done.stderr), (True, True), "%r %r" % (done.returncode, done.stderr))
 
 
+def agents():
+    """Whether the cluster serves Sandboxes of agent-sandbox."""
+    return subprocess.run(("kubectl", "get", "--raw", "/apis/agents.x-k8s.io"), stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL).returncode == 0
+
+
 class Cluster(Host):
     def __init__(self, **env):
         Host.__init__(self, **dict({
