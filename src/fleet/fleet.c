@@ -17,7 +17,7 @@
 #include "base/err.h"
 
 #define RETRY_MOST_S 60
-#define START_TRIES 3
+#define TRIES 3 /* where another process was faster */
 
 struct hr_fleet_job {
 	struct hr_fleet_job *next;
@@ -427,7 +427,7 @@ hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_key *k, const char *ses
 	memset(row, 0, sizeof(*row));
 	(void)pthread_mutex_lock(&f->lock);
 	/* another process may begin one between the look and the reservation */
-	for (i = 0; i < START_TRIES && r == HR_FLEET_CONFLICT; i++) {
+	for (i = 0; i < TRIES && r == HR_FLEET_CONFLICT; i++) {
 		hr_fleet_row_done(row);
 		found = f->store->ops->find_session(f->store, k->id, session, false, row, err);
 		if (found == 1)
@@ -461,17 +461,24 @@ static enum hr_fleet_result
 change_it(
     struct hr_fleet *f, struct hr_fleet_row *row, enum hr_fleet_change what, struct hr_err *err)
 {
-	unsigned is = 1u << row->state;
-	bool moved;
+	bool moved = false;
+	unsigned is;
+	int i;
 
-	if ((changes[what].already & is) != 0)
-		return HR_FLEET_OK;
-	if ((changes[what].from & is) == 0)
-		return HR_FLEET_CONFLICT;
-	if (hr_fleet_begin(f, row, changes[what].to, changes[what].job, NULL, &moved, err) != 0 ||
-	    hr_fleet_look_again(f, row, err) < 0)
-		return HR_FLEET_BROKEN;
-	return HR_FLEET_OK;
+	/* another process may have moved it, and we have not heard of that: what is asked for is
+	 * asked of what it is now */
+	for (i = 0; i < TRIES && !moved; i++) {
+		is = 1u << row->state;
+		if ((changes[what].already & is) != 0)
+			return HR_FLEET_OK;
+		if ((changes[what].from & is) == 0)
+			return HR_FLEET_CONFLICT;
+		if (hr_fleet_begin(
+			f, row, changes[what].to, changes[what].job, NULL, &moved, err) != 0 ||
+		    hr_fleet_look_again(f, row, err) < 0)
+			return HR_FLEET_BROKEN;
+	}
+	return moved ? HR_FLEET_OK : HR_FLEET_CONFLICT;
 }
 
 enum hr_fleet_result

@@ -125,13 +125,13 @@ def agent_sandbox():
 def events():
     """What one replica does the other one tells, as it happens, once, also over cuts; nobody's look asks the server."""
     with Fleet() as f:
-        status, told, _ = listen(f.two.port, f.key)
+        status, told, _ = listen(f.two.address[1], f.key)
         made = f.one.begin("s")[1]
         first, second = next(told), next(told)
         equal((status, [(e["runtime_id"], e["what"]) for e in (first, second)]),
               (200, [(made["runtime_id"], "starting"), (made["runtime_id"], "running")]))
         asked = len(f.api.sent("GET", "/events?"))
-        again = listen(f.one.port, f.key, Last_Event_ID=str(first["id"]))[1]
+        again = listen(f.one.address[1], f.key, Last_Event_ID=str(first["id"]))[1]
         equal(next(again), second, "it goes on at the other replica")
         page = f.two.ok("GET", "/handrail/v1/events?limit=1&after=%d" % first["id"])["events"]
         equal(page, [second])
@@ -146,7 +146,7 @@ def events():
         f.one.end()
         equal(list(again), [], "it ends with its replica")
         f.one.start()
-        third = next(listen(f.one.port, f.key, Last_Event_ID=str(second["id"]))[1])
+        third = next(listen(f.one.address[1], f.key, Last_Event_ID=str(second["id"]))[1])
         equal(third["what"], "pausing", "and goes on at the next one")
 
 
@@ -299,6 +299,21 @@ def paused_and_resumed():
         f.until(f.sandboxes, lambda left: left == [])
 
 
+def stopped_unseen():
+    """A stop at a replica that has not heard yet that the sandbox runs is done all the same."""
+    with Fleet() as f:
+        f.api.node = None
+        id = f.one.begin("s", wait=False)[1]["runtime_id"]
+        pod = PODS + "openhands-runtime-hrf-" + id
+        f.until(lambda: pod in f.api.objects and f.two.state("s"), lambda s: s == "starting")
+        f.api.silent, f.api.node = "secrets", running
+        f.api.change(pod, running)
+        f.until(lambda: f.one.state("s"), lambda s: s == "running")
+        equal(f.two.ok("POST", "/stop", {"runtime_id": id})["state"] in ("stopping", "stopped"), True, "it is done")
+        f.until(lambda: f.two.state("s"), lambda s: s == "stopped")
+        equal(f.sandboxes(), [], "nothing is left")
+
+
 def lost_answers():
     """A change of the store that was made, and answered by nobody."""
     with Fleet() as f:
@@ -349,7 +364,7 @@ def foreign_objects():
 
 
 TESTS = [life, agent_sandbox, events, one_session_once, quota, dies, killed_replica, warm, api_trouble, slow_start,
-         paused_and_resumed, lost_answers, foreign_objects]
+         paused_and_resumed, stopped_unseen, lost_answers, foreign_objects]
 
 if __name__ == "__main__":
     tap = Tap()

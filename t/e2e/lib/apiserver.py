@@ -110,14 +110,14 @@ class ApiServer:
     (answers that come first: (status, headers, body), None: the connection ends), cuts (streams that end after one
     event each), forgotten (watches that are answered with 410), tokens, denied (a pair of verb and resource of what
     nobody may do), page (of lists, at most), lingering (paths of what is only marked when it is deleted), agents (the
-    version of agents.x-k8s.io that is served), controller (what becomes of a Sandbox that is new or changed)."""
+    version of agents.x-k8s.io that is served), controller (what becomes of a Sandbox that is new or changed), silent (the kind whose watches tell nothing)."""
 
     def __init__(self, port=0, tls=None):
         self.lock = threading.Condition()
         self.objects, self.changes, self.version = {}, [], 1000
         self.requests, self.failures, self.tokens, self.denied = [], [], {"good"}, set()
         self.port, self.node, self.log = port, running, ["handraild ready: listening on 0.0.0.0:8080"]
-        self.lingering, self.agents, self.controller = set(), None, self.sandbox
+        self.lingering, self.agents, self.controller, self.silent = set(), None, self.sandbox, None
         self.cuts, self.forgotten, self.page, self.ended = 0, 0, 500, False
         with self.lock:
             self.put("/api/v1/nodes/n", {"metadata": {"name": "n"}, "status": {
@@ -411,7 +411,7 @@ class ApiServer:
                 self.chunk(h, b"")
                 return
             while not self.ended:
-                for at, where, kind, o in self.changes:
+                for at, where, kind, o in self.changes if not path.endswith("/%s" % self.silent) else ():
                     if at <= version or where.rsplit("/", 1)[0] != path or not self.chosen(o, q):
                         continue
                     version = at
