@@ -58,7 +58,7 @@ words(struct hr_err *err)
 static struct json_object *
 entry(void)
 {
-	return mcp_object("name", json_object_new_string(" files "), "command",
+	return hr_json_object(NULL, "name", json_object_new_string(" files "), "command",
 	    json_object_new_string("npx"), "args", json_object_new_string("-y server /w"), "env",
 	    json_object_new_string("A=1, B=x=2"), NULL);
 }

@@ -48,12 +48,13 @@ play(const char *p, size_t len, size_t step, bool streams, struct hr_http_answer
 	    .sink_arg = s};
 	struct hr_http_reader h;
 	int r = 0;
+	size_t at, n;
 
 	memset(a, 0, sizeof(*a));
 	memset(s, 0, sizeof(*s));
 	hr_buf_init(&a->body, MOST);
 	hr_http_reader_init(&h, &req, a);
-	for (size_t at = 0, n; r == 0 && at < len; at += n) {
+	for (at = 0; r == 0 && at < len; at += n) {
 		n = len - at < step ? len - at : step;
 		r = hr_http_reader_feed(&h, p + at, n, NULL);
 	}

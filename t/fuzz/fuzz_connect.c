@@ -48,11 +48,12 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct seen whole, cut;
+	size_t step;
 
 	if (size < 1)
 		return 0;
 	read_all(&whole, (const char *)data + 1, size - 1, size);
-	for (size_t step = 1; step < 8; step++) {
+	for (step = 1; step < 8; step++) {
 		read_all(&cut, (const char *)data + 1, size - 1, step + data[0] % 5);
 		must(whole.b.len == cut.b.len);
 		must(memcmp(whole.b.p, cut.b.p, whole.b.len) == 0);

@@ -46,8 +46,10 @@ one_form(const char *p, size_t len)
 
 	must(take_form(&cut, fds[1], p, len, 1 + len % 7) == r);
 	if (r == 0) {
+		size_t i;
+
 		must(whole.written == cut.written && whole.names.n == cut.names.n);
-		for (size_t i = 0; i < whole.names.n; i++) {
+		for (i = 0; i < whole.names.n; i++) {
 			must(strcmp(whole.names.v[i], cut.names.v[i]) == 0);
 			must(strncmp(whole.names.v[i], PREFIX "/", strlen(PREFIX) + 1) == 0);
 			must(strpbrk(whole.names.v[i], " &?%\r\n\"") == NULL);

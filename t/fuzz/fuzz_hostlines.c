@@ -58,9 +58,10 @@ demux(const char *p, size_t len, size_t piece)
 {
 	struct told t = {0};
 	struct hr_demux d;
+	size_t n;
 
 	hr_demux_init(&d, on_line, &t);
-	for (size_t n; len > 0; p += n, len -= n) {
+	for (; len > 0; p += n, len -= n) {
 		n = len < piece ? len : piece;
 		if (hr_demux_sink(&d, p, n) != 0)
 			abort();
@@ -91,12 +92,14 @@ try_event(const char *p, size_t len)
 static void
 try_dotenv(char *text)
 {
+	size_t i;
+
 	static const char *const env[] = {"A=own", "EMPTY=", NULL};
 	const char **all = hr_dotenv_merge(env, text);
 
 	if (all == NULL || all[0] != env[0] || all[1] != env[1])
 		abort();
-	for (size_t i = 2; all[i] != NULL; i++) {
+	for (i = 2; all[i] != NULL; i++) {
 		if (strchr(all[i], '=') == NULL || strncmp(all[i], "A=", 2) == 0 ||
 		    strncmp(all[i], "EMPTY=", 6) == 0)
 			abort();
@@ -109,8 +112,9 @@ try_value(const char *text)
 {
 	struct hr_config *c = hr_config_new(NULL);
 	char key[160], *json;
+	size_t i;
 
-	for (size_t i = 0; c != NULL && i < hr_keys_all_n; i++) {
+	for (i = 0; c != NULL && i < hr_keys_all_n; i++) {
 		(void)snprintf(
 		    key, sizeof(key), "%s.%s", hr_keys_all[i].section, hr_keys_all[i].name);
 		(void)hr_config_set(c, key, text, NULL);
@@ -145,6 +149,8 @@ try_config(const char *p, size_t len)
 static void
 try_record(const char *p, size_t len)
 {
+	size_t i;
+
 	static const char *const kinds[] = {"local", "docker"};
 	static const char *const env[] = {"DOCKER_HOST=unix:///nonexistent", NULL};
 	struct hr_sandbox_options o = {
@@ -162,7 +168,7 @@ try_record(const char *p, size_t len)
 	free(list);
 	(void)hr_record_load(dir, "x", &r, NULL);
 	hr_record_done(&r);
-	for (size_t i = 0; i < 2; i++) {
+	for (i = 0; i < 2; i++) {
 		struct hr_config *c = hr_config_new(NULL);
 
 		if (c == NULL || hr_config_set(c, "core.runtime", kinds[i], NULL) != 0)

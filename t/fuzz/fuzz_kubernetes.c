@@ -73,11 +73,11 @@ try_frames(const char *p, size_t len, size_t piece)
 {
 	struct hr_err err = {0};
 	struct hr_wsframes f;
-	size_t total = 0, n;
+	size_t total = 0, n, at;
 	int r = 0;
 
 	hr_wsframes_init(&f);
-	for (size_t at = 0; r == 0 && at < len; at += n) {
+	for (at = 0; r == 0 && at < len; at += n) {
 		n = len - at < piece ? len - at : piece;
 		r = hr_wsframes_feed(&f, p + at, n, on_message, &total, &err);
 	}

@@ -77,7 +77,8 @@ reply_at(size_t i)
 static void
 add_server(const char *name)
 {
-	struct json_object *config = mcp_object("name", json_object_new_string(name), NULL);
+	struct json_object *config =
+	    hr_json_object(NULL, "name", json_object_new_string(name), NULL);
 	struct mcp_child *c = mcp_child_new(&hub, config);
 
 	must(config != NULL && c != NULL);

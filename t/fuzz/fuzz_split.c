@@ -11,10 +11,10 @@
 static void
 check(const char *text, size_t len, const struct hr_shell_pieces *p)
 {
-	size_t total = 0;
+	size_t total = 0, i;
 
 	hr_assert(p->n >= 1);
-	for (size_t i = 0; i < p->n; i++) {
+	for (i = 0; i < p->n; i++) {
 		total += p->v[i].len;
 		hr_assert(p->v[i].text[p->v[i].len] == '\0');
 		hr_assert(!p->v[i].comment || i == 0);

@@ -27,9 +27,11 @@ fuzz_utf8(const char *p, size_t len)
 	size_t i, n;
 
 	for (i = 0; i < len; i += n) {
+		size_t k;
+
 		n = b[i] < 0x80 ? 1 : b[i] < 0xc2 ? 0 : b[i] < 0xe0 ? 2 : b[i] < 0xf0 ? 3 : 4;
 		fuzz_check(n > 0 && b[i] < 0xf5 && n <= len - i);
-		for (size_t k = 1; k < n; k++)
+		for (k = 1; k < n; k++)
 			fuzz_check((b[i + k] & 0xc0) == 0x80);
 		fuzz_check(n > 1 || b[i] == '\n' || (b[i] >= 0x20 && b[i] < 0x7f));
 	}
@@ -91,19 +93,19 @@ fuzz_tame(const uint8_t *p, size_t size, size_t cut)
 {
 	struct hr_tame whole = {.terminal = true, .colours = true}, parts = whole;
 	struct hr_buf a, b;
-	size_t n;
+	size_t n, i;
 
 	hr_buf_init(&a, (size_t)1 << 28);
 	hr_buf_init(&b, (size_t)1 << 28);
 	hr_tame_feed(&whole, &a, (const char *)p, size);
-	for (size_t i = 0; i < size; i += n) {
+	for (i = 0; i < size; i += n) {
 		n = size - i < cut ? size - i : cut;
 		hr_tame_feed(&parts, &b, (const char *)p + i, n);
 	}
 	hr_tame_end(&whole, &a);
 	hr_tame_end(&parts, &b);
 	fuzz_check(a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0));
-	for (size_t i = 0; i < a.len; i++) {
+	for (i = 0; i < a.len; i++) {
 		if (a.p[i] == '\033') {
 			fuzz_check(a.p[++i] == '[');
 			i += 1 + strspn(a.p + i + 1, "0123456789;:");

@@ -75,13 +75,15 @@ play_output(void *arg, int stream, const char *p, size_t len)
 static int
 set_state(struct hr_cloud *c, struct json_object *q, struct hr_err *err)
 {
+	size_t i;
+
 	const struct {
 		const char *name;
 		char **to;
 	} texts[] = {{"id", &c->id}, {"token", &c->token}, {"address", &c->address},
 	    {"version", &c->version}, {"run", &c->run}, {"url", &c->url}};
 
-	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+	for (i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		if (hr_json_text_at(q, texts[i].name) != NULL &&
 		    hr_cloud_set(texts[i].to, hr_json_text_at(q, texts[i].name), err) != 0)
 			return -1;
@@ -112,6 +114,8 @@ answer(int r, struct json_object *o, const struct hr_err *err)
 static void
 can(const struct hr_sandbox_ops *kind, const struct hr_cloud_ops *ops, struct json_object *o)
 {
+	size_t i;
+
 	const struct {
 		const char *name;
 		bool is;
@@ -120,7 +124,7 @@ can(const struct hr_sandbox_ops *kind, const struct hr_cloud_ops *ops, struct js
 	    {"code", ops->code != NULL}, {"logs", kind->logs != NULL}, {"sh", kind->exec != NULL},
 	    {"pool", kind->freeze != NULL}, {"build", kind->build != NULL}};
 
-	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+	for (i = 0; i < sizeof(all) / sizeof(*all); i++)
 		play_put(o, all[i].name, json_object_new_boolean(all[i].is));
 }
 
@@ -163,6 +167,8 @@ log_it(void *arg, const char *text)
 int
 main(int argc, char **argv)
 {
+	size_t i;
+
 	static const struct play_provider *const all[] = {
 	    &play_daytona, &play_e2b, &play_modal, &play_runloop};
 	const char *given = getenv("PLAY_ENV");
@@ -180,7 +186,7 @@ main(int argc, char **argv)
 
 	hr_strv_add_words(&variables, given != NULL ? given : "");
 	h.env = hr_strv_list(&variables);
-	for (size_t i = 0; argc == 2 && i < sizeof(all) / sizeof(*all); i++) {
+	for (i = 0; argc == 2 && i < sizeof(all) / sizeof(*all); i++) {
 		if (strcmp(all[i]->name, argv[1]) != 0)
 			continue;
 		ops = all[i]->entry(HR_BACKEND_ABI);

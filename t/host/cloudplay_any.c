@@ -87,6 +87,8 @@ int
 play_any(struct hr_cloud *c, const char *op, struct json_object *q, struct json_object *o,
     struct hr_err *err)
 {
+	size_t i;
+
 	const struct {
 		const char *name;
 		int (*fn)(struct hr_cloud *c, struct hr_err *err);
@@ -95,7 +97,7 @@ play_any(struct hr_cloud *c, const char *op, struct json_object *q, struct json_
 	bool unsure;
 	int r;
 
-	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
+	for (i = 0; i < sizeof(plain) / sizeof(*plain); i++)
 		if (strcmp(plain[i].name, op) == 0) {
 			r = plain[i].fn(c, err);
 			play_put(o, "state", json_object_new_string(c->state));

@@ -64,11 +64,11 @@ files(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct h
 {
 	struct json_object *list = hr_json_at(q, "files"), *ret = NULL;
 	struct hr_cloud_part parts[16];
-	size_t n = hr_json_count(list);
+	size_t n = hr_json_count(list), i;
 	int r;
 
 	hr_assert(n <= 16);
-	for (size_t i = 0; i < n; i++) {
+	for (i = 0; i < n; i++) {
 		struct json_object *f = hr_json_entry(list, i);
 
 		parts[i] = (struct hr_cloud_part){.name = "file",
@@ -77,7 +77,7 @@ files(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct h
 		parts[i].p = play_unbase64(f, "b64", &parts[i].len);
 	}
 	r = hr_e2b_put_files(c, parts, n, &ret, err);
-	for (size_t i = 0; i < n; i++)
+	for (i = 0; i < n; i++)
 		free((char *)(uintptr_t)parts[i].p);
 	play_put(o, "files", ret);
 	return r;

@@ -18,8 +18,9 @@ static const char *
 variable(const struct hr_backend_host *host, const char *name)
 {
 	size_t n = strlen(name);
+	const char *const *e;
 
-	for (const char *const *e = host->environ; e != NULL && *e != NULL; e++)
+	for (e = host->environ; e != NULL && *e != NULL; e++)
 		if (strncmp(*e, name, n) == 0 && (*e)[n] == '=')
 			return *e + n + 1;
 	return "";

@@ -107,12 +107,14 @@ END_TEST
 
 START_TEST(cannot_be_made)
 {
+	size_t i;
+
 	static const char *const patterns[] = {"a*", "a?", "a[b]", "a\\b"};
 	struct hr_err err = {0};
 	struct hr_barrier h;
 
 	hr_barrier_init(&h);
-	for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++) {
+	for (i = 0; i < sizeof(patterns) / sizeof(*patterns); i++) {
 		ck_assert_int_eq(hr_barrier_make(&h, patterns[i], &err), -1);
 		ck_assert_int_eq(err.code, HR_E_INVAL);
 	}

@@ -28,6 +28,7 @@ START_TEST(waits)
 {
 	struct hr_api_rule shaken = rule;
 	char text[64];
+	int i;
 
 	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, "", ""), 100);
 	ck_assert_uint_eq(hr_api_wait_ms(&rule, 3, "", ""), 400);
@@ -47,7 +48,7 @@ START_TEST(waits)
 	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, date_in(4000, text), ""), 100);
 	ck_assert_uint_eq(hr_api_wait_ms(&rule, 1, date_in(-4000, text), ""), 100);
 	shaken.jitter_percent = 50;
-	for (int i = 0; i < 100; i++) {
+	for (i = 0; i < 100; i++) {
 		ck_assert_uint_ge(hr_api_wait_ms(&shaken, 2, "", ""), 100);
 		ck_assert_uint_le(hr_api_wait_ms(&shaken, 2, "", ""), 200);
 	}
@@ -60,11 +61,11 @@ START_TEST(cuts)
 {
 	struct hr_cloud_cuts k = {.since_ms = 1000};
 	int64_t now = 1000;
-	int n = 0;
+	int n = 0, i;
 
-	for (int i = 0; i < 500; i++)
+	for (i = 0; i < 500; i++)
 		ck_assert(hr_cloud_goes_on(&k, false, now += 25000));
-	for (int i = 0; i < 500; i++)
+	for (i = 0; i < 500; i++)
 		ck_assert(hr_cloud_goes_on(&k, true, now));
 	while (hr_cloud_goes_on(&k, false, now += 10))
 		n++;
@@ -76,8 +77,9 @@ START_TEST(pages)
 {
 	struct hr_err err = {0};
 	unsigned n = 0;
+	int i;
 
-	for (int i = 0; i < 1000; i++)
+	for (i = 0; i < 1000; i++)
 		ck_assert_int_eq(hr_cloud_page("X", &n, &err), 0);
 	ck_assert_int_eq(hr_cloud_page("X", &n, &err), -1);
 	ck_assert_str_eq(
@@ -101,6 +103,7 @@ START_TEST(fields)
 	const char *text;
 	bool flag;
 	double d;
+	size_t i;
 
 	ck_assert_int_eq(hr_field_prose("W", "s", o, "t", &text, &err), 0);
 	ck_assert_str_eq(text, "a\nb");
@@ -112,7 +115,7 @@ START_TEST(fields)
 	ck_assert_double_eq(d, 5);
 	ck_assert_int_eq(hr_field_number("W", "s", o, "d", &d, &err), 0);
 	ck_assert_double_eq(d, 1.5);
-	for (size_t i = 0; i < 2; i++) {
+	for (i = 0; i < 2; i++) {
 		const char *name = i == 0 ? "x" : "missing";
 
 		ck_assert_int_eq(hr_field_prose("W", "s", o, name, &text, &err), 0);

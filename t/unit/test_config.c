@@ -86,11 +86,12 @@ START_TEST(every_kubernetes_key)
 	struct hr_config *c;
 	struct hr_buf b;
 	const char *got;
+	int i, k;
 
 	hr_buf_init(&b, 1 << 16);
 	hr_buf_adds(&b, "[core]\n[kubernetes]\nprivileged = true\n");
 	c = load("[core]\n", NULL, 0, &err);
-	for (int i = 0; i < N(kubernetes); i++) {
+	for (i = 0; i < N(kubernetes); i++) {
 		(void)snprintf(key, sizeof(key), "kubernetes.%s", kubernetes[i].name);
 		got = hr_config_text(c, key);
 		ck_assert_str_eq(got != NULL ? got : "-",
@@ -99,16 +100,17 @@ START_TEST(every_kubernetes_key)
 	}
 	ck_assert(!hr_config_bool(c, "kubernetes.privileged"));
 	hr_config_free(c);
-	for (int k = 0; k < N(kubernetes); k++) {
+	for (k = 0; k < N(kubernetes); k++) {
 		size_t n = (size_t)snprintf(
 		    variable, sizeof(variable), "KUBERNETES_%s=env", kubernetes[k].name);
+		size_t j;
 
-		for (size_t i = 0; i < n - 4; i++)
-			variable[i] = (char)toupper((unsigned char)variable[i]);
+		for (j = 0; j < n - 4; j++)
+			variable[j] = (char)toupper((unsigned char)variable[j]);
 		c = load(b.p, env, 0, &err);
 		ck_assert_str_eq(warned, "");
 		ck_assert(hr_config_bool(c, "kubernetes.privileged"));
-		for (int i = 0; i < N(kubernetes); i++) {
+		for (i = 0; i < N(kubernetes); i++) {
 			(void)snprintf(key, sizeof(key), "kubernetes.%s", kubernetes[i].name);
 			(void)snprintf(want, sizeof(want), "own %d", i);
 			ck_assert_str_eq(hr_config_text(c, key), i == k ? "env" : want);

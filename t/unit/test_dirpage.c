@@ -92,9 +92,9 @@ START_TEST(pages_of_any_size)
 {
 	size_t limit = (size_t)_i, n = 0;
 	char after[300] = "", want[16], name[16];
-	int dir = at();
+	int dir = at(), i;
 
-	for (int i = 0; i < 60; i++) {
+	for (i = 0; i < 60; i++) {
 		(void)snprintf(name, sizeof(name), "%03d", i * 7919 % 60);
 		if (i * 7919 % 60 < 20)
 			ck_assert_int_eq(mkdirat(dir, name, 0700), 0);
@@ -103,11 +103,11 @@ START_TEST(pages_of_any_size)
 	}
 	hr_fd_close(&dir);
 	for (;;) {
-		const char *p = page(after, limit), *next = strstr(p, "\"next\":");
+		const char *p = page(after, limit), *next = strstr(p, "\"next\":"), *e;
 		size_t here = 0;
 
 		ck_assert_ptr_nonnull(next);
-		for (const char *e = p; (e = strstr(e, "{\"name\":\"")) != NULL; e++, here++, n++) {
+		for (e = p; (e = strstr(e, "{\"name\":\"")) != NULL; e++, here++, n++) {
 			(void)snprintf(want, sizeof(want), n < 20 ? "%03zu/\"" : "%03zu\"", n);
 			ck_assert_msg(strncmp(e + 9, want, strlen(want)) == 0, "%s", e);
 		}

@@ -44,7 +44,9 @@ static int gate[2];
 static struct made *
 find_made(const char *id)
 {
-	for (size_t i = 0; i < MADE_MAX; i++)
+	size_t i;
+
+	for (i = 0; i < MADE_MAX; i++)
 		if (strcmp(world->made[i].id, id) == 0)
 			return &world->made[i];
 	return NULL;
@@ -143,9 +145,11 @@ fake_state(void *self, const char *id, char ret[32], struct hr_err *err)
 static int
 fake_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_err *err)
 {
+	size_t i;
+
 	(void)self;
 	(void)err;
-	for (size_t i = 0; i < MADE_MAX; i++)
+	for (i = 0; i < MADE_MAX; i++)
 		if (world->made[i].id[0] != '\0')
 			fn(arg, world->made[i].id);
 	return 0;
@@ -174,9 +178,9 @@ static const struct hr_fleet_engine fake = {
 static size_t
 made_count(void)
 {
-	size_t n = 0;
+	size_t n = 0, i;
 
-	for (size_t i = 0; i < MADE_MAX; i++)
+	for (i = 0; i < MADE_MAX; i++)
 		n += world->made[i].id[0] != '\0';
 	return n;
 }
@@ -204,10 +208,11 @@ static void
 teardown(void)
 {
 	char path[96];
+	size_t i;
 	static const char *const files[] = {
 	    "fleet.db", "fleet.db-wal", "fleet.db-shm", "fleet.lock"};
 
-	for (size_t i = 0; i < 4; i++) {
+	for (i = 0; i < 4; i++) {
 		(void)snprintf(path, sizeof(path), "%s/%s", dir, files[i]);
 		(void)unlink(path);
 	}
@@ -385,12 +390,13 @@ START_TEST(quotas_are_counted_where_they_are_taken)
 {
 	struct hr_fleet_settings set = few;
 	struct hr_fleet_row row;
+	int i;
 
 	set.limits.sandboxes = 3;
 	begin(&set);
 	key.limits.sandboxes = 2;
 	world->hold = 1;
-	for (int i = 0; i < 2; i++) {
+	for (i = 0; i < 2; i++) {
 		ck_assert_int_eq(start(&key, i == 0 ? "a" : "b", &row), HR_FLEET_OK);
 		hr_fleet_row_done(&row);
 	}
@@ -648,6 +654,8 @@ END_TEST
 /* The server of one that waits has been told already. */
 START_TEST(whose_client_comes_settles_the_shape)
 {
+	size_t i;
+
 	static const struct {
 		const char *command;
 		int v1;
@@ -663,7 +671,7 @@ START_TEST(whose_client_comes_settles_the_shape)
 	struct json_object *q;
 	struct hr_json_error why;
 
-	for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
+	for (i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
 		(void)snprintf(
 		    text, sizeof(text), "{\"image\":\"i\",\"command\":%s}", starts[i].command);
 		ck_assert_int_eq(hr_json_decode(text, strlen(text), &q, &why), 0);
@@ -1088,6 +1096,7 @@ START_TEST(keys_are_kept_as_sums)
 	bool there = false;
 	size_t n;
 	FILE *f;
+	int i;
 
 	ck_assert_int_eq(s->ops->key_make(s, &k, text, NULL), 0);
 	ck_assert_int_eq(s->ops->key_make(s, &past, old, NULL), 0);
@@ -1096,7 +1105,7 @@ START_TEST(keys_are_kept_as_sums)
 	ck_assert_int_eq(s->ops->key_find(s, old, &found, NULL), 0);
 	ck_assert_int_eq(s->ops->key_find(s, "hrk_", &found, NULL), 0);
 	ck_assert_int_eq(s->ops->key_find(s, "' OR 1=1 --", &found, NULL), 0);
-	for (int i = 0; i < 2; i++) {
+	for (i = 0; i < 2; i++) {
 		(void)snprintf(path, sizeof(path), "%s/fleet.db%s", dir, i == 0 ? "" : "-wal");
 		f = fopen(path, "r");
 		ck_assert_ptr_nonnull(f);
@@ -1234,11 +1243,12 @@ START_TEST(a_stream_passes_over_what_is_not_its_own)
 {
 	struct hr_fleet_answer of[8], more;
 	int64_t seq;
+	int i;
 
 	begin(&few);
 	make_key();
 	seq = happens("");
-	for (int i = 0; i < 8; i++) {
+	for (i = 0; i < 8; i++) {
 		get("/handrail/v1/events", "text/event-stream", &of[i]);
 		ck_assert_ptr_nonnull(of[i].stream);
 	}
@@ -1258,7 +1268,7 @@ START_TEST(a_stream_passes_over_what_is_not_its_own)
 	ck_assert_int_eq(happens(""), seq + 30001);
 	expect(&of[1], "event: gap\nid: %lld\ndata: {}\n\n", seq + 30001 - 1);
 	expect(&of[2], ":\nid: %lld\n\n", seq + 30001);
-	for (int i = 0; i < 8; i++)
+	for (i = 0; i < 8; i++)
 		hr_fleet_answer_done(&of[i]);
 	hr_fleet_answer_done(&more);
 }
@@ -1270,13 +1280,13 @@ START_TEST(a_page_of_events_has_bounds)
 	struct json_object *o, *list;
 	char text[8193], uri[96];
 	int64_t after = 0;
-	int n = 0, pages = 0, found = 1;
+	int n = 0, pages = 0, found = 1, i;
 
 	memset(text, 1, sizeof(text) - 1); /* six bytes each */
 	text[sizeof(text) - 1] = '\0';
 	begin(&few);
 	make_key();
-	for (int i = 0; i < 30; i++)
+	for (i = 0; i < 30; i++)
 		(void)happens(text);
 	for (; found > 0; pages++, n += found) {
 		(void)snprintf(uri, sizeof(uri),
@@ -1304,6 +1314,7 @@ START_TEST(a_shared_store_may_know_less_for_a_moment)
 	struct hr_store_ops shared;
 	char uri[96], want[32];
 	int64_t seq;
+	int i;
 
 	begin(&few);
 	make_key();
@@ -1314,17 +1325,17 @@ START_TEST(a_shared_store_may_know_less_for_a_moment)
 	seq = happens("");
 	(void)snprintf(
 	    uri, sizeof(uri), "/handrail/v1/events?all=true&after=%lld", (long long)seq + 2);
-	for (int i = 0; i < 9; i++)
+	for (i = 0; i < 9; i++)
 		get(uri, "text/event-stream", &of[i]);
 	ck_assert_int_eq(of[8].status, 429); /* so that the others say something */
 	expect(&of[0], ":\nid: %lld\n\n", seq + 2);
-	for (int i = 0; i < 3; i++)
+	for (i = 0; i < 3; i++)
 		(void)happens("");
 	hr_buf_reset(&of[0].body);
 	ck_assert(hr_fleet_stream_next(of[0].stream, &of[0].body));
 	(void)snprintf(want, sizeof(want), "id: %lld\ndata: ", (long long)seq + 3);
 	ck_assert_int_eq(strncmp(hr_buf_str(&of[0].body), want, strlen(want)), 0);
-	for (int i = 0; i < 9; i++)
+	for (i = 0; i < 9; i++)
 		hr_fleet_answer_done(&of[i]);
 }
 END_TEST

@@ -221,10 +221,11 @@ START_TEST(toml_depth)
 {
 	struct json_object *o = NULL;
 	struct hr_buf b;
+	int i;
 
 	hr_buf_init(&b, 1 << 20);
 	hr_buf_adds(&b, "a = ");
-	for (int i = 0; i < 100000; i++)
+	for (i = 0; i < 100000; i++)
 		hr_buf_addc(&b, '[');
 	ck_assert_int_eq(hr_toml_parse(b.p, b.len, &o, NULL), -1);
 	hr_buf_done(&b);
@@ -397,6 +398,8 @@ note_warning(void *arg, const char *text)
 /* Left out with a word, or an error where it was named. */
 START_TEST(settings_of_others)
 {
+	int way;
+
 	static const char *const files[] = {".env", "config.toml"};
 	static const char *const texts[] = {
 	    "SANDBOX_TIMEOUT=7\n", "[core]\n[sandbox]\ntimeout=7\n"};
@@ -404,7 +407,7 @@ START_TEST(settings_of_others)
 	struct hr_err err = {0};
 
 	ck_assert_int_eq(hr_path_write(files[_i], texts[_i], strlen(texts[_i]), 0600, NULL), 0);
-	for (int way = 0; way < 3; way++) {
+	for (way = 0; way < 3; way++) {
 		/* anybody may write it, or beside it; it is a link from such a place */
 		if (way == 0)
 			ck_assert_int_eq(chmod(files[_i], 0666), 0);
@@ -553,6 +556,7 @@ START_TEST(volume_texts)
 	struct hr_volumes v;
 	struct hr_buf b;
 	int r = hr_volumes_parse(volumes[_i].text, &v, &err);
+	size_t i;
 
 	if (volumes[_i].parts == NULL) {
 		ck_assert_int_eq(r, -1);
@@ -561,7 +565,7 @@ START_TEST(volume_texts)
 	}
 	ck_assert_int_eq(r, 0);
 	hr_buf_init(&b, 4096);
-	for (size_t i = 0; i < v.n; i++)
+	for (i = 0; i < v.n; i++)
 		hr_buf_addf(&b, "%s%s|%s|%s|%s", i > 0 ? " " : "", v.v[i].source, v.v[i].target,
 		    v.v[i].mode, v.v[i].named ? "name" : "path");
 	ck_assert_str_eq(hr_buf_str(&b), volumes[_i].parts);
@@ -623,11 +627,11 @@ END_TEST
 START_TEST(no_port_twice)
 {
 	int n = crowds[_i].n, min = crowds[_i].min, max = crowds[_i].max;
-	int found[2], go[2], ports[15], port;
+	int found[2], go[2], ports[15], port, i;
 	char c;
 
 	ck_assert(pipe(found) == 0 && pipe(go) == 0);
-	for (int i = 0; i < n; i++) {
+	for (i = 0; i < n; i++) {
 		if (fork() == 0) {
 			struct hr_portlock l = HR_PORTLOCK_NONE;
 
@@ -642,10 +646,12 @@ START_TEST(no_port_twice)
 			_exit(0);
 		}
 	}
-	for (int i = 0; i < n; i++) {
+	for (i = 0; i < n; i++) {
+		int k;
+
 		ck_assert_int_eq(read(found[0], &ports[i], sizeof(ports[i])), sizeof(ports[i]));
 		ck_assert_int_ge(ports[i], min);
-		for (int k = 0; k < i; k++)
+		for (k = 0; k < i; k++)
 			ck_assert_int_ne(ports[k], ports[i]);
 	}
 	(void)close(go[0]);
@@ -710,10 +716,11 @@ check_command(
 {
 	struct hr_strv v = {0};
 	struct hr_buf b;
+	size_t i;
 
 	ck_assert_int_eq(hr_command_build(&v, cmd, c, env, NULL), 0);
 	hr_buf_init(&b, 4096);
-	for (size_t i = 0; i < v.n; i++)
+	for (i = 0; i < v.n; i++)
 		hr_buf_addf(&b, "%s%s", i > 0 ? " " : "", v.v[i]);
 	ck_assert_str_eq(hr_buf_str(&b), want);
 	hr_buf_done(&b);
@@ -763,8 +770,9 @@ END_TEST
 START_TEST(backoff)
 {
 	static const unsigned want[] = {4, 4, 4, 8, 15, 15};
+	unsigned k;
 
-	for (unsigned k = 1; k <= 6; k++)
+	for (k = 1; k <= 6; k++)
 		ck_assert_uint_eq(hr_client_backoff(k, 4, 15), want[k - 1]);
 	ck_assert_uint_eq(hr_client_backoff(40, 4, 60), 60);
 }

@@ -125,6 +125,7 @@ static void
 place_init(struct place *pl, struct json_object *in)
 {
 	struct json_object *v, *f;
+	size_t i;
 
 	memset(pl, 0, sizeof(*pl));
 	(void)snprintf(pl->dir, sizeof(pl->dir), "/tmp/test_image.XXXXXX");
@@ -132,11 +133,11 @@ place_init(struct place *pl, struct json_object *in)
 	(void)snprintf(pl->tree, sizeof(pl->tree), "%s/tree", pl->dir);
 	ck_assert_int_eq(mkdir(pl->tree, 0755), 0);
 	if (json_object_object_get_ex(in, "tree", &v))
-		for (size_t i = 0; i < json_object_array_length(v); i++)
+		for (i = 0; i < json_object_array_length(v); i++)
 			make_entry(pl, json_object_array_get_idx(v, i));
 	if (!json_object_object_get_ex(in, "files", &v))
 		return;
-	for (size_t i = 0; i < json_object_array_length(v); i++) {
+	for (i = 0; i < json_object_array_length(v); i++) {
 		f = json_object_array_get_idx(v, i);
 		ck_assert_uint_lt(pl->nfiles, 4);
 		pl->files[pl->nfiles] = hr_path_join(pl->dir, text(f, "name"));
@@ -148,7 +149,9 @@ place_init(struct place *pl, struct json_object *in)
 static void
 place_done(struct place *pl)
 {
-	for (size_t i = 0; i < pl->nfiles; i++)
+	size_t i;
+
+	for (i = 0; i < pl->nfiles; i++)
 		free(pl->files[i]);
 	ck_assert_int_eq(hr_path_remove(pl->dir, NULL), 0);
 }
@@ -223,16 +226,16 @@ by_text(const void *a, const void *b)
 static void
 check_included(struct hr_buf *b, struct json_object *want)
 {
-	const char *v[64];
-	size_t n = 0;
+	const char *v[64], *p;
+	size_t n = 0, i;
 
-	for (const char *p = b->p; p < b->p + b->len; p += strlen(p) + 1) {
+	for (p = b->p; p < b->p + b->len; p += strlen(p) + 1) {
 		ck_assert_uint_lt(n, 64);
 		v[n++] = p;
 	}
 	qsort(v, n, sizeof(*v), by_text);
 	ck_assert_uint_eq(n, json_object_array_length(want));
-	for (size_t i = 0; i < n; i++)
+	for (i = 0; i < n; i++)
 		ck_assert_str_eq(v[i], json_object_get_string(json_object_array_get_idx(want, i)));
 }
 
@@ -331,7 +334,9 @@ struct builder {
 static bool
 among(struct json_object *list, const char *name)
 {
-	for (size_t i = 0; i < json_object_array_length(list); i++)
+	size_t i;
+
+	for (i = 0; i < json_object_array_length(list); i++)
 		if (strcmp(json_object_get_string(json_object_array_get_idx(list, i)), name) == 0)
 			return true;
 	return false;
@@ -342,6 +347,7 @@ builder_exists(void *arg, const char *name, bool pull, bool usable, bool *ret, s
 {
 	struct builder *b = arg;
 	struct json_object *probes = get(b->out, "probes"), *p;
+	size_t i;
 
 	(void)usable;
 	(void)err;
@@ -350,7 +356,7 @@ builder_exists(void *arg, const char *name, bool pull, bool usable, bool *ret, s
 	ck_assert_str_eq(name, text(p, "image"));
 	ck_assert_int_eq(pull, yes(p, "pull"));
 	*ret = among(get(b->in, "local"), name);
-	for (size_t i = 0; i < b->nlocal; i++)
+	for (i = 0; i < b->nlocal; i++)
 		*ret |= strcmp(b->local[i], name) == 0;
 	if (!*ret && pull && among(get(b->in, "registry"), name)) {
 		ck_assert_uint_lt(b->nlocal, 16);
@@ -389,12 +395,13 @@ builder_build(void *arg, const char *const *names, size_t n, const struct hr_ima
 {
 	struct builder *b = arg;
 	struct json_object *want = get(b->out, "build"), *tags;
+	size_t i;
 
 	(void)err;
 	ck_assert_ptr_nonnull(want);
 	tags = get(want, "tags");
 	ck_assert_uint_eq(n, json_object_array_length(tags));
-	for (size_t i = 0; i < n; i++)
+	for (i = 0; i < n; i++)
 		ck_assert_str_eq(
 		    names[i], json_object_get_string(json_object_array_get_idx(tags, i)));
 	same_text(req->platform, text(want, "platform"));
@@ -454,10 +461,11 @@ static const struct {
 START_TEST(recorded)
 {
 	struct json_object *c;
+	size_t i;
 
 	ck_assert_uint_gt(ncases, (size_t)_i);
 	c = cases[_i];
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
 		if (strcmp(kinds[i].kind, text(c, "kind")) == 0) {
 			kinds[i].check(get(c, "in"), get(c, "out"));
 			return;
@@ -470,8 +478,10 @@ END_TEST
 /* Only what tells about the real release is left over. */
 START_TEST(all_are_recorded)
 {
+	size_t i;
+
 	ck_assert_uint_eq(ncases, 108);
-	for (size_t i = RECORDED; i < ncases; i++)
+	for (i = RECORDED; i < ncases; i++)
 		ck_assert_str_eq(text(cases[i], "kind"), "reference");
 }
 END_TEST

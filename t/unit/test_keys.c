@@ -18,8 +18,9 @@ check(const char *text, bool app, const char *want, size_t want_len)
 START_TEST(control_keys)
 {
 	char text[] = "C-?";
+	int i;
 
-	for (int i = 0; i < 26; i++) {
+	for (i = 0; i < 26; i++) {
 		char want = (char)(i + 1);
 
 		text[2] = (char)('a' + i);
@@ -44,6 +45,8 @@ END_TEST
 
 START_TEST(named_keys)
 {
+	size_t i;
+
 	static const struct {
 		const char *name, *bytes, *app;
 	} t[] = {
@@ -77,7 +80,7 @@ START_TEST(named_keys)
 	    {"F12", "\033[24~", "\033[24~"},
 	};
 
-	for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
+	for (i = 0; i < sizeof t / sizeof t[0]; i++) {
 		check(t[i].name, false, t[i].bytes, strlen(t[i].bytes));
 		check(t[i].name, true, t[i].app, strlen(t[i].app));
 	}
@@ -86,33 +89,39 @@ END_TEST
 
 START_TEST(text_is_no_key)
 {
+	size_t i;
+
 	static const char *const t[] = {"", "up", "ENTER", "F13", "F0", "Enter ", " Tab", "PgUp",
 	    "IC", "C-Left", "M-x", "0x41", "C-", "C-cc", "c-d", "c-C", "^c", "^D", "-5", "C",
 	    "\xC3\xA9", "C+c"};
 
-	for (size_t i = 0; i < sizeof t / sizeof t[0]; i++)
+	for (i = 0; i < sizeof t / sizeof t[0]; i++)
 		check(t[i], false, "", 0);
 }
 END_TEST
 
 START_TEST(special)
 {
+	size_t i;
+
 	static const char *const yes[] = {
 	    "C-c", "C-1", "C-;", "C--", "C-\xC3\xA9", "C-\xE2\x82\xAC"};
 	static const char *const no[] = {"", "C-", "c-c", "C-ab", "^C", "Up", "C- \xC3\xA9"};
 
-	for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++)
+	for (i = 0; i < sizeof yes / sizeof yes[0]; i++)
 		ck_assert_msg(hr_key_is_special(yes[i], strlen(yes[i])), "%s", yes[i]);
-	for (size_t i = 0; i < sizeof no / sizeof no[0]; i++)
+	for (i = 0; i < sizeof no / sizeof no[0]; i++)
 		ck_assert_msg(!hr_key_is_special(no[i], strlen(no[i])), "%s", no[i]);
 }
 END_TEST
 
 START_TEST(unknown_keys_are_named)
 {
+	size_t i;
+
 	static const char *const t[] = {"C-1", "C-3", "C-8", "C-,", "C-;", "C-\xC3\xA9"};
 
-	for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
+	for (i = 0; i < sizeof t / sizeof t[0]; i++) {
 		struct hr_err err = {0};
 		char out[HR_KEY_MAX];
 		size_t len;

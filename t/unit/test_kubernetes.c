@@ -169,11 +169,13 @@ END_TEST
 
 START_TEST(no_kubeconfig)
 {
+	int i;
+
 	static const char *const texts[] = {"- a\n", "a: [", "x"};
 	struct json_object *merged = NULL;
 	struct hr_err err = {0};
 
-	for (int i = 0; i < N(texts); i++)
+	for (i = 0; i < N(texts); i++)
 		ck_assert_int_eq(
 		    hr_kube_login_merge(&merged, texts[i], strlen(texts[i]), "/", &err), -1);
 	json_object_put(merged);
@@ -478,15 +480,18 @@ static const struct {
 /* Whole, and byte by byte. */
 START_TEST(frames_of_a_server)
 {
-	for (size_t piece = 1; piece <= frames[_i].len; piece += frames[_i].len - 1) {
+	size_t piece;
+
+	for (piece = 1; piece <= frames[_i].len; piece += frames[_i].len - 1) {
 		struct got g = {.stop_at = 99};
 		struct hr_wsframes f;
 		struct hr_err err = {0};
 		int r = 0;
+		size_t at;
 
 		hr_buf_init(&g.b, 1000);
 		hr_wsframes_init(&f);
-		for (size_t at = 0; r == 0 && at < frames[_i].len; at += piece)
+		for (at = 0; r == 0 && at < frames[_i].len; at += piece)
 			r = hr_wsframes_feed(
 			    &f, frames[_i].bytes + at, piece, on_message, &g, &err);
 		ck_assert_int_eq(r, frames[_i].r);
@@ -505,10 +510,11 @@ START_TEST(frames_of_ours)
 	static const size_t lens[] = {0, 1, 125, 126, 65535, 65536};
 	char *p = calloc(1, 65536);
 	struct hr_buf b;
+	int i;
 
 	ck_assert_ptr_nonnull(p);
-	for (int i = 0; i < N(lens); i++) {
-		size_t head = lens[i] < 126 ? 6 : lens[i] < 65536 ? 8 : 14;
+	for (i = 0; i < N(lens); i++) {
+		size_t head = lens[i] < 126 ? 6 : lens[i] < 65536 ? 8 : 14, j;
 
 		hr_buf_init(&b, 1 << 20);
 		hr_wsframe_put(&b, HR_WS_BINARY, mask, p, lens[i]);
@@ -517,7 +523,7 @@ START_TEST(frames_of_ours)
 		ck_assert_int_eq((unsigned char)b.p[1], 0x80 | (lens[i] < 126        ? (int)lens[i]
 								   : lens[i] < 65536 ? 126
 										     : 127));
-		for (size_t j = 0; j < lens[i]; j++)
+		for (j = 0; j < lens[i]; j++)
 			ck_assert_int_eq(b.p[head + j], mask[j & 3]);
 		hr_buf_done(&b);
 	}
@@ -532,7 +538,7 @@ START_TEST(frames_end)
 	struct hr_wsframes f;
 	struct hr_err err = {0};
 	char *p = calloc(1, 60000);
-	int r = 0;
+	int r = 0, i;
 
 	ck_assert_ptr_nonnull(p);
 	hr_buf_init(&g.b, 1000);
@@ -541,7 +547,7 @@ START_TEST(frames_end)
 	ck_assert_str_eq(hr_buf_str(&g.b), "2:x ");
 	hr_wsframes_done(&f);
 	hr_wsframes_init(&f);
-	for (int i = 0; i < 200 && r == 0; i++) {
+	for (i = 0; i < 200 && r == 0; i++) {
 		char head[4] = {i == 0 ? 2 : 0, 126, (char)(59996 >> 8), (char)(59996 & 255)};
 
 		r = hr_wsframes_feed(&f, head, 4, on_message, &g, &err);

@@ -51,7 +51,7 @@ static int
 read_answer(const char *bytes, size_t step, const char *method, struct hr_http_answer *a)
 {
 	struct hr_http_request req = {.method = method, .header = "Retry-After"};
-	size_t len = strlen(bytes);
+	size_t len = strlen(bytes), at;
 	struct hr_err err = {0};
 	struct hr_http_reader h;
 	int r = 0;
@@ -59,7 +59,7 @@ read_answer(const char *bytes, size_t step, const char *method, struct hr_http_a
 	memset(a, 0, sizeof(*a));
 	hr_buf_init(&a->body, 1000);
 	hr_http_reader_init(&h, &req, a);
-	for (size_t at = 0; r == 0 && at < len; at += step)
+	for (at = 0; r == 0 && at < len; at += step)
 		r = hr_http_reader_feed(&h, bytes + at, len - at < step ? len - at : step, &err);
 	if (r == 0)
 		r = hr_http_reader_end(&h, &err);
@@ -71,9 +71,10 @@ read_answer(const char *bytes, size_t step, const char *method, struct hr_http_a
 START_TEST(whatever_the_cut)
 {
 	struct hr_http_answer a;
+	size_t i, step;
 
-	for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++)
-		for (size_t step = 1; step < 100; step += step < 8 ? 1 : 91) {
+	for (i = 0; i < sizeof(answers) / sizeof(*answers); i++)
+		for (step = 1; step < 100; step += step < 8 ? 1 : 91) {
 			ck_assert_msg((read_answer(answers[i].bytes, step, "GET", &a) == 0) ==
 					  (answers[i].status > 0),
 			    "answer %zu by %zu", i, step);
@@ -131,6 +132,7 @@ START_TEST(too_long)
 {
 	struct hr_http_answer a;
 	char *bytes;
+	size_t i;
 
 	ck_assert_int_gt(
 	    asprintf(&bytes, "HTTP/1.1 200 OK\r\nX: %*s\r\n\r\n", HR_HTTP_HEAD_MAX, "y"), 0);
@@ -138,7 +140,7 @@ START_TEST(too_long)
 	ck_assert_int_eq(a.fault, HR_HTTP_PROTOCOL);
 	hr_http_answer_done(&a);
 	free(bytes);
-	for (size_t i = 0; i < sizeof(endless) / sizeof(*endless); i++) {
+	for (i = 0; i < sizeof(endless) / sizeof(*endless); i++) {
 		ck_assert_int_eq(read_endless(endless[i].begin, endless[i].line, &a), -1);
 		ck_assert_int_eq(a.fault, HR_HTTP_PROTOCOL);
 		hr_http_answer_done(&a);
@@ -155,6 +157,8 @@ END_TEST
 
 START_TEST(what_is_for_libcurl)
 {
+	size_t i;
+
 	static const struct {
 		const char *url, *unix_socket;
 		bool ours;
@@ -178,7 +182,7 @@ START_TEST(what_is_for_libcurl)
 
 	ck_assert(unsetenv("http_proxy") == 0 && unsetenv("all_proxy") == 0 &&
 		  unsetenv("ALL_PROXY") == 0);
-	for (size_t i = 0; i < sizeof(urls) / sizeof(*urls); i++) {
+	for (i = 0; i < sizeof(urls) / sizeof(*urls); i++) {
 		struct hr_http_request req = {
 		    .method = "GET", .url = urls[i].url, .unix_socket = urls[i].unix_socket};
 

@@ -267,6 +267,7 @@ END_TEST
 START_TEST(no_header_or_url_ends_a_line)
 {
 	struct hr_rest_call c = {.method = "GET", .path = "/x"};
+	size_t i;
 	const char *const headers[] = {"A: b\r\nC: d", NULL};
 	static const char *const paths[] = {"/x\r\nA: b", "/x y", "/\x7f"};
 	struct hr_err err;
@@ -277,7 +278,7 @@ START_TEST(no_header_or_url_ends_a_line)
 	ck_assert_int_eq(hr_rest_header(rest, "A", "b\r\nC: d", false, &err), -1);
 	ck_assert_int_eq(err.code, HR_E_INVAL);
 	ck_assert_int_eq(hr_rest_header(rest, "A\n", "b", false, NULL), -1);
-	for (size_t i = 0; i < COUNT(paths); i++) {
+	for (i = 0; i < COUNT(paths); i++) {
 		ck_assert_int_eq(hr_rest_get(rest, paths[i], NULL, &err), -1);
 		ck_assert_int_eq(err.code, HR_E_INVAL);
 	}

@@ -85,9 +85,11 @@ static int (*const functions[])(const char *, struct hr_err *) = {run_split, run
 
 START_TEST(every_allocation)
 {
-	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+	size_t i;
+
+	for (i = 0; i < sizeof texts / sizeof texts[0]; i++) {
 		struct hr_err err = {0};
-		long n;
+		long n, at;
 		int r;
 
 		fuse = PLENTY;
@@ -96,7 +98,7 @@ START_TEST(every_allocation)
 		fuse = -1;
 		ck_assert_int_eq(r, 0);
 		ck_assert_int_gt(n, 0);
-		for (long at = 0; at < n; at++) {
+		for (at = 0; at < n; at++) {
 			err.code = HR_OK;
 			fuse = at;
 			r = functions[_i](texts[i], &err);

@@ -40,6 +40,7 @@ check_line(const char *line, const char *want_field)
 {
 	struct json_object *o = json_tokener_parse(line), *want, *input, *parse;
 	struct hr_shell_pieces p;
+	size_t i;
 
 	ck_assert_ptr_nonnull(o);
 	if (!json_object_object_get_ex(o, "ours", &want))
@@ -47,7 +48,7 @@ check_line(const char *line, const char *want_field)
 	input = field(o, "input");
 	split_copy(json_object_get_string(input), (size_t)json_object_get_string_len(input), &p);
 	ck_assert_msg(p.n == json_object_array_length(want), "%zu pieces: %s", p.n, line);
-	for (size_t i = 0; i < p.n; i++) {
+	for (i = 0; i < p.n; i++) {
 		struct json_object *w = json_object_array_get_idx(want, i);
 
 		ck_assert_msg(p.v[i].len == (size_t)json_object_get_string_len(w) &&
@@ -136,9 +137,10 @@ START_TEST(running)
 {
 	const char *text = runs[_i].text, *want = runs[_i].pieces;
 	struct hr_shell_pieces p;
+	size_t i;
 
 	split_copy(text, strlen(text), &p);
-	for (size_t i = 0; i < p.n; i++) {
+	for (i = 0; i < p.n; i++) {
 		const char *bar = strchr(want, '|');
 		size_t n = i + 1 < p.n && bar ? (size_t)(bar - want) : strlen(want);
 
@@ -232,13 +234,13 @@ START_TEST(bulk_is_linear)
 {
 	size_t unit = strlen(bulk[_i].often), pre = strlen(bulk[_i].pre),
 	       post = strlen(bulk[_i].post);
-	size_t n = 1000000 / unit, len = pre + n * unit + post;
+	size_t n = 1000000 / unit, len = pre + n * unit + post, i;
 	char *text = malloc(len);
 	struct hr_shell_pieces p;
 
 	ck_assert_ptr_nonnull(text);
 	memcpy(text, bulk[_i].pre, pre);
-	for (size_t i = 0; i < n; i++)
+	for (i = 0; i < n; i++)
 		memcpy(text + pre + i * unit, bulk[_i].often, unit);
 	memcpy(text + pre + n * unit, bulk[_i].post, post);
 	split_copy(text, len, &p);
@@ -253,6 +255,8 @@ END_TEST
 /* Nesting that people write is understood, to a limit. */
 START_TEST(nesting)
 {
+	size_t i;
+
 	static const struct {
 		const char *open, *close;
 		size_t fine, too_deep;
@@ -264,17 +268,19 @@ START_TEST(nesting)
 	    {"if a; then ", "; fi", 900, 1100},
 	};
 
-	for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
-		for (int deep = 0; deep <= 1; deep++) {
+	for (i = 0; i < sizeof t / sizeof t[0]; i++) {
+		int deep;
+
+		for (deep = 0; deep <= 1; deep++) {
 			struct hr_buf b;
 			struct hr_shell_pieces p;
-			size_t n = deep ? t[i].too_deep : t[i].fine;
+			size_t n = deep ? t[i].too_deep : t[i].fine, k;
 
 			hr_buf_init(&b, 1u << 20);
-			for (size_t k = 0; k < n; k++)
+			for (k = 0; k < n; k++)
 				hr_buf_adds(&b, t[i].open);
 			hr_buf_addc(&b, 'a');
-			for (size_t k = 0; k < n; k++)
+			for (k = 0; k < n; k++)
 				hr_buf_adds(&b, t[i].close);
 			hr_buf_adds(&b, "\nls");
 			split_copy(b.p, b.len, &p);

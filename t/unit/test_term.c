@@ -577,9 +577,11 @@ START_TEST(coloured_text_is_the_same_in_pieces)
 	for (i = 0; i < 40; i++) {
 		at = pick((unsigned)len);
 		for (way = 0; way < 2; way++) {
+			size_t k;
+
 			hr_term_reset(t);
 			hr_term_feed(t, stream, way == 0 ? at : 0);
-			for (size_t k = 0; way == 1 && k < at; k++)
+			for (k = 0; way == 1 && k < at; k++)
 				hr_term_feed(t, stream + k, 1);
 			(void)snprintf(got[way], sizeof(got[way]), "%s", now());
 			hr_term_cursor(t, &col[way], &row[way]);
@@ -694,9 +696,10 @@ END_TEST
 START_TEST(a_line_without_end_is_bounded)
 {
 	static char piece[1 << 16];
+	int i;
 
 	memset(piece, 'x', sizeof(piece));
-	for (int i = 0; i < 320; i++) /* 20 MB */
+	for (i = 0; i < 320; i++) /* 20 MB */
 		hr_term_feed(t, piece, sizeof(piece));
 	ck_assert_uint_lt(hr_term_memory(t), 13000000);
 	ck_assert_uint_le(strlen(now()), 11001000);

@@ -41,9 +41,12 @@ check_strip(const char *text, size_t left, size_t right)
 START_TEST(strips_white_space)
 {
 	char text[64];
+	size_t i;
 
-	for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++) {
-		for (size_t j = 0; j < sizeof others / sizeof others[0]; j++) {
+	for (i = 0; i < sizeof spaces / sizeof spaces[0]; i++) {
+		size_t j;
+
+		for (j = 0; j < sizeof others / sizeof others[0]; j++) {
 			size_t s = strlen(spaces[i]), o = strlen(others[j]);
 
 			(void)snprintf(text, sizeof text, "%s %s%sx%s %s", spaces[i], spaces[i],
@@ -58,9 +61,9 @@ END_TEST
 START_TEST(strips_all)
 {
 	const char *p = "";
-	size_t n = 0;
+	size_t n = 0, i;
 
-	for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++) {
+	for (i = 0; i < sizeof spaces / sizeof spaces[0]; i++) {
 		ck_assert_uint_eq(hr_utf8_lstrip(spaces[i], strlen(spaces[i])), strlen(spaces[i]));
 		ck_assert_uint_eq(hr_utf8_rstrip(spaces[i], strlen(spaces[i])), 0);
 	}
@@ -74,6 +77,8 @@ END_TEST
 
 START_TEST(counts_points)
 {
+	size_t i;
+
 	static const struct {
 		const char *text;
 		size_t n;
@@ -98,7 +103,7 @@ START_TEST(counts_points)
 	    {"e\xCC\x81", 2},
 	};
 
-	for (size_t i = 0; i < sizeof t / sizeof t[0]; i++)
+	for (i = 0; i < sizeof t / sizeof t[0]; i++)
 		ck_assert_msg(
 		    hr_shell_count(t[i].text, strlen(t[i].text)) == t[i].n, "case %zu", i);
 }
@@ -108,11 +113,11 @@ END_TEST
 static char *
 repeated(const char *pattern, size_t n, size_t *ret_len)
 {
-	size_t unit = strlen(pattern);
+	size_t unit = strlen(pattern), i;
 	char *p = malloc(n * unit + 1);
 
 	ck_assert_ptr_nonnull(p);
-	for (size_t i = 0; i < n; i++)
+	for (i = 0; i < n; i++)
 		memcpy(p + i * unit, pattern, unit);
 	p[n * unit] = '\0';
 	*ret_len = n * unit;
@@ -142,12 +147,16 @@ shown(const char *s, size_t len, size_t *ret_len)
 
 START_TEST(truncates)
 {
+	size_t i;
+
 	static const char *const patterns[] = {
 	    "a", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\xFF"};
 	static const size_t counts[] = {0, 1, 29999, 30000, 30001, 30002, 45000, 1000003};
 
-	for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
-		for (size_t j = 0; j < sizeof counts / sizeof counts[0]; j++) {
+	for (i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
+		size_t j;
+
+		for (j = 0; j < sizeof counts / sizeof counts[0]; j++) {
 			size_t len, cut_len, again_len, unit = strlen(patterns[i]);
 			char *text = repeated(patterns[i], counts[j], &len), *cut, *again;
 			const char *mark = "\n[... Observation truncated due to length ...]\n";
@@ -180,9 +189,10 @@ START_TEST(truncation_keeps_both_ends)
 	struct hr_buf b;
 	size_t len;
 	char *cut;
+	int i;
 
 	hr_buf_init(&b, 1u << 20);
-	for (int i = 1; i <= 10000; i++)
+	for (i = 1; i <= 10000; i++)
 		hr_buf_addf(&b, "%05d\xC3\xA9", i); /* 6 characters each */
 	cut = shown(b.p, b.len, &len);
 	ck_assert_int_eq(strncmp(cut, "00001\xC3\xA9", 7), 0);
@@ -196,6 +206,8 @@ END_TEST
 
 START_TEST(quotes_for_sh)
 {
+	size_t i;
+
 	static const struct {
 		const char *in, *out;
 	} t[] = {
@@ -210,7 +222,7 @@ START_TEST(quotes_for_sh)
 	    {"\xC3\xA9", "'\xC3\xA9'"},
 	};
 
-	for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
+	for (i = 0; i < sizeof t / sizeof t[0]; i++) {
 		struct hr_buf b;
 
 		hr_buf_init(&b, 1000);
@@ -223,6 +235,8 @@ END_TEST
 
 START_TEST(writes_floats)
 {
+	size_t i;
+
 	static const struct {
 		double d;
 		const char *out;
@@ -255,7 +269,7 @@ START_TEST(writes_floats)
 	    {NAN, "nan"},
 	};
 
-	for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
+	for (i = 0; i < sizeof t / sizeof t[0]; i++) {
 		struct hr_buf b;
 
 		hr_buf_init(&b, 1000);
@@ -269,15 +283,18 @@ END_TEST
 static void
 check_tame(bool terminal, bool colours, const char *in, const char *out)
 {
+	int cut;
+
 	/* in one piece, and byte by byte */
-	for (int cut = 0; cut < 2; cut++) {
+	for (cut = 0; cut < 2; cut++) {
 		struct hr_tame t = {.terminal = terminal, .colours = colours};
 		struct hr_buf b;
+		const char *p;
 
 		hr_buf_init(&b, 1000);
 		if (cut == 0)
 			hr_tame_feed(&t, &b, in, strlen(in));
-		for (const char *p = in; cut == 1 && *p != '\0'; p++)
+		for (p = in; cut == 1 && *p != '\0'; p++)
 			hr_tame_feed(&t, &b, p, 1);
 		hr_tame_end(&t, &b);
 		ck_assert_str_eq(hr_buf_str(&b), out);
@@ -287,6 +304,8 @@ check_tame(bool terminal, bool colours, const char *in, const char *out)
 
 START_TEST(tames_a_terminal)
 {
+	size_t i;
+
 	static const struct {
 		const char *in, *terminal, *text;
 	} t[] = {
@@ -319,7 +338,7 @@ START_TEST(tames_a_terminal)
 	    {"", "", ""},
 	};
 
-	for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
+	for (i = 0; i < sizeof t / sizeof t[0]; i++) {
 		check_tame(true, true, t[i].in, t[i].terminal);
 		check_tame(false, false, t[i].in, t[i].text);
 	}
