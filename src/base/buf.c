@@ -162,3 +162,12 @@ hr_buf_take(struct hr_buf *b)
 	b->len = b->room = 0;
 	return p;
 }
+
+char *
+hr_buf_end(struct hr_buf *b, struct hr_err *err)
+{
+	char *p = hr_buf_take(b);
+
+	hr_buf_done(b);
+	return p != NULL ? p : hr_err_null(err);
+}

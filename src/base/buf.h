@@ -41,5 +41,7 @@ int hr_buf_check(const struct hr_buf *b, struct hr_err *err);
 
 const char *hr_buf_str(const struct hr_buf *b); /* "" while nothing was appended; borrowed */
 char *hr_buf_take(struct hr_buf *b); /* the caller frees; NULL after a failure; b is empty again */
+char *
+hr_buf_end(struct hr_buf *b, struct hr_err *err); /* the same; b is done with; NULL: no memory */
 
 #endif

@@ -111,12 +111,27 @@ hr_err_nomem(struct hr_err *err)
 	return hr_err_set(err, HR_E_NOMEM, "out of memory");
 }
 
+void *
+hr_err_null(struct hr_err *err)
+{
+	(void)hr_err_nomem(err);
+	return NULL;
+}
+
 int
 hr_err_from(struct hr_err *err, enum hr_errc code, const struct hr_err *e)
 {
 	if (e->code == HR_E_NOMEM)
 		return hr_err_nomem(err);
 	return hr_err_set(err, code, "%s", e->msg);
+}
+
+int
+hr_err_pass(struct hr_err *err, const struct hr_err *e)
+{
+	if (err != NULL)
+		*err = *e;
+	return -1;
 }
 
 void

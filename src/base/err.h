@@ -17,10 +17,14 @@ int hr_err_set(struct hr_err *err, enum hr_errc code, const char *fmt, ...)
 int
 hr_err_sys(struct hr_err *err, int sys, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-int hr_err_nomem(struct hr_err *err); /* no allocation, constant text; returns -1 */
+int hr_err_nomem(struct hr_err *err);  /* no allocation, constant text; returns -1 */
+void *hr_err_null(struct hr_err *err); /* the same, and returns NULL */
 
 /* What e says, with another code; NOMEM stays what it is. Returns -1. */
 int hr_err_from(struct hr_err *err, enum hr_errc code, const struct hr_err *e);
+
+/* *err (which may be NULL) becomes *e. Returns -1. */
+int hr_err_pass(struct hr_err *err, const struct hr_err *e);
 
 /* Puts "prefix: " before the message. NULL or an empty error: nothing. */
 void hr_err_prefix(struct hr_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -19,7 +19,6 @@ hr_path_join(const char *dir, const char *name)
 {
 	size_t n = strlen(dir);
 	struct hr_buf b;
-	char *path;
 
 	if (name[0] == '/')
 		return strdup(name);
@@ -28,9 +27,15 @@ hr_path_join(const char *dir, const char *name)
 	if (n > 0 && dir[n - 1] != '/')
 		hr_buf_addc(&b, '/');
 	hr_buf_adds(&b, name);
-	path = hr_buf_take(&b);
-	hr_buf_done(&b);
-	return path;
+	return hr_buf_end(&b, NULL);
+}
+
+const char *
+hr_path_leaf(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash != NULL ? slash + 1 : path;
 }
 
 char *
@@ -49,9 +54,7 @@ hr_path_absolute(const char *path, struct hr_err *err)
 		joined = hr_path_join(cwd, path);
 		free(cwd);
 	}
-	if (joined == NULL)
-		(void)hr_err_nomem(err);
-	return joined;
+	return joined != NULL ? joined : hr_err_null(err);
 }
 
 int

@@ -15,6 +15,8 @@
 /* "dir/name" with one slash between; an absolute name replaces dir. The caller frees; NULL: no
  * memory. */
 char *hr_path_join(const char *dir, const char *name);
+/* What is behind the last slash; borrowed. */
+const char *hr_path_leaf(const char *path);
 /* An absolute form of path without looking at the disk ("." and ".." stay); the caller frees. */
 char *hr_path_absolute(const char *path, struct hr_err *err);
 

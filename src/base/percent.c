@@ -2,8 +2,8 @@
 
 #include "base/percent.h"
 
-static int
-hex_value(char c)
+int
+hr_hex_value(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -17,9 +17,10 @@ hr_percent_decode(struct hr_buf *b, const char *p, size_t len, bool form)
 	size_t i;
 
 	for (i = 0; i < len; i++) {
-		if (p[i] == '%' && len - i > 2 && hex_value(p[i + 1]) >= 0 &&
-		    hex_value(p[i + 2]) >= 0) {
-			hr_buf_addc(b, (char)(hex_value(p[i + 1]) << 4 | hex_value(p[i + 2])));
+		if (p[i] == '%' && len - i > 2 && hr_hex_value(p[i + 1]) >= 0 &&
+		    hr_hex_value(p[i + 2]) >= 0) {
+			hr_buf_addc(
+			    b, (char)(hr_hex_value(p[i + 1]) << 4 | hr_hex_value(p[i + 2])));
 			i += 2;
 		} else {
 			hr_buf_addc(b, form && p[i] == '+' ? ' ' : p[i]);

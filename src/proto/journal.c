@@ -382,9 +382,7 @@ hr_journal_enter(struct hr_journal *j, const char *key, size_t key_len,
 		hr_assert(answer->len == had);
 	}
 	*ret = (struct hr_journal_entry){.fd = -1};
-	if (err != NULL)
-		*err = cause;
-	return -1;
+	return hr_err_pass(err, &cause);
 }
 
 bool

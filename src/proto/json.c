@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -289,7 +290,8 @@ hr_json_decode(const void *p, size_t len, struct json_object **ret, struct hr_js
 	hr_buf_done(&t.own);
 	if (e.verdict == HR_JSON_OK)
 		return 0;
-	*ret_error = e;
+	if (ret_error != NULL)
+		*ret_error = e;
 	return -1;
 }
 
@@ -436,8 +438,81 @@ hr_json_entry(struct json_object *list, size_t i)
 int
 hr_json_set(struct json_object *o, const char *name, struct json_object *v, struct hr_err *err)
 {
-	if (v != NULL && json_object_object_add(o, name, v) == 0)
+	if (o != NULL && v != NULL && json_object_object_add(o, name, v) == 0)
 		return 0;
 	json_object_put(v);
 	return hr_err_nomem(err);
+}
+
+int
+hr_json_append(struct json_object *list, struct json_object *v, struct hr_err *err)
+{
+	if (list != NULL && v != NULL && json_object_array_add(list, v) == 0)
+		return 0;
+	json_object_put(v);
+	return hr_err_nomem(err);
+}
+
+const char hr_json_none;
+
+struct json_object *
+hr_json_maybe(const char *text)
+{
+	return text != NULL ? json_object_new_string(text) : HR_JSON_NONE;
+}
+
+/* o, if it is whole. */
+static struct json_object *
+whole(struct json_object *o, int bad, struct hr_err *err)
+{
+	if (o != NULL && bad == 0)
+		return o;
+	json_object_put(o);
+	return hr_err_null(err);
+}
+
+struct json_object *
+hr_json_object(struct hr_err *err, const char *name, ...)
+{
+	struct json_object *o = json_object_new_object(), *v;
+	int bad = 0;
+	va_list ap;
+
+	va_start(ap, name);
+	for (; name != NULL; name = va_arg(ap, const char *)) {
+		v = va_arg(ap, struct json_object *);
+		if (v != HR_JSON_NONE)
+			bad |= hr_json_set(o, name, v, NULL);
+	}
+	va_end(ap);
+	return whole(o, bad, err);
+}
+
+struct json_object *
+hr_json_texts(struct hr_err *err, const char *name, ...)
+{
+	struct json_object *o = json_object_new_object();
+	const char *text;
+	int bad = 0;
+	va_list ap;
+
+	va_start(ap, name);
+	for (; name != NULL; name = va_arg(ap, const char *)) {
+		text = va_arg(ap, const char *);
+		if (text != NULL)
+			bad |= hr_json_set(o, name, json_object_new_string(text), NULL);
+	}
+	va_end(ap);
+	return whole(o, bad, err);
+}
+
+struct json_object *
+hr_json_list(struct hr_err *err, const char *const *texts)
+{
+	struct json_object *list = json_object_new_array();
+	int bad = 0;
+
+	for (; *texts != NULL; texts++)
+		bad |= hr_json_append(list, json_object_new_string(*texts), NULL);
+	return whole(list, bad, err);
 }

@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/span.h"
 #include "proto/jsonscan.h"
 
 /* No JSON body is longer (the reader of a body sees to it): a tree takes many times its text. */
@@ -21,7 +22,7 @@
 
 /* A whole body: byte order marks and UTF-16/32 as Python detects them, NaN and Infinity, any
  * integer, the last of equal keys at the place of the first. 0: *ret is the caller's
- * (json_object_put it; NULL for null); -1: *ret_error says why. */
+ * (json_object_put it; NULL for null); -1: *ret_error (may be NULL) says why. */
 int hr_json_decode(
     const void *p, size_t len, struct json_object **ret, struct hr_json_error *ret_error);
 
@@ -56,9 +57,18 @@ int hr_json_put_str(struct hr_buf *b, const char *p, size_t len, enum hr_json_ba
 /* The same without the quotes, for a string of several parts. */
 int hr_json_put_text(struct hr_buf *b, const char *p, size_t len, enum hr_json_bad bad);
 
+/* "name":text, or null without a text, behind a comma unless it is the object's first; U+FFFD for
+ * what is no UTF-8. name needs no escapes. */
+void hr_json_put_member(struct hr_buf *b, const char *name, struct hr_span text);
+void hr_json_put_named(struct hr_buf *b, const char *name, const char *text);
+
 /* Any value. -1: a NaN, an infinity or a surrogate in it. Keys that begin with "_sa" are left out,
  * as FastAPI's encoder does. */
 int hr_json_put(struct hr_buf *b, struct json_object *v);
+
+/* v, whose texts are known to be UTF-8, in at most so many bytes; the caller frees; NULL: no
+ * memory. */
+char *hr_json_string(struct json_object *v, size_t most, struct hr_err *err);
 /* Any value with all its keys, for those who know nothing of FastAPI. It has always a text: U+FFFD
  * stands for a surrogate, null for a NaN or an infinity. Check b for memory. */
 void hr_json_put_whole(struct hr_buf *b, struct json_object *v);
@@ -93,7 +103,22 @@ size_t hr_json_count(struct json_object *list);
 /* An entry of a list; NULL: there is none. */
 struct json_object *hr_json_entry(struct json_object *list, size_t i);
 
-/* o[name] becomes v, which is taken in any case. -1: no memory, as where v is NULL. */
+/* o[name] becomes v, which is taken in any case. -1: no memory, as where o or v is NULL. */
 int hr_json_set(struct json_object *o, const char *name, struct json_object *v, struct hr_err *err);
+int hr_json_append(struct json_object *list, struct json_object *v, struct hr_err *err);
+
+/* An object of these members, by turns a name and a value, which is taken; NULL at the end. A value
+ * of HR_JSON_NONE leaves its member out. NULL: no memory, as where a value is NULL. */
+struct json_object *
+hr_json_object(struct hr_err *err, const char *name, ...) __attribute__((sentinel));
+#define HR_JSON_NONE ((struct json_object *)&hr_json_none)
+extern const char hr_json_none;
+/* A string; HR_JSON_NONE where there is no text. */
+struct json_object *hr_json_maybe(const char *text);
+/* The same of texts; one of NULL leaves its member out. */
+struct json_object *
+hr_json_texts(struct hr_err *err, const char *name, ...) __attribute__((sentinel));
+/* A list of texts; NULL: no memory. */
+struct json_object *hr_json_list(struct hr_err *err, const char *const *texts);
 
 #endif

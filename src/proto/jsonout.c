@@ -274,6 +274,35 @@ hr_json_put(struct hr_buf *b, struct json_object *v)
 }
 
 void
+hr_json_put_member(struct hr_buf *b, const char *name, struct hr_span text)
+{
+	bool first = b->len == 0 || b->p[b->len - 1] == '{';
+
+	hr_buf_addf(b, "%s\"%s\":", first ? "" : ",", name);
+	if (text.p != NULL)
+		(void)hr_json_put_str(b, text.p, text.len, HR_JSON_REPLACE);
+	else
+		hr_buf_adds(b, "null");
+}
+
+void
+hr_json_put_named(struct hr_buf *b, const char *name, const char *text)
+{
+	hr_json_put_member(b, name, text != NULL ? hr_span_of(text) : (struct hr_span){.p = NULL});
+}
+
+char *
+hr_json_string(struct json_object *v, size_t most, struct hr_err *err)
+{
+	struct hr_buf b;
+
+	hr_buf_init(&b, most);
+	if (hr_json_put(&b, v) != 0)
+		b.fail = HR_E_NOMEM;
+	return hr_buf_end(&b, err);
+}
+
+void
 hr_json_put_whole(struct hr_buf *b, struct json_object *v)
 {
 	(void)put_value(b, v, (struct form){.bad = HR_JSON_REPLACE, .whole = true});

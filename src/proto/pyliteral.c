@@ -218,7 +218,6 @@ radix_number(const char *s, struct json_object **ret)
 static int
 decimal_number(const char *s, bool negative, struct json_object **ret)
 {
-	struct hr_json_error e;
 	struct hr_buf b;
 	char *end;
 	double d;
@@ -237,7 +236,7 @@ decimal_number(const char *s, bool negative, struct json_object **ret)
 		s++;
 	hr_buf_init(&b, strlen(s) + 2);
 	hr_buf_addf(&b, "%s%s", negative ? "-" : "", s);
-	r = b.fail == HR_OK ? hr_json_decode(b.p, b.len, ret, &e) : -1;
+	r = b.fail == HR_OK ? hr_json_decode(b.p, b.len, ret, NULL) : -1;
 	hr_buf_done(&b);
 	return r;
 }
