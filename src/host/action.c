@@ -24,25 +24,9 @@
 static struct json_object *
 new_observation(const char *type, const char *content, struct hr_err *err)
 {
-	struct json_object *o = json_object_new_object(), *extras = json_object_new_object();
-	int bad = o == NULL || extras == NULL;
-
-	if (!bad) {
-		bad |= json_object_object_add(o, "observation", json_object_new_string(type));
-		bad |= json_object_object_add(o, "content", json_object_new_string(content));
-		bad |= json_object_object_add(o, "extras", extras);
-		if (strcmp(type, "error") == 0)
-			bad |=
-			    json_object_object_add(extras, "error_id", json_object_new_string(""));
-		extras = NULL;
-	}
-	if (bad != 0) {
-		json_object_put(extras);
-		json_object_put(o);
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
-	return o;
+	return hr_json_object(err, "observation", json_object_new_string(type), "content",
+	    json_object_new_string(content), "extras",
+	    hr_json_texts(err, "error_id", strcmp(type, "error") == 0 ? "" : NULL, NULL), NULL);
 }
 
 static bool
@@ -128,7 +112,6 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 	    .watch_fd = way != NULL ? way->cancel_fd : -1,
 	};
 	struct hr_http_answer a;
-	struct hr_json_error why;
 	struct hr_err mine = {0};
 	int r;
 
@@ -138,7 +121,7 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 	else
 		request_id(id, sizeof(id));
 	r = hr_client_send(&s->client, &req, &a, &mine);
-	if (r == 0 && (hr_json_decode(hr_buf_str(&a.body), a.body.len, ret, &why) < 0 ||
+	if (r == 0 && (hr_json_decode(hr_buf_str(&a.body), a.body.len, ret, NULL) < 0 ||
 			  hr_json_text_at(*ret, "observation") == NULL)) {
 		json_object_put(*ret);
 		*ret = NULL;
@@ -149,16 +132,13 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 		(void)hr_err_set(&mine, HR_E_RUNTIME_TIMEOUT,
 		    "Runtime failed to return execute_action before the requested timeout of %.*fs",
 		    timeout_s == (double)(int64_t)timeout_s ? 1 : 3, timeout_s);
-	if (r != 0 && err != NULL)
-		*err = mine;
-	return r;
+	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
 static int
 by_backend(
     struct hr_sandbox *s, struct json_object *action, struct json_object **ret, struct hr_err *err)
 {
-	struct hr_json_error why;
 	char *text = NULL;
 	struct hr_buf b;
 	int r;
@@ -170,7 +150,7 @@ by_backend(
 	}
 	r = s->ops->action(s->self, b.p, &text, err);
 	hr_buf_done(&b);
-	if (r == 0 && (text == NULL || hr_json_decode(text, strlen(text), ret, &why) < 0 ||
+	if (r == 0 && (text == NULL || hr_json_decode(text, strlen(text), ret, NULL) < 0 ||
 			  !json_object_is_type(*ret, json_type_object))) {
 		json_object_put(*ret);
 		*ret = NULL;
@@ -262,12 +242,11 @@ hr_sandbox_action_as(struct hr_sandbox *s, const char *action, const struct hr_a
     char **ret_observation, struct hr_err *err)
 {
 	struct json_object *a = NULL, *obs = NULL;
-	struct hr_json_error why;
 	const char *type;
 	double timeout_s;
 	int r = -1;
 
-	if (hr_json_decode(action, strlen(action), &a, &why) < 0 ||
+	if (hr_json_decode(action, strlen(action), &a, NULL) < 0 ||
 	    (type = hr_json_text_at(a, "action")) == NULL) {
 		(void)hr_err_set(
 		    err, HR_E_INVAL, "an action is a JSON object with the text \"action\"");
@@ -295,28 +274,15 @@ static int
 run(struct hr_sandbox *s, const char *command, bool own_shell, double timeout_s, int *ret_exit,
     struct hr_buf *b, struct hr_err *err)
 {
-	struct json_object *a = json_object_new_object(), *args = json_object_new_object();
+	struct json_object *args = hr_json_object(err, "command", json_object_new_string(command),
+	    "hidden", json_object_new_boolean(true), "blocking", json_object_new_boolean(true),
+	    "is_static", own_shell ? json_object_new_boolean(true) : HR_JSON_NONE, NULL);
+	struct json_object *a = hr_json_object(err, "action", json_object_new_string("run"), "args",
+	    args, "timeout", json_object_new_double(timeout_s), NULL);
 	struct json_object *obs = NULL, *metadata;
 	const char *content;
-	int bad, r = -1;
+	int r = a != NULL ? execute(s, a, timeout_s, NULL, &obs, err) : -1;
 
-	if (a == NULL || args == NULL) {
-		json_object_put(a);
-		json_object_put(args);
-		return hr_err_nomem(err);
-	}
-	bad = json_object_object_add(a, "action", json_object_new_string("run"));
-	bad |= json_object_object_add(args, "command", json_object_new_string(command));
-	bad |= json_object_object_add(args, "hidden", json_object_new_boolean(true));
-	bad |= json_object_object_add(args, "blocking", json_object_new_boolean(true));
-	if (own_shell)
-		bad |= json_object_object_add(args, "is_static", json_object_new_boolean(true));
-	bad |= json_object_object_add(a, "args", args);
-	bad |= json_object_object_add(a, "timeout", json_object_new_double(timeout_s));
-	if (bad != 0)
-		(void)hr_err_nomem(err);
-	else
-		r = execute(s, a, timeout_s, NULL, &obs, err);
 	if (r == 0) {
 		metadata = hr_json_at(hr_json_at(obs, "extras"), "metadata");
 		*ret_exit =
@@ -352,27 +318,16 @@ hr_sandbox_file(struct hr_sandbox *s, const char *path, const char *content, str
     struct hr_err *err)
 {
 	const char *type = content != NULL ? "write" : "read";
-	struct json_object *a = json_object_new_object(), *args = json_object_new_object();
+	struct json_object *a = hr_json_object(err, "action", json_object_new_string(type), "args",
+	    hr_json_texts(err, "path", path, "content", content, NULL), NULL);
 	struct json_object *obs = NULL;
-	int bad = a == NULL || args == NULL, r = -1;
+	int r = -1;
 
-	if (!bad) {
-		bad |= json_object_object_add(a, "action", json_object_new_string(type));
-		bad |= json_object_object_add(args, "path", json_object_new_string(path));
-		if (content != NULL)
-			bad |= json_object_object_add(
-			    args, "content", json_object_new_string(content));
-		bad |= json_object_object_add(a, "args", args);
-		args = NULL;
-	}
-	if (bad)
-		(void)hr_err_nomem(err);
-	else if (execute(s, a, FILE_TIMEOUT_S, NULL, &obs, err) == 0) {
+	if (a != NULL && execute(s, a, FILE_TIMEOUT_S, NULL, &obs, err) == 0) {
 		r = strcmp(hr_json_text_or(obs, "observation", ""), type) == 0 ? 1 : 0;
 		if (r == 1 && b != NULL)
 			hr_buf_adds(b, hr_json_text_or(obs, "content", ""));
 	}
-	json_object_put(args);
 	json_object_put(a);
 	json_object_put(obs);
 	return r;

@@ -81,7 +81,7 @@ load(struct hr_module *m, const char *path, const char *name, const char *why, s
 static const char *
 program_name(const char *path)
 {
-	const char *slash = strrchr(path, '/'), *file = slash != NULL ? slash + 1 : path;
+	const char *file = hr_path_leaf(path);
 
 	return strncmp(file, PROGRAM, sizeof(PROGRAM) - 1) == 0 ? file + sizeof(PROGRAM) - 1 : NULL;
 }

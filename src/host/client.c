@@ -144,7 +144,6 @@ status_error(const struct hr_client *c, const struct hr_http_request *req,
 			   : a->status >= 300 ? "Redirect response"
 					      : "Informational response";
 	struct json_object *o = NULL, *detail;
-	struct hr_json_error why;
 	size_t n;
 
 	(void)hr_err_set(err, HR_E_HTTP_STATUS,
@@ -155,7 +154,7 @@ status_error(const struct hr_client *c, const struct hr_http_request *req,
 		return;
 	err->status = (int)a->status;
 	if (a->body.len > 0)
-		(void)hr_json_decode(a->body.p, a->body.len, &o, &why); /* else it is NULL */
+		(void)hr_json_decode(a->body.p, a->body.len, &o, NULL); /* else it is NULL */
 	detail = hr_json_at(o, "detail");
 	if (detail != NULL) {
 		/* as the original does: of a list or a number its JSON */

@@ -209,11 +209,10 @@ static int
 process_of(const char *record)
 {
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 	int64_t pid;
 	int fd = -1;
 
-	if (hr_json_decode(record, strlen(record), &o, &why) == 0 &&
+	if (hr_json_decode(record, strlen(record), &o, NULL) == 0 &&
 	    (pid = hr_json_int_at(o, "pid")) > 0 && pid <= INT_MAX)
 		fd = hr_proc_watch((pid_t)pid, (unsigned long long)hr_json_int_at(o, "started"));
 	json_object_put(o);
@@ -302,11 +301,10 @@ static void
 known_ones(struct follow *f)
 {
 	struct json_object *list = NULL;
-	struct hr_json_error why;
 	char *text = hr_sandbox_list(f->state_dir, NULL);
 	size_t i;
 
-	if (text != NULL && hr_json_decode(text, strlen(text), &list, &why) == 0)
+	if (text != NULL && hr_json_decode(text, strlen(text), &list, NULL) == 0)
 		for (i = 0; i < hr_json_count(list); i++)
 			remember(f, hr_json_text_or(hr_json_entry(list, i), "sid", ""), false);
 	json_object_put(list);

@@ -18,14 +18,13 @@ static bool
 is_recorded(const char *state_dir, const char *sid, const char *run)
 {
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 	struct hr_record r = {0};
 	bool is = false;
 
 	if (state_dir == NULL || !hr_sid_valid(sid) ||
 	    hr_record_load(state_dir, sid, &r, NULL) != 0)
 		return false;
-	if (r.backend != NULL && hr_json_decode(r.backend, strlen(r.backend), &o, &why) == 0)
+	if (r.backend != NULL && hr_json_decode(r.backend, strlen(r.backend), &o, NULL) == 0)
 		is = strcmp(hr_json_text_or(o, "run", ""), run) == 0;
 	json_object_put(o);
 	hr_record_done(&r);
@@ -51,12 +50,10 @@ static int
 complete(struct hr_sandbox *s, char **text, struct hr_err *err)
 {
 	struct json_object *list = NULL;
-	struct hr_json_error why;
-	struct hr_buf b;
 	int r = 0;
 	size_t i;
 
-	if (hr_json_decode(*text, strlen(*text), &list, &why) < 0)
+	if (hr_json_decode(*text, strlen(*text), &list, NULL) < 0)
 		return hr_err_set(err, HR_E_INVAL, "the kind's list is no JSON");
 	for (i = 0; r == 0 && i < hr_json_count(list); i++) {
 		struct json_object *o = hr_json_entry(list, i);
@@ -67,14 +64,10 @@ complete(struct hr_sandbox *s, char **text, struct hr_err *err)
 		    json_object_object_add(o, "runtime", json_object_new_string(s->ops->name)) != 0)
 			r = hr_err_nomem(err);
 	}
-	hr_buf_init(&b, HR_JSON_BODY_MAX);
 	free(*text);
-	*text = NULL;
-	if (r == 0 && (hr_json_put(&b, list) != 0 || (*text = hr_buf_take(&b)) == NULL))
-		r = hr_err_nomem(err);
-	hr_buf_done(&b);
+	*text = r == 0 ? hr_json_string(list, HR_JSON_BODY_MAX, err) : NULL;
 	json_object_put(list);
-	return r;
+	return *text != NULL ? 0 : -1;
 }
 
 int

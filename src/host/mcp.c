@@ -104,7 +104,6 @@ post(struct hr_sandbox *s, struct json_object *list, struct hr_err *err)
 	    .timeout_s = UPDATE_TIMEOUT_S,
 	    .watch_fd = -1};
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 	struct hr_http_answer a;
 	const char *log;
 	struct hr_buf b;
@@ -117,7 +116,7 @@ post(struct hr_sandbox *s, struct json_object *list, struct hr_err *err)
 	r = hr_buf_check(&b, NULL) == 0 ? 0 : hr_err_nomem(err);
 	if (r == 0) {
 		r = hr_client_send(&s->client, &req, &a, err);
-		if (r == 0 && hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, &why) == 0 &&
+		if (r == 0 && hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, NULL) == 0 &&
 		    (log = hr_json_text_at(o, "router_error_log")) != NULL && *log != '\0')
 			hr_sandbox_log(s, "Some MCP servers failed to be added: %.1500s", log);
 		json_object_put(o);
@@ -131,13 +130,12 @@ int
 hr_sandbox_add_mcp(struct hr_sandbox *s, const char *extra, struct hr_err *err)
 {
 	struct json_object *list = json_object_new_array(), *more = NULL;
-	struct hr_json_error why;
 	int added, r = 0;
 
 	if (!s->connected || s->endpoint.url == NULL)
 		r = hr_err_set(
 		    err, HR_E_RUNTIME, "%s runtime does not support MCP servers", s->ops->name);
-	else if (extra != NULL && (hr_json_decode(extra, strlen(extra), &more, &why) < 0 ||
+	else if (extra != NULL && (hr_json_decode(extra, strlen(extra), &more, NULL) < 0 ||
 				      !json_object_is_type(more, json_type_array)))
 		r = hr_err_set(err, HR_E_INVAL, "MCP servers are a JSON array");
 	if (r == 0 && s->mcp == NULL)

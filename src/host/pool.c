@@ -101,24 +101,20 @@ static bool
 fits(const char *path, const char *spec, char **ret_sid, char **ret_backend)
 {
 	struct json_object *o = NULL, *v;
-	struct hr_json_error why;
 	const char *name;
 	struct hr_buf b;
 	bool fit = false;
 
 	hr_buf_init(&b, RECORD_MAX);
 	if (hr_path_read(path, &b, NULL) == 0 &&
-	    hr_json_decode(hr_buf_str(&b), b.len, &o, &why) == 0)
+	    hr_json_decode(hr_buf_str(&b), b.len, &o, NULL) == 0)
 		fit = strcmp(hr_json_text_or(o, "spec", ""), spec) == 0 &&
 		      hr_json_at(o, "taking") == NULL; /* it is not ready yet */
 	name = hr_json_text_or(o, "sid", "");
 	if (fit && ret_sid != NULL && hr_sid_valid(name))
 		*ret_sid = strdup(name);
-	if (fit && ret_backend != NULL && (v = hr_json_at(o, "backend")) != NULL) {
-		hr_buf_reset(&b);
-		(void)hr_json_put(&b, v);
-		*ret_backend = hr_buf_take(&b);
-	}
+	if (fit && ret_backend != NULL && (v = hr_json_at(o, "backend")) != NULL)
+		*ret_backend = hr_json_string(v, RECORD_MAX, NULL);
 	json_object_put(o);
 	hr_buf_done(&b);
 	return fit;
@@ -182,14 +178,6 @@ clear_away(struct hr_sandbox *s, const char *dir, const char *file)
 		hr_sandbox_log(s, "%s", e.msg);
 }
 
-static const char *
-file_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash != NULL ? slash + 1 : path;
-}
-
 /* 1 it is the caller's, 0 it could not be taken, -1 *err: it waits on. */
 static int
 adopt(struct hr_sandbox *s, const char *sid, const char *backend, const char *mine,
@@ -200,7 +188,7 @@ adopt(struct hr_sandbox *s, const char *sid, const char *backend, const char *mi
 
 	if (record == NULL)
 		return hr_err_nomem(err);
-	r = hr_record_save_taking(s, backend, file_name(mine), err);
+	r = hr_record_save_taking(s, backend, hr_path_leaf(mine), err);
 	if (r == 0 && (r = s->ops->adopt(s->self, sid, backend, NULL) == 0) == 0)
 		(void)unlink(record);
 	free(record);
@@ -287,7 +275,7 @@ int
 hr_pool_settle(struct hr_sandbox *s, const char *taking, struct hr_err *err)
 {
 	char *dir = pool_directory(s->state_dir);
-	char *path = dir != NULL ? hr_path_join(dir, file_name(taking)) : NULL;
+	char *path = dir != NULL ? hr_path_join(dir, hr_path_leaf(taking)) : NULL;
 	struct hr_record now;
 	int fd = -1, r = 0;
 

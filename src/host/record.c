@@ -34,16 +34,6 @@ hr_record_path(const char *state_dir, const char *sid, const char *suffix)
 	return asprintf(&path, "%s/%s%s", state_dir, sid, suffix) < 0 ? NULL : path;
 }
 
-static void
-put_text(struct hr_buf *b, const char *name, const char *text)
-{
-	hr_buf_addf(b, "\"%s\":", name);
-	if (text == NULL)
-		hr_buf_adds(b, "null");
-	else
-		(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
-}
-
 int
 hr_record_save_taking(
     struct hr_sandbox *s, const char *backend, const char *taking, struct hr_err *err)
@@ -56,22 +46,16 @@ hr_record_save_taking(
 
 	hr_buf_init(&b, RECORD_MAX);
 	hr_buf_addc(&b, '{');
-	put_text(&b, "sid", s->sid);
-	hr_buf_addc(&b, ',');
-	put_text(&b, "runtime", s->ops->name);
-	hr_buf_addc(&b, ',');
-	put_text(&b, "url", s->endpoint.url);
+	hr_json_put_named(&b, "sid", s->sid);
+	hr_json_put_named(&b, "runtime", s->ops->name);
+	hr_json_put_named(&b, "url", s->endpoint.url);
 	image = hr_config_text(s->config, "sandbox.runtime_container_image");
-	if ((s->ops->flags & HR_KIND_HERE) == 0 && image != NULL) {
-		hr_buf_addc(&b, ',');
-		put_text(&b, "image", image);
-	}
+	if ((s->ops->flags & HR_KIND_HERE) == 0 && image != NULL)
+		hr_json_put_named(&b, "image", image);
 	if (s->spec[0] != '\0')
 		hr_buf_addf(&b, ",\"spec\":\"%s\"", s->spec);
-	if (taking != NULL) {
-		hr_buf_addc(&b, ',');
-		put_text(&b, "taking", taking);
-	}
+	if (taking != NULL)
+		hr_json_put_named(&b, "taking", taking);
 	hr_buf_addf(&b, ",\"created\":%lld,\"backend\":%s}\n", (long long)time(NULL), backend);
 	r = path == NULL ? hr_err_nomem(&e) : hr_buf_check(&b, &e);
 	if (r == 0 && hr_state_directory(s->state_dir, true, err) < 0) {
@@ -113,7 +97,6 @@ static struct json_object *
 read_record(const char *path, struct hr_err *err)
 {
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 	struct hr_err e = {0};
 	struct hr_buf b;
 
@@ -123,7 +106,7 @@ read_record(const char *path, struct hr_err *err)
 	if (hr_path_read(path, &b, &e) != 0) {
 		if (e.sys != ENOENT)
 			(void)hr_err_from(err, HR_E_SYS, &e);
-	} else if (hr_json_decode(hr_buf_str(&b), b.len, &o, &why) < 0 ||
+	} else if (hr_json_decode(hr_buf_str(&b), b.len, &o, NULL) < 0 ||
 		   !json_object_is_type(o, json_type_object)) {
 		json_object_put(o);
 		o = NULL;
@@ -138,7 +121,6 @@ hr_record_renew(struct hr_sandbox *s, struct hr_err *err)
 {
 	char *path = hr_record_path(s->state_dir, s->sid, SUFFIX), *backend = NULL;
 	struct json_object *o = NULL, *now = NULL;
-	struct hr_json_error why;
 	struct hr_err e = {0};
 	struct hr_buf b;
 	int r = path != NULL ? 0 : hr_err_nomem(&e);
@@ -146,7 +128,7 @@ hr_record_renew(struct hr_sandbox *s, struct hr_err *err)
 	hr_buf_init(&b, RECORD_MAX);
 	if (r == 0 && s->ops->record != NULL && (o = read_record(path, &e)) != NULL) {
 		backend = s->ops->record(s->self, &e);
-		if (backend == NULL || hr_json_decode(backend, strlen(backend), &now, &why) != 0)
+		if (backend == NULL || hr_json_decode(backend, strlen(backend), &now, NULL) != 0)
 			r = e.code != HR_OK ? -1 : hr_err_nomem(&e);
 		if (r == 0 && s->endpoint.url != NULL)
 			r = hr_json_set(o, "url", json_object_new_string(s->endpoint.url), &e);
@@ -181,7 +163,6 @@ hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, st
 	char *path = hr_record_path(state_dir, sid, SUFFIX);
 	struct json_object *o, *inner;
 	struct hr_err mine = {0};
-	struct hr_buf b;
 
 	memset(ret, 0, sizeof(*ret));
 	if (path == NULL)
@@ -197,12 +178,8 @@ hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, st
 	ret->taking = copy_text(o, "taking");
 	ret->created = hr_json_int_at(o, "created");
 	inner = hr_json_at(o, "backend");
-	if (inner != NULL) {
-		hr_buf_init(&b, RECORD_MAX);
-		(void)hr_json_put(&b, inner);
-		ret->backend = hr_buf_take(&b);
-		hr_buf_done(&b);
-	}
+	if (inner != NULL)
+		ret->backend = hr_json_string(inner, RECORD_MAX, NULL);
 	json_object_put(o);
 	return 0;
 }
@@ -262,7 +239,6 @@ hr_sandbox_list(const char *state_dir, struct hr_err *err)
 	struct hr_strv files = {0};
 	struct dirent *e;
 	struct hr_buf b;
-	char *text;
 	int r = 0;
 	DIR *dir;
 	size_t i;
@@ -292,11 +268,7 @@ hr_sandbox_list(const char *state_dir, struct hr_err *err)
 		put_record(&b, state_dir, files.v[i]);
 	hr_buf_addc(&b, ']');
 	hr_strv_done(&files);
-	text = hr_buf_take(&b);
-	hr_buf_done(&b);
-	if (text == NULL)
-		(void)hr_err_nomem(err);
-	return text;
+	return hr_buf_end(&b, err);
 }
 
 bool

@@ -61,10 +61,8 @@ hr_rest_new(const struct hr_rest_options *o, struct hr_err *err)
 	struct hr_err he = {0};
 	size_t n;
 
-	if (rest == NULL) {
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
+	if (rest == NULL)
+		return hr_err_null(err);
 	rest->o = *o;
 	rest->http = hr_http_new(&he);
 	if (!copy(&rest->url, o->url != NULL ? o->url : "") ||
@@ -72,8 +70,7 @@ hr_rest_new(const struct hr_rest_options *o, struct hr_err *err)
 	    !copy(&rest->cert_file, o->cert_file) || !copy(&rest->key_file, o->key_file) ||
 	    rest->http == NULL) {
 		hr_rest_free(rest);
-		(void)hr_err_nomem(err);
-		return NULL;
+		return hr_err_null(err);
 	}
 	for (n = strlen(rest->url); n > 0 && rest->url[n - 1] == '/'; n--)
 		rest->url[n - 1] = '\0';
@@ -344,14 +341,13 @@ take_answer(const struct hr_rest *rest, const struct hr_rest_call *c, struct hr_
     struct hr_rest_answer *ret, struct hr_err *err)
 {
 	bool good = a->status >= 200 && a->status <= 299;
-	struct hr_json_error why;
 	struct hr_buf text;
 	const char *detail;
 	int r = 0;
 
 	ret->status = a->status;
 	if (a->body.len > 0 && (!good || !c->raw) &&
-	    hr_json_decode(a->body.p, a->body.len, &ret->json, &why) != 0 && good)
+	    hr_json_decode(a->body.p, a->body.len, &ret->json, NULL) != 0 && good)
 		r = say(rest, c, err, HR_E_RUNTIME, "the answer is not JSON");
 	if (!good) {
 		hr_buf_init(&text, TEXT_MAX);

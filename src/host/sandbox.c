@@ -176,10 +176,8 @@ hr_sandbox_open(const struct hr_config *c, const struct hr_sandbox_options *o, s
 	struct hr_record recorded = {0};
 	bool named = c->runtime_named;
 
-	if (s == NULL) {
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
+	if (s == NULL)
+		return hr_err_null(err);
 	s->module = (struct hr_module)HR_MODULE_NONE;
 	s->taken_fd = -1;
 	if (sandbox_init(s, c, o, err) < 0 ||

@@ -50,7 +50,5 @@ hr_session_id(const struct hr_config *c, const char *name, struct hr_err *err)
 	n = n > NAME_LEN ? NAME_LEN : n;
 	(void)snprintf(id, sizeof(id), "%.*s-%.*s", (int)n, name, (int)(ID_LEN - 1 - n), hex);
 	copy = strdup(id);
-	if (copy == NULL)
-		(void)hr_err_nomem(err);
-	return copy;
+	return copy != NULL ? copy : hr_err_null(err);
 }

@@ -29,29 +29,16 @@ static struct json_object *
 observation(const char *type, const char *content, const char *command, struct json_object *list,
     struct hr_err *err)
 {
-	struct json_object *o = json_object_new_object(), *extras = json_object_new_object();
-	int bad;
+	struct json_object *extras;
 
-	if (o == NULL || extras == NULL) {
-		json_object_put(o);
-		json_object_put(extras);
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
-	bad = json_object_object_add(o, "observation", json_object_new_string(type));
-	bad |= json_object_object_add(o, "content", json_object_new_string(content));
-	if (command != NULL) {
-		bad |= json_object_object_add(extras, "command", json_object_new_string(command));
-		bad |= json_object_object_add(extras, "task_list",
-		    list != NULL ? json_object_get(list) : json_object_new_array());
-	}
-	bad |= json_object_object_add(o, "extras", extras);
-	if (bad != 0) {
-		json_object_put(o);
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
-	return o;
+	if (command == NULL)
+		extras = json_object_new_object();
+	else
+		extras =
+		    hr_json_object(err, "command", json_object_new_string(command), "task_list",
+			list != NULL ? json_object_get(list) : json_object_new_array(), NULL);
+	return hr_json_object(err, "observation", json_object_new_string(type), "content",
+	    json_object_new_string(content), "extras", extras, NULL);
 }
 
 /* Where it lies, and the name of it that messages show. */
@@ -61,7 +48,6 @@ tasks_path(struct hr_sandbox *s, struct hr_buf *shown)
 	const char *store = hr_config_text(s->config, "core.file_store_path");
 	const char *home = hr_env_get(s->host.environ, "HOME");
 	struct hr_buf b;
-	char *path;
 
 	hr_buf_addf(shown, "sessions/%s/TASKS.md", s->sid);
 	hr_buf_init(&b, 1 << 16);
@@ -70,9 +56,7 @@ tasks_path(struct hr_sandbox *s, struct hr_buf *shown)
 	else
 		hr_buf_adds(&b, store != NULL ? store : ".");
 	hr_buf_addf(&b, "/%s", hr_buf_str(shown));
-	path = hr_buf_take(&b);
-	hr_buf_done(&b);
-	return path;
+	return hr_buf_end(&b, NULL);
 }
 
 static int

@@ -43,12 +43,11 @@ connection_token(struct hr_sandbox *s, char **ret, struct hr_err *err)
 	    .timeout_s = TOKEN_TIMEOUT_S,
 	    .watch_fd = -1};
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 	struct hr_http_answer a;
 	const char *token;
 	int r = hr_client_send(&s->client, &req, &a, err);
 
-	if (r == 0 && (hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, &why) < 0 ||
+	if (r == 0 && (hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, NULL) < 0 ||
 			  !json_object_is_type(o, json_type_object) ||
 			  !json_object_object_get_ex(o, "token", NULL)))
 		r = hr_err_set(err, HR_E_INVAL, "the server's answer is no token");
@@ -108,7 +107,6 @@ int
 hr_web_hosts_json(char *const *urls, const int *ports, size_t n, char **ret, struct hr_err *err)
 {
 	struct json_object *o = json_object_new_object(), *port;
-	struct hr_buf b;
 	int bad = o == NULL;
 	size_t i;
 
@@ -118,13 +116,9 @@ hr_web_hosts_json(char *const *urls, const int *ports, size_t n, char **ret, str
 		port = json_object_new_int(ports[i]);
 		bad |= port == NULL || json_object_object_add(o, urls[i], port) != 0;
 	}
-	hr_buf_init(&b, URL_MAX);
-	*ret = NULL;
-	if (bad == 0 && hr_json_put(&b, o) == 0)
-		*ret = hr_buf_take(&b);
+	*ret = bad == 0 ? hr_json_string(o, URL_MAX, err) : hr_err_null(err);
 	json_object_put(o);
-	hr_buf_done(&b);
-	return *ret != NULL ? 0 : hr_err_nomem(err);
+	return *ret != NULL ? 0 : -1;
 }
 
 int

@@ -129,7 +129,7 @@ cell(struct hr_cloud *c, struct json_object *args, struct hr_err *err)
 		b.fail = HR_E_NOMEM;
 	hr_buf_done(&content);
 	if (r == 0)
-		return hr_direct_take(&b, err);
+		return hr_buf_end(&b, err);
 	hr_buf_done(&b);
 	return hr_direct_error("", err, "IPython error: %s", e.msg);
 }
@@ -263,7 +263,7 @@ with_copy(struct hr_cloud *c, struct json_object *args, file_fn *fn, bool reads,
 		text = hr_direct_error("", err, "%s: %s", path, e.msg);
 		goto out;
 	}
-	if (hr_cloud_put(args, "path", json_object_new_string(file), err) < 0)
+	if (hr_json_set(args, "path", json_object_new_string(file), err) < 0)
 		goto out;
 	text = fn(&d, args, err);
 	if (text != NULL && writes && send_back(c, all, file, reads ? &b : NULL, &e) != 0) {

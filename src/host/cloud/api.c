@@ -371,7 +371,6 @@ hr_api_do(
 	    .on_header = on_header,
 	    .header_arg = &t};
 	char key[200], type[200], uuid[37];
-	struct hr_json_error why;
 	size_t n = 0;
 	int r;
 
@@ -395,7 +394,7 @@ hr_api_do(
 	ret->body = a.body;
 	ret->json = a.json;
 	if ((!c->raw || r != 0) && ret->json == NULL && ret->body.len > 0 &&
-	    hr_json_decode(ret->body.p, ret->body.len, &ret->json, &why) < 0) {
+	    hr_json_decode(ret->body.p, ret->body.len, &ret->json, NULL) < 0) {
 		json_object_put(ret->json);
 		ret->json = NULL;
 	}
@@ -405,9 +404,7 @@ hr_api_do(
 		return hr_err_set(err, HR_E_PROTO, "%s: the answer is not read on", api->who);
 	if (r != 0)
 		(void)explain(api, ret, &mine);
-	if (r != 0 && err != NULL)
-		*err = mine;
-	return r;
+	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
 int
@@ -424,7 +421,5 @@ hr_api_file(struct hr_api *api, const struct hr_api_call *c, const char *path, s
 		   (mine.status == 400 && strstr(mine.msg, "not found") != NULL)) {
 		(void)hr_err_set(&mine, HR_E_NOTFOUND, "path '%s' does not exist", path);
 	}
-	if (r != 0 && err != NULL)
-		*err = mine;
-	return r;
+	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }

@@ -31,16 +31,14 @@ say(const struct hr_cloud *c, const char *text)
 
 /* ---- labels ---- */
 
-int
-hr_cloud_labels(struct hr_cloud *c, struct json_object *o, struct hr_err *err)
+struct json_object *
+hr_cloud_labels(struct hr_cloud *c)
 {
 	char who[HR_OWNER];
 
 	hr_owner(who);
-	if (hr_cloud_put(o, "handrail_sid", json_object_new_string(c->h->sid), err) < 0 ||
-	    hr_cloud_put(o, "handrail_run", json_object_new_string(c->run), err) < 0)
-		return -1;
-	return hr_cloud_put(o, "handrail_owner", json_object_new_string(who), err);
+	return hr_json_texts(
+	    NULL, "handrail_sid", c->h->sid, "handrail_run", c->run, "handrail_owner", who, NULL);
 }
 
 int
@@ -128,32 +126,26 @@ char *
 hr_cloud_record(void *self, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
-	struct json_object *o = json_object_new_object(), *env = json_object_new_array();
+	struct json_object *o = json_object_new_object();
 	const char *name;
 	struct hr_buf b;
 	char **at, *text = NULL;
-	int r = o != NULL && env != NULL ? 0 : hr_err_nomem(err);
+	int r = 0;
 	size_t i;
 
 	for (i = 0; r == 0 && (at = field(c, i, &name)) != NULL; i++)
 		if (*at != NULL)
-			r = hr_cloud_put(o, name, json_object_new_string(*at), err);
-	for (i = 0; r == 0 && i < c->env.n; i++)
-		if (json_object_array_add(env, json_object_new_string(c->env.v[i])) != 0)
-			r = hr_err_nomem(err);
+			r = hr_json_set(o, name, json_object_new_string(*at), err);
 	if (r == 0)
-		r = hr_cloud_put(o, "old", json_object_new_boolean(c->old), err);
-	if (r == 0) {
-		r = hr_cloud_put(o, "env", env, err);
-		env = NULL;
-	}
+		r = hr_json_set(o, "old", json_object_new_boolean(c->old), err);
+	if (r == 0)
+		r = hr_json_set(o, "env", hr_json_list(err, hr_strv_list(&c->env)), err);
 	hr_buf_init(&b, 1 << 20);
 	if (r == 0 && hr_json_put(&b, o) != 0)
 		r = hr_err_set(err, HR_E_INVAL, "a variable's value is not UTF-8");
 	if (r == 0 && (text = hr_buf_take(&b)) == NULL)
 		(void)hr_err_nomem(err);
 	hr_buf_done(&b);
-	json_object_put(env);
 	json_object_put(o);
 	return text;
 }
@@ -162,13 +154,12 @@ static int
 read_record(struct hr_cloud *c, const char *record, struct hr_err *err)
 {
 	struct json_object *o = NULL, *env;
-	struct hr_json_error why;
 	const char *name;
 	char **at;
 	int r = 0;
 	size_t i;
 
-	if (hr_json_decode(record, strlen(record), &o, &why) < 0 ||
+	if (hr_json_decode(record, strlen(record), &o, NULL) < 0 ||
 	    hr_json_text_at(o, "run") == NULL)
 		r = hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
 	for (i = 0; r == 0 && (at = field(c, i, &name)) != NULL; i++)
@@ -468,15 +459,10 @@ add_found(void *arg, const struct hr_cloud_found *f)
 
 	if (f->sid == NULL)
 		return 0;
-	o = hr_cloud_object(NULL, "id", f->id, "sid", f->sid, "run", f->run != NULL ? f->run : "",
-	    "state", f->state, NULL);
-	if (o == NULL)
-		return -1;
-	if (hr_cloud_put(o, "ours", json_object_new_boolean(ours), NULL) == 0 &&
-	    json_object_array_add(a->list, o) == 0)
-		return 0;
-	json_object_put(o);
-	return -1;
+	o = hr_json_object(NULL, "id", hr_json_maybe(f->id), "sid", hr_json_maybe(f->sid), "run",
+	    json_object_new_string(f->run != NULL ? f->run : ""), "state", hr_json_maybe(f->state),
+	    "ours", json_object_new_boolean(ours), NULL);
+	return hr_json_append(a->list, o, NULL);
 }
 
 int
@@ -484,16 +470,13 @@ hr_cloud_all(void *self, char **ret_json, struct hr_err *err)
 {
 	struct all a = {.list = json_object_new_array()};
 	struct hr_cloud *c = self;
-	struct hr_buf b;
 	int r = a.list != NULL ? 0 : hr_err_nomem(err);
 
 	hr_owner(a.who);
 	if (r == 0)
 		r = c->ops->list(c, NULL, add_found, &a, err);
-	hr_buf_init(&b, HR_CLOUD_REPLY_MAX);
-	if (r == 0 && (hr_json_put(&b, a.list) != 0 || (*ret_json = hr_buf_take(&b)) == NULL))
-		r = hr_err_nomem(err);
-	hr_buf_done(&b);
+	if (r == 0 && (*ret_json = hr_json_string(a.list, HR_CLOUD_REPLY_MAX, err)) == NULL)
+		r = -1;
 	json_object_put(a.list);
 	return r;
 }

@@ -192,16 +192,10 @@ int hr_cloud_set(char **to, const char *text, struct hr_err *err);
 int hr_cloud_setf(char **to, struct hr_err *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* The labels of what is made now, added to o. */
-int hr_cloud_labels(struct hr_cloud *c, struct json_object *o, struct hr_err *err);
+struct json_object *hr_cloud_labels(struct hr_cloud *c);
 /* What of them is in o[labels], an object of texts; all NULL where there is none. */
 int hr_cloud_found_in(const char *who, struct json_object *o, const char *labels,
     struct hr_cloud_found *ret, struct hr_err *err);
-/* An object with these texts, by turns name and value; NULL with *err. */
-struct json_object *
-hr_cloud_object(struct hr_err *err, const char *name, ...) __attribute__((sentinel));
-/* o[name] = v, which is taken; v NULL: no memory. */
-int
-hr_cloud_put(struct json_object *o, const char *name, struct json_object *v, struct hr_err *err);
 /* {"NAME": "value"} of a list of variables; NULL with *err. */
 struct json_object *hr_cloud_env_object(const char *const *env, struct hr_err *err);
 /* A form of files, one part each; boundary is made up. *ret_type: for Content-Type. */

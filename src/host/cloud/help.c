@@ -15,6 +15,7 @@
 #include "base/path.h"
 #include "base/err.h"
 #include "host/config/settings.h"
+#include "proto/json.h"
 
 #define KEY_FILE_MAX 8192
 #define CUTS_MAX 20
@@ -109,34 +110,6 @@ hr_cloud_setf(char **to, struct hr_err *err, const char *fmt, ...)
 	return 0;
 }
 
-int
-hr_cloud_put(struct json_object *o, const char *name, struct json_object *v, struct hr_err *err)
-{
-	if (v == NULL)
-		return hr_err_nomem(err);
-	if (json_object_object_add(o, name, v) == 0)
-		return 0;
-	json_object_put(v);
-	return hr_err_nomem(err);
-}
-
-struct json_object *
-hr_cloud_object(struct hr_err *err, const char *name, ...)
-{
-	struct json_object *o = json_object_new_object();
-	va_list ap;
-	int r = o != NULL ? 0 : hr_err_nomem(err);
-
-	va_start(ap, name);
-	for (; r == 0 && name != NULL; name = va_arg(ap, const char *))
-		r = hr_cloud_put(o, name, json_object_new_string(va_arg(ap, const char *)), err);
-	va_end(ap);
-	if (r == 0)
-		return o;
-	json_object_put(o);
-	return NULL;
-}
-
 struct json_object *
 hr_cloud_env_object(const char *const *env, struct hr_err *err)
 {
@@ -149,7 +122,7 @@ hr_cloud_env_object(const char *const *env, struct hr_err *err)
 
 		if (eq == NULL)
 			continue;
-		r = name != NULL ? hr_cloud_put(o, name, json_object_new_string(eq + 1), err)
+		r = name != NULL ? hr_json_set(o, name, json_object_new_string(eq + 1), err)
 				 : hr_err_nomem(err);
 		free(name);
 	}

@@ -97,9 +97,7 @@ hr_cloud_absolute(const struct hr_cloud *c, const char *path, struct hr_err *err
 {
 	char *all = path[0] == '/' ? strdup(path) : hr_path_join(hr_cloud_workspace(c), path);
 
-	if (all == NULL)
-		(void)hr_err_nomem(err);
-	return all;
+	return all != NULL ? all : hr_err_null(err);
 }
 
 /* It is in use: it is to live as long as what is begun now, and a while. */

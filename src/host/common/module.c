@@ -23,10 +23,8 @@ hr_module_path(const char *file, struct hr_err *err)
 	char *path = NULL;
 
 	/* always with a slash: a bare name would be looked for elsewhere */
-	if (asprintf(&path, "%s/%s", hr_module_dir(), file) < 0) {
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
+	if (asprintf(&path, "%s/%s", hr_module_dir(), file) < 0)
+		return hr_err_null(err);
 	return path;
 }
 

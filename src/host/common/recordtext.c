@@ -64,12 +64,6 @@ hr_record_put_list(struct hr_buf *b, const char *name, const struct hr_strv *lis
 char *
 hr_record_take(struct hr_buf *b, struct hr_err *err)
 {
-	char *text;
-
 	hr_buf_adds(b, b->len == 0 ? "{}" : "}");
-	text = hr_buf_take(b);
-	hr_buf_done(b);
-	if (text == NULL)
-		(void)hr_err_nomem(err);
-	return text;
+	return hr_buf_end(b, err);
 }

@@ -15,6 +15,7 @@
 #include "base/trust.h"
 #include "host/config/dotenv.h"
 #include "base/err.h"
+#include "base/path.h"
 #include "host/config/mcpconf.h"
 #include "host/config/toml.h"
 
@@ -181,7 +182,7 @@ static int
 load_toml(struct hr_config *c, const char *named, struct hr_err *err)
 {
 	const char *file = named != NULL ? named : "config.toml";
-	const char *base = strrchr(file, '/') != NULL ? strrchr(file, '/') + 1 : file;
+	const char *base = hr_path_leaf(file);
 	struct json_object *root = NULL;
 	struct hr_err e = {0};
 	struct hr_buf b;

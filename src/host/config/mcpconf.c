@@ -36,9 +36,7 @@ trimmed(struct json_object *v, const char *what, struct hr_err *err)
 	for (end = s + strlen(s); end > s && isspace((unsigned char)end[-1]);)
 		end--;
 	copy = strndup(s, (size_t)(end - s));
-	if (copy == NULL)
-		(void)hr_err_nomem(err);
-	return copy;
+	return copy != NULL ? copy : hr_err_null(err);
 }
 
 /* ---- servers with a URL ---- */
@@ -337,10 +335,8 @@ hr_mcpconf_check(const char *name, struct json_object *list, struct hr_err *err)
 	struct json_object *checked = json_object_new_array();
 	size_t i;
 
-	if (checked == NULL) {
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
+	if (checked == NULL)
+		return hr_err_null(err);
 	for (i = 0; i < json_object_array_length(list); i++) {
 		if (add(checked, json_object_array_get_idx(list, i), name, err) != 0) {
 			json_object_put(checked);

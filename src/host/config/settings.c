@@ -81,8 +81,7 @@ hr_config_new(struct hr_err *err)
 
 	if (c == NULL || (c->values = json_object_new_object()) == NULL) {
 		free(c);
-		(void)hr_err_nomem(err);
-		return NULL;
+		return hr_err_null(err);
 	}
 	for (i = 0; i < hr_keys_all_n; i++) {
 		if (put_default(c, &hr_keys_all[i], err) < 0) {
@@ -109,8 +108,7 @@ hr_config_copy(const struct hr_config *c, struct hr_err *err)
 	if (n == NULL || n->env.failed || copy_tree(c->values, &n->values) != 0 ||
 	    copy_tree(c->later, &n->later) != 0 || copy_tree(c->set, &n->set) != 0) {
 		hr_config_free(n);
-		(void)hr_err_nomem(err);
-		return NULL;
+		return hr_err_null(err);
 	}
 	n->runtime_named = c->runtime_named;
 	return n;
@@ -220,11 +218,10 @@ convert_number(const struct hr_key *k, const char *text)
 static struct json_object *
 convert_tree(const struct hr_key *k, const char *text)
 {
-	struct hr_json_error why;
 	struct json_object *v = NULL;
 
 	if (hr_pyliteral(text, strlen(text), &v) != 0 &&
-	    hr_json_decode(text, strlen(text), &v, &why) < 0)
+	    hr_json_decode(text, strlen(text), &v, NULL) < 0)
 		return NULL;
 	if (!json_object_is_type(v, k->type == HR_KEY_LIST ? json_type_array : json_type_object)) {
 		json_object_put(v);
@@ -384,7 +381,6 @@ hr_config_json(const struct hr_config *c, struct hr_err *err)
 	const char *section = "";
 	struct json_object *v;
 	struct hr_buf b;
-	char *text;
 	size_t i;
 
 	hr_buf_init(&b, JSON_MAX);
@@ -404,11 +400,7 @@ hr_config_json(const struct hr_config *c, struct hr_err *err)
 		put_masked(&b, k, v);
 	}
 	hr_buf_adds(&b, "}}");
-	text = hr_buf_take(&b);
-	hr_buf_done(&b);
-	if (text == NULL)
-		(void)hr_err_nomem(err);
-	return text;
+	return hr_buf_end(&b, err);
 }
 
 const char *

@@ -112,34 +112,14 @@ d_take(struct hr_cloud *c, struct json_object *o, const char **ret_state, struct
 static struct json_object *
 create_body(struct hr_cloud *c, struct hr_err *err)
 {
-	struct json_object *o = json_object_new_object(), *labels = json_object_new_object();
-	int r = o != NULL && labels != NULL ? hr_cloud_labels(c, labels, err) : hr_err_nomem(err);
+	bool stays = strcmp(hr_cloud_env(c, "DAYTONA_DISABLE_AUTO_STOP", ""), "true") == 0;
+	struct json_object *labels = hr_cloud_labels(c);
 
-	if (r == 0)
-		r = hr_cloud_put(labels, "OpenHands_SID", json_object_new_string(c->h->sid), err);
-	if (r == 0 && c->image != NULL)
-		r = hr_cloud_put(o, "snapshot", json_object_new_string(c->image), err);
-	if (r == 0)
-		r = hr_cloud_put(o, "env", json_object_new_object(), err);
-	if (r == 0)
-		r = hr_cloud_put(o, "labels", json_object_get(labels), err);
-	if (r == 0)
-		r = hr_cloud_put(o, "public", json_object_new_boolean(false), err);
-	if (r == 0)
-		r = hr_cloud_put(o, "target",
-		    json_object_new_string(hr_cloud_env(c, "DAYTONA_TARGET", "eu")), err);
-	if (r == 0)
-		r = hr_cloud_put(o, "autoStopInterval",
-		    json_object_new_int(
-			strcmp(hr_cloud_env(c, "DAYTONA_DISABLE_AUTO_STOP", ""), "true") == 0
-			    ? 0
-			    : AUTO_STOP_MIN),
-		    err);
-	json_object_put(labels);
-	if (r == 0)
-		return o;
-	json_object_put(o);
-	return NULL;
+	(void)hr_json_set(labels, "OpenHands_SID", json_object_new_string(c->h->sid), NULL);
+	return hr_json_object(err, "snapshot", hr_json_maybe(c->image), "env",
+	    json_object_new_object(), "labels", labels, "public", json_object_new_boolean(false),
+	    "target", json_object_new_string(hr_cloud_env(c, "DAYTONA_TARGET", "eu")),
+	    "autoStopInterval", json_object_new_int(stays ? 0 : AUTO_STOP_MIN), NULL);
 }
 
 static int
@@ -264,9 +244,7 @@ d_look(struct hr_cloud *c, struct hr_err *err)
 	if (r == 0)
 		(void)snprintf(c->state, sizeof(c->state), "%s", word_of(state));
 	json_object_put(o);
-	if (r != 0 && err != NULL)
-		*err = mine;
-	return r;
+	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
 /* One page: an array, or {"items", "nextCursor"}; the next cursor is copied. */
@@ -346,9 +324,7 @@ d_end(struct hr_cloud *c, const char *id, struct hr_err *err)
 
 	if (about(c, "DELETE", id, "?force=true", NULL, &mine) == 0 || mine.code == HR_E_NO_SANDBOX)
 		return 0;
-	if (err != NULL)
-		*err = mine;
-	return -1;
+	return hr_err_pass(err, &mine);
 }
 
 static int
@@ -370,8 +346,13 @@ static int
 d_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end *ret,
     struct hr_err *err)
 {
-	struct json_object *body = hr_cloud_object(err, "command", q->line, NULL), *env = NULL, *v;
 	unsigned seconds = q->timeout_ms / 1000 + (q->timeout_ms % 1000 != 0);
+	bool has_env = q->env != NULL && *q->env != NULL;
+	struct json_object *body = hr_json_object(err, "command", json_object_new_string(q->line),
+	    "cwd", hr_json_maybe(q->cwd), "envs",
+	    has_env ? hr_cloud_env_object(q->env, err) : HR_JSON_NONE, "timeout",
+	    seconds > 0 ? json_object_new_int64(seconds) : HR_JSON_NONE, NULL);
+	struct json_object *v;
 	struct hr_api_call call = {.method = "POST",
 	    .path = "/process/execute",
 	    .body = body,
@@ -380,21 +361,11 @@ d_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end
 	struct hr_err mine = {0};
 	struct hr_api_answer a = {0};
 	int64_t code = -1;
-	int r = body != NULL ? 0 : -1;
+	int r;
 
 	*ret = (struct hr_cloud_end){.code = -1};
-	if (r == 0 && q->cwd != NULL)
-		r = hr_cloud_put(body, "cwd", json_object_new_string(q->cwd), err);
-	if (r == 0 && q->env != NULL && *q->env != NULL)
-		r = (env = hr_cloud_env_object(q->env, err)) != NULL
-			? hr_cloud_put(body, "envs", env, err)
-			: -1;
-	if (r == 0 && seconds > 0)
-		r = hr_cloud_put(body, "timeout", json_object_new_int64(seconds), err);
-	if (r != 0) {
-		json_object_put(body);
+	if (body == NULL)
 		return -1;
-	}
 	r = hr_api_do(&c->plane, &call, &a, &mine);
 	if (r == 0)
 		r = hr_field_int(WHO, "the answer to a command", a.json, "exitCode", &code, &mine);
@@ -417,9 +388,7 @@ d_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end
 	}
 	hr_api_answer_done(&a);
 	json_object_put(body);
-	if (r != 0 && err != NULL)
-		*err = mine;
-	return r;
+	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
 static int
@@ -472,16 +441,15 @@ d_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr
 static int
 d_launch(struct hr_cloud *c, const char *line, struct hr_err *err)
 {
-	struct json_object *session = hr_cloud_object(err, "sessionId", SESSION, NULL);
-	struct json_object *command = hr_cloud_object(err, "command", line, NULL);
+	struct json_object *session = hr_json_texts(err, "sessionId", SESSION, NULL);
+	struct json_object *command = hr_json_object(err, "command", json_object_new_string(line),
+	    "runAsync", json_object_new_boolean(true), NULL);
 	struct hr_api_call q = {
 	    .method = "POST", .path = "/process/session", .body = session, .plain = true};
 	struct hr_api_answer a = {0};
 	const char *id;
 	int r = session != NULL && command != NULL ? 0 : -1;
 
-	if (r == 0)
-		r = hr_cloud_put(command, "runAsync", json_object_new_boolean(true), err);
 	if (r == 0)
 		r = hr_api_do(&c->plane, &q, &a, err);
 	if (r == 0 && a.status >= 400 && a.status != 409)

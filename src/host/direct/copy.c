@@ -293,7 +293,7 @@ hr_direct_list(void *self, const char *path, char **ret_json, struct hr_err *err
 	else if (access(place, F_OK) == 0)
 		put_name(&b, place);
 	hr_buf_addc(&b, ']');
-	if (r == 0 && (*ret_json = hr_direct_take(&b, err)) == NULL)
+	if (r == 0 && (*ret_json = hr_buf_end(&b, err)) == NULL)
 		r = -1;
 	hr_buf_done(&b);
 	free(place);

@@ -189,11 +189,10 @@ direct_restore(void *self, const char *record, struct hr_err *err)
 {
 	struct json_object *o = NULL, *env;
 	struct hr_direct *c = self;
-	struct hr_json_error why;
 	const char *named;
 	size_t i;
 
-	if (hr_json_decode(record, strlen(record), &o, &why) < 0 ||
+	if (hr_json_decode(record, strlen(record), &o, NULL) < 0 ||
 	    (named = hr_json_text_at(o, "workspace")) == NULL) {
 		json_object_put(o);
 		return hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");

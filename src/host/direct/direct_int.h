@@ -43,8 +43,6 @@ bool hr_direct_is_true(struct json_object *o, const char *name);
 
 char *hr_direct_error(const char *id, struct hr_err *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* What b has; done with b. */
-char *hr_direct_take(struct hr_buf *b, struct hr_err *err);
 
 char *hr_direct_run(struct hr_direct *c, struct json_object *action, struct hr_err *err);
 char *hr_direct_read(struct hr_direct *c, struct json_object *args, struct hr_err *err);

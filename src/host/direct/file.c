@@ -26,7 +26,7 @@ put_done(struct hr_buf *b, int put, struct hr_err *err)
 {
 	if (put != 0)
 		b->fail = HR_E_NOMEM;
-	return hr_direct_take(b, err);
+	return hr_buf_end(b, err);
 }
 
 static bool
@@ -130,10 +130,8 @@ show(const char *path, const char *impl, const struct hr_buf *text, struct hr_er
 {
 	struct hr_buf b;
 
-	if (text->fail != HR_OK) {
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
+	if (text->fail != HR_OK)
+		return hr_err_null(err);
 	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
 	return put_done(&b,
 	    hr_obs_put_read(&b, hr_span_of(path), impl, hr_span_of_buf(text), HR_JSON_REPLACE),

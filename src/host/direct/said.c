@@ -24,10 +24,9 @@ hr_direct_act(
     void *self, hr_direct_perform_fn *perform, const char *text, char **ret, struct hr_err *err)
 {
 	struct json_object *action = NULL;
-	struct hr_json_error why;
 	struct hr_err mine = {0};
 
-	if (hr_json_decode(text, strlen(text), &action, &why) < 0)
+	if (hr_json_decode(text, strlen(text), &action, NULL) < 0)
 		return hr_err_set(err, HR_E_INVAL, "the action is no JSON");
 	*ret = perform(self, action, &mine);
 	/* the agent is told what it may not do */
@@ -50,17 +49,6 @@ hr_direct_is_true(struct json_object *o, const char *name)
 }
 
 char *
-hr_direct_take(struct hr_buf *b, struct hr_err *err)
-{
-	char *text = hr_buf_take(b);
-
-	hr_buf_done(b);
-	if (text == NULL)
-		(void)hr_err_nomem(err);
-	return text;
-}
-
-char *
 hr_direct_error(const char *id, struct hr_err *err, const char *fmt, ...)
 {
 	struct hr_obs_extra extras[] = {
@@ -75,17 +63,15 @@ hr_direct_error(const char *id, struct hr_err *err, const char *fmt, ...)
 	va_start(ap, fmt);
 	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
-	if (n < 0) {
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
+	if (n < 0)
+		return hr_err_null(err);
 	o.content = (struct hr_span){text, (size_t)n};
 	o.message[0] = o.content;
 	hr_buf_init(&b, HR_DIRECT_TEXT_MAX);
 	if (hr_obs_put(&b, &o) != 0)
 		b.fail = HR_E_NOMEM;
 	free(text);
-	return hr_direct_take(&b, err);
+	return hr_buf_end(&b, err);
 }
 
 /* ---- output ---- */
@@ -197,5 +183,5 @@ hr_direct_observe(struct hr_direct_said *s, const char *command, const char *dir
 	if (b.fail == HR_OK && hr_obs_put_run(&b, &r, &said) != 0)
 		b.fail = HR_E_NOMEM;
 	hr_buf_done(&content);
-	return hr_direct_take(&b, err);
+	return hr_buf_end(&b, err);
 }

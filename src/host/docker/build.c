@@ -215,9 +215,7 @@ run_plan(struct build *b, struct hr_err *err)
 		return 0;
 	if (detail.code == HR_OK)
 		return hr_err_from(err, HR_E_BUILD, &e);
-	if (err != NULL)
-		*err = detail;
-	return -1;
+	return hr_err_pass(err, &detail);
 }
 
 static int

@@ -171,9 +171,7 @@ find(struct hr_docker *d, struct hr_err *err)
 	if (hr_docker_call(d, "GET", "/json", &o, &why) < 0) {
 		if (why.code == HR_E_NO_SANDBOX)
 			return 0;
-		if (err != NULL)
-			*err = why;
-		return -1;
+		return hr_err_pass(err, &why);
 	}
 	r = read_env(d, o, err);
 	if (r == 0)
@@ -262,10 +260,9 @@ docker_restore(void *self, const char *record, struct hr_err *err)
 {
 	struct hr_docker *d = self;
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 	int r;
 
-	if (hr_json_decode(record, strlen(record), &o, &why) < 0 ||
+	if (hr_json_decode(record, strlen(record), &o, NULL) < 0 ||
 	    port_of(hr_json_int_at(o, "port")) == 0) {
 		json_object_put(o);
 		return hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
@@ -409,9 +406,7 @@ docker_destroy(void *self, struct hr_err *err)
 	if (why.code == HR_E_NO_SANDBOX)
 		return d->id != NULL && *d->id == '\0' ? hr_docker_end_late(d, &now, err) : 0;
 out:
-	if (err != NULL)
-		*err = why;
-	return -1;
+	return hr_err_pass(err, &why);
 }
 
 static int
@@ -479,9 +474,7 @@ docker_stats(void *self, char **ret_json, struct hr_err *err)
 	    finite_or_0(bytes), limit, limit > 0 ? finite_or_0(bytes / limit * 100) : 0,
 	    hr_json_number_at(hr_json_at(o, "pids_stats"), "current"));
 	json_object_put(o);
-	*ret_json = hr_buf_take(&b);
-	hr_buf_done(&b);
-	return *ret_json != NULL ? 0 : hr_err_nomem(err);
+	return (*ret_json = hr_buf_end(&b, err)) != NULL ? 0 : -1;
 }
 
 /* Whether our programs are mounted, with a bash that the image's PATH does not have. */

@@ -47,12 +47,11 @@ static int
 status_error(const struct hr_http_answer *a, struct hr_err *err)
 {
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 	enum hr_errc code = HR_E_RUNTIME;
 	const char *text;
 
 	if (a->body.len > 0)
-		(void)hr_json_decode(a->body.p, a->body.len, &o, &why); /* else it is NULL */
+		(void)hr_json_decode(a->body.p, a->body.len, &o, NULL); /* else it is NULL */
 	text = hr_json_text_or(o, "message", a->reason);
 	if (a->status == 404)
 		code = strcasestr(text, "no such image") != NULL ||
@@ -141,7 +140,6 @@ hr_engine_call(struct hr_engine *e, const char *method, const char *path, struct
 {
 	static const char *const json[] = {"Content-Type: application/json", NULL};
 	struct hr_http_request req = {.method = method, .timeout_s = CALL_TIMEOUT_S};
-	struct hr_json_error why;
 	struct hr_http_answer a;
 	struct hr_buf b;
 	int r = 0;
@@ -159,7 +157,7 @@ hr_engine_call(struct hr_engine *e, const char *method, const char *path, struct
 		if (ret != NULL)
 			*ret = NULL;
 		if (r == 0 && ret != NULL && a.body.len > 0 &&
-		    hr_json_decode(a.body.p, a.body.len, ret, &why) < 0)
+		    hr_json_decode(a.body.p, a.body.len, ret, NULL) < 0)
 			r = hr_err_set(err, HR_E_RUNTIME, "the Engine's answer is no JSON");
 		hr_http_answer_done(&a);
 	}
@@ -225,10 +223,9 @@ hr_engine_event(struct hr_engine_event *ret, const char *line, size_t len)
 	    "start", "die", "oom", "pause", "unpause", "destroy", "restart"};
 	struct json_object *o = NULL, *attributes;
 	const char *name, *status, *code;
-	struct hr_json_error why;
 
 	*ret = (struct hr_engine_event){.what = NULL};
-	if (hr_json_decode(line, len, &o, &why) < 0)
+	if (hr_json_decode(line, len, &o, NULL) < 0)
 		return false;
 	attributes = hr_json_at(hr_json_at(o, "Actor"), "Attributes");
 	name = hr_json_text_or(attributes, "name", "");

@@ -114,18 +114,11 @@ add_found(struct json_object *list, struct json_object *o, const struct owners *
 	if (name == NULL || *id == '\0' || strncmp(name, prefix, sizeof(prefix) - 1) != 0 ||
 	    !hr_sid_valid(name + sizeof(prefix) - 1))
 		return 0;
-	it = json_object_new_object();
-	if (it == NULL || json_object_array_add(list, it) != 0) {
-		json_object_put(it);
-		return hr_err_nomem(err);
-	}
-	if (hr_json_set(it, "id", json_object_new_string(id), err) != 0 ||
-	    hr_json_set(it, "sid", json_object_new_string(name + sizeof(prefix) - 1), err) != 0 ||
-	    hr_json_set(it, "run", json_object_new_string(""), err) != 0 ||
-	    hr_json_set(it, "state", json_object_new_string(hr_json_text_or(o, "State", "unknown")),
-		err) != 0)
-		return -1;
-	return hr_json_set(it, "ours", json_object_new_boolean(ours), err);
+	it = hr_json_object(err, "id", json_object_new_string(id), "sid",
+	    json_object_new_string(name + sizeof(prefix) - 1), "run", json_object_new_string(""),
+	    "state", json_object_new_string(hr_json_text_or(o, "State", "unknown")), "ours",
+	    json_object_new_boolean(ours), NULL);
+	return hr_json_append(list, it, err);
 }
 
 static int
@@ -141,9 +134,7 @@ find_all(struct hr_docker *d, struct json_object *list, struct hr_err *err)
 		/* nobody said that there is one */
 		if (why.code == HR_E_UNAVAILABLE && !d->h->config->runtime_named)
 			return 0;
-		if (err != NULL)
-			*err = why;
-		return -1;
+		return hr_err_pass(err, &why);
 	}
 	r = name_owners(d, &owners, err);
 	if (r == 0)
@@ -161,13 +152,10 @@ int
 hr_docker_found(void *self, char **ret_json, struct hr_err *err)
 {
 	struct json_object *list = json_object_new_array();
-	struct hr_buf b;
 	int r = list != NULL ? find_all(self, list, err) : hr_err_nomem(err);
 
-	hr_buf_init(&b, LIST_MAX);
-	if (r == 0 && (hr_json_put(&b, list) != 0 || (*ret_json = hr_buf_take(&b)) == NULL))
-		r = hr_err_nomem(err);
-	hr_buf_done(&b);
+	if (r == 0 && (*ret_json = hr_json_string(list, LIST_MAX, err)) == NULL)
+		r = -1;
 	json_object_put(list);
 	return r;
 }

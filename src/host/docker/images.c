@@ -15,17 +15,6 @@
 #define LIST_MAX (64u << 20)
 #define FILTER "/images/json?filters=%7B%22label%22%3A%5B%22org.openhands.runtime%22%5D%7D"
 
-static void
-put_text(struct hr_buf *b, const char *name, struct json_object *v)
-{
-	const char *text = hr_json_text(v);
-
-	hr_buf_addf(b, "\"%s\":", name);
-	(void)hr_json_put_str(
-	    b, text != NULL ? text : "", text != NULL ? strlen(text) : 0, HR_JSON_REPLACE);
-	hr_buf_addc(b, ',');
-}
-
 /* An image once for each of its names. */
 static void
 put_image(struct hr_buf *b, struct json_object *image)
@@ -33,7 +22,7 @@ put_image(struct hr_buf *b, struct json_object *image)
 	struct json_object *names = hr_json_at(image, "RepoTags"),
 			   *labels = hr_json_at(image, "Labels");
 	size_t n = hr_json_count(names);
-	const char *only = hr_json_text(hr_json_entry(names, 0));
+	const char *only = hr_json_text(hr_json_entry(names, 0)), *name;
 	size_t i;
 
 	/* so older Engines tell of one whose name another has now */
@@ -41,10 +30,12 @@ put_image(struct hr_buf *b, struct json_object *image)
 		n = 0;
 	for (i = 0; i < (n > 0 ? n : 1); i++) {
 		hr_buf_adds(b, b->len > 1 ? ",{" : "{");
-		put_text(b, "name", n > 0 ? hr_json_entry(names, i) : NULL);
-		put_text(b, "id", hr_json_at(image, "Id"));
-		put_text(b, "version", hr_json_at(labels, "org.openhands.version"));
-		hr_buf_addf(b, "\"bytes\":%lld,\"created\":%lld}",
+		name = n > 0 ? hr_json_text(hr_json_entry(names, i)) : NULL;
+		hr_json_put_named(b, "name", name != NULL ? name : "");
+		hr_json_put_named(b, "id", hr_json_text_or(image, "Id", ""));
+		hr_json_put_named(
+		    b, "version", hr_json_text_or(labels, "org.openhands.version", ""));
+		hr_buf_addf(b, ",\"bytes\":%lld,\"created\":%lld}",
 		    (long long)hr_json_int_at(image, "Size"),
 		    (long long)hr_json_int_at(image, "Created"));
 	}

@@ -266,9 +266,7 @@ begin_somehow(struct hr_docker *d, struct hr_dockerspec *spec, struct hr_err *er
 			    spec->image, spec->image);
 		}
 	}
-	if (r != 0 && err != NULL)
-		*err = why;
-	return r;
+	return r != 0 ? hr_err_pass(err, &why) : 0;
 }
 
 int
@@ -336,10 +334,9 @@ hr_docker_join_networks(struct hr_docker *d)
 
 		if (net == NULL)
 			continue;
-		body = json_object_new_object();
+		body = hr_json_texts(NULL, "Container", d->id, NULL);
 		(void)snprintf(path, sizeof(path), "/networks/%.300s/connect", net);
 		if (body == NULL ||
-		    json_object_object_add(body, "Container", json_object_new_string(d->id)) != 0 ||
 		    hr_engine_call(&d->engine, "POST", path, body, NULL, &why) < 0) {
 			(void)snprintf(text, sizeof(text),
 			    "Error: Failed to connect instance %s to network %.300s", d->name, net);

@@ -228,37 +228,18 @@ machine(struct preflight *p, struct json_object *image)
 
 /* ---- a container to look into ---- */
 
-static struct json_object *
-body_of(const char *image)
-{
-	struct json_object *o = json_object_new_object(), *none = json_object_new_array(),
-			   *command = json_object_new_array();
-	int bad = o == NULL || none == NULL || command == NULL;
-
-	if (bad) {
-		json_object_put(none);
-		json_object_put(command);
-	} else {
-		bad |= json_object_object_add(o, "Image", json_object_new_string(image));
-		bad |= json_object_array_add(command, json_object_new_string("never"));
-		bad |= json_object_object_add(o, "Entrypoint", none);
-		bad |= json_object_object_add(o, "Cmd", command);
-	}
-	if (bad) {
-		json_object_put(o);
-		o = NULL;
-	}
-	return o;
-}
-
 static int
 look_into(struct preflight *p, struct json_object *image, const char *payload, struct hr_err *err)
 {
-	struct json_object *body = body_of(p->image), *made = NULL;
+	static const char *const command[] = {"never", NULL};
+	struct json_object *body = hr_json_object(err, "Image", json_object_new_string(p->image),
+			       "Entrypoint", json_object_new_array(), "Cmd",
+			       hr_json_list(err, command), NULL),
+			   *made = NULL;
 	char path[200], name[17];
 	int r;
 
-	r = body == NULL ? hr_err_nomem(err) : hr_random_hex(name, sizeof(name) - 1, err);
+	r = body == NULL ? -1 : hr_random_hex(name, sizeof(name) - 1, err);
 	if (r == 0) {
 		(void)snprintf(
 		    path, sizeof(path), "/containers/create?name=handrail-preflight-%s", name);

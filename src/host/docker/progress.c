@@ -57,10 +57,9 @@ static void
 progress_line(struct progress *p)
 {
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 	const char *text = NULL;
 
-	if (p->line.len > 0 && hr_json_decode(p->line.p, p->line.len, &o, &why) == 0) {
+	if (p->line.len > 0 && hr_json_decode(p->line.p, p->line.len, &o, NULL) == 0) {
 		hr_engine_told_error(o, p->failed, sizeof(p->failed));
 		if (hr_json_at(o, "error") != NULL)
 			text = p->failed;

@@ -36,10 +36,9 @@ pull_line(struct pull *p)
 {
 	struct json_object *o = NULL, *part;
 	int64_t now, all;
-	struct hr_json_error why;
 	const char *id;
 
-	if (p->line.len > 0 && hr_json_decode(p->line.p, p->line.len, &o, &why) == 0) {
+	if (p->line.len > 0 && hr_json_decode(p->line.p, p->line.len, &o, NULL) == 0) {
 		id = hr_json_text_or(o, "id", "");
 		part = hr_json_at(o, "progressDetail");
 		now = hr_json_int_at(part, "current");

@@ -553,8 +553,7 @@ hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_err *err)
 	if (s.body == NULL || s.host == NULL) {
 		json_object_put(s.body);
 		json_object_put(s.host);
-		(void)hr_err_nomem(err);
-		return NULL;
+		return hr_err_null(err);
 	}
 	put(&s, s.body, "HostConfig", s.host);
 	put(&s, s.body, "Image", json_object_new_string(d->image));

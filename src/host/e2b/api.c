@@ -14,23 +14,10 @@
 #define WHO "E2B"
 #define PATH_MAX_LEN 8192
 
-static int
-add_int(struct json_object *o, const char *name, unsigned n, struct hr_err *err)
+static struct json_object *
+copy_of(struct json_object *v)
 {
-	return hr_cloud_put(o, name, json_object_new_int64(n), err);
-}
-
-static int
-add_bool(struct json_object *o, const char *name, bool v, struct hr_err *err)
-{
-	return hr_cloud_put(o, name, json_object_new_boolean(v), err);
-}
-
-static int
-add_copy(struct json_object *o, const char *name, struct json_object *v, struct hr_err *err)
-{
-	return hr_cloud_put(
-	    o, name, v != NULL ? json_object_get(v) : json_object_new_object(), err);
+	return v != NULL ? json_object_get(v) : json_object_new_object();
 }
 
 /* "/sandboxes/ID/WHAT" */
@@ -80,25 +67,15 @@ take_answer(struct hr_cloud *c, const char *what, struct json_object *o, struct 
 static struct json_object *
 create_body(const struct hr_cloud *c, const struct hr_e2b_new *q, struct hr_err *err)
 {
-	struct json_object *o = hr_cloud_object(err, "templateID", q->template, NULL);
-	int r = o != NULL ? 0 : -1;
-
-	if (r == 0)
-		r = add_copy(o, "metadata", q->metadata, err);
-	if (r == 0)
-		r = add_copy(o, "envVars", q->env, err);
-	if (r == 0 && (q->timeout_s > 0 || c->old))
-		r = add_int(o, "timeout", q->timeout_s > 0 ? q->timeout_s : 300, err);
-	if (r == 0 && (q->insecure || c->old))
-		r = add_bool(o, "secure", !q->insecure, err);
-	if (r == 0 && (q->no_internet || c->old))
-		r = add_bool(o, "allow_internet_access", !q->no_internet, err);
-	if (r == 0 && c->old)
-		r = add_bool(o, "autoPause", false, err);
-	if (r == 0)
-		return o;
-	json_object_put(o);
-	return NULL;
+	return hr_json_object(err, "templateID", json_object_new_string(q->template), "metadata",
+	    copy_of(q->metadata), "envVars", copy_of(q->env), "timeout",
+	    q->timeout_s > 0 || c->old
+		? json_object_new_int64(q->timeout_s > 0 ? q->timeout_s : 300)
+		: HR_JSON_NONE,
+	    "secure", q->insecure || c->old ? json_object_new_boolean(!q->insecure) : HR_JSON_NONE,
+	    "allow_internet_access",
+	    q->no_internet || c->old ? json_object_new_boolean(!q->no_internet) : HR_JSON_NONE,
+	    "autoPause", c->old ? json_object_new_boolean(false) : HR_JSON_NONE, NULL);
 }
 
 int
@@ -153,10 +130,9 @@ connect_old(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_er
 	int r = hr_e2b_timeout(c, id, timeout_s, &why);
 
 	if (r != 0 && why.code == HR_E_NO_SANDBOX) {
-		o = json_object_new_object();
-		r = o != NULL ? add_bool(o, "autoPause", false, err) : hr_err_nomem(err);
-		if (r == 0)
-			r = add_int(o, "timeout", timeout_s, err);
+		o = hr_json_object(err, "autoPause", json_object_new_boolean(false), "timeout",
+		    json_object_new_int64(timeout_s), NULL);
+		r = o != NULL ? 0 : -1;
 		if (r == 0) {
 			r = post(c, id, "/resume", o, &a, &why);
 			hr_api_answer_done(&a);
@@ -182,22 +158,19 @@ connect_old(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_er
 int
 hr_e2b_connect(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_err *err)
 {
-	struct json_object *body = json_object_new_object();
-	struct hr_api_call call = {.method = "POST", .body = body};
+	struct json_object *body;
+	struct hr_api_call call = {.method = "POST"};
 	struct hr_api_answer a;
 	struct hr_buf b;
-	int r = body != NULL ? 0 : hr_err_nomem(err);
+	int r;
 
-	if (c->old) {
-		json_object_put(body);
+	if (c->old)
 		return connect_old(c, id, timeout_s, err);
-	}
-	if (r == 0 && timeout_s > 0)
-		r = add_int(body, "timeout", timeout_s, err);
-	if (r != 0) {
-		json_object_put(body);
+	body = hr_json_object(
+	    err, "timeout", timeout_s > 0 ? json_object_new_int64(timeout_s) : HR_JSON_NONE, NULL);
+	if (body == NULL)
 		return -1;
-	}
+	call.body = body;
 	call.path = path_of(&b, "/v2/sandboxes/", id, "/connect");
 	r = hr_api_do(&c->api, &call, &a, err);
 	if (r == 0)
@@ -227,17 +200,16 @@ hr_e2b_kill(struct hr_cloud *c, const char *id, struct hr_err *err)
 		return 1;
 	if (mine.code == HR_E_NO_SANDBOX)
 		return 0;
-	if (err != NULL)
-		*err = mine;
-	return -1;
+	return hr_err_pass(err, &mine);
 }
 
 int
 hr_e2b_timeout(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_err *err)
 {
-	struct json_object *body = json_object_new_object();
+	struct json_object *body =
+	    hr_json_object(err, "timeout", json_object_new_int64(timeout_s), NULL);
 	struct hr_api_answer a;
-	int r = body != NULL ? add_int(body, "timeout", timeout_s, err) : hr_err_nomem(err);
+	int r = body != NULL ? 0 : -1;
 
 	if (r == 0) {
 		r = post(c, id, "/timeout", body, &a, err);
@@ -264,9 +236,7 @@ hr_e2b_pause(struct hr_cloud *c, const char *id, struct hr_err *err)
 		return 1;
 	if (mine.status == 409 && strstr(mine.msg, "already paused") != NULL)
 		return 0;
-	if (err != NULL)
-		*err = mine;
-	return -1;
+	return hr_err_pass(err, &mine);
 }
 
 static int
@@ -281,9 +251,7 @@ get(struct hr_cloud *c, const char *path, struct json_object **ret, struct hr_er
 	hr_api_answer_done(&a);
 	if (r == 0 || mine.code == HR_E_NO_SANDBOX)
 		return 0;
-	if (err != NULL)
-		*err = mine;
-	return -1;
+	return hr_err_pass(err, &mine);
 }
 
 int

@@ -86,9 +86,8 @@ read_lines(const char *p, size_t len, struct hr_buf *out, struct hr_err *err)
 		const char *end = memchr(p, '\n', len);
 		size_t n = end != NULL ? (size_t)(end - p) : len;
 		struct json_object *o = NULL;
-		struct hr_json_error why;
 
-		if (n > 0 && hr_json_decode(p, n, &o, &why) != 0)
+		if (n > 0 && hr_json_decode(p, n, &o, NULL) != 0)
 			r = hr_err_set(err, HR_E_PROTO, WHO ": a line of the answer is no JSON");
 		else if (n > 0)
 			r = on_line(o, out, err);
@@ -103,7 +102,7 @@ read_lines(const char *p, size_t len, struct hr_buf *out, struct hr_err *err)
 int
 hr_e2b_code(struct hr_cloud *c, const char *code, struct hr_buf *out, struct hr_err *err)
 {
-	struct json_object *body = hr_cloud_object(err, "code", code, NULL);
+	struct json_object *body = hr_json_texts(err, "code", code, NULL);
 	struct hr_api_call q = {.method = "POST",
 	    .path = "/execute",
 	    .body = body,

@@ -194,29 +194,15 @@ hr_e2b_unary(struct hr_cloud *c, const char *procedure, struct json_object *body
 	if (ret != NULL)
 		*ret = r == 0 ? json_object_get(a.json) : NULL;
 	hr_api_answer_done(&a);
-	if (r != 0 && err != NULL)
-		*err = mine;
-	return r;
+	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
 /* {"process": {"pid": N}} */
 static struct json_object *
 selector(int64_t pid, struct hr_err *err)
 {
-	struct json_object *o = json_object_new_object(), *p = json_object_new_object();
-	int r = o != NULL && p != NULL ? 0 : hr_err_nomem(err);
-
-	if (r == 0)
-		r = hr_cloud_put(p, "pid", json_object_new_int64(pid), err);
-	if (r == 0) {
-		r = hr_cloud_put(o, "process", p, err);
-		p = NULL;
-	}
-	json_object_put(p);
-	if (r == 0)
-		return o;
-	json_object_put(o);
-	return NULL;
+	return hr_json_object(
+	    err, "process", hr_json_object(err, "pid", json_object_new_int64(pid), NULL), NULL);
 }
 
 int
@@ -230,9 +216,8 @@ hr_e2b_input(struct hr_cloud *c, int64_t pid, const char *p, size_t len, struct 
 	hr_quote_base64(&b, p, len);
 	if (o != NULL && hr_buf_check(&b, NULL) != 0)
 		(void)hr_err_nomem(err);
-	else if (o != NULL &&
-		 (input = hr_cloud_object(err, "stdin", hr_buf_str(&b), NULL)) != NULL &&
-		 hr_cloud_put(o, "input", input, err) == 0)
+	else if (o != NULL && (input = hr_json_texts(err, "stdin", hr_buf_str(&b), NULL)) != NULL &&
+		 hr_json_set(o, "input", input, err) == 0)
 		r = hr_e2b_unary(c, "process.Process/SendInput", o, NULL, err);
 	hr_buf_done(&b);
 	json_object_put(o);
@@ -244,7 +229,7 @@ hr_e2b_signal(struct hr_cloud *c, int64_t pid, const char *name, struct hr_err *
 {
 	struct json_object *o = selector(pid, err);
 	struct hr_err mine = {0};
-	int r = o != NULL ? hr_cloud_put(o, "signal", json_object_new_string(name), err) : -1;
+	int r = o != NULL ? hr_json_set(o, "signal", json_object_new_string(name), err) : -1;
 
 	if (r == 0)
 		r = hr_e2b_unary(c, "process.Process/SendSignal", o, NULL, &mine);
@@ -404,11 +389,10 @@ static int
 on_frame(void *arg, unsigned flags, const char *p, size_t len)
 {
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 	struct stream *s = arg;
 	int r;
 
-	if (hr_json_decode(p, len, &o, &why) != 0 || !json_object_is_type(o, json_type_object))
+	if (hr_json_decode(p, len, &o, NULL) != 0 || !json_object_is_type(o, json_type_object))
 		r = wrong(s, hr_err_set(&s->err, HR_E_PROTO,
 				 WHO ": a frame of the stream is no JSON object"));
 	else
@@ -428,35 +412,16 @@ on_bytes(void *arg, const char *p, size_t len)
 static struct json_object *
 start_body(const struct hr_e2b_process *p, struct hr_err *err)
 {
-	struct json_object *o = json_object_new_object();
-	struct json_object *process = hr_cloud_object(err, "cmd", "/bin/bash", NULL), *env = NULL;
-	struct json_object *args = json_object_new_array();
-	const char *const words[] = {"-l", "-c", p->q->line};
-	int r = o != NULL && process != NULL && args != NULL ? 0 : hr_err_nomem(err);
-	size_t i;
+	const char *const words[] = {"-l", "-c", p->q->line, NULL};
+	bool has_env = p->q->env != NULL && *p->q->env != NULL;
 
-	for (i = 0; r == 0 && i < 3; i++)
-		if (json_object_array_add(args, json_object_new_string(words[i])) != 0)
-			r = hr_err_nomem(err);
-	if (r == 0)
-		r = hr_cloud_put(process, "args", json_object_get(args), err);
-	if (r == 0 && p->q->env != NULL && *p->q->env != NULL)
-		r = (env = hr_cloud_env_object(p->q->env, err)) != NULL
-			? hr_cloud_put(process, "envs", env, err)
-			: -1;
-	if (r == 0 && p->q->cwd != NULL)
-		r = hr_cloud_put(process, "cwd", json_object_new_string(p->q->cwd), err);
-	if (r == 0)
-		r = hr_cloud_put(o, "process", json_object_get(process), err);
-	/* without it the server leaves the input open, and what reads it waits for ever */
-	if (r == 0)
-		r = hr_cloud_put(o, "stdin", json_object_new_boolean(p->stdin_open), err);
-	json_object_put(args);
-	json_object_put(process);
-	if (r == 0)
-		return o;
-	json_object_put(o);
-	return NULL;
+	/* without "stdin" the server leaves the input open, and what reads it waits for ever */
+	return hr_json_object(err, "process",
+	    hr_json_object(err, "cmd", json_object_new_string("/bin/bash"), "args",
+		hr_json_list(err, words), "envs",
+		has_env ? hr_cloud_env_object(p->q->env, err) : HR_JSON_NONE, "cwd",
+		hr_json_maybe(p->q->cwd), NULL),
+	    "stdin", json_object_new_boolean(p->stdin_open), NULL);
 }
 
 /* One connection: until the end, or as far as it goes. 0; -1: *err, nothing was begun by it. */

@@ -41,9 +41,7 @@ hr_e2b_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err
 		(void)hr_e2b_explain(c, &a, &mine);
 	hr_api_answer_done(&a);
 	hr_buf_done(&url);
-	if (r != 0 && err != NULL)
-		*err = mine;
-	return r;
+	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
 int

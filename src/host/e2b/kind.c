@@ -49,9 +49,9 @@ e2b_open_api(struct hr_cloud *c, struct hr_err *err)
 static int
 e2b_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 {
-	struct json_object *labels = json_object_new_object();
+	struct json_object *labels = hr_cloud_labels(c);
 	struct hr_e2b_new q = {.template = c->image, .timeout_s = LIFE_S, .metadata = labels};
-	int r = labels != NULL ? hr_cloud_labels(c, labels, err) : hr_err_nomem(err);
+	int r = labels != NULL ? 0 : hr_err_nomem(err);
 
 	*unsure = false;
 	if (q.template == NULL)
@@ -153,9 +153,7 @@ e2b_keep(struct hr_cloud *c, unsigned seconds, struct hr_err *err)
 		    "E2B: the sandbox %s is gone or paused: \"handrail resume\" lets a paused one "
 		    "go on",
 		    c->id);
-	if (err != NULL)
-		*err = mine;
-	return -1;
+	return hr_err_pass(err, &mine);
 }
 
 /* The last ones are the newest. */
@@ -184,9 +182,7 @@ e2b_stats(struct hr_cloud *c, char **ret_json, struct hr_err *err)
 	    "{\"cpu_percent\":%.1f,\"mem_bytes\":%.0f,\"mem_limit_bytes\":%.0f,\"mem_percent\":%."
 	    "1f}",
 	    v[0], v[1], v[2], v[2] > 0 ? v[1] / v[2] * 100 : 0);
-	*ret_json = hr_buf_take(&b);
-	hr_buf_done(&b);
-	return *ret_json != NULL ? 0 : hr_err_nomem(err);
+	return (*ret_json = hr_buf_end(&b, err)) != NULL ? 0 : -1;
 }
 
 static int

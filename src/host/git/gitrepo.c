@@ -134,10 +134,9 @@ static char *
 name_in(const struct hr_buf *body, const char *member)
 {
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 	char *name = NULL;
 
-	if (hr_json_decode(body->len > 0 ? body->p : "", body->len, &o, &why) == 0 &&
+	if (hr_json_decode(body->len > 0 ? body->p : "", body->len, &o, NULL) == 0 &&
 	    is_name(hr_json_text_or(o, member, "")))
 		name = strdup(hr_json_text_at(o, member));
 	json_object_put(o);

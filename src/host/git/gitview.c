@@ -219,9 +219,8 @@ static struct json_object *
 parse(const struct hr_buf *out)
 {
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 
-	if (hr_json_decode(hr_buf_str(out), out->len, &o, &why) == 0 &&
+	if (hr_json_decode(hr_buf_str(out), out->len, &o, NULL) == 0 &&
 	    (json_object_is_type(o, json_type_object) || json_object_is_type(o, json_type_array)))
 		return o;
 	json_object_put(o);
@@ -263,16 +262,9 @@ ask(const struct view *v, struct hr_err *err)
 static int
 give(struct json_object *o, char **ret_json, struct hr_err *err)
 {
-	struct hr_buf b;
-	int r = 0;
-
-	hr_buf_init(&b, OUTPUT_MAX);
-	(void)hr_json_put(&b, o); /* it was JSON */
+	*ret_json = hr_json_string(o, OUTPUT_MAX, err);
 	json_object_put(o);
-	if ((*ret_json = hr_buf_take(&b)) == NULL)
-		r = hr_err_nomem(err);
-	hr_buf_done(&b);
-	return r;
+	return *ret_json != NULL ? 0 : -1;
 }
 
 int

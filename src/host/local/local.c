@@ -147,10 +147,9 @@ local_restore(void *self, const char *record, struct hr_err *err)
 {
 	struct hr_local *l = self;
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 	int64_t pid;
 
-	if (hr_json_decode(record, strlen(record), &o, &why) < 0 ||
+	if (hr_json_decode(record, strlen(record), &o, NULL) < 0 ||
 	    !json_object_is_type(o, json_type_object)) {
 		json_object_put(o);
 		return hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");

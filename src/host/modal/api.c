@@ -112,9 +112,7 @@ hr_modal_authorize(struct hr_cloud *c, struct hr_err *err)
 		c->old = true;
 		return 0;
 	}
-	if (r != 0 && err != NULL)
-		*err = mine;
-	return r;
+	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
 int
@@ -132,9 +130,7 @@ hr_modal_sandbox_call(struct hr_cloud *c, const char *method, const ProtobufCMes
 		c->old = true;
 		r = hr_modal_ask(c, method, "", q, type, false, ret, &end, &mine);
 	}
-	if (r != 0 && err != NULL)
-		*err = mine;
-	return r;
+	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
 int

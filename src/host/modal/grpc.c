@@ -395,7 +395,5 @@ hr_grpc_do(struct hr_grpc *g, const struct hr_grpc_call *c, void *ret, struct hr
 		memcpy(ret, &answer, sizeof(answer));
 	else
 		hr_pb_free(answer);
-	if (r != 0 && err != NULL)
-		*err = mine;
-	return r;
+	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }

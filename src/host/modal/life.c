@@ -54,11 +54,9 @@ static int
 labels(struct hr_cloud *c, struct tags *t, struct hr_err *err)
 {
 	t->n = 0;
-	t->from = json_object_new_object();
+	t->from = hr_cloud_labels(c);
 	if (t->from == NULL)
 		return hr_err_nomem(err);
-	if (hr_cloud_labels(c, t->from, err) != 0)
-		return -1;
 	json_object_object_foreach(t->from, name, value)
 	{
 		if (t->n == TAGS)
@@ -193,9 +191,7 @@ hr_modal_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 		      end.status == HR_GRPC_INTERNAL || end.status == HR_GRPC_CANCELLED);
 	c->unmade = r != 0 && !end.unsure && c->id == NULL;
 	free(image);
-	if (r != 0 && err != NULL)
-		*err = mine;
-	return r;
+	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
 /* ---- what becomes of it ---- */
@@ -221,9 +217,7 @@ hr_modal_look(struct hr_cloud *c, struct hr_err *err)
 		r = 0;
 	}
 	hr_pb_free(a);
-	if (r != 0 && err != NULL)
-		*err = mine;
-	return r;
+	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
 static const char *
@@ -314,9 +308,7 @@ hr_modal_end(struct hr_cloud *c, const char *id, struct hr_err *err)
 	hr_pb_free(a);
 	if (r == 0 || mine.code == HR_E_NO_SANDBOX)
 		return 0;
-	if (err != NULL)
-		*err = mine;
-	return -1;
+	return hr_err_pass(err, &mine);
 }
 
 int

@@ -60,9 +60,7 @@ start(struct hr_cloud *c, const struct hr_modal_exec *e, char *id, struct hr_err
 		r = 0;
 	hr_pb_free(a);
 	hr_modal_texts_done(&env);
-	if (r != 0 && err != NULL)
-		*err = mine;
-	return r;
+	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
 /* Again and again at its offset: what came twice counts once. */

@@ -145,7 +145,6 @@ hr_program_read(const char *line, size_t len, const char *const *secrets,
     struct hr_program_answer *ret, struct hr_err *err)
 {
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 	int r;
 
 	*ret = (struct hr_program_answer){0};
@@ -153,7 +152,7 @@ hr_program_read(const char *line, size_t len, const char *const *secrets,
 	if (len > HR_PROGRAM_LINE_MAX)
 		return hr_err_set(err, HR_E_TOOLARGE, WHO ": a line of its has more than %u bytes",
 		    HR_PROGRAM_LINE_MAX);
-	if (hr_json_decode(line, len, &o, &why) < 0)
+	if (hr_json_decode(line, len, &o, NULL) < 0)
 		return hr_err_set(err, HR_E_PROTO, WHO ": what it says is no JSON");
 	if (json_object_is_type(o, json_type_object))
 		r = read_members(ret, o, secrets, err);

@@ -399,14 +399,10 @@ cancel(struct asked *a, struct hr_err *err)
 static int
 request(struct asked *a, struct hr_err *err)
 {
-	struct json_object *o = json_object_new_object(), *op;
-	int r = 0;
+	struct json_object *o = hr_json_object(err, "id", json_object_new_int64(++a->c->id), "op",
+	    json_object_new_string(a->q->op), NULL);
+	int r = o != NULL ? 0 : -1;
 
-	op = json_object_new_string(a->q->op);
-	if (o == NULL || op == NULL ||
-	    json_object_object_add(o, "id", json_object_new_int64(++a->c->id)) != 0 ||
-	    json_object_object_add(o, "op", op) != 0)
-		r = hr_err_nomem(err);
 	if (r == 0 && a->q->args != NULL) {
 		json_object_object_foreach(a->q->args, key, v)
 		{
@@ -457,9 +453,7 @@ exchange(
 	json_object_put(ret->ok);
 	ret->ok = NULL;
 	hr_err_prefix(&mine, "back-end %s", c->name);
-	if (err != NULL)
-		*err = mine;
-	return -1;
+	return hr_err_pass(err, &mine);
 }
 
 /* ---- all of it ---- */
@@ -467,20 +461,13 @@ exchange(
 static int
 greet(struct hr_child *c, struct hr_err *err)
 {
-	struct json_object *args = json_object_new_object();
+	struct json_object *args = hr_json_object(err, "protocol",
+	    json_object_new_int(HR_PROGRAM_PROTOCOL), "handrail",
+	    json_object_new_string(PACKAGE_VERSION), "name", json_object_new_string(c->name), NULL);
 	struct hr_child_call q = {.op = "hello", .args = args, .timeout_ms = c->greet_ms};
 	struct hr_child_end end = {0};
-	int r = 0;
+	int r = args != NULL ? exchange(c, &q, &end, err) : -1;
 
-	if (args == NULL ||
-	    json_object_object_add(args, "protocol", json_object_new_int(HR_PROGRAM_PROTOCOL)) !=
-		0 ||
-	    json_object_object_add(args, "handrail", json_object_new_string(PACKAGE_VERSION)) !=
-		0 ||
-	    json_object_object_add(args, "name", json_object_new_string(c->name)) != 0)
-		r = hr_err_nomem(err);
-	if (r == 0)
-		r = exchange(c, &q, &end, err);
 	if (r == 0 && (r = hr_program_hello(end.ok, &c->about, err)) != 0)
 		hr_err_prefix(err, "back-end %s", c->name);
 	json_object_put(end.ok);
@@ -519,9 +506,7 @@ hr_child_start(struct hr_child *c, struct hr_err *err)
 	/* no sandbox and no file was asked for yet: nobody may take it for the end of one */
 	if (mine.code == HR_E_NOTFOUND || mine.code == HR_E_NO_SANDBOX)
 		mine.code = HR_E_RUNTIME;
-	if (err != NULL)
-		*err = mine;
-	return -1;
+	return hr_err_pass(err, &mine);
 }
 
 int

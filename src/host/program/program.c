@@ -72,7 +72,7 @@ hr_program_named(struct hr_cloud *c, int r, struct hr_err *err)
 struct json_object *
 hr_program_args(struct hr_cloud *c, const char *name, const char *text, struct hr_err *err)
 {
-	return hr_cloud_object(err, "sandbox", c->id, name, text, NULL);
+	return hr_json_texts(err, "sandbox", c->id, name, text, NULL);
 }
 
 unsigned
@@ -121,9 +121,9 @@ hr_program_need(struct hr_cloud *c, enum hr_program_can can, const char *what, s
 static int
 p_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 {
-	struct json_object *args = hr_cloud_object(err, "name", c->h->sid, "workspace",
-	    hr_cloud_workspace(c), c->image != NULL ? "image" : NULL, c->image, NULL);
-	struct json_object *labels = json_object_new_object();
+	struct json_object *args = hr_json_object(err, "name", json_object_new_string(c->h->sid),
+	    "workspace", json_object_new_string(hr_cloud_workspace(c)), "image",
+	    hr_json_maybe(c->image), "labels", hr_cloud_labels(c), NULL);
 	struct hr_child_call q = {
 	    .op = "create", .args = args, .timeout_ms = hr_program_patience(c, HR_PROGRAM_SLOW)};
 	struct hr_child_end end = {0};
@@ -131,10 +131,6 @@ p_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	int r = args != NULL ? 0 : -1;
 
 	*unsure = false;
-	if (r == 0)
-		r = hr_cloud_labels(c, labels, err);
-	if (r == 0)
-		r = hr_cloud_put(args, "labels", json_object_get(labels), err);
 	if (r == 0 && (c->image != NULL || c->payload != NULL))
 		r = hr_program_need(c, HR_PROGRAM_SERVER,
 		    c->image != NULL ? "a server in its sandboxes (sandbox.runtime_container_image)"
@@ -152,7 +148,6 @@ p_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 			r = hr_cloud_set(&c->id, id, err);
 	}
 	json_object_put(end.ok);
-	json_object_put(labels);
 	json_object_put(args);
 	return r;
 }
@@ -202,9 +197,7 @@ p_look(struct hr_cloud *c, struct hr_err *err)
 	if (r == 0)
 		(void)snprintf(c->state, sizeof(c->state), "%s", state);
 	json_object_put(ok);
-	if (r != 0 && err != NULL)
-		*err = mine;
-	return r;
+	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
 struct listed {
@@ -254,7 +247,7 @@ p_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, st
 	struct hr_child_end end = {0};
 	int r;
 
-	q.args = hr_cloud_object(err, run != NULL ? "run" : NULL, run, NULL);
+	q.args = hr_json_texts(err, "run", run, NULL);
 	r = q.args != NULL ? hr_program_talk(c, &q, &end, err) : -1;
 	json_object_put(q.args);
 	json_object_put(end.ok);
@@ -266,13 +259,11 @@ p_end(struct hr_cloud *c, const char *id, struct hr_err *err)
 {
 	struct hr_err mine = {0};
 
-	if (hr_program_ask(c, "end", hr_cloud_object(&mine, "sandbox", id, NULL), HR_PROGRAM_SLOW,
+	if (hr_program_ask(c, "end", hr_json_texts(&mine, "sandbox", id, NULL), HR_PROGRAM_SLOW,
 		NULL, &mine) == 0 ||
 	    mine.code == HR_E_NO_SANDBOX)
 		return 0;
-	if (err != NULL)
-		*err = mine;
-	return -1;
+	return hr_err_pass(err, &mine);
 }
 
 static int
@@ -330,12 +321,8 @@ p_keep(struct hr_cloud *c, unsigned seconds, struct hr_err *err)
 		return -1;
 	if ((hr_program_of(c)->child.about.can & HR_PROGRAM_KEEP) == 0)
 		return 0;
-	args = hr_program_args(c, NULL, NULL, err);
-	if (args != NULL &&
-	    hr_cloud_put(args, "seconds", json_object_new_int64(seconds), err) != 0) {
-		json_object_put(args);
-		return -1;
-	}
+	args = hr_json_object(err, "sandbox", json_object_new_string(c->id), "seconds",
+	    json_object_new_int64(seconds), NULL);
 	return hr_program_ask(c, "keep", args, 1, NULL, err);
 }
 
@@ -395,7 +382,7 @@ credentials(struct hr_cloud *c, struct json_object *to, struct hr_err *err)
 			    hr_program_of(c)->child.name);
 		if (value != NULL) {
 			hr_strv_add(&hr_program_of(c)->secrets, value);
-			r = hr_cloud_put(to, name, json_object_new_string(value), err);
+			r = hr_json_set(to, name, json_object_new_string(value), err);
 		}
 		free(value);
 		if (r != 0)
@@ -451,15 +438,12 @@ p_open(struct hr_cloud *c, struct hr_err *err)
 		    t->name, (long long)seconds);
 	settings = setting(c, "settings");
 	secrets = json_object_new_object();
-	p->opening = json_object_new_object();
-	r = secrets != NULL && p->opening != NULL ? credentials(c, secrets, err)
-						  : hr_err_nomem(err);
-	if (r == 0)
-		r = hr_cloud_put(p->opening, "settings",
-		    settings != NULL ? json_object_get(settings) : json_object_new_object(), err);
-	if (r == 0)
-		r = hr_cloud_put(p->opening, "credentials", json_object_get(secrets), err);
-	json_object_put(secrets);
+	r = secrets != NULL ? credentials(c, secrets, err) : hr_err_nomem(err);
+	p->opening = hr_json_object(err, "settings",
+	    settings != NULL ? json_object_get(settings) : json_object_new_object(), "credentials",
+	    secrets, NULL);
+	if (r == 0 && p->opening == NULL)
+		r = -1;
 	p->child.env = hr_strv_list(&p->env);
 	p->child.opening = p->opening;
 	p->child.secrets = hr_strv_list(&p->secrets);

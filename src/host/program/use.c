@@ -64,22 +64,16 @@ hr_program_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_
 {
 	struct hr_child_call call = {
 	    .op = "exec", .timeout_ms = q->timeout_ms, .event = on_output, .arg = (void *)q};
-	struct json_object *env = hr_cloud_env_object(q->env, err);
 	struct hr_child_end end = {0};
 	struct hr_err mine = {0};
-	int r = env != NULL ? 0 : -1;
+	int r = -1;
 
 	*ret = (struct hr_cloud_end){.code = -1};
-	call.args = hr_cloud_object(
-	    err, "sandbox", c->id, "command", q->line, q->cwd != NULL ? "cwd" : NULL, q->cwd, NULL);
-	if (call.args == NULL)
-		r = -1;
-	if (r == 0)
-		r = hr_cloud_put(call.args, "env", json_object_get(env), err);
-	if (r == 0 && q->timeout_ms > 0)
-		r = hr_cloud_put(
-		    call.args, "timeout_ms", json_object_new_int64(q->timeout_ms), err);
-	if (r == 0) {
+	call.args = hr_json_object(err, "sandbox", json_object_new_string(c->id), "command",
+	    json_object_new_string(q->line), "cwd", hr_json_maybe(q->cwd), "env",
+	    hr_cloud_env_object(q->env, err), "timeout_ms",
+	    q->timeout_ms > 0 ? json_object_new_int64(q->timeout_ms) : HR_JSON_NONE, NULL);
+	if (call.args != NULL) {
 		r = hr_program_talk(c, &call, &end, &mine);
 		/* told or not: what has been started is ended by whoever asks */
 		ret->timed_out = end.late;
@@ -92,7 +86,6 @@ hr_program_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_
 	}
 	json_object_put(end.ok);
 	json_object_put(call.args);
-	json_object_put(env);
 	return r;
 }
 
@@ -135,17 +128,14 @@ int
 hr_program_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr_err *err)
 {
 	const struct hr_child_call q = {.op = "put",
-	    .args = hr_program_args(c, "path", path, err),
+	    .args = hr_json_object(err, "sandbox", json_object_new_string(c->id), "path",
+		json_object_new_string(path), "size", json_object_new_int64((int64_t)len), NULL),
 	    .timeout_ms = hr_program_patience(c, HR_PROGRAM_SLOW),
 	    .bytes = p,
 	    .bytes_len = len};
 	struct hr_child_end end = {0};
-	int r = q.args != NULL
-		    ? hr_cloud_put(q.args, "size", json_object_new_int64((int64_t)len), err)
-		    : -1;
+	int r = q.args != NULL ? hr_program_talk(c, &q, &end, err) : -1;
 
-	if (r == 0)
-		r = hr_program_talk(c, &q, &end, err);
 	json_object_put(q.args);
 	json_object_put(end.ok);
 	return r;
@@ -163,14 +153,12 @@ int
 hr_program_publish(struct hr_cloud *c, int port, struct hr_err *err)
 {
 	static const char subject[] = "the answer to \"publish\"";
-	struct json_object *args = hr_program_args(c, NULL, NULL, err), *ok = NULL;
+	struct json_object *args = hr_json_object(err, "sandbox", json_object_new_string(c->id),
+			       "port", json_object_new_int(port), NULL),
+			   *ok = NULL;
 	const char *url, *header;
-	int r = args != NULL ? hr_cloud_put(args, "port", json_object_new_int(port), err) : -1;
+	int r;
 
-	if (r != 0) {
-		json_object_put(args);
-		return -1;
-	}
 	r = hr_program_ask(c, "publish", args, 1, &ok, err);
 	if (r == 0)
 		r = hr_program_named(
@@ -237,34 +225,22 @@ int
 hr_program_shell(void *self, const char *const *argv, int *ret_status, struct hr_err *err)
 {
 	struct hr_cloud *c = self;
-	struct json_object *args, *list = json_object_new_array(), *env, *ok = NULL;
+	struct json_object *args, *ok = NULL;
 	struct hr_strv words = {0};
 	int r = hr_program_need(c, HR_PROGRAM_SHELL, "a terminal", err);
 
-	args = hr_program_args(c, "cwd", hr_cloud_workspace(c), err);
-	env = hr_cloud_env_object(hr_strv_list(&c->env), err);
-	if (r == 0 && (list == NULL || args == NULL || env == NULL))
-		r = hr_err_nomem(err);
-	for (; r == 0 && *argv != NULL; argv++)
-		if (json_object_array_add(list, json_object_new_string(*argv)) != 0)
-			r = hr_err_nomem(err);
-	if (r == 0)
-		r = hr_cloud_put(args, "argv", json_object_get(list), err);
-	if (r == 0)
-		r = hr_cloud_put(args, "env", json_object_get(env), err);
-	if (r == 0)
-		r = hr_cloud_put(
-		    args, "terminal", json_object_new_boolean(isatty(0) && isatty(1)), err);
-	if (r == 0)
-		r = hr_program_ask(c, "shell", json_object_get(args), 1, &ok, err);
+	if (r == 0) {
+		args = hr_json_object(err, "sandbox", json_object_new_string(c->id), "cwd",
+		    json_object_new_string(hr_cloud_workspace(c)), "argv", hr_json_list(err, argv),
+		    "env", hr_cloud_env_object(hr_strv_list(&c->env), err), "terminal",
+		    json_object_new_boolean(isatty(0) && isatty(1)), NULL);
+		r = hr_program_ask(c, "shell", args, 1, &ok, err);
+	}
 	if (r == 0)
 		r = hr_program_named(c, read_words(ok, &words, err), err);
 	if (r == 0)
 		r = run_here(c, &words, ret_status, err);
 	hr_strv_done(&words);
 	json_object_put(ok);
-	json_object_put(list);
-	json_object_put(env);
-	json_object_put(args);
 	return r;
 }

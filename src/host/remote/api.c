@@ -126,9 +126,7 @@ hr_remote_session(struct hr_remote *remote, struct json_object **ret, struct hr_
 	hr_buf_done(&path);
 	if (r != 0 && why.status == 404)
 		return 0;
-	if (r != 0 && err != NULL)
-		*err = why;
-	return r;
+	return r != 0 ? hr_err_pass(err, &why) : 0;
 }
 
 int
@@ -196,20 +194,12 @@ command_of(struct hr_remote *remote, struct hr_err *err)
 	    .port = PORT,
 	    .working_dir =
 		hr_config_text(remote->h->config, "core.workspace_mount_path_in_sandbox")};
-	struct json_object *list = json_object_new_array();
+	struct json_object *list = NULL;
 	struct hr_strv words = {0};
-	int bad = list == NULL;
-	size_t i;
 
-	if (hr_command_build(&words, &c, remote->h->config, remote->h->environ, err) != 0)
-		bad = 1;
-	for (i = 0; !bad && i < words.n; i++)
-		bad |= json_object_array_add(list, json_object_new_string(words.v[i])) != 0;
+	if (hr_command_build(&words, &c, remote->h->config, remote->h->environ, err) == 0)
+		list = hr_json_list(err, hr_strv_list(&words));
 	hr_strv_done(&words);
-	if (bad) {
-		json_object_put(list);
-		return NULL;
-	}
 	return list;
 }
 
@@ -248,38 +238,21 @@ start_body(struct hr_remote *remote, const char *image, struct hr_err *err)
 {
 	const struct hr_config *c = remote->h->config;
 	const char *class = hr_config_text(c, "sandbox.remote_runtime_class");
-	struct json_object *o = json_object_new_object(), *command = command_of(remote, err);
+	struct json_object *command = command_of(remote, err);
 	struct json_object *user = hr_config_value(c, "sandbox.security.run_as_user");
 	struct json_object *group = hr_config_value(c, "sandbox.security.run_as_group");
-	int bad = o == NULL || command == NULL;
+	bool sysbox = class != NULL && strcmp(class, "sysbox") == 0;
 
-	if (!bad) {
-		bad |= hr_json_set(o, "image", json_object_new_string(image), NULL);
-		bad |= hr_json_set(o, "command", command, NULL);
-		command = NULL;
-		bad |=
-		    hr_json_set(o, "working_dir", json_object_new_string("/openhands/code/"), NULL);
-		bad |= hr_json_set(o, "environment", environment_of(remote), NULL);
-		bad |= hr_json_set(o, "session_id", json_object_new_string(remote->h->sid), NULL);
-		bad |= hr_json_set(o, "resource_factor",
-		    json_object_new_int64(
-			hr_config_int(c, "sandbox.remote_runtime_resource_factor")),
-		    NULL);
-		if (class != NULL && strcmp(class, "sysbox") == 0)
-			bad |= hr_json_set(
-			    o, "runtime_class", json_object_new_string("sysbox-runc"), NULL);
-		if (user != NULL)
-			bad |= hr_json_set(o, "run_as_user", json_object_get(user), NULL);
-		if (group != NULL)
-			bad |= hr_json_set(o, "run_as_group", json_object_get(group), NULL);
-	}
-	if (!bad)
-		return o;
-	json_object_put(command);
-	json_object_put(o);
-	if (err == NULL || err->code == HR_OK)
-		(void)hr_err_nomem(err);
-	return NULL;
+	if (command == NULL)
+		return NULL;
+	return hr_json_object(err, "image", json_object_new_string(image), "command", command,
+	    "working_dir", json_object_new_string("/openhands/code/"), "environment",
+	    environment_of(remote), "session_id", json_object_new_string(remote->h->sid),
+	    "resource_factor",
+	    json_object_new_int64(hr_config_int(c, "sandbox.remote_runtime_resource_factor")),
+	    "runtime_class", hr_json_maybe(sysbox ? "sysbox-runc" : NULL), "run_as_user",
+	    user != NULL ? json_object_get(user) : HR_JSON_NONE, "run_as_group",
+	    group != NULL ? json_object_get(group) : HR_JSON_NONE, NULL);
 }
 
 /* The answer was lost on the way, or a gateway was not patient enough: it may be there. */
@@ -460,7 +433,5 @@ hr_remote_wait(struct hr_remote *remote, struct hr_err *err)
 		/* the service can only be asked again, as often as its clients do */
 		(void)hr_rest_wait(-1, ROUND_MS);
 	}
-	if (err != NULL)
-		*err = why;
-	return -1;
+	return hr_err_pass(err, &why);
 }

@@ -192,11 +192,10 @@ remote_restore(void *self, const char *record, struct hr_err *err)
 	    {"key", &remote->key, false}, {"vscode", &remote->vscode, false},
 	    {"hosts", &remote->hosts, false}};
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 	const char *text;
 	int r = 0;
 
-	if (hr_json_decode(record, strlen(record), &o, &why) != 0)
+	if (hr_json_decode(record, strlen(record), &o, NULL) != 0)
 		o = NULL;
 	for (i = 0; r == 0 && i < sizeof(texts) / sizeof(*texts); i++) {
 		text = hr_json_text_at(o, texts[i].name);
@@ -262,9 +261,7 @@ remote_destroy(void *self, struct hr_err *err)
 	if (r != 0 && why.status == 404)
 		r = 0; /* it is not there: so it should be */
 	remote->stopped = r == 0;
-	if (r != 0 && err != NULL)
-		*err = why;
-	return r;
+	return r != 0 ? hr_err_pass(err, &why) : 0;
 }
 
 static int

@@ -29,12 +29,11 @@ static int
 on_update(struct stream *s, const char *p, size_t len)
 {
 	struct json_object *o = NULL, *text;
-	struct hr_json_error why;
 	int64_t offset = 0;
 	size_t n, skip;
 	int r = -1;
 
-	if (hr_json_decode(p, len, &o, &why) != 0)
+	if (hr_json_decode(p, len, &o, NULL) != 0)
 		(void)hr_err_set(
 		    &s->err, HR_E_PROTO, HR_RUNLOOP_WHO ": an update of a command is no JSON");
 	else if (hr_field_int(HR_RUNLOOP_WHO, "an update of a command", o, "offset", &offset,
@@ -105,9 +104,7 @@ follow(struct hr_cloud *c, struct stream *s, const char *execution, int timer, s
 		mine = s->err;
 	else if (r != 0 && mine.status == 0)
 		r = 0;
-	if (r != 0 && err != NULL)
-		*err = mine;
-	return r;
+	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
 /* Has it ended? 1, with its status; 0; -1. */
@@ -184,7 +181,7 @@ command_line(
 static int
 begin(struct hr_cloud *c, const char *line, char **ret_id, struct hr_err *err)
 {
-	struct json_object *body = hr_cloud_object(err, "command", line, NULL), *o = NULL;
+	struct json_object *body = hr_json_texts(err, "command", line, NULL), *o = NULL;
 	const char *id;
 	int r = body != NULL ? hr_runloop_post(c, c->id, "/execute_async", body, &o, err) : -1;
 

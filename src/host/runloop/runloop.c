@@ -9,6 +9,7 @@
 #include "host/runloop/runloop.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/path.h"
 #include "proto/json.h"
 
 #define WAIT_S 300
@@ -114,19 +115,14 @@ get(struct hr_cloud *c, const char *id, const char *what, const char *more,
 static int
 r_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 {
-	struct json_object *body = hr_cloud_object(err, "name", c->h->sid, NULL);
-	struct json_object *labels = json_object_new_object();
+	struct json_object *body = hr_json_object(err, "name", json_object_new_string(c->h->sid),
+	    "metadata", hr_cloud_labels(c), "blueprint_name", hr_json_maybe(c->image), NULL);
 	const struct hr_api_call q = {.method = "POST", .path = "/v1/devboxes", .body = body};
 	struct hr_api_answer a = {0};
 	const char *id;
-	int r = body != NULL && labels != NULL ? hr_cloud_labels(c, labels, err) : -1;
+	int r = body != NULL ? 0 : -1;
 
 	*unsure = false;
-	if (r == 0)
-		r = hr_cloud_put(body, "metadata", json_object_get(labels), err);
-	if (r == 0 && c->image != NULL)
-		r = hr_cloud_put(body, "blueprint_name", json_object_new_string(c->image), err);
-	json_object_put(labels);
 	if (r == 0) {
 		r = hr_api_do(&c->api, &q, &a, err);
 		*unsure = r != 0 && a.unsure;
@@ -141,33 +137,13 @@ r_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	return r;
 }
 
-/* {"statuses": [...], "timeout_seconds": 25} */
-static struct json_object *
-statuses(const char *const *words, struct hr_err *err)
-{
-	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
-	int r = o != NULL && list != NULL ? 0 : hr_err_nomem(err);
-
-	for (; r == 0 && *words != NULL; words++)
-		if (json_object_array_add(list, json_object_new_string(*words)) != 0)
-			r = hr_err_nomem(err);
-	if (r == 0)
-		r = hr_cloud_put(o, "statuses", json_object_get(list), err);
-	if (r == 0)
-		r = hr_cloud_put(o, "timeout_seconds", json_object_new_int(POLL_S), err);
-	json_object_put(list);
-	if (r == 0)
-		return o;
-	json_object_put(o);
-	return NULL;
-}
-
 /* A long poll: 1 with *ret, the caller's; 0: not yet; -1. */
 int
 hr_runloop_poll(struct hr_cloud *c, const char *what, const char *const *words, int watch_fd,
     struct json_object **ret, struct hr_err *err)
 {
-	struct json_object *body = statuses(words, err);
+	struct json_object *body = hr_json_object(err, "statuses", hr_json_list(err, words),
+	    "timeout_seconds", json_object_new_int(POLL_S), NULL);
 	struct hr_api_call q = {
 	    .method = "POST", .body = body, .timeout_s = POLL_S + 30, .watch_fd = watch_fd};
 	struct hr_err mine = {0};
@@ -247,9 +223,7 @@ r_look(struct hr_cloud *c, struct hr_err *err)
 	if (r == 0)
 		(void)snprintf(c->state, sizeof(c->state), "%s", word_of(status));
 	json_object_put(o);
-	if (r != 0 && err != NULL)
-		*err = mine;
-	return r;
+	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
 /* *last: the id that the next page goes on behind, "" after the last one. */
@@ -325,9 +299,7 @@ r_end(struct hr_cloud *c, const char *id, struct hr_err *err)
 	if (hr_runloop_post(c, id, "/shutdown", NULL, NULL, &mine) == 0 ||
 	    mine.code == HR_E_NO_SANDBOX)
 		return 0;
-	if (err != NULL)
-		*err = mine;
-	return -1;
+	return hr_err_pass(err, &mine);
 }
 
 static int
@@ -356,7 +328,7 @@ r_keep(struct hr_cloud *c, unsigned seconds, struct hr_err *err)
 static int
 r_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err)
 {
-	struct json_object *body = hr_cloud_object(err, "path", path, NULL);
+	struct json_object *body = hr_json_texts(err, "path", path, NULL);
 	struct hr_api_call q = {.method = "POST", .body = body, .raw = true};
 	struct hr_api_answer a;
 	struct hr_buf url;
@@ -377,7 +349,7 @@ hr_runloop_put(struct hr_cloud *c, const char *path, const char *p, size_t len, 
 {
 	const struct hr_cloud_part parts[] = {{.name = "path", .p = path, .len = strlen(path)},
 	    {.name = "file",
-		.filename = strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path,
+		.filename = hr_path_leaf(path),
 		.type = "application/octet-stream",
 		.p = p,
 		.len = len}};
@@ -405,16 +377,14 @@ hr_runloop_put(struct hr_cloud *c, const char *path, const char *p, size_t len, 
 static int
 r_publish(struct hr_cloud *c, int port, struct hr_err *err)
 {
-	struct json_object *body = json_object_new_object(), *o = NULL;
+	struct json_object *body = hr_json_object(err, "port", json_object_new_int(port), NULL),
+			   *o = NULL;
 	const char *key, *token;
 	struct hr_err mine = {0};
-	int r = body != NULL ? hr_cloud_put(body, "port", json_object_new_int(port), err)
-			     : hr_err_nomem(err);
+	int r = -1;
 
-	if (r != 0) {
-		json_object_put(body);
+	if (body == NULL)
 		return -1;
-	}
 	if (hr_runloop_post(c, c->id, "/create_tunnel", body, &o, &mine) == 0) {
 		r = hr_field_text(HR_RUNLOOP_WHO, "the tunnel", o, "url", &key, err);
 		if (r == 0)
@@ -424,7 +394,7 @@ r_publish(struct hr_cloud *c, int port, struct hr_err *err)
 			*err = mine;
 		r = -1;
 	} else {
-		body = hr_cloud_object(err, "auth_mode", "authenticated", NULL);
+		body = hr_json_texts(err, "auth_mode", "authenticated", NULL);
 		r = body != NULL ? hr_runloop_post(c, c->id, "/enable_tunnel", body, &o, err) : -1;
 		if (r == 0)
 			r = hr_field_text(HR_RUNLOOP_WHO, "the tunnel", o, "tunnel_key", &key, err);

@@ -32,10 +32,8 @@ hr_zip_temporary(int *ret_fd, const char *dir, struct hr_err *err)
 {
 	char *path = NULL;
 
-	if (asprintf(&path, "%s/handrail-XXXXXX.zip", dir != NULL ? dir : "/tmp") < 0) {
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
+	if (asprintf(&path, "%s/handrail-XXXXXX.zip", dir != NULL ? dir : "/tmp") < 0)
+		return hr_err_null(err);
 	*ret_fd = mkostemps(path, 4, O_CLOEXEC);
 	if (*ret_fd < 0) {
 		(void)hr_err_sys(err, errno, "create %s", path);

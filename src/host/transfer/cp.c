@@ -39,13 +39,12 @@ shell_directory(struct hr_sandbox *s)
 	    .timeout_s = ASK_TIMEOUT_S,
 	    .watch_fd = -1};
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 	struct hr_http_answer a;
 	const char *dir = NULL;
 	char *copy;
 
 	if (hr_client_send(&s->client, &req, &a, NULL) == 0 &&
-	    hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, &why) == 0)
+	    hr_json_decode(hr_buf_str(&a.body), a.body.len, &o, NULL) == 0)
 		dir = hr_json_text_at(o, "working_dir");
 	copy = strdup(dir != NULL && *dir == '/' ? dir : hr_sandbox_workspace(s));
 	json_object_put(o);
@@ -94,14 +93,11 @@ static char *
 file_url(const char *path)
 {
 	struct hr_buf url;
-	char *text;
 
 	hr_buf_init(&url, URL_PART_MAX);
 	hr_buf_adds(&url, "/download_file?path=");
 	hr_http_escape(&url, path);
-	text = hr_buf_take(&url);
-	hr_buf_done(&url);
-	return text;
+	return hr_buf_end(&url, NULL);
 }
 
 static enum what
@@ -135,9 +131,7 @@ look(struct hr_sandbox *s, const char *path, enum what *ret, struct hr_err *err)
 	free(url);
 	if (*ret != UNKNOWN || e.code == HR_E_HTTP_STATUS)
 		return 0;
-	if (err != NULL)
-		*err = e;
-	return -1;
+	return hr_err_pass(err, &e);
 }
 
 /* ---- in ---- */

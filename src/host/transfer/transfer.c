@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/err.h"
+#include "base/path.h"
 #include "host/handle.h"
 #include "host/transfer/zip.h"
 #include "proto/json.h"
@@ -75,14 +76,6 @@ hr_transfer_upload(struct hr_sandbox *s, const char *file, const char *name, con
 	return r;
 }
 
-static const char *
-base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash != NULL ? slash + 1 : path;
-}
-
 int
 hr_sandbox_copy_to(struct hr_sandbox *s, const char *host_path, const char *sandbox_path,
     bool recursive, struct hr_err *err)
@@ -99,11 +92,11 @@ hr_sandbox_copy_to(struct hr_sandbox *s, const char *host_path, const char *sand
 		return hr_err_set(err, HR_E_NOTFOUND, "Source file %s does not exist.", host_path);
 	if (!recursive)
 		return hr_transfer_upload(
-		    s, host_path, base_name(host_path), sandbox_path, false, err);
+		    s, host_path, hr_path_leaf(host_path), sandbox_path, false, err);
 	zip = hr_zip_directory(host_path, true, false, err);
 	if (zip == NULL)
 		return -1;
-	r = hr_transfer_upload(s, zip, base_name(zip), sandbox_path, true, err);
+	r = hr_transfer_upload(s, zip, hr_path_leaf(zip), sandbox_path, true, err);
 	(void)unlink(zip);
 	free(zip);
 	return r;
@@ -157,9 +150,7 @@ download(struct hr_sandbox *s, const char *path, struct into *to, struct hr_err 
 	if (r != 0 && to->most > 0 && to->came > to->most)
 		(void)hr_err_set(
 		    &mine, HR_E_INVAL, "%s takes more than %llu MiB", path, to->most >> 20);
-	if (r != 0 && err != NULL)
-		*err = mine;
-	return r;
+	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
 int
@@ -234,9 +225,7 @@ hr_sandbox_list_files(struct hr_sandbox *s, const char *path, char **ret_json, s
 	hr_buf_done(&body);
 	if (r != 0 && mine.code == HR_E_HTTP_TIMEOUT)
 		(void)hr_err_set(&mine, HR_E_RUNTIME_TIMEOUT, "List files operation timed out");
-	if (r != 0 && err != NULL)
-		*err = mine;
-	return r;
+	return r != 0 ? hr_err_pass(err, &mine) : 0;
 }
 
 int
