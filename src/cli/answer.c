@@ -15,25 +15,21 @@
 #define LINE_MAX_BYTES (1u << 20)
 
 int
-cli_answer(struct cli *c, const struct cli_args *a, cli_ask_fn *ask, cli_show_fn *show)
+cli_answer(struct cli *c, struct hr_sandbox *s, const struct cli_args *a, cli_ask_fn *ask,
+    cli_show_fn *show)
 {
 	const char *what = a->argc > 0 ? a->argv[0] : NULL;
 	struct hr_err err = {0};
-	struct hr_sandbox *s;
 	char *json = NULL;
-	int r = CLI_ERROR;
+	int r;
 
-	s = cli_attach(c, &r);
-	if (s == NULL)
-		return r;
 	if (ask(s, what, &json, &err) != 0)
 		r = cli_fail(&err);
 	else if (!c->json)
 		r = show(what, json);
-	else if ((r = cli_outs(json)) == CLI_OK)
-		r = cli_outs("\n");
+	else
+		r = cli_out_line(json);
 	free(json);
-	hr_sandbox_free(s);
 	return r;
 }
 
@@ -42,13 +38,12 @@ cli_lines(
     const char *json, const char *name, void (*line)(struct hr_buf *b, struct json_object *entry))
 {
 	struct json_object *list = NULL;
-	struct hr_json_error why;
 	struct hr_err e = {0};
 	struct hr_buf b;
 	int r = CLI_OK;
 	size_t i;
 
-	if (hr_json_decode(json, strlen(json), &list, &why) < 0 ||
+	if (hr_json_decode(json, strlen(json), &list, NULL) < 0 ||
 	    !json_object_is_type(list, json_type_array)) {
 		json_object_put(list);
 		cli_say("%s cannot be read", name);

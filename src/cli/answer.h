@@ -13,7 +13,8 @@ typedef int cli_ask_fn(struct hr_sandbox *s, const char *what, char **ret_json, 
 /* An exit status; what is wrong is said. */
 typedef int cli_show_fn(const char *what, const char *json);
 
-int cli_answer(struct cli *c, const struct cli_args *a, cli_ask_fn *ask, cli_show_fn *show);
+int cli_answer(struct cli *c, struct hr_sandbox *s, const struct cli_args *a, cli_ask_fn *ask,
+    cli_show_fn *show);
 
 /* Writes a line for each entry of a list; line() appends it without its end. name is for the error.
  */

@@ -13,6 +13,8 @@
 enum { CLI_OK, CLI_ERROR, CLI_USAGE, CLI_NOT_FOUND, CLI_TIMEOUT, CLI_DISCONNECTED };
 #define CLI_COMMAND_TIMEOUT 124 /* as timeout(1) has it */
 
+struct hr_buf;
+
 struct cli_option {
 	char letter; /* below 32: without a short form */
 	const char *name;
@@ -49,6 +51,8 @@ struct cli_command {
 	const struct cli_option *options; /* ends with a name of NULL; NULL: none of its own */
 	int min, max;                     /* number of arguments; max -1: any */
 	int (*run)(struct cli *c, const struct cli_args *a);
+	/* in place of run: with the sandbox that is there, attached to */
+	int (*attached)(struct cli *c, struct hr_sandbox *s, const struct cli_args *a);
 };
 
 extern const struct cli_command *const cli_commands[];
@@ -82,6 +86,8 @@ struct json_object *cli_provided(struct cli *c, struct hr_err *err);
 /* Writes all of it to stdout; CLI_ERROR (said) if that fails. */
 int cli_out(const void *p, size_t len);
 int cli_outs(const char *s);
+int cli_out_buf(struct hr_buf *b); /* b is done with */
+int cli_out_line(const char *s);   /* with an end of line */
 /* With --json: what was done, as names and texts that end with NULL; nothing otherwise. CLI_OK, or
  * CLI_ERROR (said). */
 int cli_done(const struct cli *c, ...) __attribute__((sentinel));

@@ -15,6 +15,7 @@
 #include "cli/observation.h"
 #include "host/transfer/cp.h"
 #include "shell/quote.h"
+#include "proto/json.h"
 
 #define INPUT_MAX (32u << 20)
 
@@ -96,25 +97,19 @@ run(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_run = {"run", "COMMAND [ARGUMENT]...",
-    "Run a command in the sandbox's shell, with its exit status.", run_options, 1, -1, run};
+    "Run a command in the sandbox's shell, with its exit status.", run_options, 1, -1, run, NULL};
 
 /* ---- attach ---- */
 
 static int
-attach(struct cli *c, const struct cli_args *a)
+attach(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
-	int r = CLI_ERROR;
-	struct hr_sandbox *s = cli_attach(c, &r);
-
 	(void)a;
-	if (s != NULL)
-		r = cli_live_attach(c, s);
-	hr_sandbox_free(s);
-	return r;
+	return cli_live_attach(c, s);
 }
 
 const struct cli_command cli_come_back = {"attach", "",
-    "Come back to the shell's last command: its output and exit status.", NULL, 0, 0, attach};
+    "Come back to the shell's last command: its output and exit status.", NULL, 0, 0, NULL, attach};
 
 /* ---- py ---- */
 
@@ -138,25 +133,26 @@ py(struct cli *c, const struct cli_args *a)
 	else
 		r = read_input(&b);
 	if (r == CLI_OK)
-		r = cli_act(c, "run_ipython", cli_object("code", hr_buf_str(&b), NULL), timeout);
+		r = cli_act(
+		    c, "run_ipython", hr_json_texts(NULL, "code", hr_buf_str(&b), NULL), timeout);
 	hr_buf_done(&b);
 	return r;
 }
 
 const struct cli_command cli_py = {"py", "[CODE|-]",
-    "Run Python in the sandbox's notebook; from standard input without CODE.", py_options, 0, 1,
-    py};
+    "Run Python in the sandbox's notebook; from standard input without CODE.", py_options, 0, 1, py,
+    NULL};
 
 /* ---- files ---- */
 
 static int
 read_file(struct cli *c, const struct cli_args *a)
 {
-	return cli_act(c, "read", cli_object("path", a->argv[0], NULL), 0);
+	return cli_act(c, "read", hr_json_texts(NULL, "path", a->argv[0], NULL), 0);
 }
 
 const struct cli_command cli_read = {
-    "read", "PATH", "Print a file of the sandbox.", NULL, 1, 1, read_file};
+    "read", "PATH", "Print a file of the sandbox.", NULL, 1, 1, read_file, NULL};
 
 static int
 write_file(struct cli *c, const struct cli_args *a)
@@ -169,28 +165,25 @@ write_file(struct cli *c, const struct cli_args *a)
 	if (r == CLI_OK && b.len > 0 && memchr(b.p, '\0', b.len) != NULL)
 		r = cli_usage("standard input is not text; \"handrail put\" copies any file");
 	if (r == CLI_OK)
-		r = cli_act(
-		    c, "write", cli_object("path", a->argv[0], "content", hr_buf_str(&b), NULL), 0);
+		r = cli_act(c, "write",
+		    hr_json_texts(NULL, "path", a->argv[0], "content", hr_buf_str(&b), NULL), 0);
 	hr_buf_done(&b);
 	return r;
 }
 
 const struct cli_command cli_write = {"write", "PATH <FILE",
-    "Write standard input to a file of the sandbox.", NULL, 1, 1, write_file};
+    "Write standard input to a file of the sandbox.", NULL, 1, 1, write_file, NULL};
 
 static int
-edit_file(struct cli *c, const struct cli_args *a)
+edit_file(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
 	char *path = NULL, *action = NULL, *text = NULL;
 	struct json_object *args;
 	struct hr_err err = {0};
-	int r = CLI_ERROR;
-	struct hr_sandbox *s = cli_attach(c, &r);
+	int r;
 
-	if (s == NULL)
-		return r;
 	path = hr_cp_path(s, a->argv[0]);
-	args = path != NULL ? cli_object("path", path, "command", "str_replace", "old_str",
+	args = path != NULL ? hr_json_texts(NULL, "path", path, "command", "str_replace", "old_str",
 				  a->argv[1], "new_str", a->argv[2], "impl_source", "oh_aci", NULL)
 			    : NULL;
 	action = cli_action_text("edit", args, 0);
@@ -203,9 +196,8 @@ edit_file(struct cli *c, const struct cli_args *a)
 	free(text);
 	free(action);
 	free(path);
-	hr_sandbox_free(s);
 	return r;
 }
 
 const struct cli_command cli_edit = {"edit", "PATH OLD NEW",
-    "Replace a text that occurs once in a file of the sandbox.", NULL, 3, 3, edit_file};
+    "Replace a text that occurs once in a file of the sandbox.", NULL, 3, 3, NULL, edit_file};

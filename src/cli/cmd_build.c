@@ -65,11 +65,10 @@ build(struct cli *c, const struct cli_args *a)
 		return cli_fail(&err);
 	hr_buf_init(&b, 1 << 16);
 	hr_buf_addf(&b, c->json ? "{\"image\":\"%s\"}\n" : "%s\n", name);
-	r = cli_out(hr_buf_str(&b), b.len);
-	hr_buf_done(&b);
+	r = cli_out_buf(&b);
 	free(name);
 	return r;
 }
 
-const struct cli_command cli_build = {
-    "build", "", "Build a runtime image, or find it; prints its name.", build_options, 0, 0, build};
+const struct cli_command cli_build = {"build", "",
+    "Build a runtime image, or find it; prints its name.", build_options, 0, 0, build, NULL};

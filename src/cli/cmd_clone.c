@@ -36,15 +36,16 @@ clone_it(struct cli *c, const struct cli_args *a)
 		r = cli_done(c, "sid", c->name, "directory", dir, NULL);
 	else if (*dir == '\0')
 		r = CLI_OK;
-	else if ((r = cli_outs(dir)) == CLI_OK)
-		r = cli_outs("\n");
+	else
+		r = cli_out_line(dir);
 	free(dir);
 	hr_sandbox_free(s);
 	return r;
 }
 
 const struct cli_command cli_clone = {"clone", "[REPOSITORY]",
-    "Clone a repository into the sandbox; the shell goes there.", clone_options, 0, 1, clone_it};
+    "Clone a repository into the sandbox; the shell goes there.", clone_options, 0, 1, clone_it,
+    NULL};
 
 static void
 put_microagent(struct hr_buf *b, struct json_object *o)
@@ -64,10 +65,10 @@ show_microagents(const char *repository, const char *json)
 }
 
 static int
-microagents(struct cli *c, const struct cli_args *a)
+microagents(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
-	return cli_answer(c, a, hr_sandbox_microagents, show_microagents);
+	return cli_answer(c, s, a, hr_sandbox_microagents, show_microagents);
 }
 
 const struct cli_command cli_microagents = {"microagents", "[REPOSITORY]",
-    "List what the workspace and its organisation tell agents.", NULL, 0, 1, microagents};
+    "List what the workspace and its organisation tell agents.", NULL, 0, 1, NULL, microagents};

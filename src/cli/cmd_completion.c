@@ -140,11 +140,10 @@ put_names(struct cli *c, struct hr_buf *b)
 {
 	struct json_object *list = NULL;
 	struct hr_err err = {0};
-	struct hr_json_error why;
 	char *text = hr_sandbox_list(c->state_dir, &err);
 	size_t i;
 
-	if (text == NULL || hr_json_decode(text, strlen(text), &list, &why) < 0) {
+	if (text == NULL || hr_json_decode(text, strlen(text), &list, NULL) < 0) {
 		free(text);
 		return cli_fail(&err);
 	}
@@ -292,10 +291,10 @@ completion(struct cli *c, const struct cli_args *a)
 	hr_buf_init(&b, 1 << 20);
 	r = kinds[i].put(c, &b);
 	if (r == CLI_OK)
-		r = cli_out(hr_buf_str(&b), b.len);
+		return cli_out_buf(&b);
 	hr_buf_done(&b);
 	return r;
 }
 
 const struct cli_command cli_completion = {"completion", "[bash | zsh | fish | names]",
-    "Print completion for a shell, or the names of the sandboxes.", NULL, 0, 1, completion};
+    "Print completion for a shell, or the names of the sandboxes.", NULL, 0, 1, completion, NULL};

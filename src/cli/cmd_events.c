@@ -9,13 +9,6 @@
 #include "cli/commands.h"
 #include "proto/json.h"
 
-static void
-put_member(struct hr_buf *b, const char *name, const char *text)
-{
-	hr_buf_addf(b, ",\"%s\":", name);
-	(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
-}
-
 static int
 on_event(void *arg, const char *sid, const char *event, const char *detail)
 {
@@ -24,16 +17,15 @@ on_event(void *arg, const char *sid, const char *event, const char *detail)
 	struct timespec now;
 	struct hr_buf b;
 	struct tm tm;
-	int r;
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &tm));
 	hr_buf_init(&b, 1 << 16);
 	if (c->json) {
 		hr_buf_addf(&b, "{\"time\":\"%s.%03ldZ\"", when, now.tv_nsec / 1000000);
-		put_member(&b, "sid", sid);
-		put_member(&b, "event", event);
-		put_member(&b, "detail", detail);
+		hr_json_put_named(&b, "sid", sid);
+		hr_json_put_named(&b, "event", event);
+		hr_json_put_named(&b, "detail", detail);
 		hr_buf_adds(&b, "}\n");
 	} else {
 		hr_buf_addf(&b, "%s.%03ldZ %-20s %-10s ", when, now.tv_nsec / 1000000,
@@ -41,9 +33,7 @@ on_event(void *arg, const char *sid, const char *event, const char *detail)
 		hr_quote_text(&b, detail, strlen(detail));
 		hr_buf_addc(&b, '\n');
 	}
-	r = cli_out(hr_buf_str(&b), b.len);
-	hr_buf_done(&b);
-	return r; /* nobody reads it: it ends */
+	return cli_out_buf(&b); /* nobody reads it: it ends */
 }
 
 static int
@@ -58,4 +48,4 @@ events(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_events = {"events", "",
-    "Tell what happens to the sandboxes, until it is interrupted.", NULL, 0, 0, events};
+    "Tell what happens to the sandboxes, until it is interrupted.", NULL, 0, 0, events, NULL};

@@ -16,25 +16,19 @@
 #include "proto/json.h"
 
 static int
-ls(struct cli *c, const struct cli_args *a)
+ls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
 	struct json_object *list = NULL;
 	struct hr_err err = {0};
-	struct hr_json_error why;
-	struct hr_sandbox *s;
 	struct hr_buf b;
 	char *text = NULL;
 	int r = CLI_ERROR;
 
-	s = cli_attach(c, &r);
-	if (s == NULL)
-		return r;
 	if (hr_sandbox_list_files(s, a->argc > 0 ? a->argv[0] : NULL, &text, &err) != 0) {
 		r = cli_fail(&err);
 	} else if (c->json) {
-		r = cli_outs(text);
-		r = r == CLI_OK ? cli_outs("\n") : r;
-	} else if (hr_json_decode(text, strlen(text), &list, &why) == 0) {
+		r = cli_out_line(text);
+	} else if (hr_json_decode(text, strlen(text), &list, NULL) == 0) {
 		size_t i;
 
 		hr_buf_init(&b, 64u << 20);
@@ -46,58 +40,56 @@ ls(struct cli *c, const struct cli_args *a)
 			hr_quote_text(&b, name, strlen(name));
 			hr_buf_addc(&b, '\n');
 		}
-		r = cli_out(hr_buf_str(&b), b.len);
-		hr_buf_done(&b);
+		r = cli_out_buf(&b);
 	} else {
 		cli_say("the server's list of files is no JSON");
 	}
 	json_object_put(list);
 	free(text);
-	hr_sandbox_free(s);
 	return r;
 }
 
 const struct cli_command cli_ls = {
-    "ls", "[PATH]", "List a directory of the sandbox.", NULL, 0, 1, ls};
+    "ls", "[PATH]", "List a directory of the sandbox.", NULL, 0, 1, NULL, ls};
 
 /* One copy of a sandbox's file or directory, one way. */
 static int
-copy(struct cli *c, const char *from, const char *to,
+copy(struct cli *c, struct hr_sandbox *s, const char *from, const char *to,
     int (*way)(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err))
 {
 	struct hr_err err = {0};
-	struct hr_sandbox *s;
-	int r = CLI_ERROR;
+	int r = way(s, from, to, &err);
 
-	s = cli_attach(c, &r);
-	if (s == NULL)
-		return r;
-	r = way(s, from, to, &err);
 	cli_progress_end(c);
-	r = r == 0 ? cli_done(c, "from", from, "to", to, NULL) : cli_fail(&err);
-	hr_sandbox_free(s);
-	return r;
+	return r == 0 ? cli_done(c, "from", from, "to", to, NULL) : cli_fail(&err);
 }
 
 static int
 put(struct cli *c, const struct cli_args *a)
 {
+	struct hr_sandbox *s;
+	int r = CLI_ERROR;
+
 	/* before a sandbox is asked for */
 	if (access(a->argv[0], F_OK) != 0) {
 		cli_say("%s: %s", a->argv[0], strerror(errno));
 		return CLI_NOT_FOUND;
 	}
-	return copy(c, a->argv[0], a->argc > 1 ? a->argv[1] : ".", hr_cp_in);
+	s = cli_attach(c, &r);
+	if (s != NULL)
+		r = copy(c, s, a->argv[0], a->argc > 1 ? a->argv[1] : ".", hr_cp_in);
+	hr_sandbox_free(s);
+	return r;
 }
 
 const struct cli_command cli_put = {"put", "FILE|DIR [PATH]",
-    "Copy a file or a directory into the sandbox, as cp has it.", NULL, 1, 2, put};
+    "Copy a file or a directory into the sandbox, as cp has it.", NULL, 1, 2, put, NULL};
 
 static int
-get(struct cli *c, const struct cli_args *a)
+get(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
-	return copy(c, a->argv[0], a->argc > 1 ? a->argv[1] : ".", hr_cp_out);
+	return copy(c, s, a->argv[0], a->argc > 1 ? a->argv[1] : ".", hr_cp_out);
 }
 
 const struct cli_command cli_get = {"get", "PATH [FILE|DIR]",
-    "Copy a file or a directory out of the sandbox, as cp has it.", NULL, 1, 2, get};
+    "Copy a file or a directory out of the sandbox, as cp has it.", NULL, 1, 2, NULL, get};

@@ -136,38 +136,20 @@ show_sandboxes(struct hr_buf *b, struct json_object *o)
 
 /* ---- what is done ---- */
 
-static struct json_object *
-object(const char *name, struct json_object *value)
-{
-	struct json_object *o = json_object_new_object();
-
-	if (o == NULL || value == NULL || json_object_object_add(o, name, value) != 0) {
-		json_object_put(value);
-		json_object_put(o);
-		return NULL;
-	}
-	return o;
-}
-
 static int
 make_key(struct cli *c, const struct cli_args *a)
 {
-	struct json_object *o = object("name", json_object_new_string(a->argv[2]));
-	const char *most = cli_value(a, 'm'), *scope = cli_value(a, 'o');
+	const char *most = cli_value(a, 'm');
+	struct json_object *o;
 	char *end;
 	long n = most != NULL ? strtol(most, &end, 10) : 0;
 
-	if (most != NULL && (end == most || *end != '\0' || n < 0)) {
-		json_object_put(o);
+	if (most != NULL && (end == most || *end != '\0' || n < 0))
 		return cli_usage("--most takes a number, not \"%s\"", most);
-	}
-	if (o == NULL || json_object_object_add(o, "sandboxes", json_object_new_int64(n)) != 0 ||
-	    (scope != NULL &&
-		json_object_object_add(o, "scope", json_object_new_string(scope)) != 0)) {
-		json_object_put(o);
-		return cli_usage("out of memory");
-	}
-	return call(c, "POST", "/handrail/v1/keys", o, show_key);
+	o = hr_json_object(NULL, "name", json_object_new_string(a->argv[2]), "sandboxes",
+	    json_object_new_int64(n), "scope", hr_json_maybe(cli_value(a, 'o')), NULL);
+	return o != NULL ? call(c, "POST", "/handrail/v1/keys", o, show_key)
+			 : cli_usage("out of memory");
 }
 
 static int
@@ -185,7 +167,7 @@ keys(struct cli *c, const struct cli_args *a)
 		if (end == a->argv[2] || *end != '\0')
 			return cli_usage("fleet keys revoke: \"%s\" is no number", a->argv[2]);
 		return call(c, "POST", "/handrail/v1/keys/revoke",
-		    object("id", json_object_new_int64(id)), show_nothing);
+		    hr_json_object(NULL, "id", json_object_new_int64(id), NULL), show_nothing);
 	}
 	return cli_usage("usage: handrail fleet keys [make NAME | revoke ID]");
 }
@@ -245,7 +227,7 @@ other_pools(struct cli *c, const char *name, bool *ret_found)
 				   json_object_get(hr_json_at(p, members[m]))) != 0;
 		bad |= copy == NULL || json_object_array_add(list, copy) != 0;
 	}
-	body = bad ? NULL : object("pools", json_object_get(list));
+	body = bad ? NULL : hr_json_object(NULL, "pools", json_object_get(list), NULL);
 	if (body != NULL && json_object_object_add(body, "version",
 				json_object_get(hr_json_at(there, "version"))) != 0) {
 		json_object_put(body);
@@ -262,8 +244,8 @@ static int
 set_pool(struct cli *c, const struct cli_args *a)
 {
 	const char *image = cli_value(a, 'i'), *name = a->argv[2];
-	bool remove = strcmp(a->argv[1], "rm") == 0, found, bad;
-	struct json_object *body, *pool, *request;
+	bool remove = strcmp(a->argv[1], "rm") == 0, found;
+	struct json_object *body, *pool;
 	char *end;
 	long size = remove ? 0 : strtol(a->argv[3], &end, 10);
 
@@ -277,17 +259,10 @@ set_pool(struct cli *c, const struct cli_args *a)
 		return cli_usage("fleet pools rm: there is no pool \"%s\"", name);
 	}
 	if (!remove) {
-		pool = object("name", json_object_new_string(name));
-		request = json_object_new_object();
-		bad = pool == NULL || request == NULL ||
-		      (image != NULL && json_object_object_add(request, "image",
-					    json_object_new_string(image)) != 0) ||
-		      json_object_object_add(pool, "size", json_object_new_int64(size)) != 0 ||
-		      json_object_object_add(pool, "request", json_object_get(request)) != 0 ||
-		      json_object_array_add(hr_json_at(body, "pools"), json_object_get(pool)) != 0;
-		json_object_put(request);
-		json_object_put(pool);
-		if (bad) {
+		pool = hr_json_object(NULL, "name", json_object_new_string(name), "size",
+		    json_object_new_int64(size), "request",
+		    hr_json_texts(NULL, "image", image, NULL), NULL);
+		if (hr_json_append(hr_json_at(body, "pools"), pool, NULL) != 0) {
 			json_object_put(body);
 			return cli_usage("out of memory");
 		}
@@ -359,8 +334,8 @@ drain(struct cli *c, const struct cli_args *a)
 
 	if (a->argc > 1 && !off)
 		return cli_usage("usage: handrail fleet drain [off]");
-	return call(c, "POST", "/handrail/v1/drain", object("off", json_object_new_boolean(off)),
-	    show_nothing);
+	return call(c, "POST", "/handrail/v1/drain",
+	    hr_json_object(NULL, "off", json_object_new_boolean(off), NULL), show_nothing);
 }
 
 static int
@@ -395,4 +370,4 @@ static const struct cli_option fleet_options[] = {
 
 const struct cli_command cli_fleet = {"fleet", "WHAT [ARG]...",
     "Look after a handrail-fleetd: init, doctor, keys, ps, pools, drain.", fleet_options, 1, -1,
-    fleet};
+    fleet, NULL};

@@ -36,13 +36,13 @@ show_changes(const char *directory, const char *json)
 }
 
 static int
-changes(struct cli *c, const struct cli_args *a)
+changes(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
-	return cli_answer(c, a, hr_sandbox_git_changes, show_changes);
+	return cli_answer(c, s, a, hr_sandbox_git_changes, show_changes);
 }
 
 const struct cli_command cli_changes = {"changes", "[DIRECTORY]",
-    "List the files that differ from the repository's origin.", NULL, 0, 1, changes};
+    "List the files that differ from the repository's origin.", NULL, 0, 1, NULL, changes};
 
 /* ---- diff ---- */
 
@@ -86,11 +86,10 @@ static int
 show_diff(const char *file, const char *json)
 {
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 	int original, modified, r = CLI_ERROR;
 	struct hr_buf name;
 
-	if (hr_json_decode(json, strlen(json), &o, &why) < 0) {
+	if (hr_json_decode(json, strlen(json), &o, NULL) < 0) {
 		cli_say("the diff cannot be read");
 		return CLI_ERROR;
 	}
@@ -110,10 +109,10 @@ show_diff(const char *file, const char *json)
 }
 
 static int
-diff(struct cli *c, const struct cli_args *a)
+diff(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
-	return cli_answer(c, a, hr_sandbox_git_diff, show_diff);
+	return cli_answer(c, s, a, hr_sandbox_git_diff, show_diff);
 }
 
-const struct cli_command cli_diff = {
-    "diff", "FILE", "Print how a file differs from the repository's origin.", NULL, 1, 1, diff};
+const struct cli_command cli_diff = {"diff", "FILE",
+    "Print how a file differs from the repository's origin.", NULL, 1, 1, NULL, diff};

@@ -19,7 +19,6 @@ static int
 show_images(const char *json)
 {
 	struct json_object *list = NULL, *o;
-	struct hr_json_error why;
 	char when[32];
 	struct hr_buf b;
 	struct tm tm;
@@ -27,7 +26,7 @@ show_images(const char *json)
 	int r;
 	size_t i;
 
-	if (hr_json_decode(json, strlen(json), &list, &why) < 0)
+	if (hr_json_decode(json, strlen(json), &list, NULL) < 0)
 		return cli_usage("the list of images cannot be read");
 	hr_buf_init(&b, 64u << 20);
 	hr_buf_addf(&b, "%8s  %-16s  %-8s  %s\n", "SIZE", "CREATED", "VERSION", "NAME");
@@ -49,8 +48,7 @@ show_images(const char *json)
 		hr_quote_text(&b, name, strlen(name));
 		hr_buf_addc(&b, '\n');
 	}
-	r = cli_out(hr_buf_str(&b), b.len);
-	hr_buf_done(&b);
+	r = cli_out_buf(&b);
 	json_object_put(list);
 	return r;
 }
@@ -65,8 +63,7 @@ list_images(struct cli *c)
 	if (hr_image_list(c->env, &json, &err) < 0)
 		return cli_fail(&err);
 	if (c->json) {
-		r = cli_outs(json);
-		r = r == CLI_OK ? cli_outs("\n") : r;
+		r = cli_out_line(json);
 	} else {
 		r = show_images(json);
 	}
@@ -96,8 +93,8 @@ image(struct cli *c, const struct cli_args *a)
 	return CLI_OK;
 }
 
-const struct cli_command cli_image = {
-    "image", "[ls | rm NAME...]", "List the runtime images, or remove some.", NULL, 0, -1, image};
+const struct cli_command cli_image = {"image", "[ls | rm NAME...]",
+    "List the runtime images, or remove some.", NULL, 0, -1, image, NULL};
 
 /* ---- doctor ---- */
 
@@ -112,11 +109,9 @@ on_finding(void *arg, bool ok, const char *what, const char *text)
 	struct findings *f = arg;
 
 	if (f->json) {
-		hr_buf_addf(&f->b, "%s{\"ok\":%s,\"what\":", f->b.len > 1 ? "," : "",
-		    ok ? "true" : "false");
-		(void)hr_json_put_str(&f->b, what, strlen(what), HR_JSON_REPLACE);
-		hr_buf_adds(&f->b, ",\"text\":");
-		(void)hr_json_put_str(&f->b, text, strlen(text), HR_JSON_REPLACE);
+		hr_buf_addf(&f->b, "%s{\"ok\":%s", f->b.len > 1 ? "," : "", ok ? "true" : "false");
+		hr_json_put_named(&f->b, "what", what);
+		hr_json_put_named(&f->b, "text", text);
 		hr_buf_addc(&f->b, '}');
 	} else {
 		hr_exam_line(&f->b, ok, what, text);
@@ -154,7 +149,7 @@ doctor(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_doctor = {"doctor", "[KIND]",
-    "Look whether this machine has what a kind of sandbox needs.", NULL, 0, 1, doctor};
+    "Look whether this machine has what a kind of sandbox needs.", NULL, 0, 1, doctor, NULL};
 
 static const struct cli_option preflight_options[] = {
     {1, "payload", "DIR", "handrail's programs for an image without them [sandbox.payload]"},
@@ -182,7 +177,7 @@ preflight(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_preflight = {"preflight", "IMAGE",
-    "Look what an image has of what a sandbox needs.", preflight_options, 1, 1, preflight};
+    "Look what an image has of what a sandbox needs.", preflight_options, 1, 1, preflight, NULL};
 
 static int
 backends(struct cli *c, const struct cli_args *a)
@@ -202,4 +197,4 @@ backends(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_backends = {"backends", "",
-    "List the kinds of sandboxes, and why one cannot be used.", NULL, 0, 0, backends};
+    "List the kinds of sandboxes, and why one cannot be used.", NULL, 0, 0, backends, NULL};

@@ -19,17 +19,6 @@
 #define RUN 1 /* options that have no letter */
 #define PAYLOAD 2
 
-static void
-put_field(struct hr_buf *b, const char *name, const char *text, bool last)
-{
-	hr_buf_addf(b, "\"%s\":", name);
-	if (text != NULL)
-		(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
-	else
-		hr_buf_adds(b, "null");
-	hr_buf_adds(b, last ? "}\n" : ",");
-}
-
 /* ---- up ---- */
 
 static const struct cli_option up_options[] = {
@@ -46,20 +35,18 @@ static int
 show_up(struct cli *c, struct hr_sandbox *s)
 {
 	struct hr_buf b;
-	int r;
 
 	hr_buf_init(&b, 1 << 16);
 	if (c->json) {
 		hr_buf_addc(&b, '{');
-		put_field(&b, "sid", hr_sandbox_id(s), false);
-		put_field(&b, "url", hr_sandbox_url(s), true);
+		hr_json_put_named(&b, "sid", hr_sandbox_id(s));
+		hr_json_put_named(&b, "url", hr_sandbox_url(s));
+		hr_buf_adds(&b, "}\n");
 	} else {
 		hr_buf_addf(&b, "%s %s\n", hr_sandbox_id(s),
 		    hr_sandbox_url(s) != NULL ? hr_sandbox_url(s) : "-");
 	}
-	r = cli_out(hr_buf_str(&b), b.len);
-	hr_buf_done(&b);
-	return r;
+	return cli_out_buf(&b);
 }
 
 /* Options that stand for a setting. */
@@ -228,7 +215,7 @@ up(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_up = {
-    "up", "", "Start a sandbox, or find it running.", up_options, 0, 0, up};
+    "up", "", "Start a sandbox, or find it running.", up_options, 0, 0, up, NULL};
 
 /* ---- setup ---- */
 
@@ -240,28 +227,23 @@ number(int n, char text[16])
 }
 
 static int
-setup(struct cli *c, const struct cli_args *a)
+setup(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
 	char text[16];
 	struct hr_err err = {0};
-	struct hr_sandbox *s;
-	int r = CLI_ERROR, status = 0;
+	int r, status = 0;
 
 	(void)a;
-	s = cli_attach(c, &r);
-	if (s == NULL)
-		return r;
 	if (hr_sandbox_run_setup_script(s, &status, &err) != 0 ||
 	    hr_sandbox_install_git_hooks(s, &err) != 0)
 		r = cli_fail(&err);
 	else if ((r = cli_done(c, "sid", c->name, "status", number(status, text), NULL)) == CLI_OK)
 		r = status < 0 ? CLI_COMMAND_TIMEOUT : status;
-	hr_sandbox_free(s);
 	return r;
 }
 
 const struct cli_command cli_setup = {"setup", "",
-    "Run the repository's .openhands/setup.sh and install its hook.", NULL, 0, 0, setup};
+    "Run the repository's .openhands/setup.sh and install its hook.", NULL, 0, 0, NULL, setup};
 
 /* ---- lists ---- */
 
@@ -270,9 +252,8 @@ cli_recorded(struct cli *c, struct hr_err *err)
 {
 	struct json_object *list = NULL;
 	char *text = hr_sandbox_list(c->state_dir, err);
-	struct hr_json_error why;
 
-	if (text != NULL && hr_json_decode(text, strlen(text), &list, &why) < 0)
+	if (text != NULL && hr_json_decode(text, strlen(text), &list, NULL) < 0)
 		(void)hr_err_set(err, HR_E_INVAL, "the list of sandboxes is no JSON");
 	free(text);
 	return list;
@@ -284,11 +265,10 @@ cli_provided(struct cli *c, struct hr_err *err)
 	const struct hr_sandbox_options o = {
 	    .environ = c->env, .headless = true, .state_dir = c->state_dir};
 	struct json_object *list = NULL;
-	struct hr_json_error why;
 	char *text = NULL;
 
 	if (hr_sandbox_found(c->config, &o, &text, err) == 0)
-		(void)hr_json_decode(text, strlen(text), &list, &why);
+		(void)hr_json_decode(text, strlen(text), &list, NULL);
 	free(text);
 	return list;
 }
@@ -297,40 +277,34 @@ cli_provided(struct cli *c, struct hr_err *err)
 
 /* One thing that is done with a sandbox that is there. */
 static int
-with_sandbox(struct cli *c, int (*what)(struct hr_sandbox *s, struct hr_err *err))
+with_sandbox(
+    struct cli *c, struct hr_sandbox *s, int (*what)(struct hr_sandbox *s, struct hr_err *err))
 {
 	struct hr_err err = {0};
-	struct hr_sandbox *s;
-	int r = CLI_ERROR;
 
-	s = cli_attach(c, &r);
-	if (s != NULL)
-		r = what(s, &err) == 0
-			? cli_done(c, "sid", c->name, "state", hr_sandbox_state(s), NULL)
-			: cli_fail(&err);
-	hr_sandbox_free(s);
-	return r;
+	return what(s, &err) == 0 ? cli_done(c, "sid", c->name, "state", hr_sandbox_state(s), NULL)
+				  : cli_fail(&err);
 }
 
 static int
-pause_it(struct cli *c, const struct cli_args *a)
+pause_it(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
 	(void)a;
-	return with_sandbox(c, hr_sandbox_pause);
+	return with_sandbox(c, s, hr_sandbox_pause);
 }
 
 const struct cli_command cli_pause = {
-    "pause", "", "Stop a sandbox in such a way that it can go on.", NULL, 0, 0, pause_it};
+    "pause", "", "Stop a sandbox in such a way that it can go on.", NULL, 0, 0, NULL, pause_it};
 
 static int
-resume(struct cli *c, const struct cli_args *a)
+resume(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
 	(void)a;
-	return with_sandbox(c, hr_sandbox_resume);
+	return with_sandbox(c, s, hr_sandbox_resume);
 }
 
 const struct cli_command cli_resume = {
-    "resume", "", "Let a paused sandbox go on.", NULL, 0, 0, resume};
+    "resume", "", "Let a paused sandbox go on.", NULL, 0, 0, NULL, resume};
 
 /* ---- down ---- */
 
@@ -459,5 +433,5 @@ down(struct cli *c, const struct cli_args *a)
 	return r != CLI_OK ? r : one;
 }
 
-const struct cli_command cli_down = {
-    "down", "[NAME]...", "End a sandbox and remove what belongs to it.", down_options, 0, -1, down};
+const struct cli_command cli_down = {"down", "[NAME]...",
+    "End a sandbox and remove what belongs to it.", down_options, 0, -1, down, NULL};

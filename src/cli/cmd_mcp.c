@@ -506,4 +506,4 @@ static const struct cli_option options[] = {
 
 const struct cli_command cli_mcp = {"mcp", "",
     "Serve a client of the Model Context Protocol on standard input and output.", options, 0, 0,
-    mcp};
+    mcp, NULL};

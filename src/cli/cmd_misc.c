@@ -17,14 +17,13 @@ config(struct cli *c, const struct cli_args *a)
 	text = hr_config_json(c->config, &err);
 	if (text == NULL)
 		return cli_fail(&err);
-	r = cli_outs(text);
-	r = r == CLI_OK ? cli_outs("\n") : r;
+	r = cli_out_line(text);
 	free(text);
 	return r;
 }
 
 const struct cli_command cli_config = {
-    "config", "", "Print the settings as JSON, secrets masked.", NULL, 0, 0, config};
+    "config", "", "Print the settings as JSON, secrets masked.", NULL, 0, 0, config, NULL};
 
 static int
 id(struct cli *c, const struct cli_args *a)
@@ -38,27 +37,26 @@ id(struct cli *c, const struct cli_args *a)
 		return cli_fail(&err);
 	if (c->json)
 		r = cli_done(c, "sid", sid, NULL);
-	else if ((r = cli_outs(sid)) == CLI_OK)
-		r = cli_outs("\n");
+	else
+		r = cli_out_line(sid);
 	free(sid);
 	return r;
 }
 
 const struct cli_command cli_id = {"id", "[NAME]",
-    "Print a sandbox name made from NAME and jwt_secret; without NAME a new one.", NULL, 0, 1, id};
+    "Print a sandbox name made from NAME and jwt_secret; without NAME a new one.", NULL, 0, 1, id,
+    NULL};
 
 static int
 version(struct cli *c, const struct cli_args *a)
 {
 	struct hr_buf b;
-	int r;
 
 	(void)a;
 	hr_buf_init(&b, 4096);
 	hr_buf_addf(&b, c->json ? "{\"version\":\"%s\"}\n" : "handrail %s\n", hr_version());
-	r = cli_out(hr_buf_str(&b), b.len);
-	hr_buf_done(&b);
-	return r;
+	return cli_out_buf(&b);
 }
 
-const struct cli_command cli_version = {"version", "", "Print the version.", NULL, 0, 0, version};
+const struct cli_command cli_version = {
+    "version", "", "Print the version.", NULL, 0, 0, version, NULL};

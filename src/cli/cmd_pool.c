@@ -21,13 +21,10 @@ static int
 show(struct cli *c, const char *what, unsigned n)
 {
 	struct hr_buf b;
-	int r;
 
 	hr_buf_init(&b, 256);
 	hr_buf_addf(&b, c->json ? "{\"%s\":%u}\n" : "%s: %u\n", what, n);
-	r = cli_out(hr_buf_str(&b), b.len);
-	hr_buf_done(&b);
-	return r;
+	return cli_out_buf(&b);
 }
 
 static int
@@ -71,4 +68,4 @@ pool(struct cli *c, const struct cli_args *a)
 
 const struct cli_command cli_pool = {"pool", "NUMBER",
     "Have so many sandboxes wait for the next \"up\"; 0 ends all that wait.", pool_options, 1, 1,
-    pool};
+    pool, NULL};

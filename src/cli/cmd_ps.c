@@ -58,9 +58,8 @@ static struct json_object *
 decoded(const char *text, size_t len)
 {
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 
-	if (hr_json_decode(text, len, &o, &why) < 0 || !json_object_is_type(o, json_type_object)) {
+	if (hr_json_decode(text, len, &o, NULL) < 0 || !json_object_is_type(o, json_type_object)) {
 		json_object_put(o);
 		return NULL;
 	}
@@ -247,16 +246,6 @@ put_line(struct hr_buf *b, const struct row *w)
 }
 
 static void
-put_text(struct hr_buf *b, const char *name, const char *text)
-{
-	hr_buf_addf(b, ",\"%s\":", name);
-	if (text != NULL)
-		(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
-	else
-		hr_buf_adds(b, "null");
-}
-
-static void
 put_number(struct hr_buf *b, const char *name, double v, int digits)
 {
 	if (v >= 0)
@@ -268,14 +257,12 @@ put_number(struct hr_buf *b, const char *name, double v, int digits)
 static void
 put_json(struct hr_buf *b, const struct row *w)
 {
-	const char *sid = hr_json_text_or(w->record, "sid", "-");
-
-	hr_buf_adds(b, b->len > 1 ? ",{\"sid\":" : "{\"sid\":");
-	(void)hr_json_put_str(b, sid, strlen(sid), HR_JSON_REPLACE);
-	put_text(b, "runtime", hr_json_text_or(w->record, "runtime", "-"));
-	put_text(b, "state", w->state);
-	put_text(b, "url", hr_json_text_at(w->record, "url"));
-	put_text(b, "image", hr_json_text_at(w->record, "image"));
+	hr_buf_adds(b, b->len > 1 ? ",{" : "{");
+	hr_json_put_named(b, "sid", hr_json_text_or(w->record, "sid", "-"));
+	hr_json_put_named(b, "runtime", hr_json_text_or(w->record, "runtime", "-"));
+	hr_json_put_named(b, "state", w->state);
+	hr_json_put_named(b, "url", hr_json_text_at(w->record, "url"));
+	hr_json_put_named(b, "image", hr_json_text_at(w->record, "image"));
 	put_number(b, "age", age_of(w), 0);
 	put_number(b, "idle", w->idle, 3);
 	put_number(b, "cpu_percent", w->cpu, 1);
@@ -284,7 +271,7 @@ put_json(struct hr_buf *b, const struct row *w)
 	if (w->stray) {
 		hr_buf_addf(
 		    b, ",\"ours\":%s", hr_json_true_at(w->record, "ours") ? "true" : "false");
-		put_text(b, "id", hr_json_text_at(w->record, "id"));
+		hr_json_put_named(b, "id", hr_json_text_at(w->record, "id"));
 	}
 	hr_buf_addc(b, '}');
 }
@@ -311,7 +298,6 @@ static int
 show(struct cli *c, const struct row *rows, size_t n)
 {
 	struct hr_buf b;
-	int r;
 	size_t i;
 
 	hr_buf_init(&b, 16 << 20);
@@ -328,9 +314,7 @@ show(struct cli *c, const struct row *rows, size_t n)
 	}
 	if (c->json)
 		hr_buf_adds(&b, "]\n");
-	r = cli_out(hr_buf_str(&b), b.len);
-	hr_buf_done(&b);
-	return r;
+	return cli_out_buf(&b);
 }
 
 static int
@@ -365,5 +349,5 @@ ps(struct cli *c, const struct cli_args *a)
 	return r != CLI_OK ? r : shown;
 }
 
-const struct cli_command cli_ps = {
-    "ps", "", "List the sandboxes, what they are made of and what they use.", ps_options, 0, 0, ps};
+const struct cli_command cli_ps = {"ps", "",
+    "List the sandboxes, what they are made of and what they use.", ps_options, 0, 0, ps, NULL};

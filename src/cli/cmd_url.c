@@ -10,34 +10,22 @@
 #include "cli/commands.h"
 #include "proto/json.h"
 
-static void
-put_text(struct hr_buf *b, const char *name, const char *text)
-{
-	hr_buf_addf(b, "\"%s\":", name);
-	if (text != NULL)
-		(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
-	else
-		hr_buf_adds(b, "null");
-	hr_buf_addc(b, ',');
-}
-
 static int
 show(struct cli *c, const char *server, const char *key, const char *vscode, const char *hosts)
 {
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 	struct hr_buf b;
 	int r;
 
-	if (hr_json_decode(hosts, strlen(hosts), &o, &why) < 0)
+	if (hr_json_decode(hosts, strlen(hosts), &o, NULL) < 0)
 		return cli_usage("the list of addresses cannot be read");
 	hr_buf_init(&b, 1 << 20);
 	if (c->json) {
 		hr_buf_addc(&b, '{');
-		put_text(&b, "server", server);
-		put_text(&b, "key", key);
-		put_text(&b, "vscode", vscode);
-		hr_buf_addf(&b, "\"web_hosts\":%s}\n", hosts);
+		hr_json_put_named(&b, "server", server);
+		hr_json_put_named(&b, "key", key);
+		hr_json_put_named(&b, "vscode", vscode);
+		hr_buf_addf(&b, ",\"web_hosts\":%s}\n", hosts);
 	} else {
 		hr_buf_addf(&b, "server %s\n", server);
 		if (vscode != NULL)
@@ -47,24 +35,19 @@ show(struct cli *c, const char *server, const char *key, const char *vscode, con
 			hr_buf_addf(&b, "%-6d %s\n", json_object_get_int(port), address);
 		}
 	}
-	r = cli_out(hr_buf_str(&b), b.len);
-	hr_buf_done(&b);
+	r = cli_out_buf(&b);
 	json_object_put(o);
 	return r;
 }
 
 static int
-print_urls(struct cli *c, const struct cli_args *a)
+print_urls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
 	struct hr_err err = {0};
-	struct hr_sandbox *s;
 	char *vscode = NULL, *hosts = NULL;
-	int r = CLI_ERROR;
+	int r;
 
 	(void)a;
-	s = cli_attach(c, &r);
-	if (s == NULL)
-		return r;
 	if (hr_sandbox_vscode_url(s, &vscode, &err) != 0 ||
 	    hr_sandbox_web_hosts(s, &hosts, &err) != 0)
 		r = cli_fail(&err);
@@ -73,10 +56,9 @@ print_urls(struct cli *c, const struct cli_args *a)
 		    hr_sandbox_session_api_key(s), vscode, hosts);
 	free(vscode);
 	free(hosts);
-	hr_sandbox_free(s);
 	return r;
 }
 
 const struct cli_command cli_url = {"url", "",
-    "Print the addresses of the server, the editor and two ports for programs.", NULL, 0, 0,
+    "Print the addresses of the server, the editor and two ports for programs.", NULL, 0, 0, NULL,
     print_urls};

@@ -30,7 +30,6 @@ on_line(void *arg, const char *line, size_t len)
 {
 	struct cli *c = arg;
 	struct hr_buf b;
-	int r;
 
 	hr_buf_init(&b, 8u << 20);
 	if (c->json) {
@@ -41,9 +40,7 @@ on_line(void *arg, const char *line, size_t len)
 		hr_quote_text(&b, line, len);
 	}
 	hr_buf_addc(&b, '\n');
-	r = cli_out(hr_buf_str(&b), b.len);
-	hr_buf_done(&b);
-	return r;
+	return cli_out_buf(&b);
 }
 
 /* Readable once nobody reads what we print; -1: that cannot be, as of a file. */
@@ -59,27 +56,21 @@ reader_gone(void)
 }
 
 static int
-logs(struct cli *c, const struct cli_args *a)
+logs(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
 	struct hr_err err = {0};
-	struct hr_sandbox *s;
-	int r = CLI_ERROR;
+	int r;
 
-	s = cli_attach(c, &r);
-	if (s != NULL) {
-		/* a log that is followed may have nothing more to say for hours */
-		s->host.stop_fd = reader_gone();
-		r = hr_sandbox_logs(s, cli_value(a, 'f') != NULL, on_line, c, &err) == 0
-			? CLI_OK
-			: cli_fail(&err);
-		hr_fd_close(&s->host.stop_fd);
-	}
-	hr_sandbox_free(s);
+	/* a log that is followed may have nothing more to say for hours */
+	s->host.stop_fd = reader_gone();
+	r = hr_sandbox_logs(s, cli_value(a, 'f') != NULL, on_line, c, &err) == 0 ? CLI_OK
+										 : cli_fail(&err);
+	hr_fd_close(&s->host.stop_fd);
 	return r;
 }
 
 const struct cli_command cli_logs = {
-    "logs", "", "Print the log of the sandbox's server.", logs_options, 0, 0, logs};
+    "logs", "", "Print the log of the sandbox's server.", logs_options, 0, 0, NULL, logs};
 
 /* "resources.memory.rss  123": names of nested members with dots. */
 static void
@@ -112,24 +103,18 @@ static int
 show_use(struct cli *c, const char *text)
 {
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 	struct hr_buf b;
-	int r;
 
-	if (c->json) {
-		r = cli_outs(text);
-		return r == CLI_OK ? cli_outs("\n") : r;
-	}
+	if (c->json)
+		return cli_out_line(text);
 	hr_buf_init(&b, 1 << 20);
-	if (hr_json_decode(text, strlen(text), &o, &why) == 0 &&
+	if (hr_json_decode(text, strlen(text), &o, NULL) == 0 &&
 	    json_object_is_type(o, json_type_object))
 		put_values(&b, "", o);
 	else
 		hr_quote_text(&b, text, strlen(text));
 	json_object_put(o);
-	r = cli_out(hr_buf_str(&b), b.len);
-	hr_buf_done(&b);
-	return r;
+	return cli_out_buf(&b);
 }
 
 static const struct cli_option top_options[] = {
@@ -187,29 +172,24 @@ top(struct cli *c, const struct cli_args *a)
 }
 
 const struct cli_command cli_top = {"top", "",
-    "Show what the sandbox uses, again and again on a terminal.", top_options, 0, 0, top};
+    "Show what the sandbox uses, again and again on a terminal.", top_options, 0, 0, top, NULL};
 
 static int
-sh(struct cli *c, const struct cli_args *a)
+sh(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
 	static const char *const shell[] = {"bash", NULL};
 	struct hr_err err = {0};
-	struct hr_sandbox *s;
-	int r = CLI_ERROR, status = 0;
+	int status = 0;
 
-	s = cli_attach(c, &r);
-	if (s == NULL)
-		return r;
+	(void)c;
 	/* they are for the program at the terminal */
 	(void)signal(SIGINT, SIG_IGN);
 	(void)signal(SIGQUIT, SIG_IGN);
-	r = hr_sandbox_exec(s, a->argc > 0 ? (const char *const *)a->argv : shell, &status, &err) ==
-		    0
-		? status
-		: cli_fail(&err);
-	hr_sandbox_free(s);
-	return r;
+	return hr_sandbox_exec(
+		   s, a->argc > 0 ? (const char *const *)a->argv : shell, &status, &err) == 0
+		   ? status
+		   : cli_fail(&err);
 }
 
 const struct cli_command cli_sh = {"sh", "[COMMAND [ARGUMENT]...]",
-    "A shell in the sandbox on this terminal, or another program.", NULL, 0, -1, sh};
+    "A shell in the sandbox on this terminal, or another program.", NULL, 0, -1, NULL, sh};

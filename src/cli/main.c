@@ -219,27 +219,40 @@ cli_outs(const char *s)
 }
 
 int
+cli_out_buf(struct hr_buf *b)
+{
+	int r = cli_out(hr_buf_str(b), b->len);
+
+	hr_buf_done(b);
+	return r;
+}
+
+int
+cli_out_line(const char *s)
+{
+	int r = cli_outs(s);
+
+	return r == CLI_OK ? cli_outs("\n") : r;
+}
+
+int
 cli_done(const struct cli *c, ...)
 {
-	const char *name, *value;
+	const char *name;
 	struct hr_buf b;
 	va_list ap;
-	int r;
 
 	if (!c->json)
 		return CLI_OK;
 	hr_buf_init(&b, 1 << 20);
+	hr_buf_addc(&b, '{');
 	va_start(ap, c);
 	while ((name = va_arg(ap, const char *)) != NULL) {
-		value = va_arg(ap, const char *);
-		hr_buf_addf(&b, "%s\"%s\":", b.len > 0 ? "," : "{", name);
-		(void)hr_json_put_str(&b, value, strlen(value), HR_JSON_REPLACE);
+		hr_json_put_named(&b, name, va_arg(ap, const char *));
 	}
 	va_end(ap);
 	hr_buf_adds(&b, "}\n");
-	r = cli_out(hr_buf_str(&b), b.len);
-	hr_buf_done(&b);
-	return r;
+	return cli_out_buf(&b);
 }
 
 /* Of a sandbox that is not there. */
@@ -343,7 +356,7 @@ read_options(const struct cli_command *cmd, int argc, char **argv, struct cli_ar
 			    "%s: option \"%s\" needs a value", cmd->name, argv[optind - 1]);
 		if (c == '?') {
 			const char *word = argv[optind - 1];
-			const char *of = cmd->run != NULL ? cmd->name : "";
+			const char *of = *cmd->help != '\0' ? cmd->name : "";
 
 			if (optopt != 0 && optopt > 32 && strncmp(word, "--", 2) != 0)
 				return cli_usage(
@@ -389,7 +402,6 @@ static int
 help_of(const struct cli_command *cmd, const struct cli *c)
 {
 	struct hr_buf b, own;
-	int r;
 
 	hr_buf_init(&b, 1 << 20);
 	hr_buf_addf(&b, "usage: handrail %s [OPTION]...%s%s\n\n%s\n\n", cmd->name,
@@ -401,16 +413,13 @@ help_of(const struct cli_command *cmd, const struct cli *c)
 	    own.len > 0)
 		hr_buf_addf(&b, "\nSettings of this kind (--set KEY=VALUE):\n%s", hr_buf_str(&own));
 	hr_buf_done(&own);
-	r = cli_out(hr_buf_str(&b), b.len);
-	hr_buf_done(&b);
-	return r;
+	return cli_out_buf(&b);
 }
 
 static int
 help(void)
 {
 	struct hr_buf b;
-	int r;
 	size_t i;
 
 	hr_buf_init(&b, 1 << 20);
@@ -420,9 +429,7 @@ help(void)
 	hr_buf_adds(&b, "\nOptions of every command:\n");
 	put_options(&b, cli_common);
 	hr_buf_adds(&b, "\nSee handrail(1).\n");
-	r = cli_out(hr_buf_str(&b), b.len);
-	hr_buf_done(&b);
-	return r;
+	return cli_out_buf(&b);
 }
 
 /* ---- the way to a subcommand ---- */
@@ -485,6 +492,18 @@ load_config(struct cli *c, const struct cli_args *a)
 }
 
 static int
+run_attached(struct cli *c, const struct cli_command *cmd, const struct cli_args *a)
+{
+	int r = CLI_ERROR;
+	struct hr_sandbox *s = cli_attach(c, &r);
+
+	if (s != NULL)
+		r = cmd->attached(c, s, a);
+	hr_sandbox_free(s);
+	return r;
+}
+
+static int
 run_command(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 {
 	int r;
@@ -508,11 +527,13 @@ run_command(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 	r = load_config(c, a);
 	if (r == CLI_OK && cli_value(a, 'h') != NULL)
 		return help_of(cmd, c);
-	return r == CLI_OK ? cmd->run(c, a) : r;
+	if (r == CLI_OK)
+		r = cmd->run != NULL ? cmd->run(c, a) : run_attached(c, cmd, a);
+	return r;
 }
 
 /* What stands in front of the command. */
-static const struct cli_command before = {"handrail", "COMMAND", "", NULL, 0, -1, NULL};
+static const struct cli_command before = {"handrail", "COMMAND", "", NULL, 0, -1, NULL, NULL};
 
 /* a: with the options before the command and what follows them. */
 static int

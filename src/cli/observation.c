@@ -3,7 +3,6 @@
 
 #include "cli/observation.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,27 +14,6 @@
 #include "proto/json.h"
 
 #define OUT_MAX (256u << 20) /* three bytes may stand for one */
-
-struct json_object *
-cli_object(const char *name, ...)
-{
-	struct json_object *o = json_object_new_object(), *v;
-	const char *value;
-	va_list ap;
-
-	va_start(ap, name);
-	for (; o != NULL && name != NULL; name = va_arg(ap, const char *)) {
-		value = va_arg(ap, const char *);
-		v = json_object_new_string(value);
-		if (v == NULL || json_object_object_add(o, name, v) != 0) {
-			json_object_put(v);
-			json_object_put(o);
-			o = NULL;
-		}
-	}
-	va_end(ap);
-	return o;
-}
 
 /* An error observation, or the editor's own way of saying that it did nothing. */
 static bool
@@ -134,10 +112,8 @@ show(const struct cli *c, const char *text, struct json_object *obs, bool shown)
 	const char *p;
 	int r, n;
 
-	if (c->json) {
-		r = cli_outs(text);
-		return r == CLI_OK ? cli_outs("\n") : r;
-	}
+	if (c->json)
+		return cli_out_line(text);
 	p = hr_json_text(content);
 	if (p == NULL)
 		return CLI_OK;
@@ -183,10 +159,9 @@ int
 cli_observed(const struct cli *c, const char *text, bool content)
 {
 	struct json_object *obs = NULL;
-	struct hr_json_error why;
 	int r = CLI_ERROR, shown;
 
-	if (hr_json_decode(text, strlen(text), &obs, &why) == 0) {
+	if (hr_json_decode(text, strlen(text), &obs, NULL) == 0) {
 		shown = show(c, text, obs, content);
 		r = shown != CLI_OK ? shown : status_of(obs);
 	}
@@ -218,14 +193,8 @@ cli_act(struct cli *c, const char *type, struct json_object *args, double timeou
 struct json_object *
 cli_run_args(const char *line, double timeout_s)
 {
-	struct json_object *args = cli_object("command", line, NULL);
-
-	if (args != NULL && timeout_s > 0 &&
-	    json_object_object_add(args, "blocking", json_object_new_boolean(true)) != 0) {
-		json_object_put(args);
-		args = NULL;
-	}
-	return args;
+	return hr_json_object(NULL, "command", json_object_new_string(line), "blocking",
+	    timeout_s > 0 ? json_object_new_boolean(true) : HR_JSON_NONE, NULL);
 }
 
 int

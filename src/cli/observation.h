@@ -23,7 +23,4 @@ struct json_object *cli_run_args(const char *line, double timeout_s);
 /* The value of --timeout; 0: not given. */
 int cli_seconds(const struct cli_args *a, double *ret);
 
-/* An object with these texts, "name", "value", ..., NULL; NULL: no memory. */
-struct json_object *cli_object(const char *name, ...) __attribute__((sentinel));
-
 #endif

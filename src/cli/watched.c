@@ -43,11 +43,10 @@ ask(struct cli_watched *k, const char *method, const char *path, const char *bod
 	    .headers = headers,
 	    .timeout_s = 30,
 	    .watch_fd = k->given_up_fd};
-	struct hr_json_error why;
 	struct hr_http_answer a;
 	int r = hr_client_send(&k->client, &q, &a, err);
 
-	if (r == 0 && hr_json_decode(hr_buf_str(&a.body), a.body.len, ret, &why) < 0)
+	if (r == 0 && hr_json_decode(hr_buf_str(&a.body), a.body.len, ret, NULL) < 0)
 		r = hr_err_set(err, HR_E_PROTO, "the server's answer to %s is no JSON", path);
 	hr_http_answer_done(&a);
 	return r;
