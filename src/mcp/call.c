@@ -123,31 +123,14 @@ hr_mcp_path(struct hr_mcp_call *c, const char *name)
 	return ret;
 }
 
-static struct json_object *
-action_of(const char *type, struct json_object *args, double timeout_s)
-{
-	struct json_object *o = json_object_new_object();
-
-	if (o != NULL && args != NULL &&
-	    json_object_object_add(o, "action", json_object_new_string(type)) == 0 &&
-	    (timeout_s <= 0 ||
-		json_object_object_add(o, "timeout", json_object_new_double(timeout_s)) == 0) &&
-	    json_object_object_add(o, "args", args) == 0)
-		return o;
-	json_object_put(o);
-	json_object_put(args);
-	return NULL;
-}
-
 /* Of a status other than 200. */
 static void
 fail_status(struct hr_mcp_call *c, const struct hr_answer *a)
 {
 	struct json_object *body = NULL;
-	struct hr_json_error e;
 	const char *detail = NULL;
 
-	if (hr_json_decode(hr_buf_str(&a->body), a->body.len, &body, &e) == 0)
+	if (hr_json_decode(hr_buf_str(&a->body), a->body.len, &body, NULL) == 0)
 		detail = hr_json_text_at(body, "detail");
 	if (a->status == 503 && a->retry_after_s > 0)
 		hr_mcp_fail(c, "Not now, nothing was done: %s. Call again in a moment.",
@@ -161,9 +144,11 @@ struct json_object *
 hr_mcp_perform(struct hr_mcp_call *c, const char *session, const char *type,
     struct json_object *args, double timeout_s, struct hr_span key)
 {
-	struct json_object *action = action_of(type, args, timeout_s), *observation = NULL;
+	struct json_object *action = hr_json_object(NULL, "action", json_object_new_string(type),
+	    "timeout", timeout_s > 0 ? json_object_new_double(timeout_s) : HR_JSON_NONE, "args",
+	    args, NULL);
+	struct json_object *observation = NULL;
 	struct hr_answer answer;
-	struct hr_json_error e;
 
 	if (action == NULL) {
 		hr_mcp_fail(c, "Out of memory; nothing was done. Try again.");
@@ -177,7 +162,8 @@ hr_mcp_perform(struct hr_mcp_call *c, const char *session, const char *type,
 	hr_buf_add(&c->key, hr_buf_str(&answer.key), answer.key.len);
 	if (answer.status != 200)
 		fail_status(c, &answer);
-	else if (hr_json_decode(hr_buf_str(&answer.body), answer.body.len, &observation, &e) < 0 ||
+	else if (hr_json_decode(hr_buf_str(&answer.body), answer.body.len, &observation, NULL) <
+		     0 ||
 		 hr_json_type(observation) != HR_PY_DICT) {
 		hr_mcp_fail(c, "The sandbox's answer cannot be read.");
 		json_object_put(observation);

@@ -41,13 +41,6 @@ is_there(const char *run_dir, const struct hr_mcp_tool *t)
 	return there;
 }
 
-static void
-put_text(struct hr_buf *b, const char *name, const char *text)
-{
-	hr_buf_addf(b, "\"%s\":", name);
-	(void)hr_json_put_str(b, text, strlen(text), HR_JSON_REPLACE);
-}
-
 static const char *
 yes(bool b)
 {
@@ -61,16 +54,14 @@ put_tool(struct hr_buf *b, const struct hr_mcp_tool *t)
 	bool first = true;
 
 	hr_buf_addc(b, '{');
-	put_text(b, "name", t->name);
-	hr_buf_addc(b, ',');
-	put_text(b, "title", t->title);
-	hr_buf_addc(b, ',');
-	put_text(b, "description", t->help);
+	hr_json_put_named(b, "name", t->name);
+	hr_json_put_named(b, "title", t->title);
+	hr_json_put_named(b, "description", t->help);
 	hr_buf_adds(b, ",\"inputSchema\":{\"type\":\"object\",\"properties\":{");
 	for (p = t->params; p->name != NULL; p++) {
 		hr_buf_addf(
-		    b, "%s\"%s\":{%s,", p == t->params ? "" : ",", p->name, type_schemas[p->type]);
-		put_text(b, "description", p->help);
+		    b, "%s\"%s\":{%s", p == t->params ? "" : ",", p->name, type_schemas[p->type]);
+		hr_json_put_named(b, "description", p->help);
 		hr_buf_addc(b, '}');
 	}
 	hr_buf_adds(b, "},\"required\":[");

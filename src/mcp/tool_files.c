@@ -14,24 +14,16 @@ static const struct hr_span no_key = {"", 0};
 static struct json_object *
 args_new(struct hr_span path, const char *command)
 {
-	struct json_object *o = json_object_new_object();
-
-	if (o == NULL || json_object_object_add(o, "path", hr_mcp_json_str(path)) != 0 ||
-	    (command != NULL &&
-		json_object_object_add(o, "command", json_object_new_string(command)) != 0)) {
-		json_object_put(o);
-		return NULL;
-	}
-	return o;
+	return hr_json_object(
+	    NULL, "path", hr_mcp_json_str(path), "command", hr_json_maybe(command), NULL);
 }
 
 /* False: o is put, all is said. */
 static bool
 args_add(struct hr_mcp_call *c, struct json_object *o, const char *name, struct json_object *v)
 {
-	if (o != NULL && v != NULL && json_object_object_add(o, name, v) == 0)
+	if (hr_json_set(o, name, v, NULL) == 0)
 		return true;
-	json_object_put(v);
 	json_object_put(o);
 	hr_mcp_fail(c, "Out of memory; nothing was done. Try again.");
 	return false;

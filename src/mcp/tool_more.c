@@ -34,18 +34,6 @@ put_url(struct hr_mcp_call *c, struct json_object *v)
 	(void)hr_mcp_put_data(c, url, none); /* no image: it is left out */
 }
 
-static struct json_object *
-one_arg(const char *name, struct hr_span v)
-{
-	struct json_object *o = json_object_new_object();
-
-	if (o != NULL && json_object_object_add(o, name, hr_mcp_json_str(v)) != 0) {
-		json_object_put(o);
-		return NULL;
-	}
-	return o;
-}
-
 static const struct hr_mcp_param ipython_params[] = {
     {"code", HR_MCP_STR, true, "Python, with the magics of IPython."},
     {"wait_s", HR_MCP_NUM, false, "Seconds it may take; 25 if left out, then it is interrupted."},
@@ -57,7 +45,8 @@ call_ipython(struct hr_mcp_call *c)
 {
 	double wait_s = hr_mcp_arg_number(c, "wait_s", 25);
 	struct json_object *o = hr_mcp_perform(c, NULL, "run_ipython",
-			       one_arg("code", hr_mcp_arg(c, "code")),
+			       hr_json_object(
+				   NULL, "code", hr_mcp_json_str(hr_mcp_arg(c, "code")), NULL),
 			       wait_s < 1     ? 1
 			       : wait_s > 300 ? 300
 					      : wait_s,
@@ -96,7 +85,9 @@ static void
 call_browse(struct hr_mcp_call *c)
 {
 	struct json_object *o = hr_mcp_perform(c, NULL, "browse_interactive",
-	    one_arg("browser_actions", hr_mcp_arg(c, "actions")), 0, no_key);
+	    hr_json_object(
+		NULL, "browser_actions", hr_mcp_json_str(hr_mcp_arg(c, "actions")), NULL),
+	    0, no_key);
 
 	if (o != NULL && !hr_mcp_is_error(c, o)) {
 		put_content(c, o);

@@ -258,12 +258,12 @@ static void
 run_text(struct hr_mcp_call *c, struct hr_span text, double wait_s)
 {
 	double first_s = wait_s > FIRST_S ? FIRST_S : wait_s;
-	struct json_object *args = json_object_new_object(), *o;
+	struct json_object *args = hr_json_object(NULL, "command", hr_mcp_json_str(text),
+			       "blocking", json_object_new_boolean(true), NULL),
+			   *o;
 	struct hr_buf key;
 
-	if (args == NULL || json_object_object_add(args, "command", hr_mcp_json_str(text)) != 0 ||
-	    json_object_object_add(args, "blocking", json_object_new_boolean(true)) != 0) {
-		json_object_put(args);
+	if (args == NULL) {
 		hr_mcp_fail(c, "Out of memory; nothing was run.");
 		return;
 	}

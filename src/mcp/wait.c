@@ -212,16 +212,6 @@ put_output(const struct hr_shell_place *place, struct hr_mcp_wait *w, uint64_t e
 
 /* ---- the result ---- */
 
-static void
-put_str(struct hr_buf *b, const char *name, struct hr_span s)
-{
-	hr_buf_addf(b, "\"%s\":", name);
-	if (s.p == NULL)
-		hr_buf_adds(b, "null");
-	else
-		(void)hr_json_put_str(b, s.p, s.len, HR_JSON_REPLACE);
-}
-
 /* One line behind the output. */
 static void
 end_line(struct hr_buf *b)
@@ -235,12 +225,10 @@ hr_mcp_put_done(struct hr_mcp_call *c, struct hr_span output, int64_t exit_code,
     struct hr_span directory, const char *handle)
 {
 	hr_buf_addc(&c->structured, '{');
-	put_str(&c->structured, "output", output);
-	hr_buf_addf(&c->structured, ",\"running\":false,\"exit_code\":%" PRId64 ",", exit_code);
-	put_str(&c->structured, "working_dir", directory);
-	hr_buf_addc(&c->structured, ',');
-	put_str(&c->structured, "handle",
-	    handle[0] != '\0' ? hr_span_of(handle) : (struct hr_span){NULL, 0});
+	hr_json_put_member(&c->structured, "output", output);
+	hr_buf_addf(&c->structured, ",\"running\":false,\"exit_code\":%" PRId64, exit_code);
+	hr_json_put_member(&c->structured, "working_dir", directory);
+	hr_json_put_named(&c->structured, "handle", handle[0] != '\0' ? handle : NULL);
 	hr_buf_addc(&c->structured, '}');
 	hr_buf_add(&c->text, output.p, output.len);
 	end_line(&c->text);
@@ -256,10 +244,9 @@ static void
 put_running(struct hr_mcp_call *c, struct hr_span output, const char *handle, const char *why)
 {
 	hr_buf_addc(&c->structured, '{');
-	put_str(&c->structured, "output", output);
-	hr_buf_adds(&c->structured,
-	    ",\"running\":true,\"exit_code\":null,\"working_dir\":null,\"handle\":");
-	(void)hr_json_put_str(&c->structured, handle, strlen(handle), HR_JSON_REPLACE);
+	hr_json_put_member(&c->structured, "output", output);
+	hr_buf_adds(&c->structured, ",\"running\":true,\"exit_code\":null,\"working_dir\":null");
+	hr_json_put_named(&c->structured, "handle", handle);
 	hr_buf_addc(&c->structured, '}');
 	hr_buf_add(&c->text, output.p, output.len);
 	end_line(&c->text);

@@ -93,7 +93,6 @@ libmcp_la_SOURCES = \
 	%D%/mcp/child.c \
 	%D%/mcp/hub.h \
 	%D%/mcp/list.c \
-	%D%/mcp/object.c \
 	%D%/mcp/rpc.c %D%/mcp/rpc_int.h \
 	%D%/mcp/session.c \
 	%D%/mcp/update.c

@@ -34,13 +34,12 @@ static void
 read_state(struct br_desk *d)
 {
 	struct json_object *o = NULL, *seen, *tabs;
-	struct hr_json_error error;
 	struct hr_buf text;
 	char *path = state_file(d);
 
 	hr_buf_init(&text, STATE_MAX);
 	if (path != NULL && hr_path_read(path, &text, NULL) == 0 &&
-	    hr_json_decode(text.p, text.len, &o, &error) == 0) {
+	    hr_json_decode(text.p, text.len, &o, NULL) == 0) {
 		seen = hr_json_at(o, "seen");
 		tabs = hr_json_at(o, "tabs");
 		if (hr_json_type(seen) == HR_PY_LIST)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "base/percent.h"
 #include "plugins/browser/pychars.h"
 
 struct literal {
@@ -41,16 +42,6 @@ put_plain(struct literal *l)
 	l->p += n;
 }
 
-static int
-hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-		return (c | 0x20) - 'a' + 10;
-	return -1;
-}
-
 static void
 put_code_point(struct literal *l, uint32_t cp)
 {
@@ -69,8 +60,8 @@ put_hex(struct literal *l, char letter)
 	size_t from = l->pos;
 	uint32_t cp = 0;
 
-	for (n = 0; n < want && l->p < l->end && hex_value(*l->p) >= 0; n++)
-		cp = cp << 4 | (uint32_t)hex_value(*l->p++);
+	for (n = 0; n < want && l->p < l->end && hr_hex_value(*l->p) >= 0; n++)
+		cp = cp << 4 | (uint32_t)hr_hex_value(*l->p++);
 	l->pos += 2 + (size_t)n;
 	if (n == want && cp <= 0x10FFFF) {
 		put_code_point(l, cp);

@@ -252,13 +252,11 @@ on_late(void *arg)
 static int
 take_request(struct client *c, const struct hr_act_request *req, struct hr_err *err)
 {
-	struct hr_json_error error;
-
 	if (req->type.len >= sizeof(c->type))
 		return hr_err_set(err, HR_E_PROTO, "an action of another type");
 	memcpy(c->type, req->type.p, req->type.len);
 	c->type[req->type.len] = '\0';
-	if (hr_json_decode(req->action.p, req->action.len, &c->action, &error) != 0 ||
+	if (hr_json_decode(req->action.p, req->action.len, &c->action, NULL) != 0 ||
 	    c->action == NULL)
 		return hr_err_set(err, HR_E_PROTO, "the action is not JSON");
 	hr_buf_done(&c->in);

@@ -127,10 +127,8 @@ br_snapshot_new(const char *json, size_t len, struct hr_err *err)
 {
 	struct br_snapshot *s = calloc(1, sizeof(*s));
 
-	if (s == NULL) {
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
+	if (s == NULL)
+		return hr_err_null(err);
 	if (br_tape_parse(&s->tape, json, len, err) == 0 && load(s, err) == 0)
 		return s;
 	br_snapshot_free(s);

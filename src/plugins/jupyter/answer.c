@@ -50,7 +50,6 @@ static struct json_object *
 image_list(const struct hr_cell *cell)
 {
 	struct json_object *list = NULL;
-	struct hr_json_error e;
 	struct hr_buf text;
 
 	if (cell->images.len == 0)
@@ -59,7 +58,7 @@ image_list(const struct hr_cell *cell)
 	hr_buf_addc(&text, '[');
 	hr_buf_add(&text, cell->images.p, cell->images.len);
 	hr_buf_addc(&text, ']');
-	if (text.fail == HR_OK && hr_json_decode(text.p, text.len, &list, &e) < 0)
+	if (text.fail == HR_OK && hr_json_decode(text.p, text.len, &list, NULL) < 0)
 		list = NULL;
 	hr_buf_done(&text);
 	return list;

@@ -143,10 +143,9 @@ static const char *
 job_read(struct hr_job *job, const struct hr_act_request *req)
 {
 	struct json_object *args, *code, *extra = NULL, *timeout;
-	struct hr_json_error e;
 	struct hr_buf why;
 
-	if (hr_json_decode(req->action.p, req->action.len, &job->action, &e) < 0 ||
+	if (hr_json_decode(req->action.p, req->action.len, &job->action, NULL) < 0 ||
 	    (args = hr_json_typed_at(job->action, "args", HR_PY_DICT)) == NULL)
 		return "the action cannot be read";
 	code = hr_json_typed_at(args, "code", HR_PY_STR);
@@ -177,17 +176,14 @@ hr_jupyter_submit(struct hr_jupyter *j, const struct hr_act_request *req, struct
 		return job;
 	}
 	job = calloc(1, sizeof(*job));
-	if (job == NULL) {
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
+	if (job == NULL)
+		return hr_err_null(err);
 	hr_buf_init(&job->answer, HR_FRAME_MAX + HR_FRAME_HEADER);
 	job->key = malloc(req->key.len + 1);
 	job->dir = strndup(req->working_dir.p, req->working_dir.len);
 	if (job->key == NULL || job->dir == NULL) {
 		job_free(job);
-		(void)hr_err_nomem(err);
-		return NULL;
+		return hr_err_null(err);
 	}
 	memcpy(job->key, req->key.p, req->key.len);
 	job->key_len = req->key.len;

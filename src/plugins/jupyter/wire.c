@@ -172,9 +172,8 @@ static struct json_object *
 object_of(const struct hr_wire_part *part)
 {
 	struct json_object *v = NULL;
-	struct hr_json_error e;
 
-	if (hr_json_decode(part->p, part->len, &v, &e) < 0)
+	if (hr_json_decode(part->p, part->len, &v, NULL) < 0)
 		return NULL;
 	if (hr_json_type(v) == HR_PY_DICT)
 		return v;

@@ -183,8 +183,8 @@ answer_request(struct mcp_child *c, struct json_object *id, const char *method)
 	const char *key = what != NULL && json_object_object_length(what) == 2 ? "error" : "result";
 	char *text;
 
-	answer = mcp_object(
-	    "jsonrpc", json_object_new_string("2.0"), "id", json_object_get(id), key, what, NULL);
+	answer = hr_json_object(NULL, "jsonrpc", json_object_new_string("2.0"), "id",
+	    json_object_get(id), key, what, NULL);
 	text = answer != NULL ? mcp_text(answer) : NULL;
 	if (text != NULL)
 		child_write(c, text);
@@ -234,9 +234,8 @@ void
 mcp_child_line(struct mcp_child *c, const char *line, size_t len)
 {
 	struct json_object *m = NULL;
-	struct hr_json_error e;
 
-	if (hr_json_decode(line, len, &m, &e) < 0 || hr_json_type(m) != HR_PY_DICT)
+	if (hr_json_decode(line, len, &m, NULL) < 0 || hr_json_type(m) != HR_PY_DICT)
 		hr_log(HR_LOG_WARNING, "MCP server %s wrote a line that is no message", c->name);
 	else
 		take_message(c, m);
@@ -499,16 +498,16 @@ mcp_child_request(struct mcp_child *c, const char *method, struct json_object *p
 	p->limit_s = limit_s;
 	if (limit_s > 0)
 		p->timer = evtimer_new(c->hub->base, pending_late, p);
-	m = mcp_object("jsonrpc", json_object_new_string("2.0"), "id", json_object_new_int64(p->id),
-	    "method", json_object_new_string(method), NULL);
+	m = hr_json_object(NULL, "jsonrpc", json_object_new_string("2.0"), "id",
+	    json_object_new_int64(p->id), "method", json_object_new_string(method), NULL);
 	if (params != NULL) {
 		bool whole = json_object_deep_copy(params, &copy, NULL) == 0;
 
 		/* tokens of two clients may be the same: to the server it is our number */
 		if (whole && progress)
-			whole = mcp_put(hr_json_at(copy, "_meta"), "progressToken",
-			    json_object_new_int64(p->id));
-		if (!mcp_put(m, "params", copy) || !whole) {
+			whole = hr_json_set(hr_json_at(copy, "_meta"), "progressToken",
+				    json_object_new_int64(p->id), NULL) == 0;
+		if (hr_json_set(m, "params", copy, NULL) != 0 || !whole) {
 			json_object_put(m);
 			m = NULL;
 		}

@@ -162,14 +162,6 @@ struct mcp_hub {
 	int ping_s;   /* between two comments on a stream */
 };
 
-/* ---- object.c: all of these take the values, whatever comes of it ---- */
-
-/* {key: value, ...}, ended by NULL. NULL: there was no memory for it, or a value is NULL. */
-struct json_object *mcp_object(const char *key, ...) __attribute__((sentinel));
-/* False: the same; o or list may be NULL as well. */
-bool mcp_put(struct json_object *o, const char *key, struct json_object *value);
-bool mcp_append(struct json_object *list, struct json_object *value);
-
 /* Text of a value on one line; the caller's. NULL: there is no memory for it. */
 char *mcp_text(struct json_object *v);
 

@@ -48,7 +48,7 @@ static bool
 list_add(struct json_object *list, struct json_object *item)
 {
 	if (item != NULL)
-		return mcp_append(list, json_object_get(item));
+		return hr_json_append(list, json_object_get(item), NULL) == 0;
 	return list != NULL && json_object_array_add(list, NULL) == 0;
 }
 
@@ -78,9 +78,10 @@ list_finish(struct mcp_call *call)
 			const char *label = call->method->label;
 
 			if (prefix && json_object_is_type(item, json_type_object))
-				whole = mcp_put(item, label,
+				whole = hr_json_set(item, label,
 					    prefixed(part->child->name, label,
-						hr_json_text_or(item, label, ""))) &&
+						hr_json_text_or(item, label, "")),
+					    NULL) == 0 &&
 					whole;
 			whole = list_add(all, item) && whole;
 		}
@@ -89,8 +90,8 @@ list_finish(struct mcp_call *call)
 		json_object_put(all);
 		all = NULL;
 	}
-	mcp_reply_result(
-	    call->session, call->reply, call->id, mcp_object(call->method->items, all, NULL));
+	mcp_reply_result(call->session, call->reply, call->id,
+	    hr_json_object(NULL, call->method->items, all, NULL));
 	mcp_call_free(call);
 }
 
@@ -103,7 +104,7 @@ list_ask(struct mcp_part *part, struct json_object *cursor)
 	struct json_object *params = NULL;
 
 	if (cursor != NULL) {
-		params = mcp_object("cursor", json_object_get(cursor), NULL);
+		params = hr_json_object(NULL, "cursor", json_object_get(cursor), NULL);
 		if (params == NULL)
 			return;
 	}
@@ -121,9 +122,9 @@ remember_tools(struct mcp_part *part)
 
 	/* without memory for one its calls go to the server whose name they begin with */
 	for (i = 0; i < json_object_array_length(part->items); i++)
-		(void)mcp_put(names,
+		(void)hr_json_set(names,
 		    hr_json_text_or(json_object_array_get_idx(part->items, i), "name", ""),
-		    json_object_new_boolean(1));
+		    json_object_new_boolean(1), NULL);
 	json_object_put(part->child->tools);
 	part->child->tools = names;
 }

@@ -30,8 +30,8 @@ static const struct mcp_method methods[] = {
 static struct json_object *
 answer_new(struct json_object *id, const char *key, struct json_object *value)
 {
-	return mcp_object(
-	    "jsonrpc", json_object_new_string("2.0"), "id", json_object_get(id), key, value, NULL);
+	return hr_json_object(NULL, "jsonrpc", json_object_new_string("2.0"), "id",
+	    json_object_get(id), key, value, NULL);
 }
 
 /* Takes m. Where there was no memory for it the response ends without an answer. */
@@ -58,10 +58,11 @@ void
 mcp_reply_error(struct mcp_session *s, struct evhttp_request *req, struct json_object *id, int code,
     const char *text)
 {
-	struct json_object *e = mcp_object(
-	    "code", json_object_new_int(code), "message", json_object_new_string(text), NULL);
+	struct json_object *e = hr_json_object(
+	    NULL, "code", json_object_new_int(code), "message", json_object_new_string(text), NULL);
 
-	if (code == INVALID_PARAMS && !mcp_put(e, "data", json_object_new_string(""))) {
+	if (code == INVALID_PARAMS &&
+	    hr_json_set(e, "data", json_object_new_string(""), NULL) != 0) {
 		json_object_put(e);
 		e = NULL;
 	}
@@ -74,12 +75,14 @@ tool_failure(const char *text)
 {
 	struct json_object *list = json_object_new_array();
 
-	if (!mcp_append(list, mcp_object("type", json_object_new_string("text"), "text",
-				  json_object_new_string(text), NULL))) {
+	if (hr_json_append(list,
+		hr_json_object(NULL, "type", json_object_new_string("text"), "text",
+		    json_object_new_string(text), NULL),
+		NULL) != 0) {
 		json_object_put(list);
 		list = NULL;
 	}
-	return mcp_object("content", list, "isError", json_object_new_boolean(1), NULL);
+	return hr_json_object(NULL, "content", list, "isError", json_object_new_boolean(1), NULL);
 }
 
 /* ---- calls ---- */
@@ -142,11 +145,11 @@ mcp_call_progress(void *arg, struct json_object *params)
 
 	if (call->token == NULL || json_object_deep_copy(params, &copy, NULL) != 0)
 		return;
-	if (!mcp_put(copy, "progressToken", json_object_get(call->token))) {
+	if (hr_json_set(copy, "progressToken", json_object_get(call->token), NULL) != 0) {
 		json_object_put(copy);
 		copy = NULL;
 	}
-	m = mcp_object("jsonrpc", json_object_new_string("2.0"), "method",
+	m = hr_json_object(NULL, "jsonrpc", json_object_new_string("2.0"), "method",
 	    json_object_new_string("notifications/progress"), "params", copy, NULL);
 	if (call->reply != NULL)
 		mcp_http_message(call->reply, m);
@@ -273,7 +276,7 @@ ask_one(struct mcp_session *s, struct evhttp_request *req, struct json_object *i
 		mine = json_object_new_object();
 	else if (json_object_deep_copy(params, &mine, NULL) != 0)
 		mine = NULL;
-	whole = mcp_put(mine, method->label, rest);
+	whole = hr_json_set(mine, method->label, rest, NULL) == 0;
 	if (call != NULL) {
 		meta = hr_json_at(mine, "_meta");
 		call->token = json_object_get(hr_json_at(meta, "progressToken"));
@@ -308,10 +311,11 @@ initialize(struct mcp_session *s, struct evhttp_request *req, struct json_object
 	    "\"resources\":{\"subscribe\":false,\"listChanged\":true},"
 	    "\"tools\":{\"listChanged\":true}}}");
 	(void)snprintf(name, sizeof(name), "handrail-mcp-%.4s", s->id);
-	if (!mcp_put(result, "protocolVersion", json_object_new_string(version)) ||
-	    !mcp_put(result, "serverInfo",
-		mcp_object("name", json_object_new_string(name), "version",
-		    json_object_new_string(PACKAGE_VERSION), NULL))) {
+	if (hr_json_set(result, "protocolVersion", json_object_new_string(version), NULL) != 0 ||
+	    hr_json_set(result, "serverInfo",
+		hr_json_object(NULL, "name", json_object_new_string(name), "version",
+		    json_object_new_string(PACKAGE_VERSION), NULL),
+		NULL) != 0) {
 		json_object_put(result);
 		result = NULL;
 	}
@@ -380,9 +384,8 @@ struct json_object *
 mcp_rpc_parse(const void *p, size_t len)
 {
 	struct json_object *m = NULL, *params;
-	struct hr_json_error e;
 
-	if (hr_json_decode(p, len, &m, &e) < 0)
+	if (hr_json_decode(p, len, &m, NULL) < 0)
 		return NULL;
 	params = hr_json_at(m, "params");
 	if (hr_json_type(m) == HR_PY_DICT &&

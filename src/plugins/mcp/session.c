@@ -117,8 +117,8 @@ mcp_session_notify(struct mcp_session *s, struct json_object *message)
 void
 mcp_hub_notify(struct mcp_hub *hub, const char *method, struct json_object *params)
 {
-	struct json_object *m = mcp_object("jsonrpc", json_object_new_string("2.0"), "method",
-	    json_object_new_string(method), params != NULL ? "params" : NULL,
+	struct json_object *m = hr_json_object(NULL, "jsonrpc", json_object_new_string("2.0"),
+	    "method", json_object_new_string(method), params != NULL ? "params" : NULL,
 	    json_object_get(params), NULL);
 	struct mcp_session *s;
 

@@ -95,7 +95,8 @@ mcp_split_words(const char *text)
 		hr_buf_reset(&word);
 		whole =
 		    split_word(&text, &word) == 0 && word.fail == HR_OK &&
-		    mcp_append(list, json_object_new_string_len(hr_buf_str(&word), (int)word.len));
+		    hr_json_append(list,
+			json_object_new_string_len(hr_buf_str(&word), (int)word.len), NULL) == 0;
 	}
 	if (!whole) {
 		json_object_put(list);
@@ -145,7 +146,8 @@ split_variables(const char *text)
 		if (equals != NULL) {
 			name = stripped(p, (size_t)(equals - p));
 			fits = name != NULL && variable_fits(hr_json_text(name)) &&
-			       mcp_put(env, hr_json_text(name), json_object_new_string(equals + 1));
+			       hr_json_set(env, hr_json_text(name),
+				   json_object_new_string(equals + 1), NULL) == 0;
 			json_object_put(name);
 		} else {
 			fits = p != NULL && p[0] == '\0';
@@ -201,7 +203,7 @@ mcp_normal_config(struct json_object *entry)
 
 	if (name[0] == '\0' || command[0] == '\0')
 		return NULL;
-	return mcp_object("name", stripped(name, strlen(name)), "command",
+	return hr_json_object(NULL, "name", stripped(name, strlen(name)), "command",
 	    stripped(command, strlen(command)), "args", args_of(hr_json_at(entry, "args")), "env",
 	    env_of(hr_json_at(entry, "env")), NULL);
 }
@@ -234,7 +236,7 @@ normal_list(struct json_object *servers)
 	}
 	for (i = 0; i < json_object_array_length(servers); i++) {
 		config = mcp_normal_config(json_object_array_get_idx(servers, i));
-		if (!mcp_put(all, hr_json_text_or(config, "name", ""), config)) {
+		if (hr_json_set(all, hr_json_text_or(config, "name", ""), config, NULL) != 0) {
 			json_object_put(all);
 			return NULL;
 		}
@@ -295,7 +297,7 @@ keep(struct json_object *configs)
 	json_object_object_foreach(configs, name, config)
 	{
 		(void)name;
-		whole = whole && mcp_append(all, json_object_get(config));
+		whole = whole && hr_json_append(all, json_object_get(config), NULL) == 0;
 	}
 	text = whole ? mcp_text(all) : NULL;
 	if (text == NULL)
@@ -314,13 +316,12 @@ go_on(struct mcp_hub *hub)
 {
 	struct json_object *all = NULL, *configs = NULL;
 	char *path = kept_file();
-	struct hr_json_error e;
 	struct hr_buf b;
 
 	hr_buf_init(&b, KEPT_MAX);
 	if (path != NULL && access(path, F_OK) == 0) {
 		if (hr_path_read(path, &b, NULL) == 0 &&
-		    hr_json_decode(hr_buf_str(&b), b.len, &all, &e) == 0)
+		    hr_json_decode(hr_buf_str(&b), b.len, &all, NULL) == 0)
 			configs = normal_list(all);
 		if (configs == NULL)
 			hr_log(HR_LOG_WARNING, "%s cannot be read: there are no MCP servers", path);
@@ -415,10 +416,9 @@ apply(struct mcp_update *u, const struct hr_act_request *req)
 {
 	const struct timeval limit = {WAIT_MS / 1000, WAIT_MS % 1000 * 1000};
 	struct json_object *action = NULL, *configs = NULL;
-	struct hr_json_error e;
 	struct hr_buf body;
 
-	if (hr_json_decode(req->action.p, req->action.len, &action, &e) == 0)
+	if (hr_json_decode(req->action.p, req->action.len, &action, NULL) == 0)
 		configs = normal_list(hr_json_at(hr_json_at(action, "args"), "servers"));
 	if (configs == NULL) {
 		hr_buf_init(&body, 200);
