@@ -131,13 +131,12 @@ who(const struct hr_fleet_api *api, const struct hr_fleet_request *q, int scope,
 static void
 handle_row(struct hr_fleet_call *c, size_t i, const char *path)
 {
-	struct hr_json_error why;
 	size_t n = strlen(rows[i].path);
 
 	if (who(c->api, c->q, rows[i].scope, &c->key, c->a) != 0)
 		return;
 	if (strcmp(c->q->method, "POST") == 0 && rows[i].handle != hr_fleet_call_build &&
-	    c->q->body_len > 0 && hr_json_decode(c->q->body, c->q->body_len, &c->body, &why) != 0) {
+	    c->q->body_len > 0 && hr_json_decode(c->q->body, c->q->body_len, &c->body, NULL) != 0) {
 		(void)hr_fleet_say(c->a, 400, "the body is no JSON");
 		return;
 	}

@@ -219,8 +219,7 @@ hr_fleet_builds_open(const char *dir, int64_t upload_s, const struct hr_fleet_en
 
 	if (b == NULL || asprintf(&b->dir, "%s/builds", dir) < 0) {
 		free(b);
-		(void)hr_err_nomem(err);
-		return NULL;
+		return hr_err_null(err);
 	}
 	b->upload_s = upload_s;
 	b->engine = engine;

@@ -61,13 +61,12 @@ static int
 read_record(const char *dir, struct json_object **ret, struct hr_err *err)
 {
 	char *path = hr_path_join(dir, "build.json");
-	struct hr_json_error why;
 	struct hr_buf t;
 	int r;
 
 	hr_buf_init(&t, RECORD_MAX);
 	r = path != NULL ? hr_path_read(path, &t, err) : hr_err_nomem(err);
-	if (r == 0 && hr_json_decode(hr_buf_str(&t), t.len, ret, &why) != 0)
+	if (r == 0 && hr_json_decode(hr_buf_str(&t), t.len, ret, NULL) != 0)
 		r = hr_err_set(err, HR_E_INVAL, "%s is damaged", path);
 	free(path);
 	hr_buf_done(&t);

@@ -46,10 +46,8 @@ hr_fleet_console_open(struct hr_err *err)
 {
 	struct hr_fleet_console *c = calloc(1, sizeof(*c));
 
-	if (c == NULL) {
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
+	if (c == NULL)
+		return hr_err_null(err);
 	if (hr_random(c->salt, sizeof(c->salt), err) == 0)
 		return c;
 	free(c);
@@ -198,14 +196,13 @@ open_page(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 {
 	struct hr_fleet_row row = {.request = NULL};
 	struct json_object *body = NULL;
-	struct hr_json_error why;
 	char ticket[HR_SIGNIN_SECRET + 1];
 	struct hr_err err = {0};
 	const char *id;
 	int found = 0;
 
 	if (q->body_len > 0)
-		(void)hr_json_decode(q->body, q->body_len, &body, &why);
+		(void)hr_json_decode(q->body, q->body_len, &body, NULL);
 	id = hr_json_text_or(body, "runtime_id", "");
 	(void)pthread_mutex_lock(&api->fleet->lock);
 	found = api->fleet->store->ops->find(api->fleet->store, id, &row, &err);
@@ -298,9 +295,8 @@ handle_signin(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 {
 	struct json_object *body = NULL;
 	struct hr_signin_asked asked;
-	struct hr_json_error why;
 
-	if (hr_json_decode(q->body, q->body_len, &body, &why) != 0 ||
+	if (hr_json_decode(q->body, q->body_len, &body, NULL) != 0 ||
 	    hr_json_type(body) != HR_PY_DICT ||
 	    !hr_signin_asked(body, strcmp(q->scheme, "https") == 0, &asked))
 		(void)hr_fleet_say(a, 400, "path has to end with /handrail/, port to be a number");

@@ -76,11 +76,10 @@ understand(const struct hr_buf *b, int status, struct hr_fleet_row *row, char **
     struct hr_err *err)
 {
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 	const char *error;
 	int r = 0;
 
-	if (hr_json_decode(hr_buf_str(b), b->len, &o, &why) != 0)
+	if (hr_json_decode(hr_buf_str(b), b->len, &o, NULL) != 0)
 		o = NULL;
 	error = hr_json_text_at(o, "error");
 	if (error != NULL)
@@ -331,13 +330,12 @@ hr_fleet_helper_main(
 	struct hr_fleet_row row = {.request = NULL};
 	struct json_object *o = NULL;
 	struct hr_err err = {0};
-	struct hr_json_error why;
 	struct hr_buf b;
 	char *text = NULL;
 	int r = -1;
 
 	(void)snprintf(row.id, sizeof(row.id), "%s", id);
-	if (read_all(0, &b) != 0 || hr_json_decode(hr_buf_str(&b), b.len, &o, &why) != 0)
+	if (read_all(0, &b) != 0 || hr_json_decode(hr_buf_str(&b), b.len, &o, NULL) != 0)
 		(void)hr_err_set(&err, HR_E_INVAL, "stdin is no call of an engine");
 	else if ((row.request = strdup(hr_json_text_or(o, "request", "{}"))) == NULL)
 		(void)hr_err_nomem(&err);

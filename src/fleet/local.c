@@ -208,13 +208,12 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	struct hr_config *c = NULL;
 	struct hr_sandbox *s = NULL;
 	struct hr_strv plugins = {0};
-	struct hr_json_error why;
 	bool recorded;
 	int r = -1;
 
 	if (end_recorded(l, row->id, &recorded, err) != 0)
 		return -1;
-	if (hr_json_decode(row->request, strlen(row->request), &q, &why) != 0)
+	if (hr_json_decode(row->request, strlen(row->request), &q, NULL) != 0)
 		(void)hr_err_set(err, HR_E_INVAL, "the request is damaged");
 	else
 		c = config_of(l, row, q, err);
@@ -239,11 +238,10 @@ local_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
 	struct hr_sandbox *s = NULL;
 	struct json_object *q = NULL;
-	struct hr_json_error why;
 	struct hr_strv env = {0};
 	int r = -1;
 
-	if (hr_json_decode(row->request, strlen(row->request), &q, &why) != 0)
+	if (hr_json_decode(row->request, strlen(row->request), &q, NULL) != 0)
 		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
 	if (hr_json_type(hr_json_at(q, "environment")) == HR_PY_DICT) {
 		json_object_object_foreach(hr_json_at(q, "environment"), name, value)

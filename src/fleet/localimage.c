@@ -39,9 +39,7 @@ image_json(struct json_object *image, char **ret_json, struct hr_err *err)
 		hr_buf_addf(
 		    &b, ",\"image_size_bytes\":%lld}}", (long long)hr_json_int_at(image, "Size"));
 	}
-	*ret_json = hr_buf_take(&b);
-	hr_buf_done(&b);
-	return *ret_json != NULL ? 0 : hr_err_nomem(err);
+	return (*ret_json = hr_buf_end(&b, err)) != NULL ? 0 : -1;
 }
 
 int

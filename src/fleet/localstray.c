@@ -15,9 +15,8 @@ static struct json_object *
 list_of(char *text, struct hr_err *err)
 {
 	struct json_object *list = NULL;
-	struct hr_json_error why;
 
-	if (text != NULL && hr_json_decode(text, strlen(text), &list, &why) != 0)
+	if (text != NULL && hr_json_decode(text, strlen(text), &list, NULL) != 0)
 		(void)hr_err_set(err, HR_E_INVAL, "the list of sandboxes is no JSON");
 	free(text);
 	return list;

@@ -103,7 +103,6 @@ static void
 put_sandbox(void *arg, const struct hr_fleet_row *row)
 {
 	struct json_object *request = NULL;
-	struct hr_json_error why;
 	struct hr_buf *b = arg;
 	const char *image = "";
 
@@ -116,7 +115,7 @@ put_sandbox(void *arg, const struct hr_fleet_row *row)
 	    hr_fleet_state_name(row->state), row->factor, row->created, row->active, row->resumed);
 	(void)hr_json_put_str(b, row->reason, strlen(row->reason), HR_JSON_REPLACE);
 	if (row->request != NULL &&
-	    hr_json_decode(row->request, strlen(row->request), &request, &why) == 0)
+	    hr_json_decode(row->request, strlen(row->request), &request, NULL) == 0)
 		image = hr_json_text_or(request, "image", "");
 	hr_buf_adds(b, ",\"image\":");
 	(void)hr_json_put_str(b, image, strlen(image), HR_JSON_REPLACE);
@@ -305,11 +304,10 @@ hr_fleet_handle_operator(const struct hr_fleet_api *api, const struct hr_fleet_r
     const char *path, struct hr_fleet_answer *a)
 {
 	struct json_object *body = NULL;
-	struct hr_json_error why;
 	size_t i;
 
 	if (q->body_len > 0)
-		(void)hr_json_decode(q->body, q->body_len, &body, &why); /* it was JSON before */
+		(void)hr_json_decode(q->body, q->body_len, &body, NULL); /* it was JSON before */
 	if (change_sandbox(api, q->method, path, body, a) == 0) {
 		json_object_put(body);
 		return;

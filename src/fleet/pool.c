@@ -184,7 +184,6 @@ hr_fleet_load(struct hr_fleet *f, struct hr_err *err)
 {
 	char *drained = NULL, *pools = NULL;
 	struct json_object *list = NULL;
-	struct hr_json_error why;
 	int r = f->store->ops->note_get(f->store, "drained", &drained, err);
 
 	if (r == 0)
@@ -192,7 +191,7 @@ hr_fleet_load(struct hr_fleet *f, struct hr_err *err)
 	f->drained = r == 0 && drained != NULL && strcmp(drained, "true") == 0;
 	/* one that this version does not understand makes no pool, but a service */
 	if (r == 0 && pools != NULL &&
-	    (hr_json_decode(pools, strlen(pools), &list, &why) != 0 ||
+	    (hr_json_decode(pools, strlen(pools), &list, NULL) != 0 ||
 		read_pools(f, list, &f->pools, err) != 0))
 		hr_log(HR_LOG_ERROR, "the store's pools are not understood, so there are none");
 	json_object_put(list);

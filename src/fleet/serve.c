@@ -295,10 +295,8 @@ hr_fleet_serve(const struct hr_fleet_api *api, int fd, unsigned threads, struct 
 	int r = 0;
 	unsigned i;
 
-	if (s == NULL) {
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
+	if (s == NULL)
+		return hr_err_null(err);
 	s->api = api;
 	s->fd = fd;
 	s->stop = eventfd(0, EFD_CLOEXEC);

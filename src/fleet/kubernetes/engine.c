@@ -190,7 +190,6 @@ engine_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	struct json_object *q = NULL;
 	struct hr_sandbox *s = NULL;
 	struct hr_config *c = NULL;
-	struct hr_json_error why;
 	char sid[SID];
 	int r = -1;
 
@@ -200,7 +199,7 @@ engine_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 		return -1;
 	sid_of(row->id, sid);
 	o.sid = sid;
-	if (hr_json_decode(row->request, strlen(row->request), &q, &why) != 0)
+	if (hr_json_decode(row->request, strlen(row->request), &q, NULL) != 0)
 		(void)hr_err_set(err, HR_E_INVAL, "the request is damaged");
 	else
 		c = config_of(e, row, q, err);
@@ -234,10 +233,9 @@ engine_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	struct hr_sandbox *s = NULL;
 	struct json_object *q = NULL;
 	struct hr_strv env = {0};
-	struct hr_json_error why;
 	int r = -1;
 
-	if (hr_json_decode(row->request, strlen(row->request), &q, &why) != 0)
+	if (hr_json_decode(row->request, strlen(row->request), &q, NULL) != 0)
 		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
 	environment_of(q, &env);
 	if (env.failed)

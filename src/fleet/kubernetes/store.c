@@ -57,13 +57,12 @@ is_written(struct hr_kube_store *s, const char *name, const char *owner, const c
     struct json_object **ret, struct hr_err *err)
 {
 	struct json_object *there, *wanted = NULL;
-	struct hr_json_error why;
 	int r = hr_kube_store_get(s, name, ret, err);
 
 	if (r != 1)
 		return r;
 	there = hr_object_data(*ret);
-	r = hr_json_decode(data, strlen(data), &wanted, &why) == 0 &&
+	r = hr_json_decode(data, strlen(data), &wanted, NULL) == 0 &&
 	    json_object_equal(there, wanted) &&
 	    (owner == NULL || strcmp(hr_object_owner(*ret), owner) == 0);
 	json_object_put(there);
@@ -488,10 +487,8 @@ hr_kube_store_open(const struct hr_fleet_options *o, struct hr_err *err)
 	char path[256];
 	int r;
 
-	if (s == NULL) {
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
+	if (s == NULL)
+		return hr_err_null(err);
 	s->base.ops = &ops;
 	hr_kube_events_init(&s->events);
 	s->making_ms = 1000 * (MAKING_S + hr_config_int(o->config, "kubernetes.schedule_timeout"));

@@ -366,10 +366,8 @@ hr_forward_new(const struct hr_config *c, const char *const *env, const char *po
 	struct hr_forward *f = calloc(1, sizeof(*f));
 	size_t i;
 
-	if (f == NULL) {
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
+	if (f == NULL)
+		return hr_err_null(err);
 	f->listener = f->at = f->stop_fd = -1;
 	f->port = port;
 	f->early = early;

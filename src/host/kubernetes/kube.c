@@ -173,9 +173,7 @@ ask(struct hr_kube *k, const struct hr_rest_call *c, struct hr_rest_answer *a, b
 	if (*lost)
 		return hr_err_set(err, HR_E_UNAVAILABLE, "the API server %s cannot be reached: %s",
 		    k->login.server, e.msg);
-	if (err != NULL)
-		*err = e;
-	return -1;
+	return hr_err_pass(err, &e);
 }
 
 int
@@ -265,12 +263,11 @@ hr_kube_watch_line(const char *p, size_t len, enum hr_kube_event *ret_event,
     struct json_object **ret_object, char *version, size_t cap, struct hr_kube_status *ret)
 {
 	struct json_object *o = NULL, *object;
-	struct hr_json_error why;
 	const char *type, *at;
 	int r = 1;
 
 	memset(ret, 0, sizeof(*ret));
-	if (hr_json_decode(p, len, &o, &why) != 0) {
+	if (hr_json_decode(p, len, &o, NULL) != 0) {
 		(void)snprintf(ret->message, sizeof(ret->message), "an event that is no JSON");
 		return -1;
 	}

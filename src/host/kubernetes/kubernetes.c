@@ -194,9 +194,7 @@ kubernetes_connect(void *self, bool *ret_made, struct hr_err *err)
 	/* one that is paused goes on as what it was */
 	if (r == 0 && hr_kubernetes_resume(d, &was, &e) != 0) {
 		if (was) {
-			if (err != NULL)
-				*err = e;
-			return -1;
+			return hr_err_pass(err, &e);
 		}
 		if (hr_kubernetes_make(d, err) != 0)
 			return -1;
@@ -227,10 +225,9 @@ load(struct hr_kubernetes *d, const char *record, struct hr_err *err)
 {
 	const char *name, *ns, *key;
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 	int r;
 
-	if (hr_json_decode(record, strlen(record), &o, &why) != 0)
+	if (hr_json_decode(record, strlen(record), &o, NULL) != 0)
 		o = NULL;
 	name = hr_json_text_or(o, "name", "");
 	ns = hr_json_text_or(o, "namespace", "");

@@ -426,11 +426,10 @@ hr_kube_login_take(
 {
 	struct json_object *o = NULL, *s;
 	const char *token, *cert, *key, *end;
-	struct hr_json_error why;
 	struct tm t = {0};
 	int r = 0;
 
-	if (hr_json_decode(p, len, &o, &why) != 0 ||
+	if (hr_json_decode(p, len, &o, NULL) != 0 ||
 	    strcmp(hr_json_text_or(o, "kind", ""), "ExecCredential") != 0) {
 		json_object_put(o);
 		return hr_err_set(err, HR_E_INVAL, "it printed no ExecCredential");

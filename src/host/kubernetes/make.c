@@ -43,9 +43,7 @@ hr_kubernetes_get(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct 
 		return 1;
 	if (d->kube.status.code == 404)
 		return 0;
-	if (err != NULL)
-		*err = e;
-	return -1;
+	return hr_err_pass(err, &e);
 }
 
 /* ---- making ---- */
@@ -164,9 +162,7 @@ hr_kubernetes_delete(struct hr_kubernetes *d, enum hr_kubernetes_what what, cons
 	if (hr_kube_call(&d->kube, HR_KUBE_DELETE, path, body, ret, &e) == 0 ||
 	    d->kube.status.code == 404 || (uid != NULL && d->kube.status.code == 409))
 		return 0;
-	if (err != NULL)
-		*err = e;
-	return -1;
+	return hr_err_pass(err, &e);
 }
 
 /* A claim that is new holds nothing. */

@@ -610,7 +610,5 @@ hr_kubernetes_again(struct json_object *pod, struct hr_err *err)
 	text = ok ? hr_buf_take(&b) : NULL;
 	hr_buf_done(&b);
 	json_object_put(copy);
-	if (text == NULL)
-		(void)hr_err_nomem(err);
-	return text;
+	return text != NULL ? text : hr_err_null(err);
 }

@@ -151,10 +151,8 @@ watcher_start(const struct hr_kubernetes *d, struct hr_err *err)
 	sigset_t all, before;
 	int r;
 
-	if (w == NULL) {
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
+	if (w == NULL)
+		return hr_err_null(err);
 	(void)pthread_mutex_init(&w->lock, NULL);
 	w->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	w->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
