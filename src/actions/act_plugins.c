@@ -14,16 +14,13 @@
 static struct json_object *
 action_of(const struct hr_event *ev)
 {
-	struct json_object *o = json_object_new_object(),
-			   *type = json_object_new_string(ev->cls->type);
+	struct json_object *o =
+	    hr_json_object(NULL, "action", json_object_new_string(ev->cls->type), NULL);
 
-	if (o == NULL || type == NULL || json_object_object_add(o, "action", type) != 0) {
-		json_object_put(o);
-		json_object_put(type);
-		return NULL;
-	}
-	if (json_object_object_add(o, "args", json_object_get(ev->args)) != 0 ||
-	    json_object_object_add(o, "timeout", json_object_get(ev->timeout)) != 0) {
+	/* they may be null */
+	if (o != NULL &&
+	    (json_object_object_add(o, "args", json_object_get(ev->args)) != 0 ||
+		json_object_object_add(o, "timeout", json_object_get(ev->timeout)) != 0)) {
 		json_object_put(o); /* frees what was added */
 		return NULL;
 	}

@@ -25,7 +25,6 @@
 static int
 read_request(struct json_object **ret)
 {
-	struct hr_json_error e;
 	struct hr_buf b;
 	ssize_t n;
 	char *room;
@@ -39,7 +38,7 @@ read_request(struct json_object **ret)
 			hr_buf_grew(&b, (size_t)n);
 	} while (n > 0);
 	*ret = NULL;
-	r = n == 0 ? hr_json_decode(hr_buf_str(&b), b.len, ret, &e) : -1;
+	r = n == 0 ? hr_json_decode(hr_buf_str(&b), b.len, ret, NULL) : -1;
 	hr_buf_done(&b);
 	if (r == 0 && hr_json_type(*ret) == HR_PY_DICT)
 		return 0;

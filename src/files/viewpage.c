@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/path.h"
 #include "proto/pylower.h"
 
 #define PART_MAX (1u << 20)
@@ -30,18 +31,10 @@ static const struct {
 } types[] = {{".pdf", "application/pdf"}, {".png", "image/png"}, {".jpg", "image/jpeg"},
     {".jpeg", "image/jpeg"}, {".gif", "image/gif"}};
 
-static const char *
-base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash != NULL ? slash + 1 : path;
-}
-
 const char *
 hr_viewpage_type(const char *path, struct hr_buf *ext)
 {
-	const char *name = base_name(path), *dot;
+	const char *name = hr_path_leaf(path), *dot;
 	size_t i;
 
 	name += strspn(name, "."); /* as in Python: ".png" is a name without an extension */
@@ -162,7 +155,7 @@ hr_viewpage_new(int fd, off_t size, const char *path, const char *type, int64_t 
 	v->size = size;
 	hr_buf_init(&v->head, PART_MAX);
 	hr_buf_init(&v->foot, PART_MAX);
-	put_head(&v->head, base_name(path), type, pdf, here);
+	put_head(&v->head, hr_path_leaf(path), type, pdf, here);
 	put_foot(&v->foot, pdf, here);
 	if (v->head.fail != HR_OK || v->foot.fail != HR_OK) {
 		hr_viewpage_free(v);

@@ -37,9 +37,7 @@ hr_http_new(struct hr_err *err)
 {
 	struct hr_http *h = calloc(1, sizeof(*h));
 
-	if (h == NULL)
-		(void)hr_err_nomem(err);
-	return h;
+	return h != NULL ? h : hr_err_null(err);
 }
 
 void

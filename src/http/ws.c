@@ -395,8 +395,7 @@ hr_ws_open(const struct hr_http_request *req, const char *protocols, struct hr_w
 	}
 	if (w == NULL || (w->curl = hr_curl.easy_init()) == NULL) {
 		free(w);
-		(void)hr_err_nomem(err);
-		return NULL;
+		return hr_err_null(err);
 	}
 	hr_wsframes_init(&w->frames);
 	hr_buf_init(&w->out, OUT_MAX);

@@ -30,10 +30,8 @@ hr_digest_new(enum hr_digest_kind kind, struct hr_err *err)
 {
 	struct hr_digest *d = calloc(1, sizeof(*d));
 
-	if (d == NULL) {
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
+	if (d == NULL)
+		return hr_err_null(err);
 	d->kind = kind;
 	if (kind == HR_DIGEST_MD5)
 		MD5Init(&d->ctx.md5);

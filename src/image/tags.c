@@ -10,6 +10,7 @@
 #include "image/dirhash.h"
 #include "proto/pylower.h"
 #include "base/utf8.h"
+#include "base/percent.h"
 
 #define REPO_CHARACTERS 32   /* longer ones are cut to their end, with a hash in front */
 #define REPO_KEPT 24         /* characters at the end */
@@ -47,18 +48,6 @@ last_characters(const char *s, size_t n)
 	return p;
 }
 
-static int
-hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 int
 hr_image_truncate_hash(const char *hex, char ret[HR_IMAGE_HASH], struct hr_err *err)
 {
@@ -70,9 +59,9 @@ hr_image_truncate_hash(const char *hex, char ret[HR_IMAGE_HASH], struct hr_err *
 	if (*hex == '\0' || strlen(hex) > 32)
 		return hr_err_set(err, HR_E_INVAL, "no 128-bit hexadecimal number");
 	for (p = hex; *p != '\0'; p++) {
-		if (hex_value(*p) < 0)
+		if (hr_hex_value(*p) < 0)
 			return hr_err_set(err, HR_E_INVAL, "no hexadecimal number");
-		value = value << 4 | (unsigned)hex_value(*p);
+		value = value << 4 | (unsigned)hr_hex_value(*p);
 	}
 	for (; value > 0 && n < HR_IMAGE_HASH - 1; value /= 36)
 		ret[n++] = digits[value % 36];

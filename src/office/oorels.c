@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "office/office.h"
+#include "base/path.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +62,7 @@ rels_add(struct rels *r, const char *part, const struct node *n, struct hr_err *
 		return hr_err_nomem(err);
 	}
 	rel->id = id;
-	rel->type = strrchr(type, '/') != NULL ? strrchr(type, '/') + 1 : type;
+	rel->type = hr_path_leaf(type);
 	rel->next = r->first;
 	r->first = rel;
 	return 0;
@@ -70,7 +71,7 @@ rels_add(struct rels *r, const char *part, const struct node *n, struct hr_err *
 int
 rels_open(struct rels *r, const struct parts *ps, const char *part, struct hr_err *err)
 {
-	const char *slash = strrchr(part, '/'), *last = slash != NULL ? slash + 1 : part;
+	const char *last = hr_path_leaf(part);
 	const struct hr_buf *bytes;
 	const struct node *n;
 	struct hr_buf name;

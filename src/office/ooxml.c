@@ -215,8 +215,7 @@ tree_read(const struct hr_buf *part, struct hr_err *err)
 
 	if (t == NULL || (t->parser = XML_ParserCreateNS(NULL, SEPARATOR)) == NULL) {
 		free(t);
-		(void)hr_err_nomem(err);
-		return NULL;
+		return hr_err_null(err);
 	}
 	XML_SetUserData(t->parser, t);
 	XML_SetElementHandler(t->parser, on_start, on_end);

@@ -42,10 +42,8 @@ hr_core_new(const struct hr_core_config *config, const struct hr_core_ops *ops, 
 {
 	struct hr_core *c = calloc(1, sizeof(*c));
 
-	if (c == NULL) {
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
+	if (c == NULL)
+		return hr_err_null(err);
 	c->view = hr_view_new(err);
 	if (c->view == NULL) {
 		free(c);

@@ -127,8 +127,7 @@ hr_environ_for_shell(
 	return list;
 nomem:
 	hr_environ_free(list);
-	(void)hr_err_nomem(err);
-	return NULL;
+	return hr_err_null(err);
 }
 
 void

@@ -56,15 +56,12 @@ hr_view_new(struct hr_err *err)
 	const struct hr_term_config config = {.history = HISTORY_ROWS};
 	struct hr_view *v = calloc(1, sizeof(*v));
 
-	if (v == NULL) {
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
+	if (v == NULL)
+		return hr_err_null(err);
 	v->term = hr_term_new(&config);
 	if (v->term == NULL) {
 		free(v);
-		(void)hr_err_nomem(err);
-		return NULL;
+		return hr_err_null(err);
 	}
 	v->points.whole = true;
 	hr_buf_init(&v->held, 64);

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "term/term_int.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -117,7 +118,7 @@ put_combine(struct hr_term *t, uint32_t cp)
 			return;
 	cell = term_row_get(r, x);
 	n = term_cell_bytes(r, cell, bytes);
-	n += term_utf8(cp, bytes + n);
+	n += (unsigned)hr_utf8_put(bytes + n, cp);
 	if (n > TERM_CELL_BYTES)
 		return;
 	cell = term_row_extra(t, r, bytes, n, cell & CELL_WIDE);

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "term/term_int.h"
+#include "base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -260,31 +261,6 @@ term_row_delete(struct hr_term *t, struct term_row *r, unsigned x, unsigned n)
 }
 
 unsigned
-term_utf8(uint32_t cp, char *out)
-{
-	if (cp < 0x80) {
-		out[0] = (char)cp;
-		return 1;
-	}
-	if (cp < 0x800) {
-		out[0] = (char)(0xc0 | cp >> 6);
-		out[1] = (char)(0x80 | (cp & 0x3f));
-		return 2;
-	}
-	if (cp < 0x10000) {
-		out[0] = (char)(0xe0 | cp >> 12);
-		out[1] = (char)(0x80 | (cp >> 6 & 0x3f));
-		out[2] = (char)(0x80 | (cp & 0x3f));
-		return 3;
-	}
-	out[0] = (char)(0xf0 | cp >> 18);
-	out[1] = (char)(0x80 | (cp >> 12 & 0x3f));
-	out[2] = (char)(0x80 | (cp >> 6 & 0x3f));
-	out[3] = (char)(0x80 | (cp & 0x3f));
-	return 4;
-}
-
-unsigned
 term_cell_bytes(const struct term_row *r, uint32_t cell, char *out)
 {
 	const struct term_extra *x;
@@ -292,7 +268,7 @@ term_cell_bytes(const struct term_row *r, uint32_t cell, char *out)
 	if (cell & CELL_PAD)
 		return 0;
 	if (!(cell & CELL_EXTRA))
-		return term_utf8(cell & CELL_VALUE, out);
+		return (unsigned)hr_utf8_put(out, cell & CELL_VALUE);
 	x = &((const struct term_cells *)r->data)->extra[cell & CELL_VALUE];
 	memcpy(out, x->bytes, x->len);
 	return x->len;

@@ -282,7 +282,6 @@ unsigned term_cell_bytes(const struct term_row *r, uint32_t cell, char *out);
 /* A cell for these bytes, or 0 if out of memory. */
 uint32_t
 term_row_extra(struct hr_term *t, struct term_row *r, const char *p, unsigned n, bool wide);
-unsigned term_utf8(uint32_t cp, char *out);
 
 /* --- grid.c: rows of the screen --- */
 struct term_row *term_grid_row(const struct hr_term *t, unsigned y); /* NULL: empty */

@@ -461,10 +461,8 @@ hr_hub_new(struct hr_worker *w, struct hr_err *err)
 	struct hr_hub *h = calloc(1, sizeof(*h));
 	size_t i;
 
-	if (h == NULL) {
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
+	if (h == NULL)
+		return hr_err_null(err);
 	h->w = w;
 	h->timer_kind = HR_HUB_TIMER;
 	h->news_kind = HR_HUB_NEWS;

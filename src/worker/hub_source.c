@@ -94,10 +94,8 @@ hr_source_open(const char *run_dir, const char *session, uint64_t end, struct hr
 	const struct hr_shell_place place = {.run_dir = run_dir, .session = session};
 	struct hr_source *s = hr_source_new(session != NULL ? session : "default");
 
-	if (s == NULL) {
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
+	if (s == NULL)
+		return hr_err_null(err);
 	s->keeper = hr_shell_follow(&place, &req, err);
 	if (s->keeper < 0 || hr_fd_nonblock(s->keeper, true, err) < 0) {
 		hr_source_free(s);

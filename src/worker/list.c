@@ -199,11 +199,10 @@ void
 hr_handle_list(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	struct json_object *body = NULL, *path;
-	struct hr_json_error e;
 
 	if (hr_worker_body(w, r, HR_JSON_BODY_MAX, ret) < 0)
 		return;
-	if (hr_json_decode(hr_buf_str(&w->body), w->body.len, &body, &e) < 0) {
+	if (hr_json_decode(hr_buf_str(&w->body), w->body.len, &body, NULL) < 0) {
 		hr_answer_generic(ret);
 		return;
 	}

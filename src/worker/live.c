@@ -228,11 +228,10 @@ struct json_object *
 hr_live_object(struct hr_worker *w, const struct hr_request *r, struct hr_answer *ret)
 {
 	struct json_object *body = NULL;
-	struct hr_json_error e;
 
 	if (hr_worker_body(w, r, BODY_MAX, ret) < 0)
 		return NULL;
-	if (hr_json_decode(hr_buf_str(&w->body), w->body.len, &body, &e) < 0 ||
+	if (hr_json_decode(hr_buf_str(&w->body), w->body.len, &body, NULL) < 0 ||
 	    hr_json_type(body) != HR_PY_DICT) {
 		hr_answer_detail(ret, 400, "the body has to be a JSON object");
 		json_object_put(body);

@@ -83,18 +83,9 @@ server_fits(struct json_object *server)
 static struct json_object *
 action_of(const char *type, struct json_object *body)
 {
-	struct json_object *o = json_object_new_object(), *args = json_object_new_object();
-
-	if (o == NULL || args == NULL || json_object_object_add(o, "args", args) != 0) {
-		json_object_put(o);
-		json_object_put(args);
-		return NULL;
-	}
-	if (json_object_object_add(o, "action", json_object_new_string(type)) == 0 &&
-	    json_object_object_add(args, "servers", json_object_get(body)) == 0)
-		return o;
-	json_object_put(o);
-	return NULL;
+	return hr_json_object(NULL, "args",
+	    hr_json_object(NULL, "servers", json_object_get(body), NULL), "action",
+	    json_object_new_string(type), NULL);
 }
 
 /* false: there is no such plugin. */
@@ -148,11 +139,10 @@ void
 hr_handle_mcp(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	struct json_object *body = NULL;
-	struct hr_json_error e;
 
 	if (hr_worker_body(w, r, HR_JSON_BODY_MAX, ret) < 0)
 		return;
-	if (hr_json_decode(hr_buf_str(&w->body), w->body.len, &body, &e) < 0)
+	if (hr_json_decode(hr_buf_str(&w->body), w->body.len, &body, NULL) < 0)
 		hr_answer_generic(ret);
 	else
 		update(w, body, ret);

@@ -101,12 +101,11 @@ static bool
 put_answer(const struct hr_worker *w, const struct hr_channel_answer *a, struct hr_answer *ret)
 {
 	struct json_object *v = NULL;
-	struct hr_json_error e;
 	struct hr_buf why;
 	bool ready;
 
 	hr_buf_init(&why, HR_CHANNEL_MAX);
-	ready = hr_json_decode(a->text, a->len, &v, &e) == 0 && says_ready(v);
+	ready = hr_json_decode(a->text, a->len, &v, NULL) == 0 && says_ready(v);
 	if (ready)
 		ask_shell(w, &why);
 	if (why.len == 0) {

@@ -349,9 +349,7 @@ newest(struct hr_history *h, struct hr_span path, int *ret_place, uint64_t *ret_
 	if (*ret_place < 0) {
 		if (why.sys == ENOENT)
 			return 0;
-		if (err != NULL)
-			*err = why;
-		return -1;
+		return hr_err_pass(err, &why);
 	}
 	n = entries_list(*ret_place, numbers, err);
 	if (n > 0) {

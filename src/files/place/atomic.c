@@ -176,9 +176,7 @@ hr_atomic_write_telling(const char *path, const void *p, size_t len, mode_t mode
 	if (hr_atomic_open(&a, path, mode, &why) < 0) {
 		if (why.code == HR_E_UNSUPPORTED)
 			return write_special(path, p, len, commit, err);
-		if (err != NULL)
-			*err = why;
-		return -1;
+		return hr_err_pass(err, &why);
 	}
 	if (hr_fd_write_full(a.spool.fd, p, len, err) < 0) {
 		hr_atomic_abort(&a);

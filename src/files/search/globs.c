@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "files/search/search.h"
+#include "base/path.h"
 
 #define PATTERNS_MAX 64
 
@@ -193,7 +194,7 @@ hr_globs_new(struct hr_span pattern, struct hr_err *err)
 bool
 hr_globs_match(const struct hr_globs *g, const char *rel)
 {
-	const char *slash = strrchr(rel, '/'), *last = slash != NULL ? slash + 1 : rel;
+	const char *last = hr_path_leaf(rel);
 	size_t i;
 
 	for (i = 0; i < g->n; i++)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/path.h"
 #include "files/search/search.h"
 
 #define PATTERN_MAX 255 /* what is longer is no rule: a match takes as long as both together */
@@ -113,7 +114,7 @@ hr_ignore_free(struct hr_ignore *i)
 bool
 hr_ignore_matches(const struct hr_ignore *i, const char *rel, bool is_dir, int64_t until_ms)
 {
-	const char *slash = strrchr(rel, '/'), *last = slash != NULL ? slash + 1 : rel;
+	const char *last = hr_path_leaf(rel);
 	size_t k, n;
 
 	for (; i != NULL; i = i->above) {

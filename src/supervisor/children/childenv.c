@@ -39,9 +39,7 @@ hr_childenv_new(char *const *env, struct hr_err *err)
 			copy = NULL;
 		}
 	}
-	if (copy == NULL)
-		(void)hr_err_nomem(err);
-	return copy;
+	return copy != NULL ? copy : hr_err_null(err);
 }
 
 void

@@ -22,7 +22,6 @@ char *
 hr_keeper_cd(const char *dir)
 {
 	struct hr_buf b;
-	char *text;
 
 	hr_buf_init(&b, 8 + 4 * strlen(dir));
 	hr_buf_adds(&b, dir[0] == '-' ? "cd -- '" : "cd '");
@@ -33,9 +32,7 @@ hr_keeper_cd(const char *dir)
 			hr_buf_addc(&b, *dir);
 	}
 	hr_buf_addc(&b, '\'');
-	text = hr_buf_take(&b);
-	hr_buf_done(&b);
-	return text;
+	return hr_buf_end(&b, NULL);
 }
 
 static void

@@ -335,10 +335,8 @@ hr_plugin_new(struct hr_plugins *all, struct hr_manifest *m, struct hr_err *err)
 {
 	struct hr_plugin *p = calloc(1, sizeof(*p));
 
-	if (p == NULL) {
-		(void)hr_err_nomem(err);
-		return NULL;
-	}
+	if (p == NULL)
+		return hr_err_null(err);
 	p->all = all;
 	p->action = p->http = -1;
 	hr_service_init(&p->svc, &plugin_ops, p, all->ctx->kids);

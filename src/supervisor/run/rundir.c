@@ -90,9 +90,7 @@ choose_name(const struct hr_rundir_place *where, bool *ret_fresh, struct hr_err 
 		path = hr_path_join(tmp, "handrail-XXXXXX");
 		*ret_fresh = true;
 	}
-	if (path == NULL)
-		(void)hr_err_nomem(err);
-	return path;
+	return path != NULL ? path : hr_err_null(err);
 }
 
 char *

@@ -101,11 +101,10 @@ void
 hr_rex_pass(struct hr_answer *ret, const struct hr_answer *inner)
 {
 	struct json_object *body = NULL;
-	struct hr_json_error e;
 	struct hr_buf text;
 	const char *detail = NULL;
 
-	if (hr_json_decode(hr_buf_str(&inner->body), inner->body.len, &body, &e) == 0)
+	if (hr_json_decode(hr_buf_str(&inner->body), inner->body.len, &body, NULL) == 0)
 		detail = hr_json_text_at(body, "detail");
 	if (detail == NULL)
 		detail = "the sandbox could not do that";

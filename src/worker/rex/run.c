@@ -106,25 +106,14 @@ hr_rex_output(const struct hr_shell_place *place, uint64_t from, uint64_t end, s
 static struct json_object *
 action_of(const char *dir, bool is_static, struct hr_span text, double timeout_s)
 {
-	struct json_object *o = json_object_new_object(), *args = json_object_new_object();
+	struct json_object *args =
+	    hr_json_object(NULL, "command", json_object_new_string_len(text.p, (int)text.len),
+		"blocking", json_object_new_boolean(true), "is_static",
+		is_static ? json_object_new_boolean(true) : HR_JSON_NONE, "cwd", hr_json_maybe(dir),
+		NULL);
 
-	if (o == NULL || args == NULL || json_object_object_add(o, "args", args) != 0) {
-		json_object_put(o);
-		json_object_put(args);
-		return NULL;
-	}
-	if (json_object_object_add(o, "action", json_object_new_string("run")) == 0 &&
-	    (timeout_s <= 0 ||
-		json_object_object_add(o, "timeout", json_object_new_double(timeout_s)) == 0) &&
-	    json_object_object_add(
-		args, "command", json_object_new_string_len(text.p, (int)text.len)) == 0 &&
-	    json_object_object_add(args, "blocking", json_object_new_boolean(true)) == 0 &&
-	    (!is_static ||
-		json_object_object_add(args, "is_static", json_object_new_boolean(true)) == 0) &&
-	    (dir == NULL || json_object_object_add(args, "cwd", json_object_new_string(dir)) == 0))
-		return o;
-	json_object_put(o);
-	return NULL;
+	return hr_json_object(NULL, "args", args, "action", json_object_new_string("run"),
+	    "timeout", timeout_s > 0 ? json_object_new_double(timeout_s) : HR_JSON_NONE, NULL);
 }
 
 /* Outside of the journal: whoever calls holds the entry of the request. */
@@ -165,12 +154,11 @@ static bool
 take(struct hr_rex_call *c, const struct hr_answer *inner, struct hr_rex_result *ret)
 {
 	struct json_object *meta, *content, *suffix;
-	struct hr_json_error e;
 	struct hr_buf text;
 	struct hr_span said = {"", 0};
 
 	*ret = (struct hr_rex_result){.exit_code = -1};
-	if (hr_json_decode(hr_buf_str(&inner->body), inner->body.len, &ret->o, &e) < 0 ||
+	if (hr_json_decode(hr_buf_str(&inner->body), inner->body.len, &ret->o, NULL) < 0 ||
 	    hr_json_type(ret->o) != HR_PY_DICT) {
 		json_object_put(ret->o);
 		hr_rex_raisef(c->ret, "builtins.RuntimeError", "the shell's answer cannot be read");

@@ -45,14 +45,13 @@ static void
 take_status(struct hr_answer *ret)
 {
 	struct json_object *body = NULL;
-	struct hr_json_error e;
 	const char *detail = NULL;
 	char *end;
 	long status;
 
 	if (ret->status != 500)
 		return;
-	if (hr_json_decode(hr_buf_str(&ret->body), ret->body.len, &body, &e) == 0)
+	if (hr_json_decode(hr_buf_str(&ret->body), ret->body.len, &body, NULL) == 0)
 		detail = hr_json_text_at(body, "detail");
 	if (detail != NULL) {
 		status = strtol(detail, &end, 10);
@@ -170,7 +169,6 @@ ask_git(struct hr_rex_call *c, struct hr_span rest, bool diff)
 	struct json_object *said = NULL;
 	struct hr_buf path, text, out;
 	struct hr_span cwd = {NULL, 0};
-	struct hr_json_error e;
 	int64_t code = -1;
 	size_t bare;
 
@@ -193,7 +191,7 @@ ask_git(struct hr_rex_call *c, struct hr_span rest, bool diff)
 			hr_answer_generic(c->ret);
 		} else if (hr_v1_run(c, hr_span_of_buf(&text), cwd, GIT_LIMIT_S, &out, &code) &&
 			   (code != 0 ||
-			       hr_json_decode(hr_buf_str(&out), out.len, &said, &e) < 0)) {
+			       hr_json_decode(hr_buf_str(&out), out.len, &said, NULL) < 0)) {
 			json_object_put(said);
 			said = NULL;
 			hr_answer_detail(c->ret, named ? 400 : 500,
