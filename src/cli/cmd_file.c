@@ -58,8 +58,15 @@ copy(struct cli *c, struct hr_sandbox *s, const char *from, const char *to,
     int (*way)(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err))
 {
 	struct hr_err err = {0};
-	int r = way(s, from, to, &err);
+	const char *inside = way == hr_cp_in ? to : from;
+	size_t n = strlen(c->name);
+	int r;
 
+	/* as "docker cp" has it; nobody means a file of that name */
+	if (strncmp(inside, c->name, n) == 0 && inside[n] == ':')
+		return cli_usage("\"%s\": leave out \"%.*s\", as -n chooses the sandbox", inside,
+		    (int)n + 1, inside);
+	r = way(s, from, to, &err);
 	cli_progress_end(c);
 	return r == 0 ? cli_done(c, "from", from, "to", to, NULL) : cli_fail(&err);
 }

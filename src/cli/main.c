@@ -325,17 +325,27 @@ add_options(const struct cli_option *o, struct option *longs, size_t n, char *sh
 	return n;
 }
 
-static void
-nearest_option(const char *word, const struct option *longs, size_t n)
+/* An option that there is not, and what may be meant by it. */
+static int
+no_option(const struct cli_command *cmd, const char *word, const struct option *longs, size_t n)
 {
-	const char *names[OPTIONS_MAX], *near;
+	const char *names[OPTIONS_MAX + 1], *near, *at = *cmd->help != '\0' ? cmd->name : "";
+	bool is_long = strncmp(word, "--", 2) == 0;
 	size_t i;
 
+	cli_say("%s%sthere is no option \"%s\"%s; see \"handrail %s%s--help\"", at,
+	    *at != '\0' ? ": " : "", word, is_long ? ", or it takes no value" : "", at,
+	    *at != '\0' ? " " : "");
 	for (i = 0; i < n; i++)
 		names[i] = longs[i].name;
-	near = strncmp(word, "--", 2) == 0 ? hr_nearest(word + 2, names, n) : NULL;
-	if (near != NULL)
+	if (*at == '\0')
+		names[n++] = "version";
+	near = is_long ? hr_nearest(word + 2, names, n) : NULL;
+	if (cli_guess_option(cmd->name, word) != NULL)
+		cli_say("%s: %s", word, cli_guess_option(cmd->name, word));
+	else if (near != NULL)
 		cli_say("did you mean \"--%s\"?", near);
+	return CLI_USAGE;
 }
 
 /* Options stand before the first argument, so that a command's own are its own. */
@@ -356,17 +366,10 @@ read_options(const struct cli_command *cmd, int argc, char **argv, struct cli_ar
 			    "%s: option \"%s\" needs a value", cmd->name, argv[optind - 1]);
 		if (c == '?') {
 			const char *word = argv[optind - 1];
-			const char *of = *cmd->help != '\0' ? cmd->name : "";
+			const char one[] = {'-', (char)optopt, '\0'};
 
-			if (optopt != 0 && optopt > 32 && strncmp(word, "--", 2) != 0)
-				return cli_usage(
-				    "%s: there is no option \"-%c\"; see \"handrail %s%s--help\"",
-				    cmd->name, optopt, of, *of != '\0' ? " " : "");
-			cli_say("%s: there is no option \"%s\", or it takes no value; see "
-				"\"handrail %s%s--help\"",
-			    cmd->name, word, of, *of != '\0' ? " " : "");
-			nearest_option(word, longs, n);
-			return CLI_USAGE;
+			return no_option(
+			    cmd, optopt > 32 && strncmp(word, "--", 2) != 0 ? one : word, longs, n);
 		}
 		if (add_given(a, (char)c, optarg != NULL ? optarg : "") != 0)
 			return cli_usage("out of memory");
@@ -514,10 +517,7 @@ run_command(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 		return cli_usage("usage: handrail %s [OPTION]...%s%s", cmd->name,
 		    *cmd->args != '\0' ? " " : "", cmd->args);
 	if (cmd->max >= 0 && a->argc > cmd->max)
-		return cli_usage(
-		    "%s: \"%s\" is one argument too many; usage: handrail %s [OPTION]...%s%s",
-		    cmd->name, a->argv[cmd->max], cmd->name, *cmd->args != '\0' ? " " : "",
-		    cmd->args);
+		return cli_surplus(cmd, a->argv[cmd->max]);
 	c->name = cli_value(a, 'n') != NULL ? cli_value(a, 'n') : "default";
 	c->json = cli_value(a, 'j') != NULL;
 	c->quiet = cli_value(a, 'q') != NULL;
@@ -553,6 +553,7 @@ main(int argc, char **argv)
 {
 	struct cli c = {.env = (const char *const *)environ};
 	struct cli_args a = {0};
+	const struct cli_command *cmd;
 	int r;
 
 	if (hr_fd_open_stdio(NULL) != 0)
@@ -565,7 +566,9 @@ main(int argc, char **argv)
 	if (strcmp(argv[1], "--version") == 0)
 		argv[1] = (char *)"version";
 	r = read_options(&before, argc, argv, &a);
-	if (r == CLI_OK && (a.argc == 0 || strcmp(a.argv[0], "help") == 0))
+	if (r == CLI_OK && a.argc > 1 && strcmp(a.argv[0], "help") == 0)
+		r = (cmd = cli_find_command(a.argv[1])) != NULL ? help_of(cmd, NULL) : CLI_USAGE;
+	else if (r == CLI_OK && (a.argc == 0 || strcmp(a.argv[0], "help") == 0))
 		r = cli_value(&a, 'h') != NULL || a.argc > 0 ? help() : (help(), CLI_USAGE);
 	else if (r == CLI_OK)
 		r = with_command(&c, &a);
