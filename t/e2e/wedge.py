@@ -153,7 +153,7 @@ def main():
     process.become_subreaper()
     tap = Tap()
     shell = play_all(tap, lambda: shells.start(
-        options.keeper, no_change=2, typed=options.typed), chosen)
+        options.keeper, no_change=10, typed=options.typed), chosen)
     wrong = shell.stop()
     tap.ok(not wrong, "the server ends and leaves nothing", "\n".join(wrong))
     return tap.done()
