@@ -187,7 +187,7 @@ def heavy_output():
     """Not a byte is missing in the log or doubled, wherever the kills came."""
     with Server(settings={"output_log_bytes": 16 << 20}) as s:
         rng = random.Random(7)
-        b = s.in_background("seq 1000000; echo END")
+        b = s.in_background("seq 1000000; echo END", timeout=4 * PATIENCE)
         kills = 0
         s.until("it prints", lambda: b"100\r\n" in s.get(V1 + "output").body)
         while b.is_alive() and kills < 20:
@@ -195,6 +195,7 @@ def heavy_output():
             if b.is_alive():
                 kill(s)
                 kills += 1
+        b.join(4 * PATIENCE)
         content = b.content()
         equal((content.endswith("1000000\nEND"), kills > 2), (True, True), content[-50:])
         log = s.get(V1 + "output").body
