@@ -110,7 +110,8 @@ class ApiServer:
     (answers that come first: (status, headers, body), None: the connection ends), cuts (streams that end after one
     event each), forgotten (watches that are answered with 410), tokens, denied (a pair of verb and resource of what
     nobody may do), page (of lists, at most), lingering (paths of what is only marked when it is deleted), agents (the
-    version of agents.x-k8s.io that is served), controller (what becomes of a Sandbox that is new or changed), silent (the kind whose watches tell nothing)."""
+    version of agents.x-k8s.io that is served), controller (what becomes of a Sandbox that is new or changed), silent
+    (the kind whose watches tell nothing)."""
 
     def __init__(self, port=0, tls=None):
         self.lock = threading.Condition()
