@@ -88,9 +88,9 @@ class Replicas:
         self.two.end()
 
     @staticmethod
-    def until(what, wanted):
+    def until(what, wanted, patience=PATIENCE):
         """A change of the other replica is told to those who ask."""
-        pause, end, found = threading.Event(), time.monotonic() + PATIENCE, None
+        pause, end, found = threading.Event(), time.monotonic() + patience, None
         while time.monotonic() < end:
             found = what()
             if wanted(found):
