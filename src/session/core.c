@@ -55,6 +55,7 @@ hr_core_new(const struct hr_core_config *config, const struct hr_core_ops *ops, 
 	c->phase = PHASE_STARTING;
 	c->phase_deadline = c->suspect_at = c->watch_at = INT64_MAX;
 	c->job = -1;
+	c->had_ms = -1;
 	c->marked = true;
 	hr_buf_init(&c->command, CORE_COMMAND_CAP);
 	hr_buf_init(&c->cwd, CORE_FIELD_CAP);
@@ -129,6 +130,7 @@ core_set_phase(struct hr_core *c, enum phase phase, int64_t deadline)
 {
 	c->phase = phase;
 	c->phase_deadline = deadline;
+	c->had_ms = -1;
 	c->suspect_at = INT64_MAX;
 	c->interrupting = false;
 }
@@ -533,6 +535,8 @@ prepare_overdue(struct hr_core *c, int64_t now)
 			c->ops.type(c->arg, "\003", 1, false);
 		}
 		c->phase_deadline = now + READY_MS;
+	} else if (core_works(c)) {
+		c->phase_deadline = now + READY_MS;
 	} else {
 		hr_core_exited(c, 137, now);
 	}
@@ -552,7 +556,8 @@ phase_overdue(struct hr_core *c, int64_t now)
 	switch (c->phase) {
 	case PHASE_PREPARING: prepare_overdue(c, now); break;
 	case PHASE_TYPED:
-		if (c->takes_lines && c->ops.away != NULL && c->ops.away(c->arg)) {
+		if ((c->takes_lines && c->ops.away != NULL && c->ops.away(c->arg)) ||
+		    core_works(c)) {
 			c->phase_deadline = now + READY_MS; /* a trap that came first */
 			break;
 		}

@@ -54,6 +54,9 @@ struct hr_core_ops {
 	bool (*take_back)(void *arg); /* what was given; false: the shell has it */
 	/* Whether something that the shell runs has the terminal. May be NULL. */
 	bool (*away)(void *arg);
+	/* The processor time in ms that the shell has had, if it works or waits for a processor, or
+	 * for us to read what it prints; -1: it waits for something else. May be NULL. */
+	int64_t (*works)(void *arg);
 	/* A look at the shell's process, where a command does not end; output that was stopped
 	 * flows again. May be NULL. */
 	enum hr_core_seen (*look)(void *arg);
@@ -119,7 +122,7 @@ struct hr_core_kept {
 	int exit_code, job;
 	double timeout;
 	int64_t start, last_change, hard_at, phase_deadline, suspect_at, look_ms, watch_at,
-	    watch_ms;
+	    watch_ms, had_ms;
 	unsigned again;
 	struct hr_view_points points;
 	uint32_t requests, texts;

@@ -46,6 +46,7 @@ struct hr_core {
 	size_t key_len;
 	bool interrupting; /* readline was sent a C-c; phase_deadline is for the next one */
 	unsigned again;    /* times it was repeated */
+	int64_t had_ms;    /* of processor time, when it was late in this phase first; or -1 */
 	double timeout;
 	int64_t start, last_change, hard_at;
 	uint64_t generation; /* the text's, when it was last looked at */
@@ -85,6 +86,9 @@ void core_watch(struct hr_core *c, int64_t now);   /* looks are taken from now o
 int64_t core_watch_at(const struct hr_core *c);    /* the next one */
 void core_look(struct hr_core *c, int64_t now);    /* if it is due */
 void core_suspect(struct hr_core *c, int64_t now); /* readline was seen, and no report came */
+/* The shell is at what it is waited for, or would be if a processor were free. One that has had so
+ * much of it in this phase is busy with something else, for good. */
+bool core_works(struct hr_core *c);
 
 /* typing.c */
 void core_type_command(struct hr_core *c, int64_t now);  /* the request in hand, to readline */

@@ -104,6 +104,7 @@ hr_core_keep(const struct hr_core *c, struct hr_core_kept *to)
 	to->again = c->again;
 	to->watch_at = c->watch_at;
 	to->watch_ms = c->watch_ms;
+	to->had_ms = c->had_ms;
 	to->whole = c->whole;
 	to->tracing = c->tracing;
 	return at_rest(c) && to->points.whole;
@@ -234,6 +235,7 @@ hr_core_resume(struct hr_core *c, const struct hr_core_kept *from)
 	c->again = from->again;
 	c->watch_at = from->watch_at;
 	c->watch_ms = from->watch_ms;
+	c->had_ms = from->had_ms;
 	c->whole = from->whole;
 	c->tracing = from->tracing;
 }

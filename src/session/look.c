@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -96,6 +97,27 @@ look_waits(struct hr_keeper *k)
 	if (call == SYS_read && arg[0] == STDIN_FILENO && arg[2] == PLAIN_READ)
 		return hr_shellproc_raw(&k->shell) ? HR_SEEN_NOTHING : HR_SEEN_LINE;
 	return HR_SEEN_NOTHING;
+}
+
+int64_t
+look_works(const struct hr_keeper *k)
+{
+	unsigned long user, kernel;
+	int unread = 0;
+	char line[512], state;
+	const char *at;
+
+	if (k->shell.pid <= 0)
+		return -1;
+	read_line(k->shell.pid, "stat", line, sizeof(line));
+	at = strrchr(line, ')'); /* the name before it may hold anything */
+	if (at == NULL || sscanf(at, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &state,
+			      &user, &kernel) != 3)
+		return -1;
+	if (state != 'R' && state != 'D' &&
+	    (ioctl(k->shell.master, FIONREAD, &unread) != 0 || unread == 0))
+		return -1;
+	return (int64_t)(user + kernel) * 1000 / sysconf(_SC_CLK_TCK);
 }
 
 unsigned

@@ -8,6 +8,7 @@
  * only when somebody asks. */
 #define WATCH_MS 100
 #define WATCH_MAX_MS 15000
+#define WORK_MS 10000 /* of a processor, which nothing that is waited for takes */
 
 void
 core_watch(struct hr_core *c, int64_t now)
@@ -62,4 +63,14 @@ core_look(struct hr_core *c, int64_t now)
 		return;
 	if (!c->takes_lines || !core_stop_giving(c, now))
 		core_type_heal(c, seen == HR_SEEN_LINE, now);
+}
+
+bool
+core_works(struct hr_core *c)
+{
+	int64_t ms = c->ops.works != NULL ? c->ops.works(c->arg) : -1;
+
+	if (ms >= 0 && c->had_ms < 0)
+		c->had_ms = ms;
+	return ms >= 0 && ms - c->had_ms < WORK_MS;
 }

@@ -92,6 +92,14 @@ op_away(void *arg)
 	return ((struct fake *)arg)->away;
 }
 
+static int64_t
+op_works(void *arg)
+{
+	int64_t ms = ((struct fake *)arg)->works;
+
+	return ms > 0 ? ms : -1;
+}
+
 static enum hr_core_seen
 op_look(void *arg)
 {
@@ -178,6 +186,7 @@ new_core(struct fake *f)
 	    .give = op_give,
 	    .take_back = op_take_back,
 	    .away = op_away,
+	    .works = op_works,
 	    .in_readline = op_in_readline,
 	    .blind = op_blind,
 	    .echoes = op_echoes,

@@ -30,6 +30,7 @@ struct fake {
 	struct hr_hook hook;
 	int64_t now;
 	bool in_readline, echoes, blind, away; /* what the core is told when it asks */
+	int64_t works;                         /* ... of its processor time; 0: it waits */
 	bool sees;                             /* ... if it may look (fake_init_seen) */
 	enum hr_core_seen seen;                /* ... if it may look (fake_init_seen) */
 	unsigned looks;

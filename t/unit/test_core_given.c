@@ -188,6 +188,31 @@ START_TEST(a_trap_before_it_was_taken)
 }
 END_TEST
 
+/* A shell that gets no processor is waited for; one that has had it, and does not read, is not. */
+START_TEST(a_shell_that_is_starved)
+{
+	f.works = 60000;
+	ASK(&f, "true", .blocking = true);
+	fake_wait(&f, 4000);
+	for (int i = 0; i < 50; i++)
+		fake_wait(&f, 2000);
+	ck_assert_uint_eq(f.restarts, 0);
+	check_given("true|");
+	fake_take_given(&f);
+	fake_report(&f, 0);
+	check_completed(2, "", 0);
+	fake_forget(&f);
+	ASK(&f, "true", .blocking = true);
+	fake_wait(&f, 4000);
+	f.works += 9000;
+	fake_wait(&f, 2000);
+	ck_assert_uint_eq(f.restarts, 0);
+	f.works += 1000;
+	fake_wait(&f, 2000);
+	ck_assert_uint_eq(f.restarts, 1);
+}
+END_TEST
+
 START_TEST(an_end_before_it_was_taken)
 {
 	ASK(&f, "echo hi");
@@ -303,6 +328,7 @@ suite(void)
 	tcase_add_test(tc, a_command_that_is_not_taken);
 	tcase_add_test(tc, a_prompt_before_it_was_taken);
 	tcase_add_test(tc, a_trap_before_it_was_taken);
+	tcase_add_test(tc, a_shell_that_is_starved);
 	tcase_add_test(tc, an_end_before_it_was_taken);
 	tcase_add_test(tc, an_end_after_it_was_taken);
 	tcase_add_test(tc, a_command_that_takes_its_time);
