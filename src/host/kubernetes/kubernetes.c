@@ -361,16 +361,17 @@ kubernetes_resume(void *self, struct hr_err *err)
 	struct hr_kubernetes *d = self;
 	struct json_object *pod = NULL;
 	struct hr_kube_why why = {.progress = HR_KUBE_FAILED};
-	bool was;
+	bool was, other;
 	int r = hr_kubernetes_get(d, HR_POD, &pod, err);
 
 	if (r < 0)
 		return -1;
 	if (r == 1)
 		hr_kube_why(&why, pod);
+	other = hr_kubernetes_replaced(pod);
 	json_object_put(pod);
 	if (r == 1 && why.progress == HR_KUBE_READY)
-		return 0;
+		return other ? hr_kubernetes_mark(d, err) : 0;
 	/* a pause that is under way elsewhere has noted what to make again */
 	if (r == 1 && why.progress == HR_KUBE_ENDING) {
 		if (hr_kubernetes_wait_gone(d, HR_POD, err) != 0)
