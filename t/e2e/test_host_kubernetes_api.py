@@ -142,8 +142,11 @@ def agent_sandbox():
             # its controller makes another pod, which is not what ran
             h.api.remove(POD)
             equal((POD in h.api.objects, state(h)), (True, "exited"), "another pod")
-            h.ok("up")
+            h.ok("resume")
             equal(state(h), "running", "as it is wanted")
+            h.api.remove(POD)
+            h.ok("up")
+            equal(state(h), "running", "again")
             h.api.change(POD, lambda o: o.update(status={"phase": "Failed"}))
             was = h.api.objects[path]["metadata"]["uid"]
             h.ok("up")

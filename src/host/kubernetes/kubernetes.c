@@ -370,16 +370,17 @@ kubernetes_resume(void *self, struct hr_err *err)
 		hr_kube_why(&why, pod);
 	other = hr_kubernetes_replaced(pod);
 	json_object_put(pod);
-	if (r == 1 && why.progress == HR_KUBE_READY)
-		return other ? hr_kubernetes_mark(d, err) : 0;
 	/* a pause that is under way elsewhere has noted what to make again */
 	if (r == 1 && why.progress == HR_KUBE_ENDING) {
 		if (hr_kubernetes_wait_gone(d, HR_POD, err) != 0)
 			return -1;
 		r = 0;
 	}
-	if (r == 1 && why.progress != HR_KUBE_FAILED)
-		return hr_kubernetes_wait_ready(d, err);
+	if (r == 1 && why.progress != HR_KUBE_FAILED) {
+		if (why.progress != HR_KUBE_READY && hr_kubernetes_wait_ready(d, err) != 0)
+			return -1;
+		return other ? hr_kubernetes_mark(d, err) : 0;
+	}
 	if (r == 1)
 		return hr_err_set(err, HR_E_DISCONNECTED,
 		    "Pod %s: %s; \"handrail up\" makes it anew", d->name, why.text);
