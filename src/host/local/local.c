@@ -289,7 +289,7 @@ end_left(const struct hr_local *l)
 		(void)hr_path_remove(l->run_dir, NULL);
 	}
 	if (dir >= 0)
-		(void)rmdir(l->run_dir); /* the server has removed what was in it */
+		(void)rmdir(l->run_dir); /* of one that was killed before all else */
 	hr_fd_close(&dir);
 	hr_fd_close(&server);
 }

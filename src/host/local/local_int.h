@@ -16,7 +16,7 @@ struct hr_local {
 	int port, vscode_port, app_ports[2];
 	int reserved; /* keeps the port until the server has it; -1: none */
 	char *url, *key, *workspace, *log;
-	char *run_dir;      /* the server's, made here; NULL: not yet */
+	char *run_dir;      /* the server's; NULL: none was chosen yet */
 	bool own_workspace; /* made here: removed at the end */
 	struct hr_portlock locks[4];
 };

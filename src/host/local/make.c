@@ -32,6 +32,7 @@
 
 #define READY_TIMEOUT_MS 120000
 #define KEY_BYTES 16
+#define NAME_DIGITS 16 /* of a run directory */
 #define LAST_WORDS 600
 #define USER_MAX 256
 
@@ -121,11 +122,13 @@ choose_ports(struct hr_local *l, struct hr_strv *env, struct hr_err *err)
 }
 
 /* It is told to the server, not asked of it: whoever clears away what was killed at its start has
- * to know it, too. One for each server: at a port there may be one that is not quite at its end. */
+ * to know it, too. One for each server: at a port there may be one that is not quite at its end.
+ * The server makes it, and refuses one that is another user's; nobody guesses its name. */
 static int
-make_run_dir(struct hr_local *l, struct hr_err *err)
+choose_run_dir(struct hr_local *l, struct hr_err *err)
 {
 	const char *base = hr_env_get(l->h->environ, "XDG_RUNTIME_DIR");
+	char name[NAME_DIGITS + 1] = "";
 	struct hr_err e = {0};
 
 	if (geteuid() == 0)
@@ -134,18 +137,13 @@ make_run_dir(struct hr_local *l, struct hr_err *err)
 		base = hr_env_get(l->h->environ, "TMPDIR");
 	if (base == NULL || base[0] != '/')
 		base = "/tmp";
-	if (hr_path_mkdirs(base, 0755, NULL, &e) < 0)
+	if (hr_random_hex(name, NAME_DIGITS, &e) < 0)
 		return hr_err_from(err, HR_E_SYS, &e);
-	if (asprintf(&l->run_dir, "%s/handrail-XXXXXX", base) < 0) {
+	if (asprintf(&l->run_dir, "%s/handrail-%s", base, name) < 0) {
 		l->run_dir = NULL;
 		return hr_err_nomem(err);
 	}
-	if (mkdtemp(l->run_dir) == NULL) {
-		(void)hr_err_sys(err, errno, "create %s", l->run_dir);
-		free(l->run_dir);
-		l->run_dir = NULL;
-	}
-	return l->run_dir != NULL ? 0 : -1;
+	return 0;
 }
 
 static int
@@ -290,7 +288,7 @@ spawn_server(struct hr_local *l, const char *notify, struct hr_err *err)
 	if (user_name(user, err) < 0)
 		return -1;
 	child_environment(l, &env, user, notify);
-	if (choose_ports(l, &env, err) < 0 || make_run_dir(l, err) < 0)
+	if (choose_ports(l, &env, err) < 0 || choose_run_dir(l, err) < 0)
 		goto out;
 	c.port = l->port;
 	place[3] = l->run_dir;
