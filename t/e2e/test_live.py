@@ -424,7 +424,7 @@ def bound_to_one_command():
         s.run("echo first")
         began, wait = marker(s)
         door, open_it = gate(s)
-        b = s.in_background("%s; echo second; %s; echo third" % (began, door))
+        b = s.in_background("%s; echo anotherone; %s; echo third" % (began, door))
         wait()
         first, second = [c["id"] for c in s.get(V1 + "commands").json()["commands"]][-2:]
         for what, more in (("signal", {"signal": "KILL"}), ("resize", {"rows": 24, "columns": 80})):
@@ -434,13 +434,13 @@ def bound_to_one_command():
         equal(post(s, "resize", rows=24, columns=80, command=second)[0], 200)
         for query in ("", "&follow=true"):
             a = s.get(V1 + "output?offset=0&command=%d%s" % (first, query))
-            equal((a.body[-7:], b"second" in a.body), (b"first\r\n", False), a.body)
+            equal((a.body[-7:], b"anotherone" in a.body), (b"first\r\n", False), a.body)
         for unknown in (second + 1, 1 << 40):
             equal(s.get(V1 + "output?offset=0&command=%d&follow=true" % unknown).body, b"", unknown)
         for bad in ("x", "-1", ""):
             equal(s.get(V1 + "output?command=%s" % bad).status, 400, bad)
         open_it()
-        equal(b.content(), "second\nthird")
+        equal(b.content(), "anotherone\nthird")
 
 
 def followers_take_nothing_from_actions():

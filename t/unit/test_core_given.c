@@ -191,10 +191,12 @@ END_TEST
 /* A shell that gets no processor is waited for; one that has had it, and does not read, is not. */
 START_TEST(a_shell_that_is_starved)
 {
+	int i;
+
 	f.works = 60000;
 	ASK(&f, "true", .blocking = true);
 	fake_wait(&f, 4000);
-	for (int i = 0; i < 50; i++)
+	for (i = 0; i < 50; i++)
 		fake_wait(&f, 2000);
 	ck_assert_uint_eq(f.restarts, 0);
 	check_given("true|");

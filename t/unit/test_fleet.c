@@ -752,6 +752,7 @@ START_TEST(what_is_wrong_is_told_until_it_is_over)
 {
 	struct hr_fleet_row row;
 	char id[HR_FLEET_ID];
+	int i;
 
 	begin(&few);
 	world->fail_start = 1;
@@ -773,7 +774,7 @@ START_TEST(what_is_wrong_is_told_until_it_is_over)
 	hr_fleet_row_done(&row);
 	/* one failure is a request's; more in a row are the engine's */
 	world->fail_start = 4;
-	for (int i = 0; i < 4; i++) {
+	for (i = 0; i < 4; i++) {
 		(void)snprintf(id, sizeof(id), "bad%d", i);
 		ck_assert_int_eq(start(&key, id, &row), HR_FLEET_OK);
 		until(row.id, HR_FLEET_DIED);
@@ -825,7 +826,8 @@ START_TEST(an_hour_is_kept_of_how_much_there_was)
 {
 	struct hr_fleet_history *h = &fleet.history;
 	char id[HR_FLEET_ID];
-	int64_t first;
+	int64_t first, ago;
+	size_t i;
 
 	begin(&few);
 	up("s", id);
@@ -848,15 +850,15 @@ START_TEST(an_hour_is_kept_of_how_much_there_was)
 	ck_assert_int_eq(h->v[h->n - 1].states[HR_FLEET_PAUSED], 1);
 	ck_assert_int_gt(h->v[h->n - 1].time, first);
 	/* a clock that is set back, and one that goes on for more than an hour */
-	for (size_t i = 0; i < h->n; i++)
+	for (i = 0; i < h->n; i++)
 		h->v[i].time += 86400;
 	h->minute += 86400;
 	hr_fleet_history_keep(&fleet);
 	ck_assert_uint_eq(h->n, 1);
 	h->n = 0;
 	first = h->minute;
-	for (int64_t i = 200; i > 0; i--) {
-		h->minute = first - 60 * i;
+	for (ago = 200; ago > 0; ago--) {
+		h->minute = first - 60 * ago;
 		hr_fleet_history_keep(&fleet);
 	}
 	ck_assert_uint_eq(h->n, HR_FLEET_HISTORY);
