@@ -219,8 +219,9 @@ client_take_result(struct hr_keeper *k, const char *key, size_t key_len, const c
 /* resume.c: what a killed keeper's successor goes on with */
 int resume_open(struct hr_keeper *k, struct hr_err *err);  /* looks for a predecessor's */
 int resume_shell(struct hr_keeper *k, struct hr_err *err); /* its shell, or a new one */
-void resume_lay(struct hr_keeper *k);                      /* another shell or log is there */
-void resume_unlay(struct hr_keeper *k);                    /* the shell is no more */
+void resume_lay(struct hr_keeper *k);                      /* another shell is there */
+void resume_lay_log(struct hr_keeper *k); /* as soon as the log has another store */
+void resume_unlay(struct hr_keeper *k);   /* the shell is no more */
 /* From the first thing that is done with the shell in an event until the event is over nobody could
  * go on. */
 void resume_unsure(struct hr_keeper *k);

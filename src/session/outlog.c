@@ -120,11 +120,17 @@ store_open(struct hr_outlog *o)
 		store_in_memory(o);
 }
 
+static bool
+has_no_store(const struct hr_outlog *o)
+{
+	return o->fd < 0 && o->memory == NULL && !o->refused;
+}
+
 /* The recent piece is full. */
 static void
 store(struct hr_outlog *o)
 {
-	if (o->fd < 0 && o->memory == NULL && !o->refused)
+	if (has_no_store(o))
 		store_open(o);
 	if (o->fd >= 0 && !write_piece(o)) {
 		hr_log(
@@ -190,6 +196,9 @@ hr_outlog_add(struct hr_outlog *o, const char *p, size_t len)
 		if (at + n == PIECE)
 			store(o);
 	}
+	/* a successor is told of it before anything is there alone */
+	if (o->end - o->stored > PIECE / 2 && has_no_store(o))
+		store_open(o);
 }
 
 const char *

@@ -34,7 +34,7 @@ struct hr_outlog {
 	char recent[HR_OUTLOG_PIECE]; /* from `stored` on */
 };
 
-/* dir: where the file is made, when the first piece is full; NULL: in memory. */
+/* dir: where the file is made, when the first piece is half full; NULL: in memory. */
 void hr_outlog_init(struct hr_outlog *o, size_t cap, struct hr_statedir *dir);
 /* After the end of the process that had it: with its two descriptors, which are taken; -1: none.
  * Where the store cannot be had its bytes are lost. */

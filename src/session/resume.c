@@ -40,6 +40,16 @@ resume_lay(struct hr_keeper *k)
 		    k->shell_fd >= 0 ? err.msg : "there is no handle of its process");
 }
 
+void
+resume_lay_log(struct hr_keeper *k)
+{
+	const struct hr_outlog *o = &k->kept->outlog;
+
+	if (hr_kept_outlives(&k->store) && k->is_ready && k->shell.pid > 0 &&
+	    (k->laid_file != o->fd || k->laid_memory != o->shared))
+		resume_lay(k);
+}
+
 /* What else is known is for the next shell. */
 void
 resume_unlay(struct hr_keeper *k)
@@ -89,9 +99,7 @@ resume_note(struct hr_keeper *k)
 
 	if (!hr_kept_outlives(&k->store) || !k->is_ready)
 		return;
-	if (k->shell.pid > 0 &&
-	    (k->laid_file != p->outlog.fd || k->laid_memory != p->outlog.shared))
-		resume_lay(k);
+	resume_lay_log(k);
 	hr_kept_sure(p, false);
 	sure = hr_core_keep(k->core, &p->core) && note_request(k) && k->laid && !k->stopping &&
 	       !k->restarted && k->shell.pid > 0 && k->typed.len == 0 && k->exports_in.len == 0 &&

@@ -101,6 +101,7 @@ read_master(struct hr_keeper *k, int turns, bool all)
 		if (n > 0) {
 			p->read_len = (size_t)n;
 			hr_outlog_add(&p->outlog, p->read, (size_t)n);
+			resume_lay_log(k);
 			k->printed_at = hr_now_ms();
 			hr_core_output(k->core, p->read, (size_t)n, k->printed_at);
 			if (!all && n < FULL_SIZE)

@@ -69,10 +69,23 @@ def rests(pid):
         return said[:8] == (1).to_bytes(4, sys.byteorder) + bytes(4) and said[12:] == bytes(4)
 
 
-def kill(s, pid=None):
-    """Between two steps."""
-    s.until("there is a keeper at rest", lambda: rests(pid) if pid else [1 for p in s.keeper() if rests(p)])
-    kill_wait(pid or s.keeper()[0])
+def kill(s, pid=None, offset=0, data=b""):
+    """Between two steps, and with this in its page. It is stopped first: else it may begin a step, or write over it."""
+    def killed():
+        one = ([pid] if pid else s.keeper() or [0])[0]
+        if not one or not rests(one):
+            return False
+        os.kill(one, signal.SIGSTOP)
+        s.until("it is stopped", lambda: process.stat_fields(one)[0] in b"Tt")
+        if not rests(one):
+            os.kill(one, signal.SIGCONT)
+            return False
+        with page(one) as f:
+            f.seek(offset)
+            f.write(data)
+        kill_wait(one)
+        return True
+    s.until("one at rest is killed", killed)
 
 
 def is_noted(pid, text):
@@ -82,23 +95,6 @@ def is_noted(pid, text):
         return False
     with f:
         return text in f.read()
-
-
-def kill_with(s, offset, data):
-    """A keeper whose page says this. It is stopped before it is written, else it may write over it."""
-    def written():
-        pid = s.keeper()[0]
-        os.kill(pid, signal.SIGSTOP)
-        s.until("it is stopped", lambda: process.stat_fields(pid)[0] in b"Tt")
-        if not rests(pid):
-            os.kill(pid, signal.SIGCONT)
-            return False
-        with page(pid) as f:
-            f.seek(offset)
-            f.write(data)
-        kill_wait(pid)
-        return True
-    s.until("one at rest is killed", written)
 
 
 def at_rest():
@@ -197,7 +193,8 @@ def heavy_output():
                 kills += 1
         b.join(4 * PATIENCE)
         content = b.content()
-        equal((content.endswith("1000000\nEND"), kills > 2), (True, True), content[-50:])
+        equal((content.endswith("1000000\nEND"), kills > 2), (True, True),
+              (content[-50:], [line for line in s.lines if " replaced" in line]))
         log = s.get(V1 + "output").body
         want = b"".join(b"%d\r\n" % n for n in range(1, 1000001)) + b"END\r\n"
         equal(log.count(want), 1, "%d of %d bytes" % (len(log), len(want)))
@@ -228,7 +225,7 @@ def in_the_middle_of_a_step():
         s.run("cd /usr; export E=kept; X=lost; sleep 1000 &")
         keeper = s.keeper()[0]
         s.until("E is noted", lambda: is_noted(keeper, b'E="kept"'))
-        kill_with(s, SURE, bytes(4))
+        kill(s, None, SURE, bytes(4))
         a = s.action("echo [$X] $E $PWD; alias git")
         equal((a.json()["content"], LOST % "/usr" in suffix(a)),
               ("[] kept /usr\nalias git='git --no-pager'", True), a.json())
@@ -241,7 +238,7 @@ def after_it_had_been_told_to_go_on():
     with Server() as s:
         door, _ = gate(s)
         short(s, "echo first; %s" % door)
-        kill_with(s, SURE, bytes(4))
+        kill(s, None, SURE, bytes(4))
         a = s.action("")
         equal(("exit code 137" in suffix(a), LOST % s.work_dir in suffix(a)), (True, True), a.json())
         equal(s.run("echo on"), "on")
@@ -271,7 +268,7 @@ def dies_again_and_again():
         kill(s)
         equal(s.run("echo $X"), "kept")
         # as those would leave it that crashed before they were ready
-        kill_with(s, TRIES, (2 * CRASH).to_bytes(4, sys.byteorder))
+        kill(s, None, TRIES, (2 * CRASH).to_bytes(4, sys.byteorder))
         a = s.action("echo [$X] $PWD")
         equal((a.json()["content"], LOST % "/usr" in suffix(a)), ("[] /usr", True), a.json())
         equal(s.wait_log("replaced: those that went on with it died") is not None, True)
@@ -288,7 +285,7 @@ def killed_before_it_is_ready():
             b = s.in_background("echo first; %s; %s; echo second $X" % (began, door))
             wait()
             # one that has been killed was maybe at a step; what it left here is two successors' tries
-            kill_with(s, TRIES, (2).to_bytes(4, sys.byteorder))
+            kill(s, None, TRIES, (2).to_bytes(4, sys.byteorder))
             for _ in range(2):
                 s.until("there is another", s.keeper)
                 process.wait_gone(os.getpid(), rng.random() * 0.01)  # a pause of any length

@@ -6,10 +6,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "scratch.h"
 #include "session/outlog.h"
 #include "session/statedir.h"
@@ -91,6 +93,30 @@ START_TEST(against_a_copy)
 	ck_assert(o.fd >= 0 || o.memory != NULL);
 	if (_i % 2 != 0)
 		ck_assert_int_eq(o.fd, -1);
+	hr_outlog_done(&o);
+}
+END_TEST
+
+/* Its keeper was killed before it could tell the next one of the store. */
+START_TEST(nothing_is_in_the_store_alone_at_once)
+{
+	struct hr_outlog o;
+	size_t at = 0;
+
+	hr_outlog_init(&o, TOTAL, _i == 0 ? &dir : NULL);
+	while (o.fd < 0 && o.memory == NULL) {
+		hr_outlog_add(&o, all + at, 8192);
+		at += 8192;
+	}
+	ck_assert_uint_le(at, HR_OUTLOG_PIECE - 8192); /* there is time to tell of it */
+	if (o.memory != NULL)
+		ck_assert_int_eq(munmap(o.memory, o.size), 0);
+	hr_fd_close(&o.fd);
+	hr_fd_close(&o.shared);
+	hr_outlog_resume(&o, TOTAL, &dir, -1, -1);
+	ck_assert_uint_eq(o.end, at);
+	add_all(&o, TOTAL, 8192);
+	compare(&o, 0);
 	hr_outlog_done(&o);
 }
 END_TEST
@@ -185,6 +211,7 @@ main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, against_a_copy, 0, 20);
+	tcase_add_loop_test(tc, nothing_is_in_the_store_alone_at_once, 0, 2);
 	tcase_add_test(tc, none_is_kept);
 	tcase_add_loop_test(tc, a_file_that_may_not_grow, 0, 5);
 	tcase_add_test(tc, no_directory);
