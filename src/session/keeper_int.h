@@ -180,7 +180,7 @@ const char *claims_place(struct hr_keeper *k);
 /* look.c: the shell's process */
 bool look_in_readline(struct hr_keeper *k);
 enum hr_core_seen look_waits(struct hr_keeper *k);         /* and output flows again */
-int64_t look_works(const struct hr_keeper *k);             /* hr_core_ops.works */
+int64_t look_works(void *keeper);                          /* hr_core_ops.works */
 unsigned look_hides(const struct hr_keeper *k, pid_t pid); /* HR_HIDES_* */
 const char *look_held(const struct hr_keeper *k);
 

@@ -100,8 +100,9 @@ look_waits(struct hr_keeper *k)
 }
 
 int64_t
-look_works(const struct hr_keeper *k)
+look_works(void *arg)
 {
+	const struct hr_keeper *k = arg;
 	unsigned long user, kernel;
 	int unread = 0;
 	char line[512], state;

@@ -401,12 +401,6 @@ op_away(void *arg)
 	return k->shell.pid > 0 && !hr_shellproc_foreground(&k->shell, k->shell.pid);
 }
 
-static int64_t
-op_works(void *arg)
-{
-	return look_works(arg);
-}
-
 static bool
 op_blind(void *arg)
 {
@@ -593,7 +587,7 @@ const struct hr_core_ops shell_ops = {
     .give = op_give,
     .take_back = op_take_back,
     .away = op_away,
-    .works = op_works,
+    .works = look_works,
     .look = op_look,
     .in_readline = op_in_readline,
     .blind = op_blind,

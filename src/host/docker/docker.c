@@ -488,12 +488,9 @@ has_payload(struct hr_docker *d)
 	if (hr_docker_call(d, "GET", "/json", &o, NULL) < 0)
 		return false;
 	mounts = hr_json_at(o, "Mounts");
-	for (i = 0;
-	     json_object_is_type(mounts, json_type_array) && i < json_object_array_length(mounts);
-	     i++)
-		if (strcmp(hr_json_text_or(json_object_array_get_idx(mounts, i), "Destination", ""),
-			HR_PAYLOAD_PLACE) == 0)
-			found = true;
+	for (i = 0; i < hr_json_count(mounts) && !found; i++)
+		found = strcmp(hr_json_text_or(hr_json_entry(mounts, i), "Destination", ""),
+			    HR_PAYLOAD_PLACE) == 0;
 	json_object_put(o);
 	return found;
 }

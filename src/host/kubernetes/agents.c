@@ -55,9 +55,7 @@ hr_agents_find(struct hr_kube *k, const char *ns, char version[HR_AGENTS_VERSION
 	if (hr_kube_call(k, HR_KUBE_GET, "/apis/" HR_AGENTS_GROUP, NULL, &group, &e) != 0) {
 		if (k->status.code == 404)
 			return 0;
-		if (err != NULL)
-			*err = e;
-		return -1;
+		return hr_err_pass(err, &e);
 	}
 	for (i = 0; i < VERSIONS && r == 0; i++)
 		if (is_served(group, versions[i])) {
@@ -161,12 +159,9 @@ hr_kubernetes_scale(
 	const char *taken = hr_json_text_or(
 	    hr_json_at(hr_json_at(pod, "metadata"), "labels"), HR_KUBERNETES_TAKEN, NULL);
 	struct hr_buf b;
-	char path[512];
-	int r;
 
 	if (know(d, err) != 0)
 		return -1;
-	hr_kubernetes_path(d, HR_SANDBOX, true, path);
 	hr_buf_init(&b, 4096);
 	hr_buf_adds(&b, "{\"metadata\":{\"uid\":");
 	(void)hr_json_put_str(&b, uid, strlen(uid), HR_JSON_REPLACE);
@@ -183,11 +178,7 @@ hr_kubernetes_scale(
 		hr_buf_adds(&b, "}}}");
 	}
 	hr_buf_adds(&b, "}}");
-	r = hr_buf_check(&b, NULL) == 0
-		? hr_kube_call(&d->kube, HR_KUBE_MERGE, path, hr_buf_str(&b), NULL, err)
-		: hr_err_nomem(err);
-	hr_buf_done(&b);
-	return r;
+	return hr_kubernetes_merge(d, HR_SANDBOX, &b, err);
 }
 
 int

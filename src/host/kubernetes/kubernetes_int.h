@@ -82,6 +82,9 @@ int hr_kubernetes_pause(struct hr_kubernetes *d, struct hr_err *err);
 int hr_kubernetes_resume(struct hr_kubernetes *d, bool *ret_was, struct hr_err *err);
 /* How the pod of a claim is made again; "": it is not paused. Borrowed. */
 const char *hr_kubernetes_paused(struct json_object *claim);
+/* A merge patch of one; the text is done with, whatever comes of it. */
+int hr_kubernetes_merge(
+    struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_buf *b, struct hr_err *err);
 /* true: that is by a Sandbox, of this uid. */
 bool hr_kubernetes_paused_owner(const char *text, char uid[HR_KUBERNETES_UID]);
 /* The key of one that another process made. */

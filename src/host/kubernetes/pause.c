@@ -44,15 +44,27 @@ hr_kubernetes_read_key(struct hr_kubernetes *d, struct hr_err *err)
 	return r;
 }
 
+int
+hr_kubernetes_merge(
+    struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_buf *b, struct hr_err *err)
+{
+	char path[512];
+	int r;
+
+	hr_kubernetes_path(d, what, true, path);
+	r = hr_buf_check(b, NULL) == 0
+		? hr_kube_call(&d->kube, HR_KUBE_MERGE, path, hr_buf_str(b), NULL, err)
+		: hr_err_nomem(err);
+	hr_buf_done(b);
+	return r;
+}
+
 /* text NULL: it is no longer paused. */
 static int
 note_paused(struct hr_kubernetes *d, const char *text, struct hr_err *err)
 {
 	struct hr_buf b;
-	char path[512];
-	int r;
 
-	hr_kubernetes_path(d, HR_CLAIM, true, path);
 	hr_buf_init(&b, 8u << 20);
 	hr_buf_adds(&b, "{\"metadata\":{\"annotations\":{\"" HR_KUBERNETES_PAUSED "\":");
 	if (text != NULL)
@@ -60,11 +72,20 @@ note_paused(struct hr_kubernetes *d, const char *text, struct hr_err *err)
 	else
 		hr_buf_adds(&b, "null");
 	hr_buf_adds(&b, "}}}");
-	r = hr_buf_check(&b, NULL) == 0
-		? hr_kube_call(&d->kube, HR_KUBE_MERGE, path, hr_buf_str(&b), NULL, err)
-		: hr_err_nomem(err);
-	hr_buf_done(&b);
-	return r;
+	return hr_kubernetes_merge(d, HR_CLAIM, &b, err);
+}
+
+/* See hr_kubernetes_paused_owner(). */
+static char *
+note_of(const char *owner, struct hr_err *err)
+{
+	struct hr_buf b;
+
+	hr_buf_init(&b, 1024);
+	hr_buf_adds(&b, "{\"kind\":\"Sandbox\"");
+	hr_json_put_named(&b, "uid", owner);
+	hr_buf_addc(&b, '}');
+	return hr_buf_end(&b, err);
 }
 
 int
@@ -80,10 +101,8 @@ hr_kubernetes_pause(struct hr_kubernetes *d, struct hr_err *err)
 	owned = hr_kubernetes_owner(pod, owner);
 	if (!owned)
 		text = hr_kubernetes_again(pod, err);
-	else if (asprintf(&text, "{\"kind\":\"Sandbox\",\"uid\":\"%s\"}", owner) < 0) {
-		text = NULL;
-		(void)hr_err_nomem(err);
-	}
+	else
+		text = note_of(owner, err);
 	r = text != NULL && note_paused(d, text, err) == 0 ? 0 : -1;
 	if (r == 0 && owned)
 		r = hr_kubernetes_scale(d, owner, false, pod, err) == 0
@@ -101,10 +120,9 @@ bool
 hr_kubernetes_paused_owner(const char *text, char uid[HR_KUBERNETES_UID])
 {
 	struct json_object *o = NULL;
-	struct hr_json_error why;
 	bool owned;
 
-	if (hr_json_decode(text, strlen(text), &o, &why) != 0)
+	if (hr_json_decode(text, strlen(text), &o, NULL) != 0)
 		return false;
 	owned = hr_json_str_is(hr_json_at(o, "kind"), "Sandbox");
 	if (owned)
@@ -136,9 +154,7 @@ begin_again(
 		    "up\" makes it anew with its files",
 		    d->name);
 	}
-	if (err != NULL)
-		*err = e;
-	return -1;
+	return hr_err_pass(err, &e);
 }
 
 /* It stays paused: the pod that did not come would be in the way of the next try. */

@@ -169,8 +169,10 @@ spawn(struct hr_kernel *k, const char *python, char *const *envp, struct hr_err 
 	    &why);
 	if (k->pid < 0) {
 		k->pid = 0;
-		return hr_err_set(
-		    err, why.code, "%s; on Debian: apt-get install python3-ipykernel", why.msg);
+		if (why.sys != ENOENT)
+			return hr_err_pass(err, &why);
+		return hr_err_set(err, HR_E_NOTFOUND,
+		    "%s; on Debian: apt-get install python3-ipykernel", why.msg);
 	}
 	k->pidfd = hr_pidfd_open(k->pid);
 	return k->pidfd >= 0 ? 0 : hr_err_sys(err, errno, "pidfd_open");
