@@ -40,9 +40,11 @@ static struct world {
 	int claims, fail_claim;
 } * world;
 static int gate[2];
+static pthread_mutex_t world_lock = PTHREAD_MUTEX_INITIALIZER; /* two jobs are done at a time */
 
+/* With the lock. */
 static struct made *
-find_made(const char *id)
+look_up(const char *id)
 {
 	size_t i;
 
@@ -52,26 +54,42 @@ find_made(const char *id)
 	return NULL;
 }
 
+static struct made *
+find_made(const char *id)
+{
+	struct made *m;
+
+	(void)pthread_mutex_lock(&world_lock);
+	m = look_up(id);
+	(void)pthread_mutex_unlock(&world_lock);
+	return m;
+}
+
 static int
 fake_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
 	struct made *m;
+	bool fails;
 	char c;
 
 	(void)self;
 	__atomic_add_fetch(&world->starts, 1, __ATOMIC_SEQ_CST);
 	if (world->hold)
 		ck_assert_int_eq(read(gate[0], &c, 1), 1);
-	if (world->fail_start > 0) {
-		world->fail_start--;
-		return hr_err_set(err, HR_E_RUNTIME, "no image");
+	(void)pthread_mutex_lock(&world_lock);
+	fails = world->fail_start > 0;
+	world->fail_start -= fails;
+	if (!fails) {
+		m = look_up(row->id);
+		if (m == NULL)
+			m = look_up("");
+		ck_assert_ptr_nonnull(m);
+		(void)snprintf(m->state, sizeof(m->state), "running");
+		(void)snprintf(m->id, sizeof(m->id), "%s", row->id);
 	}
-	m = find_made(row->id);
-	if (m == NULL)
-		m = find_made("");
-	ck_assert_ptr_nonnull(m);
-	(void)snprintf(m->state, sizeof(m->state), "running");
-	(void)snprintf(m->id, sizeof(m->id), "%s", row->id);
+	(void)pthread_mutex_unlock(&world_lock);
+	if (fails)
+		return hr_err_set(err, HR_E_RUNTIME, "no image");
 	(void)snprintf(row->at, sizeof(row->at), "127.0.0.1:1");
 	(void)snprintf(row->server_key, sizeof(row->server_key), "inner");
 	row->app_ports[0] = 7001;
@@ -121,13 +139,16 @@ fake_resume(void *self, struct hr_fleet_row *row, struct hr_err *err)
 static int
 fake_stop(void *self, const char *id, struct hr_err *err)
 {
-	struct made *m = find_made(id);
+	struct made *m;
 
 	(void)self;
 	(void)err;
 	__atomic_add_fetch(&world->stops, 1, __ATOMIC_SEQ_CST);
+	(void)pthread_mutex_lock(&world_lock);
+	m = look_up(id);
 	if (m != NULL)
 		memset(m, 0, sizeof(*m));
+	(void)pthread_mutex_unlock(&world_lock);
 	return 0;
 }
 
@@ -934,7 +955,9 @@ START_TEST(a_drain_and_pools_outlive_a_process)
 	hr_fleet_row_done(&row);
 	until_warm(1);
 	ck_assert_int_eq(world->starts, 1);
+	(void)pthread_mutex_lock(&fleet.lock);
 	ck_assert_int_eq(hr_fleet_drain(&fleet, false, &err), 0);
+	(void)pthread_mutex_unlock(&fleet.lock);
 	ck_assert_int_eq(start_image(&key, "s", &row), HR_FLEET_OK);
 	until(row.id, HR_FLEET_RUNNING);
 	ck_assert_int_eq(world->claims, 1);
