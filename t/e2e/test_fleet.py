@@ -61,7 +61,7 @@ while True:
         data = c.recv(100); c.sendall(data[::-1])
     else:
         c.sendall(b"HTTP/1.1 200 OK\\r\\nX-Accel-Redirect: /-/route\\r\\nSet-Cookie: a=b; Domain=.dom.example\\r\\n"
-                  b"Content-Length: %d\\r\\n\\r\\n%s" % (len(head), head))
+                  b"X-Long: %s\\r\\nContent-Length: %d\\r\\n\\r\\n%s" % (b"x" * 30000, len(head), head))
     c.close()
 """
 
@@ -451,6 +451,7 @@ def routes():
             equal((status, head.split(b"\r\n")[0]), (200, b"GET /%2Fa?b=%20 HTTP/1.1"), name)
             equal(f.key.encode() in head, False, "the key of the service")
             equal(f.head.get_all("Set-Cookie"), ["a=b; Domain=%s-%s.dom.example" % (name, rid)], "its own cookies")
+            equal(len(f.head["X-Long"]), 30000, "a long head of an answer")
         status, head = f.call("GET", "/x", X_Sandbox_ID=rid, X_Sandbox_Port=str(port))
         equal((status, b"X-Sandbox" in head), (200, False))
         for wrong in ("22", "0", str(f.port), "x", "1;2"):
