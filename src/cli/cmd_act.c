@@ -10,14 +10,17 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "cli/commands.h"
 #include "cli/live.h"
 #include "cli/observation.h"
+#include "host/action.h"
 #include "host/transfer/cp.h"
 #include "shell/quote.h"
 #include "proto/json.h"
 
 #define INPUT_MAX (32u << 20)
+#define LOOK_TIMEOUT_S 30
 
 /* All of standard input. */
 static int
@@ -47,6 +50,74 @@ static const struct cli_option run_options[] = {
     {0, NULL, NULL, NULL},
 };
 
+/* A directory of the sandbox that its user may enter. A server would take another one in its place,
+ * so it is asked for first. */
+static int
+look_at_directory(struct hr_sandbox *s, const char *dir, struct hr_err *err)
+{
+	struct hr_buf b;
+	int status = -1, r;
+
+	hr_buf_init(&b, INPUT_MAX);
+	hr_buf_adds(&b, "[ -x ");
+	hr_shell_quote(&b, dir, strlen(dir));
+	hr_buf_adds(&b, "/ ] || ( ! [ -e ");
+	hr_shell_quote(&b, dir, strlen(dir));
+	hr_buf_adds(&b, " ] && exit 3 )");
+	r = hr_buf_check(&b, err) == 0
+		? hr_sandbox_run_static(s, b.p, LOOK_TIMEOUT_S, &status, NULL, err)
+		: -1;
+	hr_buf_done(&b);
+	if (r != 0 || status == 0)
+		return r;
+	if (status == 3)
+		return hr_err_set(err, HR_E_NOTFOUND,
+		    "there is no directory %s in the sandbox, so nothing was run; \"handrail run "
+		    "mkdir -p DIR\" makes one",
+		    dir);
+	if (status == 1)
+		return hr_err_set(err, HR_E_INVAL,
+		    "%s is no directory that the sandbox's user may enter, so nothing was run",
+		    dir);
+	return hr_err_set(err, HR_E_RUNTIME,
+	    "the sandbox does not say whether %s is a directory, so nothing was run", dir);
+}
+
+/* In a shell of its own; args is taken. */
+static int
+run_in(struct cli *c, const char *dir, struct json_object *args, double timeout)
+{
+	struct hr_err err = {0};
+	struct hr_sandbox *s;
+	char *path = NULL, *whole = NULL;
+	int r;
+
+	s = cli_attach(c, &r);
+	if (s == NULL) {
+		json_object_put(args);
+		return r;
+	}
+	path = hr_cp_path(s, dir);
+	/* without a server the path is still relative */
+	whole = path != NULL ? hr_path_join(hr_sandbox_workspace(s), path) : NULL;
+	if (whole == NULL ||
+	    json_object_object_add(args, "cwd", json_object_new_string(whole)) != 0 ||
+	    json_object_object_add(args, "is_static", json_object_new_boolean(true)) != 0)
+		r = hr_err_nomem(&err);
+	else
+		r = look_at_directory(s, whole, &err);
+	if (r == 0) {
+		r = cli_act_in(c, s, "run", args, timeout);
+	} else {
+		json_object_put(args);
+		r = cli_fail(&err);
+	}
+	hr_sandbox_free(s);
+	free(path);
+	free(whole);
+	return r;
+}
+
 static int
 run(struct cli *c, const struct cli_args *a)
 {
@@ -74,16 +145,14 @@ run(struct cli *c, const struct cli_args *a)
 	hr_buf_done(&b);
 	if (args != NULL && cli_value(a, 'i') != NULL)
 		bad |= json_object_object_add(args, "is_input", json_object_new_string("true"));
-	if (args != NULL && cli_value(a, 1) != NULL) {
-		bad |= json_object_object_add(args, "cwd", json_object_new_string(cli_value(a, 1)));
-		bad |= json_object_object_add(args, "is_static", json_object_new_boolean(true));
-	}
 	if (args == NULL || bad != 0) {
 		json_object_put(args);
 		return cli_usage("out of memory");
 	}
 	/* a shell of its own is not to be looked at, and input has a command that is */
-	if (cli_value(a, 'i') != NULL || cli_value(a, 1) != NULL)
+	if (cli_value(a, 1) != NULL)
+		return run_in(c, cli_value(a, 1), args, timeout);
+	if (cli_value(a, 'i') != NULL)
 		return cli_act(c, "run", args, timeout);
 	action = cli_action_text("run", args, timeout);
 	if (action == NULL)
@@ -177,24 +246,15 @@ const struct cli_command cli_write = {"write", "PATH <FILE",
 static int
 edit_file(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
-	char *path = NULL, *action = NULL, *text = NULL;
-	struct json_object *args;
-	struct hr_err err = {0};
+	char *path = hr_cp_path(s, a->argv[0]);
 	int r;
 
-	path = hr_cp_path(s, a->argv[0]);
-	args = path != NULL ? hr_json_texts(NULL, "path", path, "command", "str_replace", "old_str",
-				  a->argv[1], "new_str", a->argv[2], "impl_source", "oh_aci", NULL)
-			    : NULL;
-	action = cli_action_text("edit", args, 0);
-	if (action == NULL)
-		r = CLI_USAGE;
-	else if (hr_sandbox_action(s, action, &text, &err) == 0)
-		r = cli_observed(c, text, true);
-	else
-		r = cli_fail(&err);
-	free(text);
-	free(action);
+	if (path == NULL)
+		return cli_usage("out of memory");
+	r = cli_act_in(c, s, "edit",
+	    hr_json_texts(NULL, "path", path, "command", "str_replace", "old_str", a->argv[1],
+		"new_str", a->argv[2], "impl_source", "oh_aci", NULL),
+	    0);
 	free(path);
 	return r;
 }

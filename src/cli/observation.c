@@ -169,24 +169,43 @@ cli_observed(const struct cli *c, const char *text, bool content)
 	return r;
 }
 
+/* action is taken; NULL: it was said why there is none. */
+static int
+act(struct cli *c, struct hr_sandbox *s, char *action)
+{
+	struct hr_err err = {0};
+	char *text = NULL;
+	int r = CLI_USAGE;
+
+	if (action != NULL)
+		r = hr_sandbox_action(s, action, &text, &err) == 0 ? cli_observed(c, text, true)
+								   : cli_fail(&err);
+	free(text);
+	free(action);
+	return r;
+}
+
+int
+cli_act_in(struct cli *c, struct hr_sandbox *s, const char *type, struct json_object *args,
+    double timeout_s)
+{
+	return act(c, s, cli_action_text(type, args, timeout_s));
+}
+
 int
 cli_act(struct cli *c, const char *type, struct json_object *args, double timeout_s)
 {
-	char *action = cli_action_text(type, args, timeout_s), *text = NULL;
-	struct hr_err err = {0};
-	struct hr_sandbox *s;
+	char *action = cli_action_text(type, args, timeout_s);
+	struct hr_sandbox *s = NULL;
 	int r = CLI_USAGE;
 
-	if (action == NULL)
-		return r;
-	s = cli_attach(c, &r);
-	if (s != NULL) {
-		r = hr_sandbox_action(s, action, &text, &err) == 0 ? cli_observed(c, text, true)
-								   : cli_fail(&err);
-		free(text);
-	}
+	if (action != NULL)
+		s = cli_attach(c, &r);
+	if (s != NULL)
+		r = act(c, s, action);
+	else
+		free(action);
 	hr_sandbox_free(s);
-	free(action);
 	return r;
 }
 

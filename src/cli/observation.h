@@ -11,6 +11,10 @@ struct json_object;
  * where there was one. */
 int cli_act(struct cli *c, const char *type, struct json_object *args_take, double timeout_s);
 
+/* The same in a sandbox that is attached to. */
+int cli_act_in(struct cli *c, struct hr_sandbox *s, const char *type, struct json_object *args_take,
+    double timeout_s);
+
 /* The same in steps. The action as text (NULL, said: it has none), and what an observation is to
  * people, or without its content, which they have seen. */
 char *cli_action_text(const char *type, struct json_object *args_take, double timeout_s);

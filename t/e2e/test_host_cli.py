@@ -127,6 +127,8 @@ def paths():
         h.fails(1, "Invalid path traversal", "write", "dangling", input="x")
         h.fails(1, "Invalid path", "put", h.path("cwd"), "/tmp")
         h.fails(1, "Invalid path", "get", "/etc")
+        equal(h.ok("run", "--cwd", "a", "pwd"), h.mine("a") + "\n", "a command's directory")
+        h.fails(3, "there is no directory %s in the sandbox" % h.mine("b"), "run", "--cwd", "b", "true")
 
 
 def files():

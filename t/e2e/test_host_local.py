@@ -740,6 +740,21 @@ def copies_as_cp_has_them():
         equal("developer.mozilla.org" in done.stderr, False, done.stderr)
 
 
+def in_a_directory():
+    """One that is not there, or that the user may not enter, is an error, and nothing is run."""
+    with Host() as h:
+        h.ok("up", "-q")
+        workspace = h.ok("run", "mkdir -p sub; touch file; pwd").strip()
+        equal(h.ok("run", "--cwd", "sub", "pwd"), workspace + "/sub\n", "from the shell's directory on")
+        equal(h.ok("run", "--cwd", workspace, "pwd"), workspace + "\n")
+        equal(h("run", "--cwd", "sub/", "exit 4").returncode, 4, "the command's status")
+        equal(h.ok("run", "cd sub; pwd; cd .."), workspace + "/sub\n", "the shell's own directory is as it was")
+        for status, where, text in ((3, "no where", "no directory %s/no where in the sandbox, so nothing was run"),
+                                    (1, "file", "%s/file is no directory that the sandbox's user may enter")):
+            h.fails(status, text % workspace, "run", "--cwd", where, "touch %s/ran" % workspace)
+        equal(os.path.exists(workspace + "/ran"), False, "nothing was run")
+
+
 def plugins_at_first_touch():
     """A sandbox is given those that agents have; no kernel runs until one is used."""
     with Host() as h:
@@ -763,7 +778,7 @@ def main():
                  start_that_is_killed, recorded_before_it_runs, own_workspace, files, repository, logs, log_stream,
                  addresses, resources, terminal, wrong_usage, help_and_completion, settings, mcp_servers,
                  decisions_without_a_server, loadable_backend, kind_of_ones_own, settings_of_a_kind,
-                 limits_that_do_not_hold, copies_as_cp_has_them, plugins_at_first_touch):
+                 limits_that_do_not_hold, copies_as_cp_has_them, in_a_directory, plugins_at_first_touch):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

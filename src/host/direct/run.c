@@ -32,6 +32,7 @@
 
 struct job {
 	struct hr_direct *c;
+	const char *dir; /* in which it runs */
 	pid_t pid;
 	int out, watch; /* -1: closed; ended */
 	struct hr_direct_said said;
@@ -89,7 +90,7 @@ start(struct job *j, const char *command, struct hr_err *e)
 	    .alone = true,
 	    .setsid = true,
 	    .umask = -1,
-	    .dir = j->c->workspace};
+	    .dir = j->dir};
 	int ends[2];
 	size_t i;
 
@@ -179,7 +180,7 @@ observe(struct job *j, const char *command, double timeout_s, bool hidden, struc
 	int code = j->timed_out || j->unread || j->lost != 0 ? -1 : hr_exit_code(j->status);
 
 	return hr_direct_observe(
-	    &j->said, command, j->c->workspace, code, j->timed_out ? timeout_s : -1, hidden, err);
+	    &j->said, command, j->dir, code, j->timed_out ? timeout_s : -1, hidden, err);
 }
 
 char *
@@ -187,6 +188,7 @@ hr_direct_run(struct hr_direct *c, struct json_object *action, struct hr_err *er
 {
 	struct json_object *args = hr_json_at(action, "args");
 	struct job j = {.c = c, .out = -1, .watch = -1};
+	const char *dir = hr_json_text_at(args, "cwd");
 	const char *command;
 	struct hr_err e = {0};
 	struct stat st;
@@ -201,6 +203,7 @@ hr_direct_run(struct hr_direct *c, struct json_object *action, struct hr_err *er
 	if (stat(c->workspace, &st) != 0 || !S_ISDIR(st.st_mode))
 		return hr_direct_error("", err, "Error running command \"%s\": %s: %s", command,
 		    c->workspace, strerror(ENOTDIR));
+	j.dir = dir != NULL && *dir == '/' ? dir : c->workspace;
 	hr_direct_said_init(&j.said, c->h);
 	if (start(&j, command, &e) != 0)
 		text = hr_direct_error("", err, "Error running command \"%s\": %s", command, e.msg);
