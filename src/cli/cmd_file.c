@@ -9,29 +9,64 @@
 #include <json-c/json_object.h>
 
 #include "base/buf.h"
+#include "base/path.h"
 #include "base/quote.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
+#include "host/action.h"
 #include "host/transfer/cp.h"
 #include "proto/json.h"
+
+#define LIST_MAX (64u << 20)
+
+/* The list of a path in *text, which is taken: of one that is not there it is empty, as of a
+ * directory. Of a file it becomes its path, as ls(1) has it. */
+static int
+look_at_empty(struct hr_sandbox *s, const char *path, char **text, struct hr_err *err)
+{
+	/* where a server has it from */
+	char *whole =
+	    s->endpoint.url != NULL ? hr_path_join(hr_sandbox_workspace(s), path) : strdup(path);
+	enum hr_cp_what there = HR_CP_UNKNOWN;
+	struct hr_buf b;
+	int r = whole != NULL ? hr_cp_look(s, whole, &there, err) : hr_err_nomem(err);
+
+	if (r == 0 && there == HR_CP_NOTHING)
+		r = hr_err_set(
+		    err, HR_E_NOTFOUND, "there is no file or directory %s in the sandbox", whole);
+	if (r == 0 && there == HR_CP_FILE) {
+		hr_buf_init(&b, LIST_MAX);
+		hr_buf_addc(&b, '[');
+		(void)hr_json_put_str(&b, path, strlen(path), HR_JSON_REPLACE);
+		hr_buf_addc(&b, ']');
+		free(*text);
+		*text = hr_buf_end(&b, err);
+		r = *text != NULL ? 0 : -1;
+	}
+	free(whole);
+	return r;
+}
 
 static int
 ls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
+	const char *path = a->argc > 0 ? a->argv[0] : NULL;
 	struct json_object *list = NULL;
 	struct hr_err err = {0};
 	struct hr_buf b;
 	char *text = NULL;
-	int r = CLI_ERROR;
+	int r = hr_sandbox_list_files(s, path, &text, &err);
 
-	if (hr_sandbox_list_files(s, a->argc > 0 ? a->argv[0] : NULL, &text, &err) != 0) {
+	if (r == 0 && path != NULL && strcmp(text, "[]") == 0)
+		r = look_at_empty(s, path, &text, &err);
+	if (r != 0) {
 		r = cli_fail(&err);
 	} else if (c->json) {
 		r = cli_out_line(text);
 	} else if (hr_json_decode(text, strlen(text), &list, NULL) == 0) {
 		size_t i;
 
-		hr_buf_init(&b, 64u << 20);
+		hr_buf_init(&b, LIST_MAX);
 		for (i = 0; i < hr_json_count(list); i++) {
 			const char *name = hr_json_text(hr_json_entry(list, i));
 
@@ -43,6 +78,7 @@ ls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 		r = cli_out_buf(&b);
 	} else {
 		cli_say("the server's list of files is no JSON");
+		r = CLI_ERROR;
 	}
 	json_object_put(list);
 	free(text);

@@ -13,6 +13,7 @@
 #include "base/tame.h"
 #include "proto/json.h"
 
+#define DASHES_MIN 10
 #define OUT_MAX (256u << 20) /* three bytes may stand for one */
 
 /* An error observation, or the editor's own way of saying that it did nothing. */
@@ -38,6 +39,52 @@ is_lost(struct json_object *obs)
 		   34) == 0;
 }
 
+/* The line at p is IPython's above a traceback: dashes before it, and none of its own text. */
+static bool
+is_traceback(const char *text, const char *p)
+{
+	static const char end[] = "Traceback (most recent call last)";
+	const size_t n = strcspn(p, "\n");
+	const char *dash = p;
+
+	if (n < sizeof(end) - 1 || strncmp(p + n - (sizeof(end) - 1), end, sizeof(end) - 1) != 0 ||
+	    p == text)
+		return false;
+	for (dash--; dash > text && dash[-1] == '-'; dash--)
+		continue;
+	return p - dash > DASHES_MIN && (dash == text || dash[-1] == '\n');
+}
+
+/* Of a cell: the answer does not tell one that raised an exception from another one. What IPython
+ * says of it does, which ends the cell's text. */
+static int
+cell_status(const char *text)
+{
+	static const char late[] = "[Execution timed out (", ours[] = "[Jupyter ",
+			  left[] = "SystemExit: ";
+	static const char *const without[] = {
+	    "SyntaxError: ", "IndentationError: ", "TabError: ", "UsageError: "};
+	const char *p = text, *last = text;
+	size_t i;
+
+	if (strncmp(text, late, sizeof(late) - 1) == 0)
+		return CLI_TIMEOUT;
+	for (; p != NULL; p = strchr(p, '\n'), p = p != NULL ? p + 1 : NULL) {
+		if (is_traceback(text, p))
+			return CLI_ERROR;
+		if (strncmp(p, ours, sizeof(ours) - 1) != 0)
+			last = p;
+	}
+	for (i = 0; i < sizeof(without) / sizeof(without[0]); i++)
+		if (strncmp(last, without[i], strlen(without[i])) == 0)
+			return CLI_ERROR;
+	if (strncmp(last, left, sizeof(left) - 1) != 0)
+		return CLI_OK;
+	last += sizeof(left) - 1;
+	last += *last == '0';
+	return *last == '\0' || *last == '\n' ? CLI_OK : CLI_ERROR;
+}
+
 static int
 status_of(struct json_object *obs)
 {
@@ -47,6 +94,8 @@ status_of(struct json_object *obs)
 
 	if (is_error(obs))
 		return CLI_ERROR;
+	if (strcmp(hr_json_text_or(obs, "observation", ""), "run_ipython") == 0)
+		return cell_status(hr_json_text_or(obs, "content", ""));
 	if (!json_object_is_type(v, json_type_int))
 		return CLI_OK;
 	code = json_object_get_int(v);

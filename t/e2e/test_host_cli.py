@@ -156,7 +156,10 @@ def files():
         h.fails(1, "did not appear verbatim", "edit", "/workspace/a.txt", "not there", "x")
         equal(sorted(h.ok("ls").split()), sorted(h.mine(n) for n in ("a.txt", "bin", "bad", "dir")), "listed")
         equal(h.ok("ls", "a.txt").strip(), h.mine("a.txt"), "a file")
-        equal(h.ok("ls", "missing"), "", "nothing there")
+        h.fails(3, "there is no file or directory missing in the sandbox", "ls", "missing")
+        os.mkdir(h.mine("empty"))
+        for path in ("empty", "/workspace/empty"):
+            equal(h.ok("ls", path), "", "nothing in it")
 
 
 def copies():
@@ -178,9 +181,17 @@ def copies():
         h.fails(3, "missing: No such file or directory", "put", "missing", ".")
         h.ok("get", "d", "back")
         equal(text_of(h.path("cwd", "back/sub/a")), "a", "out")
-        h.fails(3, "Path not found: missing", "get", "missing", "back")
+        h.ok("get", "d", "back")
+        equal(text_of(h.path("cwd", "back/d/sub/a")), "a", "into what is there")
+        h.fails(3, "there is no file or directory missing in the sandbox", "get", "missing", "back")
+        h.ok("write", "same/same", input="a")
+        for path, where in (("same", "as/same"), ("same/same", "file"), ("/workspace/same/same", "again")):
+            h.ok("get", path, where.split("/")[0])
+            equal(text_of(h.path("cwd", where)), "a", "a directory with one file of its own name, and that file")
         h.ok("get", "b.txt", "one")
-        equal(os.listdir(h.path("cwd", "one")), ["b.txt"], "one file")
+        h.ok("get", "b.txt", "back")
+        equal([text_of(h.path("cwd", name)) for name in ("one", "back/b.txt")], ["a", "a"], "one file")
+        equal([n for n in os.listdir(h.path("cwd")) if n.startswith("one")], ["one"], "and nothing beside it")
         temporary = [n for n in os.listdir(h.workspace) if n.startswith(".handrail")]
         equal(temporary, [], "temporary files")
 

@@ -16,7 +16,7 @@ import urllib.request
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.host import BUILD, PATIENCE, Host, Written  # noqa: E402
-from lib.tap import Tap, equal  # noqa: E402
+from lib.tap import Skip, Tap, equal  # noqa: E402
 
 def life_of_a_sandbox():
     with Host() as h:
@@ -755,6 +755,34 @@ def in_a_directory():
         equal(os.path.exists(workspace + "/ran"), False, "nothing was run")
 
 
+def listed():
+    with Host() as h:
+        h.ok("up", "-q")
+        h.ok("run", "mkdir -p empty sub && touch sub/f && cd sub")
+        equal([h.ok("ls", path) for path in ("empty", "sub", "sub/f")], ["", "f\n", "sub/f\n"])
+        equal(h.ok("ls", "--json", "sub/f"), '["sub/f"]\n')
+        for path in ("nothing", "sub/nothing", "/no/where"):
+            h.fails(3, "there is no file or directory /", "ls", path)
+
+
+def cells():
+    """A cell that raised an exception is no success; one that prints the like is."""
+    with Host() as h:
+        h.ok("up", "-q")
+        done = h("py", "1")
+        if "python3-ipykernel" in done.stderr:
+            raise Skip("there is no kernel: apt-get install python3-ipykernel")
+        for status, code in ((0, "print('fine')"), (1, "1/0"), (1, "print(1); raise KeyError('x')"), (1, "def f(:"),
+                             (1, "%nope"), (1, "import sys; sys.exit(3)"), (0, "sys.exit(0)"), (0, "sys.exit()"),
+                             (1, "eval('1+')"), (1, "class Own(BaseException): pass\nraise Own"),
+                             (0, "import traceback\ntry: 1/0\nexcept Exception: traceback.print_exc()"),
+                             (0, "print('a SyntaxError: x')"), (0, "2")):
+            equal(h("py", code).returncode, status, code)
+        equal("ZeroDivisionError" in h("py", "1/0").stdout, True, "what was printed stays output")
+        equal(h("py", "--json", "1/0").returncode, 1, "in JSON as well")
+        equal(h("py", "-t", "1", "import time; time.sleep(1000)").returncode, 4, "the time is over")
+
+
 def plugins_at_first_touch():
     """A sandbox is given those that agents have; no kernel runs until one is used."""
     with Host() as h:
@@ -778,7 +806,8 @@ def main():
                  start_that_is_killed, recorded_before_it_runs, own_workspace, files, repository, logs, log_stream,
                  addresses, resources, terminal, wrong_usage, help_and_completion, settings, mcp_servers,
                  decisions_without_a_server, loadable_backend, kind_of_ones_own, settings_of_a_kind,
-                 limits_that_do_not_hold, copies_as_cp_has_them, in_a_directory, plugins_at_first_touch):
+                 limits_that_do_not_hold, copies_as_cp_has_them, in_a_directory, listed, cells,
+                 plugins_at_first_touch):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

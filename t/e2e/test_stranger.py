@@ -118,6 +118,7 @@ WITH = (
     (0, "", "put folder"),
     (0, "", "ls"),
     (0, "", "ls folder"),
+    (3, "not-there", "ls not-there"),
     (0, "", "read notes"),
     (1, "not-there", "read not-there"),
     (1, "directory", "read folder"),

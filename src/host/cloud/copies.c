@@ -217,7 +217,7 @@ hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_err 
 	return r;
 }
 
-/* Names as the server gives them: directories with a slash. */
+/* Names as the server gives them: directories with a slash; of a file its own path. */
 int
 hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_err *err)
 {
@@ -230,8 +230,9 @@ hr_cloud_list_files(void *self, const char *path, char **ret_json, struct hr_err
 	if (all == NULL)
 		return -1;
 	r = hr_cloud_helper_on(c, "d=", all,
-	    "; [ -d \"$d\" ] && find \"$d/\" -mindepth 1 -maxdepth 1 "
-	    "\\( -type d -printf '%f/\\0' -o -printf '%f\\0' \\) | LC_ALL=C sort -z",
+	    "; if [ -d \"$d\" ]; then find \"$d/\" -mindepth 1 -maxdepth 1 "
+	    "\\( -type d -printf '%f/\\0' -o -printf '%f\\0' \\) | LC_ALL=C sort -z; "
+	    "elif [ -e \"$d\" ]; then printf '%s\\0' \"$d\"; fi",
 	    &names, &status, err);
 	free(all);
 	hr_buf_init(&b, HR_CLOUD_REPLY_MAX);

@@ -1,4 +1,5 @@
-/* Copies as cp(1) has it. What a path of the sandbox is, a first byte of it tells. */
+/* Copies as cp(1) has it. What a path of the sandbox is, a first byte of it tells or, without a
+ * server, its list. */
 #include "config.h"
 
 #include "host/transfer/cp.h"
@@ -25,8 +26,6 @@
 #define URL_PART_MAX 65536
 #define ASK_TIMEOUT_S 10
 #define RANGE_PAST_END 416 /* of an empty file */
-
-enum what { NOTHING, A_FILE, A_DIRECTORY, UNKNOWN };
 
 /* ---- paths of the sandbox ---- */
 
@@ -100,21 +99,73 @@ file_url(const char *path)
 	return hr_buf_end(&url, NULL);
 }
 
-static enum what
+static enum hr_cp_what
 meaning(const struct hr_err *e)
 {
 	if (e->code != HR_E_HTTP_STATUS)
-		return UNKNOWN;
+		return HR_CP_UNKNOWN;
 	if (e->status == RANGE_PAST_END)
-		return A_FILE;
+		return HR_CP_FILE;
 	if (strstr(e->msg, "\nDetails: 404: File not found") != NULL)
-		return NOTHING;
-	return strstr(e->msg, "\nDetails: 400: Path is a directory") != NULL ? A_DIRECTORY
-									     : UNKNOWN;
+		return HR_CP_NOTHING;
+	return strstr(e->msg, "\nDetails: 400: Path is a directory") != NULL ? HR_CP_DIRECTORY
+									     : HR_CP_UNKNOWN;
 }
 
+/* Its kind does with files what a server would. */
+static bool
+has_none(const struct hr_sandbox *s)
+{
+	return s->ops->copy_from != NULL && !s->endpoint.serves;
+}
+
+/* By names alone: of a file there is one, its own. Of a directory that has one called as itself
+ * there is something below that; nothing is in one that is empty, or not there. */
 static int
-look(struct hr_sandbox *s, const char *path, enum what *ret, struct hr_err *err)
+look_at_list(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct hr_err *err)
+{
+	char *name = base_name(path), *below = name != NULL ? hr_path_join(path, name) : NULL;
+	char *text = NULL, *more = NULL, *zip = NULL;
+	struct json_object *list = NULL;
+	struct hr_err e = {0};
+	const char *only;
+	int r = -1;
+
+	*ret = HR_CP_DIRECTORY;
+	if (below == NULL) {
+		(void)hr_err_nomem(err);
+		goto out;
+	}
+	if (hr_sandbox_list_files(s, path, &text, err) != 0)
+		goto out;
+	if (hr_json_decode(text, strlen(text), &list, NULL) < 0) {
+		(void)hr_err_set(err, HR_E_PROTO, "the list of %s is no JSON", path);
+		goto out;
+	}
+	r = 0;
+	only = hr_json_count(list) == 1 ? hr_json_text(hr_json_entry(list, 0)) : NULL;
+	if (only != NULL && strcmp(hr_path_leaf(only), name) == 0) {
+		r = hr_sandbox_list_files(s, below, &more, err);
+		if (r == 0 && strcmp(more, "[]") == 0)
+			*ret = HR_CP_FILE;
+	} else if (hr_json_count(list) == 0 && hr_sandbox_copy_from(s, path, &zip, &e) != 0) {
+		*ret = HR_CP_NOTHING;
+		r = e.code == HR_E_NOTFOUND ? 0 : hr_err_pass(err, &e);
+	}
+out:
+	if (zip != NULL)
+		(void)unlink(zip);
+	json_object_put(list);
+	free(zip);
+	free(text);
+	free(more);
+	free(name);
+	free(below);
+	return r;
+}
+
+int
+hr_cp_look(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct hr_err *err)
 {
 	static const char *const first[] = {"Range: bytes=0-0", NULL};
 	struct hr_http_request req = {
@@ -123,13 +174,17 @@ look(struct hr_sandbox *s, const char *path, enum what *ret, struct hr_err *err)
 	struct hr_http_answer a;
 	struct hr_err e = {0};
 
+	if (has_none(s)) {
+		free(url);
+		return look_at_list(s, path, ret, err);
+	}
 	if (url == NULL)
 		return hr_err_nomem(err);
 	req.url = url;
-	*ret = hr_client_send(&s->client, &req, &a, &e) == 0 ? A_FILE : meaning(&e);
+	*ret = hr_client_send(&s->client, &req, &a, &e) == 0 ? HR_CP_FILE : meaning(&e);
 	hr_http_answer_done(&a);
 	free(url);
-	if (*ret != UNKNOWN || e.code == HR_E_HTTP_STATUS)
+	if (*ret != HR_CP_UNKNOWN || e.code == HR_E_HTTP_STATUS)
 		return 0;
 	return hr_err_pass(err, &e);
 }
@@ -210,7 +265,7 @@ put_into(struct hr_sandbox *s, const char *from, const char *dir, struct hr_err 
 int
 hr_cp_in(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err)
 {
-	enum what there = NOTHING;
+	enum hr_cp_what there = HR_CP_NOTHING;
 	struct stat st;
 	char *whole;
 	int r = 0;
@@ -222,13 +277,14 @@ hr_cp_in(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *
 	whole = hr_cp_path(s, to);
 	if (whole == NULL)
 		return hr_err_nomem(err);
-	r = look(s, whole, &there, err);
-	if (r == 0 && S_ISDIR(st.st_mode) && there == A_FILE)
+	r = hr_cp_look(s, whole, &there, err);
+	if (r == 0 && S_ISDIR(st.st_mode) && there == HR_CP_FILE)
 		r = hr_err_set(
 		    err, HR_E_INVAL, "%s is a file: a directory cannot take its place", to);
 	else if (r == 0 && S_ISDIR(st.st_mode))
-		r = put_directory(s, from, whole, there != NOTHING || ends_in_slash(to), err);
-	else if (r == 0 && (there == A_DIRECTORY || there == UNKNOWN || ends_in_slash(to)))
+		r = put_directory(s, from, whole, there != HR_CP_NOTHING || ends_in_slash(to), err);
+	else if (r == 0 &&
+		 (there == HR_CP_DIRECTORY || there == HR_CP_UNKNOWN || ends_in_slash(to)))
 		r = put_into(s, from, whole, err);
 	else if (r == 0)
 		r = put_as(s, from, whole, err);
@@ -267,6 +323,47 @@ fetch(struct hr_sandbox *s, const char *path, int fd, struct hr_err *err)
 	return r;
 }
 
+static int
+get_directory(struct hr_sandbox *s, const char *path, const char *to, struct hr_err *err)
+{
+	char *zip = NULL;
+	int r = hr_sandbox_copy_from(s, path, &zip, err);
+
+	if (r == 0)
+		r = hr_zip_extract(zip, to, 0, err);
+	if (zip != NULL)
+		(void)unlink(zip);
+	free(zip);
+	return r;
+}
+
+/* Without a server a file comes in an archive, alone. */
+static int
+get_packed(struct hr_sandbox *s, const char *path, const char *to, struct hr_err *err)
+{
+	char *name = base_name(path), *dir = NULL, *from = NULL;
+	int r;
+
+	if (asprintf(&dir, "%s.XXXXXX", to) < 0)
+		dir = NULL;
+	if (name == NULL || dir == NULL)
+		r = hr_err_nomem(err);
+	else if (mkdtemp(dir) == NULL)
+		r = hr_err_sys(err, errno, "create %s", to);
+	else {
+		r = get_directory(s, path, dir, err);
+		if (r == 0 && (from = hr_path_join(dir, name)) == NULL)
+			r = hr_err_nomem(err);
+		if (r == 0 && rename(from, to) != 0)
+			r = hr_err_sys(err, errno, "rename to %s", to);
+		(void)hr_path_remove(dir, NULL);
+	}
+	free(from);
+	free(name);
+	free(dir);
+	return r;
+}
+
 /* Whole, or not at all. */
 static int
 get_file(struct hr_sandbox *s, const char *path, const char *to, struct hr_err *err)
@@ -297,20 +394,6 @@ get_file(struct hr_sandbox *s, const char *path, const char *to, struct hr_err *
 	return r;
 }
 
-static int
-get_directory(struct hr_sandbox *s, const char *path, const char *to, struct hr_err *err)
-{
-	char *zip = NULL;
-	int r = hr_sandbox_copy_from(s, path, &zip, err);
-
-	if (r == 0)
-		r = hr_zip_extract(zip, to, 0, err);
-	if (zip != NULL)
-		(void)unlink(zip);
-	free(zip);
-	return r;
-}
-
 /* What it is called here; the caller frees; NULL: no memory. */
 static char *
 target(const char *from, const char *to)
@@ -330,24 +413,22 @@ int
 hr_cp_out(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err)
 {
 	char *whole, *place;
-	enum what there;
+	enum hr_cp_what there;
 	int r;
 
-	if (s->ops->copy_from != NULL)
-		return get_directory(s, from, to, err);
 	whole = hr_cp_path(s, from);
 	place = target(from, to);
 	if (whole == NULL || place == NULL)
 		r = hr_err_nomem(err);
-	else if ((r = look(s, whole, &there, err)) != 0)
+	else if ((r = hr_cp_look(s, whole, &there, err)) != 0)
 		;
-	else if (there == NOTHING)
+	else if (there == HR_CP_NOTHING)
 		r = hr_err_set(
 		    err, HR_E_NOTFOUND, "there is no file or directory %s in the sandbox", whole);
-	else if (there == A_FILE)
-		r = get_file(s, whole, place, err);
+	else if (there == HR_CP_FILE)
+		r = has_none(s) ? get_packed(s, whole, place, err) : get_file(s, whole, place, err);
 	else
-		r = get_directory(s, whole, there == UNKNOWN ? to : place, err);
+		r = get_directory(s, whole, there == HR_CP_UNKNOWN ? to : place, err);
 	free(whole);
 	free(place);
 	return r;
