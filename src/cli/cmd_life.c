@@ -14,6 +14,7 @@
 #include "cli/progress.h"
 #include "host/config/settings.h"
 #include "host/common/strv.h"
+#include "host/handle.h"
 #include "proto/json.h"
 
 #define RUN 1 /* options that have no letter */
@@ -162,8 +163,16 @@ start(
 {
 	struct hr_err err = {0};
 	struct hr_sandbox *s = hr_sandbox_open(c->config, o, &err);
-	int r = s != NULL ? hr_sandbox_connect(s, &err) : -1;
+	int r;
 
+	/* a setting of a file is for other kinds; who says it here means this one */
+	if (s != NULL && cli_value(a, 'i') != NULL && (s->ops->flags & HR_KIND_HERE) != 0) {
+		r = cli_usage(
+		    "--image: the kind \"%s\" has no images, it is this machine", s->ops->name);
+		hr_sandbox_free(s);
+		return r;
+	}
+	r = s != NULL ? hr_sandbox_connect(s, &err) : -1;
 	cli_progress_end(c);
 	if (r != 0) {
 		r = cli_fail(&err);

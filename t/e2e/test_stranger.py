@@ -81,6 +81,8 @@ BEFORE = (
     (1, "packaging/payload DIR", "preflight --payload . alpine:3"),
     (1, "unpack it by", "preflight --payload notes alpine:3"),
     (2, 'not for the kind "local"', "up --payload payload"),
+    (2, 'the kind "local" has no images', "up --image python:3.12"),
+    (2, 'the kind "cli" has no images', "up -r cli -i python:3.12"),
     (1, '"handrail up -r local" needs none', "up -r docker"),
     (2, 'option "-i" needs a value', "up -i"),
 )
