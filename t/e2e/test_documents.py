@@ -7,6 +7,8 @@ directory, with the programs of the build on its PATH.
     OUTPUT              behind it, in the same block: what it has to print; "..." is any text, alone in a line any lines
     % COMMAND  # WHY    is not run: the remark says what it needs that a test has not
 
+Of a manual these are the lines of its EXAMPLES, ".Dl COMMAND"; one behind the remark '.\\" % WHY' is not run.
+
 Other blocks, of these documents and all others, are files, settings or what somebody else prints. Ports that documents
 name are free ones here. With names of documents as arguments only the commands of those are run."""
 
@@ -24,7 +26,7 @@ from lib.supervised import free_port  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
 DOCUMENTS = ("README", "doc/tutorial.md", "doc/operators.md", "doc/install.md", "doc/images.md", "doc/clouds.md",
-             "doc/kubernetes.md", "doc/live.md")
+             "doc/kubernetes.md", "doc/live.md", "man/handrail.1", "man/handraild.8.in")
 PORTS = ("3000", "8000", "8443")
 BARE = re.compile(r"^    (?:handrail[a-z-]* |curl |apt-get |make |docker |kubectl |\./|packaging/\w).*", re.M)
 
@@ -47,6 +49,18 @@ class Command:
     def __init__(self, line, text):
         self.line, self.text, self.prints = line, text, []
         self.missing = next((why for what, have, why in NEEDS if what.search(text) and not have()), None)
+
+
+def examples_of(manual):
+    """Of a manual, as a document has them, line for line."""
+    shown, why, inside = [], None, False
+    for line in manual.split("\n"):
+        inside = line == ".Sh EXAMPLES" if line.startswith(".Sh ") else inside
+        text = line[4:].replace(r"\(dq", '"').replace(r"\e", "\\")
+        shown.append("" if not inside or not line.startswith(".Dl ") else
+                     "    %% %s  # %s" % (text, why) if why else "    $ " + text)
+        why = line[6:] if line.startswith(r'.\" % ') else None
+    return "\n".join(shown)
 
 
 def commands_of(text):
@@ -104,7 +118,10 @@ def judge(command, status, said, ports):
 
 def run_document(tap, name):
     with open(os.path.join(SRC, name), encoding="utf-8") as f:
-        commands, others = commands_of(f.read())
+        text = f.read()
+    commands, others = commands_of(examples_of(text) if name.startswith("man/") else text)
+    if name.startswith("man/"):
+        tap.is_(len(commands + others) > 0, True, name + ": has examples")
     tap.is_([c.text for c in others if not re.search(r" # \w", c.text)], [], "%s: what is not run says why" % name)
     chosen = {port: str(free_port()) for port in PORTS}
 
