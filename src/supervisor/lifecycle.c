@@ -7,6 +7,9 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "base/fd.h"
 #include "base/log.h"
@@ -101,6 +104,9 @@ step_starting(struct hr_server *s)
 		hr_log(HR_LOG_NOTICE, "ready: FastCGI sockets in %s/fcgi", s->ctx.run.path);
 	hr_notify_send(&s->notify, "READY=1\nSTATUS=listening on %s\n",
 	    s->ctx.settings.start_nginx ? s->site.listen.text : s->ctx.run.path);
+#ifdef __GLIBC__
+	(void)malloc_trim(0); /* what settings and configuration were made in */
+#endif
 	/* the rest of the workers would take the processors from the first answers */
 	if (s->pools.staged && hr_watch_arm(s->patience, REST_MS, NULL) != 0)
 		start_rest(s);

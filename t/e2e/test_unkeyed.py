@@ -221,8 +221,8 @@ HEADS = (b"POST /execute_action HTTP/1.1\r\nX-Slow: ", b"G", b"", b"GET /alive H
 
 
 def half_heads():
-    with open_files(1700), contextlib.ExitStack() as stack, Guarded() as s:
-        hold(s, stack, 1700, *HEADS)
+    with open_files(850), contextlib.ExitStack() as stack, Guarded() as s:
+        hold(s, stack, 850, *HEADS)
         s.serves("half heads")
         equal("worker_connections are not enough" in s.log(), False, s.log())
 

@@ -24,10 +24,9 @@
 
 #define LISTEN_FD 3 /* in nginx */
 #define VIEWER_FD 4
-#define GROWTH                                                                                     \
-	8 /* at most so many times the connections of the settings, when all are taken ...         \
-	   */
-#define GROWTH_STEP 4 /* ... in steps of this */
+/* At most so many times the connections of the settings, when all are taken, in such steps. */
+#define GROWTH 16
+#define GROWTH_STEP 4
 #define PROBE_MS 10000
 #define OOM_NGINX (-300)
 

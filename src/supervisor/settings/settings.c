@@ -68,7 +68,7 @@ static const struct setting settings[] = {
     {"nginx_user", TEXT, AT(nginx_user), false, 0, 0, ""},
     {"viewer_url_file", TEXT, AT(viewer_url_file), false, 0, 0, "/tmp/oh-server-url"},
     {"nginx_workers", INT, AT(nginx_workers), true, 1, 256, "1"},
-    {"nginx_connections", INT, AT(nginx_connections), true, 64, 1 << 20, "2048"},
+    {"nginx_connections", INT, AT(nginx_connections), true, 64, 1 << 20, "1024"},
     {"access_log", TEXT, AT(access_log), true, 0, 0, "off"},
     {"client_max_body_bytes", INT, AT(client_max_body_bytes), true, 0, LLONG_MAX / 2, "0"},
     {"client_header_timeout", INT, AT(client_header_timeout), true, 1, DAY, "10"},
