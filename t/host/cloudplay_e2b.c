@@ -115,7 +115,6 @@ perform(struct hr_cloud *c, const char *op, struct json_object *q, struct json_o
 	unsigned timeout = (unsigned)hr_json_int_at(q, "timeout");
 	struct json_object *ret = NULL;
 	struct hr_buf b;
-	size_t len;
 	char *text = NULL;
 	int r;
 
@@ -139,8 +138,6 @@ perform(struct hr_cloud *c, const char *op, struct json_object *q, struct json_o
 		return hr_e2b_timeout(c, id, timeout, err);
 	if (strcmp(op, "pause") == 0)
 		return said(hr_e2b_pause(c, id, err), o);
-	if (strcmp(op, "health") == 0)
-		return said(hr_e2b_health(c, err), o);
 	if (strcmp(op, "list") == 0)
 		return list(c, q, o, err);
 	if (strcmp(op, "run") == 0)
@@ -151,18 +148,6 @@ perform(struct hr_cloud *c, const char *op, struct json_object *q, struct json_o
 		return said(
 		    hr_e2b_signal(c, hr_json_int_at(q, "pid"), hr_json_text_or(q, "name", ""), err),
 		    o);
-	if (strcmp(op, "snapshot") == 0) {
-		r = hr_e2b_snapshot(c, id, &text, err);
-		play_put(o, "name", r == 0 ? json_object_new_string(text) : NULL);
-		free(text);
-		return r;
-	}
-	if (strcmp(op, "input") == 0) {
-		text = play_unbase64(q, "b64", &len);
-		r = hr_e2b_input(c, hr_json_int_at(q, "pid"), text, len, err);
-		free(text);
-		return r;
-	}
 	if (strcmp(op, "code") == 0) {
 		hr_buf_init(&b, HR_CLOUD_FILE_MAX);
 		r = hr_e2b_code(c, hr_json_text_or(q, "code", ""), &b, err);

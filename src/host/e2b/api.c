@@ -328,25 +328,3 @@ hr_e2b_list(struct hr_cloud *c, const char *name, const char *value, unsigned li
 	hr_buf_done(&b);
 	return r;
 }
-
-int
-hr_e2b_snapshot(struct hr_cloud *c, const char *id, char **ret_name, struct hr_err *err)
-{
-	struct json_object *body = json_object_new_object();
-	const char *name;
-	struct hr_api_answer a;
-	int r;
-
-	*ret_name = NULL;
-	if (body == NULL)
-		return hr_err_nomem(err);
-	r = post(c, id, "/snapshots", body, &a, err);
-	if (r == 0)
-		r = hr_field_text(WHO, "the answer to the request for a snapshot", a.json,
-		    "snapshotID", &name, err);
-	if (r == 0)
-		r = hr_cloud_set(ret_name, name, err);
-	hr_api_answer_done(&a);
-	json_object_put(body);
-	return r;
-}

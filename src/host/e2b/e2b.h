@@ -34,8 +34,6 @@ int hr_e2b_list(struct hr_cloud *c, const char *name, const char *value, unsigne
     char next[512], struct json_object **ret, struct hr_err *err);
 int
 hr_e2b_metrics(struct hr_cloud *c, const char *id, struct json_object **ret, struct hr_err *err);
-/* An image of it, whose name the caller frees. */
-int hr_e2b_snapshot(struct hr_cloud *c, const char *id, char **ret_name, struct hr_err *err);
 
 /* ---- code.c ---- */
 
@@ -51,8 +49,6 @@ int hr_e2b_at_port(struct hr_cloud *c, int port, struct hr_api *ret, struct hr_e
 int hr_e2b_plane(struct hr_cloud *c, struct hr_err *err);
 /* "https://8080-ID.e2b.app" and the like; the caller frees. */
 char *hr_e2b_url(struct hr_cloud *c, int port, struct hr_err *err);
-/* 1, 0: is it there? */
-int hr_e2b_health(struct hr_cloud *c, struct hr_err *err);
 
 struct hr_e2b_process {
 	const struct hr_cloud_command *q;
@@ -65,7 +61,6 @@ int hr_e2b_run(
 /* One of its procedures with one answer, "process.Process/List". */
 int hr_e2b_unary(struct hr_cloud *c, const char *procedure, struct json_object *body,
     struct json_object **ret, struct hr_err *err);
-int hr_e2b_input(struct hr_cloud *c, int64_t pid, const char *p, size_t len, struct hr_err *err);
 /* 1 done, 0 there is no such process. */
 int hr_e2b_signal(struct hr_cloud *c, int64_t pid, const char *name, struct hr_err *err);
 /* Does it take users with each request? */

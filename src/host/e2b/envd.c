@@ -117,21 +117,6 @@ hr_e2b_explain(struct hr_cloud *c, const struct hr_api_answer *a, struct hr_err 
 	return -1;
 }
 
-int
-hr_e2b_health(struct hr_cloud *c, struct hr_err *err)
-{
-	const struct hr_api_call call = {.method = "GET", .path = "/health", .plain = true};
-	struct hr_api_answer a;
-	int r = hr_api_do(&c->plane, &call, &a, err);
-
-	if (r == 0)
-		r = a.status >= 200 && a.status < 300 ? 1 : 0;
-	if (r == 0 && a.status != 502)
-		r = hr_err_set(err, HR_E_RUNTIME, WHO ": GET /health: status %ld", a.status);
-	hr_api_answer_done(&a);
-	return r;
-}
-
 /* ---- procedures with one answer ---- */
 
 /* Basic authentication without a password says who runs it. */
@@ -203,25 +188,6 @@ selector(int64_t pid, struct hr_err *err)
 {
 	return hr_json_object(
 	    err, "process", hr_json_object(err, "pid", json_object_new_int64(pid), NULL), NULL);
-}
-
-int
-hr_e2b_input(struct hr_cloud *c, int64_t pid, const char *p, size_t len, struct hr_err *err)
-{
-	struct json_object *o = selector(pid, err), *input = NULL;
-	struct hr_buf b;
-	int r = -1;
-
-	hr_buf_init(&b, HR_CLOUD_REPLY_MAX);
-	hr_quote_base64(&b, p, len);
-	if (o != NULL && hr_buf_check(&b, NULL) != 0)
-		(void)hr_err_nomem(err);
-	else if (o != NULL && (input = hr_json_texts(err, "stdin", hr_buf_str(&b), NULL)) != NULL &&
-		 hr_json_set(o, "input", input, err) == 0)
-		r = hr_e2b_unary(c, "process.Process/SendInput", o, NULL, err);
-	hr_buf_done(&b);
-	json_object_put(o);
-	return r;
 }
 
 int

@@ -11,7 +11,6 @@
 #include "host/modal/pb.h"
 
 #define POLLS_MAX 60 /* of 50 s: a build may take its time */
-#define KEEP_S (30 * 24 * 3600)
 
 /* How it ended: 1 well, 0 it goes on, -1. */
 static int
@@ -155,55 +154,5 @@ hr_modal_image(struct hr_cloud *c, const char *name, char **ret_id, struct hr_er
 	hr_pb_free(a);
 	free(line);
 	free(version);
-	return r;
-}
-
-/* ---- the files of a sandbox as an image ---- */
-
-static int
-snapshot_new(struct hr_cloud *c, HrPb__Snapshot **ret, struct hr_err *err)
-{
-	HrPb__SnapshotRequest q = HR_PB__SNAPSHOT_REQUEST__INIT;
-	struct hr_grpc_call g = {
-	    .path = "/modal.task_command_router.TaskCommandRouter/TaskSnapshotFilesystem",
-	    .q = &q.base,
-	    .type = &hr_pb__snapshot__descriptor,
-	    .deadline_s = HR_MODAL_POLL_S};
-	struct hr_grpc_end end;
-	char id[37];
-
-	/* its name is ours, so asking again makes no second one */
-	if (hr_modal_task(c, err) != 0 || hr_uuid(id, err) != 0)
-		return -1;
-	q.task_id = hr_modal_of(c)->task;
-	q.snapshot_id = id;
-	q.has_ttl_seconds = 1;
-	q.ttl_seconds = KEEP_S;
-	return hr_grpc_do(&hr_modal_of(c)->router, &g, ret, &end, err);
-}
-
-int
-hr_modal_snapshot(struct hr_cloud *c, char **ret_id, struct hr_err *err)
-{
-	HrPb__SandboxRequest q = HR_PB__SANDBOX_REQUEST__INIT;
-	HrPb__Snapshot *a = NULL;
-	int r;
-
-	q.sandbox_id = c->id;
-	q.has_timeout = 1;
-	q.timeout = 55;
-	if (c->old)
-		r = hr_modal_call(
-		    c, "SandboxSnapshotFs", &q.base, &hr_pb__snapshot__descriptor, &a, err);
-	else
-		r = snapshot_new(c, &a, err);
-	if (r == 0 && verdict("the snapshot", a->result, err) < 0)
-		r = -1;
-	if (r == 0)
-		r = hr_pb_text(
-		    HR_MODAL_WHO, "the answer of the snapshot", "image_id", a->image_id, err);
-	if (r == 0)
-		r = hr_cloud_set(ret_id, a->image_id, err);
-	hr_pb_free(a);
 	return r;
 }

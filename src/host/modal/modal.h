@@ -65,8 +65,6 @@ int hr_modal_publish(struct hr_cloud *c, int port, struct hr_err *err);
 
 /* The id of an image "FROM name", which is built if it has to be; the caller's. */
 int hr_modal_image(struct hr_cloud *c, const char *name, char **ret_id, struct hr_err *err);
-/* The sandbox's files as an image, whose id the caller frees. */
-int hr_modal_snapshot(struct hr_cloud *c, char **ret_id, struct hr_err *err);
 
 /* ---- task.c, oldtask.c ---- */
 
