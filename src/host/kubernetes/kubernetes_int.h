@@ -55,8 +55,6 @@ const char *hr_kubernetes_kind(enum hr_kubernetes_what what);
 /* call: a random word, see above. NULL: *err. */
 char *hr_kubernetes_body(
     struct hr_kubernetes *d, enum hr_kubernetes_what what, const char *call, struct hr_err *err);
-/* The pod again from what the server has of it: without what it added for this one alone. */
-char *hr_kubernetes_again(struct json_object *pod, struct hr_err *err);
 
 /* ---- make.c ---- */
 

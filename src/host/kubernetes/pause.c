@@ -14,6 +14,8 @@
 #include "host/kubernetes/base64.h"
 #include "proto/json.h"
 
+#define POD_MAX (4u << 20)
+
 const char *
 hr_kubernetes_paused(struct json_object *claim)
 {
@@ -88,6 +90,37 @@ note_of(const char *owner, struct hr_err *err)
 	return hr_buf_end(&b, err);
 }
 
+/* The pod again from what the server has of it: without what it added for this one alone. */
+static char *
+pod_again(struct json_object *pod, struct hr_err *err)
+{
+	static const char *const own[] = {"nodeName", "priority", "preemptionPolicy"};
+	struct json_object *meta = hr_json_at(pod, "metadata"), *copy = NULL;
+	struct hr_buf b;
+	char *text;
+	bool ok;
+	size_t i;
+
+	hr_buf_init(&b, POD_MAX);
+	ok = json_object_deep_copy(hr_json_at(pod, "spec"), &copy, NULL) == 0;
+	for (i = 0; ok && i < sizeof(own) / sizeof(*own); i++)
+		json_object_object_del(copy, own[i]);
+	hr_buf_adds(&b, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":");
+	(void)hr_json_put(&b, hr_json_at(meta, "name"));
+	hr_buf_adds(&b, ",\"labels\":");
+	(void)hr_json_put(&b, hr_json_at(meta, "labels"));
+	hr_buf_adds(&b, ",\"annotations\":");
+	(void)hr_json_put(&b, hr_json_at(meta, "annotations"));
+	hr_buf_adds(&b, "},\"spec\":");
+	if (!ok || hr_json_put(&b, copy) != 0)
+		ok = false;
+	hr_buf_addc(&b, '}');
+	text = ok ? hr_buf_take(&b) : NULL;
+	hr_buf_done(&b);
+	json_object_put(copy);
+	return text != NULL ? text : hr_err_null(err);
+}
+
 int
 hr_kubernetes_pause(struct hr_kubernetes *d, struct hr_err *err)
 {
@@ -100,7 +133,7 @@ hr_kubernetes_pause(struct hr_kubernetes *d, struct hr_err *err)
 		return r;
 	owned = hr_kubernetes_owner(pod, owner);
 	if (!owned)
-		text = hr_kubernetes_again(pod, err);
+		text = pod_again(pod, err);
 	else
 		text = note_of(owner, err);
 	r = text != NULL && note_paused(d, text, err) == 0 ? 0 : -1;

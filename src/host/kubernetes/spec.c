@@ -582,33 +582,3 @@ hr_kubernetes_body(
 	}
 	return finish(&s, r);
 }
-
-char *
-hr_kubernetes_again(struct json_object *pod, struct hr_err *err)
-{
-	static const char *const own[] = {"nodeName", "priority", "preemptionPolicy"};
-	struct json_object *meta = hr_json_at(pod, "metadata"), *copy = NULL;
-	struct hr_buf b;
-	char *text;
-	bool ok;
-	size_t i;
-
-	hr_buf_init(&b, BODY_MAX);
-	ok = json_object_deep_copy(hr_json_at(pod, "spec"), &copy, NULL) == 0;
-	for (i = 0; ok && i < sizeof(own) / sizeof(*own); i++)
-		json_object_object_del(copy, own[i]);
-	hr_buf_adds(&b, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":");
-	(void)hr_json_put(&b, hr_json_at(meta, "name"));
-	hr_buf_adds(&b, ",\"labels\":");
-	(void)hr_json_put(&b, hr_json_at(meta, "labels"));
-	hr_buf_adds(&b, ",\"annotations\":");
-	(void)hr_json_put(&b, hr_json_at(meta, "annotations"));
-	hr_buf_adds(&b, "},\"spec\":");
-	if (!ok || hr_json_put(&b, copy) != 0)
-		ok = false;
-	hr_buf_addc(&b, '}');
-	text = ok ? hr_buf_take(&b) : NULL;
-	hr_buf_done(&b);
-	json_object_put(copy);
-	return text != NULL ? text : hr_err_null(err);
-}
