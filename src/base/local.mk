@@ -7,6 +7,7 @@ libbase_la_SOURCES = \
 	%D%/dir.c %D%/dir.h \
 	%D%/fd.c %D%/fd.h \
 	%D%/floatrepr.c %D%/floatrepr.h \
+	%D%/grow.c %D%/grow.h \
 	%D%/handover.c %D%/handover.h \
 	%D%/hash.h \
 	%D%/log.c %D%/log.h \

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/grow.h"
 #include "base/log.h"
 
 struct ids {
@@ -26,16 +27,9 @@ struct recovery {
 static void
 add_id(struct recovery *rec, struct ids *ids, const char *id)
 {
-	char(*p)[HR_FLEET_ID];
-
-	if (ids->n == ids->room) {
-		ids->room = ids->room > 0 ? 2 * ids->room : 64;
-		p = reallocarray(ids->v, ids->room, sizeof(*ids->v));
-		if (p == NULL) {
-			rec->nomem = true;
-			return;
-		}
-		ids->v = p;
+	if (hr_grow(&ids->v, ids->n, &ids->room, sizeof(*ids->v)) < 0) {
+		rec->nomem = true;
+		return;
 	}
 	(void)snprintf(ids->v[ids->n++], HR_FLEET_ID, "%s", id);
 }
@@ -64,16 +58,10 @@ static void
 keep_row(void *arg, const struct hr_fleet_row *row)
 {
 	struct recovery *rec = arg;
-	struct hr_fleet_row *p;
 
-	if (rec->n == rec->room) {
-		rec->room = rec->room > 0 ? 2 * rec->room : 64;
-		p = reallocarray(rec->rows, rec->room, sizeof(*rec->rows));
-		if (p == NULL) {
-			rec->nomem = true;
-			return;
-		}
-		rec->rows = p;
+	if (hr_grow(&rec->rows, rec->n, &rec->room, sizeof(*rec->rows)) < 0) {
+		rec->nomem = true;
+		return;
 	}
 	rec->rows[rec->n] = *row;
 	rec->rows[rec->n++].request = NULL;

@@ -15,6 +15,7 @@
 
 #include "base/dir.h"
 #include "base/fd.h"
+#include "base/grow.h"
 #include "base/quote.h"
 #include "base/utf8.h"
 
@@ -94,17 +95,11 @@ static int
 descriptors_add(
     struct descriptors *d, const char *kind, const char *hash, const char *name, struct hr_err *err)
 {
-	size_t room = d->room > 0 ? d->room * 2 : 16, len;
 	struct hr_buf b;
-	char **v;
+	size_t len;
 
-	if (d->n == d->room) {
-		v = reallocarray(d->v, room, sizeof(*v));
-		if (v == NULL)
-			return hr_err_nomem(err);
-		d->v = v;
-		d->room = room;
-	}
+	if (hr_grow(&d->v, d->n, &d->room, sizeof(*d->v)) < 0)
+		return hr_err_nomem(err);
 	/* sorted as C strings: up to the NUL by kind and hash, then by name, for which a byte that
 	 * sorts first stands in for the NUL */
 	len = strlen(kind) + strlen(hash) + strlen(name) + 8;

@@ -1,6 +1,7 @@
 /* The small words of base: digests, digits, random names, what was meant. */
 #include "config.h"
 
+#include "base/grow.h"
 #include "base/hash.h"
 #include "base/nearest.h"
 #include "base/quote.h"
@@ -9,6 +10,8 @@
 #include "base/spawn.h"
 
 #include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -101,6 +104,28 @@ START_TEST(exit_codes)
 }
 END_TEST
 
+/* What could not be had leaves items and room alone: who asks again writes behind nothing. */
+START_TEST(an_array_grows)
+{
+	size_t i, n = 0, room = 0;
+	long *v = NULL, *before;
+
+	for (i = 0; i < 1000; i++) {
+		ck_assert_int_eq(hr_grow(&v, n, &room, sizeof(*v)), 0);
+		ck_assert_uint_lt(n, room);
+		v[n++] = (long)i;
+	}
+	for (i = 0; i < n; i++)
+		ck_assert_int_eq(v[i], i);
+	before = v;
+	n = room;
+	ck_assert_int_eq(hr_grow(&v, n, &room, SIZE_MAX / 2), -1);
+	ck_assert_uint_eq(room, n);
+	ck_assert_ptr_eq(v, before);
+	free(v);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -114,5 +139,6 @@ main(void)
 	tcase_add_test(tc, what_was_meant);
 	tcase_add_test(tc, spans);
 	tcase_add_test(tc, exit_codes);
+	tcase_add_test(tc, an_array_grows);
 	return lines_run(s);
 }

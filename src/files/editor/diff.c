@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "files/pytext.h"
 
 #define WORK_MAX 400000000u /* about a second */
@@ -229,29 +230,12 @@ longest_block(struct matcher *m, const struct range *r)
 	return x;
 }
 
-/* Room for one more item of an array that doubles. */
-static int
-grow(void **items, size_t n, size_t *room, size_t size)
-{
-	size_t want = *room == 0 ? 64 : *room * 2;
-	void *p;
-
-	if (n < *room)
-		return 0;
-	p = reallocarray(*items, want, size);
-	if (p == NULL)
-		return -1;
-	*items = p;
-	*room = want;
-	return 0;
-}
-
 static int
 push_range(struct matcher *m, uint32_t alo, uint32_t ahi, uint32_t blo, uint32_t bhi)
 {
 	if (alo >= ahi || blo >= bhi)
 		return 0;
-	if (grow((void **)&m->todo, m->todo_n, &m->todo_room, sizeof(*m->todo)) < 0)
+	if (hr_grow(&m->todo, m->todo_n, &m->todo_room, sizeof(*m->todo)) < 0)
 		return -1;
 	m->todo[m->todo_n++] = (struct range){alo, ahi, blo, bhi};
 	return 0;
@@ -260,7 +244,7 @@ push_range(struct matcher *m, uint32_t alo, uint32_t ahi, uint32_t blo, uint32_t
 static int
 push_block(struct matcher *m, struct block x)
 {
-	if (grow((void **)&m->blocks, m->blocks_n, &m->blocks_room, sizeof(*m->blocks)) < 0)
+	if (hr_grow(&m->blocks, m->blocks_n, &m->blocks_room, sizeof(*m->blocks)) < 0)
 		return -1;
 	m->blocks[m->blocks_n++] = x;
 	return 0;

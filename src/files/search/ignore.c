@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/grow.h"
 #include "base/path.h"
 #include "files/search/search.h"
 
@@ -26,7 +27,7 @@ struct hr_ignore {
 static int
 add_rule(struct hr_ignore *g, const char *p, size_t len)
 {
-	struct rule r = {.pattern = NULL}, *more;
+	struct rule r = {.pattern = NULL};
 
 	if (len > 0 && p[len - 1] == '\r')
 		len--;
@@ -50,13 +51,8 @@ add_rule(struct hr_ignore *g, const char *p, size_t len)
 	}
 	if (len == 0 || len > PATTERN_MAX)
 		return 0;
-	if (g->n == g->room) {
-		more = reallocarray(g->v, 2 * g->room + 16, sizeof(*g->v));
-		if (more == NULL)
-			return -1;
-		g->v = more;
-		g->room = 2 * g->room + 16;
-	}
+	if (hr_grow(&g->v, g->n, &g->room, sizeof(*g->v)) < 0)
+		return -1;
 	r.pattern = strndup(p, len);
 	if (r.pattern == NULL)
 		return -1;

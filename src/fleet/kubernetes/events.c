@@ -18,6 +18,7 @@
 
 #include <json-c/json_object.h>
 
+#include "base/grow.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "host/rest.h"
@@ -109,20 +110,9 @@ drop_oldest(struct hr_kube_events *e)
 static bool
 make_room(struct hr_kube_events *e, size_t size)
 {
-	struct hr_kube_one **more;
-	size_t room;
-
 	while (e->n > 0 && (e->n >= KEPT || e->bytes + size > KEPT_BYTES))
 		drop_oldest(e);
-	if (e->n < e->room)
-		return true;
-	room = e->room > 0 ? 2 * e->room : 64;
-	more = reallocarray(e->v, room, sizeof(*more));
-	if (more == NULL)
-		return false;
-	e->v = more;
-	e->room = room;
-	return true;
+	return hr_grow(&e->v, e->n, &e->room, sizeof(*e->v)) == 0;
 }
 
 /* Its number; 0: it is none of ours. With the lock. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/grow.h"
 
 void
 hr_strv_done(struct hr_strv *s)
@@ -25,23 +26,10 @@ hr_strv_done(struct hr_strv *s)
 static void
 strv_take(struct hr_strv *s, char *text)
 {
-	size_t room = s->room > 0 ? s->room * 2 : 16;
-	char **v;
-
-	if (text == NULL || s->failed) {
+	if (text == NULL || s->failed || hr_grow(&s->v, s->n + 1, &s->room, sizeof(*s->v)) < 0) {
 		s->failed = true;
 		free(text);
 		return;
-	}
-	if (s->n + 1 >= s->room) {
-		v = reallocarray(s->v, room, sizeof(*v));
-		if (v == NULL) {
-			s->failed = true;
-			free(text);
-			return;
-		}
-		s->v = v;
-		s->room = room;
 	}
 	s->v[s->n++] = text;
 	s->v[s->n] = NULL;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "plugins/browser/pychars.h"
+#include "base/grow.h"
 #include "base/utf8.h"
 
 #define BID_MARK "browsergym_id_"
@@ -38,14 +39,8 @@ struct stack {
 static int
 stack_push(struct stack *s, uint32_t i)
 {
-	uint32_t *grown = s->v;
-
-	if (s->n == s->room)
-		grown = reallocarray(s->v, s->room > 0 ? s->room * 2 : 16, sizeof(*grown));
-	if (grown == NULL)
+	if (hr_grow(&s->v, s->n, &s->room, sizeof(*s->v)) < 0)
 		return -1;
-	s->room = s->n == s->room ? (s->room > 0 ? s->room * 2 : 16) : s->room;
-	s->v = grown;
 	s->v[s->n++] = i;
 	return 0;
 }
@@ -222,17 +217,8 @@ add_node(struct br_ax *ax, uint32_t value)
 static int
 add_iframe(struct br_ax *ax, size_t i)
 {
-	size_t room = ax->room_iframes;
-	size_t *grown = ax->iframes;
-
-	if (ax->n_iframes == room) {
-		room = room > 0 ? room * 2 : 16;
-		grown = reallocarray(ax->iframes, room, sizeof(*grown));
-	}
-	if (grown == NULL)
+	if (hr_grow(&ax->iframes, ax->n_iframes, &ax->room_iframes, sizeof(*ax->iframes)) < 0)
 		return -1;
-	ax->iframes = grown;
-	ax->room_iframes = room;
 	ax->iframes[ax->n_iframes++] = i;
 	return 0;
 }

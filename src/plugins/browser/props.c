@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/floatrepr.h"
+#include "base/grow.h"
 #include "proto/json.h"
 
 void
@@ -62,16 +63,10 @@ static int
 grow(struct br_props *p)
 {
 	size_t n = p->n_slots > 0 ? p->n_slots * 2 : 64, i;
-	struct br_prop *v;
 	size_t *slots;
 
-	if (p->n == p->room) {
-		v = reallocarray(p->v, p->room > 0 ? p->room * 2 : 32, sizeof(*v));
-		if (v == NULL)
-			return -1;
-		p->v = v;
-		p->room = p->room > 0 ? p->room * 2 : 32;
-	}
+	if (hr_grow(&p->v, p->n, &p->room, sizeof(*p->v)) < 0)
+		return -1;
 	if (p->n * 2 < p->n_slots)
 		return 0;
 	slots = calloc(n, sizeof(*slots));
