@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/grow.h"
 #include "base/loop.h"
 #include "base/path.h"
 #include "base/quote.h"
@@ -246,7 +247,25 @@ loop(struct hr_err *err)
 	return r;
 }
 
+/* What could not be had leaves the room as it was: who asks again writes behind nothing. */
+static int
+arrays(struct hr_err *err)
+{
+	size_t n = 0, room = 0, was = 0;
+	long *v = NULL;
+
+	while (n < 100 && hr_grow(&v, n, &room, sizeof(*v)) == 0) {
+		v[n++] = 1;
+		was = room;
+	}
+	if (room != was)
+		abort();
+	free(v);
+	return n == 100 ? 0 : hr_err_nomem(err);
+}
+
 const struct fault_scenario fault_scenarios[] = {{"files", files, 0}, {"removal", removal, 0},
     {"walk", walk, 0}, {"names", names, 0}, {"whole reads", whole_reads, 0},
     {"passing a descriptor", passing, 0}, {"program", program, 0},
-    {"missing program", missing_program, 0}, {"loop", loop, 0}, {NULL, NULL, 0}};
+    {"missing program", missing_program, 0}, {"loop", loop, 0}, {"arrays", arrays, 0},
+    {NULL, NULL, 0}};
