@@ -3,7 +3,7 @@
  *
  * Whoever keeps them, this holds:
  *  - Every call is whole or not at all, also after a crash.
- *  - A sandbox changes its state by hr_store_move() alone, which compares and swaps: of two that
+ *  - A sandbox changes its state by `move` alone, which compares and swaps: of two that
  *    move from one state, one is told that it did. Callers decide again from what they read then,
  *    so two processes may serve one store that allows it (`claim`, `watch`).
  *  - Calls are made by one thread at a time. They may write to a disk or ask a server near by; they

@@ -36,8 +36,8 @@ struct hr_rpc {
 enum hr_rpc_code hr_rpc_read(struct hr_span text, struct hr_rpc *ret, const char **ret_why);
 void hr_rpc_done(struct hr_rpc *m);
 
-/* {"jsonrpc":"2.0","id":ID, and hr_rpc_close(): }. What is between begins with a comma-less member,
- * "result" or "error". */
+/* {"jsonrpc":"2.0","id":ID, behind which the caller puts "result" or "error", and the brace that
+ * closes it. */
 void hr_rpc_open(struct hr_buf *b, struct json_object *id);
 void
 hr_rpc_error(struct hr_buf *b, struct json_object *id, enum hr_rpc_code code, const char *text);
