@@ -71,7 +71,7 @@ struct hr_endpoint {
 /* What is true of a kind, beside what its table can do. */
 enum hr_kind_flags {
 	/* Its sandboxes see the files of this machine: a program of ours runs there by its path,
-	 * and who git believes to be its user stays, where git was told. */
+	 * who git believes to be its user stays, where git was told, and there is no image. */
 	HR_KIND_HERE = 1,
 	/* What it works in is somebody's own account: nothing is set up in it. */
 	HR_KIND_AS_IT_IS = 2,
