@@ -26,7 +26,8 @@
 struct hr_fleet_server {
 	const struct hr_fleet_api *api;
 	int fd;
-	int stop;                 /* an eventfd: readable when no request is to be taken */
+	int stop;                 /* an eventfd: readable when no request is to be taken ... */
+	bool stopped;             /* ... and the same, to be looked at without a call */
 	pthread_mutex_t taking;   /* one waits for the next connection */
 	pthread_mutex_t counting; /* of threads */
 	pthread_cond_t ended;
@@ -204,7 +205,7 @@ serve_one(struct hr_fleet_server *s, FCGX_Request *fcgi)
 	};
 	struct hr_fleet_answer a = {.status = 0};
 	struct hr_buf body;
-	bool replaced = false;
+	bool replaced = false, whole = false;
 
 	hr_buf_init(&body, HR_FLEET_BODY_MAX);
 	/* A body that nginx passes on as it comes is read by who asked for it, once the key is
@@ -215,7 +216,7 @@ serve_one(struct hr_fleet_server *s, FCGX_Request *fcgi)
 		q.read_arg = (void *)(uintptr_t)fcgi;
 		q.body = "";
 		hr_fleet_handle(s->api, &q, &a);
-	} else if (q.route == HR_FLEET_ROUTE_REFUSED || read_body(fcgi, &body)) {
+	} else if (q.route == HR_FLEET_ROUTE_REFUSED || (whole = read_body(fcgi, &body))) {
 		q.body = hr_buf_str(&body);
 		q.body_len = body.len;
 		hr_fleet_handle(s->api, &q, &a);
@@ -224,6 +225,8 @@ serve_one(struct hr_fleet_server *s, FCGX_Request *fcgi)
 		a.type = "application/json";
 		(void)hr_fleet_say(&a, 413, "Request Entity Too Large");
 	}
+	/* libfcgi waits for nginx to close its end first, which only what was not read asks for */
+	(void)(whole ? FCGX_Detach(fcgi) : FCGX_Attach(fcgi));
 	if (a.stream != NULL && !(replaced = add_thread(s) == 0)) {
 		(void)hr_fleet_say(&a, 503, "no thread for another stream");
 		a.type = "application/json";
@@ -247,6 +250,11 @@ take(struct hr_fleet_server *s)
 	struct pollfd p[2] = {{.fd = s->stop, .events = POLLIN}, {.fd = s->fd, .events = POLLIN}};
 	int fd = -1;
 
+	/* what is there already is taken by who is awake already */
+	if (!__atomic_load_n(&s->stopped, __ATOMIC_RELAXED))
+		fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
+	if (fd >= 0)
+		return fd;
 	(void)pthread_mutex_lock(&s->taking);
 	while (fd < 0) {
 		if (poll(p, 2, -1) > 0 && p[0].revents != 0)
@@ -320,6 +328,7 @@ hr_fleet_serve(const struct hr_fleet_api *api, int fd, unsigned threads, struct 
 void
 hr_fleet_serve_stop(struct hr_fleet_server *s)
 {
+	__atomic_store_n(&s->stopped, true, __ATOMIC_RELAXED);
 	(void)eventfd_write(s->stop, 1); /* the first one fits */
 }
 
