@@ -52,6 +52,7 @@ struct hr_fleet_answer {
 	struct hr_fleet_stream *stream;    /* what the body goes on with; NULL: it is whole */
 	struct hr_buf at;                  /* of a route: "127.0.0.1:31000/path?query" */
 	char cookie[HR_SIGNIN_COOKIE_MAX]; /* Set-Cookie; "": none */
+	char prefix[HR_FLEET_ID + 1]; /* of a route: what of the path leads to the sandbox, "/ID" */
 	char server_key[129]; /* of a route: what the sandbox is told in place of the session key */
 };
 

@@ -156,6 +156,8 @@ hr_fleet_handle_route(
 		colon = strrchr(row.at, ':');
 		hr_buf_addf(&a->at, "%.*s:%d%s%s", (int)(colon - row.at), row.at, port,
 		    *t.rest == '/' ? "" : "/", rest_of(&t));
+		if (t.rest != q->uri)
+			(void)snprintf(a->prefix, sizeof(a->prefix), "/%s", t.id);
 		if (is_let_in(api, q, &t, &row))
 			(void)snprintf(a->server_key, sizeof(a->server_key), "%s", row.server_key);
 		if (hr_buf_check(&a->at, &err) != 0)

@@ -123,6 +123,8 @@ reply(const FCGX_Request *fcgi, const struct hr_fleet_request *q, const struct h
 		(void)FCGX_FPrintF(fcgi->out, "X-Handrail-At: %s\r\n", hr_buf_str(&a->at));
 	if (a->cookie[0] != '\0')
 		(void)FCGX_FPrintF(fcgi->out, "Set-Cookie: %s\r\n", a->cookie);
+	if (a->prefix[0] != '\0')
+		(void)FCGX_FPrintF(fcgi->out, "X-Handrail-Prefix: %s\r\n", a->prefix);
 	if (a->server_key[0] != '\0')
 		(void)FCGX_FPrintF(fcgi->out, "X-Handrail-Server-Key: %s\r\n", a->server_key);
 	(void)FCGX_PutS("\r\n", fcgi->out);

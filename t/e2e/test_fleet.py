@@ -27,6 +27,8 @@ from lib.host import BUILD, PATIENCE, SRC  # noqa: E402
 from lib.metrics import samples  # noqa: E402
 from lib.tap import Skip, Tap, equal  # noqa: E402
 
+STAND_IN = os.path.join(SRC, "t", "e2e", "vscode_server.py")
+
 # What the first version of the store was made by.
 FIRST_STORE = """
 CREATE TABLE keys (id INTEGER PRIMARY KEY, name TEXT NOT NULL, sum BLOB NOT NULL UNIQUE, scopes INTEGER NOT NULL,
@@ -471,6 +473,31 @@ def routes():
         equal(f.call("GET", "/%s/alive" % rid)[0], 409, "stopped")
 
 
+def editor():
+    """VS Code of a sandbox at the address that its clients make of the sandbox's own."""
+    f = Fleet("--domain", "dom.example")
+    f.env["HANDRAIL_VSCODE_SERVER"] = f.path("server")
+    with open(f.path("server"), "w") as out:
+        out.write('#!/bin/sh\nexec python3 "%s" "%s" "$@"\n' % (STAND_IN, f.path("seen")))
+    os.chmod(f.path("server"), 0o755)
+    with f:
+        o = f.up("s", command=["a", "--plugins", "vscode", "--username", "me"])
+        rid, key = o["runtime_id"], {"key": "", "X_Session_API_Key": o["session_api_key"]}
+        f.until(lambda: f.call("GET", "/%s/ready" % rid, **key)[1]["components"]["plugins"]["vscode"]["state"],
+                lambda state: state == "ready")
+        token = f.call("GET", "/%s/vscode/connection_token" % rid, **key)[1]["token"]
+        equal(f.call("GET", "/%s/vscode?tkn=%s&folder=/w" % (rid, token), key="")[0], 301)
+        equal(f.head["Location"], "vscode/?tkn=%s&folder=/w" % token)
+        equal(f.call("GET", "/%s/vscode/?tkn=%s&folder=/w" % (rid, token), key="")[0], 302)
+        cookie = {"key": "", "Cookie": f.head["Set-Cookie"]}
+        for path, before, more in (("/%s/vscode/a" % rid, "/%s/vscode" % rid, {}),
+                                   ("/%s/vscode/a" % rid, "/op/%s/vscode" % rid, {"X_Forwarded_Prefix": "/op"}),
+                                   ("/vscode/a", "/vscode", {"Host": "%s.dom.example" % rid}),
+                                   ("/vscode/a", "/vscode", {"X_Sandbox_ID": rid})):
+            status, seen = f.call("GET", path, **cookie, **more)
+            equal((status, seen["path"], seen["headers"]["x-forwarded-prefix"]), (200, "/a", before), more)
+
+
 def many_at_once():
     """Requests wait for the service: nginx is refused by a list of those that is full, and says 503."""
     with Fleet() as f:
@@ -846,9 +873,9 @@ def main():
 
 
 TESTS = [by_the_command, what_a_start_gives, wrong_requests, lists, hostile_sandbox, clients_that_vanish,
-         slow_bodies, no_descriptors, keys_and_tenants, routes_of_the_document, tenants, events, routes, many_at_once,
-         sample_site, names_in_urls, one_that_dies, one_half_cleared_away, idle, open_stream, one_service, doctor,
-         first_store, full_disk, pool]
+         slow_bodies, no_descriptors, keys_and_tenants, routes_of_the_document, tenants, events, routes,
+         editor, many_at_once, sample_site, names_in_urls, one_that_dies, one_half_cleared_away, idle,
+         open_stream, one_service, doctor, first_store, full_disk, pool]
 
 if __name__ == "__main__":
     sys.exit(main())

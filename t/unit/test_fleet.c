@@ -1203,6 +1203,9 @@ START_TEST(routes_lead_to_ports_of_the_sandbox_alone)
 	hr_fleet_handle(&api, &q, &a);
 	ck_assert_int_eq(a.status, routes[_i].status);
 	ck_assert_str_eq(hr_buf_str(&a.at), at);
+	(void)snprintf(at, sizeof(at), "/%s", id);
+	ck_assert_str_eq(
+	    a.prefix, strncmp(routes[_i].uri, "/%s", 3) == 0 && a.status == 200 ? at : "");
 	ck_assert_str_eq(a.server_key, "");
 	hr_fleet_answer_done(&a);
 }
