@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "actions/command.h"
 #include "base/fd.h"
 #include "proto/channel.h"
 #include "proto/frame.h"
@@ -558,57 +557,6 @@ START_TEST(channel_limits)
 }
 END_TEST
 
-/* Follows: pieces of output, then it hangs up. The second one is late. */
-static void *
-follow_main(void *arg)
-{
-	const char *const *pieces = arg;
-	struct hr_output_piece o = {.offset = 70};
-	char request[256];
-	int fd = accept(listener, NULL, NULL);
-	size_t i;
-
-	ck_assert_int_gt((int)read(fd, request, sizeof(request)), 0);
-	for (i = 0; pieces[i] != NULL; i++) {
-		if (i == 1)
-			(void)poll(NULL, 0, 100);
-		hr_buf_reset(&keeper.out);
-		o.bytes = hr_span_of(pieces[i]);
-		hr_frame_put_output(&keeper.out, &o);
-		o.offset += o.bytes.len;
-		/* who has seen enough may be gone */
-		(void)send(fd, keeper.out.p, keeper.out.len, MSG_NOSIGNAL);
-	}
-	(void)close(fd);
-	return NULL;
-}
-
-START_TEST(echo_in_pieces)
-{
-	static const struct {
-		const char *text, *pieces[5];
-		uint64_t len;
-	} cases[] = {
-	    {"echo one", {"echo one\r\none\r\n"}, 10},
-	    {"echo one", {"echo", " one", "\r", "\none\r\n"}, 10},
-	    {"a\nb", {"a\r", "", "\nb\r\n"}, 6}, {"echo one", {"echo", " two\r\n"}, 0},
-	    {"echo one", {"one\r\n", "echo one\r\n"}, 0},
-	    {"echo one", {"echo", " one"}, 0}, /* it ended */
-	};
-	const struct hr_shell_place place = {.run_dir = h.dir};
-	size_t i;
-
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		ck_assert_int_eq(pthread_create(&keeper.thread, NULL, follow_main,
-				     (void *)(uintptr_t)cases[i].pieces),
-		    0);
-		ck_assert_uint_eq(
-		    hr_command_echo(&place, 70, hr_span_of(cases[i].text)), cases[i].len);
-		ck_assert_int_eq(pthread_join(keeper.thread, NULL), 0);
-	}
-}
-END_TEST
-
 int
 main(void)
 {
@@ -631,7 +579,6 @@ main(void)
 	tcase_add_test(c, no_keeper);
 	tcase_add_test(c, big_answer);
 	tcase_add_test(c, keys_of_requests);
-	tcase_add_test(c, echo_in_pieces);
 	suite_add_tcase(s, c);
 	tcase_add_checked_fixture(ch, setup_channel, teardown_channel);
 	tcase_add_test(ch, static_shell);
