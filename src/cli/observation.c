@@ -39,7 +39,14 @@ is_lost(struct json_object *obs)
 		   34) == 0;
 }
 
-/* The line at p is IPython's above a traceback: dashes before it, and none of its own text. */
+static bool
+begins_with(const char *p, const char *word)
+{
+	return strncmp(p, word, strlen(word)) == 0;
+}
+
+/* The line at p is IPython's above a traceback: dashes before it, which follow at once what a cell
+ * printed without the end of a line. */
 static bool
 is_traceback(const char *text, const char *p)
 {
@@ -52,7 +59,7 @@ is_traceback(const char *text, const char *p)
 		return false;
 	for (dash--; dash > text && dash[-1] == '-'; dash--)
 		continue;
-	return p - dash > DASHES_MIN && (dash == text || dash[-1] == '\n');
+	return p - dash > DASHES_MIN;
 }
 
 /* Of a cell: the answer does not tell one that raised an exception from another one. What IPython
@@ -60,25 +67,28 @@ is_traceback(const char *text, const char *p)
 static int
 cell_status(const char *text)
 {
-	static const char late[] = "[Execution timed out (", ours[] = "[Jupyter ",
-			  left[] = "SystemExit: ";
+	static const char left[] = "SystemExit: ";
 	static const char *const without[] = {
 	    "SyntaxError: ", "IndentationError: ", "TabError: ", "UsageError: "};
-	const char *p = text, *last = text;
+	const char *p, *last;
 	size_t i;
 
-	if (strncmp(text, late, sizeof(late) - 1) == 0)
+	/* of what the kernel lost before this cell */
+	if (begins_with(text, "[The Jupyter kernel "))
+		text += strcspn(text, "\n") + (strchr(text, '\n') != NULL);
+	if (begins_with(text, "[Execution timed out ("))
 		return CLI_TIMEOUT;
-	for (; p != NULL; p = strchr(p, '\n'), p = p != NULL ? p + 1 : NULL) {
-		if (is_traceback(text, p))
+	for (p = last = text; p != NULL; p = strchr(p, '\n'), p = p != NULL ? p + 1 : NULL) {
+		if (is_traceback(text, p) || begins_with(p, "[Jupyter kernel died ("))
 			return CLI_ERROR;
-		if (strncmp(p, ours, sizeof(ours) - 1) != 0)
+		if (!begins_with(p, "[Jupyter current working directory: ") &&
+		    !begins_with(p, "[Jupyter Python interpreter: "))
 			last = p;
 	}
 	for (i = 0; i < sizeof(without) / sizeof(without[0]); i++)
-		if (strncmp(last, without[i], strlen(without[i])) == 0)
+		if (begins_with(last, without[i]))
 			return CLI_ERROR;
-	if (strncmp(last, left, sizeof(left) - 1) != 0)
+	if (!begins_with(last, left))
 		return CLI_OK;
 	last += sizeof(left) - 1;
 	last += *last == '0';

@@ -773,6 +773,7 @@ def cells():
         if "python3-ipykernel" in done.stderr:
             raise Skip("there is no kernel: apt-get install python3-ipykernel")
         for status, code in ((0, "print('fine')"), (1, "1/0"), (1, "print(1); raise KeyError('x')"), (1, "def f(:"),
+                             (1, "print('x', end=''); 1/0"), (1, "import os; os._exit(3)"),
                              (1, "%nope"), (1, "import sys; sys.exit(3)"), (0, "sys.exit(0)"), (0, "sys.exit()"),
                              (1, "eval('1+')"), (1, "class Own(BaseException): pass\nraise Own"),
                              (0, "import traceback\ntry: 1/0\nexcept Exception: traceback.print_exc()"),
@@ -780,7 +781,9 @@ def cells():
             equal(h("py", code).returncode, status, code)
         equal("ZeroDivisionError" in h("py", "1/0").stdout, True, "what was printed stays output")
         equal(h("py", "--json", "1/0").returncode, 1, "in JSON as well")
-        equal(h("py", "-t", "1", "import time; time.sleep(1000)").returncode, 4, "the time is over")
+        for again in ("the time is over", "also where the kernel's loss is told first"):
+            equal(h("py", "-t", "1", "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+                                     "while True: time.sleep(1)").returncode, 4, again)
 
 
 def plugins_at_first_touch():

@@ -203,7 +203,9 @@ hr_direct_run(struct hr_direct *c, struct json_object *action, struct hr_err *er
 	if (stat(c->workspace, &st) != 0 || !S_ISDIR(st.st_mode))
 		return hr_direct_error("", err, "Error running command \"%s\": %s: %s", command,
 		    c->workspace, strerror(ENOTDIR));
-	j.dir = dir != NULL && *dir == '/' ? dir : c->workspace;
+	/* as a server: of a shell of its own alone */
+	j.dir =
+	    hr_direct_is_true(args, "is_static") && dir != NULL && *dir == '/' ? dir : c->workspace;
 	hr_direct_said_init(&j.said, c->h);
 	if (start(&j, command, &e) != 0)
 		text = hr_direct_error("", err, "Error running command \"%s\": %s", command, e.msg);
