@@ -156,8 +156,9 @@ class Killer:
         return [pid for pid in process.all_pids() if self.fleet.dir + "/run/nginx.conf" in process.command_line(pid)]
 
     def running_helpers(self):
-        return [pid for pid in process.all_pids() if "--call" in process.command_line(pid).split() and
-                self.fleet.dir in process.command_line(pid)]
+        return process.without_children(
+            [pid for pid in process.all_pids() if "--call" in process.command_line(pid).split() and
+             self.fleet.dir in process.command_line(pid)])
 
     def nginx(self):
         return self.end(self.masters())

@@ -161,7 +161,7 @@ class Chaos:
             return masters
         if kind == "nginx worker":
             return [w for m in masters for w in process.children(m)]
-        return found
+        return process.without_children(found)
 
     def reap(self):
         """We are the parent of what a killed handraild leaves."""
