@@ -146,6 +146,7 @@ struct hr_sandbox_ops {
 	int (*copy_to)(
 	    void *self, const char *from, const char *to, bool recursive, struct hr_err *err);
 	int (*copy_from)(void *self, const char *path, char **ret_file, struct hr_err *err);
+	/* Names in a directory as a JSON list; of a file its own path alone, of nothing []. */
 	int (*list_files)(void *self, const char *path, char **ret_json, struct hr_err *err);
 	int (*add_env)(void *self, const char *const *env, struct hr_err *err);
 
