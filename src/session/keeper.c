@@ -38,22 +38,6 @@ on_timer(void *arg)
 	keeper_arm(k);
 }
 
-/* Texts after which line editing, the hook or exported variables may be other than they were. */
-static bool
-is_suspicious(const char *p, size_t len)
-{
-	static const char *const words[] = {"bind", "inputrc", "INPUTRC", "set ", "TERM", "export",
-	    "declare", "typeset", "source", ". ", "unset", "eval", "exec", "exit", "readonly",
-	    "PROMPT_COMMAND", "PS0"};
-	size_t i;
-
-	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (memmem(p, len, words[i], strlen(words[i])) != NULL)
-			return true;
-	}
-	return false;
-}
-
 /* ---- readiness ---- */
 
 static void
@@ -157,7 +141,7 @@ keeper_request(struct hr_keeper *k, const struct hr_run_request *r)
 	k->hidden = r->hidden;
 	if (hr_core_running(k->core))
 		hr_shellproc_flow(&k->shell);
-	k->suspicious |= is_suspicious(r->command.p, r->command.len);
+	shell_suspect(k, r->command.p, r->command.len);
 	/* the clock's milliseconds are rounded down: no time-out may come early */
 	hr_core_request(k->core, r, hr_now_ms() + 1);
 }

@@ -104,6 +104,7 @@ struct hr_keeper {
 	struct hr_report_reader reports;
 	struct hr_buf exports, exports_in; /* `export -p`: the last whole one, one on its way */
 	int64_t exports_at;                /* when it was asked for */
+	unsigned exports_due;              /* how many were, and have not come */
 	char hostname[256];
 	uid_t known_uid;
 	char *known_name; /* of known_uid */
@@ -149,7 +150,9 @@ void shell_unanswer(struct hr_keeper *k);
 /* What the last command did not read is not for the shell. Of its own shell the terminal is emptied
  * by the ack. */
 void shell_drop_input(struct hr_keeper *k, bool own);
-void shell_end(struct hr_keeper *k);      /* with what runs in the foreground; another one starts */
+void shell_end(struct hr_keeper *k); /* with what runs in the foreground; another one starts */
+/* A text after which line editing, the hook or exported variables may be other than they were. */
+void shell_suspect(struct hr_keeper *k, const char *p, size_t len);
 bool shell_has_line(struct hr_keeper *k); /* asked at the first prompt: the builtin is there */
 void shell_on_child(void *arg);
 /* Of a shell that there is. `other`: it is not our child. */
@@ -163,6 +166,7 @@ int prompt_open(struct hr_keeper *k, struct hr_err *err);
 void prompt_close(struct hr_keeper *k);
 void prompt_read(struct hr_keeper *k);                     /* the reports that are there */
 void prompt_take(struct hr_keeper *k);                     /* ... and that were read */
+void prompt_last(struct hr_keeper *k);                     /* ... of a shell that is to be ended */
 int prompt_renew(struct hr_keeper *k, struct hr_err *err); /* for another shell */
 
 /* claims.c: how far a report is believed. What is returned is valid until the next one. */

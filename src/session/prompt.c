@@ -4,6 +4,7 @@
 
 #include "session/keeper_int.h"
 
+#include <poll.h>
 #include <string.h>
 
 #include "base/fd.h"
@@ -12,6 +13,7 @@
 /* Reads in one turn: whoever floods the FIFO must not keep us from everything else. */
 #define READS 32
 #define REPORT_ROOM 8192
+#define LAST_MS 500 /* for a shell that is to be ended: what it was asked for may be on its way */
 
 /* Whether a list "a:b:c" has the word. */
 static bool
@@ -131,6 +133,7 @@ on_exports(void *arg)
 				k->exports_in = old;
 				resume_note_exports(k);
 			}
+			k->exports_due -= k->exports_due > 0;
 			hr_buf_reset(&k->exports_in);
 		}
 		hr_buf_add(&k->exports_in, p, (size_t)(bytes + n - p));
@@ -157,10 +160,23 @@ prompt_close(struct hr_keeper *k)
 	k->report_readable = k->exports_readable = NULL;
 }
 
+void
+prompt_last(struct hr_keeper *k)
+{
+	int64_t end = hr_now_ms() + LAST_MS, left;
+	struct pollfd in = {.fd = k->exports_fd, .events = POLLIN};
+
+	while (k->exports_due > 0 && (left = end - hr_now_ms()) > 0 && poll(&in, 1, (int)left) > 0)
+		on_exports(k);
+	prompt_read(k);
+}
+
 int
 prompt_renew(struct hr_keeper *k, struct hr_err *err)
 {
-	on_exports(k); /* the last words of the shell before */
+	on_exports(k);                /* the last words of the shell before */
+	hr_buf_reset(&k->exports_in); /* which it did not end */
+	k->exports_due = 0;
 	prompt_close(k);
 	return files_share(k, err) == 0 ? prompt_open(k, err) : -1;
 }

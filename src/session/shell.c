@@ -318,10 +318,11 @@ op_ack(void *arg, bool careful)
 	hr_hook_ack_end(k->from_us && !careful, &line);
 	/* an interrupted shell may have left one unread */
 	while (hr_fd_read(k->ack_fd, stale, sizeof(stale)) > 0)
-		;
+		k->exports_due = 0;
 	/* more than a pipe holds would stop the shell in the middle of it */
 	if (line.fail == HR_OK && line.len <= ACK_MAX)
 		n = write(k->ack_fd, line.p, line.len);
+	k->exports_due += snapshot && n > 0;
 	if (n < 0 && write(k->ack_fd, HR_HOOK_ACK_NOTHING, 2) != 2)
 		hr_log(HR_LOG_ERROR, "cannot answer the shell: %s", strerror(errno));
 	hr_buf_done(&line);
@@ -520,10 +521,15 @@ shell_end(struct hr_keeper *k)
 
 	if (k->shell.pid <= 0)
 		return;
+	prompt_last(k);
+	if (ioctl(k->shell.master, TIOCGPGRP, &group) < 0 || group == k->shell.pid)
+		group = 0;
+	/* the shell first: it would report the end of what it runs, which then ended in a shell
+	 * that goes on */
+	(void)kill(k->shell.pid, SIGKILL);
 	/* what ignores a hang-up there is what the shell was to be ended for */
-	if (ioctl(k->shell.master, TIOCGPGRP, &group) == 0 && group > 1 && group != k->shell.pid)
+	if (group > 1)
 		(void)kill(-group, SIGKILL);
-	prompt_read(k);
 	shell_drain(k);
 	hr_core_exited(k->core, 128 + SIGKILL, hr_now_ms());
 }
@@ -547,11 +553,24 @@ shell_on_child(void *arg)
 	keeper_arm(k);
 }
 
+void
+shell_suspect(struct hr_keeper *k, const char *p, size_t len)
+{
+	static const char *const words[] = {"bind", "inputrc", "INPUTRC", "set ", "TERM", "export",
+	    "declare", "typeset", "source", ". ", "unset", "eval", "exec", "exit", "readonly",
+	    "PROMPT_COMMAND", "PS0"};
+	size_t i;
+
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		k->suspicious |= memmem(p, len, words[i], strlen(words[i])) != NULL;
+}
+
 static void
 op_began(void *arg, const char *p, size_t len)
 {
 	struct hr_keeper *k = arg;
 
+	shell_suspect(k, p, len); /* the shell may have been answered since it was asked for */
 	/* while it reports all is redirected; and what exec changes now is seen the next time */
 	if (!k->tells_hides)
 		k->hides = memmem(p, len, "exec", 4) == NULL ? look_hides(k, k->said_pid) : 0;

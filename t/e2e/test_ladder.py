@@ -57,6 +57,17 @@ def replaced():
         equal(s.get("/ready").status, 200)
 
 
+def exports_are_kept():
+    """Those of a command that was answered, however soon its shell is ended after that: the first of a shell,
+    too."""
+    with Server(env={"LONG%d" % i: "x y'z\"" * 30 for i in range(40)}) as s:
+        for i in range(10):
+            s.run("export KEPT=%d" % i)
+            equal(post(s, "kill"), (200, {}))
+            if i % 2:
+                equal(s.run("echo $KEPT ${#LONG39}"), "%d 180" % i)
+
+
 def the_shell_itself():
     """What bash runs without another process is in nobody's foreground."""
     with Server() as s:
@@ -173,4 +184,5 @@ def output_elsewhere():
 
 
 if __name__ == "__main__":
-    run_tests([replaced, the_shell_itself, its_files_gone, mode_of_its_files, output_flows, told, output_elsewhere])
+    run_tests([replaced, exports_are_kept, the_shell_itself, its_files_gone, mode_of_its_files, output_flows, told,
+               output_elsewhere])
