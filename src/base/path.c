@@ -38,6 +38,19 @@ hr_path_leaf(const char *path)
 	return slash != NULL ? slash + 1 : path;
 }
 
+bool
+hr_path_climbs(const char *path)
+{
+	size_t n;
+
+	for (; *path != '\0'; path += n + (path[n] == '/')) {
+		n = strcspn(path, "/");
+		if (n == 2 && memcmp(path, "..", 2) == 0)
+			return true;
+	}
+	return false;
+}
+
 char *
 hr_path_absolute(const char *path, struct hr_err *err)
 {

@@ -72,6 +72,15 @@ def life():
         equal(subprocess.run(["cmp", h.path("cwd", "big"), h.path("cwd", "back")]).returncode, 0, "a file is one here")
         h.ok("get", "sub", "back-sub")
         equal(os.listdir(h.path("cwd", "back-sub")), ["f.txt"], "a directory is one, too")
+        h.ok("run", "ln -s sub/f.txt link; ln -s sub away; mkdir -p twice/twice")
+        for path in ("link", h.work + "/link"):
+            h.ok("get", path, h.path("cwd", "linked"))
+            with open(h.path("cwd", "linked")) as f:
+                equal(f.read(), "one\n2\n", "a link to a file is that file")
+        for path, inside in (("away", ["f.txt"]), ("twice", [])):
+            h.ok("get", path, h.path("cwd", "got-" + path))
+            equal(os.listdir(h.path("cwd", "got-" + path)), inside, "a link to a directory, and one of empty ones")
+        h.ok("run", "rm -r link away twice")
         h.fails(3, "there is no file or directory nothing in the sandbox", "get", "nothing")
         h.fails(3, "there is no file or directory nothing in the sandbox", "ls", "nothing")
         equal(h.ok("ls", "sub/f.txt"), h.work + "/sub/f.txt\n", "a file")

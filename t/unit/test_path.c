@@ -54,6 +54,20 @@ teardown(void)
 	ck_assert_int_ne(stat(top, &st), 0);
 }
 
+START_TEST(climbs)
+{
+	static const char *const up[] = {"..", "../a", "a/..", "a/../b", "/..", "a//../b"};
+	static const char *const not_up[] = {
+	    "", ".", "...", "a..b", "..a/b", "a../b", "a/...", "/"};
+	size_t i;
+
+	for (i = 0; i < sizeof(up) / sizeof(up[0]); i++)
+		ck_assert_msg(hr_path_climbs(up[i]), "%s", up[i]);
+	for (i = 0; i < sizeof(not_up) / sizeof(not_up[0]); i++)
+		ck_assert_msg(!hr_path_climbs(not_up[i]), "%s", not_up[i]);
+}
+END_TEST
+
 START_TEST(join)
 {
 	static const struct {
@@ -193,6 +207,7 @@ main(void)
 	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, climbs);
 	tcase_add_loop_test(tc, join, 0, 5);
 	tcase_add_test(tc, mkdirs_makes_what_is_missing);
 	tcase_add_test(tc, write_replaces_whole_and_sets_the_mode);

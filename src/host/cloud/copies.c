@@ -165,8 +165,7 @@ fetch_all(struct hr_cloud *c, const char *path, const struct hr_buf *names, cons
 			return hr_err_set(err, HR_E_INVAL,
 			    "there are more than %d files in %s: copy a part of it", FILES_MAX,
 			    path);
-		if (*name == '/' || strcmp(name, "..") == 0 || strncmp(name, "../", 3) == 0 ||
-		    strstr(name, "/../") != NULL)
+		if (*name == '/' || hr_path_climbs(name))
 			return hr_err_set(
 			    err, HR_E_INVAL, "the sandbox names a file that is not in %s", path);
 		source = *name != '\0' ? hr_path_join(path, name) : strdup(path);
@@ -196,7 +195,8 @@ hr_cloud_copy_from(void *self, const char *path, char **ret_file, struct hr_err 
 		free(all);
 		return -1;
 	}
-	r = hr_cloud_helper_on(c, "find ", all, " -type f -printf '%P\\0'", &names, &status, err);
+	r = hr_cloud_helper_on(
+	    c, "find -H ", all, " -type f -printf '%P\\0'", &names, &status, err);
 	if (r == 0 && status != 0)
 		r = hr_err_set(err, HR_E_NOTFOUND, "Path not found: %s", path);
 	if (r == 0 && (dir = hr_path_join(c->mirror, ".copy")) == NULL)

@@ -4,6 +4,7 @@
 
 #include "host/transfer/cp.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 
 #include <json-c/json_object.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/err.h"
@@ -119,20 +121,40 @@ has_none(const struct hr_sandbox *s)
 	return s->ops->copy_from != NULL && !s->endpoint.serves;
 }
 
-/* By names alone: of a file there is one, its own. Of a directory that has one called as itself
- * there is something below that; nothing is in one that is empty, or not there. */
+/* By names alone: where that which is above a path is a directory, the path is a file if it is the
+ * one entry of its own list. Above a file there is nothing, or the directory that it is in. */
+static bool
+is_above_file(const char *text, const char *only)
+{
+	struct json_object *list = NULL;
+	const char *entry;
+	bool is;
+	size_t i;
+
+	if (hr_json_decode(text, strlen(text), &list, NULL) < 0)
+		return false;
+	is = hr_json_count(list) == 0;
+	for (i = 0; !is && i < hr_json_count(list); i++) {
+		entry = hr_json_text(hr_json_entry(list, i));
+		is = entry != NULL && strcmp(entry, only) == 0;
+	}
+	json_object_put(list);
+	return is;
+}
+
+/* Of a file there is one, its own path; of a directory they may be paths as well. Nothing is in one
+ * that is empty, or not there. */
 static int
 look_at_list(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct hr_err *err)
 {
-	char *name = base_name(path), *below = name != NULL ? hr_path_join(path, name) : NULL;
-	char *text = NULL, *more = NULL, *zip = NULL;
+	char *above = hr_path_join(path, ".."), *text = NULL, *more = NULL, *zip = NULL;
 	struct json_object *list = NULL;
 	struct hr_err e = {0};
 	const char *only;
 	int r = -1;
 
 	*ret = HR_CP_DIRECTORY;
-	if (below == NULL) {
+	if (above == NULL) {
 		(void)hr_err_nomem(err);
 		goto out;
 	}
@@ -144,9 +166,8 @@ look_at_list(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struc
 	}
 	r = 0;
 	only = hr_json_count(list) == 1 ? hr_json_text(hr_json_entry(list, 0)) : NULL;
-	if (only != NULL && strcmp(hr_path_leaf(only), name) == 0) {
-		r = hr_sandbox_list_files(s, below, &more, err);
-		if (r == 0 && strcmp(more, "[]") == 0)
+	if (only != NULL && *only == '/') {
+		if (hr_sandbox_list_files(s, above, &more, NULL) == 0 && is_above_file(more, only))
 			*ret = HR_CP_FILE;
 	} else if (hr_json_count(list) == 0 && hr_sandbox_copy_from(s, path, &zip, &e) != 0) {
 		*ret = HR_CP_NOTHING;
@@ -159,8 +180,7 @@ out:
 	free(zip);
 	free(text);
 	free(more);
-	free(name);
-	free(below);
+	free(above);
 	return r;
 }
 
@@ -337,29 +357,46 @@ get_directory(struct hr_sandbox *s, const char *path, const char *to, struct hr_
 	return r;
 }
 
-/* Without a server a file comes in an archive, alone. */
+/* Moves what is alone in a directory. */
+static int
+take_out(const char *dir, const char *to, struct hr_err *err)
+{
+	DIR *d = opendir(dir);
+	const struct dirent *e = d != NULL ? hr_dir_next(d) : NULL;
+	char *from = e != NULL ? hr_path_join(dir, e->d_name) : NULL;
+	int r = 0;
+
+	if (d == NULL)
+		r = hr_err_sys(err, errno, "%s", dir);
+	else if (e == NULL)
+		r = hr_err_set(err, HR_E_PROTO, "the sandbox sent an archive without the file");
+	else if (from == NULL)
+		r = hr_err_nomem(err);
+	else if (rename(from, to) != 0)
+		r = hr_err_sys(err, errno, "rename to %s", to);
+	if (d != NULL)
+		(void)closedir(d);
+	free(from);
+	return r;
+}
+
+/* Without a server a file comes in an archive, alone: of a link under the name of what it is to. */
 static int
 get_packed(struct hr_sandbox *s, const char *path, const char *to, struct hr_err *err)
 {
-	char *name = base_name(path), *dir = NULL, *from = NULL;
+	char *dir = NULL;
 	int r;
 
 	if (asprintf(&dir, "%s.XXXXXX", to) < 0)
-		dir = NULL;
-	if (name == NULL || dir == NULL)
-		r = hr_err_nomem(err);
-	else if (mkdtemp(dir) == NULL)
+		return hr_err_nomem(err);
+	if (mkdtemp(dir) == NULL)
 		r = hr_err_sys(err, errno, "create %s", to);
 	else {
 		r = get_directory(s, path, dir, err);
-		if (r == 0 && (from = hr_path_join(dir, name)) == NULL)
-			r = hr_err_nomem(err);
-		if (r == 0 && rename(from, to) != 0)
-			r = hr_err_sys(err, errno, "rename to %s", to);
+		if (r == 0)
+			r = take_out(dir, to, err);
 		(void)hr_path_remove(dir, NULL);
 	}
-	free(from);
-	free(name);
 	free(dir);
 	return r;
 }
