@@ -210,16 +210,16 @@ def posts_that_are_refused():
 
 
 def keys():
-    with Mcp(env={"SESSION_API_KEY": "k1"}, args=["--listen", "127.0.0.1"]) as s:
-        key = {"X-Session-API-Key": "k1"}
-        both = dict(key, Authorization="Bearer k1")
+    with Mcp(env={"SESSION_API_KEY": "key-of-the-session"}, args=["--listen", "127.0.0.1"]) as s:
+        key = {"X-Session-API-Key": "key-of-the-session"}
+        both = dict(key, Authorization="Bearer key-of-the-session")
         equal(s.update(s.config("one"), headers=key).json(), OK)
         equal(s.request("GET", "/mcp/sse").status, 403)
         a = s.request("GET", "/mcp/sse", headers=dict(key, Authorization="Bearer k2"))
         equal((a.status, a.json()["error"]), (401, "invalid_token"))
         with Session(s, headers=both) as c:
             env = json.loads(c.tool("env")["content"][0]["text"])
-            equal([v for v in env.values() if "k1" in v], [])
+            equal([v for v in env.values() if "key-of-the-session" in v], [])
             equal(sorted(set(env) - {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LC_CTYPE"}),
                   ["CANCELLED"])
 
