@@ -366,6 +366,18 @@ command_over(struct hr_core *c)
 	}
 }
 
+bool
+hr_core_withdraw(struct hr_core *c, int exit_code)
+{
+	if (c->phase != PHASE_TYPED || !c->takes_lines || !c->ops.take_back(c->arg))
+		return false;
+	core_set_phase(c, PHASE_READY, INT64_MAX);
+	tell_over(c, exit_code, false);
+	c->exit_code = exit_code;
+	command_over(c);
+	return true;
+}
+
 static void
 accept_prompt(struct hr_core *c, const struct hr_core_prompt *p)
 {

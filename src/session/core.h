@@ -99,6 +99,10 @@ bool hr_core_running(const struct hr_core *c); /* a command was started and has 
 bool
 hr_core_typed(const struct hr_core *c); /* readline was given a command and may still read it */
 bool hr_core_edits(const struct hr_core *c); /* ... and draws it on the terminal meanwhile */
+/* To interrupt or end a command that the shell was given and has not taken: a signal would come to
+ * the shell at rest, and the command run after it. It is over, with this exit code, and was never
+ * run. False: the shell has it, or there is none. */
+bool hr_core_withdraw(struct hr_core *c, int exit_code);
 const char *hr_core_working_dir(const struct hr_core *c);
 bool hr_core_application_cursor(const struct hr_core *c); /* how arrows are to be typed */
 

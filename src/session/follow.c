@@ -214,6 +214,9 @@ press_keys(struct hr_keeper *k, const struct hr_press_request *r)
 		}
 		hr_buf_add(&all, bytes, len);
 	}
+	/* C-c alone, before the shell has taken the command */
+	if (all.len == 1 && all.p[0] == '\003' && hr_core_withdraw(k->core, 128 + SIGINT))
+		hr_buf_reset(&all);
 	if (all.fail == HR_OK && all.len > 0)
 		shell_ops.type(k, all.p, all.len, false);
 	why = all.fail != HR_OK ? "out of memory" : NULL;
@@ -228,6 +231,11 @@ press_signal(struct hr_keeper *k, int signo)
 
 	if (ioctl(k->shell.master, TIOCGPGRP, &group) < 0 || group <= 1)
 		return "no command is running in the foreground";
+	if (group == k->shell.pid &&
+	    (signo == SIGINT || signo == SIGHUP || signo == SIGTERM || signo == SIGQUIT ||
+		signo == SIGKILL) &&
+	    hr_core_withdraw(k->core, 128 + signo))
+		return NULL;
 	/* the shell itself runs it: the others bash ignores, or would die of for nothing */
 	if (group == k->shell.pid && signo != SIGINT && signo != SIGHUP && signo != SIGKILL)
 		return "no command but the shell is running in the foreground";

@@ -4,6 +4,7 @@
 #include "session/core_int.h"
 
 #include <ctype.h>
+#include <signal.h>
 #include <string.h>
 
 #include "session/prompt/hook.h"
@@ -306,7 +307,8 @@ core_type_input(struct hr_core *c, int64_t now)
 		return;
 	}
 	if (c->key_len > 0) {
-		c->ops.type(c->arg, c->key, c->key_len, false);
+		if (c->key[0] != '\003' || !hr_core_withdraw(c, 128 + SIGINT))
+			c->ops.type(c->arg, c->key, c->key_len, false);
 		return;
 	}
 	c->echoed = c->ops.echoes(c->arg);

@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -27,6 +28,21 @@ time.sleep(1000)
 def post(s, what, **body):
     a = s.request("POST", V1 + what, json.dumps(body), {"Content-Type": "application/json"})
     return a.status, a.json()
+
+
+def hold(s):
+    """Stops the shell, as a debugger does. Returns the process that holds it."""
+    script, sign = os.path.join(s.work_dir, "tracer.py"), os.path.join(s.work_dir, "held")
+    with open(script, "w") as f:
+        f.write(TRACER)
+    open(sign + ".err", "w").close()
+    os.chmod(sign + ".err", 0o666)
+    a = s.action("(setsid %s %s $$ %s 2>>%s.err & echo $!; disown)" % (PYTHON, script, sign, sign))
+    equal(a.status, 200, a)
+    s.until("it is traced", lambda: os.path.exists(sign) or os.path.getsize(sign + ".err") > 0)
+    with open(sign + ".err") as f:
+        equal(f.read(), "")
+    return int(a.json()["content"])
 
 
 def suffix(answer):
@@ -130,25 +146,35 @@ def output_flows():
         equal(s.run("echo ok"), "ok")
 
 
+def before_it_is_taken():
+    """A command that the shell was given, and cannot take yet, is ended all the same, and never run."""
+    for what, how, code in (("signal", {"signal": "INT"}, 130), ("signal", {"signal": "TERM"}, 143),
+                            ("keys", {"keys": ["C-c"]}, 130)):
+        with Server() as s:
+            s.run("true")
+            holder = hold(s)
+            last = json.loads(s.get(V1 + "commands").body)["commands"][-1]["id"]
+            given = s.in_background("echo >ran; sleep 1000", blocking=True)
+            s.until("it is given", lambda: json.loads(s.get(V1 + "commands").body)["commands"][-1]["id"] > last)
+            equal(post(s, what, **how)[0], 200)
+            given.join(PATIENCE)
+            equal(given.answer.json()["extras"]["metadata"]["exit_code"], code)
+            os.kill(holder, signal.SIGKILL)
+            equal(s.run("ls ran; echo ok"), "ls: cannot access 'ran': No such file or directory\nok")
+            commands = json.loads(s.get(V1 + "commands").body)["commands"]
+            equal([(c["state"], c["exit_code"]) for c in commands[-2:]], [("completed", code), ("completed", 0)])
+
+
 def told():
     """/ready is 200 while a command runs for long, and says it where the shell is held."""
     with Server() as s:
-        script, sign = os.path.join(s.work_dir, "tracer.py"), os.path.join(s.work_dir, "held")
-        with open(script, "w") as f:
-            f.write(TRACER)
         began, wait = marker(s)
         long = s.in_background("%s; sleep 1000" % began, blocking=True)
         wait()
         equal((s.get("/ready").status, json.loads(s.get(V1 + "session").body)["running"]), (200, True))
         equal(post(s, "kill"), (200, {}))
         long.join(PATIENCE)
-        open(sign + ".err", "w").close()
-        os.chmod(sign + ".err", 0o666)
-        a = s.action("(setsid %s %s $$ %s 2>>%s.err & disown); echo $$" % (PYTHON, script, sign, sign))
-        equal(a.status, 200, a)
-        s.until("it is traced", lambda: os.path.exists(sign) or os.path.getsize(sign + ".err") > 0)
-        with open(sign + ".err") as f:
-            equal(f.read(), "")
+        hold(s)
         a = s.get("/ready")
         equal((a.status, a.json()["status"], a.json()["components"]["session"]["state"]),
               (503, "not ready", "not answering"), a)
@@ -184,5 +210,5 @@ def output_elsewhere():
 
 
 if __name__ == "__main__":
-    run_tests([replaced, exports_are_kept, the_shell_itself, its_files_gone, mode_of_its_files, output_flows, told,
-               output_elsewhere])
+    run_tests([replaced, exports_are_kept, the_shell_itself, its_files_gone, mode_of_its_files, output_flows,
+               before_it_is_taken, told, output_elsewhere])

@@ -74,6 +74,28 @@ START_TEST(keys_go_to_the_terminal)
 }
 END_TEST
 
+START_TEST(interrupted_before_it_is_taken)
+{
+	ASK(&f, "sleep 1000", .timeout = 1);
+	ck_assert(hr_core_withdraw(f.core, 143));
+	ck_assert_uint_eq(f.given.len, 0);
+	check_completed(2, "", 143);
+	ck_assert(!hr_core_withdraw(f.core, 143));
+	fake_forget(&f);
+	ASK(&f, "sleep 1000", .timeout = 1);
+	fake_wait(&f, 1100);
+	ASK(&f, "C-c", .is_input = true);
+	check_result(4, "", "", "\n[The command completed with exit code 130. CTRL+C was sent.]");
+	ck_assert_uint_eq(f.given.len, 0);
+	ck_assert_uint_eq(f.typed.len, 0);
+	ASK(&f, "echo hi"); /* the shell still waits for it */
+	check_given("echo hi|");
+	fake_take_given(&f);
+	ck_assert(!hr_core_withdraw(f.core, 130));
+	fake_report(&f, 0);
+}
+END_TEST
+
 START_TEST(a_long_text_goes_to_the_terminal)
 {
 	char *text = malloc(HR_HOOK_LINE_MAX + 2);
@@ -324,6 +346,7 @@ suite(void)
 	tcase_add_test(tc, a_command_is_given);
 	tcase_add_test(tc, output_before_and_after);
 	tcase_add_test(tc, keys_go_to_the_terminal);
+	tcase_add_test(tc, interrupted_before_it_is_taken);
 	tcase_add_test(tc, a_long_text_goes_to_the_terminal);
 	tcase_add_test(tc, a_shell_that_does_not_take_after_all);
 	tcase_add_test(tc, a_command_that_is_not_whole);
