@@ -28,7 +28,7 @@ KEY = "e2e-Key_0123456789"
 CORPUS = os.path.join(supervised.SRCDIR, "t/corpus/actions/actions.jsonl")
 PROGRAMS = {"python": "python3", "git": "git", "pager": "less"}
 NOT_YET = {"mcp"}  # what this build does not have
-SHARE = 15  # scenarios for one server
+SHARE, WAITING = 15, 3  # scenarios for one server; of those that wait for seconds each
 
 
 def load(path):
@@ -62,7 +62,7 @@ def groups(scenarios):
         by_env.setdefault(json.dumps(one.get("env", {}), sort_keys=True), []).append(one)
     # where the environment has a say, most of the time is waiting: those begin
     for env, group in sorted(by_env.items(), key=lambda one: one[0] == "{}"):
-        parts = -(-len(group) // SHARE)
+        parts = -(-len(group) // (SHARE if env == "{}" else WAITING))
         for n in range(parts):
             yield json.loads(env), in_order(group[n::parts])
 
