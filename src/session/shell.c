@@ -506,7 +506,7 @@ op_restart(void *arg, struct hr_err *err)
 		(void)kill(old, SIGKILL);
 		k->shell.pid = 0; /* its end, however late, is nobody's business any more */
 	}
-	k->restarted = k->prompted;
+	k->restarted |= k->prompted; /* what one before it was to be given, too */
 	if (prompt_renew(k, err) < 0 || shell_start(k, hr_core_working_dir(k->core), err) < 0) {
 		hr_log(HR_LOG_ERROR, "no shell: %s", err->msg);
 		return NULL;

@@ -233,6 +233,19 @@ def in_the_middle_of_a_step():
         equal(keeper != s.keeper()[0], True)
 
 
+def its_start_fails():
+    """A start-up file ends the shell that takes the place of a lost one: the next is started without, and has all
+    the same what was to be kept."""
+    with Server(env={"SU_TO_USER": "false"}) as s:
+        s.run("cd /usr; export E=kept")
+        keeper = s.keeper()[0]
+        s.until("E is noted", lambda: is_noted(keeper, b'E="kept"'))
+        with open(os.path.join(s.work_dir, ".bashrc"), "w") as f:
+            f.write("exit\n")
+        kill(s, None, SURE, bytes(4))
+        equal(s.run("echo $E $PWD; alias git"), "kept /usr\nalias git='git --no-pager'")
+
+
 def after_it_had_been_told_to_go_on():
     """The client waits for the rest of a command that went with its shell."""
     with Server() as s:
@@ -394,7 +407,7 @@ def many_at_once():
 
 
 TESTS = [at_rest, over_a_command, typed_command, told_to_go_on, interrupted, heavy_output, unread_input,
-         in_the_middle_of_a_step, after_it_had_been_told_to_go_on, its_end, dies_again_and_again,
+         in_the_middle_of_a_step, its_start_fails, after_it_had_been_told_to_go_on, its_end, dies_again_and_again,
          killed_before_it_is_ready, another_supervisor, upgrade_in_a_container, many_at_once]
 
 if __name__ == "__main__":
