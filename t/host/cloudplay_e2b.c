@@ -63,7 +63,7 @@ static int
 files(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct hr_err *err)
 {
 	struct json_object *list = hr_json_at(q, "files"), *ret = NULL;
-	struct hr_cloud_part parts[16];
+	struct hr_api_part parts[16];
 	size_t n = hr_json_count(list), i;
 	int r;
 
@@ -71,7 +71,7 @@ files(struct hr_cloud *c, struct json_object *q, struct json_object *o, struct h
 	for (i = 0; i < n; i++) {
 		struct json_object *f = hr_json_entry(list, i);
 
-		parts[i] = (struct hr_cloud_part){.name = "file",
+		parts[i] = (struct hr_api_part){.name = "file",
 		    .filename = hr_json_text_or(f, "path", ""),
 		    .type = "application/octet-stream"};
 		parts[i].p = play_unbase64(f, "b64", &parts[i].len);

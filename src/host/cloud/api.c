@@ -15,6 +15,8 @@
 
 #define HEADERS_MAX 16
 #define ANSWER_MAX (256u << 20)
+#define FORM_MAX (257u << 20)
+#define PATH_MAX_LEN 65536
 
 static bool
 is_this_machine(const char *host)
@@ -348,6 +350,64 @@ explain(const struct hr_api *api, struct hr_api_answer *a, struct hr_err *err)
 	return -1;
 }
 
+static int
+put_form(struct hr_buf *b, const struct hr_api_call *c, const char *boundary, struct hr_err *err)
+{
+	const struct hr_api_part *part;
+	const char *p;
+
+	for (part = c->parts; part < c->parts + c->parts_n; part++) {
+		hr_buf_addf(
+		    b, "--%s\r\nContent-Disposition: form-data; name=\"%s\"", boundary, part->name);
+		if (part->filename != NULL) {
+			hr_buf_adds(b, "; filename=\"");
+			for (p = part->filename; *p != '\0'; p++)
+				if (*p == '"' || *p == '\r' || *p == '\n')
+					hr_buf_addf(b, "%%%02X", (unsigned char)*p);
+				else
+					hr_buf_addc(b, *p);
+			hr_buf_addc(b, '"');
+		}
+		if (part->type != NULL)
+			hr_buf_addf(b, "\r\nContent-Type: %s", part->type);
+		hr_buf_adds(b, "\r\n\r\n");
+		hr_buf_add(b, part->p, part->len);
+		hr_buf_adds(b, "\r\n");
+	}
+	hr_buf_addf(b, "--%s--\r\n", boundary);
+	return hr_buf_check(b, NULL) == 0
+		   ? 0
+		   : hr_err_set(err, HR_E_INVAL, "the files are too long to be sent");
+}
+
+/* The call with its path and its form put together; both are the caller's. */
+static int
+compose(const struct hr_api_call *c, struct hr_rest_call *q, struct hr_buf *path,
+    struct hr_buf *form, char type[200], struct hr_err *err)
+{
+	char boundary[37];
+
+	hr_buf_adds(path, c->path);
+	if (c->id != NULL)
+		hr_http_escape(path, c->id);
+	hr_buf_adds(path, c->rest != NULL ? c->rest : "");
+	if (hr_buf_check(path, NULL) != 0)
+		return hr_err_set(err, HR_E_INVAL, "the path of the request is too long");
+	q->path = hr_buf_str(path);
+	if (c->type != NULL)
+		(void)snprintf(type, 200, "Content-Type: %s", c->type);
+	if (c->parts == NULL)
+		return 0;
+	if (hr_uuid(boundary, err) < 0)
+		return -1;
+	(void)snprintf(type, 200, "Content-Type: multipart/form-data; boundary=%s", boundary);
+	if (put_form(form, c, boundary, err) < 0)
+		return -1;
+	q->body = hr_buf_str(form);
+	q->body_len = form->len;
+	return 0;
+}
+
 int
 hr_api_do(
     struct hr_api *api, const struct hr_api_call *c, struct hr_api_answer *ret, struct hr_err *err)
@@ -357,7 +417,6 @@ hr_api_do(
 	struct hr_err mine = {0};
 	const char *headers[HEADERS_MAX + 4];
 	struct hr_rest_call q = {.method = c->method,
-	    .path = c->path,
 	    .headers = headers,
 	    .json = c->body,
 	    .body = c->bytes,
@@ -370,26 +429,30 @@ hr_api_do(
 	    .judge_arg = &t,
 	    .on_header = on_header,
 	    .header_arg = &t};
-	char key[200], type[200], uuid[37];
+	char key[200], type[200] = "", uuid[37];
+	struct hr_buf path, form;
 	size_t n = 0;
 	int r;
 
 	memset(ret, 0, sizeof(*ret));
 	for (; c->headers != NULL && c->headers[n] != NULL && n < HEADERS_MAX; n++)
 		headers[n] = c->headers[n];
-	if (c->type != NULL) {
-		(void)snprintf(type, sizeof(type), "Content-Type: %s", c->type);
+	hr_buf_init(&path, PATH_MAX_LEN);
+	hr_buf_init(&form, FORM_MAX);
+	r = compose(c, &q, &path, &form, type, &mine);
+	if (*type != '\0')
 		headers[n++] = type;
-	}
-	if (api->rule->key != NULL && strcmp(c->method, "POST") == 0) {
-		if (hr_uuid(uuid, err) < 0)
-			return -1;
+	if (r == 0 && api->rule->key != NULL && strcmp(c->method, "POST") == 0) {
+		r = hr_uuid(uuid, &mine);
 		(void)snprintf(key, sizeof(key), "%s%s", api->rule->key, uuid);
 		headers[n++] = key;
 	}
 	headers[n] = NULL;
 	hr_rest_watch(api->rest, c->watch_fd > 0 ? c->watch_fd : -1);
-	r = hr_rest_call(api->rest, &q, &a, &mine);
+	if (r == 0)
+		r = hr_rest_call(api->rest, &q, &a, &mine);
+	hr_buf_done(&path);
+	hr_buf_done(&form);
 	ret->status = a.status > 0 ? a.status : t.status;
 	ret->body = a.body;
 	ret->json = a.json;
@@ -405,6 +468,25 @@ hr_api_do(
 	if (r != 0)
 		(void)explain(api, ret, &mine);
 	return r != 0 ? hr_err_pass(err, &mine) : 0;
+}
+
+int
+hr_api_json(
+    struct hr_api *api, const struct hr_api_call *c, struct json_object **ret, struct hr_err *err)
+{
+	struct hr_api_answer a;
+	int r = hr_api_do(api, c, &a, err);
+
+	if (ret != NULL)
+		*ret = r == 0 ? json_object_get(a.json) : NULL;
+	hr_api_answer_done(&a);
+	return r;
+}
+
+int
+hr_api_or_gone(int r, const struct hr_err *mine, struct hr_err *err)
+{
+	return r == 0 || mine->code == HR_E_NO_SANDBOX ? 0 : hr_err_pass(err, mine);
 }
 
 int

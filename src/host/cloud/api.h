@@ -27,11 +27,21 @@ struct hr_api {
 	struct hr_rest *rest;
 };
 
+/* A part of a form of files. */
+struct hr_api_part {
+	const char *name, *filename, *type; /* filename and type NULL: a plain field */
+	const char *p;
+	size_t len;
+};
+
 struct hr_api_call {
 	const char *method, *path;
+	const char *id, *rest;    /* the path goes on with id, escaped, and rest; NULL: nothing */
 	struct json_object *body; /* borrowed; NULL: none */
 	const char *bytes, *type; /* instead of it: any body, and its type */
 	size_t bytes_len;
+	const struct hr_api_part *parts; /* or a form, one part each */
+	size_t parts_n;
 	const char *const *headers;
 	hr_http_sink_fn *sink; /* instead of the answer's body: negative gives up */
 	void *sink_arg;
@@ -67,6 +77,11 @@ int hr_api_header(
 int hr_api_do(
     struct hr_api *r, const struct hr_api_call *c, struct hr_api_answer *ret, struct hr_err *err);
 void hr_api_answer_done(struct hr_api_answer *a);
+/* Of the answer only its JSON, the caller's; ret NULL: nothing. */
+int hr_api_json(
+    struct hr_api *r, const struct hr_api_call *c, struct json_object **ret, struct hr_err *err);
+/* What r is where it is no error that there is no such thing; mine is passed on. */
+int hr_api_or_gone(int r, const struct hr_err *mine, struct hr_err *err);
 
 /* A file: what the answer brings is put behind b. HR_E_NOTFOUND: there is no such one. */
 int hr_api_file(struct hr_api *r, const struct hr_api_call *c, const char *path, struct hr_buf *b,

@@ -19,6 +19,7 @@
 #include "proto/json.h"
 #include "shell/quote.h"
 
+#define ENTRY "a sandbox of the list"
 #define LOST_TRIES 3      /* to find what a lost answer told of */
 #define LOST_WAIT_MS 2000 /* between them */
 
@@ -41,21 +42,56 @@ hr_cloud_labels(struct hr_cloud *c)
 	    NULL, "handrail_sid", c->h->sid, "handrail_run", c->run, "handrail_owner", who, NULL);
 }
 
+const char *
+hr_cloud_word(const struct hr_cloud_shape *s, const char *state)
+{
+	const char *const(*w)[2];
+
+	for (w = s->words; w != NULL && (*w)[0] != NULL; w++)
+		if (strcmp((*w)[0], state) == 0)
+			return (*w)[1];
+	return state;
+}
+
 int
 hr_cloud_found_in(const char *who, struct json_object *o, const char *labels,
     struct hr_cloud_found *ret, struct hr_err *err)
 {
-	static const char what[] = "a sandbox of the list";
 	struct json_object *in = hr_json_at(o, labels);
 
-	*ret = (struct hr_cloud_found){.state = "running"};
+	*ret = (struct hr_cloud_found){0};
 	if (in == NULL)
 		return 0;
-	if (hr_field_of(who, what, o, labels, json_type_object, &in, err) != 0 ||
-	    hr_field_maybe(who, what, in, "handrail_sid", &ret->sid, err) != 0 ||
-	    hr_field_maybe(who, what, in, "handrail_run", &ret->run, err) != 0)
+	if (hr_field_of(who, ENTRY, o, labels, json_type_object, &in, err) != 0 ||
+	    hr_field_maybe(who, ENTRY, in, "handrail_sid", &ret->sid, err) != 0 ||
+	    hr_field_maybe(who, ENTRY, in, "handrail_run", &ret->run, err) != 0)
 		return -1;
-	return hr_field_maybe(who, what, in, "handrail_owner", &ret->owner, err);
+	return hr_field_maybe(who, ENTRY, in, "handrail_owner", &ret->owner, err);
+}
+
+int
+hr_cloud_entries(const char *who, const struct hr_cloud_shape *s, struct json_object *list,
+    const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_err *err)
+{
+	int r = 0;
+	size_t i;
+
+	for (i = 0; r == 0 && i < hr_json_count(list); i++) {
+		struct json_object *o = hr_json_entry(list, i);
+		struct hr_cloud_found f;
+
+		if (hr_cloud_found_in(who, o, s->labels, &f, err) != 0)
+			return -1;
+		if (f.run == NULL || (run != NULL && strcmp(run, f.run) != 0))
+			continue;
+		if (hr_field_text(who, ENTRY, o, s->id, &f.id, err) != 0 ||
+		    hr_field_maybe(who, ENTRY, o, s->state, &f.state, err) != 0)
+			return -1;
+		f.state = hr_cloud_word(s, f.state != NULL ? f.state : s->otherwise);
+		if (strcmp(f.state, "gone") != 0 && (r = fn(arg, &f)) < 0)
+			(void)hr_err_nomem(err);
+	}
+	return r;
 }
 
 /* ---- open, free ---- */
@@ -227,8 +263,8 @@ make(struct hr_cloud *c, struct hr_err *err)
 
 	c->lost = r != 0 && unsure;
 	for (i = 0; r != 0 && unsure && i < LOST_TRIES; i++) {
-		if (i > 0 && hr_cloud_pause_ms(c, LOST_WAIT_MS, err) < 0)
-			break;
+		if (i > 0)
+			(void)hr_rest_wait(-1, LOST_WAIT_MS);
 		if (find_run(c, &again) == 1) {
 			say(c, "The answer to the request for a sandbox was lost; the sandbox was "
 			       "found by its label.");

@@ -198,16 +198,6 @@ int hr_cloud_found_in(const char *who, struct json_object *o, const char *labels
     struct hr_cloud_found *ret, struct hr_err *err);
 /* {"NAME": "value"} of a list of variables; NULL with *err. */
 struct json_object *hr_cloud_env_object(const char *const *env, struct hr_err *err);
-/* A form of files, one part each; boundary is made up. *ret_type: for Content-Type. */
-struct hr_cloud_part {
-	const char *name, *filename, *type; /* filename and type NULL: a plain field */
-	const char *p;
-	size_t len;
-};
-int hr_cloud_form(struct hr_buf *b, const struct hr_cloud_part *parts, size_t n, char ret_type[100],
-    struct hr_err *err);
-/* Waits so long, between two looks at what tells nothing by itself; -1: interrupted for good. */
-int hr_cloud_pause_ms(struct hr_cloud *c, unsigned ms, struct hr_err *err);
 /* A descriptor that is readable after so long; -1 with *err. */
 int hr_cloud_timer(unsigned ms, struct hr_err *err);
 /* Is it? timer -1: never. */
@@ -223,9 +213,17 @@ struct hr_cloud_cuts {
 	int idle;
 };
 bool hr_cloud_goes_on(struct hr_cloud_cuts *k, bool came, int64_t now_ms);
+/* What the entries of a provider's list are like. */
+struct hr_cloud_shape {
+	const char *id, *labels;       /* members */
+	const char *state, *otherwise; /* member, and what it is where none is told */
+	const char *const (*words)[2]; /* of states, each with ours, ended by NULLs; others stay */
+};
+const char *hr_cloud_word(const struct hr_cloud_shape *s, const char *state);
+/* Those of a list that were made by handrail, but for what is gone; run: only that one. */
+int hr_cloud_entries(const char *who, const struct hr_cloud_shape *s, struct json_object *list,
+    const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_err *err);
 /* One more page of a list: an error where there is no end to them. */
 int hr_cloud_page(const char *who, unsigned *n, struct hr_err *err);
-/* Is version a text "N.N.N" not below this one? */
-bool hr_cloud_version_at_least(const char *version, int major, int minor, int patch);
 
 #endif

@@ -133,52 +133,6 @@ hr_cloud_env_object(const char *const *env, struct hr_err *err)
 }
 
 int
-hr_cloud_form(struct hr_buf *b, const struct hr_cloud_part *parts, size_t n, char ret_type[100],
-    struct hr_err *err)
-{
-	char boundary[37];
-	size_t i;
-
-	if (hr_uuid(boundary, err) < 0)
-		return -1;
-	for (i = 0; i < n; i++) {
-		hr_buf_addf(b, "--%s\r\nContent-Disposition: form-data; name=\"%s\"", boundary,
-		    parts[i].name);
-		if (parts[i].filename != NULL) {
-			const char *p;
-
-			hr_buf_adds(b, "; filename=\"");
-			for (p = parts[i].filename; *p != '\0'; p++)
-				if (*p == '"' || *p == '\r' || *p == '\n')
-					hr_buf_addf(b, "%%%02X", (unsigned char)*p);
-				else
-					hr_buf_addc(b, *p);
-			hr_buf_addc(b, '"');
-		}
-		if (parts[i].type != NULL)
-			hr_buf_addf(b, "\r\nContent-Type: %s", parts[i].type);
-		hr_buf_adds(b, "\r\n\r\n");
-		hr_buf_add(b, parts[i].p, parts[i].len);
-		hr_buf_adds(b, "\r\n");
-	}
-	hr_buf_addf(b, "--%s--\r\n", boundary);
-	(void)snprintf(ret_type, 100, "multipart/form-data; boundary=%s", boundary);
-	return hr_buf_check(b, NULL) == 0
-		   ? 0
-		   : hr_err_set(err, HR_E_INVAL, "the files are too long to be sent");
-}
-
-int
-hr_cloud_pause_ms(struct hr_cloud *c, unsigned ms, struct hr_err *err)
-{
-	(void)c;
-	/* an interrupted wait is over: the next look comes early */
-	if (poll(NULL, 0, (int)ms) == 0 || errno == EINTR)
-		return 0;
-	return hr_err_sys(err, errno, "poll");
-}
-
-int
 hr_cloud_timer(unsigned ms, struct hr_err *err)
 {
 	const struct itimerspec t = {
@@ -239,19 +193,4 @@ hr_cloud_page(const char *who, unsigned *n, struct hr_err *err)
 		   : hr_err_set(err, HR_E_PROTO,
 			 "%s: its list of sandboxes does not end: it has more than %d pages", who,
 			 PAGES_MAX);
-}
-
-bool
-hr_cloud_version_at_least(const char *version, int major, int minor, int patch)
-{
-	int have[3] = {0, 0, 0};
-	const int want[3] = {major, minor, patch};
-	int i;
-
-	if (version == NULL || sscanf(version, "%d.%d.%d", &have[0], &have[1], &have[2]) < 2)
-		return false;
-	for (i = 0; i < 3; i++)
-		if (have[i] != want[i])
-			return have[i] > want[i];
-	return true;
 }

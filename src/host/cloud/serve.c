@@ -185,8 +185,7 @@ wait_alive(struct hr_cloud *c, int seconds, struct hr_err *err)
 		return -1;
 	while ((r = hr_api_do(&api, &q, &a, err)) != 0 && hr_now_ms() < end) {
 		hr_api_answer_done(&a);
-		if (hr_cloud_pause_ms(c, ALIVE_EVERY_MS, err) < 0)
-			break;
+		(void)hr_rest_wait(-1, ALIVE_EVERY_MS);
 	}
 	hr_api_answer_done(&a);
 	hr_api_done(&api);

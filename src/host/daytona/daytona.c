@@ -150,22 +150,10 @@ static int
 about(struct hr_cloud *c, const char *method, const char *id, const char *what,
     struct json_object **ret, struct hr_err *err)
 {
-	struct hr_api_call q = {.method = method};
-	struct hr_api_answer a;
-	struct hr_buf b;
-	int r;
+	const struct hr_api_call q = {
+	    .method = method, .path = "/sandbox/", .id = id, .rest = what};
 
-	hr_buf_init(&b, 8192);
-	hr_buf_adds(&b, "/sandbox/");
-	hr_http_escape(&b, id);
-	hr_buf_adds(&b, what);
-	q.path = hr_buf_str(&b);
-	r = hr_api_do(&c->api, &q, &a, err);
-	if (ret != NULL)
-		*ret = r == 0 ? json_object_get(a.json) : NULL;
-	hr_api_answer_done(&a);
-	hr_buf_done(&b);
-	return r;
+	return hr_api_json(&c->api, &q, ret, err);
 }
 
 /* 1: it is as wanted, 0: not yet. What is not known will pass. */
@@ -202,8 +190,8 @@ wait_state(struct hr_cloud *c, const char *wanted, struct hr_err *err)
 			    WHO ": the sandbox is \"%s\" still, not %s, after %d seconds", state,
 			    wanted, WAIT_S);
 		json_object_put(o);
-		if (there == 0 && hr_cloud_pause_ms(c, ms, err) != 0)
-			return -1;
+		if (there == 0)
+			(void)hr_rest_wait(-1, ms);
 		ms = ms * 11 / 10 < MOST_WAIT_MS ? ms * 11 / 10 : MOST_WAIT_MS;
 	}
 	return there < 0 ? -1 : 0;
@@ -215,19 +203,11 @@ d_wait(struct hr_cloud *c, struct hr_err *err)
 	return wait_state(c, "started", err);
 }
 
-static const char *
-word_of(const char *state)
-{
-	static const char *const words[][2] = {{"started", "running"}, {"stopped", "paused"},
-	    {"paused", "paused"}, {"archived", "paused"}, {"destroyed", "gone"},
-	    {"destroying", "gone"}, {"error", "exited"}, {"build_failed", "exited"}};
-	size_t i;
-
-	for (i = 0; i < sizeof(words) / sizeof(*words); i++)
-		if (strcmp(words[i][0], state) == 0)
-			return words[i][1];
-	return state;
-}
+static const char *const words[][2] = {{"started", "running"}, {"stopped", "paused"},
+    {"paused", "paused"}, {"archived", "paused"}, {"destroyed", "gone"}, {"destroying", "gone"},
+    {"error", "exited"}, {"build_failed", "exited"}, {NULL, NULL}};
+static const struct hr_cloud_shape shape = {
+    .id = "id", .labels = "labels", .state = "state", .otherwise = "unknown", .words = words};
 
 static int
 d_look(struct hr_cloud *c, struct hr_err *err)
@@ -239,12 +219,11 @@ d_look(struct hr_cloud *c, struct hr_err *err)
 
 	if (r == 0)
 		r = d_take(c, o, &state, &mine);
-	else if (mine.code == HR_E_NO_SANDBOX)
-		r = 0;
+	r = hr_api_or_gone(r, &mine, err);
 	if (r == 0)
-		(void)snprintf(c->state, sizeof(c->state), "%s", word_of(state));
+		(void)snprintf(c->state, sizeof(c->state), "%s", hr_cloud_word(&shape, state));
 	json_object_put(o);
-	return r != 0 ? hr_err_pass(err, &mine) : 0;
+	return r;
 }
 
 /* One page: an array, or {"items", "nextCursor"}; the next cursor is copied. */
@@ -254,30 +233,13 @@ one_page(struct json_object *page, const char *run, char cursor[512], hr_cloud_f
 {
 	struct json_object *list = page;
 	const char *next = NULL;
-	int r = 0;
-	size_t i;
 
 	if (!json_object_is_type(page, json_type_array) &&
 	    (hr_field_of(WHO, "the list", page, "items", json_type_array, &list, err) != 0 ||
 		hr_field_maybe(WHO, "the list", page, "nextCursor", &next, err) != 0))
 		return -1;
 	(void)snprintf(cursor, 512, "%s", next != NULL ? next : "");
-	for (i = 0; r == 0 && i < hr_json_count(list); i++) {
-		struct json_object *o = hr_json_entry(list, i);
-		struct hr_cloud_found f;
-
-		if ((r = hr_cloud_found_in(WHO, o, "labels", &f, err)) != 0)
-			break;
-		if (f.run == NULL || (run != NULL && strcmp(run, f.run) != 0))
-			continue;
-		r = hr_field_text(WHO, "a sandbox of the list", o, "id", &f.id, err);
-		if (r == 0)
-			r = hr_field_maybe(WHO, "a sandbox of the list", o, "state", &f.state, err);
-		f.state = word_of(f.state != NULL ? f.state : "unknown");
-		if (r == 0 && strcmp(f.state, "gone") != 0)
-			r = fn(arg, &f);
-	}
-	return r;
+	return hr_cloud_entries(WHO, &shape, list, run, fn, arg, err);
 }
 
 static int
@@ -289,7 +251,7 @@ d_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, st
 
 	do {
 		struct hr_api_call q = {.method = "GET"};
-		struct hr_api_answer a;
+		struct json_object *page;
 		struct hr_buf b, labels;
 
 		if (hr_cloud_page(WHO, &pages, err) != 0)
@@ -304,13 +266,13 @@ d_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, st
 		}
 		if (*cursor != '\0') {
 			hr_buf_adds(&b, run != NULL ? "&cursor=" : "?cursor=");
-			hr_http_escape(&b, cursor);
+			q.id = cursor;
 		}
 		q.path = hr_buf_str(&b);
-		r = hr_api_do(&c->api, &q, &a, err);
+		r = hr_api_json(&c->api, &q, &page, err);
 		if (r == 0)
-			r = one_page(a.json, run, cursor, fn, arg, err);
-		hr_api_answer_done(&a);
+			r = one_page(page, run, cursor, fn, arg, err);
+		json_object_put(page);
 		hr_buf_done(&labels);
 		hr_buf_done(&b);
 	} while (r == 0 && *cursor != '\0');
@@ -321,10 +283,9 @@ static int
 d_end(struct hr_cloud *c, const char *id, struct hr_err *err)
 {
 	struct hr_err mine = {0};
+	int r = about(c, "DELETE", id, "?force=true", NULL, &mine);
 
-	if (about(c, "DELETE", id, "?force=true", NULL, &mine) == 0 || mine.code == HR_E_NO_SANDBOX)
-		return 0;
-	return hr_err_pass(err, &mine);
+	return hr_api_or_gone(r, &mine, err);
 }
 
 static int
@@ -394,47 +355,32 @@ d_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_end
 static int
 d_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err)
 {
-	struct hr_api_call q = {.method = "GET", .raw = true};
+	const struct hr_api_call q = {
+	    .method = "GET", .path = "/files/download?path=", .id = path, .raw = true};
 	struct hr_api_answer a;
-	struct hr_buf url;
-	int r;
+	int r = hr_api_file(&c->plane, &q, path, b, &a, err);
 
-	hr_buf_init(&url, 65536);
-	hr_buf_adds(&url, "/files/download?path=");
-	hr_http_escape(&url, path);
-	q.path = hr_buf_str(&url);
-	r = hr_api_file(&c->plane, &q, path, b, &a, err);
 	hr_api_answer_done(&a);
-	hr_buf_done(&url);
 	return r;
 }
 
 static int
 d_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr_err *err)
 {
-	const struct hr_cloud_part parts[] = {
+	const struct hr_api_part parts[] = {
 	    {.name = "files[0].path", .p = path, .len = strlen(path)},
 	    {.name = "files[0].file",
 		.filename = path,
 		.type = "application/octet-stream",
 		.p = p,
 		.len = len}};
-	struct hr_api_call q = {.method = "POST", .path = "/files/bulk-upload", .raw = true};
-	struct hr_api_answer a = {0};
-	char type[100];
-	struct hr_buf b;
-	int r;
+	const struct hr_api_call q = {.method = "POST",
+	    .path = "/files/bulk-upload",
+	    .parts = parts,
+	    .parts_n = 2,
+	    .raw = true};
 
-	hr_buf_init(&b, HR_CLOUD_FILE_MAX + (1u << 20));
-	r = hr_cloud_form(&b, parts, 2, type, err);
-	q.type = type;
-	q.bytes = hr_buf_str(&b);
-	q.bytes_len = b.len;
-	if (r == 0)
-		r = hr_api_do(&c->plane, &q, &a, err);
-	hr_api_answer_done(&a);
-	hr_buf_done(&b);
-	return r;
+	return hr_api_json(&c->plane, &q, NULL, err);
 }
 
 /* One of the same name is there after a restart: that is as good. */

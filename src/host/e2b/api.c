@@ -20,17 +20,6 @@ copy_of(struct json_object *v)
 	return v != NULL ? json_object_get(v) : json_object_new_object();
 }
 
-/* "/sandboxes/ID/WHAT" */
-static const char *
-path_of(struct hr_buf *b, const char *before, const char *id, const char *after)
-{
-	hr_buf_init(b, PATH_MAX_LEN);
-	hr_buf_adds(b, before);
-	hr_http_escape(b, id);
-	hr_buf_adds(b, after);
-	return hr_buf_str(b);
-}
-
 /* A route that the server does not know: its answer is none of the API's. */
 static bool
 unknown_route(const struct hr_api_answer *a)
@@ -108,16 +97,12 @@ hr_e2b_create(struct hr_cloud *c, const struct hr_e2b_new *q, bool *unsure, stru
 /* Requests whose answer has no body that counts. */
 static int
 post(struct hr_cloud *c, const char *id, const char *what, struct json_object *body,
-    struct hr_api_answer *a, struct hr_err *err)
+    struct hr_err *err)
 {
-	struct hr_api_call call = {.method = "POST", .body = body};
-	struct hr_buf b;
-	int r;
+	const struct hr_api_call call = {
+	    .method = "POST", .path = "/sandboxes/", .id = id, .rest = what, .body = body};
 
-	call.path = path_of(&b, "/sandboxes/", id, what);
-	r = hr_api_do(&c->api, &call, a, err);
-	hr_buf_done(&b);
-	return r;
+	return hr_api_json(&c->api, &call, NULL, err);
 }
 
 /* As the older client: is it running, then its lifetime is what it is to be; else resumed. */
@@ -125,7 +110,6 @@ static int
 connect_old(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_err *err)
 {
 	struct json_object *o = NULL;
-	struct hr_api_answer a;
 	struct hr_err why = {0};
 	int r = hr_e2b_timeout(c, id, timeout_s, &why);
 
@@ -133,10 +117,8 @@ connect_old(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_er
 		o = hr_json_object(err, "autoPause", json_object_new_boolean(false), "timeout",
 		    json_object_new_int64(timeout_s), NULL);
 		r = o != NULL ? 0 : -1;
-		if (r == 0) {
-			r = post(c, id, "/resume", o, &a, &why);
-			hr_api_answer_done(&a);
-		}
+		if (r == 0)
+			r = post(c, id, "/resume", o, &why);
 		json_object_put(o);
 		o = NULL;
 	}
@@ -159,9 +141,9 @@ int
 hr_e2b_connect(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_err *err)
 {
 	struct json_object *body;
-	struct hr_api_call call = {.method = "POST"};
+	struct hr_api_call call = {
+	    .method = "POST", .path = "/v2/sandboxes/", .id = id, .rest = "/connect"};
 	struct hr_api_answer a;
-	struct hr_buf b;
 	int r;
 
 	if (c->old)
@@ -171,14 +153,12 @@ hr_e2b_connect(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr
 	if (body == NULL)
 		return -1;
 	call.body = body;
-	call.path = path_of(&b, "/v2/sandboxes/", id, "/connect");
 	r = hr_api_do(&c->api, &call, &a, err);
 	if (r == 0)
 		r = take_answer(c, "the answer to connect", a.json, err);
 	else if (unknown_route(&a))
 		c->old = true;
 	hr_api_answer_done(&a);
-	hr_buf_done(&b);
 	json_object_put(body);
 	return r != 0 && c->old ? connect_old(c, id, timeout_s > 0 ? timeout_s : 300, err) : r;
 }
@@ -186,21 +166,11 @@ hr_e2b_connect(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr
 int
 hr_e2b_kill(struct hr_cloud *c, const char *id, struct hr_err *err)
 {
-	struct hr_api_call call = {.method = "DELETE"};
+	const struct hr_api_call call = {.method = "DELETE", .path = "/sandboxes/", .id = id};
 	struct hr_err mine = {0};
-	struct hr_api_answer a;
-	struct hr_buf b;
-	int r;
+	int r = hr_api_json(&c->api, &call, NULL, &mine);
 
-	call.path = path_of(&b, "/sandboxes/", id, "");
-	r = hr_api_do(&c->api, &call, &a, &mine);
-	hr_api_answer_done(&a);
-	hr_buf_done(&b);
-	if (r == 0)
-		return 1;
-	if (mine.code == HR_E_NO_SANDBOX)
-		return 0;
-	return hr_err_pass(err, &mine);
+	return r == 0 ? 1 : hr_api_or_gone(r, &mine, err);
 }
 
 int
@@ -208,13 +178,8 @@ hr_e2b_timeout(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr
 {
 	struct json_object *body =
 	    hr_json_object(err, "timeout", json_object_new_int64(timeout_s), NULL);
-	struct hr_api_answer a;
-	int r = body != NULL ? 0 : -1;
+	int r = body != NULL ? post(c, id, "/timeout", body, err) : -1;
 
-	if (r == 0) {
-		r = post(c, id, "/timeout", body, &a, err);
-		hr_api_answer_done(&a);
-	}
 	json_object_put(body);
 	return r;
 }
@@ -224,13 +189,11 @@ hr_e2b_pause(struct hr_cloud *c, const char *id, struct hr_err *err)
 {
 	struct json_object *body = c->old ? NULL : json_object_new_object();
 	struct hr_err mine = {0};
-	struct hr_api_answer a;
 	int r;
 
 	if (body == NULL && !c->old)
 		return hr_err_nomem(err);
-	r = post(c, id, "/pause", body, &a, &mine);
-	hr_api_answer_done(&a);
+	r = post(c, id, "/pause", body, &mine);
 	json_object_put(body);
 	if (r == 0)
 		return 1;
@@ -240,38 +203,27 @@ hr_e2b_pause(struct hr_cloud *c, const char *id, struct hr_err *err)
 }
 
 static int
-get(struct hr_cloud *c, const char *path, struct json_object **ret, struct hr_err *err)
+get(struct hr_cloud *c, const char *id, const char *what, struct json_object **ret,
+    struct hr_err *err)
 {
-	const struct hr_api_call call = {.method = "GET", .path = path};
+	const struct hr_api_call call = {
+	    .method = "GET", .path = "/sandboxes/", .id = id, .rest = what};
 	struct hr_err mine = {0};
-	struct hr_api_answer a;
-	int r = hr_api_do(&c->api, &call, &a, &mine);
+	int r = hr_api_json(&c->api, &call, ret, &mine);
 
-	*ret = r == 0 ? json_object_get(a.json) : NULL;
-	hr_api_answer_done(&a);
-	if (r == 0 || mine.code == HR_E_NO_SANDBOX)
-		return 0;
-	return hr_err_pass(err, &mine);
+	return hr_api_or_gone(r, &mine, err);
 }
 
 int
 hr_e2b_info(struct hr_cloud *c, const char *id, struct json_object **ret, struct hr_err *err)
 {
-	struct hr_buf b;
-	int r = get(c, path_of(&b, "/sandboxes/", id, ""), ret, err);
-
-	hr_buf_done(&b);
-	return r;
+	return get(c, id, "", ret, err);
 }
 
 int
 hr_e2b_metrics(struct hr_cloud *c, const char *id, struct json_object **ret, struct hr_err *err)
 {
-	struct hr_buf b;
-	int r = get(c, path_of(&b, "/sandboxes/", id, "/metrics"), ret, err);
-
-	hr_buf_done(&b);
-	return r;
+	return get(c, id, "/metrics", ret, err);
 }
 
 /* A label's value is escaped three times: by the form of the pair, for the query of it, and on the

@@ -72,7 +72,7 @@ int hr_e2b_explain(struct hr_cloud *c, const struct hr_api_answer *a, struct hr_
 
 int hr_e2b_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err);
 /* One file with its path, or several, whose names are paths. */
-int hr_e2b_put_files(struct hr_cloud *c, const struct hr_cloud_part *files, size_t n,
+int hr_e2b_put_files(struct hr_cloud *c, const struct hr_api_part *files, size_t n,
     struct json_object **ret, struct hr_err *err);
 
 #endif

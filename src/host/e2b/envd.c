@@ -47,7 +47,10 @@ hr_e2b_url(struct hr_cloud *c, int port, struct hr_err *err)
 bool
 hr_e2b_names_users(const struct hr_cloud *c)
 {
-	return !hr_cloud_version_at_least(c->version, 0, 4, 0);
+	int major, minor;
+
+	return c->version == NULL || sscanf(c->version, "%d.%d", &major, &minor) < 2 ||
+	       (major == 0 && minor < 4);
 }
 
 int

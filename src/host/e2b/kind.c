@@ -86,6 +86,9 @@ e2b_look(struct hr_cloud *c, struct hr_err *err)
 	return r;
 }
 
+static const struct hr_cloud_shape shape = {
+    .id = "sandboxID", .labels = "metadata", .state = "state", .otherwise = "running"};
+
 static int
 e2b_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, struct hr_err *err)
 {
@@ -95,29 +98,12 @@ e2b_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, 
 
 	do {
 		struct json_object *list = NULL;
-		size_t i;
 
 		if (hr_cloud_page("E2B", &pages, err) != 0)
 			return -1;
 		r = hr_e2b_list(c, run != NULL ? "handrail_run" : NULL, run, 100, next, &list, err);
-		for (i = 0; r == 0 && i < hr_json_count(list); i++) {
-			struct json_object *o = hr_json_entry(list, i);
-			struct hr_cloud_found f;
-
-			if ((r = hr_cloud_found_in("E2B", o, "metadata", &f, err)) != 0)
-				break;
-			if (f.run == NULL || (run != NULL && strcmp(run, f.run) != 0))
-				continue;
-			r = hr_field_text(
-			    "E2B", "a sandbox of the list", o, "sandboxID", &f.id, err);
-			if (r == 0)
-				r = hr_field_maybe(
-				    "E2B", "a sandbox of the list", o, "state", &f.state, err);
-			if (f.state == NULL)
-				f.state = "running";
-			if (r == 0 && (r = fn(arg, &f)) < 0)
-				(void)hr_err_nomem(err);
-		}
+		if (r == 0)
+			r = hr_cloud_entries("E2B", &shape, list, run, fn, arg, err);
 		json_object_put(list);
 	} while (r == 0 && *next != '\0');
 	return r < 0 ? -1 : 0;
@@ -197,7 +183,7 @@ e2b_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_cloud_e
 static int
 e2b_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr_err *err)
 {
-	const struct hr_cloud_part part = {.name = "file",
+	const struct hr_api_part part = {.name = "file",
 	    .filename = path,
 	    .type = "application/octet-stream",
 	    .p = p,

@@ -306,9 +306,7 @@ hr_modal_end(struct hr_cloud *c, const char *id, struct hr_err *err)
 	r = hr_modal_sandbox_call(
 	    c, "SandboxTerminate", &q.base, &hr_pb__empty__descriptor, &a, &mine);
 	hr_pb_free(a);
-	if (r == 0 || mine.code == HR_E_NO_SANDBOX)
-		return 0;
-	return hr_err_pass(err, &mine);
+	return hr_api_or_gone(r, &mine, err);
 }
 
 int

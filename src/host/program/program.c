@@ -192,12 +192,11 @@ p_look(struct hr_cloud *c, struct hr_err *err)
 	if (r == 0)
 		r = hr_program_named(
 		    c, read_state(ok, "the answer to \"look\"", &state, &mine), &mine);
-	else if (mine.code == HR_E_NO_SANDBOX)
-		r = 0;
+	r = hr_api_or_gone(r, &mine, err);
 	if (r == 0)
 		(void)snprintf(c->state, sizeof(c->state), "%s", state);
 	json_object_put(ok);
-	return r != 0 ? hr_err_pass(err, &mine) : 0;
+	return r;
 }
 
 struct listed {
@@ -258,12 +257,10 @@ static int
 p_end(struct hr_cloud *c, const char *id, struct hr_err *err)
 {
 	struct hr_err mine = {0};
+	int r = hr_program_ask(
+	    c, "end", hr_json_texts(&mine, "sandbox", id, NULL), HR_PROGRAM_SLOW, NULL, &mine);
 
-	if (hr_program_ask(c, "end", hr_json_texts(&mine, "sandbox", id, NULL), HR_PROGRAM_SLOW,
-		NULL, &mine) == 0 ||
-	    mine.code == HR_E_NO_SANDBOX)
-		return 0;
-	return hr_err_pass(err, &mine);
+	return hr_api_or_gone(r, &mine, err);
 }
 
 static int

@@ -79,26 +79,40 @@ on_bytes(void *arg, const char *p, size_t len)
 	return 0;
 }
 
+/* "/executions/ID/WHAT", behind the devbox's path; b is the caller's. */
+static const char *
+rest_of(struct hr_buf *b, const char *execution, const char *what)
+{
+	hr_buf_init(b, 4096);
+	hr_buf_adds(b, "/executions/");
+	hr_http_escape(b, execution);
+	hr_buf_adds(b, what);
+	return hr_buf_str(b);
+}
+
 /* One connection, from where the last one was cut. 0: it ended, or was cut. */
 static int
 follow(struct hr_cloud *c, struct stream *s, const char *execution, int timer, struct hr_err *err)
 {
-	struct hr_api_call q = {
-	    .method = "GET", .sink = on_bytes, .sink_arg = s, .timeout_s = 600, .watch_fd = timer};
+	struct hr_api_call q = {.method = "GET",
+	    .path = HR_RUNLOOP_PATH,
+	    .id = c->id,
+	    .sink = on_bytes,
+	    .sink_arg = s,
+	    .timeout_s = 600,
+	    .watch_fd = timer};
 	struct hr_err mine = {0};
-	struct hr_api_answer a;
 	struct hr_buf b;
 	int r;
 
-	(void)hr_runloop_path(&b, c->id, "/executions/", execution);
-	hr_buf_addf(&b, "/stream_%s_updates", s->number == 1 ? "stdout" : "stderr");
+	(void)rest_of(
+	    &b, execution, s->number == 1 ? "/stream_stdout_updates" : "/stream_stderr_updates");
 	if (s->have > 0)
 		hr_buf_addf(&b, "?offset=%llu", s->have);
-	q.path = hr_buf_str(&b);
+	q.rest = hr_buf_str(&b);
 	hr_buf_reset(&s->line);
 	s->came = false;
-	r = hr_api_do(&c->plane, &q, &a, &mine);
-	hr_api_answer_done(&a);
+	r = hr_api_json(&c->plane, &q, NULL, &mine);
 	hr_buf_done(&b);
 	if (s->err.code != HR_OK)
 		mine = s->err;
@@ -119,11 +133,8 @@ ended(struct hr_cloud *c, const char *execution, int timer, struct hr_cloud_end 
 	int64_t code;
 	int r;
 
-	hr_buf_init(&what, 4096);
-	hr_buf_adds(&what, "/executions/");
-	hr_http_escape(&what, execution);
-	hr_buf_adds(&what, "/wait_for_status");
-	r = hr_runloop_poll(c, hr_buf_str(&what), words, timer, &o, err);
+	r = hr_runloop_poll(
+	    c, rest_of(&what, execution, "/wait_for_status"), words, timer, &o, err);
 	hr_buf_done(&what);
 	if (r <= 0)
 		return r;
@@ -198,12 +209,8 @@ end_execution(struct hr_cloud *c, const char *execution)
 {
 	struct hr_buf what;
 
-	hr_buf_init(&what, 4096);
-	hr_buf_adds(&what, "/executions/");
-	hr_http_escape(&what, execution);
-	hr_buf_adds(&what, "/kill");
 	/* it may have ended */
-	(void)hr_runloop_post(c, c->id, hr_buf_str(&what), NULL, NULL, NULL);
+	(void)hr_runloop_post(c, c->id, rest_of(&what, execution, "/kill"), NULL, NULL, NULL);
 	hr_buf_done(&what);
 }
 

@@ -59,54 +59,20 @@ r_open_api(struct hr_cloud *c, struct hr_err *err)
 
 /* ---- requests ---- */
 
-const char *
-hr_runloop_path(struct hr_buf *b, const char *id, const char *what, const char *more)
-{
-	hr_buf_init(b, 8192);
-	hr_buf_adds(b, "/v1/devboxes/");
-	hr_http_escape(b, id);
-	hr_buf_adds(b, what);
-	if (more != NULL)
-		hr_http_escape(b, more);
-	return hr_buf_str(b);
-}
-
 /* body is taken; *ret (may be NULL) is the caller's. */
 int
 hr_runloop_post(struct hr_cloud *c, const char *id, const char *what, struct json_object *body,
     struct json_object **ret, struct hr_err *err)
 {
-	struct hr_api_call q = {.method = "POST", .body = body};
-	struct hr_api_answer a;
-	struct hr_buf b;
-	int r;
+	const struct hr_api_call q = {.method = "POST",
+	    .path = HR_RUNLOOP_PATH,
+	    .id = id,
+	    .rest = what,
+	    .body = body,
+	    .type = body == NULL ? "application/json" : NULL};
+	int r = hr_api_json(&c->api, &q, ret, err);
 
-	if (body == NULL)
-		q.type = "application/json";
-	q.path = hr_runloop_path(&b, id, what, NULL);
-	r = hr_api_do(&c->api, &q, &a, err);
-	if (ret != NULL)
-		*ret = r == 0 ? json_object_get(a.json) : NULL;
-	hr_api_answer_done(&a);
-	hr_buf_done(&b);
 	json_object_put(body);
-	return r;
-}
-
-static int
-get(struct hr_cloud *c, const char *id, const char *what, const char *more,
-    struct json_object **ret, struct hr_err *err)
-{
-	struct hr_api_call q = {.method = "GET"};
-	struct hr_api_answer a;
-	struct hr_buf b;
-	int r;
-
-	q.path = hr_runloop_path(&b, id, what, more);
-	r = hr_api_do(&c->api, &q, &a, err);
-	*ret = r == 0 ? json_object_get(a.json) : NULL;
-	hr_api_answer_done(&a);
-	hr_buf_done(&b);
 	return r;
 }
 
@@ -144,20 +110,19 @@ hr_runloop_poll(struct hr_cloud *c, const char *what, const char *const *words, 
 {
 	struct json_object *body = hr_json_object(err, "statuses", hr_json_list(err, words),
 	    "timeout_seconds", json_object_new_int(POLL_S), NULL);
-	struct hr_api_call q = {
-	    .method = "POST", .body = body, .timeout_s = POLL_S + 30, .watch_fd = watch_fd};
+	const struct hr_api_call q = {.method = "POST",
+	    .path = HR_RUNLOOP_PATH,
+	    .id = c->id,
+	    .rest = what,
+	    .body = body,
+	    .timeout_s = POLL_S + 30,
+	    .watch_fd = watch_fd};
 	struct hr_err mine = {0};
-	struct hr_api_answer a;
-	struct hr_buf b;
 	int r;
 
 	if (body == NULL)
 		return -1;
-	q.path = hr_runloop_path(&b, c->id, what, NULL);
-	r = hr_api_do(&c->plane, &q, &a, &mine);
-	*ret = r == 0 ? json_object_get(a.json) : NULL;
-	hr_api_answer_done(&a);
-	hr_buf_done(&b);
+	r = hr_api_json(&c->plane, &q, ret, &mine);
 	json_object_put(body);
 	if (r != 0 && mine.status == 408)
 		return 0;
@@ -198,32 +163,27 @@ r_wait(struct hr_cloud *c, struct hr_err *err)
 	return wait_status(c, "running", err);
 }
 
-static const char *
-word_of(const char *status)
-{
-	if (strcmp(status, "suspended") == 0 || strcmp(status, "suspending") == 0)
-		return "paused";
-	if (strcmp(status, "shutdown") == 0)
-		return "gone";
-	return strcmp(status, "failure") == 0 ? "exited" : status;
-}
+static const char *const words[][2] = {{"suspended", "paused"}, {"suspending", "paused"},
+    {"shutdown", "gone"}, {"failure", "exited"}, {NULL, NULL}};
+static const struct hr_cloud_shape shape = {
+    .id = "id", .labels = "metadata", .state = "status", .otherwise = "unknown", .words = words};
 
 static int
 r_look(struct hr_cloud *c, struct hr_err *err)
 {
+	const struct hr_api_call q = {.method = "GET", .path = HR_RUNLOOP_PATH, .id = c->id};
 	struct json_object *o = NULL;
 	struct hr_err mine = {0};
 	const char *status = "shutdown";
-	int r = get(c, c->id, "", NULL, &o, &mine);
+	int r = hr_api_json(&c->api, &q, &o, &mine);
 
 	if (r == 0)
 		r = hr_field_text(HR_RUNLOOP_WHO, "the devbox", o, "status", &status, &mine);
-	else if (mine.code == HR_E_NO_SANDBOX)
-		r = 0;
+	r = hr_api_or_gone(r, &mine, err);
 	if (r == 0)
-		(void)snprintf(c->state, sizeof(c->state), "%s", word_of(status));
+		(void)snprintf(c->state, sizeof(c->state), "%s", hr_cloud_word(&shape, status));
 	json_object_put(o);
-	return r != 0 ? hr_err_pass(err, &mine) : 0;
+	return r;
 }
 
 /* *last: the id that the next page goes on behind, "" after the last one. */
@@ -236,27 +196,16 @@ one_page(struct json_object *page, const char *run, char last[256], hr_cloud_fou
 	bool more;
 	int r =
 	    hr_field_of(HR_RUNLOOP_WHO, "the list", page, "devboxes", json_type_array, &list, err);
-	size_t i;
+	size_t n;
 
 	if (r == 0)
 		r = hr_field_flag(HR_RUNLOOP_WHO, "the list", page, "has_more", &more, err);
-	for (i = 0; r == 0 && i < hr_json_count(list); i++) {
-		struct json_object *o = hr_json_entry(list, i);
-		struct hr_cloud_found f;
-
-		r = hr_cloud_found_in(HR_RUNLOOP_WHO, o, "metadata", &f, err);
-		if (r == 0)
-			r = hr_field_text(
-			    HR_RUNLOOP_WHO, "a devbox of the list", o, "id", &id, err);
-		if (r == 0)
-			r = hr_field_maybe(
-			    HR_RUNLOOP_WHO, "a devbox of the list", o, "status", &f.state, err);
-		f.id = id;
-		f.state = word_of(f.state != NULL ? f.state : "unknown");
-		if (r == 0 && f.run != NULL && (run == NULL || strcmp(run, f.run) == 0) &&
-		    strcmp(f.state, "gone") != 0)
-			r = fn(arg, &f);
-	}
+	n = r == 0 ? hr_json_count(list) : 0;
+	if (n > 0)
+		r = hr_field_text(HR_RUNLOOP_WHO, "a sandbox of the list",
+		    hr_json_entry(list, n - 1), "id", &id, err);
+	if (r == 0)
+		r = hr_cloud_entries(HR_RUNLOOP_WHO, &shape, list, run, fn, arg, err);
 	(void)snprintf(last, 256, "%s", r == 0 && more ? id : "");
 	return r;
 }
@@ -269,24 +218,19 @@ r_list(struct hr_cloud *c, const char *run, hr_cloud_found_fn *fn, void *arg, st
 	int r;
 
 	do {
-		struct hr_api_call q = {.method = "GET"};
-		struct hr_api_answer a;
-		struct hr_buf b;
+		struct hr_api_call q = {.method = "GET", .path = "/v1/devboxes?limit=100"};
+		struct json_object *page;
 
 		if (hr_cloud_page(HR_RUNLOOP_WHO, &pages, err) != 0)
 			return -1;
-		hr_buf_init(&b, 4096);
-		hr_buf_adds(&b, "/v1/devboxes?limit=100");
 		if (*last != '\0') {
-			hr_buf_adds(&b, "&starting_after=");
-			hr_http_escape(&b, last);
+			q.path = "/v1/devboxes?limit=100&starting_after=";
+			q.id = last;
 		}
-		q.path = hr_buf_str(&b);
-		r = hr_api_do(&c->api, &q, &a, err);
+		r = hr_api_json(&c->api, &q, &page, err);
 		if (r == 0)
-			r = one_page(a.json, run, last, fn, arg, err);
-		hr_api_answer_done(&a);
-		hr_buf_done(&b);
+			r = one_page(page, run, last, fn, arg, err);
+		json_object_put(page);
 	} while (r == 0 && *last != '\0');
 	return r < 0 ? -1 : 0;
 }
@@ -295,11 +239,9 @@ static int
 r_end(struct hr_cloud *c, const char *id, struct hr_err *err)
 {
 	struct hr_err mine = {0};
+	int r = hr_runloop_post(c, id, "/shutdown", NULL, NULL, &mine);
 
-	if (hr_runloop_post(c, id, "/shutdown", NULL, NULL, &mine) == 0 ||
-	    mine.code == HR_E_NO_SANDBOX)
-		return 0;
-	return hr_err_pass(err, &mine);
+	return hr_api_or_gone(r, &mine, err);
 }
 
 static int
@@ -329,17 +271,19 @@ static int
 r_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err)
 {
 	struct json_object *body = hr_json_texts(err, "path", path, NULL);
-	struct hr_api_call q = {.method = "POST", .body = body, .raw = true};
+	const struct hr_api_call q = {.method = "POST",
+	    .path = HR_RUNLOOP_PATH,
+	    .id = c->id,
+	    .rest = "/download_file",
+	    .body = body,
+	    .raw = true};
 	struct hr_api_answer a;
-	struct hr_buf url;
 	int r;
 
 	if (body == NULL)
 		return -1;
-	q.path = hr_runloop_path(&url, c->id, "/download_file", NULL);
 	r = hr_api_file(&c->api, &q, path, b, &a, err);
 	hr_api_answer_done(&a);
-	hr_buf_done(&url);
 	json_object_put(body);
 	return r;
 }
@@ -347,30 +291,21 @@ r_get(struct hr_cloud *c, const char *path, struct hr_buf *b, struct hr_err *err
 int
 hr_runloop_put(struct hr_cloud *c, const char *path, const char *p, size_t len, struct hr_err *err)
 {
-	const struct hr_cloud_part parts[] = {{.name = "path", .p = path, .len = strlen(path)},
+	const struct hr_api_part parts[] = {{.name = "path", .p = path, .len = strlen(path)},
 	    {.name = "file",
 		.filename = hr_path_leaf(path),
 		.type = "application/octet-stream",
 		.p = p,
 		.len = len}};
-	struct hr_api_call q = {.method = "POST", .raw = true};
-	struct hr_api_answer a = {0};
-	struct hr_buf url, b;
-	char type[100];
-	int r;
+	const struct hr_api_call q = {.method = "POST",
+	    .path = HR_RUNLOOP_PATH,
+	    .id = c->id,
+	    .rest = "/upload_file",
+	    .parts = parts,
+	    .parts_n = 2,
+	    .raw = true};
 
-	hr_buf_init(&b, HR_CLOUD_FILE_MAX + (1u << 20));
-	q.path = hr_runloop_path(&url, c->id, "/upload_file", NULL);
-	r = hr_cloud_form(&b, parts, 2, type, err);
-	q.type = type;
-	q.bytes = hr_buf_str(&b);
-	q.bytes_len = b.len;
-	if (r == 0)
-		r = hr_api_do(&c->api, &q, &a, err);
-	hr_api_answer_done(&a);
-	hr_buf_done(&b);
-	hr_buf_done(&url);
-	return r;
+	return hr_api_json(&c->api, &q, NULL, err);
 }
 
 /* The older way says an address, the newer one a key of it. */

@@ -5,11 +5,10 @@
 #include "host/cloud/cloud.h"
 
 #define HR_RUNLOOP_WHO "Runloop"
+#define HR_RUNLOOP_PATH "/v1/devboxes/" /* which an id follows */
 
 /* ---- runloop.c ---- */
 
-/* "/v1/devboxes/ID" what more, of which more (NULL: nothing) is escaped; b is the caller's. */
-const char *hr_runloop_path(struct hr_buf *b, const char *id, const char *what, const char *more);
 /* body is taken; *ret (may be NULL) is the caller's. */
 int hr_runloop_post(struct hr_cloud *c, const char *id, const char *what, struct json_object *body,
     struct json_object **ret, struct hr_err *err);
