@@ -4,8 +4,64 @@
 
 #include "host/command.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/err.h"
+#include "base/random.h"
+#include "base/spawn.h"
 #include "host/config/settings.h"
+
+#define KEY_DIGITS 32
+
+struct hr_command
+hr_command_in_image(const struct hr_backend_host *h, int port)
+{
+	static const char *const prefix[] = {"/openhands/micromamba/bin/micromamba", "run", "-n",
+	    "openhands", "poetry", "run", "python", "-u", "-m",
+	    "openhands.runtime.action_execution_server", NULL};
+
+	return (struct hr_command){.prefix = prefix,
+	    .port = port,
+	    .working_dir = hr_config_text(h->config, "core.workspace_mount_path_in_sandbox"),
+	    .plugins = h->plugins,
+	    .user_id = -1};
+}
+
+int
+hr_command_key(const char *const *env, char **ret, struct hr_err *err)
+{
+	const char *given = hr_env_get(env, "SESSION_API_KEY");
+	char text[KEY_DIGITS + 1];
+	struct hr_err e = {0};
+
+	if (given == NULL && hr_random_hex(text, KEY_DIGITS, &e) < 0)
+		return hr_err_from(err, HR_E_SYS, &e);
+	free(*ret);
+	*ret = strdup(given != NULL ? given : text);
+	return *ret != NULL ? 0 : hr_err_nomem(err);
+}
+
+int
+hr_command_here(
+    const struct hr_strv *words, const char *const *env, int *ret_status, struct hr_err *err)
+{
+	struct hr_spawn sp = {.argv = hr_strv_list(words), .umask = -1};
+	struct hr_strv own = {0};
+	struct hr_err e = {0};
+	int r;
+
+	hr_strv_add_all(&own, env);
+	hr_strv_unset_env(&own, "SESSION_API_KEY");
+	sp.path = sp.argv[0];
+	sp.envp = own.v;
+	if (words->failed || own.failed)
+		r = hr_err_nomem(err);
+	else if ((r = hr_spawn_here(&sp, ret_status, &e)) != 0)
+		r = hr_err_from(err, HR_E_RUNTIME, &e);
+	hr_strv_done(&own);
+	return r;
+}
 
 int
 hr_command_build(struct hr_strv *ret, const struct hr_command *c, const struct hr_config *cfg,

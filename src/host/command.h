@@ -2,7 +2,7 @@
 #ifndef HR_HOST_COMMAND_H
 #define HR_HOST_COMMAND_H
 
-#include "host/handrail.h"
+#include "host/handrail-backend.h"
 #include "host/common/strv.h"
 
 struct hr_command {
@@ -13,6 +13,17 @@ struct hr_command {
 	const char *username; /* NULL: by environment and configuration */
 	long user_id;         /* -1: the same. 0 counts */
 };
+
+/* That of an image of the original's layout, in the workspace of the settings. */
+struct hr_command hr_command_in_image(const struct hr_backend_host *h, int port);
+
+/* The key of a new server: the environment's, or a random one in *ret, in place of what it was. */
+int hr_command_key(const char *const *env, char **ret, struct hr_err *err);
+
+/* Runs words (the first one is the program) on the caller's terminal, which tells nobody the key
+ * of a server. */
+int hr_command_here(
+    const struct hr_strv *words, const char *const *env, int *ret_status, struct hr_err *err);
 
 /* Appends to *ret. */
 int hr_command_build(struct hr_strv *ret, const struct hr_command *c, const struct hr_config *cfg,

@@ -16,8 +16,8 @@
 
 #include <json-c/json.h>
 
-#include "base/spawn.h"
 #include "host/client.h"
+#include "host/command.h"
 #include "host/docker/engine.h"
 #include "base/err.h"
 #include "host/common/payload.h"
@@ -500,10 +500,9 @@ static int
 docker_exec(void *self, const char *const *argv, int *ret_status, struct hr_err *err)
 {
 	struct hr_docker *d = self;
-	struct hr_strv words = {0}, env = {0};
-	struct hr_spawn sp = {.path = "docker", .umask = -1};
+	struct hr_strv words = {0};
 	struct hr_err e = {0};
-	int r = -1;
+	int r;
 
 	hr_strv_add(&words, "docker");
 	hr_strv_add(&words, "exec");
@@ -514,20 +513,11 @@ docker_exec(void *self, const char *const *argv, int *ret_status, struct hr_err 
 		argv++;
 	}
 	hr_strv_add_all(&words, argv);
-	hr_strv_add_all(&env, d->h->environ);
-	hr_strv_unset_env(&env, "SESSION_API_KEY");
-	sp.argv = (const char *const *)words.v;
-	sp.envp = env.v;
-	if (words.failed || env.failed) {
-		(void)hr_err_nomem(err);
-	} else {
-		r = hr_spawn_here(&sp, ret_status, &e);
-		if (r != 0)
-			(void)hr_err_set(err, HR_E_RUNTIME,
-			    "a terminal needs the program docker (Debian: docker.io): %s", e.msg);
-	}
+	r = hr_command_here(&words, d->h->environ, ret_status, &e);
+	if (r != 0)
+		(void)hr_err_set(err, HR_E_RUNTIME,
+		    "a terminal needs the program docker (Debian: docker.io): %s", e.msg);
 	hr_strv_done(&words);
-	hr_strv_done(&env);
 	return r;
 }
 

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/random.h"
 #include "host/client.h"
 #include "host/command.h"
 #include "host/common/payload.h"
@@ -18,7 +17,6 @@
 #include "proto/json.h"
 
 #define READY_TIMEOUT_S 120
-#define KEY_BYTES 16
 #define PORT_ATTEMPTS 5
 #define LAST_LINES 20
 #define LINE_SHOWN 300
@@ -118,24 +116,6 @@ hr_docker_set_url(struct hr_docker *d, struct hr_err *err)
 		return 0;
 	d->url = NULL;
 	return hr_err_nomem(err);
-}
-
-static int
-make_key(struct hr_docker *d, struct hr_err *err)
-{
-	const char *given = hr_env_get(d->h->environ, "SESSION_API_KEY");
-	struct hr_err e = {0};
-
-	/* one of the pool that could not be used had another */
-	free(d->key);
-	d->key = given != NULL ? strdup(given) : calloc(1, 2 * KEY_BYTES + 1);
-	if (d->key == NULL)
-		return hr_err_nomem(err);
-	if (given != NULL)
-		return 0;
-	if (hr_random_hex(d->key, 2 * KEY_BYTES, &e) < 0)
-		return hr_err_from(err, HR_E_SYS, &e);
-	return 0;
 }
 
 static int
@@ -272,15 +252,9 @@ begin_somehow(struct hr_docker *d, struct hr_dockerspec *spec, struct hr_err *er
 int
 hr_docker_make(struct hr_docker *d, struct hr_err *err)
 {
-	static const char *const prefix[] = {"/openhands/micromamba/bin/micromamba", "run", "-n",
-	    "openhands", "poetry", "run", "python", "-u", "-m",
-	    "openhands.runtime.action_execution_server", NULL};
 	struct json_object *uid = hr_config_value(d->h->config, "sandbox.security.run_as_user");
 	const char *image = hr_config_text(d->h->config, "sandbox.runtime_container_image");
-	struct hr_command c = {.prefix = prefix,
-	    .plugins = d->h->plugins,
-	    .user_id = -1,
-	    .working_dir = hr_config_text(d->h->config, "core.workspace_mount_path_in_sandbox")};
+	struct hr_command c = hr_command_in_image(d->h, 0);
 	struct hr_dockerspec spec = {.host = d->h, .image = image};
 	struct hr_strv command = {0};
 	char *owner = NULL;
@@ -295,8 +269,9 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 		c.user_id = (long)json_object_get_int64(uid);
 	}
 	if (hr_docker_owner(d->h, &owner, err) < 0 ||
-	    hr_payload_given(d->h->config, &spec.payload, err) < 0 || make_key(d, err) < 0 ||
-	    choose_ports(d, err) < 0)
+	    hr_payload_given(d->h->config, &spec.payload, err) < 0 ||
+	    /* one of the pool that could not be used had another */
+	    hr_command_key(d->h->environ, &d->key, err) < 0 || choose_ports(d, err) < 0)
 		goto out;
 	c.port = spec.port = d->port;
 	spec.vscode_port = d->vscode_port;

@@ -12,6 +12,7 @@
 #include <json-c/json_object.h>
 
 #include "base/random.h"
+#include "host/command.h"
 #include "base/err.h"
 #include "host/config/settings.h"
 #include "proto/json.h"
@@ -52,20 +53,6 @@ struct made {
 	char call[KEY_DIGITS + 1];
 	char uid[HR_KINDS][HR_KUBERNETES_UID]; /* of what this call has made; "" */
 };
-
-static int
-make_key(struct hr_kubernetes *d, struct hr_err *err)
-{
-	const char *given = hr_env_get(d->h->environ, "SESSION_API_KEY");
-	struct hr_err why = {0};
-	char text[KEY_DIGITS + 1];
-
-	if (given == NULL && hr_random_hex(text, KEY_DIGITS, &why) != 0)
-		return hr_err_from(err, HR_E_SYS, &why);
-	free(d->key);
-	d->key = strdup(given != NULL ? given : text);
-	return d->key != NULL ? 0 : hr_err_nomem(err);
-}
 
 static bool
 is_ours(struct json_object *o, const struct made *m)
@@ -234,7 +221,7 @@ hr_kubernetes_make(struct hr_kubernetes *d, struct hr_err *err)
 	struct hr_err why = {0};
 
 	warn_ignored(d);
-	if (make_key(d, err) != 0 || hr_kubernetes_choose(d, err) != 0)
+	if (hr_command_key(d->h->environ, &d->key, err) != 0 || hr_kubernetes_choose(d, err) != 0)
 		return -1;
 	maker = d->agents[0] != '\0' ? HR_SANDBOX : HR_POD;
 	if (hr_random_hex(m.call, KEY_DIGITS, &why) != 0)

@@ -146,19 +146,14 @@ invalid(struct spec *s, const char *key, const char *value)
 static int
 command(struct spec *s)
 {
-	static const char *const prefix[] = {"/openhands/micromamba/bin/micromamba", "run", "-n",
-	    "openhands", "poetry", "run", "python", "-u", "-m",
-	    "openhands.runtime.action_execution_server", NULL};
 	struct json_object *uid = hr_config_value(s->c, "sandbox.security.run_as_user");
-	struct hr_command c = {.prefix = prefix,
-	    .port = HR_KUBERNETES_PORT,
-	    .plugins = s->d->h->plugins,
-	    .username = uid != NULL ? "openhands" : "root",
-	    .user_id = uid != NULL ? (long)json_object_get_int64(uid) : 0,
-	    .working_dir = hr_config_text(s->c, "core.workspace_mount_path_in_sandbox")};
+	struct hr_command c = hr_command_in_image(s->d->h, HR_KUBERNETES_PORT);
 	struct hr_strv words = {0};
-	int r = hr_command_build(&words, &c, s->c, s->d->h->environ, s->err);
+	int r;
 
+	c.username = uid != NULL ? "openhands" : "root";
+	c.user_id = uid != NULL ? (long)json_object_get_int64(uid) : 0;
+	r = hr_command_build(&words, &c, s->c, s->d->h->environ, s->err);
 	hr_buf_adds(&s->b, ",\"command\":");
 	texts(s, hr_strv_list(&words));
 	hr_strv_done(&words);

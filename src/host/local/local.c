@@ -21,6 +21,7 @@
 #include "base/path.h"
 #include "base/spawn.h"
 #include "base/err.h"
+#include "host/command.h"
 #include "host/common/recordtext.h"
 #include "host/local/logfile.h"
 #include "host/common/proc.h"
@@ -333,29 +334,16 @@ local_exec(void *self, const char *const *argv, int *ret_status, struct hr_err *
 {
 	static const char go[] = "cd \"$0\" && exec \"$@\"";
 	struct hr_local *l = self;
-	struct hr_strv words = {0}, env = {0};
-	struct hr_spawn sp = {.path = "/bin/sh", .umask = -1};
-	struct hr_err e = {0};
-	int r = -1;
+	struct hr_strv words = {0};
+	int r;
 
-	hr_strv_add(&words, "sh");
+	hr_strv_add(&words, "/bin/sh");
 	hr_strv_add(&words, "-c");
 	hr_strv_add(&words, go);
 	hr_strv_add(&words, l->workspace);
 	hr_strv_add_all(&words, argv);
-	hr_strv_add_all(&env, l->h->environ);
-	hr_strv_unset_env(&env, "SESSION_API_KEY");
-	sp.argv = (const char *const *)words.v;
-	sp.envp = env.v;
-	if (words.failed || env.failed) {
-		(void)hr_err_nomem(err);
-	} else {
-		r = hr_spawn_here(&sp, ret_status, &e);
-		if (r != 0)
-			(void)hr_err_from(err, HR_E_RUNTIME, &e);
-	}
+	r = hr_command_here(&words, l->h->environ, ret_status, err);
 	hr_strv_done(&words);
-	hr_strv_done(&env);
 	return r;
 }
 

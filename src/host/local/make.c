@@ -31,7 +31,6 @@
 #include "host/record.h"
 
 #define READY_TIMEOUT_MS 120000
-#define KEY_BYTES 16
 #define NAME_DIGITS 16 /* of a run directory */
 #define LAST_WORDS 600
 #define USER_MAX 256
@@ -59,24 +58,6 @@ make_workspace(struct hr_local *l, struct hr_err *err)
 	if (mkdtemp(l->workspace) == NULL)
 		return hr_err_sys(err, errno, "create %s", l->workspace);
 	l->own_workspace = true;
-	return 0;
-}
-
-static int
-make_key(struct hr_local *l, struct hr_err *err)
-{
-	const char *given = hr_env_get(l->h->environ, "SESSION_API_KEY");
-	struct hr_err e = {0};
-
-	if (given != NULL) {
-		l->key = strdup(given);
-		return l->key != NULL ? 0 : hr_err_nomem(err);
-	}
-	l->key = calloc(1, 2 * KEY_BYTES + 1);
-	if (l->key == NULL)
-		return hr_err_nomem(err);
-	if (hr_random_hex(l->key, 2 * KEY_BYTES, &e) < 0)
-		return hr_err_from(err, HR_E_SYS, &e);
 	return 0;
 }
 
@@ -368,7 +349,7 @@ hr_local_make(struct hr_local *l, struct hr_err *err)
 		return -1;
 	r = make_workspace(l, err);
 	if (r == 0)
-		r = make_key(l, err);
+		r = hr_command_key(l->h->environ, &l->key, err);
 	if (r == 0)
 		r = spawn_server(l, name, err);
 	if (r == 0)

@@ -185,15 +185,7 @@ hr_remote_resume(struct hr_remote *remote, struct hr_err *err)
 static struct json_object *
 command_of(struct hr_remote *remote, struct hr_err *err)
 {
-	static const char *const prefix[] = {"/openhands/micromamba/bin/micromamba", "run", "-n",
-	    "openhands", "poetry", "run", "python", "-u", "-m",
-	    "openhands.runtime.action_execution_server", NULL};
-	struct hr_command c = {.prefix = prefix,
-	    .plugins = remote->h->plugins,
-	    .user_id = -1,
-	    .port = PORT,
-	    .working_dir =
-		hr_config_text(remote->h->config, "core.workspace_mount_path_in_sandbox")};
+	const struct hr_command c = hr_command_in_image(remote->h, PORT);
 	struct json_object *list = NULL;
 	struct hr_strv words = {0};
 
