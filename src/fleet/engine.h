@@ -19,7 +19,6 @@ typedef void hr_fleet_id_fn(void *arg, const char *id);
 typedef int hr_fleet_news_fn(void *arg, const char *id, const char *what, const char *detail);
 
 struct hr_fleet_engine {
-	const char *name;
 	/* Makes row->id as row->request says; what an interrupted call left is cleared away first.
 	 * A row in HR_FLEET_WARMING has no session, and its request no environment. Fills at,
 	 * server_key and the ports of *row. */

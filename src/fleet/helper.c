@@ -287,7 +287,6 @@ helper_build(void *self, const char *id, struct hr_err *err)
 }
 
 const struct hr_fleet_engine hr_fleet_helper = {
-    .name = "helper",
     .start = helper_start,
     .claim = helper_claim,
     .pause = helper_pause,

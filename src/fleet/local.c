@@ -25,7 +25,6 @@
 #include "host/record.h"
 #include "proto/json.h"
 
-#define QUOTA_PERIOD 100000
 #define V1_DOOR "HANDRAIL_OPENHANDS_V1" /* of handraild(8) */
 
 struct local {
@@ -42,15 +41,6 @@ say(void *arg, const char *text)
 }
 
 /* ---- what a request asks for ---- */
-
-static int
-set_number(struct hr_config *c, const char *key, int64_t n, const char *unit, struct hr_err *err)
-{
-	char text[40];
-
-	(void)snprintf(text, sizeof(text), "%lld%s", (long long)n, unit);
-	return hr_config_set(c, key, text, err);
-}
 
 static int
 set_member(struct hr_config *c, const char *key, struct json_object *value, struct hr_err *err)
@@ -93,16 +83,14 @@ config_of(const struct local *l, const struct hr_fleet_row *row, struct json_obj
     struct hr_err *err)
 {
 	struct hr_config *c = hr_config_copy(l->o->config, err);
-	const char *image = hr_json_text_at(q, "image");
 	char *workspace = hr_local_workspace(l->work, row->id);
 	int bad = c == NULL;
 
-	image = image != NULL && *image != '\0' ? image : l->o->image;
 	if (!bad && workspace != NULL)
 		bad |= hr_config_set(c, "core.workspace_base", workspace, err);
 	free(workspace);
-	if (!bad && image != NULL)
-		bad |= hr_config_set(c, "sandbox.runtime_container_image", image, err);
+	if (!bad)
+		bad |= hr_fleet_request_set(q, l->o, row->factor, c, err);
 	if (!bad && l->work == NULL) /* there it would be a line of the user's own ~/.bashrc */
 		bad |= add_v1(q, err);
 	if (!bad)
@@ -114,13 +102,6 @@ config_of(const struct local *l, const struct hr_fleet_row *row, struct json_obj
 	if (!bad)
 		bad |= set_member(
 		    c, "sandbox.security.run_as_group", hr_json_at(q, "run_as_group"), err);
-	if (!bad && l->o->memory_mb > 0)
-		bad |= set_number(
-		    c, "sandbox.limits.mem_limit", l->o->memory_mb * row->factor, "m", err);
-	if (!bad && l->o->cpu_percent > 0)
-		bad |= set_number(c, "sandbox.limits.cpu_period", QUOTA_PERIOD, "", err) != 0 ||
-		       set_number(c, "sandbox.limits.cpu_quota",
-			   QUOTA_PERIOD / 100 * l->o->cpu_percent * row->factor, "", err) != 0;
 	if (bad) {
 		hr_config_free(c);
 		return NULL;
@@ -243,14 +224,7 @@ local_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 
 	if (hr_json_decode(row->request, strlen(row->request), &q, NULL) != 0)
 		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
-	if (hr_json_type(hr_json_at(q, "environment")) == HR_PY_DICT) {
-		json_object_object_foreach(hr_json_at(q, "environment"), name, value)
-		{
-			hr_strv_addf(&env, "%s=%s", name,
-			    hr_json_text_or(hr_json_at(q, "environment"), name, ""));
-			(void)value;
-		}
-	}
+	hr_fleet_request_env(q, &env);
 	if (env.failed)
 		(void)hr_err_nomem(err);
 	else
@@ -411,7 +385,6 @@ local_build(void *self, const char *id, struct hr_err *err)
 }
 
 static const struct hr_fleet_engine engine = {
-    .name = "local",
     .start = local_start,
     .claim = local_claim,
     .pause = local_pause,

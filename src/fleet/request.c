@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "proto/json.h"
 
+#define QUOTA_PERIOD 100000
 #define SHAPE_MAX (1u << 20)
 
 static bool
@@ -105,6 +106,51 @@ hr_fleet_request_plugins(struct json_object *request, struct hr_strv *v)
 	}
 	v->failed |= words.failed;
 	hr_strv_done(&words);
+}
+
+void
+hr_fleet_request_env(struct json_object *request, struct hr_strv *env)
+{
+	struct json_object *map = hr_json_typed_at(request, "environment", HR_PY_DICT);
+
+	if (map == NULL)
+		return;
+	json_object_object_foreach(map, name, value)
+	{
+		if (hr_json_text(value) != NULL)
+			hr_strv_addf(env, "%s=%s", name, hr_json_text(value));
+	}
+}
+
+int
+hr_fleet_set_number(
+    struct hr_config *c, const char *key, int64_t n, const char *unit, struct hr_err *err)
+{
+	char text[40];
+
+	(void)snprintf(text, sizeof(text), "%lld%s", (long long)n, unit);
+	return hr_config_set(c, key, text, err);
+}
+
+int
+hr_fleet_request_set(struct json_object *request, const struct hr_fleet_options *o, int64_t factor,
+    struct hr_config *c, struct hr_err *err)
+{
+	const char *image = hr_json_text_at(request, "image");
+	int r = 0;
+
+	image = image != NULL && *image != '\0' ? image : o->image;
+	if (image != NULL)
+		r = hr_config_set(c, "sandbox.runtime_container_image", image, err);
+	if (r == 0 && o->memory_mb > 0)
+		r = hr_fleet_set_number(
+		    c, "sandbox.limits.mem_limit", o->memory_mb * factor, "m", err);
+	if (r == 0 && o->cpu_percent > 0)
+		r = hr_fleet_set_number(c, "sandbox.limits.cpu_period", QUOTA_PERIOD, "", err);
+	if (r == 0 && o->cpu_percent > 0)
+		r = hr_fleet_set_number(c, "sandbox.limits.cpu_quota",
+		    QUOTA_PERIOD / 100 * o->cpu_percent * factor, "", err);
+	return r;
 }
 
 int

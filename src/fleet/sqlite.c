@@ -483,7 +483,6 @@ sqlite_note_set(struct hr_store *base, const char *name, const char *value, stru
 }
 
 static const struct hr_store_ops ops = {
-    .name = "sqlite",
     .close = sqlite_close,
     .key_make = sqlite_key_make,
     .key_find = sqlite_key_find,

@@ -113,7 +113,6 @@ typedef void hr_fleet_event_fn(
 struct hr_store;
 
 struct hr_store_ops {
-	const char *name;
 	void (*close)(struct hr_store *s);
 
 	/* text: a fresh key, shown once; kept is its SHA-256. Fills k->id. */

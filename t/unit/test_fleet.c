@@ -186,7 +186,6 @@ fake_image(void *self, const char *name, char **ret_json, struct hr_err *err)
 
 static const struct hr_fleet_engine fake = {
     .image = fake_image,
-    .name = "fake",
     .start = fake_start,
     .claim = fake_claim,
     .pause = fake_pause,

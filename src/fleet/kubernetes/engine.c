@@ -30,7 +30,6 @@
 #define VSCODE_PORT 8081
 #define APP_PORT1 30082
 #define APP_PORT2 30083
-#define PERIOD 100000
 #define AGAIN_MS 2000
 #define LOG_LINES "100"
 #define LOG_MAX (256u << 10)
@@ -67,15 +66,6 @@ id_of(const char *sid)
 
 /* ---- what a request asks for ---- */
 
-static int
-set_number(struct hr_config *c, const char *key, int64_t n, const char *unit, struct hr_err *err)
-{
-	char text[40];
-
-	(void)snprintf(text, sizeof(text), "%lld%s", (long long)n, unit);
-	return hr_config_set(c, key, text, err);
-}
-
 static struct hr_config *
 config_of(const struct engine *e, const struct hr_fleet_row *row, struct json_object *q,
     struct hr_err *err)
@@ -83,48 +73,22 @@ config_of(const struct engine *e, const struct hr_fleet_row *row, struct json_ob
 	static const char *const users[][2] = {{"run_as_user", "sandbox.security.run_as_user"},
 	    {"run_as_group", "sandbox.security.run_as_group"}};
 	struct hr_config *c = hr_config_copy(e->config, err);
-	const char *image = hr_json_text_at(q, "image"),
-		   *class = hr_json_text_at(q, "runtime_class");
-	int r = c != NULL ? 0 : -1;
+	const char *class = hr_json_text_at(q, "runtime_class");
+	int r = c != NULL ? hr_fleet_request_set(q, e->o, row->factor, c, err) : -1;
 	size_t i;
 
-	image = image != NULL && *image != '\0' ? image : e->o->image;
-	if (r == 0 && image != NULL)
-		r = hr_config_set(c, "sandbox.runtime_container_image", image, err);
 	/* "sysbox-runc" is what clients of the original's service ask for, without a need */
 	if (r == 0 && class != NULL && *class != '\0' && strcmp(class, "sysbox-runc") != 0)
 		r = hr_config_set(c, "kubernetes.runtime_class", class, err);
 	for (i = 0; r == 0 && i < sizeof(users) / sizeof(*users); i++)
 		if (hr_json_typed_at(q, users[i][0], HR_PY_INT) != NULL)
-			r = set_number(c, users[i][1], hr_json_int_at(q, users[i][0]), "", err);
-	if (r == 0 && e->o->memory_mb > 0)
-		r = set_number(
-		    c, "sandbox.limits.mem_limit", e->o->memory_mb * row->factor, "m", err);
-	if (r == 0 && e->o->cpu_percent > 0) {
-		r = set_number(c, "sandbox.limits.cpu_period", PERIOD, "", err);
-		if (r == 0)
-			r = set_number(c, "sandbox.limits.cpu_quota",
-			    PERIOD / 100 * e->o->cpu_percent * row->factor, "", err);
-	}
+			r = hr_fleet_set_number(
+			    c, users[i][1], hr_json_int_at(q, users[i][0]), "", err);
 	if (r != 0) {
 		hr_config_free(c);
 		c = NULL;
 	}
 	return c;
-}
-
-static void
-environment_of(struct json_object *q, struct hr_strv *env)
-{
-	struct json_object *map = hr_json_typed_at(q, "environment", HR_PY_DICT);
-
-	if (map == NULL)
-		return;
-	json_object_object_foreach(map, name, value)
-	{
-		if (hr_json_text(value) != NULL)
-			hr_strv_addf(env, "%s=%s", name, hr_json_text(value));
-	}
 }
 
 /* ---- one sandbox ---- */
@@ -204,7 +168,7 @@ engine_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	else
 		c = config_of(e, row, q, err);
 	hr_fleet_request_plugins(q, &plugins);
-	environment_of(q, &env);
+	hr_fleet_request_env(q, &env);
 	hr_strv_add_all(&environ, e->o->environ);
 	/* the row's, so that whoever makes it gives it the same */
 	hr_strv_unset_env(&environ, "SESSION_API_KEY");
@@ -237,7 +201,7 @@ engine_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 
 	if (hr_json_decode(row->request, strlen(row->request), &q, NULL) != 0)
 		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
-	environment_of(q, &env);
+	hr_fleet_request_env(q, &env);
 	if (env.failed)
 		(void)hr_err_nomem(err);
 	else if (env.n == 0)
@@ -415,7 +379,6 @@ engine_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
 }
 
 static const struct hr_fleet_engine engine = {
-    .name = "kubernetes",
     .start = engine_start,
     .claim = engine_claim,
     .pause = engine_pause,

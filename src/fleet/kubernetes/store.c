@@ -447,7 +447,6 @@ close_it(struct hr_store *base)
 }
 
 static const struct hr_store_ops ops = {
-    .name = "kubernetes",
     .close = close_it,
     .key_make = key_make,
     .key_find = key_find,
